@@ -1,0 +1,39 @@
+# The front door. Every target is one step of CMake or CTest in build/; .ci/setup brings what they need.
+BUILD := build
+JOBS  ?= $(shell nproc)
+
+.PHONY: help setup configure lib run test bench ptx format clean
+help:             ## this list
+	@awk -F':.*## ' '/^[a-z]+:.*##/ {printf "make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+setup:
+	@.ci/setup
+
+configure: setup
+	@NVCC=$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) && \
+	  cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DDUALGEMM_NVCC="$$NVCC" >$(BUILD)/configure.log || \
+	  { cat $(BUILD)/configure.log; exit 1; }
+
+lib: configure    ## build/libdualgemm.a
+	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm
+
+run: configure    ## build the library and a small C program that uses it, and run that
+	@cmake --build $(BUILD) -j $(JOBS) --target quickstart cudart_sim cuda_sim
+	@test/run_anywhere.sh $(BUILD) $(BUILD)/quickstart
+
+test: configure   ## build everything and run every test
+	@cmake --build $(BUILD) -j $(JOBS)
+	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --no-tests=error
+
+bench: configure  ## verify, then measure; without a Blackwell GPU, the arithmetic of each shape
+	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench cudart_sim cuda_sim
+	@test/run_anywhere.sh $(BUILD) $(BUILD)/dualgemm_bench $(ARGS)
+
+ptx: configure    ## the PTX of every kernel instance, into build/ptx/
+	@cmake --build $(BUILD) -j $(JOBS) --target ptx
+
+format:           ## clang-format every source file
+	@git ls-files '*.h' '*.cuh' '*.cu' '*.cpp' '*.c' '*.hpp' | xargs clang-format -i
+
+clean:            ## remove build/
+	@rm -rf $(BUILD)

@@ -1,0 +1,64 @@
+// budget.cpp -- see budget.h.
+#include "budget.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+
+namespace bench {
+namespace {
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Scale factors arrive in whole atoms: 128 rows x 64 elements, 512 bytes.
+constexpr int64_t scale_bytes(int64_t rows, int64_t k) { return ceil_div(rows, 128) * ceil_div(k, 64) * 512; }
+
+}  // namespace
+
+void check(dualgemm_status_t status, const char* what) {
+  if (status == DUALGEMM_STATUS_SUCCESS) return;
+  throw std::runtime_error(std::string(what) + ": " + dualgemm_status_name(status) + ": " + dualgemm_last_error());
+}
+
+dualgemm_device_t described_b200() {
+  dualgemm_device_t device = {10, 0, 148, 13000, 0, {}};
+  std::snprintf(device.name, sizeof device.name, "NVIDIA B200 (described)");
+  return device;
+}
+
+Budget budget_of(const Shape& shape, dualgemm_dtype_t dtype, const dualgemm_device_t& device) {
+  dualgemm_args_t args;
+  dualgemm_args_init(&args);
+  args.m = shape.m;
+  args.n = shape.n;
+  args.k = shape.k;
+  args.lda = args.ldb1 = args.ldb2 = ceil_div(shape.k, 32) * 32;
+  args.c_dtype = dtype;
+  // The choice looks at the shape alone, but the arguments are checked as for a launch: distinct aligned addresses,
+  // never followed.
+  const void** const inputs[6] = {&args.a, &args.b1, &args.b2, &args.sfa, &args.sfb1, &args.sfb2};
+  uintptr_t address = uintptr_t{1} << 40;
+  for (const void** input : inputs) *input = reinterpret_cast<const void*>(address += uintptr_t{1} << 40);
+  args.c = reinterpret_cast<void*>(address + (uintptr_t{1} << 40));
+
+  int32_t id;
+  Budget b;
+  check(dualgemm_select_config(&args, &device, &id), "dualgemm_select_config");
+  check(dualgemm_config_info(id, &b.config), "dualgemm_config_info");
+  const dualgemm_config_info_t& c = b.config;
+  b.tiles = ceil_div(shape.m, c.tile_m) * ceil_div(shape.n, c.tile_n);
+  b.ctas = std::min<int64_t>(b.tiles, device.sm_count);
+  b.tiles_per_sm = ceil_div(b.tiles, device.sm_count);
+  b.dram_bytes = (int64_t{shape.m} + 2ll * shape.n) * shape.k / 2 + scale_bytes(shape.m, shape.k) +
+                 2 * scale_bytes(shape.n, shape.k) + 2ll * shape.m * shape.n;
+  const int64_t k_tiles = ceil_div(shape.k, c.tile_k);
+  const int64_t k_tile_bytes = (int64_t{c.tile_m} + 2ll * c.tile_n) * c.tile_k / 2 + scale_bytes(c.tile_m, c.tile_k) +
+                               2 * scale_bytes(c.tile_n, c.tile_k);
+  b.fill_bytes = b.tiles_per_sm * k_tiles * k_tile_bytes;
+  b.tensor_clocks = b.tiles_per_sm * k_tiles * (2ll * c.tile_m * 2 * c.tile_n * c.tile_k / kFlopsPerClock);
+  b.flops = 4.0 * shape.m * shape.n * shape.k;
+  return b;
+}
+
+}  // namespace bench

@@ -1,0 +1,34 @@
+// budget.h -- what a problem costs before anything runs: bytes and operations that follow from the shape and from the
+// chosen configuration. Arithmetic, not time; needs no GPU.
+#pragma once
+
+#include <cstdint>
+
+#include "dualgemm.h"
+#include "shapes.h"
+
+namespace bench {
+
+struct Budget {
+  dualgemm_config_info_t config;
+  int64_t tiles;             // of C
+  int64_t ctas;              // at most one per SM
+  int64_t tiles_per_sm;      // of the busiest SM
+  int64_t dram_bytes;        // every input once, C once
+  int64_t fill_bytes;        // into the shared memory of the busiest SM
+  int64_t tensor_clocks;     // of the busiest SM, were its tensor core never idle
+  double flops;              // 2 GEMMs, 2 operations per multiply-add, padding not counted
+};
+
+// Operations of one SM's tensor core in NVFP4, per clock: one 128 x 256 x 64 multiply-add in 128 clocks.
+inline constexpr int64_t kFlopsPerClock = 2ll * 128 * 256 * 64 / 128;
+
+Budget budget_of(const Shape& shape, dualgemm_dtype_t dtype, const dualgemm_device_t& device);
+
+// A B200, to ask about when there is none.
+dualgemm_device_t described_b200();
+
+// Throws std::runtime_error with the library's own words unless `status` is SUCCESS.
+void check(dualgemm_status_t status, const char* what);
+
+}  // namespace bench

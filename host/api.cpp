@@ -1,0 +1,216 @@
+// api.cpp -- the exported functions that deal with launches and configurations. A launch is four steps:
+// validate, select, encode, launch. Nothing here throws or prints.
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstring>
+
+#include "host/launch.h"
+#include "host/select_config.h"
+#include "host/sf_layout.h"
+#include "host/status.h"
+#include "host/tensor_map.h"
+#include "host/validate.h"
+#include "kernel/instances.h"
+#include "kernel/params.h"
+
+#define DUALGEMM_STRING_(x) #x
+#define DUALGEMM_STRING(x) DUALGEMM_STRING_(x)
+
+namespace dualgemm {
+namespace {
+
+static_assert(DUALGEMM_DTYPE_BF16 == static_cast<int>(CType::kBf16) &&
+              DUALGEMM_DTYPE_FP16 == static_cast<int>(CType::kFp16));
+
+// Under BATCH_INVARIANT the choice pretends this M, one band of rows: what decoding sees most.
+constexpr int32_t kInvariantM = 128;
+
+int32_t usable_sms(const dualgemm_args_t& args, const dualgemm_device_t& device) {
+  return args.max_sms > 0 ? std::min(args.max_sms, device.sm_count) : device.sm_count;
+}
+
+// Index into kInstances for a problem that passed validate().
+dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device, int32_t* index) {
+  const dualgemm_args_t& args = problem.args;
+  const bool invariant = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) != 0;
+  *index = args.config_id > 0 ? args.config_id - 1
+                              : select_config({invariant ? kInvariantM : args.m, args.n, args.k},
+                                              problem.c_type, usable_sms(args, device));
+  return *index >= 0 ? DUALGEMM_STATUS_SUCCESS
+                     : fail(DUALGEMM_STATUS_INTERNAL, "no kernel writes c_dtype=%" PRId32, args.c_dtype);
+}
+
+dualgemm_status_t launch(const dualgemm_args_t* user_args, cudaStream_t stream) {
+  Problem problem;
+  if (auto status = validate(user_args, &problem)) return status;
+  if (problem.empty) return DUALGEMM_STATUS_SUCCESS;
+
+  const CudaErrorScope errors;
+  dualgemm_device_t device;
+  if (auto status = query_current_device(&device)) return status;
+  if (auto status = validate_device(device)) return status;
+  const dualgemm_args_t& args = problem.args;
+  if (args.k == 0) return launch_zero_fill(problem, stream);
+
+  int32_t index = 0;
+  if (auto status = choose(problem, device, &index)) return status;
+  const Instance& instance = kInstances[index];
+  if (auto status = load_kernels(device.ordinal)) return status;
+
+  Params params{};
+  if (auto status = encode_tensor_maps(problem, instance, &params)) return status;
+  params.c = args.c;
+  params.ldc = args.ldc;
+  params.alpha1_dev = args.alpha1_dev;
+  params.alpha2_dev = args.alpha2_dev;
+  params.alpha1 = args.alpha1;
+  params.alpha2 = args.alpha2;
+  params.m = args.m;
+  params.n = args.n;
+  params.k = args.k;
+  params.m_tiles = static_cast<int32_t>(ceil_div(args.m, instance.tile_m));
+  params.n_tiles = static_cast<int32_t>(ceil_div(args.n, instance.tile_n));
+  params.k_tiles = static_cast<int32_t>(ceil_div(args.k, instance.tile_k));
+
+  // One CTA fills an SM and walks several tiles when there are more tiles than SMs.
+  const int64_t tiles = tile_count(instance, {args.m, args.n, args.k});
+  const auto ctas = static_cast<int32_t>(std::min<int64_t>(tiles, usable_sms(args, device)));
+  return launch_kernel(instance, params, ctas, stream);
+}
+
+}  // namespace
+}  // namespace dualgemm
+
+using namespace dualgemm;
+
+int dualgemm_version(void) noexcept { return DUALGEMM_VERSION; }
+
+const char* dualgemm_build_info(void) noexcept {
+  return "dualgemm " DUALGEMM_STRING(DUALGEMM_VERSION_MAJOR) "." DUALGEMM_STRING(DUALGEMM_VERSION_MINOR) "."
+         DUALGEMM_STRING(DUALGEMM_VERSION_PATCH) ", CUDART_VERSION " DUALGEMM_STRING(CUDART_VERSION)
+         ", compute capability 10.x (sm_100f)";
+}
+
+void dualgemm_args_init_sized(dualgemm_args_t* args, size_t struct_size) noexcept {
+  if (!args) return;
+  const dualgemm_args_t defaults = default_args();
+  std::memset(args, 0, struct_size);
+  std::memcpy(args, &defaults, std::min(struct_size, sizeof defaults));
+  const auto size = static_cast<uint32_t>(struct_size);
+  std::memcpy(args, &size, std::min(struct_size, sizeof size));
+}
+
+dualgemm_status_t dualgemm_launch(const void* a, const void* b1, const void* b2, const void* sfa,
+                                  const void* sfb1, const void* sfb2, void* c, int32_t m, int32_t n,
+                                  int32_t k, float alpha1, float alpha2, dualgemm_dtype_t c_dtype,
+                                  dualgemm_stream_t stream) noexcept {
+  clear_last_error();
+  dualgemm_args_t args = default_args();
+  args.a = a;
+  args.b1 = b1;
+  args.b2 = b2;
+  args.sfa = sfa;
+  args.sfb1 = sfb1;
+  args.sfb2 = sfb2;
+  args.c = c;
+  args.m = m;
+  args.n = n;
+  args.k = k;
+  args.alpha1 = alpha1;
+  args.alpha2 = alpha2;
+  args.c_dtype = static_cast<int32_t>(c_dtype);
+  return launch(&args, stream);
+}
+
+dualgemm_status_t dualgemm_launch_ex(const dualgemm_args_t* args, dualgemm_stream_t stream) noexcept {
+  clear_last_error();
+  return launch(args, stream);
+}
+
+dualgemm_status_t dualgemm_init(void) noexcept {
+  clear_last_error();
+  const CudaErrorScope errors;
+  dualgemm_device_t device;
+  if (auto status = query_current_device(&device)) return status;
+  if (auto status = validate_device(device)) return status;
+  return load_kernels(device.ordinal);
+}
+
+dualgemm_status_t dualgemm_current_device(dualgemm_device_t* device) noexcept {
+  clear_last_error();
+  if (!device) return fail(DUALGEMM_STATUS_NULL_POINTER, "device=NULL: must point to a dualgemm_device_t");
+  const CudaErrorScope errors;
+  return query_current_device(device);
+}
+
+dualgemm_status_t dualgemm_can_implement(const dualgemm_args_t* args) noexcept {
+  clear_last_error();
+  Problem problem;
+  if (auto status = validate(args, &problem)) return status;
+  if (problem.empty) return DUALGEMM_STATUS_SUCCESS;
+  const CudaErrorScope errors;
+  dualgemm_device_t device;
+  if (auto status = query_current_device(&device)) return status;
+  return validate_device(device);
+}
+
+dualgemm_status_t dualgemm_can_implement_on(const dualgemm_args_t* args,
+                                            const dualgemm_device_t* device) noexcept {
+  clear_last_error();
+  Problem problem;
+  if (auto status = validate(args, &problem)) return status;
+  if (!device) return fail(DUALGEMM_STATUS_NULL_POINTER, "device=NULL: must point to a dualgemm_device_t");
+  return problem.empty ? DUALGEMM_STATUS_SUCCESS : validate_device(*device);
+}
+
+dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* args, size_t* bytes) noexcept {
+  clear_last_error();
+  if (!bytes) return fail(DUALGEMM_STATUS_NULL_POINTER, "bytes=NULL: must point to a size_t");
+  Problem problem;
+  if (auto status = validate(args, &problem)) return status;
+  *bytes = 0;  // no instance splits K, so nothing is exchanged through memory
+  return DUALGEMM_STATUS_SUCCESS;
+}
+
+int32_t dualgemm_config_count(void) noexcept { return kInstanceCount; }
+
+dualgemm_status_t dualgemm_config_info(int32_t id, dualgemm_config_info_t* info) noexcept {
+  clear_last_error();
+  if (!info) return fail(DUALGEMM_STATUS_NULL_POINTER, "info=NULL: must point to a dualgemm_config_info_t");
+  if (id < 1 || id > kInstanceCount)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "id=%" PRId32 ": must be in [1, %d]", id, kInstanceCount);
+  const Instance& i = kInstances[id - 1];
+  *info = {};
+  info->name = i.name;
+  info->c_dtype = static_cast<int32_t>(i.c_type);
+  info->cta_group = i.cta_group;
+  info->tile_m = i.tile_m;
+  info->tile_n = i.tile_n;
+  info->tile_k = i.tile_k;
+  info->stages = i.stages;
+  info->acc_stages = i.acc_stages;
+  info->mma_n = i.mma_n;
+  info->mmas_per_step = i.mmas_per_step;
+  info->threads = i.threads;
+  info->smem_bytes = i.smem_bytes;
+  info->tmem_columns = i.tmem_columns;
+  return DUALGEMM_STATUS_SUCCESS;
+}
+
+dualgemm_status_t dualgemm_select_config(const dualgemm_args_t* args, const dualgemm_device_t* device,
+                                         int32_t* id) noexcept {
+  clear_last_error();
+  Problem problem;
+  if (auto status = validate(args, &problem)) return status;
+  if (!device) return fail(DUALGEMM_STATUS_NULL_POINTER, "device=NULL: must point to a dualgemm_device_t");
+  if (!id) return fail(DUALGEMM_STATUS_NULL_POINTER, "id=NULL: must point to an int32_t");
+  *id = 0;  // an empty problem, or one without K, runs no kernel
+  if (problem.empty) return DUALGEMM_STATUS_SUCCESS;
+  if (auto status = validate_device(*device)) return status;
+  if (problem.args.k == 0) return DUALGEMM_STATUS_SUCCESS;
+  int32_t index = 0;
+  if (auto status = choose(problem, *device, &index)) return status;
+  *id = index + 1;
+  return DUALGEMM_STATUS_SUCCESS;
+}

@@ -1,0 +1,47 @@
+// launch.h -- everything the library asks of the CUDA runtime, apart from tensor maps. Nothing here allocates
+// device memory, synchronises or touches the default stream unless the caller passes it.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "host/dualgemm.h"
+#include "host/validate.h"
+#include "kernel/instances.h"
+#include "kernel/params.h"
+
+namespace dualgemm {
+
+// Reports a failed CUDA call: CUDA_ERROR, or NO_DEVICE and DRIVER_TOO_OLD where the error says so.
+dualgemm_status_t fail_cuda(cudaError_t error, const char* call);
+
+// The runtime remembers the last error of a thread. This scope keeps the errors of our own calls from staying
+// behind; an error that was already pending belongs to the caller and is left alone.
+class CudaErrorScope {
+ public:
+  CudaErrorScope() : pending_(cudaPeekAtLastError()) {}
+  ~CudaErrorScope() {
+    if (pending_ == cudaSuccess) cudaGetLastError();
+  }
+  CudaErrorScope(const CudaErrorScope&) = delete;
+  CudaErrorScope& operator=(const CudaErrorScope&) = delete;
+
+ private:
+  cudaError_t pending_;
+};
+
+// The calling thread's current device; asked once per device, then remembered.
+dualgemm_status_t query_current_device(dualgemm_device_t* device);
+
+// Loads every instance on the current device `ordinal` and allows it its shared memory; once per device.
+dualgemm_status_t load_kernels(int32_t ordinal);
+
+// `ctas` CTAs of the instance. Params travels by value.
+dualgemm_status_t launch_kernel(const Instance& instance, const Params& params, int32_t ctas,
+                                cudaStream_t stream);
+
+// C = 0 for K == 0: the sum of no products. Columns from N to ldc keep what they hold.
+dualgemm_status_t launch_zero_fill(const Problem& problem, cudaStream_t stream);
+
+}  // namespace dualgemm

@@ -1,0 +1,30 @@
+// sf_layout.h -- arithmetic of the 128x4 scale-factor layout that host/dualgemm.h draws. Used by the checks
+// (sizes), the tensor maps (atoms and row blocks) and the quantiser (offsets); constexpr and without CUDA.
+#pragma once
+
+#include <cstdint>
+
+namespace dualgemm {
+
+inline constexpr int kSfBlock = 16;  // elements of K that share one factor
+inline constexpr int kSfAtomRows = 128;
+inline constexpr int kSfAtomBlocks = 4;  // factors per row of an atom
+inline constexpr int kSfAtomBytes = kSfAtomRows * kSfAtomBlocks;
+inline constexpr int kSfAtomElems = kSfAtomBlocks * kSfBlock;  // 64 elements of K
+
+constexpr int64_t ceil_div(int64_t value, int64_t divisor) { return (value + divisor - 1) / divisor; }
+
+constexpr int64_t sf_row_blocks(int32_t rows) { return ceil_div(rows, kSfAtomRows); }
+constexpr int64_t sf_atoms(int32_t k) { return ceil_div(k, kSfAtomElems); }
+
+constexpr int64_t sf_bytes(int32_t rows, int32_t k) {
+  return sf_row_blocks(rows) * sf_atoms(k) * kSfAtomBytes;
+}
+
+constexpr int64_t sf_offset(int32_t k, int32_t row, int32_t block) {
+  const int64_t atom = row / kSfAtomRows * sf_atoms(k) + block / kSfAtomBlocks;
+  const int row_in_atom = row % kSfAtomRows;
+  return atom * kSfAtomBytes + row_in_atom % 32 * 16 + row_in_atom / 32 * 4 + block % kSfAtomBlocks;
+}
+
+}  // namespace dualgemm

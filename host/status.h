@@ -1,0 +1,20 @@
+// status.h -- how the library's own files report a failure: a status for the caller, a text for the person
+// behind it. The text lives in a thread-local buffer, so that reporting allocates nothing and threads do not
+// mix their messages. Knows nothing about CUDA; host/launch.cpp translates CUDA's errors.
+#pragma once
+
+#include "host/dualgemm.h"
+
+namespace dualgemm {
+
+// Stores the formatted text as this thread's last error and returns `status`.
+[[gnu::format(printf, 2, 3)]] dualgemm_status_t fail(dualgemm_status_t status, const char* format,
+                                                     ...) noexcept;
+
+// Every exported function that returns a status starts with this: a success leaves an empty text behind.
+void clear_last_error() noexcept;
+
+// The number dualgemm_last_cuda_error() returns from now on, on this thread.
+void set_last_cuda_error(int error) noexcept;
+
+}  // namespace dualgemm

@@ -1,0 +1,25 @@
+// instances.h -- the table of kernel instances that exist in the library: what host/ may choose from and
+// launch.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/config.h"
+
+namespace dualgemm {
+
+struct Instance {
+  const char* name;    // "m128n64k256_fp16"
+  const void* kernel;  // the __global__ function, for cudaLaunchKernelExC and cudaFuncSetAttribute
+  CType c_type;
+  int32_t cta_group, tile_m, tile_n, tile_k;
+  int32_t stages, acc_stages, mma_n, mmas_per_step;  // mmas_per_step: tcgen05.mma per 64 elements of K
+  int32_t threads;
+  int32_t smem_bytes;    // dynamic shared memory of a launch
+  int32_t tmem_columns;  // tensor memory allocated per CTA
+};
+
+inline constexpr int kInstanceCount = 4;
+extern const Instance kInstances[kInstanceCount];
+
+}  // namespace dualgemm

@@ -1,0 +1,23 @@
+// wait.cuh -- blocking on an mbarrier, and on all barriers of a ring before the CTA may end.
+#pragma once
+
+#include "kernel/pipeline.cuh"
+#include "ptx/mbarrier.cuh"
+
+namespace dualgemm {
+
+// Returns once the phase of this parity has completed. What was written or read before the arrivals that
+// completed it comes before what this thread does next.
+DUALGEMM_DEVICE void wait(uint64_t& mbar, uint32_t phase) {
+  while (!ptx::mbarrier_try_wait_parity(&mbar, phase)) {
+  }
+}
+
+// Waits, from the filling end, until every stage that was ever filled is empty again. An arrival still under
+// way when the CTA exits would land in shared memory that belongs to somebody else.
+template <int kStages>
+DUALGEMM_DEVICE void drain(uint64_t (&empty)[kStages], PipelineState<kStages> state) {
+  for (int i = 0; i < kStages; ++i, ++state) wait(empty[state.index], state.phase);
+}
+
+}  // namespace dualgemm

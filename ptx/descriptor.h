@@ -1,0 +1,72 @@
+// descriptor.h -- the two descriptors that tcgen05.mma and tcgen05.cp take as plain integers: the
+// shared-memory matrix descriptor (where an operand lies and how it is swizzled) and the instruction
+// descriptor (types and shape of one mma). Field by field from PTX ISA 9.0, tables 40 and 44. Plain constexpr
+// C++: the tests check it without a GPU.
+#pragma once
+
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define DUALGEMM_HOST_DEVICE __host__ __device__ __forceinline__
+#else
+#define DUALGEMM_HOST_DEVICE inline
+#endif
+
+namespace dualgemm::ptx {
+
+// `value` in bits first..last of a descriptor.
+DUALGEMM_HOST_DEVICE constexpr uint64_t bit_field(uint64_t value, int first, int last) {
+  return (value & ((uint64_t{1} << (last - first + 1)) - 1)) << first;
+}
+
+// Addresses and offsets enter a matrix descriptor as 18-bit byte counts in units of 16. The mask also drops
+// the cluster rank that a shared-window address carries above bit 23: a descriptor only ever names the CTA's
+// own memory.
+DUALGEMM_HOST_DEVICE constexpr uint64_t matrix_offset(uint32_t bytes) { return (bytes & 0x3FFFF) >> 4; }
+
+enum class Swizzle : uint32_t { kNone = 0, k128B = 2 };
+
+// Shared-memory matrix descriptor of a K-major operand. `stride_bytes` lies between groups of eight rows. The
+// leading offset (bits 16-29) stays 0: neither a swizzled K-major operand nor a 16-byte-wide copy has a
+// second column to reach.
+//
+//   bits 0-13 start address   16-29 leading offset   32-45 stride offset   46-48 constant 1
+//        49-51 base offset: 0, every swizzle pattern starts at a multiple of 1024 bytes   61-63 swizzle
+DUALGEMM_HOST_DEVICE constexpr uint64_t matrix_descriptor(uint32_t smem_address, uint32_t stride_bytes,
+                                                          Swizzle swizzle) {
+  return bit_field(matrix_offset(smem_address), 0, 13) | bit_field(matrix_offset(stride_bytes), 32, 45) |
+         bit_field(1, 46, 48) | bit_field(static_cast<uint32_t>(swizzle), 61, 63);
+}
+
+// Rows of 128 bytes (256 e2m1 elements), 128-byte swizzle: what TMA writes for A, B1 and B2. Eight rows are
+// 1024 bytes.
+DUALGEMM_HOST_DEVICE constexpr uint64_t operand_descriptor(uint32_t smem_address) {
+  return matrix_descriptor(smem_address, 1024, Swizzle::k128B);
+}
+
+// A linear 512-byte scale-factor atom, read by tcgen05.cp.32x128b as 32 rows of 16 bytes. Eight rows are 128
+// bytes.
+DUALGEMM_HOST_DEVICE constexpr uint64_t scale_descriptor(uint32_t smem_address) {
+  return matrix_descriptor(smem_address, 128, Swizzle::kNone);
+}
+
+// `descriptor` with its start address moved by `bytes`, a multiple of 16. The address field does not carry
+// out of its 14 bits because an operand never crosses the end of the 256 KiB window.
+DUALGEMM_HOST_DEVICE constexpr uint64_t advance(uint64_t descriptor, uint32_t bytes) {
+  return descriptor + (bytes >> 4);
+}
+
+// Instruction descriptor of kind::mxf4nvf4, dense, K = 64, e2m1 times e2m1 with ue4m3 scales. The
+// scale-factor ids (bits 4-5 and 29-30), the negations (13, 14), the transpositions (15, 16), the scale type
+// (23, 0 = ue4m3) and the K size (31) are all 0: block16 has one id, and K-major is the only order of 4-bit
+// operands.
+//
+//   bits 7-9 type of A, 10-11 type of B: 1 = e2m1      17-22 N / 8      27-28 M / 128
+DUALGEMM_HOST_DEVICE constexpr uint32_t mxf4nvf4_instruction_descriptor(int m, int n) {
+  constexpr int kE2m1 = 1;
+  return static_cast<uint32_t>(bit_field(kE2m1, 7, 9) | bit_field(kE2m1, 10, 11) |
+                               bit_field(static_cast<uint32_t>(n) / 8, 17, 22) |
+                               bit_field(static_cast<uint32_t>(m) / 128, 27, 28));
+}
+
+}  // namespace dualgemm::ptx

@@ -1,0 +1,52 @@
+// mbarrier.cuh -- mbarrier instructions on this CTA's shared memory (PTX ISA 9.0, 9.7.13.15).
+//
+// One function per instruction, named after it. A wrapper converts types and address spaces and does nothing
+// else: no loops, no lane election, no phase bookkeeping (that is kernel/pipeline.cuh).
+#pragma once
+
+#include "ptx/common.cuh"
+
+namespace dualgemm::ptx {
+
+// mbarrier.init.shared::cta.b64 [mbar], count;      9.7.13.15.9
+// `count` arrivals complete a phase.
+DUALGEMM_DEVICE void mbarrier_init(uint64_t* mbar, uint32_t count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(smem_u32(mbar)), "r"(count) : "memory");
+}
+
+// fence.mbarrier_init.release.cluster;      9.7.13.4
+// Makes the initialisations above it visible to asynchronous operations and to the rest of the cluster.
+DUALGEMM_DEVICE void fence_mbarrier_init_release_cluster() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// mbarrier.arrive.release.cta.shared::cta.b64 _, [mbar];      9.7.13.15.13
+DUALGEMM_DEVICE void mbarrier_arrive(uint64_t* mbar) {
+  asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(smem_u32(mbar)) : "memory");
+}
+
+// mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [mbar], bytes;      9.7.13.15.13
+// Adds `bytes` to what the current phase waits for, then arrives once.
+DUALGEMM_DEVICE void mbarrier_arrive_expect_tx(uint64_t* mbar, uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(smem_u32(mbar)),
+               "r"(bytes)
+               : "memory");
+}
+
+// mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 done, [mbar], parity;      9.7.13.15.16
+// True once the phase of this parity has completed. May suspend the thread; may return false early.
+DUALGEMM_DEVICE bool mbarrier_try_wait_parity(uint64_t* mbar, uint32_t parity) {
+  uint32_t done;
+  asm volatile(
+      "{\n\t"
+      ".reg .pred done;\n\t"
+      "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 done, [%1], %2;\n\t"
+      "selp.u32 %0, 1, 0, done;\n\t"
+      "}"
+      : "=r"(done)
+      : "r"(smem_u32(mbar)), "r"(parity)
+      : "memory");
+  return done != 0;
+}
+
+}  // namespace dualgemm::ptx

@@ -1,0 +1,24 @@
+// sync.cuh -- synchronisation inside a warp that CUDA C++ has no built-in for (PTX ISA 9.0, 9.7.13).
+#pragma once
+
+#include "ptx/common.cuh"
+
+namespace dualgemm::ptx {
+
+// elect.sync _|elected, 0xffffffff;      9.7.13.14
+// True in exactly one lane of a converged warp, always the same one. ptxas knows that the branch on it has a
+// single lane, so it emits what follows without a loop over lanes; a comparison with lane 0 does not tell it
+// that.
+DUALGEMM_DEVICE bool elect_sync() {
+  uint32_t elected;
+  asm volatile(
+      "{\n\t"
+      ".reg .pred elected;\n\t"
+      "elect.sync _|elected, 0xffffffff;\n\t"
+      "selp.u32 %0, 1, 0, elected;\n\t"
+      "}"
+      : "=r"(elected)::"memory");
+  return elected != 0;
+}
+
+}  // namespace dualgemm::ptx

@@ -1,0 +1,369 @@
+// dual_gemm_test.cpp -- the whole library, from the public interface down to the bits in C, on the GPU or in the
+// simulator. Each test states one property; results are compared with the double-precision reference within the bound
+// derived in ref/dual_gemm.cpp, and every launch is surrounded by guard bytes and starts from a poisoned C.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "ref/formats.h"
+#include "support/catch.hpp"
+#include "support/compare.h"
+#include "support/device_problem.h"
+
+using namespace dualgemm_test;
+
+namespace {
+
+std::string shape_text(const Problem& p) {
+  return "m " + std::to_string(p.m) + ", n " + std::to_string(p.n) + ", k " + std::to_string(p.k) + ", lda " +
+         std::to_string(p.lda);
+}
+
+void check_against_reference(const Problem& p, const LaunchOptions& options) {
+  INFO(shape_text(p));
+  const Comparison result = compare(run(p, options), p.reference());
+  INFO(result.first);
+  CHECK(result.mismatches == 0);
+}
+
+// One id per tile, all writing the same type.
+std::vector<NamedConfig> configs_of(dualgemm_dtype_t dtype) {
+  std::vector<NamedConfig> out;
+  for (const NamedConfig& config : all_configs()) {
+    if (config.info.c_dtype == dtype) out.push_back(config);
+  }
+  return out;
+}
+
+LaunchOptions use(const NamedConfig& config) {
+  LaunchOptions options;
+  options.dtype = static_cast<dualgemm_dtype_t>(config.info.c_dtype);
+  options.config_id = config.id;
+  return options;
+}
+
+class Stream {
+ public:
+  Stream() { check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags"); }
+  ~Stream() { cudaStreamDestroy(stream_); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("the library offers every tile for both output types", "[kernel]") {
+  const auto fp16 = configs_of(DUALGEMM_DTYPE_FP16), bf16 = configs_of(DUALGEMM_DTYPE_BF16);
+  REQUIRE(fp16.size() >= 2);
+  REQUIRE(fp16.size() == bf16.size());
+  CHECK(all_configs().size() == fp16.size() + bf16.size());
+}
+
+TEST_CASE("ragged m and n give the reference's result with every configuration", "[kernel]") {
+  for (const NamedConfig& config : all_configs()) {
+    DYNAMIC_SECTION(config.info.name) {
+      for (int32_t m : {1, 7, 127, 128, 129, 200, 257}) {
+        for (int32_t n : {8, 72, 136}) {
+          check_against_reference(make_problem(Data::kFullRange, m, n, 320, 100 + m * 7 + n), use(config));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("every k gives the reference's result with every configuration", "[kernel]") {
+  for (const NamedConfig& config : all_configs()) {
+    DYNAMIC_SECTION(config.info.name) {
+      // Odd multiples of 16 need a padded pitch; 272 spills 16 elements into a second tile of K.
+      for (int32_t k : {16, 32, 48, 64, 80, 240, 256, 272, 512, 1024}) {
+        check_against_reference(make_problem(Data::kFullRange, 130, 136, k, 200 + k), use(config));
+      }
+      check_against_reference(make_problem(Data::kFullRange, 130, 136, 272, 201, 96), use(config));
+    }
+  }
+}
+
+TEST_CASE("the ring of stages may be partly used, filled exactly and reused many times", "[kernel]") {
+  for (const NamedConfig& config : configs_of(DUALGEMM_DTYPE_FP16)) {
+    const int32_t stages = config.info.stages, tile_k = config.info.tile_k;
+    DYNAMIC_SECTION(config.info.name) {
+      for (int32_t k_tiles : {1, stages - 1, stages, stages + 1, 3 * stages + 1}) {
+        check_against_reference(make_problem(Data::kFullRange, 64, 136, k_tiles * tile_k, 300 + k_tiles), use(config));
+      }
+    }
+  }
+}
+
+TEST_CASE("a CTA that computes several tiles gives the bits of one that computes a single tile", "[kernel]") {
+  for (const NamedConfig& config : configs_of(DUALGEMM_DTYPE_FP16)) {
+    DYNAMIC_SECTION(config.info.name) {
+      const Problem p = make_problem(Data::kFullRange, 300, 328, 576, 400);  // 3 row tiles, at least 3 column tiles
+      const Output one_each = run(p, use(config));
+      for (int32_t max_sms : {1, 2, 4}) {
+        LaunchOptions options = use(config);
+        options.max_sms = max_sms;
+        INFO(max_sms << " CTAs");
+        CHECK(run(p, options).bits == one_each.bits);
+      }
+      const Comparison result = compare(one_each, p.reference());
+      INFO(result.first);
+      CHECK(result.mismatches == 0);
+    }
+  }
+}
+
+TEST_CASE("sums of integers are exact up to the activation, wherever an element stands", "[kernel]") {
+  for (const NamedConfig& config : all_configs()) {
+    DYNAMIC_SECTION(config.info.name) {
+      check_against_reference(make_problem(Data::kIntegers, 257, 136, 1040, 500), use(config));
+    }
+  }
+}
+
+TEST_CASE("gate and up are told apart", "[kernel]") {
+  const Problem p = make_problem(Data::kFullRange, 130, 72, 256, 600);
+  Problem swapped = p;
+  std::swap(swapped.b1, swapped.b2);
+  std::swap(swapped.sfb1, swapped.sfb2);
+  std::swap(swapped.alpha1, swapped.alpha2);
+  const Output straight = run(p), crossed = run(swapped);
+  CHECK(straight.bits != crossed.bits);
+  CHECK(compare(straight, p.reference()).mismatches == 0);
+  CHECK(compare(crossed, swapped.reference()).mismatches == 0);
+  CHECK(compare(straight, swapped.reference()).mismatches > straight.m * straight.n / 2);
+}
+
+TEST_CASE("each of the six inputs matters where it should and nowhere else", "[kernel]") {
+  const int32_t m = 136, n = 72, k = 320, row = 131, column = 69;
+  const Problem p = make_problem(Data::kIntegers, m, n, k, 700);
+  const Output before = run(p);
+  const auto changed = [&](const Problem& q, int64_t r, int64_t c) {
+    const Output after = run(q);
+    const Comparison result = compare(after, q.reference());
+    INFO(result.first);
+    CHECK(result.mismatches == 0);
+    int64_t inside = 0, outside = 0;
+    for (int64_t i = 0; i < m * n; ++i) {
+      const bool hit = (r < 0 || i / n == r) && (c < 0 || i % n == c);
+      (hit ? inside : outside) += after.bits[i] != before.bits[i];
+    }
+    CHECK(inside > 0);
+    CHECK(outside == 0);
+  };
+  const auto flip_sign = [](uint8_t& pair) { pair ^= 0x88; };
+  Problem q = p;
+  SECTION("a") {
+    for (int64_t i = 0; i < k / 2; i += 3) flip_sign(q.a[row * q.lda / 2 + i]);
+    changed(q, row, -1);
+  }
+  SECTION("b1") {
+    for (int64_t i = 0; i < k / 2; i += 3) flip_sign(q.b1[column * q.ldb / 2 + i]);
+    changed(q, -1, column);
+  }
+  SECTION("b2") {
+    for (int64_t i = 0; i < k / 2; i += 3) flip_sign(q.b2[column * q.ldb / 2 + i]);
+    changed(q, -1, column);
+  }
+  SECTION("sfa") {
+    q.sfa[ref::sf_offset(k, row, 17)] = 0x48;  // 4 instead of 1
+    changed(q, row, -1);
+  }
+  SECTION("sfb1") {
+    q.sfb1[ref::sf_offset(k, column, 6)] = 0x48;
+    changed(q, -1, column);
+  }
+  SECTION("sfb2") {
+    q.sfb2[ref::sf_offset(k, column, 19)] = 0x48;
+    changed(q, -1, column);
+  }
+}
+
+TEST_CASE("columns between n and ldc, and everything around C, stay untouched", "[kernel]") {
+  for (const NamedConfig& config : all_configs()) {
+    DYNAMIC_SECTION(config.info.name) {
+      for (int64_t padding : {8, 64, 120}) {
+        LaunchOptions options = use(config);
+        options.ldc_padding = padding;  // DeviceProblem::download checks the bytes
+        check_against_reference(make_problem(Data::kFullRange, 129, 72, 256, 800), options);
+      }
+    }
+  }
+}
+
+TEST_CASE("scale factors of rows that do not exist, and bytes beyond k, have no effect", "[kernel]") {
+  for (const NamedConfig& config : configs_of(DUALGEMM_DTYPE_FP16)) {
+    DYNAMIC_SECTION(config.info.name) {
+      const Problem p = make_problem(Data::kFullRange, 130, 72, 80, 900, 32);  // row padding 0x7F, pitch bytes random
+      Problem clean = p;
+      const auto clear_rows = [&](std::vector<uint8_t>& sf, int64_t rows) {
+        for (int64_t row = rows; row < (rows + 127) / 128 * 128; ++row) {
+          for (int64_t block = 0; block < 8; ++block) sf[ref::sf_offset(p.k, row, block)] = 0;
+        }
+      };
+      const auto clear_pitch = [&](std::vector<uint8_t>& codes, int64_t rows) {
+        for (int64_t row = 0; row < rows; ++row) {
+          std::fill_n(&codes[row * p.lda / 2 + p.k / 2], (p.lda - p.k) / 2, 0);
+        }
+      };
+      clear_rows(clean.sfa, p.m);
+      clear_rows(clean.sfb1, p.n);
+      clear_rows(clean.sfb2, p.n);
+      clear_pitch(clean.a, p.m);
+      clear_pitch(clean.b1, p.n);
+      clear_pitch(clean.b2, p.n);
+      REQUIRE(clean.sfa != p.sfa);
+      REQUIRE(clean.a != p.a);
+      CHECK(run(p, use(config)).bits == run(clean, use(config)).bits);
+    }
+  }
+}
+
+TEST_CASE("a NaN scale factor poisons its row or its column and nothing else", "[kernel]") {
+  Problem p = make_problem(Data::kFullRange, 140, 136, 272, 1000);
+  p.sfa[ref::sf_offset(p.k, 133, 16)] = 0x7F;
+  p.sfb1[ref::sf_offset(p.k, 5, 0)] = 0x7F;
+  p.sfb2[ref::sf_offset(p.k, 130, 9)] = 0xFF;  // the sign bit does not count
+  for (const NamedConfig& config : all_configs()) {
+    DYNAMIC_SECTION(config.info.name) { check_against_reference(p, use(config)); }
+  }
+}
+
+TEST_CASE("results beyond the largest fp16 number become infinity", "[kernel]") {
+  Problem p = make_problem(Data::kFullRange, 128, 72, 256, 1100);
+  p.alpha2 *= 20000;
+  const Output out = run(p);
+  const Comparison result = compare(out, p.reference());
+  INFO(result.first);
+  CHECK(result.mismatches == 0);
+  const auto infinite = [](uint16_t bits) { return (bits & 0x7FFF) == 0x7C00; };
+  CHECK(std::count_if(out.bits.begin(), out.bits.end(), infinite) > 0);
+}
+
+TEST_CASE("large gates saturate: silu of a very negative one is zero, of a very positive one itself", "[kernel]") {
+  Problem p = make_problem(Data::kFullRange, 128, 72, 256, 1200);
+  p.alpha1 *= 300;  // gates up to several thousand, where exp overflows
+  check_against_reference(p, {});
+  LaunchOptions bf16;
+  bf16.dtype = DUALGEMM_DTYPE_BF16;
+  check_against_reference(p, bf16);
+}
+
+TEST_CASE("factors on the device give the bits of factors on the host", "[kernel]") {
+  for (const NamedConfig& config : configs_of(DUALGEMM_DTYPE_BF16)) {
+    DYNAMIC_SECTION(config.info.name) {
+      const Problem p = make_problem(Data::kFullRange, 70, 136, 256, 1300);
+      LaunchOptions device = use(config);
+      device.alphas_on_device = true;
+      const Output from_device = run(p, device);
+      CHECK(from_device.bits == run(p, use(config)).bits);
+      CHECK(compare(from_device, p.reference()).mismatches == 0);
+    }
+  }
+}
+
+TEST_CASE("the same launch gives the same bits", "[kernel]") {
+  const Problem p = make_problem(Data::kFullRange, 200, 200, 1024, 1400);
+  DeviceProblem device(p, {});
+  device.launch(nullptr);
+  const Output first = device.download();
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    device.poison();
+    device.launch(nullptr);
+    CHECK(device.download().bits == first.bits);
+  }
+}
+
+TEST_CASE("a row's bits depend neither on the other rows nor on the tile", "[kernel]") {
+  const int32_t n = 136, k = 528;
+  const Problem whole = make_problem(Data::kFullRange, 257, n, k, 1500);
+  std::vector<uint16_t> expected;
+  for (const NamedConfig& config : configs_of(DUALGEMM_DTYPE_FP16)) {
+    INFO(config.info.name);
+    const Output all = run(whole, use(config));
+    if (expected.empty()) expected = all.bits;
+    CHECK(all.bits == expected);
+    for (int32_t m : {1, 2, 17, 128}) {
+      Problem part = whole;
+      part.m = m;
+      part.a.resize(m * part.lda / 2);
+      part.sfa.resize(ref::sf_bytes(m, k));
+      INFO("m " << m);
+      const Output some = run(part, use(config));
+      CHECK(std::equal(some.bits.begin(), some.bits.end(), expected.begin()));
+    }
+  }
+}
+
+TEST_CASE("k = 0 gives zeros and leaves the columns beyond n alone", "[kernel]") {
+  for (dualgemm_dtype_t dtype : {DUALGEMM_DTYPE_FP16, DUALGEMM_DTYPE_BF16}) {
+    LaunchOptions options;
+    options.dtype = dtype;
+    options.ldc_padding = 16;
+    const Output out = run(make_problem(Data::kFullRange, 5, 24, 0, 1600), options);
+    CHECK(out.bits == std::vector<uint16_t>(5 * 24, 0));
+  }
+}
+
+TEST_CASE("an empty C succeeds and touches nothing", "[kernel]") {
+  CHECK(run(make_problem(Data::kFullRange, 0, 72, 256, 1700)).bits.empty());
+  CHECK(run(make_problem(Data::kFullRange, 65, 0, 256, 1701)).bits.empty());
+}
+
+TEST_CASE("the short entry point gives the bits of the long one", "[kernel]") {
+  const Problem p = make_problem(Data::kFullRange, 65, 72, 256, 1800);
+  DeviceProblem device(p, {});
+  device.launch(nullptr);
+  const Output expected = device.download();
+  device.poison();
+  const dualgemm_args_t& x = device.args();
+  REQUIRE(dualgemm_launch(x.a, x.b1, x.b2, x.sfa, x.sfb1, x.sfb2, x.c, x.m, x.n, x.k, x.alpha1, x.alpha2,
+                          DUALGEMM_DTYPE_FP16, nullptr) == DUALGEMM_STATUS_SUCCESS);
+  CHECK(device.download().bits == expected.bits);
+}
+
+TEST_CASE("a launch is captured into a graph and replays with the data it then finds", "[kernel]") {
+  const Problem first = make_problem(Data::kFullRange, 65, 136, 256, 1900);
+  const Problem second = make_problem(Data::kFullRange, 65, 136, 256, 1901);
+  REQUIRE(dualgemm_init() == DUALGEMM_STATUS_SUCCESS);
+  LaunchOptions options;
+  options.alphas_on_device = true;
+  DeviceProblem device(first, options);
+  const Stream stream;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  check_cuda(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+  device.launch(stream.get());
+  check_cuda(cudaStreamEndCapture(stream.get(), &graph), "cudaStreamEndCapture");
+  check_cuda(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+
+  // Captured, not run: C is still all poison.
+  const Output before = device.download();
+  CHECK(std::all_of(before.bits.begin(), before.bits.end(), [](uint16_t bits) { return bits == 0xFFFF; }));
+  for (const Problem* p : {&first, &second}) {
+    device.upload(*p);
+    device.poison();
+    check_cuda(cudaGraphLaunch(executable, stream.get()), "cudaGraphLaunch");
+    check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
+    const Comparison result = compare(device.download(), p->reference());
+    INFO(result.first);
+    CHECK(result.mismatches == 0);
+  }
+  check_cuda(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
+  check_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
+}
+
+TEST_CASE("launches on one stream run in order", "[kernel]") {
+  const Problem early = make_problem(Data::kFullRange, 40, 72, 256, 2000);
+  const Problem late = make_problem(Data::kFullRange, 40, 72, 256, 2001);
+  const DeviceProblem one(early, {}), other(late, {});
+  const Stream stream;
+  dualgemm_args_t args = one.args();
+  args.c = other.args().c;  // both write the same C; the later launch must win
+  REQUIRE(dualgemm_launch_ex(&args, stream.get()) == DUALGEMM_STATUS_SUCCESS);
+  other.launch(stream.get());
+  CHECK(compare(other.download(), late.reference()).mismatches == 0);
+}

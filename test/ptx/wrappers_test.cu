@@ -1,0 +1,249 @@
+// wrappers_test.cu -- one tiny kernel per wrapper of ptx/, named after it. That it compiles shows that the
+// instruction assembles for the target; run, each leaves an observable result in `out`. An instruction that
+// has an effect only together with others (an allocation, a commit) comes with the least that shows it. One
+// warp each unless said.
+#include <cstdint>
+
+#include "ptx/descriptor.h"
+#include "ptx/global.cuh"
+#include "ptx/math.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/sync.cuh"
+#include "ptx/tcgen05_mem.cuh"
+#include "ptx/tcgen05_mma.cuh"
+#include "ptx/tma.cuh"
+
+namespace ptx = dualgemm::ptx;
+
+namespace {
+
+constexpr uint32_t kColumns = 32;  // the smallest allocation of tensor memory
+
+__device__ void wait(uint64_t* mbar, uint32_t parity) {
+  while (!ptx::mbarrier_try_wait_parity(mbar, parity)) {
+  }
+}
+
+// Tensor memory for the whole warp.
+__device__ uint32_t allocate(uint32_t* base, uint32_t columns) {
+  ptx::tcgen05_alloc<1>(base, columns);
+  ptx::tcgen05_fence_before_thread_sync();
+  __syncthreads();
+  ptx::tcgen05_fence_after_thread_sync();
+  return *base;
+}
+
+// A barrier with one arrival to a phase, ready for the asynchronous units.
+__device__ void init(uint64_t* mbar) {
+  if (ptx::elect_sync()) {
+    ptx::mbarrier_init(mbar, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+}
+
+}  // namespace
+
+// out[0..31]: 1 in one lane, 0 in the others.
+extern "C" __global__ void elect_sync(uint32_t* out) { out[threadIdx.x] = ptx::elect_sync(); }
+
+// out[0..2]: phase 0 of a barrier with two arrivals is open after none, open after one, complete after two.
+extern "C" __global__ void mbarrier_arrive(uint32_t* out) {
+  __shared__ uint64_t mbar;
+  if (ptx::elect_sync()) {
+    ptx::mbarrier_init(&mbar, 2);
+    ptx::fence_mbarrier_init_release_cluster();
+    for (int i = 0; i < 3; ++i) {
+      out[i] = ptx::mbarrier_try_wait_parity(&mbar, 0);
+      if (i < 2) ptx::mbarrier_arrive(&mbar);
+    }
+  }
+}
+
+// out[0..1]: parity 1 passes on a new barrier, parity 0 does not.
+extern "C" __global__ void mbarrier_try_wait_parity(uint32_t* out) {
+  __shared__ uint64_t mbar;
+  init(&mbar);
+  if (ptx::elect_sync()) {
+    out[0] = ptx::mbarrier_try_wait_parity(&mbar, 1);
+    out[1] = ptx::mbarrier_try_wait_parity(&mbar, 0);
+  }
+}
+
+// out[0..15]: the 4 x 4 words at {inner, outer} of a 2-D map of 32-bit elements with a 4 x 4 box, no swizzle.
+// This is also the test of mbarrier_arrive_expect_tx: the wait ends only if the 64 bytes were counted.
+extern "C" __global__ void cp_async_bulk_tensor_2d(const __grid_constant__ CUtensorMap map, int32_t inner,
+                                                   int32_t outer, uint32_t* out) {
+  __shared__ alignas(128) uint32_t box[16];
+  __shared__ uint64_t mbar;
+  init(&mbar);
+  if (ptx::elect_sync()) {
+    ptx::mbarrier_arrive_expect_tx(&mbar, sizeof(box));
+    ptx::cp_async_bulk_tensor_2d(box, &map, inner, outer, &mbar);
+  }
+  __syncwarp();
+  wait(&mbar, 0);
+  if (threadIdx.x < 16) out[threadIdx.x] = box[threadIdx.x];
+}
+
+// out[0]: 1. A prefetch has no other effect than not to fail.
+extern "C" __global__ void prefetch_tensormap(const __grid_constant__ CUtensorMap map, uint32_t* out) {
+  if (ptx::elect_sync()) {
+    ptx::prefetch_tensormap(&map);
+    out[0] = 1;
+  }
+}
+
+// out[0..1]: the addresses of two allocations, which do not overlap; both are freed.
+extern "C" __global__ void tcgen05_alloc(uint32_t* out) {
+  __shared__ uint32_t base[2];
+  const uint32_t first = allocate(&base[0], kColumns);
+  const uint32_t second = allocate(&base[1], kColumns);
+  ptx::tcgen05_relinquish_alloc_permit<1>();
+  if (ptx::elect_sync()) {
+    out[0] = first;
+    out[1] = second;
+  }
+  __syncwarp();
+  ptx::tcgen05_dealloc<1>(first, kColumns);
+  ptx::tcgen05_dealloc<1>(second, kColumns);
+}
+
+// 128 threads. out[32 * lane + column] = word column % 4 of row lane % 32 of `rows`, 32 rows of 4 words,
+// copied to eight groups of four columns. Also the test of tcgen05_ld, tcgen05_wait_ld, tcgen05_commit and
+// the fences, without which the values could not arrive.
+extern "C" __global__ void tcgen05_cp_32x128b_warpx4(const __grid_constant__ CUtensorMap rows,
+                                                     uint32_t* out) {
+  __shared__ alignas(1024) uint32_t source[128];
+  __shared__ uint64_t filled, copied;
+  __shared__ uint32_t base;
+  const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
+  if (warp == 0) {
+    if (ptx::elect_sync()) {
+      ptx::mbarrier_init(&filled, 1);
+      ptx::mbarrier_init(&copied, 1);
+      ptx::fence_mbarrier_init_release_cluster();
+    }
+    __syncwarp();
+    ptx::tcgen05_alloc<1>(&base, kColumns);
+  }
+  ptx::tcgen05_fence_before_thread_sync();
+  __syncthreads();
+  ptx::tcgen05_fence_after_thread_sync();
+  if (warp == 0) {
+    if (ptx::elect_sync()) {
+      ptx::mbarrier_arrive_expect_tx(&filled, sizeof(source));
+      ptx::cp_async_bulk_tensor_2d(source, &rows, 0, 0, &filled);
+      wait(&filled, 0);
+      ptx::tcgen05_fence_after_thread_sync();
+      for (uint32_t column = 0; column < kColumns; column += 4)
+        ptx::tcgen05_cp_32x128b_warpx4<1>(base + column, ptx::scale_descriptor(ptx::smem_u32(source)));
+      ptx::tcgen05_commit<1>(&copied);
+    }
+    __syncwarp();
+  }
+  wait(&copied, 0);
+  __syncwarp();
+  ptx::tcgen05_fence_after_thread_sync();
+  uint32_t values[kColumns];
+  ptx::tcgen05_ld_32x32b_x32(values, base + (static_cast<uint32_t>(warp) << 21));
+  ptx::tcgen05_wait_ld();
+  for (uint32_t column = 0; column < kColumns; ++column)
+    out[kColumns * threadIdx.x + column] = values[column];
+  ptx::tcgen05_fence_before_thread_sync();
+  __syncthreads();
+  if (warp == 0) ptx::tcgen05_dealloc<1>(base, kColumns);
+}
+
+// 128 threads. out[32 * row + column]: the fp32 bits of D = A * B^T, 128 x 32, K = 64, computed `times` times
+// onto itself, so that D = times * A * B^T. `a` is a 128-byte-swizzled map of 128 rows x 128 bytes, `b` of 32
+// such rows, `scales` the 128 words of one atom, used for both operands.
+extern "C" __global__ void tcgen05_mma_mxf4nvf4_block16(const __grid_constant__ CUtensorMap a,
+                                                        const __grid_constant__ CUtensorMap b,
+                                                        const __grid_constant__ CUtensorMap scales,
+                                                        int32_t times, uint32_t* out) {
+  constexpr int kN = 32;
+  constexpr uint32_t kAllocated = 64;  // D in columns 0-31, SFA in 32-35, SFB in 36-39
+  __shared__ alignas(1024) uint8_t a_rows[128 * 128], b_rows[kN * 128];
+  __shared__ alignas(1024) uint8_t atom[512];
+  __shared__ uint64_t filled, done;
+  __shared__ uint32_t base;
+  const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
+  if (warp == 0) {
+    if (ptx::elect_sync()) {
+      ptx::mbarrier_init(&filled, 1);
+      ptx::mbarrier_init(&done, 1);
+      ptx::fence_mbarrier_init_release_cluster();
+    }
+    __syncwarp();
+    ptx::tcgen05_alloc<1>(&base, kAllocated);
+  }
+  ptx::tcgen05_fence_before_thread_sync();
+  __syncthreads();
+  ptx::tcgen05_fence_after_thread_sync();
+  if (warp == 0) {
+    if (ptx::elect_sync()) {
+      ptx::mbarrier_arrive_expect_tx(&filled, sizeof(a_rows) + sizeof(b_rows) + sizeof(atom));
+      ptx::cp_async_bulk_tensor_2d(a_rows, &a, 0, 0, &filled);
+      ptx::cp_async_bulk_tensor_2d(b_rows, &b, 0, 0, &filled);
+      ptx::cp_async_bulk_tensor_2d(atom, &scales, 0, 0, &filled);
+      wait(&filled, 0);
+      ptx::tcgen05_fence_after_thread_sync();
+      const uint64_t scale_descriptor = ptx::scale_descriptor(ptx::smem_u32(atom));
+      ptx::tcgen05_cp_32x128b_warpx4<1>(base + 32, scale_descriptor);
+      ptx::tcgen05_cp_32x128b_warpx4<1>(base + 36, scale_descriptor);
+      for (int i = 0; i < times; ++i)
+        ptx::tcgen05_mma_mxf4nvf4_block16<1>(base, ptx::operand_descriptor(ptx::smem_u32(a_rows)),
+                                             ptx::operand_descriptor(ptx::smem_u32(b_rows)),
+                                             ptx::mxf4nvf4_instruction_descriptor(128, kN), base + 32,
+                                             base + 36,
+                                             /*accumulate=*/i > 0);
+      ptx::tcgen05_commit<1>(&done);
+    }
+    __syncwarp();
+  }
+  wait(&done, 0);
+  __syncwarp();
+  ptx::tcgen05_fence_after_thread_sync();
+  uint32_t values[kN];
+  ptx::tcgen05_ld_32x32b_x32(values, base + (static_cast<uint32_t>(warp) << 21));
+  ptx::tcgen05_wait_ld();
+  for (int column = 0; column < kN; ++column) out[kN * threadIdx.x + column] = values[column];
+  ptx::tcgen05_fence_before_thread_sync();
+  __syncthreads();
+  if (warp == 0) ptx::tcgen05_dealloc<1>(base, kAllocated);
+}
+
+// out[i] = 2 to the in[i].
+extern "C" __global__ void ex2_approx_ftz(const float* in, float* out) {
+  out[threadIdx.x] = ptx::ex2_approx_ftz(in[threadIdx.x]);
+}
+
+// out[i] = 1 / in[i].
+extern "C" __global__ void rcp_approx_ftz(const float* in, float* out) {
+  out[threadIdx.x] = ptx::rcp_approx_ftz(in[threadIdx.x]);
+}
+
+// out[i]: in[2 i] as fp16 in the lower half, in[2 i + 1] in the upper.
+extern "C" __global__ void cvt_rn_f16x2_f32(const float* in, uint32_t* out) {
+  out[threadIdx.x] = ptx::cvt_rn_f16x2_f32(in[2 * threadIdx.x + 1], in[2 * threadIdx.x]);
+}
+
+// out[i]: in[2 i] as bf16 in the lower half, in[2 i + 1] in the upper.
+extern "C" __global__ void cvt_rn_bf16x2_f32(const float* in, uint32_t* out) {
+  out[threadIdx.x] = ptx::cvt_rn_bf16x2_f32(in[2 * threadIdx.x + 1], in[2 * threadIdx.x]);
+}
+
+// out[8 t .. 8 t + 7] = 8 t .. 8 t + 7 for every thread t; `out` is a multiple of 32.
+extern "C" __global__ void st_global_v8_b32(uint32_t* out) {
+  uint32_t values[8];
+  for (uint32_t i = 0; i < 8; ++i) values[i] = 8 * threadIdx.x + i;
+  ptx::st_global_v8_b32(out + 8 * threadIdx.x, values);
+}
+
+// out[4 t .. 4 t + 3] = 4 t .. 4 t + 3 for every thread t; `out` is a multiple of 16.
+extern "C" __global__ void st_global_v4_b32(uint32_t* out) {
+  uint32_t values[4];
+  for (uint32_t i = 0; i < 4; ++i) values[i] = 4 * threadIdx.x + i;
+  ptx::st_global_v4_b32(out + 4 * threadIdx.x, values);
+}

@@ -1,0 +1,230 @@
+// opcodes.cpp -- the opcode table and the matching of a statement against it. Arithmetic is not here: resolve_alu knows
+// it. Rows that share a mnemonic are told apart by required qualifiers; the row that requires most wins.
+#include "sim/decode/opcodes.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "sim/exec/handlers.h"
+#include "sim/fault.h"
+
+namespace sim {
+namespace {
+
+struct Group { const char* name; const char* members; };
+
+const Group kGroups[] = {
+    {"@type", "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f16 f16x2 bf16 bf16x2 f32 f32x2 f64 pred"},
+    {"@space", "global shared shared::cta shared::cluster local const param param::entry param::func"},
+    {"@smem", "shared shared::cta shared::cluster"},
+    {"@cache", "ca cg cs lu cv wb wt nc L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last "
+               "L1::no_allocate L2::evict_normal L2::evict_first L2::evict_last L2::cache_hint L2::64B L2::128B L2::256B"},
+    {"@sem", "weak relaxed acquire release volatile acq_rel sc"},
+    {"@scope", "cta cluster gpu sys"},
+    {"@vec", "v2 v4 v8"},
+    {"@arith", "add min max and or xor exch cas inc dec"},
+    {"@dim", "1d 2d 3d 4d 5d"},
+    {"@group", "cta_group::1 cta_group::2"},
+    {"@repeat", "x1 x2 x4 x8 x16 x32 x64 x128"},
+    {"@ldshape", "32x32b 16x64b 16x128b 16x256b 16x32bx2"},
+    {"@cpshape", "128x256b 4x256b 128x128b 64x128b 32x128b warpx2::02_13 warpx2::01_23 warpx4"},
+    {"@collector", "collector::a::fill collector::a::use collector::a::lastuse collector::a::discard"},
+};
+
+using namespace op;
+
+const std::vector<OpcodeRow> kRows = {
+    // Moves and addresses
+    {"mov", "", "@type", "DS", mov},
+    {"cvta", "", "to @space @type", "ds", cvta},
+    {"isspacep", "", "@space", "ds", isspacep},
+    {"mapa", "", "@smem @type", "dss", mapa},
+    {"getctarank", "", "@smem @type", "ds", getctarank},
+
+    // Loads and stores
+    {"ld", "", "@space @sem @scope @cache @vec @type", "Da?s", ld},
+    {"ldu", "", "@space @vec @type", "Da", ld},
+    {"st", "", "@space @sem @scope @cache @vec @type", "aS?s", st},
+    {"atom", "", "@space @sem @scope @arith @vec @type noftz L2::cache_hint", "DaS?ss", atom},
+    {"red", "", "@space @sem @scope @arith @vec @type noftz L2::cache_hint", "aS?s", atom},
+    {"prefetch", "", "@space L1 L2 L2::evict_last L2::evict_normal", "a", prefetch},
+    {"prefetch", "tensormap", "param const", "a", prefetch},
+    {"prefetchu", "", "L1", "a", prefetch},
+    {"createpolicy", "fractional", "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged b64", "d?s",
+     createpolicy},
+
+    // Control
+    {"bra", "", "uni", "l", bra},
+    {"brx", "idx", "uni", "sn", brx},
+    {"call", "", "uni", "*", call},
+    {"ret", "", "uni", "", ret},
+    {"exit", "", "", "", op::exit},
+    {"trap", "", "", "", trap},
+    {"brkpt", "", "", "", trap},
+
+    // Barriers, fences
+    {"bar", "sync", "cta aligned", "s?s", bar_sync},
+    {"bar", "arrive", "cta aligned", "ss", bar_arrive},
+    {"bar", "red", "cta aligned popc and or pred u32", "ds?ss", bar_red},
+    {"bar", "warp sync", "", "s", bar_warp},
+    {"barrier", "sync", "cta aligned", "s?s", bar_sync},
+    {"barrier", "arrive", "cta aligned", "ss", bar_arrive},
+    {"barrier", "red", "cta aligned popc and or pred u32", "ds?ss", bar_red},
+    {"barrier", "cluster arrive", "release relaxed aligned", "", cluster_arrive},
+    {"barrier", "cluster wait", "acquire aligned", "", cluster_wait},
+    {"membar", "", "cta gl sys", "", fence},
+    {"fence", "", "sc acq_rel acquire release @scope sync_restrict::shared::cta sync_restrict::shared::cluster", "", fence},
+    {"fence", "mbarrier_init", "release cluster", "", fence},
+    {"fence", "proxy alias", "", "", fence},
+    {"fence", "proxy async", "global shared::cta shared::cluster", "", fence},
+    {"fence", "proxy async::generic",
+     "acquire release cluster sync_restrict::shared::cta sync_restrict::shared::cluster", "", fence},
+    {"fence", "proxy tensormap::generic", "acquire release @scope", "?as", fence},
+    {"nanosleep", "", "u32", "s", nanosleep},
+    {"griddepcontrol", "launch_dependents", "", "", fence},
+    {"griddepcontrol", "wait", "", "", fence},
+    {"pmevent", "", "mask", "s", nothing},
+
+    // Lanes of a warp
+    {"shfl", "sync", "up down bfly idx b32", "psss?s", shfl},
+    {"vote", "sync", "all any uni ballot pred b32", "dss", vote},
+    {"match", "any sync", "b32 b64", "dss", match_any},
+    {"match", "all sync", "b32 b64", "pss", match_all},
+    {"elect", "sync", "", "ps", elect},
+    {"redux", "sync", "add min max and or xor u32 s32 b32", "dss", redux},
+    {"activemask", "", "b32", "d", activemask},
+
+    // mbarrier
+    {"mbarrier", "init", "shared shared::cta b64", "as", mbarrier_init},
+    {"mbarrier", "inval", "shared shared::cta b64", "a", mbarrier_inval},
+    {"mbarrier", "arrive", "@smem release relaxed cta cluster expect_tx noComplete b64", "da?s", mbarrier_arrive},
+    {"mbarrier", "arrive_drop", "@smem release relaxed cta cluster expect_tx noComplete b64", "da?s",
+     mbarrier_arrive_drop},
+    {"mbarrier", "expect_tx", "@smem relaxed cta cluster b64", "as", mbarrier_expect_tx},
+    {"mbarrier", "complete_tx", "@smem relaxed cta cluster b64", "as", mbarrier_complete_tx},
+    {"mbarrier", "try_wait", "shared shared::cta parity acquire relaxed cta cluster b64", "das?s", mbarrier_try_wait},
+    {"mbarrier", "test_wait", "shared shared::cta parity acquire relaxed cta cluster b64", "das", mbarrier_test_wait},
+    {"mbarrier", "pending_count", "b64", "ds", mbarrier_pending_count},
+
+    // Copies
+    {"cp", "async", "ca cg shared shared::cta global L2::cache_hint L2::64B L2::128B L2::256B", "aas?ss", cp_async},
+    {"cp", "async commit_group", "", "", cp_async_commit},
+    {"cp", "async wait_group", "", "s", cp_async_wait},
+    {"cp", "async wait_all", "", "", cp_async_wait},
+    {"cp", "async bulk global mbarrier::complete_tx::bytes",
+     "shared::cta shared::cluster multicast::cluster L2::cache_hint", "aasa?ss", bulk_load},
+    {"cp", "async bulk shared::cluster shared::cta mbarrier::complete_tx::bytes", "", "aasa", bulk_shared},
+    {"cp", "async bulk global bulk_group", "shared::cta L2::cache_hint", "aas?s", bulk_store},
+    {"cp", "async bulk prefetch", "L2 global L2::cache_hint", "as?s", prefetch},
+    {"cp", "async bulk commit_group", "", "", bulk_commit},
+    {"cp", "async bulk wait_group", "read", "s", bulk_wait},
+    {"cp", "async bulk tensor global mbarrier::complete_tx::bytes",
+     "@dim shared::cta shared::cluster tile multicast::cluster @group L2::cache_hint", "aaa?ss", tensor_load},
+    {"cp", "async bulk tensor global bulk_group", "@dim shared::cta tile L2::cache_hint", "aa?s", tensor_store},
+    {"cp", "async bulk prefetch tensor", "@dim L2 global tile L2::cache_hint", "a?s", prefetch},
+    {"st", "async", "weak shared::cluster mbarrier::complete_tx::bytes @vec @type", "aSa", st_async},
+
+    {"setmaxnreg", "", "inc dec sync aligned u32", "s", setmaxnreg},
+
+    // Tensor core
+    {"tcgen05", "alloc sync aligned", "@group shared::cta b32", "as", tcgen05_alloc},
+    {"tcgen05", "dealloc sync aligned", "@group b32", "ss", tcgen05_dealloc},
+    {"tcgen05", "relinquish_alloc_permit sync aligned", "@group", "", tcgen05_relinquish},
+    {"tcgen05", "cp", "@group @cpshape", "as", tcgen05_cp},
+    {"tcgen05", "mma kind::f16", "@group @collector", "ansss", tcgen05_mma},
+    {"tcgen05", "mma block_scale",
+     "kind::mxf4 kind::mxf4nvf4 @group block16 block32 scale_vec::2X scale_vec::4X @collector", "anssaas",
+     tcgen05_mma_scaled},
+    {"tcgen05", "commit mbarrier::arrive::one", "@group shared::cluster multicast::cluster b64", "a?s",
+     tcgen05_commit},
+    {"tcgen05", "ld sync aligned", "@ldshape @repeat pack::16b b32", "Da?s", tcgen05_ld},
+    {"tcgen05", "st sync aligned", "@ldshape @repeat unpack::16b b32", "aS?S", tcgen05_st},
+    {"tcgen05", "wait::ld sync aligned", "", "", tcgen05_wait},
+    {"tcgen05", "wait::st sync aligned", "", "", tcgen05_wait},
+    {"tcgen05", "fence::before_thread_sync", "", "", tcgen05_fence},
+    {"tcgen05", "fence::after_thread_sync", "", "", tcgen05_fence},
+};
+
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> out;
+  for (std::string word; in >> word;) out.push_back(word);
+  return out;
+}
+
+bool contains(const std::vector<std::string>& list, const std::string& word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+bool accepted(const std::vector<std::string>& optional, const std::string& qualifier) {
+  for (const std::string& word : optional) {
+    if (word == qualifier) return true;
+    if (word[0] != '@') continue;
+    for (const Group& group : kGroups)
+      if (word == group.name && contains(words(group.members), qualifier)) return true;
+  }
+  return false;
+}
+
+bool fits(char shape, const ptx::Operand& operand) {
+  using Kind = ptx::Operand::Kind;
+  const bool scalar = operand.kind == Kind::kRegister || operand.kind == Kind::kInteger ||
+                      operand.kind == Kind::kFloat || operand.kind == Kind::kSpecial || operand.kind == Kind::kName;
+  switch (shape) {
+    case 'd': return operand.kind == Kind::kRegister || operand.kind == Kind::kSink;
+    case 'D': return operand.kind == Kind::kRegister || operand.kind == Kind::kSink || operand.kind == Kind::kVector;
+    case 'p': return operand.kind == Kind::kRegister || operand.kind == Kind::kSink || operand.kind == Kind::kPair;
+    case 's': return scalar;
+    case 'S': return scalar || operand.kind == Kind::kVector;
+    case 'a': return operand.kind == Kind::kAddress;
+    case 'l': return operand.kind == Kind::kLabel;
+    default: return true;
+  }
+}
+
+bool operands_fit(const char* pattern, const std::vector<ptx::Operand>& operands) {
+  bool optional = false;
+  size_t i = 0;
+  for (const char* p = pattern; *p; ++p) {
+    if (*p == '*') return true;
+    if (*p == '?') { optional = true; continue; }
+    if (i == operands.size()) return optional;
+    if (!fits(*p, operands[i])) return false;
+    ++i;
+  }
+  return i == operands.size();
+}
+
+}  // namespace
+
+const std::vector<OpcodeRow>& opcode_rows() { return kRows; }
+
+const OpcodeRow* find_row(const ptx::Statement& statement) {
+  const OpcodeRow* best = nullptr;
+  size_t best_required = 0;
+  for (const OpcodeRow& row : kRows) {
+    if (statement.opcode != row.mnemonic) continue;
+    const std::vector<std::string> required = words(row.required);
+    const bool all = std::all_of(required.begin(), required.end(),
+                                 [&](const std::string& word) { return contains(statement.qualifiers, word); });
+    if (all && (best == nullptr || required.size() > best_required)) {
+      best = &row;
+      best_required = required.size();
+    }
+  }
+  if (best == nullptr) return nullptr;
+  const std::vector<std::string> required = words(best->required), optional = words(best->optional);
+  for (const std::string& qualifier : statement.qualifiers)
+    if (!contains(required, qualifier) && !accepted(optional, qualifier))
+      throw Fault(FaultKind::kUnsupported, "qualifier ." + qualifier + " of " + statement.opcode +
+                                               " is not supported: " + describe(statement));
+  if (!operands_fit(best->operands, statement.operands))
+    throw Fault(FaultKind::kUnsupported, "operands do not fit the instruction: " + describe(statement));
+  return best;
+}
+
+bool is_branch(const Inst& inst) { return inst.handler == bra || inst.handler == brx; }
+bool leaves_normally(const Inst& inst) { return inst.handler == op::exit || inst.handler == ret; }
+bool ends_path(const Inst& inst) { return leaves_normally(inst) || inst.handler == trap; }
+
+}  // namespace sim

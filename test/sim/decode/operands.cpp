@@ -1,0 +1,161 @@
+// operands.cpp -- operands of a statement as registers, constants and addresses.
+#include "sim/decode/operands.h"
+
+#include <cstring>
+
+#include "sim/fault.h"
+
+namespace sim {
+namespace {
+
+const std::map<std::string, Special>& specials() {
+  static const std::map<std::string, Special> table = {
+      {"%tid.x", Special::kTidX}, {"%tid.y", Special::kTidY}, {"%tid.z", Special::kTidZ},
+      {"%ntid.x", Special::kNtidX}, {"%ntid.y", Special::kNtidY}, {"%ntid.z", Special::kNtidZ},
+      {"%ctaid.x", Special::kCtaidX}, {"%ctaid.y", Special::kCtaidY}, {"%ctaid.z", Special::kCtaidZ},
+      {"%nctaid.x", Special::kNctaidX}, {"%nctaid.y", Special::kNctaidY}, {"%nctaid.z", Special::kNctaidZ},
+      {"%clusterid.x", Special::kClusteridX}, {"%clusterid.y", Special::kClusteridY},
+      {"%clusterid.z", Special::kClusteridZ}, {"%nclusterid.x", Special::kNclusteridX},
+      {"%nclusterid.y", Special::kNclusteridY}, {"%nclusterid.z", Special::kNclusteridZ},
+      {"%cluster_ctaid.x", Special::kClusterCtaidX}, {"%cluster_ctaid.y", Special::kClusterCtaidY},
+      {"%cluster_ctaid.z", Special::kClusterCtaidZ}, {"%cluster_nctaid.x", Special::kClusterNctaidX},
+      {"%cluster_nctaid.y", Special::kClusterNctaidY}, {"%cluster_nctaid.z", Special::kClusterNctaidZ},
+      {"%cluster_ctarank", Special::kClusterCtarank}, {"%cluster_nctarank", Special::kClusterNctarank},
+      {"%is_explicit_cluster", Special::kIsExplicitCluster}, {"%laneid", Special::kLaneid},
+      {"%warpid", Special::kWarpid}, {"%nwarpid", Special::kNwarpid}, {"%smid", Special::kSmid},
+      {"%nsmid", Special::kNsmid}, {"%gridid", Special::kGridid}, {"%clock", Special::kClock},
+      {"%clock_hi", Special::kClockHi}, {"%clock64", Special::kClock64}, {"%globaltimer", Special::kGlobaltimer},
+      {"%globaltimer_lo", Special::kGlobaltimerLo}, {"%globaltimer_hi", Special::kGlobaltimerHi},
+      {"%lanemask_eq", Special::kLanemaskEq}, {"%lanemask_le", Special::kLanemaskLe},
+      {"%lanemask_lt", Special::kLanemaskLt}, {"%lanemask_ge", Special::kLanemaskGe},
+      {"%lanemask_gt", Special::kLanemaskGt}, {"%dynamic_smem_size", Special::kDynamicSmemSize},
+      {"%total_smem_size", Special::kTotalSmemSize}, {"%aggr_smem_size", Special::kAggrSmemSize},
+  };
+  return table;
+}
+
+bool is_float(ptx::Type type) { return type == ptx::Type::kF32 || type == ptx::Type::kF64; }
+
+// A literal in the width of the instruction's type. Decimal floating literals are doubles until here.
+uint64_t literal(const ptx::Operand& operand, ptx::Type type) {
+  if (operand.kind == ptx::Operand::Kind::kFloat) {
+    if (operand.bits32) return uint32_t(operand.value);
+    if (type != ptx::Type::kF32) return uint64_t(operand.value);
+    double wide;
+    std::memcpy(&wide, &operand.value, sizeof wide);
+    const float narrow = float(wide);
+    uint32_t bits;
+    std::memcpy(&bits, &narrow, sizeof bits);
+    return bits;
+  }
+  if (is_float(type)) {
+    if (type == ptx::Type::kF32) {
+      const float narrow = float(operand.value);
+      uint32_t bits;
+      std::memcpy(&bits, &narrow, sizeof bits);
+      return bits;
+    }
+    const double wide = double(operand.value);
+    uint64_t bits;
+    std::memcpy(&bits, &wide, sizeof bits);
+    return bits;
+  }
+  const int width = type == ptx::Type::kNone ? 64 : ptx::bits(type);
+  if (width >= 64) return uint64_t(operand.value);
+  if (type == ptx::Type::kPred) return operand.value != 0;
+  return uint64_t(operand.value) & ((uint64_t(1) << width) - 1);
+}
+
+Value resolve_value(const ptx::Operand& operand, ptx::Type type, const Names& names, const ptx::Statement& statement) {
+  using Kind = ptx::Operand::Kind;
+  Value value;
+  value.negated = operand.negated;
+  switch (operand.kind) {
+    case Kind::kSink: return value;
+    case Kind::kRegister:
+      value.kind = Value::Kind::kRegister;
+      value.reg = names.first_register + operand.reg;
+      value.bits = uint8_t(std::min(64, ptx::bits((*names.registers)[operand.reg].type)));
+      return value;
+    case Kind::kInteger:
+    case Kind::kFloat:
+      value.kind = Value::Kind::kConstant;
+      value.constant = literal(operand, type);
+      return value;
+    case Kind::kSpecial: {
+      const auto found = specials().find(operand.name);
+      if (found == specials().end()) {
+        if (operand.name == "WARP_SZ") {
+          value.kind = Value::Kind::kConstant;
+          value.constant = Machine::kWarpSize;
+          return value;
+        }
+        throw Fault(FaultKind::kUnsupported,
+                    "special register " + operand.name + " is not supported: " + describe(statement));
+      }
+      value.kind = Value::Kind::kSpecial;
+      value.special = found->second;
+      return value;
+    }
+    case Kind::kName: {
+      const auto found = names.symbols.find(operand.name);
+      if (found == names.symbols.end())
+        throw Fault(FaultKind::kUnsupported,
+                    "the name " + operand.name + " means nothing here: " + describe(statement));
+      const Symbol& symbol = found->second;
+      value.kind = symbol.kind == Symbol::Kind::kShared  ? Value::Kind::kShared
+                   : symbol.kind == Symbol::Kind::kParam ? Value::Kind::kParam
+                                                         : Value::Kind::kConstant;
+      value.constant = symbol.value + uint64_t(operand.value);
+      return value;
+    }
+    default:
+      throw Fault(FaultKind::kUnsupported, "an operand is not a scalar: " + describe(statement));
+  }
+}
+
+}  // namespace
+
+Operand resolve_operand(const ptx::Operand& operand, ptx::Type type, const Names& names,
+                        const ptx::Statement& statement) {
+  using Kind = ptx::Operand::Kind;
+  Operand out;
+  const auto items = [&](size_t first, ptx::Type item_type) {
+    for (size_t i = first; i < operand.items.size(); ++i)
+      out.items.push_back(resolve_value(operand.items[i], item_type, names, statement));
+  };
+  switch (operand.kind) {
+    case Kind::kLabel:
+      out.kind = Operand::Kind::kLabel;
+      out.offset = operand.value + int64_t(names.first_instruction);
+      return out;
+    case Kind::kAddress: {
+      out.kind = Operand::Kind::kAddress;
+      out.offset = operand.value;
+      out.value = resolve_value(operand.items[0], ptx::Type::kNone, names, statement);
+      // Coordinates are s32: [map, {x, y}] keeps them behind the base, with or without their braces.
+      for (size_t i = 1; i < operand.items.size(); ++i) {
+        const ptx::Operand& item = operand.items[i];
+        if (item.kind == Kind::kVector)
+          for (const ptx::Operand& c : item.items)
+            out.items.push_back(resolve_value(c, ptx::Type::kS32, names, statement));
+        else
+          out.items.push_back(resolve_value(item, ptx::Type::kS32, names, statement));
+      }
+      return out;
+    }
+    case Kind::kVector:
+      out.kind = Operand::Kind::kVector;
+      items(0, type);
+      return out;
+    case Kind::kPair:
+      out.kind = Operand::Kind::kPair;
+      items(0, type);
+      return out;
+    default:
+      out.value = resolve_value(operand, type, names, statement);
+      return out;
+  }
+}
+
+}  // namespace sim

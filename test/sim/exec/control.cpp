@@ -1,0 +1,174 @@
+// control.cpp -- moves, arithmetic and control flow.
+#include <algorithm>
+
+#include "sim/exec/handlers.h"
+#include "sim/exec/machine.h"
+
+namespace sim::op {
+namespace {
+
+std::string read_text(Exec& x, uint64_t address) {
+  std::string text;
+  for (char c; text.size() < 1024; text += c) {
+    x.load(Space::kGeneric, address + text.size(), uint32_t(__builtin_ctz(x.mask)), &c, 1);
+    if (c == 0) break;
+  }
+  return text;
+}
+
+// __assertfail(const char* condition, const char* file, unsigned line, const char* function, size_t char_size)
+[[noreturn]] void assertion_failed(Exec& x, const Inst& inst) {
+  const uint32_t lane = uint32_t(__builtin_ctz(x.mask));
+  const auto argument = [&](size_t i, uint32_t bytes) {
+    uint64_t value = 0;
+    x.load(Space::kLocal, x.source(inst.operands.at(i).value, lane), lane, &value, bytes);
+    return value;
+  };
+  const size_t first = inst.operands.size() - 5;
+  throw Fault(FaultKind::kTrap, "assertion failed: " + read_text(x, argument(first, 8)) + ", " +
+                                    read_text(x, argument(first + 1, 8)) + ":" + std::to_string(argument(first + 2, 4)) +
+                                    " in " + read_text(x, argument(first + 3, 8)));
+}
+
+}  // namespace
+
+void alu(Exec& x, const Inst& inst) {
+  const AluCode& code = inst.alu;
+  uint64_t scratch[6][32];
+  const uint64_t* sources[6] = {};
+  uint64_t in[6], out[4];
+  for (uint32_t i = 0; i < code.inputs; ++i) sources[i] = x.sources(inst.operands[i + 1].value, scratch[i]);
+  const Operand& destination = inst.operands[0];
+  if (code.extra_outputs == 0) {
+    const Value& d = destination.value;
+    if (d.kind != Value::Kind::kRegister) return;
+    uint64_t* values = &x.warp.registers[d.reg * 32];
+    SIM_FOR_LANES(lane, x.mask) {
+      for (uint32_t i = 0; i < code.inputs; ++i) in[i] = sources[i][lane];
+      values[lane] = code.fn(code, in);
+    }
+    x.warp.written[d.reg] |= x.mask;
+    return;
+  }
+  SIM_FOR_LANES(lane, x.mask) {
+    for (uint32_t i = 0; i < code.inputs; ++i) in[i] = sources[i][lane];
+    code.fn2(code, in, out);
+    if (destination.kind == Operand::Kind::kPair)
+      for (size_t i = 0; i < destination.items.size(); ++i) x.write(destination.items[i], lane, out[i]);
+    else
+      x.write(destination.value, lane, out[0]);
+  }
+}
+
+void mov(Exec& x, const Inst& inst) {
+  const Operand &to = inst.operands[0], &from = inst.operands[1];
+  if (to.kind == Operand::Kind::kVector) {        // unpack: first element from the low bits
+    const int part = ptx::bits(inst.type) / int(to.items.size());
+    SIM_FOR_LANES(lane, x.mask) {
+      const uint64_t value = x.source(from.value, lane);
+      for (size_t i = 0; i < to.items.size(); ++i) x.write(to.items[i], lane, value >> (int(i) * part));
+    }
+  } else if (from.kind == Operand::Kind::kVector) {  // pack
+    const int part = ptx::bits(inst.type) / int(from.items.size());
+    const uint64_t part_mask = part >= 64 ? ~uint64_t(0) : (uint64_t(1) << part) - 1;
+    SIM_FOR_LANES(lane, x.mask) {
+      uint64_t value = 0;
+      for (size_t i = 0; i < from.items.size(); ++i)
+        value |= (x.source(from.items[i], lane) & part_mask) << (int(i) * part);
+      x.write(to.value, lane, value);
+    }
+  } else {
+    uint64_t scratch[32];
+    const uint64_t* values = x.sources(from.value, scratch);
+    SIM_FOR_LANES(lane, x.mask) x.write(to.value, lane, values[lane]);
+  }
+}
+
+void bra(Exec& x, const Inst& inst) {
+  if (x.mask == x.fragment->mask) {
+    x.next_pc = inst.targets[0];
+    return;
+  }
+  for (const std::string& qualifier : inst.statement->qualifiers)
+    if (qualifier == "uni") throw Fault(FaultKind::kProtocol, "bra.uni, but only lanes " + hex(x.mask) + " take it");
+  diverge(x, x.mask, inst.targets[0], inst.rejoin);
+}
+
+void brx(Exec& x, const Inst& inst) {
+  const auto target = [&](uint32_t lane) {
+    const uint64_t index = x.source(inst.operands[0].value, lane);
+    if (index >= inst.targets.size())
+      throw Fault(FaultKind::kBounds, "branch index " + std::to_string(index) + " is outside the table of " +
+                                          std::to_string(inst.targets.size()));
+    return inst.targets[index];
+  };
+  // Peel one group of lanes per target; the last group keeps this fragment unless a guard left lanes behind.
+  uint32_t rest = x.mask;
+  while (rest != 0) {
+    const uint32_t to = target(uint32_t(__builtin_ctz(rest)));
+    uint32_t group = 0;
+    SIM_FOR_LANES(lane, rest) if (target(lane) == to) group |= 1u << lane;
+    rest &= ~group;
+    if (group == x.fragment->mask) x.next_pc = to;
+    else diverge(x, group, to, inst.rejoin);
+  }
+}
+
+void call(Exec& x, const Inst& inst) {
+  const DeviceFunction& callee = x.grid.kernel.functions[inst.callee];
+  if (callee.entry == kNowhere) assertion_failed(x, inst);
+  if (x.mask != x.fragment->mask) throw Fault(FaultKind::kUnsupported, "call under a divergent guard");
+  for (size_t i = 0; i < callee.params.size(); ++i) {
+    const Operand& argument = inst.operands[callee.returns.size() + i];
+    const auto& [offset, bytes] = callee.params[i];
+    std::vector<uint8_t> buffer(bytes);
+    SIM_FOR_LANES(lane, x.mask) {
+      const uint64_t value = x.source(argument.value, lane);
+      if (argument.value.kind == Value::Kind::kRegister) {
+        x.store(Space::kLocal, offset, lane, &value, uint32_t(bytes));
+      } else {
+        x.load(Space::kLocal, value, lane, buffer.data(), uint32_t(bytes));
+        x.store(Space::kLocal, offset, lane, buffer.data(), uint32_t(bytes));
+      }
+    }
+  }
+  x.fragment->calls.push_back(x.fragment->pc);
+  x.next_pc = callee.entry;
+}
+
+void ret(Exec& x, const Inst&) {
+  if (x.mask != x.fragment->mask) throw Fault(FaultKind::kUnsupported, "ret of a function under a divergent guard");
+  const uint32_t call_pc = x.fragment->calls.back();
+  x.fragment->calls.pop_back();
+  const Inst& site = x.grid.kernel.code[call_pc];
+  const DeviceFunction& callee = x.grid.kernel.functions[site.callee];
+  for (size_t i = 0; i < callee.returns.size(); ++i) {
+    const Value& result = site.operands[i].value;
+    const auto& [offset, bytes] = callee.returns[i];
+    std::vector<uint8_t> buffer(bytes);
+    SIM_FOR_LANES(lane, x.mask) {
+      x.load(Space::kLocal, offset, lane, buffer.data(), uint32_t(bytes));
+      if (result.kind == Value::Kind::kRegister) {
+        uint64_t value = 0;
+        std::copy_n(buffer.begin(), std::min<size_t>(8, bytes), reinterpret_cast<uint8_t*>(&value));
+        x.write(result, lane, value);
+      } else {
+        x.store(Space::kLocal, x.source(result, lane), lane, buffer.data(), uint32_t(bytes));
+      }
+    }
+  }
+  x.next_pc = call_pc + 1;
+}
+
+void exit(Exec& x, const Inst&) { exit_lanes(x); }
+
+void trap(Exec&, const Inst& inst) { throw Fault(FaultKind::kTrap, "the program executed " + inst.statement->opcode); }
+
+void nothing(Exec&, const Inst&) {}
+
+// The policy word only steers caches; any constant does.
+void createpolicy(Exec& x, const Inst& inst) {
+  SIM_FOR_LANES(lane, x.mask) x.write(inst.operands[0].value, lane, uint64_t(1) << 60);
+}
+
+}  // namespace sim::op

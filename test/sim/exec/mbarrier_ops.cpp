@@ -1,0 +1,171 @@
+// mbarrier_ops.cpp -- mbarrier instructions. The state machine is engine/mbarrier; here are addresses, waiting and the
+// state words that arrive returns: (phase << 20) | pending arrivals before this one.
+#include <algorithm>
+
+#include "sim/exec/handlers.h"
+#include "sim/exec/machine.h"
+
+namespace sim {
+namespace {
+
+constexpr int kPendingBits = 20;
+
+// Every failed expectation names the object it concerns.
+template <class Action>
+auto on_barrier(const Cta& cta, uint32_t offset, Action&& action) {
+  try {
+    return action();
+  } catch (const Fault& fault) {
+    throw Fault(fault.kind(), "mbarrier at shared offset " + hex(offset) + " of CTA rank " + std::to_string(cta.rank) +
+                                  ": " + fault.what());
+  }
+}
+
+Exec::Shared barrier_at(const Exec& x, const Inst& inst, const Operand& operand, uint32_t lane) {
+  const Exec::Shared at = x.shared_of(inst.space, x.address(operand, lane), 8);
+  if (at.offset % 8 != 0)
+    throw Fault(FaultKind::kMisaligned, "mbarrier at shared offset " + hex(at.offset) + ": not a multiple of 8");
+  return at;
+}
+
+void arrive(Exec& x, const Inst& inst, bool drop) {
+  const bool counted = inst.operands.size() > 2;
+  if (inst.has(Q::kExpectTx) && !counted) throw Fault(FaultKind::kUnsupported, "expect_tx needs a byte count");
+  SIM_FOR_LANES(lane, x.mask) {
+    const Exec::Shared at = barrier_at(x, inst, inst.operands[1], lane);
+    const uint64_t amount = counted ? x.source(inst.operands[2].value, lane) : 1;
+    Mbarrier& barrier = at.cta->mbarrier(at.offset);
+    const uint64_t state = (barrier.phase() << kPendingBits) | uint32_t(barrier.pending());
+    on_barrier(*at.cta, at.offset, [&] {
+      bool completed = false;
+      int32_t count = 1;
+      if (inst.has(Q::kExpectTx)) barrier.expect_tx(int64_t(uint32_t(amount)));
+      else count = int32_t(amount);
+      completed = drop ? barrier.arrive_drop(count) : barrier.arrive(count);
+      if (completed && inst.has(Q::kNoComplete))
+        throw Fault(FaultKind::kProtocol, "arrive.noComplete completed the phase");
+      return completed;
+    });
+    x.report_sync(SyncEvent::Kind::kMbarrierArrive, lane, at.cta->linear, at.offset, int64_t(amount));
+    if (inst.operands[0].value.kind == Value::Kind::kRegister) {
+      if (at.cta != &x.cta) throw Fault(FaultKind::kProtocol, "arrive on another CTA's mbarrier returns no state");
+      x.write(inst.operands[0].value, lane, state);
+    }
+    x.changed();
+  }
+}
+
+// Shared by try_wait and test_wait: which lanes' phases have completed.
+void test(Exec& x, const Inst& inst, bool may_sleep) {
+  uint32_t passed = 0;
+  Wait w;
+  w.kind = Wait::Kind::kMbarrier;
+  SIM_FOR_LANES(lane, x.mask) {
+    const Exec::Shared at = barrier_at(x, inst, inst.operands[1], lane);
+    if (at.cta != &x.cta) throw Fault(FaultKind::kProtocol, "waiting on the mbarrier of another CTA");
+    const Mbarrier& barrier = at.cta->mbarrier(at.offset);
+    const uint64_t asked = x.source(inst.operands[2].value, lane);
+    const bool done = inst.has(Q::kParity) ? barrier.test_parity(uint32_t(asked))
+                                           : barrier.test_phase(asked >> kPendingBits);
+    if (inst.has(Q::kParity) && asked > 1)
+      throw Fault(FaultKind::kProtocol, "phase parity " + std::to_string(asked) + ": it is 0 or 1");
+    if (done) {
+      passed |= 1u << lane;
+      x.report_sync(SyncEvent::Kind::kMbarrierObserved, lane, at.cta->linear, at.offset, 0);
+    }
+    const Wait::Phase phase{at.cta, at.offset, barrier.phase()};
+    if (w.phases.empty() || w.phases.back().offset != phase.offset) w.phases.push_back(phase);
+    w.parity = inst.has(Q::kParity) ? asked : asked >> kPendingBits;
+  }
+  if (may_sleep && passed == 0 && !x.grid.policy.wake_early()) {
+    x.wait(std::move(w), false);
+    return;
+  }
+  SIM_FOR_LANES(lane, x.mask) x.write(inst.operands[0].value, lane, passed >> lane & 1);
+}
+
+}  // namespace
+
+Mbarrier& Cta::mbarrier(uint32_t offset) {
+  const auto found = mbarriers.find(offset);
+  if (found == mbarriers.end())
+    throw Fault(FaultKind::kProtocol, "no mbarrier was initialised at shared offset " + hex(offset) + " of CTA rank " +
+                                          std::to_string(rank));
+  return found->second;
+}
+
+void mbarrier_complete_tx(Cta& cta, uint32_t offset, int64_t bytes) {
+  Mbarrier& barrier = cta.mbarrier(offset);
+  on_barrier(cta, offset, [&] { return barrier.complete_tx(bytes); });
+  ++cta.cluster->events;
+}
+
+void mbarrier_arrive(Cta& cta, uint32_t offset, int32_t count) {
+  Mbarrier& barrier = cta.mbarrier(offset);
+  on_barrier(cta, offset, [&] { return barrier.arrive(count); });
+  ++cta.cluster->events;
+}
+
+namespace op {
+
+void mbarrier_init(Exec& x, const Inst& inst) {
+  SIM_FOR_LANES(lane, x.mask) {
+    const Exec::Shared at = barrier_at(x, inst, inst.operands[0], lane);
+    if (at.cta != &x.cta) throw Fault(FaultKind::kProtocol, "mbarrier.init on another CTA's shared memory");
+    const int64_t count = int64_t(uint32_t(x.source(inst.operands[1].value, lane)));
+    const bool fresh = on_barrier(x.cta, at.offset, [&] {
+      return x.cta.mbarriers.emplace(at.offset, Mbarrier(count)).second;
+    });
+    if (!fresh)
+      throw Fault(FaultKind::kProtocol, "mbarrier.init on the live mbarrier at shared offset " + hex(at.offset));
+    x.cta.shared.poison(at.offset, 8);
+    x.cta.mbarrier_low = std::min(x.cta.mbarrier_low, at.offset);
+    x.cta.mbarrier_high = std::max(x.cta.mbarrier_high, at.offset + 8);
+    x.report_sync(SyncEvent::Kind::kMbarrierInit, lane, x.cta.linear, at.offset, count);
+    x.changed();
+  }
+}
+
+void mbarrier_inval(Exec& x, const Inst& inst) {
+  SIM_FOR_LANES(lane, x.mask) {
+    const Exec::Shared at = barrier_at(x, inst, inst.operands[0], lane);
+    at.cta->mbarrier(at.offset);
+    at.cta->mbarriers.erase(at.offset);
+    x.changed();
+  }
+}
+
+void mbarrier_arrive(Exec& x, const Inst& inst) { arrive(x, inst, false); }
+void mbarrier_arrive_drop(Exec& x, const Inst& inst) { arrive(x, inst, true); }
+
+void mbarrier_expect_tx(Exec& x, const Inst& inst) {
+  SIM_FOR_LANES(lane, x.mask) {
+    const Exec::Shared at = barrier_at(x, inst, inst.operands[0], lane);
+    const int64_t bytes = int64_t(uint32_t(x.source(inst.operands[1].value, lane)));
+    Mbarrier& barrier = at.cta->mbarrier(at.offset);
+    on_barrier(*at.cta, at.offset, [&] { return barrier.expect_tx(bytes); });
+    x.report_sync(SyncEvent::Kind::kMbarrierExpectTx, lane, at.cta->linear, at.offset, bytes);
+    x.changed();
+  }
+}
+
+void mbarrier_complete_tx(Exec& x, const Inst& inst) {
+  SIM_FOR_LANES(lane, x.mask) {
+    const Exec::Shared at = barrier_at(x, inst, inst.operands[0], lane);
+    const int64_t bytes = int64_t(uint32_t(x.source(inst.operands[1].value, lane)));
+    sim::mbarrier_complete_tx(*at.cta, at.offset, bytes);
+    x.report_sync(SyncEvent::Kind::kMbarrierCompleteTx, lane, at.cta->linear, at.offset, bytes);
+    x.changed();
+  }
+}
+
+void mbarrier_try_wait(Exec& x, const Inst& inst) { test(x, inst, true); }
+void mbarrier_test_wait(Exec& x, const Inst& inst) { test(x, inst, false); }
+
+void mbarrier_pending_count(Exec& x, const Inst& inst) {
+  SIM_FOR_LANES(lane, x.mask)
+    x.write(inst.operands[0].value, lane, x.source(inst.operands[1].value, lane) & ((1u << kPendingBits) - 1));
+}
+
+}  // namespace op
+}  // namespace sim

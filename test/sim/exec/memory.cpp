@@ -1,0 +1,153 @@
+// memory.cpp -- one lane's access to memory: which space an address names, whose memory that is, and the checks every
+// access passes: window, alignment, bounds, written bytes, live mbarriers.
+#include "sim/exec/machine.h"
+
+namespace sim {
+namespace {
+
+void check_aligned(const char* space, uint64_t address, uint64_t bytes) {
+  if (bytes != 0 && address % bytes != 0)
+    throw Fault(FaultKind::kMisaligned, "access of " + std::to_string(bytes) + " bytes at " + space + " address " +
+                                            hex(address));
+}
+
+// Ordinary writes must not touch a live mbarrier: its eight bytes are opaque until mbarrier.inval.
+void check_no_mbarrier(const Cta& cta, uint32_t offset, uint64_t bytes) {
+  if (offset >= cta.mbarrier_high || offset + bytes <= cta.mbarrier_low) return;
+  auto it = cta.mbarriers.upper_bound(offset);
+  if (it != cta.mbarriers.begin() && std::prev(it)->first + 8 > offset) --it;
+  if (it != cta.mbarriers.end() && it->first < offset + bytes)
+    throw Fault(FaultKind::kProtocol, "write of " + std::to_string(bytes) + " bytes at shared offset " + hex(offset) +
+                                          " touches the live mbarrier at offset " + hex(it->first));
+}
+
+Space classify(Space space, uint64_t address) {
+  if (space != Space::kGeneric) return space;
+  switch (address >> 56) {
+    case kSharedWindow >> 56: return Space::kSharedCluster;
+    case kLocalWindow >> 56: return Space::kLocal;
+    default: return Space::kGlobal;
+  }
+}
+
+}  // namespace
+
+Cta& Cluster::at(uint32_t rank) {
+  if (rank >= ctas.size())
+    throw Fault(FaultKind::kBounds, "CTA rank " + std::to_string(rank) + " of a cluster of " +
+                                        std::to_string(ctas.size()));
+  if (ctas[rank]->exited())
+    throw Fault(FaultKind::kProtocol, "CTA rank " + std::to_string(rank) + " of the cluster has already exited");
+  return *ctas[rank];
+}
+
+Exec::Shared Exec::shared(uint64_t address, uint64_t bytes, bool any_rank) const {
+  const uint64_t rank = address >> kRankShift;
+  if (rank >= cluster.ctas.size())
+    throw Fault(FaultKind::kBounds, "shared address " + hex(address) + " names CTA rank " + std::to_string(rank) +
+                                        " of a cluster of " + std::to_string(cluster.ctas.size()));
+  if (!any_rank && rank != cta.rank)
+    throw Fault(FaultKind::kBounds, "shared::cta address " + hex(address) + " belongs to CTA rank " +
+                                        std::to_string(rank) + ", not to the executing CTA of rank " +
+                                        std::to_string(cta.rank));
+  Cta& owner = cluster.at(uint32_t(rank));
+  const uint32_t offset = uint32_t(address & ((1u << kRankShift) - 1));
+  if (offset < kReservedShared || offset + bytes > owner.shared.size())
+    throw Fault(FaultKind::kBounds, "access of " + std::to_string(bytes) + " bytes at shared offset " + hex(offset) +
+                                        "; the CTA's shared memory is [" + hex(kReservedShared) + ", " +
+                                        hex(owner.shared.size()) + ")");
+  return {&owner, offset};
+}
+
+Exec::Shared Exec::shared_of(Space space, uint64_t address, uint64_t bytes) const {
+  if (space == Space::kGeneric) {
+    if (address >> 56 != kSharedWindow >> 56)
+      throw Fault(FaultKind::kBounds, "generic address " + hex(address) + " is not in shared memory");
+    return shared(address - kSharedWindow, bytes, true);
+  }
+  return shared(address, bytes, space == Space::kSharedCluster);
+}
+
+uint64_t Exec::global_of(Space space, uint64_t address) const {
+  if (classify(space, address) == Space::kGlobal || space == Space::kConst || space == Space::kParam) return address;
+  throw Fault(FaultKind::kBounds, "address " + hex(address) + " is not in global memory");
+}
+
+void Exec::load(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes) {
+  const bool generic = space == Space::kGeneric;
+  AccessEvent event{actor(lane), AccessEvent::Memory::kGlobal, cta.linear, address, bytes, false, nullptr};
+  switch (classify(space, address)) {
+    case Space::kShared:
+    case Space::kSharedCluster: {
+      check_aligned("shared", address, bytes);
+      const Shared at = shared(generic ? address - kSharedWindow : address, bytes, space != Space::kShared);
+      at.cta->shared.read(at.offset, out, bytes);
+      event.memory = AccessEvent::Memory::kShared;
+      event.cta = at.cta->linear;
+      event.address = at.offset;
+      break;
+    }
+    case Space::kLocal: {
+      const uint64_t offset = generic ? address - kLocalWindow : address;
+      check_aligned("local", offset, bytes);
+      if (offset + bytes > grid.kernel.local_bytes || offset > grid.kernel.local_bytes)
+        throw Fault(FaultKind::kBounds, "read of " + std::to_string(bytes) + " bytes at local address " + hex(offset) +
+                                            "; a thread has " + std::to_string(grid.kernel.local_bytes));
+      warp.local->read(uint64_t(lane) * grid.kernel.local_bytes + offset, out, bytes);
+      event.memory = AccessEvent::Memory::kLocal;
+      break;
+    }
+    default:
+      check_aligned("global", address, bytes);
+      grid.memory.read(address, out, bytes);
+      break;
+  }
+  if (grid.observer != nullptr) {
+    event.inst = &grid.kernel.code[fragment->pc];
+    grid.observer->access(event);
+  }
+}
+
+void Exec::store(Space space, uint64_t address, uint32_t lane, const void* in, uint32_t bytes) {
+  const bool generic = space == Space::kGeneric;
+  AccessEvent event{actor(lane), AccessEvent::Memory::kGlobal, cta.linear, address, bytes, true, nullptr};
+  switch (classify(space, address)) {
+    case Space::kShared:
+    case Space::kSharedCluster: {
+      check_aligned("shared", address, bytes);
+      const Shared at = shared(generic ? address - kSharedWindow : address, bytes, space != Space::kShared);
+      check_no_mbarrier(*at.cta, at.offset, bytes);
+      at.cta->shared.write(at.offset, in, bytes);
+      event.memory = AccessEvent::Memory::kShared;
+      event.cta = at.cta->linear;
+      event.address = at.offset;
+      break;
+    }
+    case Space::kLocal: {
+      const uint64_t offset = generic ? address - kLocalWindow : address;
+      check_aligned("local", offset, bytes);
+      if (offset + bytes > grid.kernel.local_bytes || offset > grid.kernel.local_bytes)
+        throw Fault(FaultKind::kBounds, "write of " + std::to_string(bytes) + " bytes at local address " + hex(offset) +
+                                            "; a thread has " + std::to_string(grid.kernel.local_bytes));
+      warp.local->write(uint64_t(lane) * grid.kernel.local_bytes + offset, in, bytes);
+      event.memory = AccessEvent::Memory::kLocal;
+      break;
+    }
+    case Space::kConst:
+    case Space::kParam:
+      throw Fault(FaultKind::kBounds, "write to read-only memory at " + hex(address));
+    default:
+      check_aligned("global", address, bytes);
+      if (address >= grid.param_base && address < grid.param_base + grid.kernel.info.param_bytes)
+        throw Fault(FaultKind::kBounds, "write to the kernel's parameters at " + hex(address));
+      grid.memory.write(address, in, bytes);
+      break;
+  }
+  grid.changed_at = grid.stats.warp_instructions;
+  if (grid.observer != nullptr) {
+    event.inst = &grid.kernel.code[fragment->pc];
+    grid.observer->access(event);
+  }
+}
+
+}  // namespace sim

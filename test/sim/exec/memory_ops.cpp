@@ -1,0 +1,218 @@
+// memory_ops.cpp -- loads, stores, atomics and the instructions that convert addresses.
+#include <cstring>
+
+#include "sim/engine/numerics.h"
+#include "sim/exec/handlers.h"
+#include "sim/exec/machine.h"
+
+namespace sim::op {
+namespace {
+
+using ptx::Type;
+
+uint64_t sign_extend(uint64_t value, Type type) {
+  switch (type) {
+    case Type::kS8: return uint64_t(int64_t(int8_t(value)));
+    case Type::kS16: return uint64_t(int64_t(int16_t(value)));
+    case Type::kS32: return uint64_t(int64_t(int32_t(value)));
+    default: return value;
+  }
+}
+
+float as_float(uint64_t bits) {
+  float out;
+  std::memcpy(&out, &bits, sizeof out);
+  return out;
+}
+
+uint32_t float_bits(float value) {
+  uint32_t out;
+  std::memcpy(&out, &value, sizeof out);
+  return out;
+}
+
+template <typename T>
+T arithmetic(const Inst& inst, T old, T b, T c) {
+  if (inst.has(Q::kAdd)) return T(old + b);
+  if (inst.has(Q::kMin)) return old < b ? old : b;
+  if (inst.has(Q::kMax)) return old > b ? old : b;
+  if (inst.has(Q::kInc)) return old >= b ? T(0) : T(old + 1);
+  if (inst.has(Q::kDec)) return old == 0 || old > b ? b : T(old - 1);
+  if (inst.has(Q::kExch)) return b;
+  if (inst.has(Q::kCas)) return old == b ? c : old;
+  throw Fault(FaultKind::kUnsupported, "atomic operation without arithmetic");
+}
+
+uint16_t half_add(Type type, uint16_t a, uint16_t b) {
+  if (type == Type::kF16 || type == Type::kF16x2)
+    return f32_to_f16(f16_to_f32(a) + f16_to_f32(b), Round::kNearestEven);
+  return f32_to_bf16(bf16_to_f32(a) + bf16_to_f32(b), Round::kNearestEven);
+}
+
+uint64_t combine(const Inst& inst, uint64_t old, uint64_t b, uint64_t c) {
+  if (inst.has(Q::kAnd)) return old & b;
+  if (inst.has(Q::kOr)) return old | b;
+  if (inst.has(Q::kXor)) return old ^ b;
+  switch (inst.type) {
+    case Type::kF32:
+      if (inst.has(Q::kAdd)) return float_bits(f32_add(as_float(old), as_float(b), Round::kNearestEven, false));
+      break;
+    case Type::kF64:
+      if (inst.has(Q::kAdd)) {
+        double x, y;
+        std::memcpy(&x, &old, 8);
+        std::memcpy(&y, &b, 8);
+        x += y;
+        uint64_t out;
+        std::memcpy(&out, &x, 8);
+        return out;
+      }
+      break;
+    case Type::kF16:
+    case Type::kBf16:
+      if (inst.has(Q::kAdd)) return half_add(inst.type, uint16_t(old), uint16_t(b));
+      break;
+    case Type::kF16x2:
+    case Type::kBf16x2:
+      if (inst.has(Q::kAdd))
+        return half_add(inst.type, uint16_t(old), uint16_t(b)) |
+               uint32_t(half_add(inst.type, uint16_t(old >> 16), uint16_t(b >> 16))) << 16;
+      break;
+    case Type::kS32: return uint32_t(arithmetic<int32_t>(inst, int32_t(old), int32_t(b), int32_t(c)));
+    case Type::kS64: return uint64_t(arithmetic<int64_t>(inst, int64_t(old), int64_t(b), int64_t(c)));
+    case Type::kU32:
+    case Type::kB32: return arithmetic<uint32_t>(inst, uint32_t(old), uint32_t(b), uint32_t(c));
+    case Type::kU64:
+    case Type::kB64: return arithmetic<uint64_t>(inst, old, b, c);
+    case Type::kB16: return arithmetic<uint16_t>(inst, uint16_t(old), uint16_t(b), uint16_t(c));
+    default: break;
+  }
+  throw Fault(FaultKind::kUnsupported, "atomic operation on this type");
+}
+
+const Value& element(const Operand& operand, size_t i) {
+  return operand.kind == Operand::Kind::kVector ? operand.items[i] : operand.value;
+}
+
+void check_vector(const Inst& inst, const Operand& operand) {
+  const size_t count = operand.kind == Operand::Kind::kVector ? operand.items.size() : 1;
+  if (count != inst.vector)
+    throw Fault(FaultKind::kUnsupported, "operand has " + std::to_string(count) + " elements, the instruction " +
+                                             std::to_string(inst.vector));
+}
+
+}  // namespace
+
+void ld(Exec& x, const Inst& inst) {
+  const Operand &to = inst.operands[0], &from = inst.operands[1];
+  check_vector(inst, to);
+  const uint32_t size = uint32_t(ptx::bits(inst.type)) / 8;
+  uint8_t buffer[64];
+  SIM_FOR_LANES(lane, x.mask) {
+    x.load(inst.space, x.address(from, lane), lane, buffer, size * inst.vector);
+    for (uint32_t i = 0; i < inst.vector; ++i) {
+      uint64_t value = 0;
+      std::memcpy(&value, buffer + i * size, size);
+      x.write(element(to, i), lane, sign_extend(value, inst.type));
+    }
+  }
+}
+
+void st(Exec& x, const Inst& inst) {
+  const Operand &to = inst.operands[0], &from = inst.operands[1];
+  check_vector(inst, from);
+  const uint32_t size = uint32_t(ptx::bits(inst.type)) / 8;
+  uint8_t buffer[64];
+  SIM_FOR_LANES(lane, x.mask) {
+    for (uint32_t i = 0; i < inst.vector; ++i) {
+      const uint64_t value = x.source(element(from, i), lane);
+      std::memcpy(buffer + i * size, &value, size);
+    }
+    x.store(inst.space, x.address(to, lane), lane, buffer, size * inst.vector);
+  }
+}
+
+// atom d, [a], b{, c} and red [a], b: lanes in order, each indivisible.
+void atom(Exec& x, const Inst& inst) {
+  const bool returns = inst.statement->opcode == "atom";
+  const size_t at = returns ? 1 : 0;
+  const Operand& b = inst.operands[at + 1];
+  const uint32_t size = uint32_t(ptx::bits(inst.type)) / 8;
+  check_vector(inst, b);
+  SIM_FOR_LANES(lane, x.mask) {
+    const uint64_t address = x.address(inst.operands[at], lane);
+    if (address % (size * inst.vector) != 0)
+      throw Fault(FaultKind::kMisaligned, "atomic access of " + std::to_string(size * inst.vector) + " bytes at " +
+                                              hex(address));
+    const uint64_t c = inst.has(Q::kCas) ? x.source(inst.operands[at + 2].value, lane) : 0;
+    for (uint32_t i = 0; i < inst.vector; ++i) {
+      const uint64_t quiet = x.grid.changed_at;
+      uint64_t old = 0;
+      x.load(inst.space, address + i * size, lane, &old, size);
+      const uint64_t value = combine(inst, old, x.source(element(b, i), lane), c);
+      x.store(inst.space, address + i * size, lane, &value, size);
+      if (std::memcmp(&value, &old, size) == 0) x.grid.changed_at = quiet;  // a failed lock attempt is no progress
+      if (returns) x.write(element(inst.operands[0], i), lane, old);
+    }
+  }
+}
+
+// Prefetches move nothing that a program can see.
+void prefetch(Exec&, const Inst&) {}
+
+void cvta(Exec& x, const Inst& inst) {
+  const uint64_t window = inst.space == Space::kShared || inst.space == Space::kSharedCluster ? kSharedWindow
+                          : inst.space == Space::kLocal                                       ? kLocalWindow
+                                                                                              : 0;
+  SIM_FOR_LANES(lane, x.mask) {
+    const uint64_t from = x.source(inst.operands[1].value, lane);
+    uint64_t to = from + window;
+    if (inst.has(Q::kTo)) {
+      const uint64_t top = from >> 56;
+      if (top != window >> 56)
+        throw Fault(FaultKind::kBounds, "generic address " + hex(from) + " is not in the state space it is converted to");
+      to = from - window;
+    }
+    x.write(inst.operands[0].value, lane, to);
+  }
+}
+
+void isspacep(Exec& x, const Inst& inst) {
+  SIM_FOR_LANES(lane, x.mask) {
+    const uint64_t address = x.source(inst.operands[1].value, lane);
+    const uint64_t top = address >> 56;
+    const bool params = address >= x.grid.param_base && address < x.grid.param_base + x.grid.kernel.info.param_bytes;
+    bool is = false;
+    switch (inst.space) {
+      case Space::kShared: is = top == kSharedWindow >> 56 && (address - kSharedWindow) >> kRankShift == x.cta.rank; break;
+      case Space::kSharedCluster: is = top == kSharedWindow >> 56; break;
+      case Space::kLocal: is = top == kLocalWindow >> 56; break;
+      case Space::kParam: is = params; break;
+      case Space::kGlobal: is = top == 0 && !params; break;
+      default: throw Fault(FaultKind::kUnsupported, "isspacep of this state space");
+    }
+    x.write(inst.operands[0].value, lane, is);
+  }
+}
+
+// mapa{.shared::cluster}: the same offset in another CTA of the cluster.
+void mapa(Exec& x, const Inst& inst) {
+  const uint64_t window = inst.space == Space::kGeneric ? kSharedWindow : 0;
+  SIM_FOR_LANES(lane, x.mask) {
+    const uint64_t from = x.source(inst.operands[1].value, lane);
+    const uint64_t rank = x.source(inst.operands[2].value, lane);
+    if (rank >= x.cluster.ctas.size())
+      throw Fault(FaultKind::kBounds, "mapa to CTA rank " + std::to_string(rank) + " of a cluster of " +
+                                          std::to_string(x.cluster.ctas.size()));
+    const uint64_t offset = (from - window) & ((uint64_t(1) << kRankShift) - 1);
+    x.write(inst.operands[0].value, lane, window + (rank << kRankShift) + offset);
+  }
+}
+
+void getctarank(Exec& x, const Inst& inst) {
+  const uint64_t window = inst.space == Space::kGeneric ? kSharedWindow : 0;
+  SIM_FOR_LANES(lane, x.mask)
+    x.write(inst.operands[0].value, lane, (x.source(inst.operands[1].value, lane) - window) >> kRankShift);
+}
+
+}  // namespace sim::op

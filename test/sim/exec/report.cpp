@@ -1,0 +1,90 @@
+// report.cpp -- the texts that name a place in a running grid, and the report of a grid that cannot move.
+#include "sim/exec/machine.h"
+
+namespace sim {
+namespace {
+
+std::string lanes_text(uint32_t lanes) {
+  if ((lanes & (lanes - 1)) == 0 && lanes != 0) return "lane " + std::to_string(__builtin_ctz(lanes));
+  return "lanes " + hex(lanes);
+}
+
+std::string waiting_for(const Warp& warp, const Fragment& fragment) {
+  const Wait& wait = fragment.wait;
+  const Cta& cta = *warp.cta;
+  switch (wait.kind) {
+    case Wait::Kind::kNone: return "can run";
+    case Wait::Kind::kMbarrier: {
+      std::string out = "waits for ";
+      for (const Wait::Phase& phase : wait.phases) {
+        const auto found = phase.cta->mbarriers.find(phase.offset);
+        out += "mbarrier at shared offset " + hex(phase.offset) + ", parity " + std::to_string(wait.parity);
+        if (found != phase.cta->mbarriers.end())
+          out += " (phase " + std::to_string(found->second.phase()) + ", pending arrivals " +
+                 std::to_string(found->second.pending()) + " of " + std::to_string(found->second.expected()) +
+                 ", pending bytes " + std::to_string(found->second.tx()) + ")";
+        if (&phase != &wait.phases.back()) out += "; ";
+      }
+      return out;
+    }
+    case Wait::Kind::kNamedBarrier: {
+      const NamedBarrier& barrier = cta.named[wait.barrier];
+      const uint32_t expected = barrier.expected != 0 ? barrier.expected : 32 * cta.live_warps;
+      return "waits for named barrier " + std::to_string(wait.barrier) + " (" + std::to_string(barrier.arrived) +
+             " of " + std::to_string(expected) + " threads)";
+    }
+    case Wait::Kind::kClusterBarrier: {
+      std::string out = "waits for the cluster barrier; not arrived:";
+      for (const auto& other : cta.cluster->ctas)
+        for (const auto& w : other->warps)
+          if ((w->live & ~w->cluster_arrived) != 0)
+            out += " CTA rank " + std::to_string(other->rank) + " warp " + std::to_string(w->index);
+      return out;
+    }
+    case Wait::Kind::kWarp:
+      return "waits for lanes " + hex(wait.members & warp.live & ~wait.lanes) + " of its warp at this instruction";
+    case Wait::Kind::kTmem: return "waits for tensor memory or for the other CTA of its pair";
+    case Wait::Kind::kGroups: return "waits for its groups of copies";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string where(const Grid& grid, const Cta& cta) {
+  std::string out = "CTA (" + std::to_string(cta.ctaid[0]) + "," + std::to_string(cta.ctaid[1]) + "," +
+                    std::to_string(cta.ctaid[2]) + ")";
+  const Dim3& c = grid.config.cluster;
+  if (c.x * c.y * c.z > 1) out += " rank " + std::to_string(cta.rank) + " of cluster " + std::to_string(cta.cluster->index);
+  return out;
+}
+
+std::string deadlock_report(const Grid& grid) {
+  constexpr int kMaxLines = 64;
+  std::string out;
+  int lines = 0;
+  const auto line = [&](const Cta& cta, const Warp& warp, uint32_t lanes, const std::string& what, const Inst& inst) {
+    if (++lines > kMaxLines) return;
+    out += "  " + where(grid, cta) + ", warp " + std::to_string(warp.index) + ", " + lanes_text(lanes) + " " + what +
+           " at " + describe(*inst.statement) + "\n";
+  };
+  for (const auto& cluster : grid.resident)
+    for (const auto& cta : cluster->ctas)
+      for (const auto& warp : cta->warps) {
+        for (const auto& fragment : warp->fragments)
+          line(*cta, *warp, fragment->mask, waiting_for(*warp, *fragment), grid.kernel.code[fragment->pc]);
+        for (const auto& join : warp->joins)
+          line(*cta, *warp, join->arrived, "waits for lanes " + hex(join->expected & ~join->arrived) + " to reconverge",
+               grid.kernel.code[join->pc]);
+      }
+  if (lines > kMaxLines) out += "  ... and " + std::to_string(lines - kMaxLines) + " more\n";
+  return out;
+}
+
+void throw_at(const Fault& fault, const Grid& grid, const Warp& warp, uint32_t lanes, const Inst& inst) {
+  throw Fault(fault.kind(), std::string(fault.what()) + "\n  in kernel " + grid.kernel.info.name + ", " +
+                                where(grid, *warp.cta) + ", warp " + std::to_string(warp.index) + ", " +
+                                lanes_text(lanes) + "\n  at " + describe(*inst.statement));
+}
+
+}  // namespace sim

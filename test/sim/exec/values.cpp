@@ -1,0 +1,163 @@
+// values.cpp -- operands of an executing instruction: registers with their written lanes, constants, special registers,
+// addresses.
+#include <cstdio>
+
+#include "sim/exec/machine.h"
+
+namespace sim {
+namespace {
+
+uint64_t special_value(const Exec& x, Special special, uint32_t lane) {
+  const LaunchConfig& config = x.grid.config;
+  const Dim3 &b = config.block, &g = config.grid, &c = config.cluster;
+  const uint32_t thread = x.warp.index * 32 + lane;
+  const uint32_t* ctaid = x.cta.ctaid;
+  const uint64_t clock = x.grid.stats.warp_instructions;
+  switch (special) {
+    case Special::kTidX: return thread % b.x;
+    case Special::kTidY: return thread / b.x % b.y;
+    case Special::kTidZ: return thread / b.x / b.y;
+    case Special::kNtidX: return b.x;
+    case Special::kNtidY: return b.y;
+    case Special::kNtidZ: return b.z;
+    case Special::kCtaidX: return ctaid[0];
+    case Special::kCtaidY: return ctaid[1];
+    case Special::kCtaidZ: return ctaid[2];
+    case Special::kNctaidX: return g.x;
+    case Special::kNctaidY: return g.y;
+    case Special::kNctaidZ: return g.z;
+    case Special::kClusteridX: return ctaid[0] / c.x;
+    case Special::kClusteridY: return ctaid[1] / c.y;
+    case Special::kClusteridZ: return ctaid[2] / c.z;
+    case Special::kNclusteridX: return g.x / c.x;
+    case Special::kNclusteridY: return g.y / c.y;
+    case Special::kNclusteridZ: return g.z / c.z;
+    case Special::kClusterCtaidX: return ctaid[0] % c.x;
+    case Special::kClusterCtaidY: return ctaid[1] % c.y;
+    case Special::kClusterCtaidZ: return ctaid[2] % c.z;
+    case Special::kClusterNctaidX: return c.x;
+    case Special::kClusterNctaidY: return c.y;
+    case Special::kClusterNctaidZ: return c.z;
+    case Special::kClusterCtarank: return x.cta.rank;
+    case Special::kClusterNctarank: return uint64_t(c.x) * c.y * c.z;
+    case Special::kIsExplicitCluster: return uint64_t(c.x) * c.y * c.z > 1 || x.grid.kernel.info.explicit_cluster;
+    case Special::kLaneid: return lane;
+    case Special::kWarpid: return x.warp.index;
+    case Special::kNwarpid: return x.cta.warps.size();
+    case Special::kSmid: return x.cta.linear % Machine::kSms;
+    case Special::kNsmid: return Machine::kSms;
+    case Special::kGridid: return 1;
+    case Special::kClock: return uint32_t(clock);
+    case Special::kClockHi: return clock >> 32;
+    case Special::kClock64:
+    case Special::kGlobaltimer: return clock;
+    case Special::kGlobaltimerLo: return uint32_t(clock);
+    case Special::kGlobaltimerHi: return clock >> 32;
+    case Special::kLanemaskEq: return 1u << lane;
+    case Special::kLanemaskLe: return uint32_t((uint64_t(2) << lane) - 1);
+    case Special::kLanemaskLt: return (1u << lane) - 1;
+    case Special::kLanemaskGe: return ~((1u << lane) - 1);
+    case Special::kLanemaskGt: return uint32_t(~((uint64_t(2) << lane) - 1));
+    case Special::kDynamicSmemSize: return config.dynamic_smem;
+    case Special::kTotalSmemSize:
+    case Special::kAggrSmemSize: return x.grid.kernel.info.static_smem + config.dynamic_smem;
+  }
+  return 0;
+}
+
+[[noreturn]] void unwritten(const Exec& x, uint32_t reg, uint32_t lane) {
+  throw Fault(FaultKind::kPoison, "register " + x.grid.kernel.register_names[reg] + " is read by lane " +
+                                      std::to_string(lane) + " but was never written");
+}
+
+}  // namespace
+
+std::string hex(uint64_t value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+uint64_t Exec::source(const Value& value, uint32_t lane) const {
+  uint64_t out = 0;
+  switch (value.kind) {
+    case Value::Kind::kRegister:
+      if ((warp.written[value.reg] >> lane & 1) == 0) unwritten(*this, value.reg, lane);
+      out = warp.registers[value.reg * 32 + lane];
+      break;
+    case Value::Kind::kConstant: out = value.constant; break;
+    case Value::Kind::kShared: out = (uint64_t(cta.rank) << kRankShift) | value.constant; break;
+    case Value::Kind::kParam: out = grid.param_base + value.constant; break;
+    case Value::Kind::kSpecial: out = special_value(*this, value.special, lane); break;
+    case Value::Kind::kSink: throw Fault(FaultKind::kUnsupported, "_ has no value");
+  }
+  return value.negated ? out ^ 1 : out;
+}
+
+const uint64_t* Exec::sources(const Value& value, uint64_t scratch[32]) const {
+  if (value.kind == Value::Kind::kRegister && !value.negated) {
+    const uint32_t missing = mask & ~warp.written[value.reg];
+    if (missing != 0) unwritten(*this, value.reg, uint32_t(__builtin_ctz(missing)));
+    return &warp.registers[value.reg * 32];
+  }
+  if (value.kind == Value::Kind::kConstant && !value.negated) {
+    for (int lane = 0; lane < 32; ++lane) scratch[lane] = value.constant;
+    return scratch;
+  }
+  SIM_FOR_LANES(lane, mask) scratch[lane] = source(value, lane);
+  return scratch;
+}
+
+uint64_t Exec::uniform(const Value& value, const char* what) const {
+  const uint64_t first = source(value, uint32_t(__builtin_ctz(mask)));
+  SIM_FOR_LANES(lane, mask) {
+    if (source(value, lane) != first)
+      throw Fault(FaultKind::kProtocol, std::string(what) + " differs between the lanes of a warp");
+  }
+  return first;
+}
+
+uint64_t Exec::address(const Operand& operand, uint32_t lane) const {
+  return source(operand.value, lane) + uint64_t(operand.offset);
+}
+
+void Exec::write(const Value& destination, uint32_t lane, uint64_t bits) {
+  if (destination.kind == Value::Kind::kSink) return;
+  if (destination.bits < 64) bits &= (uint64_t(1) << destination.bits) - 1;
+  warp.registers[destination.reg * 32 + lane] = bits;
+  warp.written[destination.reg] |= 1u << lane;
+}
+
+void Exec::poison(const Value& destination, uint32_t lane) {
+  if (destination.kind == Value::Kind::kRegister) warp.written[destination.reg] &= ~(1u << lane);
+}
+
+uint32_t Exec::elected_lane() const {
+  if ((mask & (mask - 1)) != 0)
+    throw Fault(FaultKind::kProtocol,
+                std::to_string(__builtin_popcount(mask)) + " lanes execute an instruction that one thread must issue");
+  return uint32_t(__builtin_ctz(mask));
+}
+
+void Exec::report_sync(SyncEvent::Kind kind, uint32_t lane, uint64_t of_cta, uint64_t object, int64_t amount) const {
+  if (grid.observer == nullptr) return;
+  grid.observer->sync({kind, actor(lane), of_cta, object, amount, &grid.kernel.code[fragment->pc]});
+}
+
+void Exec::launch_async(AsyncOp::Kind kind, uint32_t lane, uint32_t ranks, std::function<void()> land) {
+  auto op = std::make_unique<AsyncOp>();
+  op->id = grid.next_op++;
+  op->kind = kind;
+  op->inst = &grid.kernel.code[fragment->pc];
+  op->issuer = &cta;
+  op->warp = warp.index;
+  op->lane = lane;
+  op->ranks = ranks;
+  op->land = std::move(land);
+  report_sync(SyncEvent::Kind::kIssue, lane, cta.linear, op->id, 0);
+  cluster.pending.push_back(std::move(op));
+  ++grid.stats.async_operations;
+  changed();
+}
+
+}  // namespace sim

@@ -1,0 +1,252 @@
+// warp.cpp -- how the lanes of a warp move: fragments that diverge at branches and meet again at the immediate
+// post-dominator, waiting, and the instructions that need several lanes at once.
+#include <algorithm>
+
+#include "sim/exec/machine.h"
+
+namespace sim {
+namespace {
+
+void remove(Warp& warp, const Fragment* fragment) {
+  auto& list = warp.fragments;
+  list.erase(std::find_if(list.begin(), list.end(), [&](const auto& f) { return f.get() == fragment; }));
+}
+
+void forget(Warp& warp, const std::shared_ptr<Join>& join) {
+  warp.joins.erase(std::remove(warp.joins.begin(), warp.joins.end(), join), warp.joins.end());
+}
+
+void set_join(Fragment& fragment, std::shared_ptr<Join> join) {
+  fragment.join_pc = join ? join->pc : kNowhere;
+  fragment.join = std::move(join);
+}
+
+// The fragment stands where its lanes wait for the others. False: it does wait, and is gone.
+bool enter_join(Warp& warp, Fragment* fragment) {
+  while (fragment->pc == fragment->join_pc) {
+    const std::shared_ptr<Join> join = fragment->join;
+    join->arrived |= fragment->mask;
+    if (join->arrived != join->expected) {
+      join->calls = fragment->calls;
+      if (std::find(warp.joins.begin(), warp.joins.end(), join) == warp.joins.end()) warp.joins.push_back(join);
+      remove(warp, fragment);
+      return false;
+    }
+    fragment->mask = join->arrived;
+    forget(warp, join);
+    set_join(*fragment, join->parent);
+  }
+  return true;
+}
+
+void leave_join(Warp& warp, const std::shared_ptr<Join>& join) {
+  auto fragment = std::make_unique<Fragment>();
+  fragment->pc = join->pc;
+  fragment->mask = join->arrived;
+  fragment->calls = join->calls;
+  set_join(*fragment, join->parent);
+  join->expected &= ~join->arrived;
+  join->arrived = 0;
+  forget(warp, join);
+  warp.fragments.push_back(std::move(fragment));
+}
+
+// Lanes of other fragments parked at the same instruction (any bar.warp.sync matches any other).
+bool same_meeting(const Kernel& kernel, const Fragment& a, const Fragment& b, uint32_t members) {
+  if (b.wait.kind != Wait::Kind::kWarp || b.wait.members != members) return false;
+  const Inst &ia = kernel.code[a.pc], &ib = kernel.code[b.pc];
+  return a.pc == b.pc || (ia.handler == ib.handler && ia.statement->opcode == "bar");
+}
+
+bool ready(Warp& warp, Fragment& fragment) {
+  Wait& wait = fragment.wait;
+  if (wait.kind == Wait::Kind::kNone) return true;
+  Cta& cta = *warp.cta;
+  const Cluster& cluster = *cta.cluster;
+  if (wait.checked_at == cluster.events) return false;
+  bool done = false;
+  switch (wait.kind) {
+    case Wait::Kind::kNone: break;
+    case Wait::Kind::kMbarrier:
+      for (const Wait::Phase& phase : wait.phases) {
+        const auto barrier = phase.cta->mbarriers.find(phase.offset);
+        done = done || barrier == phase.cta->mbarriers.end() || barrier->second.phase() != phase.phase;
+      }
+      break;
+    case Wait::Kind::kNamedBarrier: done = cta.named[wait.barrier].generation != wait.generation; break;
+    case Wait::Kind::kClusterBarrier: done = cluster.barrier_generation > wait.generation; break;
+    case Wait::Kind::kWarp: {
+      uint32_t here = 0;
+      for (const auto& other : warp.fragments)
+        if (same_meeting(cluster.grid->kernel, fragment, *other, wait.members)) here |= other->wait.lanes;
+      done = (here & wait.members & warp.live) == (wait.members & warp.live);
+      break;
+    }
+    case Wait::Kind::kTmem: done = true; break;  // looks again whenever anything happened
+    case Wait::Kind::kGroups:
+      done = true;
+      SIM_FOR_LANES(lane, wait.lanes) {
+        done = done && (wait.bulk ? warp.bulk_groups : warp.async_groups)[lane].at_most(wait.allowed);
+      }
+      break;
+  }
+  wait.checked_at = cluster.events;
+  return done;
+}
+
+Fragment* pick(Warp& warp) {
+  const size_t count = warp.fragments.size();
+  for (size_t i = 0; i < count; ++i) {
+    Fragment* fragment = warp.fragments[(warp.turn + i) % count].get();
+    if (!ready(warp, *fragment)) continue;
+    warp.turn = (warp.turn + i + 1) % count;
+    fragment->wait = Wait{};
+    return fragment;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool CopyGroups::at_most(uint32_t pending) const {
+  for (size_t i = 0; i + pending < committed.size(); ++i)
+    if (*committed[i] != 0) return false;
+  return true;
+}
+
+bool can_run(Warp& warp) {
+  for (const auto& fragment : warp.fragments) {
+    if (fragment->wait.kind == Wait::Kind::kNone) return true;
+    if (ready(warp, *fragment)) {
+      fragment->wait = Wait{};
+      return true;
+    }
+  }
+  return false;
+}
+
+bool run_warp(Grid& grid, Warp& warp, uint32_t quantum) {
+  Fragment* fragment = pick(warp);
+  if (fragment == nullptr) return false;
+  const std::vector<Inst>& code = grid.kernel.code;
+  const Inst* inst = &code[fragment->pc];
+  Exec x{grid, *warp.cta->cluster, *warp.cta, warp, fragment};
+  try {
+    for (; quantum > 0; --quantum) {
+      if (fragment->pc == fragment->join_pc && !enter_join(warp, fragment)) break;
+      inst = &code[fragment->pc];
+      ++grid.stats.warp_instructions;
+      x.mask = fragment->mask;
+      x.next_pc = fragment->pc + 1;
+      if (inst->guarded) {
+        const uint32_t missing = x.mask & ~warp.written[inst->guard];
+        if (missing != 0) {
+          Value guard;
+          guard.kind = Value::Kind::kRegister;
+          guard.reg = inst->guard;
+          x.source(guard, uint32_t(__builtin_ctz(missing)));
+        }
+        const uint64_t* predicate = &warp.registers[inst->guard * 32];
+        uint32_t taken = 0;
+        SIM_FOR_LANES(lane, x.mask) taken |= uint32_t(predicate[lane] & 1) << lane;
+        x.mask &= inst->guard_negated ? ~taken : taken;
+      }
+      if (x.mask != 0) {
+        if (grid.observer != nullptr)
+          grid.observer->instruction(x.actor(uint32_t(__builtin_ctz(x.mask))), x.mask, *inst);
+        inst->handler(x, *inst);
+      }
+      fragment->pc = x.next_pc;
+      if (fragment->mask == 0) {
+        remove(warp, fragment);
+        break;
+      }
+      if (fragment->wait.kind != Wait::Kind::kNone) break;
+    }
+  } catch (const Fault& fault) {
+    throw_at(fault, grid, warp, x.mask, *inst);
+  }
+  return true;
+}
+
+void diverge(Exec& x, uint32_t taken, uint32_t target, uint32_t rejoin) {
+  Fragment& stay = *x.fragment;
+  if (rejoin != kNowhere && rejoin != stay.join_pc) {
+    auto join = std::make_shared<Join>();
+    join->pc = rejoin;
+    join->expected = stay.mask;
+    join->parent = stay.join;
+    set_join(stay, std::move(join));
+  }
+  auto jump = std::make_unique<Fragment>();
+  jump->pc = target;
+  jump->mask = taken;
+  jump->calls = stay.calls;
+  set_join(*jump, stay.join);
+  stay.mask &= ~taken;
+  x.warp.fragments.push_back(std::move(jump));
+}
+
+bool release_a_join(Cluster& cluster) {
+  for (const auto& cta : cluster.ctas)
+    for (const auto& warp : cta->warps)
+      if (!warp->joins.empty()) {
+        leave_join(*warp, std::shared_ptr<Join>(warp->joins.back()));
+        ++cluster.events;
+        return true;
+      }
+  return false;
+}
+
+void drop_from_joins(Warp& warp, std::shared_ptr<Join> join, uint32_t lanes) {
+  for (; join; join = join->parent) {
+    join->expected &= ~lanes;
+    if (join->arrived != 0 && join->arrived == join->expected) leave_join(warp, join);
+  }
+}
+
+void Exec::wait(Wait&& w, bool resume_after) {
+  w.lanes = mask;
+  w.checked_at = cluster.events;
+  fragment->wait = std::move(w);
+  if (!resume_after) next_pc = fragment->pc;
+}
+
+bool Exec::gather(uint32_t members) {
+  if ((mask & ~members) != 0)
+    throw Fault(FaultKind::kProtocol, "lanes " + hex(mask) + " execute the instruction but its member mask is " +
+                                          hex(members));
+  const uint32_t needed = members & warp.live;
+  uint32_t here = mask;
+  for (const auto& other : warp.fragments)
+    if (other.get() != fragment && same_meeting(grid.kernel, *fragment, *other, members)) here |= other->wait.lanes;
+  if ((here & needed) != needed) {
+    Wait w;
+    w.kind = Wait::Kind::kWarp;
+    w.members = members;
+    wait(std::move(w), false);
+    return false;
+  }
+  for (const auto& other : warp.fragments)
+    if (other.get() != fragment && same_meeting(grid.kernel, *fragment, *other, members)) {
+      other->wait = Wait{};
+      ++other->pc;
+    }
+  mask = here & needed;
+  return true;
+}
+
+void Exec::require_converged() const {
+  if (mask == warp.live) return;
+  std::string others;
+  const std::vector<Inst>& code = grid.kernel.code;
+  for (const auto& other : warp.fragments)
+    if (other.get() != fragment) others += "; lanes " + hex(other->mask) + " are at " + describe(*code[other->pc].statement);
+  for (const auto& join : warp.joins)
+    others += "; lanes " + hex(join->arrived) + " wait to reconverge at " + describe(*code[join->pc].statement);
+  if (fragment->mask != mask) others += "; lanes " + hex(fragment->mask & ~mask) + " have a false guard";
+  throw Fault(FaultKind::kProtocol, "aligned instruction in divergent code: lanes " + hex(mask) + " of " +
+                                        hex(warp.live) + " execute it" + others);
+}
+
+}  // namespace sim

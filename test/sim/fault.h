@@ -1,0 +1,34 @@
+// fault.h -- how every room of the simulator says that a program did something wrong or something unknown.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace sim {
+
+enum class FaultKind {
+  kSyntax,       // PTX text that does not parse
+  kUnsupported,  // an instruction, qualifier or mode outside the table
+  kPoison,       // a value nobody wrote was used
+  kBounds,       // an access outside an allocation, window or limit
+  kMisaligned,   // an address that breaks the alignment rule of the access
+  kProtocol,     // a rule of an instruction broken: mbarrier, TMEM allocation, descriptors, aligned execution
+  kDeadlock,     // nobody can move and somebody has not exited
+  kTrap,         // the program executed trap or a failed assertion
+  kLaunch,       // launch configuration the machine cannot run
+};
+
+const char* name(FaultKind kind);
+
+// Thrown by the rooms below exec/ without a site; exec/ catches it, adds the kernel, CTA, warp, lanes, PTX line and
+// source line, and throws it on.
+class Fault : public std::runtime_error {
+ public:
+  Fault(FaultKind kind, const std::string& text) : std::runtime_error(text), kind_(kind) {}
+  FaultKind kind() const { return kind_; }
+
+ private:
+  FaultKind kind_;
+};
+
+}  // namespace sim

@@ -1,0 +1,165 @@
+// launch.cpp -- modules, launch limits and occupancy: everything between a CUDA call and a running grid.
+#include "sim/launch.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "sim/exec/machine.h"
+#include "sim/parse/module.h"
+
+namespace sim {
+namespace {
+
+constexpr size_t kParamAlign = 128;        // tensor maps are read in place
+constexpr int kMaxCtasPerSm = 32;
+constexpr int kRegistersPerThread = 64;    // PTX does not say what ptxas would allocate
+constexpr size_t kSharedUnit = 128;
+// SMs per GPC of a B200; the CTAs of a cluster share a GPC.
+constexpr int kGpcSms[] = {20, 20, 20, 18, 18, 18, 18, 10, 6};
+constexpr uint32_t kMaxCluster = 16;
+constexpr uint32_t kMaxThreads = 1024;
+
+[[noreturn]] void refuse(const KernelInfo& kernel, const std::string& why) {
+  throw Fault(FaultKind::kLaunch, "launch of " + kernel.name + ": " + why);
+}
+
+std::string text(uint32_t x, uint32_t y, uint32_t z) {
+  return "(" + std::to_string(x) + "," + std::to_string(y) + "," + std::to_string(z) + ")";
+}
+
+bool given(const std::array<uint32_t, 3>& dims) { return dims[0] != 0; }
+
+// The launch as it will run: a kernel compiled for a cluster brings its shape along.
+LaunchConfig check(const KernelInfo& kernel, LaunchConfig config) {
+  Dim3 &g = config.grid, &b = config.block, &c = config.cluster;
+  if (given(kernel.req_cluster)) {
+    const auto& r = kernel.req_cluster;
+    if (c.x == 1 && c.y == 1 && c.z == 1) c = {r[0], r[1], r[2]};
+    if (c.x != r[0] || c.y != r[1] || c.z != r[2])
+      refuse(kernel, "cluster " + text(c.x, c.y, c.z) + ", compiled for " + text(r[0], r[1], r[2]));
+  } else if (kernel.explicit_cluster && c.x * c.y * c.z == 0) {
+    refuse(kernel, "the kernel needs a cluster dimension");
+  }
+  if (uint64_t(g.x) * g.y * g.z == 0 || uint64_t(b.x) * b.y * b.z == 0 || uint64_t(c.x) * c.y * c.z == 0)
+    refuse(kernel, "an empty grid, block or cluster");
+  const uint64_t threads = uint64_t(b.x) * b.y * b.z;
+  if (threads > kMaxThreads) refuse(kernel, std::to_string(threads) + " threads in a block");
+  if (given(kernel.req_ntid) &&
+      (b.x != kernel.req_ntid[0] || b.y != std::max(1u, kernel.req_ntid[1]) || b.z != std::max(1u, kernel.req_ntid[2])))
+    refuse(kernel, "block " + text(b.x, b.y, b.z) + ", compiled for exactly " +
+                       text(kernel.req_ntid[0], kernel.req_ntid[1], kernel.req_ntid[2]));
+  if (given(kernel.max_ntid)) {
+    const uint64_t most = uint64_t(kernel.max_ntid[0]) * std::max(1u, kernel.max_ntid[1]) * std::max(1u, kernel.max_ntid[2]);
+    if (threads > most)
+      refuse(kernel, std::to_string(threads) + " threads in a block, compiled for at most " + std::to_string(most));
+  }
+  if (uint64_t(c.x) * c.y * c.z > kMaxCluster) refuse(kernel, "cluster " + text(c.x, c.y, c.z) + " has more than 16 CTAs");
+  if (g.x % c.x != 0 || g.y % c.y != 0 || g.z % c.z != 0)
+    refuse(kernel, "grid " + text(g.x, g.y, g.z) + " is not a multiple of the cluster " + text(c.x, c.y, c.z));
+  if (kernel.static_smem + config.dynamic_smem > size_t(Machine::kMaxSmemPerBlockOptin))
+    refuse(kernel, std::to_string(kernel.static_smem) + " static and " + std::to_string(config.dynamic_smem) +
+                       " dynamic bytes of shared memory; the limit is " +
+                       std::to_string(Machine::kMaxSmemPerBlockOptin));
+  return config;
+}
+
+// The parameter block, registered as device memory while the grid runs.
+class Parameters {
+ public:
+  Parameters(const KernelInfo& kernel, void* const* args, GlobalMemory& memory)
+      : memory_(memory), bytes_(kernel.param_bytes + kParamAlign, 0) {
+    void* start = bytes_.data();
+    size_t space = bytes_.size();
+    base_ = static_cast<uint8_t*>(std::align(kParamAlign, std::max<size_t>(1, kernel.param_bytes), start, space));
+    for (size_t i = 0; i < kernel.params.size(); ++i)
+      std::memcpy(base_ + kernel.params[i].offset, args[i], kernel.params[i].size);
+    memory_.adopt(base_, std::max<size_t>(1, kernel.param_bytes), "parameters of " + kernel.name);
+  }
+  Parameters(const Parameters&) = delete;
+  Parameters& operator=(const Parameters&) = delete;
+  ~Parameters() { memory_.release(base_); }
+  uint64_t base() const { return reinterpret_cast<uint64_t>(base_); }
+
+ private:
+  GlobalMemory& memory_;
+  std::vector<uint8_t> bytes_;
+  uint8_t* base_;
+};
+
+}  // namespace
+
+Module::Module() : program_(std::make_unique<Program>()) {}
+
+Module::~Module() {
+  for (const GlobalVariable& variable : program_->globals)
+    program_->memory->release(reinterpret_cast<void*>(variable.address));
+}
+
+std::unique_ptr<Module> Module::load(const std::string& ptx, GlobalMemory& memory) {
+  std::unique_ptr<Module> module(new Module);
+  Program& program = *module->program_;
+  program.memory = &memory;
+  program.text = ptx::parse(ptx);
+  for (const ptx::Variable& variable : program.text.variables) {
+    if (variable.space != "global" && variable.space != "const") continue;
+    if (variable.is_extern || variable.size == 0)
+      throw Fault(FaultKind::kUnsupported, "variable " + variable.name + " is not defined in this module");
+    void* at = memory.allocate(variable.size, "__device__ " + variable.name);
+    std::memset(at, 0, variable.size);
+    std::copy_n(variable.initial.begin(), std::min<size_t>(variable.initial.size(), variable.size),
+                static_cast<uint8_t*>(at));
+    const uint64_t address = reinterpret_cast<uint64_t>(at);
+    memory.mark_written(address, variable.size);
+    program.globals.push_back({variable.name, address, variable.size});
+    program.addresses[variable.name] = address;
+  }
+  decode(program);
+  return module;
+}
+
+const KernelInfo* Module::find_kernel(const std::string& name) const {
+  const Kernel* kernel = program_->find(name);
+  return kernel == nullptr ? nullptr : &kernel->info;
+}
+
+const GlobalVariable* Module::find_global(const std::string& name) const {
+  for (const GlobalVariable& variable : program_->globals)
+    if (variable.name == name) return &variable;
+  return nullptr;
+}
+
+const std::vector<KernelInfo>& Module::kernels() const { return program_->infos; }
+
+LaunchStats launch(const Module& module, const std::string& name, const LaunchConfig& config, void* const* args,
+                   GlobalMemory& memory, const LaunchOptions& options) {
+  const Kernel* kernel = module.program().find(name);
+  if (kernel == nullptr) throw Fault(FaultKind::kLaunch, "the module has no kernel " + name);
+  const LaunchConfig checked = check(kernel->info, config);
+  const Parameters parameters(kernel->info, args, memory);
+  DefaultPolicy default_policy;
+  Grid grid(*kernel, checked, memory, parameters.base(), options.policy != nullptr ? *options.policy : default_policy,
+            options.observer);
+  grid.run();
+  return grid.stats;
+}
+
+int max_active_blocks_per_sm(const KernelInfo& kernel, int threads, size_t dynamic_smem) {
+  if (threads <= 0 || threads > int(kMaxThreads)) return 0;
+  const int rounded = (threads + 31) / 32 * 32;
+  const size_t used = (kernel.static_smem + dynamic_smem + Machine::kReservedSmemPerBlock + kSharedUnit - 1) / kSharedUnit *
+                      kSharedUnit;
+  if (kernel.static_smem + dynamic_smem > size_t(Machine::kMaxSmemPerBlockOptin)) return 0;
+  return std::min({kMaxCtasPerSm, Machine::kMaxThreadsPerSm / rounded,
+                   Machine::kRegistersPerSm / (rounded * kRegistersPerThread), int(Machine::kSmemPerSm / used)});
+}
+
+int max_active_clusters(const KernelInfo& kernel, const LaunchConfig& config) {
+  const Dim3 &b = config.block, &c = config.cluster;
+  const int size = int(c.x * c.y * c.z);
+  const int per_sm = max_active_blocks_per_sm(kernel, int(b.x * b.y * b.z), config.dynamic_smem);
+  return std::accumulate(std::begin(kGpcSms), std::end(kGpcSms), 0,
+                         [&](int sum, int sms) { return sum + (size <= 0 ? 0 : sms * per_sm / size); });
+}
+
+}  // namespace sim

@@ -1,0 +1,146 @@
+// global.cpp -- the allocation map of device memory.
+#include "sim/mem/global.h"
+
+#include <cstdio>
+#include <cstring>
+#include <iterator>
+
+#include "sim/fault.h"
+
+namespace sim {
+namespace {
+
+constexpr size_t kRedZone = 256;
+constexpr uint64_t kAlignment = 256;
+
+std::string hex(uint64_t value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+}  // namespace
+
+void* GlobalMemory::allocate(size_t size, std::string what) {
+  if (size == 0) return nullptr;
+  Allocation allocation;
+  allocation.storage = std::make_unique<uint8_t[]>(size + 2 * kRedZone + kAlignment);
+  allocation.base = (reinterpret_cast<uint64_t>(allocation.storage.get()) + kRedZone + kAlignment - 1) &
+                    ~(kAlignment - 1);
+  allocation.size = size;
+  allocation.what = std::move(what);
+  allocation.valid.assign(size, 0);
+  in_use_ += size;
+  void* base = reinterpret_cast<void*>(allocation.base);
+  allocations_[allocation.base] = std::move(allocation);
+  return base;
+}
+
+void GlobalMemory::adopt(void* memory, size_t size, std::string what) {
+  const uint64_t base = reinterpret_cast<uint64_t>(memory);
+  const auto after = allocations_.lower_bound(base);
+  const bool meets_after = after != allocations_.end() && after->first < base + size;
+  const bool meets_before = after != allocations_.begin() && std::prev(after)->first + std::prev(after)->second.size > base;
+  if (meets_after || meets_before)
+    throw Fault(FaultKind::kBounds, what + " at " + hex(base) + " overlaps memory that is already registered");
+  Allocation allocation;
+  allocation.base = base;
+  allocation.size = size;
+  allocation.what = std::move(what);
+  allocation.valid.assign(size, 0xFF);
+  in_use_ += size;
+  allocations_[base] = std::move(allocation);
+}
+
+void GlobalMemory::release(void* memory) {
+  const auto it = allocations_.find(reinterpret_cast<uint64_t>(memory));
+  if (it == allocations_.end())
+    throw Fault(FaultKind::kBounds, hex(reinterpret_cast<uint64_t>(memory)) + " is not the base of an allocation");
+  in_use_ -= it->second.size;
+  last_ = nullptr;
+  allocations_.erase(it);
+}
+
+GlobalMemory::Allocation* GlobalMemory::find(uint64_t address, size_t n) {
+  const auto holds = [&](const Allocation& a) {
+    return address >= a.base && address - a.base <= a.size && n <= a.size - (address - a.base);
+  };
+  if (last_ != nullptr && holds(*last_)) return last_;
+  auto it = allocations_.upper_bound(address);
+  if (it == allocations_.begin()) return nullptr;
+  --it;
+  if (!holds(it->second)) return nullptr;
+  return last_ = &it->second;
+}
+
+namespace {
+
+// "0x7f.. is 16 bytes behind cudaMalloc [0x.., +1024)": the allocation below or, failing that, above.
+std::string nearest(const std::map<uint64_t, GlobalMemory::Allocation>& allocations, uint64_t address) {
+  const GlobalMemory::Allocation* best = nullptr;
+  uint64_t best_distance = ~uint64_t(0);
+  auto it = allocations.upper_bound(address);
+  if (it != allocations.end()) {
+    best = &it->second;
+    best_distance = it->first - address;
+  }
+  if (it != allocations.begin()) {
+    const GlobalMemory::Allocation& below = std::prev(it)->second;
+    const uint64_t end = below.base + below.size;
+    const uint64_t distance = address > end ? address - end : 0;
+    if (distance <= best_distance) best = &below;
+  }
+  if (best == nullptr) return "nothing is allocated";
+  const std::string range = best->what + " [" + hex(best->base) + ", +" + std::to_string(best->size) + ")";
+  if (address < best->base) return "nearest: " + std::to_string(best->base - address) + " bytes before " + range;
+  return "nearest: byte " + std::to_string(address - best->base) + " of " + range;
+}
+
+[[noreturn]] void out_of_bounds(const std::map<uint64_t, GlobalMemory::Allocation>& allocations, const char* what,
+                                uint64_t address, size_t n) {
+  throw Fault(FaultKind::kBounds, std::string(what) + " of " + std::to_string(n) + " bytes at global address " +
+                                      hex(address) + " is outside every allocation; " + nearest(allocations, address));
+}
+
+}  // namespace
+
+void GlobalMemory::read(uint64_t address, void* out, size_t n) {
+  const Allocation* a = find(address, n);
+  if (a == nullptr) out_of_bounds(allocations_, "read", address, n);
+  const size_t at = address - a->base;
+  const uint8_t* valid = a->valid.data() + at;
+  if (n <= 8) {
+    uint64_t flags = ~uint64_t(0);
+    std::memcpy(&flags, valid, n);
+    if (flags == ~uint64_t(0)) {
+      std::memcpy(out, reinterpret_cast<const void*>(address), n);
+      return;
+    }
+  }
+  if (const void* hole = std::memchr(valid, 0, n))
+    throw Fault(FaultKind::kPoison, "read of " + std::to_string(n) + " bytes at global address " + hex(address) +
+                                        ": byte " + std::to_string(at + size_t(static_cast<const uint8_t*>(hole) - valid)) +
+                                        " of " + a->what + " was never written");
+  std::memcpy(out, reinterpret_cast<const void*>(address), n);
+}
+
+void GlobalMemory::write(uint64_t address, const void* in, size_t n) {
+  Allocation* a = find(address, n);
+  if (a == nullptr) out_of_bounds(allocations_, "write", address, n);
+  std::memcpy(reinterpret_cast<void*>(address), in, n);
+  std::memset(a->valid.data() + (address - a->base), 0xFF, n);
+}
+
+void GlobalMemory::poison(uint64_t address, size_t n) {
+  Allocation* a = find(address, n);
+  if (a == nullptr) out_of_bounds(allocations_, "write", address, n);
+  std::memset(a->valid.data() + (address - a->base), 0, n);
+}
+
+void GlobalMemory::mark_written(uint64_t address, size_t n) {
+  Allocation* a = find(address, n);
+  if (a == nullptr) out_of_bounds(allocations_, "write", address, n);
+  std::memset(a->valid.data() + (address - a->base), 0xFF, n);
+}
+
+}  // namespace sim

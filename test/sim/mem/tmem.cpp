@@ -1,0 +1,118 @@
+// tmem.cpp -- cells and allocation of tensor memory. Storage is lane-major because its heavy user, the tensor core,
+// reads and writes accumulator rows: one row is one contiguous run of cells and of validity flags.
+//
+// Placement of allocations is not documented. Here: the lowest free base that is a multiple of the size.
+#include "sim/mem/tmem.h"
+
+#include <cstring>
+#include <string>
+
+#include "sim/fault.h"
+
+namespace sim {
+namespace {
+
+constexpr int kMinAllocation = 32;
+
+size_t index(int lane, int column) { return static_cast<size_t>(lane) * Tmem::kColumns + static_cast<size_t>(column); }
+
+std::string cell_name(int lane, int column) {
+  return "TMEM lane " + std::to_string(lane) + " column " + std::to_string(column);
+}
+
+bool legal_size(int columns) {
+  return columns >= kMinAllocation && columns <= Tmem::kColumns && (columns & (columns - 1)) == 0;
+}
+
+[[noreturn]] void protocol(const std::string& text) { throw Fault(FaultKind::kProtocol, text); }
+
+}  // namespace
+
+Tmem::Tmem() : cells_(static_cast<size_t>(kLanes) * kColumns), valid_(cells_.size(), 0) { owner_.fill(-1); }
+
+void Tmem::check(int lane, int column) const {
+  if (lane < 0 || lane >= kLanes || column < 0 || column >= kColumns)
+    throw Fault(FaultKind::kBounds, cell_name(lane, column) + " is outside the 128 x 512 array");
+  if (owner_[static_cast<size_t>(column)] < 0)
+    throw Fault(FaultKind::kBounds, cell_name(lane, column) + ": the column is not allocated");
+}
+
+uint32_t Tmem::read(int lane, int column) const {
+  uint32_t value;
+  read_row(lane, column, 1, &value);
+  return value;
+}
+
+void Tmem::write(int lane, int column, uint32_t value) { write_row(lane, column, 1, &value); }
+
+void Tmem::poison(int lane, int column) {
+  check(lane, column);
+  valid_[index(lane, column)] = 0;
+}
+
+void Tmem::read_row(int lane, int column, int n, uint32_t* out) const {
+  for (int i = 0; i < n; ++i) check(lane, column + i);
+  if (n <= 0) return;
+  const size_t first = index(lane, column);
+  const size_t count = static_cast<size_t>(n);
+  if (const void* poison = std::memchr(&valid_[first], 0, count)) {
+    const int bad = column + static_cast<int>(static_cast<const uint8_t*>(poison) - &valid_[first]);
+    throw Fault(FaultKind::kPoison, cell_name(lane, bad) + " was never written");
+  }
+  std::memcpy(out, &cells_[first], count * sizeof(uint32_t));
+}
+
+void Tmem::write_row(int lane, int column, int n, const uint32_t* in) {
+  for (int i = 0; i < n; ++i) check(lane, column + i);
+  if (n <= 0) return;
+  const size_t first = index(lane, column);
+  const size_t count = static_cast<size_t>(n);
+  std::memcpy(&cells_[first], in, count * sizeof(uint32_t));
+  std::memset(&valid_[first], 0xFF, count);
+}
+
+int Tmem::alloc(int columns) {
+  const std::string what = "tcgen05.alloc of " + std::to_string(columns) + " columns";
+  if (!legal_size(columns)) protocol(what + ": the size must be a power of two from 32 to 512");
+  if (relinquished_) protocol(what + " after tcgen05.relinquish_alloc_permit");
+  if (last_columns_ != 0 && columns > last_columns_)
+    protocol(what + " after one of " + std::to_string(last_columns_) + ": allocations of a CTA must not grow");
+
+  for (int base = 0; base < kColumns; base += columns) {
+    bool free = true;
+    for (int c = base; c < base + columns; ++c) free = free && owner_[static_cast<size_t>(c)] < 0;
+    if (!free) continue;
+    for (int c = base; c < base + columns; ++c) {
+      owner_[static_cast<size_t>(c)] = static_cast<int16_t>(base);
+      for (int lane = 0; lane < kLanes; ++lane) valid_[index(lane, c)] = 0;  // contents of new columns are undefined
+    }
+    last_columns_ = columns;
+    return base;
+  }
+  return -1;
+}
+
+void Tmem::dealloc(int base, int columns) {
+  const std::string what =
+      "tcgen05.dealloc of " + std::to_string(columns) + " columns at column " + std::to_string(base);
+  if (!legal_size(columns)) protocol(what + ": the size must be a power of two from 32 to 512");
+  if (base < 0 || base + columns > kColumns) protocol(what + ": outside the array");
+  for (int c = base; c < base + columns; ++c)
+    if (owner_[static_cast<size_t>(c)] != base) protocol(what + ": no allocation of that base and size is held");
+  const int end = base + columns;
+  if (end < kColumns && owner_[static_cast<size_t>(end)] == base) protocol(what + ": the allocation there is larger");
+  for (int c = base; c < end; ++c) owner_[static_cast<size_t>(c)] = -1;
+}
+
+void Tmem::relinquish() {
+  if (relinquished_) protocol("tcgen05.relinquish_alloc_permit twice in one CTA");
+  relinquished_ = true;
+}
+
+int Tmem::allocated_columns() const {
+  int held = 0;
+  for (int16_t owner : owner_) held += owner >= 0;
+  return held;
+}
+
+}  // namespace sim

@@ -1,0 +1,105 @@
+// source_map.cpp -- see source_map.h.
+#include "sim/parse/source_map.h"
+
+#include <cxxabi.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <memory>
+
+namespace sim::ptx {
+namespace {
+
+// "dualgemm::mma_role<Config<4>>(Params const&)" -> "mma_role": a chain of full signatures would hide the lines.
+std::string short_name(const std::string& mangled) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> demangled(abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status),
+                                                         std::free);
+  const std::string full = status == 0 ? demangled.get() : mangled;
+  std::string name;
+  int depth = 0;  // inside <> or ()
+  for (size_t i = 0; i < full.size(); ++i) {
+    const char c = full[i];
+    if (depth == 0 && full.compare(i, 8, "operator") == 0) return full.substr(i, full.find('(', i + 10) - i);
+    if (c == '(' && full.compare(i, 21, "(anonymous namespace)") == 0) {
+      i += 20;
+    } else if (c == '(' && depth == 0) {
+      break;  // parameters
+    } else if (c == '<' || c == '(') {
+      ++depth;
+    } else if (c == '>' || c == ')') {
+      --depth;
+    } else if (depth == 0) {
+      if (c == ':' || c == ' ') {
+        name.clear();  // a qualifier or the return type of a template
+      } else {
+        name += c;
+      }
+    }
+  }
+  return name.empty() ? full : name;
+}
+
+}  // namespace
+
+void SourceMap::add_file(int64_t number, std::string_view path) {
+  // The last two components name a file well enough; the rest is where it happened to be compiled.
+  size_t cut = path.rfind('/');
+  if (cut != std::string_view::npos && cut > 0) cut = path.rfind('/', cut - 1);
+  files_[number] = std::string(cut == std::string_view::npos ? path : path.substr(cut + 1));
+}
+
+uint32_t SourceMap::add_location(SourcePosition at, std::string_view function, int64_t function_offset,
+                                 SourcePosition inlined_at) {
+  uint32_t caller = kNowhere;
+  if (!function.empty()) {
+    const auto found = latest_.find(inlined_at);
+    if (found != latest_.end()) caller = found->second;
+  }
+  const uint32_t index = static_cast<uint32_t>(locations_.size());
+  locations_.push_back({at, function, function_offset, inlined_at, caller});
+  latest_[at] = index;
+  return index;
+}
+
+std::string SourceMap::place(SourcePosition at) const {
+  const auto file = files_.find(at.file);
+  return (file == files_.end() ? "file " + std::to_string(at.file) : file->second) + ":" + std::to_string(at.line);
+}
+
+std::string SourceMap::function_name(std::string_view label, int64_t offset) const {
+  for (size_t at = strings_.find(label); at != std::string_view::npos; at = strings_.find(label, at + 1)) {
+    size_t next = at + label.size();
+    if (next >= strings_.size() || strings_[next] != ':') continue;  // $L__info_string1 inside $L__info_string12
+    ++next;
+    std::string mangled;
+    for (int64_t i = 0;; ++i) {
+      next = strings_.find(".b8", next);
+      if (next == std::string_view::npos) return {};
+      next = strings_.find_first_of("0123456789", next + 3);
+      if (next == std::string_view::npos) return {};
+      unsigned code = 0;
+      std::from_chars(strings_.data() + next, strings_.data() + strings_.size(), code);
+      if (i < offset) continue;
+      if (code == 0) return short_name(mangled);
+      mangled += static_cast<char>(code);
+    }
+  }
+  return {};
+}
+
+std::string SourceMap::text(uint32_t location) const {
+  std::string out;
+  while (location != kNowhere) {
+    const Location& here = locations_[location];
+    out += (out.empty() ? "" : " <- ") + place(here.at);
+    if (here.function.empty()) break;
+    const std::string function = function_name(here.function, here.function_offset);
+    if (!function.empty()) out += " in " + function;
+    if (here.caller == kNowhere) out += " <- " + place(here.call_site);
+    location = here.caller;
+  }
+  return out;
+}
+
+}  // namespace sim::ptx

@@ -1,0 +1,51 @@
+// source_map.h -- where an instruction comes from: `.file`, `.loc` and the strings of `.debug_str` turned into one line
+// of text, "kernel/mma.cuh:41 in mma_role <- kernel/dual_gemm.cuh:80". The chain of inlined calls is threaded through
+// positions: `inlined_at F L C` names the call site, and what the latest `.loc F L C` said about itself is the next link.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+namespace sim::ptx {
+
+struct SourcePosition {
+  int64_t file = 0, line = 0, column = 0;
+  auto operator<=>(const SourcePosition&) const = default;
+};
+
+class SourceMap {
+ public:
+  static constexpr uint32_t kNowhere = UINT32_MAX;
+
+  void add_file(int64_t number, std::string_view path);
+  void add_debug_strings(std::string_view section) { strings_ = section; }
+
+  // A `.loc`; the result names it for text(). `function` is a label of .debug_str, empty for code that is not inlined.
+  uint32_t add_location(SourcePosition at, std::string_view function = {}, int64_t function_offset = 0,
+                        SourcePosition inlined_at = {});
+
+  // Complete only after the whole module was read: files and strings stand behind the code.
+  std::string text(uint32_t location) const;
+
+ private:
+  struct Location {
+    SourcePosition at;
+    std::string_view function;
+    int64_t function_offset;
+    SourcePosition call_site;
+    uint32_t caller;  // location of the call site, kNowhere when no .loc described it
+  };
+  std::string place(SourcePosition at) const;
+  std::string function_name(std::string_view label, int64_t offset) const;
+
+  std::map<int64_t, std::string> files_;
+  std::map<SourcePosition, uint32_t> latest_;
+  std::vector<Location> locations_;
+  std::string_view strings_;
+};
+
+}  // namespace sim::ptx

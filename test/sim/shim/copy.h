@@ -1,0 +1,23 @@
+// copy.h -- host-side copies and fills on simulated memory, shared by the runtime's memory, symbol and graph
+// calls.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "sim/shim/state.h"
+
+namespace sim::shim {
+
+struct Rows {  // a rectangle: `height` rows of `width` bytes, `pitch` apart
+  size_t pitch, width, height;
+};
+
+// Throws Failure when a device side is not inside one live allocation or the direction contradicts the
+// pointers. Bytes nobody wrote stay poison when copied between device allocations, and reach the host as a
+// telling pattern.
+void copy_bytes(Runtime& runtime, void* to, const void* from, size_t n, cudaMemcpyKind kind);
+void copy_rows(Runtime& runtime, void* to, size_t to_pitch, const void* from, const Rows& rows,
+               cudaMemcpyKind kind);
+void fill_rows(Runtime& runtime, void* to, int value, const Rows& rows);
+
+}  // namespace sim::shim

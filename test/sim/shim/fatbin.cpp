@@ -1,0 +1,167 @@
+// fatbin.cpp -- the layout is drawn in fatbin.h. Every size read from the container is checked against the
+// bytes the container says it has before it is used, so that a foreign or truncated container is an error and
+// not a crash.
+#include "sim/shim/fatbin.h"
+
+#include <lz4.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace sim::shim {
+namespace {
+
+constexpr uint32_t kWrapperMagic = 0x466243B1;
+constexpr uint32_t kContainerMagic = 0xBA55ED50;
+constexpr uint64_t kFlagLz4 = 0x2000, kFlagZstd = 0x8000, kFlagTargetA = 0x100000, kFlagTargetF = 0x200000;
+constexpr uint32_t kMinEntryHeader = 64;  // the last field read ends here
+constexpr uint32_t kDeviceArch = 100;
+// A kernel with full debug information unpacks to tens of megabytes; a size beyond this is a damaged field.
+constexpr uint64_t kMaxTextSize = uint64_t{1} << 31;
+
+constexpr const char* kHowToBuild =
+    "build the file with nvcc -gencode arch=compute_100f,code=[compute_100f,sm_100f], which embeds the PTX "
+    "the "
+    "simulator runs beside the machine code";
+
+struct Wrapper {
+  uint32_t magic, version;
+  const void* data;
+  const void* unused;
+};
+
+template <class T>
+T field(const uint8_t* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+FatbinEntry read_entry(const uint8_t* at, uint32_t header_size, uint64_t padded_size) {
+  FatbinEntry entry;
+  switch (field<uint16_t>(at)) {
+    case 1: entry.kind = FatbinEntry::Kind::kPtx; break;
+    case 2: entry.kind = FatbinEntry::Kind::kCubin; break;
+    default: break;
+  }
+  const uint64_t flags = field<uint64_t>(at + 40);
+  const uint32_t compressed_size = field<uint32_t>(at + 16);
+  entry.arch = field<uint32_t>(at + 28);
+  entry.target_suffix = (flags & kFlagTargetA) ? 'a' : (flags & kFlagTargetF) ? 'f' : '\0';
+  entry.payload = at + header_size;
+  if (flags & kFlagZstd) entry.storage = FatbinEntry::Storage::kZstd;
+  if (flags & kFlagLz4) entry.storage = FatbinEntry::Storage::kLz4;
+  const bool packed = entry.storage != FatbinEntry::Storage::kPlain;
+  if (packed != (compressed_size != 0) || ((flags & kFlagZstd) && (flags & kFlagLz4)))
+    throw FatbinError("fat binary entry " + entry.target() +
+                      " is compressed in a way this reader does not know");
+  entry.stored_size = packed ? compressed_size : padded_size;
+  entry.text_size = packed ? field<uint64_t>(at + 56) : padded_size;
+  if (entry.stored_size > padded_size || entry.text_size > kMaxTextSize)
+    throw FatbinError("fat binary entry " + entry.target() + " claims more bytes than it has");
+  return entry;
+}
+
+bool runs_here(const FatbinEntry& entry) {
+  if (entry.kind != FatbinEntry::Kind::kPtx || entry.arch > kDeviceArch) return false;
+  return entry.target_suffix == '\0' || entry.arch == kDeviceArch;
+}
+
+int suffix_rank(char suffix) { return suffix == 'a' ? 2 : suffix == 'f' ? 1 : 0; }
+
+bool worse(const FatbinEntry& x, const FatbinEntry& y) {
+  return x.arch != y.arch ? x.arch < y.arch : suffix_rank(x.target_suffix) < suffix_rank(y.target_suffix);
+}
+
+std::string list_targets(const std::vector<FatbinEntry>& entries) {
+  std::string list;
+  for (const FatbinEntry& entry : entries) list += (list.empty() ? "" : ", ") + entry.target();
+  return list.empty() ? "nothing" : list;
+}
+
+}  // namespace
+
+std::string FatbinEntry::target() const {
+  std::string text = kind == Kind::kPtx ? "compute_" : kind == Kind::kCubin ? "sm_" : "unknown_";
+  text += std::to_string(arch);
+  if (target_suffix) text += target_suffix;
+  return text;
+}
+
+std::vector<FatbinEntry> fatbin_entries(const void* wrapper_address) {
+  Wrapper wrapper;
+  std::memcpy(&wrapper, wrapper_address, sizeof wrapper);
+  if (wrapper.magic != kWrapperMagic) throw FatbinError("the registered object is no fat binary wrapper");
+  if (wrapper.version != 1)
+    throw FatbinError("fat binary wrapper version " + std::to_string(wrapper.version) +
+                      " (relocatable device code) is not supported: build with -rdc=false");
+
+  const auto* container = static_cast<const uint8_t*>(wrapper.data);
+  const uint16_t header_size = field<uint16_t>(container + 6);
+  if (field<uint32_t>(container) != kContainerMagic || field<uint16_t>(container + 4) != 1 ||
+      header_size < 16)
+    throw FatbinError("the fat binary container has an unknown magic number or version");
+
+  std::vector<FatbinEntry> entries;
+  const uint8_t* at = container + header_size;
+  uint64_t left = field<uint64_t>(container + 8);
+  while (left > 0) {
+    if (left < kMinEntryHeader) throw FatbinError("the fat binary container ends inside an entry");
+    const uint32_t entry_header = field<uint32_t>(at + 4);
+    const uint64_t padded_size = field<uint64_t>(at + 8);
+    if (entry_header < kMinEntryHeader || entry_header > left || padded_size > left - entry_header)
+      throw FatbinError("the fat binary container ends inside an entry");
+    entries.push_back(read_entry(at, entry_header, padded_size));
+    at += entry_header + padded_size;
+    left -= entry_header + padded_size;
+  }
+  return entries;
+}
+
+const FatbinEntry& select_ptx(const std::vector<FatbinEntry>& entries) {
+  const FatbinEntry* best = nullptr;
+  bool native_cubin = false;
+  for (const FatbinEntry& entry : entries) {
+    native_cubin |= entry.kind == FatbinEntry::Kind::kCubin && entry.arch == kDeviceArch;
+    if (runs_here(entry) && (!best || worse(*best, entry))) best = &entry;
+  }
+  if (!best)
+    throw FatbinError("the fat binary holds no PTX for compute capability 10.0 or older (it holds " +
+                      list_targets(entries) + "): " + kHowToBuild);
+  if (native_cubin && best->arch != kDeviceArch)
+    throw FatbinError(
+        "a B200 would run the sm_100 cubin of this fat binary, whose PTX is missing (it holds " +
+        list_targets(entries) + "): " + kHowToBuild);
+  return *best;
+}
+
+std::string unpack_ptx(const FatbinEntry& entry) {
+  std::string text(entry.text_size, '\0');
+  bool good = true;
+  switch (entry.storage) {
+    case FatbinEntry::Storage::kPlain: std::memcpy(text.data(), entry.payload, entry.text_size); break;
+    case FatbinEntry::Storage::kZstd: {
+      const size_t size = ZSTD_decompress(text.data(), text.size(), entry.payload, entry.stored_size);
+      good = !ZSTD_isError(size) && size == text.size();
+      break;
+    }
+    case FatbinEntry::Storage::kLz4: {
+      good = entry.stored_size <= uint64_t{std::numeric_limits<int>::max()} &&
+             entry.text_size <= uint64_t{std::numeric_limits<int>::max()};
+      if (!good) break;
+      const int size =
+          LZ4_decompress_safe(reinterpret_cast<const char*>(entry.payload), text.data(),
+                              static_cast<int>(entry.stored_size), static_cast<int>(entry.text_size));
+      good = size >= 0 && static_cast<uint64_t>(size) == entry.text_size;
+      break;
+    }
+  }
+  if (!good) throw FatbinError("the PTX of fat binary entry " + entry.target() + " does not decompress");
+  // The text ends at its NUL; what follows is the padding of the container.
+  text.resize(std::min(text.find('\0'), text.size()));
+  return text;
+}
+
+}  // namespace sim::shim

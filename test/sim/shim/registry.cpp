@@ -1,0 +1,154 @@
+// registry.cpp -- see registry.h; the extern "C" half is the protocol between nvcc's generated code and the
+// runtime.
+#include "sim/shim/registry.h"
+
+#include <cuda_runtime_api.h>
+
+#include "sim/shim/fatbin.h"
+#include "sim/shim/state.h"
+
+namespace sim::shim {
+
+FatBinary* Registry::add(const void* wrapper) {
+  auto binary = std::make_unique<FatBinary>();
+  binary->wrapper = wrapper;
+  FatBinary* handle = binary.get();
+  binaries_.emplace(handle, std::move(binary));
+  return handle;
+}
+
+void Registry::remove(FatBinary* binary) {
+  std::erase_if(kernels_, [&](const auto& entry) { return entry.second->owner == binary; });
+  std::erase_if(variables_, [&](const auto& entry) { return entry.second.owner == binary; });
+  binaries_.erase(binary);
+}
+
+void Registry::add_kernel(FatBinary* binary, const void* host_stub, const char* name) {
+  Kernel& kernel = binary->kernels.try_emplace(name, Kernel{binary, name}).first->second;
+  kernels_[host_stub] = &kernel;
+  kernels_[&kernel] = &kernel;
+}
+
+void Registry::add_variable(FatBinary* binary, const void* host_variable, const char* name, void** managed) {
+  variables_.insert_or_assign(host_variable, Variable{binary, name, managed});
+}
+
+Kernel& Registry::kernel(const void* stub_or_handle) {
+  const auto found = kernels_.find(stub_or_handle);
+  if (found == kernels_.end())
+    fail(cudaErrorInvalidDeviceFunction, "the function is no kernel that a loaded object registered");
+  return *found->second;
+}
+
+GlobalVariable Registry::variable(const void* host_variable, GlobalMemory& memory) {
+  const auto found = variables_.find(host_variable);
+  if (found == variables_.end())
+    fail(cudaErrorInvalidSymbol, "the symbol is no device variable that a loaded object registered");
+  const Variable& variable = found->second;
+  const GlobalVariable* global = module(*variable.owner, memory).find_global(variable.name);
+  if (!global)
+    fail(cudaErrorInvalidSymbol, "the PTX of the object does not define variable " + variable.name);
+  return *global;
+}
+
+const Module& Registry::module(FatBinary& binary, GlobalMemory& memory) {
+  if (binary.module) return *binary.module;
+  if (binary.load_error.empty()) {
+    try {
+      const std::vector<FatbinEntry> entries = fatbin_entries(binary.wrapper);
+      binary.module = Module::load(unpack_ptx(select_ptx(entries)), memory);
+      return *binary.module;
+    } catch (const FatbinError& error) {
+      binary.load_error_code = cudaErrorNoKernelImageForDevice;
+      binary.load_error = error.what();
+    } catch (const Fault& fault) {
+      binary.load_error_code =
+          fault.kind() == FaultKind::kSyntax ? cudaErrorInvalidPtx : cudaErrorUnsupportedPtxVersion;
+      binary.load_error = fault.what();
+    }
+  }
+  fail(static_cast<cudaError_t>(binary.load_error_code), binary.load_error);
+}
+
+const KernelInfo& Registry::info(const Kernel& kernel, GlobalMemory& memory) {
+  const KernelInfo* info = module(*kernel.owner, memory).find_kernel(kernel.name);
+  if (!info)
+    fail(cudaErrorInvalidDeviceFunction, "the PTX of the object does not define kernel " + kernel.name);
+  return *info;
+}
+
+void Registry::unload_all() {
+  for (auto& [handle, binary] : binaries_) {
+    binary->module.reset();
+    for (auto& [name, kernel] : binary->kernels) kernel = Kernel{binary.get(), name};
+  }
+}
+
+void Registry::bind_managed(FatBinary& binary, GlobalMemory& memory) {
+  for (const auto& [host, variable] : variables_)
+    if (variable.owner == &binary && variable.managed_pointer)
+      *variable.managed_pointer = reinterpret_cast<void*>(this->variable(host, memory).address);
+}
+
+}  // namespace sim::shim
+
+using sim::shim::FatBinary;
+using sim::shim::Kernel;
+using sim::shim::Runtime;
+
+// These run from constructors, before any static object of this library exists: they touch nothing but
+// runtime(), which builds itself on first use.
+extern "C" {
+
+void** __cudaRegisterFatBinary(void* wrapper) {
+  Runtime& runtime = sim::shim::runtime();
+  std::lock_guard lock(runtime.mutex);
+  return reinterpret_cast<void**>(runtime.registry.add(wrapper));
+}
+
+// Nothing is resolved at registration, so its end is no event.
+void __cudaRegisterFatBinaryEnd(void**) {}
+
+void __cudaUnregisterFatBinary(void** handle) {
+  Runtime& runtime = sim::shim::runtime();
+  std::lock_guard lock(runtime.mutex);
+  runtime.registry.remove(reinterpret_cast<FatBinary*>(handle));
+}
+
+void __cudaRegisterFunction(void** handle, const char* host_stub, char*, const char* device_name, int, uint3*,
+                            uint3*, dim3*, dim3*, int*) {
+  Runtime& runtime = sim::shim::runtime();
+  std::lock_guard lock(runtime.mutex);
+  runtime.registry.add_kernel(reinterpret_cast<FatBinary*>(handle), host_stub, device_name);
+}
+
+void __cudaRegisterVar(void** handle, char* host_variable, char*, const char* device_name, int, size_t, int,
+                       int) {
+  Runtime& runtime = sim::shim::runtime();
+  std::lock_guard lock(runtime.mutex);
+  runtime.registry.add_variable(reinterpret_cast<FatBinary*>(handle), host_variable, device_name, nullptr);
+}
+
+void __cudaRegisterManagedVar(void** handle, void** host_pointer, char*, const char* device_name, int, size_t,
+                              int, int) {
+  Runtime& runtime = sim::shim::runtime();
+  std::lock_guard lock(runtime.mutex);
+  runtime.registry.add_variable(reinterpret_cast<FatBinary*>(handle), host_pointer, device_name,
+                                host_pointer);
+}
+
+// Called before the host touches a __managed__ variable: the only moment at which a module must load without
+// a launch.
+char __cudaInitModule(void** handle) {
+  return sim::shim::call("__cudaInitModule", [&](Runtime& runtime) {
+           runtime.registry.bind_managed(*reinterpret_cast<FatBinary*>(handle), runtime.memory);
+         }) == cudaSuccess;
+}
+
+cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_stub) {
+  return sim::shim::call("__cudaGetKernel", [&](Runtime& runtime) {
+    *kernel = reinterpret_cast<cudaKernel_t>(&runtime.registry.kernel(host_stub));
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,69 @@
+// registry.h -- what the constructors that nvcc plants in every object told us: fat binaries, the kernels and
+// variables they declare, and the host addresses that stand for them. Modules are loaded when first used, so
+// a fat binary with code the simulator does not know harms only the program that uses it. It launches
+// nothing.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "sim/launch.h"
+
+namespace sim::shim {
+
+struct FatBinary;
+
+// A kernel is known by its fat binary and name, never by the name alone: static kernels of two files share
+// one. Its address is the cudaKernel_t and the cudaFunction_t of the runtime.
+struct Kernel {
+  FatBinary* owner;
+  std::string name;
+  // Function attributes set by the program; -1 means the default.
+  int max_dynamic_smem = -1;
+  int smem_carveout = -1;
+  int cluster_policy = 0;
+  bool non_portable_cluster = false;
+};
+
+struct Variable {
+  FatBinary* owner;
+  std::string name;
+  void** managed_pointer;  // host pointer to fill for __managed__ variables, null otherwise
+};
+
+struct FatBinary {
+  const void* wrapper;
+  std::unique_ptr<Module> module;         // null until first used
+  std::string load_error;                 // why loading failed: the same answer every time
+  int load_error_code = 0;                // cudaError_t
+  std::map<std::string, Kernel> kernels;  // by PTX name; node addresses are stable
+};
+
+class Registry {
+ public:
+  FatBinary* add(const void* wrapper);
+  void remove(FatBinary* binary);
+  void add_kernel(FatBinary* binary, const void* host_stub, const char* name);
+  void add_variable(FatBinary* binary, const void* host_variable, const char* name, void** managed);
+
+  // Takes a host stub, a cudaKernel_t or a cudaFunction_t. Failure cudaErrorInvalidDeviceFunction when it is
+  // none.
+  Kernel& kernel(const void* stub_or_handle);
+  // Failure cudaErrorInvalidSymbol when unknown.
+  GlobalVariable variable(const void* host_variable, GlobalMemory& memory);
+  // Loads on first use. Failure with the loader's text when the PTX is missing, malformed or unsupported.
+  const Module& module(FatBinary& binary, GlobalMemory& memory);
+  const KernelInfo& info(const Kernel& kernel, GlobalMemory& memory);
+  // Forgets every loaded module and function attribute; the next use loads afresh.
+  void unload_all();
+  // Points the host side of the binary's __managed__ variables at their memory.
+  void bind_managed(FatBinary& binary, GlobalMemory& memory);
+
+ private:
+  std::map<FatBinary*, std::unique_ptr<FatBinary>> binaries_;
+  std::map<const void*, Kernel*> kernels_;     // by host stub and by handle
+  std::map<const void*, Variable> variables_;  // by host address
+};
+
+}  // namespace sim::shim

@@ -1,0 +1,396 @@
+// runtime_launch.cpp -- launching kernels, function attributes and occupancy. The runtime checks what depends
+// on its own state (the opted-in shared memory, non-portable clusters, co-residency of cooperative grids);
+// every rule of the machine itself is sim::launch's.
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "sim/shim/launch_call.h"
+
+namespace sim::shim {
+namespace {
+
+constexpr int kDefaultSmemPerBlock = 48 * 1024;
+constexpr int kMaxThreadsPerBlock = 1024;
+constexpr int kAssumedRegisters =
+    64;  // PTX registers are virtual; the occupancy of sim/launch.h assumes the same
+constexpr unsigned kPortableClusterSize = 8, kMaxClusterSize = 16;
+
+Dim3 dim(const dim3& d) { return {d.x, d.y, d.z}; }
+// As the programmer wrote it, for messages.
+std::string readable(const std::string& mangled) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
+  return text ? text.get() : mangled;
+}
+
+uint64_t volume(const Dim3& d) { return uint64_t{d.x} * d.y * d.z; }
+bool given(const std::array<uint32_t, 3>& d) { return d[0] != 0; }
+
+int max_threads(const KernelInfo& info) {
+  const auto& limit = given(info.req_ntid) ? info.req_ntid : info.max_ntid;
+  if (!given(limit)) return kMaxThreadsPerBlock;
+  return static_cast<int>(limit[0] * std::max(limit[1], 1u) * std::max(limit[2], 1u));
+}
+
+int max_dynamic_smem(const Kernel& kernel, const KernelInfo& info) {
+  if (kernel.max_dynamic_smem >= 0) return kernel.max_dynamic_smem;
+  return std::max(0, kDefaultSmemPerBlock - static_cast<int>(info.static_smem));
+}
+
+void check(const LaunchRequest& request, const KernelInfo& info) {
+  const LaunchConfig& config = request.config;
+  const auto say = [&](const std::string& why) { return "kernel " + readable(info.name) + ": " + why; };
+  if (volume(config.grid) == 0 || volume(config.block) == 0)
+    fail(cudaErrorInvalidConfiguration, say("the grid or the block is empty"));
+  if (volume(config.block) > kMaxThreadsPerBlock)
+    fail(cudaErrorInvalidConfiguration, say(std::to_string(volume(config.block)) + " threads in a block"));
+
+  const int smem_limit = max_dynamic_smem(*request.kernel, info);
+  if (config.dynamic_smem > static_cast<size_t>(smem_limit))
+    fail(cudaErrorInvalidValue,
+         say(std::to_string(config.dynamic_smem) + " bytes of dynamic shared memory, the function allows " +
+             std::to_string(smem_limit) + " (cudaFuncAttributeMaxDynamicSharedMemorySize)"));
+
+  const uint64_t cluster = volume(config.cluster);
+  if (info.explicit_cluster && !given(info.req_cluster) && !request.cluster_given)
+    fail(cudaErrorInvalidClusterSize, say("needs the cluster dimension launch attribute"));
+  if (cluster == 0 || cluster > kMaxClusterSize ||
+      (cluster > kPortableClusterSize && !request.kernel->non_portable_cluster))
+    fail(cudaErrorInvalidClusterSize,
+         say("a cluster of " + std::to_string(cluster) +
+             " blocks; more than 8 need "
+             "cudaFuncAttributeNonPortableClusterSizeAllowed, more than 16 do not exist"));
+  if (request.cooperative) {
+    const int per_sm =
+        max_active_blocks_per_sm(info, static_cast<int>(volume(config.block)), config.dynamic_smem);
+    if (volume(config.grid) > static_cast<uint64_t>(per_sm) * Machine::kSms)
+      fail(cudaErrorCooperativeLaunchTooLarge, say("the cooperative grid does not fit the machine at once"));
+  }
+}
+
+cudaError_t error_of(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kBounds: return cudaErrorIllegalAddress;
+    case FaultKind::kMisaligned: return cudaErrorMisalignedAddress;
+    case FaultKind::kDeadlock: return cudaErrorLaunchTimeout;
+    case FaultKind::kLaunch: return cudaErrorInvalidConfiguration;
+    case FaultKind::kUnsupported: return cudaErrorInvalidDeviceFunction;
+    case FaultKind::kSyntax: return cudaErrorInvalidPtx;
+    case FaultKind::kPoison:
+    case FaultKind::kProtocol:
+    case FaultKind::kTrap: return cudaErrorLaunchFailure;
+  }
+  return cudaErrorLaunchFailure;
+}
+
+void run(Runtime& runtime, const Kernel& kernel, const LaunchConfig& config, void* const* args) {
+  try {
+    runtime.launch_stats = launch(runtime.registry.module(*kernel.owner, runtime.memory), kernel.name, config,
+                                  args, runtime.memory, runtime.launch_options);
+  } catch (const Fault& fault) {
+    // A rejected configuration ran nothing; any other fault stopped the grid midway and memory cannot be
+    // trusted.
+    throw Failure(error_of(fault.kind()), fault.what(), fault.kind() != FaultKind::kLaunch);
+  }
+}
+
+// Parameter values that outlive the call that passed them, for graph nodes.
+struct OwnedArguments {
+  explicit OwnedArguments(const KernelInfo& info, void** args) {
+    for (size_t i = 0; i < info.params.size(); ++i) {
+      const auto* from = static_cast<const uint8_t*>(args[i]);
+      values.emplace_back(from, from + info.params[i].size);
+    }
+    for (auto& value : values) pointers.push_back(value.data());
+  }
+  std::vector<std::vector<uint8_t>> values;
+  std::vector<void*> pointers;
+};
+
+}  // namespace
+
+LaunchRequest read_request(Runtime& runtime, const cudaLaunchConfig_t& config, const void* function) {
+  LaunchRequest request;
+  request.kernel = &runtime.registry.kernel(function);
+  request.config.grid = dim(config.gridDim);
+  request.config.block = dim(config.blockDim);
+  request.config.dynamic_smem = config.dynamicSmemBytes;
+  require(config.numAttrs == 0 || config.attrs, "launch attributes counted but not given");
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    const cudaLaunchAttributeValue& value = config.attrs[i].val;
+    switch (config.attrs[i].id) {
+      case cudaLaunchAttributeClusterDimension:
+        request.config.cluster = {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
+        request.cluster_given = true;
+        break;
+      case cudaLaunchAttributeCooperative: request.cooperative = value.cooperative != 0; break;
+      case cudaLaunchAttributeProgrammaticEvent:
+        request.events.push_back(value.programmaticEvent.event);
+        break;
+      case cudaLaunchAttributeLaunchCompletionEvent:
+        request.events.push_back(value.launchCompletionEvent.event);
+        break;
+      // Permissions and hints: the eager order honours them by not using them.
+      case cudaLaunchAttributeIgnore:
+      case cudaLaunchAttributeAccessPolicyWindow:
+      case cudaLaunchAttributeSynchronizationPolicy:
+      case cudaLaunchAttributeClusterSchedulingPolicyPreference:
+      case cudaLaunchAttributeProgrammaticStreamSerialization:
+      case cudaLaunchAttributePriority:
+      case cudaLaunchAttributeMemSyncDomainMap:
+      case cudaLaunchAttributeMemSyncDomain:
+      case cudaLaunchAttributePreferredClusterDimension:
+      case cudaLaunchAttributePreferredSharedMemoryCarveout: break;
+      default:
+        fail(cudaErrorNotSupported,
+             "launch attribute " + std::to_string(config.attrs[i].id) + " is not supported");
+    }
+  }
+  const auto& required = runtime.registry.info(*request.kernel, runtime.memory).req_cluster;
+  if (given(required) && !request.cluster_given)
+    request.config.cluster = {required[0], std::max(required[1], 1u), std::max(required[2], 1u)};
+  return request;
+}
+
+void launch_kernel(Runtime& runtime, const LaunchRequest& request, void** args, cudaStream_t stream) {
+  const Kernel& kernel = *request.kernel;
+  const KernelInfo& info = runtime.registry.info(kernel, runtime.memory);
+  check(request, info);
+  require(info.params.empty() || args, "the kernel takes parameters and the launch passes none");
+  Stream& target = runtime.streams.find(stream);
+  if (target.capture) {
+    auto owned = std::make_shared<const OwnedArguments>(info, args);
+    submit(runtime, stream, cudaGraphNodeTypeKernel, [&kernel, owned, config = request.config](Runtime& r) {
+      run(r, kernel, config, owned->pointers.data());
+    });
+  } else {
+    submit(runtime, stream, cudaGraphNodeTypeKernel,
+           [&](Runtime& r) { run(r, kernel, request.config, args); });
+  }
+  for (cudaEvent_t event : request.events)
+    runtime.streams.record_event(target, runtime.streams.find_event(event));
+}
+
+}  // namespace sim::shim
+
+using sim::shim::call;
+using sim::shim::fail;
+using sim::shim::Kernel;
+using sim::shim::require;
+using sim::shim::Runtime;
+
+namespace {
+
+cudaError_t launch_plain(const char* function, const void* kernel, dim3 grid, dim3 block, void** args,
+                         size_t smem, cudaStream_t stream, bool cooperative) {
+  return call(function, [&](Runtime& runtime) {
+    cudaLaunchConfig_t config{grid, block, smem, stream, nullptr, 0};
+    sim::shim::LaunchRequest request = sim::shim::read_request(runtime, config, kernel);
+    request.cooperative = cooperative;
+    sim::shim::launch_kernel(runtime, request, args, stream);
+  });
+}
+
+// What <<<...>>> says, kept between the push before the stub is called and the pop inside it.
+struct CallConfiguration {
+  dim3 grid, block;
+  size_t smem;
+  cudaStream_t stream;
+};
+std::vector<CallConfiguration>& pushed() {
+  thread_local std::vector<CallConfiguration> stack;
+  return stack;
+}
+
+void set_attribute(Runtime& runtime, const void* function, cudaFuncAttribute attribute, int value) {
+  Kernel& kernel = runtime.registry.kernel(function);
+  const sim::KernelInfo& info = runtime.registry.info(kernel, runtime.memory);
+  switch (attribute) {
+    case cudaFuncAttributeMaxDynamicSharedMemorySize:
+      if (value < 0 || static_cast<size_t>(value) + info.static_smem > sim::Machine::kMaxSmemPerBlockOptin)
+        fail(cudaErrorInvalidValue,
+             "kernel " + sim::shim::readable(info.name) + ": " + std::to_string(value) + " dynamic and " +
+                 std::to_string(info.static_smem) + " static bytes of shared memory exceed " +
+                 std::to_string(sim::Machine::kMaxSmemPerBlockOptin));
+      kernel.max_dynamic_smem = value;
+      break;
+    case cudaFuncAttributePreferredSharedMemoryCarveout:
+      require(value >= -1 && value <= 100, "the shared memory carveout is a percentage or -1");
+      kernel.smem_carveout = value;
+      break;
+    case cudaFuncAttributeNonPortableClusterSizeAllowed: kernel.non_portable_cluster = value != 0; break;
+    case cudaFuncAttributeClusterSchedulingPolicyPreference:
+      require(
+          value >= cudaClusterSchedulingPolicyDefault && value <= cudaClusterSchedulingPolicyLoadBalancing,
+          "unknown cluster scheduling policy");
+      kernel.cluster_policy = value;
+      break;
+    default:
+      fail(cudaErrorNotSupported, "function attribute " + std::to_string(attribute) + " cannot be set here");
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t smem, void* stream) {
+  pushed().push_back({grid, block, smem, static_cast<cudaStream_t>(stream)});
+  return 0;
+}
+
+cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* smem, void* stream) {
+  return call("__cudaPopCallConfiguration", [&](Runtime&) {
+    if (pushed().empty()) fail(cudaErrorMissingConfiguration, "a kernel stub was called without <<<...>>>");
+    const CallConfiguration& last = pushed().back();
+    *grid = last.grid;
+    *block = last.block;
+    *smem = last.smem;
+    *static_cast<cudaStream_t*>(stream) = last.stream;
+    pushed().pop_back();
+  });
+}
+
+cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** args, size_t smem,
+                             cudaStream_t stream) {
+  return launch_plain("cudaLaunchKernel", function, grid, block, args, smem, stream, false);
+}
+
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** args, size_t smem,
+                               cudaStream_t stream) {
+  return launch_plain("cudaLaunchKernel", kernel, grid, block, args, smem, stream, false);
+}
+
+cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** args, size_t smem,
+                                        cudaStream_t stream) {
+  return launch_plain("cudaLaunchCooperativeKernel", function, grid, block, args, smem, stream, true);
+}
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** args) {
+  return call("cudaLaunchKernelExC", [&](Runtime& runtime) {
+    require(config, "no launch configuration");
+    sim::shim::launch_kernel(runtime, sim::shim::read_request(runtime, *config, function), args,
+                             config->stream);
+  });
+}
+
+cudaError_t cudaGetKernel(cudaKernel_t* kernel, const void* function) {
+  return call("cudaGetKernel", [&](Runtime& runtime) {
+    require(kernel, "no place for the kernel");
+    *kernel = reinterpret_cast<cudaKernel_t>(&runtime.registry.kernel(function));
+  });
+}
+
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t* handle, const void* function) {
+  return call("cudaGetFuncBySymbol", [&](Runtime& runtime) {
+    require(handle, "no place for the function");
+    *handle = reinterpret_cast<cudaFunction_t>(&runtime.registry.kernel(function));
+  });
+}
+
+cudaError_t cudaFuncGetName(const char** name, const void* function) {
+  return call("cudaFuncGetName", [&](Runtime& runtime) {
+    require(name, "no place for the name");
+    *name = runtime.registry.kernel(function).name.c_str();
+  });
+}
+
+cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
+  return call("cudaFuncSetAttribute",
+              [&](Runtime& runtime) { set_attribute(runtime, function, attribute, value); });
+}
+
+cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache) {
+  return call("cudaFuncSetCacheConfig", [&](Runtime& runtime) { runtime.registry.kernel(function); });
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
+  return call("cudaFuncGetAttributes", [&](Runtime& runtime) {
+    require(attributes, "no place for the attributes");
+    const Kernel& kernel = runtime.registry.kernel(function);
+    const sim::KernelInfo& info = runtime.registry.info(kernel, runtime.memory);
+    *attributes = {};
+    attributes->sharedSizeBytes = info.static_smem;
+    attributes->maxThreadsPerBlock = sim::shim::max_threads(info);
+    attributes->numRegs = sim::shim::kAssumedRegisters;
+    attributes->ptxVersion = attributes->binaryVersion = 100;
+    attributes->maxDynamicSharedSizeBytes = sim::shim::max_dynamic_smem(kernel, info);
+    attributes->preferredShmemCarveout = kernel.smem_carveout;
+    attributes->clusterDimMustBeSet = info.explicit_cluster;
+    attributes->requiredClusterWidth = static_cast<int>(info.req_cluster[0]);
+    attributes->requiredClusterHeight = static_cast<int>(info.req_cluster[1]);
+    attributes->requiredClusterDepth = static_cast<int>(info.req_cluster[2]);
+    attributes->clusterSchedulingPolicyPreference = kernel.cluster_policy;
+    attributes->nonPortableClusterSizeAllowed = kernel.non_portable_cluster;
+  });
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* function,
+                                                                   int threads, size_t smem, unsigned) {
+  return call("cudaOccupancyMaxActiveBlocksPerMultiprocessor", [&](Runtime& runtime) {
+    require(blocks && threads > 0, "no place for the answer, or no threads");
+    const Kernel& kernel = runtime.registry.kernel(function);
+    const sim::KernelInfo& info = runtime.registry.info(kernel, runtime.memory);
+    const bool launchable = threads <= sim::shim::max_threads(info) &&
+                            smem <= static_cast<size_t>(sim::shim::max_dynamic_smem(kernel, info));
+    *blocks = launchable ? sim::max_active_blocks_per_sm(info, threads, smem) : 0;
+  });
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int threads,
+                                                          size_t smem) {
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, smem, 0);
+}
+
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* smem, const void* function, int blocks, int) {
+  return call("cudaOccupancyAvailableDynamicSMemPerBlock", [&](Runtime& runtime) {
+    require(smem && blocks > 0, "no place for the answer, or no blocks");
+    const sim::KernelInfo& info = runtime.registry.info(runtime.registry.kernel(function), runtime.memory);
+    // Whole blocks of the hardware's 128-byte granularity, the reserved part of each taken off.
+    const int share = sim::Machine::kSmemPerSm / blocks / 128 * 128 - sim::Machine::kReservedSmemPerBlock;
+    const int usable =
+        std::min(share, sim::Machine::kMaxSmemPerBlockOptin) - static_cast<int>(info.static_smem);
+    *smem = static_cast<size_t>(std::max(usable, 0));
+  });
+}
+
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
+                                           const cudaLaunchConfig_t* config) {
+  return call("cudaOccupancyMaxActiveClusters", [&](Runtime& runtime) {
+    require(clusters && config, "no place for the answer, or no launch configuration");
+    const auto request = sim::shim::read_request(runtime, *config, function);
+    const sim::KernelInfo& info = runtime.registry.info(*request.kernel, runtime.memory);
+    sim::shim::check(request, info);
+    *clusters = sim::max_active_clusters(info, request.config);
+  });
+}
+
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* function,
+                                                 const cudaLaunchConfig_t* config) {
+  return call("cudaOccupancyMaxPotentialClusterSize", [&](Runtime& runtime) {
+    require(size && config, "no place for the answer, or no launch configuration");
+    auto request = sim::shim::read_request(runtime, *config, function);
+    const sim::KernelInfo& info = runtime.registry.info(*request.kernel, runtime.memory);
+    const unsigned largest =
+        request.kernel->non_portable_cluster ? sim::shim::kMaxClusterSize : sim::shim::kPortableClusterSize;
+    *size = 0;
+    for (unsigned candidate = largest; candidate >= 1 && *size == 0; candidate /= 2) {
+      request.config.cluster = {candidate, 1, 1};
+      if (sim::max_active_clusters(info, request.config) > 0) *size = static_cast<int>(candidate);
+    }
+  });
+}
+
+}  // extern "C"
+
+SIM_PER_THREAD_STREAM(cudaLaunchKernel);
+SIM_PER_THREAD_STREAM(cudaLaunchKernelExC);
+SIM_PER_THREAD_STREAM(cudaLaunchCooperativeKernel);
+extern "C" cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t, dim3, dim3, void**, size_t, cudaStream_t)
+    __attribute__((alias("__cudaLaunchKernel")));

@@ -1,0 +1,24 @@
+// shim.h -- what a test may ask of the simulated runtime beside the CUDA API: the text of the last fault, who
+// watches and who schedules the launches, and what the last launch did. Programs that only use CUDA never
+// include this.
+#pragma once
+
+#include <string>
+
+#include "sim/launch.h"
+
+namespace sim::shim {
+
+// The full report of the last kernel fault or failed call, empty when there was none.
+std::string last_fault_text();
+// Forgets the sticky error, the fault text and this thread's last error, as a new process would: a device has
+// no other way out of a fault. Memory, streams and modules stay as the faulting kernel left them.
+void clear_fault();
+
+// Applies to every launch from now on, graph launches included; both pointers must outlive those launches.
+void set_launch_options(const LaunchOptions& options);
+LaunchStats last_launch_stats();
+
+GlobalMemory& memory();
+
+}  // namespace sim::shim

@@ -1,0 +1,90 @@
+// state.h -- the one process-wide state of the simulated runtime and the frame every API function runs in:
+// take the lock, refuse when the device has faulted, turn exceptions into error codes. The state is built on
+// first use and never destroyed, because objects register before and unregister after all static objects of
+// this library live.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <exception>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+
+#include "sim/launch.h"
+#include "sim/shim/registry.h"
+#include "sim/shim/stream.h"
+
+namespace sim::shim {
+
+// A failed call: the code to return and, for stderr, why. Sticky failures break the device for good.
+class Failure : public std::runtime_error {
+ public:
+  Failure(cudaError_t code, const std::string& why, bool sticky = false)
+      : std::runtime_error(why), code_(code), sticky_(sticky) {}
+  cudaError_t code() const { return code_; }
+  bool sticky() const { return sticky_; }
+
+ private:
+  cudaError_t code_;
+  bool sticky_;
+};
+
+[[noreturn]] void fail(cudaError_t code, const std::string& why);
+// The commonest check: cudaErrorInvalidValue unless it holds.
+void require(bool holds, const char* why);
+
+// Host memory the device may use: cudaMallocHost, cudaHostRegister, cudaMallocManaged.
+struct HostBlock {
+  enum class Owner { kRuntime, kProgram };
+  size_t size;
+  cudaMemoryType type;  // cudaMemoryTypeHost or cudaMemoryTypeManaged
+  Owner owner;
+  unsigned flags;
+};
+
+struct Runtime {
+  std::recursive_mutex mutex;  // recursive: a host function in a stream may call back
+  GlobalMemory memory;
+  Registry registry;
+  Streams streams;
+  std::map<uint64_t, HostBlock> host_blocks;  // by address
+  cudaError_t sticky = cudaSuccess;
+  std::string fault_text;
+  LaunchOptions launch_options;
+  LaunchStats launch_stats;
+};
+
+Runtime& runtime();
+
+// Records the failure in flight (last error, sticky error, fault text), prints it once and returns its code.
+cudaError_t record_failure(Runtime& runtime, const char* function);
+cudaError_t refuse_after_fault(const Runtime& runtime);
+
+template <class Body>
+cudaError_t call(const char* function, Body&& body) noexcept {
+  Runtime& r = runtime();
+  std::lock_guard lock(r.mutex);
+  if (r.sticky != cudaSuccess) return refuse_after_fault(r);
+  try {
+    body(r);
+    return cudaSuccess;
+  } catch (...) {
+    return record_failure(r, function);
+  }
+}
+
+// A stream operation: runs now, in call order, which is one legal schedule of any set of streams; or becomes
+// a node when the stream is being captured.
+void submit(Runtime& runtime, cudaStream_t stream, cudaGraphNodeType type, Work work);
+
+// Programs compiled with --default-stream per-thread call these names. They share the bodies: with eager
+// execution the two default streams differ in nothing but the implicit-capture rule, where this runtime keeps
+// to the legacy one.
+#define SIM_PER_THREAD_STREAM(function) \
+  extern "C" decltype(function) function##_ptsz __attribute__((alias(#function)))
+#define SIM_PER_THREAD_DEFAULT(function) \
+  extern "C" decltype(function) function##_ptds __attribute__((alias(#function)))
+
+}  // namespace sim::shim

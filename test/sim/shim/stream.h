@@ -1,0 +1,113 @@
+// stream.h -- streams, events, captures and graphs. Execution is eager, so a stream holds no queue: it
+// matters only for what a capture must get right, the dependencies between recorded nodes, forks and joins
+// through events, and the calls that are forbidden meanwhile.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <unordered_set>
+#include <vector>
+
+namespace sim::shim {
+
+struct Runtime;
+using Work = std::function<void(Runtime&)>;
+
+struct Node {
+  cudaGraphNodeType type;
+  Work work;
+  std::vector<Node*> dependencies;
+};
+
+// Nodes in the order they were recorded, which respects every dependency.
+struct Graph {
+  std::vector<std::unique_ptr<Node>> nodes;
+};
+
+struct GraphExec {
+  std::vector<Work> work;
+  unsigned long long flags = 0;
+};
+
+struct Stream;
+
+struct Capture {
+  std::unique_ptr<Graph> graph = std::make_unique<Graph>();
+  cudaStreamCaptureMode mode;
+  std::thread::id thread;  // that began it
+  Stream* origin;
+  unsigned long long id;
+  bool invalidated = false;
+};
+
+struct Stream {
+  unsigned flags = cudaStreamDefault;
+  int priority = 0;
+  unsigned long long id = 0;
+  std::shared_ptr<Capture> capture;  // null unless being captured
+  std::vector<Node*> frontier;       // what the next recorded node depends on
+};
+
+struct Event {
+  unsigned flags = cudaEventDefault;
+  bool recorded = false;
+  std::chrono::steady_clock::time_point when;
+  std::weak_ptr<Capture> capture;  // of the recording stream, when it was being captured
+  std::vector<Node*> frontier;
+};
+
+class Streams {
+ public:
+  Stream& create(unsigned flags, int priority);
+  void destroy(cudaStream_t stream);
+  // Null and cudaStreamLegacy are the legacy default stream, cudaStreamPerThread another built-in one.
+  Stream& find(cudaStream_t stream);
+  bool is_legacy(const Stream& stream) const { return &stream == &legacy_; }
+
+  Event& create_event(unsigned flags);
+  void destroy_event(cudaEvent_t event);
+  Event& find_event(cudaEvent_t event);
+
+  void begin_capture(Stream& stream, cudaStreamCaptureMode mode);
+  Graph* end_capture(Stream& stream);  // the caller owns it through adopt()
+  // Adds a node after the stream's frontier, which it becomes.
+  Node& append(Stream& stream, cudaGraphNodeType type, Work work);
+  void record_event(Stream& stream, Event& event);
+  void wait_event(Stream& stream, Event& event);
+  // The rules on calls while a capture is under way; each throws Failure and invalidates the capture it
+  // disturbs.
+  void forbid_during_capture(const char* what);  // calls that may synchronise implicitly, such as cudaMalloc
+  void forbid_implicit_dependency(Stream& stream);  // legacy-stream work beside a captured blocking stream
+  void forbid_capturing(Stream& stream);            // synchronising the captured stream itself
+
+  Graph& find_graph(cudaGraph_t graph);
+  void destroy_graph(cudaGraph_t graph);
+  GraphExec& instantiate(const Graph& graph, unsigned long long flags);
+  GraphExec& find_exec(cudaGraphExec_t exec);
+  void destroy_exec(cudaGraphExec_t exec);
+
+ private:
+  // Every stream that can be captured.
+  template <class Visit>
+  void for_each_capturable(Visit visit) {
+    visit(per_thread_);
+    for (Stream* stream : streams_) visit(*stream);
+  }
+
+  Stream legacy_{cudaStreamDefault, 0, 1, nullptr, {}};
+  Stream per_thread_{cudaStreamDefault, 0, 2, nullptr, {}};
+  unsigned long long next_stream_id_ = 3, next_capture_id_ = 1;
+  std::unordered_set<Stream*> streams_;
+  std::unordered_set<Event*> events_;
+  std::unordered_set<Graph*> graphs_;
+  std::unordered_set<GraphExec*> execs_;
+};
+
+// The thread's answer to potentially unsafe calls during captures: cudaThreadExchangeStreamCaptureMode.
+cudaStreamCaptureMode& thread_capture_mode();
+
+}  // namespace sim::shim

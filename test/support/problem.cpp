@@ -1,0 +1,93 @@
+// problem.cpp -- see problem.h.
+#include "support/problem.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ref/formats.h"
+#include "support/rng.h"
+
+namespace dualgemm_test {
+namespace {
+
+std::vector<uint8_t> random_codes(Data data, int64_t rows, int64_t k, int64_t ld, Rng& rng) {
+  std::vector<uint8_t> out(rows * ld / 2);
+  for (uint8_t& byte : out) byte = static_cast<uint8_t>(rng.bits() >> 56);
+  if (data == Data::kFullRange) return out;
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t i = 0; i < k / 2; ++i) {
+      uint8_t& byte = out[row * ld / 2 + i];
+      if (data == Data::kContest) {
+        byte &= 0xBB;  // sign and the two low bits of each code
+      } else {
+        const uint8_t integers[8] = {0x0, 0x2, 0x4, 0x8, 0xA, 0xC, 0x2, 0xA};  // 0, 1, 2, -0, -1, -2, 1, -1
+        byte = static_cast<uint8_t>(integers[byte & 7] | integers[byte >> 4 & 7] << 4);
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<uint8_t> random_scales(Data data, int64_t rows, int64_t k, Rng& rng) {
+  uint8_t contest[256];
+  if (data == Data::kContest) {
+    // e4m3 of a uniform number has no short closed form; 256 draws of it stand for the distribution.
+    for (uint8_t& code : contest) code = ref::ue4m3_encode(rng.unit());
+  }
+  std::vector<uint8_t> out(ref::sf_bytes(rows, k), 0x7F);
+  const int64_t blocks = k / ref::kBlock;
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t block = 0; block < (blocks + 3) / 4 * 4; ++block) {
+      uint8_t code = 0;
+      if (block < blocks) {
+        switch (data) {
+          case Data::kFullRange: code = static_cast<uint8_t>(rng.below(0x7F)); break;
+          case Data::kContest: code = contest[rng.bits() >> 56]; break;
+          case Data::kIntegers: code = 0x38; break;
+        }
+      }
+      out[ref::sf_offset(k, row, block)] = code;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Problem make_problem(Data data, int32_t m, int32_t n, int32_t k, uint64_t seed, int64_t pitch_padding) {
+  Rng rng(seed);
+  Problem p;
+  p.m = m;
+  p.n = n;
+  p.k = k;
+  p.lda = p.ldb = (k + 31) / 32 * 32 + pitch_padding;
+  p.a = random_codes(data, m, k, p.lda, rng);
+  p.b1 = random_codes(data, n, k, p.ldb, rng);
+  p.b2 = random_codes(data, n, k, p.ldb, rng);
+  p.sfa = random_scales(data, m, k, rng);
+  p.sfb1 = random_scales(data, n, k, rng);
+  p.sfb2 = random_scales(data, n, k, rng);
+  if (data == Data::kFullRange) {
+    // Root mean squares over the codes: 2.93 of e2m1 and 104 of ue4m3 below NaN, so a sum has sigma 2.93^2 * 104^2 *
+    // sqrt(k), about 9.2e4 * sqrt(k).
+    const float sigma = 9.2e4f * std::sqrt(static_cast<float>(std::max(k, 1)));
+    p.alpha1 = 4 / sigma;
+    p.alpha2 = 7 / sigma;
+  } else if (data == Data::kIntegers) {
+    p.alpha1 = 0.125f;
+    p.alpha2 = 0.25f;
+  }
+  return p;
+}
+
+ref::DualGemm Problem::reference() const {
+  return ref::dual_gemm({a.data(), lda / 2, sfa.data(), m}, {b1.data(), ldb / 2, sfb1.data(), n},
+                        {b2.data(), ldb / 2, sfb2.data(), n}, k, alpha1, alpha2);
+}
+
+double Output::value(int64_t row, int64_t column) const {
+  const uint16_t x = bits[row * n + column];
+  return dtype == DUALGEMM_DTYPE_FP16 ? ref::fp16_decode(x) : ref::bf16_decode(x);
+}
+
+}  // namespace dualgemm_test

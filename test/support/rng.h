@@ -1,0 +1,32 @@
+// rng.h -- random bits that are the same on every machine: xorshift64* seeded through splitmix64. The standard
+// distributions are not reproducible between libraries, so tests draw from this alone.
+#pragma once
+
+#include <cstdint>
+
+namespace dualgemm_test {
+
+class Rng {
+ public:
+  explicit Rng(uint64_t seed) {
+    uint64_t z = seed + 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    state_ = (z ^ (z >> 31)) | 1;  // the one state to avoid is zero
+  }
+
+  uint64_t bits() {
+    state_ ^= state_ >> 12;
+    state_ ^= state_ << 25;
+    state_ ^= state_ >> 27;
+    return state_ * 0x2545F4914F6CDD1Du;
+  }
+
+  uint32_t below(uint32_t limit) { return static_cast<uint32_t>((bits() >> 32) * limit >> 32); }  // limit > 0
+  double unit() { return static_cast<double>(bits() >> 11) * 0x1p-53; }                           // [0, 1)
+
+ private:
+  uint64_t state_;
+};
+
+}  // namespace dualgemm_test

@@ -1,0 +1,35 @@
+// arguments.h -- what the tests of this folder start from: arguments that break no rule, and a device that is
+// not there. The pointers are made up; nothing here may follow one.
+#pragma once
+
+#include <cstdint>
+
+#include "host/dualgemm.h"
+
+namespace dualgemm_test {
+
+template <typename T = void>
+T* address(uintptr_t value) {
+  return reinterpret_cast<T*>(value);
+}
+
+inline dualgemm_device_t b200() { return {10, 0, 148, 13000, 0, "NVIDIA B200"}; }
+
+// 256 x 128 outputs, K = 512; every tensor in a gigabyte of its own.
+inline dualgemm_args_t valid_args() {
+  dualgemm_args_t args;
+  dualgemm_args_init(&args);
+  args.m = 256;
+  args.n = 128;
+  args.k = 512;
+  args.a = address(0x1'0000'0000);
+  args.b1 = address(0x1'4000'0000);
+  args.b2 = address(0x1'8000'0000);
+  args.sfa = address(0x1'c000'0000);
+  args.sfb1 = address(0x2'0000'0000);
+  args.sfb2 = address(0x2'4000'0000);
+  args.c = address(0x2'8000'0000);
+  return args;
+}
+
+}  // namespace dualgemm_test

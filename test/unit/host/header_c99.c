@@ -1,0 +1,19 @@
+/* The public header seen by a C99 compiler that is told to be pedantic: it must compile, and what it says
+ * about sizes and defaults must be what the C++ side says. abi_test.cpp calls this. */
+#pragma GCC diagnostic error "-Wpedantic"
+
+#include "host/dualgemm.h"
+
+#if !defined(__STDC_VERSION__) || __STDC_VERSION__ != 199901L
+#error "this file is here to be compiled as C99"
+#endif
+
+size_t c99_args_size(void);
+size_t c99_device_size(void);
+size_t c99_config_info_size(void);
+void c99_args_init(dualgemm_args_t *args);
+
+size_t c99_args_size(void) { return sizeof(dualgemm_args_t); }
+size_t c99_device_size(void) { return sizeof(dualgemm_device_t); }
+size_t c99_config_info_size(void) { return sizeof(dualgemm_config_info_t); }
+void c99_args_init(dualgemm_args_t *args) { dualgemm_args_init(args); }

@@ -1,0 +1,406 @@
+// The rules of a launch: the status of each violation, the text that names it, and the order in which they
+// are found. dualgemm_can_implement_on needs no GPU, so neither do these.
+
+#include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "arguments.h"
+#include "host/dualgemm.h"
+#include "support/catch.hpp"
+
+using dualgemm_test::address;
+using dualgemm_test::b200;
+using dualgemm_test::valid_args;
+
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+dualgemm_status_t ask(const dualgemm_args_t& args) {
+  const dualgemm_device_t device = b200();
+  return dualgemm_can_implement_on(&args, &device);
+}
+
+using Change = std::function<void(dualgemm_args_t&)>;
+
+struct Rule {
+  dualgemm_status_t status;
+  const char* text;  // part of the message: the argument, its value and what is wrong
+  Change break_it;
+};
+
+void check(const std::vector<Rule>& rules) {
+  for (const Rule& rule : rules) {
+    dualgemm_args_t args = valid_args();
+    rule.break_it(args);
+    INFO("expected text: " << rule.text);
+    CHECK(std::string(dualgemm_status_name(ask(args))) == dualgemm_status_name(rule.status));
+    INFO("actual text: " << dualgemm_last_error());
+    CHECK(std::string(dualgemm_last_error()).find(rule.text) != std::string::npos);
+  }
+}
+
+void check_accepted(const std::vector<Change>& changes) {
+  for (size_t i = 0; i < changes.size(); ++i) {
+    dualgemm_args_t args = valid_args();
+    changes[i](args);
+    const dualgemm_status_t status = ask(args);
+    INFO("case " << i << ": " << dualgemm_last_error());
+    CHECK(status == DUALGEMM_STATUS_SUCCESS);
+    CHECK(std::string(dualgemm_last_error()).empty());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("valid arguments are accepted and leave no text", "[host][validate]") {
+  check_accepted({
+      [](auto&) {}, [](auto& a) { a.c_dtype = DUALGEMM_DTYPE_FP16; }, [](auto& a) { a.m = 1; },
+      [](auto& a) { a.n = 8; }, [](auto& a) { a.k = 16, a.lda = a.ldb1 = a.ldb2 = 32; },
+      [](auto& a) { a.k = 464, a.lda = 480, a.ldb1 = 512, a.ldb2 = 992; }, [](auto& a) { a.ldc = 136; },
+      [](auto& a) { a.batch = 1; }, [](auto& a) { a.b2 = a.b1, a.sfb2 = a.sfb1; },
+      [](auto& a) { a.alpha1 = -3, a.alpha2 = 0; },
+      [](auto& a) { a.alpha1_dev = a.alpha2_dev = address<const float>(0x3'0000'0004); },
+      [](auto& a) { a.flags = DUALGEMM_FLAG_NO_FALLBACK | DUALGEMM_FLAG_BATCH_INVARIANT; },
+      [](auto& a) { a.max_sms = 1; },
+      [](auto& a) { a.workspace = address(0x3'0000'0100), a.workspace_size = 1; },
+      [](auto& a) { a.bias_dtype = DUALGEMM_DTYPE_FP32; },
+      [](auto& a) { a.c_global_scale = kNan; },  // only an NVFP4 output looks at it
+      [](auto& a) { a.batch_stride_a = -5; },    // only a batch looks at it
+  });
+}
+
+TEST_CASE("required pointers to structures", "[host][validate]") {
+  const dualgemm_device_t device = b200();
+  CHECK(dualgemm_can_implement_on(nullptr, &device) == DUALGEMM_STATUS_NULL_POINTER);
+  CHECK(std::string(dualgemm_last_error()) == "args=NULL: must point to a dualgemm_args_t");
+  const dualgemm_args_t args = valid_args();
+  CHECK(dualgemm_can_implement_on(&args, nullptr) == DUALGEMM_STATUS_NULL_POINTER);
+  CHECK(std::string(dualgemm_last_error()) == "device=NULL: must point to a dualgemm_device_t");
+}
+
+TEST_CASE("flags, enumerators and numbers outside their range", "[host][validate]") {
+  const auto status = DUALGEMM_STATUS_INVALID_VALUE;
+  check({
+      {status, "flags=0x40: unknown bits 0x40", [](auto& a) { a.flags = 0x40; }},
+      {status, "flags=0x80000004: unknown bits 0x80000000", [](auto& a) { a.flags = 0x80000004u; }},
+      {status, "activation=5: must be in [0, 4]", [](auto& a) { a.activation = 5; }},
+      {status, "c_dtype=-1: must be in [0, 3]", [](auto& a) { a.c_dtype = -1; }},
+      {status, "bias_dtype=4: must be in [0, 3]", [](auto& a) { a.bias_dtype = 4; }},
+      {status, "d_dtype=99: must be in [0, 3]", [](auto& a) { a.d_dtype = 99; }},
+      {status, "sfa_layout=3: must be in [0, 2]", [](auto& a) { a.sfa_layout = 3; }},
+      {status, "reserved0=1: must be in [0, 0]", [](auto& a) { a.reserved0 = 1; }},
+      {status, "M=-1: must not be negative", [](auto& a) { a.m = -1; }},
+      {status, "N=-8: must not be negative", [](auto& a) { a.n = -8; }},
+      {status, "K=-16: must not be negative", [](auto& a) { a.k = -16; }},
+      {status, "batch=-1: must not be negative", [](auto& a) { a.batch = -1; }},
+      {status, "max_sms=-1: must not be negative", [](auto& a) { a.max_sms = -1; }},
+      {status, "alpha1=nan: must be finite", [](auto& a) { a.alpha1 = kNan; }},
+      {status, "alpha2=-inf: must be finite", [](auto& a) { a.alpha2 = -kInf; }},
+      {status, "swiglu_alpha=inf: must be finite", [](auto& a) { a.swiglu_alpha = kInf; }},
+      {status, "swiglu_beta=nan: must be finite", [](auto& a) { a.swiglu_beta = kNan; }},
+      {status, "swiglu_limit=nan: must be above 0", [](auto& a) { a.swiglu_limit = kNan; }},
+      {status, "swiglu_limit=0: must be above 0", [](auto& a) { a.swiglu_limit = 0; }},
+      {status, "c_global_scale=0: must be finite and above 0",
+       [](auto& a) { a.c_dtype = DUALGEMM_DTYPE_NVFP4, a.c_global_scale = 0; }},
+      {status, "sfc=0x300000000: must be NULL unless c_dtype is NVFP4",
+       [](auto& a) { a.sfc = address(0x3'0000'0000); }},
+      {status, "set both or none", [](auto& a) { a.d1 = address(0x3'0000'0000); }},
+      {status, "set both or none", [](auto& a) { a.d2 = address(0x3'0000'0000); }},
+  });
+}
+
+TEST_CASE("an empty output succeeds before pointers and shapes are looked at", "[host][validate]") {
+  for (const bool no_rows : {true, false}) {
+    dualgemm_args_t args;
+    dualgemm_args_init(&args);
+    args.m = no_rows ? 0 : 3;
+    args.n = no_rows ? 5 : 0;
+    args.k = 7;
+    CHECK(ask(args) == DUALGEMM_STATUS_SUCCESS);
+    CHECK(dualgemm_can_implement(&args) == DUALGEMM_STATUS_SUCCESS);
+    CHECK(dualgemm_launch_ex(&args, nullptr) == DUALGEMM_STATUS_SUCCESS);
+    args.k = -1;
+    CHECK(ask(args) == DUALGEMM_STATUS_INVALID_VALUE);
+  }
+}
+
+TEST_CASE("shapes", "[host][validate]") {
+  const auto status = DUALGEMM_STATUS_INVALID_SHAPE;
+  check({
+      {status, "K=1000: must be a multiple of 16", [](auto& a) { a.k = 1000; }},
+      {status, "K=1: must be a multiple of 16", [](auto& a) { a.k = 1; }},
+      {status, "N=12: must be a multiple of 8", [](auto& a) { a.n = 12; }},
+      {status, "N=6: must be a multiple of 4", [](auto& a) { a.n = 6, a.c_dtype = DUALGEMM_DTYPE_FP32; }},
+      {status, "N=24: must be a multiple of 16", [](auto& a) { a.n = 24, a.c_dtype = DUALGEMM_DTYPE_NVFP4; }},
+  });
+}
+
+TEST_CASE("tensors that are missing", "[host][validate]") {
+  const auto status = DUALGEMM_STATUS_NULL_POINTER;
+  check({
+      {status, "a=NULL", [](auto& a) { a.a = nullptr; }},
+      {status, "b1=NULL", [](auto& a) { a.b1 = nullptr; }},
+      {status, "b2=NULL", [](auto& a) { a.b2 = nullptr; }},
+      {status, "sfa=NULL", [](auto& a) { a.sfa = nullptr; }},
+      {status, "sfb1=NULL", [](auto& a) { a.sfb1 = nullptr; }},
+      {status, "sfb2=NULL", [](auto& a) { a.sfb2 = nullptr; }},
+      {status, "c=NULL", [](auto& a) { a.c = nullptr; }},
+      {status, "sfc=NULL", [](auto& a) { a.c_dtype = DUALGEMM_DTYPE_NVFP4; }},
+  });
+}
+
+TEST_CASE("row pitches", "[host][validate]") {
+  const auto status = DUALGEMM_STATUS_INVALID_STRIDE;
+  check({
+      {status, "K=464: rows must start at multiples of 16 bytes, pass lda >= 480",
+       [](auto& a) { a.k = 464; }},
+      {status, "K=464: rows must start at multiples of 16 bytes, pass ldb2 >= 480",
+       [](auto& a) { a.k = 464, a.lda = a.ldb1 = 480; }},
+      {status, "lda=480: must be at least K=512", [](auto& a) { a.lda = 480; }},
+      {status, "ldb1=-512: must be at least K=512", [](auto& a) { a.ldb1 = -512; }},
+      {status, "ldb2=528: must be a multiple of 32", [](auto& a) { a.ldb2 = 528; }},
+      {status, "lda=8589934592: 256 rows must take less than 2^40 bytes", [](auto& a) { a.lda = 1LL << 33; }},
+      {status, "lda=9223372036854775776: 256 rows must take less than 2^40 bytes",
+       [](auto& a) { a.lda = std::numeric_limits<int64_t>::max() - 31; }},
+      {status, "ldc=120: must be at least N=128", [](auto& a) { a.ldc = 120; }},
+      {status, "ldc=132: must be a multiple of 8", [](auto& a) { a.ldc = 132; }},
+      {status, "ldc=1099511627776: 256 rows must take less than 2^48 bytes",
+       [](auto& a) { a.ldc = 1LL << 40; }},
+      {status, "ldc=9223372036854775800: 256 rows must take less than 2^48 bytes",
+       [](auto& a) { a.ldc = std::numeric_limits<int64_t>::max() - 7; }},
+  });
+  // The largest pitch allowed. C moves out of the way of a terabyte of A.
+  check_accepted({[](auto& a) { a.lda = (1LL << 33) - 32, a.c = address(uintptr_t{1} << 56); }});
+}
+
+TEST_CASE("alignment", "[host][validate]") {
+  const auto status = DUALGEMM_STATUS_MISALIGNED;
+  check({
+      {status, "a=0x100000008: must be 16-byte aligned", [](auto& a) { a.a = address(0x1'0000'0008); }},
+      {status, "b1=0x140000001: must be 16-byte aligned", [](auto& a) { a.b1 = address(0x1'4000'0001); }},
+      {status, "b2=0x180000004: must be 16-byte aligned", [](auto& a) { a.b2 = address(0x1'8000'0004); }},
+      {status, "sfa=0x1c0000002: must be 16-byte aligned", [](auto& a) { a.sfa = address(0x1'c000'0002); }},
+      {status, "sfb1=0x20000000f: must be 16-byte aligned", [](auto& a) { a.sfb1 = address(0x2'0000'000f); }},
+      {status, "sfb2=0x240000008: must be 16-byte aligned", [](auto& a) { a.sfb2 = address(0x2'4000'0008); }},
+      {status, "c=0x280000008: must be 16-byte aligned", [](auto& a) { a.c = address(0x2'8000'0008); }},
+      {status, "alpha1_dev=0x300000002: must be 4-byte aligned",
+       [](auto& a) { a.alpha1_dev = address<const float>(0x3'0000'0002); }},
+      {status, "alpha2_dev=0x300000001: must be 4-byte aligned",
+       [](auto& a) { a.alpha2_dev = address<const float>(0x3'0000'0001); }},
+      {status, "workspace=0x300000080: must be 256-byte aligned",
+       [](auto& a) { a.workspace = address(0x3'0000'0080); }},
+  });
+}
+
+TEST_CASE("the output may not overlap an input", "[host][validate]") {
+  const auto status = DUALGEMM_STATUS_ALIASING;
+  // C takes 256 x 128 x 2 = 0x10000 bytes from 0x280000000; A 256 x 512 / 2 = 0x10000; SFA 2 x 8 atoms =
+  // 0x2000.
+  check({
+      {status, "c=0x280000000: overlaps a=0x280000000", [](auto& a) { a.a = a.c; }},
+      {status, "overlaps a=0x28000fff0", [](auto& a) { a.a = address(0x2'8000'fff0); }},
+      {status, "overlaps a=0x27fff0010", [](auto& a) { a.a = address(0x2'7fff'0010); }},
+      {status, "overlaps b1=", [](auto& a) { a.b1 = a.c; }},
+      {status, "overlaps b2=", [](auto& a) { a.b2 = a.c; }},
+      {status, "overlaps sfa=0x27fffe010", [](auto& a) { a.sfa = address(0x2'7fff'e010); }},
+      {status, "overlaps sfb1=", [](auto& a) { a.sfb1 = a.c; }},
+      {status, "overlaps sfb2=", [](auto& a) { a.sfb2 = a.c; }},
+  });
+  check_accepted({
+      [](auto& a) { a.a = address(0x2'8001'0000); },
+      [](auto& a) { a.a = address(0x2'7fff'0000); },
+      [](auto& a) { a.sfa = address(0x2'7fff'e000); },
+  });
+}
+
+TEST_CASE("columns of one buffer with one pitch do not overlap", "[host][validate]") {
+  // Rows of 1024 bytes: A uses 256 of them, C 256.
+  const auto interleave = [](int64_t distance) {
+    return [distance](dualgemm_args_t& a) {
+      a.lda = 2048;
+      a.ldc = 512;
+      a.a = address(static_cast<uintptr_t>(0x2'8000'0000 + distance));
+    };
+  };
+  // Every placement of A's column window is compared with a byte map of two rows above to two rows below.
+  for (int64_t distance = -2048; distance <= 2048; distance += 16) {
+    dualgemm_args_t args = valid_args();
+    args.m = 2;
+    interleave(distance)(args);
+    bool shares_a_byte = false;
+    for (int64_t row_a = 0; row_a < 2; ++row_a)
+      for (int64_t row_c = 0; row_c < 2; ++row_c) {
+        const int64_t gap = distance + 1024 * (row_a - row_c);
+        shares_a_byte = shares_a_byte || (gap > -256 && gap < 256);
+      }
+    INFO("a lies " << distance << " bytes behind c");
+    CHECK(ask(args) == (shares_a_byte ? DUALGEMM_STATUS_ALIASING : DUALGEMM_STATUS_SUCCESS));
+  }
+}
+
+TEST_CASE("requests this release does not compute are refused", "[host][validate]") {
+  const auto status = DUALGEMM_STATUS_NOT_SUPPORTED;
+  void* const buffer = address(0x3'0000'0000);
+  const auto* const floats = address<const float>(0x3'0000'0000);
+  check({
+      {status, "DUALGEMM_FLAG_PDL", [](auto& a) { a.flags = DUALGEMM_FLAG_PDL; }},
+      {status, "DUALGEMM_FLAG_STATIC_WEIGHTS", [](auto& a) { a.flags = DUALGEMM_FLAG_STATIC_WEIGHTS; }},
+      {status, "DUALGEMM_FLAG_CHECK_POINTERS", [](auto& a) { a.flags = DUALGEMM_FLAG_CHECK_POINTERS; }},
+      {status, "DUALGEMM_FLAG_EXACT_ACT", [](auto& a) { a.flags = DUALGEMM_FLAG_EXACT_ACT; }},
+      {status, "batch", [](auto& a) { a.batch = 2; }},
+      {status, "activation", [](auto& a) { a.activation = DUALGEMM_ACTIVATION_GEGLU_TANH; }},
+      {status, "FP32", [](auto& a) { a.c_dtype = DUALGEMM_DTYPE_FP32; }},
+      {status, "NVFP4", [&](auto& a) { a.c_dtype = DUALGEMM_DTYPE_NVFP4, a.sfc = buffer; }},
+      {status, "sfa_layout", [](auto& a) { a.sfa_layout = DUALGEMM_SF_LAYOUT_LINEAR; }},
+      {status, "sfa_layout", [](auto& a) { a.sfa_layout = DUALGEMM_SF_LAYOUT_8X4; }},
+      {status, "a_row_scale", [&](auto& a) { a.a_row_scale = floats; }},
+      {status, "bias1", [&](auto& a) { a.bias1 = buffer; }},
+      {status, "bias2", [&](auto& a) { a.bias2 = buffer; }},
+      {status, "c_global_scale_dev", [&](auto& a) { a.c_global_scale_dev = floats; }},
+      {status, "swiglu", [](auto& a) { a.swiglu_alpha = 1.702f; }},
+      {status, "swiglu", [](auto& a) { a.swiglu_beta = 1; }},
+      {status, "swiglu", [](auto& a) { a.swiglu_limit = 7; }},
+      {status, "amax_out", [](auto& a) { a.amax_out = address<float>(0x3'0000'0000); }},
+      {status, "d1, d2", [&](auto& a) { a.d1 = buffer, a.d2 = address(0x3'4000'0000); }},
+      {status, "2^31-1",
+       [](auto& a) {
+         a.m = 2147483647, a.n = 32768, a.k = 16;
+         a.lda = a.ldb1 = a.ldb2 = 32;
+         a.c = address(uintptr_t{1} << 56);
+       }},
+  });
+}
+
+TEST_CASE("K == 0 looks at the output only", "[host][validate]") {
+  dualgemm_args_t args = valid_args();
+  args.k = 0;
+  args.a = args.b1 = args.b2 = args.sfa = args.sfb1 = args.sfb2 = nullptr;
+  CHECK(ask(args) == DUALGEMM_STATUS_SUCCESS);
+  args.a = args.c;
+  args.lda = 3;
+  CHECK(ask(args) == DUALGEMM_STATUS_SUCCESS);
+  args.ldc = 130;
+  CHECK(ask(args) == DUALGEMM_STATUS_INVALID_STRIDE);
+  args.ldc = 0;
+  args.c = address(0x2'8000'0008);
+  CHECK(ask(args) == DUALGEMM_STATUS_MISALIGNED);
+  args.c = nullptr;
+  CHECK(ask(args) == DUALGEMM_STATUS_NULL_POINTER);
+  args = valid_args();
+  args.k = 0;
+  args.bias1 = address(0x3'0000'0000);
+  CHECK(ask(args) == DUALGEMM_STATUS_NOT_SUPPORTED);
+}
+
+TEST_CASE("the first violated rule decides", "[host][validate]") {
+  // Everything is wrong at once; each step repairs what was reported.
+  struct Step {
+    dualgemm_status_t status;
+    const char* text;
+    Change repair;
+  };
+  dualgemm_args_t args;
+  dualgemm_args_init(&args);
+  args.struct_size = 0;
+  args.flags = 1u << 30 | DUALGEMM_FLAG_PDL;
+  args.n = 12;
+  args.m = -3;
+  args.k = 24;
+  args.alpha1 = kNan;
+  args.sfc = address(0x3'0000'0000);
+  args.ldc = 9;
+  args.config_id = 99;
+  dualgemm_device_t device = {9, 0, 132, 12000, 3, "NVIDIA H200"};
+
+  const dualgemm_args_t good = valid_args();
+  const std::vector<Step> steps = {
+      {DUALGEMM_STATUS_VERSION_MISMATCH, "struct_size=0", [](auto& a) { a.struct_size = sizeof a; }},
+      {DUALGEMM_STATUS_INVALID_VALUE, "flags=", [](auto& a) { a.flags = DUALGEMM_FLAG_PDL; }},
+      {DUALGEMM_STATUS_INVALID_VALUE, "M=-3", [](auto& a) { a.m = 256; }},
+      {DUALGEMM_STATUS_INVALID_VALUE, "alpha1=nan", [](auto& a) { a.alpha1 = 1; }},
+      {DUALGEMM_STATUS_INVALID_SHAPE, "K=24", [](auto& a) { a.k = 16; }},
+      {DUALGEMM_STATUS_INVALID_SHAPE, "N=12", [](auto& a) { a.n = 16; }},
+      {DUALGEMM_STATUS_NULL_POINTER, "a=NULL",
+       [&](auto& a) {
+         a.a = address(0x2'8000'0008);
+         a.b1 = good.b1, a.b2 = good.b2, a.sfa = good.sfa, a.sfb1 = good.sfb1, a.sfb2 = good.sfb2,
+         a.c = good.c;
+       }},
+      {DUALGEMM_STATUS_INVALID_VALUE, "sfc=", [](auto& a) { a.sfc = nullptr; }},
+      {DUALGEMM_STATUS_INVALID_STRIDE, "K=16", [](auto& a) { a.lda = a.ldb1 = a.ldb2 = 32; }},
+      {DUALGEMM_STATUS_INVALID_STRIDE, "ldc=9", [](auto& a) { a.ldc = 0; }},
+      {DUALGEMM_STATUS_MISALIGNED, "a=0x280000008", [](auto& a) { a.a = a.c; }},
+      {DUALGEMM_STATUS_ALIASING, "overlaps a", [&](auto& a) { a.a = good.a; }},
+      {DUALGEMM_STATUS_NOT_SUPPORTED, "PDL", [](auto& a) { a.flags = 0; }},
+      {DUALGEMM_STATUS_INVALID_VALUE, "config_id=99", [](auto& a) { a.config_id = 0; }},
+  };
+  for (const Step& step : steps) {
+    INFO("expected: " << step.text);
+    CHECK(dualgemm_can_implement_on(&args, &device) == step.status);
+    INFO("actual: " << dualgemm_last_error());
+    CHECK(std::string(dualgemm_last_error()).find(step.text) != std::string::npos);
+    step.repair(args);
+  }
+  CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_DRIVER_TOO_OLD);
+  device.driver_version = 13000;
+  CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_ARCH_MISMATCH);
+  CHECK(std::string(dualgemm_last_error()) ==
+        "library is built for compute capability 10.x; device 3 is 9.0 (NVIDIA H200)");
+  device.cc_major = 10;
+  CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_SUCCESS);
+}
+
+TEST_CASE("devices", "[host][validate]") {
+  const dualgemm_args_t args = valid_args();
+  dualgemm_device_t device = b200();
+  SECTION("the whole 10.x family is served, its neighbours are not") {
+    for (const auto& [major, minor, served] :
+         {std::array{10, 0, 1}, {10, 3, 1}, {9, 0, 0}, {11, 0, 0}, {12, 0, 0}, {8, 9, 0}}) {
+      device.cc_major = major;
+      device.cc_minor = minor;
+      CHECK(dualgemm_can_implement_on(&args, &device) ==
+            (served ? DUALGEMM_STATUS_SUCCESS : DUALGEMM_STATUS_ARCH_MISMATCH));
+    }
+  }
+  SECTION("a name that fills its field needs no terminator") {
+    device.cc_major = 9;
+    for (char& c : device.name) c = 'x';
+    CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_ARCH_MISMATCH);
+    CHECK(std::string(dualgemm_last_error()).find("(" + std::string(sizeof device.name, 'x') + ")") !=
+          std::string::npos);
+  }
+  SECTION("a device without SMs is a mistake") {
+    device.sm_count = 0;
+    CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_INVALID_VALUE);
+    CHECK(std::string(dualgemm_last_error()) == "sm_count=0: must be above 0");
+  }
+  SECTION("the driver must know the CUDA major version of the build") {
+    device.driver_version = 12090;
+    CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_DRIVER_TOO_OLD);
+    CHECK(std::string(dualgemm_last_error()).find("driver supports CUDA 12.9") == 0);
+  }
+}
+
+TEST_CASE("refused launches report the same as the question", "[host][validate]") {
+  dualgemm_args_t args = valid_args();
+  args.k = 1000;
+  CHECK(dualgemm_launch_ex(&args, nullptr) == DUALGEMM_STATUS_INVALID_SHAPE);
+  CHECK(std::string(dualgemm_last_error()) == "K=1000: must be a multiple of 16");
+  CHECK(dualgemm_launch(args.a, args.b1, args.b2, args.sfa, args.sfb1, args.sfb2, args.c, 256, 128, 464, 1, 1,
+                        DUALGEMM_DTYPE_FP16, nullptr) == DUALGEMM_STATUS_INVALID_STRIDE);
+  CHECK(dualgemm_launch(args.a, args.b1, args.b2, args.sfa, args.sfb1, args.sfb2, args.c, 256, 128, 512, 1, 1,
+                        DUALGEMM_DTYPE_NVFP4, nullptr) == DUALGEMM_STATUS_NULL_POINTER);
+  size_t bytes = 77;
+  CHECK(dualgemm_workspace_size(&args, &bytes) == DUALGEMM_STATUS_INVALID_SHAPE);
+  CHECK(bytes == 77);
+  args.k = 512;
+  CHECK(dualgemm_workspace_size(&args, &bytes) == DUALGEMM_STATUS_SUCCESS);
+  CHECK(bytes == 0);
+  CHECK(dualgemm_workspace_size(&args, nullptr) == DUALGEMM_STATUS_NULL_POINTER);
+}

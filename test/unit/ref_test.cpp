@@ -1,0 +1,191 @@
+// ref_test.cpp -- the reference against things it was not derived from: worked examples of the formats, the rounding
+// tables, and a triple loop that knows nothing of tiles, threads or vector registers.
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "ref/dual_gemm.h"
+#include "ref/formats.h"
+#include "support/catch.hpp"
+#include "support/compare.h"
+#include "support/problem.h"
+#include "support/rng.h"
+
+using namespace dualgemm_test;
+
+TEST_CASE("e2m1 has the sixteen values of the format", "[ref]") {
+  const float magnitudes[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+  for (int code = 0; code < 16; ++code) {
+    const float value = ref::e2m1_decode(static_cast<uint8_t>(code));
+    CHECK(std::fabs(value) == magnitudes[code & 7]);
+    CHECK(std::signbit(value) == (code >= 8));
+    CHECK(ref::e2m1_encode(value) == code);
+  }
+}
+
+TEST_CASE("e2m1 rounds ties to the even mantissa and saturates", "[ref]") {
+  const std::map<double, float> table = {{0.25, 0}, {0.75, 1},  {1.25, 1}, {1.75, 2}, {2.5, 2},  {3.5, 4},
+                                         {5, 4},    {0.26, 0.5f}, {4.99, 4}, {5.01, 6}, {6.5, 6}, {1e9, 6}};
+  for (const auto& [x, rounded] : table) {
+    INFO(x);
+    CHECK(ref::e2m1_decode(ref::e2m1_encode(x)) == rounded);
+    CHECK(ref::e2m1_decode(ref::e2m1_encode(-x)) == -rounded);
+  }
+  CHECK(ref::e2m1_encode(std::numeric_limits<double>::quiet_NaN()) == 0x7);
+}
+
+TEST_CASE("ue4m3 has the values of the format", "[ref]") {
+  CHECK(ref::ue4m3_decode(0x00) == 0);
+  CHECK(ref::ue4m3_decode(0x01) == 0x1p-9f);
+  CHECK(ref::ue4m3_decode(0x07) == 7 * 0x1p-9f);
+  CHECK(ref::ue4m3_decode(0x08) == 0x1p-6f);
+  CHECK(ref::ue4m3_decode(0x38) == 1);
+  CHECK(ref::ue4m3_decode(0x3C) == 1.5f);
+  CHECK(ref::ue4m3_decode(0x7E) == 448);
+  CHECK(std::isnan(ref::ue4m3_decode(0x7F)));
+  for (int code = 0; code < 0x7F; ++code) {
+    const float value = ref::ue4m3_decode(static_cast<uint8_t>(code));
+    CHECK(ref::ue4m3_decode(static_cast<uint8_t>(code | 0x80)) == value);  // the sign bit does not count
+    CHECK(ref::ue4m3_encode(value) == code);
+    if (code > 0) CHECK(value > ref::ue4m3_decode(static_cast<uint8_t>(code - 1)));
+  }
+  CHECK(ref::ue4m3_encode(1 + 1.0 / 16) == 0x38);   // tie between 1 and 1.125
+  CHECK(ref::ue4m3_encode(1 + 3.0 / 16) == 0x3A);   // tie between 1.125 and 1.25
+  CHECK(ref::ue4m3_encode(1000) == 0x7E);
+  CHECK(ref::ue4m3_encode(std::numeric_limits<double>::quiet_NaN()) == 0x7F);
+}
+
+TEST_CASE("16-bit floats decode by their definition", "[ref]") {
+  CHECK(ref::fp16_decode(0x3C00) == 1);
+  CHECK(ref::fp16_decode(0xC000) == -2);
+  CHECK(ref::fp16_decode(0x7BFF) == 65504);
+  CHECK(ref::fp16_decode(0x0001) == 0x1p-24);
+  CHECK(std::isinf(ref::fp16_decode(0x7C00)));
+  CHECK(std::isnan(ref::fp16_decode(0x7E00)));
+  CHECK(ref::bf16_decode(0x3F80) == 1);
+  CHECK(ref::bf16_decode(0xC040) == -3);
+  CHECK(ref::bf16_decode(0x0001) == 0x1p-133);
+  CHECK(std::isnan(ref::bf16_decode(0xFFFF)));
+}
+
+TEST_CASE("scale factors lie where the worked examples of the layout say", "[ref]") {
+  CHECK(ref::sf_offset(464, 133, 5) == 4689);
+  CHECK(ref::sf_offset(1024, 200, 7) == 8843);
+  CHECK(ref::sf_offset(64, 77, 2) == 218);
+  CHECK(ref::sf_bytes(1, 16) == 512);
+  CHECK(ref::sf_bytes(129, 80) == 2 * 2 * 512);
+  CHECK(ref::sf_bytes(0, 80) == 0);
+}
+
+TEST_CASE("every scale factor has a place of its own and together they fill the buffer", "[ref]") {
+  const int64_t rows = 256, k = 320;
+  std::vector<int> hits(ref::sf_bytes(rows, k));
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t block = 0; block < k / 16; ++block) ++hits.at(ref::sf_offset(k, row, block));
+  }
+  CHECK(hits == std::vector<int>(hits.size(), 1));
+}
+
+TEST_CASE("the generators produce what their comments say", "[ref]") {
+  const Problem p = make_problem(Data::kContest, 130, 72, 80, 1, 32);
+  CHECK(p.lda == 128);
+  for (int64_t row = 0; row < p.m; ++row) {
+    for (int64_t i = 0; i < p.k; ++i) {
+      REQUIRE(std::fabs(ref::e2m1_decode(ref::nibble(&p.a[row * p.lda / 2], i))) <= 1.5f);
+    }
+    for (int64_t block = 0; block < 5; ++block) {
+      REQUIRE(ref::ue4m3_decode(p.sfa[ref::sf_offset(p.k, row, block)]) <= 1);
+    }
+    for (int64_t block = 5; block < 8; ++block) REQUIRE(p.sfa[ref::sf_offset(p.k, row, block)] == 0);
+  }
+  for (int64_t row = p.m; row < 256; ++row) REQUIRE(p.sfa[ref::sf_offset(p.k, row, 0)] == 0x7F);
+
+  // Full range: gate and up of a few units, so that neither side of the activation is hidden.
+  const Problem full = make_problem(Data::kFullRange, 64, 64, 1024, 2);
+  const ref::DualGemm expected = full.reference();
+  double squares = 0;
+  for (double c : expected.c) squares += c * c;
+  const double rms = std::sqrt(squares / expected.c.size());
+  CHECK(rms > 5);
+  CHECK(rms < 100);
+}
+
+TEST_CASE("the reference equals a triple loop over the definition", "[ref]") {
+  for (const auto& [m, n, k] : std::vector<std::array<int32_t, 3>>{{1, 8, 16}, {5, 24, 80}, {131, 136, 272}, {9, 40, 1024}}) {
+    const Problem p = make_problem(Data::kFullRange, m, n, k, 10 + k, 64);
+    const ref::DualGemm fast = p.reference();
+    const auto element = [&](const std::vector<uint8_t>& codes, int64_t ld, const std::vector<uint8_t>& sf, int64_t row,
+                             int64_t i) {
+      return static_cast<double>(ref::e2m1_decode(ref::nibble(&codes[row * ld / 2], i))) *
+             ref::ue4m3_decode(sf[ref::sf_offset(k, row, i / 16)]);
+    };
+    for (int64_t row = 0; row < m; ++row) {
+      for (int64_t column = 0; column < n; ++column) {
+        double gate = 0, up = 0, gate_terms = 0, up_terms = 0;
+        for (int64_t i = 0; i < k; ++i) {
+          const double a = element(p.a, p.lda, p.sfa, row, i);
+          const double b1 = element(p.b1, p.ldb, p.sfb1, column, i), b2 = element(p.b2, p.ldb, p.sfb2, column, i);
+          gate += a * b1;
+          up += a * b2;
+          gate_terms += std::fabs(a * b1);
+          up_terms += std::fabs(a * b2);
+        }
+        const double g = p.alpha1 * gate, h = p.alpha2 * up;
+        const double expected = g / (1 + std::exp(-g)) * h;
+        const int64_t index = row * n + column;
+        // Both sum in double, in different orders: k roundings of 2^-53 of at most the sum of magnitudes.
+        const double lost = k * 0x1p-52;
+        const double bound = lost * (1.1 * p.alpha1 * gate_terms * std::fabs(h) +
+                                     std::fabs(g) * p.alpha2 * up_terms) + 8 * 0x1p-52 * std::fabs(expected);
+        REQUIRE(std::fabs(fast.c[index] - expected) <= bound);
+        REQUIRE(std::fabs(fast.tensor_core[index] - expected) <= fast.error[index] + std::fabs(expected) * 0x1p-23);
+      }
+    }
+  }
+}
+
+TEST_CASE("sums are cut toward zero to 24 bits after every 64 elements", "[ref]") {
+  // Step one leaves 2^24 in the accumulator, step two adds 1.5: 2^24 + 1.5 cut to 24 bits is 2^24.
+  // 64 products of 4 * 4 with scale factors 128 * 128 are 2^24; one product of 1.5 * 1 with 1 * 1 is 1.5.
+  std::vector<uint8_t> a(64), b(64), sfa(ref::sf_bytes(1, 128)), sfb(ref::sf_bytes(1, 128));
+  for (int i = 0; i < 32; ++i) a[i] = b[i] = 0x66;
+  a[32] = 0x03;
+  b[32] = 0x02;
+  for (int block = 0; block < 4; ++block) sfa[ref::sf_offset(128, 0, block)] = sfb[ref::sf_offset(128, 0, block)] = 0x70;
+  sfa[ref::sf_offset(128, 0, 4)] = sfb[ref::sf_offset(128, 0, 4)] = 0x38;
+  const ref::Operand left{a.data(), 64, sfa.data(), 1}, right{b.data(), 64, sfb.data(), 1};
+  const ref::DualGemm result = ref::dual_gemm(left, right, right, 128, 0x1p-12f, 0x1p-12f);
+  const double exact = (0x1p24 + 1.5) * 0x1p-12;  // a gate of 4096, where silu is the identity
+  CHECK(result.c[0] == exact * exact);
+  CHECK(result.tensor_core[0] == 0x1p24f);
+  CHECK(result.error[0] >= std::fabs(result.c[0] - result.tensor_core[0]));
+  CHECK(result.error[0] < 64 * std::fabs(result.c[0] - result.tensor_core[0]));
+}
+
+TEST_CASE("the comparison refuses what it must refuse", "[ref]") {
+  Output out{1, 4, DUALGEMM_DTYPE_FP16, {0x3C00, 0x3C00, 0x3C00, 0x3C00}};
+  ref::DualGemm expected{1, 4, {1, 1, 1, 1}, {0, 0, 0, 0}, {1, 1, 1, 1}};
+  CHECK(compare(out, expected).mismatches == 0);
+  SECTION("one ulp off") { out.bits[2] = 0x3C01; }
+  SECTION("NaN for a number") { out.bits[2] = 0xFFFF; }
+  SECTION("a number for NaN") { expected.c[2] = std::numeric_limits<double>::quiet_NaN(); }
+  SECTION("infinity for a number") { out.bits[2] = 0x7C00; }
+  SECTION("the wrong sign") { out.bits[2] = 0xBC00; }
+  SECTION("a number for one beyond the range") { expected.c[2] = 65600; }
+  SECTION("a NaN bound") { expected.error[2] = std::numeric_limits<float>::quiet_NaN(); }
+  const Comparison result = compare(out, expected);
+  CHECK(result.mismatches == 1);
+  CHECK_THAT(result.first, contains("C[0][2]"));
+}
+
+TEST_CASE("the comparison accepts infinity exactly from the overflow threshold on", "[ref]") {
+  Output out{1, 1, DUALGEMM_DTYPE_FP16, {0x7C00}};
+  ref::DualGemm expected{1, 1, {65520}, {0}, {65520}};
+  CHECK(compare(out, expected).mismatches == 0);
+  expected.c[0] = 65400;
+  CHECK(compare(out, expected).mismatches == 1);
+  expected.c[0] = -65520;
+  CHECK(compare(out, expected).mismatches == 1);
+}

@@ -1,0 +1,61 @@
+// bytes_test.cpp -- shared memory as a flat run with validity: what was written is read back, everything else faults.
+#include "sim/mem/bytes.h"
+
+#include <cstring>
+#include <functional>
+
+#include "sim/fault.h"
+#include "support/catch.hpp"
+
+namespace {
+
+sim::FaultKind fault_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const sim::Fault& fault) {
+    return fault.kind();
+  }
+  FAIL("no fault");
+  return sim::FaultKind::kTrap;
+}
+
+}  // namespace
+
+TEST_CASE("bytes: written bytes come back, neighbours stay poison") {
+  sim::Bytes bytes(64, "shared memory");
+  const uint8_t in[4] = {1, 2, 3, 4};
+  bytes.write(10, in, sizeof in);
+  uint8_t out[4] = {};
+  bytes.read(10, out, sizeof out);
+  CHECK(std::memcmp(in, out, sizeof in) == 0);
+  CHECK(std::memcmp(bytes.view(10, 4), in, 4) == 0);
+  CHECK(bytes.valid(10, 4));
+  CHECK_FALSE(bytes.valid(9, 2));
+  CHECK_FALSE(bytes.valid(13, 2));
+  CHECK(fault_of([&] { bytes.read(13, out, 2); }) == sim::FaultKind::kPoison);
+  CHECK(fault_of([&] { bytes.view(9, 2); }) == sim::FaultKind::kPoison);
+}
+
+TEST_CASE("bytes: poison takes validity back until the next write") {
+  sim::Bytes bytes(32, "shared memory");
+  const uint8_t zeros[32] = {};
+  uint8_t out[32];
+  bytes.write(0, zeros, 32);
+  bytes.poison(16, 1);
+  CHECK(fault_of([&] { bytes.read(0, out, 32); }) == sim::FaultKind::kPoison);
+  CHECK_THROWS_WITH(bytes.read(0, out, 32), dualgemm_test::contains("byte 16"));
+  bytes.read(0, out, 16);
+  bytes.write(16, zeros, 1);
+  bytes.read(0, out, 32);
+}
+
+TEST_CASE("bytes: no access reaches beyond the end, however large its offset") {
+  sim::Bytes bytes(32, "shared memory");
+  uint8_t buffer[64] = {};
+  const uint64_t offset = GENERATE(uint64_t{1}, uint64_t{32}, uint64_t{33}, ~uint64_t{0}, ~uint64_t{0} - 31);
+  CHECK(fault_of([&] { bytes.write(offset, buffer, 32); }) == sim::FaultKind::kBounds);
+  CHECK(fault_of([&] { bytes.read(offset, buffer, 32); }) == sim::FaultKind::kBounds);
+  CHECK(fault_of([&] { bytes.poison(offset, 32); }) == sim::FaultKind::kBounds);
+  CHECK(fault_of([&] { bytes.view(offset, 32); }) == sim::FaultKind::kBounds);
+  CHECK_FALSE(bytes.valid(offset, 32));
+}

@@ -1,0 +1,551 @@
+// exec_test.cpp -- the machine runs small hand-written PTX: lanes, branches, barriers, copies, clusters, and the texts of
+// what goes wrong.
+#include "sim/engine/tensor_map.h"
+#include "sim/exec/policy.h"
+#include "support/catch.hpp"
+#include "unit/sim/machine_fixture.hpp"
+
+using namespace sim_test;
+using sim::FaultKind;
+
+namespace {
+
+const char* const kOut = ".param .u64 out";
+// %rd1 = out + 4 * tid, %r1 = tid
+const char* const kProlog = R"(
+  .reg .pred %p<16>; .reg .b32 %r<64>; .reg .b64 %rd<32>; .reg .f32 %f<16>;
+  ld.param.u64 %rd9, [out];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd8, %r1, 4;
+  add.s64 %rd1, %rd9, %rd8;
+)";
+
+std::vector<uint32_t> run_lanes(const std::string& body, uint32_t threads = 32, const std::string& before = "",
+                                uint32_t grid = 1, uint32_t cluster = 1, size_t dynamic = 0) {
+  Machine machine;
+  uint32_t* out = machine.make<uint32_t>(size_t(threads) * grid);
+  machine.run(kernel_text(kOut, kProlog + body, before), shape(grid, threads, cluster, dynamic), {&out});
+  return machine.fetch(out, size_t(threads) * grid);
+}
+
+sim::Fault lanes_fault(const std::string& body, uint32_t threads = 32, const std::string& before = "",
+                       uint32_t grid = 1, uint32_t cluster = 1, size_t dynamic = 0) {
+  return fault_of([&] { run_lanes(body, threads, before, grid, cluster, dynamic); });
+}
+
+const char* const kClusterAddress = R"(
+  mov.u32 %r40, %ctaid.x; mov.u32 %r41, %ntid.x; mad.lo.u32 %r42, %r40, %r41, %r1;
+  mul.wide.u32 %rd8, %r42, 4; add.s64 %rd1, %rd9, %rd8;
+)";
+
+}  // namespace
+
+TEST_CASE("a loop with arithmetic gives every lane its own sum") {
+  const auto out = run_lanes(R"(
+    mov.u32 %r2, 0; mov.u32 %r3, 0;
+  LOOP:
+    add.s32 %r2, %r2, %r3; add.s32 %r3, %r3, 1;
+    setp.le.u32 %p1, %r3, %r1;
+    @%p1 bra LOOP;
+    st.global.u32 [%rd1], %r2; ret;)");
+  for (uint32_t lane = 0; lane < 32; ++lane) CHECK(out[lane] == lane * (lane + 1) / 2);
+}
+
+TEST_CASE("lanes that diverge meet again: a full-warp shuffle behind a branch needs no synchronisation of its own") {
+  const auto out = run_lanes(R"(
+    and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0;
+    @%p1 bra EVEN;
+    mul.lo.u32 %r3, %r1, 10; bra.uni MEET;
+  EVEN:
+    mul.lo.u32 %r3, %r1, 100;
+  MEET:
+    shfl.sync.bfly.b32 %r4, %r3, 1, 31, -1;
+    st.global.u32 [%rd1], %r4; ret;)");
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    const uint32_t other = lane ^ 1;
+    CHECK(out[lane] == other * (other % 2 == 0 ? 100 : 10));
+  }
+}
+
+TEST_CASE("lanes that leave a loop at different iterations are converged behind it") {
+  const auto out = run_lanes(R"(
+    mov.u32 %r2, 0;
+  LOOP:
+    setp.ge.u32 %p1, %r2, %r1;
+    @%p1 bra DONE;
+    add.u32 %r2, %r2, 1; bra LOOP;
+  DONE:
+    bar.sync 0;
+    st.global.u32 [%rd1], %r2; ret;)");
+  for (uint32_t lane = 0; lane < 32; ++lane) CHECK(out[lane] == lane);
+}
+
+TEST_CASE("a lane may spin on another lane of its warp that waits to reconverge") {
+  const auto out = run_lanes(R"(
+    mov.u32 %r5, 0; st.global.u32 [%rd1], %r5;
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra FIRST;
+  SPIN:
+    ld.volatile.global.u32 %r2, [%rd9];
+    setp.ne.u32 %p2, %r2, 7;
+    @%p2 bra SPIN;
+    bra.uni MEET;
+  FIRST:
+    mov.u32 %r3, 7; st.volatile.global.u32 [%rd9], %r3;
+  MEET:
+    mov.u32 %r4, 7; st.global.u32 [%rd1], %r4; ret;)" , 32, "");
+  for (uint32_t value : out) CHECK(value == 7);
+}
+
+TEST_CASE("shfl.up, shfl.down and shfl.idx clamp at the ends and say so") {
+  const auto out = run_lanes(R"(
+    shfl.sync.up.b32 %r2|%p1, %r1, 3, 0, -1;
+    shfl.sync.down.b32 %r3|%p2, %r1, 3, 31, -1;
+    shfl.sync.idx.b32 %r4, %r1, 5, 31, -1;
+    selp.u32 %r5, 256, 0, %p1; selp.u32 %r6, 512, 0, %p2;
+    shl.b32 %r3, %r3, 16; shl.b32 %r4, %r4, 24;
+    or.b32 %r2, %r2, %r3; or.b32 %r2, %r2, %r4; or.b32 %r2, %r2, %r5; or.b32 %r2, %r2, %r6;
+    st.global.u32 [%rd1], %r2; ret;)");
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    const uint32_t up = lane >= 3 ? lane - 3 : lane, down = lane + 3 <= 31 ? lane + 3 : lane;
+    CHECK(out[lane] == ((lane >= 3 ? 256u : 0) | (lane + 3 <= 31 ? 512u : 0) | up | down << 16 | 5u << 24));
+  }
+}
+
+TEST_CASE("vote, redux, match and elect see exactly the lanes of the mask") {
+  const auto out = run_lanes(R"(
+    setp.lt.u32 %p1, %r1, 5;
+    vote.sync.ballot.b32 %r2, %p1, -1;
+    redux.sync.add.u32 %r3, %r1, -1;
+    shr.u32 %r4, %r1, 4;
+    match.any.sync.b32 %r5, %r4, -1;
+    elect.sync _|%p2, -1;
+    selp.u32 %r6, 1, 0, %p2;
+    xor.b32 %r7, %r2, %r3; xor.b32 %r7, %r7, %r5; xor.b32 %r7, %r7, %r6;
+    st.global.u32 [%rd1], %r7; ret;)");
+  uint32_t leaders = 0;
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    const uint32_t rest = out[lane] ^ 0x1Fu ^ 496u ^ (lane < 16 ? 0x0000FFFFu : 0xFFFF0000u);
+    REQUIRE(rest <= 1);
+    leaders += rest;
+  }
+  CHECK(leaders == 1);
+}
+
+TEST_CASE("pack and unpack order the parts from the low bits") {
+  const auto out = run_lanes(R"(
+    .reg .b16 %h<4>;
+    mov.u32 %r2, 0x1234ABCD;
+    mov.b32 {%h1, %h2}, %r2;
+    mov.b32 %r3, {%h2, %h1};
+    mov.b64 %rd2, {%r2, %r3};
+    mov.b64 {%r4, %r5}, %rd2;
+    xor.b32 %r6, %r4, %r5;
+    st.global.u32 [%rd1], %r6; ret;)");
+  CHECK(out[0] == (0x1234ABCDu ^ 0xABCD1234u));
+}
+
+TEST_CASE("shared memory carries values between warps across bar.sync") {
+  const auto out = run_lanes(R"(
+    mov.u32 %r2, buffer;
+    shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3;
+    st.shared.u32 [%r4], %r1;
+    bar.sync 0;
+    mov.u32 %r5, 127; sub.u32 %r5, %r5, %r1; shl.b32 %r5, %r5, 2; add.u32 %r5, %r2, %r5;
+    ld.shared.u32 %r6, [%r5];
+    st.global.u32 [%rd1], %r6; ret;)", 128, ".shared .align 16 .b8 buffer[512];");
+  for (uint32_t i = 0; i < 128; ++i) CHECK(out[i] == 127 - i);
+}
+
+TEST_CASE("a generic address reaches shared and local memory, and comes back") {
+  const auto out = run_lanes(R"(
+    .local .align 8 .b8 stack[16];
+    mov.u64 %rd2, stack; cvta.local.u64 %rd3, %rd2;
+    st.u32 [%rd3+8], %r1;
+    ld.local.u32 %r2, [%rd2+8];
+    mov.u64 %rd4, buffer; cvta.shared.u64 %rd5, %rd4; add.s64 %rd5, %rd5, %rd8;
+    st.u32 [%rd5], %r2;
+    cvta.to.shared.u64 %rd6, %rd5; ld.shared.u32 %r3, [%rd6];
+    st.global.u32 [%rd1], %r3; ret;)", 32, ".shared .align 16 .b8 buffer[128];");
+  for (uint32_t lane = 0; lane < 32; ++lane) CHECK(out[lane] == lane);
+}
+
+TEST_CASE("dynamic shared memory starts behind the static variables, aligned as declared, above the reserved kilobyte") {
+  const auto out = run_lanes(R"(
+    mov.u32 %r2, dynamic; mov.u32 %r3, fixed; st.shared.u32 [%r3], %r1;
+    st.global.u32 [%rd1], %r2; ret;)", 1,
+    ".shared .align 4 .b8 fixed[20];\n.extern .shared .align 1024 .b8 dynamic[];", 1, 1, 64);
+  CHECK(out[0] == 2048);
+}
+
+TEST_CASE("named barriers let a producer warp run ahead of a consumer warp") {
+  const auto out = run_lanes(R"(
+    mov.u32 %r2, cell; setp.ge.u32 %p1, %r1, 32;
+    @%p1 bra CONSUMER;
+    setp.eq.u32 %p2, %r1, 0; mov.u32 %r3, 42;
+    @%p2 st.shared.u32 [%r2], %r3;
+    bar.arrive 3, 64;
+    st.global.u32 [%rd1], %r1; ret;
+  CONSUMER:
+    bar.sync 3, 64;
+    ld.shared.u32 %r4, [%r2]; st.global.u32 [%rd1], %r4; ret;)", 64, ".shared .align 4 .b8 cell[4];");
+  for (uint32_t i = 32; i < 64; ++i) CHECK(out[i] == 42);
+}
+
+TEST_CASE("atomics of all lanes add up and return distinct old values") {
+  Machine machine;
+  uint32_t* out = machine.make<uint32_t>(64);
+  uint32_t* counter = machine.make(std::vector<uint32_t>{0});
+  machine.run(kernel_text(".param .u64 out, .param .u64 counter", std::string(kProlog) + R"(
+    ld.param.u64 %rd2, [counter];
+    atom.global.add.u32 %r2, [%rd2], 1;
+    st.global.u32 [%rd1], %r2;
+    red.global.max.u32 [%rd2], 7;
+    ret;)"), shape(1, 64), {&out, &counter});
+  std::vector<bool> seen(64);
+  for (uint32_t old : machine.fetch(out, 64)) {
+    REQUIRE(old < 64);
+    CHECK_FALSE(seen[old]);
+    seen[old] = true;
+  }
+  CHECK(machine.fetch(counter, 1)[0] == 64);
+}
+
+TEST_CASE("a device function is called with parameters and returns a value") {
+  const auto out = run_lanes(R"(
+    { .param .b32 a; .param .b32 result;
+      st.param.b32 [a], %r1;
+      call.uni (result), twice, (a);
+      ld.param.b32 %r2, [result]; }
+    st.global.u32 [%rd1], %r2; ret;)", 32, R"(
+    .func (.param .b32 r) twice(.param .b32 x) {
+      .reg .b32 %r<3>;
+      ld.param.b32 %r1, [x]; add.u32 %r2, %r1, %r1; st.param.b32 [r], %r2; ret;
+    })");
+  for (uint32_t lane = 0; lane < 32; ++lane) CHECK(out[lane] == 2 * lane);
+}
+
+TEST_CASE("an mbarrier pipeline passes values from one warp to another through two slots") {
+  const auto out = run_lanes(R"(
+    mov.u32 %r2, bars; mov.u32 %r3, slots;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra READY;
+    mbarrier.init.shared::cta.b64 [%r2], 1; mbarrier.init.shared::cta.b64 [%r2+8], 1;
+    mbarrier.init.shared::cta.b64 [%r2+16], 32; mbarrier.init.shared::cta.b64 [%r2+24], 32;
+    fence.mbarrier_init.release.cluster;
+  READY:
+    bar.sync 0;
+    mov.u32 %r10, 0; mov.u32 %r20, 0;
+    setp.ge.u32 %p2, %r1, 32;
+    @%p2 bra CONSUME;
+    setp.ne.u32 %p3, %r1, 0;
+    @%p3 bra END;
+  PRODUCE:
+    and.b32 %r11, %r10, 1; shl.b32 %r12, %r11, 3; add.u32 %r13, %r2, %r12;
+    shr.u32 %r14, %r10, 1; and.b32 %r14, %r14, 1; xor.b32 %r14, %r14, 1;
+  WAIT1:
+    mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r13+16], %r14;
+    @!%p4 bra WAIT1;
+    shl.b32 %r15, %r11, 2; add.u32 %r15, %r3, %r15; mul.lo.u32 %r16, %r10, %r10;
+    st.shared.u32 [%r15], %r16;
+    mbarrier.arrive.shared::cta.b64 _, [%r13];
+    add.u32 %r10, %r10, 1; setp.lt.u32 %p5, %r10, 8;
+    @%p5 bra PRODUCE;
+    bra END;
+  CONSUME:
+    and.b32 %r11, %r10, 1; shl.b32 %r12, %r11, 3; add.u32 %r13, %r2, %r12;
+    shr.u32 %r14, %r10, 1; and.b32 %r14, %r14, 1;
+  WAIT2:
+    mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r13], %r14;
+    @!%p4 bra WAIT2;
+    shl.b32 %r15, %r11, 2; add.u32 %r15, %r3, %r15; ld.shared.u32 %r16, [%r15];
+    add.u32 %r20, %r20, %r16;
+    mbarrier.arrive.shared::cta.b64 _, [%r13+16];
+    add.u32 %r10, %r10, 1; setp.lt.u32 %p5, %r10, 8;
+    @%p5 bra CONSUME;
+  END:
+    st.global.u32 [%rd1], %r20; ret;)", 64, ".shared .align 8 .b8 bars[32]; .shared .align 4 .b8 slots[8];");
+  for (uint32_t i = 32; i < 64; ++i) CHECK(out[i] == 140);  // 0 + 1 + 4 + ... + 49
+}
+
+namespace {
+
+const char* const kBulkCopy = R"(
+    mov.u32 %r2, bar; mov.u32 %r3, buffer;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra READY;
+    mbarrier.init.shared::cta.b64 [%r2], 1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 128;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd9], 128, [%r2];
+  READY:
+    bar.sync 0;
+)";
+const char* const kBulkShared = ".shared .align 128 .b8 buffer[128]; .shared .align 8 .b8 bar[8];";
+const char* const kBulkFinish = R"(
+    shl.b32 %r4, %r1, 2; add.u32 %r4, %r3, %r4; ld.shared.u32 %r5, [%r4];
+    add.u32 %r5, %r5, 1; st.shared.u32 [%r4], %r5;
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    @%p1 bra DONE;
+    cp.async.bulk.global.shared::cta.bulk_group [%rd9], [%r3], 128;
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+  DONE:
+    ret;)";
+const char* const kBulkWait = R"(
+    mov.u32 %r6, 0;
+  WAIT:
+    mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], %r6;
+    @!%p2 bra WAIT;
+)";
+
+// Copies land only when nothing else can move.
+class LatePolicy : public sim::Policy {
+ public:
+  size_t next(const std::vector<sim::Agent>& agents) override {
+    for (size_t i = 0; i < agents.size(); ++i)
+      if (agents[i].kind == sim::Agent::Kind::kWarp) return i;
+    return 0;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a bulk copy lands, its bytes are counted, and the way back works") {
+  Machine machine;
+  std::vector<uint32_t> values(32);
+  for (uint32_t i = 0; i < 32; ++i) values[i] = i * 3;
+  uint32_t* out = machine.make(values);
+  machine.run(kernel_text(kOut, std::string(kProlog) + kBulkCopy + kBulkWait + kBulkFinish, kBulkShared), shape(1, 32),
+              {&out});
+  const auto result = machine.fetch(out, 32);
+  for (uint32_t i = 0; i < 32; ++i) CHECK(result[i] == values[i] + 1);
+}
+
+TEST_CASE("reading the destination of a copy without waiting is poison when the copy is late") {
+  Machine machine;
+  uint32_t* out = machine.make(std::vector<uint32_t>(32, 1));
+  LatePolicy late;
+  sim::LaunchOptions options;
+  options.policy = &late;
+  const std::string text = kernel_text(kOut, std::string(kProlog) + kBulkCopy + kBulkFinish, kBulkShared);
+  const auto fault = fault_of([&] { machine.run(text, shape(1, 32), {&out}, options); });
+  CHECK(fault.kind() == FaultKind::kPoison);
+  CHECK(says(fault, "ld.shared.u32"));
+  const std::string waits = kernel_text(kOut, std::string(kProlog) + kBulkCopy + kBulkWait + kBulkFinish, kBulkShared);
+  CHECK_NOTHROW(machine.run(waits, shape(1, 32), {&out}, options));
+}
+
+TEST_CASE("a tensor load brings a box, zeros outside the tensor, and always counts the full box") {
+  Machine machine;
+  std::vector<uint8_t> data(16 * 8);
+  for (size_t i = 0; i < data.size(); ++i) data[i] = uint8_t(i + 1);
+  uint8_t* source = machine.make(data);
+  uint32_t* out = machine.make<uint32_t>(32);
+  struct alignas(128) { uint8_t bytes[128]; } map;
+  const uint64_t dims[] = {16, 8}, strides[] = {16};
+  const uint32_t box[] = {16, 8}, ones[] = {1, 1};
+  std::string why;
+  REQUIRE(sim::encode_tiled(map.bytes, 0, 2, source, dims, strides, box, ones, 0, 0, 0, 0, &why) == 0);
+  machine.run(kernel_text(".param .u64 out, .param .align 128 .b8 map[128]", std::string(kProlog) + R"(
+    mov.u32 %r2, bar; mov.u32 %r3, buffer; mov.b64 %rd4, map; cvta.param.u64 %rd5, %rd4;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra READY;
+    mbarrier.init.shared::cta.b64 [%r2], 1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 128;
+    mov.u32 %r7, 0; mov.u32 %r8, 6;
+    cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r3], [%rd5, {%r7, %r8}], [%r2];
+  READY:
+    bar.sync 0;
+    mov.u32 %r6, 0;
+  WAIT:
+    mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 %p2, [%r2], %r6, 0x989680;
+    @!%p2 bra WAIT;
+    shl.b32 %r4, %r1, 2; add.u32 %r4, %r3, %r4; ld.shared.u32 %r5, [%r4];
+    st.global.u32 [%rd1], %r5; ret;)", kBulkShared), shape(1, 32), {&out, &map});
+  const auto result = machine.fetch(out, 32);
+  for (uint32_t i = 0; i < 32; ++i) {
+    uint32_t expected = 0;
+    if (i < 8) std::memcpy(&expected, data.data() + 6 * 16 + i * 4, 4);
+    CHECK(result[i] == expected);
+  }
+}
+
+TEST_CASE("distributed shared memory: mapa and the rank bits name the same bytes, bit 24 cleared names the even CTA") {
+  const auto out = run_lanes(std::string(kClusterAddress) + R"(
+    mov.u32 %r2, cell; mov.u32 %r3, %cluster_ctarank;
+    add.u32 %r4, %r3, 100; st.shared.u32 [%r2], %r4;
+    barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;
+    xor.b32 %r5, %r3, 1;
+    mapa.shared::cluster.u32 %r6, %r2, %r5;
+    ld.shared::cluster.u32 %r7, [%r6];
+    and.b32 %r8, %r2, 0xFEFFFFFF;
+    ld.shared::cluster.u32 %r9, [%r8];
+    mad.lo.u32 %r10, %r9, 1000, %r7;
+    st.global.u32 [%rd1], %r10;
+    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+    ret;)", 32, ".shared .align 4 .b8 cell[4];", 4, 2);
+  for (uint32_t i = 0; i < 128; ++i) CHECK(out[i] == 100 * 1000 + 100 + ((i / 32) % 2 ^ 1));
+}
+
+TEST_CASE("a multicast copy reaches every CTA of the mask and signals in each") {
+  Machine machine;
+  uint32_t* out = machine.make(std::vector<uint32_t>(128, 5));
+  machine.run(kernel_text(kOut, std::string(kProlog) + kClusterAddress + R"(
+    .reg .b16 %h<2>;
+    mov.u32 %r2, bar; mov.u32 %r3, buffer; mov.u32 %r4, %cluster_ctarank;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra READY;
+    mbarrier.init.shared::cta.b64 [%r2], 1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 128;
+    fence.mbarrier_init.release.cluster;
+  READY:
+    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+    setp.ne.u32 %p2, %r4, 0; or.pred %p1, %p1, %p2; mov.b16 %h1, 3;
+    @%p1 bra WAITING;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r3], [%rd9], 128, [%r2], %h1;
+  WAITING:)" + kBulkWait + R"(
+    shl.b32 %r4, %r1, 2; add.u32 %r4, %r3, %r4; ld.shared.u32 %r5, [%r4];
+    add.u32 %r5, %r5, %r40; st.global.u32 [%rd1], %r5;
+    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+    ret;)", kBulkShared), shape(2, 32, 2), {&out});
+  const auto result = machine.fetch(out, 64);
+  for (uint32_t i = 0; i < 64; ++i) CHECK(result[i] == 5 + i / 32);
+}
+
+TEST_CASE("a deadlock names every waiting warp, its barrier, the phase and what is missing") {
+  const auto fault = lanes_fault(R"(
+    mov.u32 %r2, bar; setp.ne.u32 %p1, %r1, 0; mov.u32 %r6, 0;
+    @!%p1 mbarrier.init.shared::cta.b64 [%r2], 2;
+    bar.sync 0;
+    @!%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 64;
+    setp.ge.u32 %p3, %r1, 32;
+    @%p3 bra SECOND;
+  WAIT:
+    mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], %r6;
+    @!%p2 bra WAIT;
+    ret;
+  SECOND:
+    bar.sync 1, 64;
+    ret;)", 64, kBulkShared);
+  CHECK(fault.kind() == FaultKind::kDeadlock);
+  CHECK(says(fault, "parity 0 (phase 0, pending arrivals 1 of 2, pending bytes 64)"));
+  CHECK(says(fault, "named barrier 1 (32 of 64 threads)"));
+  CHECK(says(fault, "warp 1"));
+  CHECK(says(fault, "mbarrier.try_wait"));
+}
+
+TEST_CASE("a register nobody wrote is named") {
+  const auto fault = lanes_fault("setp.lt.u32 %p1, %r1, 4; @%p1 mov.u32 %r2, 1; add.u32 %r3, %r2, 1; ret;");
+  CHECK(fault.kind() == FaultKind::kPoison);
+  CHECK(says(fault, "%r2"));
+  CHECK(says(fault, "lane 4"));
+  CHECK(says(fault, "add.u32 %r3, %r2, 1"));
+}
+
+TEST_CASE("accesses outside memory, misaligned accesses and stray shared addresses are faults that name the place") {
+  SECTION("global") {
+    const auto fault = lanes_fault("st.global.u32 [%rd1+128], %r1; ret;");
+    CHECK(fault.kind() == FaultKind::kBounds);
+    CHECK(says(fault, "byte 128 of test buffer"));
+    CHECK(says(fault, "kernel k"));
+  }
+  SECTION("misaligned") {
+    const auto fault = lanes_fault("st.global.u32 [%rd9+2], %r1; ret;");
+    CHECK(fault.kind() == FaultKind::kMisaligned);
+  }
+  SECTION("shared, below the usable window") {
+    const auto fault = lanes_fault("mov.u32 %r2, 0; ld.shared.u32 %r3, [%r2]; ret;", 32, kBulkShared);
+    CHECK(fault.kind() == FaultKind::kBounds);
+  }
+  SECTION("shared::cta with another CTA's address") {
+    const auto fault = lanes_fault(R"(
+      mov.u32 %r2, buffer; xor.b32 %r2, %r2, 0x01000000; st.shared::cta.u32 [%r2], %r1; ret;)", 32, kBulkShared, 2, 2);
+    CHECK(fault.kind() == FaultKind::kBounds);
+    CHECK(says(fault, "belongs to CTA rank 1"));
+  }
+  SECTION("unwritten shared memory") {
+    const auto fault = lanes_fault("mov.u32 %r2, buffer; ld.shared.u32 %r3, [%r2]; ret;", 32, kBulkShared);
+    CHECK(fault.kind() == FaultKind::kPoison);
+  }
+  SECTION("ordinary store over a live mbarrier") {
+    const auto fault = lanes_fault(
+        "mov.u32 %r2, bar; mbarrier.init.shared::cta.b64 [%r2], 1; st.shared.u32 [%r2+4], %r1; ret;", 1, kBulkShared);
+    CHECK(fault.kind() == FaultKind::kProtocol);
+  }
+}
+
+TEST_CASE("an aligned instruction in divergent code is a protocol fault that names both places") {
+  const auto fault = lanes_fault(R"(
+    setp.lt.u32 %p1, %r1, 8;
+    @%p1 bra LOW;
+    bar.sync 0;
+    bra.uni END;
+  LOW:
+    st.global.u32 [%rd1], %r1;
+  END:
+    ret;)");
+  CHECK(fault.kind() == FaultKind::kProtocol);
+  CHECK(says(fault, "aligned instruction in divergent code"));
+  CHECK(says(fault, "bar.sync 0"));
+  CHECK(says(fault, "0xff "));
+}
+
+TEST_CASE("unknown instructions and qualifiers do not load, whether or not they would run") {
+  Machine machine;
+  const auto load = [&](const std::string& line) {
+    return fault_of([&] { sim::Module::load(kernel_text(kOut, std::string(kProlog) + "ret;\n" + line), machine.memory); });
+  };
+  const auto opcode = load("frobnicate.u32 %r1, %r1;");
+  CHECK(opcode.kind() == FaultKind::kUnsupported);
+  CHECK(says(opcode, "frobnicate.u32"));
+  const auto qualifier = load("ld.global.mystery.u32 %r1, [%rd1];");
+  CHECK(qualifier.kind() == FaultKind::kUnsupported);
+  CHECK(says(qualifier, ".mystery"));
+  CHECK(load("mov.u32 %r1, %envreg0;").kind() == FaultKind::kUnsupported);
+}
+
+TEST_CASE("a CTA that exits before its copy has landed is a protocol fault") {
+  Machine machine;
+  uint32_t* out = machine.make(std::vector<uint32_t>(32, 1));
+  LatePolicy late;
+  sim::LaunchOptions options;
+  options.policy = &late;
+  const auto fault = fault_of([&] {
+    machine.run(kernel_text(kOut, std::string(kProlog) + kBulkCopy + "ret;", kBulkShared), shape(1, 32), {&out}, options);
+  });
+  CHECK(fault.kind() == FaultKind::kProtocol);
+  CHECK(says(fault, "cp.async.bulk"));
+}
+
+TEST_CASE("trap ends the run") { CHECK(lanes_fault("trap;").kind() == FaultKind::kTrap); }
+
+TEST_CASE("launch limits are checked before anything runs") {
+  Machine machine;
+  uint32_t* out = machine.make<uint32_t>(1024);
+  const auto refused = [&](const std::string& directives, const sim::LaunchConfig& config) {
+    return fault_of([&] {
+      machine.run(kernel_text(kOut, std::string(kProlog) + "st.global.u32 [%rd1], %r1; ret;", "", directives), config,
+                  {&out});
+    }).kind();
+  };
+  CHECK(refused(".maxntid 64, 1, 1", shape(1, 128)) == FaultKind::kLaunch);
+  CHECK(refused(".reqntid 64, 1, 1", shape(1, 32)) == FaultKind::kLaunch);
+  CHECK(refused("", shape(1, 2048)) == FaultKind::kLaunch);
+  CHECK(refused("", shape(3, 32, 2)) == FaultKind::kLaunch);
+  CHECK(refused("", shape(32, 32, 32)) == FaultKind::kLaunch);
+  CHECK(refused("", shape(1, 32, 1, 232449)) == FaultKind::kLaunch);
+  CHECK(refused(".explicitcluster\n.reqnctapercluster 2, 1, 1", shape(4, 32, 4)) == FaultKind::kLaunch);
+}
+
+TEST_CASE("a thread that spins for ever without changing anything is reported as a livelock") {
+  const auto fault = lanes_fault(R"(
+    setp.ne.u32 %p1, %r1, 0;
+  SPIN:
+    mov.u32 %r2, %laneid;
+    setp.ge.u32 %p2, %r2, 0;
+    @%p2 bra SPIN;
+    ret;)", 1);
+  CHECK(fault.kind() == FaultKind::kDeadlock);
+  CHECK(says(fault, "livelock"));
+}

@@ -1,0 +1,181 @@
+// fatbin_test.cpp -- containers built here byte by byte, in each of the three storages, must give back their
+// text; and whatever is damaged, foreign or not runnable on compute capability 10.0 must be refused by name.
+#include <lz4.h>
+#include <zstd.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "sim/shim/fatbin.h"
+#include "support/catch.hpp"
+
+using dualgemm_test::contains;
+using sim::shim::fatbin_entries;
+using sim::shim::FatbinEntry;
+using sim::shim::FatbinError;
+using sim::shim::select_ptx;
+using sim::shim::unpack_ptx;
+
+namespace {
+
+constexpr uint64_t kTargetA = 0x100000, kTargetF = 0x200000, kLz4 = 0x2000, kZstd = 0x8000;
+constexpr uint16_t kPtx = 1, kCubin = 2;
+
+template <class T>
+void put(std::vector<uint8_t>& bytes, size_t at, T value) {
+  std::memcpy(bytes.data() + at, &value, sizeof value);
+}
+
+class Container {
+ public:
+  Container() : bytes_(16) {
+    put<uint32_t>(bytes_, 0, 0xBA55ED50);
+    put<uint16_t>(bytes_, 4, 1);
+    put<uint16_t>(bytes_, 6, 16);
+  }
+
+  Container& add(uint16_t kind, uint32_t arch, uint64_t flags, const std::string& text) {
+    std::vector<uint8_t> payload(text.begin(), text.end());
+    payload.push_back(0);
+    const uint64_t text_size = payload.size();
+    if (flags & kZstd) payload = zstd(payload);
+    if (flags & kLz4) payload = lz4(payload);
+    const bool packed = flags & (kZstd | kLz4);
+    const size_t stored = payload.size();
+    payload.resize((stored + 7) / 8 * 8);
+
+    std::vector<uint8_t> header(0x50);
+    put<uint16_t>(header, 0, kind);
+    put<uint32_t>(header, 4, 0x50);
+    put<uint64_t>(header, 8, payload.size());
+    put<uint32_t>(header, 16, packed ? static_cast<uint32_t>(stored) : 0);
+    put<uint32_t>(header, 28, arch);
+    put<uint64_t>(header, 40, flags);
+    put<uint64_t>(header, 56, packed ? text_size : 0);
+    bytes_.insert(bytes_.end(), header.begin(), header.end());
+    bytes_.insert(bytes_.end(), payload.begin(), payload.end());
+    put<uint64_t>(bytes_, 8, bytes_.size() - 16);
+    return *this;
+  }
+
+  // The wrapper points into this object.
+  const void* wrapper() {
+    wrapper_.data = bytes_.data();
+    return &wrapper_;
+  }
+  std::vector<uint8_t>& bytes() { return bytes_; }
+  void set_wrapper_version(uint32_t version) { wrapper_.version = version; }
+
+ private:
+  static std::vector<uint8_t> zstd(const std::vector<uint8_t>& plain) {
+    std::vector<uint8_t> packed(ZSTD_compressBound(plain.size()));
+    packed.resize(ZSTD_compress(packed.data(), packed.size(), plain.data(), plain.size(), 3));
+    return packed;
+  }
+  static std::vector<uint8_t> lz4(const std::vector<uint8_t>& plain) {
+    std::vector<uint8_t> packed(static_cast<size_t>(LZ4_compressBound(static_cast<int>(plain.size()))));
+    packed.resize(static_cast<size_t>(LZ4_compress_default(
+        reinterpret_cast<const char*>(plain.data()), reinterpret_cast<char*>(packed.data()),
+        static_cast<int>(plain.size()), static_cast<int>(packed.size()))));
+    return packed;
+  }
+
+  struct {
+    uint32_t magic = 0x466243B1, version = 1;
+    const void* data = nullptr;
+    const void* unused = nullptr;
+  } wrapper_;
+  std::vector<uint8_t> bytes_;
+};
+
+std::string long_text() {
+  std::string text = ".version 9.0\n.target sm_100f\n";
+  for (int i = 0; i < 2000; ++i)
+    text += "add.s32 %r" + std::to_string(i % 37) + ", %r1, " + std::to_string(i) + ";\n";
+  return text;
+}
+
+std::string selected_target(Container& container) {
+  const auto entries = fatbin_entries(container.wrapper());
+  return select_ptx(entries).target();
+}
+
+}  // namespace
+
+TEST_CASE("every storage gives back the text that went in") {
+  const uint64_t storage = GENERATE(uint64_t{0}, kZstd, kLz4);
+  Container container;
+  container.add(kPtx, 100, kTargetF | storage, long_text());
+  const auto entries = fatbin_entries(container.wrapper());
+  REQUIRE(entries.size() == 1);
+  CHECK(entries[0].target() == "compute_100f");
+  CHECK(unpack_ptx(entries[0]) == long_text());
+}
+
+TEST_CASE("the newest PTX the device can compile is chosen") {
+  SECTION("newer wins, cubins and newer devices do not count") {
+    Container c;
+    c.add(kPtx, 90, 0, "x").add(kPtx, 100, 0, "y").add(kPtx, 120, 0, "z").add(kCubin, 100, kTargetF, "elf");
+    CHECK(selected_target(c) == "compute_100");
+  }
+  SECTION("an own-architecture target wins over the plain one") {
+    Container c;
+    c.add(kPtx, 100, kTargetF, "f").add(kPtx, 100, kTargetA, "a").add(kPtx, 100, 0, "plain");
+    CHECK(selected_target(c) == "compute_100a");
+  }
+  SECTION("a suffixed target of an older architecture does not run here") {
+    Container c;
+    c.add(kPtx, 90, kTargetA, "a").add(kPtx, 80, 0, "plain");
+    CHECK(selected_target(c) == "compute_80");
+  }
+}
+
+TEST_CASE("a fat binary without usable PTX says what it holds and how to build it") {
+  SECTION("machine code alone") {
+    Container c;
+    c.add(kCubin, 100, kTargetF, "elf");
+    CHECK_THROWS_WITH(selected_target(c), contains("sm_100f") && contains("-gencode arch=compute_100f"));
+  }
+  SECTION("only newer PTX") {
+    Container c;
+    c.add(kPtx, 103, kTargetF, "x");
+    CHECK_THROWS_WITH(selected_target(c), contains("compute_103f"));
+  }
+  SECTION("older PTX beside native machine code would run different code than the device") {
+    Container c;
+    c.add(kPtx, 90, 0, "x").add(kCubin, 100, kTargetA, "elf");
+    CHECK_THROWS_WITH(selected_target(c), contains("sm_100a") && contains("PTX is missing"));
+  }
+}
+
+TEST_CASE("damaged or foreign containers are refused") {
+  Container c;
+  c.add(kPtx, 100, kTargetF | kZstd, long_text());
+  SECTION("wrapper of relocatable device code") {
+    c.set_wrapper_version(2);
+    CHECK_THROWS_WITH(fatbin_entries(c.wrapper()), contains("-rdc=false"));
+  }
+  SECTION("container magic") {
+    c.bytes()[0] ^= 1;
+    CHECK_THROWS_AS(fatbin_entries(c.wrapper()), FatbinError);
+  }
+  SECTION("entry longer than the container") {
+    put<uint64_t>(c.bytes(), 16 + 8, c.bytes().size());
+    CHECK_THROWS_AS(fatbin_entries(c.wrapper()), FatbinError);
+  }
+  SECTION("compressed flag without a compressed size") {
+    put<uint32_t>(c.bytes(), 16 + 16, 0);
+    CHECK_THROWS_AS(fatbin_entries(c.wrapper()), FatbinError);
+  }
+  SECTION("payload that is no frame") {
+    c.bytes()[16 + 0x50] ^= 0xff;
+    const auto entries = fatbin_entries(c.wrapper());
+    CHECK_THROWS_WITH(unpack_ptx(entries[0]), contains("does not decompress"));
+  }
+  SECTION("wrong uncompressed size") {
+    put<uint64_t>(c.bytes(), 16 + 56, 17);
+    const auto entries = fatbin_entries(c.wrapper());
+    CHECK_THROWS_WITH(unpack_ptx(entries[0]), contains("does not decompress"));
+  }
+}

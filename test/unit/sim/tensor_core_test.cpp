@@ -1,0 +1,683 @@
+// tensor_core_test.cpp -- descriptors, copies, register maps and whole MMAs. Operands are placed in memory here by
+// formulas written out again, element by element, so that a wrong address in the machine shows as a wrong product.
+#include "sim/engine/tensor_core.h"
+
+#include <bit>
+#include <functional>
+#include <random>
+#include <set>
+#include <utility>
+
+#include "sim/engine/descriptor.h"
+#include "sim/engine/numerics.h"
+#include "sim/fault.h"
+#include "support/catch.hpp"
+
+namespace {
+
+using sim::FaultKind;
+using sim::LdShape;
+using sim::MmaKind;
+using sim::MmaOp;
+using sim::ScaleBlock;
+
+FaultKind fault_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const sim::Fault& fault) {
+    return fault.kind();
+  }
+  FAIL("no fault");
+  return FaultKind::kTrap;
+}
+
+constexpr uint64_t kSw128 = 0x4000404000000000;  // SBO 1024, bit 46, 128-byte swizzle
+constexpr uint64_t kScaleDesc = 0x0000400800000000;
+uint64_t at(uint64_t desc, uint32_t address) { return desc | address >> 4; }
+
+struct Cta {
+  sim::Bytes smem{232448, "shared memory"};
+  sim::Tmem tmem;
+  sim::CtaMemory memory() { return {&smem, &tmem}; }
+  void byte(uint32_t address, uint8_t value) { smem.write(address, &value, 1); }
+  void half(uint32_t address, uint16_t value) { smem.write(address, &value, 2); }
+};
+
+// Address of byte b of row r in a tile of 128-byte rows under the 128-byte swizzle.
+uint32_t sw128(uint32_t base, int row, int b) {
+  const uint32_t linear = base + static_cast<uint32_t>(row * 128 + b);
+  return linear ^ ((linear >> 7 & 7) << 4);
+}
+
+// A block-scaled problem of one K = 256 slice: four MMAs. Rows of A and B as codes, scales as codes (one per 16).
+struct Problem {
+  int m, n;
+  std::vector<uint8_t> a, b, sfa, sfb;
+  Problem(int rows, int cols, uint32_t seed) : m(rows), n(cols) {
+    std::mt19937 random(seed);
+    for (auto [v, size] : {std::pair{&a, m * 256}, {&b, n * 256}, {&sfa, m * 16}, {&sfb, n * 16}})
+      for (int i = 0; i < size; ++i) v->push_back(static_cast<uint8_t>(random()));
+    for (auto* v : {&a, &b})
+      for (auto& x : *v) x &= 15;
+    for (auto* v : {&sfa, &sfb})
+      for (auto& x : *v) x = static_cast<uint8_t>(0x30 + x % 24);
+  }
+  // D after the first `steps` instructions.
+  float expect(int row, int col, int steps) const {
+    float d = 0;
+    for (int k = 0; k < steps; ++k) {
+      float x[4], y[4];
+      for (int g = 0; g < 4; ++g) {
+        x[g] = sim::ue4m3_to_f32(sfa[static_cast<size_t>(row * 16 + 4 * k + g)]);
+        y[g] = sim::ue4m3_to_f32(sfb[static_cast<size_t>(col * 16 + 4 * k + g)]);
+      }
+      d = sim::mma_block_scaled_reference(&a[static_cast<size_t>(row * 256 + 64 * k)],
+                                          &b[static_cast<size_t>(col * 256 + 64 * k)], x, y, 4, d);
+    }
+    return d;
+  }
+};
+
+constexpr uint32_t kA = 0x8000, kB = 0x10000, kSfa = 0x4000, kSfb = 0x5000;
+constexpr uint32_t kD = 0, kSfaColumn = 256, kSfbColumn = 272;
+
+void store_tile(Cta& cta, uint32_t base, const std::vector<uint8_t>& codes, int first_row, int rows) {
+  for (int r = 0; r < rows; ++r)
+    for (int k = 0; k < 256; k += 2) {
+      const size_t i = static_cast<size_t>((first_row + r) * 256 + k);
+      cta.byte(sw128(base, r, k / 2), static_cast<uint8_t>(codes[i] | codes[i + 1] << 4));
+    }
+}
+
+// Scale tiles of 128 rows x 4 scales, 512 bytes each: row r at line r%32, bytes 4*(r/32).. of its line. Rows beyond the
+// problem get zero scales.
+void store_scales(Cta& cta, uint32_t base, const std::vector<uint8_t>& sf, int first_row, int rows) {
+  for (int r = 0; r < (rows + 127) / 128 * 128; ++r)
+    for (int c = 0; c < 16; ++c) {
+      const uint32_t tile = static_cast<uint32_t>(r / 128 * 4 + c / 4);
+      const uint32_t inside = static_cast<uint32_t>(r % 32 * 16 + r % 128 / 32 * 4 + c % 4);
+      cta.byte(base + tile * 512 + inside, r < rows ? sf[static_cast<size_t>((first_row + r) * 16 + c)] : 0);
+    }
+}
+
+MmaOp block16(int m, int n, int cta_group) {
+  MmaOp op{};
+  op.kind = MmaKind::kMxf4nvf4;
+  op.scale_block = ScaleBlock::kBlock16;
+  op.cta_group = cta_group;
+  op.d_tmem = kD;
+  op.a_desc = at(kSw128, kA);
+  op.b_desc = at(kSw128, kB);
+  op.idesc = 0x480u | static_cast<uint32_t>(n / 8) << 17 | static_cast<uint32_t>(m / 128) << 27;
+  op.sfa_tmem = kSfaColumn;
+  op.sfb_tmem = kSfbColumn;
+  return op;
+}
+
+// Loads the problem into one or two CTAs and issues `steps` instructions with their scale copies.
+void run(const Problem& p, int cta_group, int steps, Cta* ctas) {
+  sim::CtaMemory memory[2] = {ctas[0].memory(), ctas[cta_group - 1].memory()};
+  const int rows = p.m / cta_group, b_rows = p.n / cta_group;
+  for (int c = 0; c < cta_group; ++c) {
+    REQUIRE(ctas[c].tmem.alloc(512) == 0);
+    store_tile(ctas[c], kA, p.a, c * rows, rows);
+    store_tile(ctas[c], kB, p.b, c * b_rows, b_rows);
+    store_scales(ctas[c], kSfa, p.sfa, c * rows, rows);
+    store_scales(ctas[c], kSfb, p.sfb, 0, p.n);
+  }
+  for (int k = 0; k < steps; ++k) {
+    const uint32_t step = static_cast<uint32_t>(k);
+    for (int c = 0; c < cta_group; ++c) {
+      sim::execute_cp(sim::CpShape::k32x128b_warpx4, kSfaColumn, at(kScaleDesc, kSfa) + 32 * step, memory[c]);
+      for (uint32_t block = 0; block < static_cast<uint32_t>(p.n + 127) / 128; ++block)
+        sim::execute_cp(sim::CpShape::k32x128b_warpx4, kSfbColumn + 4 * block,
+                        at(kScaleDesc, kSfb + 2048 * block) + 32 * step, memory[c]);
+    }
+    MmaOp op = block16(p.m, p.n, cta_group);
+    op.a_desc += 2 * step;
+    op.b_desc += 2 * step;
+    op.accumulate = k > 0;
+    sim::execute_mma(op, memory);
+  }
+}
+
+int mismatches(const Problem& p, int cta_group, int steps, const Cta* ctas) {
+  int wrong = 0;
+  for (int m = 0; m < p.m; ++m)
+    for (int n = 0; n < p.n; ++n) {
+      const int rows = p.m / cta_group;
+      wrong += ctas[m / rows].tmem.read(m % rows, static_cast<int>(kD) + n) !=
+               std::bit_cast<uint32_t>(p.expect(m, n, steps));
+    }
+  return wrong;
+}
+
+}  // namespace
+
+TEST_CASE("tensor core: a swizzled descriptor finds row 13, element 100 of a tile at 0x8400") {
+  CHECK(sim::k_major_address(sim::decode_smem_descriptor(0x4000404000000840), 13, 3) + 2 == 0x8AE2);
+  // The second K step starts 32 bytes later and sees the same byte 18 bytes into its row.
+  CHECK(sim::k_major_address(sim::decode_smem_descriptor(0x4000404000000842), 13, 1) + 2 == 0x8AE2);
+}
+
+TEST_CASE("tensor core: matrix descriptors with reserved bits or unknown modes are refused") {
+  const uint64_t good = at(kSw128, 0x8400);
+  CHECK(sim::decode_smem_descriptor(good).stride == 1024);
+  CHECK(sim::decode_smem_descriptor(good).span == 128);
+  for (int bit : {14, 15, 30, 31, 47, 48, 53, 60}) {
+    INFO("bit " << bit);
+    CHECK(fault_of([&] { sim::decode_smem_descriptor(good | uint64_t{1} << bit); }) == FaultKind::kProtocol);
+  }
+  CHECK(fault_of([&] { sim::decode_smem_descriptor(good & ~(uint64_t{1} << 46)); }) == FaultKind::kProtocol);
+  for (int bit : {49, 51, 52})
+    CHECK(fault_of([&] { sim::decode_smem_descriptor(good | uint64_t{1} << bit); }) == FaultKind::kUnsupported);
+  const uint64_t plain = at(kScaleDesc, 0x8400);
+  for (uint64_t mode : {3, 5, 7})
+    CHECK(fault_of([&] { sim::decode_smem_descriptor(plain | mode << 61); }) == FaultKind::kProtocol);
+  CHECK(fault_of([&] { sim::decode_smem_descriptor(plain | uint64_t{1} << 61); }) == FaultKind::kUnsupported);
+  // A base that is not aligned to the pattern needs a base offset.
+  CHECK(fault_of([&] { sim::decode_smem_descriptor(at(kSw128, 0x8480)); }) == FaultKind::kProtocol);
+  CHECK(fault_of([&] { sim::decode_smem_descriptor(at(kSw128, 0x8600)); }) == FaultKind::kProtocol);
+}
+
+TEST_CASE("tensor core: instruction descriptors of NVFP4") {
+  MmaOp op = block16(128, 128, 1);
+  CHECK(op.idesc == 0x08200480);
+  CHECK(block16(256, 256, 2).idesc == 0x10400480);
+  CHECK(sim::decode_shape(block16(256, 256, 2)).m == 256);
+  CHECK(sim::decode_shape(block16(256, 256, 2)).n == 256);
+  for (int bit : {0, 1, 3, 6, 8, 9, 11, 12, 15, 16, 23 + 1, 25, 26, 4, 5, 29, 30}) {
+    INFO("bit " << bit);
+    MmaOp bad = op;
+    bad.idesc |= 1u << bit;
+    CHECK(fault_of([&] { sim::check_mma(bad); }) == FaultKind::kProtocol);
+  }
+  for (int bit : {2, 31}) {
+    MmaOp bad = op;
+    bad.idesc |= 1u << bit;
+    CHECK(fault_of([&] { sim::check_mma(bad); }) == FaultKind::kUnsupported);
+  }
+  op.idesc |= 1u << 23;  // UE8M0 scales exist in block16 and block32 ...
+  sim::check_mma(op);
+  op.scale_block = ScaleBlock::kBlock32;
+  sim::check_mma(op);
+  op.kind = MmaKind::kMxf4;
+  sim::check_mma(op);
+  op.idesc &= ~(1u << 23);  // ... UE4M3 only in block16 of mxf4nvf4
+  CHECK(fault_of([&] { sim::check_mma(op); }) == FaultKind::kProtocol);
+}
+
+TEST_CASE("tensor core: legal M and N are exactly those of the kind's table") {
+  for (int cta_group : {1, 2}) {
+    for (int m : {0, 128, 256, 384}) {
+      for (int n = 0; n <= 504; n += 8) {
+        const bool legal = cta_group == 1 ? m == 128 && n >= 8 && n <= 256
+                                          : (m == 128 || m == 256) && n >= 16 && n <= 256 && n % 16 == 0;
+        MmaOp op = block16(m, n, cta_group);
+        INFO("m " << m << " n " << n << " cta_group " << cta_group);
+        if (legal && cta_group == 2 && m == 128)
+          CHECK(fault_of([&] { sim::check_mma(op); }) == FaultKind::kUnsupported);
+        else if (legal)
+          sim::check_mma(op);
+        else
+          CHECK(fault_of([&] { sim::check_mma(op); }) == FaultKind::kProtocol);
+      }
+    }
+  }
+  for (int cta_group : {1, 2}) {
+    for (int m = 0; m < 512; m += 16) {
+      for (int n = 0; n <= 264; n += 8) {
+        bool legal = cta_group == 1 ? m == 64 || m == 128 : m == 128 || m == 256;
+        const int step = cta_group == 2 ? 32 : m == 64 ? 8 : 16;
+        legal = legal && n >= step && n <= 256 && n % step == 0;
+        MmaOp op{};
+        op.kind = MmaKind::kF16;
+        op.cta_group = cta_group;
+        op.a_desc = op.b_desc = at(kSw128, kA);
+        op.idesc = 1u << 4 | static_cast<uint32_t>(n / 8) << 17 | static_cast<uint32_t>(m / 16) << 24;
+        INFO("f16 m " << m << " n " << n << " cta_group " << cta_group);
+        bool accepted = true;
+        try {
+          sim::check_mma(op);
+        } catch (const sim::Fault&) {
+          accepted = false;
+        }
+        CHECK(accepted == legal);
+      }
+    }
+  }
+}
+
+TEST_CASE("tensor core: placement rules of TMEM operands") {
+  const MmaOp good = block16(128, 128, 1);
+  const auto kind = [&](const std::function<void(MmaOp&)>& change) {
+    MmaOp op = good;
+    change(op);
+    return fault_of([&] { sim::check_mma(op); });
+  };
+  CHECK(kind([](MmaOp& op) { op.sfb_tmem += 1; }) == FaultKind::kProtocol);
+  CHECK(kind([](MmaOp& op) { op.sfa_tmem += 1; }) == FaultKind::kProtocol);
+  CHECK(kind([](MmaOp& op) { op.sfa_tmem |= 32 << 16; }) == FaultKind::kProtocol);
+  CHECK(kind([](MmaOp& op) { op.d_tmem = 2; }) == FaultKind::kProtocol);
+  CHECK(kind([](MmaOp& op) { op.d_tmem = 16 << 16; }) == FaultKind::kProtocol);
+  CHECK(kind([](MmaOp& op) { op.d_tmem = 388; }) == FaultKind::kBounds);
+  CHECK(kind([](MmaOp& op) { op.sfb_tmem = 510; }) == FaultKind::kBounds);
+  CHECK(kind([](MmaOp& op) { op.sfa_tmem = 124; }) == FaultKind::kProtocol);  // inside the accumulator
+  CHECK(kind([](MmaOp& op) { op.a_desc = at(kSw128, kA + 112); }) == FaultKind::kProtocol);  // K step leaves the row
+  MmaOp shifted = good;
+  shifted.sfb_tmem += 2;
+  sim::check_mma(shifted);
+}
+
+TEST_CASE("tensor core: four K steps of one CTA equal the model for every size of N") {
+  const int n = GENERATE(8, 24, 64, 128, 192, 256);
+  const Problem p(128, n, static_cast<uint32_t>(n));
+  Cta cta;
+  run(p, 1, 4, &cta);
+  CHECK(mismatches(p, 1, 4, &cta) == 0);
+}
+
+TEST_CASE("tensor core: a pair of CTAs splits A and B by rows and keeps its own rows of D") {
+  const int n = GENERATE(16, 128, 256);
+  const Problem p(256, n, static_cast<uint32_t>(n));
+  Cta ctas[2];
+  run(p, 2, 4, ctas);
+  CHECK(mismatches(p, 2, 4, ctas) == 0);
+}
+
+TEST_CASE("tensor core: all sixes under the largest scales give 462422016") {
+  Problem p(128, 8, 1);
+  for (auto* v : {&p.a, &p.b})
+    for (auto& x : *v) x = 7;
+  for (auto* v : {&p.sfa, &p.sfb})
+    for (auto& x : *v) x = 0x7E;
+  Cta cta;
+  run(p, 1, 1, &cta);
+  CHECK(std::bit_cast<float>(cta.tmem.read(77, 5)) == 462422016.0f);
+}
+
+TEST_CASE("tensor core: negation, block32 and the second pair of scale bytes") {
+  Problem p(128, 32, 5);
+  for (auto* v : {&p.sfa, &p.sfb})
+    for (auto& x : *v) x = static_cast<uint8_t>(120 + x % 8);  // powers of two as UE8M0
+  Cta cta;
+  run(p, 1, 1, &cta);  // places operands and scales; its result is overwritten
+  MmaOp op = block16(128, 32, 1);
+  op.kind = MmaKind::kMxf4;
+  op.scale_block = ScaleBlock::kBlock32;
+  op.idesc |= 1u << 23 | 1u << 13;
+  const int id = GENERATE(0, 2);
+  op.idesc |= static_cast<uint32_t>(id) << 29 | static_cast<uint32_t>(id) << 4;
+  sim::CtaMemory memory[2] = {cta.memory(), {}};
+  sim::execute_mma(op, memory);
+  int wrong = 0;
+  for (int m = 0; m < 128; ++m)
+    for (int n = 0; n < 32; ++n) {
+      double want = 0;
+      for (int k = 0; k < 64; ++k) {
+        const size_t scale = static_cast<size_t>(id + k / 32);
+        want -= double{sim::e2m1_to_f32(p.a[static_cast<size_t>(m * 256 + k)])} *
+                sim::e2m1_to_f32(p.b[static_cast<size_t>(n * 256 + k)]) *
+                sim::ue8m0_to_f32(p.sfa[static_cast<size_t>(m * 16) + scale]) *
+                sim::ue8m0_to_f32(p.sfb[static_cast<size_t>(n * 16) + scale]);
+      }
+      wrong += std::bit_cast<float>(cta.tmem.read(m, n)) != static_cast<float>(want);  // few bits: exact
+    }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("tensor core: poison and differing copies of scale factors are found") {
+  const Problem p(128, 128, 3);
+  Cta cta;
+  run(p, 1, 1, &cta);
+  sim::CtaMemory memory[2] = {cta.memory(), {}};
+  MmaOp op = block16(128, 128, 1);
+  op.accumulate = true;
+  const auto fails = [&] { return fault_of([&] { sim::execute_mma(op, memory); }); };
+  SECTION("one byte of A") {
+    cta.smem.poison(sw128(kA, 100, 31), 1);
+    CHECK(fails() == FaultKind::kPoison);
+  }
+  SECTION("one byte of B") {
+    cta.smem.poison(sw128(kB, 127, 0), 1);
+    CHECK(fails() == FaultKind::kPoison);
+  }
+  SECTION("bytes of the next K step do not matter") {
+    cta.smem.poison(sw128(kA, 100, 32), 1);
+    sim::execute_mma(op, memory);
+  }
+  SECTION("one accumulator") {
+    cta.tmem.poison(90, 127);
+    CHECK(fails() == FaultKind::kPoison);
+    op.accumulate = false;  // then the old contents are not read
+    sim::execute_mma(op, memory);
+  }
+  SECTION("one scale-factor cell") {
+    cta.tmem.poison(64, kSfbColumn + 3);
+    CHECK(fails() == FaultKind::kPoison);
+  }
+  SECTION("a quarter with another copy") {
+    cta.tmem.write(96 + 5, kSfaColumn + 1, ~cta.tmem.read(5, kSfaColumn + 1));
+    CHECK(fails() == FaultKind::kProtocol);
+  }
+  SECTION("operand beyond shared memory") {
+    const uint8_t zeros[1024] = {};
+    cta.smem.write(232448 - 1024, zeros, sizeof zeros);
+    op.b_desc = at(kSw128, 232448 - 1024);
+    CHECK(fails() == FaultKind::kBounds);
+  }
+}
+
+TEST_CASE("tensor core: operand ranges of a swizzled tile are its rows' 32-byte steps") {
+  const MmaOp op = block16(128, 64, 1);
+  const auto ranges = sim::operand_ranges(op, true);
+  uint32_t total = 0;
+  std::set<uint32_t> bytes;
+  for (const auto& range : ranges) {
+    total += range.bytes;
+    for (uint32_t i = 0; i < range.bytes; ++i) bytes.insert(range.offset + i);
+  }
+  CHECK(total == 64 * 32);
+  std::set<uint32_t> want;
+  for (int r = 0; r < 64; ++r)
+    for (int b = 0; b < 32; ++b) want.insert(sw128(kB, r, b));
+  CHECK(bytes == want);
+}
+
+// --- 16-bit kinds: small integers, so that every sum is exact whatever its order --------------------------------------
+
+namespace {
+
+struct Layout16 {
+  const char* name;
+  uint64_t desc;                                    // without address
+  bool mn_major;
+  std::function<uint32_t(int row, int k)> address;  // of the element, from a 1024-aligned base
+};
+
+uint32_t xored(uint32_t linear, uint32_t mask) { return linear ^ ((linear >> 7 & mask) << 4); }
+
+const std::vector<Layout16>& layouts16() {
+  constexpr uint64_t kVersion = uint64_t{1} << 46;
+  const auto desc = [](uint64_t leading, uint64_t stride, uint64_t mode) {
+    return kVersion | leading / 16 << 16 | stride / 16 << 32 | mode << 61;
+  };
+  static const std::vector<Layout16> layouts{
+      {"K-major, 128-byte swizzle", desc(0, 1024, 2), false,
+       [](int r, int k) { return xored(static_cast<uint32_t>(r * 128 + k * 2), 7); }},
+      {"K-major, 64-byte swizzle", desc(0, 512, 4), false,
+       [](int r, int k) { return xored(static_cast<uint32_t>(r * 64 + k * 2), 3); }},
+      {"K-major, 32-byte swizzle", desc(0, 256, 6), false,
+       [](int r, int k) { return xored(static_cast<uint32_t>(r * 32 + k * 2), 1); }},
+      {"K-major, no swizzle", desc(128, 256, 0), false,
+       [](int r, int k) { return static_cast<uint32_t>(r / 8 * 256 + k / 8 * 128 + r % 8 * 16 + k % 8 * 2); }},
+      {"MN-major, 128-byte swizzle", desc(2048, 1024, 2), true,
+       [](int r, int k) { return xored(static_cast<uint32_t>(r / 64 * 2048 + k * 128 + r % 64 * 2), 7); }},
+      {"MN-major, no swizzle", desc(4096, 128, 0), true,
+       [](int r, int k) { return static_cast<uint32_t>(k / 8 * 4096 + r / 8 * 128 + k % 8 * 16 + r % 8 * 2); }},
+  };
+  return layouts;
+}
+
+int value16(int row, int k, int salt) { return (row * 7 + k * 5 + row * k + salt) % 9 - 4; }
+
+void store16(Cta& cta, uint32_t base, const Layout16& layout, int first_row, int rows, int salt) {
+  for (int r = 0; r < rows; ++r)
+    for (int k = 0; k < 16; ++k)
+      cta.half(base + layout.address(r, k), sim::f32_to_f16(static_cast<float>(value16(first_row + r, k, salt)),
+                                                            sim::Round::kNearestEven));
+}
+
+int product16(int row, int col) {
+  int sum = 0;
+  for (int k = 0; k < 16; ++k) sum += value16(row, k, 1) * value16(col, k, 2);
+  return sum;
+}
+
+MmaOp f16_op(int m, int n, int cta_group, const Layout16& a, const Layout16& b) {
+  MmaOp op{};
+  op.kind = MmaKind::kF16;
+  op.cta_group = cta_group;
+  op.a_desc = at(a.desc, kA);
+  op.b_desc = at(b.desc, kB);
+  op.idesc = 1u << 4 | static_cast<uint32_t>(n / 8) << 17 | static_cast<uint32_t>(m / 16) << 24 |
+             static_cast<uint32_t>(a.mn_major) << 15 | static_cast<uint32_t>(b.mn_major) << 16;
+  return op;
+}
+
+}  // namespace
+
+TEST_CASE("tensor core: f16 operands in every layout, one CTA, accumulating") {
+  for (const Layout16& layout : layouts16()) {
+    INFO(layout.name);
+    Cta cta;
+    cta.tmem.alloc(512);
+    store16(cta, kA, layout, 0, 128, 1);
+    store16(cta, kB, layout, 0, 64, 2);
+    MmaOp op = f16_op(128, 64, 1, layout, layout);
+    sim::CtaMemory memory[2] = {cta.memory(), {}};
+    sim::execute_mma(op, memory);
+    op.accumulate = true;
+    sim::execute_mma(op, memory);
+    int wrong = 0;
+    for (int m = 0; m < 128; ++m)
+      for (int n = 0; n < 64; ++n)
+        wrong += std::bit_cast<float>(cta.tmem.read(m, n)) != static_cast<float>(2 * product16(m, n));
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("tensor core: f16 accumulator layouts of 64 rows and of pairs") {
+  const Layout16& layout = layouts16()[0];
+  struct Case {
+    int m, cta_group, lane;
+    std::function<std::pair<int, int>(int m, int n)> cell;  // in the CTA of the row
+  };
+  constexpr int kN = 64;
+  const std::vector<Case> cases{
+      {64, 1, 0, [](int m, int n) { return std::pair{m % 16 + m / 16 * 32, n}; }},
+      {64, 1, 16, [](int m, int n) { return std::pair{m % 16 + m / 16 * 32 + 16, n}; }},
+      {128, 2, 0, [](int m, int n) { return std::pair{m + (n >= 32 ? 64 : 0), n % 32}; }},
+      {256, 2, 0, [](int m, int n) { return std::pair{m, n}; }},
+  };
+  for (const Case& c : cases) {
+    Cta ctas[2];
+    const int rows = c.m / c.cta_group;
+    for (int i = 0; i < c.cta_group; ++i) {
+      ctas[i].tmem.alloc(512);
+      store16(ctas[i], kA, layout, i * rows, rows, 1);
+      store16(ctas[i], kB, layout, i * kN / c.cta_group, kN / c.cta_group, 2);
+    }
+    MmaOp op = f16_op(c.m, kN, c.cta_group, layout, layout);
+    op.d_tmem = static_cast<uint32_t>(c.lane) << 16;
+    sim::CtaMemory memory[2] = {ctas[0].memory(), ctas[1].memory()};
+    sim::execute_mma(op, memory);
+    int wrong = 0;
+    for (int m = 0; m < c.m; ++m)
+      for (int n = 0; n < kN; ++n) {
+        const auto [lane, column] = c.cell(m % rows, n);
+        wrong += std::bit_cast<float>(ctas[m / rows].tmem.read(lane, column)) != static_cast<float>(product16(m, n));
+      }
+    INFO("M " << c.m << " cta_group " << c.cta_group);
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("tensor core: f16 A from TMEM, f16 accumulators") {
+  const Layout16& layout = layouts16()[0];
+  Cta cta;
+  cta.tmem.alloc(512);
+  store16(cta, kB, layout, 0, 32, 2);
+  for (int m = 0; m < 128; ++m)
+    for (int k = 0; k < 16; k += 2) {
+      uint32_t cell = 0;
+      for (int i : {1, 0})
+        cell = cell << 16 | sim::f32_to_f16(static_cast<float>(value16(m, k + i, 1)), sim::Round::kNearestEven);
+      cta.tmem.write(m, 64 + k / 2, cell);
+    }
+  MmaOp op = f16_op(128, 32, 1, layout, layout);
+  op.a_in_tmem = true;
+  op.a_tmem = 64;
+  op.idesc &= ~(1u << 4);  // D is f16, in the low half of its cell
+  sim::CtaMemory memory[2] = {cta.memory(), {}};
+  sim::execute_mma(op, memory);
+  int wrong = 0;
+  for (int m = 0; m < 128; ++m)
+    for (int n = 0; n < 32; ++n)
+      wrong += sim::f16_to_f32(static_cast<uint16_t>(cta.tmem.read(m, n))) != static_cast<float>(product16(m, n));
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("tensor core: tf32 operands drop the low 13 bits") {
+  Cta cta;
+  cta.tmem.alloc(512);
+  const auto store = [&](uint32_t base, int rows, int salt) {
+    for (int r = 0; r < rows; ++r)
+      for (int k = 0; k < 8; ++k) {
+        const uint32_t bits = std::bit_cast<uint32_t>(static_cast<float>(value16(r, k, salt))) | 0x1FFF;
+        cta.smem.write(sw128(base, r, k * 4), &bits, 4);
+      }
+  };
+  store(kA, 128, 1);
+  store(kB, 16, 2);
+  MmaOp op{};
+  op.kind = MmaKind::kTf32;
+  op.a_desc = at(kSw128, kA);
+  op.b_desc = at(kSw128, kB);
+  op.idesc = 1u << 4 | 2u << 7 | 2u << 10 | 2u << 17 | 8u << 24;
+  sim::CtaMemory memory[2] = {cta.memory(), {}};
+  sim::execute_mma(op, memory);
+  int wrong = 0;
+  for (int m = 0; m < 128; ++m)
+    for (int n = 0; n < 16; ++n) {
+      int want = 0;
+      for (int k = 0; k < 8; ++k) want += value16(m, k, 1) * value16(n, k, 2);
+      wrong += std::bit_cast<float>(cta.tmem.read(m, n)) != static_cast<float>(want);
+    }
+  CHECK(wrong == 0);
+}
+
+// --- copies ------------------------------------------------------------------------------------------------------------
+
+TEST_CASE("tensor core: cp puts every row on its lanes") {
+  struct Case {
+    sim::CpShape shape;
+    int rows, columns;
+    std::function<int(int lane)> row;  // the source row of a lane
+  };
+  const std::vector<Case> cases{
+      {sim::CpShape::k32x128b_warpx4, 32, 4, [](int lane) { return lane % 32; }},
+      {sim::CpShape::k64x128b_02_13, 64, 4, [](int lane) { return lane % 64; }},
+      {sim::CpShape::k64x128b_01_23, 64, 4, [](int lane) { return lane % 32 + lane / 64 * 32; }},
+      {sim::CpShape::k128x128b, 128, 4, [](int lane) { return lane; }},
+      {sim::CpShape::k128x256b, 128, 8, [](int lane) { return lane; }},
+  };
+  for (const Case& c : cases) {
+    Cta cta;
+    cta.tmem.alloc(32);
+    const auto word = [](int row, int column) { return static_cast<uint32_t>(row * 100 + column); };
+    for (int row = 0; row < c.rows; ++row)
+      for (int column = 0; column < c.columns; ++column) {
+        const uint32_t value = word(row, column);  // 8-row groups 256 bytes apart, 16-byte columns 128 apart
+        const int address = row / 8 * 256 + row % 8 * 16 + column / 4 * 128 + column % 4 * 4;
+        cta.smem.write(kA + static_cast<uint32_t>(address), &value, 4);
+      }
+    const uint64_t desc = at(uint64_t{1} << 46 | uint64_t{256 / 16} << 32 | uint64_t{128 / 16} << 16, kA);
+    sim::execute_cp(c.shape, 8, desc, cta.memory());
+    int wrong = 0;
+    for (int lane = 0; lane < 128; ++lane)
+      for (int column = 0; column < c.columns; ++column)
+        wrong += cta.tmem.read(lane, 8 + column) != word(c.row(lane), column);
+    CHECK(wrong == 0);
+    CHECK(fault_of([&] { cta.tmem.read(0, 8 + c.columns); }) == FaultKind::kPoison);
+    CHECK(fault_of([&] { cta.tmem.read(0, 7); }) == FaultKind::kPoison);
+  }
+}
+
+TEST_CASE("tensor core: cp destinations and sources that break a rule") {
+  Cta cta;
+  cta.tmem.alloc(32);
+  const uint8_t tile[512] = {};
+  cta.smem.write(kSfa, tile, sizeof tile);
+  const auto kind = [&](sim::CpShape shape, uint32_t taddr, uint64_t desc) {
+    return fault_of([&] { sim::execute_cp(shape, taddr, desc, cta.memory()); });
+  };
+  const auto x4 = sim::CpShape::k32x128b_warpx4;
+  const uint64_t good = at(kScaleDesc, kSfa);
+  sim::execute_cp(x4, 28, good, cta.memory());
+  CHECK(kind(x4, 2, good) == FaultKind::kProtocol);
+  CHECK(kind(x4, 32 << 16, good) == FaultKind::kProtocol);
+  CHECK(kind(x4, 32, good) == FaultKind::kBounds);    // not allocated
+  CHECK(kind(x4, 512, good) == FaultKind::kBounds);
+  CHECK(kind(x4, 0, good + 32) == FaultKind::kPoison);
+  CHECK(kind(x4, 0, at(kSw128, kSfa)) == FaultKind::kUnsupported);
+  CHECK(kind(sim::CpShape::k4x256b, 0, good) == FaultKind::kUnsupported);
+}
+
+// --- registers ---------------------------------------------------------------------------------------------------------
+
+TEST_CASE("tensor core: every ld shape covers its rectangle of cells once") {
+  struct Shape {
+    LdShape shape;
+    int lanes, columns_per_repeat, largest;
+  };
+  for (const Shape& s : {Shape{LdShape::k32x32b, 32, 1, 128}, {LdShape::k16x64b, 16, 2, 128},
+                         {LdShape::k16x128b, 16, 4, 64}, {LdShape::k16x256b, 16, 8, 32},
+                         {LdShape::k16x32bx2, 16, 2, 128}}) {
+    CHECK(sim::ld_registers(s.shape, 2 * s.largest) == -1);
+    CHECK(sim::ld_registers(s.shape, 3) == -1);
+    for (int repeat = 1; repeat <= s.largest; repeat *= 2) {
+      for (bool pack : {false, true}) {
+        const int columns = s.columns_per_repeat * repeat * (pack ? 2 : 1);
+        const int split = repeat * (pack ? 2 : 1);
+        const int warp = 6, first_lane = 64 + (s.lanes == 16 ? 16 : 0), first_column = columns <= 384 ? 128 : 0;
+        std::set<std::pair<int, int>> cells;
+        const int registers = sim::ld_registers(s.shape, repeat);
+        REQUIRE(registers > 0);
+        for (int t = 0; t < 32; ++t)
+          for (int j = 0; j < registers; ++j)
+            for (int half = 0; half < (pack ? 2 : 1); ++half) {
+              const sim::Cell c = sim::ld_cell(s.shape, repeat, static_cast<uint32_t>(first_lane << 16 | first_column),
+                                               warp, t, j, split, pack, half);
+              cells.insert({c.lane, c.column});
+            }
+        INFO("shape " << static_cast<int>(s.shape) << " x" << repeat << " pack " << pack);
+        CHECK(cells.size() == static_cast<size_t>(32 * registers * (pack ? 2 : 1)));
+        CHECK(cells.size() == static_cast<size_t>(s.lanes * columns));
+        CHECK(cells.begin()->first == first_lane);
+        CHECK(cells.rbegin()->first == first_lane + s.lanes - 1);
+        CHECK(cells.begin()->second == first_column);
+        CHECK(cells.rbegin()->second == first_column + columns - 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("tensor core: ld register positions") {
+  const auto cell = [](LdShape shape, int thread, int j) {
+    const sim::Cell c = sim::ld_cell(shape, 8, 0, 0, thread, j, 8, false, 0);
+    return std::pair{c.lane, c.column};
+  };
+  CHECK(cell(LdShape::k32x32b, 21, 5) == std::pair{21, 5});
+  CHECK(cell(LdShape::k16x256b, 20, 20) == std::pair{5, 40});
+  CHECK(cell(LdShape::k16x256b, 20, 21) == std::pair{5, 41});
+  CHECK(cell(LdShape::k16x256b, 20, 22) == std::pair{13, 40});
+  CHECK(cell(LdShape::k16x128b, 6, 3) == std::pair{9, 6});
+  CHECK(cell(LdShape::k16x64b, 7, 2) == std::pair{9, 5});
+  CHECK(cell(LdShape::k16x32bx2, 18, 3) == std::pair{2, 11});
+}
+
+TEST_CASE("tensor core: ld addresses name the warp's own quarter") {
+  const auto lane = [](LdShape shape, uint32_t field, int warp) {
+    return sim::ld_cell(shape, 1, field << 16, warp, 0, 0, 0, false, 0).lane;
+  };
+  CHECK(lane(LdShape::k32x32b, 96, 7) == 96);
+  CHECK(lane(LdShape::k16x256b, 48, 1) == 48);
+  CHECK(lane(LdShape::k32x32b, 128 + 32, 5) == 32);  // the rank bit of pair kernels is ignored
+  CHECK(fault_of([&] { lane(LdShape::k32x32b, 0, 1); }) == FaultKind::kProtocol);
+  CHECK(fault_of([&] { lane(LdShape::k32x32b, 64, 1); }) == FaultKind::kProtocol);
+  CHECK(fault_of([&] { lane(LdShape::k32x32b, 16, 0); }) == FaultKind::kMisaligned);
+  CHECK(fault_of([&] { lane(LdShape::k16x64b, 8, 0); }) == FaultKind::kMisaligned);
+  CHECK(fault_of([&] { lane(LdShape::k32x32b, 256, 0); }) == FaultKind::kBounds);
+  CHECK(fault_of([&] { sim::ld_cell(LdShape::k32x32b, 32, 496, 0, 0, 16, 0, false, 0); }) == FaultKind::kBounds);
+}
