@@ -194,6 +194,7 @@ class KernelDecoder {
       inst.handler = row->handler;
     } else if (resolve_alu(statement, &inst.alu)) {
       inst.handler = &op::alu;
+      if (inst.alu.extra_outputs == 0 && inst.alu.inputs <= 3) inst.lanes = find_lane_loop(statement);
       if (statement.operands.size() < 1 + inst.alu.inputs)
         throw Fault(FaultKind::kUnsupported, "operands are missing: " + describe(statement));
     } else {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/exec/alu.h"
+#include "sim/exec/lanes.h"
 #include "sim/launch.h"
 #include "sim/parse/module.h"
 
@@ -45,7 +46,7 @@ enum class Special : uint8_t {
   X(kS32x32b, "32x32b") X(kS16x64b, "16x64b") X(kS16x128b, "16x128b") X(kS16x256b, "16x256b")                     \
   X(kS16x32bx2, "16x32bx2") X(kC128x256b, "128x256b") X(kC128x128b, "128x128b") X(kC4x256b, "4x256b")             \
   X(kC64x128b, "64x128b") X(kC32x128b, "32x128b") X(kWarpx2_02_13, "warpx2::02_13")                               \
-  X(kWarpx2_01_23, "warpx2::01_23") X(kWarpx4, "warpx4") X(kTo, "to") X(kGeometryX, "x") X(kVolatile, "volatile")
+  X(kWarpx2_01_23, "warpx2::01_23") X(kWarpx4, "warpx4") X(kTo, "to")
 
 enum class Q : uint8_t {
 #define SIM_QUALIFIER_ENUM(id, text) id,
@@ -99,6 +100,7 @@ struct Inst {
   std::vector<uint32_t> targets;       // brx.idx
   uint32_t callee = kNowhere;          // call: index into Kernel::functions
   AluCode alu;
+  LaneLoop lanes = nullptr;            // arithmetic on a whole warp at once, where there is such a form
 
   bool has(Q q) const { return qualifiers[size_t(q)]; }
 };

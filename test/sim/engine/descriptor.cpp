@@ -1,7 +1,7 @@
-// descriptor.cpp -- bit tables of the matrix and instruction descriptors. Reserved bits must be zero: a descriptor that
-// sets one was built for another kind or another architecture. Left out, and refused by name: the 128-byte swizzle with
-// 32-byte atoms, base offsets, absolute LBO, sparsity, K = 96, and cta_group::2 with M = 128 for block-scaled kinds,
-// whose scale-factor layout nobody has published.
+// descriptor.cpp -- bit tables of the matrix and instruction descriptors. Reserved bits must be zero: a
+// descriptor that sets one was built for another kind or another architecture. Left out, and refused by name:
+// the 128-byte swizzle with 32-byte atoms, base offsets, absolute LBO, sparsity, K = 96, and cta_group::2
+// with M = 128 for block-scaled kinds, whose scale-factor layout nobody has published.
 #include "sim/engine/descriptor.h"
 
 #include <cstdio>
@@ -47,8 +47,8 @@ uint32_t swizzled(uint32_t address, uint32_t span) {
 }
 
 void require_shape(const Checker& check, const MmaShape& s, const MmaOp& op) {
-  const std::string shape = "M = " + std::to_string(s.m) + ", N = " + std::to_string(s.n) + ", cta_group::" +
-                            std::to_string(op.cta_group);
+  const std::string shape = "M = " + std::to_string(s.m) + ", N = " + std::to_string(s.n) +
+                            ", cta_group::" + std::to_string(op.cta_group);
   bool m_legal, n_legal;
   if (block_scaled(op.kind)) {
     m_legal = op.cta_group == 1 ? s.m == 128 : s.m == 128 || s.m == 256;
@@ -119,13 +119,15 @@ MmaShape decode_dense(const Checker& check, const MmaOp& op) {
   s.m = static_cast<int>(field(bits, 24, 28)) * 16;
   s.n = static_cast<int>(field(bits, 17, 22)) * 8;
   const uint32_t d_type = field(bits, 4, 5);
-  if (d_type > 1 || (!f16 && d_type != 1)) check.protocol("D type " + std::to_string(d_type) + " is not of this kind");
+  if (d_type > 1 || (!f16 && d_type != 1))
+    check.protocol("D type " + std::to_string(d_type) + " is not of this kind");
   s.d_is_f16 = d_type == 0;
   s.a_type = static_cast<int>(field(bits, 7, 9));
   s.b_type = static_cast<int>(field(bits, 10, 12));
   constexpr int kTf32 = 2;
   for (int type : {s.a_type, s.b_type})
-    if (f16 ? type > 1 : type != kTf32) check.protocol("operand type " + std::to_string(type) + " is not of this kind");
+    if (f16 ? type > 1 : type != kTf32)
+      check.protocol("operand type " + std::to_string(type) + " is not of this kind");
   if (s.a_type != s.b_type) check.unsupported("operands of different types");
   if (s.d_is_f16 && s.a_type != 0) check.protocol("f16 accumulators need f16 operands");
   s.negate_a = field(bits, 13, 13) != 0;
@@ -165,8 +167,8 @@ SmemDescriptor decode_smem_descriptor(uint64_t bits) {
     case 6: d.span = 32; break;
     default: check.protocol("swizzle mode " + std::to_string(field(bits, 61, 63)) + " does not exist");
   }
-  // With base offset 0 the pattern begins where the address bits of its row number are zero: 1024, 512 or 256 bytes. A
-  // start may lie inside the first row of the pattern, where it steps along K.
+  // With base offset 0 the pattern begins where the address bits of its row number are zero: 1024, 512 or 256
+  // bytes. A start may lie inside the first row of the pattern, where it steps along K.
   if (d.span != 0 && d.start % (d.span * 8) >= d.span)
     check.protocol("start address " + std::to_string(d.start) + " is not in the first row of a " +
                    std::to_string(d.span * 8) + "-byte aligned swizzle pattern, but the base offset is 0");
@@ -182,8 +184,9 @@ uint32_t k_major_address(const SmemDescriptor& d, uint32_t row, uint32_t chunk) 
 uint32_t mn_major_address(const SmemDescriptor& d, uint32_t chunk, uint32_t k) {
   if (d.span == 0) return d.start + chunk * d.stride + k / 8 * d.leading + k % 8 * 16;
   const uint32_t per_span = d.span / 16;
-  return swizzled(d.start + chunk / per_span * d.leading + k / 8 * d.stride + k % 8 * d.span + chunk % per_span * 16,
-                  d.span);
+  return swizzled(
+      d.start + chunk / per_span * d.leading + k / 8 * d.stride + k % 8 * d.span + chunk % per_span * 16,
+      d.span);
 }
 
 MmaShape decode_shape(const MmaOp& op) {

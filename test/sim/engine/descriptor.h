@@ -1,6 +1,6 @@
-// descriptor.h -- the two descriptors of the tensor core, decoded from their bit tables (PTX ISA, tcgen05 "Matrix
-// descriptor" and "Instruction descriptor"), and the address of every operand byte. Pure functions of the bits: memory,
-// threads and TMEM are not known here.
+// descriptor.h -- the two descriptors of the tensor core, decoded from their bit tables (PTX ISA, tcgen05
+// "Matrix descriptor" and "Instruction descriptor"), and the address of every operand byte. Pure functions of
+// the bits: memory, threads and TMEM are not known here.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace sim {
 
-// Shared-memory matrix descriptor. Decoding faults on reserved bits (kProtocol) and on modes whose layout is not
-// established (kUnsupported).
+// Shared-memory matrix descriptor. Decoding faults on reserved bits (kProtocol) and on modes whose layout is
+// not established (kUnsupported).
 struct SmemDescriptor {
-  uint32_t start = 0;         // byte offset in the CTA's shared window
-  uint32_t leading = 0;       // leading-dimension byte offset (LBO)
-  uint32_t stride = 0;        // stride-dimension byte offset (SBO)
-  uint32_t span = 0;          // bytes of the swizzle: 0 none, 32, 64, 128
+  uint32_t start = 0;    // byte offset in the CTA's shared window
+  uint32_t leading = 0;  // leading-dimension byte offset (LBO)
+  uint32_t stride = 0;   // stride-dimension byte offset (SBO)
+  uint32_t span = 0;     // bytes of the swizzle: 0 none, 32, 64, 128
 };
 SmemDescriptor decode_smem_descriptor(uint64_t bits);
 
@@ -24,20 +24,22 @@ SmemDescriptor decode_smem_descriptor(uint64_t bits);
 //   swizzled:  start + (row/8)*SBO + (row%8)*span + chunk*16, then address bits 4.. ^= bits 7..
 uint32_t k_major_address(const SmemDescriptor& d, uint32_t row, uint32_t chunk);
 
-// Address of the 16-byte chunk `chunk` along M or N at depth k, MN-major (contiguous along M or N, 16-bit elements):
+// Address of the 16-byte chunk `chunk` along M or N at depth k, MN-major (contiguous along M or N, 16-bit
+// elements):
 //   none:      start + chunk*SBO + (k/8)*LBO + (k%8)*16
-//   swizzled:  start + (chunk / (span/16))*LBO + (k/8)*SBO + (k%8)*span + (chunk % (span/16))*16, then the same XOR
+//   swizzled:  start + (chunk / (span/16))*LBO + (k/8)*SBO + (k%8)*span + (chunk % (span/16))*16, then the
+//   same XOR
 uint32_t mn_major_address(const SmemDescriptor& d, uint32_t chunk, uint32_t k);
 
 // The instruction descriptor and the op around it, checked as far as bits alone allow.
 struct MmaShape {
-  int m = 0, n = 0, k = 0;    // of the whole instruction
-  int a_type = 0, b_type = 0; // codes of the kind's table
+  int m = 0, n = 0, k = 0;     // of the whole instruction
+  int a_type = 0, b_type = 0;  // codes of the kind's table
   bool negate_a = false, negate_b = false;
   bool a_mn_major = false, b_mn_major = false;
-  bool d_is_f16 = false;      // kF16 only; else f32
-  bool ue8m0 = false;         // block-scaled kinds
-  int sfa_id = 0, sfb_id = 0; // block-scaled kinds
+  bool d_is_f16 = false;       // kF16 only; else f32
+  bool ue8m0 = false;          // block-scaled kinds
+  int sfa_id = 0, sfb_id = 0;  // block-scaled kinds
 
   int rows_per_cta(int cta_group) const { return m / cta_group; }
   int b_rows_per_cta(int cta_group) const { return n / cta_group; }

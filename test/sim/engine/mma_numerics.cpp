@@ -1,17 +1,17 @@
 // mma_numerics.cpp -- the dot product of the tensor core.
 //
-// Block-scaled 4-bit kinds follow a published model that its authors report bit-exact on the hardware for cta_group::1,
-// M = 128, K = 64 (see facts of the project):  D = RZ_f32( sum_g trunc(dot16_g * SFA_g * SFB_g) + trunc(C) ), g = 0..3,
-// where trunc cuts each of the five terms toward zero to a multiple of 2^(E-35) and E is the largest of the exponents
-// of the four scale products and of C. A scale product's exponent is the sum of its factors' exponents, whatever the
-// dot product is; zero counts as exponent -126. NaN in C or a used scale gives 0x7FFFFFFF.
-// The dense kinds follow the same scheme per product with 25 fractional bits.
-// Assumed, not published: infinite C stays infinite; a sum that truncates to nothing is +0; the 25-bit sum covers one
-// whole instruction (16 products of 16-bit operands, 8 of tf32).
+// Block-scaled 4-bit kinds follow a published model that its authors report bit-exact on the hardware for
+// cta_group::1, M = 128, K = 64:  D = RZ_f32( sum_g trunc(dot16_g * SFA_g * SFB_g)
+// + trunc(C) ), g = 0..3, where trunc cuts each of the five terms toward zero to a multiple of 2^(E-35) and E
+// is the largest of the exponents of the four scale products and of C. A scale product's exponent is the sum
+// of its factors' exponents, whatever the dot product is; zero counts as exponent -126. NaN in C or a used
+// scale gives 0x7FFFFFFF. The dense kinds follow the same scheme per product with 25 fractional bits.
+// Assumed, not published: infinite C stays infinite; a sum that truncates to nothing is +0; the 25-bit sum
+// covers one whole instruction (16 products of 16-bit operands, 8 of tf32).
 //
-// The tile version works in double: after truncation every term is a multiple of 2^(E-35) below 2^(E+11.1), so the
-// five-term sum needs at most 49 bits and double adds it exactly. Most outputs need no truncation at all; a conservative
-// test on exponents per 16 columns finds them.
+// The tile version works in double: after truncation every term is a multiple of 2^(E-35) below 2^(E+11.1),
+// so the five-term sum needs at most 49 bits and double adds it exactly. Most outputs need no truncation at
+// all; a conservative test on exponents per 16 columns finds them.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -24,8 +24,8 @@
 namespace sim {
 namespace {
 
-constexpr int kDepth = 64;         // K of one instruction
-constexpr int kGroups = 4;         // groups of the model, whatever the number of scales
+constexpr int kDepth = 64;  // K of one instruction
+constexpr int kGroups = 4;  // groups of the model, whatever the number of scales
 constexpr int kGroupDepth = kDepth / kGroups;
 constexpr int kBlockScaledFraction = 35;
 constexpr int kDenseFraction = 25;
@@ -111,18 +111,19 @@ double mma_dense_sum(const float* a, const float* b, int k, float c) {
 
 namespace {
 
-// --- the tile ------------------------------------------------------------------------------------------------------
-// Columns go in blocks of 16. For a block, B is stored as float [k][16] so that one row of A times the block is 64
-// multiply-adds of a broadcast with a vector; the four groups' dot products are exact in float. The combination with
-// scales and C runs in double, kLanes / 2 columns at a time. One body, instantiated with the vector width of each
-// instruction set; vectors never cross a function that is not inlined.
+// --- the tile
+// ------------------------------------------------------------------------------------------------------
+// Columns go in blocks of 16. For a block, B is stored as float [k][16] so that one row of A times the block
+// is 64 multiply-adds of a broadcast with a vector; the four groups' dot products are exact in float. The
+// combination with scales and C runs in double, kLanes / 2 columns at a time. One body, instantiated with the
+// vector width of each instruction set; vectors never cross a function that is not inlined.
 
 #define SIM_INLINE inline __attribute__((always_inline))
 
 constexpr int kBlock = 16;
 
-// Rows that share the loads of B: eight running sums in all, enough to hide the latency of a multiply-add, few enough
-// for the registers of each instruction set.
+// Rows that share the loads of B: eight running sums in all, enough to hide the latency of a multiply-add,
+// few enough for the registers of each instruction set.
 constexpr int row_step(int lanes) { return 8 * lanes / kBlock; }
 
 // Exponent summary of the scales of one row or block of columns.
@@ -136,8 +137,8 @@ struct ExponentRange {
 };
 
 struct alignas(64) ColumnBlock {
-  float b[kDepth][kBlock];          // integers: twice the element
-  double scale[kGroups][kBlock];    // already divided by 4, for the two doubled operands
+  float b[kDepth][kBlock];        // integers: twice the element
+  double scale[kGroups][kBlock];  // already divided by 4, for the two doubled operands
   int32_t exponent[kGroups][kBlock];
   ExponentRange range;
 };
@@ -159,7 +160,9 @@ SIM_INLINE Window no_truncation_window(const ExponentRange& a, const ExponentRan
   constexpr int kTermFraction = 8, kAccumulatorFraction = 23;
   const int reach = kBlockScaledFraction - kTermFraction;
   if (high - low > reach) return {false, 0, 0};
-  const auto bits = [](int exponent) { return static_cast<uint32_t>(std::clamp(exponent + 127, 0, 255)) << 23; };
+  const auto bits = [](int exponent) {
+    return static_cast<uint32_t>(std::clamp(exponent + 127, 0, 255)) << 23;
+  };
   const int least = high - (kBlockScaledFraction - kAccumulatorFraction);
   return {true, least <= kExponentFloor ? 0 : bits(least), bits(std::min(low + reach + 1, 128))};
 }
@@ -176,7 +179,8 @@ struct Vec {
 
 // dot[g][r][c] of row_step rows and one block; rows of a are floats holding integers.
 template <int kLanes>
-SIM_INLINE void dot_products(const float* a, const ColumnBlock& block, float dot[kGroups][row_step(kLanes)][kBlock]) {
+SIM_INLINE void dot_products(const float* a, const ColumnBlock& block,
+                             float dot[kGroups][row_step(kLanes)][kBlock]) {
   using F = typename Vec<kLanes>::F;
   constexpr int kParts = kBlock / kLanes, kRows = row_step(kLanes);
   for (int g = 0; g < kGroups; ++g) {
@@ -198,8 +202,9 @@ SIM_INLINE void load(T& vector, const void* from) {
   std::memcpy(&vector, from, sizeof vector);
 }
 
-// Cuts x toward zero to a multiple of `unit` = 2^(E-35). Adding the anchor 2^(E+17) to the smaller magnitude leaves units
-// of 2^(E-35) in the 53-bit sum; a sum that was rounded up shows as a result above the magnitude and loses one unit.
+// Cuts x toward zero to a multiple of `unit` = 2^(E-35). Adding the anchor 2^(E+17) to the smaller magnitude
+// leaves units of 2^(E-35) in the 53-bit sum; a sum that was rounded up shows as a result above the magnitude
+// and loses one unit.
 template <class D, class L>
 SIM_INLINE void truncate_to_unit(D& x, const D& anchor, const D& unit) {
   const L sign = (L)x & std::numeric_limits<int64_t>::min();
@@ -211,8 +216,8 @@ SIM_INLINE void truncate_to_unit(D& x, const D& anchor, const D& unit) {
 
 // One row of 16 outputs from its dot products.
 template <int kLanes>
-SIM_INLINE void combine(const float (*dot)[row_step(kLanes)][kBlock], int r, const RowScales& row, const ColumnBlock& block,
-                        bool truncate, const float* c_in, float* out) {
+SIM_INLINE void combine(const float (*dot)[row_step(kLanes)][kBlock], int r, const RowScales& row,
+                        const ColumnBlock& block, bool truncate, const float* c_in, float* out) {
   using V = Vec<kLanes>;
   using D = typename V::D;
   using L = typename V::L;
@@ -257,7 +262,8 @@ SIM_INLINE void combine(const float (*dot)[row_step(kLanes)][kBlock], int r, con
       }
     }
 
-    // Toward zero: clear what float has no room for. Zero and the normal range only; the rest is mended below.
+    // Toward zero: clear what float has no room for. Zero and the normal range only; the rest is mended
+    // below.
     const L magnitude = (L)sum & std::numeric_limits<int64_t>::max();
     rare |= ((magnitude < std::bit_cast<int64_t>(0x1p-126)) & (magnitude != 0)) |
             (magnitude >= std::bit_cast<int64_t>(std::numeric_limits<double>::infinity()));
@@ -274,7 +280,8 @@ SIM_INLINE void combine(const float (*dot)[row_step(kLanes)][kBlock], int r, con
     for (int i = 0; i < kBlock; ++i) out[i] = f64_to_f32_toward_zero(sums[i]);
 }
 
-void prepare_block(const uint8_t* b, const float* sfb, int groups, int columns, ScaleFormat format, ColumnBlock& block) {
+void prepare_block(const uint8_t* b, const float* sfb, int groups, int columns, ScaleFormat format,
+                   ColumnBlock& block) {
   if (columns < kBlock) std::memset(block.b, 0, sizeof block.b);
   block.range = {};
   for (int n = 0; n < columns; ++n) {
@@ -301,15 +308,13 @@ RowScales prepare_row(const float* sfa, int groups, ScaleFormat format) {
 
 // A whole block is one fixed-size copy.
 SIM_INLINE void copy_columns(float* to, const float* from, int columns) {
-  if (columns == kBlock)
-    std::memcpy(to, from, sizeof(float) * kBlock);
-  else
-    std::memcpy(to, from, sizeof(float) * static_cast<size_t>(columns));
+  if (columns == kBlock) std::memcpy(to, from, sizeof(float) * kBlock);
+  else std::memcpy(to, from, sizeof(float) * static_cast<size_t>(columns));
 }
 
 template <int kLanes>
-SIM_INLINE void tile(const uint8_t* a, const uint8_t* b, const float* sfa, const float* sfb, int groups, int rows,
-                     int cols, bool accumulate, float* d, ScaleFormat format) {
+SIM_INLINE void tile(const uint8_t* a, const uint8_t* b, const float* sfa, const float* sfb, int groups,
+                     int rows, int cols, bool accumulate, float* d, ScaleFormat format) {
   // Rows are padded to whole steps with zero elements and scales; their results are not stored.
   constexpr int kRowStep = row_step(kLanes);
   const int padded_rows = (rows + kRowStep - 1) / kRowStep * kRowStep;
@@ -318,7 +323,8 @@ SIM_INLINE void tile(const uint8_t* a, const uint8_t* b, const float* sfa, const
   a_values.assign(static_cast<size_t>(padded_rows) * kDepth, 0.0f);
   row_scales.assign(static_cast<size_t>(padded_rows), RowScales{});
   for (int i = 0; i < rows * kDepth; ++i) a_values[static_cast<size_t>(i)] = kTwiceE2m1[a[i] & 15];
-  for (int m = 0; m < rows; ++m) row_scales[static_cast<size_t>(m)] = prepare_row(sfa + m * groups, groups, format);
+  for (int m = 0; m < rows; ++m)
+    row_scales[static_cast<size_t>(m)] = prepare_row(sfa + m * groups, groups, format);
 
   ColumnBlock block{};
   for (int n0 = 0; n0 < cols; n0 += kBlock) {
@@ -340,8 +346,9 @@ SIM_INLINE void tile(const uint8_t* a, const uint8_t* b, const float* sfa, const
         uint32_t outside = 0;
         for (uint32_t word : bits) {
           const uint32_t magnitude = word & 0x7FFFFFFF;
-          outside |= static_cast<uint32_t>(magnitude != 0) &
-                     (static_cast<uint32_t>(magnitude < window.least) | static_cast<uint32_t>(magnitude >= window.limit));
+          outside |=
+              static_cast<uint32_t>(magnitude != 0) & (static_cast<uint32_t>(magnitude < window.least) |
+                                                       static_cast<uint32_t>(magnitude >= window.limit));
         }
         truncate = truncate || outside != 0;
         combine<kLanes>(dot, r, row, block, truncate, c, result);
@@ -351,19 +358,16 @@ SIM_INLINE void tile(const uint8_t* a, const uint8_t* b, const float* sfa, const
   }
 }
 
-#define SIM_TILE_ARGUMENTS                                                                                         \
-  const uint8_t *a, const uint8_t *b, const float *sfa, const float *sfb, int groups, int rows, int cols,          \
+#define SIM_TILE_ARGUMENTS                                                                                \
+  const uint8_t *a, const uint8_t *b, const float *sfa, const float *sfb, int groups, int rows, int cols, \
       bool accumulate, float *d, ScaleFormat format
 
 void tile_portable(SIM_TILE_ARGUMENTS) { tile<4>(a, b, sfa, sfb, groups, rows, cols, accumulate, d, format); }
 
 #if defined(__x86_64__)
+// An AVX-512 instance was measured slower than this one on the same core.
 __attribute__((target("avx2,fma"))) void tile_avx2(SIM_TILE_ARGUMENTS) {
   tile<8>(a, b, sfa, sfb, groups, rows, cols, accumulate, d, format);
-}
-__attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma,prefer-vector-width=512"))) void tile_avx512(
-    SIM_TILE_ARGUMENTS) {
-  tile<16>(a, b, sfa, sfb, groups, rows, cols, accumulate, d, format);
 }
 #endif
 
@@ -372,17 +376,15 @@ __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma,prefer-vector
 std::vector<TileVariant> tile_variants() {
   std::vector<TileVariant> variants;
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512bw"))
-    variants.push_back({"avx512", tile_avx512});
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) variants.push_back({"avx2", tile_avx2});
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    variants.push_back({"avx2", tile_avx2});
 #endif
   variants.push_back({"portable", tile_portable});
   return variants;
 }
 
-void mma_block_scaled_tile(const uint8_t* a, const uint8_t* b, const float* sfa, const float* sfb, int groups, int rows,
-                           int cols, bool accumulate, float* d, ScaleFormat format) {
+void mma_block_scaled_tile(const uint8_t* a, const uint8_t* b, const float* sfa, const float* sfb, int groups,
+                           int rows, int cols, bool accumulate, float* d, ScaleFormat format) {
   static const TileVariant fastest = tile_variants().front();
   fastest.run(a, b, sfa, sfb, groups, rows, cols, accumulate, d, format);
 }

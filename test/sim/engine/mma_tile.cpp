@@ -1,5 +1,5 @@
-// mma_tile.cpp -- executes one tcgen05.mma: fetches operands through their descriptors, scale factors and accumulators
-// from TMEM, and leaves the arithmetic to numerics.h. Which CTA holds what:
+// mma_tile.cpp -- executes one tcgen05.mma: fetches operands through their descriptors, scale factors and
+// accumulators from TMEM, and leaves the arithmetic to numerics.h. Which CTA holds what:
 //
 //   operand   cta_group::1   cta_group::2
 //   A         M rows         M/2 rows in each CTA, at the same offset; rows of the even CTA first
@@ -10,11 +10,11 @@
 //
 // Accumulator cells (m: row in its CTA, n: column of D):
 //   128 rows a CTA         lane m                       column d + n
-//   64 rows, cta_group::1  lane m%16 + 32*(m/16)        column d + n           (+16 lanes when the address says so)
-//   64 rows, cta_group::2  lane m + 64*(n >= N/2)       column d + n % (N/2)
+//   64 rows, cta_group::1  lane m%16 + 32*(m/16)        column d + n           (+16 lanes when the address
+//   says so) 64 rows, cta_group::2  lane m + 64*(n >= N/2)       column d + n % (N/2)
 //
-// Scale factor k of row r: byte k of column base + r/32, lane r%32, copied to all four quarters of the lanes. Which
-// quarter feeds which output row is not published, so the copies must agree.
+// Scale factor k of row r: byte k of column base + r/32, lane r%32, copied to all four quarters of the lanes.
+// Which quarter feeds which output row is not published, so the copies must agree.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -29,8 +29,8 @@
 namespace sim {
 namespace {
 
-constexpr uint32_t kChunk = 16;       // bytes that every layout keeps together
-constexpr uint32_t kChunksPerRow = 2; // K of one instruction is 32 bytes of a row
+constexpr uint32_t kChunk = 16;        // bytes that every layout keeps together
+constexpr uint32_t kChunksPerRow = 2;  // K of one instruction is 32 bytes of a row
 constexpr int kFp4Depth = 64;
 constexpr int kQuarters = 4, kLanesPerQuarter = 32;
 
@@ -39,8 +39,8 @@ int lane_of(uint32_t taddr) { return static_cast<int>(taddr >> 16); }
 
 // Cells of one accumulator row: one or two runs of columns.
 struct DRow {
-  int lane;         // of columns [0, n / runs)
-  int lane_step;    // lanes to the next run
+  int lane;       // of columns [0, n / runs)
+  int lane_step;  // lanes to the next run
   int runs;
 };
 
@@ -64,7 +64,8 @@ void write_d(const MmaOp& op, const MmaShape& shape, Tmem& tmem, int m, const ui
     tmem.write_row(row.lane + i * row.lane_step, column_of(op.d_tmem), run, cells + i * run);
 }
 
-// --- block-scaled ---------------------------------------------------------------------------------------------------
+// --- block-scaled
+// ---------------------------------------------------------------------------------------------------
 
 // Two codes of every byte, low nibble first.
 struct NibbleTable {
@@ -90,7 +91,8 @@ void unpack_rows(const Bytes& smem, const SmemDescriptor& d, int rows, bool nega
   }
 }
 
-// Scale factors of `rows` rows as floats. Whole columns are fetched, in pairs for B, so all their cells must be written.
+// Scale factors of `rows` rows as floats. Whole columns are fetched, in pairs for B, so all their cells must
+// be written.
 struct ScaleFetch {
   const char* what;
   uint32_t taddr;
@@ -109,9 +111,9 @@ void fetch_scales(const Tmem& tmem, const ScaleFetch& fetch, int rows, float* sc
     for (int quarter = 1; quarter < kQuarters; ++quarter) {
       tmem.read_row(lane + kLanesPerQuarter * quarter, first, fetch.columns, copy);
       if (std::memcmp(cells[lane], copy, bytes) != 0)
-        throw Fault(FaultKind::kProtocol, std::string(fetch.what) + " at TMEM column " + std::to_string(first) +
-                                              ": lanes " + std::to_string(lane) + " and " +
-                                              std::to_string(lane + kLanesPerQuarter * quarter) +
+        throw Fault(FaultKind::kProtocol, std::string(fetch.what) + " at TMEM column " +
+                                              std::to_string(first) + ": lanes " + std::to_string(lane) +
+                                              " and " + std::to_string(lane + kLanesPerQuarter * quarter) +
                                               " differ; all four lane quarters must hold the same copy");
     }
   }
@@ -141,25 +143,28 @@ void execute_block_scaled(const MmaOp& op, const MmaShape& shape, const CtaMemor
   d.resize(m_size * n_size);
 
   for (int cta = 0; cta < op.cta_group; ++cta)
-    unpack_rows(*ctas[cta].smem, b_desc, b_rows, shape.negate_b, &b[static_cast<size_t>(cta * b_rows * kFp4Depth)]);
+    unpack_rows(*ctas[cta].smem, b_desc, b_rows, shape.negate_b,
+                &b[static_cast<size_t>(cta * b_rows * kFp4Depth)]);
   for (int cta = 0; cta < op.cta_group; ++cta) {
     const CtaMemory& memory = ctas[cta];
     unpack_rows(*memory.smem, a_desc, rows, shape.negate_a, a.data());
-    fetch_scales(*memory.tmem, {"scale factors of A", op.sfa_tmem, 4, groups, shape.sfa_id, shape.ue8m0}, rows,
-                 sfa.data());
-    fetch_scales(*memory.tmem,
-                 {"scale factors of B", op.sfb_tmem, 2 * ((shape.n + 63) / 64), groups, shape.sfb_id, shape.ue8m0},
-                 shape.n, sfb.data());
+    fetch_scales(*memory.tmem, {"scale factors of A", op.sfa_tmem, 4, groups, shape.sfa_id, shape.ue8m0},
+                 rows, sfa.data());
+    fetch_scales(
+        *memory.tmem,
+        {"scale factors of B", op.sfb_tmem, 2 * ((shape.n + 63) / 64), groups, shape.sfb_id, shape.ue8m0},
+        shape.n, sfb.data());
     uint32_t* cells = reinterpret_cast<uint32_t*>(d.data());
     if (op.accumulate)
       for (int m = 0; m < rows; ++m) read_d(op, shape, *memory.tmem, m, cells + m * shape.n);
-    mma_block_scaled_tile(a.data(), b.data(), sfa.data(), sfb.data(), groups, rows, shape.n, op.accumulate, d.data(),
-                          format);
+    mma_block_scaled_tile(a.data(), b.data(), sfa.data(), sfb.data(), groups, rows, shape.n, op.accumulate,
+                          d.data(), format);
     for (int m = 0; m < rows; ++m) write_d(op, shape, *memory.tmem, m, cells + m * shape.n);
   }
 }
 
-// --- dense ----------------------------------------------------------------------------------------------------------
+// --- dense
+// ----------------------------------------------------------------------------------------------------------
 
 float decode_dense(const MmaOp& op, int type, const uint8_t* bytes) {
   if (op.kind == MmaKind::kTf32) {  // the low 13 bits of the float are not looked at
@@ -179,17 +184,18 @@ struct DenseOperand {
 };
 
 // rows x k floats from shared memory.
-void fetch_dense(const MmaOp& op, const MmaShape& shape, const DenseOperand& operand, const Bytes& smem, int rows,
-                 float* out) {
+void fetch_dense(const MmaOp& op, const MmaShape& shape, const DenseOperand& operand, const Bytes& smem,
+                 int rows, float* out) {
   const int size = op.kind == MmaKind::kTf32 ? 4 : 2;
   const int per_chunk = static_cast<int>(kChunk) / size;
-  const int outer = operand.mn_major ? shape.k : rows;            // strided dimension
+  const int outer = operand.mn_major ? shape.k : rows;                 // strided dimension
   const int chunks = (operand.mn_major ? rows : shape.k) / per_chunk;  // of the contiguous one
   for (int i = 0; i < outer; ++i) {
     for (int c = 0; c < chunks; ++c) {
       const uint32_t chunk = static_cast<uint32_t>(c), index = static_cast<uint32_t>(i);
       const uint8_t* bytes = smem.view(operand.mn_major ? mn_major_address(operand.desc, chunk, index)
-                                                        : k_major_address(operand.desc, index, chunk), kChunk);
+                                                        : k_major_address(operand.desc, index, chunk),
+                                       kChunk);
       for (int e = 0; e < per_chunk; ++e) {
         const float value = decode_dense(op, operand.type, bytes + e * size);
         const int row = operand.mn_major ? c * per_chunk + e : i;
@@ -215,18 +221,21 @@ void fetch_dense_from_tmem(const MmaOp& op, const MmaShape& shape, const Tmem& t
 
 void execute_dense(const MmaOp& op, const MmaShape& shape, const CtaMemory* ctas) {
   const int rows = shape.rows_per_cta(op.cta_group), b_rows = shape.b_rows_per_cta(op.cta_group);
-  const DenseOperand b_operand{decode_smem_descriptor(op.b_desc), shape.b_type, shape.b_mn_major, shape.negate_b};
+  const DenseOperand b_operand{decode_smem_descriptor(op.b_desc), shape.b_type, shape.b_mn_major,
+                               shape.negate_b};
   std::vector<float> a(static_cast<size_t>(rows * shape.k)), b(static_cast<size_t>(shape.n * shape.k));
   std::vector<uint32_t> cells(static_cast<size_t>(shape.n));
   for (int cta = 0; cta < op.cta_group; ++cta)
-    fetch_dense(op, shape, b_operand, *ctas[cta].smem, b_rows, &b[static_cast<size_t>(cta * b_rows * shape.k)]);
+    fetch_dense(op, shape, b_operand, *ctas[cta].smem, b_rows,
+                &b[static_cast<size_t>(cta * b_rows * shape.k)]);
 
   for (int cta = 0; cta < op.cta_group; ++cta) {
     const CtaMemory& memory = ctas[cta];
     if (op.a_in_tmem) {
       fetch_dense_from_tmem(op, shape, *memory.tmem, a.data());
     } else {
-      const DenseOperand a_operand{decode_smem_descriptor(op.a_desc), shape.a_type, shape.a_mn_major, shape.negate_a};
+      const DenseOperand a_operand{decode_smem_descriptor(op.a_desc), shape.a_type, shape.a_mn_major,
+                                   shape.negate_a};
       fetch_dense(op, shape, a_operand, *memory.smem, rows, a.data());
     }
     for (int m = 0; m < rows; ++m) {
@@ -234,9 +243,10 @@ void execute_dense(const MmaOp& op, const MmaShape& shape, const CtaMemory* ctas
       for (int n = 0; n < shape.n; ++n) {
         uint32_t& cell = cells[static_cast<size_t>(n)];
         float c = 0;
-        if (op.accumulate) c = shape.d_is_f16 ? f16_to_f32(static_cast<uint16_t>(cell)) : std::bit_cast<float>(cell);
-        const double sum = mma_dense_sum(&a[static_cast<size_t>(m * shape.k)], &b[static_cast<size_t>(n * shape.k)],
-                                         shape.k, c);
+        if (op.accumulate)
+          c = shape.d_is_f16 ? f16_to_f32(static_cast<uint16_t>(cell)) : std::bit_cast<float>(cell);
+        const double sum = mma_dense_sum(&a[static_cast<size_t>(m * shape.k)],
+                                         &b[static_cast<size_t>(n * shape.k)], shape.k, c);
         // f16 accumulators sit in the low half of a cell. Their rounding is assumed: to nearest even.
         cell = shape.d_is_f16 ? f64_to_f16(sum, Round::kNearestEven)
                               : std::bit_cast<uint32_t>(f64_to_f32_toward_zero(sum));
@@ -251,10 +261,8 @@ void execute_dense(const MmaOp& op, const MmaShape& shape, const CtaMemory* ctas
 void execute_mma(const MmaOp& op, const CtaMemory ctas[2]) {
   check_mma(op);
   const MmaShape shape = decode_shape(op);
-  if (block_scaled(op.kind))
-    execute_block_scaled(op, shape, ctas);
-  else
-    execute_dense(op, shape, ctas);
+  if (block_scaled(op.kind)) execute_block_scaled(op, shape, ctas);
+  else execute_dense(op, shape, ctas);
 }
 
 }  // namespace sim

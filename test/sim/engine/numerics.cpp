@@ -1,10 +1,10 @@
 // numerics.cpp -- scalar arithmetic of the machine, without touching the host's rounding mode.
 //
-// Exact: all decoders; all conversions (one routine rounds a double into any small format); f32 add, mul and fma in the
-// four rounding modes. A sum is taken in double with its error term and rounded to odd, which keeps enough of the lost
-// bits for one correct final rounding.
-// Assumed: a result is tiny for .ftz when it is subnormal after rounding; a negative or NaN input of ue8m0 conversions
-// (absolute value, 0xFF); approximate functions are the double result rounded to nearest, inside the ISA's error bounds.
+// Exact: all decoders; all conversions (one routine rounds a double into any small format); f32 add, mul and
+// fma in the four rounding modes. A sum is taken in double with its error term and rounded to odd, which
+// keeps enough of the lost bits for one correct final rounding. Assumed: a result is tiny for .ftz when it is
+// subnormal after rounding; a negative or NaN input of ue8m0 conversions (absolute value, 0xFF); approximate
+// functions are the double result rounded to nearest, inside the ISA's error bounds.
 #include "sim/engine/numerics.h"
 
 #include <bit>
@@ -33,7 +33,8 @@ constexpr Format kE4m3{3, 7, 0x7E, 0x7E};
 constexpr Format kE5m2{2, 15, 0x7B, 0x7C};
 constexpr Format kE2m1{1, 1, 0x7, 0x7};
 
-// True when a discarded fraction makes the magnitude step up; `rest` is the fraction in units of 2^-64 of the last place.
+// True when a discarded fraction makes the magnitude step up; `rest` is the fraction in units of 2^-64 of the
+// last place.
 bool steps_up(Round r, bool is_negative, bool odd, uint64_t rest) {
   constexpr uint64_t kHalf = uint64_t{1} << 63;
   switch (r) {
@@ -45,7 +46,8 @@ bool steps_up(Round r, bool is_negative, bool odd, uint64_t rest) {
   return false;
 }
 
-// Code of the magnitude of x, not NaN, rounded once. Overflow gives infinity or the largest finite value by the mode.
+// Code of the magnitude of x, not NaN, rounded once. Overflow gives infinity or the largest finite value by
+// the mode.
 uint32_t encode_magnitude(double x, const Format& f, Round r, bool saturate) {
   const bool minus = negative(x);
   const bool overflow_is_infinite =
@@ -55,12 +57,12 @@ uint32_t encode_magnitude(double x, const Format& f, Round r, bool saturate) {
   if (x == 0) return 0;
 
   int exponent;
-  const double fraction = std::frexp(std::fabs(x), &exponent);  // [0.5, 1)
+  const double fraction = std::frexp(std::fabs(x), &exponent);                   // [0.5, 1)
   const uint64_t significand = static_cast<uint64_t>(std::ldexp(fraction, 64));  // leading bit at 63
-  const int lead = exponent - 1;                                                 // exponent of the leading bit
-  const int floor = 1 - f.bias;                                                  // of the smallest normal
-  const int last = (lead > floor ? lead : floor) - f.mantissa_bits;              // weight of the last place
-  const int drop = 63 - (lead - last);                                           // bits below the last place, >= 11
+  const int lead = exponent - 1;                                     // exponent of the leading bit
+  const int floor = 1 - f.bias;                                      // of the smallest normal
+  const int last = (lead > floor ? lead : floor) - f.mantissa_bits;  // weight of the last place
+  const int drop = 63 - (lead - last);                               // bits below the last place, >= 11
   uint64_t kept, rest;
   if (drop < 64) {
     kept = significand >> drop;
@@ -70,7 +72,8 @@ uint32_t encode_magnitude(double x, const Format& f, Round r, bool saturate) {
     rest = drop == 64 ? significand : 1;
   }
   kept += steps_up(r, minus, (kept & 1) != 0, rest);
-  // Biased exponent and mantissa are one integer: a carry out of the mantissa lands in the exponent by itself.
+  // Biased exponent and mantissa are one integer: a carry out of the mantissa lands in the exponent by
+  // itself.
   const int biased = lead > floor ? lead - floor : 0;
   const uint64_t code = (static_cast<uint64_t>(biased) << f.mantissa_bits) + kept;
   return code > f.max_finite ? beyond : static_cast<uint32_t>(code);
@@ -94,8 +97,8 @@ float round_to_f32(double x, Round r, bool flush) {
   return flushed(std::bit_cast<float>(code | (negative(x) ? 0x80000000u : 0)), flush);
 }
 
-// x + y rounded to odd: the double nearest toward zero with its last bit set when bits were lost. Rounding that to 24
-// bits in any mode equals rounding the exact sum, because 53 >= 24 + 2.
+// x + y rounded to odd: the double nearest toward zero with its last bit set when bits were lost. Rounding
+// that to 24 bits in any mode equals rounding the exact sum, because 53 >= 24 + 2.
 double add_to_odd(double x, double y) {
   const double sum = x + y;
   const double y_part = sum - x;
@@ -162,17 +165,20 @@ uint16_t f64_to_f16(double x, Round r) {
 
 uint8_t f32_to_e2m1(float x) {
   if (std::isnan(x)) return 0x7;
-  return static_cast<uint8_t>(encode_magnitude(x, kE2m1, Round::kNearestEven, true) | (negative(x) ? 0x8 : 0));
+  return static_cast<uint8_t>(encode_magnitude(x, kE2m1, Round::kNearestEven, true) |
+                              (negative(x) ? 0x8 : 0));
 }
 
 uint8_t f32_to_e4m3(float x) {
   if (std::isnan(x)) return 0x7F;
-  return static_cast<uint8_t>(encode_magnitude(x, kE4m3, Round::kNearestEven, true) | (negative(x) ? 0x80 : 0));
+  return static_cast<uint8_t>(encode_magnitude(x, kE4m3, Round::kNearestEven, true) |
+                              (negative(x) ? 0x80 : 0));
 }
 
 uint8_t f32_to_e5m2(float x) {
   if (std::isnan(x)) return 0x7F;
-  return static_cast<uint8_t>(encode_magnitude(x, kE5m2, Round::kNearestEven, true) | (negative(x) ? 0x80 : 0));
+  return static_cast<uint8_t>(encode_magnitude(x, kE5m2, Round::kNearestEven, true) |
+                              (negative(x) ? 0x80 : 0));
 }
 
 uint8_t f32_to_ue8m0(float x, Round r) {
@@ -181,7 +187,8 @@ uint8_t f32_to_ue8m0(float x, Round r) {
   if (std::isinf(magnitude)) return 0xFE;
   if (magnitude <= std::ldexp(1.0f, -127)) return 0;
   int exponent;
-  const float fraction = std::frexp(magnitude, &exponent);  // magnitude = fraction * 2^exponent, fraction in [0.5, 1)
+  const float fraction =
+      std::frexp(magnitude, &exponent);  // magnitude = fraction * 2^exponent, fraction in [0.5, 1)
   const int code = exponent - 1 + 127 + (r == Round::kUp && fraction != 0.5f ? 1 : 0);
   return static_cast<uint8_t>(code > 0xFE ? 0xFE : code);
 }

@@ -1,8 +1,9 @@
-// tensor_core.cpp -- the tensor core's data movers: tcgen05.cp from shared memory into TMEM, the register-to-cell maps
-// of tcgen05.ld and st, and the static rules of tcgen05.mma. The multiplication itself is mma_tile.cpp.
+// tensor_core.cpp -- the tensor core's data movers: tcgen05.cp from shared memory into TMEM, the
+// register-to-cell maps of tcgen05.ld and st, and the static rules of tcgen05.mma. The multiplication itself
+// is mma_tile.cpp.
 //
-// A TMEM address is (lane << 16) | column. tcgen05.ld takes the 32-lane quarter from the warp: bit 7 of the lane field,
-// where pair kernels put the CTA rank, is ignored, the quarter bits must name the warp's own.
+// A TMEM address is (lane << 16) | column. tcgen05.ld takes the 32-lane quarter from the warp: bit 7 of the
+// lane field, where pair kernels put the CTA rank, is ignored, the quarter bits must name the warp's own.
 #include "sim/engine/tensor_core.h"
 
 #include <algorithm>
@@ -36,7 +37,8 @@ void require_columns(const Columns& c, uint32_t alignment) {
   if (c.first() % alignment != 0)
     protocol(at(c.what, c.taddr) + ": the column must be a multiple of " + std::to_string(alignment));
   if (c.end() > static_cast<uint32_t>(Tmem::kColumns))
-    throw Fault(FaultKind::kBounds, at(c.what, c.taddr) + ": " + std::to_string(c.count) + " columns end beyond 512");
+    throw Fault(FaultKind::kBounds,
+                at(c.what, c.taddr) + ": " + std::to_string(c.count) + " columns end beyond 512");
 }
 
 void require_lane_zero(const char* what, uint32_t taddr) {
@@ -59,10 +61,8 @@ void check_operand(const char* what, uint64_t desc, bool mn_major) {
 
 void check_mma(const MmaOp& op) {
   const MmaShape shape = decode_shape(op);
-  if (op.a_in_tmem)
-    require_lane_zero("matrix A", op.a_tmem);
-  else
-    check_operand("matrix A", op.a_desc, shape.a_mn_major);
+  if (op.a_in_tmem) require_lane_zero("matrix A", op.a_tmem);
+  else check_operand("matrix A", op.a_desc, shape.a_mn_major);
   check_operand("matrix B", op.b_desc, shape.b_mn_major);
 
   // Accumulators at 4-column multiples are proven; finer placement is not.
@@ -71,7 +71,8 @@ void check_mma(const MmaOp& op) {
   require_columns(d, 4);
   const bool half_height = op.cta_group == 1 && shape.m == 64;
   if (lane_of(op.d_tmem) != 0 && !(half_height && lane_of(op.d_tmem) == 16))
-    protocol(at("accumulator", op.d_tmem) + (half_height ? ": the lane must be 0 or 16" : ": the lane must be 0"));
+    protocol(at("accumulator", op.d_tmem) +
+             (half_height ? ": the lane must be 0 or 16" : ": the lane must be 0"));
   if (op.a_in_tmem) require_columns({"matrix A", op.a_tmem, shape.k / 2}, 4);
   if (!block_scaled(op.kind)) return;
 
@@ -81,7 +82,8 @@ void check_mma(const MmaOp& op) {
   for (const Columns& sf : {sfa, sfb}) {
     require_lane_zero(sf.what, sf.taddr);
     require_columns(sf, 2);
-    if (overlap(sf, d)) protocol(at(sf.what, sf.taddr) + ": they overlap " + at("the accumulator", op.d_tmem));
+    if (overlap(sf, d))
+      protocol(at(sf.what, sf.taddr) + ": they overlap " + at("the accumulator", op.d_tmem));
   }
 }
 
@@ -104,8 +106,7 @@ std::vector<ByteRange> operand_ranges(const MmaOp& op, bool operand_b) {
   for (uint32_t chunk : chunks) {
     if (!ranges.empty() && chunk <= ranges.back().offset + ranges.back().bytes)
       ranges.back().bytes = chunk + 16 - ranges.back().offset;
-    else
-      ranges.push_back({chunk, 16});
+    else ranges.push_back({chunk, 16});
   }
   return ranges;
 }
@@ -157,11 +158,12 @@ int ld_registers(LdShape shape, int repeat) {
   return registers <= 128 ? registers : -1;
 }
 
-Cell ld_cell(LdShape shape, int repeat, uint32_t taddr, int warp_in_cta, int thread, int j, int half_split, bool pack,
-             int half) {
+Cell ld_cell(LdShape shape, int repeat, uint32_t taddr, int warp_in_cta, int thread, int j, int half_split,
+             bool pack, int half) {
   const int registers = ld_registers(shape, repeat);
   if (registers < 0) throw Fault(FaultKind::kUnsupported, "tcgen05.ld/st: no such shape and repeat");
-  if (j < 0 || j >= registers) throw Fault(FaultKind::kBounds, "tcgen05.ld/st: register " + std::to_string(j));
+  if (j < 0 || j >= registers)
+    throw Fault(FaultKind::kBounds, "tcgen05.ld/st: register " + std::to_string(j));
 
   const uint32_t lane_field = lane_of(taddr);
   const int quarter = warp_in_cta % 4;
@@ -173,8 +175,8 @@ Cell ld_cell(LdShape shape, int repeat, uint32_t taddr, int warp_in_cta, int thr
              std::to_string(32 * quarter) + ".." + std::to_string(32 * quarter + 31) + " only");
   const uint32_t lane_alignment = shape == LdShape::k32x32b ? 32 : 16;
   if (lane_field % lane_alignment != 0)
-    throw Fault(FaultKind::kMisaligned,
-                at("tcgen05.ld/st", taddr) + ": the lane must be a multiple of " + std::to_string(lane_alignment));
+    throw Fault(FaultKind::kMisaligned, at("tcgen05.ld/st", taddr) + ": the lane must be a multiple of " +
+                                            std::to_string(lane_alignment));
 
   // Position inside the shape: lanes from the addressed one, columns as the unpacked form counts them.
   const int t = thread;

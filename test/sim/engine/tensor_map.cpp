@@ -1,14 +1,14 @@
-// tensor_map.cpp -- tensor maps and the geometry of tile transfers. The encoder's rules are those that the CUDA driver
-// API states for cuTensorMapEncodeTiled; the shared-memory image of a box is dense with dimension 0 fastest, then each
-// 16-byte chunk is moved by the swizzle, an XOR of address bits:
+// tensor_map.cpp -- tensor maps and the geometry of tile transfers. The encoder's rules are those that the
+// CUDA driver API states for cuTensorMapEncodeTiled; the shared-memory image of a box is dense with dimension
+// 0 fastest, then each 16-byte chunk is moved by the swizzle, an XOR of address bits:
 //
 //   32B:  bit  4   ^= bit  7        64B: bits 4-5 ^= bits 7-8        128B: bits 4-6 ^= bits 7-9
 //
 // on absolute shared addresses, so a base that is only 128-byte aligned starts in the middle of the pattern.
-// The 128-byte variants with larger atoms, interleaved layouts, boxes narrower than their swizzle span, and types whose
-// transfer changes values (FTZ, TF32) or pads (ALIGN16B) encode as documented, but a transfer with them is refused:
-// what it would write is not established. The bit patterns of the NaN fill are assumed (all-ones canonical NaN).
-// Knows nothing of memory contents, barriers or time.
+// The 128-byte variants with larger atoms, interleaved layouts, boxes narrower than their swizzle span, and
+// types whose transfer changes values (FTZ, TF32) or pads (ALIGN16B) encode as documented, but a transfer
+// with them is refused: what it would write is not established. The bit patterns of the NaN fill are assumed
+// (all-ones canonical NaN). Knows nothing of memory contents, barriers or time.
 #include "sim/engine/tensor_map.h"
 
 #include <cstddef>
@@ -25,8 +25,23 @@ constexpr uint64_t kMaxDim = uint64_t{1} << 32, kStrideLimit = uint64_t{1} << 40
 
 // CUtensorMapDataType, in its order.
 enum Type : uint32_t {
-  kUint8, kUint16, kUint32, kInt32, kUint64, kInt64, kFloat16, kFloat32, kFloat64, kBfloat16, kFloat32Ftz,
-  kTfloat32, kTfloat32Ftz, k16U4Align8, k16U4Align16, k16U6Align16, kTypeCount
+  kUint8,
+  kUint16,
+  kUint32,
+  kInt32,
+  kUint64,
+  kInt64,
+  kFloat16,
+  kFloat32,
+  kFloat64,
+  kBfloat16,
+  kFloat32Ftz,
+  kTfloat32,
+  kTfloat32Ftz,
+  k16U4Align8,
+  k16U4Align16,
+  k16U6Align16,
+  kTypeCount
 };
 constexpr int kTypeBits[kTypeCount] = {8, 16, 32, 32, 64, 64, 16, 32, 64, 16, 32, 32, 32, 4, 4, 6};
 
@@ -48,7 +63,8 @@ uint32_t swizzle_span(Swizzle swizzle) {
   }
 }
 
-// Elements per dimension that reach shared memory: a traversal stride skips elements of the box. Dimension 0 has none.
+// Elements per dimension that reach shared memory: a traversal stride skips elements of the box. Dimension 0
+// has none.
 uint32_t taken(const TensorMap& map, uint32_t i) {
   return i == 0 ? map.box[0] : (map.box[i] + map.element_strides[i] - 1) / map.element_strides[i];
 }
@@ -78,19 +94,24 @@ uint64_t checksum(const Packed& packed) {  // FNV-1a
 }
 
 // Empty when the arguments are legal, else the sentence that says which is not.
-std::string broken_rule(const void* out128, const TensorMap& map, const uint64_t* dims, const uint64_t* strides,
-                        const uint32_t* box, const uint32_t* element_strides, uint32_t swizzle, uint32_t oob_fill) {
+std::string broken_rule(const void* out128, const TensorMap& map, const uint64_t* dims,
+                        const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides,
+                        uint32_t swizzle, uint32_t oob_fill) {
   const auto text = [](const char* what, uint64_t i, uint64_t value, const char* rule) {
     return std::string(what) + "[" + std::to_string(i) + "] = " + std::to_string(value) + " " + rule;
   };
   if (out128 == nullptr || reinterpret_cast<uintptr_t>(out128) % 64 != 0)
     return "tensorMap must be a 64-byte aligned address";
-  if (map.type >= kTypeCount) return "tensorDataType " + std::to_string(map.type) + " is no CUtensorMapDataType";
-  if (map.interleave >= kInterleaveCount) return "interleave " + std::to_string(map.interleave) + " is unknown";
+  if (map.type >= kTypeCount)
+    return "tensorDataType " + std::to_string(map.type) + " is no CUtensorMapDataType";
+  if (map.interleave >= kInterleaveCount)
+    return "interleave " + std::to_string(map.interleave) + " is unknown";
   if (swizzle >= kSwizzleCount) return "swizzle " + std::to_string(swizzle) + " is unknown";
-  if (map.l2_promotion >= kL2PromotionCount) return "l2Promotion " + std::to_string(map.l2_promotion) + " is unknown";
+  if (map.l2_promotion >= kL2PromotionCount)
+    return "l2Promotion " + std::to_string(map.l2_promotion) + " is unknown";
   if (oob_fill >= kFillCount) return "oobFill " + std::to_string(oob_fill) + " is unknown";
-  if (map.rank < 1 || map.rank > kMaxRank) return "tensorRank " + std::to_string(map.rank) + " is outside 1..5";
+  if (map.rank < 1 || map.rank > kMaxRank)
+    return "tensorRank " + std::to_string(map.rank) + " is outside 1..5";
   if (map.interleave != kInterleaveNone && map.rank < 3) return "an interleaved tensor needs tensorRank >= 3";
   if (dims == nullptr || box == nullptr || element_strides == nullptr || (map.rank > 1 && strides == nullptr))
     return "globalDim, globalStrides, boxDim or elementStrides is null";
@@ -112,19 +133,23 @@ std::string broken_rule(const void* out128, const TensorMap& map, const uint64_t
       return text("globalStrides", i, strides[i], wide ? "is no multiple of 32" : "is no multiple of 16");
     if (strides[i] >= kStrideLimit) return text("globalStrides", i, strides[i], "is not below 2^40");
   }
-  if (padded && dims[0] % 128 != 0) return text("globalDim", 0, dims[0], "is no multiple of 128 (ALIGN16B type)");
+  if (padded && dims[0] % 128 != 0)
+    return text("globalDim", 0, dims[0], "is no multiple of 128 (ALIGN16B type)");
   if (padded && box[0] != 128) return text("boxDim", 0, box[0], "is not 128 (ALIGN16B type)");
-  if (map.type == k16U4Align8 && dims[0] % 2 != 0) return text("globalDim", 0, dims[0], "is odd (16U4_ALIGN8B)");
+  if (map.type == k16U4Align8 && dims[0] % 2 != 0)
+    return text("globalDim", 0, dims[0], "is odd (16U4_ALIGN8B)");
 
   const uint64_t inner_bits = box[0] * smem_bits(map.type);
   if (map.interleave == kInterleaveNone) {
     if (inner_bits % 128 != 0) return text("boxDim", 0, box[0], "is no multiple of 16 bytes");
     const uint32_t span = swizzle_span(static_cast<Swizzle>(swizzle));
-    if (span != 0 && inner_bits > span * 8u) return text("boxDim", 0, box[0], "is wider than the swizzle span");
+    if (span != 0 && inner_bits > span * 8u)
+      return text("boxDim", 0, box[0], "is wider than the swizzle span");
   }
   if (map.interleave == kInterleave32B && swizzle != static_cast<uint32_t>(Swizzle::k32B))
     return "INTERLEAVE_32B needs SWIZZLE_32B";
-  if (map.type == k16U6Align16 && map.interleave != kInterleaveNone) return "16U6_ALIGN16B cannot be interleaved";
+  if (map.type == k16U6Align16 && map.interleave != kInterleaveNone)
+    return "16U6_ALIGN16B cannot be interleaved";
   if (padded) {
     const Swizzle s = static_cast<Swizzle>(swizzle);
     const bool atom64 = s == Swizzle::k128BAtom64B && map.type == k16U6Align16;
@@ -141,7 +166,9 @@ uint32_t swizzled(Swizzle swizzle, uint32_t address) {
 }
 
 void require_transferable(const TensorMap& map) {
-  const auto refuse = [](const std::string& what) { throw Fault(FaultKind::kUnsupported, "TMA transfer with " + what); };
+  const auto refuse = [](const std::string& what) {
+    throw Fault(FaultKind::kUnsupported, "TMA transfer with " + what);
+  };
   if (map.interleave != kInterleaveNone) refuse("an interleaved tensor map");
   if (map.type == kFloat32Ftz || map.type == kTfloat32 || map.type == kTfloat32Ftz)
     refuse("a data type that changes values on the way (FLOAT32_FTZ, TFLOAT32)");
@@ -197,7 +224,8 @@ uint64_t TensorMap::box_bytes() const {
 
 int encode_tiled(void* out128, uint32_t type, uint32_t rank, void* base, const uint64_t* dims,
                  const uint64_t* strides_bytes, const uint32_t* box, const uint32_t* element_strides,
-                 uint32_t interleave, uint32_t swizzle, uint32_t l2_promotion, uint32_t oob_fill, std::string* why) {
+                 uint32_t interleave, uint32_t swizzle, uint32_t l2_promotion, uint32_t oob_fill,
+                 std::string* why) {
   TensorMap map;
   map.type = type;
   map.rank = rank;
@@ -235,8 +263,9 @@ TensorMap decode_tensor_map(const void* bytes128) {
   Packed packed;
   std::memcpy(&packed, bytes128, sizeof packed);
   if (packed.magic != kMagic || packed.checksum != checksum(packed))
-    throw Fault(FaultKind::kProtocol, "the 128 bytes are no tensor map: cuTensorMapEncodeTiled did not write them, "
-                                      "or they were changed since");
+    throw Fault(FaultKind::kProtocol,
+                "the 128 bytes are no tensor map: cuTensorMapEncodeTiled did not write them, "
+                "or they were changed since");
   TensorMap map;
   map.type = packed.type;
   map.rank = packed.rank;
@@ -264,8 +293,8 @@ void box_pieces(const TensorMap& map, const std::array<int32_t, 5>& coordinates,
   const int bits = map.element_bits();
   const int64_t first_bit = int64_t{coordinates[0]} * bits;
   if (first_bit % 8 != 0)
-    throw Fault(FaultKind::kMisaligned,
-                "coordinate 0 = " + std::to_string(coordinates[0]) + " starts inside a byte of a packed tensor");
+    throw Fault(FaultKind::kMisaligned, "coordinate 0 = " + std::to_string(coordinates[0]) +
+                                            " starts inside a byte of a packed tensor");
 
   const uint32_t row = static_cast<uint32_t>(inner_bytes(map));
   const int64_t row_bytes = static_cast<int64_t>(map.dims[0]) * bits / 8;

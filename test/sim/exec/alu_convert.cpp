@@ -223,8 +223,7 @@ void resolve_narrow(Spelling& s, AluCode* code) {
     if (code->dst == natural && !finite) code->fn = &narrow_to_pair<kFormat>;
     return;
   }
-  // Without .satfinite an infinite scale would stay infinite, which only ue8m0 has no code for.
-  if (!finite && kFormat != Format::kUe8m0) s.unsupported("a narrow format needs .satfinite");
+  if (!finite) s.unsupported("a narrow format needs .satfinite");
   if (kFormat == Format::kUe8m0 && round_of(*code) != Round::kZero && round_of(*code) != Round::kUp) {
     s.unsupported("ue8m0 rounds by .rz or .rp");
   }

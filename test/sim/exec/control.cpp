@@ -43,6 +43,11 @@ void alu(Exec& x, const Inst& inst) {
     const Value& d = destination.value;
     if (d.kind != Value::Kind::kRegister) return;
     uint64_t* values = &x.warp.registers[d.reg * 32];
+    if (inst.lanes != nullptr && x.mask == 0xFFFFFFFF) {
+      inst.lanes(values, sources[0], sources[1], sources[2]);
+      x.warp.written[d.reg] = x.mask;
+      return;
+    }
     SIM_FOR_LANES(lane, x.mask) {
       for (uint32_t i = 0; i < code.inputs; ++i) in[i] = sources[i][lane];
       values[lane] = code.fn(code, in);
@@ -80,6 +85,13 @@ void mov(Exec& x, const Inst& inst) {
   } else {
     uint64_t scratch[32];
     const uint64_t* values = x.sources(from.value, scratch);
+    if (x.mask == 0xFFFFFFFF && to.value.kind == Value::Kind::kRegister) {
+      const uint64_t keep = to.value.bits < 64 ? (uint64_t(1) << to.value.bits) - 1 : ~uint64_t(0);
+      uint64_t* out = &x.warp.registers[to.value.reg * 32];
+      for (int lane = 0; lane < 32; ++lane) out[lane] = values[lane] & keep;
+      x.warp.written[to.value.reg] = x.mask;
+      return;
+    }
     SIM_FOR_LANES(lane, x.mask) x.write(to.value, lane, values[lane]);
   }
 }

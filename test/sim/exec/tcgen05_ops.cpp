@@ -62,10 +62,17 @@ LdShape ld_shape(const Inst& inst) {
   throw Fault(FaultKind::kUnsupported, "tcgen05.ld/st shape");
 }
 
+// The warp of this CTA that slept in alloc or dealloc wakes: its pair has done it for both, and may be gone by now.
+bool granted(Exec& x, TmemRequest* out) {
+  if (x.cta.tmem_request.state != TmemRequest::State::kDone) return false;
+  *out = x.cta.tmem_request;
+  x.cta.tmem_request = TmemRequest{};
+  return true;
+}
+
 // alloc and dealloc of a pair happen when a warp of each CTA asks for the same; false: this CTA's warp sleeps.
 bool meet(Exec& x, const Group& group, const TmemRequest& mine) {
   TmemRequest& own = x.cta.tmem_request;
-  if (own.state == TmemRequest::State::kDone) return true;
   own = mine;
   own.state = TmemRequest::State::kAsked;
   Cta& peer = group.ctas[0] == &x.cta ? *group.ctas[1] : *group.ctas[0];
@@ -130,17 +137,20 @@ void require_whole_warp(const Exec& x) {
 
 void tcgen05_alloc(Exec& x, const Inst& inst) {
   require_whole_warp(x);
-  const Group group = group_of(x, inst);
-  const uint32_t columns = uint32_t(x.uniform(inst.operands[1].value, "the column count"));
+  TmemRequest request;
   int base;
-  if (group.size == 2) {
-    TmemRequest mine;
-    mine.columns = columns;
-    if (!meet(x, group, mine)) return;
-    base = int(x.cta.tmem_request.base);
-    x.cta.tmem_request = TmemRequest{};
+  if (granted(x, &request)) {
+    base = int(request.base);
   } else {
-    base = x.cta.tensor_memory().alloc(int(columns));
+    const Group group = group_of(x, inst);
+    request.columns = uint32_t(x.uniform(inst.operands[1].value, "the column count"));
+    if (group.size == 2) {
+      if (!meet(x, group, request)) return;
+      granted(x, &request);
+      base = int(request.base);
+    } else {
+      base = x.cta.tensor_memory().alloc(int(request.columns));
+    }
     if (base < 0) {
       Wait w;
       w.kind = Wait::Kind::kTmem;
@@ -155,8 +165,9 @@ void tcgen05_alloc(Exec& x, const Inst& inst) {
 
 void tcgen05_dealloc(Exec& x, const Inst& inst) {
   require_whole_warp(x);
-  const Group group = group_of(x, inst);
   TmemRequest mine;
+  if (granted(x, &mine)) return;
+  const Group group = group_of(x, inst);
   mine.free = true;
   mine.base = uint32_t(x.uniform(inst.operands[0].value, "the tensor memory address"));
   mine.columns = uint32_t(x.uniform(inst.operands[1].value, "the column count"));
@@ -166,7 +177,7 @@ void tcgen05_dealloc(Exec& x, const Inst& inst) {
                                             describe(*pending->inst->statement));
   if (group.size == 2) {
     if (!meet(x, group, mine)) return;
-    x.cta.tmem_request = TmemRequest{};
+    granted(x, &mine);
   } else {
     x.cta.tensor_memory().dealloc(int(mine.base), int(mine.columns));
   }

@@ -1,5 +1,5 @@
-// tmem.cpp -- cells and allocation of tensor memory. Storage is lane-major because its heavy user, the tensor core,
-// reads and writes accumulator rows: one row is one contiguous run of cells and of validity flags.
+// tmem.cpp -- cells and allocation of tensor memory. Storage is lane-major because its heavy user, the tensor
+// core, reads and writes accumulator rows: one row is one contiguous run of cells and of validity flags.
 //
 // Placement of allocations is not documented. Here: the lowest free base that is a multiple of the size.
 #include "sim/mem/tmem.h"
@@ -14,7 +14,9 @@ namespace {
 
 constexpr int kMinAllocation = 32;
 
-size_t index(int lane, int column) { return static_cast<size_t>(lane) * Tmem::kColumns + static_cast<size_t>(column); }
+size_t index(int lane, int column) {
+  return static_cast<size_t>(lane) * Tmem::kColumns + static_cast<size_t>(column);
+}
 
 std::string cell_name(int lane, int column) {
   return "TMEM lane " + std::to_string(lane) + " column " + std::to_string(column);
@@ -76,7 +78,8 @@ int Tmem::alloc(int columns) {
   if (!legal_size(columns)) protocol(what + ": the size must be a power of two from 32 to 512");
   if (relinquished_) protocol(what + " after tcgen05.relinquish_alloc_permit");
   if (last_columns_ != 0 && columns > last_columns_)
-    protocol(what + " after one of " + std::to_string(last_columns_) + ": allocations of a CTA must not grow");
+    protocol(what + " after one of " + std::to_string(last_columns_) +
+             ": allocations of a CTA must not grow");
 
   for (int base = 0; base < kColumns; base += columns) {
     bool free = true;
@@ -84,7 +87,8 @@ int Tmem::alloc(int columns) {
     if (!free) continue;
     for (int c = base; c < base + columns; ++c) {
       owner_[static_cast<size_t>(c)] = static_cast<int16_t>(base);
-      for (int lane = 0; lane < kLanes; ++lane) valid_[index(lane, c)] = 0;  // contents of new columns are undefined
+      for (int lane = 0; lane < kLanes; ++lane)
+        valid_[index(lane, c)] = 0;  // contents of new columns are undefined
     }
     last_columns_ = columns;
     return base;
@@ -98,9 +102,11 @@ void Tmem::dealloc(int base, int columns) {
   if (!legal_size(columns)) protocol(what + ": the size must be a power of two from 32 to 512");
   if (base < 0 || base + columns > kColumns) protocol(what + ": outside the array");
   for (int c = base; c < base + columns; ++c)
-    if (owner_[static_cast<size_t>(c)] != base) protocol(what + ": no allocation of that base and size is held");
+    if (owner_[static_cast<size_t>(c)] != base)
+      protocol(what + ": no allocation of that base and size is held");
   const int end = base + columns;
-  if (end < kColumns && owner_[static_cast<size_t>(end)] == base) protocol(what + ": the allocation there is larger");
+  if (end < kColumns && owner_[static_cast<size_t>(end)] == base)
+    protocol(what + ": the allocation there is larger");
   for (int c = base; c < end; ++c) owner_[static_cast<size_t>(c)] = -1;
 }
 

@@ -59,7 +59,9 @@ Token Lexer::word() {
   token.kind = Token::Kind::kWord;
   token.line = line_;
   const size_t begin = at_;
+  const bool directive = peek() == '.';  // `.reg.b16` is two words
   for (;;) {
+    if (directive && at_ > begin && peek() == '.') break;
     if (continues_word(peek())) {
       ++at_;
     } else if (peek() == ':' && peek(1) == ':' && continues_word(peek(2))) {

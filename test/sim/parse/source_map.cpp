@@ -67,7 +67,13 @@ std::string SourceMap::place(SourcePosition at) const {
   return (file == files_.end() ? "file " + std::to_string(at.file) : file->second) + ":" + std::to_string(at.line);
 }
 
-std::string SourceMap::function_name(std::string_view label, int64_t offset) const {
+const std::string& SourceMap::function_name(std::string_view label, int64_t offset) const {
+  const auto [entry, fresh] = names_.try_emplace({label, offset});
+  if (fresh) entry->second = read_name(label, offset);
+  return entry->second;
+}
+
+std::string SourceMap::read_name(std::string_view label, int64_t offset) const {
   for (size_t at = strings_.find(label); at != std::string_view::npos; at = strings_.find(label, at + 1)) {
     size_t next = at + label.size();
     if (next >= strings_.size() || strings_[next] != ':') continue;  // $L__info_string1 inside $L__info_string12
@@ -94,7 +100,7 @@ std::string SourceMap::text(uint32_t location) const {
     const Location& here = locations_[location];
     out += (out.empty() ? "" : " <- ") + place(here.at);
     if (here.function.empty()) break;
-    const std::string function = function_name(here.function, here.function_offset);
+    const std::string& function = function_name(here.function, here.function_offset);
     if (!function.empty()) out += " in " + function;
     if (here.caller == kNowhere) out += " <- " + place(here.call_site);
     location = here.caller;

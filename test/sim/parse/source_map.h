@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace sim::ptx {
@@ -40,10 +40,12 @@ class SourceMap {
     uint32_t caller;  // location of the call site, kNowhere when no .loc described it
   };
   std::string place(SourcePosition at) const;
-  std::string function_name(std::string_view label, int64_t offset) const;
+  const std::string& function_name(std::string_view label, int64_t offset) const;
+  std::string read_name(std::string_view label, int64_t offset) const;
 
   std::map<int64_t, std::string> files_;
   std::map<SourcePosition, uint32_t> latest_;
+  mutable std::map<std::pair<std::string_view, int64_t>, std::string> names_;  // what read_name found
   std::vector<Location> locations_;
   std::string_view strings_;
 };

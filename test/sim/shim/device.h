@@ -8,6 +8,7 @@
 namespace sim::shim {
 
 constexpr size_t kDeviceMemoryBytes = size_t{183359} << 20;
+constexpr int kGreatestStreamPriority = -5;  // the least is 0
 constexpr const char* kDeviceName = "simulated B200";
 
 // Failure cudaErrorInvalidValue naming the attribute when it is not in the table. The driver's

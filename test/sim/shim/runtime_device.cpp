@@ -197,7 +197,7 @@ cudaError_t cudaDeviceReset() {
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return call("cudaDeviceGetStreamPriorityRange", [&](Runtime&) {
     if (least) *least = 0;
-    if (greatest) *greatest = -5;
+    if (greatest) *greatest = sim::shim::kGreatestStreamPriority;
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "sim/shim/device.h"
 #include "sim/shim/state.h"
 
 using sim::shim::call;
@@ -19,13 +20,11 @@ using sim::shim::submit;
 
 namespace {
 
-// 13.0 reports the widest range as [0, -5]; priorities outside are clamped, as documented.
-constexpr int kGreatestPriority = -5;
-
+// Priorities outside the range are clamped, as documented.
 void create_stream(Runtime& runtime, cudaStream_t* stream, unsigned flags, int priority) {
   require(stream, "no place for the stream");
   *stream = reinterpret_cast<cudaStream_t>(
-      &runtime.streams.create(flags, std::clamp(priority, kGreatestPriority, 0)));
+      &runtime.streams.create(flags, std::clamp(priority, sim::shim::kGreatestStreamPriority, 0)));
 }
 
 void require_uncaptured(const Event& event) {

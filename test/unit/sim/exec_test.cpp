@@ -518,6 +518,31 @@ TEST_CASE("a CTA that exits before its copy has landed is a protocol fault") {
   CHECK(says(fault, "cp.async.bulk"));
 }
 
+TEST_CASE("arithmetic gives a lane the same value whether the whole warp takes part or not") {
+  const std::string operation = GENERATE(
+      "add.s32 %r4, %r2, %r3", "sub.u32 %r4, %r2, %r3", "mul.lo.s32 %r4, %r2, %r3", "mad.lo.u32 %r4, %r2, %r3, %r1",
+      "and.b32 %r4, %r2, %r3", "or.b32 %r4, %r2, %r3", "xor.b32 %r4, %r2, %r3", "shl.b32 %r4, %r2, %r1",
+      "shr.u32 %r4, %r2, %r1", "shl.b32 %r4, %r2, 32", "shr.u32 %r4, %r2, %r3", "selp.b32 %r4, %r2, %r3, %p1",
+      "add.f32 %r4, %r2, %r3", "sub.f32 %r4, %r2, %r3", "mul.rn.f32 %r4, %r2, %r3",
+      "fma.rn.f32 %r4, %r2, %r3, %r2", "setp.lt.f32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
+      "mul.wide.s32 %rd4, %r2, %r3; shr.u64 %rd4, %rd4, 16; cvt.u32.u64 %r4, %rd4",
+      "mul.wide.u32 %rd4, %r2, %r3; shr.u64 %rd4, %rd4, 16; cvt.u32.u64 %r4, %rd4",
+      "setp.lt.s32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2", "setp.lt.u32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
+      "setp.ge.s32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2", "setp.gt.u32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
+      "setp.le.s32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2", "setp.ne.b32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2");
+  INFO(operation);
+  // %r2 and %r3: bit patterns all over the range, among them infinities and NaNs as f32.
+  const std::string values = R"(
+    mul.lo.u32 %r2, %r1, 0x9E3779B9; mul.lo.u32 %r3, %r1, 0x85EBCA6B; xor.b32 %r3, %r3, 0x7F800000;
+    setp.eq.u32 %p3, %r1, 3; @%p3 mov.u32 %r2, 0x7F800000; @%p3 mov.u32 %r3, 0xFF800000;
+    and.b32 %r6, %r1, 1; setp.eq.u32 %p1, %r6, 0;)";
+  const auto whole = run_lanes(values + operation + "; st.global.u32 [%rd1], %r4; ret;");
+  const auto part = run_lanes(values + "setp.lt.u32 %p4, %r1, 16; @%p4 bra LOW;\n" + operation +
+                              "; st.global.u32 [%rd1], %r4; ret;\nLOW:\n" + operation +
+                              "; st.global.u32 [%rd1], %r4; ret;");
+  CHECK(whole == part);
+}
+
 TEST_CASE("trap ends the run") { CHECK(lanes_fault("trap;").kind() == FaultKind::kTrap); }
 
 TEST_CASE("launch limits are checked before anything runs") {

@@ -1,5 +1,6 @@
 // fatbin_test.cpp -- containers built here byte by byte, in each of the three storages, must give back their
 // text; and whatever is damaged, foreign or not runnable on compute capability 10.0 must be refused by name.
+#include <cuda_runtime_api.h>
 #include <lz4.h>
 #include <zstd.h>
 
@@ -8,7 +9,16 @@
 #include <vector>
 
 #include "sim/shim/fatbin.h"
+#include "sim/shim/shim.h"
 #include "support/catch.hpp"
+
+// What nvcc's generated constructors call.
+extern "C" {
+void** __cudaRegisterFatBinary(void* wrapper);
+void __cudaUnregisterFatBinary(void** handle);
+void __cudaRegisterFunction(void** handle, const char* host_stub, char*, const char* device_name, int, uint3*,
+                            uint3*, dim3*, dim3*, int*);
+}
 
 using dualgemm_test::contains;
 using sim::shim::fatbin_entries;
@@ -178,4 +188,28 @@ TEST_CASE("damaged or foreign containers are refused") {
     const auto entries = fatbin_entries(c.wrapper());
     CHECK_THROWS_WITH(unpack_ptx(entries[0]), contains("does not decompress"));
   }
+}
+
+TEST_CASE("a fat binary that cannot be loaded fails when used, every time, and spoils nothing else") {
+  Container c;
+  const bool has_ptx = GENERATE(true, false);
+  if (has_ptx)
+    c.add(kPtx, 100, kTargetF, ".version 9.0\n.target sm_100f\n.address_size 64\nthis is no PTX\n");
+  else c.add(kCubin, 100, kTargetF, "elf");
+  const cudaError_t expected = has_ptx ? cudaErrorInvalidPtx : cudaErrorNoKernelImageForDevice;
+
+  static const char stub = 0;
+  void** handle = __cudaRegisterFatBinary(const_cast<void*>(c.wrapper()));
+  __cudaRegisterFunction(handle, &stub, nullptr, "kernel", -1, nullptr, nullptr, nullptr, nullptr, nullptr);
+  CHECK(cudaGetLastError() == cudaSuccess);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    CHECK(cudaLaunchKernel(&stub, dim3{1, 1, 1}, dim3{1, 1, 1}, nullptr, 0, nullptr) == expected);
+    CHECK_FALSE(sim::shim::last_fault_text().empty());
+    CHECK(cudaGetLastError() == expected);
+    CHECK(cudaDeviceSynchronize() == cudaSuccess);
+  }
+  __cudaUnregisterFatBinary(handle);
+  CHECK(cudaLaunchKernel(&stub, dim3{1, 1, 1}, dim3{1, 1, 1}, nullptr, 0, nullptr) ==
+        cudaErrorInvalidDeviceFunction);
+  sim::shim::clear_fault();
 }

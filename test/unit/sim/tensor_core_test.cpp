@@ -1,5 +1,6 @@
-// tensor_core_test.cpp -- descriptors, copies, register maps and whole MMAs. Operands are placed in memory here by
-// formulas written out again, element by element, so that a wrong address in the machine shows as a wrong product.
+// tensor_core_test.cpp -- descriptors and whole MMAs, with the copies that feed them. Operands are placed in
+// memory here by formulas written out again, element by element, so that a wrong address in the machine shows
+// as a wrong product.
 #include "sim/engine/tensor_core.h"
 
 #include <bit>
@@ -16,7 +17,6 @@
 namespace {
 
 using sim::FaultKind;
-using sim::LdShape;
 using sim::MmaKind;
 using sim::MmaOp;
 using sim::ScaleBlock;
@@ -49,7 +49,8 @@ uint32_t sw128(uint32_t base, int row, int b) {
   return linear ^ ((linear >> 7 & 7) << 4);
 }
 
-// A block-scaled problem of one K = 256 slice: four MMAs. Rows of A and B as codes, scales as codes (one per 16).
+// A block-scaled problem of one K = 256 slice: four MMAs. Rows of A and B as codes, scales as codes (one per
+// 16).
 struct Problem {
   int m, n;
   std::vector<uint8_t> a, b, sfa, sfb;
@@ -89,8 +90,8 @@ void store_tile(Cta& cta, uint32_t base, const std::vector<uint8_t>& codes, int 
     }
 }
 
-// Scale tiles of 128 rows x 4 scales, 512 bytes each: row r at line r%32, bytes 4*(r/32).. of its line. Rows beyond the
-// problem get zero scales.
+// Scale tiles of 128 rows x 4 scales, 512 bytes each: row r at line r%32, bytes 4*(r/32).. of its line. Rows
+// beyond the problem get zero scales.
 void store_scales(Cta& cta, uint32_t base, const std::vector<uint8_t>& sf, int first_row, int rows) {
   for (int r = 0; r < (rows + 127) / 128 * 128; ++r)
     for (int c = 0; c < 16; ++c) {
@@ -170,7 +171,8 @@ TEST_CASE("tensor core: matrix descriptors with reserved bits or unknown modes a
   }
   CHECK(fault_of([&] { sim::decode_smem_descriptor(good & ~(uint64_t{1} << 46)); }) == FaultKind::kProtocol);
   for (int bit : {49, 51, 52})
-    CHECK(fault_of([&] { sim::decode_smem_descriptor(good | uint64_t{1} << bit); }) == FaultKind::kUnsupported);
+    CHECK(fault_of([&] { sim::decode_smem_descriptor(good | uint64_t{1} << bit); }) ==
+          FaultKind::kUnsupported);
   const uint64_t plain = at(kScaleDesc, 0x8400);
   for (uint64_t mode : {3, 5, 7})
     CHECK(fault_of([&] { sim::decode_smem_descriptor(plain | mode << 61); }) == FaultKind::kProtocol);
@@ -217,10 +219,8 @@ TEST_CASE("tensor core: legal M and N are exactly those of the kind's table") {
         INFO("m " << m << " n " << n << " cta_group " << cta_group);
         if (legal && cta_group == 2 && m == 128)
           CHECK(fault_of([&] { sim::check_mma(op); }) == FaultKind::kUnsupported);
-        else if (legal)
-          sim::check_mma(op);
-        else
-          CHECK(fault_of([&] { sim::check_mma(op); }) == FaultKind::kProtocol);
+        else if (legal) sim::check_mma(op);
+        else CHECK(fault_of([&] { sim::check_mma(op); }) == FaultKind::kProtocol);
       }
     }
   }
@@ -263,7 +263,8 @@ TEST_CASE("tensor core: placement rules of TMEM operands") {
   CHECK(kind([](MmaOp& op) { op.d_tmem = 388; }) == FaultKind::kBounds);
   CHECK(kind([](MmaOp& op) { op.sfb_tmem = 510; }) == FaultKind::kBounds);
   CHECK(kind([](MmaOp& op) { op.sfa_tmem = 124; }) == FaultKind::kProtocol);  // inside the accumulator
-  CHECK(kind([](MmaOp& op) { op.a_desc = at(kSw128, kA + 112); }) == FaultKind::kProtocol);  // K step leaves the row
+  CHECK(kind([](MmaOp& op) { op.a_desc = at(kSw128, kA + 112); }) ==
+        FaultKind::kProtocol);  // K step leaves the row
   MmaOp shifted = good;
   shifted.sfb_tmem += 2;
   sim::check_mma(shifted);
@@ -384,13 +385,14 @@ TEST_CASE("tensor core: operand ranges of a swizzled tile are its rows' 32-byte 
   CHECK(bytes == want);
 }
 
-// --- 16-bit kinds: small integers, so that every sum is exact whatever its order --------------------------------------
+// --- 16-bit kinds: small integers, so that every sum is exact whatever its order
+// --------------------------------------
 
 namespace {
 
 struct Layout16 {
   const char* name;
-  uint64_t desc;                                    // without address
+  uint64_t desc;  // without address
   bool mn_major;
   std::function<uint32_t(int row, int k)> address;  // of the element, from a 1024-aligned base
 };
@@ -410,11 +412,15 @@ const std::vector<Layout16>& layouts16() {
       {"K-major, 32-byte swizzle", desc(0, 256, 6), false,
        [](int r, int k) { return xored(static_cast<uint32_t>(r * 32 + k * 2), 1); }},
       {"K-major, no swizzle", desc(128, 256, 0), false,
-       [](int r, int k) { return static_cast<uint32_t>(r / 8 * 256 + k / 8 * 128 + r % 8 * 16 + k % 8 * 2); }},
+       [](int r, int k) {
+         return static_cast<uint32_t>(r / 8 * 256 + k / 8 * 128 + r % 8 * 16 + k % 8 * 2);
+       }},
       {"MN-major, 128-byte swizzle", desc(2048, 1024, 2), true,
        [](int r, int k) { return xored(static_cast<uint32_t>(r / 64 * 2048 + k * 128 + r % 64 * 2), 7); }},
       {"MN-major, no swizzle", desc(4096, 128, 0), true,
-       [](int r, int k) { return static_cast<uint32_t>(k / 8 * 4096 + r / 8 * 128 + k % 8 * 16 + r % 8 * 2); }},
+       [](int r, int k) {
+         return static_cast<uint32_t>(k / 8 * 4096 + r / 8 * 128 + k % 8 * 16 + r % 8 * 2);
+       }},
   };
   return layouts;
 }
@@ -424,8 +430,9 @@ int value16(int row, int k, int salt) { return (row * 7 + k * 5 + row * k + salt
 void store16(Cta& cta, uint32_t base, const Layout16& layout, int first_row, int rows, int salt) {
   for (int r = 0; r < rows; ++r)
     for (int k = 0; k < 16; ++k)
-      cta.half(base + layout.address(r, k), sim::f32_to_f16(static_cast<float>(value16(first_row + r, k, salt)),
-                                                            sim::Round::kNearestEven));
+      cta.half(
+          base + layout.address(r, k),
+          sim::f32_to_f16(static_cast<float>(value16(first_row + r, k, salt)), sim::Round::kNearestEven));
 }
 
 int product16(int row, int col) {
@@ -475,10 +482,22 @@ TEST_CASE("tensor core: f16 accumulator layouts of 64 rows and of pairs") {
   };
   constexpr int kN = 64;
   const std::vector<Case> cases{
-      {64, 1, 0, [](int m, int n) { return std::pair{m % 16 + m / 16 * 32, n}; }},
-      {64, 1, 16, [](int m, int n) { return std::pair{m % 16 + m / 16 * 32 + 16, n}; }},
-      {128, 2, 0, [](int m, int n) { return std::pair{m + (n >= 32 ? 64 : 0), n % 32}; }},
-      {256, 2, 0, [](int m, int n) { return std::pair{m, n}; }},
+      {64, 1, 0,
+       [](int m, int n) {
+         return std::pair{m % 16 + m / 16 * 32, n};
+       }},
+      {64, 1, 16,
+       [](int m, int n) {
+         return std::pair{m % 16 + m / 16 * 32 + 16, n};
+       }},
+      {128, 2, 0,
+       [](int m, int n) {
+         return std::pair{m + (n >= 32 ? 64 : 0), n % 32};
+       }},
+      {256, 2, 0,
+       [](int m, int n) {
+         return std::pair{m, n};
+       }},
   };
   for (const Case& c : cases) {
     Cta ctas[2];
@@ -496,7 +515,8 @@ TEST_CASE("tensor core: f16 accumulator layouts of 64 rows and of pairs") {
     for (int m = 0; m < c.m; ++m)
       for (int n = 0; n < kN; ++n) {
         const auto [lane, column] = c.cell(m % rows, n);
-        wrong += std::bit_cast<float>(ctas[m / rows].tmem.read(lane, column)) != static_cast<float>(product16(m, n));
+        wrong += std::bit_cast<float>(ctas[m / rows].tmem.read(lane, column)) !=
+                 static_cast<float>(product16(m, n));
       }
     INFO("M " << c.m << " cta_group " << c.cta_group);
     CHECK(wrong == 0);
@@ -512,7 +532,8 @@ TEST_CASE("tensor core: f16 A from TMEM, f16 accumulators") {
     for (int k = 0; k < 16; k += 2) {
       uint32_t cell = 0;
       for (int i : {1, 0})
-        cell = cell << 16 | sim::f32_to_f16(static_cast<float>(value16(m, k + i, 1)), sim::Round::kNearestEven);
+        cell =
+            cell << 16 | sim::f32_to_f16(static_cast<float>(value16(m, k + i, 1)), sim::Round::kNearestEven);
       cta.tmem.write(m, 64 + k / 2, cell);
     }
   MmaOp op = f16_op(128, 32, 1, layout, layout);
@@ -524,7 +545,8 @@ TEST_CASE("tensor core: f16 A from TMEM, f16 accumulators") {
   int wrong = 0;
   for (int m = 0; m < 128; ++m)
     for (int n = 0; n < 32; ++n)
-      wrong += sim::f16_to_f32(static_cast<uint16_t>(cta.tmem.read(m, n))) != static_cast<float>(product16(m, n));
+      wrong +=
+          sim::f16_to_f32(static_cast<uint16_t>(cta.tmem.read(m, n))) != static_cast<float>(product16(m, n));
   CHECK(wrong == 0);
 }
 
@@ -555,129 +577,4 @@ TEST_CASE("tensor core: tf32 operands drop the low 13 bits") {
       wrong += std::bit_cast<float>(cta.tmem.read(m, n)) != static_cast<float>(want);
     }
   CHECK(wrong == 0);
-}
-
-// --- copies ------------------------------------------------------------------------------------------------------------
-
-TEST_CASE("tensor core: cp puts every row on its lanes") {
-  struct Case {
-    sim::CpShape shape;
-    int rows, columns;
-    std::function<int(int lane)> row;  // the source row of a lane
-  };
-  const std::vector<Case> cases{
-      {sim::CpShape::k32x128b_warpx4, 32, 4, [](int lane) { return lane % 32; }},
-      {sim::CpShape::k64x128b_02_13, 64, 4, [](int lane) { return lane % 64; }},
-      {sim::CpShape::k64x128b_01_23, 64, 4, [](int lane) { return lane % 32 + lane / 64 * 32; }},
-      {sim::CpShape::k128x128b, 128, 4, [](int lane) { return lane; }},
-      {sim::CpShape::k128x256b, 128, 8, [](int lane) { return lane; }},
-  };
-  for (const Case& c : cases) {
-    Cta cta;
-    cta.tmem.alloc(32);
-    const auto word = [](int row, int column) { return static_cast<uint32_t>(row * 100 + column); };
-    for (int row = 0; row < c.rows; ++row)
-      for (int column = 0; column < c.columns; ++column) {
-        const uint32_t value = word(row, column);  // 8-row groups 256 bytes apart, 16-byte columns 128 apart
-        const int address = row / 8 * 256 + row % 8 * 16 + column / 4 * 128 + column % 4 * 4;
-        cta.smem.write(kA + static_cast<uint32_t>(address), &value, 4);
-      }
-    const uint64_t desc = at(uint64_t{1} << 46 | uint64_t{256 / 16} << 32 | uint64_t{128 / 16} << 16, kA);
-    sim::execute_cp(c.shape, 8, desc, cta.memory());
-    int wrong = 0;
-    for (int lane = 0; lane < 128; ++lane)
-      for (int column = 0; column < c.columns; ++column)
-        wrong += cta.tmem.read(lane, 8 + column) != word(c.row(lane), column);
-    CHECK(wrong == 0);
-    CHECK(fault_of([&] { cta.tmem.read(0, 8 + c.columns); }) == FaultKind::kPoison);
-    CHECK(fault_of([&] { cta.tmem.read(0, 7); }) == FaultKind::kPoison);
-  }
-}
-
-TEST_CASE("tensor core: cp destinations and sources that break a rule") {
-  Cta cta;
-  cta.tmem.alloc(32);
-  const uint8_t tile[512] = {};
-  cta.smem.write(kSfa, tile, sizeof tile);
-  const auto kind = [&](sim::CpShape shape, uint32_t taddr, uint64_t desc) {
-    return fault_of([&] { sim::execute_cp(shape, taddr, desc, cta.memory()); });
-  };
-  const auto x4 = sim::CpShape::k32x128b_warpx4;
-  const uint64_t good = at(kScaleDesc, kSfa);
-  sim::execute_cp(x4, 28, good, cta.memory());
-  CHECK(kind(x4, 2, good) == FaultKind::kProtocol);
-  CHECK(kind(x4, 32 << 16, good) == FaultKind::kProtocol);
-  CHECK(kind(x4, 32, good) == FaultKind::kBounds);    // not allocated
-  CHECK(kind(x4, 512, good) == FaultKind::kBounds);
-  CHECK(kind(x4, 0, good + 32) == FaultKind::kPoison);
-  CHECK(kind(x4, 0, at(kSw128, kSfa)) == FaultKind::kUnsupported);
-  CHECK(kind(sim::CpShape::k4x256b, 0, good) == FaultKind::kUnsupported);
-}
-
-// --- registers ---------------------------------------------------------------------------------------------------------
-
-TEST_CASE("tensor core: every ld shape covers its rectangle of cells once") {
-  struct Shape {
-    LdShape shape;
-    int lanes, columns_per_repeat, largest;
-  };
-  for (const Shape& s : {Shape{LdShape::k32x32b, 32, 1, 128}, {LdShape::k16x64b, 16, 2, 128},
-                         {LdShape::k16x128b, 16, 4, 64}, {LdShape::k16x256b, 16, 8, 32},
-                         {LdShape::k16x32bx2, 16, 2, 128}}) {
-    CHECK(sim::ld_registers(s.shape, 2 * s.largest) == -1);
-    CHECK(sim::ld_registers(s.shape, 3) == -1);
-    for (int repeat = 1; repeat <= s.largest; repeat *= 2) {
-      for (bool pack : {false, true}) {
-        const int columns = s.columns_per_repeat * repeat * (pack ? 2 : 1);
-        const int split = repeat * (pack ? 2 : 1);
-        const int warp = 6, first_lane = 64 + (s.lanes == 16 ? 16 : 0), first_column = columns <= 384 ? 128 : 0;
-        std::set<std::pair<int, int>> cells;
-        const int registers = sim::ld_registers(s.shape, repeat);
-        REQUIRE(registers > 0);
-        for (int t = 0; t < 32; ++t)
-          for (int j = 0; j < registers; ++j)
-            for (int half = 0; half < (pack ? 2 : 1); ++half) {
-              const sim::Cell c = sim::ld_cell(s.shape, repeat, static_cast<uint32_t>(first_lane << 16 | first_column),
-                                               warp, t, j, split, pack, half);
-              cells.insert({c.lane, c.column});
-            }
-        INFO("shape " << static_cast<int>(s.shape) << " x" << repeat << " pack " << pack);
-        CHECK(cells.size() == static_cast<size_t>(32 * registers * (pack ? 2 : 1)));
-        CHECK(cells.size() == static_cast<size_t>(s.lanes * columns));
-        CHECK(cells.begin()->first == first_lane);
-        CHECK(cells.rbegin()->first == first_lane + s.lanes - 1);
-        CHECK(cells.begin()->second == first_column);
-        CHECK(cells.rbegin()->second == first_column + columns - 1);
-      }
-    }
-  }
-}
-
-TEST_CASE("tensor core: ld register positions") {
-  const auto cell = [](LdShape shape, int thread, int j) {
-    const sim::Cell c = sim::ld_cell(shape, 8, 0, 0, thread, j, 8, false, 0);
-    return std::pair{c.lane, c.column};
-  };
-  CHECK(cell(LdShape::k32x32b, 21, 5) == std::pair{21, 5});
-  CHECK(cell(LdShape::k16x256b, 20, 20) == std::pair{5, 40});
-  CHECK(cell(LdShape::k16x256b, 20, 21) == std::pair{5, 41});
-  CHECK(cell(LdShape::k16x256b, 20, 22) == std::pair{13, 40});
-  CHECK(cell(LdShape::k16x128b, 6, 3) == std::pair{9, 6});
-  CHECK(cell(LdShape::k16x64b, 7, 2) == std::pair{9, 5});
-  CHECK(cell(LdShape::k16x32bx2, 18, 3) == std::pair{2, 11});
-}
-
-TEST_CASE("tensor core: ld addresses name the warp's own quarter") {
-  const auto lane = [](LdShape shape, uint32_t field, int warp) {
-    return sim::ld_cell(shape, 1, field << 16, warp, 0, 0, 0, false, 0).lane;
-  };
-  CHECK(lane(LdShape::k32x32b, 96, 7) == 96);
-  CHECK(lane(LdShape::k16x256b, 48, 1) == 48);
-  CHECK(lane(LdShape::k32x32b, 128 + 32, 5) == 32);  // the rank bit of pair kernels is ignored
-  CHECK(fault_of([&] { lane(LdShape::k32x32b, 0, 1); }) == FaultKind::kProtocol);
-  CHECK(fault_of([&] { lane(LdShape::k32x32b, 64, 1); }) == FaultKind::kProtocol);
-  CHECK(fault_of([&] { lane(LdShape::k32x32b, 16, 0); }) == FaultKind::kMisaligned);
-  CHECK(fault_of([&] { lane(LdShape::k16x64b, 8, 0); }) == FaultKind::kMisaligned);
-  CHECK(fault_of([&] { lane(LdShape::k32x32b, 256, 0); }) == FaultKind::kBounds);
-  CHECK(fault_of([&] { sim::ld_cell(LdShape::k32x32b, 32, 496, 0, 0, 16, 0, false, 0); }) == FaultKind::kBounds);
 }

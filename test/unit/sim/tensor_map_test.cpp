@@ -1,5 +1,5 @@
-// tensor_map_test.cpp -- the encoder's documented rules one by one, and box transfers against an element-by-element
-// definition of what a box is.
+// tensor_map_test.cpp -- the encoder's documented rules one by one, and box transfers against an
+// element-by-element definition of what a box is.
 #include "sim/engine/tensor_map.h"
 
 #include <cstring>
@@ -21,8 +21,21 @@ sim::FaultKind fault_of(const std::function<void()>& action) {
   return sim::FaultKind::kTrap;
 }
 
-enum : uint32_t { kUint8 = 0, kUint16 = 1, kInt32 = 3, kInt64 = 5, kF16 = 6, kF32 = 7, kF64 = 8, kBf16 = 9,
-                  kF32Ftz = 10, kTf32 = 11, kU4Align8 = 13, kU4Align16 = 14, kU6Align16 = 15 };
+enum : uint32_t {
+  kUint8 = 0,
+  kUint16 = 1,
+  kInt32 = 3,
+  kInt64 = 5,
+  kF16 = 6,
+  kF32 = 7,
+  kF64 = 8,
+  kBf16 = 9,
+  kF32Ftz = 10,
+  kTf32 = 11,
+  kU4Align8 = 13,
+  kU4Align16 = 14,
+  kU6Align16 = 15
+};
 
 struct Arguments {
   uint32_t type = kUint8, rank = 2;
@@ -42,9 +55,9 @@ struct Encoded {
 
 Encoded encode(const Arguments& a) {
   Encoded e{};
-  e.result = sim::encode_tiled(e.bytes + a.misalign, a.type, a.rank, reinterpret_cast<void*>(a.base), a.dims.data(),
-                               a.strides.data(), a.box.data(), a.element_strides.data(), a.interleave, a.swizzle, a.l2,
-                               a.fill, &e.why);
+  e.result = sim::encode_tiled(e.bytes + a.misalign, a.type, a.rank, reinterpret_cast<void*>(a.base),
+                               a.dims.data(), a.strides.data(), a.box.data(), a.element_strides.data(),
+                               a.interleave, a.swizzle, a.l2, a.fill, &e.why);
   return e;
 }
 
@@ -88,11 +101,13 @@ Image image_of_pieces(const sim::TensorMap& map, const std::array<int32_t, 5>& a
   return image;
 }
 
-// The definition: element (i0, i1, ...) of the box, dense with i0 fastest, byte by byte, then the XOR of the swizzle.
+// The definition: element (i0, i1, ...) of the box, dense with i0 fastest, byte by byte, then the XOR of the
+// swizzle.
 Image image_by_definition(const Arguments& a, const std::array<int32_t, 5>& at, uint32_t smem, int bits) {
   const uint32_t mask = a.swizzle == 3 ? 7 : a.swizzle == 2 ? 3 : a.swizzle == 1 ? 1 : 0;
   std::vector<uint32_t> count = a.box;
-  for (uint32_t i = 1; i < a.rank; ++i) count[i] = (a.box[i] + a.element_strides[i] - 1) / a.element_strides[i];
+  for (uint32_t i = 1; i < a.rank; ++i)
+    count[i] = (a.box[i] + a.element_strides[i] - 1) / a.element_strides[i];
   uint64_t rows = 1;
   for (uint32_t i = 1; i < a.rank; ++i) rows *= count[i];
   Image image;
@@ -144,12 +159,31 @@ TEST_CASE("tensor map: every documented rule of the encoder rejects its violatio
   check_rejected("swizzle span", [](Arguments& a) { a.swizzle = 2; });
   check_rejected("elementStrides[1] = 9", [](Arguments& a) { a.element_strides[1] = 9; });
   check_rejected("elementStrides[0] = 0", [](Arguments& a) { a.element_strides[0] = 0; });
-  check_rejected("is odd", [](Arguments& a) { a.type = kU4Align8; a.dims[0] = 511; a.box[0] = 256; });
-  check_rejected("multiple of 128", [](Arguments& a) { a.type = kU4Align16; a.dims[0] = 192; });
-  check_rejected("is not 128", [](Arguments& a) { a.type = kU4Align16; a.box[0] = 64; });
-  check_rejected("aligned to 32", [](Arguments& a) { a.type = kU6Align16; a.base += 16; });
-  check_rejected("multiple of 32", [](Arguments& a) { a.type = kU4Align16; a.strides[0] = 528; });
-  check_rejected("not available", [](Arguments& a) { a.type = kU4Align16; a.swizzle = 6; });
+  check_rejected("is odd", [](Arguments& a) {
+    a.type = kU4Align8;
+    a.dims[0] = 511;
+    a.box[0] = 256;
+  });
+  check_rejected("multiple of 128", [](Arguments& a) {
+    a.type = kU4Align16;
+    a.dims[0] = 192;
+  });
+  check_rejected("is not 128", [](Arguments& a) {
+    a.type = kU4Align16;
+    a.box[0] = 64;
+  });
+  check_rejected("aligned to 32", [](Arguments& a) {
+    a.type = kU6Align16;
+    a.base += 16;
+  });
+  check_rejected("multiple of 32", [](Arguments& a) {
+    a.type = kU4Align16;
+    a.strides[0] = 528;
+  });
+  check_rejected("not available", [](Arguments& a) {
+    a.type = kU4Align16;
+    a.swizzle = 6;
+  });
 }
 
 TEST_CASE("tensor map: limits that are legal") {
@@ -185,8 +219,12 @@ TEST_CASE("tensor map: 128 bytes that the encoder did not write do not decode") 
 TEST_CASE("tensor map: boxes inside, across every edge and outside equal the definition") {
   Arguments a;
   a.base = 0x40000;
-  struct Type { uint32_t code; int bits; };
-  const Type type = GENERATE(Type{kUint8, 8}, Type{kF16, 16}, Type{kF32, 32}, Type{kInt64, 64}, Type{kU4Align8, 4});
+  struct Type {
+    uint32_t code;
+    int bits;
+  };
+  const Type type =
+      GENERATE(Type{kUint8, 8}, Type{kF16, 16}, Type{kF32, 32}, Type{kInt64, 64}, Type{kU4Align8, 4});
   const uint32_t swizzle = GENERATE(0u, 1u, 2u, 3u);
   const uint32_t inner_bytes = swizzle == 0 ? 48 : 16u << swizzle;
   a.type = type.code;
@@ -201,8 +239,14 @@ TEST_CASE("tensor map: boxes inside, across every edge and outside equal the def
   bytes *= (11 + a.element_strides[1] - 1) / a.element_strides[1];
   CHECK(map.box_bytes() == bytes);
   for (uint32_t smem : {0u, 0x8400u, 0x480u}) {
-    for (const std::array<int32_t, 5>& at : {std::array<int32_t, 5>{0, 0, 0}, {8, 3, 1}, {-6, -4, -1}, {190, 15, 2},
-                                             {-400, 0, 0}, {400, 0, 0}, {2, 21, 0}, {150, -11, 1}}) {
+    for (const std::array<int32_t, 5>& at : {std::array<int32_t, 5>{0, 0, 0},
+                                             {8, 3, 1},
+                                             {-6, -4, -1},
+                                             {190, 15, 2},
+                                             {-400, 0, 0},
+                                             {400, 0, 0},
+                                             {2, 21, 0},
+                                             {150, -11, 1}}) {
       CHECK(image_of_pieces(map, at, smem) == image_by_definition(a, at, smem, type.bits));
       CHECK(image_of_pieces(map, at, smem).size() == bytes);
     }
@@ -253,14 +297,21 @@ TEST_CASE("tensor map: transfers whose result is not established are refused") {
   CHECK(kind([](Arguments& a) { a.swizzle = 6; }) == sim::FaultKind::kUnsupported);
   CHECK(kind([](Arguments& a) { a.box[0] = 64; }) == sim::FaultKind::kUnsupported);
   CHECK(kind([](Arguments& a) { a.type = kU4Align16; }) == sim::FaultKind::kUnsupported);
-  CHECK(kind([](Arguments& a) { a.type = kTf32; a.box[0] = 32; }) == sim::FaultKind::kUnsupported);
-  CHECK(kind([](Arguments& a) { a.type = kF32Ftz; a.box[0] = 32; }) == sim::FaultKind::kUnsupported);
+  CHECK(kind([](Arguments& a) {
+          a.type = kTf32;
+          a.box[0] = 32;
+        }) == sim::FaultKind::kUnsupported);
+  CHECK(kind([](Arguments& a) {
+          a.type = kF32Ftz;
+          a.box[0] = 32;
+        }) == sim::FaultKind::kUnsupported);
 }
 
 TEST_CASE("tensor map: misaligned shared memory and half-byte coordinates") {
   std::vector<sim::BoxPiece> pieces;
-  CHECK(fault_of([&] { sim::box_pieces(map_of(Arguments{}), {0, 0}, 1024 + 64, pieces); }) ==
-        sim::FaultKind::kMisaligned);
+  CHECK(fault_of([&] {
+          sim::box_pieces(map_of(Arguments{}), {0, 0}, 1024 + 64, pieces);
+        }) == sim::FaultKind::kMisaligned);
   Arguments a;
   a.type = kU4Align8;
   a.box[0] = 256;

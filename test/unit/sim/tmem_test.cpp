@@ -24,13 +24,15 @@ TEST_CASE("tmem: every cell is its own, and rows are its columns") {
   sim::Tmem tmem;
   REQUIRE(tmem.alloc(512) == 0);
   for (int lane = 0; lane < 128; ++lane)
-    for (int column = 0; column < 512; ++column) tmem.write(lane, column, static_cast<uint32_t>(lane * 512 + column));
+    for (int column = 0; column < 512; ++column)
+      tmem.write(lane, column, static_cast<uint32_t>(lane * 512 + column));
   int wrong = 0;
   for (int lane = 0; lane < 128; ++lane) {
     uint32_t row[512];
     tmem.read_row(lane, 0, 512, row);
     for (int column = 0; column < 512; ++column)
-      wrong += row[column] != static_cast<uint32_t>(lane * 512 + column) || row[column] != tmem.read(lane, column);
+      wrong +=
+          row[column] != static_cast<uint32_t>(lane * 512 + column) || row[column] != tmem.read(lane, column);
   }
   CHECK(wrong == 0);
 }
@@ -81,9 +83,9 @@ TEST_CASE("tmem: the allocator's protocol") {
   for (int columns : {0, 16, 31, 48, 96, 1024, -32})
     CHECK(fault_of([&] { tmem.alloc(columns); }) == sim::FaultKind::kProtocol);
   const int base = tmem.alloc(64);
-  CHECK(fault_of([&] { tmem.alloc(128); }) == sim::FaultKind::kProtocol);           // grows
-  CHECK(fault_of([&] { tmem.dealloc(base, 32); }) == sim::FaultKind::kProtocol);    // only a part
-  CHECK(fault_of([&] { tmem.dealloc(base, 128); }) == sim::FaultKind::kProtocol);   // more than held
+  CHECK(fault_of([&] { tmem.alloc(128); }) == sim::FaultKind::kProtocol);          // grows
+  CHECK(fault_of([&] { tmem.dealloc(base, 32); }) == sim::FaultKind::kProtocol);   // only a part
+  CHECK(fault_of([&] { tmem.dealloc(base, 128); }) == sim::FaultKind::kProtocol);  // more than held
   CHECK(fault_of([&] { tmem.dealloc(base + 32, 32); }) == sim::FaultKind::kProtocol);
   CHECK(fault_of([&] { tmem.dealloc(512, 64); }) == sim::FaultKind::kProtocol);
   tmem.relinquish();
@@ -91,6 +93,6 @@ TEST_CASE("tmem: the allocator's protocol") {
   CHECK(fault_of([&] { tmem.alloc(32); }) == sim::FaultKind::kProtocol);
   CHECK(fault_of([&] { tmem.relinquish(); }) == sim::FaultKind::kProtocol);
   tmem.dealloc(base, 64);
-  CHECK(fault_of([&] { tmem.dealloc(base, 64); }) == sim::FaultKind::kProtocol);    // twice
+  CHECK(fault_of([&] { tmem.dealloc(base, 64); }) == sim::FaultKind::kProtocol);  // twice
   CHECK(tmem.allocated_columns() == 0);
 }
