@@ -18,7 +18,8 @@ constexpr int64_t scale_bytes(int64_t rows, int64_t k) { return ceil_div(rows, 1
 
 void check(dualgemm_status_t status, const char* what) {
   if (status == DUALGEMM_STATUS_SUCCESS) return;
-  throw std::runtime_error(std::string(what) + ": " + dualgemm_status_name(status) + ": " + dualgemm_last_error());
+  throw std::runtime_error(std::string(what) + ": " + dualgemm_status_name(status) + ": " +
+                           dualgemm_last_error());
 }
 
 dualgemm_device_t described_b200() {
@@ -35,8 +36,8 @@ Budget budget_of(const Shape& shape, dualgemm_dtype_t dtype, const dualgemm_devi
   args.k = shape.k;
   args.lda = args.ldb1 = args.ldb2 = ceil_div(shape.k, 32) * 32;
   args.c_dtype = dtype;
-  // The choice looks at the shape alone, but the arguments are checked as for a launch: distinct aligned addresses,
-  // never followed.
+  // The choice looks at the shape alone, but the arguments are checked as for a launch: distinct aligned
+  // addresses, never followed.
   const void** const inputs[6] = {&args.a, &args.b1, &args.b2, &args.sfa, &args.sfb1, &args.sfb2};
   uintptr_t address = uintptr_t{1} << 40;
   for (const void** input : inputs) *input = reinterpret_cast<const void*>(address += uintptr_t{1} << 40);
@@ -53,8 +54,8 @@ Budget budget_of(const Shape& shape, dualgemm_dtype_t dtype, const dualgemm_devi
   b.dram_bytes = (int64_t{shape.m} + 2ll * shape.n) * shape.k / 2 + scale_bytes(shape.m, shape.k) +
                  2 * scale_bytes(shape.n, shape.k) + 2ll * shape.m * shape.n;
   const int64_t k_tiles = ceil_div(shape.k, c.tile_k);
-  const int64_t k_tile_bytes = (int64_t{c.tile_m} + 2ll * c.tile_n) * c.tile_k / 2 + scale_bytes(c.tile_m, c.tile_k) +
-                               2 * scale_bytes(c.tile_n, c.tile_k);
+  const int64_t k_tile_bytes = (int64_t{c.tile_m} + 2ll * c.tile_n) * c.tile_k / 2 +
+                               scale_bytes(c.tile_m, c.tile_k) + 2 * scale_bytes(c.tile_n, c.tile_k);
   b.fill_bytes = b.tiles_per_sm * k_tiles * k_tile_bytes;
   b.tensor_clocks = b.tiles_per_sm * k_tiles * (2ll * c.tile_m * 2 * c.tile_n * c.tile_k / kFlopsPerClock);
   b.flops = 4.0 * shape.m * shape.n * shape.k;

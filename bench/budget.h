@@ -1,5 +1,5 @@
-// budget.h -- what a problem costs before anything runs: bytes and operations that follow from the shape and from the
-// chosen configuration. Arithmetic, not time; needs no GPU.
+// budget.h -- what a problem costs before anything runs: bytes and operations that follow from the shape and
+// from the chosen configuration. Arithmetic, not time; needs no GPU.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace bench {
 
 struct Budget {
   dualgemm_config_info_t config;
-  int64_t tiles;             // of C
-  int64_t ctas;              // at most one per SM
-  int64_t tiles_per_sm;      // of the busiest SM
-  int64_t dram_bytes;        // every input once, C once
-  int64_t fill_bytes;        // into the shared memory of the busiest SM
-  int64_t tensor_clocks;     // of the busiest SM, were its tensor core never idle
-  double flops;              // 2 GEMMs, 2 operations per multiply-add, padding not counted
+  int64_t tiles;          // of C
+  int64_t ctas;           // at most one per SM
+  int64_t tiles_per_sm;   // of the busiest SM
+  int64_t dram_bytes;     // every input once, C once
+  int64_t fill_bytes;     // into the shared memory of the busiest SM
+  int64_t tensor_clocks;  // of the busiest SM, were its tensor core never idle
+  double flops;           // 2 GEMMs, 2 operations per multiply-add, padding not counted
 };
 
 // Operations of one SM's tensor core in NVFP4, per clock: one 128 x 256 x 64 multiply-add in 128 clocks.

@@ -1,8 +1,8 @@
-// dualgemm_bench.cpp -- verifies, then times, libdualgemm on the GPU; where there is none, says so and prints what each
-// problem costs in bytes and tensor-core clocks. Uses the public interface and the CUDA runtime only. Tables go to
-// stdout, progress to stderr, everything to --json.
-#include <CLI/CLI.hpp>
+// dualgemm_bench.cpp -- verifies, then times, libdualgemm on the GPU; where there is none, says so and prints
+// what each problem costs in bytes and tensor-core clocks. Uses the public interface and the CUDA runtime
+// only. Tables go to stdout, progress to stderr, everything to --json.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -35,7 +35,8 @@ bench::Shape parse_shape(const std::string& text) {
   if (fields != 3 || used != static_cast<int>(text.size()) || shape.m < 1 || shape.n < 1 || shape.k < 1) {
     throw std::runtime_error("--shape " + text + ": expected MxNxK with positive numbers");
   }
-  if (shape.k % 32 != 0) throw std::runtime_error("--shape " + text + ": the benchmark's tensors are compact, K % 32 == 0");
+  if (shape.k % 32 != 0)
+    throw std::runtime_error("--shape " + text + ": the benchmark's tensors are compact, K % 32 == 0");
   return shape;
 }
 
@@ -45,7 +46,8 @@ std::vector<bench::Shape> chosen_shapes(const Options& options) {
   if (!out.empty()) return out;
   for (const std::string& name : options.suites) {
     const auto& all = bench::suites();
-    const auto suite = std::find_if(all.begin(), all.end(), [&](const bench::Suite& s) { return s.name == name; });
+    const auto suite =
+        std::find_if(all.begin(), all.end(), [&](const bench::Suite& s) { return s.name == name; });
     if (suite == all.end()) throw std::runtime_error("unknown suite " + name);
     out.insert(out.end(), suite->shapes.begin(), suite->shapes.end());
   }
@@ -55,26 +57,40 @@ std::vector<bench::Shape> chosen_shapes(const Options& options) {
 std::string shape_text(const bench::Shape& s) { return fmt::format("{} x {} x {}", s.m, s.n, s.k); }
 
 json shape_json(const bench::Shape& shape, const bench::Budget& b) {
-  return {{"m", shape.m}, {"n", shape.n}, {"k", shape.k}, {"label", shape.label}, {"config", b.config.name},
-          {"tiles", b.tiles}, {"ctas", b.ctas}, {"tiles_per_sm", b.tiles_per_sm}, {"dram_bytes", b.dram_bytes},
-          {"fill_bytes_per_sm", b.fill_bytes}, {"tensor_clocks_per_sm", b.tensor_clocks}, {"flops", b.flops},
-          {"smem_bytes", b.config.smem_bytes}, {"tmem_columns", b.config.tmem_columns}, {"stages", b.config.stages}};
+  return {{"m", shape.m},
+          {"n", shape.n},
+          {"k", shape.k},
+          {"label", shape.label},
+          {"config", b.config.name},
+          {"tiles", b.tiles},
+          {"ctas", b.ctas},
+          {"tiles_per_sm", b.tiles_per_sm},
+          {"dram_bytes", b.dram_bytes},
+          {"fill_bytes_per_sm", b.fill_bytes},
+          {"tensor_clocks_per_sm", b.tensor_clocks},
+          {"flops", b.flops},
+          {"smem_bytes", b.config.smem_bytes},
+          {"tmem_columns", b.config.tmem_columns},
+          {"stages", b.config.stages}};
 }
 
-json print_budgets(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dtype, const dualgemm_device_t& device) {
+json print_budgets(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dtype,
+                   const dualgemm_device_t& device) {
   fmt::print("Arithmetic, not time: what each problem costs on {} SMs.\n\n", device.sm_count);
-  fmt::print("{:<22} {:<20} {:<18} {:>6} {:>9} {:>10} {:>12} {:>14} {:>10} {:>5}\n", "M x N x K", "", "configuration", "tiles",
-             "tiles/SM", "DRAM, MB", "fill/SM, KB", "tensor clk/SM", "smem, B", "TMEM");
+  fmt::print("{:<22} {:<20} {:<18} {:>6} {:>9} {:>10} {:>12} {:>14} {:>10} {:>5}\n", "M x N x K", "",
+             "configuration", "tiles", "tiles/SM", "DRAM, MB", "fill/SM, KB", "tensor clk/SM", "smem, B",
+             "TMEM");
   json rows = json::array();
   for (const bench::Shape& shape : shapes) {
     const bench::Budget b = bench::budget_of(shape, dtype, device);
-    fmt::print("{:<22} {:<20} {:<18} {:>6} {:>9} {:>10.1f} {:>12.0f} {:>14} {:>10} {:>5}\n", shape_text(shape),
-               shape.label, b.config.name, b.tiles, b.tiles_per_sm, b.dram_bytes * 1e-6, b.fill_bytes * 1e-3,
-               b.tensor_clocks, b.config.smem_bytes, b.config.tmem_columns);
+    fmt::print("{:<22} {:<20} {:<18} {:>6} {:>9} {:>10.1f} {:>12.0f} {:>14} {:>10} {:>5}\n",
+               shape_text(shape), shape.label, b.config.name, b.tiles, b.tiles_per_sm, b.dram_bytes * 1e-6,
+               b.fill_bytes * 1e-3, b.tensor_clocks, b.config.smem_bytes, b.config.tmem_columns);
     rows.push_back(shape_json(shape, b));
   }
   fmt::print(
-      "\nDRAM: every input and C once. Fill and tensor clocks: of the SM with the most tiles; clocks at the tensor\n"
+      "\nDRAM: every input and C once. Fill and tensor clocks: of the SM with the most tiles; clocks at the "
+      "tensor\n"
       "core's peak rate of {} operations. TMEM: columns of 512.\n",
       bench::kFlopsPerClock);
   return rows;
@@ -84,16 +100,19 @@ json timing_json(const bench::Timing& t) {
   return {{"median_us", t.median_us}, {"p10_us", t.p10_us}, {"p90_us", t.p90_us}};
 }
 
-// Verification, then both timings, of every shape. `wrong` counts the shapes that did not verify; those are not timed.
-json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dtype, const dualgemm_device_t& device,
-                   const Options& options, int& wrong) {
+// Verification, then both timings, of every shape. `wrong` counts the shapes that did not verify; those are
+// not timed.
+json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dtype,
+                   const dualgemm_device_t& device, const Options& options, int& wrong) {
   const bench::Machine machine = bench::describe_machine(device);
-  fmt::print("{}: {} SMs, up to {:.3f} GHz, {:.2f} TB/s of DRAM pins, {:.2f} PFLOP/s NVFP4 at that clock; driver {}, "
-             "runtime {}\n{}\n\n",
-             machine.name, machine.sms, machine.clock_ghz, machine.dram_tb_s, machine.tensor_pflops, machine.driver,
-             machine.runtime, dualgemm_build_info());
-  fmt::print("{:<22} {:<20} {:<18} {:>25} {:>25} {:>7} {:>8}  {}\n", "M x N x K", "", "configuration", "contest, us (p10..p90)",
-             "graph, us (p10..p90)", "TB/s", "PFLOP/s", "roof");
+  fmt::print(
+      "{}: {} SMs, up to {:.3f} GHz, {:.2f} TB/s of DRAM pins, {:.2f} PFLOP/s NVFP4 at that clock; driver "
+      "{}, "
+      "runtime {}\n{}\n\n",
+      machine.name, machine.sms, machine.clock_ghz, machine.dram_tb_s, machine.tensor_pflops, machine.driver,
+      machine.runtime, dualgemm_build_info());
+  fmt::print("{:<22} {:<20} {:<18} {:>25} {:>25} {:>7} {:>8}  {}\n", "M x N x K", "", "configuration",
+             "contest, us (p10..p90)", "graph, us (p10..p90)", "TB/s", "PFLOP/s", "roof");
   json rows = json::array();
   for (const bench::Shape& shape : shapes) {
     const bench::Budget b = bench::budget_of(shape, dtype, device);
@@ -147,14 +166,16 @@ int run(const Options& options) {
   const bool supported = found && device.cc_major == 10;
   const bool timed = supported && !simulated && !options.verify_only;
 
-  json report = {{"library", dualgemm_build_info()}, {"dtype", options.dtype}, {"device", found_name}, {"timed", timed}};
+  json report = {
+      {"library", dualgemm_build_info()}, {"dtype", options.dtype}, {"device", found_name}, {"timed", timed}};
   int wrong = 0;
   if (supported && (!simulated || options.verify_only)) {
     report["input_sets"] = options.input_sets;
     report["repeats"] = options.repeats;
     report["results"] = print_timings(shapes, dtype, device, options, wrong);
   } else {
-    if (options.verify_only) throw std::runtime_error("--verify-only needs a device of compute capability 10.x");
+    if (options.verify_only)
+      throw std::runtime_error("--verify-only needs a device of compute capability 10.x");
     fmt::print("Nothing is timed: no Blackwell GPU here (found: {}).\n", found_name);
     report["results"] = print_budgets(shapes, dtype, supported ? device : bench::described_b200());
   }
@@ -173,13 +194,16 @@ int main(int argc, char** argv) {
   CLI::App app{"Benchmark of libdualgemm: C = silu(A B1^T) * (A B2^T) in NVFP4"};
   std::vector<std::string> names;
   for (const bench::Suite& suite : bench::suites()) names.push_back(suite.name);
-  app.add_option("--suite", options.suites, "named shapes to run")->check(CLI::IsMember(names))->delimiter(',');
+  app.add_option("--suite", options.suites, "named shapes to run")
+      ->check(CLI::IsMember(names))
+      ->delimiter(',');
   app.add_option("--shape", options.shapes, "MxNxK, instead of a suite; may be repeated");
   app.add_option("--dtype", options.dtype, "type of C")->check(CLI::IsMember({"fp16", "bf16"}));
   app.add_option("--repeats", options.repeats, "timed repeats")->check(CLI::Range(1, 100000));
   app.add_option("--input-sets", options.input_sets, "launches per repeat, each on inputs of its own")
       ->check(CLI::Range(1, 1000));
-  app.add_option("--samples", options.samples, "outputs verified per input set")->check(CLI::Range(4, 100000000));
+  app.add_option("--samples", options.samples, "outputs verified per input set")
+      ->check(CLI::Range(4, 100000000));
   app.add_flag("--verify-only", options.verify_only, "verify and stop; runs in the simulator, too");
   app.add_option("--json", options.json_path, "also write everything to this file");
   CLI11_PARSE(app, argc, argv);

@@ -15,7 +15,7 @@ namespace bench {
 namespace {
 
 constexpr size_t kFlushBytes = size_t{512} << 20;  // four times the L2 of a B200
-constexpr int kFlushPasses = 16;                   // 8 GiB written: over a millisecond, in which the launches queue up
+constexpr int kFlushPasses = 16;  // 8 GiB written: over a millisecond, in which the launches queue up
 
 void cuda(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
@@ -124,8 +124,14 @@ double half_value(uint16_t bits, dualgemm_dtype_t dtype) {
 struct InputSet {
   InputSet(const Shape& s, Random& random)
       : codes{random_codes(s.m, s.k, random), random_codes(s.n, s.k, random), random_codes(s.n, s.k, random)},
-        scales{random_scales(s.m, s.k, random), random_scales(s.n, s.k, random), random_scales(s.n, s.k, random)},
-        a(codes[0]), b1(codes[1]), b2(codes[2]), sfa(scales[0]), sfb1(scales[1]), sfb2(scales[2]),
+        scales{random_scales(s.m, s.k, random), random_scales(s.n, s.k, random),
+               random_scales(s.n, s.k, random)},
+        a(codes[0]),
+        b1(codes[1]),
+        b2(codes[2]),
+        sfa(scales[0]),
+        sfb1(scales[1]),
+        sfb2(scales[2]),
         c(static_cast<size_t>(s.m) * s.n * 2) {}
 
   void forget_host_copy() {
@@ -152,8 +158,8 @@ struct Workload::Impl {
   ~Impl() { cudaStreamDestroy(stream); }
 
   void launch(const InputSet& x) const {
-    check(dualgemm_launch(x.a.get(), x.b1.get(), x.b2.get(), x.sfa.get(), x.sfb1.get(), x.sfb2.get(), x.c.get(),
-                          shape.m, shape.n, shape.k, 1.0f, 1.0f, dtype, stream),
+    check(dualgemm_launch(x.a.get(), x.b1.get(), x.b2.get(), x.sfa.get(), x.sfb1.get(), x.sfb2.get(),
+                          x.c.get(), shape.m, shape.n, shape.k, 1.0f, 1.0f, dtype, stream),
           "dualgemm_launch");
   }
   void launch_all() const {
@@ -175,9 +181,9 @@ Workload::Workload(const Shape& shape, dualgemm_dtype_t dtype, int input_sets, u
     : impl_(std::make_unique<Impl>(shape, dtype, input_sets, seed)) {}
 Workload::~Workload() = default;
 
-// Bound: the tensor core cuts its sum to 24 bits once per 64 elements, each time by at most 2^-23 of the sum of
-// magnitudes; silu moves by at most 1.1 times its argument; the float epilogue adds 2^-20 of the result per unit of
-// gate; the conversion to the output type half an ulp.
+// Bound: the tensor core cuts its sum to 24 bits once per 64 elements, each time by at most 2^-23 of the sum
+// of magnitudes; silu moves by at most 1.1 times its argument; the float epilogue adds 2^-20 of the result
+// per unit of gate; the conversion to the output type half an ulp.
 std::string Workload::verify(int samples) {
   const Shape& s = impl_->shape;
   const double half_ulp = impl_->dtype == DUALGEMM_DTYPE_FP16 ? 0x1p-11 : 0x1p-8;
@@ -186,7 +192,8 @@ std::string Workload::verify(int samples) {
   const double steps = std::ceil(s.k / 64.0);
   for (int set = 0; set < std::min<int>(impl_->sets.size(), Impl::kVerifiedSets); ++set) {
     const InputSet& x = *impl_->sets[set];
-    cuda(cudaMemsetAsync(x.c.get(), 0xFF, static_cast<size_t>(s.m) * s.n * 2, impl_->stream), "cudaMemsetAsync");
+    cuda(cudaMemsetAsync(x.c.get(), 0xFF, static_cast<size_t>(s.m) * s.n * 2, impl_->stream),
+         "cudaMemsetAsync");
     impl_->launch(x);
     impl_->synchronize();
     std::vector<uint16_t> c(static_cast<size_t>(s.m) * s.n);
@@ -196,7 +203,8 @@ std::string Workload::verify(int samples) {
     for (int i = 0; i < 3; ++i) {
       const int32_t rows = i == 0 ? s.m : s.n;
       values[i].resize(static_cast<size_t>(rows) * s.k);
-      check(dualgemm_dequantize_host(x.codes[i].data(), 0, x.scales[i].data(), rows, s.k, 1.0f, values[i].data(), 0),
+      check(dualgemm_dequantize_host(x.codes[i].data(), 0, x.scales[i].data(), rows, s.k, 1.0f,
+                                     values[i].data(), 0),
             "dualgemm_dequantize_host");
     }
     for (int sample = 0; sample < samples; ++sample) {
@@ -206,7 +214,8 @@ std::string Workload::verify(int samples) {
       double sums[2] = {}, magnitudes[2] = {};
       for (int i = 0; i < s.k; ++i) {
         for (int side = 0; side < 2; ++side) {
-          const double term = static_cast<double>(values[0][row * s.k + i]) * values[1 + side][column * s.k + i];
+          const double term =
+              static_cast<double>(values[0][row * s.k + i]) * values[1 + side][column * s.k + i];
           sums[side] += term;
           magnitudes[side] += std::fabs(term);
         }
@@ -222,7 +231,8 @@ std::string Workload::verify(int samples) {
                                          : std::fabs(got - expected) <= bound;
       if (!right) {
         char text[160];
-        std::snprintf(text, sizeof text, "input set %d: C[%lld][%lld] = %.9g, expected %.9g, allowed error %.3g", set,
+        std::snprintf(text, sizeof text,
+                      "input set %d: C[%lld][%lld] = %.9g, expected %.9g, allowed error %.3g", set,
                       static_cast<long long>(row), static_cast<long long>(column), got, expected, bound);
         return text;
       }
@@ -285,7 +295,8 @@ Machine describe_machine(const dualgemm_device_t& device) {
   cuda(cudaRuntimeGetVersion(&m.runtime), "cudaRuntimeGetVersion");
   m.clock_ghz = attribute(cudaDevAttrClockRate) * 1e-6;
   // kHz, two transfers per clock, bits to bytes.
-  m.dram_tb_s = attribute(cudaDevAttrMemoryClockRate) * 1e3 * 2 * attribute(cudaDevAttrGlobalMemoryBusWidth) / 8 * 1e-12;
+  m.dram_tb_s = attribute(cudaDevAttrMemoryClockRate) * 1e3 * 2 * attribute(cudaDevAttrGlobalMemoryBusWidth) /
+                8 * 1e-12;
   m.tensor_pflops = kFlopsPerClock * m.clock_ghz * 1e9 * m.sms * 1e-15;
   return m;
 }

@@ -1,5 +1,5 @@
-// measure.h -- a problem on the GPU: cold input sets, verification on sampled outputs, and two ways of timing. The method
-// is described in README.md.
+// measure.h -- a problem on the GPU: cold input sets, verification on sampled outputs, and two ways of
+// timing. The method is described in README.md.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,12 @@ class Workload {
   Workload(const Shape& shape, dualgemm_dtype_t dtype, int input_sets, uint64_t seed);
   ~Workload();
 
-  // Launches every input set once and compares `samples` outputs of each with a double-precision reference. Returns
-  // the first mismatch, or an empty string.
+  // Launches every input set once and compares `samples` outputs of each with a double-precision reference.
+  // Returns the first mismatch, or an empty string.
   std::string verify(int samples);
 
-  // The contest protocol: flush L2, then one event pair around one launch per input set, back to back on a stream.
+  // The contest protocol: flush L2, then one event pair around one launch per input set, back to back on a
+  // stream.
   Timing time_stream(int repeats);
 
   // The same launches captured into one CUDA graph; an event pair around each replay.
@@ -39,9 +40,9 @@ class Workload {
 struct Machine {
   std::string name;
   int32_t sms = 0, driver = 0, runtime = 0;
-  double clock_ghz = 0;     // the highest the SMs are allowed
-  double dram_tb_s = 0;     // pin rate
-  double tensor_pflops = 0; // NVFP4 dense, at clock_ghz
+  double clock_ghz = 0;      // the highest the SMs are allowed
+  double dram_tb_s = 0;      // pin rate
+  double tensor_pflops = 0;  // NVFP4 dense, at clock_ghz
 };
 Machine describe_machine(const dualgemm_device_t& device);
 

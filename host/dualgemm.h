@@ -71,6 +71,8 @@
 #ifndef DUALGEMM_H
 #define DUALGEMM_H
 
+/* clang-format off -- columns and tables are laid out by hand */
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -95,36 +97,36 @@ extern "C" {
 
 /* The same type as cudaStream_t. */
 struct CUstream_st;
-typedef struct CUstream_st *dualgemm_stream_t;
+typedef struct CUstream_st* dualgemm_stream_t;
 
 /* ---- status -------------------------------------------------------------------------------------------- */
 
 typedef enum {
   DUALGEMM_STATUS_SUCCESS = 0,
-  DUALGEMM_STATUS_NULL_POINTER = 1,        /* a required pointer is NULL */
-  DUALGEMM_STATUS_INVALID_VALUE = 2,       /* a number, enum or flag outside its range */
-  DUALGEMM_STATUS_INVALID_SHAPE = 3,       /* N or K is not a multiple of what the format needs */
-  DUALGEMM_STATUS_INVALID_STRIDE = 4,      /* a row pitch is too small, too large or misaligned */
-  DUALGEMM_STATUS_MISALIGNED = 5,          /* a pointer is not aligned */
-  DUALGEMM_STATUS_ALIASING = 6,            /* the output overlaps an input */
-  DUALGEMM_STATUS_VERSION_MISMATCH = 7,    /* struct_size fits no release this library knows */
-  DUALGEMM_STATUS_NOT_SUPPORTED = 8,       /* legal, but this release does not compute it */
-  DUALGEMM_STATUS_NO_DEVICE = 9,           /* no CUDA device or no driver */
-  DUALGEMM_STATUS_ARCH_MISMATCH = 10,      /* the device is not one the library has kernels for */
-  DUALGEMM_STATUS_DRIVER_TOO_OLD = 11,     /* the driver is older than the CUDA version of the build */
+  DUALGEMM_STATUS_NULL_POINTER = 1,         /* a required pointer is NULL */
+  DUALGEMM_STATUS_INVALID_VALUE = 2,        /* a number, enum or flag outside its range */
+  DUALGEMM_STATUS_INVALID_SHAPE = 3,        /* N or K is not a multiple of what the format needs */
+  DUALGEMM_STATUS_INVALID_STRIDE = 4,       /* a row pitch is too small, too large or misaligned */
+  DUALGEMM_STATUS_MISALIGNED = 5,           /* a pointer is not aligned */
+  DUALGEMM_STATUS_ALIASING = 6,             /* the output overlaps an input */
+  DUALGEMM_STATUS_VERSION_MISMATCH = 7,     /* struct_size fits no release this library knows */
+  DUALGEMM_STATUS_NOT_SUPPORTED = 8,        /* legal, but this release does not compute it */
+  DUALGEMM_STATUS_NO_DEVICE = 9,            /* no CUDA device or no driver */
+  DUALGEMM_STATUS_ARCH_MISMATCH = 10,       /* the device is not one the library has kernels for */
+  DUALGEMM_STATUS_DRIVER_TOO_OLD = 11,      /* the driver is older than the CUDA version of the build */
   DUALGEMM_STATUS_WORKSPACE_TOO_SMALL = 12, /* workspace_size is below dualgemm_workspace_size() */
-  DUALGEMM_STATUS_CUDA_ERROR = 13,         /* a CUDA call failed; see dualgemm_last_cuda_error() */
-  DUALGEMM_STATUS_INTERNAL = 14,           /* a bug in this library */
+  DUALGEMM_STATUS_CUDA_ERROR = 13,          /* a CUDA call failed; see dualgemm_last_cuda_error() */
+  DUALGEMM_STATUS_INTERNAL = 14,            /* a bug in this library */
   DUALGEMM_STATUS_MAX_ENUM = 0x7fffffff
 } dualgemm_status_t;
 
 /* "DUALGEMM_STATUS_INVALID_SHAPE", and one sentence about it. Both accept any value. Static strings. */
-DUALGEMM_API const char *dualgemm_status_name(dualgemm_status_t status) DUALGEMM_NOEXCEPT;
-DUALGEMM_API const char *dualgemm_status_string(dualgemm_status_t status) DUALGEMM_NOEXCEPT;
+DUALGEMM_API const char* dualgemm_status_name(dualgemm_status_t status) DUALGEMM_NOEXCEPT;
+DUALGEMM_API const char* dualgemm_status_string(dualgemm_status_t status) DUALGEMM_NOEXCEPT;
 
 /* What the last function of this library that returned a status on this thread had to say: "K=1000: must be a
  * multiple of 16", or "" after a success. Valid until this thread's next such call. Never NULL. */
-DUALGEMM_API const char *dualgemm_last_error(void) DUALGEMM_NOEXCEPT;
+DUALGEMM_API const char* dualgemm_last_error(void) DUALGEMM_NOEXCEPT;
 
 /* The cudaError_t behind this thread's most recent DUALGEMM_STATUS_CUDA_ERROR, 0 when there was none. */
 DUALGEMM_API int dualgemm_last_cuda_error(void) DUALGEMM_NOEXCEPT;
@@ -133,20 +135,20 @@ DUALGEMM_API int dualgemm_last_cuda_error(void) DUALGEMM_NOEXCEPT;
 
 /* DUALGEMM_VERSION of the linked library, and the same in words with its CUDA version and architectures. */
 DUALGEMM_API int dualgemm_version(void) DUALGEMM_NOEXCEPT;
-DUALGEMM_API const char *dualgemm_build_info(void) DUALGEMM_NOEXCEPT;
+DUALGEMM_API const char* dualgemm_build_info(void) DUALGEMM_NOEXCEPT;
 
 /* ---- arguments ----------------------------------------------------------------------------------------- */
 
 typedef enum {
-  DUALGEMM_DTYPE_BF16 = 0,   /* c_dtype: written by this release */
-  DUALGEMM_DTYPE_FP16 = 1,   /* c_dtype: written by this release */
-  DUALGEMM_DTYPE_FP32 = 2,   /* not supported yet */
-  DUALGEMM_DTYPE_NVFP4 = 3,  /* as c_dtype not supported yet */
+  DUALGEMM_DTYPE_BF16 = 0,  /* c_dtype: written by this release */
+  DUALGEMM_DTYPE_FP16 = 1,  /* c_dtype: written by this release */
+  DUALGEMM_DTYPE_FP32 = 2,  /* not supported yet */
+  DUALGEMM_DTYPE_NVFP4 = 3, /* as c_dtype not supported yet */
   DUALGEMM_DTYPE_MAX_ENUM = 0x7fffffff
 } dualgemm_dtype_t;
 
 typedef enum {
-  DUALGEMM_ACTIVATION_SWIGLU = 0, /* silu(g) * u */
+  DUALGEMM_ACTIVATION_SWIGLU = 0,     /* silu(g) * u */
   DUALGEMM_ACTIVATION_GEGLU_TANH = 1, /* not supported yet, like all below */
   DUALGEMM_ACTIVATION_GEGLU_ERF = 2,
   DUALGEMM_ACTIVATION_REGLU = 3,
@@ -175,23 +177,23 @@ enum {
  * describe features that this release refuses with NOT_SUPPORTED unless they keep their default. Pointers are
  * device pointers, numbers are host values. */
 typedef struct dualgemm_args {
-  uint32_t struct_size;                 /* set by dualgemm_args_init */
-  uint32_t flags;                       /* DUALGEMM_FLAG_* */
-  int32_t m, n, k;                      /* k in FP4 elements */
-  int32_t batch;                        /* (*) 0 or 1 */
-  const void *a, *b1, *b2;              /* packed E2M1 */
-  const void *sfa, *sfb1, *sfb2;        /* UE4M3, 128x4 layout */
-  void *c;                              /* output */
-  void *sfc;                            /* (*) scale factors of an NVFP4 output */
-  int64_t lda, ldb1, ldb2, ldc;         /* elements; 0 = compact */
+  uint32_t struct_size;          /* set by dualgemm_args_init */
+  uint32_t flags;                /* DUALGEMM_FLAG_* */
+  int32_t m, n, k;               /* k in FP4 elements */
+  int32_t batch;                 /* (*) 0 or 1 */
+  const void *a, *b1, *b2;       /* packed E2M1 */
+  const void *sfa, *sfb1, *sfb2; /* UE4M3, 128x4 layout */
+  void* c;                       /* output */
+  void* sfc;                     /* (*) scale factors of an NVFP4 output */
+  int64_t lda, ldb1, ldb2, ldc;  /* elements; 0 = compact */
   /* Looked at when batch > 1: elements for the operands, bytes for the scale factors. */
   int64_t batch_stride_a, batch_stride_b1, batch_stride_b2, batch_stride_c;
   int64_t batch_stride_sfa, batch_stride_sfb1, batch_stride_sfb2, batch_stride_sfc;
   float alpha1, alpha2;                 /* host factors, default 1 */
   const float *alpha1_dev, *alpha2_dev; /* optional device factors, multiplied in */
-  const float *a_row_scale;             /* (*) [M] */
+  const float* a_row_scale;             /* (*) [M] */
   const void *bias1, *bias2;            /* (*) [N] */
-  const float *c_global_scale_dev;      /* (*) encode scale of an NVFP4 output */
+  const float* c_global_scale_dev;      /* (*) encode scale of an NVFP4 output */
   float c_global_scale;                 /* used with an NVFP4 output only */
   float swiglu_alpha;                   /* (*) 1:   C = g * sigmoid(swiglu_alpha * g) * (u + swiglu_beta) */
   float swiglu_beta;                    /* (*) 0 */
@@ -200,33 +202,33 @@ typedef struct dualgemm_args {
   int32_t c_dtype;                      /* dualgemm_dtype_t, default BF16 */
   int32_t bias_dtype;                   /* dualgemm_dtype_t, ignored without a bias */
   int32_t sfa_layout;                   /* dualgemm_sf_layout_t */
-  float *amax_out;                      /* (*) largest |C| */
+  float* amax_out;                      /* (*) largest |C| */
   void *d1, *d2;                        /* (*) the two products before the activation */
   int64_t ldd1, ldd2;
-  int32_t d_dtype;                      /* dualgemm_dtype_t, ignored without d1, d2 */
-  int32_t config_id;                    /* 0 = automatic, else 1 .. dualgemm_config_count() */
-  int32_t max_sms;                      /* 0 = all, else the launch uses at most so many CTAs */
-  int32_t reserved0;                    /* 0 */
-  void *workspace;                      /* device; may be NULL while dualgemm_workspace_size() is 0 */
-  size_t workspace_size;                /* bytes */
+  int32_t d_dtype;       /* dualgemm_dtype_t, ignored without d1, d2 */
+  int32_t config_id;     /* 0 = automatic, else 1 .. dualgemm_config_count() */
+  int32_t max_sms;       /* 0 = all, else the launch uses at most so many CTAs */
+  int32_t reserved0;     /* 0 */
+  void* workspace;       /* device; may be NULL while dualgemm_workspace_size() is 0 */
+  size_t workspace_size; /* bytes */
 } dualgemm_args_t;
 
 /* Sets defaults: a plain SwiGLU with BF16 output, compact tensors, alpha1 = alpha2 = 1, every pointer NULL.
  * The macro passes the caller's idea of the structure, so that programs built against an older header keep
  * working. */
-DUALGEMM_API void dualgemm_args_init_sized(dualgemm_args_t *args, size_t struct_size) DUALGEMM_NOEXCEPT;
+DUALGEMM_API void dualgemm_args_init_sized(dualgemm_args_t* args, size_t struct_size) DUALGEMM_NOEXCEPT;
 #define dualgemm_args_init(args) dualgemm_args_init_sized((args), sizeof(dualgemm_args_t))
 
 /* ---- launch -------------------------------------------------------------------------------------------- */
 
 /* Compact tensors, host factors. The 80 % case. */
-DUALGEMM_API dualgemm_status_t dualgemm_launch(const void *a, const void *b1, const void *b2, const void *sfa,
-                                               const void *sfb1, const void *sfb2, void *c, int32_t m,
+DUALGEMM_API dualgemm_status_t dualgemm_launch(const void* a, const void* b1, const void* b2, const void* sfa,
+                                               const void* sfb1, const void* sfb2, void* c, int32_t m,
                                                int32_t n, int32_t k, float alpha1, float alpha2,
                                                dualgemm_dtype_t c_dtype,
                                                dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
 
-DUALGEMM_API dualgemm_status_t dualgemm_launch_ex(const dualgemm_args_t *args,
+DUALGEMM_API dualgemm_status_t dualgemm_launch_ex(const dualgemm_args_t* args,
                                                   dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
 
 /* Optional: loads every kernel on the current device now, so that the first launch, or one inside a stream
@@ -240,51 +242,51 @@ DUALGEMM_API dualgemm_status_t dualgemm_init(void) DUALGEMM_NOEXCEPT;
 typedef struct dualgemm_device {
   int32_t cc_major, cc_minor; /* compute capability */
   int32_t sm_count;
-  int32_t driver_version;     /* what cudaDriverGetVersion reports, e.g. 13000 for CUDA 13.0 */
-  int32_t ordinal;            /* for messages only */
-  char name[68];              /* for messages only, NUL-terminated, may be empty */
+  int32_t driver_version; /* what cudaDriverGetVersion reports, e.g. 13000 for CUDA 13.0 */
+  int32_t ordinal;        /* for messages only */
+  char name[68];          /* for messages only, NUL-terminated, may be empty */
 } dualgemm_device_t;
 
 /* Describes the calling thread's current device. */
-DUALGEMM_API dualgemm_status_t dualgemm_current_device(dualgemm_device_t *device) DUALGEMM_NOEXCEPT;
+DUALGEMM_API dualgemm_status_t dualgemm_current_device(dualgemm_device_t* device) DUALGEMM_NOEXCEPT;
 
 /* What a launch with these arguments would return before it launches: SUCCESS or the first violated rule. The
  * first form asks about the current device, the second one needs no GPU. Pointers are compared, never
  * followed. */
-DUALGEMM_API dualgemm_status_t dualgemm_can_implement(const dualgemm_args_t *args) DUALGEMM_NOEXCEPT;
-DUALGEMM_API dualgemm_status_t dualgemm_can_implement_on(const dualgemm_args_t *args,
-                                                         const dualgemm_device_t *device) DUALGEMM_NOEXCEPT;
+DUALGEMM_API dualgemm_status_t dualgemm_can_implement(const dualgemm_args_t* args) DUALGEMM_NOEXCEPT;
+DUALGEMM_API dualgemm_status_t dualgemm_can_implement_on(const dualgemm_args_t* args,
+                                                         const dualgemm_device_t* device) DUALGEMM_NOEXCEPT;
 
 /* Bytes of workspace that a launch with these arguments needs. 0 for every configuration of this release. */
-DUALGEMM_API dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t *args,
-                                                       size_t *bytes) DUALGEMM_NOEXCEPT;
+DUALGEMM_API dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* args,
+                                                       size_t* bytes) DUALGEMM_NOEXCEPT;
 
 /* ---- configurations ------------------------------------------------------------------------------------ */
 
 /* One kernel instance and what it costs: everything here is known when the library is built. */
 typedef struct dualgemm_config_info {
-  const char *name;                /* "m128n64k256_fp16" */
-  int32_t c_dtype;                 /* dualgemm_dtype_t */
-  int32_t cta_group;               /* CTAs that share one tcgen05.mma */
-  int32_t tile_m, tile_n, tile_k;  /* tile of C and K step of the pipeline; tile_n columns of both products */
-  int32_t stages;                  /* depth of the shared-memory ring */
-  int32_t acc_stages;              /* accumulator pairs in tensor memory */
-  int32_t mma_n;                   /* N of one tcgen05.mma */
-  int32_t mmas_per_step;           /* tcgen05.mma per 64 elements of K */
-  int32_t threads;                 /* per CTA */
-  int32_t smem_bytes;              /* dynamic shared memory per CTA */
-  int32_t tmem_columns;            /* tensor-memory columns allocated per CTA */
+  const char* name;               /* "m128n64k256_fp16" */
+  int32_t c_dtype;                /* dualgemm_dtype_t */
+  int32_t cta_group;              /* CTAs that share one tcgen05.mma */
+  int32_t tile_m, tile_n, tile_k; /* tile of C and K step of the pipeline; tile_n columns of both products */
+  int32_t stages;                 /* depth of the shared-memory ring */
+  int32_t acc_stages;             /* accumulator pairs in tensor memory */
+  int32_t mma_n;                  /* N of one tcgen05.mma */
+  int32_t mmas_per_step;          /* tcgen05.mma per 64 elements of K */
+  int32_t threads;                /* per CTA */
+  int32_t smem_bytes;             /* dynamic shared memory per CTA */
+  int32_t tmem_columns;           /* tensor-memory columns allocated per CTA */
 } dualgemm_config_info_t;
 
 DUALGEMM_API int32_t dualgemm_config_count(void) DUALGEMM_NOEXCEPT;
 DUALGEMM_API dualgemm_status_t dualgemm_config_info(int32_t id,
-                                                    dualgemm_config_info_t *info) DUALGEMM_NOEXCEPT;
+                                                    dualgemm_config_info_t* info) DUALGEMM_NOEXCEPT;
 
 /* The id a launch with these arguments on this device would use, 0 when it would run no kernel. Needs no GPU.
  * */
-DUALGEMM_API dualgemm_status_t dualgemm_select_config(const dualgemm_args_t *args,
-                                                      const dualgemm_device_t *device,
-                                                      int32_t *id) DUALGEMM_NOEXCEPT;
+DUALGEMM_API dualgemm_status_t dualgemm_select_config(const dualgemm_args_t* args,
+                                                      const dualgemm_device_t* device,
+                                                      int32_t* id) DUALGEMM_NOEXCEPT;
 
 /* ---- scale factors and quantisation, on the host ------------------------------------------------------- */
 
@@ -299,22 +301,22 @@ DUALGEMM_API int64_t dualgemm_sf_offset(int32_t rows, int32_t k, dualgemm_sf_lay
 
 /* Encode scale of x [rows, k]: 448 * 6 / max|x|, so that the largest element becomes the largest NVFP4
  * number. 1 when all of x is zero. Host memory; x must be finite. ldx counts elements, 0 = k. */
-DUALGEMM_API dualgemm_status_t dualgemm_global_scale_host(const float *x, int32_t rows, int32_t k,
-                                                          int64_t ldx, float *global_scale) DUALGEMM_NOEXCEPT;
+DUALGEMM_API dualgemm_status_t dualgemm_global_scale_host(const float* x, int32_t rows, int32_t k,
+                                                          int64_t ldx, float* global_scale) DUALGEMM_NOEXCEPT;
 
 /* Quantises x [rows, k] to packed E2M1 (q) and 128x4 UE4M3 factors (sf). Host memory.
  *     factor = UE4M3(global_scale * max|x of the 16| / 6)        value = E2M1(x * global_scale / factor)
  * Both conversions round to nearest, ties to even, and saturate (448, 6). A factor that rounds to zero makes
  * its 16 values +0. k is a multiple of 16, x finite. ldq counts elements, is even and at least k (0 = k); the
  * bytes between k and ldq and all padding of sf are written as zero. */
-DUALGEMM_API dualgemm_status_t dualgemm_quantize_host(const float *x, int32_t rows, int32_t k, int64_t ldx,
-                                                      float global_scale, void *q, int64_t ldq,
-                                                      void *sf) DUALGEMM_NOEXCEPT;
+DUALGEMM_API dualgemm_status_t dualgemm_quantize_host(const float* x, int32_t rows, int32_t k, int64_t ldx,
+                                                      float global_scale, void* q, int64_t ldq,
+                                                      void* sf) DUALGEMM_NOEXCEPT;
 
 /* The way back: x = value * factor / global_scale, NaN where the factor is NaN. Host memory. */
-DUALGEMM_API dualgemm_status_t dualgemm_dequantize_host(const void *q, int64_t ldq, const void *sf,
-                                                        int32_t rows, int32_t k, float global_scale,
-                                                        float *x, int64_t ldx) DUALGEMM_NOEXCEPT;
+DUALGEMM_API dualgemm_status_t dualgemm_dequantize_host(const void* q, int64_t ldq, const void* sf,
+                                                        int32_t rows, int32_t k, float global_scale, float* x,
+                                                        int64_t ldx) DUALGEMM_NOEXCEPT;
 
 #ifdef __cplusplus
 }

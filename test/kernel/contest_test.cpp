@@ -1,6 +1,6 @@
-// contest_test.cpp -- the shapes of the public NVFP4 dual-GEMM contest at full size: its nine correctness problems and
-// its four timed ones, with its data distribution, its tolerance, and our derived bound beside it. One test case per
-// shape, so that a test driver can run them in parallel.
+// contest_test.cpp -- the shapes of the public NVFP4 dual-GEMM contest at full size: its nine correctness
+// problems and its four timed ones, with its data distribution, its tolerance, and our derived bound beside
+// it. One test case per shape, so that a test driver can run them in parallel.
 #include <string>
 
 #include "support/catch.hpp"

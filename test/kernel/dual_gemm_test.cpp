@@ -1,6 +1,7 @@
-// dual_gemm_test.cpp -- the whole library, from the public interface down to the bits in C, on the GPU or in the
-// simulator. Each test states one property; results are compared with the double-precision reference within the bound
-// derived in ref/dual_gemm.cpp, and every launch is surrounded by guard bytes and starts from a poisoned C.
+// dual_gemm_test.cpp -- the whole library, from the public interface down to the bits in C, on the GPU or in
+// the simulator. Each test states one property; results are compared with the double-precision reference
+// within the bound derived in ref/dual_gemm.cpp, and every launch is surrounded by guard bytes and starts
+// from a poisoned C.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -44,7 +45,9 @@ LaunchOptions use(const NamedConfig& config) {
 
 class Stream {
  public:
-  Stream() { check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags"); }
+  Stream() {
+    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  }
   ~Stream() { cudaStreamDestroy(stream_); }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -92,7 +95,8 @@ TEST_CASE("the ring of stages may be partly used, filled exactly and reused many
     const int32_t stages = config.info.stages, tile_k = config.info.tile_k;
     DYNAMIC_SECTION(config.info.name) {
       for (int32_t k_tiles : {1, stages - 1, stages, stages + 1, 3 * stages + 1}) {
-        check_against_reference(make_problem(Data::kFullRange, 64, 136, k_tiles * tile_k, 300 + k_tiles), use(config));
+        check_against_reference(make_problem(Data::kFullRange, 64, 136, k_tiles * tile_k, 300 + k_tiles),
+                                use(config));
       }
     }
   }
@@ -101,7 +105,8 @@ TEST_CASE("the ring of stages may be partly used, filled exactly and reused many
 TEST_CASE("a CTA that computes several tiles gives the bits of one that computes a single tile", "[kernel]") {
   for (const NamedConfig& config : configs_of(DUALGEMM_DTYPE_FP16)) {
     DYNAMIC_SECTION(config.info.name) {
-      const Problem p = make_problem(Data::kFullRange, 300, 328, 576, 400);  // 3 row tiles, at least 3 column tiles
+      const Problem p =
+          make_problem(Data::kFullRange, 300, 328, 576, 400);  // 3 row tiles, at least 3 column tiles
       const Output one_each = run(p, use(config));
       for (int32_t max_sms : {1, 2, 4}) {
         LaunchOptions options = use(config);
@@ -197,7 +202,8 @@ TEST_CASE("columns between n and ldc, and everything around C, stay untouched", 
 TEST_CASE("scale factors of rows that do not exist, and bytes beyond k, have no effect", "[kernel]") {
   for (const NamedConfig& config : configs_of(DUALGEMM_DTYPE_FP16)) {
     DYNAMIC_SECTION(config.info.name) {
-      const Problem p = make_problem(Data::kFullRange, 130, 72, 80, 900, 32);  // row padding 0x7F, pitch bytes random
+      const Problem p =
+          make_problem(Data::kFullRange, 130, 72, 80, 900, 32);  // row padding 0x7F, pitch bytes random
       Problem clean = p;
       const auto clear_rows = [&](std::vector<uint8_t>& sf, int64_t rows) {
         for (int64_t row = rows; row < (rows + 127) / 128 * 128; ++row) {
@@ -243,7 +249,8 @@ TEST_CASE("results beyond the largest fp16 number become infinity", "[kernel]") 
   CHECK(std::count_if(out.bits.begin(), out.bits.end(), infinite) > 0);
 }
 
-TEST_CASE("large gates saturate: silu of a very negative one is zero, of a very positive one itself", "[kernel]") {
+TEST_CASE("large gates saturate: silu of a very negative one is zero, of a very positive one itself",
+          "[kernel]") {
   Problem p = make_problem(Data::kFullRange, 128, 72, 256, 1200);
   p.alpha1 *= 300;  // gates up to several thousand, where exp overflows
   check_against_reference(p, {});

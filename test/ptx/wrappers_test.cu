@@ -1,7 +1,8 @@
-// wrappers_test.cu -- one tiny kernel per wrapper of ptx/, named after it. That it compiles shows that the
-// instruction assembles for the target; run, each leaves an observable result in `out`. An instruction that
-// has an effect only together with others (an allocation, a commit) comes with the least that shows it. One
-// warp each unless said.
+// wrappers_test.cu -- tiny kernels that between them execute every wrapper of ptx/, each named after the
+// wrapper it is about and writing an observable result to `out`. An instruction that has an effect only
+// together with others (a commit, a load from tensor memory) runs in a kernel of those others.
+// wrappers_run_test.cpp launches them and knows what the results must be. One warp each unless said; CTA
+// group 1 throughout.
 #include <cstdint>
 
 #include "ptx/descriptor.h"
@@ -12,6 +13,7 @@
 #include "ptx/tcgen05_mem.cuh"
 #include "ptx/tcgen05_mma.cuh"
 #include "ptx/tma.cuh"
+#include "test/ptx/wrappers.h"
 
 namespace ptx = dualgemm::ptx;
 
@@ -47,31 +49,44 @@ __device__ void init(uint64_t* mbar) {
 // out[0..31]: 1 in one lane, 0 in the others.
 extern "C" __global__ void elect_sync(uint32_t* out) { out[threadIdx.x] = ptx::elect_sync(); }
 
-// out[0..2]: phase 0 of a barrier with two arrivals is open after none, open after one, complete after two.
-extern "C" __global__ void mbarrier_arrive(uint32_t* out) {
+// out[0]: 1 once phase 0 of a barrier with two arrivals has completed after `arrivals` of them.
+extern "C" __global__ void mbarrier_arrive(int32_t arrivals, uint32_t* out) {
   __shared__ uint64_t mbar;
   if (ptx::elect_sync()) {
     ptx::mbarrier_init(&mbar, 2);
     ptx::fence_mbarrier_init_release_cluster();
-    for (int i = 0; i < 3; ++i) {
-      out[i] = ptx::mbarrier_try_wait_parity(&mbar, 0);
-      if (i < 2) ptx::mbarrier_arrive(&mbar);
-    }
+    for (int i = 0; i < arrivals; ++i) ptx::mbarrier_arrive(&mbar);
+    wait(&mbar, 0);
+    out[0] = 1;
   }
 }
 
-// out[0..1]: parity 1 passes on a new barrier, parity 0 does not.
-extern "C" __global__ void mbarrier_try_wait_parity(uint32_t* out) {
+// out[0]: 1 once phase 0 has completed after its only arrival, which announced `bytes`, and a copy of 64
+// bytes (4 x 4 words, no swizzle).
+extern "C" __global__ void mbarrier_arrive_expect_tx(const __grid_constant__ CUtensorMap map, uint32_t bytes,
+                                                     uint32_t* out) {
+  __shared__ alignas(128) uint32_t box[16];
   __shared__ uint64_t mbar;
   init(&mbar);
   if (ptx::elect_sync()) {
-    out[0] = ptx::mbarrier_try_wait_parity(&mbar, 1);
-    out[1] = ptx::mbarrier_try_wait_parity(&mbar, 0);
+    ptx::mbarrier_arrive_expect_tx(&mbar, bytes);
+    ptx::cp_async_bulk_tensor_2d(box, &map, 0, 0, &mbar);
+    wait(&mbar, 0);
+    out[0] = 1;
+  }
+}
+
+// out[0]: 1 once a wait for `parity` on a new barrier has ended.
+extern "C" __global__ void mbarrier_try_wait_parity(uint32_t parity, uint32_t* out) {
+  __shared__ uint64_t mbar;
+  init(&mbar);
+  if (ptx::elect_sync()) {
+    wait(&mbar, parity);
+    out[0] = 1;
   }
 }
 
 // out[0..15]: the 4 x 4 words at {inner, outer} of a 2-D map of 32-bit elements with a 4 x 4 box, no swizzle.
-// This is also the test of mbarrier_arrive_expect_tx: the wait ends only if the 64 bytes were counted.
 extern "C" __global__ void cp_async_bulk_tensor_2d(const __grid_constant__ CUtensorMap map, int32_t inner,
                                                    int32_t outer, uint32_t* out) {
   __shared__ alignas(128) uint32_t box[16];
@@ -84,6 +99,21 @@ extern "C" __global__ void cp_async_bulk_tensor_2d(const __grid_constant__ CUten
   __syncwarp();
   wait(&mbar, 0);
   if (threadIdx.x < 16) out[threadIdx.x] = box[threadIdx.x];
+}
+
+// out[0..255]: shared memory as the copy of a 128-byte-swizzled box of 8 rows x 128 bytes leaves it.
+extern "C" __global__ void cp_async_bulk_tensor_2d_swizzled(const __grid_constant__ CUtensorMap map,
+                                                            uint32_t* out) {
+  __shared__ alignas(1024) uint32_t box[256];
+  __shared__ uint64_t mbar;
+  init(&mbar);
+  if (ptx::elect_sync()) {
+    ptx::mbarrier_arrive_expect_tx(&mbar, sizeof(box));
+    ptx::cp_async_bulk_tensor_2d(box, &map, 0, 0, &mbar);
+  }
+  __syncwarp();
+  wait(&mbar, 0);
+  for (uint32_t i = threadIdx.x; i < 256; i += 32) out[i] = box[i];
 }
 
 // out[0]: 1. A prefetch has no other effect than not to fail.
@@ -109,9 +139,23 @@ extern "C" __global__ void tcgen05_alloc(uint32_t* out) {
   ptx::tcgen05_dealloc<1>(second, kColumns);
 }
 
+// out[0..1]: the addresses of two allocations of all 512 columns, of which the second ends only because the
+// first was freed.
+extern "C" __global__ void tcgen05_dealloc(uint32_t* out) {
+  constexpr uint32_t kAll = 512;
+  __shared__ uint32_t base[2];
+  for (int i = 0; i < 2; ++i) {
+    const uint32_t tmem = allocate(&base[i], kAll);
+    if (ptx::elect_sync()) out[i] = tmem;
+    __syncwarp();
+    ptx::tcgen05_dealloc<1>(tmem, kAll);
+  }
+  ptx::tcgen05_relinquish_alloc_permit<1>();
+}
+
 // 128 threads. out[32 * lane + column] = word column % 4 of row lane % 32 of `rows`, 32 rows of 4 words,
-// copied to eight groups of four columns. Also the test of tcgen05_ld, tcgen05_wait_ld, tcgen05_commit and
-// the fences, without which the values could not arrive.
+// copied to eight groups of four columns. Also the kernel of tcgen05_ld, which reads them back, and of
+// tcgen05_commit, without which the wait would not end.
 extern "C" __global__ void tcgen05_cp_32x128b_warpx4(const __grid_constant__ CUtensorMap rows,
                                                      uint32_t* out) {
   __shared__ alignas(1024) uint32_t source[128];
@@ -157,7 +201,7 @@ extern "C" __global__ void tcgen05_cp_32x128b_warpx4(const __grid_constant__ CUt
 
 // 128 threads. out[32 * row + column]: the fp32 bits of D = A * B^T, 128 x 32, K = 64, computed `times` times
 // onto itself, so that D = times * A * B^T. `a` is a 128-byte-swizzled map of 128 rows x 128 bytes, `b` of 32
-// such rows, `scales` the 128 words of one atom, used for both operands.
+// such rows, `scales` of two rows of 128 words: an atom for A and one for B.
 extern "C" __global__ void tcgen05_mma_mxf4nvf4_block16(const __grid_constant__ CUtensorMap a,
                                                         const __grid_constant__ CUtensorMap b,
                                                         const __grid_constant__ CUtensorMap scales,
@@ -165,7 +209,7 @@ extern "C" __global__ void tcgen05_mma_mxf4nvf4_block16(const __grid_constant__ 
   constexpr int kN = 32;
   constexpr uint32_t kAllocated = 64;  // D in columns 0-31, SFA in 32-35, SFB in 36-39
   __shared__ alignas(1024) uint8_t a_rows[128 * 128], b_rows[kN * 128];
-  __shared__ alignas(1024) uint8_t atom[512];
+  __shared__ alignas(1024) uint8_t atoms[2][512];
   __shared__ uint64_t filled, done;
   __shared__ uint32_t base;
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
@@ -183,15 +227,14 @@ extern "C" __global__ void tcgen05_mma_mxf4nvf4_block16(const __grid_constant__ 
   ptx::tcgen05_fence_after_thread_sync();
   if (warp == 0) {
     if (ptx::elect_sync()) {
-      ptx::mbarrier_arrive_expect_tx(&filled, sizeof(a_rows) + sizeof(b_rows) + sizeof(atom));
+      ptx::mbarrier_arrive_expect_tx(&filled, sizeof(a_rows) + sizeof(b_rows) + sizeof(atoms));
       ptx::cp_async_bulk_tensor_2d(a_rows, &a, 0, 0, &filled);
       ptx::cp_async_bulk_tensor_2d(b_rows, &b, 0, 0, &filled);
-      ptx::cp_async_bulk_tensor_2d(atom, &scales, 0, 0, &filled);
+      ptx::cp_async_bulk_tensor_2d(atoms, &scales, 0, 0, &filled);
       wait(&filled, 0);
       ptx::tcgen05_fence_after_thread_sync();
-      const uint64_t scale_descriptor = ptx::scale_descriptor(ptx::smem_u32(atom));
-      ptx::tcgen05_cp_32x128b_warpx4<1>(base + 32, scale_descriptor);
-      ptx::tcgen05_cp_32x128b_warpx4<1>(base + 36, scale_descriptor);
+      for (uint32_t i = 0; i < 2; ++i)
+        ptx::tcgen05_cp_32x128b_warpx4<1>(base + kN + 4 * i, ptx::scale_descriptor(ptx::smem_u32(atoms[i])));
       for (int i = 0; i < times; ++i)
         ptx::tcgen05_mma_mxf4nvf4_block16<1>(base, ptx::operand_descriptor(ptx::smem_u32(a_rows)),
                                              ptx::operand_descriptor(ptx::smem_u32(b_rows)),

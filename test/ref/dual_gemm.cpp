@@ -1,26 +1,30 @@
 // dual_gemm.cpp -- see dual_gemm.h.
 //
-// Exactness. A product of two e2m1 values is a multiple of 1/4 of at most 36, so the dot product of a block of 16 is
-// exact in float, and so is its product with two scale factors (12 + 4 + 4 bits). Only the sum over blocks is rounded,
-// in double: 2^-53 of the running sum per block, which the slack below covers.
+// Exactness. A product of two e2m1 values is a multiple of 1/4 of at most 36, so the dot product of a block
+// of 16 is exact in float, and so is its product with two scale factors (12 + 4 + 4 bits). Only the sum over
+// blocks is rounded, in double: 2^-53 of the running sum per block, which the slack below covers.
 //
-// What the kernel may differ by. Its sums come from tcgen05.mma kind::mxf4nvf4, one fused operation per 64 elements:
-// four block terms and the accumulator are aligned to the largest exponent E among them (for a term, that of its scale
-// factors), cut to multiples of 2^(E-35), added exactly, and the sum is cut toward zero to float. Per step this loses
+// What the kernel may differ by. Its sums come from tcgen05.mma kind::mxf4nvf4, one fused operation per 64
+// elements: four block terms and the accumulator are aligned to the largest exponent E among them (for a
+// term, that of its scale factors), cut to multiples of 2^(E-35), added exactly, and the sum is cut toward
+// zero to float. Per step this loses
 //     less than one ulp of the new accumulator:  2^-23 |c_t|
 //     less than 5 * 2^(E-35):                    5 * 2^-35 max(|c_t-1|, smax)
-// where smax, the largest product of two scale factors, bounds 2^E for the terms (subnormal scale factors count as
-// 2^-6, their exponent). `path`, the sum of |c_t| over the steps, is followed here with the same cut to 24 bits:
+// where smax, the largest product of two scale factors, bounds 2^E for the terms (subnormal scale factors
+// count as 2^-6, their exponent). `path`, the sum of |c_t| over the steps, is followed here with the same cut
+// to 24 bits:
 //     e_acc = path * (2^-23 + 5 * 2^-35) + 5 * 2^-35 * smax * steps
 //
 // The epilogue works in float. With u = 2^-24, the relative error of one rounded operation:
 //   gate g = alpha1 acc1, up h = alpha2 acc2: two roundings (host factor times device factor, times the sum)
 //     dg = |alpha1| e_acc1 + 2u |g|,  dh likewise
-//   silu(g) = g / (1 + 2^(-g log2 e)): the exponent's constant and product are rounded, an absolute error of 2u |g| in
-//     g; ex2.approx is good to 2 ulp (4u), rcp.approx to 1 ulp (2u) by the PTX ISA. An error of 2^x reaches 1 / (1 +
-//     2^x) with the factor (1 - sigma). The addition and three more products cost u each:
-//     r = (1 - sigma)(2u |g| + 4u) + 2u + 4u
-//   An error dg moves silu by at most L dg, where |silu'(x)| <= min(1.1, sigma(x)(1 + |x|)) and within dg of g
+//   silu(g) = g / (1 + 2^(-g log2 e)): the exponent's constant and product are rounded, an absolute error of
+//   2u |g| in
+//     g; ex2.approx is good to 2 ulp (4u), rcp.approx to 1 ulp (2u) by the PTX ISA. An error of 2^x reaches 1
+//     / (1 + 2^x) with the factor (1 - sigma). The addition and three more products cost u each: r = (1 -
+//     sigma)(2u |g| + 4u) + 2u + 4u
+//   An error dg moves silu by at most L dg, where |silu'(x)| <= min(1.1, sigma(x)(1 + |x|)) and within dg of
+//   g
 //     L = min(1.1, sigma(g) e^dg (1 + |g| + dg))
 //   C = silu(g) h:   error <= L dg (|h| + dh) + |silu(g)| dh + r |silu(g)| (|h| + dh) + floor
 //   floor: below 2^-126 a float may be flushed, of sigma as well as of C: 2^-126 (1 + |g| |h|).
@@ -47,7 +51,8 @@ using Doubles8 = double __attribute__((vector_size(64)));
 using Bits8 = uint64_t __attribute__((vector_size(64)));
 using FloatsInMemory = float __attribute__((vector_size(64), aligned(4), may_alias));
 
-// An operand as floats. Rows of `lanes` are interleaved: value (row, i) stands at [row / lanes][i][row % lanes].
+// An operand as floats. Rows of `lanes` are interleaved: value (row, i) stands at [row / lanes][i][row %
+// lanes].
 struct Unpacked {
   std::vector<float> values, scales;
   float scale_max = 0;  // at least 2^-6 where any row exists, NaN if any scale factor is
@@ -78,8 +83,8 @@ struct Tile {
 };
 
 // a: 4 rows of `blocks` * 16 values, one after the other; b: 16 rows interleaved; scale factors likewise.
-__attribute__((target_clones("avx512f", "fma", "default")))
-void multiply(const float* a, const float* a_scales, const float* b, const float* b_scales, int64_t blocks, Tile& out) {
+__attribute__((target_clones("avx512f", "fma", "default"))) void multiply(
+    const float* a, const float* a_scales, const float* b, const float* b_scales, int64_t blocks, Tile& out) {
   const int64_t k = blocks * kBlock;
   const Bits8 keep24 = Bits8{} + ~((uint64_t{1} << 29) - 1);  // of a double's 53 significant bits
   const Bits8 no_sign = Bits8{} + ~(uint64_t{1} << 63);
@@ -96,7 +101,8 @@ void multiply(const float* a, const float* a_scales, const float* b, const float
         const Floats16 term = dot[r] * (a_scales[r * blocks + block] * scales);
         const Floats8 low = __builtin_shufflevector(term, term, 0, 1, 2, 3, 4, 5, 6, 7);
         const Floats8 high = __builtin_shufflevector(term, term, 8, 9, 10, 11, 12, 13, 14, 15);
-        const Doubles8 halves[2] = {__builtin_convertvector(low, Doubles8), __builtin_convertvector(high, Doubles8)};
+        const Doubles8 halves[2] = {__builtin_convertvector(low, Doubles8),
+                                    __builtin_convertvector(high, Doubles8)};
         for (int h = 0; h < 2; ++h) {
           tile.exact[r][h] += halves[h];
           tile.rounded[r][h] += halves[h];
@@ -131,7 +137,8 @@ float error_bound(double g, double h, double dg, double dh) {
 
 }  // namespace
 
-DualGemm dual_gemm(const Operand& a, const Operand& b1, const Operand& b2, int64_t k, float alpha1, float alpha2) {
+DualGemm dual_gemm(const Operand& a, const Operand& b1, const Operand& b2, int64_t k, float alpha1,
+                   float alpha2) {
   if (k % kBlock != 0) throw std::invalid_argument("k is not a multiple of 16");
   if (b1.rows != b2.rows) throw std::invalid_argument("B1 and B2 have different numbers of rows");
   const int64_t m = a.rows, n = b1.rows, blocks = k / kBlock;
@@ -147,7 +154,8 @@ DualGemm dual_gemm(const Operand& a, const Operand& b1, const Operand& b2, int64
     Tile tiles[2];
     for (int64_t column; (column = next_column.fetch_add(kTileCols)) < n;) {
       const int64_t width = std::min(kTileCols, n - column);
-      const Unpacked right[2] = {unpack(b1, column, width, k, kTileCols), unpack(b2, column, width, k, kTileCols)};
+      const Unpacked right[2] = {unpack(b1, column, width, k, kTileCols),
+                                 unpack(b2, column, width, k, kTileCols)};
       for (int64_t row = 0; row < m; row += kTileRows) {
         for (int side = 0; side < 2; ++side) {
           multiply(&left.values[row * k], &left.scales[row * blocks], right[side].values.data(),

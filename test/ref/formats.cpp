@@ -1,5 +1,5 @@
-// formats.cpp -- see formats.h. Decoding builds each value from its bit fields; encoding searches the decoded values
-// for the nearest, which is slow and cannot be wrong in the ways a bit trick can.
+// formats.cpp -- see formats.h. Decoding builds each value from its bit fields; encoding searches the decoded
+// values for the nearest, which is slow and cannot be wrong in the ways a bit trick can.
 #include "ref/formats.h"
 
 #include <cmath>
@@ -8,7 +8,8 @@
 namespace ref {
 namespace {
 
-// Value of sign-exponent-mantissa bits as IEEE 754 lays them out; `infinities`: the top exponent means inf and NaN.
+// Value of sign-exponent-mantissa bits as IEEE 754 lays them out; `infinities`: the top exponent means inf
+// and NaN.
 double decode_float(uint32_t bits, int exponent_bits, int mantissa_bits, bool infinities) {
   const uint32_t mantissa = bits & ((1u << mantissa_bits) - 1);
   const uint32_t exponent = (bits >> mantissa_bits) & ((1u << exponent_bits) - 1);
@@ -20,12 +21,14 @@ double decode_float(uint32_t bits, int exponent_bits, int mantissa_bits, bool in
   } else if (exponent == 0) {
     magnitude = std::ldexp(mantissa, 1 - bias - mantissa_bits);
   } else {
-    magnitude = std::ldexp(mantissa + (1u << mantissa_bits), static_cast<int>(exponent) - bias - mantissa_bits);
+    magnitude =
+        std::ldexp(mantissa + (1u << mantissa_bits), static_cast<int>(exponent) - bias - mantissa_bits);
   }
   return negative ? -magnitude : magnitude;
 }
 
-// The code in [0, last] whose value is nearest to x >= 0; of two equally near the even one. Codes ascend in value.
+// The code in [0, last] whose value is nearest to x >= 0; of two equally near the even one. Codes ascend in
+// value.
 template <class Decode>
 uint8_t nearest_code(double x, int last, Decode decode) {
   int best = 0;

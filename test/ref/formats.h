@@ -1,6 +1,7 @@
-// formats.h -- NVFP4 from the definition of its formats: 4-bit e2m1 values, one unsigned e4m3 scale factor per 16 of
-// them along K, the scale factors stored in tiles of 128 rows x 4 blocks. The reference side of every test: it shares
-// no code with the library or with the simulator, so that an error in either cannot cancel.
+// formats.h -- NVFP4 from the definition of its formats: 4-bit e2m1 values, one unsigned e4m3 scale factor
+// per 16 of them along K, the scale factors stored in tiles of 128 rows x 4 blocks. The reference side of
+// every test: it shares no code with the library or with the simulator, so that an error in either cannot
+// cancel.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +12,13 @@ namespace ref {
 inline constexpr int kBlock = 16;  // elements of K that share one scale factor
 
 // e2m1: sign, 2 bits of exponent (bias 1), 1 bit of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives.
-float e2m1_decode(uint8_t code);   // the low 4 bits count
-uint8_t e2m1_encode(double x);     // nearest, ties to the even mantissa; beyond 6 saturates; NaN becomes +6
+float e2m1_decode(uint8_t code);  // the low 4 bits count
+uint8_t e2m1_encode(double x);    // nearest, ties to the even mantissa; beyond 6 saturates; NaN becomes +6
 
-// ue4m3: 4 bits of exponent (bias 7), 3 bits of mantissa, subnormals in steps of 2^-9, largest 448 = 0x7E. There is no
-// infinity; 0x7F is NaN. Bit 7 is not part of the value.
+// ue4m3: 4 bits of exponent (bias 7), 3 bits of mantissa, subnormals in steps of 2^-9, largest 448 = 0x7E.
+// There is no infinity; 0x7F is NaN. Bit 7 is not part of the value.
 float ue4m3_decode(uint8_t code);
-uint8_t ue4m3_encode(double x);    // x >= 0; nearest even; beyond 448 saturates; NaN stays NaN
+uint8_t ue4m3_encode(double x);  // x >= 0; nearest even; beyond 448 saturates; NaN stays NaN
 
 // Elements 2i and 2i + 1 of a row share byte i; the even one has the low nibble.
 inline uint8_t nibble(const uint8_t* row, int64_t element) {
@@ -28,8 +29,8 @@ inline uint8_t nibble(const uint8_t* row, int64_t element) {
 double fp16_decode(uint16_t bits);
 double bf16_decode(uint16_t bits);
 
-// Scale factors of a matrix of `rows` rows and `k` elements per row: tiles of 128 rows x 4 blocks, 512 bytes each,
-// tiles of one 128-row band one after the other along K. Inside a tile, 32 lines of 16 bytes:
+// Scale factors of a matrix of `rows` rows and `k` elements per row: tiles of 128 rows x 4 blocks, 512 bytes
+// each, tiles of one 128-row band one after the other along K. Inside a tile, 32 lines of 16 bytes:
 //
 //   line i:  | row i: blocks 0-3 | row i+32: 0-3 | row i+64: 0-3 | row i+96: 0-3 |
 //

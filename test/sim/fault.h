@@ -20,8 +20,8 @@ enum class FaultKind {
 
 const char* name(FaultKind kind);
 
-// Thrown by the rooms below exec/ without a site; exec/ catches it, adds the kernel, CTA, warp, lanes, PTX line and
-// source line, and throws it on.
+// Thrown by the rooms below exec/ without a site; exec/ catches it, adds the kernel, CTA, warp, lanes, PTX
+// line and source line, and throws it on.
 class Fault : public std::runtime_error {
  public:
   Fault(FaultKind kind, const std::string& text) : std::runtime_error(text), kind_(kind) {}

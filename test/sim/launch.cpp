@@ -11,9 +11,9 @@
 namespace sim {
 namespace {
 
-constexpr size_t kParamAlign = 128;        // tensor maps are read in place
+constexpr size_t kParamAlign = 128;  // tensor maps are read in place
 constexpr int kMaxCtasPerSm = 32;
-constexpr int kRegistersPerThread = 64;    // PTX does not say what ptxas would allocate
+constexpr int kRegistersPerThread = 64;  // PTX does not say what ptxas would allocate
 constexpr size_t kSharedUnit = 128;
 // SMs per GPC of a B200; the CTAs of a cluster share a GPC.
 constexpr int kGpcSms[] = {20, 20, 20, 18, 18, 18, 18, 10, 6};
@@ -45,18 +45,22 @@ LaunchConfig check(const KernelInfo& kernel, LaunchConfig config) {
     refuse(kernel, "an empty grid, block or cluster");
   const uint64_t threads = uint64_t(b.x) * b.y * b.z;
   if (threads > kMaxThreads) refuse(kernel, std::to_string(threads) + " threads in a block");
-  if (given(kernel.req_ntid) &&
-      (b.x != kernel.req_ntid[0] || b.y != std::max(1u, kernel.req_ntid[1]) || b.z != std::max(1u, kernel.req_ntid[2])))
+  if (given(kernel.req_ntid) && (b.x != kernel.req_ntid[0] || b.y != std::max(1u, kernel.req_ntid[1]) ||
+                                 b.z != std::max(1u, kernel.req_ntid[2])))
     refuse(kernel, "block " + text(b.x, b.y, b.z) + ", compiled for exactly " +
                        text(kernel.req_ntid[0], kernel.req_ntid[1], kernel.req_ntid[2]));
   if (given(kernel.max_ntid)) {
-    const uint64_t most = uint64_t(kernel.max_ntid[0]) * std::max(1u, kernel.max_ntid[1]) * std::max(1u, kernel.max_ntid[2]);
+    const uint64_t most =
+        uint64_t(kernel.max_ntid[0]) * std::max(1u, kernel.max_ntid[1]) * std::max(1u, kernel.max_ntid[2]);
     if (threads > most)
-      refuse(kernel, std::to_string(threads) + " threads in a block, compiled for at most " + std::to_string(most));
+      refuse(kernel,
+             std::to_string(threads) + " threads in a block, compiled for at most " + std::to_string(most));
   }
-  if (uint64_t(c.x) * c.y * c.z > kMaxCluster) refuse(kernel, "cluster " + text(c.x, c.y, c.z) + " has more than 16 CTAs");
+  if (uint64_t(c.x) * c.y * c.z > kMaxCluster)
+    refuse(kernel, "cluster " + text(c.x, c.y, c.z) + " has more than 16 CTAs");
   if (g.x % c.x != 0 || g.y % c.y != 0 || g.z % c.z != 0)
-    refuse(kernel, "grid " + text(g.x, g.y, g.z) + " is not a multiple of the cluster " + text(c.x, c.y, c.z));
+    refuse(kernel,
+           "grid " + text(g.x, g.y, g.z) + " is not a multiple of the cluster " + text(c.x, c.y, c.z));
   if (kernel.static_smem + config.dynamic_smem > size_t(Machine::kMaxSmemPerBlockOptin))
     refuse(kernel, std::to_string(kernel.static_smem) + " static and " + std::to_string(config.dynamic_smem) +
                        " dynamic bytes of shared memory; the limit is " +
@@ -71,7 +75,8 @@ class Parameters {
       : memory_(memory), bytes_(kernel.param_bytes + kParamAlign, 0) {
     void* start = bytes_.data();
     size_t space = bytes_.size();
-    base_ = static_cast<uint8_t*>(std::align(kParamAlign, std::max<size_t>(1, kernel.param_bytes), start, space));
+    base_ =
+        static_cast<uint8_t*>(std::align(kParamAlign, std::max<size_t>(1, kernel.param_bytes), start, space));
     for (size_t i = 0; i < kernel.params.size(); ++i)
       std::memcpy(base_ + kernel.params[i].offset, args[i], kernel.params[i].size);
     memory_.adopt(base_, std::max<size_t>(1, kernel.param_bytes), "parameters of " + kernel.name);
@@ -131,15 +136,15 @@ const GlobalVariable* Module::find_global(const std::string& name) const {
 
 const std::vector<KernelInfo>& Module::kernels() const { return program_->infos; }
 
-LaunchStats launch(const Module& module, const std::string& name, const LaunchConfig& config, void* const* args,
-                   GlobalMemory& memory, const LaunchOptions& options) {
+LaunchStats launch(const Module& module, const std::string& name, const LaunchConfig& config,
+                   void* const* args, GlobalMemory& memory, const LaunchOptions& options) {
   const Kernel* kernel = module.program().find(name);
   if (kernel == nullptr) throw Fault(FaultKind::kLaunch, "the module has no kernel " + name);
   const LaunchConfig checked = check(kernel->info, config);
   const Parameters parameters(kernel->info, args, memory);
   DefaultPolicy default_policy;
-  Grid grid(*kernel, checked, memory, parameters.base(), options.policy != nullptr ? *options.policy : default_policy,
-            options.observer);
+  Grid grid(*kernel, checked, memory, parameters.base(),
+            options.policy != nullptr ? *options.policy : default_policy, options.observer);
   grid.run();
   return grid.stats;
 }
@@ -147,11 +152,12 @@ LaunchStats launch(const Module& module, const std::string& name, const LaunchCo
 int max_active_blocks_per_sm(const KernelInfo& kernel, int threads, size_t dynamic_smem) {
   if (threads <= 0 || threads > int(kMaxThreads)) return 0;
   const int rounded = (threads + 31) / 32 * 32;
-  const size_t used = (kernel.static_smem + dynamic_smem + Machine::kReservedSmemPerBlock + kSharedUnit - 1) / kSharedUnit *
-                      kSharedUnit;
+  const size_t used = (kernel.static_smem + dynamic_smem + Machine::kReservedSmemPerBlock + kSharedUnit - 1) /
+                      kSharedUnit * kSharedUnit;
   if (kernel.static_smem + dynamic_smem > size_t(Machine::kMaxSmemPerBlockOptin)) return 0;
   return std::min({kMaxCtasPerSm, Machine::kMaxThreadsPerSm / rounded,
-                   Machine::kRegistersPerSm / (rounded * kRegistersPerThread), int(Machine::kSmemPerSm / used)});
+                   Machine::kRegistersPerSm / (rounded * kRegistersPerThread),
+                   int(Machine::kSmemPerSm / used)});
 }
 
 int max_active_clusters(const KernelInfo& kernel, const LaunchConfig& config) {

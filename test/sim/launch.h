@@ -1,5 +1,5 @@
-// launch.h -- the door between the CUDA runtime shim and the machine: load PTX, find a kernel, run a grid. shim/ knows
-// nothing below this header.
+// launch.h -- the door between the CUDA runtime shim and the machine: load PTX, find a kernel, run a grid.
+// shim/ knows nothing below this header.
 #pragma once
 
 #include <array>
@@ -14,7 +14,9 @@
 
 namespace sim {
 
-struct Dim3 { uint32_t x = 1, y = 1, z = 1; };
+struct Dim3 {
+  uint32_t x = 1, y = 1, z = 1;
+};
 
 // The simulated B200 (CUDA attributes of the same names).
 struct Machine {
@@ -28,18 +30,25 @@ struct Machine {
   static constexpr int kWarpSize = 32;
 };
 
-struct ParamInfo { std::string name; size_t size, align, offset; };
+struct ParamInfo {
+  std::string name;
+  size_t size, align, offset;
+};
 struct KernelInfo {
   std::string name;
   std::vector<ParamInfo> params;
   size_t param_bytes = 0;
   size_t static_smem = 0;
-  std::array<uint32_t, 3> max_ntid{};       // .maxntid, zeros when absent
-  std::array<uint32_t, 3> req_ntid{};       // .reqntid
-  std::array<uint32_t, 3> req_cluster{};    // .reqnctapercluster, zeros when absent
-  bool explicit_cluster = false;            // .explicitcluster
+  std::array<uint32_t, 3> max_ntid{};     // .maxntid, zeros when absent
+  std::array<uint32_t, 3> req_ntid{};     // .reqntid
+  std::array<uint32_t, 3> req_cluster{};  // .reqnctapercluster, zeros when absent
+  bool explicit_cluster = false;          // .explicitcluster
 };
-struct GlobalVariable { std::string name; uint64_t address; size_t size; };
+struct GlobalVariable {
+  std::string name;
+  uint64_t address;
+  size_t size;
+};
 
 class Program;  // decoded instructions; exec/ owns it
 
@@ -72,14 +81,17 @@ struct LaunchOptions {
   Observer* observer = nullptr;  // null: nobody watches
 };
 
-struct LaunchStats { uint64_t warp_instructions = 0, async_operations = 0; };
+struct LaunchStats {
+  uint64_t warp_instructions = 0, async_operations = 0;
+};
 
-// Runs the grid to completion. args[i] points at the value of parameter i. Throws Fault, with the site in its text.
-LaunchStats launch(const Module& module, const std::string& kernel, const LaunchConfig& config, void* const* args,
-                   GlobalMemory& memory, const LaunchOptions& options = {});
+// Runs the grid to completion. args[i] points at the value of parameter i. Throws Fault, with the site in its
+// text.
+LaunchStats launch(const Module& module, const std::string& kernel, const LaunchConfig& config,
+                   void* const* args, GlobalMemory& memory, const LaunchOptions& options = {});
 
-// Resident CTAs per SM and clusters on the machine for a launch, by registers (64 a thread assumed when unknown), shared
-// memory and threads: the occupancy calls of the runtime.
+// Resident CTAs per SM and clusters on the machine for a launch, by registers (64 a thread assumed when
+// unknown), shared memory and threads: the occupancy calls of the runtime.
 int max_active_blocks_per_sm(const KernelInfo& kernel, int threads, size_t dynamic_smem);
 int max_active_clusters(const KernelInfo& kernel, const LaunchConfig& config);
 

@@ -1,8 +1,9 @@
 // compare.cpp -- see compare.h.
 //
-// Conversion to the output type rounds to nearest: half an ulp, relative 2^-11 for fp16 and 2^-8 for bf16, but no finer
-// than half the smallest subnormal. It applies to the kernel's number, which is at most |expected| + error. A number at
-// or above the overflow threshold (the largest finite number plus half an ulp) becomes infinity.
+// Conversion to the output type rounds to nearest: half an ulp, relative 2^-11 for fp16 and 2^-8 for bf16,
+// but no finer than half the smallest subnormal. It applies to the kernel's number, which is at most
+// |expected| + error. A number at or above the overflow threshold (the largest finite number plus half an
+// ulp) becomes infinity.
 #include "support/compare.h"
 
 #include <algorithm>
@@ -42,7 +43,8 @@ Comparison compare_all(const Output& got, const std::vector<double>& expected, B
     if (result.mismatches++ == 0) {
       char text[160];
       std::snprintf(text, sizeof text, "C[%lld][%lld] = %.9g, expected %.9g, allowed error %.3g",
-                    static_cast<long long>(i / got.n), static_cast<long long>(i % got.n), actual, wanted, bound);
+                    static_cast<long long>(i / got.n), static_cast<long long>(i % got.n), actual, wanted,
+                    bound);
       result.first = text;
     }
   }

@@ -1,6 +1,6 @@
-// compare.h -- is an output within what the kernel's arithmetic allows? The bound before the conversion to the output
-// type comes from ref/dual_gemm.h; here the conversion is added. Written so that NaN where a number belongs, and a
-// number where NaN belongs, is a mismatch.
+// compare.h -- is an output within what the kernel's arithmetic allows? The bound before the conversion to
+// the output type comes from ref/dual_gemm.h; here the conversion is added. Written so that NaN where a
+// number belongs, and a number where NaN belongs, is a mismatch.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ namespace dualgemm_test {
 
 struct Comparison {
   int64_t mismatches = 0;
-  std::string first;   // the first mismatch: row, column, both values, the bound
-  double worst = 0;    // largest error divided by its bound, over the finite outputs
+  std::string first;  // the first mismatch: row, column, both values, the bound
+  double worst = 0;   // largest error divided by its bound, over the finite outputs
 };
 
 // Against the exact result and the derived bound.
 Comparison compare(const Output& got, const ref::DualGemm& expected);
 
-// By the rule of the contest these shapes come from: |got - expected| <= 1e-3 + 1e-3 |expected|, against sums rounded
-// as the tensor core rounds them (the contest's own reference runs on the same tensor cores).
+// By the rule of the contest these shapes come from: |got - expected| <= 1e-3 + 1e-3 |expected|, against sums
+// rounded as the tensor core rounds them (the contest's own reference runs on the same tensor cores).
 Comparison compare_contest(const Output& got, const ref::DualGemm& expected);
 
 }  // namespace dualgemm_test

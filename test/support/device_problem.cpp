@@ -29,17 +29,29 @@ DeviceBuffer::~DeviceBuffer() { cudaFree(data_); }
 
 void DeviceBuffer::upload(const void* from, size_t bytes, size_t offset) {
   if (bytes == 0) return;
-  check_cuda(cudaMemcpy(static_cast<uint8_t*>(data_) + offset, from, bytes, cudaMemcpyHostToDevice), "upload");
+  check_cuda(cudaMemcpy(static_cast<uint8_t*>(data_) + offset, from, bytes, cudaMemcpyHostToDevice),
+             "upload");
 }
 
 void DeviceBuffer::download(void* to, size_t bytes, size_t offset) const {
   if (bytes == 0) return;
-  check_cuda(cudaMemcpy(to, static_cast<uint8_t*>(data_) + offset, bytes, cudaMemcpyDeviceToHost), "download");
+  check_cuda(cudaMemcpy(to, static_cast<uint8_t*>(data_) + offset, bytes, cudaMemcpyDeviceToHost),
+             "download");
 }
 
 DeviceProblem::DeviceProblem(const Problem& p, const LaunchOptions& options)
-    : options_(options), m_(p.m), n_(p.n), ldc_(p.n + options.ldc_padding), a_(p.a), b1_(p.b1), b2_(p.b2),
-      sfa_(p.sfa), sfb1_(p.sfb1), sfb2_(p.sfb2), alphas_(2 * sizeof(float)), c_(m_ * ldc_ * 2 + 2 * kGuardBytes) {
+    : options_(options),
+      m_(p.m),
+      n_(p.n),
+      ldc_(p.n + options.ldc_padding),
+      a_(p.a),
+      b1_(p.b1),
+      b2_(p.b2),
+      sfa_(p.sfa),
+      sfb1_(p.sfb1),
+      sfb2_(p.sfb2),
+      alphas_(2 * sizeof(float)),
+      c_(m_ * ldc_ * 2 + 2 * kGuardBytes) {
   dualgemm_args_init(&args_);
   args_.m = p.m;
   args_.n = p.n;
@@ -97,7 +109,8 @@ Output DeviceProblem::download() const {
   Output out{m_, n_, options_.dtype, std::vector<uint16_t>(m_ * n_)};
   const auto poisoned = [&](size_t begin, size_t end, const std::string& where) {
     for (size_t i = begin; i < end; ++i) {
-      if (bytes[i] != kPoison) throw std::runtime_error("byte " + std::to_string(i - begin) + " " + where + " was written");
+      if (bytes[i] != kPoison)
+        throw std::runtime_error("byte " + std::to_string(i - begin) + " " + where + " was written");
     }
   };
   poisoned(0, kGuardBytes, "in front of C");
@@ -120,7 +133,8 @@ std::vector<NamedConfig> all_configs() {
   std::vector<NamedConfig> out;
   for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
     NamedConfig config{id, {}};
-    if (dualgemm_config_info(id, &config.info) != DUALGEMM_STATUS_SUCCESS) throw std::runtime_error(dualgemm_last_error());
+    if (dualgemm_config_info(id, &config.info) != DUALGEMM_STATUS_SUCCESS)
+      throw std::runtime_error(dualgemm_last_error());
     out.push_back(config);
   }
   return out;

@@ -1,6 +1,6 @@
-// device_problem.h -- a problem on the device: copied there, launched through the public interface, read back with every
-// byte around the output checked. The CUDA runtime underneath is either the real one or the simulator's; nothing here
-// can tell.
+// device_problem.h -- a problem on the device: copied there, launched through the public interface, read back
+// with every byte around the output checked. The CUDA runtime underneath is either the real one or the
+// simulator's; nothing here can tell.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -35,23 +35,23 @@ class DeviceBuffer {
 // What a test may ask of a launch besides the problem.
 struct LaunchOptions {
   dualgemm_dtype_t dtype = DUALGEMM_DTYPE_FP16;
-  int32_t config_id = 0;          // 0: the library chooses
+  int32_t config_id = 0;  // 0: the library chooses
   int32_t max_sms = 0;
   int64_t ldc_padding = 0;        // elements beyond n, a multiple of 8
   bool alphas_on_device = false;  // alpha1_dev, alpha2_dev carry the factors, the host ones are 1
 };
 
-// A problem on the device, with an output buffer between guard bytes. Everything outside the m x n outputs must keep
-// its poison; C itself starts as NaN, so an output that was never written cannot pass a comparison.
+// A problem on the device, with an output buffer between guard bytes. Everything outside the m x n outputs
+// must keep its poison; C itself starts as NaN, so an output that was never written cannot pass a comparison.
 class DeviceProblem {
  public:
   DeviceProblem(const Problem& problem, const LaunchOptions& options);
 
   const dualgemm_args_t& args() const { return args_; }
-  void poison();                            // of C and its guards
-  void upload(const Problem& problem);      // other data of the same shape, into the same buffers
-  void launch(cudaStream_t stream) const;   // throws when the library refuses
-  Output download() const;                  // after synchronising; throws when a guard byte changed
+  void poison();                           // of C and its guards
+  void upload(const Problem& problem);     // other data of the same shape, into the same buffers
+  void launch(cudaStream_t stream) const;  // throws when the library refuses
+  Output download() const;                 // after synchronising; throws when a guard byte changed
 
  private:
   LaunchOptions options_;

@@ -68,8 +68,8 @@ Problem make_problem(Data data, int32_t m, int32_t n, int32_t k, uint64_t seed, 
   p.sfb1 = random_scales(data, n, k, rng);
   p.sfb2 = random_scales(data, n, k, rng);
   if (data == Data::kFullRange) {
-    // Root mean squares over the codes: 2.93 of e2m1 and 104 of ue4m3 below NaN, so a sum has sigma 2.93^2 * 104^2 *
-    // sqrt(k), about 9.2e4 * sqrt(k).
+    // Root mean squares over the codes: 2.93 of e2m1 and 104 of ue4m3 below NaN, so a sum has sigma 2.93^2 *
+    // 104^2 * sqrt(k), about 9.2e4 * sqrt(k).
     const float sigma = 9.2e4f * std::sqrt(static_cast<float>(std::max(k, 1)));
     p.alpha1 = 4 / sigma;
     p.alpha2 = 7 / sigma;

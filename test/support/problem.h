@@ -1,5 +1,5 @@
-// problem.h -- one dual GEMM as a test states it: operands made on the host, and C as it came back. Knows the formats
-// and the reference, neither a device nor how a launch is made.
+// problem.h -- one dual GEMM as a test states it: operands made on the host, and C as it came back. Knows the
+// formats and the reference, neither a device nor how a launch is made.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace dualgemm_test {
 
-// Operands on the host. Row padding of the scale factors is NaN (0x7F), their K padding zero, and the bytes between k
-// and the pitch are random: none of that may reach C.
+// Operands on the host. Row padding of the scale factors is NaN (0x7F), their K padding zero, and the bytes
+// between k and the pitch are random: none of that may reach C.
 struct Problem {
   int32_t m = 0, n = 0, k = 0;
   int64_t lda = 0, ldb = 0;  // elements; multiples of 32
@@ -22,9 +22,11 @@ struct Problem {
 };
 
 enum class Data {
-  kFullRange,  // all 16 codes, all finite scale factors from 0 to 448; the alphas bring gate and up to a few units
+  kFullRange,  // all 16 codes, all finite scale factors from 0 to 448; the alphas bring gate and up to a few
+               // units
   kContest,    // codes of 0, 0.5, 1, 1.5 and their negatives, scale factors e4m3(uniform [0, 1)), alphas 1
-  kIntegers,   // codes of 0, 1, 2 and their negatives, scale factors 1: every sum is an integer, exact in any order
+  kIntegers,   // codes of 0, 1, 2 and their negatives, scale factors 1: every sum is an integer, exact in any
+               // order
 };
 
 // `pitch_padding` further elements per row of A, B1 and B2 beyond the next legal pitch; a multiple of 32.

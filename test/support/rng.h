@@ -1,5 +1,5 @@
-// rng.h -- random bits that are the same on every machine: xorshift64* seeded through splitmix64. The standard
-// distributions are not reproducible between libraries, so tests draw from this alone.
+// rng.h -- random bits that are the same on every machine: xorshift64* seeded through splitmix64. The
+// standard distributions are not reproducible between libraries, so tests draw from this alone.
 #pragma once
 
 #include <cstdint>

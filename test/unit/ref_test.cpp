@@ -1,5 +1,5 @@
-// ref_test.cpp -- the reference against things it was not derived from: worked examples of the formats, the rounding
-// tables, and a triple loop that knows nothing of tiles, threads or vector registers.
+// ref_test.cpp -- the reference against things it was not derived from: worked examples of the formats, the
+// rounding tables, and a triple loop that knows nothing of tiles, threads or vector registers.
 #include <array>
 #include <cmath>
 #include <limits>
@@ -26,7 +26,7 @@ TEST_CASE("e2m1 has the sixteen values of the format", "[ref]") {
 }
 
 TEST_CASE("e2m1 rounds ties to the even mantissa and saturates", "[ref]") {
-  const std::map<double, float> table = {{0.25, 0}, {0.75, 1},  {1.25, 1}, {1.75, 2}, {2.5, 2},  {3.5, 4},
+  const std::map<double, float> table = {{0.25, 0}, {0.75, 1},    {1.25, 1}, {1.75, 2}, {2.5, 2}, {3.5, 4},
                                          {5, 4},    {0.26, 0.5f}, {4.99, 4}, {5.01, 6}, {6.5, 6}, {1e9, 6}};
   for (const auto& [x, rounded] : table) {
     INFO(x);
@@ -51,8 +51,8 @@ TEST_CASE("ue4m3 has the values of the format", "[ref]") {
     CHECK(ref::ue4m3_encode(value) == code);
     if (code > 0) CHECK(value > ref::ue4m3_decode(static_cast<uint8_t>(code - 1)));
   }
-  CHECK(ref::ue4m3_encode(1 + 1.0 / 16) == 0x38);   // tie between 1 and 1.125
-  CHECK(ref::ue4m3_encode(1 + 3.0 / 16) == 0x3A);   // tie between 1.125 and 1.25
+  CHECK(ref::ue4m3_encode(1 + 1.0 / 16) == 0x38);  // tie between 1 and 1.125
+  CHECK(ref::ue4m3_encode(1 + 3.0 / 16) == 0x3A);  // tie between 1.125 and 1.25
   CHECK(ref::ue4m3_encode(1000) == 0x7E);
   CHECK(ref::ue4m3_encode(std::numeric_limits<double>::quiet_NaN()) == 0x7F);
 }
@@ -113,11 +113,12 @@ TEST_CASE("the generators produce what their comments say", "[ref]") {
 }
 
 TEST_CASE("the reference equals a triple loop over the definition", "[ref]") {
-  for (const auto& [m, n, k] : std::vector<std::array<int32_t, 3>>{{1, 8, 16}, {5, 24, 80}, {131, 136, 272}, {9, 40, 1024}}) {
+  for (const auto& [m, n, k] :
+       std::vector<std::array<int32_t, 3>>{{1, 8, 16}, {5, 24, 80}, {131, 136, 272}, {9, 40, 1024}}) {
     const Problem p = make_problem(Data::kFullRange, m, n, k, 10 + k, 64);
     const ref::DualGemm fast = p.reference();
-    const auto element = [&](const std::vector<uint8_t>& codes, int64_t ld, const std::vector<uint8_t>& sf, int64_t row,
-                             int64_t i) {
+    const auto element = [&](const std::vector<uint8_t>& codes, int64_t ld, const std::vector<uint8_t>& sf,
+                             int64_t row, int64_t i) {
       return static_cast<double>(ref::e2m1_decode(ref::nibble(&codes[row * ld / 2], i))) *
              ref::ue4m3_decode(sf[ref::sf_offset(k, row, i / 16)]);
     };
@@ -126,7 +127,8 @@ TEST_CASE("the reference equals a triple loop over the definition", "[ref]") {
         double gate = 0, up = 0, gate_terms = 0, up_terms = 0;
         for (int64_t i = 0; i < k; ++i) {
           const double a = element(p.a, p.lda, p.sfa, row, i);
-          const double b1 = element(p.b1, p.ldb, p.sfb1, column, i), b2 = element(p.b2, p.ldb, p.sfb2, column, i);
+          const double b1 = element(p.b1, p.ldb, p.sfb1, column, i),
+                       b2 = element(p.b2, p.ldb, p.sfb2, column, i);
           gate += a * b1;
           up += a * b2;
           gate_terms += std::fabs(a * b1);
@@ -137,10 +139,12 @@ TEST_CASE("the reference equals a triple loop over the definition", "[ref]") {
         const int64_t index = row * n + column;
         // Both sum in double, in different orders: k roundings of 2^-53 of at most the sum of magnitudes.
         const double lost = k * 0x1p-52;
-        const double bound = lost * (1.1 * p.alpha1 * gate_terms * std::fabs(h) +
-                                     std::fabs(g) * p.alpha2 * up_terms) + 8 * 0x1p-52 * std::fabs(expected);
+        const double bound =
+            lost * (1.1 * p.alpha1 * gate_terms * std::fabs(h) + std::fabs(g) * p.alpha2 * up_terms) +
+            8 * 0x1p-52 * std::fabs(expected);
         REQUIRE(std::fabs(fast.c[index] - expected) <= bound);
-        REQUIRE(std::fabs(fast.tensor_core[index] - expected) <= fast.error[index] + std::fabs(expected) * 0x1p-23);
+        REQUIRE(std::fabs(fast.tensor_core[index] - expected) <=
+                fast.error[index] + std::fabs(expected) * 0x1p-23);
       }
     }
   }
@@ -153,7 +157,8 @@ TEST_CASE("sums are cut toward zero to 24 bits after every 64 elements", "[ref]"
   for (int i = 0; i < 32; ++i) a[i] = b[i] = 0x66;
   a[32] = 0x03;
   b[32] = 0x02;
-  for (int block = 0; block < 4; ++block) sfa[ref::sf_offset(128, 0, block)] = sfb[ref::sf_offset(128, 0, block)] = 0x70;
+  for (int block = 0; block < 4; ++block)
+    sfa[ref::sf_offset(128, 0, block)] = sfb[ref::sf_offset(128, 0, block)] = 0x70;
   sfa[ref::sf_offset(128, 0, 4)] = sfb[ref::sf_offset(128, 0, 4)] = 0x38;
   const ref::Operand left{a.data(), 64, sfa.data(), 1}, right{b.data(), 64, sfb.data(), 1};
   const ref::DualGemm result = ref::dual_gemm(left, right, right, 128, 0x1p-12f, 0x1p-12f);

@@ -206,9 +206,14 @@ class KernelDecoder {
 
     const bool wide = std::find(statement.qualifiers.begin(), statement.qualifiers.end(), "wide") !=
                       statement.qualifiers.end();
+    const bool picks = statement.opcode == "slct";
     for (size_t i = 0; i < statement.operands.size(); ++i) {
-      // The addend of mad.wide has twice the width of the factors.
-      const ptx::Type type = inst.handler == &op::alu && wide && i == 3 ? ptx::Type::kB64 : inst.type;
+      // The addend of mad.wide has twice the width of the factors; what slct picks from has its first type.
+      ptx::Type type = inst.type;
+      if (inst.handler == &op::alu && wide && i == 3) type = ptx::Type::kB64;
+      if (picks && i < 3) type = inst.from;
+      // Barrier numbers, thread counts and member masks are integers whatever the instruction does to a predicate.
+      if (type == ptx::Type::kPred && inst.handler != &op::alu && inst.handler != &op::mov) type = ptx::Type::kNone;
       inst.operands.push_back(resolve_operand(statement.operands[i], type, names, statement));
     }
     if (inst.handler == &op::bra) inst.targets = {uint32_t(inst.operands[0].offset)};

@@ -36,11 +36,23 @@ const std::map<std::string, Special>& specials() {
 
 bool is_float(ptx::Type type) { return type == ptx::Type::kF32 || type == ptx::Type::kF64; }
 
-// A literal in the width of the instruction's type. Decimal floating literals are doubles until here.
-uint64_t literal(const ptx::Operand& operand, ptx::Type type) {
+[[noreturn]] void wrong_width(const ptx::Statement& statement) {
+  throw Fault(FaultKind::kUnsupported, "a floating-point literal does not fit the type: " + describe(statement));
+}
+
+// A literal in the width of the instruction's type. Decimal floating literals are doubles until here; 0f... is 32 bits
+// for good, so neither kind may stand where its bits would mean another number.
+uint64_t literal(const ptx::Operand& operand, ptx::Type type, const ptx::Statement& statement) {
   if (operand.kind == ptx::Operand::Kind::kFloat) {
-    if (operand.bits32) return uint32_t(operand.value);
-    if (type != ptx::Type::kF32) return uint64_t(operand.value);
+    const int width = type == ptx::Type::kNone ? 64 : ptx::bits(type);
+    if (operand.bits32) {
+      if (width < 32 || type == ptx::Type::kF64) wrong_width(statement);
+      return uint32_t(operand.value);
+    }
+    if (type != ptx::Type::kF32) {
+      if (width < 64) wrong_width(statement);
+      return uint64_t(operand.value);
+    }
     double wide;
     std::memcpy(&wide, &operand.value, sizeof wide);
     const float narrow = float(wide);
@@ -80,7 +92,7 @@ Value resolve_value(const ptx::Operand& operand, ptx::Type type, const Names& na
     case Kind::kInteger:
     case Kind::kFloat:
       value.kind = Value::Kind::kConstant;
-      value.constant = literal(operand, type);
+      value.constant = literal(operand, type, statement);
       return value;
     case Kind::kSpecial: {
       const auto found = specials().find(operand.name);

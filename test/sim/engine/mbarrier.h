@@ -1,6 +1,6 @@
-// mbarrier.h -- the state machine of one mbarrier object (PTX ISA "mbarrier"): pending arrivals, expected arrivals,
-// tx-count and phase, each command one transition. It knows nothing of threads, addresses or clocks; exec/ keeps one per
-// 8-byte shared-memory object.
+// mbarrier.h -- the state machine of one mbarrier object (PTX ISA "mbarrier"): pending arrivals, expected
+// arrivals, tx-count and phase, each command one transition. It knows nothing of threads, addresses or
+// clocks; exec/ keeps one per 8-byte shared-memory object.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,17 @@ class Mbarrier {
 
   explicit Mbarrier(int64_t count);  // mbarrier.init; Fault kProtocol outside 1..kMaxCount
 
-  // Each returns true when it completed the phase. Faults kProtocol: more arrivals than pending, tx out of range.
+  // Each returns true when it completed the phase. Faults kProtocol: more arrivals than pending, tx out of
+  // range.
   bool arrive(int32_t count = 1);
-  bool arrive_drop(int32_t count = 1);       // also lowers the expected count of later phases
-  bool expect_tx(int64_t bytes);             // raises the tx-count; never completes a phase by itself unless it hits zero
-  bool complete_tx(int64_t bytes);           // lowers it; bytes may land before they are expected
+  bool arrive_drop(int32_t count = 1);  // also lowers the expected count of later phases
+  bool expect_tx(
+      int64_t bytes);  // raises the tx-count; never completes a phase by itself unless it hits zero
+  bool complete_tx(int64_t bytes);  // lowers it; bytes may land before they are expected
 
   uint64_t phase() const { return phase_; }  // completed phases so far
-  // try_wait.parity p: true when the phase with parity p has completed, i.e. the current phase's parity differs from p.
+  // try_wait.parity p: true when the phase with parity p has completed, i.e. the current phase's parity
+  // differs from p.
   bool test_parity(uint32_t parity) const { return (phase_ & 1) != (parity & 1); }
   bool test_phase(uint64_t phase) const { return phase_ > phase; }
   int32_t pending() const { return pending_; }

@@ -1,6 +1,6 @@
-// tensor_core.h -- what tcgen05.mma, cp, ld and st compute, as pure functions over shared memory and tensor memory of
-// one or two CTAs. Descriptors are decoded here, from the bit tables of the PTX ISA. When and in which order these run
-// is exec/'s business. Numerics: see numerics.h.
+// tensor_core.h -- what tcgen05.mma, cp, ld and st compute, as pure functions over shared memory and tensor
+// memory of one or two CTAs. Descriptors are decoded here, from the bit tables of the PTX ISA. When and in
+// which order these run is exec/'s business. Numerics: see numerics.h.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,12 @@
 
 namespace sim {
 
-enum class MmaKind : uint8_t { kF16, kTf32, kMxf4, kMxf4nvf4 };  // f16: fp16 or bf16 inputs, f32 or f16 accumulators
+enum class MmaKind : uint8_t {
+  kF16,
+  kTf32,
+  kMxf4,
+  kMxf4nvf4
+};  // f16: fp16 or bf16 inputs, f32 or f16 accumulators
 enum class ScaleBlock : uint8_t { kNone, kBlock16, kBlock32 };
 
 // The memory one CTA of an MMA sees. smem offsets count from the start of the CTA's shared window.
@@ -23,35 +28,50 @@ struct CtaMemory {
 struct MmaOp {
   MmaKind kind;
   ScaleBlock scale_block = ScaleBlock::kNone;
-  int cta_group = 1;              // 1 or 2
-  uint32_t d_tmem = 0;            // (lane << 16) | column
+  int cta_group = 1;    // 1 or 2
+  uint32_t d_tmem = 0;  // (lane << 16) | column
   uint64_t a_desc = 0, b_desc = 0;
-  bool a_in_tmem = false;         // then a_tmem is used (kF16 only)
+  bool a_in_tmem = false;  // then a_tmem is used (kF16 only)
   uint32_t a_tmem = 0;
   uint32_t idesc = 0;
   uint32_t sfa_tmem = 0, sfb_tmem = 0;
-  bool accumulate = false;        // enable-input-d
+  bool accumulate = false;  // enable-input-d
 };
 
-// Static rules: legal M, N, reserved bits, scale ids, descriptor fields, column alignment. Fault kProtocol/kUnsupported.
+// Static rules: legal M, N, reserved bits, scale ids, descriptor fields, column alignment. Fault
+// kProtocol/kUnsupported.
 void check_mma(const MmaOp& op);
-// Executes it. ctas[0] is the even CTA of the pair; ctas[1] used only when cta_group == 2. Faults kPoison/kBounds on
-// operand bytes never written, scale factors or accumulators never written.
+// Executes it. ctas[0] is the even CTA of the pair; ctas[1] used only when cta_group == 2. Faults
+// kPoison/kBounds on operand bytes never written, scale factors or accumulators never written.
 void execute_mma(const MmaOp& op, const CtaMemory ctas[2]);
 
-// The shared-memory byte ranges a matrix operand reads, as {offset, bytes}, per CTA: for reports and, later, checkers.
-struct ByteRange { uint32_t offset, bytes; };
+// The shared-memory byte ranges a matrix operand reads, as {offset, bytes}, per CTA: for reports and, later,
+// checkers.
+struct ByteRange {
+  uint32_t offset, bytes;
+};
 std::vector<ByteRange> operand_ranges(const MmaOp& op, bool operand_b);
 
-enum class CpShape : uint8_t { k128x256b, k128x128b, k4x256b, k64x128b_02_13, k64x128b_01_23, k32x128b_warpx4 };
-void execute_cp(CpShape shape, uint32_t taddr, uint64_t smem_desc, const CtaMemory& cta);  // once per CTA of the group
+enum class CpShape : uint8_t {
+  k128x256b,
+  k128x128b,
+  k4x256b,
+  k64x128b_02_13,
+  k64x128b_01_23,
+  k32x128b_warpx4
+};
+void execute_cp(CpShape shape, uint32_t taddr, uint64_t smem_desc,
+                const CtaMemory& cta);  // once per CTA of the group
 
 enum class LdShape : uint8_t { k32x32b, k16x64b, k16x128b, k16x256b, k16x32bx2 };
 int ld_registers(LdShape shape, int repeat);  // registers per thread; -1 when the pair is illegal
-// Cell of register j of thread t for a warp (warp_in_cta % 4 gives the lane quarter). Fault kProtocol when the lane field
-// of taddr names another warp's quarter, kMisaligned/kBounds otherwise. pack selects .pack::16b/.unpack::16b and then
-// `half` 0/1 selects which of the two columns a register spans.
-struct Cell { int lane, column; };
-Cell ld_cell(LdShape shape, int repeat, uint32_t taddr, int warp_in_cta, int thread, int j, int half_split, bool pack, int half);
+// Cell of register j of thread t for a warp (warp_in_cta % 4 gives the lane quarter). Fault kProtocol when
+// the lane field of taddr names another warp's quarter, kMisaligned/kBounds otherwise. pack selects
+// .pack::16b/.unpack::16b and then `half` 0/1 selects which of the two columns a register spans.
+struct Cell {
+  int lane, column;
+};
+Cell ld_cell(LdShape shape, int repeat, uint32_t taddr, int warp_in_cta, int thread, int j, int half_split,
+             bool pack, int half);
 
 }  // namespace sim

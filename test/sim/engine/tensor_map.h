@@ -1,6 +1,6 @@
-// tensor_map.h -- the 128-byte CUtensorMap of this machine, the encoder behind cuTensorMapEncodeTiled, and the geometry
-// of one TMA tile transfer: which bytes of global memory go to which bytes of shared memory. The private layout of the
-// 128 bytes is ours; only the encoder and this decoder see it.
+// tensor_map.h -- the 128-byte CUtensorMap of this machine, the encoder behind cuTensorMapEncodeTiled, and
+// the geometry of one TMA tile transfer: which bytes of global memory go to which bytes of shared memory. The
+// private layout of the 128 bytes is ours; only the encoder and this decoder see it.
 #pragma once
 
 #include <array>
@@ -13,40 +13,44 @@ namespace sim {
 enum class Swizzle : uint8_t { kNone, k32B, k64B, k128B, k128BAtom32B, k128BAtom32BFlip8B, k128BAtom64B };
 
 struct TensorMap {
-  uint32_t type = 0;        // CUtensorMapDataType
-  uint32_t rank = 0;        // 1..5
-  uint64_t base = 0;        // global address
-  std::array<uint64_t, 5> dims{};      // elements, innermost first
-  std::array<uint64_t, 5> strides{};   // bytes; strides[0] = element size (0 for sub-byte), strides[i] between elements of dim i
-  std::array<uint32_t, 5> box{};       // elements
+  uint32_t type = 0;               // CUtensorMapDataType
+  uint32_t rank = 0;               // 1..5
+  uint64_t base = 0;               // global address
+  std::array<uint64_t, 5> dims{};  // elements, innermost first
+  std::array<uint64_t, 5>
+      strides{};  // bytes; strides[0] = element size (0 for sub-byte), strides[i] between elements of dim i
+  std::array<uint32_t, 5> box{};  // elements
   std::array<uint32_t, 5> element_strides{};
   uint32_t interleave = 0, l2_promotion = 0;
   Swizzle swizzle = Swizzle::kNone;
   bool nan_fill = false;
 
   int element_bits() const;
-  uint64_t box_bytes() const;          // bytes a full box takes in shared memory: what complete_tx counts, edges included
+  uint64_t box_bytes()
+      const;  // bytes a full box takes in shared memory: what complete_tx counts, edges included
 };
 
-// Mirrors cuTensorMapEncodeTiled (CUDA driver API, "Tensor Map Object Management"). Returns the CUresult value:
-// 0, or 1 (CUDA_ERROR_INVALID_VALUE) with `why` naming the argument that breaks a documented rule.
+// Mirrors cuTensorMapEncodeTiled (CUDA driver API, "Tensor Map Object Management"). Returns the CUresult
+// value: 0, or 1 (CUDA_ERROR_INVALID_VALUE) with `why` naming the argument that breaks a documented rule.
 int encode_tiled(void* out128, uint32_t type, uint32_t rank, void* base, const uint64_t* dims,
-                 const uint64_t* strides_bytes /* rank - 1 */, const uint32_t* box, const uint32_t* element_strides,
-                 uint32_t interleave, uint32_t swizzle, uint32_t l2_promotion, uint32_t oob_fill, std::string* why);
+                 const uint64_t* strides_bytes /* rank - 1 */, const uint32_t* box,
+                 const uint32_t* element_strides, uint32_t interleave, uint32_t swizzle,
+                 uint32_t l2_promotion, uint32_t oob_fill, std::string* why);
 
 // Fault kProtocol when the 128 bytes were not written by encode_tiled.
 TensorMap decode_tensor_map(const void* bytes128);
 
 // One contiguous piece of a box transfer, at most 16 bytes of shared memory (the swizzle atom).
 struct BoxPiece {
-  uint32_t smem_offset;   // from the box's shared-memory base, swizzled
+  uint32_t smem_offset;  // from the box's shared-memory base, swizzled
   uint32_t bytes;
-  uint64_t global;        // first global byte; meaningful only when !outside
-  bool outside;           // the piece lies outside the tensor: filled on load, skipped on store
+  uint64_t global;  // first global byte; meaningful only when !outside
+  bool outside;     // the piece lies outside the tensor: filled on load, skipped on store
 };
-// All pieces of a box at the given coordinates, in shared-memory order before swizzling. smem_base: the absolute
-// shared-memory offset of the box (swizzling uses address bits, so it matters). Rejects (Fault kMisaligned) a base that
-// breaks the alignment of the swizzle mode. Pieces that straddle the tensor's edge are split.
+// All pieces of a box at the given coordinates, in shared-memory order before swizzling. smem_base: the
+// absolute shared-memory offset of the box (swizzling uses address bits, so it matters). Rejects (Fault
+// kMisaligned) a base that breaks the alignment of the swizzle mode. Pieces that straddle the tensor's edge
+// are split.
 void box_pieces(const TensorMap& map, const std::array<int32_t, 5>& coordinates, uint32_t smem_base,
                 std::vector<BoxPiece>& out);
 // The 16-byte pattern that fills out-of-bounds elements: zeros, or the NaN of the map's type.

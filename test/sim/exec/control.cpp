@@ -122,6 +122,8 @@ void brx(Exec& x, const Inst& inst) {
     SIM_FOR_LANES(lane, rest) if (target(lane) == to) group |= 1u << lane;
     rest &= ~group;
     if (group == x.fragment->mask) x.next_pc = to;
+    else if (inst.has(Q::kUni))
+      throw Fault(FaultKind::kProtocol, "brx.idx.uni, but only lanes " + hex(group) + " take this target");
     else diverge(x, group, to, inst.rejoin);
   }
 }

@@ -238,9 +238,6 @@ void tensor_store(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) {
     const TensorMap map = read_map(x, inst.operands[0], lane);
     const auto coordinates = read_coordinates(x, inst, inst.operands[0], map, lane);
-    for (uint32_t i = 0; i < map.rank; ++i)
-      if (coordinates[i] < 0)
-        throw Fault(FaultKind::kBounds, "tensor store at negative coordinate " + std::to_string(coordinates[i]));
     const uint64_t bytes = map.box_bytes();
     const Shared from = copy_shared(x, x.address(inst.operands[1], lane), bytes, false);
     require_aligned("shared offset", from.offset, 128);
@@ -288,6 +285,15 @@ void wait_groups(Exec& x, uint32_t allowed, bool bulk) {
   x.wait(std::move(w), true);
 }
 
+// The bytes cp.async takes from its source. The optional operand is a byte count or, as a predicate, "ignore the
+// source".
+uint64_t taken_bytes(const Exec& x, const Value& limit, uint32_t lane, uint64_t bytes) {
+  const uint64_t value = x.source(limit, lane);
+  if (limit.kind == Value::Kind::kRegister && limit.bits == 1) return value != 0 ? 0 : bytes;
+  if (value > bytes) throw Fault(FaultKind::kProtocol, "cp.async reads more than it writes");
+  return value;
+}
+
 }  // namespace
 
 // A landing reads and writes at once, so .read and the full wait end at the same moment.
@@ -295,15 +301,14 @@ void bulk_wait(Exec& x, const Inst& inst) {
   wait_groups(x, uint32_t(x.uniform(inst.operands[0].value, "the group count")), true);
 }
 
-// cp.async [dst], [src], 4|8|16{, source bytes}: the rest of the destination is zero.
+// cp.async [dst], [src], 4|8|16{, source bytes | ignore}: the rest of the destination is zero.
 void cp_async(Exec& x, const Inst& inst) {
   const size_t plain = inst.operands.size() - (inst.has(Q::kCacheHint) ? 1 : 0);
   SIM_FOR_LANES(lane, x.mask) {
     const uint64_t bytes = x.source(inst.operands[2].value, lane);
     if (bytes != 4 && bytes != 8 && bytes != 16)
       throw Fault(FaultKind::kProtocol, "cp.async of " + std::to_string(bytes) + " bytes");
-    const uint64_t taken = plain > 3 ? x.source(inst.operands[3].value, lane) : bytes;
-    if (taken > bytes) throw Fault(FaultKind::kProtocol, "cp.async reads more than it writes");
+    const uint64_t taken = plain > 3 ? taken_bytes(x, inst.operands[3].value, lane, bytes) : bytes;
     const Shared to = copy_shared(x, x.address(inst.operands[0], lane), bytes, false);
     const uint64_t from = x.global_of(Space::kGeneric, x.address(inst.operands[1], lane));
     require_aligned("shared offset", to.offset, bytes);

@@ -1,6 +1,7 @@
 // mbarrier_ops.cpp -- mbarrier instructions. The state machine is engine/mbarrier; here are addresses, waiting and the
 // state words that arrive returns: (phase << 20) | pending arrivals before this one.
 #include <algorithm>
+#include <map>
 
 #include "sim/exec/handlers.h"
 #include "sim/exec/machine.h"
@@ -108,11 +109,23 @@ void mbarrier_arrive(Cta& cta, uint32_t offset, int32_t count) {
 
 namespace op {
 
+// Lanes of one instruction may name one object with one count: a warp that initialises its barrier without
+// electing a lane leaves the same state as a single store, and kernels in use do that. Any later init of a live
+// object is a fault.
 void mbarrier_init(Exec& x, const Inst& inst) {
+  std::map<uint32_t, int64_t> done;  // by this instruction: offset, count
   SIM_FOR_LANES(lane, x.mask) {
     const Exec::Shared at = barrier_at(x, inst, inst.operands[0], lane);
     if (at.cta != &x.cta) throw Fault(FaultKind::kProtocol, "mbarrier.init on another CTA's shared memory");
     const int64_t count = int64_t(uint32_t(x.source(inst.operands[1].value, lane)));
+    const auto [first, is_first] = done.emplace(at.offset, count);
+    if (!is_first) {
+      if (first->second != count)
+        throw Fault(FaultKind::kProtocol, "lanes of one mbarrier.init give the mbarrier at shared offset " +
+                                              hex(at.offset) + " the counts " + std::to_string(first->second) +
+                                              " and " + std::to_string(count));
+      continue;
+    }
     const bool fresh = on_barrier(x.cta, at.offset, [&] {
       return x.cta.mbarriers.emplace(at.offset, Mbarrier(count)).second;
     });

@@ -1,5 +1,6 @@
-// bytes.h -- a flat run of memory with one validity bit per byte. Memory starts as poison; a read of a byte that nobody
-// wrote is a fault. Shared memory of a CTA is one; the destination of an asynchronous copy is poisoned while in flight.
+// bytes.h -- a flat run of memory with one validity bit per byte. Memory starts as poison; a read of a byte
+// that nobody wrote is a fault. Shared memory of a CTA is one; the destination of an asynchronous copy is
+// poisoned while in flight.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +15,12 @@ class Bytes {
   Bytes(size_t size, std::string name) : data_(size), valid_(size, 0), name_(std::move(name)) {}
   size_t size() const { return data_.size(); }
 
-  void read(uint64_t offset, void* out, size_t n) const;         // Fault kBounds, kPoison
-  void write(uint64_t offset, const void* in, size_t n);         // Fault kBounds
-  void poison(uint64_t offset, size_t n);                        // Fault kBounds
-  bool valid(uint64_t offset, size_t n) const;                   // every byte written; false when out of bounds
+  void read(uint64_t offset, void* out, size_t n) const;  // Fault kBounds, kPoison
+  void write(uint64_t offset, const void* in, size_t n);  // Fault kBounds
+  void poison(uint64_t offset, size_t n);                 // Fault kBounds
+  bool valid(uint64_t offset, size_t n) const;            // every byte written; false when out of bounds
   // Checked direct view for the tensor core: bounds and validity are tested once for the whole run.
-  const uint8_t* view(uint64_t offset, size_t n) const;          // Fault kBounds, kPoison
+  const uint8_t* view(uint64_t offset, size_t n) const;  // Fault kBounds, kPoison
 
  private:
   std::vector<uint8_t> data_;

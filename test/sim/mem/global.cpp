@@ -25,8 +25,8 @@ void* GlobalMemory::allocate(size_t size, std::string what) {
   if (size == 0) return nullptr;
   Allocation allocation;
   allocation.storage = std::make_unique<uint8_t[]>(size + 2 * kRedZone + kAlignment);
-  allocation.base = (reinterpret_cast<uint64_t>(allocation.storage.get()) + kRedZone + kAlignment - 1) &
-                    ~(kAlignment - 1);
+  allocation.base =
+      (reinterpret_cast<uint64_t>(allocation.storage.get()) + kRedZone + kAlignment - 1) & ~(kAlignment - 1);
   allocation.size = size;
   allocation.what = std::move(what);
   allocation.valid.assign(size, 0);
@@ -40,9 +40,11 @@ void GlobalMemory::adopt(void* memory, size_t size, std::string what) {
   const uint64_t base = reinterpret_cast<uint64_t>(memory);
   const auto after = allocations_.lower_bound(base);
   const bool meets_after = after != allocations_.end() && after->first < base + size;
-  const bool meets_before = after != allocations_.begin() && std::prev(after)->first + std::prev(after)->second.size > base;
+  const bool meets_before =
+      after != allocations_.begin() && std::prev(after)->first + std::prev(after)->second.size > base;
   if (meets_after || meets_before)
-    throw Fault(FaultKind::kBounds, what + " at " + hex(base) + " overlaps memory that is already registered");
+    throw Fault(FaultKind::kBounds,
+                what + " at " + hex(base) + " overlaps memory that is already registered");
   Allocation allocation;
   allocation.base = base;
   allocation.size = size;
@@ -55,7 +57,8 @@ void GlobalMemory::adopt(void* memory, size_t size, std::string what) {
 void GlobalMemory::release(void* memory) {
   const auto it = allocations_.find(reinterpret_cast<uint64_t>(memory));
   if (it == allocations_.end())
-    throw Fault(FaultKind::kBounds, hex(reinterpret_cast<uint64_t>(memory)) + " is not the base of an allocation");
+    throw Fault(FaultKind::kBounds,
+                hex(reinterpret_cast<uint64_t>(memory)) + " is not the base of an allocation");
   in_use_ -= it->second.size;
   last_ = nullptr;
   allocations_.erase(it);
@@ -92,14 +95,16 @@ std::string nearest(const std::map<uint64_t, GlobalMemory::Allocation>& allocati
   }
   if (best == nullptr) return "nothing is allocated";
   const std::string range = best->what + " [" + hex(best->base) + ", +" + std::to_string(best->size) + ")";
-  if (address < best->base) return "nearest: " + std::to_string(best->base - address) + " bytes before " + range;
+  if (address < best->base)
+    return "nearest: " + std::to_string(best->base - address) + " bytes before " + range;
   return "nearest: byte " + std::to_string(address - best->base) + " of " + range;
 }
 
-[[noreturn]] void out_of_bounds(const std::map<uint64_t, GlobalMemory::Allocation>& allocations, const char* what,
-                                uint64_t address, size_t n) {
-  throw Fault(FaultKind::kBounds, std::string(what) + " of " + std::to_string(n) + " bytes at global address " +
-                                      hex(address) + " is outside every allocation; " + nearest(allocations, address));
+[[noreturn]] void out_of_bounds(const std::map<uint64_t, GlobalMemory::Allocation>& allocations,
+                                const char* what, uint64_t address, size_t n) {
+  throw Fault(FaultKind::kBounds, std::string(what) + " of " + std::to_string(n) +
+                                      " bytes at global address " + hex(address) +
+                                      " is outside every allocation; " + nearest(allocations, address));
 }
 
 }  // namespace
@@ -118,9 +123,10 @@ void GlobalMemory::read(uint64_t address, void* out, size_t n) {
     }
   }
   if (const void* hole = std::memchr(valid, 0, n))
-    throw Fault(FaultKind::kPoison, "read of " + std::to_string(n) + " bytes at global address " + hex(address) +
-                                        ": byte " + std::to_string(at + size_t(static_cast<const uint8_t*>(hole) - valid)) +
-                                        " of " + a->what + " was never written");
+    throw Fault(FaultKind::kPoison,
+                "read of " + std::to_string(n) + " bytes at global address " + hex(address) + ": byte " +
+                    std::to_string(at + size_t(static_cast<const uint8_t*>(hole) - valid)) + " of " +
+                    a->what + " was never written");
   std::memcpy(out, reinterpret_cast<const void*>(address), n);
 }
 

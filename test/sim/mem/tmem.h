@@ -1,5 +1,5 @@
-// tmem.h -- tensor memory of one SM: 128 lanes x 512 columns of 32-bit cells, with one validity flag per cell and the
-// allocation state of tcgen05.alloc (PTX ISA "Tensor Memory Allocation and Management Instructions").
+// tmem.h -- tensor memory of one SM: 128 lanes x 512 columns of 32-bit cells, with one validity flag per cell
+// and the allocation state of tcgen05.alloc (PTX ISA "Tensor Memory Allocation and Management Instructions").
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ class Tmem {
 
   Tmem();
 
-  // Cells. Lane-major storage: the cells of one lane are contiguous over columns. Fault kBounds when the cell is outside
-  // the array or its column is not allocated, kPoison when it was never written.
+  // Cells. Lane-major storage: the cells of one lane are contiguous over columns. Fault kBounds when the cell
+  // is outside the array or its column is not allocated, kPoison when it was never written.
   uint32_t read(int lane, int column) const;
   void write(int lane, int column, uint32_t value);
   void poison(int lane, int column);
@@ -24,8 +24,9 @@ class Tmem {
   void read_row(int lane, int column, int n, uint32_t* out) const;
   void write_row(int lane, int column, int n, const uint32_t* in);
 
-  // Allocation. alloc returns the base column, or -1 when it must wait for space. Faults kProtocol on every rule the
-  // ISA and the toolchain's guardrails name: power of two >= 32, not growing, not after relinquish, free what was got.
+  // Allocation. alloc returns the base column, or -1 when it must wait for space. Faults kProtocol on every
+  // rule the ISA and the toolchain's guardrails name: power of two >= 32, not growing, not after relinquish,
+  // free what was got.
   int alloc(int columns);
   void dealloc(int base, int columns);
   void relinquish();

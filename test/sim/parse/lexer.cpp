@@ -23,9 +23,10 @@ void Lexer::fail(FaultKind kind, const Token& where, const std::string& message)
   while (begin > 0 && text_[begin - 1] != '\n') --begin;
   const size_t end = std::min(text_.find('\n', offset), text_.size());
   std::string line(text_.substr(begin, end - begin));
-  std::replace(line.begin(), line.end(), '\t', ' ');  // one column each, so that the caret stands under the token
-  throw Fault(kind, "ptx:" + std::to_string(where.line) + ":" + std::to_string(offset - begin + 1) + ": " + message +
-                        "\n  " + line + "\n  " + std::string(offset - begin, ' ') + "^");
+  std::replace(line.begin(), line.end(), '\t',
+               ' ');  // one column each, so that the caret stands under the token
+  throw Fault(kind, "ptx:" + std::to_string(where.line) + ":" + std::to_string(offset - begin + 1) + ": " +
+                        message + "\n  " + line + "\n  " + std::string(offset - begin, ' ') + "^");
 }
 
 void Lexer::skip_blanks() {
@@ -34,7 +35,8 @@ void Lexer::skip_blanks() {
     if (c == '\n') {
       ++line_;
       ++at_;
-    } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v' || (c == '\0' && at_ < text_.size())) {
+    } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v' ||
+               (c == '\0' && at_ < text_.size())) {
       ++at_;  // NUL too: text out of a fat binary is NUL-terminated
     } else if (c == '/' && peek(1) == '/') {
       at_ = std::min(text_.find('\n', at_), text_.size());
@@ -80,7 +82,8 @@ Token Lexer::hex_float(Token token, size_t digits) {
   while (end < text_.size() && is_hex_digit(text_[end])) ++end;
   token.text = text_.substr(at_, end - at_);
   if (end - begin != digits) {
-    fail(FaultKind::kSyntax, token, "a floating-point literal needs " + std::to_string(digits) + " hex digits here");
+    fail(FaultKind::kSyntax, token,
+         "a floating-point literal needs " + std::to_string(digits) + " hex digits here");
   }
   uint64_t bits = 0;
   std::from_chars(text_.data() + begin, text_.data() + end, bits, 16);

@@ -1,6 +1,7 @@
-// lexer.h -- PTX text as tokens with their place. A word swallows its dots, so `cp.async.bulk.shared::cta` and
-// `%tid.x` are one token each; `.reg.b16` is two, `.reg` and `.b16`; what a word means is the parser's business. Tokens point into the
-// text, which must outlive them.
+// lexer.h -- PTX text as tokens with their place. A word swallows its dots, so `cp.async.bulk.shared::cta`
+// and
+// `%tid.x` are one token each; `.reg.b16` is two, `.reg` and `.b16`; what a word means is the parser's
+// business. Tokens point into the text, which must outlive them.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,10 @@ namespace sim::ptx {
 struct Token {
   enum class Kind : uint8_t { kWord, kInteger, kFloat, kString, kPunctuation, kEnd };
   Kind kind = Kind::kEnd;
-  bool bits32 = false;      // kFloat written 0f...
-  uint32_t line = 1;        // 1-based
-  std::string_view text;    // as written; of a string what stands between the quotes
-  int64_t value = 0;        // kInteger; kFloat: the bits
+  bool bits32 = false;    // kFloat written 0f...
+  uint32_t line = 1;      // 1-based
+  std::string_view text;  // as written; of a string what stands between the quotes
+  int64_t value = 0;      // kInteger; kFloat: the bits
 
   bool is(std::string_view expected) const {
     return text == expected && (kind == Kind::kWord || kind == Kind::kPunctuation);
@@ -30,8 +31,8 @@ class Lexer {
 
   Token next();
 
-  // Moves behind the next `}` and returns what stands before it. For debug sections, which are most of the bytes of a
-  // module compiled with -lineinfo and hold neither braces nor strings.
+  // Moves behind the next `}` and returns what stands before it. For debug sections, which are most of the
+  // bytes of a module compiled with -lineinfo and hold neither braces nor strings.
   std::string_view skip_to_closing_brace();
 
   std::string_view text() const { return text_; }

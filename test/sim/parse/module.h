@@ -1,6 +1,6 @@
-// module.h -- PTX text as plain structs: what the parser produces and decode/ reads. Nothing here knows what an opcode
-// means. Scoped names are already resolved: `{ }` blocks may redeclare registers and labels, so every register has a
-// dense index within its function and every label is an instruction index.
+// module.h -- PTX text as plain structs: what the parser produces and decode/ reads. Nothing here knows what
+// an opcode means. Scoped names are already resolved: `{ }` blocks may redeclare registers and labels, so
+// every register has a dense index within its function and every label is an instruction index.
 #pragma once
 
 #include <cstdint>
@@ -11,33 +11,51 @@
 namespace sim::ptx {
 
 enum class Type : uint8_t {
-  kNone, kPred,
-  kB8, kB16, kB32, kB64, kB128,
-  kU8, kU16, kU32, kU64,
-  kS8, kS16, kS32, kS64,
-  kF16, kF16x2, kBf16, kBf16x2, kF32, kF32x2, kF64,
+  kNone,
+  kPred,
+  kB8,
+  kB16,
+  kB32,
+  kB64,
+  kB128,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kS8,
+  kS16,
+  kS32,
+  kS64,
+  kF16,
+  kF16x2,
+  kBf16,
+  kBf16x2,
+  kF32,
+  kF32x2,
+  kF64,
 };
-int bits(Type type);                                   // 1 for kPred
-bool parse_type(const std::string& text, Type* out);   // "u32", without the dot
+int bits(Type type);                                  // 1 for kPred
+bool parse_type(const std::string& text, Type* out);  // "u32", without the dot
 
-struct Site {            // where an instruction comes from
-  uint32_t ptx_line = 0;      // 1-based line of the PTX text
-  std::string source;         // "kernel/mma.cuh:41 in mma_role <- kernel/dual_gemm.cuh:80", from .loc and .file; may be empty
+struct Site {             // where an instruction comes from
+  uint32_t ptx_line = 0;  // 1-based line of the PTX text
+  std::string source;  // "kernel/mma.cuh:41 in mma_role <- kernel/dual_gemm.cuh:80", from .loc and .file; may
+                       // be empty
 };
 
 struct Operand {
   enum class Kind : uint8_t {
-    kRegister,   // reg
-    kInteger,    // value (two's complement 64-bit)
-    kFloat,      // value holds the bits; bits32 true for 0f..., false for 0d... and decimal literals (as f64)
-    kSpecial,    // name: "%tid.x"
-    kName,       // name: a variable, parameter or function used as a value
-    kLabel,      // value: instruction index within the function
-    kAddress,    // [base + offset] or [base + offset, {coordinates}]: items[0] is the base (register, name or integer),
-                 // value the offset, items[1..] the coordinates in order when present
-    kVector,     // {items...}
-    kSink,       // _
-    kPair,       // items[0]|items[1]
+    kRegister,  // reg
+    kInteger,   // value (two's complement 64-bit)
+    kFloat,     // value holds the bits; bits32 true for 0f..., false for 0d... and decimal literals (as f64)
+    kSpecial,   // name: "%tid.x"
+    kName,      // name: a variable, parameter or function used as a value
+    kLabel,     // value: instruction index within the function
+    kAddress,   // [base + offset] or [base + offset, {coordinates}]: items[0] is the base (register, name or
+               // integer), value the offset, items[1..] the coordinates in order when present
+    kVector,  // {items...}
+    kSink,    // _
+    kPair,    // items[0]|items[1]
   };
   Kind kind = Kind::kSink;
   bool negated = false;  // !p or -x on a predicate or name
@@ -48,42 +66,46 @@ struct Operand {
   std::vector<Operand> items;
 };
 
-struct Statement {       // one instruction
-  std::string opcode;                    // "cp"
-  std::vector<std::string> qualifiers;   // {"async", "bulk", "tensor", "2d", ...}; "shared::cta" stays one item
-  std::vector<Operand> operands;         // destination first, as written
+struct Statement {     // one instruction
+  std::string opcode;  // "cp"
+  std::vector<std::string>
+      qualifiers;                 // {"async", "bulk", "tensor", "2d", ...}; "shared::cta" stays one item
+  std::vector<Operand> operands;  // destination first, as written
   bool guarded = false, guard_negated = false;
-  uint32_t guard = 0;                    // predicate register
+  uint32_t guard = 0;  // predicate register
   Site site;
-  std::string text;                      // the statement as written, for messages
+  std::string text;  // the statement as written, for messages
 };
 
-struct Register { std::string name; Type type; };
-
-struct Variable {        // .global .const .shared .local, .param
+struct Register {
   std::string name;
-  std::string space;     // "global", "const", "shared", "local", "param"
+  Type type;
+};
+
+struct Variable {  // .global .const .shared .local, .param
+  std::string name;
+  std::string space;  // "global", "const", "shared", "local", "param"
   Type type = Type::kNone;
-  uint64_t size = 0, align = 1;          // bytes; size 0 for an unsized extern array
+  uint64_t size = 0, align = 1;  // bytes; size 0 for an unsized extern array
   bool is_extern = false;
-  std::vector<uint8_t> initial;          // empty: zero for global/const, poison for shared/local
+  std::vector<uint8_t> initial;  // empty: zero for global/const, poison for shared/local
 };
 
 struct Function {
   std::string name;
   bool is_entry = false, is_declaration = false;
   std::vector<Variable> params, returns;
-  std::vector<Variable> locals;          // .local, .shared and .param variables declared inside, names made unique
-  std::vector<Register> registers;       // dense
+  std::vector<Variable> locals;     // .local, .shared and .param variables declared inside, names made unique
+  std::vector<Register> registers;  // dense
   std::vector<Statement> body;
-  std::map<std::string, std::vector<uint32_t>> branch_targets;   // .branchtargets tables: label indices
+  std::map<std::string, std::vector<uint32_t>> branch_targets;  // .branchtargets tables: label indices
   uint32_t max_ntid[3] = {0, 0, 0}, req_ntid[3] = {0, 0, 0}, req_cluster[3] = {0, 0, 0};
   bool explicit_cluster = false;
 };
 
 struct Module {
   std::string version, target;
-  std::vector<Variable> variables;       // module scope
+  std::vector<Variable> variables;  // module scope
   std::vector<Function> functions;
 };
 

@@ -10,7 +10,8 @@ namespace sim::ptx {
 
 Module parse(const std::string& text) { return Parser(text).parse_module(); }
 
-// ---------------------------------------------------------------------------------------------------------- tokens
+// ----------------------------------------------------------------------------------------------------------
+// tokens
 
 void Parser::advance() {
   previous_end_ = lexer_.position();
@@ -53,7 +54,8 @@ void Parser::skip_statement() {
   advance();
 }
 
-// ---------------------------------------------------------------------------------------------------- module level
+// ---------------------------------------------------------------------------------------------------- module
+// level
 
 Module Parser::parse_module() {
   while (!at_kind(Token::Kind::kEnd)) parse_directive();
@@ -274,10 +276,12 @@ void Parser::parse_initial_element(Variable& variable, uint64_t offset) {
   if (variable.type == Type::kF32 || variable.type == Type::kF64) {
     double number = static_cast<double>(value.value);
     if (value.kind == Operand::Kind::kFloat) {
-      number = value.bits32 ? std::bit_cast<float>(static_cast<uint32_t>(pattern)) : std::bit_cast<double>(pattern);
+      number = value.bits32 ? std::bit_cast<float>(static_cast<uint32_t>(pattern))
+                            : std::bit_cast<double>(pattern);
     }
     // A literal of the variable's own width is bits, which a conversion could change (NaN payloads).
-    const bool as_written = value.kind == Operand::Kind::kFloat && value.bits32 == (variable.type == Type::kF32);
+    const bool as_written =
+        value.kind == Operand::Kind::kFloat && value.bits32 == (variable.type == Type::kF32);
     if (!as_written) {
       pattern = variable.type == Type::kF32 ? std::bit_cast<uint32_t>(static_cast<float>(number))
                                             : std::bit_cast<uint64_t>(number);
@@ -288,7 +292,8 @@ void Parser::parse_initial_element(Variable& variable, uint64_t offset) {
   std::memcpy(variable.initial.data() + offset, &pattern, static_cast<size_t>(bits(variable.type)) / 8);
 }
 
-// -------------------------------------------------------------------------------------------------- function header
+// -------------------------------------------------------------------------------------------------- function
+// header
 
 void Parser::parse_function(bool is_entry, bool is_extern) {
   Function function;
@@ -343,7 +348,8 @@ void Parser::parse_function_attributes(Function& function) {
       function.explicit_cluster = true;
     } else if (at(".minnctapersm") || at(".maxnreg") || at(".maxclusterrank") || at(".local_maxnreg") ||
                at(".maxnctapersm") || at(".abi_preserve") || at(".abi_preserve_control")) {
-      advance();  // hints to the register allocator and the occupancy, without meaning for what a program computes
+      advance();  // hints to the register allocator and the occupancy, without meaning for what a program
+                  // computes
       parse_constant();
     } else if (accept(".noreturn")) {
     } else if (accept(".pragma")) {

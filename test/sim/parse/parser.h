@@ -1,5 +1,6 @@
-// parser.h -- recursive descent over the PTX grammar: directives, variables, functions, statements. It knows how
-// operands look, not what an opcode does with them; the one exception is `call`, whose parentheses are lists.
+// parser.h -- recursive descent over the PTX grammar: directives, variables, functions, statements. It knows
+// how operands look, not what an opcode does with them; the one exception is `call`, whose parentheses are
+// lists.
 #pragma once
 
 #include <optional>
@@ -24,19 +25,28 @@ class Parser {
   // What a function needs while it is read, beyond what the Function keeps.
   struct Body {
     explicit Body(Function& function) : scopes(function) {}
-    struct Use { uint32_t statement, scope; Token token; };  // a name that may be a label
-    struct Table { std::string name; uint32_t scope; std::vector<Token> labels; };
+    struct Use {
+      uint32_t statement, scope;
+      Token token;
+    };  // a name that may be a label
+    struct Table {
+      std::string name;
+      uint32_t scope;
+      std::vector<Token> labels;
+    };
     Scopes scopes;
-    std::set<std::string> names;         // variables, tables and prototypes: what a kName may be
+    std::set<std::string> names;  // variables, tables and prototypes: what a kName may be
     std::vector<Use> uses;
     std::vector<Table> tables;
-    std::vector<uint32_t> locations;     // per statement
+    std::vector<uint32_t> locations;  // per statement
     uint32_t location = SourceMap::kNowhere;
   };
 
   // Tokens.
   void advance();
-  [[noreturn]] void fail(const std::string& message) const { lexer_.fail(FaultKind::kSyntax, current_, message); }
+  [[noreturn]] void fail(const std::string& message) const {
+    lexer_.fail(FaultKind::kSyntax, current_, message);
+  }
   [[noreturn]] void unsupported(const std::string& message) const;
   bool at(std::string_view text) const { return current_.is(text); }
   bool at_kind(Token::Kind kind) const { return current_.kind == kind; }
@@ -58,7 +68,8 @@ class Parser {
   std::string_view parse_version_or_target();
   Type parse_declared_type();
   Variable parse_variable(std::string_view space, bool is_extern, Token* name = nullptr);
-  void parse_initialiser(Variable& variable, const std::vector<uint64_t>& dimensions, size_t level, uint64_t offset);
+  void parse_initialiser(Variable& variable, const std::vector<uint64_t>& dimensions, size_t level,
+                         uint64_t offset);
   void parse_initial_element(Variable& variable, uint64_t offset);
   bool at_variable_space() const;
 
@@ -86,7 +97,7 @@ class Parser {
 
   Lexer lexer_;
   Token current_;
-  size_t previous_end_ = 0;   // offset behind the token before current_
+  size_t previous_end_ = 0;  // offset behind the token before current_
   Module module_;
   std::set<std::string> module_names_;
   SourceMap sources_;

@@ -14,7 +14,8 @@ std::string on_one_line(std::string_view text) {
     if (text.compare(i, 2, "//") == 0) i = std::min(text.find('\n', i), text.size() - 1);
     if (text.compare(i, 2, "/*") == 0) i = text.find("*/", i + 2) + 1;
     const char c = text[i];
-    const bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r' || (c == '/' && i > 0 && text[i - 1] == '*');
+    const bool blank =
+        c == ' ' || c == '\t' || c == '\n' || c == '\r' || (c == '/' && i > 0 && text[i - 1] == '*');
     if (!blank) {
       out += c;
     } else if (!out.empty() && out.back() != ' ') {
@@ -92,21 +93,25 @@ void Parser::parse_registers(Body& body) {
     if (accept("<")) {
       const int64_t count = expect_integer("a number of registers");
       expect(">");
-      if (count < 0 || count > (1 << 24)) lexer_.fail(FaultKind::kSyntax, name, "impossible number of registers");
+      if (count < 0 || count > (1 << 24))
+        lexer_.fail(FaultKind::kSyntax, name, "impossible number of registers");
       fresh = body.scopes.declare_registers(name.text, static_cast<uint32_t>(count), type);
     } else {
       fresh = body.scopes.declare_register(name.text, type);
     }
     if (!fresh) {
-      lexer_.fail(FaultKind::kSyntax, name, "register " + std::string(name.text) + " is declared twice in this block");
+      lexer_.fail(FaultKind::kSyntax, name,
+                  "register " + std::string(name.text) + " is declared twice in this block");
     }
   } while (accept(","));
   expect(";");
 }
 
-std::string Parser::unique_local_name(const Function& function, const Body& body, std::string_view name) const {
+std::string Parser::unique_local_name(const Function& function, const Body& body,
+                                      std::string_view name) const {
   const auto taken = [&](const std::string& candidate) {
-    return module_names_.count(candidate) != 0 || body.names.count(candidate) != 0 || candidate == function.name;
+    return module_names_.count(candidate) != 0 || body.names.count(candidate) != 0 ||
+           candidate == function.name;
   };
   std::string unique(name);
   for (int n = 2; taken(unique); ++n) unique = std::string(name) + "#" + std::to_string(n);
@@ -175,10 +180,13 @@ void Parser::parse_statement(Function& function, Body& body, Token first) {
     statement.guard = *reg;
   }
   const Token opcode = expect_word("an opcode");
-  if (opcode.text[0] == '.' || opcode.text[0] == '%') lexer_.fail(FaultKind::kSyntax, opcode, "expected an opcode");
+  if (opcode.text[0] == '.' || opcode.text[0] == '%')
+    lexer_.fail(FaultKind::kSyntax, opcode, "expected an opcode");
   statement.qualifiers = split_qualifiers(opcode.text);
-  while (at_kind(Token::Kind::kWord) && current_.text[0] == '.') {  // `mma.sync .row`: blanks between qualifiers
-    for (std::string& part : split_qualifiers(current_.text.substr(1))) statement.qualifiers.push_back(std::move(part));
+  while (at_kind(Token::Kind::kWord) &&
+         current_.text[0] == '.') {  // `mma.sync .row`: blanks between qualifiers
+    for (std::string& part : split_qualifiers(current_.text.substr(1)))
+      statement.qualifiers.push_back(std::move(part));
     advance();
   }
   statement.opcode = std::move(statement.qualifiers.front());
@@ -217,7 +225,8 @@ void Parser::resolve_names(Function& function, Body& body) {
   };
   for (const Body::Use& use : body.uses) {
     if (const auto target = body.scopes.find_label(use.token.text, use.scope)) {
-      for (Operand& operand : function.body[use.statement].operands) settle(settle, operand, use.token.text, *target);
+      for (Operand& operand : function.body[use.statement].operands)
+        settle(settle, operand, use.token.text, *target);
       continue;
     }
     const std::string name(use.token.text);

@@ -7,15 +7,44 @@
 namespace sim::ptx {
 namespace {
 
-// Special registers of the ISA, so that a misspelt register is told from one. A trailing component (.x) is cut before.
+// Special registers of the ISA, so that a misspelt register is told from one. A trailing component (.x) is
+// cut before.
 bool is_special_register(std::string_view name) {
-  static constexpr std::array kNames = std::to_array<std::string_view>({
-      "%tid", "%ntid", "%laneid", "%warpid", "%nwarpid", "%ctaid", "%nctaid", "%smid", "%nsmid", "%gridid",
-      "%is_explicit_cluster", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid", "%cluster_ctarank",
-      "%cluster_nctarank", "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt", "%clock",
-      "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi", "%reserved_smem_offset_begin",
-      "%reserved_smem_offset_end", "%reserved_smem_offset_cap", "%total_smem_size", "%aggr_smem_size",
-      "%dynamic_smem_size", "%current_graph_exec"});
+  static constexpr std::array kNames = std::to_array<std::string_view>({"%tid",
+                                                                        "%ntid",
+                                                                        "%laneid",
+                                                                        "%warpid",
+                                                                        "%nwarpid",
+                                                                        "%ctaid",
+                                                                        "%nctaid",
+                                                                        "%smid",
+                                                                        "%nsmid",
+                                                                        "%gridid",
+                                                                        "%is_explicit_cluster",
+                                                                        "%clusterid",
+                                                                        "%nclusterid",
+                                                                        "%cluster_ctaid",
+                                                                        "%cluster_nctaid",
+                                                                        "%cluster_ctarank",
+                                                                        "%cluster_nctarank",
+                                                                        "%lanemask_eq",
+                                                                        "%lanemask_le",
+                                                                        "%lanemask_lt",
+                                                                        "%lanemask_ge",
+                                                                        "%lanemask_gt",
+                                                                        "%clock",
+                                                                        "%clock_hi",
+                                                                        "%clock64",
+                                                                        "%globaltimer",
+                                                                        "%globaltimer_lo",
+                                                                        "%globaltimer_hi",
+                                                                        "%reserved_smem_offset_begin",
+                                                                        "%reserved_smem_offset_end",
+                                                                        "%reserved_smem_offset_cap",
+                                                                        "%total_smem_size",
+                                                                        "%aggr_smem_size",
+                                                                        "%dynamic_smem_size",
+                                                                        "%current_graph_exec"});
   const size_t dot = name.find('.');
   const std::string_view stem = name.substr(0, dot);
   if (dot != std::string_view::npos) {
@@ -32,8 +61,12 @@ bool is_special_register(std::string_view name) {
   return false;
 }
 
-struct BinaryOperator { std::string_view text; int precedence; };
-constexpr BinaryOperator kOperators[] = {{"|", 1}, {"^", 2}, {"&", 3}, {"+", 5}, {"-", 5}, {"*", 6}, {"/", 6}, {"%", 6}};
+struct BinaryOperator {
+  std::string_view text;
+  int precedence;
+};
+constexpr BinaryOperator kOperators[] = {{"|", 1}, {"^", 2}, {"&", 3}, {"+", 5},
+                                         {"-", 5}, {"*", 6}, {"/", 6}, {"%", 6}};
 
 }  // namespace
 
@@ -57,9 +90,10 @@ int64_t Parser::parse_constant_term() {
 int64_t Parser::parse_constant_above(int precedence) {
   uint64_t left = static_cast<uint64_t>(parse_constant_term());
   for (;;) {
-    const auto* op = std::find_if(std::begin(kOperators), std::end(kOperators), [&](const BinaryOperator& candidate) {
-      return candidate.precedence > precedence && at(candidate.text);
-    });
+    const auto* op =
+        std::find_if(std::begin(kOperators), std::end(kOperators), [&](const BinaryOperator& candidate) {
+          return candidate.precedence > precedence && at(candidate.text);
+        });
     const bool shift = op == std::end(kOperators) && precedence < 4 && (at("<") || at(">"));
     if (op == std::end(kOperators) && !shift) return static_cast<int64_t>(left);
     if (shift) {
@@ -194,8 +228,8 @@ Operand Parser::parse_plain_operand(Body& body, uint32_t statement) {
       return operand;
     }
   }
-  if (at_kind(Token::Kind::kInteger) || at_kind(Token::Kind::kFloat) || at("-") || at("+") || at("~") || at("!") ||
-      at("(") || at("WARP_SZ")) {
+  if (at_kind(Token::Kind::kInteger) || at_kind(Token::Kind::kFloat) || at("-") || at("+") || at("~") ||
+      at("!") || at("(") || at("WARP_SZ")) {
     return parse_number_operand();
   }
   fail("expected an operand");

@@ -44,7 +44,8 @@ std::optional<uint32_t> Scopes::find_register(const Scope& scope, std::string_vi
   const auto found = scope.registers.find(name);
   if (found != scope.registers.end()) return found->second;
   for (const Range& range : scope.ranges) {
-    if (name.size() <= range.prefix.size() || name.compare(0, range.prefix.size(), range.prefix) != 0) continue;
+    if (name.size() <= range.prefix.size() || name.compare(0, range.prefix.size(), range.prefix) != 0)
+      continue;
     const std::string_view digits = name.substr(range.prefix.size());
     if (digits.size() > 1 && digits[0] == '0') continue;
     uint32_t index = 0;

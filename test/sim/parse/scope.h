@@ -1,7 +1,7 @@
-// scope.h -- the names of one function while it is parsed. `{ }` blocks may redeclare registers, labels and variables
-// (every inlined asm statement of one wrapper declares the same ones), so a name is looked up from the innermost open
-// block outwards. Registers and variables are declared before use; labels are not, so they are looked up at the end,
-// from the block of the use.
+// scope.h -- the names of one function while it is parsed. `{ }` blocks may redeclare registers, labels and
+// variables (every inlined asm statement of one wrapper declares the same ones), so a name is looked up from
+// the innermost open block outwards. Registers and variables are declared before use; labels are not, so they
+// are looked up at the end, from the block of the use.
 #pragma once
 
 #include <cstdint>
@@ -32,12 +32,15 @@ class Scopes {
   bool declare_label(std::string_view name, uint32_t instruction);
 
   std::optional<uint32_t> find_register(std::string_view name) const;
-  const std::string* find_variable(std::string_view name) const;               // the unique name
+  const std::string* find_variable(std::string_view name) const;  // the unique name
   std::optional<uint32_t> find_label(std::string_view name, uint32_t scope) const;
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
-  struct Range { std::string_view prefix; uint32_t first, count; };
+  struct Range {
+    std::string_view prefix;
+    uint32_t first, count;
+  };
   struct Scope {
     uint32_t parent = kNone;
     std::unordered_map<std::string_view, uint32_t> registers;

@@ -10,11 +10,12 @@
 namespace sim::ptx {
 namespace {
 
-// "dualgemm::mma_role<Config<4>>(Params const&)" -> "mma_role": a chain of full signatures would hide the lines.
+// "dualgemm::mma_role<Config<4>>(Params const&)" -> "mma_role": a chain of full signatures would hide the
+// lines.
 std::string short_name(const std::string& mangled) {
   int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> demangled(abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status),
-                                                         std::free);
+  const std::unique_ptr<char, void (*)(void*)> demangled(
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
   const std::string full = status == 0 ? demangled.get() : mangled;
   std::string name;
   int depth = 0;  // inside <> or ()
@@ -64,7 +65,8 @@ uint32_t SourceMap::add_location(SourcePosition at, std::string_view function, i
 
 std::string SourceMap::place(SourcePosition at) const {
   const auto file = files_.find(at.file);
-  return (file == files_.end() ? "file " + std::to_string(at.file) : file->second) + ":" + std::to_string(at.line);
+  return (file == files_.end() ? "file " + std::to_string(at.file) : file->second) + ":" +
+         std::to_string(at.line);
 }
 
 const std::string& SourceMap::function_name(std::string_view label, int64_t offset) const {
@@ -76,7 +78,8 @@ const std::string& SourceMap::function_name(std::string_view label, int64_t offs
 std::string SourceMap::read_name(std::string_view label, int64_t offset) const {
   for (size_t at = strings_.find(label); at != std::string_view::npos; at = strings_.find(label, at + 1)) {
     size_t next = at + label.size();
-    if (next >= strings_.size() || strings_[next] != ':') continue;  // $L__info_string1 inside $L__info_string12
+    if (next >= strings_.size() || strings_[next] != ':')
+      continue;  // $L__info_string1 inside $L__info_string12
     ++next;
     std::string mangled;
     for (int64_t i = 0;; ++i) {

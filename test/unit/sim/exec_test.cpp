@@ -413,6 +413,33 @@ TEST_CASE("a multicast copy reaches every CTA of the mask and signals in each") 
   for (uint32_t i = 0; i < 64; ++i) CHECK(result[i] == 5 + i / 32);
 }
 
+TEST_CASE("lanes of one mbarrier.init may share an object and a count; a second init may not") {
+  SECTION("a warp without an elected lane: 32 arrivals, one from each lane, complete phase 0") {
+    const auto out = run_lanes(R"(
+      mov.u32 %r2, bar; mov.u32 %r6, 0;
+      mbarrier.init.shared::cta.b64 [%r2], 32;
+      mbarrier.arrive.shared::cta.b64 _, [%r2];
+    WAIT:
+      mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], %r6;
+      @!%p2 bra WAIT;
+      st.global.u32 [%rd1], %r1; ret;)", 32, kBulkShared);
+    for (uint32_t lane = 0; lane < 32; ++lane) CHECK(out[lane] == lane);
+  }
+  SECTION("a later init of the live object") {
+    const auto fault = lanes_fault(R"(
+      mov.u32 %r2, bar;
+      mbarrier.init.shared::cta.b64 [%r2], 32; mbarrier.init.shared::cta.b64 [%r2], 32; ret;)", 32, kBulkShared);
+    CHECK(fault.kind() == FaultKind::kProtocol);
+    CHECK(says(fault, "live mbarrier"));
+  }
+  SECTION("lanes that disagree about the count") {
+    const auto fault = lanes_fault(R"(
+      mov.u32 %r2, bar; add.u32 %r3, %r1, 1; mbarrier.init.shared::cta.b64 [%r2], %r3; ret;)", 32, kBulkShared);
+    CHECK(fault.kind() == FaultKind::kProtocol);
+    CHECK(says(fault, "the counts 1 and 2"));
+  }
+}
+
 TEST_CASE("a deadlock names every waiting warp, its barrier, the phase and what is missing") {
   const auto fault = lanes_fault(R"(
     mov.u32 %r2, bar; setp.ne.u32 %p1, %r1, 0; mov.u32 %r6, 0;

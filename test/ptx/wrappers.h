@@ -1,0 +1,40 @@
+// wrappers.h -- the kernels of wrappers_test.cu as a host compiler and nvcc both see them: to C++ each is the
+// handle that a launch takes. wrappers_test.cu says what each of them writes.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+extern "C" {
+
+__global__ void elect_sync(uint32_t* out);
+
+__global__ void mbarrier_arrive(int32_t arrivals, uint32_t* out);
+__global__ void mbarrier_arrive_expect_tx(const __grid_constant__ CUtensorMap map, uint32_t bytes,
+                                          uint32_t* out);
+__global__ void mbarrier_try_wait_parity(uint32_t parity, uint32_t* out);
+
+__global__ void cp_async_bulk_tensor_2d(const __grid_constant__ CUtensorMap map, int32_t inner, int32_t outer,
+                                        uint32_t* out);
+__global__ void cp_async_bulk_tensor_2d_swizzled(const __grid_constant__ CUtensorMap map, uint32_t* out);
+__global__ void prefetch_tensormap(const __grid_constant__ CUtensorMap map, uint32_t* out);
+
+__global__ void tcgen05_alloc(uint32_t* out);
+__global__ void tcgen05_dealloc(uint32_t* out);
+__global__ void tcgen05_cp_32x128b_warpx4(const __grid_constant__ CUtensorMap rows, uint32_t* out);
+__global__ void tcgen05_mma_mxf4nvf4_block16(const __grid_constant__ CUtensorMap a,
+                                             const __grid_constant__ CUtensorMap b,
+                                             const __grid_constant__ CUtensorMap scales, int32_t times,
+                                             uint32_t* out);
+
+__global__ void ex2_approx_ftz(const float* in, float* out);
+__global__ void rcp_approx_ftz(const float* in, float* out);
+__global__ void cvt_rn_f16x2_f32(const float* in, uint32_t* out);
+__global__ void cvt_rn_bf16x2_f32(const float* in, uint32_t* out);
+
+__global__ void st_global_v8_b32(uint32_t* out);
+__global__ void st_global_v4_b32(uint32_t* out);
+
+}  // extern "C"

@@ -1,0 +1,414 @@
+// wrappers_run_test.cpp -- launches the kernels of wrappers_test.cu and compares what they leave behind with
+// values derived here from the text of PTX ISA 9.0: formulas for layouts, literals for bit patterns, sums of
+// exact numbers for the multiply. No expected value comes from ptx/ or from the simulator.
+#include <cudaTypedefs.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "sim/shim/shim.h"
+#include "support/catch.hpp"
+#include "test/ptx/wrappers.h"
+
+namespace {
+
+constexpr uint32_t kUntouched = 0xA5A5A5A5;
+
+template <class T>
+class DeviceArray {
+ public:
+  explicit DeviceArray(size_t n) : n_(n) {
+    REQUIRE(cudaMalloc(reinterpret_cast<void**>(&data_), n * sizeof(T)) == cudaSuccess);
+    REQUIRE(cudaMemset(data_, 0xA5, n * sizeof(T)) == cudaSuccess);
+  }
+  explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) {
+    REQUIRE(cudaMemcpy(data_, values.data(), n_ * sizeof(T), cudaMemcpyHostToDevice) == cudaSuccess);
+  }
+  ~DeviceArray() { cudaFree(data_); }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+
+  T* data() { return data_; }
+  std::vector<T> host() const {
+    std::vector<T> values(n_);
+    REQUIRE(cudaMemcpy(values.data(), data_, n_ * sizeof(T), cudaMemcpyDeviceToHost) == cudaSuccess);
+    return values;
+  }
+
+ private:
+  T* data_ = nullptr;
+  size_t n_;
+};
+
+struct Outcome {
+  cudaError_t error;
+  std::string explanation;  // the simulator's, of a fault
+};
+
+// Runs one block. A fault leaves the device usable for the next launch.
+template <class... Parameters>
+Outcome run(void (*kernel)(Parameters...), unsigned threads,
+            const std::type_identity_t<Parameters>&... arguments) {
+  void* pointers[] = {const_cast<std::remove_const_t<Parameters>*>(&arguments)...};  // the launch only reads
+  cudaError_t error =
+      cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(1), dim3(threads), pointers, 0, nullptr);
+  if (error == cudaSuccess) error = cudaDeviceSynchronize();
+  const Outcome outcome{error, sim::shim::last_fault_text()};
+  if (error != cudaSuccess) sim::shim::clear_fault();
+  return outcome;
+}
+
+void require_end(const Outcome& outcome) {
+  INFO(outcome.explanation);
+  REQUIRE(outcome.error == cudaSuccess);
+}
+
+template <class... Parameters>
+void launch(void (*kernel)(Parameters...), unsigned threads,
+            const std::type_identity_t<Parameters>&... arguments) {
+  require_end(run(kernel, threads, arguments...));
+}
+
+// That a phase is open shows in that a wait for it never ends, which the simulator proves and reports.
+void check_waits_forever(const Outcome& outcome, const std::string& phase) {
+  CHECK(outcome.error == cudaErrorLaunchTimeout);
+  CHECK_THAT(outcome.explanation, dualgemm_test::contains("deadlock"));
+  CHECK_THAT(outcome.explanation, dualgemm_test::contains(phase));
+}
+
+// A map of `rows` rows of `words` 32-bit elements, `pitch_words` apart.
+CUtensorMap map_words(const void* base, uint64_t words, uint64_t rows, uint64_t pitch_words,
+                      uint32_t box_words, uint32_t box_rows,
+                      CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_NONE) {
+  void* entry = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  REQUIRE(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault,
+                                           &found) == cudaSuccess);
+  REQUIRE(found == cudaDriverEntryPointSuccess);
+  const auto encode = reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(entry);
+  const cuuint64_t dims[] = {words, rows}, pitch[] = {4 * pitch_words};
+  const cuuint32_t box[] = {box_words, box_rows}, steps[] = {1, 1};
+  CUtensorMap map;
+  REQUIRE(encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 2, const_cast<void*>(base), dims, pitch, box, steps,
+                 CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS);
+  return map;
+}
+
+// Distinct words of all bit patterns, so that a word in the wrong place shows: every step can be undone.
+std::vector<uint32_t> distinct_words(size_t n) {
+  std::vector<uint32_t> words(n);
+  for (size_t i = 0; i < n; ++i) {
+    uint32_t word = 0x9E3779B1u * static_cast<uint32_t>(i + 1);
+    word = 0x2C1B3C6Du * (word ^ word >> 15);
+    words[i] = word ^ word >> 16;
+  }
+  return words;
+}
+
+// The distance of two neighbouring floats where `x` lies, for normal x.
+double ulp(double x) { return std::ldexp(1.0, std::ilogb(x) - 23); }
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+float power_of_two(int exponent) { return std::ldexp(1.0f, exponent); }
+
+std::vector<float> run_map(void (*kernel)(const float*, float*), const std::vector<float>& inputs) {
+  DeviceArray<float> in(inputs), out(inputs.size());
+  launch(kernel, static_cast<unsigned>(inputs.size()), in.data(), out.data());
+  return out.host();
+}
+
+struct Conversion {
+  float from;
+  uint32_t to;
+};
+
+// Every input next to every other as the low and as the high half.
+void check_conversion(void (*kernel)(const float*, uint32_t*), const std::vector<Conversion>& cases) {
+  std::vector<float> inputs;
+  std::vector<uint32_t> expected;
+  for (const Conversion& low : cases)
+    for (const Conversion& high : cases) {
+      inputs.insert(inputs.end(), {low.from, high.from});
+      expected.push_back(high.to << 16 | low.to);
+    }
+  DeviceArray<float> in(inputs);
+  DeviceArray<uint32_t> out(expected.size());
+  launch(kernel, static_cast<unsigned>(expected.size()), in.data(), out.data());
+  const auto packed = out.host();
+  for (size_t i = 0; i < expected.size(); ++i) {
+    INFO("low " << inputs[2 * i] << ", high " << inputs[2 * i + 1]);
+    CHECK(packed[i] == expected[i]);
+  }
+}
+
+// Stores of `width` words by every thread of a warp reach exactly their own words.
+void check_wide_store(void (*kernel)(uint32_t*), uint32_t width) {
+  const uint32_t stored = 32 * width;
+  DeviceArray<uint32_t> out(stored + 8);
+  launch(kernel, 32, out.data());
+  const auto words = out.host();
+  for (uint32_t i = 0; i < words.size(); ++i) {
+    INFO("word " << i);
+    CHECK(words[i] == (i < stored ? i : kUntouched));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("elect_sync is true in exactly one lane, the same one every time", "[ptx]") {
+  DeviceArray<uint32_t> first(32), second(32);
+  launch(elect_sync, 32, first.data());
+  launch(elect_sync, 32, second.data());
+  const auto lanes = first.host();
+  uint32_t elected = 0;
+  for (uint32_t lane : lanes) {
+    CHECK(lane <= 1);
+    elected += lane;
+  }
+  CHECK(elected == 1);
+  CHECK(second.host() == lanes);
+}
+
+TEST_CASE("an mbarrier phase completes with its last arrival and not before", "[ptx]") {
+  const int arrivals = GENERATE(0, 1, 2);
+  DeviceArray<uint32_t> out(1);
+  const Outcome outcome = run(mbarrier_arrive, 32, arrivals, out.data());
+  if (arrivals == 2) {
+    require_end(outcome);
+  } else {
+    check_waits_forever(outcome, "pending arrivals " + std::to_string(2 - arrivals) + " of 2");
+  }
+  CHECK(out.host()[0] == (arrivals == 2 ? 1 : kUntouched));
+}
+
+TEST_CASE("a new mbarrier counts as just past a phase of parity 1", "[ptx]") {
+  const uint32_t parity = GENERATE(0u, 1u);
+  DeviceArray<uint32_t> out(1);
+  const Outcome outcome = run(mbarrier_try_wait_parity, 32, parity, out.data());
+  if (parity == 1) {
+    require_end(outcome);
+  } else {
+    check_waits_forever(outcome, "parity 0");
+  }
+  CHECK(out.host()[0] == (parity == 1 ? 1 : kUntouched));
+}
+
+TEST_CASE("an mbarrier phase completes only when as many bytes have arrived as were announced", "[ptx]") {
+  const uint32_t announced = GENERATE(64u, 80u);
+  DeviceArray<uint32_t> source(distinct_words(16)), out(1);
+  const Outcome outcome = run(mbarrier_arrive_expect_tx, 32, map_words(source.data(), 4, 4, 4, 4, 4),
+                              announced, out.data());
+  if (announced == 64) {
+    require_end(outcome);
+  } else {
+    check_waits_forever(outcome, "pending bytes 16");
+  }
+  CHECK(out.host()[0] == (announced == 64 ? 1 : kUntouched));
+}
+
+TEST_CASE("cp_async_bulk_tensor_2d copies a box and writes zero for what lies outside", "[ptx]") {
+  constexpr int kWords = 10, kRows = 7, kPitch = 12;  // two words of padding that no box may show
+  const auto tensor = distinct_words(kPitch * kRows);
+  const auto [inner, outer] =
+      GENERATE(std::pair<int, int>{0, 0}, std::pair<int, int>{3, 2}, std::pair<int, int>{-2, -1},
+               std::pair<int, int>{8, 5}, std::pair<int, int>{-4, 0}, std::pair<int, int>{6, 7});
+  DeviceArray<uint32_t> source(tensor), out(16);
+  launch(cp_async_bulk_tensor_2d, 32, map_words(source.data(), kWords, kRows, kPitch, 4, 4), inner, outer,
+         out.data());
+  const auto box = out.host();
+  for (int row = 0; row < 4; ++row)
+    for (int word = 0; word < 4; ++word) {
+      const int x = inner + word, y = outer + row;
+      const bool inside = x >= 0 && x < kWords && y >= 0 && y < kRows;
+      INFO("{" << x << ", " << y << "}");
+      CHECK(box[4 * row + word] == (inside ? tensor[kPitch * y + x] : 0));
+    }
+}
+
+// 128-byte swizzle: of the eight 16-byte pieces of a 128-byte row, piece p of row r lies where p xor r mod 8
+// would lie without it.
+TEST_CASE("cp_async_bulk_tensor_2d places a 128-byte-swizzled box piece by piece", "[ptx]") {
+  const auto tensor = distinct_words(8 * 32);
+  DeviceArray<uint32_t> source(tensor), out(8 * 32);
+  launch(cp_async_bulk_tensor_2d_swizzled, 32,
+         map_words(source.data(), 32, 8, 32, 32, 8, CU_TENSOR_MAP_SWIZZLE_128B), out.data());
+  const auto smem = out.host();
+  for (int row = 0; row < 8; ++row)
+    for (int word = 0; word < 32; ++word) {
+      INFO("row " << row << ", word " << word);
+      CHECK(smem[32 * row + 4 * ((word / 4) ^ row) + word % 4] == tensor[32 * row + word]);
+    }
+}
+
+TEST_CASE("prefetch_tensormap executes on a map in the parameters", "[ptx]") {
+  DeviceArray<uint32_t> source(distinct_words(16)), out(1);
+  launch(prefetch_tensormap, 32, map_words(source.data(), 4, 4, 4, 4, 4), out.data());
+  CHECK(out.host()[0] == 1);
+}
+
+TEST_CASE("tcgen05_alloc hands out columns that lie in tensor memory and do not overlap", "[ptx]") {
+  DeviceArray<uint32_t> out(2);
+  launch(tcgen05_alloc, 32, out.data());
+  const auto address = out.host();
+  for (uint32_t first : address) CHECK(first <= 512 - 32);  // also: lane 0, in bits 16-31
+  CHECK(std::max(address[0], address[1]) - std::min(address[0], address[1]) >= 32);
+}
+
+TEST_CASE("tcgen05_dealloc makes all of tensor memory available again", "[ptx]") {
+  DeviceArray<uint32_t> out(2);
+  launch(tcgen05_dealloc, 32, out.data());
+  CHECK(out.host() == std::vector<uint32_t>{0, 0});  // all 512 columns can only start at column 0
+}
+
+TEST_CASE("tcgen05_cp_32x128b_warpx4 copies 32 rows to four columns of every lane quarter", "[ptx]") {
+  const auto rows = distinct_words(32 * 4);
+  DeviceArray<uint32_t> source(rows), out(128 * 32);
+  launch(tcgen05_cp_32x128b_warpx4, 128, map_words(source.data(), 128, 1, 128, 128, 1), out.data());
+  const auto tmem = out.host();
+  for (int lane = 0; lane < 128; ++lane)
+    for (int column = 0; column < 32; ++column) {
+      INFO("lane " << lane << ", column " << column);
+      CHECK(tmem[32 * lane + column] == rows[4 * (lane % 32) + column % 4]);
+    }
+}
+
+// Data and scales are chosen so that every product and every partial sum is a multiple of 1/16, at
+// most 64 * (6 * 6) * (2 * 2) * 3 < 2^15. That is 19 bits, so fp32 holds all of them exactly, in any order
+// and with any rounding.
+TEST_CASE("tcgen05_mma_mxf4nvf4_block16 multiplies scaled e2m1 and accumulates", "[ptx]") {
+  constexpr int kM = 128, kN = 32, kK = 64, kRowWords = 32;
+  constexpr double kE2m1[16] = {0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6};
+  constexpr std::pair<uint8_t, double> kScale[] = {{0x30, 0.5}, {0x38, 1}, {0x3C, 1.5}, {0x40, 2}};  // ue4m3
+
+  // Rows of 256 elements, of which the instruction reads the first 64; the rest must not matter.
+  const auto a = distinct_words(kM * kRowWords);
+  auto b = distinct_words((kM + kN) * kRowWords);
+  b.erase(b.begin(), b.begin() + kM * kRowWords);
+  const auto element = [&](const std::vector<uint32_t>& rows, int row, int k) {
+    return kE2m1[rows[kRowWords * row + k / 8] >> (4 * (k % 8)) & 0xF];
+  };
+  // A row has one scale for each 16 elements: the 4 bytes of a word. Row r is word r / 32 of line r % 32.
+  const auto sfa = [&](int row, int k) { return kScale[(row + row / 7 + 3 * (k / 16)) % 4]; };
+  const auto sfb = [&](int row, int k) { return kScale[(2 * row + row / 5 + k / 16) % 4]; };
+  std::vector<uint32_t> atoms(2 * 128);
+  for (int row = 0; row < 128; ++row)
+    for (int k = 0; k < kK; k += 16) {
+      const int word = 4 * (row % 32) + row / 32, shift = 8 * (k / 16);
+      atoms[word] |= uint32_t{sfa(row, k).first} << shift;
+      atoms[128 + word] |= uint32_t{sfb(row, k).first} << shift;
+    }
+
+  const int times = GENERATE(1, 3);
+  DeviceArray<uint32_t> a_device(a), b_device(b), atoms_device(atoms), out(kM * kN);
+  launch(tcgen05_mma_mxf4nvf4_block16, 128,
+         map_words(a_device.data(), kRowWords, kM, kRowWords, kRowWords, kM, CU_TENSOR_MAP_SWIZZLE_128B),
+         map_words(b_device.data(), kRowWords, kN, kRowWords, kRowWords, kN, CU_TENSOR_MAP_SWIZZLE_128B),
+         map_words(atoms_device.data(), 128, 2, 128, 128, 2), times, out.data());
+  const auto bits = out.host();
+  bool any_nonzero = false;
+  for (int row = 0; row < kM; ++row)
+    for (int column = 0; column < kN; ++column) {
+      double sum = 0;
+      for (int k = 0; k < kK; ++k)
+        sum += element(a, row, k) * sfa(row, k).second * element(b, column, k) * sfb(column, k).second;
+      any_nonzero |= sum != 0;
+      INFO("row " << row << ", column " << column);
+      CHECK(std::bit_cast<float>(bits[kN * row + column]) == times * sum);
+    }
+  CHECK(any_nonzero);
+}
+
+TEST_CASE("ex2_approx_ftz is within 2 ulp and flushes subnormals", "[ptx]") {
+  std::vector<float> inputs;
+  for (int i = 0; i < 256; ++i) inputs.push_back(-125.9f + static_cast<float>(i) * 0.9871f);  // up to 125.8
+  const auto powers = run_map(ex2_approx_ftz, inputs);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const double exact = std::exp2(double{inputs[i]});
+    INFO("2 to the " << inputs[i] << " is " << exact << ", not " << powers[i]);
+    CHECK(std::abs(powers[i] - exact) <= 2 * ulp(exact));
+  }
+
+  const float subnormal = power_of_two(-130);
+  const auto special = run_map(
+      ex2_approx_ftz, {0.0f, -0.0f, subnormal, -subnormal, kInf, -kInf, 128.0f, -127.0f, -1000.0f, kNaN});
+  const std::vector<float> expected = {1, 1, 1, 1, kInf, 0, kInf, 0, 0};
+  for (size_t i = 0; i < expected.size(); ++i) {
+    INFO("special input " << i);
+    CHECK(std::bit_cast<uint32_t>(special[i]) == std::bit_cast<uint32_t>(expected[i]));
+  }
+  CHECK(std::isnan(special.back()));
+}
+
+TEST_CASE("rcp_approx_ftz is within 1 ulp and flushes subnormals", "[ptx]") {
+  std::vector<float> inputs;
+  for (int i = 0; i < 256; ++i)  // mantissas over all of [1, 2), exponents from -126 to 125, both signs
+    inputs.push_back((i % 3 ? 1.0f : -1.0f) * (1.0f + static_cast<float>(i) / 256.3f) *
+                     power_of_two(i % 252 - 126));
+  const auto reciprocals = run_map(rcp_approx_ftz, inputs);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const double exact = 1.0 / inputs[i];
+    INFO("1 / " << inputs[i] << " is " << exact << ", not " << reciprocals[i]);
+    CHECK(std::abs(reciprocals[i] - exact) <= ulp(exact));
+  }
+
+  const float subnormal = power_of_two(-130), huge = power_of_two(127);  // 1 / huge is subnormal
+  const auto special =
+      run_map(rcp_approx_ftz, {kInf, -kInf, 0.0f, -0.0f, subnormal, -subnormal, huge, -huge, kNaN});
+  const std::vector<float> expected = {0.0f, -0.0f, kInf, -kInf, kInf, -kInf, 0.0f, -0.0f};
+  for (size_t i = 0; i < expected.size(); ++i) {
+    INFO("special input " << i);
+    CHECK(std::bit_cast<uint32_t>(special[i]) == std::bit_cast<uint32_t>(expected[i]));
+  }
+  CHECK(std::isnan(special.back()));
+}
+
+// fp16: 10 bits of mantissa, bias 15, so units of 2 at 2048 and of 2^-24 at the bottom.
+TEST_CASE("cvt_rn_f16x2_f32 rounds to nearest even and puts its first source in the upper half", "[ptx]") {
+  check_conversion(cvt_rn_f16x2_f32, {{1.0f, 0x3C00},
+                                      {-2.5f, 0xC100},
+                                      {-0.0f, 0x8000},
+                                      {2049.0f, 0x6800},                 // tie: 2048 and 2050
+                                      {2051.0f, 0x6802},                 // tie: 2050 and 2052
+                                      {2049.001f, 0x6801},               // just above the tie
+                                      {65519.0f, 0x7BFF},                // below the tie of 65504 and 2^16
+                                      {65520.0f, 0x7C00},                // that tie: infinity
+                                      {-kInf, 0xFC00},
+                                      {power_of_two(-24), 0x0001},
+                                      {power_of_two(-25), 0x0000},       // tie: 0 and 2^-24
+                                      {-3 * power_of_two(-25), 0x8002},  // tie: 1 and 2 units
+                                      {kNaN, 0x7FFF}});
+}
+
+// bf16: 7 bits of mantissa, the exponents of fp32.
+TEST_CASE("cvt_rn_bf16x2_f32 rounds to nearest even and puts its first source in the upper half", "[ptx]") {
+  const float max = std::numeric_limits<float>::max();
+  check_conversion(cvt_rn_bf16x2_f32, {{1.0f, 0x3F80},
+                                       {-2.5f, 0xC020},
+                                       {-0.0f, 0x8000},
+                                       {257.0f, 0x4380},                   // tie: 256 and 258
+                                       {259.0f, 0x4382},                   // tie: 258 and 260
+                                       {257.001f, 0x4381},                 // just above the tie
+                                       {max, 0x7F80},                      // nearer to 2^128 than to the last
+                                       {-kInf, 0xFF80},
+                                       {power_of_two(-133), 0x0001},
+                                       {power_of_two(-134), 0x0000},       // tie: 0 and 2^-133
+                                       {-3 * power_of_two(-134), 0x8002},  // tie: 1 and 2 units
+                                       {kNaN, 0x7FFF}});
+}
+
+TEST_CASE("st_global_v8_b32 stores eight words per lane, first word lowest", "[ptx]") {
+  check_wide_store(st_global_v8_b32, 8);
+}
+
+TEST_CASE("st_global_v4_b32 stores four words per lane, first word lowest", "[ptx]") {
+  check_wide_store(st_global_v4_b32, 4);
+}
