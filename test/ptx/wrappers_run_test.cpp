@@ -205,8 +205,8 @@ TEST_CASE("a new mbarrier counts as just past a phase of parity 1", "[ptx]") {
 TEST_CASE("an mbarrier phase completes only when as many bytes have arrived as were announced", "[ptx]") {
   const uint32_t announced = GENERATE(64u, 80u);
   DeviceArray<uint32_t> source(distinct_words(16)), out(1);
-  const Outcome outcome = run(mbarrier_arrive_expect_tx, 32, map_words(source.data(), 4, 4, 4, 4, 4),
-                              announced, out.data());
+  const Outcome outcome =
+      run(mbarrier_arrive_expect_tx, 32, map_words(source.data(), 4, 4, 4, 4, 4), announced, out.data());
   if (announced == 64) {
     require_end(outcome);
   } else {
@@ -376,11 +376,11 @@ TEST_CASE("cvt_rn_f16x2_f32 rounds to nearest even and puts its first source in 
   check_conversion(cvt_rn_f16x2_f32, {{1.0f, 0x3C00},
                                       {-2.5f, 0xC100},
                                       {-0.0f, 0x8000},
-                                      {2049.0f, 0x6800},                 // tie: 2048 and 2050
-                                      {2051.0f, 0x6802},                 // tie: 2050 and 2052
-                                      {2049.001f, 0x6801},               // just above the tie
-                                      {65519.0f, 0x7BFF},                // below the tie of 65504 and 2^16
-                                      {65520.0f, 0x7C00},                // that tie: infinity
+                                      {2049.0f, 0x6800},    // tie: 2048 and 2050
+                                      {2051.0f, 0x6802},    // tie: 2050 and 2052
+                                      {2049.001f, 0x6801},  // just above the tie
+                                      {65519.0f, 0x7BFF},   // below the tie of 65504 and 2^16
+                                      {65520.0f, 0x7C00},   // that tie: infinity
                                       {-kInf, 0xFC00},
                                       {power_of_two(-24), 0x0001},
                                       {power_of_two(-25), 0x0000},       // tie: 0 and 2^-24
@@ -394,10 +394,10 @@ TEST_CASE("cvt_rn_bf16x2_f32 rounds to nearest even and puts its first source in
   check_conversion(cvt_rn_bf16x2_f32, {{1.0f, 0x3F80},
                                        {-2.5f, 0xC020},
                                        {-0.0f, 0x8000},
-                                       {257.0f, 0x4380},                   // tie: 256 and 258
-                                       {259.0f, 0x4382},                   // tie: 258 and 260
-                                       {257.001f, 0x4381},                 // just above the tie
-                                       {max, 0x7F80},                      // nearer to 2^128 than to the last
+                                       {257.0f, 0x4380},    // tie: 256 and 258
+                                       {259.0f, 0x4382},    // tie: 258 and 260
+                                       {257.001f, 0x4381},  // just above the tie
+                                       {max, 0x7F80},       // nearer to 2^128 than to the last
                                        {-kInf, 0xFF80},
                                        {power_of_two(-133), 0x0001},
                                        {power_of_two(-134), 0x0000},       // tie: 0 and 2^-133

@@ -1,6 +1,6 @@
-// decode.cpp -- a parsed module as flat code, one self-contained copy per kernel. Shared variables a kernel refers to are
-// laid out from the start of the usable shared window, extern (dynamic) arrays behind them; local variables and call
-// parameters share one per-lane block.
+// decode.cpp -- a parsed module as flat code, one self-contained copy per kernel. Shared variables a kernel
+// refers to are laid out from the start of the usable shared window, extern (dynamic) arrays behind them;
+// local variables and call parameters share one per-lane block.
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -30,9 +30,11 @@ const std::map<std::string, Q>& qualifier_ids() {
 
 bool parse_space(const std::string& text, Space* out) {
   static const std::map<std::string, Space> table = {
-      {"global", Space::kGlobal}, {"const", Space::kConst}, {"param", Space::kParam},
-      {"param::entry", Space::kParam}, {"param::func", Space::kParam}, {"shared", Space::kShared},
-      {"shared::cta", Space::kShared}, {"shared::cluster", Space::kSharedCluster}, {"local", Space::kLocal}};
+      {"global", Space::kGlobal},      {"const", Space::kConst},
+      {"param", Space::kParam},        {"param::entry", Space::kParam},
+      {"param::func", Space::kParam},  {"shared", Space::kShared},
+      {"shared::cta", Space::kShared}, {"shared::cluster", Space::kSharedCluster},
+      {"local", Space::kLocal}};
   const auto found = table.find(text);
   if (found == table.end()) return false;
   *out = found->second;
@@ -80,7 +82,7 @@ class KernelDecoder {
         for (const Function& function : program_.text.functions)
           if (function.name == operand.name && !function.is_entry) {
             const Function* found = &function;
-            for (const Function& other : program_.text.functions)   // a definition wins over its declaration
+            for (const Function& other : program_.text.functions)  // a definition wins over its declaration
               if (other.name == function.name && !other.is_declaration) found = &other;
             return found;
           }
@@ -100,7 +102,8 @@ class KernelDecoder {
     std::copy_n(entry_.req_ntid, 3, info.req_ntid.begin());
     std::copy_n(entry_.req_cluster, 3, info.req_cluster.begin());
     info.explicit_cluster = entry_.explicit_cluster;
-    for (const auto& [name, address] : program_.addresses) names_.symbols[name] = {Symbol::Kind::kAddress, address};
+    for (const auto& [name, address] : program_.addresses)
+      names_.symbols[name] = {Symbol::Kind::kAddress, address};
   }
 
   void lay_out_shared() {
@@ -138,18 +141,20 @@ class KernelDecoder {
     out.name = function.name;
     if (!function.is_entry) {
       for (const Variable& param : function.params) out.params.push_back({local_variable(param), param.size});
-      for (const Variable& result : function.returns) out.returns.push_back({local_variable(result), result.size});
+      for (const Variable& result : function.returns)
+        out.returns.push_back({local_variable(result), result.size});
     }
     for (const Variable& variable : function.locals)
       if (variable.space == "local" || variable.space == "param")
-        names_.symbols[function.name + "/" + variable.name] = {Symbol::Kind::kLocal, local_variable(variable)};
+        names_.symbols[function.name + "/" + variable.name] = {Symbol::Kind::kLocal,
+                                                               local_variable(variable)};
     kernel_.functions.push_back(out);
   }
 
   void append(const Function& function) {
     const uint32_t first = uint32_t(kernel_.code.size());
-    DeviceFunction& self = kernel_.functions[size_t(
-        std::find(order_.begin(), order_.end(), &function) - order_.begin())];
+    DeviceFunction& self =
+        kernel_.functions[size_t(std::find(order_.begin(), order_.end(), &function) - order_.begin())];
     self.entry = first;
     Names names = names_;
     names.registers = &function.registers;
@@ -166,16 +171,26 @@ class KernelDecoder {
       for (size_t i = 0; i < function.returns.size(); ++i)
         names.symbols[function.returns[i].name] = {Symbol::Kind::kLocal, self.returns[i].first};
     }
-    for (const Statement& statement : function.body) kernel_.code.push_back(instruction(statement, function, names));
+    for (const Statement& statement : function.body)
+      kernel_.code.push_back(instruction(statement, function, names));
     const Inst* end = kernel_.code.size() == first ? nullptr : &kernel_.code.back();
     if (end == nullptr || end->guarded || (!ends_path(*end) && !is_branch(*end)))
-      kernel_.code.push_back(implicit_exit(function));   // falling off the end leaves, as `exit` or `ret` would
+      kernel_.code.push_back(
+          implicit_exit(function));  // falling off the end leaves, as `exit` or `ret` would
     find_rejoins(kernel_.code, first, uint32_t(kernel_.code.size()));
   }
 
   static Inst implicit_exit(const Function& function) {
-    static const Statement exit_statement = [] { Statement s; s.opcode = s.text = "exit"; return s; }();
-    static const Statement ret_statement = [] { Statement s; s.opcode = s.text = "ret"; return s; }();
+    static const Statement exit_statement = [] {
+      Statement s;
+      s.opcode = s.text = "exit";
+      return s;
+    }();
+    static const Statement ret_statement = [] {
+      Statement s;
+      s.opcode = s.text = "ret";
+      return s;
+    }();
     Inst inst;
     inst.handler = function.is_entry ? &op::exit : &op::ret;
     inst.statement = function.is_entry ? &exit_statement : &ret_statement;
@@ -212,12 +227,15 @@ class KernelDecoder {
       ptx::Type type = inst.type;
       if (inst.handler == &op::alu && wide && i == 3) type = ptx::Type::kB64;
       if (picks && i < 3) type = inst.from;
-      // Barrier numbers, thread counts and member masks are integers whatever the instruction does to a predicate.
-      if (type == ptx::Type::kPred && inst.handler != &op::alu && inst.handler != &op::mov) type = ptx::Type::kNone;
+      // Barrier numbers, thread counts and member masks are integers whatever the instruction does to a
+      // predicate.
+      if (type == ptx::Type::kPred && inst.handler != &op::alu && inst.handler != &op::mov)
+        type = ptx::Type::kNone;
       inst.operands.push_back(resolve_operand(statement.operands[i], type, names, statement));
     }
     if (inst.handler == &op::bra) inst.targets = {uint32_t(inst.operands[0].offset)};
-    if ((inst.handler == &op::ld || inst.handler == &op::st) && inst.space == Space::kParam) fix_param_space(&inst);
+    if ((inst.handler == &op::ld || inst.handler == &op::st) && inst.space == Space::kParam)
+      fix_param_space(&inst);
     return inst;
   }
 
@@ -257,9 +275,13 @@ class KernelDecoder {
     std::vector<ptx::Operand> before, after;
     bool seen = false;
     for (const ptx::Operand& operand : statement.operands) {
-      if (!seen && operand.kind == ptx::Operand::Kind::kName && operand.name == callee->name) { seen = true; continue; }
+      if (!seen && operand.kind == ptx::Operand::Kind::kName && operand.name == callee->name) {
+        seen = true;
+        continue;
+      }
       auto& side = seen ? after : before;
-      if (operand.kind == ptx::Operand::Kind::kVector) side.insert(side.end(), operand.items.begin(), operand.items.end());
+      if (operand.kind == ptx::Operand::Kind::kVector)
+        side.insert(side.end(), operand.items.begin(), operand.items.end());
       else side.push_back(operand);
     }
     for (auto* side : {&before, &after})
@@ -276,7 +298,8 @@ class KernelDecoder {
       inst.callee = uint32_t(std::find(order_.begin(), order_.end(), callee) - order_.begin());
       const DeviceFunction& target = kernel_.functions[inst.callee];
       if (before.size() != target.returns.size() || after.size() != target.params.size())
-        throw Fault(FaultKind::kUnsupported, "call does not match the function's parameters: " + describe(statement));
+        throw Fault(FaultKind::kUnsupported,
+                    "call does not match the function's parameters: " + describe(statement));
     }
     return inst;
   }
@@ -285,8 +308,8 @@ class KernelDecoder {
     inst.operands.push_back(resolve_operand(statement.operands[0], ptx::Type::kU32, names, statement));
     const auto table = function.branch_targets.find(statement.operands[1].name);
     if (table == function.branch_targets.end())
-      throw Fault(FaultKind::kUnsupported, "branch table " + statement.operands[1].name + " is not declared: " +
-                                               describe(statement));
+      throw Fault(FaultKind::kUnsupported,
+                  "branch table " + statement.operands[1].name + " is not declared: " + describe(statement));
     for (uint32_t target : table->second) inst.targets.push_back(names.first_instruction + target);
     return inst;
   }

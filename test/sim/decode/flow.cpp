@@ -1,6 +1,6 @@
-// flow.cpp -- where diverged lanes meet again: the immediate post-dominator of every branch, over instructions of one
-// function. Paths that never leave normally (trap, an endless loop) do not count: a failed assertion must not keep the
-// lanes around it apart.
+// flow.cpp -- where diverged lanes meet again: the immediate post-dominator of every branch, over
+// instructions of one function. Paths that never leave normally (trap, an endless loop) do not count: a
+// failed assertion must not keep the lanes around it apart.
 #include <algorithm>
 
 #include "sim/decode/opcodes.h"
@@ -37,8 +37,8 @@ void find_rejoins(std::vector<Inst>& code, uint32_t first, uint32_t last) {
   const Flow flow(code, first, last);
   const uint32_t exit = last - first;
 
-  std::vector<uint32_t> order;                       // reverse graph, postorder from the exit
-  std::vector<uint32_t> rank(exit + 1, kNowhere);    // position in `order`; kNowhere: cannot reach the exit
+  std::vector<uint32_t> order;                     // reverse graph, postorder from the exit
+  std::vector<uint32_t> rank(exit + 1, kNowhere);  // position in `order`; kNowhere: cannot reach the exit
   std::vector<std::pair<uint32_t, size_t>> stack{{exit, 0}};
   std::vector<bool> seen(exit + 1, false);
   seen[exit] = true;
@@ -73,7 +73,8 @@ void find_rejoins(std::vector<Inst>& code, uint32_t first, uint32_t last) {
       if (node == exit) continue;
       uint32_t found = kNowhere;
       for (uint32_t to : flow.next[node])
-        if (rank[to] != kNowhere && dominator[to] != kNowhere) found = found == kNowhere ? to : meet(found, to);
+        if (rank[to] != kNowhere && dominator[to] != kNowhere)
+          found = found == kNowhere ? to : meet(found, to);
       if (found != dominator[node]) {
         dominator[node] = found;
         changed = true;

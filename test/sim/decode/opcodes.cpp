@@ -1,5 +1,6 @@
-// opcodes.cpp -- the opcode table and the matching of a statement against it. Arithmetic is not here: resolve_alu knows
-// it. Rows that share a mnemonic are told apart by required qualifiers; the row that requires most wins.
+// opcodes.cpp -- the opcode table and the matching of a statement against it. Arithmetic is not here:
+// resolve_alu knows it. Rows that share a mnemonic are told apart by required qualifiers; the row that
+// requires most wins.
 #include "sim/decode/opcodes.h"
 
 #include <algorithm>
@@ -11,14 +12,19 @@
 namespace sim {
 namespace {
 
-struct Group { const char* name; const char* members; };
+struct Group {
+  const char* name;
+  const char* members;
+};
 
 const Group kGroups[] = {
     {"@type", "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f16 f16x2 bf16 bf16x2 f32 f32x2 f64 pred"},
     {"@space", "global shared shared::cta shared::cluster local const param param::entry param::func"},
     {"@smem", "shared shared::cta shared::cluster"},
-    {"@cache", "ca cg cs lu cv wb wt nc L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last "
-               "L1::no_allocate L2::evict_normal L2::evict_first L2::evict_last L2::cache_hint L2::64B L2::128B L2::256B"},
+    {"@cache",
+     "ca cg cs lu cv wb wt nc L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last "
+     "L1::no_allocate L2::evict_normal L2::evict_first L2::evict_last L2::cache_hint L2::64B L2::128B "
+     "L2::256B"},
     {"@sem", "weak relaxed acquire release volatile acq_rel sc"},
     {"@scope", "cta cluster gpu sys"},
     {"@vec", "v2 v4 v8"},
@@ -50,8 +56,8 @@ const std::vector<OpcodeRow> kRows = {
     {"prefetch", "", "@space L1 L2 L2::evict_last L2::evict_normal", "a", prefetch},
     {"prefetch", "tensormap", "param const", "a", prefetch},
     {"prefetchu", "", "L1", "a", prefetch},
-    {"createpolicy", "fractional", "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged b64", "d?s",
-     createpolicy},
+    {"createpolicy", "fractional", "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged b64",
+     "d?s", createpolicy},
 
     // Control
     {"bra", "", "uni", "l", bra},
@@ -73,7 +79,9 @@ const std::vector<OpcodeRow> kRows = {
     {"barrier", "cluster arrive", "release relaxed aligned", "", cluster_arrive},
     {"barrier", "cluster wait", "acquire aligned", "", cluster_wait},
     {"membar", "", "cta gl sys", "", fence},
-    {"fence", "", "sc acq_rel acquire release @scope sync_restrict::shared::cta sync_restrict::shared::cluster", "", fence},
+    {"fence", "",
+     "sc acq_rel acquire release @scope sync_restrict::shared::cta sync_restrict::shared::cluster", "",
+     fence},
     {"fence", "mbarrier_init", "release cluster", "", fence},
     {"fence", "proxy alias", "", "", fence},
     {"fence", "proxy async", "global shared::cta shared::cluster", "", fence},
@@ -97,17 +105,21 @@ const std::vector<OpcodeRow> kRows = {
     // mbarrier
     {"mbarrier", "init", "shared shared::cta b64", "as", mbarrier_init},
     {"mbarrier", "inval", "shared shared::cta b64", "a", mbarrier_inval},
-    {"mbarrier", "arrive", "@smem release relaxed cta cluster expect_tx noComplete b64", "da?s", mbarrier_arrive},
+    {"mbarrier", "arrive", "@smem release relaxed cta cluster expect_tx noComplete b64", "da?s",
+     mbarrier_arrive},
     {"mbarrier", "arrive_drop", "@smem release relaxed cta cluster expect_tx noComplete b64", "da?s",
      mbarrier_arrive_drop},
     {"mbarrier", "expect_tx", "@smem relaxed cta cluster b64", "as", mbarrier_expect_tx},
     {"mbarrier", "complete_tx", "@smem relaxed cta cluster b64", "as", mbarrier_complete_tx},
-    {"mbarrier", "try_wait", "shared shared::cta parity acquire relaxed cta cluster b64", "das?s", mbarrier_try_wait},
-    {"mbarrier", "test_wait", "shared shared::cta parity acquire relaxed cta cluster b64", "das", mbarrier_test_wait},
+    {"mbarrier", "try_wait", "shared shared::cta parity acquire relaxed cta cluster b64", "das?s",
+     mbarrier_try_wait},
+    {"mbarrier", "test_wait", "shared shared::cta parity acquire relaxed cta cluster b64", "das",
+     mbarrier_test_wait},
     {"mbarrier", "pending_count", "b64", "ds", mbarrier_pending_count},
 
     // Copies
-    {"cp", "async", "ca cg shared shared::cta global L2::cache_hint L2::64B L2::128B L2::256B", "aas?ss", cp_async},
+    {"cp", "async", "ca cg shared shared::cta global L2::cache_hint L2::64B L2::128B L2::256B", "aas?ss",
+     cp_async},
     {"cp", "async commit_group", "", "", cp_async_commit},
     {"cp", "async wait_group", "", "s", cp_async_wait},
     {"cp", "async wait_all", "", "", cp_async_wait},
@@ -120,7 +132,8 @@ const std::vector<OpcodeRow> kRows = {
     {"cp", "async bulk wait_group", "read", "s", bulk_wait},
     {"cp", "async bulk tensor global mbarrier::complete_tx::bytes",
      "@dim shared::cta shared::cluster tile multicast::cluster @group L2::cache_hint", "aaa?ss", tensor_load},
-    {"cp", "async bulk tensor global bulk_group", "@dim shared::cta tile L2::cache_hint", "aa?s", tensor_store},
+    {"cp", "async bulk tensor global bulk_group", "@dim shared::cta tile L2::cache_hint", "aa?s",
+     tensor_store},
     {"cp", "async bulk prefetch tensor", "@dim L2 global tile L2::cache_hint", "a?s", prefetch},
     {"st", "async", "weak shared::cluster mbarrier::complete_tx::bytes @vec @type", "aSa", st_async},
 
@@ -169,11 +182,14 @@ bool accepted(const std::vector<std::string>& optional, const std::string& quali
 bool fits(char shape, const ptx::Operand& operand) {
   using Kind = ptx::Operand::Kind;
   const bool scalar = operand.kind == Kind::kRegister || operand.kind == Kind::kInteger ||
-                      operand.kind == Kind::kFloat || operand.kind == Kind::kSpecial || operand.kind == Kind::kName;
+                      operand.kind == Kind::kFloat || operand.kind == Kind::kSpecial ||
+                      operand.kind == Kind::kName;
   switch (shape) {
     case 'd': return operand.kind == Kind::kRegister || operand.kind == Kind::kSink;
-    case 'D': return operand.kind == Kind::kRegister || operand.kind == Kind::kSink || operand.kind == Kind::kVector;
-    case 'p': return operand.kind == Kind::kRegister || operand.kind == Kind::kSink || operand.kind == Kind::kPair;
+    case 'D':
+      return operand.kind == Kind::kRegister || operand.kind == Kind::kSink || operand.kind == Kind::kVector;
+    case 'p':
+      return operand.kind == Kind::kRegister || operand.kind == Kind::kSink || operand.kind == Kind::kPair;
     case 's': return scalar;
     case 'S': return scalar || operand.kind == Kind::kVector;
     case 'a': return operand.kind == Kind::kAddress;
@@ -187,7 +203,10 @@ bool operands_fit(const char* pattern, const std::vector<ptx::Operand>& operands
   size_t i = 0;
   for (const char* p = pattern; *p; ++p) {
     if (*p == '*') return true;
-    if (*p == '?') { optional = true; continue; }
+    if (*p == '?') {
+      optional = true;
+      continue;
+    }
     if (i == operands.size()) return optional;
     if (!fits(*p, operands[i])) return false;
     ++i;
@@ -205,8 +224,9 @@ const OpcodeRow* find_row(const ptx::Statement& statement) {
   for (const OpcodeRow& row : kRows) {
     if (statement.opcode != row.mnemonic) continue;
     const std::vector<std::string> required = words(row.required);
-    const bool all = std::all_of(required.begin(), required.end(),
-                                 [&](const std::string& word) { return contains(statement.qualifiers, word); });
+    const bool all = std::all_of(required.begin(), required.end(), [&](const std::string& word) {
+      return contains(statement.qualifiers, word);
+    });
     if (all && (best == nullptr || required.size() > best_required)) {
       best = &row;
       best_required = required.size();

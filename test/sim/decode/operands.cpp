@@ -10,26 +10,53 @@ namespace {
 
 const std::map<std::string, Special>& specials() {
   static const std::map<std::string, Special> table = {
-      {"%tid.x", Special::kTidX}, {"%tid.y", Special::kTidY}, {"%tid.z", Special::kTidZ},
-      {"%ntid.x", Special::kNtidX}, {"%ntid.y", Special::kNtidY}, {"%ntid.z", Special::kNtidZ},
-      {"%ctaid.x", Special::kCtaidX}, {"%ctaid.y", Special::kCtaidY}, {"%ctaid.z", Special::kCtaidZ},
-      {"%nctaid.x", Special::kNctaidX}, {"%nctaid.y", Special::kNctaidY}, {"%nctaid.z", Special::kNctaidZ},
-      {"%clusterid.x", Special::kClusteridX}, {"%clusterid.y", Special::kClusteridY},
-      {"%clusterid.z", Special::kClusteridZ}, {"%nclusterid.x", Special::kNclusteridX},
-      {"%nclusterid.y", Special::kNclusteridY}, {"%nclusterid.z", Special::kNclusteridZ},
-      {"%cluster_ctaid.x", Special::kClusterCtaidX}, {"%cluster_ctaid.y", Special::kClusterCtaidY},
-      {"%cluster_ctaid.z", Special::kClusterCtaidZ}, {"%cluster_nctaid.x", Special::kClusterNctaidX},
-      {"%cluster_nctaid.y", Special::kClusterNctaidY}, {"%cluster_nctaid.z", Special::kClusterNctaidZ},
-      {"%cluster_ctarank", Special::kClusterCtarank}, {"%cluster_nctarank", Special::kClusterNctarank},
-      {"%is_explicit_cluster", Special::kIsExplicitCluster}, {"%laneid", Special::kLaneid},
-      {"%warpid", Special::kWarpid}, {"%nwarpid", Special::kNwarpid}, {"%smid", Special::kSmid},
-      {"%nsmid", Special::kNsmid}, {"%gridid", Special::kGridid}, {"%clock", Special::kClock},
-      {"%clock_hi", Special::kClockHi}, {"%clock64", Special::kClock64}, {"%globaltimer", Special::kGlobaltimer},
-      {"%globaltimer_lo", Special::kGlobaltimerLo}, {"%globaltimer_hi", Special::kGlobaltimerHi},
-      {"%lanemask_eq", Special::kLanemaskEq}, {"%lanemask_le", Special::kLanemaskLe},
-      {"%lanemask_lt", Special::kLanemaskLt}, {"%lanemask_ge", Special::kLanemaskGe},
-      {"%lanemask_gt", Special::kLanemaskGt}, {"%dynamic_smem_size", Special::kDynamicSmemSize},
-      {"%total_smem_size", Special::kTotalSmemSize}, {"%aggr_smem_size", Special::kAggrSmemSize},
+      {"%tid.x", Special::kTidX},
+      {"%tid.y", Special::kTidY},
+      {"%tid.z", Special::kTidZ},
+      {"%ntid.x", Special::kNtidX},
+      {"%ntid.y", Special::kNtidY},
+      {"%ntid.z", Special::kNtidZ},
+      {"%ctaid.x", Special::kCtaidX},
+      {"%ctaid.y", Special::kCtaidY},
+      {"%ctaid.z", Special::kCtaidZ},
+      {"%nctaid.x", Special::kNctaidX},
+      {"%nctaid.y", Special::kNctaidY},
+      {"%nctaid.z", Special::kNctaidZ},
+      {"%clusterid.x", Special::kClusteridX},
+      {"%clusterid.y", Special::kClusteridY},
+      {"%clusterid.z", Special::kClusteridZ},
+      {"%nclusterid.x", Special::kNclusteridX},
+      {"%nclusterid.y", Special::kNclusteridY},
+      {"%nclusterid.z", Special::kNclusteridZ},
+      {"%cluster_ctaid.x", Special::kClusterCtaidX},
+      {"%cluster_ctaid.y", Special::kClusterCtaidY},
+      {"%cluster_ctaid.z", Special::kClusterCtaidZ},
+      {"%cluster_nctaid.x", Special::kClusterNctaidX},
+      {"%cluster_nctaid.y", Special::kClusterNctaidY},
+      {"%cluster_nctaid.z", Special::kClusterNctaidZ},
+      {"%cluster_ctarank", Special::kClusterCtarank},
+      {"%cluster_nctarank", Special::kClusterNctarank},
+      {"%is_explicit_cluster", Special::kIsExplicitCluster},
+      {"%laneid", Special::kLaneid},
+      {"%warpid", Special::kWarpid},
+      {"%nwarpid", Special::kNwarpid},
+      {"%smid", Special::kSmid},
+      {"%nsmid", Special::kNsmid},
+      {"%gridid", Special::kGridid},
+      {"%clock", Special::kClock},
+      {"%clock_hi", Special::kClockHi},
+      {"%clock64", Special::kClock64},
+      {"%globaltimer", Special::kGlobaltimer},
+      {"%globaltimer_lo", Special::kGlobaltimerLo},
+      {"%globaltimer_hi", Special::kGlobaltimerHi},
+      {"%lanemask_eq", Special::kLanemaskEq},
+      {"%lanemask_le", Special::kLanemaskLe},
+      {"%lanemask_lt", Special::kLanemaskLt},
+      {"%lanemask_ge", Special::kLanemaskGe},
+      {"%lanemask_gt", Special::kLanemaskGt},
+      {"%dynamic_smem_size", Special::kDynamicSmemSize},
+      {"%total_smem_size", Special::kTotalSmemSize},
+      {"%aggr_smem_size", Special::kAggrSmemSize},
   };
   return table;
 }
@@ -37,11 +64,12 @@ const std::map<std::string, Special>& specials() {
 bool is_float(ptx::Type type) { return type == ptx::Type::kF32 || type == ptx::Type::kF64; }
 
 [[noreturn]] void wrong_width(const ptx::Statement& statement) {
-  throw Fault(FaultKind::kUnsupported, "a floating-point literal does not fit the type: " + describe(statement));
+  throw Fault(FaultKind::kUnsupported,
+              "a floating-point literal does not fit the type: " + describe(statement));
 }
 
-// A literal in the width of the instruction's type. Decimal floating literals are doubles until here; 0f... is 32 bits
-// for good, so neither kind may stand where its bits would mean another number.
+// A literal in the width of the instruction's type. Decimal floating literals are doubles until here; 0f...
+// is 32 bits for good, so neither kind may stand where its bits would mean another number.
 uint64_t literal(const ptx::Operand& operand, ptx::Type type, const ptx::Statement& statement) {
   if (operand.kind == ptx::Operand::Kind::kFloat) {
     const int width = type == ptx::Type::kNone ? 64 : ptx::bits(type);
@@ -78,7 +106,8 @@ uint64_t literal(const ptx::Operand& operand, ptx::Type type, const ptx::Stateme
   return uint64_t(operand.value) & ((uint64_t(1) << width) - 1);
 }
 
-Value resolve_value(const ptx::Operand& operand, ptx::Type type, const Names& names, const ptx::Statement& statement) {
+Value resolve_value(const ptx::Operand& operand, ptx::Type type, const Names& names,
+                    const ptx::Statement& statement) {
   using Kind = ptx::Operand::Kind;
   Value value;
   value.negated = operand.negated;
@@ -121,8 +150,7 @@ Value resolve_value(const ptx::Operand& operand, ptx::Type type, const Names& na
       value.constant = symbol.value + uint64_t(operand.value);
       return value;
     }
-    default:
-      throw Fault(FaultKind::kUnsupported, "an operand is not a scalar: " + describe(statement));
+    default: throw Fault(FaultKind::kUnsupported, "an operand is not a scalar: " + describe(statement));
   }
 }
 
@@ -151,8 +179,7 @@ Operand resolve_operand(const ptx::Operand& operand, ptx::Type type, const Names
         if (item.kind == Kind::kVector)
           for (const ptx::Operand& c : item.items)
             out.items.push_back(resolve_value(c, ptx::Type::kS32, names, statement));
-        else
-          out.items.push_back(resolve_value(item, ptx::Type::kS32, names, statement));
+        else out.items.push_back(resolve_value(item, ptx::Type::kS32, names, statement));
       }
       return out;
     }
@@ -164,9 +191,7 @@ Operand resolve_operand(const ptx::Operand& operand, ptx::Type type, const Names
       out.kind = Operand::Kind::kPair;
       items(0, type);
       return out;
-    default:
-      out.value = resolve_value(operand, type, names, statement);
-      return out;
+    default: out.value = resolve_value(operand, type, names, statement); return out;
   }
 }
 

@@ -1,5 +1,5 @@
-// operands.h -- what the names of a kernel mean: registers, variables with their addresses, special registers. The
-// decoder fills it once per kernel and then resolves operands with it.
+// operands.h -- what the names of a kernel mean: registers, variables with their addresses, special
+// registers. The decoder fills it once per kernel and then resolves operands with it.
 #pragma once
 
 #include <map>
@@ -12,17 +12,18 @@ namespace sim {
 struct Symbol {
   enum class Kind : uint8_t { kShared, kLocal, kParam, kAddress };
   Kind kind;
-  uint64_t value;   // shared-window offset, local offset, parameter offset, global address
+  uint64_t value;  // shared-window offset, local offset, parameter offset, global address
 };
 
 struct Names {
   std::map<std::string, Symbol> symbols;
   const std::vector<ptx::Register>* registers = nullptr;  // of the function being decoded
   uint32_t first_register = 0;
-  uint32_t first_instruction = 0;                         // label targets are relative to the function
+  uint32_t first_instruction = 0;  // label targets are relative to the function
 };
 
-// Fault kUnsupported for a name, special register or literal that has no meaning here. `type` gives literals their width.
+// Fault kUnsupported for a name, special register or literal that has no meaning here. `type` gives literals
+// their width.
 Operand resolve_operand(const ptx::Operand& operand, ptx::Type type, const Names& names,
                         const ptx::Statement& statement);
 

@@ -1,5 +1,6 @@
-// alu.cpp -- resolution of arithmetic: taking a spelling apart, asking each family in turn, and the rounding helpers
-// the families share. Semantics are in alu_integer, alu_bits, alu_float, alu_half, alu_compare and alu_convert.
+// alu.cpp -- resolution of arithmetic: taking a spelling apart, asking each family in turn, and the rounding
+// helpers the families share. Semantics are in alu_integer, alu_bits, alu_float, alu_half, alu_compare and
+// alu_convert.
 #include "sim/exec/alu.h"
 
 #include <algorithm>
@@ -12,15 +13,17 @@ namespace sim {
 namespace alu {
 namespace {
 
-constexpr auto kResolvers = std::to_array({&resolve_integer, &resolve_bits, &resolve_float, &resolve_half,
-                                           &resolve_compare, &resolve_convert});
+constexpr auto kResolvers = std::to_array(
+    {&resolve_integer, &resolve_bits, &resolve_float, &resolve_half, &resolve_compare, &resolve_convert});
 
-// Every arithmetic opcode, so that a known opcode with an unknown type is told from an opcode of another room.
-constexpr auto kOpcodes = std::to_array<std::string_view>({
-    "abs", "add", "addc", "and", "bfe", "bfi", "bfind", "bmsk", "brev", "clz", "cnot", "copysign", "cos", "cvt", "div",
-    "dp2a", "dp4a", "ex2", "fma", "fns", "lg2", "lop3", "mad", "mad24", "madc", "max", "min", "mul", "mul24", "neg",
-    "not", "or", "popc", "prmt", "rcp", "rem", "rsqrt", "sad", "selp", "set", "setp", "shf", "shl", "shr", "sin",
-    "slct", "sqrt", "sub", "subc", "szext", "tanh", "testp", "xor"});
+// Every arithmetic opcode, so that a known opcode with an unknown type is told from an opcode of another
+// room.
+constexpr auto kOpcodes = std::to_array<std::string_view>(
+    {"abs",      "add",   "addc", "and",   "bfe",  "bfi",   "bfind", "bmsk",  "brev", "clz", "cnot",
+     "copysign", "cos",   "cvt",  "div",   "dp2a", "dp4a",  "ex2",   "fma",   "fns",  "lg2", "lop3",
+     "mad",      "mad24", "madc", "max",   "min",  "mul",   "mul24", "neg",   "not",  "or",  "popc",
+     "prmt",     "rcp",   "rem",  "rsqrt", "sad",  "selp",  "set",   "setp",  "shf",  "shl", "shr",
+     "sin",      "slct",  "sqrt", "sub",   "subc", "szext", "tanh",  "testp", "xor"});
 
 }  // namespace
 
@@ -56,9 +59,10 @@ float fma_to_odd_f32(float a, float b, float c) {
   const double addend = c;
   double sum = product + addend;
   if (!std::isfinite(sum)) return static_cast<float>(sum);
-  const double back = sum - product;                  // Knuth's two-sum: error is what the addition lost
+  const double back = sum - product;  // Knuth's two-sum: error is what the addition lost
   const double error = (product - (sum - back)) + (addend - back);
-  if (error != 0 && (std::bit_cast<uint64_t>(sum) & 1) == 0) sum = std::nextafter(sum, error > 0 ? HUGE_VAL : -HUGE_VAL);
+  if (error != 0 && (std::bit_cast<uint64_t>(sum) & 1) == 0)
+    sum = std::nextafter(sum, error > 0 ? HUGE_VAL : -HUGE_VAL);
   return to_odd_f32(sum);
 }
 
@@ -121,7 +125,8 @@ void Spelling::unsupported(const std::string& why) const {
 }  // namespace alu
 
 bool resolve_alu(const ptx::Statement& statement, AluCode* out) {
-  if (std::find(alu::kOpcodes.begin(), alu::kOpcodes.end(), statement.opcode) == alu::kOpcodes.end()) return false;
+  if (std::find(alu::kOpcodes.begin(), alu::kOpcodes.end(), statement.opcode) == alu::kOpcodes.end())
+    return false;
   AluCode code;
   for (const auto resolve : alu::kResolvers) {
     alu::Spelling spelling(statement);

@@ -14,7 +14,9 @@ constexpr auto kCnot = [](auto a) { return decltype(a)(a == 0 ? 1 : 0); };
 
 // A predicate is one bit.
 template <auto Op>
-uint64_t predicate_binary(const AluCode&, const uint64_t* in) { return Op(in[0], in[1]) & 1; }
+uint64_t predicate_binary(const AluCode&, const uint64_t* in) {
+  return Op(in[0], in[1]) & 1;
+}
 uint64_t predicate_not(const AluCode&, const uint64_t* in) { return ~in[0] & 1; }
 
 template <auto Op>
@@ -53,9 +55,12 @@ uint64_t shift_right(const AluCode&, const uint64_t* in) {
 
 AluFn shift_right_of(Type t) {
   switch (t) {
-    case Type::kB16: case Type::kU16: return &shift_right<uint16_t>;
-    case Type::kB32: case Type::kU32: return &shift_right<uint32_t>;
-    case Type::kB64: case Type::kU64: return &shift_right<uint64_t>;
+    case Type::kB16:
+    case Type::kU16: return &shift_right<uint16_t>;
+    case Type::kB32:
+    case Type::kU32: return &shift_right<uint32_t>;
+    case Type::kB64:
+    case Type::kU64: return &shift_right<uint64_t>;
     case Type::kS16: return &shift_right<int16_t>;
     case Type::kS32: return &shift_right<int32_t>;
     case Type::kS64: return &shift_right<int64_t>;
@@ -73,7 +78,8 @@ uint64_t funnel_shift(const AluCode&, const uint64_t* in) {
 }
 
 uint64_t lop3(const AluCode& code, const uint64_t* in) {
-  const uint32_t a = static_cast<uint32_t>(in[0]), b = static_cast<uint32_t>(in[1]), c = static_cast<uint32_t>(in[2]);
+  const uint32_t a = static_cast<uint32_t>(in[0]), b = static_cast<uint32_t>(in[1]),
+                 c = static_cast<uint32_t>(in[2]);
   uint32_t out = 0;
   for (uint32_t row = 0; row < 8; ++row) {  // row abc of the truth table, bit `row` of the look-up table
     if ((code.aux >> row) & 1) out |= ((row & 4) ? a : ~a) & ((row & 2) ? b : ~b) & ((row & 1) ? c : ~c);
@@ -120,7 +126,8 @@ uint64_t bit_field_extract(const AluCode&, const uint64_t* in) {
   const T a = get<T>(in[0]);
   const uint32_t position = in[1] & 0xFF, length = in[2] & 0xFF;
   using U = std::make_unsigned_t<T>;
-  const bool sign = std::is_signed_v<T> && length != 0 && ((U(a) >> std::min(position + length - 1, kTop)) & 1);
+  const bool sign =
+      std::is_signed_v<T> && length != 0 && ((U(a) >> std::min(position + length - 1, kTop)) & 1);
   U out = 0;
   for (uint32_t i = 0; i <= kTop; ++i) {
     const bool bit = i < length && position + i <= kTop ? ((U(a) >> (position + i)) & 1) : sign;
@@ -163,7 +170,9 @@ AluFn find_leading_of(Type t) {
 }
 
 template <class T>
-uint64_t population(const AluCode&, const uint64_t* in) { return static_cast<uint64_t>(std::popcount(get<T>(in[0]))); }
+uint64_t population(const AluCode&, const uint64_t* in) {
+  return static_cast<uint64_t>(std::popcount(get<T>(in[0])));
+}
 template <class T>
 uint64_t leading_zeros(const AluCode&, const uint64_t* in) {
   return static_cast<uint64_t>(std::countl_zero(get<T>(in[0])));
@@ -196,9 +205,11 @@ uint64_t find_nth_set(const AluCode&, const uint64_t* in) {
   const uint32_t mask = static_cast<uint32_t>(in[0]);
   int32_t position = static_cast<int32_t>(in[1]);
   const int32_t offset = static_cast<int32_t>(in[2]);
-  if (offset == 0) return position >= 0 && position < 32 && ((mask >> position) & 1) ? uint32_t(position) : 0xFFFFFFFF;
+  if (offset == 0)
+    return position >= 0 && position < 32 && ((mask >> position) & 1) ? uint32_t(position) : 0xFFFFFFFF;
   const int32_t step = offset > 0 ? 1 : -1;
-  for (int64_t left = offset > 0 ? offset : -int64_t(offset); position >= 0 && position < 32; position += step) {
+  for (int64_t left = offset > 0 ? offset : -int64_t(offset); position >= 0 && position < 32;
+       position += step) {
     if (((mask >> position) & 1) && --left == 0) return uint32_t(position);
   }
   return 0xFFFFFFFF;
@@ -356,7 +367,9 @@ bool resolve_bits(Spelling& s, AluCode* code) {
     resolve_count(s, code);
   } else if (op == "brev") {
     code->inputs = 1;
-    code->fn = t == Type::kB32 ? &apply1<uint32_t, kReverse> : t == Type::kB64 ? &apply1<uint64_t, kReverse> : AluFn{};
+    code->fn = t == Type::kB32   ? &apply1<uint32_t, kReverse>
+               : t == Type::kB64 ? &apply1<uint64_t, kReverse>
+                                 : AluFn{};
   } else if (op == "fns") {
     code->inputs = 3;
     if (t == Type::kB32) code->fn = &find_nth_set;

@@ -1,5 +1,5 @@
-// alu_compare.cpp -- comparisons and selections: setp, set, selp, slct, testp, copysign. A comparison is an index in
-// AluCode::aux, the Boolean operation that combines it with a third operand stands above it.
+// alu_compare.cpp -- comparisons and selections: setp, set, selp, slct, testp, copysign. A comparison is an
+// index in AluCode::aux, the Boolean operation that combines it with a third operand stands above it.
 #include <array>
 
 #include "sim/exec/alu_spelling.h"
@@ -7,10 +7,29 @@
 namespace sim::alu {
 namespace {
 
-constexpr auto kComparisons = std::to_array<const char*>({"eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs",
-                                                          "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"});
-enum Comparison : uint32_t { kEq, kNe, kLt, kLe, kGt, kGe, kLo, kLs, kHi, kHs, kEqu, kNeu, kLtu, kLeu, kGtu, kGeu,
-                             kNum, kNanTest };
+constexpr auto kComparisons =
+    std::to_array<const char*>({"eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu",
+                                "ltu", "leu", "gtu", "geu", "num", "nan"});
+enum Comparison : uint32_t {
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kLo,
+  kLs,
+  kHi,
+  kHs,
+  kEqu,
+  kNeu,
+  kLtu,
+  kLeu,
+  kGtu,
+  kGeu,
+  kNum,
+  kNanTest
+};
 enum Combination : uint32_t { kAlone, kAnd, kOr, kXor };
 constexpr uint32_t kCombinationShift = 8;
 
@@ -19,9 +38,12 @@ bool ordered(uint32_t comparison, T a, T b) {
   switch (comparison) {
     case kEq: return a == b;
     case kNe: return a != b;
-    case kLt: case kLo: return a < b;
-    case kLe: case kLs: return a <= b;
-    case kGt: case kHi: return a > b;
+    case kLt:
+    case kLo: return a < b;
+    case kLe:
+    case kLs: return a <= b;
+    case kGt:
+    case kHi: return a > b;
     default: return a >= b;
   }
 }
@@ -80,7 +102,9 @@ bool holds(const AluCode& code, const uint64_t* in) {
   return compare(code.aux & 0xFF, Reader::read(code, in[0]), Reader::read(code, in[1]));
 }
 template <class Reader>
-uint64_t setp_one(const AluCode& code, const uint64_t* in) { return combine(code, holds<Reader>(code, in), third_of(code, in)); }
+uint64_t setp_one(const AluCode& code, const uint64_t* in) {
+  return combine(code, holds<Reader>(code, in), third_of(code, in));
+}
 template <class Reader>
 void setp_two(const AluCode& code, const uint64_t* in, uint64_t* out) {
   const bool result = holds<Reader>(code, in);
@@ -100,14 +124,19 @@ void setp_pair(const AluCode& code, const uint64_t* in, uint64_t* out) {
 uint64_t truth(Type dst) {
   switch (dst) {
     case Type::kF32: return 0x3F800000;
-    case Type::kF16: case Type::kF16x2: return 0x3C00;
-    case Type::kBf16: case Type::kBf16x2: return 0x3F80;
-    case Type::kU16: case Type::kS16: return 0xFFFF;
+    case Type::kF16:
+    case Type::kF16x2: return 0x3C00;
+    case Type::kBf16:
+    case Type::kBf16x2: return 0x3F80;
+    case Type::kU16:
+    case Type::kS16: return 0xFFFF;
     default: return 0xFFFFFFFF;
   }
 }
 template <class Reader>
-uint64_t set_one(const AluCode& code, const uint64_t* in) { return setp_one<Reader>(code, in) ? truth(code.dst) : 0; }
+uint64_t set_one(const AluCode& code, const uint64_t* in) {
+  return setp_one<Reader>(code, in) ? truth(code.dst) : 0;
+}
 template <class Reader>
 uint64_t set_pair(const AluCode& code, const uint64_t* in) {
   uint64_t out[2];
@@ -131,9 +160,12 @@ void bind_pair(AluCode* code, bool predicate, bool two) {
 
 void bind_comparison(AluCode* code, bool predicate, bool two) {
   switch (code->from) {
-    case Type::kB16: case Type::kU16: return bind<Plain<uint16_t>>(code, predicate, two);
-    case Type::kB32: case Type::kU32: return bind<Plain<uint32_t>>(code, predicate, two);
-    case Type::kB64: case Type::kU64: return bind<Plain<uint64_t>>(code, predicate, two);
+    case Type::kB16:
+    case Type::kU16: return bind<Plain<uint16_t>>(code, predicate, two);
+    case Type::kB32:
+    case Type::kU32: return bind<Plain<uint32_t>>(code, predicate, two);
+    case Type::kB64:
+    case Type::kU64: return bind<Plain<uint64_t>>(code, predicate, two);
     case Type::kS16: return bind<Plain<int16_t>>(code, predicate, two);
     case Type::kS32: return bind<Plain<int32_t>>(code, predicate, two);
     case Type::kS64: return bind<Plain<int64_t>>(code, predicate, two);
@@ -157,7 +189,8 @@ void resolve_comparison(Spelling& s, AluCode* code) {
   if (comparison == kComparisons.size()) s.unsupported("no comparison");
   if (is_integer(code->from) && comparison >= kEqu) s.unsupported("an unordered comparison of integers");
   if (is_signed(code->from) && comparison >= kLo) s.unsupported("an unsigned comparison of signed integers");
-  code->aux = comparison | static_cast<uint32_t>(s.take_one_of({"and", "or", "xor"}) + 1) << kCombinationShift;
+  code->aux = comparison | static_cast<uint32_t>(s.take_one_of({"and", "or", "xor"}) + 1)
+                               << kCombinationShift;
   code->inputs = (code->aux >> kCombinationShift) != kAlone ? 3 : 2;
   s.take_flag("ftz", kFtz, code);
   const bool two = predicate && s.statement().operands.front().kind == ptx::Operand::Kind::kPair;
@@ -166,7 +199,9 @@ void resolve_comparison(Spelling& s, AluCode* code) {
 }
 
 template <class T>
-uint64_t select(const AluCode&, const uint64_t* in) { return static_cast<T>(in[2] & 1 ? in[0] : in[1]); }
+uint64_t select(const AluCode&, const uint64_t* in) {
+  return static_cast<T>(in[2] & 1 ? in[0] : in[1]);
+}
 AluFn select_of(Type t) {
   switch (ptx::bits(t)) {
     case 16: return &select<uint16_t>;
@@ -236,7 +271,9 @@ bool resolve_compare(Spelling& s, AluCode* code) {
     code->fn = code->type == Type::kF32 ? &testp<float> : code->type == Type::kF64 ? &testp<double> : AluFn{};
   } else if (op == "copysign") {
     code->inputs = 2;
-    code->fn = code->type == Type::kF32 ? &copy_sign<32> : code->type == Type::kF64 ? &copy_sign<64> : AluFn{};
+    code->fn = code->type == Type::kF32   ? &copy_sign<32>
+               : code->type == Type::kF64 ? &copy_sign<64>
+                                          : AluFn{};
   } else {
     return false;
   }

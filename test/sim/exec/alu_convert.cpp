@@ -1,7 +1,7 @@
-// alu_convert.cpp -- cvt. A scalar conversion goes through one carrier: integers as a sign and a 64-bit magnitude,
-// floats as double (which holds f16, bf16, f32 and f64 exactly). Where a carrier is wider than the target it is
-// rounded to odd first, so that the one real rounding is correct. Packed conversions read and write their elements in
-// operand order: of `cvt d, a, b` the first source is the upper element.
+// alu_convert.cpp -- cvt. A scalar conversion goes through one carrier: integers as a sign and a 64-bit
+// magnitude, floats as double (which holds f16, bf16, f32 and f64 exactly). Where a carrier is wider than the
+// target it is rounded to odd first, so that the one real rounding is correct. Packed conversions read and
+// write their elements in operand order: of `cvt d, a, b` the first source is the upper element.
 #include <algorithm>
 #include <cstdlib>
 
@@ -10,9 +10,13 @@
 namespace sim::alu {
 namespace {
 
-// ---------------------------------------------------------------------------------------------------------- scalars
+// ----------------------------------------------------------------------------------------------------------
+// scalars
 
-struct Integer { bool negative; uint64_t magnitude; };
+struct Integer {
+  bool negative;
+  uint64_t magnitude;
+};
 
 Integer read_integer(Type type, uint64_t v) {
   const int width = ptx::bits(type);
@@ -59,7 +63,8 @@ uint64_t write_float(const AluCode& code, double x) {
     case Type::kF16: return narrow_f16(code, to_odd_f32(x));
     case Type::kBf16: return narrow_bf16(code, to_odd_f32(x));
     case Type::kF32: {
-      const float y = rounded<float>(round_of(code), [](double wide) { return static_cast<float>(wide); }, x);
+      const float y = rounded<float>(
+          round_of(code), [](double wide) { return static_cast<float>(wide); }, x);
       return put(has(code, kFtz) ? flush_f32(y) : y);
     }
     default: return put(x);
@@ -91,8 +96,10 @@ uint64_t integer_to_float(const AluCode& code, const uint64_t* in) {
   } else if (x.negative && r == Round::kUp) {
     r = Round::kDown;
   }
-  const auto high = static_cast<double>(x.magnitude >> 32) * 0x1p32, low = static_cast<double>(x.magnitude & 0xFFFFFFFF);
-  const double y = rounded<double>(r, [](double a, double b) { return a + b; }, high, low);
+  const auto high = static_cast<double>(x.magnitude >> 32) * 0x1p32,
+             low = static_cast<double>(x.magnitude & 0xFFFFFFFF);
+  const double y = rounded<double>(
+      r, [](double a, double b) { return a + b; }, high, low);
   return write_float(code, x.negative ? -y : y);
 }
 
@@ -161,7 +168,8 @@ void resolve_scalar(Spelling& s, AluCode* code) {
   }
 }
 
-// ------------------------------------------------------------------------------------------------------------ pairs
+// ------------------------------------------------------------------------------------------------------------
+// pairs
 
 enum class Format { kE4m3, kE5m2, kE2m1, kUe8m0 };
 constexpr int element_bits(Format f) { return f == Format::kE2m1 ? 4 : 8; }
@@ -188,7 +196,8 @@ float decode(uint64_t v) {
 
 template <Format kFormat>
 uint64_t floats_to_narrow(const AluCode& code, const uint64_t* in) {
-  return encode<kFormat>(code, get<float>(in[0])) << element_bits(kFormat) | encode<kFormat>(code, get<float>(in[1]));
+  return encode<kFormat>(code, get<float>(in[0])) << element_bits(kFormat) |
+         encode<kFormat>(code, get<float>(in[1]));
 }
 template <Format kFormat>
 uint64_t pair_to_narrow(const AluCode& code, const uint64_t* in) {
@@ -209,7 +218,8 @@ uint64_t floats_to_pair(const AluCode& code, const uint64_t* in) {
 
 template <Format kFormat>
 void resolve_narrow(Spelling& s, AluCode* code) {
-  const bool to_narrow = s.statement().qualifiers.back() == "f32" || s.statement().qualifiers.back() == "f16x2" ||
+  const bool to_narrow = s.statement().qualifiers.back() == "f32" ||
+                         s.statement().qualifiers.back() == "f16x2" ||
                          s.statement().qualifiers.back() == "bf16x2";
   s.expect_types(1);
   s.take_rounding(code);

@@ -1,5 +1,5 @@
-// alu_float.cpp -- f32, f32x2 and f64 arithmetic. IEEE operations are exact in every rounding mode; approximate ones
-// come from engine/numerics. NaN results of f32 are canonical, as the machine makes them.
+// alu_float.cpp -- f32, f32x2 and f64 arithmetic. IEEE operations are exact in every rounding mode;
+// approximate ones come from engine/numerics. NaN results of f32 are canonical, as the machine makes them.
 #include <algorithm>
 
 #include "sim/exec/alu_spelling.h"
@@ -36,8 +36,8 @@ uint64_t mul_f32(const AluCode& code, const uint64_t* in) {
   return finish_f32(code, f32_mul(get<float>(in[0]), get<float>(in[1]), round_of(code), flushes(code)));
 }
 uint64_t fma_f32(const AluCode& code, const uint64_t* in) {
-  return finish_f32(code, f32_fma(get<float>(in[0]), get<float>(in[1]), get<float>(in[2]), round_of(code),
-                                  flushes(code)));
+  return finish_f32(
+      code, f32_fma(get<float>(in[0]), get<float>(in[1]), get<float>(in[2]), round_of(code), flushes(code)));
 }
 
 // Quotients and roots, in any mode of the host.
@@ -58,12 +58,15 @@ uint64_t rounded2_f64(const AluCode& code, const uint64_t* in) {
   return put(rounded<double>(round_of(code), Op, get<double>(in[0]), get<double>(in[1])));
 }
 uint64_t fma_f64(const AluCode& code, const uint64_t* in) {
-  return put(rounded<double>(round_of(code), kFma, get<double>(in[0]), get<double>(in[1]), get<double>(in[2])));
+  return put(
+      rounded<double>(round_of(code), kFma, get<double>(in[0]), get<double>(in[1]), get<double>(in[2])));
 }
 
 // The common case, round to nearest without modifiers: one host operation.
 template <auto Op>
-AluFn plain_or(const AluCode& code, AluFn general) { return code.mods == 0 ? &apply2<float, Op> : general; }
+AluFn plain_or(const AluCode& code, AluFn general) {
+  return code.mods == 0 ? &apply2<float, Op> : general;
+}
 
 template <float (*Function)(float, bool)>
 uint64_t approximate(const AluCode& code, const uint64_t* in) {
@@ -74,7 +77,8 @@ uint64_t tanh_f32(const AluCode&, const uint64_t* in) { return put(tanh_approx(g
 uint64_t div_full_f32(const AluCode& code, const uint64_t* in) {
   return put(div_full(get<float>(in[0]), get<float>(in[1]), flushes(code)));
 }
-// a * (1 / b): for 2^126 < |b| < 2^128 the reciprocal flushes to zero, so the quotient is 0, and NaN when a is infinite.
+// a * (1 / b): for 2^126 < |b| < 2^128 the reciprocal flushes to zero, so the quotient is 0, and NaN when a
+// is infinite.
 uint64_t div_approx_f32(const AluCode& code, const uint64_t* in) {
   const float a = get<float>(in[0]), b = get<float>(in[1]);
   const float size = std::fabs(b);
@@ -152,12 +156,15 @@ void resolve_mixed(Spelling& s, AluCode* code) {
   const bool half = s.types()[1] == Type::kF16;
   code->inputs = s.opcode() == "fma" ? 3 : 2;
   code->dst = Type::kF32;
-  if (s.opcode() == "add") code->fn = half ? &mixed<&add_f32, &f16_to_f32, 1> : &mixed<&add_f32, &bf16_to_f32, 1>;
-  if (s.opcode() == "sub") code->fn = half ? &mixed<&sub_f32, &f16_to_f32, 1> : &mixed<&sub_f32, &bf16_to_f32, 1>;
-  if (s.opcode() == "fma") code->fn = half ? &mixed<&fma_f32, &f16_to_f32, 2> : &mixed<&fma_f32, &bf16_to_f32, 2>;
+  if (s.opcode() == "add")
+    code->fn = half ? &mixed<&add_f32, &f16_to_f32, 1> : &mixed<&add_f32, &bf16_to_f32, 1>;
+  if (s.opcode() == "sub")
+    code->fn = half ? &mixed<&sub_f32, &f16_to_f32, 1> : &mixed<&sub_f32, &bf16_to_f32, 1>;
+  if (s.opcode() == "fma")
+    code->fn = half ? &mixed<&fma_f32, &f16_to_f32, 2> : &mixed<&fma_f32, &bf16_to_f32, 2>;
 }
 
-void resolve_ring(Spelling& s, AluCode* code) {   // add sub mul fma mad
+void resolve_ring(Spelling& s, AluCode* code) {  // add sub mul fma mad
   const std::string_view op = s.opcode();
   const Type t = code->type;
   const bool fused = op == "fma" || op == "mad";
@@ -165,20 +172,25 @@ void resolve_ring(Spelling& s, AluCode* code) {   // add sub mul fma mad
   const bool rounding = s.take_rounding(code);
   if (fused && !rounding) s.unsupported("a fused product needs a rounding mode");
   if (t == Type::kF64) {
-    code->fn = fused ? &fma_f64
-                     : op == "add" ? &rounded2_f64<kAdd> : op == "sub" ? &rounded2_f64<kSub> : &rounded2_f64<kMul>;
+    code->fn = fused         ? &fma_f64
+               : op == "add" ? &rounded2_f64<kAdd>
+               : op == "sub" ? &rounded2_f64<kSub>
+                             : &rounded2_f64<kMul>;
     return;
   }
   s.take_flag("ftz", kFtz, code);
   if (t == Type::kF32x2) {
-    code->fn = fused ? &packed<&fma_f32, 32>
-                     : op == "add" ? &packed<&add_f32, 32> : op == "sub" ? &packed<&sub_f32, 32> : &packed<&mul_f32, 32>;
+    code->fn = fused         ? &packed<&fma_f32, 32>
+               : op == "add" ? &packed<&add_f32, 32>
+               : op == "sub" ? &packed<&sub_f32, 32>
+                             : &packed<&mul_f32, 32>;
     return;
   }
   s.take_flag("sat", kSat, code);
-  code->fn = fused ? &fma_f32
-                   : op == "add" ? plain_or<kAdd>(*code, &add_f32)
-                                 : op == "sub" ? plain_or<kSub>(*code, &sub_f32) : plain_or<kMul>(*code, &mul_f32);
+  code->fn = fused         ? &fma_f32
+             : op == "add" ? plain_or<kAdd>(*code, &add_f32)
+             : op == "sub" ? plain_or<kSub>(*code, &sub_f32)
+                           : plain_or<kMul>(*code, &mul_f32);
 }
 
 void resolve_division(Spelling& s, AluCode* code) {
@@ -194,7 +206,7 @@ void resolve_division(Spelling& s, AluCode* code) {
   code->fn = approximation < 0 ? &rounded2_f32<kDiv> : approximation == 0 ? &div_approx_f32 : &div_full_f32;
 }
 
-void resolve_root(Spelling& s, AluCode* code) {   // rcp sqrt rsqrt
+void resolve_root(Spelling& s, AluCode* code) {  // rcp sqrt rsqrt
   const std::string_view op = s.opcode();
   code->inputs = 1;
   const bool approximation = s.take("approx");
@@ -225,9 +237,10 @@ void resolve_transcendental(Spelling& s, AluCode* code) {
     return;
   }
   s.take_flag("ftz", kFtz, code);
-  code->fn = op == "ex2" ? &approximate<&ex2_approx>
-                         : op == "lg2" ? &approximate<&lg2_approx>
-                                       : op == "sin" ? &approximate<&sin_approx> : &approximate<&cos_approx>;
+  code->fn = op == "ex2"   ? &approximate<&ex2_approx>
+             : op == "lg2" ? &approximate<&lg2_approx>
+             : op == "sin" ? &approximate<&sin_approx>
+                           : &approximate<&cos_approx>;
 }
 
 void resolve_extremum(Spelling& s, AluCode* code) {
@@ -255,7 +268,8 @@ void resolve_extremum(Spelling& s, AluCode* code) {
 bool resolve_float(Spelling& s, AluCode* code) {
   const std::string_view op = s.opcode();
   if (s.types().size() == 2 && s.types()[0] == Type::kF32 &&
-      (s.types()[1] == Type::kF16 || s.types()[1] == Type::kBf16) && (op == "add" || op == "sub" || op == "fma")) {
+      (s.types()[1] == Type::kF16 || s.types()[1] == Type::kBf16) &&
+      (op == "add" || op == "sub" || op == "fma")) {
     resolve_mixed(s, code);
     return true;
   }

@@ -1,5 +1,5 @@
-// alu_half.cpp -- f16, bf16 and their pairs. An operation is carried out exactly in double, rounded to odd in float and
-// once more to the format, which gives the correctly rounded result.
+// alu_half.cpp -- f16, bf16 and their pairs. An operation is carried out exactly in double, rounded to odd in
+// float and once more to the format, which gives the correctly rounded result.
 #include "sim/exec/alu_spelling.h"
 
 namespace sim::alu {
@@ -17,7 +17,9 @@ struct Bf16 {
 };
 
 template <class F>
-float input(const AluCode& code, uint64_t v) { return F::widen(has(code, kFtz) ? F::flush(v) : v); }
+float input(const AluCode& code, uint64_t v) {
+  return F::widen(has(code, kFtz) ? F::flush(v) : v);
+}
 template <class F>
 uint64_t finish(const AluCode& code, float x) {
   if (has(code, kSat)) x = saturate_unit(x);
@@ -83,9 +85,9 @@ uint64_t approximate(const AluCode& code, const uint64_t* in) {
 }
 
 // Picks the instance for the type: one element, or a pair of them.
-#define SIM_HALF_FUNCTION(type, ...)                                                   \
-  ((type) == Type::kF16     ? static_cast<AluFn>(&SIM_HALF_NAME(F16, __VA_ARGS__))        \
-   : (type) == Type::kBf16  ? static_cast<AluFn>(&SIM_HALF_NAME(Bf16, __VA_ARGS__))       \
+#define SIM_HALF_FUNCTION(type, ...)                                                            \
+  ((type) == Type::kF16     ? static_cast<AluFn>(&SIM_HALF_NAME(F16, __VA_ARGS__))              \
+   : (type) == Type::kBf16  ? static_cast<AluFn>(&SIM_HALF_NAME(Bf16, __VA_ARGS__))             \
    : (type) == Type::kF16x2 ? static_cast<AluFn>(&packed<&SIM_HALF_NAME(F16, __VA_ARGS__), 16>) \
                             : static_cast<AluFn>(&packed<&SIM_HALF_NAME(Bf16, __VA_ARGS__), 16>))
 #define SIM_HALF_NAME(format, name, ...) name<format __VA_OPT__(, ) __VA_ARGS__>
@@ -133,7 +135,8 @@ bool resolve_half(Spelling& s, AluCode* code) {
   } else if (op == "ex2" || op == "tanh") {
     code->inputs = 1;
     if (!s.take("approx")) s.unsupported("needs .approx");
-    code->fn = op == "ex2" ? SIM_HALF_FUNCTION(t, approximate, &ex2) : SIM_HALF_FUNCTION(t, approximate, &tanh_approx);
+    code->fn = op == "ex2" ? SIM_HALF_FUNCTION(t, approximate, &ex2)
+                           : SIM_HALF_FUNCTION(t, approximate, &tanh_approx);
   } else {
     return false;
   }

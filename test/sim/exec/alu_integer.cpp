@@ -1,5 +1,6 @@
-// alu_integer.cpp -- integer arithmetic: sums, products, quotients, extrema. Everything wraps in its own width unless
-// .sat says otherwise. Sums and products are formed in 64 unsigned bits and cut, which is right for both signs.
+// alu_integer.cpp -- integer arithmetic: sums, products, quotients, extrema. Everything wraps in its own
+// width unless .sat says otherwise. Sums and products are formed in 64 unsigned bits and cut, which is right
+// for both signs.
 #include <algorithm>
 #include <limits>
 
@@ -11,7 +12,9 @@ namespace {
 constexpr auto kAdd = [](auto a, auto b) { return decltype(a)(uint64_t(a) + uint64_t(b)); };
 constexpr auto kSub = [](auto a, auto b) { return decltype(a)(uint64_t(a) - uint64_t(b)); };
 constexpr auto kMulLo = [](auto a, auto b) { return decltype(a)(uint64_t(a) * uint64_t(b)); };
-constexpr auto kMadLo = [](auto a, auto b, auto c) { return decltype(a)(uint64_t(a) * uint64_t(b) + uint64_t(c)); };
+constexpr auto kMadLo = [](auto a, auto b, auto c) {
+  return decltype(a)(uint64_t(a) * uint64_t(b) + uint64_t(c));
+};
 constexpr auto kNeg = [](auto a) { return decltype(a)(0 - uint64_t(a)); };
 constexpr auto kAbs = [](auto a) { return a < 0 ? decltype(a)(0 - uint64_t(a)) : a; };
 constexpr auto kMin = [](auto a, auto b) { return std::min(a, b); };
@@ -28,8 +31,8 @@ constexpr auto kMulHi = [](auto a, auto b) {
 };
 constexpr auto kMadHi = [](auto a, auto b, auto c) { return kAdd(kMulHi(a, b), c); };
 
-// A zero divisor is unspecified by the ISA; the machine's division returns all ones and the dividend. The most negative
-// number divided by -1 wraps.
+// A zero divisor is unspecified by the ISA; the machine's division returns all ones and the dividend. The
+// most negative number divided by -1 wraps.
 constexpr auto kDiv = [](auto a, auto b) {
   using T = decltype(a);
   if (b == 0) return T(~T(0));
@@ -44,12 +47,14 @@ constexpr auto kRem = [](auto a, auto b) {
 };
 
 int32_t clamp_s32(int64_t x) {
-  return static_cast<int32_t>(std::clamp<int64_t>(x, std::numeric_limits<int32_t>::min(),
-                                                  std::numeric_limits<int32_t>::max()));
+  return static_cast<int32_t>(
+      std::clamp<int64_t>(x, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()));
 }
 constexpr auto kAddSat = [](int32_t a, int32_t b) { return clamp_s32(int64_t(a) + b); };
 constexpr auto kSubSat = [](int32_t a, int32_t b) { return clamp_s32(int64_t(a) - b); };
-constexpr auto kMadHiSat = [](int32_t a, int32_t b, int32_t c) { return clamp_s32(int64_t(kMulHi(a, b)) + c); };
+constexpr auto kMadHiSat = [](int32_t a, int32_t b, int32_t c) {
+  return clamp_s32(int64_t(kMulHi(a, b)) + c);
+};
 constexpr auto kMinRelu = [](int32_t a, int32_t b) { return std::max(std::min(a, b), 0); };
 constexpr auto kMaxRelu = [](int32_t a, int32_t b) { return std::max(std::max(a, b), 0); };
 
@@ -62,7 +67,9 @@ constexpr auto kMul24Lo = [](auto a, auto b) { return decltype(a)(kFactor24(a) *
 constexpr auto kMul24Hi = [](auto a, auto b) { return decltype(a)((kFactor24(a) * kFactor24(b)) >> 16); };
 constexpr auto kMad24Lo = [](auto a, auto b, auto c) { return kAdd(kMul24Lo(a, b), c); };
 constexpr auto kMad24Hi = [](auto a, auto b, auto c) { return kAdd(kMul24Hi(a, b), c); };
-constexpr auto kMad24HiSat = [](int32_t a, int32_t b, int32_t c) { return clamp_s32(int64_t(kMul24Hi(a, b)) + c); };
+constexpr auto kMad24HiSat = [](int32_t a, int32_t b, int32_t c) {
+  return clamp_s32(int64_t(kMul24Hi(a, b)) + c);
+};
 
 template <class Narrow, class Wide>
 uint64_t mul_wide(const AluCode&, const uint64_t* in) {

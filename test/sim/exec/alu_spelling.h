@@ -1,6 +1,6 @@
-// alu_spelling.h -- shared by the alu_*.cpp files and nobody else: lane values as C++ values, the modifiers an AluCode
-// carries, and Spelling, which takes the qualifiers of one statement apart. Whatever a family does not take is an
-// error, so an unknown qualifier cannot be ignored by accident.
+// alu_spelling.h -- shared by the alu_*.cpp files and nobody else: lane values as C++ values, the modifiers
+// an AluCode carries, and Spelling, which takes the qualifiers of one statement apart. Whatever a family does
+// not take is an error, so an unknown qualifier cannot be ignored by accident.
 #pragma once
 
 #include <bit>
@@ -26,9 +26,9 @@ enum Mod : uint32_t {
   kFtz = 1 << 2,
   kSat = 1 << 3,
   kRelu = 1 << 4,
-  kPropagateNan = 1 << 5,   // .NaN
-  kXorSign = 1 << 6,        // .xorsign.abs
-  kAbsolute = 1 << 7,       // .abs of three-input min and max
+  kPropagateNan = 1 << 5,  // .NaN
+  kXorSign = 1 << 6,       // .xorsign.abs
+  kAbsolute = 1 << 7,      // .abs of three-input min and max
   kSatFinite = 1 << 8,
   kToIntegral = 1 << 9,     // cvt .rni .rzi .rmi .rpi
   kAwayFromZero = 1 << 10,  // cvt .rna
@@ -64,11 +64,17 @@ uint64_t put(T v) {
 
 // A captureless lambda on values as an AluFn.
 template <class T, auto Op>
-uint64_t apply1(const AluCode&, const uint64_t* in) { return put<T>(Op(get<T>(in[0]))); }
+uint64_t apply1(const AluCode&, const uint64_t* in) {
+  return put<T>(Op(get<T>(in[0])));
+}
 template <class T, auto Op>
-uint64_t apply2(const AluCode&, const uint64_t* in) { return put<T>(Op(get<T>(in[0]), get<T>(in[1]))); }
+uint64_t apply2(const AluCode&, const uint64_t* in) {
+  return put<T>(Op(get<T>(in[0]), get<T>(in[1])));
+}
 template <class T, auto Op>
-uint64_t apply3(const AluCode&, const uint64_t* in) { return put<T>(Op(get<T>(in[0]), get<T>(in[1]), get<T>(in[2]))); }
+uint64_t apply3(const AluCode&, const uint64_t* in) {
+  return put<T>(Op(get<T>(in[0]), get<T>(in[1]), get<T>(in[2])));
+}
 
 // A function of one element applied to every element of a packed value.
 template <AluFn Element, int kBits, int kCount = 2>
@@ -89,14 +95,16 @@ inline uint16_t flush_bf16(uint16_t x) { return (x & 0x7F80) == 0 ? x & 0x8000 :
 
 // .sat of a float result: [0, 1], NaN and -0 to +0.
 template <class T>
-T saturate_unit(T x) { return x > T(0) ? (x < T(1) ? x : T(1)) : T(0); }
+T saturate_unit(T x) {
+  return x > T(0) ? (x < T(1) ? x : T(1)) : T(0);
+}
 
-bool is_integer(Type type);   // u, s and b types
+bool is_integer(Type type);  // u, s and b types
 bool is_signed(Type type);
-bool is_half(Type type);      // f16, bf16 and their pairs
+bool is_half(Type type);  // f16, bf16 and their pairs
 
-// double in directed rounding on the host: `r` holds around the call only. Arguments and result pass through volatile
-// so that the compiler cannot move the operation across the change of mode.
+// double in directed rounding on the host: `r` holds around the call only. Arguments and result pass through
+// volatile so that the compiler cannot move the operation across the change of mode.
 void set_host_rounding(Round r);
 template <class R, class F, class... A>
 R rounded(Round r, F operation, A... args) {
@@ -109,11 +117,11 @@ R rounded(Round r, F operation, A... args) {
   }(args...);
 }
 
-// The float, or the sum a * b + c, rounded to odd: exact results stay, others get their last bit set. One more rounding
-// to a format with at least two bits less is then correct in every mode.
+// The float, or the sum a * b + c, rounded to odd: exact results stay, others get their last bit set. One
+// more rounding to a format with at least two bits less is then correct in every mode.
 float to_odd_f32(double x);
 double to_odd_f64(bool negative, uint64_t magnitude);
-float fma_to_odd_f32(float a, float b, float c);   // a and b with at most 11 significant bits
+float fma_to_odd_f32(float a, float b, float c);  // a and b with at most 11 significant bits
 
 class Spelling {
  public:
@@ -125,10 +133,10 @@ class Spelling {
   Type type() const { return types_.empty() ? Type::kNone : types_.back(); }
   size_t input_count() const { return statement_.operands.empty() ? 0 : statement_.operands.size() - 1; }
 
-  bool take(std::string_view qualifier);                          // true when it was there
-  int take_one_of(std::initializer_list<const char*> choices);    // its index, -1 when none was there
+  bool take(std::string_view qualifier);                        // true when it was there
+  int take_one_of(std::initializer_list<const char*> choices);  // its index, -1 when none was there
   void take_flag(std::string_view qualifier, Mod mod, AluCode* code);
-  bool take_rounding(AluCode* code);                              // rn rz rm rp
+  bool take_rounding(AluCode* code);  // rn rz rm rp
 
   // Requires the types to be exactly these many.
   void expect_types(size_t count) const;
@@ -139,7 +147,7 @@ class Spelling {
  private:
   const ptx::Statement& statement_;
   std::vector<Type> types_;
-  std::vector<std::string_view> rest_;   // qualifiers that are no types and were not taken yet
+  std::vector<std::string_view> rest_;  // qualifiers that are no types and were not taken yet
 };
 
 // One per file: false when the opcode, or the opcode with these types, belongs elsewhere.

@@ -16,7 +16,8 @@ std::string read_text(Exec& x, uint64_t address) {
   return text;
 }
 
-// __assertfail(const char* condition, const char* file, unsigned line, const char* function, size_t char_size)
+// __assertfail(const char* condition, const char* file, unsigned line, const char* function, size_t
+// char_size)
 [[noreturn]] void assertion_failed(Exec& x, const Inst& inst) {
   const uint32_t lane = uint32_t(__builtin_ctz(x.mask));
   const auto argument = [&](size_t i, uint32_t bytes) {
@@ -26,8 +27,9 @@ std::string read_text(Exec& x, uint64_t address) {
   };
   const size_t first = inst.operands.size() - 5;
   throw Fault(FaultKind::kTrap, "assertion failed: " + read_text(x, argument(first, 8)) + ", " +
-                                    read_text(x, argument(first + 1, 8)) + ":" + std::to_string(argument(first + 2, 4)) +
-                                    " in " + read_text(x, argument(first + 3, 8)));
+                                    read_text(x, argument(first + 1, 8)) + ":" +
+                                    std::to_string(argument(first + 2, 4)) + " in " +
+                                    read_text(x, argument(first + 3, 8)));
 }
 
 }  // namespace
@@ -60,14 +62,13 @@ void alu(Exec& x, const Inst& inst) {
     code.fn2(code, in, out);
     if (destination.kind == Operand::Kind::kPair)
       for (size_t i = 0; i < destination.items.size(); ++i) x.write(destination.items[i], lane, out[i]);
-    else
-      x.write(destination.value, lane, out[0]);
+    else x.write(destination.value, lane, out[0]);
   }
 }
 
 void mov(Exec& x, const Inst& inst) {
   const Operand &to = inst.operands[0], &from = inst.operands[1];
-  if (to.kind == Operand::Kind::kVector) {        // unpack: first element from the low bits
+  if (to.kind == Operand::Kind::kVector) {  // unpack: first element from the low bits
     const int part = ptx::bits(inst.type) / int(to.items.size());
     SIM_FOR_LANES(lane, x.mask) {
       const uint64_t value = x.source(from.value, lane);
@@ -102,7 +103,8 @@ void bra(Exec& x, const Inst& inst) {
     return;
   }
   for (const std::string& qualifier : inst.statement->qualifiers)
-    if (qualifier == "uni") throw Fault(FaultKind::kProtocol, "bra.uni, but only lanes " + hex(x.mask) + " take it");
+    if (qualifier == "uni")
+      throw Fault(FaultKind::kProtocol, "bra.uni, but only lanes " + hex(x.mask) + " take it");
   diverge(x, x.mask, inst.targets[0], inst.rejoin);
 }
 
@@ -151,7 +153,8 @@ void call(Exec& x, const Inst& inst) {
 }
 
 void ret(Exec& x, const Inst&) {
-  if (x.mask != x.fragment->mask) throw Fault(FaultKind::kUnsupported, "ret of a function under a divergent guard");
+  if (x.mask != x.fragment->mask)
+    throw Fault(FaultKind::kUnsupported, "ret of a function under a divergent guard");
   const uint32_t call_pc = x.fragment->calls.back();
   x.fragment->calls.pop_back();
   const Inst& site = x.grid.kernel.code[call_pc];
@@ -176,7 +179,9 @@ void ret(Exec& x, const Inst&) {
 
 void exit(Exec& x, const Inst&) { exit_lanes(x); }
 
-void trap(Exec&, const Inst& inst) { throw Fault(FaultKind::kTrap, "the program executed " + inst.statement->opcode); }
+void trap(Exec&, const Inst& inst) {
+  throw Fault(FaultKind::kTrap, "the program executed " + inst.statement->opcode);
+}
 
 void nothing(Exec&, const Inst&) {}
 

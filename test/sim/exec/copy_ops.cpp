@@ -1,6 +1,6 @@
-// copy_ops.cpp -- asynchronous copies: cp.async, bulk copies, tensor (TMA) copies, st.async. Issuing checks everything
-// that is known then and poisons the destination; landing reads the source, writes the destination and completes the
-// barrier or the group.
+// copy_ops.cpp -- asynchronous copies: cp.async, bulk copies, tensor (TMA) copies, st.async. Issuing checks
+// everything that is known then and poisons the destination; landing reads the source, writes the destination
+// and completes the barrier or the group.
 #include <cstring>
 
 #include "sim/engine/tensor_map.h"
@@ -23,19 +23,21 @@ Shared copy_shared(const Exec& x, uint64_t address, uint64_t bytes, bool any_ran
 Shared copy_barrier(const Exec& x, const Operand& operand, uint32_t lane) {
   const Shared at = copy_shared(x, x.address(operand, lane), 8, true);
   if (at.offset % 8 != 0)
-    throw Fault(FaultKind::kMisaligned, "mbarrier at shared offset " + hex(at.offset) + ": not a multiple of 8");
+    throw Fault(FaultKind::kMisaligned,
+                "mbarrier at shared offset " + hex(at.offset) + ": not a multiple of 8");
   return at;
 }
 
 void require_aligned(const char* what, uint64_t address, uint64_t align) {
   if (address % align != 0)
-    throw Fault(FaultKind::kMisaligned, std::string(what) + " " + hex(address) + " is not a multiple of " +
-                                            std::to_string(align));
+    throw Fault(FaultKind::kMisaligned,
+                std::string(what) + " " + hex(address) + " is not a multiple of " + std::to_string(align));
 }
 
 void require_bulk_size(uint64_t bytes) {
   if (bytes == 0 || bytes % 16 != 0)
-    throw Fault(FaultKind::kMisaligned, "bulk copy of " + std::to_string(bytes) + " bytes: not a multiple of 16");
+    throw Fault(FaultKind::kMisaligned,
+                "bulk copy of " + std::to_string(bytes) + " bytes: not a multiple of 16");
 }
 
 void require_no_mbarrier(const Shared& at, uint64_t bytes) {
@@ -45,10 +47,16 @@ void require_no_mbarrier(const Shared& at, uint64_t bytes) {
                                           " would overwrite the live mbarrier at offset " + hex(it->first));
 }
 
-struct Target { Cta* cta; uint32_t offset; Cta* barrier_cta; uint32_t barrier; };
+struct Target {
+  Cta* cta;
+  uint32_t offset;
+  Cta* barrier_cta;
+  uint32_t barrier;
+};
 
-// The destinations of a copy and the barrier each one signals. Without .cta_group::2 a copy signals in its destination
-// CTA; with it, in the member of the destination's pair that has the parity of the CTA the barrier address names.
+// The destinations of a copy and the barrier each one signals. Without .cta_group::2 a copy signals in its
+// destination CTA; with it, in the member of the destination's pair that has the parity of the CTA the
+// barrier address names.
 std::vector<Target> targets(Exec& x, const Inst& inst, uint32_t lane, const Shared& to, const Shared& barrier,
                             uint64_t bytes, size_t mask_operand) {
   const bool pair = inst.has(Q::kGroup2);
@@ -90,21 +98,29 @@ TensorMap read_map(Exec& x, const Operand& operand, uint32_t lane) {
   return decode_tensor_map(bytes);
 }
 
-std::array<int32_t, 5> read_coordinates(const Exec& x, const Inst& inst, const Operand& operand, const TensorMap& map,
-                                        uint32_t lane) {
-  const uint32_t rank = inst.has(Q::kD1) ? 1 : inst.has(Q::kD2) ? 2 : inst.has(Q::kD3) ? 3 : inst.has(Q::kD4) ? 4 : 5;
+std::array<int32_t, 5> read_coordinates(const Exec& x, const Inst& inst, const Operand& operand,
+                                        const TensorMap& map, uint32_t lane) {
+  const uint32_t rank = inst.has(Q::kD1)   ? 1
+                        : inst.has(Q::kD2) ? 2
+                        : inst.has(Q::kD3) ? 3
+                        : inst.has(Q::kD4) ? 4
+                                           : 5;
   if (operand.items.size() != rank || map.rank != rank)
-    throw Fault(FaultKind::kProtocol, std::to_string(rank) + "-dimensional copy with " +
-                                          std::to_string(operand.items.size()) + " coordinates and a tensor map of rank " +
-                                          std::to_string(map.rank));
+    throw Fault(FaultKind::kProtocol,
+                std::to_string(rank) + "-dimensional copy with " + std::to_string(operand.items.size()) +
+                    " coordinates and a tensor map of rank " + std::to_string(map.rank));
   std::array<int32_t, 5> out{};
   for (uint32_t i = 0; i < rank; ++i) out[i] = int32_t(x.source(operand.items[i], lane));
   return out;
 }
 
-// Global bytes that a whole run of pieces shares are copied at once: pieces follow each other in global memory along a
-// row, so one bounds and validity check serves the row.
-struct Run { uint64_t global; uint32_t bytes; size_t first, count; };
+// Global bytes that a whole run of pieces shares are copied at once: pieces follow each other in global
+// memory along a row, so one bounds and validity check serves the row.
+struct Run {
+  uint64_t global;
+  uint32_t bytes;
+  size_t first, count;
+};
 
 std::vector<Run> global_runs(const std::vector<BoxPiece>& pieces) {
   std::vector<Run> runs;
@@ -157,19 +173,22 @@ void bulk_load(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) {
     const uint64_t bytes = x.source(inst.operands[2].value, lane);
     require_bulk_size(bytes);
-    const Shared to = copy_shared(x, x.address(inst.operands[0], lane), bytes, inst.space == Space::kSharedCluster);
+    const Shared to =
+        copy_shared(x, x.address(inst.operands[0], lane), bytes, inst.space == Space::kSharedCluster);
     const uint64_t from = x.global_of(Space::kGeneric, x.address(inst.operands[1], lane));
     require_aligned("shared offset", to.offset, 16);
     require_aligned("global address", from, 16);
     const Shared barrier = copy_barrier(x, inst.operands[3], lane);
     auto all = targets(x, inst, lane, to, barrier, bytes, 4);
     const uint32_t ranks = ranks_of(all);
-    x.launch_async(AsyncOp::Kind::kCopy, lane, ranks, [&memory = x.grid.memory, all = std::move(all), from, bytes] {
-      std::vector<uint8_t> data(bytes);
-      memory.read(from, data.data(), bytes);
-      for (const Target& target : all) target.cta->shared.write(target.offset, data.data(), bytes);
-      signal(all, int64_t(bytes));
-    });
+    x.launch_async(AsyncOp::Kind::kCopy, lane, ranks,
+                   [&memory = x.grid.memory, all = std::move(all), from, bytes] {
+                     std::vector<uint8_t> data(bytes);
+                     memory.read(from, data.data(), bytes);
+                     for (const Target& target : all)
+                       target.cta->shared.write(target.offset, data.data(), bytes);
+                     signal(all, int64_t(bytes));
+                   });
   }
 }
 
@@ -220,7 +239,8 @@ void tensor_load(Exec& x, const Inst& inst) {
     const TensorMap map = read_map(x, inst.operands[1], lane);
     const auto coordinates = read_coordinates(x, inst, inst.operands[1], map, lane);
     const uint64_t bytes = map.box_bytes();
-    const Shared to = copy_shared(x, x.address(inst.operands[0], lane), bytes, inst.space == Space::kSharedCluster);
+    const Shared to =
+        copy_shared(x, x.address(inst.operands[0], lane), bytes, inst.space == Space::kSharedCluster);
     require_aligned("shared offset", to.offset, 128);
     const Shared barrier = copy_barrier(x, inst.operands[2], lane);
     auto all = targets(x, inst, lane, to, barrier, bytes, 3);
@@ -251,7 +271,8 @@ void tensor_store(Exec& x, const Inst& inst) {
                    [&memory = x.grid.memory, group, from, pieces = std::move(pieces)] {
                      for (const BoxPiece& piece : pieces)
                        if (!piece.outside)
-                         memory.write(piece.global, from.cta->shared.view(from.offset + piece.smem_offset, piece.bytes),
+                         memory.write(piece.global,
+                                      from.cta->shared.view(from.offset + piece.smem_offset, piece.bytes),
                                       piece.bytes);
                      --*group;
                      ++from.cta->cluster->events;
@@ -259,9 +280,7 @@ void tensor_store(Exec& x, const Inst& inst) {
   }
 }
 
-void bulk_commit(Exec& x, const Inst&) {
-  SIM_FOR_LANES(lane, x.mask) x.warp.bulk_groups[lane].commit();
-}
+void bulk_commit(Exec& x, const Inst&) { SIM_FOR_LANES(lane, x.mask) x.warp.bulk_groups[lane].commit(); }
 
 namespace {
 
@@ -285,8 +304,8 @@ void wait_groups(Exec& x, uint32_t allowed, bool bulk) {
   x.wait(std::move(w), true);
 }
 
-// The bytes cp.async takes from its source. The optional operand is a byte count or, as a predicate, "ignore the
-// source".
+// The bytes cp.async takes from its source. The optional operand is a byte count or, as a predicate, "ignore
+// the source".
 uint64_t taken_bytes(const Exec& x, const Value& limit, uint32_t lane, uint64_t bytes) {
   const uint64_t value = x.source(limit, lane);
   if (limit.kind == Value::Kind::kRegister && limit.bits == 1) return value != 0 ? 0 : bytes;
@@ -317,19 +336,18 @@ void cp_async(Exec& x, const Inst& inst) {
     to.cta->shared.poison(to.offset, bytes);
     std::shared_ptr<int> group = x.warp.async_groups[lane].join_open();
     ++*group;
-    x.launch_async(AsyncOp::Kind::kCopy, lane, bit(x.cta), [&memory = x.grid.memory, group, to, from, bytes, taken] {
-      uint8_t data[16] = {};
-      if (taken != 0) memory.read(from, data, taken);
-      to.cta->shared.write(to.offset, data, bytes);
-      --*group;
-      ++to.cta->cluster->events;
-    });
+    x.launch_async(AsyncOp::Kind::kCopy, lane, bit(x.cta),
+                   [&memory = x.grid.memory, group, to, from, bytes, taken] {
+                     uint8_t data[16] = {};
+                     if (taken != 0) memory.read(from, data, taken);
+                     to.cta->shared.write(to.offset, data, bytes);
+                     --*group;
+                     ++to.cta->cluster->events;
+                   });
   }
 }
 
-void cp_async_commit(Exec& x, const Inst&) {
-  SIM_FOR_LANES(lane, x.mask) x.warp.async_groups[lane].commit();
-}
+void cp_async_commit(Exec& x, const Inst&) { SIM_FOR_LANES(lane, x.mask) x.warp.async_groups[lane].commit(); }
 
 void cp_async_wait(Exec& x, const Inst& inst) {
   if (inst.operands.empty()) {  // wait_all is commit_group and wait_group 0
@@ -347,7 +365,8 @@ void st_async(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) {
     std::array<uint8_t, 32> data{};
     for (uint32_t i = 0; i < inst.vector; ++i) {
-      const uint64_t value = x.source(from.kind == Operand::Kind::kVector ? from.items.at(i) : from.value, lane);
+      const uint64_t value =
+          x.source(from.kind == Operand::Kind::kVector ? from.items.at(i) : from.value, lane);
       std::memcpy(data.data() + i * size, &value, size);
     }
     const Shared to = copy_shared(x, x.address(inst.operands[0], lane), bytes, true);

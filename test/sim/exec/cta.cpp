@@ -4,7 +4,9 @@
 namespace sim {
 
 Cta::Cta(Cluster& owner, uint32_t rank_in_cluster, size_t shared_bytes)
-    : cluster(&owner), rank(rank_in_cluster), shared(shared_bytes, "shared memory of CTA rank " + std::to_string(rank_in_cluster)) {}
+    : cluster(&owner),
+      rank(rank_in_cluster),
+      shared(shared_bytes, "shared memory of CTA rank " + std::to_string(rank_in_cluster)) {}
 
 std::unique_ptr<Cluster> start_cluster(Grid& grid, uint64_t index) {
   const Dim3 &g = grid.config.grid, &b = grid.config.block, &c = grid.config.cluster;
@@ -50,7 +52,8 @@ void exit_lanes(Exec& x) {
   x.fragment->mask &= ~lanes;
   x.warp.live &= ~lanes;
   drop_from_joins(x.warp, x.fragment->join, lanes);
-  x.report_sync(SyncEvent::Kind::kExit, uint32_t(__builtin_ctz(lanes)), x.cta.linear, 0, __builtin_popcount(lanes));
+  x.report_sync(SyncEvent::Kind::kExit, uint32_t(__builtin_ctz(lanes)), x.cta.linear, 0,
+                __builtin_popcount(lanes));
   x.changed();
   if (x.warp.live == 0 && --x.cta.live_warps == 0) {
     check_exit(x.cta);
@@ -63,10 +66,10 @@ void exit_lanes(Exec& x) {
 void check_exit(Cta& cta) {
   for (const auto& op : cta.cluster->pending)
     if (op->ranks >> cta.rank & 1)
-      throw Fault(FaultKind::kProtocol, "the CTA exits while an asynchronous operation still uses its memory: warp " +
-                                            std::to_string(op->warp) + " of CTA rank " +
-                                            std::to_string(op->issuer->rank) + " issued " +
-                                            describe(*op->inst->statement));
+      throw Fault(FaultKind::kProtocol,
+                  "the CTA exits while an asynchronous operation still uses its memory: warp " +
+                      std::to_string(op->warp) + " of CTA rank " + std::to_string(op->issuer->rank) +
+                      " issued " + describe(*op->inst->statement));
   for (const auto& [offset, barrier] : cta.mbarriers)
     if (barrier.tx() != 0)
       throw Fault(FaultKind::kProtocol, "the CTA exits while the mbarrier at shared offset " + hex(offset) +

@@ -1,5 +1,6 @@
-// grid.cpp -- the scheduler. One cluster runs until it is done, cannot move or has used up its slice; only then is
-// another one started, up to what the machine holds, so that most grids need the memory of a single cluster.
+// grid.cpp -- the scheduler. One cluster runs until it is done, cannot move or has used up its slice; only
+// then is another one started, up to what the machine holds, so that most grids need the memory of a single
+// cluster.
 #include <algorithm>
 
 #include "sim/exec/machine.h"
@@ -7,12 +8,13 @@
 namespace sim {
 namespace {
 
-constexpr uint64_t kSlice = 1 << 20;                // warp instructions of a cluster before others get a turn
-constexpr uint64_t kSpinBeforeRelease = 8 << 20;    // without visible change, before waiting lanes are set free
-constexpr uint64_t kLivelock = 64 << 20;            // without visible change, before the run is given up
+constexpr uint64_t kSlice = 1 << 20;              // warp instructions of a cluster before others get a turn
+constexpr uint64_t kSpinBeforeRelease = 8 << 20;  // without visible change, before waiting lanes are set free
+constexpr uint64_t kLivelock = 64 << 20;          // without visible change, before the run is given up
 
-// May `op` land now? Copies are independent. Tensor operations of one thread keep the order the ISA promises: cp and mma
-// before a later mma, everything before a later commit; the others too while the policy keeps issue order.
+// May `op` land now? Copies are independent. Tensor operations of one thread keep the order the ISA promises:
+// cp and mma before a later mma, everything before a later commit; the others too while the policy keeps
+// issue order.
 bool may_land(const Cluster& cluster, size_t index, bool keep_order) {
   const AsyncOp& op = *cluster.pending[index];
   if (op.kind == AsyncOp::Kind::kCopy) return true;
@@ -45,8 +47,12 @@ void land(Cluster& cluster, uint64_t id) {
   ++cluster.events;
   grid.changed_at = grid.stats.warp_instructions;
   if (grid.observer != nullptr)
-    grid.observer->sync({SyncEvent::Kind::kLand, {op->issuer->linear, op->warp, op->lane, op->id}, op->issuer->linear,
-                         op->id, 0, op->inst});
+    grid.observer->sync({SyncEvent::Kind::kLand,
+                         {op->issuer->linear, op->warp, op->lane, op->id},
+                         op->issuer->linear,
+                         op->id,
+                         0,
+                         op->inst});
 }
 
 // Lets a cluster move until its slice is used. False: nothing in it could move at all.
@@ -84,9 +90,10 @@ bool run_cluster(Cluster& cluster) {
     const uint64_t quiet = grid.stats.warp_instructions - grid.changed_at;
     if (quiet > kSpinBeforeRelease) release_a_join(cluster);
     if (quiet > kLivelock)
-      throw Fault(FaultKind::kDeadlock, "livelock: " + std::to_string(quiet) +
-                                            " warp instructions changed nothing that another thread could see\n" +
-                                            deadlock_report(grid));
+      throw Fault(FaultKind::kDeadlock,
+                  "livelock: " + std::to_string(quiet) +
+                      " warp instructions changed nothing that another thread could see\n" +
+                      deadlock_report(grid));
   }
   // What is left touches no memory of this cluster any more (checked at exit), but still has to take effect.
   if (cluster.live_ctas == 0)
@@ -113,8 +120,8 @@ void Grid::run() {
     const bool released = std::any_of(resident.begin(), resident.end(),
                                       [](const auto& cluster) { return release_a_join(*cluster); });
     if (!released && !resident.empty())
-      throw Fault(FaultKind::kDeadlock, "deadlock in kernel " + kernel.info.name + ": nothing can move\n" +
-                                            deadlock_report(*this));
+      throw Fault(FaultKind::kDeadlock,
+                  "deadlock in kernel " + kernel.info.name + ": nothing can move\n" + deadlock_report(*this));
   }
 }
 

@@ -1,5 +1,5 @@
-// lanes.h -- whole-warp forms of the arithmetic that dominates kernels: one loop over 32 lanes instead of 32 calls. They
-// compute exactly what the lane functions of alu.h compute; a test compares the two.
+// lanes.h -- whole-warp forms of the arithmetic that dominates kernels: one loop over 32 lanes instead of 32
+// calls. They compute exactly what the lane functions of alu.h compute; a test compares the two.
 #pragma once
 
 #include <cstdint>

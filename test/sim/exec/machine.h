@@ -1,13 +1,14 @@
-// machine.h -- the state of a running grid: clusters of CTAs, their warps, the fragments a warp diverges into, and the
-// asynchronous operations in flight. Only exec/ includes this.
+// machine.h -- the state of a running grid: clusters of CTAs, their warps, the fragments a warp diverges
+// into, and the asynchronous operations in flight. Only exec/ includes this.
 //
 //   Grid ── Cluster ──┬── Cta ──┬── Warp ──── Fragment {pc, lanes}      runs
 //                     │         ├── shared memory, mbarriers, TMEM
 //                     │         └── named barriers
 //                     └── AsyncOp                                       waits until the policy lands it
 //
-// Shared window of a CTA: [0, 1024) is reserved, as on the hardware; static variables follow, then dynamic memory.
-// A shared address is (rank in cluster << 24) | offset, so `address & 0xFEFFFFFF` names the even CTA of a pair.
+// Shared window of a CTA: [0, 1024) is reserved, as on the hardware; static variables follow, then dynamic
+// memory. A shared address is (rank in cluster << 24) | offset, so `address & 0xFEFFFFFF` names the even CTA
+// of a pair.
 #pragma once
 
 #include <array>
@@ -39,7 +40,8 @@ struct Cta;
 struct Grid;
 struct Warp;
 
-// Where the lanes of a divergent branch meet: the lanes that are there wait in `arrived` until it equals `expected`.
+// Where the lanes of a divergent branch meet: the lanes that are there wait in `arrived` until it equals
+// `expected`.
 struct Join {
   uint32_t pc = 0, expected = 0, arrived = 0;
   std::vector<uint32_t> calls;
@@ -48,26 +50,30 @@ struct Join {
 
 struct Wait {
   enum class Kind : uint8_t { kNone, kMbarrier, kNamedBarrier, kClusterBarrier, kWarp, kTmem, kGroups };
-  struct Phase { Cta* cta; uint32_t offset; uint64_t phase; };
+  struct Phase {
+    Cta* cta;
+    uint32_t offset;
+    uint64_t phase;
+  };
   Kind kind = Kind::kNone;
-  std::vector<Phase> phases;   // kMbarrier: one per distinct barrier
-  uint64_t parity = 0;         // kMbarrier, as asked
-  uint32_t barrier = 0;        // kNamedBarrier
-  uint64_t generation = 0;     // kNamedBarrier, kClusterBarrier
-  uint32_t members = 0;        // kWarp
-  uint32_t lanes = 0;          // lanes that execute the instruction (the guard may have removed some)
-  uint32_t allowed = 0;        // kGroups: groups that may stay pending
-  bool bulk = false;           // kGroups
-  uint64_t checked_at = 0;     // Cluster::events when it was last found not ready
+  std::vector<Phase> phases;  // kMbarrier: one per distinct barrier
+  uint64_t parity = 0;        // kMbarrier, as asked
+  uint32_t barrier = 0;       // kNamedBarrier
+  uint64_t generation = 0;    // kNamedBarrier, kClusterBarrier
+  uint32_t members = 0;       // kWarp
+  uint32_t lanes = 0;         // lanes that execute the instruction (the guard may have removed some)
+  uint32_t allowed = 0;       // kGroups: groups that may stay pending
+  bool bulk = false;          // kGroups
+  uint64_t checked_at = 0;    // Cluster::events when it was last found not ready
 };
 
 struct Fragment {
   uint32_t pc = 0, mask = 0;
-  uint32_t join_pc = kNowhere;       // join->pc, where it is looked at after every instruction
+  uint32_t join_pc = kNowhere;  // join->pc, where it is looked at after every instruction
   std::shared_ptr<Join> join;
-  std::vector<uint32_t> calls;       // return addresses
+  std::vector<uint32_t> calls;  // return addresses
   Wait wait;
-  bool entered = false;              // arrived at a barrier whose result it still has to read
+  bool entered = false;  // arrived at a barrier whose result it still has to read
 };
 
 // Copies of one thread, in groups: a group counts its operations that have not landed.
@@ -78,36 +84,39 @@ struct CopyGroups {
     if (!open) open = std::make_shared<int>(0);
     return open;
   }
-  void commit() { committed.push_back(open ? open : std::make_shared<int>(0)); open.reset(); }
+  void commit() {
+    committed.push_back(open ? open : std::make_shared<int>(0));
+    open.reset();
+  }
   bool at_most(uint32_t pending) const;
 };
 
 struct Warp {
   Cta* cta = nullptr;
   uint32_t index = 0, live = 0;
-  std::vector<uint64_t> registers;   // 32 lanes a register
-  std::vector<uint32_t> written;     // lanes that wrote it
+  std::vector<uint64_t> registers;  // 32 lanes a register
+  std::vector<uint32_t> written;    // lanes that wrote it
   std::vector<std::unique_ptr<Fragment>> fragments;
-  std::vector<std::shared_ptr<Join>> joins;     // with lanes waiting in them
+  std::vector<std::shared_ptr<Join>> joins;  // with lanes waiting in them
   size_t turn = 0;
-  std::unique_ptr<Bytes> local;      // lane-major
+  std::unique_ptr<Bytes> local;  // lane-major
   std::array<CopyGroups, 32> bulk_groups, async_groups;
-  uint32_t cluster_arrived = 0;      // lanes that arrived at the cluster barrier and did not wait yet
+  uint32_t cluster_arrived = 0;  // lanes that arrived at the cluster barrier and did not wait yet
   std::array<uint64_t, 32> cluster_generation{};
 };
 
 struct NamedBarrier {
   uint64_t generation = 0;
-  uint32_t expected = 0;             // threads; 0: all of the CTA
-  uint32_t arrived = 0;              // threads, in whole warps
+  uint32_t expected = 0;               // threads; 0: all of the CTA
+  uint32_t arrived = 0;                // threads, in whole warps
   std::map<uint32_t, uint32_t> lanes;  // by warp: which of its lanes are here
   uint32_t popc = 0;
   bool all = true, any = false;
-  uint32_t last_popc = 0;            // results of the generation that completed
+  uint32_t last_popc = 0;  // results of the generation that completed
   bool last_all = true, last_any = false;
 };
 
-struct TmemRequest {                 // tcgen05.alloc/dealloc of a pair: both CTAs must ask for the same
+struct TmemRequest {  // tcgen05.alloc/dealloc of a pair: both CTAs must ask for the same
   enum class State : uint8_t { kNone, kAsked, kDone };
   State state = State::kNone;
   bool free = false;
@@ -118,20 +127,20 @@ struct Cta {
   Cta(Cluster& owner, uint32_t rank_in_cluster, size_t shared_bytes);
   Cluster* cluster;
   uint32_t rank;
-  uint64_t linear = 0;               // in the grid
+  uint64_t linear = 0;  // in the grid
   uint32_t ctaid[3] = {0, 0, 0};
   std::vector<std::unique_ptr<Warp>> warps;
   Bytes shared;
   std::map<uint32_t, Mbarrier> mbarriers;
-  uint32_t mbarrier_low = ~0u, mbarrier_high = 0;   // every live barrier lies in [low, high)
+  uint32_t mbarrier_low = ~0u, mbarrier_high = 0;  // every live barrier lies in [low, high)
   std::array<NamedBarrier, 16> named;
-  std::unique_ptr<Tmem> tmem;        // made at the first use: 256 KiB
+  std::unique_ptr<Tmem> tmem;  // made at the first use: 256 KiB
   TmemRequest tmem_request;
   uint32_t live_warps = 0;
-  uint32_t tensor_group = 0;         // cta_group of the kernel's tcgen05 instructions, 0 before the first
+  uint32_t tensor_group = 0;  // cta_group of the kernel's tcgen05 instructions, 0 before the first
   bool exited() const { return live_warps == 0; }
   Tmem& tensor_memory();
-  Mbarrier& mbarrier(uint32_t offset);              // Fault kProtocol when none was initialised there
+  Mbarrier& mbarrier(uint32_t offset);  // Fault kProtocol when none was initialised there
 };
 
 struct AsyncOp {
@@ -141,7 +150,7 @@ struct AsyncOp {
   const Inst* inst = nullptr;
   Cta* issuer = nullptr;
   uint32_t warp = 0, lane = 0;
-  uint32_t ranks = 0;                // CTAs of the cluster whose memory it still touches
+  uint32_t ranks = 0;  // CTAs of the cluster whose memory it still touches
   std::function<void()> land;
 };
 
@@ -151,10 +160,10 @@ struct Cluster {
   uint32_t id[3] = {0, 0, 0};
   std::vector<std::unique_ptr<Cta>> ctas;
   std::vector<std::unique_ptr<AsyncOp>> pending;
-  uint64_t events = 1;               // rises whenever something happens that a wait may depend on
+  uint64_t events = 1;  // rises whenever something happens that a wait may depend on
   uint64_t barrier_generation = 0;
   uint32_t live_ctas = 0;
-  Cta& at(uint32_t rank);            // Fault kBounds: no such CTA; kProtocol: it has exited
+  Cta& at(uint32_t rank);  // Fault kBounds: no such CTA; kProtocol: it has exited
 };
 
 struct Grid {
@@ -168,7 +177,7 @@ struct Grid {
   Observer* observer;
   LaunchStats stats;
   uint64_t next_op = 1;
-  uint64_t changed_at = 0;           // warp instruction count at the last change another thread could see
+  uint64_t changed_at = 0;  // warp instruction count at the last change another thread could see
   std::vector<std::unique_ptr<Cluster>> resident;
 
   void run();
@@ -181,8 +190,8 @@ struct Exec {
   Cta& cta;
   Warp& warp;
   Fragment* fragment;
-  uint32_t mask = 0;                 // lanes that execute, guard applied
-  uint32_t next_pc = 0;              // a handler that waits or jumps changes it
+  uint32_t mask = 0;     // lanes that execute, guard applied
+  uint32_t next_pc = 0;  // a handler that waits or jumps changes it
 
   // Values. Fault kPoison when a lane never wrote the register.
   uint64_t source(const Value& value, uint32_t lane) const;
@@ -193,41 +202,50 @@ struct Exec {
   void poison(const Value& destination, uint32_t lane);
 
   // Memory.
-  struct Shared { Cta* cta; uint32_t offset; };
+  struct Shared {
+    Cta* cta;
+    uint32_t offset;
+  };
   Shared shared(uint64_t address, uint64_t bytes, bool any_rank) const;
-  Shared shared_of(Space space, uint64_t address, uint64_t bytes) const;  // shared, shared::cluster or generic
+  Shared shared_of(Space space, uint64_t address,
+                   uint64_t bytes) const;  // shared, shared::cluster or generic
   void load(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes);
   void store(Space space, uint64_t address, uint32_t lane, const void* in, uint32_t bytes);
-  uint64_t global_of(Space space, uint64_t address) const;                // Fault kBounds unless it is global memory
+  uint64_t global_of(Space space, uint64_t address) const;  // Fault kBounds unless it is global memory
 
   // Waiting: the fragment sleeps and, unless `resume_after`, executes the instruction again when it wakes.
   void wait(Wait&& w, bool resume_after);
-  bool gather(uint32_t members);     // false: parked until all lanes of `members` are at this instruction
-  void require_converged() const;    // .aligned
-  uint32_t elected_lane() const;     // the only executing lane; Fault kProtocol when there are more
-  void changed() { ++cluster.events; grid.changed_at = grid.stats.warp_instructions; }
+  bool gather(uint32_t members);   // false: parked until all lanes of `members` are at this instruction
+  void require_converged() const;  // .aligned
+  uint32_t elected_lane() const;   // the only executing lane; Fault kProtocol when there are more
+  void changed() {
+    ++cluster.events;
+    grid.changed_at = grid.stats.warp_instructions;
+  }
   Actor actor(uint32_t lane) const { return {cta.linear, warp.index, lane, 0}; }
-  void report_sync(SyncEvent::Kind kind, uint32_t lane, uint64_t of_cta, uint64_t object, int64_t amount) const;
+  void report_sync(SyncEvent::Kind kind, uint32_t lane, uint64_t of_cta, uint64_t object,
+                   int64_t amount) const;
   void launch_async(AsyncOp::Kind kind, uint32_t lane, uint32_t ranks, std::function<void()> land);
 };
 
-#define SIM_FOR_LANES(lane, lane_mask) \
-  for (uint32_t rest_ = (lane_mask), lane = 0; rest_ != 0 && ((lane = uint32_t(__builtin_ctz(rest_))), true); rest_ &= rest_ - 1)
+#define SIM_FOR_LANES(lane, lane_mask)         \
+  for (uint32_t rest_ = (lane_mask), lane = 0; \
+       rest_ != 0 && ((lane = uint32_t(__builtin_ctz(rest_))), true); rest_ &= rest_ - 1)
 
 std::string hex(uint64_t value);
 
 // cta.cpp
 std::unique_ptr<Cluster> start_cluster(Grid& grid, uint64_t index);
-void exit_lanes(Exec& x);                      // the executing lanes leave the kernel
-void check_exit(Cta& cta);                     // rules at the end of a CTA
-void check_named_barriers(Cta& cta);           // completes barriers that only exited warps were missing from
+void exit_lanes(Exec& x);             // the executing lanes leave the kernel
+void check_exit(Cta& cta);            // rules at the end of a CTA
+void check_named_barriers(Cta& cta);  // completes barriers that only exited warps were missing from
 void check_cluster_barrier(Cluster& cluster);
 
 // warp.cpp
-bool run_warp(Grid& grid, Warp& warp, uint32_t quantum);   // false: no fragment could run
+bool run_warp(Grid& grid, Warp& warp, uint32_t quantum);  // false: no fragment could run
 bool can_run(Warp& warp);
 void diverge(Exec& x, uint32_t taken, uint32_t target, uint32_t rejoin);
-bool release_a_join(Cluster& cluster);         // breaks a wait between lanes of one warp; false when there is none
+bool release_a_join(Cluster& cluster);  // breaks a wait between lanes of one warp; false when there is none
 void drop_from_joins(Warp& warp, std::shared_ptr<Join> join, uint32_t lanes);
 
 // sync state shared by handlers and landings
@@ -236,7 +254,8 @@ void mbarrier_arrive(Cta& cta, uint32_t offset, int32_t count);
 
 // report.cpp
 std::string deadlock_report(const Grid& grid);
-[[noreturn]] void throw_at(const Fault& fault, const Grid& grid, const Warp& warp, uint32_t lanes, const Inst& inst);
+[[noreturn]] void throw_at(const Fault& fault, const Grid& grid, const Warp& warp, uint32_t lanes,
+                           const Inst& inst);
 std::string where(const Grid& grid, const Cta& cta);
 
 }  // namespace sim

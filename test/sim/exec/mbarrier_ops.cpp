@@ -1,5 +1,5 @@
-// mbarrier_ops.cpp -- mbarrier instructions. The state machine is engine/mbarrier; here are addresses, waiting and the
-// state words that arrive returns: (phase << 20) | pending arrivals before this one.
+// mbarrier_ops.cpp -- mbarrier instructions. The state machine is engine/mbarrier; here are addresses,
+// waiting and the state words that arrive returns: (phase << 20) | pending arrivals before this one.
 #include <algorithm>
 #include <map>
 
@@ -17,21 +17,23 @@ auto on_barrier(const Cta& cta, uint32_t offset, Action&& action) {
   try {
     return action();
   } catch (const Fault& fault) {
-    throw Fault(fault.kind(), "mbarrier at shared offset " + hex(offset) + " of CTA rank " + std::to_string(cta.rank) +
-                                  ": " + fault.what());
+    throw Fault(fault.kind(), "mbarrier at shared offset " + hex(offset) + " of CTA rank " +
+                                  std::to_string(cta.rank) + ": " + fault.what());
   }
 }
 
 Exec::Shared barrier_at(const Exec& x, const Inst& inst, const Operand& operand, uint32_t lane) {
   const Exec::Shared at = x.shared_of(inst.space, x.address(operand, lane), 8);
   if (at.offset % 8 != 0)
-    throw Fault(FaultKind::kMisaligned, "mbarrier at shared offset " + hex(at.offset) + ": not a multiple of 8");
+    throw Fault(FaultKind::kMisaligned,
+                "mbarrier at shared offset " + hex(at.offset) + ": not a multiple of 8");
   return at;
 }
 
 void arrive(Exec& x, const Inst& inst, bool drop) {
   const bool counted = inst.operands.size() > 2;
-  if (inst.has(Q::kExpectTx) && !counted) throw Fault(FaultKind::kUnsupported, "expect_tx needs a byte count");
+  if (inst.has(Q::kExpectTx) && !counted)
+    throw Fault(FaultKind::kUnsupported, "expect_tx needs a byte count");
   SIM_FOR_LANES(lane, x.mask) {
     const Exec::Shared at = barrier_at(x, inst, inst.operands[1], lane);
     const uint64_t amount = counted ? x.source(inst.operands[2].value, lane) : 1;
@@ -49,7 +51,8 @@ void arrive(Exec& x, const Inst& inst, bool drop) {
     });
     x.report_sync(SyncEvent::Kind::kMbarrierArrive, lane, at.cta->linear, at.offset, int64_t(amount));
     if (inst.operands[0].value.kind == Value::Kind::kRegister) {
-      if (at.cta != &x.cta) throw Fault(FaultKind::kProtocol, "arrive on another CTA's mbarrier returns no state");
+      if (at.cta != &x.cta)
+        throw Fault(FaultKind::kProtocol, "arrive on another CTA's mbarrier returns no state");
       x.write(inst.operands[0].value, lane, state);
     }
     x.changed();
@@ -90,8 +93,8 @@ void test(Exec& x, const Inst& inst, bool may_sleep) {
 Mbarrier& Cta::mbarrier(uint32_t offset) {
   const auto found = mbarriers.find(offset);
   if (found == mbarriers.end())
-    throw Fault(FaultKind::kProtocol, "no mbarrier was initialised at shared offset " + hex(offset) + " of CTA rank " +
-                                          std::to_string(rank));
+    throw Fault(FaultKind::kProtocol, "no mbarrier was initialised at shared offset " + hex(offset) +
+                                          " of CTA rank " + std::to_string(rank));
   return found->second;
 }
 
@@ -110,8 +113,8 @@ void mbarrier_arrive(Cta& cta, uint32_t offset, int32_t count) {
 namespace op {
 
 // Lanes of one instruction may name one object with one count: a warp that initialises its barrier without
-// electing a lane leaves the same state as a single store, and kernels in use do that. Any later init of a live
-// object is a fault.
+// electing a lane leaves the same state as a single store, and kernels in use do that. Any later init of a
+// live object is a fault.
 void mbarrier_init(Exec& x, const Inst& inst) {
   std::map<uint32_t, int64_t> done;  // by this instruction: offset, count
   SIM_FOR_LANES(lane, x.mask) {
@@ -121,16 +124,16 @@ void mbarrier_init(Exec& x, const Inst& inst) {
     const auto [first, is_first] = done.emplace(at.offset, count);
     if (!is_first) {
       if (first->second != count)
-        throw Fault(FaultKind::kProtocol, "lanes of one mbarrier.init give the mbarrier at shared offset " +
-                                              hex(at.offset) + " the counts " + std::to_string(first->second) +
-                                              " and " + std::to_string(count));
+        throw Fault(FaultKind::kProtocol,
+                    "lanes of one mbarrier.init give the mbarrier at shared offset " + hex(at.offset) +
+                        " the counts " + std::to_string(first->second) + " and " + std::to_string(count));
       continue;
     }
-    const bool fresh = on_barrier(x.cta, at.offset, [&] {
-      return x.cta.mbarriers.emplace(at.offset, Mbarrier(count)).second;
-    });
+    const bool fresh = on_barrier(x.cta, at.offset,
+                                  [&] { return x.cta.mbarriers.emplace(at.offset, Mbarrier(count)).second; });
     if (!fresh)
-      throw Fault(FaultKind::kProtocol, "mbarrier.init on the live mbarrier at shared offset " + hex(at.offset));
+      throw Fault(FaultKind::kProtocol,
+                  "mbarrier.init on the live mbarrier at shared offset " + hex(at.offset));
     x.cta.shared.poison(at.offset, 8);
     x.cta.mbarrier_low = std::min(x.cta.mbarrier_low, at.offset);
     x.cta.mbarrier_high = std::max(x.cta.mbarrier_high, at.offset + 8);
@@ -177,7 +180,7 @@ void mbarrier_test_wait(Exec& x, const Inst& inst) { test(x, inst, false); }
 
 void mbarrier_pending_count(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask)
-    x.write(inst.operands[0].value, lane, x.source(inst.operands[1].value, lane) & ((1u << kPendingBits) - 1));
+  x.write(inst.operands[0].value, lane, x.source(inst.operands[1].value, lane) & ((1u << kPendingBits) - 1));
 }
 
 }  // namespace op

@@ -1,5 +1,5 @@
-// memory.cpp -- one lane's access to memory: which space an address names, whose memory that is, and the checks every
-// access passes: window, alignment, bounds, written bytes, live mbarriers.
+// memory.cpp -- one lane's access to memory: which space an address names, whose memory that is, and the
+// checks every access passes: window, alignment, bounds, written bytes, live mbarriers.
 #include "sim/exec/machine.h"
 
 namespace sim {
@@ -7,8 +7,8 @@ namespace {
 
 void check_aligned(const char* space, uint64_t address, uint64_t bytes) {
   if (bytes != 0 && address % bytes != 0)
-    throw Fault(FaultKind::kMisaligned, "access of " + std::to_string(bytes) + " bytes at " + space + " address " +
-                                            hex(address));
+    throw Fault(FaultKind::kMisaligned,
+                "access of " + std::to_string(bytes) + " bytes at " + space + " address " + hex(address));
 }
 
 // Ordinary writes must not touch a live mbarrier: its eight bytes are opaque until mbarrier.inval.
@@ -17,8 +17,9 @@ void check_no_mbarrier(const Cta& cta, uint32_t offset, uint64_t bytes) {
   auto it = cta.mbarriers.upper_bound(offset);
   if (it != cta.mbarriers.begin() && std::prev(it)->first + 8 > offset) --it;
   if (it != cta.mbarriers.end() && it->first < offset + bytes)
-    throw Fault(FaultKind::kProtocol, "write of " + std::to_string(bytes) + " bytes at shared offset " + hex(offset) +
-                                          " touches the live mbarrier at offset " + hex(it->first));
+    throw Fault(FaultKind::kProtocol, "write of " + std::to_string(bytes) + " bytes at shared offset " +
+                                          hex(offset) + " touches the live mbarrier at offset " +
+                                          hex(it->first));
 }
 
 Space classify(Space space, uint64_t address) {
@@ -34,18 +35,20 @@ Space classify(Space space, uint64_t address) {
 
 Cta& Cluster::at(uint32_t rank) {
   if (rank >= ctas.size())
-    throw Fault(FaultKind::kBounds, "CTA rank " + std::to_string(rank) + " of a cluster of " +
-                                        std::to_string(ctas.size()));
+    throw Fault(FaultKind::kBounds,
+                "CTA rank " + std::to_string(rank) + " of a cluster of " + std::to_string(ctas.size()));
   if (ctas[rank]->exited())
-    throw Fault(FaultKind::kProtocol, "CTA rank " + std::to_string(rank) + " of the cluster has already exited");
+    throw Fault(FaultKind::kProtocol,
+                "CTA rank " + std::to_string(rank) + " of the cluster has already exited");
   return *ctas[rank];
 }
 
 Exec::Shared Exec::shared(uint64_t address, uint64_t bytes, bool any_rank) const {
   const uint64_t rank = address >> kRankShift;
   if (rank >= cluster.ctas.size())
-    throw Fault(FaultKind::kBounds, "shared address " + hex(address) + " names CTA rank " + std::to_string(rank) +
-                                        " of a cluster of " + std::to_string(cluster.ctas.size()));
+    throw Fault(FaultKind::kBounds, "shared address " + hex(address) + " names CTA rank " +
+                                        std::to_string(rank) + " of a cluster of " +
+                                        std::to_string(cluster.ctas.size()));
   if (!any_rank && rank != cta.rank)
     throw Fault(FaultKind::kBounds, "shared::cta address " + hex(address) + " belongs to CTA rank " +
                                         std::to_string(rank) + ", not to the executing CTA of rank " +
@@ -53,9 +56,9 @@ Exec::Shared Exec::shared(uint64_t address, uint64_t bytes, bool any_rank) const
   Cta& owner = cluster.at(uint32_t(rank));
   const uint32_t offset = uint32_t(address & ((1u << kRankShift) - 1));
   if (offset < kReservedShared || offset + bytes > owner.shared.size())
-    throw Fault(FaultKind::kBounds, "access of " + std::to_string(bytes) + " bytes at shared offset " + hex(offset) +
-                                        "; the CTA's shared memory is [" + hex(kReservedShared) + ", " +
-                                        hex(owner.shared.size()) + ")");
+    throw Fault(FaultKind::kBounds, "access of " + std::to_string(bytes) + " bytes at shared offset " +
+                                        hex(offset) + "; the CTA's shared memory is [" +
+                                        hex(kReservedShared) + ", " + hex(owner.shared.size()) + ")");
   return {&owner, offset};
 }
 
@@ -69,7 +72,8 @@ Exec::Shared Exec::shared_of(Space space, uint64_t address, uint64_t bytes) cons
 }
 
 uint64_t Exec::global_of(Space space, uint64_t address) const {
-  if (classify(space, address) == Space::kGlobal || space == Space::kConst || space == Space::kParam) return address;
+  if (classify(space, address) == Space::kGlobal || space == Space::kConst || space == Space::kParam)
+    return address;
   throw Fault(FaultKind::kBounds, "address " + hex(address) + " is not in global memory");
 }
 
@@ -91,8 +95,9 @@ void Exec::load(Space space, uint64_t address, uint32_t lane, void* out, uint32_
       const uint64_t offset = generic ? address - kLocalWindow : address;
       check_aligned("local", offset, bytes);
       if (offset + bytes > grid.kernel.local_bytes || offset > grid.kernel.local_bytes)
-        throw Fault(FaultKind::kBounds, "read of " + std::to_string(bytes) + " bytes at local address " + hex(offset) +
-                                            "; a thread has " + std::to_string(grid.kernel.local_bytes));
+        throw Fault(FaultKind::kBounds, "read of " + std::to_string(bytes) + " bytes at local address " +
+                                            hex(offset) + "; a thread has " +
+                                            std::to_string(grid.kernel.local_bytes));
       warp.local->read(uint64_t(lane) * grid.kernel.local_bytes + offset, out, bytes);
       event.memory = AccessEvent::Memory::kLocal;
       break;
@@ -127,15 +132,15 @@ void Exec::store(Space space, uint64_t address, uint32_t lane, const void* in, u
       const uint64_t offset = generic ? address - kLocalWindow : address;
       check_aligned("local", offset, bytes);
       if (offset + bytes > grid.kernel.local_bytes || offset > grid.kernel.local_bytes)
-        throw Fault(FaultKind::kBounds, "write of " + std::to_string(bytes) + " bytes at local address " + hex(offset) +
-                                            "; a thread has " + std::to_string(grid.kernel.local_bytes));
+        throw Fault(FaultKind::kBounds, "write of " + std::to_string(bytes) + " bytes at local address " +
+                                            hex(offset) + "; a thread has " +
+                                            std::to_string(grid.kernel.local_bytes));
       warp.local->write(uint64_t(lane) * grid.kernel.local_bytes + offset, in, bytes);
       event.memory = AccessEvent::Memory::kLocal;
       break;
     }
     case Space::kConst:
-    case Space::kParam:
-      throw Fault(FaultKind::kBounds, "write to read-only memory at " + hex(address));
+    case Space::kParam: throw Fault(FaultKind::kBounds, "write to read-only memory at " + hex(address));
     default:
       check_aligned("global", address, bytes);
       if (address >= grid.param_base && address < grid.param_base + grid.kernel.info.param_bytes)

@@ -55,7 +55,8 @@ uint64_t combine(const Inst& inst, uint64_t old, uint64_t b, uint64_t c) {
   if (inst.has(Q::kXor)) return old ^ b;
   switch (inst.type) {
     case Type::kF32:
-      if (inst.has(Q::kAdd)) return float_bits(f32_add(as_float(old), as_float(b), Round::kNearestEven, false));
+      if (inst.has(Q::kAdd))
+        return float_bits(f32_add(as_float(old), as_float(b), Round::kNearestEven, false));
       break;
     case Type::kF64:
       if (inst.has(Q::kAdd)) {
@@ -97,8 +98,8 @@ const Value& element(const Operand& operand, size_t i) {
 void check_vector(const Inst& inst, const Operand& operand) {
   const size_t count = operand.kind == Operand::Kind::kVector ? operand.items.size() : 1;
   if (count != inst.vector)
-    throw Fault(FaultKind::kUnsupported, "operand has " + std::to_string(count) + " elements, the instruction " +
-                                             std::to_string(inst.vector));
+    throw Fault(FaultKind::kUnsupported, "operand has " + std::to_string(count) +
+                                             " elements, the instruction " + std::to_string(inst.vector));
 }
 
 }  // namespace
@@ -142,8 +143,8 @@ void atom(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) {
     const uint64_t address = x.address(inst.operands[at], lane);
     if (address % (size * inst.vector) != 0)
-      throw Fault(FaultKind::kMisaligned, "atomic access of " + std::to_string(size * inst.vector) + " bytes at " +
-                                              hex(address));
+      throw Fault(FaultKind::kMisaligned,
+                  "atomic access of " + std::to_string(size * inst.vector) + " bytes at " + hex(address));
     const uint64_t c = inst.has(Q::kCas) ? x.source(inst.operands[at + 2].value, lane) : 0;
     for (uint32_t i = 0; i < inst.vector; ++i) {
       const uint64_t quiet = x.grid.changed_at;
@@ -151,7 +152,8 @@ void atom(Exec& x, const Inst& inst) {
       x.load(inst.space, address + i * size, lane, &old, size);
       const uint64_t value = combine(inst, old, x.source(element(b, i), lane), c);
       x.store(inst.space, address + i * size, lane, &value, size);
-      if (std::memcmp(&value, &old, size) == 0) x.grid.changed_at = quiet;  // a failed lock attempt is no progress
+      if (std::memcmp(&value, &old, size) == 0)
+        x.grid.changed_at = quiet;  // a failed lock attempt is no progress
       if (returns) x.write(element(inst.operands[0], i), lane, old);
     }
   }
@@ -170,7 +172,8 @@ void cvta(Exec& x, const Inst& inst) {
     if (inst.has(Q::kTo)) {
       const uint64_t top = from >> 56;
       if (top != window >> 56)
-        throw Fault(FaultKind::kBounds, "generic address " + hex(from) + " is not in the state space it is converted to");
+        throw Fault(FaultKind::kBounds,
+                    "generic address " + hex(from) + " is not in the state space it is converted to");
       to = from - window;
     }
     x.write(inst.operands[0].value, lane, to);
@@ -181,10 +184,13 @@ void isspacep(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) {
     const uint64_t address = x.source(inst.operands[1].value, lane);
     const uint64_t top = address >> 56;
-    const bool params = address >= x.grid.param_base && address < x.grid.param_base + x.grid.kernel.info.param_bytes;
+    const bool params =
+        address >= x.grid.param_base && address < x.grid.param_base + x.grid.kernel.info.param_bytes;
     bool is = false;
     switch (inst.space) {
-      case Space::kShared: is = top == kSharedWindow >> 56 && (address - kSharedWindow) >> kRankShift == x.cta.rank; break;
+      case Space::kShared:
+        is = top == kSharedWindow >> 56 && (address - kSharedWindow) >> kRankShift == x.cta.rank;
+        break;
       case Space::kSharedCluster: is = top == kSharedWindow >> 56; break;
       case Space::kLocal: is = top == kLocalWindow >> 56; break;
       case Space::kParam: is = params; break;
@@ -212,7 +218,7 @@ void mapa(Exec& x, const Inst& inst) {
 void getctarank(Exec& x, const Inst& inst) {
   const uint64_t window = inst.space == Space::kGeneric ? kSharedWindow : 0;
   SIM_FOR_LANES(lane, x.mask)
-    x.write(inst.operands[0].value, lane, (x.source(inst.operands[1].value, lane) - window) >> kRankShift);
+  x.write(inst.operands[0].value, lane, (x.source(inst.operands[1].value, lane) - window) >> kRankShift);
 }
 
 }  // namespace sim::op

@@ -30,8 +30,8 @@ std::string waiting_for(const Warp& warp, const Fragment& fragment) {
     case Wait::Kind::kNamedBarrier: {
       const NamedBarrier& barrier = cta.named[wait.barrier];
       const uint32_t expected = barrier.expected != 0 ? barrier.expected : 32 * cta.live_warps;
-      return "waits for named barrier " + std::to_string(wait.barrier) + " (" + std::to_string(barrier.arrived) +
-             " of " + std::to_string(expected) + " threads)";
+      return "waits for named barrier " + std::to_string(wait.barrier) + " (" +
+             std::to_string(barrier.arrived) + " of " + std::to_string(expected) + " threads)";
     }
     case Wait::Kind::kClusterBarrier: {
       std::string out = "waits for the cluster barrier; not arrived:";
@@ -42,7 +42,8 @@ std::string waiting_for(const Warp& warp, const Fragment& fragment) {
       return out;
     }
     case Wait::Kind::kWarp:
-      return "waits for lanes " + hex(wait.members & warp.live & ~wait.lanes) + " of its warp at this instruction";
+      return "waits for lanes " + hex(wait.members & warp.live & ~wait.lanes) +
+             " of its warp at this instruction";
     case Wait::Kind::kTmem: return "waits for tensor memory or for the other CTA of its pair";
     case Wait::Kind::kGroups: return "waits for its groups of copies";
   }
@@ -55,7 +56,8 @@ std::string where(const Grid& grid, const Cta& cta) {
   std::string out = "CTA (" + std::to_string(cta.ctaid[0]) + "," + std::to_string(cta.ctaid[1]) + "," +
                     std::to_string(cta.ctaid[2]) + ")";
   const Dim3& c = grid.config.cluster;
-  if (c.x * c.y * c.z > 1) out += " rank " + std::to_string(cta.rank) + " of cluster " + std::to_string(cta.cluster->index);
+  if (c.x * c.y * c.z > 1)
+    out += " rank " + std::to_string(cta.rank) + " of cluster " + std::to_string(cta.cluster->index);
   return out;
 }
 
@@ -63,10 +65,11 @@ std::string deadlock_report(const Grid& grid) {
   constexpr int kMaxLines = 64;
   std::string out;
   int lines = 0;
-  const auto line = [&](const Cta& cta, const Warp& warp, uint32_t lanes, const std::string& what, const Inst& inst) {
+  const auto line = [&](const Cta& cta, const Warp& warp, uint32_t lanes, const std::string& what,
+                        const Inst& inst) {
     if (++lines > kMaxLines) return;
-    out += "  " + where(grid, cta) + ", warp " + std::to_string(warp.index) + ", " + lanes_text(lanes) + " " + what +
-           " at " + describe(*inst.statement) + "\n";
+    out += "  " + where(grid, cta) + ", warp " + std::to_string(warp.index) + ", " + lanes_text(lanes) + " " +
+           what + " at " + describe(*inst.statement) + "\n";
   };
   for (const auto& cluster : grid.resident)
     for (const auto& cta : cluster->ctas)
@@ -74,7 +77,8 @@ std::string deadlock_report(const Grid& grid) {
         for (const auto& fragment : warp->fragments)
           line(*cta, *warp, fragment->mask, waiting_for(*warp, *fragment), grid.kernel.code[fragment->pc]);
         for (const auto& join : warp->joins)
-          line(*cta, *warp, join->arrived, "waits for lanes " + hex(join->expected & ~join->arrived) + " to reconverge",
+          line(*cta, *warp, join->arrived,
+               "waits for lanes " + hex(join->expected & ~join->arrived) + " to reconverge",
                grid.kernel.code[join->pc]);
       }
   if (lines > kMaxLines) out += "  ... and " + std::to_string(lines - kMaxLines) + " more\n";

@@ -1,4 +1,5 @@
-// sync_ops.cpp -- barriers of a CTA and of a cluster, fences, and the instructions by which lanes of a warp talk.
+// sync_ops.cpp -- barriers of a CTA and of a cluster, fences, and the instructions by which lanes of a warp
+// talk.
 #include <algorithm>
 
 #include "sim/exec/handlers.h"
@@ -36,8 +37,8 @@ bool settle(Cta& cta, NamedBarrier& barrier) {
   const uint32_t needed = barrier.expected != 0 ? barrier.expected : 32 * cta.live_warps;
   if (barrier.arrived < needed) return false;
   if (barrier.arrived > needed && barrier.expected != 0)
-    throw Fault(FaultKind::kProtocol, std::to_string(barrier.arrived) + " threads arrived at a named barrier of " +
-                                          std::to_string(needed));
+    throw Fault(FaultKind::kProtocol, std::to_string(barrier.arrived) +
+                                          " threads arrived at a named barrier of " + std::to_string(needed));
   complete(cta, barrier);
   return true;
 }
@@ -48,16 +49,17 @@ bool arrive(Exec& x, const Inst& inst, uint32_t id, uint32_t count) {
   if (id >= x.cta.named.size())
     throw Fault(FaultKind::kBounds, "named barrier " + std::to_string(id) + " of 16");
   if (count % 32 != 0)
-    throw Fault(FaultKind::kProtocol, "named barrier of " + std::to_string(count) + " threads: not a multiple of 32");
+    throw Fault(FaultKind::kProtocol,
+                "named barrier of " + std::to_string(count) + " threads: not a multiple of 32");
   if (count > 32 * x.cta.warps.size())
     throw Fault(FaultKind::kProtocol, "named barrier of " + std::to_string(count) + " threads in a CTA of " +
                                           std::to_string(32 * x.cta.warps.size()));
   NamedBarrier& barrier = x.cta.named[id];
   const bool fresh = barrier.arrived == 0 && barrier.lanes.empty();
   if (!fresh && barrier.expected != count)
-    throw Fault(FaultKind::kProtocol, "named barrier " + std::to_string(id) + " is used with " + std::to_string(count) +
-                                          " threads, but those that arrived before named " +
-                                          std::to_string(barrier.expected));
+    throw Fault(FaultKind::kProtocol,
+                "named barrier " + std::to_string(id) + " is used with " + std::to_string(count) +
+                    " threads, but those that arrived before named " + std::to_string(barrier.expected));
   barrier.expected = count;
   barrier.lanes[x.warp.index] |= x.mask;
   x.report_sync(SyncEvent::Kind::kBarrierArrive, uint32_t(__builtin_ctz(x.mask)), x.cta.linear, id,
@@ -141,7 +143,9 @@ void bar_red(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) x.write(inst.operands[0].value, lane, result);
 }
 
-void bar_warp(Exec& x, const Inst& inst) { x.gather(uint32_t(x.uniform(inst.operands[0].value, "the member mask"))); }
+void bar_warp(Exec& x, const Inst& inst) {
+  x.gather(uint32_t(x.uniform(inst.operands[0].value, "the member mask")));
+}
 
 void cluster_arrive(Exec& x, const Inst& inst) {
   if (inst.has(Q::kAligned)) x.require_converged();
@@ -284,7 +288,8 @@ void redux(Exec& x, const Inst& inst) {
     else if (inst.has(Q::kAnd)) result &= value;
     else if (inst.has(Q::kOr)) result |= value;
     else if (inst.has(Q::kXor)) result ^= value;
-    else if (inst.has(Q::kMin)) result = is_signed ? uint32_t(std::min(int32_t(result), int32_t(value))) : std::min(result, value);
+    else if (inst.has(Q::kMin))
+      result = is_signed ? uint32_t(std::min(int32_t(result), int32_t(value))) : std::min(result, value);
     else result = is_signed ? uint32_t(std::max(int32_t(result), int32_t(value))) : std::max(result, value);
     first = false;
   }

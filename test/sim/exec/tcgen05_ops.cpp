@@ -1,7 +1,7 @@
-// tcgen05_ops.cpp -- the tensor core instructions as a program issues them. Descriptors, layouts and arithmetic are
-// engine/tensor_core; here are allocation by a warp or a pair of warps, the memory of one or two CTAs, and what is
-// pending until when. tcgen05.ld and .st take effect when they are issued, which is a legal moment: a register or cell
-// they produce is only used after them.
+// tcgen05_ops.cpp -- the tensor core instructions as a program issues them. Descriptors, layouts and
+// arithmetic are engine/tensor_core; here are allocation by a warp or a pair of warps, the memory of one or
+// two CTAs, and what is pending until when. tcgen05.ld and .st take effect when they are issued, which is a
+// legal moment: a register or cell they produce is only used after them.
 #include "sim/engine/tensor_core.h"
 #include "sim/exec/handlers.h"
 #include "sim/exec/machine.h"
@@ -32,8 +32,8 @@ Group group_of(Exec& x, const Inst& inst) {
     throw Fault(FaultKind::kProtocol, "a kernel mixes tcgen05 instructions of cta_group::1 and cta_group::2");
   x.cta.tensor_group = uint32_t(group.size);
   if (group.size == 2 && x.cluster.ctas.size() % 2 != 0)
-    throw Fault(FaultKind::kProtocol, "cta_group::2 in a cluster of " + std::to_string(x.cluster.ctas.size()) +
-                                          ": the CTA has no pair");
+    throw Fault(FaultKind::kProtocol, "cta_group::2 in a cluster of " +
+                                          std::to_string(x.cluster.ctas.size()) + ": the CTA has no pair");
   group.ctas[0] = group.size == 2 ? &x.cluster.at(x.cta.rank & ~1u) : &x.cta;
   if (group.size == 2) group.ctas[1] = &x.cluster.at(x.cta.rank | 1u);
   for (int i = 0; i < group.size; ++i) {
@@ -62,7 +62,8 @@ LdShape ld_shape(const Inst& inst) {
   throw Fault(FaultKind::kUnsupported, "tcgen05.ld/st shape");
 }
 
-// The warp of this CTA that slept in alloc or dealloc wakes: its pair has done it for both, and may be gone by now.
+// The warp of this CTA that slept in alloc or dealloc wakes: its pair has done it for both, and may be gone
+// by now.
 bool granted(Exec& x, TmemRequest* out) {
   if (x.cta.tmem_request.state != TmemRequest::State::kDone) return false;
   *out = x.cta.tmem_request;
@@ -70,7 +71,8 @@ bool granted(Exec& x, TmemRequest* out) {
   return true;
 }
 
-// alloc and dealloc of a pair happen when a warp of each CTA asks for the same; false: this CTA's warp sleeps.
+// alloc and dealloc of a pair happen when a warp of each CTA asks for the same; false: this CTA's warp
+// sleeps.
 bool meet(Exec& x, const Group& group, const TmemRequest& mine) {
   TmemRequest& own = x.cta.tmem_request;
   own = mine;
@@ -79,9 +81,9 @@ bool meet(Exec& x, const Group& group, const TmemRequest& mine) {
   TmemRequest& other = peer.tmem_request;
   if (other.state == TmemRequest::State::kAsked) {
     if (other.free != own.free || other.columns != own.columns || (own.free && other.base != own.base))
-      throw Fault(FaultKind::kProtocol, "the CTAs of a pair ask for different tensor memory: " +
-                                            std::to_string(own.columns) + " and " + std::to_string(other.columns) +
-                                            " columns");
+      throw Fault(FaultKind::kProtocol,
+                  "the CTAs of a pair ask for different tensor memory: " + std::to_string(own.columns) +
+                      " and " + std::to_string(other.columns) + " columns");
     if (own.free) {
       for (Cta* cta : group.ctas) cta->tensor_memory().dealloc(int(own.base), int(own.columns));
       own.state = other.state = TmemRequest::State::kDone;
@@ -124,7 +126,8 @@ MmaOp operands_of(const Exec& x, const Inst& inst, uint32_t lane, int cta_group)
 
 void issue(Exec& x, const Group& group, uint32_t lane, const MmaOp& op) {
   check_mma(op);
-  x.launch_async(AsyncOp::Kind::kTensorMma, lane, group.ranks, [op, group] { execute_mma(op, group.memory); });
+  x.launch_async(AsyncOp::Kind::kTensorMma, lane, group.ranks,
+                 [op, group] { execute_mma(op, group.memory); });
 }
 
 void require_whole_warp(const Exec& x) {
@@ -219,7 +222,8 @@ void tcgen05_mma_scaled(Exec& x, const Inst& inst) {
     const bool block32 = inst.has(Q::kBlock32) || inst.has(Q::kScale2x);
     if (inst.has(Q::kKindMxf4nvf4)) {
       op.kind = MmaKind::kMxf4nvf4;
-      if (block16 == block32) throw Fault(FaultKind::kUnsupported, "kind::mxf4nvf4 needs .block16 or .block32");
+      if (block16 == block32)
+        throw Fault(FaultKind::kUnsupported, "kind::mxf4nvf4 needs .block16 or .block32");
       op.scale_block = block16 ? ScaleBlock::kBlock16 : ScaleBlock::kBlock32;
     } else {
       if (block16) throw Fault(FaultKind::kUnsupported, "kind::mxf4 has scale blocks of 32");
@@ -238,7 +242,8 @@ void tcgen05_commit(Exec& x, const Inst& inst) {
     group_of(x, inst);
     const Exec::Shared at = x.shared_of(inst.space, x.address(inst.operands[0], lane), 8);
     if (at.offset % 8 != 0)
-      throw Fault(FaultKind::kMisaligned, "mbarrier at shared offset " + hex(at.offset) + ": not a multiple of 8");
+      throw Fault(FaultKind::kMisaligned,
+                  "mbarrier at shared offset " + hex(at.offset) + ": not a multiple of 8");
     uint32_t ranks = 1u << at.cta->rank;
     if (inst.has(Q::kMulticast)) {
       if (inst.operands.size() < 2) throw Fault(FaultKind::kUnsupported, "multicast needs a mask");
@@ -246,17 +251,24 @@ void tcgen05_commit(Exec& x, const Inst& inst) {
       if (ranks == 0) throw Fault(FaultKind::kProtocol, "multicast to nobody");
     }
     SIM_FOR_LANES(rank, ranks) x.cluster.at(rank).mbarrier(at.offset);
-    x.launch_async(AsyncOp::Kind::kTensorCommit, lane, ranks, [&cluster = x.cluster, ranks, offset = at.offset] {
-      SIM_FOR_LANES(rank, ranks) sim::mbarrier_arrive(cluster.at(rank), offset, 1);
-    });
+    x.launch_async(AsyncOp::Kind::kTensorCommit, lane, ranks,
+                   [&cluster = x.cluster, ranks, offset = at.offset] {
+                     SIM_FOR_LANES(rank, ranks) sim::mbarrier_arrive(cluster.at(rank), offset, 1);
+                   });
   }
 }
 
 namespace {
 
-struct TmemAccess { LdShape shape; uint32_t address; int half_split, registers; bool packed; };
+struct TmemAccess {
+  LdShape shape;
+  uint32_t address;
+  int half_split, registers;
+  bool packed;
+};
 
-TmemAccess access_of(Exec& x, const Inst& inst, const Operand& address, const Operand& values, size_t split_operand) {
+TmemAccess access_of(Exec& x, const Inst& inst, const Operand& address, const Operand& values,
+                     size_t split_operand) {
   require_whole_warp(x);
   TmemAccess access;
   access.shape = ld_shape(inst);
@@ -268,13 +280,14 @@ TmemAccess access_of(Exec& x, const Inst& inst, const Operand& address, const Op
   access.half_split = 0;
   const bool split = access.shape == LdShape::k16x32bx2;
   if (inst.operands.size() != (split ? 3u : 2u))
-    throw Fault(FaultKind::kUnsupported, split ? "16x32bx2 needs its half split" : "half split of a shape without one");
+    throw Fault(FaultKind::kUnsupported,
+                split ? "16x32bx2 needs its half split" : "half split of a shape without one");
   if (split) access.half_split = int(x.uniform(inst.operands[split_operand].value, "the half split"));
   access.registers = ld_registers(access.shape, inst.repeat);
   const size_t given = values.kind == Operand::Kind::kVector ? values.items.size() : 1;
   if (access.registers < 0 || size_t(access.registers) != given)
-    throw Fault(FaultKind::kUnsupported, "the shape and repeat count do not match " + std::to_string(given) +
-                                             " registers");
+    throw Fault(FaultKind::kUnsupported,
+                "the shape and repeat count do not match " + std::to_string(given) + " registers");
   return access;
 }
 
@@ -288,7 +301,7 @@ void tcgen05_ld(Exec& x, const Inst& inst) {
   const TmemAccess a = access_of(x, inst, inst.operands[1], inst.operands[0], 2);
   const Tmem& tmem = x.cta.tensor_memory();
   const int warp = int(x.warp.index);
-  if (a.shape == LdShape::k32x32b && !a.packed) {   // one row of cells per lane
+  if (a.shape == LdShape::k32x32b && !a.packed) {  // one row of cells per lane
     uint32_t row[Tmem::kColumns];
     for (uint32_t lane = 0; lane < 32; ++lane) {
       const Cell first = ld_cell(a.shape, inst.repeat, a.address, warp, int(lane), 0, 0, false, 0);
@@ -301,7 +314,8 @@ void tcgen05_ld(Exec& x, const Inst& inst) {
     for (int j = 0; j < a.registers; ++j) {
       uint32_t value = 0;
       for (int half = 0; half < (a.packed ? 2 : 1); ++half) {
-        const Cell cell = ld_cell(a.shape, inst.repeat, a.address, warp, int(lane), j, a.half_split, a.packed, half);
+        const Cell cell =
+            ld_cell(a.shape, inst.repeat, a.address, warp, int(lane), j, a.half_split, a.packed, half);
         const uint32_t bits = tmem.read(cell.lane, cell.column);
         value |= a.packed ? (bits & 0xFFFF) << (16 * half) : bits;
       }
@@ -317,8 +331,8 @@ void tcgen05_st(Exec& x, const Inst& inst) {
     for (int j = 0; j < a.registers; ++j) {
       const uint32_t value = uint32_t(x.source(element(values, j), lane));
       for (int half = 0; half < (a.packed ? 2 : 1); ++half) {
-        const Cell cell = ld_cell(a.shape, inst.repeat, a.address, int(x.warp.index), int(lane), j, a.half_split,
-                                  a.packed, half);
+        const Cell cell = ld_cell(a.shape, inst.repeat, a.address, int(x.warp.index), int(lane), j,
+                                  a.half_split, a.packed, half);
         tmem.write(cell.lane, cell.column, a.packed ? (value >> (16 * half)) & 0xFFFF : value);
       }
     }

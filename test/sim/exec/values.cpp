@@ -1,5 +1,5 @@
-// values.cpp -- operands of an executing instruction: registers with their written lanes, constants, special registers,
-// addresses.
+// values.cpp -- operands of an executing instruction: registers with their written lanes, constants, special
+// registers, addresses.
 #include <cstdio>
 
 #include "sim/exec/machine.h"
@@ -40,7 +40,8 @@ uint64_t special_value(const Exec& x, Special special, uint32_t lane) {
     case Special::kClusterNctaidZ: return c.z;
     case Special::kClusterCtarank: return x.cta.rank;
     case Special::kClusterNctarank: return uint64_t(c.x) * c.y * c.z;
-    case Special::kIsExplicitCluster: return uint64_t(c.x) * c.y * c.z > 1 || x.grid.kernel.info.explicit_cluster;
+    case Special::kIsExplicitCluster:
+      return uint64_t(c.x) * c.y * c.z > 1 || x.grid.kernel.info.explicit_cluster;
     case Special::kLaneid: return lane;
     case Special::kWarpid: return x.warp.index;
     case Special::kNwarpid: return x.cta.warps.size();
@@ -134,12 +135,13 @@ void Exec::poison(const Value& destination, uint32_t lane) {
 
 uint32_t Exec::elected_lane() const {
   if ((mask & (mask - 1)) != 0)
-    throw Fault(FaultKind::kProtocol,
-                std::to_string(__builtin_popcount(mask)) + " lanes execute an instruction that one thread must issue");
+    throw Fault(FaultKind::kProtocol, std::to_string(__builtin_popcount(mask)) +
+                                          " lanes execute an instruction that one thread must issue");
   return uint32_t(__builtin_ctz(mask));
 }
 
-void Exec::report_sync(SyncEvent::Kind kind, uint32_t lane, uint64_t of_cta, uint64_t object, int64_t amount) const {
+void Exec::report_sync(SyncEvent::Kind kind, uint32_t lane, uint64_t of_cta, uint64_t object,
+                       int64_t amount) const {
   if (grid.observer == nullptr) return;
   grid.observer->sync({kind, actor(lane), of_cta, object, amount, &grid.kernel.code[fragment->pc]});
 }

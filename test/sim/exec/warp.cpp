@@ -1,5 +1,5 @@
-// warp.cpp -- how the lanes of a warp move: fragments that diverge at branches and meet again at the immediate
-// post-dominator, waiting, and the instructions that need several lanes at once.
+// warp.cpp -- how the lanes of a warp move: fragments that diverge at branches and meet again at the
+// immediate post-dominator, waiting, and the instructions that need several lanes at once.
 #include <algorithm>
 
 #include "sim/exec/machine.h"
@@ -28,7 +28,8 @@ bool enter_join(Warp& warp, Fragment* fragment) {
     join->arrived |= fragment->mask;
     if (join->arrived != join->expected) {
       join->calls = fragment->calls;
-      if (std::find(warp.joins.begin(), warp.joins.end(), join) == warp.joins.end()) warp.joins.push_back(join);
+      if (std::find(warp.joins.begin(), warp.joins.end(), join) == warp.joins.end())
+        warp.joins.push_back(join);
       remove(warp, fragment);
       return false;
     }
@@ -214,12 +215,13 @@ void Exec::wait(Wait&& w, bool resume_after) {
 
 bool Exec::gather(uint32_t members) {
   if ((mask & ~members) != 0)
-    throw Fault(FaultKind::kProtocol, "lanes " + hex(mask) + " execute the instruction but its member mask is " +
-                                          hex(members));
+    throw Fault(FaultKind::kProtocol,
+                "lanes " + hex(mask) + " execute the instruction but its member mask is " + hex(members));
   const uint32_t needed = members & warp.live;
   uint32_t here = mask;
   for (const auto& other : warp.fragments)
-    if (other.get() != fragment && same_meeting(grid.kernel, *fragment, *other, members)) here |= other->wait.lanes;
+    if (other.get() != fragment && same_meeting(grid.kernel, *fragment, *other, members))
+      here |= other->wait.lanes;
   if ((here & needed) != needed) {
     Wait w;
     w.kind = Wait::Kind::kWarp;
@@ -241,9 +243,11 @@ void Exec::require_converged() const {
   std::string others;
   const std::vector<Inst>& code = grid.kernel.code;
   for (const auto& other : warp.fragments)
-    if (other.get() != fragment) others += "; lanes " + hex(other->mask) + " are at " + describe(*code[other->pc].statement);
+    if (other.get() != fragment)
+      others += "; lanes " + hex(other->mask) + " are at " + describe(*code[other->pc].statement);
   for (const auto& join : warp.joins)
-    others += "; lanes " + hex(join->arrived) + " wait to reconverge at " + describe(*code[join->pc].statement);
+    others +=
+        "; lanes " + hex(join->arrived) + " wait to reconverge at " + describe(*code[join->pc].statement);
   if (fragment->mask != mask) others += "; lanes " + hex(fragment->mask & ~mask) + " have a false guard";
   throw Fault(FaultKind::kProtocol, "aligned instruction in divergent code: lanes " + hex(mask) + " of " +
                                         hex(warp.live) + " execute it" + others);

@@ -52,10 +52,10 @@ struct Operand {
     kName,      // name: a variable, parameter or function used as a value
     kLabel,     // value: instruction index within the function
     kAddress,   // [base + offset] or [base + offset, {coordinates}]: items[0] is the base (register, name or
-               // integer), value the offset, items[1..] the coordinates in order when present
-    kVector,  // {items...}
-    kSink,    // _
-    kPair,    // items[0]|items[1]
+                // integer), value the offset, items[1..] the coordinates in order when present
+    kVector,    // {items...}
+    kSink,      // _
+    kPair,      // items[0]|items[1]
   };
   Kind kind = Kind::kSink;
   bool negated = false;  // !p or -x on a predicate or name

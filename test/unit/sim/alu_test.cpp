@@ -1,5 +1,6 @@
-// alu_test.cpp -- arithmetic of one lane against plain C++ or against values worked out from the ISA's definitions. Each
-// case is a PTX statement, so that spelling, operand count and semantics are tested together.
+// alu_test.cpp -- arithmetic of one lane against plain C++ or against values worked out from the ISA's
+// definitions. Each case is a PTX statement, so that spelling, operand count and semantics are tested
+// together.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -14,8 +15,12 @@
 namespace {
 
 sim::ptx::Statement statement_of(const std::string& text) {
-  return sim::ptx::parse(".version 9.0\n.target sm_100f\n.address_size 64\n.entry k() {\n"
-                         ".reg .pred p, q, c; .reg .b64 d, x, y, z, w;\n" + text + "\n}\n").functions[0].body.at(0);
+  return sim::ptx::parse(
+             ".version 9.0\n.target sm_100f\n.address_size 64\n.entry k() {\n"
+             ".reg .pred p, q, c; .reg .b64 d, x, y, z, w;\n" +
+             text + "\n}\n")
+      .functions[0]
+      .body.at(0);
 }
 sim::AluCode code_of(const std::string& text) {
   sim::AluCode code;
@@ -130,7 +135,8 @@ TEST_CASE("f32 and f64 arithmetic rounds as asked") {
   CHECK(run("sqrt.rn.f32", {f(2.0f)}) == f(std::sqrt(2.0f)));
   CHECK(run("rcp.approx.ftz.f32", {f(-0.0f)}) == f(-INFINITY));
   CHECK(run("ex2.approx.ftz.f32", {f(-3.0f)}) == f(0.125f));
-  CHECK(run("add.rn.f32x2", {f(1.0f) << 32 | f(2.0f), f(4.0f) << 32 | f(8.0f)}) == (f(5.0f) << 32 | f(10.0f)));
+  CHECK(run("add.rn.f32x2", {f(1.0f) << 32 | f(2.0f), f(4.0f) << 32 | f(8.0f)}) ==
+        (f(5.0f) << 32 | f(10.0f)));
   CHECK(run("fma.rn.f32x2", {f(2.0f) << 32 | f(3.0f), f(4.0f) << 32 | f(5.0f), f(1.0f) << 32}) ==
         (f(9.0f) << 32 | f(15.0f)));
   CHECK(run("abs.f32", {f(-2.0f)}) == f(2.0f));
@@ -154,7 +160,8 @@ TEST_CASE("16-bit floats round once") {
   // 257/256 is halfway between two bf16; a tail beyond any double's reach of it decides.
   CHECK(run("fma.rn.bf16", {0x4380, 0x4380, 0}) == 0x4780);
   CHECK(run("fma.rn.bf16", {0x3F81, 0x3F81, 0x0000}) == 0x3F82);
-  const uint64_t halfway_a = 0x3F88, halfway_b = 0x3F88;  // 1.0625^2 = 1.12890625, halfway between 1.125 and 1.1328125
+  const uint64_t halfway_a = 0x3F88,
+                 halfway_b = 0x3F88;  // 1.0625^2 = 1.12890625, halfway between 1.125 and 1.1328125
   CHECK(run("fma.rn.bf16", {halfway_a, halfway_b, 0}) == 0x3F90);
   CHECK(run("fma.rn.bf16", {halfway_a, halfway_b, 0x0080}) == 0x3F91);  // plus 2^-126: up
   CHECK(run("fma.rn.bf16x2", {0x3F80'4000, 0x4000'4000, 0x0000'3F80}) == 0x4000'40A0);
@@ -239,9 +246,10 @@ TEST_CASE("what is no arithmetic is left to others, what is unknown is named") {
   sim::AluCode code;
   CHECK_FALSE(sim::resolve_alu(statement_of("mov.b64 d, x;"), &code));
   CHECK_FALSE(sim::resolve_alu(statement_of("bar.sync 0;"), &code));
-  for (const char* text : {"add.cc.u32 d, x, y;", "addc.u32 d, x, y;", "add.strange.f32 d, x, y;", "mul.s32 d, x, y;",
-                           "add.b32 d, x, y;", "setp.lt.u32.u32 p, x, y;", "add.s32 d, x;", "cvt.s32.f32 d, x;",
-                           "fma.f32 d, x, y, z;", "shf.l.b32 d, x, y, z;", "cvt.rn.e4m3x2.f32 d, x, y;"}) {
+  for (const char* text :
+       {"add.cc.u32 d, x, y;", "addc.u32 d, x, y;", "add.strange.f32 d, x, y;", "mul.s32 d, x, y;",
+        "add.b32 d, x, y;", "setp.lt.u32.u32 p, x, y;", "add.s32 d, x;", "cvt.s32.f32 d, x;",
+        "fma.f32 d, x, y, z;", "shf.l.b32 d, x, y, z;", "cvt.rn.e4m3x2.f32 d, x, y;"}) {
     INFO(text);
     CHECK_THROWS_WITH(sim::resolve_alu(statement_of(text), &code),
                       dualgemm_test::contains(std::string(text).substr(0, std::string(text).size() - 1)));

@@ -1,6 +1,6 @@
-// copies_test.cpp -- asynchronous copies as programs write them: bulk, tensor, cp.async and st.async, their groups and
-// barriers. Every copy runs in two legal orders, landing at once and landing only when nothing else can move, so that
-// a missing wait shows as poison and a wait that never ends as a deadlock.
+// copies_test.cpp -- asynchronous copies as programs write them: bulk, tensor, cp.async and st.async, their
+// groups and barriers. Every copy runs in two legal orders, landing at once and landing only when nothing
+// else can move, so that a missing wait shows as poison and a wait that never ends as a deadlock.
 #include <array>
 
 #include "sim/engine/tensor_map.h"
@@ -25,7 +25,9 @@ class LateCopies : public sim::Policy {
   }
 };
 
-struct alignas(128) MapBytes { uint8_t bytes[128] = {}; };
+struct alignas(128) MapBytes {
+  uint8_t bytes[128] = {};
+};
 
 // %r1 = tid, %r2 = bar, %r3 = buffer, %r4 = cluster rank, %rd9 = in, %rd1 = out + 4 * (thread of the grid),
 // %rd5 = map, %p1 = not thread 0
@@ -72,8 +74,8 @@ Words run(Machine& machine, uint32_t* in, const Case& c) {
   sim::LaunchOptions options;
   if (c.late) options.policy = &late;
   MapBytes map = c.map;
-  machine.run(kernel_text(kParams, kProlog + c.body, kSharedVariables), shape(c.cluster, c.threads, c.cluster),
-              {&out, &in, &map}, options);
+  machine.run(kernel_text(kParams, kProlog + c.body, kSharedVariables),
+              shape(c.cluster, c.threads, c.cluster), {&out, &in, &map}, options);
   return machine.fetch(out, size_t(c.threads) * c.cluster);
 }
 
@@ -83,14 +85,15 @@ Words counting(size_t count, uint32_t first) {
   return out;
 }
 
-// A tensor of 32-bit words inside a larger allocation, so that every byte a store must leave alone can be looked at.
+// A tensor of 32-bit words inside a larger allocation, so that every byte a store must leave alone can be
+// looked at.
 struct Tensor {
   uint32_t rank;
-  std::array<int64_t, 5> dims, box, at;   // elements; `at`: coordinates of the box
-  std::array<int64_t, 5> strides;         // elements
-  int64_t base, words;                    // first element and size of the allocation
+  std::array<int64_t, 5> dims, box, at;  // elements; `at`: coordinates of the box
+  std::array<int64_t, 5> strides;        // elements
+  int64_t base, words;                   // first element and size of the allocation
   uint32_t swizzle = 0;
-  bool nan_fill = false;                  // the words are floats, and NaN fills what lies outside
+  bool nan_fill = false;  // the words are floats, and NaN fills what lies outside
 };
 
 MapBytes encode(const Tensor& t, uint32_t* allocation) {
@@ -104,9 +107,9 @@ MapBytes encode(const Tensor& t, uint32_t* allocation) {
     if (i > 0) strides[i - 1] = uint64_t(t.strides[i]) * 4;
   }
   std::string why;
-  const uint32_t int32 = 3, float32 = 7;   // CUtensorMapDataType
-  const int result = sim::encode_tiled(map.bytes, t.nan_fill ? float32 : int32, t.rank, allocation + t.base, dims,
-                                       strides, box, ones, 0, t.swizzle, 0, t.nan_fill, &why);
+  const uint32_t int32 = 3, float32 = 7;  // CUtensorMapDataType
+  const int result = sim::encode_tiled(map.bytes, t.nan_fill ? float32 : int32, t.rank, allocation + t.base,
+                                       dims, strides, box, ones, 0, t.swizzle, 0, t.nan_fill, &why);
   INFO(why);
   REQUIRE(result == 0);
   return map;
@@ -173,15 +176,17 @@ TEST_CASE("tensor loads of one to five dimensions bring the box, the fill outsid
       "@!%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], " + std::to_string(from.size() * 4) +
       ";\n@!%p1 cp.async.bulk.tensor." + std::to_string(rank) +
       "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r3], [%rd5, " + list + "], [%r2];\n";
-  const Words out = run(machine, in, {set + kInit + load + kWait + kReport + kLeave, uint32_t(from.size()), 1,
-                                      encode(tensor, in), late});
+  const Words out = run(
+      machine, in,
+      {set + kInit + load + kWait + kReport + kLeave, uint32_t(from.size()), 1, encode(tensor, in), late});
   for (size_t i = 0; i < from.size(); ++i) {
     CAPTURE(i);
     CHECK(out[i] == (from[i] >= 0 ? uint32_t(from[i]) + 1 : nan_fill ? 0x7FFFFFFFu : 0u));
   }
 }
 
-TEST_CASE("tensor stores of one to five dimensions write the part of the box inside the tensor and nothing else") {
+TEST_CASE(
+    "tensor stores of one to five dimensions write the part of the box inside the tensor and nothing else") {
   const uint32_t rank = GENERATE(1u, 2u, 3u, 4u, 5u);
   const bool late = GENERATE(false, true);
   CAPTURE(rank, late);
@@ -196,8 +201,9 @@ TEST_CASE("tensor stores of one to five dimensions write the part of the box ins
     fence.proxy.async.shared::cta;
     bar.sync 0;
     @%p1 bra DONE;
-    cp.async.bulk.tensor.)" + std::to_string(rank) + "d.global.shared::cta.tile.bulk_group [%rd5, " + list +
-    R"(], [%r3];
+    cp.async.bulk.tensor.)" +
+                           std::to_string(rank) + "d.global.shared::cta.tile.bulk_group [%rd5, " + list +
+                           R"(], [%r3];
     cp.async.bulk.commit_group;
     cp.async.bulk.wait_group 0;
   DONE:
@@ -209,8 +215,11 @@ TEST_CASE("tensor stores of one to five dimensions write the part of the box ins
 }
 
 TEST_CASE("a swizzled tensor store undoes the swizzle, at every edge of the tensor") {
-  struct At { int64_t x, y; };
-  const At at = GENERATE(At{0, 0}, At{16, 6}, At{-8, -3}, At{-32, 0}, At{40, 0}, At{0, -8}, At{0, 10}, At{-4, 9});
+  struct At {
+    int64_t x, y;
+  };
+  const At at =
+      GENERATE(At{0, 0}, At{16, 6}, At{-8, -3}, At{-32, 0}, At{40, 0}, At{0, -8}, At{0, 10}, At{-4, 9});
   const uint32_t swizzle = GENERATE(0u, 3u);
   CAPTURE(at.x, at.y, swizzle);
   const Tensor tensor = matrix(at.x, at.y, swizzle);
@@ -224,7 +233,8 @@ TEST_CASE("a swizzled tensor store undoes the swizzle, at every edge of the tens
     fence.proxy.async.shared::cta;
     bar.sync 0;
     @%p1 bra DONE;
-    cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd5, )" + list + R"(], [%r3];
+    cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd5, )" +
+                           list + R"(], [%r3];
     cp.async.bulk.commit_group;
     cp.async.bulk.wait_group.read 0;
   DONE:
@@ -236,7 +246,8 @@ TEST_CASE("a swizzled tensor store undoes the swizzle, at every edge of the tens
 }
 
 TEST_CASE("a wait for bulk groups covers all but the youngest groups, and only committed ones") {
-  // One thread stores words 40, 41, ... in two copies; what it may read behind the wait says what the wait covered.
+  // One thread stores words 40, 41, ... in two copies; what it may read behind the wait says what the wait
+  // covered.
   const auto result = [](const std::string& wait, int offset) {
     std::string fill;
     for (int i = 0; i < 32; ++i)
@@ -247,7 +258,8 @@ TEST_CASE("a wait for bulk groups covers all but the youngest groups, and only c
       cp.async.bulk.global.shared::cta.bulk_group [%rd9], [%r3], 64;
       cp.async.bulk.commit_group;
       cp.async.bulk.global.shared::cta.bulk_group [%rd9+64], [%r3+64], 64;
-      )" + wait + "\n ld.global.u32 %r51, [%rd9+" + std::to_string(offset) + R"(];
+      )" + wait + "\n ld.global.u32 %r51, [%rd9+" +
+                             std::to_string(offset) + R"(];
       st.global.u32 [%rd1], %r51;
       cp.async.bulk.commit_group;
       cp.async.bulk.wait_group 0;
@@ -255,9 +267,11 @@ TEST_CASE("a wait for bulk groups covers all but the youngest groups, and only c
     Machine machine;
     return run(machine, machine.make(Words(32, 7)), {body, 1, 1, {}, true})[0];
   };
-  const auto kind = [&](const char* wait, int offset) { return fault_of([&] { result(wait, offset); }).kind(); };
+  const auto kind = [&](const char* wait, int offset) {
+    return fault_of([&] { result(wait, offset); }).kind();
+  };
   CHECK(result("cp.async.bulk.wait_group 0;", 0) == 40);
-  CHECK(kind("cp.async.bulk.wait_group 0;", 64) == FaultKind::kPoison);                        // not committed
+  CHECK(kind("cp.async.bulk.wait_group 0;", 64) == FaultKind::kPoison);  // not committed
   CHECK(result("cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;", 64) == 56);
   CHECK(result("cp.async.bulk.commit_group; cp.async.bulk.wait_group 1;", 0) == 40);
   CHECK(kind("cp.async.bulk.commit_group; cp.async.bulk.wait_group 1;", 64) == FaultKind::kPoison);
@@ -265,10 +279,11 @@ TEST_CASE("a wait for bulk groups covers all but the youngest groups, and only c
 }
 
 TEST_CASE("a bulk load lands in this CTA with either spelling of its destination, and with a cache policy") {
-  const char* const form = GENERATE("shared::cta.global.mbarrier::complete_tx::bytes [%r3], [%rd9], 128, [%r2];",
-                                    "shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd9], 128, [%r2];",
-                                    "shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
-                                    "[%r3], [%rd9], 128, [%r2], %rd3;");
+  const char* const form =
+      GENERATE("shared::cta.global.mbarrier::complete_tx::bytes [%r3], [%rd9], 128, [%r2];",
+               "shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd9], 128, [%r2];",
+               "shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+               "[%r3], [%rd9], 128, [%r2], %rd3;");
   const bool late = GENERATE(false, true);
   CAPTURE(form, late);
   Machine machine;
@@ -277,13 +292,15 @@ TEST_CASE("a bulk load lands in this CTA with either spelling of its destination
     createpolicy.fractional.L2::evict_first.b64 %rd3, 1.0;
     @%p1 bra WAIT;
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 128;
-    cp.async.bulk.)" + form + kWait + kReport + kLeave;
+    cp.async.bulk.)" + form +
+                           kWait + kReport + kLeave;
   CHECK(run(machine, in, {body, 32, 1, {}, late}) == counting(32, 500));
 }
 
 namespace {
 
-// Rank 0 sends its buffer (100, 101, ...) to rank 1's second kilobyte. @BARRIER is the address of the barrier.
+// Rank 0 sends its buffer (100, 101, ...) to rank 1's second kilobyte. @BARRIER is the address of the
+// barrier.
 std::string send_to_peer(const std::string& barrier) {
   return std::string(kInit) + R"(
     shl.b32 %r50, %r1, 2; add.u32 %r50, %r3, %r50; add.u32 %r51, %r1, 100; st.shared.u32 [%r50], %r51;
@@ -292,13 +309,15 @@ std::string send_to_peer(const std::string& barrier) {
     mov.u32 %r7, 1; mapa.shared::cluster.u32 %r8, %r3, %r7; mapa.shared::cluster.u32 %r9, %r2, %r7;
     setp.eq.u32 %p3, %r4, 0;
     @%p3 bra SEND;
-    @!%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 128;)" + kWait + R"(
+    @!%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 128;)" +
+         kWait + R"(
     ld.shared.u32 %r51, [%r50+1024]; st.global.u32 [%rd1], %r51;
     bra.uni END;
   SEND:
     @!%p1 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r8+1024], [%r3], 128, [)" +
          barrier + R"(];
-  END:)" + kLeave;
+  END:)" +
+         kLeave;
 }
 
 }  // namespace
@@ -321,7 +340,10 @@ TEST_CASE("a bulk copy between CTAs whose barrier is not where it lands is a pro
 }
 
 TEST_CASE("st.async stores scalars and vectors to the peer and counts their bytes") {
-  struct Form { const char* text; uint32_t bytes; };
+  struct Form {
+    const char* text;
+    uint32_t bytes;
+  };
   const Form form = GENERATE(Form{"b32 [%r8], %r10, [%r9];", 4}, Form{"b64 [%r8], %rd10, [%r9];", 8},
                              Form{"v2.b32 [%r8], {%r10, %r11}, [%r9];", 8},
                              Form{"v4.b32 [%r8], {%r10, %r11, %r12, %r13}, [%r9];", 16},
@@ -331,15 +353,20 @@ TEST_CASE("st.async stores scalars and vectors to the peer and counts their byte
   // Every lane of rank r sends words 10 * r + 1000 * lane + {0, 1, 2, 3}.
   const std::string size = std::to_string(form.bytes);
   const std::string body = std::string(kInit) + R"(
-    xor.b32 %r7, %r4, 1; mul.lo.u32 %r50, %r1, )" + size + R"(; add.u32 %r50, %r50, %r3;
+    xor.b32 %r7, %r4, 1; mul.lo.u32 %r50, %r1, )" +
+                           size + R"(; add.u32 %r50, %r50, %r3;
     mapa.shared::cluster.u32 %r8, %r50, %r7; mapa.shared::cluster.u32 %r9, %r2, %r7;
     mul.lo.u32 %r10, %r1, 1000; mad.lo.u32 %r10, %r4, 10, %r10;
     add.u32 %r11, %r10, 1; add.u32 %r12, %r10, 2; add.u32 %r13, %r10, 3;
     mov.b64 %rd10, {%r10, %r11}; mov.b64 %rd11, {%r12, %r13};
-    @!%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], )" + std::to_string(32 * form.bytes) + R"(;
-    st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.)" + form.text + kWait + R"(
-    add.u32 %r50, %r50, )" + std::to_string(form.bytes - 4) + R"(; ld.shared.u32 %r51, [%r50];
-    st.global.u32 [%rd1], %r51;)" + kLeave;
+    @!%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], )" +
+                           std::to_string(32 * form.bytes) + R"(;
+    st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.)" +
+                           form.text + kWait + R"(
+    add.u32 %r50, %r50, )" +
+                           std::to_string(form.bytes - 4) + R"(; ld.shared.u32 %r51, [%r50];
+    st.global.u32 [%rd1], %r51;)" +
+                           kLeave;
   Machine machine;
   const Words out = run(machine, machine.make(Words{0}), {body, 32, 2, {}, late});
   for (uint32_t i = 0; i < 64; ++i) {
@@ -349,7 +376,10 @@ TEST_CASE("st.async stores scalars and vectors to the peer and counts their byte
 }
 
 TEST_CASE("cp.async copies 4, 8 or 16 bytes a lane; a shorter or ignored source leaves zeros") {
-  struct Form { const char* text; uint32_t bytes, taken; };
+  struct Form {
+    const char* text;
+    uint32_t bytes, taken;
+  };
   const Form form = GENERATE(Form{"ca.shared.global [%r50], [%rd10], 4;", 4, 4},
                              Form{"ca.shared.global [%r50], [%rd10], 8;", 8, 8},
                              Form{"cg.shared::cta.global.L2::128B [%r50], [%rd10], 16;", 16, 16},
@@ -361,13 +391,17 @@ TEST_CASE("cp.async copies 4, 8 or 16 bytes a lane; a shorter or ignored source 
   const bool late = GENERATE(false, true);
   CAPTURE(form.text, wait, late);
   const std::string body = std::string(R"(
-    mul.lo.u32 %r50, %r1, )") + std::to_string(form.bytes) + R"(; cvt.u64.u32 %rd10, %r50; add.s64 %rd10, %rd10, %rd9;
+    mul.lo.u32 %r50, %r1, )") +
+                           std::to_string(form.bytes) +
+                           R"(; cvt.u64.u32 %rd10, %r50; add.s64 %rd10, %rd10, %rd9;
     add.u32 %r50, %r50, %r3; mov.u32 %r11, 4; setp.eq.u32 %p4, %r11, 4; setp.ne.u32 %p5, %r11, 4;
-    cp.async.)" + form.text + wait + R"(
+    cp.async.)" + form.text +
+                           wait + R"(
     mov.u32 %r51, 0; mov.u32 %r53, 0;
   SUM:
     ld.shared.u32 %r52, [%r50]; add.u32 %r51, %r51, %r52; add.u32 %r50, %r50, 4; add.u32 %r53, %r53, 4;
-    setp.lt.u32 %p6, %r53, )" + std::to_string(form.bytes) + R"(;
+    setp.lt.u32 %p6, %r53, )" +
+                           std::to_string(form.bytes) + R"(;
     @%p6 bra SUM;
     st.global.u32 [%rd1], %r51; ret;)";
   Machine machine;
@@ -385,7 +419,8 @@ TEST_CASE("cp.async groups complete oldest first, and reading before the wait is
     const std::string body = std::string(R"(
       cp.async.ca.shared.global [%r3], [%rd9], 4; cp.async.commit_group;
       cp.async.ca.shared.global [%r3+4], [%rd9+4], 4; cp.async.commit_group;
-      )") + wait + " ld.shared.u32 %r51, [%r3+" + std::to_string(offset) + R"(];
+      )") + wait + " ld.shared.u32 %r51, [%r3+" +
+                             std::to_string(offset) + R"(];
       st.global.u32 [%rd1], %r51; cp.async.wait_all; ret;)";
     return run(machine, machine.make(counting(2, 1)), {body, 1, 1, {}, true})[0];
   };
@@ -400,14 +435,16 @@ TEST_CASE("a multicast tensor load fills every CTA of the mask, no other, and si
   const Tensor tensor = matrix(0, 2, 3);
   const std::vector<int64_t> from = elements(tensor);
   // Rank 2 sends to ranks 1 and 3.
-  const std::string body = std::string(kInit) + R"(
+  const std::string body = std::string(kInit) +
+                           R"(
     mov.u32 %r20, 0; mov.u32 %r21, 2; mov.b16 %h1, 10;
     and.b32 %r7, %r4, 1; setp.eq.u32 %p3, %r7, 1; setp.ne.u32 %p4, %r4, 2; or.pred %p4, %p4, %p1;
     setp.eq.u32 %p5, %r1, 0; and.pred %p5, %p5, %p3;
     @%p5 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 1024;
     @!%p4 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster )"
-    "[%r3], [%rd5, {%r20, %r21}], [%r2], %h1;\n"
-    "@!%p3 bra END;" + kWait + kReport + "END:" + kLeave;
+                           "[%r3], [%rd5, {%r20, %r21}], [%r2], %h1;\n"
+                           "@!%p3 bra END;" +
+                           kWait + kReport + "END:" + kLeave;
   Machine machine;
   uint32_t* in = machine.make(counting(size_t(tensor.words), 1));
   const Words out = run(machine, in, {body, 256, 4, encode(tensor, in), late});
@@ -426,13 +463,16 @@ TEST_CASE("a cta_group::2 load of the odd CTA signals the even CTA's barrier thr
   const Tensor tensor = matrix(0, 0, 0);
   const std::vector<int64_t> from = elements(tensor);
   // Both CTAs load; the even one expects both boxes, waits, and then lets the odd one go on.
-  const std::string body = std::string(kInit) + R"(
+  const std::string body =
+      std::string(kInit) + R"(
     mov.u32 %r20, 0; mov.u32 %r21, %r4; and.b32 %r9, %r2, 0xFEFFFFFF; setp.ne.u32 %p3, %r4, 0;
     setp.eq.u32 %p5, %r1, 0; setp.eq.and.u32 %p5, %r4, 0, %p5;
     @%p5 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 2048;
-    @!%p1 cp.async.bulk.tensor.2d)" + std::string(paired ? ".cta_group::2" : "") +
-    ".shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r3], [%rd5, {%r20, %r21}], [%r9];\n"
-    "@%p3 bra END;" + kWait + "END: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" + kReport + "ret;";
+    @!%p1 cp.async.bulk.tensor.2d)" +
+      std::string(paired ? ".cta_group::2" : "") +
+      ".shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r3], [%rd5, {%r20, %r21}], [%r9];\n"
+      "@%p3 bra END;" +
+      kWait + "END: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" + kReport + "ret;";
   Machine machine;
   uint32_t* in = machine.make(counting(size_t(tensor.words), 1));
   const Case program = {body, 256, 2, encode(tensor, in), late};
@@ -453,31 +493,36 @@ TEST_CASE("a multicast commit arrives at the barrier of every CTA in its mask an
   // Rank 0 commits to ranks 0 and 2; test_wait says afterwards which phases completed.
   const std::string body = std::string(kInit) + R"(
     setp.eq.u32 %p5, %r42, 0; mov.b16 %h1, 5; and.b32 %r7, %r4, 1; setp.eq.u32 %p3, %r7, 1;
-    @%p5 tcgen05.commit.cta_group::)" + group +
-    R"(.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r2], %h1;
-    @%p3 bra END;)" + kWait + R"(
+    @%p5 tcgen05.commit.cta_group::)" +
+                           group +
+                           R"(.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r2], %h1;
+    @%p3 bra END;)" + kWait +
+                           R"(
   END:
     barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
     mbarrier.test_wait.parity.shared::cta.b64 %p6, [%r2], 0; selp.u32 %r51, 1, 0, %p6;
-    st.global.u32 [%rd1], %r51;)" + kLeave;
+    st.global.u32 [%rd1], %r51;)" +
+                           kLeave;
   Machine machine;
   const Words out = run(machine, machine.make(Words{0}), {body, 32, 4, {}, late});
   for (uint32_t i = 0; i < 128; ++i) CHECK(out[i] == (i / 32 % 2 == 0 ? 1u : 0u));
 }
 
 TEST_CASE("prefetches load in every form and change nothing") {
-  const std::string form = GENERATE(
-      "prefetch.global.L2 [%rd9];", "prefetch.global.L1 [%rd9];", "prefetch.L2 [%rd9];",
-      "prefetch.global.L2::evict_last [%rd9];", "prefetch.global.L2::evict_normal [%rd9];", "prefetchu.L1 [%rd9];",
-      "prefetch.tensormap [%rd5];", "prefetch.param.tensormap [map];", "cp.async.bulk.prefetch.L2.global [%rd9], 64;",
-      "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd5, {%r6, %r6}];",
-      "cp.async.bulk.prefetch.tensor.2d.L2.global [%rd5, {%r6, %r6}];");
+  const std::string form =
+      GENERATE("prefetch.global.L2 [%rd9];", "prefetch.global.L1 [%rd9];", "prefetch.L2 [%rd9];",
+               "prefetch.global.L2::evict_last [%rd9];", "prefetch.global.L2::evict_normal [%rd9];",
+               "prefetchu.L1 [%rd9];", "prefetch.tensormap [%rd5];", "prefetch.param.tensormap [map];",
+               "cp.async.bulk.prefetch.L2.global [%rd9], 64;",
+               "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd5, {%r6, %r6}];",
+               "cp.async.bulk.prefetch.tensor.2d.L2.global [%rd5, {%r6, %r6}];");
   INFO(form);
   const Tensor tensor = matrix(0, 0, 0);
   Machine machine;
   uint32_t* in = machine.make(counting(size_t(tensor.words), 1));
-  const Words out = run(machine, in, {form + "ld.global.u32 %r51, [%rd9]; st.global.u32 [%rd1], %r51; ret;", 32, 1,
-                                      encode(tensor, in)});
+  const Words out =
+      run(machine, in,
+          {form + "ld.global.u32 %r51, [%rd9]; st.global.u32 [%rd1], %r51; ret;", 32, 1, encode(tensor, in)});
   CHECK(out == Words(32, 1));
   CHECK(machine.fetch(in, size_t(tensor.words)) == counting(size_t(tensor.words), 1));
 }

@@ -1,5 +1,5 @@
-// exec_test.cpp -- the machine runs small hand-written PTX: lanes, branches, barriers, copies, clusters, and the texts of
-// what goes wrong.
+// exec_test.cpp -- the machine runs small hand-written PTX: lanes, branches, barriers, copies, clusters, and
+// the texts of what goes wrong.
 #include "sim/engine/tensor_map.h"
 #include "sim/exec/policy.h"
 #include "support/catch.hpp"
@@ -20,8 +20,9 @@ const char* const kProlog = R"(
   add.s64 %rd1, %rd9, %rd8;
 )";
 
-std::vector<uint32_t> run_lanes(const std::string& body, uint32_t threads = 32, const std::string& before = "",
-                                uint32_t grid = 1, uint32_t cluster = 1, size_t dynamic = 0) {
+std::vector<uint32_t> run_lanes(const std::string& body, uint32_t threads = 32,
+                                const std::string& before = "", uint32_t grid = 1, uint32_t cluster = 1,
+                                size_t dynamic = 0) {
   Machine machine;
   uint32_t* out = machine.make<uint32_t>(size_t(threads) * grid);
   machine.run(kernel_text(kOut, kProlog + body, before), shape(grid, threads, cluster, dynamic), {&out});
@@ -51,7 +52,9 @@ TEST_CASE("a loop with arithmetic gives every lane its own sum") {
   for (uint32_t lane = 0; lane < 32; ++lane) CHECK(out[lane] == lane * (lane + 1) / 2);
 }
 
-TEST_CASE("lanes that diverge meet again: a full-warp shuffle behind a branch needs no synchronisation of its own") {
+TEST_CASE(
+    "lanes that diverge meet again: a full-warp shuffle behind a branch needs no synchronisation of its "
+    "own") {
   const auto out = run_lanes(R"(
     and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0;
     @%p1 bra EVEN;
@@ -93,7 +96,8 @@ TEST_CASE("a lane may spin on another lane of its warp that waits to reconverge"
   FIRST:
     mov.u32 %r3, 7; st.volatile.global.u32 [%rd9], %r3;
   MEET:
-    mov.u32 %r4, 7; st.global.u32 [%rd1], %r4; ret;)" , 32, "");
+    mov.u32 %r4, 7; st.global.u32 [%rd1], %r4; ret;)",
+                             32, "");
   for (uint32_t value : out) CHECK(value == 7);
 }
 
@@ -153,7 +157,8 @@ TEST_CASE("shared memory carries values between warps across bar.sync") {
     bar.sync 0;
     mov.u32 %r5, 127; sub.u32 %r5, %r5, %r1; shl.b32 %r5, %r5, 2; add.u32 %r5, %r2, %r5;
     ld.shared.u32 %r6, [%r5];
-    st.global.u32 [%rd1], %r6; ret;)", 128, ".shared .align 16 .b8 buffer[512];");
+    st.global.u32 [%rd1], %r6; ret;)",
+                             128, ".shared .align 16 .b8 buffer[512];");
   for (uint32_t i = 0; i < 128; ++i) CHECK(out[i] == 127 - i);
 }
 
@@ -166,15 +171,19 @@ TEST_CASE("a generic address reaches shared and local memory, and comes back") {
     mov.u64 %rd4, buffer; cvta.shared.u64 %rd5, %rd4; add.s64 %rd5, %rd5, %rd8;
     st.u32 [%rd5], %r2;
     cvta.to.shared.u64 %rd6, %rd5; ld.shared.u32 %r3, [%rd6];
-    st.global.u32 [%rd1], %r3; ret;)", 32, ".shared .align 16 .b8 buffer[128];");
+    st.global.u32 [%rd1], %r3; ret;)",
+                             32, ".shared .align 16 .b8 buffer[128];");
   for (uint32_t lane = 0; lane < 32; ++lane) CHECK(out[lane] == lane);
 }
 
-TEST_CASE("dynamic shared memory starts behind the static variables, aligned as declared, above the reserved kilobyte") {
-  const auto out = run_lanes(R"(
+TEST_CASE(
+    "dynamic shared memory starts behind the static variables, aligned as declared, above the reserved "
+    "kilobyte") {
+  const auto out =
+      run_lanes(R"(
     mov.u32 %r2, dynamic; mov.u32 %r3, fixed; st.shared.u32 [%r3], %r1;
-    st.global.u32 [%rd1], %r2; ret;)", 1,
-    ".shared .align 4 .b8 fixed[20];\n.extern .shared .align 1024 .b8 dynamic[];", 1, 1, 64);
+    st.global.u32 [%rd1], %r2; ret;)",
+                1, ".shared .align 4 .b8 fixed[20];\n.extern .shared .align 1024 .b8 dynamic[];", 1, 1, 64);
   CHECK(out[0] == 2048);
 }
 
@@ -188,7 +197,8 @@ TEST_CASE("named barriers let a producer warp run ahead of a consumer warp") {
     st.global.u32 [%rd1], %r1; ret;
   CONSUMER:
     bar.sync 3, 64;
-    ld.shared.u32 %r4, [%r2]; st.global.u32 [%rd1], %r4; ret;)", 64, ".shared .align 4 .b8 cell[4];");
+    ld.shared.u32 %r4, [%r2]; st.global.u32 [%rd1], %r4; ret;)",
+                             64, ".shared .align 4 .b8 cell[4];");
   for (uint32_t i = 32; i < 64; ++i) CHECK(out[i] == 42);
 }
 
@@ -201,7 +211,8 @@ TEST_CASE("atomics of all lanes add up and return distinct old values") {
     atom.global.add.u32 %r2, [%rd2], 1;
     st.global.u32 [%rd1], %r2;
     red.global.max.u32 [%rd2], 7;
-    ret;)"), shape(1, 64), {&out, &counter});
+    ret;)"),
+              shape(1, 64), {&out, &counter});
   std::vector<bool> seen(64);
   for (uint32_t old : machine.fetch(out, 64)) {
     REQUIRE(old < 64);
@@ -217,7 +228,8 @@ TEST_CASE("a device function is called with parameters and returns a value") {
       st.param.b32 [a], %r1;
       call.uni (result), twice, (a);
       ld.param.b32 %r2, [result]; }
-    st.global.u32 [%rd1], %r2; ret;)", 32, R"(
+    st.global.u32 [%rd1], %r2; ret;)",
+                             32, R"(
     .func (.param .b32 r) twice(.param .b32 x) {
       .reg .b32 %r<3>;
       ld.param.b32 %r1, [x]; add.u32 %r2, %r1, %r1; st.param.b32 [r], %r2; ret;
@@ -264,7 +276,8 @@ TEST_CASE("an mbarrier pipeline passes values from one warp to another through t
     add.u32 %r10, %r10, 1; setp.lt.u32 %p5, %r10, 8;
     @%p5 bra CONSUME;
   END:
-    st.global.u32 [%rd1], %r20; ret;)", 64, ".shared .align 8 .b8 bars[32]; .shared .align 4 .b8 slots[8];");
+    st.global.u32 [%rd1], %r20; ret;)",
+                             64, ".shared .align 8 .b8 bars[32]; .shared .align 4 .b8 slots[8];");
   for (uint32_t i = 32; i < 64; ++i) CHECK(out[i] == 140);  // 0 + 1 + 4 + ... + 49
 }
 
@@ -316,8 +329,8 @@ TEST_CASE("a bulk copy lands, its bytes are counted, and the way back works") {
   std::vector<uint32_t> values(32);
   for (uint32_t i = 0; i < 32; ++i) values[i] = i * 3;
   uint32_t* out = machine.make(values);
-  machine.run(kernel_text(kOut, std::string(kProlog) + kBulkCopy + kBulkWait + kBulkFinish, kBulkShared), shape(1, 32),
-              {&out});
+  machine.run(kernel_text(kOut, std::string(kProlog) + kBulkCopy + kBulkWait + kBulkFinish, kBulkShared),
+              shape(1, 32), {&out});
   const auto result = machine.fetch(out, 32);
   for (uint32_t i = 0; i < 32; ++i) CHECK(result[i] == values[i] + 1);
 }
@@ -332,7 +345,8 @@ TEST_CASE("reading the destination of a copy without waiting is poison when the 
   const auto fault = fault_of([&] { machine.run(text, shape(1, 32), {&out}, options); });
   CHECK(fault.kind() == FaultKind::kPoison);
   CHECK(says(fault, "ld.shared.u32"));
-  const std::string waits = kernel_text(kOut, std::string(kProlog) + kBulkCopy + kBulkWait + kBulkFinish, kBulkShared);
+  const std::string waits =
+      kernel_text(kOut, std::string(kProlog) + kBulkCopy + kBulkWait + kBulkFinish, kBulkShared);
   CHECK_NOTHROW(machine.run(waits, shape(1, 32), {&out}, options));
 }
 
@@ -342,7 +356,9 @@ TEST_CASE("a tensor load brings a box, zeros outside the tensor, and always coun
   for (size_t i = 0; i < data.size(); ++i) data[i] = uint8_t(i + 1);
   uint8_t* source = machine.make(data);
   uint32_t* out = machine.make<uint32_t>(32);
-  struct alignas(128) { uint8_t bytes[128]; } map;
+  struct alignas(128) {
+    uint8_t bytes[128];
+  } map;
   const uint64_t dims[] = {16, 8}, strides[] = {16};
   const uint32_t box[] = {16, 8}, ones[] = {1, 1};
   std::string why;
@@ -362,7 +378,9 @@ TEST_CASE("a tensor load brings a box, zeros outside the tensor, and always coun
     mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 %p2, [%r2], %r6, 0x989680;
     @!%p2 bra WAIT;
     shl.b32 %r4, %r1, 2; add.u32 %r4, %r3, %r4; ld.shared.u32 %r5, [%r4];
-    st.global.u32 [%rd1], %r5; ret;)", kBulkShared), shape(1, 32), {&out, &map});
+    st.global.u32 [%rd1], %r5; ret;)",
+                          kBulkShared),
+              shape(1, 32), {&out, &map});
   const auto result = machine.fetch(out, 32);
   for (uint32_t i = 0; i < 32; ++i) {
     uint32_t expected = 0;
@@ -371,7 +389,9 @@ TEST_CASE("a tensor load brings a box, zeros outside the tensor, and always coun
   }
 }
 
-TEST_CASE("distributed shared memory: mapa and the rank bits name the same bytes, bit 24 cleared names the even CTA") {
+TEST_CASE(
+    "distributed shared memory: mapa and the rank bits name the same bytes, bit 24 cleared names the even "
+    "CTA") {
   const auto out = run_lanes(std::string(kClusterAddress) + R"(
     mov.u32 %r2, cell; mov.u32 %r3, %cluster_ctarank;
     add.u32 %r4, %r3, 100; st.shared.u32 [%r2], %r4;
@@ -384,7 +404,8 @@ TEST_CASE("distributed shared memory: mapa and the rank bits name the same bytes
     mad.lo.u32 %r10, %r9, 1000, %r7;
     st.global.u32 [%rd1], %r10;
     barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
-    ret;)", 32, ".shared .align 4 .b8 cell[4];", 4, 2);
+    ret;)",
+                             32, ".shared .align 4 .b8 cell[4];", 4, 2);
   for (uint32_t i = 0; i < 128; ++i) CHECK(out[i] == 100 * 1000 + 100 + ((i / 32) % 2 ^ 1));
 }
 
@@ -408,7 +429,9 @@ TEST_CASE("a multicast copy reaches every CTA of the mask and signals in each") 
     shl.b32 %r4, %r1, 2; add.u32 %r4, %r3, %r4; ld.shared.u32 %r5, [%r4];
     add.u32 %r5, %r5, %r40; st.global.u32 [%rd1], %r5;
     barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
-    ret;)", kBulkShared), shape(2, 32, 2), {&out});
+    ret;)",
+                          kBulkShared),
+              shape(2, 32, 2), {&out});
   const auto result = machine.fetch(out, 64);
   for (uint32_t i = 0; i < 64; ++i) CHECK(result[i] == 5 + i / 32);
 }
@@ -422,19 +445,22 @@ TEST_CASE("lanes of one mbarrier.init may share an object and a count; a second 
     WAIT:
       mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], %r6;
       @!%p2 bra WAIT;
-      st.global.u32 [%rd1], %r1; ret;)", 32, kBulkShared);
+      st.global.u32 [%rd1], %r1; ret;)",
+                               32, kBulkShared);
     for (uint32_t lane = 0; lane < 32; ++lane) CHECK(out[lane] == lane);
   }
   SECTION("a later init of the live object") {
     const auto fault = lanes_fault(R"(
       mov.u32 %r2, bar;
-      mbarrier.init.shared::cta.b64 [%r2], 32; mbarrier.init.shared::cta.b64 [%r2], 32; ret;)", 32, kBulkShared);
+      mbarrier.init.shared::cta.b64 [%r2], 32; mbarrier.init.shared::cta.b64 [%r2], 32; ret;)",
+                                   32, kBulkShared);
     CHECK(fault.kind() == FaultKind::kProtocol);
     CHECK(says(fault, "live mbarrier"));
   }
   SECTION("lanes that disagree about the count") {
     const auto fault = lanes_fault(R"(
-      mov.u32 %r2, bar; add.u32 %r3, %r1, 1; mbarrier.init.shared::cta.b64 [%r2], %r3; ret;)", 32, kBulkShared);
+      mov.u32 %r2, bar; add.u32 %r3, %r1, 1; mbarrier.init.shared::cta.b64 [%r2], %r3; ret;)",
+                                   32, kBulkShared);
     CHECK(fault.kind() == FaultKind::kProtocol);
     CHECK(says(fault, "the counts 1 and 2"));
   }
@@ -454,7 +480,8 @@ TEST_CASE("a deadlock names every waiting warp, its barrier, the phase and what 
     ret;
   SECOND:
     bar.sync 1, 64;
-    ret;)", 64, kBulkShared);
+    ret;)",
+                                 64, kBulkShared);
   CHECK(fault.kind() == FaultKind::kDeadlock);
   CHECK(says(fault, "parity 0 (phase 0, pending arrivals 1 of 2, pending bytes 64)"));
   CHECK(says(fault, "named barrier 1 (32 of 64 threads)"));
@@ -470,7 +497,9 @@ TEST_CASE("a register nobody wrote is named") {
   CHECK(says(fault, "add.u32 %r3, %r2, 1"));
 }
 
-TEST_CASE("accesses outside memory, misaligned accesses and stray shared addresses are faults that name the place") {
+TEST_CASE(
+    "accesses outside memory, misaligned accesses and stray shared addresses are faults that name the "
+    "place") {
   SECTION("global") {
     const auto fault = lanes_fault("st.global.u32 [%rd1+128], %r1; ret;");
     CHECK(fault.kind() == FaultKind::kBounds);
@@ -487,7 +516,8 @@ TEST_CASE("accesses outside memory, misaligned accesses and stray shared address
   }
   SECTION("shared::cta with another CTA's address") {
     const auto fault = lanes_fault(R"(
-      mov.u32 %r2, buffer; xor.b32 %r2, %r2, 0x01000000; st.shared::cta.u32 [%r2], %r1; ret;)", 32, kBulkShared, 2, 2);
+      mov.u32 %r2, buffer; xor.b32 %r2, %r2, 0x01000000; st.shared::cta.u32 [%r2], %r1; ret;)",
+                                   32, kBulkShared, 2, 2);
     CHECK(fault.kind() == FaultKind::kBounds);
     CHECK(says(fault, "belongs to CTA rank 1"));
   }
@@ -497,7 +527,8 @@ TEST_CASE("accesses outside memory, misaligned accesses and stray shared address
   }
   SECTION("ordinary store over a live mbarrier") {
     const auto fault = lanes_fault(
-        "mov.u32 %r2, bar; mbarrier.init.shared::cta.b64 [%r2], 1; st.shared.u32 [%r2+4], %r1; ret;", 1, kBulkShared);
+        "mov.u32 %r2, bar; mbarrier.init.shared::cta.b64 [%r2], 1; st.shared.u32 [%r2+4], %r1; ret;", 1,
+        kBulkShared);
     CHECK(fault.kind() == FaultKind::kProtocol);
   }
 }
@@ -521,7 +552,9 @@ TEST_CASE("an aligned instruction in divergent code is a protocol fault that nam
 TEST_CASE("unknown instructions and qualifiers do not load, whether or not they would run") {
   Machine machine;
   const auto load = [&](const std::string& line) {
-    return fault_of([&] { sim::Module::load(kernel_text(kOut, std::string(kProlog) + "ret;\n" + line), machine.memory); });
+    return fault_of([&] {
+      sim::Module::load(kernel_text(kOut, std::string(kProlog) + "ret;\n" + line), machine.memory);
+    });
   };
   const auto opcode = load("frobnicate.u32 %r1, %r1;");
   CHECK(opcode.kind() == FaultKind::kUnsupported);
@@ -539,24 +572,29 @@ TEST_CASE("a CTA that exits before its copy has landed is a protocol fault") {
   sim::LaunchOptions options;
   options.policy = &late;
   const auto fault = fault_of([&] {
-    machine.run(kernel_text(kOut, std::string(kProlog) + kBulkCopy + "ret;", kBulkShared), shape(1, 32), {&out}, options);
+    machine.run(kernel_text(kOut, std::string(kProlog) + kBulkCopy + "ret;", kBulkShared), shape(1, 32),
+                {&out}, options);
   });
   CHECK(fault.kind() == FaultKind::kProtocol);
   CHECK(says(fault, "cp.async.bulk"));
 }
 
 TEST_CASE("arithmetic gives a lane the same value whether the whole warp takes part or not") {
-  const std::string operation = GENERATE(
-      "add.s32 %r4, %r2, %r3", "sub.u32 %r4, %r2, %r3", "mul.lo.s32 %r4, %r2, %r3", "mad.lo.u32 %r4, %r2, %r3, %r1",
-      "and.b32 %r4, %r2, %r3", "or.b32 %r4, %r2, %r3", "xor.b32 %r4, %r2, %r3", "shl.b32 %r4, %r2, %r1",
-      "shr.u32 %r4, %r2, %r1", "shl.b32 %r4, %r2, 32", "shr.u32 %r4, %r2, %r3", "selp.b32 %r4, %r2, %r3, %p1",
-      "add.f32 %r4, %r2, %r3", "sub.f32 %r4, %r2, %r3", "mul.rn.f32 %r4, %r2, %r3",
-      "fma.rn.f32 %r4, %r2, %r3, %r2", "setp.lt.f32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
-      "mul.wide.s32 %rd4, %r2, %r3; shr.u64 %rd4, %rd4, 16; cvt.u32.u64 %r4, %rd4",
-      "mul.wide.u32 %rd4, %r2, %r3; shr.u64 %rd4, %rd4, 16; cvt.u32.u64 %r4, %rd4",
-      "setp.lt.s32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2", "setp.lt.u32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
-      "setp.ge.s32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2", "setp.gt.u32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
-      "setp.le.s32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2", "setp.ne.b32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2");
+  const std::string operation =
+      GENERATE("add.s32 %r4, %r2, %r3", "sub.u32 %r4, %r2, %r3", "mul.lo.s32 %r4, %r2, %r3",
+               "mad.lo.u32 %r4, %r2, %r3, %r1", "and.b32 %r4, %r2, %r3", "or.b32 %r4, %r2, %r3",
+               "xor.b32 %r4, %r2, %r3", "shl.b32 %r4, %r2, %r1", "shr.u32 %r4, %r2, %r1",
+               "shl.b32 %r4, %r2, 32", "shr.u32 %r4, %r2, %r3", "selp.b32 %r4, %r2, %r3, %p1",
+               "add.f32 %r4, %r2, %r3", "sub.f32 %r4, %r2, %r3", "mul.rn.f32 %r4, %r2, %r3",
+               "fma.rn.f32 %r4, %r2, %r3, %r2", "setp.lt.f32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
+               "mul.wide.s32 %rd4, %r2, %r3; shr.u64 %rd4, %rd4, 16; cvt.u32.u64 %r4, %rd4",
+               "mul.wide.u32 %rd4, %r2, %r3; shr.u64 %rd4, %rd4, 16; cvt.u32.u64 %r4, %rd4",
+               "setp.lt.s32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
+               "setp.lt.u32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
+               "setp.ge.s32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
+               "setp.gt.u32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
+               "setp.le.s32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2",
+               "setp.ne.b32 %p2, %r2, %r3; selp.u32 %r4, 1, 0, %p2");
   INFO(operation);
   // %r2 and %r3: bit patterns all over the range, among them infinities and NaNs as f32.
   const std::string values = R"(
@@ -577,9 +615,11 @@ TEST_CASE("launch limits are checked before anything runs") {
   uint32_t* out = machine.make<uint32_t>(1024);
   const auto refused = [&](const std::string& directives, const sim::LaunchConfig& config) {
     return fault_of([&] {
-      machine.run(kernel_text(kOut, std::string(kProlog) + "st.global.u32 [%rd1], %r1; ret;", "", directives), config,
-                  {&out});
-    }).kind();
+             machine.run(
+                 kernel_text(kOut, std::string(kProlog) + "st.global.u32 [%rd1], %r1; ret;", "", directives),
+                 config, {&out});
+           })
+        .kind();
   };
   CHECK(refused(".maxntid 64, 1, 1", shape(1, 128)) == FaultKind::kLaunch);
   CHECK(refused(".reqntid 64, 1, 1", shape(1, 32)) == FaultKind::kLaunch);
@@ -597,7 +637,8 @@ TEST_CASE("a thread that spins for ever without changing anything is reported as
     mov.u32 %r2, %laneid;
     setp.ge.u32 %p2, %r2, 0;
     @%p2 bra SPIN;
-    ret;)", 1);
+    ret;)",
+                                 1);
   CHECK(fault.kind() == FaultKind::kDeadlock);
   CHECK(says(fault, "livelock"));
 }

@@ -1,5 +1,5 @@
-// lanes_test.cpp -- instructions by which threads meet and combine values: branch tables, reducing barriers, votes,
-// match, redux, atomics, addresses of other CTAs, and literals in the width of their instruction.
+// lanes_test.cpp -- instructions by which threads meet and combine values: branch tables, reducing barriers,
+// votes, match, redux, atomics, addresses of other CTAs, and literals in the width of their instruction.
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -22,14 +22,17 @@ const char* const kProlog = R"(
   mul.wide.u32 %rd8, %r42, 4; add.s64 %rd1, %rd7, %rd8;
 )";
 
-struct Result { Words out, cells; };
+struct Result {
+  Words out, cells;
+};
 
 Result run(const std::string& body, uint32_t threads = 32, uint32_t cluster = 1, const Words& cells = {0}) {
   Machine machine;
   uint32_t* out = machine.make(Words(size_t(threads) * cluster, 0xEEEEEEEE));
   uint32_t* memory = machine.make(cells);
-  machine.run(kernel_text(".param .u64 out, .param .u64 cells", kProlog + body, ".shared .align 16 .b8 cell[16];"),
-              shape(cluster, threads, cluster), {&out, &memory});
+  machine.run(
+      kernel_text(".param .u64 out, .param .u64 cells", kProlog + body, ".shared .align 16 .b8 cell[16];"),
+      shape(cluster, threads, cluster), {&out, &memory});
   return {machine.fetch(out, size_t(threads) * cluster), machine.fetch(memory, cells.size())};
 }
 
@@ -37,7 +40,9 @@ Words lanes(const std::string& body, uint32_t threads = 32, uint32_t cluster = 1
   return run(body, threads, cluster).out;
 }
 
-sim::Fault lanes_fault(const std::string& body) { return fault_of([&] { run(body); }); }
+sim::Fault lanes_fault(const std::string& body) {
+  return fault_of([&] { run(body); });
+}
 
 }  // namespace
 
@@ -75,26 +80,30 @@ TEST_CASE("brx.idx.uni takes one target for all, and an index behind the table i
   CHECK(lanes(text("0")) == Words(32, 1));
   CHECK(lanes(text("1")) == Words(32, 2));
   CHECK(lanes_fault(text("2")).kind() == FaultKind::kBounds);
-  const auto divergent = lanes_fault("TABLE: .branchtargets L0, L1; and.b32 %r3, %r1, 1; brx.idx.uni %r3, TABLE; "
-                                     "L0: mov.u32 %r2, 1; L1: st.global.u32 [%rd1], %r1; ret;");
+  const auto divergent = lanes_fault(
+      "TABLE: .branchtargets L0, L1; and.b32 %r3, %r1, 1; brx.idx.uni %r3, TABLE; "
+      "L0: mov.u32 %r2, 1; L1: st.global.u32 [%rd1], %r1; ret;");
   CHECK(divergent.kind() == FaultKind::kProtocol);
 }
 
 TEST_CASE("bar.red reduces a predicate over the threads of the barrier, time after time") {
   const char* const name = GENERATE("bar", "barrier", "barrier.cta", "bar.cta");
   INFO(name);
-  // The predicate is tid < limit: the limit falls from 60 to 0, so a round that kept the one before would show.
+  // The predicate is tid < limit: the limit falls from 60 to 0, so a round that kept the one before would
+  // show.
   const std::string red = std::string(name) + ".red.";
   const auto out = lanes(R"(
     mov.u32 %r10, 0; mov.u32 %r20, 0;
   ROUND:
     mul.lo.u32 %r11, %r10, -20; add.u32 %r11, %r11, 60; setp.lt.u32 %p1, %r1, %r11;
-    )" + red + "popc.u32 %r12, 0, %p1;" + red + "or.pred %p2, 0, %p1;" + red + "and.pred %p3, 5, 64, !%p1;" + R"(
+    )" + red + "popc.u32 %r12, 0, %p1;" +
+                             red + "or.pred %p2, 0, %p1;" + red + "and.pred %p3, 5, 64, !%p1;" + R"(
     selp.u32 %r13, 100, 0, %p2; selp.u32 %r14, 1000, 0, %p3;
     add.u32 %r12, %r12, %r13; add.u32 %r12, %r12, %r14; mad.lo.u32 %r20, %r20, 3, %r12;
     add.u32 %r10, %r10, 1; setp.lt.u32 %p4, %r10, 4;
     @%p4 bra ROUND;
-    st.global.u32 [%rd1], %r20; ret;)", 64);
+    st.global.u32 [%rd1], %r20; ret;)",
+                         64);
   uint32_t expected = 0;
   for (const uint32_t limit : {60u, 40u, 20u, 0u}) expected = 3 * expected + limit + (limit > 0 ? 100 : 1000);
   CHECK(out == Words(64, expected));
@@ -130,12 +139,14 @@ TEST_CASE("match.any finds the lanes of equal value, match.all says whether ther
       @%p1 bra END;
       match.any.sync.b32 %r4, %r2, 0xFF;
     END: st.global.u32 [%rd1], %r4; ret;)");
-    for (uint32_t lane = 0; lane < 32; ++lane) CHECK(out[lane] == (lane >= 8 ? 0 : lane % 2 == 0 ? 0x55u : 0xAAu));
+    for (uint32_t lane = 0; lane < 32; ++lane)
+      CHECK(out[lane] == (lane >= 8 ? 0 : lane % 2 == 0 ? 0x55u : 0xAAu));
   }
   SECTION("all") {
     const auto all = [](const char* value) {
-      return lanes(std::string("mov.u32 %r5, 3; min.u32 %r6, %r1, 30;") + "match.all.sync.b32 %r4|%p1, " + value +
-                   R"(, -1; selp.u32 %r7, 1, 0, %p1; shr.u32 %r4, %r4, 31; shl.b32 %r4, %r4, 1; or.b32 %r7, %r7, %r4;
+      return lanes(
+          std::string("mov.u32 %r5, 3; min.u32 %r6, %r1, 30;") + "match.all.sync.b32 %r4|%p1, " + value +
+          R"(, -1; selp.u32 %r7, 1, 0, %p1; shr.u32 %r4, %r4, 31; shl.b32 %r4, %r4, 1; or.b32 %r7, %r7, %r4;
                    st.global.u32 [%rd1], %r7; ret;)");
     };
     CHECK(all("%r5") == Words(32, 3));
@@ -144,7 +155,10 @@ TEST_CASE("match.any finds the lanes of equal value, match.all says whether ther
 }
 
 TEST_CASE("redux combines the lanes of the mask with every operation, signed and unsigned") {
-  struct Form { const char* text; std::function<uint32_t(uint32_t, uint32_t)> combine; };
+  struct Form {
+    const char* text;
+    std::function<uint32_t(uint32_t, uint32_t)> combine;
+  };
   const std::vector<Form> forms = {
       {"add.u32", [](uint32_t a, uint32_t b) { return a + b; }},
       {"add.s32", [](uint32_t a, uint32_t b) { return a + b; }},
@@ -158,9 +172,10 @@ TEST_CASE("redux combines the lanes of the mask with every operation, signed and
   for (const Form& form : forms) {
     INFO(form.text);
     // Values with both signs; bit 4 is common to all, so that and.b32 has something to find.
-    const auto out = lanes(std::string("mul.lo.u32 %r2, %r1, 0x9E3779B9; or.b32 %r2, %r2, 16; mov.u32 %r3, 0;\n"
-                                       "setp.lt.u32 %p1, %r1, 24;\n@%p1 redux.sync.") +
-                           form.text + " %r3, %r2, 0x00FFFFFF; st.global.u32 [%rd1], %r3; ret;");
+    const auto out =
+        lanes(std::string("mul.lo.u32 %r2, %r1, 0x9E3779B9; or.b32 %r2, %r2, 16; mov.u32 %r3, 0;\n"
+                          "setp.lt.u32 %p1, %r1, 24;\n@%p1 redux.sync.") +
+              form.text + " %r3, %r2, 0x00FFFFFF; st.global.u32 [%rd1], %r3; ret;");
     uint32_t expected = 16;
     for (uint32_t lane = 1; lane < 24; ++lane) expected = form.combine(expected, (lane * 0x9E3779B9u) | 16);
     for (uint32_t lane = 0; lane < 32; ++lane) CHECK(out[lane] == (lane < 24 ? expected : 0));
@@ -170,9 +185,9 @@ TEST_CASE("redux combines the lanes of the mask with every operation, signed and
 namespace {
 
 struct Atomic {
-  const char* text;        // behind "atom.SPACE." and with the address as @
-  uint32_t start, after;   // the cell before and after 32 lanes
-  uint32_t last;           // what the last lane got back
+  const char* text;       // behind "atom.SPACE." and with the address as @
+  uint32_t start, after;  // the cell before and after 32 lanes
+  uint32_t last;          // what the last lane got back
 };
 
 const std::vector<Atomic> kAtomics = {
@@ -202,15 +217,20 @@ std::string with(std::string text, const std::string& what, const std::string& b
 }  // namespace
 
 TEST_CASE("every atomic operation, on global, shared and generic addresses, with and without a result") {
-  struct Place { const char* space; const char* address; };
-  const Place place = GENERATE(Place{"global", "%rd9"}, Place{"shared", "%r30"}, Place{"relaxed.gpu.global", "%rd9"},
-                               Place{"shared::cta", "%r30"}, Place{"shared::cluster", "%r30"},
-                               Place{"acq_rel.cta", "%rd9"}, Place{"", "%rd10"});
+  struct Place {
+    const char* space;
+    const char* address;
+  };
+  const Place place =
+      GENERATE(Place{"global", "%rd9"}, Place{"shared", "%r30"}, Place{"relaxed.gpu.global", "%rd9"},
+               Place{"shared::cta", "%r30"}, Place{"shared::cluster", "%r30"}, Place{"acq_rel.cta", "%rd9"},
+               Place{"", "%rd10"});
   INFO(place.space);
   const bool in_shared = std::string(place.address) != "%rd9";
   for (const Atomic& atomic : kAtomics) {
     INFO(atomic.text);
-    // Lanes act in order. %r3 = -lane, %r4 = ~(1 << lane), %r5 = 1 << lane, %r6 = lane + 1, %r7 = f16x2 {0.5, 1.0}
+    // Lanes act in order. %r3 = -lane, %r4 = ~(1 << lane), %r5 = 1 << lane, %r6 = lane + 1, %r7 = f16x2
+    // {0.5, 1.0}
     const std::string setup = R"(
       mov.u32 %r30, cell; cvt.u64.u32 %rd11, %r30; cvta.shared.u64 %rd10, %rd11; ld.global.u32 %r31, [%rd9];
       setp.eq.u32 %p1, %r1, 0;
@@ -219,28 +239,34 @@ TEST_CASE("every atomic operation, on global, shared and generic addresses, with
       mov.u32 %r7, 0x3C003800;
       bar.sync 0;
     )";
-    const std::string finish = std::string("bar.sync 0; ") + (in_shared ? "ld.shared.u32 %r9, [%r30];\n"
-                                                                        : "ld.global.u32 %r9, [%rd9];\n") +
+    const std::string finish = std::string("bar.sync 0; ") +
+                               (in_shared ? "ld.shared.u32 %r9, [%r30];\n" : "ld.global.u32 %r9, [%rd9];\n") +
                                "xor.b32 %r2, %r2, %r9; st.global.u32 [%rd1], %r2; ret;";
     const std::string prefix = std::string(*place.space != 0 ? "." : "") + place.space + ".";
     const std::string full = with(atomic.text, "@", place.address);
     const auto out = run(setup + "atom" + prefix + full + ";" + finish, 32, 1, {atomic.start}).out;
     CHECK(out[31] == (atomic.last ^ atomic.after));
-    if (full.compare(0, 4, "exch") == 0 || full.compare(0, 3, "cas") == 0) continue;   // red has neither
-    const auto reduced = run(setup + "mov.u32 %r2, 0; red" + prefix + with(full, "%r2, [", "[") + ";" + finish, 32, 1,
-                             {atomic.start}).out;
+    if (full.compare(0, 4, "exch") == 0 || full.compare(0, 3, "cas") == 0) continue;  // red has neither
+    const auto reduced =
+        run(setup + "mov.u32 %r2, 0; red" + prefix + with(full, "%r2, [", "[") + ";" + finish, 32, 1,
+            {atomic.start})
+            .out;
     CHECK(reduced == Words(32, atomic.after));
   }
 }
 
 TEST_CASE("atomics of 64 bits, 16 bits, doubles and vectors") {
-  const auto cells = [](const std::string& body, const Words& before) { return run(body, 1, 1, before).cells; };
+  const auto cells = [](const std::string& body, const Words& before) {
+    return run(body, 1, 1, before).cells;
+  };
   const std::string swap =
       "mov.b64 %rd2, 0x200000001; mov.b64 %rd3, 5; atom.global.cas.b64 %rd4, [%rd9], %rd2, %rd3; ret;";
   CHECK(cells("mov.b64 %rd2, 0x100000002; atom.global.add.u64 %rd3, [%rd9], %rd2; ret;", {0xFFFFFFFF, 1}) ==
         Words{1, 3});
-  CHECK(cells("mov.b64 %rd2, -1; red.global.max.s64 [%rd9], %rd2; ret;", {7, 0x80000000}) == Words(2, 0xFFFFFFFF));
-  CHECK(cells("mov.b64 %rd2, -1; red.global.min.u64 [%rd9], %rd2; ret;", {7, 0x80000000}) == Words{7, 0x80000000});
+  CHECK(cells("mov.b64 %rd2, -1; red.global.max.s64 [%rd9], %rd2; ret;", {7, 0x80000000}) ==
+        Words(2, 0xFFFFFFFF));
+  CHECK(cells("mov.b64 %rd2, -1; red.global.min.u64 [%rd9], %rd2; ret;", {7, 0x80000000}) ==
+        Words{7, 0x80000000});
   CHECK(cells(swap, {1, 2}) == Words{5, 0});
   CHECK(cells(swap, {1, 3}) == Words{1, 3});
   CHECK(cells("mov.b16 %h1, 0xBEEF; mov.b16 %h2, 7; atom.global.cas.b16 %h3, [%rd9+2], %h1, %h2; ret;",
@@ -254,7 +280,8 @@ TEST_CASE("atomics of 64 bits, 16 bits, doubles and vectors") {
   CHECK(lanes_fault("atom.global.min.f32 %f3, [%rd9], 1.0; ret;").kind() == FaultKind::kUnsupported);
 }
 
-TEST_CASE("mapa names the same variable in any CTA, by shared and by generic address; getctarank finds the CTA") {
+TEST_CASE(
+    "mapa names the same variable in any CTA, by shared and by generic address; getctarank finds the CTA") {
   // Every CTA reads its successor's cell in three ways and adds to it once.
   const auto out = lanes(R"(
     mov.u32 %r2, cell; mov.u32 %r3, %cluster_ctarank; add.u32 %r4, %r3, 100;
@@ -272,18 +299,21 @@ TEST_CASE("mapa names the same variable in any CTA, by shared and by generic add
     mad.lo.u32 %r7, %r8, 10000000, %r7; sub.u32 %r11, %r11, %r4; add.u32 %r7, %r7, %r11;
     st.global.u32 [%rd1], %r7;
     barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
-    ret;)", 1, 4);
+    ret;)",
+                         1, 4);
   for (uint32_t rank = 0; rank < 4; ++rank) {
     const uint32_t next = (rank + 1) % 4;
     CHECK(out[rank] == 100 + next + 200000 * next + 1000);
   }
-  CHECK(lanes_fault("mov.u32 %r2, cell; mapa.shared::cluster.u32 %r3, %r2, 1; ret;").kind() == FaultKind::kBounds);
+  CHECK(lanes_fault("mov.u32 %r2, cell; mapa.shared::cluster.u32 %r3, %r2, 1; ret;").kind() ==
+        FaultKind::kBounds);
 }
 
 TEST_CASE("a decimal literal is a float in f32 instructions and a double in f64 ones") {
   const std::string code = GENERATE(
       "mov.f32 %f1, 2.75;", "mov.f32 %f2, 1.25; add.f32 %f1, %f2, 1.5;", "add.rn.ftz.f32 %f1, 1.25, 1.5;",
-      "mov.f32 %f2, 1.5; fma.rn.f32 %f1, %f2, 1.5, 0.5;", "setp.lt.u32 %p1, %r1, 64; selp.f32 %f1, 2.75, -1.0, %p1;",
+      "mov.f32 %f2, 1.5; fma.rn.f32 %f1, %f2, 1.5, 0.5;",
+      "setp.lt.u32 %p1, %r1, 64; selp.f32 %f1, 2.75, -1.0, %p1;",
       "mov.f32 %f2, 3.0; setp.gt.f32 %p1, %f2, 2.5; selp.f32 %f1, 2.75, 0.0, %p1;",
       "mov.f32 %f2, -2.75; neg.f32 %f1, %f2;", "max.f32 %f1, 2.75, -2.75;",
       "mov.s32 %r2, -1; slct.f32.s32 %f1, 8.0, 2.75, %r2;", "mov.f64 %fd1, 2.75; cvt.rn.f32.f64 %f1, %fd1;",

@@ -1,4 +1,5 @@
-// machine_fixture.hpp -- a machine for tests: device memory, PTX text around a body, and a launch in one call.
+// machine_fixture.hpp -- a machine for tests: device memory, PTX text around a body, and a launch in one
+// call.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +13,10 @@
 namespace sim_test {
 
 // One kernel `k` with the given parameter declarations and body; `before` holds module-scope declarations.
-inline std::string kernel_text(const std::string& params, const std::string& body, const std::string& before = "",
-                               const std::string& directives = "") {
-  return ".version 8.8\n.target sm_100a\n.address_size 64\n" + before + "\n.visible .entry k(" + params + ")\n" +
-         directives + "\n{\n" + body + "\n}\n";
+inline std::string kernel_text(const std::string& params, const std::string& body,
+                               const std::string& before = "", const std::string& directives = "") {
+  return ".version 8.8\n.target sm_100a\n.address_size 64\n" + before + "\n.visible .entry k(" + params +
+         ")\n" + directives + "\n{\n" + body + "\n}\n";
 }
 
 struct Machine {
@@ -33,7 +34,8 @@ struct Machine {
     return out;
   }
   template <class T>
-  std::vector<T> fetch(const T* from, size_t count) {  // Fault kPoison when the kernel did not write all of it
+  std::vector<T> fetch(const T* from,
+                       size_t count) {  // Fault kPoison when the kernel did not write all of it
     std::vector<T> out(count);
     memory.read(reinterpret_cast<uint64_t>(from), out.data(), count * sizeof(T));
     return out;

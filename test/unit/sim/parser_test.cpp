@@ -1,5 +1,5 @@
-// parser_test.cpp -- PTX text becomes the structs it says: shapes of operands, scopes, positions, and errors that name
-// their place. The texts are shortened from what nvcc 13 emits.
+// parser_test.cpp -- PTX text becomes the structs it says: shapes of operands, scopes, positions, and errors
+// that name their place. The texts are shortened from what nvcc 13 emits.
 #include <cstring>
 #include <string>
 
@@ -100,12 +100,14 @@ TEST_CASE("variables carry size, alignment and initial bytes") {
 TEST_CASE("opcodes split at dots but not at double colons") {
   const Module m = parse_body(
       ".reg .b32 %r<4>; .reg .b64 %rd<2>;\n"
-      "cp.async.bulk.tensor.2d.cta_group::2.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r0], [%rd1, {%r1, "
+      "cp.async.bulk.tensor.2d.cta_group::2.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r0], "
+      "[%rd1, {%r1, "
       "%r2}], [%r3];");
   const Statement& s = only(m).body.at(0);
   CHECK(s.opcode == "cp");
-  CHECK(s.qualifiers == std::vector<std::string>{"async", "bulk", "tensor", "2d", "cta_group::2", "shared::cta",
-                                                 "global", "tile", "mbarrier::complete_tx::bytes"});
+  CHECK(s.qualifiers == std::vector<std::string>{"async", "bulk", "tensor", "2d", "cta_group::2",
+                                                 "shared::cta", "global", "tile",
+                                                 "mbarrier::complete_tx::bytes"});
   REQUIRE(s.operands.size() == 3);
   REQUIRE(s.operands[1].kind == Kind::kAddress);
   REQUIRE(s.operands[1].items.size() == 3);
@@ -157,7 +159,8 @@ TEST_CASE("blocks scope registers and labels, innermost first") {
   const std::string wait =
       "{\n.reg .pred P1;\nLAB_WAIT:\nmbarrier.try_wait.parity.shared::cta.b64 P1, [%r1], %r2;\n"
       "@P1 bra DONE;\nbra LAB_WAIT;\nDONE:\n}\n";
-  const Module m = parse_body(".reg .b32 %r<3>; .reg .pred P1;\n" + wait + wait + "@!P1 bra OUT;\nOUT:\nret;");
+  const Module m =
+      parse_body(".reg .b32 %r<3>; .reg .pred P1;\n" + wait + wait + "@!P1 bra OUT;\nOUT:\nret;");
   const Function& k = only(m);
   REQUIRE(k.body.size() == 8);
   CHECK(k.body[1].operands[0].value == 3);
@@ -182,7 +185,8 @@ TEST_CASE("variables of blocks get unique names, which operands use") {
 	call.uni (param0), g, (param0);
 	}
 )";
-  const Module m = parse(kHeader + ".func (.param .b32 r) g(.param .b32 a) ;\n.entry k()\n{\n" + call + call + "ret;\n}");
+  const Module m =
+      parse(kHeader + ".func (.param .b32 r) g(.param .b32 a) ;\n.entry k()\n{\n" + call + call + "ret;\n}");
   const Function& k = m.functions.at(1);
   REQUIRE(k.locals.size() == 2);
   CHECK(k.locals[0].name != k.locals[1].name);
@@ -231,7 +235,8 @@ $L__info_string0:
 }
 
 TEST_CASE("comments, several statements a line and empty statements") {
-  const Module m = parse_body("/* a\n b */ .reg .b32 a, b; add.s32 a, a, 1; add.s32 /* c */ b, a, 2;; // end\nret;");
+  const Module m =
+      parse_body("/* a\n b */ .reg .b32 a, b; add.s32 a, a, 1; add.s32 /* c */ b, a, 2;; // end\nret;");
   const Function& k = only(m);
   REQUIRE(k.body.size() == 3);
   CHECK(k.body[1].text == "add.s32 b, a, 2");
@@ -242,9 +247,10 @@ TEST_CASE("errors name line and column and draw a caret") {
   const std::string text = kHeader + ".entry k()\n{\n\t.reg .b32 %r<2>;\n\tadd.s32 %r1, %r2, 1;\n}\n";
   CHECK_THROWS_WITH(parse(text), dualgemm_test::contains("ptx:7:15: undeclared register %r2"));
   CHECK_THROWS_WITH(parse(text), dualgemm_test::contains("\n  " + std::string(14, ' ') + "^"));
-  for (const char* body : {"ret", "bra NOWHERE;", "add.s32 %r1, ;", "@%r1 ret;", "mov.b32 %r1, 0f3F8;", "A: A: ret;",
-                           "mov.b32 %r1, 99999999999999999999;", ".reg .b32 %r<1>; .reg .b32 %r<1>;", "ld.b32 %r1, [%r1;",
-                           "#", "mov.b32 %r1, \"a;", "/* open", "{ ret;"}) {
+  for (const char* body :
+       {"ret", "bra NOWHERE;", "add.s32 %r1, ;", "@%r1 ret;", "mov.b32 %r1, 0f3F8;", "A: A: ret;",
+        "mov.b32 %r1, 99999999999999999999;", ".reg .b32 %r<1>; .reg .b32 %r<1>;", "ld.b32 %r1, [%r1;", "#",
+        "mov.b32 %r1, \"a;", "/* open", "{ ret;"}) {
     INFO(body);
     CHECK(kind_of(kHeader + ".entry k()\n{ .reg .b32 %r1;\n" + body + "\n}") == sim::FaultKind::kSyntax);
   }

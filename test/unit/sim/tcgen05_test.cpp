@@ -1,5 +1,6 @@
-// tcgen05_test.cpp -- the tensor core path as a program takes it: allocate, copy scales, multiply, commit, wait, load.
-// Operands are constant along K and vary by row, so a result says which row, which scale and which CTA it came from.
+// tcgen05_test.cpp -- the tensor core path as a program takes it: allocate, copy scales, multiply, commit,
+// wait, load. Operands are constant along K and vary by row, so a result says which row, which scale and
+// which CTA it came from.
 //
 //   A row m: one code for the whole CTA     B row n: code n (even CTA) or 7 - n (odd CTA)
 //   SFA: 1.0 for rows 0-63, 2.0 for rows 64-127            SFB: 1.0
@@ -17,24 +18,26 @@ namespace {
 constexpr std::array<float, 8> kE2m1 = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
 
 struct Shape {
-  const char* group;        // "1" or "2"
+  const char* group;  // "1" or "2"
   const char* idesc;
   const char* commit;       // up to the operands
   const char* commit_mask;  // ", %h1" or nothing
   int columns;              // of D
 };
-const Shape kSingle = {"1", "0x08020480", "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64", "", 8};
-const Shape kPair = {"2", "0x10040480",
-                     "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64", ", %h1",
-                     16};
+const Shape kSingle = {"1", "0x08020480",
+                       "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64", "", 8};
+const Shape kPair = {
+    "2", "0x10040480",
+    "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64", ", %h1", 16};
 
 std::string replace_all(std::string text, const std::string& what, const std::string& with) {
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size()) text.replace(at, what.size(), with);
+  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
+    text.replace(at, what.size(), with);
   return text;
 }
 
-// Shared memory, from a 1024-byte boundary: A 16384, B 1024, SFA 512, SFB 512, barrier 8, allocation result 4.
-// Tensor memory: D from column 0, SFA at 16, SFB at 20.
+// Shared memory, from a 1024-byte boundary: A 16384, B 1024, SFA 512, SFB 512, barrier 8, allocation
+// result 4. Tensor memory: D from column 0, SFA at 16, SFB at 20.
 std::string multiply(const Shape& shape, const std::string& wait, const std::string& release) {
   std::string text = R"(
   .reg .pred %p<16>; .reg .b16 %h<4>; .reg .b32 %r<64>; .reg .b64 %rd<32>;
@@ -198,9 +201,8 @@ TEST_CASE("tensor memory that is not freed is a leak") {
 TEST_CASE("allocating for a pair without a pair is refused") {
   Machine machine;
   float* out = machine.make<float>(128 * 16);
-  const auto fault = fault_of([&] {
-    machine.run(multiply(kPair, kWait, kFree), sim_test::shape(1, 128, 1, 18432 + 64), {&out});
-  });
+  const auto fault = fault_of(
+      [&] { machine.run(multiply(kPair, kWait, kFree), sim_test::shape(1, 128, 1, 18432 + 64), {&out}); });
   CHECK(fault.kind() == FaultKind::kProtocol);
 }
 
@@ -212,20 +214,26 @@ TEST_CASE("what st writes, ld reads back, in every shape") {
   REQUIRE(registers == 4);
   Machine machine;
   uint32_t* out = machine.make<uint32_t>(32 * 4);
-  machine.run(kernel_text(".param .u64 out", R"(
+  machine.run(kernel_text(".param .u64 out",
+                          R"(
     .reg .b32 %r<32>; .reg .b64 %rd<4>;
     ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mov.u32 %r2, cell;
     tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r2], 32;
     ld.shared.u32 %r3, [%r2];
     mul.lo.u32 %r10, %r1, 4; add.u32 %r11, %r10, 1; add.u32 %r12, %r10, 2; add.u32 %r13, %r10, 3;
-    tcgen05.st.sync.aligned.)" + shape + R"(.b32 [%r3], {)" + regs + R"(};
+    tcgen05.st.sync.aligned.)" +
+                              shape + R"(.b32 [%r3], {)" + regs + R"(};
     tcgen05.wait::st.sync.aligned;
-    tcgen05.ld.sync.aligned.)" + shape + R"(.b32 {)" + back + R"(}, [%r3];
+    tcgen05.ld.sync.aligned.)" +
+                              shape + R"(.b32 {)" + back + R"(}, [%r3];
     tcgen05.wait::ld.sync.aligned;
     mul.wide.u32 %rd2, %r1, 16; add.u64 %rd2, %rd1, %rd2;
-    st.global.v4.u32 [%rd2], {)" + back + R"(};
+    st.global.v4.u32 [%rd2], {)" +
+                              back + R"(};
     tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32;
-    ret;)", ".shared .align 4 .b8 cell[4];"), sim_test::shape(1, 32), {&out});
+    ret;)",
+                          ".shared .align 4 .b8 cell[4];"),
+              sim_test::shape(1, 32), {&out});
   const auto result = machine.fetch(out, 128);
   for (uint32_t i = 0; i < 128; ++i) CHECK(result[i] == i);
 }
