@@ -288,7 +288,6 @@ void wait_groups(Exec& x, uint32_t allowed, bool bulk) {
   bool done = true;
   auto& groups = bulk ? x.warp.bulk_groups : x.warp.async_groups;
   SIM_FOR_LANES(lane, x.mask) done = done && groups[lane].at_most(allowed);
-  x.report_sync(SyncEvent::Kind::kGroupWait, uint32_t(__builtin_ctz(x.mask)), x.cta.linear, allowed, bulk);
   if (done) {
     // Groups that landed are forgotten, so that a thread that stores for ever keeps a short list.
     SIM_FOR_LANES(lane, x.mask) {

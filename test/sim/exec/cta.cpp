@@ -52,8 +52,6 @@ void exit_lanes(Exec& x) {
   x.fragment->mask &= ~lanes;
   x.warp.live &= ~lanes;
   drop_from_joins(x.warp, x.fragment->join, lanes);
-  x.report_sync(SyncEvent::Kind::kExit, uint32_t(__builtin_ctz(lanes)), x.cta.linear, 0,
-                __builtin_popcount(lanes));
   x.changed();
   if (x.warp.live == 0 && --x.cta.live_warps == 0) {
     check_exit(x.cta);

@@ -46,13 +46,7 @@ void land(Cluster& cluster, uint64_t id) {
   }
   ++cluster.events;
   grid.changed_at = grid.stats.warp_instructions;
-  if (grid.observer != nullptr)
-    grid.observer->sync({SyncEvent::Kind::kLand,
-                         {op->issuer->linear, op->warp, op->lane, op->id},
-                         op->issuer->linear,
-                         op->id,
-                         0,
-                         op->inst});
+  if (grid.observer != nullptr) grid.observer->land({AsyncLanding::Step::kComplete, id});
 }
 
 // Lets a cluster move until its slice is used. False: nothing in it could move at all.
@@ -67,7 +61,7 @@ bool run_cluster(Cluster& cluster) {
     warps.clear();
     for (size_t i = 0; i < cluster.pending.size(); ++i)
       if (may_land(cluster, i, grid.policy.keep_tensor_order())) {
-        agents.push_back({Agent::Kind::kAsync, cluster.pending[i]->id});
+        agents.push_back({Agent::Kind::kPiece, cluster.pending[i]->id});
         warps.push_back(nullptr);
       }
     uint64_t index = 0;
@@ -82,7 +76,7 @@ bool run_cluster(Cluster& cluster) {
     if (agents.empty()) return moved;
     moved = true;
     const size_t chosen = grid.policy.next(agents);
-    if (agents[chosen].kind == Agent::Kind::kAsync) {
+    if (agents[chosen].kind != Agent::Kind::kWarp) {
       land(cluster, agents[chosen].id);
       continue;
     }

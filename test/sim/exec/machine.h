@@ -222,10 +222,11 @@ struct Exec {
     ++cluster.events;
     grid.changed_at = grid.stats.warp_instructions;
   }
-  Actor actor(uint32_t lane) const { return {cta.linear, warp.index, lane, 0}; }
-  void report_sync(SyncEvent::Kind kind, uint32_t lane, uint64_t of_cta, uint64_t object,
-                   int64_t amount) const;
-  void launch_async(AsyncOp::Kind kind, uint32_t lane, uint32_t ranks, std::function<void()> land);
+  Thread thread(uint32_t lane) const { return {cta.linear, warp.index, lane}; }
+  void report(SyncEvent event, uint32_t lanes) const;  // fills thread, mask and inst
+  // `facts` describe the operation to the observer; thread, number and instruction are filled in.
+  void launch_async(AsyncOp::Kind kind, uint32_t lane, uint32_t ranks, std::function<void()> land,
+                    AsyncIssue&& facts = {});
 };
 
 #define SIM_FOR_LANES(lane, lane_mask)         \

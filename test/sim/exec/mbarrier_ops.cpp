@@ -49,7 +49,6 @@ void arrive(Exec& x, const Inst& inst, bool drop) {
         throw Fault(FaultKind::kProtocol, "arrive.noComplete completed the phase");
       return completed;
     });
-    x.report_sync(SyncEvent::Kind::kMbarrierArrive, lane, at.cta->linear, at.offset, int64_t(amount));
     if (inst.operands[0].value.kind == Value::Kind::kRegister) {
       if (at.cta != &x.cta)
         throw Fault(FaultKind::kProtocol, "arrive on another CTA's mbarrier returns no state");
@@ -73,10 +72,7 @@ void test(Exec& x, const Inst& inst, bool may_sleep) {
                                            : barrier.test_phase(asked >> kPendingBits);
     if (inst.has(Q::kParity) && asked > 1)
       throw Fault(FaultKind::kProtocol, "phase parity " + std::to_string(asked) + ": it is 0 or 1");
-    if (done) {
-      passed |= 1u << lane;
-      x.report_sync(SyncEvent::Kind::kMbarrierObserved, lane, at.cta->linear, at.offset, 0);
-    }
+    if (done) passed |= 1u << lane;
     const Wait::Phase phase{at.cta, at.offset, barrier.phase()};
     if (w.phases.empty() || w.phases.back().offset != phase.offset) w.phases.push_back(phase);
     w.parity = inst.has(Q::kParity) ? asked : asked >> kPendingBits;
@@ -137,7 +133,6 @@ void mbarrier_init(Exec& x, const Inst& inst) {
     x.cta.shared.poison(at.offset, 8);
     x.cta.mbarrier_low = std::min(x.cta.mbarrier_low, at.offset);
     x.cta.mbarrier_high = std::max(x.cta.mbarrier_high, at.offset + 8);
-    x.report_sync(SyncEvent::Kind::kMbarrierInit, lane, x.cta.linear, at.offset, count);
     x.changed();
   }
 }
@@ -160,7 +155,6 @@ void mbarrier_expect_tx(Exec& x, const Inst& inst) {
     const int64_t bytes = int64_t(uint32_t(x.source(inst.operands[1].value, lane)));
     Mbarrier& barrier = at.cta->mbarrier(at.offset);
     on_barrier(*at.cta, at.offset, [&] { return barrier.expect_tx(bytes); });
-    x.report_sync(SyncEvent::Kind::kMbarrierExpectTx, lane, at.cta->linear, at.offset, bytes);
     x.changed();
   }
 }
@@ -170,7 +164,6 @@ void mbarrier_complete_tx(Exec& x, const Inst& inst) {
     const Exec::Shared at = barrier_at(x, inst, inst.operands[0], lane);
     const int64_t bytes = int64_t(uint32_t(x.source(inst.operands[1].value, lane)));
     sim::mbarrier_complete_tx(*at.cta, at.offset, bytes);
-    x.report_sync(SyncEvent::Kind::kMbarrierCompleteTx, lane, at.cta->linear, at.offset, bytes);
     x.changed();
   }
 }

@@ -79,16 +79,12 @@ uint64_t Exec::global_of(Space space, uint64_t address) const {
 
 void Exec::load(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes) {
   const bool generic = space == Space::kGeneric;
-  AccessEvent event{actor(lane), AccessEvent::Memory::kGlobal, cta.linear, address, bytes, false, nullptr};
   switch (classify(space, address)) {
     case Space::kShared:
     case Space::kSharedCluster: {
       check_aligned("shared", address, bytes);
       const Shared at = shared(generic ? address - kSharedWindow : address, bytes, space != Space::kShared);
       at.cta->shared.read(at.offset, out, bytes);
-      event.memory = AccessEvent::Memory::kShared;
-      event.cta = at.cta->linear;
-      event.address = at.offset;
       break;
     }
     case Space::kLocal: {
@@ -99,7 +95,6 @@ void Exec::load(Space space, uint64_t address, uint32_t lane, void* out, uint32_
                                             hex(offset) + "; a thread has " +
                                             std::to_string(grid.kernel.local_bytes));
       warp.local->read(uint64_t(lane) * grid.kernel.local_bytes + offset, out, bytes);
-      event.memory = AccessEvent::Memory::kLocal;
       break;
     }
     default:
@@ -107,15 +102,10 @@ void Exec::load(Space space, uint64_t address, uint32_t lane, void* out, uint32_
       grid.memory.read(address, out, bytes);
       break;
   }
-  if (grid.observer != nullptr) {
-    event.inst = &grid.kernel.code[fragment->pc];
-    grid.observer->access(event);
-  }
 }
 
 void Exec::store(Space space, uint64_t address, uint32_t lane, const void* in, uint32_t bytes) {
   const bool generic = space == Space::kGeneric;
-  AccessEvent event{actor(lane), AccessEvent::Memory::kGlobal, cta.linear, address, bytes, true, nullptr};
   switch (classify(space, address)) {
     case Space::kShared:
     case Space::kSharedCluster: {
@@ -123,9 +113,6 @@ void Exec::store(Space space, uint64_t address, uint32_t lane, const void* in, u
       const Shared at = shared(generic ? address - kSharedWindow : address, bytes, space != Space::kShared);
       check_no_mbarrier(*at.cta, at.offset, bytes);
       at.cta->shared.write(at.offset, in, bytes);
-      event.memory = AccessEvent::Memory::kShared;
-      event.cta = at.cta->linear;
-      event.address = at.offset;
       break;
     }
     case Space::kLocal: {
@@ -136,7 +123,6 @@ void Exec::store(Space space, uint64_t address, uint32_t lane, const void* in, u
                                             hex(offset) + "; a thread has " +
                                             std::to_string(grid.kernel.local_bytes));
       warp.local->write(uint64_t(lane) * grid.kernel.local_bytes + offset, in, bytes);
-      event.memory = AccessEvent::Memory::kLocal;
       break;
     }
     case Space::kConst:
@@ -149,10 +135,6 @@ void Exec::store(Space space, uint64_t address, uint32_t lane, const void* in, u
       break;
   }
   grid.changed_at = grid.stats.warp_instructions;
-  if (grid.observer != nullptr) {
-    event.inst = &grid.kernel.code[fragment->pc];
-    grid.observer->access(event);
-  }
 }
 
 }  // namespace sim

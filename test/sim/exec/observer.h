@@ -1,63 +1,256 @@
-// observer.h -- what a watcher of the machine sees: instructions, memory accesses and synchronisation, in the
-// order they take effect. A race checker or a tracer derives from Observer; nothing it does can change a run.
+// observer.h -- what a watcher of the machine sees. Every event is a raw fact in the order the machine made
+// it: which thread touched which bytes through which proxy, what an asynchronous operation will touch (at
+// issue), what it has touched (as it lands), and every instruction that orders anything. Nothing here is
+// interpreted: what is ordered by what is check/'s business, and nothing a watcher does can change a run.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/launch.h"
 
 namespace sim {
 
 struct Inst;
+struct Kernel;
+struct TensorMap;
 
-struct Actor {
+struct Thread {
   uint64_t cta = 0;  // linear index of the CTA in the grid
   uint32_t warp = 0;
   uint32_t lane = 0;
-  uint64_t async_id = 0;  // not 0: an asynchronous operation that this thread issued
 };
 
-struct AccessEvent {
-  enum class Memory : uint8_t { kGlobal, kShared, kLocal, kTensor };
-  Actor actor;
-  Memory memory;
-  uint64_t cta = 0;      // whose shared or tensor memory
-  uint64_t address = 0;  // host address, shared-window offset, local offset or TMEM address
-  uint64_t bytes = 0;
+enum class Memory : uint8_t { kGlobal, kShared, kTensor };
+
+// How an access reaches memory (PTX ISA "Proxies"). kTensor: tcgen05 accesses of tensor memory.
+enum class Proxy : uint8_t { kGeneric, kAsync, kTensor, kTensormap };
+
+enum class Scope : uint8_t { kCta, kCluster, kGpu, kSys };
+
+// Memory order of an instruction. kWeak: an ordinary access.
+enum class Order : uint8_t { kWeak, kVolatile, kRelaxed, kAcquire, kRelease, kAcqRel, kSeqCst };
+
+// Bytes of one memory. kGlobal: [address, address + bytes) of the host's address space. kShared: offset in
+// the shared window of `cta`. kTensor: the rectangle of 32-bit cells [lane, lane + lanes) x [column, column +
+// columns) of `cta`'s tensor memory; address and bytes unused.
+struct Region {
+  Memory memory = Memory::kGlobal;
   bool write = false;
+  uint64_t cta = 0;  // kShared, kTensor: linear index of the owner in the grid
+  uint64_t address = 0;
+  uint32_t bytes = 0;
+  uint16_t lane = 0, lanes = 0, column = 0, columns = 0;
+};
+
+// A load, store or atomic of one lane through the generic proxy. Parameters, constants and local memory are
+// private or read-only and are not reported.
+struct Access {
+  Thread thread;
+  uint32_t mask = 0;  // lanes that execute the instruction together
+  Region region;
+  bool atomic = false;  // read-modify-write; region.write is set
+  Order order = Order::kWeak;
+  Scope scope = Scope::kSys;
   const Inst* inst = nullptr;
+};
+
+struct MbarrierRef {
+  uint64_t cta = 0;
+  uint32_t offset = 0;
+  bool operator==(const MbarrierRef&) const = default;
+};
+
+// Everything an asynchronous operation will touch, known at issue. It may touch `reads` from now until its
+// sources are read, and `writes` from now until it completes.
+struct AsyncIssue {
+  enum class Kind : uint8_t {
+    kBulkLoad,     // cp.async.bulk, global to shared
+    kBulkStore,    // cp.async.bulk, shared to global
+    kBulkShared,   // cp.async.bulk, shared to shared
+    kTensorLoad,   // cp.async.bulk.tensor, global to shared
+    kTensorStore,  // cp.async.bulk.tensor, shared to global
+    kCpAsync,      // cp.async
+    kStAsync,      // st.async
+    kMma,          // tcgen05.mma
+    kTmemCopy,     // tcgen05.cp
+    kCommit,       // tcgen05.commit: arrives when the thread's earlier kMma and kTmemCopy have completed
+    kTmemLoad,     // tcgen05.ld, the whole warp
+    kTmemStore,    // tcgen05.st, the whole warp
+  };
+  Kind kind = Kind::kBulkLoad;
+  uint64_t id = 0;  // rising within the grid, never reused
+  Thread thread;    // kTmemLoad, kTmemStore: lane is the lowest of the warp, which issues as a whole
+  uint32_t mask = 0;
+  int cta_group = 0;  // tcgen05: 1 or 2
+  std::vector<Region> reads, writes;
+  // How completion is learned. Copies that signal mbarriers and kCommit: `barriers`, with the bytes each is
+  // given (kCommit: one arrival each, bytes 0). kBulkStore, kTensorStore: the thread's open bulk group;
+  // kCpAsync: its open cp.async group. kTmemLoad, kTmemStore: tcgen05.wait::ld, ::st. kMma, kTmemCopy: a
+  // later kCommit.
+  struct Signal {
+    MbarrierRef barrier;
+    int64_t bytes = 0;
+  };
+  std::vector<Signal> barriers;
+  // kTensorLoad, kTensorStore: the decoded map, where it lies, and the coordinates of the box.
+  const TensorMap* map = nullptr;
+  uint64_t map_address = 0;
+  std::array<int32_t, 5> coordinates{};
+  // kMma: raw descriptors and flags as issued; a_in_tmem: a_desc unused. kTmemCopy: b_desc is its source.
+  uint64_t a_desc = 0, b_desc = 0;
+  uint32_t idesc = 0;
+  bool a_in_tmem = false, accumulate = false, scaled = false;
+  const Inst* inst = nullptr;
+};
+
+// The operation moves on. kSourcesRead comes once before any kPiece; kPiece once or, for a torn copy, several
+// times with bytes that add up; kComplete once, at the end.
+struct AsyncLanding {
+  enum class Step : uint8_t { kSourcesRead, kPiece, kComplete };
+  Step step = Step::kComplete;
+  uint64_t id = 0;
 };
 
 struct SyncEvent {
   enum class Kind : uint8_t {
-    kMbarrierInit,
-    kMbarrierArrive,
-    kMbarrierExpectTx,
-    kMbarrierCompleteTx,
-    kMbarrierObserved,
-    kBarrierArrive,
+    // mbarrier. phase: the phase the event counts in, before it may complete.
+    kMbarrierInit,  // amount: arrival count
+    kMbarrierInval,
+    kMbarrierArrive,  // amount: arrivals, bytes: expected with it (arrive.expect_tx); async_id of a kCommit
+    kMbarrierArriveDrop,
+    kMbarrierExpectTx,    // bytes
+    kMbarrierCompleteTx,  // bytes; async_id, or 0 for the instruction mbarrier.complete_tx
+    kMbarrierWait,        // a wait or test that saw `phase` complete (phase: the youngest completed phase)
+    kMbarrierTest,        // a wait or test that answered false, or a thread that starts to sleep in try_wait
+    // Barriers of the CTA: `object` is the number, `phase` the generation. A thread that arrives and waits
+    // gives both.
+    kBarrierArrive,  // amount: threads the barrier was asked for, 0: all of the CTA
     kBarrierLeave,
-    kClusterArrive,
-    kClusterLeave,
-    kFence,
-    kIssue,
-    kLand,
-    kGroupWait,
-    kExit,
+    kWarpSync,       // bar.warp.sync: all lanes of `mask` together
+    kWarpMeet,       // elect, shfl, vote, match, redux: the lanes of `mask` meet; no memory order
+    kClusterArrive,  // phase: generation; order kRelease or kRelaxed
+    kClusterWait,    // order kAcquire or kRelaxed
+    kFence,          // `fence`
+    kBulkCommit,     // cp.async.bulk.commit_group: closes the open group of each lane
+    kBulkWait,       // amount: groups that may stay pending, read: only their sources were waited for
+    kCpAsyncCommit,
+    kCpAsyncWait,
+    kTmemWaitLd,
+    kTmemWaitSt,
+    kTmemAlloc,  // object: first column, amount: columns; of `cta`. A pair reports both CTAs
+    kTmemDealloc,
+    kTmemRelinquish,
+    kTmemUse,          // a register of an unwaited tcgen05.ld is used; async_id: that load
+    kGridWait,         // griddepcontrol.wait
+    kGridLaunch,       // griddepcontrol.launch_dependents
+    kSetMaxRegisters,  // amount: registers asked for
+    kExit,             // lanes of `mask` leave the kernel
+    kCtaStart,  // a CTA becomes resident; object: shared bytes of its window, phase: rank in the cluster,
+                // amount: linear index of the cluster
+    kCtaExit,   // its last thread has left
   };
-  Kind kind;
-  Actor actor;
-  uint64_t cta = 0;  // whose barrier
-  uint64_t object =
-      0;  // shared offset of an mbarrier, number of a named barrier, id of an asynchronous operation
-  int64_t amount = 0;  // arrivals or bytes
+  enum class Fence : uint8_t {
+    kNone,
+    kThread,          // fence.{acquire,release,acq_rel,sc}, membar: `order`, `scope`
+    kProxyAsync,      // fence.proxy.async: `spaces`
+    kProxyAlias,      // fence.proxy.alias
+    kProxyTensormap,  // fence.proxy.tensormap::generic: `order`; acquire: [address, address + bytes)
+    kMbarrierInit,    // fence.mbarrier_init.release.cluster
+    kTensorBefore,    // tcgen05.fence::before_thread_sync
+    kTensorAfter,     // tcgen05.fence::after_thread_sync
+  };
+  // spaces of kProxyAsync
+  static constexpr uint8_t kGlobalSpace = 1, kSharedCta = 2, kSharedCluster = 4;
+
+  Kind kind = Kind::kExit;
+  Thread thread;         // the lowest lane of `mask`
+  uint32_t mask = 0;     // lanes this concerns; events that may differ per lane come once per lane
+  MbarrierRef mbarrier;  // kMbarrier*
+  uint64_t cta = 0;      // kBarrier*, kTmem*: owner
+  uint64_t object = 0;
+  uint64_t phase = 0;
+  int64_t amount = 0, bytes = 0;
+  uint64_t async_id = 0;
+  Order order = Order::kWeak;
+  Scope scope = Scope::kCta;
+  Fence fence = Fence::kNone;
+  uint8_t spaces = 0;
+  uint64_t address = 0;
+  uint32_t parity = 0;  // kMbarrierWait, kMbarrierTest with .parity: as asked
+  bool has_parity = false, read = false;
+  bool local_form = false;  // the instruction named its mbarrier through shared::cta
   const Inst* inst = nullptr;
+};
+
+// A grid begins. Work of the host is numbered in the order it was enqueued; `after` are the numbers of host
+// work that must have completed (stream order, events, synchronisation), which need not list what those came
+// after.
+struct HostWork {
+  enum class Kind : uint8_t { kLaunch, kCopy, kSet, kHost };
+  Kind kind = Kind::kLaunch;
+  uint64_t id = 0;
+  std::vector<uint64_t> after;
+  bool programmatic =
+      false;  // kLaunch: may start before `after` have completed; griddepcontrol.wait waits for them
+  std::vector<Region> regions;  // kCopy, kSet, kHost: what it touches
+  std::string what;             // "cudaMemcpyAsync", or the kernel's name
+};
+
+struct GridStart {
+  const Kernel* kernel = nullptr;
+  const LaunchConfig* config = nullptr;
+  uint64_t work = 0;  // HostWork::id, 0 when launched without the runtime
+  uint64_t param_base = 0;
 };
 
 class Observer {
  public:
   virtual ~Observer() = default;
-  virtual void instruction(const Actor& /*first lane*/, uint32_t /*mask*/, const Inst&) {}
-  virtual void access(const AccessEvent&) {}
+  virtual void host(const HostWork&) {}
+  virtual void start(const GridStart&) {}
+  // fault: the text of the fault that ended the grid, null when it ran to its end. A deadlock is a fault.
+  virtual void finish(const char* /*fault*/) {}
+  virtual void instruction(const Thread& /*lowest lane*/, uint32_t /*mask*/, const Inst&) {}
+  virtual void access(const Access&) {}
+  virtual void issue(const AsyncIssue&) {}
+  virtual void land(const AsyncLanding&) {}
   virtual void sync(const SyncEvent&) {}
+};
+
+// Every event to several watchers.
+class Observers : public Observer {
+ public:
+  void add(Observer& observer) { all_.push_back(&observer); }
+  void host(const HostWork& e) override {
+    for (Observer* o : all_) o->host(e);
+  }
+  void start(const GridStart& e) override {
+    for (Observer* o : all_) o->start(e);
+  }
+  void finish(const char* e) override {
+    for (Observer* o : all_) o->finish(e);
+  }
+  void instruction(const Thread& t, uint32_t mask, const Inst& inst) override {
+    for (Observer* o : all_) o->instruction(t, mask, inst);
+  }
+  void access(const Access& e) override {
+    for (Observer* o : all_) o->access(e);
+  }
+  void issue(const AsyncIssue& e) override {
+    for (Observer* o : all_) o->issue(e);
+  }
+  void land(const AsyncLanding& e) override {
+    for (Observer* o : all_) o->land(e);
+  }
+  void sync(const SyncEvent& e) override {
+    for (Observer* o : all_) o->sync(e);
+  }
+
+ private:
+  std::vector<Observer*> all_;
 };
 
 }  // namespace sim

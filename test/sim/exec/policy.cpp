@@ -6,7 +6,7 @@ namespace sim {
 size_t DefaultPolicy::next(const std::vector<Agent>& agents) {
   size_t oldest = agents.size(), first = agents.size(), following = agents.size();
   for (size_t i = 0; i < agents.size(); ++i) {
-    if (agents[i].kind == Agent::Kind::kAsync) {
+    if (agents[i].kind != Agent::Kind::kWarp) {
       if (oldest == agents.size() || agents[i].id < agents[oldest].id) oldest = i;
     } else {
       if (first == agents.size() || agents[i].id < agents[first].id) first = i;

@@ -1,5 +1,6 @@
-// policy.h -- every choice the ISA leaves open: who moves next, when asynchronous work lands, whether a wait
-// wakes early. A policy sees identities only; whatever it answers is a legal run.
+// policy.h -- every choice the ISA leaves open: who moves next, when and in how many pieces asynchronous work
+// lands, whether a wait wakes early, who is elected, where shared memory begins. A policy sees identities
+// only; whatever it answers is a legal run.
 #pragma once
 
 #include <cstddef>
@@ -8,27 +9,52 @@
 
 namespace sim {
 
+struct Inst;
+
 struct Agent {
-  enum class Kind : uint8_t { kWarp, kAsync };
+  enum class Kind : uint8_t {
+    kWarp,   // a warp runs on
+    kRead,   // an asynchronous operation reads its sources
+    kPiece,  // ... writes its next piece
+  };
   Kind kind;
-  uint64_t id;  // warp: index within the cluster; asynchronous operation: its issue number, rising
+  uint64_t id;                 // kWarp: index within the cluster; else the operation's number, rising
+  uint32_t rank = 0;           // CTA in the cluster that runs or issued it
+  uint32_t warp = 0;           // in that CTA
+  const Inst* inst = nullptr;  // the asynchronous operation; null for warps
 };
 
 class Policy {
  public:
   virtual ~Policy() = default;
-  virtual size_t next(
-      const std::vector<Agent>& agents) = 0;   // index of the agent that moves; agents is not empty
+  // Before every grid: the choices of a run depend on nothing that happened before it.
+  virtual void start() {}
+  // Index of the agent that moves; agents is not empty.
+  virtual size_t next(const std::vector<Agent>& agents) = 0;
   virtual uint32_t quantum() { return 512; }   // instructions a warp may run before the next choice
   virtual bool wake_early() { return false; }  // try_wait returns false although nothing changed
   // True: tcgen05 operations of one thread start in issue order. False: only the pairs the ISA lists stay
   // ordered.
   virtual bool keep_tensor_order() { return true; }
+  virtual uint32_t pieces(uint64_t /*bytes*/) { return 1; }  // in how many pieces a copy of `bytes` lands
+  virtual uint32_t piece(uint32_t /*left*/) { return 0; }    // which of the `left` pieces lands next
+  virtual uint32_t leader(uint32_t members) {
+    return uint32_t(__builtin_ctz(members));
+  }  // elect.sync; fixed per mask
+  virtual uint32_t shared_shift() {
+    return 0;
+  }  // bytes by which shared windows start later, a multiple of 1024
+  virtual bool reconverge() {
+    return true;
+  }  // false: diverged lanes meet again only where an instruction asks
+  // tcgen05.ld reads tensor memory when its registers are first used or waited for; true: already at issue.
+  virtual bool load_early() { return true; }
 };
 
 // Asynchronous work lands first, oldest first; warps take turns in index order.
 class DefaultPolicy : public Policy {
  public:
+  void start() override { last_warp_ = ~uint64_t(0); }
   size_t next(const std::vector<Agent>& agents) override;
 
  private:

@@ -62,8 +62,6 @@ bool arrive(Exec& x, const Inst& inst, uint32_t id, uint32_t count) {
                     " threads, but those that arrived before named " + std::to_string(barrier.expected));
   barrier.expected = count;
   barrier.lanes[x.warp.index] |= x.mask;
-  x.report_sync(SyncEvent::Kind::kBarrierArrive, uint32_t(__builtin_ctz(x.mask)), x.cta.linear, id,
-                __builtin_popcount(x.mask));
   x.changed();
   return settle(x.cta, barrier);
 }
@@ -153,8 +151,6 @@ void cluster_arrive(Exec& x, const Inst& inst) {
     throw Fault(FaultKind::kProtocol, "barrier.cluster.arrive twice without barrier.cluster.wait");
   SIM_FOR_LANES(lane, x.mask) x.warp.cluster_generation[lane] = x.cluster.barrier_generation + 1;
   x.warp.cluster_arrived |= x.mask;
-  x.report_sync(SyncEvent::Kind::kClusterArrive, uint32_t(__builtin_ctz(x.mask)), x.cta.linear, 0,
-                __builtin_popcount(x.mask));
   x.changed();
   check_cluster_barrier(x.cluster);
 }
@@ -175,13 +171,10 @@ void cluster_wait(Exec& x, const Inst& inst) {
     return;
   }
   SIM_FOR_LANES(lane, x.mask) x.warp.cluster_generation[lane] = 0;
-  x.report_sync(SyncEvent::Kind::kClusterLeave, uint32_t(__builtin_ctz(x.mask)), x.cta.linear, 0, 0);
 }
 
 // Memory is sequentially consistent here; a fence is an event for observers only.
-void fence(Exec& x, const Inst&) {
-  x.report_sync(SyncEvent::Kind::kFence, uint32_t(__builtin_ctz(x.mask)), x.cta.linear, 0, 0);
-}
+void fence(Exec&, const Inst&) {}
 
 void nanosleep(Exec&, const Inst&) {}
 

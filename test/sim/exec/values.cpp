@@ -140,13 +140,16 @@ uint32_t Exec::elected_lane() const {
   return uint32_t(__builtin_ctz(mask));
 }
 
-void Exec::report_sync(SyncEvent::Kind kind, uint32_t lane, uint64_t of_cta, uint64_t object,
-                       int64_t amount) const {
+void Exec::report(SyncEvent event, uint32_t lanes) const {
   if (grid.observer == nullptr) return;
-  grid.observer->sync({kind, actor(lane), of_cta, object, amount, &grid.kernel.code[fragment->pc]});
+  event.thread = thread(uint32_t(__builtin_ctz(lanes)));
+  event.mask = lanes;
+  event.inst = &grid.kernel.code[fragment->pc];
+  grid.observer->sync(event);
 }
 
-void Exec::launch_async(AsyncOp::Kind kind, uint32_t lane, uint32_t ranks, std::function<void()> land) {
+void Exec::launch_async(AsyncOp::Kind kind, uint32_t lane, uint32_t ranks, std::function<void()> land,
+                        AsyncIssue&& facts) {
   auto op = std::make_unique<AsyncOp>();
   op->id = grid.next_op++;
   op->kind = kind;
@@ -156,7 +159,13 @@ void Exec::launch_async(AsyncOp::Kind kind, uint32_t lane, uint32_t ranks, std::
   op->lane = lane;
   op->ranks = ranks;
   op->land = std::move(land);
-  report_sync(SyncEvent::Kind::kIssue, lane, cta.linear, op->id, 0);
+  if (grid.observer != nullptr) {
+    facts.id = op->id;
+    facts.thread = thread(lane);
+    facts.mask = 1u << lane;
+    facts.inst = op->inst;
+    grid.observer->issue(facts);
+  }
   cluster.pending.push_back(std::move(op));
   ++grid.stats.async_operations;
   changed();

@@ -154,7 +154,7 @@ bool run_warp(Grid& grid, Warp& warp, uint32_t quantum) {
       }
       if (x.mask != 0) {
         if (grid.observer != nullptr)
-          grid.observer->instruction(x.actor(uint32_t(__builtin_ctz(x.mask))), x.mask, *inst);
+          grid.observer->instruction(x.thread(uint32_t(__builtin_ctz(x.mask))), x.mask, *inst);
         inst->handler(x, *inst);
       }
       fragment->pc = x.next_pc;

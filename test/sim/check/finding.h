@@ -1,0 +1,61 @@
+// finding.h -- what a checker says: a rule that was broken, where, by what, and what would have kept it.
+// Every rule stands once, in the *_rules.cpp of its checker, with its class, its evidence and the section it
+// follows.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/exec/observer.h"
+
+namespace sim {
+
+// E: breaks a rule that hardware is known to enforce, or produced a wrong value or a hang here. S: breaks the
+// letter of the ISA, but kernels that run on B200 do it. A: advice.
+enum class Severity : uint8_t { kError, kStrict, kAdvice };
+
+// What a rule rests on: seen on an H200, needed or contradicted by kernels proven on a B200, the ISA's text,
+// or only our reading of it.
+enum class Evidence : uint8_t { kH200, kProvenKernel, kDoc, kAssumed };
+
+struct Rule {
+  const char* id;  // "race-async-write-read", stable: tests, allow-lists and JSON name it
+  Severity severity;
+  Evidence evidence;
+  const char* section;  // of the PTX ISA or the CUDA guide
+  const char* says;     // the rule in one sentence
+};
+
+// A place in the program: who, and which instruction. Turned into text by the report.
+struct Site {
+  Thread thread;
+  uint32_t mask = 0;      // lanes, 0: only thread.lane
+  uint64_t async_id = 0;  // an asynchronous operation issued there
+  const Inst* inst = nullptr;
+};
+
+struct Finding {
+  const Rule* rule = nullptr;
+  std::string summary;  // one line: "TMA load overwrites ... while tcgen05.mma may still read it"
+  Site later;           // where it was noticed
+  bool has_earlier = false;
+  Site earlier;  // the other party
+  bool has_region = false;
+  Region region;  // the bytes in question
+  bool has_mbarrier = false;
+  MbarrierRef mbarrier;            // the barrier in question
+  std::string missing;             // what would have ordered or prevented it
+  std::vector<std::string> notes;  // further facts, one line each
+  bool every_schedule = true;      // follows from the order of synchronisation, not from this run's timing
+};
+
+// Checkers hand their findings to a sink: the judge, or a test.
+using FindingSink = std::function<void(Finding)>;
+
+extern const std::vector<Rule> kRaceRules, kProtocolRules, kMachineRules;
+const Rule& rule(const char* id);  // std::logic_error: no such rule
+const std::vector<const Rule*>& all_rules();
+
+}  // namespace sim
