@@ -104,6 +104,11 @@ dualgemm_status_t launch_kernel(const Instance& instance, const Params& params, 
   config.blockDim = dim3(static_cast<unsigned>(instance.threads));
   config.dynamicSmemBytes = static_cast<size_t>(instance.smem_bytes);
   config.stream = stream;
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {static_cast<unsigned>(instance.cta_group), 1, 1};
+  config.attrs = &cluster;
+  config.numAttrs = instance.cta_group > 1 ? 1 : 0;
   void* arguments[] = {const_cast<Params*>(&params)};
   const cudaError_t error = cudaLaunchKernelExC(&config, instance.kernel, arguments);
   return error == cudaSuccess ? DUALGEMM_STATUS_SUCCESS : fail_cuda(error, instance.name);

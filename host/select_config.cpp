@@ -2,16 +2,20 @@
 
 #include "host/select_config.h"
 
+#include <algorithm>
+
 #include "host/sf_layout.h"
 
 namespace dualgemm {
 namespace {
 
-// Bytes one tile pulls into shared memory per 64 elements of K. Every candidate walks the whole of K, so the
-// common factor K / 64 is left out.
+// Bytes one tile pulls into the shared memory of one SM per 64 elements of K. Every candidate walks the whole
+// of K, so the common factor K / 64 is left out. A pair of CTAs splits A and B, and each has all scale
+// factors of B.
 int64_t fill_bytes(const Instance& instance) {
-  const int64_t operands = (instance.tile_m + 2 * instance.tile_n) * kSfAtomElems / 2;
-  const int64_t scales = (sf_row_blocks(instance.tile_m) + 2 * sf_row_blocks(instance.tile_n)) * kSfAtomBytes;
+  const int64_t operands = (instance.tile_m + 2 * instance.tile_n) / instance.cta_group * kSfAtomElems / 2;
+  const int64_t scales =
+      (sf_row_blocks(instance.a_box_rows) + 2 * sf_row_blocks(instance.tile_n)) * kSfAtomBytes;
   return operands + scales;
 }
 
@@ -23,7 +27,8 @@ struct Cost {
 Cost cost_of(const Instance& instance, Shape shape, int32_t sm_count) {
   const int64_t tiles = tile_count(instance, shape);
   const int64_t bytes = fill_bytes(instance);
-  return {ceil_div(tiles, sm_count) * bytes, tiles * bytes};
+  return {ceil_div(tiles, std::max(1, sm_count / instance.cta_group)) * bytes,
+          tiles * instance.cta_group * bytes};
 }
 
 // Filling shared memory limits this kernel more often than anything else: a 128 x 128 tile streams 13.5 KiB

@@ -79,7 +79,7 @@ dualgemm_status_t encode_map(EncodeTiled encode, const MapShape& shape, CUtensor
 // Packed E2M1 as bytes, two elements each. A box row is 128 bytes = kTileK elements and is stored 128-byte
 // swizzled, the layout the matrix descriptors of the mma expect. Bytes rather than the packed 4-bit type:
 // that one wants K % 128.
-MapShape operand(const char* name, const void* base, int32_t rows, int32_t k, int64_t ld, int32_t tile_rows,
+MapShape operand(const char* name, const void* base, int32_t rows, int32_t k, int64_t ld, int32_t box_rows,
                  int32_t tile_k) {
   return {name,
           CU_TENSOR_MAP_DATA_TYPE_UINT8,
@@ -88,7 +88,7 @@ MapShape operand(const char* name, const void* base, int32_t rows, int32_t k, in
           static_cast<cuuint64_t>(rows),
           static_cast<cuuint64_t>(ld) / 2,
           static_cast<cuuint32_t>(tile_k) / 2,
-          static_cast<cuuint32_t>(tile_rows),
+          static_cast<cuuint32_t>(box_rows),
           CU_TENSOR_MAP_SWIZZLE_128B};
 }
 
@@ -120,9 +120,9 @@ dualgemm_status_t encode_tensor_maps(const Problem& problem, const Instance& ins
     MapShape shape;
     CUtensorMap* map;
   } maps[] = {
-      {operand("a", args.a, args.m, args.k, args.lda, i.tile_m, i.tile_k), &params->a},
-      {operand("b1", args.b1, args.n, args.k, args.ldb1, i.tile_n, i.tile_k), &params->b1},
-      {operand("b2", args.b2, args.n, args.k, args.ldb2, i.tile_n, i.tile_k), &params->b2},
+      {operand("a", args.a, args.m, args.k, args.lda, i.a_box_rows, i.tile_k), &params->a},
+      {operand("b1", args.b1, args.n, args.k, args.ldb1, i.b_box_rows, i.tile_k), &params->b1},
+      {operand("b2", args.b2, args.n, args.k, args.ldb2, i.b_box_rows, i.tile_k), &params->b2},
       {scale_factors("sfa", args.sfa, args.m, args.k, i.tile_k), &params->sfa},
       {scale_factors("sfb1", args.sfb1, args.n, args.k, i.tile_k), &params->sfb1},
       {scale_factors("sfb2", args.sfb2, args.n, args.k, i.tile_k), &params->sfb2},

@@ -22,23 +22,29 @@ namespace dualgemm {
 // Barriers, tensor memory and tensor maps. Every warp takes part and leaves converged.
 template <class Cfg>
 DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Cfg>& smem, Role role) {
-  if (role == Role::kSetup) {
-    if (ptx::elect_sync())
-      for (const CUtensorMap* map : {&p.b1, &p.b2, &p.a, &p.sfb1, &p.sfb2, &p.sfa})
-        ptx::prefetch_tensormap(map);
-    __syncwarp();  // the allocation needs the warp together
-    ptx::tcgen05_alloc<Cfg::kCtaGroup>(&smem.tmem_base, TmemMap<Cfg>::kAllocColumns);
-    ptx::tcgen05_relinquish_alloc_permit<Cfg::kCtaGroup>();
-  }
+  if (role == Role::kSetup && ptx::elect_sync())
+    for (const CUtensorMap* map : {&p.b1, &p.b2, &p.a, &p.sfb1, &p.sfb2, &p.sfa})
+      ptx::prefetch_tensormap(map);
   if (role == Role::kLoadOperands) {
     if (ptx::elect_sync()) {
       for (uint64_t& mbar : smem.full) ptx::mbarrier_init(&mbar, kLoadWarps);
       for (uint64_t& mbar : smem.empty) ptx::mbarrier_init(&mbar, 1);
       for (uint64_t& mbar : smem.acc_full) ptx::mbarrier_init(&mbar, 1);
-      for (uint64_t& mbar : smem.acc_empty) ptx::mbarrier_init(&mbar, kEpilogueWarps);
+      for (uint64_t& mbar : smem.acc_empty) ptx::mbarrier_init(&mbar, Cfg::kCtaGroup * kEpilogueWarps);
       ptx::fence_mbarrier_init_release_cluster();  // before TMA and tcgen05.commit arrive on them
     }
-    __syncwarp();
+  }
+  __syncwarp();  // one lane worked above; what follows needs the warp together
+  if constexpr (CtaPair<Cfg>::kPaired) {
+    // The other CTA runs, which the allocation for both needs, and its barriers are initialised before
+    // anything arrives on them from here. Relaxed: the fence above has released the initialisations, and
+    // there is nothing else.
+    ptx::cluster_arrive_relaxed();
+    ptx::cluster_wait_acquire();
+  }
+  if (role == Role::kSetup) {
+    ptx::tcgen05_alloc<Cfg::kCtaGroup>(&smem.tmem_base, TmemMap<Cfg>::kAllocColumns);
+    ptx::tcgen05_relinquish_alloc_permit<Cfg::kCtaGroup>();
   }
   ptx::tcgen05_fence_before_thread_sync();  // the allocation comes before other warps' use of tensor memory
   __syncthreads();                          // barriers and tmem_base are written before anyone reads them
@@ -49,7 +55,13 @@ DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Cfg>& smem, Role ro
 template <class Cfg>
 DUALGEMM_DEVICE void teardown(SharedStorage<Cfg>& smem, Role role) {
   ptx::tcgen05_fence_before_thread_sync();  // the epilogue's loads come before the release of the columns
-  __syncthreads();
+  if constexpr (CtaPair<Cfg>::kPaired) {    // ... of both CTAs; nobody exits while the other may still reach
+                                            // its memory
+    ptx::cluster_arrive_release();
+    ptx::cluster_wait_acquire();
+  } else {
+    __syncthreads();
+  }
   ptx::tcgen05_fence_after_thread_sync();
   if (role == Role::kSetup) ptx::tcgen05_dealloc<Cfg::kCtaGroup>(smem.tmem_base, TmemMap<Cfg>::kAllocColumns);
 }
@@ -63,20 +75,21 @@ __global__ void __launch_bounds__(Cfg::kThreads, 1) dual_gemm_kernel(const __gri
   // scalar.
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
   const Role role = role_of(warp);
-  const TileScheduler tiles(p.m_tiles, p.n_tiles, blockIdx.x, gridDim.x);
+  const auto cta = CtaPair<Cfg>::self();
+  const TileScheduler tiles(p.m_tiles, p.n_tiles, blockIdx.x / Cfg::kCtaGroup, gridDim.x / Cfg::kCtaGroup);
 
   prologue<Cfg>(p, smem, role);
   switch (role) {
     case Role::kLoadOperands:
-      if (ptx::elect_sync()) load_role<Cfg, Operands>(p, smem, tiles);
+      if (ptx::elect_sync()) load_role<Cfg, Operands>(p, smem, cta, tiles);
       break;
     case Role::kLoadScales:
-      if (ptx::elect_sync()) load_role<Cfg, Scales>(p, smem, tiles);
+      if (ptx::elect_sync()) load_role<Cfg, Scales>(p, smem, cta, tiles);
       break;
     case Role::kMma:
-      if (ptx::elect_sync()) mma_role<Cfg>(p, smem, tiles);
+      if (cta.leads() && ptx::elect_sync()) mma_role<Cfg>(p, smem, tiles);
       break;
-    case Role::kEpilogue: epilogue_role<Cfg>(p, smem, tiles, warp); break;
+    case Role::kEpilogue: epilogue_role<Cfg>(p, smem, cta, tiles, warp); break;
     case Role::kSetup: break;
   }
   __syncwarp();  // a role of one lane ends here: the warp is together again before the teardown

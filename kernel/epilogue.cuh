@@ -1,8 +1,9 @@
 // epilogue.cuh -- the epilogue role: C = silu(alpha1 * acc1) * (alpha2 * acc2), from tensor memory through
-// registers to global memory. Four warps; lane l of warp w owns row 32 w + l of the tile, so each lane stores
-// along its own row of C.
+// registers to global memory. Four warps; lane l of warp w owns row 32 w + l of the CTA's rows, so each lane
+// stores along its own row of C.
 #pragma once
 
+#include "kernel/cta_pair.cuh"
 #include "kernel/params.h"
 #include "kernel/scheduler.cuh"
 #include "kernel/shared_storage.cuh"
@@ -11,9 +12,7 @@
 #include "kernel/wait.cuh"
 #include "ptx/global.cuh"
 #include "ptx/math.cuh"
-#include "ptx/sync.cuh"
 #include "ptx/tcgen05_mem.cuh"
-#include "ptx/tcgen05_mma.cuh"
 
 namespace dualgemm {
 
@@ -65,7 +64,8 @@ DUALGEMM_DEVICE void store_row(uint16_t* row, const uint32_t (&packed)[kChunkCol
 }
 
 template <class Cfg>
-DUALGEMM_DEVICE void epilogue_role(const Params& p, SharedStorage<Cfg>& smem, TileScheduler tiles, int warp) {
+DUALGEMM_DEVICE void epilogue_role(const Params& p, SharedStorage<Cfg>& smem, CtaPair<Cfg> cta,
+                                   TileScheduler tiles, int warp) {
   const TmemMap<Cfg> tmem{smem.tmem_base};
   const float alpha1 = p.alpha1_dev ? p.alpha1 * *p.alpha1_dev : p.alpha1;
   const float alpha2 = p.alpha2_dev ? p.alpha2 * *p.alpha2_dev : p.alpha2;
@@ -74,7 +74,7 @@ DUALGEMM_DEVICE void epilogue_role(const Params& p, SharedStorage<Cfg>& smem, Ti
 
   auto a = consumer_start<Cfg::kAccStages>();
   for (Tile tile; tiles.next(tile); ++a) {
-    const int row = tile.m * Cfg::kTileM + warp * 32 + lane;
+    const int row = tile.m * Cfg::kTileM + static_cast<int>(cta.rank) * Cfg::kCtaRows + warp * 32 + lane;
     const int first_column = tile.n * Cfg::kTileN;
     uint16_t* c = static_cast<uint16_t*>(p.c) + row * p.ldc + first_column;
 
@@ -90,7 +90,7 @@ DUALGEMM_DEVICE void epilogue_role(const Params& p, SharedStorage<Cfg>& smem, Ti
         // below.
         ptx::tcgen05_fence_before_thread_sync();  // this lane's reads come before the arrival
         __syncwarp();                             // and so do those of the other lanes
-        if (ptx::elect_sync()) ptx::mbarrier_arrive(&smem.acc_empty[a.index]);
+        if (ptx::elect_sync()) cta.arrive_at_leader(smem.acc_empty[a.index]);
         __syncwarp();
       }
       uint32_t packed[kChunkColumns / 2];

@@ -8,14 +8,16 @@ namespace dualgemm {
 namespace {
 
 template <class Cfg>
-constexpr Instance instance(const char* name, const void* kernel) {
+constexpr Instance instance(const char* name) {
   return {name,
-          kernel,
+          reinterpret_cast<const void*>(&dual_gemm_kernel<Cfg>),
           Cfg::kC,
           Cfg::kCtaGroup,
           Cfg::kTileM,
           Cfg::kTileN,
           Cfg::kTileK,
+          Cfg::kCtaRows,
+          Cfg::kBBoxRows,
           Cfg::kStages,
           Cfg::kAccStages,
           Cfg::kMmaN,
@@ -25,25 +27,19 @@ constexpr Instance instance(const char* name, const void* kernel) {
           TmemMap<Cfg>::kAllocColumns};
 }
 
-using M128N64Fp16 = Config<64, CType::kFp16>;
-using M128N64Bf16 = Config<64, CType::kBf16>;
-using M128N128Fp16 = Config<128, CType::kFp16>;
-using M128N128Bf16 = Config<128, CType::kBf16>;
+constexpr CType kFp16 = CType::kFp16, kBf16 = CType::kBf16;
 
 }  // namespace
 
-template __global__ void dual_gemm_kernel<M128N64Fp16>(const __grid_constant__ Params);
-template __global__ void dual_gemm_kernel<M128N64Bf16>(const __grid_constant__ Params);
-template __global__ void dual_gemm_kernel<M128N128Fp16>(const __grid_constant__ Params);
-template __global__ void dual_gemm_kernel<M128N128Bf16>(const __grid_constant__ Params);
-
 const Instance kInstances[kInstanceCount] = {
-    instance<M128N64Fp16>("m128n64k256_fp16", reinterpret_cast<const void*>(&dual_gemm_kernel<M128N64Fp16>)),
-    instance<M128N64Bf16>("m128n64k256_bf16", reinterpret_cast<const void*>(&dual_gemm_kernel<M128N64Bf16>)),
-    instance<M128N128Fp16>("m128n128k256_fp16",
-                           reinterpret_cast<const void*>(&dual_gemm_kernel<M128N128Fp16>)),
-    instance<M128N128Bf16>("m128n128k256_bf16",
-                           reinterpret_cast<const void*>(&dual_gemm_kernel<M128N128Bf16>)),
+    instance<Config<128, 64, kFp16>>("m128n64k256_fp16"),
+    instance<Config<128, 64, kBf16>>("m128n64k256_bf16"),
+    instance<Config<128, 128, kFp16>>("m128n128k256_fp16"),
+    instance<Config<128, 128, kBf16>>("m128n128k256_bf16"),
+    instance<Config<256, 64, kFp16>>("m256n64k256_fp16"),
+    instance<Config<256, 64, kBf16>>("m256n64k256_bf16"),
+    instance<Config<256, 128, kFp16>>("m256n128k256_fp16"),
+    instance<Config<256, 128, kBf16>>("m256n128k256_bf16"),
 };
 
 }  // namespace dualgemm

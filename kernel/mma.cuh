@@ -1,15 +1,16 @@
 // mma.cuh -- the multiply role: for every stage it copies the scale factors to tensor memory and issues the
-// mma of both products, A * B1^T into acc1 and A * B2^T into acc2. One thread; everything it issues is
-// asynchronous and is reported by tcgen05.commit.
+// mma of both products, A * B1^T into acc1 and A * B2^T into acc2. One thread, of the leader in a pair: what
+// it issues works on the shared and tensor memory of both CTAs, at the same places. All of it is asynchronous
+// and is reported by tcgen05.commit.
 #pragma once
 
+#include "kernel/cta_pair.cuh"
 #include "kernel/params.h"
 #include "kernel/scheduler.cuh"
 #include "kernel/shared_storage.cuh"
 #include "kernel/tmem_map.cuh"
 #include "kernel/wait.cuh"
 #include "ptx/tcgen05_mem.cuh"
-#include "ptx/tcgen05_mma.cuh"
 
 namespace dualgemm {
 
@@ -35,7 +36,7 @@ DUALGEMM_DEVICE void issue_dual_mma(TmemMap<Cfg> tmem, const Stage<Cfg>& stage, 
   constexpr uint32_t kInstruction = ptx::mxf4nvf4_instruction_descriptor(Cfg::kTileM, Cfg::kMmaN);
   const int offset = step * (Cfg::kMmaK / 2);
   const uint64_t a = ptx::advance(ptx::operand_descriptor(ptx::smem_u32(stage.a)), offset);
-  const uint64_t b1 = ptx::advance(ptx::operand_descriptor(ptx::smem_u32(stage.b1)), offset);
+  const uint64_t b1 = ptx::advance(ptx::operand_descriptor(ptx::smem_u32(stage.b[0])), offset);
   const auto mma = [&](uint32_t d, uint64_t b, uint32_t sfb) {
     ptx::tcgen05_mma_mxf4nvf4_block16<Cfg::kCtaGroup>(d, a, b, kInstruction, tmem.sfa(s, step), sfb,
                                                       accumulate);
@@ -43,7 +44,7 @@ DUALGEMM_DEVICE void issue_dual_mma(TmemMap<Cfg> tmem, const Stage<Cfg>& stage, 
   if constexpr (Cfg::kOneMma) {
     mma(tmem.acc1(acc), b1, tmem.sfb1(s, step));  // B2 follows B1, acc2 follows acc1, SFB2 follows SFB1
   } else {
-    const uint64_t b2 = ptx::advance(ptx::operand_descriptor(ptx::smem_u32(stage.b2)), offset);
+    const uint64_t b2 = ptx::advance(ptx::operand_descriptor(ptx::smem_u32(stage.b[1])), offset);
     mma(tmem.acc1(acc), b1, tmem.sfb1(s, step) + sfb_half);
     mma(tmem.acc2(acc), b2, tmem.sfb2(s, step) + sfb_half);
   }
@@ -75,9 +76,9 @@ DUALGEMM_DEVICE void mma_role(const Params& p, SharedStorage<Cfg>& smem, TileSch
         issue_dual_mma(tmem, stage, a.index, s.index, step, sfb_half, /*accumulate=*/k_tile + step > 0);
       }
       // Once the reads above are done: shared memory and scale-factor columns of the stage are free.
-      ptx::tcgen05_commit<Cfg::kCtaGroup>(&smem.empty[s.index]);
+      CtaPair<Cfg>::commit(smem.empty[s.index]);
     }
-    ptx::tcgen05_commit<Cfg::kCtaGroup>(&smem.acc_full[a.index]);
+    CtaPair<Cfg>::commit(smem.acc_full[a.index]);
   }
   drain(smem.acc_empty, a);
 }

@@ -10,11 +10,11 @@ namespace dualgemm {
 
 // Tensor maps, as host/tensor_map.cpp encodes them and kernel/load.cuh addresses them:
 //
-//   map          type    dims {inner, outer}          box             swizzle  coordinates {inner, outer}
-//   a            UINT8   {k/2, m}                     {128, kTileM}   128B     {128 k_tile, kTileM m_tile}
-//   b1, b2       UINT8   {k/2, n}                     {128, kTileN}   128B     {128 k_tile, kTileN n_tile}
-//   sfa          INT64   {64 * atoms, row blocks m}   {256, 1}        none     {256 k_tile, row block}
-//   sfb1, sfb2   INT64   {64 * atoms, row blocks n}   {256, 1}        none     {256 k_tile, row block}
+//   map          type    dims {inner, outer}          box                swizzle  coordinates {inner, outer}
+//   a            UINT8   {k/2, m}                     {128, kCtaRows}    128B     {128 k_tile, row}
+//   b1, b2       UINT8   {k/2, n}                     {128, kBBoxRows}   128B     {128 k_tile, row}
+//   sfa          INT64   {64 * atoms, row blocks m}   {256, 1}           none     {256 k_tile, row block}
+//   sfb1, sfb2   INT64   {64 * atoms, row blocks n}   {256, 1}           none     {256 k_tile, row block}
 //
 // An atom is 512 bytes: the scale factors of 128 rows x 64 elements of K. atoms = ceil(k / 64), row blocks =
 // ceil(rows / 128). One box of scale factors is four atoms: kTileK = 256. What lies outside a tensor arrives

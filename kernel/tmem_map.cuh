@@ -10,7 +10,8 @@
 // Four columns hold the factors of 128 rows: row r in column r / 32, lanes r % 32 + {0, 32, 64, 96}. The two
 // atoms of B of a step are neighbours, so the single mma of N = 256 reads them as eight columns. Stages have
 // their own columns because the order of a mma before a later copy over its scale factors is not documented;
-// empty[s] provides it.
+// empty[s] provides it. In a pair each CTA has this map: the accumulators and the SFA of its own 128 rows of
+// A, and a copy of SFB1 and SFB2.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,9 @@ namespace dualgemm {
 
 template <class Cfg>
 struct TmemMap {
-  static constexpr int kAtomColumns = 4;
+  static constexpr int kAtomColumns = Cfg::kSfColumns;
   static constexpr int kSfaColumns = Cfg::kMmasPerKTile * kAtomColumns;
-  static constexpr int kStageColumns = 3 * kSfaColumns;  // SFA, SFB1, SFB2
+  static constexpr int kStageColumns = Cfg::kStageColumns;  // SFA, SFB1, SFB2
   static constexpr int kScales = Cfg::kAccStages * Cfg::kAccColumns;
   static constexpr int kColumns = kScales + Cfg::kStages * kStageColumns;
   static constexpr int kAllocColumns = kColumns <= 128 ? 128 : kColumns <= 256 ? 256 : 512;  // a power of two

@@ -25,6 +25,13 @@ DUALGEMM_DEVICE void mbarrier_arrive(uint64_t* mbar) {
   asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(smem_u32(mbar)) : "memory");
 }
 
+// mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [mbar];      9.7.13.15.13
+// `mbar_address` may name another CTA of the cluster. Relaxed: orders no memory accesses; tcgen05 operations
+// are ordered by the tcgen05 fences around it.
+DUALGEMM_DEVICE void mbarrier_arrive_relaxed_cluster(uint32_t mbar_address) {
+  asm volatile("mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0];" ::"r"(mbar_address) : "memory");
+}
+
 // mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [mbar], bytes;      9.7.13.15.13
 // Adds `bytes` to what the current phase waits for, then arrives once.
 DUALGEMM_DEVICE void mbarrier_arrive_expect_tx(uint64_t* mbar, uint32_t bytes) {

@@ -21,4 +21,20 @@ DUALGEMM_DEVICE bool elect_sync() {
   return elected != 0;
 }
 
+// barrier.cluster.arrive.relaxed.aligned;      9.7.13.5
+// Orders nothing but what fence.mbarrier_init has released.
+DUALGEMM_DEVICE void cluster_arrive_relaxed() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+
+// barrier.cluster.arrive.release.aligned;      9.7.13.5
+DUALGEMM_DEVICE void cluster_arrive_release() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+
+// barrier.cluster.wait.acquire.aligned;      9.7.13.5
+DUALGEMM_DEVICE void cluster_wait_acquire() {
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
 }  // namespace dualgemm::ptx

@@ -38,6 +38,17 @@ DUALGEMM_DEVICE void tcgen05_commit(uint64_t* mbar) {
       : "memory");
 }
 
+// tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [mbar], ranks;
+// 9.7.16.12.1 As above, on the mbarrier at the same offset of every CTA of the cluster whose bit is set in
+// `ranks`.
+DUALGEMM_DEVICE void tcgen05_commit_multicast(uint64_t* mbar, uint16_t ranks) {
+  asm volatile(
+      "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;" ::
+          "r"(smem_u32(mbar)),
+      "h"(ranks)
+      : "memory");
+}
+
 // tcgen05.fence::before_thread_sync;      9.7.16.11.1
 // Orders this thread's earlier tcgen05 operations before what it does next to synchronise with other threads.
 DUALGEMM_DEVICE void tcgen05_fence_before_thread_sync() {
