@@ -2,8 +2,6 @@
 
 #include "host/select_config.h"
 
-#include <algorithm>
-
 #include "host/sf_layout.h"
 
 namespace dualgemm {
@@ -27,8 +25,7 @@ struct Cost {
 Cost cost_of(const Instance& instance, Shape shape, int32_t sm_count) {
   const int64_t tiles = tile_count(instance, shape);
   const int64_t bytes = fill_bytes(instance);
-  return {ceil_div(tiles, std::max(1, sm_count / instance.cta_group)) * bytes,
-          tiles * instance.cta_group * bytes};
+  return {ceil_div(tiles, sm_count / instance.cta_group) * bytes, tiles * instance.cta_group * bytes};
 }
 
 // Filling shared memory limits this kernel more often than anything else: a 128 x 128 tile streams 13.5 KiB
@@ -54,7 +51,7 @@ int32_t select_config(Shape shape, CType c_type, int32_t sm_count) {
   int32_t best = -1;
   Cost best_cost{};
   for (int32_t i = 0; i < kInstanceCount; ++i) {
-    if (kInstances[i].c_type != c_type) continue;
+    if (kInstances[i].c_type != c_type || kInstances[i].cta_group > sm_count) continue;
     const Cost cost = cost_of(kInstances[i], shape, sm_count);
     if (best < 0 || better(cost, best_cost)) {
       best = i;

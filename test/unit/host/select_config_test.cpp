@@ -40,7 +40,7 @@ dualgemm_config_info_t info_of(int32_t id) {
 
 }  // namespace
 
-TEST_CASE("the benchmark shapes get the tile that fits one wave on 148 SMs", "[host][select_config]") {
+TEST_CASE("the benchmark shapes get the pair tile that fits one wave on 148 SMs", "[host][select_config]") {
   struct Row {
     int32_t m, n, k, tile_n;
   };
@@ -49,7 +49,7 @@ TEST_CASE("the benchmark shapes get the tile that fits one wave on 148 SMs", "[h
                            Row{512, 3072, 7168, 128}}) {
       const dualgemm_config_info_t info = info_of(selected(args_of(row.m, row.n, row.k, dtype)));
       INFO(row.m << " x " << row.n << " x " << row.k << " got " << info.name);
-      CHECK(info.tile_m == 128);
+      CHECK(info.tile_m == 256);
       CHECK(info.tile_n == row.tile_n);
       CHECK(info.c_dtype == dtype);
     }
@@ -69,8 +69,9 @@ TEST_CASE("no tile width leaves its busiest SM with more bytes than the chosen o
   // bytes.
   const auto busiest = [](const dualgemm_config_info_t& info, int64_t m, int64_t n, int64_t sms) {
     const int64_t tiles = ((m + info.tile_m - 1) / info.tile_m) * ((n + info.tile_n - 1) / info.tile_n);
-    const int64_t bytes = 32 * (info.tile_m + 2 * info.tile_n) + 512 * 3;
-    return (tiles + sms - 1) / sms * bytes;
+    const int64_t bytes = 32 * (info.tile_m + 2 * info.tile_n) / info.cta_group + 512 * 3;
+    const int64_t at_once = sms / info.cta_group;
+    return (tiles + at_once - 1) / at_once * bytes;
   };
   for (const int32_t m : {1, 127, 128, 129, 300, 512, 2000, 8192})
     for (const int32_t n : {8, 64, 72, 720, 1408, 2880, 7168, 28672})
@@ -81,7 +82,7 @@ TEST_CASE("no tile width leaves its busiest SM with more bytes than the chosen o
             info_of(selected(args_of(m, n, 512, DUALGEMM_DTYPE_FP16), device));
         for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
           const dualgemm_config_info_t other = info_of(id);
-          if (other.c_dtype != DUALGEMM_DTYPE_FP16) continue;
+          if (other.c_dtype != DUALGEMM_DTYPE_FP16 || other.cta_group > sms) continue;
           INFO("M=" << m << " N=" << n << " SMs=" << sms << ": " << chosen.name << " against " << other.name);
           CHECK(busiest(chosen, m, n, sms) <= busiest(other, m, n, sms));
         }
@@ -155,7 +156,8 @@ TEST_CASE("every configuration keeps to its static budget", "[host][select_confi
     INFO(info.name);
     // One stage: rows of tile_k / 2 bytes for A, B1, B2 and 512 bytes per 64 elements of K for each factor
     // tensor.
-    const int32_t stage = (info.tile_m + 2 * info.tile_n) * info.tile_k / 2 + 3 * info.tile_k / 64 * 512;
+    const int32_t stage =
+        (info.tile_m + 2 * info.tile_n) / info.cta_group * info.tile_k / 2 + 3 * info.tile_k / 64 * 512;
     CHECK(info.stages >= 2);
     CHECK(info.smem_bytes >= info.stages * stage);
     CHECK(info.smem_bytes <= 232448);

@@ -17,8 +17,10 @@ using dualgemm::TmemMap;
 
 namespace {
 
-using N64 = Config<64, CType::kFp16>;
-using N128 = Config<128, CType::kBf16>;
+using N64 = Config<128, 64, CType::kFp16>;
+using N128 = Config<128, 128, CType::kBf16>;
+using Pair64 = Config<256, 64, CType::kFp16>;
+using Pair128 = Config<256, 128, CType::kBf16>;
 
 struct Range {
   uint32_t first, count;
@@ -83,22 +85,42 @@ TEST_CASE("tile n = 128: one mma of n = 256, four stages, one accumulator pair")
   CHECK(TmemMap<N128>::kColumns == 256 + 4 * 48);
 }
 
-TEST_CASE("the ring and its reserve fit in shared memory, and one more stage would not") {
-  CHECK(N64::kStages * N64::kStageBytes + N64::kReservedBytes <= kMaxSmemBytes);
-  CHECK((N64::kStages + 1) * N64::kStageBytes + N64::kReservedBytes > kMaxSmemBytes);
-  CHECK(N128::kStages * N128::kStageBytes + N128::kReservedBytes <= kMaxSmemBytes);
-  CHECK((N128::kStages + 1) * N128::kStageBytes + N128::kReservedBytes > kMaxSmemBytes);
+TEST_CASE("a pair with tile n = 64: each CTA brings half the rows of B1 and of B2, seven stages") {
+  CHECK(Pair64::kCtaGroup == 2);
+  CHECK(Pair64::kMmaN == 64);
+  CHECK(Pair64::kBBoxes == 2);
+  CHECK(Pair64::kBBoxRows == 32);
+  CHECK(Pair64::kStageBytes == 16384 + 2 * 4096 + 3 * 2048);
+  CHECK(Pair64::kStages == 7);
+  CHECK(Pair64::kAccStages == 1);
+  CHECK(TmemMap<Pair64>::kColumns == 128 + 7 * 48);
 }
 
-TEST_CASE("tensor memory: ranges do not overlap, fill what is counted, and suit tcgen05.cp") {
-  check_tmem_map<N64>();
-  check_tmem_map<N128>();
+TEST_CASE("a pair with tile n = 128: one mma of n = 256, each CTA brings one of B1 and B2, five stages") {
+  CHECK(Pair128::kMmaN == 256);
+  CHECK(Pair128::kBBoxes == 1);
+  CHECK(Pair128::kBBoxRows == 128);
+  CHECK(Pair128::kStageBytes == 16384 + 16384 + 3 * 2048);
+  CHECK(Pair128::kStages == 5);
+  CHECK(Pair128::kAccStages == 1);
+  CHECK(TmemMap<Pair128>::kColumns == 256 + 5 * 48);
 }
 
-TEST_CASE("one mma of n = 256 finds both products side by side") {
-  const TmemMap<N128> tmem{0};
+TEMPLATE_TEST_CASE("the ring and its reserve fit in shared memory, and one more stage would not", "", N64,
+                   N128, Pair64, Pair128) {
+  CHECK(TestType::kStages * TestType::kStageBytes + TestType::kReservedBytes <= kMaxSmemBytes);
+  CHECK((TestType::kStages + 1) * TestType::kStageBytes + TestType::kReservedBytes > kMaxSmemBytes);
+}
+
+TEMPLATE_TEST_CASE("tensor memory: ranges do not overlap, fill what is counted, and suit tcgen05.cp", "", N64,
+                   N128, Pair64, Pair128) {
+  check_tmem_map<TestType>();
+}
+
+TEMPLATE_TEST_CASE("one mma of n = 256 finds both products side by side", "", N128, Pair128) {
+  const TmemMap<TestType> tmem{0};
   CHECK(tmem.acc2(0) == tmem.acc1(0) + 128);
-  for (int stage = 0; stage < N128::kStages; ++stage)
-    for (int step = 0; step < N128::kMmasPerKTile; ++step)
+  for (int stage = 0; stage < TestType::kStages; ++stage)
+    for (int step = 0; step < TestType::kMmasPerKTile; ++step)
       CHECK(tmem.sfb2(stage, step) == tmem.sfb1(stage, step) + 4);
 }
