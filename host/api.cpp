@@ -73,11 +73,13 @@ dualgemm_status_t launch(const dualgemm_args_t* user_args, cudaStream_t stream) 
   params.n_tiles = static_cast<int32_t>(ceil_div(args.n, instance.tile_n));
   params.k_tiles = static_cast<int32_t>(ceil_div(args.k, instance.tile_k));
 
-  // A CTA fills an SM. CTAs, or pairs of them, walk several tiles when there are more tiles than fit at once.
+  // A CTA fills an SM. CTAs, or pairs of them, walk several tiles when there are more tiles than fit at once;
+  // a cluster that splits K has one tile.
   const int64_t tiles = tile_count(instance, {args.m, args.n, args.k});
-  const int64_t at_once = std::max(1, usable_sms(args, device) / instance.cta_group);
-  const auto ctas = static_cast<int32_t>(std::min(tiles, at_once) * instance.cta_group);
-  return launch_kernel(instance, params, ctas, stream);
+  const int64_t at_once =
+      instance.split_k > 1 ? tiles : std::max(1, usable_sms(args, device) / instance.cta_group);
+  return launch_kernel(instance, params, std::min(tiles, at_once) * instance.cta_group * instance.split_k,
+                       stream);
 }
 
 }  // namespace

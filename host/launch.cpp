@@ -97,7 +97,7 @@ dualgemm_status_t load_kernels(int32_t ordinal) {
   });
 }
 
-dualgemm_status_t launch_kernel(const Instance& instance, const Params& params, int32_t ctas,
+dualgemm_status_t launch_kernel(const Instance& instance, const Params& params, int64_t ctas,
                                 cudaStream_t stream) {
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(ctas));
@@ -106,9 +106,9 @@ dualgemm_status_t launch_kernel(const Instance& instance, const Params& params, 
   config.stream = stream;
   cudaLaunchAttribute cluster{};
   cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {static_cast<unsigned>(instance.cta_group), 1, 1};
+  cluster.val.clusterDim = {static_cast<unsigned>(instance.cta_group * instance.split_k), 1, 1};
   config.attrs = &cluster;
-  config.numAttrs = instance.cta_group > 1 ? 1 : 0;
+  config.numAttrs = instance.cta_group * instance.split_k > 1 ? 1 : 0;
   void* arguments[] = {const_cast<Params*>(&params)};
   const cudaError_t error = cudaLaunchKernelExC(&config, instance.kernel, arguments);
   return error == cudaSuccess ? DUALGEMM_STATUS_SUCCESS : fail_cuda(error, instance.name);

@@ -38,7 +38,7 @@ dualgemm_status_t query_current_device(dualgemm_device_t* device);
 dualgemm_status_t load_kernels(int32_t ordinal);
 
 // `ctas` CTAs of the instance. Params travels by value.
-dualgemm_status_t launch_kernel(const Instance& instance, const Params& params, int32_t ctas,
+dualgemm_status_t launch_kernel(const Instance& instance, const Params& params, int64_t ctas,
                                 cudaStream_t stream);
 
 // C = 0 for K == 0: the sum of no products. Columns from N to ldc keep what they hold.

@@ -10,12 +10,16 @@
 //
 //   s: stage of shared memory, a: accumulator pair in tensor memory
 //
-// shared_storage.cuh has the barriers, tmem_map.cuh the columns of tensor memory, roles.cuh the warps.
+// Where K is split over a cluster there is one tile, and reduce.cuh takes the place of the epilogue's work.
+//
+// shared_storage.cuh has the barriers, tmem_map.cuh the columns of tensor memory, roles.cuh the warps,
+// cta.cuh the cluster.
 #pragma once
 
 #include "kernel/epilogue.cuh"
 #include "kernel/load.cuh"
 #include "kernel/mma.cuh"
+#include "kernel/reduce.cuh"
 
 namespace dualgemm {
 
@@ -35,7 +39,7 @@ DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Cfg>& smem, Role ro
     }
   }
   __syncwarp();  // one lane worked above; what follows needs the warp together
-  if constexpr (CtaPair<Cfg>::kPaired) {
+  if constexpr (Cta<Cfg>::kPaired) {
     // The other CTA runs, which the allocation for both needs, and its barriers are initialised before
     // anything arrives on them from here. Relaxed: the fence above has released the initialisations, and
     // there is nothing else.
@@ -55,7 +59,7 @@ DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Cfg>& smem, Role ro
 template <class Cfg>
 DUALGEMM_DEVICE void teardown(SharedStorage<Cfg>& smem, Role role) {
   ptx::tcgen05_fence_before_thread_sync();  // the epilogue's loads come before the release of the columns
-  if constexpr (CtaPair<Cfg>::kPaired) {    // ... of both CTAs; nobody exits while the other may still reach
+  if constexpr (Cta<Cfg>::kPaired) {        // ... of both CTAs; nobody exits while the other may still reach
                                             // its memory
     ptx::cluster_arrive_release();
     ptx::cluster_wait_acquire();
@@ -75,8 +79,8 @@ __global__ void __launch_bounds__(Cfg::kThreads, 1) dual_gemm_kernel(const __gri
   // scalar.
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
   const Role role = role_of(warp);
-  const auto cta = CtaPair<Cfg>::self();
-  const TileScheduler tiles(p.m_tiles, p.n_tiles, blockIdx.x / Cfg::kCtaGroup, gridDim.x / Cfg::kCtaGroup);
+  const auto cta = Cta<Cfg>::self();
+  TileScheduler tiles(p.m_tiles, p.n_tiles, blockIdx.x / Cfg::kClusterSize, gridDim.x / Cfg::kClusterSize);
 
   prologue<Cfg>(p, smem, role);
   switch (role) {
@@ -87,12 +91,20 @@ __global__ void __launch_bounds__(Cfg::kThreads, 1) dual_gemm_kernel(const __gri
       if (ptx::elect_sync()) load_role<Cfg, Scales>(p, smem, cta, tiles);
       break;
     case Role::kMma:
-      if (cta.leads() && ptx::elect_sync()) mma_role<Cfg>(p, smem, tiles);
+      if (cta.leads() && ptx::elect_sync()) mma_role<Cfg>(p, smem, cta, tiles);
       break;
-    case Role::kEpilogue: epilogue_role<Cfg>(p, smem, cta, tiles, warp); break;
+    case Role::kEpilogue:
+      if constexpr (Cfg::kSplitK == 1) epilogue_role<Cfg>(p, smem, cta, tiles, warp);
+      else wait_for_accumulators(smem.acc_full[0], 0);
+      break;
     case Role::kSetup: break;
   }
-  __syncwarp();  // a role of one lane ends here: the warp is together again before the teardown
+  __syncwarp();  // a role of one lane ends here: the warp is together again before what all warps do
+  if constexpr (Cfg::kSplitK > 1) {  // one tile per cluster
+    Tile tile;
+    tiles.next(tile);
+    reduce<Cfg>(p, smem, cta, tile, role, warp);
+  }
   teardown<Cfg>(smem, role);
 }
 

@@ -1,9 +1,9 @@
 // epilogue.cuh -- the epilogue role: C = silu(alpha1 * acc1) * (alpha2 * acc2), from tensor memory through
-// registers to global memory. Four warps; lane l of warp w owns row 32 w + l of the CTA's rows, so each lane
-// stores along its own row of C.
+// registers to global memory. Four warps; lane l of warp w owns lane 32 w + l of tensor memory: a row of C,
+// or a column where the sides of the mma are swapped.
 #pragma once
 
-#include "kernel/cta_pair.cuh"
+#include "kernel/cta.cuh"
 #include "kernel/params.h"
 #include "kernel/scheduler.cuh"
 #include "kernel/shared_storage.cuh"
@@ -16,10 +16,6 @@
 
 namespace dualgemm {
 
-// Columns of C that a warp handles at once: 64 accumulators per lane, enough independent work to hide the
-// latency of ex2 and rcp without spilling.
-inline constexpr int kChunkColumns = 32;
-
 struct ApproximateMath {
   DUALGEMM_DEVICE static float ex2(float x) { return ptx::ex2_approx_ftz(x); }
   DUALGEMM_DEVICE static float rcp(float x) { return ptx::rcp_approx_ftz(x); }
@@ -31,61 +27,121 @@ DUALGEMM_DEVICE uint32_t pack(float low, float high) {
   else return ptx::cvt_rn_bf16x2_f32(high, low);
 }
 
-// One accumulator pair's chunk in registers: raw bits of fp32, one column of C per element.
+// kWidth columns of both accumulators in registers: raw bits of fp32.
+template <int kWidth>
 struct Chunk {
-  uint32_t acc1[kChunkColumns], acc2[kChunkColumns];
+  uint32_t acc1[kWidth], acc2[kWidth];
 
   DUALGEMM_DEVICE void load(uint32_t acc1_tmem, uint32_t acc2_tmem) {
-    ptx::tcgen05_ld_32x32b_x32(acc1, acc1_tmem);
-    ptx::tcgen05_ld_32x32b_x32(acc2, acc2_tmem);
+    ptx::tcgen05_ld_32x32b(acc1, acc1_tmem);
+    ptx::tcgen05_ld_32x32b(acc2, acc2_tmem);
     ptx::tcgen05_wait_ld();  // the registers are defined, and tensor memory has been read, only after this
     // Nothing tells the compiler that the wait defines the registers; these empty statements keep their uses
     // below it.
 #pragma unroll
-    for (int i = 0; i < kChunkColumns; ++i) asm volatile("" : "+r"(acc1[i]), "+r"(acc2[i])::"memory");
+    for (int i = 0; i < kWidth; ++i) asm volatile("" : "+r"(acc1[i]), "+r"(acc2[i])::"memory");
   }
 };
 
-// Stores `kChunkColumns` results at `row`, of which `columns` (a multiple of 8) exist in C. A row that starts
-// on a 32-byte boundary is written in full sectors; the row pitch promises only 16 bytes, and n only pieces
-// of 8.
-DUALGEMM_DEVICE void store_row(uint16_t* row, const uint32_t (&packed)[kChunkColumns / 2], int columns) {
-  const bool sectors = reinterpret_cast<uintptr_t>(row) % 32 == 0;
-#pragma unroll
-  for (int column = 0; column < kChunkColumns; column += 16) {
-    const uint32_t* values = &packed[column / 2];
-    if (sectors && column + 16 <= columns) {
-      ptx::st_global_v8_b32(row + column, values);
+// What a lane writes: the place of its first result in C and how much of the tile exists there.
+template <class Cfg>
+struct Output {
+  uint16_t* c;
+  int64_t ldc;
+  int columns;  // accumulator columns that exist in C, of any number from 1 up
+  bool inside;  // this lane exists in C
+  float alpha1, alpha2;
+
+  DUALGEMM_DEVICE Output(const Params& p, Cta<Cfg> cta, Tile tile, int warp)
+      : ldc(p.ldc),
+        alpha1(p.alpha1_dev ? p.alpha1 * *p.alpha1_dev : p.alpha1),
+        alpha2(p.alpha2_dev ? p.alpha2 * *p.alpha2_dev : p.alpha2) {
+    const int lane = warp * 32 + static_cast<int>(threadIdx.x) % 32;
+    int row = tile.m * Cfg::kTileM, column = tile.n * Cfg::kTileN;
+    if constexpr (Cfg::kSwap) {
+      columns = p.m - row;
+      column += lane;
+      inside = column < p.n;
     } else {
-      if (column + 8 <= columns) ptx::st_global_v4_b32(row + column, values);
-      if (column + 16 <= columns) ptx::st_global_v4_b32(row + column + 8, values + 4);
+      columns = p.n - column;
+      row += static_cast<int>(cta.rank) * Cfg::kLanes + lane;
+      inside = row < p.m;
+    }
+    c = static_cast<uint16_t*>(p.c) + row * p.ldc + column;
+  }
+
+  // The results of accumulator columns [column, column + kWidth).
+  template <int kWidth>
+  DUALGEMM_DEVICE void finish(const Chunk<kWidth>& chunk, int column) const {
+    uint32_t packed[kWidth / 2];
+#pragma unroll
+    for (int i = 0; i < kWidth; i += 2) {
+      const auto result = [&](int j) {
+        return swiglu<ApproximateMath>(alpha1 * __uint_as_float(chunk.acc1[j]),
+                                       alpha2 * __uint_as_float(chunk.acc2[j]));
+      };
+      packed[i / 2] = pack<Cfg::kC>(result(i), result(i + 1));
+    }
+    if (!inside) return;
+    if constexpr (Cfg::kSwap) store_down<kWidth>(packed, column);
+    else store_along<kWidth>(packed, column);
+  }
+
+ private:
+  // Along a row of C. Its existing columns are a multiple of 8. A row that starts on a 32-byte boundary is
+  // written in full sectors; the row pitch promises only 16 bytes, and n only pieces of 8.
+  template <int kWidth>
+  DUALGEMM_DEVICE void store_along(const uint32_t* packed, int first) const {
+    uint16_t* row = c + first;
+    const bool sectors = reinterpret_cast<uintptr_t>(row) % 32 == 0;
+#pragma unroll
+    for (int column = 0; column < kWidth; column += 16) {
+      const uint32_t* values = &packed[column / 2];
+      if (sectors && first + column + 16 <= columns) {
+        ptx::st_global_v8_b32(row + column, values);
+      } else {
+        if (first + column + 8 <= columns) ptx::st_global_v4_b32(row + column, values);
+        if (first + column + 16 <= columns) ptx::st_global_v4_b32(row + column + 8, values + 4);
+      }
     }
   }
+
+  // Down a column of C: the 32 lanes of a warp write 64 neighbouring bytes of a row at a time.
+  template <int kWidth>
+  DUALGEMM_DEVICE void store_down(const uint32_t* packed, int first) const {
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i)
+      if (first + i < columns) c[(first + i) * ldc] = static_cast<uint16_t>(packed[i / 2] >> (i % 2 * 16));
+  }
+};
+
+// Lane 32 * warp, in bits 16-31 of a tensor-memory address: the quarter that the warp may read.
+DUALGEMM_DEVICE uint32_t tmem_quarter(int warp) { return static_cast<uint32_t>(warp) << 21; }
+
+// Columns that a warp handles at once: 64 accumulators per lane, enough independent work to hide the latency
+// of ex2 and rcp without spilling.
+inline constexpr int kChunkColumns = 32;
+
+// Returns when the accumulators are final and this warp may load them.
+DUALGEMM_DEVICE void wait_for_accumulators(uint64_t& acc_full, uint32_t phase) {
+  wait(acc_full, phase);
+  __syncwarp();                            // lanes may leave the wait apart; tcgen05.ld needs them together
+  ptx::tcgen05_fence_after_thread_sync();  // the mma of these accumulators come before the loads that follow
 }
 
 template <class Cfg>
-DUALGEMM_DEVICE void epilogue_role(const Params& p, SharedStorage<Cfg>& smem, CtaPair<Cfg> cta,
+DUALGEMM_DEVICE void epilogue_role(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg> cta,
                                    TileScheduler tiles, int warp) {
-  const TmemMap<Cfg> tmem{smem.tmem_base};
-  const float alpha1 = p.alpha1_dev ? p.alpha1 * *p.alpha1_dev : p.alpha1;
-  const float alpha2 = p.alpha2_dev ? p.alpha2 * *p.alpha2_dev : p.alpha2;
-  const uint32_t quarter = static_cast<uint32_t>(warp) << 21;  // lane 32 * warp, in bits 16-31 of an address
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-
+  const TmemMap<Cfg> tmem{smem.tmem_base + tmem_quarter(warp)};
   auto a = consumer_start<Cfg::kAccStages>();
   for (Tile tile; tiles.next(tile); ++a) {
-    const int row = tile.m * Cfg::kTileM + static_cast<int>(cta.rank) * Cfg::kCtaRows + warp * 32 + lane;
-    const int first_column = tile.n * Cfg::kTileN;
-    uint16_t* c = static_cast<uint16_t*>(p.c) + row * p.ldc + first_column;
-
-    wait(smem.acc_full[a.index], a.phase);
-    __syncwarp();                            // lanes may leave the wait apart; tcgen05.ld needs them together
-    ptx::tcgen05_fence_after_thread_sync();  // the mma of these accumulators come before the loads below
+    const Output<Cfg> output(p, cta, tile, warp);
+    wait_for_accumulators(smem.acc_full[a.index], a.phase);
 #pragma unroll
-    for (int column = 0; column < Cfg::kTileN; column += kChunkColumns) {
-      Chunk chunk;
-      chunk.load(tmem.acc1(a.index) + quarter + column, tmem.acc2(a.index) + quarter + column);
-      if (column + kChunkColumns == Cfg::kTileN) {
+    for (int column = 0; column < Cfg::kColumns; column += kChunkColumns) {
+      Chunk<kChunkColumns> chunk;
+      chunk.load(tmem.acc1(a.index) + column, tmem.acc2(a.index) + column);
+      if (column + kChunkColumns == Cfg::kColumns) {
         // Everything is in registers: the mma of a later tile may overwrite the accumulators during the work
         // below.
         ptx::tcgen05_fence_before_thread_sync();  // this lane's reads come before the arrival
@@ -93,16 +149,7 @@ DUALGEMM_DEVICE void epilogue_role(const Params& p, SharedStorage<Cfg>& smem, Ct
         if (ptx::elect_sync()) cta.arrive_at_leader(smem.acc_empty[a.index]);
         __syncwarp();
       }
-      uint32_t packed[kChunkColumns / 2];
-#pragma unroll
-      for (int i = 0; i < kChunkColumns; i += 2) {
-        const auto result = [&](int j) {
-          return swiglu<ApproximateMath>(alpha1 * __uint_as_float(chunk.acc1[j]),
-                                         alpha2 * __uint_as_float(chunk.acc2[j]));
-        };
-        packed[i / 2] = pack<Cfg::kC>(result(i), result(i + 1));
-      }
-      if (row < p.m) store_row(c + column, packed, p.n - first_column - column);
+      output.finish(chunk, column);
       __syncwarp();  // the next tcgen05.ld needs the lanes together again
     }
   }

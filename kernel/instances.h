@@ -13,6 +13,7 @@ struct Instance {
   const void* kernel;  // the __global__ function, for cudaLaunchKernelExC and cudaFuncSetAttribute
   CType c_type;
   int32_t cta_group, tile_m, tile_n, tile_k;
+  int32_t split_k;                                   // parts of K, one per CTA or pair of a cluster
   int32_t a_box_rows, b_box_rows;                    // of one copy: params.h
   int32_t stages, acc_stages, mma_n, mmas_per_step;  // mmas_per_step: tcgen05.mma per 64 elements of K
   int32_t threads;
@@ -20,7 +21,7 @@ struct Instance {
   int32_t tmem_columns;  // tensor memory allocated per CTA
 };
 
-inline constexpr int kInstanceCount = 8;
+inline constexpr int kInstanceCount = 18;
 extern const Instance kInstances[kInstanceCount];
 
 }  // namespace dualgemm

@@ -1,10 +1,10 @@
 // mma.cuh -- the multiply role: for every stage it copies the scale factors to tensor memory and issues the
-// mma of both products, A * B1^T into acc1 and A * B2^T into acc2. One thread, of the leader in a pair: what
-// it issues works on the shared and tensor memory of both CTAs, at the same places. All of it is asynchronous
-// and is reported by tcgen05.commit.
+// mma of both products, A * B1^T into acc1 and A * B2^T into acc2, or their transposes where the sides are
+// swapped. One thread, of the leader in a pair: what it issues works on the shared and tensor memory of both
+// CTAs, at the same places. All of it is asynchronous and is reported by tcgen05.commit.
 #pragma once
 
-#include "kernel/cta_pair.cuh"
+#include "kernel/cta.cuh"
 #include "kernel/params.h"
 #include "kernel/scheduler.cuh"
 #include "kernel/shared_storage.cuh"
@@ -28,39 +28,44 @@ DUALGEMM_DEVICE void copy_scales(TmemMap<Cfg> tmem, const Stage<Cfg>& stage, int
 }
 
 // Both products of one K step. A step is 32 bytes of a 128-byte row; the swizzle depends on higher address
-// bits only, so moving the start address is all it takes. `sfb_half` is 2 columns (64 rows) where the tile of
-// B is the upper half of its block of scale factors.
+// bits only, so moving the start address is all it takes. `half` is 2 columns (64 rows) where the operand on
+// the N side is the upper half of its block of scale factors.
 template <class Cfg>
 DUALGEMM_DEVICE void issue_dual_mma(TmemMap<Cfg> tmem, const Stage<Cfg>& stage, int acc, int s, int step,
-                                    int sfb_half, bool accumulate) {
-  constexpr uint32_t kInstruction = ptx::mxf4nvf4_instruction_descriptor(Cfg::kTileM, Cfg::kMmaN);
-  const int offset = step * (Cfg::kMmaK / 2);
-  const uint64_t a = ptx::advance(ptx::operand_descriptor(ptx::smem_u32(stage.a)), offset);
-  const uint64_t b1 = ptx::advance(ptx::operand_descriptor(ptx::smem_u32(stage.b[0])), offset);
-  const auto mma = [&](uint32_t d, uint64_t b, uint32_t sfb) {
-    ptx::tcgen05_mma_mxf4nvf4_block16<Cfg::kCtaGroup>(d, a, b, kInstruction, tmem.sfa(s, step), sfb,
+                                    int half, bool accumulate) {
+  constexpr uint32_t kInstruction = ptx::mxf4nvf4_instruction_descriptor(Cfg::kMmaM, Cfg::kMmaN);
+  const auto operand = [step](const uint8_t* rows) {
+    return ptx::advance(ptx::operand_descriptor(ptx::smem_u32(rows)), step * (Cfg::kMmaK / 2));
+  };
+  const auto mma = [&](uint32_t d, uint64_t m_side, uint64_t n_side, uint32_t sf_m, uint32_t sf_n) {
+    ptx::tcgen05_mma_mxf4nvf4_block16<Cfg::kCtaGroup>(d, m_side, n_side, kInstruction, sf_m, sf_n,
                                                       accumulate);
   };
+  const uint64_t a = operand(stage.a), b1 = operand(stage.b[0]);
+  const uint32_t sfa = tmem.sfa(s, step), sfb1 = tmem.sfb1(s, step), sfb2 = tmem.sfb2(s, step);
   if constexpr (Cfg::kOneMma) {
-    mma(tmem.acc1(acc), b1, tmem.sfb1(s, step));  // B2 follows B1, acc2 follows acc1, SFB2 follows SFB1
+    mma(tmem.acc1(acc), a, b1, sfa, sfb1);  // B2 follows B1, acc2 follows acc1, SFB2 follows SFB1
+  } else if constexpr (Cfg::kSwap) {
+    mma(tmem.acc1(acc), b1, a, sfb1, sfa + half);
+    mma(tmem.acc2(acc), operand(stage.b[1]), a, sfb2, sfa + half);
   } else {
-    const uint64_t b2 = ptx::advance(ptx::operand_descriptor(ptx::smem_u32(stage.b[1])), offset);
-    mma(tmem.acc1(acc), b1, tmem.sfb1(s, step) + sfb_half);
-    mma(tmem.acc2(acc), b2, tmem.sfb2(s, step) + sfb_half);
+    mma(tmem.acc1(acc), a, b1, sfa, sfb1 + half);
+    mma(tmem.acc2(acc), a, operand(stage.b[1]), sfa, sfb2 + half);
   }
 }
 
 template <class Cfg>
-DUALGEMM_DEVICE void mma_role(const Params& p, SharedStorage<Cfg>& smem, TileScheduler tiles) {
+DUALGEMM_DEVICE void mma_role(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg> cta, TileScheduler tiles) {
   const TmemMap<Cfg> tmem{smem.tmem_base};
+  const KRange k = k_range(p.k_tiles, cta.slice, Cfg::kSplitK);
   auto s = consumer_start<Cfg::kStages>();
   auto a = producer_start<Cfg::kAccStages>();
   for (Tile tile; tiles.next(tile); ++a) {
-    const int sfb_half = Cfg::kTileN == 64 ? 2 * (tile.n & 1) : 0;
+    const int half = Cfg::kColumns == 64 ? 2 * ((Cfg::kSwap ? tile.m : tile.n) & 1) : 0;
     wait(smem.acc_empty[a.index], a.phase);
     ptx::tcgen05_fence_after_thread_sync();  // the epilogue's reads of the accumulators come before the mma
 #pragma unroll 1
-    for (int k_tile = 0; k_tile < p.k_tiles; ++k_tile, ++s) {
+    for (int k_tile = k.first; k_tile < k.end; ++k_tile, ++s) {
       const Stage<Cfg>& stage = smem.stage[s.index];
       // The last k-tile may hold fewer steps. What lies past K inside a step is zero; whole steps past it are
       // skipped.
@@ -73,14 +78,16 @@ DUALGEMM_DEVICE void mma_role(const Params& p, SharedStorage<Cfg>& smem, TileSch
         // A copy before a mma, and two mma on one accumulator, execute in the order of issue: no fence
         // between them.
         copy_scales(tmem, stage, s.index, step);
-        issue_dual_mma(tmem, stage, a.index, s.index, step, sfb_half, /*accumulate=*/k_tile + step > 0);
+        issue_dual_mma(tmem, stage, a.index, s.index, step, half,
+                       /*accumulate=*/k_tile > k.first || step > 0);
       }
       // Once the reads above are done: shared memory and scale-factor columns of the stage are free.
-      CtaPair<Cfg>::commit(smem.empty[s.index]);
+      cta.commit(smem.empty[s.index]);
     }
-    CtaPair<Cfg>::commit(smem.acc_full[a.index]);
+    cta.commit(smem.acc_full[a.index]);
   }
-  drain(smem.acc_empty, a);
+  // Split over K there is one tile, whose accumulators are read after every role has ended.
+  if constexpr (Cfg::kSplitK == 1) drain(smem.acc_empty, a);
 }
 
 }  // namespace dualgemm

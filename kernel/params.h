@@ -11,7 +11,7 @@ namespace dualgemm {
 // Tensor maps, as host/tensor_map.cpp encodes them and kernel/load.cuh addresses them:
 //
 //   map          type    dims {inner, outer}          box                swizzle  coordinates {inner, outer}
-//   a            UINT8   {k/2, m}                     {128, kCtaRows}    128B     {128 k_tile, row}
+//   a            UINT8   {k/2, m}                     {128, kABoxRows}   128B     {128 k_tile, row}
 //   b1, b2       UINT8   {k/2, n}                     {128, kBBoxRows}   128B     {128 k_tile, row}
 //   sfa          INT64   {64 * atoms, row blocks m}   {256, 1}           none     {256 k_tile, row block}
 //   sfb1, sfb2   INT64   {64 * atoms, row blocks n}   {256, 1}           none     {256 k_tile, row block}

@@ -35,4 +35,14 @@ class TileScheduler {
   uint32_t m_tiles_, tiles_, stride_, next_;
 };
 
+// The k-tiles of one slice of K. Slices differ by at most one k-tile and may be empty.
+struct KRange {
+  int32_t first, end;
+  DUALGEMM_HOST_DEVICE constexpr bool empty() const { return first == end; }
+};
+DUALGEMM_HOST_DEVICE constexpr KRange k_range(int32_t k_tiles, uint32_t slice, int32_t slices) {
+  const int32_t s = static_cast<int32_t>(slice);
+  return {k_tiles * s / slices, k_tiles * (s + 1) / slices};
+}
+
 }  // namespace dualgemm

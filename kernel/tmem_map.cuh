@@ -1,7 +1,7 @@
 // tmem_map.cuh -- the columns of tensor memory: the accumulators of both products and the scale factors of
 // every stage.
 //
-//   0          kTileN     2 kTileN                       kScales                        kColumns
+//   0          kColumns   2 kColumns                     kScales                        kUsed
 //   | acc1[0]  | acc2[0]  | acc1[1], acc2[1] if doubled  | stage 0 | stage 1 | ...      |
 //
 //   A stage has four columns for each atom of scale factors; k is the mma step:
@@ -27,15 +27,15 @@ struct TmemMap {
   static constexpr int kSfaColumns = Cfg::kMmasPerKTile * kAtomColumns;
   static constexpr int kStageColumns = Cfg::kStageColumns;  // SFA, SFB1, SFB2
   static constexpr int kScales = Cfg::kAccStages * Cfg::kAccColumns;
-  static constexpr int kColumns = kScales + Cfg::kStages * kStageColumns;
-  static constexpr int kAllocColumns = kColumns <= 128 ? 128 : kColumns <= 256 ? 256 : 512;  // a power of two
-  static_assert(kColumns <= kTmemColumns, "accumulators and scale factors fit in tensor memory");
+  static constexpr int kUsed = kScales + Cfg::kStages * kStageColumns;
+  static constexpr int kAllocColumns = kUsed <= 128 ? 128 : kUsed <= 256 ? 256 : 512;  // a power of two
+  static_assert(kUsed <= kTmemColumns, "accumulators and scale factors fit in tensor memory");
   static_assert(kScales % kAtomColumns == 0, "tcgen05.cp writes to multiples of four columns");
 
   uint32_t base;  // what tcgen05.alloc returned
 
   DUALGEMM_HOST_DEVICE constexpr uint32_t acc1(int acc) const { return base + acc * Cfg::kAccColumns; }
-  DUALGEMM_HOST_DEVICE constexpr uint32_t acc2(int acc) const { return acc1(acc) + Cfg::kTileN; }
+  DUALGEMM_HOST_DEVICE constexpr uint32_t acc2(int acc) const { return acc1(acc) + Cfg::kColumns; }
   DUALGEMM_HOST_DEVICE constexpr uint32_t sfa(int stage, int step) const {
     return base + kScales + stage * kStageColumns + step * kAtomColumns;
   }

@@ -45,7 +45,7 @@ DUALGEMM_DEVICE void tcgen05_cp_32x128b_warpx4(uint32_t tmem, uint64_t smem_desc
 // tcgen05.ld.sync.aligned.32x32b.x32.b32 {values[0], ..., values[31]}, [tmem];      9.7.16.8.3, warp
 // Lane l of the warp receives columns 0-31 of tensor-memory lane l of its quarter. The registers are defined
 // only after tcgen05.wait::ld.
-DUALGEMM_DEVICE void tcgen05_ld_32x32b_x32(uint32_t (&values)[32], uint32_t tmem) {
+DUALGEMM_DEVICE void tcgen05_ld_32x32b(uint32_t (&values)[32], uint32_t tmem) {
   asm volatile(
       "tcgen05.ld.sync.aligned.32x32b.x32.b32 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
@@ -57,6 +57,18 @@ DUALGEMM_DEVICE void tcgen05_ld_32x32b_x32(uint32_t (&values)[32], uint32_t tmem
         "=r"(values[21]), "=r"(values[22]), "=r"(values[23]), "=r"(values[24]), "=r"(values[25]),
         "=r"(values[26]), "=r"(values[27]), "=r"(values[28]), "=r"(values[29]), "=r"(values[30]),
         "=r"(values[31])
+      : "r"(tmem)
+      : "memory");
+}
+
+// tcgen05.ld.sync.aligned.32x32b.x16.b32 {values[0], ..., values[15]}, [tmem];      9.7.16.8.3, warp
+DUALGEMM_DEVICE void tcgen05_ld_32x32b(uint32_t (&values)[16], uint32_t tmem) {
+  asm volatile(
+      "tcgen05.ld.sync.aligned.32x32b.x16.b32 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, [%16];"
+      : "=r"(values[0]), "=r"(values[1]), "=r"(values[2]), "=r"(values[3]), "=r"(values[4]), "=r"(values[5]),
+        "=r"(values[6]), "=r"(values[7]), "=r"(values[8]), "=r"(values[9]), "=r"(values[10]),
+        "=r"(values[11]), "=r"(values[12]), "=r"(values[13]), "=r"(values[14]), "=r"(values[15])
       : "r"(tmem)
       : "memory");
 }

@@ -1,0 +1,110 @@
+// reduce.cuh -- the end of a tile whose K was split over a cluster: the CTAs exchange their accumulators and
+// each finishes its share of the columns. Sums are taken in the order of the slices, so the result does not
+// depend on who was first.
+//
+//   every CTA: accumulators final, ring read --cluster barrier--> send partial sums --cluster barrier--> add
+//   up, finish
+//
+// The partial sums arrive where the ring was: [slice they come from][product][column / 4][lane][column % 4],
+// fp32.
+#pragma once
+
+#include "kernel/epilogue.cuh"
+#include "ptx/cluster.cuh"
+
+namespace dualgemm {
+
+template <class Cfg>
+struct Reduction {
+  static constexpr int kShare = Cfg::kColumns / Cfg::kSplitK;  // columns that one CTA finishes
+  static constexpr int kWidth = kShare < kChunkColumns ? kShare : kChunkColumns;
+  static constexpr int kVectorBytes = 16;  // four columns of one lane
+  static constexpr int kProductBytes = kShare / 4 * Cfg::kLanes * kVectorBytes;
+  static constexpr int kSliceBytes = 2 * kProductBytes;
+  static_assert(Cfg::kSplitK * kSliceBytes <= Cfg::kStages * Cfg::kStageBytes,
+                "the partial sums fit into the ring");
+  static_assert(kShare % kWidth == 0 && kWidth % 4 == 0, "a share is whole chunks of whole vectors");
+
+  // Where the vector at column `column` of a share lies, for one lane of tensor memory.
+  DUALGEMM_DEVICE static uint32_t offset(uint32_t slice, int product, int column, int lane) {
+    return slice * kSliceBytes + product * kProductBytes + (column / 4 * Cfg::kLanes + lane) * kVectorBytes;
+  }
+};
+
+// Sends to every CTA of the cluster, itself included, what this one has of that one's columns. Columns beyond
+// C are nobody's.
+template <class Cfg>
+DUALGEMM_DEVICE void send_partial_sums(const Output<Cfg>& output, SharedStorage<Cfg>& smem, Cta<Cfg> cta,
+                                       int warp) {
+  using R = Reduction<Cfg>;
+  const TmemMap<Cfg> tmem{smem.tmem_base + tmem_quarter(warp)};
+  const int lane = warp * 32 + static_cast<int>(threadIdx.x) % 32;
+#pragma unroll 1
+  for (uint32_t owner = 0; owner < Cfg::kSplitK; ++owner) {
+    const uint32_t exchange = ptx::mapa(ptx::smem_u32(&smem), owner * Cfg::kCtaGroup + cta.rank);
+    const int first = static_cast<int>(owner) * R::kShare;
+    for (int column = 0; column < R::kShare && first + column < output.columns; column += R::kWidth) {
+      Chunk<R::kWidth> part;
+      part.load(tmem.acc1(0) + first + column, tmem.acc2(0) + first + column);
+#pragma unroll
+      for (int j = 0; j < R::kWidth; j += 4) {
+        ptx::st_shared_cluster_v4_b32(exchange + R::offset(cta.slice, 0, column + j, lane), &part.acc1[j]);
+        ptx::st_shared_cluster_v4_b32(exchange + R::offset(cta.slice, 1, column + j, lane), &part.acc2[j]);
+      }
+      __syncwarp();  // the next tcgen05.ld needs the lanes together again
+    }
+  }
+}
+
+// Adds up this CTA's columns over all slices and finishes them.
+template <class Cfg>
+DUALGEMM_DEVICE void finish_share(const Output<Cfg>& output, const SharedStorage<Cfg>& smem, Cta<Cfg> cta,
+                                  int warp, int k_tiles) {
+  using R = Reduction<Cfg>;
+  const int lane = warp * 32 + static_cast<int>(threadIdx.x) % 32;
+  const uint32_t exchange = ptx::smem_u32(&smem);
+  const int first = static_cast<int>(cta.slice) * R::kShare;
+  const auto add = [](uint32_t& sum, uint32_t part) {
+    sum = __float_as_uint(__uint_as_float(sum) + __uint_as_float(part));
+  };
+  for (int column = 0; column < R::kShare && first + column < output.columns; column += R::kWidth) {
+    Chunk<R::kWidth> sum{};
+#pragma unroll 1
+    for (uint32_t slice = 0; slice < Cfg::kSplitK; ++slice) {
+      if (k_range(k_tiles, slice, Cfg::kSplitK).empty()) continue;  // no mma, nothing sent
+#pragma unroll
+      for (int j = 0; j < R::kWidth; j += 4) {
+        uint32_t part1[4], part2[4];
+        ptx::ld_shared_v4_b32(part1, exchange + R::offset(slice, 0, column + j, lane));
+        ptx::ld_shared_v4_b32(part2, exchange + R::offset(slice, 1, column + j, lane));
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          add(sum.acc1[j + i], part1[i]);
+          add(sum.acc2[j + i], part2[i]);
+        }
+      }
+    }
+    output.finish(sum, first + column);
+  }
+}
+
+// Every warp of every CTA of the cluster comes here after its role; the epilogue warps have waited for the
+// accumulators.
+template <class Cfg>
+DUALGEMM_DEVICE void reduce(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg> cta, Tile tile, Role role,
+                            int warp) {
+  const Output<Cfg> output(p, cta, tile, warp);
+  // The ring was written by TMA and read by the tensor core, both through the async proxy; what comes next
+  // are ordinary stores.
+  ptx::fence_proxy_async();
+  ptx::cluster_arrive_release();
+  ptx::cluster_wait_acquire();
+  if (role == Role::kEpilogue && !k_range(p.k_tiles, cta.slice, Cfg::kSplitK).empty())
+    send_partial_sums(output, smem, cta, warp);
+  ptx::cluster_arrive_release();  // the partial sums are where they are read below; after this nobody reaches
+                                  // into
+  ptx::cluster_wait_acquire();    // another CTA, so each may exit when it likes
+  if (role == Role::kEpilogue) finish_share(output, smem, cta, warp, p.k_tiles);
+}
+
+}  // namespace dualgemm
