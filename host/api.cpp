@@ -195,6 +195,7 @@ dualgemm_status_t dualgemm_config_info(int32_t id, dualgemm_config_info_t* info)
   info->acc_stages = i.acc_stages;
   info->mma_n = i.mma_n;
   info->mmas_per_step = i.mmas_per_step;
+  info->split_k = i.split_k;
   info->threads = i.threads;
   info->smem_bytes = i.smem_bytes;
   info->tmem_columns = i.tmem_columns;

@@ -267,12 +267,13 @@ DUALGEMM_API dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* ar
 typedef struct dualgemm_config_info {
   const char* name;               /* "m128n64k256_fp16" */
   int32_t c_dtype;                /* dualgemm_dtype_t */
-  int32_t cta_group;              /* CTAs that share one tcgen05.mma */
+  int32_t cta_group;              /* CTAs that share one tcgen05.mma: 1, or a pair */
   int32_t tile_m, tile_n, tile_k; /* tile of C and K step of the pipeline; tile_n columns of both products */
   int32_t stages;                 /* depth of the shared-memory ring */
   int32_t acc_stages;             /* accumulator pairs in tensor memory */
   int32_t mma_n;                  /* N of one tcgen05.mma */
   int32_t mmas_per_step;          /* tcgen05.mma per 64 elements of K */
+  int32_t split_k;                /* parts of K, each computed by its own CTA or pair of one cluster */
   int32_t threads;                /* per CTA */
   int32_t smem_bytes;             /* dynamic shared memory per CTA */
   int32_t tmem_columns;           /* tensor-memory columns allocated per CTA */

@@ -57,12 +57,13 @@ DUALGEMM_DEVICE void issue_dual_mma(TmemMap<Cfg> tmem, const Stage<Cfg>& stage, 
 template <class Cfg>
 DUALGEMM_DEVICE void mma_role(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg> cta, TileScheduler tiles) {
   const TmemMap<Cfg> tmem{smem.tmem_base};
+  constexpr auto kWaitForReaders = Cta<Cfg>::kPaired ? wait_for_cluster : wait;
   const KRange k = k_range(p.k_tiles, cta.slice, Cfg::kSplitK);
   auto s = consumer_start<Cfg::kStages>();
   auto a = producer_start<Cfg::kAccStages>();
   for (Tile tile; tiles.next(tile); ++a) {
     const int half = Cfg::kColumns == 64 ? 2 * ((Cfg::kSwap ? tile.m : tile.n) & 1) : 0;
-    wait(smem.acc_empty[a.index], a.phase);
+    kWaitForReaders(smem.acc_empty[a.index], a.phase);
     ptx::tcgen05_fence_after_thread_sync();  // the epilogue's reads of the accumulators come before the mma
 #pragma unroll 1
     for (int k_tile = k.first; k_tile < k.end; ++k_tile, ++s) {
@@ -87,7 +88,7 @@ DUALGEMM_DEVICE void mma_role(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg
     cta.commit(smem.acc_full[a.index]);
   }
   // Split over K there is one tile, whose accumulators are read after every role has ended.
-  if constexpr (Cfg::kSplitK == 1) drain(smem.acc_empty, a);
+  if constexpr (Cfg::kSplitK == 1) drain<kWaitForReaders>(smem.acc_empty, a);
 }
 
 }  // namespace dualgemm
