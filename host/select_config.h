@@ -4,17 +4,10 @@
 
 #include <cstdint>
 
+#include "host/cost_model.h"
 #include "kernel/config.h"
-#include "kernel/instances.h"
 
 namespace dualgemm {
-
-struct Shape {
-  int32_t m, n, k;
-};
-
-// Tiles of C when `instance` computes an m x n output.
-int64_t tile_count(const Instance& instance, Shape shape);
 
 // Index into kInstances, or -1 when no instance writes `c_type`. sm_count > 0 is the number of SMs it may
 // use.
