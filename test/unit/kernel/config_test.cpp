@@ -17,10 +17,11 @@ using dualgemm::TmemMap;
 
 namespace {
 
-using N64 = Config<128, 64, CType::kFp16>;
-using N128 = Config<128, 128, CType::kBf16>;
-using Pair64 = Config<256, 64, CType::kFp16>;
-using Pair128 = Config<256, 128, CType::kBf16>;
+using N64 = Config<128, 64, 1, CType::kFp16>;
+using N128 = Config<128, 128, 1, CType::kBf16>;
+using Pair64 = Config<256, 64, 1, CType::kFp16>;
+using Pair128 = Config<256, 128, 1, CType::kBf16>;
+using Decode = Config<64, 128, 4, CType::kBf16>;
 
 struct Range {
   uint32_t first, count;
@@ -38,8 +39,8 @@ template <class Cfg>
 std::vector<Range> columns(TmemMap<Cfg> tmem) {
   std::vector<Range> ranges;
   for (int acc = 0; acc < Cfg::kAccStages; ++acc) {
-    ranges.push_back({tmem.acc1(acc), Cfg::kTileN});
-    ranges.push_back({tmem.acc2(acc), Cfg::kTileN});
+    ranges.push_back({tmem.acc1(acc), Cfg::kColumns});
+    ranges.push_back({tmem.acc2(acc), Cfg::kColumns});
   }
   for (int stage = 0; stage < Cfg::kStages; ++stage)
     for (int step = 0; step < Cfg::kMmasPerKTile; ++step)
@@ -57,12 +58,12 @@ void check_tmem_map() {
   uint32_t used = 0;
   for (const Range& range : ranges) {
     CHECK(range.first >= 32);
-    CHECK(range.first + range.count <= 32 + TmemMap<Cfg>::kColumns);
+    CHECK(range.first + range.count <= 32 + TmemMap<Cfg>::kUsed);
     CHECK(range.first % 4 == 0);  // tcgen05.cp to any other column is not known to work
     used += range.count;
   }
-  CHECK(used == TmemMap<Cfg>::kColumns);
-  CHECK(TmemMap<Cfg>::kColumns <= TmemMap<Cfg>::kAllocColumns);
+  CHECK(used == TmemMap<Cfg>::kUsed);
+  CHECK(TmemMap<Cfg>::kUsed <= TmemMap<Cfg>::kAllocColumns);
   CHECK(TmemMap<Cfg>::kAllocColumns <= kTmemColumns);
   CHECK((TmemMap<Cfg>::kAllocColumns & (TmemMap<Cfg>::kAllocColumns - 1)) == 0);
 }
@@ -74,7 +75,7 @@ TEST_CASE("tile n = 64: two mma, five stages, two accumulator pairs") {
   CHECK(N64::kStageBytes == 16384 + 2 * 8192 + 3 * 2048);
   CHECK(N64::kStages == 5);
   CHECK(N64::kAccStages == 2);
-  CHECK(TmemMap<N64>::kColumns == 256 + 5 * 48);
+  CHECK(TmemMap<N64>::kUsed == 256 + 5 * 48);
 }
 
 TEST_CASE("tile n = 128: one mma of n = 256, four stages, one accumulator pair") {
@@ -82,7 +83,7 @@ TEST_CASE("tile n = 128: one mma of n = 256, four stages, one accumulator pair")
   CHECK(N128::kStageBytes == 16384 + 2 * 16384 + 3 * 2048);
   CHECK(N128::kStages == 4);
   CHECK(N128::kAccStages == 1);
-  CHECK(TmemMap<N128>::kColumns == 256 + 4 * 48);
+  CHECK(TmemMap<N128>::kUsed == 256 + 4 * 48);
 }
 
 TEST_CASE("a pair with tile n = 64: each CTA brings half the rows of B1 and of B2, seven stages") {
@@ -93,7 +94,7 @@ TEST_CASE("a pair with tile n = 64: each CTA brings half the rows of B1 and of B
   CHECK(Pair64::kStageBytes == 16384 + 2 * 4096 + 3 * 2048);
   CHECK(Pair64::kStages == 7);
   CHECK(Pair64::kAccStages == 1);
-  CHECK(TmemMap<Pair64>::kColumns == 128 + 7 * 48);
+  CHECK(TmemMap<Pair64>::kUsed == 128 + 7 * 48);
 }
 
 TEST_CASE("a pair with tile n = 128: one mma of n = 256, each CTA brings one of B1 and B2, five stages") {
@@ -103,7 +104,17 @@ TEST_CASE("a pair with tile n = 128: one mma of n = 256, each CTA brings one of 
   CHECK(Pair128::kStageBytes == 16384 + 16384 + 3 * 2048);
   CHECK(Pair128::kStages == 5);
   CHECK(Pair128::kAccStages == 1);
-  CHECK(TmemMap<Pair128>::kColumns == 256 + 5 * 48);
+  CHECK(TmemMap<Pair128>::kUsed == 256 + 5 * 48);
+}
+
+TEST_CASE("few rows of A: the weights take the lanes, a cluster of four splits K") {
+  CHECK(Decode::kSwap);
+  CHECK(Decode::kClusterSize == 4);
+  CHECK(Decode::kMmaM == 128);
+  CHECK(Decode::kMmaN == 64);
+  CHECK(Decode::kStageBytes == 8192 + 2 * 16384 + 3 * 2048);
+  CHECK(Decode::kStages == 4);
+  CHECK(TmemMap<Decode>::kUsed == 128 + 4 * 48);
 }
 
 TEMPLATE_TEST_CASE("the ring and its reserve fit in shared memory, and one more stage would not", "", N64,
