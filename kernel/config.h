@@ -33,7 +33,6 @@ struct Config {
   static constexpr int kTileK = 256;  // elements; 128 bytes of e2m1 = one row of a 128-byte-swizzled operand
   static constexpr int kMmaK = 64;    // K of one tcgen05.mma kind::mxf4nvf4
   static constexpr int kMmasPerKTile = kTileK / kMmaK;
-  static constexpr int kThreads = 256;
 
   static constexpr int kLanes = 128;
   static constexpr bool kSwap = kTileM < kLanes;

@@ -71,7 +71,7 @@ DUALGEMM_DEVICE void teardown(SharedStorage<Cfg>& smem, Role role) {
 }
 
 template <class Cfg>
-__global__ void __launch_bounds__(Cfg::kThreads, 1) dual_gemm_kernel(const __grid_constant__ Params p) {
+__global__ void __launch_bounds__(kThreads, 1) dual_gemm_kernel(const __grid_constant__ Params p) {
   static_assert(sizeof(SharedStorage<Cfg>) <= kMaxSmemBytes, "a CTA has this much shared memory");
   extern __shared__ __align__(1024) uint8_t smem_bytes[];
   auto& smem = *reinterpret_cast<SharedStorage<Cfg>*>(smem_bytes);
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(Cfg::kThreads, 1) dual_gemm_kernel(const __gri
       if (cta.leads() && ptx::elect_sync()) mma_role<Cfg>(p, smem, cta, tiles);
       break;
     case Role::kEpilogue:
-      if constexpr (Cfg::kSplitK == 1) epilogue_role<Cfg>(p, smem, cta, tiles, warp);
+      if constexpr (Cfg::kSplitK == 1) epilogue_role<Cfg>(p, smem, cta, tiles, EpilogueWarp(warp));
       else wait_for_accumulators(smem.acc_full[0], 0);
       break;
     case Role::kSetup: break;
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(Cfg::kThreads, 1) dual_gemm_kernel(const __gri
   if constexpr (Cfg::kSplitK > 1) {  // one tile per cluster
     Tile tile;
     tiles.next(tile);
-    reduce<Cfg>(p, smem, cta, tile, role, warp);
+    reduce<Cfg>(p, smem, cta, tile, role, EpilogueWarp(warp));
   }
   teardown<Cfg>(smem, role);
 }

@@ -52,11 +52,11 @@ struct Output {
   bool inside;  // this lane exists in C
   float alpha1, alpha2;
 
-  DUALGEMM_DEVICE Output(const Params& p, Cta<Cfg> cta, Tile tile, int warp)
+  DUALGEMM_DEVICE Output(const Params& p, Cta<Cfg> cta, Tile tile, EpilogueWarp warp)
       : ldc(p.ldc),
         alpha1(p.alpha1_dev ? p.alpha1 * *p.alpha1_dev : p.alpha1),
         alpha2(p.alpha2_dev ? p.alpha2 * *p.alpha2_dev : p.alpha2) {
-    const int lane = warp * 32 + static_cast<int>(threadIdx.x) % 32;
+    const int lane = warp.lane();
     int row = tile.m * Cfg::kTileM, column = tile.n * Cfg::kTileN;
     if constexpr (Cfg::kSwap) {
       columns = p.m - row;
@@ -115,9 +115,6 @@ struct Output {
   }
 };
 
-// Lane 32 * warp, in bits 16-31 of a tensor-memory address: the quarter that the warp may read.
-DUALGEMM_DEVICE uint32_t tmem_quarter(int warp) { return static_cast<uint32_t>(warp) << 21; }
-
 // Columns that a warp handles at once: 64 accumulators per lane, enough independent work to hide the latency
 // of ex2 and rcp without spilling.
 inline constexpr int kChunkColumns = 32;
@@ -131,17 +128,18 @@ DUALGEMM_DEVICE void wait_for_accumulators(uint64_t& acc_full, uint32_t phase) {
 
 template <class Cfg>
 DUALGEMM_DEVICE void epilogue_role(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg> cta,
-                                   TileScheduler tiles, int warp) {
-  const TmemMap<Cfg> tmem{smem.tmem_base + tmem_quarter(warp)};
+                                   TileScheduler tiles, EpilogueWarp warp) {
+  const TmemMap<Cfg> tmem{smem.tmem_base + warp.tmem_lane()};
   auto a = consumer_start<Cfg::kAccStages>();
   for (Tile tile; tiles.next(tile); ++a) {
     const Output<Cfg> output(p, cta, tile, warp);
     wait_for_accumulators(smem.acc_full[a.index], a.phase);
 #pragma unroll
-    for (int column = 0; column < Cfg::kColumns; column += kChunkColumns) {
+    for (int i = 0; i < Cfg::kColumns / 2; i += kChunkColumns) {
+      const int column = warp.half * (Cfg::kColumns / 2) + i;
       Chunk<kChunkColumns> chunk;
       chunk.load(tmem.acc1(a.index) + column, tmem.acc2(a.index) + column);
-      if (column + kChunkColumns == Cfg::kColumns) {
+      if (i + kChunkColumns == Cfg::kColumns / 2) {
         // Everything is in registers: the mma of a later tile may overwrite the accumulators during the work
         // below.
         ptx::tcgen05_fence_before_thread_sync();  // this lane's reads come before the arrival

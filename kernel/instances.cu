@@ -23,7 +23,7 @@ constexpr Instance instance(const char* name) {
           Cfg::kAccStages,
           Cfg::kMmaN,
           Cfg::kOneMma ? 1 : 2,
-          Cfg::kThreads,
+          kThreads,
           static_cast<int32_t>(sizeof(SharedStorage<Cfg>)),
           TmemMap<Cfg>::kAllocColumns};
 }

@@ -17,13 +17,14 @@ namespace dualgemm {
 template <class Cfg>
 struct Reduction {
   static constexpr int kShare = Cfg::kColumns / Cfg::kSplitK;  // columns that one CTA finishes
-  static constexpr int kWidth = kShare < kChunkColumns ? kShare : kChunkColumns;
+  static constexpr int kHalf = kShare / 2;                     // ... and one of two groups of four warps
+  static constexpr int kWidth = kHalf < kChunkColumns ? kHalf : kChunkColumns;
   static constexpr int kVectorBytes = 16;  // four columns of one lane
   static constexpr int kProductBytes = kShare / 4 * Cfg::kLanes * kVectorBytes;
   static constexpr int kSliceBytes = 2 * kProductBytes;
   static_assert(Cfg::kSplitK * kSliceBytes <= Cfg::kStages * Cfg::kStageBytes,
                 "the partial sums fit into the ring");
-  static_assert(kShare % kWidth == 0 && kWidth % 4 == 0, "a share is whole chunks of whole vectors");
+  static_assert(kHalf % kWidth == 0 && kWidth % 4 == 0, "half a share is whole chunks of whole vectors");
 
   // Where the vector at column `column` of a share lies, for one lane of tensor memory.
   DUALGEMM_DEVICE static uint32_t offset(uint32_t slice, int product, int column, int lane) {
@@ -35,15 +36,16 @@ struct Reduction {
 // C are nobody's.
 template <class Cfg>
 DUALGEMM_DEVICE void send_partial_sums(const Output<Cfg>& output, SharedStorage<Cfg>& smem, Cta<Cfg> cta,
-                                       int warp) {
+                                       EpilogueWarp warp) {
   using R = Reduction<Cfg>;
-  const TmemMap<Cfg> tmem{smem.tmem_base + tmem_quarter(warp)};
-  const int lane = warp * 32 + static_cast<int>(threadIdx.x) % 32;
+  const TmemMap<Cfg> tmem{smem.tmem_base + warp.tmem_lane()};
+  const int lane = warp.lane();
 #pragma unroll 1
   for (uint32_t owner = 0; owner < Cfg::kSplitK; ++owner) {
     const uint32_t exchange = ptx::mapa(ptx::smem_u32(&smem), owner * Cfg::kCtaGroup + cta.rank);
     const int first = static_cast<int>(owner) * R::kShare;
-    for (int column = 0; column < R::kShare && first + column < output.columns; column += R::kWidth) {
+    for (int column = warp.half * R::kHalf;
+         column < (warp.half + 1) * R::kHalf && first + column < output.columns; column += R::kWidth) {
       Chunk<R::kWidth> part;
       part.load(tmem.acc1(0) + first + column, tmem.acc2(0) + first + column);
 #pragma unroll
@@ -59,15 +61,16 @@ DUALGEMM_DEVICE void send_partial_sums(const Output<Cfg>& output, SharedStorage<
 // Adds up this CTA's columns over all slices and finishes them.
 template <class Cfg>
 DUALGEMM_DEVICE void finish_share(const Output<Cfg>& output, const SharedStorage<Cfg>& smem, Cta<Cfg> cta,
-                                  int warp, int k_tiles) {
+                                  EpilogueWarp warp, int k_tiles) {
   using R = Reduction<Cfg>;
-  const int lane = warp * 32 + static_cast<int>(threadIdx.x) % 32;
+  const int lane = warp.lane();
   const uint32_t exchange = ptx::smem_u32(&smem);
   const int first = static_cast<int>(cta.slice) * R::kShare;
   const auto add = [](uint32_t& sum, uint32_t part) {
     sum = __float_as_uint(__uint_as_float(sum) + __uint_as_float(part));
   };
-  for (int column = 0; column < R::kShare && first + column < output.columns; column += R::kWidth) {
+  for (int column = warp.half * R::kHalf;
+       column < (warp.half + 1) * R::kHalf && first + column < output.columns; column += R::kWidth) {
     Chunk<R::kWidth> sum{};
 #pragma unroll 1
     for (uint32_t slice = 0; slice < Cfg::kSplitK; ++slice) {
@@ -92,7 +95,7 @@ DUALGEMM_DEVICE void finish_share(const Output<Cfg>& output, const SharedStorage
 // accumulators.
 template <class Cfg>
 DUALGEMM_DEVICE void reduce(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg> cta, Tile tile, Role role,
-                            int warp) {
+                            EpilogueWarp warp) {
   const Output<Cfg> output(p, cta, tile, warp);
   // The ring was written by TMA and read by the tensor core, both through the async proxy; what comes next
   // are ordinary stores.

@@ -1,5 +1,6 @@
-// roles.cuh -- which warp does what. The epilogue has warps 0-3 because a warp can read only the quarter of
-// tensor memory that its index names (PTX ISA 9.0, 9.7.16.8.1): quarter and index are then the same number.
+// roles.cuh -- which warp does what. A warp can read only the quarter of tensor memory that its index modulo
+// 4 names (PTX ISA 9.0, 9.7.16.8.1), so four warps make an epilogue; eight halve its time, which four spend
+// waiting for ex2 and rcp.
 #pragma once
 
 #include "ptx/common.cuh"
@@ -7,24 +8,34 @@
 namespace dualgemm {
 
 enum class Role {
-  kEpilogue,      // warps 0-3: tensor memory -> SwiGLU -> C
-  kMma,           // warp 4: copies scale factors to tensor memory and multiplies, one thread
-  kLoadOperands,  // warp 5: TMA of A, B1, B2, one thread
-  kLoadScales,    // warp 6: TMA of SFA, SFB1, SFB2, one thread
-  kSetup,         // warp 7: prefetches tensor maps, allocates and frees tensor memory
+  kEpilogue,      // warps 0-7: tensor memory -> SwiGLU -> C
+  kMma,           // warp 8: copies scale factors to tensor memory and multiplies, one thread
+  kLoadOperands,  // warp 9: TMA of A, B1, B2, one thread
+  kLoadScales,    // warp 10: TMA of SFA, SFB1, SFB2, one thread
+  kSetup,         // warp 11: prefetches tensor maps, allocates and frees tensor memory
 };
 
-inline constexpr int kEpilogueWarps = 4;
+inline constexpr int kEpilogueWarps = 8;
+inline constexpr int kThreads = 384;
 inline constexpr int kLoadWarps = 2;  // both fill every stage, each its part
 
 DUALGEMM_DEVICE Role role_of(int warp) {
   switch (warp) {
-    case 4: return Role::kMma;
-    case 5: return Role::kLoadOperands;
-    case 6: return Role::kLoadScales;
-    case 7: return Role::kSetup;
+    case 8: return Role::kMma;
+    case 9: return Role::kLoadOperands;
+    case 10: return Role::kLoadScales;
+    case 11: return Role::kSetup;
     default: return Role::kEpilogue;
   }
 }
+
+// What an epilogue warp reads: 32 lanes of tensor memory, and one of two halves of the columns.
+struct EpilogueWarp {
+  int quarter, half;
+  DUALGEMM_DEVICE explicit EpilogueWarp(int warp) : quarter(warp % 4), half(warp / 4) {}
+  DUALGEMM_DEVICE int lane() const { return quarter * 32 + static_cast<int>(threadIdx.x) % 32; }
+  // In bits 16-31 of a tensor-memory address.
+  DUALGEMM_DEVICE uint32_t tmem_lane() const { return static_cast<uint32_t>(quarter) << 21; }
+};
 
 }  // namespace dualgemm

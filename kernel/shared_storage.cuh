@@ -3,9 +3,8 @@
 //   barrier        count                    arrives                           waits       meaning
 //   full[s]        2, and kStageBytes tx    the two load threads, TMA bytes   mma         stage s is filled
 //   empty[s]       1                        tcgen05.commit of mma             both loads  stage s was read
-//   acc_full[a]    1                        tcgen05.commit of mma             epilogue    accumulators a are
-//   final acc_empty[a]   4, by epilogue warp      one lane of each epilogue warp    mma         accumulators
-//   a were read
+//   acc_full[a]    1                        tcgen05.commit of mma             epilogue    pair a is final
+//   acc_empty[a]   8, by epilogue warp      one lane of each epilogue warp    mma         pair a was read
 //
 // full[s]: each load thread arrives with the bytes of its own copies, so the phase ends when both have issued
 // and all bytes have landed, in whichever order. empty[s] is committed after the mma of the stage: it frees
@@ -13,7 +12,7 @@
 //
 // In a pair the even CTA leads: its mma thread works for both. The leader's full[s] counts the bytes of both
 // CTAs, which its own load threads announce; the other's copies only add to it. The leader's acc_empty[a]
-// counts 8, the epilogue warps of both. Commits arrive on empty[s] and acc_full[a] of both CTAs, so each CTA
+// counts 16, the epilogue warps of both. Commits arrive on empty[s] and acc_full[a] of both CTAs, so each CTA
 // waits on its own. full and acc_empty of the other CTA are not used.
 #pragma once
 

@@ -73,6 +73,15 @@ DUALGEMM_DEVICE void tcgen05_ld_32x32b(uint32_t (&values)[16], uint32_t tmem) {
       : "memory");
 }
 
+// tcgen05.ld.sync.aligned.32x32b.x8.b32 {values[0], ..., values[7]}, [tmem];      9.7.16.8.3, warp
+DUALGEMM_DEVICE void tcgen05_ld_32x32b(uint32_t (&values)[8], uint32_t tmem) {
+  asm volatile("tcgen05.ld.sync.aligned.32x32b.x8.b32 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8];"
+               : "=r"(values[0]), "=r"(values[1]), "=r"(values[2]), "=r"(values[3]), "=r"(values[4]),
+                 "=r"(values[5]), "=r"(values[6]), "=r"(values[7])
+               : "r"(tmem)
+               : "memory");
+}
+
 // tcgen05.wait::ld.sync.aligned;      9.7.16.8.5, warp
 // Returns when every earlier tcgen05.ld of this thread has written its registers.
 DUALGEMM_DEVICE void tcgen05_wait_ld() { asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory"); }
