@@ -24,7 +24,7 @@ constexpr double kFixed = 2.70;          // us: gap between launches, prologue, 
 constexpr double kClusterBarrier = 370;  // cycles of arrive and wait: published
 // Measured on an H200, taken over for B200: results of silu(a) * b per cycle with four warps, and the cost of
 // a shared-memory exchange between CTAs.
-constexpr double kResultsPerCycle = 2.8;
+constexpr double kResultsPerCycle = 6.8;
 constexpr double kExchangeStart = 260, kExchangePerKilobyte = 50;  // cycles
 
 // Cycles between two mma of K = 64 on different operands, published for kinds with the same data path.
