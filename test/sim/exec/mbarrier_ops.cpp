@@ -94,45 +94,16 @@ Mbarrier& Cta::mbarrier(uint32_t offset) {
   return found->second;
 }
 
-namespace {
-
-// An event of the operation that lands; instructions report theirs themselves.
-void report_landing(const Cta& cta, SyncEvent event) {
-  const Cluster& cluster = *cta.cluster;
-  if (cluster.landing == nullptr || cluster.grid->observer == nullptr) return;
-  const AsyncOp& op = *cluster.landing;
-  event.thread = {op.issuer->linear, op.warp, op.lane};
-  event.mask = 1u << op.lane;
-  event.mbarrier.cta = cta.linear;
-  event.async_id = op.id;
-  event.inst = op.inst;
-  cluster.grid->observer->sync(event);
-}
-
-}  // namespace
-
 void mbarrier_complete_tx(Cta& cta, uint32_t offset, int64_t bytes) {
   Mbarrier& barrier = cta.mbarrier(offset);
-  SyncEvent event;
-  event.kind = SyncEvent::Kind::kMbarrierCompleteTx;
-  event.mbarrier.offset = offset;
-  event.phase = barrier.phase();
-  event.bytes = bytes;
   on_barrier(cta, offset, [&] { return barrier.complete_tx(bytes); });
   ++cta.cluster->events;
-  report_landing(cta, event);
 }
 
 void mbarrier_arrive(Cta& cta, uint32_t offset, int32_t count) {
   Mbarrier& barrier = cta.mbarrier(offset);
-  SyncEvent event;
-  event.kind = SyncEvent::Kind::kMbarrierArrive;
-  event.mbarrier.offset = offset;
-  event.phase = barrier.phase();
-  event.amount = count;
   on_barrier(cta, offset, [&] { return barrier.arrive(count); });
   ++cta.cluster->events;
-  report_landing(cta, event);
 }
 
 namespace op {

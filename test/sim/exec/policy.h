@@ -29,7 +29,8 @@ class Policy {
   virtual ~Policy() = default;
   // Before every grid: the choices of a run depend on nothing that happened before it.
   virtual void start() {}
-  // Index of the agent that moves; agents is not empty.
+  // Index of the agent that moves. There is one at least; operations come first, oldest first, then the warps
+  // in index order.
   virtual size_t next(const std::vector<Agent>& agents) = 0;
   virtual uint32_t quantum() { return 512; }   // instructions a warp may run before the next choice
   virtual bool wake_early() { return false; }  // try_wait returns false although nothing changed
@@ -55,14 +56,23 @@ class Policy {
   virtual bool load_early() { return true; }
 };
 
+// Warps in index order, round and round.
+class WarpTurns {
+ public:
+  size_t next(const std::vector<Agent>& agents, size_t first_warp);
+
+ private:
+  uint64_t last_ = ~uint64_t(0);  // nobody yet: the first warp is next
+};
+
 // Asynchronous work lands first, oldest first; warps take turns in index order.
 class DefaultPolicy : public Policy {
  public:
-  void start() override { last_warp_ = ~uint64_t(0); }
+  void start() override { turns_ = WarpTurns(); }
   size_t next(const std::vector<Agent>& agents) override;
 
  private:
-  uint64_t last_warp_ = ~uint64_t(0);  // nobody yet: the first warp is next
+  WarpTurns turns_;
 };
 
 }  // namespace sim

@@ -254,10 +254,10 @@ void match_all(Exec& x, const Inst& inst) {
   }
 }
 
-// The ISA leaves the leader open but fixed for a mask.
+// The ISA leaves the leader open but fixed for a mask: here the lowest lane.
 void elect(Exec& x, const Inst& inst) {
   if (!x.gather(uint32_t(x.uniform(inst.operands[1].value, "the member mask")))) return;
-  const uint32_t leader = x.grid.policy.leader(x.mask);
+  const uint32_t leader = uint32_t(__builtin_ctz(x.mask));
   const Operand& to = inst.operands[0];
   SIM_FOR_LANES(lane, x.mask) {
     if (to.kind == Operand::Kind::kPair) {

@@ -189,7 +189,7 @@ void Exec::issue(std::unique_ptr<AsyncOp> op, AsyncIssue&& facts) {
   if (grid.observer != nullptr) {
     facts.id = op->id;
     facts.thread = thread(op->lane);
-    facts.mask = 1u << op->lane;
+    if (facts.mask == 0) facts.mask = 1u << op->lane;
     facts.inst = op->inst;
     grid.observer->issue(facts);
   }
