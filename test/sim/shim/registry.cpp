@@ -56,7 +56,7 @@ const Module& Registry::module(FatBinary& binary, GlobalMemory& memory) {
   if (binary.load_error.empty()) {
     try {
       const std::vector<FatbinEntry> entries = fatbin_entries(binary.wrapper);
-      binary.module = Module::load(unpack_ptx(select_ptx(entries)), memory);
+      binary.module = Module::load(unpack_ptx(select_ptx(entries)), memory, edit_);
       return *binary.module;
     } catch (const FatbinError& error) {
       binary.load_error_code = cudaErrorNoKernelImageForDevice;
@@ -75,6 +75,13 @@ const KernelInfo& Registry::info(const Kernel& kernel, GlobalMemory& memory) {
   if (!info)
     fail(cudaErrorInvalidDeviceFunction, "the PTX of the object does not define kernel " + kernel.name);
   return *info;
+}
+
+void Registry::reload() {
+  for (auto& [handle, binary] : binaries_) {
+    binary->module.reset();
+    binary->load_error.clear();
+  }
 }
 
 void Registry::unload_all() {

@@ -21,4 +21,11 @@ LaunchStats last_launch_stats();
 
 GlobalMemory& memory();
 
+// Applied to the parsed PTX of every fat binary before it is decoded; empty: no longer. A module that is
+// already loaded stays as it is until reload_modules().
+void set_module_editor(ModuleEditor edit);
+// Drops every decoded module: the next use parses, edits and decodes it again. Its device variables start
+// afresh, at new addresses; function attributes stay.
+void reload_modules();
+
 }  // namespace sim::shim
