@@ -87,6 +87,7 @@ class Policy;    // exec/policy.h: decides who moves next and when asynchronous 
 struct LaunchOptions {
   Policy* policy = nullptr;      // null: the default order, deterministic
   Observer* observer = nullptr;  // null: nobody watches
+  uint64_t work = 0;             // number of the launch among the host's work: HostWork::id
 };
 
 struct LaunchStats {
