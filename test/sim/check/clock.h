@@ -75,7 +75,8 @@ class Clocks {
   virtual ~Clocks() = default;
   // Everything `thread` has done so far, the event being delivered included.
   virtual Stamp now(const Thread& thread) const = 0;
-  // The stamped moment happens before whatever `thread` does next.
+  // The stamped moment comes before whatever `thread` does next, whatever the schedule: there is a chain of
+  // synchronisation of any strength between them. Says nothing of what memory shows.
   virtual bool ordered(const Stamp& stamp, const Thread& thread) const = 0;
 };
 
