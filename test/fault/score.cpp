@@ -3,12 +3,14 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 
 namespace fault {
 namespace {
 
 void count(Tally& t, const Scored& s) {
+  if (!s.absent.empty()) return;
   ++t.mutants;
   const Verdict& v = s.verdict;
   if (v.killed()) {
@@ -39,6 +41,41 @@ Tally tally(const std::vector<Scored>& all) {
   Tally t;
   for (const Scored& s : all) count(t, s);
   return t;
+}
+
+void print_planted(const std::vector<Scored>& all) {
+  std::vector<const Scored*> rows;
+  for (const Scored& s : all) rows.push_back(&s);
+  std::stable_sort(rows.begin(), rows.end(), [](auto* a, auto* b) { return a->number < b->number; });
+  for (const Scored* s : rows) {
+    const Verdict& v = s->verdict;
+    fmt::print("{:>3}  {}\n", s->number, s->bug);
+    if (!s->absent.empty()) {
+      fmt::print("     not in this kernel: {}\n", s->absent);
+    } else if (!v.killed()) {
+      fmt::print("     SURVIVES {} schedules\n", v.runs);
+    } else {
+      fmt::print("     {}, {}; {}: {}\n", name(v.outcome),
+                 v.in_default_schedule() ? "every schedule"
+                                         : fmt::format("{} seed {}", v.killed_by.mode, v.killed_by.seed),
+                 v.diagnosed ? "diagnosis right" : "OTHER DIAGNOSIS", first_line(v.report));
+    }
+  }
+  const Tally t = tally(all);
+  fmt::print(
+      "planted: {} bugs, {} killed, {} of them in the default schedule, {} with the right diagnosis, {} "
+      "survive\n\n",
+      t.mutants, t.killed, t.in_default, t.diagnosed, t.survivors);
+}
+
+void print_controls(const std::vector<Scored>& all) {
+  for (const Scored& s : all)
+    if (s.verdict.killed())
+      fmt::print("UNCLEAN CONTROL {} / {}: {} ({} seed {}) {}{}\n", s.mutant.instance, s.mutant.id,
+                 name(s.verdict.outcome), s.verdict.killed_by.mode, s.verdict.killed_by.seed, s.verdict.crash,
+                 first_line(s.verdict.report));
+  const Tally t = tally(all);
+  fmt::print("controls: {} run, {} unclean\n", t.mutants, t.killed);
 }
 
 void print_by_group(const std::vector<Scored>& all) {
@@ -75,6 +112,8 @@ nlohmann::json json_of(const std::vector<Scored>& all) {
   nlohmann::json out = nlohmann::json::array();
   for (const Scored& s : all) {
     nlohmann::json row = s.verdict;
+    if (s.number != 0) row["number"] = s.number;
+    if (!s.absent.empty()) row["absent"] = s.absent;
     row["instance"] = s.mutant.instance;
     row["group"] = s.mutant.group;
     row["operation"] = s.mutant.operation;

@@ -13,8 +13,11 @@ namespace fault {
 
 struct Scored {
   Mutant mutant;
-  Verdict verdict;
-  std::string equivalent;  // why it changes nothing a run can tell, empty when it must be killed
+  Verdict verdict{};
+  std::string equivalent{};  // why it changes nothing a run can tell, empty when it must be killed
+  int number = 0;            // of a planted bug
+  std::string bug{};         // of a planted bug: what it is
+  std::string absent{};      // of a planted bug: why it does not apply to this kernel
 };
 
 struct Tally {
@@ -23,6 +26,8 @@ struct Tally {
 };
 
 Tally tally(const std::vector<Scored>& all);
+void print_planted(const std::vector<Scored>& all);
+void print_controls(const std::vector<Scored>& all);
 void print_by_group(const std::vector<Scored>& all);
 // Survivors, killed ones whose report names something else, and justified ones that were killed.
 void print_exceptions(const std::vector<Scored>& all);

@@ -24,7 +24,7 @@ std::string first_report(const Run& run) {
 
 }  // namespace
 
-Verdict try_out(Bench& bench, const Mutant& mutant, const Expectation* expected, size_t most) {
+Verdict try_out(Bench& bench, const Mutant& mutant, const Expectation& expected, size_t most) {
   Verdict verdict;
   verdict.id = mutant.id;
   bench.use(mutant.edit);
@@ -40,7 +40,7 @@ Verdict try_out(Bench& bench, const Mutant& mutant, const Expectation* expected,
       verdict.rules = distinct_rules(run);
       verdict.report = first_report(run);
     }
-    const std::string report = expected == nullptr ? first_report(run) : right_report(run, *expected);
+    const std::string report = right_report(run, expected);
     if (report.empty()) continue;
     verdict.diagnosed = true;
     verdict.diagnosed_by = schedule;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 
 #include "fault/bench.h"
@@ -27,8 +26,8 @@ struct Verdict {
   bool in_default_schedule() const { return killed() && runs == 1; }
 };
 
-// `expected` null: any report counts as a diagnosis. Runs at most `most` schedules.
-Verdict try_out(Bench& bench, const Mutant& mutant, const Expectation* expected, size_t most);
+// Runs at most `most` schedules.
+Verdict try_out(Bench& bench, const Mutant& mutant, const Expectation& expected, size_t most);
 
 void to_json(nlohmann::json& out, const Verdict& verdict);
 void from_json(const nlohmann::json& in, Verdict& verdict);
