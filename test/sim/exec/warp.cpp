@@ -87,7 +87,8 @@ bool ready(Warp& warp, Fragment& fragment) {
     case Wait::Kind::kGroups:
       done = true;
       SIM_FOR_LANES(lane, wait.lanes) {
-        done = done && (wait.bulk ? warp.bulk_groups : warp.async_groups)[lane].at_most(wait.allowed);
+        done =
+            done && (wait.bulk ? warp.bulk_groups : warp.async_groups)[lane].at_most(wait.allowed, wait.read);
       }
       break;
   }
@@ -109,9 +110,9 @@ Fragment* pick(Warp& warp) {
 
 }  // namespace
 
-bool CopyGroups::at_most(uint32_t pending) const {
+bool CopyGroups::at_most(uint32_t pending, bool read) const {
   for (size_t i = 0; i + pending < committed.size(); ++i)
-    if (*committed[i] != 0) return false;
+    if ((read ? committed[i]->unread : committed[i]->pending) != 0) return false;
   return true;
 }
 
@@ -172,7 +173,7 @@ bool run_warp(Grid& grid, Warp& warp, uint32_t quantum) {
 
 void diverge(Exec& x, uint32_t taken, uint32_t target, uint32_t rejoin) {
   Fragment& stay = *x.fragment;
-  if (rejoin != kNowhere && rejoin != stay.join_pc) {
+  if (rejoin != kNowhere && rejoin != stay.join_pc && x.grid.policy.reconverge()) {
     auto join = std::make_shared<Join>();
     join->pc = rejoin;
     join->expected = stay.mask;
