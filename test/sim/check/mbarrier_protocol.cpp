@@ -100,7 +100,10 @@ void MbarrierProtocol::issue(const AsyncIssue& issue) {
     MbarrierRecord* barrier = live(signal.barrier);
     if (barrier == nullptr) continue;
     barrier->carries_bytes = true;
-    barrier->copies.push_back({site(issue), barrier->phase, signal.bytes});
+    MbarrierRecord::Copy& copy = barrier->copies[issue.id];
+    copy.by = site(issue);
+    copy.phase = barrier->phase;
+    copy.left += signal.bytes;
     const PhaseRecord* last = barrier->before_open();
     if (last == nullptr || last->observed || barrier->early_copy_reported) continue;
     barrier->early_copy_reported = true;
@@ -184,11 +187,8 @@ void MbarrierProtocol::arrive(MbarrierRecord& barrier, const SyncEvent& event) {
 
 void MbarrierProtocol::complete_tx(MbarrierRecord& barrier, const SyncEvent& event) {
   Site by = site(event);
-  auto& copies = barrier.copies;
-  const auto copy = std::find_if(copies.begin(), copies.end(), [&](const MbarrierRecord::Copy& c) {
-    return event.async_id != 0 && c.by.async_id == event.async_id;
-  });
-  if (copy != copies.end()) {
+  if (const auto found = barrier.copies.find(event.async_id); found != barrier.copies.end()) {
+    MbarrierRecord::Copy* copy = &found->second;
     by = copy->by;
     if (copy->phase != barrier.phase && !copy->reported)
       report("mbarrier-bytes-in-other-phase", barrier,
@@ -196,7 +196,7 @@ void MbarrierProtocol::complete_tx(MbarrierRecord& barrier, const SyncEvent& eve
                  " of " + name(barrier.ref) + " count in phase " + std::to_string(barrier.phase),
              by, &barrier.open());
     copy->left -= event.bytes;
-    if (copy->left <= 0) copies.erase(copy);
+    if (copy->left <= 0) barrier.copies.erase(found);
   }
   contribution(barrier, by, false).delivered += event.bytes;
   barrier.open().delivered += event.bytes;
@@ -209,7 +209,7 @@ void MbarrierProtocol::complete_tx(MbarrierRecord& barrier, const SyncEvent& eve
 void MbarrierProtocol::settle(MbarrierRecord& barrier, const Site& by) {
   if (barrier.pending > 0 || barrier.tx != 0) return;
   PhaseRecord& done = barrier.open();
-  for (MbarrierRecord::Copy& copy : barrier.copies) {
+  for (auto& [id, copy] : barrier.copies) {
     if (copy.reported || copy.phase != barrier.phase) continue;
     copy.reported = true;
     report("mbarrier-bytes-in-other-phase", barrier,

@@ -52,8 +52,8 @@ struct MbarrierRecord {
   uint64_t phase = 0;              // the open one
   std::deque<PhaseRecord> phases;  // the open one last, a few before it
   std::vector<Observer> observers;
-  std::vector<Copy> copies;
-  bool carries_bytes = false;  // a full-like barrier: bytes were expected or delivered
+  std::map<uint64_t, Copy> copies;  // by operation
+  bool carries_bytes = false;       // a full-like barrier: bytes were expected or delivered
   bool early_arrival_reported = false, early_copy_reported = false;
 
   PhaseRecord& open() { return phases.back(); }

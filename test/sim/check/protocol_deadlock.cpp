@@ -151,7 +151,7 @@ void DeadlockExplainer::explain_mbarrier(const Waiting& waiting, Reason& out) co
   if (arrivals > 0) missing("arrival", [](const Contribution& c) { return c.arrivals; });
   if (bytes > 0) missing("byte", [](const Contribution& c) { return c.delivered; });
   int64_t in_flight = 0;
-  for (const MbarrierRecord::Copy& copy : barrier->copies) in_flight += copy.left;
+  for (const auto& [id, copy] : barrier->copies) in_flight += copy.left;
   if (bytes > in_flight)
     out.lines.push_back("no copy in flight brings the missing " + plural(bytes - in_flight, "byte"));
 

@@ -79,15 +79,14 @@ void SharedImage::access(const Access& access) {
 void SharedImage::issue(const AsyncIssue& issue) {
   for (const Region& region : issue.reads)
     if (region.memory == Memory::kShared) read(region, site(issue));
-  size_t index = 0;
   for (const Region& region : issue.writes) {
     if (region.memory != Memory::kShared) continue;
-    if (is_copy(issue.kind)) write(issue, region, index++);
+    if (is_copy(issue.kind)) write(issue, region);
     else changed(region);
   }
 }
 
-void SharedImage::write(const AsyncIssue& issue, const Region& region, size_t index) {
+void SharedImage::write(const AsyncIssue& issue, const Region& region) {
   Window& window = windows_[region.cta];
   const uint64_t end = region.address + region.bytes;
   auto it = window.copies.upper_bound(region.address);
@@ -110,7 +109,9 @@ void SharedImage::write(const AsyncIssue& issue, const Region& region, size_t in
   }
   if (!issue.barriers.empty()) {
     copy.has_barrier = true;
-    copy.barrier = issue.barriers[index < issue.barriers.size() ? index : 0].barrier;
+    copy.barrier = issue.barriers[0].barrier;  // a pair's copy may signal in the other CTA
+    for (const AsyncIssue::Signal& signal : issue.barriers)
+      if (signal.barrier.cta == region.cta) copy.barrier = signal.barrier;
     if (const MbarrierRecord* barrier = mbarriers_.find(copy.barrier)) copy.phase = barrier->phase;
   }
   copy.read.resize((region.bytes + kChunk - 1) / kChunk);

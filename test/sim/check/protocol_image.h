@@ -54,7 +54,7 @@ class SharedImage {
   void overlapping(const Region& region, Visit&& visit);
   void read(const Region& region, const Site& by);
   void changed(const Region& region);
-  void write(const AsyncIssue& issue, const Region& region, size_t index);
+  void write(const AsyncIssue& issue, const Region& region);
   void retire(uint64_t cta, const Copy& copy);
 
   const FindingSink& sink_;
