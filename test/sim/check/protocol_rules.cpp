@@ -63,8 +63,6 @@ const std::vector<Rule> kProtocolRules = {
      "bar.red is not mixed with bar.sync or bar.arrive on one active barrier."},
     {"setmaxnreg-pool", kE, Evidence::kDoc, kSetMaxReg,
      "The registers that the warps of a CTA ask for fit the register file."},
-    {"setmaxnreg-warpgroup", kE, Evidence::kDoc, kSetMaxReg,
-     "All warps of a warpgroup execute the same setmaxnreg with the same count."},
     {"deadlock", kE, Evidence::kDoc, "", "Every wait ends."},
 };
 

@@ -117,31 +117,6 @@ void ThreadProtocol::registers(const SyncEvent& event) {
   sink_(std::move(out));
 }
 
-// At the exit of the CTA: its warps have all asked, or never will.
-void ThreadProtocol::warpgroups(uint64_t cta) {
-  constexpr uint32_t kWarps = 4;
-  auto it = budgets_.lower_bound({cta, 0});
-  while (it != budgets_.end() && it->first.first == cta) {
-    const uint32_t group = it->first.second / kWarps;
-    uint32_t present = 0;
-    const SyncEvent& first = it->second;
-    const SyncEvent* other = nullptr;
-    for (; it != budgets_.end() && it->first.first == cta && it->first.second / kWarps == group; ++it) {
-      ++present;
-      if (it->second.amount != first.amount && other == nullptr) other = &it->second;
-    }
-    if (present == kWarps && other == nullptr) continue;
-    std::string summary = "warpgroup " + std::to_string(group) + " of CTA " + std::to_string(cta) + ": ";
-    if (other != nullptr)
-      summary += "warp " + std::to_string(first.thread.warp) + " asks for " + std::to_string(first.amount) +
-                 " registers, warp " + std::to_string(other->thread.warp) + " for " +
-                 std::to_string(other->amount);
-    else summary += std::to_string(present) + " of 4 warps ask for registers";
-    Finding out = finding("setmaxnreg-warpgroup", summary, site(other != nullptr ? *other : first));
-    sink_(std::move(out));
-  }
-}
-
 void ThreadProtocol::leave(const SyncEvent& event) {
   for (uint32_t lane = 0; lane < 32 && !stores_.empty(); ++lane) {
     if ((event.mask >> lane & 1) == 0) continue;
@@ -173,7 +148,6 @@ void ThreadProtocol::cta_exit(uint64_t cta) {
     sink_(std::move(out));
   }
   uncommitted_.erase(first, last);
-  warpgroups(cta);
   meetings_.erase(meetings_.lower_bound({cta, 0}), meetings_.lower_bound({cta + 1, 0}));
   budgets_.erase(budgets_.lower_bound({cta, 0}), budgets_.lower_bound({cta + 1, 0}));
 }

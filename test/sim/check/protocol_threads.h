@@ -30,7 +30,6 @@ class ThreadProtocol {
   };
   void barrier(const SyncEvent& event);
   void registers(const SyncEvent& event);
-  void warpgroups(uint64_t cta);
   void leave(const SyncEvent& event);
   void cta_exit(uint64_t cta);
 

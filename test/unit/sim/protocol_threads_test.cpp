@@ -93,18 +93,6 @@ TEST_CASE("protocol: register budgets", "[protocol]") {
     REQUIRE(s.rules() == "setmaxnreg-pool");
     CHECK(s.findings[0].summary == "the warps of CTA 0 ask for 69120 registers together; an SM has 65536");
   }
-  SECTION("that differ in a warpgroup") {
-    registers(s, 3, 232);
-    s.cta_exit(0);
-    REQUIRE(s.rules() == "setmaxnreg-warpgroup");
-    CHECK(s.findings[0].summary == "warpgroup 0 of CTA 0: warp 0 asks for 240 registers, warp 3 for 232");
-  }
-  SECTION("of half a warpgroup") {
-    registers(s, 4, 40);
-    s.cta_exit(0);
-    REQUIRE(s.rules() == "setmaxnreg-warpgroup");
-    CHECK(s.findings[0].summary == "warpgroup 1 of CTA 0: 1 of 4 warps ask for registers");
-  }
 }
 
 TEST_CASE("protocol: a deadlock for bytes names what came and what did not", "[protocol]") {
