@@ -1,9 +1,9 @@
 // pipeline_test.cpp -- threads that hand each other data: mbarriers, copies, clusters, and what is said when
 // it goes wrong.
 #include "sim/engine/tensor_map.h"
-#include "sim/exec/policy.h"
 #include "support/catch.hpp"
 #include "unit/sim/lanes_fixture.hpp"
+#include "unit/sim/late_policy.hpp"
 
 using namespace sim_test;
 using sim::FaultKind;
@@ -42,16 +42,6 @@ const char* const kBulkWait = R"(
     mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], %r6;
     @!%p2 bra WAIT;
 )";
-
-// Copies land only when nothing else can move.
-class LatePolicy : public sim::Policy {
- public:
-  size_t next(const std::vector<sim::Agent>& agents) override {
-    for (size_t i = 0; i < agents.size(); ++i)
-      if (agents[i].kind == sim::Agent::Kind::kWarp) return i;
-    return 0;
-  }
-};
 
 }  // namespace
 

@@ -6,8 +6,8 @@
 //   SFA: 1.0 for rows 0-63, 2.0 for rows 64-127            SFB: 1.0
 #include <array>
 
-#include "sim/exec/policy.h"
 #include "support/catch.hpp"
+#include "unit/sim/late_policy.hpp"
 #include "unit/sim/tensor_fixture.hpp"
 
 using namespace sim_test;
@@ -16,15 +16,6 @@ using sim::FaultKind;
 namespace {
 
 constexpr std::array<float, 8> kE2m1 = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
-
-class LatePolicy : public sim::Policy {
- public:
-  size_t next(const std::vector<sim::Agent>& agents) override {
-    for (size_t i = 0; i < agents.size(); ++i)
-      if (agents[i].kind == sim::Agent::Kind::kWarp) return i;
-    return 0;
-  }
-};
 
 std::vector<float> run(const Shape& shape, const std::string& wait, const std::string& release,
                        sim::Policy* policy = nullptr) {
