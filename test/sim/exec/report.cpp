@@ -11,12 +11,20 @@ std::string lanes_text(uint32_t lanes) {
   return "lanes " + hex(lanes);
 }
 
+bool reaches(const AsyncOp& op, const Cta& cta, uint32_t offset) {
+  if (op.copy)
+    return std::any_of(op.copy->targets.begin(), op.copy->targets.end(), [&](const Copy::Target& target) {
+      return target.barrier_cta == &cta && target.barrier == offset;
+    });
+  const MbarrierRef barrier{cta.linear, offset};
+  return std::find(op.signals.begin(), op.signals.end(), barrier) != op.signals.end();
+}
+
 // Operations in flight that will reach the barrier.
 std::string signalling(const Cta& cta, uint32_t offset) {
   std::string out;
   for (const auto& op : cta.cluster->pending)
-    if (std::find(op->signals.begin(), op->signals.end(), MbarrierRef{cta.linear, offset}) !=
-        op->signals.end())
+    if (reaches(*op, cta, offset))
       out += "; pending for it: warp " + std::to_string(op->warp) + " of CTA rank " +
              std::to_string(op->issuer->rank) + " issued " + describe(*op->inst->statement);
   return out;
