@@ -142,7 +142,8 @@ struct SyncEvent {
     kCpAsyncWait,
     kTmemWaitLd,
     kTmemWaitSt,
-    kTmemAlloc,  // object: first column, amount: columns; of `cta`. A pair reports both CTAs
+    // object: first column, amount: columns; of `cta`. A pair reports both CTAs, by the warp that asks last
+    kTmemAlloc,
     kTmemDealloc,
     kTmemRelinquish,
     kTmemUse,          // a register of an unwaited tcgen05.ld is used; async_id: that load

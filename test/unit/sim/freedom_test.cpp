@@ -142,10 +142,10 @@ TEST_CASE("tensor memory is not freed, and no thread exits, before loads and sto
   }
 }
 
-TEST_CASE("the product is the same when loads are late") {
+TEST_CASE("the product is the same when loads are late and when lanes stay apart") {
   for (const Shape* shape : {&kSingle, &kPair}) {
     std::vector<std::vector<float>> results;
-    for (Free policy : {Free{}, late()}) {
+    for (Free policy : {Free{}, late(), apart()}) {
       Machine machine;
       const uint32_t ctas = shape->group[0] == '2' ? 2 : 1;
       const size_t count = size_t(128) * ctas * size_t(shape->columns);
@@ -157,6 +157,7 @@ TEST_CASE("the product is the same when loads are late") {
       results.push_back(machine.fetch(out, count));
     }
     CHECK(results[0] == results[1]);
+    CHECK(results[0] == results[2]);
   }
 }
 

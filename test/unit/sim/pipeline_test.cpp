@@ -267,3 +267,24 @@ TEST_CASE("a CTA that exits before its copy has landed is a protocol fault") {
   CHECK(fault.kind() == FaultKind::kProtocol);
   CHECK(says(fault, "cp.async.bulk"));
 }
+
+TEST_CASE("cp.async.cg copies 16 bytes and nothing else") {
+  const auto copy = [](const std::string& form) {
+    run_lanes(
+        "mov.u32 %r2, buffer; cp.async." + form + "; cp.async.wait_all; st.global.u32 [%rd1], %r1; ret;", 1,
+        kBulkShared);
+  };
+  for (const char* form : {"cg.shared.global [%r2], [%rd9], 8", "ca.shared.global [%r2], [%rd9], 12"}) {
+    const auto fault = fault_of([&] { copy(form); });
+    CHECK(fault.kind() == FaultKind::kProtocol);
+    CHECK(says(fault, "cp.async"));
+  }
+  Machine machine;
+  uint32_t* out = machine.make(std::vector<uint32_t>{1, 2, 3, 4});
+  machine.run(kernel_text(kOut, std::string(kProlog) + R"(
+    mov.u32 %r2, buffer; cp.async.cg.shared.global [%r2], [%rd9], 16; cp.async.wait_all;
+    ld.shared.u32 %r3, [%r2+12]; st.global.u32 [%rd1], %r3; ret;)",
+                          kBulkShared),
+              shape(1, 1), {&out});
+  CHECK(machine.fetch(out, 1)[0] == 4);
+}

@@ -78,6 +78,28 @@ TEST_CASE("allocating for a pair without a pair is refused") {
   CHECK(fault.kind() == FaultKind::kProtocol);
 }
 
+TEST_CASE("a deadlock over tensor memory says what is held and who has not asked") {
+  Machine machine;
+  const auto fault = fault_of([&] {
+    machine.run(kernel_text("", R"(
+      .reg .pred %p<4>; .reg .b32 %r<8>;
+      mov.u32 %r1, %cluster_ctarank; mov.u32 %r2, cell; mov.u32 %r3, bar;
+      mbarrier.init.shared::cta.b64 [%r3], 64;
+      setp.ne.u32 %p1, %r1, 0;
+      @%p1 bra WAIT;
+      tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r2], 32;
+    WAIT:
+      mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0;
+      @!%p2 bra WAIT;
+      ret;)",
+                            ".shared .align 4 .b8 cell[4]; .shared .align 8 .b8 bar[8];"),
+                sim_test::shape(2, 32, 2), {});
+  });
+  CHECK(fault.kind() == FaultKind::kDeadlock);
+  CHECK(says(fault, "its CTA holds 0 of 512 columns"));
+  CHECK(says(fault, "asks to allocate 32, and CTA rank 1, its pair, has not asked"));
+}
+
 TEST_CASE("what st writes, ld reads back, in every shape") {
   const auto [shape, registers] = GENERATE(Catch::Generators::table<std::string, int>(
       {{"32x32b.x4", 4}, {"16x64b.x4", 4}, {"16x128b.x2", 4}, {"16x256b.x1", 4}}));
