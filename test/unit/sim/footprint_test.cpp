@@ -165,9 +165,33 @@ size_t fill(const sim::MmaOp& op, Cta* ctas, size_t missing) {
   return piece;
 }
 
+// Of the cells that hold neither operands nor scale factors, D's are written and no others.
+void check_written(const sim::MmaOp& op, const Cta* ctas) {
+  const auto covers = [](const std::vector<sim::CellRange>& ranges, int lane, int column) {
+    return std::any_of(ranges.begin(), ranges.end(), [&](const sim::CellRange& r) {
+      return lane >= r.lane && lane < r.lane + r.lanes && column >= r.column && column < r.column + r.columns;
+    });
+  };
+  const auto d = sim::accumulator_cells(op), operands = sim::operand_cells(op);
+  int wrong = 0;
+  for (int c = 0; c < op.cta_group; ++c)
+    for (int lane = 0; lane < 128; ++lane)
+      for (int column = 0; column < 96; ++column) {
+        if (covers(operands, lane, column)) continue;
+        bool written = true;
+        try {
+          ctas[c].tmem.read(lane, column);
+        } catch (const sim::Fault&) {
+          written = false;
+        }
+        wrong += written != covers(d, lane, column);
+      }
+  CHECK(wrong == 0);
+}
+
 }  // namespace
 
-TEST_CASE("footprint: a multiplication reads all of what it says, and nothing else") {
+TEST_CASE("footprint: a multiplication reads and writes all of what it says, and nothing else") {
   sim::MmaOp op{};
   SECTION("block-scaled, one CTA") {
     op.kind = sim::MmaKind::kMxf4nvf4;
@@ -202,18 +226,21 @@ TEST_CASE("footprint: a multiplication reads all of what it says, and nothing el
     op.a_desc = 0x4000404000000000 | 0x8000 >> 4;
     op.b_desc = 0x4000404000000000 | 0x10000 >> 4;
   }
-  op.accumulate = true;
   const auto execute = [&](size_t missing) {
     std::vector<Cta> ctas(2);
     const size_t pieces = fill(op, ctas.data(), missing);
     const sim::CtaMemory memory[2] = {{&ctas[0].smem, &ctas[0].tmem}, {&ctas[1].smem, &ctas[1].tmem}};
     sim::execute_mma(op, memory);
+    if (missing > pieces) check_written(op, ctas.data());
     return pieces;
   };
-  const size_t pieces = execute(~size_t(0));
-  for (size_t missing = 0; missing < pieces; missing += 1 + pieces / 61) {
-    CAPTURE(missing);
-    CHECK(fault_of([&] { execute(missing); }).kind() == sim::FaultKind::kPoison);
+  for (bool accumulate : {false, true}) {
+    op.accumulate = accumulate;
+    const size_t pieces = execute(~size_t(0));
+    for (size_t missing = 0; missing < pieces; missing += 1 + pieces / 61) {
+      CAPTURE(missing);
+      CHECK(fault_of([&] { execute(missing); }).kind() == sim::FaultKind::kPoison);
+    }
   }
 }
 
