@@ -30,6 +30,7 @@ class Recorder : public sim::Policy {
     return note(chosen);
   }
   uint32_t quantum() override { return note(policy_.quantum()); }
+  uint64_t slice() override { return note(policy_.slice()); }
   bool wake_early() override { return note(policy_.wake_early()); }
   bool at_once() override { return note(policy_.at_once()); }
   bool keep_tensor_order() override { return note(policy_.keep_tensor_order()); }
