@@ -128,6 +128,9 @@ TEST_CASE("schedules: a warp that polls memory ends under every mode, whoever se
   const std::string body = poller + R"(
     bar.sync 0;
     @%p3 bra POLL;
+  DELAY:  // longer than a turn
+    add.u32 %r6, %r6, 1; setp.lt.u32 %p5, %r6, 400;
+    @%p5 bra DELAY;
     st.volatile.global.u32 [%rd9], %r4;
     bra END;
   POLL:
@@ -137,7 +140,7 @@ TEST_CASE("schedules: a warp that polls memory ends under every mode, whoever se
     ret;)";
   for (const std::string& mode : mode_names()) {
     if (mode == "diverge") continue;  // slow: its turns are short
-    for (uint64_t seed = 0; seed < 4; ++seed) {
+    for (uint64_t seed = 0; seed < 2; ++seed) {
       CAPTURE(mode, seed, first_polls);
       const auto policy = sim::make_policy(mode, seed);
       Machine machine;
@@ -260,6 +263,21 @@ TEST_CASE("tear: each piece of a copy lands by itself, and its bytes are counted
   CHECK(read(true, 24) == 25);
   CHECK(fault_of([&] { read(false, 8); }).kind() == FaultKind::kPoison);
   CHECK(fault_of([&] { read(true, 23); }).kind() == FaultKind::kPoison);
+}
+
+TEST_CASE("tear: a wait for a group covers every piece of its stores") {
+  const std::string body = R"(
+    shl.b32 %r50, %r1, 2; add.u32 %r50, %r50, %r3; st.shared.u32 [%r50], %r1;
+    fence.proxy.async.shared::cta; bar.warp.sync 0xFFFFFFFF;
+    @!%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd9], [%r3], 128;
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+    bar.warp.sync 0xFFFFFFFF;
+    mul.wide.u32 %rd10, %r1, 4; add.s64 %rd10, %rd10, %rd9; ld.global.u32 %r51, [%rd10];
+    st.global.u32 [%rd1], %r51; ret;)";
+  OnePiece policy(4, GENERATE(false, true));
+  Machine machine;
+  CHECK(run(machine, machine.make(Words(32, 7)), {body, 32, 1, {}, "default", &policy}) == counting(32, 0));
 }
 
 TEST_CASE("tear: the destinations of a multicast land apart, in either order") {
