@@ -54,10 +54,8 @@ bool Knowledge::same(const Knowledge& o) const {
 
 Knowledge Knowledge::released_relaxed(Scope scope, Component warp, uint32_t lanes, Time now) const {
   Knowledge out;
-  if (offered && offered_scope >= scope)
-    out = *offered;
-  else if (offered)
-    out.any_scope = offered->hb;
+  if (offered && offered_scope >= scope) out = *offered;
+  else if (offered) out.any_scope = offered->hb;
   out.acquire_relaxed(*this);
   out.cause.raise(warp, lanes, now);
   return out;

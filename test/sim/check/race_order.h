@@ -8,12 +8,12 @@ namespace sim {
 
 enum class Lack : uint8_t {
   kNothing,
-  kOrder,          // no synchronisation at all
-  kCompletion,     // the asynchronous operation was not waited for
-  kScope,          // an edge whose scope leaves a party out
-  kAcquire,        // a relaxed wait or load without an acquire fence
-  kProxyFence,     // generic, then asynchronous
-  kOperandFence,   // operand of the tensor core, then generic
+  kOrder,         // no synchronisation at all
+  kCompletion,    // the asynchronous operation was not waited for
+  kScope,         // an edge whose scope leaves a party out
+  kAcquire,       // a relaxed wait or load without an acquire fence
+  kProxyFence,    // generic, then asynchronous
+  kOperandFence,  // operand of the tensor core, then generic
   kTensormapFence,
   kBeforeFence,    // tcgen05.fence::before_thread_sync
   kAfterFence,     // tcgen05.fence::after_thread_sync
