@@ -119,9 +119,9 @@ std::string RaceChecker::missing(const Hit& h, const Touch& c, const Region& reg
       return "the edge between them is of CTA scope: .release.cluster and .acquire.cluster would order them";
     case Lack::kAcquire: return "the wait or load was relaxed: .acquire on it, or an acquire fence behind it";
     case Lack::kProxyFence: {
-      const VectorClock& fence = fenced(k, region, thread_of(c.warp, 0).cta);
+      const bool some = !(region.memory == Memory::kGlobal ? k.fenced_global : k.fenced_shared).empty();
       return std::string("no fence.proxy.async on the path") +
-             (fence.empty() ? "" : " after the access (a fence came too early)") +
+             (some ? " after the access (a fence came too early)" : "") +
              ": by the writers ahead of their release, or by the issuer behind its acquire";
     }
     case Lack::kOperandFence: return "fence.proxy.async behind the wait for the commit";

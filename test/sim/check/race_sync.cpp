@@ -314,9 +314,8 @@ void RaceChecker::fence(const SyncEvent& e) {
       case Fence::kProxyAsync: {
         const uint8_t spaces = e.spaces == 0 ? 0xFF : e.spaces;
         if ((spaces & SyncEvent::kGlobalSpace) != 0) follow(k.fenced_global, k, lanes);
-        if ((spaces & (SyncEvent::kSharedCta | SyncEvent::kSharedCluster)) != 0)
-          follow(k.fenced_own, k, lanes);
-        if ((spaces & SyncEvent::kSharedCluster) != 0) follow(k.fenced_peer, k, lanes);
+        if ((spaces & SyncEvent::kSharedCluster) != 0) follow(k.fenced_shared, k, lanes);
+        else if ((spaces & SyncEvent::kSharedCta) != 0) follow(k.fenced_in(e.thread.cta), k, lanes);
         break;
       }
       case Fence::kProxyTensormap: follow(k.tensormap, k, lanes); break;
@@ -427,6 +426,8 @@ void RaceChecker::leave_cta(const SyncEvent& e) {
     region.column = uint16_t(line);
     region.columns = 1;
     for (const Touch& p : touches) {
+      if (p.operation == nullptr && memory == Memory::kTensor)
+        continue;  // alloc or dealloc, also of the pair
       const bool remote = thread_of(p.warp, 0).cta != cta;
       const bool over = p.operation != nullptr ? p.operation->known(c.at_exit.hb, p.write, region) ||
                                                      p.operation->known(c.at_exit.tensor, p.write, region) ||

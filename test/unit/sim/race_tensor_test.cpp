@@ -261,3 +261,16 @@ TEST_CASE("A CTA leaves when its tensor core is known to be idle", "[race]") {
   CHECK(run(true) == "");
   CHECK(run(false) == "exit-pending");
 }
+
+TEST_CASE("A pair frees its columns as one act", "[race]") {
+  Events e;
+  for (uint64_t cta : {0, 1})  // both CTAs are reported by the warp that completes the act
+    for (const Sync act : {Sync::kTmemAlloc, Sync::kTmemDealloc}) {
+      SyncEvent columns = e.event(act, at(1, 3), kWarp);
+      columns.cta = cta;
+      columns.amount = 32;
+      e.checker.sync(columns);
+    }
+  e.exit_cta(0, {0, 1, 2, 3, 4, 5});
+  CHECK(e.broken() == "");
+}
