@@ -78,15 +78,21 @@ TEST_CASE("protocol: descriptors agree with the maps that wrote the matrices", "
   scales(s);
   s.send(mma(s, 0x4000, 0x8000));
   CHECK(s.rules() == "");
-  SECTION("bytes stored by threads belong to no map") {
-    sim::Access store;
-    store.thread = kLoader;
-    store.region = Stream::shared(0, 0x4000, 4, true);
-    s.checker.access(store);
-    scales(s);
-    s.send(mma(s, 0x4000, 0x8000));
-    CHECK(s.rules() == "");
-  }
+}
+
+TEST_CASE("protocol: bytes stored by threads belong to no map", "[protocol]") {
+  const sim::TensorMap other = map_of(sim::Swizzle::k64B);
+  Stream s;
+  s.cta(0);
+  s.init(kFull, 1);
+  tile(s, 0x4000, other);
+  sim::Access store;
+  store.thread = kLoader;
+  store.region = Stream::shared(0, 0x4000, 4, true);
+  s.checker.access(store);
+  scales(s);
+  s.send(mma(s, 0x4000, 0x10000));
+  CHECK(s.rules() == "");
 }
 
 TEST_CASE("protocol: a matrix read with another swizzle than it was written with", "[protocol]") {
