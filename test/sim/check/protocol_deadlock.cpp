@@ -155,16 +155,25 @@ void DeadlockExplainer::explain_mbarrier(const Waiting& waiting, Reason& out) co
   if (bytes > in_flight)
     out.lines.push_back("no copy in flight brings the missing " + plural(bytes - in_flight, "byte"));
 
-  const int64_t seen = barrier->seen(waiting.event.thread);
-  if (barrier->phase == 0 && open.arrivals == 0 && open.expected == 0 && open.delivered == 0)
+  hint(*barrier, waiting, out);
+}
+
+// Parities that fit a known mistake.
+void DeadlockExplainer::hint(const MbarrierRecord& barrier, const Waiting& waiting, Reason& out) const {
+  const int64_t seen = barrier.seen(waiting.event.thread);
+  const PhaseRecord& open = barrier.open();
+  if (barrier.phase == 0 && open.arrivals == 0 && open.expected == 0 && open.delivered == 0)
     out.lines.push_back(
-        "nobody ever arrived there: a producer that waits for a free slot before its first fill starts with "
-        "parity 1");
-  if (seen != MbarrierRecord::kNever && seen + 2 == int64_t(barrier->phase))
-    out.lines.push_back(
-        "it last saw " + (seen < 0 ? std::string("no phase") : "phase " + std::to_string(seen)) + ", phase " +
-        std::to_string(seen + 1) + " is complete, and parity " + std::to_string(waiting.event.parity) +
-        " asks for the one after it: parity not flipped?");
+        std::string("nobody ever arrived there") +
+        (seen != MbarrierRecord::kNever
+             ? ""
+             : ": a producer that waits for a free slot before its first fill starts with parity 1"));
+  const int64_t next = seen < 0 ? 0 : seen + 1;
+  if (!waiting.event.has_parity || next + 1 != int64_t(barrier.phase)) return;
+  const std::string asks = ", phase " + std::to_string(next) + " is complete, and parity " +
+                           std::to_string(waiting.event.parity) + " asks for the one after it: ";
+  if (seen < 0) out.lines.push_back("it saw no phase yet" + asks + "a consumer starts with parity 0");
+  else out.lines.push_back("it last saw phase " + std::to_string(seen) + asks + "parity not flipped?");
 }
 
 void DeadlockExplainer::explain_meeting(const Meeting* meeting, const std::vector<WarpId>& expected,

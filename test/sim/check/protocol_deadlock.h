@@ -64,6 +64,7 @@ class DeadlockExplainer {
   void set(Waiting::For what, const SyncEvent& event);
   Reason reason(const WarpId& who, const Waiting& waiting) const;
   void explain_mbarrier(const Waiting& waiting, Reason& out) const;
+  void hint(const MbarrierRecord& barrier, const Waiting& waiting, Reason& out) const;
   void explain_meeting(const Meeting* meeting, const std::vector<WarpId>& expected, Reason& out) const;
   void explain_named(const Waiting& waiting, Reason& out) const;
   void explain_cluster(Reason& out) const;
