@@ -62,6 +62,7 @@ class Judge {
   };
 
   SiteText text_of(const Site& site) const;
+  std::string barrier_name(const std::string& waiting) const;
   void count(Report& report);
 
   JudgeOptions options_;
