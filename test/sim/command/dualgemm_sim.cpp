@@ -25,6 +25,7 @@
 #include "sim/judge/names.h"
 #include "sim/judge/parts.h"
 #include "sim/judge/report.h"
+#include "sim/schedule/schedule.h"
 
 namespace {
 
@@ -58,7 +59,7 @@ std::vector<std::string> split(const std::string& text) {
 
 std::vector<std::string> modes_of(const std::string& text) {
   std::vector<std::string> known;
-  for (const sim::ScheduleMode& mode : sim::schedule_modes()) known.push_back(mode.name);
+  for (const sim::Mode& mode : sim::modes()) known.push_back(mode.name);
   if (text == "all") return known;
   const std::vector<std::string> asked = split(text);
   if (asked.empty()) throw Usage("--mode: no mode is named");
@@ -116,7 +117,7 @@ void print_rules() {
 }
 
 void print_modes() {
-  for (const sim::ScheduleMode& mode : sim::schedule_modes()) fmt::print("{:<12} {}\n", mode.name, mode.says);
+  for (const sim::Mode& mode : sim::modes()) fmt::print("{:<12} {}\n", mode.name, mode.says);
 }
 
 std::vector<RunOptions> plan(const Options& options) {

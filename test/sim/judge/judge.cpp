@@ -14,6 +14,7 @@
 
 #include "sim/decode/program.h"
 #include "sim/judge/trace.h"
+#include "sim/schedule/schedule.h"
 
 namespace sim {
 namespace {
@@ -80,11 +81,8 @@ Report report_of(const Rule& rule) {
 class Judge::Watcher : public Observers {
  public:
   explicit Watcher(Judge& judge) : judge_(judge) {}
-  void host(const HostWork& work) override {
-    if (work.kind == HostWork::Kind::kLaunch) ++judge_.grids_;
-    Observers::host(work);
-  }
   void start(const GridStart& grid) override {
+    ++judge_.grids_;
     judge_.by_site_.clear();
     if (grid.kernel != nullptr && !grid.kernel->code.empty()) {
       const Inst* first = grid.kernel->code.data();
@@ -104,7 +102,7 @@ class Judge::Watcher : public Observers {
 };
 
 Judge::Judge(JudgeOptions options, GlobalMemory& memory) : options_(std::move(options)), names_(memory) {
-  policy_ = make_schedule(options_.mode, options_.seed);
+  policy_ = make_policy(options_.mode, options_.seed);
   if (!options_.names.empty()) names_.set_table(read_names(options_.names));
   watcher_ = std::make_unique<Watcher>(*this);
   watcher_->add(names_);
@@ -261,10 +259,10 @@ bool options_from_environment(JudgeOptions& options) {
     return std::runtime_error(std::string(name) + "=" + value + ": " + why);
   };
   if (const char* value = read("SIM_MODE")) {
-    const auto& modes = schedule_modes();
     std::string known;
-    for (const ScheduleMode& mode : modes) known += (known.empty() ? "" : ", ") + mode.name;
-    if (std::none_of(modes.begin(), modes.end(), [&](const auto& mode) { return mode.name == value; }))
+    for (const Mode& mode : modes()) known += (known.empty() ? "" : ", ") + std::string(mode.name);
+    if (std::none_of(modes().begin(), modes().end(),
+                     [&](const Mode& mode) { return std::string(mode.name) == value; }))
       throw names_variable("SIM_MODE", value, "no such schedule mode; the modes are " + known);
     options.mode = value;
   }

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "sim/exec/policy.h"
 #include "sim/judge/names.h"
 #include "sim/judge/parts.h"
 #include "sim/judge/report.h"

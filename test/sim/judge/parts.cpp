@@ -4,28 +4,16 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "sim/schedule/schedule.h"
+
 #if __has_include("sim/check/race.h")
 #include "sim/check/race.h"
 #endif
 #if __has_include("sim/check/protocol.h")
 #include "sim/check/protocol.h"
 #endif
-#if __has_include("sim/schedule/modes.h")
-#include "sim/schedule/modes.h"
-#endif
 
 namespace sim {
-
-const std::vector<ScheduleMode>& schedule_modes() {
-  static const std::vector<ScheduleMode> all = {
-      {"default", "asynchronous work lands first, oldest first; warps take turns"}};
-  return all;
-}
-
-std::unique_ptr<Policy> make_schedule(const std::string& mode, uint64_t) {
-  if (mode == "default") return std::make_unique<DefaultPolicy>();
-  throw std::runtime_error("there is no schedule mode \"" + mode + "\"; the modes are default");
-}
 
 Checks parse_checks(const std::string& text) {
   Checks checks{false, false};
