@@ -150,13 +150,15 @@ std::vector<RunResult> run_all(const std::vector<RunOptions>& runs, unsigned job
   std::mutex mutex;
   std::exception_ptr error;
   const auto work = [&] {
-    for (size_t i; (i = next++) < runs.size();) try {
+    for (size_t i = next++; i < runs.size(); i = next++) {
+      try {
         results[i] = command::run(runs[i]);
       } catch (...) {
         const std::lock_guard lock(mutex);
         error = std::current_exception();
         next = runs.size();
       }
+    }
   };
   std::vector<std::thread> threads;
   for (unsigned i = 1; i < std::min<size_t>(jobs, runs.size()); ++i) threads.emplace_back(work);

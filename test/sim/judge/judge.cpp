@@ -94,7 +94,7 @@ class Judge::Watcher : public Observers {
   }
   void finish(const char* fault) override {
     Observers::finish(fault);
-    if (judge_.reports_.size() != judge_.rendered_) judge_.write_json(false);
+    if (judge_.reports_.size() != judge_.written_) judge_.write_json(false);
   }
 
  private:
@@ -240,7 +240,8 @@ nlohmann::json Judge::json(bool finished) const {
           {"checks", {{"race", options_.checks.race}, {"protocol", options_.checks.protocol}}}};
 }
 
-void Judge::write_json(bool finished) const {
+void Judge::write_json(bool finished) {
+  written_ = reports_.size();
   if (options_.json.empty()) return;
   std::ofstream out(options_.json);
   out << json(finished).dump(1) << '\n';

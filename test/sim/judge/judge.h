@@ -52,7 +52,7 @@ class Judge {
   std::string take_text();
   // {"mode", "seed", "program", "grids", "finished", "findings"}
   nlohmann::json json(bool finished) const;
-  void write_json(bool finished) const;
+  void write_json(bool finished);
 
  private:
   class Watcher;
@@ -77,6 +77,7 @@ class Judge {
   std::map<std::string, size_t> by_key_;
   std::map<std::tuple<const Rule*, const Inst*, const Inst*>, size_t> by_site_;  // of this grid
   size_t rendered_ = 0;
+  size_t written_ = 0;
   uint64_t grids_ = 0;
 };
 

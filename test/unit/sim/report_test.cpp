@@ -15,9 +15,9 @@ sim::Report full() {
   report.section = "PTX ISA 9.7.9.27";
   report.says = "a copy may write only what nobody reads any more";
   report.summary = "TMA load overwrites what tcgen05.mma may still read";
-  report.later = {"k(int*)", "CTA 1 (1,0,0), warp 4, lane 0", 83,
-                  1187,      "cp.async.bulk.tensor.3d ...;",  "a.cu:212 in load <- a.cu:90"};
-  report.earlier = {"k(int*)", "CTA 0 (0,0,0), warp 5, lane 0", 0, 1420, "tcgen05.mma ...;", ""};
+  report.later = {"k<1>", "CTA 1 (1,0,0), warp 4, lane 0", 83,
+                  1187,   "cp.async.bulk.tensor.3d ...;",  "a.cu:212 in load <- a.cu:90"};
+  report.earlier = {"k<1>", "CTA 0 (0,0,0), warp 5, lane 0", 0, 1420, "tcgen05.mma ...;", ""};
   report.region = {"shared", true, 1, 0x8400, 0x4000, 0, 0, 0, 0, "A stage 2"};
   report.mbarrier = {1, 0x420, "mbarrier 2 of 5 initialised at a.cu:41"};
   report.missing = "a wait for empty[3]";
@@ -33,10 +33,10 @@ TEST_CASE(
     "a report names both sites, the bytes, the barrier, what is missing, the rule and how to see it again") {
   CHECK(sim::render(full(), "./test --shape '1 2'") ==
         R"(S race-async-write-read: TMA load overwrites what tcgen05.mma may still read
-  later     CTA 1 (1,0,0), warp 4, lane 0, operation 83 of kernel k(int*)
+  later     CTA 1 (1,0,0), warp 4, lane 0, operation 83 of kernel k<1>
             PTX line 1187: `cp.async.bulk.tensor.3d ...;`
             a.cu:212 in load <- a.cu:90
-  earlier   CTA 0 (0,0,0), warp 5, lane 0 of kernel k(int*)
+  earlier   CTA 0 (0,0,0), warp 5, lane 0 of kernel k<1>
             PTX line 1420: `tcgen05.mma ...;`
   bytes     shared memory [0x8400, 0xc400) of CTA 1, written
             A stage 2
@@ -70,21 +70,22 @@ TEST_CASE("a report without sites and bytes has no empty lines") {
 
 TEST_CASE("JSON holds all of a report") {
   const nlohmann::json json = full();
-  CHECK(json.dump() ==
-        R"({"earlier":{"kernel":"k(int*)","operation":0,"ptx_line":1420,"source":"","text":"tcgen05.mma ...;","where":"CTA 0 (0,0,0), warp 5, lane 0"
+  CHECK(
+      json.dump() ==
+      R"({"earlier":{"kernel":"k<1>","operation":0,"ptx_line":1420,"source":"","text":"tcgen05.mma ...;","where":"CTA 0 (0,0,0), warp 5, lane 0"
 },)"
-        R"("every_schedule":true,"evidence":"documented",)"
-        R"("later":{"kernel":"k(int*)","operation":83,"ptx_line":1187,"source":"a.cu:212 in load <- a.cu:90","text":"cp.async.bulk.tensor.3d ...;","where":"CTA 1 (1,0,0), warp 4, lane 0"
+      R"("every_schedule":true,"evidence":"documented",)"
+      R"("later":{"kernel":"k<1>","operation":83,"ptx_line":1187,"source":"a.cu:212 in load <- a.cu:90","text":"cp.async.bulk.tensor.3d ...;","where":"CTA 1 (1,0,0), warp 4, lane 0"
 },)"
-        R"("mbarrier":{"cta":1,"name":"mbarrier 2 of 5 initialised at a.cu:41","offset":1056},)"
-        R"("missing":"a wait for empty[3]","notes":["the producer waited for empty[2]\nphase 2"],)"
-        R"("region":{"address":33792,"bytes":16384,"column":0,"columns":0,"cta":1,"lane":0,"lanes":0,"memory":"shared","name":"A stage 2","write":true},)"
-        R"("rule":"race-async-write-read","says":"a copy may write only what nobody reads any more",)"
-        R"("section":"PTX ISA 9.7.9.27","seen":[{"count":3,"mode":"late","seed":17}],"severity":"S",)"
-        R"("summary":"TMA load overwrites what tcgen05.mma may still read"})");
-const auto back = json.get<sim::Report>();
-CHECK(nlohmann::json(back) == json);
-CHECK(sim::render(back, "p") == sim::render(full(), "p"));
+      R"("mbarrier":{"cta":1,"name":"mbarrier 2 of 5 initialised at a.cu:41","offset":1056},)"
+      R"("missing":"a wait for empty[3]","notes":["the producer waited for empty[2]\nphase 2"],)"
+      R"("region":{"address":33792,"bytes":16384,"column":0,"columns":0,"cta":1,"lane":0,"lanes":0,"memory":"shared","name":"A stage 2","write":true},)"
+      R"("rule":"race-async-write-read","says":"a copy may write only what nobody reads any more",)"
+      R"("section":"PTX ISA 9.7.9.27","seen":[{"count":3,"mode":"late","seed":17}],"severity":"S",)"
+      R"("summary":"TMA load overwrites what tcgen05.mma may still read"})"));
+  const auto back = json.get<sim::Report>();
+  CHECK(nlohmann::json(back) == json);
+  CHECK(sim::render(back, "p") == sim::render(full(), "p"));
 }
 
 TEST_CASE("a report in JSON may lack its earlier site, bytes and barrier") {
