@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -84,6 +85,7 @@ class Judge::Watcher : public Observers {
   void start(const GridStart& grid) override {
     ++judge_.grids_;
     judge_.by_site_.clear();
+    judge_.deadlock_explained_ = false;
     if (grid.kernel != nullptr && !grid.kernel->code.empty()) {
       const Inst* first = grid.kernel->code.data();
       std::erase_if(judge_.launched_, [&](const Launched& one) { return one.first == first; });
@@ -145,6 +147,7 @@ SiteText Judge::text_of(const Site& site) const {
 }
 
 void Judge::add(Finding finding) {
+  deadlock_explained_ |= std::strcmp(finding.rule->id, "deadlock") == 0;
   const auto site =
       std::make_tuple(finding.rule, finding.later.inst, finding.has_earlier ? finding.earlier.inst : nullptr);
   if (const auto known = by_site_.find(site); known != by_site_.end()) {
@@ -191,6 +194,7 @@ std::string Judge::barrier_name(const std::string& waiting) const {
 // The machine puts the place at the end of a fault's text: "  in kernel K, CTA (0,0,0), warp 1, lane 0" and
 // "  at PTX line 12: `...` (source)". A deadlock has one line for everybody who waits instead.
 void Judge::fault(FaultKind kind, const std::string& text) {
+  if (kind == FaultKind::kDeadlock && deadlock_explained_) return write_json(false);
   Report report = report_of(rule(rule_of(kind)));
   report.every_schedule = false;
   size_t begin = 0;

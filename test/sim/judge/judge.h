@@ -76,6 +76,7 @@ class Judge {
   std::vector<Report> reports_;
   std::map<std::string, size_t> by_key_;
   std::map<std::tuple<const Rule*, const Inst*, const Inst*>, size_t> by_site_;  // of this grid
+  bool deadlock_explained_ = false;  // a checker said more of this grid's deadlock than the machine can
   size_t rendered_ = 0;
   size_t written_ = 0;
   uint64_t grids_ = 0;

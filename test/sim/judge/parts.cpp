@@ -4,14 +4,8 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "sim/schedule/schedule.h"
-
-#if __has_include("sim/check/race.h")
-#include "sim/check/race.h"
-#endif
-#if __has_include("sim/check/protocol.h")
 #include "sim/check/protocol.h"
-#endif
+#include "sim/check/race.h"
 
 namespace sim {
 
@@ -35,13 +29,8 @@ Checks parse_checks(const std::string& text) {
 
 std::vector<std::unique_ptr<Observer>> make_checkers(const Checks& checks, const FindingSink& sink) {
   std::vector<std::unique_ptr<Observer>> all;
-#if __has_include("sim/check/race.h")
   if (checks.race) all.push_back(std::make_unique<RaceChecker>(sink));
-#endif
-#if __has_include("sim/check/protocol.h")
   if (checks.protocol) all.push_back(std::make_unique<ProtocolChecker>(sink));
-#endif
-  (void)checks, (void)sink;
   return all;
 }
 

@@ -145,7 +145,8 @@ std::string render(const Report& report, const std::string& program) {
   field(out, "certain",
         report.every_schedule ? "for every schedule: it follows from the order of synchronisation"
                               : "for this schedule; another one may not show it");
-  field(out, "rule", report.says + "\n" + report.section + " (" + report.evidence + ")");
+  field(out, "rule",
+        report.says + "\n" + report.section + (report.section.empty() ? "(" : " (") + report.evidence + ")");
   if (!report.seen.empty()) {
     uint64_t count = 0;
     for (const Seen& run : report.seen) count += run.count;

@@ -15,6 +15,8 @@ constexpr int kThreads = 64;
 template <bool kBarrier>
 __global__ void exchange(int* out) {
   __shared__ int values[kThreads];
+  values[threadIdx.x] = -1;
+  __syncthreads();
   values[threadIdx.x] = int(threadIdx.x);
   if (kBarrier) __syncthreads();
   out[threadIdx.x] = *reinterpret_cast<volatile int*>(&values[kThreads - 1 - threadIdx.x]);
