@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/exec/observer.h"
+#include "sim/judge/judge.h"
 #include "sim/shim/shim.h"
 #include "support/catch.hpp"
 
@@ -17,6 +18,21 @@ namespace {
 __global__ void first(int* out) { out[0] = 1; }
 __global__ void second(int* out) { out[1] = 2; }
 __global__ void third(int* out) { out[2] = 3; }
+
+// Each thread reads what one of the other warp wrote, without a barrier between.
+__global__ void exchange(int* out) {
+  __shared__ int values[64];
+  values[threadIdx.x] = 0;
+  __syncthreads();
+  values[threadIdx.x] = 1;
+  const int value = *static_cast<volatile int*>(&values[63 - threadIdx.x]);
+  if (threadIdx.x == 0) out[0] = value;
+}
+
+struct Judged {
+  explicit Judged(sim::Judge& judge) { sim::shim::set_judge(&judge); }
+  ~Judged() { sim::shim::set_judge(nullptr); }
+};
 
 class Recorder : public sim::Observer {
  public:
@@ -317,5 +333,59 @@ TEST_CASE("memory is freed only after all work, or in its stream") {
     CHECK(record.ordered("first", "cudaFreeAsync"));
     REQUIRE(record.last("cudaFreeAsync").regions.size() == 1);
     CHECK(record.last("cudaFreeAsync").regions[0].bytes == 64);
+  }
+}
+
+TEST_CASE(
+    "a judge handed to the runtime sees every launch until it is taken away, and calls memory by name") {
+  Buffer out;
+  sim::JudgeOptions options;
+  options.mode = "random";
+  options.seed = 3;
+  sim::Judge judge(options, sim::shim::memory());
+  sim::NameTable table;
+  table.shared.push_back({1024, 256, "the values"});
+  judge.names().set_table(table);
+  {
+    const Judged judged(judge);
+    first<<<1, 1>>>(out);
+    CHECK(judge.reports().empty());
+    exchange<<<1, 64>>>(out);
+  }
+  second<<<1, 1>>>(out);
+  CHECK(judge.grids() == 2);
+  const auto race =
+      std::find_if(judge.reports().begin(), judge.reports().end(), [](const sim::Report& report) {
+        return report.rule == "race-data" && report.region && report.region->memory == "shared";
+      });
+  REQUIRE(race != judge.reports().end());
+  CHECK(race->region->name == "the values");
+  CHECK(race->later.kernel.find("exchange") != std::string::npos);
+  REQUIRE(race->seen.size() == 1);
+  CHECK(race->seen[0].mode == "random");
+  CHECK(race->seen[0].seed == 3);
+}
+
+TEST_CASE("work that two streams do on the same bytes without an order is a race of host and grid") {
+  Buffer out;
+  Stream a;
+  sim::Judge judge({}, sim::shim::memory());
+  const Judged judged(judge);
+  SECTION("unordered") {
+    REQUIRE(cudaMemset(out, 0, 64) == cudaSuccess);
+    first<<<1, 1, 0, a>>>(out);
+    REQUIRE(judge.reports().size() == 1);
+    CHECK(judge.reports()[0].rule == "race-grids");
+  }
+  SECTION("ordered by the host") {
+    REQUIRE(cudaMemset(out, 0, 64) == cudaSuccess);
+    REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+    first<<<1, 1, 0, a>>>(out);
+    CHECK(judge.reports().empty());
+  }
+  SECTION("ordered by the default stream") {
+    REQUIRE(cudaMemset(out, 0, 64) == cudaSuccess);
+    first<<<1, 1>>>(out);
+    CHECK(judge.reports().empty());
   }
 }
