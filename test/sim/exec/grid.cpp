@@ -19,7 +19,7 @@ class TensorOrder {
  public:
   explicit TensorOrder(bool keep_order) : keep_order_(keep_order) {}
   bool admits(const AsyncOp& op) {
-    if (op.kind == AsyncOp::Kind::kCopy) return true;
+    if (!op.queued()) return true;
     auto older = std::find_if(issuers_.begin(), issuers_.end(), [&](const Issuer& issuer) {
       return issuer.cta == op.issuer && issuer.warp == op.warp && issuer.lane == op.lane;
     });
