@@ -17,9 +17,7 @@ namespace {
 constexpr unsigned kSecondsPerBatch = 300;
 constexpr size_t kBatch = 25;  // schedules a process runs: enough to hide the cost of starting it
 
-std::string at_schedule(size_t index, const std::string& what) {
-  return std::to_string(index) + " " + what;
-}
+std::string at_schedule(size_t index, const std::string& what) { return std::to_string(index) + " " + what; }
 
 }  // namespace
 
@@ -31,7 +29,8 @@ AllowList::AllowList(const std::string& file) {
     Entry entry;
     if (!(words >> entry.rule)) continue;
     std::getline(words >> std::ws, entry.reason);
-    if (entry.reason.empty()) throw std::runtime_error(file + ": " + entry.rule + " is allowed without a reason");
+    if (entry.reason.empty())
+      throw std::runtime_error(file + ": " + entry.rule + " is allowed without a reason");
     entries_.push_back(std::move(entry));
   }
 }
@@ -117,7 +116,9 @@ Failure shrink(const Failure& failure, const std::string& allow_file) {
               return {};
             },
             [&](size_t, const std::string& text) { found = text; },
-            [&](size_t, const std::string& how) { found = at_schedule(failure.schedule.seed, "died: " + how); });
+            [&](size_t, const std::string& how) {
+              found = at_schedule(failure.schedule.seed, "died: " + how);
+            });
         if (found.empty()) continue;
         smallest.shape = shape;
         smallest.schedule.seed = std::stoull(found);

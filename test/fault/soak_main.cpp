@@ -1,6 +1,6 @@
-// soak_main.cpp -- `make soak`: every instance of the kernel as it ships under a thousand random schedules and
-// every directed one. Non-zero exit on anything found; then the smallest shape that still shows it, and the
-// command that shows it again.
+// soak_main.cpp -- `make soak`: every instance of the kernel as it ships under a thousand random schedules
+// and every directed one. Non-zero exit on anything found; then the smallest shape that still shows it, and
+// the command that shows it again.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -37,7 +37,8 @@ int report(const Failure& failure) {
 int replay(const Options& options) {
   Shape shape{0, 0, 0, 1};
   const bool given = std::sscanf(options.shape.c_str(), "%dx%dx%d", &shape.m, &shape.n, &shape.k) == 3;
-  if (!given && !options.shape.empty()) throw std::runtime_error("--shape " + options.shape + " is not MxNxK");
+  if (!given && !options.shape.empty())
+    throw std::runtime_error("--shape " + options.shape + " is not MxNxK");
   Bench bench(instances(options).front(), given ? &shape : nullptr);
   AllowList allowed(options.allow);
   const std::string what = complaint(bench.run({options.mode, options.seed}), allowed);
@@ -55,7 +56,8 @@ int run(const Options& options) {
   for (const std::string& instance : instances(options)) {
     const auto begin = std::chrono::steady_clock::now();
     const auto failure = soak(instance, schedules, options.allow, options.workers);
-    fmt::print("{:<20} {} schedules, {} in {:.0f} s\n", instance, schedules.size(), failure ? "FAILED" : "clean",
+    fmt::print("{:<20} {} schedules, {} in {:.0f} s\n", instance, schedules.size(),
+               failure ? "FAILED" : "clean",
                std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     std::fflush(stdout);
     if (failure) result = report(shrink(*failure, options.allow));
