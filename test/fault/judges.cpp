@@ -1,11 +1,17 @@
 // judges.cpp -- see judges.h.
 #include "fault/judges.h"
 
+#include "sim/check/protocol.h"
+#include "sim/check/race.h"
 #include "sim/schedule/schedule.h"
 
 namespace fault {
 
-Judges::Judges(sim::FindingSink) {}
+Judges::Judges(sim::FindingSink sink) {
+  checkers_.push_back(std::make_unique<sim::RaceChecker>(sink));
+  checkers_.push_back(std::make_unique<sim::ProtocolChecker>(sink));
+  for (const auto& checker : checkers_) all_.add(*checker);
+}
 Judges::~Judges() = default;
 
 std::unique_ptr<sim::Policy> policy_of(const Schedule& schedule) {
