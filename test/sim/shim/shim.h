@@ -1,11 +1,15 @@
 // shim.h -- what a test may ask of the simulated runtime beside the CUDA API: the text of the last fault, who
-// watches and who schedules the launches, and what the last launch did. Programs that only use CUDA never
-// include this.
+// watches, who schedules and who judges the launches, and what the last launch did. Programs that only use
+// CUDA never include this.
 #pragma once
 
 #include <string>
 
 #include "sim/launch.h"
+
+namespace sim {
+class Judge;  // judge/judge.h
+}
 
 namespace sim::shim {
 
@@ -18,6 +22,10 @@ void clear_fault();
 // Applies to every launch from now on, graph launches included; both pointers must outlive those launches.
 void set_launch_options(const LaunchOptions& options);
 LaunchStats last_launch_stats();
+// The judge of all work from now on, null: none. It must outlive that work. Judge::names() takes a table of
+// names. A program without a call of this is judged when the environment says so: SIM_MODE, SIM_SEED,
+// SIM_CHECKS, SIM_TRACE, SIM_JSON, SIM_NAMES, read at its first launch, copy or fill.
+void set_judge(Judge* judge);
 
 GlobalMemory& memory();
 
