@@ -216,8 +216,7 @@ void Plants::set_up_and_teardown() {
         },
         {{{{"race-data"}, {"tcgen05.alloc", "ld.shared"}, {}, {}}}});
   const size_t dealloc = at("tcgen05.dealloc", "teardown");
-  const std::vector<Answer> allocation = {
-      {{}, {}, {}, {"tcgen05", "tensor memory"}}};
+  const std::vector<Answer> allocation = {{{}, {}, {}, {"tcgen05", "tensor memory"}}};
   plant(37, "tensor memory is not freed", dealloc, [dealloc](Function& f) { erase(f, dealloc); },
         {allocation});
   plant(37, "fewer columns are freed than were allocated", dealloc,
