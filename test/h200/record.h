@@ -54,11 +54,11 @@ struct Register {
 std::vector<Record> run(const std::string& prefix, const std::function<void()>& recover);
 
 // One line: kind, name, byte count and the bytes in hexadecimal; long exact records as a 128-bit hash and one
-// 32-bit hash for each of at most 64 equal blocks, so that a difference can be located.
+// 32-bit hash for each of at most 32 equal blocks, so that a difference can be located.
 std::string line(const Record& record);
 
-// All records with all their bytes, for looking at a difference: per record its line's name, the byte count
-// in decimal, a newline and the bytes.
+// The beginning (128 KiB at most) of every record, for looking at a difference: its name, the count of bytes
+// that follow, in decimal, a newline and the bytes.
 void write_images(std::ostream& out, const std::vector<Record>& records);
 
 }  // namespace h200

@@ -1,7 +1,7 @@
 #!/bin/sh
 # record.sh OUT -- builds the conformance program for sm_90a and writes OUT/golden.txt (what it printed) and
-# OUT/images.bin.gz (every record in full, for looking into a difference). Needs nvcc (NVCC names it) and a
-# Hopper GPU.
+# OUT/images.gz.?? (the records themselves, in pieces of 15 MiB, for looking into a difference). Needs nvcc
+# (NVCC names it) and a Hopper GPU.
 set -eu
 out=$1
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -14,7 +14,7 @@ ls test/h200/*.cu | grep -v planted | xargs -P 16 -I{} sh -c \
 $nvcc -arch=sm_90a "$work"/*.o -o "$work/conformance" -lcuda
 status=0
 timeout 60 "$work/conformance" --images "$work/images.bin" > "$out/golden.txt" || status=$?
-gzip -c "$work/images.bin" > "$out/images.bin.gz"
+gzip -6 -c "$work/images.bin" | split -b 15M - "$out/images.gz."
 grep ' error ' "$out/golden.txt" || true
 wc "$out/golden.txt"
 exit $status
