@@ -10,8 +10,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$root"
 ls test/h200/*.cu | grep -v planted | xargs -P 16 -I{} sh -c \
-  "$nvcc -std=c++17 -O3 -I. -arch=sm_90a -c {} -o $work/\$(basename {} .cu).o"
-$nvcc -arch=sm_90a "$work"/*.o -o "$work/conformance" -lcuda
+  "$nvcc -std=c++17 -O3 -I. -gencode=arch=compute_90a,code=sm_90a -c {} -o $work/\$(basename {} .cu).o"
+$nvcc "$work"/*.o -o "$work/conformance" -lcuda
 status=0
 timeout 60 "$work/conformance" --images "$work/images.bin" > "$out/golden.txt" || status=$?
 gzip -6 -c "$work/images.bin" | split -b 15M - "$out/images.gz."
