@@ -1,6 +1,6 @@
-// addresses.cu -- the address map of shared memory and the special registers, per rank of a cluster. Addresses
-// are recorded relative to the base of the shared window, which is where generic address minus shared
-// address puts it.
+// addresses.cu -- the address map of shared memory and the special registers, per rank of a cluster.
+// Addresses are recorded relative to the base of the shared window, which is where generic address minus
+// shared address puts it.
 #include "test/h200/device.cuh"
 
 namespace h200 {
@@ -14,11 +14,11 @@ __device__ uint32_t shared_address(const void* p) {
   return uint32_t(address);
 }
 
-#define SPECIAL32(name)                                  \
-  ([] {                                                  \
-    uint32_t v;                                          \
-    asm volatile("mov.u32 %0, %%" name ";" : "=r"(v));   \
-    return v;                                            \
+#define SPECIAL32(name)                                \
+  ([] {                                                \
+    uint32_t v;                                        \
+    asm volatile("mov.u32 %0, %%" name ";" : "=r"(v)); \
+    return v;                                          \
   }())
 
 // One row of kWords per CTA, written by its thread 0.
@@ -53,13 +53,13 @@ __global__ void probe(uint32_t* out) {
   const uint64_t addresses[3] = {generic, peer, reinterpret_cast<uint64_t>(out)};
   for (int i = 0; i < 3; ++i) {
     uint32_t bits = 0;
-#define IS(space, bit)                                                                        \
-  {                                                                                           \
-    uint32_t yes;                                                                             \
-    asm volatile("{ .reg .pred p; isspacep." space " p, %1; selp.u32 %0, 1, 0, p; }"          \
-                 : "=r"(yes)                                                                  \
-                 : "l"(addresses[i]));                                                        \
-    bits |= yes << bit;                                                                       \
+#define IS(space, bit)                                                               \
+  {                                                                                  \
+    uint32_t yes;                                                                    \
+    asm volatile("{ .reg .pred p; isspacep." space " p, %1; selp.u32 %0, 1, 0, p; }" \
+                 : "=r"(yes)                                                         \
+                 : "l"(addresses[i]));                                               \
+    bits |= yes << bit;                                                              \
   }
     IS("shared::cta", 0)
     IS("shared::cluster", 1)
@@ -74,21 +74,43 @@ __global__ void specials(uint32_t* out) {
   const uint32_t linear = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
   const uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
   uint32_t* row = out + (linear * 64 + thread) * kWords;
-  const uint32_t values[] = {SPECIAL32("cluster_ctaid.x"), SPECIAL32("cluster_ctaid.y"), SPECIAL32("cluster_ctaid.z"),
-                             SPECIAL32("cluster_nctaid.x"), SPECIAL32("cluster_nctaid.y"),
-                             SPECIAL32("cluster_nctaid.z"), SPECIAL32("clusterid.x"), SPECIAL32("clusterid.y"),
-                             SPECIAL32("clusterid.z"), SPECIAL32("nclusterid.x"), SPECIAL32("nclusterid.y"),
-                             SPECIAL32("nclusterid.z"), SPECIAL32("cluster_ctarank"),
-                             SPECIAL32("cluster_nctarank"), SPECIAL32("tid.x"), SPECIAL32("tid.y"),
-                             SPECIAL32("tid.z"), SPECIAL32("ntid.x"), SPECIAL32("ntid.y"), SPECIAL32("ntid.z"),
-                             SPECIAL32("ctaid.x"), SPECIAL32("ctaid.y"), SPECIAL32("ctaid.z"),
-                             SPECIAL32("nctaid.x"), SPECIAL32("nctaid.y"), SPECIAL32("nctaid.z"),
-                             SPECIAL32("laneid"), SPECIAL32("lanemask_eq"), SPECIAL32("lanemask_le"),
-                             SPECIAL32("lanemask_lt"), SPECIAL32("lanemask_ge"), SPECIAL32("lanemask_gt"),
+  const uint32_t values[] = {SPECIAL32("cluster_ctaid.x"),
+                             SPECIAL32("cluster_ctaid.y"),
+                             SPECIAL32("cluster_ctaid.z"),
+                             SPECIAL32("cluster_nctaid.x"),
+                             SPECIAL32("cluster_nctaid.y"),
+                             SPECIAL32("cluster_nctaid.z"),
+                             SPECIAL32("clusterid.x"),
+                             SPECIAL32("clusterid.y"),
+                             SPECIAL32("clusterid.z"),
+                             SPECIAL32("nclusterid.x"),
+                             SPECIAL32("nclusterid.y"),
+                             SPECIAL32("nclusterid.z"),
+                             SPECIAL32("cluster_ctarank"),
+                             SPECIAL32("cluster_nctarank"),
+                             SPECIAL32("tid.x"),
+                             SPECIAL32("tid.y"),
+                             SPECIAL32("tid.z"),
+                             SPECIAL32("ntid.x"),
+                             SPECIAL32("ntid.y"),
+                             SPECIAL32("ntid.z"),
+                             SPECIAL32("ctaid.x"),
+                             SPECIAL32("ctaid.y"),
+                             SPECIAL32("ctaid.z"),
+                             SPECIAL32("nctaid.x"),
+                             SPECIAL32("nctaid.y"),
+                             SPECIAL32("nctaid.z"),
+                             SPECIAL32("laneid"),
+                             SPECIAL32("lanemask_eq"),
+                             SPECIAL32("lanemask_le"),
+                             SPECIAL32("lanemask_lt"),
+                             SPECIAL32("lanemask_ge"),
+                             SPECIAL32("lanemask_gt"),
                              SPECIAL32("dynamic_smem_size")};
   for (uint32_t i = 0; i < sizeof values / 4; ++i) row[i] = values[i];
   uint32_t is_explicit;
-  asm volatile("{ .reg .pred p; mov.pred p, %%is_explicit_cluster; selp.u32 %0, 1, 0, p; }" : "=r"(is_explicit));
+  asm volatile("{ .reg .pred p; mov.pred p, %%is_explicit_cluster; selp.u32 %0, 1, 0, p; }"
+               : "=r"(is_explicit));
   row[40] = is_explicit;
 }
 
@@ -110,7 +132,9 @@ __global__ void masked_store(uint32_t mask, uint32_t* out) {
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
   if (threadIdx.x == 0) {
     uint32_t self;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(self) : "r"(shared_address(words + rank)), "r"(rank));
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+                 : "=r"(self)
+                 : "r"(shared_address(words + rank)), "r"(rank));
     asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(self & mask), "r"(rank) : "memory");
   }
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
@@ -147,8 +171,8 @@ const Register sizes_case("addresses/smem_sizes", [](Recorder& out) {
   launch({1, 32, 3000}, smem_sizes, words.get());
   std::vector<uint32_t> host = words.host();
   // How the machine rounds and what it reserves is its own affair.
-  out.free("addresses/smem_sizes.totals", Bytes(reinterpret_cast<uint8_t*>(host.data()),
-                                                reinterpret_cast<uint8_t*>(host.data() + 2)));
+  out.free("addresses/smem_sizes.totals",
+           Bytes(reinterpret_cast<uint8_t*>(host.data()), reinterpret_cast<uint8_t*>(host.data() + 2)));
   host.erase(host.begin(), host.begin() + 2);
   out.exact("addresses/smem_sizes.data", host);
 });

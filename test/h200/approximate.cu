@@ -22,7 +22,8 @@ std::vector<uint32_t> table_inputs(float low, float high) {
   Random random(11);
   while (out.size() < kTableElements) {
     const uint64_t t = out.size();
-    const uint32_t magnitude = uint32_t(first + (uint64_t(last - first) * t + random.below(4096)) / kTableElements);
+    const uint32_t magnitude =
+        uint32_t(first + (uint64_t(last - first) * t + random.below(4096)) / kTableElements);
     out.push_back(magnitude | (t % 2 == 1 ? 0x80000000u : 0));
   }
   return out;
@@ -48,22 +49,22 @@ void run_table(Recorder& out, float low, float high) {
 }  // namespace
 }  // namespace h200
 
-#define H200_TABLE(id, dr, ar, packed, label, low, high)                                                 \
-  namespace {                                                                                            \
-  struct H200_JOIN(Form, id) {                                                                           \
-    using D = h200::Register_##dr;                                                                       \
-    using A = h200::Register_##ar;                                                                       \
-    static constexpr bool kPacked = packed;                                                              \
-    static std::string name() { return "approximate/" label; }                                           \
-    static __device__ D apply(A a) {                                                                     \
-      D d;                                                                                               \
-      asm volatile(label " %0, %1;" : "=" #dr(d) : #ar(a));                                              \
-      return d;                                                                                          \
-    }                                                                                                    \
-  };                                                                                                     \
-  const h200::Register H200_JOIN(register_, id)("approximate/" label, [](h200::Recorder& out) {          \
-    h200::run_table<H200_JOIN(Form, id)>(out, low, high);                                                \
-  });                                                                                                    \
+#define H200_TABLE(id, dr, ar, packed, label, low, high)                                        \
+  namespace {                                                                                   \
+  struct H200_JOIN(Form, id) {                                                                  \
+    using D = h200::Register_##dr;                                                              \
+    using A = h200::Register_##ar;                                                              \
+    static constexpr bool kPacked = packed;                                                     \
+    static std::string name() { return "approximate/" label; }                                  \
+    static __device__ D apply(A a) {                                                            \
+      D d;                                                                                      \
+      asm volatile(label " %0, %1;" : "=" #dr(d) : #ar(a));                                     \
+      return d;                                                                                 \
+    }                                                                                           \
+  };                                                                                            \
+  const h200::Register H200_JOIN(register_, id)("approximate/" label, [](h200::Recorder& out) { \
+    h200::run_table<H200_JOIN(Form, id)>(out, low, high);                                       \
+  });                                                                                           \
   }
 #define TABLE(label, low, high) H200_TABLE(__COUNTER__, r, r, false, label, low, high)
 #define TABLE16(label) H200_TABLE(__COUNTER__, h, h, false, label, 0.0f, 1.0f)

@@ -27,8 +27,8 @@ __global__ void multicast(const uint8_t* source, const uint16_t* masks, uint8_t*
   cluster_sync();
   if (threadIdx.x == 0 && masks[rank] != 0)
     asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" ::"r"(
-            smem(data) + rank * kSlice),
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], "
+        "%2, [%3], %4;" ::"r"(smem(data) + rank * kSlice),
         "l"(source + rank * kSlice), "r"(kSlice), "r"(mbar), "h"(masks[rank])
         : "memory");
   __syncwarp();
@@ -66,7 +66,10 @@ __global__ void distributed(uint32_t* out) {
   words[64 + t] = 0;
   cluster_sync();
   uint32_t loaded;
-  asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(loaded) : "r"(map_rank(own + t * 4, next)) : "memory");
+  asm volatile("ld.shared::cluster.u32 %0, [%1];"
+               : "=r"(loaded)
+               : "r"(map_rank(own + t * 4, next))
+               : "memory");
   uint32_t v[4];
   asm volatile("ld.shared::cluster.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
@@ -76,8 +79,12 @@ __global__ void distributed(uint32_t* out) {
   asm volatile("mapa.u64 %0, %1, %2;" : "=l"(generic) : "l"(words + t), "r"(next));
   const uint32_t through_generic = *reinterpret_cast<volatile uint32_t*>(generic);
   cluster_sync();
-  asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(map_rank(own + t * 4, next)), "r"(rank * 7 + t) : "memory");
-  asm volatile("red.relaxed.cluster.shared::cluster.add.u32 [%0], %1;" ::"r"(map_rank(own + (64 + (t & 7)) * 4, 0)), "r"(rank * 64 + t) : "memory");
+  asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(map_rank(own + t * 4, next)), "r"(rank * 7 + t)
+               : "memory");
+  asm volatile(
+      "red.relaxed.cluster.shared::cluster.add.u32 [%0], %1;" ::"r"(map_rank(own + (64 + (t & 7)) * 4, 0)),
+      "r"(rank * 64 + t)
+      : "memory");
   uint32_t old;
   asm volatile("atom.relaxed.cluster.shared::cluster.max.u32 %0, [%1], %2;"
                : "=r"(old)
@@ -85,7 +92,8 @@ __global__ void distributed(uint32_t* out) {
                : "memory");
   cluster_sync();
   uint32_t* row = out + rank * 64 * 9;
-  const uint32_t values[9] = {loaded, v[0], v[1], v[2], v[3], through_generic, words[t], words[64 + t], t < 48 ? old : 0};
+  const uint32_t values[9] = {
+      loaded, v[0], v[1], v[2], v[3], through_generic, words[t], words[64 + t], t < 48 ? old : 0};
   for (uint32_t i = 0; i < 9; ++i) row[i * 64 + t] = values[i];
   cluster_sync();
 }
@@ -118,15 +126,18 @@ __global__ void remote(uint32_t* out) {
   if (t == 0) {
     for (uint32_t r = 0; r < ranks; ++r) {
       const uint32_t there = map_rank(mbar, r);
-      asm volatile("mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%0], 256;" ::"r"(there) : "memory");
-      asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], 128, [%2];" ::"r"(
-                       map_rank(smem(&landed[rank][0]), r)),
-                   "r"(smem(source)), "r"(there)
+      asm volatile("mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%0], 256;" ::"r"(there)
                    : "memory");
-      asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], 128, [%2];" ::"r"(
-                       map_rank(smem(&landed[rank][32]), r)),
-                   "r"(smem(source) + 128), "r"(there)
-                   : "memory");
+      asm volatile(
+          "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], 128, [%2];" ::
+              "r"(map_rank(smem(&landed[rank][0]), r)),
+          "r"(smem(source)), "r"(there)
+          : "memory");
+      asm volatile(
+          "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], 128, [%2];" ::
+              "r"(map_rank(smem(&landed[rank][32]), r)),
+          "r"(smem(source) + 128), "r"(there)
+          : "memory");
     }
   }
   __syncwarp();
@@ -138,13 +149,27 @@ __global__ void remote(uint32_t* out) {
   for (uint32_t r = 0; r < ranks; ++r) {
     const uint32_t there = map_rank(smem(&landed[rank][0]), r), bar = map_rank(store_bar, r);
     if (t < 16)
-      asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(there + t * 4), "r"(rank * 100 + t), "r"(bar) : "memory");
+      asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(
+                       there + t * 4),
+                   "r"(rank * 100 + t), "r"(bar)
+                   : "memory");
     else if (t < 24)
-      asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.u32 [%0], {%1, %2}, [%3];" ::"r"(there + 64 + (t - 16) * 8), "r"(t), "r"(rank), "r"(bar) : "memory");
+      asm volatile(
+          "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.u32 [%0], {%1, %2}, [%3];" ::"r"(
+              there + 64 + (t - 16) * 8),
+          "r"(t), "r"(rank), "r"(bar)
+          : "memory");
     else if (t < 28)
-      asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.u32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(there + 128 + (t - 24) * 16), "r"(t), "r"(rank), "r"(t * rank), "r"(7), "r"(bar) : "memory");
+      asm volatile(
+          "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.u32 [%0], {%1, %2, %3, %4}, [%5];" ::
+              "r"(there + 128 + (t - 24) * 16),
+          "r"(t), "r"(rank), "r"(t * rank), "r"(7), "r"(bar)
+          : "memory");
     else if (t >= 32 && t < 40)
-      asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u64 [%0], %1, [%2];" ::"r"(there + 192 + (t - 32) * 8), "l"(0x1234500000000ull + t * rank), "r"(bar) : "memory");
+      asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u64 [%0], %1, [%2];" ::"r"(
+                       there + 192 + (t - 32) * 8),
+                   "l"(0x1234500000000ull + t * rank), "r"(bar)
+                   : "memory");
   }
   __syncwarp();
   done |= wait_parity(store_bar, 0) << 1;
@@ -154,7 +179,8 @@ __global__ void remote(uint32_t* out) {
   cluster_sync();
   // A plain remote arrival completes phase 1 of everybody's barrier.
   if (t < ranks)
-    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(map_rank(mbar, t)) : "memory");
+    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(map_rank(mbar, t))
+                 : "memory");
   __syncwarp();
   row[17 * 64 + t] = wait_parity(mbar, 1);
   cluster_sync();
@@ -180,7 +206,10 @@ __global__ void rounds(uint32_t* out) {
     asm volatile("barrier.cluster.arrive.release;" ::: "memory");
     asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
     uint32_t seen;
-    asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(seen) : "r"(map_rank(smem(&word[round & 1]), (rank + 1) % ranks)) : "memory");
+    asm volatile("ld.shared::cluster.u32 %0, [%1];"
+                 : "=r"(seen)
+                 : "r"(map_rank(smem(&word[round & 1]), (rank + 1) % ranks))
+                 : "memory");
     value = value * 3 + seen;
   }
   out[rank * 32 + threadIdx.x] = value;

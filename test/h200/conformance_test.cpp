@@ -1,5 +1,5 @@
-// conformance_test.cpp -- the simulator against an H200: the same program, record by record. golden.txt is what
-// the H200 printed (record.sh). Exact records must be equal bit for bit, unless kExplained says why they
+// conformance_test.cpp -- the simulator against an H200: the same program, record by record. golden.txt is
+// what the H200 printed (record.sh). Exact records must be equal bit for bit, unless kExplained says why they
 // cannot be; tables of approximate functions must lie within the ISA's error bound of the H200's results;
 // free records are printed. Nothing is left out: a record missing on either side is a failure.
 #include <algorithm>
@@ -62,7 +62,8 @@ std::map<std::string, Golden> read_golden() {
 }
 
 const std::vector<Record>& simulated() {
-  static const std::vector<Record> records = h200::run("", [] { sim::shim::clear_fault(); });
+  static const std::vector<Record> records = h200::run(
+      "", [] { sim::shim::clear_fault(); }, [](const Record&) {});
   return records;
 }
 
@@ -84,7 +85,8 @@ std::string differing_blocks(const std::string& ours, const std::string& theirs)
 Bytes bytes_of(const std::string& line) {
   const std::string hex = line.substr(line.rfind(' ') + 1);
   Bytes out;
-  for (size_t i = 0; i + 1 < hex.size(); i += 2) out.push_back(uint8_t(std::stoi(hex.substr(i, 2), nullptr, 16)));
+  for (size_t i = 0; i + 1 < hex.size(); i += 2)
+    out.push_back(uint8_t(std::stoi(hex.substr(i, 2), nullptr, 16)));
   return out;
 }
 
@@ -215,12 +217,13 @@ TEST_CASE("conformance: every record equals the H200's, or lies within the ISA's
     const std::string ours = h200::line(record), &theirs = found->second.line;
     if (found->second.kind == "free") {
       ++free;
-      std::printf("free: %s\n      here %s\n      H200 %s\n", record.name.c_str(), ours.c_str(), theirs.c_str());
+      std::printf("free: %s\n      here %s\n      H200 %s\n", record.name.c_str(), ours.c_str(),
+                  theirs.c_str());
     } else if (found->second.kind == "table" && record.error.empty()) {
       ++tables;
       const TableResult result = compare_table(record.name, record.bytes, bytes_of(theirs));
-      std::printf("table: %-36s %5zu results differ, by %.2f ulp at most\n", record.name.c_str(), result.different,
-                  result.largest);
+      std::printf("table: %-36s %5zu results differ, by %.2f ulp at most\n", record.name.c_str(),
+                  result.different, result.largest);
       if (result.outside != 0) {
         UNSCOPED_INFO(record.name << ": " << result.outside << " results outside the bound, first at "
                                   << result.first_outside);
@@ -234,7 +237,8 @@ TEST_CASE("conformance: every record equals the H200's, or lies within the ISA's
         ++explained;
         continue;
       }
-      UNSCOPED_INFO(record.name << ": " << differing_blocks(ours, theirs) << (ours.size() < 200 ? "\n  here " + ours + "\n  H200 " + theirs : ""));
+      UNSCOPED_INFO(record.name << ": " << differing_blocks(ours, theirs)
+                                << (ours.size() < 200 ? "\n  here " + ours + "\n  H200 " + theirs : ""));
       ++failures;
     }
   }
@@ -243,8 +247,8 @@ TEST_CASE("conformance: every record equals the H200's, or lies within the ISA's
       UNSCOPED_INFO(name << " was recorded on the H200 and not here");
       ++failures;
     }
-  std::printf("%zu exact records (%zu of them explained), %zu tables, %zu free; %zu failures\n", exact, explained,
-              tables, free, failures);
+  std::printf("%zu exact records (%zu of them explained), %zu tables, %zu free; %zu failures\n", exact,
+              explained, tables, free, failures);
   CHECK(failures == 0);
 }
 

@@ -61,8 +61,11 @@ const Register divergence_case("control/divergence", [](Recorder& out) {
 __global__ void reductions(uint32_t* out) {
   const uint32_t t = threadIdx.x;
   uint32_t count, all, any;
-#define REDUCE(d, what, value)                                                                                \
-  asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; " what " }" : "=r"(d) : "r"(uint32_t(value)) : "memory")
+#define REDUCE(d, what, value)                                       \
+  asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; " what " }" \
+               : "=r"(d)                                             \
+               : "r"(uint32_t(value))                                \
+               : "memory")
   for (uint32_t round = 0; round < 6; ++round) {
     const uint32_t v = ((t * 2654435761u) >> (round * 3)) & (round == 4 ? 0u : 1u) | (round == 5 ? 1u : 0u);
     REDUCE(count, "barrier.cta.red.popc.aligned.u32 %0, 1, p;", v);

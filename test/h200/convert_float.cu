@@ -2,12 +2,12 @@
 // modifier that both sm_90 and sm_100 have.
 #include "test/h200/form.cuh"
 
-#define ROUNDED(d, a, types)                                                       \
-  UNARY(d, a, "cvt.rn." types) UNARY(d, a, "cvt.rz." types) UNARY(d, a, "cvt.rm." types) \
-      UNARY(d, a, "cvt.rp." types)
-#define INTEGRAL(d, a, types)                                                         \
-  UNARY(d, a, "cvt.rni." types) UNARY(d, a, "cvt.rzi." types) UNARY(d, a, "cvt.rmi." types) \
-      UNARY(d, a, "cvt.rpi." types)
+#define ROUNDED(d, a, types)   \
+  UNARY(d, a, "cvt.rn." types) \
+  UNARY(d, a, "cvt.rz." types) UNARY(d, a, "cvt.rm." types) UNARY(d, a, "cvt.rp." types)
+#define INTEGRAL(d, a, types)   \
+  UNARY(d, a, "cvt.rni." types) \
+  UNARY(d, a, "cvt.rzi." types) UNARY(d, a, "cvt.rmi." types) UNARY(d, a, "cvt.rpi." types)
 
 // ---- scalar ----
 ROUNDED(h, r, "f16.f32")
@@ -58,23 +58,23 @@ UNARY(r, r, "cvt.rz.relu.tf32.f32")
 UNARY(r, r, "cvt.rna.satfinite.tf32.f32")
 
 // ---- pairs ----
-#define TO_PAIR(to)                                                                      \
-  BINARY(r, r, r, "cvt.rn." to ".f32")                                                   \
-  BINARY(r, r, r, "cvt.rz." to ".f32")                                                   \
-  BINARY(r, r, r, "cvt.rn.relu." to ".f32")                                              \
-  BINARY(r, r, r, "cvt.rz.relu." to ".f32")                                              \
-  BINARY(r, r, r, "cvt.rn.satfinite." to ".f32")                                         \
-  BINARY(r, r, r, "cvt.rz.satfinite." to ".f32")                                         \
+#define TO_PAIR(to)                              \
+  BINARY(r, r, r, "cvt.rn." to ".f32")           \
+  BINARY(r, r, r, "cvt.rz." to ".f32")           \
+  BINARY(r, r, r, "cvt.rn.relu." to ".f32")      \
+  BINARY(r, r, r, "cvt.rz.relu." to ".f32")      \
+  BINARY(r, r, r, "cvt.rn.satfinite." to ".f32") \
+  BINARY(r, r, r, "cvt.rz.satfinite." to ".f32") \
   BINARY(r, r, r, "cvt.rn.relu.satfinite." to ".f32")
 TO_PAIR("f16x2")
 TO_PAIR("bf16x2")
 
-#define NARROW(format)                                                                   \
-  BINARY(h, r, r, "cvt.rn.satfinite." format ".f32")                                     \
-  BINARY(h, r, r, "cvt.rn.satfinite.relu." format ".f32")                                \
-  UNARY(h, r, "cvt.rn.satfinite." format ".f16x2")                                       \
-  UNARY(h, r, "cvt.rn.satfinite.relu." format ".f16x2")                                  \
-  UNARY(r, h, "cvt.rn.f16x2." format)                                                    \
+#define NARROW(format)                                    \
+  BINARY(h, r, r, "cvt.rn.satfinite." format ".f32")      \
+  BINARY(h, r, r, "cvt.rn.satfinite.relu." format ".f32") \
+  UNARY(h, r, "cvt.rn.satfinite." format ".f16x2")        \
+  UNARY(h, r, "cvt.rn.satfinite.relu." format ".f16x2")   \
+  UNARY(r, h, "cvt.rn.f16x2." format)                     \
   UNARY(r, h, "cvt.rn.relu.f16x2." format)
 NARROW("e4m3x2")
 NARROW("e5m2x2")

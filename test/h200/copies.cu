@@ -9,8 +9,8 @@ namespace {
 constexpr uint32_t kBytes = 16384;
 
 // In: `bytes` at `from` to shared offset `at`; out again to `to`. Both images are recorded whole.
-__global__ void there_and_back(const uint8_t* source, uint32_t from, uint32_t at, uint32_t bytes, uint8_t* image,
-                               uint8_t* target, uint32_t to) {
+__global__ void there_and_back(const uint8_t* source, uint32_t from, uint32_t at, uint32_t bytes,
+                               uint8_t* image, uint8_t* target, uint32_t to) {
   __shared__ __align__(128) uint8_t data[kBytes];
   __shared__ uint64_t barrier;
   for (uint32_t i = threadIdx.x; i < kBytes; i += blockDim.x) data[i] = 0x5A;
@@ -74,7 +74,8 @@ __global__ void reuse(uint32_t rounds, uint32_t* target, uint32_t* seen) {
   if (threadIdx.x == 0) {
     bulk_wait<1>();  // all but the last group are visible now
     fence_proxy_async();
-    for (uint32_t i = 0; i < 256 * (rounds - 1); i += 128) seen[i / 128] = reinterpret_cast<volatile uint32_t*>(target)[i];
+    for (uint32_t i = 0; i < 256 * (rounds - 1); i += 128)
+      seen[i / 128] = reinterpret_cast<volatile uint32_t*>(target)[i];
     bulk_wait<0>();
   }
 }
@@ -86,10 +87,11 @@ const Register reuse_case("copies/bulk_groups", [](Recorder& out) {
   out.exact("copies/bulk_groups.seen", seen.host());
 });
 
-#define CP_ASYNC(cache, bytes)                                                                               \
+#define CP_ASYNC(cache, bytes) \
   asm volatile("cp.async." cache ".shared.global [%0], [%1], " bytes ";" ::"r"(to), "l"(from) : "memory")
 #define CP_ASYNC_PART(cache, bytes)                                                                          \
-  asm volatile("cp.async." cache ".shared.global [%0], [%1], " bytes ", %2;" ::"r"(to), "l"(from), "r"(part) : "memory")
+  asm volatile("cp.async." cache ".shared.global [%0], [%1], " bytes ", %2;" ::"r"(to), "l"(from), "r"(part) \
+               : "memory")
 
 __global__ void async_copies(const uint8_t* source, uint8_t* out) {
   __shared__ __align__(128) uint8_t data[6][32 * 16];
@@ -139,22 +141,36 @@ __global__ void accesses(const uint8_t* source, uint8_t* out) {
   uint16_t h;
 #define LOAD(type, constraint, variable) \
   asm volatile("ld.global." type " %0, [%1];" : "=" constraint(variable) : "l"(p) : "memory")
-  LOAD("u8", "r", a); row[0] = a;
-  LOAD("s8", "r", a); row[1] = a;
-  LOAD("u16", "r", a); row[2] = a;
-  LOAD("s16", "r", a); row[3] = a;
-  LOAD("s8", "l", wide); row[4] = wide;
-  LOAD("s16", "l", wide); row[5] = wide;
-  LOAD("s32", "l", wide); row[6] = wide;
-  LOAD("u32", "l", wide); row[7] = wide;
-  LOAD("b16", "h", h); row[8] = h;
+  LOAD("u8", "r", a);
+  row[0] = a;
+  LOAD("s8", "r", a);
+  row[1] = a;
+  LOAD("u16", "r", a);
+  row[2] = a;
+  LOAD("s16", "r", a);
+  row[3] = a;
+  LOAD("s8", "l", wide);
+  row[4] = wide;
+  LOAD("s16", "l", wide);
+  row[5] = wide;
+  LOAD("s32", "l", wide);
+  row[6] = wide;
+  LOAD("u32", "l", wide);
+  row[7] = wide;
+  LOAD("b16", "h", h);
+  row[8] = h;
   asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "l"(p));
   row[9] = uint64_t(a) << 32 | b;
   row[10] = uint64_t(c) << 32 | d;
-  asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2+16];" : "=l"(wide), "=l"(more) : "l"(p) : "memory");
+  asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2+16];"
+               : "=l"(wide), "=l"(more)
+               : "l"(p)
+               : "memory");
   row[11] = wide ^ more;
-  asm volatile("st.global.v2.u16 [%0], {%1, %2};" ::"l"(row + 12), "h"(uint16_t(a)), "h"(uint16_t(b)) : "memory");
-  asm volatile("st.global.v4.u8 [%0+4], {%1, %2, %3, %4};" ::"l"(row + 12), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+  asm volatile("st.global.v2.u16 [%0], {%1, %2};" ::"l"(row + 12), "h"(uint16_t(a)), "h"(uint16_t(b))
+               : "memory");
+  asm volatile("st.global.v4.u8 [%0+4], {%1, %2, %3, %4};" ::"l"(row + 12), "r"(a), "r"(b), "r"(c), "r"(d)
+               : "memory");
   asm volatile("st.release.gpu.global.u8 [%0], %1;" ::"l"(row + 13), "r"(a) : "memory");
   asm volatile("st.global.u16 [%0+2], %1;" ::"l"(row + 13), "r"(b) : "memory");
 }

@@ -67,53 +67,50 @@ void run3(Recorder& out) {
 #define H200_JOIN_(a, b) a##b
 #define H200_JOIN(a, b) H200_JOIN_(a, b)
 
-#define H200_FORM1(id, dr, ar, label, text)                      \
-  namespace {                                                    \
-  struct H200_JOIN(Form, id) {                                   \
-    using D = h200::Register_##dr;                               \
-    using A = h200::Register_##ar;                               \
-    static std::string name() { return "alu/" label; }           \
-    static __device__ D apply(A a) {                             \
-      D d;                                                       \
-      asm volatile(text : "=" #dr(d) : #ar(a));                  \
-      return d;                                                  \
-    }                                                            \
-  };                                                             \
-  const h200::Register H200_JOIN(register_, id)(                 \
-      "alu/" label, h200::run1<H200_JOIN(Form, id)>);            \
+#define H200_FORM1(id, dr, ar, label, text)                                                     \
+  namespace {                                                                                   \
+  struct H200_JOIN(Form, id) {                                                                  \
+    using D = h200::Register_##dr;                                                              \
+    using A = h200::Register_##ar;                                                              \
+    static std::string name() { return "alu/" label; }                                          \
+    static __device__ D apply(A a) {                                                            \
+      D d;                                                                                      \
+      asm volatile(text : "=" #dr(d) : #ar(a));                                                 \
+      return d;                                                                                 \
+    }                                                                                           \
+  };                                                                                            \
+  const h200::Register H200_JOIN(register_, id)("alu/" label, h200::run1<H200_JOIN(Form, id)>); \
   }
-#define H200_FORM2(id, dr, ar, br, label, text)                  \
-  namespace {                                                    \
-  struct H200_JOIN(Form, id) {                                   \
-    using D = h200::Register_##dr;                               \
-    using A = h200::Register_##ar;                               \
-    using B = h200::Register_##br;                               \
-    static std::string name() { return "alu/" label; }           \
-    static __device__ D apply(A a, B b) {                        \
-      D d;                                                       \
-      asm volatile(text : "=" #dr(d) : #ar(a), #br(b));          \
-      return d;                                                  \
-    }                                                            \
-  };                                                             \
-  const h200::Register H200_JOIN(register_, id)(                 \
-      "alu/" label, h200::run2<H200_JOIN(Form, id)>);            \
+#define H200_FORM2(id, dr, ar, br, label, text)                                                 \
+  namespace {                                                                                   \
+  struct H200_JOIN(Form, id) {                                                                  \
+    using D = h200::Register_##dr;                                                              \
+    using A = h200::Register_##ar;                                                              \
+    using B = h200::Register_##br;                                                              \
+    static std::string name() { return "alu/" label; }                                          \
+    static __device__ D apply(A a, B b) {                                                       \
+      D d;                                                                                      \
+      asm volatile(text : "=" #dr(d) : #ar(a), #br(b));                                         \
+      return d;                                                                                 \
+    }                                                                                           \
+  };                                                                                            \
+  const h200::Register H200_JOIN(register_, id)("alu/" label, h200::run2<H200_JOIN(Form, id)>); \
   }
-#define H200_FORM3(id, dr, ar, br, cr, label, text)              \
-  namespace {                                                    \
-  struct H200_JOIN(Form, id) {                                   \
-    using D = h200::Register_##dr;                               \
-    using A = h200::Register_##ar;                               \
-    using B = h200::Register_##br;                               \
-    using C = h200::Register_##cr;                               \
-    static std::string name() { return "alu/" label; }           \
-    static __device__ D apply(A a, B b, C c) {                   \
-      D d;                                                       \
-      asm volatile(text : "=" #dr(d) : #ar(a), #br(b), #cr(c));  \
-      return d;                                                  \
-    }                                                            \
-  };                                                             \
-  const h200::Register H200_JOIN(register_, id)(                 \
-      "alu/" label, h200::run3<H200_JOIN(Form, id)>);            \
+#define H200_FORM3(id, dr, ar, br, cr, label, text)                                             \
+  namespace {                                                                                   \
+  struct H200_JOIN(Form, id) {                                                                  \
+    using D = h200::Register_##dr;                                                              \
+    using A = h200::Register_##ar;                                                              \
+    using B = h200::Register_##br;                                                              \
+    using C = h200::Register_##cr;                                                              \
+    static std::string name() { return "alu/" label; }                                          \
+    static __device__ D apply(A a, B b, C c) {                                                  \
+      D d;                                                                                      \
+      asm volatile(text : "=" #dr(d) : #ar(a), #br(b), #cr(c));                                 \
+      return d;                                                                                 \
+    }                                                                                           \
+  };                                                                                            \
+  const h200::Register H200_JOIN(register_, id)("alu/" label, h200::run3<H200_JOIN(Form, id)>); \
   }
 
 #define UNARY(d, a, spelling) H200_FORM1(__COUNTER__, d, a, spelling, spelling " %0, %1;")
@@ -121,7 +118,7 @@ void run3(Recorder& out) {
 #define TERNARY(d, a, b, c, spelling) \
   H200_FORM3(__COUNTER__, d, a, b, c, spelling, spelling " %0, %1, %2, %3;")
 // Both halves of a predicate pair as bits 0 and 1 of a register.
-#define PREDICATE(a, b, spelling)                                                             \
-  H200_FORM2(__COUNTER__, r, a, b, spelling,                                                  \
-             "{ .reg .pred p, q; .reg .b32 x, y; " spelling                                   \
+#define PREDICATE(a, b, spelling)                           \
+  H200_FORM2(__COUNTER__, r, a, b, spelling,                \
+             "{ .reg .pred p, q; .reg .b32 x, y; " spelling \
              " p|q, %1, %2; selp.u32 x, 1, 0, p; selp.u32 y, 2, 0, q; or.b32 %0, x, y; }")

@@ -2,9 +2,11 @@
 // permutation and byte dot products.
 #include "test/h200/form.cuh"
 
-#define SIZES2(op)                                                                                     \
-  BINARY(h, h, h, op ".u16") BINARY(h, h, h, op ".s16") BINARY(r, r, r, op ".u32")                     \
-      BINARY(r, r, r, op ".s32") BINARY(l, l, l, op ".u64") BINARY(l, l, l, op ".s64")
+#define SIZES2(op)                                                                 \
+  BINARY(h, h, h, op ".u16")                                                       \
+  BINARY(h, h, h, op ".s16")                                                       \
+  BINARY(r, r, r, op ".u32") BINARY(r, r, r, op ".s32") BINARY(l, l, l, op ".u64") \
+      BINARY(l, l, l, op ".s64")
 SIZES2("add")
 SIZES2("sub")
 SIZES2("mul.lo")
@@ -17,9 +19,11 @@ BINARY(r, h, h, "mul.wide.u16")
 BINARY(r, h, h, "mul.wide.s16")
 BINARY(l, r, r, "mul.wide.u32")
 BINARY(l, r, r, "mul.wide.s32")
-#define SIZES3(op)                                                                                       \
-  TERNARY(h, h, h, h, op ".u16") TERNARY(h, h, h, h, op ".s16") TERNARY(r, r, r, r, op ".u32")           \
-      TERNARY(r, r, r, r, op ".s32") TERNARY(l, l, l, l, op ".u64") TERNARY(l, l, l, l, op ".s64")
+#define SIZES3(op)                                                                             \
+  TERNARY(h, h, h, h, op ".u16")                                                               \
+  TERNARY(h, h, h, h, op ".s16")                                                               \
+  TERNARY(r, r, r, r, op ".u32") TERNARY(r, r, r, r, op ".s32") TERNARY(l, l, l, l, op ".u64") \
+      TERNARY(l, l, l, l, op ".s64")
 SIZES3("mad.lo")
 SIZES3("mad.hi")
 SIZES3("sad")
@@ -72,10 +76,10 @@ TERNARY(r, r, r, r, "bfe.u32")
 TERNARY(r, r, r, r, "bfe.s32")
 TERNARY(l, l, r, r, "bfe.u64")
 TERNARY(l, l, r, r, "bfe.s64")
-#define INSERT(d, spelling)                                                                  \
-  H200_FORM3(__COUNTER__, d, d, d, r, spelling,                                              \
-             "{ .reg .b32 p, n; shr.u32 p, %3, 3; and.b32 p, p, 127; and.b32 n, %3, 127; "   \
-             spelling " %0, %1, %2, p, n; }")
+#define INSERT(d, spelling)                                                                         \
+  H200_FORM3(__COUNTER__, d, d, d, r, spelling,                                                     \
+             "{ .reg .b32 p, n; shr.u32 p, %3, 3; and.b32 p, p, 127; and.b32 n, %3, 127; " spelling \
+             " %0, %1, %2, p, n; }")
 INSERT(r, "bfi.b32")
 INSERT(l, "bfi.b64")
 BINARY(r, r, r, "szext.clamp.u32")
@@ -107,17 +111,19 @@ TERNARY(r, r, r, r, "prmt.b32.rc8")
 TERNARY(r, r, r, r, "prmt.b32.ecl")
 TERNARY(r, r, r, r, "prmt.b32.ecr")
 TERNARY(r, r, r, r, "prmt.b32.rc16")
-#define DOT(op)                                                                                     \
-  TERNARY(r, r, r, r, op ".u32.u32") TERNARY(r, r, r, r, op ".u32.s32")                             \
-      TERNARY(r, r, r, r, op ".s32.u32") TERNARY(r, r, r, r, op ".s32.s32")
+#define DOT(op)                      \
+  TERNARY(r, r, r, r, op ".u32.u32") \
+  TERNARY(r, r, r, r, op ".u32.s32") TERNARY(r, r, r, r, op ".s32.u32") TERNARY(r, r, r, r, op ".s32.s32")
 DOT("dp4a")
 DOT("dp2a.lo")
 DOT("dp2a.hi")
 
 // ---- comparisons ----
-#define COMPARISONS(a, type)                                                                            \
-  PREDICATE(a, a, "setp.eq" type) PREDICATE(a, a, "setp.ne" type) PREDICATE(a, a, "setp.lt" type)       \
-      PREDICATE(a, a, "setp.le" type) PREDICATE(a, a, "setp.gt" type) PREDICATE(a, a, "setp.ge" type)
+#define COMPARISONS(a, type)                                                                      \
+  PREDICATE(a, a, "setp.eq" type)                                                                 \
+  PREDICATE(a, a, "setp.ne" type)                                                                 \
+  PREDICATE(a, a, "setp.lt" type) PREDICATE(a, a, "setp.le" type) PREDICATE(a, a, "setp.gt" type) \
+      PREDICATE(a, a, "setp.ge" type)
 COMPARISONS(h, ".u16")
 COMPARISONS(h, ".s16")
 COMPARISONS(r, ".u32")

@@ -6,10 +6,11 @@
 namespace h200 {
 namespace {
 
-#define SHUFFLE(mode)                                                                            \
-  asm volatile("{ .reg .pred p; shfl.sync." mode ".b32 %0|p, %2, %3, %4, 0xffffffff; "           \
-               "selp.u32 %1, 1, 0, p; }"                                                         \
-               : "=r"(d), "=r"(inside)                                                           \
+#define SHUFFLE(mode)                                \
+  asm volatile("{ .reg .pred p; shfl.sync." mode     \
+               ".b32 %0|p, %2, %3, %4, 0xffffffff; " \
+               "selp.u32 %1, 1, 0, p; }"             \
+               : "=r"(d), "=r"(inside)               \
                : "r"(a), "r"(b), "r"(c))
 
 // Block: one (mode, c). Every distance 0..31 and, last, one of its own for each lane.
@@ -45,10 +46,11 @@ const Register shuffle_case("lanes/shfl", [](Recorder& out) {
 
 constexpr uint32_t kCollectives = 24;
 
-#define PREDICATE_VOTE(what)                                                                      \
-  asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; vote.sync." what ".pred q, p, %2; "      \
-               "selp.u32 %0, 1, 0, q; }"                                                          \
-               : "=r"(r)                                                                          \
+#define PREDICATE_VOTE(what)                                              \
+  asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; vote.sync." what \
+               ".pred q, p, %2; "                                         \
+               "selp.u32 %0, 1, 0, q; }"                                  \
+               : "=r"(r)                                                  \
                : "r"(bit), "r"(mask))
 #define REDUX(what, value) asm volatile("redux.sync." what " %0, %1, %2;" : "=r"(r) : "r"(value), "r"(mask))
 
@@ -120,7 +122,8 @@ __global__ void collectives(const uint32_t* masks, const uint32_t* values, uint3
 }
 
 const Register collective_case("lanes/collectives", [](Recorder& out) {
-  std::vector<uint32_t> masks = {0xFFFFFFFF, 1, 0x80000000, 0x0000FFFF, 0xAAAAAAAA, 0x00FF00FF, 0x7FFFFFFF, 3};
+  std::vector<uint32_t> masks = {0xFFFFFFFF, 1,          0x80000000, 0x0000FFFF,
+                                 0xAAAAAAAA, 0x00FF00FF, 0x7FFFFFFF, 3};
   Random random(5);
   for (int i = 0; i < 40; ++i) masks.push_back(uint32_t(random.next()) | 1u << random.below(32));
   std::vector<uint32_t> values;

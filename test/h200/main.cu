@@ -1,5 +1,5 @@
 // main.cu -- the conformance program: `h200_conformance [--only PREFIX] [--images FILE]` prints one line per
-// record. On a GPU a failed launch ends the run, for the context is lost; what was recorded is still printed.
+// record as its case ends. A failed case is an error record, and the device is reset behind it.
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -21,8 +21,11 @@ int main(int argc, char** argv) {
     cudaDeviceReset();
     cudaGetLastError();
   };
-  const std::vector<h200::Record> records = h200::run(prefix, recover);
-  for (const h200::Record& record : records) std::printf("%s\n", h200::line(record).c_str());
+  const auto print = [](const h200::Record& record) {
+    std::printf("%s\n", h200::line(record).c_str());
+    std::fflush(stdout);
+  };
+  const std::vector<h200::Record> records = h200::run(prefix, recover, print);
   if (!images.empty()) {
     std::ofstream out(images, std::ios::binary);
     h200::write_images(out, records);

@@ -48,8 +48,8 @@ class Stream {
 
  private:
   bool allowed(Step& step) {
-    const bool drops = step.command == kDrop || step.command == kDropCount || step.command == kDropNoComplete ||
-                       step.command == kDropExpect;
+    const bool drops = step.command == kDrop || step.command == kDropCount ||
+                       step.command == kDropNoComplete || step.command == kDropExpect;
     switch (step.command) {
       case kArrive:
       case kDrop: return arrive(1, drops);
@@ -82,7 +82,9 @@ class Stream {
         return arrive(1, drops);
       }
       case kTestParity:
-      case kTryParity: step.argument = random_.below(2); return step.command == kTestParity || phase_parity_ != step.argument;
+      case kTryParity:
+        step.argument = random_.below(2);
+        return step.command == kTestParity || phase_parity_ != step.argument;
       case kTestState: return has_state_ && phase_ - state_phase_ <= 1;
       default: return has_state_;
     }
@@ -157,10 +159,12 @@ __global__ void run_streams(const uint32_t* counts, const Step* steps, uint32_t*
     has_state = has_state || returns;
     switch (step.command) {
       case kExpect:
-        asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(mbar), "r"(n) : "memory");
+        asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(mbar), "r"(n)
+                     : "memory");
         break;
       case kComplete:
-        asm volatile("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(mbar), "r"(n) : "memory");
+        asm volatile("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(mbar), "r"(n)
+                     : "memory");
         break;
 #define TEST(text, value)                                                      \
   asm volatile("{ .reg .pred p; " text " p, [%1], %2; selp.u32 %0, 1, 0, p; }" \
@@ -197,9 +201,9 @@ const Register streams("mbarriers/streams", [](Recorder& out) {
               std::vector<uint32_t>(words.begin() + i * kSteps * 2, words.begin() + (i + 1) * kSteps * 2));
 });
 
-// Many threads, `rounds` phases: everybody arrives `n` times (thread 0 with the bytes of the round), completes
-// its share of the bytes, and waits. Afterwards both parities are tested. Deterministic though the order of
-// arrivals is not.
+// Many threads, `rounds` phases: everybody arrives `n` times (thread 0 with the bytes of the round),
+// completes its share of the bytes, and waits. Afterwards both parities are tested. Deterministic though the
+// order of arrivals is not.
 __global__ void crowd(uint32_t n, uint32_t rounds, uint32_t* out) {
   __shared__ uint64_t barrier;
   __shared__ uint32_t sum[8];
@@ -214,7 +218,8 @@ __global__ void crowd(uint32_t n, uint32_t rounds, uint32_t* out) {
                    : "memory");
     asm volatile("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], 16;" ::"r"(mbar) : "memory");
     atomicAdd(&sum[round], threadIdx.x + round);
-    for (uint32_t i = 0; i < n; ++i) asm volatile("{ .reg .b64 s; mbarrier.arrive.shared::cta.b64 s, [%0]; }" ::"r"(mbar) : "memory");
+    for (uint32_t i = 0; i < n; ++i)
+      asm volatile("{ .reg .b64 s; mbarrier.arrive.shared::cta.b64 s, [%0]; }" ::"r"(mbar) : "memory");
     passed += wait_parity(mbar, round & 1);
     out[(round * threads + threadIdx.x) * 2] = passed;
     out[(round * threads + threadIdx.x) * 2 + 1] = sum[round];

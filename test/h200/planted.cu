@@ -219,8 +219,9 @@ __global__ void __cluster_dims__(2, 1, 1) arrive_at_own_barrier(Args a) {
     const uint32_t own = map_rank(smem(&barrier), rank), peer = map_rank(smem(&barrier), rank ^ 1);
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(own) : "memory");
     // With the bug rank 1 signals itself twice and its peer never.
-    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(a.bug && rank == 1 ? own : peer)
-                 : "memory");
+    asm volatile(
+        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(a.bug && rank == 1 ? own : peer)
+        : "memory");
   }
   __syncwarp();
   a.target[rank * kThreads + threadIdx.x] = wait_parity(smem(&barrier), 0);

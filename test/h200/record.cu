@@ -60,16 +60,19 @@ Register::Register(std::string name, Case body) {
   }
 }
 
-std::vector<Record> run(const std::string& prefix, const std::function<void()>& recover) {
+std::vector<Record> run(const std::string& prefix, const std::function<void()>& recover,
+                        const std::function<void(const Record&)>& each) {
   Recorder recorder;
   for (const auto& [name, body] : cases()) {
     if (name.compare(0, prefix.size(), prefix) != 0) continue;
+    const size_t first = recorder.records.size();
     try {
       body(recorder);
     } catch (const std::exception& error) {
       recorder.records.push_back({Record::Kind::kExact, name, {}, error.what()});
       recover();
     }
+    for (size_t i = first; i < recorder.records.size(); ++i) each(recorder.records[i]);
   }
   return std::move(recorder.records);
 }

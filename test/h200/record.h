@@ -50,8 +50,10 @@ struct Register {
 };
 
 // Every case whose name begins with `prefix`. A case that throws leaves one record with the error; then
-// `recover` is called, which makes the device usable again or exits.
-std::vector<Record> run(const std::string& prefix, const std::function<void()>& recover);
+// `recover` is called, which makes the device usable again or exits. `each` sees every record when its case
+// has ended, so that a crash costs only what came after it.
+std::vector<Record> run(const std::string& prefix, const std::function<void()>& recover,
+                        const std::function<void(const Record&)>& each);
 
 // One line: kind, name, byte count and the bytes in hexadecimal; long exact records as a 128-bit hash and one
 // 32-bit hash for each of at most 32 equal blocks, so that a difference can be located.

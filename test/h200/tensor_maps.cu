@@ -20,10 +20,11 @@ struct Coordinates {
 
 template <int kRank>
 __device__ void tensor_load(uint32_t to, const CUtensorMap* map, const Coordinates& c, uint32_t mbar) {
-#define LOAD(dim, list, ...)                                                                             \
-  asm volatile("cp.async.bulk.tensor." dim                                                               \
-               ".shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {" list "}], [%2];" \
-               ::"r"(to), "l"(map), "r"(mbar), __VA_ARGS__                                               \
+#define LOAD(dim, list, ...)                                                                 \
+  asm volatile("cp.async.bulk.tensor." dim                                                   \
+               ".shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {" list \
+               "}], [%2];" ::"r"(to),                                                        \
+               "l"(map), "r"(mbar), __VA_ARGS__                                              \
                : "memory")
   if constexpr (kRank == 1) LOAD("1d", "%3", "r"(c.at[0]));
   if constexpr (kRank == 2) LOAD("2d", "%3, %4", "r"(c.at[0]), "r"(c.at[1]));
@@ -36,9 +37,10 @@ __device__ void tensor_load(uint32_t to, const CUtensorMap* map, const Coordinat
 
 template <int kRank>
 __device__ void tensor_store(const CUtensorMap* map, const Coordinates& c, uint32_t from) {
-#define STORE(dim, list, ...)                                                                              \
-  asm volatile("cp.async.bulk.tensor." dim ".global.shared::cta.tile.bulk_group [%0, {" list "}], [%1];" ::"l"(map), \
-               "r"(from), __VA_ARGS__                                                                      \
+#define STORE(dim, list, ...)                                                                \
+  asm volatile("cp.async.bulk.tensor." dim ".global.shared::cta.tile.bulk_group [%0, {" list \
+               "}], [%1];" ::"l"(map),                                                       \
+               "r"(from), __VA_ARGS__                                                        \
                : "memory")
   if constexpr (kRank == 1) STORE("1d", "%2", "r"(c.at[0]));
   if constexpr (kRank == 2) STORE("2d", "%2, %3", "r"(c.at[0]), "r"(c.at[1]));
@@ -51,8 +53,8 @@ __device__ void tensor_store(const CUtensorMap* map, const Coordinates& c, uint3
 
 // out: [0] whether the barrier completed, then bytes of shared memory from the box base, guard included.
 template <int kRank>
-__global__ void load_box(const __grid_constant__ CUtensorMap map, Coordinates c, uint32_t offset, uint32_t bytes,
-                         uint8_t* out) {
+__global__ void load_box(const __grid_constant__ CUtensorMap map, Coordinates c, uint32_t offset,
+                         uint32_t bytes, uint8_t* out) {
   extern __shared__ __align__(1024) uint8_t box[];
   __shared__ uint64_t barrier;
   const uint32_t dumped = bytes + kGuard;
@@ -97,11 +99,11 @@ struct Element {
   bool is_float;
 };
 constexpr Element kElementTypes[] = {
-    {CU_TENSOR_MAP_DATA_TYPE_UINT8, "u8", 1, false},      {CU_TENSOR_MAP_DATA_TYPE_UINT16, "u16", 2, false},
-    {CU_TENSOR_MAP_DATA_TYPE_UINT32, "u32", 4, false},    {CU_TENSOR_MAP_DATA_TYPE_INT32, "s32", 4, false},
-    {CU_TENSOR_MAP_DATA_TYPE_UINT64, "u64", 8, false},    {CU_TENSOR_MAP_DATA_TYPE_INT64, "s64", 8, false},
-    {CU_TENSOR_MAP_DATA_TYPE_FLOAT16, "f16", 2, true},    {CU_TENSOR_MAP_DATA_TYPE_FLOAT32, "f32", 4, true},
-    {CU_TENSOR_MAP_DATA_TYPE_FLOAT64, "f64", 8, true},    {CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, "bf16", 2, true},
+    {CU_TENSOR_MAP_DATA_TYPE_UINT8, "u8", 1, false},   {CU_TENSOR_MAP_DATA_TYPE_UINT16, "u16", 2, false},
+    {CU_TENSOR_MAP_DATA_TYPE_UINT32, "u32", 4, false}, {CU_TENSOR_MAP_DATA_TYPE_INT32, "s32", 4, false},
+    {CU_TENSOR_MAP_DATA_TYPE_UINT64, "u64", 8, false}, {CU_TENSOR_MAP_DATA_TYPE_INT64, "s64", 8, false},
+    {CU_TENSOR_MAP_DATA_TYPE_FLOAT16, "f16", 2, true}, {CU_TENSOR_MAP_DATA_TYPE_FLOAT32, "f32", 4, true},
+    {CU_TENSOR_MAP_DATA_TYPE_FLOAT64, "f64", 8, true}, {CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, "bf16", 2, true},
 };
 constexpr uint32_t kSwizzleBytes[] = {0, 32, 64, 128};
 
@@ -159,14 +161,11 @@ Tensor random_tensor(Random& random, uint32_t rank, uint32_t swizzle, bool steps
   return t;
 }
 
-CUtensorMap encode(const Tensor& t, void* base) {
-  alignas(64) CUtensorMap map;
-  const CUresult code = cuTensorMapEncodeTiled(
-      &map, t.element.type, t.rank, base, t.dims, t.strides, t.box, t.steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+CUresult encode(const Tensor& t, void* base, CUtensorMap* map) {
+  return cuTensorMapEncodeTiled(
+      map, t.element.type, t.rank, base, t.dims, t.strides, t.box, t.steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
       static_cast<CUtensorMapSwizzle>(t.swizzle), CU_TENSOR_MAP_L2_PROMOTION_NONE,
       t.nan_fill ? CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA : CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (code != CUDA_SUCCESS) throw std::runtime_error("cuTensorMapEncodeTiled gives " + std::to_string(code));
-  return map;
 }
 
 std::vector<uint8_t> tensor_contents(size_t bytes) {
@@ -178,22 +177,28 @@ std::vector<uint8_t> tensor_contents(size_t bytes) {
 
 std::string describe(const Tensor& t, int index) {
   static const char* const kSwizzles[] = {"none", "32B", "64B", "128B"};
-  return std::to_string(t.rank) + "d." + kSwizzles[t.swizzle] + "." + t.element.name + (t.nan_fill ? ".nan" : "") +
-         "." + std::to_string(index);
+  return std::to_string(t.rank) + "d." + kSwizzles[t.swizzle] + "." + t.element.name +
+         (t.nan_fill ? ".nan" : "") + "." + std::to_string(index);
 }
 
 void record_load(Recorder& out, const Tensor& t, uint32_t offset, const std::string& name) {
   static const LoadKernel kernels[] = {load_box<1>, load_box<2>, load_box<3>, load_box<4>, load_box<5>};
   const Buffer<uint8_t> tensor(tensor_contents(t.bytes));
   Buffer<uint8_t> image(1 + t.box_bytes() + kGuard);
-  launch({1, 128, kSmemBytes}, kernels[t.rank - 1], encode(t, tensor.get()), t.at, offset, t.box_bytes(), image.get());
+  alignas(64) CUtensorMap map;
+  if (const CUresult code = encode(t, tensor.get(), &map))
+    return out.exact(name, std::vector<uint32_t>{uint32_t(code)});
+  launch({1, 128, kSmemBytes}, kernels[t.rank - 1], map, t.at, offset, t.box_bytes(), image.get());
   out.exact(name, image.host());
 }
 
 void record_store(Recorder& out, const Tensor& t, const std::string& name) {
   static const StoreKernel kernels[] = {store_box<1>, store_box<2>, store_box<3>, store_box<4>, store_box<5>};
   Buffer<uint8_t> tensor(t.bytes + kGuard, 0x3C);
-  launch({1, 128, kSmemBytes}, kernels[t.rank - 1], encode(t, tensor.get()), t.at, t.box_bytes());
+  alignas(64) CUtensorMap map;
+  if (const CUresult code = encode(t, tensor.get(), &map))
+    return out.exact(name, std::vector<uint32_t>{uint32_t(code)});
+  launch({1, 128, kSmemBytes}, kernels[t.rank - 1], map, t.at, t.box_bytes());
   out.exact(name, tensor.host());
 }
 

@@ -117,7 +117,8 @@ uint32_t model(const uint8_t* a, const uint8_t* b, const uint8_t* sfa, const uin
   return truncate_to_f32(std::ldexp(static_cast<double>(sum), top - 35));
 }
 
-// --- the same model for NVFP4 alone, stated in integers: one vector of 64 products, block 16, UE4M3 scales ---
+// --- the same model for NVFP4 alone, stated in integers: one vector of 64 products, block 16, UE4M3 scales
+// ---
 
 struct ScaledVector {
   uint8_t a[64], b[64], sfa[4], sfb[4];
@@ -135,7 +136,7 @@ uint32_t nvfp4_model(const ScaledVector& v) {
   constexpr int kHalves[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
   const uint32_t c = bits_of(v.c), c_field = c >> 23 & 0xFF;
   bool nan = c_field == 255 && (c & 0x7FFFFF) != 0;
-  int64_t term[5];      // in units of 2^(exponent - 8), the last (C) of 2^(exponent - 23)
+  int64_t term[5];  // in units of 2^(exponent - 8), the last (C) of 2^(exponent - 23)
   int exponent[5];
   for (int g = 0; g < 4; ++g) {
     term[g] = 0;
