@@ -30,14 +30,11 @@ struct Explanation {
   const char* name;
   const char* why;
 };
-constexpr Explanation kExplained[] = {
-    {"", ""},
-};
+const std::vector<Explanation> kExplained = {};
 
 const Explanation* explanation(const std::string& name) {
   for (const Explanation& e : kExplained) {
     const std::string pattern = e.name;
-    if (pattern.empty()) continue;
     if (pattern.back() == '*' ? name.compare(0, pattern.size() - 1, pattern, 0, pattern.size() - 1) == 0
                               : name == pattern)
       return &e;
