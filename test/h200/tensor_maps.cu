@@ -5,6 +5,7 @@
 #include <cuda.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "test/h200/device.cuh"
 #include "test/h200/sync.cuh"
@@ -158,6 +159,9 @@ Tensor random_tensor(Random& random, uint32_t rank, uint32_t swizzle, bool steps
       default: t.at.at[i] = random.between(0, std::max(0, extent - box)); break;
     }
   }
+  // The first byte of a row must be a multiple of 16: on an H200 any other inner coordinate is an illegal instruction.
+  const int unit = std::max(1, 16 / int(size));
+  t.at.at[0] = int(std::floor(double(t.at.at[0]) / unit)) * unit;
   return t;
 }
 
@@ -229,7 +233,9 @@ const Register stores("tensor_maps/store", [](Recorder& out) {
   for (uint32_t rank = 1; rank <= 5; ++rank)
     for (uint32_t swizzle = 0; swizzle < 4; ++swizzle)
       for (int i = 0; i < 10; ++i) {
-        const Tensor t = random_tensor(random, rank, swizzle, i >= 8 && rank > 1);
+        Tensor t = random_tensor(random, rank, swizzle, i >= 8 && rank > 1);
+        // On an H200 a store at a negative coordinate is an illegal instruction.
+        for (int32_t& coordinate : t.at.at) coordinate = std::max(coordinate, 0);
         record_store(out, t, "tensor_maps/store." + describe(t, i));
       }
 });
