@@ -42,6 +42,10 @@ std::vector<Scored> campaign(Bench& bench, std::vector<Scored> jobs, const std::
       },
       [&](size_t i, const std::string& text) {
         jobs[i].verdict = nlohmann::json::parse(text).get<Verdict>();
+        const Verdict& v = jobs[i].verdict;
+        const bool hung = v.outcome == Outcome::kHang || v.rules.find("deadlock") != std::string::npos;
+        if (hung && may_hang(jobs[i].mutant)) jobs[i].equivalent.clear();
+        told(jobs[i]);
       },
       [&](size_t i, const std::string& how) {
         jobs[i].verdict.id = jobs[i].mutant.id;
