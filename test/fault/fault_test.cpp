@@ -170,7 +170,7 @@ TEST_CASE("one bug of every kind is caught in the shipping kernel", "[fault]") {
 TEST_CASE("a control is clean under every schedule of the campaign", "[fault]") {
   Bench bench("m128n64k256_fp16");
   for (const Mutant& control : controls(bench.kernel(), bench.instance())) {
-    const Verdict verdict = try_out(bench, control, {}, 3);
+    const Verdict verdict = try_out(bench, control, {}, 5);
     INFO(control.id << ": " << verdict.report);
     CHECK_FALSE(verdict.killed());
   }

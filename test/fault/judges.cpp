@@ -22,7 +22,7 @@ const std::vector<Schedule>& escalation() {
   static const std::vector<Schedule> all = [] {
     std::vector<Schedule> out = {{"default", 0}, {"late", 0},    {"reverse", 1},       {"tear", 1},
                                  {"diverge", 1}, {"diverge", 2}, {"strict-tensor", 1}, {"one-late", 1}};
-    for (uint64_t seed = 1; seed <= 3; ++seed) out.push_back({"random", seed});
+    for (uint64_t seed = 1; seed <= 40; ++seed) out.push_back({"random", seed});
     return out;
   }();
   return all;
