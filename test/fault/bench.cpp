@@ -61,10 +61,10 @@ const char* name(Outcome outcome) {
 }
 
 Shape smoke_shape(const dualgemm_config_info_t& info) {
-  // Two pairs of accumulators: 2 x 3 tiles of three k-tiles. One: 2 x 2 tiles, each of more k-tiles than
-  // there are stages, or the wait for the pair would stand in for the waits inside a tile. The last k-tile
-  // has two of its four steps.
-  const int32_t columns = info.acc_stages * info.tile_n, k_tiles = info.acc_stages == 1 ? info.stages : 2;
+  // Two pairs of accumulators: 2 x 3 tiles of four k-tiles. One: 2 x 2 tiles, each of more k-tiles than there
+  // are stages, or the wait for the pair would stand in for the waits inside a tile. The last k-tile has two
+  // of its four steps.
+  const int32_t columns = info.acc_stages * info.tile_n, k_tiles = info.acc_stages == 1 ? info.stages : 3;
   return {info.tile_m + 40, columns + 24, k_tiles * info.tile_k + 112, 1};
 }
 
