@@ -37,7 +37,4 @@ Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, 
 // Scopes of both parties include the other.
 bool scopes_meet(const RaceState& state, uint64_t cta_a, Scope a, uint64_t cta_b, Scope b);
 
-// The clock that says what the asynchronous proxy sees of generic accesses to `region`.
-const VectorClock& fenced(const Knowledge& k, const Region& region, uint64_t cta);
-
 }  // namespace sim

@@ -314,9 +314,8 @@ void RaceChecker::fence(const SyncEvent& e) {
       case Fence::kProxyAsync: {
         const uint8_t spaces = e.spaces == 0 ? 0xFF : e.spaces;
         if ((spaces & SyncEvent::kGlobalSpace) != 0) follow(k.fenced_global, k, lanes);
-        if ((spaces & (SyncEvent::kSharedCta | SyncEvent::kSharedCluster)) != 0)
-          follow(k.fenced_own, k, lanes);
-        if ((spaces & SyncEvent::kSharedCluster) != 0) follow(k.fenced_peer, k, lanes);
+        if ((spaces & SyncEvent::kSharedCluster) != 0) follow(k.fenced_shared, k, lanes);
+        else if ((spaces & SyncEvent::kSharedCta) != 0) follow(k.fenced_in(e.thread.cta), k, lanes);
         break;
       }
       case Fence::kProxyTensormap: follow(k.tensormap, k, lanes); break;
@@ -388,10 +387,18 @@ void RaceChecker::tensor_memory(const SyncEvent& e) {
     report(std::move(f), load == nullptr ? nullptr : load->inst, e.inst);
     return;
   }
-  // Allocation and its end take hold of whole columns.
+  // Allocation and its end take hold of whole columns. A pair does it in one act, told by the CTA that came
+  // last: in the other CTA it is the act of the warp with the same number.
+  const Thread owner{e.cta, e.thread.warp, e.thread.lane};
+  Knowledge k = *w.knows[e.thread.lane];
+  if (e.cta != e.thread.cta) {
+    const Knowledge& theirs = state_.knowledge(owner);
+    k.acquire(theirs);
+    k.tensor.join(theirs.tensor);
+  }
   Touch c;
   c.time = state_.now;
-  c.warp = w.threads;
+  c.warp = threads_of(owner);
   c.work = uint32_t(state_.work);
   c.lanes = kAllLanes;
   c.inst = e.inst;
@@ -404,7 +411,7 @@ void RaceChecker::tensor_memory(const SyncEvent& e) {
   columns.lanes = 128;
   columns.column = uint16_t(e.object);
   columns.columns = uint16_t(e.amount);
-  touch(c, columns, *w.knows[e.thread.lane]);
+  touch(c, columns, k);
 }
 
 // ---- the end of a CTA ----
@@ -427,6 +434,8 @@ void RaceChecker::leave_cta(const SyncEvent& e) {
     region.column = uint16_t(line);
     region.columns = 1;
     for (const Touch& p : touches) {
+      if (p.operation == nullptr && memory == Memory::kTensor)
+        continue;  // alloc or dealloc, also of the pair
       const bool remote = thread_of(p.warp, 0).cta != cta;
       const bool over = p.operation != nullptr ? p.operation->known(c.at_exit.hb, p.write, region) ||
                                                      p.operation->known(c.at_exit.tensor, p.write, region) ||

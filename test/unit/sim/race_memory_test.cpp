@@ -338,6 +338,22 @@ TEST_CASE("A proxy fence of another space is none", "[race]") {
   CHECK(run(SyncEvent::kGlobalSpace) == "proxy-fence");
 }
 
+TEST_CASE("A fence of shared::cta is for the shared memory of the CTA that executes it", "[race]") {
+  const auto run = [](Thread fencing, uint8_t spaces) {
+    Events e;
+    e.write(at(1, 0), shared(1, 0x2000, 4));
+    if (fencing.cta == 1) e.fence(fencing, SyncEvent::Fence::kProxyAsync, 0, spaces);
+    e.cluster_sync();
+    if (fencing.cta == 0) e.fence(fencing, SyncEvent::Fence::kProxyAsync, 0, spaces);
+    e.mma(kMma, {shared(1, 0x2000, 32)}, kD, 2);
+    return e.broken();
+  };
+  CHECK(run(at(1, 0), SyncEvent::kSharedCta) == "");
+  CHECK(run(at(1, 0), SyncEvent::kSharedCluster) == "");
+  CHECK(run(kMma, SyncEvent::kSharedCta) == "proxy-fence");
+  CHECK(run(kMma, SyncEvent::kSharedCluster) == "");
+}
+
 TEST_CASE("Generic reads before a refill need a fence in the strict class", "[race]") {
   const auto run = [](bool fence) {
     Events e;
