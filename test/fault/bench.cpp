@@ -61,8 +61,11 @@ const char* name(Outcome outcome) {
 }
 
 Shape smoke_shape(const dualgemm_config_info_t& info) {
-  // 2 x 3 tiles of three k-tiles, the last one with two of its four steps: 18 fills of at most 5 stages.
-  return {info.tile_m + 40, 2 * info.tile_n + 24, 2 * info.tile_k + 112, 1};
+  // Two pairs of accumulators: 2 x 3 tiles of four k-tiles. One: 2 x 2 tiles, each of more k-tiles than there
+  // are stages, or the wait for the pair would stand in for the waits inside a tile. The last k-tile has two
+  // of its four steps.
+  const int32_t columns = info.acc_stages * info.tile_n, k_tiles = info.acc_stages == 1 ? info.stages : 3;
+  return {info.tile_m + 40, columns + 24, k_tiles * info.tile_k + 112, 1};
 }
 
 Bench* Bench::loaded_ = nullptr;
@@ -128,14 +131,14 @@ std::string Bench::barrier_name(uint32_t offset) const {
 // Reports name a barrier by its shared offset: "mbarrier 0x2fc08", "mbarrier at shared offset 0x2fc08".
 std::string Bench::barriers_in(const std::string& text) const {
   std::string out;
-  for (size_t at = text.find("mbarrier "); at != std::string::npos; at = text.find("mbarrier ", at + 1)) {
-    size_t number = at + 9;
-    if (text.compare(number, 17, "at shared offset ") == 0) number += 17;
-    if (text.compare(number, 2, "0x") != 0) continue;
-    const std::string name =
-        barrier_name(static_cast<uint32_t>(std::stoul(text.substr(number, 12), nullptr, 16)));
-    if ((" " + out).find(" " + name) == std::string::npos) out += (out.empty() ? "" : " ") + name;
-  }
+  for (const std::string before : {"mbarrier 0x", "mbarrier at shared offset 0x", "mbarrier at offset 0x",
+                                   "no mbarrier was initialised at shared offset 0x"})
+    for (size_t at = text.find(before); at != std::string::npos; at = text.find(before, at + 1)) {
+      const std::string digits = text.substr(at + before.size(), 10);
+      const std::string name = barrier_name(static_cast<uint32_t>(std::stoul(digits, nullptr, 16)));
+      if ((" " + out + " ").find(" " + name + " ") == std::string::npos)
+        out += (out.empty() ? "" : " ") + name;
+    }
   return out;
 }
 

@@ -78,7 +78,7 @@ std::vector<Answer> answers_of_ring(const std::string& ring) {
     out.push_back({{"race-async", "relaxed-wait"},
                    {"cp.async.bulk.tensor", "tcgen05.mma", "tcgen05.cp"},
                    {},
-                   {"a copy in flight", "being copied", "in flight"}});
+                   {"of shared memory of CTA", "at shared offset"}});
   return out;
 }
 
@@ -88,6 +88,10 @@ Expectation expectation_of(const Mutant& m) {
   const auto among = [&](std::initializer_list<const char*> groups) {
     return std::any_of(groups.begin(), groups.end(), [&](const char* g) { return m.group == g; });
   };
+  if (m.operation.starts_with("exchange")) {  // either neighbour may be named
+    out.answers.push_back(
+        {{"tensor-*", "race-*", "relaxed-wait", "mbarrier-*"}, {}, {}, {"divergent", "mbarrier", "TMEM"}});
+  }
   if (among({"mbarrier.try_wait", "mbarrier.arrive", "tcgen05.commit", "ring arithmetic"})) {
     add(out.answers, answers_of_ring(ring_of(m)));
     // Arithmetic serves both ends of a role; a barrier next to the right one may be of the next ring.

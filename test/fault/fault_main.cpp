@@ -5,6 +5,7 @@
 #include <fnmatch.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -38,10 +39,17 @@ std::vector<Scored> campaign(Bench& bench, std::vector<Scored> jobs, const std::
   run_forked(
       jobs.size(), options.workers, kSecondsPerMutant,
       [&](size_t i) {
-        return nlohmann::json(try_out(bench, jobs[i].mutant, expected[i], options.schedules)).dump();
+        const size_t most =
+            jobs[i].equivalent.empty() ? options.schedules : std::min(options.schedules, kDirectedSchedules);
+        return nlohmann::json(try_out(bench, jobs[i].mutant, expected[i], most)).dump();
       },
       [&](size_t i, const std::string& text) {
         jobs[i].verdict = nlohmann::json::parse(text).get<Verdict>();
+        const Verdict& v = jobs[i].verdict;
+        const bool failed = v.outcome == Outcome::kHang || v.outcome == Outcome::kFault ||
+                            v.rules.find("deadlock") != std::string::npos;
+        if (failed && may_fail(jobs[i].mutant)) jobs[i].equivalent.clear();
+        told(jobs[i]);
       },
       [&](size_t i, const std::string& how) {
         jobs[i].verdict.id = jobs[i].mutant.id;

@@ -148,7 +148,7 @@ TEST_CASE("one bug of every kind is caught in the shipping kernel", "[fault]") {
       "other parity mbarrier.try_wait @ load_role/wait #1",
       "arrive without bytes mbarrier.arrive @ load_role #0",
       "arrive at once tcgen05.commit @ mma_role #0",
-      "phase not flipped xor.b32 @ mma_role #0",
+      "phase not flipped xor.b32 @ mma_role/operator++ #0",
       "delete tcgen05.wait::ld @ epilogue_role/load #1",
       "delete bar.sync @ prologue #0",
       "delete tcgen05.dealloc @ teardown #0",
@@ -170,7 +170,7 @@ TEST_CASE("one bug of every kind is caught in the shipping kernel", "[fault]") {
 TEST_CASE("a control is clean under every schedule of the campaign", "[fault]") {
   Bench bench("m128n64k256_fp16");
   for (const Mutant& control : controls(bench.kernel(), bench.instance())) {
-    const Verdict verdict = try_out(bench, control, {}, 3);
+    const Verdict verdict = try_out(bench, control, {}, 5);
     INFO(control.id << ": " << verdict.report);
     CHECK_FALSE(verdict.killed());
   }
@@ -178,9 +178,11 @@ TEST_CASE("a control is clean under every schedule of the campaign", "[fault]") 
 
 TEST_CASE("the shipping kernel is clean under a hundred schedules", "[soak]") {
   AllowList allowed(FAULT_ALLOW_LIST);
-  Bench bench("m128n64k256_fp16");
-  for (const Schedule& schedule : soak_schedules(60, 4)) {
-    INFO(schedule.mode << " seed " << schedule.seed);
-    CHECK(complaint(bench.run(schedule), allowed) == "");
+  for (const auto& config : dualgemm_test::all_configs()) {
+    Bench bench(config.info.name);
+    for (const Schedule& schedule : soak_schedules(60, 4)) {
+      INFO(config.info.name << ", " << schedule.mode << " seed " << schedule.seed);
+      CHECK(complaint(bench.run(schedule), allowed) == "");
+    }
   }
 }

@@ -20,11 +20,11 @@ std::unique_ptr<sim::Policy> policy_of(const Schedule& schedule) {
 
 const std::vector<Schedule>& escalation() {
   static const std::vector<Schedule> all = [] {
-    std::vector<Schedule> out = {{"default", 0}, {"early", 0}, {"late", 0},
-                                 {"reverse", 1}, {"tear", 1},  {"strict-tensor", 1}};
-    for (uint64_t seed = 0; seed < 6; ++seed) out.push_back({"one-late", seed});
-    for (uint64_t seed = 0; seed < 4; ++seed) out.push_back({"starve-warp", seed});
-    for (uint64_t seed = 1; seed <= 6; ++seed) out.push_back({"random", seed});
+    std::vector<Schedule> out = {{"default", 0}, {"late", 0},    {"reverse", 1},       {"tear", 1},
+                                 {"diverge", 1}, {"diverge", 2}, {"strict-tensor", 1}, {"one-late", 1}};
+    for (uint64_t seed = 1; seed <= 40; ++seed) out.push_back({"random", seed});
+    for (uint64_t seed = 2; seed <= 20; ++seed)
+      for (const char* mode : {"starve-warp", "one-late", "diverge", "tear"}) out.push_back({mode, seed});
     return out;
   }();
   return all;

@@ -27,5 +27,7 @@ std::unique_ptr<sim::Policy> policy_of(const Schedule& schedule);
 
 // Schedules in the order they are tried on a mutant: the default one, every directed mode, then random seeds.
 const std::vector<Schedule>& escalation();
+// So many of them try one thing each; the others are further random seeds, for what nothing has killed yet.
+constexpr size_t kDirectedSchedules = 11;
 
 }  // namespace fault

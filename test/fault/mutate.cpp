@@ -269,14 +269,15 @@ bool share(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
                      [&](uint32_t reg) { return std::find(b.begin(), b.end(), reg) != b.end(); });
 }
 
-// Neighbours, at least one of which synchronises, in the other order. The order of inits is a control.
+// Neighbours, at least one of which synchronises, in the other order.
 void Sweep::exchanges() {
   size_t previous = function_.body.size();
   for (size_t i = 0; i < function_.body.size(); ++i) {
     if (leaves(at(i))) previous = function_.body.size();
     if (!is_visible(at(i))) continue;
-    if (previous < i && (is_synchronisation(at(previous)) || is_synchronisation(at(i))))
-      exchange(previous, i);
+    const bool either = previous < i && (is_synchronisation(at(previous)) || is_synchronisation(at(i)));
+    const bool inits = either && is(at(previous), "mbarrier.init") && is(at(i), "mbarrier.init");
+    if (either && !inits) exchange(previous, i);  // the order of inits is a control
     previous = i;
   }
 }
