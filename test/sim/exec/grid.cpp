@@ -17,11 +17,10 @@ constexpr uint64_t kLivelock = 64 << 20;          // without visible change, bef
 // issue order.
 bool may_land(const Cluster& cluster, size_t index, bool keep_order) {
   const AsyncOp& op = *cluster.pending[index];
-  if (op.kind == AsyncOp::Kind::kCopy) return true;
+  if (!op.queued()) return true;
   for (size_t i = 0; i < index; ++i) {
     const AsyncOp& before = *cluster.pending[i];
-    if (before.kind == AsyncOp::Kind::kCopy || before.issuer != op.issuer || before.warp != op.warp ||
-        before.lane != op.lane)
+    if (!before.queued() || before.issuer != op.issuer || before.warp != op.warp || before.lane != op.lane)
       continue;
     if (before.kind == AsyncOp::Kind::kTensorCommit) {
       if (keep_order) return false;
@@ -38,12 +37,14 @@ void land(Cluster& cluster, uint64_t id) {
   const std::unique_ptr<AsyncOp> op = std::move(*found);
   cluster.pending.erase(found);
   Grid& grid = *cluster.grid;
+  cluster.landing = op.get();
   try {
     op->land();
   } catch (const Fault& fault) {
     throw_at(Fault(fault.kind(), std::string("asynchronous operation: ") + fault.what()), grid,
              *op->issuer->warps[op->warp], 1u << op->lane, *op->inst);
   }
+  cluster.landing = nullptr;
   ++cluster.events;
   grid.changed_at = grid.stats.warp_instructions;
   if (grid.observer != nullptr) grid.observer->land({AsyncLanding::Step::kComplete, id});

@@ -10,7 +10,7 @@ namespace sim::op {
   X(mov)                                                                                                     \
   X(cvta) X(ld) X(st) X(atom) X(prefetch) X(createpolicy) X(isspacep) X(mapa) X(getctarank) X(bra) X(brx)    \
       X(call) X(ret) X(exit) X(trap) X(bar_sync) X(bar_arrive) X(bar_red) X(bar_warp) X(cluster_arrive)      \
-          X(cluster_wait) X(fence) X(nanosleep) X(nothing) X(shfl) X(vote) X(match_any) X(match_all)         \
+          X(cluster_wait) X(fence) X(grid_dependency) X(nanosleep) X(nothing) X(shfl) X(vote) X(match_any) X(match_all)         \
               X(elect) X(redux) X(activemask) X(mbarrier_init) X(mbarrier_inval) X(mbarrier_arrive)          \
                   X(mbarrier_arrive_drop) X(mbarrier_expect_tx) X(mbarrier_complete_tx) X(mbarrier_try_wait) \
                       X(mbarrier_test_wait) X(mbarrier_pending_count) X(bulk_load) X(bulk_store)             \

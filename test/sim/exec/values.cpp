@@ -162,7 +162,7 @@ void Exec::launch_async(AsyncOp::Kind kind, uint32_t lane, uint32_t ranks, std::
   if (grid.observer != nullptr) {
     facts.id = op->id;
     facts.thread = thread(lane);
-    facts.mask = 1u << lane;
+    if (facts.mask == 0) facts.mask = 1u << lane;
     facts.inst = op->inst;
     grid.observer->issue(facts);
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sim/engine/descriptor.h"
+#include "sim/engine/footprint.h"
 #include "sim/engine/numerics.h"
 #include "sim/fault.h"
 #include "support/catch.hpp"
