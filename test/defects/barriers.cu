@@ -30,21 +30,22 @@ Outcome run_named() {
 }
 
 // Warp 0 hands tile numbers to warps 1 to 3 through one word.
-//   full: 1 arrival, the producer; free: 3 arrivals, lane 0 of every reader
+//   full: 1 arrival, the producer; free: 3 arrivals, lane 0 of every reader. The defect: only one reader gives the
+//   mailbox back.
 template <Mailbox d>
 __global__ void mailbox_kernel(uint32_t* out) {
   __shared__ uint32_t tile;
   __shared__ uint64_t full, free;
   if (threadIdx.x == 0) {
     mbarrier_init(&full, 1);
-    mbarrier_init(&free, 3);
+    mbarrier_init(&free, d == Mailbox::kReadersNotAwaited ? 1 : 3);
     fence_mbarrier_init();
   }
   __syncthreads();
   if (warp_index() == 0) {
     if (lane_index() == 0)
       for (uint32_t round = 0; round < kRounds; ++round) {
-        if constexpr (d != Mailbox::kNoFreeBarrier) mbarrier_wait(&free, (round & 1) ^ 1);
+        mbarrier_wait(&free, (round & 1) ^ 1);
         tile = 1000 + round;
         mbarrier_arrive(&full);
       }
@@ -54,7 +55,8 @@ __global__ void mailbox_kernel(uint32_t* out) {
     mbarrier_wait(&full, round & 1);
     out[round * 96 + threadIdx.x - 32] = *static_cast<volatile uint32_t*>(&tile);
     __syncwarp();
-    if (lane_index() == 0) mbarrier_arrive(&free);
+    const bool arrives = d != Mailbox::kReadersNotAwaited || warp_index() == 1;
+    if (arrives && lane_index() == 0) mbarrier_arrive(&free);
   }
 }
 
@@ -100,7 +102,7 @@ Outcome named_barrier(Named defect) {
 Outcome mailbox(Mailbox defect) {
   switch (defect) {
     case Mailbox::kNone: return run_mailbox<Mailbox::kNone>();
-    case Mailbox::kNoFreeBarrier: return run_mailbox<Mailbox::kNoFreeBarrier>();
+    case Mailbox::kReadersNotAwaited: return run_mailbox<Mailbox::kReadersNotAwaited>();
   }
   return {cudaErrorInvalidValue, false};
 }

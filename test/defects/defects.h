@@ -63,7 +63,8 @@ enum class Gemm {
   kNone,
   kNoFullWait,
   kNoEmptyWait,
-  kCommitToWrongStage,
+  kCommitToFull,
+  kCommitBeforeMma,
   kArriveInsteadOfCommit,
   kNoAfterFence,
   kNoAfterFenceRelaxedWait,
@@ -86,6 +87,7 @@ enum class Gemm {
   kNoAccumulatorWait,
   kRelaxedWaitWithFence,  // correct
   kCommitEveryMma,        // correct: more commits than needed, each with its arrival
+  kCommitToOtherStage,    // correct: a commit covers all earlier MMAs, and the stages are filled in order
 };
 Outcome gemm(Gemm defect);
 
@@ -122,7 +124,7 @@ Outcome multicast(Multicast defect);
 // barriers.cu
 enum class Named { kNone, kCountTooHigh, kMixedCounts, kNoBarrier };
 Outcome named_barrier(Named defect);
-enum class Mailbox { kNone, kNoFreeBarrier };
+enum class Mailbox { kNone, kReadersNotAwaited };
 Outcome mailbox(Mailbox defect);
 enum class Registers { kNone, kPoolExceeded };
 Outcome register_pool(Registers defect);

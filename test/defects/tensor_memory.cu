@@ -82,6 +82,7 @@ __global__ void __launch_bounds__(192) gemm_kernel(const __grid_constant__ CUten
         const int i = tile * kBlocks + block, s = i % kStages;
         if constexpr (d != Gemm::kNoFullWait) mbarrier_wait(&full[s], i / kStages % 2);
         tcgen05_fence_after();
+        if constexpr (d == Gemm::kCommitBeforeMma) tcgen05_commit(&empty[s]);
         for (int step = 0; step < kSteps; ++step) {
           const uint32_t scales = base + scale_column(d == Gemm::kOneScaleRegion ? 0 : s, step);
           tcgen05_cp_scales<1>(scales, scale_descriptor(stage[s].sfa[step]));
@@ -95,9 +96,10 @@ __global__ void __launch_bounds__(192) gemm_kernel(const __grid_constant__ CUten
                          scales + kOffset, accumulate);
           if constexpr (d == Gemm::kCommitEveryMma) tcgen05_commit(&empty[s]);
         }
-        if constexpr (d == Gemm::kCommitToWrongStage) tcgen05_commit(&empty[(s + 1) % kStages]);
+        if constexpr (d == Gemm::kCommitToOtherStage) tcgen05_commit(&empty[(s + 1) % kStages]);
+        else if constexpr (d == Gemm::kCommitToFull) tcgen05_commit(&full[s]);
         else if constexpr (d == Gemm::kArriveInsteadOfCommit) mbarrier_arrive(&empty[s]);
-        else if constexpr (d != Gemm::kCommitEveryMma) tcgen05_commit(&empty[s]);
+        else if constexpr (d != Gemm::kCommitEveryMma && d != Gemm::kCommitBeforeMma) tcgen05_commit(&empty[s]);
       }
       tcgen05_commit(&acc_full[acc]);
     }
@@ -169,7 +171,7 @@ template <Scales d>
 __global__ void __launch_bounds__(160) scales_kernel(float* out) {
   __shared__ alignas(256) uint8_t a[kRows * 32];
   __shared__ alignas(256) uint8_t b[kColumns * 32];
-  __shared__ uint64_t done;
+  __shared__ uint64_t done[kRounds];
   __shared__ uint32_t tmem_address;
   const uint32_t warp = warp_index();
   for (int i = threadIdx.x; i < kRows * 8; i += blockDim.x) reinterpret_cast<uint32_t*>(a)[i] = 0x22222222;
@@ -180,7 +182,7 @@ __global__ void __launch_bounds__(160) scales_kernel(float* out) {
     tcgen05_relinquish<1>();
   }
   if (threadIdx.x == 0) {
-    mbarrier_init(&done, 1);
+    for (int round = 0; round < kRounds; ++round) mbarrier_init(&done[round], 1);
     fence_mbarrier_init();
   }
   tcgen05_fence_before();
@@ -192,7 +194,7 @@ __global__ void __launch_bounds__(160) scales_kernel(float* out) {
   for (int round = 0; round < kRounds; ++round) {
     if (warp < 4) {
       if (round > 0 && d != Scales::kOverwrittenBeforeRead) {
-        mbarrier_wait(&done, (round - 1) % 2);
+        mbarrier_wait(&done[round - 1], 0);
         tcgen05_fence_after();
       }
       tcgen05_st_x4(sfa + quarter, (round == 0 ? kOne : kTwo) * 0x01010101u);
@@ -205,13 +207,12 @@ __global__ void __launch_bounds__(160) scales_kernel(float* out) {
     if (threadIdx.x == 128) {
       tcgen05_mma<1>(d_column, matrix_descriptor(a, 256, 6), matrix_descriptor(b, 256, 6), kShape, sfa, sfb,
                      round != 0);
-      tcgen05_commit(&done);
+      tcgen05_commit(&done[round]);
     }
     __syncwarp();
   }
   if (warp < 4) {
-    if constexpr (d == Scales::kOverwrittenBeforeRead) mbarrier_wait(&done, 0);
-    mbarrier_wait(&done, (kRounds - 1) % 2);
+    mbarrier_wait(&done[kRounds - 1], 0);
     tcgen05_fence_after();
     uint32_t values[kColumns];
     tcgen05_ld_x8(values, d_column + quarter);
@@ -240,7 +241,9 @@ Outcome gemm(Gemm defect) {
     DEFECTS_CASE(kNone);
     DEFECTS_CASE(kNoFullWait);
     DEFECTS_CASE(kNoEmptyWait);
-    DEFECTS_CASE(kCommitToWrongStage);
+    DEFECTS_CASE(kCommitToFull);
+    DEFECTS_CASE(kCommitBeforeMma);
+    DEFECTS_CASE(kCommitToOtherStage);
     DEFECTS_CASE(kArriveInsteadOfCommit);
     DEFECTS_CASE(kNoAfterFence);
     DEFECTS_CASE(kNoAfterFenceRelaxedWait);
