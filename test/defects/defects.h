@@ -63,6 +63,7 @@ enum class Gemm {
   kNone,
   kNoFullWait,
   kNoEmptyWait,
+  kCommitToOtherStage,
   kCommitToFull,
   kCommitBeforeMma,
   kArriveInsteadOfCommit,
@@ -87,7 +88,6 @@ enum class Gemm {
   kNoAccumulatorWait,
   kRelaxedWaitWithFence,  // correct
   kCommitEveryMma,        // correct: more commits than needed, each with its arrival
-  kCommitToOtherStage,    // correct: a commit covers all earlier MMAs, and the stages are filled in order
 };
 Outcome gemm(Gemm defect);
 
