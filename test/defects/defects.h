@@ -31,6 +31,11 @@ enum class Ring {
   kNoProxyFence,
   kArriveBeforeSyncwarp,
   kWholeWarpIssues,
+  kInitTwice,
+  kDataOnBarrier,
+  kSplitExpect,      // correct: the bytes are announced in two parts
+  kExpectAfterCopy,  // correct: the bytes are announced behind the copies
+  kClusterScope,     // correct: a wider scope than needed
 };
 Outcome ring(Ring defect);
 
@@ -80,6 +85,7 @@ enum class Gemm {
   kAccumulateFirst,
   kAccumulatorNotToggled,
   kNoDealloc,
+  kDeallocByHalfWarp,
   kDeallocFewerColumns,
   kAllocAfterRelinquish,
   kWrongQuarter,
@@ -96,6 +102,7 @@ enum class Scales {
   kNone,
   kNoWaitSt,
   kOverwrittenBeforeRead,
+  kCommitByOtherThread,
   kNoFences,
 };
 Outcome stored_scales(Scales defect);

@@ -138,6 +138,9 @@ void expect_silence(Run run) {
 
 // ---- the correct twins, and correct programs that look like defects --------------------------------------------------
 CORRECT(ring, Ring::kNone)
+CORRECT(ring, Ring::kSplitExpect)
+CORRECT(ring, Ring::kExpectAfterCopy)
+CORRECT(ring, Ring::kClusterScope)
 CORRECT(tma_store, Store::kNone)
 CORRECT(tma_store, Store::kFenceByIssuerAfterBarrier)
 CORRECT(tensor_map, Map::kNone)
@@ -180,6 +183,9 @@ DEFECT("-", "no proxy fence between ld.shared and the next copy", ring, Ring::kN
 DEFECT("39", "a lane arrives for its warp before __syncwarp", ring, Ring::kArriveBeforeSyncwarp,
        {'E', "race-async", "*"})
 DEFECT("40", "the whole warp issues the copies", ring, Ring::kWholeWarpIssues, {'E', "race-async", "*"})
+
+DEFECT("-", "a live barrier is initialised again", ring, Ring::kInitTwice, {'E', "machine-protocol", "*"})
+DEFECT("-", "an ordinary store to a live barrier", ring, Ring::kDataOnBarrier, {'E', "machine-protocol", "*"})
 
 // ---- stores through shared memory ------------------------------------------------------------------------------------
 DEFECT("12", "no proxy fence between st.shared and the bulk store", tma_store, Store::kNoProxyFence,
@@ -227,6 +233,8 @@ DEFECT("26", "scales are overwritten while the MMA reads them", stored_scales, S
        {'E', "race-tensor", "*"})
 DEFECT("26", "scales are overwritten by tcgen05.cp right behind the MMA of the same thread", gemm,
        Gemm::kOneScaleRegion, {'S', "tensor-unlisted-pair", "*"})
+DEFECT("10", "a commit by another thread than the MMA", stored_scales, Scales::kCommitByOtherThread,
+       {'E', "race-tensor", "*"})
 DEFECT("15 and 16", "no tcgen05 fences around a barrier", stored_scales, Scales::kNoFences, {'S', "tensor-fence", "*"})
 DEFECT("24", "the address of tensor memory is read without a barrier", gemm, Gemm::kAddressReadEarly,
        {'E', "race-data", "*"})
@@ -238,6 +246,7 @@ DEFECT("29", "the first MMA of a tile accumulates", gemm, Gemm::kAccumulateFirst
 DEFECT("35", "the accumulator is not toggled", gemm, Gemm::kAccumulatorNotToggled, {'E', "race-tensor", "*"})
 DEFECT("35", "no wait for the accumulator to be read", gemm, Gemm::kNoAccumulatorWait, {'E', "race-tensor", "*"})
 DEFECT("37", "tensor memory is not given back", gemm, Gemm::kNoDealloc, {'E', "machine-protocol", "*"})
+DEFECT("37", "half a warp gives tensor memory back", gemm, Gemm::kDeallocByHalfWarp, {'E', "machine-protocol", "*"})
 DEFECT("37", "fewer columns are given back than were allocated", gemm, Gemm::kDeallocFewerColumns,
        {'E', "machine-protocol", "*"})
 DEFECT("37", "an allocation after the permit was given up", gemm, Gemm::kAllocAfterRelinquish,

@@ -22,7 +22,9 @@ __global__ void ring_kernel(const uint32_t* in, uint32_t* out) {
       mbarrier_init(&full[s], 1);
       mbarrier_init(&empty[s], kConsumers);
     }
+    if constexpr (d == Ring::kInitTwice) mbarrier_init(&full[0], 1);
     fence_mbarrier_init();
+    if constexpr (d == Ring::kDataOnBarrier) *static_cast<volatile uint64_t*>(&full[1]) = 0;
   }
   if constexpr (d != Ring::kNoBarrierAfterInit) __syncthreads();
 
@@ -34,11 +36,14 @@ __global__ void ring_kernel(const uint32_t* in, uint32_t* out) {
         const uint32_t parity = block / kStages % 2;
         constexpr uint32_t kFirst = d == Ring::kProducerParity ? 0 : 1;
         if constexpr (d != Ring::kNoEmptyWait) mbarrier_wait(&empty[s], parity ^ kFirst);
-        constexpr uint32_t kBytes = d == Ring::kFewBytes ? 128 : d == Ring::kManyBytes ? 384 : 256;
+        constexpr bool kHalf = d == Ring::kFewBytes || d == Ring::kSplitExpect;
+        constexpr uint32_t kBytes = kHalf ? 128 : d == Ring::kManyBytes ? 384 : 256;
+        if constexpr (d == Ring::kSplitExpect) mbarrier_expect_tx(&full[s], 128);
         if constexpr (d == Ring::kArriveWithoutBytes) mbarrier_arrive(&full[s]);
-        else mbarrier_arrive_expect_tx(&full[s], kBytes);
+        else if constexpr (d != Ring::kExpectAfterCopy) mbarrier_arrive_expect_tx(&full[s], kBytes);
         bulk_load(&stage[s][0], in + block * kWords, 128, &full[s]);
         bulk_load(&stage[s][32], in + block * kWords + 32, 128, &full[s]);
+        if constexpr (d == Ring::kExpectAfterCopy) mbarrier_arrive_expect_tx(&full[s], kBytes);
       }
     }
     return;
@@ -50,7 +55,8 @@ __global__ void ring_kernel(const uint32_t* in, uint32_t* out) {
     const int s = block % kStages;
     constexpr uint32_t kFirst = d == Ring::kConsumerParity ? 1 : 0;
     const uint32_t parity = d == Ring::kParityNotFlipped ? 0 : block / kStages % 2;
-    if constexpr (d != Ring::kNoFullWait) mbarrier_wait(&full[s], parity ^ kFirst);
+    if constexpr (d == Ring::kClusterScope) mbarrier_wait_cluster(&full[s], parity);
+    else if constexpr (d != Ring::kNoFullWait) mbarrier_wait(&full[s], parity ^ kFirst);
     const int from = d == Ring::kWrongStage ? 1 - s : s;
     const uint32_t value = *static_cast<volatile uint32_t*>(&stage[from][half + lane_index()]);
     out[block * kWords + half + lane_index()] = value;
@@ -88,6 +94,11 @@ Outcome ring(Ring defect) {
     case Ring::kNoProxyFence: return run<Ring::kNoProxyFence>();
     case Ring::kArriveBeforeSyncwarp: return run<Ring::kArriveBeforeSyncwarp>();
     case Ring::kWholeWarpIssues: return run<Ring::kWholeWarpIssues>();
+    case Ring::kInitTwice: return run<Ring::kInitTwice>();
+    case Ring::kDataOnBarrier: return run<Ring::kDataOnBarrier>();
+    case Ring::kSplitExpect: return run<Ring::kSplitExpect>();
+    case Ring::kExpectAfterCopy: return run<Ring::kExpectAfterCopy>();
+    case Ring::kClusterScope: return run<Ring::kClusterScope>();
   }
   return {cudaErrorInvalidValue, false};
 }

@@ -130,7 +130,8 @@ __global__ void __launch_bounds__(192) gemm_kernel(const __grid_constant__ CUten
   tcgen05_fence_before();
   __syncthreads();
   tcgen05_fence_after();
-  if (warp == 0 && d != Gemm::kNoDealloc)
+  const bool frees = d != Gemm::kNoDealloc && (d != Gemm::kDeallocByHalfWarp || lane < 16);
+  if (warp == 0 && frees)
     tcgen05_dealloc<1>(base, d == Gemm::kDeallocFewerColumns ? kAllocated / 2 : kAllocated);
 }
 
@@ -204,11 +205,11 @@ __global__ void __launch_bounds__(160) scales_kernel(float* out) {
     if constexpr (d != Scales::kNoFences) tcgen05_fence_before();
     __syncthreads();
     if constexpr (d != Scales::kNoFences) tcgen05_fence_after();
-    if (threadIdx.x == 128) {
+    if (threadIdx.x == 128)
       tcgen05_mma<1>(d_column, matrix_descriptor(a, 256, 6), matrix_descriptor(b, 256, 6), kShape, sfa, sfb,
                      round != 0);
-      tcgen05_commit(&done[round]);
-    }
+    __syncwarp();
+    if (threadIdx.x == (d == Scales::kCommitByOtherThread ? 129 : 128)) tcgen05_commit(&done[round]);
     __syncwarp();
   }
   if (warp < 4) {
@@ -258,6 +259,7 @@ Outcome gemm(Gemm defect) {
     DEFECTS_CASE(kAccumulateFirst);
     DEFECTS_CASE(kAccumulatorNotToggled);
     DEFECTS_CASE(kNoDealloc);
+    DEFECTS_CASE(kDeallocByHalfWarp);
     DEFECTS_CASE(kDeallocFewerColumns);
     DEFECTS_CASE(kAllocAfterRelinquish);
     DEFECTS_CASE(kWrongQuarter);
@@ -276,6 +278,7 @@ Outcome stored_scales(Scales defect) {
     case Scales::kNone: return run_scales<Scales::kNone>();
     case Scales::kNoWaitSt: return run_scales<Scales::kNoWaitSt>();
     case Scales::kOverwrittenBeforeRead: return run_scales<Scales::kOverwrittenBeforeRead>();
+    case Scales::kCommitByOtherThread: return run_scales<Scales::kCommitByOtherThread>();
     case Scales::kNoFences: return run_scales<Scales::kNoFences>();
   }
   return {cudaErrorInvalidValue, false};
