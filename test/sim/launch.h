@@ -79,6 +79,7 @@ class Policy;    // exec/policy.h: decides who moves next and when asynchronous 
 struct LaunchOptions {
   Policy* policy = nullptr;      // null: the default order, deterministic
   Observer* observer = nullptr;  // null: nobody watches
+  uint64_t work = 0;             // HostWork::id of this launch, 0 without the runtime
 };
 
 struct LaunchStats {

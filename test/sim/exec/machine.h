@@ -6,9 +6,9 @@
 //                     │         └── named barriers
 //                     └── AsyncOp                                       waits until the policy lands it
 //
-// Shared window of a CTA: [0, 1024) is reserved, as on the hardware; static variables follow, then dynamic
-// memory. A shared address is (rank in cluster << 24) | offset, so `address & 0xFEFFFFFF` names the even CTA
-// of a pair.
+// Shared window of a CTA: [0, 1024) is reserved, as on the hardware, and so is what the policy shifts the
+// window by; static variables follow, then dynamic memory. A shared address is (rank in cluster << 24) |
+// offset, so `address & 0xFEFFFFFF` names the even CTA of a pair.
 #pragma once
 
 #include <array>
@@ -21,6 +21,7 @@
 
 #include "sim/decode/program.h"
 #include "sim/engine/mbarrier.h"
+#include "sim/exec/copy.h"
 #include "sim/exec/observer.h"
 #include "sim/exec/policy.h"
 #include "sim/launch.h"
@@ -64,6 +65,7 @@ struct Wait {
   uint32_t lanes = 0;         // lanes that execute the instruction (the guard may have removed some)
   uint32_t allowed = 0;       // kGroups: groups that may stay pending
   bool bulk = false;          // kGroups
+  bool read = false;          // kGroups: only until their sources are read
   bool aligned = false;       // kWarp: at an .aligned instruction, where every live lane has to come
   uint64_t checked_at = 0;    // Cluster::events when it was last found not ready
 };
@@ -84,19 +86,20 @@ struct Fragment {
   Reduction reduction;      // bar.red: the result of that generation
 };
 
-// Copies of one thread, in groups: a group counts its operations that have not landed.
+// Copies of one thread, in groups.
 struct CopyGroups {
-  std::shared_ptr<int> open;
-  std::vector<std::shared_ptr<int>> committed;
-  std::shared_ptr<int>& join_open() {
-    if (!open) open = std::make_shared<int>(0);
+  std::shared_ptr<CopyGroup> open;
+  std::vector<std::shared_ptr<CopyGroup>> committed;
+  const std::shared_ptr<CopyGroup>& join_open() {
+    if (!open) open = std::make_shared<CopyGroup>();
     return open;
   }
   void commit() {
-    committed.push_back(open ? open : std::make_shared<int>(0));
+    committed.push_back(open ? open : std::make_shared<CopyGroup>());
     open.reset();
   }
-  bool at_most(uint32_t pending) const;
+  // At most the `pending` youngest groups are not done; read: have not read all their sources.
+  bool at_most(uint32_t pending, bool read) const;
 };
 
 // A tcgen05.ld or .st of a warp that no tcgen05.wait has covered yet.
@@ -119,6 +122,8 @@ struct Warp {
   size_t turn = 0;
   std::unique_ptr<Bytes> local;  // lane-major
   std::array<CopyGroups, 32> bulk_groups, async_groups;
+  uint64_t woken_at = 0;         // Cluster::events when a wait of this warp last woke early ...
+  uint32_t woken = 0;            // ... and how often it did since
   uint32_t cluster_arrived = 0;  // lanes that arrived at the cluster barrier and did not wait yet
   std::array<uint64_t, 32> cluster_generation{};
   std::vector<std::shared_ptr<TmemTransfer>> transfers;
@@ -148,6 +153,7 @@ struct Cta {
   uint32_t ctaid[3] = {0, 0, 0};
   std::vector<std::unique_ptr<Warp>> warps;
   Bytes shared;
+  uint32_t shared_begin = kReservedShared;  // first byte of its window
   std::map<uint32_t, Mbarrier> mbarriers;
   uint32_t mbarrier_low = ~0u, mbarrier_high = 0;  // every live barrier lies in [low, high)
   std::array<NamedBarrier, 16> named;
@@ -167,8 +173,11 @@ struct AsyncOp {
   const Inst* inst = nullptr;
   Cta* issuer = nullptr;
   uint32_t warp = 0, lane = 0;
-  uint32_t ranks = 0;  // CTAs of the cluster whose memory it still touches
-  std::function<void()> land;
+  uint32_t ranks = 0;          // CTAs of the cluster whose memory it still touches
+  std::unique_ptr<Copy> copy;  // a copy, which moves in steps; null:
+  std::function<void()> land;  // the whole effect, in one step
+  bool sources_read = false;   // as the observer was told
+  bool reads_next() const { return copy && !copy->sources_read(); }
   std::vector<MbarrierRef> signals;  // the mbarriers its completion will reach
   // Started by the tensor core in an order among those of its thread.
   bool queued() const {
@@ -181,9 +190,9 @@ struct Cluster {
   uint64_t index = 0;
   uint32_t id[3] = {0, 0, 0};
   std::vector<std::unique_ptr<Cta>> ctas;
-  std::vector<std::unique_ptr<AsyncOp>> pending;
-  const AsyncOp* landing = nullptr;  // whose effects are being made
-  uint64_t events = 1;               // rises whenever something happens that a wait may depend on
+  std::vector<std::unique_ptr<AsyncOp>> pending;  // oldest first
+  const AsyncOp* landing = nullptr;               // the one that moves right now
+  uint64_t events = 1;  // rises whenever something happens that a wait may depend on
   uint64_t barrier_generation = 0;
   uint32_t live_ctas = 0;
   Cta& at(uint32_t rank);  // Fault kBounds: no such CTA; kProtocol: it has exited
@@ -199,6 +208,7 @@ struct Grid {
   Policy& policy;
   Observer* observer;
   LaunchStats stats;
+  uint32_t shared_shift = 0;  // of every shared window
   uint64_t next_op = 1;
   uint64_t changed_at = 0;  // warp instruction count at the last change another thread could see
   std::vector<std::unique_ptr<Cluster>> resident;
@@ -254,9 +264,14 @@ struct Exec {
   Thread thread(uint32_t lane) const { return {cta.linear, warp.index, lane}; }
   bool watched() const { return grid.observer != nullptr; }
   void report(SyncEvent event, uint32_t lanes) const;  // fills thread, mask and inst
+  bool wakes_early();  // try_wait returns although nothing changed: a few times, never for ever
   // `facts` describe the operation to the observer; thread, number and instruction are filled in.
   void launch_async(AsyncOp::Kind kind, uint32_t lane, uint32_t ranks, std::function<void()> land,
                     AsyncIssue&& facts = {});
+  void launch_copy(uint32_t lane, std::unique_ptr<Copy> copy, AsyncIssue&& facts);
+
+ private:
+  void issue(std::unique_ptr<AsyncOp> op, AsyncIssue&& facts);
 };
 
 #define SIM_FOR_LANES(lane, lane_mask)         \
@@ -290,7 +305,10 @@ void check_register_requests(const Warp& warp);  // the warps of a warpgroup ask
 Order order_of(const Inst& inst, Order otherwise);
 Scope scope_of(const Inst& inst, Scope otherwise);
 
-// sync state shared by handlers and landings
+// grid.cpp
+void complete_youngest(Cluster& cluster);  // lands the operation just issued, unless older ones hold it back
+
+// sync state shared by handlers and landings, which report them in the name of Cluster::landing
 void mbarrier_complete_tx(Cta& cta, uint32_t offset, int64_t bytes);
 void mbarrier_arrive(Cta& cta, uint32_t offset, int32_t count);
 

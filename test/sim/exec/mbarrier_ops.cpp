@@ -142,7 +142,7 @@ void test(Exec& x, const Inst& inst, bool may_sleep) {
     if (w.phases.empty() || w.phases.back().offset != phase.offset) w.phases.push_back(phase);
     w.parity = inst.has(Q::kParity) ? asked : asked >> kPendingBits;
   }
-  if (may_sleep && passed == 0 && !x.grid.policy.wake_early()) {
+  if (may_sleep && passed == 0 && !x.wakes_early()) {
     if (x.watched() && !x.fragment->entered) tell_answers(x, inst, passed);
     x.fragment->entered = true;
     x.wait(std::move(w), false);

@@ -91,10 +91,10 @@ Exec::Shared Exec::shared(uint64_t address, uint64_t bytes, bool any_rank) const
                                         std::to_string(cta.rank));
   Cta& owner = cluster.at(uint32_t(rank));
   const uint32_t offset = uint32_t(address & ((1u << kRankShift) - 1));
-  if (offset < kReservedShared || offset + bytes > owner.shared.size())
+  if (offset < owner.shared_begin || offset + bytes > owner.shared.size())
     throw Fault(FaultKind::kBounds, "access of " + std::to_string(bytes) + " bytes at shared offset " +
                                         hex(offset) + "; the CTA's shared memory is [" +
-                                        hex(kReservedShared) + ", " + hex(owner.shared.size()) + ")");
+                                        hex(owner.shared_begin) + ", " + hex(owner.shared.size()) + ")");
   return {&owner, offset};
 }
 

@@ -120,7 +120,8 @@ bool ready(Warp& warp, Fragment& fragment) {
     case Wait::Kind::kGroups:
       done = true;
       SIM_FOR_LANES(lane, wait.lanes) {
-        done = done && (wait.bulk ? warp.bulk_groups : warp.async_groups)[lane].at_most(wait.allowed);
+        done =
+            done && (wait.bulk ? warp.bulk_groups : warp.async_groups)[lane].at_most(wait.allowed, wait.read);
       }
       break;
   }
@@ -142,9 +143,9 @@ Fragment* pick(Warp& warp) {
 
 }  // namespace
 
-bool CopyGroups::at_most(uint32_t pending) const {
+bool CopyGroups::at_most(uint32_t pending, bool read) const {
   for (size_t i = 0; i + pending < committed.size(); ++i)
-    if (*committed[i] != 0) return false;
+    if ((read ? committed[i]->unread : committed[i]->pending) != 0) return false;
   return true;
 }
 
