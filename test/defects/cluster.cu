@@ -18,6 +18,7 @@ __global__ void __cluster_dims__(2, 1, 1) exchange_kernel(uint32_t* out) {
   __shared__ uint32_t inbox[32];
   const uint32_t rank = cluster_rank(), lane = lane_index();
   const uint32_t theirs = shared_of(&inbox[lane], rank ^ 1);
+  inbox[lane] = 0;
   if constexpr (d != Exchange::kPeerMayNotHaveStarted) cluster_sync();
   store_cluster(theirs, 1000 + rank * 32 + lane);
   if constexpr (d == Exchange::kRelaxedArrive) cluster_arrive_relaxed();

@@ -61,7 +61,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(192)
   tcgen05_fence_after();
   const uint32_t base = *static_cast<volatile uint32_t*>(&tmem_address);
 
-  if (warp == 5 && lane == 0) {  // load
+  if (warp == 4 && lane == 0) {  // load
     // The defect: the odd CTA's scales of B are announced to a barrier of its own, and the even CTA does not
     // wait for them.
     constexpr bool kHidden = d == Pair::kPeerBytesNotAwaited;
@@ -83,7 +83,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(192)
     if constexpr (d != Pair::kStagesNotDrained)  // commits must not reach a CTA that has exited
       for (int i = kTiles * kBlocks - kStages; i < kTiles * kBlocks; ++i)
         mbarrier_wait_cluster(&empty[i % kStages], i / kStages % 2);
-  } else if (warp == 4 && lane == 0 && rank == 0) {  // mma
+  } else if (warp == 5 && lane == 0 && rank == 0) {  // mma
     for (int tile = 0; tile < kTiles; ++tile) {
       mbarrier_wait_cluster(&acc_empty, tile % 2 ^ 1);
       tcgen05_fence_after();

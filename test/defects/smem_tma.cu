@@ -28,7 +28,7 @@ __global__ void ring_kernel(const uint32_t* in, uint32_t* out) {
   }
   if constexpr (d != Ring::kNoBarrierAfterInit) __syncthreads();
 
-  if (warp_index() == 2) {
+  if (warp_index() == 0) {
     const bool issues = d == Ring::kWholeWarpIssues || lane_index() == 0;
     if (issues) {
       for (int block = 0; block < kBlocks; ++block) {
@@ -49,7 +49,7 @@ __global__ void ring_kernel(const uint32_t* in, uint32_t* out) {
     return;
   }
 
-  const uint32_t half = warp_index() * 32;
+  const uint32_t half = (warp_index() - 1) * 32;
   constexpr int kRead = d == Ring::kTailDropped ? kBlocks - 1 : kBlocks;
   for (int block = 0; block < kRead; ++block) {
     const int s = block % kStages;

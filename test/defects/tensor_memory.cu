@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(192) gemm_kernel(const __grid_constant__ CUten
   tcgen05_fence_after();
   if constexpr (d != Gemm::kAddressReadEarly) base = *static_cast<volatile uint32_t*>(&tmem_address);
 
-  if (warp == 5 && lane == 0) {  // load
+  if (warp == 4 && lane == 0) {  // load
     for (int i = 0; i < kTiles * kBlocks; ++i) {
       const int s = i % kStages, tile = i / kBlocks, block = i % kBlocks;
       if constexpr (d != Gemm::kNoEmptyWait) mbarrier_wait(&empty[s], i / kStages % 2 ^ 1);
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(192) gemm_kernel(const __grid_constant__ CUten
     }
     for (int i = kTiles * kBlocks - kStages; i < kTiles * kBlocks; ++i)  // commits must not outlive the CTA
       mbarrier_wait(&empty[i % kStages], i / kStages % 2);
-  } else if (warp == 4 && lane == 0) {  // mma
+  } else if (warp == 5 && lane == 0) {  // mma
     for (int tile = 0; tile < kTiles; ++tile) {
       const int acc = tile % 2;
       if constexpr (d != Gemm::kNoAccumulatorWait) mbarrier_wait(&acc_empty[acc], tile / 2 % 2 ^ 1);

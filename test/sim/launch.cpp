@@ -124,11 +124,12 @@ Module::~Module() {
     program_->memory->release(reinterpret_cast<void*>(variable.address));
 }
 
-std::unique_ptr<Module> Module::load(const std::string& ptx, GlobalMemory& memory) {
+std::unique_ptr<Module> Module::load(const std::string& ptx, GlobalMemory& memory, const ModuleEditor& edit) {
   std::unique_ptr<Module> module(new Module);
   Program& program = *module->program_;
   program.memory = &memory;
   program.text = ptx::parse(ptx);
+  if (edit) edit(program.text);
   for (const ptx::Variable& variable : program.text.variables) {
     if (variable.space != "global" && variable.space != "const") continue;
     if (variable.is_extern || variable.size == 0)

@@ -1,0 +1,66 @@
+// knowledge.cpp -- how knowledge passes from thread to thread.
+#include "sim/check/knowledge.h"
+
+#include <algorithm>
+
+namespace sim {
+
+void Knowledge::acquire(const Knowledge& released) {
+  hb.join(released.hb);
+  fenced_global.join(released.fenced_global);
+  fenced_own.join(released.fenced_own);
+  fenced_peer.join(released.fenced_peer);
+  tensormap.join(released.tensormap);
+  any_scope.join(released.any_scope);
+  meets.join(released.meets);
+  acquire_relaxed(released);
+}
+
+void Knowledge::acquire_relaxed(const Knowledge& released) {
+  tensor_edge.join(released.tensor_edge);
+  inits.join(released.inits);
+  cause.join(released.cause);
+}
+
+void Knowledge::acquire_narrow(const Knowledge& released) {
+  any_scope.join(released.hb);
+  any_scope.join(released.any_scope);
+  acquire_relaxed(released);
+}
+
+void Knowledge::park(const Knowledge& released) {
+  acquire_relaxed(released);
+  Knowledge all = parked ? *parked : Knowledge{};
+  all.acquire(released);
+  parked = std::make_shared<const Knowledge>(std::move(all));
+}
+
+Knowledge Knowledge::released(Component warp, uint32_t lanes, Time now) const {
+  Knowledge out = *this;
+  out.parked.reset();
+  out.offered.reset();
+  out.tensor = {};
+  out.hb.raise(warp, lanes, now);
+  out.cause.raise(warp, lanes, now);
+  return out;
+}
+
+bool Knowledge::same(const Knowledge& o) const {
+  return hb.same(o.hb) && fenced_global.same(o.fenced_global) && fenced_own.same(o.fenced_own) &&
+         fenced_peer.same(o.fenced_peer) && tensormap.same(o.tensormap) && tensor.same(o.tensor) &&
+         tensor_edge.same(o.tensor_edge) && inits.same(o.inits) && any_scope.same(o.any_scope) &&
+         meets.same(o.meets) && cause.same(o.cause) && parked == o.parked && offered == o.offered;
+}
+
+Knowledge Knowledge::released_relaxed(Scope scope, Component warp, uint32_t lanes, Time now) const {
+  Knowledge out;
+  if (offered && offered_scope >= scope)
+    out = *offered;
+  else if (offered)
+    out.any_scope = offered->hb;
+  out.acquire_relaxed(*this);
+  out.cause.raise(warp, lanes, now);
+  return out;
+}
+
+}  // namespace sim

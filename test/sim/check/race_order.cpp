@@ -1,0 +1,150 @@
+// race_order.cpp -- the ordering rules, by the proxies of the two parties.
+#include "sim/check/race_order.h"
+
+namespace sim {
+namespace {
+
+using Kind = AsyncIssue::Kind;
+
+uint64_t cta_of(Component warp) { return thread_of(warp, 0).cta; }
+
+// `clock` knows what the lanes of a synchronous touch did to the bytes in common. The later party's own lane
+// is in program order, where that counts.
+bool knows_lanes(const VectorClock& clock, const Touch& p, const Touch& c, bool program_order) {
+  if (clock.knows(p.warp, p.lanes, p.time)) return true;
+  const bool same_warp = p.warp == c.warp && program_order;
+  if (same_warp && p.same_pattern(c) && (p.stride != Touch::kTogether || (p.lanes & (p.lanes - 1)) == 0))
+    return true;
+  for (uint32_t rest = p.lanes; rest != 0; rest &= rest - 1) {
+    const uint32_t lane = uint32_t(__builtin_ctz(rest));
+    const LineMask theirs = p.bytes_of(lane) & c.mask;
+    if (!theirs.any() || clock.knows(p.warp, 1u << lane, p.time)) continue;
+    if (!same_warp) return false;
+    for (uint32_t others = c.lanes & ~(1u << lane); others != 0; others &= others - 1)
+      if ((c.bytes_of(uint32_t(__builtin_ctz(others))) & theirs).any()) return false;
+  }
+  return true;
+}
+
+bool known(const VectorClock& clock, const Touch& p, const Touch& c, const Region& region,
+           bool program_order) {
+  return p.operation != nullptr ? p.operation->known(clock, p.write, region)
+                                : knows_lanes(clock, p, c, program_order);
+}
+
+bool same_thread(const Touch& p, const Touch& c) {
+  return p.operation != nullptr && c.operation != nullptr && p.warp == c.warp &&
+         p.operation->thread.lane == c.operation->thread.lane;
+}
+
+bool same_cells(const Region& a, const Region& b) {
+  return a.cta == b.cta && a.lane == b.lane && a.lanes == b.lanes && a.column == b.column &&
+         a.columns == b.columns;
+}
+
+// The pairs that execute in order when issued in order.
+bool pipelined(const AsyncOperation& p, const AsyncOperation& c) {
+  if (!p.tensor_core() || p.group != c.group || !c.is(Kind::kMma)) return false;
+  return p.is(Kind::kTmemCopy) || same_cells(p.accumulator, c.accumulator);
+}
+
+Verdict judge_tensor(const Touch& p, const Touch& c, const Knowledge& k, const Region& region) {
+  if (p.operation == nullptr || c.operation == nullptr) {
+    // Allocation and its end are synchronous: every form of order will do. An allocation of a pair is one act
+    // of both CTAs.
+    if (p.operation == nullptr && (p.warp == c.warp || cta_of(c.warp) != region.cta)) return {};
+    for (const VectorClock* clock : {&k.hb, &k.tensor, &k.tensor_edge, &k.any_scope})
+      if (known(*clock, p, c, region, true)) return {};
+    return {"race-tensor", p.operation == nullptr ? Lack::kOrder : Lack::kCompletion};
+  }
+  if (known(k.tensor, p, c, region, false)) return {};
+  const bool listed = pipelined(*p.operation, *c.operation);
+  const Component issuer = p.warp;
+  const uint32_t lane = 1u << p.operation->thread.lane;
+  if (listed && (same_thread(p, c) || k.tensor.knows(issuer, lane, p.time))) return {};
+  if (same_thread(p, c) && p.operation->tensor_core() && c.operation->tensor_core() &&
+      p.operation->group == c.operation->group)
+    return {"tensor-unlisted-pair", Lack::kPair};
+  const auto through = [&](const VectorClock& clock) {
+    return known(clock, p, c, region, false) || (listed && clock.knows(issuer, lane, p.time));
+  };
+  const Lack fence = through(k.tensor_edge) ? Lack::kAfterFence : Lack::kBeforeFence;
+  if (through(k.hb)) return {"tensor-fence", fence};
+  if (through(k.any_scope)) return {};  // the scope was reported where the wait was
+  if (through(k.tensor_edge)) return {"race-tensor", Lack::kAfterFence};
+  if (k.parked && through(k.parked->hb)) return {"race-tensor", Lack::kBeforeFence};
+  return {"race-tensor", Lack::kCompletion};
+}
+
+bool morally_strong(const RaceState& state, const Touch& p, const Touch& c) {
+  return p.strong && c.strong && p.mask == c.mask &&
+         scopes_meet(state, cta_of(p.warp), p.scope, cta_of(c.warp), c.scope);
+}
+
+Verdict unordered(const RaceState& state, const Touch& p, const Touch& c, const Knowledge& k,
+                  const Region& region) {
+  const bool synchronous = p.operation == nullptr && c.operation == nullptr;
+  if (synchronous) {
+    if (morally_strong(state, p, c)) return {};
+    if (p.warp == c.warp && p.time == c.time) return {"warp-same-write", Lack::kInstruction};
+  }
+  if (known(k.meets, p, c, region, true)) return {"warp-meet-order", Lack::kMeet};
+  if (known(k.any_scope, p, c, region, true)) {
+    if (!synchronous) return {};  // the scope was reported where the wait was
+    return {"race-data", Lack::kScope};
+  }
+  if (k.parked && known(k.parked->hb, p, c, region, true)) {
+    if (p.operation != nullptr && c.operation != nullptr) return {"relaxed-wait", Lack::kAcquire};
+    return {synchronous ? "race-data" : "race-async", Lack::kAcquire};
+  }
+  if (p.operation != nullptr) return {"race-async", Lack::kCompletion};
+  return {!synchronous ? "race-async" : p.warp == c.warp ? "race-lanes" : "race-data", Lack::kOrder};
+}
+
+}  // namespace
+
+bool scopes_meet(const RaceState& state, uint64_t cta_a, Scope a, uint64_t cta_b, Scope b) {
+  if (cta_a == cta_b) return true;
+  const auto one = state.ctas.find(cta_a), other = state.ctas.find(cta_b);
+  const bool one_cluster =
+      one != state.ctas.end() && other != state.ctas.end() && one->second.cluster == other->second.cluster;
+  const Scope needed = one_cluster ? Scope::kCluster : Scope::kGpu;
+  return a >= needed && b >= needed;
+}
+
+const VectorClock& fenced(const Knowledge& k, const Region& region, uint64_t cta) {
+  if (region.memory == Memory::kGlobal) return k.fenced_global;
+  return region.cta == cta ? k.fenced_own : k.fenced_peer;
+}
+
+Verdict judge(const RaceState& state, const Touch& p, const Touch& c, const Knowledge& k,
+              const Region& region) {
+  if (p.host && c.host && p.work == c.work) return {};
+  if (p.work != c.work) {
+    const bool waited = k.hb.of(component(Part::kGrids, 0)) != 0;
+    if (state.host.before(p.work, c.work, waited)) return {};
+    return {"race-grids", state.host.before(p.work, c.work, true) ? Lack::kGridWait : Lack::kHost};
+  }
+  if (region.memory == Memory::kTensor) return judge_tensor(p, c, k, region);
+  if (!known(k.hb, p, c, region, true)) return unordered(state, p, c, k, region);
+  const bool p_generic = p.operation == nullptr || p.operation->generic();
+  const bool c_generic = c.operation == nullptr || c.operation->generic();
+  const VectorClock& fence = fenced(k, region, cta_of(c.warp));
+  if (c.proxy == Proxy::kTensormap) {
+    if (!p_generic || known(k.tensormap, p, c, region, false)) return {};
+    return {"tensormap-fence", Lack::kTensormapFence};
+  }
+  if (p_generic && !c_generic) {
+    if (known(fence, p, c, region, false)) return {};
+    return {p.write ? "proxy-fence" : "proxy-fence-reuse", Lack::kProxyFence};
+  }
+  if (!p_generic && c_generic) {
+    if (!p.operation->tensor_core() || known(fence, p, c, region, false)) return {};
+    return {"proxy-fence-operand", Lack::kOperandFence};
+  }
+  if (!p_generic && !c_generic && cta_of(p.warp) != cta_of(c.warp))
+    return {"async-order-ctas", Lack::kSameProxyOnly};
+  return {};
+}
+
+}  // namespace sim

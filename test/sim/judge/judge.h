@@ -1,0 +1,85 @@
+// judge.h -- one run of a program under one schedule with the checkers watching. A judge owns the policy, the
+// checkers and the trace, learns what the program's memory is called, and turns every finding and every fault
+// of the machine into a report. The runtime hands it to every launch (shim.h: set_judge).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sim/judge/names.h"
+#include "sim/judge/parts.h"
+#include "sim/judge/report.h"
+
+namespace sim {
+
+struct JudgeOptions {
+  std::string mode = "default";
+  uint64_t seed = 0;
+  Checks checks;
+  std::string trace;    // file, empty: none
+  std::string json;     // file, written anew after every grid with findings, after every fault and at the end
+  std::string names;    // file of a name table
+  std::string program;  // as typed, for the replay line
+};
+
+class Judge {
+ public:
+  // std::runtime_error naming the option that does not work.
+  Judge(JudgeOptions options, GlobalMemory& memory);
+  ~Judge();
+  Judge(const Judge&) = delete;
+  Judge& operator=(const Judge&) = delete;
+
+  Policy& policy();
+  Observer& observer();
+  Names& names() { return names_; }
+
+  // The grid, or what should have become one, ended with this fault.
+  void fault(FaultKind kind, const std::string& text);
+  // A checker's finding, or a test's.
+  void add(Finding finding);
+
+  const std::vector<Report>& reports() const { return reports_; }
+  uint64_t grids() const { return grids_; }
+  const JudgeOptions& options() const { return options_; }
+
+  // Reports that were not rendered before, as text; empty when there are none.
+  std::string take_text();
+  // {"mode", "seed", "program", "grids", "finished", "findings"}
+  nlohmann::json json(bool finished) const;
+  void write_json(bool finished) const;
+
+ private:
+  class Watcher;
+  struct Launched {  // a kernel that ran: which instructions are its own, and the shape of its grid
+    const Inst *first, *last;
+    std::string name;
+    Dim3 grid;
+  };
+
+  SiteText text_of(const Site& site) const;
+  void count(Report& report);
+
+  JudgeOptions options_;
+  Names names_;
+  std::unique_ptr<Policy> policy_;
+  std::vector<std::unique_ptr<Observer>> checkers_;
+  std::unique_ptr<Observer> trace_;
+  std::unique_ptr<Watcher> watcher_;
+  std::vector<Launched> launched_;
+  std::vector<Report> reports_;
+  std::map<std::string, size_t> by_key_;
+  std::map<std::tuple<const Rule*, const Inst*, const Inst*>, size_t> by_site_;  // of this grid
+  size_t rendered_ = 0;
+  uint64_t grids_ = 0;
+};
+
+// The judge that the environment asks for: SIM_MODE, SIM_SEED, SIM_CHECKS, SIM_TRACE, SIM_JSON, SIM_NAMES.
+// False when none of them is set. std::runtime_error naming the variable and its value.
+bool options_from_environment(JudgeOptions& options);
+
+}  // namespace sim
