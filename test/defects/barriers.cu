@@ -12,6 +12,7 @@ template <Named d>
 __global__ void named_kernel(uint32_t* out) {
   __shared__ uint32_t word;
   if (warp_index() == 4) return;
+#pragma unroll 1
   for (uint32_t round = 0; round < kRounds; ++round) {
     if (threadIdx.x == 0) word = 1000 + round;
     constexpr uint32_t kThreads = d == Named::kCountTooHigh ? 160 : 128;
@@ -30,8 +31,8 @@ Outcome run_named() {
 }
 
 // Warp 0 hands tile numbers to warps 1 to 3 through one word.
-//   full: 1 arrival, the producer; free: 3 arrivals, lane 0 of every reader. The defect: only one reader gives the
-//   mailbox back.
+//   full: 1 arrival, the producer; free: 3 arrivals, lane 0 of every reader. The defect: only one reader
+//   gives the mailbox back.
 template <Mailbox d>
 __global__ void mailbox_kernel(uint32_t* out) {
   __shared__ uint32_t tile;
@@ -44,6 +45,7 @@ __global__ void mailbox_kernel(uint32_t* out) {
   __syncthreads();
   if (warp_index() == 0) {
     if (lane_index() == 0)
+#pragma unroll 1
       for (uint32_t round = 0; round < kRounds; ++round) {
         mbarrier_wait(&free, (round & 1) ^ 1);
         tile = 1000 + round;
@@ -51,6 +53,7 @@ __global__ void mailbox_kernel(uint32_t* out) {
       }
     return;
   }
+#pragma unroll 1
   for (uint32_t round = 0; round < kRounds; ++round) {
     mbarrier_wait(&full, round & 1);
     out[round * 96 + threadIdx.x - 32] = *static_cast<volatile uint32_t*>(&tile);
@@ -67,11 +70,11 @@ Outcome run_mailbox() {
   return outcome(out, [](size_t i) { return uint32_t(1000 + i / 96); });
 }
 
-// Two warpgroups start with 128 registers a thread: one gives back all but 40, the other takes 216. Together that
-// is what the block was launched with.
+// Four warpgroups start with 128 registers a thread, the whole register file: two give back all but 40, two
+// take 216, which is what was given back.
 template <Registers d>
 __global__ void __maxnreg__(128) registers_kernel(uint32_t* out) {
-  if (warp_index() < 4) {
+  if (warp_index() < 8) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
   } else {
     if constexpr (d == Registers::kPoolExceeded) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
@@ -82,8 +85,8 @@ __global__ void __maxnreg__(128) registers_kernel(uint32_t* out) {
 
 template <Registers d>
 Outcome run_registers() {
-  DeviceArray<uint32_t> out(256);
-  registers_kernel<d><<<1, 256>>>(out.data());
+  DeviceArray<uint32_t> out(512);
+  registers_kernel<d><<<1, 512>>>(out.data());
   return outcome(out, [](size_t i) { return uint32_t(1000 + i); });
 }
 

@@ -101,7 +101,8 @@ Outcome run_async_store() {
   return outcome(out, [](size_t i) { return uint32_t(1000 + i); });
 }
 
-// CTA 0 copies one block after the other into both CTAs. Warp 0 of each reads, lane 0 of warp 1 of CTA 0 copies.
+// CTA 0 copies one block after the other into both CTAs. Warp 0 of each reads, lane 0 of warp 1 of CTA 0
+// copies.
 //   full (each CTA)   1 and 128 bytes   the reader re-arms it   its readers wait
 //   empty (CTA 0)     2                 lane 0 of both readers  the copying thread waits
 constexpr int kBlocks = 3;
@@ -122,13 +123,16 @@ __global__ void __cluster_dims__(2, 1, 1) multicast_kernel(const uint32_t* in, u
   cluster_sync();
   if (warp_index() == 1) {
     if (rank == 0 && lane == 0)
+#pragma unroll 1
       for (int i = 0; i < kBlocks; ++i) {
         mbarrier_wait_cluster(&empty, i % 2 ^ 1);
-        bulk_load_multicast(block, in + i * 32, sizeof block, &full, d == Multicast::kMaskWithoutPeer ? 0b01 : 0b11);
+        bulk_load_multicast(block, in + i * 32, sizeof block, &full,
+                            d == Multicast::kMaskWithoutPeer ? 0b01 : 0b11);
       }
     __syncwarp();
   } else {
     const bool arrives = d != Multicast::kPeerNotAwaited || rank == 0;
+#pragma unroll 1
     for (int i = 0; i < kBlocks; ++i) {
       mbarrier_wait_cluster(&full, i % 2);
       out[(rank * kBlocks + i) * 32 + lane] = *static_cast<volatile uint32_t*>(&block[lane]);

@@ -13,6 +13,9 @@ template <Tile d>
 __global__ void tile_kernel(const uint32_t* in, uint32_t* out) {
   __shared__ uint32_t tile[kThreads];
   const uint32_t thread = threadIdx.x;
+  tile[thread] = 0;
+  __syncthreads();
+#pragma unroll 1
   for (int round = 0; round < kRounds; ++round) {
     tile[thread] = in[round * kThreads + thread];
     if constexpr (d != Tile::kNoSyncthreads) __syncthreads();
@@ -90,7 +93,7 @@ Outcome run_count() {
 // Two blocks write 32 words each.
 template <Overlap d>
 __global__ void overlap_kernel(const uint32_t* in, uint32_t* out) {
-  const uint32_t start = d == Overlap::kSameAddress  ? blockIdx.x * 31
+  const uint32_t start = d == Overlap::kSameAddress   ? blockIdx.x * 31
                          : d == Overlap::kOutOfBounds ? blockIdx.x * 33
                                                       : blockIdx.x * 32;
   out[start + threadIdx.x] = in[start + threadIdx.x];

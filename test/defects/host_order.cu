@@ -37,7 +37,8 @@ Outcome run_streams() {
     delete between;
     between = nullptr;
   }
-  if constexpr (d != Streams::kNoEvent && d != Streams::kCopyWithoutEvent) cudaStreamWaitEvent(second, filled, 0);
+  if constexpr (d != Streams::kNoEvent && d != Streams::kCopyWithoutEvent)
+    cudaStreamWaitEvent(second, filled, 0);
   const cudaStream_t reader = d == Streams::kCopyWithoutEvent ? first : second;
   copy_kernel<Dependent::kNone><<<1, kWords, 0, reader>>>(buffer, out.data());
   cudaMemcpyAsync(out.data() + kWords, buffer, kWords * sizeof(uint32_t), cudaMemcpyDeviceToDevice, second);

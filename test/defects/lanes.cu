@@ -16,6 +16,7 @@ __global__ void lanes_kernel(uint32_t* out) {
   out[lane] = *static_cast<volatile uint32_t*>(&words[(lane + 1) % 32]);
   // An aligned barrier that only half of the warp reaches.
   if (d != Lanes::kDivergentAligned || lane < 16) asm volatile("barrier.sync.aligned 0;" ::: "memory");
+  __syncwarp();
 }
 
 template <Lanes d>

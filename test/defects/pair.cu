@@ -1,6 +1,6 @@
 // pair.cu -- the NVFP4 product of a pair of CTAs (cta_group::2): 256 rows, 16 columns, two tiles with one
-// accumulator. The even CTA issues; each CTA loads its rows of A with their scales, its half of B and all scales
-// of B, and tells the barrier of the even CTA.  D[m][n] = 128 * A(m + tile) * B(n), codes modulo 8.
+// accumulator. The even CTA issues; each CTA loads its rows of A with their scales, its half of B and all
+// scales of B, and tells the barrier of the even CTA.  D[m][n] = 128 * A(m + tile) * B(n), codes modulo 8.
 #include "defects/device.cuh"
 #include "defects/host.h"
 
@@ -65,6 +65,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(192)
     // The defect: the odd CTA's scales of B are announced to a barrier of its own, and the even CTA does not
     // wait for them.
     constexpr bool kHidden = d == Pair::kPeerBytesNotAwaited;
+#pragma unroll 1
     for (int i = 0; i < kTiles * kBlocks; ++i) {
       const int s = i % kStages, tile = i / kBlocks, block = i % kBlocks;
       mbarrier_wait_cluster(&empty[s], i / kStages % 2 ^ 1);
@@ -84,9 +85,11 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(192)
       for (int i = kTiles * kBlocks - kStages; i < kTiles * kBlocks; ++i)
         mbarrier_wait_cluster(&empty[i % kStages], i / kStages % 2);
   } else if (warp == 5 && lane == 0 && rank == 0) {  // mma
+#pragma unroll 1
     for (int tile = 0; tile < kTiles; ++tile) {
       mbarrier_wait_cluster(&acc_empty, tile % 2 ^ 1);
       tcgen05_fence_after();
+#pragma unroll 1
       for (int block = 0; block < kBlocks; ++block) {
         const int i = tile * kBlocks + block, s = i % kStages;
         mbarrier_wait_cluster(&full[s], i / kStages % 2);
@@ -95,13 +98,15 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(192)
         tcgen05_cp_scales<2>(scales, scale_descriptor(stage[s].sfa));
         tcgen05_cp_scales<2>(scales + 4, scale_descriptor(stage[s].sfb));
         tcgen05_mma<2>(base, matrix_descriptor(stage[s].a, 8 * kRowBytes, 6),
-                       matrix_descriptor(stage[s].b, 8 * kRowBytes, 6), kShape, scales, scales + 4, block != 0);
+                       matrix_descriptor(stage[s].b, 8 * kRowBytes, 6), kShape, scales, scales + 4,
+                       block != 0);
         tcgen05_commit_pair(&empty[s], kBoth);
       }
       tcgen05_commit_pair(&acc_full, 0b11);
     }
     mbarrier_wait_cluster(&acc_empty, (kTiles - 1) % 2);  // arrivals from the peer must find this CTA
-  } else if (warp < 4) {  // epilogue
+  } else if (warp < 4) {                                  // epilogue
+#pragma unroll 1
     for (int tile = 0; tile < kTiles; ++tile) {
       mbarrier_wait_cluster(&acc_full, tile % 2);
       tcgen05_fence_after();
@@ -134,7 +139,8 @@ float e2m1(int code) {
 std::vector<uint8_t> rows_of_codes(int rows, int bytes) {
   std::vector<uint8_t> values(size_t(rows) * bytes);
   for (int row = 0; row < rows; ++row)
-    for (int i = 0; i < bytes; ++i) values[size_t(row) * bytes + i] = uint8_t((row + row / (2 * kRows)) % 8 * 0x11);
+    for (int i = 0; i < bytes; ++i)
+      values[size_t(row) * bytes + i] = uint8_t((row + row / (2 * kRows)) % 8 * 0x11);
   return values;
 }
 
@@ -147,10 +153,9 @@ Outcome run() {
   const auto scales = [](DeviceArray<uint8_t>& from, int rows) {
     return byte_map(from.data(), kScaleWidth, rows, kScaleWidth, kScaleRows, CU_TENSOR_MAP_SWIZZLE_NONE);
   };
-  const Maps maps{
-      byte_map(a.data(), kWidth, kTiles * 2 * kRows, kRowBytes, kRows, CU_TENSOR_MAP_SWIZZLE_32B),
-      byte_map(b.data(), kWidth, kColumns, kRowBytes, kColumns / 2, CU_TENSOR_MAP_SWIZZLE_32B),
-      scales(sfa, 2 * kSteps * kScaleRows), scales(sfb, kSteps * kScaleRows)};
+  const Maps maps{byte_map(a.data(), kWidth, kTiles * 2 * kRows, kRowBytes, kRows, CU_TENSOR_MAP_SWIZZLE_32B),
+                  byte_map(b.data(), kWidth, kColumns, kRowBytes, kColumns / 2, CU_TENSOR_MAP_SWIZZLE_32B),
+                  scales(sfa, 2 * kSteps * kScaleRows), scales(sfb, kSteps * kScaleRows)};
   pair_kernel<d><<<2, 192>>>(maps, out.data());
   return outcome(out, [](size_t i) {
     const int n = int(i) % kColumns, row = int(i) / kColumns;

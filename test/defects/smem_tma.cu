@@ -3,7 +3,8 @@
 //
 //   barrier   count              arrives                            waits            means
 //   full[s]   1 and 256 bytes    producer, and the copies           both consumers   stage s is filled
-//   empty[s]  2                  lane 0 of each consumer warp       producer         stage s may be filled again
+//   empty[s]  2                  lane 0 of each consumer warp       producer         stage s may be filled
+//   again
 #include "defects/device.cuh"
 #include "defects/host.h"
 
@@ -31,6 +32,7 @@ __global__ void ring_kernel(const uint32_t* in, uint32_t* out) {
   if (warp_index() == 0) {
     const bool issues = d == Ring::kWholeWarpIssues || lane_index() == 0;
     if (issues) {
+#pragma unroll 1
       for (int block = 0; block < kBlocks; ++block) {
         const int s = block % kStages;
         const uint32_t parity = block / kStages % 2;
@@ -51,6 +53,7 @@ __global__ void ring_kernel(const uint32_t* in, uint32_t* out) {
 
   const uint32_t half = (warp_index() - 1) * 32;
   constexpr int kRead = d == Ring::kTailDropped ? kBlocks - 1 : kBlocks;
+#pragma unroll 1
   for (int block = 0; block < kRead; ++block) {
     const int s = block % kStages;
     constexpr uint32_t kFirst = d == Ring::kConsumerParity ? 1 : 0;

@@ -17,7 +17,8 @@ __global__ void edge_kernel(const __grid_constant__ CUtensorMap map, uint8_t* ou
     for (int i = 0; i < kBoxes; ++i) mbarrier_init(&full[i], 1);
     fence_mbarrier_init();
     for (int i = 0; i < kBoxes; ++i) {
-      const int rows = d == Map::kBytesOfPartialBox && kRows - i * kBoxRows < kBoxRows ? kRows - i * kBoxRows : kBoxRows;
+      const int rows =
+          d == Map::kBytesOfPartialBox && kRows - i * kBoxRows < kBoxRows ? kRows - i * kBoxRows : kBoxRows;
       mbarrier_arrive_expect_tx(&full[i], rows * kWidth);
       tensor_load(box[i], &map, 0, i * kBoxRows, &full[i]);
     }
@@ -47,6 +48,7 @@ __global__ void patch_kernel(CUtensorMap* map, const CUtensorMap* patch, uint8_t
     mbarrier_arrive_expect_tx(&full[0], kBoxBytes);
     tensor_load(box[0], map, 0, 0, &full[0]);
     if constexpr (d != Map::kPatchedInFlight) mbarrier_wait(&full[0], 0);
+#pragma unroll 1
     for (int word = 0; word < 16; ++word)
       reinterpret_cast<uint64_t*>(map)[word] = reinterpret_cast<const uint64_t*>(patch)[word];
     fence_tensormap_release();
@@ -84,12 +86,12 @@ Outcome patch() {
   const auto encode = [&](int row) {
     return byte_map(in.data() + row * kWidth, kWidth, kBoxRows, kWidth, kBoxRows, CU_TENSOR_MAP_SWIZZLE_NONE);
   };
-  DeviceArray<CUtensorMap> map(std::vector<CUtensorMap>{encode(0)}), other(std::vector<CUtensorMap>{encode(kShift)});
+  DeviceArray<CUtensorMap> map(std::vector<CUtensorMap>{encode(0)}),
+      other(std::vector<CUtensorMap>{encode(kShift)});
   patch_kernel<d><<<1, 64>>>(map.data(), other.data(), out.data());
   const auto values = matrix();
-  return outcome(out, [&](size_t i) {
-    return i < kBoxBytes ? values[i] : values[i - kBoxBytes + kShift * kWidth];
-  });
+  return outcome(
+      out, [&](size_t i) { return i < kBoxBytes ? values[i] : values[i - kBoxBytes + kShift * kWidth]; });
 }
 
 }  // namespace

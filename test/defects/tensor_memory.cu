@@ -1,5 +1,6 @@
-// tensor_memory.cu -- NVFP4 products of one CTA. Operand rows are constant along K, so that every value of the
-// result names its row, its column and its tile:  D[m][n] = 256 * A(m + tile) * B(n) * 2,  codes modulo 8.
+// tensor_memory.cu -- NVFP4 products of one CTA. Operand rows are constant along K, so that every value of
+// the result names its row, its column and its tile:  D[m][n] = 256 * A(m + tile) * B(n) * 2,  codes
+// modulo 8.
 #include "defects/device.cuh"
 #include "defects/host.h"
 
@@ -22,17 +23,19 @@ constexpr uint32_t kStageBytes = (kRows + kColumns) * kRowBytes + 2 * kSteps * k
 // Tensor memory: two accumulators, then per stage and step the scales of A, those of B and a gap.
 constexpr uint32_t kAllocated = 128, kScaleColumns = 16;
 DEFECTS_DEVICE uint32_t accumulator_column(int index) { return index * kColumns; }
-DEFECTS_DEVICE uint32_t scale_column(int stage, int step) { return 16 + (stage * kSteps + step) * kScaleColumns; }
+DEFECTS_DEVICE uint32_t scale_column(int stage, int step) {
+  return 16 + (stage * kSteps + step) * kScaleColumns;
+}
 
 //   barrier        count            arrives                     waits      means
 //   full[s]        1 and bytes      load, and the copies        mma        stage s is filled
-//   empty[s]       1                commit                      load       stage s was read, and its scale columns
-//   acc_full[b]    1                commit                      epilogue   accumulator b is complete
+//   empty[s]       1                commit                      load       stage s was read, and its scale
+//   columns acc_full[b]    1                commit                      epilogue   accumulator b is complete
 //   acc_empty[b]   128              every epilogue thread       mma        accumulator b was read
 template <Gemm d>
-__global__ void __launch_bounds__(192) gemm_kernel(const __grid_constant__ CUtensorMap a,
-                                                   const __grid_constant__ CUtensorMap b, const uint8_t* sfa,
-                                                   const uint8_t* sfb, float* out) {
+__global__ void __launch_bounds__(192)
+    gemm_kernel(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
+                const uint8_t* sfa, const uint8_t* sfb, float* out) {
   __shared__ Stage stage[kStages];
   __shared__ alignas(16) float tile_of_c[kRows][kColumns];
   __shared__ uint64_t full[kStages], empty[kStages], acc_full[2], acc_empty[2];
@@ -61,6 +64,7 @@ __global__ void __launch_bounds__(192) gemm_kernel(const __grid_constant__ CUten
   if constexpr (d != Gemm::kAddressReadEarly) base = *static_cast<volatile uint32_t*>(&tmem_address);
 
   if (warp == 4 && lane == 0) {  // load
+#pragma unroll 1
     for (int i = 0; i < kTiles * kBlocks; ++i) {
       const int s = i % kStages, tile = i / kBlocks, block = i % kBlocks;
       if constexpr (d != Gemm::kNoEmptyWait) mbarrier_wait(&empty[s], i / kStages % 2 ^ 1);
@@ -70,19 +74,23 @@ __global__ void __launch_bounds__(192) gemm_kernel(const __grid_constant__ CUten
       bulk_load(stage[s].sfa, sfa + i * sizeof stage[s].sfa, sizeof stage[s].sfa, &full[s]);
       bulk_load(stage[s].sfb, sfb + i * sizeof stage[s].sfb, sizeof stage[s].sfb, &full[s]);
     }
+#pragma unroll 1
     for (int i = kTiles * kBlocks - kStages; i < kTiles * kBlocks; ++i)  // commits must not outlive the CTA
       mbarrier_wait(&empty[i % kStages], i / kStages % 2);
   } else if (warp == 5 && lane == 0) {  // mma
+#pragma unroll 1
     for (int tile = 0; tile < kTiles; ++tile) {
       const int acc = tile % 2;
       if constexpr (d != Gemm::kNoAccumulatorWait) mbarrier_wait(&acc_empty[acc], tile / 2 % 2 ^ 1);
       tcgen05_fence_after();
       const uint32_t to = base + accumulator_column(d == Gemm::kAccumulatorNotToggled ? 0 : acc);
+#pragma unroll 1
       for (int block = 0; block < kBlocks; ++block) {
         const int i = tile * kBlocks + block, s = i % kStages;
         if constexpr (d != Gemm::kNoFullWait) mbarrier_wait(&full[s], i / kStages % 2);
         tcgen05_fence_after();
         if constexpr (d == Gemm::kCommitBeforeMma) tcgen05_commit(&empty[s]);
+#pragma unroll 1
         for (int step = 0; step < kSteps; ++step) {
           const uint32_t scales = base + scale_column(d == Gemm::kOneScaleRegion ? 0 : s, step);
           tcgen05_cp_scales<1>(scales, scale_descriptor(stage[s].sfa[step]));
@@ -99,11 +107,13 @@ __global__ void __launch_bounds__(192) gemm_kernel(const __grid_constant__ CUten
         if constexpr (d == Gemm::kCommitToOtherStage) tcgen05_commit(&empty[(s + 1) % kStages]);
         else if constexpr (d == Gemm::kCommitToFull) tcgen05_commit(&full[s]);
         else if constexpr (d == Gemm::kArriveInsteadOfCommit) mbarrier_arrive(&empty[s]);
-        else if constexpr (d != Gemm::kCommitEveryMma && d != Gemm::kCommitBeforeMma) tcgen05_commit(&empty[s]);
+        else if constexpr (d != Gemm::kCommitEveryMma && d != Gemm::kCommitBeforeMma)
+          tcgen05_commit(&empty[s]);
       }
       tcgen05_commit(&acc_full[acc]);
     }
   } else if (warp < 4) {  // epilogue
+#pragma unroll 1
     for (int tile = 0; tile < kTiles; ++tile) {
       const int acc = tile % 2;
       constexpr bool kRelaxed = d == Gemm::kNoAfterFenceRelaxedWait || d == Gemm::kRelaxedWaitWithFence;
@@ -119,8 +129,9 @@ __global__ void __launch_bounds__(192) gemm_kernel(const __grid_constant__ CUten
       if constexpr (d == Gemm::kNoBeforeFenceRelaxedArrive) mbarrier_arrive_relaxed(&acc_empty[acc]);
       else mbarrier_arrive(&acc_empty[acc]);
       // Through shared memory, as an epilogue that stores by TMA would.
-      auto* row = d == Gemm::kTileAliasesStage ? reinterpret_cast<volatile uint32_t*>(stage[0].a) + threadIdx.x * kColumns
-                                               : reinterpret_cast<volatile uint32_t*>(tile_of_c[threadIdx.x]);
+      auto* row = d == Gemm::kTileAliasesStage
+                      ? reinterpret_cast<volatile uint32_t*>(stage[0].a) + threadIdx.x * kColumns
+                      : reinterpret_cast<volatile uint32_t*>(tile_of_c[threadIdx.x]);
       for (int n = 0; n < kColumns; ++n) row[n] = values[n];
       for (int n = 0; n < kColumns; ++n)
         out[(tile * kRows + threadIdx.x) * kColumns + n] = __uint_as_float(row[n]);
@@ -164,8 +175,8 @@ Outcome run_gemm() {
   });
 }
 
-// Scale factors by tcgen05.st. Every element of A and B is 1; the scales of A are 1 in the first round and 2 in
-// the second, which adds to the first: D = 64 * (1 + 2).
+// Scale factors by tcgen05.st. Every element of A and B is 1; the scales of A are 1 in the first round and 2
+// in the second, which adds to the first: D = 64 * (1 + 2).
 constexpr int kRounds = 2;
 
 template <Scales d>
@@ -192,6 +203,7 @@ __global__ void __launch_bounds__(160) scales_kernel(float* out) {
   const uint32_t d_column = *static_cast<volatile uint32_t*>(&tmem_address), quarter = warp * 32 << 16;
   const uint32_t sfa = d_column + 16, sfb = d_column + 20;
 
+#pragma unroll 1
   for (int round = 0; round < kRounds; ++round) {
     if (warp < 4) {
       if (round > 0 && d != Scales::kOverwrittenBeforeRead) {

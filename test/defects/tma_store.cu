@@ -1,6 +1,6 @@
-// tma_store.cu -- an epilogue: CTA 0 computes two tiles of 64 words, each written by two warps into one shared
-// buffer and taken from there to global memory by a bulk copy of one thread. When the copies have completed it
-// sets a flag, and CTA 1, which waited for the flag, reads both tiles.
+// tma_store.cu -- an epilogue: CTA 0 computes two tiles of 64 words, each written by two warps into one
+// shared buffer and taken from there to global memory by a bulk copy of one thread. When the copies have
+// completed it sets a flag, and CTA 1, which waited for the flag, reads both tiles.
 #include "defects/device.cuh"
 #include "defects/host.h"
 
@@ -17,18 +17,20 @@ __global__ void store_kernel(uint32_t* tiles, uint32_t* flag, uint32_t* out) {
     if (thread == 0) {
       while (load_acquire_gpu(flag) == 0) {
       }
+#pragma unroll 1
       for (int i = 0; i < kTiles * kWords; ++i) out[i] = tiles[i];
     }
     return;
   }
+#pragma unroll 1
   for (int tile = 0; tile < kTiles; ++tile) {
     // Only the thread that issued a copy can wait for it; the others learn of it at the barrier.
     if constexpr (d != Store::kNoReadWaitBeforeReuse)
       if (thread == 0) bulk_wait_group_read();
     __syncthreads();
     buffer[thread] = 1000 + tile * kWords + thread;
-    constexpr bool kFenceByWriter =
-        d != Store::kNoProxyFence && d != Store::kFenceBeforeBarrier && d != Store::kFenceByIssuerAfterBarrier;
+    constexpr bool kFenceByWriter = d != Store::kNoProxyFence && d != Store::kFenceBeforeBarrier &&
+                                    d != Store::kFenceByIssuerAfterBarrier;
     if constexpr (kFenceByWriter) fence_proxy_async_shared();
     if constexpr (d == Store::kFenceBeforeBarrier)
       if (thread == 0) fence_proxy_async_shared();
