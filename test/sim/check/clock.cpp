@@ -28,10 +28,8 @@ bool VectorClock::knows(Component c, uint32_t lanes, Time time) const {
 }
 
 VectorClock::Entry& VectorClock::own(Component c) {
-  if (!data_)
-    data_ = std::make_shared<Entries>();
-  else if (data_.use_count() > 1)
-    data_ = std::make_shared<Entries>(*data_);
+  if (!data_) data_ = std::make_shared<Entries>();
+  else if (data_.use_count() > 1) data_ = std::make_shared<Entries>(*data_);
   auto at = std::lower_bound(data_->begin(), data_->end(), c,
                              [](const Entry& e, Component key) { return e.key < key; });
   if (at == data_->end() || at->key != c) at = data_->insert(at, Entry{c, 0, nullptr});
@@ -50,20 +48,16 @@ void VectorClock::raise(Component c, uint32_t lanes, Time time) {
   if (lanes == 0 || knows(c, lanes, time)) return;
   Entry& e = own(c);
   auto all = std::make_shared<Lanes>();
-  if (e.lanes)
-    *all = *e.lanes;
-  else
-    all->fill(e.time);
+  if (e.lanes) *all = *e.lanes;
+  else all->fill(e.time);
   for (uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
     Time& lane = (*all)[size_t(__builtin_ctz(rest))];
     lane = std::max(lane, time);
   }
   const auto [least, most] = std::minmax_element(all->begin(), all->end());
   e.time = *least;
-  if (*least == *most)
-    e.lanes.reset();
-  else
-    e.lanes = std::move(all);
+  if (*least == *most) e.lanes.reset();
+  else e.lanes = std::move(all);
 }
 
 bool VectorClock::covers(const Entry& a, const Entry& b) {
@@ -118,6 +112,15 @@ void VectorClock::join(const VectorClock& other) {
     }
   }
   data_ = std::move(out);
+}
+
+VectorClock VectorClock::completions() const {
+  VectorClock out;
+  if (!data_) return out;
+  const auto first = std::lower_bound(data_->begin(), data_->end(), component(Part(1), 0),
+                                      [](const Entry& e, Component key) { return e.key < key; });
+  if (first != data_->end()) out.data_ = std::make_shared<Entries>(first, data_->end());
+  return out;
 }
 
 }  // namespace sim

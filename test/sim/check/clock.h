@@ -18,16 +18,16 @@ constexpr uint32_t kAllLanes = 0xFFFFFFFF;
 
 // What a component of a clock stands for. Its value is a Time, except where noted.
 enum class Part : uint8_t {
-  kThreads,    // a warp: what its lanes did up to then, in program order
-  kTensor1,    // a thread's tcgen05.mma and .cp of cta_group::1: complete up to then
-  kTensor2,    // ... of cta_group::2
-  kBulkRead,   // a thread's bulk groups: sources read
-  kBulkDone,   // ... complete
-  kCpAsync,    // a thread's cp.async groups: complete
-  kTensorLd,   // a warp's tcgen05.ld: complete
-  kTensorSt,   // a warp's tcgen05.st: complete
-  kMbarrier,   // an mbarrier between init and inval: number of phases known to be complete
-  kGrids,      // griddepcontrol.wait was passed: 1
+  kThreads,   // a warp: what its lanes did up to then, in program order
+  kTensor1,   // a thread's tcgen05.mma and .cp of cta_group::1: complete up to then
+  kTensor2,   // ... of cta_group::2
+  kBulkRead,  // a thread's bulk groups: sources read
+  kBulkDone,  // ... complete
+  kCpAsync,   // a thread's cp.async groups: complete
+  kTensorLd,  // a warp's tcgen05.ld: complete
+  kTensorSt,  // a warp's tcgen05.st: complete
+  kMbarrier,  // an mbarrier between init and inval: number of phases known to be complete
+  kGrids,     // griddepcontrol.wait was passed: 1
 };
 
 using Component = uint64_t;
@@ -45,6 +45,8 @@ class VectorClock {
   void raise(Component c, Time time);
   void raise(Component c, uint32_t lanes, Time time);
   void join(const VectorClock& other);
+  // What it says of asynchronous operations, nothing of threads.
+  VectorClock completions() const;
   bool same(const VectorClock& other) const { return data_ == other.data_; }  // the very same object
 
  private:

@@ -5,11 +5,18 @@
 
 namespace sim {
 
+VectorClock& Knowledge::fenced_in(uint64_t cta) {
+  auto at = std::lower_bound(fenced_cta.begin(), fenced_cta.end(), cta,
+                             [](const auto& entry, uint64_t key) { return entry.first < key; });
+  if (at == fenced_cta.end() || at->first != cta) at = fenced_cta.insert(at, {cta, VectorClock{}});
+  return at->second;
+}
+
 void Knowledge::acquire(const Knowledge& released) {
   hb.join(released.hb);
   fenced_global.join(released.fenced_global);
-  fenced_own.join(released.fenced_own);
-  fenced_peer.join(released.fenced_peer);
+  fenced_shared.join(released.fenced_shared);
+  for (const auto& [cta, clock] : released.fenced_cta) fenced_in(cta).join(clock);
   tensormap.join(released.tensormap);
   any_scope.join(released.any_scope);
   meets.join(released.meets);
@@ -46,18 +53,20 @@ Knowledge Knowledge::released(Component warp, uint32_t lanes, Time now) const {
 }
 
 bool Knowledge::same(const Knowledge& o) const {
-  return hb.same(o.hb) && fenced_global.same(o.fenced_global) && fenced_own.same(o.fenced_own) &&
-         fenced_peer.same(o.fenced_peer) && tensormap.same(o.tensormap) && tensor.same(o.tensor) &&
-         tensor_edge.same(o.tensor_edge) && inits.same(o.inits) && any_scope.same(o.any_scope) &&
-         meets.same(o.meets) && cause.same(o.cause) && parked == o.parked && offered == o.offered;
+  const auto alike = [](const auto& a, const auto& b) {
+    return a.first == b.first && a.second.same(b.second);
+  };
+  return hb.same(o.hb) && fenced_global.same(o.fenced_global) && fenced_shared.same(o.fenced_shared) &&
+         std::equal(fenced_cta.begin(), fenced_cta.end(), o.fenced_cta.begin(), o.fenced_cta.end(), alike) &&
+         tensormap.same(o.tensormap) && tensor.same(o.tensor) && tensor_edge.same(o.tensor_edge) &&
+         inits.same(o.inits) && any_scope.same(o.any_scope) && meets.same(o.meets) && cause.same(o.cause) &&
+         parked == o.parked && offered == o.offered;
 }
 
 Knowledge Knowledge::released_relaxed(Scope scope, Component warp, uint32_t lanes, Time now) const {
   Knowledge out;
-  if (offered && offered_scope >= scope)
-    out = *offered;
-  else if (offered)
-    out.any_scope = offered->hb;
+  if (offered && offered_scope >= scope) out = *offered;
+  else if (offered) out.any_scope = offered->hb;
   out.acquire_relaxed(*this);
   out.cause.raise(warp, lanes, now);
   return out;

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "sim/check/clock.h"
 
@@ -12,9 +14,10 @@ namespace sim {
 
 struct Knowledge {
   VectorClock hb;  // happens-before: synchronisation of the generic proxy, completions observed
-  // Of hb, what a proxy fence has followed: seen by the asynchronous proxy, in global memory, in the shared
-  // memory of the own CTA, in that of its peers.
-  VectorClock fenced_global, fenced_own, fenced_peer;
+  // Of hb, what a proxy fence has followed: seen by the asynchronous proxy, in global memory, in all shared
+  // memory, in that of one CTA alone (fences of shared::cta by its threads; sorted by CTA).
+  VectorClock fenced_global, fenced_shared;
+  std::vector<std::pair<uint64_t, VectorClock>> fenced_cta;
   VectorClock tensormap;  // seen by reads of tensor maps
   // tcgen05 operations later ones of this thread follow; and those that travel with its synchronisation:
   // what before_thread_sync has added, what was received. after_thread_sync moves the second to the first.
@@ -29,6 +32,7 @@ struct Knowledge {
   std::shared_ptr<const Knowledge> parked, offered;
   Scope offered_scope = Scope::kCta;
 
+  VectorClock& fenced_in(uint64_t cta);
   // Everything another thread that synchronises with this one comes to know.
   void acquire(const Knowledge& released);
   // Only what travels with relaxed operations: the order of tcgen05 fences, inits.

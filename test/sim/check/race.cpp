@@ -127,8 +127,8 @@ void RaceChecker::flush() {
     for (const Access& a : batch_) publish(a);
   else if (c.write && !state_.published.empty())
     for (const Access& a : batch_)
-      state_.published.erase({a.region.memory, a.region.memory == Memory::kShared ? a.region.cta : 0,
-                              a.region.address});
+      state_.published.erase(
+          {a.region.memory, a.region.memory == Memory::kShared ? a.region.cta : 0, a.region.address});
   batch_.clear();
 }
 
@@ -146,7 +146,8 @@ bool RaceChecker::touchable(const Touch& later, const Region& region) {
   hits_.clear();
   Touch owner;
   owner.warp = component(Part::kThreads, region.cta << 8);
-  hits_.push_back({owner, {"exit-access", Lack::kNothing}, region.address, region.address + region.bytes, {}});
+  hits_.push_back(
+      {owner, {"exit-access", Lack::kNothing}, region.address, region.address + region.bytes, {}});
   report_hits(later, region, *state_.nothing);
   return false;
 }
@@ -176,8 +177,7 @@ void RaceChecker::touch(const Touch& later, const Region& region, const Knowledg
       }
       if (region.memory == Memory::kShared)
         touch_line(state_.shadow.shared(region.cta, uint32_t(line)), c, region, k, line * kLineBytes);
-      else
-        touch_line(state_.shadow.global(line), c, region, k, line * kLineBytes);
+      else touch_line(state_.shadow.global(line), c, region, k, line * kLineBytes);
     }
     if (region.memory == Memory::kGlobal) compare_with_runs(later, region, k);
   }
@@ -199,13 +199,10 @@ void RaceChecker::touch_line(Line& line, const Touch& c, const Region& region, c
     for (Touch& p : line) p.mask = p.mask.without(c.mask);
     std::erase_if(line, [](const Touch& p) { return !p.mask.any(); });
   } else if (!line.empty()) {
-    if (line.size() >= kCrowded)
-      std::erase_if(line, [&](const Touch& p) { return dominated(p, c, k); });
-    else if (const auto same = std::find_if(line.begin(), line.end(),
-                                            [&](const Touch& p) {
-                                              return p.warp == c.warp && p.mask == c.mask &&
-                                                     dominated(p, c, k);
-                                            });
+    if (line.size() >= kCrowded) std::erase_if(line, [&](const Touch& p) { return dominated(p, c, k); });
+    else if (const auto same = std::find_if(
+                 line.begin(), line.end(),
+                 [&](const Touch& p) { return p.warp == c.warp && p.mask == c.mask && dominated(p, c, k); });
              same != line.end()) {
       *same = c;
       return;
@@ -334,8 +331,10 @@ void RaceChecker::issue(const AsyncIssue& issue) {
       break;
     default: break;
   }
-  if (issue.kind == Kind::kCommit)
+  if (issue.kind == Kind::kCommit) {
+    op.complete_before = k.hb.completions();
     state_.commits[queue_lane(op.done, lane)].push_back({op.issued, &op});
+  }
   for (const AsyncIssue::Signal& s : issue.barriers) {
     BarrierState* b = state_.barrier(s.barrier);
     op.signals.push_back({s.barrier, b == nullptr ? 0 : b->id, s.bytes, 0, false});
@@ -396,8 +395,8 @@ void RaceChecker::land(const AsyncLanding& landing) {
 void RaceChecker::publish(const Access& a) {
   WarpState& w = state_.warp(a.thread);
   const uint32_t lane = 1u << a.thread.lane;
-  const auto key = std::tuple(a.region.memory, a.region.memory == Memory::kShared ? a.region.cta : 0,
-                              a.region.address);
+  const auto key =
+      std::tuple(a.region.memory, a.region.memory == Memory::kShared ? a.region.cta : 0, a.region.address);
   const Scope scope = a.order == Order::kVolatile ? Scope::kSys : a.scope;
   const bool acquires = a.order == Order::kAcquire || a.order == Order::kAcqRel || a.order == Order::kSeqCst;
   const bool releases = a.order == Order::kRelease || a.order == Order::kAcqRel || a.order == Order::kSeqCst;
@@ -406,22 +405,17 @@ void RaceChecker::publish(const Access& a) {
   if (at != state_.published.end() && (!a.region.write || a.atomic)) {
     const Publication& p = at->second;
     state_.update(w, lane, [&](Knowledge& k, uint32_t) {
-      if (!scopes_meet(state_, p.cta, p.scope, a.thread.cta, scope))
-        k.acquire_narrow(p.by_release);
-      else if (acquires)
-        k.acquire(p.by_release);
-      else
-        k.park(p.by_release);
+      if (!scopes_meet(state_, p.cta, p.scope, a.thread.cta, scope)) k.acquire_narrow(p.by_release);
+      else if (acquires) k.acquire(p.by_release);
+      else k.park(p.by_release);
     });
   }
   if (!a.region.write) return;
   Knowledge out = releases ? before->released(w.threads, lane, state_.now)
                            : before->released_relaxed(scope, w.threads, lane, state_.now);
   Publication& p = state_.published[key];
-  if (a.atomic)
-    p.by_release.acquire(out);  // a read-modify-write continues what it read
-  else
-    p.by_release = std::move(out);
+  if (a.atomic) p.by_release.acquire(out);  // a read-modify-write continues what it read
+  else p.by_release = std::move(out);
   p.cta = a.thread.cta;
   p.scope = scope;
 }

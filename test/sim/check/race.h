@@ -75,7 +75,7 @@ class RaceChecker : public Observer, public Clocks {
   RaceState state_;
   std::vector<Access> batch_;  // accesses of one warp instruction
   Waited waited_;
-  std::vector<Hit> hits_;      // of the region being touched
+  std::vector<Hit> hits_;  // of the region being touched
   std::set<std::tuple<const Rule*, const Inst*, const Inst*>> reported_;
 };
 

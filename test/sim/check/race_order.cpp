@@ -32,6 +32,15 @@ bool known(const VectorClock& clock, const Touch& p, const Touch& c, const Regio
                                 : knows_lanes(clock, p, c, program_order);
 }
 
+// A proxy fence for this memory lies behind the earlier touch.
+bool fenced(const Knowledge& k, const Touch& p, const Touch& c, const Region& region) {
+  if (region.memory == Memory::kGlobal) return known(k.fenced_global, p, c, region, false);
+  if (known(k.fenced_shared, p, c, region, false)) return true;
+  for (const auto& [cta, clock] : k.fenced_cta)
+    if (cta == region.cta) return known(clock, p, c, region, false);
+  return false;
+}
+
 bool same_thread(const Touch& p, const Touch& c) {
   return p.operation != nullptr && c.operation != nullptr && p.warp == c.warp &&
          p.operation->thread.lane == c.operation->thread.lane;
@@ -112,11 +121,6 @@ bool scopes_meet(const RaceState& state, uint64_t cta_a, Scope a, uint64_t cta_b
   return a >= needed && b >= needed;
 }
 
-const VectorClock& fenced(const Knowledge& k, const Region& region, uint64_t cta) {
-  if (region.memory == Memory::kGlobal) return k.fenced_global;
-  return region.cta == cta ? k.fenced_own : k.fenced_peer;
-}
-
 Verdict judge(const RaceState& state, const Touch& p, const Touch& c, const Knowledge& k,
               const Region& region) {
   if (p.host && c.host && p.work == c.work) return {};
@@ -129,17 +133,16 @@ Verdict judge(const RaceState& state, const Touch& p, const Touch& c, const Know
   if (!known(k.hb, p, c, region, true)) return unordered(state, p, c, k, region);
   const bool p_generic = p.operation == nullptr || p.operation->generic();
   const bool c_generic = c.operation == nullptr || c.operation->generic();
-  const VectorClock& fence = fenced(k, region, cta_of(c.warp));
   if (c.proxy == Proxy::kTensormap) {
     if (!p_generic || known(k.tensormap, p, c, region, false)) return {};
     return {"tensormap-fence", Lack::kTensormapFence};
   }
   if (p_generic && !c_generic) {
-    if (known(fence, p, c, region, false)) return {};
+    if (fenced(k, p, c, region)) return {};
     return {p.write ? "proxy-fence" : "proxy-fence-reuse", Lack::kProxyFence};
   }
   if (!p_generic && c_generic) {
-    if (!p.operation->tensor_core() || known(fence, p, c, region, false)) return {};
+    if (!p.operation->tensor_core() || fenced(k, p, c, region)) return {};
     return {"proxy-fence-operand", Lack::kOperandFence};
   }
   if (!p_generic && !c_generic && cta_of(p.warp) != cta_of(c.warp))

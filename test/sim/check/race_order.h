@@ -8,12 +8,12 @@ namespace sim {
 
 enum class Lack : uint8_t {
   kNothing,
-  kOrder,          // no synchronisation at all
-  kCompletion,     // the asynchronous operation was not waited for
-  kScope,          // an edge whose scope leaves a party out
-  kAcquire,        // a relaxed wait or load without an acquire fence
-  kProxyFence,     // generic, then asynchronous
-  kOperandFence,   // operand of the tensor core, then generic
+  kOrder,         // no synchronisation at all
+  kCompletion,    // the asynchronous operation was not waited for
+  kScope,         // an edge whose scope leaves a party out
+  kAcquire,       // a relaxed wait or load without an acquire fence
+  kProxyFence,    // generic, then asynchronous
+  kOperandFence,  // operand of the tensor core, then generic
   kTensormapFence,
   kBeforeFence,    // tcgen05.fence::before_thread_sync
   kAfterFence,     // tcgen05.fence::after_thread_sync
@@ -36,8 +36,5 @@ Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, 
 
 // Scopes of both parties include the other.
 bool scopes_meet(const RaceState& state, uint64_t cta_a, Scope a, uint64_t cta_b, Scope b);
-
-// The clock that says what the asynchronous proxy sees of generic accesses to `region`.
-const VectorClock& fenced(const Knowledge& k, const Region& region, uint64_t cta);
 
 }  // namespace sim

@@ -41,8 +41,12 @@ std::string name(const Touch& t, const HostOrder& host, bool tensor) {
   if (t.host) return host.what(t.work);
   if (t.operation != nullptr) return name(t.operation->kind);
   if (tensor) return "tcgen05.alloc or dealloc";
-  return std::string(t.atomic ? "an atomic" : t.strong ? "a strong" : "an ordinary") +
-         (t.atomic ? "" : t.write ? " store" : " load");
+  return std::string(t.atomic   ? "an atomic"
+                     : t.strong ? "a strong"
+                                : "an ordinary") +
+         (t.atomic  ? ""
+          : t.write ? " store"
+                    : " load");
 }
 
 std::string place(const Region& r, uint64_t from, uint64_t to) {
@@ -95,8 +99,7 @@ std::string RaceChecker::covering(const AsyncOperation& op, const Region& region
     return std::string("no tcgen05.commit of its thread covers this ") + name(op.kind) + " yet";
   }
   std::string out = "its completion was not waited for on this path: ";
-  for (const AsyncOperation::Signal& s : op.signals)
-    out += place(s, " (no bytes signalled)") + "; ";
+  for (const AsyncOperation::Signal& s : op.signals) out += place(s, " (no bytes signalled)") + "; ";
   return out.substr(0, out.size() - 2);
 }
 
@@ -116,13 +119,14 @@ std::string RaceChecker::missing(const Hit& h, const Touch& c, const Region& reg
       return "the edge between them is of CTA scope: .release.cluster and .acquire.cluster would order them";
     case Lack::kAcquire: return "the wait or load was relaxed: .acquire on it, or an acquire fence behind it";
     case Lack::kProxyFence: {
-      const VectorClock& fence = fenced(k, region, thread_of(c.warp, 0).cta);
+      const bool some = !(region.memory == Memory::kGlobal ? k.fenced_global : k.fenced_shared).empty();
       return std::string("no fence.proxy.async on the path") +
-             (fence.empty() ? "" : " after the access (a fence came too early)") +
+             (some ? " after the access (a fence came too early)" : "") +
              ": by the writers ahead of their release, or by the issuer behind its acquire";
     }
     case Lack::kOperandFence: return "fence.proxy.async behind the wait for the commit";
-    case Lack::kTensormapFence: return "fence.proxy.tensormap::generic release by the writer, acquire by the user";
+    case Lack::kTensormapFence:
+      return "fence.proxy.tensormap::generic release by the writer, acquire by the user";
     case Lack::kBeforeFence:
       return "tcgen05.fence::before_thread_sync ahead of the release by the earlier thread";
     case Lack::kAfterFence: return "tcgen05.fence::after_thread_sync behind the acquire by the later thread";
@@ -147,14 +151,14 @@ void RaceChecker::report_hits(const Touch& later, const Region& region, const Kn
     if (h.verdict.lack == Lack::kNothing) {
       f.summary = who + " touches " + where + " after that CTA has left";
     } else if (std::string(h.verdict.rule) == "exit-pending") {
-      f.summary = "the CTA leaves while " + other + " may still " + (h.earlier.write ? "write " : "read ") +
-                  where;
+      f.summary =
+          "the CTA leaves while " + other + " may still " + (h.earlier.write ? "write " : "read ") + where;
     } else {
       const bool pending = h.earlier.operation != nullptr && h.verdict.lack == Lack::kCompletion;
-      f.summary = who + (later.write ? " overwrites " : " reads ") + where +
-                  (pending ? " while " + other + " may still " : " not ordered after " + other + " that ") +
-                  (pending ? (h.earlier.write ? "write it" : "read it")
-                           : (h.earlier.write ? "wrote it" : "read it"));
+      f.summary =
+          who + (later.write ? " overwrites " : " reads ") + where +
+          (pending ? " while " + other + " may still " : " not ordered after " + other + " that ") +
+          (pending ? (h.earlier.write ? "write it" : "read it") : (h.earlier.write ? "wrote it" : "read it"));
       f.has_earlier = true;
     }
     f.later = site_of(later);

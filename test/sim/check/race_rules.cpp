@@ -37,7 +37,8 @@ const std::vector<Rule> kRaceRules = {
      "Operations on the same cells of tensor memory are ordered by completion (commit and wait, wait::ld, "
      "wait::st) and tcgen05 fences, or are a pair that executes in order."},
     {"tensor-fence", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 9.7.16.6.3 tcgen05.fence",
-     "Order between tcgen05 operations of different threads needs before_thread_sync ahead of the release and "
+     "Order between tcgen05 operations of different threads needs before_thread_sync ahead of the release "
+     "and "
      "after_thread_sync behind the acquire."},
     {"tensor-unlisted-pair", Severity::kStrict, Evidence::kProvenKernel,
      "PTX ISA 9.7.16.6.2 Pipelined tcgen05 instructions",
@@ -51,7 +52,8 @@ const std::vector<Rule> kRaceRules = {
     {"mbarrier-init-order", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.13.15.9 mbarrier.init",
      "An mbarrier is used by other threads only after a barrier behind its init; by other CTAs after a "
      "cluster barrier with release, or relaxed behind fence.mbarrier_init."},
-    {"race-grids", Severity::kError, Evidence::kDoc, "CUDA Programming Guide, Asynchronous concurrent execution",
+    {"race-grids", Severity::kError, Evidence::kDoc,
+     "CUDA Programming Guide, Asynchronous concurrent execution",
      "Work that touches the same memory is ordered by its stream, by events, or by griddepcontrol.wait."},
     {"exit-pending", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.9.25 Asynchronous copies",
      "A CTA leaves only when every operation on its shared and tensor memory is known to be complete."},

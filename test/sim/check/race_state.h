@@ -46,8 +46,9 @@ struct AsyncOperation {
     bool landed = false;
   };
   std::vector<Signal> signals;
-  VectorClock cause;   // what led to the issue
-  Region accumulator;  // kMma, kTmemCopy: the tensor memory it writes
+  VectorClock cause;            // what led to the issue
+  VectorClock complete_before;  // kCommit: operations that were complete at the issue
+  Region accumulator;           // kMma, kTmemCopy: the tensor memory it writes
   bool is(AsyncIssue::Kind k) const { return kind == k; }
   bool tensor_core() const { return is(AsyncIssue::Kind::kMma) || is(AsyncIssue::Kind::kTmemCopy); }
   // Copies by the generic proxy: cp.async, st.async.
@@ -135,7 +136,7 @@ struct RaceState {
   uint64_t next_barrier = 1;
   std::map<std::tuple<Memory, uint64_t, uint64_t>, Publication> published;  // by memory, owner, address
   std::deque<AsyncOperation> operations;
-  std::unordered_map<uint64_t, AsyncOperation*> by_id;  // of the running grid
+  std::unordered_map<uint64_t, AsyncOperation*> by_id;               // of the running grid
   std::unordered_map<Component, std::vector<CommitRecord>> commits;  // by queue and lane of the issuer
   Knowledge sequential;                                              // passes between fence.sc
   Shadow shadow;
@@ -162,10 +163,8 @@ struct RaceState {
       auto after = std::make_shared<Knowledge>(*before);
       change(*after, group);
       KnowledgePtr result = after;
-      if (after->same(*before))
-        result = before;
-      else if (latest && after->same(*latest))
-        result = latest;
+      if (after->same(*before)) result = before;
+      else if (latest && after->same(*latest)) result = latest;
       latest = result;
       for (uint32_t rest = group; rest != 0; rest &= rest - 1) w.knows[size_t(__builtin_ctz(rest))] = result;
     }

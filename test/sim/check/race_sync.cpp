@@ -37,8 +37,7 @@ void RaceChecker::sync(const SyncEvent& e) {
       auto& generations = state_.cta(e.cta).named[e.object];
       generations.erase(generations.begin(), generations.lower_bound(e.phase));
       const Knowledge& record = generations[e.phase];
-      state_.update(state_.warp(e.thread), lanes_of(e),
-                    [&](Knowledge& k, uint32_t) { k.acquire(record); });
+      state_.update(state_.warp(e.thread), lanes_of(e), [&](Knowledge& k, uint32_t) { k.acquire(record); });
       return;
     }
     case Kind::kWarpSync: return warp_sync(e);
@@ -96,8 +95,7 @@ void RaceChecker::mbarrier(const SyncEvent& e) {
   if (e.kind == Kind::kMbarrierInit) return mbarrier_init(e);
   BarrierState* b = state_.barrier(e.mbarrier);
   if (b == nullptr) return;  // the machine and the protocol checker speak of that
-  if (e.async_id == 0)
-    check_init(*b, e.mbarrier, site_of(e), *state_.warp(e.thread).knows[e.thread.lane]);
+  if (e.async_id == 0) check_init(*b, e.mbarrier, site_of(e), *state_.warp(e.thread).knows[e.thread.lane]);
   switch (e.kind) {
     case Kind::kMbarrierInval: state_.barriers.erase({e.mbarrier.cta, e.mbarrier.offset}); return;
     case Kind::kMbarrierArrive:
@@ -159,11 +157,13 @@ void RaceChecker::check_init(const BarrierState& b, const MbarrierRef& ref, cons
 void RaceChecker::mbarrier_arrive(const SyncEvent& e, BarrierState& b) {
   Arrivals& phase = b.open[e.phase];
   if (const AsyncOperation* op = state_.operation(e.async_id)) {
-    // A commit: what the thread's tensor queue held is complete. Any scope will do.
+    // A commit: what the thread's tensor queue held is complete, and with it what that had to follow: the
+    // copies whose bytes it read. Any scope will do.
     Knowledge done;
     if (op->done != 0) {
       done.hb.raise(op->done, op->lanes, op->issued);
       done.tensor_edge = done.hb;
+      done.hb.join(op->complete_before);
     }
     done.cause = op->cause;
     phase.here.acquire(done);
@@ -270,18 +270,16 @@ void RaceChecker::barrier_arrive(const SyncEvent& e, Knowledge& record) {
 void RaceChecker::warp_sync(const SyncEvent& e) {
   WarpState& w = state_.warp(e.thread);
   Knowledge all;
-  state_.update(w, e.mask, [&](Knowledge& k, uint32_t group) {
-    all.acquire(k.released(w.threads, group, state_.now));
-  });
+  state_.update(w, e.mask,
+                [&](Knowledge& k, uint32_t group) { all.acquire(k.released(w.threads, group, state_.now)); });
   state_.update(w, e.mask, [&](Knowledge& k, uint32_t) { k.acquire(all); });
 }
 
 void RaceChecker::warp_meet(const SyncEvent& e) {
   WarpState& w = state_.warp(e.thread);
   Knowledge all;
-  state_.update(w, e.mask, [&](Knowledge& k, uint32_t group) {
-    all.acquire(k.released(w.threads, group, state_.now));
-  });
+  state_.update(w, e.mask,
+                [&](Knowledge& k, uint32_t group) { all.acquire(k.released(w.threads, group, state_.now)); });
   state_.update(w, e.mask, [&](Knowledge& k, uint32_t) {
     k.meets.join(all.hb);
     k.meets.join(all.meets);
@@ -316,9 +314,8 @@ void RaceChecker::fence(const SyncEvent& e) {
       case Fence::kProxyAsync: {
         const uint8_t spaces = e.spaces == 0 ? 0xFF : e.spaces;
         if ((spaces & SyncEvent::kGlobalSpace) != 0) follow(k.fenced_global, k, lanes);
-        if ((spaces & (SyncEvent::kSharedCta | SyncEvent::kSharedCluster)) != 0)
-          follow(k.fenced_own, k, lanes);
-        if ((spaces & SyncEvent::kSharedCluster) != 0) follow(k.fenced_peer, k, lanes);
+        if ((spaces & SyncEvent::kSharedCluster) != 0) follow(k.fenced_shared, k, lanes);
+        else if ((spaces & SyncEvent::kSharedCta) != 0) follow(k.fenced_in(e.thread.cta), k, lanes);
         break;
       }
       case Fence::kProxyTensormap: follow(k.tensormap, k, lanes); break;
@@ -368,8 +365,8 @@ void RaceChecker::groups(const SyncEvent& e) {
 void RaceChecker::tensor_memory(const SyncEvent& e) {
   WarpState& w = state_.warp(e.thread);
   if (e.kind == Kind::kTmemWaitLd || e.kind == Kind::kTmemWaitSt) {
-    const Component queue = component(e.kind == Kind::kTmemWaitLd ? Part::kTensorLd : Part::kTensorSt,
-                                      warp_number(e.thread));
+    const Component queue =
+        component(e.kind == Kind::kTmemWaitLd ? Part::kTensorLd : Part::kTensorSt, warp_number(e.thread));
     state_.update(w, lanes_of(e), [&](Knowledge& k, uint32_t) {
       k.hb.raise(queue, state_.now);
       k.tensor.raise(queue, state_.now);
@@ -429,12 +426,13 @@ void RaceChecker::leave_cta(const SyncEvent& e) {
     region.column = uint16_t(line);
     region.columns = 1;
     for (const Touch& p : touches) {
+      if (p.operation == nullptr && memory == Memory::kTensor)
+        continue;  // alloc or dealloc, also of the pair
       const bool remote = thread_of(p.warp, 0).cta != cta;
-      const bool over = p.operation != nullptr
-                            ? p.operation->known(c.at_exit.hb, p.write, region) ||
-                                  p.operation->known(c.at_exit.tensor, p.write, region) ||
-                                  p.operation->known(c.at_exit.any_scope, p.write, region)
-                            : !remote || c.at_exit.hb.knows(p.warp, p.lanes, p.time);
+      const bool over = p.operation != nullptr ? p.operation->known(c.at_exit.hb, p.write, region) ||
+                                                     p.operation->known(c.at_exit.tensor, p.write, region) ||
+                                                     p.operation->known(c.at_exit.any_scope, p.write, region)
+                                               : !remote || c.at_exit.hb.knows(p.warp, p.lanes, p.time);
       if (over) continue;
       hits_.clear();
       const uint64_t from = memory == Memory::kTensor ? line : region.address + p.mask.first();

@@ -1,6 +1,6 @@
 // shadow.h -- for every byte of shared and global memory and every cell of tensor memory, who last wrote it
-// and who has read it since. Bytes stand in lines of 128 with a mask per record, so that a tile copied or read
-// by one operation is one record a line; a line of tensor memory is one column of 128 lanes.
+// and who has read it since. Bytes stand in lines of 128 with a mask per record, so that a tile copied or
+// read by one operation is one record a line; a line of tensor memory is one column of 128 lanes.
 #pragma once
 
 #include <array>
@@ -78,7 +78,7 @@ class Shadow {
   void forget_cta(uint64_t cta) { ctas_.erase(cta), last_ = nullptr; }
   void forget_ctas() { ctas_.clear(), last_ = nullptr; }
   void forget_all();
-  bool host_wrote() const { return host_wrote_; }  // some run is a write
+  bool host_wrote() const { return host_wrote_; }               // some run is a write
   size_t global_size() const { return pages_.size() + runs_; }  // pages and runs that are kept
 
  private:
