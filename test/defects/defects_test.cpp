@@ -1,7 +1,7 @@
-// defects_test.cpp -- every planted defect is named by the checkers, and its correct twin is not. In the default
-// schedule a defect must give the diagnosis written here and nothing of class E or S but what follows from it; no
-// other schedule may be silent about it. A correct fixture must compute the right values and give no finding of
-// class E or S in any schedule.
+// defects_test.cpp -- every planted defect is named by the checkers, and its correct twin is not. In the
+// default schedule a defect must give the diagnosis written here and nothing of class E or S but what follows
+// from it; no other schedule may be silent about it. A correct fixture must compute the right values and give
+// no finding of class E or S in any schedule.
 //
 // The number of a defect is its place in the simulator's list of planted bugs; "-" stands for the classics.
 #include "defects/defects.h"
@@ -21,7 +21,7 @@ namespace {
 struct Diagnosis {
   char severity;
   std::string rule;
-  std::string summary;             // * stands for any text
+  std::string summary;              // * stands for any text
   std::vector<std::string> beside;  // rules that the same defect breaks too
 };
 
@@ -114,15 +114,17 @@ void expect_silence(Run run) {
 
 }  // namespace
 
-#define DEFECT(number, says, subject, defect, severity, rule, summary, ...)        \
-  TEST_CASE("defect " number ": " says, "[defect]") {                              \
+#define DEFECT(number, says, subject, defect, severity, rule, summary, ...)           \
+  TEST_CASE("defect " number ": " says, "[defect]") {                                 \
     expect([] { return subject(defect); }, {severity, rule, summary, {__VA_ARGS__}}); \
   }
 
-#define CORRECT(subject, which) \
-  TEST_CASE("correct: " #subject ", " #which, "[correct]") { expect_silence([] { return subject(which); }); }
+#define CORRECT(subject, which)                              \
+  TEST_CASE("correct: " #subject ", " #which, "[correct]") { \
+    expect_silence([] { return subject(which); });           \
+  }
 
-// ---- the correct twins, and correct programs that look like defects --------------------------------------------------
+// ---- the correct twins, and correct programs that look like defects ---------------------------------------
 CORRECT(ring, Ring::kNone)
 CORRECT(ring, Ring::kSplitExpect)
 CORRECT(ring, Ring::kExpectAfterCopy)
@@ -150,169 +152,277 @@ CORRECT(overlapping_output, Overlap::kNone)
 CORRECT(streams, Streams::kNone)
 CORRECT(dependent_launch, Dependent::kNone)
 
-// ---- a ring of stages -------------------------------------------------------------------------------------------------
-DEFECT("1", "a stage is announced without its bytes", ring, Ring::kArriveWithoutBytes, 'E', "race-async", "*")
-DEFECT("2", "fewer bytes are expected than are copied", ring, Ring::kFewBytes, 'E', "race-async", "*")
-DEFECT("3", "more bytes are expected than are copied", ring, Ring::kManyBytes, 'E', "deadlock", "*")
-DEFECT("4", "the consumer starts with the wrong parity", ring, Ring::kConsumerParity, 'E', "mbarrier-fresh-wait", "*")
-DEFECT("5", "the producer starts with the wrong parity", ring, Ring::kProducerParity, 'E', "deadlock", "*")
-DEFECT("6", "the consumer does not flip its parity", ring, Ring::kParityNotFlipped, 'E', "race-async", "*")
-DEFECT("7", "the consumer reads the other stage", ring, Ring::kWrongStage, 'E', "race-async", "*")
-DEFECT("8", "no wait for the full barrier before ld.shared", ring, Ring::kNoFullWait, 'E', "race-async", "*")
-DEFECT("9", "no wait for the empty barrier before a copy", ring, Ring::kNoEmptyWait, 'E', "race-async", "*")
-DEFECT("30", "an arrival count too high", ring, Ring::kEmptyCountHigh, 'E', "deadlock", "*")
-DEFECT("30", "an arrival count too low", ring, Ring::kEmptyCountLow, 'E', "race-async", "*")
-DEFECT("44", "the consumer drops the tail", ring, Ring::kTailDropped, 'E', "mbarrier-bytes-unobserved", "*")
-DEFECT("22", "no barrier behind mbarrier.init", ring, Ring::kNoBarrierAfterInit, 'E', "mbarrier-init-order", "*")
-DEFECT("-", "no proxy fence between ld.shared and the next copy", ring, Ring::kNoProxyFence,
-       'S', "proxy-fence-reuse", "*")
-DEFECT("39", "a lane arrives for its warp before __syncwarp", ring, Ring::kArriveBeforeSyncwarp,
-       'E', "race-async", "*")
-DEFECT("40", "the whole warp issues the copies", ring, Ring::kWholeWarpIssues, 'E', "race-async", "*")
+// ---- a ring of stages -------------------------------------------------------------------------------------
+DEFECT("1", "a stage is announced without its bytes", ring, Ring::kArriveWithoutBytes, 'E',
+       "mbarrier-copy-before-observed",
+       "a copy of 128 bytes is issued for phase 1 of mbarrier * although nobody saw phase 0 complete, which "
+       "expected 0 bytes",
+       "race-async", "deadlock", "machine-deadlock")
+DEFECT("2", "fewer bytes are expected than are copied", ring, Ring::kFewBytes, 'E',
+       "mbarrier-bytes-in-other-phase",
+       "phase 0 of mbarrier * completes with 128 bytes expected while 128 bytes of a copy issued for it have "
+       "not landed",
+       "race-async", "mbarrier-copy-before-observed", "deadlock", "machine-deadlock")
+DEFECT("3", "more bytes are expected than are copied", ring, Ring::kManyBytes, 'E', "deadlock",
+       "CTA 0 warp 1 waits for phase 0 of mbarrier * of CTA 0, which lacks 128 bytes", "machine-deadlock")
+DEFECT("4", "the consumer starts with the wrong parity", ring, Ring::kConsumerParity, 'E', "deadlock",
+       "CTA 0 warp 0 lane 0 waits for phase 0 of mbarrier * of CTA 0, which lacks 2 arrivals",
+       "machine-deadlock")
+DEFECT("5", "the producer starts with the wrong parity", ring, Ring::kProducerParity, 'E', "deadlock",
+       "CTA 0 warp 0 lane 0 waits for phase 0 of mbarrier * of CTA 0, which lacks 2 arrivals",
+       "machine-deadlock")
+DEFECT("6", "the consumer does not flip its parity", ring, Ring::kParityNotFlipped, 'E', "deadlock",
+       "CTA 0 warp 0 lane 0 waits for phase 1 of mbarrier * of CTA 0, which lacks 2 arrivals",
+       "machine-deadlock")
+DEFECT("7", "the consumer reads the other stage", ring, Ring::kWrongStage, 'E', "race-async",
+       "a strong load reads shared * of CTA 0 while bulk load may still write it")
+DEFECT("8", "no wait for the full barrier before ld.shared", ring, Ring::kNoFullWait, 'E', "race-async",
+       "a strong load reads shared * of CTA 0 while bulk load may still write it",
+       "mbarrier-arrive-before-observed", "mbarrier-copy-before-observed", "mbarrier-bytes-unobserved",
+       "exit-pending")
+DEFECT("9", "no wait for the empty barrier before a copy", ring, Ring::kNoEmptyWait, 'E', "machine-protocol",
+       "mbarrier at shared offset * of CTA rank 0: mbarrier: 1 arrivals, but only 0 pending in phase 0")
+DEFECT("30", "an arrival count too high", ring, Ring::kEmptyCountHigh, 'E', "deadlock",
+       "CTA 0 warp 0 lane 0 waits for phase 0 of mbarrier * of CTA 0, which lacks 1 arrival",
+       "machine-deadlock")
+DEFECT("30", "an arrival count too low", ring, Ring::kEmptyCountLow, 'S', "mbarrier-arrive-before-observed",
+       "an arrival in phase 1 of mbarrier * of CTA 0 although nobody saw phase 0 complete (arrival count 1)",
+       "deadlock", "machine-deadlock")
+DEFECT("44", "the consumer drops the tail", ring, Ring::kTailDropped, 'E', "mbarrier-bytes-unobserved",
+       "256 bytes landed in phase 2 of mbarrier * of CTA 0, which nobody saw complete before its end",
+       "exit-pending")
+DEFECT("22", "no barrier behind mbarrier.init", ring, Ring::kNoBarrierAfterInit, 'E', "mbarrier-init-order",
+       "an mbarrier is used by a thread that need not see its initialisation")
+DEFECT("-", "no proxy fence between ld.shared and the next copy", ring, Ring::kNoProxyFence, 'S',
+       "proxy-fence-reuse",
+       "bulk load overwrites shared * of CTA 0 not ordered after a strong load that read it")
+DEFECT("39", "a lane arrives for its warp before __syncwarp", ring, Ring::kArriveBeforeSyncwarp, 'E',
+       "race-async", "bulk load overwrites shared * of CTA 0 not ordered after a strong load that read it")
+DEFECT("40", "the whole warp issues the copies", ring, Ring::kWholeWarpIssues, 'E', "machine-protocol",
+       "mbarrier at shared offset * of CTA rank 0: mbarrier: 1 arrivals, but only 0 pending in phase 0")
 
-DEFECT("-", "a live barrier is initialised again", ring, Ring::kInitTwice, 'E', "machine-protocol", "*")
-DEFECT("-", "an ordinary store to a live barrier", ring, Ring::kDataOnBarrier, 'E', "machine-protocol", "*")
+DEFECT("-", "a live barrier is initialised again", ring, Ring::kInitTwice, 'E', "machine-protocol",
+       "mbarrier.init on the live mbarrier at shared offset *")
+DEFECT("-", "an ordinary store to a live barrier", ring, Ring::kDataOnBarrier, 'E', "machine-protocol",
+       "write of 8 bytes at shared offset * touches the live mbarrier at offset *")
 
-// ---- stores through shared memory ------------------------------------------------------------------------------------
-DEFECT("12", "no proxy fence between st.shared and the bulk store", tma_store, Store::kNoProxyFence,
-       'E', "proxy-fence", "*")
-DEFECT("13", "the issuer fences before the barrier that joins the writers", tma_store, Store::kFenceBeforeBarrier,
-       'E', "proxy-fence", "*")
-DEFECT("14", "no barrier between the writers and the bulk store", tma_store, Store::kNoBarrier,
-       'E', "race-async", "*")
+// ---- stores through shared memory -------------------------------------------------------------------------
+DEFECT("12", "no proxy fence between st.shared and the bulk store", tma_store, Store::kNoProxyFence, 'E',
+       "proxy-fence", "bulk store reads shared * of CTA 0 not ordered after an ordinary store that wrote it")
+DEFECT("13", "the issuer fences before the barrier that joins the writers", tma_store,
+       Store::kFenceBeforeBarrier, 'E', "proxy-fence",
+       "bulk store reads shared * of CTA 0 not ordered after an ordinary store that wrote it")
+DEFECT("14", "no barrier between the writers and the bulk store", tma_store, Store::kNoBarrier, 'E',
+       "race-async", "bulk store reads shared * of CTA 0 not ordered after an ordinary store that wrote it",
+       "machine-poison")
 DEFECT("19", "the buffer is reused before the store has read it", tma_store, Store::kNoReadWaitBeforeReuse,
-       'E', "race-async", "*")
-DEFECT("20", "the block exits before the store has read its buffer", tma_store, Store::kNoWaitBeforeExit,
-       'E', "store-unwaited-at-exit", "*")
-DEFECT("21", "a flag is raised when the store has only been read", tma_store, Store::kReadWaitBeforeFlag,
-       'E', "race-async", "*")
+       'E', "race-async", "an ordinary store overwrites shared * of CTA 0 while bulk store may still read it")
+DEFECT("20", "the block exits before the store has read its buffer", tma_store, Store::kNoWaitBeforeExit, 'E',
+       "store-unwaited-at-exit", "CTA 0 warp 0 lane 0 exits with 1 bulk group it did not wait for",
+       "exit-pending")
+DEFECT("21", "a flag is raised when the store has only been read", tma_store, Store::kReadWaitBeforeFlag, 'E',
+       "race-async", "an ordinary load reads global * while bulk store may still write it")
 
-// ---- tensor maps -------------------------------------------------------------------------------------------------------
-DEFECT("48", "the bytes of a box are counted without its part past the edge", tensor_map, Map::kBytesOfPartialBox,
-       'E', "mbarrier-byte-balance", "*")
-DEFECT("43", "a tensor map is patched without a fence", tensor_map, Map::kPatchedWithoutFence,
-       'E', "tensormap-fence", "*")
-DEFECT("43", "a tensor map is patched while a copy uses it", tensor_map, Map::kPatchedInFlight,
-       'E', "race-async", "*")
+// ---- tensor maps ------------------------------------------------------------------------------------------
+DEFECT("48", "the bytes of a box are counted without its part past the edge", tensor_map,
+       Map::kBytesOfPartialBox, 'E', "deadlock",
+       "CTA 0 warp 0 waits for phase 0 of mbarrier * of CTA 0; 256 bytes were delivered that nobody expected",
+       "machine-deadlock")
+DEFECT("43", "a tensor map is patched without a fence", tensor_map, Map::kPatchedWithoutFence, 'E',
+       "tensormap-fence", "*")
+DEFECT("43", "a tensor map is patched while a copy uses it", tensor_map, Map::kPatchedInFlight, 'E',
+       "race-async", "an ordinary store overwrites global * while TMA load may still read it")
 
-// ---- tensor core and tensor memory -----------------------------------------------------------------------------------
-DEFECT("8", "no wait for the full barrier before an MMA", gemm, Gemm::kNoFullWait, 'E', "race-async", "*")
-DEFECT("9", "no wait for the empty barrier while MMAs read the stage", gemm, Gemm::kNoEmptyWait,
-       'E', "race-async", "*")
+// ---- tensor core and tensor memory ------------------------------------------------------------------------
+DEFECT("8", "no wait for the full barrier before an MMA", gemm, Gemm::kNoFullWait, 'E', "race-async",
+       "tcgen05.mma reads shared * of CTA 0 while TMA load may still write it", "tensor-unlisted-pair",
+       "mbarrier-arrive-before-observed", "mbarrier-phase-lap", "mbarrier-copy-before-observed",
+       "mbarrier-bytes-unobserved", "deadlock", "machine-deadlock")
+DEFECT("9", "no wait for the empty barrier while MMAs read the stage", gemm, Gemm::kNoEmptyWait, 'E',
+       "machine-protocol",
+       "mbarrier at shared offset * of CTA rank 0: mbarrier: 1 arrivals, but only 0 pending in phase 0")
 // No data race: a commit covers all earlier MMAs and the stages are filled in order. But a second commit can
 // arrive before the load thread has seen the first, and then it waits for ever.
-DEFECT("10", "a commit to the barrier of the other stage", gemm, Gemm::kCommitToOtherStage,
-       'S', "mbarrier-arrive-before-observed", "*")
-DEFECT("10", "a commit to the full barrier", gemm, Gemm::kCommitToFull, 'E', "deadlock", "*")
-DEFECT("10", "a commit ahead of the MMAs", gemm, Gemm::kCommitBeforeMma, 'E', "race-async", "*")
-DEFECT("11", "an arrival in place of a commit", gemm, Gemm::kArriveInsteadOfCommit, 'E', "race-async", "*")
-DEFECT("15", "no after_thread_sync behind an acquiring wait", gemm, Gemm::kNoAfterFence, 'S', "tensor-fence", "*")
-DEFECT("15", "no after_thread_sync behind a relaxed wait", gemm, Gemm::kNoAfterFenceRelaxedWait,
-       'E', "race-tensor", "*")
-DEFECT("16", "no before_thread_sync ahead of a release", gemm, Gemm::kNoBeforeFence, 'S', "tensor-fence", "*")
-DEFECT("16", "no before_thread_sync ahead of a relaxed arrival", gemm, Gemm::kNoBeforeFenceRelaxedArrive,
-       'E', "race-tensor", "*")
-DEFECT("17", "an accumulator is released before wait::ld", gemm, Gemm::kNoWaitLd, 'E', "race-tensor", "*")
-DEFECT("18", "no wait::st before the MMA that uses the cells", stored_scales, Scales::kNoWaitSt,
-       'E', "race-tensor", "*")
+DEFECT("10", "a commit to the barrier of the other stage", gemm, Gemm::kCommitToOtherStage, 'S',
+       "mbarrier-arrive-before-observed", "*")
+DEFECT("10", "a commit to the full barrier", gemm, Gemm::kCommitToFull, 'E', "deadlock",
+       "CTA 0 warp 4 lane 0 waits for phase 0 of mbarrier * of CTA 0, which lacks 1 arrival",
+       "machine-deadlock")
+DEFECT("10", "a commit ahead of the MMAs", gemm, Gemm::kCommitBeforeMma, 'E', "race-async",
+       "TMA load overwrites shared * of CTA 0 while tcgen05.mma may still read it", "tensor-unlisted-pair")
+DEFECT("11", "an arrival in place of a commit", gemm, Gemm::kArriveInsteadOfCommit, 'E', "race-async",
+       "TMA load overwrites shared * of CTA 0 while tcgen05.mma may still read it", "tensor-unlisted-pair")
+DEFECT("15", "no after_thread_sync behind an acquiring wait", gemm, Gemm::kNoAfterFence, 'S', "tensor-fence",
+       "tcgen05.ld reads tensor memory columns [0,8) of CTA 0 not ordered after tcgen05.mma that wrote it")
+DEFECT("15", "no after_thread_sync behind a relaxed wait", gemm, Gemm::kNoAfterFenceRelaxedWait, 'E',
+       "race-tensor",
+       "tcgen05.ld reads tensor memory columns [0,8) of CTA 0 not ordered after tcgen05.mma that wrote it")
+DEFECT(
+    "16", "no before_thread_sync ahead of a release", gemm, Gemm::kNoBeforeFence, 'S', "tensor-fence",
+    "tcgen05.mma overwrites tensor memory columns [0,8) of CTA 0 not ordered after tcgen05.ld that read it")
+DEFECT("16", "no before_thread_sync ahead of a relaxed arrival", gemm, Gemm::kNoBeforeFenceRelaxedArrive, 'E',
+       "race-tensor",
+       "tcgen05.mma overwrites tensor memory columns [0,8) of CTA 0 while tcgen05.ld may still read it")
+DEFECT("17", "an accumulator is released before wait::ld", gemm, Gemm::kNoWaitLd, 'E', "race-tensor",
+       "tcgen05.mma overwrites tensor memory columns [0,8) of CTA 0 while tcgen05.ld may still read it",
+       "tensor-use-before-wait")
+DEFECT("18", "no wait::st before the MMA that uses the cells", stored_scales, Scales::kNoWaitSt, 'E',
+       "race-tensor",
+       "tcgen05.mma reads tensor memory columns [16,20) of CTA 0 while tcgen05.st may still write it",
+       "machine-protocol")
 DEFECT("26", "scales are overwritten while the MMA reads them", stored_scales, Scales::kOverwrittenBeforeRead,
-       'E', "race-tensor", "*")
-DEFECT("26", "scales are overwritten by tcgen05.cp right behind the MMA of the same thread", gemm,
-       Gemm::kOneScaleRegion, 'S', "tensor-unlisted-pair", "*")
-DEFECT("10", "a commit by another thread than the MMA", stored_scales, Scales::kCommitByOtherThread,
-       'E', "race-tensor", "*")
-DEFECT("15 and 16", "no tcgen05 fences around a barrier", stored_scales, Scales::kNoFences, 'S', "tensor-fence", "*")
-DEFECT("24", "the address of tensor memory is read without a barrier", gemm, Gemm::kAddressReadEarly,
-       'E', "race-data", "*")
-DEFECT("25", "a scale column off by four", gemm, Gemm::kScaleColumn, 'E', "machine-poison", "*")
-DEFECT("27", "the swizzle of the map is not the swizzle of the descriptor", gemm, Gemm::kSwizzleMismatch,
-       'E', "descriptor-swizzle", "*")
-DEFECT("28", "a K step that is too short", gemm, Gemm::kStepTooShort, 'A', "copy-partly-read", "*")
-DEFECT("29", "the first MMA of a tile accumulates", gemm, Gemm::kAccumulateFirst, 'E', "machine-poison", "*")
-DEFECT("35", "the accumulator is not toggled", gemm, Gemm::kAccumulatorNotToggled, 'E', "race-tensor", "*")
-DEFECT("35", "no wait for the accumulator to be read", gemm, Gemm::kNoAccumulatorWait, 'E', "race-tensor", "*")
-DEFECT("37", "tensor memory is not given back", gemm, Gemm::kNoDealloc, 'E', "machine-protocol", "*")
-DEFECT("37", "half a warp gives tensor memory back", gemm, Gemm::kDeallocByHalfWarp, 'E', "machine-protocol", "*")
-DEFECT("37", "fewer columns are given back than were allocated", gemm, Gemm::kDeallocFewerColumns,
-       'E', "machine-protocol", "*")
-DEFECT("37", "an allocation after the permit was given up", gemm, Gemm::kAllocAfterRelinquish,
-       'E', "machine-protocol", "*")
-DEFECT("38", "a warp reads lanes of another quarter", gemm, Gemm::kWrongQuarter, 'E', "machine-protocol", "*")
-DEFECT("45", "a scale id that this block size does not have", gemm, Gemm::kScaleFormatId,
-       'E', "machine-protocol", "*")
-DEFECT("47", "the output tile lies on an operand stage", gemm, Gemm::kTileAliasesStage, 'E', "race-async", "*")
+       'E', "race-tensor",
+       "tcgen05.st overwrites tensor memory columns [16,20) of CTA 0 while tcgen05.mma may still read it")
+DEFECT(
+    "26", "scales are overwritten by tcgen05.cp right behind the MMA of the same thread", gemm,
+    Gemm::kOneScaleRegion, 'S', "tensor-unlisted-pair",
+    "tcgen05.cp overwrites tensor memory columns [16,20) of CTA 0 not ordered after tcgen05.mma that read it")
+DEFECT("10", "a commit by another thread than the MMA", stored_scales, Scales::kCommitByOtherThread, 'E',
+       "race-tensor",
+       "tcgen05.ld reads tensor memory columns [0,8) of CTA 0 while tcgen05.mma may still write it",
+       "exit-pending", "tcgen05-uncommitted")
+DEFECT("15 and 16", "no tcgen05 fences around a barrier", stored_scales, Scales::kNoFences, 'S',
+       "tensor-fence",
+       "tcgen05.mma reads tensor memory columns [16,20) of CTA 0 not ordered after tcgen05.st that wrote it")
+DEFECT("24", "the address of tensor memory is read without a barrier", gemm, Gemm::kAddressReadEarly, 'E',
+       "race-data", "a strong load reads shared * of CTA 0 not ordered after an ordinary store that wrote it",
+       "race-lanes")
+DEFECT("25", "a scale column off by four", gemm, Gemm::kScaleColumn, 'E', "machine-poison",
+       "asynchronous operation: TMEM lane 0 column 24 was never written*")
+DEFECT("27", "the swizzle of the map is not the swizzle of the descriptor", gemm, Gemm::kSwizzleMismatch, 'E',
+       "descriptor-swizzle",
+       "matrix A is read with 64-byte swizzle, but the tensor map that wrote its bytes has no swizzle")
+DEFECT("28", "a K step that is too short", gemm, Gemm::kStepTooShort, 'A', "copy-partly-read",
+       "*were read in part only*")
+DEFECT("29", "the first MMA of a tile accumulates", gemm, Gemm::kAccumulateFirst, 'E', "machine-poison",
+       "asynchronous operation: TMEM lane 0 column 0 was never written*")
+DEFECT("35", "the accumulator is not toggled", gemm, Gemm::kAccumulatorNotToggled, 'E', "race-tensor",
+       "tcgen05.mma overwrites tensor memory columns [0,8) of CTA 0 while tcgen05.ld may still read it",
+       "machine-poison")
+DEFECT("35", "no wait for the accumulator to be read", gemm, Gemm::kNoAccumulatorWait, 'E', "race-tensor",
+       "tcgen05.mma overwrites tensor memory columns [0,8) of CTA 0 while tcgen05.ld may still read it",
+       "mbarrier-arrive-before-observed")
+DEFECT("37", "tensor memory is not given back", gemm, Gemm::kNoDealloc, 'E', "machine-protocol",
+       "the CTA exits with 128 tensor memory columns allocated")
+DEFECT("37", "half a warp gives tensor memory back", gemm, Gemm::kDeallocByHalfWarp, 'E', "machine-protocol",
+       "aligned instruction in divergent code: lanes 0xffff of 0xffffffff execute it*")
+DEFECT("37", "fewer columns are given back than were allocated", gemm, Gemm::kDeallocFewerColumns, 'E',
+       "machine-protocol", "tcgen05.dealloc of 64 columns at column 0: the allocation there is larger")
+DEFECT("37", "an allocation after the permit was given up", gemm, Gemm::kAllocAfterRelinquish, 'E',
+       "machine-protocol", "tcgen05.alloc of 128 columns after tcgen05.relinquish_alloc_permit")
+DEFECT("38", "a warp reads lanes of another quarter", gemm, Gemm::kWrongQuarter, 'E', "machine-protocol",
+       "tcgen05.ld/st at TMEM lane 32, column 0: warp 0 may access lanes 0..31 only")
+DEFECT("45", "a scale id that this block size does not have", gemm, Gemm::kScaleFormatId, 'E',
+       "machine-protocol", "instruction descriptor *: scale-factor ids must be 0 with block16")
+DEFECT("47", "the output tile lies on an operand stage", gemm, Gemm::kTileAliasesStage, 'E', "race-async",
+       "a strong store overwrites shared * of CTA 0 while TMA load may still write it", "proxy-fence-operand")
 
-// ---- pairs and clusters ----------------------------------------------------------------------------------------------
-DEFECT("32", "a commit that only one CTA of the pair hears", pair, Pair::kCommitToOneCta, 'E', "deadlock", "*")
-DEFECT("33", "the peer's scales are not waited for", pair, Pair::kPeerBytesNotAwaited, 'E', "race-async", "*")
-DEFECT("31", "a remote arrival with the default scope", pair, Pair::kArriveDefaultScope, 'S', "scope-mismatch", "*")
-DEFECT("23", "no fence behind mbarrier.init for the peer", pair, Pair::kNoInitFence, 'E', "mbarrier-init-order", "*")
-DEFECT("34", "commits to the peer are not waited for before exit", pair, Pair::kStagesNotDrained,
-       'E', "exit-pending", "*")
-DEFECT("-", "no cluster barrier between a store to the peer and its load", cluster_exchange, Exchange::kNoBarrier,
-       'E', "race-data", "*")
-DEFECT("-", "a relaxed arrival at the cluster barrier", cluster_exchange, Exchange::kRelaxedArrive,
-       'E', "race-data", "*")
-DEFECT("34", "the peer may have exited", cluster_exchange, Exchange::kPeerMayHaveExited, 'E', "machine-protocol", "*")
-DEFECT("-", "the peer may not have started", cluster_exchange, Exchange::kPeerMayNotHaveStarted,
-       'E', "race-data", "*")
-DEFECT("31", "data behind a remote arrival with the default scope", remote_arrive, RemoteArrive::kDefaultScope,
-       'E', "race-data", "*")
-DEFECT("31", "data behind a wait with the default scope", remote_arrive, RemoteArrive::kWaitDefaultScope,
-       'E', "race-data", "*")
+// ---- pairs and clusters -----------------------------------------------------------------------------------
+DEFECT("32", "a commit that only one CTA of the pair hears", pair, Pair::kCommitToOneCta, 'E', "deadlock",
+       "CTA 0 warp 5 lane 0 waits for phase 1 of mbarrier * of CTA 0, which lacks 5376 bytes",
+       "machine-deadlock")
+DEFECT("33", "the peer's scales are not waited for", pair, Pair::kPeerBytesNotAwaited, 'E', "race-async",
+       "tcgen05.cp reads shared * of CTA 1 while TMA load may still write it", "exit-pending",
+       "mbarrier-bytes-unobserved")
+DEFECT("31", "a remote arrival with the default scope", pair, Pair::kArriveDefaultScope, 'S',
+       "scope-mismatch", "an arrival of CTA scope from another CTA gives the waiter no order")
+DEFECT("23", "no fence behind mbarrier.init for the peer", pair, Pair::kNoInitFence, 'E',
+       "mbarrier-init-order", "an mbarrier is used by a thread that need not see its initialisation")
+DEFECT("34", "commits to the peer are not waited for before exit", pair, Pair::kStagesNotDrained, 'E',
+       "mbarrier-commit-unobserved", "*", "exit-pending")
+DEFECT("-", "no cluster barrier between a store to the peer and its load", cluster_exchange,
+       Exchange::kNoBarrier, 'E', "race-data",
+       "a strong load reads shared * not ordered after an ordinary store that wrote it")
+DEFECT("-", "a relaxed arrival at the cluster barrier", cluster_exchange, Exchange::kRelaxedArrive, 'E',
+       "race-data", "a strong load reads shared * not ordered after an ordinary store that wrote it")
+DEFECT("34", "the peer may have exited", cluster_exchange, Exchange::kPeerMayHaveExited, 'E',
+       "machine-protocol", "CTA rank 0 of the cluster has already exited", "exit-access")
+DEFECT("-", "the peer may not have started", cluster_exchange, Exchange::kPeerMayNotHaveStarted, 'E',
+       "race-data", "an ordinary store overwrites shared * not ordered after an ordinary store that wrote it")
+DEFECT("31", "data behind a remote arrival with the default scope", remote_arrive,
+       RemoteArrive::kDefaultScope, 'E', "race-data",
+       "a strong load reads shared * of CTA 0 not ordered after an ordinary store that wrote it",
+       "scope-mismatch", "exit-pending")
+DEFECT("31", "data behind a wait with the default scope", remote_arrive, RemoteArrive::kWaitDefaultScope, 'E',
+       "race-data", "a strong load reads shared * of CTA 0 not ordered after an ordinary store that wrote it",
+       "scope-mismatch", "exit-pending")
 DEFECT("23", "a remote arrival, and no fence behind mbarrier.init", remote_arrive, RemoteArrive::kNoInitFence,
-       'E', "mbarrier-init-order", "*")
-DEFECT("31", "the local form of arrive with a remote address", remote_arrive, RemoteArrive::kLocalForm,
-       'E', "machine-bounds", "*")
-DEFECT("-", "no wait for st.async", async_store, AsyncStore::kNoWait, 'E', "race-async", "*")
-DEFECT("2", "fewer bytes are expected than st.async brings", async_store, AsyncStore::kFewBytes,
-       'E', "race-async", "*")
-DEFECT("32", "a multicast that leaves the peer out", multicast, Multicast::kMaskWithoutPeer, 'E', "deadlock", "*")
-DEFECT("-", "the peer expects no bytes of a multicast", multicast, Multicast::kPeerExpectsNothing,
-       'E', "deadlock", "*")
-DEFECT("9", "a multicast that does not wait for the peer", multicast, Multicast::kPeerNotAwaited,
-       'E', "race-async", "*")
+       'E', "mbarrier-init-order", "an mbarrier is used by a thread that need not see its initialisation")
+DEFECT("31", "the local form of arrive with a remote address", remote_arrive, RemoteArrive::kLocalForm, 'E',
+       "machine-bounds", "shared::cta address * belongs to CTA rank 0, not to the executing CTA of rank 1")
+DEFECT("-", "no wait for st.async", async_store, AsyncStore::kNoWait, 'E', "race-async",
+       "a strong load reads shared * of CTA 0 while st.async may still write it", "exit-pending",
+       "mbarrier-bytes-unobserved")
+DEFECT("2", "fewer bytes are expected than st.async brings", async_store, AsyncStore::kFewBytes, 'E',
+       "mbarrier-bytes-in-other-phase",
+       "phase 0 of mbarrier * of CTA 0 completes with 64 bytes expected while 4 bytes of a copy issued for "
+       "it have not landed",
+       "race-async", "mbarrier-byte-balance", "machine-protocol")
+DEFECT("32", "a multicast that leaves the peer out", multicast, Multicast::kMaskWithoutPeer, 'E', "deadlock",
+       "CTA 0 warp 0 waits for phase 1 of mbarrier * of CTA 0, which lacks 128 bytes", "machine-deadlock")
+DEFECT("-", "the peer expects no bytes of a multicast", multicast, Multicast::kPeerExpectsNothing, 'E',
+       "deadlock", "CTA 0 warp 0 waits for phase 1 of mbarrier * of CTA 0, which lacks 128 bytes",
+       "machine-deadlock")
+DEFECT("9", "a multicast that does not wait for the peer", multicast, Multicast::kPeerNotAwaited, 'E',
+       "race-async", "bulk load overwrites shared * of CTA 1 not ordered after a strong load that read it")
 
-// ---- barriers and lanes ----------------------------------------------------------------------------------------------
-DEFECT("41", "a named barrier for more threads than come", named_barrier, Named::kCountTooHigh,
-       'E', "deadlock", "*")
-DEFECT("41", "two counts for one named barrier", named_barrier, Named::kMixedCounts, 'E', "machine-protocol", "*")
-DEFECT("-", "no named barrier between a write and its readers", named_barrier, Named::kNoBarrier,
-       'E', "race-data", "*")
-DEFECT("36", "a mailbox that is written again before all have read", mailbox, Mailbox::kReadersNotAwaited, 'E', "race-data", "*")
-DEFECT("46", "setmaxnreg asks for more than the pool has", register_pool, Registers::kPoolExceeded,
-       'E', "setmaxnreg-pool", "*")
-DEFECT("-", "no __syncwarp between lanes", lanes, Lanes::kNoSyncwarp, 'E', "race-lanes", "*")
-DEFECT("39", "elect.sync in place of __syncwarp", lanes, Lanes::kElectAsBarrier, 'S', "warp-meet-order", "*")
-DEFECT("39", "a shuffle in place of __syncwarp", lanes, Lanes::kShuffleAsBarrier, 'S', "warp-meet-order", "*")
-DEFECT("-", "an aligned barrier that half a warp reaches", lanes, Lanes::kDivergentAligned,
-       'E', "machine-protocol", "*")
+// ---- barriers and lanes -----------------------------------------------------------------------------------
+DEFECT("41", "a named barrier for more threads than come", named_barrier, Named::kCountTooHigh, 'E',
+       "deadlock", "CTA 0 warp 0 waits at barrier 1 for 160 threads, 128 are there", "machine-deadlock")
+DEFECT("41", "two counts for one named barrier", named_barrier, Named::kMixedCounts, 'E', "machine-protocol",
+       "named barrier 1 is used with 96 threads, but those that arrived before named 128")
+DEFECT("-", "no named barrier between a write and its readers", named_barrier, Named::kNoBarrier, 'E',
+       "race-data", "a strong load reads shared * of CTA 0 not ordered after an ordinary store that wrote it",
+       "race-lanes")
+DEFECT("36", "a mailbox that is written again before all have read", mailbox, Mailbox::kReadersNotAwaited,
+       'E', "race-data",
+       "an ordinary store overwrites shared * of CTA 0 not ordered after a strong load that read it")
+DEFECT("46", "setmaxnreg asks for more than the pool has", register_pool, Registers::kPoolExceeded, 'E',
+       "setmaxnreg-pool", "the warps of CTA 0 ask for 69632 registers together; an SM has 65536")
+DEFECT("-", "no __syncwarp between lanes", lanes, Lanes::kNoSyncwarp, 'E', "race-lanes",
+       "a strong load reads shared * of CTA 0 not ordered after an ordinary store that wrote it")
+DEFECT("39", "elect.sync in place of __syncwarp", lanes, Lanes::kElectAsBarrier, 'S', "warp-meet-order",
+       "a strong load reads shared * of CTA 0 not ordered after an ordinary store that wrote it")
+DEFECT("39", "a shuffle in place of __syncwarp", lanes, Lanes::kShuffleAsBarrier, 'S', "warp-meet-order",
+       "a strong load reads shared * of CTA 0 not ordered after an ordinary store that wrote it")
+DEFECT("-", "an aligned barrier that half a warp reaches", lanes, Lanes::kDivergentAligned, 'E',
+       "machine-protocol", "aligned instruction in divergent code: lanes 0xffff of 0xffffffff execute it*")
 
-// ---- global memory and the host --------------------------------------------------------------------------------------
-DEFECT("-", "no __syncthreads between a write and its readers", block_tile, Tile::kNoSyncthreads,
-       'E', "race-data", "*")
-DEFECT("-", "no __syncthreads before a tile is reused", block_tile, Tile::kNoSyncBeforeReuse,
-       'E', "race-data", "*")
-DEFECT("-", "no wait for cp.async", block_tile, Tile::kNoCopyWait, 'E', "race-async", "*")
-DEFECT("-", "no __syncthreads behind the wait for cp.async", block_tile, Tile::kNoSyncAfterCopy,
-       'E', "race-async", "*")
-DEFECT("-", "a flag is raised without release", global_flag, Flag::kRelaxedStore, 'E', "race-data", "*")
-DEFECT("-", "a flag is read without acquire", global_flag, Flag::kRelaxedLoad, 'E', "race-data", "*")
-DEFECT("-", "a flag is released at CTA scope", global_flag, Flag::kCtaScope, 'E', "race-data", "*")
-DEFECT("-", "no flag at all", global_flag, Flag::kNoFlag, 'E', "race-data", "*")
-DEFECT("-", "blocks count themselves without an atomic", last_block, Count::kPlainIncrement,
-       'E', "race-data", "*")
-DEFECT("-", "no fence before blocks count themselves", last_block, Count::kNoFenceBeforeCount,
-       'E', "race-data", "*")
-DEFECT("-", "two blocks write one word", overlapping_output, Overlap::kSameAddress, 'E', "race-data", "*")
-DEFECT("-", "a store past the end of an allocation", overlapping_output, Overlap::kOutOfBounds,
-       'E', "machine-bounds", "*")
-DEFECT("-", "memory that nobody wrote is read", overlapping_output, Overlap::kUninitialised,
-       'E', "machine-poison", "*")
-DEFECT("42", "a kernel reads what another stream writes, without an event", streams, Streams::kNoEvent,
-       'E', "race-grids", "*")
+// ---- global memory and the host ---------------------------------------------------------------------------
+DEFECT("-", "no __syncthreads between a write and its readers", block_tile, Tile::kNoSyncthreads, 'E',
+       "race-data", "a strong load reads shared * of CTA 0 not ordered after an ordinary store that wrote it")
+DEFECT("-", "no __syncthreads before a tile is reused", block_tile, Tile::kNoSyncBeforeReuse, 'E',
+       "race-data",
+       "an ordinary store overwrites shared * of CTA 0 not ordered after a strong load that read it",
+       "race-async")
+DEFECT("-", "no wait for cp.async", block_tile, Tile::kNoCopyWait, 'E', "race-async",
+       "a strong load reads shared * of CTA 0 while cp.async may still write it", "exit-pending")
+DEFECT("-", "no __syncthreads behind the wait for cp.async", block_tile, Tile::kNoSyncAfterCopy, 'E',
+       "race-async", "a strong load reads shared * of CTA 0 while cp.async may still write it")
+DEFECT("-", "a flag is raised without release", global_flag, Flag::kRelaxedStore, 'E', "race-data",
+       "a strong load reads global * not ordered after an ordinary store that wrote it")
+DEFECT("-", "a flag is read without acquire", global_flag, Flag::kRelaxedLoad, 'E', "race-data",
+       "a strong load reads global * not ordered after an ordinary store that wrote it")
+DEFECT("-", "a flag is released at CTA scope", global_flag, Flag::kCtaScope, 'E', "race-data",
+       "a strong load reads global * not ordered after a strong store that wrote it")
+DEFECT("-", "no flag at all", global_flag, Flag::kNoFlag, 'E', "race-data",
+       "a strong load reads global * not ordered after an ordinary store that wrote it")
+DEFECT("-", "blocks count themselves without an atomic", last_block, Count::kPlainIncrement, 'E', "race-data",
+       "an ordinary store overwrites global * not ordered after an ordinary store that wrote it")
+DEFECT("-", "no fence before blocks count themselves", last_block, Count::kNoFenceBeforeCount, 'E',
+       "race-data", "a strong load reads global * not ordered after an ordinary store that wrote it")
+DEFECT("-", "two blocks write one word", overlapping_output, Overlap::kSameAddress, 'E', "race-data",
+       "an ordinary store overwrites global * not ordered after an ordinary store that wrote it")
+DEFECT("-", "a store past the end of an allocation", overlapping_output, Overlap::kOutOfBounds, 'E',
+       "machine-bounds",
+       "write of 4 bytes at global address * is outside every allocation; nearest: byte 256 of cudaMalloc *")
+DEFECT("-", "memory that nobody wrote is read", overlapping_output, Overlap::kUninitialised, 'E',
+       "machine-poison", "read of 4 bytes at global address *: byte 0 of cudaMalloc * was never written")
+DEFECT("42", "a kernel reads what another stream writes, without an event", streams, Streams::kNoEvent, 'E',
+       "race-grids", "a strong load reads global * not ordered after an ordinary store that wrote it")
 DEFECT("42", "a copy reads what another stream writes, without an event", streams, Streams::kCopyWithoutEvent,
-       'E', "race-grids", "*")
-DEFECT("-", "a kernel reads freed memory", streams, Streams::kUsedAfterFree, 'E', "machine-bounds", "*")
+       'E', "race-grids", "cudaMemcpyAsync reads global * not ordered after an ordinary store that wrote it")
+DEFECT("-", "a kernel reads freed memory", streams, Streams::kUsedAfterFree, 'E', "machine-bounds",
+       "read of 4 bytes at global address * is outside every allocation; *")
 DEFECT("42", "a dependent grid does not wait for the one before it", dependent_launch, Dependent::kNoGridWait,
-       'E', "race-grids", "*")
+       'E', "race-grids", "a strong load reads global * not ordered after an ordinary store that wrote it")

@@ -28,8 +28,7 @@ DEFECTS_DEVICE uint32_t shared_of(const void* pointer, uint32_t rank) {
   return out;
 }
 
-// ---- mbarrier
-// -------------------------------------------------------------------------------------------------------
+// ---- mbarrier ---------------------------------------------------------------------------------------------
 DEFECTS_DEVICE void mbarrier_init(uint64_t* barrier, uint32_t count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count)
                : "memory");
@@ -101,8 +100,7 @@ DEFECTS_DEVICE void mbarrier_wait_relaxed(uint64_t* barrier, uint32_t parity) {
   }
 }
 
-// ---- fences and barriers
-// --------------------------------------------------------------------------------------------
+// ---- fences and barriers ----------------------------------------------------------------------------------
 DEFECTS_DEVICE void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
@@ -133,8 +131,7 @@ DEFECTS_DEVICE bool elect_one() {
   return leader != 0;
 }
 
-// ---- copies
-// ---------------------------------------------------------------------------------------------------------
+// ---- copies -----------------------------------------------------------------------------------------------
 DEFECTS_DEVICE void bulk_load(void* to, const void* from, uint32_t bytes, uint64_t* barrier) {
   asm volatile("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
                    shared_address(to)),
@@ -192,8 +189,7 @@ DEFECTS_DEVICE void store_cluster(uint32_t to, uint32_t value) {
   asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(to), "r"(value) : "memory");
 }
 
-// ---- flags in global memory
-// -----------------------------------------------------------------------------------------
+// ---- flags in global memory -------------------------------------------------------------------------------
 DEFECTS_DEVICE void store_release_gpu(uint32_t* to, uint32_t value) {
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
 }
@@ -214,8 +210,7 @@ DEFECTS_DEVICE uint32_t load_relaxed_gpu(const uint32_t* from) {
   return value;
 }
 
-// ---- tensor core
-// ----------------------------------------------------------------------------------------------------
+// ---- tensor core ------------------------------------------------------------------------------------------
 template <int kGroup>
 DEFECTS_DEVICE void tcgen05_alloc(uint32_t* to, uint32_t columns) {
   asm volatile("tcgen05.alloc.cta_group::%0.sync.aligned.shared::cta.b32 [%1], %2;" ::"n"(kGroup),
