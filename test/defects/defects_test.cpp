@@ -315,7 +315,8 @@ DEFECT("38", "a warp reads lanes of another quarter", gemm, Gemm::kWrongQuarter,
 DEFECT("45", "a scale id that this block size does not have", gemm, Gemm::kScaleFormatId, 'E',
        "machine-protocol", "instruction descriptor *: scale-factor ids must be 0 with block16")
 DEFECT("47", "the output tile lies on an operand stage", gemm, Gemm::kTileAliasesStage, 'E', "race-async",
-       "a strong store overwrites shared * of CTA 0 while TMA load may still write it", "proxy-fence-operand")
+       "TMA load overwrites shared * of CTA 0 not ordered after a strong store that wrote it",
+       "proxy-fence-operand")
 
 // ---- pairs and clusters -----------------------------------------------------------------------------------
 DEFECT("32", "a commit that only one CTA of the pair hears", pair, Pair::kCommitToOneCta, 'E', "deadlock",

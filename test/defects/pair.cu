@@ -100,9 +100,9 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(192)
         tcgen05_mma<2>(base, matrix_descriptor(stage[s].a, 8 * kRowBytes, 6),
                        matrix_descriptor(stage[s].b, 8 * kRowBytes, 6), kShape, scales, scales + 4,
                        block != 0);
+        if (block == kBlocks - 1) tcgen05_commit_pair(&acc_full, 0b11);
         tcgen05_commit_pair(&empty[s], kBoth);
       }
-      tcgen05_commit_pair(&acc_full, 0b11);
     }
     mbarrier_wait_cluster(&acc_empty, (kTiles - 1) % 2);  // arrivals from the peer must find this CTA
   } else if (warp < 4) {                                  // epilogue
