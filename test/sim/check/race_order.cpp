@@ -145,7 +145,8 @@ Verdict judge(const RaceState& state, const Touch& p, const Touch& c, const Know
     if (!p.operation->tensor_core() || fenced(k, p, c, region)) return {};
     return {"proxy-fence-operand", Lack::kOperandFence};
   }
-  if (!p_generic && !c_generic && cta_of(p.warp) != cta_of(c.warp))
+  // A completed write is published by its barrier; that a completed read is over is not said across CTAs.
+  if (!p_generic && !c_generic && !p.write && cta_of(p.warp) != cta_of(c.warp))
     return {"async-order-ctas", Lack::kSameProxyOnly};
   return {};
 }

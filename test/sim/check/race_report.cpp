@@ -133,7 +133,9 @@ std::string RaceChecker::missing(const Hit& h, const Touch& c, const Region& reg
     case Lack::kPair: return "a commit and a wait between the two, or different columns";
     case Lack::kMeet: return "bar.warp.sync: elect, shfl, vote, match and redux order no memory";
     case Lack::kInstruction: return "one lane, or an atomic";
-    case Lack::kSameProxyOnly: return "nothing to do if the barrier between the CTAs is of cluster scope";
+    case Lack::kSameProxyOnly:
+      return "nothing, where multicast kernels are right: the ISA promises same-proxy order within a CTA "
+             "only";
     case Lack::kGridWait: return "griddepcontrol.wait before the access";
     case Lack::kHost: return "the same stream, an event, or a synchronisation of the host";
   }
@@ -153,6 +155,10 @@ void RaceChecker::report_hits(const Touch& later, const Region& region, const Kn
     } else if (std::string(h.verdict.rule) == "exit-pending") {
       f.summary =
           "the CTA leaves while " + other + " may still " + (h.earlier.write ? "write " : "read ") + where;
+    } else if (h.verdict.lack == Lack::kSameProxyOnly) {
+      f.summary = who + " overwrites " + where + " after " + other +
+                  " of another CTA has read it, ordered by an mbarrier alone";
+      f.has_earlier = true;
     } else {
       const bool pending = h.earlier.operation != nullptr && h.verdict.lack == Lack::kCompletion;
       f.summary =
@@ -200,6 +206,7 @@ void RaceChecker::report_hits(const Touch& later, const Region& region, const Kn
 }
 
 void RaceChecker::report(Finding finding, const Inst* earlier, const Inst* later) {
+  if (finding.rule->severity == Severity::kAdvice) earlier = later = nullptr;  // one place will do
   if (reported_.size() >= kMost || !reported_.insert({finding.rule, earlier, later}).second) return;
   sink_(std::move(finding));
 }

@@ -387,10 +387,18 @@ void RaceChecker::tensor_memory(const SyncEvent& e) {
     report(std::move(f), load == nullptr ? nullptr : load->inst, e.inst);
     return;
   }
-  // Allocation and its end take hold of whole columns.
+  // Allocation and its end take hold of whole columns. A pair does it in one act, told by the CTA that came
+  // last: in the other CTA it is the act of the warp with the same number.
+  const Thread owner{e.cta, e.thread.warp, e.thread.lane};
+  Knowledge k = *w.knows[e.thread.lane];
+  if (e.cta != e.thread.cta) {
+    const Knowledge& theirs = state_.knowledge(owner);
+    k.acquire(theirs);
+    k.tensor.join(theirs.tensor);
+  }
   Touch c;
   c.time = state_.now;
-  c.warp = w.threads;
+  c.warp = threads_of(owner);
   c.work = uint32_t(state_.work);
   c.lanes = kAllLanes;
   c.inst = e.inst;
@@ -403,7 +411,7 @@ void RaceChecker::tensor_memory(const SyncEvent& e) {
   columns.lanes = 128;
   columns.column = uint16_t(e.object);
   columns.columns = uint16_t(e.amount);
-  touch(c, columns, *w.knows[e.thread.lane]);
+  touch(c, columns, k);
 }
 
 // ---- the end of a CTA ----

@@ -262,15 +262,30 @@ TEST_CASE("A CTA leaves when its tensor core is known to be idle", "[race]") {
   CHECK(run(false) == "exit-pending");
 }
 
-TEST_CASE("A pair frees its columns as one act", "[race]") {
-  Events e;
-  for (uint64_t cta : {0, 1})  // both CTAs are reported by the warp that completes the act
-    for (const Sync act : {Sync::kTmemAlloc, Sync::kTmemDealloc}) {
-      SyncEvent columns = e.event(act, at(1, 3), kWarp);
+TEST_CASE("A pair takes and frees its columns as one act, told by the CTA that came last", "[race]") {
+  const auto act = [](Events& e, Sync kind) {
+    for (uint64_t cta : {0, 1}) {
+      SyncEvent columns = e.event(kind, at(1, 3), kWarp);
       columns.cta = cta;
-      columns.amount = 32;
+      columns.amount = 128;
       e.checker.sync(columns);
     }
-  e.exit_cta(0, {0, 1, 2, 3, 4, 5});
-  CHECK(e.broken() == "");
+  };
+  const auto run = [&](bool barrier, bool wait_ld) {
+    Events e;
+    act(e, Sync::kTmemAlloc);
+    if (barrier) e.bar_sync(0, {3, 5});
+    e.mma(kMma, {kOperand}, kD, 2);
+    e.commit(kMma, kFull, 0, 2);
+    e.wait(at(0, 3), kFull, 0);
+    e.after(at(0, 3), kWarp);
+    e.ld(0, 3, 0, 32);
+    if (wait_ld) e.plain(Sync::kTmemWaitLd, at(0, 3), kWarp);
+    act(e, Sync::kTmemDealloc);
+    e.exit_cta(0, {0, 1, 2, 3, 4, 5});
+    return e.broken();
+  };
+  CHECK(run(true, true) == "");
+  CHECK(run(false, true) == "race-tensor");
+  CHECK(run(true, false) == "race-tensor");
 }
