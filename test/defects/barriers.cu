@@ -7,7 +7,8 @@ namespace {
 
 constexpr int kRounds = 4;
 
-// Four warps meet at a named barrier around every word that one of them writes; a fifth has left.
+// One warp writes a word, four meet at a barrier and read it; before the next word the writer waits at a
+// second barrier, where the readers only arrive. A fifth warp has left.
 template <Named d>
 __global__ void named_kernel(uint32_t* out) {
   __shared__ uint32_t word;
@@ -19,7 +20,8 @@ __global__ void named_kernel(uint32_t* out) {
     const uint32_t asked = d == Named::kMixedCounts && warp_index() == 3 ? 96 : kThreads;
     if constexpr (d != Named::kNoBarrier) bar_sync(1, asked);
     out[round * 128 + threadIdx.x] = *static_cast<volatile uint32_t*>(&word);
-    bar_sync(2, 128);
+    if (warp_index() == 0 && d != Named::kWriterOnlyArrives) bar_sync(2, 128);
+    else bar_arrive(2, 128);
   }
 }
 
@@ -98,6 +100,7 @@ Outcome named_barrier(Named defect) {
     case Named::kCountTooHigh: return run_named<Named::kCountTooHigh>();
     case Named::kMixedCounts: return run_named<Named::kMixedCounts>();
     case Named::kNoBarrier: return run_named<Named::kNoBarrier>();
+    case Named::kWriterOnlyArrives: return run_named<Named::kWriterOnlyArrives>();
   }
   return {cudaErrorInvalidValue, false};
 }

@@ -100,6 +100,7 @@ Outcome gemm(Gemm defect);
 // tensor_memory.cu: scale factors written by tcgen05.st of four warps, used by the product of a fifth.
 enum class Scales {
   kNone,
+  kNoProxyFence,
   kNoWaitSt,
   kOverwrittenBeforeRead,
   kCommitByOtherThread,
@@ -129,7 +130,7 @@ enum class Multicast { kNone, kMaskWithoutPeer, kPeerExpectsNothing, kPeerNotAwa
 Outcome multicast(Multicast defect);
 
 // barriers.cu
-enum class Named { kNone, kCountTooHigh, kMixedCounts, kNoBarrier };
+enum class Named { kNone, kCountTooHigh, kMixedCounts, kNoBarrier, kWriterOnlyArrives };
 Outcome named_barrier(Named defect);
 enum class Mailbox { kNone, kReadersNotAwaited };
 Outcome mailbox(Mailbox defect);
@@ -143,6 +144,8 @@ Outcome lanes(Lanes defect);
 // global.cu
 enum class Tile { kNone, kNoSyncthreads, kNoSyncBeforeReuse, kNoCopyWait, kNoSyncAfterCopy };
 Outcome block_tile(Tile defect);
+enum class Written { kNone, kNoProxyFence };
+Outcome written_then_copied(Written defect);
 enum class Flag { kNone, kRelaxedStore, kRelaxedLoad, kCtaScope, kNoFlag };
 Outcome global_flag(Flag defect);
 enum class Count { kNone, kPlainIncrement, kNoFenceBeforeCount };

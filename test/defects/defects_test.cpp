@@ -146,6 +146,7 @@ CORRECT(mailbox, Mailbox::kNone)
 CORRECT(register_pool, Registers::kNone)
 CORRECT(lanes, Lanes::kNone)
 CORRECT(block_tile, Tile::kNone)
+CORRECT(written_then_copied, Written::kNone)
 CORRECT(global_flag, Flag::kNone)
 CORRECT(last_block, Count::kNone)
 CORRECT(overlapping_output, Overlap::kNone)
@@ -208,20 +209,20 @@ DEFECT("-", "an ordinary store to a live barrier", ring, Ring::kDataOnBarrier, '
 
 // ---- stores through shared memory -------------------------------------------------------------------------
 DEFECT("12", "no proxy fence between st.shared and the bulk store", tma_store, Store::kNoProxyFence, 'E',
-       "proxy-fence", "bulk store reads shared * of CTA 0 not ordered after an ordinary store that wrote it")
+       "proxy-fence", "TMA store reads shared * of CTA 0 not ordered after an ordinary store that wrote it")
 DEFECT("13", "the issuer fences before the barrier that joins the writers", tma_store,
        Store::kFenceBeforeBarrier, 'E', "proxy-fence",
-       "bulk store reads shared * of CTA 0 not ordered after an ordinary store that wrote it")
+       "TMA store reads shared * of CTA 0 not ordered after an ordinary store that wrote it")
 DEFECT("14", "no barrier between the writers and the bulk store", tma_store, Store::kNoBarrier, 'E',
-       "race-async", "bulk store reads shared * of CTA 0 not ordered after an ordinary store that wrote it",
+       "race-async", "TMA store reads shared * of CTA 0 not ordered after an ordinary store that wrote it",
        "machine-poison")
 DEFECT("19", "the buffer is reused before the store has read it", tma_store, Store::kNoReadWaitBeforeReuse,
-       'E', "race-async", "an ordinary store overwrites shared * of CTA 0 while bulk store may still read it")
+       'E', "race-async", "an ordinary store overwrites shared * of CTA 0 while TMA store may still read it")
 DEFECT("20", "the block exits before the store has read its buffer", tma_store, Store::kNoWaitBeforeExit, 'E',
        "store-unwaited-at-exit", "CTA 0 warp 0 lane 0 exits with 1 bulk group it did not wait for",
        "exit-pending")
 DEFECT("21", "a flag is raised when the store has only been read", tma_store, Store::kReadWaitBeforeFlag, 'E',
-       "race-async", "an ordinary load reads global * while bulk store may still write it")
+       "race-async", "an ordinary load reads global * while TMA store may still write it")
 
 // ---- tensor maps ------------------------------------------------------------------------------------------
 DEFECT("48", "the bytes of a box are counted without its part past the edge", tensor_map,
@@ -266,6 +267,9 @@ DEFECT("16", "no before_thread_sync ahead of a relaxed arrival", gemm, Gemm::kNo
 DEFECT("17", "an accumulator is released before wait::ld", gemm, Gemm::kNoWaitLd, 'E', "race-tensor",
        "tcgen05.mma overwrites tensor memory columns [0,8) of CTA 0 while tcgen05.ld may still read it",
        "tensor-use-before-wait")
+DEFECT("12", "no proxy fence between st.shared and the MMA that reads the operand", stored_scales,
+       Scales::kNoProxyFence, 'E', "proxy-fence",
+       "tcgen05.mma reads shared * of CTA 0 not ordered after an ordinary store that wrote it")
 DEFECT("18", "no wait::st before the MMA that uses the cells", stored_scales, Scales::kNoWaitSt, 'E',
        "race-tensor",
        "tcgen05.mma reads tensor memory columns [16,20) of CTA 0 while tcgen05.st may still write it",
@@ -374,6 +378,9 @@ DEFECT("41", "two counts for one named barrier", named_barrier, Named::kMixedCou
        "named barrier 1 is used with 96 threads, but those that arrived before named 128")
 DEFECT("-", "no named barrier between a write and its readers", named_barrier, Named::kNoBarrier, 'E',
        "race-data", "a strong load reads shared * of CTA 0 not ordered after an ordinary store that wrote it",
+       "race-lanes", "deadlock", "machine-deadlock")
+DEFECT("41", "a writer arrives where it should wait", named_barrier, Named::kWriterOnlyArrives, 'E',
+       "race-data", "a strong load reads shared * of CTA 0 not ordered after an ordinary store that wrote it",
        "race-lanes")
 DEFECT("36", "a mailbox that is written again before all have read", mailbox, Mailbox::kReadersNotAwaited,
        'E', "race-data",
@@ -400,6 +407,9 @@ DEFECT("-", "no wait for cp.async", block_tile, Tile::kNoCopyWait, 'E', "race-as
        "a strong load reads shared * of CTA 0 while cp.async may still write it", "exit-pending")
 DEFECT("-", "no __syncthreads behind the wait for cp.async", block_tile, Tile::kNoSyncAfterCopy, 'E',
        "race-async", "a strong load reads shared * of CTA 0 while cp.async may still write it")
+DEFECT("12", "no proxy fence between st.global and a copy of the same bytes", written_then_copied,
+       Written::kNoProxyFence, 'E', "proxy-fence",
+       "bulk load reads global * not ordered after an ordinary store that wrote it")
 DEFECT("-", "a flag is raised without release", global_flag, Flag::kRelaxedStore, 'E', "race-data",
        "a strong load reads global * not ordered after an ordinary store that wrote it")
 DEFECT("-", "a flag is read without acquire", global_flag, Flag::kRelaxedLoad, 'E', "race-data",

@@ -38,6 +38,33 @@ Outcome run_tile() {
   });
 }
 
+// A block writes global memory, and one of its threads copies that to shared memory.
+template <Written d>
+__global__ void written_kernel(uint32_t* words, uint32_t* out) {
+  __shared__ alignas(128) uint32_t copy[kThreads];
+  __shared__ uint64_t full;
+  words[threadIdx.x] = 1000 + threadIdx.x;
+  if constexpr (d != Written::kNoProxyFence) fence_proxy_async_global();
+  if (threadIdx.x == 0) {
+    mbarrier_init(&full, 1);
+    fence_mbarrier_init();
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    mbarrier_arrive_expect_tx(&full, sizeof copy);
+    bulk_load(copy, words, sizeof copy, &full);
+  }
+  mbarrier_wait(&full, 0);
+  out[threadIdx.x] = static_cast<volatile uint32_t*>(copy)[threadIdx.x];
+}
+
+template <Written d>
+Outcome run_written() {
+  DeviceArray<uint32_t> words(kThreads), out(kThreads);
+  written_kernel<d><<<1, kThreads>>>(words.data(), out.data());
+  return outcome(out, [](size_t i) { return uint32_t(1000 + i); });
+}
+
 // Block 0 writes a word and raises a flag, block 1 waits for the flag and reads the word.
 template <Flag d>
 __global__ void flag_kernel(uint32_t* word, uint32_t* flag, uint32_t* out) {
@@ -119,6 +146,14 @@ Outcome block_tile(Tile defect) {
     case Tile::kNoSyncBeforeReuse: return run_tile<Tile::kNoSyncBeforeReuse>();
     case Tile::kNoCopyWait: return run_tile<Tile::kNoCopyWait>();
     case Tile::kNoSyncAfterCopy: return run_tile<Tile::kNoSyncAfterCopy>();
+  }
+  return {cudaErrorInvalidValue, false};
+}
+
+Outcome written_then_copied(Written defect) {
+  switch (defect) {
+    case Written::kNone: return run_written<Written::kNone>();
+    case Written::kNoProxyFence: return run_written<Written::kNoProxyFence>();
   }
   return {cudaErrorInvalidValue, false};
 }

@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(160) scales_kernel(float* out) {
   const uint32_t warp = warp_index();
   for (int i = threadIdx.x; i < kRows * 8; i += blockDim.x) reinterpret_cast<uint32_t*>(a)[i] = 0x22222222;
   for (int i = threadIdx.x; i < kColumns * 8; i += blockDim.x) reinterpret_cast<uint32_t*>(b)[i] = 0x22222222;
-  fence_proxy_async_shared();
+  if constexpr (d != Scales::kNoProxyFence) fence_proxy_async_shared();
   if (warp == 0) {
     tcgen05_alloc<1>(&tmem_address, 32);
     tcgen05_relinquish<1>();
@@ -288,6 +288,7 @@ Outcome gemm(Gemm defect) {
 Outcome stored_scales(Scales defect) {
   switch (defect) {
     case Scales::kNone: return run_scales<Scales::kNone>();
+    case Scales::kNoProxyFence: return run_scales<Scales::kNoProxyFence>();
     case Scales::kNoWaitSt: return run_scales<Scales::kNoWaitSt>();
     case Scales::kOverwrittenBeforeRead: return run_scales<Scales::kOverwrittenBeforeRead>();
     case Scales::kCommitByOtherThread: return run_scales<Scales::kCommitByOtherThread>();

@@ -1,6 +1,7 @@
 // tma_store.cu -- an epilogue: CTA 0 computes two tiles of 64 words, each written by two warps into one
-// shared buffer and taken from there to global memory by a bulk copy of one thread. When the copies have
-// completed it sets a flag, and CTA 1, which waited for the flag, reads both tiles.
+// shared buffer and taken from there to global memory by one thread, the first through a tensor map, the
+// second by a plain bulk copy. When the copies have completed it sets a flag, and CTA 1, which waited for the
+// flag, reads both tiles.
 #include "defects/device.cuh"
 #include "defects/host.h"
 
@@ -10,7 +11,8 @@ namespace {
 constexpr int kTiles = 2, kWords = 64;
 
 template <Store d>
-__global__ void store_kernel(uint32_t* tiles, uint32_t* flag, uint32_t* out) {
+__global__ void store_kernel(const __grid_constant__ CUtensorMap map, uint32_t* tiles, uint32_t* flag,
+                             uint32_t* out) {
   __shared__ alignas(128) uint32_t buffer[kWords];
   const uint32_t thread = threadIdx.x;
   if (blockIdx.x == 1) {
@@ -37,7 +39,8 @@ __global__ void store_kernel(uint32_t* tiles, uint32_t* flag, uint32_t* out) {
     if constexpr (d != Store::kNoBarrier) __syncthreads();
     if (thread == 0) {
       if constexpr (d == Store::kFenceByIssuerAfterBarrier) fence_proxy_async_shared();
-      bulk_store(tiles + tile * kWords, buffer, sizeof buffer);
+      if (tile == 0) tensor_store(&map, 0, 0, buffer);
+      else bulk_store(tiles + tile * kWords, buffer, sizeof buffer);
       bulk_commit_group();
     }
   }
@@ -52,8 +55,10 @@ __global__ void store_kernel(uint32_t* tiles, uint32_t* flag, uint32_t* out) {
 template <Store d>
 Outcome run() {
   DeviceArray<uint32_t> tiles(kTiles * kWords), flag(1), out(kTiles * kWords);
+  const CUtensorMap map =
+      byte_map(tiles.data(), 4 * kWords, kTiles, 4 * kWords, 1, CU_TENSOR_MAP_SWIZZLE_NONE);
   constexpr bool kReader = d != Store::kNoWaitBeforeExit;
-  store_kernel<d><<<kReader ? 2 : 1, kWords>>>(tiles.data(), flag.data(), out.data());
+  store_kernel<d><<<kReader ? 2 : 1, kWords>>>(map, tiles.data(), flag.data(), out.data());
   return outcome(kReader ? out : tiles, [](size_t i) { return uint32_t(1000 + i); });
 }
 
