@@ -121,17 +121,17 @@ void DeadlockExplainer::explain_mbarrier(const Waiting& waiting, Reason& out) co
   out.mbarrier = waiting.event.mbarrier;
   const MbarrierRecord* barrier = mbarriers_.find(out.mbarrier);
   if (barrier == nullptr) {
-    out.headline += "waits for " + name(out.mbarrier) + ", of which no initialisation was seen";
+    out.what += "waits for " + name(out.mbarrier) + ", of which no initialisation was seen";
     return;
   }
   const PhaseRecord& open = barrier->open();
-  out.headline += "waits for phase " + std::to_string(barrier->phase) + " of " + name(out.mbarrier);
+  out.what += "waits for phase " + std::to_string(barrier->phase) + " of " + name(out.mbarrier);
   const int64_t arrivals = barrier->pending, bytes = barrier->tx;
   std::string lacking;
   if (arrivals > 0) lacking = plural(arrivals, "arrival");
   if (bytes > 0) lacking += (lacking.empty() ? "" : " and ") + plural(bytes, "byte");
-  if (!lacking.empty()) out.headline += ", which lacks " + lacking;
-  if (bytes < 0) out.headline += "; " + plural(-bytes, "byte") + " were delivered that nobody expected";
+  if (!lacking.empty()) out.what += ", which lacks " + lacking;
+  if (bytes < 0) out.what += "; " + plural(-bytes, "byte") + " were delivered that nobody expected";
   out.lines.push_back(phase_line(*barrier, open));
   for (std::string& line : contribution_lines(open)) out.lines.push_back(std::move(line));
 
@@ -155,16 +155,25 @@ void DeadlockExplainer::explain_mbarrier(const Waiting& waiting, Reason& out) co
   if (bytes > in_flight)
     out.lines.push_back("no copy in flight brings the missing " + plural(bytes - in_flight, "byte"));
 
-  const int64_t seen = barrier->seen(waiting.event.thread);
-  if (barrier->phase == 0 && open.arrivals == 0 && open.expected == 0 && open.delivered == 0)
+  hint(*barrier, waiting, out);
+}
+
+// Parities that fit a known mistake.
+void DeadlockExplainer::hint(const MbarrierRecord& barrier, const Waiting& waiting, Reason& out) const {
+  const int64_t seen = barrier.seen(waiting.event.thread);
+  const PhaseRecord& open = barrier.open();
+  if (barrier.phase == 0 && open.arrivals == 0 && open.expected == 0 && open.delivered == 0)
     out.lines.push_back(
-        "nobody ever arrived there: a producer that waits for a free slot before its first fill starts with "
-        "parity 1");
-  if (seen != MbarrierRecord::kNever && seen + 2 == int64_t(barrier->phase))
-    out.lines.push_back(
-        "it last saw " + (seen < 0 ? std::string("no phase") : "phase " + std::to_string(seen)) + ", phase " +
-        std::to_string(seen + 1) + " is complete, and parity " + std::to_string(waiting.event.parity) +
-        " asks for the one after it: parity not flipped?");
+        std::string("nobody ever arrived there") +
+        (seen != MbarrierRecord::kNever
+             ? ""
+             : ": a producer that waits for a free slot before its first fill starts with parity 1"));
+  const int64_t next = seen < 0 ? 0 : seen + 1;
+  if (!waiting.event.has_parity || next + 1 != int64_t(barrier.phase)) return;
+  const std::string asks = ", phase " + std::to_string(next) + " is complete, and parity " +
+                           std::to_string(waiting.event.parity) + " asks for the one after it: ";
+  if (seen < 0) out.lines.push_back("it saw no phase yet" + asks + "a consumer starts with parity 0");
+  else out.lines.push_back("it last saw phase " + std::to_string(seen) + asks + "parity not flipped?");
 }
 
 void DeadlockExplainer::explain_meeting(const Meeting* meeting, const std::vector<WarpId>& expected,
@@ -192,9 +201,9 @@ void DeadlockExplainer::explain_named(const Waiting& waiting, Reason& out) const
     arrived += 32;
     who += (who.empty() ? "" : ", ") + std::to_string(warp.warp);
   }
-  out.headline += "waits at barrier " + std::to_string(waiting.event.object) + " for " +
-                  (meeting.asked == 0 ? std::string("all threads") : plural(meeting.asked, "thread")) + ", " +
-                  std::to_string(arrived) + " are there";
+  out.what += "waits at barrier " + std::to_string(waiting.event.object) + " for " +
+              (meeting.asked == 0 ? std::string("all threads") : plural(meeting.asked, "thread")) + ", " +
+              std::to_string(arrived) + " are there";
   out.lines.push_back("there: warps " + who);
   std::vector<WarpId> expected;
   if (meeting.asked == 0)
@@ -208,7 +217,7 @@ void DeadlockExplainer::explain_named(const Waiting& waiting, Reason& out) const
 void DeadlockExplainer::explain_cluster(Reason& out) const {
   const auto own = ctas_.find(out.who.cta);
   const uint64_t cluster = own == ctas_.end() ? 0 : own->second.cluster;
-  out.headline += "waits for the cluster barrier";
+  out.what += "waits for the cluster barrier";
   std::vector<WarpId> expected;
   for (const auto& [id, warp] : warps_)
     if (const auto cta = ctas_.find(id.cta); cta != ctas_.end() && cta->second.cluster == cluster)
@@ -222,8 +231,8 @@ DeadlockExplainer::Reason DeadlockExplainer::reason(const WarpId& who, const Wai
   out.who = who;
   out.site = {waiting.event.thread, waiting.lanes, 0, waiting.event.inst};
   const bool one = (waiting.lanes & (waiting.lanes - 1)) == 0;
-  out.headline = warp_name(who.cta, who.warp) +
-                 (one ? " lane " + std::to_string(waiting.event.thread.lane) : std::string()) + " ";
+  out.subject = warp_name(who.cta, who.warp) +
+                (one ? " lane " + std::to_string(waiting.event.thread.lane) : std::string());
   switch (waiting.what) {
     case Waiting::For::kMbarrier: explain_mbarrier(waiting, out); break;
     case Waiting::For::kNamedBarrier: explain_named(waiting, out); break;
@@ -258,6 +267,29 @@ std::vector<DeadlockExplainer::WarpId> DeadlockExplainer::cycle(const std::vecto
   return {};
 }
 
+// One entry for the warps of a CTA that wait for the same at the same place; the CTA of the headline first.
+void DeadlockExplainer::list(const std::vector<Reason>& reasons, uint64_t first_cta, Finding& out) {
+  const auto same = [](const Reason& a, const Reason& b) {
+    return a.who.cta == b.who.cta && a.what == b.what && a.site.inst == b.site.inst && a.lines == b.lines;
+  };
+  for (const bool first : {true, false})
+    for (size_t i = 0; i < reasons.size(); ++i) {
+      const Reason& r = reasons[i];
+      const auto alike = [&](const Reason& other) { return same(r, other); };
+      const auto begin = reasons.begin(), here = begin + std::ptrdiff_t(i);
+      if ((r.who.cta == first_cta) != first || std::any_of(begin, here, alike)) continue;
+      std::string subject = r.subject;
+      if (std::any_of(here + 1, reasons.end(), alike)) {
+        subject = "CTA " + std::to_string(r.who.cta) + " warps " + std::to_string(r.who.warp);
+        for (auto it = here + 1; it != reasons.end(); ++it)
+          if (alike(*it)) subject += ", " + std::to_string(it->who.warp);
+        subject += ": each";
+      }
+      out.notes.push_back(subject + " " + r.what + " at " + place(r.site.inst));
+      for (const std::string& line : r.lines) out.notes.push_back("  " + line);
+    }
+}
+
 void DeadlockExplainer::explain() {
   std::vector<Reason> reasons;
   for (const auto& [who, warp] : warps_)
@@ -276,7 +308,7 @@ void DeadlockExplainer::explain() {
   };
   const Reason& first = *std::min_element(
       reasons.begin(), reasons.end(), [&](const Reason& a, const Reason& b) { return blame(a) < blame(b); });
-  Finding out = finding("deadlock", first.headline, first.site);
+  Finding out = finding("deadlock", first.subject + " " + first.what, first.site);
   out.has_mbarrier = first.has_mbarrier;
   out.mbarrier = first.mbarrier;
   if (!ring.empty()) {
@@ -285,10 +317,7 @@ void DeadlockExplainer::explain() {
       line += (i == 0 ? "" : " -> ") + warp_name(ring[i].cta, ring[i].warp);
     out.notes.push_back(line);
   }
-  for (const Reason& r : reasons) {
-    out.notes.push_back(r.headline + " at " + place(r.site.inst));
-    for (const std::string& line : r.lines) out.notes.push_back("  " + line);
-  }
+  list(reasons, first.who.cta, out);
   if (out.notes.size() > kMaxLines) {
     const size_t more = out.notes.size() - kMaxLines;
     out.notes.resize(kMaxLines);

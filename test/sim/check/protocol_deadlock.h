@@ -52,7 +52,7 @@ class DeadlockExplainer {
   // One wait, explained.
   struct Reason {
     WarpId who;
-    std::string headline;
+    std::string subject, what;  // "CTA 0 warp 1 lane 0", "waits for ..."
     std::vector<std::string> lines;
     std::vector<WarpId> lacks;  // warps that can end it
     Site site;
@@ -64,9 +64,11 @@ class DeadlockExplainer {
   void set(Waiting::For what, const SyncEvent& event);
   Reason reason(const WarpId& who, const Waiting& waiting) const;
   void explain_mbarrier(const Waiting& waiting, Reason& out) const;
+  void hint(const MbarrierRecord& barrier, const Waiting& waiting, Reason& out) const;
   void explain_meeting(const Meeting* meeting, const std::vector<WarpId>& expected, Reason& out) const;
   void explain_named(const Waiting& waiting, Reason& out) const;
   void explain_cluster(Reason& out) const;
+  static void list(const std::vector<Reason>& reasons, uint64_t first_cta, Finding& out);
   std::vector<WarpId> cycle(const std::vector<Reason>& reasons) const;
 
   const FindingSink& sink_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/check/protocol_text.h"
+#include "sim/fault.h"
 
 namespace sim::protocol {
 namespace {
@@ -14,6 +15,23 @@ constexpr uint64_t kChunk = 16;
 bool is_copy(AsyncIssue::Kind kind) {
   using Kind = AsyncIssue::Kind;
   return kind == Kind::kBulkLoad || kind == Kind::kBulkShared || kind == Kind::kTensorLoad;
+}
+
+// What a box holds beyond the tensor's edge need not be read: the last step along K of a ragged matrix.
+void forgive_fill(SharedImage::Copy& copy) {
+  if (!copy.has_map) return;
+  std::vector<BoxPiece> pieces;
+  try {
+    box_pieces(copy.map, copy.coordinates, uint32_t(copy.address), pieces);
+  } catch (const Fault&) {
+    return;  // a transfer the machine refuses
+  }
+  std::vector<bool> inside(copy.read.size());
+  for (const BoxPiece& piece : pieces)
+    if (!piece.outside && piece.smem_offset / kChunk < inside.size())
+      inside[piece.smem_offset / kChunk] = true;
+  for (size_t i = 0; i < inside.size(); ++i)
+    if (!inside[i]) copy.read[i] = true;
 }
 
 }  // namespace
@@ -106,6 +124,7 @@ void SharedImage::write(const AsyncIssue& issue, const Region& region) {
   if (issue.map != nullptr) {
     copy.has_map = true;
     copy.map = *issue.map;
+    copy.coordinates = issue.coordinates;
   }
   if (!issue.barriers.empty()) {
     copy.has_barrier = true;
@@ -120,9 +139,11 @@ void SharedImage::write(const AsyncIssue& issue, const Region& region) {
   window.copies.emplace(region.address, std::move(copy));
 }
 
-void SharedImage::retire(uint64_t cta, const Copy& copy) {
+void SharedImage::retire(uint64_t cta, Copy& copy) {
   Tally& tally = tallies_[copy.by.inst];
   ++tally.copies;
+  if (std::find(copy.read.begin(), copy.read.end(), false) == copy.read.end()) return;
+  forgive_fill(copy);
   const auto unread = std::find(copy.read.begin(), copy.read.end(), false);
   if (unread == copy.read.end()) return;
   const auto end = std::find(unread, copy.read.end(), true);
@@ -142,7 +163,7 @@ void SharedImage::retire(uint64_t cta, const Copy& copy) {
 void SharedImage::cta_exit(uint64_t cta) {
   const auto window = windows_.find(cta);
   if (window == windows_.end()) return;
-  for (const auto& [address, copy] : window->second.copies) retire(cta, copy);
+  for (auto& [address, copy] : window->second.copies) retire(cta, copy);
   windows_.erase(window);
 }
 

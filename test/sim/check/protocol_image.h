@@ -2,6 +2,7 @@
 // them were read before they were written again.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <unordered_map>
@@ -22,6 +23,7 @@ class SharedImage {
     bool has_map = false, has_barrier = false;
     bool intact = true;  // no other store has changed its bytes
     TensorMap map;
+    std::array<int32_t, 5> coordinates{};
     MbarrierRef barrier;
     uint64_t phase = 0;      // of the barrier, at issue
     std::vector<bool> read;  // chunks of 16 bytes
@@ -55,7 +57,7 @@ class SharedImage {
   void read(const Region& region, const Site& by);
   void changed(const Region& region);
   void write(const AsyncIssue& issue, const Region& region);
-  void retire(uint64_t cta, const Copy& copy);
+  void retire(uint64_t cta, Copy& copy);
 
   const FindingSink& sink_;
   MbarrierProtocol& mbarriers_;

@@ -87,6 +87,7 @@ TEST_CASE("protocol: a plain arrival instead of expect_tx: the copies come after
   s.init(kFull, 1);
   s.arrive(kFull, kProducer);
   s.send(s.load(kFull, kProducer, 0x800, 1024));
+  s.send(s.load(kFull, kProducer, 0xC00, 1024));  // said once
   REQUIRE(s.rules() == "mbarrier-copy-before-observed");
   CHECK(s.findings[0].summary ==
         "a copy of 1024 bytes is issued for phase 1 of mbarrier 0x400 of CTA 0 although nobody saw phase 0 "

@@ -178,12 +178,14 @@ TEST_CASE("protocol: a deadlock at barriers of threads lists who is not there", 
     CHECK(has_note(s.findings[0], "  not there: CTA 0 warp 2"));
   }
   SECTION("a number of threads") {
-    for (uint64_t generation = 0; generation < 2; ++generation)
-      for (uint32_t warp = 0; warp < 2 - generation; ++warp)
-        meet(s, {0, warp, 0}, 1, generation, 64, "bar.sync");
+    for (uint32_t warp = 0; warp < 2; ++warp) meet(s, {0, warp, 0}, 1, 0, 64, "bar.sync");
+    for (uint32_t warp = 0; warp < 2; ++warp) meet(s, {0, warp, 0}, 1, 0, 64, "bar.sync", true);
+    meet(s, {0, 0, 0}, 1, 1, 64, "bar.sync");
     s.finish("deadlock in kernel k: nothing can move");
     REQUIRE(s.rules() == "deadlock");
     CHECK(has_note(s.findings[0], "  not there: CTA 0 warp 1"));
+    CHECK(has_note(s.findings[0],
+                   "CTA 0 warp 0 waits at barrier 1 for 64 threads, 32 are there at PTX line 1: `bar.sync`"));
   }
   SECTION("who only arrives does not wait") {
     meet(s, {0, 0, 0}, 1, 0, 64, "bar.arrive");
@@ -198,6 +200,10 @@ TEST_CASE("protocol: a deadlock at barriers of threads lists who is not there", 
       s.send(e);
     }
     s.finish("deadlock in kernel k: nothing can move");
-    CHECK(has_note(s.findings.at(0), "  not there: CTA 1 warp 0, CTA 1 warp 1, CTA 1 warp 2"));
+    CHECK(
+        s.findings.at(0).notes ==
+        std::vector<std::string>{
+            "CTA 0 warps 0, 1, 2: each waits for the cluster barrier at PTX line 1: `barrier.cluster.arrive`",
+            "  not there: CTA 1 warp 0, CTA 1 warp 1, CTA 1 warp 2"});
   }
 }
