@@ -18,7 +18,8 @@ __global__ void named_kernel(uint32_t* out) {
     if (threadIdx.x == 0) word = 1000 + round;
     constexpr uint32_t kThreads = d == Named::kCountTooHigh ? 160 : 128;
     const uint32_t asked = d == Named::kMixedCounts && warp_index() == 3 ? 96 : kThreads;
-    if constexpr (d != Named::kNoBarrier) bar_sync(1, asked);
+    if (d == Named::kMixedForms && warp_index() == 3) bar_red(1, asked);
+    else if constexpr (d != Named::kNoBarrier) bar_sync(1, asked);
     out[round * 128 + threadIdx.x] = *static_cast<volatile uint32_t*>(&word);
     if (warp_index() == 0 && d != Named::kWriterOnlyArrives) bar_sync(2, 128);
     else bar_arrive(2, 128);
@@ -100,6 +101,7 @@ Outcome named_barrier(Named defect) {
     case Named::kCountTooHigh: return run_named<Named::kCountTooHigh>();
     case Named::kMixedCounts: return run_named<Named::kMixedCounts>();
     case Named::kNoBarrier: return run_named<Named::kNoBarrier>();
+    case Named::kMixedForms: return run_named<Named::kMixedForms>();
     case Named::kWriterOnlyArrives: return run_named<Named::kWriterOnlyArrives>();
   }
   return {cudaErrorInvalidValue, false};

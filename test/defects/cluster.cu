@@ -12,7 +12,7 @@ DEFECTS_DEVICE uint32_t load_cluster(uint32_t from) {
   return value;
 }
 
-// Each CTA writes into the other's inbox, reads its own, then reads the other's.
+// Each CTA writes into the other's inbox and reads its own; then one of them reads the other's.
 template <Exchange d>
 __global__ void __cluster_dims__(2, 1, 1) exchange_kernel(uint32_t* out) {
   __shared__ uint32_t inbox[32];
@@ -24,17 +24,17 @@ __global__ void __cluster_dims__(2, 1, 1) exchange_kernel(uint32_t* out) {
   if constexpr (d == Exchange::kRelaxedArrive) cluster_arrive_relaxed();
   else if constexpr (d != Exchange::kNoBarrier) cluster_arrive();
   if constexpr (d != Exchange::kNoBarrier) cluster_wait();
-  out[rank * 64 + lane] = *static_cast<volatile uint32_t*>(&inbox[lane]);
-  out[rank * 64 + 32 + lane] = load_cluster(theirs);
+  out[rank * 32 + lane] = *static_cast<volatile uint32_t*>(&inbox[lane]);
+  if (rank == 0) out[64 + lane] = load_cluster(theirs);
   if constexpr (d != Exchange::kPeerMayHaveExited) cluster_sync();
 }
 
 template <Exchange d>
 Outcome run_exchange() {
-  DeviceArray<uint32_t> out(128);
+  DeviceArray<uint32_t> out(96);
   exchange_kernel<d><<<2, 32>>>(out.data());
   return outcome(out, [](size_t i) {
-    const size_t rank = i / 64, writer = i % 64 < 32 ? rank ^ 1 : rank;
+    const size_t writer = i < 32 ? 1 : 0;
     return uint32_t(1000 + writer * 32 + i % 32);
   });
 }

@@ -68,6 +68,7 @@ enum class Gemm {
   kNone,
   kNoFullWait,
   kNoEmptyWait,
+  kRelaxedEmptyWait,
   kCommitToOtherStage,
   kCommitToFull,
   kCommitBeforeMma,
@@ -83,6 +84,7 @@ enum class Gemm {
   kSwizzleMismatch,
   kStepTooShort,
   kAccumulateFirst,
+  kAccumulateOnOldTile,
   kAccumulatorNotToggled,
   kNoDealloc,
   kDeallocByHalfWarp,
@@ -130,7 +132,7 @@ enum class Multicast { kNone, kMaskWithoutPeer, kPeerExpectsNothing, kPeerNotAwa
 Outcome multicast(Multicast defect);
 
 // barriers.cu
-enum class Named { kNone, kCountTooHigh, kMixedCounts, kNoBarrier, kWriterOnlyArrives };
+enum class Named { kNone, kCountTooHigh, kMixedCounts, kNoBarrier, kWriterOnlyArrives, kMixedForms };
 Outcome named_barrier(Named defect);
 enum class Mailbox { kNone, kReadersNotAwaited };
 Outcome mailbox(Mailbox defect);
@@ -138,7 +140,7 @@ enum class Registers { kNone, kPoolExceeded };
 Outcome register_pool(Registers defect);
 
 // lanes.cu
-enum class Lanes { kNone, kNoSyncwarp, kElectAsBarrier, kShuffleAsBarrier, kDivergentAligned };
+enum class Lanes { kNone, kNoSyncwarp, kElectAsBarrier, kShuffleAsBarrier, kDivergentAligned, kSameWord };
 Outcome lanes(Lanes defect);
 
 // global.cu
@@ -146,6 +148,8 @@ enum class Tile { kNone, kNoSyncthreads, kNoSyncBeforeReuse, kNoCopyWait, kNoSyn
 Outcome block_tile(Tile defect);
 enum class Written { kNone, kNoProxyFence };
 Outcome written_then_copied(Written defect);
+enum class Single { kNone, kFreshParity };
+Outcome single_copy(Single defect);
 enum class Flag { kNone, kRelaxedStore, kRelaxedLoad, kCtaScope, kNoFlag };
 Outcome global_flag(Flag defect);
 enum class Count { kNone, kPlainIncrement, kNoFenceBeforeCount };

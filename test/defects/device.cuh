@@ -115,6 +115,14 @@ DEFECTS_DEVICE void bar_sync(uint32_t id, uint32_t threads) {
 DEFECTS_DEVICE void bar_arrive(uint32_t id, uint32_t threads) {
   asm volatile("barrier.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
+DEFECTS_DEVICE uint32_t bar_red(uint32_t id, uint32_t threads) {
+  uint32_t count;
+  asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %2, 0;\n\tbarrier.red.popc.u32 %0, %1, %2, p;\n\t}"
+               : "=r"(count)
+               : "r"(id), "r"(threads)
+               : "memory");
+  return count;
+}
 DEFECTS_DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
 DEFECTS_DEVICE void cluster_arrive_relaxed() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");

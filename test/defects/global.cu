@@ -65,6 +65,26 @@ Outcome run_written() {
   return outcome(out, [](size_t i) { return uint32_t(1000 + i); });
 }
 
+// One thread alone copies four words and uses one.
+template <Single d>
+__global__ void single_kernel(const uint32_t* in, uint32_t* out) {
+  __shared__ alignas(128) uint32_t copy[4];
+  __shared__ uint64_t full;
+  mbarrier_init(&full, 1);
+  fence_mbarrier_init();
+  mbarrier_arrive_expect_tx(&full, sizeof copy);
+  bulk_load(copy, in, sizeof copy, &full);
+  mbarrier_wait(&full, d == Single::kFreshParity ? 1 : 0);
+  *out = *static_cast<volatile uint32_t*>(copy);
+}
+
+template <Single d>
+Outcome run_single() {
+  DeviceArray<uint32_t> in(counting(4)), out(1);
+  single_kernel<d><<<1, 1>>>(in.data(), out.data());
+  return outcome(out, [](size_t) { return 1000u; });
+}
+
 // Block 0 writes a word and raises a flag, block 1 waits for the flag and reads the word.
 template <Flag d>
 __global__ void flag_kernel(uint32_t* word, uint32_t* flag, uint32_t* out) {
@@ -154,6 +174,14 @@ Outcome written_then_copied(Written defect) {
   switch (defect) {
     case Written::kNone: return run_written<Written::kNone>();
     case Written::kNoProxyFence: return run_written<Written::kNoProxyFence>();
+  }
+  return {cudaErrorInvalidValue, false};
+}
+
+Outcome single_copy(Single defect) {
+  switch (defect) {
+    case Single::kNone: return run_single<Single::kNone>();
+    case Single::kFreshParity: return run_single<Single::kFreshParity>();
   }
   return {cudaErrorInvalidValue, false};
 }

@@ -14,6 +14,7 @@ __global__ void lanes_kernel(uint32_t* out) {
   else if constexpr (d == Lanes::kShuffleAsBarrier) out[32 + lane] = __shfl_xor_sync(0xFFFFFFFF, lane, 1);
   else if constexpr (d != Lanes::kNoSyncwarp) __syncwarp();
   out[lane] = *static_cast<volatile uint32_t*>(&words[(lane + 1) % 32]);
+  if constexpr (d == Lanes::kSameWord) out[32] = lane;
   // An aligned barrier that only half of the warp reaches.
   if (d != Lanes::kDivergentAligned || lane < 16) asm volatile("barrier.sync.aligned 0;" ::: "memory");
   __syncwarp();
@@ -37,6 +38,7 @@ Outcome lanes(Lanes defect) {
     case Lanes::kNoSyncwarp: return run<Lanes::kNoSyncwarp>();
     case Lanes::kElectAsBarrier: return run<Lanes::kElectAsBarrier>();
     case Lanes::kShuffleAsBarrier: return run<Lanes::kShuffleAsBarrier>();
+    case Lanes::kSameWord: return run<Lanes::kSameWord>();
     case Lanes::kDivergentAligned: return run<Lanes::kDivergentAligned>();
   }
   return {cudaErrorInvalidValue, false};

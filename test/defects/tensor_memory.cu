@@ -67,7 +67,8 @@ __global__ void __launch_bounds__(192)
 #pragma unroll 1
     for (int i = 0; i < kTiles * kBlocks; ++i) {
       const int s = i % kStages, tile = i / kBlocks, block = i % kBlocks;
-      if constexpr (d != Gemm::kNoEmptyWait) mbarrier_wait(&empty[s], i / kStages % 2 ^ 1);
+      if constexpr (d == Gemm::kRelaxedEmptyWait) mbarrier_wait_relaxed(&empty[s], i / kStages % 2 ^ 1);
+      else if constexpr (d != Gemm::kNoEmptyWait) mbarrier_wait(&empty[s], i / kStages % 2 ^ 1);
       mbarrier_arrive_expect_tx(&full[s], kStageBytes);
       tensor_load(stage[s].a, &a, block * kRowBytes, tile * kRows, &full[s]);
       tensor_load(stage[s].b, &b, block * kRowBytes, 0, &full[s]);
@@ -98,7 +99,8 @@ __global__ void __launch_bounds__(192)
           constexpr int kStep = d == Gemm::kStepTooShort ? 16 : 32;
           constexpr uint32_t kOffset = d == Gemm::kScaleColumn ? 8 : 4;
           constexpr uint32_t kDescriptor = d == Gemm::kScaleFormatId ? kShape | 1 << 29 : kShape;
-          const bool accumulate = d == Gemm::kAccumulateFirst || block != 0 || step != 0;
+          const bool old = d == Gemm::kAccumulateFirst || (d == Gemm::kAccumulateOnOldTile && tile == 2);
+          const bool accumulate = old || block != 0 || step != 0;
           tcgen05_mma<1>(to, matrix_descriptor(stage[s].a + step * kStep, 8 * kRowBytes, 4),
                          matrix_descriptor(stage[s].b + step * kStep, 8 * kRowBytes, 4), kDescriptor, scales,
                          scales + kOffset, accumulate);
@@ -269,6 +271,8 @@ Outcome gemm(Gemm defect) {
     DEFECTS_CASE(kSwizzleMismatch);
     DEFECTS_CASE(kStepTooShort);
     DEFECTS_CASE(kAccumulateFirst);
+    DEFECTS_CASE(kAccumulateOnOldTile);
+    DEFECTS_CASE(kRelaxedEmptyWait);
     DEFECTS_CASE(kAccumulatorNotToggled);
     DEFECTS_CASE(kNoDealloc);
     DEFECTS_CASE(kDeallocByHalfWarp);
