@@ -25,6 +25,7 @@
 #include "sim/judge/names.h"
 #include "sim/judge/parts.h"
 #include "sim/judge/report.h"
+#include "sim/schedule/schedule.h"
 
 namespace {
 
@@ -58,7 +59,7 @@ std::vector<std::string> split(const std::string& text) {
 
 std::vector<std::string> modes_of(const std::string& text) {
   std::vector<std::string> known;
-  for (const sim::ScheduleMode& mode : sim::schedule_modes()) known.push_back(mode.name);
+  for (const sim::Mode& mode : sim::modes()) known.push_back(mode.name);
   if (text == "all") return known;
   const std::vector<std::string> asked = split(text);
   if (asked.empty()) throw Usage("--mode: no mode is named");
@@ -116,7 +117,7 @@ void print_rules() {
 }
 
 void print_modes() {
-  for (const sim::ScheduleMode& mode : sim::schedule_modes()) fmt::print("{:<12} {}\n", mode.name, mode.says);
+  for (const sim::Mode& mode : sim::modes()) fmt::print("{:<12} {}\n", mode.name, mode.says);
 }
 
 std::vector<RunOptions> plan(const Options& options) {
@@ -149,13 +150,15 @@ std::vector<RunResult> run_all(const std::vector<RunOptions>& runs, unsigned job
   std::mutex mutex;
   std::exception_ptr error;
   const auto work = [&] {
-    for (size_t i; (i = next++) < runs.size();) try {
+    for (size_t i = next++; i < runs.size(); i = next++) {
+      try {
         results[i] = command::run(runs[i]);
       } catch (...) {
         const std::lock_guard lock(mutex);
         error = std::current_exception();
         next = runs.size();
       }
+    }
   };
   std::vector<std::thread> threads;
   for (unsigned i = 1; i < std::min<size_t>(jobs, runs.size()); ++i) threads.emplace_back(work);
@@ -284,7 +287,8 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app(
       "Runs a CUDA program on the simulated B200 and judges it: adversarial schedules, races, "
-      "protocol of barriers and tensor memory.\nUse: dualgemm-sim [options] ./program args...\nExit status: 0 no finding of class E, 1 findings of "
+      "protocol of barriers and tensor memory.\nUse: dualgemm-sim [options] ./program args...\nExit status: "
+      "0 no finding of class E, 1 findings of "
       "class E, 2 wrong usage, 3 the program failed or could not be judged to the end.",
       "dualgemm-sim");
   app.add_option("--mode", options.mode, "Schedules: NAME[,NAME...] or all (--list-modes)")

@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,7 +46,10 @@ void set_or_clear(const char* name, const std::string& value) {
 
 // In the child: never returns. A failed exec is told through `alarm`, which a successful one closes.
 [[noreturn]] void become(const RunOptions& options, const std::string& report, int alarm) {
-  setpgid(0, 0);
+  setpgid(0, 0);                     // to be ended with all it starts
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // and not to outlive the command
+  personality(
+      ADDR_NO_RANDOMIZE);  // the same addresses in every run; where that is forbidden, it does without
   const char* before = std::getenv("LD_LIBRARY_PATH");
   const std::string path =
       options.runtime + (before != nullptr && *before != 0 ? std::string(":") + before : "");

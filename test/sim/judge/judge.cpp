@@ -1,18 +1,81 @@
 // judge.cpp -- see judge.h.
 #include "sim/judge/judge.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "sim/decode/program.h"
 #include "sim/judge/trace.h"
+#include "sim/schedule/schedule.h"
 
 namespace sim {
+namespace {
+
+// As the programmer wrote it.
+std::string readable(const std::string& mangled) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
+  return text ? text.get() : mangled;
+}
+
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  if (from.empty()) return;
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+}
+
+// The kernel that the text of a fault speaks of, empty when it names none.
+std::string kernel_in(const std::string& text) {
+  const size_t at = text.find("in kernel ");
+  if (at == std::string::npos) return "";
+  return text.substr(at + 10, text.find_first_of(",: \n", at + 10) - at - 10);
+}
+
+RegionText text_of(const Region& region, const Names& names) {
+  RegionText out;
+  out.memory = region.memory == Memory::kGlobal   ? "global"
+               : region.memory == Memory::kShared ? "shared"
+                                                  : "tensor";
+  out.write = region.write;
+  out.name = names.of(region);
+  out.bytes = region.bytes;
+  if (region.memory == Memory::kGlobal) {
+    const auto* whole = names.allocation(region.address);
+    out.address = whole == nullptr ? region.address : region.address - whole->base;
+    return out;
+  }
+  out.cta = region.cta;
+  if (region.memory == Memory::kShared) {
+    out.address = region.address;
+  } else {
+    out.bytes = 0;
+    out.lane = region.lane, out.lanes = region.lanes, out.column = region.column,
+    out.columns = region.columns;
+  }
+  return out;
+}
+
+Report report_of(const Rule& rule) {
+  Report report;
+  report.rule = rule.id;
+  report.severity = severity_letter(rule);
+  report.evidence = evidence_name(rule.evidence);
+  report.section = rule.section;
+  report.says = rule.says;
+  return report;
+}
+
+}  // namespace
 
 // Everybody who watches: first who learns names and sites, then the trace, then the checkers, so that a
 // finding can be named at once.
@@ -22,17 +85,18 @@ class Judge::Watcher : public Observers {
   void start(const GridStart& grid) override {
     ++judge_.grids_;
     judge_.by_site_.clear();
+    judge_.deadlock_explained_ = false;
     if (grid.kernel != nullptr && !grid.kernel->code.empty()) {
       const Inst* first = grid.kernel->code.data();
       std::erase_if(judge_.launched_, [&](const Launched& one) { return one.first == first; });
-      judge_.launched_.push_back({first, first + grid.kernel->code.size(), grid.kernel->info.name,
+      judge_.launched_.push_back({first, first + grid.kernel->code.size(), readable(grid.kernel->info.name),
                                   grid.config != nullptr ? grid.config->grid : Dim3{}});
     }
     Observers::start(grid);
   }
   void finish(const char* fault) override {
     Observers::finish(fault);
-    if (judge_.reports_.size() != judge_.rendered_) judge_.write_json(false);
+    if (judge_.reports_.size() != judge_.written_) judge_.write_json(false);
   }
 
  private:
@@ -40,7 +104,7 @@ class Judge::Watcher : public Observers {
 };
 
 Judge::Judge(JudgeOptions options, GlobalMemory& memory) : options_(std::move(options)), names_(memory) {
-  policy_ = make_schedule(options_.mode, options_.seed);
+  policy_ = make_policy(options_.mode, options_.seed);
   if (!options_.names.empty()) names_.set_table(read_names(options_.names));
   watcher_ = std::make_unique<Watcher>(*this);
   watcher_->add(names_);
@@ -82,45 +146,8 @@ SiteText Judge::text_of(const Site& site) const {
   return out;
 }
 
-namespace {
-
-RegionText text_of(const Region& region, const Names& names) {
-  RegionText out;
-  out.memory = region.memory == Memory::kGlobal   ? "global"
-               : region.memory == Memory::kShared ? "shared"
-                                                  : "tensor";
-  out.write = region.write;
-  out.name = names.of(region);
-  out.bytes = region.bytes;
-  if (region.memory == Memory::kGlobal) {
-    const auto* whole = names.allocation(region.address);
-    out.address = whole == nullptr ? region.address : region.address - whole->base;
-    return out;
-  }
-  out.cta = region.cta;
-  if (region.memory == Memory::kShared) {
-    out.address = region.address;
-  } else {
-    out.bytes = 0;
-    out.lane = region.lane, out.lanes = region.lanes, out.column = region.column,
-    out.columns = region.columns;
-  }
-  return out;
-}
-
-Report report_of(const Rule& rule) {
-  Report report;
-  report.rule = rule.id;
-  report.severity = severity_letter(rule);
-  report.evidence = evidence_name(rule.evidence);
-  report.section = rule.section;
-  report.says = rule.says;
-  return report;
-}
-
-}  // namespace
-
 void Judge::add(Finding finding) {
+  deadlock_explained_ |= std::strcmp(finding.rule->id, "deadlock") == 0;
   const auto site =
       std::make_tuple(finding.rule, finding.later.inst, finding.has_earlier ? finding.earlier.inst : nullptr);
   if (const auto known = by_site_.find(site); known != by_site_.end()) {
@@ -151,9 +178,23 @@ void Judge::count(Report& report) {
   reports_.push_back(report);
 }
 
+// " [mbarrier 2 of 5 initialised at ...]" for a line about a waiting warp of the grid.
+std::string Judge::barrier_name(const std::string& waiting) const {
+  const size_t cta = waiting.find("CTA ("), barrier = waiting.find("mbarrier at shared offset 0x");
+  unsigned x = 0, y = 0, z = 0, offset = 0;
+  if (launched_.empty() || cta == std::string::npos || barrier == std::string::npos ||
+      std::sscanf(waiting.c_str() + cta, "CTA (%u,%u,%u)", &x, &y, &z) != 3 ||
+      std::sscanf(waiting.c_str() + barrier, "mbarrier at shared offset %x", &offset) != 1)
+    return "";
+  const Dim3& g = launched_.back().grid;
+  const std::string name = names_.of(MbarrierRef{x + uint64_t(g.x) * (y + uint64_t(g.y) * z), offset});
+  return name.empty() ? "" : " [" + name + "]";
+}
+
 // The machine puts the place at the end of a fault's text: "  in kernel K, CTA (0,0,0), warp 1, lane 0" and
 // "  at PTX line 12: `...` (source)". A deadlock has one line for everybody who waits instead.
 void Judge::fault(FaultKind kind, const std::string& text) {
+  if (kind == FaultKind::kDeadlock && deadlock_explained_) return write_json(false);
   Report report = report_of(rule(rule_of(kind)));
   report.every_schedule = false;
   size_t begin = 0;
@@ -167,7 +208,6 @@ void Judge::fault(FaultKind kind, const std::string& text) {
       report.summary = line;
     } else if (nested && line.starts_with("in kernel ")) {
       const size_t comma = line.find(", ");
-      report.later.kernel = line.substr(10, comma - 10);
       if (comma != std::string::npos) report.later.where = line.substr(comma + 2);
     } else if (nested && line.starts_with("at PTX line ")) {
       const size_t colon = line.find(": `"), close = line.rfind('`');
@@ -179,8 +219,10 @@ void Judge::fault(FaultKind kind, const std::string& text) {
       report.notes.push_back(line);
     }
   }
-  if (report.later.where.empty() && report.later.kernel.empty() && !launched_.empty())
-    report.later.kernel = launched_.back().name;
+  const std::string mangled = kernel_in(text);
+  report.later.kernel = readable(mangled);
+  replace_all(report.summary, mangled, report.later.kernel);
+  for (std::string& note : report.notes) note += barrier_name(note);
   count(report);
   write_json(false);
 }
@@ -202,7 +244,8 @@ nlohmann::json Judge::json(bool finished) const {
           {"checks", {{"race", options_.checks.race}, {"protocol", options_.checks.protocol}}}};
 }
 
-void Judge::write_json(bool finished) const {
+void Judge::write_json(bool finished) {
+  written_ = reports_.size();
   if (options_.json.empty()) return;
   std::ofstream out(options_.json);
   out << json(finished).dump(1) << '\n';
@@ -221,10 +264,10 @@ bool options_from_environment(JudgeOptions& options) {
     return std::runtime_error(std::string(name) + "=" + value + ": " + why);
   };
   if (const char* value = read("SIM_MODE")) {
-    const auto& modes = schedule_modes();
     std::string known;
-    for (const ScheduleMode& mode : modes) known += (known.empty() ? "" : ", ") + mode.name;
-    if (std::none_of(modes.begin(), modes.end(), [&](const auto& mode) { return mode.name == value; }))
+    for (const Mode& mode : modes()) known += (known.empty() ? "" : ", ") + std::string(mode.name);
+    if (std::none_of(modes().begin(), modes().end(),
+                     [&](const Mode& mode) { return std::string(mode.name) == value; }))
       throw names_variable("SIM_MODE", value, "no such schedule mode; the modes are " + known);
     options.mode = value;
   }

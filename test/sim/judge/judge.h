@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "sim/exec/policy.h"
 #include "sim/judge/names.h"
 #include "sim/judge/parts.h"
 #include "sim/judge/report.h"
@@ -51,7 +52,7 @@ class Judge {
   std::string take_text();
   // {"mode", "seed", "program", "grids", "finished", "findings"}
   nlohmann::json json(bool finished) const;
-  void write_json(bool finished) const;
+  void write_json(bool finished);
 
  private:
   class Watcher;
@@ -62,6 +63,7 @@ class Judge {
   };
 
   SiteText text_of(const Site& site) const;
+  std::string barrier_name(const std::string& waiting) const;
   void count(Report& report);
 
   JudgeOptions options_;
@@ -74,7 +76,9 @@ class Judge {
   std::vector<Report> reports_;
   std::map<std::string, size_t> by_key_;
   std::map<std::tuple<const Rule*, const Inst*, const Inst*>, size_t> by_site_;  // of this grid
+  bool deadlock_explained_ = false;  // a checker said more of this grid's deadlock than the machine can
   size_t rendered_ = 0;
+  size_t written_ = 0;
   uint64_t grids_ = 0;
 };
 

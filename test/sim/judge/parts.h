@@ -1,4 +1,4 @@
-// parts.h -- what a judge is put together from: the schedules and the checkers, by name.
+// parts.h -- what a judge is put together from: the checkers, by name.
 #pragma once
 
 #include <memory>
@@ -6,16 +6,8 @@
 #include <vector>
 
 #include "sim/check/finding.h"
-#include "sim/exec/policy.h"
 
 namespace sim {
-
-struct ScheduleMode {
-  std::string name, says;
-};
-const std::vector<ScheduleMode>& schedule_modes();
-// std::runtime_error naming the mode when there is none of that name.
-std::unique_ptr<Policy> make_schedule(const std::string& mode, uint64_t seed);
 
 struct Checks {
   bool race = true, protocol = true;

@@ -128,7 +128,8 @@ std::string replay_line(const Seen& run, const std::string& program) {
 
 std::string render(const Report& report, const std::string& program) {
   std::string out = std::string(1, report.severity) + " " + report.rule + ": " + report.summary + "\n";
-  field(out, "later", site_text(report.later));
+  if (const std::string site = site_text(report.later); !site.empty())
+    field(out, report.earlier ? "later" : "at", site);
   if (report.earlier) field(out, "earlier", site_text(*report.earlier));
   if (report.region)
     field(out, "bytes",
@@ -144,7 +145,8 @@ std::string render(const Report& report, const std::string& program) {
   field(out, "certain",
         report.every_schedule ? "for every schedule: it follows from the order of synchronisation"
                               : "for this schedule; another one may not show it");
-  field(out, "rule", report.says + "\n" + report.section + " (" + report.evidence + ")");
+  field(out, "rule",
+        report.says + "\n" + report.section + (report.section.empty() ? "(" : " (") + report.evidence + ")");
   if (!report.seen.empty()) {
     uint64_t count = 0;
     for (const Seen& run : report.seen) count += run.count;
