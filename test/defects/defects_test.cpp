@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/judge/judge.h"
+#include "sim/schedule/schedule.h"
 #include "sim/shim/shim.h"
 #include "support/catch.hpp"
 
@@ -71,8 +72,8 @@ bool matches(const sim::Report& report, const Diagnosis& expected) {
 
 std::vector<Schedule> adversarial() {
   std::vector<Schedule> all;
-  for (const sim::ScheduleMode& mode : sim::schedule_modes())
-    if (mode.name != "default") all.push_back({mode.name, 1});
+  for (const sim::Mode& mode : sim::modes())
+    if (std::string(mode.name) != "default") all.push_back({mode.name, 1});
   return all;
 }
 
@@ -162,23 +163,20 @@ DEFECT("1", "a stage is announced without its bytes", ring, Ring::kArriveWithout
        "mbarrier-copy-before-observed",
        "a copy of 128 bytes is issued for phase 1 of mbarrier * although nobody saw phase 0 complete, which "
        "expected 0 bytes",
-       "race-async", "deadlock", "machine-deadlock")
+       "race-async", "deadlock")
 DEFECT("2", "fewer bytes are expected than are copied", ring, Ring::kFewBytes, 'E',
        "mbarrier-bytes-in-other-phase",
        "phase 0 of mbarrier * completes with 128 bytes expected while 128 bytes of a copy issued for it have "
        "not landed",
-       "race-async", "mbarrier-copy-before-observed", "deadlock", "machine-deadlock")
+       "race-async", "mbarrier-copy-before-observed", "deadlock")
 DEFECT("3", "more bytes are expected than are copied", ring, Ring::kManyBytes, 'E', "deadlock",
-       "CTA 0 warp 1 waits for phase 0 of mbarrier * of CTA 0, which lacks 128 bytes", "machine-deadlock")
+       "CTA 0 warp 1 waits for phase 0 of mbarrier * of CTA 0, which lacks 128 bytes")
 DEFECT("4", "the consumer starts with the wrong parity", ring, Ring::kConsumerParity, 'E', "deadlock",
-       "CTA 0 warp 0 lane 0 waits for phase 0 of mbarrier * of CTA 0, which lacks 2 arrivals",
-       "machine-deadlock")
+       "CTA 0 warp 0 lane 0 waits for phase 0 of mbarrier * of CTA 0, which lacks 2 arrivals")
 DEFECT("5", "the producer starts with the wrong parity", ring, Ring::kProducerParity, 'E', "deadlock",
-       "CTA 0 warp 0 lane 0 waits for phase 0 of mbarrier * of CTA 0, which lacks 2 arrivals",
-       "machine-deadlock")
+       "CTA 0 warp 0 lane 0 waits for phase 0 of mbarrier * of CTA 0, which lacks 2 arrivals")
 DEFECT("6", "the consumer does not flip its parity", ring, Ring::kParityNotFlipped, 'E', "deadlock",
-       "CTA 0 warp 0 lane 0 waits for phase 1 of mbarrier * of CTA 0, which lacks 2 arrivals",
-       "machine-deadlock")
+       "CTA 0 warp 0 lane 0 waits for phase 1 of mbarrier * of CTA 0, which lacks 2 arrivals")
 DEFECT("7", "the consumer reads the other stage", ring, Ring::kWrongStage, 'E', "race-async",
        "a strong load reads shared * of CTA 0 while bulk load may still write it")
 DEFECT("8", "no wait for the full barrier before ld.shared", ring, Ring::kNoFullWait, 'E', "race-async",
@@ -188,11 +186,10 @@ DEFECT("8", "no wait for the full barrier before ld.shared", ring, Ring::kNoFull
 DEFECT("9", "no wait for the empty barrier before a copy", ring, Ring::kNoEmptyWait, 'E', "machine-protocol",
        "mbarrier at shared offset * of CTA rank 0: mbarrier: 1 arrivals, but only 0 pending in phase 0")
 DEFECT("30", "an arrival count too high", ring, Ring::kEmptyCountHigh, 'E', "deadlock",
-       "CTA 0 warp 0 lane 0 waits for phase 0 of mbarrier * of CTA 0, which lacks 1 arrival",
-       "machine-deadlock")
+       "CTA 0 warp 0 lane 0 waits for phase 0 of mbarrier * of CTA 0, which lacks 1 arrival")
 DEFECT("30", "an arrival count too low", ring, Ring::kEmptyCountLow, 'S', "mbarrier-arrive-before-observed",
        "an arrival in phase 1 of mbarrier * of CTA 0 although nobody saw phase 0 complete (arrival count 1)",
-       "deadlock", "machine-deadlock")
+       "deadlock")
 DEFECT("44", "the consumer drops the tail", ring, Ring::kTailDropped, 'E', "mbarrier-bytes-unobserved",
        "256 bytes landed in phase 2 of mbarrier * of CTA 0, which nobody saw complete before its end",
        "exit-pending")
@@ -231,8 +228,7 @@ DEFECT("21", "a flag is raised when the store has only been read", tma_store, St
 // ---- tensor maps ------------------------------------------------------------------------------------------
 DEFECT("48", "the bytes of a box are counted without its part past the edge", tensor_map,
        Map::kBytesOfPartialBox, 'E', "deadlock",
-       "CTA 0 warp 0 waits for phase 0 of mbarrier * of CTA 0; 256 bytes were delivered that nobody expected",
-       "machine-deadlock")
+       "CTA 0 warp 0 waits for phase 0 of mbarrier * of CTA 0; 256 bytes were delivered that nobody expected")
 DEFECT_MISSED("43", "a tensor map is patched without a fence", tensor_map, Map::kPatchedWithoutFence, 'E',
               "tensormap-fence", "*")
 DEFECT("43", "a tensor map is patched while a copy uses it", tensor_map, Map::kPatchedInFlight, 'E',
@@ -242,7 +238,7 @@ DEFECT("43", "a tensor map is patched while a copy uses it", tensor_map, Map::kP
 DEFECT("8", "no wait for the full barrier before an MMA", gemm, Gemm::kNoFullWait, 'E', "race-async",
        "tcgen05.mma reads shared * of CTA 0 while TMA load may still write it", "tensor-unlisted-pair",
        "mbarrier-arrive-before-observed", "mbarrier-phase-lap", "mbarrier-copy-before-observed",
-       "mbarrier-bytes-unobserved", "deadlock", "machine-deadlock")
+       "mbarrier-bytes-unobserved", "deadlock")
 DEFECT("9", "no wait for the empty barrier while MMAs read the stage", gemm, Gemm::kNoEmptyWait, 'E',
        "machine-protocol",
        "mbarrier at shared offset * of CTA rank 0: mbarrier: 1 arrivals, but only 0 pending in phase 0")
@@ -253,8 +249,7 @@ DEFECT("9", "a relaxed wait for the empty barrier", gemm, Gemm::kRelaxedEmptyWai
 DEFECT_MISSED("10", "a commit to the barrier of the other stage", gemm, Gemm::kCommitToOtherStage, 'S',
               "mbarrier-arrive-before-observed", "*")
 DEFECT("10", "a commit to the full barrier", gemm, Gemm::kCommitToFull, 'E', "deadlock",
-       "CTA 0 warp 4 lane 0 waits for phase 0 of mbarrier * of CTA 0, which lacks 1 arrival",
-       "machine-deadlock")
+       "CTA 0 warp 4 lane 0 waits for phase 0 of mbarrier * of CTA 0, which lacks 1 arrival")
 DEFECT("10", "a commit ahead of the MMAs", gemm, Gemm::kCommitBeforeMma, 'E', "race-async",
        "TMA load overwrites shared * of CTA 0 while tcgen05.mma may still read it", "tensor-unlisted-pair")
 DEFECT("11", "an arrival in place of a commit", gemm, Gemm::kArriveInsteadOfCommit, 'E', "race-async",
@@ -333,8 +328,7 @@ DEFECT("47", "the output tile lies on an operand stage", gemm, Gemm::kTileAliase
 
 // ---- pairs and clusters -----------------------------------------------------------------------------------
 DEFECT("32", "a commit that only one CTA of the pair hears", pair, Pair::kCommitToOneCta, 'E', "deadlock",
-       "CTA 0 warp 5 lane 0 waits for phase 1 of mbarrier * of CTA 0, which lacks 5376 bytes",
-       "machine-deadlock")
+       "CTA 0 warp 5 lane 0 waits for phase 1 of mbarrier * of CTA 0, which lacks 5376 bytes")
 DEFECT("33", "the peer's scales are not waited for", pair, Pair::kPeerBytesNotAwaited, 'E', "race-async",
        "tcgen05.cp reads shared * of CTA 1 while TMA load may still write it", "exit-pending",
        "mbarrier-bytes-unobserved")
@@ -376,21 +370,20 @@ DEFECT("2", "fewer bytes are expected than st.async brings", async_store, AsyncS
        "it have not landed",
        "race-async", "mbarrier-byte-balance", "machine-protocol")
 DEFECT("32", "a multicast that leaves the peer out", multicast, Multicast::kMaskWithoutPeer, 'E', "deadlock",
-       "CTA 0 warp 0 waits for phase 1 of mbarrier * of CTA 0, which lacks 128 bytes", "machine-deadlock")
+       "CTA 0 warp 0 waits for phase 1 of mbarrier * of CTA 0, which lacks 128 bytes")
 DEFECT("-", "the peer expects no bytes of a multicast", multicast, Multicast::kPeerExpectsNothing, 'E',
-       "deadlock", "CTA 0 warp 0 waits for phase 1 of mbarrier * of CTA 0, which lacks 128 bytes",
-       "machine-deadlock")
+       "deadlock", "CTA 0 warp 0 waits for phase 1 of mbarrier * of CTA 0, which lacks 128 bytes")
 DEFECT("9", "a multicast that does not wait for the peer", multicast, Multicast::kPeerNotAwaited, 'E',
        "race-async", "bulk load overwrites shared * of CTA 1 not ordered after a strong load that read it")
 
 // ---- barriers and lanes -----------------------------------------------------------------------------------
 DEFECT("41", "a named barrier for more threads than come", named_barrier, Named::kCountTooHigh, 'E',
-       "deadlock", "CTA 0 warp 0 waits at barrier 1 for 160 threads, 128 are there", "machine-deadlock")
+       "deadlock", "CTA 0 warp 0 waits at barrier 1 for 160 threads, 128 are there")
 DEFECT("41", "two counts for one named barrier", named_barrier, Named::kMixedCounts, 'E', "machine-protocol",
        "named barrier 1 is used with 96 threads, but those that arrived before named 128")
 DEFECT("-", "no named barrier between a write and its readers", named_barrier, Named::kNoBarrier, 'E',
        "race-data", "a strong load reads shared * of CTA 0 not ordered after an ordinary store that wrote it",
-       "race-lanes", "deadlock", "machine-deadlock")
+       "race-lanes", "deadlock")
 DEFECT("41", "a writer arrives where it should wait", named_barrier, Named::kWriterOnlyArrives, 'E',
        "race-data", "a strong load reads shared * of CTA 0 not ordered after an ordinary store that wrote it",
        "race-lanes")
