@@ -125,7 +125,25 @@ std::string Bench::barrier_name(uint32_t offset) const {
   return index < 2 * s + a ? text("acc_full", index - 2 * s) : text("acc_empty", index - 2 * s - a);
 }
 
+// Reports name a barrier by its shared offset: "mbarrier 0x2fc08", "mbarrier at shared offset 0x2fc08".
+std::string Bench::barriers_in(const std::string& text) const {
+  std::string out;
+  for (size_t at = text.find("mbarrier "); at != std::string::npos; at = text.find("mbarrier ", at + 1)) {
+    size_t number = at + 9;
+    if (text.compare(number, 17, "at shared offset ") == 0) number += 17;
+    if (text.compare(number, 2, "0x") != 0) continue;
+    const std::string name =
+        barrier_name(static_cast<uint32_t>(std::stoul(text.substr(number, 12), nullptr, 16)));
+    if ((" " + out).find(" " + name) == std::string::npos) out += (out.empty() ? "" : " ") + name;
+  }
+  return out;
+}
+
 Sighting Bench::sighting(const sim::Finding& finding) const {
+  std::string said = finding.summary + "\n" + finding.missing;
+  for (const std::string& note : finding.notes) said += "\n" + note;
+  std::string barriers = barriers_in(said);
+  if (finding.has_mbarrier) barriers += " " + barrier_name(finding.mbarrier.offset);
   return {finding.rule->id,
           finding.summary,
           finding.rule->severity,
@@ -133,7 +151,7 @@ Sighting Bench::sighting(const sim::Finding& finding) const {
           finding.has_earlier ? place_of(finding.earlier) : std::string(),
           line_of(finding.later),
           finding.has_earlier ? line_of(finding.earlier) : 0,
-          finding.has_mbarrier ? barrier_name(finding.mbarrier.offset) : std::string()};
+          std::move(barriers)};
 }
 
 std::string Bench::compare_output() {
@@ -162,6 +180,7 @@ Run Bench::run(const Schedule& schedule) {
   } catch (const std::runtime_error& error) {
     run.fault = sim::shim::last_fault_text();
     if (run.fault.empty()) run.fault = error.what();
+    run.fault_barriers = barriers_in(run.fault);
     sim::shim::clear_fault();
   }
   sim::shim::set_launch_options({});

@@ -26,7 +26,7 @@ struct Sighting {
   sim::Severity severity = sim::Severity::kError;
   std::string later, earlier;                 // `opcode @ path` of both parties, empty when unknown
   uint32_t later_line = 0, earlier_line = 0;  // PTX lines
-  std::string barrier;                        // "full[2]", empty when none is named
+  std::string barriers;                       // every barrier it names: "full[2] empty[0]"
 };
 
 enum class Outcome { kClean, kFault, kHang, kError, kStrict, kWrongValues };
@@ -36,6 +36,7 @@ struct Run {
   Schedule schedule;
   Outcome outcome = Outcome::kClean;  // the strongest reason to reject the run
   std::string fault;                  // the machine's report, empty when the grid ended
+  std::string fault_barriers;         // every barrier the report names
   std::string values;                 // the first wrong output
   std::vector<Sighting> sightings;    // E and S
 };
@@ -64,6 +65,7 @@ class Bench {
   void load();
   Sighting sighting(const sim::Finding& finding) const;
   std::string barrier_name(uint32_t offset) const;
+  std::string barriers_in(const std::string& text) const;
   std::string compare_output();
 
   std::string instance_, entry_;

@@ -62,9 +62,6 @@ std::vector<Mutant> controls(const Function&, const std::string& instance) {
   add("cluster scope on every wait", everywhere("mbarrier.try_wait", [](Function& f, size_t i) {
         replace_qualifier(f.body[i], "cta", "cluster");
       }));
-  add("test_wait instead of try_wait", everywhere("mbarrier.try_wait", [](Function& f, size_t i) {
-        replace_qualifier(f.body[i], "try_wait", "test_wait");
-      }));
   add("barriers initialised in another order", exchange_all("mbarrier.init"));
   add("no prefetch of the tensor maps",
       everywhere("prefetch.tensormap", [](Function& f, size_t i) { erase(f, i); }));

@@ -269,7 +269,7 @@ bool share(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
                      [&](uint32_t reg) { return std::find(b.begin(), b.end(), reg) != b.end(); });
 }
 
-// Neighbours, at least one of which synchronises, in the other order.
+// Neighbours, at least one of which synchronises, in the other order. The order of inits is a control.
 void Sweep::exchanges() {
   size_t previous = function_.body.size();
   for (size_t i = 0; i < function_.body.size(); ++i) {

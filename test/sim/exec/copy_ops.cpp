@@ -292,7 +292,7 @@ void cp_async(Exec& x, const Inst& inst) {
   const size_t plain = inst.operands.size() - (inst.has(Q::kCacheHint) ? 1 : 0);
   SIM_FOR_LANES(lane, x.mask) {
     const uint64_t bytes = x.source(inst.operands[2].value, lane);
-    if (bytes != 4 && bytes != 8 && bytes != 16)
+    if (bytes != 16 && (inst.has(Q::kCg) || (bytes != 4 && bytes != 8)))
       throw Fault(FaultKind::kProtocol, "cp.async of " + std::to_string(bytes) + " bytes");
     const uint64_t taken = plain > 3 ? taken_bytes(x, inst.operands[3].value, lane, bytes) : bytes;
     const Shared to = copy_shared(x, x.address(inst.operands[0], lane), bytes, false);

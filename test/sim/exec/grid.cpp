@@ -8,7 +8,6 @@
 namespace sim {
 namespace {
 
-constexpr uint64_t kSlice = 1 << 20;              // warp instructions of a cluster before others get a turn
 constexpr uint64_t kSpinBeforeRelease = 8 << 20;  // without visible change, before waiting lanes are set free
 constexpr uint64_t kLivelock = 64 << 20;          // without visible change, before the run is given up
 
@@ -125,13 +124,18 @@ struct Movers {
   }
 };
 
+// Operations may outlive the CTAs: what is left then touches no memory of theirs any more (checked at exit),
+// but still has to take effect.
+bool finished(const Cluster& cluster) { return cluster.live_ctas == 0 && cluster.pending.empty(); }
+
 // Lets a cluster move until its slice is used. False: nothing in it could move at all.
 bool run_cluster(Cluster& cluster) {
   Grid& grid = *cluster.grid;
   const uint64_t begin = grid.stats.warp_instructions;
   Movers movers;
   bool moved = false;
-  while (cluster.live_ctas != 0 && grid.stats.warp_instructions - begin < kSlice) {
+  const uint64_t slice = std::max<uint64_t>(1, grid.policy.slice());
+  while (!finished(cluster) && grid.stats.warp_instructions - begin < slice) {
     movers.collect(cluster);
     if (movers.agents.empty()) return moved;
     moved = true;
@@ -149,9 +153,6 @@ bool run_cluster(Cluster& cluster) {
                       " warp instructions changed nothing that another thread could see\n" +
                       deadlock_report(grid));
   }
-  // What is left touches no memory of this cluster any more (checked at exit), but still has to take effect.
-  if (cluster.live_ctas == 0)
-    while (!cluster.pending.empty()) advance(cluster, 0);
   return true;
 }
 
@@ -175,7 +176,7 @@ void Grid::run() {
     bool moved = false;
     for (size_t i = 0; i < resident.size();) {
       moved = run_cluster(*resident[i]) || moved;
-      if (resident[i]->live_ctas == 0) resident.erase(resident.begin() + std::ptrdiff_t(i));
+      if (finished(*resident[i])) resident.erase(resident.begin() + std::ptrdiff_t(i));
       else ++i;
     }
     if (moved || (next < clusters && resident.size() < limit)) continue;

@@ -294,14 +294,14 @@ void diverge(Exec& x, uint32_t taken, uint32_t target, uint32_t rejoin);
 bool release_a_join(Cluster& cluster);  // breaks a wait between lanes of one warp; false when there is none
 void drop_from_joins(Warp& warp, std::shared_ptr<Join> join, uint32_t lanes);
 
-// tcgen05_ops.cpp
+// tmem_ops.cpp
 void use_registers(Exec& x, const Inst& inst);  // loads whose registers the instruction names take effect
 void check_transfers(const Warp& warp, const char* what);  // Fault kProtocol when one was never waited for
 
 // sync_ops.cpp
 void check_register_requests(const Warp& warp);  // the warps of a warpgroup ask for the same registers
 
-// the words of memory instructions, from their qualifiers
+// memory.cpp: what the qualifiers of an instruction say
 Order order_of(const Inst& inst, Order otherwise);
 Scope scope_of(const Inst& inst, Scope otherwise);
 

@@ -32,7 +32,9 @@ class Policy {
   // Index of the agent that moves. There is one at least; operations come first, oldest first, then the warps
   // in index order.
   virtual size_t next(const std::vector<Agent>& agents) = 0;
-  virtual uint32_t quantum() { return 512; }   // instructions a warp may run before the next choice
+  virtual uint32_t quantum() { return 512; }  // instructions a warp may run before the next choice
+  // Warp instructions that a cluster may run before the others get a turn.
+  virtual uint64_t slice() { return 1 << 20; }
   virtual bool wake_early() { return false; }  // try_wait returns false although nothing changed
   // The operation that was just issued completes before the next instruction, if older ones allow it.
   virtual bool at_once() { return false; }

@@ -314,7 +314,7 @@ void tcgen05_commit(Exec& x, const Inst& inst) {
     SIM_FOR_LANES(rank, ranks) {
       Cta& cta = x.cluster.at(rank);
       cta.mbarrier(at.offset);
-      if (x.watched()) facts.barriers.push_back({{cta.linear, at.offset}, 0});
+      facts.barriers.push_back({{cta.linear, at.offset}, 0});
     }
     x.launch_async(
         AsyncOp::Kind::kTensorCommit, lane, ranks,

@@ -169,6 +169,7 @@ void Exec::launch_async(AsyncOp::Kind kind, uint32_t lane, uint32_t ranks, std::
   op->lane = lane;
   op->ranks = ranks;
   op->land = std::move(land);
+  for (const AsyncIssue::Signal& signal : facts.barriers) op->signals.push_back(signal.barrier);
   issue(std::move(op), std::move(facts));
 }
 

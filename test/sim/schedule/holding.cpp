@@ -21,11 +21,18 @@ size_t Holding::next(const std::vector<Agent>& agents) {
     (held ? held_ : free_).push_back(agents[i]);
     (held ? held_index_ : free_index_).push_back(i);
   }
-  if (!held_.empty() && (free_.empty() || ++passed_over_ > kPatience)) {
+  const auto usual = [&](const std::vector<Agent>& some) {
+    return is_warp(some.front()) ? turns_.next(some, 0) : 0;
+  };
+  if (free_.empty() || held_.empty()) {
     passed_over_ = 0;
-    return held_index_[free_.empty() ? 0 : random.below(uint32_t(held_.size()))];
+    return usual(agents);
   }
-  return free_index_[is_warp(free_.front()) ? turns_.next(free_, 0) : 0];
+  if (++passed_over_ > kPatience) {
+    passed_over_ = 0;
+    return held_index_[random.below(uint32_t(held_.size()))];
+  }
+  return free_index_[usual(free_)];
 }
 
 OneLate::OneLate(uint64_t seed) : Holding(seed), by_instruction_(seed % 4 != 3), writes_only_(mix(seed) & 1) {

@@ -25,6 +25,7 @@ class Mixed : public Seeded {
   using Seeded::Seeded;
   size_t next(const std::vector<Agent>& agents) override;
   uint32_t quantum() override { return some_quantum(); }
+  uint64_t slice() override { return some_slice(); }
   bool wake_early() override { return random.one_in(8); }
   bool load_early() override { return random.one_in(2); }
 };
@@ -62,6 +63,7 @@ class Priorities : public Seeded {
   void start() override;
   size_t next(const std::vector<Agent>& agents) override;
   uint32_t quantum() override { return some_quantum(); }
+  uint64_t slice() override { return some_slice(); }
   bool wake_early() override { return random.one_in(8); }
   bool load_early() override { return random.one_in(2); }
   uint32_t pieces(uint64_t) override { return random.one_in(2) ? 1 : 1 + random.below(8); }

@@ -44,6 +44,7 @@ class Seeded : public Policy {
  protected:
   uint64_t seed() const { return seed_; }
   uint32_t some_quantum() { return 8u << random.below(6); }
+  uint64_t some_slice() { return uint64_t(256) << random.below(10); }
   uint32_t some_shift() const { return uint32_t(mix(seed_ ^ 0x51) % (kMaxSharedShift / 1024 + 1)) * 1024; }
   Random random;
 

@@ -6,20 +6,12 @@
 #include <functional>
 #include <map>
 
-#include "sim/fault.h"
 #include "support/catch.hpp"
+#include "unit/sim/fault_of.hpp"
+
+using sim_test::fault_of;
 
 namespace {
-
-sim::FaultKind fault_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const sim::Fault& fault) {
-    return fault.kind();
-  }
-  FAIL("no fault");
-  return sim::FaultKind::kTrap;
-}
 
 enum : uint32_t {
   kUint8 = 0,
@@ -211,9 +203,9 @@ TEST_CASE("tensor map: 128 bytes that the encoder did not write do not decode") 
   Encoded e = encode(Arguments{});
   CHECK(sim::decode_tensor_map(e.bytes).box_bytes() == 128 * 64);
   e.bytes[20] ^= 1;
-  CHECK(fault_of([&] { sim::decode_tensor_map(e.bytes); }) == sim::FaultKind::kProtocol);
+  CHECK(fault_of([&] { sim::decode_tensor_map(e.bytes); }).kind() == sim::FaultKind::kProtocol);
   const unsigned char zeros[128] = {};
-  CHECK(fault_of([&] { sim::decode_tensor_map(zeros); }) == sim::FaultKind::kProtocol);
+  CHECK(fault_of([&] { sim::decode_tensor_map(zeros); }).kind() == sim::FaultKind::kProtocol);
 }
 
 TEST_CASE("tensor map: boxes inside, across every edge and outside equal the definition") {
@@ -290,7 +282,7 @@ TEST_CASE("tensor map: transfers whose result is not established are refused") {
     Arguments a;
     change(a);
     const sim::TensorMap map = map_of(a);
-    return fault_of([&] { sim::box_pieces(map, {0, 0}, 1024, pieces); });
+    return fault_of([&] { sim::box_pieces(map, {0, 0}, 1024, pieces); }).kind();
   };
   CHECK(kind([](Arguments& a) { a.swizzle = 4; }) == sim::FaultKind::kUnsupported);
   CHECK(kind([](Arguments& a) { a.swizzle = 5; }) == sim::FaultKind::kUnsupported);
@@ -311,11 +303,13 @@ TEST_CASE("tensor map: misaligned shared memory and half-byte coordinates") {
   std::vector<sim::BoxPiece> pieces;
   CHECK(fault_of([&] {
           sim::box_pieces(map_of(Arguments{}), {0, 0}, 1024 + 64, pieces);
-        }) == sim::FaultKind::kMisaligned);
+        }).kind() == sim::FaultKind::kMisaligned);
   Arguments a;
   a.type = kU4Align8;
   a.box[0] = 256;
-  CHECK(fault_of([&] { sim::box_pieces(map_of(a), {1, 0}, 1024, pieces); }) == sim::FaultKind::kMisaligned);
+  CHECK(fault_of([&] {
+          sim::box_pieces(map_of(a), {1, 0}, 1024, pieces);
+        }).kind() == sim::FaultKind::kMisaligned);
 }
 
 TEST_CASE("tensor map: fill patterns are zero, or a NaN of the element type") {

@@ -1,4 +1,4 @@
-// main.cpp -- `make fault`: plants bugs in the PTX that ships and reports which of them the simulator
+// fault_main.cpp -- `make fault`: plants bugs in the PTX that ships and reports which of them the simulator
 // catches, and whether it names the cause. Non-zero exit on any survivor, any wrong table entry, any unclean
 // control.
 #include <fmt/core.h>
@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <cstdio>
 #include <fstream>
 
 #include "fault/equivalent.h"
@@ -22,15 +23,22 @@ constexpr unsigned kSecondsPerMutant = 60;
 struct Options {
   std::string only = "*", json;
   unsigned workers = default_workers();
-  bool list = false;
+  size_t schedules = escalation().size();
+  bool list = false, progress = false;
 };
 
 std::vector<Scored> campaign(Bench& bench, std::vector<Scored> jobs, const std::vector<Expectation>& expected,
-                             unsigned workers) {
+                             const Options& options) {
+  const auto told = [&](const Scored& s) {
+    if (!options.progress) return;
+    fmt::print("{} / {}: {} after {}{}\n", s.mutant.instance, s.mutant.id, name(s.verdict.outcome),
+               s.verdict.runs, s.verdict.diagnosed ? "" : ", not diagnosed");
+    std::fflush(stdout);
+  };
   run_forked(
-      jobs.size(), workers, kSecondsPerMutant,
+      jobs.size(), options.workers, kSecondsPerMutant,
       [&](size_t i) {
-        return nlohmann::json(try_out(bench, jobs[i].mutant, expected[i], escalation().size())).dump();
+        return nlohmann::json(try_out(bench, jobs[i].mutant, expected[i], options.schedules)).dump();
       },
       [&](size_t i, const std::string& text) {
         jobs[i].verdict = nlohmann::json::parse(text).get<Verdict>();
@@ -39,6 +47,7 @@ std::vector<Scored> campaign(Bench& bench, std::vector<Scored> jobs, const std::
         jobs[i].verdict.id = jobs[i].mutant.id;
         jobs[i].verdict.outcome = Outcome::kHang;
         jobs[i].verdict.crash = how;
+        told(jobs[i]);
       });
   return jobs;
 }
@@ -93,7 +102,7 @@ class Campaign {
         expected.push_back(std::move(p.expected));
       }
     }
-    append(planted_, campaign(bench, std::move(jobs), expected, options_.workers));
+    append(planted_, campaign(bench, std::move(jobs), expected, options_));
   }
 
   void run_sweep(Bench& bench, Breadth breadth) {
@@ -105,7 +114,7 @@ class Campaign {
       std::string reason = why_equivalent(m);
       jobs.push_back({std::move(m), {}, std::move(reason)});
     }
-    append(sweep_, campaign(bench, std::move(jobs), expected, options_.workers));
+    append(sweep_, campaign(bench, std::move(jobs), expected, options_));
   }
 
   void run_controls(Bench& bench) {
@@ -113,7 +122,7 @@ class Campaign {
     for (Mutant& m : controls(bench.kernel(), bench.instance()))
       if (wanted(m)) jobs.push_back({std::move(m), {}, "a control"});
     const std::vector<Expectation> expected(jobs.size());
-    append(controls_, campaign(bench, std::move(jobs), expected, options_.workers));
+    append(controls_, campaign(bench, std::move(jobs), expected, options_));
   }
 
   static void append(std::vector<Scored>& all, std::vector<Scored> more) {
@@ -144,6 +153,8 @@ int main(int argc, char** argv) {
   app.add_option("--only", options.only, "mutants whose id matches this shell pattern");
   app.add_option("--json", options.json, "write every verdict to this file");
   app.add_option("--workers", options.workers, "processes at once");
+  app.add_option("--schedules", options.schedules, "schedules tried on a mutant, of the default first");
+  app.add_flag("--progress", options.progress, "a line per mutant as it ends");
   app.add_flag("--list", options.list, "print the mutants and stop");
   CLI11_PARSE(app, argc, argv);
   try {
