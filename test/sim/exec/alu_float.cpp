@@ -22,7 +22,8 @@ uint64_t finish_f32(const AluCode& code, float x) {
   if (flushes(code)) x = flush_f32(x);
   return put(has(code, kSat) ? saturate_unit(x) : x);
 }
-// The machine flushes what is subnormal before it is rounded: truncated, it is subnormal or zero.
+// An H200 flushes products and quotients that are subnormal before they are rounded: truncated, they are
+// subnormal or zero. A fused product is taken to do the same.
 template <class F>
 uint64_t finish_tiny_f32(const AluCode& code, F operation) {
   float x = operation(round_of(code));
