@@ -22,7 +22,7 @@ void forgive_fill(SharedImage::Copy& copy) {
   if (!copy.has_map) return;
   std::vector<BoxPiece> pieces;
   try {
-    box_pieces(copy.map, copy.coordinates, uint32_t(copy.address), pieces);
+    box_pieces(copy.map, copy.coordinates, uint32_t(copy.address), Transfer::kLoad, pieces);
   } catch (const Fault&) {
     return;  // a transfer the machine refuses
   }

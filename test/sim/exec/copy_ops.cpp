@@ -105,10 +105,10 @@ struct Box {
   Box(Exec& x, const Inst& inst, const Operand& operand, uint32_t lane)
       : map(read_map(x, operand, lane, &address)),
         coordinates(read_coordinates(x, inst, operand, map, lane)) {}
-  // The part of the box inside the tensor.
-  std::vector<Copy::Span> spans(uint32_t shared_offset) const {
+  // The part of the box that is read or written in global memory.
+  std::vector<Copy::Span> spans(uint32_t shared_offset, Transfer transfer) const {
     std::vector<BoxPiece> pieces;
-    box_pieces(map, coordinates, shared_offset, pieces);
+    box_pieces(map, coordinates, shared_offset, transfer, pieces);
     std::vector<Copy::Span> out;
     out.reserve(pieces.size());
     for (const BoxPiece& piece : pieces)
@@ -211,7 +211,7 @@ void tensor_load(Exec& x, const Inst& inst) {
     require_aligned("shared offset", to.offset, 128);
     const Shared barrier = copy_barrier(x, inst.operands[2], lane);
     auto copy = copy_of(bytes);
-    copy->sources = box.spans(to.offset);
+    copy->sources = box.spans(to.offset, Transfer::kLoad);
     copy->fill = fill_pattern(box.map);
     copy->targets = targets(x, inst, lane, to, barrier, bytes, 3);
     x.launch_copy(lane, std::move(copy), box.facts(Kind::kTensorLoad));
@@ -227,7 +227,7 @@ void tensor_store(Exec& x, const Inst& inst) {
     require_aligned("shared offset", from.offset, 128);
     auto copy = copy_of(bytes);
     read_shared(*copy, from);
-    copy->destinations = box.spans(from.offset);
+    copy->destinations = box.spans(from.offset, Transfer::kStore);
     for (const Copy::Span& span : copy->destinations) x.grid.memory.poison(span.global, span.bytes);
     copy->join(x.warp.bulk_groups[lane].join_open());
     x.launch_copy(lane, std::move(copy), box.facts(Kind::kTensorStore));

@@ -143,7 +143,7 @@ inline std::string coordinates(const Tensor& t, std::string* registers) {
 
 // The box reaches over an edge in every dimension but the first at its low end.
 inline Tensor of_rank(uint32_t rank) {
-  return {rank, {8, 3, 4, 2, 3}, {4, 2, 2, 2, 2}, {6, 2, 3, 1, -1}, {1, 12, 60, 300, 900}, 1840, 6000};
+  return {rank, {8, 3, 4, 2, 3}, {8, 2, 2, 2, 2}, {4, 2, 3, 1, -1}, {1, 12, 60, 300, 900}, 1840, 6000};
 }
 
 inline Tensor matrix(int64_t x, int64_t y, uint32_t swizzle) {

@@ -94,7 +94,7 @@ TEST_CASE(
 
 TEST_CASE("the issue of a tensor store names the bytes of both sides that lie inside the tensor") {
   const uint32_t swizzle = GENERATE(0u, 3u);
-  const int64_t x = GENERATE(int64_t(0), int64_t(16), int64_t(-8), int64_t(40));
+  const int64_t x = GENERATE(int64_t(0), int64_t(16), int64_t(8), int64_t(40));
   CAPTURE(swizzle, x);
   const Tensor tensor = matrix(x, 4, swizzle);
   const std::vector<int64_t> to = elements(tensor);
