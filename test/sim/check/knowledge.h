@@ -27,7 +27,8 @@ struct Knowledge {
   VectorClock inits;  // mbarrier.init that fence.mbarrier_init has followed, own or received
   // What would be known if scopes did not matter, and if elect, shfl and vote ordered memory.
   VectorClock any_scope, meets;
-  // What must have happened for this thread to be here, over edges of any strength: says nothing of memory.
+  // What must have happened for this thread to be here, over edges of any strength: says nothing of memory
+  // but tcgen05.ld and .st that were waited for.
   VectorClock cause;
   // Private to the thread. `parked`: learned by relaxed operations, until an acquire fence. `offered`: what a
   // release fence of `offered_scope` has made ready for relaxed operations to carry.

@@ -72,10 +72,12 @@ MbarrierRecord* MbarrierProtocol::live(const MbarrierRef& ref) {
 }
 
 void MbarrierProtocol::report(const char* rule_id, const MbarrierRecord& barrier, const std::string& summary,
-                              const Site& later, const PhaseRecord* phase, const Site* earlier) {
+                              const Site& later, const PhaseRecord* phase, const Site* earlier,
+                              bool every_schedule) {
   Finding out = finding(rule_id, summary, later);
   out.has_mbarrier = true;
   out.mbarrier = barrier.ref;
+  out.every_schedule = every_schedule;
   if (earlier != nullptr) {
     out.has_earlier = true;
     out.earlier = *earlier;
@@ -291,7 +293,7 @@ void MbarrierProtocol::observe(MbarrierRecord& barrier, const SyncEvent& event, 
            name(event.thread) + " waits for parity " + std::to_string(event.parity) + " of " +
                name(barrier.ref) + " and sees phase " + std::to_string(seen) + "; the last it saw was " +
                phase_name(before) + (someone ? "" : ", and nobody saw what lies between"),
-           site(event), nullptr, &earlier);
+           site(event), nullptr, &earlier, false);
   }
   warp.seen[lane] = seen;
   warp.by[lane] = event.inst;

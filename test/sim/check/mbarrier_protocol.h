@@ -99,7 +99,8 @@ class MbarrierProtocol {
                         const char* when);
   void end(const MbarrierRecord& barrier, const Site& by);
   void report(const char* rule_id, const MbarrierRecord& barrier, const std::string& summary,
-              const Site& later, const PhaseRecord* phase, const Site* earlier = nullptr);
+              const Site& later, const PhaseRecord* phase, const Site* earlier = nullptr,
+              bool every_schedule = true);
 
   const FindingSink& sink_;
   const Clocks* clocks_;

@@ -302,12 +302,14 @@ void DeadlockExplainer::explain() {
     return;
   }
   const std::vector<WarpId> ring = cycle(reasons);
-  // The headline: a wait for bytes nobody brings, else one whose missing party waits for nothing, else any.
+  // The headline: a wait for bytes nobody brings, else one in a cycle, else one whose missing party waits for
+  // nothing, else any; of those, at an mbarrier first: a barrier of threads only waits for who is held
+  // elsewhere.
   const auto blame = [&](const Reason& r) {
     const MbarrierRecord* barrier = r.has_mbarrier ? mbarriers_.find(r.mbarrier) : nullptr;
     if (barrier != nullptr && barrier->tx != 0) return 0;
-    if (std::find(ring.begin(), ring.end(), r.who) != ring.end()) return 1;
-    return r.lacks.empty() ? 2 : 3;
+    if (std::find(ring.begin(), ring.end(), r.who) != ring.end()) return r.has_mbarrier ? 1 : 2;
+    return (r.lacks.empty() ? 3 : 5) + (r.has_mbarrier ? 0 : 1);
   };
   const Reason& first = *std::min_element(
       reasons.begin(), reasons.end(), [&](const Reason& a, const Reason& b) { return blame(a) < blame(b); });

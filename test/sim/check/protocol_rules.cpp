@@ -29,7 +29,7 @@ const std::vector<Rule> kProtocolRules = {
      "A phase in which bytes land is waited for, before the next one completes and before the CTA exits."},
     {"mbarrier-commit-unobserved", kE, Evidence::kDoc, kCommit,
      "The arrival of a tcgen05.commit is waited for before the CTA exits."},
-    {"mbarrier-commit-overtaken", kS, Evidence::kAssumed, kCommit,
+    {"mbarrier-commit-overtaken", kS, Evidence::kProvenKernel, kCommit,
      "The arrival of a tcgen05.commit itself is waited for before the CTA exits: nothing orders the arrivals "
      "of "
      "two commits, so that a later one was seen does not say that this one has landed."},

@@ -16,6 +16,7 @@ enum class Lack : uint8_t {
   kProxyFence,    // generic, then asynchronous
   kOperandFence,  // operand of the tensor core, then generic
   kTensormapFence,
+  kRelease,        // only relaxed signals lead here
   kBeforeFence,    // tcgen05.fence::before_thread_sync
   kAfterFence,     // tcgen05.fence::after_thread_sync
   kPair,           // tcgen05 operations of one thread that the ISA does not keep in order

@@ -130,6 +130,9 @@ std::string RaceChecker::missing(const Hit& h, const Touch& c, const Region& reg
       return "fence.proxy.tensormap::generic.release by the writer, and .acquire of this map's 128 bytes on "
              "the "
              "way to its use";
+    case Lack::kRelease:
+      return "tcgen05.fence::before_thread_sync, or .release on the arrival, behind the completion of the "
+             "earlier operation";
     case Lack::kBeforeFence:
       return "tcgen05.fence::before_thread_sync ahead of the release by the earlier thread";
     case Lack::kAfterFence: return "tcgen05.fence::after_thread_sync behind the acquire by the later thread";

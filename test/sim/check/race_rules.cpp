@@ -25,7 +25,11 @@ const std::vector<Rule> kRaceRules = {
     {"proxy-fence-reuse", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 8.6 Proxies",
      "Bytes read by the generic proxy are overwritten by the asynchronous proxy only after "
      "fence.proxy.async."},
-    {"proxy-fence-operand", Severity::kStrict, Evidence::kAssumed, "PTX ISA 9.7.16.6.5 tcgen05 and proxies",
+    {"proxy-fence-overwrite", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 8.6 Proxies",
+     "Bytes written by the generic proxy are overwritten by the asynchronous proxy only after "
+     "fence.proxy.async."},
+    {"proxy-fence-operand", Severity::kStrict, Evidence::kProvenKernel,
+     "PTX ISA 9.7.16.6.5 tcgen05 and proxies",
      "Operands that the tensor core read through the asynchronous proxy are overwritten by the generic proxy "
      "only after fence.proxy.async."},
     {"async-order-ctas", Severity::kAdvice, Evidence::kAssumed, "PTX ISA 8.6 Proxies",

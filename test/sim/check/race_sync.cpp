@@ -176,6 +176,7 @@ void RaceChecker::mbarrier_arrive(const SyncEvent& e, BarrierState& b) {
     if (op->done != 0) {
       done.hb.raise(op->done, op->lanes, op->issued);
       done.tensor_edge = done.hb;
+      done.tensor_edge.raise(threads_of(op->thread), op->lanes, op->issued);  // a fence before it is implied
       done.hb.join(op->complete_before);
     }
     done.cause = op->cause;
@@ -398,6 +399,7 @@ void RaceChecker::tensor_memory(const SyncEvent& e) {
     state_.update(w, lanes_of(e), [&](Knowledge& k, uint32_t) {
       k.hb.raise(queue, state_.now);
       k.tensor.raise(queue, state_.now);
+      k.cause.raise(queue, state_.now);
     });
     return;
   }

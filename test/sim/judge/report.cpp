@@ -33,7 +33,10 @@ std::string site_text(const SiteText& site) {
   return out;
 }
 
+// Copies of one source line that unrolling and inlining made are one place.
 std::string site_key(const SiteText& site) {
+  if (!site.source.empty())
+    return site.kernel + ":" + site.source + ":" + site.text.substr(0, site.text.find(' '));
   return site.kernel + ":" + std::to_string(site.ptx_line) + ":" + site.text;
 }
 

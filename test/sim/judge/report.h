@@ -60,7 +60,8 @@ struct Report {
   bool every_schedule = true;
   std::vector<Seen> seen;
 
-  // Two findings are one when the same rule is broken by the same pair of instructions.
+  // Two findings are one when the same rule is broken at the same pair of source lines, or of instructions
+  // where no line is known.
   std::string key() const;
 };
 

@@ -338,6 +338,20 @@ TEST_CASE("A proxy fence of another space is none", "[race]") {
   CHECK(run(SyncEvent::kGlobalSpace) == "proxy-fence");
 }
 
+TEST_CASE("Overwriting what the generic proxy wrote needs a fence in the strict class", "[race]") {
+  const auto run = [](bool fence, bool barrier) {
+    Events e;
+    e.write(at(0, 0), kTile);
+    if (fence) e.proxy_fence(at(0, 0));
+    if (barrier) e.bar_sync(0, {0, kTma.warp});
+    e.load(kTma, kTile, kFull);
+    return e.broken();
+  };
+  CHECK(run(true, true) == "");
+  CHECK(run(false, true) == "proxy-fence-overwrite");
+  CHECK(run(true, false) == "race-async");
+}
+
 TEST_CASE("Proxy fences of one direction count in pairs", "[race]") {
   const auto run = [](std::vector<Order> fences) {
     Events e;
