@@ -36,6 +36,13 @@ VectorClock::Entry& VectorClock::own(Component c) {
   return *at;
 }
 
+bool VectorClock::mentions(Component first, Component last) const {
+  if (!data_) return false;
+  const auto at = std::lower_bound(data_->begin(), data_->end(), first,
+                                   [](const Entry& e, Component key) { return e.key < key; });
+  return at != data_->end() && at->key <= last;
+}
+
 void VectorClock::raise(Component c, Time time) {
   if (of(c) >= time) return;
   Entry& e = own(c);

@@ -42,6 +42,7 @@ class VectorClock {
   // kThreads: every lane of `lanes` is known up to `time`.
   bool knows(Component c, uint32_t lanes, Time time) const;
   bool knows(Component c, Time time) const { return of(c) >= time; }
+  bool mentions(Component first, Component last) const;  // any component from first to last
   void raise(Component c, Time time);
   void raise(Component c, uint32_t lanes, Time time);
   void join(const VectorClock& other);

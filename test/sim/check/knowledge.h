@@ -18,14 +18,17 @@ struct Knowledge {
   // memory, in that of one CTA alone (fences of shared::cta by its threads; sorted by CTA).
   VectorClock fenced_global, fenced_shared;
   std::vector<std::pair<uint64_t, VectorClock>> fenced_cta;
-  VectorClock tensormap;  // seen by reads of tensor maps
+  // Fences that work one way only come in pairs: what a release has made ready, for an acquire to let in.
+  VectorClock async_ready, tensormap_ready;
+  std::vector<std::pair<uint64_t, VectorClock>> tensormap;  // seen by reads of the map at an address; sorted
   // tcgen05 operations later ones of this thread follow; and those that travel with its synchronisation:
   // what before_thread_sync has added, what was received. after_thread_sync moves the second to the first.
   VectorClock tensor, tensor_edge;
   VectorClock inits;  // mbarrier.init that fence.mbarrier_init has followed, own or received
   // What would be known if scopes did not matter, and if elect, shfl and vote ordered memory.
   VectorClock any_scope, meets;
-  // What must have happened for this thread to be here, over edges of any strength: says nothing of memory.
+  // What must have happened for this thread to be here, over edges of any strength: says nothing of memory
+  // but tcgen05.ld and .st that were waited for.
   VectorClock cause;
   // Private to the thread. `parked`: learned by relaxed operations, until an acquire fence. `offered`: what a
   // release fence of `offered_scope` has made ready for relaxed operations to carry.
@@ -33,6 +36,7 @@ struct Knowledge {
   Scope offered_scope = Scope::kCta;
 
   VectorClock& fenced_in(uint64_t cta);
+  VectorClock& tensormap_at(uint64_t address);
   // Everything another thread that synchronises with this one comes to know.
   void acquire(const Knowledge& released);
   // Only what travels with relaxed operations: the order of tcgen05 fences, inits.

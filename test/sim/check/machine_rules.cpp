@@ -21,7 +21,7 @@ const std::vector<Rule> kMachineRules = {
     {"machine-launch", Severity::kError, Evidence::kDoc,
      "CUDA C++ Programming Guide, execution configuration and compute capabilities",
      "grid, block, cluster and shared memory stay inside the limits of the kernel and of the machine"},
-    {"machine-unsupported", Severity::kError, Evidence::kAssumed, "none: a limit of the simulator",
+    {"machine-unsupported", Severity::kError, Evidence::kAssumed, "tool: a limit of the simulator",
      "the simulator refuses what it does not know; the program was not judged any further"},
 };
 

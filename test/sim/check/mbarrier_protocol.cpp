@@ -7,6 +7,7 @@
 #include "sim/check/mbarrier_protocol.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "sim/check/protocol_text.h"
@@ -71,10 +72,12 @@ MbarrierRecord* MbarrierProtocol::live(const MbarrierRef& ref) {
 }
 
 void MbarrierProtocol::report(const char* rule_id, const MbarrierRecord& barrier, const std::string& summary,
-                              const Site& later, const PhaseRecord* phase, const Site* earlier) {
+                              const Site& later, const PhaseRecord* phase, const Site* earlier,
+                              bool every_schedule) {
   Finding out = finding(rule_id, summary, later);
   out.has_mbarrier = true;
   out.mbarrier = barrier.ref;
+  out.every_schedule = every_schedule;
   if (earlier != nullptr) {
     out.has_earlier = true;
     out.earlier = *earlier;
@@ -96,9 +99,11 @@ Contribution& MbarrierProtocol::contribution(MbarrierRecord& barrier, const Site
 void MbarrierProtocol::issue(const AsyncIssue& issue) {
   if (issue.kind == AsyncIssue::Kind::kCommit) commits_[issue.id] = site(issue);
   for (const AsyncIssue::Signal& signal : issue.barriers) {
-    if (signal.bytes == 0) continue;
     MbarrierRecord* barrier = live(signal.barrier);
     if (barrier == nullptr) continue;
+    if (issue.kind == AsyncIssue::Kind::kCommit && clocks_ != nullptr)
+      check_observed(*barrier, issue.thread, site(issue));
+    if (signal.bytes == 0) continue;
     barrier->carries_bytes = true;
     MbarrierRecord::Copy& copy = barrier->copies[issue.id];
     copy.by = site(issue);
@@ -124,6 +129,10 @@ void MbarrierProtocol::sync(const SyncEvent& event) {
       barrier.init = site(event);
       barrier.count = barrier.pending = event.amount;
       barrier.phases.emplace_back();
+      if (const int lanes = std::popcount(event.mask); lanes > 1)
+        report("mbarrier-init-by-lanes", barrier,
+               plural(lanes, "lane") + " of one mbarrier.init name " + name(event.mbarrier), site(event),
+               nullptr);
       barriers_.insert_or_assign(key(event.mbarrier), std::move(barrier));
       return;
     }
@@ -170,19 +179,33 @@ void MbarrierProtocol::arrive(MbarrierRecord& barrier, const SyncEvent& event) {
   barrier.open().arrivals += event.amount;
   barrier.open().expected += event.bytes;
   barrier.carries_bytes = barrier.carries_bytes || event.bytes != 0;
-  const PhaseRecord* last = barrier.before_open();
-  if (last != nullptr && !last->observed && !barrier.early_arrival_reported) {
-    barrier.early_arrival_reported = true;
-    report("mbarrier-arrive-before-observed", barrier,
-           "an arrival in phase " + std::to_string(barrier.phase) + " of " + name(barrier.ref) +
-               " although nobody saw phase " + std::to_string(last->number) + " complete (arrival count " +
-               std::to_string(barrier.count) + ")",
-           by, last, last->contributions.empty() ? nullptr : &last->contributions.back().by);
-  }
+  if (!commit || (barrier.before_open() != nullptr && !barrier.before_open()->observed))
+    check_observed(barrier, event.thread, by);
   barrier.pending -= event.amount;
   if (event.kind == SyncEvent::Kind::kMbarrierArriveDrop) barrier.count -= event.amount;
   barrier.tx += event.bytes;
   settle(barrier, by);
+}
+
+// An arrival of `thread`, or a commit it issues, for the open phase: it follows a wait that saw the phase
+// before it complete. One that merely came later in this run may come first in another.
+void MbarrierProtocol::check_observed(MbarrierRecord& barrier, const Thread& thread, const Site& by) {
+  const PhaseRecord* last = barrier.before_open();
+  if (last == nullptr || barrier.early_arrival_reported) return;
+  const auto follows = [&](const Stamp& seen) { return clocks_->ordered(seen, thread); };
+  if (last->observed && (clocks_ == nullptr || std::any_of(last->seen.begin(), last->seen.end(), follows)))
+    return;
+  barrier.early_arrival_reported = true;
+  const std::string where =
+      "an arrival in phase " + std::to_string(barrier.phase) + " of " + name(barrier.ref);
+  const std::string before = "phase " + std::to_string(last->number) + " complete (arrival count " +
+                             std::to_string(barrier.count) + ")";
+  if (!last->observed)
+    report("mbarrier-arrive-before-observed", barrier, where + " although nobody saw " + before, by, last,
+           last->contributions.empty() ? nullptr : &last->contributions.back().by);
+  else
+    report("mbarrier-arrive-before-observed", barrier,
+           where + " need not come after a wait that saw " + before, by, last, &last->seen_by);
 }
 
 void MbarrierProtocol::complete_tx(MbarrierRecord& barrier, const SyncEvent& event) {
@@ -246,11 +269,16 @@ void MbarrierProtocol::wait(MbarrierRecord& barrier, const SyncEvent& event) {
           uint64_t& youngest = observed_commits_[key(c.by.thread)];
           youngest = std::max(youngest, c.by.async_id);
         }
+    if (!done.observed) done.seen_by = site(event);
     done.observed = true;
   }
   const uint32_t lanes = event.mask != 0 ? event.mask : 1u << event.thread.lane;
-  for (uint32_t lane = 0; lane < 32; ++lane)
-    if (lanes >> lane & 1) observe(barrier, event, seen, *warp, lane);
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    if ((lanes >> lane & 1) == 0) continue;
+    if (clocks_ != nullptr && seen >= 0 && warp->seen[lane] != seen)
+      barrier.before_open()->seen.push_back(clocks_->now({event.thread.cta, event.thread.warp, lane}));
+    observe(barrier, event, seen, *warp, lane);
+  }
 }
 
 void MbarrierProtocol::observe(MbarrierRecord& barrier, const SyncEvent& event, int64_t seen,
@@ -265,7 +293,7 @@ void MbarrierProtocol::observe(MbarrierRecord& barrier, const SyncEvent& event, 
            name(event.thread) + " waits for parity " + std::to_string(event.parity) + " of " +
                name(barrier.ref) + " and sees phase " + std::to_string(seen) + "; the last it saw was " +
                phase_name(before) + (someone ? "" : ", and nobody saw what lies between"),
-           site(event), nullptr, &earlier);
+           site(event), nullptr, &earlier, false);
   }
   warp.seen[lane] = seen;
   warp.by[lane] = event.inst;
@@ -310,12 +338,12 @@ void MbarrierProtocol::end(const MbarrierRecord& barrier, const Site& by) {
     for (const Contribution& c : phase.contributions) {
       if (!c.commit) continue;
       const auto seen = observed_commits_.find(key(c.by.thread));
-      if (seen != observed_commits_.end() && seen->second > c.by.async_id) continue;
-      report("mbarrier-commit-unobserved", barrier,
+      const bool overtaken = seen != observed_commits_.end() && seen->second > c.by.async_id;
+      report(overtaken ? "mbarrier-commit-overtaken" : "mbarrier-commit-unobserved", barrier,
              "a tcgen05.commit of " + name(c.by.thread) + " arrives in phase " +
                  std::to_string(phase.number) + " of " + name(barrier.ref) +
-                 ", which nobody saw complete before its end; no later commit of "
-                 "the thread was waited for",
+                 ", which nobody saw complete before its end; " +
+                 (overtaken ? "only a later commit" : "no later commit") + " of the thread was waited for",
              c.by, nullptr);
     }
   }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/check/clock.h"
 #include "sim/check/finding.h"
 
 namespace sim::protocol {
@@ -24,7 +25,9 @@ struct Contribution {
 struct PhaseRecord {
   uint64_t number = 0;
   int64_t arrivals = 0, expected = 0, delivered = 0;
-  bool observed = false;  // some thread saw it complete
+  bool observed = false;    // some thread saw it complete
+  std::vector<Stamp> seen;  // when, by every thread, where clocks can tell
+  Site seen_by;             // the first of them
   std::vector<Contribution> contributions;
 };
 
@@ -57,6 +60,7 @@ struct MbarrierRecord {
   bool early_arrival_reported = false, early_copy_reported = false;
 
   PhaseRecord& open() { return phases.back(); }
+  PhaseRecord* before_open() { return phases.size() > 1 ? &phases[phases.size() - 2] : nullptr; }
   const PhaseRecord& open() const { return phases.back(); }
   const PhaseRecord* before_open() const { return phases.size() > 1 ? &phases[phases.size() - 2] : nullptr; }
   int64_t seen(const Thread& thread) const;
@@ -68,7 +72,9 @@ std::string phase_line(const MbarrierRecord& barrier, const PhaseRecord& phase);
 
 class MbarrierProtocol {
  public:
-  explicit MbarrierProtocol(const FindingSink& sink) : sink_(sink) {}
+  // `clocks`, which have seen every event before: what follows what in every schedule. Null: only the order
+  // of this run is judged.
+  MbarrierProtocol(const FindingSink& sink, const Clocks* clocks) : sink_(sink), clocks_(clocks) {}
   void start();
   void issue(const AsyncIssue& issue);
   void sync(const SyncEvent& event);
@@ -83,6 +89,7 @@ class MbarrierProtocol {
   MbarrierRecord* live(const MbarrierRef& ref);
   Contribution& contribution(MbarrierRecord& barrier, const Site& by, bool commit);
   void arrive(MbarrierRecord& barrier, const SyncEvent& event);
+  void check_observed(MbarrierRecord& barrier, const Thread& thread, const Site& by);
   void complete_tx(MbarrierRecord& barrier, const SyncEvent& event);
   void settle(MbarrierRecord& barrier, const Site& by);
   void wait(MbarrierRecord& barrier, const SyncEvent& event);
@@ -92,9 +99,11 @@ class MbarrierProtocol {
                         const char* when);
   void end(const MbarrierRecord& barrier, const Site& by);
   void report(const char* rule_id, const MbarrierRecord& barrier, const std::string& summary,
-              const Site& later, const PhaseRecord* phase, const Site* earlier = nullptr);
+              const Site& later, const PhaseRecord* phase, const Site* earlier = nullptr,
+              bool every_schedule = true);
 
   const FindingSink& sink_;
+  const Clocks* clocks_;
   std::map<uint64_t, MbarrierRecord> barriers_;
   std::map<uint64_t, Site> commits_;               // issued, by id: the place of the commit
   std::map<uint64_t, uint64_t> observed_commits_;  // by thread: the youngest commit somebody saw arrive

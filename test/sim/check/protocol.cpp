@@ -6,9 +6,9 @@
 
 namespace sim {
 
-ProtocolChecker::ProtocolChecker(FindingSink sink)
+ProtocolChecker::ProtocolChecker(FindingSink sink, const Clocks* clocks)
     : sink_(std::move(sink)),
-      mbarriers_(sink_),
+      mbarriers_(sink_, clocks),
       image_(sink_, mbarriers_),
       descriptors_(sink_, image_),
       tmem_(sink_, image_),

@@ -22,7 +22,8 @@ namespace sim {
 
 class ProtocolChecker : public Observer {
  public:
-  explicit ProtocolChecker(FindingSink sink);
+  // `clocks`: the race checker's, if it watches too, and sees every event first.
+  explicit ProtocolChecker(FindingSink sink, const Clocks* clocks = nullptr);
   void start(const GridStart& grid) override;
   void finish(const char* fault) override;
   void access(const Access& access) override;

@@ -167,7 +167,8 @@ void DeadlockExplainer::hint(const MbarrierRecord& barrier, const Waiting& waiti
         std::string("nobody ever arrived there") +
         (seen != MbarrierRecord::kNever
              ? ""
-             : ": a producer that waits for a free slot before its first fill starts with parity 1"));
+             : ": a wait for a slot that is free at first has to ask for parity 1; a wait for data asks for "
+               "parity 0, and whoever brings the data never did"));
   const int64_t next = seen < 0 ? 0 : seen + 1;
   if (!waiting.event.has_parity || next + 1 != int64_t(barrier.phase)) return;
   const std::string asks = ", phase " + std::to_string(next) + " is complete, and parity " +
@@ -295,20 +296,25 @@ void DeadlockExplainer::explain() {
   for (const auto& [who, warp] : warps_)
     for (const Waiting& waiting : warp.waiting) reasons.push_back(reason(who, waiting));
   if (reasons.empty()) {
-    sink_(finding("deadlock", "nothing can move, and no wait for a barrier was seen", {}));
+    Finding out = finding("deadlock", "nothing can move, and no wait for a barrier was seen", {});
+    out.every_schedule = false;
+    sink_(std::move(out));
     return;
   }
   const std::vector<WarpId> ring = cycle(reasons);
-  // The headline: a wait for bytes nobody brings, else one whose missing party waits for nothing, else any.
+  // The headline: a wait for bytes nobody brings, else one in a cycle, else one whose missing party waits for
+  // nothing, else any; of those, at an mbarrier first: a barrier of threads only waits for who is held
+  // elsewhere.
   const auto blame = [&](const Reason& r) {
     const MbarrierRecord* barrier = r.has_mbarrier ? mbarriers_.find(r.mbarrier) : nullptr;
     if (barrier != nullptr && barrier->tx != 0) return 0;
-    if (std::find(ring.begin(), ring.end(), r.who) != ring.end()) return 1;
-    return r.lacks.empty() ? 2 : 3;
+    if (std::find(ring.begin(), ring.end(), r.who) != ring.end()) return r.has_mbarrier ? 1 : 2;
+    return (r.lacks.empty() ? 3 : 5) + (r.has_mbarrier ? 0 : 1);
   };
   const Reason& first = *std::min_element(
       reasons.begin(), reasons.end(), [&](const Reason& a, const Reason& b) { return blame(a) < blame(b); });
   Finding out = finding("deadlock", first.subject + " " + first.what, first.site);
+  out.every_schedule = false;  // another order may get round it, and show something else
   out.has_mbarrier = first.has_mbarrier;
   out.mbarrier = first.mbarrier;
   if (!ring.empty()) {

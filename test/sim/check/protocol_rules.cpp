@@ -11,11 +11,14 @@ constexpr const char* kPhase = "PTX ISA: Phase of the mbarrier object";
 constexpr const char* kTx = "PTX ISA: Tracking asynchronous operations by the mbarrier object";
 constexpr const char* kCommit = "PTX ISA: TensorCore 5th Generation Instructions: tcgen05.commit";
 constexpr const char* kDescriptor = "PTX ISA: Tcgen05 matrix descriptors; canonical layouts";
+constexpr const char* kTool = "tool: no rule of the ISA, but seldom meant";
 constexpr const char* kSetMaxReg = "PTX ISA: setmaxnreg";
 
 }  // namespace
 
 const std::vector<Rule> kProtocolRules = {
+    {"mbarrier-init-by-lanes", kS, Evidence::kProvenKernel, "PTX ISA: mbarrier.init",
+     "One thread initialises an mbarrier: lanes of one mbarrier.init name different objects."},
     {"mbarrier-bytes-in-other-phase", kE, Evidence::kDoc, kTx,
      "The bytes of a copy count in the phase that was open when the copy was issued."},
     {"mbarrier-copy-before-observed", kE, Evidence::kDoc, kPhase,
@@ -25,7 +28,11 @@ const std::vector<Rule> kProtocolRules = {
     {"mbarrier-bytes-unobserved", kE, Evidence::kDoc, kTx,
      "A phase in which bytes land is waited for, before the next one completes and before the CTA exits."},
     {"mbarrier-commit-unobserved", kE, Evidence::kDoc, kCommit,
-     "The arrival of a tcgen05.commit, or of a later one of its thread, is waited for before the CTA exits."},
+     "The arrival of a tcgen05.commit is waited for before the CTA exits."},
+    {"mbarrier-commit-overtaken", kS, Evidence::kProvenKernel, kCommit,
+     "The arrival of a tcgen05.commit itself is waited for before the CTA exits: nothing orders the arrivals "
+     "of "
+     "two commits, so that a later one was seen does not say that this one has landed."},
     {"mbarrier-phase-lap", kE, Evidence::kDoc, kPhase,
      "Successive waits of a thread on one mbarrier see successive phases, or the same one again."},
     {"mbarrier-phase-skipped", kS, Evidence::kAssumed, kPhase,
@@ -40,9 +47,9 @@ const std::vector<Rule> kProtocolRules = {
      "An mbarrier goes out of use between two phases, not with arrivals in an incomplete one."},
     {"mbarrier-byte-balance", kE, Evidence::kDoc, kTx,
      "The bytes expected in a phase are the bytes that copies deliver to it."},
-    {"copy-never-read", kA, Evidence::kAssumed, "",
+    {"copy-never-read", kA, Evidence::kAssumed, kTool,
      "Bytes copied to shared memory are read before they are copied over or the CTA exits."},
-    {"copy-partly-read", kA, Evidence::kAssumed, "",
+    {"copy-partly-read", kA, Evidence::kAssumed, kTool,
      "All bytes copied to shared memory are read before they are copied over or the CTA exits."},
     {"descriptor-swizzle", kE, Evidence::kDoc, kDescriptor,
      "A matrix is read with the swizzle with which it was written."},
@@ -63,7 +70,8 @@ const std::vector<Rule> kProtocolRules = {
      "bar.red is not mixed with bar.sync or bar.arrive on one active barrier."},
     {"setmaxnreg-pool", kE, Evidence::kDoc, kSetMaxReg,
      "The registers that the warps of a CTA ask for fit the register file."},
-    {"deadlock", kE, Evidence::kDoc, "", "Every wait ends."},
+    {"deadlock", kE, Evidence::kDoc, "PTX ISA: Parallel Synchronization and Communication Instructions",
+     "Every wait is ended by what other threads, or operations in flight, still do."},
 };
 
 }  // namespace sim

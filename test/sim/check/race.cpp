@@ -139,21 +139,26 @@ void RaceChecker::touch_batch(const Access* first, size_t count, Touch c, const 
   touch(c, region, k);
 }
 
-bool RaceChecker::touchable(const Touch& later, const Region& region) {
+// The owner of shared or tensor memory must have begun, and must not have left.
+bool RaceChecker::touchable(const Touch& later, const Region& region, const Knowledge& k) {
   if (region.memory == Memory::kGlobal) return true;
   const auto at = state_.ctas.find(region.cta);
-  if (at == state_.ctas.end() || !at->second.exited) return true;
+  const bool left = at != state_.ctas.end() && at->second.exited;
+  const bool begun =
+      region.memory == Memory::kTensor || state_.begun(region.cta, thread_of(later.warp, 0).cta, k);
+  if (begun && !left) return true;
+  const Verdict verdict =
+      left ? Verdict{"exit-access", Lack::kNothing} : Verdict{"cluster-start", Lack::kStart};
   hits_.clear();
   Touch owner;
   owner.warp = component(Part::kThreads, region.cta << 8);
-  hits_.push_back(
-      {owner, {"exit-access", Lack::kNothing}, region.address, region.address + region.bytes, {}});
+  hits_.push_back({owner, verdict, region.address, region.address + region.bytes, {}});
   report_hits(later, region, *state_.nothing);
-  return false;
+  return !left;
 }
 
 void RaceChecker::touch(const Touch& later, const Region& region, const Knowledge& k) {
-  if (!touchable(later, region)) return;
+  if (!touchable(later, region, k)) return;
   hits_.clear();
   Touch c = later;
   if (region.memory == Memory::kTensor) {

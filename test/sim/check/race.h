@@ -40,7 +40,7 @@ class RaceChecker : public Observer, public Clocks {
   void touch_runs(const Touch& later, const std::vector<Region>& regions, const Knowledge& k);
   void touch_run(const Runs& run, const Region& region, const Knowledge& k);
   void compare_with_runs(const Touch& later, const Region& region, const Knowledge& k);
-  bool touchable(const Touch& later, const Region& region);
+  bool touchable(const Touch& later, const Region& region, const Knowledge& k);
   void hit(const Touch& earlier, const Touch& later, const Verdict& verdict, const Region& region,
            uint64_t from, uint64_t to, LineMask mask);
   void issue_regions(const AsyncIssue& issue, const AsyncOperation& op, const Knowledge& k);
@@ -55,6 +55,7 @@ class RaceChecker : public Observer, public Clocks {
   void warp_sync(const SyncEvent& e);
   void warp_meet(const SyncEvent& e);
   void fence(const SyncEvent& e);
+  void proxy_fence(const SyncEvent& e, Knowledge& k, uint32_t lanes);
   void thread_fence(const SyncEvent& e, Knowledge& k, uint32_t lanes, Component warp);
   void groups(const SyncEvent& e);
   void tensor_memory(const SyncEvent& e);

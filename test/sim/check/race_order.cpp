@@ -57,14 +57,24 @@ bool pipelined(const AsyncOperation& p, const AsyncOperation& c) {
   return p.is(Kind::kTmemCopy) || same_cells(p.accumulator, c.accumulator);
 }
 
+// What a warp does as a whole is known with any of its lanes.
+bool knows_warp(const VectorClock& clock, const Touch& p) {
+  for (uint32_t lane = 0; lane < 32; ++lane)
+    if (clock.knows(p.warp, 1u << lane, p.time)) return true;
+  return false;
+}
+
 Verdict judge_tensor(const Touch& p, const Touch& c, const Knowledge& k, const Region& region) {
   if (p.operation == nullptr || c.operation == nullptr) {
     // Allocation and its end are synchronous: every form of order will do. An allocation of a pair is one act
     // of both CTAs.
     if (p.operation == nullptr && (p.warp == c.warp || cta_of(c.warp) != region.cta)) return {};
     for (const VectorClock* clock : {&k.hb, &k.tensor, &k.tensor_edge, &k.any_scope})
-      if (known(*clock, p, c, region, true)) return {};
-    return {"race-tensor", p.operation == nullptr ? Lack::kOrder : Lack::kCompletion};
+      if (p.operation == nullptr ? knows_warp(*clock, p) : known(*clock, p, c, region, true)) return {};
+    const bool allocation = p.operation == nullptr;
+    if (allocation ? knows_warp(k.cause, p) : known(k.cause, p, c, region, true))
+      return {"tensor-fence", Lack::kRelease};
+    return {"race-tensor", allocation ? Lack::kOrder : Lack::kCompletion};
   }
   if (known(k.tensor, p, c, region, false)) return {};
   const bool listed = pipelined(*p.operation, *c.operation);
@@ -80,6 +90,9 @@ Verdict judge_tensor(const Touch& p, const Touch& c, const Knowledge& k, const R
   const Lack fence = through(k.tensor_edge) ? Lack::kAfterFence : Lack::kBeforeFence;
   if (through(k.hb)) return {"tensor-fence", fence};
   if (through(k.any_scope)) return {};  // the scope was reported where the wait was
+  // It was over before a relaxed signal that led here: in order, but for the letter.
+  if (known(k.cause, p, c, region, false))
+    return {"tensor-fence", fence == Lack::kAfterFence ? fence : Lack::kRelease};
   if (through(k.tensor_edge)) return {"race-tensor", Lack::kAfterFence};
   if (k.parked && through(k.parked->hb)) return {"race-tensor", Lack::kBeforeFence};
   return {"race-tensor", Lack::kCompletion};
@@ -134,11 +147,14 @@ Verdict judge(const RaceState& state, const Touch& p, const Touch& c, const Know
   const bool p_generic = p.operation == nullptr || p.operation->generic();
   const bool c_generic = c.operation == nullptr || c.operation->generic();
   if (c.proxy == Proxy::kTensormap) {
-    if (!p_generic || known(k.tensormap, p, c, region, false)) return {};
+    if (!p_generic) return {};
+    for (const auto& [address, clock] : k.tensormap)
+      if (address == region.address && known(clock, p, c, region, false)) return {};
     return {"tensormap-fence", Lack::kTensormapFence};
   }
   if (p_generic && !c_generic) {
     if (fenced(k, p, c, region)) return {};
+    if (p.write && c.write) return {"proxy-fence-overwrite", Lack::kProxyFence};
     return {p.write ? "proxy-fence" : "proxy-fence-reuse", Lack::kProxyFence};
   }
   if (!p_generic && c_generic) {

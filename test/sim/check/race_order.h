@@ -8,6 +8,7 @@ namespace sim {
 
 enum class Lack : uint8_t {
   kNothing,
+  kStart,         // a CTA that need not have begun
   kOrder,         // no synchronisation at all
   kCompletion,    // the asynchronous operation was not waited for
   kScope,         // an edge whose scope leaves a party out
@@ -15,6 +16,7 @@ enum class Lack : uint8_t {
   kProxyFence,    // generic, then asynchronous
   kOperandFence,  // operand of the tensor core, then generic
   kTensormapFence,
+  kRelease,        // only relaxed signals lead here
   kBeforeFence,    // tcgen05.fence::before_thread_sync
   kAfterFence,     // tcgen05.fence::after_thread_sync
   kPair,           // tcgen05 operations of one thread that the ISA does not keep in order
@@ -24,6 +26,9 @@ enum class Lack : uint8_t {
   kGridWait,       // griddepcontrol.wait
   kHost,           // the host's work is concurrent
 };
+
+// What a peer CTA has to do before its shared memory is touched.
+inline constexpr const char* kStart = "a cluster barrier, or another signal of that CTA, ahead of the access";
 
 struct Verdict {
   const char* rule = nullptr;  // null: in order

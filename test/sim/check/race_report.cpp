@@ -108,6 +108,7 @@ std::string RaceChecker::missing(const Hit& h, const Touch& c, const Region& reg
   const AsyncOperation* op = h.earlier.operation;
   switch (h.verdict.lack) {
     case Lack::kNothing: return "";
+    case Lack::kStart: return kStart;
     case Lack::kOrder: {
       if (c.warp == h.earlier.warp) return "bar.warp.sync between the two";
       if (thread_of(c.warp, 0).cta != thread_of(h.earlier.warp, 0).cta)
@@ -126,7 +127,12 @@ std::string RaceChecker::missing(const Hit& h, const Touch& c, const Region& reg
     }
     case Lack::kOperandFence: return "fence.proxy.async behind the wait for the commit";
     case Lack::kTensormapFence:
-      return "fence.proxy.tensormap::generic release by the writer, acquire by the user";
+      return "fence.proxy.tensormap::generic.release by the writer, and .acquire of this map's 128 bytes on "
+             "the "
+             "way to its use";
+    case Lack::kRelease:
+      return "tcgen05.fence::before_thread_sync, or .release on the arrival, behind the completion of the "
+             "earlier operation";
     case Lack::kBeforeFence:
       return "tcgen05.fence::before_thread_sync ahead of the release by the earlier thread";
     case Lack::kAfterFence: return "tcgen05.fence::after_thread_sync behind the acquire by the later thread";
@@ -152,6 +158,8 @@ void RaceChecker::report_hits(const Touch& later, const Region& region, const Kn
     const std::string where = place(region, h.from, h.to);
     if (h.verdict.lack == Lack::kNothing) {
       f.summary = who + " touches " + where + " after that CTA has left";
+    } else if (h.verdict.lack == Lack::kStart) {
+      f.summary = who + " touches " + where + ", which need not have started";
     } else if (std::string(h.verdict.rule) == "exit-pending") {
       f.summary =
           "the CTA leaves while " + other + " may still " + (h.earlier.write ? "write " : "read ") + where;

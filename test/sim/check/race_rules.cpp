@@ -25,14 +25,20 @@ const std::vector<Rule> kRaceRules = {
     {"proxy-fence-reuse", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 8.6 Proxies",
      "Bytes read by the generic proxy are overwritten by the asynchronous proxy only after "
      "fence.proxy.async."},
-    {"proxy-fence-operand", Severity::kStrict, Evidence::kAssumed, "PTX ISA 9.7.16.6.5 tcgen05 and proxies",
+    {"proxy-fence-overwrite", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 8.6 Proxies",
+     "Bytes written by the generic proxy are overwritten by the asynchronous proxy only after "
+     "fence.proxy.async."},
+    {"proxy-fence-operand", Severity::kStrict, Evidence::kProvenKernel,
+     "PTX ISA 9.7.16.6.5 tcgen05 and proxies",
      "Operands that the tensor core read through the asynchronous proxy are overwritten by the generic proxy "
      "only after fence.proxy.async."},
     {"async-order-ctas", Severity::kAdvice, Evidence::kAssumed, "PTX ISA 8.6 Proxies",
      "Same-proxy order is promised within a CTA; asynchronous operations of two CTAs on the same bytes rely "
      "on the barrier between them alone."},
     {"tensormap-fence", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.13.4 fence.proxy.tensormap",
-     "A tensor map written by the device is used only after fence.proxy.tensormap."},
+     "A tensor map written by the device is used only after fence.proxy.tensormap: .release behind the "
+     "write, "
+     "then .acquire of the map's bytes."},
     {"race-tensor", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.16.6 tcgen05 memory consistency",
      "Operations on the same cells of tensor memory are ordered by completion (commit and wait, wait::ld, "
      "wait::st) and tcgen05 fences, or are a pair that executes in order."},
@@ -55,6 +61,9 @@ const std::vector<Rule> kRaceRules = {
     {"race-grids", Severity::kError, Evidence::kDoc,
      "CUDA Programming Guide, Asynchronous concurrent execution",
      "Work that touches the same memory is ordered by its stream, by events, or by griddepcontrol.wait."},
+    {"cluster-start", Severity::kError, Evidence::kDoc, "CUDA Programming Guide, Distributed shared memory",
+     "A CTA touches the shared memory of another one of its cluster only when that one is known to have "
+     "started: behind a cluster barrier, or anything else that it signalled."},
     {"exit-pending", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.9.25 Asynchronous copies",
      "A CTA leaves only when every operation on its shared and tensor memory is known to be complete."},
     {"exit-access", Severity::kError, Evidence::kDoc, "CUDA Programming Guide, Distributed shared memory",

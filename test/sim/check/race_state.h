@@ -148,6 +148,11 @@ struct RaceState {
   const Knowledge& knowledge(const Thread& t) { return *warp(t).knows[t.lane]; }
   BarrierState* barrier(const MbarrierRef& ref);
   AsyncOperation* operation(uint64_t id);
+  // A thread of `by` that knows `k` can tell that `cta` runs: it knows of something one of its threads did.
+  bool begun(uint64_t cta, uint64_t by, const Knowledge& k) const {
+    return cta == by || k.cause.mentions(component(Part::kThreads, cta << 8),
+                                         component(Part::kThreads, (cta << 8) + 255, 255));
+  }
   // Changes the knowledge of `lanes`; lanes that know the same are changed once and go on sharing.
   template <class Change>
   void update(WarpState& w, uint32_t lanes, Change&& change) {

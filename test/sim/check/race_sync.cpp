@@ -94,7 +94,18 @@ void RaceChecker::sync(const SyncEvent& e) {
 void RaceChecker::mbarrier(const SyncEvent& e) {
   if (e.kind == Kind::kMbarrierInit) return mbarrier_init(e);
   BarrierState* b = state_.barrier(e.mbarrier);
-  if (b == nullptr) return;  // the machine and the protocol checker speak of that
+  if (b == nullptr) {  // the machine speaks of that; here only of a peer that need not have begun
+    if (e.async_id != 0 || state_.begun(e.mbarrier.cta, e.thread.cta, state_.knowledge(e.thread))) return;
+    Finding f;
+    f.rule = &rule("cluster-start");
+    f.summary =
+        "an mbarrier of CTA " + std::to_string(e.mbarrier.cta) + " is used, which need not have started";
+    f.later = site_of(e);
+    f.has_mbarrier = true;
+    f.mbarrier = e.mbarrier;
+    f.missing = kStart;
+    return report(std::move(f), nullptr, e.inst);
+  }
   if (e.async_id == 0) check_init(*b, e.mbarrier, site_of(e), *state_.warp(e.thread).knows[e.thread.lane]);
   switch (e.kind) {
     case Kind::kMbarrierInval: state_.barriers.erase({e.mbarrier.cta, e.mbarrier.offset}); return;
@@ -151,6 +162,8 @@ void RaceChecker::check_init(const BarrierState& b, const MbarrierRef& ref, cons
                   ? "a barrier of the CTA between mbarrier.init and the use"
                   : "a cluster barrier between mbarrier.init and the use, with release, or relaxed behind "
                     "fence.mbarrier_init.release.cluster by the thread that initialised";
+  if (!state_.begun(ref.cta, site.thread.cta, k))
+    f.notes.push_back("CTA " + std::to_string(ref.cta) + " need not even have started");
   report(std::move(f), b.init_inst, site.inst);
 }
 
@@ -163,6 +176,7 @@ void RaceChecker::mbarrier_arrive(const SyncEvent& e, BarrierState& b) {
     if (op->done != 0) {
       done.hb.raise(op->done, op->lanes, op->issued);
       done.tensor_edge = done.hb;
+      done.tensor_edge.raise(threads_of(op->thread), op->lanes, op->issued);  // a fence before it is implied
       done.hb.join(op->complete_before);
     }
     done.cause = op->cause;
@@ -302,23 +316,38 @@ void RaceChecker::thread_fence(const SyncEvent& e, Knowledge& k, uint32_t lanes,
   if (e.order == Order::kSeqCst) state_.sequential.acquire(*k.offered);
 }
 
+// A fence of both directions is followed at once. One of a single direction only makes ready what came before
+// (release), or lets in what was made ready (acquire); of tensor maps, the one it names.
+void RaceChecker::proxy_fence(const SyncEvent& e, Knowledge& k, uint32_t lanes) {
+  const auto follow = [&](VectorClock& clock) {
+    clock.join(k.hb);
+    clock.raise(threads_of(e.thread), lanes, state_.now);
+  };
+  if (e.fence == Fence::kProxyTensormap) {
+    if (e.order == Order::kRelease) follow(k.tensormap_ready);
+    else if (e.bytes >= int64_t(kLineBytes)) k.tensormap_at(e.address).join(k.tensormap_ready);
+    return;
+  }
+  const uint8_t spaces = e.spaces == 0 ? 0xFF : e.spaces;
+  if (e.order == Order::kRelease) {
+    follow(k.async_ready);
+  } else if (e.order == Order::kAcquire) {
+    if ((spaces & SyncEvent::kSharedCluster) != 0) k.fenced_shared.join(k.async_ready);
+    else k.fenced_in(e.thread.cta).join(k.async_ready);
+  } else {
+    if ((spaces & SyncEvent::kGlobalSpace) != 0) follow(k.fenced_global);
+    if ((spaces & SyncEvent::kSharedCluster) != 0) follow(k.fenced_shared);
+    else if ((spaces & SyncEvent::kSharedCta) != 0) follow(k.fenced_in(e.thread.cta));
+  }
+}
+
 void RaceChecker::fence(const SyncEvent& e) {
   WarpState& w = state_.warp(e.thread);
-  const auto follow = [&](VectorClock& clock, const Knowledge& k, uint32_t lanes) {
-    clock.join(k.hb);
-    clock.raise(w.threads, lanes, state_.now);
-  };
   state_.update(w, lanes_of(e), [&](Knowledge& k, uint32_t lanes) {
     switch (e.fence) {
       case Fence::kThread: thread_fence(e, k, lanes, w.threads); break;
-      case Fence::kProxyAsync: {
-        const uint8_t spaces = e.spaces == 0 ? 0xFF : e.spaces;
-        if ((spaces & SyncEvent::kGlobalSpace) != 0) follow(k.fenced_global, k, lanes);
-        if ((spaces & SyncEvent::kSharedCluster) != 0) follow(k.fenced_shared, k, lanes);
-        else if ((spaces & SyncEvent::kSharedCta) != 0) follow(k.fenced_in(e.thread.cta), k, lanes);
-        break;
-      }
-      case Fence::kProxyTensormap: follow(k.tensormap, k, lanes); break;
+      case Fence::kProxyAsync:
+      case Fence::kProxyTensormap: proxy_fence(e, k, lanes); break;
       case Fence::kMbarrierInit: k.inits.raise(w.threads, lanes, state_.now); break;
       case Fence::kTensorBefore:
         k.tensor_edge.join(k.tensor);
@@ -370,6 +399,7 @@ void RaceChecker::tensor_memory(const SyncEvent& e) {
     state_.update(w, lanes_of(e), [&](Knowledge& k, uint32_t) {
       k.hb.raise(queue, state_.now);
       k.tensor.raise(queue, state_.now);
+      k.cause.raise(queue, state_.now);
     });
     return;
   }

@@ -100,6 +100,7 @@ void read_report(const std::string& path, RunResult& result) {
   result.judged = report.at("finished");
   result.grids = report.at("grids");
   result.findings = report.at("findings").get<std::vector<sim::Report>>();
+  result.certificate = report.at("certificate").get<sim::CertificateText>();
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ struct RunResult {
   bool judged = false;  // it wrote a whole report
   uint64_t grids = 0;
   std::vector<sim::Report> findings;
+  sim::CertificateText certificate;
 
   bool program_failed() const { return timed_out || signal != 0 || status != 0; }
 };

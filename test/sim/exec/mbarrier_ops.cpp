@@ -183,17 +183,23 @@ namespace op {
 // electing a lane leaves the same state as a single store, and kernels in use do that. Any later init of a
 // live object is a fault.
 void mbarrier_init(Exec& x, const Inst& inst) {
-  std::map<uint32_t, int64_t> done;  // by this instruction: offset, count
+  struct Init {
+    int64_t count = 0;
+    uint32_t lanes = 0;
+  };
+  std::map<uint32_t, Init> done;  // by this instruction, by offset
   SIM_FOR_LANES(lane, x.mask) {
     const Exec::Shared at = barrier_at(x, inst, inst.operands[0], lane);
     if (at.cta != &x.cta) throw Fault(FaultKind::kProtocol, "mbarrier.init on another CTA's shared memory");
     const int64_t count = int64_t(uint32_t(x.source(inst.operands[1].value, lane)));
-    const auto [first, is_first] = done.emplace(at.offset, count);
+    const auto [first, is_first] = done.emplace(at.offset, Init{count, 0});
+    first->second.lanes |= 1u << lane;
     if (!is_first) {
-      if (first->second != count)
-        throw Fault(FaultKind::kProtocol,
-                    "lanes of one mbarrier.init give the mbarrier at shared offset " + hex(at.offset) +
-                        " the counts " + std::to_string(first->second) + " and " + std::to_string(count));
+      if (first->second.count != count)
+        throw Fault(FaultKind::kProtocol, "lanes of one mbarrier.init give the mbarrier at shared offset " +
+                                              hex(at.offset) + " the counts " +
+                                              std::to_string(first->second.count) + " and " +
+                                              std::to_string(count));
       continue;
     }
     const bool fresh = on_barrier(x.cta, at.offset,
@@ -201,15 +207,16 @@ void mbarrier_init(Exec& x, const Inst& inst) {
     if (!fresh)
       throw Fault(FaultKind::kProtocol,
                   "mbarrier.init on the live mbarrier at shared offset " + hex(at.offset));
-    if (x.watched()) {
-      SyncEvent event = event_of(SyncEvent::Kind::kMbarrierInit, x.cta, at.offset);
-      event.amount = count;
-      tell(x, inst, event, 1u << lane, Order::kWeak);
-    }
     x.cta.shared.poison(at.offset, 8);
     x.cta.mbarrier_low = std::min(x.cta.mbarrier_low, at.offset);
     x.cta.mbarrier_high = std::max(x.cta.mbarrier_high, at.offset + 8);
     x.changed();
+  }
+  if (!x.watched()) return;
+  for (const auto& [offset, init] : done) {
+    SyncEvent event = event_of(SyncEvent::Kind::kMbarrierInit, x.cta, offset);
+    event.amount = init.count;
+    tell(x, inst, event, init.lanes, Order::kWeak);
   }
 }
 

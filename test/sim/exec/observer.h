@@ -117,7 +117,7 @@ struct AsyncLanding {
 struct SyncEvent {
   enum class Kind : uint8_t {
     // mbarrier. phase: the phase the event counts in, before it may complete.
-    kMbarrierInit,  // amount: arrival count
+    kMbarrierInit,  // amount: arrival count; mask: all lanes that named this object
     kMbarrierInval,
     kMbarrierArrive,  // amount: arrivals, bytes: expected with it (arrive.expect_tx); async_id of a kCommit
     kMbarrierArriveDrop,

@@ -96,6 +96,7 @@ class Judge::Watcher : public Observers {
   }
   void finish(const char* fault) override {
     Observers::finish(fault);
+    if (const Certifier* certifier = judge_.checkers_->certifier()) judge_.certify(certifier->certificate());
     if (judge_.reports_.size() != judge_.written_) judge_.write_json(false);
   }
 
@@ -112,8 +113,9 @@ Judge::Judge(JudgeOptions options, GlobalMemory& memory) : options_(std::move(op
     trace_ = std::make_unique<Trace>(options_.trace);
     watcher_->add(*trace_);
   }
-  checkers_ = make_checkers(options_.checks, [this](Finding finding) { add(std::move(finding)); });
-  for (const auto& checker : checkers_) watcher_->add(*checker);
+  checkers_ =
+      std::make_unique<Checkers>(options_.checks, [this](Finding finding) { add(std::move(finding)); });
+  for (const auto& checker : checkers_->all()) watcher_->add(*checker);
   write_json(false);
 }
 
@@ -166,6 +168,22 @@ void Judge::add(Finding finding) {
   report.every_schedule = finding.every_schedule;
   count(report);
   by_site_[site] = by_key_.at(report.key());
+}
+
+void Judge::certify(const Certificate& certificate) {
+  CertificateText more;
+  for (const Certificate::Barrier& b : certificate.barriers) {
+    ++more.barriers;
+    if (b.certified()) {
+      ++more.certified;
+      continue;
+    }
+    const SiteText init = text_of(Site{{b.barrier.cta, 0, 0}, 0, 0, b.init});
+    std::string place = init.source.empty() ? "PTX line " + std::to_string(init.ptx_line) : init.source;
+    if (!init.kernel.empty()) place = init.kernel + ", " + place;
+    more.refused.push_back({place, b.reason, 1});
+  }
+  merge(certificate_, more);
 }
 
 void Judge::count(Report& report) {
@@ -229,8 +247,8 @@ void Judge::fault(FaultKind kind, const std::string& text) {
 
 std::string Judge::take_text() {
   std::string out;
-  for (; rendered_ < reports_.size(); ++rendered_)
-    out += render(reports_[rendered_], options_.program) + "\n";
+  const std::string program = replay_words(words_of(options_.checks), options_.names, options_.program);
+  for (; rendered_ < reports_.size(); ++rendered_) out += render(reports_[rendered_], program) + "\n";
   return out;
 }
 
@@ -241,7 +259,11 @@ nlohmann::json Judge::json(bool finished) const {
           {"grids", grids_},
           {"finished", finished},
           {"findings", reports_},
-          {"checks", {{"race", options_.checks.race}, {"protocol", options_.checks.protocol}}}};
+          {"checks",
+           {{"race", options_.checks.race},
+            {"protocol", options_.checks.protocol},
+            {"certificate", options_.checks.certificate}}},
+          {"certificate", certificate_}};
 }
 
 void Judge::write_json(bool finished) {

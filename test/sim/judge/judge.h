@@ -50,7 +50,10 @@ class Judge {
 
   // Reports that were not rendered before, as text; empty when there are none.
   std::string take_text();
-  // {"mode", "seed", "program", "grids", "finished", "findings"}
+  // Of all grids so far.
+  const CertificateText& certificate() const { return certificate_; }
+
+  // {"mode", "seed", "program", "grids", "finished", "findings", "checks", "certificate"}
   nlohmann::json json(bool finished) const;
   void write_json(bool finished);
 
@@ -65,15 +68,17 @@ class Judge {
   SiteText text_of(const Site& site) const;
   std::string barrier_name(const std::string& waiting) const;
   void count(Report& report);
+  void certify(const Certificate& certificate);
 
   JudgeOptions options_;
   Names names_;
   std::unique_ptr<Policy> policy_;
-  std::vector<std::unique_ptr<Observer>> checkers_;
+  std::unique_ptr<Checkers> checkers_;
   std::unique_ptr<Observer> trace_;
   std::unique_ptr<Watcher> watcher_;
   std::vector<Launched> launched_;
   std::vector<Report> reports_;
+  CertificateText certificate_;
   std::map<std::string, size_t> by_key_;
   std::map<std::tuple<const Rule*, const Inst*, const Inst*>, size_t> by_site_;  // of this grid
   bool deadlock_explained_ = false;  // a checker said more of this grid's deadlock than the machine can

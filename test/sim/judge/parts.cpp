@@ -8,9 +8,14 @@
 #include "sim/check/race.h"
 
 namespace sim {
+namespace {
+
+const std::string kKnown = "the checks are race, protocol, certificate, all and none";
+
+}  // namespace
 
 Checks parse_checks(const std::string& text) {
-  Checks checks{false, false};
+  Checks checks{false, false, false};
   std::istringstream words(text);
   std::string word;
   bool any = false;
@@ -18,20 +23,38 @@ Checks parse_checks(const std::string& text) {
     any = true;
     if (word == "race") checks.race = true;
     else if (word == "protocol") checks.protocol = true;
-    else if (word == "all") checks = {true, true};
-    else if (word != "none")
-      throw std::runtime_error("there is no check \"" + word +
-                               "\"; the checks are race, protocol, all and none");
+    else if (word == "certificate") checks.certificate = true;
+    else if (word == "all") checks = {true, true, true};
+    else if (word != "none") throw std::runtime_error("there is no check \"" + word + "\"; " + kKnown);
   }
-  if (!any) throw std::runtime_error("no check is named; the checks are race, protocol, all and none");
+  if (!any) throw std::runtime_error("no check is named; " + kKnown);
   return checks;
 }
 
-std::vector<std::unique_ptr<Observer>> make_checkers(const Checks& checks, const FindingSink& sink) {
-  std::vector<std::unique_ptr<Observer>> all;
-  if (checks.race) all.push_back(std::make_unique<RaceChecker>(sink));
-  if (checks.protocol) all.push_back(std::make_unique<ProtocolChecker>(sink));
-  return all;
+std::string words_of(const Checks& checks) {
+  if (checks.race && checks.protocol && checks.certificate) return "all";
+  std::string out;
+  const auto add = [&](bool wanted, const char* word) {
+    if (wanted) out += (out.empty() ? "" : ",") + std::string(word);
+  };
+  add(checks.race, "race");
+  add(checks.protocol, "protocol");
+  add(checks.certificate, "certificate");
+  return out.empty() ? "none" : out;
+}
+
+Checkers::Checkers(const Checks& checks, const FindingSink& sink) {
+  const Clocks* clocks = nullptr;
+  if (checks.race || checks.certificate) {
+    auto race = std::make_unique<RaceChecker>(checks.race ? sink : FindingSink([](Finding) {}));
+    clocks = race.get();
+    all_.push_back(std::move(race));
+  }
+  if (checks.protocol) all_.push_back(std::make_unique<ProtocolChecker>(sink, clocks));
+  if (!checks.certificate) return;
+  auto certifier = std::make_unique<Certifier>(*clocks);
+  certifier_ = certifier.get();
+  all_.push_back(std::move(certifier));
 }
 
 }  // namespace sim

@@ -33,7 +33,10 @@ std::string site_text(const SiteText& site) {
   return out;
 }
 
+// Copies of one source line that unrolling and inlining made are one place.
 std::string site_key(const SiteText& site) {
+  if (!site.source.empty())
+    return site.kernel + ":" + site.source + ":" + site.text.substr(0, site.text.find(' '));
   return site.kernel + ":" + std::to_string(site.ptx_line) + ":" + site.text;
 }
 
@@ -126,6 +129,13 @@ std::string replay_line(const Seen& run, const std::string& program) {
   return "dualgemm-sim --mode " + run.mode + " --seed " + std::to_string(run.seed) + " " + program;
 }
 
+std::string replay_words(const std::string& checks, const std::string& names, const std::string& program) {
+  std::string out;
+  if (!checks.empty() && checks != "all") out += "--checks " + shell_word(checks) + " ";
+  if (!names.empty()) out += "--names " + shell_word(names) + " ";
+  return out + program;
+}
+
 std::string render(const Report& report, const std::string& program) {
   std::string out = std::string(1, report.severity) + " " + report.rule + ": " + report.summary + "\n";
   if (const std::string site = site_text(report.later); !site.empty())
@@ -173,6 +183,38 @@ void merge(std::vector<Report>& all, const Report& more) {
     if (same == found->seen.end()) found->seen.push_back(run);
     else same->count += run.count;
   }
+}
+
+void merge(CertificateText& all, const CertificateText& more) {
+  all.barriers += more.barriers;
+  all.certified += more.certified;
+  for (const CertificateText::Refused& r : more.refused) {
+    const auto same = std::find_if(all.refused.begin(), all.refused.end(),
+                                   [&](const CertificateText::Refused& o) { return o.init == r.init; });
+    if (same == all.refused.end()) all.refused.push_back(r);
+    else same->count += r.count;
+  }
+}
+
+std::string render(const CertificateText& c) {
+  if (c.barriers == 0) return "";
+  std::string out = "certificate: " + std::to_string(c.certified) + " of " + std::to_string(c.barriers) +
+                    (c.barriers == 1 ? " mbarrier" : " mbarriers") + " certified for all schedules\n";
+  for (const CertificateText::Refused& r : c.refused)
+    out += "  not certified: " + std::to_string(r.count) + " of " + r.init + ", because " + r.reason + "\n";
+  return out;
+}
+
+void to_json(nlohmann::json& out, const CertificateText& c) {
+  out = {{"barriers", c.barriers}, {"certified", c.certified}, {"refused", nlohmann::json::array()}};
+  for (const CertificateText::Refused& r : c.refused)
+    out["refused"].push_back({{"init", r.init}, {"reason", r.reason}, {"count", r.count}});
+}
+
+void from_json(const nlohmann::json& in, CertificateText& c) {
+  in.at("barriers").get_to(c.barriers);
+  in.at("certified").get_to(c.certified);
+  for (const auto& r : in.at("refused")) c.refused.push_back({r.at("init"), r.at("reason"), r.at("count")});
 }
 
 void to_json(nlohmann::json& out, const Report& report) {

@@ -60,7 +60,8 @@ struct Report {
   bool every_schedule = true;
   std::vector<Seen> seen;
 
-  // Two findings are one when the same rule is broken by the same pair of instructions.
+  // Two findings are one when the same rule is broken at the same pair of source lines, or of instructions
+  // where no line is known.
   std::string key() const;
 };
 
@@ -71,10 +72,28 @@ const char* rule_of(FaultKind kind);           // id of the machine rule
 // `program`: the program and its arguments as typed, for the line that shows the finding again.
 std::string render(const Report& report, const std::string& program);
 std::string replay_line(const Seen& run, const std::string& program);
+// The options that a replay needs besides mode and seed, and the program: what render and replay_line are
+// given.
+std::string replay_words(const std::string& checks, const std::string& names, const std::string& program);
 std::string range_text(const RegionText& region);  // "shared memory [0x400, 0x800) of CTA 1"
 
 // Adds `more` to `all`: a finding that is already there only adds the runs that showed it.
 void merge(std::vector<Report>& all, const Report& more);
+
+// Which mbarriers behave the same in every schedule (check/certificate.h), over one or many runs.
+struct CertificateText {
+  struct Refused {
+    std::string init;    // where such barriers are initialised
+    std::string reason;  // of the first
+    uint64_t count = 0;
+  };
+  uint64_t barriers = 0, certified = 0;
+  std::vector<Refused> refused;  // one for each place
+};
+void merge(CertificateText& all, const CertificateText& more);
+std::string render(const CertificateText& certificate);  // empty when there was no mbarrier
+void to_json(nlohmann::json& out, const CertificateText& certificate);
+void from_json(const nlohmann::json& in, CertificateText& certificate);
 
 void to_json(nlohmann::json& out, const Report& report);
 void from_json(const nlohmann::json& in, Report& report);

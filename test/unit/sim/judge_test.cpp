@@ -237,6 +237,25 @@ TEST_CASE("a finding is reported once a pair of instructions, with a count") {
   CHECK(judge.take_text().empty());
 }
 
+TEST_CASE("a replay repeats the checks and the names") {
+  CHECK(sim::replay_words("all", "", "./p") == "./p");
+  CHECK(sim::replay_words("race", "a b.txt", "./p") == "--checks race --names 'a b.txt' ./p");
+  for (const char* checks : {"all", "none", "race", "protocol,certificate", "race,protocol"})
+    CHECK(sim::words_of(sim::parse_checks(checks)) == checks);
+  CHECK_THROWS_WITH(sim::parse_checks("races"), contains("\"races\"; the checks are race"));
+}
+
+TEST_CASE("certificates of runs add up, the refused by the place of their initialisation") {
+  sim::CertificateText all;
+  CHECK(sim::render(all).empty());
+  sim::merge(all, {4, 2, {{"a.cu:1", "one", 1}, {"a.cu:1", "two", 1}}});
+  sim::merge(all, {3, 2, {{"b.cu:2", "three", 1}}});
+  CHECK(sim::render(nlohmann::json(all).get<sim::CertificateText>()) ==
+        "certificate: 4 of 7 mbarriers certified for all schedules\n"
+        "  not certified: 2 of a.cu:1, because one\n"
+        "  not certified: 1 of b.cu:2, because three\n");
+}
+
 TEST_CASE("a fault becomes a report with the place that its text names") {
   sim::GlobalMemory memory;
   sim::Judge judge({}, memory);

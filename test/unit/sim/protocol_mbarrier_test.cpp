@@ -119,7 +119,7 @@ TEST_CASE("protocol: bytes that nobody waits for", "[protocol]") {
         "1024 bytes landed in phase 2 of mbarrier 0x400 of CTA 0, which nobody saw complete before its end");
 }
 
-TEST_CASE("protocol: a commit is waited for through a later commit of its thread", "[protocol]") {
+TEST_CASE("protocol: the arrival of a commit is waited for", "[protocol]") {
   const MbarrierRef done{0, 0x410};
   Stream s;
   s.cta(0);
@@ -129,6 +129,11 @@ TEST_CASE("protocol: a commit is waited for through a later commit of its thread
   SECTION("a later one is seen") {
     s.commit(done, kConsumer);
     s.wait(done, kProducer, 0);
+    end(s);
+    CHECK(s.rules() == "mbarrier-commit-overtaken");  // nothing orders the two arrivals
+  }
+  SECTION("itself is seen") {
+    s.wait(kEmpty, kProducer, 0);
     end(s);
     CHECK(s.rules() == "");
   }
@@ -220,4 +225,39 @@ TEST_CASE("protocol: a fault about expected bytes is explained by the balance", 
         "mbarrier 0x400 of CTA 0 ends with 1024 bytes more expected than delivered in phase 0: 1 of 1 "
         "arrival, 2048 "
         "bytes expected, 1024 delivered");
+}
+
+TEST_CASE("protocol: an arrival follows a wait for the phase before by order, not by chance", "[protocol]") {
+  struct Fixed : sim::Clocks {
+    explicit Fixed(bool order) : order_(order) {}
+    sim::Stamp now(const Thread&) const override { return {}; }
+    bool ordered(const sim::Stamp&, const Thread&) const override { return order_; }
+    bool order_;
+  };
+  const auto run = [](bool order) {
+    const Fixed clocks(order);
+    Stream s(64, &clocks);
+    s.cta(0);
+    pipeline(s, 3);
+    end(s);
+    return s.rules();
+  };
+  CHECK(run(true) == "");
+  CHECK(run(false) == "mbarrier-arrive-before-observed mbarrier-arrive-before-observed");  // once a barrier
+}
+
+TEST_CASE("protocol: one lane initialises an mbarrier", "[protocol]") {
+  const auto run = [](uint32_t mask) {
+    Stream s;
+    s.cta(0);
+    SyncEvent e;
+    e.kind = Kind::kMbarrierInit;
+    e.mbarrier = kFull;
+    e.amount = 1;
+    e.mask = mask;
+    s.send(e);
+    return s.rules();
+  };
+  CHECK(run(0x1) == "");
+  CHECK(run(0xF) == "mbarrier-init-by-lanes");
 }

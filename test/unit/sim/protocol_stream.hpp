@@ -23,8 +23,8 @@ using sim::Thread;
 
 class Stream {
  public:
-  explicit Stream(uint32_t threads = 64)
-      : checker([this](sim::Finding f) { findings.push_back(std::move(f)); }) {
+  explicit Stream(uint32_t threads = 64, const sim::Clocks* clocks = nullptr)
+      : checker([this](sim::Finding f) { findings.push_back(std::move(f)); }, clocks) {
     config_.block.x = threads;
     sim::GridStart grid;
     grid.config = &config_;

@@ -186,6 +186,15 @@ class Events {
     e.scope = scope;
     checker.sync(e);
   }
+  void tensormap_fence(Thread t, Order order, uint64_t address) {
+    SyncEvent e = event(Sync::kFence, t);
+    e.fence = SyncEvent::Fence::kProxyTensormap;
+    e.order = order;
+    e.scope = Scope::kGpu;
+    e.address = address;
+    e.bytes = 128;
+    checker.sync(e);
+  }
   void proxy_fence(Thread t, uint32_t mask = 0) { fence(t, SyncEvent::Fence::kProxyAsync, mask); }
   void before(Thread t, uint32_t mask = 0) { fence(t, SyncEvent::Fence::kTensorBefore, mask); }
   void after(Thread t, uint32_t mask = 0) { fence(t, SyncEvent::Fence::kTensorAfter, mask); }

@@ -338,6 +338,68 @@ TEST_CASE("A proxy fence of another space is none", "[race]") {
   CHECK(run(SyncEvent::kGlobalSpace) == "proxy-fence");
 }
 
+TEST_CASE("Overwriting what the generic proxy wrote needs a fence in the strict class", "[race]") {
+  const auto run = [](bool fence, bool barrier) {
+    Events e;
+    e.write(at(0, 0), kTile);
+    if (fence) e.proxy_fence(at(0, 0));
+    if (barrier) e.bar_sync(0, {0, kTma.warp});
+    e.load(kTma, kTile, kFull);
+    return e.broken();
+  };
+  CHECK(run(true, true) == "");
+  CHECK(run(false, true) == "proxy-fence-overwrite");
+  CHECK(run(true, false) == "race-async");
+}
+
+TEST_CASE("Proxy fences of one direction count in pairs", "[race]") {
+  const auto run = [](std::vector<Order> fences) {
+    Events e;
+    e.write(kTma, shared(0, 0x2000, 4));
+    for (const Order order : fences)
+      e.fence(kTma, SyncEvent::Fence::kProxyAsync, 0,
+              order == Order::kAcquire ? SyncEvent::kSharedCluster : SyncEvent::kSharedCta, order);
+    e.store(kTma, shared(0, 0x2000, 16), global(0x90000, 16));
+    return e.broken();
+  };
+  CHECK(run({Order::kRelease, Order::kAcquire}) == "");
+  CHECK(run({Order::kRelease}) == "proxy-fence");
+  CHECK(run({Order::kAcquire}) == "proxy-fence");
+  CHECK(run({Order::kAcquire, Order::kRelease}) == "proxy-fence");
+}
+
+TEST_CASE("A peer's shared memory is touched only when the peer is known to have started", "[race]") {
+  enum Signal { kNone, kRelaxed, kOwn };
+  const auto run = [](Signal signal) {
+    Events e;
+    e.begin(8, 4);
+    e.begin(9, 4);
+    if (signal != kNone)
+      for (const Sync kind : {Sync::kClusterArrive, Sync::kClusterWait})
+        for (const uint64_t cta : {8, 9}) {
+          if (signal == kOwn && cta == 9) continue;
+          SyncEvent event = e.event(kind, at(cta, 0), kWarp);
+          event.order = Order::kRelaxed;
+          e.checker.sync(event);
+        }
+    e.write(at(8, 0), shared(9, 0x1000, 4));
+    return e.broken();
+  };
+  CHECK(run(kRelaxed) == "");
+  CHECK(run(kNone) == "cluster-start");
+  CHECK(run(kOwn) == "cluster-start");
+  Events e;  // a multicast, and an arrival at a barrier that was not seen
+  e.begin(8, 4);
+  e.begin(9, 4);
+  e.load(at(8, 0), shared(9, 0x1000, 128), {8, 0x400});
+  CHECK(e.broken() == "cluster-start");
+  Events arrival;
+  arrival.begin(8, 4);
+  arrival.begin(9, 4);
+  arrival.arrive(at(8, 0), {9, 0x400}, 0);
+  CHECK(arrival.broken() == "cluster-start");
+}
+
 TEST_CASE("A fence of shared::cta is for the shared memory of the CTA that executes it", "[race]") {
   const auto run = [](Thread fencing, uint8_t spaces) {
     Events e;
@@ -489,11 +551,11 @@ TEST_CASE("CTAs of a grid are not ordered", "[race]") {
 }
 
 TEST_CASE("A tensor map patched by the device needs its own fence", "[race]") {
-  const auto run = [](bool fence) {
+  const auto run = [](std::vector<Order> fences, uint64_t fenced = 0x70000) {
     Events e;
     e.write(kTma, global(0x70000, 8));
     e.proxy_fence(kTma);
-    if (fence) e.fence(kTma, SyncEvent::Fence::kProxyTensormap, 0, 0, Order::kAcquire, Scope::kGpu);
+    for (const Order order : fences) e.tensormap_fence(kTma, order, fenced);
     static const char none = 0;
     AsyncIssue i;
     i.kind = Kind::kTensorLoad;
@@ -508,8 +570,11 @@ TEST_CASE("A tensor map patched by the device needs its own fence", "[race]") {
     e.checker.issue(i);
     return e.broken();
   };
-  CHECK(run(true) == "");
-  CHECK(run(false) == "tensormap-fence");
+  CHECK(run({Order::kRelease, Order::kAcquire}) == "");
+  CHECK(run({}) == "tensormap-fence");
+  CHECK(run({Order::kRelease}) == "tensormap-fence");
+  CHECK(run({Order::kAcquire, Order::kRelease}) == "tensormap-fence");
+  CHECK(run({Order::kRelease, Order::kAcquire}, 0x70080) == "tensormap-fence");  // of another map
   Events e;  // patched while a copy may still read it
   AsyncIssue i;
   i.kind = Kind::kTensorLoad;

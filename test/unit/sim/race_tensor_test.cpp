@@ -53,8 +53,8 @@ TEST_CASE("Releasing an accumulator: wait::ld, fence, arrival, wait, fence", "[r
   CHECK(run({false, true, true}) == "race-tensor");
   CHECK(run({true, false, true}) == "tensor-fence");
   CHECK(run({true, true, false}) == "tensor-fence");
-  CHECK(run({true, false, true, Order::kRelaxed, Order::kAcquire}) == "race-tensor");
-  CHECK(run({true, true, false, Order::kRelease, Order::kRelaxed}) == "race-tensor");
+  CHECK(run({true, false, true, Order::kRelaxed, Order::kAcquire}) == "tensor-fence");
+  CHECK(run({true, true, false, Order::kRelease, Order::kRelaxed}) == "tensor-fence");
 }
 
 TEST_CASE("A finding names the fence that is missing", "[race]") {
@@ -225,6 +225,30 @@ TEST_CASE("Tensor memory is used behind its allocation and freed behind its last
   CHECK(free(true, true) == "");
   CHECK(free(false, true) == "race-tensor");
   CHECK(free(true, false) == "race-tensor");
+}
+
+TEST_CASE("A commit tells of the allocation by its thread, a relaxed barrier only in the strict class",
+          "[race]") {
+  enum Edge { kNone, kCommit, kRelaxedBarrier };
+  const auto run = [](Edge edge, bool wait_ld) {
+    Events e;
+    e.columns(Sync::kTmemAlloc, 0, 5, 0, 128);
+    if (edge == kCommit) {
+      e.commit(at(0, 5), kFull, 0);
+      e.wait(at(0, 0), kFull, 0);
+      e.after(at(0, 0), kWarp);
+    }
+    e.ld(0, 5, 0, 32);
+    if (wait_ld) e.plain(Sync::kTmemWaitLd, at(0, 5), kWarp);
+    if (edge == kRelaxedBarrier) e.cluster_sync(Order::kRelaxed, Order::kAcquire);
+    e.columns(Sync::kTmemDealloc, 0, edge == kCommit ? 0 : 3, 64, 64);  // not the columns that were read
+    if (edge == kRelaxedBarrier) e.columns(Sync::kTmemDealloc, 0, 3, 0, 32);
+    return e.broken();
+  };
+  CHECK(run(kNone, true) == "race-tensor");
+  CHECK(run(kCommit, true) == "");
+  CHECK(run(kRelaxedBarrier, true) == "tensor-fence");
+  CHECK(run(kRelaxedBarrier, false) == "race-tensor tensor-fence");
 }
 
 TEST_CASE("The address that alloc writes is read behind a barrier", "[race]") {
