@@ -313,3 +313,27 @@ TEST_CASE("A pair takes and frees its columns as one act, told by the CTA that c
   CHECK(run(false, true) == "race-tensor");
   CHECK(run(true, false) == "race-tensor");
 }
+
+TEST_CASE("An allocation of a pair is known through the warp of either CTA", "[race]") {
+  const auto run = [](bool pair) {
+    Events e;
+    SyncEvent start = e.event(Sync::kCtaStart, at(1, 0));
+    start.phase = 1;  // its rank
+    e.checker.sync(start);
+    sim::Inst alloc;
+    alloc.qualifiers[size_t(sim::Q::kGroup2)] = pair;
+    SyncEvent columns = e.event(Sync::kTmemAlloc, at(1, 5), kWarp);
+    columns.amount = 128;
+    columns.inst = &alloc;
+    e.checker.sync(columns);
+    columns = e.event(Sync::kTmemDealloc, at(1, 3), kWarp);
+    columns.amount = 128;
+    e.commit(at(0, 5), Events::bar(0, 1), 0, 2);
+    e.wait(at(1, 3), Events::bar(0, 1), 0);
+    e.after(at(1, 3), kWarp);
+    e.checker.sync(columns);
+    return e.broken();
+  };
+  CHECK(run(true) == "");
+  CHECK(run(false) == "race-tensor");
+}
