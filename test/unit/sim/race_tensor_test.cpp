@@ -225,6 +225,13 @@ TEST_CASE("Tensor memory is used behind its allocation and freed behind its last
   CHECK(free(true, true) == "");
   CHECK(free(false, true) == "race-tensor");
   CHECK(free(true, false) == "race-tensor");
+  Events waited;  // what is missing is the barrier, not the wait
+  waited.ld(0, 0, 0, 32);
+  waited.plain(Sync::kTmemWaitLd, at(0, 0), kWarp);
+  waited.columns(Sync::kTmemDealloc, 0, 3, 0, 128);
+  REQUIRE(waited.broken() == "race-tensor");
+  CHECK(waited.found[0].missing ==
+        "a barrier, or an mbarrier arrival and wait, behind the tcgen05.wait of the earlier warp");
 }
 
 TEST_CASE("A commit tells of the allocation by its thread, a relaxed barrier only in the strict class",
