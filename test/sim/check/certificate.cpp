@@ -58,10 +58,12 @@ void Certifier::mutation(State& state, const Thread& by, const char* what) {
 
 void Certifier::settle(State& state) {
   if (state.pending > 0 || state.tx != 0) return;
-  for (const Wait& w : state.waits)
-    if (!w.covered)
-      refuse(state, "the wait of " + protocol::name(w.thread) + " for " + phase_before(state.phase) +
-                        " comes before nothing that phase " + std::to_string(state.phase) + " needs");
+  for (const Wait& w : state.waits) {
+    if (w.covered) continue;
+    refuse(state, "the wait of " + protocol::name(w.thread) + " for " + phase_before(state.phase) +
+                      " comes before nothing that phase " + std::to_string(state.phase) + " needs");
+    if (!state.lag_reported) state.lags.try_emplace(key(w.thread), Lag{state.phase, w.inst});
+  }
   for (const auto& [id, flight] : state.flights)
     if (flight.phase == state.phase)
       refuse(state, "phase " + std::to_string(state.phase) + " completes without an operation issued for it");
@@ -69,6 +71,24 @@ void Certifier::settle(State& state) {
   state.touched = false;
   state.pending = state.count;
   ++state.phase;
+}
+
+// A thread whose wait nothing followed: were it slow, the barrier would go on without it, and its next wait
+// may take one phase for another, or never end.
+void Certifier::report_lag(State& state, const Lag& lag, const Thread& thread, const Inst* inst) {
+  state.lag_reported = true;
+  state.lags.clear();
+  Finding out = protocol::finding(
+      "mbarrier-lagging-waiter",
+      protocol::name(thread) + " waits again on " + protocol::name(state.result.barrier) + ", whose phase " +
+          std::to_string(lag.phase) + " could complete before the thread saw " + phase_before(lag.phase),
+      {thread, 0, 0, inst});
+  out.has_earlier = out.has_mbarrier = true;
+  out.earlier = {thread, 0, 0, lag.inst};
+  out.mbarrier = state.result.barrier;
+  out.missing = "an arrival that follows this thread's wait, on what phase " + std::to_string(lag.phase) +
+                " needs to complete";
+  sink_(std::move(out));
 }
 
 void Certifier::wait(State& state, const SyncEvent& event) {
@@ -82,7 +102,10 @@ void Certifier::wait(State& state, const SyncEvent& event) {
       refuse(state, protocol::name(thread) + " waits for " + phase_before(state.phase) +
                         " without having seen " + phase_before(state.phase - 1));
     state.seen[key(thread)] = state.phase;
-    state.waits.push_back({thread, clocks_.now(thread), false});
+    state.waits.push_back({thread, clocks_.now(thread), event.inst, false});
+    if (state.lag_reported) continue;
+    if (const auto lag = state.lags.find(key(thread)); lag != state.lags.end())
+      report_lag(state, lag->second, thread, event.inst);
   }
 }
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "sim/check/clock.h"
-#include "sim/exec/observer.h"
+#include "sim/check/finding.h"
 
 namespace sim {
 
@@ -35,7 +35,8 @@ struct Certificate {
 // Watches a run. It asks `clocks` about every event it is shown, so the clocks must see the event first.
 class Certifier : public Observer {
  public:
-  explicit Certifier(const Clocks& clocks) : clocks_(clocks) {}
+  // `sink` is told of threads that wait on although nothing holds the barrier back for them.
+  Certifier(const Clocks& clocks, FindingSink sink) : clocks_(clocks), sink_(std::move(sink)) {}
   void start(const GridStart&) override;
   void finish(const char* fault) override;
   void issue(const AsyncIssue& issue) override;
@@ -46,7 +47,12 @@ class Certifier : public Observer {
   struct Wait {
     Thread thread;
     Stamp stamp;
+    const Inst* inst = nullptr;
     bool covered = false;  // before a mutation of the open phase
+  };
+  struct Lag {  // a wait that no phase waited for
+    uint64_t phase = 0;
+    const Inst* inst = nullptr;
   };
   struct State {
     Certificate::Barrier result;
@@ -55,6 +61,8 @@ class Certifier : public Observer {
     bool touched = false;               // the open phase has seen an arrival or bytes
     std::vector<Wait> waits;            // that saw the phase before the open one
     std::map<uint64_t, uint64_t> seen;  // by thread: phases complete when it waited last
+    std::map<uint64_t, Lag> lags;       // by thread
+    bool lag_reported = false;
     struct Flight {
       uint64_t phase = 0;  // in which it was issued
       int64_t left = 0;    // bytes, or the arrival of a commit
@@ -65,10 +73,12 @@ class Certifier : public Observer {
   void mutation(State& state, const Thread& by, const char* what);
   void settle(State& state);
   void wait(State& state, const SyncEvent& event);
+  void report_lag(State& state, const Lag& lag, const Thread& thread, const Inst* inst);
   void landed(State& state, uint64_t id, int64_t amount, const char* what);
   void end(State& state);
 
   const Clocks& clocks_;
+  FindingSink sink_;
   std::map<uint64_t, State> live_;
   Certificate out_;
 };

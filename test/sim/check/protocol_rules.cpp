@@ -39,6 +39,9 @@ const std::vector<Rule> kProtocolRules = {
      "A thread that skips a phase another thread saw can mistake the phase it saw before for the one it "
      "waits "
      "for: the parities are equal."},
+    {"mbarrier-lagging-waiter", kS, Evidence::kProvenKernel, kPhase,
+     "A phase completes only when every thread that will wait on the mbarrier again has seen the one "
+     "before."},
     {"mbarrier-fresh-wait", kE, Evidence::kDoc, kPhase,
      "The bytes of a copy are used after a wait that saw its phase complete; on a fresh mbarrier the phase "
      "before "

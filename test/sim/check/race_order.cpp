@@ -1,6 +1,10 @@
 // race_order.cpp -- the ordering rules, by the proxies of the two parties.
 #include "sim/check/race_order.h"
 
+#include <algorithm>
+
+#include "sim/decode/program.h"
+
 namespace sim {
 namespace {
 
@@ -58,22 +62,40 @@ bool pipelined(const AsyncOperation& p, const AsyncOperation& c) {
 }
 
 // What a warp does as a whole is known with any of its lanes.
-bool knows_warp(const VectorClock& clock, const Touch& p) {
+bool knows_warp(const VectorClock& clock, Component warp, Time time) {
   for (uint32_t lane = 0; lane < 32; ++lane)
-    if (clock.knows(p.warp, 1u << lane, p.time)) return true;
+    if (clock.knows(warp, 1u << lane, time)) return true;
   return false;
 }
 
-Verdict judge_tensor(const Touch& p, const Touch& c, const Knowledge& k, const Region& region) {
+// The warps that took or freed the columns: of a pair, those with the same number in both CTAs.
+std::vector<Component> warps_of(const RaceState& state, const Touch& p) {
+  std::vector<Component> warps{p.warp};
+  const Thread thread = thread_of(p.warp, 0);
+  const auto own = state.ctas.find(thread.cta);
+  if (p.inst == nullptr || !p.inst->has(Q::kGroup2) || own == state.ctas.end()) return warps;
+  for (const auto& [index, cta] : state.ctas)
+    if (cta.cluster == own->second.cluster && cta.rank == (own->second.rank ^ 1))
+      warps.push_back(threads_of({index, thread.warp, 0}));
+  return warps;
+}
+
+Verdict judge_tensor(const RaceState& state, const Touch& p, const Touch& c, const Knowledge& k,
+                     const Region& region) {
   if (p.operation == nullptr || c.operation == nullptr) {
     // Allocation and its end are synchronous: every form of order will do. An allocation of a pair is one act
     // of both CTAs.
     if (p.operation == nullptr && (p.warp == c.warp || cta_of(c.warp) != region.cta)) return {};
-    for (const VectorClock* clock : {&k.hb, &k.tensor, &k.tensor_edge, &k.any_scope})
-      if (p.operation == nullptr ? knows_warp(*clock, p) : known(*clock, p, c, region, true)) return {};
     const bool allocation = p.operation == nullptr;
-    if (allocation ? knows_warp(k.cause, p) : known(k.cause, p, c, region, true))
-      return {"tensor-fence", Lack::kRelease};
+    const std::vector<Component> warps = allocation ? warps_of(state, p) : std::vector<Component>{};
+    const auto learned = [&](const VectorClock& clock) {
+      if (!allocation) return known(clock, p, c, region, true);
+      return std::any_of(warps.begin(), warps.end(),
+                         [&](Component warp) { return knows_warp(clock, warp, p.time); });
+    };
+    for (const VectorClock* clock : {&k.hb, &k.tensor, &k.tensor_edge, &k.any_scope})
+      if (learned(*clock)) return {};
+    if (learned(k.cause)) return {"tensor-fence", Lack::kRelease};
     return {"race-tensor", allocation ? Lack::kOrder : Lack::kCompletion};
   }
   if (known(k.tensor, p, c, region, false)) return {};
@@ -142,7 +164,7 @@ Verdict judge(const RaceState& state, const Touch& p, const Touch& c, const Know
     if (state.host.before(p.work, c.work, waited)) return {};
     return {"race-grids", state.host.before(p.work, c.work, true) ? Lack::kGridWait : Lack::kHost};
   }
-  if (region.memory == Memory::kTensor) return judge_tensor(p, c, k, region);
+  if (region.memory == Memory::kTensor) return judge_tensor(state, p, c, k, region);
   if (!known(k.hb, p, c, region, true)) return unordered(state, p, c, k, region);
   const bool p_generic = p.operation == nullptr || p.operation->generic();
   const bool c_generic = c.operation == nullptr || c.operation->generic();

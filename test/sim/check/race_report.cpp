@@ -78,6 +78,12 @@ Site site_of(const Touch& t) {
 
 // Where the end of an operation could have been learned.
 std::string RaceChecker::covering(const AsyncOperation& op, const Region& region, bool write) const {
+  if (op.is(Kind::kTmemLoad) || op.is(Kind::kTmemStore)) {
+    const auto cta = state_.ctas.find(op.thread.cta);
+    if (cta != state_.ctas.end() && op.thread.warp < cta->second.warps.size() &&
+        op.known(cta->second.warps[op.thread.warp]->knows[op.thread.lane]->hb, write, region))
+      return "a barrier, or an mbarrier arrival and wait, behind the tcgen05.wait of the earlier warp";
+  }
   if (op.is(Kind::kTmemLoad)) return "tcgen05.wait::ld is missing between the load and the synchronisation";
   if (op.is(Kind::kTmemStore)) return "tcgen05.wait::st is missing between the store and the synchronisation";
   if (op.is(Kind::kCpAsync)) return "the group of this cp.async was not waited for by its thread";

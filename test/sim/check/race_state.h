@@ -73,7 +73,7 @@ struct WarpState {
 
 struct CtaState {
   bool started = false, exited = false;
-  uint64_t cluster = 0;
+  uint64_t cluster = 0, rank = 0;
   std::vector<std::unique_ptr<WarpState>> warps;
   std::map<uint64_t, std::map<uint64_t, Knowledge>> named;  // by number, by generation
   Knowledge at_exit;                                        // of every thread that has left

@@ -80,6 +80,7 @@ void RaceChecker::sync(const SyncEvent& e) {
       CtaState& c = state_.cta(e.thread.cta);
       c.started = true;
       c.cluster = uint64_t(e.amount);
+      c.rank = e.phase;
       return;
     }
     case Kind::kCtaExit: return leave_cta(e);

@@ -52,7 +52,7 @@ Checkers::Checkers(const Checks& checks, const FindingSink& sink) {
   }
   if (checks.protocol) all_.push_back(std::make_unique<ProtocolChecker>(sink, clocks));
   if (!checks.certificate) return;
-  auto certifier = std::make_unique<Certifier>(*clocks);
+  auto certifier = std::make_unique<Certifier>(*clocks, sink);
   certifier_ = certifier.get();
   all_.push_back(std::move(certifier));
 }

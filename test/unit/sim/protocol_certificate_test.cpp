@@ -37,7 +37,8 @@ const Thread kProducer{0, 0, 0}, kConsumer{0, 1, 0};
 
 struct Run {
   DrawnClocks clocks;
-  sim::Certifier certifier{clocks};
+  std::vector<sim::Finding> found;
+  sim::Certifier certifier{clocks, [this](sim::Finding f) { found.push_back(std::move(f)); }};
   uint64_t last_id = 0;
 
   void event(Kind kind, MbarrierRef b, Thread t, int64_t amount = 0, int64_t bytes = 0, uint64_t id = 0) {
@@ -101,6 +102,7 @@ TEST_CASE("certificate: a ring whose ends wait for each other is certified", "[p
   for (int i = 0; i < fills; ++i) run.fill(i);
   CHECK(run.reasons() == "1024: certified; 1032: certified");
   CHECK(run.certifier.certificate().certified() == 2);
+  CHECK(run.found.empty());
   CHECK(run.certifier.certificate().complete);
 }
 
@@ -120,6 +122,12 @@ TEST_CASE("certificate: order of the run alone certifies nothing", "[protocol]")
         run.reasons() ==
         "1024: certified; 1032: the wait of CTA 0 warp 0 lane 0 for the phase before the first comes before "
         "nothing that phase 0 needs");
+    REQUIRE(run.found.size() == 1);  // of two waits; one that is not repeated harms nobody
+    CHECK(run.found[0].rule->id == std::string("mbarrier-lagging-waiter"));
+    CHECK(
+        run.found[0].summary ==
+        "CTA 0 warp 0 lane 0 waits again on mbarrier 0x408 of CTA 0, whose phase 0 could complete before the "
+        "thread saw the phase before the first");
   }
 }
 

@@ -106,7 +106,7 @@ Outcome run(const std::string& body) {
   Outcome outcome;
   sim::ProtocolChecker checker([&](sim::Finding f) { outcome.findings.push_back(std::move(f)); });
   sim::RaceChecker clocks([](sim::Finding) {});  // its findings are its own tests' business
-  sim::Certifier certifier(clocks);
+  sim::Certifier certifier(clocks, [](sim::Finding) {});
   sim::Observers watchers;
   watchers.add(clocks);
   watchers.add(checker);

@@ -225,6 +225,13 @@ TEST_CASE("Tensor memory is used behind its allocation and freed behind its last
   CHECK(free(true, true) == "");
   CHECK(free(false, true) == "race-tensor");
   CHECK(free(true, false) == "race-tensor");
+  Events waited;  // what is missing is the barrier, not the wait
+  waited.ld(0, 0, 0, 32);
+  waited.plain(Sync::kTmemWaitLd, at(0, 0), kWarp);
+  waited.columns(Sync::kTmemDealloc, 0, 3, 0, 128);
+  REQUIRE(waited.broken() == "race-tensor");
+  CHECK(waited.found[0].missing ==
+        "a barrier, or an mbarrier arrival and wait, behind the tcgen05.wait of the earlier warp");
 }
 
 TEST_CASE("A commit tells of the allocation by its thread, a relaxed barrier only in the strict class",
@@ -312,4 +319,28 @@ TEST_CASE("A pair takes and frees its columns as one act, told by the CTA that c
   CHECK(run(true, true) == "");
   CHECK(run(false, true) == "race-tensor");
   CHECK(run(true, false) == "race-tensor");
+}
+
+TEST_CASE("An allocation of a pair is known through the warp of either CTA", "[race]") {
+  const auto run = [](bool pair) {
+    Events e;
+    SyncEvent start = e.event(Sync::kCtaStart, at(1, 0));
+    start.phase = 1;  // its rank
+    e.checker.sync(start);
+    sim::Inst alloc;
+    alloc.qualifiers[size_t(sim::Q::kGroup2)] = pair;
+    SyncEvent columns = e.event(Sync::kTmemAlloc, at(1, 5), kWarp);
+    columns.amount = 128;
+    columns.inst = &alloc;
+    e.checker.sync(columns);
+    columns = e.event(Sync::kTmemDealloc, at(1, 3), kWarp);
+    columns.amount = 128;
+    e.commit(at(0, 5), Events::bar(0, 1), 0, 2);
+    e.wait(at(1, 3), Events::bar(0, 1), 0);
+    e.after(at(1, 3), kWarp);
+    e.checker.sync(columns);
+    return e.broken();
+  };
+  CHECK(run(true) == "");
+  CHECK(run(false) == "race-tensor");
 }
