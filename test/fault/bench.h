@@ -63,6 +63,7 @@ class Bench {
 
  private:
   void load();
+  void launch_to_load();
   Sighting sighting(const sim::Finding& finding) const;
   std::string barrier_name(uint32_t offset) const;
   std::string barriers_in(const std::string& text) const;
