@@ -2,7 +2,7 @@
 BUILD := build
 JOBS  ?= $(shell nproc)
 
-.PHONY: help setup configure lib run test bench ptx format clean
+.PHONY: help setup configure lib run test fault soak bench ptx format clean
 help:             ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*##/ {printf "make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
@@ -24,6 +24,14 @@ run: configure    ## build the library and a small C program that uses it, and r
 test: configure   ## build everything and run every test
 	@cmake --build $(BUILD) -j $(JOBS)
 	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --no-tests=error
+
+fault: configure  ## plant bugs in the shipping kernel: which of them does the simulator catch and name?
+	@cmake --build $(BUILD) -j $(JOBS) --target fault
+	@$(BUILD)/fault --json $(BUILD)/fault.json
+
+soak: configure   ## the shipping kernel under thousands of schedules: nothing may be found
+	@cmake --build $(BUILD) -j $(JOBS) --target soak
+	@$(BUILD)/soak
 
 bench: configure  ## verify, then measure; without a Blackwell GPU, the arithmetic of each shape
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench cudart_sim cuda_sim

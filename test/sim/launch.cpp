@@ -92,6 +92,29 @@ class Parameters {
   uint8_t* base_;
 };
 
+// Runs the grid between the observer's start and finish.
+void run(Grid& grid, uint64_t work) {
+  Observer* observer = grid.observer;
+  if (observer == nullptr) return grid.run();
+  observer->start({&grid.kernel, &grid.config, work, grid.param_base});
+  try {
+    grid.run();
+  } catch (const std::exception& failure) {
+    observer->finish(failure.what());
+    throw;
+  }
+  observer->finish(nullptr);
+}
+
+uint32_t shared_shift(Policy& policy) {
+  const uint32_t shift = policy.shared_shift();
+  if (shift % 1024 != 0 || shift > Policy::kMaxSharedShift)
+    throw Fault(FaultKind::kLaunch, "the policy shifts shared windows by " + std::to_string(shift) +
+                                        " bytes: not a multiple of 1024 up to " +
+                                        std::to_string(Policy::kMaxSharedShift));
+  return shift;
+}
+
 }  // namespace
 
 Module::Module() : program_(std::make_unique<Program>()) {}
@@ -101,11 +124,12 @@ Module::~Module() {
     program_->memory->release(reinterpret_cast<void*>(variable.address));
 }
 
-std::unique_ptr<Module> Module::load(const std::string& ptx, GlobalMemory& memory) {
+std::unique_ptr<Module> Module::load(const std::string& ptx, GlobalMemory& memory, const ModuleEditor& edit) {
   std::unique_ptr<Module> module(new Module);
   Program& program = *module->program_;
   program.memory = &memory;
   program.text = ptx::parse(ptx);
+  if (edit) edit(program.text);
   for (const ptx::Variable& variable : program.text.variables) {
     if (variable.space != "global" && variable.space != "const") continue;
     if (variable.is_extern || variable.size == 0)
@@ -143,9 +167,11 @@ LaunchStats launch(const Module& module, const std::string& name, const LaunchCo
   const LaunchConfig checked = check(kernel->info, config);
   const Parameters parameters(kernel->info, args, memory);
   DefaultPolicy default_policy;
-  Grid grid(*kernel, checked, memory, parameters.base(),
-            options.policy != nullptr ? *options.policy : default_policy, options.observer);
-  grid.run();
+  Policy& policy = options.policy != nullptr ? *options.policy : default_policy;
+  policy.start();
+  Grid grid(*kernel, checked, memory, parameters.base(), policy, options.observer);
+  grid.shared_shift = shared_shift(policy);
+  run(grid, options.work);
   return grid.stats;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,13 +51,20 @@ struct GlobalVariable {
   size_t size;
 };
 
+namespace ptx {
+struct Module;  // parse/module.h
+}
+// Changes a parsed module before it is decoded: tests plant faults with it.
+using ModuleEditor = std::function<void(ptx::Module&)>;
+
 class Program;  // decoded instructions; exec/ owns it
 
 class Module {
  public:
   // Parses and decodes everything; Fault kSyntax or kUnsupported names PTX line, text and source line. Global
   // variables are allocated in `memory` and initialised.
-  static std::unique_ptr<Module> load(const std::string& ptx, GlobalMemory& memory);
+  static std::unique_ptr<Module> load(const std::string& ptx, GlobalMemory& memory,
+                                      const ModuleEditor& edit = {});
   ~Module();
   const KernelInfo* find_kernel(const std::string& name) const;
   const GlobalVariable* find_global(const std::string& name) const;
@@ -79,6 +87,7 @@ class Policy;    // exec/policy.h: decides who moves next and when asynchronous 
 struct LaunchOptions {
   Policy* policy = nullptr;      // null: the default order, deterministic
   Observer* observer = nullptr;  // null: nobody watches
+  uint64_t work = 0;             // HostWork::id of this launch, 0 without the runtime
 };
 
 struct LaunchStats {

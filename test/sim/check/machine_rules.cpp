@@ -1,8 +1,28 @@
-// machine_rules.cpp -- the rules of the machine checker.
+// machine_rules.cpp -- the rules the machine itself keeps while it runs: one for each kind of fault that ends
+// a grid.
 #include "sim/check/finding.h"
 
 namespace sim {
 
-const std::vector<Rule> kMachineRules = {};
+const std::vector<Rule> kMachineRules = {
+    {"machine-poison", Severity::kError, Evidence::kDoc,
+     "CUDA C++ Programming Guide, device memory; PTX ISA 5.1",
+     "a register or a byte of memory that nobody wrote, or that a copy in flight is writing, holds no value"},
+    {"machine-bounds", Severity::kError, Evidence::kH200, "PTX ISA 5.1 State Spaces",
+     "an access stays inside one allocation, the CTA's shared memory or the allocated tensor memory"},
+    {"machine-misaligned", Severity::kError, Evidence::kH200, "PTX ISA 6.4.1 Addresses as Operands",
+     "an address is a multiple of the size of the access, or of what the instruction asks for"},
+    {"machine-protocol", Severity::kError, Evidence::kDoc, "PTX ISA 9.7, the section of the instruction",
+     "an instruction is executed only in the state and with the operands its section allows"},
+    {"machine-deadlock", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.13 Parallel Synchronization",
+     "every wait is ended by what other threads or operations in flight still do"},
+    {"machine-trap", Severity::kError, Evidence::kH200, "PTX ISA 9.7.20 trap",
+     "a program that executes trap or a failed assertion has ended with an error"},
+    {"machine-launch", Severity::kError, Evidence::kDoc,
+     "CUDA C++ Programming Guide, execution configuration and compute capabilities",
+     "grid, block, cluster and shared memory stay inside the limits of the kernel and of the machine"},
+    {"machine-unsupported", Severity::kError, Evidence::kAssumed, "tool: a limit of the simulator",
+     "the simulator refuses what it does not know; the program was not judged any further"},
+};
 
 }  // namespace sim

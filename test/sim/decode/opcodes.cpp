@@ -89,8 +89,8 @@ const std::vector<OpcodeRow> kRows = {
      "acquire release cluster sync_restrict::shared::cta sync_restrict::shared::cluster", "", fence},
     {"fence", "proxy tensormap::generic", "acquire release @scope", "?as", fence},
     {"nanosleep", "", "u32", "s", nanosleep},
-    {"griddepcontrol", "launch_dependents", "", "", fence},
-    {"griddepcontrol", "wait", "", "", fence},
+    {"griddepcontrol", "launch_dependents", "", "", grid_dependency},
+    {"griddepcontrol", "wait", "", "", grid_dependency},
     {"pmevent", "", "mask", "s", nothing},
 
     // Lanes of a warp

@@ -46,6 +46,9 @@ struct MmaShape {
 };
 MmaShape decode_shape(const MmaOp& op);
 
+// Columns of B's scale factors: 32 rows a column, fetched in pairs of columns.
+inline int scale_columns_b(int n) { return 2 * ((n + 63) / 64); }
+
 inline bool block_scaled(MmaKind kind) { return kind == MmaKind::kMxf4 || kind == MmaKind::kMxf4nvf4; }
 
 }  // namespace sim

@@ -152,7 +152,7 @@ void execute_block_scaled(const MmaOp& op, const MmaShape& shape, const CtaMemor
                  rows, sfa.data());
     fetch_scales(
         *memory.tmem,
-        {"scale factors of B", op.sfb_tmem, 2 * ((shape.n + 63) / 64), groups, shape.sfb_id, shape.ue8m0},
+        {"scale factors of B", op.sfb_tmem, scale_columns_b(shape.n), groups, shape.sfb_id, shape.ue8m0},
         shape.n, sfb.data());
     uint32_t* cells = reinterpret_cast<uint32_t*>(d.data());
     if (op.accumulate)

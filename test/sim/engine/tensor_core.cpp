@@ -78,7 +78,7 @@ void check_mma(const MmaOp& op) {
 
   // Scale factors of 32 rows a column; B's are fetched in pairs of columns, whatever N.
   const Columns sfa{"scale factors of A", op.sfa_tmem, 4};
-  const Columns sfb{"scale factors of B", op.sfb_tmem, 2 * ((shape.n + 63) / 64)};
+  const Columns sfb{"scale factors of B", op.sfb_tmem, scale_columns_b(shape.n)};
   for (const Columns& sf : {sfa, sfb}) {
     require_lane_zero(sf.what, sf.taddr);
     require_columns(sf, 2);
@@ -87,48 +87,30 @@ void check_mma(const MmaOp& op) {
   }
 }
 
-std::vector<ByteRange> operand_ranges(const MmaOp& op, bool operand_b) {
-  const MmaShape shape = decode_shape(op);
-  std::vector<ByteRange> ranges;
-  if (!operand_b && op.a_in_tmem) return ranges;
-  const SmemDescriptor d = decode_smem_descriptor(operand_b ? op.b_desc : op.a_desc);
-  const uint32_t rows = static_cast<uint32_t>(operand_b ? shape.b_rows_per_cta(op.cta_group)
-                                                        : shape.rows_per_cta(op.cta_group));
-  std::vector<uint32_t> chunks;
-  if (operand_b ? shape.b_mn_major : shape.a_mn_major) {
-    for (uint32_t k = 0; k < static_cast<uint32_t>(shape.k); ++k)
-      for (uint32_t c = 0; c < rows / 8; ++c) chunks.push_back(mn_major_address(d, c, k));
-  } else {
-    for (uint32_t row = 0; row < rows; ++row)
-      for (uint32_t c = 0; c < 2; ++c) chunks.push_back(k_major_address(d, row, c));
+CpPlan cp_plan(CpShape shape) {
+  switch (shape) {
+    case CpShape::k128x256b: return {128, 2};
+    case CpShape::k128x128b: return {128, 1};
+    case CpShape::k64x128b_02_13:
+    case CpShape::k64x128b_01_23: return {64, 1};
+    case CpShape::k32x128b_warpx4: return {32, 1};
+    case CpShape::k4x256b: break;
   }
-  std::sort(chunks.begin(), chunks.end());
-  for (uint32_t chunk : chunks) {
-    if (!ranges.empty() && chunk <= ranges.back().offset + ranges.back().bytes)
-      ranges.back().bytes = chunk + 16 - ranges.back().offset;
-    else ranges.push_back({chunk, 16});
-  }
-  return ranges;
+  throw Fault(FaultKind::kUnsupported, "tcgen05.cp.4x256b: the lanes it writes are not established");
+}
+
+void check_cp(CpShape shape, uint32_t taddr, uint64_t smem_desc) {
+  const CpPlan plan = cp_plan(shape);
+  require_lane_zero("tcgen05.cp destination", taddr);
+  require_columns({"tcgen05.cp destination", taddr, static_cast<int>(plan.chunks) * 4}, 4);
+  if (decode_smem_descriptor(smem_desc).span != 0)
+    throw Fault(FaultKind::kUnsupported, "tcgen05.cp from a swizzled source");
 }
 
 void execute_cp(CpShape shape, uint32_t taddr, uint64_t smem_desc, const CtaMemory& cta) {
-  struct Plan {
-    uint32_t rows, chunks;  // of 16 bytes: 4 columns each
-  };
-  Plan plan{};
-  switch (shape) {
-    case CpShape::k128x256b: plan = {128, 2}; break;
-    case CpShape::k128x128b: plan = {128, 1}; break;
-    case CpShape::k64x128b_02_13:
-    case CpShape::k64x128b_01_23: plan = {64, 1}; break;
-    case CpShape::k32x128b_warpx4: plan = {32, 1}; break;
-    case CpShape::k4x256b:
-      throw Fault(FaultKind::kUnsupported, "tcgen05.cp.4x256b: the lanes it writes are not established");
-  }
-  require_lane_zero("tcgen05.cp destination", taddr);
-  require_columns({"tcgen05.cp destination", taddr, static_cast<int>(plan.chunks) * 4}, 4);
+  check_cp(shape, taddr, smem_desc);
+  const CpPlan plan = cp_plan(shape);
   const SmemDescriptor d = decode_smem_descriptor(smem_desc);
-  if (d.span != 0) throw Fault(FaultKind::kUnsupported, "tcgen05.cp from a swizzled source");
 
   // Lanes that receive row i.
   const auto lanes = [shape](uint32_t i, uint32_t copy) -> int {

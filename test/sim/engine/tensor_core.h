@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "sim/mem/bytes.h"
 #include "sim/mem/tmem.h"
@@ -45,13 +44,6 @@ void check_mma(const MmaOp& op);
 // kPoison/kBounds on operand bytes never written, scale factors or accumulators never written.
 void execute_mma(const MmaOp& op, const CtaMemory ctas[2]);
 
-// The shared-memory byte ranges a matrix operand reads, as {offset, bytes}, per CTA: for reports and, later,
-// checkers.
-struct ByteRange {
-  uint32_t offset, bytes;
-};
-std::vector<ByteRange> operand_ranges(const MmaOp& op, bool operand_b);
-
 enum class CpShape : uint8_t {
   k128x256b,
   k128x128b,
@@ -60,6 +52,12 @@ enum class CpShape : uint8_t {
   k64x128b_01_23,
   k32x128b_warpx4
 };
+struct CpPlan {
+  uint32_t rows, chunks;  // of 16 bytes: 4 columns each
+};
+CpPlan cp_plan(CpShape shape);  // Fault kUnsupported
+// Static rules, as check_mma.
+void check_cp(CpShape shape, uint32_t taddr, uint64_t smem_desc);
 void execute_cp(CpShape shape, uint32_t taddr, uint64_t smem_desc,
                 const CtaMemory& cta);  // once per CTA of the group
 

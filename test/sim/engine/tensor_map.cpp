@@ -1,14 +1,18 @@
 // tensor_map.cpp -- tensor maps and the geometry of tile transfers. The encoder's rules are those that the
-// CUDA driver API states for cuTensorMapEncodeTiled; the shared-memory image of a box is dense with dimension
-// 0 fastest, then each 16-byte chunk is moved by the swizzle, an XOR of address bits:
+// CUDA driver API states for cuTensorMapEncodeTiled, less those that the driver of an H200 does not enforce
+// (the map's own alignment, a null globalAddress, SWIZZLE_32B for INTERLEAVE_32B); the shared-memory image of
+// a box is dense with dimension 0 fastest, then each 16-byte chunk is moved by the swizzle, an XOR of address
+// bits:
 //
 //   32B:  bit  4   ^= bit  7        64B: bits 4-5 ^= bits 7-8        128B: bits 4-6 ^= bits 7-9
 //
 // on absolute shared addresses, so a base that is only 128-byte aligned starts in the middle of the pattern.
 // The 128-byte variants with larger atoms, interleaved layouts, boxes narrower than their swizzle span, and
 // types whose transfer changes values (FTZ, TF32) or pads (ALIGN16B) encode as documented, but a transfer
-// with them is refused: what it would write is not established. The bit patterns of the NaN fill are assumed
-// (all-ones canonical NaN). Knows nothing of memory contents, barriers or time.
+// with them is refused: what it would write is not established. The NaN fill is the 16-bit pattern 0x7FF7
+// for every type, as an H200 writes it. An H200 refuses coordinates that do
+// not begin a 16-byte chunk of a row, and negative ones of a store; a store writes the chunk in which a row
+// ends as a whole. Knows nothing of memory contents, barriers or time.
 #include "sim/engine/tensor_map.h"
 
 #include <cstddef>
@@ -20,7 +24,7 @@ namespace sim {
 namespace {
 
 constexpr int kSuccess = 0, kInvalidValue = 1;  // CUresult
-constexpr uint32_t kMaxRank = 5, kMaxBox = 256, kMaxElementStride = 8;
+constexpr uint32_t kMaxRank = 5, kMaxBox = 256, kMaxElementStride = 8, kMaxBoxBytes = 227 * 1024;
 constexpr uint64_t kMaxDim = uint64_t{1} << 32, kStrideLimit = uint64_t{1} << 40;
 
 // CUtensorMapDataType, in its order.
@@ -100,8 +104,7 @@ std::string broken_rule(const void* out128, const TensorMap& map, const uint64_t
   const auto text = [](const char* what, uint64_t i, uint64_t value, const char* rule) {
     return std::string(what) + "[" + std::to_string(i) + "] = " + std::to_string(value) + " " + rule;
   };
-  if (out128 == nullptr || reinterpret_cast<uintptr_t>(out128) % 64 != 0)
-    return "tensorMap must be a 64-byte aligned address";
+  if (out128 == nullptr) return "tensorMap is null";
   if (map.type >= kTypeCount)
     return "tensorDataType " + std::to_string(map.type) + " is no CUtensorMapDataType";
   if (map.interleave >= kInterleaveCount)
@@ -113,14 +116,14 @@ std::string broken_rule(const void* out128, const TensorMap& map, const uint64_t
   if (map.rank < 1 || map.rank > kMaxRank)
     return "tensorRank " + std::to_string(map.rank) + " is outside 1..5";
   if (map.interleave != kInterleaveNone && map.rank < 3) return "an interleaved tensor needs tensorRank >= 3";
-  if (dims == nullptr || box == nullptr || element_strides == nullptr || (map.rank > 1 && strides == nullptr))
+  if (dims == nullptr || box == nullptr || element_strides == nullptr || strides == nullptr)
     return "globalDim, globalStrides, boxDim or elementStrides is null";
 
   const bool padded = is_padded(map.type);
   const bool wide = padded || map.interleave == kInterleave32B;
   const uint64_t alignment = wide ? 32 : 16;
-  if (map.base == 0 || map.base % alignment != 0)
-    return "globalAddress must be aligned to " + std::to_string(alignment) + " bytes and not null";
+  if (map.base % alignment != 0)
+    return "globalAddress must be aligned to " + std::to_string(alignment) + " bytes";
 
   for (uint32_t i = 0; i < map.rank; ++i) {
     if (dims[i] < 1 || dims[i] > kMaxDim) return text("globalDim", i, dims[i], "is outside 1..2^32");
@@ -146,8 +149,10 @@ std::string broken_rule(const void* out128, const TensorMap& map, const uint64_t
     if (span != 0 && inner_bits > span * 8u)
       return text("boxDim", 0, box[0], "is wider than the swizzle span");
   }
-  if (map.interleave == kInterleave32B && swizzle != static_cast<uint32_t>(Swizzle::k32B))
-    return "INTERLEAVE_32B needs SWIZZLE_32B";
+  uint64_t box_bytes = inner_bits / 8;
+  for (uint32_t i = 1; i < map.rank; ++i) box_bytes *= (box[i] + element_strides[i] - 1) / element_strides[i];
+  if (box_bytes > kMaxBoxBytes)
+    return "a box of " + std::to_string(box_bytes) + " bytes is larger than shared memory";
   if (map.type == k16U6Align16 && map.interleave != kInterleaveNone)
     return "16U6_ALIGN16B cannot be interleaved";
   if (padded) {
@@ -183,6 +188,7 @@ void require_transferable(const TensorMap& map) {
 // [first, first + bytes) of a global row that is `row_bytes` long (0: the whole row is outside).
 struct RowEmitter {
   std::vector<BoxPiece>& out;
+  Transfer transfer;
   Swizzle swizzle;
   uint32_t smem_base;
 
@@ -190,7 +196,8 @@ struct RowEmitter {
     for (uint32_t done = 0; done < bytes; done += 16) {
       const uint32_t target = swizzled(swizzle, smem_base + smem + done) - smem_base;
       const int64_t begin = first + done, end = begin + 16;
-      if (begin >= 0 && end <= row_bytes) {
+      const bool whole = transfer == Transfer::kStore && begin < row_bytes;
+      if (begin >= 0 && (end <= row_bytes || whole)) {
         out.push_back({target, 16, row_address + static_cast<uint64_t>(begin), false});
       } else if (end <= 0 || begin >= row_bytes || row_bytes == 0) {
         out.push_back({target, 16, 0, true});
@@ -285,16 +292,21 @@ TensorMap decode_tensor_map(const void* bytes128) {
 }
 
 void box_pieces(const TensorMap& map, const std::array<int32_t, 5>& coordinates, uint32_t smem_base,
-                std::vector<BoxPiece>& out) {
+                Transfer transfer, std::vector<BoxPiece>& out) {
   require_transferable(map);
   if (smem_base % 128 != 0)
     throw Fault(FaultKind::kMisaligned,
                 "shared-memory address " + std::to_string(smem_base) + " of a TMA box is no multiple of 128");
   const int bits = map.element_bits();
   const int64_t first_bit = int64_t{coordinates[0]} * bits;
-  if (first_bit % 8 != 0)
+  if (first_bit % 128 != 0)
     throw Fault(FaultKind::kMisaligned, "coordinate 0 = " + std::to_string(coordinates[0]) +
-                                            " starts inside a byte of a packed tensor");
+                                            " of a TMA box, times " + std::to_string(bits) +
+                                            " bits, is no multiple of 16 bytes");
+  for (uint32_t i = 0; i < map.rank && transfer == Transfer::kStore; ++i)
+    if (coordinates[i] < 0)
+      throw Fault(FaultKind::kBounds, "coordinate " + std::to_string(i) + " = " +
+                                          std::to_string(coordinates[i]) + " of a TMA store is negative");
 
   const uint32_t row = static_cast<uint32_t>(inner_bytes(map));
   const int64_t row_bytes = static_cast<int64_t>(map.dims[0]) * bits / 8;
@@ -303,7 +315,7 @@ void box_pieces(const TensorMap& map, const std::array<int32_t, 5>& coordinates,
 
   out.clear();
   out.reserve(map.box_bytes() / 16);
-  const RowEmitter emitter{out, map.swizzle, smem_base};
+  const RowEmitter emitter{out, transfer, map.swizzle, smem_base};
   std::array<uint32_t, 5> index{};
   uint32_t smem = 0;
   for (;;) {
@@ -326,9 +338,7 @@ void box_pieces(const TensorMap& map, const std::array<int32_t, 5>& coordinates,
 std::array<uint8_t, 16> fill_pattern(const TensorMap& map) {
   std::array<uint8_t, 16> pattern{};
   if (!map.nan_fill) return pattern;
-  pattern.fill(0xFF);
-  const size_t element = static_cast<size_t>(map.element_bits()) / 8;
-  for (size_t i = element - 1; i < pattern.size(); i += element) pattern[i] = 0x7F;
+  for (size_t i = 0; i < pattern.size(); ++i) pattern[i] = i % 2 == 0 ? 0xF7 : 0x7F;
   return pattern;
 }
 

@@ -48,11 +48,12 @@ struct BoxPiece {
   bool outside;     // the piece lies outside the tensor: filled on load, skipped on store
 };
 // All pieces of a box at the given coordinates, in shared-memory order before swizzling. smem_base: the
-// absolute shared-memory offset of the box (swizzling uses address bits, so it matters). Rejects (Fault
-// kMisaligned) a base that breaks the alignment of the swizzle mode. Pieces that straddle the tensor's edge
-// are split.
+// absolute shared-memory offset of the box (swizzling uses address bits, so it matters). Rejects a base that
+// breaks the alignment of the swizzle mode, and coordinates that the machine refuses. Pieces of a load that
+// straddle the tensor's edge are split; a store writes those whole.
+enum class Transfer { kLoad, kStore };
 void box_pieces(const TensorMap& map, const std::array<int32_t, 5>& coordinates, uint32_t smem_base,
-                std::vector<BoxPiece>& out);
+                Transfer transfer, std::vector<BoxPiece>& out);
 // The 16-byte pattern that fills out-of-bounds elements: zeros, or the NaN of the map's type.
 std::array<uint8_t, 16> fill_pattern(const TensorMap& map);
 

@@ -120,16 +120,17 @@ uint64_t prmt_mode(const AluCode& code, const uint64_t* in) {
   }
 }
 
+// Position and length are cut to 8 bits, but an H200 takes all 32 bits of them where the field is of 64.
 template <class T>
 uint64_t bit_field_extract(const AluCode&, const uint64_t* in) {
-  constexpr uint32_t kTop = sizeof(T) * 8 - 1;
+  constexpr uint64_t kTop = sizeof(T) * 8 - 1, kMask = sizeof(T) == 8 ? 0xFFFFFFFF : 0xFF;
   const T a = get<T>(in[0]);
-  const uint32_t position = in[1] & 0xFF, length = in[2] & 0xFF;
+  const uint64_t position = in[1] & kMask, length = in[2] & kMask;
   using U = std::make_unsigned_t<T>;
   const bool sign =
       std::is_signed_v<T> && length != 0 && ((U(a) >> std::min(position + length - 1, kTop)) & 1);
   U out = 0;
-  for (uint32_t i = 0; i <= kTop; ++i) {
+  for (uint64_t i = 0; i <= kTop; ++i) {
     const bool bit = i < length && position + i <= kTop ? ((U(a) >> (position + i)) & 1) : sign;
     out |= U(bit) << i;
   }

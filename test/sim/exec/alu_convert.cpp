@@ -116,20 +116,46 @@ uint64_t float_to_integer(const AluCode& code, const uint64_t* in) {
   return write_integer(code.dst, clamp_integer(code.dst, {std::signbit(x), magnitude}));
 }
 
+// What an H200 makes of a NaN. Through f64 it keeps its sign and the upper bits of its payload and becomes
+// quiet. One of f32 or bf16 that stays or becomes f32 is copied; f16 and every operation on f32 make the
+// canonical one.
+uint64_t nan_to_float(const AluCode& code, uint64_t v) {
+  if (has(code, kSat)) return 0;
+  if (code.from == Type::kF64) {
+    const uint64_t quiet = v | kQuiet64, sign = quiet >> 63, payload = quiet & (2 * kQuiet64 - 1);
+    switch (code.dst) {
+      case Type::kF16: return sign << 15 | 0x7C00 | payload >> 42;
+      case Type::kBf16: return sign << 15 | 0x7F80 | payload >> 45;
+      case Type::kF32: return sign << 31 | 0x7F800000 | payload >> 29;
+      default: return quiet;
+    }
+  }
+  if (code.dst == Type::kF16 || code.dst == Type::kBf16) return kNan16;
+  if (code.dst == Type::kF64 && code.from == Type::kF16)
+    return (v & 0x8000) << 48 | 0x7FF0000000000000 | kQuiet64 | (v & 0x3FF) << 42;
+  const bool copied = code.from != Type::kF16 && !has(code, kFtz) && !has(code, kToIntegral);
+  const uint64_t single = !copied ? kNan32 : code.from == Type::kBf16 ? (v & 0xFFFF) << 16 : v;
+  if (code.dst == Type::kF32) return single;
+  return (single & 0x80000000) << 32 | 0x7FF0000000000000 | kQuiet64 | (single & 0x7FFFFF) << 29;
+}
+
 uint64_t float_to_float(const AluCode& code, const uint64_t* in) {
   const double x = read_float(code, in[0]);
+  if (std::isnan(x)) return nan_to_float(code, in[0]);
   if (!has(code, kToIntegral)) return write_float(code, x);
   AluCode exact = code;  // the rounding was spent on becoming an integer
   exact.mods &= ~kRoundMask;
   return write_float(exact, to_integral(round_of(code), x));
 }
 
-// tf32: f32 with 10 mantissa bits, the low 13 bits zero.
+// tf32: f32 with 10 mantissa bits, the low 13 bits zero. Of a NaN .rna cuts the payload, even to nothing, and
+// .satfinite takes the next smaller pattern, as of an infinity: an H200 does so.
 uint64_t float_to_tf32(const AluCode& code, const uint64_t* in) {
   uint32_t x = static_cast<uint32_t>(in[0]);
-  if ((x & 0x7FFFFFFF) > 0x7F800000) return kNan32;
+  const bool nan = (x & 0x7FFFFFFF) > 0x7F800000;
+  if (nan && !has(code, kAwayFromZero)) return kNan32 & 0xFFFFE000;
   if (has(code, kRelu) && (x >> 31)) return 0;
-  if ((x & 0x7F800000) == 0x7F800000) return has(code, kSatFinite) ? (x & 0x80000000) | 0x7F7FE000 : x;
+  if ((x & 0x7F800000) == 0x7F800000) return (x & 0xFFFFE000) - (has(code, kSatFinite) ? 0x2000 : 0);
   if (has(code, kAwayFromZero)) {
     x += 0x1000;
   } else if (round_of(code) == Round::kNearestEven) {

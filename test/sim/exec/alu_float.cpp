@@ -1,5 +1,6 @@
 // alu_float.cpp -- f32, f32x2 and f64 arithmetic. IEEE operations are exact in every rounding mode;
-// approximate ones come from engine/numerics. NaN results of f32 are canonical, as the machine makes them.
+// approximate ones come from engine/numerics. NaN results of f32 are canonical; those of f64 are one of the
+// operands, made quiet, with its sign and payload. That and what .ftz flushes is as an H200 computes.
 #include <algorithm>
 
 #include "sim/exec/alu_spelling.h"
@@ -21,6 +22,17 @@ uint64_t finish_f32(const AluCode& code, float x) {
   if (flushes(code)) x = flush_f32(x);
   return put(has(code, kSat) ? saturate_unit(x) : x);
 }
+// An H200 flushes products and quotients that are subnormal before they are rounded: truncated, they are
+// subnormal or zero. A fused product is taken to do the same.
+template <class F>
+uint64_t finish_tiny_f32(const AluCode& code, F operation) {
+  float x = operation(round_of(code));
+  if (flushes(code) && std::fabs(x) == 0x1p-126f) {
+    const float truncated = operation(Round::kZero);
+    if (std::fabs(truncated) < 0x1p-126f) x = std::copysign(0.0f, truncated);
+  }
+  return finish_f32(code, x);
+}
 float input_f32(const AluCode& code, uint64_t v) {
   const float x = get<float>(v);
   return flushes(code) ? flush_f32(x) : x;
@@ -33,11 +45,13 @@ uint64_t sub_f32(const AluCode& code, const uint64_t* in) {
   return finish_f32(code, f32_add(get<float>(in[0]), -get<float>(in[1]), round_of(code), flushes(code)));
 }
 uint64_t mul_f32(const AluCode& code, const uint64_t* in) {
-  return finish_f32(code, f32_mul(get<float>(in[0]), get<float>(in[1]), round_of(code), flushes(code)));
+  return finish_tiny_f32(
+      code, [&](Round r) { return f32_mul(input_f32(code, in[0]), input_f32(code, in[1]), r, false); });
 }
 uint64_t fma_f32(const AluCode& code, const uint64_t* in) {
-  return finish_f32(
-      code, f32_fma(get<float>(in[0]), get<float>(in[1]), get<float>(in[2]), round_of(code), flushes(code)));
+  return finish_tiny_f32(code, [&](Round r) {
+    return f32_fma(input_f32(code, in[0]), input_f32(code, in[1]), input_f32(code, in[2]), r, false);
+  });
 }
 
 // Quotients and roots, in any mode of the host.
@@ -47,17 +61,24 @@ uint64_t rounded1_f32(const AluCode& code, const uint64_t* in) {
 }
 template <auto Op>
 uint64_t rounded2_f32(const AluCode& code, const uint64_t* in) {
-  return finish_f32(code, rounded<float>(round_of(code), Op, input_f32(code, in[0]), input_f32(code, in[1])));
+  return finish_tiny_f32(
+      code, [&](Round r) { return rounded<float>(r, Op, input_f32(code, in[0]), input_f32(code, in[1])); });
 }
 template <auto Op>
 uint64_t rounded1_f64(const AluCode& code, const uint64_t* in) {
   return put(rounded<double>(round_of(code), Op, get<double>(in[0])));
 }
-template <auto Op>
+// Of two NaNs a sum or product takes the second, a quotient the first.
+template <auto Op, bool kFirst = false>
 uint64_t rounded2_f64(const AluCode& code, const uint64_t* in) {
+  for (const uint64_t operand : {in[kFirst ? 0 : 1], in[kFirst ? 1 : 0]})
+    if (is_nan_f64(operand)) return operand | kQuiet64;
   return put(rounded<double>(round_of(code), Op, get<double>(in[0]), get<double>(in[1])));
 }
+// Of three, the second, then the third.
 uint64_t fma_f64(const AluCode& code, const uint64_t* in) {
+  for (const uint64_t operand : {in[1], in[2], in[0]})
+    if (is_nan_f64(operand)) return operand | kQuiet64;
   return put(
       rounded<double>(round_of(code), kFma, get<double>(in[0]), get<double>(in[1]), get<double>(in[2])));
 }
@@ -102,16 +123,22 @@ constexpr auto kReciprocalRoot = [](double x) { return 1.0 / std::sqrt(x); };
 
 uint64_t abs_f32(const AluCode& code, const uint64_t* in) {
   uint32_t x = static_cast<uint32_t>(in[0]) & 0x7FFFFFFF;
+  if (x > 0x7F800000) return kNan32;
   if (flushes(code) && x < 0x00800000) x = 0;
   return x;
 }
 uint64_t neg_f32(const AluCode& code, const uint64_t* in) {
   uint32_t x = static_cast<uint32_t>(in[0]) ^ 0x80000000;
+  if ((x & 0x7FFFFFFF) > 0x7F800000) return kNan32;
   if (flushes(code) && (x & 0x7F800000) == 0) x &= 0x80000000;
   return x;
 }
-uint64_t abs_f64(const AluCode&, const uint64_t* in) { return in[0] & ~(uint64_t{1} << 63); }
-uint64_t neg_f64(const AluCode&, const uint64_t* in) { return in[0] ^ (uint64_t{1} << 63); }
+uint64_t abs_f64(const AluCode&, const uint64_t* in) {
+  return is_nan_f64(in[0]) ? in[0] | kQuiet64 : in[0] & ~(uint64_t{1} << 63);
+}
+uint64_t neg_f64(const AluCode&, const uint64_t* in) {
+  return is_nan_f64(in[0]) ? in[0] | kQuiet64 : in[0] ^ (uint64_t{1} << 63);
+}
 
 // -0 is below +0; one NaN loses against a number, unless .NaN.
 template <class T>
@@ -139,7 +166,8 @@ uint64_t extremum_f32(const AluCode& code, const uint64_t* in) {
 }
 template <bool kMinimum>
 uint64_t extremum_f64(const AluCode&, const uint64_t* in) {
-  return put(extremum2(get<double>(in[0]), get<double>(in[1]), kMinimum, false));
+  const uint64_t result = put(extremum2(get<double>(in[0]), get<double>(in[1]), kMinimum, false));
+  return is_nan_f64(result) ? result | kQuiet64 : result;
 }
 
 // add.f32.f16 d, a, c and fma.f32.bf16 d, a, b, c: the factors are narrow, the sum is not.
@@ -199,7 +227,7 @@ void resolve_division(Spelling& s, AluCode* code) {
   const bool rounding = s.take_rounding(code);
   if (approximation < 0 && !rounding) s.unsupported("a quotient needs .approx, .full or a rounding mode");
   if (code->type == Type::kF64) {
-    if (approximation < 0) code->fn = &rounded2_f64<kDiv>;
+    if (approximation < 0) code->fn = &rounded2_f64<kDiv, true>;
     return;
   }
   s.take_flag("ftz", kFtz, code);

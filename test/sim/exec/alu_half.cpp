@@ -9,11 +9,13 @@ struct F16 {
   static float widen(uint64_t v) { return f16_to_f32(static_cast<uint16_t>(v)); }
   static uint16_t narrow(float x) { return std::isnan(x) ? kNan16 : f32_to_f16(x, Round::kNearestEven); }
   static uint16_t flush(uint64_t v) { return flush_f16(static_cast<uint16_t>(v)); }
+  static constexpr float kSmallestNormal = 0x1p-14f;
 };
 struct Bf16 {
   static float widen(uint64_t v) { return bf16_to_f32(static_cast<uint16_t>(v)); }
   static uint16_t narrow(float x) { return std::isnan(x) ? kNan16 : f32_to_bf16(x, Round::kNearestEven); }
   static uint16_t flush(uint64_t v) { return flush_bf16(static_cast<uint16_t>(v)); }
+  static constexpr float kSmallestNormal = 0x1p-126f;
 };
 
 template <class F>
@@ -24,8 +26,9 @@ template <class F>
 uint64_t finish(const AluCode& code, float x) {
   if (has(code, kSat)) x = saturate_unit(x);
   if (has(code, kRelu) && !std::isnan(x)) x = x > 0 ? x : 0.0f;
-  const uint16_t bits = F::narrow(x);
-  return has(code, kFtz) ? F::flush(bits) : bits;
+  // What is subnormal before the last rounding is flushed.
+  if (has(code, kFtz) && std::fabs(x) < F::kSmallestNormal) x = std::copysign(0.0f, x);
+  return F::narrow(x);
 }
 
 // a + b is a * 1 + b, and a * b is a * b + (-0): both keep the sign of a zero result.
@@ -48,22 +51,24 @@ uint64_t fma(const AluCode& code, const uint64_t* in) {
 
 template <class F>
 uint64_t abs(const AluCode& code, const uint64_t* in) {
+  if (std::isnan(F::widen(in[0]))) return kNan16;
   return (has(code, kFtz) ? F::flush(in[0]) : in[0]) & 0x7FFF;
 }
 template <class F>
 uint64_t neg(const AluCode& code, const uint64_t* in) {
+  if (std::isnan(F::widen(in[0]))) return kNan16;
   return ((has(code, kFtz) ? F::flush(in[0]) : in[0]) ^ 0x8000) & 0xFFFF;
 }
 
 template <class F, bool kMinimum>
 uint64_t extremum(const AluCode& code, const uint64_t* in) {
   float x = input<F>(code, in[0]);
-  bool negative = std::signbit(x);
+  bool negative = (in[0] & 0x8000) != 0;  // of a NaN too
   const bool sizes = has(code, kXorSign) || has(code, kAbsolute);
   if (sizes) x = std::fabs(x);
   for (uint32_t i = 1; i < code.inputs; ++i) {
     float y = input<F>(code, in[i]);
-    negative ^= std::signbit(y);
+    negative ^= (in[i] & 0x8000) != 0;
     if (sizes) y = std::fabs(y);
     if (std::isnan(x) || std::isnan(y)) {
       const bool keep_x = has(code, kPropagateNan) ? std::isnan(x) : !std::isnan(x);

@@ -31,8 +31,8 @@ constexpr auto kMulHi = [](auto a, auto b) {
 };
 constexpr auto kMadHi = [](auto a, auto b, auto c) { return kAdd(kMulHi(a, b), c); };
 
-// A zero divisor is unspecified by the ISA; the machine's division returns all ones and the dividend. The
-// most negative number divided by -1 wraps.
+// A zero divisor is unspecified by the ISA; an H200 returns all ones as quotient and as remainder. The most
+// negative number divided by -1 wraps.
 constexpr auto kDiv = [](auto a, auto b) {
   using T = decltype(a);
   if (b == 0) return T(~T(0));
@@ -41,7 +41,7 @@ constexpr auto kDiv = [](auto a, auto b) {
 };
 constexpr auto kRem = [](auto a, auto b) {
   using T = decltype(a);
-  if (b == 0) return a;
+  if (b == 0) return T(~T(0));
   if (std::is_signed_v<T> && b == T(-1)) return T(0);
   return T(a % b);
 };

@@ -37,8 +37,10 @@ enum Mod : uint32_t {
 inline Round round_of(const AluCode& code) { return static_cast<Round>(code.mods & kRoundMask); }
 inline bool has(const AluCode& code, Mod mod) { return (code.mods & mod) != 0; }
 
-constexpr uint32_t kNan32 = 0x7FFFFFFF;  // what the f32 units return for every NaN
-constexpr uint16_t kNan16 = 0x7FFF;      // the same for f16 and bf16
+constexpr uint32_t kNan32 = 0x7FFFFFFF;           // what the f32 units return for every NaN
+constexpr uint16_t kNan16 = 0x7FFF;               // the same for f16 and bf16
+constexpr uint64_t kQuiet64 = uint64_t{1} << 51;  // f64 units keep a NaN and set this bit
+inline bool is_nan_f64(uint64_t v) { return (v & ~(uint64_t{1} << 63)) > 0x7FF0000000000000; }
 
 template <class T>
 T get(uint64_t v) {

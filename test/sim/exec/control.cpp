@@ -177,7 +177,12 @@ void ret(Exec& x, const Inst&) {
   x.next_pc = call_pc + 1;
 }
 
-void exit(Exec& x, const Inst&) { exit_lanes(x); }
+void exit(Exec& x, const Inst&) {
+  check_transfers(x.warp, "lanes exit");
+  Warp& warp = x.warp;
+  exit_lanes(x);
+  if (warp.live == 0) check_register_requests(warp);
+}
 
 void trap(Exec&, const Inst& inst) {
   throw Fault(FaultKind::kTrap, "the program executed " + inst.statement->opcode);

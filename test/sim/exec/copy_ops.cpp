@@ -1,6 +1,5 @@
 // copy_ops.cpp -- asynchronous copies: cp.async, bulk copies, tensor (TMA) copies, st.async. Issuing checks
-// everything that is known then and poisons the destination; landing reads the source, writes the destination
-// and completes the barrier or the group.
+// everything that is known then and poisons the destination; what happens later is copy.cpp's.
 #include <cstring>
 
 #include "sim/engine/tensor_map.h"
@@ -11,8 +10,7 @@ namespace sim::op {
 namespace {
 
 using Shared = Exec::Shared;
-
-uint32_t bit(const Cta& cta) { return 1u << cta.rank; }
+using Kind = AsyncIssue::Kind;
 
 // A shared address of a copy may be written as a 32-bit shared address or as a generic one.
 Shared copy_shared(const Exec& x, uint64_t address, uint64_t bytes, bool any_rank) {
@@ -47,20 +45,13 @@ void require_no_mbarrier(const Shared& at, uint64_t bytes) {
                                           " would overwrite the live mbarrier at offset " + hex(it->first));
 }
 
-struct Target {
-  Cta* cta;
-  uint32_t offset;
-  Cta* barrier_cta;
-  uint32_t barrier;
-};
-
 // The destinations of a copy and the barrier each one signals. Without .cta_group::2 a copy signals in its
 // destination CTA; with it, in the member of the destination's pair that has the parity of the CTA the
 // barrier address names.
-std::vector<Target> targets(Exec& x, const Inst& inst, uint32_t lane, const Shared& to, const Shared& barrier,
-                            uint64_t bytes, size_t mask_operand) {
+std::vector<Copy::Target> targets(Exec& x, const Inst& inst, uint32_t lane, const Shared& to,
+                                  const Shared& barrier, uint64_t bytes, size_t mask_operand) {
   const bool pair = inst.has(Q::kGroup2);
-  std::vector<Target> out;
+  std::vector<Copy::Target> out;
   const auto add = [&](Cta& cta) {
     Cta* signalled = &cta;
     if (pair) signalled = &x.cluster.at((cta.rank & ~1u) | (barrier.cta->rank & 1));
@@ -76,7 +67,7 @@ std::vector<Target> targets(Exec& x, const Inst& inst, uint32_t lane, const Shar
                                             ", the destination in CTA rank " + std::to_string(to.cta->rank));
     add(*to.cta);
   }
-  for (const Target& target : out) {
+  for (const Copy::Target& target : out) {
     target.barrier_cta->mbarrier(target.barrier);
     require_no_mbarrier({target.cta, target.offset}, bytes);
     target.cta->shared.poison(target.offset, bytes);
@@ -84,17 +75,12 @@ std::vector<Target> targets(Exec& x, const Inst& inst, uint32_t lane, const Shar
   return out;
 }
 
-uint32_t ranks_of(const std::vector<Target>& targets) {
-  uint32_t ranks = 0;
-  for (const Target& target : targets) ranks |= bit(*target.cta) | bit(*target.barrier_cta);
-  return ranks;
-}
-
-TensorMap read_map(Exec& x, const Operand& operand, uint32_t lane) {
+TensorMap read_map(Exec& x, const Operand& operand, uint32_t lane, uint64_t* at) {
   const uint64_t address = x.global_of(Space::kGeneric, x.address(operand, lane));
   require_aligned("tensor map address", address, 64);
   uint8_t bytes[128];
   x.grid.memory.read(address, bytes, sizeof bytes);
+  *at = address;
   return decode_tensor_map(bytes);
 }
 
@@ -114,56 +100,50 @@ std::array<int32_t, 5> read_coordinates(const Exec& x, const Inst& inst, const O
   return out;
 }
 
-// Global bytes that a whole run of pieces shares are copied at once: pieces follow each other in global
-// memory along a row, so one bounds and validity check serves the row.
-struct Run {
-  uint64_t global;
-  uint32_t bytes;
-  size_t first, count;
+// A tensor copy: the map, where it lies, and the box.
+struct Box {
+  Box(Exec& x, const Inst& inst, const Operand& operand, uint32_t lane)
+      : map(read_map(x, operand, lane, &address)),
+        coordinates(read_coordinates(x, inst, operand, map, lane)) {}
+  // The part of the box that is read or written in global memory.
+  std::vector<Copy::Span> spans(uint32_t shared_offset, Transfer transfer) const {
+    std::vector<BoxPiece> pieces;
+    box_pieces(map, coordinates, shared_offset, transfer, pieces);
+    std::vector<Copy::Span> out;
+    out.reserve(pieces.size());
+    for (const BoxPiece& piece : pieces)
+      if (!piece.outside) out.push_back({piece.smem_offset, piece.bytes, piece.global});
+    return out;
+  }
+  AsyncIssue facts(Kind kind) const {
+    AsyncIssue facts;
+    facts.kind = kind;
+    facts.map = &map;
+    facts.map_address = address;
+    facts.coordinates = coordinates;
+    return facts;
+  }
+
+  uint64_t address = 0;
+  TensorMap map;
+  std::array<int32_t, 5> coordinates;
 };
 
-std::vector<Run> global_runs(const std::vector<BoxPiece>& pieces) {
-  std::vector<Run> runs;
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    if (pieces[i].outside) continue;
-    if (!runs.empty()) {
-      Run& last = runs.back();
-      if (last.first + last.count == i && last.global + last.bytes == pieces[i].global) {
-        last.bytes += pieces[i].bytes;
-        ++last.count;
-        continue;
-      }
-    }
-    runs.push_back({pieces[i].global, pieces[i].bytes, i, 1});
-  }
-  return runs;
+AsyncIssue facts_of(Kind kind) {
+  AsyncIssue facts;
+  facts.kind = kind;
+  return facts;
 }
 
-void land_box(GlobalMemory& memory, const TensorMap& map, const std::array<int32_t, 5>& coordinates,
-              const std::vector<Target>& targets) {
-  std::vector<BoxPiece> pieces;
-  box_pieces(map, coordinates, targets[0].offset, pieces);
-  std::vector<uint8_t> image(map.box_bytes());
-  const std::array<uint8_t, 16> fill = fill_pattern(map);
-  for (const BoxPiece& piece : pieces)
-    if (piece.outside) std::memcpy(image.data() + piece.smem_offset, fill.data(), piece.bytes);
-  std::vector<uint8_t> row;
-  for (const Run& run : global_runs(pieces)) {
-    row.resize(run.bytes);
-    memory.read(run.global, row.data(), run.bytes);
-    const uint8_t* from = row.data();
-    for (size_t i = run.first; i < run.first + run.count; from += pieces[i++].bytes)
-      std::memcpy(image.data() + pieces[i].smem_offset, from, pieces[i].bytes);
-  }
-  for (const Target& target : targets) target.cta->shared.write(target.offset, image.data(), image.size());
+std::unique_ptr<Copy> copy_of(uint64_t bytes) {
+  auto copy = std::make_unique<Copy>();
+  copy->bytes = bytes;
+  return copy;
 }
 
-void signal(const std::vector<Target>& targets, int64_t bytes) {
-  for (const Target& target : targets) {
-    if (target.cta->exited() || target.barrier_cta->exited())
-      throw Fault(FaultKind::kProtocol, "a copy lands in a CTA that has exited");
-    sim::mbarrier_complete_tx(*target.barrier_cta, target.barrier, bytes);
-  }
+void read_shared(Copy& copy, const Shared& from) {
+  copy.source = from.cta;
+  copy.source_offset = from.offset;
 }
 
 }  // namespace
@@ -179,16 +159,10 @@ void bulk_load(Exec& x, const Inst& inst) {
     require_aligned("shared offset", to.offset, 16);
     require_aligned("global address", from, 16);
     const Shared barrier = copy_barrier(x, inst.operands[3], lane);
-    auto all = targets(x, inst, lane, to, barrier, bytes, 4);
-    const uint32_t ranks = ranks_of(all);
-    x.launch_async(AsyncOp::Kind::kCopy, lane, ranks,
-                   [&memory = x.grid.memory, all = std::move(all), from, bytes] {
-                     std::vector<uint8_t> data(bytes);
-                     memory.read(from, data.data(), bytes);
-                     for (const Target& target : all)
-                       target.cta->shared.write(target.offset, data.data(), bytes);
-                     signal(all, int64_t(bytes));
-                   });
+    auto copy = copy_of(bytes);
+    copy->targets = targets(x, inst, lane, to, barrier, bytes, 4);
+    copy->sources = {{0, uint32_t(bytes), from}};
+    x.launch_copy(lane, std::move(copy), facts_of(Kind::kBulkLoad));
   }
 }
 
@@ -202,14 +176,10 @@ void bulk_shared(Exec& x, const Inst& inst) {
     require_aligned("shared offset", to.offset, 16);
     require_aligned("shared offset", from.offset, 16);
     const Shared barrier = copy_barrier(x, inst.operands[3], lane);
-    auto all = targets(x, inst, lane, to, barrier, bytes, 4);
-    const uint32_t ranks = ranks_of(all) | bit(x.cta);
-    x.launch_async(AsyncOp::Kind::kCopy, lane, ranks, [all = std::move(all), from, bytes] {
-      const uint8_t* data = from.cta->shared.view(from.offset, bytes);
-      const std::vector<uint8_t> image(data, data + bytes);
-      for (const Target& target : all) target.cta->shared.write(target.offset, image.data(), bytes);
-      signal(all, int64_t(bytes));
-    });
+    auto copy = copy_of(bytes);
+    copy->targets = targets(x, inst, lane, to, barrier, bytes, 4);
+    read_shared(*copy, from);
+    x.launch_copy(lane, std::move(copy), facts_of(Kind::kBulkShared));
   }
 }
 
@@ -223,84 +193,72 @@ void bulk_store(Exec& x, const Inst& inst) {
     require_aligned("global address", to, 16);
     require_aligned("shared offset", from.offset, 16);
     x.grid.memory.poison(to, bytes);
-    std::shared_ptr<int> group = x.warp.bulk_groups[lane].join_open();
-    ++*group;
-    x.launch_async(AsyncOp::Kind::kCopy, lane, bit(x.cta), [&memory = x.grid.memory, group, from, to, bytes] {
-      memory.write(to, from.cta->shared.view(from.offset, bytes), bytes);
-      --*group;
-      ++from.cta->cluster->events;
-    });
+    auto copy = copy_of(bytes);
+    read_shared(*copy, from);
+    copy->destinations = {{0, uint32_t(bytes), to}};
+    copy->join(x.warp.bulk_groups[lane].join_open());
+    x.launch_copy(lane, std::move(copy), facts_of(Kind::kBulkStore));
   }
 }
 
 // cp.async.bulk.tensor [dst], [map, {c}], [mbar]{, mask}{, policy}
 void tensor_load(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) {
-    const TensorMap map = read_map(x, inst.operands[1], lane);
-    const auto coordinates = read_coordinates(x, inst, inst.operands[1], map, lane);
-    const uint64_t bytes = map.box_bytes();
+    const Box box(x, inst, inst.operands[1], lane);
+    const uint64_t bytes = box.map.box_bytes();
     const Shared to =
         copy_shared(x, x.address(inst.operands[0], lane), bytes, inst.space == Space::kSharedCluster);
     require_aligned("shared offset", to.offset, 128);
     const Shared barrier = copy_barrier(x, inst.operands[2], lane);
-    auto all = targets(x, inst, lane, to, barrier, bytes, 3);
-    const uint32_t ranks = ranks_of(all);
-    x.launch_async(AsyncOp::Kind::kCopy, lane, ranks,
-                   [&memory = x.grid.memory, map, coordinates, all = std::move(all), bytes] {
-                     land_box(memory, map, coordinates, all);
-                     signal(all, int64_t(bytes));
-                   });
+    auto copy = copy_of(bytes);
+    copy->sources = box.spans(to.offset, Transfer::kLoad);
+    copy->fill = fill_pattern(box.map);
+    copy->targets = targets(x, inst, lane, to, barrier, bytes, 3);
+    x.launch_copy(lane, std::move(copy), box.facts(Kind::kTensorLoad));
   }
 }
 
 // cp.async.bulk.tensor.global.shared::cta.bulk_group [map, {c}], [src]
 void tensor_store(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) {
-    const TensorMap map = read_map(x, inst.operands[0], lane);
-    const auto coordinates = read_coordinates(x, inst, inst.operands[0], map, lane);
-    const uint64_t bytes = map.box_bytes();
+    const Box box(x, inst, inst.operands[0], lane);
+    const uint64_t bytes = box.map.box_bytes();
     const Shared from = copy_shared(x, x.address(inst.operands[1], lane), bytes, false);
     require_aligned("shared offset", from.offset, 128);
-    std::shared_ptr<int> group = x.warp.bulk_groups[lane].join_open();
-    ++*group;
-    std::vector<BoxPiece> pieces;
-    box_pieces(map, coordinates, from.offset, pieces);
-    for (const BoxPiece& piece : pieces)
-      if (!piece.outside) x.grid.memory.poison(piece.global, piece.bytes);
-    x.launch_async(AsyncOp::Kind::kCopy, lane, bit(x.cta),
-                   [&memory = x.grid.memory, group, from, pieces = std::move(pieces)] {
-                     for (const BoxPiece& piece : pieces)
-                       if (!piece.outside)
-                         memory.write(piece.global,
-                                      from.cta->shared.view(from.offset + piece.smem_offset, piece.bytes),
-                                      piece.bytes);
-                     --*group;
-                     ++from.cta->cluster->events;
-                   });
+    auto copy = copy_of(bytes);
+    read_shared(*copy, from);
+    copy->destinations = box.spans(from.offset, Transfer::kStore);
+    for (const Copy::Span& span : copy->destinations) x.grid.memory.poison(span.global, span.bytes);
+    copy->join(x.warp.bulk_groups[lane].join_open());
+    x.launch_copy(lane, std::move(copy), box.facts(Kind::kTensorStore));
   }
 }
 
-void bulk_commit(Exec& x, const Inst&) { SIM_FOR_LANES(lane, x.mask) x.warp.bulk_groups[lane].commit(); }
-
 namespace {
 
-void wait_groups(Exec& x, uint32_t allowed, bool bulk) {
+void report_groups(Exec& x, SyncEvent::Kind kind, uint32_t allowed = 0, bool read = false) {
+  SyncEvent event;
+  event.kind = kind;
+  event.amount = allowed;
+  event.read = read;
+  x.report(event, x.mask);
+}
+
+// False: the lanes sleep, and execute the instruction again when their groups are done.
+bool wait_groups(Exec& x, std::array<CopyGroups, 32>& groups, Wait&& wait) {
   bool done = true;
-  auto& groups = bulk ? x.warp.bulk_groups : x.warp.async_groups;
-  SIM_FOR_LANES(lane, x.mask) done = done && groups[lane].at_most(allowed);
-  if (done) {
-    // Groups that landed are forgotten, so that a thread that stores for ever keeps a short list.
-    SIM_FOR_LANES(lane, x.mask) {
-      auto& committed = groups[lane].committed;
-      while (!committed.empty() && *committed.front() == 0) committed.erase(committed.begin());
-    }
-    return;
+  SIM_FOR_LANES(lane, x.mask) done = done && groups[lane].at_most(wait.allowed, wait.read);
+  if (!done) {
+    wait.kind = Wait::Kind::kGroups;
+    x.wait(std::move(wait), false);
+    return false;
   }
-  Wait w;
-  w.kind = Wait::Kind::kGroups;
-  w.allowed = allowed;
-  w.bulk = bulk;
-  x.wait(std::move(w), true);
+  // Groups that completed are forgotten, so that a thread that stores for ever keeps a short list.
+  SIM_FOR_LANES(lane, x.mask) {
+    auto& committed = groups[lane].committed;
+    while (!committed.empty() && committed.front()->pending == 0) committed.erase(committed.begin());
+  }
+  return true;
 }
 
 // The bytes cp.async takes from its source. The optional operand is a byte count or, as a predicate, "ignore
@@ -314,9 +272,19 @@ uint64_t taken_bytes(const Exec& x, const Value& limit, uint32_t lane, uint64_t 
 
 }  // namespace
 
-// A landing reads and writes at once, so .read and the full wait end at the same moment.
+void bulk_commit(Exec& x, const Inst&) {
+  SIM_FOR_LANES(lane, x.mask) x.warp.bulk_groups[lane].commit();
+  report_groups(x, SyncEvent::Kind::kBulkCommit);
+}
+
 void bulk_wait(Exec& x, const Inst& inst) {
-  wait_groups(x, uint32_t(x.uniform(inst.operands[0].value, "the group count")), true);
+  Wait wait;
+  wait.allowed = uint32_t(x.uniform(inst.operands[0].value, "the group count"));
+  wait.bulk = true;
+  wait.read = inst.has(Q::kRead);
+  const uint32_t allowed = wait.allowed;
+  if (wait_groups(x, x.warp.bulk_groups, std::move(wait)))
+    report_groups(x, SyncEvent::Kind::kBulkWait, allowed, inst.has(Q::kRead));
 }
 
 // cp.async [dst], [src], 4|8|16{, source bytes | ignore}: the rest of the destination is zero.
@@ -324,7 +292,7 @@ void cp_async(Exec& x, const Inst& inst) {
   const size_t plain = inst.operands.size() - (inst.has(Q::kCacheHint) ? 1 : 0);
   SIM_FOR_LANES(lane, x.mask) {
     const uint64_t bytes = x.source(inst.operands[2].value, lane);
-    if (bytes != 4 && bytes != 8 && bytes != 16)
+    if (bytes != 16 && (inst.has(Q::kCg) || (bytes != 4 && bytes != 8)))
       throw Fault(FaultKind::kProtocol, "cp.async of " + std::to_string(bytes) + " bytes");
     const uint64_t taken = plain > 3 ? taken_bytes(x, inst.operands[3].value, lane, bytes) : bytes;
     const Shared to = copy_shared(x, x.address(inst.operands[0], lane), bytes, false);
@@ -333,28 +301,30 @@ void cp_async(Exec& x, const Inst& inst) {
     require_aligned("global address", from, bytes);
     require_no_mbarrier(to, bytes);
     to.cta->shared.poison(to.offset, bytes);
-    std::shared_ptr<int> group = x.warp.async_groups[lane].join_open();
-    ++*group;
-    x.launch_async(AsyncOp::Kind::kCopy, lane, bit(x.cta),
-                   [&memory = x.grid.memory, group, to, from, bytes, taken] {
-                     uint8_t data[16] = {};
-                     if (taken != 0) memory.read(from, data, taken);
-                     to.cta->shared.write(to.offset, data, bytes);
-                     --*group;
-                     ++to.cta->cluster->events;
-                   });
+    auto copy = copy_of(bytes);
+    if (taken != 0) copy->sources = {{0, uint32_t(taken), from}};
+    copy->targets.push_back({to.cta, to.offset});
+    copy->join(x.warp.async_groups[lane].join_open());
+    x.launch_copy(lane, std::move(copy), facts_of(Kind::kCpAsync));
   }
 }
 
-void cp_async_commit(Exec& x, const Inst&) { SIM_FOR_LANES(lane, x.mask) x.warp.async_groups[lane].commit(); }
+void cp_async_commit(Exec& x, const Inst&) {
+  SIM_FOR_LANES(lane, x.mask) x.warp.async_groups[lane].commit();
+  report_groups(x, SyncEvent::Kind::kCpAsyncCommit);
+}
 
 void cp_async_wait(Exec& x, const Inst& inst) {
-  if (inst.operands.empty()) {  // wait_all is commit_group and wait_group 0
+  Wait wait;
+  if (!inst.operands.empty()) {
+    wait.allowed = uint32_t(x.uniform(inst.operands[0].value, "the group count"));
+  } else if (!x.fragment->entered) {  // wait_all is commit_group and wait_group 0
     cp_async_commit(x, inst);
-    wait_groups(x, 0, false);
-  } else {
-    wait_groups(x, uint32_t(x.uniform(inst.operands[0].value, "the group count")), false);
   }
+  const uint32_t allowed = wait.allowed;
+  const bool done = wait_groups(x, x.warp.async_groups, std::move(wait));
+  x.fragment->entered = !done;
+  if (done) report_groups(x, SyncEvent::Kind::kCpAsyncWait, allowed);
 }
 
 // st.async [a], value, [mbar]: both in the same CTA.
@@ -362,7 +332,7 @@ void st_async(Exec& x, const Inst& inst) {
   const Operand& from = inst.operands[1];
   const uint32_t size = uint32_t(ptx::bits(inst.type)) / 8, bytes = size * inst.vector;
   SIM_FOR_LANES(lane, x.mask) {
-    std::array<uint8_t, 32> data{};
+    std::vector<uint8_t> data(bytes);
     for (uint32_t i = 0; i < inst.vector; ++i) {
       const uint64_t value =
           x.source(from.kind == Operand::Kind::kVector ? from.items.at(i) : from.value, lane);
@@ -370,12 +340,10 @@ void st_async(Exec& x, const Inst& inst) {
     }
     const Shared to = copy_shared(x, x.address(inst.operands[0], lane), bytes, true);
     require_aligned("shared offset", to.offset, bytes);
-    auto all = targets(x, inst, lane, to, copy_barrier(x, inst.operands[2], lane), bytes, 3);
-    const uint32_t ranks = ranks_of(all);
-    x.launch_async(AsyncOp::Kind::kCopy, lane, ranks, [all = std::move(all), data, bytes] {
-      for (const Target& target : all) target.cta->shared.write(target.offset, data.data(), bytes);
-      signal(all, bytes);
-    });
+    auto copy = copy_of(bytes);
+    copy->targets = targets(x, inst, lane, to, copy_barrier(x, inst.operands[2], lane), bytes, 3);
+    copy->image = std::move(data);
+    x.launch_copy(lane, std::move(copy), facts_of(Kind::kStAsync));
   }
 }
 

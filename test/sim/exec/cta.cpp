@@ -8,6 +8,23 @@ Cta::Cta(Cluster& owner, uint32_t rank_in_cluster, size_t shared_bytes)
       rank(rank_in_cluster),
       shared(shared_bytes, "shared memory of CTA rank " + std::to_string(rank_in_cluster)) {}
 
+namespace {
+
+void report_start(const Cta& cta) {
+  const Cluster& cluster = *cta.cluster;
+  if (cluster.grid->observer == nullptr) return;
+  SyncEvent event;
+  event.kind = SyncEvent::Kind::kCtaStart;
+  event.thread.cta = cta.linear;
+  event.cta = cta.linear;
+  event.object = cta.shared.size();
+  event.phase = cta.rank;
+  event.amount = int64_t(cluster.index);
+  cluster.grid->observer->sync(event);
+}
+
+}  // namespace
+
 std::unique_ptr<Cluster> start_cluster(Grid& grid, uint64_t index) {
   const Dim3 &g = grid.config.grid, &b = grid.config.block, &c = grid.config.cluster;
   const uint64_t nx = g.x / c.x, ny = g.y / c.y;
@@ -18,13 +35,14 @@ std::unique_ptr<Cluster> start_cluster(Grid& grid, uint64_t index) {
   cluster->id[1] = uint32_t(index / nx % ny);
   cluster->id[2] = uint32_t(index / nx / ny);
   const uint32_t threads = b.x * b.y * b.z;
-  const size_t shared_bytes = grid.kernel.dynamic_smem_offset + grid.config.dynamic_smem;
+  const size_t shared_bytes = grid.shared_shift + grid.kernel.dynamic_smem_offset + grid.config.dynamic_smem;
   for (uint32_t rank = 0; rank < c.x * c.y * c.z; ++rank) {
     auto cta = std::make_unique<Cta>(*cluster, rank, shared_bytes);
     cta->ctaid[0] = cluster->id[0] * c.x + rank % c.x;
     cta->ctaid[1] = cluster->id[1] * c.y + rank / c.x % c.y;
     cta->ctaid[2] = cluster->id[2] * c.z + rank / c.x / c.y;
     cta->linear = (uint64_t(cta->ctaid[2]) * g.y + cta->ctaid[1]) * g.x + cta->ctaid[0];
+    cta->shared_begin += grid.shared_shift;
     for (uint32_t first = 0; first < threads; first += 32) {
       auto warp = std::make_unique<Warp>();
       warp->cta = cta.get();
@@ -44,6 +62,7 @@ std::unique_ptr<Cluster> start_cluster(Grid& grid, uint64_t index) {
     cluster->ctas.push_back(std::move(cta));
   }
   cluster->live_ctas = uint32_t(cluster->ctas.size());
+  for (const auto& cta : cluster->ctas) report_start(*cta);
   return cluster;
 }
 
@@ -53,13 +72,39 @@ void exit_lanes(Exec& x) {
   x.warp.live &= ~lanes;
   drop_from_joins(x.warp, x.fragment->join, lanes);
   x.changed();
+  SyncEvent event;
+  event.kind = SyncEvent::Kind::kExit;
+  event.cta = x.cta.linear;
+  x.report(event, lanes);
   if (x.warp.live == 0 && --x.cta.live_warps == 0) {
     check_exit(x.cta);
+    event.kind = SyncEvent::Kind::kCtaExit;
+    x.report(event, lanes);
     --x.cluster.live_ctas;
   }
   check_named_barriers(x.cta);
   check_cluster_barrier(x.cluster);
 }
+
+namespace {
+
+// The barriers that the pending operation would still signal in this CTA.
+std::string pending_barriers(const Cta& cta, const AsyncOp& op) {
+  std::string out;
+  if (!op.copy) return out;
+  for (const Copy::Target& target : op.copy->targets) {
+    if (target.barrier_cta != &cta) continue;
+    out += "; it signals the mbarrier at shared offset " + hex(target.barrier);
+    const auto found = cta.mbarriers.find(target.barrier);
+    if (found != cta.mbarriers.end())
+      out += " (phase " + std::to_string(found->second.phase()) + ", pending arrivals " +
+             std::to_string(found->second.pending()) + ", pending bytes " +
+             std::to_string(found->second.tx()) + ")";
+  }
+  return out;
+}
+
+}  // namespace
 
 void check_exit(Cta& cta) {
   for (const auto& op : cta.cluster->pending)
@@ -67,7 +112,7 @@ void check_exit(Cta& cta) {
       throw Fault(FaultKind::kProtocol,
                   "the CTA exits while an asynchronous operation still uses its memory: warp " +
                       std::to_string(op->warp) + " of CTA rank " + std::to_string(op->issuer->rank) +
-                      " issued " + describe(*op->inst->statement));
+                      " issued " + describe(*op->inst->statement) + pending_barriers(cta, *op));
   for (const auto& [offset, barrier] : cta.mbarriers)
     if (barrier.tx() != 0)
       throw Fault(FaultKind::kProtocol, "the CTA exits while the mbarrier at shared offset " + hex(offset) +

@@ -8,79 +8,143 @@
 namespace sim {
 namespace {
 
-constexpr uint64_t kSlice = 1 << 20;              // warp instructions of a cluster before others get a turn
 constexpr uint64_t kSpinBeforeRelease = 8 << 20;  // without visible change, before waiting lanes are set free
 constexpr uint64_t kLivelock = 64 << 20;          // without visible change, before the run is given up
 
-// May `op` land now? Copies are independent. Tensor operations of one thread keep the order the ISA promises:
-// cp and mma before a later mma, everything before a later commit; the others too while the policy keeps
-// issue order.
-bool may_land(const Cluster& cluster, size_t index, bool keep_order) {
-  const AsyncOp& op = *cluster.pending[index];
-  if (op.kind == AsyncOp::Kind::kCopy) return true;
-  for (size_t i = 0; i < index; ++i) {
-    const AsyncOp& before = *cluster.pending[i];
-    if (before.kind == AsyncOp::Kind::kCopy || before.issuer != op.issuer || before.warp != op.warp ||
-        before.lane != op.lane)
-      continue;
-    if (before.kind == AsyncOp::Kind::kTensorCommit) {
-      if (keep_order) return false;
-      continue;
-    }
-    if (keep_order || op.kind != AsyncOp::Kind::kTensorCopy) return false;
+// Which tensor operations may take effect, asked for oldest first. Those of one thread keep the order the ISA
+// promises: cp and mma before a later mma, everything before a later commit; the others too while the policy
+// keeps issue order. Copies are independent.
+class TensorOrder {
+ public:
+  explicit TensorOrder(bool keep_order) : keep_order_(keep_order) {}
+  bool admits(const AsyncOp& op) {
+    if (!op.queued()) return true;
+    auto older = std::find_if(issuers_.begin(), issuers_.end(), [&](const Issuer& issuer) {
+      return issuer.cta == op.issuer && issuer.warp == op.warp && issuer.lane == op.lane;
+    });
+    if (older == issuers_.end()) older = issuers_.insert(older, {op.issuer, op.warp, op.lane});
+    const bool free =
+        keep_order_ ? !older->work && !older->commits : !older->work || op.kind == AsyncOp::Kind::kTensorCopy;
+    (op.kind == AsyncOp::Kind::kTensorCommit ? older->commits : older->work) = true;
+    return free;
   }
+
+ private:
+  struct Issuer {
+    const Cta* cta;
+    uint32_t warp, lane;
+    bool work = false, commits = false;  // older operations that are pending
+  };
+  bool keep_order_;
+  std::vector<Issuer> issuers_;
+};
+
+// One step of the operation: its sources are read, or one more piece lands. True: it has completed.
+bool step(Grid& grid, AsyncOp& op) {
+  const auto report = [&](AsyncLanding::Step what) {
+    if (grid.observer != nullptr) grid.observer->land({what, op.id});
+  };
+  const bool reads = op.reads_next();
+  if (reads) {
+    op.copy->read(grid.memory);
+    op.ranks = op.copy->ranks();
+  }
+  if (!op.sources_read) report(AsyncLanding::Step::kSourcesRead);
+  op.sources_read = true;
+  if (reads) return false;
+  report(AsyncLanding::Step::kPiece);
+  if (op.copy) {
+    op.copy->piece(grid.memory, grid.policy);
+    op.ranks = op.copy->ranks();
+    if (!op.copy->complete()) return false;
+  } else {
+    op.land();
+  }
+  report(AsyncLanding::Step::kComplete);
   return true;
 }
 
-void land(Cluster& cluster, uint64_t id) {
-  const auto found = std::find_if(cluster.pending.begin(), cluster.pending.end(),
-                                  [&](const auto& op) { return op->id == id; });
-  const std::unique_ptr<AsyncOp> op = std::move(*found);
-  cluster.pending.erase(found);
+void move_on(Cluster& cluster, size_t index) {
   Grid& grid = *cluster.grid;
+  AsyncOp& op = *cluster.pending[index];
+  cluster.landing = &op;
+  bool complete = false;
   try {
-    op->land();
+    complete = step(grid, op);
   } catch (const Fault& fault) {
-    throw_at(Fault(fault.kind(), std::string("asynchronous operation: ") + fault.what()), grid,
-             *op->issuer->warps[op->warp], 1u << op->lane, *op->inst);
+    throw Fault(fault.kind(), std::string("asynchronous operation: ") + fault.what());
   }
+  cluster.landing = nullptr;
+  if (complete) cluster.pending.erase(cluster.pending.begin() + std::ptrdiff_t(index));
   ++cluster.events;
   grid.changed_at = grid.stats.warp_instructions;
-  if (grid.observer != nullptr) grid.observer->land({AsyncLanding::Step::kComplete, id});
 }
+
+// The same between two instructions: a fault is the issuer's.
+void advance(Cluster& cluster, size_t index) {
+  const AsyncOp& op = *cluster.pending[index];
+  try {
+    move_on(cluster, index);
+  } catch (const Fault& fault) {
+    throw_at(fault, *cluster.grid, *op.issuer->warps[op.warp], 1u << op.lane, *op.inst);
+  }
+}
+
+// Who can move: `agents`, as the policy sees them, and in the same places what they are.
+struct Movers {
+  struct Mover {
+    Warp* warp;  // null: an operation
+    size_t operation;
+  };
+  std::vector<Agent> agents;
+  std::vector<Mover> movers;
+
+  void collect(const Cluster& cluster) {
+    agents.clear();
+    movers.clear();
+    if (!cluster.pending.empty()) {
+      TensorOrder order(cluster.grid->policy.keep_tensor_order());
+      for (size_t i = 0; i < cluster.pending.size(); ++i) {
+        const AsyncOp& op = *cluster.pending[i];
+        if (!order.admits(op)) continue;
+        agents.push_back({op.reads_next() ? Agent::Kind::kRead : Agent::Kind::kPiece, op.id, op.issuer->rank,
+                          op.warp, op.inst});
+        movers.push_back({nullptr, i});
+      }
+    }
+    uint64_t index = 0;
+    for (const auto& cta : cluster.ctas)
+      for (const auto& warp : cta->warps) {
+        if (can_run(*warp)) {
+          agents.push_back({Agent::Kind::kWarp, index, cta->rank, warp->index});
+          movers.push_back({warp.get(), 0});
+        }
+        ++index;
+      }
+  }
+};
+
+// Operations may outlive the CTAs: what is left then touches no memory of theirs any more (checked at exit),
+// but still has to take effect.
+bool finished(const Cluster& cluster) { return cluster.live_ctas == 0 && cluster.pending.empty(); }
 
 // Lets a cluster move until its slice is used. False: nothing in it could move at all.
 bool run_cluster(Cluster& cluster) {
   Grid& grid = *cluster.grid;
   const uint64_t begin = grid.stats.warp_instructions;
-  std::vector<Agent> agents;
-  std::vector<Warp*> warps;
+  Movers movers;
   bool moved = false;
-  while (cluster.live_ctas != 0 && grid.stats.warp_instructions - begin < kSlice) {
-    agents.clear();
-    warps.clear();
-    for (size_t i = 0; i < cluster.pending.size(); ++i)
-      if (may_land(cluster, i, grid.policy.keep_tensor_order())) {
-        agents.push_back({Agent::Kind::kPiece, cluster.pending[i]->id});
-        warps.push_back(nullptr);
-      }
-    uint64_t index = 0;
-    for (const auto& cta : cluster.ctas)
-      for (const auto& warp : cta->warps) {
-        if (can_run(*warp)) {
-          agents.push_back({Agent::Kind::kWarp, index});
-          warps.push_back(warp.get());
-        }
-        ++index;
-      }
-    if (agents.empty()) return moved;
+  const uint64_t slice = std::max<uint64_t>(1, grid.policy.slice());
+  while (!finished(cluster) && grid.stats.warp_instructions - begin < slice) {
+    movers.collect(cluster);
+    if (movers.agents.empty()) return moved;
     moved = true;
-    const size_t chosen = grid.policy.next(agents);
-    if (agents[chosen].kind != Agent::Kind::kWarp) {
-      land(cluster, agents[chosen].id);
+    const Movers::Mover chosen = movers.movers.at(grid.policy.next(movers.agents));
+    if (chosen.warp == nullptr) {
+      advance(cluster, chosen.operation);
       continue;
     }
-    run_warp(grid, *warps[chosen], grid.policy.quantum());
+    run_warp(grid, *chosen.warp, grid.policy.quantum());
     const uint64_t quiet = grid.stats.warp_instructions - grid.changed_at;
     if (quiet > kSpinBeforeRelease) release_a_join(cluster);
     if (quiet > kLivelock)
@@ -89,13 +153,18 @@ bool run_cluster(Cluster& cluster) {
                       " warp instructions changed nothing that another thread could see\n" +
                       deadlock_report(grid));
   }
-  // What is left touches no memory of this cluster any more (checked at exit), but still has to take effect.
-  if (cluster.live_ctas == 0)
-    while (!cluster.pending.empty()) land(cluster, cluster.pending.front()->id);
   return true;
 }
 
 }  // namespace
+
+void complete_youngest(Cluster& cluster) {
+  TensorOrder order(cluster.grid->policy.keep_tensor_order());
+  bool free = true;
+  for (const auto& op : cluster.pending) free = order.admits(*op);
+  const size_t index = cluster.pending.size() - 1;
+  while (free && cluster.pending.size() > index) move_on(cluster, index);
+}
 
 void Grid::run() {
   const Dim3 &g = config.grid, &c = config.cluster;
@@ -107,7 +176,7 @@ void Grid::run() {
     bool moved = false;
     for (size_t i = 0; i < resident.size();) {
       moved = run_cluster(*resident[i]) || moved;
-      if (resident[i]->live_ctas == 0) resident.erase(resident.begin() + std::ptrdiff_t(i));
+      if (finished(*resident[i])) resident.erase(resident.begin() + std::ptrdiff_t(i));
       else ++i;
     }
     if (moved || (next < clusters && resident.size() < limit)) continue;

@@ -6,9 +6,9 @@
 //                     │         └── named barriers
 //                     └── AsyncOp                                       waits until the policy lands it
 //
-// Shared window of a CTA: [0, 1024) is reserved, as on the hardware; static variables follow, then dynamic
-// memory. A shared address is (rank in cluster << 24) | offset, so `address & 0xFEFFFFFF` names the even CTA
-// of a pair.
+// Shared window of a CTA: [0, 1024) is reserved, as on the hardware, and so is what the policy shifts the
+// window by; static variables follow, then dynamic memory. A shared address is (rank in cluster << 24) |
+// offset, so `address & 0xFEFFFFFF` names the even CTA of a pair.
 #pragma once
 
 #include <array>
@@ -21,6 +21,7 @@
 
 #include "sim/decode/program.h"
 #include "sim/engine/mbarrier.h"
+#include "sim/exec/copy.h"
 #include "sim/exec/observer.h"
 #include "sim/exec/policy.h"
 #include "sim/launch.h"
@@ -64,7 +65,14 @@ struct Wait {
   uint32_t lanes = 0;         // lanes that execute the instruction (the guard may have removed some)
   uint32_t allowed = 0;       // kGroups: groups that may stay pending
   bool bulk = false;          // kGroups
+  bool read = false;          // kGroups: only until their sources are read
+  bool aligned = false;       // kWarp: at an .aligned instruction, where every live lane has to come
   uint64_t checked_at = 0;    // Cluster::events when it was last found not ready
+};
+
+struct Reduction {  // of the predicates given to bar.red
+  uint32_t popc = 0;
+  bool all = true, any = false;
 };
 
 struct Fragment {
@@ -73,22 +81,35 @@ struct Fragment {
   std::shared_ptr<Join> join;
   std::vector<uint32_t> calls;  // return addresses
   Wait wait;
-  bool entered = false;  // arrived at a barrier whose result it still has to read
+  bool entered = false;     // has begun an instruction that it executes again when it wakes
+  uint64_t generation = 0;  // entered: of the named barrier it arrived at
+  Reduction reduction;      // bar.red: the result of that generation
 };
 
-// Copies of one thread, in groups: a group counts its operations that have not landed.
+// Copies of one thread, in groups.
 struct CopyGroups {
-  std::shared_ptr<int> open;
-  std::vector<std::shared_ptr<int>> committed;
-  std::shared_ptr<int>& join_open() {
-    if (!open) open = std::make_shared<int>(0);
+  std::shared_ptr<CopyGroup> open;
+  std::vector<std::shared_ptr<CopyGroup>> committed;
+  const std::shared_ptr<CopyGroup>& join_open() {
+    if (!open) open = std::make_shared<CopyGroup>();
     return open;
   }
   void commit() {
-    committed.push_back(open ? open : std::make_shared<int>(0));
+    committed.push_back(open ? open : std::make_shared<CopyGroup>());
     open.reset();
   }
-  bool at_most(uint32_t pending) const;
+  // At most the `pending` youngest groups are not done; read: have not read all their sources.
+  bool at_most(uint32_t pending, bool read) const;
+};
+
+// A tcgen05.ld or .st of a warp that no tcgen05.wait has covered yet.
+struct TmemTransfer {
+  uint64_t id = 0;
+  const Inst* inst = nullptr;
+  bool store = false;
+  bool landed = false;
+  std::vector<uint32_t> registers;  // a load's destinations, rising
+  std::function<void()> land;
 };
 
 struct Warp {
@@ -101,8 +122,12 @@ struct Warp {
   size_t turn = 0;
   std::unique_ptr<Bytes> local;  // lane-major
   std::array<CopyGroups, 32> bulk_groups, async_groups;
+  uint64_t woken_at = 0;         // Cluster::events when a wait of this warp last woke early ...
+  uint32_t woken = 0;            // ... and how often it did since
   uint32_t cluster_arrived = 0;  // lanes that arrived at the cluster barrier and did not wait yet
   std::array<uint64_t, 32> cluster_generation{};
+  std::vector<std::shared_ptr<TmemTransfer>> transfers;
+  std::vector<uint64_t> register_requests;  // setmaxnreg, in order
 };
 
 struct NamedBarrier {
@@ -110,10 +135,7 @@ struct NamedBarrier {
   uint32_t expected = 0;               // threads; 0: all of the CTA
   uint32_t arrived = 0;                // threads, in whole warps
   std::map<uint32_t, uint32_t> lanes;  // by warp: which of its lanes are here
-  uint32_t popc = 0;
-  bool all = true, any = false;
-  uint32_t last_popc = 0;  // results of the generation that completed
-  bool last_all = true, last_any = false;
+  Reduction reduction;
 };
 
 struct TmemRequest {  // tcgen05.alloc/dealloc of a pair: both CTAs must ask for the same
@@ -131,6 +153,7 @@ struct Cta {
   uint32_t ctaid[3] = {0, 0, 0};
   std::vector<std::unique_ptr<Warp>> warps;
   Bytes shared;
+  uint32_t shared_begin = kReservedShared;  // first byte of its window
   std::map<uint32_t, Mbarrier> mbarriers;
   uint32_t mbarrier_low = ~0u, mbarrier_high = 0;  // every live barrier lies in [low, high)
   std::array<NamedBarrier, 16> named;
@@ -144,14 +167,22 @@ struct Cta {
 };
 
 struct AsyncOp {
-  enum class Kind : uint8_t { kCopy, kTensorCopy, kTensorMma, kTensorCommit };
+  enum class Kind : uint8_t { kCopy, kTensorCopy, kTensorMma, kTensorCommit, kTmemLoad, kTmemStore };
   uint64_t id = 0;
   Kind kind = Kind::kCopy;
   const Inst* inst = nullptr;
   Cta* issuer = nullptr;
   uint32_t warp = 0, lane = 0;
-  uint32_t ranks = 0;  // CTAs of the cluster whose memory it still touches
-  std::function<void()> land;
+  uint32_t ranks = 0;          // CTAs of the cluster whose memory it still touches
+  std::unique_ptr<Copy> copy;  // a copy, which moves in steps; null:
+  std::function<void()> land;  // the whole effect, in one step
+  bool sources_read = false;   // as the observer was told
+  bool reads_next() const { return copy && !copy->sources_read(); }
+  std::vector<MbarrierRef> signals;  // the mbarriers its completion will reach
+  // Started by the tensor core in an order among those of its thread.
+  bool queued() const {
+    return kind == Kind::kTensorCopy || kind == Kind::kTensorMma || kind == Kind::kTensorCommit;
+  }
 };
 
 struct Cluster {
@@ -159,7 +190,8 @@ struct Cluster {
   uint64_t index = 0;
   uint32_t id[3] = {0, 0, 0};
   std::vector<std::unique_ptr<Cta>> ctas;
-  std::vector<std::unique_ptr<AsyncOp>> pending;
+  std::vector<std::unique_ptr<AsyncOp>> pending;  // oldest first
+  const AsyncOp* landing = nullptr;               // the one that moves right now
   uint64_t events = 1;  // rises whenever something happens that a wait may depend on
   uint64_t barrier_generation = 0;
   uint32_t live_ctas = 0;
@@ -176,6 +208,7 @@ struct Grid {
   Policy& policy;
   Observer* observer;
   LaunchStats stats;
+  uint32_t shared_shift = 0;  // of every shared window
   uint64_t next_op = 1;
   uint64_t changed_at = 0;  // warp instruction count at the last change another thread could see
   std::vector<std::unique_ptr<Cluster>> resident;
@@ -209,24 +242,36 @@ struct Exec {
   Shared shared(uint64_t address, uint64_t bytes, bool any_rank) const;
   Shared shared_of(Space space, uint64_t address,
                    uint64_t bytes) const;  // shared, shared::cluster or generic
-  void load(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes);
-  void store(Space space, uint64_t address, uint32_t lane, const void* in, uint32_t bytes);
+  // What a watcher is told of an access: as it is, as one half of a read-modify-write, or nothing.
+  enum class Seen : uint8_t { kPlain, kAtomic, kNot };
+  void load(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes,
+            Seen seen = Seen::kPlain);
+  void store(Space space, uint64_t address, uint32_t lane, const void* in, uint32_t bytes,
+             Seen seen = Seen::kPlain);
   uint64_t global_of(Space space, uint64_t address) const;  // Fault kBounds unless it is global memory
 
   // Waiting: the fragment sleeps and, unless `resume_after`, executes the instruction again when it wakes.
   void wait(Wait&& w, bool resume_after);
-  bool gather(uint32_t members);   // false: parked until all lanes of `members` are at this instruction
-  void require_converged() const;  // .aligned
-  uint32_t elected_lane() const;   // the only executing lane; Fault kProtocol when there are more
+  // False: parked until all lanes of `members` are at this instruction. `event` is what a watcher is told.
+  bool gather(uint32_t members, SyncEvent::Kind event = SyncEvent::Kind::kWarpMeet);
+  bool converged();  // .aligned; false: parked until the other live lanes are here
+  bool meet(uint32_t members, bool aligned);
+  uint32_t elected_lane() const;  // the only executing lane; Fault kProtocol when there are more
   void changed() {
     ++cluster.events;
     grid.changed_at = grid.stats.warp_instructions;
   }
   Thread thread(uint32_t lane) const { return {cta.linear, warp.index, lane}; }
+  bool watched() const { return grid.observer != nullptr; }
   void report(SyncEvent event, uint32_t lanes) const;  // fills thread, mask and inst
+  bool wakes_early();  // try_wait returns although nothing changed: a few times, never for ever
   // `facts` describe the operation to the observer; thread, number and instruction are filled in.
   void launch_async(AsyncOp::Kind kind, uint32_t lane, uint32_t ranks, std::function<void()> land,
                     AsyncIssue&& facts = {});
+  void launch_copy(uint32_t lane, std::unique_ptr<Copy> copy, AsyncIssue&& facts);
+
+ private:
+  void issue(std::unique_ptr<AsyncOp> op, AsyncIssue&& facts);
 };
 
 #define SIM_FOR_LANES(lane, lane_mask)         \
@@ -249,7 +294,21 @@ void diverge(Exec& x, uint32_t taken, uint32_t target, uint32_t rejoin);
 bool release_a_join(Cluster& cluster);  // breaks a wait between lanes of one warp; false when there is none
 void drop_from_joins(Warp& warp, std::shared_ptr<Join> join, uint32_t lanes);
 
-// sync state shared by handlers and landings
+// tmem_ops.cpp
+void use_registers(Exec& x, const Inst& inst);  // loads whose registers the instruction names take effect
+void check_transfers(const Warp& warp, const char* what);  // Fault kProtocol when one was never waited for
+
+// sync_ops.cpp
+void check_register_requests(const Warp& warp);  // the warps of a warpgroup ask for the same registers
+
+// memory.cpp: what the qualifiers of an instruction say
+Order order_of(const Inst& inst, Order otherwise);
+Scope scope_of(const Inst& inst, Scope otherwise);
+
+// grid.cpp
+void complete_youngest(Cluster& cluster);  // lands the operation just issued, unless older ones hold it back
+
+// sync state shared by handlers and landings, which report them in the name of Cluster::landing
 void mbarrier_complete_tx(Cta& cta, uint32_t offset, int64_t bytes);
 void mbarrier_arrive(Cta& cta, uint32_t offset, int32_t count);
 

@@ -30,6 +30,40 @@ Exec::Shared barrier_at(const Exec& x, const Inst& inst, const Operand& operand,
   return at;
 }
 
+SyncEvent event_of(SyncEvent::Kind kind, const Cta& cta, uint32_t offset) {
+  SyncEvent event;
+  event.kind = kind;
+  event.mbarrier = {cta.linear, offset};
+  const auto barrier = cta.mbarriers.find(offset);
+  if (barrier != cta.mbarriers.end()) event.phase = barrier->second.phase();
+  return event;
+}
+
+// Before the barrier changes: the phase is the one the event counts in.
+void tell(const Exec& x, const Inst& inst, SyncEvent event, uint32_t lanes, Order order) {
+  event.order = order_of(inst, order);
+  event.scope = scope_of(inst, Scope::kCta);
+  event.local_form = inst.space == Space::kShared;
+  x.report(event, lanes);
+}
+
+// What an asynchronous operation does to a barrier as it lands.
+void tell_landing(SyncEvent::Kind kind, const Cta& cta, uint32_t offset, int64_t amount, int64_t bytes) {
+  const Cluster& cluster = *cta.cluster;
+  const AsyncOp* op = cluster.landing;
+  if (cluster.grid->observer == nullptr || op == nullptr) return;
+  SyncEvent event = event_of(kind, cta, offset);
+  event.amount = amount;
+  event.bytes = bytes;
+  event.thread = {op->issuer->linear, op->warp, op->lane};
+  event.mask = 1u << op->lane;
+  event.async_id = op->id;
+  event.inst = op->inst;
+  event.order = Order::kRelease;
+  event.scope = Scope::kCluster;
+  cluster.grid->observer->sync(event);
+}
+
 void arrive(Exec& x, const Inst& inst, bool drop) {
   const bool counted = inst.operands.size() > 2;
   if (inst.has(Q::kExpectTx) && !counted)
@@ -39,6 +73,13 @@ void arrive(Exec& x, const Inst& inst, bool drop) {
     const uint64_t amount = counted ? x.source(inst.operands[2].value, lane) : 1;
     Mbarrier& barrier = at.cta->mbarrier(at.offset);
     const uint64_t state = (barrier.phase() << kPendingBits) | uint32_t(barrier.pending());
+    if (x.watched()) {
+      SyncEvent event = event_of(
+          drop ? SyncEvent::Kind::kMbarrierArriveDrop : SyncEvent::Kind::kMbarrierArrive, *at.cta, at.offset);
+      event.amount = inst.has(Q::kExpectTx) ? 1 : int64_t(amount);
+      if (inst.has(Q::kExpectTx)) event.bytes = int64_t(uint32_t(amount));
+      tell(x, inst, event, 1u << lane, Order::kRelease);
+    }
     on_barrier(*at.cta, at.offset, [&] {
       bool completed = false;
       int32_t count = 1;
@@ -55,6 +96,30 @@ void arrive(Exec& x, const Inst& inst, bool drop) {
       x.write(inst.operands[0].value, lane, state);
     }
     x.changed();
+  }
+}
+
+// One event for the lanes that asked the same of the same barrier and got the same answer.
+void tell_answers(const Exec& x, const Inst& inst, uint32_t passed) {
+  const auto question = [&](uint32_t lane) {
+    return std::pair(barrier_at(x, inst, inst.operands[1], lane).offset,
+                     x.source(inst.operands[2].value, lane));
+  };
+  for (uint32_t rest = x.mask; rest != 0;) {
+    const uint32_t first = uint32_t(__builtin_ctz(rest));
+    const auto [offset, asked] = question(first);
+    const bool done = passed >> first & 1;
+    uint32_t same = 0;
+    SIM_FOR_LANES(lane, rest) {
+      if (question(lane) == std::pair(offset, asked) && bool(passed >> lane & 1) == done) same |= 1u << lane;
+    }
+    rest &= ~same;
+    SyncEvent event =
+        event_of(done ? SyncEvent::Kind::kMbarrierWait : SyncEvent::Kind::kMbarrierTest, x.cta, offset);
+    if (done) --event.phase;  // the youngest completed one; of a fresh barrier none has
+    event.has_parity = inst.has(Q::kParity);
+    if (event.has_parity) event.parity = uint32_t(asked);
+    tell(x, inst, event, same, Order::kAcquire);
   }
 }
 
@@ -77,10 +142,14 @@ void test(Exec& x, const Inst& inst, bool may_sleep) {
     if (w.phases.empty() || w.phases.back().offset != phase.offset) w.phases.push_back(phase);
     w.parity = inst.has(Q::kParity) ? asked : asked >> kPendingBits;
   }
-  if (may_sleep && passed == 0 && !x.grid.policy.wake_early()) {
+  if (may_sleep && passed == 0 && !x.wakes_early()) {
+    if (x.watched() && !x.fragment->entered) tell_answers(x, inst, passed);
+    x.fragment->entered = true;
     x.wait(std::move(w), false);
     return;
   }
+  if (x.watched()) tell_answers(x, inst, passed);
+  x.fragment->entered = false;
   SIM_FOR_LANES(lane, x.mask) x.write(inst.operands[0].value, lane, passed >> lane & 1);
 }
 
@@ -96,12 +165,14 @@ Mbarrier& Cta::mbarrier(uint32_t offset) {
 
 void mbarrier_complete_tx(Cta& cta, uint32_t offset, int64_t bytes) {
   Mbarrier& barrier = cta.mbarrier(offset);
+  tell_landing(SyncEvent::Kind::kMbarrierCompleteTx, cta, offset, 0, bytes);
   on_barrier(cta, offset, [&] { return barrier.complete_tx(bytes); });
   ++cta.cluster->events;
 }
 
 void mbarrier_arrive(Cta& cta, uint32_t offset, int32_t count) {
   Mbarrier& barrier = cta.mbarrier(offset);
+  tell_landing(SyncEvent::Kind::kMbarrierArrive, cta, offset, count, 0);
   on_barrier(cta, offset, [&] { return barrier.arrive(count); });
   ++cta.cluster->events;
 }
@@ -112,17 +183,23 @@ namespace op {
 // electing a lane leaves the same state as a single store, and kernels in use do that. Any later init of a
 // live object is a fault.
 void mbarrier_init(Exec& x, const Inst& inst) {
-  std::map<uint32_t, int64_t> done;  // by this instruction: offset, count
+  struct Init {
+    int64_t count = 0;
+    uint32_t lanes = 0;
+  };
+  std::map<uint32_t, Init> done;  // by this instruction, by offset
   SIM_FOR_LANES(lane, x.mask) {
     const Exec::Shared at = barrier_at(x, inst, inst.operands[0], lane);
     if (at.cta != &x.cta) throw Fault(FaultKind::kProtocol, "mbarrier.init on another CTA's shared memory");
     const int64_t count = int64_t(uint32_t(x.source(inst.operands[1].value, lane)));
-    const auto [first, is_first] = done.emplace(at.offset, count);
+    const auto [first, is_first] = done.emplace(at.offset, Init{count, 0});
+    first->second.lanes |= 1u << lane;
     if (!is_first) {
-      if (first->second != count)
-        throw Fault(FaultKind::kProtocol,
-                    "lanes of one mbarrier.init give the mbarrier at shared offset " + hex(at.offset) +
-                        " the counts " + std::to_string(first->second) + " and " + std::to_string(count));
+      if (first->second.count != count)
+        throw Fault(FaultKind::kProtocol, "lanes of one mbarrier.init give the mbarrier at shared offset " +
+                                              hex(at.offset) + " the counts " +
+                                              std::to_string(first->second.count) + " and " +
+                                              std::to_string(count));
       continue;
     }
     const bool fresh = on_barrier(x.cta, at.offset,
@@ -135,12 +212,20 @@ void mbarrier_init(Exec& x, const Inst& inst) {
     x.cta.mbarrier_high = std::max(x.cta.mbarrier_high, at.offset + 8);
     x.changed();
   }
+  if (!x.watched()) return;
+  for (const auto& [offset, init] : done) {
+    SyncEvent event = event_of(SyncEvent::Kind::kMbarrierInit, x.cta, offset);
+    event.amount = init.count;
+    tell(x, inst, event, init.lanes, Order::kWeak);
+  }
 }
 
 void mbarrier_inval(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) {
     const Exec::Shared at = barrier_at(x, inst, inst.operands[0], lane);
     at.cta->mbarrier(at.offset);
+    if (x.watched())
+      tell(x, inst, event_of(SyncEvent::Kind::kMbarrierInval, *at.cta, at.offset), 1u << lane, Order::kWeak);
     at.cta->mbarriers.erase(at.offset);
     x.changed();
   }
@@ -154,6 +239,11 @@ void mbarrier_expect_tx(Exec& x, const Inst& inst) {
     const Exec::Shared at = barrier_at(x, inst, inst.operands[0], lane);
     const int64_t bytes = int64_t(uint32_t(x.source(inst.operands[1].value, lane)));
     Mbarrier& barrier = at.cta->mbarrier(at.offset);
+    if (x.watched()) {
+      SyncEvent event = event_of(SyncEvent::Kind::kMbarrierExpectTx, *at.cta, at.offset);
+      event.bytes = bytes;
+      tell(x, inst, event, 1u << lane, Order::kRelaxed);
+    }
     on_barrier(*at.cta, at.offset, [&] { return barrier.expect_tx(bytes); });
     x.changed();
   }
@@ -163,7 +253,13 @@ void mbarrier_complete_tx(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) {
     const Exec::Shared at = barrier_at(x, inst, inst.operands[0], lane);
     const int64_t bytes = int64_t(uint32_t(x.source(inst.operands[1].value, lane)));
-    sim::mbarrier_complete_tx(*at.cta, at.offset, bytes);
+    Mbarrier& barrier = at.cta->mbarrier(at.offset);
+    if (x.watched()) {
+      SyncEvent event = event_of(SyncEvent::Kind::kMbarrierCompleteTx, *at.cta, at.offset);
+      event.bytes = bytes;
+      tell(x, inst, event, 1u << lane, Order::kRelaxed);
+    }
+    on_barrier(*at.cta, at.offset, [&] { return barrier.complete_tx(bytes); });
     x.changed();
   }
 }

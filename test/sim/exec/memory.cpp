@@ -31,7 +31,43 @@ Space classify(Space space, uint64_t address) {
   }
 }
 
+bool in_parameters(const Grid& grid, uint64_t address) {
+  return address >= grid.param_base && address < grid.param_base + grid.kernel.info.param_bytes;
+}
+
+void tell(const Exec& x, const Region& region, uint32_t lane, Exec::Seen seen) {
+  if (seen == Exec::Seen::kNot) return;
+  Access access;
+  access.thread = x.thread(lane);
+  access.mask = x.mask;
+  access.region = region;
+  access.inst = &x.grid.kernel.code[x.fragment->pc];
+  access.atomic = seen == Exec::Seen::kAtomic;
+  if (access.atomic) access.region.write = true;
+  access.order = order_of(*access.inst, access.atomic ? Order::kRelaxed : Order::kWeak);
+  access.scope = scope_of(*access.inst, access.atomic ? Scope::kGpu : Scope::kSys);
+  x.grid.observer->access(access);
+}
+
 }  // namespace
+
+Order order_of(const Inst& inst, Order otherwise) {
+  if (inst.has(Q::kVolatile)) return Order::kVolatile;
+  if (inst.has(Q::kRelaxed)) return Order::kRelaxed;
+  if (inst.has(Q::kAcquire)) return Order::kAcquire;
+  if (inst.has(Q::kRelease)) return Order::kRelease;
+  if (inst.has(Q::kAcqRel)) return Order::kAcqRel;
+  if (inst.has(Q::kSeqCst)) return Order::kSeqCst;
+  return otherwise;
+}
+
+Scope scope_of(const Inst& inst, Scope otherwise) {
+  if (inst.has(Q::kScopeCta)) return Scope::kCta;
+  if (inst.has(Q::kScopeCluster)) return Scope::kCluster;
+  if (inst.has(Q::kScopeGpu) || inst.has(Q::kScopeGl)) return Scope::kGpu;
+  if (inst.has(Q::kScopeSys)) return Scope::kSys;
+  return otherwise;
+}
 
 Cta& Cluster::at(uint32_t rank) {
   if (rank >= ctas.size())
@@ -55,10 +91,10 @@ Exec::Shared Exec::shared(uint64_t address, uint64_t bytes, bool any_rank) const
                                         std::to_string(cta.rank));
   Cta& owner = cluster.at(uint32_t(rank));
   const uint32_t offset = uint32_t(address & ((1u << kRankShift) - 1));
-  if (offset < kReservedShared || offset + bytes > owner.shared.size())
+  if (offset < owner.shared_begin || offset + bytes > owner.shared.size())
     throw Fault(FaultKind::kBounds, "access of " + std::to_string(bytes) + " bytes at shared offset " +
                                         hex(offset) + "; the CTA's shared memory is [" +
-                                        hex(kReservedShared) + ", " + hex(owner.shared.size()) + ")");
+                                        hex(owner.shared_begin) + ", " + hex(owner.shared.size()) + ")");
   return {&owner, offset};
 }
 
@@ -77,13 +113,14 @@ uint64_t Exec::global_of(Space space, uint64_t address) const {
   throw Fault(FaultKind::kBounds, "address " + hex(address) + " is not in global memory");
 }
 
-void Exec::load(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes) {
+void Exec::load(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes, Seen seen) {
   const bool generic = space == Space::kGeneric;
   switch (classify(space, address)) {
     case Space::kShared:
     case Space::kSharedCluster: {
       check_aligned("shared", address, bytes);
       const Shared at = shared(generic ? address - kSharedWindow : address, bytes, space != Space::kShared);
+      if (watched()) tell(*this, {Memory::kShared, false, at.cta->linear, at.offset, bytes}, lane, seen);
       at.cta->shared.read(at.offset, out, bytes);
       break;
     }
@@ -97,14 +134,21 @@ void Exec::load(Space space, uint64_t address, uint32_t lane, void* out, uint32_
       warp.local->read(uint64_t(lane) * grid.kernel.local_bytes + offset, out, bytes);
       break;
     }
+    case Space::kConst:
+    case Space::kParam:
+      check_aligned("global", address, bytes);
+      grid.memory.read(address, out, bytes);
+      break;
     default:
       check_aligned("global", address, bytes);
+      if (watched() && !in_parameters(grid, address))
+        tell(*this, {Memory::kGlobal, false, 0, address, bytes}, lane, seen);
       grid.memory.read(address, out, bytes);
       break;
   }
 }
 
-void Exec::store(Space space, uint64_t address, uint32_t lane, const void* in, uint32_t bytes) {
+void Exec::store(Space space, uint64_t address, uint32_t lane, const void* in, uint32_t bytes, Seen seen) {
   const bool generic = space == Space::kGeneric;
   switch (classify(space, address)) {
     case Space::kShared:
@@ -112,6 +156,7 @@ void Exec::store(Space space, uint64_t address, uint32_t lane, const void* in, u
       check_aligned("shared", address, bytes);
       const Shared at = shared(generic ? address - kSharedWindow : address, bytes, space != Space::kShared);
       check_no_mbarrier(*at.cta, at.offset, bytes);
+      if (watched()) tell(*this, {Memory::kShared, true, at.cta->linear, at.offset, bytes}, lane, seen);
       at.cta->shared.write(at.offset, in, bytes);
       break;
     }
@@ -129,8 +174,9 @@ void Exec::store(Space space, uint64_t address, uint32_t lane, const void* in, u
     case Space::kParam: throw Fault(FaultKind::kBounds, "write to read-only memory at " + hex(address));
     default:
       check_aligned("global", address, bytes);
-      if (address >= grid.param_base && address < grid.param_base + grid.kernel.info.param_bytes)
+      if (in_parameters(grid, address))
         throw Fault(FaultKind::kBounds, "write to the kernel's parameters at " + hex(address));
+      if (watched()) tell(*this, {Memory::kGlobal, true, 0, address, bytes}, lane, seen);
       grid.memory.write(address, in, bytes);
       break;
   }

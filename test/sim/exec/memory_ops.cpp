@@ -149,9 +149,9 @@ void atom(Exec& x, const Inst& inst) {
     for (uint32_t i = 0; i < inst.vector; ++i) {
       const uint64_t quiet = x.grid.changed_at;
       uint64_t old = 0;
-      x.load(inst.space, address + i * size, lane, &old, size);
+      x.load(inst.space, address + i * size, lane, &old, size, Exec::Seen::kAtomic);
       const uint64_t value = combine(inst, old, x.source(element(b, i), lane), c);
-      x.store(inst.space, address + i * size, lane, &value, size);
+      x.store(inst.space, address + i * size, lane, &value, size, Exec::Seen::kNot);
       if (std::memcmp(&value, &old, size) == 0)
         x.grid.changed_at = quiet;  // a failed lock attempt is no progress
       if (returns) x.write(element(inst.operands[0], i), lane, old);

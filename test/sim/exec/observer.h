@@ -117,14 +117,16 @@ struct AsyncLanding {
 struct SyncEvent {
   enum class Kind : uint8_t {
     // mbarrier. phase: the phase the event counts in, before it may complete.
-    kMbarrierInit,  // amount: arrival count
+    kMbarrierInit,  // amount: arrival count; mask: all lanes that named this object
     kMbarrierInval,
     kMbarrierArrive,  // amount: arrivals, bytes: expected with it (arrive.expect_tx); async_id of a kCommit
     kMbarrierArriveDrop,
     kMbarrierExpectTx,    // bytes
     kMbarrierCompleteTx,  // bytes; async_id, or 0 for the instruction mbarrier.complete_tx
-    kMbarrierWait,        // a wait or test that saw `phase` complete (phase: the youngest completed phase)
-    kMbarrierTest,        // a wait or test that answered false, or a thread that starts to sleep in try_wait
+    // A wait or test that saw `phase` complete: the youngest completed phase. Of a barrier that has completed
+    // none, which a wait for parity 1 passes, it is ~0.
+    kMbarrierWait,
+    kMbarrierTest,  // a wait or test that answered false, or a thread that starts to sleep in try_wait
     // Barriers of the CTA: `object` is the number, `phase` the generation. A thread that arrives and waits
     // gives both.
     kBarrierArrive,  // amount: threads the barrier was asked for, 0: all of the CTA
@@ -140,7 +142,8 @@ struct SyncEvent {
     kCpAsyncWait,
     kTmemWaitLd,
     kTmemWaitSt,
-    kTmemAlloc,  // object: first column, amount: columns; of `cta`. A pair reports both CTAs
+    // object: first column, amount: columns; of `cta`. A pair reports both CTAs, by the warp that asks last
+    kTmemAlloc,
     kTmemDealloc,
     kTmemRelinquish,
     kTmemUse,          // a register of an unwaited tcgen05.ld is used; async_id: that load
@@ -154,15 +157,17 @@ struct SyncEvent {
   };
   enum class Fence : uint8_t {
     kNone,
-    kThread,          // fence.{acquire,release,acq_rel,sc}, membar: `order`, `scope`
-    kProxyAsync,      // fence.proxy.async: `spaces`
+    kThread,  // fence.{acquire,release,acq_rel,sc}, membar: `order`, `scope`
+    // fence.proxy.async: `spaces`. With `order` kAcquire or kRelease, fence.proxy.async::generic, one way
+    // only
+    kProxyAsync,
     kProxyAlias,      // fence.proxy.alias
     kProxyTensormap,  // fence.proxy.tensormap::generic: `order`; acquire: [address, address + bytes)
     kMbarrierInit,    // fence.mbarrier_init.release.cluster
     kTensorBefore,    // tcgen05.fence::before_thread_sync
     kTensorAfter,     // tcgen05.fence::after_thread_sync
   };
-  // spaces of kProxyAsync
+  // spaces of kProxyAsync; of kThread with .sync_restrict, which then orders nothing else (0: not restricted)
   static constexpr uint8_t kGlobalSpace = 1, kSharedCta = 2, kSharedCluster = 4;
 
   Kind kind = Kind::kExit;

@@ -1,6 +1,6 @@
-// policy.h -- every choice the ISA leaves open: who moves next, when and in how many pieces asynchronous work
-// lands, whether a wait wakes early, who is elected, where shared memory begins. A policy sees identities
-// only; whatever it answers is a legal run.
+// policy.h -- every choice the ISA leaves open: who moves next, when asynchronous work reads its sources,
+// when and in how many pieces it lands, whether a wait wakes early, who is elected, where shared memory
+// begins. A policy sees identities only; whatever it answers is a legal run.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct Agent {
   enum class Kind : uint8_t {
     kWarp,   // a warp runs on
     kRead,   // an asynchronous operation reads its sources
-    kPiece,  // ... writes its next piece
+    kPiece,  // ... writes its next piece; operations of the tensor core do everything in one
   };
   Kind kind;
   uint64_t id;                 // kWarp: index within the cluster; else the operation's number, rising
@@ -29,21 +29,28 @@ class Policy {
   virtual ~Policy() = default;
   // Before every grid: the choices of a run depend on nothing that happened before it.
   virtual void start() {}
-  // Index of the agent that moves; agents is not empty.
+  // Index of the agent that moves. There is one at least; operations come first, oldest first, then the warps
+  // in index order.
   virtual size_t next(const std::vector<Agent>& agents) = 0;
-  virtual uint32_t quantum() { return 512; }   // instructions a warp may run before the next choice
+  virtual uint32_t quantum() { return 512; }  // instructions a warp may run before the next choice
+  // Warp instructions that a cluster may run before the others get a turn.
+  virtual uint64_t slice() { return 1 << 20; }
   virtual bool wake_early() { return false; }  // try_wait returns false although nothing changed
+  // The operation that was just issued completes before the next instruction, if older ones allow it.
+  virtual bool at_once() { return false; }
   // True: tcgen05 operations of one thread start in issue order. False: only the pairs the ISA lists stay
   // ordered.
   virtual bool keep_tensor_order() { return true; }
-  virtual uint32_t pieces(uint64_t /*bytes*/) { return 1; }  // in how many pieces a copy of `bytes` lands
-  virtual uint32_t piece(uint32_t /*left*/) { return 0; }    // which of the `left` pieces lands next
+  // In how many pieces a copy writes `bytes`, all its destinations together. 1: everywhere at once; otherwise
+  // every destination of a multicast lands by itself, and what does not divide is rounded.
+  virtual uint32_t pieces(uint64_t /*bytes*/) { return 1; }
+  virtual uint32_t piece(uint32_t /*left*/) { return 0; }  // which of the `left` pieces lands next
   virtual uint32_t leader(uint32_t members) {
     return uint32_t(__builtin_ctz(members));
   }  // elect.sync; fixed per mask
-  virtual uint32_t shared_shift() {
-    return 0;
-  }  // bytes by which shared windows start later, a multiple of 1024
+  // Bytes by which the shared windows of the grid start later: a multiple of 1024, at most kMaxSharedShift.
+  static constexpr uint32_t kMaxSharedShift = 8192;
+  virtual uint32_t shared_shift() { return 0; }
   virtual bool reconverge() {
     return true;
   }  // false: diverged lanes meet again only where an instruction asks
@@ -51,14 +58,23 @@ class Policy {
   virtual bool load_early() { return true; }
 };
 
+// Warps in index order, round and round.
+class WarpTurns {
+ public:
+  size_t next(const std::vector<Agent>& agents, size_t first_warp);
+
+ private:
+  uint64_t last_ = ~uint64_t(0);  // nobody yet: the first warp is next
+};
+
 // Asynchronous work lands first, oldest first; warps take turns in index order.
 class DefaultPolicy : public Policy {
  public:
-  void start() override { last_warp_ = ~uint64_t(0); }
+  void start() override { turns_ = WarpTurns(); }
   size_t next(const std::vector<Agent>& agents) override;
 
  private:
-  uint64_t last_warp_ = ~uint64_t(0);  // nobody yet: the first warp is next
+  WarpTurns turns_;
 };
 
 }  // namespace sim

@@ -1,4 +1,6 @@
 // report.cpp -- the texts that name a place in a running grid, and the report of a grid that cannot move.
+#include <algorithm>
+
 #include "sim/exec/machine.h"
 
 namespace sim {
@@ -7,6 +9,37 @@ namespace {
 std::string lanes_text(uint32_t lanes) {
   if ((lanes & (lanes - 1)) == 0 && lanes != 0) return "lane " + std::to_string(__builtin_ctz(lanes));
   return "lanes " + hex(lanes);
+}
+
+bool reaches(const AsyncOp& op, const Cta& cta, uint32_t offset) {
+  if (op.copy)
+    return std::any_of(op.copy->targets.begin(), op.copy->targets.end(), [&](const Copy::Target& target) {
+      return target.barrier_cta == &cta && target.barrier == offset;
+    });
+  const MbarrierRef barrier{cta.linear, offset};
+  return std::find(op.signals.begin(), op.signals.end(), barrier) != op.signals.end();
+}
+
+// Operations in flight that will reach the barrier.
+std::string signalling(const Cta& cta, uint32_t offset) {
+  std::string out;
+  for (const auto& op : cta.cluster->pending)
+    if (reaches(*op, cta, offset))
+      out += "; pending for it: warp " + std::to_string(op->warp) + " of CTA rank " +
+             std::to_string(op->issuer->rank) + " issued " + describe(*op->inst->statement);
+  return out;
+}
+
+std::string tensor_memory_text(const Cta& cta) {
+  std::string out = "waits for tensor memory: its CTA holds " +
+                    std::to_string(cta.tmem ? cta.tmem->allocated_columns() : 0) + " of " +
+                    std::to_string(Tmem::kColumns) + " columns";
+  if (cta.tmem_request.state != TmemRequest::State::kAsked) return out;
+  const TmemRequest& mine = cta.tmem_request;
+  const Cta& peer = *cta.cluster->ctas[cta.rank ^ 1];
+  return out + ", it asks to " + (mine.free ? "free " : "allocate ") + std::to_string(mine.columns) +
+         ", and CTA rank " + std::to_string(peer.rank) + ", its pair, has " +
+         (peer.tmem_request.state == TmemRequest::State::kAsked ? "asked too" : "not asked");
 }
 
 std::string waiting_for(const Warp& warp, const Fragment& fragment) {
@@ -23,6 +56,7 @@ std::string waiting_for(const Warp& warp, const Fragment& fragment) {
           out += " (phase " + std::to_string(found->second.phase()) + ", pending arrivals " +
                  std::to_string(found->second.pending()) + " of " + std::to_string(found->second.expected()) +
                  ", pending bytes " + std::to_string(found->second.tx()) + ")";
+        out += signalling(*phase.cta, phase.offset);
         if (&phase != &wait.phases.back()) out += "; ";
       }
       return out;
@@ -43,8 +77,9 @@ std::string waiting_for(const Warp& warp, const Fragment& fragment) {
     }
     case Wait::Kind::kWarp:
       return "waits for lanes " + hex(wait.members & warp.live & ~wait.lanes) +
-             " of its warp at this instruction";
-    case Wait::Kind::kTmem: return "waits for tensor memory or for the other CTA of its pair";
+             " of its warp at this instruction" +
+             (wait.aligned ? ": an aligned instruction in divergent code" : "");
+    case Wait::Kind::kTmem: return tensor_memory_text(cta);
     case Wait::Kind::kGroups: return "waits for its groups of copies";
   }
   return "";

@@ -8,13 +8,16 @@
 namespace sim {
 namespace {
 
+// Each waiting fragment is given the result of its own generation: the next one may be over before it reads.
 void complete(Cta& cta, NamedBarrier& barrier) {
-  barrier.last_popc = barrier.popc;
-  barrier.last_all = barrier.all;
-  barrier.last_any = barrier.any;
-  barrier.popc = 0;
-  barrier.all = true;
-  barrier.any = false;
+  for (const auto& warp : cta.warps)
+    for (const auto& fragment : warp->fragments) {
+      const Wait& wait = fragment->wait;
+      if (wait.kind == Wait::Kind::kNamedBarrier && &cta.named[wait.barrier] == &barrier &&
+          wait.generation == barrier.generation)
+        fragment->reduction = barrier.reduction;
+    }
+  barrier.reduction = Reduction{};
   barrier.arrived = 0;
   barrier.expected = 0;
   barrier.lanes.clear();
@@ -43,9 +46,9 @@ bool settle(Cta& cta, NamedBarrier& barrier) {
   return true;
 }
 
-// Arrives for the executing lanes; true when that completed the barrier.
-bool arrive(Exec& x, const Inst& inst, uint32_t id, uint32_t count) {
-  if (inst.statement->opcode == "bar" || inst.has(Q::kAligned)) x.require_converged();
+bool aligned(const Inst& inst) { return inst.statement->opcode == "bar" || inst.has(Q::kAligned); }
+
+NamedBarrier& barrier_of(Exec& x, uint32_t id, uint32_t count) {
   if (id >= x.cta.named.size())
     throw Fault(FaultKind::kBounds, "named barrier " + std::to_string(id) + " of 16");
   if (count % 32 != 0)
@@ -60,21 +63,139 @@ bool arrive(Exec& x, const Inst& inst, uint32_t id, uint32_t count) {
     throw Fault(FaultKind::kProtocol,
                 "named barrier " + std::to_string(id) + " is used with " + std::to_string(count) +
                     " threads, but those that arrived before named " + std::to_string(barrier.expected));
+  return barrier;
+}
+
+void tell(const Exec& x, SyncEvent::Kind kind, uint32_t id, uint64_t generation, uint32_t count) {
+  if (!x.watched()) return;
+  SyncEvent event;
+  event.kind = kind;
+  event.cta = x.cta.linear;
+  event.object = id;
+  event.phase = generation;
+  event.amount = count;
+  x.report(event, x.mask);
+}
+
+// Arrives for the executing lanes; true when that completed the barrier.
+bool arrive(Exec& x, NamedBarrier& barrier, uint32_t id, uint32_t count) {
+  tell(x, SyncEvent::Kind::kBarrierArrive, id, barrier.generation, count);
   barrier.expected = count;
   barrier.lanes[x.warp.index] |= x.mask;
   x.changed();
   return settle(x.cta, barrier);
 }
 
-Wait named_wait(uint32_t id, uint64_t generation) {
-  Wait w;
-  w.kind = Wait::Kind::kNamedBarrier;
-  w.barrier = id;
-  w.generation = generation;
-  return w;
+// Arrives and waits; false while the executing lanes sleep. `join` adds to the barrier what they bring.
+template <class Join>
+bool meet(Exec& x, const Inst& inst, uint32_t id, uint32_t count, Join&& join) {
+  Fragment& fragment = *x.fragment;
+  if (!fragment.entered) {
+    if (aligned(inst) && !x.converged()) return false;
+    NamedBarrier& barrier = barrier_of(x, id, count);
+    join(barrier);
+    fragment.generation = barrier.generation;
+    // Should these lanes complete it, nobody hands them the result: it is what the barrier has now.
+    fragment.reduction = barrier.reduction;
+    if (!arrive(x, barrier, id, count)) {
+      fragment.entered = true;
+      Wait w;
+      w.kind = Wait::Kind::kNamedBarrier;
+      w.barrier = id;
+      w.generation = fragment.generation;
+      x.wait(std::move(w), false);
+      return false;
+    }
+  }
+  fragment.entered = false;
+  tell(x, SyncEvent::Kind::kBarrierLeave, id, fragment.generation, count);
+  return true;
+}
+
+// The generation the lanes arrived in: one event for those that share it.
+void tell_cluster(const Exec& x, SyncEvent::Kind kind, uint32_t lanes, Order order) {
+  if (!x.watched()) return;
+  while (lanes != 0) {
+    const uint64_t generation = x.warp.cluster_generation[uint32_t(__builtin_ctz(lanes))];
+    uint32_t same = 0;
+    SIM_FOR_LANES(lane, lanes) if (x.warp.cluster_generation[lane] == generation) same |= 1u << lane;
+    SyncEvent event;
+    event.kind = kind;
+    event.phase = generation - 1;
+    event.order = order;
+    event.scope = Scope::kCluster;
+    x.report(event, same);
+    lanes &= ~same;
+  }
+}
+
+bool spelled(const Inst& inst, const char* qualifier) {
+  const auto& all = inst.statement->qualifiers;
+  return std::find(all.begin(), all.end(), qualifier) != all.end();
+}
+
+// The memory a fence names; 0 when it names none.
+uint8_t spaces_of(const Inst& inst) {
+  uint8_t spaces = 0;
+  if (spelled(inst, "global")) spaces |= SyncEvent::kGlobalSpace;
+  if (spelled(inst, "shared::cta") || spelled(inst, "sync_restrict::shared::cta"))
+    spaces |= SyncEvent::kSharedCta;
+  if (spelled(inst, "shared::cluster") || spelled(inst, "sync_restrict::shared::cluster"))
+    spaces |= SyncEvent::kSharedCluster;
+  return spaces;
+}
+
+SyncEvent fence_event(const Inst& inst) {
+  using Fence = SyncEvent::Fence;
+  SyncEvent event;
+  event.kind = SyncEvent::Kind::kFence;
+  if (inst.statement->opcode == "tcgen05") {
+    event.fence = spelled(inst, "fence::before_thread_sync") ? Fence::kTensorBefore : Fence::kTensorAfter;
+  } else if (spelled(inst, "mbarrier_init")) {
+    event.fence = Fence::kMbarrierInit;
+    event.order = Order::kRelease;
+    event.scope = Scope::kCluster;
+  } else if (spelled(inst, "alias")) {
+    event.fence = Fence::kProxyAlias;
+  } else if (spelled(inst, "async") || spelled(inst, "async::generic")) {
+    constexpr uint8_t kEverywhere =
+        SyncEvent::kGlobalSpace | SyncEvent::kSharedCta | SyncEvent::kSharedCluster;
+    event.fence = Fence::kProxyAsync;
+    event.order = order_of(inst, Order::kWeak);
+    event.scope = scope_of(inst, Scope::kCta);
+    event.spaces = spaces_of(inst);
+    if (event.spaces == 0) event.spaces = kEverywhere;
+  } else if (spelled(inst, "tensormap::generic")) {
+    event.fence = Fence::kProxyTensormap;
+    event.order = order_of(inst, Order::kAcqRel);
+    event.scope = scope_of(inst, Scope::kCta);
+  } else {  // fence, acq_rel unless it says otherwise; membar is fence.sc
+    event.fence = Fence::kThread;
+    event.order = order_of(inst, inst.statement->opcode == "membar" ? Order::kSeqCst : Order::kAcqRel);
+    event.scope = scope_of(inst, Scope::kCta);
+    event.spaces = spaces_of(inst);
+  }
+  return event;
 }
 
 }  // namespace
+
+void check_register_requests(const Warp& warp) {
+  const std::vector<uint64_t>& mine = warp.register_requests;
+  const uint32_t first = warp.index & ~3u;
+  for (const auto& other : warp.cta->warps) {
+    const std::vector<uint64_t>& theirs = other->register_requests;
+    if ((other->index & ~3u) != first) continue;
+    const bool both_gone = warp.live == 0 && other->live == 0;
+    const size_t common = std::min(mine.size(), theirs.size());
+    if (std::equal(mine.begin(), mine.begin() + std::ptrdiff_t(common), theirs.begin()) &&
+        (!both_gone || mine.size() == theirs.size()))
+      continue;
+    throw Fault(FaultKind::kProtocol,
+                "setmaxnreg: the warps of a warpgroup must ask for the same registers, but warps " +
+                    std::to_string(warp.index) + " and " + std::to_string(other->index) + " differ");
+  }
+}
 
 void check_named_barriers(Cta& cta) {
   if (cta.live_warps == 0) return;
@@ -102,61 +223,54 @@ void bar_sync(Exec& x, const Inst& inst) {
   const uint32_t id = uint32_t(x.uniform(inst.operands[0].value, "the barrier number"));
   const uint32_t count =
       inst.operands.size() > 1 ? uint32_t(x.uniform(inst.operands[1].value, "the thread count")) : 0;
-  const uint64_t generation = id < x.cta.named.size() ? x.cta.named[id].generation : 0;
-  if (!arrive(x, inst, id, count)) x.wait(named_wait(id, generation), true);
+  meet(x, inst, id, count, [](NamedBarrier&) {});
 }
 
 void bar_arrive(Exec& x, const Inst& inst) {
-  arrive(x, inst, uint32_t(x.uniform(inst.operands[0].value, "the barrier number")),
-         uint32_t(x.uniform(inst.operands[1].value, "the thread count")));
+  if (aligned(inst) && !x.converged()) return;
+  const uint32_t id = uint32_t(x.uniform(inst.operands[0].value, "the barrier number"));
+  const uint32_t count = uint32_t(x.uniform(inst.operands[1].value, "the thread count"));
+  arrive(x, barrier_of(x, id, count), id, count);
 }
 
 // bar.red d, a{, b}, p: the barrier, and a reduction of p over its threads.
 void bar_red(Exec& x, const Inst& inst) {
   const uint32_t id = uint32_t(x.uniform(inst.operands[1].value, "the barrier number"));
-  if (!x.fragment->entered) {
-    const uint32_t count =
-        inst.operands.size() > 3 ? uint32_t(x.uniform(inst.operands[2].value, "the thread count")) : 0;
-    if (id >= x.cta.named.size())
-      throw Fault(FaultKind::kBounds, "named barrier " + std::to_string(id) + " of 16");
-    NamedBarrier& barrier = x.cta.named[id];
+  const uint32_t count =
+      inst.operands.size() > 3 ? uint32_t(x.uniform(inst.operands[2].value, "the thread count")) : 0;
+  const bool met = meet(x, inst, id, count, [&](NamedBarrier& barrier) {
     SIM_FOR_LANES(lane, x.mask) {
       const bool p = x.source(inst.operands.back().value, lane) != 0;
-      barrier.popc += p;
-      barrier.all = barrier.all && p;
-      barrier.any = barrier.any || p;
+      barrier.reduction.popc += p;
+      barrier.reduction.all = barrier.reduction.all && p;
+      barrier.reduction.any = barrier.reduction.any || p;
     }
-    const uint64_t generation = barrier.generation;
-    if (!arrive(x, inst, id, count)) {
-      x.fragment->entered = true;
-      x.wait(named_wait(id, generation), false);
-      return;
-    }
-  }
-  x.fragment->entered = false;
-  const NamedBarrier& barrier = x.cta.named[id];
-  const uint64_t result = inst.has(Q::kPopc)  ? barrier.last_popc
-                          : inst.has(Q::kAnd) ? uint64_t(barrier.last_all)
-                                              : uint64_t(barrier.last_any);
+  });
+  if (!met) return;
+  const Reduction& reduction = x.fragment->reduction;
+  const uint64_t result = inst.has(Q::kPopc)  ? reduction.popc
+                          : inst.has(Q::kAnd) ? uint64_t(reduction.all)
+                                              : uint64_t(reduction.any);
   SIM_FOR_LANES(lane, x.mask) x.write(inst.operands[0].value, lane, result);
 }
 
 void bar_warp(Exec& x, const Inst& inst) {
-  x.gather(uint32_t(x.uniform(inst.operands[0].value, "the member mask")));
+  x.gather(uint32_t(x.uniform(inst.operands[0].value, "the member mask")), SyncEvent::Kind::kWarpSync);
 }
 
 void cluster_arrive(Exec& x, const Inst& inst) {
-  if (inst.has(Q::kAligned)) x.require_converged();
+  if (inst.has(Q::kAligned) && !x.converged()) return;
   if ((x.warp.cluster_arrived & x.mask) != 0)
     throw Fault(FaultKind::kProtocol, "barrier.cluster.arrive twice without barrier.cluster.wait");
   SIM_FOR_LANES(lane, x.mask) x.warp.cluster_generation[lane] = x.cluster.barrier_generation + 1;
+  tell_cluster(x, SyncEvent::Kind::kClusterArrive, x.mask, order_of(inst, Order::kRelease));
   x.warp.cluster_arrived |= x.mask;
   x.changed();
   check_cluster_barrier(x.cluster);
 }
 
 void cluster_wait(Exec& x, const Inst& inst) {
-  if (inst.has(Q::kAligned)) x.require_converged();
+  if (inst.has(Q::kAligned) && !x.converged()) return;
   uint64_t generation = 0;
   SIM_FOR_LANES(lane, x.mask) {
     if (x.warp.cluster_generation[lane] == 0)
@@ -170,11 +284,31 @@ void cluster_wait(Exec& x, const Inst& inst) {
     x.wait(std::move(w), false);
     return;
   }
+  tell_cluster(x, SyncEvent::Kind::kClusterWait, x.mask, order_of(inst, Order::kAcquire));
   SIM_FOR_LANES(lane, x.mask) x.warp.cluster_generation[lane] = 0;
 }
 
 // Memory is sequentially consistent here; a fence is an event for observers only.
-void fence(Exec&, const Inst&) {}
+void fence(Exec& x, const Inst& inst) {
+  if (!x.watched()) return;
+  SyncEvent event = fence_event(inst);
+  if (event.fence != SyncEvent::Fence::kProxyTensormap || inst.operands.empty()) {
+    x.report(event, x.mask);
+    return;
+  }
+  SIM_FOR_LANES(lane, x.mask) {
+    event.address = x.address(inst.operands[0], lane);
+    event.bytes = int64_t(x.source(inst.operands[1].value, lane));
+    x.report(event, 1u << lane);
+  }
+}
+
+void grid_dependency(Exec& x, const Inst& inst) {
+  if (!x.watched()) return;
+  SyncEvent event;
+  event.kind = spelled(inst, "wait") ? SyncEvent::Kind::kGridWait : SyncEvent::Kind::kGridLaunch;
+  x.report(event, x.mask);
+}
 
 void nanosleep(Exec&, const Inst&) {}
 
@@ -254,10 +388,13 @@ void match_all(Exec& x, const Inst& inst) {
   }
 }
 
-// The ISA leaves the leader open but fixed for a mask: here the lowest lane.
+// The ISA leaves the leader open but fixed for a mask.
 void elect(Exec& x, const Inst& inst) {
   if (!x.gather(uint32_t(x.uniform(inst.operands[1].value, "the member mask")))) return;
-  const uint32_t leader = uint32_t(__builtin_ctz(x.mask));
+  const uint32_t leader = x.grid.policy.leader(x.mask);
+  if (leader >= 32 || (x.mask >> leader & 1) == 0)
+    throw std::logic_error("the policy elects lane " + std::to_string(leader) + ", not one of " +
+                           hex(x.mask));
   const Operand& to = inst.operands[0];
   SIM_FOR_LANES(lane, x.mask) {
     if (to.kind == Operand::Kind::kPair) {
@@ -293,13 +430,21 @@ void activemask(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) x.write(inst.operands[0].value, lane, x.mask);
 }
 
-// Register budgets have no effect on what a program computes; the rules of the operand do.
+// Register budgets have no effect on what a program computes; the rules of the operand do, and that the four
+// warps of a warpgroup ask for the same.
 void setmaxnreg(Exec& x, const Inst& inst) {
-  x.require_converged();
+  if (!x.converged()) return;
   const uint64_t count = x.source(inst.operands[0].value, uint32_t(__builtin_ctz(x.mask)));
   if (count < 24 || count > 256 || count % 8 != 0)
     throw Fault(FaultKind::kProtocol, "setmaxnreg of " + std::to_string(count) +
                                           ": the count is a multiple of 8 between 24 and 256");
+  x.warp.register_requests.push_back(count);
+  check_register_requests(x.warp);
+  if (!x.watched()) return;
+  SyncEvent event;
+  event.kind = SyncEvent::Kind::kSetMaxRegisters;
+  event.amount = int64_t(count);
+  x.report(event, x.mask);
 }
 
 }  // namespace op

@@ -1,10 +1,10 @@
 // tcgen05_ops.cpp -- the tensor core instructions as a program issues them. Descriptors, layouts and
 // arithmetic are engine/tensor_core; here are allocation by a warp or a pair of warps, the memory of one or
-// two CTAs, and what is pending until when. tcgen05.ld and .st take effect when they are issued, which is a
-// legal moment: a register or cell they produce is only used after them.
-#include "sim/engine/tensor_core.h"
+// two CTAs, and what is pending until when. tcgen05.ld and .st are tmem_ops.cpp.
+#include "sim/engine/footprint.h"
 #include "sim/exec/handlers.h"
 #include "sim/exec/machine.h"
+#include "sim/exec/tmem_ops.h"
 
 namespace sim {
 
@@ -53,15 +53,6 @@ CpShape cp_shape(const Inst& inst) {
   throw Fault(FaultKind::kUnsupported, "tcgen05.cp shape");
 }
 
-LdShape ld_shape(const Inst& inst) {
-  if (inst.has(Q::kS32x32b)) return LdShape::k32x32b;
-  if (inst.has(Q::kS16x64b)) return LdShape::k16x64b;
-  if (inst.has(Q::kS16x128b)) return LdShape::k16x128b;
-  if (inst.has(Q::kS16x256b)) return LdShape::k16x256b;
-  if (inst.has(Q::kS16x32bx2)) return LdShape::k16x32bx2;
-  throw Fault(FaultKind::kUnsupported, "tcgen05.ld/st shape");
-}
-
 // The warp of this CTA that slept in alloc or dealloc wakes: its pair has done it for both, and may be gone
 // by now.
 bool granted(Exec& x, TmemRequest* out) {
@@ -69,6 +60,19 @@ bool granted(Exec& x, TmemRequest* out) {
   *out = x.cta.tmem_request;
   x.cta.tmem_request = TmemRequest{};
   return true;
+}
+
+// An event about the columns of both CTAs of a pair comes once for each.
+void tell_columns(const Exec& x, SyncEvent::Kind kind, const Group& group, uint32_t base, uint32_t columns) {
+  if (!x.watched()) return;
+  for (int i = 0; i < group.size; ++i) {
+    SyncEvent event;
+    event.kind = kind;
+    event.cta = group.ctas[i]->linear;
+    event.object = base;
+    event.amount = columns;
+    x.report(event, x.mask);
+  }
 }
 
 // alloc and dealloc of a pair happen when a warp of each CTA asks for the same; false: this CTA's warp
@@ -86,6 +90,7 @@ bool meet(Exec& x, const Group& group, const TmemRequest& mine) {
                       " and " + std::to_string(other.columns) + " columns");
     if (own.free) {
       for (Cta* cta : group.ctas) cta->tensor_memory().dealloc(int(own.base), int(own.columns));
+      tell_columns(x, SyncEvent::Kind::kTmemDealloc, group, own.base, own.columns);
       own.state = other.state = TmemRequest::State::kDone;
     } else {
       const int base = group.ctas[0]->tensor_memory().alloc(int(own.columns));
@@ -93,6 +98,7 @@ bool meet(Exec& x, const Group& group, const TmemRequest& mine) {
         if (group.ctas[1]->tensor_memory().alloc(int(own.columns)) != base)
           throw Fault(FaultKind::kProtocol, "the tensor memories of a pair are allocated differently");
         own.base = other.base = uint32_t(base);
+        tell_columns(x, SyncEvent::Kind::kTmemAlloc, group, own.base, own.columns);
         own.state = other.state = TmemRequest::State::kDone;
       }
     }
@@ -124,22 +130,53 @@ MmaOp operands_of(const Exec& x, const Inst& inst, uint32_t lane, int cta_group)
   return op;
 }
 
-void issue(Exec& x, const Group& group, uint32_t lane, const MmaOp& op) {
-  check_mma(op);
-  x.launch_async(AsyncOp::Kind::kTensorMma, lane, group.ranks,
-                 [op, group] { execute_mma(op, group.memory); });
+// Cells of the CTAs of the group, or the same bytes of their shared memories.
+void add(std::vector<Region>* regions, const Group& group, const std::vector<CellRange>& cells, bool write) {
+  for (int i = 0; i < group.size; ++i)
+    for (const CellRange& range : cells) regions->push_back(cell_region(*group.ctas[i], range, write));
 }
 
-void require_whole_warp(const Exec& x) {
-  x.require_converged();
-  if (x.mask != 0xFFFFFFFF)
-    throw Fault(FaultKind::kProtocol, "the instruction needs all 32 lanes of a warp, but some have exited");
+void add(std::vector<Region>* regions, const Group& group, const std::vector<ByteRange>& bytes) {
+  for (int i = 0; i < group.size; ++i)
+    for (const ByteRange& range : bytes) {
+      Region region;
+      region.memory = Memory::kShared;
+      region.cta = group.ctas[i]->linear;
+      region.address = range.offset;
+      region.bytes = range.bytes;
+      regions->push_back(region);
+    }
+}
+
+AsyncIssue facts_of(const Group& group, const MmaOp& op) {
+  AsyncIssue facts;
+  facts.kind = AsyncIssue::Kind::kMma;
+  facts.cta_group = group.size;
+  add(&facts.reads, group, operand_ranges(op, false));
+  add(&facts.reads, group, operand_ranges(op, true));
+  add(&facts.reads, group, operand_cells(op), false);
+  if (op.accumulate) add(&facts.reads, group, accumulator_cells(op), false);
+  add(&facts.writes, group, accumulator_cells(op), true);
+  facts.a_desc = op.a_in_tmem ? 0 : op.a_desc;
+  facts.b_desc = op.b_desc;
+  facts.idesc = op.idesc;
+  facts.a_in_tmem = op.a_in_tmem;
+  facts.accumulate = op.accumulate;
+  facts.scaled = op.scale_block != ScaleBlock::kNone;
+  return facts;
+}
+
+void issue(Exec& x, const Group& group, uint32_t lane, const MmaOp& op) {
+  check_mma(op);
+  x.launch_async(
+      AsyncOp::Kind::kTensorMma, lane, group.ranks, [op, group] { execute_mma(op, group.memory); },
+      x.watched() ? facts_of(group, op) : AsyncIssue{});
 }
 
 }  // namespace
 
 void tcgen05_alloc(Exec& x, const Inst& inst) {
-  require_whole_warp(x);
+  if (!whole_warp(x)) return;
   TmemRequest request;
   int base;
   if (granted(x, &request)) {
@@ -153,6 +190,7 @@ void tcgen05_alloc(Exec& x, const Inst& inst) {
       base = int(request.base);
     } else {
       base = x.cta.tensor_memory().alloc(int(request.columns));
+      if (base >= 0) tell_columns(x, SyncEvent::Kind::kTmemAlloc, group, uint32_t(base), request.columns);
     }
     if (base < 0) {
       Wait w;
@@ -167,7 +205,7 @@ void tcgen05_alloc(Exec& x, const Inst& inst) {
 }
 
 void tcgen05_dealloc(Exec& x, const Inst& inst) {
-  require_whole_warp(x);
+  if (!whole_warp(x)) return;
   TmemRequest mine;
   if (granted(x, &mine)) return;
   const Group group = group_of(x, inst);
@@ -178,19 +216,27 @@ void tcgen05_dealloc(Exec& x, const Inst& inst) {
     if (pending->kind != AsyncOp::Kind::kCopy && (pending->ranks & group.ranks) != 0)
       throw Fault(FaultKind::kProtocol, "tensor memory is freed while a tcgen05 operation is pending: " +
                                             describe(*pending->inst->statement));
+  for (int i = 0; i < group.size; ++i)
+    for (const auto& warp : group.ctas[i]->warps) check_transfers(*warp, "tensor memory is freed");
   if (group.size == 2) {
     if (!meet(x, group, mine)) return;
     granted(x, &mine);
   } else {
     x.cta.tensor_memory().dealloc(int(mine.base), int(mine.columns));
+    tell_columns(x, SyncEvent::Kind::kTmemDealloc, group, mine.base, mine.columns);
   }
   x.changed();
 }
 
 void tcgen05_relinquish(Exec& x, const Inst& inst) {
-  require_whole_warp(x);
+  if (!whole_warp(x)) return;
   group_of(x, inst);
   x.cta.tensor_memory().relinquish();
+  if (!x.watched()) return;
+  SyncEvent event;
+  event.kind = SyncEvent::Kind::kTmemRelinquish;
+  event.cta = x.cta.linear;
+  x.report(event, x.mask);
 }
 
 void tcgen05_cp(Exec& x, const Inst& inst) {
@@ -199,9 +245,21 @@ void tcgen05_cp(Exec& x, const Inst& inst) {
     const Group group = group_of(x, inst);
     const uint32_t to = uint32_t(x.address(inst.operands[0], lane));
     const uint64_t from = x.source(inst.operands[1].value, lane);
-    x.launch_async(AsyncOp::Kind::kTensorCopy, lane, group.ranks, [shape, to, from, group] {
-      for (int i = 0; i < group.size; ++i) execute_cp(shape, to, from, group.memory[i]);
-    });
+    check_cp(shape, to, from);
+    AsyncIssue facts;
+    if (x.watched()) {
+      facts.kind = AsyncIssue::Kind::kTmemCopy;
+      facts.cta_group = group.size;
+      add(&facts.reads, group, cp_source(shape, from));
+      add(&facts.writes, group, {cp_destination(shape, to)}, true);
+      facts.b_desc = from;
+    }
+    x.launch_async(
+        AsyncOp::Kind::kTensorCopy, lane, group.ranks,
+        [shape, to, from, group] {
+          for (int i = 0; i < group.size; ++i) execute_cp(shape, to, from, group.memory[i]);
+        },
+        std::move(facts));
   }
 }
 
@@ -239,7 +297,7 @@ void tcgen05_mma_scaled(Exec& x, const Inst& inst) {
 // commit [mbar]{, mask}: one arrival when everything this thread issued before has completed.
 void tcgen05_commit(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) {
-    group_of(x, inst);
+    const Group group = group_of(x, inst);
     const Exec::Shared at = x.shared_of(inst.space, x.address(inst.operands[0], lane), 8);
     if (at.offset % 8 != 0)
       throw Fault(FaultKind::kMisaligned,
@@ -250,97 +308,21 @@ void tcgen05_commit(Exec& x, const Inst& inst) {
       ranks = uint32_t(x.source(inst.operands[1].value, lane)) & 0xFFFF;
       if (ranks == 0) throw Fault(FaultKind::kProtocol, "multicast to nobody");
     }
-    SIM_FOR_LANES(rank, ranks) x.cluster.at(rank).mbarrier(at.offset);
-    x.launch_async(AsyncOp::Kind::kTensorCommit, lane, ranks,
-                   [&cluster = x.cluster, ranks, offset = at.offset] {
-                     SIM_FOR_LANES(rank, ranks) sim::mbarrier_arrive(cluster.at(rank), offset, 1);
-                   });
+    AsyncIssue facts;
+    facts.kind = AsyncIssue::Kind::kCommit;
+    facts.cta_group = group.size;
+    SIM_FOR_LANES(rank, ranks) {
+      Cta& cta = x.cluster.at(rank);
+      cta.mbarrier(at.offset);
+      facts.barriers.push_back({{cta.linear, at.offset}, 0});
+    }
+    x.launch_async(
+        AsyncOp::Kind::kTensorCommit, lane, ranks,
+        [&cluster = x.cluster, ranks, offset = at.offset] {
+          SIM_FOR_LANES(rank, ranks) sim::mbarrier_arrive(cluster.at(rank), offset, 1);
+        },
+        std::move(facts));
   }
-}
-
-namespace {
-
-struct TmemAccess {
-  LdShape shape;
-  uint32_t address;
-  int half_split, registers;
-  bool packed;
-};
-
-TmemAccess access_of(Exec& x, const Inst& inst, const Operand& address, const Operand& values,
-                     size_t split_operand) {
-  require_whole_warp(x);
-  TmemAccess access;
-  access.shape = ld_shape(inst);
-  access.packed = inst.has(Q::kPack) || inst.has(Q::kUnpack);
-  access.address = uint32_t(x.address(address, 0));
-  for (uint32_t lane = 1; lane < 32; ++lane)
-    if (uint32_t(x.address(address, lane)) != access.address)
-      throw Fault(FaultKind::kProtocol, "the tensor memory address differs between the lanes of a warp");
-  access.half_split = 0;
-  const bool split = access.shape == LdShape::k16x32bx2;
-  if (inst.operands.size() != (split ? 3u : 2u))
-    throw Fault(FaultKind::kUnsupported,
-                split ? "16x32bx2 needs its half split" : "half split of a shape without one");
-  if (split) access.half_split = int(x.uniform(inst.operands[split_operand].value, "the half split"));
-  access.registers = ld_registers(access.shape, inst.repeat);
-  const size_t given = values.kind == Operand::Kind::kVector ? values.items.size() : 1;
-  if (access.registers < 0 || size_t(access.registers) != given)
-    throw Fault(FaultKind::kUnsupported,
-                "the shape and repeat count do not match " + std::to_string(given) + " registers");
-  return access;
-}
-
-const Value& element(const Operand& operand, int i) {
-  return operand.kind == Operand::Kind::kVector ? operand.items[size_t(i)] : operand.value;
-}
-
-}  // namespace
-
-void tcgen05_ld(Exec& x, const Inst& inst) {
-  const TmemAccess a = access_of(x, inst, inst.operands[1], inst.operands[0], 2);
-  const Tmem& tmem = x.cta.tensor_memory();
-  const int warp = int(x.warp.index);
-  if (a.shape == LdShape::k32x32b && !a.packed) {  // one row of cells per lane
-    uint32_t row[Tmem::kColumns];
-    for (uint32_t lane = 0; lane < 32; ++lane) {
-      const Cell first = ld_cell(a.shape, inst.repeat, a.address, warp, int(lane), 0, 0, false, 0);
-      tmem.read_row(first.lane, first.column, a.registers, row);
-      for (int j = 0; j < a.registers; ++j) x.write(element(inst.operands[0], j), lane, row[j]);
-    }
-    return;
-  }
-  for (uint32_t lane = 0; lane < 32; ++lane)
-    for (int j = 0; j < a.registers; ++j) {
-      uint32_t value = 0;
-      for (int half = 0; half < (a.packed ? 2 : 1); ++half) {
-        const Cell cell =
-            ld_cell(a.shape, inst.repeat, a.address, warp, int(lane), j, a.half_split, a.packed, half);
-        const uint32_t bits = tmem.read(cell.lane, cell.column);
-        value |= a.packed ? (bits & 0xFFFF) << (16 * half) : bits;
-      }
-      x.write(element(inst.operands[0], j), lane, value);
-    }
-}
-
-void tcgen05_st(Exec& x, const Inst& inst) {
-  const Operand& values = inst.operands.back();
-  const TmemAccess a = access_of(x, inst, inst.operands[0], values, 1);
-  Tmem& tmem = x.cta.tensor_memory();
-  for (uint32_t lane = 0; lane < 32; ++lane)
-    for (int j = 0; j < a.registers; ++j) {
-      const uint32_t value = uint32_t(x.source(element(values, j), lane));
-      for (int half = 0; half < (a.packed ? 2 : 1); ++half) {
-        const Cell cell = ld_cell(a.shape, inst.repeat, a.address, int(x.warp.index), int(lane), j,
-                                  a.half_split, a.packed, half);
-        tmem.write(cell.lane, cell.column, a.packed ? (value >> (16 * half)) & 0xFFFF : value);
-      }
-    }
-}
-
-void tcgen05_wait(Exec& x, const Inst& inst) {
-  require_whole_warp(x);
-  fence(x, inst);
 }
 
 void tcgen05_fence(Exec& x, const Inst& inst) { fence(x, inst); }

@@ -87,7 +87,9 @@ uint64_t Exec::source(const Value& value, uint32_t lane) const {
       out = warp.registers[value.reg * 32 + lane];
       break;
     case Value::Kind::kConstant: out = value.constant; break;
-    case Value::Kind::kShared: out = (uint64_t(cta.rank) << kRankShift) | value.constant; break;
+    case Value::Kind::kShared:
+      out = (uint64_t(cta.rank) << kRankShift) | (grid.shared_shift + value.constant);
+      break;
     case Value::Kind::kParam: out = grid.param_base + value.constant; break;
     case Value::Kind::kSpecial: out = special_value(*this, value.special, lane); break;
     case Value::Kind::kSink: throw Fault(FaultKind::kUnsupported, "_ has no value");
@@ -148,27 +150,54 @@ void Exec::report(SyncEvent event, uint32_t lanes) const {
   grid.observer->sync(event);
 }
 
+// A policy that wakes waits for ever would keep the machine from ever finding out that nothing moves.
+bool Exec::wakes_early() {
+  constexpr uint32_t kMost = 4;  // between two changes that a wait of the cluster may depend on
+  if (warp.woken_at != cluster.events) {
+    warp.woken_at = cluster.events;
+    warp.woken = 0;
+  }
+  if (warp.woken == kMost || !grid.policy.wake_early()) return false;
+  ++warp.woken;
+  return true;
+}
+
 void Exec::launch_async(AsyncOp::Kind kind, uint32_t lane, uint32_t ranks, std::function<void()> land,
                         AsyncIssue&& facts) {
   auto op = std::make_unique<AsyncOp>();
-  op->id = grid.next_op++;
   op->kind = kind;
-  op->inst = &grid.kernel.code[fragment->pc];
-  op->issuer = &cta;
-  op->warp = warp.index;
   op->lane = lane;
   op->ranks = ranks;
   op->land = std::move(land);
+  for (const AsyncIssue::Signal& signal : facts.barriers) op->signals.push_back(signal.barrier);
+  issue(std::move(op), std::move(facts));
+}
+
+void Exec::launch_copy(uint32_t lane, std::unique_ptr<Copy> copy, AsyncIssue&& facts) {
+  auto op = std::make_unique<AsyncOp>();
+  op->lane = lane;
+  op->ranks = copy->ranks();
+  if (grid.observer != nullptr) copy->footprint(facts);
+  op->copy = std::move(copy);
+  issue(std::move(op), std::move(facts));
+}
+
+void Exec::issue(std::unique_ptr<AsyncOp> op, AsyncIssue&& facts) {
+  op->id = grid.next_op++;
+  op->inst = &grid.kernel.code[fragment->pc];
+  op->issuer = &cta;
+  op->warp = warp.index;
   if (grid.observer != nullptr) {
     facts.id = op->id;
-    facts.thread = thread(lane);
-    facts.mask = 1u << lane;
+    facts.thread = thread(op->lane);
+    if (facts.mask == 0) facts.mask = 1u << op->lane;
     facts.inst = op->inst;
     grid.observer->issue(facts);
   }
   cluster.pending.push_back(std::move(op));
   ++grid.stats.async_operations;
   changed();
+  if (grid.policy.at_once()) complete_youngest(cluster);
 }
 
 }  // namespace sim

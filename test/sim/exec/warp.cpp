@@ -1,5 +1,6 @@
 // warp.cpp -- how the lanes of a warp move: fragments that diverge at branches and meet again at the
-// immediate post-dominator, waiting, and the instructions that need several lanes at once.
+// immediate post-dominator (or, when the policy says so, only where an instruction gathers them), waiting,
+// and the instructions that need several lanes at once.
 #include <algorithm>
 
 #include "sim/exec/machine.h"
@@ -53,10 +54,41 @@ void leave_join(Warp& warp, const std::shared_ptr<Join>& join) {
 }
 
 // Lanes of other fragments parked at the same instruction (any bar.warp.sync matches any other).
-bool same_meeting(const Kernel& kernel, const Fragment& a, const Fragment& b, uint32_t members) {
-  if (b.wait.kind != Wait::Kind::kWarp || b.wait.members != members) return false;
+bool same_meeting(const Kernel& kernel, const Fragment& a, const Fragment& b, uint32_t members,
+                  bool aligned) {
+  if (b.wait.kind != Wait::Kind::kWarp || b.wait.members != members || b.wait.aligned != aligned)
+    return false;
+  if (aligned) return a.pc == b.pc && a.calls == b.calls;
   const Inst &ia = kernel.code[a.pc], &ib = kernel.code[b.pc];
   return a.pc == b.pc || (ia.handler == ib.handler && ia.statement->opcode == "bar");
+}
+
+// `lanes` of a fragment execute an .aligned instruction without the other live lanes.
+Fault apart(const Grid& grid, const Warp& warp, const Fragment& fragment, uint32_t lanes) {
+  std::string others;
+  const std::vector<Inst>& code = grid.kernel.code;
+  for (const auto& other : warp.fragments)
+    if (other.get() != &fragment)
+      others += "; lanes " + hex(other->mask) + " are at " + describe(*code[other->pc].statement);
+  for (const auto& join : warp.joins)
+    others +=
+        "; lanes " + hex(join->arrived) + " wait to reconverge at " + describe(*code[join->pc].statement);
+  if (fragment.mask != lanes) others += "; lanes " + hex(fragment.mask & ~lanes) + " have a false guard";
+  return Fault(FaultKind::kProtocol, "aligned instruction in divergent code: lanes " + hex(lanes) + " of " +
+                                         hex(warp.live) + " execute it" + others);
+}
+
+// Nothing can move: lanes at an .aligned instruction whose others wait at other instructions of the warp will
+// never be joined.
+void check_apart(const Grid& grid, const Warp& warp) {
+  const Fragment* parked = nullptr;
+  for (const auto& fragment : warp.fragments) {
+    if (fragment->wait.kind != Wait::Kind::kWarp) return;
+    if (fragment->wait.aligned) parked = fragment.get();
+  }
+  if (parked != nullptr)
+    throw_at(apart(grid, warp, *parked, parked->mask), grid, warp, parked->mask,
+             grid.kernel.code[parked->pc]);
 }
 
 bool ready(Warp& warp, Fragment& fragment) {
@@ -79,7 +111,8 @@ bool ready(Warp& warp, Fragment& fragment) {
     case Wait::Kind::kWarp: {
       uint32_t here = 0;
       for (const auto& other : warp.fragments)
-        if (same_meeting(cluster.grid->kernel, fragment, *other, wait.members)) here |= other->wait.lanes;
+        if (same_meeting(cluster.grid->kernel, fragment, *other, wait.members, wait.aligned))
+          here |= other->wait.lanes;
       done = (here & wait.members & warp.live) == (wait.members & warp.live);
       break;
     }
@@ -87,7 +120,8 @@ bool ready(Warp& warp, Fragment& fragment) {
     case Wait::Kind::kGroups:
       done = true;
       SIM_FOR_LANES(lane, wait.lanes) {
-        done = done && (wait.bulk ? warp.bulk_groups : warp.async_groups)[lane].at_most(wait.allowed);
+        done =
+            done && (wait.bulk ? warp.bulk_groups : warp.async_groups)[lane].at_most(wait.allowed, wait.read);
       }
       break;
   }
@@ -109,9 +143,9 @@ Fragment* pick(Warp& warp) {
 
 }  // namespace
 
-bool CopyGroups::at_most(uint32_t pending) const {
+bool CopyGroups::at_most(uint32_t pending, bool read) const {
   for (size_t i = 0; i + pending < committed.size(); ++i)
-    if (*committed[i] != 0) return false;
+    if ((read ? committed[i]->unread : committed[i]->pending) != 0) return false;
   return true;
 }
 
@@ -155,6 +189,7 @@ bool run_warp(Grid& grid, Warp& warp, uint32_t quantum) {
       if (x.mask != 0) {
         if (grid.observer != nullptr)
           grid.observer->instruction(x.thread(uint32_t(__builtin_ctz(x.mask))), x.mask, *inst);
+        if (!warp.transfers.empty()) use_registers(x, *inst);
         inst->handler(x, *inst);
       }
       fragment->pc = x.next_pc;
@@ -172,7 +207,7 @@ bool run_warp(Grid& grid, Warp& warp, uint32_t quantum) {
 
 void diverge(Exec& x, uint32_t taken, uint32_t target, uint32_t rejoin) {
   Fragment& stay = *x.fragment;
-  if (rejoin != kNowhere && rejoin != stay.join_pc) {
+  if (rejoin != kNowhere && rejoin != stay.join_pc && x.grid.policy.reconverge()) {
     auto join = std::make_shared<Join>();
     join->pc = rejoin;
     join->expected = stay.mask;
@@ -190,12 +225,14 @@ void diverge(Exec& x, uint32_t taken, uint32_t target, uint32_t rejoin) {
 
 bool release_a_join(Cluster& cluster) {
   for (const auto& cta : cluster.ctas)
-    for (const auto& warp : cta->warps)
+    for (const auto& warp : cta->warps) {
+      check_apart(*cluster.grid, *warp);
       if (!warp->joins.empty()) {
         leave_join(*warp, std::shared_ptr<Join>(warp->joins.back()));
         ++cluster.events;
         return true;
       }
+    }
   return false;
 }
 
@@ -213,44 +250,53 @@ void Exec::wait(Wait&& w, bool resume_after) {
   if (!resume_after) next_pc = fragment->pc;
 }
 
-bool Exec::gather(uint32_t members) {
+bool Exec::gather(uint32_t members, SyncEvent::Kind event) {
   if ((mask & ~members) != 0)
     throw Fault(FaultKind::kProtocol,
                 "lanes " + hex(mask) + " execute the instruction but its member mask is " + hex(members));
+  if (!meet(members, false)) return false;
+  if (watched()) {
+    SyncEvent met;
+    met.kind = event;
+    report(met, mask);
+  }
+  return true;
+}
+
+bool Exec::meet(uint32_t members, bool aligned) {
   const uint32_t needed = members & warp.live;
   uint32_t here = mask;
+  std::vector<Fragment*> others;
   for (const auto& other : warp.fragments)
-    if (other.get() != fragment && same_meeting(grid.kernel, *fragment, *other, members))
+    if (other.get() != fragment && same_meeting(grid.kernel, *fragment, *other, members, aligned)) {
       here |= other->wait.lanes;
+      others.push_back(other.get());
+    }
   if ((here & needed) != needed) {
     Wait w;
     w.kind = Wait::Kind::kWarp;
     w.members = members;
+    w.aligned = aligned;
     wait(std::move(w), false);
     return false;
   }
-  for (const auto& other : warp.fragments)
-    if (other.get() != fragment && same_meeting(grid.kernel, *fragment, *other, members)) {
+  for (Fragment* other : others) {
+    if (!grid.policy.reconverge() && other->pc == fragment->pc && other->calls == fragment->calls) {
+      fragment->mask |= other->mask;
+      remove(warp, other);
+    } else {
       other->wait = Wait{};
       ++other->pc;
     }
+  }
   mask = here & needed;
   return true;
 }
 
-void Exec::require_converged() const {
-  if (mask == warp.live) return;
-  std::string others;
-  const std::vector<Inst>& code = grid.kernel.code;
-  for (const auto& other : warp.fragments)
-    if (other.get() != fragment)
-      others += "; lanes " + hex(other->mask) + " are at " + describe(*code[other->pc].statement);
-  for (const auto& join : warp.joins)
-    others +=
-        "; lanes " + hex(join->arrived) + " wait to reconverge at " + describe(*code[join->pc].statement);
-  if (fragment->mask != mask) others += "; lanes " + hex(fragment->mask & ~mask) + " have a false guard";
-  throw Fault(FaultKind::kProtocol, "aligned instruction in divergent code: lanes " + hex(mask) + " of " +
-                                        hex(warp.live) + " execute it" + others);
+bool Exec::converged() {
+  if (mask == warp.live) return true;
+  if (grid.policy.reconverge() || mask != fragment->mask) throw apart(grid, warp, *fragment, mask);
+  return meet(0xFFFFFFFF, true);
 }
 
 }  // namespace sim

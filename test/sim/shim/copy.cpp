@@ -47,44 +47,65 @@ bool from_device(cudaMemcpyKind kind) {
   return kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
 }
 
-}  // namespace
-
-void copy_bytes(Runtime& runtime, void* to, const void* from, size_t n, cudaMemcpyKind kind) {
-  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault)
-    fail(cudaErrorInvalidMemcpyDirection, "unknown copy direction");
-  if (n == 0) return;
-  require(to && from, "a null pointer in a copy");
-  Allocation* target = device_range(runtime, to, n, to_device(kind), "destination");
-  Allocation* source = device_range(runtime, from, n, from_device(kind), "source");
-  const uint64_t target_address = address_of(to), source_address = address_of(from);
-  require(!target || !source || target_address + n <= source_address || source_address + n <= target_address,
-          "source and destination of a device copy overlap");
+void copy_row(Runtime& runtime, uint8_t* to, const uint8_t* from, size_t n) {
   std::memmove(to, from, n);
-  if (target) runtime.memory.mark_written(target_address, n);
+  Allocation* target = runtime.memory.find(address_of(to), n);
+  Allocation* source = runtime.memory.find(address_of(from), n);
+  if (target) runtime.memory.mark_written(address_of(to), n);
   if (!source) return;
-  for_each_hole(*source, source_address, n, [&](size_t offset, size_t length) {
-    if (target) runtime.memory.poison(target_address + offset, length);
-    else std::memset(static_cast<uint8_t*>(to) + offset, kUnwrittenByte, length);
+  for_each_hole(*source, address_of(from), n, [&](size_t offset, size_t length) {
+    if (target) runtime.memory.poison(address_of(to) + offset, length);
+    else std::memset(to + offset, kUnwrittenByte, length);
   });
 }
 
+}  // namespace
+
 void copy_rows(Runtime& runtime, void* to, size_t to_pitch, const void* from, const Rows& rows,
                cudaMemcpyKind kind) {
+  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault)
+    fail(cudaErrorInvalidMemcpyDirection, "unknown copy direction");
   if (rows.width > to_pitch || rows.width > rows.pitch)
     fail(cudaErrorInvalidPitchValue, "a row is wider than the pitch");
+  if (rows.width == 0 || rows.height == 0) return;
+  require(to && from, "a null pointer in a copy");
+  const auto target_row = [&](size_t row) { return static_cast<uint8_t*>(to) + row * to_pitch; };
+  const auto source_row = [&](size_t row) { return static_cast<const uint8_t*>(from) + row * rows.pitch; };
+  std::vector<Region> regions;
+  for (size_t row = 0; row < rows.height; ++row) {
+    const uint64_t target = address_of(target_row(row)), source = address_of(source_row(row));
+    const bool writes =
+        device_range(runtime, target_row(row), rows.width, to_device(kind), "destination") != nullptr;
+    const bool reads =
+        device_range(runtime, source_row(row), rows.width, from_device(kind), "source") != nullptr;
+    require(!writes || !reads || target + rows.width <= source || source + rows.width <= target,
+            "source and destination of a device copy overlap");
+    if (reads) append_region(regions, source, rows.width, false);
+    if (writes) append_region(regions, target, rows.width, true);
+  }
+  runtime.order.announce(runtime, HostWork::Kind::kCopy, std::move(regions));
   for (size_t row = 0; row < rows.height; ++row)
-    copy_bytes(runtime, static_cast<uint8_t*>(to) + row * to_pitch,
-               static_cast<const uint8_t*>(from) + row * rows.pitch, rows.width, kind);
+    copy_row(runtime, target_row(row), source_row(row), rows.width);
+}
+
+void copy_bytes(Runtime& runtime, void* to, const void* from, size_t n, cudaMemcpyKind kind) {
+  copy_rows(runtime, to, n, from, Rows{n, n, 1}, kind);
 }
 
 void fill_rows(Runtime& runtime, void* to, int value, const Rows& rows) {
   if (rows.height > 1 && rows.width > rows.pitch)
     fail(cudaErrorInvalidPitchValue, "a row is wider than the pitch");
-  for (size_t row = 0; row < rows.height && rows.width > 0; ++row) {
-    uint8_t* begin = static_cast<uint8_t*>(to) + row * rows.pitch;
-    device_range(runtime, begin, rows.width, true, "destination");
-    std::memset(begin, value, rows.width);
-    runtime.memory.mark_written(address_of(begin), rows.width);
+  if (rows.width == 0) return;
+  const auto target_row = [&](size_t row) { return static_cast<uint8_t*>(to) + row * rows.pitch; };
+  std::vector<Region> regions;
+  for (size_t row = 0; row < rows.height; ++row) {
+    device_range(runtime, target_row(row), rows.width, true, "destination");
+    append_region(regions, address_of(target_row(row)), rows.width, true);
+  }
+  runtime.order.announce(runtime, HostWork::Kind::kSet, std::move(regions));
+  for (size_t row = 0; row < rows.height; ++row) {
+    std::memset(target_row(row), value, rows.width);
+    runtime.memory.mark_written(address_of(target_row(row)), rows.width);
   }
 }
 

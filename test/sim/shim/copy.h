@@ -14,7 +14,7 @@ struct Rows {  // a rectangle: `height` rows of `width` bytes, `pitch` apart
 
 // Throws Failure when a device side is not inside one live allocation or the direction contradicts the
 // pointers. Bytes nobody wrote stay poison when copied between device allocations, and reach the host as a
-// telling pattern.
+// telling pattern. Tells the watcher which device bytes are read and written before it touches them.
 void copy_bytes(Runtime& runtime, void* to, const void* from, size_t n, cudaMemcpyKind kind);
 void copy_rows(Runtime& runtime, void* to, size_t to_pitch, const void* from, const Rows& rows,
                cudaMemcpyKind kind);

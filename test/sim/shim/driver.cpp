@@ -78,13 +78,10 @@ const ResultName* find_result(CUresult code) {
 // Any non-null value: programs only compare it.
 CUcontext the_context() { return reinterpret_cast<CUcontext>(&sim::shim::runtime()); }
 
-constexpr uint64_t kTensorMapAlignment = 64;
-
 void encode(CUtensorMap* map, uint32_t type, uint32_t rank, void* base, const uint64_t* dims,
             const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides,
             uint32_t interleave, uint32_t swizzle, uint32_t l2_promotion, uint32_t fill) {
-  require(map && reinterpret_cast<uint64_t>(map) % kTensorMapAlignment == 0,
-          "the tensor map is null or not 64-byte aligned");
+  require(map, "the tensor map is null");
   std::string why;
   const int code = sim::encode_tiled(map, type, rank, base, dims, strides, box, element_strides, interleave,
                                      swizzle, l2_promotion, fill, &why);

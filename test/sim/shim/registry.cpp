@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "sim/shim/fatbin.h"
+#include "sim/shim/judging.h"
 #include "sim/shim/state.h"
 
 namespace sim::shim {
@@ -20,6 +21,7 @@ FatBinary* Registry::add(const void* wrapper) {
 void Registry::remove(FatBinary* binary) {
   std::erase_if(kernels_, [&](const auto& entry) { return entry.second->owner == binary; });
   std::erase_if(variables_, [&](const auto& entry) { return entry.second.owner == binary; });
+  retire(*binary);
   binaries_.erase(binary);
 }
 
@@ -56,12 +58,13 @@ const Module& Registry::module(FatBinary& binary, GlobalMemory& memory) {
   if (binary.load_error.empty()) {
     try {
       const std::vector<FatbinEntry> entries = fatbin_entries(binary.wrapper);
-      binary.module = Module::load(unpack_ptx(select_ptx(entries)), memory);
+      binary.module = Module::load(unpack_ptx(select_ptx(entries)), memory, edit_);
       return *binary.module;
     } catch (const FatbinError& error) {
       binary.load_error_code = cudaErrorNoKernelImageForDevice;
       binary.load_error = error.what();
     } catch (const Fault& fault) {
+      judge_fault(runtime(), fault.kind(), fault.what());
       binary.load_error_code =
           fault.kind() == FaultKind::kSyntax ? cudaErrorInvalidPtx : cudaErrorUnsupportedPtxVersion;
       binary.load_error = fault.what();
@@ -77,9 +80,21 @@ const KernelInfo& Registry::info(const Kernel& kernel, GlobalMemory& memory) {
   return *info;
 }
 
+void Registry::retire(FatBinary& binary) {
+  if (binary.module && runtime().judge) retired_.push_back(std::move(binary.module));
+  binary.module.reset();
+}
+
+void Registry::reload() {
+  for (auto& [handle, binary] : binaries_) {
+    retire(*binary);
+    binary->load_error.clear();
+  }
+}
+
 void Registry::unload_all() {
   for (auto& [handle, binary] : binaries_) {
-    binary->module.reset();
+    retire(*binary);
     for (auto& [name, kernel] : binary->kernels) kernel = Kernel{binary.get(), name};
   }
 }

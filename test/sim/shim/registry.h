@@ -7,6 +7,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/launch.h"
 
@@ -55,12 +57,22 @@ class Registry {
   // Loads on first use. Failure with the loader's text when the PTX is missing, malformed or unsupported.
   const Module& module(FatBinary& binary, GlobalMemory& memory);
   const KernelInfo& info(const Kernel& kernel, GlobalMemory& memory);
+  // Applied to every module that is loaded from now on.
+  void set_editor(ModuleEditor edit) { edit_ = std::move(edit); }
+  // Forgets every loaded module; the next use loads afresh. Function attributes stay.
+  void reload();
   // Forgets every loaded module and function attribute; the next use loads afresh.
   void unload_all();
+  // Modules that were dropped live on while a judge may hold their instructions; this ends it.
+  void forget_retired() { retired_.clear(); }
   // Points the host side of the binary's __managed__ variables at their memory.
   void bind_managed(FatBinary& binary, GlobalMemory& memory);
 
  private:
+  void retire(FatBinary& binary);
+
+  ModuleEditor edit_;
+  std::vector<std::unique_ptr<Module>> retired_;
   std::map<FatBinary*, std::unique_ptr<FatBinary>> binaries_;
   std::map<const void*, Kernel*> kernels_;     // by host stub and by handle
   std::map<const void*, Variable> variables_;  // by host address

@@ -177,8 +177,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
 }
 
 cudaError_t cudaDeviceSynchronize() {
-  return call("cudaDeviceSynchronize",
-              [](Runtime& runtime) { runtime.streams.forbid_during_capture("cudaDeviceSynchronize"); });
+  return call("cudaDeviceSynchronize", [](Runtime& runtime) {
+    runtime.streams.forbid_during_capture("cudaDeviceSynchronize");
+    runtime.order.host_waits(runtime, "cudaDeviceSynchronize", runtime.order.everything(runtime));
+  });
 }
 
 // Frees every allocation and module. Streams and events hold nothing of the device and stay. A faulted device

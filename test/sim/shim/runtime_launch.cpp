@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "sim/shim/judging.h"
 #include "sim/shim/launch_call.h"
 
 namespace sim::shim {
@@ -90,10 +91,13 @@ cudaError_t error_of(FaultKind kind) {
 }
 
 void run(Runtime& runtime, const Kernel& kernel, const LaunchConfig& config, void* const* args) {
+  const Module& module = runtime.registry.module(*kernel.owner, runtime.memory);
+  LaunchOptions options = launch_options(runtime);
+  options.work = runtime.order.announce(runtime, HostWork::Kind::kLaunch, {}, kernel.name);
   try {
-    runtime.launch_stats = launch(runtime.registry.module(*kernel.owner, runtime.memory), kernel.name, config,
-                                  args, runtime.memory, runtime.launch_options);
+    runtime.launch_stats = launch(module, kernel.name, config, args, runtime.memory, options);
   } catch (const Fault& fault) {
+    judge_fault(runtime, fault.kind(), fault.what());
     // A rejected configuration ran nothing; any other fault stopped the grid midway and memory cannot be
     // trusted.
     throw Failure(error_of(fault.kind()), fault.what(), fault.kind() != FaultKind::kLaunch);
@@ -136,12 +140,14 @@ LaunchRequest read_request(Runtime& runtime, const cudaLaunchConfig_t& config, c
       case cudaLaunchAttributeLaunchCompletionEvent:
         request.events.push_back(value.launchCompletionEvent.event);
         break;
+      case cudaLaunchAttributeProgrammaticStreamSerialization:
+        request.programmatic = value.programmaticStreamSerializationAllowed != 0;
+        break;
       // Permissions and hints: the eager order honours them by not using them.
       case cudaLaunchAttributeIgnore:
       case cudaLaunchAttributeAccessPolicyWindow:
       case cudaLaunchAttributeSynchronizationPolicy:
       case cudaLaunchAttributeClusterSchedulingPolicyPreference:
-      case cudaLaunchAttributeProgrammaticStreamSerialization:
       case cudaLaunchAttributePriority:
       case cudaLaunchAttributeMemSyncDomainMap:
       case cudaLaunchAttributeMemSyncDomain:
@@ -161,20 +167,27 @@ LaunchRequest read_request(Runtime& runtime, const cudaLaunchConfig_t& config, c
 void launch_kernel(Runtime& runtime, const LaunchRequest& request, void** args, cudaStream_t stream) {
   const Kernel& kernel = *request.kernel;
   const KernelInfo& info = runtime.registry.info(kernel, runtime.memory);
-  check(request, info);
+  try {
+    check(request, info);
+  } catch (const Failure& failure) {
+    judge_fault(runtime, FaultKind::kLaunch, failure.what());
+    throw;
+  }
   require(info.params.empty() || args, "the kernel takes parameters and the launch passes none");
   Stream& target = runtime.streams.find(stream);
+  Task task{cudaGraphNodeTypeKernel, kernel.name.c_str(), {}, request.programmatic};
   if (target.capture) {
     auto owned = std::make_shared<const OwnedArguments>(info, args);
-    submit(runtime, stream, cudaGraphNodeTypeKernel, [&kernel, owned, config = request.config](Runtime& r) {
+    task.work = [&kernel, owned, config = request.config](Runtime& r) {
       run(r, kernel, config, owned->pointers.data());
-    });
+    };
   } else {
-    submit(runtime, stream, cudaGraphNodeTypeKernel,
-           [&](Runtime& r) { run(r, kernel, request.config, args); });
+    task.work = [&](Runtime& r) { run(r, kernel, request.config, args); };
   }
+  submit(runtime, stream, std::move(task));
   for (cudaEvent_t event : request.events)
-    runtime.streams.record_event(target, runtime.streams.find_event(event));
+    runtime.streams.record_event(target, runtime.streams.find_event(event),
+                                 runtime.order.before(runtime, target));
 }
 
 }  // namespace sim::shim

@@ -3,6 +3,9 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/shim/copy.h"
 #include "sim/shim/device.h"
@@ -24,10 +27,15 @@ uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(poi
 
 size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
+// "cudaMalloc 3": what reports call it.
+std::string numbered(Runtime& runtime, const char* what) {
+  return what + (" " + std::to_string(++runtime.allocations));
+}
+
 void* allocate_device(Runtime& runtime, size_t size, const char* what) {
   if (size > sim::shim::kDeviceMemoryBytes - runtime.memory.bytes_in_use())
     fail(cudaErrorMemoryAllocation, "the device has no " + std::to_string(size) + " bytes left");
-  return runtime.memory.allocate(size, what);
+  return runtime.memory.allocate(size, numbered(runtime, what));
 }
 
 void release_device(Runtime& runtime, void* pointer) {
@@ -41,7 +49,7 @@ void* allocate_host(Runtime& runtime, size_t size, cudaMemoryType type, unsigned
   if (size == 0) return nullptr;
   void* memory = std::aligned_alloc(kHostAlignment, round_up(size, kHostAlignment));
   if (!memory) throw std::bad_alloc();
-  runtime.memory.adopt(memory, size, what);
+  runtime.memory.adopt(memory, size, numbered(runtime, what));
   runtime.host_blocks[address_of(memory)] = {size, type, HostBlock::Owner::kRuntime, flags};
   return memory;
 }
@@ -64,11 +72,36 @@ const HostBlock* host_block_of(const Runtime& runtime, const void* pointer) {
   return address_of(pointer) - next->first < next->second.size ? &next->second : nullptr;
 }
 
+bool is_device(Runtime& runtime, const void* pointer) {
+  return runtime.memory.find(address_of(pointer), 1) && !host_block_of(runtime, pointer);
+}
+
 // Synchronous copies and fills go through the legacy default stream and are therefore no part of any capture.
-template <class Work>
-void now(Runtime& runtime, const char* what, Work work) {
+sim::shim::Frontier now(Runtime& runtime, const char* what, sim::shim::Work work) {
   runtime.streams.forbid_during_capture(what);
-  submit(runtime, nullptr, cudaGraphNodeTypeMemcpy, work);
+  return submit(runtime, nullptr, {cudaGraphNodeTypeMemcpy, what, std::move(work)});
+}
+
+// A copy with a host side has completed when the call returns; one inside the device, and a fill, need not
+// have. The copy of pageable memory to the device may end after the call as well, but no kernel can be seen
+// to overtake it.
+void copy_now(Runtime& runtime, const char* what, const void* to, const void* from, sim::shim::Work work) {
+  const auto done = now(runtime, what, std::move(work));
+  if (!is_device(runtime, to) || !is_device(runtime, from)) runtime.order.host_waited(done);
+}
+
+// An asynchronous copy to pageable memory returns when it has completed.
+void copy_later(Runtime& runtime, const char* what, const void* to, const void* from, cudaStream_t stream,
+                sim::shim::Work work) {
+  const bool waits = !runtime.streams.find(stream).capture && is_device(runtime, from) &&
+                     !runtime.memory.find(address_of(to), 1);
+  const auto done = submit(runtime, stream, {cudaGraphNodeTypeMemcpy, what, std::move(work)});
+  if (waits) runtime.order.host_waited(done);
+}
+
+// Device memory goes back when everybody who may use it has ended.
+void wait_for_device(Runtime& runtime, const char* what) {
+  runtime.order.host_waits(runtime, what, runtime.order.everything(runtime));
 }
 
 uint8_t* symbol_range(Runtime& runtime, const void* symbol, size_t n, size_t offset) {
@@ -101,6 +134,7 @@ cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t 
 cudaError_t cudaFree(void* pointer) {
   return call("cudaFree", [&](Runtime& runtime) {
     runtime.streams.forbid_during_capture("cudaFree");
+    if (pointer) wait_for_device(runtime, "cudaFree");
     const auto block = runtime.host_blocks.find(address_of(pointer));
     if (block != runtime.host_blocks.end() && block->second.type == cudaMemoryTypeManaged)
       release_host(runtime, pointer, cudaMemoryTypeManaged);
@@ -113,8 +147,10 @@ cudaError_t cudaMallocAsync(void** pointer, size_t size, cudaStream_t stream) {
     require(pointer, "no place for the pointer");
     if (runtime.streams.find(stream).capture)
       fail(cudaErrorStreamCaptureUnsupported, "memory nodes in graphs are not simulated");
-    submit(runtime, stream, cudaGraphNodeTypeMemAlloc,
-           [&](Runtime& r) { *pointer = allocate_device(r, size, "cudaMallocAsync"); });
+    submit(runtime, stream, {cudaGraphNodeTypeMemAlloc, "cudaMallocAsync", [&](Runtime& r) {
+                               *pointer = allocate_device(r, size, "cudaMallocAsync");
+                               r.order.announce(r, sim::HostWork::Kind::kHost, {});
+                             }});
   });
 }
 
@@ -122,7 +158,13 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
   return call("cudaFreeAsync", [&](Runtime& runtime) {
     if (runtime.streams.find(stream).capture)
       fail(cudaErrorStreamCaptureUnsupported, "memory nodes in graphs are not simulated");
-    submit(runtime, stream, cudaGraphNodeTypeMemFree, [&](Runtime& r) { release_device(r, pointer); });
+    submit(runtime, stream, {cudaGraphNodeTypeMemFree, "cudaFreeAsync", [&](Runtime& r) {
+                               std::vector<sim::Region> regions;
+                               if (const auto* whole = r.memory.find(address_of(pointer), 1))
+                                 sim::shim::append_region(regions, whole->base, whole->size, true);
+                               r.order.announce(r, sim::HostWork::Kind::kHost, std::move(regions));
+                               release_device(r, pointer);
+                             }});
   });
 }
 
@@ -144,6 +186,7 @@ cudaError_t cudaMallocHost(void** pointer, size_t size) {
 cudaError_t cudaFreeHost(void* pointer) {
   return call("cudaFreeHost", [&](Runtime& runtime) {
     runtime.streams.forbid_during_capture("cudaFreeHost");
+    if (pointer) wait_for_device(runtime, "cudaFreeHost");
     if (pointer) release_host(runtime, pointer, cudaMemoryTypeHost);
   });
 }
@@ -162,7 +205,7 @@ cudaError_t cudaHostRegister(void* pointer, size_t size, unsigned flags) {
     require(pointer && size > 0, "nothing to register");
     if (runtime.memory.find(address_of(pointer), 1))
       fail(cudaErrorHostMemoryAlreadyRegistered, "the memory is already known to the device");
-    runtime.memory.adopt(pointer, size, "cudaHostRegister");
+    runtime.memory.adopt(pointer, size, numbered(runtime, "cudaHostRegister"));
     runtime.host_blocks[address_of(pointer)] = {size, cudaMemoryTypeHost, HostBlock::Owner::kProgram, flags};
   });
 }
@@ -222,21 +265,22 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t n, cudaMemcpyKind kind) {
   return call("cudaMemcpy", [&](Runtime& runtime) {
-    now(runtime, "cudaMemcpy", [=](Runtime& r) { sim::shim::copy_bytes(r, to, from, n, kind); });
+    copy_now(runtime, "cudaMemcpy", to, from,
+             [=](Runtime& r) { sim::shim::copy_bytes(r, to, from, n, kind); });
   });
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, cudaMemcpyKind kind, cudaStream_t stream) {
   return call("cudaMemcpyAsync", [&](Runtime& runtime) {
-    submit(runtime, stream, cudaGraphNodeTypeMemcpy,
-           [=](Runtime& r) { sim::shim::copy_bytes(r, to, from, n, kind); });
+    copy_later(runtime, "cudaMemcpyAsync", to, from, stream,
+               [=](Runtime& r) { sim::shim::copy_bytes(r, to, from, n, kind); });
   });
 }
 
 cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
                          size_t height, cudaMemcpyKind kind) {
   return call("cudaMemcpy2D", [&](Runtime& runtime) {
-    now(runtime, "cudaMemcpy2D", [=](Runtime& r) {
+    copy_now(runtime, "cudaMemcpy2D", to, from, [=](Runtime& r) {
       sim::shim::copy_rows(r, to, to_pitch, from, Rows{from_pitch, width, height}, kind);
     });
   });
@@ -245,7 +289,7 @@ cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t fro
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
                               size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
   return call("cudaMemcpy2DAsync", [&](Runtime& runtime) {
-    submit(runtime, stream, cudaGraphNodeTypeMemcpy, [=](Runtime& r) {
+    copy_later(runtime, "cudaMemcpy2DAsync", to, from, stream, [=](Runtime& r) {
       sim::shim::copy_rows(r, to, to_pitch, from, Rows{from_pitch, width, height}, kind);
     });
   });
@@ -259,9 +303,9 @@ cudaError_t cudaMemset(void* to, int value, size_t n) {
 
 cudaError_t cudaMemsetAsync(void* to, int value, size_t n, cudaStream_t stream) {
   return call("cudaMemsetAsync", [&](Runtime& runtime) {
-    submit(runtime, stream, cudaGraphNodeTypeMemset, [=](Runtime& r) {
-      sim::shim::fill_rows(r, to, value, Rows{n, n, 1});
-    });
+    submit(runtime, stream, {cudaGraphNodeTypeMemset, "cudaMemsetAsync", [=](Runtime& r) {
+                               sim::shim::fill_rows(r, to, value, Rows{n, n, 1});
+                             }});
   });
 }
 
@@ -276,9 +320,9 @@ cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t
 cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
                               cudaStream_t stream) {
   return call("cudaMemset2DAsync", [&](Runtime& runtime) {
-    submit(runtime, stream, cudaGraphNodeTypeMemset, [=](Runtime& r) {
-      sim::shim::fill_rows(r, to, value, Rows{pitch, width, height});
-    });
+    submit(runtime, stream, {cudaGraphNodeTypeMemset, "cudaMemset2DAsync", [=](Runtime& r) {
+                               sim::shim::fill_rows(r, to, value, Rows{pitch, width, height});
+                             }});
   });
 }
 
@@ -300,14 +344,16 @@ cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t n, s
                                cudaMemcpyKind kind) {
   return call("cudaMemcpyToSymbol", [&](Runtime& runtime) {
     void* to = symbol_range(runtime, symbol, n, offset);
-    now(runtime, "cudaMemcpyToSymbol", [=](Runtime& r) { sim::shim::copy_bytes(r, to, from, n, kind); });
+    copy_now(runtime, "cudaMemcpyToSymbol", to, from,
+             [=](Runtime& r) { sim::shim::copy_bytes(r, to, from, n, kind); });
   });
 }
 
 cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, size_t n, size_t offset, cudaMemcpyKind kind) {
   return call("cudaMemcpyFromSymbol", [&](Runtime& runtime) {
     const void* from = symbol_range(runtime, symbol, n, offset);
-    now(runtime, "cudaMemcpyFromSymbol", [=](Runtime& r) { sim::shim::copy_bytes(r, to, from, n, kind); });
+    copy_now(runtime, "cudaMemcpyFromSymbol", to, from,
+             [=](Runtime& r) { sim::shim::copy_bytes(r, to, from, n, kind); });
   });
 }
 
@@ -315,8 +361,8 @@ cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t
                                     cudaMemcpyKind kind, cudaStream_t stream) {
   return call("cudaMemcpyToSymbolAsync", [&](Runtime& runtime) {
     void* to = symbol_range(runtime, symbol, n, offset);
-    submit(runtime, stream, cudaGraphNodeTypeMemcpy,
-           [=](Runtime& r) { sim::shim::copy_bytes(r, to, from, n, kind); });
+    copy_later(runtime, "cudaMemcpyToSymbolAsync", to, from, stream,
+               [=](Runtime& r) { sim::shim::copy_bytes(r, to, from, n, kind); });
   });
 }
 
@@ -324,8 +370,8 @@ cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, size_t n, si
                                       cudaMemcpyKind kind, cudaStream_t stream) {
   return call("cudaMemcpyFromSymbolAsync", [&](Runtime& runtime) {
     const void* from = symbol_range(runtime, symbol, n, offset);
-    submit(runtime, stream, cudaGraphNodeTypeMemcpy,
-           [=](Runtime& r) { sim::shim::copy_bytes(r, to, from, n, kind); });
+    copy_later(runtime, "cudaMemcpyFromSymbolAsync", to, from, stream,
+               [=](Runtime& r) { sim::shim::copy_bytes(r, to, from, n, kind); });
   });
 }
 

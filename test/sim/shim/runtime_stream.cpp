@@ -11,12 +11,14 @@
 using sim::shim::call;
 using sim::shim::Event;
 using sim::shim::fail;
+using sim::shim::Frontier;
 using sim::shim::Graph;
 using sim::shim::GraphExec;
 using sim::shim::require;
 using sim::shim::Runtime;
 using sim::shim::Stream;
 using sim::shim::submit;
+using sim::shim::Task;
 
 namespace {
 
@@ -34,6 +36,19 @@ void require_uncaptured(const Event& event) {
   fail(cudaErrorCapturedEvent, "the event was last recorded in a captured stream");
 }
 
+// The host learns that the stream is done. A query that says so teaches the same.
+void wait_for(Runtime& runtime, const char* what, cudaStream_t stream) {
+  Stream& target = runtime.streams.find(stream);
+  runtime.streams.forbid_capturing(target);
+  runtime.order.host_waits(runtime, what, runtime.order.before(runtime, target));
+}
+
+void wait_for(Runtime& runtime, const char* what, cudaEvent_t event) {
+  const Event& target = runtime.streams.find_event(event);
+  require_uncaptured(target);
+  runtime.order.host_waits(runtime, what, target.done);
+}
+
 void instantiate(Runtime& runtime, cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
   require(exec, "no place for the executable graph");
   require((flags & ~static_cast<unsigned long long>(cudaGraphInstantiateFlagAutoFreeOnLaunch |
@@ -42,6 +57,29 @@ void instantiate(Runtime& runtime, cudaGraphExec_t* exec, cudaGraph_t graph, uns
           "unknown or unsupported graph instantiation flags");
   *exec = reinterpret_cast<cudaGraphExec_t>(
       &runtime.streams.instantiate(runtime.streams.find_graph(graph), flags));
+}
+
+// Every step after those it depends on; the first ones after the stream and the graph's launch before.
+void launch_graph(Runtime& runtime, GraphExec& graph, cudaStream_t handle) {
+  Stream& stream = runtime.streams.find(handle);
+  runtime.streams.forbid_implicit_dependency(stream);
+  Frontier before = runtime.order.before(runtime, stream);
+  sim::shim::merge(before, graph.done);
+  std::vector<Frontier> done;
+  Frontier end = graph.steps.empty() ? before : Frontier{};
+  for (const GraphExec::Step& step : graph.steps) {
+    Frontier after = step.dependencies.empty() ? before : Frontier{};
+    Task task = step.task;
+    task.programmatic = task.programmatic && !step.dependencies.empty();
+    for (const size_t dependency : step.dependencies) {
+      sim::shim::merge(after, done[dependency]);
+      task.programmatic = task.programmatic && graph.steps[dependency].task.type == cudaGraphNodeTypeKernel;
+    }
+    done.push_back(perform(runtime, task, std::move(after)));
+    if (step.last) sim::shim::merge(end, done.back());
+  }
+  stream.done = graph.done = end;
+  stream.last_is_launch = false;
 }
 
 }  // namespace
@@ -64,7 +102,10 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  return call("cudaStreamDestroy", [&](Runtime& runtime) { runtime.streams.destroy(stream); });
+  return call("cudaStreamDestroy", [&](Runtime& runtime) {
+    runtime.order.orphan(runtime.streams.find(stream));
+    runtime.streams.destroy(stream);
+  });
 }
 
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
@@ -98,12 +139,11 @@ cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return call("cudaStreamSynchronize",
-              [&](Runtime& runtime) { runtime.streams.forbid_capturing(runtime.streams.find(stream)); });
+              [&](Runtime& runtime) { wait_for(runtime, "cudaStreamSynchronize", stream); });
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  return call("cudaStreamQuery",
-              [&](Runtime& runtime) { runtime.streams.forbid_capturing(runtime.streams.find(stream)); });
+  return call("cudaStreamQuery", [&](Runtime& runtime) { wait_for(runtime, "cudaStreamQuery", stream); });
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
@@ -116,7 +156,10 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
   return call("cudaLaunchHostFunc", [&](Runtime& runtime) {
     require(function, "no host function");
-    submit(runtime, stream, cudaGraphNodeTypeHost, [=](Runtime&) { function(data); });
+    submit(runtime, stream, {cudaGraphNodeTypeHost, "cudaLaunchHostFunc", [=](Runtime& r) {
+                               r.order.announce(r, sim::HostWork::Kind::kHost, {});
+                               function(data);
+                             }});
   });
 }
 
@@ -125,7 +168,10 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
   return call("cudaStreamAddCallback", [&](Runtime& runtime) {
     require(callback && flags == 0, "no callback, or flags other than 0");
     runtime.streams.forbid_capturing(runtime.streams.find(stream));
-    submit(runtime, stream, cudaGraphNodeTypeHost, [=](Runtime&) { callback(stream, cudaSuccess, data); });
+    submit(runtime, stream, {cudaGraphNodeTypeHost, "cudaStreamAddCallback", [=](Runtime& r) {
+                               r.order.announce(r, sim::HostWork::Kind::kHost, {});
+                               callback(stream, cudaSuccess, data);
+                             }});
   });
 }
 
@@ -146,7 +192,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return call("cudaEventRecord", [&](Runtime& runtime) {
     Stream& target = runtime.streams.find(stream);
     if (!target.capture) runtime.streams.forbid_implicit_dependency(target);
-    runtime.streams.record_event(target, runtime.streams.find_event(event));
+    runtime.streams.record_event(target, runtime.streams.find_event(event),
+                                 runtime.order.before(runtime, target));
   });
 }
 
@@ -158,12 +205,11 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return call("cudaEventSynchronize",
-              [&](Runtime& runtime) { require_uncaptured(runtime.streams.find_event(event)); });
+              [&](Runtime& runtime) { wait_for(runtime, "cudaEventSynchronize", event); });
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return call("cudaEventQuery",
-              [&](Runtime& runtime) { require_uncaptured(runtime.streams.find_event(event)); });
+  return call("cudaEventQuery", [&](Runtime& runtime) { wait_for(runtime, "cudaEventQuery", event); });
 }
 
 // The host time the simulation took between the two records. It says nothing about a device.
@@ -246,7 +292,7 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t*
 cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type) {
   return call("cudaGraphNodeGetType", [&](Runtime&) {
     require(node && type, "no node, or no place for its type");
-    *type = reinterpret_cast<const sim::shim::Node*>(node)->type;
+    *type = reinterpret_cast<const sim::shim::Node*>(node)->task.type;
   });
 }
 
@@ -275,12 +321,10 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream) {
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   return call("cudaGraphLaunch", [&](Runtime& runtime) {
-    const GraphExec& graph = runtime.streams.find_exec(exec);
+    GraphExec& graph = runtime.streams.find_exec(exec);
     if (runtime.streams.find(stream).capture)
       fail(cudaErrorStreamCaptureUnsupported, "graph launches inside captures are not simulated");
-    submit(runtime, stream, cudaGraphNodeTypeGraph, [&](Runtime& r) {
-      for (const auto& work : graph.work) work(r);
-    });
+    launch_graph(runtime, graph, stream);
   });
 }
 

@@ -1,11 +1,15 @@
 // shim.h -- what a test may ask of the simulated runtime beside the CUDA API: the text of the last fault, who
-// watches and who schedules the launches, and what the last launch did. Programs that only use CUDA never
-// include this.
+// watches, who schedules and who judges the launches, and what the last launch did. Programs that only use
+// CUDA never include this.
 #pragma once
 
 #include <string>
 
 #include "sim/launch.h"
+
+namespace sim {
+class Judge;  // judge/judge.h
+}
 
 namespace sim::shim {
 
@@ -18,7 +22,18 @@ void clear_fault();
 // Applies to every launch from now on, graph launches included; both pointers must outlive those launches.
 void set_launch_options(const LaunchOptions& options);
 LaunchStats last_launch_stats();
+// The judge of all work from now on, null: none. It must outlive that work. Judge::names() takes a table of
+// names. A program without a call of this is judged when the environment says so: SIM_MODE, SIM_SEED,
+// SIM_CHECKS, SIM_TRACE, SIM_JSON, SIM_NAMES, read at its first launch, copy or fill.
+void set_judge(Judge* judge);
 
 GlobalMemory& memory();
+
+// Applied to the parsed PTX of every fat binary before it is decoded; empty: no longer. A module that is
+// already loaded stays as it is until reload_modules().
+void set_module_editor(ModuleEditor edit);
+// Drops every decoded module: the next use parses, edits and decodes it again. Its device variables start
+// afresh, at new addresses; function attributes stay.
+void reload_modules();
 
 }  // namespace sim::shim

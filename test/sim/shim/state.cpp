@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <new>
+#include <utility>
 
 #include "sim/shim/shim.h"
 
@@ -79,6 +80,16 @@ void set_launch_options(const LaunchOptions& options) {
 LaunchStats last_launch_stats() {
   std::lock_guard lock(runtime().mutex);
   return runtime().launch_stats;
+}
+
+void set_module_editor(ModuleEditor edit) {
+  std::lock_guard lock(runtime().mutex);
+  runtime().registry.set_editor(std::move(edit));
+}
+
+void reload_modules() {
+  std::lock_guard lock(runtime().mutex);
+  runtime().registry.reload();
 }
 
 GlobalMemory& memory() { return runtime().memory; }

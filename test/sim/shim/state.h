@@ -12,9 +12,15 @@
 #include <stdexcept>
 #include <string>
 
+#include "sim/exec/observer.h"
 #include "sim/launch.h"
+#include "sim/shim/host_order.h"
 #include "sim/shim/registry.h"
 #include "sim/shim/stream.h"
+
+namespace sim {
+class Judge;
+}
 
 namespace sim::shim {
 
@@ -53,6 +59,11 @@ struct Runtime {
   cudaError_t sticky = cudaSuccess;
   std::string fault_text;
   LaunchOptions launch_options;
+  HostOrder order;
+  uint64_t allocations = 0;  // made so far: they are numbered
+  Judge* judge = nullptr;
+  bool environment_read = false;  // it is asked once, by the first work
+  Observers watchers;             // the judge and the observer of a test together
   LaunchStats launch_stats;
 };
 
@@ -76,8 +87,11 @@ cudaError_t call(const char* function, Body&& body) noexcept {
 }
 
 // A stream operation: runs now, in call order, which is one legal schedule of any set of streams; or becomes
-// a node when the stream is being captured.
-void submit(Runtime& runtime, cudaStream_t stream, cudaGraphNodeType type, Work work);
+// a node when the stream is being captured. Returns what work that
+// waits for this one comes after.
+Frontier submit(Runtime& runtime, cudaStream_t stream, Task task);
+// Does the work of `task` after `after`; returns what later work must come after.
+Frontier perform(Runtime& runtime, const Task& task, Frontier after);
 
 // Programs compiled with --default-stream per-thread call these names. They share the bodies: with eager
 // execution the two default streams differ in nothing but the implicit-capture rule, where this runtime keeps

@@ -4,6 +4,7 @@
 #include "sim/shim/stream.h"
 
 #include <algorithm>
+#include <map>
 
 #include "sim/shim/state.h"
 
@@ -28,6 +29,10 @@ void destroy_in(std::unordered_set<T*>& set, Handle handle, const char* what) {
 void merge(std::vector<Node*>& into, const std::vector<Node*>& from) {
   for (Node* node : from)
     if (std::find(into.begin(), into.end(), node) == into.end()) into.push_back(node);
+}
+
+bool contains(const Frontier& frontier, uint64_t id) {
+  return std::find(frontier.begin(), frontier.end(), id) != frontier.end();
 }
 
 // Everything the frontier waits for, itself included.
@@ -57,7 +62,7 @@ cudaStreamCaptureMode& thread_capture_mode() {
 
 Stream& Streams::create(unsigned flags, int priority) {
   require((flags & ~unsigned{cudaStreamNonBlocking}) == 0, "unknown stream flags");
-  auto* stream = new Stream{flags, priority, next_stream_id_++, nullptr, {}};
+  auto* stream = new Stream{flags, priority, next_stream_id_++, nullptr, {}, {}, false, {}};
   streams_.insert(stream);
   return *stream;
 }
@@ -124,30 +129,33 @@ Graph* Streams::end_capture(Stream& stream) {
   return graph;
 }
 
-Node& Streams::append(Stream& stream, cudaGraphNodeType type, Work work) {
+Node& Streams::append(Stream& stream, Task task) {
   if (stream.capture->invalidated)
     fail(cudaErrorStreamCaptureInvalidated, "an earlier call made this capture invalid");
   auto& nodes = stream.capture->graph->nodes;
-  nodes.push_back(std::make_unique<Node>(Node{type, std::move(work), stream.frontier}));
+  nodes.push_back(std::make_unique<Node>(Node{std::move(task), stream.frontier}));
   stream.frontier = {nodes.back().get()};
   return *nodes.back();
 }
 
-void Streams::record_event(Stream& stream, Event& event) {
+void Streams::record_event(Stream& stream, Event& event, Frontier done) {
   event.recorded = true;
   event.when = std::chrono::steady_clock::now();
   event.capture = stream.capture;
   event.frontier = stream.frontier;
+  event.done = std::move(done);
 }
 
 void Streams::wait_event(Stream& stream, Event& event) {
   const std::shared_ptr<Capture> capture = event.capture.lock();
-  // Work outside captures is complete as soon as it was submitted: nothing to wait for.
+  // Work outside captures is complete as soon as it was submitted: there is only an order to remember.
   if (!capture || !capture->graph) {
     if (stream.capture && event.recorded) {
       stream.capture->invalidated = true;
       fail(cudaErrorStreamCaptureIsolation, "a captured stream may not wait for work outside its capture");
     }
+    merge(stream.done, event.done);
+    stream.last_is_launch = false;
     return;
   }
   if (stream.capture && stream.capture != capture) {
@@ -197,7 +205,16 @@ void Streams::destroy_graph(cudaGraph_t graph) { destroy_in(graphs_, graph, "gra
 GraphExec& Streams::instantiate(const Graph& graph, unsigned long long flags) {
   auto* exec = new GraphExec;
   exec->flags = flags;
-  for (const auto& node : graph.nodes) exec->work.push_back(node->work);
+  std::map<const Node*, size_t> index;
+  for (const auto& node : graph.nodes) {
+    GraphExec::Step step{node->task, {}};
+    for (const Node* dependency : node->dependencies) {
+      step.dependencies.push_back(index.at(dependency));
+      exec->steps[index.at(dependency)].last = false;
+    }
+    index[node.get()] = exec->steps.size();
+    exec->steps.push_back(std::move(step));
+  }
   execs_.insert(exec);
   return *exec;
 }
@@ -205,14 +222,43 @@ GraphExec& Streams::instantiate(const Graph& graph, unsigned long long flags) {
 GraphExec& Streams::find_exec(cudaGraphExec_t exec) { return find_in(execs_, exec, "executable graph"); }
 void Streams::destroy_exec(cudaGraphExec_t exec) { destroy_in(execs_, exec, "executable graph"); }
 
-void submit(Runtime& runtime, cudaStream_t handle, cudaGraphNodeType type, Work work) {
+Frontier perform(Runtime& runtime, const Task& task, Frontier after) {
+  WorkInProgress work{task.what, std::move(after), task.programmatic};
+  WorkInProgress* const outer = runtime.order.current;  // a host function may call back
+  runtime.order.current = &work;
+  try {
+    task.work(runtime);
+  } catch (...) {
+    runtime.order.current = outer;
+    throw;
+  }
+  runtime.order.current = outer;
+  if (work.id == 0) return work.after;
+  // Work that does not wait for its predecessors may be complete before they are.
+  Frontier done{work.id};
+  if (task.programmatic) merge(done, work.after);
+  return done;
+}
+
+Frontier submit(Runtime& runtime, cudaStream_t handle, Task task) {
   Stream& stream = runtime.streams.find(handle);
   if (stream.capture) {
-    runtime.streams.append(stream, type, std::move(work));
-    return;
+    runtime.streams.append(stream, std::move(task));
+    return {};
   }
   runtime.streams.forbid_implicit_dependency(stream);
-  work(runtime);
+  const Frontier before = runtime.order.before(runtime, stream);
+  // A launch overlaps only launches right before it in its stream: whatever else it comes after, they came
+  // after as well.
+  const auto known = [&](uint64_t id) {
+    return contains(stream.done, id) || contains(stream.launched_after, id);
+  };
+  task.programmatic =
+      task.programmatic && stream.last_is_launch && std::all_of(before.begin(), before.end(), known);
+  stream.done = perform(runtime, task, task.programmatic ? stream.done : before);
+  stream.last_is_launch = task.type == cudaGraphNodeTypeKernel;
+  stream.launched_after = before;
+  return stream.done;
 }
 
 }  // namespace sim::shim

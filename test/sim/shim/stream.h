@@ -12,14 +12,22 @@
 #include <unordered_set>
 #include <vector>
 
+#include "sim/shim/host_order.h"
+
 namespace sim::shim {
 
 struct Runtime;
 using Work = std::function<void(Runtime&)>;
 
-struct Node {
+struct Task {
   cudaGraphNodeType type;
+  const char* what;  // the call that asked for it
   Work work;
+  bool programmatic = false;  // a kernel that may start before the one before it has completed
+};
+
+struct Node {
+  Task task;
   std::vector<Node*> dependencies;
 };
 
@@ -29,8 +37,14 @@ struct Graph {
 };
 
 struct GraphExec {
-  std::vector<Work> work;
+  struct Step {
+    Task task;
+    std::vector<size_t> dependencies;  // indices of earlier steps
+    bool last = true;                  // nothing depends on it
+  };
+  std::vector<Step> steps;
   unsigned long long flags = 0;
+  Frontier done;  // the last launch: launches of one graph do not overlap
 };
 
 struct Stream;
@@ -50,6 +64,9 @@ struct Stream {
   unsigned long long id = 0;
   std::shared_ptr<Capture> capture;  // null unless being captured
   std::vector<Node*> frontier;       // what the next recorded node depends on
+  Frontier done;                     // what the next work comes after
+  bool last_is_launch = false;       // nothing was enqueued behind a kernel
+  Frontier launched_after;           // what that kernel came after
 };
 
 struct Event {
@@ -58,6 +75,7 @@ struct Event {
   std::chrono::steady_clock::time_point when;
   std::weak_ptr<Capture> capture;  // of the recording stream, when it was being captured
   std::vector<Node*> frontier;
+  Frontier done;  // what the recording stream had done
 };
 
 class Streams {
@@ -67,6 +85,15 @@ class Streams {
   // Null and cudaStreamLegacy are the legacy default stream, cudaStreamPerThread another built-in one.
   Stream& find(cudaStream_t stream);
   bool is_legacy(const Stream& stream) const { return &stream == &legacy_; }
+  // Work of the legacy default stream and of such a stream never overlap.
+  bool is_blocking(const Stream& stream) const {
+    return !is_legacy(stream) && (stream.flags & cudaStreamNonBlocking) == 0;
+  }
+  template <class Visit>
+  void for_each(Visit visit) {
+    visit(legacy_);
+    for_each_capturable(visit);
+  }
 
   Event& create_event(unsigned flags);
   void destroy_event(cudaEvent_t event);
@@ -75,8 +102,9 @@ class Streams {
   void begin_capture(Stream& stream, cudaStreamCaptureMode mode);
   Graph* end_capture(Stream& stream);  // the caller owns it through adopt()
   // Adds a node after the stream's frontier, which it becomes.
-  Node& append(Stream& stream, cudaGraphNodeType type, Work work);
-  void record_event(Stream& stream, Event& event);
+  Node& append(Stream& stream, Task task);
+  // `done`: what the work enqueued before the record comes down to.
+  void record_event(Stream& stream, Event& event, Frontier done);
   void wait_event(Stream& stream, Event& event);
   // The rules on calls while a capture is under way; each throws Failure and invalidates the capture it
   // disturbs.
@@ -98,8 +126,8 @@ class Streams {
     for (Stream* stream : streams_) visit(*stream);
   }
 
-  Stream legacy_{cudaStreamDefault, 0, 1, nullptr, {}};
-  Stream per_thread_{cudaStreamDefault, 0, 2, nullptr, {}};
+  Stream legacy_{cudaStreamDefault, 0, 1, nullptr, {}, {}, false, {}};
+  Stream per_thread_{cudaStreamDefault, 0, 2, nullptr, {}, {}, false, {}};
   unsigned long long next_stream_id_ = 3, next_capture_id_ = 1;
   std::unordered_set<Stream*> streams_;
   std::unordered_set<Event*> events_;

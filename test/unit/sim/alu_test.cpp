@@ -79,7 +79,7 @@ TEST_CASE("division truncates and its edges do not trap the host") {
   CHECK(run("div.s32", {u(kMin32), u(-1)}) == u(kMin32));
   CHECK(run("rem.s64", {uint64_t(1) << 63, ~0ull}) == 0);
   CHECK(run("div.u32", {5, 0}) == 0xFFFFFFFF);
-  CHECK(run("rem.u32", {5, 0}) == 5);
+  CHECK(run("rem.u32", {5, 0}) == 0xFFFFFFFF);
   CHECK(run("abs.s32", {u(kMin32)}) == u(kMin32));
   CHECK(run("neg.s16", {1}) == 0xFFFF);
 }
@@ -240,6 +240,34 @@ TEST_CASE("packed conversions put the first source on top") {
   CHECK(run("cvt.rp.satfinite.ue8m0x2.f32", {f(1.5f), f(2.0f)}) == 0x8080);
   CHECK(run("cvt.pack.sat.u16.s32", {u(-1), 70000}) == 0x0000'FFFF);
   CHECK(run("cvt.pack.sat.s8.s32.b32", {u(-200), 5, 0xABCD}) == 0xABCD8005);
+}
+
+// Results that an H200 gave for these inputs.
+TEST_CASE("NaNs, flushing and fields as on an H200") {
+  const uint64_t a = 0x7FFFFFFFFFFFFFFF, b = 0xFFFFFFFF80000000, signalling = 0x7FF0000000000001;
+  CHECK(run("abs.f32", {0xFFC12345}) == kNan);
+  CHECK(run("neg.f16", {0x7C01}) == 0x7FFF);
+  CHECK(run("abs.f64", {b}) == b);
+  CHECK(run("neg.f64", {signalling}) == 0x7FF8000000000001);
+  CHECK(run("add.rn.f64", {a, b}) == b);
+  CHECK(run("div.rn.f64", {a, b}) == a);
+  CHECK(run("fma.rn.f64", {0, b, a}) == b);
+  CHECK(run("fma.rn.f64", {b, 0, a}) == a);
+  CHECK(run("max.f64", {signalling, signalling}) == 0x7FF8000000000001);
+  CHECK(run("cvt.rn.f16.f64", {0xFFFA1990BE05D621}) == 0xFE86);
+  CHECK(run("cvt.rn.f32.f64", {0xFFFA1990BE05D621}) == 0xFFD0CC85);
+  CHECK(run("cvt.f32.bf16", {0x7F81}) == 0x7F810000);
+  CHECK(run("cvt.ftz.f64.f32", {0xFFFFFF80}) == 0x7FFFFFFFE0000000);
+  CHECK(run("cvt.rna.tf32.f32", {0x7F800001}) == 0x7F800000);
+  CHECK(run("cvt.rna.satfinite.tf32.f32", {0xFFFF8000}) == 0xFFFF6000);
+  CHECK(run("cvt.rn.tf32.f32", {0xFFFF8000}) == 0x7FFFE000);
+  CHECK(run("mul.rn.ftz.f32", {0x00800000, 0x3F7FFFFF}) == 0);
+  CHECK(run("mul.rn.f32", {0x00800000, 0x3F7FFFFF}) == 0x00800000);
+  CHECK(run("div.rm.ftz.f32", {0x80800000, 0x3F800001}) == 0x80000000);
+  CHECK(run("min.xorsign.abs.f16", {0xFFFF, 0}) == 0x8000);
+  CHECK(run("bfe.u64", {~0ull, 0x10000, 5}) == 0);
+  CHECK(run("bfe.u64", {~0ull, 0, 0x10000}) == ~0ull);
+  CHECK(run("rem.s64", {5, 0}) == ~0ull);
 }
 
 TEST_CASE("what is no arithmetic is left to others, what is unknown is named") {

@@ -3,24 +3,11 @@
 #include "sim/mem/bytes.h"
 
 #include <cstring>
-#include <functional>
 
-#include "sim/fault.h"
 #include "support/catch.hpp"
+#include "unit/sim/fault_of.hpp"
 
-namespace {
-
-sim::FaultKind fault_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const sim::Fault& fault) {
-    return fault.kind();
-  }
-  FAIL("no fault");
-  return sim::FaultKind::kTrap;
-}
-
-}  // namespace
+using sim_test::fault_of;
 
 TEST_CASE("bytes: written bytes come back, neighbours stay poison") {
   sim::Bytes bytes(64, "shared memory");
@@ -33,8 +20,8 @@ TEST_CASE("bytes: written bytes come back, neighbours stay poison") {
   CHECK(bytes.valid(10, 4));
   CHECK_FALSE(bytes.valid(9, 2));
   CHECK_FALSE(bytes.valid(13, 2));
-  CHECK(fault_of([&] { bytes.read(13, out, 2); }) == sim::FaultKind::kPoison);
-  CHECK(fault_of([&] { bytes.view(9, 2); }) == sim::FaultKind::kPoison);
+  CHECK(fault_of([&] { bytes.read(13, out, 2); }).kind() == sim::FaultKind::kPoison);
+  CHECK(fault_of([&] { bytes.view(9, 2); }).kind() == sim::FaultKind::kPoison);
 }
 
 TEST_CASE("bytes: poison takes validity back until the next write") {
@@ -43,7 +30,7 @@ TEST_CASE("bytes: poison takes validity back until the next write") {
   uint8_t out[32];
   bytes.write(0, zeros, 32);
   bytes.poison(16, 1);
-  CHECK(fault_of([&] { bytes.read(0, out, 32); }) == sim::FaultKind::kPoison);
+  CHECK(fault_of([&] { bytes.read(0, out, 32); }).kind() == sim::FaultKind::kPoison);
   CHECK_THROWS_WITH(bytes.read(0, out, 32), dualgemm_test::contains("byte 16"));
   bytes.read(0, out, 16);
   bytes.write(16, zeros, 1);
@@ -54,9 +41,9 @@ TEST_CASE("bytes: no access reaches beyond the end, however large its offset") {
   sim::Bytes bytes(32, "shared memory");
   uint8_t buffer[64] = {};
   const uint64_t offset = GENERATE(uint64_t{1}, uint64_t{32}, uint64_t{33}, ~uint64_t{0}, ~uint64_t{0} - 31);
-  CHECK(fault_of([&] { bytes.write(offset, buffer, 32); }) == sim::FaultKind::kBounds);
-  CHECK(fault_of([&] { bytes.read(offset, buffer, 32); }) == sim::FaultKind::kBounds);
-  CHECK(fault_of([&] { bytes.poison(offset, 32); }) == sim::FaultKind::kBounds);
-  CHECK(fault_of([&] { bytes.view(offset, 32); }) == sim::FaultKind::kBounds);
+  CHECK(fault_of([&] { bytes.write(offset, buffer, 32); }).kind() == sim::FaultKind::kBounds);
+  CHECK(fault_of([&] { bytes.read(offset, buffer, 32); }).kind() == sim::FaultKind::kBounds);
+  CHECK(fault_of([&] { bytes.poison(offset, 32); }).kind() == sim::FaultKind::kBounds);
+  CHECK(fault_of([&] { bytes.view(offset, 32); }).kind() == sim::FaultKind::kBounds);
   CHECK_FALSE(bytes.valid(offset, 32));
 }

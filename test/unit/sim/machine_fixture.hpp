@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/fault.h"
 #include "sim/launch.h"
+#include "unit/sim/fault_of.hpp"
 
 namespace sim_test {
 
@@ -55,21 +55,6 @@ inline sim::LaunchConfig shape(uint32_t grid, uint32_t block, uint32_t cluster =
   config.cluster.x = cluster;
   config.dynamic_smem = dynamic_smem;
   return config;
-}
-
-// The kind of fault a run ends in, and its text.
-template <class Run>
-sim::Fault fault_of(Run&& run) {
-  try {
-    run();
-  } catch (const sim::Fault& fault) {
-    return fault;
-  }
-  throw std::logic_error("the run ended without a fault");
-}
-
-inline bool says(const sim::Fault& fault, const std::string& text) {
-  return std::string(fault.what()).find(text) != std::string::npos;
 }
 
 }  // namespace sim_test

@@ -1,26 +1,12 @@
 // mbarrier_test.cpp -- phases of one mbarrier under arrivals and transaction bytes.
 #include "sim/engine/mbarrier.h"
 
-#include <functional>
-
-#include "sim/fault.h"
 #include "support/catch.hpp"
+#include "unit/sim/fault_of.hpp"
 
 using sim::Mbarrier;
 
-namespace {
-
-sim::FaultKind fault_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const sim::Fault& fault) {
-    return fault.kind();
-  }
-  FAIL("no fault");
-  return sim::FaultKind::kTrap;
-}
-
-}  // namespace
+using sim_test::fault_of;
 
 TEST_CASE("mbarrier: a fresh barrier lets a producer through and holds a consumer") {
   const Mbarrier bar(1);
@@ -88,18 +74,18 @@ TEST_CASE("mbarrier: arrive_drop lowers the count of later phases") {
 }
 
 TEST_CASE("mbarrier: limits") {
-  CHECK(fault_of([] { Mbarrier bar(0); }) == sim::FaultKind::kProtocol);
-  CHECK(fault_of([] { Mbarrier bar(1 << 20); }) == sim::FaultKind::kProtocol);
+  CHECK(fault_of([] { Mbarrier bar(0); }).kind() == sim::FaultKind::kProtocol);
+  CHECK(fault_of([] { Mbarrier bar(1 << 20); }).kind() == sim::FaultKind::kProtocol);
   CHECK(Mbarrier((1 << 20) - 1).pending() == (1 << 20) - 1);
   Mbarrier bar(2);
-  CHECK(fault_of([&] { bar.arrive(3); }) == sim::FaultKind::kProtocol);
-  CHECK(fault_of([&] { bar.arrive(0); }) == sim::FaultKind::kProtocol);
-  CHECK(fault_of([&] { bar.expect_tx(1 << 20); }) == sim::FaultKind::kProtocol);
-  CHECK(fault_of([&] { bar.complete_tx(1 << 20); }) == sim::FaultKind::kProtocol);
+  CHECK(fault_of([&] { bar.arrive(3); }).kind() == sim::FaultKind::kProtocol);
+  CHECK(fault_of([&] { bar.arrive(0); }).kind() == sim::FaultKind::kProtocol);
+  CHECK(fault_of([&] { bar.expect_tx(1 << 20); }).kind() == sim::FaultKind::kProtocol);
+  CHECK(fault_of([&] { bar.complete_tx(1 << 20); }).kind() == sim::FaultKind::kProtocol);
   bar.expect_tx((1 << 20) - 1);
-  CHECK(fault_of([&] { bar.expect_tx(1); }) == sim::FaultKind::kProtocol);
+  CHECK(fault_of([&] { bar.expect_tx(1); }).kind() == sim::FaultKind::kProtocol);
   bar.arrive(2);  // the phase waits for bytes: nobody may arrive any more
-  CHECK(fault_of([&] { bar.arrive(); }) == sim::FaultKind::kProtocol);
-  CHECK(fault_of([&] { bar.arrive_drop(); }) == sim::FaultKind::kProtocol);
+  CHECK(fault_of([&] { bar.arrive(); }).kind() == sim::FaultKind::kProtocol);
+  CHECK(fault_of([&] { bar.arrive_drop(); }).kind() == sim::FaultKind::kProtocol);
   CHECK(bar.expected() == 2);
 }

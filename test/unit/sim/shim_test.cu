@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "sim/parse/module.h"
 #include "sim/shim/shim.h"
 #include "support/catch.hpp"
 
@@ -404,4 +405,29 @@ TEST_CASE("events order host time and refuse to be read unrecorded") {
   cudaEventDestroy(begin);
   cudaEventDestroy(end);
   cudaGetLastError();
+}
+
+TEST_CASE("a module editor changes what a kernel does, and only from the next load on") {
+  DeviceArray<int> out(1);
+  const auto stored = [&] {
+    out.fill(0);
+    store_at<<<1, 1>>>(out.data(), 0);
+    REQUIRE(cudaGetLastError() == cudaSuccess);
+    return out.host()[0];
+  };
+  REQUIRE(stored() == 1);
+  sim::shim::set_module_editor([](sim::ptx::Module& module) {
+    for (sim::ptx::Function& function : module.functions)
+      if (function.name.find("store_at") != std::string::npos)
+        for (sim::ptx::Statement& statement : function.body)
+          for (sim::ptx::Operand& operand : statement.operands)
+            if (statement.opcode == "mov" || statement.opcode == "st")
+              if (operand.kind == sim::ptx::Operand::Kind::kInteger && operand.value == 1) operand.value = 7;
+  });
+  CHECK(stored() == 1);
+  sim::shim::reload_modules();
+  CHECK(stored() == 7);
+  sim::shim::set_module_editor({});
+  sim::shim::reload_modules();
+  CHECK(stored() == 1);
 }

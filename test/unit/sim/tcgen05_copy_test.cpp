@@ -6,23 +6,15 @@
 #include <vector>
 
 #include "sim/engine/tensor_core.h"
-#include "sim/fault.h"
 #include "support/catch.hpp"
+#include "unit/sim/fault_of.hpp"
+
+using sim_test::fault_of;
 
 namespace {
 
 using sim::FaultKind;
 using sim::LdShape;
-
-FaultKind fault_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const sim::Fault& fault) {
-    return fault.kind();
-  }
-  FAIL("no fault");
-  return FaultKind::kTrap;
-}
 
 constexpr uint64_t kSw128 = 0x4000404000000000;      // SBO 1024, bit 46, 128-byte swizzle
 constexpr uint64_t kScaleDesc = 0x0000400800000000;  // SBO 128, bit 46, no swizzle
@@ -68,8 +60,8 @@ TEST_CASE("tcgen05 copies: cp puts every row on its lanes") {
       for (int column = 0; column < c.columns; ++column)
         wrong += cta.tmem.read(lane, 8 + column) != word(c.row(lane), column);
     CHECK(wrong == 0);
-    CHECK(fault_of([&] { cta.tmem.read(0, 8 + c.columns); }) == FaultKind::kPoison);
-    CHECK(fault_of([&] { cta.tmem.read(0, 7); }) == FaultKind::kPoison);
+    CHECK(fault_of([&] { cta.tmem.read(0, 8 + c.columns); }).kind() == FaultKind::kPoison);
+    CHECK(fault_of([&] { cta.tmem.read(0, 7); }).kind() == FaultKind::kPoison);
   }
 }
 
@@ -79,7 +71,7 @@ TEST_CASE("tcgen05 copies: cp destinations and sources that break a rule") {
   const uint8_t tile[512] = {};
   cta.smem.write(kSource, tile, sizeof tile);
   const auto kind = [&](sim::CpShape shape, uint32_t taddr, uint64_t desc) {
-    return fault_of([&] { sim::execute_cp(shape, taddr, desc, cta.memory()); });
+    return fault_of([&] { sim::execute_cp(shape, taddr, desc, cta.memory()); }).kind();
   };
   const auto x4 = sim::CpShape::k32x128b_warpx4;
   const uint64_t good = at(kScaleDesc, kSource);
@@ -155,11 +147,11 @@ TEST_CASE("tcgen05 copies: ld addresses name the warp's own quarter") {
   CHECK(lane(LdShape::k32x32b, 96, 7) == 96);
   CHECK(lane(LdShape::k16x256b, 48, 1) == 48);
   CHECK(lane(LdShape::k32x32b, 128 + 32, 5) == 32);  // the rank bit of pair kernels is ignored
-  CHECK(fault_of([&] { lane(LdShape::k32x32b, 0, 1); }) == FaultKind::kProtocol);
-  CHECK(fault_of([&] { lane(LdShape::k32x32b, 64, 1); }) == FaultKind::kProtocol);
-  CHECK(fault_of([&] { lane(LdShape::k32x32b, 16, 0); }) == FaultKind::kMisaligned);
-  CHECK(fault_of([&] { lane(LdShape::k16x64b, 8, 0); }) == FaultKind::kMisaligned);
-  CHECK(fault_of([&] { lane(LdShape::k32x32b, 256, 0); }) == FaultKind::kBounds);
-  CHECK(fault_of([&] { sim::ld_cell(LdShape::k32x32b, 32, 496, 0, 0, 16, 0, false, 0); }) ==
+  CHECK(fault_of([&] { lane(LdShape::k32x32b, 0, 1); }).kind() == FaultKind::kProtocol);
+  CHECK(fault_of([&] { lane(LdShape::k32x32b, 64, 1); }).kind() == FaultKind::kProtocol);
+  CHECK(fault_of([&] { lane(LdShape::k32x32b, 16, 0); }).kind() == FaultKind::kMisaligned);
+  CHECK(fault_of([&] { lane(LdShape::k16x64b, 8, 0); }).kind() == FaultKind::kMisaligned);
+  CHECK(fault_of([&] { lane(LdShape::k32x32b, 256, 0); }).kind() == FaultKind::kBounds);
+  CHECK(fault_of([&] { sim::ld_cell(LdShape::k32x32b, 32, 496, 0, 0, 16, 0, false, 0); }).kind() ==
         FaultKind::kBounds);
 }

@@ -10,9 +10,12 @@
 #include <utility>
 
 #include "sim/engine/descriptor.h"
+#include "sim/engine/footprint.h"
 #include "sim/engine/numerics.h"
-#include "sim/fault.h"
 #include "support/catch.hpp"
+#include "unit/sim/fault_of.hpp"
+
+using sim_test::fault_of;
 
 namespace {
 
@@ -20,16 +23,6 @@ using sim::FaultKind;
 using sim::MmaKind;
 using sim::MmaOp;
 using sim::ScaleBlock;
-
-FaultKind fault_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const sim::Fault& fault) {
-    return fault.kind();
-  }
-  FAIL("no fault");
-  return FaultKind::kTrap;
-}
 
 constexpr uint64_t kSw128 = 0x4000404000000000;  // SBO 1024, bit 46, 128-byte swizzle
 constexpr uint64_t kScaleDesc = 0x0000400800000000;
@@ -167,19 +160,22 @@ TEST_CASE("tensor core: matrix descriptors with reserved bits or unknown modes a
   CHECK(sim::decode_smem_descriptor(good).span == 128);
   for (int bit : {14, 15, 30, 31, 47, 48, 53, 60}) {
     INFO("bit " << bit);
-    CHECK(fault_of([&] { sim::decode_smem_descriptor(good | uint64_t{1} << bit); }) == FaultKind::kProtocol);
+    CHECK(fault_of([&] { sim::decode_smem_descriptor(good | uint64_t{1} << bit); }).kind() ==
+          FaultKind::kProtocol);
   }
-  CHECK(fault_of([&] { sim::decode_smem_descriptor(good & ~(uint64_t{1} << 46)); }) == FaultKind::kProtocol);
+  CHECK(fault_of([&] { sim::decode_smem_descriptor(good & ~(uint64_t{1} << 46)); }).kind() ==
+        FaultKind::kProtocol);
   for (int bit : {49, 51, 52})
-    CHECK(fault_of([&] { sim::decode_smem_descriptor(good | uint64_t{1} << bit); }) ==
+    CHECK(fault_of([&] { sim::decode_smem_descriptor(good | uint64_t{1} << bit); }).kind() ==
           FaultKind::kUnsupported);
   const uint64_t plain = at(kScaleDesc, 0x8400);
   for (uint64_t mode : {3, 5, 7})
-    CHECK(fault_of([&] { sim::decode_smem_descriptor(plain | mode << 61); }) == FaultKind::kProtocol);
-  CHECK(fault_of([&] { sim::decode_smem_descriptor(plain | uint64_t{1} << 61); }) == FaultKind::kUnsupported);
+    CHECK(fault_of([&] { sim::decode_smem_descriptor(plain | mode << 61); }).kind() == FaultKind::kProtocol);
+  CHECK(fault_of([&] { sim::decode_smem_descriptor(plain | uint64_t{1} << 61); }).kind() ==
+        FaultKind::kUnsupported);
   // A base that is not aligned to the pattern needs a base offset.
-  CHECK(fault_of([&] { sim::decode_smem_descriptor(at(kSw128, 0x8480)); }) == FaultKind::kProtocol);
-  CHECK(fault_of([&] { sim::decode_smem_descriptor(at(kSw128, 0x8600)); }) == FaultKind::kProtocol);
+  CHECK(fault_of([&] { sim::decode_smem_descriptor(at(kSw128, 0x8480)); }).kind() == FaultKind::kProtocol);
+  CHECK(fault_of([&] { sim::decode_smem_descriptor(at(kSw128, 0x8600)); }).kind() == FaultKind::kProtocol);
 }
 
 TEST_CASE("tensor core: instruction descriptors of NVFP4") {
@@ -192,12 +188,12 @@ TEST_CASE("tensor core: instruction descriptors of NVFP4") {
     INFO("bit " << bit);
     MmaOp bad = op;
     bad.idesc |= 1u << bit;
-    CHECK(fault_of([&] { sim::check_mma(bad); }) == FaultKind::kProtocol);
+    CHECK(fault_of([&] { sim::check_mma(bad); }).kind() == FaultKind::kProtocol);
   }
   for (int bit : {2, 31}) {
     MmaOp bad = op;
     bad.idesc |= 1u << bit;
-    CHECK(fault_of([&] { sim::check_mma(bad); }) == FaultKind::kUnsupported);
+    CHECK(fault_of([&] { sim::check_mma(bad); }).kind() == FaultKind::kUnsupported);
   }
   op.idesc |= 1u << 23;  // UE8M0 scales exist in block16 and block32 ...
   sim::check_mma(op);
@@ -206,7 +202,7 @@ TEST_CASE("tensor core: instruction descriptors of NVFP4") {
   op.kind = MmaKind::kMxf4;
   sim::check_mma(op);
   op.idesc &= ~(1u << 23);  // ... UE4M3 only in block16 of mxf4nvf4
-  CHECK(fault_of([&] { sim::check_mma(op); }) == FaultKind::kProtocol);
+  CHECK(fault_of([&] { sim::check_mma(op); }).kind() == FaultKind::kProtocol);
 }
 
 TEST_CASE("tensor core: legal M and N are exactly those of the kind's table") {
@@ -218,9 +214,9 @@ TEST_CASE("tensor core: legal M and N are exactly those of the kind's table") {
         MmaOp op = block16(m, n, cta_group);
         INFO("m " << m << " n " << n << " cta_group " << cta_group);
         if (legal && cta_group == 2 && m == 128)
-          CHECK(fault_of([&] { sim::check_mma(op); }) == FaultKind::kUnsupported);
+          CHECK(fault_of([&] { sim::check_mma(op); }).kind() == FaultKind::kUnsupported);
         else if (legal) sim::check_mma(op);
-        else CHECK(fault_of([&] { sim::check_mma(op); }) == FaultKind::kProtocol);
+        else CHECK(fault_of([&] { sim::check_mma(op); }).kind() == FaultKind::kProtocol);
       }
     }
   }
@@ -253,7 +249,7 @@ TEST_CASE("tensor core: placement rules of TMEM operands") {
   const auto kind = [&](const std::function<void(MmaOp&)>& change) {
     MmaOp op = good;
     change(op);
-    return fault_of([&] { sim::check_mma(op); });
+    return fault_of([&] { sim::check_mma(op); }).kind();
   };
   CHECK(kind([](MmaOp& op) { op.sfb_tmem += 1; }) == FaultKind::kProtocol);
   CHECK(kind([](MmaOp& op) { op.sfa_tmem += 1; }) == FaultKind::kProtocol);
@@ -334,7 +330,7 @@ TEST_CASE("tensor core: poison and differing copies of scale factors are found")
   sim::CtaMemory memory[2] = {cta.memory(), {}};
   MmaOp op = block16(128, 128, 1);
   op.accumulate = true;
-  const auto fails = [&] { return fault_of([&] { sim::execute_mma(op, memory); }); };
+  const auto fails = [&] { return fault_of([&] { sim::execute_mma(op, memory); }).kind(); };
   SECTION("one byte of A") {
     cta.smem.poison(sw128(kA, 100, 31), 1);
     CHECK(fails() == FaultKind::kPoison);

@@ -1,24 +1,10 @@
 // tmem_test.cpp -- cells of tensor memory and the rules of its allocator.
 #include "sim/mem/tmem.h"
 
-#include <functional>
-
-#include "sim/fault.h"
 #include "support/catch.hpp"
+#include "unit/sim/fault_of.hpp"
 
-namespace {
-
-sim::FaultKind fault_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const sim::Fault& fault) {
-    return fault.kind();
-  }
-  FAIL("no fault");
-  return sim::FaultKind::kTrap;
-}
-
-}  // namespace
+using sim_test::fault_of;
 
 TEST_CASE("tmem: every cell is its own, and rows are its columns") {
   sim::Tmem tmem;
@@ -41,15 +27,15 @@ TEST_CASE("tmem: cells outside, not allocated or never written fault") {
   sim::Tmem tmem;
   const int base = tmem.alloc(32);
   uint32_t row[2] = {1, 2};
-  CHECK(fault_of([&] { tmem.read(0, base); }) == sim::FaultKind::kPoison);
-  CHECK(fault_of([&] { tmem.read(0, base + 32); }) == sim::FaultKind::kBounds);
-  CHECK(fault_of([&] { tmem.write(128, base, 0); }) == sim::FaultKind::kBounds);
-  CHECK(fault_of([&] { tmem.write(-1, base, 0); }) == sim::FaultKind::kBounds);
-  CHECK(fault_of([&] { tmem.write_row(0, base + 31, 2, row); }) == sim::FaultKind::kBounds);
+  CHECK(fault_of([&] { tmem.read(0, base); }).kind() == sim::FaultKind::kPoison);
+  CHECK(fault_of([&] { tmem.read(0, base + 32); }).kind() == sim::FaultKind::kBounds);
+  CHECK(fault_of([&] { tmem.write(128, base, 0); }).kind() == sim::FaultKind::kBounds);
+  CHECK(fault_of([&] { tmem.write(-1, base, 0); }).kind() == sim::FaultKind::kBounds);
+  CHECK(fault_of([&] { tmem.write_row(0, base + 31, 2, row); }).kind() == sim::FaultKind::kBounds);
   tmem.write_row(5, base, 2, row);
   tmem.poison(5, base + 1);
   CHECK(tmem.read(5, base) == 1);
-  CHECK(fault_of([&] { tmem.read_row(5, base, 2, row); }) == sim::FaultKind::kPoison);
+  CHECK(fault_of([&] { tmem.read_row(5, base, 2, row); }).kind() == sim::FaultKind::kPoison);
 }
 
 TEST_CASE("tmem: allocations are aligned, disjoint, and wait when space is short") {
@@ -73,26 +59,26 @@ TEST_CASE("tmem: new columns are poison although the previous owner wrote them")
   const int base = tmem.alloc(32);
   tmem.write(0, base, 7);
   tmem.dealloc(base, 32);
-  CHECK(fault_of([&] { tmem.read(0, base); }) == sim::FaultKind::kBounds);
+  CHECK(fault_of([&] { tmem.read(0, base); }).kind() == sim::FaultKind::kBounds);
   REQUIRE(tmem.alloc(32) == base);
-  CHECK(fault_of([&] { tmem.read(0, base); }) == sim::FaultKind::kPoison);
+  CHECK(fault_of([&] { tmem.read(0, base); }).kind() == sim::FaultKind::kPoison);
 }
 
 TEST_CASE("tmem: the allocator's protocol") {
   sim::Tmem tmem;
   for (int columns : {0, 16, 31, 48, 96, 1024, -32})
-    CHECK(fault_of([&] { tmem.alloc(columns); }) == sim::FaultKind::kProtocol);
+    CHECK(fault_of([&] { tmem.alloc(columns); }).kind() == sim::FaultKind::kProtocol);
   const int base = tmem.alloc(64);
-  CHECK(fault_of([&] { tmem.alloc(128); }) == sim::FaultKind::kProtocol);          // grows
-  CHECK(fault_of([&] { tmem.dealloc(base, 32); }) == sim::FaultKind::kProtocol);   // only a part
-  CHECK(fault_of([&] { tmem.dealloc(base, 128); }) == sim::FaultKind::kProtocol);  // more than held
-  CHECK(fault_of([&] { tmem.dealloc(base + 32, 32); }) == sim::FaultKind::kProtocol);
-  CHECK(fault_of([&] { tmem.dealloc(512, 64); }) == sim::FaultKind::kProtocol);
+  CHECK(fault_of([&] { tmem.alloc(128); }).kind() == sim::FaultKind::kProtocol);          // grows
+  CHECK(fault_of([&] { tmem.dealloc(base, 32); }).kind() == sim::FaultKind::kProtocol);   // only a part
+  CHECK(fault_of([&] { tmem.dealloc(base, 128); }).kind() == sim::FaultKind::kProtocol);  // more than held
+  CHECK(fault_of([&] { tmem.dealloc(base + 32, 32); }).kind() == sim::FaultKind::kProtocol);
+  CHECK(fault_of([&] { tmem.dealloc(512, 64); }).kind() == sim::FaultKind::kProtocol);
   tmem.relinquish();
   CHECK(tmem.relinquished());
-  CHECK(fault_of([&] { tmem.alloc(32); }) == sim::FaultKind::kProtocol);
-  CHECK(fault_of([&] { tmem.relinquish(); }) == sim::FaultKind::kProtocol);
+  CHECK(fault_of([&] { tmem.alloc(32); }).kind() == sim::FaultKind::kProtocol);
+  CHECK(fault_of([&] { tmem.relinquish(); }).kind() == sim::FaultKind::kProtocol);
   tmem.dealloc(base, 64);
-  CHECK(fault_of([&] { tmem.dealloc(base, 64); }) == sim::FaultKind::kProtocol);  // twice
+  CHECK(fault_of([&] { tmem.dealloc(base, 64); }).kind() == sim::FaultKind::kProtocol);  // twice
   CHECK(tmem.allocated_columns() == 0);
 }

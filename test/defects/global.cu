@@ -1,0 +1,219 @@
+// global.cu -- what went wrong long before tensor cores: shared tiles without barriers, flags without release
+// and acquire, the last block's sum, two blocks that write one word.
+#include "defects/device.cuh"
+#include "defects/host.h"
+
+namespace defects {
+namespace {
+
+constexpr int kThreads = 64, kRounds = 2;
+
+// Two warps turn a tile around, once by plain copies and once by cp.async.
+template <Tile d>
+__global__ void tile_kernel(const uint32_t* in, uint32_t* out) {
+  __shared__ uint32_t tile[kThreads];
+  const uint32_t thread = threadIdx.x;
+  tile[thread] = 0;
+  __syncthreads();
+#pragma unroll 1
+  for (int round = 0; round < kRounds; ++round) {
+    tile[thread] = in[round * kThreads + thread];
+    if constexpr (d != Tile::kNoSyncthreads) __syncthreads();
+    out[round * kThreads + thread] = static_cast<volatile uint32_t*>(tile)[kThreads - 1 - thread];
+    if constexpr (d != Tile::kNoSyncBeforeReuse) __syncthreads();
+  }
+  cp_async_4(&tile[thread], &in[thread]);
+  if constexpr (d != Tile::kNoCopyWait) cp_async_wait_all();
+  if constexpr (d != Tile::kNoSyncAfterCopy) __syncthreads();
+  out[kRounds * kThreads + thread] = static_cast<volatile uint32_t*>(tile)[kThreads - 1 - thread];
+}
+
+template <Tile d>
+Outcome run_tile() {
+  DeviceArray<uint32_t> in(counting(kRounds * kThreads)), out((kRounds + 1) * kThreads);
+  tile_kernel<d><<<1, kThreads>>>(in.data(), out.data());
+  return outcome(out, [](size_t i) {
+    const size_t round = i / kThreads % kRounds;
+    return uint32_t(1000 + round * kThreads + kThreads - 1 - i % kThreads);
+  });
+}
+
+// A block writes global memory, and one of its threads copies that to shared memory.
+template <Written d>
+__global__ void written_kernel(uint32_t* words, uint32_t* out) {
+  __shared__ alignas(128) uint32_t copy[kThreads];
+  __shared__ uint64_t full;
+  words[threadIdx.x] = 1000 + threadIdx.x;
+  if constexpr (d != Written::kNoProxyFence) fence_proxy_async_global();
+  if (threadIdx.x == 0) {
+    mbarrier_init(&full, 1);
+    fence_mbarrier_init();
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    mbarrier_arrive_expect_tx(&full, sizeof copy);
+    bulk_load(copy, words, sizeof copy, &full);
+  }
+  mbarrier_wait(&full, 0);
+  out[threadIdx.x] = static_cast<volatile uint32_t*>(copy)[threadIdx.x];
+}
+
+template <Written d>
+Outcome run_written() {
+  DeviceArray<uint32_t> words(kThreads), out(kThreads);
+  written_kernel<d><<<1, kThreads>>>(words.data(), out.data());
+  return outcome(out, [](size_t i) { return uint32_t(1000 + i); });
+}
+
+// One thread alone copies four words and uses one.
+template <Single d>
+__global__ void single_kernel(const uint32_t* in, uint32_t* out) {
+  __shared__ alignas(128) uint32_t copy[4];
+  __shared__ uint64_t full;
+  mbarrier_init(&full, 1);
+  fence_mbarrier_init();
+  mbarrier_arrive_expect_tx(&full, sizeof copy);
+  bulk_load(copy, in, sizeof copy, &full);
+  mbarrier_wait(&full, d == Single::kFreshParity ? 1 : 0);
+  *out = *static_cast<volatile uint32_t*>(copy);
+}
+
+template <Single d>
+Outcome run_single() {
+  DeviceArray<uint32_t> in(counting(4)), out(1);
+  single_kernel<d><<<1, 1>>>(in.data(), out.data());
+  return outcome(out, [](size_t) { return 1000u; });
+}
+
+// Block 0 writes a word and raises a flag, block 1 waits for the flag and reads the word.
+template <Flag d>
+__global__ void flag_kernel(uint32_t* word, uint32_t* flag, uint32_t* out) {
+  if (blockIdx.x == 0) {
+    *word = 1000;
+    if constexpr (d == Flag::kRelaxedStore) store_relaxed_gpu(flag, 1);
+    else if constexpr (d == Flag::kCtaScope) store_release_cta(flag, 1);
+    else store_release_gpu(flag, 1);
+    return;
+  }
+  if constexpr (d == Flag::kRelaxedLoad)
+    while (load_relaxed_gpu(flag) == 0) {
+    }
+  else if constexpr (d != Flag::kNoFlag)
+    while (load_acquire_gpu(flag) == 0) {
+    }
+  *out = *static_cast<volatile uint32_t*>(word);
+}
+
+template <Flag d>
+Outcome run_flag() {
+  DeviceArray<uint32_t> word(1), flag(1), out(1);
+  flag_kernel<d><<<2, 1>>>(word.data(), flag.data(), out.data());
+  return outcome(out, [](size_t) { return 1000u; });
+}
+
+// Every block leaves a part and counts itself; the block that counts last adds the parts up.
+template <Count d>
+__global__ void count_kernel(uint32_t* parts, uint32_t* counter, uint32_t* out) {
+  parts[blockIdx.x] = 1000 + blockIdx.x;
+  if constexpr (d != Count::kNoFenceBeforeCount) __threadfence();
+  uint32_t before;
+  if constexpr (d == Count::kPlainIncrement) {
+    before = *static_cast<volatile uint32_t*>(counter);
+    *counter = before + 1;
+  } else {
+    before = atomicAdd(counter, 1);
+  }
+  if (before + 1 != gridDim.x) return;
+  __threadfence();
+  uint32_t sum = 0;
+  for (uint32_t i = 0; i < gridDim.x; ++i) sum += static_cast<volatile uint32_t*>(parts)[i];
+  *out = sum;
+}
+
+template <Count d>
+Outcome run_count() {
+  DeviceArray<uint32_t> parts(2), counter(1), out(1);
+  count_kernel<d><<<2, 1>>>(parts.data(), counter.data(), out.data());
+  return outcome(out, [](size_t) { return 2001u; });
+}
+
+// Two blocks write 32 words each.
+template <Overlap d>
+__global__ void overlap_kernel(const uint32_t* in, uint32_t* out) {
+  const uint32_t start = d == Overlap::kSameAddress   ? blockIdx.x * 31
+                         : d == Overlap::kOutOfBounds ? blockIdx.x * 33
+                                                      : blockIdx.x * 32;
+  out[start + threadIdx.x] = in[start + threadIdx.x];
+}
+
+template <Overlap d>
+Outcome run_overlap() {
+  DeviceArray<uint32_t> in(counting(65)), out(64);
+  uint32_t* never_written = nullptr;
+  cudaMalloc(reinterpret_cast<void**>(&never_written), 64 * sizeof(uint32_t));
+  overlap_kernel<d><<<2, 32>>>(d == Overlap::kUninitialised ? never_written : in.data(), out.data());
+  const Outcome result = outcome(out, [](size_t i) { return uint32_t(1000 + i); });
+  cudaFree(never_written);
+  return result;
+}
+
+}  // namespace
+
+Outcome block_tile(Tile defect) {
+  switch (defect) {
+    case Tile::kNone: return run_tile<Tile::kNone>();
+    case Tile::kNoSyncthreads: return run_tile<Tile::kNoSyncthreads>();
+    case Tile::kNoSyncBeforeReuse: return run_tile<Tile::kNoSyncBeforeReuse>();
+    case Tile::kNoCopyWait: return run_tile<Tile::kNoCopyWait>();
+    case Tile::kNoSyncAfterCopy: return run_tile<Tile::kNoSyncAfterCopy>();
+  }
+  return {cudaErrorInvalidValue, false};
+}
+
+Outcome written_then_copied(Written defect) {
+  switch (defect) {
+    case Written::kNone: return run_written<Written::kNone>();
+    case Written::kNoProxyFence: return run_written<Written::kNoProxyFence>();
+  }
+  return {cudaErrorInvalidValue, false};
+}
+
+Outcome single_copy(Single defect) {
+  switch (defect) {
+    case Single::kNone: return run_single<Single::kNone>();
+    case Single::kFreshParity: return run_single<Single::kFreshParity>();
+  }
+  return {cudaErrorInvalidValue, false};
+}
+
+Outcome global_flag(Flag defect) {
+  switch (defect) {
+    case Flag::kNone: return run_flag<Flag::kNone>();
+    case Flag::kRelaxedStore: return run_flag<Flag::kRelaxedStore>();
+    case Flag::kRelaxedLoad: return run_flag<Flag::kRelaxedLoad>();
+    case Flag::kCtaScope: return run_flag<Flag::kCtaScope>();
+    case Flag::kNoFlag: return run_flag<Flag::kNoFlag>();
+  }
+  return {cudaErrorInvalidValue, false};
+}
+
+Outcome last_block(Count defect) {
+  switch (defect) {
+    case Count::kNone: return run_count<Count::kNone>();
+    case Count::kPlainIncrement: return run_count<Count::kPlainIncrement>();
+    case Count::kNoFenceBeforeCount: return run_count<Count::kNoFenceBeforeCount>();
+  }
+  return {cudaErrorInvalidValue, false};
+}
+
+Outcome overlapping_output(Overlap defect) {
+  switch (defect) {
+    case Overlap::kNone: return run_overlap<Overlap::kNone>();
+    case Overlap::kSameAddress: return run_overlap<Overlap::kSameAddress>();
+    case Overlap::kOutOfBounds: return run_overlap<Overlap::kOutOfBounds>();
+    case Overlap::kUninitialised: return run_overlap<Overlap::kUninitialised>();
+  }
+  return {cudaErrorInvalidValue, false};
+}
+
+}  // namespace defects

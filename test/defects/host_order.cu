@@ -1,0 +1,91 @@
+// host_order.cu -- order between grids: streams, events, freed memory, programmatic dependent launch.
+#include "defects/device.cuh"
+#include "defects/host.h"
+
+namespace defects {
+namespace {
+
+constexpr int kWords = 64;
+
+__global__ void fill_kernel(uint32_t* to) {
+  to[threadIdx.x] = 1000 + threadIdx.x;
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
+template <Dependent d>
+__global__ void copy_kernel(const uint32_t* from, uint32_t* to) {
+  if constexpr (d != Dependent::kNoGridWait) asm volatile("griddepcontrol.wait;" ::: "memory");
+  to[threadIdx.x] = static_cast<const volatile uint32_t*>(from)[threadIdx.x];
+}
+
+// One stream fills a buffer, another copies it, by a kernel and by cudaMemcpyAsync.
+template <Streams d>
+Outcome run_streams() {
+  DeviceArray<uint32_t> out(2 * kWords);
+  auto* between = new DeviceArray<uint32_t>(kWords);
+  cudaStream_t first, second;
+  cudaEvent_t filled;
+  cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking);
+  cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking);
+  cudaEventCreateWithFlags(&filled, cudaEventDisableTiming);
+  cudaDeviceSynchronize();
+
+  uint32_t* const buffer = between->data();
+  fill_kernel<<<1, kWords, 0, first>>>(buffer);
+  cudaEventRecord(filled, first);
+  if constexpr (d == Streams::kUsedAfterFree) {
+    delete between;
+    between = nullptr;
+  }
+  if constexpr (d != Streams::kNoEvent && d != Streams::kCopyWithoutEvent)
+    cudaStreamWaitEvent(second, filled, 0);
+  const cudaStream_t reader = d == Streams::kCopyWithoutEvent ? first : second;
+  copy_kernel<Dependent::kNone><<<1, kWords, 0, reader>>>(buffer, out.data());
+  cudaMemcpyAsync(out.data() + kWords, buffer, kWords * sizeof(uint32_t), cudaMemcpyDeviceToDevice, second);
+
+  const Outcome result = outcome(out, [](size_t i) { return uint32_t(1000 + i % kWords); });
+  cudaEventDestroy(filled);
+  cudaStreamDestroy(first);
+  cudaStreamDestroy(second);
+  delete between;
+  return result;
+}
+
+// The second kernel may start before the first has ended.
+template <Dependent d>
+Outcome run_dependent() {
+  DeviceArray<uint32_t> between(kWords), out(kWords);
+  fill_kernel<<<1, kWords>>>(between.data());
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = 1;
+  config.blockDim = kWords;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  cudaLaunchKernelEx(&config, copy_kernel<d>, static_cast<const uint32_t*>(between.data()), out.data());
+  return outcome(out, [](size_t i) { return uint32_t(1000 + i); });
+}
+
+}  // namespace
+
+Outcome streams(Streams defect) {
+  switch (defect) {
+    case Streams::kNone: return run_streams<Streams::kNone>();
+    case Streams::kNoEvent: return run_streams<Streams::kNoEvent>();
+    case Streams::kCopyWithoutEvent: return run_streams<Streams::kCopyWithoutEvent>();
+    case Streams::kUsedAfterFree: return run_streams<Streams::kUsedAfterFree>();
+  }
+  return {cudaErrorInvalidValue, false};
+}
+
+Outcome dependent_launch(Dependent defect) {
+  switch (defect) {
+    case Dependent::kNone: return run_dependent<Dependent::kNone>();
+    case Dependent::kNoGridWait: return run_dependent<Dependent::kNoGridWait>();
+  }
+  return {cudaErrorInvalidValue, false};
+}
+
+}  // namespace defects

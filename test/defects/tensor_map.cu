@@ -1,0 +1,112 @@
+// tensor_map.cu -- copies through tensor maps. The first kernel loads two boxes of 8 rows of a matrix of 12
+// rows: the second box crosses the edge, is filled up with zeros and still counts in full. The second kernel
+// loads through a map in global memory, writes another map over it and loads again.
+#include "defects/device.cuh"
+#include "defects/host.h"
+
+namespace defects {
+namespace {
+
+constexpr int kWidth = 64, kRows = 12, kBoxRows = 8, kBoxBytes = kWidth * kBoxRows, kBoxes = 2;
+
+template <Map d>
+__global__ void edge_kernel(const __grid_constant__ CUtensorMap map, uint8_t* out) {
+  __shared__ alignas(128) uint8_t box[kBoxes][kBoxBytes];
+  __shared__ uint64_t full[kBoxes];
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < kBoxes; ++i) mbarrier_init(&full[i], 1);
+    fence_mbarrier_init();
+    for (int i = 0; i < kBoxes; ++i) {
+      const int rows =
+          d == Map::kBytesOfPartialBox && kRows - i * kBoxRows < kBoxRows ? kRows - i * kBoxRows : kBoxRows;
+      mbarrier_arrive_expect_tx(&full[i], rows * kWidth);
+      tensor_load(box[i], &map, 0, i * kBoxRows, &full[i]);
+    }
+  }
+  __syncthreads();
+  for (int i = 0; i < kBoxes; ++i) {
+    mbarrier_wait(&full[i], 0);
+    for (int at = threadIdx.x; at < kBoxBytes; at += blockDim.x)
+      out[i * kBoxBytes + at] = static_cast<volatile uint8_t*>(box[i])[at];
+  }
+}
+
+DEFECTS_DEVICE void fence_tensormap_release() {
+  asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
+}
+DEFECTS_DEVICE void fence_tensormap_acquire(const CUtensorMap* map) {
+  asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
+}
+
+template <Map d>
+__global__ void patch_kernel(CUtensorMap* map, const CUtensorMap* patch, uint8_t* out) {
+  __shared__ alignas(128) uint8_t box[kBoxes][kBoxBytes];
+  __shared__ uint64_t full[kBoxes];
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < kBoxes; ++i) mbarrier_init(&full[i], 1);
+    fence_mbarrier_init();
+    mbarrier_arrive_expect_tx(&full[0], kBoxBytes);
+    tensor_load(box[0], map, 0, 0, &full[0]);
+    if constexpr (d != Map::kPatchedInFlight) mbarrier_wait(&full[0], 0);
+#pragma unroll 1
+    for (int word = 0; word < 16; ++word)
+      reinterpret_cast<uint64_t*>(map)[word] = reinterpret_cast<const uint64_t*>(patch)[word];
+    fence_tensormap_release();
+    if constexpr (d != Map::kPatchedWithoutFence) fence_tensormap_acquire(map);
+    mbarrier_arrive_expect_tx(&full[1], kBoxBytes);
+    tensor_load(box[1], map, 0, 0, &full[1]);
+  }
+  __syncthreads();
+  for (int i = 0; i < kBoxes; ++i) {
+    mbarrier_wait(&full[i], 0);
+    for (int at = threadIdx.x; at < kBoxBytes; at += blockDim.x)
+      out[i * kBoxBytes + at] = static_cast<volatile uint8_t*>(box[i])[at];
+  }
+}
+
+std::vector<uint8_t> matrix() {
+  std::vector<uint8_t> values(kRows * kWidth);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = uint8_t(i * 7 + i / 256 + 1);
+  return values;
+}
+
+template <Map d>
+Outcome edge() {
+  DeviceArray<uint8_t> in(matrix()), out(kBoxes * kBoxBytes, 0xFF);
+  const CUtensorMap map = byte_map(in.data(), kWidth, kRows, kWidth, kBoxRows, CU_TENSOR_MAP_SWIZZLE_NONE);
+  edge_kernel<d><<<1, 64>>>(map, out.data());
+  const auto values = matrix();
+  return outcome(out, [&](size_t i) { return i < values.size() ? values[i] : uint8_t(0); });
+}
+
+template <Map d>
+Outcome patch() {
+  DeviceArray<uint8_t> in(matrix()), out(kBoxes * kBoxBytes, 0xFF);
+  constexpr int kShift = 2;  // rows by which the second map starts later
+  const auto encode = [&](int row) {
+    return byte_map(in.data() + row * kWidth, kWidth, kBoxRows, kWidth, kBoxRows, CU_TENSOR_MAP_SWIZZLE_NONE);
+  };
+  DeviceArray<CUtensorMap> map(std::vector<CUtensorMap>{encode(0)}),
+      other(std::vector<CUtensorMap>{encode(kShift)});
+  patch_kernel<d><<<1, 64>>>(map.data(), other.data(), out.data());
+  const auto values = matrix();
+  return outcome(
+      out, [&](size_t i) { return i < kBoxBytes ? values[i] : values[i - kBoxBytes + kShift * kWidth]; });
+}
+
+}  // namespace
+
+Outcome tensor_map(Map defect) {
+  switch (defect) {
+    case Map::kNone: {
+      const Outcome first = edge<Map::kNone>(), second = patch<Map::kNone>();
+      return {first.error == cudaSuccess ? second.error : first.error, first.right && second.right};
+    }
+    case Map::kBytesOfPartialBox: return edge<Map::kBytesOfPartialBox>();
+    case Map::kPatchedWithoutFence: return patch<Map::kPatchedWithoutFence>();
+    case Map::kPatchedInFlight: return patch<Map::kPatchedInFlight>();
+  }
+  return {cudaErrorInvalidValue, false};
+}
+
+}  // namespace defects

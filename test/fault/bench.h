@@ -1,0 +1,83 @@
+// bench.h -- a kernel instance on the simulated device with a problem and its expected result, ready to run
+// again and again: as it ships or edited, under any schedule, with every checker watching. The problem is
+// small but wraps every ring several times: one CTA, several tiles, several k-tiles each.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fault/edit.h"
+#include "sim/check/finding.h"
+#include "support/device_problem.h"
+
+namespace fault {
+
+// A policy by name and seed (sim/schedule/modes.h).
+struct Schedule {
+  std::string mode;
+  uint64_t seed = 0;
+};
+
+// One finding, reduced to what a table can name.
+struct Sighting {
+  std::string rule, summary;
+  sim::Severity severity = sim::Severity::kError;
+  std::string later, earlier;                 // `opcode @ path` of both parties, empty when unknown
+  uint32_t later_line = 0, earlier_line = 0;  // PTX lines
+  std::string barriers;                       // every barrier it names: "full[2] empty[0]"
+};
+
+enum class Outcome { kClean, kFault, kHang, kError, kStrict, kWrongValues };
+const char* name(Outcome outcome);
+
+struct Run {
+  Schedule schedule;
+  Outcome outcome = Outcome::kClean;  // the strongest reason to reject the run
+  std::string fault;                  // the machine's report, empty when the grid ended
+  std::string fault_barriers;         // every barrier the report names
+  std::string values;                 // the first wrong output
+  std::vector<Sighting> sightings;    // E and S
+};
+
+struct Shape {
+  int32_t m, n, k, max_sms;
+};
+// Per instance: every ring wraps at least three times in one CTA, m, n and k are ragged.
+Shape smoke_shape(const dualgemm_config_info_t& info);
+
+class Bench {
+ public:
+  Bench(const std::string& instance, const Shape* shape = nullptr);  // null: the smoke shape
+  ~Bench();
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+  const std::string& instance() const { return instance_; }
+  const sim::ptx::Function& kernel() const { return kernel_; }  // as it ships
+  const Shape& shape() const { return shape_; }
+
+  // Every later run executes the edited kernel; null: the shipping one.
+  void use(std::function<void(sim::ptx::Function&)> edit);
+  Run run(const Schedule& schedule);
+
+ private:
+  void load();
+  void launch_to_load();
+  Sighting sighting(const sim::Finding& finding) const;
+  std::string barrier_name(uint32_t offset) const;
+  std::string barriers_in(const std::string& text) const;
+  std::string compare_output();
+
+  std::string instance_, entry_;
+  dualgemm_config_info_t info_{};
+  Shape shape_{};
+  dualgemm_test::Problem problem_;
+  ref::DualGemm expected_;
+  std::unique_ptr<dualgemm_test::DeviceProblem> device_;
+  sim::ptx::Function kernel_;
+  std::function<void(sim::ptx::Function&)> edit_;
+  static Bench* loaded_;  // whose edit the runtime applies: it has one editor
+};
+
+}  // namespace fault

@@ -1,0 +1,94 @@
+// controls.cpp -- changes that a correct kernel survives: more order than needed, the same order written
+// otherwise, hints removed. A simulator that complains about one of them is noisy.
+#include "fault/planted.h"
+
+namespace fault {
+namespace {
+
+using sim::ptx::Type;
+
+// Applies `change` to every statement with this spelling, last to first, so that it may insert and erase.
+std::function<void(Function&)> everywhere(const std::string& opcode,
+                                          std::function<void(Function&, size_t)> change) {
+  return [opcode, change](Function& f) {
+    for (size_t i = f.body.size(); i-- > 0;)
+      if (is(f.body[i], opcode)) change(f, i);
+  };
+}
+
+std::function<void(Function&)> before_every(const std::string& opcode, const std::string& extra) {
+  return everywhere(opcode, [extra](Function& f, size_t i) { insert(f, i, make(f.body[i], extra, {})); });
+}
+
+// Behind the loop of a wait, where it has succeeded: its selp, setp and branch follow.
+std::function<void(Function&)> behind_every_wait(const std::string& extra) {
+  return everywhere("mbarrier.try_wait", [extra](Function& f, size_t i) {
+    while (!is(f.body[i], "bra")) ++i;
+    insert(f, i + 1, make(f.body[i], extra, {}));
+    f.body[i + 1].guarded = false;
+  });
+}
+
+std::function<void(Function&)> exchange_all(const std::string& opcode) {
+  return [opcode](Function& f) {
+    std::vector<size_t> found;
+    for (size_t i = 0; i < f.body.size(); ++i)
+      if (is(f.body[i], opcode)) found.push_back(i);
+    for (size_t n = 0; n + 1 < found.size(); n += 2) {
+      const auto written = writes(f.body[found[n]]);
+      if (written.empty()) move_behind(f, found[n], found[n + 1]);
+    }
+  };
+}
+
+}  // namespace
+
+std::vector<Mutant> controls(const Function&, const std::string& instance) {
+  std::vector<Mutant> out;
+  const auto add = [&](const std::string& what, std::function<void(Function&)> edit) {
+    out.push_back({"control: " + what, instance, what, "control", {}, {}, 0, {}, std::move(edit)});
+  };
+  add("unchanged", [](Function&) {});
+  add("fence.proxy.async before every TMA", before_every("cp.async.bulk.tensor", "fence.proxy.async"));
+  add("fence.acq_rel.gpu before every arrival", before_every("mbarrier.arrive", "fence.acq_rel.gpu"));
+  add("tcgen05.fence::before_thread_sync before every commit",
+      before_every("tcgen05.commit", "tcgen05.fence::before_thread_sync"));
+  add("tcgen05.fence::after_thread_sync behind every wait",
+      behind_every_wait("tcgen05.fence::after_thread_sync"));
+  add("fence.proxy.async behind every wait", behind_every_wait("fence.proxy.async"));
+  add("cluster scope on every arrival", everywhere("mbarrier.arrive", [](Function& f, size_t i) {
+        replace_qualifier(f.body[i], "cta", "cluster");
+      }));
+  add("cluster scope on every wait", everywhere("mbarrier.try_wait", [](Function& f, size_t i) {
+        replace_qualifier(f.body[i], "cta", "cluster");
+      }));
+  add("barriers initialised in another order", exchange_all("mbarrier.init"));
+  add("no prefetch of the tensor maps",
+      everywhere("prefetch.tensormap", [](Function& f, size_t i) { erase(f, i); }));
+  add("B2 is loaded before B1, SFB2 before SFB1", [](Function& f) {
+    std::vector<size_t> loads;
+    for (size_t i = 0; i < f.body.size(); ++i)
+      if (is(f.body[i], "cp.async.bulk.tensor")) loads.push_back(i);
+    move_behind(f, loads.at(0), loads.at(1));
+    move_behind(f, loads.at(3), loads.at(4));
+  });
+  add("lane 17 instead of elect.sync", everywhere("elect", [](Function& f, size_t i) {
+        Operand lane;
+        lane.kind = Operand::Kind::kSpecial;
+        lane.name = "%laneid";
+        const Operand copy = of_register(fresh_register(f, Type::kB32));
+        f.body[i] = make(f.body[i], "setp.eq.u32", {f.body[i].operands[0].items.at(1), copy, integer(17)});
+        insert(f, i, make(f.body[i], "mov.u32", {copy, lane}));
+      }));
+  add("expect_tx in two parts", everywhere("mbarrier.arrive.expect_tx", [](Function& f, size_t i) {
+        const Operand barrier = f.body[i].operands[1];
+        add_to_operand(f, i, 2, -1024);
+        insert(f, i,
+               make(f.body[i], "mbarrier.expect_tx.relaxed.cta.shared::cta.b64", {barrier, integer(1024)}));
+      }));
+  add("every bar.warp.sync twice",
+      everywhere("bar.warp.sync", [](Function& f, size_t i) { insert(f, i, Statement(f.body[i])); }));
+  return out;
+}
+
+}  // namespace fault

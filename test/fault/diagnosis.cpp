@@ -1,0 +1,136 @@
+// diagnosis.cpp -- see diagnosis.h.
+#include "fault/diagnosis.h"
+
+#include <algorithm>
+
+namespace fault {
+namespace {
+
+bool matches(const std::string& pattern, const std::string& text) {
+  if (pattern.ends_with('*')) return text.starts_with(pattern.substr(0, pattern.size() - 1));
+  return text == pattern;
+}
+
+template <class Test>
+bool any(const std::vector<std::string>& list, Test test) {
+  return list.empty() || std::any_of(list.begin(), list.end(), test);
+}
+
+bool names_ring(const std::string& barriers, const std::string& ring) {
+  return (" " + barriers).find(" " + ring + "[") != std::string::npos;
+}
+
+bool fits(const Sighting& s, const Answer& answer) {
+  return !answer.rules.empty() &&
+         any(answer.rules, [&](const auto& rule) { return matches(rule, s.rule); }) &&
+         any(answer.parties,
+             [&](const auto& p) { return s.later.starts_with(p) || s.earlier.starts_with(p); }) &&
+         any(answer.barriers, [&](const auto& ring) { return names_ring(s.barriers, ring); });
+}
+
+bool fits(const Run& run, const Answer& answer) {
+  if (run.fault.empty() || answer.faults.empty()) return false;
+  return any(answer.faults, [&](const auto& word) { return run.fault.find(word) != std::string::npos; }) &&
+         any(answer.barriers, [&](const auto& ring) { return names_ring(run.fault_barriers, ring); });
+}
+
+// The ring of the barrier that the attacked statement works on.
+std::string ring_of(const Mutant& m) {
+  const auto in = [&](const char* text) { return m.path.find(text) != std::string::npos; };
+  const bool first = m.id.ends_with("#0");
+  if (in("load_role")) return m.group == "mbarrier.arrive" ? "full" : "empty";
+  if (in("epilogue_role")) return m.group == "mbarrier.arrive" ? "acc_empty" : "acc_full";
+  if (in("mma_role/drain")) return "acc_empty";
+  if (m.group == "tcgen05.commit") return first ? "empty" : "acc_full";
+  return first ? "acc_empty" : "full";
+}
+
+void add(std::vector<Answer>& all, std::vector<Answer> more) {
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+const std::vector<std::string> kBarrierRules = {"mbarrier-*", "deadlock"};
+
+}  // namespace
+
+std::string right_report(const Run& run, const Expectation& expected) {
+  for (const Answer& answer : expected.answers) {
+    for (const Sighting& s : run.sightings)
+      if (fits(s, answer)) return s.rule + ": " + s.summary;
+    if (fits(run, answer)) return run.fault;
+  }
+  if (expected.itself != 0) {
+    for (const Sighting& s : run.sightings)
+      if (s.later_line == expected.itself || s.earlier_line == expected.itself)
+        return s.rule + ": " + s.summary;
+    if (run.fault.find("PTX line " + std::to_string(expected.itself) + ":") != std::string::npos)
+      return run.fault;
+  }
+  return expected.values_suffice ? run.values : std::string();
+}
+
+std::vector<Answer> answers_of_ring(const std::string& ring) {
+  std::vector<Answer> out = {{kBarrierRules, {}, {ring}, {"mbarrier"}}};
+  if (ring.starts_with("acc"))
+    out.push_back(
+        {{"race-tensor", "tensor-fence", "relaxed-wait"}, {"tcgen05.ld", "tcgen05.mma"}, {}, {"TMEM"}});
+  else
+    out.push_back({{"race-async", "relaxed-wait"},
+                   {"cp.async.bulk.tensor", "tcgen05.mma", "tcgen05.cp"},
+                   {},
+                   {"of shared memory of CTA", "at shared offset"}});
+  return out;
+}
+
+Expectation expectation_of(const Mutant& m) {
+  Expectation out;
+  out.itself = m.ptx_line;
+  const auto among = [&](std::initializer_list<const char*> groups) {
+    return std::any_of(groups.begin(), groups.end(), [&](const char* g) { return m.group == g; });
+  };
+  if (m.operation.starts_with("exchange")) {  // either neighbour may be named
+    out.answers.push_back(
+        {{"tensor-*", "race-*", "relaxed-wait", "mbarrier-*"}, {}, {}, {"divergent", "mbarrier", "TMEM"}});
+  }
+  if (among({"mbarrier.try_wait", "mbarrier.arrive", "tcgen05.commit", "ring arithmetic"})) {
+    add(out.answers, answers_of_ring(ring_of(m)));
+    // Arithmetic serves both ends of a role; a barrier next to the right one may be of the next ring.
+    if (m.group == "ring arithmetic" || m.operation == "next barrier" || m.operation.starts_with("exchange"))
+      for (const char* ring : {"full", "empty", "acc_full", "acc_empty"})
+        add(out.answers, answers_of_ring(ring));
+  } else if (among({"mbarrier.init", "fence.mbarrier_init"})) {
+    out.answers.push_back(
+        {{"mbarrier-*", "deadlock"}, {}, {"full", "empty", "acc_full", "acc_empty"}, {"mbarrier"}});
+  } else if (among({"tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync",
+                    "tcgen05.wait::ld"})) {
+    out.answers.push_back({{"race-tensor", "tensor-*", "race-data"}, {"tcgen05"}, {}, {"TMEM"}});
+  } else if (among({"tcgen05.alloc", "tcgen05.dealloc", "tcgen05.relinquish_alloc_permit"})) {
+    out.answers.push_back(
+        {{"race-data", "race-tensor", "tensor-*"},
+         {"tcgen05.alloc", "tcgen05.dealloc", "ld.shared"},
+         {},
+         {"TMEM", "tensor memory", "tcgen05.alloc", "tcgen05.dealloc", "was never written"}});
+  } else if (m.group == "bar.sync") {
+    out.answers.push_back(
+        {{"race-data", "race-tensor", "tensor-*", "mbarrier-init-order", "exit-*", "deadlock"},
+         {},
+         {},
+         {"mbarrier", "TMEM", "barrier", "was never written", "exit"}});
+  } else if (among({"bar.warp.sync", "elect.sync", "shfl.sync"})) {
+    out.answers.push_back({{"race-lanes", "warp-*", "deadlock", "mbarrier-*", "race-tensor"},
+                           {},
+                           {},
+                           {"divergent", "lanes", "mbarrier", "deadlock"}});
+  } else {
+    // Operands of copies, multiplications, loads and stores: their own memory, or other numbers.
+    const std::string unit = m.group.substr(0, m.group.find('.'));
+    out.answers.push_back(
+        {{"race-*", "descriptor-*", "mbarrier-*", "deadlock", "tensor-*"}, {unit}, {}, {m.group}});
+    add(out.answers, answers_of_ring("full"));
+    out.answers.push_back({{}, {}, {}, {"TMEM", "shared", "descriptor", "map"}});
+    out.values_suffice = true;
+  }
+  return out;
+}
+
+}  // namespace fault

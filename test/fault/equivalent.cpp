@@ -1,0 +1,108 @@
+// equivalent.cpp -- see equivalent.h.
+#include "fault/equivalent.h"
+
+#include <fnmatch.h>
+
+namespace fault {
+namespace {
+
+struct Entry {
+  const char* instance;  // patterns of the shell
+  const char* id;
+  const char* reason;
+  bool may_fail = false;  // some of the family hang or fault instead: such a kill is no error of the entry
+};
+
+constexpr const char* kDrain =
+    "the other load warp waits for the same barriers, and the commit to acc_full, which the epilogue waits "
+    "for, "
+    "follows every commit to empty; a drain that waits for something else is made up for, or fails plainly";
+constexpr const char* kMmaDrain =
+    "the last arrivals are the epilogue warps' own and come before the CTA barrier of the teardown; a drain "
+    "that "
+    "waits for something else is made up for, or fails plainly";
+constexpr const char* kAlloc =
+    "tcgen05.alloc has finished when it returns, and no other tcgen05 operation precedes the barrier: there "
+    "is "
+    "nothing for the fence to order";
+constexpr const char* kTeardown =
+    "every load was waited for by wait::ld and every mma by a commit that was waited for: nothing is left "
+    "for "
+    "the fence to order before the deallocation";
+constexpr const char* kFenceOrders =
+    "what meets here are tcgen05 operations, and the tcgen05 fence beside it orders them at any strength";
+constexpr const char* kInitFence =
+    "the fence publishes the barriers to the cluster; in a cluster of one the CTA barrier behind it does";
+
+constexpr const char* kNoTile =
+    "the value is used by a CTA without a tile alone, and the library launches none";
+constexpr const char* kGathers =
+    "no memory passes between lanes here, and the next .sync instruction (elect, tcgen05.ld, tcgen05.alloc, "
+    "bar.sync) waits for the whole warp by itself";
+
+constexpr Entry kEntries[] = {
+    {"*", "delete prefetch.tensormap @ *", "a prefetch is a hint: it orders and changes nothing"},
+    {"*", "every lane elect.sync @ prologue #0", "32 prefetches are as good a hint as one"},
+    {"*", "no lane elect.sync @ prologue #0", "a prefetch is a hint: it orders and changes nothing"},
+    {"*", "delete tcgen05.relinquish_alloc_permit @ *",
+     "the CTA allocates once; the permit matters to others"},
+    {"*", "delete fence.mbarrier_init @ *", kInitFence},
+    {"*", "exchange with the next fence.mbarrier_init: *", kInitFence},
+    {"*", "*tcgen05.fence::before_thread_sync @ prologue #*", kAlloc},
+    {"*", "*tcgen05.fence::after_thread_sync @ prologue #*", kAlloc},
+    {"*", "exchange with the next tcgen05.fence::after_thread_sync: bar.sync @ prologue #*", kAlloc},
+    {"*", "*tcgen05.fence::before_thread_sync @ teardown #*", kTeardown},
+    {"*", "*tcgen05.fence::after_thread_sync @ teardown #*", kTeardown},
+    {"*", "exchange with the next tcgen05.fence::after_thread_sync: bar.sync @ teardown #*", kTeardown},
+    {"*", ".acquire to .relaxed mbarrier.try_wait @ epilogue_role/wait #0", kFenceOrders},
+    {"*", ".acquire to .relaxed mbarrier.try_wait @ mma_role/wait #0", kFenceOrders},
+    {"*", ".release to .relaxed mbarrier.arrive @ epilogue_role #0", kFenceOrders},
+    {"*", ".release to .relaxed mbarrier.arrive @ load_role #*",
+     "the loading thread has written nothing; the copies publish their own bytes"},
+    {"*", "exchange with the next cp.async.bulk.tensor: mbarrier.arrive @ load_role #*",
+     "the phase cannot complete before this thread's arrival, and its byte count may run below zero"},
+    {"*", "*tcgen05.fence::after_thread_sync @ mma_role #0",
+     "the fence behind the wait for the stage comes before the first tcgen05 operation of the tile"},
+    {"*", "exchange with the next tcgen05.fence::after_thread_sync: mbarrier.try_wait @ mma_role/wait #0",
+     "the fence behind the wait for the stage comes before the first tcgen05 operation of the tile"},
+    {"m128n64k256_fp16", "always accumulates tcgen05.mma @ mma_role/issue_dual_mma/issue_dual_mma #[2-7]",
+     "from the second step of a k-tile on it accumulates anyway"},
+    {"m128n64k256_fp16", "starts with the other value mov.b32 @ mma_role/next #[01]", kNoTile},
+    {"m128n128k256_fp16", "starts with the other value mov.b32 @ mma_role/next #0", kNoTile},
+    {"*", "delete bar.warp.sync @ *", kGathers},
+    {"*", "exchange with the next bar.warp.sync: elect.sync @ prologue #0", kGathers},
+    {"*", "exchange with the next tcgen05.alloc: bar.warp.sync @ prologue #0", kGathers},
+    {"*", "exchange with the next tcgen05.fence::before_thread_sync: bar.warp.sync @ *", kGathers},
+    {"*", "exchange with the next bar.warp.sync: mbarrier.try_wait @ epilogue_role/wait #0", kGathers},
+    {"*", "exchange with the next tcgen05.fence::after_thread_sync: bar.warp.sync @ epilogue_role #0",
+     kGathers},
+    {"*", "exchange with the next tcgen05.ld: bar.warp.sync @ epilogue_role #*", kGathers},
+    {"*", "exchange with the next bar.warp.sync: tcgen05.fence::before_thread_sync @ epilogue_role #0",
+     kGathers},
+    {"*", "exchange with the next elect.sync: bar.warp.sync @ epilogue_role #*", kGathers},
+    {"*", "exchange with the next bar.warp.sync: bar.warp.sync @ epilogue_role #*", kGathers},
+    {"*", "* @ load_role/drain/*", kDrain, true},
+    {"*", "* @ mma_role/drain/*", kMmaDrain, true},
+};
+
+const Entry* find(const Mutant& mutant) {
+  for (const Entry& entry : kEntries)
+    if (fnmatch(entry.instance, mutant.instance.c_str(), 0) == 0 &&
+        fnmatch(entry.id, mutant.id.c_str(), 0) == 0)
+      return &entry;
+  return nullptr;
+}
+
+}  // namespace
+
+std::string why_equivalent(const Mutant& mutant) {
+  const Entry* entry = find(mutant);
+  return entry == nullptr ? std::string() : entry->reason;
+}
+
+bool may_fail(const Mutant& mutant) {
+  const Entry* entry = find(mutant);
+  return entry != nullptr && entry->may_fail;
+}
+
+}  // namespace fault

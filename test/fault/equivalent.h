@@ -1,0 +1,16 @@
+// equivalent.h -- mutants that no run can tell from the kernel, each with the reason. An entry whose mutant
+// is killed after all is an error of this table.
+#pragma once
+
+#include <string>
+
+#include "fault/mutate.h"
+
+namespace fault {
+
+// Empty: the mutant must be killed.
+std::string why_equivalent(const Mutant& mutant);
+// Its entry covers a family of which some members hang or fault: such a kill is no error of the table.
+bool may_fail(const Mutant& mutant);
+
+}  // namespace fault

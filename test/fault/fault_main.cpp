@@ -1,0 +1,174 @@
+// fault_main.cpp -- `make fault`: plants bugs in the PTX that ships and reports which of them the simulator
+// catches, and whether it names the cause. Non-zero exit on any survivor, any wrong table entry, any unclean
+// control.
+#include <fmt/core.h>
+#include <fnmatch.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+
+#include "fault/equivalent.h"
+#include "fault/judges.h"
+#include "fault/parallel.h"
+#include "fault/planted.h"
+#include "fault/score.h"
+
+namespace fault {
+namespace {
+
+constexpr unsigned kSecondsPerMutant = 60;
+
+struct Options {
+  std::string only = "*", json;
+  unsigned workers = default_workers();
+  size_t schedules = escalation().size();
+  bool list = false, progress = false;
+};
+
+std::vector<Scored> campaign(Bench& bench, std::vector<Scored> jobs, const std::vector<Expectation>& expected,
+                             const Options& options) {
+  const auto told = [&](const Scored& s) {
+    if (!options.progress) return;
+    fmt::print("{} / {}: {} after {}{}\n", s.mutant.instance, s.mutant.id, name(s.verdict.outcome),
+               s.verdict.runs, s.verdict.diagnosed ? "" : ", not diagnosed");
+    std::fflush(stdout);
+  };
+  run_forked(
+      jobs.size(), options.workers, kSecondsPerMutant,
+      [&](size_t i) {
+        const size_t most =
+            jobs[i].equivalent.empty() ? options.schedules : std::min(options.schedules, kDirectedSchedules);
+        return nlohmann::json(try_out(bench, jobs[i].mutant, expected[i], most)).dump();
+      },
+      [&](size_t i, const std::string& text) {
+        jobs[i].verdict = nlohmann::json::parse(text).get<Verdict>();
+        const Verdict& v = jobs[i].verdict;
+        const bool failed = v.outcome == Outcome::kHang || v.outcome == Outcome::kFault ||
+                            v.rules.find("deadlock") != std::string::npos;
+        if (failed && may_fail(jobs[i].mutant)) jobs[i].equivalent.clear();
+        told(jobs[i]);
+      },
+      [&](size_t i, const std::string& how) {
+        jobs[i].verdict.id = jobs[i].mutant.id;
+        jobs[i].verdict.outcome = Outcome::kHang;
+        jobs[i].verdict.crash = how;
+        told(jobs[i]);
+      });
+  return jobs;
+}
+
+class Campaign {
+ public:
+  explicit Campaign(const Options& options) : options_(options) {}
+
+  void run() {
+    {
+      Bench bench(kExhaustive);
+      run_planted(bench);
+      run_sweep(bench, Breadth::kAll);
+      run_controls(bench);
+    }
+    Bench bench(kSynchronisationOnly);
+    run_sweep(bench, Breadth::kSynchronisation);
+    run_controls(bench);
+  }
+
+  int report() const {
+    if (options_.list) return 0;
+    print_planted(planted_);
+    print_by_group(sweep_);
+    print_exceptions(sweep_);
+    print_controls(controls_);
+    if (!options_.json.empty())
+      std::ofstream(options_.json) << nlohmann::json{{"planted", json_of(planted_)},
+                                                     {"sweep", json_of(sweep_)},
+                                                     {"controls", json_of(controls_)}}
+                                          .dump(1)
+                                   << "\n";
+    const Tally s = tally(sweep_), p = tally(planted_), c = tally(controls_);
+    return s.survivors + s.wrong_table + p.survivors + p.wrong_table + c.killed == 0 ? 0 : 1;
+  }
+
+ private:
+  bool wanted(const Mutant& mutant) const {
+    if (fnmatch(options_.only.c_str(), mutant.id.c_str(), 0) != 0) return false;
+    if (options_.list) fmt::print("{} / {}\n    {}\n", mutant.instance, mutant.id, mutant.source);
+    return !options_.list;
+  }
+
+  void run_planted(Bench& bench) {
+    std::vector<Scored> jobs;
+    std::vector<Expectation> expected;
+    for (Planted& p : planted_bugs(bench.kernel(), bench.instance())) {
+      if (!p.absent.empty()) {
+        if (!options_.list) planted_.push_back({{}, {}, {}, p.number, p.bug, p.absent});
+      } else if (wanted(p.mutant)) {
+        jobs.push_back({std::move(p.mutant), {}, {}, p.number, p.bug, {}});
+        expected.push_back(std::move(p.expected));
+      }
+    }
+    append(planted_, campaign(bench, std::move(jobs), expected, options_));
+  }
+
+  void run_sweep(Bench& bench, Breadth breadth) {
+    std::vector<Scored> jobs;
+    std::vector<Expectation> expected;
+    for (Mutant& m : sweep(bench.kernel(), bench.instance(), breadth)) {
+      if (!wanted(m)) continue;
+      expected.push_back(expectation_of(m));
+      std::string reason = why_equivalent(m);
+      jobs.push_back({std::move(m), {}, std::move(reason)});
+    }
+    append(sweep_, campaign(bench, std::move(jobs), expected, options_));
+  }
+
+  void run_controls(Bench& bench) {
+    std::vector<Scored> jobs;
+    for (Mutant& m : controls(bench.kernel(), bench.instance()))
+      if (wanted(m)) jobs.push_back({std::move(m), {}, "a control"});
+    const std::vector<Expectation> expected(jobs.size());
+    append(controls_, campaign(bench, std::move(jobs), expected, options_));
+  }
+
+  static void append(std::vector<Scored>& all, std::vector<Scored> more) {
+    all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  }
+
+  static constexpr const char* kExhaustive = "m128n64k256_fp16";
+  static constexpr const char* kSynchronisationOnly = "m128n128k256_fp16";
+  Options options_;
+  std::vector<Scored> planted_, sweep_, controls_;
+};
+
+int run(const Options& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  Campaign campaign(options);
+  campaign.run();
+  const int result = campaign.report();
+  fmt::print("{:.0f} s\n", std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  return result;
+}
+
+}  // namespace
+}  // namespace fault
+
+int main(int argc, char** argv) {
+  fault::Options options;
+  CLI::App app("Plants bugs in the shipping kernel and reports which of them the simulator catches.");
+  app.add_option("--only", options.only, "mutants whose id matches this shell pattern");
+  app.add_option("--json", options.json, "write every verdict to this file");
+  app.add_option("--workers", options.workers, "processes at once");
+  app.add_option("--schedules", options.schedules, "schedules tried on a mutant, of the default first");
+  app.add_flag("--progress", options.progress, "a line per mutant as it ends");
+  app.add_flag("--list", options.list, "print the mutants and stop");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return fault::run(options);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "fault: {}\n", error.what());
+    return 2;
+  }
+}

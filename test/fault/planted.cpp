@@ -1,0 +1,349 @@
+// planted.cpp -- see planted.h.
+#include "fault/planted.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace fault {
+namespace {
+
+using sim::ptx::Type;
+using Edit = std::function<void(Function&)>;
+
+// The planting of one kernel: places by name, and the list as it grows.
+class Plants {
+ public:
+  Plants(const Function& kernel, std::string instance)
+      : kernel_(kernel), instance_(std::move(instance)), places_(kernel) {}
+
+  std::vector<Planted> run();
+
+ private:
+  // The n-th `opcode` inlined through `path`.
+  size_t at(const std::string& opcode, const std::string& path, size_t n = 0) const {
+    const std::vector<size_t> found = places_.find(opcode, path);
+    if (n >= found.size())
+      throw std::runtime_error("no " + opcode + " @ " + path + " #" + std::to_string(n) +
+                               " to plant a bug at");
+    return found[n];
+  }
+  const Statement& statement(size_t i) const { return kernel_.body[i]; }
+  // The statement with this spelling that computes `reg`.
+  size_t writer(uint32_t reg, const std::string& opcode) const {
+    for (size_t i = 0; i < kernel_.body.size(); ++i) {
+      const auto results = writes(kernel_.body[i]);
+      if (is(kernel_.body[i], opcode) && std::find(results.begin(), results.end(), reg) != results.end())
+        return i;
+    }
+    throw std::runtime_error("no " + opcode + " computes " + kernel_.registers.at(reg).name);
+  }
+
+  void plant(int number, const std::string& bug, size_t at, Edit edit, Expectation expected) {
+    const Statement& s = statement(at);
+    Mutant mutant{"planted " + std::to_string(number) + ": " + bug,
+                  instance_,
+                  bug,
+                  "planted",
+                  spelling(s),
+                  path_of(s),
+                  s.site.ptx_line,
+                  s.site.source,
+                  std::move(edit)};
+    out_.push_back({number, bug, {}, std::move(mutant), std::move(expected)});
+  }
+  void absent(int number, const std::string& bug, const std::string& why) {
+    out_.push_back({number, bug, why, {}, {}});
+  }
+
+  // The barriers initialised for `count` arrivals get `delta` more.
+  Edit count_changed(int64_t count, int64_t delta) const;
+
+  void full_and_empty();
+  void accumulators();
+  void set_up_and_teardown();
+  void tensor_memory();
+  void roles();
+  void not_here();
+
+  const Function& kernel_;
+  std::string instance_;
+  Places places_;
+  std::vector<Planted> out_;
+};
+
+// What the checkers say of the stages of shared memory.
+const Answer kStageRace = {{"race-async"}, {"cp.async.bulk.tensor", "tcgen05.mma", "tcgen05.cp"}, {}, {}};
+const Answer kFullBarrier = {{"mbarrier-*", "deadlock"}, {}, {"full"}, {}};
+const Answer kEmptyBarrier = {{"mbarrier-*", "deadlock"}, {}, {"empty"}, {}};
+const Answer kTensorRace = {{"race-tensor"}, {"tcgen05.ld", "tcgen05.mma", "tcgen05.cp"}, {}, {}};
+const Answer kTensorFence = {{"tensor-fence"}, {"tcgen05.ld", "tcgen05.mma"}, {}, {}};
+
+Edit Plants::count_changed(int64_t count, int64_t delta) const {
+  std::vector<size_t> inits = places_.find("mbarrier.init", "prologue");
+  std::erase_if(inits, [&](size_t i) {
+    return statement(writer(statement(i).operands[1].reg, "mov.b32")).operands[1].value != count;
+  });
+  return [inits, delta](Function& f) {
+    for (size_t n = inits.size(); n-- > 0;) add_to_operand(f, inits[n], 1, delta);
+  };
+}
+
+void Plants::full_and_empty() {
+  const size_t arrive_operands = at("mbarrier.arrive.expect_tx", "load_role", 0);
+  const size_t arrive_scales = at("mbarrier.arrive.expect_tx", "load_role", 1);
+  const size_t wait_full = at("mbarrier.try_wait", "mma_role/wait", 1);
+  const size_t wait_empty = at("mbarrier.try_wait", "load_role/wait", 0);
+  const size_t commit_empty = at("tcgen05.commit", "mma_role", 0);
+  const auto no_wait = [](size_t i) {
+    return [i](Function& f) {
+      f.body[i] = make(f.body[i], "mov.pred", {f.body[i].operands[0], integer(-1)});
+    };
+  };
+  const auto other_parity = [](size_t i) { return [i](Function& f) { flip_operand(f, i, 2, 1); }; };
+
+  plant(1, "arrive.expect_tx announces nothing: a plain arrive", arrive_operands,
+        [i = arrive_operands](Function& f) {
+          drop_qualifier(f.body[i], "expect_tx");
+          f.body[i].operands.pop_back();
+        },
+        {{kFullBarrier, kStageRace}});
+  plant(2, "too few bytes expected: one scale-factor box forgotten", arrive_scales,
+        [i = arrive_scales](Function& f) { add_to_operand(f, i, 2, -2048); }, {{kFullBarrier, kStageRace}});
+  plant(3, "too many bytes expected: B counted twice", arrive_operands,
+        [i = arrive_operands](Function& f) { add_to_operand(f, i, 2, 8192); }, {{kFullBarrier}});
+  plant(4, "the consumer starts with the wrong parity", wait_full, other_parity(wait_full),
+        {{kFullBarrier, kStageRace}});
+  plant(5, "the producer starts with the wrong parity", wait_empty, other_parity(wait_empty),
+        {{kEmptyBarrier}});
+  const size_t flip = writer(statement(wait_full).operands[2].reg, "xor");
+  plant(6, "the phase bit is not flipped where the ring wraps", flip, [flip](Function& f) { erase(f, flip); },
+        {{kFullBarrier, kStageRace}});
+  const size_t wrap = at("setp.eq", "mma_role", 0);
+  size_t ring = wrap;
+  while (!(is(statement(ring), "setp.eq") && statement(ring).operands[2].value == 5)) ++ring;
+  plant(7, "the consumer's ring is one stage shorter", ring,
+        [ring](Function& f) { f.body[ring].operands[2].value -= 1; },
+        {{kFullBarrier, kStageRace, kEmptyBarrier}});
+  plant(8, "no wait for the full barrier", wait_full, no_wait(wait_full), {{kFullBarrier, kStageRace}});
+  plant(9, "no wait for the empty barrier", wait_empty, no_wait(wait_empty), {{kStageRace, kFullBarrier}});
+  plant(10, "the commit names the next stage's barrier", commit_empty,
+        [i = commit_empty](Function& f) { add_to_operand(f, i, 0, 8); }, {{kEmptyBarrier, kStageRace}});
+  plant(11, "an arrive releases the stage instead of a commit", commit_empty,
+        [i = commit_empty](Function& f) {
+          f.body[i] = make(f.body[i], "mbarrier.arrive.release.cta.shared::cta.b64",
+                           {Operand{}, f.body[i].operands[0]});
+        },
+        {{kStageRace}});
+  for (const auto& [count, delta, what] : {std::tuple{2, -1, "one arrival too few completes full"},
+                                           std::tuple{4, 1, "one arrival too many is needed for acc_empty"}})
+    plant(30, what, at("mbarrier.init", "prologue"), count_changed(count, delta),
+          {count == 2 ? std::vector<Answer>{kFullBarrier, kStageRace}
+                      : std::vector<Answer>{{{"mbarrier-*", "deadlock"}, {}, {"acc_empty"}, {}}}});
+  const size_t tma_a = at("cp.async.bulk.tensor", "load_role", 2);
+  plant(48, "only the bytes of a box that lie inside the tensor are expected", arrive_operands,
+        [i = arrive_operands, row = statement(tma_a).operands[1].items.at(2)](Function& f) {
+          const Operand bytes = f.body[i].operands[2];
+          const Operand ragged = of_register(fresh_register(f, Type::kPred));
+          const Operand fewer = of_register(fresh_register(f, Type::kB32));
+          const Operand chosen = of_register(fresh_register(f, Type::kB32));
+          const Statement like = f.body[i];
+          f.body[i].operands[2] = chosen;
+          insert(f, i, make(like, "selp.b32", {chosen, fewer, bytes, ragged}));
+          insert(f, i, make(like, "add.s32", {fewer, bytes, integer(-88 * 128)}));
+          insert(f, i, make(like, "setp.ge.s32", {ragged, row, integer(128)}));
+        },
+        {{kFullBarrier, kStageRace}});
+}
+
+void Plants::accumulators() {
+  const size_t wait_acc = at("mbarrier.try_wait", "epilogue_role/wait");
+  const size_t after = at("tcgen05.fence::after_thread_sync", "epilogue_role");
+  const size_t before = at("tcgen05.fence::before_thread_sync", "epilogue_role");
+  const size_t arrive = at("mbarrier.arrive", "epilogue_role");
+  const size_t last_load = places_.find("tcgen05.wait::ld", "epilogue_role").back();
+  const std::vector<Answer> tensor = {kTensorRace, kTensorFence};
+
+  plant(15, "no fence::after_thread_sync behind a relaxed wait for the accumulators", after,
+        [wait_acc, after](Function& f) {
+          erase(f, after);
+          replace_qualifier(f.body[wait_acc], "acquire", "relaxed");
+        },
+        {tensor});
+  plant(15, "no fence::after_thread_sync behind an acquiring wait for the accumulators", after,
+        [after](Function& f) { erase(f, after); }, {tensor});
+  plant(16, "no fence::before_thread_sync before a relaxed arrival", before,
+        [before, arrive](Function& f) {
+          replace_qualifier(f.body[arrive], "release", "relaxed");
+          erase(f, before);
+        },
+        {tensor});
+  plant(16, "no fence::before_thread_sync before a releasing arrival", before,
+        [before](Function& f) { erase(f, before); }, {tensor});
+  plant(17, "the accumulators are released before wait::ld", last_load,
+        [last_load](Function& f) { erase(f, last_load); }, {tensor});
+  const size_t index = at("tcgen05.mma", "mma_role");
+  const uint32_t d = statement(index).operands[0].items[0].reg;
+  const size_t sum = writer(d, "add.s32");
+  const size_t shift = writer(statement(sum).operands[1].reg, "shl.b32");
+  plant(35, "the mma always writes the first of the two accumulator pairs", shift,
+        [shift](Function& f) {
+          f.body[shift] = make(f.body[shift], "mov.b32", {f.body[shift].operands[0], integer(0)});
+        },
+        {tensor});
+}
+
+void Plants::set_up_and_teardown() {
+  const size_t barrier = at("bar.sync", "prologue"), alloc = at("tcgen05.alloc", "prologue");
+  plant(22, "no barrier between mbarrier.init and the first use", barrier,
+        [barrier](Function& f) { erase(f, barrier); },
+        {{{{"race-*", "mbarrier-*"},
+           {"mbarrier.init", "tcgen05.alloc"},
+           {},
+           {"no mbarrier was initialised"}}}});
+  const size_t setup = [&] {
+    for (size_t i = alloc; i < kernel_.body.size(); ++i)
+      if (is(statement(i), "mov.pred") && statement(i).operands[1].value == -1) return i;
+    throw std::runtime_error("no predicate tells the set-up warp");
+  }();
+  plant(24, "no barrier between tcgen05.alloc and the loads of the address", alloc,
+        [alloc, barrier, reg = statement(setup).operands[0].reg](Function& f) {
+          move_behind(f, alloc, barrier);
+          move_behind(f, alloc, barrier);  // its relinquish follows
+          for (size_t i : {barrier - 1, barrier}) {
+            f.body[i].guarded = true;
+            f.body[i].guard = reg;
+          }
+        },
+        {{{{"race-data"}, {"tcgen05.alloc", "ld.shared"}, {}, {}}}});
+  const size_t dealloc = at("tcgen05.dealloc", "teardown");
+  const std::vector<Answer> allocation = {{{}, {}, {}, {"tcgen05", "tensor memory"}}};
+  plant(37, "tensor memory is not freed", dealloc, [dealloc](Function& f) { erase(f, dealloc); },
+        {allocation});
+  plant(37, "fewer columns are freed than were allocated", dealloc,
+        [dealloc](Function& f) { f.body[dealloc].operands[1] = integer(256); }, {allocation});
+  plant(37, "allocation after the permit was given up", alloc,
+        [alloc](Function& f) { move_behind(f, alloc, alloc + 1); }, {allocation});
+  plant(41, "the CTA barrier waits for 288 threads of 256", at("bar.sync", "teardown"),
+        [i = at("bar.sync", "teardown")](Function& f) {
+          f.body[i].operands = {integer(0), integer(288)};
+        },
+        {{{{"deadlock"}, {"bar"}, {}, {"288"}}}});
+}
+
+void Plants::tensor_memory() {
+  const auto every_mma = [this](auto change) {
+    return [mmas = places_.find("tcgen05.mma", "mma_role"), change](Function& f) {
+      for (size_t n = mmas.size(); n-- > 0;) change(f, mmas[n]);
+    };
+  };
+  const size_t mma = at("tcgen05.mma", "mma_role");
+  const std::vector<Answer> uninitialised = {kTensorRace, {{}, {}, {}, {"never written"}}};
+  plant(25, "the scale factors of A are read 4 columns on", mma,
+        [mma](Function& f) { add_to_operand(f, mma, 4, 4); }, {uninitialised});
+  // The stage is free for the copy: the load warp waited for it. Its columns belong to the mma thread alone.
+  plant(26, "another thread copies scale factors over columns that mma still read",
+        at("cp.async.bulk.tensor", "load_role", 2),
+        [i = at("cp.async.bulk.tensor", "load_role", 2), cp = statement(at("tcgen05.cp", "mma_role")),
+         base = statement(at("ld.shared", "mma_role"))](Function& f) {
+          const Operand start = of_register(fresh_register(f, Type::kB32));
+          const Operand first = of_register(fresh_register(f, Type::kB32));
+          const Operand descriptor = of_register(fresh_register(f, Type::kB64));
+          const Statement like = f.body[i];
+          Operand target = cp.operands[0];
+          target.items[0] = first;
+          Statement copy = make(like, spelling(cp), {target, descriptor});
+          insert(f, i + 1, copy);
+          insert(f, i + 1,
+                 make(like, "mov.b64", {descriptor, integer(70403103916032 + ((32768 + 2048) >> 4))}));
+          insert(f, i + 1, make(like, "add.s32", {first, start, integer(256)}));
+          insert(f, i + 1, make(like, spelling(base), {start, base.operands[1]}));
+        },
+        {{{{"race-async", "race-tensor"}, {"tcgen05.cp"}, {}, {}}}});
+  plant(27, "the descriptor of A says 64-byte swizzle, the tensor map 128", mma,
+        every_mma([](Function& f, size_t i) { flip_operand(f, i, 1, int64_t(6) << 61); }),
+        {{{{"descriptor-swizzle"}, {"tcgen05.mma"}, {}, {}}}});
+  const std::vector<size_t> mmas = places_.find("tcgen05.mma", "mma_role");
+  plant(28, "A advances 16 bytes a step instead of 32", mmas[2],
+        [mmas](Function& f) {
+          for (size_t n = mmas.size(); n-- > 2;) add_to_operand(f, mmas[n], 1, -int64_t(n / 2));
+        },
+        {{}, true});
+  plant(29, "the first step of a tile accumulates", mma,
+        [mmas](Function& f) {
+          for (size_t n : {1, 0}) {
+            const Operand always = of_register(fresh_register(f, Type::kPred));
+            f.body[mmas[n]].operands.back() = always;
+            insert(f, mmas[n], make(f.body[mmas[n]], "mov.pred", {always, integer(-1)}));
+          }
+        },
+        {uninitialised});
+  const size_t load = at("tcgen05.ld", "epilogue_role");
+  plant(38, "a warp loads the lanes of the next one", load,
+        [load](Function& f) { add_to_operand(f, load, 1, int64_t(32) << 16); },
+        {{{{}, {}, {}, {"may access lanes"}}}});
+  plant(45, "the instruction descriptor says ue8m0 scale factors", mma,
+        every_mma([](Function& f, size_t i) { flip_operand(f, i, 3, int64_t(1) << 23); }), {{}, true});
+  plant(45, "the instruction descriptor names another scale factor of A", mma,
+        every_mma([](Function& f, size_t i) { flip_operand(f, i, 3, int64_t(1) << 29); }),
+        {{{{}, {}, {}, {"instruction descriptor"}}}});
+}
+
+void Plants::roles() {
+  const size_t elect = at("elect.sync", "kernel", 1);
+  plant(40, "all lanes of the load warp issue the TMA", elect,
+        [elect](Function& f) {
+          f.body[elect] = make(f.body[elect], "mov.pred", {f.body[elect].operands[0].items[1], integer(-1)});
+        },
+        {{kFullBarrier, kStageRace, {{}, {}, {"full"}, {"mbarrier"}}}});
+  std::vector<size_t> loops = places_.find("setp.lt.s32", "mma_role");
+  plant(44, "the consumer's loop ends one k-tile early", loops.back(),
+        [i = loops.back()](Function& f) { add_to_operand(f, i, 2, -1); },
+        {{kFullBarrier, kEmptyBarrier, kStageRace}});
+}
+
+void Plants::not_here() {
+  const char* const store = "the epilogue stores from registers: no tile of C in shared memory, no TMA store";
+  absent(12, "no fence.proxy.async between shared stores and the TMA store", store);
+  absent(13, "fence.proxy.async by the storing thread before the barrier that joins the writers", store);
+  absent(14, "no barrier between the writers and the TMA store", store);
+  absent(18, "no wait::st before the mma reads tensor memory", "nothing is written with tcgen05.st");
+  absent(19, "no wait_group.read before a shared tile is reused", store);
+  absent(20, "no wait_group.read before the CTA exits", store);
+  absent(21, "wait_group.read where the writes are published by a flag", store);
+  absent(39, "the elected lane arrives before the lanes that read the stage have met it",
+         "the lanes read tensor memory together, by tcgen05.ld and wait::ld of the whole warp; elect.sync "
+         "gathers them before the arrival");
+  const char* const cluster = "one CTA per cluster: nothing is remote, shared or multicast";
+  absent(23, "fence.mbarrier_init missing before a relaxed cluster arrive", cluster);
+  absent(31, "a remote arrive with CTA scope", cluster);
+  absent(32, "multicast commit with one CTA of the pair", cluster);
+  absent(33, "the leader does not wait for its peer's half", cluster);
+  absent(34, "no cluster barrier before exit: the peer still arrives at shared memory of a CTA that is gone",
+         cluster);
+  absent(36, "a tile mailbox without a free barrier", "the tile schedule is static: every role computes it");
+  absent(42, "no griddepcontrol.wait before the previous kernel's output is read",
+         "the kernel is not launched programmatically");
+  absent(43, "a tensor map is patched without its fence", "the tensor maps are kernel parameters");
+  absent(46, "setmaxnreg asks for more than the pool holds", "the kernel does not move registers");
+  absent(47, "the tile of C aliases a stage that mma still read", store);
+}
+
+std::vector<Planted> Plants::run() {
+  full_and_empty();
+  accumulators();
+  set_up_and_teardown();
+  tensor_memory();
+  roles();
+  not_here();
+  std::stable_sort(out_.begin(), out_.end(),
+                   [](const Planted& a, const Planted& b) { return a.number < b.number; });
+  return std::move(out_);
+}
+
+}  // namespace
+
+std::vector<Planted> planted_bugs(const Function& kernel, const std::string& instance) {
+  return Plants(kernel, instance).run();
+}
+
+}  // namespace fault

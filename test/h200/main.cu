@@ -1,0 +1,34 @@
+// main.cu -- the conformance program: `h200_conformance [--only PREFIX] [--images FILE]` prints one line per
+// record as its case ends. A failed case is an error record, and the device is reset behind it.
+#include <cuda_runtime.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "test/h200/record.h"
+
+int main(int argc, char** argv) {
+  std::string prefix, images;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (std::strcmp(argv[i], "--only") == 0) prefix = argv[i + 1];
+    if (std::strcmp(argv[i], "--images") == 0) images = argv[i + 1];
+  }
+  bool failed = false;
+  const auto recover = [&] {
+    failed = true;
+    cudaDeviceReset();
+    cudaGetLastError();
+  };
+  const auto print = [](const h200::Record& record) {
+    std::printf("%s\n", h200::line(record).c_str());
+    std::fflush(stdout);
+  };
+  const std::vector<h200::Record> records = h200::run(prefix, recover, print);
+  if (!images.empty()) {
+    std::ofstream out(images, std::ios::binary);
+    h200::write_images(out, records);
+  }
+  return failed ? 1 : 0;
+}

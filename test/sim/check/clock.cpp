@@ -1,0 +1,133 @@
+// clock.cpp -- vector clocks: look up, raise, join.
+#include "sim/check/clock.h"
+
+#include <algorithm>
+
+namespace sim {
+
+const VectorClock::Entry* VectorClock::find(Component c) const {
+  if (!data_) return nullptr;
+  const auto at = std::lower_bound(data_->begin(), data_->end(), c,
+                                   [](const Entry& e, Component key) { return e.key < key; });
+  return at != data_->end() && at->key == c ? &*at : nullptr;
+}
+
+Time VectorClock::of(Component c) const {
+  const Entry* e = find(c);
+  return e == nullptr ? 0 : e->time;
+}
+
+bool VectorClock::knows(Component c, uint32_t lanes, Time time) const {
+  const Entry* e = find(c);
+  if (e == nullptr) return time == 0;
+  if (e->time >= time) return true;
+  if (!e->lanes) return false;
+  for (uint32_t rest = lanes; rest != 0; rest &= rest - 1)
+    if ((*e->lanes)[size_t(__builtin_ctz(rest))] < time) return false;
+  return true;
+}
+
+VectorClock::Entry& VectorClock::own(Component c) {
+  if (!data_) data_ = std::make_shared<Entries>();
+  else if (data_.use_count() > 1) data_ = std::make_shared<Entries>(*data_);
+  auto at = std::lower_bound(data_->begin(), data_->end(), c,
+                             [](const Entry& e, Component key) { return e.key < key; });
+  if (at == data_->end() || at->key != c) at = data_->insert(at, Entry{c, 0, nullptr});
+  return *at;
+}
+
+bool VectorClock::mentions(Component first, Component last) const {
+  if (!data_) return false;
+  const auto at = std::lower_bound(data_->begin(), data_->end(), first,
+                                   [](const Entry& e, Component key) { return e.key < key; });
+  return at != data_->end() && at->key <= last;
+}
+
+void VectorClock::raise(Component c, Time time) {
+  if (of(c) >= time) return;
+  Entry& e = own(c);
+  e.time = time;
+  e.lanes.reset();
+}
+
+void VectorClock::raise(Component c, uint32_t lanes, Time time) {
+  if (lanes == kAllLanes) return raise(c, time);
+  if (lanes == 0 || knows(c, lanes, time)) return;
+  Entry& e = own(c);
+  auto all = std::make_shared<Lanes>();
+  if (e.lanes) *all = *e.lanes;
+  else all->fill(e.time);
+  for (uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
+    Time& lane = (*all)[size_t(__builtin_ctz(rest))];
+    lane = std::max(lane, time);
+  }
+  const auto [least, most] = std::minmax_element(all->begin(), all->end());
+  e.time = *least;
+  if (*least == *most) e.lanes.reset();
+  else e.lanes = std::move(all);
+}
+
+bool VectorClock::covers(const Entry& a, const Entry& b) {
+  if (a.lanes == b.lanes) return a.time >= b.time;
+  for (size_t i = 0; i < 32; ++i)
+    if ((a.lanes ? (*a.lanes)[i] : a.time) < (b.lanes ? (*b.lanes)[i] : b.time)) return false;
+  return true;
+}
+
+void VectorClock::lift(Entry& a, const Entry& b) {
+  if (covers(a, b)) return;
+  if (covers(b, a)) {
+    a = b;
+    return;
+  }
+  auto all = std::make_shared<Lanes>();
+  for (size_t i = 0; i < 32; ++i)
+    (*all)[i] = std::max(a.lanes ? (*a.lanes)[i] : a.time, b.lanes ? (*b.lanes)[i] : b.time);
+  a.time = *std::min_element(all->begin(), all->end());
+  a.lanes = std::move(all);
+}
+
+bool VectorClock::covers(const Entries& a, const Entries& b) {
+  if (a.size() < b.size()) return false;
+  size_t i = 0;
+  for (const Entry& e : b) {
+    while (i < a.size() && a[i].key < e.key) ++i;
+    if (i == a.size() || a[i].key != e.key || !covers(a[i], e)) return false;
+  }
+  return true;
+}
+
+void VectorClock::join(const VectorClock& other) {
+  if (!other.data_ || data_ == other.data_) return;
+  if (!data_ || covers(*other.data_, *data_)) {
+    data_ = other.data_;
+    return;
+  }
+  if (covers(*data_, *other.data_)) return;
+  auto out = std::make_shared<Entries>();
+  out->reserve(data_->size() + other.data_->size());
+  auto a = data_->begin();
+  auto b = other.data_->begin();
+  while (a != data_->end() || b != other.data_->end()) {
+    if (b == other.data_->end() || (a != data_->end() && a->key < b->key)) {
+      out->push_back(*a++);
+    } else if (a == data_->end() || b->key < a->key) {
+      out->push_back(*b++);
+    } else {
+      out->push_back(*a++);
+      lift(out->back(), *b++);
+    }
+  }
+  data_ = std::move(out);
+}
+
+VectorClock VectorClock::completions() const {
+  VectorClock out;
+  if (!data_) return out;
+  const auto first = std::lower_bound(data_->begin(), data_->end(), component(Part(1), 0),
+                                      [](const Entry& e, Component key) { return e.key < key; });
+  if (first != data_->end()) out.data_ = std::make_shared<Entries>(first, data_->end());
+  return out;
+}
+
+}  // namespace sim

@@ -1,0 +1,86 @@
+// knowledge.cpp -- how knowledge passes from thread to thread.
+#include "sim/check/knowledge.h"
+
+#include <algorithm>
+
+namespace sim {
+
+namespace {
+
+VectorClock& clock_of(std::vector<std::pair<uint64_t, VectorClock>>& clocks, uint64_t key) {
+  auto at = std::lower_bound(clocks.begin(), clocks.end(), key,
+                             [](const auto& entry, uint64_t wanted) { return entry.first < wanted; });
+  if (at == clocks.end() || at->first != key) at = clocks.insert(at, {key, VectorClock{}});
+  return at->second;
+}
+
+}  // namespace
+
+VectorClock& Knowledge::fenced_in(uint64_t cta) { return clock_of(fenced_cta, cta); }
+VectorClock& Knowledge::tensormap_at(uint64_t address) { return clock_of(tensormap, address); }
+
+void Knowledge::acquire(const Knowledge& released) {
+  hb.join(released.hb);
+  fenced_global.join(released.fenced_global);
+  fenced_shared.join(released.fenced_shared);
+  for (const auto& [cta, clock] : released.fenced_cta) fenced_in(cta).join(clock);
+  async_ready.join(released.async_ready);
+  tensormap_ready.join(released.tensormap_ready);
+  for (const auto& [address, clock] : released.tensormap) tensormap_at(address).join(clock);
+  any_scope.join(released.any_scope);
+  meets.join(released.meets);
+  acquire_relaxed(released);
+}
+
+void Knowledge::acquire_relaxed(const Knowledge& released) {
+  tensor_edge.join(released.tensor_edge);
+  inits.join(released.inits);
+  cause.join(released.cause);
+}
+
+void Knowledge::acquire_narrow(const Knowledge& released) {
+  any_scope.join(released.hb);
+  any_scope.join(released.any_scope);
+  acquire_relaxed(released);
+}
+
+void Knowledge::park(const Knowledge& released) {
+  acquire_relaxed(released);
+  Knowledge all = parked ? *parked : Knowledge{};
+  all.acquire(released);
+  parked = std::make_shared<const Knowledge>(std::move(all));
+}
+
+Knowledge Knowledge::released(Component warp, uint32_t lanes, Time now) const {
+  Knowledge out = *this;
+  out.parked.reset();
+  out.offered.reset();
+  out.tensor = {};
+  out.hb.raise(warp, lanes, now);
+  out.cause.raise(warp, lanes, now);
+  return out;
+}
+
+bool Knowledge::same(const Knowledge& o) const {
+  const auto alike = [](const auto& a, const auto& b) {
+    return a.first == b.first && a.second.same(b.second);
+  };
+  return hb.same(o.hb) && fenced_global.same(o.fenced_global) && fenced_shared.same(o.fenced_shared) &&
+         std::equal(fenced_cta.begin(), fenced_cta.end(), o.fenced_cta.begin(), o.fenced_cta.end(), alike) &&
+         std::equal(tensormap.begin(), tensormap.end(), o.tensormap.begin(), o.tensormap.end(), alike) &&
+         async_ready.same(o.async_ready) && tensormap_ready.same(o.tensormap_ready) &&
+         tensor.same(o.tensor) && tensor_edge.same(o.tensor_edge) && inits.same(o.inits) &&
+         any_scope.same(o.any_scope) && meets.same(o.meets) && cause.same(o.cause) && parked == o.parked &&
+         offered == o.offered;
+}
+
+Knowledge Knowledge::released_relaxed(Scope scope, Component warp, uint32_t lanes, Time now) const {
+  Knowledge out;
+  if (offered && offered_scope >= scope) out = *offered;
+  else if (offered) out.any_scope = offered->hb;
+  out.acquire_relaxed(*this);
+  out.cause.raise(warp, lanes, now);
+  return out;
+}
+
+}  // namespace sim

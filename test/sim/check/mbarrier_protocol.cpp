@@ -1,0 +1,378 @@
+// mbarrier_protocol.cpp -- the history of every mbarrier and the rules over it.
+//
+// Why these rules are certain. Bytes of a copy count in the phase that is open when they land, and a copy may
+// land at once or late: when it lands in another phase than it was issued in, no expected count is right in
+// both cases. Phase n + 1 must not begin to fill before somebody saw phase n complete: otherwise the wait for
+// n may find n + 1 complete as well, whose parity is that of n - 1.
+#include "sim/check/mbarrier_protocol.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "sim/check/protocol_text.h"
+
+namespace sim::protocol {
+namespace {
+
+constexpr size_t kKeptPhases = 4;
+
+uint64_t key(const MbarrierRef& ref) { return ref.cta << 32 | ref.offset; }
+uint64_t key(const Thread& t) { return t.cta << 16 | uint64_t(t.warp) << 5 | t.lane; }
+
+std::string phase_name(int64_t phase) {
+  return phase == MbarrierRecord::kFresh ? "the phase before the first" : "phase " + std::to_string(phase);
+}
+
+}  // namespace
+
+int64_t MbarrierRecord::seen(const Thread& thread) const {
+  for (const Observer& o : observers)
+    if (o.cta == thread.cta && o.warp == thread.warp) return o.seen[thread.lane % 32];
+  return kNever;
+}
+
+std::vector<std::string> contribution_lines(const PhaseRecord& phase) {
+  std::vector<std::string> lines;
+  for (const Contribution& c : phase.contributions) {
+    std::string line;
+    if (c.arrivals != 0) line = plural(c.arrivals, "arrival");
+    if (c.expected != 0) line += (line.empty() ? "" : ", ") + plural(c.expected, "byte") + " expected";
+    if (c.delivered != 0) line += (line.empty() ? "" : ", ") + plural(c.delivered, "byte") + " delivered";
+    if (line.empty()) continue;
+    lines.push_back("phase " + std::to_string(phase.number) + ": " + line + " by " + name(c.by.thread) +
+                    " at " + place(c.by.inst));
+  }
+  return lines;
+}
+
+std::string phase_line(const MbarrierRecord& barrier, const PhaseRecord& phase) {
+  std::string line = "phase " + std::to_string(phase.number) + ": " + std::to_string(phase.arrivals) +
+                     " of " + plural(barrier.count, "arrival");
+  if (phase.expected != 0 || phase.delivered != 0)
+    line += ", " + plural(phase.expected, "byte") + " expected, " + std::to_string(phase.delivered) +
+            " delivered";
+  return line;
+}
+
+void MbarrierProtocol::start() {
+  barriers_.clear();
+  commits_.clear();
+  observed_commits_.clear();
+}
+
+const MbarrierRecord* MbarrierProtocol::find(const MbarrierRef& ref) const {
+  const auto it = barriers_.find(key(ref));
+  return it == barriers_.end() ? nullptr : &it->second;
+}
+
+MbarrierRecord* MbarrierProtocol::live(const MbarrierRef& ref) {
+  const auto it = barriers_.find(key(ref));
+  return it == barriers_.end() ? nullptr : &it->second;
+}
+
+void MbarrierProtocol::report(const char* rule_id, const MbarrierRecord& barrier, const std::string& summary,
+                              const Site& later, const PhaseRecord* phase, const Site* earlier,
+                              bool every_schedule) {
+  Finding out = finding(rule_id, summary, later);
+  out.has_mbarrier = true;
+  out.mbarrier = barrier.ref;
+  out.every_schedule = every_schedule;
+  if (earlier != nullptr) {
+    out.has_earlier = true;
+    out.earlier = *earlier;
+  }
+  if (phase != nullptr) out.notes = contribution_lines(*phase);
+  sink_(std::move(out));
+}
+
+Contribution& MbarrierProtocol::contribution(MbarrierRecord& barrier, const Site& by, bool commit) {
+  for (Contribution& c : barrier.open().contributions)
+    if (c.by.inst == by.inst && key(c.by.thread) == key(by.thread) && c.commit == commit) {
+      c.by.async_id = std::max(c.by.async_id, by.async_id);
+      return c;
+    }
+  barrier.open().contributions.push_back({by, 0, 0, 0, commit});
+  return barrier.open().contributions.back();
+}
+
+void MbarrierProtocol::issue(const AsyncIssue& issue) {
+  if (issue.kind == AsyncIssue::Kind::kCommit) commits_[issue.id] = site(issue);
+  for (const AsyncIssue::Signal& signal : issue.barriers) {
+    MbarrierRecord* barrier = live(signal.barrier);
+    if (barrier == nullptr) continue;
+    if (issue.kind == AsyncIssue::Kind::kCommit && clocks_ != nullptr)
+      check_observed(*barrier, issue.thread, site(issue));
+    if (signal.bytes == 0) continue;
+    barrier->carries_bytes = true;
+    MbarrierRecord::Copy& copy = barrier->copies[issue.id];
+    copy.by = site(issue);
+    copy.phase = barrier->phase;
+    copy.left += signal.bytes;
+    const PhaseRecord* last = barrier->before_open();
+    if (last == nullptr || last->observed || barrier->early_copy_reported) continue;
+    barrier->early_copy_reported = true;
+    report("mbarrier-copy-before-observed", *barrier,
+           "a copy of " + plural(signal.bytes, "byte") + " is issued for phase " +
+               std::to_string(barrier->phase) + " of " + name(barrier->ref) + " although nobody saw phase " +
+               std::to_string(last->number) + " complete, which expected " + plural(last->expected, "byte"),
+           site(issue), last, last->contributions.empty() ? nullptr : &last->contributions.back().by);
+  }
+}
+
+void MbarrierProtocol::sync(const SyncEvent& event) {
+  using Kind = SyncEvent::Kind;
+  switch (event.kind) {
+    case Kind::kMbarrierInit: {
+      MbarrierRecord barrier;
+      barrier.ref = event.mbarrier;
+      barrier.init = site(event);
+      barrier.count = barrier.pending = event.amount;
+      barrier.phases.emplace_back();
+      if (const int lanes = std::popcount(event.mask); lanes > 1)
+        report("mbarrier-init-by-lanes", barrier,
+               plural(lanes, "lane") + " of one mbarrier.init name " + name(event.mbarrier), site(event),
+               nullptr);
+      barriers_.insert_or_assign(key(event.mbarrier), std::move(barrier));
+      return;
+    }
+    case Kind::kMbarrierInval:
+      if (const auto it = barriers_.find(key(event.mbarrier)); it != barriers_.end()) {
+        end(it->second, site(event));
+        barriers_.erase(it);
+      }
+      return;
+    case Kind::kCtaExit: {
+      const auto first = barriers_.lower_bound(key(MbarrierRef{event.thread.cta, 0}));
+      const auto last = barriers_.lower_bound(key(MbarrierRef{event.thread.cta + 1, 0}));
+      for (auto it = first; it != last; ++it) end(it->second, site(event));
+      barriers_.erase(first, last);
+      return;
+    }
+    default: break;
+  }
+  MbarrierRecord* barrier = live(event.mbarrier);
+  if (barrier == nullptr) return;
+  switch (event.kind) {
+    case Kind::kMbarrierArrive:
+    case Kind::kMbarrierArriveDrop: arrive(*barrier, event); break;
+    case Kind::kMbarrierExpectTx:
+      contribution(*barrier, site(event), false).expected += event.bytes;
+      barrier->open().expected += event.bytes;
+      barrier->tx += event.bytes;
+      barrier->carries_bytes = true;
+      settle(*barrier, site(event));
+      break;
+    case Kind::kMbarrierCompleteTx: complete_tx(*barrier, event); break;
+    case Kind::kMbarrierWait: wait(*barrier, event); break;
+    default: break;
+  }
+}
+
+void MbarrierProtocol::arrive(MbarrierRecord& barrier, const SyncEvent& event) {
+  Site by = site(event);
+  const bool commit = event.async_id != 0;
+  if (const auto it = commits_.find(event.async_id); commit && it != commits_.end()) by = it->second;
+  Contribution& c = contribution(barrier, by, commit);
+  c.arrivals += event.amount;
+  c.expected += event.bytes;
+  barrier.open().arrivals += event.amount;
+  barrier.open().expected += event.bytes;
+  barrier.carries_bytes = barrier.carries_bytes || event.bytes != 0;
+  if (!commit || (barrier.before_open() != nullptr && !barrier.before_open()->observed))
+    check_observed(barrier, event.thread, by);
+  barrier.pending -= event.amount;
+  if (event.kind == SyncEvent::Kind::kMbarrierArriveDrop) barrier.count -= event.amount;
+  barrier.tx += event.bytes;
+  settle(barrier, by);
+}
+
+// An arrival of `thread`, or a commit it issues, for the open phase: it follows a wait that saw the phase
+// before it complete. One that merely came later in this run may come first in another.
+void MbarrierProtocol::check_observed(MbarrierRecord& barrier, const Thread& thread, const Site& by) {
+  const PhaseRecord* last = barrier.before_open();
+  if (last == nullptr || barrier.early_arrival_reported) return;
+  const auto follows = [&](const Stamp& seen) { return clocks_->ordered(seen, thread); };
+  if (last->observed && (clocks_ == nullptr || std::any_of(last->seen.begin(), last->seen.end(), follows)))
+    return;
+  barrier.early_arrival_reported = true;
+  const std::string where =
+      "an arrival in phase " + std::to_string(barrier.phase) + " of " + name(barrier.ref);
+  const std::string before = "phase " + std::to_string(last->number) + " complete (arrival count " +
+                             std::to_string(barrier.count) + ")";
+  if (!last->observed)
+    report("mbarrier-arrive-before-observed", barrier, where + " although nobody saw " + before, by, last,
+           last->contributions.empty() ? nullptr : &last->contributions.back().by);
+  else
+    report("mbarrier-arrive-before-observed", barrier,
+           where + " need not come after a wait that saw " + before, by, last, &last->seen_by);
+}
+
+void MbarrierProtocol::complete_tx(MbarrierRecord& barrier, const SyncEvent& event) {
+  Site by = site(event);
+  if (const auto found = barrier.copies.find(event.async_id); found != barrier.copies.end()) {
+    MbarrierRecord::Copy* copy = &found->second;
+    by = copy->by;
+    if (copy->phase != barrier.phase && !copy->reported)
+      report("mbarrier-bytes-in-other-phase", barrier,
+             plural(event.bytes, "byte") + " of a copy issued in phase " + std::to_string(copy->phase) +
+                 " of " + name(barrier.ref) + " count in phase " + std::to_string(barrier.phase),
+             by, &barrier.open());
+    copy->left -= event.bytes;
+    if (copy->left <= 0) barrier.copies.erase(found);
+  }
+  contribution(barrier, by, false).delivered += event.bytes;
+  barrier.open().delivered += event.bytes;
+  barrier.carries_bytes = true;
+  barrier.tx -= event.bytes;
+  settle(barrier, by);
+}
+
+// The machine's rule: a phase is complete when no arrival is pending and the tx-count is zero.
+void MbarrierProtocol::settle(MbarrierRecord& barrier, const Site& by) {
+  if (barrier.pending > 0 || barrier.tx != 0) return;
+  PhaseRecord& done = barrier.open();
+  for (auto& [id, copy] : barrier.copies) {
+    if (copy.reported || copy.phase != barrier.phase) continue;
+    copy.reported = true;
+    report("mbarrier-bytes-in-other-phase", barrier,
+           "phase " + std::to_string(barrier.phase) + " of " + name(barrier.ref) + " completes with " +
+               plural(done.expected, "byte") + " expected while " + plural(copy.left, "byte") +
+               " of a copy issued for it have not landed",
+           by, &done, &copy.by);
+  }
+  if (const PhaseRecord* last = barrier.before_open(); last != nullptr && !last->observed)
+    check_lost_bytes(barrier, *last, by, "before the next phase completed");
+  ++barrier.phase;
+  barrier.pending = barrier.count;
+  if (barrier.phases.size() == kKeptPhases) barrier.phases.pop_front();
+  barrier.phases.emplace_back();
+  barrier.open().number = barrier.phase;
+}
+
+void MbarrierProtocol::wait(MbarrierRecord& barrier, const SyncEvent& event) {
+  MbarrierRecord::Observer* warp = nullptr;
+  for (MbarrierRecord::Observer& o : barrier.observers)
+    if (o.cta == event.thread.cta && o.warp == event.thread.warp) warp = &o;
+  if (warp == nullptr) {
+    warp = &barrier.observers.emplace_back();
+    warp->cta = event.thread.cta;
+    warp->warp = event.thread.warp;
+    warp->seen.fill(MbarrierRecord::kNever);
+  }
+  const int64_t seen = int64_t(barrier.phase) - 1;
+  if (seen >= 0) {
+    PhaseRecord& done = barrier.phases[barrier.phases.size() - 2];
+    if (!done.observed)
+      for (const Contribution& c : done.contributions)
+        if (c.commit) {
+          uint64_t& youngest = observed_commits_[key(c.by.thread)];
+          youngest = std::max(youngest, c.by.async_id);
+        }
+    if (!done.observed) done.seen_by = site(event);
+    done.observed = true;
+  }
+  const uint32_t lanes = event.mask != 0 ? event.mask : 1u << event.thread.lane;
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    if ((lanes >> lane & 1) == 0) continue;
+    if (clocks_ != nullptr && seen >= 0 && warp->seen[lane] != seen)
+      barrier.before_open()->seen.push_back(clocks_->now({event.thread.cta, event.thread.warp, lane}));
+    observe(barrier, event, seen, *warp, lane);
+  }
+}
+
+void MbarrierProtocol::observe(MbarrierRecord& barrier, const SyncEvent& event, int64_t seen,
+                               MbarrierRecord::Observer& warp, uint32_t lane) {
+  const int64_t before = warp.seen[lane];
+  if (before != MbarrierRecord::kNever && seen > before + 1 && lane == event.thread.lane) {
+    bool someone = true;  // saw every phase between
+    for (const PhaseRecord& p : barrier.phases)
+      if (int64_t(p.number) > before && int64_t(p.number) < seen) someone = someone && p.observed;
+    Site earlier{event.thread, 0, 0, warp.by[lane]};
+    report(someone ? "mbarrier-phase-skipped" : "mbarrier-phase-lap", barrier,
+           name(event.thread) + " waits for parity " + std::to_string(event.parity) + " of " +
+               name(barrier.ref) + " and sees phase " + std::to_string(seen) + "; the last it saw was " +
+               phase_name(before) + (someone ? "" : ", and nobody saw what lies between"),
+           site(event), nullptr, &earlier, false);
+  }
+  warp.seen[lane] = seen;
+  warp.by[lane] = event.inst;
+}
+
+void MbarrierProtocol::consume(const MbarrierRef& ref, uint64_t phase, const Site& by, const Region& region) {
+  const MbarrierRecord* barrier = find(ref);
+  if (barrier == nullptr || phase != 0) return;
+  for (const MbarrierRecord::Observer& o : barrier->observers) {
+    const uint32_t lane = by.thread.lane % 32;
+    if (o.cta != by.thread.cta || o.warp != by.thread.warp || o.seen[lane] != MbarrierRecord::kFresh)
+      continue;
+    Site earlier{by.thread, 0, 0, o.by[lane]};
+    Finding out = finding("mbarrier-fresh-wait",
+                          name(by.thread) + " uses bytes of a copy on " + name(ref) +
+                              " after a wait that found the barrier fresh: no phase had completed",
+                          by);
+    out.has_earlier = out.has_region = out.has_mbarrier = true;
+    out.earlier = earlier;
+    out.region = region;
+    out.mbarrier = ref;
+    out.missing = "a wait for parity 0: parity 1 is the phase before the first and counts as complete";
+    sink_(std::move(out));
+    return;
+  }
+}
+
+void MbarrierProtocol::check_lost_bytes(const MbarrierRecord& barrier, const PhaseRecord& phase,
+                                        const Site& by, const char* when) {
+  if (phase.observed || phase.delivered == 0) return;
+  report("mbarrier-bytes-unobserved", barrier,
+         plural(phase.delivered, "byte") + " landed in phase " + std::to_string(phase.number) + " of " +
+             name(barrier.ref) + ", which nobody saw complete " + when,
+         by, &phase);
+}
+
+// The barrier goes out of use: what it still carries will not be seen by anybody.
+void MbarrierProtocol::end(const MbarrierRecord& barrier, const Site& by) {
+  if (const PhaseRecord* last = barrier.before_open()) check_lost_bytes(barrier, *last, by, "before its end");
+  for (const PhaseRecord& phase : barrier.phases) {
+    if (phase.observed) continue;
+    for (const Contribution& c : phase.contributions) {
+      if (!c.commit) continue;
+      const auto seen = observed_commits_.find(key(c.by.thread));
+      const bool overtaken = seen != observed_commits_.end() && seen->second > c.by.async_id;
+      report(overtaken ? "mbarrier-commit-overtaken" : "mbarrier-commit-unobserved", barrier,
+             "a tcgen05.commit of " + name(c.by.thread) + " arrives in phase " +
+                 std::to_string(phase.number) + " of " + name(barrier.ref) +
+                 ", which nobody saw complete before its end; " +
+                 (overtaken ? "only a later commit" : "no later commit") + " of the thread was waited for",
+             c.by, nullptr);
+    }
+  }
+  if (barrier.open().arrivals != 0)
+    report("mbarrier-open-at-end", barrier,
+           name(barrier.ref) + " ends in phase " + std::to_string(barrier.phase) + " with " +
+               std::to_string(barrier.open().arrivals) + " of " + plural(barrier.count, "arrival"),
+           by, &barrier.open());
+}
+
+// A fault about bytes a barrier still expects is explained by who expected and who delivered.
+void MbarrierProtocol::finish(const char* fault) {
+  if (fault == nullptr || std::strstr(fault, "still expects") == nullptr) return;
+  for (const auto& [unused, barrier] : barriers_) {
+    if (barrier.tx == 0) continue;
+    const PhaseRecord& open = barrier.open();
+    Finding out =
+        finding("mbarrier-byte-balance",
+                name(barrier.ref) + " ends with " +
+                    (barrier.tx > 0 ? plural(barrier.tx, "byte") + " more expected than delivered"
+                                    : plural(-barrier.tx, "byte") + " more delivered than expected") +
+                    " in " + phase_line(barrier, open),
+                barrier.init);
+    out.has_mbarrier = true;
+    out.mbarrier = barrier.ref;
+    for (const PhaseRecord& phase : barrier.phases)
+      for (std::string& line : contribution_lines(phase)) out.notes.push_back(std::move(line));
+    sink_(std::move(out));
+  }
+}
+
+}  // namespace sim::protocol

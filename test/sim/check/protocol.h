@@ -1,0 +1,43 @@
+// protocol.h -- the protocol checker: an observer that mirrors barriers, copies and tensor memory from the
+// machine's events and reports what breaks a rule of their use. Schedule-independent where the rule allows
+// it; what the machine itself refuses is not repeated, but a deadlock is explained.
+//
+//   events ──┬─► MbarrierProtocol   phases, arrivals, bytes       ─┐
+//            ├─► SharedImage        who wrote which bytes, read?   │
+//            ├─► DescriptorCheck    descriptors against maps       ├─► findings
+//            ├─► TmemProtocol       scale factors, accumulators    │
+//            ├─► ThreadProtocol     barriers, registers, exits     │
+//            └─► DeadlockExplainer  who waits for whom            ─┘
+#pragma once
+
+#include "sim/check/descriptor_check.h"
+#include "sim/check/finding.h"
+#include "sim/check/mbarrier_protocol.h"
+#include "sim/check/protocol_deadlock.h"
+#include "sim/check/protocol_image.h"
+#include "sim/check/protocol_threads.h"
+#include "sim/check/tmem_protocol.h"
+
+namespace sim {
+
+class ProtocolChecker : public Observer {
+ public:
+  // `clocks`: the race checker's, if it watches too, and sees every event first.
+  explicit ProtocolChecker(FindingSink sink, const Clocks* clocks = nullptr);
+  void start(const GridStart& grid) override;
+  void finish(const char* fault) override;
+  void access(const Access& access) override;
+  void issue(const AsyncIssue& issue) override;
+  void sync(const SyncEvent& event) override;
+
+ private:
+  FindingSink sink_;
+  protocol::MbarrierProtocol mbarriers_;
+  protocol::SharedImage image_;
+  protocol::DescriptorCheck descriptors_;
+  protocol::TmemProtocol tmem_;
+  protocol::ThreadProtocol threads_;
+  protocol::DeadlockExplainer deadlock_;
+};
+
+}  // namespace sim

@@ -1,0 +1,82 @@
+// protocol_deadlock.h -- why a grid cannot move: who waits for which barrier and phase, what that phase still
+// lacks, who brought it in earlier phases, and the cycle these waits form.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sim/check/mbarrier_protocol.h"
+
+namespace sim::protocol {
+
+class DeadlockExplainer {
+ public:
+  DeadlockExplainer(const FindingSink& sink, const MbarrierProtocol& mbarriers)
+      : sink_(sink), mbarriers_(mbarriers) {}
+  void start(uint32_t threads_per_cta);
+  void sync(const SyncEvent& event);
+  void explain();
+
+ private:
+  struct WarpId {
+    uint64_t cta = 0;
+    uint32_t warp = 0;
+    auto operator<=>(const WarpId&) const = default;
+  };
+  // What lanes of a warp wait for, from the last thing they said.
+  struct Waiting {
+    enum class For : uint8_t { kMbarrier, kNamedBarrier, kClusterBarrier };
+    For what = For::kMbarrier;
+    uint32_t lanes = 0;
+    SyncEvent event;
+  };
+  struct Warp {
+    uint32_t live = 0;
+    std::vector<Waiting> waiting;
+  };
+  // The open generation of a barrier of threads, and who ever came.
+  struct Meeting {
+    uint64_t generation = 0;
+    int64_t asked = 0;
+    std::map<WarpId, uint32_t> here, before;
+    void arrive(uint64_t in, const WarpId& who, uint32_t lanes);
+    void leave(uint64_t from);
+  };
+  struct Cta {
+    uint64_t cluster = 0;
+    std::map<uint64_t, Meeting> named;
+  };
+  // One wait, explained.
+  struct Reason {
+    WarpId who;
+    std::string subject, what;  // "CTA 0 warp 1 lane 0", "waits for ..."
+    std::vector<std::string> lines;
+    std::vector<WarpId> lacks;  // warps that can end it
+    Site site;
+    bool has_mbarrier = false;
+    MbarrierRef mbarrier;
+  };
+
+  void clear(const SyncEvent& event);
+  void set(Waiting::For what, const SyncEvent& event);
+  Reason reason(const WarpId& who, const Waiting& waiting) const;
+  void explain_mbarrier(const Waiting& waiting, Reason& out) const;
+  void hint(const MbarrierRecord& barrier, const Waiting& waiting, Reason& out) const;
+  void explain_meeting(const Meeting* meeting, const std::vector<WarpId>& expected, Reason& out) const;
+  void explain_named(const Waiting& waiting, Reason& out) const;
+  void explain_cluster(Reason& out) const;
+  static void list(const std::vector<Reason>& reasons, uint64_t first_cta, Finding& out);
+  std::vector<WarpId> cycle(const std::vector<Reason>& reasons) const;
+
+  const FindingSink& sink_;
+  const MbarrierProtocol& mbarriers_;
+  uint32_t threads_ = 0;
+  std::map<WarpId, Warp> warps_;
+  std::map<uint64_t, Cta> ctas_;
+  std::map<uint64_t, Meeting> clusters_;
+};
+
+}  // namespace sim::protocol

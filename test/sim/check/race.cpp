@@ -1,0 +1,438 @@
+// race.cpp -- touches: accesses gathered by warp instruction, footprints of asynchronous operations, and
+// their comparison with what the shadow holds.
+#include "sim/check/race.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace sim {
+namespace {
+
+using Kind = AsyncIssue::Kind;
+
+constexpr size_t kGlobalLimit = size_t(1) << 20;  // pages and runs kept across grids
+constexpr size_t kCrowded = 16;                   // touches of a line from which dominated reads are sought
+
+bool strong(const Access& a) { return a.atomic || a.order != Order::kWeak; }
+
+// The part of `line` that lies in [from, to).
+LineMask part(uint64_t line, uint64_t from, uint64_t to) {
+  const uint64_t base = line * kLineBytes;
+  const uint64_t lo = std::max(from, base), hi = std::min(to, base + kLineBytes);
+  return LineMask::range(uint32_t(lo - base), uint32_t(hi - lo));
+}
+
+Proxy proxy_of(Kind kind, Memory memory) {
+  if (memory == Memory::kTensor) return Proxy::kTensor;
+  return kind == Kind::kCpAsync || kind == Kind::kStAsync ? Proxy::kGeneric : Proxy::kAsync;
+}
+
+// An earlier read that says no more than the later one: whoever follows the later follows it too.
+bool dominated(const Touch& p, const Touch& c, const Knowledge& k) {
+  if (p.write || p.proxy != c.proxy || p.mask.without(c.mask).any() || p.strong != c.strong) return false;
+  if (p.operation == nullptr && c.operation == nullptr)
+    return (p.warp == c.warp && p.same_pattern(c)) ||
+           (p.work == c.work && k.hb.knows(p.warp, p.lanes, p.time));
+  return p.operation != nullptr && c.operation != nullptr && p.operation->done != 0 &&
+         p.operation->done == c.operation->done && p.operation->lanes == c.operation->lanes;
+}
+
+}  // namespace
+
+void RaceChecker::host(const HostWork& work) {
+  flush();
+  ++state_.now;
+  state_.host.add(work);
+  if (work.kind == HostWork::Kind::kLaunch) return;
+  Touch c;
+  c.time = state_.now;
+  c.work = uint32_t(work.id);
+  c.lanes = 1;
+  c.host = true;
+  for (const Region& region : work.regions) {
+    c.write = region.write;
+    touch_run({region.address, region.bytes, 0, 1, c}, region, *state_.nothing);
+  }
+}
+
+void RaceChecker::start(const GridStart& grid) {
+  ++state_.now;
+  state_.work = grid.work;
+  state_.shadow.forget_ctas();
+  if (grid.work == 0 || state_.shadow.global_size() > kGlobalLimit) {
+    state_.shadow.forget_all();
+    state_.operations.clear();
+  }
+  state_.by_id.clear();
+  state_.ctas.clear();
+  state_.clusters.clear();
+  state_.barriers.clear();
+  state_.commits.clear();
+  state_.published.clear();
+  state_.sequential = {};
+}
+
+void RaceChecker::finish(const char*) { flush(); }
+
+void RaceChecker::access(const Access& a) {
+  if (!batch_.empty()) {
+    const Access& last = batch_.back();
+    if (last.inst != a.inst || last.thread.cta != a.thread.cta || last.thread.warp != a.thread.warp ||
+        last.mask != a.mask || last.thread.lane > a.thread.lane || a.region.write != last.region.write ||
+        a.region.memory != last.region.memory)
+      flush();
+  }
+  if (batch_.empty()) ++state_.now;
+  batch_.push_back(a);
+}
+
+void RaceChecker::flush() {
+  if (batch_.empty()) return;
+  const WarpState& w = state_.warp(batch_[0].thread);
+  Touch c;
+  c.time = state_.now;
+  c.warp = w.threads;
+  c.work = uint32_t(state_.work);
+  c.inst = batch_[0].inst;
+  c.write = batch_[0].region.write;
+  c.atomic = batch_[0].atomic;
+  c.strong = strong(batch_[0]);
+  c.scope = batch_[0].order == Order::kVolatile ? Scope::kSys : batch_[0].scope;
+  const size_t n = batch_.size();
+  for (size_t i = 0; i < n;) {
+    const Access& a = batch_[i];
+    const KnowledgePtr k = w.knows[a.thread.lane];
+    const auto follows = [&](size_t j, uint64_t step) {
+      const Access& b = batch_[j];
+      return b.region.bytes == a.region.bytes && b.region.cta == a.region.cta &&
+             b.region.address == a.region.address + step && w.knows[b.thread.lane] == k;
+    };
+    size_t end = i + 1;
+    c.lane0 = uint8_t(a.thread.lane);
+    c.lanes = 1u << a.thread.lane;
+    c.stride = Touch::kTogether;
+    if (!c.strong && std::has_single_bit(a.region.bytes)) {
+      while (end < n && batch_[end].thread.lane == a.thread.lane + (end - i) &&
+             follows(end, (end - i) * a.region.bytes))
+        ++end;
+      if (end > i + 1) c.stride = uint8_t(std::countr_zero(a.region.bytes));
+    }
+    if (!c.strong && !c.write && end == i + 1)
+      while (end < n && follows(end, 0)) ++end;
+    for (size_t j = i; j < end; ++j) c.lanes |= 1u << batch_[j].thread.lane;
+    touch_batch(&batch_[i], end - i, c, *k);
+    i = end;
+  }
+  if (c.strong)
+    for (const Access& a : batch_) publish(a);
+  else if (c.write && !state_.published.empty())
+    for (const Access& a : batch_)
+      state_.published.erase(
+          {a.region.memory, a.region.memory == Memory::kShared ? a.region.cta : 0, a.region.address});
+  batch_.clear();
+}
+
+// `count` accesses side by side, or all of the same bytes.
+void RaceChecker::touch_batch(const Access* first, size_t count, Touch c, const Knowledge& k) {
+  Region region = first->region;
+  if (c.stride != Touch::kTogether) region.bytes *= uint32_t(count);
+  touch(c, region, k);
+}
+
+// The owner of shared or tensor memory must have begun, and must not have left.
+bool RaceChecker::touchable(const Touch& later, const Region& region, const Knowledge& k) {
+  if (region.memory == Memory::kGlobal) return true;
+  const auto at = state_.ctas.find(region.cta);
+  const bool left = at != state_.ctas.end() && at->second.exited;
+  const bool begun =
+      region.memory == Memory::kTensor || state_.begun(region.cta, thread_of(later.warp, 0).cta, k);
+  if (begun && !left) return true;
+  const Verdict verdict =
+      left ? Verdict{"exit-access", Lack::kNothing} : Verdict{"cluster-start", Lack::kStart};
+  hits_.clear();
+  Touch owner;
+  owner.warp = component(Part::kThreads, region.cta << 8);
+  hits_.push_back({owner, verdict, region.address, region.address + region.bytes, {}});
+  report_hits(later, region, *state_.nothing);
+  return !left;
+}
+
+void RaceChecker::touch(const Touch& later, const Region& region, const Knowledge& k) {
+  if (!touchable(later, region, k)) return;
+  hits_.clear();
+  Touch c = later;
+  if (region.memory == Memory::kTensor) {
+    c.mask = LineMask::range(region.lane, region.lanes);
+    for (uint32_t column = region.column; column < uint32_t(region.column) + region.columns; ++column)
+      touch_line(state_.shadow.tensor(region.cta, column & 511), c, region, k, column);
+  } else {
+    const uint64_t from = region.address, to = from + region.bytes;
+    for (uint64_t line = from / kLineBytes; line * kLineBytes < to; ++line) {
+      c.mask = part(line, from, to);
+      c.origin = 0;
+      if (c.stride != Touch::kTogether) {
+        // Of the lanes side by side, those in this line.
+        const uint64_t first = std::max(from, line * kLineBytes);
+        const uint32_t skipped = uint32_t((first - from) >> c.stride);
+        const uint32_t last = uint32_t((std::min(to, (line + 1) * kLineBytes) - 1 - from) >> c.stride);
+        c.lane0 = uint8_t(later.lane0 + skipped);
+        const uint32_t width = last - skipped + 1;
+        c.lanes = (width == 32 ? kAllLanes : ((1u << width) - 1)) << c.lane0;
+        c.origin = int16_t(int64_t(from + (uint64_t(skipped) << c.stride)) - int64_t(line * kLineBytes));
+      }
+      if (region.memory == Memory::kShared)
+        touch_line(state_.shadow.shared(region.cta, uint32_t(line)), c, region, k, line * kLineBytes);
+      else touch_line(state_.shadow.global(line), c, region, k, line * kLineBytes);
+    }
+    if (region.memory == Memory::kGlobal) compare_with_runs(later, region, k);
+  }
+  if (!hits_.empty()) report_hits(later, region, k);
+}
+
+void RaceChecker::touch_line(Line& line, const Touch& c, const Region& region, const Knowledge& k,
+                             uint64_t base) {
+  const uint64_t step = region.memory == Memory::kTensor ? 0 : 1;
+  for (const Touch& p : line) {
+    const LineMask common = p.mask & c.mask;
+    if (!(p.write || c.write) || !common.any() || (c.operation != nullptr && p.operation == c.operation))
+      continue;
+    const Verdict verdict = judge(state_, p, c, k, region);
+    if (verdict.rule != nullptr)
+      hit(p, c, verdict, region, base + step * common.first(), base + step * common.last() + 1, common);
+  }
+  if (c.write) {
+    for (Touch& p : line) p.mask = p.mask.without(c.mask);
+    std::erase_if(line, [](const Touch& p) { return !p.mask.any(); });
+  } else if (!line.empty()) {
+    if (line.size() >= kCrowded) std::erase_if(line, [&](const Touch& p) { return dominated(p, c, k); });
+    else if (const auto same = std::find_if(
+                 line.begin(), line.end(),
+                 [&](const Touch& p) { return p.warp == c.warp && p.mask == c.mask && dominated(p, c, k); });
+             same != line.end()) {
+      *same = c;
+      return;
+    }
+  }
+  line.push_back(c);
+}
+
+void RaceChecker::hit(const Touch& p, const Touch&, const Verdict& verdict, const Region&, uint64_t from,
+                      uint64_t to, LineMask mask) {
+  for (Hit& h : hits_)
+    if (h.verdict.rule == verdict.rule && h.earlier.inst == p.inst && h.earlier.operation == p.operation &&
+        from <= h.to && h.from <= to) {
+      h.from = std::min(h.from, from);
+      h.to = std::max(h.to, to);
+      return;
+    }
+  hits_.push_back({p, verdict, from, to, mask});
+}
+
+void RaceChecker::compare_with_runs(const Touch& c, const Region& region, const Knowledge& k) {
+  for (uint64_t at = region.address, end = at + region.bytes; at < end; at = (at | 0xFFFF) + 1) {
+    const std::vector<Runs>* runs = state_.shadow.runs_of(at);
+    if (runs == nullptr) continue;
+    for (const Runs& run : *runs) {
+      if (!(c.write || run.touch.write)) continue;
+      if (run.touch.operation != nullptr && run.touch.operation == c.operation) continue;
+      const auto [from, to] = run.overlap(region.address, end);
+      if (from == to) continue;
+      const Verdict verdict = judge(state_, run.touch, c, k, region);
+      if (verdict.rule != nullptr) hit(run.touch, c, verdict, region, from, to, {});
+    }
+  }
+}
+
+void RaceChecker::touch_run(const Runs& run, const Region& region, const Knowledge& k) {
+  hits_.clear();
+  for (uint64_t i = 0; i < run.count; ++i) {
+    const uint64_t from = run.address + i * run.stride, to = from + run.bytes;
+    for (uint64_t line = from / kLineBytes; line * kLineBytes < to; ++line) {
+      const Line* touches = state_.shadow.find_global(line);
+      if (touches == nullptr) continue;
+      const LineMask mask = part(line, from, to);
+      for (const Touch& p : *touches) {
+        const LineMask common = p.mask & mask;
+        if (!(p.write || run.touch.write) || !common.any()) continue;
+        Touch c = run.touch;
+        c.mask = mask;
+        const Verdict verdict = judge(state_, p, c, k, region);
+        if (verdict.rule != nullptr)
+          hit(p, c, verdict, region, line * kLineBytes + common.first(),
+              line * kLineBytes + common.last() + 1, common);
+      }
+    }
+  }
+  Region whole = region;
+  whole.address = run.address;
+  whole.bytes = uint32_t(run.bytes);
+  if (state_.shadow.host_wrote()) compare_with_runs(run.touch, whole, k);
+  if (!hits_.empty()) report_hits(run.touch, region, k);
+  state_.shadow.add_runs(run);
+}
+
+// Reads of global memory by an asynchronous operation, gathered into strided runs.
+void RaceChecker::touch_runs(const Touch& c, const std::vector<Region>& regions, const Knowledge& k) {
+  std::vector<Runs> runs;
+  for (const Region& r : regions) {
+    if (r.memory != Memory::kGlobal || r.write) continue;
+    if (!runs.empty() && runs.back().bytes == r.bytes) {
+      Runs& run = runs.back();
+      if (run.count == 1 && r.address > run.address) run.stride = r.address - run.address;
+      if (run.stride != 0 && r.address == run.address + run.count * run.stride) {
+        ++run.count;
+        continue;
+      }
+    }
+    runs.push_back({r.address, r.bytes, 0, 1, c});
+  }
+  Region region;
+  for (const Runs& run : runs) {
+    region.address = run.address;
+    region.bytes = uint32_t(run.bytes);
+    touch_run(run, region, k);
+  }
+}
+
+void RaceChecker::issue(const AsyncIssue& issue) {
+  flush();
+  ++state_.now;
+  WarpState& w = state_.warp(issue.thread);
+  AsyncOperation& op = state_.operations.emplace_back();
+  state_.by_id[issue.id] = &op;
+  const uint32_t lane = issue.thread.lane;
+  const Knowledge& k = *w.knows[lane];
+  op.kind = issue.kind;
+  op.id = issue.id;
+  op.thread = issue.thread;
+  op.mask = issue.mask;
+  op.issued = state_.now;
+  op.group = issue.cta_group;
+  op.inst = issue.inst;
+  op.lanes = 1u << lane;
+  op.cause = k.cause;
+  op.cause.raise(w.threads, 1u << lane, state_.now);
+  const uint64_t number = warp_number(issue.thread);
+  switch (issue.kind) {
+    case Kind::kBulkStore:
+    case Kind::kTensorStore:
+      op.done = component(Part::kBulkDone, number);
+      op.sources = component(Part::kBulkRead, number);
+      w.bulk_lanes |= op.lanes;
+      break;
+    case Kind::kCpAsync:
+      op.done = component(Part::kCpAsync, number);
+      w.copy_lanes |= op.lanes;
+      break;
+    case Kind::kMma:
+    case Kind::kTmemCopy:
+    case Kind::kCommit:
+      op.done = component(issue.cta_group == 2 ? Part::kTensor2 : Part::kTensor1, number);
+      break;
+    case Kind::kTmemLoad:
+    case Kind::kTmemStore:
+      op.done = component(issue.kind == Kind::kTmemLoad ? Part::kTensorLd : Part::kTensorSt, number);
+      op.lanes = kAllLanes;
+      break;
+    default: break;
+  }
+  if (issue.kind == Kind::kCommit) {
+    op.complete_before = k.hb.completions();
+    state_.commits[queue_lane(op.done, lane)].push_back({op.issued, &op});
+  }
+  for (const AsyncIssue::Signal& s : issue.barriers) {
+    BarrierState* b = state_.barrier(s.barrier);
+    op.signals.push_back({s.barrier, b == nullptr ? 0 : b->id, s.bytes, 0, false});
+    if (b != nullptr) check_init(*b, s.barrier, {issue.thread, op.mask, op.id, op.inst}, k);
+  }
+  for (const Region& r : issue.writes)
+    if (r.memory == Memory::kTensor) {
+      op.accumulator = r;
+      break;
+    }
+  issue_regions(issue, op, k);
+}
+
+void RaceChecker::issue_regions(const AsyncIssue& issue, const AsyncOperation& op, const Knowledge& k) {
+  Touch c;
+  c.time = op.issued;
+  c.inst = op.inst;
+  c.operation = &op;
+  c.warp = threads_of(op.thread);
+  c.work = uint32_t(state_.work);
+  c.lanes = op.lanes;
+  c.lane0 = uint8_t(op.thread.lane);
+  if (issue.map != nullptr && issue.map_address != 0) {
+    Region map;
+    map.address = issue.map_address;
+    map.bytes = kLineBytes;
+    c.proxy = Proxy::kTensormap;
+    touch_run({map.address, map.bytes, 0, 1, c}, map, k);
+  }
+  const bool runs = issue.kind != Kind::kCpAsync;
+  if (runs && !issue.reads.empty()) {
+    c.proxy = proxy_of(issue.kind, Memory::kGlobal);
+    touch_runs(c, issue.reads, k);
+  }
+  for (const Region& r : issue.reads) {
+    if (runs && r.memory == Memory::kGlobal) continue;
+    if (r.memory == Memory::kTensor && r.cta == op.accumulator.cta && r.column == op.accumulator.column &&
+        r.columns == op.accumulator.columns && r.lanes == op.accumulator.lanes)
+      continue;  // the accumulator: its write says more
+    c.proxy = proxy_of(issue.kind, r.memory);
+    touch(c, r, k);
+  }
+  c.write = true;
+  for (const Region& r : issue.writes) {
+    c.proxy = proxy_of(issue.kind, r.memory);
+    touch(c, r, k);
+  }
+}
+
+void RaceChecker::land(const AsyncLanding& landing) {
+  flush();
+  if (landing.step != AsyncLanding::Step::kComplete) return;
+  if (AsyncOperation* op = state_.operation(landing.id))
+    for (AsyncOperation::Signal& s : op->signals) s.landed = true;
+}
+
+// Strong accesses pass knowledge through the place they write and read.
+void RaceChecker::publish(const Access& a) {
+  WarpState& w = state_.warp(a.thread);
+  const uint32_t lane = 1u << a.thread.lane;
+  const auto key =
+      std::tuple(a.region.memory, a.region.memory == Memory::kShared ? a.region.cta : 0, a.region.address);
+  const Scope scope = a.order == Order::kVolatile ? Scope::kSys : a.scope;
+  const bool acquires = a.order == Order::kAcquire || a.order == Order::kAcqRel || a.order == Order::kSeqCst;
+  const bool releases = a.order == Order::kRelease || a.order == Order::kAcqRel || a.order == Order::kSeqCst;
+  const auto at = state_.published.find(key);
+  const KnowledgePtr before = w.knows[a.thread.lane];
+  if (at != state_.published.end() && (!a.region.write || a.atomic)) {
+    const Publication& p = at->second;
+    state_.update(w, lane, [&](Knowledge& k, uint32_t) {
+      if (!scopes_meet(state_, p.cta, p.scope, a.thread.cta, scope)) k.acquire_narrow(p.by_release);
+      else if (acquires) k.acquire(p.by_release);
+      else k.park(p.by_release);
+    });
+  }
+  if (!a.region.write) return;
+  Knowledge out = releases ? before->released(w.threads, lane, state_.now)
+                           : before->released_relaxed(scope, w.threads, lane, state_.now);
+  Publication& p = state_.published[key];
+  if (a.atomic) p.by_release.acquire(out);  // a read-modify-write continues what it read
+  else p.by_release = std::move(out);
+  p.cta = a.thread.cta;
+  p.scope = scope;
+}
+
+Stamp RaceChecker::now(const Thread& thread) const { return {threads_of(thread), thread.lane, state_.now}; }
+
+bool RaceChecker::ordered(const Stamp& stamp, const Thread& thread) const {
+  if (stamp.thread == threads_of(thread) && stamp.lane == thread.lane) return stamp.time <= state_.now;
+  const auto cta = state_.ctas.find(thread.cta);
+  if (cta == state_.ctas.end() || thread.warp >= cta->second.warps.size()) return false;
+  const auto& w = cta->second.warps[thread.warp];
+  return w && w->knows[thread.lane]->cause.knows(stamp.thread, 1u << stamp.lane, stamp.time);
+}
+
+}  // namespace sim

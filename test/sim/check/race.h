@@ -1,0 +1,83 @@
+// race.h -- the happens-before race checker. Every access, and every byte an asynchronous operation may touch
+// between issue and completion, is compared with the earlier touches of the same bytes; what is not ordered
+// by synchronisation, through the right proxies and at the right scope, is a finding. It follows from the
+// order of synchronisation alone, so one run speaks for every schedule that takes the same paths.
+#pragma once
+
+#include <set>
+#include <tuple>
+
+#include "sim/check/race_order.h"
+
+namespace sim {
+
+class RaceChecker : public Observer, public Clocks {
+ public:
+  explicit RaceChecker(FindingSink sink) : sink_(std::move(sink)) {}
+  void host(const HostWork& work) override;
+  void start(const GridStart& grid) override;
+  void finish(const char* fault) override;
+  void access(const Access& a) override;
+  void issue(const AsyncIssue& issue) override;
+  void land(const AsyncLanding& landing) override;
+  void sync(const SyncEvent& event) override;
+
+  Stamp now(const Thread& thread) const override;
+  bool ordered(const Stamp& stamp, const Thread& thread) const override;
+
+ private:
+  struct Hit {
+    Touch earlier;
+    Verdict verdict;
+    uint64_t from = 0, to = 0;  // bytes, or columns of tensor memory
+    LineMask mask;
+  };
+  // race.cpp
+  void flush();
+  void touch_batch(const Access* first, size_t count, Touch touch, const Knowledge& k);
+  void touch(const Touch& later, const Region& region, const Knowledge& k);
+  void touch_line(Line& line, const Touch& later, const Region& region, const Knowledge& k, uint64_t base);
+  void touch_runs(const Touch& later, const std::vector<Region>& regions, const Knowledge& k);
+  void touch_run(const Runs& run, const Region& region, const Knowledge& k);
+  void compare_with_runs(const Touch& later, const Region& region, const Knowledge& k);
+  bool touchable(const Touch& later, const Region& region, const Knowledge& k);
+  void hit(const Touch& earlier, const Touch& later, const Verdict& verdict, const Region& region,
+           uint64_t from, uint64_t to, LineMask mask);
+  void issue_regions(const AsyncIssue& issue, const AsyncOperation& op, const Knowledge& k);
+  void publish(const Access& a);
+  // race_sync.cpp
+  void mbarrier(const SyncEvent& e);
+  void mbarrier_init(const SyncEvent& e);
+  void mbarrier_arrive(const SyncEvent& e, BarrierState& b);
+  void mbarrier_complete_tx(const SyncEvent& e, BarrierState& b);
+  void mbarrier_wait(const SyncEvent& e, BarrierState& b);
+  void barrier_arrive(const SyncEvent& e, Knowledge& record);
+  void warp_sync(const SyncEvent& e);
+  void warp_meet(const SyncEvent& e);
+  void fence(const SyncEvent& e);
+  void proxy_fence(const SyncEvent& e, Knowledge& k, uint32_t lanes);
+  void thread_fence(const SyncEvent& e, Knowledge& k, uint32_t lanes, Component warp);
+  void groups(const SyncEvent& e);
+  void tensor_memory(const SyncEvent& e);
+  void leave_cta(const SyncEvent& e);
+  void check_init(const BarrierState& b, const MbarrierRef& ref, const Site& site, const Knowledge& k);
+  // race_report.cpp
+  void report_hits(const Touch& later, const Region& region, const Knowledge& k);
+  void report(Finding finding, const Inst* earlier, const Inst* later);
+  std::string missing(const Hit& hit, const Touch& later, const Region& region, const Knowledge& k) const;
+  std::string covering(const AsyncOperation& op, const Region& region, bool write) const;
+
+  struct Waited {  // the latest wait: who knew what, saw what, knows what
+    KnowledgePtr before, after;
+    std::tuple<Component, uint64_t, bool, bool> seen;
+  };
+
+  FindingSink sink_;
+  RaceState state_;
+  std::vector<Access> batch_;  // accesses of one warp instruction
+  Waited waited_;
+  std::vector<Hit> hits_;  // of the region being touched
+  std::set<std::tuple<const Rule*, const Inst*, const Inst*>> reported_;
+};
+
+}  // namespace sim

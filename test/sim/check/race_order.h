@@ -1,0 +1,45 @@
+// race_order.h -- the ordering rules: may a touch happen while an earlier one still can? A pure question to
+// the knowledge of the later party, answered with the rule that is broken and what is missing.
+#pragma once
+
+#include "sim/check/race_state.h"
+
+namespace sim {
+
+enum class Lack : uint8_t {
+  kNothing,
+  kStart,         // a CTA that need not have begun
+  kOrder,         // no synchronisation at all
+  kCompletion,    // the asynchronous operation was not waited for
+  kScope,         // an edge whose scope leaves a party out
+  kAcquire,       // a relaxed wait or load without an acquire fence
+  kProxyFence,    // generic, then asynchronous
+  kOperandFence,  // operand of the tensor core, then generic
+  kTensormapFence,
+  kRelease,        // only relaxed signals lead here
+  kBeforeFence,    // tcgen05.fence::before_thread_sync
+  kAfterFence,     // tcgen05.fence::after_thread_sync
+  kPair,           // tcgen05 operations of one thread that the ISA does not keep in order
+  kMeet,           // elect, shfl, vote ... are no memory order
+  kInstruction,    // lanes of one instruction
+  kSameProxyOnly,  // asynchronous operations of two CTAs
+  kGridWait,       // griddepcontrol.wait
+  kHost,           // the host's work is concurrent
+};
+
+// What a peer CTA has to do before its shared memory is touched.
+inline constexpr const char* kStart = "a cluster barrier, or another signal of that CTA, ahead of the access";
+
+struct Verdict {
+  const char* rule = nullptr;  // null: in order
+  Lack lack = Lack::kNothing;
+};
+
+// `later` follows with knowledge `k`; both touch bytes of `region`, one of them writes.
+Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, const Knowledge& k,
+              const Region& region);
+
+// Scopes of both parties include the other.
+bool scopes_meet(const RaceState& state, uint64_t cta_a, Scope a, uint64_t cta_b, Scope b);
+
+}  // namespace sim

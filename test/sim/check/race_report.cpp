@@ -1,0 +1,228 @@
+// race_report.cpp -- findings in words: who conflicts with whom over which bytes, and what would have kept
+// them apart.
+#include <cstdio>
+
+#include "sim/check/race.h"
+
+namespace sim {
+namespace {
+
+using Kind = AsyncIssue::Kind;
+
+constexpr size_t kMost = 500;  // findings of a run; beyond that the first ones tell enough
+
+std::string hex(uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::string between(uint64_t from, uint64_t to) { return "[" + hex(from) + "," + hex(to) + ")"; }
+
+const char* name(Kind kind) {
+  switch (kind) {
+    case Kind::kBulkLoad: return "bulk load";
+    case Kind::kBulkStore: return "bulk store";
+    case Kind::kBulkShared: return "bulk copy between CTAs";
+    case Kind::kTensorLoad: return "TMA load";
+    case Kind::kTensorStore: return "TMA store";
+    case Kind::kCpAsync: return "cp.async";
+    case Kind::kStAsync: return "st.async";
+    case Kind::kMma: return "tcgen05.mma";
+    case Kind::kTmemCopy: return "tcgen05.cp";
+    case Kind::kCommit: return "tcgen05.commit";
+    case Kind::kTmemLoad: return "tcgen05.ld";
+    case Kind::kTmemStore: return "tcgen05.st";
+  }
+  return "asynchronous operation";
+}
+
+std::string name(const Touch& t, const HostOrder& host, bool tensor) {
+  if (t.host) return host.what(t.work);
+  if (t.operation != nullptr) return name(t.operation->kind);
+  if (tensor) return "tcgen05.alloc or dealloc";
+  return std::string(t.atomic   ? "an atomic"
+                     : t.strong ? "a strong"
+                                : "an ordinary") +
+         (t.atomic  ? ""
+          : t.write ? " store"
+                    : " load");
+}
+
+std::string place(const Region& r, uint64_t from, uint64_t to) {
+  switch (r.memory) {
+    case Memory::kGlobal: return "global " + between(from, to);
+    case Memory::kShared: return "shared " + between(from, to) + " of CTA " + std::to_string(r.cta);
+    case Memory::kTensor:
+      return "tensor memory columns [" + std::to_string(from) + "," + std::to_string(to) + ") of CTA " +
+             std::to_string(r.cta);
+  }
+  return "";
+}
+
+std::string place(const MbarrierRef& b) {
+  return "mbarrier " + hex(b.offset) + " of CTA " + std::to_string(b.cta);
+}
+
+std::string place(const AsyncOperation::Signal& s, const char* before) {
+  return place(s.ref) + (s.phases == 0 ? std::string(before) : " phase " + std::to_string(s.phases - 1));
+}
+
+Site site_of(const Touch& t) {
+  if (t.operation != nullptr) return {t.operation->thread, t.operation->mask, t.operation->id, t.inst};
+  const uint32_t lane = t.lanes == 0 ? 0 : uint32_t(__builtin_ctz(t.lanes));
+  return {thread_of(t.warp, lane), t.lanes, 0, t.inst};
+}
+
+}  // namespace
+
+// Where the end of an operation could have been learned.
+std::string RaceChecker::covering(const AsyncOperation& op, const Region& region, bool write) const {
+  if (op.is(Kind::kTmemLoad) || op.is(Kind::kTmemStore)) {
+    const auto cta = state_.ctas.find(op.thread.cta);
+    if (cta != state_.ctas.end() && op.thread.warp < cta->second.warps.size() &&
+        op.known(cta->second.warps[op.thread.warp]->knows[op.thread.lane]->hb, write, region))
+      return "a barrier, or an mbarrier arrival and wait, behind the tcgen05.wait of the earlier warp";
+  }
+  if (op.is(Kind::kTmemLoad)) return "tcgen05.wait::ld is missing between the load and the synchronisation";
+  if (op.is(Kind::kTmemStore)) return "tcgen05.wait::st is missing between the store and the synchronisation";
+  if (op.is(Kind::kCpAsync)) return "the group of this cp.async was not waited for by its thread";
+  if (op.sources != 0)
+    return write || region.memory == Memory::kGlobal
+               ? "the bulk group of this store was not waited for (cp.async.bulk.wait_group without .read)"
+               : "the bulk group of this store was not waited for (cp.async.bulk.wait_group.read)";
+  if (op.tensor_core()) {
+    const auto at = state_.commits.find(queue_lane(op.done, op.thread.lane));
+    if (at != state_.commits.end())
+      for (const CommitRecord& c : at->second) {
+        if (c.issued < op.issued) continue;
+        std::string out =
+            std::string(name(op.kind)) + " is covered by commit #" + std::to_string(c.operation->id);
+        for (const AsyncOperation::Signal& s : c.operation->signals)
+          out += " to " + place(s, " (not arrived)");
+        return out + ", which was not waited for on this path";
+      }
+    return std::string("no tcgen05.commit of its thread covers this ") + name(op.kind) + " yet";
+  }
+  std::string out = "its completion was not waited for on this path: ";
+  for (const AsyncOperation::Signal& s : op.signals) out += place(s, " (no bytes signalled)") + "; ";
+  return out.substr(0, out.size() - 2);
+}
+
+std::string RaceChecker::missing(const Hit& h, const Touch& c, const Region& region,
+                                 const Knowledge& k) const {
+  const AsyncOperation* op = h.earlier.operation;
+  switch (h.verdict.lack) {
+    case Lack::kNothing: return "";
+    case Lack::kStart: return kStart;
+    case Lack::kOrder: {
+      if (c.warp == h.earlier.warp) return "bar.warp.sync between the two";
+      if (thread_of(c.warp, 0).cta != thread_of(h.earlier.warp, 0).cta)
+        return "a barrier of the cluster, or release and acquire at cluster or gpu scope, between the two";
+      return "a barrier, or an mbarrier arrival and wait, between the two";
+    }
+    case Lack::kCompletion: return covering(*op, region, h.earlier.write);
+    case Lack::kScope:
+      return "the edge between them is of CTA scope: .release.cluster and .acquire.cluster would order them";
+    case Lack::kAcquire: return "the wait or load was relaxed: .acquire on it, or an acquire fence behind it";
+    case Lack::kProxyFence: {
+      const bool some = !(region.memory == Memory::kGlobal ? k.fenced_global : k.fenced_shared).empty();
+      return std::string("no fence.proxy.async on the path") +
+             (some ? " after the access (a fence came too early)" : "") +
+             ": by the writers ahead of their release, or by the issuer behind its acquire";
+    }
+    case Lack::kOperandFence: return "fence.proxy.async behind the wait for the commit";
+    case Lack::kTensormapFence:
+      return "fence.proxy.tensormap::generic.release by the writer, and .acquire of this map's 128 bytes on "
+             "the "
+             "way to its use";
+    case Lack::kRelease:
+      return "tcgen05.fence::before_thread_sync, or .release on the arrival, behind the completion of the "
+             "earlier operation";
+    case Lack::kBeforeFence:
+      return "tcgen05.fence::before_thread_sync ahead of the release by the earlier thread";
+    case Lack::kAfterFence: return "tcgen05.fence::after_thread_sync behind the acquire by the later thread";
+    case Lack::kPair: return "a commit and a wait between the two, or different columns";
+    case Lack::kMeet: return "bar.warp.sync: elect, shfl, vote, match and redux order no memory";
+    case Lack::kInstruction: return "one lane, or an atomic";
+    case Lack::kSameProxyOnly:
+      return "nothing, where multicast kernels are right: the ISA promises same-proxy order within a CTA "
+             "only";
+    case Lack::kGridWait: return "griddepcontrol.wait before the access";
+    case Lack::kHost: return "the same stream, an event, or a synchronisation of the host";
+  }
+  return "";
+}
+
+void RaceChecker::report_hits(const Touch& later, const Region& region, const Knowledge& k) {
+  for (const Hit& h : hits_) {
+    Finding f;
+    f.rule = &rule(h.verdict.rule);
+    const bool tensor = region.memory == Memory::kTensor;
+    const std::string who = name(later, state_.host, tensor);
+    const std::string other = name(h.earlier, state_.host, tensor);
+    const std::string where = place(region, h.from, h.to);
+    if (h.verdict.lack == Lack::kNothing) {
+      f.summary = who + " touches " + where + " after that CTA has left";
+    } else if (h.verdict.lack == Lack::kStart) {
+      f.summary = who + " touches " + where + ", which need not have started";
+    } else if (std::string(h.verdict.rule) == "exit-pending") {
+      f.summary =
+          "the CTA leaves while " + other + " may still " + (h.earlier.write ? "write " : "read ") + where;
+    } else if (h.verdict.lack == Lack::kSameProxyOnly) {
+      f.summary = who + " overwrites " + where + " after " + other +
+                  " of another CTA has read it, ordered by an mbarrier alone";
+      f.has_earlier = true;
+    } else {
+      const bool pending = h.earlier.operation != nullptr && h.verdict.lack == Lack::kCompletion;
+      f.summary =
+          who + (later.write ? " overwrites " : " reads ") + where +
+          (pending ? " while " + other + " may still " : " not ordered after " + other + " that ") +
+          (pending ? (h.earlier.write ? "write it" : "read it") : (h.earlier.write ? "wrote it" : "read it"));
+      f.has_earlier = true;
+    }
+    f.later = site_of(later);
+    if (std::string(h.verdict.rule) == "exit-pending") {
+      f.later.thread.cta = region.cta;
+      f.has_earlier = true;
+    }
+    f.earlier = site_of(h.earlier);
+    f.has_region = true;
+    f.region = region;
+    f.region.write = later.write;
+    if (tensor) {
+      f.region.column = uint16_t(h.from);
+      f.region.columns = uint16_t(h.to - h.from);
+      f.region.lane = uint16_t(h.mask.any() ? h.mask.first() : 0);
+      f.region.lanes = uint16_t(h.mask.any() ? h.mask.last() + 1 - h.mask.first() : 128);
+    } else {
+      f.region.address = h.from;
+      f.region.bytes = uint32_t(h.to - h.from);
+    }
+    f.missing = missing(h, later, region, k);
+    const auto warp = state_.ctas.find(f.later.thread.cta);
+    if (!later.host && warp != state_.ctas.end() && f.later.thread.warp < warp->second.warps.size() &&
+        warp->second.warps[f.later.thread.warp] != nullptr) {
+      const LastWait& last = warp->second.warps[f.later.thread.warp]->waited[f.later.thread.lane];
+      if (last.any) {
+        f.has_mbarrier = true;
+        f.mbarrier = last.barrier;
+        f.notes.push_back("the later thread last waited for " + place(last.barrier) +
+                          (last.phase + 1 == 0 ? std::string(" before its first phase")
+                                               : " phase " + std::to_string(last.phase)));
+      } else {
+        f.notes.push_back("the later thread has not waited for any mbarrier");
+      }
+    }
+    report(std::move(f), h.earlier.inst, later.inst);
+  }
+  hits_.clear();
+}
+
+void RaceChecker::report(Finding finding, const Inst* earlier, const Inst* later) {
+  if (finding.rule->severity == Severity::kAdvice) earlier = later = nullptr;  // one place will do
+  if (reported_.size() >= kMost || !reported_.insert({finding.rule, earlier, later}).second) return;
+  sink_(std::move(finding));
+}
+
+}  // namespace sim

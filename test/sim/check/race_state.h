@@ -1,0 +1,181 @@
+// race_state.h -- what the race checker remembers: the knowledge of every lane, what every barrier has
+// collected phase by phase, every asynchronous operation and how its completion is learned, and which work of
+// the host follows which.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/check/finding.h"
+#include "sim/check/knowledge.h"
+#include "sim/check/shadow.h"
+
+namespace sim {
+
+using KnowledgePtr = std::shared_ptr<const Knowledge>;
+
+inline uint64_t warp_number(const Thread& t) { return t.cta << 8 | t.warp; }
+inline Component threads_of(const Thread& t) { return component(Part::kThreads, warp_number(t)); }
+inline Thread thread_of(Component warp, uint32_t lane) {
+  const uint64_t number = (warp & 0x00FFFFFFFFFFFFFF) >> 8;
+  return {number >> 8, uint32_t(number & 0xFF), lane};
+}
+
+struct AsyncOperation {
+  AsyncIssue::Kind kind = AsyncIssue::Kind::kBulkLoad;
+  uint64_t id = 0;
+  Thread thread;
+  uint32_t mask = 0;
+  Time issued = 0;
+  int group = 0;
+  const Inst* inst = nullptr;
+  // Learned from a queue: complete (`done`), or sources read (`sources`), when the component reaches `issued`
+  // for these lanes. 0: learned from mbarriers.
+  Component done = 0, sources = 0;
+  uint32_t lanes = 0;
+  struct Signal {
+    MbarrierRef ref;
+    Component barrier = 0;
+    int64_t left = 0;     // bytes not yet signalled
+    uint64_t phases = 0;  // known once so many phases of the barrier are known to be complete; 0: not yet
+    bool landed = false;
+  };
+  std::vector<Signal> signals;
+  VectorClock cause;            // what led to the issue
+  VectorClock complete_before;  // kCommit: operations that were complete at the issue
+  Region accumulator;           // kMma, kTmemCopy: the tensor memory it writes
+  bool is(AsyncIssue::Kind k) const { return kind == k; }
+  bool tensor_core() const { return is(AsyncIssue::Kind::kMma) || is(AsyncIssue::Kind::kTmemCopy); }
+  // Copies by the generic proxy: cp.async, st.async.
+  bool generic() const { return is(AsyncIssue::Kind::kCpAsync) || is(AsyncIssue::Kind::kStAsync); }
+  // The end of its touching `region` is known to `clock`.
+  bool known(const VectorClock& clock, bool write, const Region& region) const;
+};
+
+struct LastWait {
+  bool any = false;
+  MbarrierRef barrier;
+  uint64_t phase = 0;
+};
+
+struct WarpState {
+  Component threads = 0;
+  std::array<KnowledgePtr, 32> knows;
+  std::array<LastWait, 32> waited;
+  std::array<std::vector<Time>, 32> bulk_groups, copy_groups;  // when each was closed
+  uint32_t bulk_lanes = 0, copy_lanes = 0;                     // lanes that ever issued one
+};
+
+struct CtaState {
+  bool started = false, exited = false;
+  uint64_t cluster = 0, rank = 0;
+  std::vector<std::unique_ptr<WarpState>> warps;
+  std::map<uint64_t, std::map<uint64_t, Knowledge>> named;  // by number, by generation
+  Knowledge at_exit;                                        // of every thread that has left
+};
+
+struct Arrivals {
+  Knowledge here;    // by threads of the barrier's CTA, and completions
+  Knowledge remote;  // by other CTAs, at a scope that includes the barrier's
+  Knowledge narrow;  // by other CTAs, at a scope that does not
+  bool has_remote = false, has_narrow = false;
+  Site remote_site, narrow_site;
+};
+
+struct BarrierState {
+  Component id = 0;
+  Thread init_thread;
+  const Inst* init_inst = nullptr;
+  Time init = 0;
+  std::map<uint64_t, Arrivals> open;  // by phase
+  Arrivals complete;                  // of every phase a wait has seen
+};
+
+// The latest strong store to a place and what an acquire that reads it learns.
+struct Publication {
+  Knowledge by_release;
+  uint64_t cta = 0;
+  Scope scope = Scope::kCta;
+};
+
+struct CommitRecord {
+  Time issued = 0;
+  const AsyncOperation* operation = nullptr;
+};
+
+// Which work of the host is ordered before which.
+class HostOrder {
+ public:
+  void add(const HostWork& work);
+  // `earlier` is complete before `later` begins; or, `waited`, before griddepcontrol.wait returns in it.
+  bool before(uint64_t earlier, uint64_t later, bool waited) const;
+  const std::string& what(uint64_t work) const;
+  bool programmatic(uint64_t work) const;
+
+ private:
+  struct Work {
+    std::vector<uint64_t> beside, beside_waited;  // sorted: earlier work it is not ordered after
+    bool programmatic = false;
+    std::string what;
+  };
+  std::vector<uint64_t> combine(const HostWork& work, bool waited) const;
+  std::map<uint64_t, Work> works_;
+};
+
+struct RaceState {
+  Time now = 0;
+  uint64_t work = 0;  // of the running grid
+  std::unordered_map<uint64_t, CtaState> ctas;
+  std::unordered_map<uint64_t, std::map<uint64_t, Knowledge>> clusters;  // barrier generations
+  std::map<std::pair<uint64_t, uint32_t>, BarrierState> barriers;
+  uint64_t next_barrier = 1;
+  std::map<std::tuple<Memory, uint64_t, uint64_t>, Publication> published;  // by memory, owner, address
+  std::deque<AsyncOperation> operations;
+  std::unordered_map<uint64_t, AsyncOperation*> by_id;               // of the running grid
+  std::unordered_map<Component, std::vector<CommitRecord>> commits;  // by queue and lane of the issuer
+  Knowledge sequential;                                              // passes between fence.sc
+  Shadow shadow;
+  HostOrder host;
+  KnowledgePtr nothing = std::make_shared<const Knowledge>();
+
+  CtaState& cta(uint64_t index) { return ctas[index]; }
+  WarpState& warp(const Thread& t);
+  const Knowledge& knowledge(const Thread& t) { return *warp(t).knows[t.lane]; }
+  BarrierState* barrier(const MbarrierRef& ref);
+  AsyncOperation* operation(uint64_t id);
+  // A thread of `by` that knows `k` can tell that `cta` runs: it knows of something one of its threads did.
+  bool begun(uint64_t cta, uint64_t by, const Knowledge& k) const {
+    return cta == by || k.cause.mentions(component(Part::kThreads, cta << 8),
+                                         component(Part::kThreads, (cta << 8) + 255, 255));
+  }
+  // Changes the knowledge of `lanes`; lanes that know the same are changed once and go on sharing.
+  template <class Change>
+  void update(WarpState& w, uint32_t lanes, Change&& change) {
+    KnowledgePtr latest;
+    while (lanes != 0) {
+      const KnowledgePtr before = w.knows[size_t(__builtin_ctz(lanes))];
+      uint32_t group = 0;
+      for (uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
+        const uint32_t lane = uint32_t(__builtin_ctz(rest));
+        if (w.knows[lane] == before) group |= 1u << lane;
+      }
+      lanes &= ~group;
+      auto after = std::make_shared<Knowledge>(*before);
+      change(*after, group);
+      KnowledgePtr result = after;
+      if (after->same(*before)) result = before;
+      else if (latest && after->same(*latest)) result = latest;
+      latest = result;
+      for (uint32_t rest = group; rest != 0; rest &= rest - 1) w.knows[size_t(__builtin_ctz(rest))] = result;
+    }
+  }
+};
+
+inline Component queue_lane(Component queue, uint32_t lane) { return queue | lane; }
+
+}  // namespace sim

@@ -1,0 +1,491 @@
+// race_sync.cpp -- what every synchronising instruction does to the knowledge of the threads concerned.
+#include <algorithm>
+
+#include "sim/check/race.h"
+
+namespace sim {
+namespace {
+
+using Kind = SyncEvent::Kind;
+using Fence = SyncEvent::Fence;
+
+bool releases(Order o) { return o == Order::kRelease || o == Order::kAcqRel || o == Order::kSeqCst; }
+bool acquires(Order o) { return o == Order::kAcquire || o == Order::kAcqRel || o == Order::kSeqCst; }
+uint32_t lanes_of(const SyncEvent& e) { return e.mask != 0 ? e.mask : 1u << e.thread.lane; }
+Site site_of(const SyncEvent& e) { return {e.thread, e.mask, e.async_id, e.inst}; }
+template <class Visit>
+void for_lanes(uint32_t lanes, Visit&& visit) {
+  for (; lanes != 0; lanes &= lanes - 1) visit(uint32_t(__builtin_ctz(lanes)));
+}
+
+}  // namespace
+
+void RaceChecker::sync(const SyncEvent& e) {
+  flush();
+  ++state_.now;
+  switch (e.kind) {
+    case Kind::kMbarrierInit:
+    case Kind::kMbarrierInval:
+    case Kind::kMbarrierArrive:
+    case Kind::kMbarrierArriveDrop:
+    case Kind::kMbarrierExpectTx:
+    case Kind::kMbarrierCompleteTx:
+    case Kind::kMbarrierWait:
+    case Kind::kMbarrierTest: return mbarrier(e);
+    case Kind::kBarrierArrive: return barrier_arrive(e, state_.cta(e.cta).named[e.object][e.phase]);
+    case Kind::kBarrierLeave: {
+      auto& generations = state_.cta(e.cta).named[e.object];
+      generations.erase(generations.begin(), generations.lower_bound(e.phase));
+      const Knowledge& record = generations[e.phase];
+      state_.update(state_.warp(e.thread), lanes_of(e), [&](Knowledge& k, uint32_t) { k.acquire(record); });
+      return;
+    }
+    case Kind::kWarpSync: return warp_sync(e);
+    case Kind::kWarpMeet: return warp_meet(e);
+    case Kind::kClusterArrive:
+      return barrier_arrive(e, state_.clusters[state_.cta(e.thread.cta).cluster][e.phase]);
+    case Kind::kClusterWait: {
+      auto& generations = state_.clusters[state_.cta(e.thread.cta).cluster];
+      generations.erase(generations.begin(), generations.lower_bound(e.phase));
+      const Knowledge& record = generations[e.phase];
+      state_.update(state_.warp(e.thread), lanes_of(e), [&](Knowledge& k, uint32_t) {
+        e.order == Order::kRelaxed ? k.park(record) : k.acquire(record);
+      });
+      return;
+    }
+    case Kind::kFence: return fence(e);
+    case Kind::kBulkCommit:
+    case Kind::kBulkWait:
+    case Kind::kCpAsyncCommit:
+    case Kind::kCpAsyncWait: return groups(e);
+    case Kind::kTmemWaitLd:
+    case Kind::kTmemWaitSt:
+    case Kind::kTmemAlloc:
+    case Kind::kTmemDealloc:
+    case Kind::kTmemUse: return tensor_memory(e);
+    case Kind::kGridWait:
+      state_.update(state_.warp(e.thread), lanes_of(e),
+                    [](Knowledge& k, uint32_t) { k.hb.raise(component(Part::kGrids, 0), 1); });
+      return;
+    case Kind::kExit: {
+      WarpState& w = state_.warp(e.thread);
+      Knowledge& at_exit = state_.cta(e.thread.cta).at_exit;
+      for_lanes(lanes_of(e), [&](uint32_t lane) {
+        at_exit.acquire(w.knows[lane]->released(w.threads, 1u << lane, state_.now));
+        at_exit.tensor.join(w.knows[lane]->tensor);
+      });
+      return;
+    }
+    case Kind::kCtaStart: {
+      CtaState& c = state_.cta(e.thread.cta);
+      c.started = true;
+      c.cluster = uint64_t(e.amount);
+      c.rank = e.phase;
+      return;
+    }
+    case Kind::kCtaExit: return leave_cta(e);
+    case Kind::kTmemRelinquish:
+    case Kind::kGridLaunch:
+    case Kind::kSetMaxRegisters: return;
+  }
+}
+
+// ---- mbarriers ----
+
+void RaceChecker::mbarrier(const SyncEvent& e) {
+  if (e.kind == Kind::kMbarrierInit) return mbarrier_init(e);
+  BarrierState* b = state_.barrier(e.mbarrier);
+  if (b == nullptr) {  // the machine speaks of that; here only of a peer that need not have begun
+    if (e.async_id != 0 || state_.begun(e.mbarrier.cta, e.thread.cta, state_.knowledge(e.thread))) return;
+    Finding f;
+    f.rule = &rule("cluster-start");
+    f.summary =
+        "an mbarrier of CTA " + std::to_string(e.mbarrier.cta) + " is used, which need not have started";
+    f.later = site_of(e);
+    f.has_mbarrier = true;
+    f.mbarrier = e.mbarrier;
+    f.missing = kStart;
+    return report(std::move(f), nullptr, e.inst);
+  }
+  if (e.async_id == 0) check_init(*b, e.mbarrier, site_of(e), *state_.warp(e.thread).knows[e.thread.lane]);
+  switch (e.kind) {
+    case Kind::kMbarrierInval: state_.barriers.erase({e.mbarrier.cta, e.mbarrier.offset}); return;
+    case Kind::kMbarrierArrive:
+    case Kind::kMbarrierArriveDrop: return mbarrier_arrive(e, *b);
+    case Kind::kMbarrierCompleteTx: return mbarrier_complete_tx(e, *b);
+    case Kind::kMbarrierWait: return mbarrier_wait(e, *b);
+    default: return;
+  }
+}
+
+void RaceChecker::mbarrier_init(const SyncEvent& e) {
+  WarpState& w = state_.warp(e.thread);
+  BarrierState b;
+  b.id = component(Part::kMbarrier, state_.next_barrier++);
+  b.init_thread = e.thread;
+  b.init_inst = e.inst;
+  b.init = state_.now;
+  state_.barriers[{e.mbarrier.cta, e.mbarrier.offset}] = std::move(b);
+  Touch c;
+  c.time = state_.now;
+  c.warp = w.threads;
+  c.work = uint32_t(state_.work);
+  c.lanes = 1u << e.thread.lane;
+  c.lane0 = uint8_t(e.thread.lane);
+  c.inst = e.inst;
+  c.write = true;
+  Region object;
+  object.memory = Memory::kShared;
+  object.cta = e.mbarrier.cta;
+  object.address = e.mbarrier.offset;
+  object.bytes = 8;
+  object.write = true;
+  touch(c, object, *w.knows[e.thread.lane]);
+}
+
+void RaceChecker::check_init(const BarrierState& b, const MbarrierRef& ref, const Site& site,
+                             const Knowledge& k) {
+  const Component initialiser = threads_of(b.init_thread);
+  const uint32_t lane = 1u << b.init_thread.lane;
+  if (site.thread.cta == b.init_thread.cta && site.thread.warp == b.init_thread.warp &&
+      site.thread.lane == b.init_thread.lane)
+    return;
+  if (k.hb.knows(initialiser, lane, b.init) || k.inits.knows(initialiser, lane, b.init)) return;
+  Finding f;
+  f.rule = &rule("mbarrier-init-order");
+  f.summary = "an mbarrier is used by a thread that need not see its initialisation";
+  f.later = site;
+  f.has_earlier = true;
+  f.earlier = {b.init_thread, lane, 0, b.init_inst};
+  f.has_mbarrier = true;
+  f.mbarrier = ref;
+  f.missing = site.thread.cta == b.init_thread.cta
+                  ? "a barrier of the CTA between mbarrier.init and the use"
+                  : "a cluster barrier between mbarrier.init and the use, with release, or relaxed behind "
+                    "fence.mbarrier_init.release.cluster by the thread that initialised";
+  if (!state_.begun(ref.cta, site.thread.cta, k))
+    f.notes.push_back("CTA " + std::to_string(ref.cta) + " need not even have started");
+  report(std::move(f), b.init_inst, site.inst);
+}
+
+void RaceChecker::mbarrier_arrive(const SyncEvent& e, BarrierState& b) {
+  Arrivals& phase = b.open[e.phase];
+  if (const AsyncOperation* op = state_.operation(e.async_id)) {
+    // A commit: what the thread's tensor queue held is complete, and with it what that had to follow: the
+    // copies whose bytes it read. Any scope will do.
+    Knowledge done;
+    if (op->done != 0) {
+      done.hb.raise(op->done, op->lanes, op->issued);
+      done.tensor_edge = done.hb;
+      done.tensor_edge.raise(threads_of(op->thread), op->lanes, op->issued);  // a fence before it is implied
+      done.hb.join(op->complete_before);
+    }
+    done.cause = op->cause;
+    phase.here.acquire(done);
+    for (AsyncOperation::Signal& s : state_.operation(e.async_id)->signals)
+      if (s.ref == e.mbarrier) s.phases = e.phase + 1;
+    return;
+  }
+  WarpState& w = state_.warp(e.thread);
+  const bool relaxed = e.order == Order::kRelaxed;
+  for_lanes(lanes_of(e), [&](uint32_t lane) {
+    const Knowledge& k = *w.knows[lane];
+    const Knowledge out = relaxed ? k.released_relaxed(e.scope, w.threads, 1u << lane, state_.now)
+                                  : k.released(w.threads, 1u << lane, state_.now);
+    if (e.thread.cta == e.mbarrier.cta) {
+      phase.here.acquire(out);
+    } else if (e.scope >= Scope::kCluster) {
+      phase.remote.acquire(out);
+      phase.has_remote = true;
+      phase.remote_site = site_of(e);
+    } else {
+      phase.narrow.acquire(out);
+      phase.has_narrow = true;
+      phase.narrow_site = site_of(e);
+    }
+  });
+}
+
+// Bytes of a copy: only they are published, nothing its issuer did before.
+void RaceChecker::mbarrier_complete_tx(const SyncEvent& e, BarrierState& b) {
+  AsyncOperation* op = state_.operation(e.async_id);
+  if (op == nullptr) return;
+  for (AsyncOperation::Signal& s : op->signals) {
+    if (!(s.ref == e.mbarrier)) continue;
+    s.barrier = b.id;
+    s.phases = std::max(s.phases, e.phase + 1);
+    s.left -= e.bytes;
+    s.landed = s.landed || s.left <= 0;
+  }
+  b.open[e.phase].here.cause.join(op->cause);
+}
+
+void RaceChecker::mbarrier_wait(const SyncEvent& e, BarrierState& b) {
+  WarpState& w = state_.warp(e.thread);
+  for_lanes(lanes_of(e), [&](uint32_t lane) { w.waited[lane] = {true, e.mbarrier, e.phase}; });
+  const uint64_t phases = e.phase + 1;  // 0: the phase before the first
+  while (!b.open.empty() && b.open.begin()->first < phases) {
+    Arrivals& a = b.open.begin()->second;
+    b.complete.here.acquire(a.here);
+    b.complete.remote.acquire(a.remote);
+    b.complete.narrow.acquire(a.narrow);
+    b.complete.has_remote = a.has_remote;
+    b.complete.has_narrow = a.has_narrow;
+    if (a.has_remote) b.complete.remote_site = a.remote_site;
+    if (a.has_narrow) b.complete.narrow_site = a.narrow_site;
+    b.open.erase(b.open.begin());
+  }
+  if (phases == 0) return;
+  const bool wide = e.scope >= Scope::kCluster;
+  const bool relaxed = e.order == Order::kRelaxed;
+  b.complete.here.hb.raise(b.id, phases);
+  // Lanes that knew the same and see the same go on sharing what they know, though they report one by one.
+  const std::tuple seen(b.id, phases, relaxed, wide);
+  const KnowledgePtr before = w.knows[e.thread.lane];
+  if (before == waited_.before && seen == waited_.seen && lanes_of(e) == 1u << e.thread.lane) {
+    w.knows[e.thread.lane] = waited_.after;
+  } else {
+    Knowledge learned = b.complete.here;
+    if (wide) learned.acquire(b.complete.remote);
+    state_.update(w, lanes_of(e), [&](Knowledge& k, uint32_t) {
+      relaxed ? k.park(learned) : k.acquire(learned);
+      if (!wide) k.acquire_narrow(b.complete.remote);
+      k.acquire_narrow(b.complete.narrow);
+    });
+    waited_ = {before, w.knows[e.thread.lane], seen};
+  }
+  const bool mismatch = b.complete.has_narrow || (b.complete.has_remote && !wide);
+  if (!mismatch) return;
+  Finding f;
+  f.rule = &rule("scope-mismatch");
+  const Site& arrival = b.complete.has_narrow ? b.complete.narrow_site : b.complete.remote_site;
+  f.summary = b.complete.has_narrow ? "an arrival of CTA scope from another CTA gives the waiter no order"
+                                    : "a wait of CTA scope takes no order from an arrival of another CTA";
+  f.later = site_of(e);
+  f.has_earlier = true;
+  f.earlier = arrival;
+  f.has_mbarrier = true;
+  f.mbarrier = e.mbarrier;
+  f.missing = b.complete.has_narrow ? ".release.cluster on the arrival" : ".acquire.cluster on the wait";
+  report(std::move(f), arrival.inst, e.inst);
+}
+
+// ---- barriers of threads ----
+
+void RaceChecker::barrier_arrive(const SyncEvent& e, Knowledge& record) {
+  WarpState& w = state_.warp(e.thread);
+  const uint32_t lanes = lanes_of(e);
+  state_.update(w, lanes, [&](Knowledge& k, uint32_t group) {
+    record.acquire(e.order == Order::kRelaxed
+                       ? k.released_relaxed(Scope::kCluster, w.threads, group, state_.now)
+                       : k.released(w.threads, group, state_.now));
+  });
+}
+
+void RaceChecker::warp_sync(const SyncEvent& e) {
+  WarpState& w = state_.warp(e.thread);
+  Knowledge all;
+  state_.update(w, e.mask,
+                [&](Knowledge& k, uint32_t group) { all.acquire(k.released(w.threads, group, state_.now)); });
+  state_.update(w, e.mask, [&](Knowledge& k, uint32_t) { k.acquire(all); });
+}
+
+void RaceChecker::warp_meet(const SyncEvent& e) {
+  WarpState& w = state_.warp(e.thread);
+  Knowledge all;
+  state_.update(w, e.mask,
+                [&](Knowledge& k, uint32_t group) { all.acquire(k.released(w.threads, group, state_.now)); });
+  state_.update(w, e.mask, [&](Knowledge& k, uint32_t) {
+    k.meets.join(all.hb);
+    k.meets.join(all.meets);
+    k.cause.join(all.cause);
+  });
+}
+
+// ---- fences ----
+
+void RaceChecker::thread_fence(const SyncEvent& e, Knowledge& k, uint32_t lanes, Component warp) {
+  if (acquires(e.order) && k.parked) {
+    const KnowledgePtr parked = k.parked;
+    k.parked.reset();
+    k.acquire(*parked);
+  }
+  if (e.order == Order::kSeqCst) k.acquire(state_.sequential);
+  if (!releases(e.order)) return;
+  k.offered = std::make_shared<const Knowledge>(k.released(warp, lanes, state_.now));
+  k.offered_scope = e.scope;
+  if (e.order == Order::kSeqCst) state_.sequential.acquire(*k.offered);
+}
+
+// A fence of both directions is followed at once. One of a single direction only makes ready what came before
+// (release), or lets in what was made ready (acquire); of tensor maps, the one it names.
+void RaceChecker::proxy_fence(const SyncEvent& e, Knowledge& k, uint32_t lanes) {
+  const auto follow = [&](VectorClock& clock) {
+    clock.join(k.hb);
+    clock.raise(threads_of(e.thread), lanes, state_.now);
+  };
+  if (e.fence == Fence::kProxyTensormap) {
+    if (e.order == Order::kRelease) follow(k.tensormap_ready);
+    else if (e.bytes >= int64_t(kLineBytes)) k.tensormap_at(e.address).join(k.tensormap_ready);
+    return;
+  }
+  const uint8_t spaces = e.spaces == 0 ? 0xFF : e.spaces;
+  if (e.order == Order::kRelease) {
+    follow(k.async_ready);
+  } else if (e.order == Order::kAcquire) {
+    if ((spaces & SyncEvent::kSharedCluster) != 0) k.fenced_shared.join(k.async_ready);
+    else k.fenced_in(e.thread.cta).join(k.async_ready);
+  } else {
+    if ((spaces & SyncEvent::kGlobalSpace) != 0) follow(k.fenced_global);
+    if ((spaces & SyncEvent::kSharedCluster) != 0) follow(k.fenced_shared);
+    else if ((spaces & SyncEvent::kSharedCta) != 0) follow(k.fenced_in(e.thread.cta));
+  }
+}
+
+void RaceChecker::fence(const SyncEvent& e) {
+  WarpState& w = state_.warp(e.thread);
+  state_.update(w, lanes_of(e), [&](Knowledge& k, uint32_t lanes) {
+    switch (e.fence) {
+      case Fence::kThread: thread_fence(e, k, lanes, w.threads); break;
+      case Fence::kProxyAsync:
+      case Fence::kProxyTensormap: proxy_fence(e, k, lanes); break;
+      case Fence::kMbarrierInit: k.inits.raise(w.threads, lanes, state_.now); break;
+      case Fence::kTensorBefore:
+        k.tensor_edge.join(k.tensor);
+        k.tensor_edge.raise(w.threads, lanes, state_.now);
+        break;
+      case Fence::kTensorAfter: k.tensor.join(k.tensor_edge); break;
+      case Fence::kProxyAlias:
+      case Fence::kNone: break;
+    }
+  });
+}
+
+// ---- groups of copies ----
+
+void RaceChecker::groups(const SyncEvent& e) {
+  WarpState& w = state_.warp(e.thread);
+  const bool bulk = e.kind == Kind::kBulkCommit || e.kind == Kind::kBulkWait;
+  auto& closed = bulk ? w.bulk_groups : w.copy_groups;
+  const uint32_t lanes = lanes_of(e) & (bulk ? w.bulk_lanes : w.copy_lanes);
+  if (e.kind == Kind::kBulkCommit || e.kind == Kind::kCpAsyncCommit) {
+    for_lanes(lanes, [&](uint32_t lane) { closed[lane].push_back(state_.now); });
+    return;
+  }
+  const uint64_t number = warp_number(e.thread);
+  const size_t allowed = size_t(std::max<int64_t>(e.amount, 0));
+  uint32_t left = 0;
+  for_lanes(lanes, [&](uint32_t lane) { left |= uint32_t(closed[lane].size() > allowed) << lane; });
+  while (left != 0) {  // lanes that closed the group at the same time, together
+    const auto covered = [&](uint32_t lane) { return closed[lane][closed[lane].size() - 1 - allowed]; };
+    const Time time = covered(uint32_t(__builtin_ctz(left)));
+    uint32_t together = 0;
+    for_lanes(left, [&](uint32_t lane) { together |= uint32_t(covered(lane) == time) << lane; });
+    left &= ~together;
+    state_.update(w, together, [&](Knowledge& k, uint32_t group) {
+      if (!bulk) return k.hb.raise(component(Part::kCpAsync, number), group, time);
+      k.hb.raise(component(Part::kBulkRead, number), group, time);
+      if (!e.read) k.hb.raise(component(Part::kBulkDone, number), group, time);
+    });
+  }
+}
+
+// ---- tensor memory ----
+
+void RaceChecker::tensor_memory(const SyncEvent& e) {
+  WarpState& w = state_.warp(e.thread);
+  if (e.kind == Kind::kTmemWaitLd || e.kind == Kind::kTmemWaitSt) {
+    const Component queue =
+        component(e.kind == Kind::kTmemWaitLd ? Part::kTensorLd : Part::kTensorSt, warp_number(e.thread));
+    state_.update(w, lanes_of(e), [&](Knowledge& k, uint32_t) {
+      k.hb.raise(queue, state_.now);
+      k.tensor.raise(queue, state_.now);
+      k.cause.raise(queue, state_.now);
+    });
+    return;
+  }
+  if (e.kind == Kind::kTmemUse) {
+    const AsyncOperation* load = state_.operation(e.async_id);
+    Finding f;
+    f.rule = &rule("tensor-use-before-wait");
+    f.summary = "a register of tcgen05.ld is used before tcgen05.wait::ld";
+    f.later = site_of(e);
+    if (load != nullptr) {
+      f.has_earlier = true;
+      f.earlier = {load->thread, load->mask, load->id, load->inst};
+    }
+    f.missing = "tcgen05.wait::ld between the load and the use";
+    report(std::move(f), load == nullptr ? nullptr : load->inst, e.inst);
+    return;
+  }
+  // Allocation and its end take hold of whole columns. A pair does it in one act, told by the CTA that came
+  // last: in the other CTA it is the act of the warp with the same number.
+  const Thread owner{e.cta, e.thread.warp, e.thread.lane};
+  Knowledge k = *w.knows[e.thread.lane];
+  if (e.cta != e.thread.cta) {
+    const Knowledge& theirs = state_.knowledge(owner);
+    k.acquire(theirs);
+    k.tensor.join(theirs.tensor);
+  }
+  Touch c;
+  c.time = state_.now;
+  c.warp = threads_of(owner);
+  c.work = uint32_t(state_.work);
+  c.lanes = kAllLanes;
+  c.inst = e.inst;
+  c.write = true;
+  c.proxy = Proxy::kTensor;
+  Region columns;
+  columns.memory = Memory::kTensor;
+  columns.write = true;
+  columns.cta = e.cta;
+  columns.lanes = 128;
+  columns.column = uint16_t(e.object);
+  columns.columns = uint16_t(e.amount);
+  touch(c, columns, k);
+}
+
+// ---- the end of a CTA ----
+
+void RaceChecker::leave_cta(const SyncEvent& e) {
+  const uint64_t cta = e.thread.cta;
+  CtaState& c = state_.cta(cta);
+  Touch end;
+  end.time = state_.now;
+  end.warp = component(Part::kThreads, cta << 8);
+  end.work = uint32_t(state_.work);
+  end.write = true;
+  end.inst = e.inst;
+  end.lanes = 1;
+  state_.shadow.for_each_line(cta, [&](Memory memory, uint32_t line, Line& touches) {
+    Region region;
+    region.memory = memory;
+    region.cta = cta;
+    region.address = uint64_t(line) * kLineBytes;
+    region.column = uint16_t(line);
+    region.columns = 1;
+    for (const Touch& p : touches) {
+      if (p.operation == nullptr && memory == Memory::kTensor)
+        continue;  // alloc or dealloc, also of the pair
+      const bool remote = thread_of(p.warp, 0).cta != cta;
+      const bool over = p.operation != nullptr ? p.operation->known(c.at_exit.hb, p.write, region) ||
+                                                     p.operation->known(c.at_exit.tensor, p.write, region) ||
+                                                     p.operation->known(c.at_exit.any_scope, p.write, region)
+                                               : !remote || c.at_exit.hb.knows(p.warp, p.lanes, p.time);
+      if (over) continue;
+      hits_.clear();
+      const uint64_t from = memory == Memory::kTensor ? line : region.address + p.mask.first();
+      const uint64_t to = memory == Memory::kTensor ? line + 1 : region.address + p.mask.last() + 1;
+      hit(p, end, {"exit-pending", p.operation != nullptr ? Lack::kCompletion : Lack::kOrder}, region, from,
+          to, p.mask);
+      report_hits(end, region, c.at_exit);
+    }
+  });
+  c.exited = true;
+  c.warps.clear();
+  c.named.clear();
+  c.at_exit = {};
+  state_.shadow.forget_cta(cta);
+}
+
+}  // namespace sim

@@ -1,0 +1,112 @@
+// shadow.cpp -- lines of touches, found by address.
+#include "sim/check/shadow.h"
+
+#include <algorithm>
+
+namespace sim {
+
+LineMask LineMask::range(uint32_t first, uint32_t count) {
+  const auto below = [](uint32_t n) { return n >= 64 ? ~uint64_t(0) : (uint64_t(1) << n) - 1; };
+  const uint32_t end = first + count;
+  LineMask m;
+  if (first < 64) m.low = below(end) & ~below(first);
+  if (end > 64) m.high = below(end - 64) & ~below(first > 64 ? first - 64 : 0);
+  return m;
+}
+
+uint32_t LineMask::first() const {
+  return low != 0 ? uint32_t(__builtin_ctzll(low)) : 64 + uint32_t(__builtin_ctzll(high));
+}
+
+uint32_t LineMask::last() const {
+  return high != 0 ? 127 - uint32_t(__builtin_clzll(high)) : 63 - uint32_t(__builtin_clzll(low));
+}
+
+LineMask Touch::bytes_of(uint32_t lane) const {
+  if ((lanes >> lane & 1) == 0) return {};
+  if (stride == kTogether) return mask;
+  const int first = origin + (int(lane) - int(lane0)) * (1 << stride);
+  const int from = std::max(first, 0), to = std::min(first + (1 << stride), int(kLineBytes));
+  return from < to ? mask & LineMask::range(uint32_t(from), uint32_t(to - from)) : LineMask{};
+}
+
+std::pair<uint64_t, uint64_t> Runs::overlap(uint64_t from, uint64_t to) const {
+  uint64_t i = 0;
+  if (from >= address + bytes && stride != 0) i = (from - address - bytes) / stride + 1;
+  if (i >= count) return {0, 0};
+  const uint64_t start = address + i * stride;
+  const uint64_t lo = std::max(from, start), hi = std::min(to, start + bytes);
+  return lo < hi ? std::pair{lo, hi} : std::pair<uint64_t, uint64_t>{0, 0};
+}
+
+Shadow::Cta& Shadow::of(uint64_t cta) {
+  if (last_ != nullptr && last_cta_ == cta) return *last_;
+  std::unique_ptr<Cta>& slot = ctas_[cta];
+  if (!slot) slot = std::make_unique<Cta>();
+  last_cta_ = cta;
+  last_ = slot.get();
+  return *last_;
+}
+
+Line& Shadow::global(uint64_t line) {
+  const uint64_t page = line / kPageLines;
+  if (last_page_ == nullptr || last_page_number_ != page) {
+    auto& slot = pages_[page];
+    if (!slot) slot = std::make_unique<std::array<Line, kPageLines>>();
+    last_page_ = slot.get();
+    last_page_number_ = page;
+  }
+  return (*last_page_)[line % kPageLines];
+}
+
+Line* Shadow::find_global(uint64_t line) {
+  const uint64_t page = line / kPageLines;
+  if (last_page_ == nullptr || last_page_number_ != page) {
+    const auto at = pages_.find(page);
+    if (at == pages_.end()) return nullptr;
+    last_page_ = at->second.get();
+    last_page_number_ = page;
+  }
+  return &(*last_page_)[line % kPageLines];
+}
+
+void Shadow::add_runs(const Runs& runs) {
+  host_wrote_ = host_wrote_ || runs.touch.write;
+  uint64_t previous = ~uint64_t(0);
+  for (uint64_t i = 0; i < runs.count; ++i) {
+    const uint64_t start = runs.address + i * runs.stride;
+    for (uint64_t page = start >> kRunPageShift; page <= (start + runs.bytes - 1) >> kRunPageShift; ++page) {
+      if (page == previous) continue;
+      page_runs_[page].push_back(runs);
+      ++runs_;
+      previous = page;
+    }
+  }
+}
+
+const std::vector<Runs>* Shadow::runs_of(uint64_t address) const {
+  if (page_runs_.empty()) return nullptr;
+  const auto at = page_runs_.find(address >> kRunPageShift);
+  return at == page_runs_.end() ? nullptr : &at->second;
+}
+
+void Shadow::for_each_line(uint64_t cta, const std::function<void(Memory, uint32_t, Line&)>& visit) {
+  const auto at = ctas_.find(cta);
+  if (at == ctas_.end()) return;
+  Cta& c = *at->second;
+  for (size_t i = 0; i < c.shared.size(); ++i)
+    if (!c.shared[i].empty()) visit(Memory::kShared, uint32_t(i), c.shared[i]);
+  for (size_t i = 0; i < c.tensor.size(); ++i)
+    if (!c.tensor[i].empty()) visit(Memory::kTensor, uint32_t(i), c.tensor[i]);
+}
+
+void Shadow::forget_all() {
+  forget_ctas();
+  pages_.clear();
+  page_runs_.clear();
+  runs_ = 0;
+  host_wrote_ = false;
+  last_page_ = nullptr;
+}
+
+}  // namespace sim

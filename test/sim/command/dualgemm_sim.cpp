@@ -1,0 +1,343 @@
+// dualgemm_sim.cpp -- the command for users: runs a CUDA program on the simulated B200 under one or many
+// schedules with the checkers watching, merges what they found and answers with its exit status.
+//
+//     dualgemm-sim [options] ./program args...
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "sim/command/run.h"
+#include "sim/judge/names.h"
+#include "sim/judge/parts.h"
+#include "sim/judge/report.h"
+#include "sim/schedule/schedule.h"
+
+namespace {
+
+using command::RunOptions;
+using command::RunResult;
+namespace fs = std::filesystem;
+
+enum Status { kClean = 0, kErrors = 1, kUsage = 2, kNotJudged = 3 };
+
+struct Usage : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Options {
+  std::string mode = "default", checks = "all", trace, json, names;
+  uint64_t seed = 0;
+  uint64_t seeds = 0;  // 0: only `seed`
+  unsigned jobs = 1;
+  double timeout = 0;
+  std::vector<std::string> allow, program;
+  bool quiet = false, list_modes = false, rules = false;
+};
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> words;
+  std::istringstream in(text);
+  for (std::string word; std::getline(in, word, ',');)
+    if (!word.empty()) words.push_back(word);
+  return words;
+}
+
+std::vector<std::string> modes_of(const std::string& text) {
+  std::vector<std::string> known;
+  for (const sim::Mode& mode : sim::modes()) known.push_back(mode.name);
+  if (text == "all") return known;
+  const std::vector<std::string> asked = split(text);
+  if (asked.empty()) throw Usage("--mode: no mode is named");
+  for (const std::string& mode : asked)
+    if (std::find(known.begin(), known.end(), mode) == known.end())
+      throw Usage(
+          fmt::format("--mode {}: no such schedule mode; the modes are {}", mode, fmt::join(known, ", ")));
+  return asked;
+}
+
+// Ids of class S rules; a file has one a line, what follows it on the line is the reason.
+std::set<std::string> allowed_rules(const std::vector<std::string>& given) {
+  std::vector<std::string> ids;
+  for (const std::string& item : given) {
+    std::ifstream file(item);
+    if (!fs::is_regular_file(item) || !file) {
+      for (const std::string& id : split(item)) ids.push_back(id);
+      continue;
+    }
+    for (std::string line; std::getline(file, line);) {
+      std::string id;
+      std::istringstream(line) >> id;
+      if (!id.empty() && id[0] != '#') ids.push_back(id);
+    }
+  }
+  for (const std::string& id : ids) {
+    const auto& all = sim::all_rules();
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const sim::Rule* rule) { return rule->id == id; });
+    if (found == all.end())
+      throw Usage(fmt::format("--allow {}: neither a file nor the id of a rule (--rules)", id));
+    if (sim::severity_letter(**found) == 'E' || sim::severity_letter(**found) == 'U')
+      throw Usage(
+          fmt::format("--allow {}: a rule of class {} cannot be allowed", id, sim::severity_letter(**found)));
+  }
+  return {ids.begin(), ids.end()};
+}
+
+// Beside the command, or beside the folder it was installed into.
+std::string runtime_folder() {
+  char self[PATH_MAX];
+  const ssize_t n = readlink("/proc/self/exe", self, sizeof self);
+  if (n <= 0) throw std::runtime_error("/proc/self/exe cannot be read");
+  const fs::path folder = fs::path(std::string(self, size_t(n))).parent_path() / "sim";
+  if (!fs::exists(folder / "libcudart.so.13"))
+    throw std::runtime_error(
+        fmt::format("the simulated runtime {} is missing", (folder / "libcudart.so.13").string()));
+  return folder.string();
+}
+
+void print_rules() {
+  for (const sim::Rule* rule : sim::all_rules())
+    fmt::print("{} {:<34} {:<14} {}\n    {}\n", sim::severity_letter(*rule), rule->id,
+               sim::evidence_name(rule->evidence), rule->section, rule->says);
+}
+
+void print_modes() {
+  for (const sim::Mode& mode : sim::modes()) fmt::print("{:<12} {}\n", mode.name, mode.says);
+}
+
+std::vector<RunOptions> plan(const Options& options, const std::set<std::string>& allow) {
+  std::vector<std::string> modes = modes_of(options.mode);
+  // That mode shows what breaking the rule could do; where the rule may be broken there is nothing to show.
+  if (options.mode == "all" && allow.contains("tensor-unlisted-pair")) std::erase(modes, "strict-tensor");
+  std::vector<uint64_t> seeds{options.seed};
+  for (uint64_t i = 1; i < options.seeds; ++i) seeds.push_back(options.seed + i);
+  std::vector<RunOptions> runs;
+  for (const std::string& mode : modes)
+    for (const uint64_t seed : seeds) {
+      RunOptions run;
+      run.runtime = runtime_folder();
+      run.program = options.program;
+      run.mode = mode;
+      run.seed = seed;
+      run.checks = options.checks;
+      run.names = options.names;
+      run.trace = options.trace;
+      run.timeout = options.timeout;
+      run.quiet = options.quiet;
+      runs.push_back(run);
+    }
+  if (runs.size() > 1 && !options.trace.empty())
+    for (RunOptions& run : runs) run.trace += fmt::format(".{}.{}", run.mode, run.seed);
+  return runs;
+}
+
+std::vector<RunResult> run_all(const std::vector<RunOptions>& runs, unsigned jobs) {
+  std::vector<RunResult> results(runs.size());
+  std::atomic<size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr error;
+  const auto work = [&] {
+    for (size_t i = next++; i < runs.size(); i = next++) {
+      try {
+        results[i] = command::run(runs[i]);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        error = std::current_exception();
+        next = runs.size();
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i < std::min<size_t>(jobs, runs.size()); ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  if (error) std::rethrow_exception(error);
+  return results;
+}
+
+std::string outcome(const RunResult& run) {
+  if (run.timed_out) return "ran out of time";
+  if (run.signal != 0) return fmt::format("was ended by signal {} ({})", run.signal, strsignal(run.signal));
+  if (run.status != 0) return fmt::format("ended with status {}", run.status);
+  if (!run.judged) return "made no launch, or ended without its report";
+  if (run.grids == 0) return "ran no kernel";
+  return "";
+}
+
+struct Verdict {
+  std::vector<sim::Report> findings;
+  sim::CertificateText certificate;
+  std::map<char, size_t> classes;
+  size_t allowed = 0;
+  bool judged = true;  // every run told all it had to tell
+};
+
+Verdict judge(const std::vector<RunResult>& runs, const std::set<std::string>& allow) {
+  Verdict verdict;
+  std::vector<sim::Report> all;
+  for (const RunResult& run : runs) {
+    for (const sim::Report& report : run.findings) sim::merge(all, report);
+    sim::merge(verdict.certificate, run.certificate);
+    const bool explained = std::any_of(run.findings.begin(), run.findings.end(),
+                                       [](const sim::Report& report) { return report.severity == 'E'; });
+    if (!explained && !outcome(run).empty()) verdict.judged = false;
+  }
+  for (sim::Report& report : all) {
+    if (allow.contains(report.rule)) {
+      ++verdict.allowed;
+      continue;
+    }
+    ++verdict.classes[report.severity];
+    if (report.severity == 'U') verdict.judged = false;
+    verdict.findings.push_back(std::move(report));
+  }
+  const std::string order = "EUSA";
+  std::stable_sort(verdict.findings.begin(), verdict.findings.end(), [&](const auto& a, const auto& b) {
+    return order.find(a.severity) < order.find(b.severity);
+  });
+  return verdict;
+}
+
+Status status_of(Verdict& verdict) {
+  if (verdict.classes['E'] != 0) return kErrors;
+  return verdict.judged ? kClean : kNotJudged;
+}
+
+void print(Verdict& verdict, const std::vector<RunResult>& runs, const std::string& program) {
+  for (const sim::Report& report : verdict.findings) {
+    std::string text = sim::render(report, program);
+    if (report.seen.size() > 1) {
+      text += "  runs     ";
+      for (size_t i = 0; i < std::min<size_t>(report.seen.size(), 8); ++i)
+        text += fmt::format(" {}:{}", report.seen[i].mode, report.seen[i].seed);
+      if (report.seen.size() > 8) text += fmt::format(" and {} more", report.seen.size() - 8);
+      text += "\n";
+    }
+    fmt::print("{}\n", text);
+  }
+  for (const RunResult& run : runs)
+    if (const std::string what = outcome(run); !what.empty())
+      fmt::print("mode {} seed {}: the program {}\n", run.mode, run.seed, what);
+  fmt::print("{}", sim::render(verdict.certificate));
+  uint64_t grids = 0;
+  for (const RunResult& run : runs) grids += run.grids;
+  fmt::print("dualgemm-sim: {} run{}, {} grid{}: {} E, {} S, {} A", runs.size(), runs.size() == 1 ? "" : "s",
+             grids, grids == 1 ? "" : "s", verdict.classes['E'], verdict.classes['S'], verdict.classes['A']);
+  if (verdict.allowed != 0) fmt::print(", {} allowed", verdict.allowed);
+  if (verdict.classes['U'] != 0) fmt::print("; {} unsupported by the simulator", verdict.classes['U']);
+  fmt::print("{}\n", status_of(verdict) == kNotJudged ? "; not judged to the end" : "");
+}
+
+void write_json(const std::string& file, Verdict& verdict, const std::vector<RunResult>& runs,
+                const std::string& program) {
+  nlohmann::json out{{"program", program},
+                     {"findings", verdict.findings},
+                     {"certificate", verdict.certificate},
+                     {"status", int(status_of(verdict))},
+                     {"allowed", verdict.allowed}};
+  for (const char letter : {'E', 'S', 'A', 'U'})
+    out["classes"][std::string(1, letter)] = verdict.classes[letter];
+  for (const RunResult& run : runs)
+    out["runs"].push_back({{"mode", run.mode},
+                           {"seed", run.seed},
+                           {"status", run.status},
+                           {"signal", run.signal},
+                           {"timed_out", run.timed_out},
+                           {"judged", run.judged},
+                           {"grids", run.grids}});
+  std::ofstream stream(file);
+  stream << out.dump(1) << '\n';
+  if (!stream.flush()) throw std::runtime_error(fmt::format("--json {}: the file cannot be written", file));
+}
+
+Status main_of(const Options& options) {
+  if (options.rules) return print_rules(), kClean;
+  if (options.list_modes) return print_modes(), kClean;
+  if (options.program.empty()) throw Usage("no program is given; dualgemm-sim --help");
+  try {
+    sim::parse_checks(options.checks);
+    if (!options.names.empty()) sim::read_names(options.names);
+  } catch (const std::runtime_error& error) {
+    throw Usage(error.what());
+  }
+  const std::set<std::string> allow = allowed_rules(options.allow);
+  std::string program;
+  for (const std::string& word : options.program)
+    program += (program.empty() ? "" : " ") + sim::shell_word(word);
+
+  const std::vector<RunResult> runs = run_all(plan(options, allow), options.jobs);
+  Verdict verdict = judge(runs, allow);
+  print(verdict, runs, sim::replay_words(options.checks, options.names, program));
+  if (!options.json.empty()) write_json(options.json, verdict, runs, program);
+  return status_of(verdict);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app(
+      "Runs a CUDA program on the simulated B200 and judges it: adversarial schedules, races, "
+      "protocol of barriers and tensor memory.\nUse: dualgemm-sim [options] ./program args...\nExit status: "
+      "0 no finding of class E, 1 findings of "
+      "class E, 2 wrong usage, 3 the program failed or could not be judged to the end.",
+      "dualgemm-sim");
+  app.add_option("--mode", options.mode, "Schedules: NAME[,NAME...] or all (--list-modes)")
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "Seed of the first run of every mode")->capture_default_str();
+  app.add_option("--seeds", options.seeds, "Runs of every mode, with rising seeds")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--jobs", options.jobs, "Runs at a time")->check(CLI::Range(1, 1024))->capture_default_str();
+  app.add_option("--checks", options.checks, "race,protocol,certificate, all or none")->capture_default_str();
+  app.add_option("--trace", options.trace,
+                 "Write every instruction and event to FILE (FILE.mode.seed for several runs)");
+  app.add_option("--json", options.json, "Write runs and findings to FILE");
+  app.add_option("--names", options.names, "Names of shared and tensor memory")->check(CLI::ExistingFile);
+  app.add_option("--allow", options.allow,
+                 "Rules of class S or A that may be broken: ids, or a FILE with one a line")
+      ->allow_extra_args(false);
+  app.add_option("--timeout", options.timeout, "Seconds a run may take, 0: no limit")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_flag("--quiet", options.quiet, "Drop the output of the program");
+  app.add_flag("--list-modes", options.list_modes, "Say which schedules there are");
+  app.add_flag("--rules", options.rules, "Say which rules there are: class, id, evidence, section");
+  app.prefix_command();  // what follows the first word that is no option is the program's
+  try {
+    app.parse(argc, argv);
+    options.program = app.remaining();
+    if (!options.program.empty() && options.program[0] == "--")
+      options.program.erase(options.program.begin());
+    else if (!options.program.empty() && options.program[0].starts_with('-'))
+      throw CLI::ExtrasError({options.program[0]});
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    std::cerr << "dualgemm-sim: " << error.what() << '\n';
+    return kUsage;
+  }
+  try {
+    return main_of(options);
+  } catch (const Usage& error) {
+    std::cerr << "dualgemm-sim: " << error.what() << '\n';
+    return kUsage;
+  } catch (const std::exception& error) {
+    std::cerr << "dualgemm-sim: " << error.what() << '\n';
+    return kNotJudged;
+  }
+}

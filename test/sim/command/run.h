@@ -1,0 +1,40 @@
+// run.h -- one run of the judged program as a child process: the simulated runtime in its library path, the
+// schedule and the checks in its environment, its report read back from a file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/judge/report.h"
+
+namespace command {
+
+struct RunOptions {
+  std::string runtime;  // directory with libcudart.so.13 and libcuda.so.1
+  std::vector<std::string> program;
+  std::string mode;
+  uint64_t seed = 0;
+  std::string checks, names, trace;
+  double timeout = 0;  // seconds, 0: none
+  bool quiet = false;  // the program's own output is dropped
+};
+
+struct RunResult {
+  std::string mode;
+  uint64_t seed = 0;
+  bool timed_out = false;
+  int signal = 0;       // that ended the program, 0: none
+  int status = 0;       // exit status of the program
+  bool judged = false;  // it wrote a whole report
+  uint64_t grids = 0;
+  std::vector<sim::Report> findings;
+  sim::CertificateText certificate;
+
+  bool program_failed() const { return timed_out || signal != 0 || status != 0; }
+};
+
+// std::runtime_error when the program cannot be started at all.
+RunResult run(const RunOptions& options);
+
+}  // namespace command

@@ -1,0 +1,14 @@
+// tmem_ops.h -- what the handlers of the tensor core share.
+#pragma once
+
+#include "sim/engine/footprint.h"
+#include "sim/exec/machine.h"
+
+namespace sim::op {
+
+// The .sync.aligned instructions of tensor memory take all 32 lanes. False: parked until they are here.
+bool whole_warp(Exec& x);
+
+Region cell_region(const Cta& cta, const CellRange& cells, bool write);
+
+}  // namespace sim::op

@@ -1,0 +1,316 @@
+// judge.cpp -- see judge.h.
+#include "sim/judge/judge.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "sim/decode/program.h"
+#include "sim/judge/trace.h"
+#include "sim/schedule/schedule.h"
+
+namespace sim {
+namespace {
+
+// As the programmer wrote it.
+std::string readable(const std::string& mangled) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
+  return text ? text.get() : mangled;
+}
+
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  if (from.empty()) return;
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+}
+
+// The kernel that the text of a fault speaks of, empty when it names none.
+std::string kernel_in(const std::string& text) {
+  const size_t at = text.find("in kernel ");
+  if (at == std::string::npos) return "";
+  return text.substr(at + 10, text.find_first_of(",: \n", at + 10) - at - 10);
+}
+
+RegionText text_of(const Region& region, const Names& names) {
+  RegionText out;
+  out.memory = region.memory == Memory::kGlobal   ? "global"
+               : region.memory == Memory::kShared ? "shared"
+                                                  : "tensor";
+  out.write = region.write;
+  out.name = names.of(region);
+  out.bytes = region.bytes;
+  if (region.memory == Memory::kGlobal) {
+    const auto* whole = names.allocation(region.address);
+    out.address = whole == nullptr ? region.address : region.address - whole->base;
+    return out;
+  }
+  out.cta = region.cta;
+  if (region.memory == Memory::kShared) {
+    out.address = region.address;
+  } else {
+    out.bytes = 0;
+    out.lane = region.lane, out.lanes = region.lanes, out.column = region.column,
+    out.columns = region.columns;
+  }
+  return out;
+}
+
+Report report_of(const Rule& rule) {
+  Report report;
+  report.rule = rule.id;
+  report.severity = severity_letter(rule);
+  report.evidence = evidence_name(rule.evidence);
+  report.section = rule.section;
+  report.says = rule.says;
+  return report;
+}
+
+}  // namespace
+
+// Everybody who watches: first who learns names and sites, then the trace, then the checkers, so that a
+// finding can be named at once.
+class Judge::Watcher : public Observers {
+ public:
+  explicit Watcher(Judge& judge) : judge_(judge) {}
+  void start(const GridStart& grid) override {
+    ++judge_.grids_;
+    judge_.by_site_.clear();
+    judge_.deadlock_explained_ = false;
+    if (grid.kernel != nullptr && !grid.kernel->code.empty()) {
+      const Inst* first = grid.kernel->code.data();
+      std::erase_if(judge_.launched_, [&](const Launched& one) { return one.first == first; });
+      judge_.launched_.push_back({first, first + grid.kernel->code.size(), readable(grid.kernel->info.name),
+                                  grid.config != nullptr ? grid.config->grid : Dim3{}});
+    }
+    Observers::start(grid);
+  }
+  void finish(const char* fault) override {
+    Observers::finish(fault);
+    if (const Certifier* certifier = judge_.checkers_->certifier()) judge_.certify(certifier->certificate());
+    if (judge_.reports_.size() != judge_.written_) judge_.write_json(false);
+  }
+
+ private:
+  Judge& judge_;
+};
+
+Judge::Judge(JudgeOptions options, GlobalMemory& memory) : options_(std::move(options)), names_(memory) {
+  policy_ = make_policy(options_.mode, options_.seed);
+  if (!options_.names.empty()) names_.set_table(read_names(options_.names));
+  watcher_ = std::make_unique<Watcher>(*this);
+  watcher_->add(names_);
+  if (!options_.trace.empty()) {
+    trace_ = std::make_unique<Trace>(options_.trace);
+    watcher_->add(*trace_);
+  }
+  checkers_ =
+      std::make_unique<Checkers>(options_.checks, [this](Finding finding) { add(std::move(finding)); });
+  for (const auto& checker : checkers_->all()) watcher_->add(*checker);
+  write_json(false);
+}
+
+Judge::~Judge() = default;
+Policy& Judge::policy() { return *policy_; }
+Observer& Judge::observer() { return *watcher_; }
+
+SiteText Judge::text_of(const Site& site) const {
+  SiteText out;
+  const auto kernel = std::find_if(launched_.rbegin(), launched_.rend(), [&](const Launched& one) {
+    return site.inst >= one.first && site.inst < one.last;
+  });
+  const Thread& t = site.thread;
+  out.where = "CTA " + std::to_string(t.cta);
+  if (kernel != launched_.rend()) {
+    const Dim3& g = kernel->grid;
+    out.kernel = kernel->name;
+    out.where += " (" + std::to_string(t.cta % g.x) + "," + std::to_string(t.cta / g.x % g.y) + "," +
+                 std::to_string(t.cta / g.x / g.y) + ")";
+  }
+  const bool several = (site.mask & (site.mask - 1)) != 0;
+  out.where += ", warp " + std::to_string(t.warp) +
+               (several ? ", lanes " + hex_text(site.mask) : ", lane " + std::to_string(t.lane));
+  out.async_id = site.async_id;
+  if (site.inst == nullptr || site.inst->statement == nullptr) return out;
+  const ptx::Statement& statement = *site.inst->statement;
+  out.ptx_line = statement.site.ptx_line;
+  out.text = statement.text;
+  out.source = statement.site.source;
+  return out;
+}
+
+void Judge::add(Finding finding) {
+  deadlock_explained_ |= std::strcmp(finding.rule->id, "deadlock") == 0;
+  const auto site =
+      std::make_tuple(finding.rule, finding.later.inst, finding.has_earlier ? finding.earlier.inst : nullptr);
+  if (const auto known = by_site_.find(site); known != by_site_.end()) {
+    ++reports_[known->second].seen.front().count;
+    return;
+  }
+  Report report = report_of(*finding.rule);
+  report.summary = finding.summary;
+  report.later = text_of(finding.later);
+  if (finding.has_earlier) report.earlier = text_of(finding.earlier);
+  if (finding.has_region) report.region = sim::text_of(finding.region, names_);
+  if (finding.has_mbarrier)
+    report.mbarrier = {finding.mbarrier.cta, finding.mbarrier.offset, names_.of(finding.mbarrier)};
+  report.missing = std::move(finding.missing);
+  report.notes = std::move(finding.notes);
+  report.every_schedule = finding.every_schedule;
+  count(report);
+  by_site_[site] = by_key_.at(report.key());
+}
+
+void Judge::certify(const Certificate& certificate) {
+  CertificateText more;
+  for (const Certificate::Barrier& b : certificate.barriers) {
+    ++more.barriers;
+    if (b.certified()) {
+      ++more.certified;
+      continue;
+    }
+    const SiteText init = text_of(Site{{b.barrier.cta, 0, 0}, 0, 0, b.init});
+    std::string place = init.source.empty() ? "PTX line " + std::to_string(init.ptx_line) : init.source;
+    if (!init.kernel.empty()) place = init.kernel + ", " + place;
+    more.refused.push_back({place, b.reason, 1});
+  }
+  merge(certificate_, more);
+}
+
+void Judge::count(Report& report) {
+  const auto [entry, fresh] = by_key_.try_emplace(report.key(), reports_.size());
+  if (!fresh) {
+    ++reports_[entry->second].seen.front().count;
+    return;
+  }
+  report.seen = {{options_.mode, options_.seed, 1}};
+  reports_.push_back(report);
+}
+
+// " [mbarrier 2 of 5 initialised at ...]" for a line about a waiting warp of the grid.
+std::string Judge::barrier_name(const std::string& waiting) const {
+  const size_t cta = waiting.find("CTA ("), barrier = waiting.find("mbarrier at shared offset 0x");
+  unsigned x = 0, y = 0, z = 0, offset = 0;
+  if (launched_.empty() || cta == std::string::npos || barrier == std::string::npos ||
+      std::sscanf(waiting.c_str() + cta, "CTA (%u,%u,%u)", &x, &y, &z) != 3 ||
+      std::sscanf(waiting.c_str() + barrier, "mbarrier at shared offset %x", &offset) != 1)
+    return "";
+  const Dim3& g = launched_.back().grid;
+  const std::string name = names_.of(MbarrierRef{x + uint64_t(g.x) * (y + uint64_t(g.y) * z), offset});
+  return name.empty() ? "" : " [" + name + "]";
+}
+
+// The machine puts the place at the end of a fault's text: "  in kernel K, CTA (0,0,0), warp 1, lane 0" and
+// "  at PTX line 12: `...` (source)". A deadlock has one line for everybody who waits instead.
+void Judge::fault(FaultKind kind, const std::string& text) {
+  if (kind == FaultKind::kDeadlock && deadlock_explained_) return write_json(false);
+  Report report = report_of(rule(rule_of(kind)));
+  report.every_schedule = false;
+  size_t begin = 0;
+  while (begin <= text.size()) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    const bool nested = line.starts_with("  ");
+    if (nested) line.erase(0, line.find_first_not_of(' '));
+    if (report.summary.empty()) {
+      report.summary = line;
+    } else if (nested && line.starts_with("in kernel ")) {
+      const size_t comma = line.find(", ");
+      if (comma != std::string::npos) report.later.where = line.substr(comma + 2);
+    } else if (nested && line.starts_with("at PTX line ")) {
+      const size_t colon = line.find(": `"), close = line.rfind('`');
+      report.later.ptx_line = uint32_t(std::strtoul(line.c_str() + 12, nullptr, 10));
+      if (colon == std::string::npos || close < colon + 3) continue;
+      report.later.text = line.substr(colon + 3, close - colon - 3);
+      if (line.size() > close + 3) report.later.source = line.substr(close + 3, line.size() - close - 4);
+    } else if (!line.empty()) {
+      report.notes.push_back(line);
+    }
+  }
+  const std::string mangled = kernel_in(text);
+  report.later.kernel = readable(mangled);
+  replace_all(report.summary, mangled, report.later.kernel);
+  for (std::string& note : report.notes) note += barrier_name(note);
+  count(report);
+  write_json(false);
+}
+
+std::string Judge::take_text() {
+  std::string out;
+  const std::string program = replay_words(words_of(options_.checks), options_.names, options_.program);
+  for (; rendered_ < reports_.size(); ++rendered_) out += render(reports_[rendered_], program) + "\n";
+  return out;
+}
+
+nlohmann::json Judge::json(bool finished) const {
+  return {{"mode", options_.mode},
+          {"seed", options_.seed},
+          {"program", options_.program},
+          {"grids", grids_},
+          {"finished", finished},
+          {"findings", reports_},
+          {"checks",
+           {{"race", options_.checks.race},
+            {"protocol", options_.checks.protocol},
+            {"certificate", options_.checks.certificate}}},
+          {"certificate", certificate_}};
+}
+
+void Judge::write_json(bool finished) {
+  written_ = reports_.size();
+  if (options_.json.empty()) return;
+  std::ofstream out(options_.json);
+  out << json(finished).dump(1) << '\n';
+  if (!out.flush()) throw std::runtime_error("report file " + options_.json + " cannot be written");
+}
+
+bool options_from_environment(JudgeOptions& options) {
+  bool any = false;
+  const auto read = [&](const char* name) -> const char* {
+    const char* value = std::getenv(name);
+    if (value == nullptr || *value == 0) return nullptr;
+    any = true;
+    return value;
+  };
+  const auto names_variable = [](const char* name, const char* value, const std::string& why) {
+    return std::runtime_error(std::string(name) + "=" + value + ": " + why);
+  };
+  if (const char* value = read("SIM_MODE")) {
+    std::string known;
+    for (const Mode& mode : modes()) known += (known.empty() ? "" : ", ") + std::string(mode.name);
+    if (std::none_of(modes().begin(), modes().end(),
+                     [&](const Mode& mode) { return std::string(mode.name) == value; }))
+      throw names_variable("SIM_MODE", value, "no such schedule mode; the modes are " + known);
+    options.mode = value;
+  }
+  if (const char* value = read("SIM_SEED")) {
+    char* end = nullptr;
+    errno = 0;
+    options.seed = std::strtoull(value, &end, 10);
+    if (*end != 0 || !std::isdigit(static_cast<unsigned char>(*value)) || errno != 0)
+      throw names_variable("SIM_SEED", value, "a seed is a whole number from 0 to 2^64 - 1");
+  }
+  if (const char* value = read("SIM_CHECKS")) {
+    try {
+      options.checks = parse_checks(value);
+    } catch (const std::runtime_error& error) {
+      throw names_variable("SIM_CHECKS", value, error.what());
+    }
+  }
+  if (const char* value = read("SIM_TRACE")) options.trace = value;
+  if (const char* value = read("SIM_JSON")) options.json = value;
+  if (const char* value = read("SIM_NAMES")) options.names = value;
+  return any;
+}
+
+}  // namespace sim

@@ -1,0 +1,94 @@
+// judge.h -- one run of a program under one schedule with the checkers watching. A judge owns the policy, the
+// checkers and the trace, learns what the program's memory is called, and turns every finding and every fault
+// of the machine into a report. The runtime hands it to every launch (shim.h: set_judge).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sim/exec/policy.h"
+#include "sim/judge/names.h"
+#include "sim/judge/parts.h"
+#include "sim/judge/report.h"
+
+namespace sim {
+
+struct JudgeOptions {
+  std::string mode = "default";
+  uint64_t seed = 0;
+  Checks checks;
+  std::string trace;    // file, empty: none
+  std::string json;     // file, written anew after every grid with findings, after every fault and at the end
+  std::string names;    // file of a name table
+  std::string program;  // as typed, for the replay line
+};
+
+class Judge {
+ public:
+  // std::runtime_error naming the option that does not work.
+  Judge(JudgeOptions options, GlobalMemory& memory);
+  ~Judge();
+  Judge(const Judge&) = delete;
+  Judge& operator=(const Judge&) = delete;
+
+  Policy& policy();
+  Observer& observer();
+  Names& names() { return names_; }
+
+  // The grid, or what should have become one, ended with this fault.
+  void fault(FaultKind kind, const std::string& text);
+  // A checker's finding, or a test's.
+  void add(Finding finding);
+
+  const std::vector<Report>& reports() const { return reports_; }
+  uint64_t grids() const { return grids_; }
+  const JudgeOptions& options() const { return options_; }
+
+  // Reports that were not rendered before, as text; empty when there are none.
+  std::string take_text();
+  // Of all grids so far.
+  const CertificateText& certificate() const { return certificate_; }
+
+  // {"mode", "seed", "program", "grids", "finished", "findings", "checks", "certificate"}
+  nlohmann::json json(bool finished) const;
+  void write_json(bool finished);
+
+ private:
+  class Watcher;
+  struct Launched {  // a kernel that ran: which instructions are its own, and the shape of its grid
+    const Inst *first, *last;
+    std::string name;
+    Dim3 grid;
+  };
+
+  SiteText text_of(const Site& site) const;
+  std::string barrier_name(const std::string& waiting) const;
+  void count(Report& report);
+  void certify(const Certificate& certificate);
+
+  JudgeOptions options_;
+  Names names_;
+  std::unique_ptr<Policy> policy_;
+  std::unique_ptr<Checkers> checkers_;
+  std::unique_ptr<Observer> trace_;
+  std::unique_ptr<Watcher> watcher_;
+  std::vector<Launched> launched_;
+  std::vector<Report> reports_;
+  CertificateText certificate_;
+  std::map<std::string, size_t> by_key_;
+  std::map<std::tuple<const Rule*, const Inst*, const Inst*>, size_t> by_site_;  // of this grid
+  bool deadlock_explained_ = false;  // a checker said more of this grid's deadlock than the machine can
+  size_t rendered_ = 0;
+  size_t written_ = 0;
+  uint64_t grids_ = 0;
+};
+
+// The judge that the environment asks for: SIM_MODE, SIM_SEED, SIM_CHECKS, SIM_TRACE, SIM_JSON, SIM_NAMES.
+// False when none of them is set. std::runtime_error naming the variable and its value.
+bool options_from_environment(JudgeOptions& options);
+
+}  // namespace sim

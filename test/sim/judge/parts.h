@@ -1,0 +1,32 @@
+// parts.h -- what a judge is put together from: the checkers, by name.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/check/certificate.h"
+#include "sim/check/finding.h"
+
+namespace sim {
+
+struct Checks {
+  bool race = true, protocol = true, certificate = true;
+};
+// "race,protocol,certificate", "all", "none". std::runtime_error naming the word that is none of them.
+Checks parse_checks(const std::string& text);
+std::string words_of(const Checks& checks);  // what parse_checks understands
+
+class Checkers {
+ public:
+  Checkers(const Checks& checks, const FindingSink& sink);
+  const std::vector<std::unique_ptr<Observer>>& all() const { return all_; }
+  // Null when nobody asked for one. The certificate is that of the grid that ended last.
+  const Certifier* certifier() const { return certifier_; }
+
+ private:
+  std::vector<std::unique_ptr<Observer>> all_;  // the race checker first: the others ask its clocks
+  const Certifier* certifier_ = nullptr;
+};
+
+}  // namespace sim

@@ -1,0 +1,268 @@
+// report.cpp -- see report.h.
+#include "sim/judge/report.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+namespace sim {
+namespace {
+
+constexpr const char* kMargin = "            ";  // under the first word of a field
+
+// "  later     ..." with further lines under the first one.
+void field(std::string& out, const char* name, const std::string& text) {
+  out += "  ";
+  out += name;
+  out.append(10 - std::min<size_t>(9, std::strlen(name)), ' ');
+  for (const char c : text) {
+    out += c;
+    if (c == '\n') out += kMargin;
+  }
+  out += '\n';
+}
+
+std::string site_text(const SiteText& site) {
+  std::string out = site.where;
+  if (site.async_id != 0) out += ", operation " + std::to_string(site.async_id);
+  if (!site.kernel.empty()) out += (out.empty() ? "kernel " : " of kernel ") + site.kernel;
+  if (site.ptx_line != 0) out += "\nPTX line " + std::to_string(site.ptx_line) + ": `" + site.text + "`";
+  if (!site.source.empty()) out += "\n" + site.source;
+  return out;
+}
+
+// Copies of one source line that unrolling and inlining made are one place.
+std::string site_key(const SiteText& site) {
+  if (!site.source.empty())
+    return site.kernel + ":" + site.source + ":" + site.text.substr(0, site.text.find(' '));
+  return site.kernel + ":" + std::to_string(site.ptx_line) + ":" + site.text;
+}
+
+void put(nlohmann::json& out, const SiteText& site) {
+  out = {{"kernel", site.kernel},     {"where", site.where}, {"operation", site.async_id},
+         {"ptx_line", site.ptx_line}, {"text", site.text},   {"source", site.source}};
+}
+
+void get(const nlohmann::json& in, SiteText& site) {
+  in.at("kernel").get_to(site.kernel);
+  in.at("where").get_to(site.where);
+  in.at("operation").get_to(site.async_id);
+  in.at("ptx_line").get_to(site.ptx_line);
+  in.at("text").get_to(site.text);
+  in.at("source").get_to(site.source);
+}
+
+}  // namespace
+
+std::string hex_text(uint64_t value) {
+  char out[24];
+  std::snprintf(out, sizeof out, "0x%llx", static_cast<unsigned long long>(value));
+  return out;
+}
+
+std::string Report::key() const {
+  return rule + "|" + site_key(later) + "|" + (earlier ? site_key(*earlier) : "");
+}
+
+char severity_letter(const Rule& rule) {
+  if (std::strcmp(rule.id, "machine-unsupported") == 0) return 'U';
+  switch (rule.severity) {
+    case Severity::kError: return 'E';
+    case Severity::kStrict: return 'S';
+    case Severity::kAdvice: return 'A';
+  }
+  return 'E';
+}
+
+const char* evidence_name(Evidence evidence) {
+  switch (evidence) {
+    case Evidence::kH200: return "H200";
+    case Evidence::kProvenKernel: return "proven kernel";
+    case Evidence::kDoc: return "documented";
+    case Evidence::kAssumed: return "assumed";
+  }
+  return "assumed";
+}
+
+const char* rule_of(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kPoison: return "machine-poison";
+    case FaultKind::kBounds: return "machine-bounds";
+    case FaultKind::kMisaligned: return "machine-misaligned";
+    case FaultKind::kProtocol: return "machine-protocol";
+    case FaultKind::kDeadlock: return "machine-deadlock";
+    case FaultKind::kTrap: return "machine-trap";
+    case FaultKind::kLaunch: return "machine-launch";
+    case FaultKind::kSyntax:
+    case FaultKind::kUnsupported: break;
+  }
+  return "machine-unsupported";
+}
+
+std::string range_text(const RegionText& region) {
+  const std::string owner = " of CTA " + std::to_string(region.cta);
+  if (region.memory == "tensor")
+    return "tensor memory columns " + std::to_string(region.column) + ".." +
+           std::to_string(region.column + std::max(1u, region.columns) - 1) + ", lanes " +
+           std::to_string(region.lane) + ".." + std::to_string(region.lane + std::max(1u, region.lanes) - 1) +
+           owner;
+  return region.memory + " memory [" + hex_text(region.address) + ", " +
+         hex_text(region.address + region.bytes) + ")" + (region.memory == "shared" ? owner : "");
+}
+
+std::string shell_word(const std::string& word) {
+  const auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("-_./=,:+@%", c);
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  std::string out = "'";
+  for (const char c : word) {
+    if (c == '\'') out += "'\\''";
+    else out += c;
+  }
+  return out + "'";
+}
+
+std::string replay_line(const Seen& run, const std::string& program) {
+  return "dualgemm-sim --mode " + run.mode + " --seed " + std::to_string(run.seed) + " " + program;
+}
+
+std::string replay_words(const std::string& checks, const std::string& names, const std::string& program) {
+  std::string out;
+  if (!checks.empty() && checks != "all") out += "--checks " + shell_word(checks) + " ";
+  if (!names.empty()) out += "--names " + shell_word(names) + " ";
+  return out + program;
+}
+
+std::string render(const Report& report, const std::string& program) {
+  std::string out = std::string(1, report.severity) + " " + report.rule + ": " + report.summary + "\n";
+  if (const std::string site = site_text(report.later); !site.empty())
+    field(out, report.earlier ? "later" : "at", site);
+  if (report.earlier) field(out, "earlier", site_text(*report.earlier));
+  if (report.region)
+    field(out, "bytes",
+          range_text(*report.region) + (report.region->write ? ", written" : ", read") +
+              (report.region->name.empty() ? "" : "\n" + report.region->name));
+  if (report.mbarrier)
+    field(out, "barrier",
+          "mbarrier at shared offset " + hex_text(report.mbarrier->offset) + " of CTA " +
+              std::to_string(report.mbarrier->cta) +
+              (report.mbarrier->name.empty() ? "" : "\n" + report.mbarrier->name));
+  if (!report.missing.empty()) field(out, "missing", report.missing);
+  for (const std::string& note : report.notes) field(out, "note", note);
+  field(out, "certain",
+        report.every_schedule ? "for every schedule: it follows from the order of synchronisation"
+                              : "for this schedule; another one may not show it");
+  field(out, "rule",
+        report.says + "\n" + report.section + (report.section.empty() ? "(" : " (") + report.evidence + ")");
+  if (!report.seen.empty()) {
+    uint64_t count = 0;
+    for (const Seen& run : report.seen) count += run.count;
+    std::string seen = std::to_string(count) + (count == 1 ? " time" : " times");
+    if (report.seen.size() > 1) seen += " in " + std::to_string(report.seen.size()) + " runs";
+    field(out, "seen", seen);
+    field(out, "replay", replay_line(report.seen.front(), program));
+  }
+  return out;
+}
+
+void merge(std::vector<Report>& all, const Report& more) {
+  const std::string key = more.key();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Report& report) { return report.key() == key; });
+  if (found == all.end()) {
+    all.push_back(more);
+    return;
+  }
+  for (const Seen& run : more.seen) {
+    const auto same = std::find_if(found->seen.begin(), found->seen.end(), [&](const Seen& other) {
+      return other.mode == run.mode && other.seed == run.seed;
+    });
+    if (same == found->seen.end()) found->seen.push_back(run);
+    else same->count += run.count;
+  }
+}
+
+void merge(CertificateText& all, const CertificateText& more) {
+  all.barriers += more.barriers;
+  all.certified += more.certified;
+  for (const CertificateText::Refused& r : more.refused) {
+    const auto same = std::find_if(all.refused.begin(), all.refused.end(),
+                                   [&](const CertificateText::Refused& o) { return o.init == r.init; });
+    if (same == all.refused.end()) all.refused.push_back(r);
+    else same->count += r.count;
+  }
+}
+
+std::string render(const CertificateText& c) {
+  if (c.barriers == 0) return "";
+  std::string out = "certificate: " + std::to_string(c.certified) + " of " + std::to_string(c.barriers) +
+                    (c.barriers == 1 ? " mbarrier" : " mbarriers") + " certified for all schedules\n";
+  for (const CertificateText::Refused& r : c.refused)
+    out += "  not certified: " + std::to_string(r.count) + " of " + r.init + ", because " + r.reason + "\n";
+  return out;
+}
+
+void to_json(nlohmann::json& out, const CertificateText& c) {
+  out = {{"barriers", c.barriers}, {"certified", c.certified}, {"refused", nlohmann::json::array()}};
+  for (const CertificateText::Refused& r : c.refused)
+    out["refused"].push_back({{"init", r.init}, {"reason", r.reason}, {"count", r.count}});
+}
+
+void from_json(const nlohmann::json& in, CertificateText& c) {
+  in.at("barriers").get_to(c.barriers);
+  in.at("certified").get_to(c.certified);
+  for (const auto& r : in.at("refused")) c.refused.push_back({r.at("init"), r.at("reason"), r.at("count")});
+}
+
+void to_json(nlohmann::json& out, const Report& report) {
+  out = {{"rule", report.rule},
+         {"severity", std::string(1, report.severity)},
+         {"evidence", report.evidence},
+         {"section", report.section},
+         {"says", report.says},
+         {"summary", report.summary},
+         {"missing", report.missing},
+         {"notes", report.notes},
+         {"every_schedule", report.every_schedule}};
+  put(out["later"], report.later);
+  out["earlier"] = nullptr;
+  if (report.earlier) put(out["earlier"], *report.earlier);
+  out["region"] = nullptr;
+  if (const auto& r = report.region)
+    out["region"] = {{"memory", r->memory},   {"write", r->write},   {"cta", r->cta},
+                     {"address", r->address}, {"bytes", r->bytes},   {"lane", r->lane},
+                     {"lanes", r->lanes},     {"column", r->column}, {"columns", r->columns},
+                     {"name", r->name}};
+  out["mbarrier"] = nullptr;
+  if (const auto& b = report.mbarrier)
+    out["mbarrier"] = {{"cta", b->cta}, {"offset", b->offset}, {"name", b->name}};
+  out["seen"] = nlohmann::json::array();
+  for (const Seen& run : report.seen)
+    out["seen"].push_back({{"mode", run.mode}, {"seed", run.seed}, {"count", run.count}});
+}
+
+void from_json(const nlohmann::json& in, Report& report) {
+  in.at("rule").get_to(report.rule);
+  report.severity = in.at("severity").get<std::string>().at(0);
+  in.at("evidence").get_to(report.evidence);
+  in.at("section").get_to(report.section);
+  in.at("says").get_to(report.says);
+  in.at("summary").get_to(report.summary);
+  in.at("missing").get_to(report.missing);
+  in.at("notes").get_to(report.notes);
+  in.at("every_schedule").get_to(report.every_schedule);
+  get(in.at("later"), report.later);
+  if (!in.at("earlier").is_null()) get(in.at("earlier"), report.earlier.emplace());
+  if (const auto& r = in.at("region"); !r.is_null())
+    report.region = {r.at("memory"), r.at("write"), r.at("cta"),    r.at("address"), r.at("bytes"),
+                     r.at("lane"),   r.at("lanes"), r.at("column"), r.at("columns"), r.at("name")};
+  if (const auto& b = in.at("mbarrier"); !b.is_null())
+    report.mbarrier = {b.at("cta"), b.at("offset"), b.at("name")};
+  for (const auto& run : in.at("seen"))
+    report.seen.push_back({run.at("mode"), run.at("seed"), run.at("count")});
+}
+
+}  // namespace sim

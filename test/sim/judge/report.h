@@ -1,0 +1,105 @@
+// report.h -- a finding in words: what a reader needs, without a pointer into the run that it came from. The
+// judge writes one for every finding, `dualgemm-sim` reads them back as JSON and merges those of many runs;
+// both print them with the same function.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/check/finding.h"
+#include "sim/fault.h"
+
+namespace sim {
+
+struct SiteText {
+  std::string kernel;
+  std::string where;  // "CTA 3 (3,0,0), warp 4, lane 0"
+  uint64_t async_id = 0;
+  uint32_t ptx_line = 0;  // 0: the place has no instruction
+  std::string text;       // the instruction as written
+  std::string source;     // "kernel/mma.cuh:41 in mma_role <- kernel/dual_gemm.cuh:80", may be empty
+};
+
+struct RegionText {
+  std::string memory;  // "global", "shared", "tensor"
+  bool write = false;
+  uint64_t cta = 0;      // owner; unused for global memory
+  uint64_t address = 0;  // global: offset in its allocation
+  uint32_t bytes = 0;
+  uint32_t lane = 0, lanes = 0, column = 0, columns = 0;
+  std::string name;
+};
+
+struct BarrierText {
+  uint64_t cta = 0;
+  uint32_t offset = 0;
+  std::string name;
+};
+
+// A run that showed it, and how often.
+struct Seen {
+  std::string mode;
+  uint64_t seed = 0;
+  uint64_t count = 0;
+};
+
+struct Report {
+  std::string rule;
+  char severity = 'E';  // E, S, A as in check/finding.h; U: the simulator does not know, nothing is proven
+  std::string evidence, section, says;
+  std::string summary;
+  SiteText later;
+  std::optional<SiteText> earlier;
+  std::optional<RegionText> region;
+  std::optional<BarrierText> mbarrier;
+  std::string missing;
+  std::vector<std::string> notes;
+  bool every_schedule = true;
+  std::vector<Seen> seen;
+
+  // Two findings are one when the same rule is broken at the same pair of source lines, or of instructions
+  // where no line is known.
+  std::string key() const;
+};
+
+char severity_letter(const Rule& rule);
+const char* evidence_name(Evidence evidence);  // "H200", "proven kernel", "documented", "assumed"
+const char* rule_of(FaultKind kind);           // id of the machine rule
+
+// `program`: the program and its arguments as typed, for the line that shows the finding again.
+std::string render(const Report& report, const std::string& program);
+std::string replay_line(const Seen& run, const std::string& program);
+// The options that a replay needs besides mode and seed, and the program: what render and replay_line are
+// given.
+std::string replay_words(const std::string& checks, const std::string& names, const std::string& program);
+std::string range_text(const RegionText& region);  // "shared memory [0x400, 0x800) of CTA 1"
+
+// Adds `more` to `all`: a finding that is already there only adds the runs that showed it.
+void merge(std::vector<Report>& all, const Report& more);
+
+// Which mbarriers behave the same in every schedule (check/certificate.h), over one or many runs.
+struct CertificateText {
+  struct Refused {
+    std::string init;    // where such barriers are initialised
+    std::string reason;  // of the first
+    uint64_t count = 0;
+  };
+  uint64_t barriers = 0, certified = 0;
+  std::vector<Refused> refused;  // one for each place
+};
+void merge(CertificateText& all, const CertificateText& more);
+std::string render(const CertificateText& certificate);  // empty when there was no mbarrier
+void to_json(nlohmann::json& out, const CertificateText& certificate);
+void from_json(const nlohmann::json& in, CertificateText& certificate);
+
+void to_json(nlohmann::json& out, const Report& report);
+void from_json(const nlohmann::json& in, Report& report);
+
+std::string hex_text(uint64_t value);  // "0x1f0"
+// A word of a command line, quoted where a shell would take it apart.
+std::string shell_word(const std::string& word);
+
+}  // namespace sim

@@ -1,0 +1,86 @@
+// mixing.h -- schedules that mix: asynchronous work and warps in orders that chance or priorities give.
+#pragma once
+
+#include <unordered_map>
+
+#include "sim/schedule/seeded.h"
+
+namespace sim {
+
+// The youngest operation and the highest warp first; operations gather while warps can run.
+class Reverse : public Seeded {
+ public:
+  using Seeded::Seeded;
+  void start() override;
+  size_t next(const std::vector<Agent>& agents) override;
+  bool load_early() override { return false; }
+
+ private:
+  uint32_t streak_ = 0;
+};
+
+// Every choice by chance.
+class Mixed : public Seeded {
+ public:
+  using Seeded::Seeded;
+  size_t next(const std::vector<Agent>& agents) override;
+  uint32_t quantum() override { return some_quantum(); }
+  uint64_t slice() override { return some_slice(); }
+  bool wake_early() override { return random.one_in(8); }
+  bool load_early() override { return random.one_in(2); }
+};
+
+// Copies land in many pieces and in any order, every destination of a multicast by itself.
+class Tear : public Mixed {
+ public:
+  using Mixed::Mixed;
+  uint32_t pieces(uint64_t) override { return 2 + random.below(7); }
+  uint32_t piece(uint32_t left) override { return random.below(left); }
+  uint32_t shared_shift() override { return some_shift(); }
+};
+
+// Diverged lanes stay apart until an instruction asks for them.
+class Diverge : public Mixed {
+ public:
+  using Mixed::Mixed;
+  bool reconverge() override { return false; }
+  uint32_t quantum() override { return 1 + random.below(32); }
+};
+
+// Tensor operations of one thread keep only the order that the ISA lists.
+class StrictTensor : public Mixed {
+ public:
+  using Mixed::Mixed;
+  bool keep_tensor_order() override { return false; }
+};
+
+// Probabilistic concurrency testing: everybody has a random priority and the highest moves; at a few random
+// steps the one that would move falls below all others. Whatever takes d = 3 ordered steps to go wrong is
+// found with a probability that is known and not small.
+class Priorities : public Seeded {
+ public:
+  using Seeded::Seeded;
+  void start() override;
+  size_t next(const std::vector<Agent>& agents) override;
+  uint32_t quantum() override { return some_quantum(); }
+  uint64_t slice() override { return some_slice(); }
+  bool wake_early() override { return random.one_in(8); }
+  bool load_early() override { return random.one_in(2); }
+  uint32_t pieces(uint64_t) override { return random.one_in(2) ? 1 : 1 + random.below(8); }
+  uint32_t piece(uint32_t left) override { return random.below(left); }
+  uint32_t shared_shift() override { return some_shift(); }
+
+ private:
+  static uint64_t name(const Agent& agent) { return agent.id * 2 + is_warp(agent); }
+  int64_t priority(const Agent& agent) const;
+  size_t highest(const std::vector<Agent>& agents) const;
+  void demote(const Agent& agent) { demoted_[name(agent)] = --lowest_; }
+
+  std::unordered_map<uint64_t, int64_t> demoted_;  // all below zero, where nobody begins
+  int64_t lowest_ = 0;
+  std::vector<uint64_t> changes_;  // steps
+  uint64_t step_ = 0, last_ = ~uint64_t(0);
+  uint32_t streak_ = 0;
+};
+
+}  // namespace sim

@@ -1,0 +1,24 @@
+// schedule.h -- adversarial schedules by name. Each mode is a family of legal runs that a particular mistake
+// does not survive; a run is a function of (mode, seed) alone.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/exec/policy.h"
+
+namespace sim {
+
+struct Mode {
+  const char* name;
+  const char* says;
+};
+
+const std::vector<Mode>& modes();
+
+// std::invalid_argument names an unknown mode and the known ones.
+std::unique_ptr<Policy> make_policy(const std::string& mode, uint64_t seed);
+
+}  // namespace sim

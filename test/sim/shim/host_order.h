@@ -1,0 +1,59 @@
+// host_order.h -- the numbers of host work and what each piece comes after. Execution is eager, so nothing
+// here decides when work runs; it says what CUDA promises about its order, which is less: a stream is in
+// order, events and the legacy default stream join streams, a synchronising call puts everything that the
+// host enqueues later after what it waited for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/exec/observer.h"
+
+namespace sim::shim {
+
+// Work that must have completed; what that work came after is implied.
+using Frontier = std::vector<uint64_t>;
+void merge(Frontier& into, const Frontier& from);
+
+struct Runtime;
+struct Stream;
+
+// One piece of work on its way: begun when it is enqueued, announced by whoever does it, before it does it.
+struct WorkInProgress {
+  const char* what = "";
+  Frontier after;
+  bool programmatic = false;
+  uint64_t id = 0;  // 0 until announced
+};
+
+class HostOrder {
+ public:
+  // What work enqueued now in `stream` comes after.
+  Frontier before(Runtime& runtime, const Stream& stream) const;
+  // The host waits for `frontier`: a piece of host work, after which all later work comes.
+  void host_waits(Runtime& runtime, const char* what, Frontier frontier);
+  // A call returned only after its own work had completed: a synchronous copy.
+  void host_waited(Frontier done) { host_ = std::move(done); }
+  // Everything that is in any stream.
+  Frontier everything(Runtime& runtime) const;
+  // A stream that goes away leaves its work behind.
+  void orphan(const Stream& stream);
+
+  // The work that is being done now; null outside submit().
+  WorkInProgress* current = nullptr;
+  // Numbers the current work and tells the watcher; does nothing for work outside submit().
+  uint64_t announce(Runtime& runtime, HostWork::Kind kind, std::vector<Region> regions,
+                    const std::string& what = {});
+
+ private:
+  uint64_t next_ = 1;
+  Frontier host_;
+  Frontier blocking_orphans_, other_orphans_;
+};
+
+// [address, address + n) as regions of global memory.
+void append_region(std::vector<Region>& out, uint64_t address, uint64_t n, bool write);
+
+}  // namespace sim::shim

@@ -1,0 +1,61 @@
+// command_program_test.cu -- the programs that command_test.cpp judges, one for each word it is started with.
+// An ordinary CUDA program: which runtime it gets is decided by LD_LIBRARY_PATH.
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+constexpr int kThreads = 64;
+
+// Every thread reads what a thread of the other warp wrote.
+template <bool kBarrier>
+__global__ void exchange(int* out) {
+  __shared__ int values[kThreads];
+  values[threadIdx.x] = -1;
+  __syncthreads();
+  values[threadIdx.x] = int(threadIdx.x);
+  if (kBarrier) __syncthreads();
+  out[threadIdx.x] = *reinterpret_cast<volatile int*>(&values[kThreads - 1 - threadIdx.x]);
+}
+
+// Waits for two arrivals and gets one.
+__global__ void wait_forever(int* out) {
+  __shared__ alignas(8) uint64_t barrier;
+  const uint32_t address = uint32_t(__cvta_generic_to_shared(&barrier));
+  asm volatile("mbarrier.init.shared.b64 [%0], 2;" ::"r"(address) : "memory");
+  asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(address) : "memory");
+  uint32_t done = 0;
+  while (done == 0)
+    asm volatile(
+        "{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared.b64 p, [%1], 0;\n\tselp.u32 %0, 1, 0, p;\n\t}"
+        : "=r"(done)
+        : "r"(address)
+        : "memory");
+  out[0] = 1;
+}
+
+__global__ void outside(int* out) { out[1 << 20] = 1; }
+
+int run(const char* what) {
+  if (std::strcmp(what, "nothing") == 0) return EXIT_SUCCESS;
+  if (std::strcmp(what, "sleep") == 0)
+    for (volatile int i = 0;; i = i + 1) {
+    }
+  int* out = nullptr;
+  if (cudaMalloc(&out, kThreads * sizeof(int)) != cudaSuccess) return EXIT_FAILURE;
+  if (std::strcmp(what, "race") == 0) exchange<false><<<1, kThreads>>>(out);
+  else if (std::strcmp(what, "deadlock") == 0) wait_forever<<<1, 1>>>(out);
+  else if (std::strcmp(what, "bounds") == 0) outside<<<1, 1>>>(out);
+  else exchange<true><<<1, kThreads>>>(out);
+  if (cudaDeviceSynchronize() != cudaSuccess) return EXIT_FAILURE;
+  std::printf("the program ran\n");
+  return std::strcmp(what, "fail") == 0 ? 7 : EXIT_SUCCESS;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return run(argc > 1 ? argv[1] : "clean"); }

@@ -1,0 +1,151 @@
+// command_test.cpp -- dualgemm-sim from outside: its answers, its exit status and its files, on the programs
+// of command_program_test.cu.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "support/catch.hpp"
+
+namespace {
+
+using dualgemm_test::contains;
+
+struct Answer {
+  int status = -1;
+  std::string text;  // standard output and error together
+};
+
+Answer command(const std::string& arguments) {
+  Answer answer;
+  FILE* pipe = popen((COMMAND " " + arguments + " 2>&1").c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  char buffer[4096];
+  for (size_t n; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;) answer.text.append(buffer, n);
+  const int status = pclose(pipe);
+  if (WIFEXITED(status)) answer.status = WEXITSTATUS(status);
+  INFO(answer.text);
+  REQUIRE(answer.status >= 0);
+  return answer;
+}
+
+std::string read(const std::string& file) {
+  std::ostringstream out;
+  out << std::ifstream(file).rdbuf();
+  return out.str();
+}
+
+// A name for a file that goes with the test.
+struct File {
+  explicit File(const std::string& name) : path("/tmp/command_test." + std::to_string(getpid()) + name) {}
+  ~File() { std::remove(path.c_str()); }
+  File(const File&) = delete;
+  std::string path;
+};
+
+const std::string program = COMMAND_PROGRAM;
+
+}  // namespace
+
+TEST_CASE("a clean program is clean") {
+  const Answer answer = command(program);
+  CHECK(answer.status == 0);
+  CHECK_THAT(answer.text, contains("the program ran"));
+  CHECK_THAT(answer.text, contains("1 run, 1 grid: 0 E, 0 S, 0 A\n"));
+}
+
+TEST_CASE("a race is an error, with the line that shows it again") {
+  const Answer answer = command("--quiet " + program + " race");
+  CHECK(answer.status == 1);
+  CHECK_THAT(answer.text, contains("command_program_test.cu:"));
+  CHECK_THAT(answer.text, contains("exchange<false>"));
+  CHECK_THAT(answer.text, contains("replay    dualgemm-sim --mode default --seed 0 " + program + " race"));
+}
+
+TEST_CASE("a deadlock is an error that names the barrier") {
+  const Answer answer = command("--timeout 60 --quiet " + program + " deadlock");
+  CHECK(answer.status == 1);
+  CHECK_THAT(answer.text, contains("E deadlock: "));
+  CHECK_THAT(answer.text, contains("mbarrier 1 of 1 initialised at sim/command_program_test.cu:"));
+}
+
+TEST_CASE("an access out of bounds is an error at its line") {
+  const Answer answer = command("--quiet " + program + " bounds");
+  CHECK(answer.status == 1);
+  CHECK_THAT(answer.text, contains("E machine-bounds"));
+  CHECK_THAT(answer.text, contains("st.global.u32"));
+}
+
+TEST_CASE("a program that fails, hangs or launches nothing was not judged") {
+  const Answer failed = command(program + " fail");
+  CHECK(failed.status == 3);
+  CHECK_THAT(failed.text, contains("ended with status 7"));
+  const Answer nothing = command(program + " nothing");
+  CHECK(nothing.status == 3);
+  CHECK_THAT(nothing.text, contains("made no launch"));
+  const Answer asleep = command("--timeout 0.5 " + program + " sleep");
+  CHECK(asleep.status == 3);
+  CHECK_THAT(asleep.text, contains("ran out of time"));
+  const Answer missing = command("./no_such_program");
+  CHECK(missing.status == 3);
+  CHECK_THAT(missing.text, contains("./no_such_program cannot be started"));
+}
+
+TEST_CASE("wrong usage is refused with the argument and its value") {
+  const auto refused = [](const std::string& arguments, const std::string& why) {
+    const Answer answer = command(arguments);
+    CHECK(answer.status == 2);
+    CHECK_THAT(answer.text, contains(why));
+  };
+  refused("", "no program");
+  refused("--mode lat " + program, "--mode lat");
+  refused("--checks races " + program, "\"races\"");
+  refused("--seed x " + program, "--seed");
+  refused("--seeds 0 " + program, "--seeds");
+  refused("--bogus " + program, "--bogus");
+  refused("--names no/such/file " + program, "no/such/file");
+  refused("--allow no-such-rule " + program, "--allow no-such-rule");
+  refused("--allow machine-trap " + program, "class E cannot be allowed");
+}
+
+TEST_CASE("options behind the program are the program's") {
+  const Answer answer = command(program + " clean --mode nonsense");
+  CHECK(answer.status == 0);
+}
+
+TEST_CASE("rules and modes are listed") {
+  const Answer rules = command("--rules");
+  CHECK(rules.status == 0);
+  CHECK_THAT(rules.text, contains("E machine-deadlock"));
+  CHECK_THAT(rules.text, contains("U machine-unsupported"));
+  const Answer modes = command("--list-modes");
+  CHECK(modes.status == 0);
+  CHECK_THAT(modes.text, contains("default "));
+}
+
+TEST_CASE("many runs give one report, with the runs that showed each finding") {
+  const File file(".json");
+  const Answer answer =
+      command("--quiet --seeds 3 --seed 5 --jobs 2 --json " + file.path + " " + program + " race");
+  CHECK(answer.status == 1);
+  CHECK_THAT(answer.text, contains("3 runs, 3 grids"));
+  const auto report = nlohmann::json::parse(read(file.path));
+  CHECK(report.at("status") == 1);
+  REQUIRE(report.at("runs").size() == 3);
+  CHECK(report.at("runs")[2].at("seed") == 7);
+  REQUIRE(!report.at("findings").empty());
+  for (const auto& finding : report.at("findings")) CHECK(finding.at("seen").size() == 3);
+}
+
+TEST_CASE("a trace of the same schedule is the same") {
+  const File first(".a"), second(".b");
+  for (const File* file : {&first, &second})
+    REQUIRE(command("--quiet --trace " + file->path + " " + program).status == 0);
+  const std::string trace = read(first.path);
+  CHECK_THAT(trace, contains("bar.sync"));
+  CHECK_THAT(trace, contains(". barrier arrive"));
+  CHECK(trace == read(second.path));
+}

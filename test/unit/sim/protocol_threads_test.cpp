@@ -1,0 +1,209 @@
+// protocol_threads_test.cpp -- the protocol checker on what threads do: barriers of the CTA, register
+// budgets, exits, and why nobody can move.
+#include "protocol_stream.hpp"
+#include "support/catch.hpp"
+
+using namespace sim_test;
+using Kind = SyncEvent::Kind;
+
+namespace {
+
+const MbarrierRef kFull{0, 0x400}, kEmpty{0, 0x408};
+const Thread kProducer{0, 0, 0}, kConsumer{0, 1, 0};
+
+void meet(Stream& s, Thread t, uint64_t barrier, uint64_t generation, int64_t threads,
+          const std::string& text, bool leave = false) {
+  SyncEvent e = s.event(leave ? Kind::kBarrierLeave : Kind::kBarrierArrive, t, text);
+  e.mask = 0xFFFFFFFF;
+  e.object = barrier;
+  e.phase = generation;
+  e.amount = threads;
+  e.cta = t.cta;
+  s.send(e);
+}
+
+void registers(Stream& s, uint32_t warp, int64_t amount) {
+  SyncEvent e = s.event(Kind::kSetMaxRegisters, {0, warp, 0}, "setmaxnreg");
+  e.mask = 0xFFFFFFFF;
+  e.amount = amount;
+  s.send(e);
+}
+
+bool has_note(const sim::Finding& f, const std::string& text) {
+  for (const std::string& note : f.notes)
+    if (note == text) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("protocol: tcgen05 work is committed", "[protocol]") {
+  const bool commits = GENERATE(false, true);
+  Stream s;
+  s.cta(0);
+  s.init(kEmpty, 1);
+  s.send(s.operation(AsyncIssue::Kind::kMma, kConsumer, "tcgen05.mma"));
+  if (commits) s.commit(kEmpty, kConsumer);
+  s.wait(kEmpty, kProducer, commits ? 0 : 1);
+  s.cta_exit(0);
+  CHECK(s.rules() == (commits ? "" : "tcgen05-uncommitted"));
+  if (!commits)
+    CHECK(s.findings.at(0).summary ==
+          "CTA 0 warp 1 lane 0 issues tcgen05 work that no tcgen05.commit of it follows");
+}
+
+TEST_CASE("protocol: bulk stores are waited for before the exit", "[protocol]") {
+  Stream s;
+  s.cta(0);
+  s.send(s.operation(AsyncIssue::Kind::kTensorStore, kProducer, "cp.async.bulk.tensor.store"));
+  const int steps = GENERATE(0, 1, 2);
+  if (steps > 0) s.send(s.event(Kind::kBulkCommit, kProducer, "cp.async.bulk.commit_group"));
+  if (steps > 1) s.send(s.event(Kind::kBulkWait, kProducer, "cp.async.bulk.wait_group.read 0"));
+  s.exit(kProducer, 0xFFFFFFFF);
+  REQUIRE(s.rules() == (steps < 2 ? "store-unwaited-at-exit" : ""));
+  if (steps == 0) CHECK(s.findings[0].summary == "CTA 0 warp 0 lane 0 exits with 1 bulk store in no group");
+  if (steps == 1)
+    CHECK(s.findings[0].summary == "CTA 0 warp 0 lane 0 exits with 1 bulk group it did not wait for");
+}
+
+TEST_CASE("protocol: bar.red and bar.sync do not mix within a generation", "[protocol]") {
+  Stream s;
+  s.cta(0);
+  meet(s, {0, 0, 0}, 1, 0, 64, "bar.sync");
+  meet(s, {0, 1, 0}, 1, 0, 64, "bar.sync");
+  meet(s, {0, 0, 0}, 1, 1, 64, "bar.red.popc.u32");
+  CHECK(s.rules() == "");
+  meet(s, {0, 1, 0}, 1, 1, 64, "bar.sync");
+  REQUIRE(s.rules() == "barrier-mixes-red");
+  CHECK(s.findings[0].summary ==
+        "barrier 1 of CTA 0 is used by bar.red and by another form in the same generation");
+}
+
+TEST_CASE("protocol: register budgets", "[protocol]") {
+  Stream s(256);
+  s.cta(0);
+  for (uint32_t warp = 0; warp < 4; ++warp) registers(s, warp, 240);
+  SECTION("that fit") {
+    for (uint32_t warp = 4; warp < 8; ++warp) registers(s, warp, 240);
+    s.cta_exit(0);
+    CHECK(s.rules() == "");
+  }
+  SECTION("that do not") {
+    for (uint32_t warp = 4; warp < 12; ++warp) registers(s, warp, 240);
+    REQUIRE(s.rules() == "setmaxnreg-pool");
+    CHECK(s.findings[0].summary == "the warps of CTA 0 ask for 69120 registers together; an SM has 65536");
+  }
+}
+
+TEST_CASE("protocol: a deadlock for bytes names what came and what did not", "[protocol]") {
+  Stream s;
+  s.cta(0);
+  s.init(kFull, 1);
+  s.arrive(kFull, kProducer, 1280, "mbarrier.arrive.expect_tx");
+  s.land(kFull, s.send(s.load(kFull, kProducer, 0x800, 1024)), 1024);
+  s.sleep(kFull, kConsumer, 0);
+  s.finish("deadlock in kernel k: nothing can move");
+  REQUIRE(s.rules() == "deadlock");
+  const sim::Finding& f = s.findings[0];
+  CHECK(f.summary ==
+        "CTA 0 warp 1 lane 0 waits for phase 0 of mbarrier 0x400 of CTA 0, which lacks 256 bytes");
+  CHECK(has_note(f, "  phase 0: 1 of 1 arrival, 1280 bytes expected, 1024 delivered"));
+  CHECK(has_note(f, "  no copy in flight brings the missing 256 bytes"));
+  CHECK(has_note(
+      f, "  phase 0: 1024 bytes delivered by CTA 0 warp 0 lane 0 at PTX line 3: `cp.async.bulk.tensor`"));
+}
+
+TEST_CASE("protocol: a deadlock of producer and consumer is a cycle", "[protocol]") {
+  Stream s;
+  s.cta(0);
+  s.init(kFull, 1);
+  s.init(kEmpty, 1);
+  s.arrive(kFull, kProducer);
+  s.wait(kFull, kConsumer, 0);
+  s.arrive(kEmpty, kConsumer);
+  s.wait(kEmpty, kProducer, 0);
+  // Now each waits for the other first.
+  s.sleep(kFull, kConsumer, 1);
+  s.sleep(kEmpty, kProducer, 1);
+  s.finish("deadlock in kernel k: nothing can move");
+  REQUIRE(s.rules() == "deadlock");
+  const sim::Finding& f = s.findings[0];
+  CHECK(f.summary ==
+        "CTA 0 warp 0 lane 0 waits for phase 1 of mbarrier 0x408 of CTA 0, which lacks 1 arrival");
+  CHECK(f.notes.at(0) == "cycle: CTA 0 warp 0 -> CTA 0 warp 1 -> CTA 0 warp 0");
+  CHECK(has_note(
+      f,
+      "  phase 0 had 1 arrival of CTA 0 warp 1 at PTX line 2: `mbarrier.arrive`, this one has none of "
+      "it"));
+}
+
+TEST_CASE("protocol: a deadlock before the first fill hints at the parity", "[protocol]") {
+  Stream s;
+  s.cta(0);
+  s.init(kEmpty, 1);
+  s.sleep(kEmpty, kProducer, 0);
+  s.finish("deadlock in kernel k: nothing can move");
+  REQUIRE(s.rules() == "deadlock");
+  CHECK(has_note(
+      s.findings[0],
+      "  nobody ever arrived there: a wait for a slot that is free at first has to ask for parity 1; a wait "
+      "for data asks for parity 0, and whoever brings the data never did"));
+}
+
+TEST_CASE("protocol: a deadlock on a parity that was not flipped says so", "[protocol]") {
+  Stream s;
+  s.cta(0);
+  s.init(kFull, 1);
+  s.arrive(kFull, kProducer);
+  s.wait(kFull, kConsumer, 0);
+  s.arrive(kFull, kProducer);
+  s.sleep(kFull, kConsumer, 0);
+  s.finish("deadlock in kernel k: nothing can move");
+  REQUIRE(s.rules() == "deadlock");
+  CHECK(has_note(
+      s.findings[0],
+      "  it last saw phase 0, phase 1 is complete, and parity 0 asks for the one after it: parity not "
+      "flipped?"));
+}
+
+TEST_CASE("protocol: a deadlock at barriers of threads lists who is not there", "[protocol]") {
+  Stream s(96);
+  s.cta(0);
+  SECTION("all of the CTA") {
+    meet(s, {0, 0, 0}, 0, 0, 0, "bar.sync");
+    s.exit({0, 1, 0}, 0xFFFFFFFF);
+    s.finish("deadlock in kernel k: nothing can move");
+    REQUIRE(s.rules() == "deadlock");
+    CHECK(s.findings[0].summary == "CTA 0 warp 0 waits at barrier 0 for all threads, 32 are there");
+    CHECK(has_note(s.findings[0], "  not there: CTA 0 warp 2"));
+  }
+  SECTION("a number of threads") {
+    for (uint32_t warp = 0; warp < 2; ++warp) meet(s, {0, warp, 0}, 1, 0, 64, "bar.sync");
+    for (uint32_t warp = 0; warp < 2; ++warp) meet(s, {0, warp, 0}, 1, 0, 64, "bar.sync", true);
+    meet(s, {0, 0, 0}, 1, 1, 64, "bar.sync");
+    s.finish("deadlock in kernel k: nothing can move");
+    REQUIRE(s.rules() == "deadlock");
+    CHECK(has_note(s.findings[0], "  not there: CTA 0 warp 1"));
+    CHECK(has_note(s.findings[0],
+                   "CTA 0 warp 0 waits at barrier 1 for 64 threads, 32 are there at PTX line 1: `bar.sync`"));
+  }
+  SECTION("who only arrives does not wait") {
+    meet(s, {0, 0, 0}, 1, 0, 64, "bar.arrive");
+    s.finish("deadlock in kernel k: nothing can move");
+    CHECK(s.findings.at(0).summary == "nothing can move, and no wait for a barrier was seen");
+  }
+  SECTION("of the cluster") {
+    s.cta(1, 0, 1);
+    for (uint32_t warp = 0; warp < 3; ++warp) {
+      SyncEvent e = s.event(Kind::kClusterArrive, {0, warp, 0}, "barrier.cluster.arrive");
+      e.mask = 0xFFFFFFFF;
+      s.send(e);
+    }
+    s.finish("deadlock in kernel k: nothing can move");
+    CHECK(
+        s.findings.at(0).notes ==
+        std::vector<std::string>{
+            "CTA 0 warps 0, 1, 2: each waits for the cluster barrier at PTX line 1: `barrier.cluster.arrive`",
+            "  not there: CTA 1 warp 0, CTA 1 warp 1, CTA 1 warp 2"});
+  }
+}

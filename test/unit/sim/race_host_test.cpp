@@ -1,0 +1,124 @@
+// race_host_test.cpp -- the race checker across grids and the host's own work.
+#include "support/catch.hpp"
+#include "unit/sim/race_events.hpp"
+
+using namespace race_test;
+
+namespace {
+
+using Work = sim::HostWork;
+
+Work work(Work::Kind kind, uint64_t id, std::vector<uint64_t> after, std::vector<Region> regions = {},
+          bool programmatic = false) {
+  Work w;
+  w.kind = kind;
+  w.id = id;
+  w.after = std::move(after);
+  w.regions = std::move(regions);
+  w.programmatic = programmatic;
+  w.what = "cudaMemcpyAsync";
+  return w;
+}
+void launch(Events& e, const Work& w) {
+  e.checker.host(w);
+  sim::GridStart start;
+  start.work = w.id;
+  e.checker.start(start);
+  e.begin(0, 0);
+}
+Region written(uint64_t address, uint32_t bytes) {
+  Region r = global(address, bytes);
+  r.write = true;
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("Grids of one stream are ordered, through every proxy", "[race]") {
+  const auto run = [](std::vector<uint64_t> after) {
+    Events e(Events::kBare);
+    launch(e, work(Work::Kind::kLaunch, 1, {}));
+    e.write(at(0, 0), global(0x10000, 4));
+    e.checker.finish(nullptr);
+    launch(e, work(Work::Kind::kLaunch, 2, std::move(after)));
+    e.init(at(0, 0), Events::bar(0));
+    e.load(at(0, 0), shared(0, 0x2000, 256), Events::bar(0));
+    return e.broken();
+  };
+  CHECK(run({1}) == "");
+  CHECK(run({}) == "race-grids");
+}
+
+TEST_CASE("Order of the host is transitive", "[race]") {
+  Events e(Events::kBare);
+  launch(e, work(Work::Kind::kLaunch, 1, {}));
+  e.write(at(0, 0), global(0x10000, 4));
+  launch(e, work(Work::Kind::kLaunch, 2, {1}));
+  launch(e, work(Work::Kind::kLaunch, 3, {2}));
+  e.write(at(0, 0), global(0x10000, 4));
+  CHECK(e.broken() == "");
+  launch(e, work(Work::Kind::kLaunch, 4, {2}));  // beside 3
+  e.write(at(0, 0), global(0x10000, 4));
+  CHECK(e.broken() == "race-grids");
+}
+
+TEST_CASE("A programmatic launch sees the grid before it behind griddepcontrol.wait", "[race]") {
+  const auto run = [](bool wait) {
+    Events e(Events::kBare);
+    launch(e, work(Work::Kind::kLaunch, 1, {}));
+    e.write(at(0, 0), global(0x10000, 4));
+    launch(e, work(Work::Kind::kLaunch, 2, {1}, {}, true));
+    if (wait) e.plain(Sync::kGridWait, at(0, 0));
+    e.read(at(0, 0), global(0x10000, 4));
+    return e.broken();
+  };
+  CHECK(run(true) == "");
+  CHECK(run(false) == "race-grids");
+}
+
+TEST_CASE("griddepcontrol.wait travels with synchronisation", "[race]") {
+  Events e(Events::kBare);
+  launch(e, work(Work::Kind::kLaunch, 1, {}));
+  e.write(at(0, 0), global(0x10000, 4));
+  launch(e, work(Work::Kind::kLaunch, 2, {1}, {}, true));
+  e.plain(Sync::kGridWait, at(0, 0));
+  e.bar_sync(0, {0, 1});
+  e.read(at(0, 1), global(0x10000, 4));
+  CHECK(e.broken() == "");
+  e.read(at(0, 2), global(0x10000, 4));
+  CHECK(e.broken() == "race-grids");
+}
+
+TEST_CASE("Copies of the host are ordered with grids like grids", "[race]") {
+  const auto before = [](std::vector<uint64_t> after) {
+    Events e(Events::kBare);
+    e.checker.host(work(Work::Kind::kCopy, 1, {}, {written(0x10000, 4096)}));
+    launch(e, work(Work::Kind::kLaunch, 2, std::move(after)));
+    e.read(at(0, 0), global(0x10100, 4));
+    return e.broken();
+  };
+  CHECK(before({1}) == "");
+  CHECK(before({}) == "race-grids");
+  const auto after = [](std::vector<uint64_t> order) {
+    Events e(Events::kBare);
+    launch(e, work(Work::Kind::kLaunch, 1, {}));
+    e.write(at(0, 0), global(0x10100, 4));
+    e.checker.host(work(Work::Kind::kCopy, 2, std::move(order), {global(0x10000, 4096)}));
+    return e.broken();
+  };
+  CHECK(after({1}) == "");
+  CHECK(after({}) == "race-grids");
+}
+
+TEST_CASE("A copy of the host beside a grid that loads by TMA", "[race]") {
+  const auto run = [](std::vector<uint64_t> after) {
+    Events e(Events::kBare);
+    e.checker.host(work(Work::Kind::kSet, 1, {}, {written(0x10000, 4096)}));
+    launch(e, work(Work::Kind::kLaunch, 2, std::move(after)));
+    e.init(at(0, 0), Events::bar(0));
+    e.load(at(0, 0), shared(0, 0x2000, 256), Events::bar(0));
+    return e.broken();
+  };
+  CHECK(run({1}) == "");
+  CHECK(run({}) == "race-grids");
+}

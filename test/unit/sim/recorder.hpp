@@ -1,0 +1,56 @@
+// recorder.hpp -- keeps every event of a run.
+#pragma once
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sim/exec/observer.h"
+#include "unit/sim/machine_fixture.hpp"
+
+namespace sim_test {
+
+struct Recorder : sim::Observer {
+  std::vector<sim::Access> accesses;
+  std::vector<sim::AsyncIssue> issues;
+  std::vector<sim::AsyncLanding> landings;
+  std::vector<sim::SyncEvent> syncs;
+
+  void access(const sim::Access& e) override { accesses.push_back(e); }
+  void issue(const sim::AsyncIssue& e) override { issues.push_back(e); }
+  void land(const sim::AsyncLanding& e) override { landings.push_back(e); }
+  void sync(const sim::SyncEvent& e) override { syncs.push_back(e); }
+
+  std::vector<sim::SyncEvent> of(sim::SyncEvent::Kind kind) const {
+    std::vector<sim::SyncEvent> out;
+    for (const sim::SyncEvent& e : syncs)
+      if (e.kind == kind) out.push_back(e);
+    return out;
+  }
+  std::vector<sim::AsyncIssue> of(sim::AsyncIssue::Kind kind) const {
+    std::vector<sim::AsyncIssue> out;
+    for (const sim::AsyncIssue& e : issues)
+      if (e.kind == kind) out.push_back(e);
+    return out;
+  }
+};
+
+// Regions as tuples, for comparisons that print what differs.
+using Bytes = std::tuple<uint64_t, uint64_t, uint32_t>;  // CTA, address, bytes
+using Cells = std::tuple<uint64_t, int, int, int, int>;  // CTA, lane, lanes, column, columns
+
+inline std::vector<Bytes> shared_of(const std::vector<sim::Region>& regions) {
+  std::vector<Bytes> out;
+  for (const sim::Region& r : regions)
+    if (r.memory == sim::Memory::kShared) out.emplace_back(r.cta, r.address, r.bytes);
+  return out;
+}
+
+inline std::vector<Cells> cells_of(const std::vector<sim::Region>& regions) {
+  std::vector<Cells> out;
+  for (const sim::Region& r : regions)
+    if (r.memory == sim::Memory::kTensor) out.emplace_back(r.cta, r.lane, r.lanes, r.column, r.columns);
+  return out;
+}
+
+}  // namespace sim_test

@@ -1,0 +1,140 @@
+// report_test.cpp -- what a reader sees of a finding, and that JSON loses none of it.
+#include "sim/judge/report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "support/catch.hpp"
+
+namespace {
+
+sim::Report full() {
+  sim::Report report;
+  report.rule = "race-async-write-read";
+  report.severity = 'S';
+  report.evidence = "documented";
+  report.section = "PTX ISA 9.7.9.27";
+  report.says = "a copy may write only what nobody reads any more";
+  report.summary = "TMA load overwrites what tcgen05.mma may still read";
+  report.later = {"k<1>", "CTA 1 (1,0,0), warp 4, lane 0", 83,
+                  1187,   "cp.async.bulk.tensor.3d ...;",  "a.cu:212 in load <- a.cu:90"};
+  report.earlier = {"k<1>", "CTA 0 (0,0,0), warp 5, lane 0", 0, 1420, "tcgen05.mma ...;", ""};
+  report.region = {"shared", true, 1, 0x8400, 0x4000, 0, 0, 0, 0, "A stage 2"};
+  report.mbarrier = {1, 0x420, "mbarrier 2 of 5 initialised at a.cu:41"};
+  report.missing = "a wait for empty[3]";
+  report.notes = {"the producer waited for empty[2]\nphase 2"};
+  report.every_schedule = true;
+  report.seen = {{"late", 17, 3}};
+  return report;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a report names both sites, the bytes, the barrier, what is missing, the rule and how to see it again") {
+  CHECK(sim::render(full(), "./test --shape '1 2'") ==
+        R"(S race-async-write-read: TMA load overwrites what tcgen05.mma may still read
+  later     CTA 1 (1,0,0), warp 4, lane 0, operation 83 of kernel k<1>
+            PTX line 1187: `cp.async.bulk.tensor.3d ...;`
+            a.cu:212 in load <- a.cu:90
+  earlier   CTA 0 (0,0,0), warp 5, lane 0 of kernel k<1>
+            PTX line 1420: `tcgen05.mma ...;`
+  bytes     shared memory [0x8400, 0xc400) of CTA 1, written
+            A stage 2
+  barrier   mbarrier at shared offset 0x420 of CTA 1
+            mbarrier 2 of 5 initialised at a.cu:41
+  missing   a wait for empty[3]
+  note      the producer waited for empty[2]
+            phase 2
+  certain   for every schedule: it follows from the order of synchronisation
+  rule      a copy may write only what nobody reads any more
+            PTX ISA 9.7.9.27 (documented)
+  seen      3 times
+  replay    dualgemm-sim --mode late --seed 17 ./test --shape '1 2'
+)");
+}
+
+TEST_CASE("a report without sites and bytes has no empty lines") {
+  sim::Report report;
+  report.rule = "machine-deadlock";
+  report.summary = "nothing can move";
+  report.says = "a wait ends";
+  report.section = "none";
+  report.evidence = "assumed";
+  report.every_schedule = false;
+  CHECK(sim::render(report, "./p") == R"(E machine-deadlock: nothing can move
+  certain   for this schedule; another one may not show it
+  rule      a wait ends
+            none (assumed)
+)");
+}
+
+TEST_CASE("JSON holds all of a report") {
+  const nlohmann::json json = full();
+  const nlohmann::json expected = nlohmann::json::parse(R"json({
+    "rule": "race-async-write-read", "severity": "S", "evidence": "documented",
+    "section": "PTX ISA 9.7.9.27", "says": "a copy may write only what nobody reads any more",
+    "summary": "TMA load overwrites what tcgen05.mma may still read",
+    "later": {"kernel": "k<1>", "where": "CTA 1 (1,0,0), warp 4, lane 0", "operation": 83, "ptx_line": 1187,
+              "text": "cp.async.bulk.tensor.3d ...;", "source": "a.cu:212 in load <- a.cu:90"},
+    "earlier": {"kernel": "k<1>", "where": "CTA 0 (0,0,0), warp 5, lane 0", "operation": 0, "ptx_line": 1420,
+                "text": "tcgen05.mma ...;", "source": ""},
+    "region": {"memory": "shared", "write": true, "cta": 1, "address": 33792, "bytes": 16384, "lane": 0,
+               "lanes": 0, "column": 0, "columns": 0, "name": "A stage 2"},
+    "mbarrier": {"cta": 1, "offset": 1056, "name": "mbarrier 2 of 5 initialised at a.cu:41"},
+    "missing": "a wait for empty[3]", "notes": ["the producer waited for empty[2]\nphase 2"],
+    "every_schedule": true, "seen": [{"mode": "late", "seed": 17, "count": 3}]})json");
+  CHECK(json == expected);
+  const auto back = json.get<sim::Report>();
+  CHECK(nlohmann::json(back) == json);
+  CHECK(sim::render(back, "p") == sim::render(full(), "p"));
+}
+
+TEST_CASE("a report in JSON may lack its earlier site, bytes and barrier") {
+  sim::Report report = full();
+  report.earlier.reset();
+  report.region.reset();
+  report.mbarrier.reset();
+  const auto back = nlohmann::json(report).get<sim::Report>();
+  CHECK_FALSE(back.earlier);
+  CHECK_FALSE(back.region);
+  CHECK_FALSE(back.mbarrier);
+}
+
+TEST_CASE("findings of many runs are one when rule and instructions are the same") {
+  std::vector<sim::Report> all;
+  sim::Report report = full();
+  sim::merge(all, report);
+  report.seen = {{"late", 18, 1}};
+  report.later.where = "CTA 7 (7,0,0), warp 0, lane 0";
+  sim::merge(all, report);
+  report.seen = {{"late", 17, 2}};
+  sim::merge(all, report);
+  REQUIRE(all.size() == 1);
+  REQUIRE(all[0].seen.size() == 2);
+  CHECK(all[0].seen[0].count == 5);
+  CHECK(all[0].seen[1].seed == 18);
+  report.earlier->ptx_line = 1421;
+  sim::merge(all, report);
+  CHECK(all.size() == 2);
+}
+
+TEST_CASE("a range of tensor memory is columns and lanes") {
+  const sim::RegionText region{"tensor", false, 3, 0, 0, 32, 32, 128, 32, ""};
+  CHECK(sim::range_text(region) == "tensor memory columns 128..159, lanes 32..63 of CTA 3");
+}
+
+TEST_CASE("every kind of fault has a machine rule, and what the simulator does not know is of class U") {
+  for (const auto kind : {sim::FaultKind::kSyntax, sim::FaultKind::kUnsupported, sim::FaultKind::kPoison,
+                          sim::FaultKind::kBounds, sim::FaultKind::kMisaligned, sim::FaultKind::kProtocol,
+                          sim::FaultKind::kDeadlock, sim::FaultKind::kTrap, sim::FaultKind::kLaunch}) {
+    const sim::Rule& rule = sim::rule(sim::rule_of(kind));
+    const bool unknown = kind == sim::FaultKind::kSyntax || kind == sim::FaultKind::kUnsupported;
+    CHECK(sim::severity_letter(rule) == (unknown ? 'U' : 'E'));
+  }
+}
+
+TEST_CASE("words of a command line survive a shell") {
+  CHECK(sim::shell_word("./a-b_c=1,2:3") == "./a-b_c=1,2:3");
+  CHECK(sim::shell_word("") == "''");
+  CHECK(sim::shell_word("it's $HOME") == "'it'\\''s $HOME'");
+}
