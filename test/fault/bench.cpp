@@ -82,7 +82,9 @@ Bench::Bench(const std::string& instance, const Shape* shape) : instance_(instan
   info_ = config.info;
   shape_ = shape != nullptr ? *shape : smoke_shape(info_);
   const bool fp16 = info_.c_dtype == DUALGEMM_DTYPE_FP16;
-  entry_ = "ConfigILi" + std::to_string(info_.tile_n) + "ELNS_5CTypeE" + (fp16 ? "1" : "0") + "E";
+  const auto number = [](int32_t n) { return "Li" + std::to_string(n) + "E"; };
+  entry_ = "ConfigI" + number(info_.tile_m) + number(info_.tile_n) + number(info_.split_k) + "LNS_5CTypeE" +
+           (fp16 ? "1" : "0") + "E";
   problem_ = dualgemm_test::make_problem(Data::kFullRange, shape_.m, shape_.n, shape_.k, 1);
   expected_ = problem_.reference();
   dualgemm_test::LaunchOptions options;
