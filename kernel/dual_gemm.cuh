@@ -59,8 +59,8 @@ DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Cfg>& smem, Role ro
 template <class Cfg>
 DUALGEMM_DEVICE void teardown(SharedStorage<Cfg>& smem, Role role) {
   ptx::tcgen05_fence_before_thread_sync();  // the epilogue's loads come before the release of the columns
-  if constexpr (Cta<Cfg>::kPaired) {        // ... of both CTAs; nobody exits while the other may still reach
-                                            // its memory
+  if constexpr (Cta<Cfg>::kPaired) {
+    // ... of both CTAs. Nor does one exit while the other may still reach its memory.
     ptx::cluster_arrive_release();
     ptx::cluster_wait_acquire();
   } else {

@@ -2,11 +2,10 @@
 // each finishes its share of the columns. Sums are taken in the order of the slices, so the result does not
 // depend on who was first.
 //
-//   every CTA: accumulators final, ring read --cluster barrier--> send partial sums --cluster barrier--> add
-//   up, finish
+//   accumulators final, ring read  --cluster barrier-->  send partial sums  --cluster barrier-->  add up,
+//   finish
 //
-// The partial sums arrive where the ring was: [slice they come from][product][column / 4][lane][column % 4],
-// fp32.
+// The partial sums, fp32, arrive where the ring was: [slice of K][product][column / 4][lane][column % 4].
 #pragma once
 
 #include "kernel/epilogue.cuh"
@@ -104,9 +103,10 @@ DUALGEMM_DEVICE void reduce(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg> 
   ptx::cluster_wait_acquire();
   if (role == Role::kEpilogue && !k_range(p.k_tiles, cta.slice, Cfg::kSplitK).empty())
     send_partial_sums(output, smem, cta, warp);
-  ptx::cluster_arrive_release();  // the partial sums are where they are read below; after this nobody reaches
-                                  // into
-  ptx::cluster_wait_acquire();    // another CTA, so each may exit when it likes
+  // The partial sums are written before they are read below. From here on nobody reaches into another CTA, so
+  // each may exit when it likes.
+  ptx::cluster_arrive_release();
+  ptx::cluster_wait_acquire();
   if (role == Role::kEpilogue) finish_share(output, smem, cta, warp, p.k_tiles);
 }
 
