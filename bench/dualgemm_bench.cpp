@@ -63,6 +63,7 @@ json shape_json(const bench::Shape& shape, const bench::Budget& b) {
           {"label", shape.label},
           {"config", b.config.name},
           {"tiles", b.tiles},
+          {"cluster", b.cluster},
           {"ctas", b.ctas},
           {"tiles_per_sm", b.tiles_per_sm},
           {"dram_bytes", b.dram_bytes},
@@ -77,21 +78,24 @@ json shape_json(const bench::Shape& shape, const bench::Budget& b) {
 json print_budgets(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dtype,
                    const dualgemm_device_t& device) {
   fmt::print("Arithmetic, not time: what each problem costs on {} SMs.\n\n", device.sm_count);
-  fmt::print("{:<22} {:<20} {:<18} {:>6} {:>9} {:>10} {:>12} {:>14} {:>10} {:>5}\n", "M x N x K", "",
-             "configuration", "tiles", "tiles/SM", "DRAM, MB", "fill/SM, KB", "tensor clk/SM", "smem, B",
-             "TMEM");
+  fmt::print("{:<22} {:<20} {:<20} {:>6} {:>7} {:>5} {:>9} {:>10} {:>12} {:>14} {:>10} {:>5}\n", "M x N x K",
+             "", "configuration", "tiles", "cluster", "CTAs", "tiles/SM", "DRAM, MB", "fill/SM, KB",
+             "tensor clk/SM", "smem, B", "TMEM");
   json rows = json::array();
   for (const bench::Shape& shape : shapes) {
     const bench::Budget b = bench::budget_of(shape, dtype, device);
-    fmt::print("{:<22} {:<20} {:<18} {:>6} {:>9} {:>10.1f} {:>12.0f} {:>14} {:>10} {:>5}\n",
-               shape_text(shape), shape.label, b.config.name, b.tiles, b.tiles_per_sm, b.dram_bytes * 1e-6,
-               b.fill_bytes * 1e-3, b.tensor_clocks, b.config.smem_bytes, b.config.tmem_columns);
+    fmt::print("{:<22} {:<20} {:<20} {:>6} {:>7} {:>5} {:>9} {:>10.1f} {:>12.0f} {:>14} {:>10} {:>5}\n",
+               shape_text(shape), shape.label, b.config.name, b.tiles, b.cluster, b.ctas, b.tiles_per_sm,
+               b.dram_bytes * 1e-6, b.fill_bytes * 1e-3, b.tensor_clocks, b.config.smem_bytes,
+               b.config.tmem_columns);
     rows.push_back(shape_json(shape, b));
   }
   fmt::print(
-      "\nDRAM: every input and C once. Fill and tensor clocks: of the SM with the most tiles; clocks at the "
-      "tensor\n"
-      "core's peak rate of {} operations. TMEM: columns of 512.\n",
+      "\nCluster: CTAs that share a tile. CTAs: working at the same time. DRAM: every input and C once. Fill "
+      "and\n"
+      "tensor clocks: of the SM with the most tiles; clocks at the tensor core's peak rate of {} "
+      "operations.\n"
+      "TMEM: columns of 512.\n",
       bench::kFlopsPerClock);
   return rows;
 }
@@ -111,7 +115,7 @@ json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dty
       "runtime {}\n{}\n\n",
       machine.name, machine.sms, machine.clock_ghz, machine.dram_tb_s, machine.tensor_pflops, machine.driver,
       machine.runtime, dualgemm_build_info());
-  fmt::print("{:<22} {:<20} {:<18} {:>25} {:>25} {:>7} {:>8}  {}\n", "M x N x K", "", "configuration",
+  fmt::print("{:<22} {:<20} {:<20} {:>25} {:>25} {:>7} {:>8}  {}\n", "M x N x K", "", "configuration",
              "contest, us (p10..p90)", "graph, us (p10..p90)", "TB/s", "PFLOP/s", "roof");
   json rows = json::array();
   for (const bench::Shape& shape : shapes) {
@@ -125,9 +129,9 @@ json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dty
     if (!mismatch.empty()) {
       ++wrong;
       row["mismatch"] = mismatch;
-      fmt::print("{:<22} {:<20} {:<18} WRONG: {}\n", shape_text(shape), shape.label, b.config.name, mismatch);
+      fmt::print("{:<22} {:<20} {:<20} WRONG: {}\n", shape_text(shape), shape.label, b.config.name, mismatch);
     } else if (options.verify_only) {
-      fmt::print("{:<22} {:<20} {:<18} verified\n", shape_text(shape), shape.label, b.config.name);
+      fmt::print("{:<22} {:<20} {:<20} verified\n", shape_text(shape), shape.label, b.config.name);
     } else {
       fmt::print(stderr, "{}: timing\n", shape_text(shape));
       const bench::Timing stream = workload.time_stream(options.repeats);
@@ -137,7 +141,7 @@ json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dty
       const double roof_us = std::max(dram_us, tensor_us);
       const char* roof = dram_us > tensor_us ? "DRAM" : "tensor";
       const double share = 100 * roof_us / graph.median_us;
-      fmt::print("{:<22} {:<20} {:<18} {:>25} {:>25} {:>7.2f} {:>8.2f}  {:.0f} % of {}\n", shape_text(shape),
+      fmt::print("{:<22} {:<20} {:<20} {:>25} {:>25} {:>7.2f} {:>8.2f}  {:.0f} % of {}\n", shape_text(shape),
                  shape.label, b.config.name,
                  fmt::format("{:.2f} ({:.2f}..{:.2f})", stream.median_us, stream.p10_us, stream.p90_us),
                  fmt::format("{:.2f} ({:.2f}..{:.2f})", graph.median_us, graph.p10_us, graph.p90_us),
