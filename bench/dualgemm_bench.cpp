@@ -25,7 +25,7 @@ struct Options {
   std::vector<std::string> suites{"contest"}, shapes;
   std::string dtype = "fp16", json_path;
   int repeats = 20, input_sets = 50, samples = 1000;
-  bool verify_only = false;
+  bool verify_only = false, configs = false;
 };
 
 bench::Shape parse_shape(const std::string& text) {
@@ -159,7 +159,35 @@ json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dty
   return rows;
 }
 
+// What the library says of its configurations; configs.py makes a table of it.
+json configs_json() {
+  json configs = json::array();
+  for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
+    dualgemm_config_info_t c;
+    bench::check(dualgemm_config_info(id, &c), "dualgemm_config_info");
+    configs.push_back({{"name", c.name},
+                       {"dtype", c.c_dtype == DUALGEMM_DTYPE_FP16 ? "fp16" : "bf16"},
+                       {"tile_m", c.tile_m},
+                       {"tile_n", c.tile_n},
+                       {"tile_k", c.tile_k},
+                       {"split_k", c.split_k},
+                       {"cta_group", c.cta_group},
+                       {"mma_n", c.mma_n},
+                       {"mmas_per_step", c.mmas_per_step},
+                       {"stages", c.stages},
+                       {"acc_stages", c.acc_stages},
+                       {"threads", c.threads},
+                       {"smem_bytes", c.smem_bytes},
+                       {"tmem_columns", c.tmem_columns}});
+  }
+  return configs;
+}
+
 int run(const Options& options) {
+  if (options.configs) {
+    fmt::print("{}\n", configs_json().dump(2));
+    return 0;
+  }
   const dualgemm_dtype_t dtype = options.dtype == "fp16" ? DUALGEMM_DTYPE_FP16 : DUALGEMM_DTYPE_BF16;
   const std::vector<bench::Shape> shapes = chosen_shapes(options);
 
@@ -209,6 +237,7 @@ int main(int argc, char** argv) {
   app.add_option("--samples", options.samples, "outputs verified per input set")
       ->check(CLI::Range(4, 100000000));
   app.add_flag("--verify-only", options.verify_only, "verify and stop; runs in the simulator, too");
+  app.add_flag("--configs", options.configs, "print the library's configurations as JSON and stop");
   app.add_option("--json", options.json_path, "also write everything to this file");
   CLI11_PARSE(app, argc, argv);
   try {
