@@ -2,7 +2,7 @@
 BUILD := build
 JOBS  ?= $(shell nproc)
 
-.PHONY: help setup configure lib run test fault soak bench ptx format clean
+.PHONY: help setup configure lib run test fault soak bench ptx configs format clean
 help:             ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*##/ {printf "make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
@@ -39,6 +39,11 @@ bench: configure  ## verify, then measure; without a Blackwell GPU, the arithmet
 
 ptx: configure    ## the PTX of every kernel instance, into build/ptx/
 	@cmake --build $(BUILD) -j $(JOBS) --target ptx
+
+configs: ptx      ## every kernel instance: tile, cluster, stages, registers, memory
+	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench cudart_sim cuda_sim >/dev/null
+	@LD_LIBRARY_PATH=$(BUILD)/sim $(BUILD)/dualgemm_bench --configs | \
+	  python3 bench/configs.py "$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk)" $(BUILD)/ptx/instances.ptx
 
 format:           ## clang-format every source file
 	@git ls-files '*.h' '*.cuh' '*.cu' '*.cpp' '*.c' '*.hpp' | xargs clang-format -i

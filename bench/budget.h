@@ -12,8 +12,9 @@ namespace bench {
 struct Budget {
   dualgemm_config_info_t config;
   int64_t tiles;          // of C
-  int64_t ctas;           // at most one per SM
-  int64_t tiles_per_sm;   // of the busiest SM
+  int64_t cluster;        // CTAs that share a tile: those of a pair, times the parts of K
+  int64_t ctas;           // at work at the same time, one per SM
+  int64_t tiles_per_sm;   // that the busiest SM has a part in
   int64_t dram_bytes;     // every input once, C once
   int64_t fill_bytes;     // into the shared memory of the busiest SM
   int64_t tensor_clocks;  // of the busiest SM, were its tensor core never idle

@@ -25,7 +25,7 @@ struct Options {
   std::vector<std::string> suites{"contest"}, shapes;
   std::string dtype = "fp16", json_path;
   int repeats = 20, input_sets = 50, samples = 1000;
-  bool verify_only = false;
+  bool verify_only = false, configs = false;
 };
 
 bench::Shape parse_shape(const std::string& text) {
@@ -63,6 +63,7 @@ json shape_json(const bench::Shape& shape, const bench::Budget& b) {
           {"label", shape.label},
           {"config", b.config.name},
           {"tiles", b.tiles},
+          {"cluster", b.cluster},
           {"ctas", b.ctas},
           {"tiles_per_sm", b.tiles_per_sm},
           {"dram_bytes", b.dram_bytes},
@@ -77,21 +78,24 @@ json shape_json(const bench::Shape& shape, const bench::Budget& b) {
 json print_budgets(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dtype,
                    const dualgemm_device_t& device) {
   fmt::print("Arithmetic, not time: what each problem costs on {} SMs.\n\n", device.sm_count);
-  fmt::print("{:<22} {:<20} {:<18} {:>6} {:>9} {:>10} {:>12} {:>14} {:>10} {:>5}\n", "M x N x K", "",
-             "configuration", "tiles", "tiles/SM", "DRAM, MB", "fill/SM, KB", "tensor clk/SM", "smem, B",
-             "TMEM");
+  fmt::print("{:<22} {:<20} {:<20} {:>6} {:>7} {:>5} {:>9} {:>10} {:>12} {:>14} {:>10} {:>5}\n", "M x N x K",
+             "", "configuration", "tiles", "cluster", "CTAs", "tiles/SM", "DRAM, MB", "fill/SM, KB",
+             "tensor clk/SM", "smem, B", "TMEM");
   json rows = json::array();
   for (const bench::Shape& shape : shapes) {
     const bench::Budget b = bench::budget_of(shape, dtype, device);
-    fmt::print("{:<22} {:<20} {:<18} {:>6} {:>9} {:>10.1f} {:>12.0f} {:>14} {:>10} {:>5}\n",
-               shape_text(shape), shape.label, b.config.name, b.tiles, b.tiles_per_sm, b.dram_bytes * 1e-6,
-               b.fill_bytes * 1e-3, b.tensor_clocks, b.config.smem_bytes, b.config.tmem_columns);
+    fmt::print("{:<22} {:<20} {:<20} {:>6} {:>7} {:>5} {:>9} {:>10.1f} {:>12.0f} {:>14} {:>10} {:>5}\n",
+               shape_text(shape), shape.label, b.config.name, b.tiles, b.cluster, b.ctas, b.tiles_per_sm,
+               b.dram_bytes * 1e-6, b.fill_bytes * 1e-3, b.tensor_clocks, b.config.smem_bytes,
+               b.config.tmem_columns);
     rows.push_back(shape_json(shape, b));
   }
   fmt::print(
-      "\nDRAM: every input and C once. Fill and tensor clocks: of the SM with the most tiles; clocks at the "
-      "tensor\n"
-      "core's peak rate of {} operations. TMEM: columns of 512.\n",
+      "\nCluster: CTAs that share a tile. CTAs: working at the same time. DRAM: every input and C once. Fill "
+      "and\n"
+      "tensor clocks: of the SM with the most tiles; clocks at the tensor core's peak rate of {} "
+      "operations.\n"
+      "TMEM: columns of 512.\n",
       bench::kFlopsPerClock);
   return rows;
 }
@@ -111,7 +115,7 @@ json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dty
       "runtime {}\n{}\n\n",
       machine.name, machine.sms, machine.clock_ghz, machine.dram_tb_s, machine.tensor_pflops, machine.driver,
       machine.runtime, dualgemm_build_info());
-  fmt::print("{:<22} {:<20} {:<18} {:>25} {:>25} {:>7} {:>8}  {}\n", "M x N x K", "", "configuration",
+  fmt::print("{:<22} {:<20} {:<20} {:>25} {:>25} {:>7} {:>8}  {}\n", "M x N x K", "", "configuration",
              "contest, us (p10..p90)", "graph, us (p10..p90)", "TB/s", "PFLOP/s", "roof");
   json rows = json::array();
   for (const bench::Shape& shape : shapes) {
@@ -125,9 +129,9 @@ json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dty
     if (!mismatch.empty()) {
       ++wrong;
       row["mismatch"] = mismatch;
-      fmt::print("{:<22} {:<20} {:<18} WRONG: {}\n", shape_text(shape), shape.label, b.config.name, mismatch);
+      fmt::print("{:<22} {:<20} {:<20} WRONG: {}\n", shape_text(shape), shape.label, b.config.name, mismatch);
     } else if (options.verify_only) {
-      fmt::print("{:<22} {:<20} {:<18} verified\n", shape_text(shape), shape.label, b.config.name);
+      fmt::print("{:<22} {:<20} {:<20} verified\n", shape_text(shape), shape.label, b.config.name);
     } else {
       fmt::print(stderr, "{}: timing\n", shape_text(shape));
       const bench::Timing stream = workload.time_stream(options.repeats);
@@ -137,7 +141,7 @@ json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dty
       const double roof_us = std::max(dram_us, tensor_us);
       const char* roof = dram_us > tensor_us ? "DRAM" : "tensor";
       const double share = 100 * roof_us / graph.median_us;
-      fmt::print("{:<22} {:<20} {:<18} {:>25} {:>25} {:>7.2f} {:>8.2f}  {:.0f} % of {}\n", shape_text(shape),
+      fmt::print("{:<22} {:<20} {:<20} {:>25} {:>25} {:>7.2f} {:>8.2f}  {:.0f} % of {}\n", shape_text(shape),
                  shape.label, b.config.name,
                  fmt::format("{:.2f} ({:.2f}..{:.2f})", stream.median_us, stream.p10_us, stream.p90_us),
                  fmt::format("{:.2f} ({:.2f}..{:.2f})", graph.median_us, graph.p10_us, graph.p90_us),
@@ -155,7 +159,35 @@ json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dty
   return rows;
 }
 
+// What the library says of its configurations; configs.py makes a table of it.
+json configs_json() {
+  json configs = json::array();
+  for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
+    dualgemm_config_info_t c;
+    bench::check(dualgemm_config_info(id, &c), "dualgemm_config_info");
+    configs.push_back({{"name", c.name},
+                       {"dtype", c.c_dtype == DUALGEMM_DTYPE_FP16 ? "fp16" : "bf16"},
+                       {"tile_m", c.tile_m},
+                       {"tile_n", c.tile_n},
+                       {"tile_k", c.tile_k},
+                       {"split_k", c.split_k},
+                       {"cta_group", c.cta_group},
+                       {"mma_n", c.mma_n},
+                       {"mmas_per_step", c.mmas_per_step},
+                       {"stages", c.stages},
+                       {"acc_stages", c.acc_stages},
+                       {"threads", c.threads},
+                       {"smem_bytes", c.smem_bytes},
+                       {"tmem_columns", c.tmem_columns}});
+  }
+  return configs;
+}
+
 int run(const Options& options) {
+  if (options.configs) {
+    fmt::print("{}\n", configs_json().dump(2));
+    return 0;
+  }
   const dualgemm_dtype_t dtype = options.dtype == "fp16" ? DUALGEMM_DTYPE_FP16 : DUALGEMM_DTYPE_BF16;
   const std::vector<bench::Shape> shapes = chosen_shapes(options);
 
@@ -205,6 +237,7 @@ int main(int argc, char** argv) {
   app.add_option("--samples", options.samples, "outputs verified per input set")
       ->check(CLI::Range(4, 100000000));
   app.add_flag("--verify-only", options.verify_only, "verify and stop; runs in the simulator, too");
+  app.add_flag("--configs", options.configs, "print the library's configurations as JSON and stop");
   app.add_option("--json", options.json_path, "also write everything to this file");
   CLI11_PARSE(app, argc, argv);
   try {

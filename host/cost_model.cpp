@@ -48,7 +48,8 @@ bool cost_of(const Instance& i, Shape shape, int32_t sms, Cost* cost) {
   Cost c{};
   c.tiles = tile_count(i, shape);
   c.waves = ceil_div(c.tiles, at_once);
-  const double active = static_cast<double>(std::min(c.tiles, at_once) * cluster);
+  // SMs at work at the same time, averaged over the launch: the last wave may be smaller.
+  const double active = static_cast<double>(c.tiles * cluster) / static_cast<double>(c.waves);
   const int64_t steps =
       ceil_div(ceil_div(shape.k, i.tile_k), i.split_k);  // per tile, of the CTA that has the most
 
@@ -76,18 +77,22 @@ bool cost_of(const Instance& i, Shape shape, int32_t sms, Cost* cost) {
   const double results = static_cast<double>(std::min<int64_t>(i.tile_m, shape.m)) * i.tile_n / cluster;
   const double epilogue_us = us(kCommit + results / kResultsPerCycle);
   double tile_us = step_us * static_cast<double>(steps);
-  // With one accumulator per product the next tile waits for the epilogue, except for the reading of the last
-  // columns.
-  if (i.acc_stages == 1 && c.waves > 1) tile_us += epilogue_us;
-  double exchange_us = 0;
+  const double waves = static_cast<double>(c.waves);
+  double start_us = kLatency + us(kWake);
+  if (i.cta_group == 2) start_us += us(kClusterBarrier) / 2;
   if (i.split_k > 1) {
+    // A cluster computes one tile and ends; the next one starts with an empty ring.
     const double received =
         results * 2 * 4 * (i.split_k - 1);  // fp32 of both products from every other slice
-    exchange_us = us(2 * kClusterBarrier + kExchangeStart + kExchangePerKilobyte * received / 1024);
+    const double exchange_us =
+        us(2 * kClusterBarrier + kExchangeStart + kExchangePerKilobyte * received / 1024);
+    c.total_us = kFixed + (start_us + tile_us + epilogue_us + exchange_us) * waves;
+  } else {
+    // With one accumulator per product the next tile waits for the epilogue, except for the reading of the
+    // last columns.
+    if (i.acc_stages == 1 && c.waves > 1) tile_us += epilogue_us;
+    c.total_us = kFixed + start_us + tile_us * waves + epilogue_us;
   }
-  c.total_us =
-      kFixed + kLatency + us(kWake) + tile_us * static_cast<double>(c.waves) + epilogue_us + exchange_us;
-  if (i.cta_group == 2) c.total_us += us(kClusterBarrier) / 2;
   *cost = c;
   return true;
 }

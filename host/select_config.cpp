@@ -1,44 +1,46 @@
-// select_config.cpp -- candidates and the comparator that ranks them.
+// select_config.cpp -- the lowest cost, and the choice among those that come close to it.
 
 #include "host/select_config.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 
 namespace dualgemm {
 namespace {
 
-struct Candidate {
-  int32_t index;
-  Cost cost;
-};
+// Costs this close to the lowest count as equal to it: a part of the time, below what the model can tell
+// apart. Its own error is larger, but common to similar instances.
+constexpr double kResolution = 0.02;
 
-// The shorter launch wins. Costs closer than the model can tell apart count as equal; between equals:
-//   - fewer CTAs per tile, then no split of K: less that has to meet at the same time, and the same order of
-//   additions as
-//     the instances without a split;
+// Which of two instances of equal cost:
+//   - the one without a split of K, or with the smaller: less that has to meet at the same time, and the same
+//     order of additions as the instances without a split;
 //   - then fewer tiles, which read A and B less often and leave more of L2 and DRAM to whoever shares them;
 //   - then the first in the table.
-bool better(const Candidate& left, const Candidate& right) {
-  constexpr double kResolution =
-      0.02;  // of the time; the model's own error is larger, but common to similar instances
-  const double difference = left.cost.total_us - right.cost.total_us;
-  if (std::abs(difference) > kResolution * right.cost.total_us) return difference < 0;
-  const Instance &l = kInstances[left.index], &r = kInstances[right.index];
-  if (l.split_k != r.split_k) return l.split_k < r.split_k;
-  if (left.cost.tiles != right.cost.tiles) return left.cost.tiles < right.cost.tiles;
-  return false;
+bool preferred(const Instance& left, const Instance& right, Shape shape) {
+  if (left.split_k != right.split_k) return left.split_k < right.split_k;
+  return tile_count(left, shape) < tile_count(right, shape);
 }
 
 }  // namespace
 
 int32_t select_config(Shape shape, CType c_type, int32_t sm_count) {
-  Candidate best{-1, {}};
+  std::array<double, kInstanceCount> us;
   for (int32_t i = 0; i < kInstanceCount; ++i) {
-    Candidate candidate{i, {}};
-    if (kInstances[i].c_type != c_type || !cost_of(kInstances[i], shape, sm_count, &candidate.cost)) continue;
-    if (best.index < 0 || better(candidate, best)) best = candidate;
+    Cost cost;
+    const bool runs = kInstances[i].c_type == c_type && cost_of(kInstances[i], shape, sm_count, &cost);
+    us[i] = runs ? cost.total_us : std::numeric_limits<double>::infinity();
   }
-  return best.index;
+  const double lowest = *std::min_element(us.begin(), us.end());
+  if (std::isinf(lowest)) return -1;
+  int32_t best = -1;
+  for (int32_t i = 0; i < kInstanceCount; ++i) {
+    if (us[i] > lowest * (1 + kResolution)) continue;
+    if (best < 0 || preferred(kInstances[i], kInstances[best], shape)) best = i;
+  }
+  return best;
 }
 
 }  // namespace dualgemm

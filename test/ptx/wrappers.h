@@ -1,5 +1,5 @@
-// wrappers.h -- the kernels of wrappers_test.cu as a host compiler and nvcc both see them: to C++ each is the
-// handle that a launch takes. wrappers_test.cu says what each of them writes.
+// wrappers.h -- the kernels of wrappers_test.cu and wrappers_cluster_test.cu as a host compiler and nvcc both
+// see them: to C++ each is the handle that a launch takes. Those files say what each of them writes.
 #pragma once
 
 #include <cuda.h>
@@ -23,7 +23,8 @@ __global__ void prefetch_tensormap(const __grid_constant__ CUtensorMap map, uint
 
 __global__ void tcgen05_alloc(uint32_t* out);
 __global__ void tcgen05_dealloc(uint32_t* out);
-__global__ void tcgen05_cp_32x128b_warpx4(const __grid_constant__ CUtensorMap rows, uint32_t* out);
+__global__ void tcgen05_cp_32x128b_warpx4(const __grid_constant__ CUtensorMap rows, int32_t width,
+                                          uint32_t* out);
 __global__ void tcgen05_mma_mxf4nvf4_block16(const __grid_constant__ CUtensorMap a,
                                              const __grid_constant__ CUtensorMap b,
                                              const __grid_constant__ CUtensorMap scales, int32_t times,
@@ -36,5 +37,16 @@ __global__ void cvt_rn_bf16x2_f32(const float* in, uint32_t* out);
 
 __global__ void st_global_v8_b32(uint32_t* out);
 __global__ void st_global_v4_b32(uint32_t* out);
+
+// Clusters of two.
+__global__ void cluster_ctarank(uint32_t* out);
+__global__ void st_shared_cluster_v4_b32(uint32_t* out);
+__global__ void mbarrier_arrive_relaxed_cluster(int32_t arrivals, uint32_t waiter, uint32_t* out);
+__global__ void cp_async_bulk_tensor_2d_pair(const __grid_constant__ CUtensorMap map, uint32_t bytes,
+                                             uint32_t* out);
+__global__ void cp_async_bulk_tensor_2d_pair_multicast(const __grid_constant__ CUtensorMap map,
+                                                       uint32_t issuer, uint32_t ranks, uint32_t* out);
+__global__ void tcgen05_commit_multicast(const __grid_constant__ CUtensorMap rows, uint32_t ranks,
+                                         uint32_t* out);
 
 }  // extern "C"

@@ -1,116 +1,21 @@
 // wrappers_run_test.cpp -- launches the kernels of wrappers_test.cu and compares what they leave behind with
 // values derived here from the text of PTX ISA 9.0: formulas for layouts, literals for bit patterns, sums of
 // exact numbers for the multiply. No expected value comes from ptx/ or from the simulator.
-#include <cudaTypedefs.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "sim/shim/shim.h"
 #include "support/catch.hpp"
+#include "test/ptx/launch.h"
 #include "test/ptx/wrappers.h"
 
+using namespace wrappers;
+
 namespace {
-
-constexpr uint32_t kUntouched = 0xA5A5A5A5;
-
-template <class T>
-class DeviceArray {
- public:
-  explicit DeviceArray(size_t n) : n_(n) {
-    REQUIRE(cudaMalloc(reinterpret_cast<void**>(&data_), n * sizeof(T)) == cudaSuccess);
-    REQUIRE(cudaMemset(data_, 0xA5, n * sizeof(T)) == cudaSuccess);
-  }
-  explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) {
-    REQUIRE(cudaMemcpy(data_, values.data(), n_ * sizeof(T), cudaMemcpyHostToDevice) == cudaSuccess);
-  }
-  ~DeviceArray() { cudaFree(data_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
-
-  T* data() { return data_; }
-  std::vector<T> host() const {
-    std::vector<T> values(n_);
-    REQUIRE(cudaMemcpy(values.data(), data_, n_ * sizeof(T), cudaMemcpyDeviceToHost) == cudaSuccess);
-    return values;
-  }
-
- private:
-  T* data_ = nullptr;
-  size_t n_;
-};
-
-struct Outcome {
-  cudaError_t error;
-  std::string explanation;  // the simulator's, of a fault
-};
-
-// Runs one block. A fault leaves the device usable for the next launch.
-template <class... Parameters>
-Outcome run(void (*kernel)(Parameters...), unsigned threads,
-            const std::type_identity_t<Parameters>&... arguments) {
-  void* pointers[] = {const_cast<std::remove_const_t<Parameters>*>(&arguments)...};  // the launch only reads
-  cudaError_t error =
-      cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(1), dim3(threads), pointers, 0, nullptr);
-  if (error == cudaSuccess) error = cudaDeviceSynchronize();
-  const Outcome outcome{error, sim::shim::last_fault_text()};
-  if (error != cudaSuccess) sim::shim::clear_fault();
-  return outcome;
-}
-
-void require_end(const Outcome& outcome) {
-  INFO(outcome.explanation);
-  REQUIRE(outcome.error == cudaSuccess);
-}
-
-template <class... Parameters>
-void launch(void (*kernel)(Parameters...), unsigned threads,
-            const std::type_identity_t<Parameters>&... arguments) {
-  require_end(run(kernel, threads, arguments...));
-}
-
-// That a phase is open shows in that a wait for it never ends, which the simulator proves and reports.
-void check_waits_forever(const Outcome& outcome, const std::string& phase) {
-  CHECK(outcome.error == cudaErrorLaunchTimeout);
-  CHECK_THAT(outcome.explanation, dualgemm_test::contains("deadlock"));
-  CHECK_THAT(outcome.explanation, dualgemm_test::contains(phase));
-}
-
-// A map of `rows` rows of `words` 32-bit elements, `pitch_words` apart.
-CUtensorMap map_words(const void* base, uint64_t words, uint64_t rows, uint64_t pitch_words,
-                      uint32_t box_words, uint32_t box_rows,
-                      CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_NONE) {
-  void* entry = nullptr;
-  cudaDriverEntryPointQueryResult found{};
-  REQUIRE(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault,
-                                           &found) == cudaSuccess);
-  REQUIRE(found == cudaDriverEntryPointSuccess);
-  const auto encode = reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(entry);
-  const cuuint64_t dims[] = {words, rows}, pitch[] = {4 * pitch_words};
-  const cuuint32_t box[] = {box_words, box_rows}, steps[] = {1, 1};
-  CUtensorMap map;
-  REQUIRE(encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 2, const_cast<void*>(base), dims, pitch, box, steps,
-                 CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE,
-                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS);
-  return map;
-}
-
-// Distinct words of all bit patterns, so that a word in the wrong place shows: every step can be undone.
-std::vector<uint32_t> distinct_words(size_t n) {
-  std::vector<uint32_t> words(n);
-  for (size_t i = 0; i < n; ++i) {
-    uint32_t word = 0x9E3779B1u * static_cast<uint32_t>(i + 1);
-    word = 0x2C1B3C6Du * (word ^ word >> 15);
-    words[i] = word ^ word >> 16;
-  }
-  return words;
-}
 
 // The distance of two neighbouring floats where `x` lies, for normal x.
 double ulp(double x) { return std::ldexp(1.0, std::ilogb(x) - 23); }
@@ -270,14 +175,15 @@ TEST_CASE("tcgen05_dealloc makes all of tensor memory available again", "[ptx]")
 }
 
 TEST_CASE("tcgen05_cp_32x128b_warpx4 copies 32 rows to four columns of every lane quarter", "[ptx]") {
-  const auto rows = distinct_words(32 * 4);
+  const auto rows = distinct_words(8 * 32 * 4);  // eight times 32 rows of four words
+  const int32_t width = GENERATE(8, 16, 32);     // columns that one tcgen05_ld_32x32b loads
   DeviceArray<uint32_t> source(rows), out(128 * 32);
-  launch(tcgen05_cp_32x128b_warpx4, 128, map_words(source.data(), 128, 1, 128, 128, 1), out.data());
+  launch(tcgen05_cp_32x128b_warpx4, 128, map_words(source.data(), 128, 8, 128, 128, 8), width, out.data());
   const auto tmem = out.host();
   for (int lane = 0; lane < 128; ++lane)
     for (int column = 0; column < 32; ++column) {
-      INFO("lane " << lane << ", column " << column);
-      CHECK(tmem[32 * lane + column] == rows[4 * (lane % 32) + column % 4]);
+      INFO("lane " << lane << ", column " << column << ", by " << width);
+      CHECK(tmem[32 * lane + column] == rows[128 * (column / 4) + 4 * (lane % 32) + column % 4]);
     }
 }
 

@@ -1,6 +1,6 @@
-// wrappers_test.cu -- tiny kernels that between them execute every wrapper of ptx/, each named after the
-// wrapper it is about and writing an observable result to `out`. An instruction that has an effect only
-// together with others (a commit, a load from tensor memory) runs in a kernel of those others.
+// wrappers_test.cu -- tiny kernels that between them execute every wrapper of ptx/ that works inside one CTA,
+// each named after the wrapper it is about and writing an observable result to `out`. An instruction that has
+// an effect only together with others (a commit, a load from tensor memory) runs in a kernel of those others.
 // wrappers_run_test.cpp launches them and knows what the results must be. One warp each unless said; CTA
 // group 1 throughout.
 #include <cstdint>
@@ -42,6 +42,18 @@ __device__ void init(uint64_t* mbar) {
     ptx::fence_mbarrier_init_release_cluster();
   }
   __syncthreads();
+}
+
+// All columns of this thread's lane to `out`, kWidth at a time.
+template <int kWidth>
+__device__ void load(uint32_t* out, uint32_t tmem) {
+  for (uint32_t column = 0; column < kColumns; column += kWidth) {
+    uint32_t values[kWidth];
+    ptx::tcgen05_ld_32x32b(values, tmem + column);
+    ptx::tcgen05_wait_ld();
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) out[column + i] = values[i];
+  }
 }
 
 }  // namespace
@@ -153,12 +165,12 @@ extern "C" __global__ void tcgen05_dealloc(uint32_t* out) {
   ptx::tcgen05_relinquish_alloc_permit<1>();
 }
 
-// 128 threads. out[32 * lane + column] = word column % 4 of row lane % 32 of `rows`, 32 rows of 4 words,
-// copied to eight groups of four columns. Also the kernel of tcgen05_ld, which reads them back, and of
-// tcgen05_commit, without which the wait would not end.
-extern "C" __global__ void tcgen05_cp_32x128b_warpx4(const __grid_constant__ CUtensorMap rows,
+// 128 threads. out[32 * lane + column] = word column % 4 of row lane % 32 of block column / 4 of `rows`:
+// eight blocks of 32 rows of 4 words, each copied to four columns. Also the kernel of tcgen05_ld, which reads
+// them back `width` columns at a time, and of tcgen05_commit, without which the wait would not end.
+extern "C" __global__ void tcgen05_cp_32x128b_warpx4(const __grid_constant__ CUtensorMap rows, int32_t width,
                                                      uint32_t* out) {
-  __shared__ alignas(1024) uint32_t source[128];
+  __shared__ alignas(1024) uint32_t source[kColumns / 4][128];
   __shared__ uint64_t filled, copied;
   __shared__ uint32_t base;
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
@@ -181,7 +193,8 @@ extern "C" __global__ void tcgen05_cp_32x128b_warpx4(const __grid_constant__ CUt
       wait(&filled, 0);
       ptx::tcgen05_fence_after_thread_sync();
       for (uint32_t column = 0; column < kColumns; column += 4)
-        ptx::tcgen05_cp_32x128b_warpx4<1>(base + column, ptx::scale_descriptor(ptx::smem_u32(source)));
+        ptx::tcgen05_cp_32x128b_warpx4<1>(base + column,
+                                          ptx::scale_descriptor(ptx::smem_u32(source[column / 4])));
       ptx::tcgen05_commit<1>(&copied);
     }
     __syncwarp();
@@ -189,11 +202,11 @@ extern "C" __global__ void tcgen05_cp_32x128b_warpx4(const __grid_constant__ CUt
   wait(&copied, 0);
   __syncwarp();
   ptx::tcgen05_fence_after_thread_sync();
-  uint32_t values[kColumns];
-  ptx::tcgen05_ld_32x32b_x32(values, base + (static_cast<uint32_t>(warp) << 21));
-  ptx::tcgen05_wait_ld();
-  for (uint32_t column = 0; column < kColumns; ++column)
-    out[kColumns * threadIdx.x + column] = values[column];
+  const uint32_t lanes = base + (static_cast<uint32_t>(warp) << 21);
+  uint32_t* row = out + kColumns * threadIdx.x;
+  if (width == 8) load<8>(row, lanes);
+  else if (width == 16) load<16>(row, lanes);
+  else load<32>(row, lanes);
   ptx::tcgen05_fence_before_thread_sync();
   __syncthreads();
   if (warp == 0) ptx::tcgen05_dealloc<1>(base, kColumns);
@@ -249,7 +262,7 @@ extern "C" __global__ void tcgen05_mma_mxf4nvf4_block16(const __grid_constant__ 
   __syncwarp();
   ptx::tcgen05_fence_after_thread_sync();
   uint32_t values[kN];
-  ptx::tcgen05_ld_32x32b_x32(values, base + (static_cast<uint32_t>(warp) << 21));
+  ptx::tcgen05_ld_32x32b(values, base + (static_cast<uint32_t>(warp) << 21));
   ptx::tcgen05_wait_ld();
   for (int column = 0; column < kN; ++column) out[kN * threadIdx.x + column] = values[column];
   ptx::tcgen05_fence_before_thread_sync();

@@ -1,0 +1,225 @@
+/* split.pml -- a tile whose K is split over a cluster of two CTAs (kernel/load.cuh, mma.cuh, reduce.cuh, dual_gemm.cuh):
+   each runs its own ring over its part of K; after a barrier of the cluster the epilogue of each sends partial sums into
+   the memory of both rings, after a second one it adds up what came and the CTA ends on its own. A CTA without k-tiles
+   commits its accumulators at once and sends nothing.
+
+   A stage holds the operands and the scale factors that two load threads bring, one byte each. Each CTA owns half of the
+   columns; a partial sum is one store that arrives when it likes, but before the barrier of the cluster that its thread
+   passes next. k-tiles are numbered from 1.
+
+   Switches plant a bug each; all of them make the check fail:
+     NO_DRAIN            the load threads end without waiting for arrivals still under way
+     NO_FIRST_BARRIER    partial sums are sent while the other CTA's ring may be in use
+     NO_SECOND_BARRIER   sums are taken without waiting for the other CTA's part
+     FULL_COUNT=1        a full barrier expects one load thread
+     NO_EMPTY_WAIT       the load threads do not wait for the mma that read the stage
+     NO_ACC_WAIT         partial sums are sent without waiting for the mma */
+#ifndef FULL_COUNT
+#define FULL_COUNT 2
+#endif
+#ifndef STEPS_0
+#define STEPS_0 3
+#endif
+#ifndef STEPS_1
+#define STEPS_1 3
+#endif
+#define STEPS(c) ((c) == 0 -> STEPS_0 : STEPS_1)
+#define STAGES 2
+
+#define FULL(c, s) ((c) * BARRIERS_PER_CTA + (s))
+#define EMPTY(c, s) ((c) * BARRIERS_PER_CTA + STAGES + (s))
+#define ACC_FULL(c) ((c) * BARRIERS_PER_CTA + 2 * STAGES)
+#define BARRIERS_PER_CTA (2 * STAGES + 1)
+#define BARRIERS (2 * BARRIERS_PER_CTA)
+#define OWNER(b) ((b) / BARRIERS_PER_CTA)
+#define COUNT(b) ((b) % BARRIERS_PER_CTA < STAGES -> FULL_COUNT : 1)
+#include "barrier.pml"
+
+typedef Slot {
+  byte k_tile; /* that is arriving or has arrived */
+  byte flying; /* pieces on their way */
+  byte landed
+}
+Slot slot[2 * STAGES];
+#define SLOT(c, s) slot[(c) * STAGES + (s)]
+#define PIECES 2
+
+byte issued[2];     /* k-tiles whose mma have been issued */
+byte multiplied[2]; /* ... and executed */
+bool committed[2];  /* the accumulators of a CTA, once all its mma are issued */
+byte arriving[BARRIERS];
+byte running[2];    /* roles of a CTA that have not ended */
+byte at_barrier[2]; /* CTAs that have arrived at the first and the second barrier of the cluster */
+bool sending[4];    /* store of CTA `from` to CTA `to` on its way: 2 * from + to */
+bool sums[4];       /* ... and arrived */
+
+/* Conditions that a switch takes away. */
+#ifdef NO_EMPTY_WAIT
+#define STAGE_FREE(c, s, phase) true
+#else
+#define STAGE_FREE(c, s, phase) wait(EMPTY(c, s), phase)
+#endif
+#ifdef NO_ACC_WAIT
+#define ACC_READY(c) true
+#else
+#define ACC_READY(c) wait(ACC_FULL(c), 0)
+#endif
+#ifdef NO_DRAIN
+#define DRAINED(condition) true
+#else
+#define DRAINED(condition) condition
+#endif
+#ifdef NO_FIRST_BARRIER
+#define FIRST_PASSED true
+#else
+#define FIRST_PASSED at_barrier[0] == 2
+#endif
+#ifdef NO_SECOND_BARRIER
+#define SECOND_PASSED true
+#else
+#define SECOND_PASSED at_barrier[1] == 2
+#endif
+
+inline fly(c, s, value) {
+  if
+  :: SLOT(c, s).k_tile != value ->
+     assert(SLOT(c, s).flying == 0);
+     SLOT(c, s).k_tile = value;
+     SLOT(c, s).landed = 0
+  :: else
+  fi;
+  SLOT(c, s).flying++
+}
+
+/* Two of them in each CTA. */
+proctype Load(bit cta) {
+  byte s, k_tile = 1;
+  bit phase = 1;
+  do
+  :: atomic {
+       k_tile <= STEPS(cta) && STAGE_FREE(cta, s, phase) ->
+       arrive(FULL(cta, s), 1);
+       fly(cta, s, k_tile);
+       advance(s, phase, STAGES);
+       k_tile++
+     }
+  :: k_tile > STEPS(cta) -> break
+  od;
+  /* With two stages the next position is the other stage, a round later where it is the first. */
+  atomic {
+    DRAINED(wait(EMPTY(cta, s), phase) && wait(EMPTY(cta, 1 - s), (s == 1 -> 1 - phase : phase)));
+    running[cta]--
+  }
+}
+
+/* A piece lands when it likes, where nobody has still to read and no partial sum lies. */
+proctype Copy(bit cta; byte s) {
+end:
+  do
+  :: atomic {
+       SLOT(cta, s).flying > 0 ->
+       assert(!ended[cta] && SLOT(cta, s).k_tile <= multiplied[cta] + STAGES);
+       assert(!sums[cta] && !sums[2 + cta]);
+       SLOT(cta, s).flying--;
+       SLOT(cta, s).landed++;
+       land(FULL(cta, s), 1)
+     }
+  od
+}
+
+proctype Mma(bit cta) {
+  byte s;
+  bit phase;
+  do
+  :: atomic {
+       issued[cta] < STEPS(cta) && wait(FULL(cta, s), phase) ->
+       issued[cta]++;
+       advance(s, phase, STAGES)
+     }
+  :: issued[cta] == STEPS(cta) -> break
+  od;
+  atomic {
+    committed[cta] = true;
+    running[cta]--
+  }
+}
+
+proctype TensorCore(bit cta) {
+  byte s;
+  bool final;
+end:
+  do
+  :: atomic {
+       multiplied[cta] < issued[cta] ->
+       multiplied[cta]++;
+       s = (multiplied[cta] - 1) % STAGES;
+       assert(SLOT(cta, s).k_tile == multiplied[cta] && SLOT(cta, s).landed == PIECES);
+       assert(!sums[cta] && !sums[2 + cta]);
+       arriving[EMPTY(cta, s)]++;
+       s = 0
+     }
+  :: atomic {
+       committed[cta] && !final && multiplied[cta] == STEPS(cta) ->
+       arriving[ACC_FULL(cta)]++;
+       final = true
+     }
+  od
+}
+
+/* Arrivals of commits. */
+proctype Arrival(byte b) {
+end:
+  do
+  :: atomic { arriving[b] > 0 -> arriving[b]--; arrive(b, 0) }
+  od
+}
+
+/* A partial sum on its way to another CTA, or to the own one. */
+proctype Store(bit from; bit to) {
+end:
+  do
+  :: atomic {
+       sending[2 * from + to] ->
+       assert(!ended[to]);
+       assert(multiplied[to] == STEPS(to)); /* the ring is no longer read, so nothing is on its way into it */
+       sending[2 * from + to] = false;
+       sums[2 * from + to] = true
+     }
+  od
+}
+
+/* The epilogue, and what all warps of a CTA do together after their roles. */
+proctype Cta(bit cta) {
+  atomic { ACC_READY(cta); running[cta]-- }
+  atomic { running[cta] == 0; at_barrier[0]++ }
+  atomic {
+    FIRST_PASSED;
+    if
+    :: STEPS(cta) > 0 ->
+       assert(multiplied[cta] == STEPS(cta)); /* what is sent is final */
+       sending[2 * cta] = true;
+       sending[2 * cta + 1] = true
+    :: else
+    fi
+  }
+  atomic { !sending[2 * cta] && !sending[2 * cta + 1]; at_barrier[1]++ } /* released by the barrier */
+  atomic {
+    SECOND_PASSED;
+    assert(sums[cta] == (STEPS_0 > 0) && sums[2 + cta] == (STEPS_1 > 0));
+    ended[cta] = true
+  }
+}
+
+init {
+  byte i;
+  atomic {
+    for (i : 0 .. BARRIERS - 1) { pending[i] = COUNT(i) }
+    for (i : 0 .. 1) {
+      initialised[i] = true;
+      running[i] = 4; /* two loads, mma, epilogue */
+      run Load(i); run Load(i); run Mma(i); run TensorCore(i); run Cta(i);
+      run Copy(i, 0); run Copy(i, 1); run Store(i, 0); run Store(i, 1);
+      run Arrival(EMPTY(i, 0)); run Arrival(EMPTY(i, 1)); run Arrival(ACC_FULL(i))
+    }
+  }
+}

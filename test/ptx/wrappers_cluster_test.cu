@@ -1,0 +1,178 @@
+// wrappers_cluster_test.cu -- tiny kernels that between them execute every wrapper of ptx/ that reaches
+// beyond its CTA, each named after the wrapper it is about and writing an observable result to `out`. One
+// cluster of two CTAs, which are a pair; one warp each unless said. wrappers_cluster_run_test.cpp knows what
+// the results must be.
+#include <cstdint>
+
+#include "ptx/cluster.cuh"
+#include "ptx/descriptor.h"
+#include "ptx/mbarrier.cuh"
+#include "ptx/sync.cuh"
+#include "ptx/tcgen05_mem.cuh"
+#include "ptx/tcgen05_mma.cuh"
+#include "ptx/tma.cuh"
+#include "test/ptx/wrappers.h"
+
+namespace ptx = dualgemm::ptx;
+
+namespace {
+
+__device__ void cluster_sync() {
+  ptx::cluster_arrive_release();
+  ptx::cluster_wait_acquire();
+}
+
+__device__ void wait(uint64_t* mbar, uint32_t parity) {
+  while (!ptx::mbarrier_try_wait_parity(mbar, parity)) {
+  }
+}
+
+// A barrier in each CTA, ready for arrivals from both. Relaxed: the fence has released the initialisation.
+__device__ void init(uint64_t* mbar, uint32_t count) {
+  if (ptx::elect_sync()) {
+    ptx::mbarrier_init(mbar, count);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncwarp();
+  ptx::cluster_arrive_relaxed();
+  ptx::cluster_wait_acquire();
+}
+
+}  // namespace
+
+// out[block]: its rank in the cluster.
+extern "C" __global__ void __cluster_dims__(2) cluster_ctarank(uint32_t* out) {
+  if (ptx::elect_sync()) out[blockIdx.x] = ptx::cluster_ctarank();
+}
+
+// out[128 * block + 4 * lane + i] = 1000 * (rank of the other CTA) + 4 * lane + i: what that CTA stored here
+// through the address mapa gave it, loaded after a barrier of the cluster.
+extern "C" __global__ void __cluster_dims__(2) st_shared_cluster_v4_b32(uint32_t* out) {
+  __shared__ alignas(16) uint32_t words[128];
+  const uint32_t rank = ptx::cluster_ctarank(), own = ptx::smem_u32(&words[4 * threadIdx.x]);
+  uint32_t values[4];
+  for (uint32_t i = 0; i < 4; ++i) values[i] = 1000 * rank + 4 * threadIdx.x + i;
+  ptx::cluster_arrive_relaxed();  // the other CTA runs
+  ptx::cluster_wait_acquire();
+  ptx::st_shared_cluster_v4_b32(ptx::mapa(own, rank ^ 1), values);
+  cluster_sync();
+  ptx::ld_shared_v4_b32(values, own);
+  for (uint32_t i = 0; i < 4; ++i) out[128 * blockIdx.x + 4 * threadIdx.x + i] = values[i];
+}
+
+// Each CTA arrives `arrivals` times on the barrier of four arrivals at even_cta_address of its own.
+// out[0]: 1 once the CTA of rank `waiter` has seen the first phase of its barrier end.
+extern "C" __global__ void __cluster_dims__(2)
+    mbarrier_arrive_relaxed_cluster(int32_t arrivals, uint32_t waiter, uint32_t* out) {
+  __shared__ uint64_t mbar;
+  init(&mbar, 4);
+  if (ptx::elect_sync()) {
+    for (int i = 0; i < arrivals; ++i)
+      ptx::mbarrier_arrive_relaxed_cluster(ptx::even_cta_address(ptx::smem_u32(&mbar)));
+    if (ptx::cluster_ctarank() == waiter) {
+      while (!ptx::mbarrier_try_wait_parity_relaxed_cluster(&mbar, 0)) {
+      }
+      out[0] = 1;
+    }
+  }
+  __syncwarp();
+  cluster_sync();
+}
+
+// out[16 * block + i]: each CTA's box, 4 x 4 words at {0, 4 * rank}, written after the even CTA's barrier has
+// counted `bytes`.
+extern "C" __global__ void __cluster_dims__(2)
+    cp_async_bulk_tensor_2d_pair(const __grid_constant__ CUtensorMap map, uint32_t bytes, uint32_t* out) {
+  __shared__ alignas(128) uint32_t box[16];
+  __shared__ uint64_t mbar;
+  const uint32_t rank = ptx::cluster_ctarank();
+  init(&mbar, 1);
+  if (ptx::elect_sync()) {
+    if (rank == 0) ptx::mbarrier_arrive_expect_tx(&mbar, bytes);
+    ptx::cp_async_bulk_tensor_2d_pair(box, &map, 0, static_cast<int32_t>(4 * rank),
+                                      ptx::even_cta_address(ptx::smem_u32(&mbar)));
+    if (rank == 0) wait(&mbar, 0);
+  }
+  __syncwarp();
+  cluster_sync();
+  if (threadIdx.x < 16) out[16 * blockIdx.x + threadIdx.x] = box[threadIdx.x];
+}
+
+// out[16 * block + i]: the 4 x 4 words at {0, 0} in the CTAs of `ranks`, 7 in others; the CTA of rank
+// `issuer` copied them.
+extern "C" __global__ void __cluster_dims__(2)
+    cp_async_bulk_tensor_2d_pair_multicast(const __grid_constant__ CUtensorMap map, uint32_t issuer,
+                                           uint32_t ranks, uint32_t* out) {
+  __shared__ alignas(128) uint32_t box[16];
+  __shared__ uint64_t mbar;
+  const uint32_t rank = ptx::cluster_ctarank();
+  if (threadIdx.x < 16) box[threadIdx.x] = 7;
+  ptx::fence_proxy_async();
+  __syncwarp();
+  init(&mbar, 1);
+  cluster_sync();
+  if (ptx::elect_sync()) {
+    if (rank == 0) ptx::mbarrier_arrive_expect_tx(&mbar, sizeof(box) * __popc(ranks));
+    if (rank == issuer)
+      ptx::cp_async_bulk_tensor_2d_pair_multicast(
+          box, &map, 0, 0, ptx::even_cta_address(ptx::smem_u32(&mbar)), static_cast<uint16_t>(ranks));
+    if (rank == 0) wait(&mbar, 0);
+  }
+  __syncwarp();
+  cluster_sync();
+  if (threadIdx.x < 16) out[16 * blockIdx.x + threadIdx.x] = box[threadIdx.x];
+}
+
+// 128 threads. out[1024 * rank + 8 * lane + column] = word column % 4 of row lane % 32 of the CTA's own line
+// of `rows`, 32 rows of 4 words: the even CTA's copies work on both, and its commit arrives in the CTAs of
+// `ranks`.
+extern "C" __global__ void __cluster_dims__(2)
+    tcgen05_commit_multicast(const __grid_constant__ CUtensorMap rows, uint32_t ranks, uint32_t* out) {
+  constexpr uint32_t kColumns = 32, kCopied = 8;
+  __shared__ alignas(1024) uint32_t source[128];
+  __shared__ uint64_t filled, copied;
+  __shared__ uint32_t base;
+  const uint32_t rank = ptx::cluster_ctarank();
+  const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
+  if (warp == 0 && ptx::elect_sync()) {
+    ptx::mbarrier_init(&filled, 1);
+    ptx::mbarrier_init(&copied, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncwarp();
+  ptx::cluster_arrive_relaxed();
+  ptx::cluster_wait_acquire();
+  if (warp == 0) {
+    ptx::tcgen05_alloc<2>(&base, kColumns);
+    ptx::tcgen05_relinquish_alloc_permit<2>();
+  }
+  ptx::tcgen05_fence_before_thread_sync();
+  cluster_sync();  // both have allocated
+  ptx::tcgen05_fence_after_thread_sync();
+  if (warp == 0 && ptx::elect_sync()) {
+    if (rank == 0) ptx::mbarrier_arrive_expect_tx(&filled, 2 * sizeof(source));
+    ptx::cp_async_bulk_tensor_2d_pair(source, &rows, 0, static_cast<int32_t>(rank),
+                                      ptx::even_cta_address(ptx::smem_u32(&filled)));
+    if (rank == 0) {
+      wait(&filled, 0);
+      ptx::tcgen05_fence_after_thread_sync();
+      for (uint32_t column = 0; column < kCopied; column += 4)
+        ptx::tcgen05_cp_32x128b_warpx4<2>(base + column, ptx::scale_descriptor(ptx::smem_u32(source)));
+      ptx::tcgen05_commit_multicast(&copied, static_cast<uint16_t>(ranks));
+    }
+  }
+  __syncwarp();
+  wait(&copied, 0);
+  __syncwarp();
+  ptx::tcgen05_fence_after_thread_sync();
+  uint32_t values[kCopied];
+  ptx::tcgen05_ld_32x32b(values, base + (static_cast<uint32_t>(warp) << 21));
+  ptx::tcgen05_wait_ld();
+#pragma unroll
+  for (uint32_t column = 0; column < kCopied; ++column)
+    out[1024 * rank + kCopied * threadIdx.x + column] = values[column];
+  ptx::tcgen05_fence_before_thread_sync();
+  cluster_sync();
+  ptx::tcgen05_fence_after_thread_sync();
+  if (warp == 0) ptx::tcgen05_dealloc<2>(base, kColumns);
+}
