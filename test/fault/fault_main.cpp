@@ -22,10 +22,25 @@ namespace {
 constexpr unsigned kSecondsPerMutant = 60;
 
 struct Options {
-  std::string only = "*", json;
+  std::string only = "*", instance = "*", json;
   unsigned workers = default_workers();
   size_t schedules = escalation().size();
   bool list = false, progress = false;
+};
+
+// What is done to which instance: operands are the same code in all of them, synchronisation is not.
+struct Campaigned {
+  const char* instance;
+  bool planted;
+  Breadth breadth;
+};
+constexpr Campaigned kCampaign[] = {
+    {"m128n64k256_fp16", true, Breadth::kAll},
+    {"m128n128k256_fp16", false, Breadth::kSynchronisation},
+    {"m256n64k256_fp16", true, Breadth::kSynchronisation},
+    {"m256n128k256_fp16", true, Breadth::kSynchronisation},
+    {"m64n128k256s4_fp16", true, Breadth::kSynchronisation},
+    {"m256n128k256s2_fp16", true, Breadth::kSynchronisation},
 };
 
 std::vector<Scored> campaign(Bench& bench, std::vector<Scored> jobs, const std::vector<Expectation>& expected,
@@ -65,15 +80,13 @@ class Campaign {
   explicit Campaign(const Options& options) : options_(options) {}
 
   void run() {
-    {
-      Bench bench(kExhaustive);
-      run_planted(bench);
-      run_sweep(bench, Breadth::kAll);
+    for (const Campaigned& c : kCampaign) {
+      if (fnmatch(options_.instance.c_str(), c.instance, 0) != 0) continue;
+      Bench bench(c.instance);
+      if (c.planted) run_planted(bench);
+      run_sweep(bench, c.breadth);
       run_controls(bench);
     }
-    Bench bench(kSynchronisationOnly);
-    run_sweep(bench, Breadth::kSynchronisation);
-    run_controls(bench);
   }
 
   int report() const {
@@ -137,8 +150,6 @@ class Campaign {
     all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   }
 
-  static constexpr const char* kExhaustive = "m128n64k256_fp16";
-  static constexpr const char* kSynchronisationOnly = "m128n128k256_fp16";
   Options options_;
   std::vector<Scored> planted_, sweep_, controls_;
 };
@@ -159,6 +170,7 @@ int main(int argc, char** argv) {
   fault::Options options;
   CLI::App app("Plants bugs in the shipping kernel and reports which of them the simulator catches.");
   app.add_option("--only", options.only, "mutants whose id matches this shell pattern");
+  app.add_option("--instance", options.instance, "instances whose name matches this shell pattern");
   app.add_option("--json", options.json, "write every verdict to this file");
   app.add_option("--workers", options.workers, "processes at once");
   app.add_option("--schedules", options.schedules, "schedules tried on a mutant, of the default first");
