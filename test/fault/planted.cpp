@@ -30,7 +30,10 @@ class Plants : public Planter {
 Edit Plants::count_changed(int64_t count, int64_t delta) const {
   std::vector<size_t> inits = places_.find("mbarrier.init", "prologue");
   std::erase_if(inits, [&](size_t i) {
-    return statement(writer(statement(i).operands[1].reg, "mov.b32")).operands[1].value != count;
+    const uint32_t reg = statement(i).operands[1].reg;
+    size_t source = i - 1;  // the register serves others elsewhere
+    while (writes(statement(source)) != std::vector{reg}) --source;
+    return statement(source).operands[1].value != count;
   });
   return [inits, delta](Function& f) {
     for (size_t n = inits.size(); n-- > 0;) add_to_operand(f, inits[n], 1, delta);
@@ -231,7 +234,7 @@ void Plants::roles() {
           f.body[elect] = make(f.body[elect], "mov.pred", {f.body[elect].operands[0].items[1], integer(-1)});
         },
         {{kFullBarrier, kStageRace, {{}, {}, {"full"}, {"mbarrier"}}}});
-  std::vector<size_t> loops = places_.find("setp.lt.s32", "mma_role");
+  const std::vector<size_t> loops = places_.find("setp.ne.s32", "mma_role");  // the end of the k-tiles is last
   plant(44, "the consumer's loop ends one k-tile early", loops.back(),
         [i = loops.back()](Function& f) { add_to_operand(f, i, 2, -1); },
         {{kFullBarrier, kEmptyBarrier, kStageRace}});
