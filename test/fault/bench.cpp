@@ -61,16 +61,18 @@ const char* name(Outcome outcome) {
 }
 
 Shape smoke_shape(const dualgemm_config_info_t& info) {
-  // Split over K: one tile, ragged, whose last share of columns is not empty; more k-tiles in each slice than
-  // there are stages.
+  // Split over K: one tile, ragged, whose last share of columns is not empty; twice as many
+  // k-tiles in each slice as there are stages.
   if (info.split_k > 1)
-    return {info.tile_m - 8, info.tile_n - 8, info.split_k * (info.stages + 1) * info.tile_k - 144, 1};
-  // Two pairs of accumulators: several tiles of four k-tiles. One: each tile has more k-tiles than there are
-  // stages, or the wait for the pair would stand in for the waits inside a tile. The last k-tile has two of its
-  // four steps. CTA pairs are twice the work, so their tiles lie in one row.
-  const int32_t k = (info.acc_stages == 1 ? info.stages : 3) * info.tile_k + 112;
-  if (info.cta_group == 2) return {info.tile_m - 40, (info.acc_stages + 1) * info.tile_n + 24, k, 1};
-  return {info.tile_m + 40, info.acc_stages * info.tile_n + 24, k, 1};
+    return {info.tile_m - 8, info.tile_n - 8, info.split_k * 2 * info.stages * info.tile_k - 144, 1};
+  // A pair is twice the work: two tiles of twice as many k-tiles as there are stages.
+  if (info.cta_group == 2)
+    return {info.tile_m - 40, info.tile_n + 24, (2 * info.stages - 1) * info.tile_k + 112, 1};
+  // Two pairs of accumulators: 2 x 3 tiles of four k-tiles. One: 2 x 2 tiles, each of more k-tiles than there
+  // are stages, or the wait for the pair would stand in for the waits inside a tile. The last k-tile has two
+  // of its four steps.
+  const int32_t columns = info.acc_stages * info.tile_n, k_tiles = info.acc_stages == 1 ? info.stages : 3;
+  return {info.tile_m + 40, columns + 24, k_tiles * info.tile_k + 112, 1};
 }
 
 Bench* Bench::loaded_ = nullptr;

@@ -123,6 +123,7 @@ class Sweep {
   void operands(size_t i);
   void exchanges();
   void exchange(size_t first, size_t second);
+  bool is_joined(size_t first, size_t second) const;
   void mark_ring_arithmetic();
 
   const Function& function_;
@@ -340,6 +341,15 @@ void Sweep::exchanges() {
   }
 }
 
+// Do branches lead to a statement behind `first`, up to `second`?
+bool Sweep::is_joined(size_t first, size_t second) const {
+  return std::any_of(function_.body.begin(), function_.body.end(), [&](const Statement& s) {
+    if (!is(s, "bra")) return false;
+    const size_t target = static_cast<size_t>(s.operands.at(0).value);
+    return first < target && target <= second;
+  });
+}
+
 void Sweep::exchange(size_t first, size_t second) {
   std::vector<uint32_t> written, used;
   bool branches = false;
@@ -355,7 +365,7 @@ void Sweep::exchange(size_t first, size_t second) {
   const std::string operation = "exchange with the next " + group_of(at(second)) + ":";
   if (!share(reads(at(second)), written) && (writes(at(second)).empty() || !branches)) {
     add(first, operation, [first, second](Function& f) { move_before(f, second, first); });
-  } else if (!branches && !share(writes(at(first)), used) && !share(reads(at(first)), written)) {
+  } else if (!branches && !is_joined(first, second) && !share(writes(at(first)), used) && !share(reads(at(first)), written)) {
     add(first, operation, [first, second](Function& f) { move_behind(f, first, second); });
   }
 }
