@@ -70,12 +70,15 @@ std::vector<Mutant> controls(const Function&, const std::string& instance) {
   add("no prefetch of the tensor maps",
       everywhere("prefetch.tensormap", [](Function& f, size_t i) { erase(f, i); }));
   add("the first two copies of each load role change places", [](Function& f) {
-    std::vector<size_t> loads;
-    for (size_t i = 0; i < f.body.size(); ++i)
-      if (is(f.body[i], "cp.async.bulk.tensor")) loads.push_back(i);
-    const size_t scales = loads.size() / 2;  // a pair copies one of the two, and then A or SFA
-    move_behind(f, loads.at(0), loads.at(1));
-    move_behind(f, loads.at(scales), loads.at(scales + 1));
+    bool first = false;  // of a role: an announcement of bytes came before
+    for (size_t i = 0; i < f.body.size(); ++i) {
+      if (is(f.body[i], "mbarrier.arrive.expect_tx")) first = true;
+      if (!first || !is(f.body[i], "cp.async.bulk.tensor")) continue;
+      size_t second = i + 1;
+      while (!is(f.body[second], "cp.async.bulk.tensor")) ++second;
+      move_behind(f, i, second);
+      first = false;
+    }
   });
   add("lane 17 instead of elect.sync", everywhere("elect", [](Function& f, size_t i) {
         Operand lane;

@@ -42,6 +42,7 @@ std::string ring_of(const Mutant& m) {
   if (in("epilogue_role")) return m.group == "mbarrier.arrive" ? "acc_empty" : "acc_full";
   if (in("mma_role/drain")) return "acc_empty";
   if (m.group == "tcgen05.commit") return first ? "empty" : "acc_full";
+  if (in("wait_for_accumulators")) return "acc_full";
   if (in("wait_for_cluster")) return "acc_empty";
   return first && !m.instance.starts_with("m256") ? "acc_empty" : "full";
 }

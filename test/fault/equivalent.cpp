@@ -84,6 +84,7 @@ constexpr Entry kEntries[] = {
     {"*", "exchange with the next barrier.cluster.arrive: bar.warp.sync @ prologue #0", kGathers},
     {"m64n128k256s4_fp16", "count [+-] 1 mbarrier.init @ prologue #9", kOneTile},
     {"m256n128k256s2_fp16", "count [+-] 1 mbarrier.init @ prologue #11", kOneTile},
+    {"m256n128k256s2_fp16", "exchange with the next fence.mbarrier_init: mbarrier.init @ prologue #11", kOneTile},
     {"m64n128k256s4_fp16", "no wait mbarrier.try_wait @ mma_role/wait #0", kOneTile},
     {"m256n128k256s2_fp16", "no wait mbarrier.try_wait @ mma_role/wait_for_cluster #0", kOneTile},
     {"m256n128k256s2_fp16", ".cluster to .cta mbarrier.try_wait @ mma_role/wait_for_cluster #0", kOneTile},

@@ -43,13 +43,13 @@ void PairPlants::bytes() {
         [operands, half = announced(operands) / 2](Function& f) { add_to_operand(f, operands, 2, -half); },
         {{kFullBarrier, kStageRace}});
   // Each copy counts where it lands, and the leader expects what lands in it: consistent, and wrong.
-  const std::vector<size_t> loads = places_.find("cp.async.bulk.tensor", "load_role");
-  const size_t role = loads.size() / 2;  // the first half of them copy operands
+  std::vector<size_t> loads = places_.find("cp.async.bulk.tensor", "load_role");
+  std::erase_if(loads, [&](size_t i) { return i < operands || i > scales; });
   const size_t to_leader = writer(statement(loads.at(0)).operands[2].items.at(0).reg, "and.b32");
   plant(33, "copies count in the CTA they land in, and the leader waits for its own", operands,
-        [operands, loads, role, own = statement(to_leader).operands[1],
+        [operands, loads, own = statement(to_leader).operands[1],
          half = announced(operands) / 2](Function& f) {
-          for (size_t n = 0; n < role; ++n) f.body[loads[n]].operands[2].items[0] = own;
+          for (size_t i : loads) f.body[i].operands[2].items[0] = own;
           add_to_operand(f, operands, 2, -half);
         },
         {{kStageRace, kFullBarrier}});
