@@ -114,10 +114,11 @@ Expectation expectation_of(const Mutant& m) {
          {},
          {"TMEM", "tensor memory", "tcgen05.alloc", "tcgen05.dealloc", "was never written"}});
   } else if (m.group.starts_with("barrier.cluster")) {
-    out.answers.push_back({{"race-*", "tensor-*", "mbarrier-init-order", "cluster-start", "exit-*", "deadlock"},
-                           {},
-                           {},
-                           {"barrier.cluster", "mbarrier", "cluster"}});
+    out.answers.push_back(
+        {{"race-*", "tensor-*", "mbarrier-init-order", "cluster-start", "exit-*", "deadlock"},
+         {},
+         {},
+         {"barrier.cluster", "mbarrier", "cluster"}});
   } else if (among({"fence.proxy", "st.shared::cluster", "ld.shared::cta", "mapa"})) {
     out.answers.push_back({{"race-*", "proxy-*", "exit-*"}, {"st.shared", "ld.shared"}, {}, {"shared"}});
     out.values_suffice = m.group != "fence.proxy";  // a sum of the wrong parts breaks no rule

@@ -32,7 +32,8 @@ constexpr const char* kTeardown =
 constexpr const char* kFenceOrders =
     "what meets here are tcgen05 operations, and the tcgen05 fence beside it orders them at any strength";
 constexpr const char* kInitFence =
-    "the fence publishes the barriers to the cluster; where only their own CTA uses them, the CTA barrier does";
+    "the fence publishes the barriers to the cluster; where only their own CTA uses them, the CTA barrier "
+    "does";
 constexpr const char* kOneCta = "m[16]*";  // instances whose mma work for one CTA
 
 constexpr const char* kNoTile =
@@ -43,10 +44,12 @@ constexpr const char* kGathers =
 
 constexpr const char* kSplit = "*k256s[24]_fp16";
 constexpr const char* kOneTile =
-    "split over K there is one tile: acc_empty is waited for once, in the phase before its first, and nothing "
+    "split over K there is one tile: acc_empty is waited for once, in the phase before its first, and "
+    "nothing "
     "arrives on it";
 constexpr const char* kSplitTeardown =
-    "the cluster barrier behind the exchange comes after every load of tensor memory, each of which was waited "
+    "the cluster barrier behind the exchange comes after every load of tensor memory, each of which was "
+    "waited "
     "for by wait::ld";
 
 constexpr Entry kEntries[] = {
@@ -55,7 +58,9 @@ constexpr Entry kEntries[] = {
     {"*", "no lane elect.sync @ prologue #0", "a prefetch is a hint: it orders and changes nothing"},
     {"*", "delete tcgen05.relinquish_alloc_permit @ *",
      "the CTA allocates once; the permit matters to others"},
-    {"*", "exchange with the next tcgen05.fence::before_thread_sync: tcgen05.relinquish_alloc_permit @ prologue #0",
+    {"*",
+     "exchange with the next tcgen05.fence::before_thread_sync: tcgen05.relinquish_alloc_permit @ prologue "
+     "#0",
      "the permit concerns other CTAs and orders nothing of this one"},
     {kOneCta, "delete fence.mbarrier_init @ *", kInitFence},
     {kOneCta, "exchange with the next fence.mbarrier_init: *", kInitFence},
@@ -65,7 +70,8 @@ constexpr Entry kEntries[] = {
     {"*", "*tcgen05.fence::before_thread_sync @ teardown #*", kTeardown},
     {"*", "*tcgen05.fence::after_thread_sync @ teardown #*", kTeardown},
     {"*", "exchange with the next tcgen05.fence::after_thread_sync: bar.sync @ teardown #*", kTeardown},
-    {"*", ".acquire to .relaxed mbarrier.try_wait @ epilogue_role/wait_for_accumulators/wait #0", kFenceOrders},
+    {"*", ".acquire to .relaxed mbarrier.try_wait @ epilogue_role/wait_for_accumulators/wait #0",
+     kFenceOrders},
     {kOneCta, ".acquire to .relaxed mbarrier.try_wait @ mma_role/wait #0", kFenceOrders},
     {"*", ".release to .relaxed mbarrier.arrive @ epilogue_role/arrive_at_leader #0", kFenceOrders},
     {"*", ".release to .relaxed mbarrier.arrive @ load_role #*",
@@ -77,14 +83,17 @@ constexpr Entry kEntries[] = {
     {kOneCta, "exchange with the next tcgen05.fence::after_thread_sync: mbarrier.try_wait @ mma_role/wait #0",
      "the fence behind the wait for the stage comes before the first tcgen05 operation of the tile"},
     {"m256*",
-     "exchange with the next tcgen05.fence::after_thread_sync: mbarrier.try_wait @ mma_role/wait_for_cluster #0",
+     "exchange with the next tcgen05.fence::after_thread_sync: mbarrier.try_wait @ mma_role/wait_for_cluster "
+     "#0",
      "the fence behind the wait for the stage comes before the first tcgen05 operation of the tile"},
     {"*", ".release to .relaxed barrier.cluster.arrive @ teardown #0", kFenceOrders},
-    {"*", "exchange with the next tcgen05.fence::after_thread_sync: barrier.cluster.wait @ teardown #0", kTeardown},
+    {"*", "exchange with the next tcgen05.fence::after_thread_sync: barrier.cluster.wait @ teardown #0",
+     kTeardown},
     {"*", "exchange with the next barrier.cluster.arrive: bar.warp.sync @ prologue #0", kGathers},
     {"m64n128k256s4_fp16", "count [+-] 1 mbarrier.init @ prologue #9", kOneTile},
     {"m256n128k256s2_fp16", "count [+-] 1 mbarrier.init @ prologue #11", kOneTile},
-    {"m256n128k256s2_fp16", "exchange with the next fence.mbarrier_init: mbarrier.init @ prologue #11", kOneTile},
+    {"m256n128k256s2_fp16", "exchange with the next fence.mbarrier_init: mbarrier.init @ prologue #11",
+     kOneTile},
     {"m64n128k256s4_fp16", "no wait mbarrier.try_wait @ mma_role/wait #0", kOneTile},
     {"m256n128k256s2_fp16", "no wait mbarrier.try_wait @ mma_role/wait_for_cluster #0", kOneTile},
     {"m256n128k256s2_fp16", ".cluster to .cta mbarrier.try_wait @ mma_role/wait_for_cluster #0", kOneTile},
@@ -94,9 +103,11 @@ constexpr Entry kEntries[] = {
     {kSplit, "no barrier barrier.cluster.arrive @ teardown #0", kSplitTeardown},
     {kSplit, "delete barrier.cluster.wait @ teardown #0", kSplitTeardown},
     {kSplit, ".acquire to .relaxed mbarrier.try_wait @ wait_for_accumulators/wait #0", kFenceOrders},
-    {kSplit, "exchange with the next bar.warp.sync: tcgen05.fence::after_thread_sync @ wait_for_accumulators #0",
+    {kSplit,
+     "exchange with the next bar.warp.sync: tcgen05.fence::after_thread_sync @ wait_for_accumulators #0",
      kGathers},
-    {kSplit, "exchange with the next bar.warp.sync: st.shared::cluster @ reduce/send_partial_sums #*", kGathers},
+    {kSplit, "exchange with the next bar.warp.sync: st.shared::cluster @ reduce/send_partial_sums #*",
+     kGathers},
     {kSplit, "exchange with the next tcgen05.fence::before_thread_sync: st.global @ reduce/*",
      "the fence orders tcgen05 operations alone, and the store is none"},
     {"m128n64k256_fp16", "always accumulates tcgen05.mma @ mma_role/issue_dual_mma/issue_dual_mma #[2-7]",
@@ -108,8 +119,10 @@ constexpr Entry kEntries[] = {
     {"*", "exchange with the next bar.warp.sync: elect.sync @ prologue #0", kGathers},
     {"*", "exchange with the next tcgen05.alloc: bar.warp.sync @ prologue #0", kGathers},
     {"*", "exchange with the next tcgen05.fence::before_thread_sync: bar.warp.sync @ *", kGathers},
-    {"*", "exchange with the next bar.warp.sync: mbarrier.try_wait @ *wait_for_accumulators/wait #0", kGathers},
-    {"*", "exchange with the next tcgen05.fence::after_thread_sync: bar.warp.sync @ *wait_for_accumulators #0",
+    {"*", "exchange with the next bar.warp.sync: mbarrier.try_wait @ *wait_for_accumulators/wait #0",
+     kGathers},
+    {"*",
+     "exchange with the next tcgen05.fence::after_thread_sync: bar.warp.sync @ *wait_for_accumulators #0",
      kGathers},
     {"*", "exchange with the next tcgen05.ld: bar.warp.sync @ epilogue_role #*", kGathers},
     {"*", "exchange with the next bar.warp.sync: tcgen05.fence::before_thread_sync @ epilogue_role #0",

@@ -128,7 +128,8 @@ TEST_CASE("every mutant has a name of its own and changes the kernel", "[fault]"
   }
 }
 
-TEST_CASE("the planted list has each of its 48 bugs, planted or excused, and those of the exchange", "[fault]") {
+TEST_CASE("the planted list has each of its 48 bugs, planted or excused, and those of the exchange",
+          "[fault]") {
   std::map<int, int> seen;
   for (const char* instance : {"m128n64k256_fp16", "m256n64k256_fp16", "m64n128k256s4_fp16"}) {
     const Bench bench(instance);
@@ -149,13 +150,13 @@ TEST_CASE("one bug of every kind is caught in the shipping kernel", "[fault]") {
       "no wait mbarrier.try_wait @ load_role/wait #0",
       "other parity mbarrier.try_wait @ load_role/wait #1",
       "arrive without bytes mbarrier.arrive @ load_role #0",
-      "arrive at once tcgen05.commit @ mma_role #0",
+      "arrive at once tcgen05.commit @ mma_role/commit #0",
       "phase not flipped xor.b32 @ mma_role/operator++ #0",
-      "delete tcgen05.wait::ld @ epilogue_role/load #1",
+      "delete tcgen05.wait::ld @ epilogue_role/load #0",
       "delete bar.sync @ prologue #0",
       "delete tcgen05.dealloc @ teardown #0",
       "sfb 4 columns on tcgen05.mma @ mma_role/issue_dual_mma/issue_dual_mma #0",
-      "outer coordinate + 1 cp.async.bulk.tensor @ load_role/load #0",
+      "outer coordinate + 1 cp.async.bulk.tensor @ load_role/load/load #0",
       "32 lanes on tcgen05.ld @ epilogue_role/load #0",
   };
   for (const char* id : ids) {

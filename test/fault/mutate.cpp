@@ -28,10 +28,12 @@ bool is_synchronisation(const Statement& s) {
 // What other threads can tell the order of.
 bool is_visible(const Statement& s) {
   return is_synchronisation(s) || is_tma(s) ||
-         any_of(s, {"tcgen05", "ld.shared", "ld.shared::cta", "st.shared::cluster", "st.global", "ld.global"});
+         any_of(s,
+                {"tcgen05", "ld.shared", "ld.shared::cta", "st.shared::cluster", "st.global", "ld.global"});
 }
 
-// Turns an address of a CTA into that of its pair's leader: keeps the upper bits without the lowest of the rank.
+// Turns an address of a CTA into that of its pair's leader: keeps the upper bits without the lowest of the
+// rank.
 bool names_leader(const Statement& s) {
   return is(s, "and.b32") && s.operands[2].kind == Operand::Kind::kInteger &&
          (static_cast<uint32_t>(s.operands[2].value) >> 24) == 0xfe;
@@ -365,7 +367,8 @@ void Sweep::exchange(size_t first, size_t second) {
   const std::string operation = "exchange with the next " + group_of(at(second)) + ":";
   if (!share(reads(at(second)), written) && (writes(at(second)).empty() || !branches)) {
     add(first, operation, [first, second](Function& f) { move_before(f, second, first); });
-  } else if (!branches && !is_joined(first, second) && !share(writes(at(first)), used) && !share(reads(at(first)), written)) {
+  } else if (!branches && !is_joined(first, second) && !share(writes(at(first)), used) &&
+             !share(reads(at(first)), written)) {
     add(first, operation, [first, second](Function& f) { move_behind(f, first, second); });
   }
 }

@@ -49,8 +49,7 @@ void Plants::full_and_empty() {
   const auto other_parity = [](size_t i) { return [i](Function& f) { flip_operand(f, i, 2, 1); }; };
 
   plant(1, "arrive.expect_tx announces nothing: a plain arrive", arrive_operands,
-        without_bytes(arrive_operands),
-        {{kFullBarrier, kStageRace}});
+        without_bytes(arrive_operands), {{kFullBarrier, kStageRace}});
   plant(2, "too few bytes expected: one scale-factor box forgotten", arrive_scales,
         [i = arrive_scales](Function& f) { add_to_operand(f, i, 2, -2048); }, {{kFullBarrier, kStageRace}});
   plant(3, "too many bytes expected: B counted twice", arrive_operands,
@@ -72,8 +71,7 @@ void Plants::full_and_empty() {
   plant(9, "no wait for the empty barrier", wait_empty, no_wait(wait_empty), {{kStageRace, kFullBarrier}});
   plant(10, "the commit names the next stage's barrier", commit_empty,
         [i = commit_empty](Function& f) { add_to_operand(f, i, 0, 8); }, {{kEmptyBarrier, kStageRace}});
-  plant(11, "an arrive releases the stage instead of a commit", commit_empty,
-        arrival_instead(commit_empty),
+  plant(11, "an arrive releases the stage instead of a commit", commit_empty, arrival_instead(commit_empty),
         {{kStageRace}});
   for (const auto& [count, delta, what] : {std::tuple{2, -1, "one arrival too few completes full"},
                                            std::tuple{8, 1, "one arrival too many is needed for acc_empty"}})
@@ -234,7 +232,8 @@ void Plants::roles() {
           f.body[elect] = make(f.body[elect], "mov.pred", {f.body[elect].operands[0].items[1], integer(-1)});
         },
         {{kFullBarrier, kStageRace, {{}, {}, {"full"}, {"mbarrier"}}}});
-  const std::vector<size_t> loops = places_.find("setp.ne.s32", "mma_role");  // the end of the k-tiles is last
+  const std::vector<size_t> loops =
+      places_.find("setp.ne.s32", "mma_role");  // the end of the k-tiles is last
   plant(44, "the consumer's loop ends one k-tile early", loops.back(),
         [i = loops.back()](Function& f) { add_to_operand(f, i, 2, -1); },
         {{kFullBarrier, kEmptyBarrier, kStageRace}});

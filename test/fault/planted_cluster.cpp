@@ -1,5 +1,5 @@
-// planted_cluster.cpp -- bugs of clusters, planted by hand: in a pair of CTAs that one mma works for, and in the
-// exchange of partial sums between the CTAs that split K.
+// planted_cluster.cpp -- bugs of clusters, planted by hand: in a pair of CTAs that one mma works for, and in
+// the exchange of partial sums between the CTAs that split K.
 #include "fault/planter.h"
 
 namespace fault {
@@ -39,20 +39,21 @@ void PairPlants::bytes() {
         [scales](Function& f) { add_to_operand(f, scales, 2, -2 * 2048); }, {{kFullBarrier, kStageRace}});
   plant(3, "too many bytes expected: all of B for each CTA, though each brings half", operands,
         [operands](Function& f) { add_to_operand(f, operands, 2, 2 * 8192); }, {{kFullBarrier}});
-  plant(33, "the leader waits for its own half of the operands alone: the peer's is counted nowhere", operands,
+  plant(33, "the leader waits for its own half of the operands alone: the peer's is counted nowhere",
+        operands,
         [operands, half = announced(operands) / 2](Function& f) { add_to_operand(f, operands, 2, -half); },
         {{kFullBarrier, kStageRace}});
   // Each copy counts where it lands, and the leader expects what lands in it: consistent, and wrong.
   std::vector<size_t> loads = places_.find("cp.async.bulk.tensor", "load_role");
   std::erase_if(loads, [&](size_t i) { return i < operands || i > scales; });
   const size_t to_leader = writer(statement(loads.at(0)).operands[2].items.at(0).reg, "and.b32");
-  plant(33, "copies count in the CTA they land in, and the leader waits for its own", operands,
-        [operands, loads, own = statement(to_leader).operands[1],
-         half = announced(operands) / 2](Function& f) {
-          for (size_t i : loads) f.body[i].operands[2].items[0] = own;
-          add_to_operand(f, operands, 2, -half);
-        },
-        {{kStageRace, kFullBarrier}});
+  plant(
+      33, "copies count in the CTA they land in, and the leader waits for its own", operands,
+      [operands, loads, own = statement(to_leader).operands[1], half = announced(operands) / 2](Function& f) {
+        for (size_t i : loads) f.body[i].operands[2].items[0] = own;
+        add_to_operand(f, operands, 2, -half);
+      },
+      {{kStageRace, kFullBarrier}});
 }
 
 void PairPlants::waits_and_commits() {
@@ -86,7 +87,8 @@ void PairPlants::cluster() {
         {{{{"scope-mismatch", "race-tensor", "tensor-fence"}, {}, {}, {}}}});
   const size_t end = at("barrier.cluster.arrive", "teardown");
   plant(34, "no cluster barrier before exit: the other CTA still reaches for memory of one that is gone", end,
-        without_barrier(end), {{{{"exit-*"}, {}, {}, {"exit"}}, {{"race-tensor", "mbarrier-*"}, {}, {}, {"live"}}}});
+        without_barrier(end),
+        {{{{"exit-*"}, {}, {}, {"exit"}}, {{"race-tensor", "mbarrier-*"}, {}, {}, {"live"}}}});
 }
 
 std::vector<Planted> PairPlants::run() {

@@ -1,5 +1,5 @@
-// planter.h -- what planting bugs by hand takes: places of a kernel by name, the edits that several bugs share,
-// and what a right report says of the rings.
+// planter.h -- what planting bugs by hand takes: places of a kernel by name, the edits that several bugs
+// share, and what a right report says of the rings.
 #pragma once
 
 #include <functional>
