@@ -61,6 +61,13 @@ const char* name(Outcome outcome) {
 }
 
 Shape smoke_shape(const dualgemm_config_info_t& info) {
+  // Split over K: one tile, ragged, whose last share of columns is not empty; twice as many
+  // k-tiles in each slice as there are stages.
+  if (info.split_k > 1)
+    return {info.tile_m - 8, info.tile_n - 8, info.split_k * 2 * info.stages * info.tile_k - 144, 1};
+  // A pair is twice the work: two tiles of twice as many k-tiles as there are stages.
+  if (info.cta_group == 2)
+    return {info.tile_m - 40, info.tile_n + 24, (2 * info.stages - 1) * info.tile_k + 112, 1};
   // Two pairs of accumulators: 2 x 3 tiles of four k-tiles. One: 2 x 2 tiles, each of more k-tiles than there
   // are stages, or the wait for the pair would stand in for the waits inside a tile. The last k-tile has two
   // of its four steps.

@@ -1,5 +1,7 @@
 // controls.cpp -- changes that a correct kernel survives: more order than needed, the same order written
 // otherwise, hints removed. A simulator that complains about one of them is noisy.
+#include <algorithm>
+
 #include "fault/planted.h"
 
 namespace fault {
@@ -29,6 +31,12 @@ std::function<void(Function&)> behind_every_wait(const std::string& extra) {
   });
 }
 
+// Cluster scope, unless it has that already.
+void widen(Function& f, size_t i) {
+  const auto& q = f.body[i].qualifiers;
+  if (std::find(q.begin(), q.end(), "cta") != q.end()) replace_qualifier(f.body[i], "cta", "cluster");
+}
+
 std::function<void(Function&)> exchange_all(const std::string& opcode) {
   return [opcode](Function& f) {
     std::vector<size_t> found;
@@ -56,21 +64,21 @@ std::vector<Mutant> controls(const Function&, const std::string& instance) {
   add("tcgen05.fence::after_thread_sync behind every wait",
       behind_every_wait("tcgen05.fence::after_thread_sync"));
   add("fence.proxy.async behind every wait", behind_every_wait("fence.proxy.async"));
-  add("cluster scope on every arrival", everywhere("mbarrier.arrive", [](Function& f, size_t i) {
-        replace_qualifier(f.body[i], "cta", "cluster");
-      }));
-  add("cluster scope on every wait", everywhere("mbarrier.try_wait", [](Function& f, size_t i) {
-        replace_qualifier(f.body[i], "cta", "cluster");
-      }));
+  add("cluster scope on every arrival", everywhere("mbarrier.arrive", widen));
+  add("cluster scope on every wait", everywhere("mbarrier.try_wait", widen));
   add("barriers initialised in another order", exchange_all("mbarrier.init"));
   add("no prefetch of the tensor maps",
       everywhere("prefetch.tensormap", [](Function& f, size_t i) { erase(f, i); }));
-  add("B2 is loaded before B1, SFB2 before SFB1", [](Function& f) {
-    std::vector<size_t> loads;
-    for (size_t i = 0; i < f.body.size(); ++i)
-      if (is(f.body[i], "cp.async.bulk.tensor")) loads.push_back(i);
-    move_behind(f, loads.at(0), loads.at(1));
-    move_behind(f, loads.at(3), loads.at(4));
+  add("the first two copies of each load role change places", [](Function& f) {
+    bool first = false;  // of a role: an announcement of bytes came before
+    for (size_t i = 0; i < f.body.size(); ++i) {
+      if (is(f.body[i], "mbarrier.arrive.expect_tx")) first = true;
+      if (!first || !is(f.body[i], "cp.async.bulk.tensor")) continue;
+      size_t second = i + 1;
+      while (!is(f.body[second], "cp.async.bulk.tensor")) ++second;
+      move_behind(f, i, second);
+      first = false;
+    }
   });
   add("lane 17 instead of elect.sync", everywhere("elect", [](Function& f, size_t i) {
         Operand lane;

@@ -42,7 +42,9 @@ std::string ring_of(const Mutant& m) {
   if (in("epilogue_role")) return m.group == "mbarrier.arrive" ? "acc_empty" : "acc_full";
   if (in("mma_role/drain")) return "acc_empty";
   if (m.group == "tcgen05.commit") return first ? "empty" : "acc_full";
-  return first ? "acc_empty" : "full";
+  if (in("wait_for_accumulators")) return "acc_full";
+  if (in("wait_for_cluster")) return "acc_empty";
+  return first && !m.instance.starts_with("m256") ? "acc_empty" : "full";
 }
 
 void add(std::vector<Answer>& all, std::vector<Answer> more) {
@@ -101,6 +103,7 @@ Expectation expectation_of(const Mutant& m) {
   } else if (among({"mbarrier.init", "fence.mbarrier_init"})) {
     out.answers.push_back(
         {{"mbarrier-*", "deadlock"}, {}, {"full", "empty", "acc_full", "acc_empty"}, {"mbarrier"}});
+    out.answers.push_back({{}, {}, {}, {"touches the live mbarrier"}});  // one behind the last
   } else if (among({"tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync",
                     "tcgen05.wait::ld"})) {
     out.answers.push_back({{"race-tensor", "tensor-*", "race-data"}, {"tcgen05"}, {}, {"TMEM"}});
@@ -110,6 +113,15 @@ Expectation expectation_of(const Mutant& m) {
          {"tcgen05.alloc", "tcgen05.dealloc", "ld.shared"},
          {},
          {"TMEM", "tensor memory", "tcgen05.alloc", "tcgen05.dealloc", "was never written"}});
+  } else if (m.group.starts_with("barrier.cluster")) {
+    out.answers.push_back(
+        {{"race-*", "tensor-*", "mbarrier-init-order", "cluster-start", "exit-*", "deadlock"},
+         {},
+         {},
+         {"barrier.cluster", "mbarrier", "cluster"}});
+  } else if (among({"fence.proxy", "st.shared::cluster", "ld.shared::cta", "mapa"})) {
+    out.answers.push_back({{"race-*", "proxy-*", "exit-*"}, {"st.shared", "ld.shared"}, {}, {"shared"}});
+    out.values_suffice = m.group != "fence.proxy";  // a sum of the wrong parts breaks no rule
   } else if (m.group == "bar.sync") {
     out.answers.push_back(
         {{"race-data", "race-tensor", "tensor-*", "mbarrier-init-order", "exit-*", "deadlock"},

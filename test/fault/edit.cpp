@@ -38,11 +38,11 @@ void compute(Function& function, size_t at, Operand& operand, const std::string&
   if (operand.kind != Operand::Kind::kRegister)
     throw std::logic_error("operand of `" + function.body[at].text + "` is neither register nor integer");
   const Type type = function.registers[operand.reg].type;
-  const bool wide = sim::ptx::bits(type) == 64;
+  const std::string width = std::to_string(sim::ptx::bits(type));
   const uint32_t reg = fresh_register(function, type);
   const Operand before = operand;
   operand = of_register(reg);
-  const std::string suffix = op == "xor" ? (wide ? ".b64" : ".b32") : (wide ? ".s64" : ".s32");
+  const std::string suffix = (op == "xor" ? ".b" : ".s") + width;
   Statement step = make(function.body[at], op + suffix, {of_register(reg), before, integer(amount)});
   step.guarded = false;
   insert(function, at, std::move(step));

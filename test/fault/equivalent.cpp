@@ -32,13 +32,25 @@ constexpr const char* kTeardown =
 constexpr const char* kFenceOrders =
     "what meets here are tcgen05 operations, and the tcgen05 fence beside it orders them at any strength";
 constexpr const char* kInitFence =
-    "the fence publishes the barriers to the cluster; in a cluster of one the CTA barrier behind it does";
+    "the fence publishes the barriers to the cluster; where only their own CTA uses them, the CTA barrier "
+    "does";
+constexpr const char* kOneCta = "m[16]*";  // instances whose mma work for one CTA
 
 constexpr const char* kNoTile =
     "the value is used by a CTA without a tile alone, and the library launches none";
 constexpr const char* kGathers =
-    "no memory passes between lanes here, and the next .sync instruction (elect, tcgen05.ld, tcgen05.alloc, "
-    "bar.sync) waits for the whole warp by itself";
+    "no memory passes between lanes here, and the next .sync or .aligned instruction (elect, tcgen05.ld, "
+    "tcgen05.alloc, bar.sync, barrier.cluster) waits for the whole warp by itself";
+
+constexpr const char* kSplit = "*k256s[24]_fp16";
+constexpr const char* kOneTile =
+    "split over K there is one tile: acc_empty is waited for once, in the phase before its first, and "
+    "nothing "
+    "arrives on it";
+constexpr const char* kSplitTeardown =
+    "the cluster barrier behind the exchange comes after every load of tensor memory, each of which was "
+    "waited "
+    "for by wait::ld";
 
 constexpr Entry kEntries[] = {
     {"*", "delete prefetch.tensormap @ *", "a prefetch is a hint: it orders and changes nothing"},
@@ -46,35 +58,71 @@ constexpr Entry kEntries[] = {
     {"*", "no lane elect.sync @ prologue #0", "a prefetch is a hint: it orders and changes nothing"},
     {"*", "delete tcgen05.relinquish_alloc_permit @ *",
      "the CTA allocates once; the permit matters to others"},
-    {"*", "delete fence.mbarrier_init @ *", kInitFence},
-    {"*", "exchange with the next fence.mbarrier_init: *", kInitFence},
+    {"*",
+     "exchange with the next tcgen05.fence::before_thread_sync: tcgen05.relinquish_alloc_permit @ prologue "
+     "#0",
+     "the permit concerns other CTAs and orders nothing of this one"},
+    {kOneCta, "delete fence.mbarrier_init @ *", kInitFence},
+    {kOneCta, "exchange with the next fence.mbarrier_init: *", kInitFence},
     {"*", "*tcgen05.fence::before_thread_sync @ prologue #*", kAlloc},
     {"*", "*tcgen05.fence::after_thread_sync @ prologue #*", kAlloc},
     {"*", "exchange with the next tcgen05.fence::after_thread_sync: bar.sync @ prologue #*", kAlloc},
     {"*", "*tcgen05.fence::before_thread_sync @ teardown #*", kTeardown},
     {"*", "*tcgen05.fence::after_thread_sync @ teardown #*", kTeardown},
     {"*", "exchange with the next tcgen05.fence::after_thread_sync: bar.sync @ teardown #*", kTeardown},
-    {"*", ".acquire to .relaxed mbarrier.try_wait @ epilogue_role/wait #0", kFenceOrders},
-    {"*", ".acquire to .relaxed mbarrier.try_wait @ mma_role/wait #0", kFenceOrders},
-    {"*", ".release to .relaxed mbarrier.arrive @ epilogue_role #0", kFenceOrders},
+    {"*", ".acquire to .relaxed mbarrier.try_wait @ epilogue_role/wait_for_accumulators/wait #0",
+     kFenceOrders},
+    {kOneCta, ".acquire to .relaxed mbarrier.try_wait @ mma_role/wait #0", kFenceOrders},
+    {"*", ".release to .relaxed mbarrier.arrive @ epilogue_role/arrive_at_leader #0", kFenceOrders},
     {"*", ".release to .relaxed mbarrier.arrive @ load_role #*",
      "the loading thread has written nothing; the copies publish their own bytes"},
     {"*", "exchange with the next cp.async.bulk.tensor: mbarrier.arrive @ load_role #*",
      "the phase cannot complete before this thread's arrival, and its byte count may run below zero"},
     {"*", "*tcgen05.fence::after_thread_sync @ mma_role #0",
      "the fence behind the wait for the stage comes before the first tcgen05 operation of the tile"},
-    {"*", "exchange with the next tcgen05.fence::after_thread_sync: mbarrier.try_wait @ mma_role/wait #0",
+    {kOneCta, "exchange with the next tcgen05.fence::after_thread_sync: mbarrier.try_wait @ mma_role/wait #0",
      "the fence behind the wait for the stage comes before the first tcgen05 operation of the tile"},
+    {"m256*",
+     "exchange with the next tcgen05.fence::after_thread_sync: mbarrier.try_wait @ mma_role/wait_for_cluster "
+     "#0",
+     "the fence behind the wait for the stage comes before the first tcgen05 operation of the tile"},
+    {"*", ".release to .relaxed barrier.cluster.arrive @ teardown #0", kFenceOrders},
+    {"*", "exchange with the next tcgen05.fence::after_thread_sync: barrier.cluster.wait @ teardown #0",
+     kTeardown},
+    {"*", "exchange with the next barrier.cluster.arrive: bar.warp.sync @ prologue #0", kGathers},
+    {"m64n128k256s4_fp16", "count [+-] 1 mbarrier.init @ prologue #9", kOneTile},
+    {"m256n128k256s2_fp16", "count [+-] 1 mbarrier.init @ prologue #11", kOneTile},
+    {"m256n128k256s2_fp16", "exchange with the next fence.mbarrier_init: mbarrier.init @ prologue #11",
+     kOneTile},
+    {"m64n128k256s4_fp16", "no wait mbarrier.try_wait @ mma_role/wait #0", kOneTile},
+    {"m256n128k256s2_fp16", "no wait mbarrier.try_wait @ mma_role/wait_for_cluster #0", kOneTile},
+    {"m256n128k256s2_fp16", ".cluster to .cta mbarrier.try_wait @ mma_role/wait_for_cluster #0", kOneTile},
+    {kSplit, "phase not flipped xor.b32 @ mma_role/commit #0", kOneTile},
+    {kSplit, "delete bar.sync @ teardown #0", kSplitTeardown},
+    {kSplit, "arrive only bar.sync @ teardown #0", kSplitTeardown},
+    {kSplit, "no barrier barrier.cluster.arrive @ teardown #0", kSplitTeardown},
+    {kSplit, "delete barrier.cluster.wait @ teardown #0", kSplitTeardown},
+    {kSplit, ".acquire to .relaxed mbarrier.try_wait @ wait_for_accumulators/wait #0", kFenceOrders},
+    {kSplit,
+     "exchange with the next bar.warp.sync: tcgen05.fence::after_thread_sync @ wait_for_accumulators #0",
+     kGathers},
+    {kSplit, "exchange with the next bar.warp.sync: st.shared::cluster @ reduce/send_partial_sums #*",
+     kGathers},
+    {kSplit, "exchange with the next tcgen05.fence::before_thread_sync: st.global @ reduce/*",
+     "the fence orders tcgen05 operations alone, and the store is none"},
     {"m128n64k256_fp16", "always accumulates tcgen05.mma @ mma_role/issue_dual_mma/issue_dual_mma #[2-7]",
      "from the second step of a k-tile on it accumulates anyway"},
     {"m128n64k256_fp16", "starts with the other value mov.b32 @ mma_role/next #[01]", kNoTile},
     {"m128n128k256_fp16", "starts with the other value mov.b32 @ mma_role/next #0", kNoTile},
+    {"m256n*k256_fp16", "starts with the other value mov.b32 @ mma_role/next #0", kNoTile},
     {"*", "delete bar.warp.sync @ *", kGathers},
     {"*", "exchange with the next bar.warp.sync: elect.sync @ prologue #0", kGathers},
     {"*", "exchange with the next tcgen05.alloc: bar.warp.sync @ prologue #0", kGathers},
     {"*", "exchange with the next tcgen05.fence::before_thread_sync: bar.warp.sync @ *", kGathers},
-    {"*", "exchange with the next bar.warp.sync: mbarrier.try_wait @ epilogue_role/wait #0", kGathers},
-    {"*", "exchange with the next tcgen05.fence::after_thread_sync: bar.warp.sync @ epilogue_role #0",
+    {"*", "exchange with the next bar.warp.sync: mbarrier.try_wait @ *wait_for_accumulators/wait #0",
+     kGathers},
+    {"*",
+     "exchange with the next tcgen05.fence::after_thread_sync: bar.warp.sync @ *wait_for_accumulators #0",
      kGathers},
     {"*", "exchange with the next tcgen05.ld: bar.warp.sync @ epilogue_role #*", kGathers},
     {"*", "exchange with the next bar.warp.sync: tcgen05.fence::before_thread_sync @ epilogue_role #0",
@@ -82,7 +130,8 @@ constexpr Entry kEntries[] = {
     {"*", "exchange with the next elect.sync: bar.warp.sync @ epilogue_role #*", kGathers},
     {"*", "exchange with the next bar.warp.sync: bar.warp.sync @ epilogue_role #*", kGathers},
     {"*", "* @ load_role/drain/*", kDrain, true},
-    {"*", "* @ mma_role/drain/*", kMmaDrain, true},
+    {"*", "[!.]* @ mma_role/drain/*", kMmaDrain, true},
+    {"*", ".acquire to .relaxed * @ mma_role/drain/*", kMmaDrain},
 };
 
 const Entry* find(const Mutant& mutant) {

@@ -22,14 +22,30 @@ namespace {
 constexpr unsigned kSecondsPerMutant = 60;
 
 struct Options {
-  std::string only = "*", json;
+  std::string only = "*", instance = "*", json;
   unsigned workers = default_workers();
   size_t schedules = escalation().size();
   bool list = false, progress = false;
 };
 
+// What is done to which instance: operands are the same code in all of them, synchronisation is not.
+struct Campaigned {
+  const char* instance;
+  bool planted;
+  Breadth breadth;
+  size_t unchanged;  // schedules for what must survive: equivalents and controls
+};
+constexpr Campaigned kCampaign[] = {
+    {"m128n64k256_fp16", true, Breadth::kAll, kDirectedSchedules},
+    {"m128n128k256_fp16", false, Breadth::kSynchronisation, 3},
+    {"m256n64k256_fp16", true, Breadth::kSynchronisation, 3},
+    {"m256n128k256_fp16", true, Breadth::kSynchronisation, 3},
+    {"m64n128k256s4_fp16", true, Breadth::kSynchronisation, 3},
+    {"m256n128k256s2_fp16", true, Breadth::kSynchronisation, 3},
+};
+
 std::vector<Scored> campaign(Bench& bench, std::vector<Scored> jobs, const std::vector<Expectation>& expected,
-                             const Options& options) {
+                             size_t unchanged, const Options& options) {
   const auto told = [&](const Scored& s) {
     if (!options.progress) return;
     fmt::print("{} / {}: {} after {}{}\n", s.mutant.instance, s.mutant.id, name(s.verdict.outcome),
@@ -40,7 +56,7 @@ std::vector<Scored> campaign(Bench& bench, std::vector<Scored> jobs, const std::
       jobs.size(), options.workers, kSecondsPerMutant,
       [&](size_t i) {
         const size_t most =
-            jobs[i].equivalent.empty() ? options.schedules : std::min(options.schedules, kDirectedSchedules);
+            jobs[i].equivalent.empty() ? options.schedules : std::min(options.schedules, unchanged);
         return nlohmann::json(try_out(bench, jobs[i].mutant, expected[i], most)).dump();
       },
       [&](size_t i, const std::string& text) {
@@ -65,15 +81,14 @@ class Campaign {
   explicit Campaign(const Options& options) : options_(options) {}
 
   void run() {
-    {
-      Bench bench(kExhaustive);
-      run_planted(bench);
-      run_sweep(bench, Breadth::kAll);
+    for (const Campaigned& c : kCampaign) {
+      if (fnmatch(options_.instance.c_str(), c.instance, 0) != 0) continue;
+      Bench bench(c.instance);
+      unchanged_ = c.unchanged;
+      if (c.planted) run_planted(bench);
+      run_sweep(bench, c.breadth);
       run_controls(bench);
     }
-    Bench bench(kSynchronisationOnly);
-    run_sweep(bench, Breadth::kSynchronisation);
-    run_controls(bench);
   }
 
   int report() const {
@@ -110,7 +125,7 @@ class Campaign {
         expected.push_back(std::move(p.expected));
       }
     }
-    append(planted_, campaign(bench, std::move(jobs), expected, options_));
+    append(planted_, campaign(bench, std::move(jobs), expected, unchanged_, options_));
   }
 
   void run_sweep(Bench& bench, Breadth breadth) {
@@ -122,7 +137,7 @@ class Campaign {
       std::string reason = why_equivalent(m);
       jobs.push_back({std::move(m), {}, std::move(reason)});
     }
-    append(sweep_, campaign(bench, std::move(jobs), expected, options_));
+    append(sweep_, campaign(bench, std::move(jobs), expected, unchanged_, options_));
   }
 
   void run_controls(Bench& bench) {
@@ -130,16 +145,15 @@ class Campaign {
     for (Mutant& m : controls(bench.kernel(), bench.instance()))
       if (wanted(m)) jobs.push_back({std::move(m), {}, "a control"});
     const std::vector<Expectation> expected(jobs.size());
-    append(controls_, campaign(bench, std::move(jobs), expected, options_));
+    append(controls_, campaign(bench, std::move(jobs), expected, unchanged_, options_));
   }
 
   static void append(std::vector<Scored>& all, std::vector<Scored> more) {
     all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   }
 
-  static constexpr const char* kExhaustive = "m128n64k256_fp16";
-  static constexpr const char* kSynchronisationOnly = "m128n128k256_fp16";
   Options options_;
+  size_t unchanged_ = 0;
   std::vector<Scored> planted_, sweep_, controls_;
 };
 
@@ -159,6 +173,7 @@ int main(int argc, char** argv) {
   fault::Options options;
   CLI::App app("Plants bugs in the shipping kernel and reports which of them the simulator catches.");
   app.add_option("--only", options.only, "mutants whose id matches this shell pattern");
+  app.add_option("--instance", options.instance, "instances whose name matches this shell pattern");
   app.add_option("--json", options.json, "write every verdict to this file");
   app.add_option("--workers", options.workers, "processes at once");
   app.add_option("--schedules", options.schedules, "schedules tried on a mutant, of the default first");

@@ -28,7 +28,15 @@ bool is_synchronisation(const Statement& s) {
 // What other threads can tell the order of.
 bool is_visible(const Statement& s) {
   return is_synchronisation(s) || is_tma(s) ||
-         any_of(s, {"tcgen05", "ld.shared", "st.shared", "st.global", "ld.global"});
+         any_of(s,
+                {"tcgen05", "ld.shared", "ld.shared::cta", "st.shared::cluster", "st.global", "ld.global"});
+}
+
+// Turns an address of a CTA into that of its pair's leader: keeps the upper bits without the lowest of the
+// rank.
+bool names_leader(const Statement& s) {
+  return is(s, "and.b32") && s.operands[2].kind == Operand::Kind::kInteger &&
+         (static_cast<uint32_t>(s.operands[2].value) >> 24) == 0xfe;
 }
 
 // The instruction class under which a statement is counted.
@@ -49,6 +57,11 @@ std::string group_of(const Statement& s) {
                                         "tcgen05.cp",
                                         "tcgen05.ld",
                                         "cp.async.bulk.tensor",
+                                        "barrier.cluster.arrive",
+                                        "barrier.cluster.wait",
+                                        "mapa",
+                                        "st.shared::cluster",
+                                        "ld.shared::cta",
                                         "bar.warp.sync",
                                         "bar.sync",
                                         "elect.sync",
@@ -101,6 +114,8 @@ class Sweep {
                     std::vector<Operand> operands) {
     add(i, operation, [i, with, operands](Function& f) { f.body[i] = make(f.body[i], with, operands); });
   }
+  void add_ranks(size_t i);
+  void add_own_cta(size_t i, const std::string& operation, size_t operand);
   void add_deletion(size_t i) {
     add(i, "delete", [i](Function& f) { erase(f, i); });
   }
@@ -110,6 +125,7 @@ class Sweep {
   void operands(size_t i);
   void exchanges();
   void exchange(size_t first, size_t second);
+  bool is_joined(size_t first, size_t second) const;
   void mark_ring_arithmetic();
 
   const Function& function_;
@@ -130,7 +146,9 @@ void Sweep::synchronisation(size_t i) {
   } else if (is(s, "mbarrier.arrive")) {
     add_deletion(i);
     add_qualifier(i, "release", "relaxed");
+    add_qualifier(i, "cluster", "cta");
     add_offset(i, "next barrier", 1, 8);
+    add_own_cta(i, "own barrier", 1);
     if (is(s, "mbarrier.arrive.expect_tx")) {
       add(i, "arrive without bytes", [i](Function& f) {
         drop_qualifier(f.body[i], "expect_tx");
@@ -145,6 +163,7 @@ void Sweep::synchronisation(size_t i) {
     add_flip(i, "other parity", 2, 1);
     add_offset(i, "next barrier", 1, 8);
     add_qualifier(i, "acquire", "relaxed");
+    add_qualifier(i, "cluster", "cta");
   } else if (is(s, "elect")) {
     const Operand elected = operands[0].items.at(1);
     add_replaced(i, "every lane", "mov.pred", {elected, integer(-1)});
@@ -154,10 +173,11 @@ void Sweep::synchronisation(size_t i) {
     add(i, "lane 0 only", [i](Function& f) { f.body[i].operands[0] = integer(1); });
   } else if (is(s, "bar.sync")) {
     add_deletion(i);
-    add_replaced(i, "arrive only", "bar.arrive", {integer(0), integer(256)});
+    add_replaced(i, "arrive only", "bar.arrive", {integer(0), integer(function_.max_ntid[0])});
   } else if (is(s, "tcgen05.commit")) {
     add_deletion(i);
     add_offset(i, "next barrier", 0, 8);
+    add_ranks(i);
     Operand sink;
     add_replaced(i, "arrive at once", "mbarrier.arrive.release.cta.shared::cta.b64", {sink, operands[0]});
   } else if (is(s, "tcgen05.fence::before_thread_sync")) {
@@ -174,8 +194,49 @@ void Sweep::synchronisation(size_t i) {
     add_deletion(i);
     add(i, "half the columns", [i](Function& f) { f.body[i].operands[1] = integer(256); });
     add_offset(i, "4 columns on", 0, 4);
+  } else if (is(s, "barrier.cluster.arrive")) {
+    add_qualifier(i, "release", "relaxed");
+    if (is(at(i + 1), "barrier.cluster.wait"))
+      add(i, "no barrier", [i](Function& f) {
+        erase(f, i);
+        erase(f, i);
+      });
+  } else if (is_tma(s)) {
+    add_ranks(i);
+    add_own_cta(i, "own barrier", 2);
+  } else if (is(s, "mapa")) {
+    add_flip(i, "another rank", 2, 1);
+  } else if (is(s, "st.shared::cluster")) {
+    add_deletion(i);
+    add_offset(i, "16 bytes on", 0, 16);
+  } else if (is(s, "ld.shared::cta")) {
+    add_offset(i, "16 bytes on", 1, 16);
   } else if (is_synchronisation(s)) {
     add_deletion(i);
+  }
+}
+
+// The CTAs that a multicast reaches, the last operand.
+void Sweep::add_ranks(size_t i) {
+  const auto& q = at(i).qualifiers;
+  if (std::find(q.begin(), q.end(), "multicast::cluster") == q.end()) return;
+  const size_t ranks = at(i).operands.size() - 1;
+  add_flip(i, "not to rank 0", ranks, 1);
+  add_flip(i, "not to rank 1", ranks, 2);
+}
+
+// The barrier of this CTA where the leader's is meant.
+void Sweep::add_own_cta(size_t i, const std::string& operation, size_t operand) {
+  const Operand& address = at(i).operands.at(operand);
+  const bool direct = address.kind == Operand::Kind::kRegister;
+  const uint32_t reg = direct ? address.reg : address.items.empty() ? ~0u : address.items[0].reg;
+  for (const Statement& s : function_.body) {
+    if (!names_leader(s) || writes(s) != std::vector{reg}) continue;
+    add(i, operation, [i, operand, direct, own = s.operands[1]](Function& f) {
+      Operand& target = f.body[i].operands[operand];
+      (direct ? target : target.items[0]) = own;
+    });
+    return;
   }
 }
 
@@ -282,6 +343,15 @@ void Sweep::exchanges() {
   }
 }
 
+// Do branches lead to a statement behind `first`, up to `second`?
+bool Sweep::is_joined(size_t first, size_t second) const {
+  return std::any_of(function_.body.begin(), function_.body.end(), [&](const Statement& s) {
+    if (!is(s, "bra")) return false;
+    const size_t target = static_cast<size_t>(s.operands.at(0).value);
+    return first < target && target <= second;
+  });
+}
+
 void Sweep::exchange(size_t first, size_t second) {
   std::vector<uint32_t> written, used;
   bool branches = false;
@@ -297,7 +367,8 @@ void Sweep::exchange(size_t first, size_t second) {
   const std::string operation = "exchange with the next " + group_of(at(second)) + ":";
   if (!share(reads(at(second)), written) && (writes(at(second)).empty() || !branches)) {
     add(first, operation, [first, second](Function& f) { move_before(f, second, first); });
-  } else if (!branches && !share(writes(at(first)), used) && !share(reads(at(first)), written)) {
+  } else if (!branches && !is_joined(first, second) && !share(writes(at(first)), used) &&
+             !share(reads(at(first)), written)) {
     add(first, operation, [first, second](Function& f) { move_behind(f, first, second); });
   }
 }

@@ -1,60 +1,21 @@
 // planted.cpp -- see planted.h.
-#include "fault/planted.h"
-
 #include <algorithm>
-#include <stdexcept>
+
+#include "fault/planter.h"
 
 namespace fault {
 namespace {
 
 using sim::ptx::Type;
-using Edit = std::function<void(Function&)>;
+using Edit = Planter::Edit;
 
-// The planting of one kernel: places by name, and the list as it grows.
-class Plants {
+// One CTA, two mma per step, two accumulator pairs.
+class Plants : public Planter {
  public:
-  Plants(const Function& kernel, std::string instance)
-      : kernel_(kernel), instance_(std::move(instance)), places_(kernel) {}
-
+  using Planter::Planter;
   std::vector<Planted> run();
 
  private:
-  // The n-th `opcode` inlined through `path`.
-  size_t at(const std::string& opcode, const std::string& path, size_t n = 0) const {
-    const std::vector<size_t> found = places_.find(opcode, path);
-    if (n >= found.size())
-      throw std::runtime_error("no " + opcode + " @ " + path + " #" + std::to_string(n) +
-                               " to plant a bug at");
-    return found[n];
-  }
-  const Statement& statement(size_t i) const { return kernel_.body[i]; }
-  // The statement with this spelling that computes `reg`.
-  size_t writer(uint32_t reg, const std::string& opcode) const {
-    for (size_t i = 0; i < kernel_.body.size(); ++i) {
-      const auto results = writes(kernel_.body[i]);
-      if (is(kernel_.body[i], opcode) && std::find(results.begin(), results.end(), reg) != results.end())
-        return i;
-    }
-    throw std::runtime_error("no " + opcode + " computes " + kernel_.registers.at(reg).name);
-  }
-
-  void plant(int number, const std::string& bug, size_t at, Edit edit, Expectation expected) {
-    const Statement& s = statement(at);
-    Mutant mutant{"planted " + std::to_string(number) + ": " + bug,
-                  instance_,
-                  bug,
-                  "planted",
-                  spelling(s),
-                  path_of(s),
-                  s.site.ptx_line,
-                  s.site.source,
-                  std::move(edit)};
-    out_.push_back({number, bug, {}, std::move(mutant), std::move(expected)});
-  }
-  void absent(int number, const std::string& bug, const std::string& why) {
-    out_.push_back({number, bug, why, {}, {}});
-  }
-
   // The barriers initialised for `count` arrivals get `delta` more.
   Edit count_changed(int64_t count, int64_t delta) const;
 
@@ -64,24 +25,15 @@ class Plants {
   void tensor_memory();
   void roles();
   void not_here();
-
-  const Function& kernel_;
-  std::string instance_;
-  Places places_;
-  std::vector<Planted> out_;
 };
-
-// What the checkers say of the stages of shared memory.
-const Answer kStageRace = {{"race-async"}, {"cp.async.bulk.tensor", "tcgen05.mma", "tcgen05.cp"}, {}, {}};
-const Answer kFullBarrier = {{"mbarrier-*", "deadlock"}, {}, {"full"}, {}};
-const Answer kEmptyBarrier = {{"mbarrier-*", "deadlock"}, {}, {"empty"}, {}};
-const Answer kTensorRace = {{"race-tensor"}, {"tcgen05.ld", "tcgen05.mma", "tcgen05.cp"}, {}, {}};
-const Answer kTensorFence = {{"tensor-fence"}, {"tcgen05.ld", "tcgen05.mma"}, {}, {}};
 
 Edit Plants::count_changed(int64_t count, int64_t delta) const {
   std::vector<size_t> inits = places_.find("mbarrier.init", "prologue");
   std::erase_if(inits, [&](size_t i) {
-    return statement(writer(statement(i).operands[1].reg, "mov.b32")).operands[1].value != count;
+    const uint32_t reg = statement(i).operands[1].reg;
+    size_t source = i - 1;  // the register serves others elsewhere
+    while (writes(statement(source)) != std::vector{reg}) --source;
+    return statement(source).operands[1].value != count;
   });
   return [inits, delta](Function& f) {
     for (size_t n = inits.size(); n-- > 0;) add_to_operand(f, inits[n], 1, delta);
@@ -94,19 +46,10 @@ void Plants::full_and_empty() {
   const size_t wait_full = at("mbarrier.try_wait", "mma_role/wait", 1);
   const size_t wait_empty = at("mbarrier.try_wait", "load_role/wait", 0);
   const size_t commit_empty = at("tcgen05.commit", "mma_role", 0);
-  const auto no_wait = [](size_t i) {
-    return [i](Function& f) {
-      f.body[i] = make(f.body[i], "mov.pred", {f.body[i].operands[0], integer(-1)});
-    };
-  };
   const auto other_parity = [](size_t i) { return [i](Function& f) { flip_operand(f, i, 2, 1); }; };
 
   plant(1, "arrive.expect_tx announces nothing: a plain arrive", arrive_operands,
-        [i = arrive_operands](Function& f) {
-          drop_qualifier(f.body[i], "expect_tx");
-          f.body[i].operands.pop_back();
-        },
-        {{kFullBarrier, kStageRace}});
+        without_bytes(arrive_operands), {{kFullBarrier, kStageRace}});
   plant(2, "too few bytes expected: one scale-factor box forgotten", arrive_scales,
         [i = arrive_scales](Function& f) { add_to_operand(f, i, 2, -2048); }, {{kFullBarrier, kStageRace}});
   plant(3, "too many bytes expected: B counted twice", arrive_operands,
@@ -128,14 +71,10 @@ void Plants::full_and_empty() {
   plant(9, "no wait for the empty barrier", wait_empty, no_wait(wait_empty), {{kStageRace, kFullBarrier}});
   plant(10, "the commit names the next stage's barrier", commit_empty,
         [i = commit_empty](Function& f) { add_to_operand(f, i, 0, 8); }, {{kEmptyBarrier, kStageRace}});
-  plant(11, "an arrive releases the stage instead of a commit", commit_empty,
-        [i = commit_empty](Function& f) {
-          f.body[i] = make(f.body[i], "mbarrier.arrive.release.cta.shared::cta.b64",
-                           {Operand{}, f.body[i].operands[0]});
-        },
+  plant(11, "an arrive releases the stage instead of a commit", commit_empty, arrival_instead(commit_empty),
         {{kStageRace}});
   for (const auto& [count, delta, what] : {std::tuple{2, -1, "one arrival too few completes full"},
-                                           std::tuple{4, 1, "one arrival too many is needed for acc_empty"}})
+                                           std::tuple{8, 1, "one arrival too many is needed for acc_empty"}})
     plant(30, what, at("mbarrier.init", "prologue"), count_changed(count, delta),
           {count == 2 ? std::vector<Answer>{kFullBarrier, kStageRace}
                       : std::vector<Answer>{{{"mbarrier-*", "deadlock"}, {}, {"acc_empty"}, {}}}});
@@ -200,18 +139,16 @@ void Plants::set_up_and_teardown() {
            {"mbarrier.init", "tcgen05.alloc"},
            {},
            {"no mbarrier was initialised"}}}});
-  const size_t setup = [&] {
-    for (size_t i = alloc; i < kernel_.body.size(); ++i)
-      if (is(statement(i), "mov.pred") && statement(i).operands[1].value == -1) return i;
-    throw std::runtime_error("no predicate tells the set-up warp");
-  }();
+  size_t skip = alloc;  // the branch around the allocation, taken by every other warp
+  while (!is(statement(skip), "bra")) --skip;
   plant(24, "no barrier between tcgen05.alloc and the loads of the address", alloc,
-        [alloc, barrier, reg = statement(setup).operands[0].reg](Function& f) {
+        [alloc, barrier, others = statement(skip)](Function& f) {
           move_behind(f, alloc, barrier);
           move_behind(f, alloc, barrier);  // its relinquish follows
           for (size_t i : {barrier - 1, barrier}) {
             f.body[i].guarded = true;
-            f.body[i].guard = reg;
+            f.body[i].guard = others.guard;
+            f.body[i].guard_negated = !others.guard_negated;
           }
         },
         {{{{"race-data"}, {"tcgen05.alloc", "ld.shared"}, {}, {}}}});
@@ -223,11 +160,11 @@ void Plants::set_up_and_teardown() {
         [dealloc](Function& f) { f.body[dealloc].operands[1] = integer(256); }, {allocation});
   plant(37, "allocation after the permit was given up", alloc,
         [alloc](Function& f) { move_behind(f, alloc, alloc + 1); }, {allocation});
-  plant(41, "the CTA barrier waits for 288 threads of 256", at("bar.sync", "teardown"),
+  plant(41, "the CTA barrier waits for 416 threads of 384", at("bar.sync", "teardown"),
         [i = at("bar.sync", "teardown")](Function& f) {
-          f.body[i].operands = {integer(0), integer(288)};
+          f.body[i].operands = {integer(0), integer(416)};
         },
-        {{{{"deadlock"}, {"bar"}, {}, {"288"}}}});
+        {{{{"deadlock"}, {"bar"}, {}, {"416"}}}});
 }
 
 void Plants::tensor_memory() {
@@ -295,7 +232,8 @@ void Plants::roles() {
           f.body[elect] = make(f.body[elect], "mov.pred", {f.body[elect].operands[0].items[1], integer(-1)});
         },
         {{kFullBarrier, kStageRace, {{}, {}, {"full"}, {"mbarrier"}}}});
-  std::vector<size_t> loops = places_.find("setp.lt.s32", "mma_role");
+  const std::vector<size_t> loops =
+      places_.find("setp.ne.s32", "mma_role");  // the end of the k-tiles is last
   plant(44, "the consumer's loop ends one k-tile early", loops.back(),
         [i = loops.back()](Function& f) { add_to_operand(f, i, 2, -1); },
         {{kFullBarrier, kEmptyBarrier, kStageRace}});
@@ -313,13 +251,6 @@ void Plants::not_here() {
   absent(39, "the elected lane arrives before the lanes that read the stage have met it",
          "the lanes read tensor memory together, by tcgen05.ld and wait::ld of the whole warp; elect.sync "
          "gathers them before the arrival");
-  const char* const cluster = "one CTA per cluster: nothing is remote, shared or multicast";
-  absent(23, "fence.mbarrier_init missing before a relaxed cluster arrive", cluster);
-  absent(31, "a remote arrive with CTA scope", cluster);
-  absent(32, "multicast commit with one CTA of the pair", cluster);
-  absent(33, "the leader does not wait for its peer's half", cluster);
-  absent(34, "no cluster barrier before exit: the peer still arrives at shared memory of a CTA that is gone",
-         cluster);
   absent(36, "a tile mailbox without a free barrier", "the tile schedule is static: every role computes it");
   absent(42, "no griddepcontrol.wait before the previous kernel's output is read",
          "the kernel is not launched programmatically");
@@ -335,14 +266,12 @@ std::vector<Planted> Plants::run() {
   tensor_memory();
   roles();
   not_here();
-  std::stable_sort(out_.begin(), out_.end(),
-                   [](const Planted& a, const Planted& b) { return a.number < b.number; });
   return std::move(out_);
 }
 
 }  // namespace
 
-std::vector<Planted> planted_bugs(const Function& kernel, const std::string& instance) {
+std::vector<Planted> planted_in_cta(const Function& kernel, const std::string& instance) {
   return Plants(kernel, instance).run();
 }
 

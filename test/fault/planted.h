@@ -1,6 +1,7 @@
 // planted.h -- the list of 48 bugs that kernels of this kind are known to have had, planted in the shipping
-// PTX by hand where this kernel has the mechanism. Bugs of mechanisms it does not have (TMA stores, clusters,
-// grid dependencies) are named with the reason; small kernels of test/defects/ cover those.
+// PTX by hand where a kernel of the family has the mechanism: most in one of a CTA per tile, those of
+// clusters in pairs and in kernels that split K. Bugs of mechanisms none has (TMA stores, grid dependencies)
+// are named with the reason; small kernels of test/defects/ cover those.
 #pragma once
 
 #include <string>
@@ -19,7 +20,10 @@ struct Planted {
   Expectation expected;
 };
 
-// For an instance with two mma per step and two accumulator pairs.
+constexpr int kListed = 48;  // bugs of the list; the exchange of partial sums adds its own behind them
+
+// What there is to plant in this kernel. The whole list is planted in an instance of one CTA per tile with
+// two mma per step and two accumulator pairs, and in pairs.
 std::vector<Planted> planted_bugs(const Function& kernel, const std::string& instance);
 
 // Changes that a correct kernel survives: the simulator must find nothing.

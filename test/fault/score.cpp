@@ -49,7 +49,8 @@ void print_planted(const std::vector<Scored>& all) {
   std::stable_sort(rows.begin(), rows.end(), [](auto* a, auto* b) { return a->number < b->number; });
   for (const Scored* s : rows) {
     const Verdict& v = s->verdict;
-    fmt::print("{:>3}  {}\n", s->number, s->bug);
+    fmt::print("{:>3}  {}{}{}\n", s->number, s->mutant.instance, s->mutant.instance.empty() ? "" : ": ",
+               s->bug);
     if (!s->absent.empty()) {
       fmt::print("     not in this kernel: {}\n", s->absent);
     } else if (!v.killed()) {
