@@ -207,7 +207,8 @@ typedef struct dualgemm_args {
   int64_t ldd1, ldd2;
   int32_t d_dtype;       /* dualgemm_dtype_t, ignored without d1, d2 */
   int32_t config_id;     /* 0 = automatic, else 1 .. dualgemm_config_count() */
-  int32_t max_sms;       /* 0 = all, else the launch uses at most so many CTAs */
+  int32_t max_sms;       /* 0 = all, else the launch uses at most so many CTAs; not kept by configurations
+                            that split K, which launch all their tiles, nor by a pair below 2 */
   int32_t reserved0;     /* 0 */
   void* workspace;       /* device; may be NULL while dualgemm_workspace_size() is 0 */
   size_t workspace_size; /* bytes */

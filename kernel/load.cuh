@@ -66,8 +66,8 @@ DUALGEMM_DEVICE void load_role(const Params& p, SharedStorage<Cfg>& smem, Cta<Cf
   for (Tile tile; tiles.next(tile);) {
 #pragma unroll 1  // one thread issues it all: keep the code small (not measured here)
     for (int k_tile = k.first; k_tile < k.end; ++k_tile, ++s) {
-      wait(smem.empty[s.index],
-           s.phase);  // the mma that read this stage, in both CTAs, come before the bytes below
+      // The mma that read this stage, in both CTAs, come before the bytes below.
+      wait(smem.empty[s.index], s.phase);
       // A box counts in full, also where it sticks out of the tensor and zeros are written. The other CTA's
       // bytes may land first: the phase cannot end before this arrival.
       if (cta.leads())
