@@ -26,11 +26,11 @@ bool preferred(const Instance& left, const Instance& right, Shape shape) {
 
 }  // namespace
 
-int32_t select_config(Shape shape, CType c_type, int32_t sm_count) {
+int32_t select_config(Shape shape, CType c_type, const Machine& machine) {
   std::array<double, kInstanceCount> us;
   for (int32_t i = 0; i < kInstanceCount; ++i) {
     Cost cost;
-    const bool runs = kInstances[i].c_type == c_type && cost_of(kInstances[i], shape, sm_count, &cost);
+    const bool runs = kInstances[i].c_type == c_type && cost_of(kInstances[i], shape, machine, &cost);
     us[i] = runs ? cost.total_us : std::numeric_limits<double>::infinity();
   }
   const double lowest = *std::min_element(us.begin(), us.end());
