@@ -25,12 +25,7 @@ constexpr Instance instance(const char* name) {
           Cfg::kOneMma ? 1 : 2,
           kThreads,
           static_cast<int32_t>(sizeof(SharedStorage<Cfg>)),
-          TmemMap<Cfg>::kAllocColumns,
-          Cfg::kStages,
-          1,
-          1,
-          0,
-          0};
+          TmemMap<Cfg>::kAllocColumns};
 }
 
 constexpr CType kFp16 = CType::kFp16, kBf16 = CType::kBf16;

@@ -22,9 +22,6 @@ struct Instance {
   int32_t threads;
   int32_t smem_bytes;    // dynamic shared memory of a launch
   int32_t tmem_columns;  // tensor memory allocated per CTA
-  int32_t scale_stages, scale_k_tiles;  // slots of the ring of scale factors, and k-tiles in each
-  int32_t sfb_blocks;                   // blocks of 128 rows in a copy of the scale factors of B1 or B2
-  int32_t overlapped, grouped;          // booleans
 };
 
 inline constexpr int kInstanceCount = 28;
