@@ -96,17 +96,18 @@ bool cost_of(const Instance& i, Shape shape, const Machine& machine, Cost* cost)
   // SMs at work at the same time, averaged over the launch: the last wave may be smaller.
   const double waves = static_cast<double>(c.waves);
   const double active = static_cast<double>(c.tiles * cluster) / waves;
-  const auto steps =
-      static_cast<double>(ceil_div(ceil_div(shape.k, i.tile_k), i.split_k));  // k-tiles of the longest slice
+  c.k_tiles = ceil_div(ceil_div(shape.k, i.tile_k), i.split_k);
+  const auto steps = static_cast<double>(c.k_tiles);
 
   // Bytes that arrive in one SM per k-tile, and the copies that bring them. Of the scale factors of B1 and B2
   // each CTA of a pair brings one, for both CTAs.
   const int64_t b_boxes = 2 * i.tile_n / (i.b_box_rows * i.cta_group);
-  const auto operand_bytes = static_cast<double>((i.a_box_rows + b_boxes * i.b_box_rows) * i.tile_k / 2);
+  const int64_t operand_bytes = (i.a_box_rows + b_boxes * i.b_box_rows) * i.tile_k / 2;
   const int32_t mma_steps = i.tile_k / kSfAtomElems;
   const int32_t scale_atoms = 1 + 2 * i.sfb_blocks;  // of 128 rows, per mma step
-  const double scale_bytes = scale_atoms * kSfAtomBytes * mma_steps;
-  const double bytes = operand_bytes + scale_bytes;
+  const int64_t scale_bytes = int64_t{scale_atoms} * kSfAtomBytes * mma_steps;
+  c.fill_bytes = operand_bytes + scale_bytes;
+  const auto bytes = static_cast<double>(c.fill_bytes);
   const double copies = static_cast<double>(1 + b_boxes) + (i.cta_group == 2 ? 2.0 : 3.0) / i.scale_k_tiles;
   c.fill_us = std::max(bytes / kFillPerSm + copies * kPerCopy, bytes * active / kFillAllSms);
 
@@ -125,7 +126,8 @@ bool cost_of(const Instance& i, Shape shape, const Machine& machine, Cost* cost)
   c.dram_us = dram_bytes(i, shape) / kDram / (steps * waves);
 
   // One round of a ring: issue to arrival, the mma that read the slot, and the way back to the load thread.
-  const double in_flight = i.stages * operand_bytes + i.scale_stages * i.scale_k_tiles * scale_bytes;
+  const auto in_flight =
+      static_cast<double>(i.stages * operand_bytes + i.scale_stages * i.scale_k_tiles * scale_bytes);
   const double arrival = kLatency + kLatencyPerByte * in_flight * active + us(kCommit + kWake);
   c.latency_us = std::max((arrival + c.tensor_us) / i.stages,
                           (arrival + i.scale_k_tiles * c.tensor_us) / (i.scale_stages * i.scale_k_tiles));

@@ -25,7 +25,9 @@ struct Machine {
 
 struct Cost {
   int64_t tiles, waves;  // tiles of C; how many of them the busiest SM computes one after another
-  double fill_us;        // per k-tile: bringing operands and scale factors into shared memory
+  int64_t k_tiles;       // of one tile, in the longest slice of K
+  int64_t fill_bytes;    // per k-tile: what one SM brings into its shared memory
+  double fill_us;        // per k-tile: bringing it
   double tensor_us;      // per k-tile: mma and copies of scale factors, which run one after another
   double dram_us;        // per k-tile: what all SMs together read for the first time, and write
   double latency_us;     // per k-tile: one round through the rings
