@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "host/sf_layout.h"
+#include "kernel/scheduler.cuh"
 
 namespace dualgemm {
 namespace {
@@ -27,16 +28,17 @@ constexpr double kTensorReadStart = 22;  // cycles of a tcgen05.ld beside its by
 constexpr double kTensorReadBytesPerCycle = 1024;  // of one SM: published
 constexpr double kL2Bytes = 63e6;  // that hold different data: 126 MB in two halves, each with its own copy
 constexpr double kLoad = 882;      // cycles of a load from DRAM by a thread: published
-// Measured on an H200, taken over for B200: results of silu(a) * b per cycle with eight warps, stores left out,
-// and the cost of a shared-memory exchange between CTAs.
+// Measured on an H200, taken over for B200: results of silu(a) * b per cycle with eight warps, stores left
+// out, and the cost of a shared-memory exchange between CTAs.
 constexpr double kResultsPerCycle = 6.8;
 constexpr double kExchangeStart = 260, kExchangePerKilobyte = 50;  // cycles
 
 // What the kernel does, as far as time goes.
-constexpr double kBandTiles = 16;     // rows of tiles that pass over all of B before the next ones: scheduler.cuh
-constexpr double kChunkColumns = 32;  // of both products that an epilogue warp has in registers: epilogue.cuh
-constexpr double kSharedColumns = 64;  // of overlapped accumulators: config.h
-constexpr double kScaleWindows = 2;   // in tensor memory beside overlapped accumulators, taken in turns
+constexpr double kChunkColumns = 32;  // of each product that an epilogue warp has in registers: epilogue.cuh
+constexpr int32_t kSharedColumns = 64;  // of overlapped accumulators: config.h
+constexpr int32_t kAtomColumns = 4;     // of tensor memory: scale factors of 128 rows and one mma step
+constexpr int32_t kWindowSteps =
+    2;  // mma steps of a window, where scale factors pass through those: config.h
 
 constexpr double us(double cycles) { return cycles / kClock; }
 
@@ -50,16 +52,17 @@ double mma_cycles(int32_t cta_group, int32_t n) {
 double row_tiles(const Instance& i, Shape shape) {
   if (!shape.grouped) return static_cast<double>(ceil_div(shape.m, i.tile_m));
   const int64_t rows = 2 * int64_t{shape.m} - 1, full = rows / i.tile_m, rest = rows % i.tile_m;
-  const int64_t sum = i.tile_m * full * (full + 1) / 2 + rest * (full + 1);  // of ceil(x / tile_m), x = 1 .. rows
+  const int64_t sum =
+      i.tile_m * full * (full + 1) / 2 + rest * (full + 1);  // of ceil(x / tile_m), x = 1 .. rows
   return static_cast<double>(sum) / static_cast<double>(rows);
 }
 
-// Bytes to and from DRAM: A once, C once, B1 and B2 once, or once for each band of tiles when a pass over them
-// pushes the first rows out of L2 again. Half a byte and a sixteenth per element of an operand.
+// Bytes to and from DRAM: A once, C once, B1 and B2 once, or once for each band of tiles when a pass over
+// them pushes the first rows out of L2 again. Half a byte and a sixteenth per element of an operand.
 double dram_bytes(const Instance& i, Shape shape) {
-  const double k_bytes = shape.k * 9.0 / 16, tiles = row_tiles(i, shape);
-  const double weights = 2 * k_bytes * shape.n, band = k_bytes * std::min(kBandTiles, tiles) * i.tile_m;
-  const double passes = weights + band > kL2Bytes ? std::ceil(tiles / kBandTiles) : 1;
+  const double k_bytes = shape.k * 9.0 / 16, bands = row_tiles(i, shape) / kBandTiles;
+  const double weights = 2 * k_bytes * shape.n, band = k_bytes * std::min(bands, 1.0) * kBandTiles * i.tile_m;
+  const double passes = weights + band > kL2Bytes ? std::ceil(bands) : 1;
   return shape.problems * (k_bytes * shape.m + weights * passes + 2.0 * shape.m * shape.n);
 }
 
@@ -71,7 +74,8 @@ int32_t clusters_at_once(const Machine& machine, int32_t size) {
   if (size < 4 || by_sms == 0) return by_sms;
   // Clusters of four do not cross the borders of a GPC: of the 148 SMs of a B200 they reach 34 times four by
   // its published GPC sizes; two less to be safe, and in proportion on other machines.
-  const int32_t known = machine.clusters_of_4 > 0 ? machine.clusters_of_4 : std::max(1, 32 * machine.sms / 148);
+  const int32_t known =
+      machine.clusters_of_4 > 0 ? machine.clusters_of_4 : std::max(1, 32 * machine.sms / 148);
   return std::min(by_sms, known);
 }
 
@@ -99,20 +103,23 @@ bool cost_of(const Instance& i, Shape shape, const Machine& machine, Cost* cost)
   // each CTA of a pair brings one, for both CTAs.
   const int64_t b_boxes = 2 * i.tile_n / (i.b_box_rows * i.cta_group);
   const auto operand_bytes = static_cast<double>((i.a_box_rows + b_boxes * i.b_box_rows) * i.tile_k / 2);
-  const double mma_steps = static_cast<double>(i.tile_k) / kSfAtomElems;
-  const double scale_atoms = 1 + 2 * i.sfb_blocks;  // of 128 rows, per mma step
+  const int32_t mma_steps = i.tile_k / kSfAtomElems;
+  const int32_t scale_atoms = 1 + 2 * i.sfb_blocks;  // of 128 rows, per mma step
   const double scale_bytes = scale_atoms * kSfAtomBytes * mma_steps;
   const double bytes = operand_bytes + scale_bytes;
-  const double copies =
-      static_cast<double>(1 + b_boxes) + (i.cta_group == 2 ? 2.0 : 3.0) / i.scale_k_tiles;
+  const double copies = static_cast<double>(1 + b_boxes) + (i.cta_group == 2 ? 2.0 : 3.0) / i.scale_k_tiles;
   c.fill_us = std::max(bytes / kFillPerSm + copies * kPerCopy, bytes * active / kFillAllSms);
 
+  const int32_t columns = i.mmas_per_step * i.mma_n;  // of an accumulator pair
   const double mma_step = i.mmas_per_step * mma_cycles(i.cta_group, i.mma_n) + scale_atoms * kScaleCopy;
   c.tensor_us = us(mma_steps * mma_step);
-  if (i.overlapped) {
-    // A window of scale factors is copied into again when the mma that read it are known to be done.
-    const double window = mma_steps / kScaleWindows * mma_step;
-    c.tensor_us = us(kScaleWindows * std::max(window, (window + kCommit) / kScaleWindows));
+  const int32_t scale_columns =
+      kTmemColumns - (i.overlapped ? 2 * columns - kSharedColumns : i.acc_stages * columns);
+  if (i.scale_stages * i.scale_k_tiles * mma_steps * scale_atoms * kAtomColumns > scale_columns) {
+    // Windows taken in turns: the copies into one wait until the mma that read it are known to be done.
+    const int32_t windows = scale_columns / (kWindowSteps * scale_atoms * kAtomColumns);
+    const double window = kWindowSteps * mma_step;
+    c.tensor_us = us(mma_steps / kWindowSteps * std::max(window, (window + kCommit) / windows));
   }
 
   c.dram_us = dram_bytes(i, shape) / kDram / (steps * waves);
@@ -124,20 +131,19 @@ bool cost_of(const Instance& i, Shape shape, const Machine& machine, Cost* cost)
                           (arrival + i.scale_k_tiles * c.tensor_us) / (i.scale_stages * i.scale_k_tiles));
 
   // The epilogue of one tile, and the part of it that the tensor core has to wait for before the next.
-  const double columns = i.mmas_per_step * i.mma_n / 2.0;  // of the accumulator of one product
-  const double rows = std::min<int64_t>(i.tile_m, shape.m);
+  const double rows = std::min(i.tile_m, shape.m);
   const double results = rows * i.tile_n / cluster;
   const double arithmetic = results / kResultsPerCycle;
-  const auto read = [](double read_columns) {
-    return kTensorReadStart + read_columns * 128 * 4 / kTensorReadBytesPerCycle;
+  const auto read = [](int32_t of_columns) {
+    return kTensorReadStart + of_columns * 128 * 4 / kTensorReadBytesPerCycle;
   };
-  c.epilogue_us = us(kCommit + read(2 * columns) + arithmetic);
+  c.epilogue_us = us(kCommit + read(columns) + arithmetic);
   if (i.overlapped) {
     c.exposed_us = us(kCommit + read(kSharedColumns) + kWake);
   } else if (i.acc_stages == 1) {
     // Two warps share the columns; the last chunk is read after the arithmetic of those before it.
-    const double chunks = columns / 2 / kChunkColumns;
-    c.exposed_us = us(kCommit + read(2 * columns) + arithmetic * (chunks - 1) / chunks + kWake);
+    const double chunks = columns / 2.0 / 2 / kChunkColumns;
+    c.exposed_us = us(kCommit + read(columns) + arithmetic * (chunks - 1) / chunks + kWake);
   }
 
   // A tile takes what the tensor core takes, or what the supply takes: that goes on while the epilogue is
