@@ -13,7 +13,7 @@ T* address(uintptr_t value) {
   return reinterpret_cast<T*>(value);
 }
 
-inline dualgemm_device_t b200() { return {10, 0, 148, 13000, 0, "NVIDIA B200"}; }
+inline dualgemm_device_t b200() { return {10, 0, 148, 13000, 0, "NVIDIA B200", 0, 0}; }
 
 // 256 x 128 outputs, K = 512; every tensor in a gigabyte of its own.
 inline dualgemm_args_t valid_args() {
