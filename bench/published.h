@@ -11,7 +11,7 @@ namespace bench {
 
 // The best public entry of the contest, first with one CTA per tile, then with pairs. Each has a narrow and a
 // wide tile. Scale factors share the stages of the operands; two mma per 64 elements of K; one pair of
-// accumulators.
+// accumulators. The second mma asks for the A that the tensor core still has (cost_of: keeps_a).
 inline dualgemm::Instance one_cta(int32_t tile_n, int32_t stages) {
   dualgemm::Instance i{};
   i.name = tile_n == 64 ? "v1g, 128 x 64" : "v1g, 128 x 128";
@@ -50,13 +50,28 @@ inline const Published kPublished[] = {
     {kV2Narrow, {256, 3072, 4096}, 9.43, 8.1, 8.3},    {kV2Wide, {512, 3072, 7168}, 16.3, 14.4, 16.15},
 };
 
-// A large product, 8192 x 8192 x 8192, by a public kernel of one GEMM whose pair computes 256 x 256: the work
-// of a dual GEMM with N = 4096 in tiles of 256 x 128. The time is that of the kernel alone.
+// A large product, 8192 x 8192 x 8192, by a public kernel of one GEMM whose pairs compute 256 x 256 with one
+// mma and accumulators that overlap: the work of a dual GEMM with N = 4096 in tiles of 256 x 128. The time is
+// that of the kernel alone, without the gap between two launches on a stream.
+inline dualgemm::Instance large_pair() {
+  dualgemm::Instance i = pair(128, 6);
+  i.name = "fast.cu, 256 x 128";
+  i.b_box_rows = 128;
+  i.mma_n = 256;
+  i.mmas_per_step = 1;
+  i.acc_stages = 2;
+  i.overlapped = 1;
+  return i;
+}
+inline const dualgemm::Instance kLarge = large_pair();
+
 struct PublishedLarge {
+  const dualgemm::Instance& instance;
   dualgemm::Shape shape;
   double kernel_us;
 };
-inline const PublishedLarge kPublishedLarge{{8192, 4096, 8192}, 173.2};
+inline const PublishedLarge kPublishedLarge{kLarge, {8192, 4096, 8192}, 173.2};
+inline constexpr double kLaunchGap = 1.6;  // us, part of what the model predicts: fit, with the rest of it
 
 // How far a modelled period is outside what the published figure allows; 0 inside.
 inline double outside_us(const Published& p, double us) {

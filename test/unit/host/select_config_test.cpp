@@ -270,13 +270,21 @@ TEST_CASE("a cluster is not chosen where it does not fit", "[host][select_config
 TEST_CASE("the caller's wishes reach the choice", "[host][select_config]") {
   dualgemm_args_t args = args_of(256, 4096, 7168, DUALGEMM_DTYPE_BF16);
   SECTION("max_sms counts as the size of the machine") {
-    dualgemm_device_t small = b200();
+    dualgemm_device_t whole = b200(), small = b200();
+    whole.clusters_of_2 = 74;
+    whole.clusters_of_4 = 34;
     for (const int32_t sms : {1, 16, 60, 64, 100, 147}) {
       small.sm_count = sms;
-      const int32_t on_small = selected(args, small);
-      args.max_sms = sms;
-      CHECK(selected(args) == on_small);
-      args.max_sms = 0;
+      small.clusters_of_2 = std::min(74, sms / 2);
+      small.clusters_of_4 = std::min(34, sms / 4);
+      for (const int32_t m : {16, 256}) {
+        args.m = m;
+        args.max_sms = 0;
+        const int32_t on_small = selected(args, small);
+        args.max_sms = sms;
+        INFO(m << " rows on " << sms << " SMs");
+        CHECK(selected(args, whole) == on_small);
+      }
     }
     // More SMs than there are change nothing, though 256 of them would prefer the narrow tile.
     args.m = 512;
@@ -296,15 +304,30 @@ TEST_CASE("the caller's wishes reach the choice", "[host][select_config]") {
     CHECK(selected(args) != id);
   }
   SECTION("config_id overrides") {
-    for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
-      args.config_id = id;
-      args.c_dtype = info_of(id).c_dtype;
-      CHECK(selected(args) == id);
-      args.c_dtype = args.c_dtype == DUALGEMM_DTYPE_BF16 ? DUALGEMM_DTYPE_FP16 : DUALGEMM_DTYPE_BF16;
+    const auto set_groups = [&args](bool grouped) {
+      args.group_mode = grouped ? DUALGEMM_GROUP_MASKED : DUALGEMM_GROUP_NONE;
+      args.groups = grouped;
+      args.group_rows = grouped ? dualgemm_test::address<const int32_t>(0x3'0000'0000) : nullptr;
+    };
+    const auto refused = [&args] {
       const dualgemm_device_t device = b200();
       CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_NOT_SUPPORTED);
-      CHECK(std::string(dualgemm_last_error()).find("config_id=" + std::to_string(id)) == 0);
+      CHECK(std::string(dualgemm_last_error()).find("config_id=" + std::to_string(args.config_id)) == 0);
+    };
+    for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
+      const dualgemm_config_info_t info = info_of(id);
+      INFO(info.name);
+      args.config_id = id;
+      args.c_dtype = info.c_dtype;
+      set_groups(info.grouped != 0);
+      CHECK(selected(args) == id);
+      set_groups(info.grouped == 0);
+      refused();
+      set_groups(info.grouped != 0);
+      args.c_dtype = args.c_dtype == DUALGEMM_DTYPE_BF16 ? DUALGEMM_DTYPE_FP16 : DUALGEMM_DTYPE_BF16;
+      refused();
     }
+    set_groups(false);
     const dualgemm_device_t device = b200();
     for (const int32_t id : {-1, dualgemm_config_count() + 1}) {
       args.config_id = id;
@@ -333,15 +356,19 @@ TEST_CASE("every configuration keeps to its static budget", "[host][select_confi
   for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
     const dualgemm_config_info_t info = info_of(id);
     INFO(info.name);
-    // One stage of a CTA: rows of tile_k / 2 bytes for its part of A, B1 and B2, and 512 bytes per 64
-    // elements of K for each factor tensor, of which a pair shares nothing.
+    // A stage of a CTA: rows of tile_k / 2 bytes for its part of A, B1 and B2. A slot of scale factors: 512
+    // bytes per 128 rows and 64 elements of K, of which a pair shares nothing.
     const int32_t steps = info.tile_k / 64;
-    const int32_t stage =
-        (info.tile_m + 2 * info.tile_n) / info.cta_group * info.tile_k / 2 + 3 * steps * 512;
+    const int32_t atoms = 1 + 2 * ((info.tile_n + 127) / 128);  // of A, B1 and B2, for each step
+    const int32_t stage = (info.tile_m + 2 * info.tile_n) / info.cta_group * info.tile_k / 2;
+    const int32_t slot = info.scale_k_tiles * steps * atoms * 512;
+    const int32_t rings = info.stages * stage + info.scale_stages * slot;
     CHECK(info.stages >= 2);
-    CHECK(info.smem_bytes >= info.stages * stage);
+    CHECK(info.scale_stages * info.scale_k_tiles >=
+          4);  // a ring of factors that is shorter starves the other
+    CHECK(info.smem_bytes >= rings);
     CHECK(info.smem_bytes <= 232448);
-    CHECK(info.smem_bytes + stage > 232448 - 2048);  // another stage does not fit
+    CHECK(info.smem_bytes + stage > 232448);  // another stage does not fit
     // Tensor memory: lanes are rows of A, or of B1 and B2 where the tile has fewer than 128 of A.
     const bool swapped = info.tile_m < 128;
     const int32_t lanes = swapped ? info.tile_n : info.tile_m / info.cta_group;
@@ -350,16 +377,21 @@ TEST_CASE("every configuration keeps to its static budget", "[host][select_confi
     CHECK(info.mma_n * info.mmas_per_step == 2 * columns);
     CHECK(info.mma_n <= 256);
     // tcgen05.alloc takes a power of two from 32 to 512: accumulators of both products, and 4 columns per 128
-    // rows and 64 elements of K for the scale factors of every stage.
-    CHECK(info.tmem_columns >= info.acc_stages * 2 * columns + info.stages * steps * 3 * 4);
+    // rows and 64 elements of K for the scale factors of every slot, or of two windows of half a k-tile.
+    const int32_t accumulators = info.acc_stages * 2 * columns - (info.overlapped ? 64 : 0);
+    const int32_t all_slots = info.scale_stages * info.scale_k_tiles * steps * atoms * 4;
+    CHECK(info.tmem_columns >= accumulators + std::min(all_slots, 2 * steps / 2 * atoms * 4));
     CHECK(info.tmem_columns <= 512);
     CHECK((info.tmem_columns & (info.tmem_columns - 1)) == 0);
-    // The partial sums of a split, fp32 of both products, take the place of the ring.
-    CHECK((info.split_k == 1 || 2 * 4 * lanes * columns <= info.stages * stage));
+    CHECK((info.overlapped == 0 || (info.acc_stages == 2 && 4 * columns == 512)));
+    // The partial sums of a split, fp32 of both products, take the place of the rings.
+    CHECK((info.split_k == 1 || 2 * 4 * lanes * columns <= rings));
     CHECK(info.cta_group * info.split_k <= 8);  // the largest portable cluster
     CHECK(info.threads % 32 == 0);
     std::string name = "m" + std::to_string(info.tile_m) + "n" + std::to_string(info.tile_n) + "k" +
                        std::to_string(info.tile_k);
+    if (info.overlapped) name += "o";
+    if (info.grouped) name += "g";
     if (info.split_k > 1) name += "s" + std::to_string(info.split_k);
     name += info.c_dtype == DUALGEMM_DTYPE_BF16 ? "_bf16" : "_fp16";
     CHECK(info.name == name);
