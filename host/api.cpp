@@ -70,7 +70,9 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
     *index = args.config_id - 1;
     return check_forced(problem, device);
   }
-  *index = select_config(shape_of(problem), problem.c_type, machine_of(args, device));
+  // A split of K in the time of one wave is only right for the M it was chosen for.
+  const bool split_k = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) == 0;
+  *index = select_config(shape_of(problem), problem.c_type, machine_of(args, device), split_k);
   return *index >= 0 ? DUALGEMM_STATUS_SUCCESS
                      : fail(DUALGEMM_STATUS_INTERNAL, "no kernel writes c_dtype=%" PRId32, args.c_dtype);
 }
