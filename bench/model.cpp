@@ -14,6 +14,7 @@
 #include "host/cost_model.h"
 #include "host/select_config.h"
 #include "published.h"
+#include "sensitivity.h"
 
 namespace bench {
 namespace {
@@ -113,6 +114,26 @@ std::string errors_table(const Machine& machine) {
   return text;
 }
 
+std::string sensitivity_table(const Machine& machine) {
+  std::string text =
+      "| constant | from | to | choices within 2 % of the best | worst choice |\n| --- | --- | --- | --- | "
+      "--- |\n";
+  for (const dualgemm::CostRange& range : dualgemm::kCostRanges) {
+    Regret all{};
+    for (const double value : {range.low, range.high}) {
+      dualgemm::CostConstants constants;
+      constants.*range.constant = value;
+      const Regret regret = regret_of(machine, constants);
+      all.shapes += regret.shapes;
+      all.close += regret.close;
+      all.worst = std::max(all.worst, regret.worst);
+    }
+    text += fmt::format("| {} | {:g} | {:g} | {:.0f} % | {:.0f} % slower |\n", range.name, range.low,
+                        range.high, 100.0 * all.close / all.shapes, 100 * all.worst);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string model_markdown(const dualgemm_device_t& device) {
@@ -134,7 +155,7 @@ std::string model_markdown(const dualgemm_device_t& device) {
              "the "
              "worst {:+.2f} us outside.\n\n",
              device.sm_count, std::size(kPublished), inside, worst) +
-         choices_table(machine) + "\n" + errors_table(b200);
+         choices_table(machine) + "\n" + errors_table(b200) + "\n" + sensitivity_table(machine);
 }
 
 }  // namespace bench

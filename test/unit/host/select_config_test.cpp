@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "bench/sensitivity.h"
 #include "host/dualgemm.h"
 #include "support/catch.hpp"
 
@@ -251,6 +252,25 @@ TEST_CASE("among instances of equal cost the simpler one is chosen", "[host][sel
           if (simpler) CHECK(cost.total_us > lowest.total_us);
         }
       }
+}
+
+TEST_CASE("the choice hardly depends on where a constant lies in the range of its sources",
+          "[host][select_config]") {
+  for (const CostRange& range : kCostRanges)
+    for (const double value : {range.low, range.high}) {
+      CHECK(kCostConstants.*range.constant >= range.low);
+      CHECK(kCostConstants.*range.constant <= range.high);
+      CostConstants constants;
+      constants.*range.constant = value;
+      const bench::Regret regret = bench::regret_of(kB200, constants);
+      INFO(range.name << " = " << value << ": " << regret.close << " of " << regret.shapes
+                      << " within 2 %, the worst " << 100 * regret.worst << " % slower");
+      CHECK(regret.shapes > 500);
+      CHECK(regret.close > 0.9 * regret.shapes);
+      CHECK(regret.worst < 0.2);
+    }
+  const bench::Regret none = bench::regret_of(kB200, kCostConstants);
+  CHECK(none.close == none.shapes);
 }
 
 TEST_CASE("a cluster is not chosen where it does not fit", "[host][select_config]") {
