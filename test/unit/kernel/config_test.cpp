@@ -117,6 +117,8 @@ TEST_CASE("overlapping accumulators leave room for two windows of half a k-tile"
   CHECK(Overlapped::kAccBarriers == 1);
   CHECK(Overlapped::kWindows == 2);
   CHECK(Overlapped::kWindowSteps == 2);
+  const TmemMap<Overlapped> tmem{0};
+  CHECK(tmem.acc1(1) == tmem.acc2(0) + 64);  // the upper half of acc2[0] is the lower half of acc1[1]
   CHECK(TmemMap<Overlapped>::kUsed == 448 + 2 * 24);
   CHECK(!Decode::kOverlapped);
   CHECK(Decode::kAccBarriers == 2);
