@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -121,6 +122,41 @@ std::string errors_table(const Machine& machine) {
   return text;
 }
 
+// For each instance: how often it is chosen, and how much faster than all others it is where it leads most.
+std::string instances_table(const Machine& machine) {
+  struct Use {
+    int32_t chosen = 0;
+    double lead = -1;  // the time of the fastest other, less its own, as a part of its own
+    GemmShape shape{};
+  };
+  std::vector<Use> uses(dualgemm::kInstanceCount);
+  for_each_shape([&](const GemmShape& shape) {
+    const int32_t chosen = dualgemm::select_config(shape, dualgemm::CType::kFp16, machine);
+    if (chosen >= 0) ++uses[chosen].chosen;
+    std::vector<double> us(uses.size(), std::numeric_limits<double>::infinity());
+    for (size_t i = 0; i < us.size(); ++i) {
+      Cost cost;
+      const Instance& instance = dualgemm::kInstances[i];
+      if (instance.c_type == dualgemm::CType::kFp16 && cost_of(instance, shape, machine, &cost))
+        us[i] = cost.total_us;
+    }
+    for (size_t i = 0; i < us.size(); ++i) {
+      if (std::isinf(us[i])) continue;
+      double others = std::numeric_limits<double>::infinity();
+      for (size_t j = 0; j < us.size(); ++j)
+        if (j != i) others = std::min(others, us[j]);
+      const double lead = others / us[i] - 1;
+      if (lead > uses[i].lead) uses[i] = {uses[i].chosen, lead, shape};
+    }
+  });
+  std::string text = "| instance | chosen for | largest lead | at |\n| --- | --- | --- | --- |\n";
+  for (size_t i = 0; i < uses.size(); ++i)
+    if (dualgemm::kInstances[i].c_type == dualgemm::CType::kFp16)
+      text += fmt::format("| {} | {} | {:.1f} % | {} |\n", without_dtype(dualgemm::kInstances[i].name),
+                          uses[i].chosen, 100 * uses[i].lead, shape_text(uses[i].shape));
+  return text;
+}
+
 std::string sensitivity_table(const Machine& machine) {
   std::string text =
       "| constant | from | to | choices within 2 % of the best | worst choice |\n| --- | --- | --- | --- | "
@@ -165,13 +201,17 @@ std::string model_markdown(const dualgemm_device_t& device) {
       "outside; {:+.1f} % on a large product.\n\n",
       device.sm_count, std::size(kPublished), inside, worst,
       100 * (large_us(b200) / kPublishedLarge.kernel_us - 1));
+  const int32_t shapes = regret_of(machine, dualgemm::kCostConstants).shapes;
   return head + choices_table(machine) +
-         "\nThe published times. Stream timings there come in steps of 2.048 us, so each "
-         "allows a range.\n\n" +
-         errors_table(b200) +
          fmt::format(
-             "\nThe choice for {} shapes, if one constant lay at either end of what its sources allow.\n\n",
-             regret_of(machine, dualgemm::kCostConstants).shapes) +
+             "\nEach instance over {} shapes: below 0, how far behind it is where it comes closest.\n\n",
+             shapes) +
+         instances_table(machine) +
+         "\nThe published times. Stream timings there come in steps of 2.048 us, so each allows a "
+         "range.\n\n" +
+         errors_table(b200) +
+         "\nThe choice for the same shapes, if one constant lay at either end of what its sources "
+         "allow.\n\n" +
          sensitivity_table(machine);
 }
 
