@@ -113,7 +113,7 @@ struct Config {
   static constexpr int kSfaBytes = kSlotSteps * kSfAtomBytes;
   static constexpr int kSfbBytes = kSfbBlocks * kSfaBytes;  // each of SFB1 and SFB2
   static constexpr int kSlotBytes = kSfaBytes + kPassProducts * kSfbBytes;
-  static constexpr int kReservedBytes = 1024;  // barriers and the TMEM base
+  static constexpr int kReservedBytes = 512;  // barriers and the TMEM base
   static constexpr int kGroupTableBytes = kGrouped ? 20 * (kMaxGroups + 1) : 0;
   static constexpr int kRingBytes = kStages * kStageBytes + kScaleStages * kSlotBytes;
   static_assert(kRingBytes + kGroupTableBytes + kReservedBytes <= kMaxSmemBytes, "a CTA has this much");

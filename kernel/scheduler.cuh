@@ -44,7 +44,8 @@ class DenseScheduler {
   DUALGEMM_HOST_DEVICE constexpr bool next(Tile& tile) {
     if (next_ >= tiles_) return false;
     const uint32_t problem = next_ / (m_tiles_ * n_tiles_), in_problem = next_ % (m_tiles_ * n_tiles_);
-    const uint32_t band = in_problem / (kBandTiles * n_tiles_), in_band = in_problem % (kBandTiles * n_tiles_);
+    const uint32_t band = in_problem / (kBandTiles * n_tiles_),
+                   in_band = in_problem % (kBandTiles * n_tiles_);
     const uint32_t left = m_tiles_ - band * kBandTiles;
     const uint32_t rows = left < kBandTiles ? left : kBandTiles;  // of tiles, in this band
     tile.m = static_cast<int32_t>(band * kBandTiles + in_band % rows);
