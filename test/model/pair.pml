@@ -30,7 +30,9 @@
      NO_ACC_WAIT         the mma does not wait for the epilogues
      OWN_COMMIT          commits arrive in the leader only
      SCALES_FREED_EARLY  a slot of scale factors is committed after its first k-tile
-     SCALES_KEPT         ... only after its last k-tile, also where the tile ends before */
+     SCALES_KEPT         ... only after its last k-tile, also where the tile ends before
+   With COPY_AHEAD the scale factors of the next k-tile are awaited, to be copied to tensor memory, before the mma of a
+   k-tile are issued: right with two slots, and with one a deadlock. */
 #ifndef FULL_COUNT
 #define FULL_COUNT 2
 #endif
@@ -108,23 +110,20 @@ byte running[2];              /* roles of a CTA that have not ended */
 #else
 #define ACC_FREE(a, phase) wait(ACC_EMPTY(a), phase)
 #endif
-/* A ring of one or two slots is drained, its filling end being at `index`: all that was filled is empty again. */
-#define FREED(first, n, index, phase) \
-  (wait((first) + (index), phase) && wait((first) + ((index) + 1) % (n), ((index) + 1 == (n) && (n) > 1 -> 1 - (phase) : (phase))))
 #ifdef NO_RING_DRAIN
 #define RING_DRAINED(c, s, phase) true
 #else
-#define RING_DRAINED(c, s, phase) FREED(EMPTY(c, 0), STAGES, s, phase)
+#define RING_DRAINED(c, s, phase) drained(EMPTY(c, 0), STAGES, s, phase)
 #endif
 #ifdef NO_SCALE_DRAIN
 #define SCALES_DRAINED(c, q, phase) true
 #else
-#define SCALES_DRAINED(c, q, phase) FREED(EMPTY(c, STAGES), SCALE_STAGES, q, phase)
+#define SCALES_DRAINED(c, q, phase) drained(EMPTY(c, STAGES), SCALE_STAGES, q, phase)
 #endif
 #ifdef NO_ACC_DRAIN
 #define ACC_DRAINED(a, phase) true
 #else
-#define ACC_DRAINED(a, phase) FREED(ACC_EMPTY(0), ACC_STAGES, a, phase)
+#define ACC_DRAINED(a, phase) drained(ACC_EMPTY(0), ACC_STAGES, a, phase)
 #endif
 #ifdef NO_START_BARRIER
 #define STARTED(c) initialised[c]
@@ -232,13 +231,22 @@ end:
   od
 }
 
+/* The slot of the next k-tile, where that is another: the one after q. */
+#ifdef COPY_AHEAD
+#define NEXT_SCALES_READY(k, q, phase) \
+  ((k) == K_TILES - 1 || !SCALES_BEGIN((k) + 1) || \
+   wait(FULL(STAGES + ((q) + 1) % SCALE_STAGES), ((q) + 1 == SCALE_STAGES -> 1 - (phase) : (phase))))
+#else
+#define NEXT_SCALES_READY(k, q, phase) true
+#endif
+
 proctype Mma() {
   byte s, q, a, k;
   bit phase, scale_phase, acc_phase = 1;
   do
   :: atomic {
        SET_UP(0) && issued < STEPS && (k > 0 || ACC_FREE(a, acc_phase)) && wait(FULL(s), phase) &&
-       (!SCALES_BEGIN(k) || wait(FULL(STAGES + q), scale_phase)) ->
+       (!SCALES_BEGIN(k) || wait(FULL(STAGES + q), scale_phase)) && NEXT_SCALES_READY(k, q, scale_phase) ->
        issued++;
        advance(s, phase, STAGES);
        if
