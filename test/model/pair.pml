@@ -1,18 +1,19 @@
-/* pair.pml -- the pipeline of a pair of CTAs (kernel/load.cuh, mma.cuh, epilogue.cuh, dual_gemm.cuh): CTA 0 leads. Two load
-   threads in each CTA, one for the weights and one for the activations, fill two rings: a slot of the first holds the
-   operands of a k-tile, a slot of the second the scale factors of SCALE_K_TILES k-tiles; where a tile ends in the middle of
-   such a slot, the rest of it is not used. The leader's full barriers count the bytes of both CTAs, announced by its own
-   two load threads; the scale factors of the weights are multicast into both. One mma thread works on both CTAs; its
+/* pair.pml -- the pipeline of a pair of CTAs (kernel/load.cuh, mma.cuh, epilogue.cuh, dual_gemm.cuh): CTA 0 leads. Two
+   load roles in each CTA, one for the weights and one for the activations, fill two rings: a slot of the first holds the
+   operands of a k-tile, a slot of the second the scale factors of SCALE_K_TILES k-tiles; where a tile ends in the middle
+   of such a slot, the rest of it is not used. The leader's full barriers count the bytes of both CTAs, announced by its
+   own two load roles; the scale factors of the weights are multicast into both. One mma role works on both CTAs; its
    commits arrive in both, each when it likes. The epilogues of both release the accumulators at the leader.
 
-   Before: barriers are initialised, then a barrier of the cluster, then the load threads start, while the two set-up warps
-   allocate the tensor memory of both CTAs together and meet mma and epilogue at a barrier of the CTA. After: roles drain
-   what may still arrive, then a barrier of the cluster, then tensor memory is freed.
+   Before: barriers are initialised, then a barrier of the cluster, then the load roles start, while the two set-up warps
+   allocate the tensor memory of both CTAs together and meet mma and epilogue at a barrier of their CTA. After: roles
+   drain what may still arrive, then a barrier of the cluster, then tensor memory is freed.
 
-   The slots of both rings are numbered one after another, so are their barriers. The mma reads a slot of both CTAs at once,
-   so it is one here, and its pieces are alike, so they are counted: operands are one from each load thread of a CTA; scale
-   factors one from its activations, and from its weights one for either CTA. Every piece lands when it likes and counts as
-   one byte. An epilogue is one warp per CTA. k-tiles and fillings of a slot of scale factors are numbered from 1.
+   The slots of both rings are numbered one after another, so are their barriers. The mma reads a slot of both CTAs at
+   once, so it is one here, and its pieces are alike, so they are counted: operands are one from each load role of a CTA;
+   scale factors one from its activations, and from its weights one for either CTA. Every piece lands when it likes and
+   counts as one byte. An epilogue is one warp per CTA. k-tiles and fillings of a slot of scale factors are numbered from
+   1.
 
    Switches plant a bug each; all of them make the check fail:
      NO_RING_DRAIN NO_SCALE_DRAIN NO_ACC_DRAIN  a ring is not drained, or the accumulators are not
@@ -20,13 +21,13 @@
      NO_ALLOC_WAIT       mma and epilogue do not wait for the allocation of tensor memory
      ALLOC_ALONE         a set-up warp does not wait for the other CTA's
      NO_END_BARRIER      tensor memory is freed without waiting for the other CTA
-     FULL_COUNT=1        the full barriers of operands expect one load thread
+     FULL_COUNT=1        the full barriers of operands expect one load role
      SCALE_FULL_COUNT=1  those of scale factors
      ACC_EMPTY_COUNT=1   the leader waits for one epilogue of two
      OWN_BYTES           the leader announces its own bytes only
      OWN_SCALE_BYTES     ... of the scale factors of the weights: those that it brings, not what the other multicasts
-     NO_EMPTY_WAIT NO_SCALE_WAIT  the load threads do not wait for the mma that read the slot
-     FIRST_RING=3        one k-tile more than there are stages is loaded without a wait
+     NO_EMPTY_WAIT NO_SCALE_WAIT  the load roles do not wait for the mma that read the slot
+     NO_FIRST_WAITS=3    as many k-tiles are loaded without a wait, one more than there are stages
      NO_ACC_WAIT         the mma does not wait for the epilogues
      OWN_COMMIT          commits arrive in the leader only
      SCALES_FREED_EARLY  a slot of scale factors is committed after its first k-tile
@@ -60,15 +61,17 @@
 #ifndef SCALE_K_TILES
 #define SCALE_K_TILES 1
 #endif
-#ifndef FIRST_RING
-#define FIRST_RING STAGES
+#ifndef NO_FIRST_WAITS
+#define NO_FIRST_WAITS 0
 #endif
 #define SLOTS (STAGES + SCALE_STAGES)
 #define STEPS (TILES * K_TILES)
 
 #define FULL(s) (s)
+#define SCALE_FULL(q) FULL(STAGES + (q))
 #define ACC_EMPTY(a) (SLOTS + (a))
 #define EMPTY(c, s) (SLOTS + ACC_STAGES + (c) * (SLOTS + ACC_STAGES) + (s))
+#define SCALE_EMPTY(c, q) EMPTY(c, STAGES + (q))
 #define ACC_FULL(c, a) (EMPTY(c, SLOTS) + (a))
 #define BARRIERS (3 * (SLOTS + ACC_STAGES))
 #define OWNER(b) ((b) < EMPTY(1, 0) -> 0 : 1)
@@ -103,7 +106,7 @@ byte running[2];              /* roles of a CTA that have not ended */
 #ifdef NO_SCALE_WAIT
 #define SCALES_FREE(c, q, phase) true
 #else
-#define SCALES_FREE(c, q, phase) wait(EMPTY(c, q), phase)
+#define SCALES_FREE(c, q, phase) wait(SCALE_EMPTY(c, q), phase)
 #endif
 #ifdef NO_ACC_WAIT
 #define ACC_FREE(a, phase) true
@@ -118,7 +121,7 @@ byte running[2];              /* roles of a CTA that have not ended */
 #ifdef NO_SCALE_DRAIN
 #define SCALES_DRAINED(c, q, phase) true
 #else
-#define SCALES_DRAINED(c, q, phase) drained(EMPTY(c, STAGES), SCALE_STAGES, q, phase)
+#define SCALES_DRAINED(c, q, phase) drained(SCALE_EMPTY(c, 0), SCALE_STAGES, q, phase)
 #endif
 #ifdef NO_ACC_DRAIN
 #define ACC_DRAINED(a, phase) true
@@ -175,18 +178,19 @@ inline announce(cta, s, count) {
   fi
 }
 
-/* part 0: weights, part 1: activations. Of a k-tile first the scale factors, where it is the first of its slot. */
+/* Of a k-tile first the scale factors, where it is the first of its slot. */
+#define WEIGHTS 0
+#define ACTIVATIONS 1
 proctype Load(bit cta; bit part) {
   byte s, q, k, k_tile, filling;
   bit phase = 1, scale_phase = 1;
   bool scaled;
   do
   :: atomic {
-       STARTED(cta) && k_tile < STEPS && SCALES_BEGIN(k) && !scaled &&
-       (filling < SCALE_STAGES || SCALES_FREE(cta, STAGES + q, scale_phase)) ->
+       STARTED(cta) && k_tile < STEPS && SCALES_BEGIN(k) && !scaled && SCALES_FREE(cta, q, scale_phase) ->
        filling++;
        if
-       :: part == 0 ->
+       :: part == WEIGHTS ->
 #ifdef OWN_SCALE_BYTES
           announce(cta, STAGES + q, 2);
 #else
@@ -201,7 +205,7 @@ proctype Load(bit cta; bit part) {
        scaled = true
      }
   :: atomic {
-       k_tile < STEPS && (!SCALES_BEGIN(k) || scaled) && (k_tile < FIRST_RING || STAGE_FREE(cta, s, phase)) ->
+       k_tile < STEPS && (!SCALES_BEGIN(k) || scaled) && (k_tile < NO_FIRST_WAITS || STAGE_FREE(cta, s, phase)) ->
        k_tile++;
        announce(cta, s, OWN_AND_OTHER);
        fly(s, k_tile, 1);
@@ -213,7 +217,11 @@ proctype Load(bit cta; bit part) {
        :: else
        fi
      }
-  :: atomic { k_tile == STEPS && RING_DRAINED(cta, s, phase) && SCALES_DRAINED(cta, q, scale_phase) -> running[cta]--; break }
+  :: atomic {
+       k_tile == STEPS && RING_DRAINED(cta, s, phase) && SCALES_DRAINED(cta, q, scale_phase) ->
+       running[cta]--;
+       break
+     }
   od
 }
 
@@ -235,7 +243,7 @@ end:
 #ifdef COPY_AHEAD
 #define NEXT_SCALES_READY(k, q, phase) \
   ((k) == K_TILES - 1 || !SCALES_BEGIN((k) + 1) || \
-   wait(FULL(STAGES + ((q) + 1) % SCALE_STAGES), ((q) + 1 == SCALE_STAGES -> 1 - (phase) : (phase))))
+   wait(SCALE_FULL(((q) + 1) % SCALE_STAGES), ((q) + 1 == SCALE_STAGES -> 1 - (phase) : (phase))))
 #else
 #define NEXT_SCALES_READY(k, q, phase) true
 #endif
@@ -246,7 +254,7 @@ proctype Mma() {
   do
   :: atomic {
        SET_UP(0) && issued < STEPS && (k > 0 || ACC_FREE(a, acc_phase)) && wait(FULL(s), phase) &&
-       (!SCALES_BEGIN(k) || wait(FULL(STAGES + q), scale_phase)) && NEXT_SCALES_READY(k, q, scale_phase) ->
+       (!SCALES_BEGIN(k) || wait(SCALE_FULL(q), scale_phase)) && NEXT_SCALES_READY(k, q, scale_phase) ->
        issued++;
        advance(s, phase, STAGES);
        if
@@ -354,6 +362,6 @@ init {
     for (i : 0 .. SLOTS - 1) { run Copy(i) }
     for (i : SLOTS .. BARRIERS - 1) { run Arrival(i) }
     run TensorCore(); run Mma();
-    for (i : 0 .. 1) { run Load(i, 0); run Load(i, 1); run Epilogue(i); run Cta(i) }
+    for (i : 0 .. 1) { run Load(i, WEIGHTS); run Load(i, ACTIVATIONS); run Epilogue(i); run Cta(i) }
   }
 }

@@ -1,8 +1,8 @@
-/* pdl.pml -- programmatic dependent launch of grids of this kernel in a row (kernel/dual_gemm.cuh, groups.cuh). Each reads what
-   the one before wrote: activations, factors, sizes of groups, and weights unless they are said to be static; and it writes
-   where the one before reads: two buffers take turns. A grid starts once every CTA of the one before has executed
-   griddepcontrol.launch_dependents, which may stand anywhere, or has ended; griddepcontrol.wait of a role returns when all
-   of the grid before has ended. Nothing else holds a grid back, not even one two places ahead.
+/* pdl.pml -- programmatic dependent launch of grids of this kernel in a row (kernel/dual_gemm.cuh, groups.cuh). Each
+   reads what the one before wrote: activations, factors, sizes of groups, and weights unless they are said to be static;
+   and it writes where the one before reads: two buffers take turns. A grid starts once every CTA of the one before has
+   executed griddepcontrol.launch_dependents, which may stand anywhere, or has ended; griddepcontrol.wait of a role returns
+   when all of the grid before has ended. Nothing else holds a grid back, not even one two places ahead.
 
    Each CTA writes its part of the output and reads all of the input. Loads are issued and read at any time until they
    land; the epilogue reads the factors at once and writes once all loads have landed. Buffers hold the number of the grid
@@ -13,6 +13,7 @@
    Switches plant a bug each; all of them make the check fail:
      NO_ACTIVATIONS_WAIT NO_WEIGHTS_WAIT NO_EPILOGUE_WAIT NO_TABLE_WAIT  a role does not wait; the last one with GROUPED
      SETUP_READS         a role that need not wait reads a factor, if only to drop it
+     NO_TABLE_BARRIER    with GROUPED: roles start before the table is written
    With STATIC_WEIGHTS the load role of the weights needs no wait and has none. */
 #ifndef GRIDS
 #define GRIDS 3
@@ -29,7 +30,7 @@ bool table[GRIDS * CTAS];      /* the table of groups is written */
 
 #define STARTED (g == 0 || triggered[g - 1] == CTAS)
 #define WAITED (g == 0 || running[g - 1] == 0)
-#ifdef GROUPED
+#if defined(GROUPED) && !defined(NO_TABLE_BARRIER)
 #define PREPARED (STARTED && table[CTA])
 #else
 #define PREPARED STARTED
@@ -62,25 +63,34 @@ bool table[GRIDS * CTAS];      /* the table of groups is written */
 #define OUTPUT(part) wrote[((g + 1) % 2) * CTAS + (part)]
 inline read() { assert(INPUT(0) == g && INPUT(1) == g) }
 
+/* What a role does first: it walks over the tiles. */
+inline walk() {
+#ifdef GROUPED
+  assert(table[CTA])
+#else
+  skip
+#endif
+}
+
 proctype Activations(byte g; bit cta) {
 #ifdef GROUPED
   atomic { STARTED && TABLE_WAITED; read(); table[CTA] = true }
 #endif
-  atomic { PREPARED && ACTIVATIONS_WAITED; read() }
+  atomic { PREPARED && ACTIVATIONS_WAITED; walk(); read() }
   atomic { read(); landed[CTA]++; running[g]-- }
 }
 
 proctype Weights(byte g; bit cta) {
 #ifdef STATIC_WEIGHTS
-  atomic { PREPARED && WEIGHTS_WAITED; landed[CTA]++; running[g]-- }
+  atomic { PREPARED && WEIGHTS_WAITED; walk(); landed[CTA]++; running[g]-- }
 #else
-  atomic { PREPARED && WEIGHTS_WAITED; read() }
+  atomic { PREPARED && WEIGHTS_WAITED; walk(); read() }
   atomic { read(); landed[CTA]++; running[g]-- }
 #endif
 }
 
 proctype Epilogue(byte g; bit cta) {
-  atomic { PREPARED && EPILOGUE_WAITED; read() }
+  atomic { PREPARED && EPILOGUE_WAITED; walk(); read() }
   atomic { landed[CTA] == 2; OUTPUT(cta) = g + 1; running[g]-- }
 }
 

@@ -4,16 +4,16 @@
    k-tiles commits its accumulators at once and sends nothing.
 
    The rings are as in pair.pml, the slots of both numbered one after another: operands of a k-tile, and scale factors of
-   one. Into each slot the two load threads bring a piece each, which counts as one byte. Each CTA owns half of the columns;
+   one. Into each slot the two load roles bring a piece each, which counts as one byte. Each CTA owns half of the columns;
    a partial sum is one store that arrives when it likes, but before the barrier of the cluster that its thread passes
    next. k-tiles are numbered from 1.
 
    Switches plant a bug each; all of them make the check fail:
-     NO_RING_DRAIN NO_SCALE_DRAIN  the load threads end without waiting for arrivals still under way, of one ring
+     NO_RING_DRAIN NO_SCALE_DRAIN  the load roles end without waiting for arrivals still under way, of one ring
      NO_FIRST_BARRIER    partial sums are sent while the other CTA's rings may be in use
      NO_SECOND_BARRIER   sums are taken without waiting for the other CTA's part
-     FULL_COUNT=1        a full barrier expects one load thread
-     NO_EMPTY_WAIT NO_SCALE_WAIT   the load threads do not wait for the mma that read the slot
+     FULL_COUNT=1        a full barrier expects one load role
+     NO_EMPTY_WAIT NO_SCALE_WAIT   the load roles do not wait for the mma that read the slot
      NO_ACC_WAIT         partial sums are sent without waiting for the mma */
 #ifndef FULL_COUNT
 #define FULL_COUNT 2
@@ -34,7 +34,9 @@
 #define SLOTS (STAGES + SCALE_STAGES)
 
 #define FULL(c, s) ((c) * BARRIERS_PER_CTA + (s))
+#define SCALE_FULL(c, q) FULL(c, STAGES + (q))
 #define EMPTY(c, s) ((c) * BARRIERS_PER_CTA + SLOTS + (s))
+#define SCALE_EMPTY(c, q) EMPTY(c, STAGES + (q))
 #define ACC_FULL(c) ((c) * BARRIERS_PER_CTA + 2 * SLOTS)
 #define BARRIERS_PER_CTA (2 * SLOTS + 1)
 #define BARRIERS (2 * BARRIERS_PER_CTA)
@@ -69,7 +71,7 @@ bool sums[4];       /* ... and arrived */
 #ifdef NO_SCALE_WAIT
 #define SCALES_FREE(c, q, phase) true
 #else
-#define SCALES_FREE(c, q, phase) wait(EMPTY(c, q), phase)
+#define SCALES_FREE(c, q, phase) wait(SCALE_EMPTY(c, q), phase)
 #endif
 #ifdef NO_ACC_WAIT
 #define ACC_READY(c) true
@@ -84,7 +86,7 @@ bool sums[4];       /* ... and arrived */
 #ifdef NO_SCALE_DRAIN
 #define SCALES_DRAINED(c, q, phase) true
 #else
-#define SCALES_DRAINED(c, q, phase) drained(EMPTY(c, STAGES), SCALE_STAGES, q, phase)
+#define SCALES_DRAINED(c, q, phase) drained(SCALE_EMPTY(c, 0), SCALE_STAGES, q, phase)
 #endif
 #ifdef NO_FIRST_BARRIER
 #define FIRST_PASSED true
@@ -114,9 +116,9 @@ proctype Load(bit cta) {
   bit phase = 1, scale_phase = 1;
   do
   :: atomic {
-       filling == k_tile && k_tile < STEPS(cta) && SCALES_FREE(cta, STAGES + q, scale_phase) ->
+       filling == k_tile && k_tile < STEPS(cta) && SCALES_FREE(cta, q, scale_phase) ->
        filling++;
-       arrive(FULL(cta, STAGES + q), 1);
+       arrive(SCALE_FULL(cta, q), 1);
        fly(cta, STAGES + q, filling);
        advance(q, scale_phase, SCALE_STAGES)
      }
@@ -155,7 +157,7 @@ proctype Mma(bit cta) {
   bit phase, scale_phase;
   do
   :: atomic {
-       issued[cta] < STEPS(cta) && wait(FULL(cta, STAGES + q), scale_phase) && wait(FULL(cta, s), phase) ->
+       issued[cta] < STEPS(cta) && wait(SCALE_FULL(cta, q), scale_phase) && wait(FULL(cta, s), phase) ->
        issued[cta]++;
        advance(s, phase, STAGES);
        advance(q, scale_phase, SCALE_STAGES)
