@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""check.py -- what ptxas made of the kernels: prints one row per loop of a role and one per epilogue of every instance,
+and fails where one is over a limit below.
+
+    check.py OBJECT [--nvdisasm PATH] [--list]
+
+OBJECT is instances.o, as it goes into the library, or a cubin; --list prints the instructions that count against a limit.
+nvdisasm is looked for beside the compiler of build/cuda.mk, in build/cuda and on the PATH; where there is none, nothing
+is checked and the exit status is 0.
+"""
+import argparse
+import collections
+import pathlib
+import re
+import shutil
+import statistics
+import sys
+
+from disassembly import disassemble
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# Limits: {measure: (limit, why)}. A role's loop is the innermost around the instruction that issues.
+KERNEL = {
+    "local memory": (0, "a spill or an array with a computed index: local memory is memory"),
+    "lane branches": (0, "a branch on every path to a mma, a copy or a load of tensor memory differs from lane to lane: a role "
+                         "is not a whole warp"),
+    "BRA.DIV": (0, "ptxas does not see that the warp is together where it has to be, so it brings it together first, and keeps "
+                   "nothing in uniform registers around it: the warp's number has to come out of a shuffle and reach the "
+                   "choice of the role through no branch of elect"),
+}
+ROLE_LOOP = {
+    "R2UR": (0, "a value that all lanes share lives in a vector register and moves to a uniform one in every iteration. In a "
+                "loop that the whole warp runs, with a lane elected for the issue alone, it stays there"),
+    "S2R": (0, "a special register read in every iteration: the CTA's place in the cluster does not change"),
+    "division": (0, "some 15 instructions and a special function in every iteration"),
+}
+EPILOGUE_MOST = {
+    "EX2": (1, "one power per result"),
+    "RCP": (1, "one reciprocal per result, or half of one where two results share it"),
+    "other MUFU": (0, "no other special function belongs to a result"),
+    "FMUL": (5, "alpha1, alpha2, log2 e, sigmoid and up; one more is a fix-up of the range of ex2 or rcp. Results that share a "
+                "reciprocal take 1.5 more"),
+}
+SHARED_RECIPROCAL_FMUL = 1.5
+EPILOGUE_LEAST = {
+    "LDTM": (8, "columns per load of tensor memory: few loads, one wait for many columns"),
+    "MUFU in flight": (2, "median number of special functions issued between one and the first use of its result, so that "
+                          "their latency overlaps. One is issued every 8 clocks, and two warps share the unit"),
+    "32-byte stores": (1, "for every 16 neighbouring results of a row there is a store of a whole sector"),
+}
+
+ISSUES = re.compile(r"UTC\w*MMA|UTMALDG")
+INSTANCE = re.compile(r'instance<Config<([^>]*)>>\("(\w+)"\)')
+
+
+def find_nvdisasm():
+    candidates = []
+    makefile = ROOT / "build/cuda.mk"
+    if makefile.exists():
+        compiler = makefile.read_text().split(":=")[1].strip()
+        candidates.append(pathlib.Path(compiler).parent / "nvdisasm")
+    candidates += [*ROOT.glob("build/cuda/nvidia/*/bin/nvdisasm"), pathlib.Path("/usr/local/cuda/bin/nvdisasm")]
+    if found := shutil.which("nvdisasm"): candidates.append(pathlib.Path(found))
+    return next((str(c) for c in candidates if c.exists()), None)
+
+
+def instance_names():
+    """{arguments of Config as they stand in a mangled name: name}"""
+    source = (ROOT / "kernel/instances.cu").read_text()
+    value = {"kBf16": "0", "kFp16": "1", "true": "1", "false": "0"}
+    return {tuple(value.get(a.strip(), a.strip()) for a in found[0].split(",")): found[1] for found in INSTANCE.findall(source)}
+
+
+def name_of(function, names):
+    arguments = tuple(x[0] or x[1] for x in re.findall(r"L[ib](\d+)E|LNS_\d?5CTypeE(\d)E", function.name))
+    for known, name in names.items():
+        if arguments[:len(known)] == known and not any(int(x) for x in arguments[len(known):]): return name
+    return f"Config<{', '.join(arguments)}>"
+
+
+def role_loops(function):
+    """{header: blocks} of the innermost loops that issue mma or copies."""
+    heads = {function.inner[b] for b, x, _ in function.walk(function.reachable)
+             if ISSUES.match(x.opcode) and b in function.inner}
+    return {h: function.loops[h] for h in heads}
+
+
+def measure_role_loop(function, blocks):
+    """{measure: instructions}"""
+    found = collections.defaultdict(list)
+    for _, x, lanes in function.walk(blocks):
+        found["instructions"].append(x)
+        if x.mnemonic == "R2UR" and not any(s in lanes for s in x.sources): found["R2UR"].append(x)
+        if x.mnemonic in ("S2R", "S2UR", "CS2R") and "SRZ" not in x.operands: found["S2R"].append(x)
+        if x.mnemonic == "F2I": found["division"].append(x)
+        if re.match(r"UTC\w*MMA", x.opcode): found["mma"].append(x)
+        if x.mnemonic in ("UTCCP", "UTMALDG"): found[x.mnemonic].append(x)
+    return found
+
+
+def lane_branches(function):
+    """Branches that all paths to some work of a role take and whose predicate differs between lanes."""
+    work = {b for b, x, _ in function.walk(function.reachable) if ISSUES.match(x.opcode) or x.mnemonic == "LDTM"}
+    required = set.union(set(), *[function.dominators[b] for b in work])
+    return [x for _, x, lanes in function.walk(required) if x.branches() and "U" not in x.modifiers and any(s in lanes for s in x.sources)]
+
+
+def measure_epilogue(function):
+    """{measure: instructions} over the blocks that compute results."""
+    found = collections.defaultdict(list)
+    for b in function.reachable:
+        code = function.blocks[b].instructions
+        found["LDTM"] += [x for x in code if x.mnemonic == "LDTM"]
+        found["32-byte stores"] += [x for x in code if x.mnemonic == "STG" and "256" in x.modifiers]
+        found["pack"] += [x for x in code if x.mnemonic == "F2FP"]
+        if not any(x.opcode == "MUFU.EX2" or x.mnemonic == "F2FP" for x in code): continue
+        last = {}  # the instruction that wrote a register
+        for i, x in enumerate(code):
+            if x.mnemonic in ("FMUL", "FMUL2"): found["FMUL"] += [x] * (2 if x.mnemonic == "FMUL2" else 1)
+            if x.mnemonic == "MUFU" and not any(last.get(s) == "I2F" for s in x.sources):  # that would be a division
+                found[x.modifiers[0] if x.modifiers[0] in ("EX2", "RCP") else "other MUFU"].append(x)
+                found["MUFU in flight"].append(others_before_use(code, i))
+            last.update({r: x.mnemonic for r in x.results})
+    return found
+
+
+def others_before_use(code, i):
+    """Special functions issued between instruction i and the first use of its result."""
+    others = 0
+    for x in code[i + 1:]:
+        if code[i].results[0] in x.sources: break
+        others += x.mnemonic == "MUFU"
+    return others
+
+
+def swapped(function):
+    """Tiles of 64 rows: a lane holds a column of C, so that a warp writes 64 bytes of a row at a time."""
+    found = re.search(r"ConfigILi(\d+)E", function.name)
+    return found is not None and int(found[1]) < 128
+
+
+class Report:
+    """What is over a limit: {(kernel, measure): text}, and the instructions to blame."""
+
+    def __init__(self):
+        self.failures, self.reasons, self.listing = [], {}, []
+
+    def check(self, where, measure, value, limits, least=False, instructions=()):
+        limit, why = limits[measure]
+        if not (value >= limit if least else value <= limit):
+            self.failures.append([where, f"{measure} is {value:g}, at {'least' if least else 'most'} {limit:g}"])
+            self.reasons[measure] = why
+            self.listing += [f"{where[0]} {where[1]}: {measure}: {x}" for x in instructions]
+
+
+def check_kernel(function, name, report):
+    code = function.instructions()
+    found = {"local memory": [x for x in code if x.mnemonic in ("LDL", "STL")], "lane branches": lane_branches(function),
+             "BRA.DIV": [x for x in code if x.mnemonic == "BRA" and "DIV" in x.modifiers]}
+    for measure, instructions in found.items():
+        report.check((name, "kernel"), measure, len(instructions), KERNEL, instructions=instructions)
+    return [[name, len(code), *(len(x) for x in found.values())]]
+
+
+def check_roles(function, name, report):
+    rows = []
+    for _, blocks in sorted(role_loops(function).items()):
+        found = measure_role_loop(function, blocks)
+        role = "mma" if found["mma"] else "load"
+        for measure in ROLE_LOOP:
+            report.check((name, f"{role} loop"), measure, len(found[measure]), ROLE_LOOP, instructions=found[measure])
+        rows.append([name, role] +
+                    [len(found[m]) for m in ("mma", "UTCCP", "UTMALDG", "instructions", "R2UR", "S2R", "division")])
+    if {row[1] for row in rows} != {"mma", "load"}:
+        report.failures.append([(name, "roles"), "there is no loop with mma, or none with copies"])
+    return rows
+
+
+def check_epilogue(function, name, report):
+    found, where = measure_epilogue(function), (name, "epilogue")
+    results = 2 * len(found["pack"])
+    if not (results and found["LDTM"] and found["MUFU in flight"]):
+        report.failures.append([where, "it was not found: no LDTM, no MUFU or no F2FP"])
+        return []
+    per = {m: len(found[m]) / results for m in EPILOGUE_MOST}
+    most = dict(EPILOGUE_MOST)
+    if per["RCP"] <= 0.5: most["FMUL"] = (most["FMUL"][0] + SHARED_RECIPROCAL_FMUL, most["FMUL"][1])
+    for measure in most: report.check(where, measure, per[measure], most)
+    flights = sorted(found["MUFU in flight"])
+    least = {"LDTM": min(int(m[1:]) for x in found["LDTM"] for m in x.modifiers if re.fullmatch(r"x\d+", m)),
+             "MUFU in flight": statistics.median(flights)}
+    if not swapped(function): least["32-byte stores"] = 16 * len(found["32-byte stores"]) / results
+    for measure, value in least.items(): report.check(where, measure, value, EPILOGUE_LEAST, least=True)
+    return [[name, results, *(f"{per[m]:.3g}" for m in most), f"{flights[len(flights) // 10]:g} / {least['MUFU in flight']:g}",
+             f"x{least['LDTM']}", f"{least['32-byte stores']:g}" if "32-byte stores" in least else "-"]]
+
+
+def table(title, head, rows):
+    print(f"\n{title}")
+    for cells in [head, ["---"] * len(head)] + rows: print("| " + " | ".join(map(str, cells)) + " |")
+
+
+def merge(rows):
+    """One row for the instances that differ in the output type alone."""
+    groups = {}
+    for name, *cells in rows: groups.setdefault((re.sub(r"_(fp16|bf16)$", "", name), *map(str, cells)), set()).add(name)
+    return [[key[0] if len(names) > 1 else min(names), *key[1:]] for key, names in groups.items()]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("object")
+    parser.add_argument("--nvdisasm", default=find_nvdisasm())
+    parser.add_argument("--list", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.nvdisasm is None:
+        print("check.py: skipped: there is no nvdisasm on this machine")
+        return 0
+    names, report = instance_names(), Report()
+    kernels = {name_of(f, names): f for f in disassemble(arguments.nvdisasm, arguments.object)}
+    kernel_rows, role_rows, epilogue_rows = [], [], []
+    for name, function in sorted(kernels.items()):
+        kernel_rows += check_kernel(function, name, report)
+        role_rows += check_roles(function, name, report)
+        epilogue_rows += check_epilogue(function, name, report)
+    for name in sorted(set(names.values()) - set(kernels)):
+        report.failures.append([(name, "kernel"), f"{arguments.object} does not have it"])
+    table("Kernels", ["instance", "instructions", *KERNEL], merge(kernel_rows))
+    table("Loops that issue, per iteration",
+          ["instance", "role", "mma", "scale copies", "TMA", "instructions", "R2UR of a shared value", "S2R", "divisions"],
+          merge(role_rows))
+    table("Epilogue, per result", ["instance", "results in the code", "EX2", "RCP", "other MUFU", "FMUL",
+                                   "MUFU in flight, p10 / median", "LDTM", "32-byte stores per 16"], merge(epilogue_rows))
+    print()
+    if arguments.list: print("\n".join(report.listing) + "\n")
+    for name, part, text in merge([[name, part, text] for (name, part), text in report.failures]):
+        print(f"over a limit: {name}, {part}: {text}")
+    for measure, why in report.reasons.items(): print(f"why {measure}: {why}")
+    print(f"check.py: {len(kernels)} kernels, {len(report.failures)} over a limit")
+    return 1 if report.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
