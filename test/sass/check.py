@@ -16,7 +16,8 @@ import shutil
 import statistics
 import sys
 
-from disassembly import disassemble
+sys.dont_write_bytecode = True
+from disassembly import disassemble  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -66,17 +67,38 @@ def find_nvdisasm():
 
 
 def instance_names():
-    """{arguments of Config as they stand in a mangled name: name}"""
-    source = (ROOT / "kernel/instances.cu").read_text()
-    value = {"kBf16": "0", "kFp16": "1", "true": "1", "false": "0"}
-    return {tuple(value.get(a.strip(), a.strip()) for a in found[0].split(",")): found[1] for found in INSTANCE.findall(source)}
+    """{arguments of Config as numbers: name}, from kernel/instances.cu and the enumerations and options of config.h."""
+    config, source = (ROOT / "kernel/config.h").read_text(), (ROOT / "kernel/instances.cu").read_text()
+    enumerators = {name.strip(): i for found in re.findall(r"enum class \w+[^{]*\{([^}]*)\}", config)
+                   for i, name in enumerate(re.sub(r"\s*=\s*\d+", "", found).split(","))}
+    def number(text):
+        text = text.split("::")[-1].strip()
+        return int(text) if text.lstrip("-").isdigit() else {"true": 1, "false": 0}.get(text, enumerators.get(text))
+    options = {}
+    if struct := re.search(r"struct Options \{(.*?)\n\};", config, re.S):
+        defaults = {name: number(value or "0") for name, value in
+                    re.findall(r"^ *[\w:]+ (\w+)(?: = ([\w:]+))?;", struct[1], re.M)}
+        for name, body in re.findall(r"constexpr Options (\w+)\{([^}]*)\}", source):
+            given = {field: number(value) for field, value in re.findall(r"\.(\w+) = ([\w:]+)", body)}
+            options[name] = list({**defaults, **given}.values())
+    names = {}
+    for arguments, name in INSTANCE.findall(source):
+        values = []
+        for a in arguments.split(","): values += options.get(a.strip(), [number(a)])
+        names[without_zeros(values)] = name
+    return names
+
+
+def without_zeros(values):
+    """A mangled name may leave out members of a class that are zero at its end."""
+    values = list(values)
+    while values and values[-1] == 0: values.pop()
+    return tuple(values)
 
 
 def name_of(function, names):
-    arguments = tuple(x[0] or x[1] for x in re.findall(r"L[ib](\d+)E|LNS_\d?5CTypeE(\d)E", function.name))
-    for known, name in names.items():
-        if arguments[:len(known)] == known and not any(int(x) for x in arguments[len(known):]): return name
-    return f"Config<{', '.join(arguments)}>"
+    arguments = [int(x) for x in re.findall(r"L(?:[ib]|NS?\w*?E)(\d+)E", function.name.split("Config", 1)[-1])]
+    return names.get(without_zeros(arguments), f"Config<{', '.join(map(str, arguments))}>")
 
 
 def role_loops(function):
