@@ -5,8 +5,8 @@ and fails where one is over a limit below.
     check.py OBJECT [--nvdisasm PATH] [--list]
 
 OBJECT is instances.o, as it goes into the library, or a cubin; --list prints the instructions that count against a limit.
-nvdisasm is looked for beside the compiler of build/cuda.mk, in build/cuda and on the PATH; where there is none, nothing
-is checked and the exit status is 0.
+nvdisasm is looked for beside the compiler of build/cuda.mk, in build/nvdisasm and on the PATH. The exit status is 0 where
+there is none, and where another compiler than that of the limits made the code: then the tables are for information.
 """
 import argparse
 import collections
@@ -20,6 +20,8 @@ from disassembly import disassemble  # noqa: E402
 from schedule import clocks_per_result  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+COMPILER = "13.0"  # release of the assembler whose code the limits below were made for
 
 # Limits: {measure: (limit, why)}. A role's loop is the innermost around the instruction that issues.
 KERNEL = {
@@ -63,9 +65,15 @@ def find_nvdisasm():
     if makefile.exists():
         compiler = makefile.read_text().split(":=")[1].strip()
         candidates.append(pathlib.Path(compiler).parent / "nvdisasm")
-    candidates += [*ROOT.glob("build/cuda/nvidia/*/bin/nvdisasm"), pathlib.Path("/usr/local/cuda/bin/nvdisasm")]
+    candidates += [*ROOT.glob("build/nvdisasm/nvidia/*/bin/nvdisasm"), pathlib.Path("/usr/local/cuda/bin/nvdisasm")]
     if found := shutil.which("nvdisasm"): candidates.append(pathlib.Path(found))
     return next((str(c) for c in candidates if c.exists()), None)
+
+
+def assembler_release(data):
+    """As "13.0", from the note that ptxas leaves in a cubin."""
+    found = re.search(rb"Cuda compilation tools, release (\d+\.\d+)", data)
+    return found[1].decode() if found else "of an unknown release"
 
 
 def instance_names():
@@ -250,8 +258,10 @@ def main():
     for name, part, text in merge([[name, part, text] for (name, part), text in report.failures]):
         print(f"over a limit: {name}, {part}: {text}")
     for measure, why in report.reasons.items(): print(f"why {measure}: {why}")
-    print(f"check.py: {len(kernels)} kernels, {len(report.failures)} over a limit")
-    return 1 if report.failures else 0
+    compiler = assembler_release(pathlib.Path(arguments.object).read_bytes())
+    note = "" if compiler == COMPILER else f"; made by CUDA {compiler}, while the limits are for {COMPILER}: not a failure"
+    print(f"check.py: {len(kernels)} kernels, {len(report.failures)} over a limit{note}")
+    return 1 if report.failures and not note else 0
 
 
 if __name__ == "__main__":
