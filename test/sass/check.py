@@ -26,30 +26,32 @@ COMPILER = "13.0"  # release of the assembler whose code the limits below were m
 # Limits: {measure: (limit, why)}. A role's loop is the innermost around the instruction that issues.
 KERNEL = {
     "local memory": (0, "a spill or an array with a computed index: local memory is memory"),
-    "lane branches": (0, "a branch on every path to a mma, a copy or a load of tensor memory differs from lane to lane: a role "
-                         "is not a whole warp"),
-    "BRA.DIV": (0, "ptxas does not see that the warp is together where it has to be, so it brings it together first, and keeps "
-                   "nothing in uniform registers around it: the warp's number has to come out of a shuffle and reach the "
-                   "choice of the role through no branch of elect"),
+    "lane branches": (0, "a branch on every path to a mma, a copy or a load of tensor memory differs from lane to "
+                         "lane: a role is not a whole warp"),
+    "BRA.DIV": (0, "ptxas does not see that the warp is together where it has to be, so it brings it together "
+                   "first, and keeps nothing in uniform registers around it: the warp's number has to come out of a "
+                   "shuffle and reach the choice of the role through no branch of elect"),
 }
 ROLE_LOOP = {
-    "R2UR": (0, "a value that all lanes share lives in a vector register and moves to a uniform one in every iteration. In a "
-                "loop that the whole warp runs, with a lane elected for the issue alone, it stays there"),
-    "S2R": (2, "a special register read in every iteration: ptxas computes the start of shared memory again rather than keep "
-               "it, for each of two waits at most"),
+    "R2UR": (0, "a value that all lanes share lives in a vector register and moves to a uniform one in every "
+                "iteration. In a loop that the whole warp runs, with a lane elected for the issue alone, it stays "
+                "there"),
+    "S2R": (2, "a special register read in every iteration: ptxas computes the start of shared memory again rather "
+               "than keep it, for each of two waits at most"),
     "division": (0, "some 15 instructions and a special function in every iteration"),
 }
 EPILOGUE_MOST = {
     "EX2": (1, "one power per result"),
     "RCP": (1, "one reciprocal per result, or half of one where two results share it"),
     "other MUFU": (0, "no other special function belongs to a result"),
-    "FMUL": (5, "alpha1, alpha2, log2 e, sigmoid and up; one more is a fix-up of the range of ex2 or rcp. Results that share a "
-                "reciprocal take 1.5 more"),
-    "clocks": (22, "modelled, for a result of all lanes of a warp (schedule.py): above that, special functions wait for each "
-                   "other's users. Two take 16, and what 8 or 16 results allow is 21"),
+    "FMUL": (5, "alpha1, alpha2, log2 e, sigmoid and up; one more is a fix-up of the range of ex2 or rcp. Results "
+                "that share a reciprocal take 1.5 more"),
+    "clocks": (22, "modelled, for a result of all lanes of a warp (schedule.py): above that, special functions wait "
+                   "for each other's users. Two take 16, and what 8 or 16 results allow is 21"),
 }
 SHARED_RECIPROCAL_FMUL = 1.5
 EPILOGUE_WARPS = 2  # per scheduler
+# At least:
 EPILOGUE_LEAST = {
     "LDTM": (8, "columns per load of tensor memory: few loads, one wait for many columns"),
     "32-byte stores": (1, "for every 16 neighbouring results of a row there is a store of a whole sector"),
@@ -94,7 +96,7 @@ def instance_names():
     names = {}
     for arguments, name in INSTANCE.findall(source):
         values = []
-        for a in arguments.split(","): values += options.get(a.strip(), [number(a)])
+        for argument in arguments.split(","): values += options.get(argument.strip(), [number(argument)])
         names[without_zeros(values)] = name
     return names
 
@@ -135,7 +137,8 @@ def lane_branches(function):
     """Branches that all paths to some work of a role take and whose predicate differs between lanes."""
     work = {b for b, x, _ in function.walk(function.reachable) if ISSUES.match(x.opcode) or x.mnemonic == "LDTM"}
     required = set.union(set(), *[function.dominators[b] for b in work])
-    return [x for _, x, lanes in function.walk(required) if x.branches() and "U" not in x.modifiers and any(s in lanes for s in x.sources)]
+    return [x for _, x, lanes in function.walk(required)
+            if x.branches() and "U" not in x.modifiers and any(s in lanes for s in x.sources)]
 
 
 def measure_epilogue(function):
@@ -164,7 +167,7 @@ def swapped(function):
 
 
 class Report:
-    """What is over a limit: {(kernel, measure): text}, and the instructions to blame."""
+    """What is over a limit, as (where, text), why the limit is there, and the instructions to blame."""
 
     def __init__(self):
         self.failures, self.reasons, self.listing = [], {}, []
@@ -203,9 +206,10 @@ def check_roles(function, name, report):
 def check_epilogue(function, name, report):
     found, where = measure_epilogue(function), (name, "epilogue")
     results = 2 * len(found["pack"])
-    if not (results and found["LDTM"] and found["EX2"]):
-        report.failures.append([where, "it was not found: no LDTM, no MUFU or no F2FP"])
+    if not results or not found["LDTM"]:
+        report.failures.append([where, "it was not found: no F2FP or no LDTM"])
         return []
+    if not found["EX2"]: return []  # writes a product as it is
     per = {m: len(found[m]) / results for m in EPILOGUE_MOST}
     per["clocks"] = clocks_per_result(found["code"], results, EPILOGUE_WARPS)
     most = dict(EPILOGUE_MOST)
@@ -214,7 +218,8 @@ def check_epilogue(function, name, report):
     least = {"LDTM": min(int(m[1:]) for x in found["LDTM"] for m in x.modifiers if re.fullmatch(r"x\d+", m))}
     if not swapped(function): least["32-byte stores"] = 16 * len(found["32-byte stores"]) / results
     for measure, value in least.items(): report.check(where, measure, value, EPILOGUE_LEAST, least=True)
-    return [[name, results, *(f"{per[m]:.3g}" for m in most), f"x{least['LDTM']}", f"{least['32-byte stores']:g}" if "32-byte stores" in least else "-"]]
+    stores = f"{least['32-byte stores']:g}" if "32-byte stores" in least else "-"
+    return [[name, results, *(f"{per[m]:.3g}" for m in most), f"x{least['LDTM']}", stores]]
 
 
 def table(title, head, rows):
