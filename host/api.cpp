@@ -36,7 +36,7 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
   const bool invariant = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) != 0;
   *index = args.config_id > 0 ? args.config_id - 1
                               : select_config({invariant ? kInvariantM : args.m, args.n, args.k},
-                                              problem.c_type, usable_sms(args, device));
+                                              problem.c_type, {usable_sms(args, device)});
   return *index >= 0 ? DUALGEMM_STATUS_SUCCESS
                      : fail(DUALGEMM_STATUS_INTERNAL, "no kernel writes c_dtype=%" PRId32, args.c_dtype);
 }

@@ -9,23 +9,39 @@
 
 namespace dualgemm {
 
+// `problems` products of one size: m rows of A and C each. Grouped: only the device knows the rows of a
+// group, and m is what a usual group has.
 struct Shape {
   int32_t m, n, k;
+  int32_t problems = 1;
+  bool grouped = false;
+};
+
+// What a launch may use: SMs, and how many clusters of two and of four CTAs with full shared memory run on
+// the device at once. 0 = not known: clusters_at_once() then assumes what the SMs allow.
+struct Machine {
+  int32_t sms, clusters_of_2 = 0, clusters_of_4 = 0;
 };
 
 struct Cost {
   int64_t tiles, waves;  // tiles of C; how many of them the busiest SM computes one after another
-  double fill_us;        // per step of tile_k: bringing a stage into shared memory
-  double tensor_us;      // per step: mma and copies of scale factors, which run one after another
-  double dram_us;        // per step: what all SMs together read for the first time
-  double latency_us;     // per step: one round through the ring of stages
+  double fill_us;        // per k-tile: bringing operands and scale factors into shared memory
+  double tensor_us;      // per k-tile: mma and copies of scale factors, which run one after another
+  double dram_us;        // per k-tile: what all SMs together read for the first time, and write
+  double latency_us;     // per k-tile: one round through the rings
+  double exposed_us;     // per tile but the last: the tensor core waits for the epilogue
+  double epilogue_us;    // of one tile
   double total_us;
 };
 
-// `sms` SMs take part; an instance whose cluster does not fit on them has no cost (false).
-bool cost_of(const Instance& instance, Shape shape, int32_t sms, Cost* cost);
+// Clusters of `size` CTAs (1, 2 or 4) that run at the same time, one CTA to an SM.
+int32_t clusters_at_once(const Machine& machine, int32_t size);
 
-// Tiles of C when `instance` computes an m x n output.
+// False, and no cost, for an instance that cannot take the problem: a cluster that does not fit on the
+// machine, a split of K in more than one wave, groups for a dense instance or the other way round.
+bool cost_of(const Instance& instance, Shape shape, const Machine& machine, Cost* cost);
+
+// Tiles of C when `instance` computes `shape`; grouped: when every group has m rows.
 int64_t tile_count(const Instance& instance, Shape shape);
 
 }  // namespace dualgemm

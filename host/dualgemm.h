@@ -26,8 +26,9 @@
  *     alpha1_dev, alpha2_dev            4-byte aligned
  *
  *   M == 0 or N == 0 succeeds without touching anything. K == 0 fills C with zeros. C may not overlap an
- *   input; two matrices that are disjoint columns of one buffer with one byte pitch do not overlap. Columns
- *   of C between N and ldc are never written.
+ *   input; two matrices that are disjoint columns of one buffer with one byte pitch do not overlap, nor do
+ *   problems of a batch that lie between each other with one byte stride. Columns of C between N and ldc are
+ *   never written.
  *
  * SCALE FACTORS. Each 16 elements along K share one factor, a UE4M3 byte (E4M3 whose sign bit is ignored;
  *   largest 448 = 0x7E; 0x7F is NaN). They are stored in atoms of 512 bytes; an atom covers 128 rows x 4
@@ -46,6 +47,51 @@
  *   / 16 (when K % 64 != 0) must be 0x00 in SFA and in SFB1, SFB2; dualgemm_quantize_host writes all padding
  *   as zero.
  *
+ * SEVERAL PROBLEMS IN ONE LAUNCH. All have the same N and K; each has weights of its own.
+ *
+ *   A batch: `batch` = L problems of one shape.
+ *
+ *      A [L, M, K]     B1, B2 [L, N, K]     C [L, M, N]     SFA, SFB1, SFB2: L buffers as above
+ *
+ *   Groups, as a mixture of experts has them: `groups` = G problems, each with as many rows of A and C as
+ *   group_rows says. It is an array in device memory, which the kernel reads and the host never does: sizes
+ *   may come from the kernel before, and change from one replay of a CUDA graph to the next. Groups may be
+ *   empty. B1, B2 [G, N, K], SFB1, SFB2 and their strides are as in a batch of G. There are two modes:
+ *
+ *      MASKED    A [G, M, K], C [G, M, N] and SFA are as in a batch, too. group_rows [G]: of group g the first
+ *                group_rows[g] rows are in use.
+ *      OFFSETS   A [M, K], C [M, N]: the rows of all groups follow each other. group_rows [G + 1]: group g has
+ *                the rows [group_rows[g], group_rows[g + 1]). M is what A and C have room for; the groups may
+ *                need less. In SFA each group starts at a band of 128 rows of its own. Four groups of 100, 0,
+ *                200 and 30 rows with M = 400:
+ *
+ *      group_rows      0              100             300       330       M
+ *                                     100
+ *      rows of A, C    |   group 0    |    group 2    | group 3 | nobody's |
+ *                       100 rows       200 rows        30 rows   70 rows
+ *
+ *      bands of SFA    |   group 0    |   group 2     |   group 2     |  group 3      |
+ *                       0..99, 28      0..127          128..199, 56    0..29, 98       rows of the group,
+ *                       rows unused                    rows unused     rows unused     unused rows
+ *
+ *                Group g starts at band  sum over h < g of ceil(rows of h / 128).  SFA has as many bands as
+ *                all groups together, never more than (M + 127 * min(G, M)) / 128, each of
+ *                dualgemm_sf_size(128, K) bytes.
+ *
+ *   Entries of group_rows below 0 count as 0, those above M as M, and an offset below the one before it as
+ *   equal to that. So no content of group_rows makes a launch reach outside A, B1, B2 or C. Rows of C that no
+ *   group owns are never written; the same rows of A may hold anything. K == 0 is refused with groups.
+ *
+ *      stride between problems                0 means            must be
+ *      batch_stride_a             elements    M * lda            >= (M - 1) * lda + K, a multiple of 32
+ *      batch_stride_b1, .._b2     elements    N * ldb1, ldb2     >= (N - 1) * ldb1 + K, a multiple of 32
+ *      batch_stride_c             elements    M * ldc            >= (M - 1) * ldc + N, a multiple of 8
+ *      batch_stride_sfa           bytes       size for M rows    >= that size, a multiple of 16
+ *      batch_stride_sfb1, .._sfb2 bytes       size for N rows    >= that size, a multiple of 16
+ *
+ *   Strides of inputs are below 2^40 bytes, all problems of a tensor together below 2^48. Strides are looked
+ *   at where there is more than one problem; with OFFSETS those of A, SFA and C never are.
+ *
  * GLOBAL SCALES. NVFP4 tensors carry one more factor each; the kernel sees only the products alpha1, alpha2.
  *
  *      convention   who                                 element x is         alpha1            alpha2
@@ -55,13 +101,33 @@
  *                   "weight_scale_2"
  *
  *   Factors known only on the device are passed as alpha1_dev, alpha2_dev and multiplied into alpha1, alpha2.
+ *   Problem p of a batch, or group p, uses alpha1_dev[p * alpha_stride] and alpha2_dev[p * alpha_stride]:
+ *   alpha_stride = 0 is one pair of factors for all, 1 one each.
  *
  * BEHAVIOUR. Launches are asynchronous on the given stream, allocate nothing, need no workspace, never
  *   synchronise, read no device memory on the host and may be captured into a CUDA graph (call dualgemm_init
  *   before the capture). The device is the calling thread's current device and the stream must belong to it.
- *   All functions may be called from several threads at once. The configuration is a pure function of shape,
- *   types and number of SMs, and a result does not depend on timing: the same call gives the same bits.
- *   Conversion to FP16 overflows to infinity, NaN propagates.
+ *   All functions may be called from several threads at once. The configuration is a pure function of the
+ *   arguments' numbers and of the device (its SMs, and the clusters that run on them at once), and a result
+ *   does not depend on timing: the same call gives the same bits. Conversion to FP16 overflows to infinity,
+ *   NaN propagates.
+ *
+ *   DUALGEMM_FLAG_PDL lets the kernel start while the kernel before it on the stream still runs, once that
+ *   one allows it (griddepcontrol.launch_dependents, cudaTriggerProgrammaticLaunchCompletion) or ends. Until
+ *   everything before it is complete and visible, it reads no input, scale factor, alpha or group_rows and
+ *   writes no output; so the flag changes when work is done, never what is computed. With
+ *   DUALGEMM_FLAG_STATIC_WEIGHTS it reads B1, B2, SFB1 and SFB2 before that: a promise of the caller that no
+ *   work which may still run when this kernel starts writes them. Without PDL that flag changes nothing.
+ *
+ *   DUALGEMM_FLAG_BATCH_INVARIANT makes the automatic choice blind to M, batch, groups and expected_rows, and
+ *   leaves out the configurations that split K. The promise: on one device, with equal N, K, c_dtype, max_sms
+ *   and group mode (none, or any), a row of C has the same bits whichever rows are computed with it, and
+ *   wherever it stands among them. A config_id keeps the same promise among launches that pass it.
+ *
+ *   max_sms = s keeps the CTAs of a launch that run at once down to s, so that the other SMs stay free. Every
+ *   automatic choice keeps it; a config_id that cannot is refused: one whose cluster is larger than s, or one
+ *   that splits K, runs all its tiles at once and has too many of them for s. (The fill of K == 0 is the
+ *   driver's, and not held to it.)
  *
  * ERRORS. Every precondition has one status, is checked before anything is launched, and leaves every output
  *   byte untouched when it fails. dualgemm_last_error() names the argument and its value. What the structure
@@ -165,13 +231,22 @@ typedef enum {
 
 /* dualgemm_args_t.flags */
 enum {
-  DUALGEMM_FLAG_PDL = 1 << 0,             /* programmatic dependent launch; not supported yet */
-  DUALGEMM_FLAG_STATIC_WEIGHTS = 1 << 1,  /* B1, B2 may be read before the previous kernel ends; not yet */
-  DUALGEMM_FLAG_BATCH_INVARIANT = 1 << 2, /* choose the configuration without looking at M */
+  DUALGEMM_FLAG_PDL = 1 << 0,             /* may start before the previous kernel ends */
+  DUALGEMM_FLAG_STATIC_WEIGHTS = 1 << 1,  /* with PDL: B1, B2 and their factors may be read then */
+  DUALGEMM_FLAG_BATCH_INVARIANT = 1 << 2, /* a row of C keeps its bits whatever M is */
   DUALGEMM_FLAG_CHECK_POINTERS = 1 << 3,  /* ask the driver about every pointer; not supported yet */
   DUALGEMM_FLAG_EXACT_ACT = 1 << 4,       /* correctly rounded exp in the activation; not supported yet */
   DUALGEMM_FLAG_NO_FALLBACK = 1 << 5      /* refuse emulation; this release has none, so it always holds */
 };
+
+typedef enum {
+  DUALGEMM_GROUP_NONE = 0,
+  DUALGEMM_GROUP_OFFSETS = 1, /* the rows of all groups follow each other */
+  DUALGEMM_GROUP_MASKED = 2,  /* every group has M rows, of which some are in use */
+  DUALGEMM_GROUP_MAX_ENUM = 0x7fffffff
+} dualgemm_group_mode_t;
+
+#define DUALGEMM_MAX_GROUPS 512 /* groups of one launch */
 
 /* Everything a launch can be told. Fill it with dualgemm_args_init, then set what differs. Fields marked (*)
  * describe features that this release refuses with NOT_SUPPORTED unless they keep their default. Pointers are
@@ -180,17 +255,17 @@ typedef struct dualgemm_args {
   uint32_t struct_size;          /* set by dualgemm_args_init */
   uint32_t flags;                /* DUALGEMM_FLAG_* */
   int32_t m, n, k;               /* k in FP4 elements */
-  int32_t batch;                 /* (*) 0 or 1 */
+  int32_t batch;                 /* problems of one shape; 0 = 1 */
   const void *a, *b1, *b2;       /* packed E2M1 */
   const void *sfa, *sfb1, *sfb2; /* UE4M3, 128x4 layout */
   void* c;                       /* output */
   void* sfc;                     /* (*) scale factors of an NVFP4 output */
   int64_t lda, ldb1, ldb2, ldc;  /* elements; 0 = compact */
-  /* Looked at when batch > 1: elements for the operands, bytes for the scale factors. */
+  /* From one problem to the next: elements for the operands, bytes for the scale factors; 0 = compact. */
   int64_t batch_stride_a, batch_stride_b1, batch_stride_b2, batch_stride_c;
   int64_t batch_stride_sfa, batch_stride_sfb1, batch_stride_sfb2, batch_stride_sfc;
   float alpha1, alpha2;                 /* host factors, default 1 */
-  const float *alpha1_dev, *alpha2_dev; /* optional device factors, multiplied in */
+  const float *alpha1_dev, *alpha2_dev; /* optional device factors, multiplied in; see alpha_stride */
   const float* a_row_scale;             /* (*) [M] */
   const void *bias1, *bias2;            /* (*) [N] */
   const float* c_global_scale_dev;      /* (*) encode scale of an NVFP4 output */
@@ -207,11 +282,16 @@ typedef struct dualgemm_args {
   int64_t ldd1, ldd2;
   int32_t d_dtype;       /* dualgemm_dtype_t, ignored without d1, d2 */
   int32_t config_id;     /* 0 = automatic, else 1 .. dualgemm_config_count() */
-  int32_t max_sms;       /* 0 = all, else the launch uses at most so many CTAs; not kept by configurations
-                            that split K, which launch all their tiles, nor by a pair below 2 */
+  int32_t max_sms;       /* 0 = all, else at most so many CTAs run at once */
   int32_t reserved0;     /* 0 */
   void* workspace;       /* device; may be NULL while dualgemm_workspace_size() is 0 */
   size_t workspace_size; /* bytes */
+  int32_t group_mode;    /* dualgemm_group_mode_t */
+  int32_t groups;        /* with a group_mode 1 .. DUALGEMM_MAX_GROUPS, else 0 */
+  const int32_t* group_rows; /* with a group_mode: OFFSETS [groups + 1], MASKED [groups] */
+  int32_t expected_rows; /* rows of a usual group, a hint for the choice of the configuration and for nothing
+                            else; 0 = unknown: M over the groups with OFFSETS, M with MASKED */
+  int32_t alpha_stride;  /* floats from one problem's device factors to the next; 0 = one for all */
 } dualgemm_args_t;
 
 /* Sets defaults: a plain SwiGLU with BF16 output, compact tensors, alpha1 = alpha2 = 1, every pointer NULL.
@@ -239,13 +319,16 @@ DUALGEMM_API dualgemm_status_t dualgemm_init(void) DUALGEMM_NOEXCEPT;
 /* ---- questions ----------------------------------------------------------------------------------------- */
 
 /* A device, as far as this library looks at one. Host memory; may be filled by hand to ask about a machine
- * that is not there: {10, 0, 148, 13000, 0, "NVIDIA B200"}. */
+ * that is not there: {10, 0, 148, 13000, 0, "NVIDIA B200", 0, 0}. */
 typedef struct dualgemm_device {
   int32_t cc_major, cc_minor; /* compute capability */
   int32_t sm_count;
   int32_t driver_version; /* what cudaDriverGetVersion reports, e.g. 13000 for CUDA 13.0 */
   int32_t ordinal;        /* for messages only */
   char name[68];          /* for messages only, NUL-terminated, may be empty */
+  /* Clusters of 2 and of 4 CTAs with full shared memory that run at once (cudaOccupancyMaxActiveClusters): an
+   * odd SM of a part of the chip joins none. 0 = not known: sm_count / 2 and 32 * sm_count / 148. */
+  int32_t clusters_of_2, clusters_of_4;
 } dualgemm_device_t;
 
 /* Describes the calling thread's current device. */
@@ -266,11 +349,11 @@ DUALGEMM_API dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* ar
 
 /* One kernel instance and what it costs: everything here is known when the library is built. */
 typedef struct dualgemm_config_info {
-  const char* name;               /* "m128n64k256_fp16" */
+  const char* name;               /* "m128n64k256_fp16"; k256o: overlapped, k256g: grouped, k256s2: split_k */
   int32_t c_dtype;                /* dualgemm_dtype_t */
   int32_t cta_group;              /* CTAs that share one tcgen05.mma: 1, or a pair */
   int32_t tile_m, tile_n, tile_k; /* tile of C and K step of the pipeline; tile_n columns of both products */
-  int32_t stages;                 /* depth of the shared-memory ring */
+  int32_t stages;                 /* depth of the shared-memory ring of A, B1, B2 */
   int32_t acc_stages;             /* accumulator pairs in tensor memory */
   int32_t mma_n;                  /* N of one tcgen05.mma */
   int32_t mmas_per_step;          /* tcgen05.mma per 64 elements of K */
@@ -278,6 +361,10 @@ typedef struct dualgemm_config_info {
   int32_t threads;                /* per CTA */
   int32_t smem_bytes;             /* dynamic shared memory per CTA */
   int32_t tmem_columns;           /* tensor-memory columns allocated per CTA */
+  int32_t scale_stages;           /* depth of the ring of scale factors */
+  int32_t scale_k_tiles;          /* K steps whose scale factors share one slot of it */
+  int32_t grouped;                /* 1: for launches with a group_mode, 0: for those without */
+  int32_t overlapped;             /* 1: the accumulator pairs share columns */
 } dualgemm_config_info_t;
 
 DUALGEMM_API int32_t dualgemm_config_count(void) DUALGEMM_NOEXCEPT;

@@ -9,8 +9,7 @@
 
 namespace dualgemm {
 
-// Index into kInstances, or -1 when no instance writes `c_type`. sm_count > 0 is the number of SMs it may
-// use.
-int32_t select_config(Shape shape, CType c_type, int32_t sm_count);
+// Index into kInstances, or -1 when no instance writes `c_type` or fits on the machine.
+int32_t select_config(Shape shape, CType c_type, const Machine& machine);
 
 }  // namespace dualgemm

@@ -27,18 +27,24 @@ struct Cta {
   // Both CTAs of the pair, as bits of cluster ranks.
   DUALGEMM_DEVICE uint16_t both() const { return static_cast<uint16_t>(3u << (2 * slice)); }
 
-  // A box into this CTA, counted on the leader's barrier.
-  DUALGEMM_DEVICE void load(void* dst, const CUtensorMap& map, int32_t inner, int32_t outer,
-                            uint64_t& full) const {
+  // A box of an operand, or of scale factors, into this CTA, counted on the leader's barrier.
+  DUALGEMM_DEVICE void load(void* dst, const CUtensorMap& map, ptx::Coordinates3 at, uint64_t& full,
+                            uint64_t policy) const {
     if constexpr (kPaired)
-      ptx::cp_async_bulk_tensor_2d_pair(dst, &map, inner, outer, ptx::even_cta_address(ptx::smem_u32(&full)));
-    else ptx::cp_async_bulk_tensor_2d(dst, &map, inner, outer, &full);
+      ptx::cp_async_bulk_tensor_3d_pair(dst, &map, at, ptx::even_cta_address(ptx::smem_u32(&full)), policy);
+    else ptx::cp_async_bulk_tensor_3d(dst, &map, at, &full, policy);
   }
-  // A box into both CTAs.
-  DUALGEMM_DEVICE void load_to_both(void* dst, const CUtensorMap& map, int32_t inner, int32_t outer,
-                                    uint64_t& full) const {
-    ptx::cp_async_bulk_tensor_2d_pair_multicast(dst, &map, inner, outer,
-                                                ptx::even_cta_address(ptx::smem_u32(&full)), both());
+  DUALGEMM_DEVICE void load(void* dst, const CUtensorMap& map, ptx::Coordinates4 at, uint64_t& full,
+                            uint64_t policy) const {
+    if constexpr (kPaired)
+      ptx::cp_async_bulk_tensor_4d_pair(dst, &map, at, ptx::even_cta_address(ptx::smem_u32(&full)), policy);
+    else ptx::cp_async_bulk_tensor_4d(dst, &map, at, &full, policy);
+  }
+  // A box of scale factors into both CTAs.
+  DUALGEMM_DEVICE void load_to_both(void* dst, const CUtensorMap& map, ptx::Coordinates4 at, uint64_t& full,
+                                    uint64_t policy) const {
+    ptx::cp_async_bulk_tensor_4d_pair_multicast(dst, &map, at, ptx::even_cta_address(ptx::smem_u32(&full)),
+                                                both(), policy);
   }
   // The completion of all earlier mma and copies of this thread arrives on `mbar` of every CTA they worked
   // for.

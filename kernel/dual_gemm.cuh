@@ -3,55 +3,92 @@
 // after another, and the roles run apart: while the epilogue works on one tile, the others are already at the
 // next.
 //
-//   load A, B1, B2  --.
-//                     |--full[s]-->  mma   --acc_full[a]-->   epilogue --> C
-//   load SFA, SFB   --'
-//                     <--empty[s]--       <--acc_empty[a]--
+//   load weights: B1, B2  --.
+//                           |--full[s], scale_full[q]-->  mma   --acc_full[a]-->   epilogue --> C
+//   load activations: A   --'
+//                           <-empty[s], scale_empty[q]--       <--acc_empty[a]--
 //
-//   s: stage of shared memory, a: accumulator pair in tensor memory
+//   s: stage of operands, q: slot of scale factors, both in shared memory; a: accumulator pair in tensor
+//   memory
 //
 // Where K is split over a cluster there is one tile, and reduce.cuh takes the place of the epilogue's work.
 //
+// Programmatic dependent launch: the kernel may start before the one that writes A, the factors or the sizes
+// of groups has ended. Every role waits for that before it reads them or writes C, which the kernel before
+// may still read; only weights that are said to be static are loaded sooner.
+//
 // shared_storage.cuh has the barriers, tmem_map.cuh the columns of tensor memory, roles.cuh the warps,
-// cta.cuh the cluster.
+// cta.cuh the cluster, groups.cuh the table of groups.
 #pragma once
 
 #include "kernel/epilogue.cuh"
+#include "kernel/groups.cuh"
 #include "kernel/load.cuh"
 #include "kernel/mma.cuh"
 #include "kernel/reduce.cuh"
 
 namespace dualgemm {
 
-// Barriers, tensor memory and tensor maps. Every warp takes part and leaves converged.
+// The tiles of this CTA or cluster.
 template <class Cfg>
-DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Cfg>& smem, Role role) {
-  if (role == Role::kSetup && ptx::elect_sync())
+DUALGEMM_DEVICE auto scheduler(const Params& p, const SharedStorage<Cfg>& smem) {
+  const uint32_t first = blockIdx.x / Cfg::kClusterSize, stride = gridDim.x / Cfg::kClusterSize;
+  if constexpr (Cfg::kGrouped)
+    return GroupedScheduler<Cfg>(smem.groups, p.n_tiles, p.group_offsets != 0, first, stride);
+  else return DenseScheduler<Cfg>({p.m_tiles, p.n_tiles, p.problems}, p.m, first, stride);
+}
+
+// Barriers, the table of groups and first fetches: what the load roles need. Every warp takes part and leaves
+// converged.
+template <class Cfg>
+DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg> cta, Role role) {
+  if (role == Role::kSetup && ptx::elect_sync()) {
     for (const CUtensorMap* map : {&p.b1, &p.b2, &p.a, &p.sfb1, &p.sfb2, &p.sfa})
       ptx::prefetch_tensormap(map);
-  if (role == Role::kLoadOperands) {
-    if (ptx::elect_sync()) {
-      for (uint64_t& mbar : smem.full) ptx::mbarrier_init(&mbar, kLoadWarps);
-      for (uint64_t& mbar : smem.empty) ptx::mbarrier_init(&mbar, 1);
-      for (uint64_t& mbar : smem.acc_full) ptx::mbarrier_init(&mbar, 1);
-      for (uint64_t& mbar : smem.acc_empty) ptx::mbarrier_init(&mbar, Cfg::kCtaGroup * kEpilogueWarps);
-      ptx::fence_mbarrier_init_release_cluster();  // before TMA and tcgen05.commit arrive on them
+    // A pair has to meet before it can load.
+    if constexpr (Cta<Cfg>::kPaired && !Cfg::kGrouped) prefetch_weights<Cfg>(p, cta, scheduler(p, smem));
+  }
+  if (role == Role::kLoadWeights && ptx::elect_sync()) {
+    for (uint64_t& mbar : smem.full) ptx::mbarrier_init(&mbar, kLoadWarps);
+    for (uint64_t& mbar : smem.empty) ptx::mbarrier_init(&mbar, 1);
+    for (uint64_t& mbar : smem.scale_full) ptx::mbarrier_init(&mbar, kLoadWarps);
+    for (uint64_t& mbar : smem.scale_empty) ptx::mbarrier_init(&mbar, 1);
+    for (uint64_t& mbar : smem.acc_full) ptx::mbarrier_init(&mbar, 1);
+    for (uint64_t& mbar : smem.acc_empty) ptx::mbarrier_init(&mbar, Cfg::kCtaGroup * kEpilogueWarps);
+    if constexpr (!Cfg::kSlotColumnsFit)
+      for (uint64_t& mbar : smem.window_free) ptx::mbarrier_init(&mbar, 1);
+    ptx::fence_mbarrier_init_release_cluster();  // before TMA and tcgen05.commit arrive on them
+  }
+  if constexpr (Cfg::kGrouped) {
+    if (role == Role::kLoadActivations) {
+      ptx::griddepcontrol_wait();  // the kernel before may write the sizes of the groups
+      write_group_table<Cfg>(p, smem.groups);
     }
   }
   __syncwarp();  // one lane worked above; what follows needs the warp together
   if constexpr (Cta<Cfg>::kPaired) {
     // The other CTA runs, which the allocation for both needs, and its barriers are initialised before
     // anything arrives on them from here. Relaxed: the fence above has released the initialisations, and
-    // there is nothing else.
+    // there is nothing else that the other CTA reads.
     ptx::cluster_arrive_relaxed();
     ptx::cluster_wait_acquire();
   }
+  // Barriers and table are written before anybody in this CTA reads them.
+  if constexpr (!Cta<Cfg>::kPaired || Cfg::kGrouped) __syncthreads();
+}
+
+// Tensor memory, while the first copies are under way: the set-up warp allocates it, the mma and epilogue
+// warps meet it here.
+template <class Cfg>
+DUALGEMM_DEVICE void allocate_tensor_memory(SharedStorage<Cfg>& smem, Role role) {
+  if (role == Role::kLoadWeights || role == Role::kLoadActivations) return;
   if (role == Role::kSetup) {
     ptx::tcgen05_alloc<Cfg::kCtaGroup>(&smem.tmem_base, TmemMap<Cfg>::kAllocColumns);
     ptx::tcgen05_relinquish_alloc_permit<Cfg::kCtaGroup>();
   }
+  constexpr uint32_t kTensorMemoryBarrier = 1, kWarps = kEpilogueWarps + 2;
   ptx::tcgen05_fence_before_thread_sync();  // the allocation comes before other warps' use of tensor memory
-  __syncthreads();                          // barriers and tmem_base are written before anyone reads them
+  ptx::barrier_sync(kTensorMemoryBarrier, 32 * kWarps);  // tmem_base is written before anyone reads it
   ptx::tcgen05_fence_after_thread_sync();
 }
 
@@ -80,29 +117,33 @@ __global__ void __launch_bounds__(kThreads, 1) dual_gemm_kernel(const __grid_con
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
   const Role role = role_of(warp);
   const auto cta = Cta<Cfg>::self();
-  TileScheduler tiles(p.m_tiles, p.n_tiles, blockIdx.x / Cfg::kClusterSize, gridDim.x / Cfg::kClusterSize);
 
-  prologue<Cfg>(p, smem, role);
+  prologue<Cfg>(p, smem, cta, role);
+  allocate_tensor_memory<Cfg>(smem, role);
+  const auto tiles = scheduler<Cfg>(p, smem);
   switch (role) {
-    case Role::kLoadOperands:
-      if (ptx::elect_sync()) load_role<Cfg, Operands>(p, smem, cta, tiles);
+    case Role::kLoadWeights:
+      if (!p.static_weights) ptx::griddepcontrol_wait();
+      load_role<Cfg, Weights>(p, smem, cta, tiles);
       break;
-    case Role::kLoadScales:
-      if (ptx::elect_sync()) load_role<Cfg, Scales>(p, smem, cta, tiles);
+    case Role::kLoadActivations:
+      ptx::griddepcontrol_wait();  // the kernel before may write A
+      load_role<Cfg, Activations>(p, smem, cta, tiles);
       break;
     case Role::kMma:
-      if (cta.leads() && ptx::elect_sync()) mma_role<Cfg>(p, smem, cta, tiles);
+      if (cta.leads()) mma_role<Cfg>(p, smem, cta, tiles);
       break;
     case Role::kEpilogue:
+      ptx::griddepcontrol_wait();  // the kernel before may write the factors and use C
       if constexpr (Cfg::kSplitK == 1) epilogue_role<Cfg>(p, smem, cta, tiles, EpilogueWarp(warp));
       else wait_for_accumulators(smem.acc_full[0], 0);
       break;
     case Role::kSetup: break;
   }
-  __syncwarp();  // a role of one lane ends here: the warp is together again before what all warps do
   if constexpr (Cfg::kSplitK > 1) {  // one tile per cluster
     Tile tile;
-    tiles.next(tile);
+    auto first = tiles;
+    first.next(tile);
     reduce<Cfg>(p, smem, cta, tile, role, EpilogueWarp(warp));
   }
   teardown<Cfg>(smem, role);

@@ -1,6 +1,6 @@
 // epilogue.cuh -- the epilogue role: C = silu(alpha1 * acc1) * (alpha2 * acc2), from tensor memory through
-// registers to global memory. Four warps; lane l of warp w owns lane 32 w + l of tensor memory: a row of C,
-// or a column where the sides of the mma are swapped.
+// registers to global memory. Eight warps, two for each quarter of the lanes of tensor memory: a lane owns a
+// row of C, or a column where the sides of the mma are swapped, and the columns of its half.
 #pragma once
 
 #include "kernel/cta.cuh"
@@ -52,22 +52,23 @@ struct Output {
   bool inside;  // this lane exists in C
   float alpha1, alpha2;
 
-  DUALGEMM_DEVICE Output(const Params& p, Cta<Cfg> cta, Tile tile, EpilogueWarp warp)
-      : ldc(p.ldc),
-        alpha1(p.alpha1_dev ? p.alpha1 * *p.alpha1_dev : p.alpha1),
-        alpha2(p.alpha2_dev ? p.alpha2 * *p.alpha2_dev : p.alpha2) {
+  DUALGEMM_DEVICE Output(const Params& p, Cta<Cfg> cta, const Tile& tile, EpilogueWarp warp) : ldc(p.ldc) {
+    const int64_t factor = tile.problem * p.alpha_stride;
+    alpha1 = p.alpha1_dev ? p.alpha1 * p.alpha1_dev[factor] : p.alpha1;
+    alpha2 = p.alpha2_dev ? p.alpha2 * p.alpha2_dev[factor] : p.alpha2;
     const int lane = warp.lane();
-    int row = tile.m * Cfg::kTileM, column = tile.n * Cfg::kTileN;
+    int row = 0, column = tile.n * Cfg::kTileN;  // from the tile's first row
     if constexpr (Cfg::kSwap) {
-      columns = p.m - row;
+      columns = tile.rows;
       column += lane;
       inside = column < p.n;
     } else {
       columns = p.n - column;
-      row += static_cast<int>(cta.rank) * Cfg::kLanes + lane;
-      inside = row < p.m;
+      row = static_cast<int>(cta.rank) * Cfg::kLanes + lane;
+      inside = row < tile.rows;
     }
-    c = static_cast<uint16_t*>(p.c) + row * p.ldc + column;
+    c = static_cast<uint16_t*>(p.c) + tile.a_problem * p.c_stride + (int64_t{tile.row} + row) * p.ldc +
+        column;
   }
 
   // The results of accumulator columns [column, column + kWidth).
@@ -77,8 +78,9 @@ struct Output {
 #pragma unroll
     for (int i = 0; i < kWidth; i += 2) {
       const auto result = [&](int j) {
-        return swiglu<ApproximateMath>(alpha1 * __uint_as_float(chunk.acc1[j]),
-                                       alpha2 * __uint_as_float(chunk.acc2[j]));
+        const float gate = alpha1 * __uint_as_float(chunk.acc1[j]);
+        if constexpr (Cfg::kProducts == Products::kFirstOnly) return gate;
+        else return swiglu<ApproximateMath>(gate, alpha2 * __uint_as_float(chunk.acc2[j]));
       };
       packed[i / 2] = pack<Cfg::kC>(result(i), result(i + 1));
     }
@@ -122,26 +124,43 @@ inline constexpr int kChunkColumns = 32;
 // Returns when the accumulators are final and this warp may load them.
 DUALGEMM_DEVICE void wait_for_accumulators(uint64_t& acc_full, uint32_t phase) {
   wait(acc_full, phase);
-  __syncwarp();                            // lanes may leave the wait apart; tcgen05.ld needs them together
   ptx::tcgen05_fence_after_thread_sync();  // the mma of these accumulators come before the loads that follow
 }
 
+// First column of chunk `i` of a warp, and whether all that the mma of the next tile overwrites has been read
+// once that chunk is in registers. Overlapping pairs: the shared columns, acc2[0] from 64 on and acc1[1] up
+// to 63, are read first, half of them by each of the two warps of a lane.
 template <class Cfg>
-DUALGEMM_DEVICE void epilogue_role(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg> cta,
-                                   TileScheduler tiles, EpilogueWarp warp) {
+DUALGEMM_DEVICE int chunk_column(EpilogueWarp warp, int i, int acc) {
+  if constexpr (Cfg::kOverlapped) {
+    static_assert(Cfg::kSharedColumns == 2 * kChunkColumns && Cfg::kColumns == 4 * kChunkColumns);
+    const bool upper = (acc == 0) == (i == 0);
+    return warp.half * kChunkColumns + (upper ? Cfg::kColumns - Cfg::kSharedColumns : 0);
+  } else {
+    return warp.half * (Cfg::kColumns / 2) + i * kChunkColumns;
+  }
+}
+template <class Cfg>
+inline constexpr int kChunks = Cfg::kColumns / 2 / kChunkColumns;
+template <class Cfg>
+inline constexpr int kReleasingChunk = Cfg::kOverlapped ? 0 : kChunks<Cfg> - 1;
+
+template <class Cfg, class Scheduler>
+DUALGEMM_DEVICE void epilogue_role(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg> cta, Scheduler tiles,
+                                   EpilogueWarp warp) {
   const TmemMap<Cfg> tmem{smem.tmem_base + warp.tmem_lane()};
-  auto a = consumer_start<Cfg::kAccStages>();
+  auto a = consumer_start<Cfg::kAccBarriers>();
   for (Tile tile; tiles.next(tile); ++a) {
+    const int acc = Cfg::kOverlapped ? static_cast<int>(a.phase) : a.index;
     const Output<Cfg> output(p, cta, tile, warp);
     wait_for_accumulators(smem.acc_full[a.index], a.phase);
 #pragma unroll
-    for (int i = 0; i < Cfg::kColumns / 2; i += kChunkColumns) {
-      const int column = warp.half * (Cfg::kColumns / 2) + i;
+    for (int i = 0; i < kChunks<Cfg>; ++i) {
+      const int column = chunk_column<Cfg>(warp, i, acc);
       Chunk<kChunkColumns> chunk;
-      chunk.load(tmem.acc1(a.index) + column, tmem.acc2(a.index) + column);
-      if (i + kChunkColumns == Cfg::kColumns / 2) {
-        // Everything is in registers: the mma of a later tile may overwrite the accumulators during the work
-        // below.
+      chunk.load(tmem.acc1(acc) + column, tmem.acc2(acc) + column);
+      if (i == kReleasingChunk<Cfg>) {
+        // In registers: the mma of a later tile may overwrite the accumulators during the work below.
         ptx::tcgen05_fence_before_thread_sync();  // this lane's reads come before the arrival
         __syncwarp();                             // and so do those of the other lanes
         if (ptx::elect_sync()) cta.arrive_at_leader(smem.acc_empty[a.index]);

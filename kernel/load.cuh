@@ -1,6 +1,7 @@
-// load.cuh -- the two load roles: TMA copies of one k-tile after another into the ring of stages. They differ
-// in what they copy and in the bytes they announce; params.h says what each tensor map covers. One thread
-// each, in each CTA of a pair.
+// load.cuh -- the two load roles: TMA copies of one k-tile after another into the ring of operands, and of
+// their scale factors into the ring of slots. One brings what belongs to the weights, the other what belongs
+// to the activations, which the kernel before may still be writing. One warp each, in each CTA of a pair;
+// params.h says what each tensor map covers.
 #pragma once
 
 #include "kernel/cta.cuh"
@@ -11,71 +12,165 @@
 
 namespace dualgemm {
 
-// A, B1, B2 of one k-tile.
-template <class Cfg>
-struct Operands {
-  static constexpr int kBytes = Cfg::kABytes + Cfg::kBBoxes * Cfg::kBBoxBytes;
+// A k-tile on one walk along K: `pass` tells which product it is for where they are computed apart.
+struct KTile {
+  int32_t index, pass;
+};
 
-  DUALGEMM_DEVICE static void load(const Params& p, Stage<Cfg>& stage, uint64_t& full, Cta<Cfg> cta,
-                                   Tile tile, int k_tile) {
-    const int k_byte = k_tile * (Cfg::kTileK / 2);
+// The walk of a tile: kPasses times over its k-tiles. `i` counts from 0 to the length.
+template <class Cfg>
+struct KWalk {
+  KRange range;
+  int32_t start;  // of the first k-tile, counted from range.first
+
+  DUALGEMM_DEVICE KWalk(int32_t k_tiles, uint32_t slice)
+      : range(k_range(k_tiles, slice, Cfg::kSplitK)), start(0) {
+    if constexpr (Cfg::kKOrder == KOrder::kRotated)
+      start = static_cast<int32_t>(blockIdx.x % static_cast<uint32_t>(k_tiles));
+  }
+  DUALGEMM_DEVICE int32_t tiles() const { return range.end - range.first; }
+  DUALGEMM_DEVICE int32_t length() const { return tiles() * Cfg::kPasses; }
+  DUALGEMM_DEVICE KTile operator[](int32_t i) const {
+    const int32_t pass = Cfg::kPasses > 1 && i >= tiles() ? 1 : 0;
+    int32_t offset = i - pass * tiles() + start;
+    if (Cfg::kKOrder == KOrder::kRotated && offset >= tiles()) offset -= tiles();
+    return {range.first + offset, pass};
+  }
+  // A slot of scale factors begins with the k-tile at i, or ends with it: after kScaleKTiles of them, and at
+  // the end of a pass.
+  DUALGEMM_DEVICE int32_t in_pass(int32_t i) const {
+    return Cfg::kPasses > 1 && i >= tiles() ? i - tiles() : i;
+  }
+  DUALGEMM_DEVICE int32_t in_slot(int32_t i) const { return in_pass(i) % Cfg::kScaleKTiles; }
+  DUALGEMM_DEVICE bool ends_slot(int32_t i) const {
+    return in_slot(i) == Cfg::kScaleKTiles - 1 || in_pass(i) == tiles() - 1;
+  }
+};
+
+// B1, B2 and their scale factors. Scale factors come in blocks of 128 rows: tiles of 64 or 192 rows load the
+// blocks they share with a neighbour, and the mma picks its part. Both CTAs of a pair multiply with all of B
+// and need all its scale factors: each brings one of SFB1 and SFB2 for both.
+template <class Cfg>
+struct Weights {
+  static constexpr int kStageBytes = Cfg::kBBoxes * Cfg::kBBoxBytes;
+  static constexpr int kSlotBytes = Cfg::kPassProducts * Cfg::kSfbBytes;  // that arrive in a CTA
+
+  // Few weights are read a second time, by tiles of M that do not run at the same time.
+  DUALGEMM_DEVICE static uint64_t policy() { return ptx::create_policy_evict_first(); }
+
+  // Calls copy(box of the stage, tensor map, coordinates) for each box.
+  template <class Copy>
+  DUALGEMM_DEVICE static void for_each_box(const Params& p, Cta<Cfg> cta, const Tile& tile, KTile k,
+                                           const Copy& copy) {
+    const int k_byte = k.index * (Cfg::kTileK / 2);
     const int n = tile.n * Cfg::kTileN;
+    const int row = n + static_cast<int>(cta.rank) * Cfg::kBBoxRows;
     if constexpr (Cfg::kOneBPerCta) {
-      cta.load(stage.b[0], cta.rank == 0 ? p.b1 : p.b2, k_byte, n, full);
+      copy(0, cta.rank == 0 ? p.b1 : p.b2, ptx::Coordinates3{k_byte, n, tile.problem});
+    } else if constexpr (Cfg::kPassProducts == 1) {
+      copy(0, k.pass == 0 ? p.b1 : p.b2, ptx::Coordinates3{k_byte, row, tile.problem});
     } else {
-      const int row = n + static_cast<int>(cta.rank) * Cfg::kBBoxRows;
-      cta.load(stage.b[0], p.b1, k_byte, row, full);
-      cta.load(stage.b[1], p.b2, k_byte, row, full);
+      copy(0, p.b1, ptx::Coordinates3{k_byte, row, tile.problem});
+      copy(1, p.b2, ptx::Coordinates3{k_byte, row, tile.problem});
     }
-    cta.load(stage.a, p.a, k_byte, tile.m * Cfg::kTileM + static_cast<int>(cta.rank) * Cfg::kABoxRows, full);
+  }
+  DUALGEMM_DEVICE static void load(const Params& p, Stage<Cfg>& stage, uint64_t& full, Cta<Cfg> cta,
+                                   const Tile& tile, KTile k, uint64_t policy) {
+    for_each_box(p, cta, tile, k, [&](int box, const CUtensorMap& map, ptx::Coordinates3 at) {
+      cta.load(stage.b[box], map, at, full, policy);
+    });
+  }
+  DUALGEMM_DEVICE static void load_scales(const Params& p, ScaleSlot<Cfg>& slot, uint64_t& full, Cta<Cfg> cta,
+                                          const Tile& tile, KTile k, uint64_t policy) {
+    const ptx::Coordinates4 at{0, k.index * Cfg::kMmasPerKTile, tile.n * Cfg::kTileN / Cfg::kScaleBlockRows,
+                               tile.problem};
+    if constexpr (Cta<Cfg>::kPaired) {
+      cta.load_to_both(slot.sfb[cta.rank], cta.rank == 0 ? p.sfb1 : p.sfb2, at, full, policy);
+    } else if constexpr (Cfg::kPassProducts == 1) {
+      cta.load(slot.sfb[0], k.pass == 0 ? p.sfb1 : p.sfb2, at, full, policy);
+    } else {
+      cta.load(slot.sfb[0], p.sfb1, at, full, policy);
+      cta.load(slot.sfb[1], p.sfb2, at, full, policy);
+    }
   }
 };
 
-// SFA, SFB1, SFB2 of one k-tile. Scale factors come in blocks of 128 rows: tiles of 64 rows of A or B load
-// the block two of them share, and the mma picks its half. Both CTAs of a pair multiply with all of B and
-// need all its scale factors: each brings one of SFB1 and SFB2 for both.
+// A and its scale factors. Rows of another group behind the tile's own arrive with them, and are not used.
 template <class Cfg>
-struct Scales {
-  static constexpr int kBytes = 3 * Cfg::kSfBytes;  // that arrive in a CTA
-  static constexpr int kBlockRows = 128;
-  static_assert(kBlockRows % Cfg::kABoxRows == 0 && kBlockRows % Cfg::kTileN == 0,
-                "a box lies inside one block of rows");
+struct Activations {
+  static constexpr int kStageBytes = Cfg::kABytes;
+  static constexpr int kSlotBytes = Cfg::kSfaBytes;
+
+  // The CTAs of other columns of C read the same rows.
+  DUALGEMM_DEVICE static uint64_t policy() { return ptx::create_policy_evict_last(); }
 
   DUALGEMM_DEVICE static void load(const Params& p, Stage<Cfg>& stage, uint64_t& full, Cta<Cfg> cta,
-                                   Tile tile, int k_tile) {
-    const int k_word = k_tile * (Cfg::kSfBytes / 8);
-    const int a_block = (tile.m * Cfg::kTileM + static_cast<int>(cta.rank) * Cfg::kABoxRows) / kBlockRows;
-    const int b_block = tile.n * Cfg::kTileN / kBlockRows;
-    if constexpr (Cta<Cfg>::kPaired) {
-      cta.load_to_both(cta.rank == 0 ? stage.sfb1 : stage.sfb2, cta.rank == 0 ? p.sfb1 : p.sfb2, k_word,
-                       b_block, full);
-    } else {
-      cta.load(stage.sfb1, p.sfb1, k_word, b_block, full);
-      cta.load(stage.sfb2, p.sfb2, k_word, b_block, full);
-    }
-    cta.load(stage.sfa, p.sfa, k_word, a_block, full);
+                                   const Tile& tile, KTile k, uint64_t policy) {
+    const int row = tile.row + static_cast<int>(cta.rank) * Cfg::kABoxRows;
+    cta.load(stage.a, p.a, ptx::Coordinates3{k.index * (Cfg::kTileK / 2), row, tile.a_problem}, full, policy);
+  }
+  DUALGEMM_DEVICE static void load_scales(const Params& p, ScaleSlot<Cfg>& slot, uint64_t& full, Cta<Cfg> cta,
+                                          const Tile& tile, KTile k, uint64_t policy) {
+    const int block = tile.sfa_block + static_cast<int>(cta.rank) * (Cfg::kABoxRows / Cfg::kScaleBlockRows);
+    cta.load(slot.sfa, p.sfa, ptx::Coordinates4{0, k.index * Cfg::kMmasPerKTile, block, tile.a_problem}, full,
+             policy);
   }
 };
 
-template <class Cfg, template <class> class Part>
-DUALGEMM_DEVICE void load_role(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg> cta, TileScheduler tiles) {
-  static_assert(Operands<Cfg>::kBytes + Scales<Cfg>::kBytes == Cfg::kStageBytes,
-                "the two parts fill a stage");
-  const KRange k = k_range(p.k_tiles, cta.slice, Cfg::kSplitK);
+template <class Cfg, template <class> class Part, class Scheduler>
+DUALGEMM_DEVICE void load_role(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg> cta, Scheduler tiles) {
+  static_assert(Weights<Cfg>::kStageBytes + Activations<Cfg>::kStageBytes == Cfg::kStageBytes &&
+                    Weights<Cfg>::kSlotBytes + Activations<Cfg>::kSlotBytes == Cfg::kSlotBytes,
+                "the two parts fill a stage and a slot");
+  const uint64_t policy = Part<Cfg>::policy();
+  const KWalk<Cfg> walk(p.k_tiles, cta.slice);
   auto s = producer_start<Cfg::kStages>();
+  auto q = producer_start<Cfg::kScaleStages>();
+  // A box counts in full, also where it sticks out of the tensor and zeros are written. The other CTA's bytes
+  // may land first: the phase cannot end before this arrival.
+  const auto expect = [&](uint64_t& full, uint32_t bytes) {
+    if (cta.leads()) ptx::mbarrier_arrive_expect_tx(&full, Cfg::kCtaGroup * bytes);
+  };
   for (Tile tile; tiles.next(tile);) {
 #pragma unroll 1  // one thread issues it all: keep the code small (not measured here)
-    for (int k_tile = k.first; k_tile < k.end; ++k_tile, ++s) {
-      // The mma that read this stage, in both CTAs, come before the bytes below.
-      wait(smem.empty[s.index], s.phase);
-      // A box counts in full, also where it sticks out of the tensor and zeros are written. The other CTA's
-      // bytes may land first: the phase cannot end before this arrival.
-      if (cta.leads())
-        ptx::mbarrier_arrive_expect_tx(&smem.full[s.index], Cfg::kCtaGroup * Part<Cfg>::kBytes);
-      Part<Cfg>::load(p, smem.stage[s.index], smem.full[s.index], cta, tile, k_tile);
+    for (int32_t i = 0; i < walk.length(); ++i) {
+      const KTile k = walk[i];
+      // On a new barrier a wait for the phase before the first passes at once: nothing holds up the first
+      // round through a ring.
+      if (walk.in_slot(i) == 0) {
+        wait(smem.scale_empty[q.index], q.phase);  // the mma that read this slot come before the bytes below
+        if (ptx::elect_sync()) {
+          expect(smem.scale_full[q.index], Part<Cfg>::kSlotBytes);
+          Part<Cfg>::load_scales(p, smem.slot[q.index], smem.scale_full[q.index], cta, tile, k, policy);
+        }
+        __syncwarp();
+        ++q;
+      }
+      wait(smem.empty[s.index], s.phase);  // the same for the stage, in both CTAs
+      if (ptx::elect_sync()) {
+        expect(smem.full[s.index], Part<Cfg>::kStageBytes);
+        Part<Cfg>::load(p, smem.stage[s.index], smem.full[s.index], cta, tile, k, policy);
+      }
+      __syncwarp();
+      ++s;
     }
   }
   drain(smem.empty, s);
+  drain(smem.scale_empty, q);
+}
+
+// The weights of the first round through the ring, into L2: long before the barriers are ready for copies to
+// shared memory. One thread.
+template <class Cfg, class Scheduler>
+DUALGEMM_DEVICE void prefetch_weights(const Params& p, Cta<Cfg> cta, Scheduler tiles) {
+  const KWalk<Cfg> walk(p.k_tiles, cta.slice);
+  Tile tile;
+  if (!tiles.next(tile)) return;
+#pragma unroll 1
+  for (int32_t i = 0; i < walk.length() && i < Cfg::kStages; ++i)
+    Weights<Cfg>::for_each_box(p, cta, tile, walk[i], [](int, const CUtensorMap& map, ptx::Coordinates3 at) {
+      ptx::cp_async_bulk_prefetch_tensor_3d(&map, at);
+    });
 }
 
 }  // namespace dualgemm

@@ -8,26 +8,34 @@
 
 namespace dualgemm {
 
-// Tensor maps, as host/tensor_map.cpp encodes them and kernel/load.cuh addresses them:
+// Tensor maps, as host/tensor_map.cpp encodes them and kernel/load.cuh addresses them, innermost first:
 //
-//   map          type    dims {inner, outer}          box                swizzle  coordinates {inner, outer}
-//   a            UINT8   {k/2, m}                     {128, kABoxRows}   128B     {128 k_tile, row}
-//   b1, b2       UINT8   {k/2, n}                     {128, kBBoxRows}   128B     {128 k_tile, row}
-//   sfa          INT64   {64 * atoms, row blocks m}   {256, 1}           none     {256 k_tile, row block}
-//   sfb1, sfb2   INT64   {64 * atoms, row blocks n}   {256, 1}           none     {256 k_tile, row block}
+//   map          type    dims                                 box                                    swizzle
+//   a            UINT8   {k/2, rows, problems}                {128, kABoxRows, 1}                    128B
+//   b1, b2       UINT8   {k/2, n, problems}                   {128, kBBoxRows, 1}                    128B
+//   sfa          INT64   {64, atoms, row blocks, problems}    {64, 4 kScaleKTiles, 1, 1}             none
+//   sfb1, sfb2   INT64   {64, atoms, row blocks, problems}    {64, 4 kScaleKTiles, kSfbBlocks, 1}    none
 //
 // An atom is 512 bytes: the scale factors of 128 rows x 64 elements of K. atoms = ceil(k / 64), row blocks =
-// ceil(rows / 128). One box of scale factors is four atoms: kTileK = 256. What lies outside a tensor arrives
-// as zero.
+// ceil(rows / 128). What lies outside a tensor arrives as zero. `problems` counts the problems of a batch or
+// the groups. Groups whose rows follow each other (group_offsets) share one A, C and SFA, with problems = 1;
+// the factors of a group start at a new row block there.
 struct alignas(128) Params {
   CUtensorMap a, b1, b2, sfa, sfb1, sfb2;
-  void* c;                  // [m, n] row-major, 16-byte aligned
+  void* c;                  // [problems][rows][n], 16-byte aligned
   int64_t ldc;              // elements between rows of c; the row pitch is a multiple of 16 bytes
+  int64_t c_stride;         // elements between problems; 0 where they share one C
   const float* alpha1_dev;  // optional device factors, multiplied into alpha1 and alpha2; may be null
   const float* alpha2_dev;
+  int64_t alpha_stride;  // floats between the factors of one problem and the next
   float alpha1, alpha2;
-  int32_t m, n, k;                    // elements; k is a multiple of 16, n of 8
+  int32_t m, n, k;  // elements; k is a multiple of 16, n of 8. m: rows of A, with groups at most
   int32_t m_tiles, n_tiles, k_tiles;  // ceil(m / kTileM), ceil(n / kTileN), ceil(k / kTileK)
+  int32_t problems;                   // of a batch, or groups
+  // Grouped instances: where the rows of each group end, [groups + 1], or how many it has, [groups].
+  const int32_t* group_rows;
+  int32_t group_offsets;   // 1: group_rows are offsets; 0: numbers of rows
+  int32_t static_weights;  // 1: B1, B2 and their factors do not come from the previous kernel of the stream
 };
 
 }  // namespace dualgemm

@@ -5,7 +5,7 @@
 //   accumulators final, ring read  --cluster barrier-->  send partial sums  --cluster barrier-->  add up,
 //   finish
 //
-// The partial sums, fp32, arrive where the ring was: [slice of K][product][column / 4][lane][column % 4].
+// The partial sums, fp32, arrive where the rings were: [slice of K][product][column / 4][lane][column % 4].
 #pragma once
 
 #include "kernel/epilogue.cuh"
@@ -17,12 +17,11 @@ template <class Cfg>
 struct Reduction {
   static constexpr int kShare = Cfg::kColumns / Cfg::kSplitK;  // columns that one CTA finishes
   static constexpr int kHalf = kShare / 2;                     // ... and one of two groups of four warps
-  static constexpr int kWidth = kHalf < kChunkColumns ? kHalf : kChunkColumns;
+  static constexpr int kWidth = kHalf % 32 == 0 ? 32 : kHalf % 16 == 0 ? 16 : 8;
   static constexpr int kVectorBytes = 16;  // four columns of one lane
   static constexpr int kProductBytes = kShare / 4 * Cfg::kLanes * kVectorBytes;
   static constexpr int kSliceBytes = 2 * kProductBytes;
-  static_assert(Cfg::kSplitK * kSliceBytes <= Cfg::kStages * Cfg::kStageBytes,
-                "the partial sums fit into the ring");
+  static_assert(Cfg::kSplitK * kSliceBytes <= Cfg::kRingBytes, "the partial sums fit into the rings");
   static_assert(kHalf % kWidth == 0 && kWidth % 4 == 0, "half a share is whole chunks of whole vectors");
 
   // Where the vector at column `column` of a share lies, for one lane of tensor memory.
@@ -93,10 +92,10 @@ DUALGEMM_DEVICE void finish_share(const Output<Cfg>& output, const SharedStorage
 // Every warp of every CTA of the cluster comes here after its role; the epilogue warps have waited for the
 // accumulators.
 template <class Cfg>
-DUALGEMM_DEVICE void reduce(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg> cta, Tile tile, Role role,
-                            EpilogueWarp warp) {
+DUALGEMM_DEVICE void reduce(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg> cta, const Tile& tile,
+                            Role role, EpilogueWarp warp) {
   const Output<Cfg> output(p, cta, tile, warp);
-  // The ring was written by TMA and read by the tensor core, both through the async proxy; what comes next
+  // The rings were written by TMA and read by the tensor core, both through the async proxy; what comes next
   // are ordinary stores.
   ptx::fence_proxy_async();
   ptx::cluster_arrive_release();

@@ -8,11 +8,11 @@
 namespace dualgemm {
 
 enum class Role {
-  kEpilogue,      // warps 0-7: tensor memory -> SwiGLU -> C
-  kMma,           // warp 8: copies scale factors to tensor memory and multiplies, one thread
-  kLoadOperands,  // warp 9: TMA of A, B1, B2, one thread
-  kLoadScales,    // warp 10: TMA of SFA, SFB1, SFB2, one thread
-  kSetup,         // warp 11: prefetches tensor maps, allocates and frees tensor memory
+  kEpilogue,         // warps 0-7: tensor memory -> SwiGLU -> C
+  kMma,              // warp 8: copies scale factors to tensor memory and multiplies
+  kLoadWeights,      // warp 9: TMA of B1, B2 and their scale factors; initialises the barriers
+  kLoadActivations,  // warp 10: TMA of A and its scale factors; reads the sizes of groups
+  kSetup,            // warp 11: prefetches, allocates and frees tensor memory
 };
 
 inline constexpr int kEpilogueWarps = 8;
@@ -22,8 +22,8 @@ inline constexpr int kLoadWarps = 2;  // both fill every stage, each its part
 DUALGEMM_DEVICE Role role_of(int warp) {
   switch (warp) {
     case 8: return Role::kMma;
-    case 9: return Role::kLoadOperands;
-    case 10: return Role::kLoadScales;
+    case 9: return Role::kLoadWeights;
+    case 10: return Role::kLoadActivations;
     case 11: return Role::kSetup;
     default: return Role::kEpilogue;
   }

@@ -1,26 +1,27 @@
-// global.cuh -- wide stores to global memory (PTX ISA 9.0, 9.7.9.11).
+// global.cuh -- wide stores to global memory that leave L1 alone (PTX ISA 9.0, 9.7.9.11).
 #pragma once
 
 #include "ptx/common.cuh"
 
 namespace dualgemm::ptx {
 
-// st.global.v8.b32 [address], {values[0], ..., values[7]};      9.7.9.11
+// st.global.L1::no_allocate.v8.b32 [address], {values[0], ..., values[7]};      9.7.9.11
 // One full 32-byte sector per lane; `address` is a multiple of 32.
 DUALGEMM_DEVICE void st_global_v8_b32(void* address, const uint32_t* values) {
-  asm volatile(
-      "st.global.v8.b32 [%0], {%1, %2, %3, %4, %5, %6, %7, %8};" ::"l"(__cvta_generic_to_global(address)),
-      "r"(values[0]), "r"(values[1]), "r"(values[2]), "r"(values[3]), "r"(values[4]), "r"(values[5]),
-      "r"(values[6]), "r"(values[7])
-      : "memory");
+  asm volatile("st.global.L1::no_allocate.v8.b32 [%0], {%1, %2, %3, %4, %5, %6, %7, %8};" ::"l"(
+                   __cvta_generic_to_global(address)),
+               "r"(values[0]), "r"(values[1]), "r"(values[2]), "r"(values[3]), "r"(values[4]), "r"(values[5]),
+               "r"(values[6]), "r"(values[7])
+               : "memory");
 }
 
-// st.global.v4.b32 [address], {values[0], ..., values[3]};      9.7.9.11
+// st.global.L1::no_allocate.v4.b32 [address], {values[0], ..., values[3]};      9.7.9.11
 // Half a sector per lane; `address` is a multiple of 16.
 DUALGEMM_DEVICE void st_global_v4_b32(void* address, const uint32_t* values) {
-  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(address)),
-               "r"(values[0]), "r"(values[1]), "r"(values[2]), "r"(values[3])
-               : "memory");
+  asm volatile(
+      "st.global.L1::no_allocate.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(address)),
+      "r"(values[0]), "r"(values[1]), "r"(values[2]), "r"(values[3])
+      : "memory");
 }
 
 }  // namespace dualgemm::ptx

@@ -1,4 +1,5 @@
-// sync.cuh -- synchronisation inside a warp that CUDA C++ has no built-in for (PTX ISA 9.0, 9.7.13).
+// sync.cuh -- synchronisation of a warp, of some warps, of a cluster and of grids that CUDA C++ has no
+// built-in for (PTX ISA 9.0, 9.7.13).
 #pragma once
 
 #include "ptx/common.cuh"
@@ -19,6 +20,23 @@ DUALGEMM_DEVICE bool elect_sync() {
       "}"
       : "=r"(elected)::"memory");
   return elected != 0;
+}
+
+// barrier.cta.sync.aligned id, threads;      9.7.13.1
+// Meets `threads` threads of the CTA, in whole warps, at barrier `id`; 0 is __syncthreads'.
+DUALGEMM_DEVICE void barrier_sync(uint32_t id, uint32_t threads) {
+  asm volatile("barrier.cta.sync.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// griddepcontrol.wait;      9.7.13.13
+// Returns when the grids this one depends on have completed and their writes are visible; at once in a launch
+// that does not start before they end.
+DUALGEMM_DEVICE void griddepcontrol_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
+// griddepcontrol.launch_dependents;      9.7.13.13
+// Lets the next grid of the stream start, once every CTA has said so or ended.
+DUALGEMM_DEVICE void griddepcontrol_launch_dependents() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
 // barrier.cluster.arrive.relaxed.aligned;      9.7.13.5

@@ -7,24 +7,33 @@
 
 namespace dualgemm::ptx {
 
-// tcgen05.mma.cta_group::G.kind::mxf4nvf4.block_scale.block16
+// What the collector of the tensor core, a buffer for the A operand, does with it: nothing that is said here,
+// keeps it for the next mma, or has it from the one before and then forgets it.
+enum class Collector { kUnsaid, kFill, kLastUse };
+
+// tcgen05.mma.cta_group::G.kind::mxf4nvf4.block_scale.block16{.collector::a::fill, .collector::a::lastuse}
 //     [d], a, b, idesc, [sfa], [sfb], accumulate;      9.7.16.10.9.1
 // D = A * B, or D = A * B + D when `accumulate`, for K = 64 elements of e2m1 with one ue4m3 scale per 16 of
 // them.
-template <int kCtaGroup>
+template <int kCtaGroup, Collector kCollector = Collector::kUnsaid>
 DUALGEMM_DEVICE void tcgen05_mma_mxf4nvf4_block16(uint32_t d_tmem, uint64_t a_descriptor,
                                                   uint64_t b_descriptor, uint32_t instruction_descriptor,
                                                   uint32_t sfa_tmem, uint32_t sfb_tmem, bool accumulate) {
-  asm volatile(
-      "{\n\t"
-      ".reg .pred accumulate;\n\t"
-      "setp.ne.b32 accumulate, %6, 0;\n\t"
-      "tcgen05.mma.cta_group::%7.kind::mxf4nvf4.block_scale.block16 [%0], %1, %2, %3, [%4], [%5], "
-      "accumulate;\n\t"
-      "}" ::"r"(d_tmem),
-      "l"(a_descriptor), "l"(b_descriptor), "r"(instruction_descriptor), "r"(sfa_tmem), "r"(sfb_tmem),
-      "r"(static_cast<uint32_t>(accumulate)), "n"(kCtaGroup)
-      : "memory");
+#define DUALGEMM_MMA(collector)                                                                        \
+  asm volatile(                                                                                        \
+      "{\n\t"                                                                                          \
+      ".reg .pred accumulate;\n\t"                                                                     \
+      "setp.ne.b32 accumulate, %6, 0;\n\t"                                                             \
+      "tcgen05.mma.cta_group::%7.kind::mxf4nvf4.block_scale.block16" collector                         \
+      " [%0], %1, %2, %3, [%4], [%5], accumulate;\n\t"                                                 \
+      "}" ::"r"(d_tmem),                                                                               \
+      "l"(a_descriptor), "l"(b_descriptor), "r"(instruction_descriptor), "r"(sfa_tmem), "r"(sfb_tmem), \
+      "r"(static_cast<uint32_t>(accumulate)), "n"(kCtaGroup)                                           \
+      : "memory")
+  if constexpr (kCollector == Collector::kUnsaid) DUALGEMM_MMA("");
+  else if constexpr (kCollector == Collector::kFill) DUALGEMM_MMA(".collector::a::fill");
+  else DUALGEMM_MMA(".collector::a::lastuse");
+#undef DUALGEMM_MMA
 }
 
 // tcgen05.commit.cta_group::G.mbarrier::arrive::one.shared::cluster.b64 [mbar];      9.7.16.12.1

@@ -1,6 +1,6 @@
-// tma.cuh -- tensor memory access: copies of a box of a tensor from global to shared memory, and the prefetch
-// of the tensor map that describes it (PTX ISA 9.0, 9.7.9). One function per instruction; one thread issues
-// each.
+// tma.cuh -- tensor memory access: copies of a box of a tensor from global to shared memory, prefetches of a
+// box into L2 and of the tensor map that describes it, and the policies that tell L2 how long to keep what it
+// fetches (PTX ISA 9.0, 9.7.9). One function per instruction; one thread issues each.
 #pragma once
 
 #include <cuda.h>
@@ -14,44 +14,99 @@ DUALGEMM_DEVICE void prefetch_tensormap(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-// cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes
-//     [dst], [map, {inner, outer}], [mbar];      9.7.9.25.5.2
-// Copies the box at {inner, outer}, in elements of the map, to `dst`; what lies outside the tensor arrives as
-// zero. The bytes of the whole box are counted on `mbar` when they have been written.
-DUALGEMM_DEVICE void cp_async_bulk_tensor_2d(void* dst, const CUtensorMap* map, int32_t inner, int32_t outer,
-                                             uint64_t* mbar) {
+// createpolicy.fractional.L2::evict_first.b64 policy;      9.7.9.18
+// For what is read once.
+DUALGEMM_DEVICE uint64_t create_policy_evict_first() {
+  uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0;" : "=l"(policy));
+  return policy;
+}
+
+// createpolicy.fractional.L2::evict_last.b64 policy;      9.7.9.18
+// For what others are about to read, too.
+DUALGEMM_DEVICE uint64_t create_policy_evict_last() {
+  uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_last.b64 %0;" : "=l"(policy));
+  return policy;
+}
+
+// Where a box begins, in elements of its map, innermost first.
+struct Coordinates3 {
+  int32_t c0, c1, c2;
+};
+struct Coordinates4 {
+  int32_t c0, c1, c2, c3;
+};
+
+// The copies below bring the box at `at` to `dst`; what lies outside the tensor arrives as zero. The bytes of
+// the whole box are counted on the mbarrier when they have been written. `policy` comes from create_policy.
+
+// cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint
+//     [dst], [map, {c0, c1, c2}], [mbar], policy;      9.7.9.25.5.2
+DUALGEMM_DEVICE void cp_async_bulk_tensor_3d(void* dst, const CUtensorMap* map, Coordinates3 at,
+                                             uint64_t* mbar, uint64_t policy) {
   asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
-      "[%4];" ::"r"(smem_u32(dst)),
-      "l"(map), "r"(inner), "r"(outer), "r"(smem_u32(mbar))
+      "cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(smem_u32(dst)),
+      "l"(map), "r"(at.c0), "r"(at.c1), "r"(at.c2), "r"(smem_u32(mbar)), "l"(policy)
       : "memory");
 }
 
-// cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes
-//     [dst], [map, {inner, outer}], [mbar];      9.7.9.25.5.2
-// As above for a CTA of a pair: `dst` is its own, the mbarrier may be that of either CTA.
-DUALGEMM_DEVICE void cp_async_bulk_tensor_2d_pair(void* dst, const CUtensorMap* map, int32_t inner,
-                                                  int32_t outer, uint32_t mbar_address) {
+// cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint
+//     [dst], [map, {c0, c1, c2, c3}], [mbar], policy;      9.7.9.25.5.2
+DUALGEMM_DEVICE void cp_async_bulk_tensor_4d(void* dst, const CUtensorMap* map, Coordinates4 at,
+                                             uint64_t* mbar, uint64_t policy) {
   asm volatile(
-      "cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], "
-      "[%1, {%2, %3}], [%4];" ::"r"(smem_u32(dst)),
-      "l"(map), "r"(inner), "r"(outer), "r"(mbar_address)
+      "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1, {%2, %3, %4, %5}], [%6], %7;" ::"r"(smem_u32(dst)),
+      "l"(map), "r"(at.c0), "r"(at.c1), "r"(at.c2), "r"(at.c3), "r"(smem_u32(mbar)), "l"(policy)
       : "memory");
 }
 
-// cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
-//     [dst], [map, {inner, outer}], [mbar], ranks;      9.7.9.25.5.2
+// cp.async.bulk.tensor.3d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint
+//     [dst], [map, {c0, c1, c2}], [mbar], policy;      9.7.9.25.5.2
+// For a CTA of a pair: `dst` is its own, the mbarrier may be that of either CTA.
+DUALGEMM_DEVICE void cp_async_bulk_tensor_3d_pair(void* dst, const CUtensorMap* map, Coordinates3 at,
+                                                  uint32_t mbar_address, uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes."
+      "L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(smem_u32(dst)),
+      "l"(map), "r"(at.c0), "r"(at.c1), "r"(at.c2), "r"(mbar_address), "l"(policy)
+      : "memory");
+}
+
+// cp.async.bulk.tensor.4d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint
+//     [dst], [map, {c0, c1, c2, c3}], [mbar], policy;      9.7.9.25.5.2
+DUALGEMM_DEVICE void cp_async_bulk_tensor_4d_pair(void* dst, const CUtensorMap* map, Coordinates4 at,
+                                                  uint32_t mbar_address, uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes."
+      "L2::cache_hint [%0], [%1, {%2, %3, %4, %5}], [%6], %7;" ::"r"(smem_u32(dst)),
+      "l"(map), "r"(at.c0), "r"(at.c1), "r"(at.c2), "r"(at.c3), "r"(mbar_address), "l"(policy)
+      : "memory");
+}
+
+// cp.async.bulk.tensor.4d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+//     .multicast::cluster.L2::cache_hint [dst], [map, {c0, c1, c2, c3}], [mbar], ranks, policy; 9.7.9.25.5.2
 // One read of global memory, written at the offset of `dst` in every CTA whose bit is set in `ranks`. Each
 // destination counts its bytes on the mbarrier of the CTA in its own pair that has the parity of the CTA
 // `mbar_address` names.
-DUALGEMM_DEVICE void cp_async_bulk_tensor_2d_pair_multicast(void* dst, const CUtensorMap* map, int32_t inner,
-                                                            int32_t outer, uint32_t mbar_address,
-                                                            uint16_t ranks) {
+DUALGEMM_DEVICE void cp_async_bulk_tensor_4d_pair_multicast(void* dst, const CUtensorMap* map,
+                                                            Coordinates4 at, uint32_t mbar_address,
+                                                            uint16_t ranks, uint64_t policy) {
   asm volatile(
-      "cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes."
-      "multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(smem_u32(dst)),
-      "l"(map), "r"(inner), "r"(outer), "r"(mbar_address), "h"(ranks)
+      "cp.async.bulk.tensor.4d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes."
+      "multicast::cluster.L2::cache_hint [%0], [%1, {%2, %3, %4, %5}], [%6], %7, %8;" ::"r"(smem_u32(dst)),
+      "l"(map), "r"(at.c0), "r"(at.c1), "r"(at.c2), "r"(at.c3), "r"(mbar_address), "h"(ranks), "l"(policy)
       : "memory");
+}
+
+// cp.async.bulk.prefetch.tensor.3d.L2.global.tile [map, {c0, c1, c2}];      9.7.9.25.5.4
+// Brings the box into L2. Nothing waits for it; L2 is where all writers meet, so it is never too early.
+DUALGEMM_DEVICE void cp_async_bulk_prefetch_tensor_3d(const CUtensorMap* map, Coordinates3 at) {
+  asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global.tile [%0, {%1, %2, %3}];" ::"l"(map), "r"(at.c0),
+               "r"(at.c1), "r"(at.c2)
+               : "memory");
 }
 
 }  // namespace dualgemm::ptx
