@@ -19,7 +19,7 @@ void check_batch(const ProblemSet& set, const SetOptions& options) {
     const Comparison result = compare(together[i], set.problems[i].reference());
     INFO(result.first);
     CHECK(result.mismatches == 0);
-    CHECK(together[i].bits == run(set.problems[i], options).bits);
+    CHECK((together[i].bits == run(set.problems[i], options).bits));
   }
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("a CTA that computes tiles of several problems gives the bits of one t
       SetOptions options = use(config);
       options.max_sms = config.info.cta_group;
       const std::vector<Output> in_turn = run(set, options);
-      for (size_t i = 0; i < set.problems.size(); ++i) CHECK(in_turn[i].bits == one_each[i].bits);
+      for (size_t i = 0; i < set.problems.size(); ++i) CHECK((in_turn[i].bits == one_each[i].bits));
     }
   }
 }
@@ -118,7 +118,7 @@ TEST_CASE("a batch without a sum gives zeros and keeps what stands between its p
   options.gap = 3;
   options.ldc_padding = 8;
   for (const Output& out : run(make_batch(Data::kFullRange, 3, 5, 24, 0, 80), options))
-    CHECK(out.bits == std::vector<uint16_t>(5 * 24, 0));
+    CHECK((out.bits == std::vector<uint16_t>(5 * 24, 0)));
 }
 
 TEST_CASE("the configuration chosen for a batch gives the reference's result", "[batch]") {

@@ -39,7 +39,7 @@ inline void check_bits(const ProblemSet& set, const std::vector<Output>& out) {
       continue;
     for (size_t g = 0; g < out.size(); ++g) {
       INFO("group " << g << ", " << set.problems[g].m << " rows");
-      CHECK(out[g].bits == run(set.problems[g], use(dense)).bits);
+      CHECK((out[g].bits == run(set.problems[g], use(dense)).bits));
     }
     return;
   }

@@ -130,7 +130,7 @@ TEST_CASE("a CTA that computes tiles of several groups gives the bits of one tha
           SetOptions options = use(config);
           options.max_sms = clusters * config.info.cta_group;
           const std::vector<Output> in_turn = run(set, options);
-          for (size_t g = 0; g < spread.size(); ++g) CHECK(in_turn[g].bits == spread[g].bits);
+          for (size_t g = 0; g < spread.size(); ++g) CHECK((in_turn[g].bits == spread[g].bits));
         }
       }
     }

@@ -22,17 +22,19 @@ Judged::Judged(const std::string& mode, uint64_t seed) : judge_(options_of(mode,
   sim::shim::set_judge(&judge_);
 }
 
-Judged::~Judged() { sim::shim::set_judge(nullptr); }
+Judged::~Judged() {
+  sim::shim::set_judge(nullptr);
+  sim::shim::clear_fault();
+}
 
-std::string Judged::findings() {
+std::string Judged::findings() const {
   std::string out;
   for (const sim::Report& report : judge_.reports())
     if (report.severity != 'A') out += sim::render(report, "kernel_test");
-  sim::shim::clear_fault();
   return out;
 }
 
-std::string Judged::findings_and_certificate() {
+std::string Judged::findings_and_certificate() const {
   std::string out = findings();
   for (const sim::CertificateText::Refused& refused : judge_.certificate().refused)
     out += std::to_string(refused.count) + " mbarriers of " + refused.init + ": " + refused.reason + "\n";

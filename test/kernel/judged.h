@@ -11,7 +11,7 @@
 
 namespace dualgemm_test {
 
-// Everything launched while it lives is judged.
+// Everything launched while it lives is judged. What comes after it finds a device without a fault.
 class Judged {
  public:
   explicit Judged(const std::string& mode = "default", uint64_t seed = 0);
@@ -19,12 +19,11 @@ class Judged {
   Judged(const Judged&) = delete;
   Judged& operator=(const Judged&) = delete;
 
-  // Every finding so far that is not mere advice, as text; empty: clean. Forgets a fault of the device, so
-  // that what follows can run.
-  std::string findings();
+  // Every finding so far that is not mere advice, as text; empty: clean.
+  std::string findings() const;
   // Like findings, and what stands in the way of a certificate that every mbarrier behaves the same in every
   // schedule.
-  std::string findings_and_certificate();
+  std::string findings_and_certificate() const;
 
  private:
   sim::Judge judge_;

@@ -61,11 +61,13 @@ struct Input {
 std::vector<Input> inputs_of(const DeviceSet& device, const ProblemSet& set) {
   const dualgemm_args_t& args = device.args();
   const Problem& p = set.problems[0];
-  std::vector<Input> out = {
-      {"a", args.a, p.a.size(), false},         {"sfa", args.sfa, p.sfa.size(), false},
-      {"b1", args.b1, p.b1.size(), true},       {"b2", args.b2, p.b2.size(), true},
-      {"sfb1", args.sfb1, p.sfb1.size(), true}, {"sfb2", args.sfb2, p.sfb2.size(), true},
-      {"alphas", args.alpha1_dev, 16, false}};
+  std::vector<Input> out = {{"a", args.a, p.a.size(), false},
+                            {"sfa", args.sfa, p.sfa.size(), false},
+                            {"b1", args.b1, p.b1.size(), true},
+                            {"b2", args.b2, p.b2.size(), true},
+                            {"sfb1", args.sfb1, p.sfb1.size(), true},
+                            {"sfb2", args.sfb2, p.sfb2.size(), true},
+                            {"alphas", args.alpha1_dev, set.problems.size() * 8, false}};
   if (args.group_rows != nullptr) out.push_back({"group_rows", args.group_rows, 16, false});
   return out;
 }
@@ -118,7 +120,7 @@ TEST_CASE("with PDL nothing of groups is touched before the kernel in front has 
           SetOptions options = use(config);
           options.flags = DUALGEMM_FLAG_PDL | weights;
           const ProblemSet set =
-              make_groups(mode, Data::kFullRange, {70, 0, 9}, config.info.tile_n + 8, 528, 2, 1);
+              make_groups(mode, Data::kFullRange, {70, 0, 9, 5}, config.info.tile_n + 8, 528, 2, 1);
           for (size_t written : {0, 1, 6, 7}) CHECK(findings_of_chain(set, options, written) == "");
         }
       }

@@ -27,7 +27,7 @@ void check_schedules(Launch bits) {
   for (const Schedule& schedule : kSchedules) {
     const Scheduled scheduled(schedule.mode, schedule.seed);
     INFO(schedule.mode << " " << schedule.seed);
-    CHECK(bits() == expected);
+    CHECK((bits() == expected));
   }
 }
 
