@@ -1,5 +1,5 @@
-// api.cpp -- the exported functions that deal with launches and configurations. A launch is four steps:
-// validate, select, encode, launch. Nothing here throws or prints.
+// api.cpp -- the exported functions that deal with launches and configurations. A launch is three steps:
+// validate, choose an instance, launch it. Nothing here throws or prints.
 
 #include <algorithm>
 #include <cinttypes>
@@ -9,10 +9,8 @@
 #include "host/select_config.h"
 #include "host/sf_layout.h"
 #include "host/status.h"
-#include "host/tensor_map.h"
 #include "host/validate.h"
 #include "kernel/instances.h"
-#include "kernel/params.h"
 
 #define DUALGEMM_STRING_(x) #x
 #define DUALGEMM_STRING(x) DUALGEMM_STRING_(x)
@@ -26,19 +24,63 @@ static_assert(DUALGEMM_DTYPE_BF16 == static_cast<int>(CType::kBf16) &&
 // Under BATCH_INVARIANT the choice pretends this M, one band of rows: what decoding sees most.
 constexpr int32_t kInvariantM = 128;
 
-int32_t usable_sms(const dualgemm_args_t& args, const dualgemm_device_t& device) {
-  return args.max_sms > 0 ? std::min(args.max_sms, device.sm_count) : device.sm_count;
+// What the choice looks at. It is a guess where only the device knows the rows of the groups.
+Shape shape_of(const Problem& problem) {
+  const dualgemm_args_t& args = problem.args;
+  Shape shape = {args.m, args.n, args.k, problem.problems, problem.grouped()};
+  if (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) {
+    shape.m = kInvariantM;
+    shape.problems = 1;
+  } else if (problem.grouped()) {
+    if (problem.group_offsets()) {
+      shape.problems = problem.groups_with_rows();
+      shape.m = static_cast<int32_t>(ceil_div(args.m, shape.problems));
+    }
+    if (args.expected_rows > 0) shape.m = std::min(args.expected_rows, args.m);
+  }
+  return shape;
+}
+
+// Can the configuration that the caller asks for keep what the caller asks for, on this device?
+dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& device) {
+  const dualgemm_args_t& args = problem.args;
+  const Instance& instance = kInstances[args.config_id - 1];
+  const int32_t cluster = instance.cta_group * instance.split_k;
+  const int64_t at_once = clusters_at_once(machine_of(args, device), cluster);
+  const int64_t needed = instance.split_k > 1 ? tile_bound(problem, instance) : 1;
+  const bool limited = args.max_sms > 0 && args.max_sms < device.sm_count;
+  if (limited && needed > at_once)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "config_id=%" PRId32 ": %s runs %s%" PRId64 " CTAs at once, max_sms=%" PRId32
+                " allows %" PRId64,
+                args.config_id, instance.name, instance.split_k > 1 ? "" : "at least ", needed * cluster,
+                args.max_sms, at_once * cluster);
+  if (at_once == 0)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "config_id=%" PRId32 ": %s needs clusters of %" PRId32 " CTAs, the device has %" PRId32
+                " SMs",
+                args.config_id, instance.name, cluster, device.sm_count);
+  return DUALGEMM_STATUS_SUCCESS;
 }
 
 // Index into kInstances for a problem that passed validate().
 dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device, int32_t* index) {
   const dualgemm_args_t& args = problem.args;
-  const bool invariant = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) != 0;
-  *index = args.config_id > 0 ? args.config_id - 1
-                              : select_config({invariant ? kInvariantM : args.m, args.n, args.k},
-                                              problem.c_type, {usable_sms(args, device)});
+  if (args.config_id > 0) {
+    *index = args.config_id - 1;
+    return check_forced(problem, device);
+  }
+  // A split of K in the time of one wave is only right for the M it was chosen for.
+  const bool split_k = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) == 0;
+  *index = select_config(shape_of(problem), problem.c_type, machine_of(args, device), split_k);
   return *index >= 0 ? DUALGEMM_STATUS_SUCCESS
                      : fail(DUALGEMM_STATUS_INTERNAL, "no kernel writes c_dtype=%" PRId32, args.c_dtype);
+}
+
+// What is left to check once the device is known; *index is set where a kernel runs.
+dualgemm_status_t check_on_device(const Problem& problem, const dualgemm_device_t& device, int32_t* index) {
+  if (auto status = validate_device(device)) return status;
+  return problem.args.k == 0 ? DUALGEMM_STATUS_SUCCESS : choose(problem, device, index);
 }
 
 dualgemm_status_t launch(const dualgemm_args_t* user_args, cudaStream_t stream) {
@@ -49,37 +91,11 @@ dualgemm_status_t launch(const dualgemm_args_t* user_args, cudaStream_t stream) 
   const CudaErrorScope errors;
   dualgemm_device_t device;
   if (auto status = query_current_device(&device)) return status;
-  if (auto status = validate_device(device)) return status;
-  const dualgemm_args_t& args = problem.args;
-  if (args.k == 0) return launch_zero_fill(problem, stream);
-
   int32_t index = 0;
-  if (auto status = choose(problem, device, &index)) return status;
-  const Instance& instance = kInstances[index];
+  if (auto status = check_on_device(problem, device, &index)) return status;
+  if (problem.args.k == 0) return launch_zero_fill(problem, stream);
   if (auto status = load_kernels(device.ordinal)) return status;
-
-  Params params{};
-  if (auto status = encode_tensor_maps(problem, instance, &params)) return status;
-  params.c = args.c;
-  params.ldc = args.ldc;
-  params.alpha1_dev = args.alpha1_dev;
-  params.alpha2_dev = args.alpha2_dev;
-  params.alpha1 = args.alpha1;
-  params.alpha2 = args.alpha2;
-  params.m = args.m;
-  params.n = args.n;
-  params.k = args.k;
-  params.m_tiles = static_cast<int32_t>(ceil_div(args.m, instance.tile_m));
-  params.n_tiles = static_cast<int32_t>(ceil_div(args.n, instance.tile_n));
-  params.k_tiles = static_cast<int32_t>(ceil_div(args.k, instance.tile_k));
-
-  // A CTA fills an SM. CTAs, or pairs of them, walk several tiles when there are more tiles than fit at once;
-  // a cluster that splits K has one tile.
-  const int64_t tiles = tile_count(instance, {args.m, args.n, args.k});
-  const int64_t at_once =
-      instance.split_k > 1 ? tiles : std::max(1, usable_sms(args, device) / instance.cta_group);
-  return launch_kernel(instance, params, std::min(tiles, at_once) * instance.cta_group * instance.split_k,
-                       stream);
+  return launch_instance(problem, kInstances[index], device, stream);
 }
 
 }  // namespace
@@ -155,7 +171,8 @@ dualgemm_status_t dualgemm_can_implement(const dualgemm_args_t* args) noexcept {
   const CudaErrorScope errors;
   dualgemm_device_t device;
   if (auto status = query_current_device(&device)) return status;
-  return validate_device(device);
+  int32_t index = 0;
+  return check_on_device(problem, device, &index);
 }
 
 dualgemm_status_t dualgemm_can_implement_on(const dualgemm_args_t* args,
@@ -164,7 +181,8 @@ dualgemm_status_t dualgemm_can_implement_on(const dualgemm_args_t* args,
   Problem problem;
   if (auto status = validate(args, &problem)) return status;
   if (!device) return fail(DUALGEMM_STATUS_NULL_POINTER, "device=NULL: must point to a dualgemm_device_t");
-  return problem.empty ? DUALGEMM_STATUS_SUCCESS : validate_device(*device);
+  int32_t index = 0;
+  return problem.empty ? DUALGEMM_STATUS_SUCCESS : check_on_device(problem, *device, &index);
 }
 
 dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* args, size_t* bytes) noexcept {
@@ -172,7 +190,7 @@ dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* args, size_t* b
   if (!bytes) return fail(DUALGEMM_STATUS_NULL_POINTER, "bytes=NULL: must point to a size_t");
   Problem problem;
   if (auto status = validate(args, &problem)) return status;
-  *bytes = 0;  // no instance splits K, so nothing is exchanged through memory
+  *bytes = 0;  // the parts of a split K are exchanged through shared memory
   return DUALGEMM_STATUS_SUCCESS;
 }
 
@@ -199,6 +217,10 @@ dualgemm_status_t dualgemm_config_info(int32_t id, dualgemm_config_info_t* info)
   info->threads = i.threads;
   info->smem_bytes = i.smem_bytes;
   info->tmem_columns = i.tmem_columns;
+  info->scale_stages = i.scale_stages;
+  info->scale_k_tiles = i.scale_k_tiles;
+  info->grouped = i.grouped;
+  info->overlapped = i.overlapped;
   return DUALGEMM_STATUS_SUCCESS;
 }
 
@@ -211,10 +233,8 @@ dualgemm_status_t dualgemm_select_config(const dualgemm_args_t* args, const dual
   if (!id) return fail(DUALGEMM_STATUS_NULL_POINTER, "id=NULL: must point to an int32_t");
   *id = 0;  // an empty problem, or one without K, runs no kernel
   if (problem.empty) return DUALGEMM_STATUS_SUCCESS;
-  if (auto status = validate_device(*device)) return status;
-  if (problem.args.k == 0) return DUALGEMM_STATUS_SUCCESS;
-  int32_t index = 0;
-  if (auto status = choose(problem, *device, &index)) return status;
+  int32_t index = -1;
+  if (auto status = check_on_device(problem, *device, &index)) return status;
   *id = index + 1;
   return DUALGEMM_STATUS_SUCCESS;
 }

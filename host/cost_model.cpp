@@ -19,7 +19,7 @@ constexpr double kPerCopy = 0.014;      // us of an SM's copy port per TMA instr
 constexpr double kDram = 6.0e6;  // bytes per us inside a kernel of 10 us: fit, 5.5e6 to 7.2e6 in steady state
 constexpr double kLatency = 0.88;  // us from the issue of a copy to its arrival, with nobody else about: fit
 constexpr double kLatencyPerByte = 0.013e-6;  // us more per byte in flight on the chip: fit
-constexpr double kScaleCopy = 13;             // cycles of tcgen05.cp in front of a mma: fit, 8 to 18
+constexpr double kScaleCopy = 18.3;           // cycles of tcgen05.cp in front of a mma: fit, 8 to 18
 constexpr double kCommit = 112;               // cycles from the last mma to a thread that waited for it: fit
 constexpr double kWake = 59;             // cycles from an arrival on a barrier to the first mma after it: fit
 constexpr double kFixed = 2.70;          // us: gap between launches, prologue, drain: fit
@@ -42,9 +42,14 @@ constexpr int32_t kWindowSteps =
 
 constexpr double us(double cycles) { return cycles / kClock; }
 
-// Cycles between two mma of K = 64 on different operands, published for kinds with the same data path.
-double mma_cycles(int32_t cta_group, int32_t n) {
-  return cta_group == 2 ? std::max(n / 2.0, 35.5 + n / 8.0) : std::max(n / 2.0, 32.0 + n / 4.0);
+// Cycles of all mma of 64 elements of K, published for kinds with the same data path: the multiplication, or
+// the reading of A and B from shared memory, if that is longer. A may be in the tensor core from the mma
+// before.
+double mma_cycles(const Instance& i, bool keeps_a) {
+  const double n = i.mma_n;
+  const double first = std::max(n / 2, i.cta_group == 2 ? 35.5 + n / 8 : 32 + n / 4);
+  const double next = keeps_a ? std::max(n / 2, 32.0) : first;
+  return first + (i.mmas_per_step - 1) * next;
 }
 
 // Tiles that the rows of one problem need. The rows of a group are not known here: they are taken as spread
@@ -83,7 +88,7 @@ int64_t tile_count(const Instance& instance, Shape shape) {
   return ceil_div(shape.m, instance.tile_m) * ceil_div(shape.n, instance.tile_n) * shape.problems;
 }
 
-bool cost_of(const Instance& i, Shape shape, const Machine& machine, Cost* cost) {
+bool cost_of(const Instance& i, Shape shape, const Machine& machine, Cost* cost, bool keeps_a) {
   const int32_t cluster = i.cta_group * i.split_k;
   const int64_t at_once = clusters_at_once(machine, cluster);
   if (at_once == 0 || shape.grouped != (i.grouped != 0)) return false;
@@ -96,22 +101,23 @@ bool cost_of(const Instance& i, Shape shape, const Machine& machine, Cost* cost)
   // SMs at work at the same time, averaged over the launch: the last wave may be smaller.
   const double waves = static_cast<double>(c.waves);
   const double active = static_cast<double>(c.tiles * cluster) / waves;
-  const auto steps =
-      static_cast<double>(ceil_div(ceil_div(shape.k, i.tile_k), i.split_k));  // k-tiles of the longest slice
+  c.k_tiles = ceil_div(ceil_div(shape.k, i.tile_k), i.split_k);
+  const auto steps = static_cast<double>(c.k_tiles);
 
   // Bytes that arrive in one SM per k-tile, and the copies that bring them. Of the scale factors of B1 and B2
   // each CTA of a pair brings one, for both CTAs.
   const int64_t b_boxes = 2 * i.tile_n / (i.b_box_rows * i.cta_group);
-  const auto operand_bytes = static_cast<double>((i.a_box_rows + b_boxes * i.b_box_rows) * i.tile_k / 2);
+  const int64_t operand_bytes = (i.a_box_rows + b_boxes * i.b_box_rows) * i.tile_k / 2;
   const int32_t mma_steps = i.tile_k / kSfAtomElems;
   const int32_t scale_atoms = 1 + 2 * i.sfb_blocks;  // of 128 rows, per mma step
-  const double scale_bytes = scale_atoms * kSfAtomBytes * mma_steps;
-  const double bytes = operand_bytes + scale_bytes;
+  const int64_t scale_bytes = int64_t{scale_atoms} * kSfAtomBytes * mma_steps;
+  c.fill_bytes = operand_bytes + scale_bytes;
+  const auto bytes = static_cast<double>(c.fill_bytes);
   const double copies = static_cast<double>(1 + b_boxes) + (i.cta_group == 2 ? 2.0 : 3.0) / i.scale_k_tiles;
   c.fill_us = std::max(bytes / kFillPerSm + copies * kPerCopy, bytes * active / kFillAllSms);
 
   const int32_t columns = i.mmas_per_step * i.mma_n;  // of an accumulator pair
-  const double mma_step = i.mmas_per_step * mma_cycles(i.cta_group, i.mma_n) + scale_atoms * kScaleCopy;
+  const double mma_step = mma_cycles(i, keeps_a) + scale_atoms * kScaleCopy;
   c.tensor_us = us(mma_steps * mma_step);
   const int32_t scale_columns =
       kTmemColumns - (i.overlapped ? 2 * columns - kSharedColumns : i.acc_stages * columns);
@@ -124,11 +130,15 @@ bool cost_of(const Instance& i, Shape shape, const Machine& machine, Cost* cost)
 
   c.dram_us = dram_bytes(i, shape) / kDram / (steps * waves);
 
-  // One round of a ring: issue to arrival, the mma that read the slot, and the way back to the load thread.
-  const double in_flight = i.stages * operand_bytes + i.scale_stages * i.scale_k_tiles * scale_bytes;
-  const double arrival = kLatency + kLatencyPerByte * in_flight * active + us(kCommit + kWake);
-  c.latency_us = std::max((arrival + c.tensor_us) / i.stages,
-                          (arrival + i.scale_k_tiles * c.tensor_us) / (i.scale_stages * i.scale_k_tiles));
+  // One round of a ring: issue to arrival, the mma that read the slot, and the way back to the load thread. A
+  // slot's bytes are in flight for the first part of it.
+  const double in_use = c.tensor_us + us(kCommit + kWake);
+  const auto ring_bytes =
+      static_cast<double>(i.stages * operand_bytes + i.scale_stages * i.scale_k_tiles * scale_bytes);
+  const double arrival = kLatency + kLatencyPerByte * ring_bytes * active * kLatency / (kLatency + in_use);
+  c.latency_us =
+      std::max((arrival + in_use) / i.stages,
+               (arrival + in_use + (i.scale_k_tiles - 1) * c.tensor_us) / (i.scale_stages * i.scale_k_tiles));
 
   // The epilogue of one tile, and the part of it that the tensor core has to wait for before the next.
   const double rows = std::min(i.tile_m, shape.m);

@@ -25,7 +25,9 @@ struct Machine {
 
 struct Cost {
   int64_t tiles, waves;  // tiles of C; how many of them the busiest SM computes one after another
-  double fill_us;        // per k-tile: bringing operands and scale factors into shared memory
+  int64_t k_tiles;       // of one tile, in the longest slice of K
+  int64_t fill_bytes;    // per k-tile: what one SM brings into its shared memory
+  double fill_us;        // per k-tile: bringing it
   double tensor_us;      // per k-tile: mma and copies of scale factors, which run one after another
   double dram_us;        // per k-tile: what all SMs together read for the first time, and write
   double latency_us;     // per k-tile: one round through the rings
@@ -39,7 +41,9 @@ int32_t clusters_at_once(const Machine& machine, int32_t size);
 
 // False, and no cost, for an instance that cannot take the problem: a cluster that does not fit on the
 // machine, a split of K in more than one wave, groups for a dense instance or the other way round.
-bool cost_of(const Instance& instance, Shape shape, const Machine& machine, Cost* cost);
+// keeps_a: the second mma on an A asks for the one that the tensor core still has. No instance of this
+// library does so, other kernels do.
+bool cost_of(const Instance& instance, Shape shape, const Machine& machine, Cost* cost, bool keeps_a = false);
 
 // Tiles of C when `instance` computes `shape`; grouped: when every group has m rows.
 int64_t tile_count(const Instance& instance, Shape shape);

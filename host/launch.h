@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "host/cost_model.h"
 #include "host/dualgemm.h"
 #include "host/validate.h"
 #include "kernel/instances.h"
@@ -34,12 +35,32 @@ class CudaErrorScope {
 // The calling thread's current device; asked once per device, then remembered.
 dualgemm_status_t query_current_device(dualgemm_device_t* device);
 
-// Loads every instance on the current device `ordinal` and allows it its shared memory; once per device.
+// Lets the current device run the instance: loads the kernel and allows it its shared memory.
+dualgemm_status_t load_instance(const Instance& instance);
+
+// Loads every instance of the table on the current device `ordinal`; once per device.
 dualgemm_status_t load_kernels(int32_t ordinal);
 
-// `ctas` CTAs of the instance. Params travels by value.
-dualgemm_status_t launch_kernel(const Instance& instance, const Params& params, int64_t ctas,
-                                cudaStream_t stream);
+// The part of the device that a launch may use.
+Machine machine_of(const dualgemm_args_t& args, const dualgemm_device_t& device);
+
+// CTAs of a launch. Without a split of K, no more than run at once: each walks several tiles.
+int64_t grid_size(const Problem& problem, const Instance& instance, const Machine& machine);
+
+// The argument of the kernel. Params travels by value.
+dualgemm_status_t make_params(const Problem& problem, const Instance& instance, Params* params);
+
+// How a kernel is launched, with the attributes that the configuration points to.
+struct LaunchConfig {
+  cudaLaunchConfig_t config;
+  cudaLaunchAttribute attributes[2];
+};
+void make_launch_config(const Problem& problem, const Instance& instance, int64_t ctas, cudaStream_t stream,
+                        LaunchConfig* launch);
+
+// Runs a checked problem with K > 0 on a loaded instance, which need not be one of the table.
+dualgemm_status_t launch_instance(const Problem& problem, const Instance& instance,
+                                  const dualgemm_device_t& device, cudaStream_t stream);
 
 // C = 0 for K == 0: the sum of no products. Columns from N to ldc keep what they hold.
 dualgemm_status_t launch_zero_fill(const Problem& problem, cudaStream_t stream);

@@ -34,11 +34,12 @@ bool preferred(const Instance& left, const Instance& right, Shape shape) {
 
 }  // namespace
 
-int32_t select_config(Shape shape, CType c_type, const Machine& machine) {
+int32_t select_config(Shape shape, CType c_type, const Machine& machine, bool split_k) {
   std::array<double, kInstanceCount> us;
   for (int32_t i = 0; i < kInstanceCount; ++i) {
     Cost cost;
-    const bool runs = kInstances[i].c_type == c_type && cost_of(kInstances[i], shape, machine, &cost);
+    const bool runs = kInstances[i].c_type == c_type && (split_k || kInstances[i].split_k == 1) &&
+                      cost_of(kInstances[i], shape, machine, &cost);
     us[i] = runs ? cost.total_us : std::numeric_limits<double>::infinity();
   }
   const double lowest = *std::min_element(us.begin(), us.end());

@@ -9,7 +9,8 @@
 
 namespace dualgemm {
 
-// Index into kInstances, or -1 when no instance writes `c_type` or fits on the machine.
-int32_t select_config(Shape shape, CType c_type, const Machine& machine);
+// Index into kInstances, or -1 when no instance writes `c_type` or fits on the machine. Without `split_k`,
+// instances that split K stay out of it.
+int32_t select_config(Shape shape, CType c_type, const Machine& machine, bool split_k = true);
 
 }  // namespace dualgemm

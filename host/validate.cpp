@@ -11,10 +11,9 @@
 #include <cstring>
 #include <limits>
 
-#include "host/select_config.h"
+#include "host/region.h"
 #include "host/sf_layout.h"
 #include "host/status.h"
-#include "kernel/instances.h"
 
 namespace dualgemm {
 namespace {
@@ -24,6 +23,7 @@ constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
 // The structure as the first release knew it. It only ever grows, so a smaller size was never valid.
 constexpr uint32_t kFirstReleaseSize = 344;
 static_assert(sizeof(dualgemm_args_t) >= kFirstReleaseSize);
+static_assert(DUALGEMM_MAX_GROUPS == kMaxGroups);
 
 constexpr uint32_t kKnownFlags = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS |
                                  DUALGEMM_FLAG_BATCH_INVARIANT | DUALGEMM_FLAG_CHECK_POINTERS |
@@ -78,6 +78,7 @@ dualgemm_status_t check_enums(const dualgemm_args_t& args) {
       {"bias_dtype", args.bias_dtype, DUALGEMM_DTYPE_NVFP4},
       {"d_dtype", args.d_dtype, DUALGEMM_DTYPE_NVFP4},
       {"sfa_layout", args.sfa_layout, DUALGEMM_SF_LAYOUT_8X4},
+      {"group_mode", args.group_mode, DUALGEMM_GROUP_MASKED},
       {"reserved0", args.reserved0, 0},
   };
   for (const auto& e : enums)
@@ -87,15 +88,43 @@ dualgemm_status_t check_enums(const dualgemm_args_t& args) {
   return kOk;
 }
 
+dualgemm_status_t check_groups(const dualgemm_args_t& args) {
+  if (args.group_mode != DUALGEMM_GROUP_NONE) {
+    if (args.groups < 1 || args.groups > kMaxGroups)
+      return fail(DUALGEMM_STATUS_INVALID_VALUE, "groups=%" PRId32 ": must be in [1, %d] with a group_mode",
+                  args.groups, kMaxGroups);
+    if (args.batch > 1)
+      return fail(DUALGEMM_STATUS_INVALID_VALUE, "batch=%" PRId32 ": must be 0 or 1 with a group_mode",
+                  args.batch);
+    return kOk;
+  }
+  if (args.groups != 0)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "groups=%" PRId32 ": must be 0 without a group_mode",
+                args.groups);
+  if (args.group_rows)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "group_rows=%p: must be NULL without a group_mode",
+                static_cast<const void*>(args.group_rows));
+  if (args.expected_rows != 0)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "expected_rows=%" PRId32 ": must be 0 without a group_mode",
+                args.expected_rows);
+  return kOk;
+}
+
 dualgemm_status_t check_numbers(const dualgemm_args_t& args) {
   const struct {
     const char* name;
     int32_t value;
-  } counts[] = {
-      {"M", args.m}, {"N", args.n}, {"K", args.k}, {"batch", args.batch}, {"max_sms", args.max_sms}};
+  } counts[] = {{"M", args.m},
+                {"N", args.n},
+                {"K", args.k},
+                {"batch", args.batch},
+                {"max_sms", args.max_sms},
+                {"expected_rows", args.expected_rows},
+                {"alpha_stride", args.alpha_stride}};
   for (const auto& c : counts)
     if (c.value < 0)
       return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must not be negative", c.name, c.value);
+  if (auto status = check_groups(args)) return status;
 
   const struct {
     const char* name;
@@ -118,9 +147,12 @@ dualgemm_status_t check_numbers(const dualgemm_args_t& args) {
   return kOk;
 }
 
-dualgemm_status_t check_shape(const dualgemm_args_t& args) {
+dualgemm_status_t check_shape(const Problem& problem) {
+  const dualgemm_args_t& args = problem.args;
   if (args.k % kSfBlock != 0)
     return fail(DUALGEMM_STATUS_INVALID_SHAPE, "K=%" PRId32 ": must be a multiple of %d", args.k, kSfBlock);
+  if (args.k == 0 && problem.grouped())
+    return fail(DUALGEMM_STATUS_INVALID_SHAPE, "K=0: must be above 0 with a group_mode");
   // 16 bytes of a row of C; an NVFP4 output needs whole blocks that share a factor.
   const int multiple =
       args.c_dtype == DUALGEMM_DTYPE_NVFP4 ? kSfBlock : kAlignment * 8 / bits_of(args.c_dtype);
@@ -129,44 +161,55 @@ dualgemm_status_t check_shape(const dualgemm_args_t& args) {
   return kOk;
 }
 
-// An input as the checks see it: `rows` rows of `row_bytes`, `pitch` bytes apart.
-struct Region {
-  const char* name;
-  const void* base;
-  int64_t rows, row_bytes, pitch;
-};
-
 constexpr int kInputCount = 6;
 struct Inputs {
   Region regions[kInputCount];
 };
 
-Inputs inputs_of(const dualgemm_args_t& args) {
-  const auto operand = [&](const char* name, const void* base, int32_t rows, int64_t ld) {
-    return Region{name, base, rows, args.k / 2, ld / 2};
+Inputs inputs_of(const Problem& problem) {
+  const dualgemm_args_t& args = problem.args;
+  const auto operand = [&](const char* name, const void* base, int32_t problems, int64_t stride, int32_t rows,
+                           int64_t ld) {
+    return Region{name, base, problems, stride / 2, rows, ld / 2, args.k / 2};
   };
-  const auto scales = [&](const char* name, const void* base, int32_t rows) {
-    return Region{name, base, 1, sf_bytes(rows, args.k), sf_bytes(rows, args.k)};
+  const auto scales = [&](const char* name, const void* base, int32_t problems, int64_t stride,
+                          int32_t rows) {
+    return Region{name, base, problems, stride, 1, 0, sf_bytes(rows, args.k)};
   };
-  return {{operand("a", args.a, args.m, args.lda), operand("b1", args.b1, args.n, args.ldb1),
-           operand("b2", args.b2, args.n, args.ldb2), scales("sfa", args.sfa, args.m),
-           scales("sfb1", args.sfb1, args.n), scales("sfb2", args.sfb2, args.n)}};
+  // With offsets only the device knows how many bands of 128 rows there are; the first one is compared.
+  const int32_t sfa_rows = problem.group_offsets() ? kSfAtomRows : args.m;
+  return {{operand("a", args.a, problem.a_problems, args.batch_stride_a, args.m, args.lda),
+           operand("b1", args.b1, problem.problems, args.batch_stride_b1, args.n, args.ldb1),
+           operand("b2", args.b2, problem.problems, args.batch_stride_b2, args.n, args.ldb2),
+           scales("sfa", args.sfa, problem.a_problems, args.batch_stride_sfa, sfa_rows),
+           scales("sfb1", args.sfb1, problem.problems, args.batch_stride_sfb1, args.n),
+           scales("sfb2", args.sfb2, problem.problems, args.batch_stride_sfb2, args.n)}};
 }
 
-Region output_of(const dualgemm_args_t& args) {
+Region output_of(const Problem& problem) {
+  const dualgemm_args_t& args = problem.args;
   const int bits = bits_of(args.c_dtype);
-  return {"c", args.c, args.m, int64_t{args.n} * bits / 8, args.ldc * bits / 8};
+  return {"c",
+          args.c,
+          problem.a_problems,
+          args.batch_stride_c * bits / 8,
+          args.m,
+          args.ldc * bits / 8,
+          int64_t{args.n} * bits / 8};
 }
 
 // K == 0 reads no input: only what is said about the output matters then.
-dualgemm_status_t check_pointers_present(const dualgemm_args_t& args) {
+dualgemm_status_t check_pointers_present(const Problem& problem) {
+  const dualgemm_args_t& args = problem.args;
   if (args.k > 0)
-    for (const Region& input : inputs_of(args).regions)
+    for (const Region& input : inputs_of(problem).regions)
       if (!input.base)
         return fail(DUALGEMM_STATUS_NULL_POINTER, "%s=NULL: must be a device pointer", input.name);
   if (!args.c) return fail(DUALGEMM_STATUS_NULL_POINTER, "c=NULL: must be a device pointer");
   if (args.c_dtype == DUALGEMM_DTYPE_NVFP4 && !args.sfc)
     return fail(DUALGEMM_STATUS_NULL_POINTER, "sfc=NULL: an NVFP4 output needs scale factors");
+  if (problem.grouped() && !args.group_rows)
+    return fail(DUALGEMM_STATUS_NULL_POINTER, "group_rows=NULL: must be a device pointer");
 
   if (args.c_dtype != DUALGEMM_DTYPE_NVFP4 && args.sfc)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "sfc=%p: must be NULL unless c_dtype is NVFP4", args.sfc);
@@ -221,14 +264,71 @@ dualgemm_status_t check_pitches(dualgemm_args_t* args) {
   return kOk;
 }
 
+// Resolves a stride of 0 and checks the step from one problem of a tensor to the next.
+struct Stride {
+  const char* name;
+  int64_t* elements;  // of `bits` bits
+  int32_t problems;
+  int64_t compact, least;
+  int multiple, bits;
+};
+
+dualgemm_status_t check_stride(const Stride& s) {
+  if (s.problems == 1 || *s.elements == 0) *s.elements = s.compact;
+  const int64_t stride = *s.elements;
+  if (stride < 0)
+    return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must not be negative", s.name, stride);
+  if (stride < s.least)
+    return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be at least %" PRId64 ", one problem",
+                s.name, stride, s.least);
+  if (stride % s.multiple != 0)
+    return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be a multiple of %d", s.name, stride,
+                s.multiple);
+  if (stride / 8 >= kMaxOutputBytes / s.problems / s.bits)
+    return fail(DUALGEMM_STATUS_INVALID_STRIDE,
+                "%s=%" PRId64 ": %" PRId32 " problems must take less than 2^48 bytes", s.name, stride,
+                s.problems);
+  return kOk;
+}
+
+dualgemm_status_t check_strides(Problem* problem) {
+  dualgemm_args_t& args = problem->args;
+  if (args.k > 0) {
+    const auto operand = [&](const char* name, int64_t* stride, int32_t problems, int32_t rows, int64_t ld) {
+      return Stride{name, stride, problems, rows * ld, (rows - 1) * ld + args.k, kPitchElems, 4};
+    };
+    const auto scales = [&](const char* name, int64_t* stride, int32_t problems, int32_t rows) {
+      const int64_t bytes = sf_bytes(rows, args.k);
+      return Stride{name, stride, problems, bytes, bytes, kAlignment, 8};
+    };
+    const Stride inputs[] = {
+        operand("batch_stride_a", &args.batch_stride_a, problem->a_problems, args.m, args.lda),
+        operand("batch_stride_b1", &args.batch_stride_b1, problem->problems, args.n, args.ldb1),
+        operand("batch_stride_b2", &args.batch_stride_b2, problem->problems, args.n, args.ldb2),
+        scales("batch_stride_sfa", &args.batch_stride_sfa, problem->a_problems, args.m),
+        scales("batch_stride_sfb1", &args.batch_stride_sfb1, problem->problems, args.n),
+        scales("batch_stride_sfb2", &args.batch_stride_sfb2, problem->problems, args.n)};
+    for (const Stride& s : inputs) {
+      if (auto status = check_stride(s)) return status;
+      if (*s.elements / 8 >= kMaxTensorBytes / s.bits)
+        return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be less than 2^40 bytes", s.name,
+                    *s.elements);
+    }
+  }
+  const int bits = bits_of(args.c_dtype);
+  return check_stride({"batch_stride_c", &args.batch_stride_c, problem->a_problems, args.m * args.ldc,
+                       (args.m - 1) * args.ldc + args.n, kAlignment * 8 / bits, bits});
+}
+
 dualgemm_status_t check_aligned(const char* name, const void* pointer, unsigned alignment) {
   if (reinterpret_cast<uintptr_t>(pointer) % alignment == 0) return kOk;
   return fail(DUALGEMM_STATUS_MISALIGNED, "%s=%p: must be %u-byte aligned", name, pointer, alignment);
 }
 
-dualgemm_status_t check_alignment(const dualgemm_args_t& args) {
+dualgemm_status_t check_alignment(const Problem& problem) {
+  const dualgemm_args_t& args = problem.args;
   if (args.k > 0)
-    for (const Region& input : inputs_of(args).regions)
+    for (const Region& input : inputs_of(problem).regions)
       if (auto status = check_aligned(input.name, input.base, kAlignment)) return status;
   const struct {
     const char* name;
@@ -244,6 +344,7 @@ dualgemm_status_t check_alignment(const dualgemm_args_t& args) {
       {"a_row_scale", args.a_row_scale, alignof(float)},
       {"c_global_scale_dev", args.c_global_scale_dev, alignof(float)},
       {"amax_out", args.amax_out, alignof(float)},
+      {"group_rows", args.group_rows, alignof(int32_t)},
       {"workspace", args.workspace, 256},
   };
   for (const auto& o : others)
@@ -251,28 +352,20 @@ dualgemm_status_t check_alignment(const dualgemm_args_t& args) {
   return kOk;
 }
 
-// Do two regions share a byte? Regions of equal pitch may interleave, as two halves of one wide matrix do.
-// Once their ranges are known to overlap, each row of y that faces x starts r bytes behind the start of a row
-// of x: it touches that row if it starts left of its end, and the next one if it reaches past the pitch.
-// Regions of unequal pitch are compared as ranges.
-bool overlap(const Region& x, const Region& y) {
-  const auto span = [](const Region& region) { return (region.rows - 1) * region.pitch + region.row_bytes; };
-  const auto distance =
-      static_cast<int64_t>(reinterpret_cast<uintptr_t>(y.base) - reinterpret_cast<uintptr_t>(x.base));
-  if (distance >= span(x) || -distance >= span(y)) return false;
-  if (x.pitch != y.pitch) return true;
-
-  const int64_t r = ((distance % x.pitch) + x.pitch) % x.pitch;
-  return r < x.row_bytes || r + y.row_bytes > x.pitch;
-}
-
-dualgemm_status_t check_aliasing(const dualgemm_args_t& args) {
+dualgemm_status_t check_aliasing(const Problem& problem) {
+  const dualgemm_args_t& args = problem.args;
   if (args.k == 0) return kOk;
-  const Region c = output_of(args);
-  for (const Region& input : inputs_of(args).regions)
-    if (overlap(c, input))
-      return fail(DUALGEMM_STATUS_ALIASING, "c=%p: overlaps %s=%p", c.base, input.name, input.base);
-  return kOk;
+  const Region c = output_of(problem);
+  const auto check = [&c](const Region& input) {
+    if (!overlap(c, input)) return kOk;
+    return fail(DUALGEMM_STATUS_ALIASING, "c=%p: overlaps %s=%p", c.base, input.name, input.base);
+  };
+  for (const Region& input : inputs_of(problem).regions)
+    if (auto status = check(input)) return status;
+
+  if (!problem.grouped()) return kOk;
+  const int64_t entries = args.groups + (problem.group_offsets() ? 1 : 0);
+  return check({"group_rows", args.group_rows, 1, 0, 1, 0, entries * int64_t{sizeof(int32_t)}});
 }
 
 // Requests that the structure can express and the kernels of this release do not compute.
@@ -282,11 +375,8 @@ dualgemm_status_t check_supported(const dualgemm_args_t& args) {
     bool asked;
     const char* text;
   } unsupported[] = {
-      {(args.flags & DUALGEMM_FLAG_PDL) != 0, "flags: DUALGEMM_FLAG_PDL"},
-      {(args.flags & DUALGEMM_FLAG_STATIC_WEIGHTS) != 0, "flags: DUALGEMM_FLAG_STATIC_WEIGHTS"},
       {(args.flags & DUALGEMM_FLAG_CHECK_POINTERS) != 0, "flags: DUALGEMM_FLAG_CHECK_POINTERS"},
       {(args.flags & DUALGEMM_FLAG_EXACT_ACT) != 0, "flags: DUALGEMM_FLAG_EXACT_ACT"},
-      {args.batch > 1, "batch: more than one problem"},
       {args.activation != DUALGEMM_ACTIVATION_SWIGLU, "activation: anything but SWIGLU"},
       {args.c_dtype == DUALGEMM_DTYPE_FP32, "c_dtype: FP32 output"},
       {args.c_dtype == DUALGEMM_DTYPE_NVFP4, "c_dtype: NVFP4 output"},
@@ -304,21 +394,26 @@ dualgemm_status_t check_supported(const dualgemm_args_t& args) {
   return kOk;
 }
 
-dualgemm_status_t check_config(const dualgemm_args_t& args, CType c_type) {
-  const int32_t id = args.config_id;
+dualgemm_status_t check_config(const Problem& problem) {
+  const int32_t id = problem.args.config_id;
   if (id < 0 || id > kInstanceCount)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "config_id=%" PRId32 ": must be in [0, %d]", id,
                 kInstanceCount);
-  if (id > 0 && kInstances[id - 1].c_type != c_type)
+  if (id > 0 && kInstances[id - 1].c_type != problem.c_type)
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
                 "config_id=%" PRId32 ": %s does not write the requested c_dtype", id,
                 kInstances[id - 1].name);
+  if (id > 0 && (kInstances[id - 1].grouped != 0) != problem.grouped())
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "config_id=%" PRId32 ": %s is for launches %s a group_mode",
+                id, kInstances[id - 1].name, problem.grouped() ? "without" : "with");
   for (int32_t i = 0; i < kInstanceCount; ++i) {
-    const bool candidate = id > 0 ? i == id - 1 : kInstances[i].c_type == c_type;
-    const int64_t tiles = tile_count(kInstances[i], {args.m, args.n, args.k});
-    if (candidate && tiles > std::numeric_limits<int32_t>::max())
+    const Instance& instance = kInstances[i];
+    const bool fits = instance.c_type == problem.c_type && (instance.grouped != 0) == problem.grouped();
+    const int64_t tiles = tile_bound(problem, instance);
+    if ((id > 0 ? i == id - 1 : fits) && tiles > std::numeric_limits<int32_t>::max())
       return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-                  "M=%" PRId32 ", N=%" PRId32 ": %" PRId64 " tiles, at most 2^31-1", args.m, args.n, tiles);
+                  "M=%" PRId32 ", N=%" PRId32 ": %" PRId64 " tiles, at most 2^31-1", problem.args.m,
+                  problem.args.n, tiles);
   }
   return kOk;
 }
@@ -342,23 +437,39 @@ dualgemm_status_t validate(const dualgemm_args_t* user_args, Problem* problem) {
   if (auto status = check_enums(args)) return status;
   if (auto status = check_numbers(args)) return status;
 
+  if (args.batch == 0) args.batch = 1;
+  problem->problems = problem->grouped() ? args.groups : args.batch;
+  problem->a_problems = problem->group_offsets() ? 1 : problem->problems;
   problem->empty = args.m == 0 || args.n == 0;
   if (problem->empty) return kOk;
 
-  if (auto status = check_shape(args)) return status;
-  if (auto status = check_pointers_present(args)) return status;
+  if (auto status = check_shape(*problem)) return status;
+  if (auto status = check_pointers_present(*problem)) return status;
   if (auto status = check_pitches(&args)) return status;
-  if (auto status = check_alignment(args)) return status;
-  if (auto status = check_aliasing(args)) return status;
+  if (auto status = check_strides(problem)) return status;
+  if (auto status = check_alignment(*problem)) return status;
+  if (auto status = check_aliasing(*problem)) return status;
   if (auto status = check_supported(args)) return status;
 
   problem->c_type = args.c_dtype == DUALGEMM_DTYPE_FP16 ? CType::kFp16 : CType::kBf16;
-  return check_config(args, problem->c_type);
+  return check_config(*problem);
+}
+
+int64_t tile_bound(const Problem& problem, const Instance& instance) {
+  const int64_t n_tiles = ceil_div(problem.args.n, instance.tile_n);
+  // Each group with rows ends in one tile that may be partly filled; all others are full.
+  if (problem.group_offsets())
+    return n_tiles * (problem.args.m / instance.tile_m + problem.groups_with_rows());
+  return n_tiles * ceil_div(problem.args.m, instance.tile_m) * problem.problems;
 }
 
 dualgemm_status_t validate_device(const dualgemm_device_t& device) {
   if (device.sm_count <= 0)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "sm_count=%" PRId32 ": must be above 0", device.sm_count);
+  if (device.clusters_of_2 < 0 || device.clusters_of_4 < 0)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                "clusters_of_2=%" PRId32 ", clusters_of_4=%" PRId32 ": must not be negative",
+                device.clusters_of_2, device.clusters_of_4);
   // CUDA's minor-version compatibility: machine code of toolkit x.y runs on every driver of x or newer.
   constexpr int kDriverNeeded = CUDART_VERSION / 1000 * 1000;
   if (device.driver_version < kDriverNeeded)

@@ -117,7 +117,9 @@ struct Config {
   static constexpr int kGroupTableBytes = kGrouped ? 20 * (kMaxGroups + 1) : 0;
   static constexpr int kRingBytes = kStages * kStageBytes + kScaleStages * kSlotBytes;
   static_assert(kRingBytes + kGroupTableBytes + kReservedBytes <= kMaxSmemBytes, "a CTA has this much");
-  static_assert(kKOrder == KOrder::kForward || kScaleKTiles == 1, "k-tiles of a slot are neighbours");
+  static_assert(kKOrder == KOrder::kForward || (kScaleKTiles == 1 && kClusterSize == 1),
+                "k-tiles of a slot are neighbours, and the CTAs of a cluster walk together");
+  static_assert(kScaleCopy != ScaleCopy::kNextKTile || kScaleStages >= 2, "two slots are in use at a time");
 
   // Tensor memory: the accumulators of both products lie side by side. Two pairs of 128 columns would fill
   // it; they share kSharedColumns instead (tmem_map.cuh).

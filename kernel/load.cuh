@@ -95,7 +95,8 @@ struct Weights {
   }
 };
 
-// A and its scale factors. Rows of another group behind the tile's own arrive with them, and are not used.
+// A and its scale factors. Rows of another group behind the tile's own arrive with them, and are not used; a
+// CTA of a pair that has no row of the tile at all gets zeros, from in front of the tensor.
 template <class Cfg>
 struct Activations {
   static constexpr int kStageBytes = Cfg::kABytes;
@@ -106,12 +107,14 @@ struct Activations {
 
   DUALGEMM_DEVICE static void load(const Params& p, Stage<Cfg>& stage, uint64_t& full, Cta<Cfg> cta,
                                    const Tile& tile, KTile k, uint64_t policy) {
-    const int row = tile.row + static_cast<int>(cta.rank) * Cfg::kABoxRows;
+    const int first = static_cast<int>(cta.rank) * Cfg::kABoxRows;
+    const int row = first < tile.rows ? tile.row + first : -Cfg::kABoxRows;
     cta.load(stage.a, p.a, ptx::Coordinates3{k.index * (Cfg::kTileK / 2), row, tile.a_problem}, full, policy);
   }
   DUALGEMM_DEVICE static void load_scales(const Params& p, ScaleSlot<Cfg>& slot, uint64_t& full, Cta<Cfg> cta,
                                           const Tile& tile, KTile k, uint64_t policy) {
-    const int block = tile.sfa_block + static_cast<int>(cta.rank) * (Cfg::kABoxRows / Cfg::kScaleBlockRows);
+    const int first = static_cast<int>(cta.rank) * Cfg::kABoxRows;
+    const int block = first < tile.rows ? tile.sfa_block + first / Cfg::kScaleBlockRows : -1;
     cta.load(slot.sfa, p.sfa, ptx::Coordinates4{0, k.index * Cfg::kMmasPerKTile, block, tile.a_problem}, full,
              policy);
   }
@@ -155,6 +158,10 @@ DUALGEMM_DEVICE void load_role(const Params& p, SharedStorage<Cfg>& smem, Cta<Cf
       ++s;
     }
   }
+  // All copies are on their way. The next kernel may start where SMs are free; it waits for the end of this
+  // one before it reads C.
+  if (ptx::elect_sync()) ptx::griddepcontrol_launch_dependents();
+  __syncwarp();
   drain(smem.empty, s);
   drain(smem.scale_empty, q);
 }

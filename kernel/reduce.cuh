@@ -94,19 +94,18 @@ DUALGEMM_DEVICE void finish_share(const Output<Cfg>& output, const SharedStorage
 template <class Cfg>
 DUALGEMM_DEVICE void reduce(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg> cta, const Tile& tile,
                             Role role, EpilogueWarp warp) {
-  const Output<Cfg> output(p, cta, tile, warp);
   // The rings were written by TMA and read by the tensor core, both through the async proxy; what comes next
   // are ordinary stores.
   ptx::fence_proxy_async();
   ptx::cluster_arrive_release();
   ptx::cluster_wait_acquire();
   if (role == Role::kEpilogue && !k_range(p.k_tiles, cta.slice, Cfg::kSplitK).empty())
-    send_partial_sums(output, smem, cta, warp);
+    send_partial_sums(Output<Cfg>(p, cta, tile, warp), smem, cta, warp);
   // The partial sums are written before they are read below. From here on nobody reaches into another CTA, so
   // each may exit when it likes.
   ptx::cluster_arrive_release();
   ptx::cluster_wait_acquire();
-  if (role == Role::kEpilogue) finish_share(output, smem, cta, warp, p.k_tiles);
+  if (role == Role::kEpilogue) finish_share(Output<Cfg>(p, cta, tile, warp), smem, cta, warp, p.k_tiles);
 }
 
 }  // namespace dualgemm

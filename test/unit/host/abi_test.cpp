@@ -27,9 +27,10 @@ TEST_CASE("C and C++ agree about the header", "[host][abi]") {
   CHECK(c99_config_info_size() == sizeof(dualgemm_config_info_t));
 }
 
-TEST_CASE("the layout of the first release", "[host][abi]") {
-  CHECK(sizeof(dualgemm_args_t) == 344);
-  CHECK(sizeof(dualgemm_device_t) == 88);
+TEST_CASE("fields stay where the first programs found them", "[host][abi]") {
+  CHECK(sizeof(dualgemm_device_t) == 96);
+  CHECK(offsetof(dualgemm_device_t, name) == 20);
+  CHECK(offsetof(dualgemm_config_info_t, tmem_columns) == 56);
   CHECK(sizeof(dualgemm_status_t) == 4);
   CHECK(offsetof(dualgemm_args_t, struct_size) == 0);
   CHECK(offsetof(dualgemm_args_t, m) == 8);
@@ -41,10 +42,17 @@ TEST_CASE("the layout of the first release", "[host][abi]") {
   CHECK(offsetof(dualgemm_args_t, c_dtype) == 260);
   CHECK(offsetof(dualgemm_args_t, config_id) == 316);
   CHECK(offsetof(dualgemm_args_t, workspace_size) == 336);
+  CHECK(offsetof(dualgemm_args_t, group_mode) == 344);  // what came later lies behind
+  CHECK(offsetof(dualgemm_args_t, group_rows) == 352);
+  CHECK(offsetof(dualgemm_args_t, alpha_stride) == 364);
+  CHECK(sizeof(dualgemm_args_t) == 368);
   CHECK(DUALGEMM_STATUS_NOT_SUPPORTED == 8);
   CHECK(DUALGEMM_STATUS_CUDA_ERROR == 13);
   CHECK(DUALGEMM_DTYPE_BF16 == 0);
   CHECK(DUALGEMM_DTYPE_FP16 == 1);
+  CHECK(DUALGEMM_GROUP_OFFSETS == 1);
+  CHECK(DUALGEMM_GROUP_MASKED == 2);
+  CHECK(DUALGEMM_MAX_GROUPS == 512);
 }
 
 TEST_CASE("version", "[host][abi]") {
@@ -91,10 +99,16 @@ TEST_CASE("argument structures of other sizes", "[host][abi]") {
   };
 
   SECTION("smaller than the first release") {
-    for (const size_t size : {size_t{0}, size_t{4}, sizeof(dualgemm_args_t) - 1}) {
+    for (const size_t size : {size_t{0}, size_t{4}, size_t{343}}) {
       CHECK(ask(size) == DUALGEMM_STATUS_VERSION_MISMATCH);
       CHECK(std::string(dualgemm_last_error()).find("struct_size=" + std::to_string(size) + ":") == 0);
     }
+  }
+  SECTION("the first release's, with anything behind it") {
+    std::memset(&newer.known.group_mode, 0xFF, sizeof newer.known - 344);
+    CHECK(ask(344) == DUALGEMM_STATUS_SUCCESS);
+    CHECK(ask(348) == DUALGEMM_STATUS_INVALID_VALUE);
+    CHECK(std::string(dualgemm_last_error()).find("group_mode=-1:") == 0);
   }
   SECTION("larger, and the caller uses nothing of the excess") {
     CHECK(ask(sizeof newer) == DUALGEMM_STATUS_SUCCESS);

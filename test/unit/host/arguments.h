@@ -13,7 +13,7 @@ T* address(uintptr_t value) {
   return reinterpret_cast<T*>(value);
 }
 
-inline dualgemm_device_t b200() { return {10, 0, 148, 13000, 0, "NVIDIA B200"}; }
+inline dualgemm_device_t b200() { return {10, 0, 148, 13000, 0, "NVIDIA B200", 0, 0}; }
 
 // 256 x 128 outputs, K = 512; every tensor in a gigabyte of its own.
 inline dualgemm_args_t valid_args() {
@@ -31,5 +31,23 @@ inline dualgemm_args_t valid_args() {
   args.c = address(0x2'8000'0000);
   return args;
 }
+
+// Three such problems.
+inline dualgemm_args_t batch_args() {
+  dualgemm_args_t args = valid_args();
+  args.batch = 3;
+  return args;
+}
+
+// Three groups with weights of their own: in 256 rows together, or in 256 rows each.
+inline dualgemm_args_t grouped_args(dualgemm_group_mode_t mode) {
+  dualgemm_args_t args = valid_args();
+  args.group_mode = mode;
+  args.groups = 3;
+  args.group_rows = address<const int32_t>(0x2'c000'0000);
+  return args;
+}
+inline dualgemm_args_t offsets_args() { return grouped_args(DUALGEMM_GROUP_OFFSETS); }
+inline dualgemm_args_t masked_args() { return grouped_args(DUALGEMM_GROUP_MASKED); }
 
 }  // namespace dualgemm_test

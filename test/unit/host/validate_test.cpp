@@ -3,17 +3,21 @@
 
 #include <array>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "arguments.h"
 #include "host/dualgemm.h"
+#include "rules.h"
 #include "support/catch.hpp"
 
 using dualgemm_test::address;
+using dualgemm_test::ask;
 using dualgemm_test::b200;
+using dualgemm_test::Change;
+using dualgemm_test::check;
+using dualgemm_test::check_accepted;
 using dualgemm_test::valid_args;
 
 namespace {
@@ -21,57 +25,31 @@ namespace {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-dualgemm_status_t ask(const dualgemm_args_t& args) {
-  const dualgemm_device_t device = b200();
-  return dualgemm_can_implement_on(&args, &device);
-}
-
-using Change = std::function<void(dualgemm_args_t&)>;
-
-struct Rule {
-  dualgemm_status_t status;
-  const char* text;  // part of the message: the argument, its value and what is wrong
-  Change break_it;
-};
-
-void check(const std::vector<Rule>& rules) {
-  for (const Rule& rule : rules) {
-    dualgemm_args_t args = valid_args();
-    rule.break_it(args);
-    INFO("expected text: " << rule.text);
-    CHECK(std::string(dualgemm_status_name(ask(args))) == dualgemm_status_name(rule.status));
-    INFO("actual text: " << dualgemm_last_error());
-    CHECK(std::string(dualgemm_last_error()).find(rule.text) != std::string::npos);
-  }
-}
-
-void check_accepted(const std::vector<Change>& changes) {
-  for (size_t i = 0; i < changes.size(); ++i) {
-    dualgemm_args_t args = valid_args();
-    changes[i](args);
-    const dualgemm_status_t status = ask(args);
-    INFO("case " << i << ": " << dualgemm_last_error());
-    CHECK(status == DUALGEMM_STATUS_SUCCESS);
-    CHECK(std::string(dualgemm_last_error()).empty());
-  }
-}
-
 }  // namespace
 
 TEST_CASE("valid arguments are accepted and leave no text", "[host][validate]") {
   check_accepted({
-      [](auto&) {}, [](auto& a) { a.c_dtype = DUALGEMM_DTYPE_FP16; }, [](auto& a) { a.m = 1; },
-      [](auto& a) { a.n = 8; }, [](auto& a) { a.k = 16, a.lda = a.ldb1 = a.ldb2 = 32; },
-      [](auto& a) { a.k = 464, a.lda = 480, a.ldb1 = 512, a.ldb2 = 992; }, [](auto& a) { a.ldc = 136; },
-      [](auto& a) { a.batch = 1; }, [](auto& a) { a.b2 = a.b1, a.sfb2 = a.sfb1; },
+      [](auto&) {},
+      [](auto& a) { a.c_dtype = DUALGEMM_DTYPE_FP16; },
+      [](auto& a) { a.m = 1; },
+      [](auto& a) { a.n = 8; },
+      [](auto& a) { a.k = 16, a.lda = a.ldb1 = a.ldb2 = 32; },
+      [](auto& a) { a.k = 464, a.lda = 480, a.ldb1 = 512, a.ldb2 = 992; },
+      [](auto& a) { a.ldc = 136; },
+      [](auto& a) { a.batch = 1; },
+      [](auto& a) { a.b2 = a.b1, a.sfb2 = a.sfb1; },
       [](auto& a) { a.alpha1 = -3, a.alpha2 = 0; },
       [](auto& a) { a.alpha1_dev = a.alpha2_dev = address<const float>(0x3'0000'0004); },
       [](auto& a) { a.flags = DUALGEMM_FLAG_NO_FALLBACK | DUALGEMM_FLAG_BATCH_INVARIANT; },
+      [](auto& a) { a.flags = DUALGEMM_FLAG_PDL; },
+      [](auto& a) { a.flags = DUALGEMM_FLAG_STATIC_WEIGHTS; },
+      [](auto& a) { a.flags = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS; },
+      [](auto& a) { a.alpha_stride = 1; },
       [](auto& a) { a.max_sms = 1; },
       [](auto& a) { a.workspace = address(0x3'0000'0100), a.workspace_size = 1; },
       [](auto& a) { a.bias_dtype = DUALGEMM_DTYPE_FP32; },
       [](auto& a) { a.c_global_scale = kNan; },  // only an NVFP4 output looks at it
-      [](auto& a) { a.batch_stride_a = -5; },    // only a batch looks at it
+      [](auto& a) { a.batch = 1, a.batch_stride_a = -5, a.batch_stride_sfb1 = 3, a.batch_stride_c = 7; },
   });
 }
 
@@ -100,6 +78,15 @@ TEST_CASE("flags, enumerators and numbers outside their range", "[host][validate
       {status, "K=-16: must not be negative", [](auto& a) { a.k = -16; }},
       {status, "batch=-1: must not be negative", [](auto& a) { a.batch = -1; }},
       {status, "max_sms=-1: must not be negative", [](auto& a) { a.max_sms = -1; }},
+      {status, "alpha_stride=-1: must not be negative", [](auto& a) { a.alpha_stride = -1; }},
+      {status, "group_mode=3: must be in [0, 2]", [](auto& a) { a.group_mode = 3; }},
+      {status, "group_mode=-1: must be in [0, 2]", [](auto& a) { a.group_mode = -1; }},
+      {status, "groups=2: must be 0 without a group_mode", [](auto& a) { a.groups = 2; }},
+      {status, "groups=-2: must be 0 without a group_mode", [](auto& a) { a.groups = -2; }},
+      {status, "group_rows=0x300000000: must be NULL without a group_mode",
+       [](auto& a) { a.group_rows = address<const int32_t>(0x3'0000'0000); }},
+      {status, "expected_rows=4: must be 0 without a group_mode", [](auto& a) { a.expected_rows = 4; }},
+      {status, "expected_rows=-1: must not be negative", [](auto& a) { a.expected_rows = -1; }},
       {status, "alpha1=nan: must be finite", [](auto& a) { a.alpha1 = kNan; }},
       {status, "alpha2=-inf: must be finite", [](auto& a) { a.alpha2 = -kInf; }},
       {status, "swiglu_alpha=inf: must be finite", [](auto& a) { a.swiglu_alpha = kInf; }},
@@ -249,11 +236,8 @@ TEST_CASE("requests this release does not compute are refused", "[host][validate
   void* const buffer = address(0x3'0000'0000);
   const auto* const floats = address<const float>(0x3'0000'0000);
   check({
-      {status, "DUALGEMM_FLAG_PDL", [](auto& a) { a.flags = DUALGEMM_FLAG_PDL; }},
-      {status, "DUALGEMM_FLAG_STATIC_WEIGHTS", [](auto& a) { a.flags = DUALGEMM_FLAG_STATIC_WEIGHTS; }},
       {status, "DUALGEMM_FLAG_CHECK_POINTERS", [](auto& a) { a.flags = DUALGEMM_FLAG_CHECK_POINTERS; }},
       {status, "DUALGEMM_FLAG_EXACT_ACT", [](auto& a) { a.flags = DUALGEMM_FLAG_EXACT_ACT; }},
-      {status, "batch", [](auto& a) { a.batch = 2; }},
       {status, "activation", [](auto& a) { a.activation = DUALGEMM_ACTIVATION_GEGLU_TANH; }},
       {status, "FP32", [](auto& a) { a.c_dtype = DUALGEMM_DTYPE_FP32; }},
       {status, "NVFP4", [&](auto& a) { a.c_dtype = DUALGEMM_DTYPE_NVFP4, a.sfc = buffer; }},
@@ -271,6 +255,12 @@ TEST_CASE("requests this release does not compute are refused", "[host][validate
       {status, "2^31-1",
        [](auto& a) {
          a.m = 2147483647, a.n = 32768, a.k = 16;
+         a.lda = a.ldb1 = a.ldb2 = 32;
+         a.c = address(uintptr_t{1} << 56);
+       }},
+      {status, "2^31-1",
+       [](auto& a) {
+         a.batch = 2147483647, a.m = 257, a.n = 8, a.k = 16;
          a.lda = a.ldb1 = a.ldb2 = 32;
          a.c = address(uintptr_t{1} << 56);
        }},
@@ -308,7 +298,8 @@ TEST_CASE("the first violated rule decides", "[host][validate]") {
   dualgemm_args_t args;
   dualgemm_args_init(&args);
   args.struct_size = 0;
-  args.flags = 1u << 30 | DUALGEMM_FLAG_PDL;
+  args.flags = 1u << 30 | DUALGEMM_FLAG_EXACT_ACT;
+  args.group_mode = 9;
   args.n = 12;
   args.m = -3;
   args.k = 24;
@@ -316,13 +307,15 @@ TEST_CASE("the first violated rule decides", "[host][validate]") {
   args.sfc = address(0x3'0000'0000);
   args.ldc = 9;
   args.config_id = 99;
-  dualgemm_device_t device = {9, 0, 132, 12000, 3, "NVIDIA H200"};
+  dualgemm_device_t device = {9, 0, 132, 12000, 3, "NVIDIA H200", 0, 0};
 
   const dualgemm_args_t good = valid_args();
   const std::vector<Step> steps = {
       {DUALGEMM_STATUS_VERSION_MISMATCH, "struct_size=0", [](auto& a) { a.struct_size = sizeof a; }},
-      {DUALGEMM_STATUS_INVALID_VALUE, "flags=", [](auto& a) { a.flags = DUALGEMM_FLAG_PDL; }},
+      {DUALGEMM_STATUS_INVALID_VALUE, "flags=", [](auto& a) { a.flags = DUALGEMM_FLAG_EXACT_ACT; }},
+      {DUALGEMM_STATUS_INVALID_VALUE, "group_mode=9", [](auto& a) { a.group_mode = DUALGEMM_GROUP_MASKED; }},
       {DUALGEMM_STATUS_INVALID_VALUE, "M=-3", [](auto& a) { a.m = 256; }},
+      {DUALGEMM_STATUS_INVALID_VALUE, "groups=0", [](auto& a) { a.groups = 2, a.batch_stride_b1 = -32; }},
       {DUALGEMM_STATUS_INVALID_VALUE, "alpha1=nan", [](auto& a) { a.alpha1 = 1; }},
       {DUALGEMM_STATUS_INVALID_SHAPE, "K=24", [](auto& a) { a.k = 16; }},
       {DUALGEMM_STATUS_INVALID_SHAPE, "N=12", [](auto& a) { a.n = 16; }},
@@ -332,13 +325,17 @@ TEST_CASE("the first violated rule decides", "[host][validate]") {
          a.b1 = good.b1, a.b2 = good.b2, a.sfa = good.sfa, a.sfb1 = good.sfb1, a.sfb2 = good.sfb2,
          a.c = good.c;
        }},
+      {DUALGEMM_STATUS_NULL_POINTER, "group_rows=NULL",
+       [](auto& a) { a.group_rows = address<const int32_t>(0x2'c000'0000); }},
       {DUALGEMM_STATUS_INVALID_VALUE, "sfc=", [](auto& a) { a.sfc = nullptr; }},
       {DUALGEMM_STATUS_INVALID_STRIDE, "K=16", [](auto& a) { a.lda = a.ldb1 = a.ldb2 = 32; }},
       {DUALGEMM_STATUS_INVALID_STRIDE, "ldc=9", [](auto& a) { a.ldc = 0; }},
+      {DUALGEMM_STATUS_INVALID_STRIDE, "batch_stride_b1=-32", [](auto& a) { a.batch_stride_b1 = 0; }},
       {DUALGEMM_STATUS_MISALIGNED, "a=0x280000008", [](auto& a) { a.a = a.c; }},
       {DUALGEMM_STATUS_ALIASING, "overlaps a", [&](auto& a) { a.a = good.a; }},
-      {DUALGEMM_STATUS_NOT_SUPPORTED, "PDL", [](auto& a) { a.flags = 0; }},
-      {DUALGEMM_STATUS_INVALID_VALUE, "config_id=99", [](auto& a) { a.config_id = 0; }},
+      {DUALGEMM_STATUS_NOT_SUPPORTED, "EXACT_ACT", [](auto& a) { a.flags = 0; }},
+      {DUALGEMM_STATUS_INVALID_VALUE, "config_id=99", [](auto& a) { a.config_id = 1; }},
+      {DUALGEMM_STATUS_NOT_SUPPORTED, "config_id=1: ", [](auto& a) { a.config_id = 0; }},
   };
   for (const Step& step : steps) {
     INFO("expected: " << step.text);
@@ -379,6 +376,11 @@ TEST_CASE("devices", "[host][validate]") {
     device.sm_count = 0;
     CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_INVALID_VALUE);
     CHECK(std::string(dualgemm_last_error()) == "sm_count=0: must be above 0");
+  }
+  SECTION("as is one with fewer than no clusters") {
+    device.clusters_of_2 = -1;
+    CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_INVALID_VALUE);
+    CHECK(std::string(dualgemm_last_error()) == "clusters_of_2=-1, clusters_of_4=0: must not be negative");
   }
   SECTION("the driver must know the CUDA major version of the build") {
     device.driver_version = 12090;

@@ -1,0 +1,81 @@
+// published.h -- public NVFP4 dual-GEMM kernels for B200, described as instances by their tiles, rings and
+// mma, and the times that their author published. They are not part of this library: they show how far off
+// host/cost_model.h is, and what a public kernel would take under the same model.
+#pragma once
+
+#include <cstdint>
+
+#include "host/cost_model.h"
+
+namespace bench {
+
+// The best public entry of the contest, first with one CTA per tile, then with pairs. Each has a narrow and a
+// wide tile. Scale factors share the stages of the operands; two mma per 64 elements of K; one pair of
+// accumulators. The second mma asks for the A that the tensor core still has (cost_of: keeps_a).
+inline dualgemm::Instance one_cta(int32_t tile_n, int32_t stages) {
+  dualgemm::Instance i{};
+  i.name = tile_n == 64 ? "v1g, 128 x 64" : "v1g, 128 x 128";
+  i.cta_group = i.split_k = i.sfb_blocks = i.scale_k_tiles = i.acc_stages = 1;
+  i.tile_m = i.a_box_rows = 128;
+  i.tile_n = i.b_box_rows = i.mma_n = tile_n;
+  i.tile_k = 256;
+  i.stages = i.scale_stages = stages;
+  i.mmas_per_step = 2;
+  return i;
+}
+inline dualgemm::Instance pair(int32_t tile_n, int32_t stages) {
+  dualgemm::Instance i = one_cta(tile_n, stages);
+  i.name = tile_n == 64 ? "v2, 256 x 64" : "v2, 256 x 128";
+  i.cta_group = 2;
+  i.tile_m = 256;
+  i.b_box_rows = tile_n / 2;
+  return i;
+}
+
+inline const dualgemm::Instance kV1Narrow = one_cta(64, 5), kV1Wide = one_cta(128, 4);
+inline const dualgemm::Instance kV2Narrow = pair(64, 7), kV2Wide = pair(128, 5);
+
+// Times were reported as a mean over launches on a stream, in steps of 2.048 us that are rounded up:
+// [low_us, high_us] are the periods from launch to launch that give the reported figure.
+struct Published {
+  const dualgemm::Instance& instance;
+  dualgemm::Shape shape;
+  double reported_us, low_us, high_us;
+};
+
+inline const Published kPublished[] = {
+    {kV1Narrow, {256, 4096, 7168}, 14.4, 12.4, 14.25}, {kV1Wide, {512, 4096, 7168}, 16.6, 16.15, 16.4},
+    {kV1Narrow, {256, 3072, 4096}, 10.3, 8.3, 10.15},  {kV1Wide, {512, 3072, 7168}, 16.4, 15.8, 16.2},
+    {kV2Narrow, {256, 4096, 7168}, 12.4, 10.35, 12.2}, {kV2Wide, {512, 4096, 7168}, 16.4, 14.4, 16.2},
+    {kV2Narrow, {256, 3072, 4096}, 9.43, 8.1, 8.3},    {kV2Wide, {512, 3072, 7168}, 16.3, 14.4, 16.15},
+};
+
+// A large product, 8192 x 8192 x 8192, by a public kernel of one GEMM whose pairs compute 256 x 256 with one
+// mma and accumulators that overlap: the work of a dual GEMM with N = 4096 in tiles of 256 x 128. The time is
+// that of the kernel alone, without the gap between two launches on a stream.
+inline dualgemm::Instance large_pair() {
+  dualgemm::Instance i = pair(128, 6);
+  i.name = "fast.cu, 256 x 128";
+  i.b_box_rows = 128;
+  i.mma_n = 256;
+  i.mmas_per_step = 1;
+  i.acc_stages = 2;
+  i.overlapped = 1;
+  return i;
+}
+inline const dualgemm::Instance kLarge = large_pair();
+
+struct PublishedLarge {
+  const dualgemm::Instance& instance;
+  dualgemm::Shape shape;
+  double kernel_us;
+};
+inline const PublishedLarge kPublishedLarge{kLarge, {8192, 4096, 8192}, 173.2};
+inline constexpr double kLaunchGap = 1.6;  // us, part of what the model predicts: fit, with the rest of it
+
+// How far a modelled period is outside what the published figure allows; 0 inside.
+inline double outside_us(const Published& p, double us) {
+  return us < p.low_us ? us - p.low_us : us > p.high_us ? us - p.high_us : 0;
+}
+
+}  // namespace bench

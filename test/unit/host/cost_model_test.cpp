@@ -1,0 +1,206 @@
+// The cost model: what it counts, how it orders, and how far it is from the published times.
+
+#include "host/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <string>
+
+#include "bench/published.h"
+#include "support/catch.hpp"
+
+using namespace dualgemm;
+
+namespace {
+
+constexpr Machine kB200{148};
+
+constexpr Shape kShapes[] = {{1, 2048, 7168},
+                             {16, 360, 2880},
+                             {64, 12288, 4096},
+                             {100, 176, 4096},
+                             {129, 3584, 8192},
+                             {256, 4096, 7168},
+                             {300, 720, 2880},
+                             {512, 6656, 16384},
+                             {513, 1408, 4096},
+                             {2048, 18432, 7168},
+                             {8192, 8, 16},
+                             {100, 1536, 4096, 16},
+                             {4, 2048, 7168, 256, true},
+                             {128, 4096, 7168, 8, true},
+                             {1000, 2880, 2880, 3, true}};
+
+std::string text_of(const Instance& instance, const Shape& s) {
+  return std::string(instance.name) + " for " + std::to_string(s.problems) + " x " + std::to_string(s.m) +
+         " x " + std::to_string(s.n) + " x " + std::to_string(s.k);
+}
+
+// Calls check(instance, shape) for every instance and every shape of its kind that it can take.
+template <class Check>
+void for_all(const Check& check) {
+  for (const Instance& instance : kInstances)
+    for (const Shape& shape : kShapes) {
+      if (shape.grouped != (instance.grouped != 0)) continue;
+      INFO(text_of(instance, shape));
+      check(instance, shape);
+    }
+}
+
+double us(const Instance& instance, const Shape& shape, const Machine& machine = kB200) {
+  Cost cost;
+  REQUIRE(cost_of(instance, shape, machine, &cost));
+  return cost.total_us;
+}
+
+}  // namespace
+
+// The README quotes these bounds.
+TEST_CASE("the model agrees with published times of other kernels", "[host][cost_model]") {
+  const auto modelled_us = [](const Instance& instance, const Shape& shape) {
+    Cost cost;
+    REQUIRE(cost_of(instance, shape, kB200, &cost, /*keeps_a=*/true));
+    return cost.total_us;
+  };
+  int inside = 0;
+  for (const bench::Published& p : bench::kPublished) {
+    const double outside = bench::outside_us(p, modelled_us(p.instance, p.shape));
+    INFO(text_of(p.instance, p.shape) << ": outside by " << outside << " us");
+    CHECK(std::fabs(outside) < 0.4);
+    inside += outside == 0;
+  }
+  CHECK(inside == 7);
+  const bench::PublishedLarge& large = bench::kPublishedLarge;
+  const double us = modelled_us(large.instance, large.shape) - bench::kLaunchGap;
+  INFO(us << " us");
+  CHECK(std::fabs(us / large.kernel_us - 1) < 0.02);
+}
+
+TEST_CASE("clusters run where the machine has room for them", "[host][cost_model]") {
+  CHECK(clusters_at_once({148}, 1) == 148);
+  CHECK(clusters_at_once({148}, 2) == 74);
+  CHECK(clusters_at_once({148}, 4) == 32);
+  CHECK(clusters_at_once({148, 70, 33}, 2) == 70);
+  CHECK(clusters_at_once({148, 70, 33}, 4) == 33);
+  CHECK(clusters_at_once({64, 70, 33}, 2) == 32);  // fewer SMs than the device has
+  CHECK(clusters_at_once({64, 70, 33}, 4) == 16);
+  for (int32_t sms = 1; sms <= 300; ++sms)
+    for (const int32_t size : {1, 2, 4}) {
+      INFO(sms << " SMs, clusters of " << size);
+      const int32_t at_once = clusters_at_once({sms}, size);
+      CHECK(at_once * size <= sms);
+      CHECK((at_once > 0) == (sms >= size));
+      CHECK(clusters_at_once({sms + 1}, size) >= at_once);
+    }
+}
+
+TEST_CASE("an instance has no cost where it cannot run", "[host][cost_model]") {
+  Cost cost;
+  for_all([&](const Instance& instance, Shape shape) {
+    const int32_t cluster = instance.cta_group * instance.split_k;
+    CHECK_FALSE(cost_of(instance, shape, {cluster - 1}, &cost));
+    // One wave is enough for anything without a split; with one it is needed.
+    const int64_t tiles = tile_count(instance, shape);
+    CHECK(cost_of(instance, shape, {cluster}, &cost) == (instance.split_k == 1 || tiles == 1));
+    for (const int32_t sms : {16, 60, 148, 148 * 20})
+      if (cost_of(instance, shape, {sms}, &cost) && instance.split_k > 1)
+        CHECK(tiles <= clusters_at_once({sms}, cluster));
+    shape.grouped = !shape.grouped;
+    CHECK_FALSE(cost_of(instance, shape, kB200, &cost));
+  });
+}
+
+TEST_CASE("more SMs are never predicted to take longer, and more work never less", "[host][cost_model]") {
+  for_all([](const Instance& instance, Shape shape) {
+    const double rounding = 1 + 1e-12;
+    Cost cost;
+    for (int32_t sms = 4; sms < 160; ++sms) {
+      INFO(sms << " SMs");
+      if (cost_of(instance, shape, {sms}, &cost))
+        CHECK(us(instance, shape, {sms + 1}) <= cost.total_us * rounding);
+    }
+    const auto at_most = [&](Shape less, Shape more) {
+      if (cost_of(instance, more, kB200, &cost)) CHECK(us(instance, less) <= cost.total_us * rounding);
+    };
+    Shape more = shape;
+    // Some steps of K cost nothing: only whole k-tiles do, and only in the slice that has the most of them.
+    for (more.k = 32; more.k < 2048; more.k += 16) {
+      Shape less = more;
+      less.k -= 16;
+      at_most(less, more);
+    }
+    more = shape;
+    more.k += 4096;
+    if (cost_of(instance, shape, kB200, &cost)) CHECK(cost.total_us < us(instance, more));
+    more = shape;
+    more.n *= 2;
+    at_most(shape, more);
+    more = shape;
+    more.problems *= 2;
+    at_most(shape, more);
+  });
+}
+
+TEST_CASE("a cost counts the tiles, and the waves in which they run", "[host][cost_model]") {
+  for_all([](const Instance& instance, Shape shape) {
+    for (const int32_t sms : {4, 5, 33, 148}) {
+      Cost cost;
+      if (!cost_of(instance, shape, {sms}, &cost)) continue;
+      const auto rows_in_tiles = [&](int64_t rows) {
+        int64_t tiles = 0;
+        for (int64_t m = 0; m < rows; m += instance.tile_m) ++tiles;
+        return tiles;
+      };
+      int64_t n_tiles = 0;
+      for (int32_t n = 0; n < shape.n; n += instance.tile_n) ++n_tiles;
+      const int64_t all = rows_in_tiles(shape.m) * n_tiles * shape.problems;
+      CHECK(tile_count(instance, shape) == all);
+      if (shape.grouped) {
+        // The rows of a group are spread evenly around m: the mean over them, rounded up.
+        int64_t sum = 0;
+        const int64_t most = 2 * int64_t{shape.m} - 1;
+        for (int64_t rows = 1; rows <= most; ++rows) sum += rows_in_tiles(rows);
+        CHECK((cost.tiles - 1) * most < sum * n_tiles * shape.problems);
+        CHECK(cost.tiles * most >= sum * n_tiles * shape.problems);
+      } else {
+        CHECK(cost.tiles == all);
+      }
+      const int64_t at_once = clusters_at_once({sms}, instance.cta_group * instance.split_k);
+      CHECK(cost.waves * at_once >= cost.tiles);
+      CHECK((cost.waves - 1) * at_once < cost.tiles);
+    }
+  });
+}
+
+TEST_CASE("what lets the next tile start earlier is predicted to be faster", "[host][cost_model]") {
+  // Ten tiles for each pair of CTAs, so that what happens between two tiles counts.
+  const Shape shape{2560, 128 * 74, 2048};
+  for (const Instance& instance : kInstances) {
+    if (instance.tile_m != 256 || instance.tile_n != 128 || instance.split_k > 1 || instance.grouped)
+      continue;
+    Instance single = instance, overlapped = instance, stages = instance;
+    single.acc_stages = 1;
+    single.overlapped = 0;
+    overlapped.acc_stages = 2;
+    overlapped.overlapped = 1;
+    CHECK(us(overlapped, shape) < us(single, shape));
+    stages.stages = stages.scale_stages = 2;
+    CHECK(us(instance, shape) < us(stages, shape));
+  }
+}
+
+TEST_CASE("weights that do not fit in L2 are read again for every band of rows", "[host][cost_model]") {
+  // 16 tiles of 256 rows are a band: one row more needs the weights once more, if they are large.
+  for (const Instance& instance : kInstances) {
+    if (instance.grouped || instance.split_k > 1) continue;
+    const auto dram_us = [&](int32_t bands, int32_t n) {
+      Cost cost;
+      REQUIRE(cost_of(instance, {bands * 16 * instance.tile_m, n, 8192}, kB200, &cost));
+      return cost.dram_us * static_cast<double>(cost.waves * cost.k_tiles);
+    };
+    INFO(instance.name);
+    CHECK(dram_us(4, 28672) > 3 * dram_us(1, 28672));
+    CHECK(dram_us(4, 256) < 4 * dram_us(1, 256));
+  }
+}

@@ -1,0 +1,263 @@
+// What a caller may demand of the choice and of the size of a launch: no more CTAs at once than max_sms, and
+// under BATCH_INVARIANT a configuration that does not depend on how many rows there are.
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "arguments.h"
+#include "host/launch.h"
+#include "support/catch.hpp"
+
+using dualgemm_test::address;
+using dualgemm_test::b200;
+using dualgemm_test::batch_args;
+using dualgemm_test::masked_args;
+using dualgemm_test::offsets_args;
+using dualgemm_test::valid_args;
+using namespace dualgemm;
+
+namespace {
+
+Problem checked(const dualgemm_args_t& args) {
+  Problem problem;
+  const dualgemm_status_t status = validate(&args, &problem);
+  INFO(dualgemm_last_error());
+  REQUIRE(status == DUALGEMM_STATUS_SUCCESS);
+  return problem;
+}
+
+const Instance& selected(const dualgemm_args_t& args, const dualgemm_device_t& device = b200()) {
+  int32_t id = 0;
+  const dualgemm_status_t status = dualgemm_select_config(&args, &device, &id);
+  INFO(dualgemm_last_error());
+  REQUIRE(status == DUALGEMM_STATUS_SUCCESS);
+  REQUIRE(id > 0);
+  return kInstances[id - 1];
+}
+
+int64_t grid_of(const dualgemm_args_t& args, const Instance& instance,
+                const dualgemm_device_t& device = b200()) {
+  return grid_size(checked(args), instance, machine_of(args, device));
+}
+
+std::vector<dualgemm_args_t> all_kinds() {
+  return {valid_args(), batch_args(), offsets_args(), masked_args()};
+}
+
+// Sizes from less than a tile to many waves; C is moved out of the way of everything else.
+template <class Check>
+void for_sizes(const dualgemm_args_t& kind, const Check& check) {
+  for (const int32_t m : {1, 40, 128, 300, 1000, 8192})
+    for (const int32_t n : {8, 1000, 4096})
+      for (const int32_t k : {256, 7168}) {
+        dualgemm_args_t args = kind;
+        args.m = m;
+        args.n = n;
+        args.k = k;
+        args.c = address(uintptr_t{1} << 50);
+        INFO("M=" << m << ", N=" << n << ", K=" << k << ", batch " << args.batch << ", mode "
+                  << args.group_mode);
+        check(args);
+      }
+}
+
+}  // namespace
+
+TEST_CASE("an automatic choice keeps max_sms", "[host][limits]") {
+  for (const dualgemm_args_t& kind : all_kinds())
+    for_sizes(kind, [](dualgemm_args_t args) {
+      for (const int32_t max_sms : {1, 2, 3, 5, 16, 64, 147}) {
+        args.max_sms = max_sms;
+        for (const uint32_t flags : {0u, uint32_t{DUALGEMM_FLAG_BATCH_INVARIANT}}) {
+          args.flags = flags;
+          const Instance& instance = selected(args);
+          INFO("max_sms=" << max_sms << ": " << instance.name);
+          CHECK(grid_of(args, instance) <= max_sms);
+          CHECK(grid_of(args, instance) > 0);
+        }
+      }
+    });
+}
+
+TEST_CASE("a configuration that is asked for keeps max_sms or is refused", "[host][limits]") {
+  const dualgemm_device_t device = b200();
+  int refused = 0, accepted = 0;
+  for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
+    const Instance& instance = kInstances[id - 1];
+    const int32_t cluster = instance.cta_group * instance.split_k;
+    for_sizes(instance.grouped ? offsets_args() : valid_args(), [&](dualgemm_args_t args) {
+      args.config_id = id;
+      args.c_dtype = static_cast<int32_t>(instance.c_type);
+      CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_SUCCESS);
+      for (const int32_t max_sms : {1, 2, 3, 5, 16, 64, 147}) {
+        args.max_sms = max_sms;
+        const int64_t all_tiles = tile_bound(checked(args), instance) * cluster;
+        const bool can =
+            max_sms >= cluster && (instance.split_k == 1 || all_tiles <= 32 * max_sms / 148 * 4 ||
+                                   (cluster == 2 && all_tiles <= max_sms));
+        INFO("max_sms=" << max_sms << ": " << instance.name);
+        int32_t selected_id = -1;
+        const dualgemm_status_t status = dualgemm_can_implement_on(&args, &device);
+        CHECK(dualgemm_select_config(&args, &device, &selected_id) == status);
+        if (status == DUALGEMM_STATUS_SUCCESS) {
+          CHECK(grid_of(args, instance) <= max_sms);
+          CHECK(selected_id == id);
+          ++accepted;
+        } else {
+          CHECK(status == DUALGEMM_STATUS_NOT_SUPPORTED);
+          CHECK(std::string(dualgemm_last_error()).find("config_id=" + std::to_string(id) + ": ") == 0);
+          CHECK(std::string(dualgemm_last_error()).find("max_sms=" + std::to_string(max_sms) + " ") !=
+                std::string::npos);
+          CHECK((cluster > 1 || instance.split_k > 1));
+          ++refused;
+        }
+        if (can) CHECK(status == DUALGEMM_STATUS_SUCCESS);
+      }
+      // As many as there are, or more, limit nothing.
+      for (const int32_t max_sms : {148, 1000}) {
+        args.max_sms = max_sms;
+        CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_SUCCESS);
+      }
+    });
+  }
+  CHECK(accepted > 100);
+  CHECK(refused > 100);
+}
+
+TEST_CASE("a cluster that the device cannot hold is refused", "[host][limits]") {
+  dualgemm_device_t small = b200();
+  small.sm_count = 1;
+  for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
+    const Instance& instance = kInstances[id - 1];
+    dualgemm_args_t args = instance.grouped ? masked_args() : valid_args();
+    args.config_id = id;
+    args.c_dtype = static_cast<int32_t>(instance.c_type);
+    const bool fits = instance.cta_group * instance.split_k == 1;
+    INFO(instance.name);
+    CHECK(dualgemm_can_implement_on(&args, &small) ==
+          (fits ? DUALGEMM_STATUS_SUCCESS : DUALGEMM_STATUS_NOT_SUPPORTED));
+  }
+}
+
+TEST_CASE("a launch has as many CTAs as run at once, or as it has tiles", "[host][limits]") {
+  dualgemm_device_t device = b200();
+  device.clusters_of_2 = 70;
+  device.clusters_of_4 = 30;
+  for (const Instance& instance : kInstances) {
+    const int32_t cluster = instance.cta_group * instance.split_k;
+    const int64_t at_once = cluster == 1 ? 148 : cluster == 2 ? 70 : 30;
+    const auto check = [&](dualgemm_args_t args) {
+      int64_t tiles = 0;  // of one problem
+      for (int32_t m = 0; m < args.m; m += instance.tile_m)
+        for (int32_t n = 0; n < args.n; n += instance.tile_n) ++tiles;
+      tiles *= std::max({1, args.batch, args.groups});
+      INFO(instance.name << ": " << tiles << " tiles");
+      const int64_t clusters = instance.split_k > 1 ? tiles : std::min(tiles, at_once);
+      CHECK(grid_of(args, instance, device) == clusters * cluster);
+    };
+    if (instance.grouped) {
+      for_sizes(masked_args(), check);
+    } else {
+      for_sizes(valid_args(), check);
+      for_sizes(batch_args(), check);
+    }
+  }
+}
+
+TEST_CASE("groups never have more tiles than the host counts on", "[host][limits]") {
+  std::mt19937 engine(1);
+  const auto number = [&](int32_t low, int32_t high) {
+    return std::uniform_int_distribution<int32_t>(low, high)(engine);
+  };
+  for (const Instance& instance : kInstances) {
+    if (!instance.grouped) continue;
+    bool reached = false;
+    for (int i = 0; i < 2000; ++i) {
+      dualgemm_args_t args = offsets_args();
+      args.m = number(1, 800);
+      args.groups = number(1, 20);
+      std::vector<int32_t> ends;
+      for (int32_t g = 0; g <= args.groups; ++g) ends.push_back(number(0, args.m));
+      std::sort(ends.begin(), ends.end());
+      int64_t tiles = 0;
+      for (int32_t g = 0; g < args.groups; ++g)
+        for (int32_t row = ends[g]; row < ends[g + 1]; row += instance.tile_m) ++tiles;
+      const int64_t bound = tile_bound(checked(args), instance);
+      REQUIRE(tiles <= bound);
+      reached = reached || tiles == bound;
+    }
+    CHECK(reached);
+  }
+}
+
+TEST_CASE("under BATCH_INVARIANT nothing about the number of rows matters", "[host][limits]") {
+  for (const dualgemm_args_t& kind : all_kinds()) {
+    dualgemm_args_t args = kind;
+    args.n = 2048;
+    args.k = 7168;
+    args.c = address(uintptr_t{1} << 50);
+    args.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
+    const Instance* const first = &selected(args);
+    CHECK(first->split_k == 1);
+    bool differs_without = false;
+    for (const int32_t m : {1, 17, 64, 129, 512, 8192})
+      for (const int32_t problems : {1, 2, 100}) {
+        args.m = m;
+        (args.group_mode ? args.groups : args.batch) = problems;
+        args.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
+        args.expected_rows = 0;
+        CHECK(&selected(args) == first);
+        if (args.group_mode) args.expected_rows = 1 + m / 3;
+        CHECK(&selected(args) == first);
+        args.flags = 0;
+        differs_without = differs_without || &selected(args) != first;
+      }
+    CHECK(differs_without);
+  }
+  // Both ways of saying where the rows of groups are choose the same.
+  dualgemm_args_t offsets = offsets_args(), masked = masked_args();
+  offsets.flags = masked.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
+  CHECK(&selected(offsets) == &selected(masked));
+}
+
+TEST_CASE("groups get an instance made for them, from what is known of their rows", "[host][limits]") {
+  for (const dualgemm_args_t& kind : all_kinds())
+    for_sizes(kind, [](const dualgemm_args_t& args) {
+      CHECK((selected(args).grouped != 0) == (args.group_mode != DUALGEMM_GROUP_NONE));
+    });
+  const auto choice = [](dualgemm_args_t args, int32_t m, int32_t groups, int32_t expected_rows) {
+    args.n = 2048;
+    args.k = 4096;
+    args.m = m;
+    args.groups = groups;
+    args.expected_rows = expected_rows;
+    args.c = address(uintptr_t{1} << 50);
+    return &selected(args);
+  };
+  // 8192 rows are 1024 in each of 8 groups, but a capacity of 8192 may be used for 16 each.
+  CHECK(choice(offsets_args(), 8192, 8, 0) == choice(offsets_args(), 8192, 8, 1024));
+  CHECK(choice(offsets_args(), 128, 8, 0) == choice(offsets_args(), 8192, 8, 16));
+  CHECK(choice(offsets_args(), 8192, 8, 16) != choice(offsets_args(), 8192, 8, 1024));
+  CHECK(choice(masked_args(), 8192, 8, 0) == choice(masked_args(), 8192, 8, 8192));
+  CHECK(choice(masked_args(), 8192, 8, 16) == choice(masked_args(), 16, 8, 0));
+}
+
+TEST_CASE("a configuration of the other kind is refused", "[host][limits]") {
+  const dualgemm_device_t device = b200();
+  for (int32_t id = 1; id <= dualgemm_config_count(); ++id)
+    for (dualgemm_args_t args : all_kinds()) {
+      const Instance& instance = kInstances[id - 1];
+      args.config_id = id;
+      args.c_dtype = static_cast<int32_t>(instance.c_type);
+      const bool same_kind = (instance.grouped != 0) == (args.group_mode != DUALGEMM_GROUP_NONE);
+      CHECK(dualgemm_can_implement_on(&args, &device) ==
+            (same_kind ? DUALGEMM_STATUS_SUCCESS : DUALGEMM_STATUS_NOT_SUPPORTED));
+      if (same_kind) continue;
+      const std::string text = "config_id=" + std::to_string(id) + ": " + instance.name +
+                               " is for launches " + (instance.grouped ? "with" : "without") +
+                               " a group_mode";
+      CHECK(std::string(dualgemm_last_error()) == text);
+    }
+}

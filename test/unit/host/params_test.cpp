@@ -1,0 +1,264 @@
+// What a launch hands to the kernel: the six tensor maps, compared with where the header says that elements
+// and scale factors lie, the other fields of Params, and the attributes of the launch. The simulated driver
+// decodes the maps.
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "arguments.h"
+#include "host/launch.h"
+#include "host/tensor_map.h"
+#include "sim/engine/tensor_map.h"
+#include "support/catch.hpp"
+
+using dualgemm_test::batch_args;
+using dualgemm_test::masked_args;
+using dualgemm_test::offsets_args;
+using dualgemm_test::valid_args;
+using namespace dualgemm;
+
+namespace {
+
+using Numbers = std::vector<uint64_t>;
+
+Problem checked(const dualgemm_args_t& args) {
+  Problem problem;
+  const dualgemm_status_t status = validate(&args, &problem);
+  INFO(dualgemm_last_error());
+  REQUIRE(status == DUALGEMM_STATUS_SUCCESS);
+  return problem;
+}
+
+Params params_of(const dualgemm_args_t& args, const Instance& instance) {
+  Params params;
+  const dualgemm_status_t status = make_params(checked(args), instance, &params);
+  INFO(dualgemm_last_error());
+  REQUIRE(status == DUALGEMM_STATUS_SUCCESS);
+  return params;
+}
+
+// Calls check(instance) for every instance that writes BF16 and computes, or does not compute, groups.
+template <class Check>
+void for_instances(bool grouped, const Check& check) {
+  for (const Instance& instance : kInstances)
+    if (instance.c_type == CType::kBf16 && (instance.grouped != 0) == grouped) {
+      INFO(instance.name);
+      check(instance);
+    }
+}
+
+struct Map : sim::TensorMap {
+  explicit Map(const CUtensorMap& encoded) : sim::TensorMap(sim::decode_tensor_map(&encoded)) {}
+  Numbers sizes() const { return {dims.begin(), dims.begin() + rank}; }
+  Numbers boxes() const { return {box.begin(), box.begin() + rank}; }
+  // Of the element at these coordinates, which must lie inside.
+  uint64_t at(const Numbers& coordinates) const {
+    REQUIRE(coordinates.size() == rank);
+    uint64_t address = base;
+    for (size_t i = 0; i < rank; ++i) {
+      REQUIRE(coordinates[i] < dims[i]);
+      address += coordinates[i] * strides[i];
+    }
+    return address;
+  }
+};
+
+// One tensor as the header describes it.
+struct Tensor {
+  const void* base;
+  uint64_t problems;
+  int32_t rows, k;
+  int64_t ld, stride;  // elements of an operand, bytes of scale factors
+
+  uint64_t byte(uint64_t problem, int64_t offset, int64_t stride_bytes) const {
+    return reinterpret_cast<uintptr_t>(base) + problem * static_cast<uint64_t>(stride_bytes) +
+           static_cast<uint64_t>(offset);
+  }
+};
+
+void check_operand(const CUtensorMap& encoded, const Tensor& t, int32_t box_rows) {
+  const Map map(encoded);
+  CHECK(map.type == CU_TENSOR_MAP_DATA_TYPE_UINT8);
+  CHECK(map.swizzle == sim::Swizzle::k128B);
+  CHECK(!map.nan_fill);
+  CHECK(map.sizes() == Numbers{static_cast<uint64_t>(t.k / 2), static_cast<uint64_t>(t.rows), t.problems});
+  CHECK(map.boxes() == Numbers{128, static_cast<uint64_t>(box_rows), 1});
+  for (uint64_t problem = 0; problem < t.problems; ++problem)
+    for (const int32_t row : {0, 1, t.rows - 1})
+      for (const int32_t element : {0, 2, t.k - 2})
+        CHECK(map.at({static_cast<uint64_t>(element / 2), static_cast<uint64_t>(row), problem}) ==
+              t.byte(problem, (row * t.ld + element) / 2, t.stride / 2));
+}
+
+void check_scales(const CUtensorMap& encoded, const Tensor& t, int32_t atoms, int32_t blocks) {
+  const Map map(encoded);
+  CHECK(map.type == CU_TENSOR_MAP_DATA_TYPE_INT64);
+  CHECK(map.swizzle == sim::Swizzle::kNone);
+  CHECK(!map.nan_fill);
+  const int32_t bands = (t.rows + 127) / 128;
+  CHECK(map.sizes() ==
+        Numbers{64, static_cast<uint64_t>((t.k + 63) / 64), static_cast<uint64_t>(bands), t.problems});
+  CHECK(map.boxes() == Numbers{64, static_cast<uint64_t>(atoms), static_cast<uint64_t>(blocks), 1});
+  for (uint64_t problem = 0; problem < t.problems; ++problem)
+    for (int32_t row = 0; row < t.rows; row += 128)
+      for (int32_t block = 0; block < t.k / 16; block += 4) {
+        const int64_t offset = dualgemm_sf_offset(t.rows, t.k, DUALGEMM_SF_LAYOUT_128X4, row, block);
+        CHECK(map.at({0, static_cast<uint64_t>(block / 4), static_cast<uint64_t>(row / 128), problem}) ==
+              t.byte(problem, offset, t.stride));
+      }
+}
+
+void check_weights(const Params& p, const dualgemm_args_t& args, const Instance& i, uint64_t problems,
+                   int64_t stride_b, int64_t stride_sfb) {
+  const int32_t atoms = 4 * i.scale_k_tiles, blocks = (i.tile_n + 127) / 128;
+  check_operand(p.b1, {args.b1, problems, args.n, args.k, args.ldb1, stride_b}, i.b_box_rows);
+  check_operand(p.b2, {args.b2, problems, args.n, args.k, args.ldb2, stride_b}, i.b_box_rows);
+  check_scales(p.sfb1, {args.sfb1, problems, args.n, args.k, 0, stride_sfb}, atoms, blocks);
+  check_scales(p.sfb2, {args.sfb2, problems, args.n, args.k, 0, stride_sfb}, atoms, blocks);
+}
+
+// 300 rows, 264 columns, K = 592 at padded pitches: nothing is a multiple of a tile.
+dualgemm_args_t odd(dualgemm_args_t args) {
+  args.m = 300;
+  args.n = 264;
+  args.k = 592;
+  args.lda = 608;
+  args.ldb1 = args.ldb2 = 640;
+  args.ldc = 272;
+  return args;
+}
+constexpr int64_t kSfaBytes = 3 * 10 * 512, kSfbBytes = 3 * 10 * 512;  // 3 bands, 10 atoms along K
+
+}  // namespace
+
+TEST_CASE("tensor maps of one problem", "[host][params]") {
+  const dualgemm_args_t args = odd(valid_args());
+  for_instances(false, [&](const Instance& i) {
+    const Params p = params_of(args, i);
+    check_operand(p.a, {args.a, 1, 300, 592, 608, 0}, i.tile_m / i.cta_group);
+    check_scales(p.sfa, {args.sfa, 1, 300, 592, 0, 0}, 4 * i.scale_k_tiles, 1);
+    check_weights(p, args, i, 1, 0, 0);
+  });
+}
+
+TEST_CASE("tensor maps of a batch and of masked groups", "[host][params]") {
+  const auto check = [](const Instance& i, const dualgemm_args_t& args, int64_t a, int64_t b, int64_t sfa,
+                        int64_t sfb) {
+    const Params p = params_of(args, i);
+    check_operand(p.a, {args.a, 3, 300, 592, 608, a}, i.tile_m / i.cta_group);
+    check_scales(p.sfa, {args.sfa, 3, 300, 592, 0, sfa}, 4 * i.scale_k_tiles, 1);
+    check_weights(p, args, i, 3, b, sfb);
+  };
+  for (const bool grouped : {false, true})
+    for_instances(grouped, [&](const Instance& i) {
+      dualgemm_args_t args = odd(grouped ? masked_args() : batch_args());
+      check(i, args, 300 * 608, 264 * 640, kSfaBytes, kSfbBytes);
+      args.batch_stride_a = 300 * 608 + 32;
+      args.batch_stride_b1 = args.batch_stride_b2 = 264 * 640 + 96;
+      args.batch_stride_sfa = kSfaBytes + 16;
+      args.batch_stride_sfb1 = args.batch_stride_sfb2 = kSfbBytes + 48;
+      check(i, args, 300 * 608 + 32, 264 * 640 + 96, kSfaBytes + 16, kSfbBytes + 48);
+    });
+}
+
+TEST_CASE("tensor maps of groups whose rows follow each other", "[host][params]") {
+  for_instances(true, [](const Instance& i) {
+    dualgemm_args_t args = odd(offsets_args());
+    Params p = params_of(args, i);
+    check_operand(p.a, {args.a, 1, 300, 592, 608, 0}, i.tile_m / i.cta_group);
+    check_weights(p, args, i, 3, 264 * 640, kSfbBytes);
+    // The most bands that three groups of 300 rows together can have: (1, 129, 170) rows have 1 + 2 + 2.
+    check_scales(p.sfa, {args.sfa, 1, 5 * 128, 592, 0, 0}, 4 * i.scale_k_tiles, 1);
+    // Two rows are in two groups at most.
+    args.m = 2;
+    args.groups = 512;
+    p = params_of(args, i);
+    check_scales(p.sfa, {args.sfa, 1, 2 * 128, 592, 0, 0}, 4 * i.scale_k_tiles, 1);
+  });
+}
+
+TEST_CASE("the other fields of Params", "[host][params]") {
+  dualgemm_args_t args = odd(batch_args());
+  args.alpha1 = 0.5f;
+  args.alpha2 = -2;
+  args.alpha1_dev = dualgemm_test::address<const float>(0x3'0000'0000);
+  args.alpha2_dev = dualgemm_test::address<const float>(0x3'1000'0000);
+  args.alpha_stride = 2;
+  for_instances(false, [&](const Instance& i) {
+    const Params p = params_of(args, i);
+    CHECK(p.c == args.c);
+    CHECK(p.ldc == 272);
+    CHECK(p.c_stride == 300 * 272);
+    CHECK(p.alpha1 == 0.5f);
+    CHECK(p.alpha2 == -2);
+    CHECK(p.alpha1_dev == args.alpha1_dev);
+    CHECK(p.alpha2_dev == args.alpha2_dev);
+    CHECK(p.alpha_stride == 2);
+    CHECK(p.m == 300);
+    CHECK(p.n == 264);
+    CHECK(p.k == 592);
+    CHECK((p.m_tiles - 1) * i.tile_m < 300);
+    CHECK(p.m_tiles * i.tile_m >= 300);
+    CHECK((p.n_tiles - 1) * i.tile_n < 264);
+    CHECK(p.n_tiles * i.tile_n >= 264);
+    CHECK((p.k_tiles - 1) * i.tile_k < 592);
+    CHECK(p.k_tiles * i.tile_k >= 592);
+    CHECK(p.problems == 3);
+    CHECK(p.group_rows == nullptr);
+    CHECK(p.static_weights == 0);
+  });
+  args.batch_stride_c = 300 * 272 + 8;
+  for_instances(false, [&](const Instance& i) { CHECK(params_of(args, i).c_stride == 300 * 272 + 8); });
+
+  for (const bool offsets : {false, true})
+    for_instances(true, [&](const Instance& i) {
+      const dualgemm_args_t grouped = offsets ? offsets_args() : masked_args();
+      const Params p = params_of(grouped, i);
+      CHECK(p.problems == 3);
+      CHECK(p.group_rows == grouped.group_rows);
+      CHECK(p.group_offsets == (offsets ? 1 : 0));
+      CHECK(p.c_stride == (offsets ? 0 : 256 * 128));
+    });
+}
+
+TEST_CASE("weights are early only under both flags", "[host][params]") {
+  for (const uint32_t flags : {0u, 1u, 2u, 3u}) {
+    dualgemm_args_t args = valid_args();
+    args.flags = flags | DUALGEMM_FLAG_NO_FALLBACK;
+    const uint32_t both = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
+    for_instances(false, [&](const Instance& i) {
+      CHECK(params_of(args, i).static_weights == (flags == both ? 1 : 0));
+    });
+  }
+}
+
+TEST_CASE("attributes of a launch", "[host][params]") {
+  auto* const stream = dualgemm_test::address<CUstream_st>(0x1234);
+  for (const bool pdl : {false, true})
+    for_instances(false, [&](const Instance& i) {
+      dualgemm_args_t args = valid_args();
+      args.flags = pdl ? DUALGEMM_FLAG_PDL : 0;
+      LaunchConfig launch;
+      make_launch_config(checked(args), i, 24, stream, &launch);
+      CHECK(launch.config.gridDim.x == 24);
+      CHECK(launch.config.gridDim.y * launch.config.gridDim.z == 1);
+      CHECK(launch.config.blockDim.x == static_cast<unsigned>(i.threads));
+      CHECK(launch.config.dynamicSmemBytes == static_cast<size_t>(i.smem_bytes));
+      CHECK(launch.config.stream == stream);
+      unsigned cluster = 1;
+      bool early = false;
+      for (unsigned a = 0; a < launch.config.numAttrs; ++a) {
+        const cudaLaunchAttribute& attribute = launch.config.attrs[a];
+        if (attribute.id == cudaLaunchAttributeClusterDimension) {
+          cluster = attribute.val.clusterDim.x;
+          CHECK(attribute.val.clusterDim.y * attribute.val.clusterDim.z == 1);
+        } else {
+          REQUIRE(attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization);
+          early = attribute.val.programmaticStreamSerializationAllowed != 0;
+        }
+      }
+      CHECK(cluster == static_cast<unsigned>(i.cta_group * i.split_k));
+      CHECK(early == pdl);
+    });
+}

@@ -1,0 +1,146 @@
+// The rules of a launch of several problems: a batch, or groups.
+
+#include <limits>
+
+#include "arguments.h"
+#include "host/dualgemm.h"
+#include "rules.h"
+#include "support/catch.hpp"
+
+using dualgemm_test::address;
+using dualgemm_test::batch_args;
+using dualgemm_test::check;
+using dualgemm_test::check_accepted;
+using dualgemm_test::masked_args;
+using dualgemm_test::offsets_args;
+using dualgemm_test::Rule;
+
+TEST_CASE("groups: what may be said about them", "[host][validate][groups]") {
+  const auto value = DUALGEMM_STATUS_INVALID_VALUE;
+  for (const dualgemm_args_t& good : {offsets_args(), masked_args()}) {
+    check(
+        {{value, "groups=0: must be in [1, 512] with a group_mode", [](auto& a) { a.groups = 0; }},
+         {value, "groups=-1: must be in [1, 512] with a group_mode", [](auto& a) { a.groups = -1; }},
+         {value, "groups=513: must be in [1, 512] with a group_mode", [](auto& a) { a.groups = 513; }},
+         {value, "batch=2: must be 0 or 1 with a group_mode", [](auto& a) { a.batch = 2; }},
+         {value, "expected_rows=-7: must not be negative", [](auto& a) { a.expected_rows = -7; }},
+         {DUALGEMM_STATUS_INVALID_SHAPE, "K=0: must be above 0 with a group_mode", [](auto& a) { a.k = 0; }},
+         {DUALGEMM_STATUS_NULL_POINTER, "group_rows=NULL: must be a device pointer",
+          [](auto& a) { a.group_rows = nullptr; }},
+         {DUALGEMM_STATUS_MISALIGNED, "group_rows=0x2c0000002: must be 4-byte aligned",
+          [](auto& a) { a.group_rows = address<const int32_t>(0x2'c000'0002); }},
+         {DUALGEMM_STATUS_NOT_SUPPORTED, "2^31-1",
+          [](auto& a) {
+            a.m = 1 << 22, a.n = 1 << 23, a.k = 16, a.lda = a.ldb1 = a.ldb2 = 32;
+            a.groups = 1, a.c = address(uintptr_t{1} << 56);
+          }}},
+        good);
+    check_accepted({[](auto&) {}, [](auto& a) { a.groups = 1; }, [](auto& a) { a.groups = 512; },
+                    [](auto& a) { a.batch = 1; }, [](auto& a) { a.expected_rows = 1000000; },
+                    [](auto& a) { a.group_rows = address<const int32_t>(0x2'c000'0004); },
+                    [](auto& a) { a.m = 0, a.group_rows = nullptr; },
+                    [](auto& a) { a.flags = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_BATCH_INVARIANT; }},
+                   good);
+  }
+  // More groups than rows, none of which may be larger than all.
+  check_accepted({[](auto& a) { a.m = 5, a.groups = 512; }}, offsets_args());
+}
+
+TEST_CASE("strides from problem to problem", "[host][validate]") {
+  const auto status = DUALGEMM_STATUS_INVALID_STRIDE;
+  // One problem: A 256 x 512, B1 and B2 128 x 512, C 256 x 128; SFA 2 x 8 atoms, SFB1 and SFB2 8.
+  const std::vector<Rule> of_a = {
+      {status, "batch_stride_a=-131072: must not be negative", [](auto& a) { a.batch_stride_a = -131072; }},
+      {status, "batch_stride_a=131040: must be at least 131072", [](auto& a) { a.batch_stride_a = 131040; }},
+      {status, "batch_stride_a=131088: must be a multiple of 32", [](auto& a) { a.batch_stride_a = 131088; }},
+      {status, "batch_stride_a=2199023255552: must be less than 2^40 bytes",
+       [](auto& a) { a.batch_stride_a = 1LL << 41; }},
+      {status, "batch_stride_a=9223372036854775776: 3 problems must take less than 2^48 bytes",
+       [](auto& a) { a.batch_stride_a = std::numeric_limits<int64_t>::max() - 31; }},
+      {status, "batch_stride_sfa=-16: must not be negative", [](auto& a) { a.batch_stride_sfa = -16; }},
+      {status, "batch_stride_sfa=8176: must be at least 8192", [](auto& a) { a.batch_stride_sfa = 8176; }},
+      {status, "batch_stride_sfa=8200: must be a multiple of 16", [](auto& a) { a.batch_stride_sfa = 8200; }},
+      {status, "batch_stride_sfa=1099511627776: must be less than 2^40 bytes",
+       [](auto& a) { a.batch_stride_sfa = 1LL << 40; }},
+      {status, "batch_stride_c=-8: must not be negative", [](auto& a) { a.batch_stride_c = -8; }},
+      {status, "batch_stride_c=32760: must be at least 32768", [](auto& a) { a.batch_stride_c = 32760; }},
+      {status, "batch_stride_c=32772: must be a multiple of 8", [](auto& a) { a.batch_stride_c = 32772; }},
+      {status, "batch_stride_c=70368744177664: 3 problems must take less than 2^48 bytes",
+       [](auto& a) { a.batch_stride_c = 1LL << 46; }},
+  };
+  const std::vector<Rule> of_b = {
+      {status, "batch_stride_b1=-1: must not be negative", [](auto& a) { a.batch_stride_b1 = -1; }},
+      {status, "batch_stride_b2=32: must be at least 65536", [](auto& a) { a.batch_stride_b2 = 32; }},
+      {status, "batch_stride_b1=65552: must be a multiple of 32", [](auto& a) { a.batch_stride_b1 = 65552; }},
+      {status, "batch_stride_sfb1=4095: must be at least 4096", [](auto& a) { a.batch_stride_sfb1 = 4095; }},
+      {status, "batch_stride_sfb2=4104: must be a multiple of 16",
+       [](auto& a) { a.batch_stride_sfb2 = 4104; }},
+  };
+  for (const dualgemm_args_t& good : {batch_args(), masked_args()}) {
+    check(of_a, good);
+    check(of_b, good);
+    // A problem ends with the last element of its last row.
+    check_accepted({[](auto& a) { a.lda = 1024, a.batch_stride_a = 255 * 1024 + 512; },
+                    [](auto& a) { a.ldb2 = 1024, a.batch_stride_b2 = 127 * 1024 + 512; },
+                    [](auto& a) { a.ldc = 136, a.batch_stride_c = 255 * 136 + 128; },
+                    [](auto& a) { a.batch_stride_sfa = 8192 + 16, a.batch_stride_sfb1 = 4096 + 16; },
+                    [](auto& a) { a.batch_stride_a = (1LL << 41) - 32, a.c = address(uintptr_t{1} << 56); }},
+                   good);
+    check({{status, "batch_stride_c=34800: must be at least 34808",
+            [](auto& a) { a.ldc = 136, a.batch_stride_c = 34800; }}},
+          good);
+  }
+  // With offsets the groups share A, SFA and C, and their strides are not looked at.
+  check(of_b, offsets_args());
+  check_accepted({[](auto& a) { a.batch_stride_a = -5, a.batch_stride_sfa = -5, a.batch_stride_c = -5; }},
+                 offsets_args());
+  check_accepted(
+      {[](auto& a) { a.groups = 1, a.batch_stride_a = a.batch_stride_b1 = a.batch_stride_c = -5; }},
+      masked_args());
+  // Compact problems may be too many as well.
+  check({{status, "batch_stride_a=524288: 2147483647 problems must take less than 2^48 bytes",
+          [](auto& a) { a.batch = 2147483647, a.m = 1024; }}});
+}
+
+TEST_CASE("the output of several problems may not overlap an input of any", "[host][validate]") {
+  const auto status = DUALGEMM_STATUS_ALIASING;
+  // C takes 0x10000 bytes per problem from 0x280000000, A as many; SFA 0x2000, SFB1 0x1000, B1 0x8000.
+  for (const dualgemm_args_t& good : {batch_args(), masked_args()}) {
+    check({{status, "overlaps a=0x28002fff0", [](auto& a) { a.a = address(0x2'8002'fff0); }},
+           {status, "overlaps a=0x27ffd0010", [](auto& a) { a.a = address(0x2'7ffd'0010); }},
+           {status, "overlaps sfa=0x27fffa010", [](auto& a) { a.sfa = address(0x2'7fff'a010); }},
+           {status, "overlaps b1=0x27ffe8010", [](auto& a) { a.b1 = address(0x2'7ffe'8010); }},
+           // Problems of A in the gaps of C, but 16 bytes too early.
+           {status, "overlaps a=0x28000fff0",
+            [](auto& a) {
+              a.batch_stride_c = 0x10000, a.batch_stride_a = 0x40000;
+              a.a = address(0x2'8000'fff0);
+            }}},
+          good);
+    check_accepted(
+        {[](auto& a) { a.a = address(0x2'8003'0000); }, [](auto& a) { a.a = address(0x2'7ffd'0000); },
+         [](auto& a) { a.sfa = address(0x2'7fff'a000); },
+         // One buffer of 0x24000 bytes per problem: C, A, SFA, SFB1 and SFB2.
+         [](auto& a) {
+           a.batch_stride_c = 0x24000 / 2, a.batch_stride_a = 0x24000 * 2;
+           a.batch_stride_sfa = a.batch_stride_sfb1 = a.batch_stride_sfb2 = 0x24000;
+           a.a = address(0x2'8001'0000), a.sfa = address(0x2'8002'0000);
+           a.sfb1 = address(0x2'8002'2000), a.sfb2 = address(0x2'8002'3000);
+         }},
+        good);
+  }
+  check({{status, "overlaps b2=0x27ffe8010", [](auto& a) { a.b2 = address(0x2'7ffe'8010); }},
+         {status, "overlaps group_rows=0x27ffffff4",
+          [](auto& a) { a.group_rows = address<const int32_t>(0x2'7fff'fff4); }},
+         {status, "overlaps group_rows=0x28000fffc",
+          [](auto& a) { a.group_rows = address<const int32_t>(0x2'8000'fffc); }},
+         {status, "overlaps sfa=0x27ffff010", [](auto& a) { a.sfa = address(0x2'7fff'f010); }}},
+        offsets_args());
+  // Three groups have four offsets, or three numbers of rows. The bands of SFA behind the first are known to
+  // the device only.
+  check_accepted({[](auto& a) { a.group_rows = address<const int32_t>(0x2'7fff'fff0); },
+                  [](auto& a) { a.group_rows = address<const int32_t>(0x2'8001'0000); },
+                  [](auto& a) { a.sfa = address(0x2'7fff'f000); }},
+                 offsets_args());
+  check_accepted({[](auto& a) { a.group_rows = address<const int32_t>(0x2'7fff'fff4); }}, masked_args());
+}
