@@ -117,8 +117,8 @@ std::string error_text(const Machine& machine, const dualgemm::CostConstants& co
     if (std::abs(outside) > std::abs(worst)) worst = outside;
   }
   return fmt::format(
-      "{} of {} within the period that the published figure allows, the worst {:+.2f} us outside, a large "
-      "product {:+.1f} %",
+      "{} of {} within what the published figure allows,\nthe worst {:+.2f} us outside it; {:+.1f} % on a "
+      "large product",
       inside, std::size(kPublished), worst,
       100 * (large_us(machine, constants) / kPublishedLarge.kernel_us - 1));
 }
