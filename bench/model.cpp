@@ -66,7 +66,7 @@ std::optional<double> public_us(const GemmShape& shape, const Machine& machine) 
   std::optional<double> best;
   for (const Instance* instance : {&kV2Narrow, &kV2Wide}) {
     Cost cost;
-    if (!cost_of(*instance, shape, machine, &cost, /*keeps_a=*/true)) continue;
+    if (!cost_of(*instance, shape, machine, &cost)) continue;
     if (!best || cost.total_us < *best) best = cost.total_us;
   }
   return best;
@@ -99,7 +99,7 @@ std::string choices_table(const Machine& machine) {
 double us_of(const Instance& instance, const GemmShape& shape, const Machine& machine,
              const dualgemm::CostConstants& constants) {
   Cost cost;
-  cost_of(instance, shape, machine, &cost, /*keeps_a=*/true, constants);
+  cost_of(instance, shape, machine, &cost, constants);
   return cost.total_us;
 }
 

@@ -39,7 +39,7 @@ inline Regret regret_of(const dualgemm::Machine& machine, const dualgemm::CostCo
     for (int32_t i = 0; i < kInstanceCount; ++i) {
       Cost cost;
       if (kInstances[i].c_type != CType::kFp16) continue;
-      if (!cost_of(kInstances[i], shape, machine, &cost, /*keeps_a=*/false, constants)) continue;
+      if (!cost_of(kInstances[i], shape, machine, &cost, constants)) continue;
       fastest = std::min(fastest, cost.total_us);
       if (i == index) chosen = cost.total_us;
     }

@@ -66,7 +66,7 @@ TEST_CASE("the model agrees with published times of other kernels", "[host][cost
        {Bounds{kCostConstants, 7, 0.4, 0.01}, Bounds{bench::held_out(), 5, 0.6, 0.05}}) {
     const auto modelled_us = [&](const Instance& instance, const Shape& shape) {
       Cost cost;
-      REQUIRE(cost_of(instance, shape, kB200, &cost, /*keeps_a=*/true, bounds.constants));
+      REQUIRE(cost_of(instance, shape, kB200, &cost, bounds.constants));
       return cost.total_us;
     };
     int inside = 0;
