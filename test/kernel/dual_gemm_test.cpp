@@ -106,15 +106,16 @@ TEST_CASE("the ring of stages may be partly used, filled exactly and reused many
 
 TEST_CASE("a CTA that computes several tiles gives the bits of one that computes a single tile", "[kernel]") {
   for (const NamedConfig& config : configs_of(DUALGEMM_DTYPE_FP16)) {
+    if (config.info.split_k > 1) continue;  // computes one tile
     DYNAMIC_SECTION(config.info.name) {
       const Problem p =
-          make_problem(Data::kFullRange, 300, 328, 576, 400);  // 3 row tiles, at least 3 column tiles
+          make_problem(Data::kFullRange, 300, 328, 576, 400);  // 2 or 3 row tiles, at least 2 column tiles
       const Output one_each = run(p, use(config));
-      for (int32_t max_sms : {1, 2, 4}) {
+      for (int32_t clusters : {1, 2, 4}) {
         LaunchOptions options = use(config);
-        options.max_sms = max_sms;
-        INFO(max_sms << " CTAs");
-        CHECK(run(p, options).bits == one_each.bits);
+        options.max_sms = clusters * config.info.cta_group;
+        INFO(options.max_sms << " CTAs");
+        CHECK((run(p, options).bits == one_each.bits));
       }
       const Comparison result = compare(one_each, p.reference());
       INFO(result.first);
