@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "bench/sensitivity.h"
 #include "host/dualgemm.h"
 #include "support/catch.hpp"
 
@@ -130,14 +131,14 @@ TEST_CASE("the choice for models in use, by the rows of A", "[host][select_confi
   };
   // N, K.
   check(R"(
- 4096  7168  1:64x128/2 32:128x64/2 192:256x128/2 256:256x64 384:256x128 513:256x128o 1025:128x128 2000:256x128o
+ 4096  7168  1:128x64/2 192:256x128/2 256:256x64 384:256x128 513:256x128o 1025:128x128 2000:256x128o
  3072  4096  1:128x64/2 192:64x128/2 256:256x64 384:128x64 512:256x128 1024:256x128o
  3072  7168  1:128x64/2 192:64x128/2 256:256x128/2 384:128x64 512:256x128 1024:256x128o
 14336  4096  1:64x128 128:128x64 192:256x128o 384:128x128 512:256x128o 513:128x128 767:256x128o
- 7168  4096  1:64x128 32:128x64 192:256x128 384:256x128o 513:128x128 767:256x128o
+ 7168  4096  1:128x64 192:256x128 384:256x128o 513:128x128 767:256x128o
 28672  8192  1:64x128 128:128x128 192:256x128o 384:128x128 512:256x128o 513:128x128 767:256x128o
- 7168  8192  1:64x128 3:128x64 192:256x128 384:256x128o 513:128x128 767:256x128o
- 3584  8192  1:64x128/2 8:128x64/2 192:256x128/2 384:256x128 513:128x128 767:256x128o
+ 7168  8192  1:128x64 192:256x128 384:256x128o 513:128x128 767:256x128o
+ 3584  8192  1:128x64/2 192:256x128/2 384:256x128 513:128x128 767:256x128o
 53248 16384  1:64x128 128:128x128 192:256x128 384:128x128 512:256x128o
  6656 16384  1:128x64 192:256x128 513:128x128 767:256x128 2000:256x128o
 12288  4096  1:64x128 128:128x64 192:256x128o 384:128x128 512:256x128o
@@ -153,7 +154,7 @@ TEST_CASE("the choice for models in use, by the rows of A", "[host][select_confi
  2048  7168  1:64x128/4 192:128x64/2 384:256x128/2 513:256x128 1025:128x128 2000:256x128o
   256  7168  1:64x128/4 1025:128x64/2 4096:256x128/2 8192:256x128
  1024  2304  1:64x128/4 32:128x64/2 128:256x64 192:64x128/4 384:128x64/2 513:256x64 1025:128x64 2000:256x128 4096:256x128o
- 9216  2304  1:64x128 64:128x64 192:256x128 384:256x128o
+ 9216  2304  1:128x64 192:256x128 384:256x128o
  2880  2880  1:64x128/4 16:128x64/2 192:64x128/2 256:256x64 384:128x64 512:256x128 1024:256x128o
  1440  2880  1:64x128/4 64:128x64/2 128:64x128/4 192:128x64/2 512:256x64 1024:256x128 2000:256x128o
   720  2880  1:64x128/4 64:128x64/2 128:64x128/4 384:128x64/2 1024:256x64 2000:256x128 4096:256x128o
@@ -173,7 +174,7 @@ TEST_CASE("the choice for models in use, by the rows of A", "[host][select_confi
         false, false, kRows);
   // Problems of a batch, N, K.
   check(R"(
-  2  4096  7168  1:64x128 64:128x64 192:256x128 384:256x128o 1025:128x128 2000:256x128o
+  2  4096  7168  1:128x64 192:256x128 384:256x128o 1025:128x128 2000:256x128o
   8  2048  7168  1:64x128 128:128x64 192:256x128 384:128x128 512:256x128o 513:128x128 767:256x128o
   8   720  2880  1:128x64 192:64x128 256:256x128 384:128x128 512:256x128o 1025:128x128 2000:256x128o
  32   768  2048  1:64x128 64:128x64 192:256x128 384:128x128 512:256x128o
@@ -182,19 +183,19 @@ TEST_CASE("the choice for models in use, by the rows of A", "[host][select_confi
         true, false, kRows);
   // Groups, N, K; by the rows of a usual group.
   check(R"(
-  8  4096  7168  1:64x128 96:128x128 512:256x128o
-  8  7168  2048  1:64x128 96:128x128 128:256x128o 192:128x128 248:256x128o
-  2  3072  4096  1:64x128 96:256x128o 128:64x128 192:256x128o
-  2  4096  1536  1:64x128 64:256x128o 192:128x128 248:64x128 512:128x128 1024:256x128o
-256  2048  7168  1:64x128 96:128x128 192:256x128o
- 64  2048  7168  1:64x128 96:128x128 248:256x128o
- 32  2048  7168  1:64x128 96:128x128 512:256x128o
-128  1536  4096  1:64x128 96:128x128 192:256x128o
- 64  1536  4096  1:64x128 96:128x128 192:256x128o 248:128x128 512:256x128o
-128   768  2048  1:64x128 96:128x128 192:256x128o
-128  2880  2880  1:64x128 96:128x128 248:256x128o
- 64  2880  2880  1:64x128 96:128x128 248:256x128o
- 16  2880  2880  1:64x128 96:128x128 248:256x128o
+  8  4096  7168  1:64x128 40:128x128 96:256x128o 192:128x128 512:256x128o
+  8  7168  2048  1:64x128 64:128x128 96:256x128o 192:128x128 248:256x128o
+  2  3072  4096  1:64x128 64:256x128o 128:64x128 192:256x128o
+  2  4096  1536  1:256x128o 192:128x128 248:64x128 512:128x128 1024:256x128o
+256  2048  7168  1:64x128 40:128x128 128:256x128o
+ 64  2048  7168  1:64x128 40:128x128 96:256x128o 192:128x128 248:256x128o
+ 32  2048  7168  1:64x128 40:128x128 96:256x128o 192:128x128 512:256x128o
+128  1536  4096  1:64x128 40:128x128 128:256x128o
+ 64  1536  4096  1:64x128 64:128x128 128:256x128o 248:128x128 512:256x128o
+128   768  2048  1:64x128 64:128x128 128:256x128o
+128  2880  2880  1:64x128 40:128x128 128:256x128o 192:128x128 248:256x128o
+ 64  2880  2880  1:64x128 40:128x128 128:256x128o 192:128x128 248:256x128o
+ 16  2880  2880  1:64x128 64:128x128 96:256x128o 192:128x128 248:256x128o
 )",
         true, true, kGroupRows);
 
@@ -244,15 +245,32 @@ TEST_CASE("among instances of equal cost the simpler one is chosen", "[host][sel
           Cost cost;
           if (other.c_type != CType::kFp16 || !cost_of(other, shape, kB200, &cost)) continue;
           INFO(m << " x " << n << " x " << k << ": " << best.name << " against " << other.name);
-          // With less of a split, or otherwise with fewer bytes into shared memory, it has to be slower.
-          const auto bytes = [&](const Instance& i) {
-            return tile_count(i, shape) * (i.tile_m + 2 * i.tile_n);
-          };
+          // With less of a split, or otherwise with fewer bytes into the busiest SM, it has to be slower.
+          const auto bytes = [](const Cost& c) { return c.waves * c.k_tiles * c.fill_bytes; };
           const bool simpler =
-              other.split_k < best.split_k || (other.split_k == best.split_k && bytes(other) < bytes(best));
+              other.split_k < best.split_k || (other.split_k == best.split_k && bytes(cost) < bytes(lowest));
           if (simpler) CHECK(cost.total_us > lowest.total_us);
         }
       }
+}
+
+TEST_CASE("the choice hardly depends on where a constant lies in the range of its sources",
+          "[host][select_config]") {
+  for (const CostRange& range : kCostRanges)
+    for (const double value : {range.low, range.high}) {
+      CHECK(kCostConstants.*range.constant >= range.low);
+      CHECK(kCostConstants.*range.constant <= range.high);
+      CostConstants constants;
+      constants.*range.constant = value;
+      const bench::Regret regret = bench::regret_of(kB200, constants);
+      INFO(range.name << " = " << value << ": " << regret.close << " of " << regret.shapes
+                      << " within 2 %, the worst " << 100 * regret.worst << " % slower");
+      CHECK(regret.shapes > 500);
+      CHECK(regret.close > 0.9 * regret.shapes);
+      CHECK(regret.worst < 0.2);
+    }
+  const bench::Regret none = bench::regret_of(kB200, kCostConstants);
+  CHECK(none.close == none.shapes);
 }
 
 TEST_CASE("a cluster is not chosen where it does not fit", "[host][select_config]") {
