@@ -1,37 +1,11 @@
 // instances.cu -- the kernels that exist: one line per instance, and the table through which host/ sees them.
 #include "kernel/instances.h"
 
-#include "kernel/dual_gemm.cuh"
+#include "kernel/instance_of.cuh"
 
 namespace dualgemm {
 
 namespace {
-
-template <class Cfg>
-constexpr Instance instance(const char* name) {
-  return {name,
-          reinterpret_cast<const void*>(&dual_gemm_kernel<Cfg>),
-          Cfg::kC,
-          Cfg::kCtaGroup,
-          Cfg::kTileM,
-          Cfg::kTileN,
-          Cfg::kTileK,
-          Cfg::kSplitK,
-          Cfg::kABoxRows,
-          Cfg::kBBoxRows,
-          Cfg::kSfbBlocks,
-          Cfg::kStages,
-          Cfg::kScaleStages,
-          Cfg::kScaleKTiles,
-          Cfg::kAccStages,
-          Cfg::kOverlapped,
-          Cfg::kGrouped,
-          Cfg::kMmaN,
-          Cfg::kOneMma ? 1 : 2,
-          kThreads,
-          static_cast<int32_t>(sizeof(SharedStorage<Cfg>)),
-          TmemMap<Cfg>::kAllocColumns};
-}
 
 constexpr CType kFp16 = CType::kFp16, kBf16 = CType::kBf16;
 
@@ -53,34 +27,34 @@ constexpr Options kGroupedPair{.stages = 5, .scale_stages = 5, .acc_stages = 2, 
 }  // namespace
 
 const Instance kInstances[kInstanceCount] = {
-    instance<Config<64, 128, 1, kFp16, kDecode>>("m64n128k256_fp16"),
-    instance<Config<64, 128, 1, kBf16, kDecode>>("m64n128k256_bf16"),
-    instance<Config<64, 128, 2, kFp16, kDecodeSplit>>("m64n128k256s2_fp16"),
-    instance<Config<64, 128, 2, kBf16, kDecodeSplit>>("m64n128k256s2_bf16"),
-    instance<Config<64, 128, 4, kFp16, kDecodeSplit>>("m64n128k256s4_fp16"),
-    instance<Config<64, 128, 4, kBf16, kDecodeSplit>>("m64n128k256s4_bf16"),
-    instance<Config<128, 64, 1, kFp16, kNarrow>>("m128n64k256_fp16"),
-    instance<Config<128, 64, 1, kBf16, kNarrow>>("m128n64k256_bf16"),
-    instance<Config<128, 64, 2, kFp16, kNarrowSplit>>("m128n64k256s2_fp16"),
-    instance<Config<128, 64, 2, kBf16, kNarrowSplit>>("m128n64k256s2_bf16"),
-    instance<Config<128, 128, 1, kFp16, kSquare>>("m128n128k256_fp16"),
-    instance<Config<128, 128, 1, kBf16, kSquare>>("m128n128k256_bf16"),
-    instance<Config<256, 64, 1, kFp16, kNarrowPair>>("m256n64k256_fp16"),
-    instance<Config<256, 64, 1, kBf16, kNarrowPair>>("m256n64k256_bf16"),
-    instance<Config<256, 128, 1, kFp16, kPair>>("m256n128k256_fp16"),
-    instance<Config<256, 128, 1, kBf16, kPair>>("m256n128k256_bf16"),
-    instance<Config<256, 128, 1, kFp16, kOverlappedPair>>("m256n128k256o_fp16"),
-    instance<Config<256, 128, 1, kBf16, kOverlappedPair>>("m256n128k256o_bf16"),
-    instance<Config<256, 128, 2, kFp16, kPair>>("m256n128k256s2_fp16"),
-    instance<Config<256, 128, 2, kBf16, kPair>>("m256n128k256s2_bf16"),
-    instance<Config<256, 192, 2, kFp16, kWidePair>>("m256n192k256s2_fp16"),
-    instance<Config<256, 192, 2, kBf16, kWidePair>>("m256n192k256s2_bf16"),
-    instance<Config<64, 128, 1, kFp16, kGroupedDecode>>("m64n128k256g_fp16"),
-    instance<Config<64, 128, 1, kBf16, kGroupedDecode>>("m64n128k256g_bf16"),
-    instance<Config<128, 128, 1, kFp16, kGroupedSquare>>("m128n128k256g_fp16"),
-    instance<Config<128, 128, 1, kBf16, kGroupedSquare>>("m128n128k256g_bf16"),
-    instance<Config<256, 128, 1, kFp16, kGroupedPair>>("m256n128k256og_fp16"),
-    instance<Config<256, 128, 1, kBf16, kGroupedPair>>("m256n128k256og_bf16"),
+    instance_of<Config<64, 128, 1, kFp16, kDecode>>("m64n128k256_fp16"),
+    instance_of<Config<64, 128, 1, kBf16, kDecode>>("m64n128k256_bf16"),
+    instance_of<Config<64, 128, 2, kFp16, kDecodeSplit>>("m64n128k256s2_fp16"),
+    instance_of<Config<64, 128, 2, kBf16, kDecodeSplit>>("m64n128k256s2_bf16"),
+    instance_of<Config<64, 128, 4, kFp16, kDecodeSplit>>("m64n128k256s4_fp16"),
+    instance_of<Config<64, 128, 4, kBf16, kDecodeSplit>>("m64n128k256s4_bf16"),
+    instance_of<Config<128, 64, 1, kFp16, kNarrow>>("m128n64k256_fp16"),
+    instance_of<Config<128, 64, 1, kBf16, kNarrow>>("m128n64k256_bf16"),
+    instance_of<Config<128, 64, 2, kFp16, kNarrowSplit>>("m128n64k256s2_fp16"),
+    instance_of<Config<128, 64, 2, kBf16, kNarrowSplit>>("m128n64k256s2_bf16"),
+    instance_of<Config<128, 128, 1, kFp16, kSquare>>("m128n128k256_fp16"),
+    instance_of<Config<128, 128, 1, kBf16, kSquare>>("m128n128k256_bf16"),
+    instance_of<Config<256, 64, 1, kFp16, kNarrowPair>>("m256n64k256_fp16"),
+    instance_of<Config<256, 64, 1, kBf16, kNarrowPair>>("m256n64k256_bf16"),
+    instance_of<Config<256, 128, 1, kFp16, kPair>>("m256n128k256_fp16"),
+    instance_of<Config<256, 128, 1, kBf16, kPair>>("m256n128k256_bf16"),
+    instance_of<Config<256, 128, 1, kFp16, kOverlappedPair>>("m256n128k256o_fp16"),
+    instance_of<Config<256, 128, 1, kBf16, kOverlappedPair>>("m256n128k256o_bf16"),
+    instance_of<Config<256, 128, 2, kFp16, kPair>>("m256n128k256s2_fp16"),
+    instance_of<Config<256, 128, 2, kBf16, kPair>>("m256n128k256s2_bf16"),
+    instance_of<Config<256, 192, 2, kFp16, kWidePair>>("m256n192k256s2_fp16"),
+    instance_of<Config<256, 192, 2, kBf16, kWidePair>>("m256n192k256s2_bf16"),
+    instance_of<Config<64, 128, 1, kFp16, kGroupedDecode>>("m64n128k256g_fp16"),
+    instance_of<Config<64, 128, 1, kBf16, kGroupedDecode>>("m64n128k256g_bf16"),
+    instance_of<Config<128, 128, 1, kFp16, kGroupedSquare>>("m128n128k256g_fp16"),
+    instance_of<Config<128, 128, 1, kBf16, kGroupedSquare>>("m128n128k256g_bf16"),
+    instance_of<Config<256, 128, 1, kFp16, kGroupedPair>>("m256n128k256og_fp16"),
+    instance_of<Config<256, 128, 1, kBf16, kGroupedPair>>("m256n128k256og_bf16"),
 };
 
 }  // namespace dualgemm
