@@ -15,6 +15,8 @@ namespace {
 
 using dualgemm::Instance;
 
+constexpr bool kNotModelled = false;
+
 template <size_t kCount>
 const Instance* find(const Instance (&table)[kCount], const std::string& name) {
   const auto it = std::find_if(std::begin(table), std::end(table),
@@ -40,12 +42,12 @@ const std::vector<Idea>& ideas() {
       {"two-pass",
        "Both products and the activation in one kernel, or two GEMMs and an activation kernel",
        {{"one kernel (ships)", shipped("m128n128k256")},
-        {"two GEMMs, activation", built("m128n128k256_first"), Modelled::kNot, /*two_pass=*/true}}},
+        {"two GEMMs, activation", built("m128n128k256_first"), kNotModelled, /*two_pass=*/true}}},
       {"sequential",
        "Order of the two products",
        {{"together, one mma (ships)", shipped("m128n128k256")},
         {"together, two mma, narrower (ships)", shipped("m128n64k256")},
-        {"one after the other", built("m128n128k256_sequential"), Modelled::kNot}}},
+        {"one after the other", built("m128n128k256_sequential"), kNotModelled}}},
       {"pair",
        "One CTA or a pair for a tile, 64 columns",
        {{"1 SM (ships)", shipped("m128n64k256")}, {"2 SMs (ships)", shipped("m256n64k256")}}},
@@ -54,12 +56,12 @@ const std::vector<Idea>& ideas() {
        {{"1 SM (ships)", shipped("m128n128k256")}, {"2 SMs (ships)", shipped("m256n128k256")}}},
       {"split-k",
        "K split over a cluster, few rows",
-       {{"whole (ships)", shipped("m64n128k256")},
-        {"in two (ships)", shipped("m64n128k256s2")},
-        {"in four (ships)", shipped("m64n128k256s4")}}},
+       {{"whole (ships)", shipped("m64n128k256")}, {"in four (ships)", shipped("m64n128k256s4")}}},
       {"split-k",
        "K split over a cluster, one CTA",
-       {{"whole (ships)", shipped("m128n64k256")}, {"in two (ships)", shipped("m128n64k256s2")}}},
+       {{"whole (ships)", shipped("m128n64k256")},
+        {"in two (ships)", shipped("m128n64k256s2")},
+        {"in four (ships)", shipped("m128n64k256s4")}}},
       {"split-k",
        "K split over a cluster, pairs",
        {{"whole (ships)", shipped("m256n128k256")}, {"in two (ships)", shipped("m256n128k256s2")}}},
@@ -73,7 +75,7 @@ const std::vector<Idea>& ideas() {
       {"k-order",
        "Where along K each CTA starts",
        {{"all at 0 (ships)", shipped("m128n64k256")},
-        {"each elsewhere", built("m128n64k256_rotated"), Modelled::kNot}}},
+        {"each elsewhere", built("m128n64k256_rotated"), kNotModelled}}},
       {"scale-ring",
        "Scale factors in shared memory",
        {{"4 slots of 2 k-tiles (ships)", shipped("m256n64k256")},
@@ -82,12 +84,12 @@ const std::vector<Idea>& ideas() {
       {"scale-copy",
        "Copies of scale factors to tensor memory",
        {{"with each step (ships)", shipped("m256n64k256")},
-        {"all steps of a k-tile first", built("m256n64k256_copy_first"), Modelled::kNot},
-        {"a k-tile ahead", built("m256n64k256_copy_next"), Modelled::kNot}}},
+        {"all steps of a k-tile first", built("m256n64k256_copy_first"), kNotModelled},
+        {"a k-tile ahead", built("m256n64k256_copy_next"), kNotModelled}}},
       {"collector",
        "A of the second mma of a step",
-       {{"read again (ships)", shipped("m256n64k256")},
-        {"kept in the collector", built("m256n64k256_keep_a"), Modelled::kKeepsA}}},
+       {{"kept in the collector (ships)", shipped("m256n64k256")},
+        {"read again", built("m256n64k256_read_a_twice")}}},
       {"accumulators",
        "Pairs of accumulators, 64 columns",
        {{"two (ships)", shipped("m128n64k256")}, {"one", built("m128n64k256_acc1")}}},
@@ -98,7 +100,7 @@ const std::vector<Idea>& ideas() {
        "How C is written",
        {{"from registers, 7 stages (ships)", shipped("m256n64k256")},
         {"from registers, 6 stages", built("m256n64k256_depth6")},
-        {"bulk copies, 6 stages", built("m256n64k256_depth6_bulk"), Modelled::kNot}}},
+        {"bulk copies, 6 stages", built("m256n64k256_depth6_bulk"), kNotModelled}}},
   };
   return all;
 }

@@ -4,7 +4,7 @@
 
 #include <cuda_fp16.h>
 
-#include "kernel/instance_of.cuh"
+#include "kernel/instance.cuh"
 
 namespace bench {
 namespace {
@@ -13,31 +13,28 @@ using namespace dualgemm;
 
 constexpr CType kFp16 = CType::kFp16;
 
-// The shipping m256n64k256: a pair, two mma per step.
-constexpr Options kPair{.stages = 7, .scale_stages = 4, .scale_k_tiles = 2};
-constexpr Options kDepth6{.stages = 6, .scale_stages = 4, .scale_k_tiles = 2};
-constexpr Options kDepth4{.stages = 4, .scale_stages = 4, .scale_k_tiles = 2};
-constexpr Options kDepth2{.stages = 2, .scale_stages = 4, .scale_k_tiles = 2};
-constexpr Options kDepth1{.stages = 1, .scale_stages = 4, .scale_k_tiles = 2};
-constexpr Options kSlotPerTile{.stages = 7, .scale_stages = 7};
-constexpr Options kSlotPerFour{.stages = 7, .scale_stages = 2, .scale_k_tiles = 4};
-
+// The tile of the shipping m256n64k256, whose rings are {7, 4, 2}.
+constexpr Options narrow_pair(int stages, int scale_stages, int scale_k_tiles) {
+  return {.stages = stages, .scale_stages = scale_stages, .scale_k_tiles = scale_k_tiles, .keep_a = true};
+}
 constexpr Options with(Options options, ScaleCopy copy) {
   options.scale_copy = copy;
-  return options;
-}
-constexpr Options keeping_a(Options options) {
-  options.keep_a = true;
   return options;
 }
 constexpr Options with(Options options, Store store) {
   options.store = store;
   return options;
 }
+constexpr Options reading_a_twice(Options options) {
+  options.keep_a = false;
+  return options;
+}
+constexpr Options kNarrowPair = narrow_pair(7, 4, 2);
 
 // The shipping m128n64k256 has two pairs of accumulators and walks forward.
-constexpr Options kRotated{.stages = 6, .scale_stages = 5, .acc_stages = 2, .k_order = KOrder::kRotated};
-constexpr Options kOnePair{.stages = 6, .scale_stages = 5};
+constexpr Options kRotated{
+    .stages = 6, .scale_stages = 5, .acc_stages = 2, .keep_a = true, .k_order = KOrder::kRotated};
+constexpr Options kOnePair{.stages = 6, .scale_stages = 5, .keep_a = true};
 
 // 128 x 128 with one product at a time: a k-tile has one B, so more of them fit than of the shipping
 // kernel's.
@@ -64,20 +61,23 @@ __global__ void __launch_bounds__(kActivationThreads)
 }  // namespace
 
 const Instance kAblations[kAblationCount] = {
-    instance_of<Config<256, 64, 1, kFp16, kDepth6>>("m256n64k256_depth6_fp16"),
-    instance_of<Config<256, 64, 1, kFp16, kDepth4>>("m256n64k256_depth4_fp16"),
-    instance_of<Config<256, 64, 1, kFp16, kDepth2>>("m256n64k256_depth2_fp16"),
-    instance_of<Config<256, 64, 1, kFp16, kDepth1>>("m256n64k256_depth1_fp16"),
-    instance_of<Config<256, 64, 1, kFp16, with(kDepth6, Store::kBulk)>>("m256n64k256_depth6_bulk_fp16"),
-    instance_of<Config<256, 64, 1, kFp16, kSlotPerTile>>("m256n64k256_slot1_fp16"),
-    instance_of<Config<256, 64, 1, kFp16, kSlotPerFour>>("m256n64k256_slot4_fp16"),
-    instance_of<Config<256, 64, 1, kFp16, with(kPair, ScaleCopy::kPerKTile)>>("m256n64k256_copy_first_fp16"),
-    instance_of<Config<256, 64, 1, kFp16, with(kPair, ScaleCopy::kNextKTile)>>("m256n64k256_copy_next_fp16"),
-    instance_of<Config<256, 64, 1, kFp16, keeping_a(kPair)>>("m256n64k256_keep_a_fp16"),
-    instance_of<Config<128, 64, 1, kFp16, kRotated>>("m128n64k256_rotated_fp16"),
-    instance_of<Config<128, 64, 1, kFp16, kOnePair>>("m128n64k256_acc1_fp16"),
-    instance_of<Config<128, 128, 1, kFp16, kSequential>>("m128n128k256_sequential_fp16"),
-    instance_of<Config<128, 128, 1, kFp16, kFirstOnly>>("m128n128k256_first_fp16"),
+    instance<Config<256, 64, 1, kFp16, narrow_pair(6, 4, 2)>>("m256n64k256_depth6_fp16"),
+    instance<Config<256, 64, 1, kFp16, narrow_pair(4, 4, 2)>>("m256n64k256_depth4_fp16"),
+    instance<Config<256, 64, 1, kFp16, narrow_pair(2, 4, 2)>>("m256n64k256_depth2_fp16"),
+    instance<Config<256, 64, 1, kFp16, narrow_pair(1, 4, 2)>>("m256n64k256_depth1_fp16"),
+    instance<Config<256, 64, 1, kFp16, with(narrow_pair(6, 4, 2), Store::kBulk)>>(
+        "m256n64k256_depth6_bulk_fp16"),
+    instance<Config<256, 64, 1, kFp16, narrow_pair(7, 7, 1)>>("m256n64k256_slot1_fp16"),
+    instance<Config<256, 64, 1, kFp16, narrow_pair(7, 2, 4)>>("m256n64k256_slot4_fp16"),
+    instance<Config<256, 64, 1, kFp16, with(kNarrowPair, ScaleCopy::kPerKTile)>>(
+        "m256n64k256_copy_first_fp16"),
+    instance<Config<256, 64, 1, kFp16, with(kNarrowPair, ScaleCopy::kNextKTile)>>(
+        "m256n64k256_copy_next_fp16"),
+    instance<Config<256, 64, 1, kFp16, reading_a_twice(kNarrowPair)>>("m256n64k256_read_a_twice_fp16"),
+    instance<Config<128, 64, 1, kFp16, kRotated>>("m128n64k256_rotated_fp16"),
+    instance<Config<128, 64, 1, kFp16, kOnePair>>("m128n64k256_acc1_fp16"),
+    instance<Config<128, 128, 1, kFp16, kSequential>>("m128n128k256_sequential_fp16"),
+    instance<Config<128, 128, 1, kFp16, kFirstOnly>>("m128n128k256_first_fp16"),
 };
 
 cudaError_t launch_activation(const void* gates, const void* ups, void* c, int64_t elements,

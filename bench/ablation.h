@@ -14,13 +14,10 @@
 
 namespace bench {
 
-// What the cost model of the library knows of a way: nothing, its rings and tiles, or that A stays, too.
-enum class Modelled { kNot, kInstance, kKeepsA };
-
 struct Way {
   std::string what;
   const dualgemm::Instance* instance;
-  Modelled modelled = Modelled::kInstance;
+  bool modelled = true;   // the cost model knows what makes it differ
   bool two_pass = false;  // the instance twice, for one product each, and then an activation kernel
 };
 

@@ -148,10 +148,9 @@ json print_modelled_ablations(const std::vector<Shape>& shapes, const std::strin
         json row = row_json(shape, *idea, way);
         dualgemm::Cost cost;
         fmt::print("{:<36} {:<32} ", way.what, way.instance->name);
-        if (way.modelled == Modelled::kNot) {
+        if (!way.modelled) {
           fmt::print("{:>12}\n", "not modelled");
-        } else if (!cost_of(*way.instance, {shape.m, shape.n, shape.k}, machine, &cost,
-                            way.modelled == Modelled::kKeepsA)) {
+        } else if (!cost_of(*way.instance, {shape.m, shape.n, shape.k}, machine, &cost)) {
           fmt::print("{:>12}\n", "too large");
         } else {
           fmt::print("{:>12.2f} {:>8}\n", cost.total_us, ratio.of(cost.total_us));

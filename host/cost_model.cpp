@@ -67,18 +67,18 @@ struct Work {
 
   // Cycles of the mma of 64 elements of K, published for kinds with the same data path: the multiplication,
   // or the reading of A and B from shared memory if that is longer. The second may find A in the tensor core.
-  double mma_cycles(bool keeps_a) const {
+  double mma_cycles() const {
     const double n = i.mma_n;
     const double first = std::max(n / 2, i.cta_group == 2 ? 35.5 + n / 8 : 32 + n / 4);
-    const double next = keeps_a ? std::max(n / 2, 32.0) : first;
+    const double next = i.keeps_a ? std::max(n / 2, 32.0) : first;
     return first + (i.mmas_per_step - 1) * next;
   }
 
   // Per k-tile: mma and copies of scale factors run one after another. Where the columns for all slots do not
   // fit, they pass through windows in turn: the copies into one wait until the mma that read it are known to
   // be done.
-  double tensor_us(bool keeps_a) const {
-    const double step = mma_cycles(keeps_a) + scale_atoms() * t.scale_copy;
+  double tensor_us() const {
+    const double step = mma_cycles() + scale_atoms() * t.scale_copy;
     const int32_t accumulators =
         i.overlapped ? 2 * acc_columns() - kSharedColumns : i.acc_stages * acc_columns();
     const int32_t left = kTmemColumns - accumulators, step_columns = scale_atoms() * kAtomColumns;
@@ -147,7 +147,7 @@ int64_t tile_count(const Instance& instance, Shape shape) {
   return ceil_div(shape.m, instance.tile_m) * ceil_div(shape.n, instance.tile_n) * shape.problems;
 }
 
-bool cost_of(const Instance& i, Shape shape, const Machine& machine, Cost* cost, bool keeps_a,
+bool cost_of(const Instance& i, Shape shape, const Machine& machine, Cost* cost,
              const CostConstants& constants) {
   const int32_t cluster = i.cta_group * i.split_k;
   const int64_t at_once = clusters_at_once(machine, cluster);
@@ -164,7 +164,7 @@ bool cost_of(const Instance& i, Shape shape, const Machine& machine, Cost* cost,
   const auto waves = static_cast<double>(c.waves), steps = static_cast<double>(c.k_tiles);
   const double active = static_cast<double>(c.tiles * cluster) / waves;
   c.fill_us = work.fill_us(active);
-  c.tensor_us = work.tensor_us(keeps_a);
+  c.tensor_us = work.tensor_us();
   c.dram_us = work.dram_bytes() / constants.dram / (steps * waves);
   c.latency_us = work.latency_us(active, c.tensor_us);
   c.epilogue_us = work.epilogue_us();

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -22,15 +24,19 @@ using namespace dualgemm_test;
 
 namespace {
 
-// The ways that are not an instance of the library, each once.
+// Not an instance of the library.
+bool is_built(const bench::Way& way) {
+  return std::any_of(std::begin(bench::kAblations), std::end(bench::kAblations),
+                     [&](const dualgemm::Instance& i) { return &i == way.instance; });
+}
+
+// The ways that are built for the tables, each once.
 std::vector<bench::Way> ways() {
   std::vector<bench::Way> out;
   for (const bench::Idea& idea : bench::ideas())
     for (const bench::Way& way : idea.ways) {
       const auto same = [&](const bench::Way& other) { return other.instance == way.instance; };
-      const bool shipped = std::none_of(std::begin(bench::kAblations), std::end(bench::kAblations),
-                                        [&](const auto& i) { return &i == way.instance; });
-      if (!shipped && std::none_of(out.begin(), out.end(), same)) out.push_back(way);
+      if (is_built(way) && std::none_of(out.begin(), out.end(), same)) out.push_back(way);
     }
   return out;
 }
@@ -109,6 +115,41 @@ void check_activation(const Outputs& out) {
 }
 
 }  // namespace
+
+TEST_CASE("a way that is built for a table differs from its baseline in nothing but what the table asks",
+          "[kernel]") {
+  using dualgemm::Instance;
+  const std::pair<std::string, int32_t Instance::*> fields[] = {{"cta_group", &Instance::cta_group},
+                                                                {"tile_m", &Instance::tile_m},
+                                                                {"tile_n", &Instance::tile_n},
+                                                                {"split_k", &Instance::split_k},
+                                                                {"stages", &Instance::stages},
+                                                                {"scale_stages", &Instance::scale_stages},
+                                                                {"scale_k_tiles", &Instance::scale_k_tiles},
+                                                                {"acc_stages", &Instance::acc_stages},
+                                                                {"keeps_a", &Instance::keeps_a}};
+  const std::map<std::string, std::set<std::string>> asked = {
+      {"two-pass", {"stages", "scale_stages", "acc_stages"}},  // what fits of one product
+      {"sequential", {"stages", "scale_stages"}},
+      {"depth", {"stages"}},
+      {"k-order", {}},
+      {"scale-ring", {"scale_stages", "scale_k_tiles"}},
+      {"scale-copy", {}},
+      {"collector", {"keeps_a"}},
+      {"accumulators", {"acc_stages"}},
+      {"store", {"stages"}}};
+  for (const bench::Idea& idea : bench::ideas())
+    for (const bench::Way& way : idea.ways) {
+      if (!is_built(way)) continue;
+      INFO(way.instance->name);
+      REQUIRE(asked.count(idea.name) == 1);
+      for (const auto& [name, field] : fields) {
+        INFO(name);
+        if (asked.at(idea.name).count(name) == 0)
+          CHECK(way.instance->*field == idea.ways.front().instance->*field);
+      }
+    }
+}
 
 TEST_CASE("every ablation gives the reference's result", "[kernel]") {
   for (const bench::Way& way : ways()) {

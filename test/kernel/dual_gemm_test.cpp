@@ -3,8 +3,8 @@
 // within the bound derived in ref/dual_gemm.cpp, and every launch is surrounded by guard bytes and starts
 // from a poisoned C.
 #include <algorithm>
-#include <string>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "ref/formats.h"
@@ -28,20 +28,13 @@ void check_against_reference(const Problem& p, const LaunchOptions& options) {
   CHECK(result.mismatches == 0);
 }
 
-// One id per tile, all writing the same type.
+// The instances for one problem that write this type.
 std::vector<NamedConfig> configs_of(dualgemm_dtype_t dtype) {
   std::vector<NamedConfig> out;
-  for (const NamedConfig& config : all_configs()) {
+  for (const NamedConfig& config : dense_configs()) {
     if (config.info.c_dtype == dtype) out.push_back(config);
   }
   return out;
-}
-
-LaunchOptions use(const NamedConfig& config) {
-  LaunchOptions options;
-  options.dtype = static_cast<dualgemm_dtype_t>(config.info.c_dtype);
-  options.config_id = config.id;
-  return options;
 }
 
 class Stream {
@@ -61,14 +54,22 @@ class Stream {
 }  // namespace
 
 TEST_CASE("the library offers every tile for both output types", "[kernel]") {
-  const auto fp16 = configs_of(DUALGEMM_DTYPE_FP16), bf16 = configs_of(DUALGEMM_DTYPE_BF16);
-  REQUIRE(fp16.size() >= 2);
-  REQUIRE(fp16.size() == bf16.size());
-  CHECK(all_configs().size() == fp16.size() + bf16.size());
+  for (const auto& configs : {dense_configs(), grouped_configs()}) {
+    std::map<std::string, int> types;  // of an instance, by its name without them
+    for (const NamedConfig& config : configs) {
+      const std::string name = config.info.name;
+      types[name.substr(0, name.rfind('_'))] += config.info.c_dtype == DUALGEMM_DTYPE_FP16 ? 1 : 16;
+    }
+    CHECK(types.size() >= 2);
+    for (const auto& [name, both] : types) {
+      INFO(name);
+      CHECK(both == 17);
+    }
+  }
 }
 
 TEST_CASE("ragged m and n give the reference's result with every configuration", "[kernel]") {
-  for (const NamedConfig& config : all_configs()) {
+  for (const NamedConfig& config : dense_configs()) {
     DYNAMIC_SECTION(config.info.name) {
       for (int32_t m : {1, 7, 127, 128, 129, 200, 257}) {
         for (int32_t n : {8, 72, 136}) {
@@ -80,7 +81,7 @@ TEST_CASE("ragged m and n give the reference's result with every configuration",
 }
 
 TEST_CASE("every k gives the reference's result with every configuration", "[kernel]") {
-  for (const NamedConfig& config : all_configs()) {
+  for (const NamedConfig& config : dense_configs()) {
     DYNAMIC_SECTION(config.info.name) {
       // Odd multiples of 16 need a padded pitch; 272 spills 16 elements into a second tile of K.
       for (int32_t k : {16, 32, 48, 64, 80, 240, 256, 272, 512, 1024}) {
@@ -123,7 +124,7 @@ TEST_CASE("a CTA that computes several tiles gives the bits of one that computes
 }
 
 TEST_CASE("sums of integers are exact up to the activation, wherever an element stands", "[kernel]") {
-  for (const NamedConfig& config : all_configs()) {
+  for (const NamedConfig& config : dense_configs()) {
     DYNAMIC_SECTION(config.info.name) {
       check_against_reference(make_problem(Data::kIntegers, 257, 136, 1040, 500), use(config));
     }
@@ -189,7 +190,7 @@ TEST_CASE("each of the six inputs matters where it should and nowhere else", "[k
 }
 
 TEST_CASE("columns between n and ldc, and everything around C, stay untouched", "[kernel]") {
-  for (const NamedConfig& config : all_configs()) {
+  for (const NamedConfig& config : dense_configs()) {
     DYNAMIC_SECTION(config.info.name) {
       for (int64_t padding : {8, 64, 120}) {
         LaunchOptions options = use(config);
@@ -234,7 +235,7 @@ TEST_CASE("a NaN scale factor poisons its row or its column and nothing else", "
   p.sfa[ref::sf_offset(p.k, 133, 16)] = 0x7F;
   p.sfb1[ref::sf_offset(p.k, 5, 0)] = 0x7F;
   p.sfb2[ref::sf_offset(p.k, 130, 9)] = 0xFF;  // the sign bit does not count
-  for (const NamedConfig& config : all_configs()) {
+  for (const NamedConfig& config : dense_configs()) {
     DYNAMIC_SECTION(config.info.name) { check_against_reference(p, use(config)); }
   }
 }

@@ -17,7 +17,12 @@ void check_cuda(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
 }
 
-DeviceBuffer::DeviceBuffer(size_t bytes) {
+void check_status(dualgemm_status_t status) {
+  if (status != DUALGEMM_STATUS_SUCCESS)
+    throw std::runtime_error(std::string(dualgemm_status_name(status)) + ": " + dualgemm_last_error());
+}
+
+DeviceBuffer::DeviceBuffer(size_t bytes) : bytes_(bytes) {
   if (bytes != 0) check_cuda(cudaMalloc(&data_, bytes), "cudaMalloc");
 }
 
@@ -78,6 +83,7 @@ DeviceProblem::DeviceProblem(const Problem& p, const LaunchOptions& options)
   args_.c_dtype = options.dtype;
   args_.config_id = options.config_id;
   args_.max_sms = options.max_sms;
+  args_.flags = options.flags;
   poison();
 }
 
@@ -95,12 +101,7 @@ void DeviceProblem::upload(const Problem& p) {
   sfb2_.upload(p.sfb2.data(), p.sfb2.size());
 }
 
-void DeviceProblem::launch(cudaStream_t stream) const {
-  const dualgemm_status_t status = dualgemm_launch_ex(&args_, stream);
-  if (status != DUALGEMM_STATUS_SUCCESS) {
-    throw std::runtime_error(std::string(dualgemm_status_name(status)) + ": " + dualgemm_last_error());
-  }
-}
+void DeviceProblem::launch(cudaStream_t stream) const { check_status(dualgemm_launch_ex(&args_, stream)); }
 
 Output DeviceProblem::download() const {
   check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
@@ -133,11 +134,30 @@ std::vector<NamedConfig> all_configs() {
   std::vector<NamedConfig> out;
   for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
     NamedConfig config{id, {}};
-    if (dualgemm_config_info(id, &config.info) != DUALGEMM_STATUS_SUCCESS)
-      throw std::runtime_error(dualgemm_last_error());
+    check_status(dualgemm_config_info(id, &config.info));
     out.push_back(config);
   }
   return out;
+}
+
+namespace {
+
+std::vector<NamedConfig> configs_where(bool grouped) {
+  std::vector<NamedConfig> out = all_configs();
+  std::erase_if(out, [&](const NamedConfig& config) { return (config.info.grouped != 0) != grouped; });
+  return out;
+}
+
+}  // namespace
+
+std::vector<NamedConfig> dense_configs() { return configs_where(false); }
+std::vector<NamedConfig> grouped_configs() { return configs_where(true); }
+
+LaunchOptions use(const NamedConfig& config) {
+  LaunchOptions options;
+  options.dtype = static_cast<dualgemm_dtype_t>(config.info.c_dtype);
+  options.config_id = config.id;
+  return options;
 }
 
 }  // namespace dualgemm_test

@@ -14,6 +14,7 @@
 namespace dualgemm_test {
 
 void check_cuda(cudaError_t error, const char* what);  // throws std::runtime_error
+void check_status(dualgemm_status_t status);           // likewise, with what the library says
 
 // Device memory of exactly `bytes`, freed with the object.
 class DeviceBuffer {
@@ -25,11 +26,13 @@ class DeviceBuffer {
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
 
   void* get() const { return data_; }
+  size_t size() const { return bytes_; }
   void upload(const void* from, size_t bytes, size_t offset = 0);
   void download(void* to, size_t bytes, size_t offset = 0) const;
 
  private:
   void* data_ = nullptr;
+  size_t bytes_;
 };
 
 // What a test may ask of a launch besides the problem.
@@ -39,6 +42,7 @@ struct LaunchOptions {
   int32_t max_sms = 0;
   int64_t ldc_padding = 0;        // elements beyond n, a multiple of 8
   bool alphas_on_device = false;  // alpha1_dev, alpha2_dev carry the factors, the host ones are 1
+  uint32_t flags = 0;             // DUALGEMM_FLAG_*
 };
 
 // A problem on the device, with an output buffer between guard bytes. Everything outside the m x n outputs
@@ -69,5 +73,10 @@ struct NamedConfig {
   dualgemm_config_info_t info;
 };
 std::vector<NamedConfig> all_configs();
+std::vector<NamedConfig> dense_configs();    // for one problem or a batch
+std::vector<NamedConfig> grouped_configs();  // for groups
+
+// Launch options that force a configuration, with the output type that it writes.
+LaunchOptions use(const NamedConfig& config);
 
 }  // namespace dualgemm_test

@@ -1,5 +1,4 @@
-// instance_of.cuh -- the entry of a table of instances (instances.h) for one Config, and with it the kernel
-// itself.
+// instance.cuh -- the entry for one Config in a table of instances (instances.h), and with it the kernel.
 #pragma once
 
 #include "kernel/dual_gemm.cuh"
@@ -8,7 +7,7 @@
 namespace dualgemm {
 
 template <class Cfg>
-constexpr Instance instance_of(const char* name) {
+constexpr Instance instance(const char* name) {
   return {name,
           reinterpret_cast<const void*>(&dual_gemm_kernel<Cfg>),
           Cfg::kC,
@@ -28,6 +27,7 @@ constexpr Instance instance_of(const char* name) {
           Cfg::kGrouped,
           Cfg::kMmaN,
           Cfg::kPasses * (Cfg::kOneMma ? 1 : Cfg::kPassProducts),
+          Cfg::kKeepA,
           kThreads,
           static_cast<int32_t>(sizeof(SharedStorage<Cfg>)),
           TmemMap<Cfg>::kAllocColumns};

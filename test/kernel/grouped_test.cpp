@@ -1,0 +1,295 @@
+// grouped_test.cpp -- groups of rows with weights of their own, their sizes known to the device alone: every
+// group gets the bits of a dense launch of its own, whatever the sizes, and no row is written that no group
+// owns (DeviceSet::download looks at every one).
+#include "kernel/grouped.h"
+
+#include <climits>
+#include <numeric>
+
+#include "support/rng.h"
+
+using namespace dualgemm_test;
+
+namespace {
+
+void check_set(const ProblemSet& set, const SetOptions& options) {
+  const std::vector<Output> out = run(set, options);
+  check_values(set, out);
+  check_bits(set, out);
+}
+
+// Sizes around those of a tile, and none.
+std::vector<int32_t> sizes_around(int32_t tile_m) {
+  return {tile_m - 1, 0, tile_m + 1, 1, 0, 0, tile_m, 2 * tile_m + 3, 17};
+}
+
+}  // namespace
+
+TEST_CASE("groups of any size give the bits of a dense launch of each", "[grouped]") {
+  for (const NamedConfig& config : grouped_configs()) {
+    for (dualgemm_group_mode_t mode : kGroupModes) {
+      DYNAMIC_SECTION(config.info.name << " " << text(mode)) {
+        const SetOptions options = use(config);
+        const std::vector<int32_t> around = sizes_around(config.info.tile_m);
+        for (int32_t spare : {0, 9})
+          check_set(make_groups(mode, Data::kFullRange, around, config.info.tile_n + 8, 336, 10, spare),
+                    options);
+        const std::vector<std::vector<int32_t>> others = {
+            {1}, {130}, {0, 0, 0, 0, 57}, {57, 0, 0, 0, 0}, {0, 0, 200, 0, 0}, std::vector<int32_t>(20, 1)};
+        for (const std::vector<int32_t>& rows : others) {
+          INFO(text(rows));
+          check_set(make_groups(mode, Data::kFullRange, rows, 72, 256, 11, 3), options);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("every k gives the reference's result in groups", "[grouped]") {
+  for (const NamedConfig& config : grouped_configs()) {
+    for (dualgemm_group_mode_t mode : kGroupModes) {
+      DYNAMIC_SECTION(config.info.name << " " << text(mode)) {
+        const int32_t stages = config.info.stages, tile_k = config.info.tile_k;
+        for (int32_t k : {16, 48, 64, 80, 240, 272, 2 * tile_k, 3 * tile_k, (stages + 1) * tile_k}) {
+          INFO("k " << k);
+          const ProblemSet set = make_groups(mode, Data::kFullRange, {40, 0, 3, 129}, 136, k, 20 + k);
+          check_values(set, run(set, SetOptions(use(config))));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("groups without any row write nothing", "[grouped]") {
+  for (const NamedConfig& config : grouped_configs()) {
+    DYNAMIC_SECTION(config.info.name) {
+      for (int32_t groups : {1, 3, 200}) {
+        const std::vector<int32_t> none(groups, 0);
+        for (const Output& out :
+             run(make_offsets(Data::kFullRange, none, 72, 256, 30, 40), SetOptions(use(config))))
+          CHECK(out.bits.empty());
+        for (const Output& out :
+             run(make_masked(Data::kFullRange, none, 72, 256, 31, 40), SetOptions(use(config))))
+          CHECK(out.bits.empty());
+      }
+    }
+  }
+}
+
+TEST_CASE("rows in front of the first group and behind the last belong to nobody", "[grouped]") {
+  for (const NamedConfig& config : grouped_configs()) {
+    DYNAMIC_SECTION(config.info.name) {
+      SetOptions options = use(config);
+      options.ldc_padding = 16;
+      check_set(make_offsets(Data::kFullRange, {5, 0, 61}, 72, 272, 40, 150, 33), options);
+    }
+  }
+}
+
+TEST_CASE("weights and factors of groups stand where their strides say", "[grouped]") {
+  for (const NamedConfig& config : grouped_configs()) {
+    for (dualgemm_group_mode_t mode : kGroupModes) {
+      DYNAMIC_SECTION(config.info.name << " " << text(mode)) {
+        SetOptions options = use(config);
+        for (int32_t gap : {1, 7}) {
+          options.gap = gap;
+          check_set(make_groups(mode, Data::kFullRange, {70, 3, 0, 21}, 136, 272, 50 + gap, 5), options);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("groups share the factors or have their own", "[grouped]") {
+  const std::vector<int32_t> rows = {9, 70, 0, 33};
+  for (const NamedConfig& config : grouped_configs()) {
+    DYNAMIC_SECTION(config.info.name) {
+      for (bool on_device : {false, true}) {
+        SetOptions options = use(config);
+        options.alphas_on_device = on_device;
+        check_set(make_offsets(Data::kFullRange, rows, 72, 256, 60, 0, 0, Alphas::kShared), options);
+        check_set(make_masked(Data::kFullRange, rows, 72, 256, 61, 0, Alphas::kShared), options);
+      }
+      check_set(make_offsets(Data::kFullRange, rows, 72, 256, 62, 0, 0, Alphas::kOwn), use(config));
+      check_set(make_masked(Data::kFullRange, rows, 72, 256, 63, 0, Alphas::kOwn), use(config));
+    }
+  }
+}
+
+TEST_CASE("a CTA that computes tiles of several groups gives the bits of one that computes one",
+          "[grouped]") {
+  for (const NamedConfig& config : grouped_configs()) {
+    for (dualgemm_group_mode_t mode : kGroupModes) {
+      DYNAMIC_SECTION(config.info.name << " " << text(mode)) {
+        const int32_t tile_m = config.info.tile_m;
+        const ProblemSet set =
+            make_groups(mode, Data::kFullRange, {tile_m + 1, 0, 1, 2 * tile_m, 0, 3}, 264, 320, 70);
+        const std::vector<Output> spread = run(set, SetOptions(use(config)));
+        check_values(set, spread);
+        for (int32_t clusters : {1, 3}) {
+          SetOptions options = use(config);
+          options.max_sms = clusters * config.info.cta_group;
+          const std::vector<Output> in_turn = run(set, options);
+          for (size_t g = 0; g < spread.size(); ++g) CHECK((in_turn[g].bits == spread[g].bits));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("hundreds of experts with a few rows each", "[grouped]") {
+  for (const NamedConfig& config : grouped_configs()) {
+    if (config.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
+    for (dualgemm_group_mode_t mode : kGroupModes) {
+      for (int32_t experts : {64, 256, 512}) {
+        DYNAMIC_SECTION(config.info.name << " " << text(mode) << " " << experts) {
+          Rng rng(80 + experts);
+          std::vector<int32_t> rows;
+          // Most experts get nothing, as when few tokens meet many experts.
+          for (int32_t g = 0; g < experts; ++g) rows.push_back(rng.below(4) == 0 ? 1 + rng.below(6) : 0);
+          const ProblemSet set = make_groups(mode, Data::kFullRange, rows, 24, 96, 81, 2);
+          check_values(set, run(set, SetOptions(use(config))));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("all rows in one of many groups", "[grouped]") {
+  for (const NamedConfig& config : grouped_configs()) {
+    for (dualgemm_group_mode_t mode : kGroupModes) {
+      DYNAMIC_SECTION(config.info.name << " " << text(mode)) {
+        for (size_t full : {0, 31, 63}) {
+          std::vector<int32_t> rows(64, 0);
+          rows[full] = 300;
+          const ProblemSet set = make_groups(mode, Data::kFullRange, rows, 40, 96, 85);
+          check_values(set, run(set, SetOptions(use(config))));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("offsets outside the rows or out of order are clamped", "[grouped]") {
+  // What group_rows says, and the groups that this comes to: every offset is kept inside [0, M] and no lower
+  // than the one before.
+  struct Clamped {
+    std::vector<int32_t> said;
+    int32_t first_row;
+    std::vector<int32_t> rows;
+    int32_t spare;
+  };
+  const Clamped cases[] = {
+      {{-7, 30, 20, 130, 500, 90, INT_MAX}, 0, {30, 0, 100, 70, 0, 0}, 0},
+      {{25, 25, 60, 40, 61, INT_MIN, 190}, 25, {0, 35, 0, 1, 0, 129}, 10},
+      {{300, 10, 20, 100, 150, 180, 200}, 200, {0, 0, 0, 0, 0, 0}, 0},
+      {{INT_MIN, INT_MIN, -1, 0, 0, 7, 7}, 0, {0, 0, 0, 0, 7, 0}, 193},
+      {{0, INT_MAX, INT_MIN, INT_MAX, INT_MIN, 0, 100}, 0, {200, 0, 0, 0, 0, 0}, 0},
+  };
+  for (const NamedConfig& config : grouped_configs()) {
+    DYNAMIC_SECTION(config.info.name) {
+      for (const Clamped& c : cases) {
+        INFO(text(c.said));
+        const ProblemSet set = make_offsets(Data::kFullRange, c.rows, 72, 320, 90, c.spare, c.first_row);
+        REQUIRE(set.m == 200);
+        DeviceSet device(set, use(config));
+        device.upload_group_rows(c.said);
+        device.launch(nullptr);
+        check_values(set, device.download());
+      }
+    }
+  }
+}
+
+TEST_CASE("row counts outside the capacity are clamped", "[grouped]") {
+  for (const NamedConfig& config : grouped_configs()) {
+    DYNAMIC_SECTION(config.info.name) {
+      const ProblemSet set = make_masked(Data::kFullRange, {0, 130, 130, 130, 0, 5}, 72, 320, 91);
+      DeviceSet device(set, use(config));
+      device.upload_group_rows({-1, 131, 130, INT_MAX, INT_MIN, 5});
+      device.launch(nullptr);
+      check_values(set, device.download());
+    }
+  }
+}
+
+TEST_CASE("each input of one group matters there and nowhere else", "[grouped]") {
+  const std::vector<int32_t> rows = {20, 0, 70, 41};
+  for (const NamedConfig& config : grouped_configs()) {
+    if (config.info.c_dtype != DUALGEMM_DTYPE_FP16) continue;
+    for (dualgemm_group_mode_t mode : kGroupModes) {
+      DYNAMIC_SECTION(config.info.name << " " << text(mode)) {
+        const ProblemSet set = make_groups(mode, Data::kIntegers, rows, 72, 320, 95, 4);
+        const SetOptions options = use(config);
+        const std::vector<Output> before = run(set, options);
+        for (size_t changed : {0, 2, 3}) {
+          for (auto bytes :
+               {&Problem::a, &Problem::b1, &Problem::b2, &Problem::sfa, &Problem::sfb1, &Problem::sfb2}) {
+            ProblemSet other = set;
+            const bool scales = bytes == &Problem::sfa || bytes == &Problem::sfb1 || bytes == &Problem::sfb2;
+            for (uint8_t& byte : other.problems[changed].*bytes)
+              byte = scales ? (byte == 0x38 ? 0x40 : byte) : byte ^ 0x08;  // 2 instead of 1; other signs
+            const std::vector<Output> after = run(other, options);
+            for (size_t g = 0; g < rows.size(); ++g)
+              CHECK((after[g].bits == before[g].bits) == (g != changed));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a captured launch takes the sizes that it finds on the device at every replay", "[grouped]") {
+  REQUIRE(dualgemm_init() == DUALGEMM_STATUS_SUCCESS);
+  for (const NamedConfig& config : grouped_configs()) {
+    if (config.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
+    for (dualgemm_group_mode_t mode : kGroupModes) {
+      DYNAMIC_SECTION(config.info.name << " " << text(mode)) {
+        const std::vector<std::vector<int32_t>> sizes = {
+            {50, 60, 70, 20}, {0, 0, 0, 0}, {1, 129, 0, 70}, {70, 0, 130, 0}, {50, 60, 70, 20}};
+        const auto set_of = [&](const std::vector<int32_t>& rows, uint64_t seed) {
+          const int32_t used = std::accumulate(rows.begin(), rows.end(), 0);
+          ProblemSet set = make_groups(mode, Data::kFullRange, rows, 72, 272, seed, 200 - used);
+          set.m = 200;  // the capacity of either mode
+          return set;
+        };
+        SetOptions options = use(config);
+        options.any_division = true;
+        DeviceSet device(set_of(sizes[0], 100), options);
+        cudaStream_t stream = nullptr;
+        cudaGraph_t graph = nullptr;
+        cudaGraphExec_t executable = nullptr;
+        check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+        check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+        device.launch(stream);
+        check_cuda(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+        check_cuda(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+        for (size_t i = 0; i < sizes.size(); ++i) {
+          INFO("replay " << i << ": " << text(sizes[i]));
+          const ProblemSet set = set_of(sizes[i], 100 + i);
+          device.upload(set);
+          device.poison();
+          check_cuda(cudaGraphLaunch(executable, stream), "cudaGraphLaunch");
+          check_values(set, device.download());
+        }
+        check_cuda(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
+        check_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
+        check_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy");
+      }
+    }
+  }
+}
+
+TEST_CASE("the configuration chosen for groups gives the reference's result", "[grouped]") {
+  for (dualgemm_group_mode_t mode : kGroupModes) {
+    for (int32_t expected_rows : {0, 1, 100, 1000}) {
+      SetOptions options;
+      options.dtype = DUALGEMM_DTYPE_BF16;
+      options.expected_rows = expected_rows;
+      const ProblemSet set = make_groups(mode, Data::kFullRange, {100, 3, 250}, 200, 528, 110, 1);
+      const std::vector<Output> out = run(set, options);
+      check_values(set, out);
+      check_bits(set, out);
+    }
+  }
+}

@@ -1,0 +1,54 @@
+// device_set.h -- the problems of one launch on the device: laid out as the public header says, launched
+// through it, read back with every byte that belongs to no problem checked. Between and behind the problems
+// stand NaN scale factors, the largest codes, and a poisoned C.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "support/device_problem.h"
+#include "support/problem_set.h"
+
+namespace dualgemm_test {
+
+// What a test may ask of a launch of several problems besides them.
+struct SetOptions : LaunchOptions {
+  SetOptions() = default;
+  SetOptions(const LaunchOptions& options) : LaunchOptions(options) {}
+
+  // Of every operand: room between the end of a problem and the next one, in units of the smallest legal
+  // step.
+  int32_t gap = 0;
+  int32_t expected_rows = 0;  // of a group
+  // OFFSETS: room for the scale factors of A after any division of its rows, not just the one at hand.
+  bool any_division = false;
+};
+
+class DeviceSet {
+ public:
+  DeviceSet(const ProblemSet& set, const SetOptions& options);
+
+  const dualgemm_args_t& args() const { return args_; }
+  void poison();                                             // of C and its guards
+  void upload(const ProblemSet& set);                        // other problems, with room for as many rows
+  void upload_group_rows(const std::vector<int32_t>& rows);  // whatever the problems say
+  void launch(cudaStream_t stream) const;                    // throws when the library refuses
+  // One for every problem, after synchronising. Throws when a byte changed that belongs to none of them.
+  std::vector<Output> download() const;
+
+ private:
+  size_t sfa_bytes(const ProblemSet& set) const;  // of one problem, with OFFSETS of all of them
+
+  SetOptions options_;
+  dualgemm_group_mode_t mode_;
+  int64_t m_, n_, ldc_;
+  int64_t stride_a_, stride_b_, stride_c_, stride_sfa_, stride_sfb_;  // as laid out: elements, bytes
+  std::vector<int64_t> first_rows_, rows_;                            // of every problem
+  DeviceBuffer a_, b1_, b2_, sfa_, sfb1_, sfb2_, alphas_, group_rows_, c_;
+  dualgemm_args_t args_;
+};
+
+// Upload, launch on the default stream, read back.
+std::vector<Output> run(const ProblemSet& set, const SetOptions& options);
+
+}  // namespace dualgemm_test
