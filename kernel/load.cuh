@@ -68,9 +68,10 @@ struct Weights {
     policy = ptx::create_policy_evict_first();
   }
 
-  // Chosen, not indexed: arrays whose index is only known at run time lie in local memory.
+  // With two passes chosen, not indexed: an array whose index is known at run time only lies in local memory.
   DUALGEMM_DEVICE static const CUtensorMap* of(const CUtensorMap* const (&maps)[2], int product) {
-    return product == 0 ? maps[0] : maps[1];
+    if constexpr (Cfg::kPasses == 1) return maps[product];
+    else return product == 0 ? maps[0] : maps[1];
   }
 
   // Where box 0 and, if there are two, box 1 of a stage come from.
