@@ -20,7 +20,9 @@ struct Cta {
   DUALGEMM_DEVICE static Cta self() {
     if constexpr (Cfg::kClusterSize == 1) return {0, 0};
     const uint32_t rank = ptx::cluster_ctarank();
-    return {rank % Cfg::kCtaGroup, rank / Cfg::kCtaGroup};
+    // The compiler does not know how large a rank can be: a slice that is 0 by type keeps what follows
+    // uniform.
+    return {rank % Cfg::kCtaGroup, Cfg::kSplitK == 1 ? 0 : rank / Cfg::kCtaGroup};
   }
   DUALGEMM_DEVICE bool leads() const { return rank == 0; }
 

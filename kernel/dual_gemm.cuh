@@ -112,16 +112,16 @@ __global__ void __launch_bounds__(kThreads, 1) dual_gemm_kernel(const __grid_con
   static_assert(sizeof(SharedStorage<Cfg>) <= kMaxSmemBytes, "a CTA has this much shared memory");
   extern __shared__ __align__(1024) uint8_t smem_bytes[];
   auto& smem = *reinterpret_cast<SharedStorage<Cfg>*>(smem_bytes);
-  // Broadcast from lane 0, so that the compiler sees one value per warp and keeps the roles' arithmetic
-  // scalar.
-  const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
+  const int warp = warp_index();
   const Role role = role_of(warp);
   const auto cta = Cta<Cfg>::self();
 
   prologue<Cfg>(p, smem, cta, role);
   allocate_tensor_memory<Cfg>(smem, role);
   const auto tiles = scheduler<Cfg>(p, smem);
-  switch (role) {
+  // Asked anew: the compiler has sent the role through the branches above, and no longer takes it for
+  // uniform.
+  switch (role_of(warp_index())) {
     case Role::kLoadWeights:
       if (!p.static_weights) ptx::griddepcontrol_wait();
       load_role<Cfg, Weights>(p, smem, cta, tiles);

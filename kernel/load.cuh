@@ -55,43 +55,44 @@ struct Weights {
   static constexpr int kStageBytes = Cfg::kBBoxes * Cfg::kBBoxBytes;
   static constexpr int kSlotBytes = Cfg::kPassProducts * Cfg::kSfbBytes;  // that arrive in a CTA
 
-  // Few weights are read a second time, by tiles of M that do not run at the same time.
-  DUALGEMM_DEVICE static uint64_t policy() { return ptx::create_policy_evict_first(); }
+  Cta<Cfg> cta;
+  // By product. A CTA of a pair that brings one of two has that one in both places.
+  const CUtensorMap *b[2], *sfb[2];
+  uint64_t policy;
 
-  // Calls copy(box of the stage, tensor map, coordinates) for each box.
-  template <class Copy>
-  DUALGEMM_DEVICE static void for_each_box(const Params& p, Cta<Cfg> cta, const Tile& tile, KTile k,
-                                           const Copy& copy) {
-    const int k_byte = k.index * (Cfg::kTileK / 2);
-    const int n = tile.n * Cfg::kTileN;
-    const int row = n + static_cast<int>(cta.rank) * Cfg::kBBoxRows;
-    if constexpr (Cfg::kOneBPerCta) {
-      copy(0, cta.rank == 0 ? p.b1 : p.b2, ptx::Coordinates3{k_byte, n, tile.problem});
-    } else if constexpr (Cfg::kPassProducts == 1) {
-      copy(0, k.pass == 0 ? p.b1 : p.b2, ptx::Coordinates3{k_byte, row, tile.problem});
-    } else {
-      copy(0, p.b1, ptx::Coordinates3{k_byte, row, tile.problem});
-      copy(1, p.b2, ptx::Coordinates3{k_byte, row, tile.problem});
-    }
+  DUALGEMM_DEVICE Weights(const Params& p, Cta<Cfg> cta_)
+      : cta(cta_), b{&p.b1, &p.b2}, sfb{&p.sfb1, &p.sfb2} {
+    if constexpr (Cfg::kOneBPerCta) b[0] = b[1] = cta.rank == 0 ? &p.b1 : &p.b2;
+    if constexpr (Cta<Cfg>::kPaired) sfb[0] = sfb[1] = cta.rank == 0 ? &p.sfb1 : &p.sfb2;
+    // Few weights are read a second time, by tiles of M that do not run at the same time.
+    policy = ptx::create_policy_evict_first();
   }
-  DUALGEMM_DEVICE static void load(const Params& p, Stage<Cfg>& stage, uint64_t& full, Cta<Cfg> cta,
-                                   const Tile& tile, KTile k, uint64_t policy) {
-    for_each_box(p, cta, tile, k, [&](int box, const CUtensorMap& map, ptx::Coordinates3 at) {
-      cta.load(stage.b[box], map, at, full, policy);
-    });
+
+  // Where box 0 and, if there are two, box 1 of a stage come from.
+  DUALGEMM_DEVICE ptx::Coordinates3 at(const Tile& tile, KTile k) const {
+    const int first = Cfg::kOneBPerCta ? 0 : static_cast<int>(cta.rank) * Cfg::kBBoxRows;
+    return {k.index * (Cfg::kTileK / 2), tile.n * Cfg::kTileN + first, tile.problem};
   }
-  DUALGEMM_DEVICE static void load_scales(const Params& p, ScaleSlot<Cfg>& slot, uint64_t& full, Cta<Cfg> cta,
-                                          const Tile& tile, KTile k, uint64_t policy) {
+  DUALGEMM_DEVICE void load(Stage<Cfg>& stage, uint64_t& full, const Tile& tile, KTile k) const {
+#pragma unroll
+    for (int box = 0; box < Cfg::kBBoxes; ++box)
+      cta.load(stage.b[box], *b[box + k.pass], at(tile, k), full, policy);
+  }
+  DUALGEMM_DEVICE void load_scales(ScaleSlot<Cfg>& slot, uint64_t& full, const Tile& tile, KTile k) const {
     const ptx::Coordinates4 at{0, k.index * Cfg::kMmasPerKTile, tile.n * Cfg::kTileN / Cfg::kScaleBlockRows,
                                tile.problem};
     if constexpr (Cta<Cfg>::kPaired) {
-      cta.load_to_both(slot.sfb[cta.rank], cta.rank == 0 ? p.sfb1 : p.sfb2, at, full, policy);
-    } else if constexpr (Cfg::kPassProducts == 1) {
-      cta.load(slot.sfb[0], k.pass == 0 ? p.sfb1 : p.sfb2, at, full, policy);
+      cta.load_to_both(slot.sfb[cta.rank], *sfb[0], at, full, policy);
     } else {
-      cta.load(slot.sfb[0], p.sfb1, at, full, policy);
-      cta.load(slot.sfb[1], p.sfb2, at, full, policy);
+#pragma unroll
+      for (int product = 0; product < Cfg::kPassProducts; ++product)
+        cta.load(slot.sfb[product], *sfb[product + k.pass], at, full, policy);
     }
+  }
+  DUALGEMM_DEVICE void prefetch(const Tile& tile, KTile k) const {
+#pragma unroll
+    for (int box = 0; box < Cfg::kBBoxes; ++box)
+      ptx::cp_async_bulk_prefetch_tensor_3d(b[box + k.pass], at(tile, k));
   }
 };
 
@@ -102,18 +103,22 @@ struct Activations {
   static constexpr int kStageBytes = Cfg::kABytes;
   static constexpr int kSlotBytes = Cfg::kSfaBytes;
 
-  // The CTAs of other columns of C read the same rows.
-  DUALGEMM_DEVICE static uint64_t policy() { return ptx::create_policy_evict_last(); }
+  const Params& p;
+  Cta<Cfg> cta;
+  int first;  // row of the tile
+  uint64_t policy;
 
-  DUALGEMM_DEVICE static void load(const Params& p, Stage<Cfg>& stage, uint64_t& full, Cta<Cfg> cta,
-                                   const Tile& tile, KTile k, uint64_t policy) {
-    const int first = static_cast<int>(cta.rank) * Cfg::kABoxRows;
+  DUALGEMM_DEVICE Activations(const Params& p_, Cta<Cfg> cta_)
+      : p(p_), cta(cta_), first(static_cast<int>(cta.rank) * Cfg::kABoxRows) {
+    // The CTAs of other columns of C read the same rows.
+    policy = ptx::create_policy_evict_last();
+  }
+
+  DUALGEMM_DEVICE void load(Stage<Cfg>& stage, uint64_t& full, const Tile& tile, KTile k) const {
     const int row = first < tile.rows ? tile.row + first : -Cfg::kABoxRows;
     cta.load(stage.a, p.a, ptx::Coordinates3{k.index * (Cfg::kTileK / 2), row, tile.a_problem}, full, policy);
   }
-  DUALGEMM_DEVICE static void load_scales(const Params& p, ScaleSlot<Cfg>& slot, uint64_t& full, Cta<Cfg> cta,
-                                          const Tile& tile, KTile k, uint64_t policy) {
-    const int first = static_cast<int>(cta.rank) * Cfg::kABoxRows;
+  DUALGEMM_DEVICE void load_scales(ScaleSlot<Cfg>& slot, uint64_t& full, const Tile& tile, KTile k) const {
     const int block = first < tile.rows ? tile.sfa_block + first / Cfg::kScaleBlockRows : -1;
     cta.load(slot.sfa, p.sfa, ptx::Coordinates4{0, k.index * Cfg::kMmasPerKTile, block, tile.a_problem}, full,
              policy);
@@ -125,7 +130,7 @@ DUALGEMM_DEVICE void load_role(const Params& p, SharedStorage<Cfg>& smem, Cta<Cf
   static_assert(Weights<Cfg>::kStageBytes + Activations<Cfg>::kStageBytes == Cfg::kStageBytes &&
                     Weights<Cfg>::kSlotBytes + Activations<Cfg>::kSlotBytes == Cfg::kSlotBytes,
                 "the two parts fill a stage and a slot");
-  const uint64_t policy = Part<Cfg>::policy();
+  const Part<Cfg> part(p, cta);
   const KWalk<Cfg> walk(p.k_tiles, cta.slice);
   auto s = producer_start<Cfg::kStages>();
   auto q = producer_start<Cfg::kScaleStages>();
@@ -144,7 +149,7 @@ DUALGEMM_DEVICE void load_role(const Params& p, SharedStorage<Cfg>& smem, Cta<Cf
         wait(smem.scale_empty[q.index], q.phase);  // the mma that read this slot come before the bytes below
         if (ptx::elect_sync()) {
           expect(smem.scale_full[q.index], Part<Cfg>::kSlotBytes);
-          Part<Cfg>::load_scales(p, smem.slot[q.index], smem.scale_full[q.index], cta, tile, k, policy);
+          part.load_scales(smem.slot[q.index], smem.scale_full[q.index], tile, k);
         }
         __syncwarp();
         ++q;
@@ -152,7 +157,7 @@ DUALGEMM_DEVICE void load_role(const Params& p, SharedStorage<Cfg>& smem, Cta<Cf
       wait(smem.empty[s.index], s.phase);  // the same for the stage, in both CTAs
       if (ptx::elect_sync()) {
         expect(smem.full[s.index], Part<Cfg>::kStageBytes);
-        Part<Cfg>::load(p, smem.stage[s.index], smem.full[s.index], cta, tile, k, policy);
+        part.load(smem.stage[s.index], smem.full[s.index], tile, k);
       }
       __syncwarp();
       ++s;
@@ -166,18 +171,18 @@ DUALGEMM_DEVICE void load_role(const Params& p, SharedStorage<Cfg>& smem, Cta<Cf
   drain(smem.scale_empty, q);
 }
 
-// The weights of the first round through the ring, into L2: long before the barriers are ready for copies to
-// shared memory. One thread.
+// The first weights, into L2: before the barriers of a pair are ready for copies to shared memory. No more of
+// them than the unit that issues them takes at once: four cost 3 to 6 cycles each on an H200, every further
+// one 37 to 116, and whoever waits for this warp would wait for them. One thread.
 template <class Cfg, class Scheduler>
 DUALGEMM_DEVICE void prefetch_weights(const Params& p, Cta<Cfg> cta, Scheduler tiles) {
+  constexpr int kTilesAhead = 4 / Cfg::kBBoxes;
+  const Weights<Cfg> weights(p, cta);
   const KWalk<Cfg> walk(p.k_tiles, cta.slice);
   Tile tile;
   if (!tiles.next(tile)) return;
 #pragma unroll 1
-  for (int32_t i = 0; i < walk.length() && i < Cfg::kStages; ++i)
-    Weights<Cfg>::for_each_box(p, cta, tile, walk[i], [](int, const CUtensorMap& map, ptx::Coordinates3 at) {
-      ptx::cp_async_bulk_prefetch_tensor_3d(&map, at);
-    });
+  for (int32_t i = 0; i < walk.length() && i < kTilesAhead; ++i) weights.prefetch(tile, walk[i]);
 }
 
 }  // namespace dualgemm

@@ -19,6 +19,9 @@ inline constexpr int kEpilogueWarps = 8;
 inline constexpr int kThreads = 384;
 inline constexpr int kLoadWarps = 2;  // both fill every stage, each its part
 
+// Broadcast from lane 0, so that the compiler sees one value per warp and keeps the roles' arithmetic scalar.
+DUALGEMM_DEVICE int warp_index() { return __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0); }
+
 DUALGEMM_DEVICE Role role_of(int warp) {
   switch (warp) {
     case 8: return Role::kMma;
