@@ -60,6 +60,7 @@ class Bench {
   Bench& operator=(const Bench&) = delete;
   const std::string& instance() const { return instance_; }
   const sim::ptx::Function& kernel() const { return kernel_; }  // as it ships
+  const dualgemm_config_info_t& info() const { return info_; }
   const Shape& shape() const { return shape_; }
   // The rings of barriers, "full", "window_free", that a statement of the shipping kernel works on, by its
   // PTX line.
