@@ -50,17 +50,20 @@ Budget budget_of(const Shape& shape, dualgemm_dtype_t dtype, const dualgemm_devi
   const dualgemm_config_info_t& c = b.config;
   b.tiles = ceil_div(shape.m, c.tile_m) * ceil_div(shape.n, c.tile_n);
   b.cluster = c.cta_group * c.split_k;
-  const int64_t at_once = std::max<int64_t>(1, device.sm_count / b.cluster);
+  // A cluster that splits K has one tile; CTAs and pairs take several in turn.
+  const int64_t at_once = c.split_k > 1 ? b.tiles : std::max<int64_t>(1, device.sm_count / b.cluster);
   b.ctas = std::min(b.tiles, at_once) * b.cluster;
   b.tiles_per_sm = ceil_div(b.tiles, at_once);
   b.dram_bytes = (int64_t{shape.m} + 2ll * shape.n) * shape.k / 2 + scale_bytes(shape.m, shape.k) +
                  2 * scale_bytes(shape.n, shape.k) + 2ll * shape.m * shape.n;
   // What one CTA of the cluster does for a tile: its part of K, and in a pair half of the rows. Boxes count
-  // in full at the edges; the scale factors of A, B1 and B2 come in atoms of 128 rows, a smaller tile's too.
+  // in full at the edges; scale factors come in atoms of 128 rows: one of A, and of B1 and B2 as many as hold
+  // the rows of a tile.
   const int64_t all_k_tiles = ceil_div(shape.k, c.tile_k);
   const int64_t k_tiles = ceil_div(all_k_tiles, c.split_k);
   const int64_t rows = (int64_t{c.tile_m} + 2ll * c.tile_n) / c.cta_group;
-  b.fill_bytes = b.tiles_per_sm * k_tiles * (rows * c.tile_k / 2 + 3 * scale_bytes(128, c.tile_k));
+  const int64_t scales = scale_bytes(128, c.tile_k) + 2 * scale_bytes(c.tile_n, c.tile_k);
+  b.fill_bytes = b.tiles_per_sm * k_tiles * (rows * c.tile_k / 2 + scales);
   // The tensor core works in steps of 64 elements of K and skips those past the end, which the last part has.
   // It alone counts where it has more k-tiles than the others.
   const int64_t skipped = all_k_tiles * c.tile_k / 64 - ceil_div(shape.k, 64);

@@ -15,6 +15,7 @@
 #include "budget.h"
 #include "dualgemm.h"
 #include "measure.h"
+#include "model.h"
 #include "shapes.h"
 
 namespace {
@@ -25,7 +26,7 @@ struct Options {
   std::vector<std::string> suites{"contest"}, shapes;
   std::string dtype = "fp16", json_path;
   int repeats = 20, input_sets = 50, samples = 1000;
-  bool verify_only = false, configs = false;
+  bool verify_only = false, configs = false, model = false;
 };
 
 bench::Shape parse_shape(const std::string& text) {
@@ -175,7 +176,11 @@ json configs_json() {
                        {"mma_n", c.mma_n},
                        {"mmas_per_step", c.mmas_per_step},
                        {"stages", c.stages},
+                       {"scale_stages", c.scale_stages},
+                       {"scale_k_tiles", c.scale_k_tiles},
                        {"acc_stages", c.acc_stages},
+                       {"overlapped", c.overlapped != 0},
+                       {"grouped", c.grouped != 0},
                        {"threads", c.threads},
                        {"smem_bytes", c.smem_bytes},
                        {"tmem_columns", c.tmem_columns}});
@@ -186,6 +191,10 @@ json configs_json() {
 int run(const Options& options) {
   if (options.configs) {
     fmt::print("{}\n", configs_json().dump(2));
+    return 0;
+  }
+  if (options.model) {
+    fmt::print("{}", bench::model_markdown(bench::described_b200()));
     return 0;
   }
   const dualgemm_dtype_t dtype = options.dtype == "fp16" ? DUALGEMM_DTYPE_FP16 : DUALGEMM_DTYPE_BF16;
@@ -238,6 +247,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(4, 100000000));
   app.add_flag("--verify-only", options.verify_only, "verify and stop; runs in the simulator, too");
   app.add_flag("--configs", options.configs, "print the library's configurations as JSON and stop");
+  app.add_flag("--model", options.model,
+               "print the choices and the times that the cost model predicts and stop");
   app.add_option("--json", options.json_path, "also write everything to this file");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "host/cost_constants.h"
 #include "kernel/instances.h"
 
 namespace dualgemm {
@@ -41,9 +42,8 @@ int32_t clusters_at_once(const Machine& machine, int32_t size);
 
 // False, and no cost, for an instance that cannot take the problem: a cluster that does not fit on the
 // machine, a split of K in more than one wave, groups for a dense instance or the other way round.
-// keeps_a: the second mma on an A asks for the one that the tensor core still has. No instance of this
-// library does so, other kernels do.
-bool cost_of(const Instance& instance, Shape shape, const Machine& machine, Cost* cost, bool keeps_a = false);
+bool cost_of(const Instance& instance, Shape shape, const Machine& machine, Cost* cost,
+             const CostConstants& constants = kCostConstants);
 
 // Tiles of C when `instance` computes `shape`; grouped: when every group has m rows.
 int64_t tile_count(const Instance& instance, Shape shape);

@@ -23,7 +23,7 @@
  *     lda, ldb1, ldb2                   >= K, a multiple of 32 elements (16 bytes): compact needs K % 32 == 0
  *     ldc                               >= N, a multiple of 8 elements (16 bytes)
  *     every operand, every scale buffer 16-byte aligned
- *     alpha1_dev, alpha2_dev            4-byte aligned
+ *     alpha1_dev, alpha2_dev, group_rows 4-byte aligned
  *
  *   M == 0 or N == 0 succeeds without touching anything. K == 0 fills C with zeros. C may not overlap an
  *   input; two matrices that are disjoint columns of one buffer with one byte pitch do not overlap, nor do
@@ -54,33 +54,32 @@
  *      A [L, M, K]     B1, B2 [L, N, K]     C [L, M, N]     SFA, SFB1, SFB2: L buffers as above
  *
  *   Groups, as a mixture of experts has them: `groups` = G problems, each with as many rows of A and C as
- *   group_rows says. It is an array in device memory, which the kernel reads and the host never does: sizes
+ *   group_rows says. That is an array in device memory, which the kernel reads and the host never does: sizes
  *   may come from the kernel before, and change from one replay of a CUDA graph to the next. Groups may be
  *   empty. B1, B2 [G, N, K], SFB1, SFB2 and their strides are as in a batch of G. There are two modes:
  *
- *      MASKED    A [G, M, K], C [G, M, N] and SFA are as in a batch, too. group_rows [G]: of group g the first
- *                group_rows[g] rows are in use.
- *      OFFSETS   A [M, K], C [M, N]: the rows of all groups follow each other. group_rows [G + 1]: group g has
- *                the rows [group_rows[g], group_rows[g + 1]). M is what A and C have room for; the groups may
- *                need less. In SFA each group starts at a band of 128 rows of its own. Four groups of 100, 0,
- *                200 and 30 rows with M = 400:
+ *      MASKED    A [G, M, K], C [G, M, N] and SFA are as in a batch, too. group_rows [G]: of group g the
+ *                first group_rows[g] rows are in use.
+ *      OFFSETS   A [M, K], C [M, N]: the rows of all groups follow each other. group_rows [G + 1]: group g
+ *                has the rows group_rows[g] .. group_rows[g + 1] - 1. M is what A and C have room for, the
+ *                groups may need less. In SFA each group starts at a band of 128 rows of its own. Four
+ *                groups of 100, 0, 200 and 30 rows with M = 400:
  *
- *      group_rows      0              100             300       330       M
- *                                     100
- *      rows of A, C    |   group 0    |    group 2    | group 3 | nobody's |
- *                       100 rows       200 rows        30 rows   70 rows
+ *      group_rows      0              100, 100                     300        330           400 = M
+ *      rows of A, C    |   group 0    |          group 2           |  group 3  |   nobody's  |
  *
- *      bands of SFA    |   group 0    |   group 2     |   group 2     |  group 3      |
- *                       0..99, 28      0..127          128..199, 56    0..29, 98       rows of the group,
- *                       rows unused                    rows unused     rows unused     unused rows
+ *      band of SFA     0                     1                     2                    3
+ *                      | group 0: 100 rows   | group 2: 128 rows   | group 2: 72 rows   | group 3: 30 rows  |
  *
- *                Group g starts at band  sum over h < g of ceil(rows of h / 128).  SFA has as many bands as
- *                all groups together, never more than (M + 127 * min(G, M)) / 128, each of
- *                dualgemm_sf_size(128, K) bytes.
+ *                Group g starts at band  sum over h < g of ceil(rows of h / 128).  A band takes
+ *                dualgemm_sf_size(128, K) bytes. SFA has room for the bands of all groups, and for one at
+ *                least; whatever the groups are, they are at most (M + 127 * min(G, M)) / 128.
  *
  *   Entries of group_rows below 0 count as 0, those above M as M, and an offset below the one before it as
- *   equal to that. So no content of group_rows makes a launch reach outside A, B1, B2 or C. Rows of C that no
- *   group owns are never written; the same rows of A may hold anything. K == 0 is refused with groups.
+ *   equal to that. So no content of group_rows makes a launch reach outside A, B1, B2 or C, nor outside SFA
+ *   where that has as many bands as groups can have at most. Rows of C that no group owns are never written;
+ *   the same rows of A, and rows of a band that its group does not fill, may hold anything. K == 0 is refused
+ *   with groups.
  *
  *      stride between problems                0 means            must be
  *      batch_stride_a             elements    M * lda            >= (M - 1) * lda + K, a multiple of 32
@@ -90,7 +89,8 @@
  *      batch_stride_sfb1, .._sfb2 bytes       size for N rows    >= that size, a multiple of 16
  *
  *   Strides of inputs are below 2^40 bytes, all problems of a tensor together below 2^48. Strides are looked
- *   at where there is more than one problem; with OFFSETS those of A, SFA and C never are.
+ *   at where there is more than one problem; with OFFSETS those of A, SFA and C never are. With OFFSETS the
+ *   first band of SFA is compared with C; how many follow is the device's knowledge.
  *
  * GLOBAL SCALES. NVFP4 tensors carry one more factor each; the kernel sees only the products alpha1, alpha2.
  *
@@ -113,11 +113,11 @@
  *   NaN propagates.
  *
  *   DUALGEMM_FLAG_PDL lets the kernel start while the kernel before it on the stream still runs, once that
- *   one allows it (griddepcontrol.launch_dependents, cudaTriggerProgrammaticLaunchCompletion) or ends. Until
- *   everything before it is complete and visible, it reads no input, scale factor, alpha or group_rows and
+ *   one allows it (griddepcontrol.launch_dependents, cudaTriggerProgrammaticLaunchCompletion) or has ended.
+ *   Until all work before it is complete and visible it reads no input, scale factor, alpha or group_rows and
  *   writes no output; so the flag changes when work is done, never what is computed. With
- *   DUALGEMM_FLAG_STATIC_WEIGHTS it reads B1, B2, SFB1 and SFB2 before that: a promise of the caller that no
- *   work which may still run when this kernel starts writes them. Without PDL that flag changes nothing.
+ *   DUALGEMM_FLAG_STATIC_WEIGHTS it reads B1, B2, SFB1 and SFB2 before that: the caller promises that no work
+ *   which may still run when this kernel starts writes them. Without PDL that flag changes nothing.
  *
  *   DUALGEMM_FLAG_BATCH_INVARIANT makes the automatic choice blind to M, batch, groups and expected_rows, and
  *   leaves out the configurations that split K. The promise: on one device, with equal N, K, c_dtype, max_sms
@@ -172,7 +172,7 @@ typedef enum {
   DUALGEMM_STATUS_NULL_POINTER = 1,         /* a required pointer is NULL */
   DUALGEMM_STATUS_INVALID_VALUE = 2,        /* a number, enum or flag outside its range */
   DUALGEMM_STATUS_INVALID_SHAPE = 3,        /* N or K is not a multiple of what the format needs */
-  DUALGEMM_STATUS_INVALID_STRIDE = 4,       /* a row pitch is too small, too large or misaligned */
+  DUALGEMM_STATUS_INVALID_STRIDE = 4,       /* a pitch or a stride is too small, too large or misaligned */
   DUALGEMM_STATUS_MISALIGNED = 5,           /* a pointer is not aligned */
   DUALGEMM_STATUS_ALIASING = 6,             /* the output overlaps an input */
   DUALGEMM_STATUS_VERSION_MISMATCH = 7,     /* struct_size fits no release this library knows */

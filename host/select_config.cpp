@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 namespace dualgemm {
 namespace {
@@ -14,40 +15,41 @@ namespace {
 // apart. Its own error is larger, but common to similar instances.
 constexpr double kResolution = 0.02;
 
-// Bytes that all SMs together bring into shared memory, edges of tiles in full.
-int64_t fill_bytes(const Instance& i, Shape shape) {
-  return tile_count(i, shape) * (i.tile_m + 2 * i.tile_n) * shape.k / 2;
-}
+using Costs = std::array<Cost, kInstanceCount>;  // total_us is infinite where an instance cannot run
 
 // Which of two instances of equal cost:
 //   - the one without a split of K, or with the smaller: less that has to meet at the same time, and the same
 //     order of additions as the instances without a split;
-//   - then fewer bytes from L2 into shared memory, which leaves more of L2 and of the power budget;
+//   - then fewer bytes into the shared memory of the busiest SM: where DRAM makes several equal, the one that
+//     stays ahead of it if the rates into an SM are lower than assumed;
 //   - then the one whose accumulators do not overlap: its mma thread has less to wait for;
 //   - then the first in the table.
-bool preferred(const Instance& left, const Instance& right, Shape shape) {
-  if (left.split_k != right.split_k) return left.split_k < right.split_k;
-  const int64_t left_bytes = fill_bytes(left, shape), right_bytes = fill_bytes(right, shape);
-  if (left_bytes != right_bytes) return left_bytes < right_bytes;
-  return left.overlapped < right.overlapped;
+bool preferred(int32_t left, int32_t right, const Costs& costs) {
+  const auto rank = [&costs](int32_t index) {
+    const Instance& i = kInstances[index];
+    const Cost& c = costs[index];
+    return std::tuple(i.split_k, c.waves * c.k_tiles * c.fill_bytes, i.overlapped, index);
+  };
+  return rank(left) < rank(right);
 }
 
 }  // namespace
 
 int32_t select_config(Shape shape, CType c_type, const Machine& machine, bool split_k) {
-  std::array<double, kInstanceCount> us;
+  Costs costs;
+  double lowest = std::numeric_limits<double>::infinity();
   for (int32_t i = 0; i < kInstanceCount; ++i) {
-    Cost cost;
-    const bool runs = kInstances[i].c_type == c_type && (split_k || kInstances[i].split_k == 1) &&
-                      cost_of(kInstances[i], shape, machine, &cost);
-    us[i] = runs ? cost.total_us : std::numeric_limits<double>::infinity();
+    const Instance& instance = kInstances[i];
+    const bool runs = instance.c_type == c_type && (split_k || instance.split_k == 1) &&
+                      cost_of(instance, shape, machine, &costs[i]);
+    if (!runs) costs[i].total_us = std::numeric_limits<double>::infinity();
+    lowest = std::min(lowest, costs[i].total_us);
   }
-  const double lowest = *std::min_element(us.begin(), us.end());
   if (std::isinf(lowest)) return -1;
   int32_t best = -1;
   for (int32_t i = 0; i < kInstanceCount; ++i) {
-    if (us[i] > lowest * (1 + kResolution)) continue;
-    if (best < 0 || preferred(kInstances[i], kInstances[best], shape)) best = i;
+    if (costs[i].total_us > lowest * (1 + kResolution)) continue;
+    if (best < 0 || preferred(i, best, costs)) best = i;
   }
   return best;
 }

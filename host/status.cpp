@@ -27,7 +27,7 @@ constexpr StatusText kStatusTexts[] = {
     {DUALGEMM_STATUS_INVALID_SHAPE, "DUALGEMM_STATUS_INVALID_SHAPE",
      "N or K is not a multiple of what the data format needs."},
     {DUALGEMM_STATUS_INVALID_STRIDE, "DUALGEMM_STATUS_INVALID_STRIDE",
-     "A row pitch is too small, too large or not a multiple of 16 bytes."},
+     "A row pitch or a stride between problems is too small, too large or not a multiple of 16 bytes."},
     {DUALGEMM_STATUS_MISALIGNED, "DUALGEMM_STATUS_MISALIGNED", "A pointer is not aligned as documented."},
     {DUALGEMM_STATUS_ALIASING, "DUALGEMM_STATUS_ALIASING", "The output overlaps an input."},
     {DUALGEMM_STATUS_VERSION_MISMATCH, "DUALGEMM_STATUS_VERSION_MISMATCH",

@@ -38,7 +38,10 @@ struct Options {
   int acc_stages = 1;     // pairs of accumulators in tensor memory, 1 or 2
   bool grouped = false;   // several problems, whose rows are known on the device only
   ScaleCopy scale_copy = ScaleCopy::kPerStep;
-  bool keep_a = false;  // with two mma per step: A stays in the collector of the tensor core for the second
+  // With two mma per step: the second asks for the A that the collector of the tensor core holds since the
+  // first. That mma of one thread execute in order although they have different accumulators is not
+  // documented; public kernels that give right results on a B200 rely on it here.
+  bool keep_a = false;
   Products products = Products::kTogether;
   KOrder k_order = KOrder::kForward;
 };

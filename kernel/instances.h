@@ -19,6 +19,7 @@ struct Instance {
   int32_t acc_stages, overlapped;               // accumulator pairs; 1 where they share columns
   int32_t grouped;                              // 1: for groups only
   int32_t mma_n, mmas_per_step;                 // mmas_per_step: tcgen05.mma per 64 elements of K
+  int32_t keeps_a;                              // 1: the second of them finds A in the tensor core
   int32_t threads;
   int32_t smem_bytes;    // dynamic shared memory of a launch
   int32_t tmem_columns;  // tensor memory allocated per CTA

@@ -36,3 +36,9 @@ inline advance(index, phase, stages) {
   :: else
   fi
 }
+
+/* A ring of one or two slots whose filling end has come to (index, phase) is drained: what was filled is empty again. The
+   next position is the other slot, where there is one, a round later where it is the first. */
+#define drained(first, slots, index, phase) \
+  (wait((first) + (index), phase) &&        \
+   wait((first) + ((index) + 1) % (slots), ((index) + 1 == (slots) && (slots) > 1 -> 1 - (phase) : (phase))))

@@ -10,8 +10,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 "$spin" -a "${@/#/-D}" "$model" >spin.log || { cat spin.log; exit 2; }
-"$cc" -O2 -w -DSAFETY -DCOLLAPSE -DMEMLIM=2048 -o pan pan.c
-./pan -m1000000 >pan.log 2>&1 || { cat pan.log; exit 2; }
+"$cc" -O1 -w -DSAFETY -DCOLLAPSE -DMEMLIM=1024 -o pan pan.c
+./pan -m100000 >pan.log 2>&1 || { cat pan.log; exit 2; }
 grep -E 'pan:|errors:|states, stored|elapsed' pan.log || true
 if grep -qE 'max search depth too small|out of memory|MEMLIM bound|aborted' pan.log; then
   echo "the search did not end"; cat pan.log; exit 2

@@ -1,18 +1,19 @@
 /* split.pml -- a tile whose K is split over a cluster of two CTAs (kernel/load.cuh, mma.cuh, reduce.cuh, dual_gemm.cuh):
-   each runs its own ring over its part of K; after a barrier of the cluster the epilogue of each sends partial sums into
-   the memory of both rings, after a second one it adds up what came and the CTA ends on its own. A CTA without k-tiles
-   commits its accumulators at once and sends nothing.
+   each runs its own rings over its part of K; after a barrier of the cluster the epilogue of each sends partial sums into
+   the memory of the rings of both, after a second one it adds up what came and the CTA ends on its own. A CTA without
+   k-tiles commits its accumulators at once and sends nothing.
 
-   A stage holds the operands and the scale factors that two load threads bring, one byte each. Each CTA owns half of the
-   columns; a partial sum is one store that arrives when it likes, but before the barrier of the cluster that its thread
-   passes next. k-tiles are numbered from 1.
+   The rings are as in pair.pml, the slots of both numbered one after another: operands of a k-tile, and scale factors of
+   one. Into each slot the two load roles bring a piece each, which counts as one byte. Each CTA owns half of the columns;
+   a partial sum is one store that arrives when it likes, but before the barrier of the cluster that its thread passes
+   next. k-tiles are numbered from 1.
 
    Switches plant a bug each; all of them make the check fail:
-     NO_DRAIN            the load threads end without waiting for arrivals still under way
-     NO_FIRST_BARRIER    partial sums are sent while the other CTA's ring may be in use
+     NO_RING_DRAIN NO_SCALE_DRAIN  the load roles end without waiting for arrivals still under way, of one ring
+     NO_FIRST_BARRIER    partial sums are sent while the other CTA's rings may be in use
      NO_SECOND_BARRIER   sums are taken without waiting for the other CTA's part
-     FULL_COUNT=1        a full barrier expects one load thread
-     NO_EMPTY_WAIT       the load threads do not wait for the mma that read the stage
+     FULL_COUNT=1        a full barrier expects one load role
+     NO_EMPTY_WAIT NO_SCALE_WAIT   the load roles do not wait for the mma that read the slot
      NO_ACC_WAIT         partial sums are sent without waiting for the mma */
 #ifndef FULL_COUNT
 #define FULL_COUNT 2
@@ -24,15 +25,23 @@
 #define STEPS_1 3
 #endif
 #define STEPS(c) ((c) == 0 -> STEPS_0 : STEPS_1)
+#ifndef STAGES
 #define STAGES 2
+#endif
+#ifndef SCALE_STAGES
+#define SCALE_STAGES 1
+#endif
+#define SLOTS (STAGES + SCALE_STAGES)
 
 #define FULL(c, s) ((c) * BARRIERS_PER_CTA + (s))
-#define EMPTY(c, s) ((c) * BARRIERS_PER_CTA + STAGES + (s))
-#define ACC_FULL(c) ((c) * BARRIERS_PER_CTA + 2 * STAGES)
-#define BARRIERS_PER_CTA (2 * STAGES + 1)
+#define SCALE_FULL(c, q) FULL(c, STAGES + (q))
+#define EMPTY(c, s) ((c) * BARRIERS_PER_CTA + SLOTS + (s))
+#define SCALE_EMPTY(c, q) EMPTY(c, STAGES + (q))
+#define ACC_FULL(c) ((c) * BARRIERS_PER_CTA + 2 * SLOTS)
+#define BARRIERS_PER_CTA (2 * SLOTS + 1)
 #define BARRIERS (2 * BARRIERS_PER_CTA)
 #define OWNER(b) ((b) / BARRIERS_PER_CTA)
-#define COUNT(b) ((b) % BARRIERS_PER_CTA < STAGES -> FULL_COUNT : 1)
+#define COUNT(b) ((b) % BARRIERS_PER_CTA < SLOTS -> FULL_COUNT : 1)
 #include "barrier.pml"
 
 typedef Slot {
@@ -40,8 +49,8 @@ typedef Slot {
   byte flying; /* pieces on their way */
   byte landed
 }
-Slot slot[2 * STAGES];
-#define SLOT(c, s) slot[(c) * STAGES + (s)]
+Slot slot[2 * SLOTS];
+#define SLOT(c, s) slot[(c) * SLOTS + (s)]
 #define PIECES 2
 
 byte issued[2];     /* k-tiles whose mma have been issued */
@@ -59,15 +68,25 @@ bool sums[4];       /* ... and arrived */
 #else
 #define STAGE_FREE(c, s, phase) wait(EMPTY(c, s), phase)
 #endif
+#ifdef NO_SCALE_WAIT
+#define SCALES_FREE(c, q, phase) true
+#else
+#define SCALES_FREE(c, q, phase) wait(SCALE_EMPTY(c, q), phase)
+#endif
 #ifdef NO_ACC_WAIT
 #define ACC_READY(c) true
 #else
 #define ACC_READY(c) wait(ACC_FULL(c), 0)
 #endif
-#ifdef NO_DRAIN
-#define DRAINED(condition) true
+#ifdef NO_RING_DRAIN
+#define RING_DRAINED(c, s, phase) true
 #else
-#define DRAINED(condition) condition
+#define RING_DRAINED(c, s, phase) drained(EMPTY(c, 0), STAGES, s, phase)
+#endif
+#ifdef NO_SCALE_DRAIN
+#define SCALES_DRAINED(c, q, phase) true
+#else
+#define SCALES_DRAINED(c, q, phase) drained(SCALE_EMPTY(c, 0), SCALE_STAGES, q, phase)
 #endif
 #ifdef NO_FIRST_BARRIER
 #define FIRST_PASSED true
@@ -91,25 +110,31 @@ inline fly(c, s, value) {
   SLOT(c, s).flying++
 }
 
-/* Two of them in each CTA. */
+/* Two of them in each CTA. Of a k-tile first the scale factors. */
 proctype Load(bit cta) {
-  byte s, k_tile = 1;
-  bit phase = 1;
+  byte s, q, k_tile, filling;
+  bit phase = 1, scale_phase = 1;
   do
   :: atomic {
-       k_tile <= STEPS(cta) && STAGE_FREE(cta, s, phase) ->
+       filling == k_tile && k_tile < STEPS(cta) && SCALES_FREE(cta, q, scale_phase) ->
+       filling++;
+       arrive(SCALE_FULL(cta, q), 1);
+       fly(cta, STAGES + q, filling);
+       advance(q, scale_phase, SCALE_STAGES)
+     }
+  :: atomic {
+       filling > k_tile && STAGE_FREE(cta, s, phase) ->
+       k_tile++;
        arrive(FULL(cta, s), 1);
        fly(cta, s, k_tile);
-       advance(s, phase, STAGES);
-       k_tile++
+       advance(s, phase, STAGES)
      }
-  :: k_tile > STEPS(cta) -> break
-  od;
-  /* With two stages the next position is the other stage, a round later where it is the first. */
-  atomic {
-    DRAINED(wait(EMPTY(cta, s), phase) && wait(EMPTY(cta, 1 - s), (s == 1 -> 1 - phase : phase)));
-    running[cta]--
-  }
+  :: atomic {
+       k_tile == STEPS(cta) && RING_DRAINED(cta, s, phase) && SCALES_DRAINED(cta, q, scale_phase) ->
+       running[cta]--;
+       break
+     }
+  od
 }
 
 /* A piece lands when it likes, where nobody has still to read and no partial sum lies. */
@@ -118,7 +143,7 @@ end:
   do
   :: atomic {
        SLOT(cta, s).flying > 0 ->
-       assert(!ended[cta] && SLOT(cta, s).k_tile <= multiplied[cta] + STAGES);
+       assert(!ended[cta] && SLOT(cta, s).k_tile <= multiplied[cta] + (s < STAGES -> STAGES : SCALE_STAGES));
        assert(!sums[cta] && !sums[2 + cta]);
        SLOT(cta, s).flying--;
        SLOT(cta, s).landed++;
@@ -128,35 +153,43 @@ end:
 }
 
 proctype Mma(bit cta) {
-  byte s;
-  bit phase;
+  byte s, q;
+  bit phase, scale_phase;
   do
   :: atomic {
-       issued[cta] < STEPS(cta) && wait(FULL(cta, s), phase) ->
+       issued[cta] < STEPS(cta) && wait(SCALE_FULL(cta, q), scale_phase) && wait(FULL(cta, s), phase) ->
        issued[cta]++;
-       advance(s, phase, STAGES)
+       advance(s, phase, STAGES);
+       advance(q, scale_phase, SCALE_STAGES)
      }
-  :: issued[cta] == STEPS(cta) -> break
-  od;
-  atomic {
-    committed[cta] = true;
-    running[cta]--
-  }
+  :: atomic {
+       issued[cta] == STEPS(cta) ->
+       committed[cta] = true;
+       running[cta]--;
+       break
+     }
+  od
+}
+
+inline use(s) {
+  assert(SLOT(cta, s).k_tile == multiplied[cta] && SLOT(cta, s).landed == PIECES);
+  arriving[EMPTY(cta, s)]++
 }
 
 proctype TensorCore(bit cta) {
-  byte s;
+  byte s, q;
   bool final;
 end:
   do
   :: atomic {
        multiplied[cta] < issued[cta] ->
+       s = multiplied[cta] % STAGES;
+       q = STAGES + multiplied[cta] % SCALE_STAGES;
        multiplied[cta]++;
-       s = (multiplied[cta] - 1) % STAGES;
-       assert(SLOT(cta, s).k_tile == multiplied[cta] && SLOT(cta, s).landed == PIECES);
+       use(s);
+       use(q);
        assert(!sums[cta] && !sums[2 + cta]);
-       arriving[EMPTY(cta, s)]++;
-       s = 0
+       s = 0; q = 0
      }
   :: atomic {
        committed[cta] && !final && multiplied[cta] == STEPS(cta) ->
@@ -218,8 +251,8 @@ init {
       initialised[i] = true;
       running[i] = 4; /* two loads, mma, epilogue */
       run Load(i); run Load(i); run Mma(i); run TensorCore(i); run Cta(i);
-      run Copy(i, 0); run Copy(i, 1); run Store(i, 0); run Store(i, 1);
-      run Arrival(EMPTY(i, 0)); run Arrival(EMPTY(i, 1)); run Arrival(ACC_FULL(i))
+      run Store(i, 0); run Store(i, 1); run Arrival(ACC_FULL(i))
     }
+    for (i : 0 .. SLOTS - 1) { run Copy(0, i); run Copy(1, i); run Arrival(EMPTY(0, i)); run Arrival(EMPTY(1, i)) }
   }
 }

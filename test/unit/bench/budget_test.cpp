@@ -31,7 +31,10 @@ std::map<int64_t, Work> work_of(const bench::Shape& shape, const dualgemm_config
         for (int64_t k = k_tiles * slice / c.split_k; k < k_tiles * (slice + 1) / c.split_k; ++k) {
           w.bytes += c.tile_m / c.cta_group * c.tile_k / 2;      // rows of A
           w.bytes += 2 * c.tile_n / c.cta_group * c.tile_k / 2;  // rows of B1 and B2
-          for (int atom = 0; atom < c.tile_k / 64; ++atom) w.bytes += 3 * 512;
+          for (int atom = 0; atom < c.tile_k / 64; ++atom) {
+            w.bytes += 512;  // scale factors of 128 rows of A
+            for (int row = 0; row < c.tile_n; row += 128) w.bytes += 2 * 512;  // and of B1 and B2
+          }
           for (int64_t first = k * c.tile_k; first < std::min<int64_t>((k + 1) * c.tile_k, shape.k);
                first += 64)
             w.flops += 2ll * 2 * c.tile_m * c.tile_n * 64 / c.cta_group;

@@ -2,9 +2,7 @@
 
 #include "host/cost_model.h"
 
-#include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <string>
 
 #include "bench/published.h"
@@ -56,25 +54,34 @@ double us(const Instance& instance, const Shape& shape, const Machine& machine =
 
 }  // namespace
 
-// The README quotes these bounds.
+// The README quotes these bounds. The model's own constants were fitted to these times among others; the
+// held-out ones were not.
 TEST_CASE("the model agrees with published times of other kernels", "[host][cost_model]") {
-  const auto modelled_us = [](const Instance& instance, const Shape& shape) {
-    Cost cost;
-    REQUIRE(cost_of(instance, shape, kB200, &cost, /*keeps_a=*/true));
-    return cost.total_us;
+  struct Bounds {
+    CostConstants constants;
+    int inside;
+    double outside_us, large;
   };
-  int inside = 0;
-  for (const bench::Published& p : bench::kPublished) {
-    const double outside = bench::outside_us(p, modelled_us(p.instance, p.shape));
-    INFO(text_of(p.instance, p.shape) << ": outside by " << outside << " us");
-    CHECK(std::fabs(outside) < 0.4);
-    inside += outside == 0;
+  for (const Bounds& bounds :
+       {Bounds{kCostConstants, 7, 0.4, 0.01}, Bounds{bench::held_out(), 5, 0.6, 0.05}}) {
+    const auto modelled_us = [&](const Instance& instance, const Shape& shape) {
+      Cost cost;
+      REQUIRE(cost_of(instance, shape, kB200, &cost, bounds.constants));
+      return cost.total_us;
+    };
+    int inside = 0;
+    for (const bench::Published& p : bench::kPublished) {
+      const double outside = bench::outside_us(p, modelled_us(p.instance, p.shape));
+      INFO(text_of(p.instance, p.shape) << ": outside by " << outside << " us");
+      CHECK(std::fabs(outside) < bounds.outside_us);
+      inside += outside == 0;
+    }
+    CHECK(inside == bounds.inside);
+    const bench::PublishedLarge& large = bench::kPublishedLarge;
+    const double us = modelled_us(large.instance, large.shape) - bench::kLaunchGap;
+    INFO(us << " us");
+    CHECK(std::fabs(us / large.kernel_us - 1) < bounds.large);
   }
-  CHECK(inside == 7);
-  const bench::PublishedLarge& large = bench::kPublishedLarge;
-  const double us = modelled_us(large.instance, large.shape) - bench::kLaunchGap;
-  INFO(us << " us");
-  CHECK(std::fabs(us / large.kernel_us - 1) < 0.02);
 }
 
 TEST_CASE("clusters run where the machine has room for them", "[host][cost_model]") {

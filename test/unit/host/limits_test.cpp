@@ -242,6 +242,7 @@ TEST_CASE("groups get an instance made for them, from what is known of their row
   CHECK(choice(offsets_args(), 8192, 8, 16) != choice(offsets_args(), 8192, 8, 1024));
   CHECK(choice(masked_args(), 8192, 8, 0) == choice(masked_args(), 8192, 8, 8192));
   CHECK(choice(masked_args(), 8192, 8, 16) == choice(masked_args(), 16, 8, 0));
+  CHECK(choice(masked_args(), 16, 8, 1000000) == choice(masked_args(), 16, 8, 0));  // no more than there are
 }
 
 TEST_CASE("a configuration of the other kind is refused", "[host][limits]") {

@@ -1,66 +1,135 @@
-// scheduler_test.cpp -- every tile of C is computed by exactly one CTA, in an order that keeps CTAs which
-// share weights next to each other; groups of any size, empty ones included.
+// scheduler_test.cpp -- every tile of C of every problem is computed by exactly one CTA, with the rows and
+// scale factors that belong to it, in an order that keeps CTAs which share weights next to each other.
 #include "kernel/scheduler.cuh"
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <random>
+#include <tuple>
 #include <vector>
 
 #include "support/catch.hpp"
 
-using dualgemm::Config;
-using dualgemm::CType;
 using dualgemm::DenseScheduler;
 using dualgemm::GroupedScheduler;
 using dualgemm::GroupTable;
-using dualgemm::Options;
+using dualgemm::kBandTiles;
 using dualgemm::Tile;
 
 namespace {
 
-using Pair = Config<256, 128, 1, CType::kFp16, Options{.stages = 2, .scale_stages = 2}>;
-using Decode = Config<64, 128, 1, CType::kFp16, Options{.stages = 2, .scale_stages = 2, .grouped = true}>;
+// What the schedulers need to know of an instance.
+template <int kRows>
+struct TilesOf {
+  static constexpr int kTileM = kRows;
+  static constexpr int kScaleBlockRows = 128;
+};
+using Rows64 = TilesOf<64>;
+using Rows128 = TilesOf<128>;
+using Rows256 = TilesOf<256>;
 
-// The tiles of one CTA in order. Stops past the number of tiles there are, so a scheduler that never ends
-// fails.
+int32_t ceil_div(int32_t value, int32_t divisor) { return (value + divisor - 1) / divisor; }
+
+// All tiles of one CTA. Stops past the number of tiles there are, so a scheduler that never ends fails.
 template <class Scheduler>
-std::vector<Tile> walk(Scheduler scheduler, size_t at_most) {
+std::vector<Tile> tiles_of(Scheduler scheduler, size_t limit) {
   std::vector<Tile> tiles;
-  for (Tile tile; tiles.size() <= at_most && scheduler.next(tile);) tiles.push_back(tile);
+  for (Tile tile; tiles.size() <= limit && scheduler.next(tile);) tiles.push_back(tile);
   return tiles;
 }
 
-std::vector<Tile> tiles_of(int m_tiles, int n_tiles, uint32_t cta, uint32_t ctas, int problems = 1) {
-  const int m = m_tiles * Pair::kTileM - 5;  // a ragged last tile
-  return walk(DenseScheduler<Pair>({m_tiles, n_tiles, problems}, m, cta, ctas),
-              static_cast<size_t>(m_tiles) * n_tiles * problems);
+template <class Cfg>
+std::vector<Tile> dense_tiles(int32_t m, int32_t n_tiles, int32_t problems, uint32_t cta, uint32_t ctas) {
+  const int32_t m_tiles = ceil_div(m, Cfg::kTileM);
+  return tiles_of(DenseScheduler<Cfg>({m_tiles, n_tiles, problems}, m, cta, ctas),
+                  static_cast<size_t>(m_tiles) * n_tiles * problems);
+}
+
+// Groups of these numbers of rows, behind each other or with `capacity` rows each.
+struct Groups {
+  std::vector<int32_t> rows;
+  bool offsets;
+
+  template <class Cfg>
+  GroupTable table() const {
+    GroupTable table{};
+    int32_t m_tiles = 0, first_row = 0, block = 0, entries = 0;
+    for (size_t g = 0; g < rows.size(); ++g) {
+      if (rows[g] > 0) table.entry[entries++] = {m_tiles, static_cast<int32_t>(g), first_row, rows[g], block};
+      m_tiles += ceil_div(rows[g], Cfg::kTileM);
+      if (offsets) first_row += rows[g], block += ceil_div(rows[g], 128);
+    }
+    table.entry[entries] = {m_tiles, -1, 0, 0, 0};
+    return table;
+  }
+};
+
+template <class Cfg>
+void check_groups(const Groups& groups, int32_t n_tiles, uint32_t ctas) {
+  const GroupTable table = groups.table<Cfg>();
+  std::map<std::tuple<int32_t, int32_t, int32_t>, int> count;  // by group, m and n
+  size_t least = SIZE_MAX, most = 0, all = 0;
+  for (uint32_t cta = 0; cta < ctas; ++cta) {
+    const auto tiles = tiles_of(GroupedScheduler<Cfg>(table, n_tiles, groups.offsets, cta, ctas), 100000);
+    least = std::min(least, tiles.size());
+    most = std::max(most, tiles.size());
+    for (const Tile& tile : tiles) {
+      REQUIRE(tile.problem >= 0);
+      REQUIRE(tile.problem < static_cast<int32_t>(groups.rows.size()));
+      const int32_t rows = groups.rows[tile.problem];
+      REQUIRE(tile.m >= 0);
+      REQUIRE(tile.m < ceil_div(rows, Cfg::kTileM));
+      REQUIRE(tile.n >= 0);
+      REQUIRE(tile.n < n_tiles);
+      int32_t rows_before = 0, blocks_before = 0;
+      for (int32_t g = 0; g < tile.problem && groups.offsets; ++g) {
+        rows_before += groups.rows[g];
+        blocks_before += ceil_div(groups.rows[g], 128);
+      }
+      REQUIRE(tile.a_problem == (groups.offsets ? 0 : tile.problem));
+      REQUIRE(tile.row == rows_before + tile.m * Cfg::kTileM);
+      REQUIRE(tile.rows == rows - tile.m * Cfg::kTileM);
+      REQUIRE(tile.sfa_block == blocks_before + tile.m * Cfg::kTileM / 128);
+      ++count[{tile.problem, tile.m, tile.n}];
+    }
+  }
+  for (const int32_t rows : groups.rows) all += static_cast<size_t>(ceil_div(rows, Cfg::kTileM) * n_tiles);
+  REQUIRE(count.size() == all);
+  for (const auto& [tile, times] : count) REQUIRE(times == 1);
+  REQUIRE(most - least <= 1);
 }
 
 }  // namespace
 
-TEST_CASE("every tile is computed exactly once") {
-  for (int m_tiles : {1, 2, 3, 8, 33})
-    for (int n_tiles : {1, 2, 7, 64})
-      for (uint32_t ctas : {1u, 2u, 5u, 148u, 3000u}) {
-        INFO(m_tiles << " x " << n_tiles << " tiles on " << ctas << " CTAs");
-        std::vector<int> count(m_tiles * n_tiles, 0);
-        for (uint32_t cta = 0; cta < ctas; ++cta)
-          for (const Tile& tile : tiles_of(m_tiles, n_tiles, cta, ctas)) {
-            REQUIRE(tile.m >= 0);
-            REQUIRE(tile.m < m_tiles);
-            REQUIRE(tile.n >= 0);
-            REQUIRE(tile.n < n_tiles);
-            ++count[tile.n * m_tiles + tile.m];
-          }
-        for (int times : count) REQUIRE(times == 1);
-      }
+TEMPLATE_TEST_CASE("every tile of every problem is computed exactly once", "", Rows64, Rows128, Rows256) {
+  for (int32_t m : {1, 64, 129, 1000, 33 * 256})
+    for (int32_t n_tiles : {1, 2, 7, 64})
+      for (int32_t problems : {1, 3})
+        for (uint32_t ctas : {1u, 5u, 148u}) {
+          INFO(m << " rows, " << n_tiles << " tiles, " << problems << " problems on " << ctas << " CTAs");
+          const int32_t m_tiles = ceil_div(m, TestType::kTileM);
+          std::vector<int> count(static_cast<size_t>(m_tiles) * n_tiles * problems, 0);
+          for (uint32_t cta = 0; cta < ctas; ++cta)
+            for (const Tile& tile : dense_tiles<TestType>(m, n_tiles, problems, cta, ctas)) {
+              REQUIRE((tile.m >= 0 && tile.m < m_tiles));
+              REQUIRE((tile.n >= 0 && tile.n < n_tiles));
+              REQUIRE((tile.problem >= 0 && tile.problem < problems));
+              REQUIRE(tile.a_problem == tile.problem);
+              REQUIRE(tile.row == tile.m * TestType::kTileM);
+              REQUIRE(tile.rows == m - tile.row);
+              REQUIRE(tile.sfa_block == tile.row / 128);
+              ++count[(tile.problem * n_tiles + tile.n) * m_tiles + tile.m];
+            }
+          REQUIRE(std::all_of(count.begin(), count.end(), [](int times) { return times == 1; }));
+        }
 }
 
 TEST_CASE("the load is even: no CTA has two tiles more than another") {
   for (uint32_t ctas : {1u, 7u, 148u}) {
     size_t least = SIZE_MAX, most = 0;
     for (uint32_t cta = 0; cta < ctas; ++cta) {
-      const size_t tiles = tiles_of(4, 100, cta, ctas).size();
+      const size_t tiles = dense_tiles<Rows128>(512, 100, 1, cta, ctas).size();
       least = std::min(least, tiles);
       most = std::max(most, tiles);
     }
@@ -68,16 +137,23 @@ TEST_CASE("the load is even: no CTA has two tiles more than another") {
   }
 }
 
-TEST_CASE("CTAs with neighbouring numbers share rows of B until the M tiles run out") {
-  for (uint32_t cta = 0; cta < 12; ++cta) {
-    const Tile tile = tiles_of(4, 3, cta, 12).at(0);
-    CHECK(tile.n == static_cast<int>(cta / 4));
-    CHECK(tile.m == static_cast<int>(cta % 4));
-  }
+TEST_CASE("CTAs with neighbouring numbers share rows of B until the M tiles of a band run out") {
+  const int32_t m_tiles = 2 * kBandTiles + 3, n_tiles = 5;
+  const std::vector<Tile> tiles = dense_tiles<Rows256>(m_tiles * 256, n_tiles, 2, 0, 1);
+  size_t i = 0;
+  for (int32_t problem = 0; problem < 2; ++problem)
+    for (int32_t band = 0; band < m_tiles; band += kBandTiles)
+      for (int32_t n = 0; n < n_tiles; ++n)
+        for (int32_t m = band; m < std::min<int32_t>(band + kBandTiles, m_tiles); ++m, ++i) {
+          REQUIRE(tiles[i].problem == problem);
+          REQUIRE(tiles[i].n == n);
+          REQUIRE(tiles[i].m == m);
+        }
+  CHECK(i == tiles.size());
 }
 
 TEST_CASE("a CTA beyond the last tile has nothing to do, again and again") {
-  DenseScheduler<Pair> scheduler({2, 3, 1}, 300, 6, 7);
+  DenseScheduler<Rows128> scheduler({2, 3, 1}, 200, 6, 7);
   Tile tile{};
   tile.m = -1;
   CHECK(!scheduler.next(tile));
@@ -87,7 +163,7 @@ TEST_CASE("a CTA beyond the last tile has nothing to do, again and again") {
 
 TEST_CASE("tile numbers near 2^31 neither wrap nor repeat") {
   // 2^16 x 32767 tiles; the last CTA of 148 reaches the last tiles without overflow.
-  DenseScheduler<Pair> scheduler({65536, 32767, 1}, 65536 * 256, 65536u * 32767u - 1, 148);
+  DenseScheduler<Rows256> scheduler({65536, 32767, 1}, 65536 * 256, 65536u * 32767u - 1, 148);
   Tile tile{};
   REQUIRE(scheduler.next(tile));
   CHECK(tile.m == 65535);
@@ -95,75 +171,52 @@ TEST_CASE("tile numbers near 2^31 neither wrap nor repeat") {
   CHECK(!scheduler.next(tile));
 }
 
-TEST_CASE("a batch: every tile of every problem exactly once, and where its rows are") {
-  for (int m_tiles : {1, 3, 17, 40})
-    for (uint32_t ctas : {1u, 3u, 148u}) {
-      const int n_tiles = 5, problems = 4;
-      std::vector<int> count(m_tiles * n_tiles * problems, 0);
-      for (uint32_t cta = 0; cta < ctas; ++cta)
-        for (const Tile& tile : tiles_of(m_tiles, n_tiles, cta, ctas, problems)) {
-          REQUIRE(tile.problem == tile.a_problem);
-          REQUIRE(tile.row == tile.m * 256);
-          REQUIRE(tile.rows == m_tiles * 256 - 5 - tile.row);
-          REQUIRE(tile.sfa_block == tile.m * 2);
-          ++count.at((tile.problem * n_tiles + tile.n) * m_tiles + tile.m);
-        }
-      for (int times : count) REQUIRE(times == 1);
-    }
-}
-
-TEST_CASE("many tiles of M go in bands, so that the rows of A in use are few") {
-  const std::vector<Tile> tiles = tiles_of(40, 7, 0, 1);
-  REQUIRE(tiles.size() == 40 * 7);
-  for (size_t first = 0; first + 32 <= tiles.size(); ++first) {
-    const auto [low, high] = std::minmax_element(tiles.begin() + first, tiles.begin() + first + 32,
-                                                 [](const Tile& x, const Tile& y) { return x.m < y.m; });
-    CHECK(high->m - low->m < 2 * 16);
+TEMPLATE_TEST_CASE("every tile of every group is computed exactly once", "", Rows64, Rows128, Rows256) {
+  std::mt19937 engine(1);
+  const auto number = [&](int32_t low, int32_t high) {
+    return std::uniform_int_distribution<int32_t>(low, high)(engine);
+  };
+  std::vector<std::vector<int32_t>> sizes = {{0}, {0, 0, 0}, {1}, {0, 300, 0}, {100, 0, 200, 30}};
+  for (int i = 0; i < 20; ++i) {
+    sizes.emplace_back(number(1, 40));
+    for (int32_t& rows : sizes.back()) rows = number(0, 2) == 0 ? 0 : number(1, 600);
   }
-  // The weights of one n are used by a whole band before the next n is.
-  for (int i = 0; i < 16; ++i) CHECK(tiles[i].n == 0);
-  CHECK(tiles[16].n == 1);
+  sizes.push_back(std::vector<int32_t>(512, 1));
+  for (const auto& rows : sizes)
+    for (const bool offsets : {false, true})
+      for (const uint32_t ctas : {1u, 3u, 148u}) check_groups<TestType>({rows, offsets}, 3, ctas);
 }
 
-TEST_CASE("groups: every tile of those that have rows exactly once") {
-  // Rows of each group; the table leaves out the empty ones, as the kernel's does.
-  const std::vector<std::vector<int>> cases = {
-      {1}, {64}, {65}, {0, 0, 3, 0}, {200, 0, 64, 1, 0, 129}, {}, std::vector<int>(dualgemm::kMaxGroups, 1)};
-  for (const std::vector<int>& sizes : cases)
-    for (const bool shared_a : {true, false})
-      for (uint32_t ctas : {1u, 4u, 148u}) {
-        GroupTable table;
-        int entries = 0, m_tiles = 0, row = 0, block = 0;
-        for (size_t group = 0; group < sizes.size(); ++group) {
-          if (sizes[group] == 0) continue;
-          table.entry[entries++] = {m_tiles, static_cast<int>(group), shared_a ? row : 0, sizes[group],
-                                    shared_a ? block : 0};
-          m_tiles += (sizes[group] + 63) / 64;
-          row += sizes[group];
-          block += (sizes[group] + 127) / 128;
-        }
-        table.entry[entries] = {m_tiles, -1, 0, 0, 0};
-        const int n_tiles = 3;
-        std::vector<std::vector<int>> count(sizes.size());
-        for (size_t group = 0; group < sizes.size(); ++group)
-          count[group].resize((sizes[group] + 63) / 64 * n_tiles);
-        for (uint32_t cta = 0; cta < ctas; ++cta)
-          for (const Tile& tile :
-               walk(GroupedScheduler<Decode>(table, n_tiles, shared_a, cta, ctas), m_tiles * n_tiles)) {
-            const int size = sizes.at(tile.problem);
-            REQUIRE(tile.rows == size - tile.m * 64);
-            REQUIRE(tile.rows > 0);
-            REQUIRE(tile.a_problem == (shared_a ? 0 : tile.problem));
-            int first = 0, first_block = 0;  // of the group
-            for (int group = 0; shared_a && group < tile.problem; ++group) {
-              first += sizes[group];
-              first_block += (sizes[group] + 127) / 128;
-            }
-            REQUIRE(tile.row == first + tile.m * 64);
-            REQUIRE(tile.sfa_block == first_block + tile.m / 2);
-            ++count[tile.problem].at(tile.n * ((size + 63) / 64) + tile.m);
-          }
-        for (const auto& group : count)
-          for (int times : group) REQUIRE(times == 1);
+TEST_CASE("tiles that share the weights of a group have neighbouring numbers") {
+  const Groups groups{{600, 0, 300}, true};
+  const GroupTable table = groups.table<Rows256>();
+  const auto tiles = tiles_of(GroupedScheduler<Rows256>(table, 2, true, 0, 1), 100);
+  std::vector<std::tuple<int32_t, int32_t, int32_t>> order;
+  for (const Tile& tile : tiles) order.emplace_back(tile.problem, tile.n, tile.m);
+  CHECK(order == decltype(order){{0, 0, 0},
+                                 {0, 0, 1},
+                                 {0, 0, 2},
+                                 {0, 1, 0},
+                                 {0, 1, 1},
+                                 {0, 1, 2},
+                                 {2, 0, 0},
+                                 {2, 0, 1},
+                                 {2, 1, 0},
+                                 {2, 1, 1}});
+}
+
+TEST_CASE("slices of K follow each other and differ by at most one k-tile") {
+  for (int32_t k_tiles : {1, 2, 3, 7, 28, 1000})
+    for (int32_t slices : {1, 2, 4}) {
+      int32_t next = 0;
+      for (int32_t slice = 0; slice < slices; ++slice) {
+        const auto range = dualgemm::k_range(k_tiles, static_cast<uint32_t>(slice), slices);
+        CHECK(range.first == next);
+        CHECK(range.end - range.first >= k_tiles / slices);
+        CHECK(range.end - range.first <= ceil_div(k_tiles, slices));
+        CHECK(range.empty() == (range.end == range.first));
+        next = range.end;
       }
+      CHECK(next == k_tiles);
+    }
 }

@@ -1,0 +1,230 @@
+// model.cpp -- see model.h.
+#include "model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "budget.h"
+#include "host/cost_model.h"
+#include "host/select_config.h"
+#include "published.h"
+#include "sensitivity.h"
+
+namespace bench {
+namespace {
+
+using dualgemm::Cost;
+using dualgemm::Instance;
+using dualgemm::Machine;
+using GemmShape = dualgemm::Shape;
+
+struct Class {
+  const char* name;
+  std::vector<GemmShape> shapes;
+};
+
+const std::vector<Class>& classes() {
+  static const std::vector<Class> all = {
+      {"contest", {{256, 4096, 7168}, {512, 4096, 7168}, {256, 3072, 4096}, {512, 3072, 7168}}},
+      {"M up to 64", {{1, 2048, 7168}, {16, 3584, 8192}, {32, 4096, 7168}, {64, 14336, 4096}}},
+      {"65 to 128", {{128, 2048, 7168}, {128, 3584, 8192}, {128, 28672, 8192}}},
+      {"129 to 256", {{192, 3584, 8192}, {256, 1536, 4096}, {256, 2880, 2880}}},
+      {"257 to 512", {{384, 3072, 7168}, {512, 2304, 7168}, {512, 14336, 4096}}},
+      {"large", {{513, 3584, 8192}, {2048, 3584, 8192}, {4096, 14336, 4096}, {8192, 28672, 8192}}},
+      {"deep K, few tiles", {{16, 256, 7168}, {128, 192, 5120}, {512, 256, 7168}}},
+      {"batch", {{16, 720, 2880, 8}, {128, 768, 2048, 32}, {512, 2048, 7168, 8}}},
+      {"groups",
+       {{8, 2048, 7168, 256, true},
+        {64, 1536, 4096, 128, true},
+        {128, 4096, 7168, 8, true},
+        {128, 7168, 2048, 8, true},
+        {256, 3072, 4096, 2, true},
+        {1024, 2880, 2880, 32, true}}},
+  };
+  return all;
+}
+
+std::string shape_text(const GemmShape& s) {
+  std::string text = fmt::format("{} x {} x {}", s.m, s.n, s.k);
+  if (s.grouped) return fmt::format("{} groups of about {}", s.problems, text);
+  return s.problems > 1 ? fmt::format("{} of {}", s.problems, text) : text;
+}
+
+std::string_view without_dtype(std::string_view name) { return name.substr(0, name.rfind('_')); }
+
+// The faster of the two tiles of the best public kernel, which has neither groups nor a choice of its own for
+// other shapes than the contest's.
+std::optional<double> public_us(const GemmShape& shape, const Machine& machine) {
+  std::optional<double> best;
+  for (const Instance* instance : {&kV2Narrow, &kV2Wide}) {
+    Cost cost;
+    if (!cost_of(*instance, shape, machine, &cost)) continue;
+    if (!best || cost.total_us < *best) best = cost.total_us;
+  }
+  return best;
+}
+
+std::string choices_table(const Machine& machine) {
+  std::string text =
+      "| | M x N x K | instance | tiles of the busiest SM | KB into that SM | clocks of its tensor core | "
+      "modelled, "
+      "us | "
+      "best public kernel, modelled, us |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const Class& c : classes())
+    for (const GemmShape& shape : c.shapes) {
+      const int32_t index = dualgemm::select_config(shape, dualgemm::CType::kFp16, machine);
+      if (index < 0) continue;
+      const Instance& i = dualgemm::kInstances[index];
+      Cost cost;
+      cost_of(i, shape, machine, &cost);
+      const int64_t k_tiles = cost.waves * cost.k_tiles;
+      const int64_t flops = 4 * int64_t{i.tile_m} * i.tile_n * i.tile_k / i.cta_group;
+      const std::optional<double> other = public_us(shape, machine);
+      text += fmt::format("| {} | {} | {} | {} | {} | {} | {:.1f} | {} |\n",
+                          &shape == &c.shapes[0] ? c.name : "", shape_text(shape), without_dtype(i.name),
+                          cost.waves, k_tiles * cost.fill_bytes / 1000, k_tiles * flops / kFlopsPerClock,
+                          cost.total_us, other ? fmt::format("{:.1f}", *other) : "-");
+    }
+  return text;
+}
+
+double us_of(const Instance& instance, const GemmShape& shape, const Machine& machine,
+             const dualgemm::CostConstants& constants) {
+  Cost cost;
+  cost_of(instance, shape, machine, &cost, constants);
+  return cost.total_us;
+}
+
+// Of the kernel alone, as published.
+double large_us(const Machine& machine, const dualgemm::CostConstants& constants) {
+  return us_of(kPublishedLarge.instance, kPublishedLarge.shape, machine, constants) - kLaunchGap;
+}
+
+std::string error_text(const Machine& machine, const dualgemm::CostConstants& constants) {
+  int inside = 0;
+  double worst = 0;
+  for (const Published& p : kPublished) {
+    const double outside = outside_us(p, us_of(p.instance, p.shape, machine, constants));
+    inside += outside == 0;
+    if (std::abs(outside) > std::abs(worst)) worst = outside;
+  }
+  return fmt::format(
+      "{} of {} within what the published figure allows,\nthe worst {:+.2f} us outside it; {:+.1f} % on a "
+      "large product",
+      inside, std::size(kPublished), worst,
+      100 * (large_us(machine, constants) / kPublishedLarge.kernel_us - 1));
+}
+
+std::string errors_table(const Machine& machine) {
+  std::string text =
+      "| kernel, tile | M x N x K | published, us | period it allows, us | modelled, us | with held-out "
+      "constants, us "
+      "|\n| --- | --- | --- | --- | --- | --- |\n";
+  const auto row = [&](const char* name, const GemmShape& shape, double published, const std::string& allowed,
+                       double us, double held_out_us) {
+    text += fmt::format("| {} | {} | {} | {} | {:.2f} | {:.2f} |\n", name, shape_text(shape), published,
+                        allowed, us, held_out_us);
+  };
+  const dualgemm::CostConstants others = held_out();
+  for (const Published& p : kPublished)
+    row(p.instance.name, p.shape, p.reported_us, fmt::format("{} to {}", p.low_us, p.high_us),
+        us_of(p.instance, p.shape, machine, dualgemm::kCostConstants),
+        us_of(p.instance, p.shape, machine, others));
+  row(kPublishedLarge.instance.name, kPublishedLarge.shape, kPublishedLarge.kernel_us, "the kernel alone",
+      large_us(machine, dualgemm::kCostConstants), large_us(machine, others));
+  return text;
+}
+
+// For each instance: how often it is chosen, and how much faster than all others it is where it leads most.
+std::string instances_table(const Machine& machine) {
+  struct Use {
+    int32_t chosen = 0;
+    double lead = -1;  // the time of the fastest other, less its own, as a part of its own
+    GemmShape shape{};
+  };
+  std::vector<Use> uses(dualgemm::kInstanceCount);
+  for_each_shape([&](const GemmShape& shape) {
+    const int32_t chosen = dualgemm::select_config(shape, dualgemm::CType::kFp16, machine);
+    if (chosen >= 0) ++uses[chosen].chosen;
+    std::vector<double> us(uses.size(), std::numeric_limits<double>::infinity());
+    for (size_t i = 0; i < us.size(); ++i) {
+      Cost cost;
+      const Instance& instance = dualgemm::kInstances[i];
+      if (instance.c_type == dualgemm::CType::kFp16 && cost_of(instance, shape, machine, &cost))
+        us[i] = cost.total_us;
+    }
+    for (size_t i = 0; i < us.size(); ++i) {
+      if (std::isinf(us[i])) continue;
+      double others = std::numeric_limits<double>::infinity();
+      for (size_t j = 0; j < us.size(); ++j)
+        if (j != i) others = std::min(others, us[j]);
+      const double lead = others / us[i] - 1;
+      if (lead > uses[i].lead) uses[i] = {uses[i].chosen, lead, shape};
+    }
+  });
+  std::string text = "| instance | chosen for | largest lead | at |\n| --- | --- | --- | --- |\n";
+  for (size_t i = 0; i < uses.size(); ++i)
+    if (dualgemm::kInstances[i].c_type == dualgemm::CType::kFp16)
+      text += fmt::format("| {} | {} | {:.1f} % | {} |\n", without_dtype(dualgemm::kInstances[i].name),
+                          uses[i].chosen, 100 * uses[i].lead, shape_text(uses[i].shape));
+  return text;
+}
+
+std::string sensitivity_table(const Machine& machine) {
+  std::string text =
+      "| constant | from | to | choices within 2 % of the best | worst choice |\n| --- | --- | --- | --- | "
+      "--- |\n";
+  for (const dualgemm::CostRange& range : dualgemm::kCostRanges) {
+    Regret all{};
+    for (const double value : {range.low, range.high}) {
+      dualgemm::CostConstants constants;
+      constants.*range.constant = value;
+      const Regret regret = regret_of(machine, constants);
+      all.shapes += regret.shapes;
+      all.close += regret.close;
+      all.worst = std::max(all.worst, regret.worst);
+    }
+    text += fmt::format("| {} | {:g} | {:g} | {:.0f} % | {:.0f} % slower |\n", range.name, range.low,
+                        range.high, 100.0 * all.close / all.shapes, 100 * all.worst);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string model_markdown(const dualgemm_device_t& device) {
+  const Machine machine{device.sm_count, device.clusters_of_2, device.clusters_of_4};
+  const Machine b200{148};
+  const std::string head = fmt::format(
+      "Modelled for {} SMs, nothing measured: time from launch to launch on a stream, operands in DRAM. "
+      "Best\n"
+      "public kernel: the faster of the two tiles of the contest's best public entry (v2), under the same "
+      "model.\n"
+      "Published times of other kernels against the model: {}.\n"
+      "Most constants were fitted to these and 20 more times. With constants fitted to 8 times of plain "
+      "GEMM\n"
+      "kernels alone: {}.\n\n",
+      device.sm_count, error_text(b200, dualgemm::kCostConstants), error_text(b200, held_out()));
+  const int32_t shapes = regret_of(machine, dualgemm::kCostConstants).shapes;
+  return head + choices_table(machine) +
+         fmt::format(
+             "\nEach instance over {} shapes: below 0, how far behind it is where it comes closest.\n\n",
+             shapes) +
+         instances_table(machine) +
+         "\nThe published times. Stream timings there come in steps of 2.048 us, so each allows a "
+         "range.\n\n" +
+         errors_table(b200) +
+         "\nThe choice for the same shapes, if one constant lay at either end of what its sources "
+         "allow.\n\n" +
+         sensitivity_table(machine);
+}
+
+}  // namespace bench

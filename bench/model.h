@@ -1,0 +1,15 @@
+// model.h -- the cost model printed as the tables of the front page: which instance each class of shapes
+// gets, what that moves and multiplies, the time the model predicts, and how far the model is from published
+// times.
+#pragma once
+
+#include <string>
+
+#include "dualgemm.h"
+
+namespace bench {
+
+// Markdown. `device` says what the launch may use; no GPU is asked or needed.
+std::string model_markdown(const dualgemm_device_t& device);
+
+}  // namespace bench

@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""check.py -- what ptxas made of the kernels: prints one row per loop of a role and one per epilogue of every instance,
+and fails where one is over a limit below.
+
+    check.py OBJECT [--nvdisasm PATH] [--list]
+
+OBJECT is instances.o, as it goes into the library, or a cubin; --list prints the instructions that count against a limit.
+nvdisasm is looked for beside the compiler of build/cuda.mk, in build/nvdisasm and on the PATH. The exit status is 0 where
+there is none, and where another compiler than that of the limits made the code: then the tables are for information.
+"""
+import argparse
+import collections
+import pathlib
+import re
+import shutil
+import sys
+
+sys.dont_write_bytecode = True
+from disassembly import disassemble  # noqa: E402
+from schedule import clocks_per_result  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+COMPILER = "13.0"  # release of the assembler whose code the limits below were made for
+
+# Limits: {measure: (limit, why)}. A role's loop is the innermost around the instruction that issues.
+KERNEL = {
+    "local memory": (0, "a spill or an array with a computed index: local memory is memory"),
+    "lane branches": (0, "a branch on every path to a mma, a copy or a load of tensor memory differs from lane to "
+                         "lane: a role is not a whole warp"),
+    "BRA.DIV": (0, "ptxas does not see that the warp is together where it has to be, so it brings it together "
+                   "first, and keeps nothing in uniform registers around it: the warp's number has to come out of a "
+                   "shuffle and reach the choice of the role through no branch of elect"),
+}
+ROLE_LOOP = {
+    "R2UR": (0, "a value that all lanes share lives in a vector register and moves to a uniform one in every "
+                "iteration. In a loop that the whole warp runs, with a lane elected for the issue alone, it stays "
+                "there"),
+    "S2R": (2, "a special register read in every iteration: ptxas computes the start of shared memory again rather "
+               "than keep it, for each of two waits at most"),
+    "division": (0, "some 15 instructions and a special function in every iteration"),
+}
+EPILOGUE_MOST = {
+    "EX2": (1, "one power per result"),
+    "RCP": (1, "one reciprocal per result, or half of one where two results share it"),
+    "other MUFU": (0, "no other special function belongs to a result"),
+    "FMUL": (5, "alpha1, alpha2, log2 e, sigmoid and up; one more is a fix-up of the range of ex2 or rcp. Results "
+                "that share a reciprocal take 1.5 more"),
+    "clocks": (22, "modelled, for a result of all lanes of a warp (schedule.py): above that, special functions wait "
+                   "for each other's users. Two take 16, and what 8 or 16 results allow is 21"),
+}
+SHARED_RECIPROCAL_FMUL = 1.5
+EPILOGUE_WARPS = 2  # per scheduler
+# At least:
+EPILOGUE_LEAST = {
+    "LDTM": (8, "columns per load of tensor memory: few loads, one wait for many columns"),
+    "32-byte stores": (1, "for every 16 neighbouring results of a row there is a store of a whole sector"),
+}
+
+ISSUES = re.compile(r"UTC\w*MMA|UTMALDG")
+INSTANCE = re.compile(r'instance<Config<([^>]*)>>\("(\w+)"\)')
+
+
+def find_nvdisasm():
+    candidates = []
+    makefile = ROOT / "build/cuda.mk"
+    if makefile.exists():
+        compiler = makefile.read_text().split(":=")[1].strip()
+        candidates.append(pathlib.Path(compiler).parent / "nvdisasm")
+    candidates += [*ROOT.glob("build/nvdisasm/nvidia/*/bin/nvdisasm"), pathlib.Path("/usr/local/cuda/bin/nvdisasm")]
+    if found := shutil.which("nvdisasm"): candidates.append(pathlib.Path(found))
+    return next((str(c) for c in candidates if c.exists()), None)
+
+
+def assembler_release(data):
+    """As "13.0", from the note that ptxas leaves in a cubin."""
+    found = re.search(rb"Cuda compilation tools, release (\d+\.\d+)", data)
+    return found[1].decode() if found else "of an unknown release"
+
+
+def instance_names():
+    """{arguments of Config as numbers: name}, from kernel/instances.cu and the enumerations and options of config.h."""
+    config, source = (ROOT / "kernel/config.h").read_text(), (ROOT / "kernel/instances.cu").read_text()
+    enumerators = {name.strip(): i for found in re.findall(r"enum class \w+[^{]*\{([^}]*)\}", config)
+                   for i, name in enumerate(re.sub(r"\s*=\s*\d+", "", found).split(","))}
+    def number(text):
+        text = text.split("::")[-1].strip()
+        return int(text) if text.lstrip("-").isdigit() else {"true": 1, "false": 0}.get(text, enumerators.get(text))
+    options = {}
+    if struct := re.search(r"struct Options \{(.*?)\n\};", config, re.S):
+        defaults = {name: number(value or "0") for name, value in
+                    re.findall(r"^ *[\w:]+ (\w+)(?: = ([\w:]+))?;", struct[1], re.M)}
+        for name, body in re.findall(r"constexpr Options (\w+)\{([^}]*)\}", source):
+            given = {field: number(value) for field, value in re.findall(r"\.(\w+) = ([\w:]+)", body)}
+            options[name] = list({**defaults, **given}.values())
+    names = {}
+    for arguments, name in INSTANCE.findall(source):
+        values = []
+        for argument in arguments.split(","): values += options.get(argument.strip(), [number(argument)])
+        names[without_zeros(values)] = name
+    return names
+
+
+def without_zeros(values):
+    """A mangled name may leave out members of a class that are zero at its end."""
+    values = list(values)
+    while values and values[-1] == 0: values.pop()
+    return tuple(values)
+
+
+def name_of(function, names):
+    arguments = [int(x) for x in re.findall(r"L(?:[ib]|NS?\w*?E)(\d+)E", function.name.split("Config", 1)[-1])]
+    return names.get(without_zeros(arguments), f"Config<{', '.join(map(str, arguments))}>")
+
+
+def role_loops(function):
+    """{header: blocks} of the innermost loops that issue mma or copies."""
+    heads = {function.inner[b] for b, x, _ in function.walk(function.reachable)
+             if ISSUES.match(x.opcode) and b in function.inner}
+    return {h: function.loops[h] for h in heads}
+
+
+def measure_role_loop(function, blocks):
+    """{measure: instructions}"""
+    found = collections.defaultdict(list)
+    for _, x, lanes in function.walk(blocks):
+        found["instructions"].append(x)
+        if x.mnemonic == "R2UR" and not any(s in lanes for s in x.sources): found["R2UR"].append(x)
+        if x.mnemonic in ("S2R", "S2UR", "CS2R") and "SRZ" not in x.operands: found["S2R"].append(x)
+        if x.mnemonic == "F2I": found["division"].append(x)
+        if re.match(r"UTC\w*MMA", x.opcode): found["mma"].append(x)
+        if x.mnemonic in ("UTCCP", "UTMALDG"): found[x.mnemonic].append(x)
+    return found
+
+
+def lane_branches(function):
+    """Branches that all paths to some work of a role take and whose predicate differs between lanes."""
+    work = {b for b, x, _ in function.walk(function.reachable) if ISSUES.match(x.opcode) or x.mnemonic == "LDTM"}
+    required = set.union(set(), *[function.dominators[b] for b in work])
+    return [x for _, x, lanes in function.walk(required)
+            if x.branches() and "U" not in x.modifiers and any(s in lanes for s in x.sources)]
+
+
+def measure_epilogue(function):
+    """{measure: instructions} over the blocks that compute results."""
+    found = collections.defaultdict(list)
+    for b in function.reachable:
+        code = function.blocks[b].instructions
+        found["LDTM"] += [x for x in code if x.mnemonic == "LDTM"]
+        found["32-byte stores"] += [x for x in code if x.mnemonic == "STG" and "256" in x.modifiers]
+        found["pack"] += [x for x in code if x.mnemonic == "F2FP"]
+        if not any(x.opcode == "MUFU.EX2" or x.mnemonic == "F2FP" for x in code): continue
+        last = {}  # the instruction that wrote a register
+        found["code"] += code
+        for x in code:
+            if x.mnemonic in ("FMUL", "FMUL2"): found["FMUL"] += [x] * (2 if x.mnemonic == "FMUL2" else 1)
+            if x.mnemonic == "MUFU" and not any(last.get(s) == "I2F" for s in x.sources):  # that would be a division
+                found[x.modifiers[0] if x.modifiers[0] in ("EX2", "RCP") else "other MUFU"].append(x)
+            last.update({r: x.mnemonic for r in x.results})
+    return found
+
+
+def swapped(function):
+    """Tiles of 64 rows: a lane holds a column of C, so that a warp writes 64 bytes of a row at a time."""
+    found = re.search(r"ConfigILi(\d+)E", function.name)
+    return found is not None and int(found[1]) < 128
+
+
+class Report:
+    """What is over a limit, as (where, text), why the limit is there, and the instructions to blame."""
+
+    def __init__(self):
+        self.failures, self.reasons, self.listing = [], {}, []
+
+    def check(self, where, measure, value, limits, least=False, instructions=()):
+        limit, why = limits[measure]
+        if not (value >= limit if least else value <= limit):
+            self.failures.append([where, f"{measure} is {value:g}, at {'least' if least else 'most'} {limit:g}"])
+            self.reasons[measure] = why
+            self.listing += [f"{where[0]} {where[1]}: {measure}: {x}" for x in instructions]
+
+
+def check_kernel(function, name, report):
+    code = function.instructions()
+    found = {"local memory": [x for x in code if x.mnemonic in ("LDL", "STL")], "lane branches": lane_branches(function),
+             "BRA.DIV": [x for x in code if x.mnemonic == "BRA" and "DIV" in x.modifiers]}
+    for measure, instructions in found.items():
+        report.check((name, "kernel"), measure, len(instructions), KERNEL, instructions=instructions)
+    return [[name, len(code), *(len(x) for x in found.values())]]
+
+
+def check_roles(function, name, report):
+    rows = []
+    for _, blocks in sorted(role_loops(function).items()):
+        found = measure_role_loop(function, blocks)
+        role = "mma" if found["mma"] else "load"
+        for measure in ROLE_LOOP:
+            report.check((name, f"{role} loop"), measure, len(found[measure]), ROLE_LOOP, instructions=found[measure])
+        rows.append([name, role] +
+                    [len(found[m]) for m in ("mma", "UTCCP", "UTMALDG", "instructions", "R2UR", "S2R", "division")])
+    if {row[1] for row in rows} != {"mma", "load"}:
+        report.failures.append([(name, "roles"), "there is no loop with mma, or none with copies"])
+    return rows
+
+
+def check_epilogue(function, name, report):
+    found, where = measure_epilogue(function), (name, "epilogue")
+    results = 2 * len(found["pack"])
+    if not results or not found["LDTM"]:
+        report.failures.append([where, "it was not found: no F2FP or no LDTM"])
+        return []
+    if not found["EX2"]: return []  # writes a product as it is
+    per = {m: len(found[m]) / results for m in EPILOGUE_MOST}
+    per["clocks"] = clocks_per_result(found["code"], results, EPILOGUE_WARPS)
+    most = dict(EPILOGUE_MOST)
+    if per["RCP"] <= 0.5: most["FMUL"] = (most["FMUL"][0] + SHARED_RECIPROCAL_FMUL, most["FMUL"][1])
+    for measure in most: report.check(where, measure, per[measure], most)
+    least = {"LDTM": min(int(m[1:]) for x in found["LDTM"] for m in x.modifiers if re.fullmatch(r"x\d+", m))}
+    if not swapped(function): least["32-byte stores"] = 16 * len(found["32-byte stores"]) / results
+    for measure, value in least.items(): report.check(where, measure, value, EPILOGUE_LEAST, least=True)
+    stores = f"{least['32-byte stores']:g}" if "32-byte stores" in least else "-"
+    return [[name, results, *(f"{per[m]:.3g}" for m in most), f"x{least['LDTM']}", stores]]
+
+
+def table(title, head, rows):
+    print(f"\n{title}")
+    for cells in [head, ["---"] * len(head)] + rows: print("| " + " | ".join(map(str, cells)) + " |")
+
+
+def merge(rows):
+    """One row for the instances that differ in the output type alone."""
+    groups = {}
+    for name, *cells in rows: groups.setdefault((re.sub(r"_(fp16|bf16)$", "", name), *map(str, cells)), set()).add(name)
+    return [[key[0] if len(names) > 1 else min(names), *key[1:]] for key, names in groups.items()]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("object")
+    parser.add_argument("--nvdisasm", default=find_nvdisasm())
+    parser.add_argument("--list", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.nvdisasm is None:
+        print("check.py: skipped: there is no nvdisasm on this machine")
+        return 0
+    names, report = instance_names(), Report()
+    kernels = {name_of(f, names): f for f in disassemble(arguments.nvdisasm, arguments.object)}
+    kernel_rows, role_rows, epilogue_rows = [], [], []
+    for name, function in sorted(kernels.items()):
+        kernel_rows += check_kernel(function, name, report)
+        role_rows += check_roles(function, name, report)
+        epilogue_rows += check_epilogue(function, name, report)
+    for name in sorted(set(names.values()) - set(kernels)):
+        report.failures.append([(name, "kernel"), f"{arguments.object} does not have it"])
+    table("Kernels", ["instance", "instructions", *KERNEL], merge(kernel_rows))
+    table("Loops that issue, per iteration",
+          ["instance", "role", "mma", "scale copies", "TMA", "instructions", "R2UR of a shared value", "S2R", "divisions"],
+          merge(role_rows))
+    table("Epilogue, per result", ["instance", "results in the code", "EX2", "RCP", "other MUFU", "FMUL",
+                                   "clocks (modelled)", "LDTM", "32-byte stores per 16"], merge(epilogue_rows))
+    print()
+    if arguments.list: print("\n".join(report.listing) + "\n")
+    for name, part, text in merge([[name, part, text] for (name, part), text in report.failures]):
+        print(f"over a limit: {name}, {part}: {text}")
+    for measure, why in report.reasons.items(): print(f"why {measure}: {why}")
+    compiler = assembler_release(pathlib.Path(arguments.object).read_bytes())
+    note = "" if compiler == COMPILER else f"; made by CUDA {compiler}, while the limits are for {COMPILER}: not a failure"
+    print(f"check.py: {len(kernels)} kernels, {len(report.failures)} over a limit{note}")
+    return 1 if report.failures and not note else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,233 @@
+"""disassembly.py -- the machine code of an object file as a flow graph: instructions, basic blocks, loops, and the
+registers that differ from lane to lane. It reads what nvdisasm prints and knows nothing of what is checked.
+"""
+import re
+import struct
+import subprocess
+import tempfile
+
+ELF_CUDA = 190  # e_machine
+LINE = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P(?:\d+|T))\s+)?([A-Z][\w.]*)\s*(.*)$")
+LABEL = re.compile(r"^(\.L_\w+):")
+FUNCTION = re.compile(r"^\.text\.(\w+):")
+TARGETS = re.compile(r'BRANCH_TARGETS ([^"]*)"')
+REGISTER = re.compile(r"(?<![\w.])(U?R|U?P)(\d+)(\.64)?")
+RESULT = re.compile(r"U?[RP](\d+|Z|T)")
+WITHOUT_RESULT = re.compile(
+    r"(BRA|BRX|BRXU|EXIT|RET|CALL|BSSY|BSYNC|BREAK|ST|STG|STS|STL|STAS|BAR|NOP|FENCE|MEMBAR|CCTL|UCGABAR\w*|ERRBAR|WARPSYNC|"
+    r"YIELD|NANOSLEEP|DEPBAR|UTMA?\w+|UBLK\w+|UTCBAR|UTCCP|UTC\w*MMA|RED|REDG|ACQBULK|PREEXIT|UVIRTCOUNT|BPT|LDGDEPBAR)"
+    r"(\.|$)|SYNCS\.(ARRIVE|EXCH)")
+RESULT_BEHIND_PREDICATE = {"SHFL", "R2UR", "UTCATOMSWS"}
+LANE_REGISTERS = ("SR_TID", "SR_LANEID", "SR_EQMASK", "SR_LTMASK", "SR_LEMASK", "SR_GTMASK", "SR_GEMASK", "SR_CLOCK")
+
+
+class Instruction:
+    """One line, as `@P1 ISETP.GE.AND P2, PT, R8, R5, PT`."""
+
+    def __init__(self, address, guard, opcode, rest):
+        self.address, self.guard, self.opcode = address, guard, opcode
+        targets = TARGETS.search(rest)
+        self.targets = targets[1].split(",") if targets else re.findall(r"`\((\.L_\w+)\)", rest)
+        text = rest.split("(*")[0].split(";")[0].strip()
+        self.operands = [x.strip() for x in text.split(",")] if text else []
+        self.mnemonic, *self.modifiers = opcode.split(".")
+        leading = self._leading()
+        self.results = self._names(self.operands[:leading])
+        self.sources = self._names(self.operands[leading:] + [self.guard or ""])
+
+    def __str__(self):
+        guard = f"@{self.guard} " if self.guard else ""
+        return f"{self.address:05x} {guard}{self.opcode} {', '.join(self.operands)}".rstrip()
+
+    def _leading(self):
+        """How many operands are results."""
+        if WITHOUT_RESULT.match(self.opcode): return 0
+        is_result = lambda i: i < len(self.operands) and RESULT.fullmatch(self.operands[i]) is not None
+        predicate = lambda i: is_result(i) and "P" in self.operands[i]
+        if not is_result(0): return 0
+        count = 1
+        if predicate(0):
+            return 2 if is_result(1) and (predicate(1) or self.mnemonic in RESULT_BEHIND_PREDICATE) else 1
+        while count < 3 and predicate(count): count += 1
+        return count
+
+    def _width(self):
+        """Registers of one vector operand."""
+        for modifier in self.modifiers:
+            if self.mnemonic == "LDTM" and re.fullmatch(r"x\d+", modifier): return int(modifier[1:])
+            if modifier == "256" or modifier == "128": return 4
+        return 2 if self.mnemonic == "CS2R" or {"64", "WIDE"} & set(self.modifiers) else 1
+
+    def _names(self, operands):
+        names = []
+        for operand in operands:
+            for kind, number, wide in REGISTER.findall(operand):
+                address = "[" in operand or self.mnemonic.startswith("UTC")
+                count = 1 if kind.endswith("P") else 2 if wide else 1 if address else self._width()
+                names += [f"{kind}{int(number) + i}" for i in range(count)]
+        return names
+
+    def branches(self):
+        return self.mnemonic in ("BRA", "BRX", "BRXU")
+
+    def conditional(self):
+        return self.guard is not None or any(re.fullmatch(r"!?U?P\d", x) for x in self.operands)
+
+    def ends(self):
+        return self.mnemonic in ("EXIT", "RET") and self.guard is None
+
+
+class Block:
+    def __init__(self):
+        self.instructions, self.successors, self.predecessors = [], [], []
+
+
+class Function:
+    """Blocks of one kernel in the order of their addresses; the first is the entry."""
+
+    def __init__(self, name, lines):
+        self.name = name
+        self.blocks = []
+        labels, pending, start = {}, [], True
+        for item in lines:
+            if isinstance(item, str):
+                pending.append(item)
+                start = True
+                continue
+            if start: self.blocks.append(Block())
+            for label in pending: labels[label] = len(self.blocks) - 1
+            pending = []
+            self.blocks[-1].instructions.append(item)
+            start = item.branches() or item.ends() or item.mnemonic == "BSYNC"
+        for i, block in enumerate(self.blocks):
+            last = block.instructions[-1]
+            if last.branches():
+                block.successors += [labels[t] for t in last.targets if t in labels]
+            if not last.ends() and not (last.branches() and not last.conditional()) and i + 1 < len(self.blocks):
+                block.successors.append(i + 1)
+            block.successors = sorted(set(block.successors))
+        for i, block in enumerate(self.blocks):
+            for s in block.successors: self.blocks[s].predecessors.append(i)
+        self._reach()
+        self._dominate()
+        self._find_loops()
+        self._find_lanes()
+
+    def instructions(self):
+        return [x for i in self.reachable for x in self.blocks[i].instructions]
+
+    def _reach(self):
+        """Blocks that the entry reaches, in reverse postorder as `order`."""
+        seen, order, stack = {0}, [], [(0, iter(self.blocks[0].successors))]
+        while stack:
+            block, successors = stack[-1]
+            for s in successors:
+                if s not in seen:
+                    seen.add(s)
+                    stack.append((s, iter(self.blocks[s].successors)))
+                    break
+            else:
+                order.append(block)
+                stack.pop()
+        self.order, self.reachable = order[::-1], sorted(seen)
+
+    def _dominate(self):
+        everything = set(self.reachable)
+        self.dominators = {i: everything for i in self.reachable}
+        self.dominators[0] = {0}
+        changed = True
+        while changed:
+            changed = False
+            for i in self.order[1:]:
+                new = set.intersection(*[self.dominators[p] for p in self.blocks[i].predecessors if p in everything]) | {i}
+                if new != self.dominators[i]:
+                    self.dominators[i], changed = new, True
+
+    def _find_loops(self):
+        """`loops`: header -> blocks, natural loops of one header taken together. `inner`: block -> header of the
+        smallest loop around it."""
+        self.loops = {}
+        for tail in self.reachable:
+            for head in self.blocks[tail].successors:
+                if head not in self.dominators[tail]: continue
+                body, work = self.loops.setdefault(head, {head}), [tail]
+                while work:
+                    block = work.pop()
+                    if block in body: continue
+                    body.add(block)
+                    work += [p for p in self.blocks[block].predecessors if p in self.dominators]
+        self.inner = {}
+        for head, body in sorted(self.loops.items(), key=lambda x: -len(x[1])):
+            for block in body: self.inner[block] = head
+
+    def _find_lanes(self):
+        """`lanes`: block -> registers that may differ between lanes when it starts. A join takes both sides'; that
+        lanes may arrive at different times is not followed."""
+        self.lanes = {i: set() for i in self.reachable}
+        work = list(self.order)
+        while work:
+            i = work.pop(0)
+            state = set(self.lanes[i])
+            for x in self.blocks[i].instructions: step_lanes(state, x)
+            for s in self.blocks[i].successors:
+                if not state <= self.lanes[s]:
+                    self.lanes[s] |= state
+                    if s not in work: work.append(s)
+
+    def walk(self, blocks):
+        """(block, instruction, registers that differ between lanes before it) of some blocks."""
+        for i in sorted(blocks):
+            state = set(self.lanes[i])
+            for x in self.blocks[i].instructions:
+                yield i, x, state
+                step_lanes(state, x)
+
+
+def step_lanes(state, x):
+    """Updates the set of registers that differ between lanes for one instruction."""
+    if not x.results: return
+    differs = any(s in state for s in x.sources)
+    if x.mnemonic in ("S2R", "CS2R"): differs = any(o.startswith(LANE_REGISTERS) for o in x.operands)
+    elif x.mnemonic == "LDTM": differs = True
+    elif x.mnemonic == "SHFL" and "IDX" in x.modifiers: differs = any(s in state for s in x.sources[1:])
+    elif x.mnemonic in ("ELECT", "SYNCS"): differs = False  # lanes part on purpose; see check.py
+    for r in x.results:
+        if r.startswith("U"): continue  # one value per warp
+        if differs: state.add(r)
+        elif x.guard is None: state.discard(r)
+
+
+def disassemble(nvdisasm, path):
+    """The kernels of an object file or a cubin."""
+    with open(path, "rb") as file: data = file.read()
+    functions = []
+    for cubin in cubins(data):
+        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+            file.write(cubin)
+            file.flush()
+            done = subprocess.run([nvdisasm, "-c", file.name], capture_output=True, text=True, check=False)
+        if done.returncode: raise RuntimeError(f"{nvdisasm} fails on {path}: {done.stderr.strip()}")
+        functions += parse(done.stdout)
+    return functions
+
+
+def cubins(data):
+    """The CUDA ELF images in the bytes of a file, where they are not compressed."""
+    at = data.find(b"\x7fELF")
+    while at >= 0:
+        if struct.unpack_from("<H", data, at + 18)[0] == ELF_CUDA:
+            program, section = struct.unpack_from("<QQ", data, at + 0x20)
+            program_size, programs, section_size, sections = struct.unpack_from("<HHHH", data, at + 0x36)
+            yield data[at:at + max(section + section_size * sections, program + program_size * programs)]
+        at = data.find(b"\x7fELF", at + 4)
+
+
+def parse(text):
+    functions, name, lines = [], None, []
+    for line in text.splitlines() + [".text.:"]:
+        if (head := re.match(r"^\.text\.(\S*):", line)):
+            if name: functions.append(Function(name, lines))
+            name, lines = head[1], []
+        elif label := LABEL.match(line): lines.append(label[1])
+        elif found := LINE.match(line): lines.append(Instruction(int(found[1], 16), found[2], found[3], found[4]))
+    return functions
