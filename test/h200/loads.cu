@@ -16,7 +16,7 @@ constexpr uint8_t kUntouched = 0xA5;
 // Copies all it sees to global memory. What would lie behind the last tile goes to the entry after it.
 template <class Cfg>
 struct Dump {
-  int4* tiles;   // [capacity + 1]: m, n, problem
+  int4* tiles;    // [capacity + 1]: m, n, problem
   uint4* stages;  // [capacity + 1][per_tile]
   uint4* slots;   // the same, at the first k-tile of a slot
   uint32_t capacity, per_tile;
@@ -126,8 +126,9 @@ struct Inputs {
     for (int64_t i = 0; i < count; ++i)
       for (int64_t byte = 0; byte < 512; ++byte)
         to[512 * i + byte] =
-            4 * k + i < atoms ? t.bytes[size_t(problem * t.stride + block * t.pitch + 512 * (4 * k + i) + byte)]
-                              : 0;
+            4 * k + i < atoms
+                ? t.bytes[size_t(problem * t.stride + block * t.pitch + 512 * (4 * k + i) + byte)]
+                : 0;
   }
 };
 
@@ -150,7 +151,8 @@ void expect_tile(const Inputs& in, const Rows& rows, int64_t m, int64_t n, int64
         constexpr int64_t kAtoms = 4 * Cfg::kScaleKTiles;
         in.scales(slot, in.sfa, a_problem, rows.block + m * Cfg::kTileM / 128, k, kAtoms);
         for (int64_t i = 0; i < Cfg::kPassProducts; ++i)
-          in.scales(slot + (1 + i) * kAtoms * 512, in.sfb[i + pass], problem, n * Cfg::kTileN / 128, k, kAtoms);
+          in.scales(slot + (1 + i) * kAtoms * 512, in.sfb[i + pass], problem, n * Cfg::kTileN / 128, k,
+                    kAtoms);
       }
     }
 }
@@ -266,10 +268,10 @@ constexpr Options kGroupedSquare{.stages = 4, .scale_stages = 4, .grouped = true
 std::vector<Shape> dense_shapes() {
   return {
       {"whole", 128, 128, 512},
-      {"ragged", 130, 200, 272},                    // K % 256 and K % 64, rows and columns beyond the end
-      {"few_rows", 3, 136, 80},                     // less than one k-tile
-      {"long_k", 70, 72, 256 * 13 + 16, 1, 1},      // twice around the rings and one tile after the other
-      {"batch", 140, 136, 592, 3, 4},               // problems with gaps between them, more tiles than CTAs
+      {"ragged", 130, 200, 272},                // K % 256 and K % 64, rows and columns beyond the end
+      {"few_rows", 3, 136, 80},                 // less than one k-tile
+      {"long_k", 70, 72, 256 * 13 + 16, 1, 1},  // twice around the rings and one tile after the other
+      {"batch", 140, 136, 592, 3, 4},           // problems with gaps between them, more tiles than CTAs
   };
 }
 
@@ -310,15 +312,17 @@ const Register dense[] = {
     shapes<Config<128, 64, 1, kFp16, kRotated>>("m128n64.rotated", dense_shapes()),
     shapes<Config<128, 128, 1, kFp16, kSquare>>("m128n128", dense_shapes()),
     // One tile per cluster; a slice of K may be empty.
-    shapes<Config<64, 128, 4, kFp16, kDecodeSplit>>("m64n128.split4", {{"ragged", 130, 200, 1296}, {"empty", 64, 128, 768}}),
-    shapes<Config<128, 64, 2, kFp16, kNarrowSplit>>("m128n64.split2", {{"ragged", 130, 200, 1296}, {"empty", 64, 64, 256}}),
+    shapes<Config<64, 128, 4, kFp16, kDecodeSplit>>("m64n128.split4",
+                                                    {{"ragged", 130, 200, 1296}, {"empty", 64, 128, 768}}),
+    shapes<Config<128, 64, 2, kFp16, kNarrowSplit>>("m128n64.split2",
+                                                    {{"ragged", 130, 200, 1296}, {"empty", 64, 64, 256}}),
 };
 const Register grouped[] = {
     shapes<Config<64, 128, 1, kFp16, kGroupedDecode>>("m64n128.grouped", grouped_shapes()),
     shapes<Config<128, 64, 1, kFp16, kGroupedSlots>>("m128n64.grouped.slots2", grouped_shapes()),
     shapes<Config<128, 128, 1, kFp16, kGroupedSquare>>("m128n128.grouped", grouped_shapes()),
-    shapes<Config<128, 64, 1, kFp16, kGroupedSlots>>("m128n64.grouped", {many_groups(DUALGEMM_GROUP_OFFSETS),
-                                              many_groups(DUALGEMM_GROUP_MASKED)}),
+    shapes<Config<128, 64, 1, kFp16, kGroupedSlots>>(
+        "m128n64.grouped", {many_groups(DUALGEMM_GROUP_OFFSETS), many_groups(DUALGEMM_GROUP_MASKED)}),
 };
 
 }  // namespace

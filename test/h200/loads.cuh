@@ -12,6 +12,7 @@
 #include "host/validate.h"
 #include "kernel/dual_gemm.cuh"
 #include "test/h200/device.cuh"
+#include "test/h200/sync.cuh"
 
 namespace h200 {
 
@@ -28,12 +29,13 @@ __device__ void consume(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg> cta,
   auto q = consumer_start<Cfg::kScaleStages>();
   uint32_t number = blockIdx.x / Cfg::kClusterSize;
   const auto free = [](uint64_t& empty) {
+    fence_proxy_async();  // ordinary loads come before TMA writes there again; those of the mma need no fence
     __syncwarp();
     if (ptx::elect_sync()) ptx::mbarrier_arrive(&empty);
     __syncwarp();
   };
   for (Tile tile; tiles.next(tile); number += gridDim.x / Cfg::kClusterSize) {
-    consumer.tile(number, tile);
+    if (cta.slice == 0) consumer.tile(number, tile);
     int32_t slot_k = 0;
     for (int32_t i = 0; i < walk.length(); ++i) {
       const int32_t k = walk[i].pass * p.k_tiles + walk[i].index;
@@ -56,8 +58,8 @@ __device__ void consume(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg> cta,
 
 // `kWaits` is false to see what happens to activations that do not wait for the kernel in front.
 template <class Cfg, class Consumer, bool kWaits>
-__global__ void __launch_bounds__(kThreads, 1) load_kernel(const __grid_constant__ Params p,
-                                                           Consumer consumer) {
+__global__ void __launch_bounds__(kThreads, 1)
+    load_kernel(const __grid_constant__ Params p, Consumer consumer) {
   extern __shared__ __align__(1024) uint8_t smem_bytes[];
   auto& smem = *reinterpret_cast<SharedStorage<Cfg>*>(smem_bytes);
   const Role role = role_of(warp_index());

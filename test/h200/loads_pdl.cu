@@ -153,8 +153,8 @@ Result run_rounds(const Case& x) {
   for (uint32_t i = 0; i < rounds.count; ++i) {
     const uint32_t round = i + 1;
     launch_late(stream, late, round, rounds.delay_ns);
-    launch.run(stream, Check<Cfg>{counts.get() + i, x.write_activations ? round : 0,
-                                  x.write_weights ? round : 0});
+    launch.run(stream,
+               Check<Cfg>{counts.get() + i, x.write_activations ? round : 0, x.write_weights ? round : 0});
   }
   check(cudaStreamSynchronize(stream), "rounds");
   check(cudaStreamDestroy(stream), "cudaStreamDestroy");
