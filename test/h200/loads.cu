@@ -272,6 +272,7 @@ std::vector<Shape> dense_shapes() {
       {"few_rows", 3, 136, 80},                 // less than one k-tile
       {"long_k", 70, 72, 256 * 13 + 16, 1, 1},  // twice around the rings and one tile after the other
       {"batch", 140, 136, 592, 3, 4},           // problems with gaps between them, more tiles than CTAs
+      {"many", 1090, 1160, 272},                // more tiles than SMs, and than a band has
   };
 }
 

@@ -107,9 +107,15 @@ struct Result {
   uint64_t activations = 0, weights = 0, rounds_with_stale = 0, wrong_tile_counts = 0;
 };
 
+constexpr uint32_t kStatic = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
+
 struct Case {
   bool write_activations = false, write_weights = false;
   uint32_t flags = DUALGEMM_FLAG_PDL;
+  // Behind the launch another one, with static weights: they come from the kernel before the previous one,
+  // and what lets it start is that the launch has waited for that.
+  bool static_behind = false;
+  bool graph = false;  // all rounds are captured and replayed
 };
 
 template <bool kIsGrouped, bool kWaits>
@@ -133,6 +139,8 @@ Result run_rounds(const Case& x) {
     args.group_rows = group_rows.get();
   }
   Launch launch(args, load_instance_of<Cfg, Check<Cfg>, kWaits>());
+  args.flags = kStatic;
+  Launch behind(args, load_instance_of<Cfg, Check<Cfg>>());
 
   Late late = {};
   int region = 0;
@@ -146,31 +154,47 @@ Result run_rounds(const Case& x) {
   if (kIsGrouped) late.group_rows = group_rows.get(), late.groups = kProblems, late.m = kM;
 
   const Rounds rounds = h200::rounds();
-  const Buffer<Counts> counts(rounds.count);
+  const Buffer<Counts> counts(rounds.count), counts_behind(rounds.count);
   check(cudaDeviceSynchronize(), "before the first round");
   cudaStream_t stream;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  if (x.graph) check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
   for (uint32_t i = 0; i < rounds.count; ++i) {
     const uint32_t round = i + 1;
+    Check<Cfg> consumer{counts.get() + i, x.write_activations ? round : 0, x.write_weights ? round : 0};
     launch_late(stream, late, round, rounds.delay_ns);
-    launch.run(stream,
-               Check<Cfg>{counts.get() + i, x.write_activations ? round : 0, x.write_weights ? round : 0});
+    launch.run(stream, consumer);
+    consumer.counts = counts_behind.get() + i;
+    if (x.static_behind) behind.run(stream, consumer);
+  }
+  if (x.graph) {
+    cudaGraph_t graph;
+    cudaGraphExec_t executable;
+    check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+    check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+    check(cudaGraphLaunch(executable, stream), "cudaGraphLaunch");
+    check(cudaStreamSynchronize(stream), "rounds of a graph");
+    check(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
+    check(cudaGraphDestroy(graph), "cudaGraphDestroy");
   }
   check(cudaStreamSynchronize(stream), "rounds");
   check(cudaStreamDestroy(stream), "cudaStreamDestroy");
 
   Result result;
-  const std::vector<Counts> counted = counts.host();
+  const std::vector<Counts> counted = counts.host(), counted_behind = counts_behind.host();
   for (uint32_t i = 0; i < rounds.count; ++i) {
+    const Counts &first = counted[i], &second = counted_behind[i];
     uint64_t tiles = 0;
     for (uint32_t problem = 0; problem < kProblems; ++problem) {
       const uint32_t rows = kIsGrouped ? uint32_t(rows_in_round(problem, i + 1, kM)) : kM;
       tiles += (rows + 63) / 64 * (kN / 128);
     }
-    result.activations += counted[i].activations;
-    result.weights += counted[i].weights;
-    result.rounds_with_stale += counted[i].activations + counted[i].weights != 0;
-    result.wrong_tile_counts += counted[i].tiles != tiles;
+    const uint64_t activations = first.activations + second.activations,
+                   weights = first.weights + second.weights;
+    result.activations += activations;
+    result.weights += weights;
+    result.rounds_with_stale += activations + weights != 0;
+    result.wrong_tile_counts += first.tiles != tiles || second.tiles != (x.static_behind ? tiles : 0);
   }
   return result;
 }
@@ -179,19 +203,25 @@ std::vector<uint64_t> numbers(const Result& r) {
   return {r.activations, r.weights, r.rounds_with_stale, r.wrong_tile_counts};
 }
 
-constexpr uint32_t kStatic = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
-
 const Case kActivations{.write_activations = true}, kWeights{.write_weights = true},
     kAll{.write_activations = true, .write_weights = true},
     kKeptPromise{.write_activations = true, .flags = kStatic},
-    kBrokenPromise{.write_weights = true, .flags = kStatic};
+    kBrokenPromise{.write_weights = true, .flags = kStatic},
+    kStaticBehind{.write_weights = true, .static_behind = true},
+    kGraph{.write_activations = true, .write_weights = true, .graph = true},
+    kGraphActivations{.write_activations = true, .graph = true};
 
 const Register ordered("loads/pdl.ordered", [](Recorder& out) {
   out.exact("loads/pdl.activations", numbers(run_rounds<false, true>(kActivations)));
   out.exact("loads/pdl.weights", numbers(run_rounds<false, true>(kWeights)));
   out.exact("loads/pdl.static_weights", numbers(run_rounds<false, true>(kKeptPromise)));
+  out.exact("loads/pdl.graph", numbers(run_rounds<false, true>(kGraph)));
   out.exact("loads/pdl.grouped", numbers(run_rounds<true, true>(kAll)));
   out.exact("loads/pdl.grouped.static_weights", numbers(run_rounds<true, true>(kKeptPromise)));
+});
+
+const Register behind("loads/pdl.behind", [](Recorder& out) {
+  out.exact("loads/pdl.static_behind", numbers(run_rounds<false, true>(kStaticBehind)));
 });
 
 void record_free(Recorder& out, const char* name, const std::vector<uint64_t>& values) {
@@ -202,6 +232,8 @@ void record_free(Recorder& out, const char* name, const std::vector<uint64_t>& v
 const Register broken("loads/pdl.stale", [](Recorder& out) {
   record_free(out, "loads/pdl.no_wait", numbers(run_rounds<false, false>(kActivations)));
   record_free(out, "loads/pdl.broken_promise", numbers(run_rounds<false, true>(kBrokenPromise)));
+  record_free(out, "loads/pdl.no_wait.static_behind", numbers(run_rounds<false, false>(kStaticBehind)));
+  record_free(out, "loads/pdl.no_wait.graph", numbers(run_rounds<false, false>(kGraphActivations)));
   record_free(out, "loads/pdl.rounds", {rounds().count});
 });
 
