@@ -144,7 +144,7 @@ void expect_tile(const Inputs& in, const Rows& rows, int64_t m, int64_t n, int64
         uint8_t* const stage = stages + (pass * k_tiles + k) * Cfg::kStageBytes;
         in.operand(stage, in.a, a_problem, a_row, Cfg::kTileM, in.x.m, k);
         for (int64_t i = 0; i < Cfg::kPassProducts; ++i)
-          in.operand(stage + 64 * Cfg::kTileM * 2 + i * Cfg::kTileN * 128, in.b[i + pass], problem,
+          in.operand(stage + 128 * Cfg::kTileM + i * Cfg::kTileN * 128, in.b[i + pass], problem,
                      n * Cfg::kTileN, Cfg::kTileN, in.x.n, k);
         if ((k - first) % Cfg::kScaleKTiles != 0) continue;
         uint8_t* const slot = slots + (pass * k_tiles + k) * Cfg::kSlotBytes;
@@ -257,7 +257,7 @@ constexpr Options kDecodeSplit{.stages = 5, .scale_stages = 4};
 constexpr Options kNarrow{.stages = 6, .scale_stages = 5, .acc_stages = 2, .keep_a = true};
 constexpr Options kNarrowSlots{.stages = 3, .scale_stages = 2, .scale_k_tiles = 2};
 constexpr Options kNarrowSplit{.stages = 6, .scale_stages = 5, .keep_a = true};
-constexpr Options kPasses{
+constexpr Options kTwoPasses{
     .stages = 3, .scale_stages = 2, .scale_k_tiles = 2, .products = Products::kOneAfterOther};
 constexpr Options kRotated{.stages = 3, .scale_stages = 3, .k_order = KOrder::kRotated};
 constexpr Options kSquare{.stages = 4, .scale_stages = 5};
@@ -309,7 +309,7 @@ const Register dense[] = {
     shapes<Config<64, 128, 1, kFp16, kDecodeSlots>>("m64n128.slots2", dense_shapes()),
     shapes<Config<128, 64, 1, kFp16, kNarrow>>("m128n64", dense_shapes()),
     shapes<Config<128, 64, 1, kFp16, kNarrowSlots>>("m128n64.slots2", dense_shapes()),
-    shapes<Config<128, 64, 1, kFp16, kPasses>>("m128n64.passes", dense_shapes()),
+    shapes<Config<128, 64, 1, kFp16, kTwoPasses>>("m128n64.passes", dense_shapes()),
     shapes<Config<128, 64, 1, kFp16, kRotated>>("m128n64.rotated", dense_shapes()),
     shapes<Config<128, 128, 1, kFp16, kSquare>>("m128n128", dense_shapes()),
     // One tile per cluster; a slice of K may be empty.
