@@ -25,6 +25,8 @@ __global__ void cp_async_bulk_tensor_4d(const __grid_constant__ CUtensorMap map,
                                         int32_t c2, int32_t c3, uint32_t* out);
 __global__ void cp_async_bulk_prefetch_tensor_3d(const __grid_constant__ CUtensorMap map, int32_t c0,
                                                  int32_t c1, int32_t c2, uint32_t* out);
+__global__ void cp_async_bulk_shared_to_global(uint32_t bytes, int32_t wait_read, int32_t wait_written,
+                                               uint32_t* out);
 __global__ void prefetch_tensormap(const __grid_constant__ CUtensorMap map, uint32_t* out);
 
 __global__ void tcgen05_alloc(uint32_t* out);

@@ -5,6 +5,8 @@
 // group 1 throughout.
 #include <cstdint>
 
+#include "ptx/bulk.cuh"
+#include "ptx/cluster.cuh"
 #include "ptx/descriptor.h"
 #include "ptx/global.cuh"
 #include "ptx/math.cuh"
@@ -180,6 +182,29 @@ extern "C" __global__ void prefetch_tensormap(const __grid_constant__ CUtensorMa
   if (ptx::elect_sync()) {
     ptx::prefetch_tensormap(&map);
     out[0] = 1;
+  }
+}
+
+// out[0..63] and out[64..127]: the first `bytes` of 1000 + i and of 2000 + i, copied one after the other from
+// the same place; out[128]: what then stands in out[0]. `wait_read`: before the place is written again;
+// `wait_written`: before out[0] is read.
+extern "C" __global__ void cp_async_bulk_shared_to_global(uint32_t bytes, int32_t wait_read,
+                                                          int32_t wait_written, uint32_t* out) {
+  __shared__ alignas(16) uint32_t words[64];
+  for (uint32_t round = 0; round < 2; ++round) {
+    for (uint32_t i = threadIdx.x; i < 64; i += 32) words[i] = 1000 * (round + 1) + i;
+    ptx::fence_proxy_async();
+    __syncwarp();
+    if (ptx::elect_sync()) {
+      ptx::cp_async_bulk_shared_to_global(out + 64 * round, words, bytes);
+      ptx::cp_async_bulk_commit_group();
+      if (wait_read) ptx::cp_async_bulk_wait_group_read();
+    }
+    __syncwarp();
+  }
+  if (ptx::elect_sync()) {
+    if (wait_written) ptx::cp_async_bulk_wait_group();
+    out[128] = out[0];
   }
 }
 
