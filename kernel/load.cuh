@@ -54,6 +54,7 @@ template <class Cfg>
 struct Weights {
   static constexpr int kStageBytes = Cfg::kBBoxes * Cfg::kBBoxBytes;
   static constexpr int kSlotBytes = Cfg::kPassProducts * Cfg::kSfbBytes;  // that arrive in a CTA
+  static constexpr bool kLaunchesDependents = false;
 
   Cta<Cfg> cta;
   // By product. A CTA of a pair that brings one of two has that one in both places.
@@ -68,6 +69,12 @@ struct Weights {
     policy = ptx::create_policy_evict_first();
   }
 
+  // With two passes chosen, not indexed: an array whose index is known at run time only lies in local memory.
+  DUALGEMM_DEVICE static const CUtensorMap* of(const CUtensorMap* const (&maps)[2], int product) {
+    if constexpr (Cfg::kPasses == 1) return maps[product];
+    else return product == 0 ? maps[0] : maps[1];
+  }
+
   // Where box 0 and, if there are two, box 1 of a stage come from.
   DUALGEMM_DEVICE ptx::Coordinates3 at(const Tile& tile, KTile k) const {
     const int first = Cfg::kOneBPerCta ? 0 : static_cast<int>(cta.rank) * Cfg::kBBoxRows;
@@ -76,7 +83,7 @@ struct Weights {
   DUALGEMM_DEVICE void load(Stage<Cfg>& stage, uint64_t& full, const Tile& tile, KTile k) const {
 #pragma unroll
     for (int box = 0; box < Cfg::kBBoxes; ++box)
-      cta.load(stage.b[box], *b[box + k.pass], at(tile, k), full, policy);
+      cta.load(stage.b[box], *of(b, box + k.pass), at(tile, k), full, policy);
   }
   DUALGEMM_DEVICE void load_scales(ScaleSlot<Cfg>& slot, uint64_t& full, const Tile& tile, KTile k) const {
     const ptx::Coordinates4 at{0, k.index * Cfg::kMmasPerKTile, tile.n * Cfg::kTileN / Cfg::kScaleBlockRows,
@@ -86,13 +93,13 @@ struct Weights {
     } else {
 #pragma unroll
       for (int product = 0; product < Cfg::kPassProducts; ++product)
-        cta.load(slot.sfb[product], *sfb[product + k.pass], at, full, policy);
+        cta.load(slot.sfb[product], *of(sfb, product + k.pass), at, full, policy);
     }
   }
   DUALGEMM_DEVICE void prefetch(const Tile& tile, KTile k) const {
 #pragma unroll
     for (int box = 0; box < Cfg::kBBoxes; ++box)
-      ptx::cp_async_bulk_prefetch_tensor_3d(b[box + k.pass], at(tile, k));
+      ptx::cp_async_bulk_prefetch_tensor_3d(of(b, box + k.pass), at(tile, k));
   }
 };
 
@@ -102,6 +109,7 @@ template <class Cfg>
 struct Activations {
   static constexpr int kStageBytes = Cfg::kABytes;
   static constexpr int kSlotBytes = Cfg::kSfaBytes;
+  static constexpr bool kLaunchesDependents = true;
 
   const Params& p;
   Cta<Cfg> cta;
@@ -163,10 +171,13 @@ DUALGEMM_DEVICE void load_role(const Params& p, SharedStorage<Cfg>& smem, Cta<Cf
       ++s;
     }
   }
-  // All copies are on their way. The next kernel may start where SMs are free; it waits for the end of this
-  // one before it reads C.
-  if (ptx::elect_sync()) ptx::griddepcontrol_launch_dependents();
-  __syncwarp();
+  if constexpr (Part<Cfg>::kLaunchesDependents) {
+    // All copies of A are on their way: the next kernel may start where SMs are free. It waits for the end of
+    // this one before it reads C. This role has waited for the kernel before: what the next one reads without
+    // waiting meets this kernel, and none before it.
+    if (ptx::elect_sync()) ptx::griddepcontrol_launch_dependents();
+    __syncwarp();
+  }
   drain(smem.empty, s);
   drain(smem.scale_empty, q);
 }
