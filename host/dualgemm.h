@@ -72,13 +72,14 @@
  *                      | group 0: 100 rows   | group 2: 128 rows   | group 2: 72 rows   | group 3: 30 rows  |
  *
  *                Group g starts at band  sum over h < g of ceil(rows of h / 128).  A band takes
- *                dualgemm_sf_size(128, K) bytes. SFA holds the bands of all groups, and needs no more;
- *                whatever the groups are, they are at most (M + 127 * min(G, M)) / 128.
+ *                dualgemm_sf_size(128, K) bytes. SFA has room for the bands of all groups, and for one at
+ *                least; whatever the groups are, they are at most (M + 127 * min(G, M)) / 128.
  *
  *   Entries of group_rows below 0 count as 0, those above M as M, and an offset below the one before it as
- *   equal to that. So no content of group_rows makes a launch reach outside A, B1, B2 or C. Rows of C that no
- *   group owns are never written; the same rows of A, and rows of a band that its group does not fill, may
- *   hold anything. K == 0 is refused with groups.
+ *   equal to that. So no content of group_rows makes a launch reach outside A, B1, B2 or C, nor outside SFA
+ *   where that has as many bands as groups can have at most. Rows of C that no group owns are never written;
+ *   the same rows of A, and rows of a band that its group does not fill, may hold anything. K == 0 is refused
+ *   with groups.
  *
  *      stride between problems                0 means            must be
  *      batch_stride_a             elements    M * lda            >= (M - 1) * lda + K, a multiple of 32

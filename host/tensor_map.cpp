@@ -4,6 +4,10 @@
 // `inner` dimensions run along K; behind them come rows (operands) or blocks of 128 rows (scale factors), and
 // then problems. What a box reads beyond the end of a dimension arrives as zero, which is what makes any M, N
 // and K % 16 work: zero data times any finite factor adds nothing. It never reaches into the next problem.
+//
+// Strides are what the caller says, so one need not be a multiple of the one before it. The driver's
+// reference asks for that; its encoder does not (test/h200), and the address of an element is a sum of
+// products.
 
 #include "host/tensor_map.h"
 

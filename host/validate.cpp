@@ -36,6 +36,9 @@ constexpr int64_t kMaxTensorBytes = int64_t{1}
 constexpr int64_t kMaxOutputBytes = int64_t{1}
                                     << 48;  // more than a GPU can address; keeps byte arithmetic in 64 bits
 
+// A tile of a group may start at any row: the kernel's 32-bit arithmetic goes up to the end of that tile.
+constexpr int32_t kMaxGroupedRows = std::numeric_limits<int32_t>::max() - 1023;
+
 int bits_of(int32_t dtype) {
   switch (dtype) {
     case DUALGEMM_DTYPE_FP32: return 32;
@@ -396,6 +399,9 @@ dualgemm_status_t check_supported(const dualgemm_args_t& args) {
 
 dualgemm_status_t check_config(const Problem& problem) {
   const int32_t id = problem.args.config_id;
+  if (problem.grouped() && problem.args.m > kMaxGroupedRows)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "M=%" PRId32 ": at most %" PRId32 " with a group_mode",
+                problem.args.m, kMaxGroupedRows);
   if (id < 0 || id > kInstanceCount)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "config_id=%" PRId32 ": must be in [0, %d]", id,
                 kInstanceCount);

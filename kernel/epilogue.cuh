@@ -94,6 +94,7 @@ struct Output {
   // written in full sectors; the row pitch promises only 16 bytes, and n only pieces of 8.
   template <int kWidth>
   DUALGEMM_DEVICE void store_along(const uint32_t* packed, int first) const {
+    static_assert(kWidth % 16 == 0, "full sectors");
     uint16_t* row = c + first;
     const bool sectors = reinterpret_cast<uintptr_t>(row) % 32 == 0;
 #pragma unroll

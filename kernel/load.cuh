@@ -54,6 +54,7 @@ template <class Cfg>
 struct Weights {
   static constexpr int kStageBytes = Cfg::kBBoxes * Cfg::kBBoxBytes;
   static constexpr int kSlotBytes = Cfg::kPassProducts * Cfg::kSfbBytes;  // that arrive in a CTA
+  static constexpr bool kLaunchesDependents = false;
 
   Cta<Cfg> cta;
   // By product. A CTA of a pair that brings one of two has that one in both places.
@@ -102,6 +103,7 @@ template <class Cfg>
 struct Activations {
   static constexpr int kStageBytes = Cfg::kABytes;
   static constexpr int kSlotBytes = Cfg::kSfaBytes;
+  static constexpr bool kLaunchesDependents = true;
 
   const Params& p;
   Cta<Cfg> cta;
@@ -163,10 +165,13 @@ DUALGEMM_DEVICE void load_role(const Params& p, SharedStorage<Cfg>& smem, Cta<Cf
       ++s;
     }
   }
-  // All copies are on their way. The next kernel may start where SMs are free; it waits for the end of this
-  // one before it reads C.
-  if (ptx::elect_sync()) ptx::griddepcontrol_launch_dependents();
-  __syncwarp();
+  if constexpr (Part<Cfg>::kLaunchesDependents) {
+    // All copies of A are on their way: the next kernel may start where SMs are free. It waits for the end of
+    // this one before it reads C. This role has waited for the kernel before: what the next one reads without
+    // waiting meets this kernel, and none before it.
+    if (ptx::elect_sync()) ptx::griddepcontrol_launch_dependents();
+    __syncwarp();
+  }
   drain(smem.empty, s);
   drain(smem.scale_empty, q);
 }

@@ -16,13 +16,20 @@ namespace dualgemm {
 template <class Cfg>
 struct Reduction {
   static constexpr int kShare = Cfg::kColumns / Cfg::kSplitK;  // columns that one CTA finishes
-  static constexpr int kHalf = kShare / 2;                     // ... and one of two groups of four warps
+  // ... and one of two groups of four warps, unless half of a share is less than a full sector of C.
+  static constexpr int kHalf = kShare / 2 < 16 && !Cfg::kSwap ? kShare : kShare / 2;
   static constexpr int kWidth = kHalf % 32 == 0 ? 32 : kHalf % 16 == 0 ? 16 : 8;
   static constexpr int kVectorBytes = 16;  // four columns of one lane
   static constexpr int kProductBytes = kShare / 4 * Cfg::kLanes * kVectorBytes;
   static constexpr int kSliceBytes = 2 * kProductBytes;
   static_assert(Cfg::kSplitK * kSliceBytes <= Cfg::kRingBytes, "the partial sums fit into the rings");
   static_assert(kHalf % kWidth == 0 && kWidth % 4 == 0, "half a share is whole chunks of whole vectors");
+
+  // The columns of its share that a warp handles, up to where C ends.
+  DUALGEMM_DEVICE static int first(EpilogueWarp warp) { return warp.half * kHalf; }
+  DUALGEMM_DEVICE static int end(EpilogueWarp warp, int columns) {
+    return min(min((warp.half + 1) * kHalf, kShare), columns);
+  }
 
   // Where the vector at column `column` of a share lies, for one lane of tensor memory.
   DUALGEMM_DEVICE static uint32_t offset(uint32_t slice, int product, int column, int lane) {
@@ -42,8 +49,7 @@ DUALGEMM_DEVICE void send_partial_sums(const Output<Cfg>& output, SharedStorage<
   for (uint32_t owner = 0; owner < Cfg::kSplitK; ++owner) {
     const uint32_t exchange = ptx::mapa(ptx::smem_u32(&smem), owner * Cfg::kCtaGroup + cta.rank);
     const int first = static_cast<int>(owner) * R::kShare;
-    for (int column = warp.half * R::kHalf;
-         column < (warp.half + 1) * R::kHalf && first + column < output.columns; column += R::kWidth) {
+    for (int column = R::first(warp); column < R::end(warp, output.columns - first); column += R::kWidth) {
       Chunk<R::kWidth> part;
       part.load(tmem.acc1(0) + first + column, tmem.acc2(0) + first + column);
 #pragma unroll
@@ -67,8 +73,7 @@ DUALGEMM_DEVICE void finish_share(const Output<Cfg>& output, const SharedStorage
   const auto add = [](uint32_t& sum, uint32_t part) {
     sum = __float_as_uint(__uint_as_float(sum) + __uint_as_float(part));
   };
-  for (int column = warp.half * R::kHalf;
-       column < (warp.half + 1) * R::kHalf && first + column < output.columns; column += R::kWidth) {
+  for (int column = R::first(warp); column < R::end(warp, output.columns - first); column += R::kWidth) {
     Chunk<R::kWidth> sum{};
 #pragma unroll 1
     for (uint32_t slice = 0; slice < Cfg::kSplitK; ++slice) {

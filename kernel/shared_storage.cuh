@@ -1,14 +1,13 @@
 // shared_storage.cuh -- the shared memory of one CTA. Its size is the dynamic shared memory of a launch.
 //
-//   barrier          count                    arrives                          waits         meaning
-//   full[s]          2, and kStageBytes tx    both load roles, TMA bytes       mma           stage s is
-//   filled empty[s]         1                        tcgen05.commit of mma            both loads    stage s
-//   was read scale_full[q]    2, and kSlotBytes tx     both load roles, TMA bytes       mma           slot q
-//   is filled scale_empty[q]   1                        tcgen05.commit of mma            both loads    slot q
-//   was read acc_full[a]      1                        tcgen05.commit of mma            epilogue      pair a
-//   is final acc_empty[a]     8, by epilogue warp      one lane of each epilogue warp   mma           pair a
-//   was read window_free[w]   1                        tcgen05.commit of mma            mma           window
-//   w was read
+//   barrier          count                  arrives                         waits       meaning
+//   full[s]          2, + kStageBytes tx    both load roles, TMA bytes      mma         stage s is filled
+//   empty[s]         1                      tcgen05.commit of mma           loads       stage s was read
+//   scale_full[q]    2, + kSlotBytes tx     both load roles, TMA bytes      mma         slot q is filled
+//   scale_empty[q]   1                      tcgen05.commit of mma           loads       slot q was read
+//   acc_full[a]      1                      tcgen05.commit of mma           epilogue    pair a is final
+//   acc_empty[a]     8, by epilogue warp    a lane of each epilogue warp    mma         pair a was read
+//   window_free[w]   1                      tcgen05.commit of mma           mma         window w was read
 //
 // full and scale_full: each load role arrives with the bytes of its own copies, so the phase ends when both
 // have issued and all bytes have landed, in whichever order. scale_empty[q] is committed after the mma that

@@ -6,7 +6,7 @@
 // Two pairs of 128 columns overlap by 64, which leaves room for scale factors:
 //
 //   0          128        192        256        320                   448        512
-//   | acc1[0]             | acc2[0]             |                     | windows  |
+//   | acc1[0]  | acc2[0]             |                                | windows  |
 //                         | acc1[1]             | acc2[1]             |
 //
 // acc2[0] columns 64..127 are acc1[1] columns 0..63. The epilogue reads them first and lets the mma of the

@@ -29,6 +29,8 @@ TEST_CASE("groups: what may be said about them", "[host][validate][groups]") {
           [](auto& a) { a.group_rows = nullptr; }},
          {DUALGEMM_STATUS_MISALIGNED, "group_rows=0x2c0000002: must be 4-byte aligned",
           [](auto& a) { a.group_rows = address<const int32_t>(0x2'c000'0002); }},
+         {DUALGEMM_STATUS_NOT_SUPPORTED, "M=2147482625: at most 2147482624 with a group_mode",
+          [](auto& a) { a.m = 2147482625, a.n = 8, a.k = 32, a.c = address(uintptr_t{1} << 56); }},
          {DUALGEMM_STATUS_NOT_SUPPORTED, "2^31-1",
           [](auto& a) {
             a.m = 1 << 22, a.n = 1 << 23, a.k = 16, a.lda = a.ldb1 = a.ldb2 = 32;
