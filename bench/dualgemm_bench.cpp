@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "ablation_tables.h"
 #include "budget.h"
 #include "dualgemm.h"
 #include "inputs.h"
@@ -25,7 +26,7 @@ using nlohmann::json;
 
 struct Options {
   std::vector<std::string> suites{"contest"}, shapes;
-  std::string dtype = "fp16", json_path;
+  std::string dtype = "fp16", json_path, ablation;
   int repeats = 20, input_sets = 50, samples = 1000;
   bool verify_only = false, configs = false, model = false;
 };
@@ -185,6 +186,11 @@ json configs_json() {
   return configs;
 }
 
+void require_device_to_verify(const Options& options) {
+  if (options.verify_only)
+    throw std::runtime_error("--verify-only needs a device of compute capability 10.x");
+}
+
 int run(const Options& options) {
   if (options.configs) {
     fmt::print("{}\n", configs_json().dump(2));
@@ -207,12 +213,27 @@ int run(const Options& options) {
   json report = {
       {"library", dualgemm_build_info()}, {"dtype", options.dtype}, {"device", found_name}, {"timed", timed}};
   int wrong = 0;
-  if (supported && (!simulated || options.verify_only)) {
+  if (!options.ablation.empty()) {
+    if (options.dtype != "fp16") throw std::runtime_error("--ablation: built for --dtype fp16 only");
+    if (std::any_of(shapes.begin(), shapes.end(),
+                    [](const bench::Shape& s) { return s.problems() > 1 || s.grouped(); }))
+      throw std::runtime_error("--ablation: for single problems only");
+    report["ablation"] = options.ablation;
+    report["input_sets"] = options.input_sets;
+    if (supported && (!simulated || options.verify_only)) {
+      const bench::AblationRun run{options.ablation, options.repeats, options.input_sets, options.samples,
+                                   options.verify_only};
+      report["results"] = bench::print_ablations(shapes, run, wrong);
+    } else {
+      require_device_to_verify(options);
+      report["results"] = bench::print_modelled_ablations(shapes, options.ablation,
+                                                          supported ? device : bench::described_b200());
+    }
+  } else if (supported && (!simulated || options.verify_only)) {
     report["repeats"] = options.repeats;
     report["results"] = print_timings(shapes, dtype, device, options, wrong);
   } else {
-    if (options.verify_only)
-      throw std::runtime_error("--verify-only needs a device of compute capability 10.x");
+    require_device_to_verify(options);
     fmt::print("Nothing is timed: no Blackwell GPU here (found: {}).\n", found_name);
     report["results"] = print_budgets(shapes, dtype, supported ? device : bench::described_b200());
   }
@@ -238,6 +259,8 @@ int main(int argc, char** argv) {
       "--shape", options.shapes,
       "instead of a suite, may be repeated: MxNxK, L*MxNxK, offsets:R,R,..xNxK, masked:G~RxNxK (README.md)");
   app.add_option("--dtype", options.dtype, "type of C")->check(CLI::IsMember({"fp16", "bf16"}));
+  app.add_option("--ablation", options.ablation, "instead of the library's choice: one idea on and off")
+      ->check(CLI::IsMember(bench::idea_names()));
   app.add_option("--repeats", options.repeats, "timed repeats")->check(CLI::Range(1, 100000));
   app.add_option("--input-sets", options.input_sets, "launches per repeat, each on inputs of its own")
       ->check(CLI::Range(1, 1000));
