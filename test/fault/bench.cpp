@@ -2,7 +2,9 @@
 #include "fault/bench.h"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "fault/judges.h"
 #include "fault/mutate.h"
@@ -46,6 +48,51 @@ Outcome strongest(const Run& run) {
   return run.values.empty() ? Outcome::kClean : Outcome::kWrongValues;
 }
 
+// The name of the last kernel launched.
+struct Names : sim::Observer {
+  std::string last;
+  void start(const sim::GridStart& grid) override { last = grid.kernel->info.name; }
+};
+
+// Which instruction works on which barrier.
+struct Barriers : sim::Observer {
+  std::set<uint32_t> offsets;                    // in a CTA
+  std::set<std::pair<uint32_t, uint32_t>> used;  // PTX line, offset
+  void sync(const sim::SyncEvent& e) override {
+    using Kind = sim::SyncEvent::Kind;
+    if (e.kind > Kind::kMbarrierTest || e.inst == nullptr || e.inst->statement == nullptr) return;
+    if (e.kind == Kind::kMbarrierInit) offsets.insert(e.mbarrier.offset);
+    used.insert({e.inst->statement->site.ptx_line, e.mbarrier.offset});
+  }
+};
+
+// The rows of a grouped problem: a small group, an empty one, one of two tiles where there are enough, and
+// another small one.
+dualgemm_test::ProblemSet problems_of(const dualgemm_config_info_t& info, const Shape& shape) {
+  if (!info.grouped) return dualgemm_test::make_batch(Data::kFullRange, 1, shape.m, shape.n, shape.k, 1);
+  const int32_t first = std::min(3, shape.m), last = std::min(9, shape.m - first);
+  return dualgemm_test::make_offsets(Data::kFullRange, {first, 0, shape.m - first - last, last}, shape.n,
+                                     shape.k, 1);
+}
+
+FrontBuffers buffers_of(const dualgemm_args_t& args, const dualgemm_test::ProblemSet& set) {
+  FrontBuffers out{};
+  const auto add = [&](const void* data, size_t bytes, bool write) {
+    out.buffer[out.count++] = spread(data, bytes, write);
+  };
+  const dualgemm_test::Problem& first = set.problems.front();
+  add(args.a, first.a.size(), true);
+  add(args.sfa, first.sfa.size(), true);
+  add(args.b1, first.b1.size(), true);
+  add(args.b2, first.b2.size(), true);
+  add(args.sfb1, first.sfb1.size(), true);
+  add(args.sfb2, first.sfb2.size(), true);
+  add(args.alpha1_dev, 2 * sizeof(float), true);
+  if (args.group_rows != nullptr) add(args.group_rows, 3 * sizeof(int32_t), true);
+  add(args.c, size_t(first.m) * set.n * 2, false);
+  return out;
+}
+
 }  // namespace
 
 const char* name(Outcome outcome) {
@@ -61,18 +108,23 @@ const char* name(Outcome outcome) {
 }
 
 Shape smoke_shape(const dualgemm_config_info_t& info) {
-  // Split over K: one tile, ragged, whose last share of columns is not empty; twice as many
-  // k-tiles in each slice as there are stages.
+  const int32_t depth = std::max(info.stages, info.scale_stages * info.scale_k_tiles);  // in k-tiles
+  // Split over K: one tile, ragged, whose last share of columns is not empty; twice as many k-tiles in each
+  // slice as the rings hold.
   if (info.split_k > 1)
-    return {info.tile_m - 8, info.tile_n - 8, info.split_k * 2 * info.stages * info.tile_k - 144, 1};
-  // A pair is twice the work: two tiles of twice as many k-tiles as there are stages.
-  if (info.cta_group == 2)
-    return {info.tile_m - 40, info.tile_n + 24, (2 * info.stages - 1) * info.tile_k + 112, 1};
+    return {info.tile_m - 8, info.tile_n - 8, info.split_k * 2 * depth * info.tile_k - 144};
+  // Groups: four tiles, in two of the groups one each.
+  if (info.grouped) return {info.tile_m + 20, info.tile_n - 8, (depth - 2) * info.tile_k + 112};
+  // A pair is twice the work: two tiles of nearly twice as many k-tiles as the rings hold; of overlapping
+  // accumulators four, so that each pair of them is written twice.
+  if (info.cta_group == 2 && !info.overlapped)
+    return {info.tile_m - 40, info.tile_n + 24, (2 * info.stages - 1) * info.tile_k + 112};
+  if (info.overlapped) return {info.tile_m - 40, 3 * info.tile_n + 24, (depth - 2) * info.tile_k + 112};
   // Two pairs of accumulators: 2 x 3 tiles of four k-tiles. One: 2 x 2 tiles, each of more k-tiles than there
   // are stages, or the wait for the pair would stand in for the waits inside a tile. The last k-tile has two
   // of its four steps.
-  const int32_t columns = info.acc_stages * info.tile_n, k_tiles = info.acc_stages == 1 ? info.stages : 3;
-  return {info.tile_m + 40, columns + 24, k_tiles * info.tile_k + 112, 1};
+  const int32_t columns = info.acc_stages * info.tile_n, k_tiles = info.acc_stages == 1 ? depth : 3;
+  return {info.tile_m + 40, columns + 24, k_tiles * info.tile_k + 112};
 }
 
 Bench* Bench::loaded_ = nullptr;
@@ -88,32 +140,50 @@ Bench::Bench(const std::string& instance, const Shape* shape) : instance_(instan
   const NamedConfig config = config_named(instance);
   info_ = config.info;
   shape_ = shape != nullptr ? *shape : smoke_shape(info_);
-  const bool fp16 = info_.c_dtype == DUALGEMM_DTYPE_FP16;
-  const auto number = [](int32_t n) { return "Li" + std::to_string(n) + "E"; };
-  entry_ = "ConfigI" + number(info_.tile_m) + number(info_.tile_n) + number(info_.split_k) + "LNS_5CTypeE" +
-           (fp16 ? "1" : "0") + "E";
-  problem_ = dualgemm_test::make_problem(Data::kFullRange, shape_.m, shape_.n, shape_.k, 1);
-  expected_ = problem_.reference();
-  dualgemm_test::LaunchOptions options;
-  options.dtype = static_cast<dualgemm_dtype_t>(info_.c_dtype);
-  options.config_id = config.id;
-  options.max_sms = shape_.max_sms;
-  device_ = std::make_unique<dualgemm_test::DeviceProblem>(problem_, options);
+  set_ = problems_of(info_, shape_);
+  for (const dualgemm_test::Problem& problem : set_.problems) expected_.push_back(problem.reference());
+  dualgemm_test::SetOptions options = dualgemm_test::use(config);
+  options.max_sms = info_.split_k * info_.cta_group;
+  options.flags = DUALGEMM_FLAG_PDL;
+  options.alphas_on_device = true;
+  device_ = std::make_unique<dualgemm_test::DeviceSet>(set_, options);
+  front_ = buffers_of(device_->args(), set_);
   // The library sets the attributes of all its kernels at its first launch; from here on only one is decoded.
   sim::shim::set_module_editor({});
   sim::shim::reload_modules();
-  launch_to_load();
+  Names name;
+  launch_to_load(name);
+  entry_ = name.last;
   use([this](sim::ptx::Function& f) { kernel_ = f; });
-  launch_to_load();
+  Barriers barriers;
+  launch_to_load(barriers);
+  barriers_ = barriers.offsets.size();
+  for (const auto& [line, offset] : barriers.used) {
+    const std::string barrier = barrier_name(offset);
+    rings_[line].insert(barrier.substr(0, barrier.find('[')));
+  }
   use(nullptr);
 }
 
-void Bench::launch_to_load() {
+const std::set<std::string>& Bench::rings_of(uint32_t ptx_line) const {
+  static const std::set<std::string> none;
+  const auto found = rings_.find(ptx_line);
+  return found == rings_.end() ? none : found->second;
+}
+
+void Bench::launch() const {
+  launch_front(front_, nullptr);
+  device_->launch(nullptr);
+}
+
+void Bench::launch_to_load(sim::Observer& observer) {
+  sim::shim::set_launch_options({nullptr, &observer});
   try {
-    device_->launch(nullptr);
+    launch();
   } catch (const std::runtime_error&) {  // a kernel that fails: its first run will say so
     sim::shim::clear_fault();
   }
+  sim::shim::set_launch_options({});
 }
 
 void Bench::use(std::function<void(sim::ptx::Function&)> edit) {
@@ -124,9 +194,7 @@ void Bench::use(std::function<void(sim::ptx::Function&)> edit) {
 void Bench::load() {
   loaded_ = this;
   sim::shim::set_module_editor([this](sim::ptx::Module& module) {
-    const auto other = [this](const sim::ptx::Function& f) {
-      return f.name.find(entry_) == std::string::npos;
-    };
+    const auto other = [this](const sim::ptx::Function& f) { return f.name != entry_; };
     if (std::all_of(module.functions.begin(), module.functions.end(), other)) return;  // not the library's
     std::erase_if(module.functions, other);
     if (edit_) edit_(module.functions.front());
@@ -135,14 +203,23 @@ void Bench::load() {
 }
 
 std::string Bench::barrier_name(uint32_t offset) const {
-  // The barriers follow the stages, whose size is a multiple of 1024, and shared memory moves by such
+  // The barriers follow the rings, whose sizes are multiples of 1024, and shared memory moves by such
   // multiples.
-  const int32_t index = static_cast<int32_t>(offset % 1024 / 8), s = info_.stages, a = info_.acc_stages;
+  const int32_t acc = info_.overlapped ? 1 : info_.acc_stages;
+  int32_t index = static_cast<int32_t>(offset % 1024 / 8);
+  if (offset % 8 != 0 || index >= static_cast<int32_t>(barriers_)) return "offset " + std::to_string(offset);
+  const std::pair<const char*, int32_t> rings[] = {{"full", info_.stages},
+                                                   {"empty", info_.stages},
+                                                   {"scale_full", info_.scale_stages},
+                                                   {"scale_empty", info_.scale_stages},
+                                                   {"acc_full", acc},
+                                                   {"acc_empty", acc}};
   const auto text = [](const char* ring, int32_t i) { return ring + ("[" + std::to_string(i) + "]"); };
-  if (offset % 8 != 0 || index >= 2 * s + 2 * a) return "offset " + std::to_string(offset);
-  if (index < s) return text("full", index);
-  if (index < 2 * s) return text("empty", index - s);
-  return index < 2 * s + a ? text("acc_full", index - 2 * s) : text("acc_empty", index - 2 * s - a);
+  for (const auto& [ring, count] : rings) {
+    if (index < count) return text(ring, index);
+    index -= count;
+  }
+  return text("window_free", index);
 }
 
 // Reports name a barrier by its shared offset: "mbarrier 0x2fc08", "mbarrier at shared offset 0x2fc08".
@@ -176,7 +253,13 @@ Sighting Bench::sighting(const sim::Finding& finding) const {
 
 std::string Bench::compare_output() {
   try {
-    return compare(device_->download(), expected_).first;
+    const std::vector<dualgemm_test::Output> out = device_->download();
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (set_.problems[i].m == 0) continue;
+      const std::string first = compare(out[i], expected_[i]).first;
+      if (!first.empty()) return first;
+    }
+    return {};
   } catch (const std::runtime_error& error) {  // a guard byte was written
     return error.what();
   }
@@ -195,7 +278,7 @@ Run Bench::run(const Schedule& schedule) {
   const auto policy = policy_of(schedule);
   sim::shim::set_launch_options({policy.get(), &judges.observer()});
   try {
-    device_->launch(nullptr);
+    launch();
     run.values = compare_output();
   } catch (const std::runtime_error& error) {
     run.fault = sim::shim::last_fault_text();

@@ -54,7 +54,7 @@ std::function<void(Function&)> exchange_all(const std::string& opcode) {
 std::vector<Mutant> controls(const Function&, const std::string& instance) {
   std::vector<Mutant> out;
   const auto add = [&](const std::string& what, std::function<void(Function&)> edit) {
-    out.push_back({"control: " + what, instance, what, "control", {}, {}, 0, {}, std::move(edit)});
+    out.push_back({"control: " + what, instance, what, "control", {}, {}, {}, 0, {}, std::move(edit)});
   };
   add("unchanged", [](Function&) {});
   add("fence.proxy.async before every TMA", before_every("cp.async.bulk.tensor", "fence.proxy.async"));
@@ -94,6 +94,12 @@ std::vector<Mutant> controls(const Function&, const std::string& instance) {
         insert(f, i,
                make(f.body[i], "mbarrier.expect_tx.relaxed.cta.shared::cta.b64", {barrier, integer(1024)}));
       }));
+  add("dependents are launched at once", [](Function& f) {
+    insert(f, 0, make(f.body[0], "griddepcontrol.launch_dependents", {}));
+    f.body[0].guarded = false;
+  });
+  add("dependents are not launched early",
+      everywhere("griddepcontrol.launch_dependents", [](Function& f, size_t i) { erase(f, i); }));
   add("every bar.warp.sync twice",
       everywhere("bar.warp.sync", [](Function& f, size_t i) { insert(f, i, Statement(f.body[i])); }));
   return out;

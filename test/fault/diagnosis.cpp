@@ -34,24 +34,13 @@ bool fits(const Run& run, const Answer& answer) {
          any(answer.barriers, [&](const auto& ring) { return names_ring(run.fault_barriers, ring); });
 }
 
-// The ring of the barrier that the attacked statement works on.
-std::string ring_of(const Mutant& m) {
-  const auto in = [&](const char* text) { return m.path.find(text) != std::string::npos; };
-  const bool first = m.id.ends_with("#0");
-  if (in("load_role")) return m.group == "mbarrier.arrive" ? "full" : "empty";
-  if (in("epilogue_role")) return m.group == "mbarrier.arrive" ? "acc_empty" : "acc_full";
-  if (in("mma_role/drain")) return "acc_empty";
-  if (m.group == "tcgen05.commit") return first ? "empty" : "acc_full";
-  if (in("wait_for_accumulators")) return "acc_full";
-  if (in("wait_for_cluster")) return "acc_empty";
-  return first && !m.instance.starts_with("m256") ? "acc_empty" : "full";
-}
-
 void add(std::vector<Answer>& all, std::vector<Answer> more) {
   all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
 const std::vector<std::string> kBarrierRules = {"mbarrier-*", "deadlock"};
+const std::vector<std::string> kRings = {"full",     "empty",     "scale_full", "scale_empty",
+                                         "acc_full", "acc_empty", "window_free"};
 
 }  // namespace
 
@@ -76,7 +65,9 @@ std::vector<Answer> answers_of_ring(const std::string& ring) {
   if (ring.starts_with("acc"))
     out.push_back(
         {{"race-tensor", "tensor-fence", "relaxed-wait"}, {"tcgen05.ld", "tcgen05.mma"}, {}, {"TMEM"}});
-  else
+  if (ring.starts_with("scale") || ring == "window_free")  // they guard columns, too
+    out.push_back({{"race-tensor", "tensor-*"}, {"tcgen05.cp", "tcgen05.mma"}, {}, {"TMEM"}});
+  if (!ring.starts_with("acc") && ring != "window_free")
     out.push_back({{"race-async", "relaxed-wait"},
                    {"cp.async.bulk.tensor", "tcgen05.mma", "tcgen05.cp"},
                    {},
@@ -84,7 +75,7 @@ std::vector<Answer> answers_of_ring(const std::string& ring) {
   return out;
 }
 
-Expectation expectation_of(const Mutant& m) {
+Expectation expectation_of(const Mutant& m, const std::set<std::string>& rings) {
   Expectation out;
   out.itself = m.ptx_line;
   const auto among = [&](std::initializer_list<const char*> groups) {
@@ -95,14 +86,13 @@ Expectation expectation_of(const Mutant& m) {
         {{"tensor-*", "race-*", "relaxed-wait", "mbarrier-*"}, {}, {}, {"divergent", "mbarrier", "TMEM"}});
   }
   if (among({"mbarrier.try_wait", "mbarrier.arrive", "tcgen05.commit", "ring arithmetic"})) {
-    add(out.answers, answers_of_ring(ring_of(m)));
     // Arithmetic serves both ends of a role; a barrier next to the right one may be of the next ring.
-    if (m.group == "ring arithmetic" || m.operation == "next barrier" || m.operation.starts_with("exchange"))
-      for (const char* ring : {"full", "empty", "acc_full", "acc_empty"})
-        add(out.answers, answers_of_ring(ring));
+    const bool any =
+        m.group == "ring arithmetic" || m.operation == "next barrier" || m.operation.starts_with("exchange");
+    for (const std::string& ring : any ? std::set(kRings.begin(), kRings.end()) : rings)
+      add(out.answers, answers_of_ring(ring));
   } else if (among({"mbarrier.init", "fence.mbarrier_init"})) {
-    out.answers.push_back(
-        {{"mbarrier-*", "deadlock"}, {}, {"full", "empty", "acc_full", "acc_empty"}, {"mbarrier"}});
+    out.answers.push_back({kBarrierRules, {}, kRings, {"mbarrier"}});
     out.answers.push_back({{}, {}, {}, {"touches the live mbarrier"}});  // one behind the last
   } else if (among({"tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync",
                     "tcgen05.wait::ld"})) {
@@ -122,7 +112,9 @@ Expectation expectation_of(const Mutant& m) {
   } else if (among({"fence.proxy", "st.shared::cluster", "ld.shared::cta", "mapa"})) {
     out.answers.push_back({{"race-*", "proxy-*", "exit-*"}, {"st.shared", "ld.shared"}, {}, {"shared"}});
     out.values_suffice = m.group != "fence.proxy";  // a sum of the wrong parts breaks no rule
-  } else if (m.group == "bar.sync") {
+  } else if (m.group.starts_with("griddepcontrol")) {
+    out.answers.push_back({{"race-grids"}, {}, {}, {}});
+  } else if (among({"bar.sync", "barrier.cta.sync"})) {
     out.answers.push_back(
         {{"race-data", "race-tensor", "tensor-*", "mbarrier-init-order", "exit-*", "deadlock"},
          {},

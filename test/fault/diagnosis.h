@@ -2,6 +2,7 @@
 // barrier. "It failed" is not a diagnosis.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,10 +28,11 @@ struct Expectation {
 // Empty when nothing in the run is right; otherwise the report that is.
 std::string right_report(const Run& run, const Expectation& expected);
 
-// What the sweep expects of a mutant, by instruction class and place.
-Expectation expectation_of(const Mutant& mutant);
+// What the sweep expects of a mutant, by instruction class and the rings that the attacked statement works
+// on.
+Expectation expectation_of(const Mutant& mutant, const std::set<std::string>& rings);
 
-// The rings and pairs that bugs concern: "full", "empty", "acc_full", "acc_empty".
+// The rings and pairs that bugs concern: "full", "scale_empty", "acc_full", "window_free".
 std::vector<Answer> answers_of_ring(const std::string& ring);
 
 }  // namespace fault

@@ -1,5 +1,5 @@
 // planted.cpp -- see planted.h.
-#include <algorithm>
+#include <fmt/core.h>
 
 #include "fault/planter.h"
 
@@ -16,71 +16,70 @@ class Plants : public Planter {
   std::vector<Planted> run();
 
  private:
-  // The barriers initialised for `count` arrivals get `delta` more.
-  Edit count_changed(int64_t count, int64_t delta) const;
+  // The barriers of the ring are initialised for `delta` arrivals more.
+  Edit count_changed(const std::string& ring, int64_t delta) const;
 
   void full_and_empty();
   void accumulators();
   void set_up_and_teardown();
   void tensor_memory();
   void roles();
+  void two_rings();
   void not_here();
 };
 
-Edit Plants::count_changed(int64_t count, int64_t delta) const {
-  std::vector<size_t> inits = places_.find("mbarrier.init", "prologue");
-  std::erase_if(inits, [&](size_t i) {
-    const uint32_t reg = statement(i).operands[1].reg;
-    size_t source = i - 1;  // the register serves others elsewhere
-    while (writes(statement(source)) != std::vector{reg}) --source;
-    return statement(source).operands[1].value != count;
-  });
-  return [inits, delta](Function& f) {
+Edit Plants::count_changed(const std::string& ring, int64_t delta) const {
+  return [inits = all_at_ring("mbarrier.init", "prologue", ring), delta](Function& f) {
     for (size_t n = inits.size(); n-- > 0;) add_to_operand(f, inits[n], 1, delta);
   };
 }
 
 void Plants::full_and_empty() {
-  const size_t arrive_operands = at("mbarrier.arrive.expect_tx", "load_role", 0);
-  const size_t arrive_scales = at("mbarrier.arrive.expect_tx", "load_role", 1);
-  const size_t wait_full = at("mbarrier.try_wait", "mma_role/wait", 1);
-  const size_t wait_empty = at("mbarrier.try_wait", "load_role/wait", 0);
-  const size_t commit_empty = at("tcgen05.commit", "mma_role", 0);
+  const size_t arrive_operands = at_ring("mbarrier.arrive.expect_tx", "load_role", "full");
+  const size_t arrive_scales = at_ring("mbarrier.arrive.expect_tx", "load_role", "scale_full");
+  const size_t wait_full = at_ring("mbarrier.try_wait", "mma_role/wait", "full");
+  // Of scale factors: their ring is the shallower one here, and its waits cover those for the stages. Pairs
+  // have it the other way round.
+  const size_t wait_empty = at_ring("mbarrier.try_wait", "load_role/wait", "scale_empty");
+  const size_t commit_empty = at_ring("tcgen05.commit", "mma_role", "scale_empty");
   const auto other_parity = [](size_t i) { return [i](Function& f) { flip_operand(f, i, 2, 1); }; };
 
   plant(1, "arrive.expect_tx announces nothing: a plain arrive", arrive_operands,
         without_bytes(arrive_operands), {{kFullBarrier, kStageRace}});
   plant(2, "too few bytes expected: one scale-factor box forgotten", arrive_scales,
-        [i = arrive_scales](Function& f) { add_to_operand(f, i, 2, -2048); }, {{kFullBarrier, kStageRace}});
+        [i = arrive_scales](Function& f) { add_to_operand(f, i, 2, -2048); }, {{kSlotBarrier, kStageRace}});
   plant(3, "too many bytes expected: B counted twice", arrive_operands,
         [i = arrive_operands](Function& f) { add_to_operand(f, i, 2, 8192); }, {{kFullBarrier}});
   plant(4, "the consumer starts with the wrong parity", wait_full, other_parity(wait_full),
         {{kFullBarrier, kStageRace}});
   plant(5, "the producer starts with the wrong parity", wait_empty, other_parity(wait_empty),
-        {{kEmptyBarrier}});
+        {{kSlotBarrier}});
   const size_t flip = writer(statement(wait_full).operands[2].reg, "xor");
   plant(6, "the phase bit is not flipped where the ring wraps", flip, [flip](Function& f) { erase(f, flip); },
         {{kFullBarrier, kStageRace}});
   const size_t wrap = at("setp.eq", "mma_role", 0);
   size_t ring = wrap;
-  while (!(is(statement(ring), "setp.eq") && statement(ring).operands[2].value == 5)) ++ring;
+  while (!(is(statement(ring), "setp.eq") && statement(ring).operands[2].value == bench_.info().stages))
+    ++ring;
   plant(7, "the consumer's ring is one stage shorter", ring,
         [ring](Function& f) { f.body[ring].operands[2].value -= 1; },
         {{kFullBarrier, kStageRace, kEmptyBarrier}});
   plant(8, "no wait for the full barrier", wait_full, no_wait(wait_full), {{kFullBarrier, kStageRace}});
   plant(9, "no wait for the empty barrier", wait_empty, no_wait(wait_empty), {{kStageRace, kFullBarrier}});
   plant(10, "the commit names the next stage's barrier", commit_empty,
-        [i = commit_empty](Function& f) { add_to_operand(f, i, 0, 8); }, {{kEmptyBarrier, kStageRace}});
+        [i = commit_empty](Function& f) { add_to_operand(f, i, 0, 8); }, {{kSlotBarrier, kStageRace}});
   plant(11, "an arrive releases the stage instead of a commit", commit_empty, arrival_instead(commit_empty),
         {{kStageRace}});
-  for (const auto& [count, delta, what] : {std::tuple{2, -1, "one arrival too few completes full"},
-                                           std::tuple{8, 1, "one arrival too many is needed for acc_empty"}})
-    plant(30, what, at("mbarrier.init", "prologue"), count_changed(count, delta),
-          {count == 2 ? std::vector<Answer>{kFullBarrier, kStageRace}
-                      : std::vector<Answer>{{{"mbarrier-*", "deadlock"}, {}, {"acc_empty"}, {}}}});
-  const size_t tma_a = at("cp.async.bulk.tensor", "load_role", 2);
-  plant(48, "only the bytes of a box that lie inside the tensor are expected", arrive_operands,
-        [i = arrive_operands, row = statement(tma_a).operands[1].items.at(2)](Function& f) {
+  plant(30, "one arrival too few completes full", at_ring("mbarrier.init", "prologue", "full"),
+        count_changed("full", -1), {{kFullBarrier, kStageRace}});
+  plant(30, "one arrival too few completes scale_full", at_ring("mbarrier.init", "prologue", "scale_full"),
+        count_changed("scale_full", -1), {{kSlotBarrier, kStageRace}});
+  plant(30, "one arrival too many is needed for acc_empty", at_ring("mbarrier.init", "prologue", "acc_empty"),
+        count_changed("acc_empty", 1), {{{{"mbarrier-*", "deadlock"}, {}, {"acc_empty"}, {}}}});
+  const size_t arrive_a = at_ring("mbarrier.arrive.expect_tx", "load_role", "full", 1);
+  const size_t tma_a = at_ring("cp.async.bulk.tensor", "load_role", "full", 2);
+  plant(48, "only the bytes of a box that lie inside the tensor are expected", arrive_a,
+        [i = arrive_a, row = statement(tma_a).operands[1].items.at(2)](Function& f) {
           const Operand bytes = f.body[i].operands[2];
           const Operand ragged = of_register(fresh_register(f, Type::kPred));
           const Operand fewer = of_register(fresh_register(f, Type::kB32));
@@ -132,26 +131,17 @@ void Plants::accumulators() {
 }
 
 void Plants::set_up_and_teardown() {
-  const size_t barrier = at("bar.sync", "prologue"), alloc = at("tcgen05.alloc", "prologue");
+  const size_t barrier = at("bar.sync", "prologue"), alloc = at("tcgen05.alloc", "allocate_tensor_memory");
   plant(22, "no barrier between mbarrier.init and the first use", barrier,
         [barrier](Function& f) { erase(f, barrier); },
         {{{{"race-*", "mbarrier-*"},
            {"mbarrier.init", "tcgen05.alloc"},
            {},
            {"no mbarrier was initialised"}}}});
-  size_t skip = alloc;  // the branch around the allocation, taken by every other warp
-  while (!is(statement(skip), "bra")) --skip;
-  plant(24, "no barrier between tcgen05.alloc and the loads of the address", alloc,
-        [alloc, barrier, others = statement(skip)](Function& f) {
-          move_behind(f, alloc, barrier);
-          move_behind(f, alloc, barrier);  // its relinquish follows
-          for (size_t i : {barrier - 1, barrier}) {
-            f.body[i].guarded = true;
-            f.body[i].guard = others.guard;
-            f.body[i].guard_negated = !others.guard_negated;
-          }
-        },
-        {{{{"race-data"}, {"tcgen05.alloc", "ld.shared"}, {}, {}}}});
+  const size_t named = at("barrier.cta.sync", "allocate_tensor_memory");
+  plant(24, "no barrier between tcgen05.alloc and the loads of the address", named,
+        [named](Function& f) { erase(f, named); },
+        {{{{"race-data"}, {"tcgen05.alloc", "ld.shared"}, {}, {"never written"}}}});
   const size_t dealloc = at("tcgen05.dealloc", "teardown");
   const std::vector<Answer> allocation = {{{}, {}, {}, {"tcgen05", "tensor memory"}}};
   plant(37, "tensor memory is not freed", dealloc, [dealloc](Function& f) { erase(f, dealloc); },
@@ -168,6 +158,7 @@ void Plants::set_up_and_teardown() {
 }
 
 void Plants::tensor_memory() {
+  constexpr int64_t kRing = 6 * 32768;  // bytes of operands in front of the slots of scale factors
   const auto every_mma = [this](auto change) {
     return [mmas = places_.find("tcgen05.mma", "mma_role"), change](Function& f) {
       for (size_t n = mmas.size(); n-- > 0;) change(f, mmas[n]);
@@ -177,10 +168,11 @@ void Plants::tensor_memory() {
   const std::vector<Answer> uninitialised = {kTensorRace, {{}, {}, {}, {"never written"}}};
   plant(25, "the scale factors of A are read 4 columns on", mma,
         [mma](Function& f) { add_to_operand(f, mma, 4, 4); }, {uninitialised});
-  // The stage is free for the copy: the load warp waited for it. Its columns belong to the mma thread alone.
+  // The slot is free for the copy: the load warp waited for it. Its columns belong to the mma thread alone.
   plant(26, "another thread copies scale factors over columns that mma still read",
-        at("cp.async.bulk.tensor", "load_role", 2),
-        [i = at("cp.async.bulk.tensor", "load_role", 2), cp = statement(at("tcgen05.cp", "mma_role")),
+        at_ring("cp.async.bulk.tensor", "load_role", "scale_full", 2),
+        [i = at_ring("cp.async.bulk.tensor", "load_role", "scale_full", 2),
+         cp = statement(at("tcgen05.cp", "mma_role")),
          base = statement(at("ld.shared", "mma_role"))](Function& f) {
           const Operand start = of_register(fresh_register(f, Type::kB32));
           const Operand first = of_register(fresh_register(f, Type::kB32));
@@ -191,7 +183,7 @@ void Plants::tensor_memory() {
           Statement copy = make(like, spelling(cp), {target, descriptor});
           insert(f, i + 1, copy);
           insert(f, i + 1,
-                 make(like, "mov.b64", {descriptor, integer(70403103916032 + ((32768 + 2048) >> 4))}));
+                 make(like, "mov.b64", {descriptor, integer(70403103916032 + ((kRing + 2048) >> 4))}));
           insert(f, i + 1, make(like, "add.s32", {first, start, integer(256)}));
           insert(f, i + 1, make(like, spelling(base), {start, base.operands[1]}));
         },
@@ -226,7 +218,7 @@ void Plants::tensor_memory() {
 }
 
 void Plants::roles() {
-  const size_t elect = at("elect.sync", "kernel", 1);
+  const size_t elect = at("elect.sync", "load_role", 1);
   plant(40, "all lanes of the load warp issue the TMA", elect,
         [elect](Function& f) {
           f.body[elect] = make(f.body[elect], "mov.pred", {f.body[elect].operands[0].items[1], integer(-1)});
@@ -236,7 +228,33 @@ void Plants::roles() {
       places_.find("setp.ne.s32", "mma_role");  // the end of the k-tiles is last
   plant(44, "the consumer's loop ends one k-tile early", loops.back(),
         [i = loops.back()](Function& f) { add_to_operand(f, i, 2, -1); },
-        {{kFullBarrier, kEmptyBarrier, kStageRace}});
+        {{kFullBarrier, kEmptyBarrier, kSlotBarrier, kStageRace}});
+}
+
+// What the family has beside the list.
+void Plants::two_rings() {
+  const std::vector<size_t> waits = places_.find("griddepcontrol.wait", "kernel");
+  for (size_t n = 0; n < waits.size(); ++n)
+    plant(42, fmt::format("no griddepcontrol.wait in one of the {} roles that need it", waits.size()),
+          waits[n], erased({waits[n]}), {{{{"race-grids"}, {}, {}, {}}}});
+  // The address of scale_empty[q], as it is computed where it is committed to: from that of scale_full[q].
+  const size_t commit = at_ring("tcgen05.commit", "mma_role", "scale_empty");
+  const size_t copy = at("tcgen05.cp", "mma_role");
+  plant(kListed + 6, "a slot of scale factors is given back before the mma that read it", commit,
+        [commit, copy,
+         address = writer(statement(commit).operands[0].items.at(0).reg, "add.s32")](Function& f) {
+          const Statement early = f.body[commit], sum = f.body[address];
+          erase(f, commit);
+          insert(f, copy, early);
+          insert(f, copy, sum);
+        },
+        {{kStageRace, kTensorRace, kSlotBarrier}});
+  plant(kListed + 7, "no load role drains the stages",
+        at_ring("mbarrier.try_wait", "load_role/drain", "empty"),
+        no_waits(all_at_ring("mbarrier.try_wait", "load_role/drain", "empty")), {{kNotDrained}});
+  plant(kListed + 8, "no load role drains the slots",
+        at_ring("mbarrier.try_wait", "load_role/drain", "scale_empty"),
+        no_waits(all_at_ring("mbarrier.try_wait", "load_role/drain", "scale_empty")), {{kNotDrained}});
 }
 
 void Plants::not_here() {
@@ -252,8 +270,6 @@ void Plants::not_here() {
          "the lanes read tensor memory together, by tcgen05.ld and wait::ld of the whole warp; elect.sync "
          "gathers them before the arrival");
   absent(36, "a tile mailbox without a free barrier", "the tile schedule is static: every role computes it");
-  absent(42, "no griddepcontrol.wait before the previous kernel's output is read",
-         "the kernel is not launched programmatically");
   absent(43, "a tensor map is patched without its fence", "the tensor maps are kernel parameters");
   absent(46, "setmaxnreg asks for more than the pool holds", "the kernel does not move registers");
   absent(47, "the tile of C aliases a stage that mma still read", store);
@@ -265,14 +281,13 @@ std::vector<Planted> Plants::run() {
   set_up_and_teardown();
   tensor_memory();
   roles();
+  two_rings();
   not_here();
   return std::move(out_);
 }
 
 }  // namespace
 
-std::vector<Planted> planted_in_cta(const Function& kernel, const std::string& instance) {
-  return Plants(kernel, instance).run();
-}
+std::vector<Planted> planted_in_cta(const Bench& bench) { return Plants(bench).run(); }
 
 }  // namespace fault

@@ -1,7 +1,8 @@
 // planted.h -- the list of 48 bugs that kernels of this kind are known to have had, planted in the shipping
 // PTX by hand where a kernel of the family has the mechanism: most in one of a CTA per tile, those of
-// clusters in pairs and in kernels that split K. Bugs of mechanisms none has (TMA stores, grid dependencies)
-// are named with the reason; small kernels of test/defects/ cover those.
+// clusters in pairs and in kernels that split K; and those that belong to this family's own mechanisms, from
+// number 49 on. Bugs of mechanisms none has (TMA stores) are named with the reason; small kernels of
+// test/defects/ cover those.
 #pragma once
 
 #include <string>
@@ -20,11 +21,12 @@ struct Planted {
   Expectation expected;
 };
 
-constexpr int kListed = 48;  // bugs of the list; the exchange of partial sums adds its own behind them
+constexpr int kListed = 48;    // bugs of the list
+constexpr int kOfFamily = 15;  // numbered behind them
 
-// What there is to plant in this kernel. The whole list is planted in an instance of one CTA per tile with
-// two mma per step and two accumulator pairs, and in pairs.
-std::vector<Planted> planted_bugs(const Function& kernel, const std::string& instance);
+// What there is to plant in this kernel. The list is planted in an instance of one CTA per tile with two mma
+// per step and two accumulator pairs, and in pairs.
+std::vector<Planted> planted_bugs(const Bench& bench);
 
 // Changes that a correct kernel survives: the simulator must find nothing.
 std::vector<Mutant> controls(const Function& kernel, const std::string& instance);

@@ -1,5 +1,6 @@
-// planted_cluster.cpp -- bugs of clusters, planted by hand: in a pair of CTAs that one mma works for, and in
-// the exchange of partial sums between the CTAs that split K.
+// planted_cluster.cpp -- bugs of what only some kernels of the family have, planted by hand: of a pair of
+// CTAs that one mma works for, of the exchange of partial sums between the CTAs that split K, of overlapping
+// accumulators, and of groups.
 #include "fault/planter.h"
 
 namespace fault {
@@ -31,12 +32,12 @@ class PairPlants : public Planter {
 };
 
 void PairPlants::bytes() {
-  const size_t operands = at("mbarrier.arrive.expect_tx", "load_role", 0);
-  const size_t scales = at("mbarrier.arrive.expect_tx", "load_role", 1);
+  const size_t operands = at_ring("mbarrier.arrive.expect_tx", "load_role", "full");
+  const size_t scales = at_ring("mbarrier.arrive.expect_tx", "load_role", "scale_full");
   plant(1, "arrive.expect_tx announces nothing: a plain arrive", operands, without_bytes(operands),
         {{kFullBarrier, kStageRace}});
   plant(2, "too few bytes expected: the peer's scale factors of B forgotten", scales,
-        [scales](Function& f) { add_to_operand(f, scales, 2, -2 * 2048); }, {{kFullBarrier, kStageRace}});
+        [scales](Function& f) { add_to_operand(f, scales, 2, -2 * 2048); }, {{kSlotBarrier, kStageRace}});
   plant(3, "too many bytes expected: all of B for each CTA, though each brings half", operands,
         [operands](Function& f) { add_to_operand(f, operands, 2, 2 * 8192); }, {{kFullBarrier}});
   plant(33, "the leader waits for its own half of the operands alone: the peer's is counted nowhere",
@@ -44,22 +45,28 @@ void PairPlants::bytes() {
         [operands, half = announced(operands) / 2](Function& f) { add_to_operand(f, operands, 2, -half); },
         {{kFullBarrier, kStageRace}});
   // Each copy counts where it lands, and the leader expects what lands in it: consistent, and wrong.
-  std::vector<size_t> loads = places_.find("cp.async.bulk.tensor", "load_role");
-  std::erase_if(loads, [&](size_t i) { return i < operands || i > scales; });
-  const size_t to_leader = writer(statement(loads.at(0)).operands[2].items.at(0).reg, "and.b32");
-  plant(
-      33, "copies count in the CTA they land in, and the leader waits for its own", operands,
-      [operands, loads, own = statement(to_leader).operands[1], half = announced(operands) / 2](Function& f) {
-        for (size_t i : loads) f.body[i].operands[2].items[0] = own;
-        add_to_operand(f, operands, 2, -half);
-      },
-      {{kStageRace, kFullBarrier}});
+  std::vector<std::pair<size_t, Operand>> loads;  // and the barrier of their own CTA
+  for (size_t i : all_at_ring("cp.async.bulk.tensor", "load_role", "full")) {
+    const size_t leader = writer(statement(i).operands[2].items.at(0).reg, "and.b32");
+    loads.emplace_back(i, statement(leader).operands[1]);
+  }
+  const std::vector<size_t> arrivals = all_at_ring("mbarrier.arrive.expect_tx", "load_role", "full");
+  std::vector<int64_t> halves;
+  for (size_t i : arrivals) halves.push_back(announced(i) / 2);
+  plant(33, "copies count in the CTA they land in, and the leader waits for its own", operands,
+        [loads, arrivals, halves](Function& f) {
+          for (const auto& [i, own] : loads) f.body[i].operands[2].items[0] = own;
+          for (size_t n = arrivals.size(); n-- > 0;) add_to_operand(f, arrivals[n], 2, -halves[n]);
+        },
+        {{kStageRace, kFullBarrier}});
 }
 
 void PairPlants::waits_and_commits() {
-  const size_t full = at("mbarrier.try_wait", "mma_role/wait", 1);
-  const size_t empty = at("mbarrier.try_wait", "load_role/wait", 0);
-  const size_t commit = at("tcgen05.commit", "mma_role", 0), final = at("tcgen05.commit", "mma_role", 1);
+  const size_t full = at_ring("mbarrier.try_wait", "mma_role/wait", "full");
+  const size_t empty = at_ring("mbarrier.try_wait", "load_role/wait", "empty");
+  const size_t commit = at_ring("tcgen05.commit", "mma_role", "empty");
+  const size_t final = at_ring("tcgen05.commit", "mma_role", "acc_full");
+  const size_t slot = at_ring("tcgen05.commit", "mma_role", "scale_empty");
   plant(8, "no wait for the full barrier", full, no_wait(full), {{kFullBarrier, kStageRace}});
   plant(9, "no wait for the empty barrier", empty, no_wait(empty), {{kStageRace, kFullBarrier}});
   plant(10, "the commit names the next stage's barrier", commit,
@@ -68,6 +75,13 @@ void PairPlants::waits_and_commits() {
         {{kStageRace, kEmptyBarrier}});
   plant(32, "the stage is released in the leader alone", commit,
         [commit](Function& f) { flip_operand(f, commit, 1, 2); }, {{kEmptyBarrier}});
+  plant(32, "the slot of scale factors is released in the leader alone", slot,
+        [slot](Function& f) { flip_operand(f, slot, 1, 2); }, {{kSlotBarrier}});
+  // Behind every k-tile: the branch around the commit is not taken.
+  size_t around = slot;
+  while (!is(statement(around), "bra")) --around;
+  plant(kListed + 9, "a slot of two k-tiles is given back after the first", slot, erased({around}),
+        {{kStageRace, kTensorRace, kSlotBarrier}});
   plant(32, "the accumulators are announced to the leader alone", final,
         [final](Function& f) { flip_operand(f, final, 1, 2); },
         {{{{"mbarrier-*", "deadlock"}, {}, {"acc_full"}, {}}}});
@@ -131,14 +145,64 @@ std::vector<Planted> SplitPlants::run() {
   return std::move(out_);
 }
 
+// Accumulators that share columns, and windows for the scale factors beside them.
+class OverlapPlants : public Planter {
+ public:
+  using Planter::Planter;
+  std::vector<Planted> run();
+};
+
+std::vector<Planted> OverlapPlants::run() {
+  const Answer tensor = {{"race-tensor", "tensor-*"}, {"tcgen05.ld", "tcgen05.mma"}, {}, {"TMEM"}};
+  const Answer window = {{"race-tensor", "tensor-*"}, {"tcgen05.cp", "tcgen05.mma"}, {}, {"TMEM"}};
+  // The first column of the chunk that is read first: 64 of the pair that ends in the shared columns, 0 of
+  // the other.
+  const std::vector<size_t> chunks = places_.find("selp.b32", "chunk_column");
+  const auto swapped = [](Function& f, size_t i) { std::swap(f.body[i].operands[1], f.body[i].operands[2]); };
+  plant(kListed + 10, "the second pair is read in the order of the first: the shared columns last",
+        chunks.at(0),
+        [chunks](Function& f) {
+          for (size_t i : chunks) f.body[i].operands[2] = f.body[i].operands[1];
+        },
+        {{tensor}});
+  plant(kListed + 11, "both pairs are read the wrong way round", chunks.at(0),
+        [chunks, swapped](Function& f) {
+          for (size_t i : chunks) swapped(f, i);
+        },
+        {{tensor}});
+  const std::vector<size_t> waits = all_at_ring("mbarrier.try_wait", "mma_role/wait", "window_free");
+  const std::vector<size_t> commits = all_at_ring("tcgen05.commit", "mma_role", "window_free");
+  const std::vector<size_t> drains = all_at_ring("mbarrier.try_wait", "mma_role/drain", "window_free");
+  plant(kListed + 12, "scale factors are copied into a window without waiting for it", waits.at(0),
+        no_waits(waits), {{window}});
+  plant(kListed + 13, "no window is given back", commits.at(0), erased(commits),
+        {{{{"mbarrier-*", "deadlock"}, {}, {"window_free"}, {}}}});
+  plant(kListed + 14, "the windows are not drained", drains.at(0), no_waits(drains), {{kNotDrained}});
+  return std::move(out_);
+}
+
+// Groups whose sizes are read on the device.
+class GroupPlants : public Planter {
+ public:
+  using Planter::Planter;
+  std::vector<Planted> run();
+};
+
+std::vector<Planted> GroupPlants::run() {
+  const size_t barrier = at("bar.sync", "prologue");
+  plant(kListed + 15, "no barrier between the table of groups and its readers", barrier, erased({barrier}),
+        {{{{"race-data", "mbarrier-*"}, {"st.shared", "ld.shared", "mbarrier"}, {}, {"never written"}}}});
+  const size_t wait = at("griddepcontrol.wait", "prologue");
+  plant(42, "no griddepcontrol.wait before the sizes of the groups are read", wait, erased({wait}),
+        {{{{"race-grids"}, {"ld.global"}, {}, {}}}});
+  return std::move(out_);
+}
+
 }  // namespace
 
-std::vector<Planted> planted_in_pair(const Function& kernel, const std::string& instance) {
-  return PairPlants(kernel, instance).run();
-}
-
-std::vector<Planted> planted_in_split(const Function& kernel, const std::string& instance) {
-  return SplitPlants(kernel, instance).run();
-}
+std::vector<Planted> planted_in_pair(const Bench& bench) { return PairPlants(bench).run(); }
+std::vector<Planted> planted_in_split(const Bench& bench) { return SplitPlants(bench).run(); }
+std::vector<Planted> planted_in_overlapped(const Bench& bench) { return OverlapPlants(bench).run(); }
+std::vector<Planted> planted_in_grouped(const Bench& bench) { return GroupPlants(bench).run(); }
 
 }  // namespace fault

@@ -102,7 +102,7 @@ Failure shrink(const Failure& failure, const std::string& allow_file) {
     for (const int32_t m : {128, 256, whole.m})
       for (const int32_t n : {64, 128, 256, whole.n}) {
         if (m > whole.m || n > whole.n || k > whole.k) continue;
-        const Shape shape{m, n, k, whole.max_sms};
+        const Shape shape{m, n, k};
         std::string found;
         run_forked(
             1, 1, kSecondsPerBatch,

@@ -35,7 +35,7 @@ int report(const Failure& failure) {
 }
 
 int replay(const Options& options) {
-  Shape shape{0, 0, 0, 1};
+  Shape shape{};
   const bool given = std::sscanf(options.shape.c_str(), "%dx%dx%d", &shape.m, &shape.n, &shape.k) == 3;
   if (!given && !options.shape.empty())
     throw std::runtime_error("--shape " + options.shape + " is not MxNxK");

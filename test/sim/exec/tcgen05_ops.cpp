@@ -79,6 +79,7 @@ void tell_columns(const Exec& x, SyncEvent::Kind kind, const Group& group, uint3
 // sleeps.
 bool meet(Exec& x, const Group& group, const TmemRequest& mine) {
   TmemRequest& own = x.cta.tmem_request;
+  const bool asked = own.state == TmemRequest::State::kAsked;
   own = mine;
   own.state = TmemRequest::State::kAsked;
   Cta& peer = group.ctas[0] == &x.cta ? *group.ctas[1] : *group.ctas[0];
@@ -104,7 +105,8 @@ bool meet(Exec& x, const Group& group, const TmemRequest& mine) {
     }
   }
   if (own.state != TmemRequest::State::kDone) {
-    x.changed();
+    // Asking again is no news: two pairs would wake each other for ever.
+    if (!asked) x.changed();
     Wait w;
     w.kind = Wait::Kind::kTmem;
     x.wait(std::move(w), false);

@@ -100,6 +100,35 @@ TEST_CASE("a deadlock over tensor memory says what is held and who has not asked
   CHECK(says(fault, "asks to allocate 32, and CTA rank 1, its pair, has not asked"));
 }
 
+TEST_CASE("a CTA that asks for tensor memory again keeps nobody from moving") {
+  // The first CTAs of two pairs move whenever they can, the others only while both sleep.
+  class FirstOfPairs : public sim::Policy {
+   public:
+    size_t next(const std::vector<sim::Agent>& agents) override {
+      if (++choices_ > 1000) throw std::runtime_error("the CTAs that asked never sleep");
+      for (const uint32_t rank : {0u, 2u, 1u})
+        for (size_t i = 0; i < agents.size(); ++i)
+          if (agents[i].rank == rank) return i;
+      return 0;
+    }
+
+   private:
+    int choices_ = 0;
+  } policy;
+  sim::LaunchOptions options;
+  options.policy = &policy;
+  Machine machine;
+  machine.run(kernel_text("", R"(
+    .reg .b32 %r<8>;
+    mov.u32 %r2, cell;
+    tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r2], 32;
+    ld.shared.u32 %r3, [%r2];
+    tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r3, 32;
+    ret;)",
+                          ".shared .align 4 .b8 cell[4];"),
+              sim_test::shape(4, 32, 4), {}, options);
+}
+
 TEST_CASE("what st writes, ld reads back, in every shape") {
   const auto [shape, registers] = GENERATE(Catch::Generators::table<std::string, int>(
       {{"32x32b.x4", 4}, {"16x64b.x4", 4}, {"16x128b.x2", 4}, {"16x256b.x1", 4}}));
