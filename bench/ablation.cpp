@@ -107,6 +107,10 @@ const std::vector<Idea>& ideas() {
        {{"from registers, 7 stages (ships)", shipped("m256n64k256")},
         {"from registers, 6 stages", built("m256n64k256_depth6")},
         {"bulk copies, 6 stages", built("m256n64k256_depth6_bulk"), kNotModelled}}},
+      {"activation",
+       "Reciprocals of the activation",
+       {{"one per result (ships)", shipped("m256n64k256")},
+        {"one for two results", built("m256n64k256_shared_rcp"), kNotModelled}}},
   };
   return all;
 }

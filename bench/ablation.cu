@@ -29,6 +29,10 @@ constexpr Options reading_a_twice(Options options) {
   options.keep_a = false;
   return options;
 }
+constexpr Options sharing_reciprocals(Options options) {
+  options.shared_reciprocal = true;
+  return options;
+}
 constexpr Options kNarrowPair = narrow_pair(7, 4, 2);
 
 // The shipping m128n64k256 has two pairs of accumulators and walks forward.
@@ -80,6 +84,7 @@ const Instance kAblations[kAblationCount] = {
     instance<Config<256, 64, 1, kFp16, with(kNarrowPair, ScaleCopy::kNextKTile)>>(
         "m256n64k256_copy_next_fp16"),
     instance<Config<256, 64, 1, kFp16, reading_a_twice(kNarrowPair)>>("m256n64k256_read_a_twice_fp16"),
+    instance<Config<256, 64, 1, kFp16, sharing_reciprocals(kNarrowPair)>>("m256n64k256_shared_rcp_fp16"),
     instance<Config<128, 64, 1, kFp16, kRotated>>("m128n64k256_rotated_fp16"),
     instance<Config<128, 64, 1, kFp16, kOnePair>>("m128n64k256_acc1_fp16"),
     instance<Config<128, 128, 1, kFp16, kTwoMmas>>("m128n128k256_two_mma_fp16"),

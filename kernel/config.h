@@ -49,6 +49,7 @@ struct Options {
   bool one_mma = true;  // for both products, where one can: with 128 columns
   KOrder k_order = KOrder::kForward;
   Store store = Store::kDirect;
+  bool shared_reciprocal = false;  // two results with one reciprocal, at the price that swiglu.cuh tells
 };
 
 // One instance. kTileM x kTileN is the tile of C that one CTA, or a pair of CTAs (cta_group::2), computes
@@ -76,6 +77,7 @@ struct Config {
   static constexpr Products kProducts = kOptions.products;
   static constexpr KOrder kKOrder = kOptions.k_order;
   static constexpr Store kStore = kOptions.store;
+  static constexpr bool kSharedReciprocal = kOptions.shared_reciprocal;
   // Walks along K, and products of each.
   static constexpr int kPasses = kProducts == Products::kOneAfterOther ? 2 : 1;
   static constexpr int kPassProducts = kProducts == Products::kTogether ? 2 : 1;
