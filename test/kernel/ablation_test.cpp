@@ -128,13 +128,12 @@ TEST_CASE("a way that is built for a table differs from its baseline in nothing 
                                                                 {"scale_k_tiles", &Instance::scale_k_tiles},
                                                                 {"acc_stages", &Instance::acc_stages},
                                                                 {"keeps_a", &Instance::keeps_a}};
+  // The others ask for what is no field of Instance.
   const std::map<std::string, std::set<std::string>> asked = {
-      {"two-pass", {"stages", "scale_stages", "acc_stages"}},  // what fits of one product
+      {"two-pass", {"stages", "scale_stages", "acc_stages"}},  // as many as fit of one product
       {"sequential", {"stages", "scale_stages"}},
       {"depth", {"stages"}},
-      {"k-order", {}},
       {"scale-ring", {"scale_stages", "scale_k_tiles"}},
-      {"scale-copy", {}},
       {"collector", {"keeps_a"}},
       {"accumulators", {"acc_stages"}},
       {"store", {"stages"}}};
@@ -142,10 +141,10 @@ TEST_CASE("a way that is built for a table differs from its baseline in nothing 
     for (const bench::Way& way : idea.ways) {
       if (!is_built(way)) continue;
       INFO(way.instance->name);
-      REQUIRE(asked.count(idea.name) == 1);
+      const auto may_differ = asked.find(idea.name);
       for (const auto& [name, field] : fields) {
         INFO(name);
-        if (asked.at(idea.name).count(name) == 0)
+        if (may_differ == asked.end() || may_differ->second.count(name) == 0)
           CHECK(way.instance->*field == idea.ways.front().instance->*field);
       }
     }
