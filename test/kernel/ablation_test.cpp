@@ -161,8 +161,8 @@ TEST_CASE("every ablation gives the reference's result", "[kernel]") {
       if (way.two_pass) {
         // Its products are rounded to fp16, which the bound of the reference does not allow: each step alone.
         const auto a = decode(p.a, p.sfa, p.m, p.k, p.lda);
-        check_product(out.gates, a, decode(p.b1, p.sfb1, p.n, p.k, p.ldb), p.k, p.alpha1);
-        check_product(out.ups, a, decode(p.b2, p.sfb2, p.n, p.k, p.ldb), p.k, p.alpha2);
+        check_product(out.gates, a, decode(p.b1, p.sfb1, p.n, p.k, p.ldb1), p.k, p.alpha1);
+        check_product(out.ups, a, decode(p.b2, p.sfb2, p.n, p.k, p.ldb2), p.k, p.alpha2);
         check_activation(out);
       } else {
         const Comparison result = compare(out.c, p.reference());
