@@ -100,10 +100,7 @@ json timing_json(const bench::Timing& t) {
   return {{"median_us", t.median_us}, {"p10_us", t.p10_us}, {"p90_us", t.p90_us}};
 }
 
-// Verification, then both timings, of every shape. `wrong` counts the shapes that did not verify; those are
-// not timed.
-json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dtype,
-                   const dualgemm_device_t& device, const Options& options, int& wrong) {
+bench::Machine print_machine(const dualgemm_device_t& device) {
   const bench::Machine machine = bench::describe_machine(device);
   fmt::print(
       "{}: {} SMs, up to {:.3f} GHz, {:.2f} TB/s of DRAM pins, {:.2f} PFLOP/s NVFP4 at that clock; driver "
@@ -111,6 +108,14 @@ json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dty
       "runtime {}\n{}\n\n",
       machine.name, machine.sms, machine.clock_ghz, machine.dram_tb_s, machine.tensor_pflops, machine.driver,
       machine.runtime, dualgemm_build_info());
+  return machine;
+}
+
+// Verification, then both timings, of every shape. `wrong` counts the shapes that did not verify; those are
+// not timed.
+json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dtype,
+                   const dualgemm_device_t& device, const Options& options, int& wrong) {
+  const bench::Machine machine = print_machine(device);
   fmt::print("{:<34} {:<20} {:<20} {:>25} {:>25} {:>7} {:>8}  {}\n", "M x N x K", "", "configuration",
              "contest, us (p10..p90)", "graph, us (p10..p90)", "TB/s", "PFLOP/s", "roof");
   json rows = json::array();
@@ -223,6 +228,7 @@ int run(const Options& options) {
     if (supported && (!simulated || options.verify_only)) {
       const bench::AblationRun run{options.ablation, options.repeats, options.input_sets, options.samples,
                                    options.verify_only};
+      print_machine(device);
       report["results"] = bench::print_ablations(shapes, run, wrong);
     } else {
       require_device_to_verify(options);
