@@ -71,7 +71,10 @@ Budget budget_of(const Shape& shape, dualgemm_dtype_t dtype, const dualgemm_devi
   }
   b.cluster = c.cta_group * c.split_k;
   // A cluster that splits K has one tile; CTAs and pairs take several in turn.
-  const int64_t at_once = c.split_k > 1 ? b.tiles : std::max<int64_t>(1, device.sm_count / b.cluster);
+  int64_t at_once = c.split_k > 1 ? b.tiles : std::max<int64_t>(1, device.sm_count / b.cluster);
+  // Not every SM of a chip has a neighbour to pair with.
+  if (b.cluster == 2 && c.split_k == 1 && device.clusters_of_2 > 0)
+    at_once = std::min<int64_t>(at_once, device.clusters_of_2);
   b.ctas = std::min(b.tiles, at_once) * b.cluster;
   b.tiles_per_sm = ceil_div(b.tiles, at_once);
   // What one CTA of the cluster does for a tile: its part of K, and in a pair half of the rows. Boxes count

@@ -86,3 +86,15 @@ TEST_CASE("bench: groups are captured into a graph and timed", "[bench]") {
     CHECK(workload.verify(16).empty());
   }
 }
+
+TEST_CASE("bench: input sets are many, and no more than memory holds", "[bench]") {
+  const auto sets = [](const char* shape, int wanted) {
+    return bench::input_sets_of(bench::parse_shape(shape), wanted);
+  };
+  for (const char* shape : {"512x4096x7168", "4096x14336x4096"}) CHECK(sets(shape, 50) == 50);
+  // Of each of 256 experts 2 * 2048 * 7168 elements: 4.2 GB with their scale factors.
+  CHECK(sets("offsets:256~8x2048x7168", 50) == 3);
+  CHECK(sets("offsets:256~8x2048x7168", 2) == 2);
+  CHECK(sets("512*64x4096x7168", 50) == 2);  // too large even so
+  CHECK(sets("512*64x4096x7168", 1) == 1);
+}

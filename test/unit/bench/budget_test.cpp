@@ -18,9 +18,10 @@ struct Work {
 
 // What each SM has to do when clusters take the tiles in turns. A box counts in full, a step of 64 elements
 // of K only where it exists, and a CTA of a pair does half of the operations.
-std::map<int64_t, Work> work_of(const bench::Shape& shape, const dualgemm_config_info_t& c, int64_t sms) {
+std::map<int64_t, Work> work_of(const bench::Shape& shape, const dualgemm_config_info_t& c, int64_t sms,
+                                int64_t pairs) {
   std::map<int64_t, Work> work;
-  const int64_t cluster = int64_t{c.cta_group} * c.split_k, at_once = sms / cluster;
+  const int64_t cluster = int64_t{c.cta_group} * c.split_k, at_once = cluster == 2 ? pairs : sms / cluster;
   const int64_t k_tiles = (shape.k + c.tile_k - 1) / c.tile_k;
   int64_t tile = 0;
   std::vector<int32_t> problems(shape.batch, shape.m);
@@ -64,16 +65,18 @@ TEST_CASE("the budget of a problem is what its busiest SM does", "[bench]") {
       for (const char* size : {"x200x832", "x1536x6208"})
         shapes.push_back(bench::parse_shape(std::string(mode) + rows + size));
   for (const bench::Shape& shape : shapes)
-    for (const int32_t sms : {4, 37, 148}) {
+    for (const int32_t sms : {4, 37, 147, 148}) {
       dualgemm_device_t device = bench::described_b200();
       device.sm_count = sms;
+      // Of 147 SMs one more finds no partner.
+      device.clusters_of_2 = sms == 147 ? 72 : 0;
       const bench::Budget b = bench::budget_of(shape, DUALGEMM_DTYPE_FP16, device);
       INFO(bench::shape_text(shape) << " on " << sms << " SMs: " << b.config.name);
       CHECK((b.config.grouped != 0) == shape.grouped());
       ++seen[b.config.name];
       Work busiest;
       int64_t tiles = 0;
-      const auto work = work_of(shape, b.config, sms);
+      const auto work = work_of(shape, b.config, sms, sms == 147 ? 72 : sms / 2);
       for (const auto& [sm, w] : work) {
         CHECK(sm < sms);
         tiles += w.tiles;
