@@ -52,6 +52,8 @@ constexpr const char* kShallowStages =
     "the ring of stages is the shallower one: the wait for the stage of the k-tile before comes after the "
     "mma "
     "that read the slot";
+constexpr const char* kSizesRead =
+    "the warp that makes the table of groups has waited, and every role comes after the table";
 constexpr const char* kSameWork =
     "both commits stand for the same mma and copies; which arrives first is open";
 
@@ -67,8 +69,10 @@ constexpr const char* kSplitTeardown =
 
 constexpr Entry kEntries[] = {
     {"*", "delete prefetch.tensormap @ *", "a prefetch is a hint: it orders and changes nothing"},
-    {"*", "every lane elect.sync @ prologue #0", "32 prefetches are as good a hint as one"},
-    {"*", "no lane elect.sync @ prologue #0", "a prefetch is a hint: it orders and changes nothing"},
+    {"*[!g]_fp16", "every lane elect.sync @ prologue #0", "32 prefetches are as good a hint as one"},
+    {"*[!g]_fp16", "no lane elect.sync @ prologue #0", "a prefetch is a hint: it orders and changes nothing"},
+    {"*g_fp16", "every lane elect.sync @ prologue #1", "32 prefetches are as good a hint as one"},
+    {"*g_fp16", "no lane elect.sync @ prologue #1", "a prefetch is a hint: it orders and changes nothing"},
     {"*", "delete tcgen05.relinquish_alloc_permit @ *",
      "the CTA allocates once; the permit matters to others"},
     {"*",
@@ -76,7 +80,7 @@ constexpr Entry kEntries[] = {
      "allocate_tensor_memory #0",
      "the permit concerns other CTAs and orders nothing of this one"},
     {kOneCta, "delete fence.mbarrier_init @ *", kInitFence},
-    {kOneCta, "exchange with the next * fence.mbarrier_init @ *", kInitFence},
+    {kOneCta, "exchange with the next griddepcontrol.wait: fence.mbarrier_init @ *", kInitFence},
     {kOneCta, "exchange with the next fence.mbarrier_init: *", kInitFence},
     {"*", "*tcgen05.fence::before_thread_sync @ allocate_tensor_memory #*", kAlloc},
     {"*", "*tcgen05.fence::after_thread_sync @ allocate_tensor_memory #*", kAlloc},
@@ -96,7 +100,7 @@ constexpr Entry kEntries[] = {
      "the loading thread has written nothing; the copies publish their own bytes"},
     {"*", "exchange with the next cp.async.bulk.tensor: mbarrier.arrive @ load_role/*",
      "the phase cannot complete before this thread's arrival, and its byte count may run below zero"},
-    {"*", "* elect.sync @ load_role #[25]", kDependents},
+    {"*", "* lane elect.sync @ load_role #4", kDependents},
     {"*", "delete griddepcontrol.launch_dependents @ *", kDependents},
     {"*", "exchange with the next griddepcontrol.launch_dependents: *", kDependents},
     {"m128n64k256_fp16", "* mbarrier.try_wait @ load_role/wait #[13]", kShallowSlots, true},
@@ -131,7 +135,14 @@ constexpr Entry kEntries[] = {
      "the fence orders tcgen05 operations alone, and the store is none"},
     {"m128n64k256_fp16", "always accumulates tcgen05.mma @ mma_role/issue_mma #[2-7]",
      "from the second step of a k-tile on it accumulates anyway"},
-    {"*", "starts with the other value mov.b32 @ *_role/next #[0-9]", kNoTile},
+    {"*", "starts with the other value mov.b32 @ mma_role/next #0", kNoTile},
+    {"*", "starts with the other value mov.b32 @ load_role/next #1", kNoTile},
+    {"m64n128k256g_fp16", "* mbarrier.try_wait @ load_role/wait #[02]", kShallowStages, true},
+    {"m64n128k256g_fp16", "arrive at once tcgen05.commit @ mma_role/commit #1", kShallowStages},
+    {"*g_fp16", "delete griddepcontrol.wait @ kernel #*", kSizesRead},
+    {"*g_fp16", "exchange with the next ld.shared: griddepcontrol.wait @ kernel #1", kSizesRead},
+    {"*g_fp16", "exchange with the next bar.warp.sync: ld.global.u32 @ prologue/write_group_table #*",
+     kGathers},
     {"*", "delete bar.warp.sync @ *", kGathers},
     {"*", "exchange with the next bar.sync: bar.warp.sync @ prologue #0", kGathers},
     {"*", "exchange with the next bar.warp.sync: mbarrier.try_wait @ *_role/wait #*", kGathers},
@@ -167,6 +178,11 @@ const Entry* find(const Mutant& mutant) {
 std::string why_equivalent(const Mutant& mutant) {
   const Entry* entry = find(mutant);
   return entry == nullptr ? std::string() : entry->reason;
+}
+
+bool equivalent_everywhere(const Mutant& mutant) {
+  const Entry* entry = find(mutant);
+  return entry != nullptr && entry->instance == std::string("*");
 }
 
 bool may_fail(const Mutant& mutant) {
