@@ -74,10 +74,12 @@ std::vector<Mutant> controls(const Function&, const std::string& instance) {
     for (size_t i = 0; i < f.body.size(); ++i) {
       if (is(f.body[i], "mbarrier.arrive.expect_tx")) first = true;
       if (!first || !is(f.body[i], "cp.async.bulk.tensor")) continue;
-      size_t second = i + 1;
-      while (!is(f.body[second], "cp.async.bulk.tensor")) ++second;
-      move_behind(f, i, second);
       first = false;
+      size_t second = i + 1;
+      while (!is(f.body[second], "cp.async.bulk.tensor") && !is(f.body[second], "bra") &&
+             !is(f.body[second], "bar.warp.sync"))
+        ++second;
+      if (is(f.body[second], "cp.async.bulk.tensor")) move_behind(f, i, second);
     }
   });
   add("lane 17 instead of elect.sync", everywhere("elect", [](Function& f, size_t i) {

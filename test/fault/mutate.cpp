@@ -238,11 +238,12 @@ void Sweep::synchronisation(size_t i) {
   }
 }
 
-// The CTAs that a multicast reaches, the last operand.
+// The CTAs that a multicast reaches: the last operand, or the one before the cache policy.
 void Sweep::add_ranks(size_t i) {
   const auto& q = at(i).qualifiers;
   if (std::find(q.begin(), q.end(), "multicast::cluster") == q.end()) return;
-  const size_t ranks = at(i).operands.size() - 1;
+  const bool policy = std::find(q.begin(), q.end(), "L2::cache_hint") != q.end();
+  const size_t ranks = at(i).operands.size() - (policy ? 2 : 1);
   add_flip(i, "not to rank 0", ranks, 1);
   add_flip(i, "not to rank 1", ranks, 2);
 }
