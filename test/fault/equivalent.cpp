@@ -57,6 +57,7 @@ constexpr const char* kSizesRead =
 constexpr const char* kSameWork =
     "both commits stand for the same mma and copies; which arrives first is open";
 
+constexpr const char* kWindows = "m256n1[29]*k256*";  // scale factors pass through windows
 constexpr const char* kSplit = "*k256s[24]_fp16";
 constexpr const char* kOneTile =
     "split over K there is one tile: acc_empty is waited for once, in the phase before its first, and "
@@ -122,7 +123,7 @@ constexpr Entry kEntries[] = {
     {"*", "exchange with the next barrier.cluster.arrive: bar.warp.sync @ prologue #0", kGathers},
     {"m64n128k256s4_fp16", "count [+-] 1 mbarrier.init @ prologue #19", kOneTile},
     {"m64n128k256s4_fp16", "no wait mbarrier.try_wait @ mma_role/wait #0", kOneTile},
-    {kSplit, "phase not flipped xor.b32 @ mma_role/commit #0", kOneTile},
+    {kSplit, "phase not flipped xor.b32 @ mma_role #0", kOneTile},
     {kSplit, "delete bar.sync @ teardown #0", kSplitTeardown},
     {kSplit, "arrive only bar.sync @ teardown #0", kSplitTeardown},
     {kSplit, ".acquire to .relaxed mbarrier.try_wait @ wait_for_accumulators/wait #0", kFenceOrders},
@@ -139,6 +140,8 @@ constexpr Entry kEntries[] = {
     {"*", "starts with the other value mov.b32 @ load_role/next #[12]", kNoTile},
     {"m64n128k256g_fp16", "* mbarrier.try_wait @ load_role/wait #[02]", kShallowStages, true},
     {"m64n128k256g_fp16", "arrive at once tcgen05.commit @ mma_role/commit #1", kShallowStages},
+    {"m256*g_fp16", "exchange with the next bar.sync: barrier.cluster.wait @ prologue #0",
+     "every thread passes both barriers, and nothing stands between them"},
     {"*g_fp16", "delete griddepcontrol.wait @ kernel #*", kSizesRead},
     {"*g_fp16", "exchange with the next ld.shared: griddepcontrol.wait @ kernel #1", kSizesRead},
     {"*g_fp16", "exchange with the next bar.warp.sync: ld.global.u32 @ prologue/write_group_table #*",
@@ -165,7 +168,16 @@ constexpr Entry kEntries[] = {
      kGathers},
     {"*", "exchange with the next bar.warp.sync: bar.warp.sync @ epilogue_role #*", kGathers},
     {"*", "* @ load_role/drain/*", kDrain, true},
-    {"*", "[!.]* @ mma_role/drain/*", kMmaDrain, true},
+    {kOneCta, "[!.]* @ mma_role/drain/*", kMmaDrain, true},
+    {"m256*", "[!.]* @ mma_role/drain/wait_for_cluster*", kMmaDrain, true},
+    {"m256*", "* @ mma_role/drain/operator++*", kMmaDrain, true},
+    {"m256*", "exchange with the next bar.warp.sync: mbarrier.try_wait @ mma_role/drain/wait #*", kGathers},
+    {"m256*", "exchange with the next *: bar.warp.sync @ mma_role/drain/wait #*", kGathers},
+    {kWindows, ".acquire to .relaxed mbarrier.try_wait @ mma_role/wait #[23]", kFenceOrders},
+    {kWindows, "exchange with the next fence.mbarrier_init: mbarrier.init @ prologue #*",
+     "the last barrier is that of a window, which only its own CTA uses"},
+    {kWindows, "exchange with the next elect.sync: tcgen05.fence::after_thread_sync @ mma_role #[23]",
+     "elect.sync touches no memory: the fence still stands between the wait and the copies"},
     {"*", ".acquire to .relaxed * @ mma_role/drain/*", kMmaDrain},
 };
 

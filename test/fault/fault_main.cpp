@@ -41,11 +41,13 @@ struct Campaigned {
 constexpr Campaigned kCampaign[] = {
     {"m128n64k256_fp16", true, Breadth::kAll, 3},
     {"m256n64k256_fp16", true, Breadth::kSynchronisation, 3},
+    {"m64n128k256g_fp16", true, Breadth::kSynchronisation, 3},
     {"m64n128k256s4_fp16", true, Breadth::kSynchronisation, 3},
     {"m256n128k256o_fp16", true, Breadth::kSynchronisation, 3},
     {"m256n192k256_fp16", false, Breadth::kSynchronisation, 3},
-    {"m64n128k256g_fp16", true, Breadth::kSynchronisation, 3},
     {"m256n128k256og_fp16", false, Breadth::kSynchronisation, 3},
+    {"m256n128k256s2_fp16", false, Breadth::kSynchronisation, 3},
+    {"m128n128k256_fp16", false, Breadth::kSynchronisation, 3},
 };
 
 std::vector<Scored> campaign(Bench& bench, std::vector<Scored> jobs, const std::vector<Expectation>& expected,
