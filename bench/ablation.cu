@@ -29,12 +29,20 @@ constexpr Options reading_a_twice(Options options) {
   options.keep_a = false;
   return options;
 }
+constexpr Options sharing_reciprocals(Options options) {
+  options.shared_reciprocal = true;
+  return options;
+}
 constexpr Options kNarrowPair = narrow_pair(7, 4, 2);
 
 // The shipping m128n64k256 has two pairs of accumulators and walks forward.
 constexpr Options kRotated{
     .stages = 6, .scale_stages = 5, .acc_stages = 2, .keep_a = true, .k_order = KOrder::kRotated};
 constexpr Options kOnePair{.stages = 6, .scale_stages = 5, .keep_a = true};
+
+// 128 columns, with two mma of N = 128 for one of N = 256.
+constexpr Options kTwoMmas{.stages = 4, .scale_stages = 5, .one_mma = false};
+constexpr Options kTwoMmasPair{.stages = 6, .scale_stages = 5, .one_mma = false};
 
 // 128 x 128 with one product at a time: a k-tile has one B, so more of them fit than of the shipping
 // kernel's.
@@ -62,7 +70,9 @@ __global__ void __launch_bounds__(kActivationThreads)
 
 const Instance kAblations[kAblationCount] = {
     instance<Config<256, 64, 1, kFp16, narrow_pair(6, 4, 2)>>("m256n64k256_depth6_fp16"),
+    instance<Config<256, 64, 1, kFp16, narrow_pair(5, 4, 2)>>("m256n64k256_depth5_fp16"),
     instance<Config<256, 64, 1, kFp16, narrow_pair(4, 4, 2)>>("m256n64k256_depth4_fp16"),
+    instance<Config<256, 64, 1, kFp16, narrow_pair(3, 4, 2)>>("m256n64k256_depth3_fp16"),
     instance<Config<256, 64, 1, kFp16, narrow_pair(2, 4, 2)>>("m256n64k256_depth2_fp16"),
     instance<Config<256, 64, 1, kFp16, narrow_pair(1, 4, 2)>>("m256n64k256_depth1_fp16"),
     instance<Config<256, 64, 1, kFp16, with(narrow_pair(6, 4, 2), Store::kBulk)>>(
@@ -74,8 +84,11 @@ const Instance kAblations[kAblationCount] = {
     instance<Config<256, 64, 1, kFp16, with(kNarrowPair, ScaleCopy::kNextKTile)>>(
         "m256n64k256_copy_next_fp16"),
     instance<Config<256, 64, 1, kFp16, reading_a_twice(kNarrowPair)>>("m256n64k256_read_a_twice_fp16"),
+    instance<Config<256, 64, 1, kFp16, sharing_reciprocals(kNarrowPair)>>("m256n64k256_shared_rcp_fp16"),
     instance<Config<128, 64, 1, kFp16, kRotated>>("m128n64k256_rotated_fp16"),
     instance<Config<128, 64, 1, kFp16, kOnePair>>("m128n64k256_acc1_fp16"),
+    instance<Config<128, 128, 1, kFp16, kTwoMmas>>("m128n128k256_two_mma_fp16"),
+    instance<Config<256, 128, 1, kFp16, kTwoMmasPair>>("m256n128k256_two_mma_fp16"),
     instance<Config<128, 128, 1, kFp16, kSequential>>("m128n128k256_sequential_fp16"),
     instance<Config<128, 128, 1, kFp16, kFirstOnly>>("m128n128k256_first_fp16"),
 };

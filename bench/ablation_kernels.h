@@ -10,7 +10,7 @@
 
 namespace bench {
 
-inline constexpr int kAblationCount = 14;
+inline constexpr int kAblationCount = 19;
 extern const dualgemm::Instance kAblations[kAblationCount];  // fp16
 
 // c = silu(gates) * ups, elementwise. Compact and fp16 all three, a multiple of 8 elements.

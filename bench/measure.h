@@ -1,4 +1,4 @@
-// measure.h -- a problem on the GPU: cold input sets, verification on sampled outputs, and two ways of
+// measure.h -- a launch on the GPU: cold input sets, verification on sampled outputs, and two ways of
 // timing. The method is described in README.md.
 #pragma once
 
@@ -32,8 +32,8 @@ class Workload {
   // How the input sets are launched from now on; at first by the library.
   void use(Launch launch);
 
-  // Launches every input set once and compares `samples` outputs of each with a double-precision reference.
-  // Returns the first mismatch, or an empty string.
+  // Launches two input sets and compares `samples` outputs of each, or more if there are many problems, with
+  // a double-precision reference. Returns the first mismatch, or an empty string.
   std::string verify(int samples, Rounding rounding = Rounding::kOnce);
 
   // The contest protocol: flush L2, then one event pair around one launch per input set, back to back on a

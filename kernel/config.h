@@ -46,8 +46,10 @@ struct Options {
   // documented; public kernels that give right results on a B200 rely on it here.
   bool keep_a = false;
   Products products = Products::kTogether;
+  bool one_mma = true;  // for both products, where one can: with 128 columns
   KOrder k_order = KOrder::kForward;
   Store store = Store::kDirect;
+  bool shared_reciprocal = false;  // two results with one reciprocal, at the price that swiglu.cuh tells
 };
 
 // One instance. kTileM x kTileN is the tile of C that one CTA, or a pair of CTAs (cta_group::2), computes
@@ -75,6 +77,7 @@ struct Config {
   static constexpr Products kProducts = kOptions.products;
   static constexpr KOrder kKOrder = kOptions.k_order;
   static constexpr Store kStore = kOptions.store;
+  static constexpr bool kSharedReciprocal = kOptions.shared_reciprocal;
   // Walks along K, and products of each.
   static constexpr int kPasses = kProducts == Products::kOneAfterOther ? 2 : 1;
   static constexpr int kPassProducts = kProducts == Products::kTogether ? 2 : 1;
@@ -94,7 +97,7 @@ struct Config {
   // kColumns = 128: ONE mma of N = 256 computes both products from B1 and B2 as one operand of 256 rows.
   // Elsewhere TWO mmas: with 64 columns the scale factors of B cannot be packed without overlapping copies,
   // and 2 * 192 is more than a mma has.
-  static constexpr bool kOneMma = kColumns == 128 && kPassProducts == 2;
+  static constexpr bool kOneMma = kOptions.one_mma && kColumns == 128 && kPassProducts == 2;
   static constexpr int kMmaM = kLanes * kCtaGroup;
   static constexpr int kMmaN = kOneMma ? 2 * kColumns : kColumns;
 

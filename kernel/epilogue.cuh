@@ -83,12 +83,18 @@ struct Output {
     uint32_t packed[kWidth / 2];
 #pragma unroll
     for (int i = 0; i < kWidth; i += 2) {
-      const auto result = [&](int j) {
-        const float gate = alpha1 * __uint_as_float(chunk.acc1[j]);
-        if constexpr (Cfg::kProducts == Products::kFirstOnly) return gate;
-        else return swiglu<ApproximateMath>(gate, alpha2 * __uint_as_float(chunk.acc2[j]));
+      const auto scaled = [i](float alpha, const uint32_t* acc) {
+        return Pair{alpha * __uint_as_float(acc[i]), alpha * __uint_as_float(acc[i + 1])};
       };
-      packed[i / 2] = pack<Cfg::kC>(result(i), result(i + 1));
+      Pair result = scaled(alpha1, chunk.acc1);
+      if constexpr (Cfg::kProducts != Products::kFirstOnly) {
+        const Pair gate = result, up = scaled(alpha2, chunk.acc2);
+        if constexpr (Cfg::kSharedReciprocal) result = swiglu_shared<ApproximateMath>(gate, up);
+        else
+          result = {swiglu<ApproximateMath>(gate.first, up.first),
+                    swiglu<ApproximateMath>(gate.second, up.second)};
+      }
+      packed[i / 2] = pack<Cfg::kC>(result.first, result.second);
     }
     if (!inside) return;
     if constexpr (Cfg::kSwap) store_down<kWidth>(packed, column);

@@ -6,7 +6,7 @@
 
 namespace dualgemm::ptx {
 
-// cp.async.bulk.global.shared::cta.bulk_group [dst], [src], bytes;      9.7.9.25
+// cp.async.bulk.global.shared::cta.bulk_group [dst], [src], bytes;      9.7.9.25.4.1
 // Addresses and `bytes` are multiples of 16. Part of the group that this thread commits next.
 DUALGEMM_DEVICE void cp_async_bulk_shared_to_global(void* dst, const void* src, uint32_t bytes) {
   asm volatile(
@@ -15,18 +15,18 @@ DUALGEMM_DEVICE void cp_async_bulk_shared_to_global(void* dst, const void* src, 
       : "memory");
 }
 
-// cp.async.bulk.commit_group;      9.7.9.25
+// cp.async.bulk.commit_group;      9.7.9.25.6.1
 DUALGEMM_DEVICE void cp_async_bulk_commit_group() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-// cp.async.bulk.wait_group.read 0;      9.7.9.25
+// cp.async.bulk.wait_group.read 0;      9.7.9.25.6.2
 // The copies of all committed groups of this thread have read their source, which may be written again.
 DUALGEMM_DEVICE void cp_async_bulk_wait_group_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
-// cp.async.bulk.wait_group 0;      9.7.9.25
+// cp.async.bulk.wait_group 0;      9.7.9.25.6.2
 // They have written their destination, too.
 DUALGEMM_DEVICE void cp_async_bulk_wait_group() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 

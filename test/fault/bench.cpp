@@ -48,6 +48,23 @@ Outcome strongest(const Run& run) {
   return run.values.empty() ? Outcome::kClean : Outcome::kWrongValues;
 }
 
+// Takes every entry but one out of the PTX of the library; lines keep their numbers.
+void keep_entry(std::string& text, const std::string& entry) {
+  const std::string begin = "\n.visible .entry ",
+                    end = "\n\n}\n";  // the ends of blocks of inline PTX have no empty line
+  if (text.find(begin + entry + "(") == std::string::npos) return;
+  std::string out;
+  size_t copied = 0;
+  for (size_t at = text.find(begin); at != std::string::npos; at = text.find(begin, at + 1)) {
+    const size_t last = text.find(end, at) + end.size();
+    if (text.compare(at + begin.size(), entry.size() + 1, entry + "(") == 0) continue;
+    out.append(text, copied, at - copied);
+    out.append(static_cast<size_t>(std::count(text.begin() + at, text.begin() + last, '\n')), '\n');
+    copied = last;
+  }
+  text = out.append(text, copied);
+}
+
 // The name of the last kernel launched.
 struct Names : sim::Observer {
   std::string last;
@@ -193,12 +210,14 @@ void Bench::use(std::function<void(sim::ptx::Function&)> edit) {
 
 void Bench::load() {
   loaded_ = this;
-  sim::shim::set_module_editor([this](sim::ptx::Module& module) {
-    const auto other = [this](const sim::ptx::Function& f) { return f.name != entry_; };
-    if (std::all_of(module.functions.begin(), module.functions.end(), other)) return;  // not the library's
-    std::erase_if(module.functions, other);
-    if (edit_) edit_(module.functions.front());
-  });
+  sim::shim::set_module_editor(
+      [this](sim::ptx::Module& module) {
+        const auto other = [this](const sim::ptx::Function& f) { return f.name != entry_; };
+        if (std::all_of(module.functions.begin(), module.functions.end(), other))
+          return;  // not the library's
+        if (edit_) edit_(module.functions.front());
+      },
+      [this](std::string& text) { keep_entry(text, entry_); });
   sim::shim::reload_modules();
 }
 

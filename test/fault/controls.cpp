@@ -54,7 +54,7 @@ std::function<void(Function&)> exchange_all(const std::string& opcode) {
 std::vector<Mutant> controls(const Function&, const std::string& instance) {
   std::vector<Mutant> out;
   const auto add = [&](const std::string& what, std::function<void(Function&)> edit) {
-    out.push_back({"control: " + what, instance, what, "control", {}, {}, {}, 0, {}, std::move(edit)});
+    out.push_back({"control: " + what, instance, what, "control", {}, {}, 0, {}, std::move(edit)});
   };
   add("unchanged", [](Function&) {});
   add("fence.proxy.async before every TMA", before_every("cp.async.bulk.tensor", "fence.proxy.async"));
@@ -74,10 +74,12 @@ std::vector<Mutant> controls(const Function&, const std::string& instance) {
     for (size_t i = 0; i < f.body.size(); ++i) {
       if (is(f.body[i], "mbarrier.arrive.expect_tx")) first = true;
       if (!first || !is(f.body[i], "cp.async.bulk.tensor")) continue;
-      size_t second = i + 1;
-      while (!is(f.body[second], "cp.async.bulk.tensor")) ++second;
-      move_behind(f, i, second);
       first = false;
+      size_t second = i + 1;
+      while (!is(f.body[second], "cp.async.bulk.tensor") && !is(f.body[second], "bra") &&
+             !is(f.body[second], "bar.warp.sync"))
+        ++second;
+      if (is(f.body[second], "cp.async.bulk.tensor")) move_behind(f, i, second);
     }
   });
   add("lane 17 instead of elect.sync", everywhere("elect", [](Function& f, size_t i) {

@@ -82,8 +82,10 @@ Expectation expectation_of(const Mutant& m, const std::set<std::string>& rings) 
     return std::any_of(groups.begin(), groups.end(), [&](const char* g) { return m.group == g; });
   };
   if (m.operation.starts_with("exchange")) {  // either neighbour may be named
-    out.answers.push_back(
-        {{"tensor-*", "race-*", "relaxed-wait", "mbarrier-*"}, {}, {}, {"divergent", "mbarrier", "TMEM"}});
+    out.answers.push_back({{"tensor-*", "race-*", "proxy-*", "relaxed-wait", "mbarrier-*"},
+                           {},
+                           {},
+                           {"divergent", "mbarrier", "TMEM"}});
   }
   if (among({"mbarrier.try_wait", "mbarrier.arrive", "tcgen05.commit", "ring arithmetic"})) {
     // Arithmetic serves both ends of a role; a barrier next to the right one may be of the next ring.

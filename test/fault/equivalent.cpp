@@ -41,7 +41,23 @@ constexpr const char* kNoTile =
 constexpr const char* kGathers =
     "no memory passes between lanes here, and the next .sync or .aligned instruction (elect, tcgen05.ld, "
     "tcgen05.alloc, bar.sync, barrier.cluster) waits for the whole warp by itself";
+constexpr const char* kDependents =
+    "it says that the next grid may start; whatever that one touches it waits for, and the end of a CTA says "
+    "it, "
+    "too";
+constexpr const char* kShallowSlots =
+    "the ring of scale factors is the shallower one: the mma that gave its slot back come after those that "
+    "read the stage, and the slot is waited for first";
+constexpr const char* kShallowStages =
+    "the ring of stages is the shallower one: the wait for the stage of the k-tile before comes after the "
+    "mma "
+    "that read the slot";
+constexpr const char* kSizesRead =
+    "the warp that makes the table of groups has waited, and every role comes after the table";
+constexpr const char* kSameWork =
+    "both commits stand for the same mma and copies; which arrives first is open";
 
+constexpr const char* kWindows = "m256n1[29]*k256*";  // scale factors pass through windows
 constexpr const char* kSplit = "*k256s[24]_fp16";
 constexpr const char* kOneTile =
     "split over K there is one tile: acc_empty is waited for once, in the phase before its first, and "
@@ -54,19 +70,26 @@ constexpr const char* kSplitTeardown =
 
 constexpr Entry kEntries[] = {
     {"*", "delete prefetch.tensormap @ *", "a prefetch is a hint: it orders and changes nothing"},
-    {"*", "every lane elect.sync @ prologue #0", "32 prefetches are as good a hint as one"},
-    {"*", "no lane elect.sync @ prologue #0", "a prefetch is a hint: it orders and changes nothing"},
+    {"*[!g]_fp16", "every lane elect.sync @ prologue #0", "32 prefetches are as good a hint as one"},
+    {"*[!g]_fp16", "no lane elect.sync @ prologue #0", "a prefetch is a hint: it orders and changes nothing"},
+    {"*g_fp16", "every lane elect.sync @ prologue #1", "32 prefetches are as good a hint as one"},
+    {"*g_fp16", "no lane elect.sync @ prologue #1", "a prefetch is a hint: it orders and changes nothing"},
     {"*", "delete tcgen05.relinquish_alloc_permit @ *",
      "the CTA allocates once; the permit matters to others"},
     {"*",
-     "exchange with the next tcgen05.fence::before_thread_sync: tcgen05.relinquish_alloc_permit @ prologue "
-     "#0",
+     "exchange with the next tcgen05.fence::before_thread_sync: tcgen05.relinquish_alloc_permit @ "
+     "allocate_tensor_memory #0",
      "the permit concerns other CTAs and orders nothing of this one"},
     {kOneCta, "delete fence.mbarrier_init @ *", kInitFence},
+    {kOneCta, "exchange with the next griddepcontrol.wait: fence.mbarrier_init @ *", kInitFence},
     {kOneCta, "exchange with the next fence.mbarrier_init: *", kInitFence},
-    {"*", "*tcgen05.fence::before_thread_sync @ prologue #*", kAlloc},
-    {"*", "*tcgen05.fence::after_thread_sync @ prologue #*", kAlloc},
-    {"*", "exchange with the next tcgen05.fence::after_thread_sync: bar.sync @ prologue #*", kAlloc},
+    {"*", "*tcgen05.fence::before_thread_sync @ allocate_tensor_memory #*", kAlloc},
+    {"*", "*tcgen05.fence::after_thread_sync @ allocate_tensor_memory #*", kAlloc},
+    {"*",
+     "exchange with the next tcgen05.fence::after_thread_sync: barrier.cta.sync @ allocate_tensor_memory #*",
+     kAlloc},
+    {"*", "next barrier barrier.cta.sync @ allocate_tensor_memory #0",
+     "any barrier that nobody else uses serves"},
     {"*", "*tcgen05.fence::before_thread_sync @ teardown #*", kTeardown},
     {"*", "*tcgen05.fence::after_thread_sync @ teardown #*", kTeardown},
     {"*", "exchange with the next tcgen05.fence::after_thread_sync: bar.sync @ teardown #*", kTeardown},
@@ -74,13 +97,21 @@ constexpr Entry kEntries[] = {
      kFenceOrders},
     {kOneCta, ".acquire to .relaxed mbarrier.try_wait @ mma_role/wait #0", kFenceOrders},
     {"*", ".release to .relaxed mbarrier.arrive @ epilogue_role/arrive_at_leader #0", kFenceOrders},
-    {"*", ".release to .relaxed mbarrier.arrive @ load_role #*",
+    {"*", ".release to .relaxed mbarrier.arrive @ load_role/*",
      "the loading thread has written nothing; the copies publish their own bytes"},
-    {"*", "exchange with the next cp.async.bulk.tensor: mbarrier.arrive @ load_role #*",
+    {"*", "exchange with the next cp.async.bulk.tensor: mbarrier.arrive @ load_role/*",
      "the phase cannot complete before this thread's arrival, and its byte count may run below zero"},
+    {"*", "* lane elect.sync @ load_role #4", kDependents},
+    {"*", "delete griddepcontrol.launch_dependents @ *", kDependents},
+    {"*", "exchange with the next griddepcontrol.launch_dependents: *", kDependents},
+    {"m128n64k256_fp16", "* mbarrier.try_wait @ load_role/wait #[13]", kShallowSlots, true},
+    {"m128n64k256_fp16", "arrive at once tcgen05.commit @ mma_role/commit #0", kShallowSlots},
+    {"*", "exchange with the next tcgen05.commit: tcgen05.commit @ mma_role/commit #0", kSameWork},
     {"*", "*tcgen05.fence::after_thread_sync @ mma_role #0",
      "the fence behind the wait for the stage comes before the first tcgen05 operation of the tile"},
     {kOneCta, "exchange with the next tcgen05.fence::after_thread_sync: mbarrier.try_wait @ mma_role/wait #0",
+     "the fence behind the wait for the stage comes before the first tcgen05 operation of the tile"},
+    {kOneCta, "exchange with the next tcgen05.fence::after_thread_sync: bar.warp.sync @ mma_role/wait #0",
      "the fence behind the wait for the stage comes before the first tcgen05 operation of the tile"},
     {"m256*",
      "exchange with the next tcgen05.fence::after_thread_sync: mbarrier.try_wait @ mma_role/wait_for_cluster "
@@ -90,18 +121,11 @@ constexpr Entry kEntries[] = {
     {"*", "exchange with the next tcgen05.fence::after_thread_sync: barrier.cluster.wait @ teardown #0",
      kTeardown},
     {"*", "exchange with the next barrier.cluster.arrive: bar.warp.sync @ prologue #0", kGathers},
-    {"m64n128k256s4_fp16", "count [+-] 1 mbarrier.init @ prologue #9", kOneTile},
-    {"m256n128k256s2_fp16", "count [+-] 1 mbarrier.init @ prologue #11", kOneTile},
-    {"m256n128k256s2_fp16", "exchange with the next fence.mbarrier_init: mbarrier.init @ prologue #11",
-     kOneTile},
+    {"m64n128k256s4_fp16", "count [+-] 1 mbarrier.init @ prologue #19", kOneTile},
     {"m64n128k256s4_fp16", "no wait mbarrier.try_wait @ mma_role/wait #0", kOneTile},
-    {"m256n128k256s2_fp16", "no wait mbarrier.try_wait @ mma_role/wait_for_cluster #0", kOneTile},
-    {"m256n128k256s2_fp16", ".cluster to .cta mbarrier.try_wait @ mma_role/wait_for_cluster #0", kOneTile},
-    {kSplit, "phase not flipped xor.b32 @ mma_role/commit #0", kOneTile},
+    {kSplit, "phase not flipped xor.b32 @ mma_role #0", kOneTile},
     {kSplit, "delete bar.sync @ teardown #0", kSplitTeardown},
     {kSplit, "arrive only bar.sync @ teardown #0", kSplitTeardown},
-    {kSplit, "no barrier barrier.cluster.arrive @ teardown #0", kSplitTeardown},
-    {kSplit, "delete barrier.cluster.wait @ teardown #0", kSplitTeardown},
     {kSplit, ".acquire to .relaxed mbarrier.try_wait @ wait_for_accumulators/wait #0", kFenceOrders},
     {kSplit,
      "exchange with the next bar.warp.sync: tcgen05.fence::after_thread_sync @ wait_for_accumulators #0",
@@ -110,27 +134,50 @@ constexpr Entry kEntries[] = {
      kGathers},
     {kSplit, "exchange with the next tcgen05.fence::before_thread_sync: st.global @ reduce/*",
      "the fence orders tcgen05 operations alone, and the store is none"},
-    {"m128n64k256_fp16", "always accumulates tcgen05.mma @ mma_role/issue_dual_mma/issue_dual_mma #[2-7]",
+    {"m128n64k256_fp16", "always accumulates tcgen05.mma @ mma_role/issue_mma #[2-7]",
      "from the second step of a k-tile on it accumulates anyway"},
-    {"m128n64k256_fp16", "starts with the other value mov.b32 @ mma_role/next #[01]", kNoTile},
-    {"m128n128k256_fp16", "starts with the other value mov.b32 @ mma_role/next #0", kNoTile},
-    {"m256n*k256_fp16", "starts with the other value mov.b32 @ mma_role/next #0", kNoTile},
+    {"*", "starts with the other value mov.b32 @ mma_role/next #0", kNoTile},
+    {"*", "starts with the other value mov.b32 @ load_role/next #[12]", kNoTile},
+    {"m64n128k256g_fp16", "* mbarrier.try_wait @ load_role/wait #[02]", kShallowStages, true},
+    {"m64n128k256g_fp16", "arrive at once tcgen05.commit @ mma_role/commit #1", kShallowStages},
+    {"m256*g_fp16", "exchange with the next bar.sync: barrier.cluster.wait @ prologue #0",
+     "every thread passes both barriers, and nothing stands between them"},
+    {"*g_fp16", "delete griddepcontrol.wait @ kernel #*", kSizesRead},
+    {"*g_fp16", "exchange with the next ld.shared: griddepcontrol.wait @ kernel #1", kSizesRead},
+    {"*g_fp16", "exchange with the next bar.warp.sync: ld.global.u32 @ prologue/write_group_table #*",
+     kGathers},
     {"*", "delete bar.warp.sync @ *", kGathers},
-    {"*", "exchange with the next bar.warp.sync: elect.sync @ prologue #0", kGathers},
-    {"*", "exchange with the next tcgen05.alloc: bar.warp.sync @ prologue #0", kGathers},
+    {"*", "exchange with the next bar.sync: bar.warp.sync @ prologue #0", kGathers},
+    {"*", "exchange with the next bar.warp.sync: mbarrier.try_wait @ *_role/wait #*", kGathers},
+    {"*", "exchange with the next bar.warp.sync: mbarrier.try_wait @ *_role/wait_for_cluster #*", kGathers},
+    {"*", "exchange with the next elect.sync: bar.warp.sync @ *_role*", kGathers},
+    {"*", "exchange with the next tcgen05.fence::after_thread_sync: bar.warp.sync @ *_role/wait #*",
+     kGathers},
+    {"*",
+     "exchange with the next tcgen05.fence::after_thread_sync: bar.warp.sync @ *_role/wait_for_cluster #*",
+     kGathers},
     {"*", "exchange with the next tcgen05.fence::before_thread_sync: bar.warp.sync @ *", kGathers},
     {"*", "exchange with the next bar.warp.sync: mbarrier.try_wait @ *wait_for_accumulators/wait #0",
      kGathers},
     {"*",
-     "exchange with the next tcgen05.fence::after_thread_sync: bar.warp.sync @ *wait_for_accumulators #0",
+     "exchange with the next tcgen05.fence::after_thread_sync: bar.warp.sync @ "
+     "*wait_for_accumulators/wait #0",
      kGathers},
     {"*", "exchange with the next tcgen05.ld: bar.warp.sync @ epilogue_role #*", kGathers},
     {"*", "exchange with the next bar.warp.sync: tcgen05.fence::before_thread_sync @ epilogue_role #0",
      kGathers},
-    {"*", "exchange with the next elect.sync: bar.warp.sync @ epilogue_role #*", kGathers},
     {"*", "exchange with the next bar.warp.sync: bar.warp.sync @ epilogue_role #*", kGathers},
     {"*", "* @ load_role/drain/*", kDrain, true},
-    {"*", "[!.]* @ mma_role/drain/*", kMmaDrain, true},
+    {kOneCta, "[!.]* @ mma_role/drain/*", kMmaDrain, true},
+    {"m256*", "[!.]* @ mma_role/drain/wait_for_cluster*", kMmaDrain, true},
+    {"m256*", "* @ mma_role/drain/operator++*", kMmaDrain, true},
+    {"m256*", "exchange with the next bar.warp.sync: mbarrier.try_wait @ mma_role/drain/wait #*", kGathers},
+    {"m256*", "exchange with the next *: bar.warp.sync @ mma_role/drain/wait #*", kGathers},
+    {kWindows, ".acquire to .relaxed mbarrier.try_wait @ mma_role/wait #[23]", kFenceOrders},
+    {kWindows, "exchange with the next fence.mbarrier_init: mbarrier.init @ prologue #*",
+     "the last barrier is that of a window, which only its own CTA uses"},
+    {kWindows, "exchange with the next elect.sync: tcgen05.fence::after_thread_sync @ mma_role #[23]",
+     "elect.sync touches no memory: the fence still stands between the wait and the copies"},
     {"*", ".acquire to .relaxed * @ mma_role/drain/*", kMmaDrain},
 };
 
@@ -147,6 +194,11 @@ const Entry* find(const Mutant& mutant) {
 std::string why_equivalent(const Mutant& mutant) {
   const Entry* entry = find(mutant);
   return entry == nullptr ? std::string() : entry->reason;
+}
+
+bool equivalent_everywhere(const Mutant& mutant) {
+  const Entry* entry = find(mutant);
+  return entry != nullptr && entry->instance == std::string("*");
 }
 
 bool may_fail(const Mutant& mutant) {

@@ -10,6 +10,8 @@ namespace fault {
 
 // Empty: the mutant must be killed.
 std::string why_equivalent(const Mutant& mutant);
+// Its entry holds for every instance.
+bool equivalent_everywhere(const Mutant& mutant);
 // Its entry covers a family of which some members hang or fault: such a kill is no error of the table.
 bool may_fail(const Mutant& mutant);
 

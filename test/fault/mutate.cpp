@@ -87,7 +87,6 @@ class Sweep {
   std::vector<Mutant> run(Breadth breadth) {
     mark_ring_arithmetic();
     mark_copies();
-    describe_roles();
     for (size_t i = 0; i < function_.body.size(); ++i) {
       if (copies_.contains(i)) continue;
       synchronisation(i);
@@ -104,7 +103,7 @@ class Sweep {
   void add(size_t i, const std::string& operation, Edit edit) {
     const Statement& s = at(i);
     out_.push_back({operation + " " + places_.name(i), instance_, operation, group_of(s), spelling(s),
-                    path_of(s), roles_.at(name_of_role(s)), s.site.ptx_line, s.site.source, std::move(edit)});
+                    path_of(s), s.site.ptx_line, s.site.source, std::move(edit)});
   }
   void add_offset(size_t i, const std::string& operation, size_t operand, int64_t delta) {
     add(i, operation, [i, operand, delta](Function& f) { add_to_operand(f, i, operand, delta); });
@@ -135,14 +134,11 @@ class Sweep {
   bool is_joined(size_t first, size_t second) const;
   void mark_ring_arithmetic();
   void mark_copies();
-  static std::string name_of_role(const Statement& s);
-  void describe_roles();
 
   const Function& function_;
   std::string instance_;
   Places places_;
   std::set<size_t> ring_, copies_;
-  std::map<std::string, std::string> roles_;  // by name
   std::vector<Mutant> out_;
 };
 
@@ -153,35 +149,6 @@ void Sweep::mark_copies() {
     same[spelling(at(i)) + " " + at(i).site.source].push_back(i);
   for (const auto& [source, copies] : same)
     for (size_t n = 1; n + 1 < copies.size(); ++n) copies_.insert(copies[n]);
-}
-
-// The function inlined into the kernel, and from where: two load roles differ by the line.
-std::string Sweep::name_of_role(const Statement& s) {
-  const std::string& source = s.site.source;
-  const size_t last = source.rfind(" <- ");
-  const std::string path = path_of(s);
-  return path.substr(0, path.find('/')) + (last == std::string::npos ? "" : source.substr(last));
-}
-
-// Spellings and registers in the order of their first use; no numbers, and of unrolled copies two.
-void Sweep::describe_roles() {
-  std::map<std::string, std::map<uint32_t, size_t>> registers;
-  for (size_t i = 0; i < function_.body.size(); ++i) {
-    if (copies_.contains(i)) continue;
-    const Statement& s = at(i);
-    const std::string name = name_of_role(s);
-    std::string& text = roles_[name];
-    if (text.empty()) text = name.substr(0, name.find(' '));
-    auto& used = registers[name];
-    text += "\n" + spelling(s) + (s.guarded ? s.guard_negated ? " @!" : " @" : "");
-    const std::function<void(const Operand&)> add = [&](const Operand& o) {
-      text += " " + std::to_string(static_cast<int>(o.kind));
-      if (o.kind == Operand::Kind::kRegister)
-        text += "r" + std::to_string(used.try_emplace(o.reg, used.size()).first->second);
-      for (const Operand& item : o.items) add(item);
-    };
-    for (const Operand& o : s.operands) add(o);
-  }
 }
 
 void Sweep::synchronisation(size_t i) {
@@ -271,11 +238,12 @@ void Sweep::synchronisation(size_t i) {
   }
 }
 
-// The CTAs that a multicast reaches, the last operand.
+// The CTAs that a multicast reaches: the last operand, or the one before the cache policy.
 void Sweep::add_ranks(size_t i) {
   const auto& q = at(i).qualifiers;
   if (std::find(q.begin(), q.end(), "multicast::cluster") == q.end()) return;
-  const size_t ranks = at(i).operands.size() - 1;
+  const bool policy = std::find(q.begin(), q.end(), "L2::cache_hint") != q.end();
+  const size_t ranks = at(i).operands.size() - (policy ? 2 : 1);
   add_flip(i, "not to rank 0", ranks, 1);
   add_flip(i, "not to rank 1", ranks, 2);
 }

@@ -36,7 +36,6 @@ struct Mutant {
   std::string group;      // instruction class of the score: "mbarrier.try_wait"
   std::string opcode;     // of the statement under attack, as written
   std::string path;       // of the statement under attack
-  std::string role;       // the code it belongs to, but for numbers: equal texts, the same role
   uint32_t ptx_line = 0;  // of the statement under attack
   std::string source;     // "kernel/mma.cuh:59 in mma_role <- ..."
   std::function<void(Function&)> edit;

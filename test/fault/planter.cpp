@@ -47,7 +47,6 @@ void Planter::plant(int number, const std::string& bug, size_t at, Edit edit, Ex
                 "planted",
                 spelling(s),
                 path_of(s),
-                {},
                 s.site.ptx_line,
                 s.site.source,
                 std::move(edit)};

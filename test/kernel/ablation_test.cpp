@@ -128,13 +128,12 @@ TEST_CASE("a way that is built for a table differs from its baseline in nothing 
                                                                 {"scale_k_tiles", &Instance::scale_k_tiles},
                                                                 {"acc_stages", &Instance::acc_stages},
                                                                 {"keeps_a", &Instance::keeps_a}};
+  // The others ask for what is no field of Instance.
   const std::map<std::string, std::set<std::string>> asked = {
-      {"two-pass", {"stages", "scale_stages", "acc_stages"}},  // what fits of one product
+      {"two-pass", {"stages", "scale_stages", "acc_stages"}},  // as many as fit of one product
       {"sequential", {"stages", "scale_stages"}},
       {"depth", {"stages"}},
-      {"k-order", {}},
       {"scale-ring", {"scale_stages", "scale_k_tiles"}},
-      {"scale-copy", {}},
       {"collector", {"keeps_a"}},
       {"accumulators", {"acc_stages"}},
       {"store", {"stages"}}};
@@ -142,10 +141,10 @@ TEST_CASE("a way that is built for a table differs from its baseline in nothing 
     for (const bench::Way& way : idea.ways) {
       if (!is_built(way)) continue;
       INFO(way.instance->name);
-      REQUIRE(asked.count(idea.name) == 1);
+      const auto may_differ = asked.find(idea.name);
       for (const auto& [name, field] : fields) {
         INFO(name);
-        if (asked.at(idea.name).count(name) == 0)
+        if (may_differ == asked.end() || may_differ->second.count(name) == 0)
           CHECK(way.instance->*field == idea.ways.front().instance->*field);
       }
     }
@@ -161,8 +160,8 @@ TEST_CASE("every ablation gives the reference's result", "[kernel]") {
       if (way.two_pass) {
         // Its products are rounded to fp16, which the bound of the reference does not allow: each step alone.
         const auto a = decode(p.a, p.sfa, p.m, p.k, p.lda);
-        check_product(out.gates, a, decode(p.b1, p.sfb1, p.n, p.k, p.ldb), p.k, p.alpha1);
-        check_product(out.ups, a, decode(p.b2, p.sfb2, p.n, p.k, p.ldb), p.k, p.alpha2);
+        check_product(out.gates, a, decode(p.b1, p.sfb1, p.n, p.k, p.ldb1), p.k, p.alpha1);
+        check_product(out.ups, a, decode(p.b2, p.sfb2, p.n, p.k, p.ldb2), p.k, p.alpha2);
         check_activation(out);
       } else {
         const Comparison result = compare(out.c, p.reference());
@@ -194,7 +193,7 @@ TEST_CASE("no ablation breaks a rule of the machine, in any of four schedules", 
         CHECK(fault.empty());
         for (const sim::Report& report : judge.reports()) {
           INFO(report.severity << " " << report.rule << ": " << report.summary);
-          CHECK(report.severity != 'E');
+          CHECK(report.severity == 'A');
         }
       }
     }

@@ -116,7 +116,8 @@ DeviceSet::DeviceSet(const ProblemSet& set, const SetOptions& options)
 size_t DeviceSet::sfa_bytes(const ProblemSet& set) const {
   if (!offsets(mode_)) return ref::sf_bytes(m_, set.k);
   const int64_t groups = static_cast<int64_t>(set.problems.size());
-  const int64_t most = options_.any_division ? (m_ + 127 * groups) / 128 : set.row_blocks().back();
+  const int64_t most =
+      options_.any_division ? (m_ + 127 * std::min(groups, m_)) / 128 : set.row_blocks().back();
   return std::max<int64_t>(most, 1) * ref::sf_bytes(128, set.k);  // a pointer to nothing is refused
 }
 

@@ -58,7 +58,9 @@ const Module& Registry::module(FatBinary& binary, GlobalMemory& memory) {
   if (binary.load_error.empty()) {
     try {
       const std::vector<FatbinEntry> entries = fatbin_entries(binary.wrapper);
-      binary.module = Module::load(unpack_ptx(select_ptx(entries)), memory, edit_);
+      std::string text = unpack_ptx(select_ptx(entries));
+      if (cut_) cut_(text);
+      binary.module = Module::load(text, memory, edit_);
       return *binary.module;
     } catch (const FatbinError& error) {
       binary.load_error_code = cudaErrorNoKernelImageForDevice;

@@ -4,6 +4,7 @@
 // nothing.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -57,8 +58,11 @@ class Registry {
   // Loads on first use. Failure with the loader's text when the PTX is missing, malformed or unsupported.
   const Module& module(FatBinary& binary, GlobalMemory& memory);
   const KernelInfo& info(const Kernel& kernel, GlobalMemory& memory);
-  // Applied to every module that is loaded from now on.
-  void set_editor(ModuleEditor edit) { edit_ = std::move(edit); }
+  // Applied to every module that is loaded from now on, and to its text.
+  void set_editor(ModuleEditor edit, std::function<void(std::string&)> cut) {
+    edit_ = std::move(edit);
+    cut_ = std::move(cut);
+  }
   // Forgets every loaded module; the next use loads afresh. Function attributes stay.
   void reload();
   // Forgets every loaded module and function attribute; the next use loads afresh.
@@ -72,6 +76,7 @@ class Registry {
   void retire(FatBinary& binary);
 
   ModuleEditor edit_;
+  std::function<void(std::string&)> cut_;
   std::vector<std::unique_ptr<Module>> retired_;
   std::map<FatBinary*, std::unique_ptr<FatBinary>> binaries_;
   std::map<const void*, Kernel*> kernels_;     // by host stub and by handle

@@ -3,6 +3,7 @@
 // CUDA never include this.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "sim/launch.h"
@@ -29,9 +30,10 @@ void set_judge(Judge* judge);
 
 GlobalMemory& memory();
 
-// Applied to the parsed PTX of every fat binary before it is decoded; empty: no longer. A module that is
-// already loaded stays as it is until reload_modules().
-void set_module_editor(ModuleEditor edit);
+// Applied to the PTX of every fat binary: `edit` when it is parsed, before it is decoded, and `cut` to the
+// text before that, to take out what is not needed; empty: no longer. A module that is already loaded stays
+// as it is until reload_modules().
+void set_module_editor(ModuleEditor edit, std::function<void(std::string&)> cut = {});
 // Drops every decoded module: the next use parses, edits and decodes it again. Its device variables start
 // afresh, at new addresses; function attributes stay.
 void reload_modules();

@@ -82,9 +82,9 @@ LaunchStats last_launch_stats() {
   return runtime().launch_stats;
 }
 
-void set_module_editor(ModuleEditor edit) {
+void set_module_editor(ModuleEditor edit, std::function<void(std::string&)> cut) {
   std::lock_guard lock(runtime().mutex);
-  runtime().registry.set_editor(std::move(edit));
+  runtime().registry.set_editor(std::move(edit), std::move(cut));
 }
 
 void reload_modules() {
