@@ -1,5 +1,5 @@
-// budget.h -- what a problem costs before anything runs: bytes and operations that follow from the shape and
-// from the chosen configuration. Arithmetic, not time; needs no GPU.
+// budget.h -- what a launch costs before anything runs: bytes and operations that follow from the shape, from
+// the rows that groups really have, and from the chosen configuration. Arithmetic, not time; needs no GPU.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Budget {
   int64_t cluster;        // CTAs that share a tile: those of a pair, times the parts of K
   int64_t ctas;           // at work at the same time, one per SM
   int64_t tiles_per_sm;   // that the busiest SM has a part in
-  int64_t dram_bytes;     // every input once, C once
+  int64_t dram_bytes;     // every input once, C once; of groups those that have rows
   int64_t fill_bytes;     // into the shared memory of the busiest SM
   int64_t tensor_clocks;  // of the busiest SM, were its tensor core never idle
   double flops;           // 2 GEMMs, 2 operations per multiply-add, padding not counted
@@ -23,6 +23,10 @@ struct Budget {
 
 // Operations of one SM's tensor core in NVFP4, per clock: one 128 x 256 x 64 multiply-add in 128 clocks.
 inline constexpr int64_t kFlopsPerClock = 2ll * 128 * 256 * 64 / 128;
+
+// Everything that the library is told in numbers: no pointers yet. A usual group is said to have the mean of
+// all.
+dualgemm_args_t sizes_of(const Shape& shape, dualgemm_dtype_t dtype);
 
 Budget budget_of(const Shape& shape, dualgemm_dtype_t dtype, const dualgemm_device_t& device);
 

@@ -12,8 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "ablation_tables.h"
 #include "budget.h"
 #include "dualgemm.h"
+#include "inputs.h"
 #include "measure.h"
 #include "model.h"
 #include "shapes.h"
@@ -24,26 +26,14 @@ using nlohmann::json;
 
 struct Options {
   std::vector<std::string> suites{"contest"}, shapes;
-  std::string dtype = "fp16", json_path;
+  std::string dtype = "fp16", json_path, ablation;
   int repeats = 20, input_sets = 50, samples = 1000;
   bool verify_only = false, configs = false, model = false;
 };
 
-bench::Shape parse_shape(const std::string& text) {
-  bench::Shape shape{0, 0, 0, "command line"};
-  int used = 0;
-  const int fields = std::sscanf(text.c_str(), "%dx%dx%d%n", &shape.m, &shape.n, &shape.k, &used);
-  if (fields != 3 || used != static_cast<int>(text.size()) || shape.m < 1 || shape.n < 1 || shape.k < 1) {
-    throw std::runtime_error("--shape " + text + ": expected MxNxK with positive numbers");
-  }
-  if (shape.k % 32 != 0)
-    throw std::runtime_error("--shape " + text + ": the benchmark's tensors are compact, K % 32 == 0");
-  return shape;
-}
-
 std::vector<bench::Shape> chosen_shapes(const Options& options) {
   std::vector<bench::Shape> out;
-  for (const std::string& text : options.shapes) out.push_back(parse_shape(text));
+  for (const std::string& text : options.shapes) out.push_back(bench::parse_shape(text));
   if (!out.empty()) return out;
   for (const std::string& name : options.suites) {
     const auto& all = bench::suites();
@@ -55,13 +45,18 @@ std::vector<bench::Shape> chosen_shapes(const Options& options) {
   return out;
 }
 
-std::string shape_text(const bench::Shape& s) { return fmt::format("{} x {} x {}", s.m, s.n, s.k); }
+using bench::shape_text;
 
 json shape_json(const bench::Shape& shape, const bench::Budget& b) {
   return {{"m", shape.m},
           {"n", shape.n},
           {"k", shape.k},
           {"label", shape.label},
+          {"problems", shape.problems()},
+          {"mode", shape.offsets()   ? "offsets"
+                   : shape.grouped() ? "masked"
+                                     : "none"},
+          {"group_rows", shape.group_rows},
           {"config", b.config.name},
           {"tiles", b.tiles},
           {"cluster", b.cluster},
@@ -79,13 +74,13 @@ json shape_json(const bench::Shape& shape, const bench::Budget& b) {
 json print_budgets(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dtype,
                    const dualgemm_device_t& device) {
   fmt::print("Arithmetic, not time: what each problem costs on {} SMs.\n\n", device.sm_count);
-  fmt::print("{:<22} {:<20} {:<20} {:>6} {:>7} {:>5} {:>9} {:>10} {:>12} {:>14} {:>10} {:>5}\n", "M x N x K",
+  fmt::print("{:<34} {:<20} {:<20} {:>6} {:>7} {:>5} {:>9} {:>10} {:>12} {:>14} {:>10} {:>5}\n", "M x N x K",
              "", "configuration", "tiles", "cluster", "CTAs", "tiles/SM", "DRAM, MB", "fill/SM, KB",
              "tensor clk/SM", "smem, B", "TMEM");
   json rows = json::array();
   for (const bench::Shape& shape : shapes) {
     const bench::Budget b = bench::budget_of(shape, dtype, device);
-    fmt::print("{:<22} {:<20} {:<20} {:>6} {:>7} {:>5} {:>9} {:>10.1f} {:>12.0f} {:>14} {:>10} {:>5}\n",
+    fmt::print("{:<34} {:<20} {:<20} {:>6} {:>7} {:>5} {:>9} {:>10.1f} {:>12.0f} {:>14} {:>10} {:>5}\n",
                shape_text(shape), shape.label, b.config.name, b.tiles, b.cluster, b.ctas, b.tiles_per_sm,
                b.dram_bytes * 1e-6, b.fill_bytes * 1e-3, b.tensor_clocks, b.config.smem_bytes,
                b.config.tmem_columns);
@@ -105,10 +100,7 @@ json timing_json(const bench::Timing& t) {
   return {{"median_us", t.median_us}, {"p10_us", t.p10_us}, {"p90_us", t.p90_us}};
 }
 
-// Verification, then both timings, of every shape. `wrong` counts the shapes that did not verify; those are
-// not timed.
-json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dtype,
-                   const dualgemm_device_t& device, const Options& options, int& wrong) {
+bench::Machine print_machine(const dualgemm_device_t& device) {
   const bench::Machine machine = bench::describe_machine(device);
   fmt::print(
       "{}: {} SMs, up to {:.3f} GHz, {:.2f} TB/s of DRAM pins, {:.2f} PFLOP/s NVFP4 at that clock; driver "
@@ -116,23 +108,34 @@ json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dty
       "runtime {}\n{}\n\n",
       machine.name, machine.sms, machine.clock_ghz, machine.dram_tb_s, machine.tensor_pflops, machine.driver,
       machine.runtime, dualgemm_build_info());
-  fmt::print("{:<22} {:<20} {:<20} {:>25} {:>25} {:>7} {:>8}  {}\n", "M x N x K", "", "configuration",
+  return machine;
+}
+
+// Verification, then both timings, of every shape. `wrong` counts the shapes that did not verify; those are
+// not timed.
+json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dtype,
+                   const dualgemm_device_t& device, const Options& options, int& wrong) {
+  const bench::Machine machine = print_machine(device);
+  fmt::print("{:<34} {:<20} {:<20} {:>25} {:>25} {:>7} {:>8}  {}\n", "M x N x K", "", "configuration",
              "contest, us (p10..p90)", "graph, us (p10..p90)", "TB/s", "PFLOP/s", "roof");
   json rows = json::array();
   for (const bench::Shape& shape : shapes) {
     const bench::Budget b = bench::budget_of(shape, dtype, device);
     json row = shape_json(shape, b);
-    fmt::print(stderr, "{}: preparing {} input sets\n", shape_text(shape), options.input_sets);
-    bench::Workload workload(shape, dtype, options.input_sets, 1);
+    const int input_sets = bench::input_sets_of(
+        shape, options.verify_only ? std::min(2, options.input_sets) : options.input_sets);
+    row["input_sets"] = input_sets;
+    fmt::print(stderr, "{}: preparing {} input sets\n", shape_text(shape), input_sets);
+    bench::Workload workload(shape, dtype, input_sets, 1);
     fmt::print(stderr, "{}: verifying\n", shape_text(shape));
     const std::string mismatch = workload.verify(options.samples);
     row["verified"] = mismatch.empty();
     if (!mismatch.empty()) {
       ++wrong;
       row["mismatch"] = mismatch;
-      fmt::print("{:<22} {:<20} {:<20} WRONG: {}\n", shape_text(shape), shape.label, b.config.name, mismatch);
+      fmt::print("{:<34} {:<20} {:<20} WRONG: {}\n", shape_text(shape), shape.label, b.config.name, mismatch);
     } else if (options.verify_only) {
-      fmt::print("{:<22} {:<20} {:<20} verified\n", shape_text(shape), shape.label, b.config.name);
+      fmt::print("{:<34} {:<20} {:<20} verified\n", shape_text(shape), shape.label, b.config.name);
     } else {
       fmt::print(stderr, "{}: timing\n", shape_text(shape));
       const bench::Timing stream = workload.time_stream(options.repeats);
@@ -142,7 +145,7 @@ json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dty
       const double roof_us = std::max(dram_us, tensor_us);
       const char* roof = dram_us > tensor_us ? "DRAM" : "tensor";
       const double share = 100 * roof_us / graph.median_us;
-      fmt::print("{:<22} {:<20} {:<20} {:>25} {:>25} {:>7.2f} {:>8.2f}  {:.0f} % of {}\n", shape_text(shape),
+      fmt::print("{:<34} {:<20} {:<20} {:>25} {:>25} {:>7.2f} {:>8.2f}  {:.0f} % of {}\n", shape_text(shape),
                  shape.label, b.config.name,
                  fmt::format("{:.2f} ({:.2f}..{:.2f})", stream.median_us, stream.p10_us, stream.p90_us),
                  fmt::format("{:.2f} ({:.2f}..{:.2f})", graph.median_us, graph.p10_us, graph.p90_us),
@@ -188,6 +191,11 @@ json configs_json() {
   return configs;
 }
 
+void require_device_to_verify(const Options& options) {
+  if (options.verify_only)
+    throw std::runtime_error("--verify-only needs a device of compute capability 10.x");
+}
+
 int run(const Options& options) {
   if (options.configs) {
     fmt::print("{}\n", configs_json().dump(2));
@@ -210,13 +218,28 @@ int run(const Options& options) {
   json report = {
       {"library", dualgemm_build_info()}, {"dtype", options.dtype}, {"device", found_name}, {"timed", timed}};
   int wrong = 0;
-  if (supported && (!simulated || options.verify_only)) {
+  if (!options.ablation.empty()) {
+    if (options.dtype != "fp16") throw std::runtime_error("--ablation: built for --dtype fp16 only");
+    if (std::any_of(shapes.begin(), shapes.end(),
+                    [](const bench::Shape& s) { return s.problems() > 1 || s.grouped(); }))
+      throw std::runtime_error("--ablation: for single problems only");
+    report["ablation"] = options.ablation;
     report["input_sets"] = options.input_sets;
+    if (supported && (!simulated || options.verify_only)) {
+      const bench::AblationRun run{options.ablation, options.repeats, options.input_sets, options.samples,
+                                   options.verify_only};
+      print_machine(device);
+      report["results"] = bench::print_ablations(shapes, run, wrong);
+    } else {
+      require_device_to_verify(options);
+      report["results"] = bench::print_modelled_ablations(shapes, options.ablation,
+                                                          supported ? device : bench::described_b200());
+    }
+  } else if (supported && (!simulated || options.verify_only)) {
     report["repeats"] = options.repeats;
     report["results"] = print_timings(shapes, dtype, device, options, wrong);
   } else {
-    if (options.verify_only)
-      throw std::runtime_error("--verify-only needs a device of compute capability 10.x");
+    require_device_to_verify(options);
     fmt::print("Nothing is timed: no Blackwell GPU here (found: {}).\n", found_name);
     report["results"] = print_budgets(shapes, dtype, supported ? device : bench::described_b200());
   }
@@ -238,8 +261,12 @@ int main(int argc, char** argv) {
   app.add_option("--suite", options.suites, "named shapes to run")
       ->check(CLI::IsMember(names))
       ->delimiter(',');
-  app.add_option("--shape", options.shapes, "MxNxK, instead of a suite; may be repeated");
+  app.add_option(
+      "--shape", options.shapes,
+      "instead of a suite, may be repeated: MxNxK, L*MxNxK, offsets:R,R,..xNxK, masked:G~RxNxK (README.md)");
   app.add_option("--dtype", options.dtype, "type of C")->check(CLI::IsMember({"fp16", "bf16"}));
+  app.add_option("--ablation", options.ablation, "instead of the library's choice: one idea on and off")
+      ->check(CLI::IsMember(bench::idea_names()));
   app.add_option("--repeats", options.repeats, "timed repeats")->check(CLI::Range(1, 100000));
   app.add_option("--input-sets", options.input_sets, "launches per repeat, each on inputs of its own")
       ->check(CLI::Range(1, 1000));

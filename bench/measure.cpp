@@ -8,8 +8,10 @@
 #include <cstring>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 #include "budget.h"
+#include "inputs.h"
 
 namespace bench {
 namespace {
@@ -17,68 +19,7 @@ namespace {
 constexpr size_t kFlushBytes = size_t{512} << 20;  // four times the L2 of a B200
 constexpr int kFlushPasses = 16;  // 8 GiB written: over a millisecond, in which the launches queue up
 
-void cuda(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
-}
-
-class Random {
- public:
-  explicit Random(uint64_t seed) : state_(seed * 2 + 1) {}
-  uint64_t bits() {
-    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
-    uint64_t x = state_;
-    x ^= x >> 32;
-    x *= 0xD6E8FEB86659FD93u;
-    return x ^ (x >> 32);
-  }
-
- private:
-  uint64_t state_;
-};
-
-// Codes of 0, 0.5, 1, 1.5 and their negatives.
-std::vector<uint8_t> random_codes(int64_t rows, int64_t k, Random& random) {
-  std::vector<uint8_t> out(rows * k / 2);
-  for (size_t i = 0; i < out.size(); i += 8) {
-    const uint64_t word = random.bits() & 0xBBBBBBBBBBBBBBBBu;
-    std::memcpy(&out[i], &word, std::min<size_t>(8, out.size() - i));
-  }
-  return out;
-}
-
-// ue4m3 of a uniform number in [0, 1), rounded down: the top bits of the number's exponent and mantissa.
-uint8_t uniform_scale(uint64_t bits) {
-  const double x = static_cast<double>(bits >> 11) * 0x1p-53;
-  if (x < 0x1p-6) return static_cast<uint8_t>(x * 512);
-  int exponent;
-  const double fraction = std::frexp(x, &exponent);  // x = fraction * 2^exponent, fraction in [0.5, 1)
-  return static_cast<uint8_t>((exponent - 1 + 7) << 3 | static_cast<int>((fraction * 2 - 1) * 8));
-}
-
-std::vector<uint8_t> random_scales(int32_t rows, int32_t k, Random& random) {
-  std::vector<uint8_t> out(dualgemm_sf_size(rows, k, DUALGEMM_SF_LAYOUT_128X4));  // padding stays zero
-  for (int32_t row = 0; row < rows; ++row) {
-    for (int32_t block = 0; block < k / 16; ++block) {
-      out[dualgemm_sf_offset(rows, k, DUALGEMM_SF_LAYOUT_128X4, row, block)] = uniform_scale(random.bits());
-    }
-  }
-  return out;
-}
-
-class Buffer {
- public:
-  explicit Buffer(size_t bytes) { cuda(cudaMalloc(&data_, bytes), "cudaMalloc"); }
-  explicit Buffer(const std::vector<uint8_t>& from) : Buffer(from.size()) {
-    cuda(cudaMemcpy(data_, from.data(), from.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
-  }
-  ~Buffer() { cudaFree(data_); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  void* get() const { return data_; }
-
- private:
-  void* data_ = nullptr;
-};
+constexpr int64_t kSamplesPerProblem = 8;  // at least: the corners, and as many anywhere
 
 class Event {
  public:
@@ -120,28 +61,19 @@ double half_value(uint16_t bits, dualgemm_dtype_t dtype) {
   return bits >> 15 ? -magnitude : magnitude;
 }
 
-// One set of operands on the device. The host copies of the codes stay for the verification.
-struct InputSet {
-  InputSet(const Shape& s, Random& random)
-      : codes{random_codes(s.m, s.k, random), random_codes(s.n, s.k, random), random_codes(s.n, s.k, random)},
-        scales{random_scales(s.m, s.k, random), random_scales(s.n, s.k, random),
-               random_scales(s.n, s.k, random)},
-        a(codes[0]),
-        b1(codes[1]),
-        b2(codes[2]),
-        sfa(scales[0]),
-        sfb1(scales[1]),
-        sfb2(scales[2]),
-        c(static_cast<size_t>(s.m) * s.n * 2) {}
-
-  void forget_host_copy() {
-    for (auto& x : codes) std::vector<uint8_t>().swap(x);
-    for (auto& x : scales) std::vector<uint8_t>().swap(x);
+// The first element of C that belongs to no problem and was written, or an empty string.
+std::string outside(const Shape& s, const InputSet& x, const std::vector<uint16_t>& c) {
+  for (int32_t problem = 0; problem < s.problems(); ++problem) {
+    const auto begin = c.begin() + (x.place(problem).row + s.rows(problem)) * s.n;
+    const auto end = c.begin() + x.place(problem + 1).row * s.n;
+    const auto found = std::find_if(begin, end, [](uint16_t bits) { return bits != 0xFFFF; });
+    if (found == end) continue;
+    const int64_t element = found - (c.begin() + x.place(problem).row * s.n);
+    return "problem " + std::to_string(problem) + ": C[" + std::to_string(element / s.n) + "][" +
+           std::to_string(element % s.n) + "] belongs to no group and was written";
   }
-
-  std::vector<uint8_t> codes[3], scales[3];
-  Buffer a, b1, b2, sfa, sfb1, sfb2, c;
-};
+  return {};
+}
 
 }  // namespace
 
@@ -150,18 +82,14 @@ struct Workload::Impl {
     cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     check(dualgemm_init(), "dualgemm_init");
     for (int i = 0; i < count; ++i) {
-      sets.push_back(std::make_unique<InputSet>(shape, random));
+      sets.push_back(std::make_unique<InputSet>(shape, dtype, random));
       if (i >= kVerifiedSets) sets.back()->forget_host_copy();
     }
     cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
   ~Impl() { cudaStreamDestroy(stream); }
 
-  void launch(const InputSet& x) const {
-    check(dualgemm_launch(x.a.get(), x.b1.get(), x.b2.get(), x.sfa.get(), x.sfb1.get(), x.sfb2.get(),
-                          x.c.get(), shape.m, shape.n, shape.k, 1.0f, 1.0f, dtype, stream),
-          "dualgemm_launch");
-  }
+  void launch(const InputSet& x) const { launch_one(x.args(), stream); }
   void launch_all() const {
     for (const auto& set : sets) launch(*set);
   }
@@ -174,6 +102,9 @@ struct Workload::Impl {
   dualgemm_dtype_t dtype;
   Random random;
   cudaStream_t stream = nullptr;
+  Launch launch_one = [](const dualgemm_args_t& args, cudaStream_t on) {
+    check(dualgemm_launch_ex(&args, on), "dualgemm_launch_ex");
+  };
   std::vector<std::unique_ptr<InputSet>> sets;
 };
 
@@ -181,59 +112,71 @@ Workload::Workload(const Shape& shape, dualgemm_dtype_t dtype, int input_sets, u
     : impl_(std::make_unique<Impl>(shape, dtype, input_sets, seed)) {}
 Workload::~Workload() = default;
 
+void Workload::use(Launch launch) { impl_->launch_one = std::move(launch); }
+
 // Bound: the tensor core cuts its sum to 24 bits once per 64 elements, each time by at most 2^-23 of the sum
 // of magnitudes; silu moves by at most 1.1 times its argument; the float epilogue adds 2^-20 of the result
-// per unit of gate; the conversion to the output type half an ulp.
-std::string Workload::verify(int samples) {
+// per unit of gate; the conversion to the output type half an ulp. Intermediates in the output type move gate
+// and up by half an ulp each; what they overflow to is not accounted for, and does not occur with these data.
+std::string Workload::verify(int samples, Rounding rounding) {
   const Shape& s = impl_->shape;
   const double half_ulp = impl_->dtype == DUALGEMM_DTYPE_FP16 ? 0x1p-11 : 0x1p-8;
   const double tiny = impl_->dtype == DUALGEMM_DTYPE_FP16 ? 0x1p-25 : 0x1p-126;
   const double overflow = impl_->dtype == DUALGEMM_DTYPE_FP16 ? 65520 : 0x1.FFp127;
   const double steps = std::ceil(s.k / 64.0);
+  std::vector<int32_t> with_rows;
+  for (int32_t problem = 0; problem < s.problems(); ++problem)
+    if (s.rows(problem) > 0) with_rows.push_back(problem);
+  const int64_t count = std::max<int64_t>(samples, kSamplesPerProblem * with_rows.size());
   for (int set = 0; set < std::min<int>(impl_->sets.size(), Impl::kVerifiedSets); ++set) {
     const InputSet& x = *impl_->sets[set];
-    cuda(cudaMemsetAsync(x.c.get(), 0xFF, static_cast<size_t>(s.m) * s.n * 2, impl_->stream),
-         "cudaMemsetAsync");
+    std::vector<uint16_t> c(x.rows() * s.n);
+    cuda(cudaMemsetAsync(x.args().c, 0xFF, c.size() * 2, impl_->stream), "cudaMemsetAsync");
     impl_->launch(x);
     impl_->synchronize();
-    std::vector<uint16_t> c(static_cast<size_t>(s.m) * s.n);
-    cuda(cudaMemcpy(c.data(), x.c.get(), c.size() * 2, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    cuda(cudaMemcpy(c.data(), x.args().c, c.size() * 2, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    if (const std::string text = outside(s, x, c); !text.empty())
+      return "input set " + std::to_string(set) + ": " + text;
 
-    std::vector<float> values[3];
-    for (int i = 0; i < 3; ++i) {
-      const int32_t rows = i == 0 ? s.m : s.n;
-      values[i].resize(static_cast<size_t>(rows) * s.k);
-      check(dualgemm_dequantize_host(x.codes[i].data(), 0, x.scales[i].data(), rows, s.k, 1.0f,
-                                     values[i].data(), 0),
-            "dualgemm_dequantize_host");
-    }
-    for (int sample = 0; sample < samples; ++sample) {
-      // The corners first, then anywhere.
-      const int64_t row = sample < 4 ? (sample / 2) * (s.m - 1) : impl_->random.bits() % s.m;
-      const int64_t column = sample < 4 ? (sample % 2) * (s.n - 1) : impl_->random.bits() % s.n;
+    for (int64_t sample = 0; sample < count; ++sample) {
+      // In turns from every problem that has rows: its corners first, then anywhere.
+      const int32_t problem = with_rows[sample % with_rows.size()];
+      const auto turn = static_cast<int32_t>(sample / with_rows.size());
+      const int32_t last_row = s.rows(problem) - 1, last_column = s.n - 1;
+      const auto below = [this](int32_t end) { return static_cast<int32_t>(impl_->random.bits() % end); };
+      const int32_t row = turn < 4 ? (turn / 2) * last_row : below(last_row + 1);
+      const int32_t column = turn < 4 ? (turn % 2) * last_column : below(last_column + 1);
+      const Place& place = x.place(problem);
+      const std::vector<float> a = x.row_of_a(problem, row);
+      const std::vector<float> b[2] = {x.row_of_b(0, problem, column), x.row_of_b(1, problem, column)};
       double sums[2] = {}, magnitudes[2] = {};
       for (int i = 0; i < s.k; ++i) {
         for (int side = 0; side < 2; ++side) {
-          const double term =
-              static_cast<double>(values[0][row * s.k + i]) * values[1 + side][column * s.k + i];
+          const double term = static_cast<double>(a[i]) * b[side][i];
           sums[side] += term;
           magnitudes[side] += std::fabs(term);
         }
       }
-      const double g = sums[0], u = sums[1], silu = g / (1 + std::exp(-g)), expected = silu * u;
-      const double dg = steps * 0x1p-23 * magnitudes[0], du = steps * 0x1p-23 * magnitudes[1];
+      const double g = place.alpha1 * sums[0], u = place.alpha2 * sums[1], silu = g / (1 + std::exp(-g));
+      const double expected = silu * u;
+      double dg = steps * 0x1p-23 * place.alpha1 * magnitudes[0];
+      double du = steps * 0x1p-23 * place.alpha2 * magnitudes[1];
+      if (rounding == Rounding::kIntermediates) {
+        dg += std::max(tiny, half_ulp * (std::fabs(g) + dg));
+        du += std::max(tiny, half_ulp * (std::fabs(u) + du));
+      }
       const double before = 1.1 * dg * (std::fabs(u) + du) + std::fabs(silu) * du +
                             0x1p-20 * std::fabs(expected) * (1 + std::fabs(g));
       const double bound = before + std::max(tiny, half_ulp * (std::fabs(expected) + before));
-      const double got = half_value(c[row * s.n + column], impl_->dtype);
+      const double got = half_value(c[(place.row + row) * s.n + column], impl_->dtype);
       const bool right = std::isinf(got) ? std::signbit(got) == std::signbit(expected) &&
                                                std::fabs(expected) + before >= overflow
                                          : std::fabs(got - expected) <= bound;
       if (!right) {
         char text[160];
         std::snprintf(text, sizeof text,
-                      "input set %d: C[%lld][%lld] = %.9g, expected %.9g, allowed error %.3g", set,
-                      static_cast<long long>(row), static_cast<long long>(column), got, expected, bound);
+                      "input set %d, problem %d: C[%d][%d] = %.9g, expected %.9g, allowed error %.3g", set,
+                      problem, row, column, got, expected, bound);
         return text;
       }
     }

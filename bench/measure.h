@@ -1,8 +1,11 @@
-// measure.h -- a problem on the GPU: cold input sets, verification on sampled outputs, and two ways of
+// measure.h -- a launch on the GPU: cold input sets, verification on sampled outputs, and two ways of
 // timing. The method is described in README.md.
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,14 +19,22 @@ struct Timing {
   double median_us, p10_us, p90_us;  // per launch, over the repeats
 };
 
+// Computes C of one input set.
+using Launch = std::function<void(const dualgemm_args_t&, cudaStream_t)>;
+// What becomes of gate and up on their way to C: they stay fp32, or are rounded to the type of C first.
+enum class Rounding { kOnce, kIntermediates };
+
 class Workload {
  public:
   Workload(const Shape& shape, dualgemm_dtype_t dtype, int input_sets, uint64_t seed);
   ~Workload();
 
-  // Launches every input set once and compares `samples` outputs of each with a double-precision reference.
-  // Returns the first mismatch, or an empty string.
-  std::string verify(int samples);
+  // How the input sets are launched from now on; at first by the library.
+  void use(Launch launch);
+
+  // Launches two input sets and compares `samples` outputs of each, or more if there are many problems, with
+  // a double-precision reference. Returns the first mismatch, or an empty string.
+  std::string verify(int samples, Rounding rounding = Rounding::kOnce);
 
   // The contest protocol: flush L2, then one event pair around one launch per input set, back to back on a
   // stream.

@@ -1,51 +1,46 @@
-// shapes.h -- the problems the benchmark knows by name.
+// shapes.h -- what the benchmark runs: single problems, batches and groups, and the suites it knows by name.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "dualgemm.h"
+
 namespace bench {
 
 struct Shape {
-  int32_t m, n, k;
+  int32_t m, n, k;  // m: rows of A of one problem; OFFSETS: of all groups together; MASKED: room of a group
   std::string label;
+  int32_t batch = 1;
+  dualgemm_group_mode_t mode = DUALGEMM_GROUP_NONE;
+  std::vector<int32_t> group_rows = {};  // with a mode: how many rows each group has
+
+  int32_t problems() const { return grouped() ? static_cast<int32_t>(group_rows.size()) : batch; }
+  int32_t rows(int32_t problem) const { return grouped() ? group_rows[problem] : m; }
+  int64_t rows() const;  // of all problems
+  bool grouped() const { return mode != DUALGEMM_GROUP_NONE; }
+  bool offsets() const { return mode == DUALGEMM_GROUP_OFFSETS; }
 };
+
+// Groups of these rows; MASKED has room for the largest of them, rounded up to 128 rows.
+Shape groups(dualgemm_group_mode_t mode, std::vector<int32_t> rows, int32_t n, int32_t k, std::string label);
+
+// How tokens spread over experts: `groups` numbers that add up to exactly `total`, in even steps through an
+// exponential distribution and a scrambled order that never changes. The largest is about ln(groups) + 1
+// times the mean; where the mean is small, some are zero.
+std::vector<int32_t> skewed_rows(int32_t groups, int64_t total);
+
+// The arguments of --shape (README.md); throws std::runtime_error.
+Shape parse_shape(const std::string& text);
+
+// "256 x 4096 x 7168", "8 of 16 x 720 x 2880", "offsets 8, 1024 x 4096 x 7168": groups with all their rows.
+std::string shape_text(const Shape& shape);
 
 struct Suite {
   std::string name, what;
   std::vector<Shape> shapes;
 };
-
-inline const std::vector<Suite>& suites() {
-  static const std::vector<Suite> all = {
-      {"contest",
-       "the four timed shapes of the public NVFP4 dual-GEMM contest",
-       {{256, 4096, 7168, "contest 1"},
-        {512, 4096, 7168, "contest 2"},
-        {256, 3072, 4096, "contest 3"},
-        {512, 3072, 7168, "contest 4"}}},
-      {"decode",
-       "few tokens: the weights are streamed once and bandwidth is everything",
-       {{1, 3584, 8192, "Llama-70B, 1/8"},
-        {16, 3584, 8192, "Llama-70B, 1/8"},
-        {128, 3584, 8192, "Llama-70B, 1/8"},
-        {1, 2048, 7168, "DeepSeek-V3 expert"},
-        {128, 2048, 7168, "DeepSeek-V3 expert"},
-        {16, 1536, 4096, "Qwen3-235B expert"}}},
-      {"prefill",
-       "many tokens: the tensor cores are the limit",
-       {{2048, 3584, 8192, "Llama-70B, 1/8"},
-        {4096, 14336, 4096, "Llama-8B"},
-        {4096, 2048, 7168, "DeepSeek-V3 expert"},
-        {4096, 12288, 5120, "GLM-4.5 dense"}}},
-      {"ragged",
-       "sizes that are no multiple of a tile",
-       {{300, 720, 2880, "gpt-oss-120b, 1/4"},
-        {513, 1408, 4096, "GLM-4.5-Air expert"},
-        {77, 360, 2880, "gpt-oss-120b, 1/8"}}},
-  };
-  return all;
-}
+const std::vector<Suite>& suites();
 
 }  // namespace bench

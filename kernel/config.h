@@ -29,6 +29,9 @@ enum class Products : int32_t { kTogether, kOneAfterOther, kFirstOnly };
 // Where along K a tile starts: all at 0, or each CTA elsewhere, so that they ask for different bytes.
 enum class KOrder : int32_t { kForward, kRotated };
 
+// How results reach C: each lane stores its own, or puts them in shared memory for a bulk copy.
+enum class Store : int32_t { kDirect, kBulk };
+
 // How an instance does it. Depths are part of the choice of an instance; what follows them has the default
 // that ships, and other values to measure against.
 struct Options {
@@ -43,7 +46,10 @@ struct Options {
   // documented; public kernels that give right results on a B200 rely on it here.
   bool keep_a = false;
   Products products = Products::kTogether;
+  bool one_mma = true;  // for both products, where one can: with 128 columns
   KOrder k_order = KOrder::kForward;
+  Store store = Store::kDirect;
+  bool shared_reciprocal = false;  // two results with one reciprocal, at the price that swiglu.cuh tells
 };
 
 // One instance. kTileM x kTileN is the tile of C that one CTA, or a pair of CTAs (cta_group::2), computes
@@ -70,6 +76,8 @@ struct Config {
   static constexpr bool kKeepA = kOptions.keep_a;
   static constexpr Products kProducts = kOptions.products;
   static constexpr KOrder kKOrder = kOptions.k_order;
+  static constexpr Store kStore = kOptions.store;
+  static constexpr bool kSharedReciprocal = kOptions.shared_reciprocal;
   // Walks along K, and products of each.
   static constexpr int kPasses = kProducts == Products::kOneAfterOther ? 2 : 1;
   static constexpr int kPassProducts = kProducts == Products::kTogether ? 2 : 1;
@@ -89,7 +97,7 @@ struct Config {
   // kColumns = 128: ONE mma of N = 256 computes both products from B1 and B2 as one operand of 256 rows.
   // Elsewhere TWO mmas: with 64 columns the scale factors of B cannot be packed without overlapping copies,
   // and 2 * 192 is more than a mma has.
-  static constexpr bool kOneMma = kColumns == 128 && kPassProducts == 2;
+  static constexpr bool kOneMma = kOptions.one_mma && kColumns == 128 && kPassProducts == 2;
   static constexpr int kMmaM = kLanes * kCtaGroup;
   static constexpr int kMmaN = kOneMma ? 2 * kColumns : kColumns;
 
@@ -118,15 +126,20 @@ struct Config {
   static constexpr int kSlotBytes = kSfaBytes + kPassProducts * kSfbBytes;
   static constexpr int kReservedBytes = 512;  // barriers and the TMEM base
   static constexpr int kGroupTableBytes = kGrouped ? 20 * (kMaxGroups + 1) : 0;
+  static constexpr int kStagingPitch = 80;  // of a lane: 32 results, and room so that lanes differ in banks
+  static constexpr int kStagingBytes = kStore == Store::kBulk ? 256 * kStagingPitch : 0;
   static constexpr int kRingBytes = kStages * kStageBytes + kScaleStages * kSlotBytes;
-  static_assert(kRingBytes + kGroupTableBytes + kReservedBytes <= kMaxSmemBytes, "a CTA has this much");
+  static_assert(kRingBytes + kGroupTableBytes + kStagingBytes + kReservedBytes <= kMaxSmemBytes,
+                "a CTA has this much");
+  static_assert(kStore == Store::kDirect || (!kSwap && kSplitK == 1), "a lane has a row of C to copy");
   static_assert(kKOrder == KOrder::kForward || (kScaleKTiles == 1 && kClusterSize == 1),
                 "k-tiles of a slot are neighbours, and the CTAs of a cluster walk together");
   static_assert(kScaleCopy != ScaleCopy::kNextKTile || kScaleStages >= 2, "two slots are in use at a time");
 
   // Tensor memory: the accumulators of both products lie side by side. Two pairs of 128 columns would fill
   // it; they share kSharedColumns instead (tmem_map.cuh).
-  static constexpr int kAccColumns = 2 * kColumns;
+  static constexpr int kAccumulators = kProducts == Products::kFirstOnly ? 1 : 2;
+  static constexpr int kAccColumns = kAccumulators * kColumns;
   static constexpr int kAccStages = kOptions.acc_stages;
   static constexpr bool kOverlapped = kAccStages == 2 && 2 * kAccColumns == kTmemColumns;
   static constexpr int kSharedColumns = kOverlapped ? 64 : 0;

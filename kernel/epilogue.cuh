@@ -10,6 +10,8 @@
 #include "kernel/swiglu.cuh"
 #include "kernel/tmem_map.cuh"
 #include "kernel/wait.cuh"
+#include "ptx/bulk.cuh"
+#include "ptx/cluster.cuh"
 #include "ptx/global.cuh"
 #include "ptx/math.cuh"
 #include "ptx/tcgen05_mem.cuh"
@@ -32,14 +34,18 @@ template <int kWidth>
 struct Chunk {
   uint32_t acc1[kWidth], acc2[kWidth];
 
+  template <int kAccumulators = 2>  // 1: acc2 is not there, and stays undefined
   DUALGEMM_DEVICE void load(uint32_t acc1_tmem, uint32_t acc2_tmem) {
     ptx::tcgen05_ld_32x32b(acc1, acc1_tmem);
-    ptx::tcgen05_ld_32x32b(acc2, acc2_tmem);
+    if constexpr (kAccumulators == 2) ptx::tcgen05_ld_32x32b(acc2, acc2_tmem);
     ptx::tcgen05_wait_ld();  // the registers are defined, and tensor memory has been read, only after this
     // Nothing tells the compiler that the wait defines the registers; these empty statements keep their uses
     // below it.
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) asm volatile("" : "+r"(acc1[i]), "+r"(acc2[i])::"memory");
+    for (int i = 0; i < kWidth; ++i) {
+      if constexpr (kAccumulators == 2) asm volatile("" : "+r"(acc1[i]), "+r"(acc2[i])::"memory");
+      else asm volatile("" : "+r"(acc1[i])::"memory");
+    }
   }
 };
 
@@ -71,21 +77,28 @@ struct Output {
         column;
   }
 
-  // The results of accumulator columns [column, column + kWidth).
+  // The results of accumulator columns [column, column + kWidth). staging: this lane's, for kBulk.
   template <int kWidth>
-  DUALGEMM_DEVICE void finish(const Chunk<kWidth>& chunk, int column) const {
+  DUALGEMM_DEVICE void finish(const Chunk<kWidth>& chunk, int column, uint8_t* staging = nullptr) const {
     uint32_t packed[kWidth / 2];
 #pragma unroll
     for (int i = 0; i < kWidth; i += 2) {
-      const auto result = [&](int j) {
-        const float gate = alpha1 * __uint_as_float(chunk.acc1[j]);
-        if constexpr (Cfg::kProducts == Products::kFirstOnly) return gate;
-        else return swiglu<ApproximateMath>(gate, alpha2 * __uint_as_float(chunk.acc2[j]));
+      const auto scaled = [i](float alpha, const uint32_t* acc) {
+        return Pair{alpha * __uint_as_float(acc[i]), alpha * __uint_as_float(acc[i + 1])};
       };
-      packed[i / 2] = pack<Cfg::kC>(result(i), result(i + 1));
+      Pair result = scaled(alpha1, chunk.acc1);
+      if constexpr (Cfg::kProducts != Products::kFirstOnly) {
+        const Pair gate = result, up = scaled(alpha2, chunk.acc2);
+        if constexpr (Cfg::kSharedReciprocal) result = swiglu_shared<ApproximateMath>(gate, up);
+        else
+          result = {swiglu<ApproximateMath>(gate.first, up.first),
+                    swiglu<ApproximateMath>(gate.second, up.second)};
+      }
+      packed[i / 2] = pack<Cfg::kC>(result.first, result.second);
     }
     if (!inside) return;
     if constexpr (Cfg::kSwap) store_down<kWidth>(packed, column);
+    else if constexpr (Cfg::kStore == Store::kBulk) store_bulk<kWidth>(packed, column, staging);
     else store_along<kWidth>(packed, column);
   }
 
@@ -107,6 +120,21 @@ struct Output {
         if (first + column + 16 <= columns) ptx::st_global_v4_b32(row + column + 8, values + 4);
       }
     }
+  }
+
+  // Along a row of C by a bulk copy from shared memory. A lane waits for its own copies only, which is
+  // enough: no other lane writes to its part of the staging area.
+  template <int kWidth>
+  DUALGEMM_DEVICE void store_bulk(const uint32_t* packed, int first, uint8_t* staging) const {
+    static_assert(2 * kWidth <= Cfg::kStagingPitch);
+    if (first >= columns) return;
+    ptx::cp_async_bulk_wait_group_read();  // the copy before has read the staging area
+#pragma unroll
+    for (int i = 0; i < kWidth / 2; i += 4)
+      reinterpret_cast<uint4*>(staging)[i / 4] = {packed[i], packed[i + 1], packed[i + 2], packed[i + 3]};
+    ptx::fence_proxy_async();  // the stores above come before what the copy reads
+    ptx::cp_async_bulk_shared_to_global(c + first, staging, 2 * min(kWidth, columns - first));
+    ptx::cp_async_bulk_commit_group();
   }
 
   // Down a column of C: the 32 lanes of a warp write 64 neighbouring bytes of a row at a time.
@@ -159,7 +187,7 @@ DUALGEMM_DEVICE void epilogue_role(const Params& p, SharedStorage<Cfg>& smem, Ct
     for (int i = 0; i < kChunks<Cfg>; ++i) {
       const int column = chunk_column<Cfg>(warp, i, acc);
       Chunk<kChunkColumns> chunk;
-      chunk.load(tmem.acc1(acc) + column, tmem.acc2(acc) + column);
+      chunk.template load<Cfg::kAccumulators>(tmem.acc1(acc) + column, tmem.acc2(acc) + column);
       if (i == kReleasingChunk<Cfg>) {
         // In registers: the mma of a later tile may overwrite the accumulators during the work below.
         ptx::tcgen05_fence_before_thread_sync();  // this lane's reads come before the arrival
@@ -167,10 +195,14 @@ DUALGEMM_DEVICE void epilogue_role(const Params& p, SharedStorage<Cfg>& smem, Ct
         if (ptx::elect_sync()) cta.arrive_at_leader(smem.acc_empty[a.index]);
         __syncwarp();
       }
-      output.finish(chunk, column);
+      if constexpr (Cfg::kStore == Store::kBulk)
+        output.finish(chunk, column, smem.staging.row[warp.half * Cfg::kLanes + warp.lane()]);
+      else output.finish(chunk, column);
       __syncwarp();  // the next tcgen05.ld needs the lanes together again
     }
   }
+  // C is written, and shared memory read, before the CTA ends.
+  if constexpr (Cfg::kStore == Store::kBulk) ptx::cp_async_bulk_wait_group();
 }
 
 }  // namespace dualgemm

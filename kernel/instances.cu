@@ -1,38 +1,11 @@
 // instances.cu -- the kernels that exist: one line per instance, and the table through which host/ sees them.
 #include "kernel/instances.h"
 
-#include "kernel/dual_gemm.cuh"
+#include "kernel/instance.cuh"
 
 namespace dualgemm {
 
 namespace {
-
-template <class Cfg>
-constexpr Instance instance(const char* name) {
-  return {name,
-          reinterpret_cast<const void*>(&dual_gemm_kernel<Cfg>),
-          Cfg::kC,
-          Cfg::kCtaGroup,
-          Cfg::kTileM,
-          Cfg::kTileN,
-          Cfg::kTileK,
-          Cfg::kSplitK,
-          Cfg::kABoxRows,
-          Cfg::kBBoxRows,
-          Cfg::kSfbBlocks,
-          Cfg::kStages,
-          Cfg::kScaleStages,
-          Cfg::kScaleKTiles,
-          Cfg::kAccStages,
-          Cfg::kOverlapped,
-          Cfg::kGrouped,
-          Cfg::kMmaN,
-          Cfg::kOneMma ? 1 : 2,
-          Cfg::kKeepA,
-          kThreads,
-          static_cast<int32_t>(sizeof(SharedStorage<Cfg>)),
-          TmemMap<Cfg>::kAllocColumns};
-}
 
 constexpr CType kFp16 = CType::kFp16, kBf16 = CType::kBf16;
 

@@ -69,6 +69,12 @@ struct Weights {
     policy = ptx::create_policy_evict_first();
   }
 
+  // With two passes chosen, not indexed: an array whose index is known at run time only lies in local memory.
+  DUALGEMM_DEVICE static const CUtensorMap* of(const CUtensorMap* const (&maps)[2], int product) {
+    if constexpr (Cfg::kPasses == 1) return maps[product];
+    else return product == 0 ? maps[0] : maps[1];
+  }
+
   // Where box 0 and, if there are two, box 1 of a stage come from.
   DUALGEMM_DEVICE ptx::Coordinates3 at(const Tile& tile, KTile k) const {
     const int first = Cfg::kOneBPerCta ? 0 : static_cast<int>(cta.rank) * Cfg::kBBoxRows;
@@ -77,7 +83,7 @@ struct Weights {
   DUALGEMM_DEVICE void load(Stage<Cfg>& stage, uint64_t& full, const Tile& tile, KTile k) const {
 #pragma unroll
     for (int box = 0; box < Cfg::kBBoxes; ++box)
-      cta.load(stage.b[box], *b[box + k.pass], at(tile, k), full, policy);
+      cta.load(stage.b[box], *of(b, box + k.pass), at(tile, k), full, policy);
   }
   DUALGEMM_DEVICE void load_scales(ScaleSlot<Cfg>& slot, uint64_t& full, const Tile& tile, KTile k) const {
     const ptx::Coordinates4 at{0, k.index * Cfg::kMmasPerKTile, tile.n * Cfg::kTileN / Cfg::kScaleBlockRows,
@@ -87,13 +93,13 @@ struct Weights {
     } else {
 #pragma unroll
       for (int product = 0; product < Cfg::kPassProducts; ++product)
-        cta.load(slot.sfb[product], *sfb[product + k.pass], at, full, policy);
+        cta.load(slot.sfb[product], *of(sfb, product + k.pass), at, full, policy);
     }
   }
   DUALGEMM_DEVICE void prefetch(const Tile& tile, KTile k) const {
 #pragma unroll
     for (int box = 0; box < Cfg::kBBoxes; ++box)
-      ptx::cp_async_bulk_prefetch_tensor_3d(b[box + k.pass], at(tile, k));
+      ptx::cp_async_bulk_prefetch_tensor_3d(of(b, box + k.pass), at(tile, k));
   }
 };
 

@@ -16,24 +16,26 @@
 
 namespace dualgemm {
 
+// `stage` and `slot` below are descriptors of a stage of operands and of a slot of scale factors; what lies
+// in them is found by its offset (shared_storage.cuh).
+
 // Copies the scale factors of `steps` K steps of 64, an atom for each block of 128 rows of A and each B, from
 // `first` in a slot to `column_step` in a window.
 template <class Cfg>
-DUALGEMM_DEVICE void copy_scales(TmemMap<Cfg> tmem, const ScaleSlot<Cfg>& slot, int first, int window,
-                                 int column_step, int steps) {
-  const auto copy = [](uint32_t columns, const uint8_t* atoms, int atom) {
+DUALGEMM_DEVICE void copy_scales(TmemMap<Cfg> tmem, uint64_t slot, int first, int window, int column_step,
+                                 int steps) {
+  const auto copy = [slot](uint32_t columns, int offset, int atom) {
     ptx::tcgen05_cp_32x128b_warpx4<Cfg::kCtaGroup>(
-        columns,
-        ptx::advance(ptx::scale_descriptor(ptx::smem_u32(atoms)), static_cast<uint32_t>(atom) * 512u));
+        columns, ptx::advance(slot, static_cast<uint32_t>(offset + atom * 512)));
   };
   for (int i = 0; i < steps; ++i) {
-    copy(tmem.sfa(window, column_step + i), slot.sfa, first + i);
+    copy(tmem.sfa(window, column_step + i), 0, first + i);
 #pragma unroll
     for (int product = 0; product < Cfg::kPassProducts; ++product)
 #pragma unroll
       for (int block = 0; block < Cfg::kSfbBlocks; ++block)
-        copy(tmem.sfb(window, column_step + i, product) + block * Cfg::kSfColumns, slot.sfb[product],
-             block * Cfg::kSlotSteps + first + i);
+        copy(tmem.sfb(window, column_step + i, product) + block * Cfg::kSfColumns,
+             Cfg::kSfaBytes + product * Cfg::kSfbBytes, block * Cfg::kSlotSteps + first + i);
   }
 }
 
@@ -41,16 +43,16 @@ DUALGEMM_DEVICE void copy_scales(TmemMap<Cfg> tmem, const ScaleSlot<Cfg>& slot, 
 // only, so moving the start address is all it takes. `part` is 2 columns (64 rows) where the rows on the N
 // side begin in the middle of a block of scale factors.
 template <class Cfg>
-DUALGEMM_DEVICE void issue_mma(TmemMap<Cfg> tmem, const Stage<Cfg>& stage, int step, int window,
-                               int column_step, int acc, int pass, int part, bool accumulate) {
+DUALGEMM_DEVICE void issue_mma(TmemMap<Cfg> tmem, uint64_t stage, int step, int window, int column_step,
+                               int acc, int pass, int part, bool accumulate) {
   using ptx::Collector;
   constexpr uint32_t kInstruction = ptx::mxf4nvf4_instruction_descriptor(Cfg::kMmaM, Cfg::kMmaN);
   constexpr Collector kFirst = Cfg::kKeepA ? Collector::kFill : Collector::kUnsaid;
   constexpr Collector kSecond = Cfg::kKeepA ? Collector::kLastUse : Collector::kUnsaid;
-  const auto operand = [step](const uint8_t* rows) {
-    return ptx::advance(ptx::operand_descriptor(ptx::smem_u32(rows)), step * (Cfg::kMmaK / 2));
+  const auto operand = [stage, step](int offset) {
+    return ptx::advance(stage, offset + step * (Cfg::kMmaK / 2));
   };
-  const uint64_t a = operand(stage.a), b1 = operand(stage.b[0]);
+  const uint64_t a = operand(0), b1 = operand(Cfg::kABytes);
   const uint32_t sfa = tmem.sfa(window, column_step), sfb1 = tmem.sfb(window, column_step, 0);
   if constexpr (Cfg::kOneMma) {
     // B2 follows B1, acc2 follows acc1, SFB2 follows SFB1.
@@ -60,7 +62,7 @@ DUALGEMM_DEVICE void issue_mma(TmemMap<Cfg> tmem, const Stage<Cfg>& stage, int s
     ptx::tcgen05_mma_mxf4nvf4_block16<Cfg::kCtaGroup>(pass == 0 ? tmem.acc1(acc) : tmem.acc2(acc), a, b1,
                                                       kInstruction, sfa, sfb1 + part, accumulate);
   } else {
-    const uint64_t b2 = operand(stage.b[1]);
+    const uint64_t b2 = operand(Cfg::kABytes + Cfg::kBBoxBytes);
     const uint32_t sfb2 = tmem.sfb(window, column_step, 1);
     if constexpr (Cfg::kSwap) {
       ptx::tcgen05_mma_mxf4nvf4_block16<Cfg::kCtaGroup>(tmem.acc1(acc), b1, a, kInstruction, sfb1, sfa + part,
@@ -80,6 +82,8 @@ template <class Cfg, class Scheduler>
 DUALGEMM_DEVICE void mma_role(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg> cta, Scheduler tiles) {
   const TmemMap<Cfg> tmem{smem.tmem_base};
   constexpr auto kWaitForReaders = Cta<Cfg>::kPaired ? wait_for_cluster : wait;
+  const uint64_t stages = ptx::operand_descriptor(ptx::smem_u32(&smem.stage[0])),
+                 slots = ptx::scale_descriptor(ptx::smem_u32(&smem.slot[0]));
   const KWalk<Cfg> walk(p.k_tiles, cta.slice);
   auto s = consumer_start<Cfg::kStages>();
   auto q = consumer_start<Cfg::kScaleStages>();
@@ -97,8 +101,8 @@ DUALGEMM_DEVICE void mma_role(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg
       if (in_slot == 0) wait(smem.scale_full[copied.index], copied.phase);
       ptx::tcgen05_fence_after_thread_sync();  // the bytes of TMA come before the copies
       if (ptx::elect_sync())
-        copy_scales(tmem, smem.slot[copied.index], in_slot * Cfg::kMmasPerKTile, copied.index,
-                    in_slot * Cfg::kMmasPerKTile, Cfg::kMmasPerKTile);
+        copy_scales(tmem, ptx::advance(slots, copied.index * Cfg::kSlotBytes), in_slot * Cfg::kMmasPerKTile,
+                    copied.index, in_slot * Cfg::kMmasPerKTile, Cfg::kMmasPerKTile);
       __syncwarp();
       if (walk.ends_slot(i)) ++copied;
     };
@@ -108,7 +112,7 @@ DUALGEMM_DEVICE void mma_role(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg
 #pragma unroll 1
     for (int32_t i = 0; i < walk.length(); ++i, ++s) {
       const KTile k = walk[i];
-      const Stage<Cfg>& stage = smem.stage[s.index];
+      const uint64_t stage = ptx::advance(stages, s.index * Cfg::kStageBytes);
       const int in_slot = walk.in_slot(i);
       // The last k-tile may hold fewer steps. What lies past K inside a step is zero; whole steps past it are
       // skipped.
@@ -137,8 +141,8 @@ DUALGEMM_DEVICE void mma_role(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg
             // A copy before a mma, and two mma on one accumulator, execute in the order of issue: no fence
             // between them.
             if constexpr (Cfg::kScaleCopy == ScaleCopy::kPerStep)
-              copy_scales(tmem, smem.slot[q.index], in_slot * Cfg::kMmasPerKTile + step, window, column_step,
-                          1);
+              copy_scales(tmem, ptx::advance(slots, q.index * Cfg::kSlotBytes),
+                          in_slot * Cfg::kMmasPerKTile + step, window, column_step, 1);
             issue_mma(tmem, stage, step, window, column_step, acc, k.pass, part,
                       /*accumulate=*/walk.in_pass(i) > 0 || step > 0);
           }

@@ -46,6 +46,13 @@ struct ScaleSlot {
   uint8_t sfb[Cfg::kPassProducts][Cfg::kSfbBytes];
 };
 
+// Results of a chunk on their way to C, a row for each lane of the epilogue.
+template <class Cfg>
+struct Staging {
+  alignas(16) uint8_t row[kEpilogueWarps * 32][Cfg::kStagingPitch];
+  static_assert(sizeof row == Cfg::kStagingBytes, "config.h reserves this much");
+};
+
 struct Nothing {};
 
 template <class Cfg>
@@ -61,6 +68,7 @@ struct SharedStorage {
   uint64_t window_free[Cfg::kWindows];  // used unless kSlotColumnsFit
   uint32_t tmem_base;                   // written by tcgen05.alloc
   std::conditional_t<Cfg::kGrouped, GroupTable, Nothing> groups;
+  std::conditional_t<Cfg::kStore == Store::kBulk, Staging<Cfg>, Nothing> staging;
 
   static_assert(sizeof(Stage<Cfg>) == Cfg::kStageBytes && sizeof(ScaleSlot<Cfg>) == Cfg::kSlotBytes,
                 "exactly what TMA delivers");

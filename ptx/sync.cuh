@@ -39,18 +39,18 @@ DUALGEMM_DEVICE void griddepcontrol_launch_dependents() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
-// barrier.cluster.arrive.relaxed.aligned;      9.7.13.5
+// barrier.cluster.arrive.relaxed.aligned;      9.7.13.3
 // Orders nothing but what fence.mbarrier_init has released.
 DUALGEMM_DEVICE void cluster_arrive_relaxed() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
 
-// barrier.cluster.arrive.release.aligned;      9.7.13.5
+// barrier.cluster.arrive.release.aligned;      9.7.13.3
 DUALGEMM_DEVICE void cluster_arrive_release() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
 
-// barrier.cluster.wait.acquire.aligned;      9.7.13.5
+// barrier.cluster.wait.acquire.aligned;      9.7.13.3
 DUALGEMM_DEVICE void cluster_wait_acquire() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }

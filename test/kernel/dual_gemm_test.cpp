@@ -106,15 +106,16 @@ TEST_CASE("the ring of stages may be partly used, filled exactly and reused many
 
 TEST_CASE("a CTA that computes several tiles gives the bits of one that computes a single tile", "[kernel]") {
   for (const NamedConfig& config : configs_of(DUALGEMM_DTYPE_FP16)) {
+    if (config.info.split_k > 1) continue;  // computes one tile
     DYNAMIC_SECTION(config.info.name) {
       const Problem p =
-          make_problem(Data::kFullRange, 300, 328, 576, 400);  // 3 row tiles, at least 3 column tiles
+          make_problem(Data::kFullRange, 300, 328, 576, 400);  // 2 or 3 row tiles, at least 2 column tiles
       const Output one_each = run(p, use(config));
-      for (int32_t max_sms : {1, 2, 4}) {
+      for (int32_t clusters : {1, 2, 4}) {
         LaunchOptions options = use(config);
-        options.max_sms = max_sms;
-        INFO(max_sms << " CTAs");
-        CHECK(run(p, options).bits == one_each.bits);
+        options.max_sms = clusters * config.info.cta_group;
+        INFO(options.max_sms << " CTAs");
+        CHECK((run(p, options).bits == one_each.bits));
       }
       const Comparison result = compare(one_each, p.reference());
       INFO(result.first);
@@ -168,11 +169,11 @@ TEST_CASE("each of the six inputs matters where it should and nowhere else", "[k
     changed(q, row, -1);
   }
   SECTION("b1") {
-    for (int64_t i = 0; i < k / 2; i += 3) flip_sign(q.b1[column * q.ldb / 2 + i]);
+    for (int64_t i = 0; i < k / 2; i += 3) flip_sign(q.b1[column * q.ldb1 / 2 + i]);
     changed(q, -1, column);
   }
   SECTION("b2") {
-    for (int64_t i = 0; i < k / 2; i += 3) flip_sign(q.b2[column * q.ldb / 2 + i]);
+    for (int64_t i = 0; i < k / 2; i += 3) flip_sign(q.b2[column * q.ldb2 / 2 + i]);
     changed(q, -1, column);
   }
   SECTION("sfa") {
@@ -212,17 +213,17 @@ TEST_CASE("scale factors of rows that do not exist, and bytes beyond k, have no 
           for (int64_t block = 0; block < 8; ++block) sf[ref::sf_offset(p.k, row, block)] = 0;
         }
       };
-      const auto clear_pitch = [&](std::vector<uint8_t>& codes, int64_t rows) {
+      const auto clear_pitch = [&](std::vector<uint8_t>& codes, int64_t rows, int64_t ld) {
         for (int64_t row = 0; row < rows; ++row) {
-          std::fill_n(&codes[row * p.lda / 2 + p.k / 2], (p.lda - p.k) / 2, 0);
+          std::fill_n(&codes[row * ld / 2 + p.k / 2], (ld - p.k) / 2, 0);
         }
       };
       clear_rows(clean.sfa, p.m);
       clear_rows(clean.sfb1, p.n);
       clear_rows(clean.sfb2, p.n);
-      clear_pitch(clean.a, p.m);
-      clear_pitch(clean.b1, p.n);
-      clear_pitch(clean.b2, p.n);
+      clear_pitch(clean.a, p.m, p.lda);
+      clear_pitch(clean.b1, p.n, p.ldb1);
+      clear_pitch(clean.b2, p.n, p.ldb2);
       REQUIRE(clean.sfa != p.sfa);
       REQUIRE(clean.a != p.a);
       CHECK(run(p, use(config)).bits == run(clean, use(config)).bits);

@@ -34,8 +34,15 @@ TEST_CASE("groups of any size give the bits of a dense launch of each", "[groupe
         for (int32_t spare : {0, 9})
           check_set(make_groups(mode, Data::kFullRange, around, config.info.tile_n + 8, 336, 10, spare),
                     options);
-        const std::vector<std::vector<int32_t>> others = {
-            {1}, {130}, {0, 0, 0, 0, 57}, {57, 0, 0, 0, 0}, {0, 0, 200, 0, 0}, std::vector<int32_t>(20, 1)};
+        std::vector<int32_t> more_groups_than_rows(150, 0);
+        more_groups_than_rows[70] = more_groups_than_rows[149] = 1;
+        const std::vector<std::vector<int32_t>> others = {{1},
+                                                          {130},
+                                                          {0, 0, 0, 0, 57},
+                                                          {57, 0, 0, 0, 0},
+                                                          {0, 0, 200, 0, 0},
+                                                          std::vector<int32_t>(20, 1),
+                                                          more_groups_than_rows};
         for (const std::vector<int32_t>& rows : others) {
           INFO(text(rows));
           check_set(make_groups(mode, Data::kFullRange, rows, 72, 256, 11, 3), options);

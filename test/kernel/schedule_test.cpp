@@ -1,11 +1,7 @@
-// schedule_test.cpp -- bits that depend on nothing but the problem: not on the order in which warps, CTAs and
-// asynchronous work move, and, where it was asked for, not on M.
-#include <algorithm>
-#include <string>
-
+// schedule_test.cpp -- bits that depend on nothing but the problem, and not on the order in which warps, CTAs
+// and asynchronous work move.
 #include "kernel/grouped.h"
 #include "kernel/judged.h"
-#include "ref/formats.h"
 
 using namespace dualgemm_test;
 
@@ -69,44 +65,6 @@ TEST_CASE("a grouped launch gives the same bits under every schedule", "[schedul
           for (Output& out : device.download()) bits.push_back(std::move(out.bits));
           return bits;
         });
-      }
-    }
-  }
-}
-
-TEST_CASE("with BATCH_INVARIANT the bits of a row do not depend on the number of rows", "[invariant]") {
-  struct Weights {
-    int32_t n, k;
-  };
-  // Shapes for which the choice without the flag differs between few rows and many: narrow and deep, wide and
-  // shallow, deep enough to be split.
-  for (const Weights& weights :
-       {Weights{136, 528}, Weights{512, 7168}, Weights{2048, 1024}, Weights{64, 4096}}) {
-    for (dualgemm_dtype_t dtype : {DUALGEMM_DTYPE_FP16, DUALGEMM_DTYPE_BF16}) {
-      if (dtype == DUALGEMM_DTYPE_BF16 && weights.k > 4096) continue;  // the same sums, another rounding
-      DYNAMIC_SECTION("n " << weights.n << ", k " << weights.k << ", type " << dtype) {
-        LaunchOptions options;
-        options.dtype = dtype;
-        options.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
-        const Problem whole = make_problem(Data::kFullRange, 257, weights.n, weights.k, 30);
-        const Output all = run(whole, options);
-        CHECK(compare(all, whole.reference()).mismatches == 0);
-        for (int32_t m : {1, 2, 17, 128}) {
-          INFO("m " << m);
-          // The last m rows, so that a row's place in its tile changes, too.
-          Problem part = make_problem(Data::kFullRange, m, weights.n, weights.k, 31);
-          const int32_t first = whole.m - m;
-          part.alpha1 = whole.alpha1;
-          part.alpha2 = whole.alpha2;
-          part.b1 = whole.b1, part.b2 = whole.b2, part.sfb1 = whole.sfb1, part.sfb2 = whole.sfb2;
-          std::copy(whole.a.begin() + first * whole.lda / 2, whole.a.end(), part.a.begin());
-          for (int32_t row = 0; row < m; ++row)
-            for (int32_t block = 0; block < weights.k / ref::kBlock; ++block)
-              part.sfa[ref::sf_offset(weights.k, row, block)] =
-                  whole.sfa[ref::sf_offset(weights.k, first + row, block)];
-          const Output some = run(part, options);
-          CHECK(std::equal(some.bits.begin(), some.bits.end(), all.bits.begin() + first * weights.n));
-        }
       }
     }
   }

@@ -10,15 +10,23 @@
 extern "C" {
 
 __global__ void elect_sync(uint32_t* out);
+__global__ void barrier_sync(uint32_t threads, uint32_t* out);
+__global__ void griddepcontrol(const uint32_t* in, int32_t waits, uint32_t* out);
 
 __global__ void mbarrier_arrive(int32_t arrivals, uint32_t* out);
 __global__ void mbarrier_arrive_expect_tx(const __grid_constant__ CUtensorMap map, uint32_t bytes,
                                           uint32_t* out);
 __global__ void mbarrier_try_wait_parity(uint32_t parity, uint32_t* out);
 
-__global__ void cp_async_bulk_tensor_2d(const __grid_constant__ CUtensorMap map, int32_t inner, int32_t outer,
-                                        uint32_t* out);
-__global__ void cp_async_bulk_tensor_2d_swizzled(const __grid_constant__ CUtensorMap map, uint32_t* out);
+__global__ void cp_async_bulk_tensor_3d(const __grid_constant__ CUtensorMap map, int32_t c0, int32_t c1,
+                                        int32_t c2, int32_t last, uint32_t* out);
+__global__ void cp_async_bulk_tensor_3d_swizzled(const __grid_constant__ CUtensorMap map, uint32_t* out);
+__global__ void cp_async_bulk_tensor_4d(const __grid_constant__ CUtensorMap map, int32_t c0, int32_t c1,
+                                        int32_t c2, int32_t c3, uint32_t* out);
+__global__ void cp_async_bulk_prefetch_tensor_3d(const __grid_constant__ CUtensorMap map, int32_t c0,
+                                                 int32_t c1, int32_t c2, uint32_t* out);
+__global__ void cp_async_bulk_shared_to_global(uint32_t bytes, int32_t wait_read, int32_t wait_written,
+                                               uint32_t* out);
 __global__ void prefetch_tensormap(const __grid_constant__ CUtensorMap map, uint32_t* out);
 
 __global__ void tcgen05_alloc(uint32_t* out);
@@ -28,7 +36,7 @@ __global__ void tcgen05_cp_32x128b_warpx4(const __grid_constant__ CUtensorMap ro
 __global__ void tcgen05_mma_mxf4nvf4_block16(const __grid_constant__ CUtensorMap a,
                                              const __grid_constant__ CUtensorMap b,
                                              const __grid_constant__ CUtensorMap scales, int32_t times,
-                                             uint32_t* out);
+                                             int32_t collector, uint32_t* out);
 
 __global__ void ex2_approx_ftz(const float* in, float* out);
 __global__ void rcp_approx_ftz(const float* in, float* out);
@@ -42,11 +50,18 @@ __global__ void st_global_v4_b32(uint32_t* out);
 __global__ void cluster_ctarank(uint32_t* out);
 __global__ void st_shared_cluster_v4_b32(uint32_t* out);
 __global__ void mbarrier_arrive_relaxed_cluster(int32_t arrivals, uint32_t waiter, uint32_t* out);
-__global__ void cp_async_bulk_tensor_2d_pair(const __grid_constant__ CUtensorMap map, uint32_t bytes,
-                                             uint32_t* out);
-__global__ void cp_async_bulk_tensor_2d_pair_multicast(const __grid_constant__ CUtensorMap map,
-                                                       uint32_t issuer, uint32_t ranks, uint32_t* out);
+__global__ void cp_async_bulk_tensor_3d_pair(const __grid_constant__ CUtensorMap map, int32_t c0, int32_t c1,
+                                             int32_t c2, uint32_t bytes, uint32_t* out);
+__global__ void cp_async_bulk_tensor_4d_pair(const __grid_constant__ CUtensorMap map, int32_t c0, int32_t c1,
+                                             int32_t c2, int32_t c3, uint32_t bytes, uint32_t* out);
+__global__ void cp_async_bulk_tensor_4d_pair_multicast(const __grid_constant__ CUtensorMap map, int32_t c0,
+                                                       int32_t c1, int32_t c2, int32_t c3, uint32_t issuer,
+                                                       uint32_t ranks, uint32_t* out);
 __global__ void tcgen05_commit_multicast(const __grid_constant__ CUtensorMap rows, uint32_t ranks,
                                          uint32_t* out);
+__global__ void tcgen05_mma_mxf4nvf4_block16_pair(const __grid_constant__ CUtensorMap a,
+                                                  const __grid_constant__ CUtensorMap b,
+                                                  const __grid_constant__ CUtensorMap scales,
+                                                  int32_t collector, uint32_t* out);
 
 }  // extern "C"

@@ -6,6 +6,7 @@
 
 #include "support/catch.hpp"
 #include "test/ptx/launch.h"
+#include "test/ptx/product.h"
 #include "test/ptx/wrappers.h"
 
 using namespace wrappers;
@@ -43,30 +44,67 @@ TEST_CASE("mbarrier_arrive_relaxed_cluster arrives on the even CTA's barrier, fr
   CHECK(out.host()[0] == (c.open ? kUntouched : 1));
 }
 
-TEST_CASE("cp_async_bulk_tensor_2d_pair writes its own CTA and counts on the even one's barrier", "[ptx]") {
-  const auto tensor = distinct_words(4 * 8);
-  const uint32_t bytes = GENERATE(128u, 144u);
-  DeviceArray<uint32_t> source(tensor), out(2 * 16);
-  const Outcome outcome = run_blocks(cp_async_bulk_tensor_2d_pair, 2, 32,
-                                     map_words(source.data(), 4, 8, 4, 4, 4), bytes, out.data());
+namespace {
+
+struct At {
+  int32_t c0, c1, c2, c3;
+};
+
+// Both CTAs copy, at `at` and one further along the outermost dimension. `bytes`: what the even one's barrier
+// waits for, of the 128 of both boxes.
+void check_pair_copy(const Outcome& outcome, uint32_t bytes, const std::vector<uint32_t>& out,
+                     std::vector<uint32_t> even, const std::vector<uint32_t>& odd) {
   if (bytes == 128) {
     require_end(outcome);
-    CHECK(out.host() == tensor);
+    even.insert(even.end(), odd.begin(), odd.end());
+    CHECK(out == even);
   } else {
     check_waits_forever(outcome, "pending bytes 16");
   }
 }
 
-TEST_CASE("cp_async_bulk_tensor_2d_pair_multicast writes the CTAs of its mask", "[ptx]") {
-  const auto tensor = distinct_words(4 * 4);
-  const uint32_t issuer = GENERATE(0u, 1u), ranks = GENERATE(1u, 2u, 3u);
+// The 10 x 7 x 3 x 2 words of a tensor with gaps along every dimension but the innermost.
+const std::vector<Axis> kTensor4 = {{10, 1, 4}, {7, 12, 2}, {3, 96, 2}, {2, 384, 1}};
+
+}  // namespace
+
+TEST_CASE("cp_async_bulk_tensor_3d_pair writes its own CTA and counts on the even one's barrier", "[ptx]") {
+  const std::vector<Axis> axes = {{10, 1, 4}, {7, 12, 4}, {3, 96, 1}};
+  const auto tensor = distinct_words(3 * 96);
+  const uint32_t bytes = GENERATE(128u, 144u);
+  const auto [c0, c1, c2, unused] =
+      GENERATE(At{0, 0, 0, 0}, At{4, 2, 1, 0}, At{-4, -2, -1, 0}, At{8, 5, 2, 0});
   DeviceArray<uint32_t> source(tensor), out(2 * 16);
-  require_end(run_blocks(cp_async_bulk_tensor_2d_pair_multicast, 2, 32,
-                         map_words(source.data(), 4, 4, 4, 4, 4), issuer, ranks, out.data()));
-  const auto words = out.host();
+  const Outcome outcome = run_blocks(cp_async_bulk_tensor_3d_pair, 2, 32, map_words(source.data(), axes), c0,
+                                     c1, c2, bytes, out.data());
+  INFO("{" << c0 << ", " << c1 << ", " << c2 << "}");
+  check_pair_copy(outcome, bytes, out.host(), box_at(tensor, axes, {c0, c1, c2}),
+                  box_at(tensor, axes, {c0, c1, c2 + 1}));
+}
+
+TEST_CASE("cp_async_bulk_tensor_4d_pair writes its own CTA and counts on the even one's barrier", "[ptx]") {
+  const auto tensor = distinct_words(2 * 384);
+  const uint32_t bytes = GENERATE(128u, 144u);
+  const auto [c0, c1, c2, c3] = GENERATE(At{0, 0, 0, 0}, At{4, 2, 1, 0}, At{-4, -1, -1, -1}, At{8, 6, 2, 1});
+  DeviceArray<uint32_t> source(tensor), out(2 * 16);
+  const Outcome outcome = run_blocks(cp_async_bulk_tensor_4d_pair, 2, 32, map_words(source.data(), kTensor4),
+                                     c0, c1, c2, c3, bytes, out.data());
+  INFO("{" << c0 << ", " << c1 << ", " << c2 << ", " << c3 << "}");
+  check_pair_copy(outcome, bytes, out.host(), box_at(tensor, kTensor4, {c0, c1, c2, c3}),
+                  box_at(tensor, kTensor4, {c0, c1, c2, c3 + 1}));
+}
+
+TEST_CASE("cp_async_bulk_tensor_4d_pair_multicast writes the CTAs of its mask", "[ptx]") {
+  const auto tensor = distinct_words(2 * 384);
+  const uint32_t issuer = GENERATE(0u, 1u), ranks = GENERATE(1u, 2u, 3u);
+  const auto [c0, c1, c2, c3] = GENERATE(At{4, 2, 1, 1}, At{8, -1, 2, 0});
+  DeviceArray<uint32_t> source(tensor), out(2 * 16);
+  require_end(run_blocks(cp_async_bulk_tensor_4d_pair_multicast, 2, 32, map_words(source.data(), kTensor4),
+                         c0, c1, c2, c3, issuer, ranks, out.data()));
+  const auto words = out.host(), box = box_at(tensor, kTensor4, {c0, c1, c2, c3});
   for (uint32_t i = 0; i < words.size(); ++i) {
     INFO("issuer " << issuer << ", ranks " << ranks << ", word " << i);
-    CHECK(words[i] == (ranks >> i / 16 & 1 ? tensor[i % 16] : 7));
+    CHECK(words[i] == (ranks >> i / 16 & 1 ? box[i % 16] : 7));
   }
 }
 
@@ -74,8 +112,8 @@ TEST_CASE("tcgen05_commit_multicast reports copies of a pair to the CTAs of its 
   const auto rows = distinct_words(2 * 128);
   const uint32_t ranks = GENERATE(1u, 2u, 3u);
   DeviceArray<uint32_t> source(rows), out(2 * 1024);
-  const Outcome outcome = run_blocks(tcgen05_commit_multicast, 2, 128,
-                                     map_words(source.data(), 128, 2, 128, 128, 1), ranks, out.data());
+  const Outcome outcome =
+      run_blocks(tcgen05_commit_multicast, 2, 128, map_rows(source.data(), 128, 2, 1), ranks, out.data());
   if (ranks == 3) require_end(outcome);
   else check_waits_forever(outcome, "pending arrivals 1 of 1");
   const auto words = out.host();
@@ -86,4 +124,15 @@ TEST_CASE("tcgen05_commit_multicast reports copies of a pair to the CTAs of its 
         const uint32_t copied = rows[128 * rank + 4 * (lane % 32) + column % 4];
         CHECK(words[1024 * rank + 8 * lane + column] == (ranks >> rank & 1 ? copied : kUntouched));
       }
+}
+
+TEST_CASE("tcgen05_mma_mxf4nvf4_block16 of a pair multiplies what both CTAs hold", "[ptx]") {
+  const int32_t collector = GENERATE(0, 1);
+  const Product product(256);
+  DeviceArray<uint32_t> a(product.a()), b(product.b()), atoms(product.atoms()), out(256 * Product::kN);
+  require_end(run_blocks(tcgen05_mma_mxf4nvf4_block16_pair, 2, 128,
+                         map_rows(a.data(), 32, 256, 128, CU_TENSOR_MAP_SWIZZLE_128B),
+                         map_rows(b.data(), 32, Product::kN, 16, CU_TENSOR_MAP_SWIZZLE_128B),
+                         map_rows(atoms.data(), 128, 4, 1), collector, out.data()));
+  product.check(out.host(), 1);
 }

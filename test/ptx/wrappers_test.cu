@@ -5,6 +5,8 @@
 // group 1 throughout.
 #include <cstdint>
 
+#include "ptx/bulk.cuh"
+#include "ptx/cluster.cuh"
 #include "ptx/descriptor.h"
 #include "ptx/global.cuh"
 #include "ptx/math.cuh"
@@ -13,6 +15,7 @@
 #include "ptx/tcgen05_mem.cuh"
 #include "ptx/tcgen05_mma.cuh"
 #include "ptx/tma.cuh"
+#include "test/ptx/multiply.cuh"
 #include "test/ptx/wrappers.h"
 
 namespace ptx = dualgemm::ptx;
@@ -61,6 +64,25 @@ __device__ void load(uint32_t* out, uint32_t tmem) {
 // out[0..31]: 1 in one lane, 0 in the others.
 extern "C" __global__ void elect_sync(uint32_t* out) { out[threadIdx.x] = ptx::elect_sync(); }
 
+// 128 threads. out[t]: 1000 + (t ^ 32), what the other warp of a pair of warps wrote before both met at the
+// pair's own barrier, which waits for `threads`.
+extern "C" __global__ void barrier_sync(uint32_t threads, uint32_t* out) {
+  __shared__ uint32_t words[128];
+  const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
+  words[threadIdx.x] = 0;
+  __syncthreads();
+  words[threadIdx.x] = 1000 + threadIdx.x;
+  ptx::barrier_sync(static_cast<uint32_t>(1 + warp / 2), threads);
+  out[threadIdx.x] = words[threadIdx.x ^ 32];
+}
+
+// out[t]: in[t] + 1. `waits`: for the kernels in front of it. What is behind it may start before it writes.
+extern "C" __global__ void griddepcontrol(const uint32_t* in, int32_t waits, uint32_t* out) {
+  if (waits) ptx::griddepcontrol_wait();
+  ptx::griddepcontrol_launch_dependents();
+  out[threadIdx.x] = in[threadIdx.x] + 1;
+}
+
 // out[0]: 1 once phase 0 of a barrier with two arrivals has completed after `arrivals` of them.
 extern "C" __global__ void mbarrier_arrive(int32_t arrivals, uint32_t* out) {
   __shared__ uint64_t mbar;
@@ -82,7 +104,7 @@ extern "C" __global__ void mbarrier_arrive_expect_tx(const __grid_constant__ CUt
   init(&mbar);
   if (ptx::elect_sync()) {
     ptx::mbarrier_arrive_expect_tx(&mbar, bytes);
-    ptx::cp_async_bulk_tensor_2d(box, &map, 0, 0, &mbar);
+    ptx::cp_async_bulk_tensor_3d(box, &map, {0, 0, 0}, &mbar, ptx::create_policy_evict_first());
     wait(&mbar, 0);
     out[0] = 1;
   }
@@ -98,30 +120,47 @@ extern "C" __global__ void mbarrier_try_wait_parity(uint32_t parity, uint32_t* o
   }
 }
 
-// out[0..15]: the 4 x 4 words at {inner, outer} of a 2-D map of 32-bit elements with a 4 x 4 box, no swizzle.
-extern "C" __global__ void cp_async_bulk_tensor_2d(const __grid_constant__ CUtensorMap map, int32_t inner,
-                                                   int32_t outer, uint32_t* out) {
-  __shared__ alignas(128) uint32_t box[16];
+// out[0..31]: the 4 x 4 x 2 words at {c0, c1, c2} of a 3-D map of 32-bit elements with such a box, no
+// swizzle.
+extern "C" __global__ void cp_async_bulk_tensor_3d(const __grid_constant__ CUtensorMap map, int32_t c0,
+                                                   int32_t c1, int32_t c2, int32_t last, uint32_t* out) {
+  __shared__ alignas(128) uint32_t box[32];
   __shared__ uint64_t mbar;
   init(&mbar);
   if (ptx::elect_sync()) {
     ptx::mbarrier_arrive_expect_tx(&mbar, sizeof(box));
-    ptx::cp_async_bulk_tensor_2d(box, &map, inner, outer, &mbar);
+    ptx::cp_async_bulk_tensor_3d(box, &map, {c0, c1, c2}, &mbar,
+                                 last ? ptx::create_policy_evict_last() : ptx::create_policy_evict_first());
   }
   __syncwarp();
   wait(&mbar, 0);
-  if (threadIdx.x < 16) out[threadIdx.x] = box[threadIdx.x];
+  out[threadIdx.x] = box[threadIdx.x];
 }
 
-// out[0..255]: shared memory as the copy of a 128-byte-swizzled box of 8 rows x 128 bytes leaves it.
-extern "C" __global__ void cp_async_bulk_tensor_2d_swizzled(const __grid_constant__ CUtensorMap map,
+// out[0..31]: the 4 x 2 x 2 x 2 words at {c0, c1, c2, c3} of a 4-D map of 32-bit elements with such a box.
+extern "C" __global__ void cp_async_bulk_tensor_4d(const __grid_constant__ CUtensorMap map, int32_t c0,
+                                                   int32_t c1, int32_t c2, int32_t c3, uint32_t* out) {
+  __shared__ alignas(128) uint32_t box[32];
+  __shared__ uint64_t mbar;
+  init(&mbar);
+  if (ptx::elect_sync()) {
+    ptx::mbarrier_arrive_expect_tx(&mbar, sizeof(box));
+    ptx::cp_async_bulk_tensor_4d(box, &map, {c0, c1, c2, c3}, &mbar, ptx::create_policy_evict_last());
+  }
+  __syncwarp();
+  wait(&mbar, 0);
+  out[threadIdx.x] = box[threadIdx.x];
+}
+
+// out[0..255]: shared memory as the copy of a 128-byte-swizzled box of 2 x 4 rows of 128 bytes leaves it.
+extern "C" __global__ void cp_async_bulk_tensor_3d_swizzled(const __grid_constant__ CUtensorMap map,
                                                             uint32_t* out) {
   __shared__ alignas(1024) uint32_t box[256];
   __shared__ uint64_t mbar;
   init(&mbar);
   if (ptx::elect_sync()) {
     ptx::mbarrier_arrive_expect_tx(&mbar, sizeof(box));
-    ptx::cp_async_bulk_tensor_2d(box, &map, 0, 0, &mbar);
+    ptx::cp_async_bulk_tensor_3d(box, &map, {0, 0, 0}, &mbar, ptx::create_policy_evict_first());
   }
   __syncwarp();
   wait(&mbar, 0);
@@ -129,10 +168,43 @@ extern "C" __global__ void cp_async_bulk_tensor_2d_swizzled(const __grid_constan
 }
 
 // out[0]: 1. A prefetch has no other effect than not to fail.
+extern "C" __global__ void cp_async_bulk_prefetch_tensor_3d(const __grid_constant__ CUtensorMap map,
+                                                            int32_t c0, int32_t c1, int32_t c2,
+                                                            uint32_t* out) {
+  if (ptx::elect_sync()) {
+    ptx::cp_async_bulk_prefetch_tensor_3d(&map, {c0, c1, c2});
+    out[0] = 1;
+  }
+}
+
+// out[0]: 1, likewise.
 extern "C" __global__ void prefetch_tensormap(const __grid_constant__ CUtensorMap map, uint32_t* out) {
   if (ptx::elect_sync()) {
     ptx::prefetch_tensormap(&map);
     out[0] = 1;
+  }
+}
+
+// out[0..63] and out[64..127]: the first `bytes` of 1000 + i and of 2000 + i, copied one after the other from
+// the same place; out[128]: what then stands in out[0]. `wait_read`: before the place is written again;
+// `wait_written`: before out[0] is read.
+extern "C" __global__ void cp_async_bulk_shared_to_global(uint32_t bytes, int32_t wait_read,
+                                                          int32_t wait_written, uint32_t* out) {
+  __shared__ alignas(16) uint32_t words[64];
+  for (uint32_t round = 0; round < 2; ++round) {
+    for (uint32_t i = threadIdx.x; i < 64; i += 32) words[i] = 1000 * (round + 1) + i;
+    ptx::fence_proxy_async();
+    __syncwarp();
+    if (ptx::elect_sync()) {
+      ptx::cp_async_bulk_shared_to_global(out + 64 * round, words, bytes);
+      ptx::cp_async_bulk_commit_group();
+      if (wait_read) ptx::cp_async_bulk_wait_group_read();
+    }
+    __syncwarp();
+  }
+  if (ptx::elect_sync()) {
+    if (wait_written) ptx::cp_async_bulk_wait_group();
+    out[128] = out[0];
   }
 }
 
@@ -189,7 +261,7 @@ extern "C" __global__ void tcgen05_cp_32x128b_warpx4(const __grid_constant__ CUt
   if (warp == 0) {
     if (ptx::elect_sync()) {
       ptx::mbarrier_arrive_expect_tx(&filled, sizeof(source));
-      ptx::cp_async_bulk_tensor_2d(source, &rows, 0, 0, &filled);
+      ptx::cp_async_bulk_tensor_3d(source, &rows, {0, 0, 0}, &filled, ptx::create_policy_evict_first());
       wait(&filled, 0);
       ptx::tcgen05_fence_after_thread_sync();
       for (uint32_t column = 0; column < kColumns; column += 4)
@@ -212,17 +284,18 @@ extern "C" __global__ void tcgen05_cp_32x128b_warpx4(const __grid_constant__ CUt
   if (warp == 0) ptx::tcgen05_dealloc<1>(base, kColumns);
 }
 
-// 128 threads. out[32 * row + column]: the fp32 bits of D = A * B^T, 128 x 32, K = 64, computed `times` times
-// onto itself, so that D = times * A * B^T. `a` is a 128-byte-swizzled map of 128 rows x 128 bytes, `b` of 32
-// such rows, `scales` of two rows of 128 words: an atom for A and one for B.
+// 128 threads. out[64 * row + column]: the fp32 bits of D = A * B^T for two B of 32 rows, side by side, K =
+// 64, computed `times` times onto itself, so that D = times * A * B^T. `a` is a 128-byte-swizzled map of 128
+// rows x 128 bytes, `b` of 64 such rows, `scales` of three rows of 128 words: an atom for A and one for each
+// B. `collector`: see multiply.cuh.
 extern "C" __global__ void tcgen05_mma_mxf4nvf4_block16(const __grid_constant__ CUtensorMap a,
                                                         const __grid_constant__ CUtensorMap b,
                                                         const __grid_constant__ CUtensorMap scales,
-                                                        int32_t times, uint32_t* out) {
-  constexpr int kN = 32;
-  constexpr uint32_t kAllocated = 64;  // D in columns 0-31, SFA in 32-35, SFB in 36-39
-  __shared__ alignas(1024) uint8_t a_rows[128 * 128], b_rows[kN * 128];
-  __shared__ alignas(1024) uint8_t atoms[2][512];
+                                                        int32_t times, int32_t collector, uint32_t* out) {
+  constexpr uint32_t kN = wrappers::kProductN;
+  constexpr uint32_t kScales = 2 * kN, kAllocated = 128;  // D in columns 0-63, then SFA, SFB, SFB
+  __shared__ alignas(1024) uint8_t a_rows[128 * 128], b_rows[2][kN * 128];
+  __shared__ alignas(1024) uint8_t atoms[3][512];
   __shared__ uint64_t filled, done;
   __shared__ uint32_t base;
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
@@ -240,20 +313,24 @@ extern "C" __global__ void tcgen05_mma_mxf4nvf4_block16(const __grid_constant__ 
   ptx::tcgen05_fence_after_thread_sync();
   if (warp == 0) {
     if (ptx::elect_sync()) {
+      const uint64_t policy = ptx::create_policy_evict_first();
       ptx::mbarrier_arrive_expect_tx(&filled, sizeof(a_rows) + sizeof(b_rows) + sizeof(atoms));
-      ptx::cp_async_bulk_tensor_2d(a_rows, &a, 0, 0, &filled);
-      ptx::cp_async_bulk_tensor_2d(b_rows, &b, 0, 0, &filled);
-      ptx::cp_async_bulk_tensor_2d(atoms, &scales, 0, 0, &filled);
+      ptx::cp_async_bulk_tensor_3d(a_rows, &a, {0, 0, 0}, &filled, policy);
+      ptx::cp_async_bulk_tensor_3d(b_rows, &b, {0, 0, 0}, &filled, policy);
+      ptx::cp_async_bulk_tensor_3d(atoms, &scales, {0, 0, 0}, &filled, policy);
       wait(&filled, 0);
       ptx::tcgen05_fence_after_thread_sync();
-      for (uint32_t i = 0; i < 2; ++i)
-        ptx::tcgen05_cp_32x128b_warpx4<1>(base + kN + 4 * i, ptx::scale_descriptor(ptx::smem_u32(atoms[i])));
-      for (int i = 0; i < times; ++i)
-        ptx::tcgen05_mma_mxf4nvf4_block16<1>(base, ptx::operand_descriptor(ptx::smem_u32(a_rows)),
-                                             ptx::operand_descriptor(ptx::smem_u32(b_rows)),
-                                             ptx::mxf4nvf4_instruction_descriptor(128, kN), base + 32,
-                                             base + 36,
-                                             /*accumulate=*/i > 0);
+      for (uint32_t i = 0; i < 3; ++i)
+        ptx::tcgen05_cp_32x128b_warpx4<1>(base + kScales + 4 * i,
+                                          ptx::scale_descriptor(ptx::smem_u32(atoms[i])));
+      const wrappers::Operands operands = {ptx::operand_descriptor(ptx::smem_u32(a_rows)),
+                                           {ptx::operand_descriptor(ptx::smem_u32(b_rows[0])),
+                                            ptx::operand_descriptor(ptx::smem_u32(b_rows[1]))},
+                                           base,
+                                           base + kScales,
+                                           base + kScales + 4,
+                                           ptx::mxf4nvf4_instruction_descriptor(128, kN)};
+      for (int i = 0; i < times; ++i) wrappers::multiply<1>(operands, collector, /*accumulate=*/i > 0);
       ptx::tcgen05_commit<1>(&done);
     }
     __syncwarp();
@@ -261,12 +338,17 @@ extern "C" __global__ void tcgen05_mma_mxf4nvf4_block16(const __grid_constant__ 
   wait(&done, 0);
   __syncwarp();
   ptx::tcgen05_fence_after_thread_sync();
-  uint32_t values[kN];
-  ptx::tcgen05_ld_32x32b(values, base + (static_cast<uint32_t>(warp) << 21));
-  ptx::tcgen05_wait_ld();
-  for (int column = 0; column < kN; ++column) out[kN * threadIdx.x + column] = values[column];
+  for (uint32_t first = 0; first < 2 * kN; first += kN) {
+    uint32_t values[kN];
+    ptx::tcgen05_ld_32x32b(values, base + first + (static_cast<uint32_t>(warp) << 21));
+    ptx::tcgen05_wait_ld();
+#pragma unroll
+    for (uint32_t column = 0; column < kN; ++column)
+      out[2 * kN * threadIdx.x + first + column] = values[column];
+  }
   ptx::tcgen05_fence_before_thread_sync();
   __syncthreads();
+  ptx::tcgen05_fence_after_thread_sync();
   if (warp == 0) ptx::tcgen05_dealloc<1>(base, kAllocated);
 }
 

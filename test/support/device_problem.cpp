@@ -69,7 +69,8 @@ DeviceProblem::DeviceProblem(const Problem& p, const LaunchOptions& options)
   args_.sfb2 = sfb2_.get();
   args_.c = static_cast<uint8_t*>(c_.get()) + kGuardBytes;
   args_.lda = p.lda;
-  args_.ldb1 = args_.ldb2 = p.ldb;
+  args_.ldb1 = p.ldb1;
+  args_.ldb2 = p.ldb2;
   args_.ldc = ldc_;
   if (options.alphas_on_device) {
     const float alphas[2] = {p.alpha1, p.alpha2};

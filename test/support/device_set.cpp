@@ -47,16 +47,18 @@ DeviceSet::DeviceSet(const ProblemSet& set, const SetOptions& options)
       n_(set.n),
       ldc_(set.n + options.ldc_padding),
       stride_a_(offsets(mode_) ? 0 : m_ * set.problems.at(0).lda + 32 * options.gap),
-      stride_b_(n_ * set.problems.at(0).ldb + 32 * options.gap),
+      stride_b1_(n_ * set.problems[0].ldb1 + 2 * 32 * options.gap),
+      stride_b2_(n_ * set.problems[0].ldb2 + 3 * 32 * options.gap),
       stride_c_(offsets(mode_) ? 0 : m_ * ldc_ + 8 * options.gap),
       stride_sfa_(offsets(mode_) ? 0 : ref::sf_bytes(m_, set.k) + 16 * options.gap),
-      stride_sfb_(ref::sf_bytes(n_, set.k) + 16 * options.gap),
+      stride_sfb1_(ref::sf_bytes(n_, set.k) + 4 * 16 * options.gap),
+      stride_sfb2_(ref::sf_bytes(n_, set.k) + 5 * 16 * options.gap),
       a_(room(set.problems.size(), stride_a_, m_ * set.problems[0].lda) / 2),
-      b1_(room(set.problems.size(), stride_b_, n_ * set.problems[0].ldb) / 2),
-      b2_(b1_.size()),
+      b1_(room(set.problems.size(), stride_b1_, n_ * set.problems[0].ldb1) / 2),
+      b2_(room(set.problems.size(), stride_b2_, n_ * set.problems[0].ldb2) / 2),
       sfa_(room(set.problems.size(), stride_sfa_, sfa_bytes(set))),
-      sfb1_(room(set.problems.size(), stride_sfb_, ref::sf_bytes(n_, set.k))),
-      sfb2_(sfb1_.size()),
+      sfb1_(room(set.problems.size(), stride_sfb1_, ref::sf_bytes(n_, set.k))),
+      sfb2_(room(set.problems.size(), stride_sfb2_, ref::sf_bytes(n_, set.k))),
       alphas_(2 * set.problems.size() * sizeof(float)),
       group_rows_((set.problems.size() + 1) * sizeof(int32_t)),
       c_((room(set.problems.size(), stride_c_, m_ * ldc_) + 2 * kGuardElements) * 2) {
@@ -72,14 +74,17 @@ DeviceSet::DeviceSet(const ProblemSet& set, const SetOptions& options)
   args_.sfb2 = sfb2_.get();
   args_.c = static_cast<uint16_t*>(c_.get()) + kGuardElements;
   args_.lda = set.problems[0].lda;
-  args_.ldb1 = args_.ldb2 = set.problems[0].ldb;
+  args_.ldb1 = set.problems[0].ldb1;
+  args_.ldb2 = set.problems[0].ldb2;
   args_.ldc = ldc_;
   if (options.gap != 0) {
     args_.batch_stride_a = stride_a_;
-    args_.batch_stride_b1 = args_.batch_stride_b2 = stride_b_;
+    args_.batch_stride_b1 = stride_b1_;
+    args_.batch_stride_b2 = stride_b2_;
     args_.batch_stride_c = stride_c_;
     args_.batch_stride_sfa = stride_sfa_;
-    args_.batch_stride_sfb1 = args_.batch_stride_sfb2 = stride_sfb_;
+    args_.batch_stride_sfb1 = stride_sfb1_;
+    args_.batch_stride_sfb2 = stride_sfb2_;
   }
   args_.c_dtype = options.dtype;
   args_.config_id = options.config_id;
@@ -111,8 +116,9 @@ DeviceSet::DeviceSet(const ProblemSet& set, const SetOptions& options)
 size_t DeviceSet::sfa_bytes(const ProblemSet& set) const {
   if (!offsets(mode_)) return ref::sf_bytes(m_, set.k);
   const int64_t groups = static_cast<int64_t>(set.problems.size());
-  const int64_t most = options_.any_division ? (m_ + 127 * groups) / 128 : set.row_blocks().back();
-  return most * ref::sf_bytes(128, set.k);
+  const int64_t most =
+      options_.any_division ? (m_ + 127 * std::min(groups, m_)) / 128 : set.row_blocks().back();
+  return std::max<int64_t>(most, 1) * ref::sf_bytes(128, set.k);  // a pointer to nothing is refused
 }
 
 void DeviceSet::poison() {
@@ -140,12 +146,12 @@ void DeviceSet::upload(const ProblemSet& set) {
   };
   put(a_, kLargest, &Problem::a,
       [&](size_t i) { return (i * stride_a_ + first_rows_[i] * set.problems[i].lda) / 2; });
-  put(b1_, kLargest, &Problem::b1, [&](size_t i) { return i * stride_b_ / 2; });
-  put(b2_, kLargest, &Problem::b2, [&](size_t i) { return i * stride_b_ / 2; });
+  put(b1_, kLargest, &Problem::b1, [&](size_t i) { return i * stride_b1_ / 2; });
+  put(b2_, kLargest, &Problem::b2, [&](size_t i) { return i * stride_b2_ / 2; });
   put(sfa_, kNan, &Problem::sfa,
       [&](size_t i) { return one_after_the_other ? blocks[i] * band : i * stride_sfa_; });
-  put(sfb1_, kNan, &Problem::sfb1, [&](size_t i) { return i * stride_sfb_; });
-  put(sfb2_, kNan, &Problem::sfb2, [&](size_t i) { return i * stride_sfb_; });
+  put(sfb1_, kNan, &Problem::sfb1, [&](size_t i) { return i * stride_sfb1_; });
+  put(sfb2_, kNan, &Problem::sfb2, [&](size_t i) { return i * stride_sfb2_; });
   alphas_.upload(alphas.data(), alphas.size() * sizeof(float));
   upload_group_rows(group_rows);
 }

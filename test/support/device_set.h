@@ -16,8 +16,8 @@ struct SetOptions : LaunchOptions {
   SetOptions() = default;
   SetOptions(const LaunchOptions& options) : LaunchOptions(options) {}
 
-  // Of every operand: room between the end of a problem and the next one, in units of the smallest legal
-  // step.
+  // Room between the end of a problem and the next one, in units of the smallest legal step: so much in A,
+  // SFA and C, twice as much in B1, three times in B2, four and five times in their scale factors.
   int32_t gap = 0;
   int32_t expected_rows = 0;  // of a group
   // OFFSETS: room for the scale factors of A after any division of its rows, not just the one at hand.
@@ -42,8 +42,9 @@ class DeviceSet {
   SetOptions options_;
   dualgemm_group_mode_t mode_;
   int64_t m_, n_, ldc_;
-  int64_t stride_a_, stride_b_, stride_c_, stride_sfa_, stride_sfb_;  // as laid out: elements, bytes
-  std::vector<int64_t> first_rows_, rows_;                            // of every problem
+  // As laid out: elements of A, B1, B2 and C, bytes of scale factors.
+  int64_t stride_a_, stride_b1_, stride_b2_, stride_c_, stride_sfa_, stride_sfb1_, stride_sfb2_;
+  std::vector<int64_t> first_rows_, rows_;  // of every problem
   DeviceBuffer a_, b1_, b2_, sfa_, sfb1_, sfb2_, alphas_, group_rows_, c_;
   dualgemm_args_t args_;
 };

@@ -60,10 +60,12 @@ Problem make_problem(Data data, int32_t m, int32_t n, int32_t k, uint64_t seed, 
   p.m = m;
   p.n = n;
   p.k = k;
-  p.lda = p.ldb = (k + 31) / 32 * 32 + pitch_padding;
+  p.lda = (k + 31) / 32 * 32 + pitch_padding;
+  p.ldb1 = p.lda + pitch_padding;
+  p.ldb2 = p.ldb1 + pitch_padding;
   p.a = random_codes(data, m, k, p.lda, rng);
-  p.b1 = random_codes(data, n, k, p.ldb, rng);
-  p.b2 = random_codes(data, n, k, p.ldb, rng);
+  p.b1 = random_codes(data, n, k, p.ldb1, rng);
+  p.b2 = random_codes(data, n, k, p.ldb2, rng);
   p.sfa = random_scales(data, m, k, rng);
   p.sfb1 = random_scales(data, n, k, rng);
   p.sfb2 = random_scales(data, n, k, rng);
@@ -81,8 +83,8 @@ Problem make_problem(Data data, int32_t m, int32_t n, int32_t k, uint64_t seed, 
 }
 
 ref::DualGemm Problem::reference() const {
-  return ref::dual_gemm({a.data(), lda / 2, sfa.data(), m}, {b1.data(), ldb / 2, sfb1.data(), n},
-                        {b2.data(), ldb / 2, sfb2.data(), n}, k, alpha1, alpha2);
+  return ref::dual_gemm({a.data(), lda / 2, sfa.data(), m}, {b1.data(), ldb1 / 2, sfb1.data(), n},
+                        {b2.data(), ldb2 / 2, sfb2.data(), n}, k, alpha1, alpha2);
 }
 
 double Output::value(int64_t row, int64_t column) const {

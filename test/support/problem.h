@@ -14,7 +14,7 @@ namespace dualgemm_test {
 // between k and the pitch are random: none of that may reach C.
 struct Problem {
   int32_t m = 0, n = 0, k = 0;
-  int64_t lda = 0, ldb = 0;  // elements; multiples of 32
+  int64_t lda = 0, ldb1 = 0, ldb2 = 0;  // elements; multiples of 32
   float alpha1 = 1, alpha2 = 1;
   std::vector<uint8_t> a, b1, b2, sfa, sfb1, sfb2;
 
@@ -29,7 +29,8 @@ enum class Data {
                // order
 };
 
-// `pitch_padding` further elements per row of A, B1 and B2 beyond the next legal pitch; a multiple of 32.
+// `pitch_padding`, a multiple of 32: so many elements per row of A beyond the next legal pitch, twice as many
+// of B1, three times as many of B2.
 Problem make_problem(Data data, int32_t m, int32_t n, int32_t k, uint64_t seed, int64_t pitch_padding = 0);
 
 // C as it came back.

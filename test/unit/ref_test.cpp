@@ -127,8 +127,8 @@ TEST_CASE("the reference equals a triple loop over the definition", "[ref]") {
         double gate = 0, up = 0, gate_terms = 0, up_terms = 0;
         for (int64_t i = 0; i < k; ++i) {
           const double a = element(p.a, p.lda, p.sfa, row, i);
-          const double b1 = element(p.b1, p.ldb, p.sfb1, column, i),
-                       b2 = element(p.b2, p.ldb, p.sfb2, column, i);
+          const double b1 = element(p.b1, p.ldb1, p.sfb1, column, i),
+                       b2 = element(p.b2, p.ldb2, p.sfb2, column, i);
           gate += a * b1;
           up += a * b2;
           gate_terms += std::fabs(a * b1);

@@ -12,6 +12,7 @@ ProtocolChecker::ProtocolChecker(FindingSink sink, const Clocks* clocks)
       image_(sink_, mbarriers_),
       descriptors_(sink_, image_),
       tmem_(sink_, image_),
+      collector_(sink_, image_),
       threads_(sink_),
       deadlock_(sink_, mbarriers_) {}
 
@@ -20,6 +21,7 @@ void ProtocolChecker::start(const GridStart& grid) {
   image_.start();
   descriptors_.start();
   tmem_.start();
+  collector_.start();
   threads_.start();
   const Dim3 block = grid.config != nullptr ? grid.config->block : Dim3{};
   deadlock_.start(block.x * block.y * block.z);
@@ -38,6 +40,7 @@ void ProtocolChecker::access(const Access& access) { image_.access(access); }
 void ProtocolChecker::issue(const AsyncIssue& issue) {
   descriptors_.issue(issue);
   tmem_.issue(issue);
+  collector_.issue(issue);
   image_.issue(issue);
   mbarriers_.issue(issue);
   threads_.issue(issue);
@@ -47,6 +50,7 @@ void ProtocolChecker::sync(const SyncEvent& event) {
   using Kind = SyncEvent::Kind;
   deadlock_.sync(event);
   tmem_.sync(event);
+  collector_.sync(event);
   threads_.sync(event);
   if (event.kind == Kind::kCtaExit) image_.cta_exit(event.thread.cta);
   mbarriers_.sync(event);

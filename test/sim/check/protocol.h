@@ -6,10 +6,12 @@
 //            ├─► SharedImage        who wrote which bytes, read?   │
 //            ├─► DescriptorCheck    descriptors against maps       ├─► findings
 //            ├─► TmemProtocol       scale factors, accumulators    │
+//            ├─► CollectorProtocol  which A the tensor core keeps  │
 //            ├─► ThreadProtocol     barriers, registers, exits     │
 //            └─► DeadlockExplainer  who waits for whom            ─┘
 #pragma once
 
+#include "sim/check/collector_protocol.h"
 #include "sim/check/descriptor_check.h"
 #include "sim/check/finding.h"
 #include "sim/check/mbarrier_protocol.h"
@@ -36,6 +38,7 @@ class ProtocolChecker : public Observer {
   protocol::SharedImage image_;
   protocol::DescriptorCheck descriptors_;
   protocol::TmemProtocol tmem_;
+  protocol::CollectorProtocol collector_;
   protocol::ThreadProtocol threads_;
   protocol::DeadlockExplainer deadlock_;
 };

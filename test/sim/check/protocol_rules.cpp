@@ -65,6 +65,10 @@ const std::vector<Rule> kProtocolRules = {
      "Scale factors in tensor memory are written anew for every pair of A and B blocks."},
     {"tmem-accumulate-after-read", kA, Evidence::kAssumed, "PTX ISA: tcgen05.mma: enable-input-d",
      "The first MMA of a tile does not accumulate onto a result that was read out."},
+    {"mma-collector", kE, Evidence::kDoc, "PTX ISA: tcgen05.mma: .collector_usage",
+     "A tcgen05.mma that may take A from the collector (::use, ::lastuse) names the A of the ::fill before "
+     "it: "
+     "same matrix, same bytes, and no MMA on the tensor core in between that drops it."},
     {"tcgen05-uncommitted", kE, Evidence::kDoc, kCommit,
      "Every tcgen05.mma and tcgen05.cp is followed by a tcgen05.commit of its thread before the CTA exits."},
     {"store-unwaited-at-exit", kE, Evidence::kDoc, "PTX ISA: cp.async.bulk.wait_group",

@@ -99,10 +99,13 @@ struct AsyncIssue {
   const TensorMap* map = nullptr;
   uint64_t map_address = 0;
   std::array<int32_t, 5> coordinates{};
-  // kMma: raw descriptors and flags as issued; a_in_tmem: a_desc unused. kTmemCopy: b_desc is its source.
+  // kMma: raw descriptors and flags as issued; a_in_tmem: a_desc is an address of tensor memory. kTmemCopy:
+  // b_desc is its source.
   uint64_t a_desc = 0, b_desc = 0;
   uint32_t idesc = 0;
   bool a_in_tmem = false, accumulate = false, scaled = false;
+  enum class Collector : uint8_t { kDiscard, kFill, kUse, kLastUse };
+  Collector collector = Collector::kDiscard;  // of A
   const Inst* inst = nullptr;
 };
 

@@ -150,7 +150,8 @@ void add(std::vector<Region>* regions, const Group& group, const std::vector<Byt
     }
 }
 
-AsyncIssue facts_of(const Group& group, const MmaOp& op) {
+AsyncIssue facts_of(const Group& group, const Inst& inst, const MmaOp& op) {
+  using Collector = AsyncIssue::Collector;
   AsyncIssue facts;
   facts.kind = AsyncIssue::Kind::kMma;
   facts.cta_group = group.size;
@@ -159,20 +160,24 @@ AsyncIssue facts_of(const Group& group, const MmaOp& op) {
   add(&facts.reads, group, operand_cells(op), false);
   if (op.accumulate) add(&facts.reads, group, accumulator_cells(op), false);
   add(&facts.writes, group, accumulator_cells(op), true);
-  facts.a_desc = op.a_in_tmem ? 0 : op.a_desc;
+  facts.a_desc = op.a_in_tmem ? op.a_tmem : op.a_desc;
   facts.b_desc = op.b_desc;
   facts.idesc = op.idesc;
   facts.a_in_tmem = op.a_in_tmem;
   facts.accumulate = op.accumulate;
   facts.scaled = op.scale_block != ScaleBlock::kNone;
+  facts.collector = inst.has(Q::kCollectorFill)      ? Collector::kFill
+                    : inst.has(Q::kCollectorUse)     ? Collector::kUse
+                    : inst.has(Q::kCollectorLastUse) ? Collector::kLastUse
+                                                     : Collector::kDiscard;
   return facts;
 }
 
-void issue(Exec& x, const Group& group, uint32_t lane, const MmaOp& op) {
+void issue(Exec& x, const Inst& inst, const Group& group, uint32_t lane, const MmaOp& op) {
   check_mma(op);
   x.launch_async(
       AsyncOp::Kind::kTensorMma, lane, group.ranks, [op, group] { execute_mma(op, group.memory); },
-      x.watched() ? facts_of(group, op) : AsyncIssue{});
+      x.watched() ? facts_of(group, inst, op) : AsyncIssue{});
 }
 
 }  // namespace
@@ -270,7 +275,7 @@ void tcgen05_mma(Exec& x, const Inst& inst) {
     const Group group = group_of(x, inst);
     MmaOp op = operands_of(x, inst, lane, group.size);
     op.kind = MmaKind::kF16;
-    issue(x, group, lane, op);
+    issue(x, inst, group, lane, op);
   }
 }
 
@@ -292,7 +297,7 @@ void tcgen05_mma_scaled(Exec& x, const Inst& inst) {
     }
     op.sfa_tmem = uint32_t(x.address(inst.operands[4], lane));
     op.sfb_tmem = uint32_t(x.address(inst.operands[5], lane));
-    issue(x, group, lane, op);
+    issue(x, inst, group, lane, op);
   }
 }
 

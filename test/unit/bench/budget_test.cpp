@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,29 +18,33 @@ struct Work {
 
 // What each SM has to do when clusters take the tiles in turns. A box counts in full, a step of 64 elements
 // of K only where it exists, and a CTA of a pair does half of the operations.
-std::map<int64_t, Work> work_of(const bench::Shape& shape, const dualgemm_config_info_t& c, int64_t sms) {
+std::map<int64_t, Work> work_of(const bench::Shape& shape, const dualgemm_config_info_t& c, int64_t sms,
+                                int64_t pairs) {
   std::map<int64_t, Work> work;
-  const int64_t cluster = int64_t{c.cta_group} * c.split_k, at_once = sms / cluster;
+  const int64_t cluster = int64_t{c.cta_group} * c.split_k, at_once = cluster == 2 ? pairs : sms / cluster;
   const int64_t k_tiles = (shape.k + c.tile_k - 1) / c.tile_k;
   int64_t tile = 0;
-  for (int64_t n = 0; n < shape.n; n += c.tile_n)
-    for (int64_t m = 0; m < shape.m; m += c.tile_m, ++tile)
-      for (int64_t cta = 0; cta < cluster; ++cta) {
-        Work& w = work[tile % at_once * cluster + cta];
-        ++w.tiles;
-        const int64_t slice = cta / c.cta_group;
-        for (int64_t k = k_tiles * slice / c.split_k; k < k_tiles * (slice + 1) / c.split_k; ++k) {
-          w.bytes += c.tile_m / c.cta_group * c.tile_k / 2;      // rows of A
-          w.bytes += 2 * c.tile_n / c.cta_group * c.tile_k / 2;  // rows of B1 and B2
-          for (int atom = 0; atom < c.tile_k / 64; ++atom) {
-            w.bytes += 512;  // scale factors of 128 rows of A
-            for (int row = 0; row < c.tile_n; row += 128) w.bytes += 2 * 512;  // and of B1 and B2
+  std::vector<int32_t> problems(shape.batch, shape.m);
+  if (shape.grouped()) problems = shape.group_rows;
+  for (const int32_t rows : problems)
+    for (int64_t n = 0; n < shape.n; n += c.tile_n)
+      for (int64_t m = 0; m < rows; m += c.tile_m, ++tile)
+        for (int64_t cta = 0; cta < cluster; ++cta) {
+          Work& w = work[tile % at_once * cluster + cta];
+          ++w.tiles;
+          const int64_t slice = cta / c.cta_group;
+          for (int64_t k = k_tiles * slice / c.split_k; k < k_tiles * (slice + 1) / c.split_k; ++k) {
+            w.bytes += c.tile_m / c.cta_group * c.tile_k / 2;      // rows of A
+            w.bytes += 2 * c.tile_n / c.cta_group * c.tile_k / 2;  // rows of B1 and B2
+            for (int atom = 0; atom < c.tile_k / 64; ++atom) {
+              w.bytes += 512;  // scale factors of 128 rows of A
+              for (int row = 0; row < c.tile_n; row += 128) w.bytes += 2 * 512;  // and of B1 and B2
+            }
+            for (int64_t first = k * c.tile_k; first < std::min<int64_t>((k + 1) * c.tile_k, shape.k);
+                 first += 64)
+              w.flops += 2ll * 2 * c.tile_m * c.tile_n * 64 / c.cta_group;
           }
-          for (int64_t first = k * c.tile_k; first < std::min<int64_t>((k + 1) * c.tile_k, shape.k);
-               first += 64)
-            w.flops += 2ll * 2 * c.tile_m * c.tile_n * 64 / c.cta_group;
         }
-      }
   return work;
 }
 
@@ -53,16 +58,25 @@ TEST_CASE("the budget of a problem is what its busiest SM does", "[bench]") {
   for (const int32_t m : {1, 70, 130, 300, 1000})
     for (const int32_t k : {64, 320, 832, 1600, 2624, 6208})  // ends in the middle of a k-tile
       for (const int32_t n : {200, 1536, 3584}) shapes.push_back({m, n, k, ""});
+  for (const char* text : {"5*70x200x832", "40*300x136x2624", "3*1x1536x320"})
+    shapes.push_back(bench::parse_shape(text));
+  for (const char* mode : {"offsets:", "masked:"})
+    for (const char* rows : {"40,0,248,1,0", "0,129", "100~20", "512~1", "7~300"})
+      for (const char* size : {"x200x832", "x1536x6208"})
+        shapes.push_back(bench::parse_shape(std::string(mode) + rows + size));
   for (const bench::Shape& shape : shapes)
-    for (const int32_t sms : {4, 37, 148}) {
+    for (const int32_t sms : {4, 37, 147, 148}) {
       dualgemm_device_t device = bench::described_b200();
       device.sm_count = sms;
+      // Of 147 SMs one more finds no partner.
+      device.clusters_of_2 = sms == 147 ? 72 : 0;
       const bench::Budget b = bench::budget_of(shape, DUALGEMM_DTYPE_FP16, device);
-      INFO(shape.m << " x " << shape.n << " x " << shape.k << " on " << sms << " SMs: " << b.config.name);
+      INFO(bench::shape_text(shape) << " on " << sms << " SMs: " << b.config.name);
+      CHECK((b.config.grouped != 0) == shape.grouped());
       ++seen[b.config.name];
       Work busiest;
       int64_t tiles = 0;
-      const auto work = work_of(shape, b.config, sms);
+      const auto work = work_of(shape, b.config, sms, sms == 147 ? 72 : sms / 2);
       for (const auto& [sm, w] : work) {
         CHECK(sm < sms);
         tiles += w.tiles;
@@ -77,5 +91,38 @@ TEST_CASE("the budget of a problem is what its busiest SM does", "[bench]") {
       CHECK(b.fill_bytes == busiest.bytes);
       CHECK(b.tensor_clocks == busiest.flops / bench::kFlopsPerClock);
     }
-  CHECK(seen.size() >= 5);  // pairs, swapped tiles and splits among them
+  CHECK(seen.size() >= 8);  // pairs, swapped tiles, splits and groups among them
+}
+
+TEST_CASE("DRAM: every 512 bytes of scale factors and every row that a problem uses, once", "[bench]") {
+  const auto device = bench::described_b200();
+  for (const char* text :
+       {"300x72x640", "1x8x32", "5*70x200x832", "offsets:40,0,248,1,0x200x832", "masked:40,0,248,1,0x200x832",
+        "offsets:0,129x72x320", "masked:0,129x72x320", "offsets:20~3x136x192"}) {
+    const bench::Shape shape = bench::parse_shape(text);
+    INFO(text);
+    int64_t bytes = 0;
+    double flops = 0;
+    const auto tensor = [&bytes, &shape](int32_t rows) {
+      std::set<int64_t> atoms;
+      for (int32_t row = 0; row < rows; ++row) {
+        bytes += shape.k / 2;
+        for (int32_t block = 0; block < shape.k / 16; ++block)
+          atoms.insert(dualgemm_sf_offset(rows, shape.k, DUALGEMM_SF_LAYOUT_128X4, row, block) / 512);
+      }
+      bytes += 512 * static_cast<int64_t>(atoms.size());
+    };
+    for (int32_t problem = 0; problem < shape.problems(); ++problem) {
+      const int32_t rows = shape.rows(problem);
+      if (rows == 0) continue;  // its weights are not read
+      for (const int32_t of : {rows, shape.n, shape.n}) tensor(of);
+      for (int32_t row = 0; row < rows; ++row) {
+        bytes += 2 * shape.n;
+        flops += 2 * 2.0 * shape.n * shape.k;
+      }
+    }
+    const bench::Budget b = bench::budget_of(shape, DUALGEMM_DTYPE_FP16, device);
+    CHECK(b.dram_bytes == bytes);
+    CHECK(b.flops == flops);
+  }
 }

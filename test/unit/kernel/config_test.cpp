@@ -46,8 +46,8 @@ struct Pair128 : Fp16<256, 128, 1, Options{.stages = 6, .scale_stages = 5}> {
 struct Overlapped : Fp16<256, 128, 1, Options{.stages = 6, .scale_stages = 5, .acc_stages = 2}> {
   static constexpr const char* kName = "m256n128k256o_fp16";
 };
-struct Wide : Fp16<256, 192, 2, Options{.stages = 4, .scale_stages = 4}> {
-  static constexpr const char* kName = "m256n192k256s2_fp16";
+struct Wide : Fp16<256, 192, 1, Options{.stages = 4, .scale_stages = 4}> {
+  static constexpr const char* kName = "m256n192k256_fp16";
 };
 struct GroupedDecode
     : Fp16<64, 128, 1, Options{.stages = 4, .scale_stages = 5, .acc_stages = 2, .grouped = true}> {
@@ -126,7 +126,7 @@ TEST_CASE("overlapping accumulators leave room for two windows of half a k-tile"
 
 TEST_CASE("a pair with tile n = 192: two mma, scale factors of B in two blocks of 128 rows") {
   CHECK(Wide::kMmaN == 192);
-  CHECK(Wide::kClusterSize == 4);
+  CHECK(Wide::kClusterSize == 2);
   CHECK(Wide::kBBoxRows == 96);
   CHECK(Wide::kStageBytes == 16384 + 2 * 12288);
   CHECK(Wide::kSlotBytes == 5 * 2048);

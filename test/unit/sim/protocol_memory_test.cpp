@@ -192,6 +192,93 @@ TEST_CASE("protocol: scale factors serve the MMAs of one k-block", "[protocol]")
   }
 }
 
+TEST_CASE("protocol: the collector gives A to the MMAs behind the one that filled it", "[protocol]") {
+  using Collector = AsyncIssue::Collector;
+  const sim::TensorMap map = map_of(sim::Swizzle::k128B);
+  Stream s;
+  s.cta(0);
+  s.init(kFull, 1);
+  tile(s, 0x4000, map);
+  s.wait(kFull, kMma, 0);
+  scales(s);
+  const auto issue = [&](Collector collector, uint64_t a = 0x4000) {
+    AsyncIssue op = mma(s, a, 0x8000);
+    op.collector = collector;
+    s.send(op);
+  };
+  std::string holds;  // what is found
+  SECTION("while they share it") {
+    for (int i = 0; i < 2; ++i) {
+      issue(Collector::kFill);
+      issue(Collector::kUse);
+      issue(Collector::kLastUse);
+    }
+    issue(Collector::kDiscard, 0xC000);
+    issue(Collector::kFill, 0x4000);
+    issue(Collector::kFill, 0xC000);
+    issue(Collector::kLastUse, 0xC000);
+  }
+  SECTION("in either CTA of a pair") {
+    AsyncIssue op = mma(s, 0x4000, 0x8000);
+    op.cta_group = 2;
+    op.reads.push_back(Stream::shared(1, 0x4000, 0x4000));
+    op.writes.push_back(Stream::tensor(1, 0, 128, true));
+    op.collector = Collector::kFill;
+    s.send(op);
+    op.thread.cta = 1;
+    op.collector = Collector::kLastUse;
+    s.send(op);
+  }
+  SECTION("not to the first of all") {
+    issue(GENERATE(Collector::kUse, Collector::kLastUse));
+    holds = "no MMA has filled";
+  }
+  SECTION("not once one has discarded it") {
+    issue(Collector::kFill);
+    issue(GENERATE(Collector::kDiscard, Collector::kLastUse));
+    issue(GENERATE(Collector::kUse, Collector::kLastUse));
+    holds = "the MMA before left empty";
+  }
+  SECTION("not in place of another A") {
+    issue(Collector::kFill);
+    issue(Collector::kUse);
+    issue(GENERATE(Collector::kUse, Collector::kLastUse), 0x4020);
+    holds = "holds another: 0x4000404000000400, not 0x4000404000000402";
+  }
+  SECTION("not once its bytes are others") {
+    issue(Collector::kFill);
+    tile(s, 0x4000, map);
+    s.wait(kFull, kMma, 1);
+    issue(Collector::kLastUse);
+    holds = "holds what these bytes were before they were written anew";
+  }
+  SECTION("not with another number of rows") {
+    issue(Collector::kFill);
+    AsyncIssue op = mma(s, 0x4000, 0x8000);
+    op.idesc = 2u << 27 | 16u << 17;
+    op.collector = Collector::kLastUse;
+    s.send(op);
+    holds = "holds it in another type or shape";
+  }
+  SECTION("not across CTAs") {
+    issue(Collector::kFill);
+    AsyncIssue op = mma(s, 0x4000, 0x8000);
+    op.thread.cta = 1;
+    for (Region& region : op.reads) region.cta = 1;
+    for (Region& region : op.writes) region.cta = 1;
+    op.collector = Collector::kLastUse;
+    s.send(op);
+    holds = "no MMA has filled";
+  }
+  if (holds.empty()) {
+    CHECK(s.rules() == "");
+  } else {
+    REQUIRE(s.rules() == "mma-collector");
+    CHECK(s.findings[0].summary == "tcgen05.mma may take matrix A from the collector, which " + holds);
+    CHECK(s.findings[0].has_earlier == (holds != "no MMA has filled"));
+  }
+}
+
 TEST_CASE("protocol: the first MMA of a tile starts from nothing", "[protocol]") {
   Stream s;
   s.cta(0);

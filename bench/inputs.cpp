@@ -1,0 +1,165 @@
+// inputs.cpp -- see inputs.h.
+#include "inputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "budget.h"
+
+namespace bench {
+namespace {
+
+constexpr dualgemm_sf_layout_t kLayout = DUALGEMM_SF_LAYOUT_128X4;
+
+size_t sf_size(int64_t rows, int32_t k) { return dualgemm_sf_size(static_cast<int32_t>(rows), k, kLayout); }
+
+// Codes of 0, 0.5, 1, 1.5 and their negatives.
+std::vector<uint8_t> random_codes(int64_t rows, int64_t k, Random& random) {
+  std::vector<uint8_t> out(rows * k / 2);
+  for (size_t i = 0; i < out.size(); i += 8) {
+    const uint64_t word = random.bits() & 0xBBBBBBBBBBBBBBBBu;
+    std::memcpy(&out[i], &word, std::min<size_t>(8, out.size() - i));
+  }
+  return out;
+}
+
+// ue4m3 of a uniform number in [0, 1), rounded down: the top bits of the number's exponent and mantissa.
+uint8_t uniform_scale(uint64_t bits) {
+  const double x = static_cast<double>(bits >> 11) * 0x1p-53;
+  if (x < 0x1p-6) return static_cast<uint8_t>(x * 512);
+  int exponent;
+  const double fraction = std::frexp(x, &exponent);  // x = fraction * 2^exponent, fraction in [0.5, 1)
+  return static_cast<uint8_t>((exponent - 1 + 7) << 3 | static_cast<int>((fraction * 2 - 1) * 8));
+}
+
+// Of `rows` rows, from byte `at` on; the rest of their blocks stays zero.
+void put_scales(std::vector<uint8_t>& out, size_t at, int32_t rows, int32_t k, Random& random) {
+  for (int32_t row = 0; row < rows; ++row)
+    for (int32_t block = 0; block < k / 16; ++block)
+      out[at + dualgemm_sf_offset(rows, k, kLayout, row, block)] = uniform_scale(random.bits());
+}
+
+std::vector<Place> places_of(const Shape& shape) {
+  std::vector<Place> places;
+  int64_t row = 0;
+  size_t sfa = 0;
+  for (int32_t p = 0; p < shape.problems(); ++p) {
+    // In eighths and sixteenths, so that a neighbour's factor is far outside every bound.
+    places.push_back({row, sfa, 1 - static_cast<float>(p % 7) / 16, 0.5f + static_cast<float>(p % 5) / 8});
+    if (shape.problems() == 1 && !shape.grouped()) places[0].alpha1 = places[0].alpha2 = 1;
+    const int32_t room = shape.offsets() ? shape.rows(p) : shape.m;
+    row += room;
+    sfa += sf_size(room, shape.k);
+  }
+  places.push_back({row, sfa, 0, 0});  // the end
+  return places;
+}
+
+std::vector<uint8_t> scales_of_a(const Shape& shape, const std::vector<Place>& places, Random& random) {
+  std::vector<uint8_t> out(places.back().sfa);
+  for (int32_t p = 0; p < shape.problems(); ++p)
+    put_scales(out, places[p].sfa, shape.rows(p), shape.k, random);
+  return out;
+}
+
+std::vector<uint8_t> scales_of_b(const Shape& shape, Random& random) {
+  const size_t one = sf_size(shape.n, shape.k);
+  std::vector<uint8_t> out(one * shape.problems());
+  for (int32_t p = 0; p < shape.problems(); ++p) put_scales(out, p * one, shape.n, shape.k, random);
+  return out;
+}
+
+// alpha1 of all problems, then alpha2.
+std::vector<float> alphas_of(const Shape& shape, const std::vector<Place>& places) {
+  std::vector<float> out;
+  for (int32_t p = 0; p < shape.problems(); ++p) out.push_back(places[p].alpha1);
+  for (int32_t p = 0; p < shape.problems(); ++p) out.push_back(places[p].alpha2);
+  return out;
+}
+
+// What group_rows says: OFFSETS one more than there are groups; one zero for a shape without groups.
+std::vector<int32_t> group_rows_of(const Shape& shape, const std::vector<Place>& places) {
+  if (!shape.offsets()) return shape.grouped() ? shape.group_rows : std::vector<int32_t>{0};
+  std::vector<int32_t> out;
+  for (const Place& place : places) out.push_back(static_cast<int32_t>(place.row));
+  return out;
+}
+
+// One row out of `rows`: its scale factors become those of a tensor of one row.
+std::vector<float> dequantized(const uint8_t* codes, const uint8_t* scales, int32_t rows, int32_t row,
+                               int32_t k) {
+  std::vector<uint8_t> sf(sf_size(1, k));
+  for (int32_t block = 0; block < k / 16; ++block)
+    sf[dualgemm_sf_offset(1, k, kLayout, 0, block)] =
+        scales[dualgemm_sf_offset(rows, k, kLayout, row, block)];
+  std::vector<float> out(k);
+  check(dualgemm_dequantize_host(codes, 0, sf.data(), 1, k, 1.0f, out.data(), 0), "dualgemm_dequantize_host");
+  return out;
+}
+
+}  // namespace
+
+void cuda(cudaError_t error, const char* what) {
+  if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
+}
+
+InputSet::InputSet(const Shape& s, dualgemm_dtype_t dtype, Random& random)
+    : shape_(s),
+      places_(places_of(s)),
+      rows_(places_.back().row),
+      codes_{random_codes(rows_, s.k, random), random_codes(int64_t{s.n} * s.problems(), s.k, random),
+             random_codes(int64_t{s.n} * s.problems(), s.k, random)},
+      scales_{scales_of_a(s, places_, random), scales_of_b(s, random), scales_of_b(s, random)},
+      a_(codes_[0]),
+      b1_(codes_[1]),
+      b2_(codes_[2]),
+      sfa_(scales_[0]),
+      sfb1_(scales_[1]),
+      sfb2_(scales_[2]),
+      c_(rows_ * s.n * 2),
+      alphas_(alphas_of(s, places_)),
+      group_rows_(group_rows_of(s, places_)),
+      args_(sizes_of(s, dtype)) {
+  args_.a = a_.get();
+  args_.b1 = b1_.get();
+  args_.b2 = b2_.get();
+  args_.sfa = sfa_.get();
+  args_.sfb1 = sfb1_.get();
+  args_.sfb2 = sfb2_.get();
+  args_.c = c_.get();
+  args_.ldc = s.n;
+  if (s.grouped()) args_.group_rows = static_cast<const int32_t*>(group_rows_.get());
+  if (s.grouped() || s.problems() > 1) {
+    args_.alpha1_dev = static_cast<const float*>(alphas_.get());
+    args_.alpha2_dev = args_.alpha1_dev + s.problems();
+    args_.alpha_stride = 1;
+  }
+}
+
+void InputSet::forget_host_copy() {
+  for (auto& x : codes_) std::vector<uint8_t>().swap(x);
+  for (auto& x : scales_) std::vector<uint8_t>().swap(x);
+}
+
+std::vector<float> InputSet::row_of_a(int32_t problem, int32_t row) const {
+  const Place& at = places_[problem];
+  const int32_t room = shape_.offsets() ? shape_.rows(problem) : shape_.m;
+  return dequantized(&codes_[0][(at.row + row) * shape_.k / 2], &scales_[0][at.sfa], room, row, shape_.k);
+}
+
+std::vector<float> InputSet::row_of_b(int side, int32_t problem, int32_t row) const {
+  return dequantized(&codes_[1 + side][(int64_t{problem} * shape_.n + row) * shape_.k / 2],
+                     &scales_[1 + side][problem * sf_size(shape_.n, shape_.k)], shape_.n, row, shape_.k);
+}
+
+int input_sets_of(const Shape& shape, int wanted) {
+  const std::vector<Place> places = places_of(shape);
+  const double weights = 2.0 * shape.problems() * (shape.n * shape.k / 2.0 + sf_size(shape.n, shape.k));
+  const double rest = places.back().row * (shape.k / 2.0 + 2.0 * shape.n) + places.back().sfa;
+  return std::min(wanted, std::max(2, static_cast<int>(16e9 / (weights + rest))));
+}
+
+}  // namespace bench

@@ -1,0 +1,160 @@
+// shapes.cpp -- see shapes.h.
+#include "shapes.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+#include <regex>
+#include <stdexcept>
+#include <utility>
+
+namespace bench {
+namespace {
+
+constexpr dualgemm_group_mode_t kOffsets = DUALGEMM_GROUP_OFFSETS, kMasked = DUALGEMM_GROUP_MASKED;
+
+[[noreturn]] void refuse(const std::string& text, const std::string& why) {
+  throw std::runtime_error("--shape " + text + ": " + why);
+}
+
+int32_t number(const std::string& text, const std::string& digits) {
+  int32_t value = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [rest, error] = std::from_chars(digits.data(), end, value);
+  if (error != std::errc() || rest != end) refuse(text, "\"" + digits + "\" is not a 32-bit number");
+  return value;
+}
+
+// "40,0,248", or "256~8": 256 groups of 8 rows on average.
+std::vector<int32_t> parse_rows(const std::string& text, const std::string& list) {
+  if (const size_t tilde = list.find('~'); tilde != std::string::npos) {
+    const int32_t count = number(text, list.substr(0, tilde)), mean = number(text, list.substr(tilde + 1));
+    if (count > DUALGEMM_MAX_GROUPS) refuse(text, std::to_string(count) + " groups are too many");
+    const int64_t total = int64_t{count} * mean;
+    if (total > INT32_MAX) refuse(text, std::to_string(total) + " rows are too many");
+    return skewed_rows(count, total);
+  }
+  std::vector<int32_t> rows;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    rows.push_back(number(text, list.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  if (rows.size() > DUALGEMM_MAX_GROUPS) refuse(text, std::to_string(rows.size()) + " groups are too many");
+  return rows;
+}
+
+}  // namespace
+
+int64_t Shape::rows() const {
+  if (!grouped()) return int64_t{batch} * m;
+  return std::accumulate(group_rows.begin(), group_rows.end(), int64_t{0});
+}
+
+Shape groups(dualgemm_group_mode_t mode, std::vector<int32_t> rows, int32_t n, int32_t k, std::string label) {
+  Shape shape{0, n, k, std::move(label), 1, mode, std::move(rows)};
+  const int64_t most = *std::max_element(shape.group_rows.begin(), shape.group_rows.end());
+  const int64_t m = shape.offsets() ? shape.rows() : (most + 127) / 128 * 128;
+  if (m > INT32_MAX) throw std::runtime_error(shape.label + ": " + std::to_string(m) + " rows are too many");
+  shape.m = static_cast<int32_t>(m);
+  return shape;
+}
+
+std::vector<int32_t> skewed_rows(int32_t groups, int64_t total) {
+  // The part of the total that the smallest `share` of the groups has.
+  const auto part = [](double share) { return share < 1 ? share + (1 - share) * std::log1p(-share) : 1.0; };
+  std::vector<int32_t> rows(groups);
+  // A step without a common divisor visits every place once; this one leaves neighbours far apart.
+  int32_t step = std::max(1, static_cast<int32_t>(groups * 0.618));
+  while (std::gcd(step, groups) != 1) ++step;
+  int64_t before = 0;
+  for (int32_t i = 0; i < groups; ++i) {
+    const int64_t upto = std::llround(part((i + 1.0) / groups) * static_cast<double>(total));
+    rows[int64_t{i} * step % groups] = static_cast<int32_t>(upto - before);
+    before = upto;
+  }
+  return rows;
+}
+
+Shape parse_shape(const std::string& text) {
+  static const std::regex form(
+      R"((?:(\d+)\*)?(\d+)x(\d+)x(\d+)|(offsets|masked):(\d[\d,]*|\d+~\d+)x(\d+)x(\d+))");
+  std::smatch part;
+  if (!std::regex_match(text, part, form))
+    refuse(text, "expected MxNxK, L*MxNxK, or offsets: or masked: with R,R,..xNxK or G~RxNxK");
+  Shape shape;
+  if (part[5].matched) {
+    const std::vector<int32_t> rows = parse_rows(text, part[6]);
+    if (std::all_of(rows.begin(), rows.end(), [](int32_t r) { return r == 0; })) refuse(text, "has no rows");
+    shape = groups(part[5] == "offsets" ? kOffsets : kMasked, rows, number(text, part[7]),
+                   number(text, part[8]), "command line");
+  } else {
+    shape = {number(text, part[2]), number(text, part[3]), number(text, part[4]), "command line"};
+    if (part[1].matched) shape.batch = number(text, part[1]);
+  }
+  if (shape.m < 1 || shape.n < 1 || shape.k < 1 || shape.batch < 1) refuse(text, "numbers must be positive");
+  if (shape.k % 32 != 0) refuse(text, "the benchmark's tensors are compact, K % 32 == 0");
+  return shape;
+}
+
+std::string shape_text(const Shape& s) {
+  const auto size = [&s](int64_t m) {
+    return std::to_string(m) + " x " + std::to_string(s.n) + " x " + std::to_string(s.k);
+  };
+  const std::string problems = std::to_string(s.problems());
+  if (s.grouped()) return (s.offsets() ? "offsets " : "masked ") + problems + ", " + size(s.rows());
+  return s.batch > 1 ? problems + " of " + size(s.m) : size(s.m);
+}
+
+const std::vector<Suite>& suites() {
+  static const std::vector<Suite> all = {
+      {"contest",
+       "the four timed shapes of the public NVFP4 dual-GEMM contest",
+       {{256, 4096, 7168, "contest 1"},
+        {512, 4096, 7168, "contest 2"},
+        {256, 3072, 4096, "contest 3"},
+        {512, 3072, 7168, "contest 4"}}},
+      {"decode",
+       "few tokens: the weights are streamed once and bandwidth is everything",
+       {{1, 3584, 8192, "Llama-70B, 1/8"},
+        {16, 3584, 8192, "Llama-70B, 1/8"},
+        {128, 3584, 8192, "Llama-70B, 1/8"},
+        {1, 2048, 7168, "DeepSeek-V3 expert"},
+        {128, 2048, 7168, "DeepSeek-V3 expert"},
+        {16, 1536, 4096, "Qwen3-235B expert"}}},
+      {"prefill",
+       "many tokens: the tensor cores are the limit",
+       {{2048, 3584, 8192, "Llama-70B, 1/8"},
+        {4096, 14336, 4096, "Llama-8B"},
+        {4096, 2048, 7168, "DeepSeek-V3 expert"},
+        {4096, 12288, 5120, "GLM-4.5 dense"}}},
+      {"ragged",
+       "sizes that are no multiple of a tile",
+       {{300, 720, 2880, "gpt-oss-120b, 1/4"},
+        {513, 1408, 4096, "GLM-4.5-Air expert"},
+        {77, 360, 2880, "gpt-oss-120b, 1/8"}}},
+      {"batch",
+       "problems of one shape in one launch",
+       {{16, 720, 2880, "gpt-oss-120b, 1/4", 8},
+        {128, 768, 2048, "Qwen3-30B experts", 32},
+        {256, 4096, 7168, "contest 1, twice", 2},
+        {512, 2048, 7168, "DeepSeek-V3 experts", 8}}},
+      // The sizes of the contest's groups are those of its group GEMM, which has one product per group.
+      {"grouped",
+       "groups with weights of their own, whose sizes the device knows: experts, some without a row",
+       {groups(kOffsets, {80, 176, 128, 72, 64, 248, 96, 160}, 4096, 7168, "contest sizes 1"),
+        groups(kOffsets, {40, 76, 168, 72, 164, 148, 196, 160}, 7168, 2048, "contest sizes 2"),
+        groups(kOffsets, {192, 248}, 3072, 4096, "contest sizes 3"),
+        groups(kOffsets, {128, 40}, 4096, 1536, "contest sizes 4"),
+        groups(kOffsets, skewed_rows(256, 256 * 8), 2048, 7168, "DeepSeek-V3"),
+        groups(kMasked, skewed_rows(256, 256 * 8), 2048, 7168, "DeepSeek-V3"),
+        groups(kMasked, skewed_rows(64, 64 * 32), 2048, 7168, "DeepSeek-V3, 1/4"),
+        groups(kOffsets, skewed_rows(128, 128 * 64), 1536, 4096, "Qwen3-235B"),
+        groups(kMasked, skewed_rows(128, 128 * 8), 1536, 4096, "Qwen3-235B"),
+        groups(kOffsets, skewed_rows(32, 32 * 256), 2880, 2880, "gpt-oss-20b")}},
+  };
+  return all;
+}
+
+}  // namespace bench

@@ -1,0 +1,112 @@
+// choice_test.cpp -- what a caller may ask of the choice of an instance, seen in what is launched: as few
+// CTAs as he allows, and bits of a row that do not depend on the number of rows.
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "kernel/grouped.h"
+#include "ref/formats.h"
+#include "sim/exec/observer.h"
+#include "sim/shim/shim.h"
+
+using namespace dualgemm_test;
+
+namespace {
+
+// How many CTAs the largest grid had since it began to watch.
+class CtaCount : public sim::Observer {
+ public:
+  CtaCount() { sim::shim::set_launch_options({nullptr, this}); }
+  ~CtaCount() override { sim::shim::set_launch_options({}); }
+  void start(const sim::GridStart& grid) override {
+    const sim::Dim3& size = grid.config->grid;
+    most = std::max(most, static_cast<int32_t>(size.x * size.y * size.z));
+  }
+  int32_t most = 0;
+};
+
+struct Weights {
+  int32_t n, k;
+};
+
+// For some of these few rows and many get K split in different ways, unless that is forbidden.
+constexpr Weights kInvariant[] = {{136, 528}, {128, 2048}, {1024, 1024}, {256, 7168}};
+constexpr int32_t kMostRows = 257, kFewerRows[] = {1, 2, 17, 128};
+
+// The part of p that begins at row `first`.
+Problem rows_from(const Problem& p, int32_t first, int32_t m) {
+  Problem part = p;
+  part.m = m;
+  part.a.assign(p.a.begin() + first * p.lda / 2, p.a.begin() + (first + m) * p.lda / 2);
+  part.sfa.assign(ref::sf_bytes(m, p.k), 0x7F);
+  for (int32_t row = 0; row < m; ++row)
+    for (int32_t block = 0; block < (p.k + 63) / 64 * 4; ++block)
+      part.sfa[ref::sf_offset(p.k, row, block)] = p.sfa[ref::sf_offset(p.k, first + row, block)];
+  return part;
+}
+
+}  // namespace
+
+TEST_CASE("max_sms bounds the CTAs of every launch", "[choice]") {
+  for (int32_t max_sms : {1, 2, 3, 7, 40, 148}) {
+    DYNAMIC_SECTION("max_sms " << max_sms) {
+      SetOptions options;
+      options.dtype = DUALGEMM_DTYPE_BF16;
+      options.max_sms = max_sms;
+      const ProblemSet sets[] = {make_batch(Data::kFullRange, 1, 16, 264, 2048, 1),
+                                 make_batch(Data::kFullRange, 1, 300, 264, 272, 2),
+                                 make_batch(Data::kFullRange, 3, 140, 136, 272, 3),
+                                 make_offsets(Data::kFullRange, {40, 0, 200}, 264, 272, 4),
+                                 make_masked(Data::kFullRange, {9, 130, 0}, 264, 272, 5)};
+      for (const ProblemSet& set : sets) {
+        const CtaCount ctas;
+        check_values(set, run(set, options));
+        CHECK(ctas.most > 0);
+        CHECK(ctas.most <= max_sms);
+      }
+    }
+  }
+}
+
+TEST_CASE("with BATCH_INVARIANT the bits of a row do not depend on the number of rows", "[choice]") {
+  for (const Weights& weights : kInvariant) {
+    for (dualgemm_dtype_t dtype : {DUALGEMM_DTYPE_FP16, DUALGEMM_DTYPE_BF16}) {
+      DYNAMIC_SECTION("n " << weights.n << ", k " << weights.k << ", type " << dtype) {
+        LaunchOptions options;
+        options.dtype = dtype;
+        options.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
+        const Problem whole = make_problem(Data::kFullRange, kMostRows, weights.n, weights.k, 30);
+        const Output all = run(whole, options);
+        const Comparison result = compare(all, whole.reference());
+        INFO(result.first);
+        CHECK(result.mismatches == 0);
+        for (int32_t m : kFewerRows) {
+          // The last of them: their places in a tile change, too.
+          const Output some = run(rows_from(whole, kMostRows - m, m), options);
+          INFO("m " << m);
+          CHECK(std::equal(some.bits.begin(), some.bits.end(), all.bits.end() - m * weights.n));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("without BATCH_INVARIANT the number of rows decides how K is split", "[choice]") {
+  // What makes the test above one that can fail.
+  bool differ = false;
+  for (const Weights& weights : kInvariant) {
+    std::set<int32_t> splits;
+    for (int32_t m : {1, 2, 17, 128, kMostRows}) {
+      const DeviceProblem problem(make_problem(Data::kFullRange, m, weights.n, weights.k, 31), {});
+      dualgemm_device_t device;
+      int32_t id = 0;
+      dualgemm_config_info_t info;
+      check_status(dualgemm_current_device(&device));
+      check_status(dualgemm_select_config(&problem.args(), &device, &id));
+      check_status(dualgemm_config_info(id, &info));
+      splits.insert(info.split_k);
+    }
+    differ |= splits.size() > 1;
+  }
+  CHECK(differ);
+}
