@@ -126,7 +126,7 @@ constexpr Entry kEntries[] = {
      "the fence orders tcgen05 operations alone, and the store is none"},
     {"m128n64k256_fp16", "always accumulates tcgen05.mma @ mma_role/issue_mma #[2-7]",
      "from the second step of a k-tile on it accumulates anyway"},
-    {"*", "starts with the other value mov.b32 @ mma_role/next #0", kNoTile},
+    {"*", "starts with the other value mov.b32 @ mma_role/next #[01]", kNoTile},
     {"*", "starts with the other value mov.b32 @ load_role/next #[12]", kNoTile},
     {"m64n128k256g_fp16", "* mbarrier.try_wait @ load_role/wait #[02]", kShallowStages, true},
     {"m64n128k256g_fp16", "arrive at once tcgen05.commit @ mma_role/commit #1", kShallowStages},
