@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -40,7 +41,8 @@ std::string read(const std::string& file) {
 
 // A name for a file that goes with the test.
 struct File {
-  explicit File(const std::string& name) : path("/tmp/command_test." + std::to_string(getpid()) + name) {}
+  explicit File(const std::string& name)
+      : path(std::filesystem::temp_directory_path() / ("command_test." + std::to_string(getpid()) + name)) {}
   ~File() { std::remove(path.c_str()); }
   File(const File&) = delete;
   std::string path;
