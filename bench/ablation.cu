@@ -2,8 +2,6 @@
 // differently, and the activation kernel of the two-pass way.
 #include "bench/ablation_kernels.h"
 
-#include <cuda_fp16.h>
-
 #include "kernel/instance.cuh"
 
 namespace bench {
@@ -52,18 +50,32 @@ constexpr Options kFirstOnly{
 
 constexpr int kActivationThreads = 256;
 
+// Two fp16 as floats.
+__device__ Pair floats(uint32_t halves) {
+  Pair result;
+  asm("{\n\t"
+      ".reg .b16 low, high;\n\t"
+      "mov.b32 {low, high}, %2;\n\t"
+      "cvt.f32.f16 %0, low;\n\t"
+      "cvt.f32.f16 %1, high;\n\t"
+      "}"
+      : "=f"(result.first), "=f"(result.second)
+      : "r"(halves));
+  return result;
+}
+
 // Eight outputs of one thread: the intermediates are read, and C is written, 16 bytes at a time.
 __global__ void __launch_bounds__(kActivationThreads)
     activation(const uint4* gates, const uint4* ups, uint4* c, int64_t vectors) {
   const int64_t i = int64_t{blockIdx.x} * kActivationThreads + threadIdx.x;
   if (i >= vectors) return;
-  const uint4 gate = gates[i], up = ups[i];
-  const auto results = [](uint32_t g, uint32_t u) {
-    const float2 x = __half22float2(reinterpret_cast<const __half2&>(g));
-    const float2 y = __half22float2(reinterpret_cast<const __half2&>(u));
-    return pack<kFp16>(swiglu<ApproximateMath>(x.x, y.x), swiglu<ApproximateMath>(x.y, y.y));
+  const uint4 g = gates[i], u = ups[i];
+  const auto results = [](uint32_t gates2, uint32_t ups2) {
+    const Pair gate = floats(gates2), up = floats(ups2);
+    return pack<kFp16>(swiglu<ApproximateMath>(gate.first, up.first),
+                       swiglu<ApproximateMath>(gate.second, up.second));
   };
-  c[i] = {results(gate.x, up.x), results(gate.y, up.y), results(gate.z, up.z), results(gate.w, up.w)};
+  c[i] = {results(g.x, u.x), results(g.y, u.y), results(g.z, u.z), results(g.w, u.w)};
 }
 
 }  // namespace

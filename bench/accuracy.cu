@@ -2,8 +2,6 @@
 // GPU it runs on, in three forms, against double, over every float gate of [-100, 100]. `make accuracy`
 // builds and runs it, on a GPU of compute capability 9.0 or later; of the library it needs kernel/swiglu.cuh
 // alone.
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <cmath>
@@ -92,6 +90,14 @@ __device__ double ulp(double x, int digits, int smallest_exponent) {
   return ldexp(1.0, max(exponent - 1, smallest_exponent) - digits + 1);
 }
 
+// x in a format of `digits` binary digits, to nearest even; for numbers that do not overflow there.
+__device__ double rounded(double x, int digits, int smallest_exponent) {
+  const double unit = ulp(x, digits, smallest_exponent);
+  return rint(x / unit) * unit;
+}
+__device__ double as_fp16(double x) { return rounded(x, 11, -14); }
+__device__ double as_bf16(double x) { return rounded(x, 8, -126); }
+
 template <class Form>
 __global__ void sweep(Findings* total) {
   Findings found{};
@@ -120,12 +126,11 @@ __global__ void sweep(Findings* total) {
     keep(found.worst[kAbsolute], of_up, gate);
     keep(found.worst[kRelative], error / size, gate);
     if (fabs(silu) > 0x1p-14) keep(found.worst[kRelativeNormal], error / size, gate);
-    const double fp16 = __half2float(__float2half_rn(computed)),
-                 bf16 = __bfloat162float(__float2bfloat16_rn(computed));
+    const double fp16 = as_fp16(computed), bf16 = as_bf16(computed);
     keep(found.worst[kUlpFp16], fabs(fp16 - exact) / ulp(exact, 11, -14), gate);
     keep(found.worst[kUlpBf16], fabs(bf16 - exact) / ulp(exact, 8, -126), gate);
-    if (fp16 != __half2float(__double2half(exact))) ++found.count[kFp16Differs];
-    if (bf16 != __bfloat162float(__double2bfloat16(exact))) ++found.count[kBf16Differs];
+    if (fp16 != as_fp16(exact)) ++found.count[kFp16Differs];
+    if (bf16 != as_bf16(exact)) ++found.count[kBf16Differs];
     if (!(fabs(fp16 - exact) <= 1e-3 + 1e-3 * size)) ++found.count[kFp16Beyond];
   }
   for (int i = 0; i < kWorstCount; ++i) atomicMax(&total->worst[i], found.worst[i]);
