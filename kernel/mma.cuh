@@ -26,7 +26,7 @@ DUALGEMM_DEVICE void copy_scales(TmemMap<Cfg> tmem, uint64_t slot, int first, in
                                  int steps) {
   const auto copy = [slot](uint32_t columns, int offset, int atom) {
     ptx::tcgen05_cp_32x128b_warpx4<Cfg::kCtaGroup>(
-        columns, ptx::advance(slot, static_cast<uint32_t>(offset + atom * 512)));
+        columns, ptx::advance(slot, static_cast<uint32_t>(offset + atom * Cfg::kSfAtomBytes)));
   };
   for (int i = 0; i < steps; ++i) {
     copy(tmem.sfa(window, column_step + i), 0, first + i);

@@ -11,6 +11,7 @@
 #include "support/catch.hpp"
 #include "support/compare.h"
 #include "support/device_problem.h"
+#include "support/stream.h"
 
 using namespace dualgemm_test;
 
@@ -36,20 +37,6 @@ std::vector<NamedConfig> configs_of(dualgemm_dtype_t dtype) {
   }
   return out;
 }
-
-class Stream {
- public:
-  Stream() {
-    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-  }
-  ~Stream() { cudaStreamDestroy(stream_); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  cudaStream_t get() const { return stream_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 
 #include "kernel/grouped.h"
 #include "kernel/judged.h"
+#include "support/stream.h"
 
 using namespace dualgemm_test;
 
@@ -35,20 +36,6 @@ void launch_copy(void* to, const void* from, size_t bytes, cudaStream_t stream) 
                                 static_cast<unsigned>(bytes / 16)),
              "cudaLaunchKernelEx");
 }
-
-class Stream {
- public:
-  Stream() {
-    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-  }
-  ~Stream() { cudaStreamDestroy(stream_); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  cudaStream_t get() const { return stream_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
 
 // What a kernel in front of the launch may write.
 struct Input {

@@ -7,30 +7,16 @@
 #include "sim/engine/numerics.h"
 #include "sim/engine/tensor_core.h"
 #include "support/catch.hpp"
+#include "unit/sim/tensor_core_fixture.hpp"
+
+using namespace tensor_core_test;
 
 namespace {
 
 using sim::MmaKind;
 using sim::MmaOp;
 
-constexpr uint64_t kSw128 = 0x4000404000000000;  // SBO 1024, bit 46, 128-byte swizzle
 constexpr uint32_t kA = 0x8000, kB = 0x10000;
-uint64_t at(uint64_t desc, uint32_t address) { return desc | address >> 4; }
-
-struct Cta {
-  sim::Bytes smem{232448, "shared memory"};
-  sim::Tmem tmem;
-  sim::CtaMemory memory() { return {&smem, &tmem}; }
-  void byte(uint32_t address, uint8_t value) { smem.write(address, &value, 1); }
-  void half(uint32_t address, uint16_t value) { smem.write(address, &value, 2); }
-};
-
-// Address of byte b of row r in a tile of 128-byte rows under the 128-byte swizzle.
-uint32_t sw128(uint32_t base, int row, int b) {
-  const uint32_t linear = base + static_cast<uint32_t>(row * 128 + b);
-  return linear ^ ((linear >> 7 & 7) << 4);
-}
-
 struct Layout16 {
   const char* name;
   uint64_t desc;  // without address

@@ -14,7 +14,9 @@
 #include "sim/engine/numerics.h"
 #include "support/catch.hpp"
 #include "unit/sim/fault_of.hpp"
+#include "unit/sim/tensor_core_fixture.hpp"
 
+using namespace tensor_core_test;
 using sim_test::fault_of;
 
 namespace {
@@ -24,24 +26,7 @@ using sim::MmaKind;
 using sim::MmaOp;
 using sim::ScaleBlock;
 
-constexpr uint64_t kSw128 = 0x4000404000000000;  // SBO 1024, bit 46, 128-byte swizzle
 constexpr uint64_t kScaleDesc = 0x0000400800000000;
-uint64_t at(uint64_t desc, uint32_t address) { return desc | address >> 4; }
-
-struct Cta {
-  sim::Bytes smem{232448, "shared memory"};
-  sim::Tmem tmem;
-  sim::CtaMemory memory() { return {&smem, &tmem}; }
-  void byte(uint32_t address, uint8_t value) { smem.write(address, &value, 1); }
-  void half(uint32_t address, uint16_t value) { smem.write(address, &value, 2); }
-};
-
-// Address of byte b of row r in a tile of 128-byte rows under the 128-byte swizzle.
-uint32_t sw128(uint32_t base, int row, int b) {
-  const uint32_t linear = base + static_cast<uint32_t>(row * 128 + b);
-  return linear ^ ((linear >> 7 & 7) << 4);
-}
-
 // A block-scaled problem of one K = 256 slice: four MMAs. Rows of A and B as codes, scales as codes (one per
 // 16).
 struct Problem {
