@@ -1,11 +1,12 @@
-// plan.h -- the plan of a kernel: everything about it that is known when it is compiled, as one constant value. The
-// kernel, host/, the cost model, the bench and the tests read the same plan; each architecture has a function that
-// derives it from a few options (sm100/plan.h). Plain C++ without CUDA types.
+// plan.h -- the plan of a kernel: everything about it that is known when it is compiled, as one constant
+// value. The kernel, host/, the cost model, the bench and the tests read the same plan; each architecture has
+// a function that derives it from a few options (sm100/plan.h). Plain C++ without CUDA types.
 #pragma once
 
 #include <cstdint>
 
 #include "kernel/architecture.h"
+#include "ptx/host_device.h"
 
 namespace dualgemm {
 
@@ -18,11 +19,11 @@ inline constexpr int32_t kSfAtomElems = 64;
 inline constexpr int32_t kMaxGroups = 512;
 
 // Tiles of M whose rows of A are meant to stay in L2 together (common/scheduler.cuh).
-inline constexpr int32_t kBandTiles = 16;
+inline constexpr uint32_t kBandTiles = 16;
 
-// What a CTA, or the two CTAs of a 2-SM mma, compute from one tile of C: kTileM rows of A, as many rows of B1 and of
-// B2 as the tile has columns. With split_k > 1 that many of them, all in one cluster, share the tile: each takes a
-// part of K, and they add their accumulators up.
+// What a CTA, or the two CTAs of a 2-SM mma, compute from one tile of C: kTileM rows of A, as many rows of B1
+// and of B2 as the tile has columns. With split_k > 1 that many of them, all in one cluster, share the tile:
+// each takes a part of K, and they add their accumulators up.
 struct TilePlan {
   int32_t m, n;
   int32_t k;  // elements of K in a k-tile
@@ -30,7 +31,8 @@ struct TilePlan {
   bool grouped;  // for groups of rows that are known on the device only
 };
 
-// The ring of operands in shared memory. A stage holds one k-tile: a box of A, and one or two boxes of B1 and B2.
+// The ring of operands in shared memory. A stage holds one k-tile: a box of A, and one or two boxes of B1 and
+// B2.
 struct OperandPlan {
   int32_t stages;
   int32_t a_box_rows, b_box_rows;  // rows of one TMA box
@@ -69,11 +71,12 @@ struct TmemPlan {
   int32_t acc_barriers;    // 1 where the pairs overlap: they take turns with its phase
   int32_t scales;          // the first column of scale factors
   int32_t step_columns;    // scale factors of one step: of A, and of each B
-  bool resident_scales;    // every stage of scale factors has columns of its own; else they pass through windows
+  bool
+      resident_scales;  // every stage of scale factors has columns of its own; else they pass through windows
   int32_t windows, window_steps, window_columns;
   int32_t used, allocated;
 
-  constexpr bool overlapped() const { return shared_columns > 0; }
+  DUALGEMM_HOST_DEVICE constexpr bool overlapped() const { return shared_columns > 0; }
 };
 
 // The warps of the epilogue, and how much each has in registers.
@@ -92,8 +95,8 @@ struct Plan {
   EpiloguePlan epilogue;
   int32_t threads;
 
-  constexpr int32_t cluster_size() const { return mma.cta_group * tile.split_k; }
-  constexpr int32_t ring_bytes() const {
+  DUALGEMM_HOST_DEVICE constexpr int32_t cluster_size() const { return mma.cta_group * tile.split_k; }
+  DUALGEMM_HOST_DEVICE constexpr int32_t ring_bytes() const {
     return operands.stages * operands.stage_bytes + scales.stages * scales.stage_bytes;
   }
 };

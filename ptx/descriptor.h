@@ -6,11 +6,7 @@
 
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define DUALGEMM_HOST_DEVICE __host__ __device__ __forceinline__
-#else
-#define DUALGEMM_HOST_DEVICE inline
-#endif
+#include "ptx/host_device.h"
 
 namespace dualgemm::ptx {
 

@@ -1,5 +1,5 @@
-// plan.h -- the options of a kernel for compute capability 10.x, and the plan that follows from them: every byte and
-// column count is derived here, once. Plain C++ without CUDA types.
+// plan.h -- the options of a kernel for compute capability 10.x, and the plan that follows from them: every
+// byte and column count is derived here, once. Plain C++ without CUDA types.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@ namespace dualgemm::sm100 {
 
 // What distinguishes one instance from another. The tile of C that one CTA, or a pair of CTAs, computes:
 //   tile_m = 256   a pair of CTAs with one 2-SM mma; each has 128 rows of A and brings half of B1 and B2
-//   tile_m = 128   one CTA; the lanes of tensor memory are rows of A, its accumulator columns rows of B1 and B2
-//   tile_m = 64    one CTA and swapped sides (swap A/B), for few rows of A: the lanes are 128 rows of B1 and B2, the
+//   tile_m = 128   one CTA; the lanes of tensor memory are rows of A, its accumulator columns rows of B1 and
+//   B2 tile_m = 64    one CTA and swapped sides (swap A/B), for few rows of A: the lanes are 128 rows of B1
+//   and B2, the
 //                  columns are rows of A
 struct Options {
   int32_t tile_m, tile_n;
@@ -21,9 +22,9 @@ struct Options {
   int32_t scale_k_tiles = 1;  // k-tiles in one stage of it
   int32_t acc_stages = 1;     // pairs of accumulators, 1 or 2
   bool grouped = false;       // several problems, whose rows are known on the device only
-  // With two mma per step: the second asks for the A that the collector of the tensor core holds since the first. That
-  // mma of one thread execute in order although they have different accumulators is not documented; public kernels
-  // that give right results on a B200 rely on it here.
+  // With two mma per step: the second asks for the A that the collector of the tensor core holds since the
+  // first. That mma of one thread execute in order although they have different accumulators is not
+  // documented; public kernels that give right results on a B200 rely on it here.
   bool keep_a = false;
 };
 
@@ -35,8 +36,8 @@ struct Products {
 
 inline constexpr int32_t kTmemLanes = 128;
 inline constexpr int32_t kTmemColumns = limits_of(Arch::kSm100).tmem_columns;
-inline constexpr int32_t kTileK = 256;  // 128 bytes of e2m1: one row of a 128-byte-swizzled operand
-inline constexpr int32_t kMmaK = 64;    // of one tcgen05.mma kind::mxf4nvf4
+inline constexpr int32_t kTileK = 256;    // 128 bytes of e2m1: one row of a 128-byte-swizzled operand
+inline constexpr int32_t kMmaK = 64;      // of one tcgen05.mma kind::mxf4nvf4
 inline constexpr int32_t kSfColumns = 4;  // of tensor memory: the scale factors of 128 rows and one step
 
 // Warps beside the epilogue's (roles.cuh).
@@ -45,17 +46,18 @@ inline constexpr int32_t kOtherWarps = 4;
 constexpr bool swap_ab(const Options& o) { return o.tile_m < kTmemLanes; }
 constexpr int32_t acc_columns_of_product(const Options& o) { return swap_ab(o) ? o.tile_m : o.tile_n; }
 
-// With 128 columns ONE mma of N = 256 computes both products from B1 and B2 as one operand of 256 rows. Elsewhere TWO
-// mma: with 64 columns the scale factors of B cannot be packed without overlapping copies, and 2 * 192 is more than an
-// mma has.
+// With 128 columns ONE mma of N = 256 computes both products from B1 and B2 as one operand of 256 rows.
+// Elsewhere TWO mma: with 64 columns the scale factors of B cannot be packed without overlapping copies, and
+// 2 * 192 is more than an mma has.
 constexpr Products products_of(const Options& o) { return {2, acc_columns_of_product(o) == 128 ? 1 : 2}; }
 
 constexpr OperandPlan operand_plan(const Options& o, const MmaPlan& mma) {
   OperandPlan x{};
   x.stages = o.stages;
   x.a_box_rows = o.tile_m / mma.cta_group;
-  // The B of an mma is split by rows between the CTAs of a pair. With one mma for both products the first half is B1
-  // and the second B2, so each CTA brings one of them whole; with two, each CTA brings its half of the rows of both.
+  // The B of an mma is split by rows between the CTAs of a pair. With one mma for both products the first
+  // half is B1 and the second B2, so each CTA brings one of them whole; with two, each CTA brings its half of
+  // the rows of both.
   const bool one_b_per_cta = mma.cta_group == 2 && mma.products == 2 && mma.per_step == 1;
   x.b_boxes = one_b_per_cta ? 1 : mma.products;
   x.b_box_rows = one_b_per_cta ? o.tile_n : o.tile_n / mma.cta_group;
@@ -131,19 +133,23 @@ template <Options kOptions, Plan kPlan>
 constexpr bool possible() {
   constexpr Options o = kOptions;
   static_assert(o.tile_m == 64 || o.tile_m == 128 || o.tile_m == 256,
-                "tile_m: the 128 lanes of tensor memory are rows of A of one CTA (128) or of each CTA of a pair (256), or "
+                "tile_m: the 128 lanes of tensor memory are rows of A of one CTA (128) or of each CTA of a "
+                "pair (256), or "
                 "rows of B1 and B2 beside 64 rows of A");
-  static_assert(kPlan.mma.columns % (2 * kPlan.epilogue.chunk_columns) == 0,
-                "tile_n: two warps of the epilogue share the columns of a lane in chunks of 32, so they come in 64s");
+  static_assert(
+      kPlan.mma.columns % (2 * kPlan.epilogue.chunk_columns) == 0,
+      "tile_n: two warps of the epilogue share the columns of a lane in chunks of 32, so they come in 64s");
   static_assert(!kPlan.mma.swap_ab || o.tile_n == kTmemLanes,
                 "tile_n: with swapped sides the rows of B1 and B2 are the 128 lanes of tensor memory");
   static_assert(kPlan.mma.n <= 256, "tile_n: an mma has at most 256 columns");
-  static_assert(o.split_k >= 1 && kPlan.cluster_size() <= 8, "split_k: a cluster has at most 8 CTAs everywhere");
+  static_assert(o.split_k >= 1 && kPlan.cluster_size() <= 8,
+                "split_k: a cluster has at most 8 CTAs everywhere");
   static_assert(!o.grouped || o.split_k == 1,
                 "grouped: a split of K has one tile per cluster, groups have any number of tiles");
   static_assert(o.acc_stages == 1 || (o.acc_stages == 2 && o.split_k == 1),
                 "acc_stages: one or two, and a split of K has one tile per cluster");
-  static_assert(kPlan.tmem.scales < kTmemColumns, "acc_stages: the accumulators leave no room for scale factors");
+  static_assert(kPlan.tmem.scales < kTmemColumns,
+                "acc_stages: the accumulators leave no room for scale factors");
   static_assert(kPlan.tmem.windows >= 2 || o.scale_stages == 1,
                 "scale_stages: one window of scale factors is filled while the other is read");
   static_assert(kPlan.tmem.used <= kTmemColumns, "accumulators and scale factors fit in tensor memory");

@@ -1,28 +1,26 @@
-// cta.cuh -- where a CTA stands in its cluster, and the few instructions whose form depends on that. A
-// cluster is kSplitK CTAs or pairs, each with its part of K: ranks 2 s and 2 s + 1 are the pair of slice s,
-// or rank s its only CTA. With one CTA per tile everything here is local; the roles are written once for all.
+// cta.cuh -- where a CTA stands in its cluster, and the copies whose form depends on that. A cluster is
+// split_k CTAs or pairs, each with its part of K: ranks 2 s and 2 s + 1 are the pair of slice s, or rank s
+// its only CTA. With one CTA per tile everything here is local; the roles are written once for all.
 #pragma once
 
-#include "kernel/config.h"
 #include "ptx/mbarrier.cuh"
-#include "ptx/sync.cuh"
-#include "ptx/tcgen05_mma.cuh"
 #include "ptx/tma.cuh"
 
 namespace dualgemm {
 
-template <class Cfg>
+template <class Traits>
 struct Cta {
-  static constexpr bool kPaired = Cfg::kCtaGroup == 2;
+  static constexpr int32_t kGroup = Traits::kPlan.mma.cta_group;
+  static constexpr bool kPaired = kGroup == 2;
   uint32_t rank;   // in the pair; 0 leads, and is all there is without a pair
   uint32_t slice;  // of K
 
   DUALGEMM_DEVICE static Cta self() {
-    if constexpr (Cfg::kClusterSize == 1) return {0, 0};
+    if constexpr (Traits::kPlan.cluster_size() == 1) return {0, 0};
     const uint32_t rank = ptx::cluster_ctarank();
-    // The compiler does not know how large a rank can be: a slice that is 0 by type keeps what follows
-    // uniform.
-    return {rank % Cfg::kCtaGroup, Cfg::kSplitK == 1 ? 0 : rank / Cfg::kCtaGroup};
+    // The compiler does not know how large a rank can be. Where K is not split the slice is the constant 0,
+    // so that everything computed from it stays uniform over the warp.
+    return {rank % kGroup, Traits::kPlan.tile.split_k == 1 ? 0 : rank / kGroup};
   }
   DUALGEMM_DEVICE bool leads() const { return rank == 0; }
 
@@ -47,12 +45,6 @@ struct Cta {
                                     uint64_t policy) const {
     ptx::cp_async_bulk_tensor_4d_pair_multicast(dst, &map, at, ptx::even_cta_address(ptx::smem_u32(&full)),
                                                 both(), policy);
-  }
-  // The completion of all earlier mma and copies of this thread arrives on `mbar` of every CTA they worked
-  // for.
-  DUALGEMM_DEVICE void commit(uint64_t& mbar) const {
-    if constexpr (kPaired) ptx::tcgen05_commit_multicast(&mbar, both());
-    else ptx::tcgen05_commit<Cfg::kCtaGroup>(&mbar);
   }
   // Arrives on the leader's barrier. Across CTAs relaxed is enough: what it orders are reads of tensor
   // memory, by the tcgen05 fences on both sides.

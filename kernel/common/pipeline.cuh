@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "ptx/descriptor.h"
+#include "ptx/host_device.h"
 
 namespace dualgemm {
 

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "kernel/config.h"
-#include "ptx/descriptor.h"
+#include "kernel/plan.h"
+#include "ptx/host_device.h"
 
 namespace dualgemm {
 
@@ -15,7 +15,7 @@ struct Tile {
   int32_t problem;    // whose weights and factors it needs
   int32_t a_problem;  // outermost coordinate in A, SFA and C
   int32_t row;        // its first row, in A and C
-  int32_t rows;       // of its problem from there on, of any number from 1 up
+  int32_t rows;       // from there to the end of its problem: at least 1, possibly more than a tile has
   int32_t sfa_block;  // block of 128 rows of SFA where those rows begin
 };
 
@@ -23,13 +23,11 @@ struct Tile {
 // run at the same time on neighbouring SMs, and fetch those weights into their part of the chip once. Bands
 // of kBandTiles tiles of M follow each other, so that the rows of A in use stay in L2: 16 tiles of 256 rows
 // with K = 16384 are 36 MB of 126.
-inline constexpr uint32_t kBandTiles = 16;
-
 struct TileGrid {
   int32_t m_tiles, n_tiles, problems;
 };
 
-template <class Cfg>
+template <class Traits>
 class DenseScheduler {
  public:
   DUALGEMM_HOST_DEVICE constexpr DenseScheduler(TileGrid grid, int32_t m, uint32_t first, uint32_t stride)
@@ -51,9 +49,9 @@ class DenseScheduler {
     tile.m = static_cast<int32_t>(band * kBandTiles + in_band % rows);
     tile.n = static_cast<int32_t>(in_band / rows);
     tile.problem = tile.a_problem = static_cast<int32_t>(problem);
-    tile.row = tile.m * Cfg::kTileM;
+    tile.row = tile.m * Traits::kPlan.tile.m;
     tile.rows = m_ - tile.row;
-    tile.sfa_block = tile.row / Cfg::kScaleBlockRows;
+    tile.sfa_block = tile.row / kSfAtomRows;
     next_ += stride_;
     return true;
   }
@@ -75,10 +73,9 @@ struct GroupEntry {
 struct GroupTable {
   GroupEntry entry[kMaxGroups + 1];
 };
-static_assert(sizeof(GroupTable) == 20 * (kMaxGroups + 1), "config.h reserves this much");
 
 // Tiles of one group and one n are neighbours, so that its weights come from DRAM once.
-template <class Cfg>
+template <class Traits>
 class GroupedScheduler {
  public:
   DUALGEMM_HOST_DEVICE constexpr GroupedScheduler(const GroupTable& table, int32_t n_tiles, bool shared_a,
@@ -99,10 +96,10 @@ class GroupedScheduler {
     tile.n = static_cast<int32_t>(in_group / m_tiles);
     tile.problem = entry_->problem;
     tile.a_problem = shared_a_ ? 0 : entry_->problem;
-    const int32_t row = tile.m * Cfg::kTileM;
+    const int32_t row = tile.m * Traits::kPlan.tile.m;
     tile.row = entry_->row + row;
     tile.rows = entry_->rows - row;
-    tile.sfa_block = entry_->sfa_block + row / Cfg::kScaleBlockRows;
+    tile.sfa_block = entry_->sfa_block + row / kSfAtomRows;
     next_ += stride_;
     return true;
   }
@@ -113,15 +110,5 @@ class GroupedScheduler {
   bool shared_a_;
   uint32_t stride_, next_;
 };
-
-// The k-tiles of one slice of K. Slices differ by at most one k-tile and may be empty.
-struct KRange {
-  int32_t first, end;
-  DUALGEMM_HOST_DEVICE constexpr bool empty() const { return first == end; }
-};
-DUALGEMM_HOST_DEVICE constexpr KRange k_range(int32_t k_tiles, uint32_t slice, int32_t slices) {
-  const int32_t s = static_cast<int32_t>(slice);
-  return {k_tiles * s / slices, k_tiles * (s + 1) / slices};
-}
 
 }  // namespace dualgemm

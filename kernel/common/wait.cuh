@@ -2,7 +2,7 @@
 // waits: it wakes up sooner than a lane that left the others behind.
 #pragma once
 
-#include "kernel/pipeline.cuh"
+#include "kernel/common/pipeline.cuh"
 #include "ptx/mbarrier.cuh"
 
 namespace dualgemm {

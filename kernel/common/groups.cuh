@@ -3,8 +3,8 @@
 // tensors is ever read or written.
 #pragma once
 
+#include "kernel/common/scheduler.cuh"
 #include "kernel/params.h"
-#include "kernel/scheduler.cuh"
 #include "ptx/common.cuh"
 
 namespace dualgemm {
@@ -35,7 +35,7 @@ struct RunningSum {
 };
 
 // One warp, all lanes. Ends with an entry without a problem, which tells schedulers where to stop.
-template <class Cfg>
+template <class Traits>
 DUALGEMM_DEVICE void write_group_table(const Params& p, GroupTable& table) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   RunningSum groups, m_tiles, blocks;
@@ -55,13 +55,22 @@ DUALGEMM_DEVICE void write_group_table(const Params& p, GroupTable& table) {
     } else if (exists) {
       rows = clamp(p.group_rows[group], 0, p.m);
     }
-    const int32_t m_tiles_before = m_tiles.before((rows + Cfg::kTileM - 1) / Cfg::kTileM);
-    const int32_t sfa_block =
-        blocks.before(p.group_offsets ? (rows + Cfg::kScaleBlockRows - 1) / Cfg::kScaleBlockRows : 0);
+    const int32_t m_tiles_before = m_tiles.before((rows + Traits::kPlan.tile.m - 1) / Traits::kPlan.tile.m);
+    const int32_t sfa_block = blocks.before(p.group_offsets ? (rows + kSfAtomRows - 1) / kSfAtomRows : 0);
     const int32_t index = groups.before(rows > 0 ? 1 : 0);
     if (rows > 0) table.entry[index] = {m_tiles_before, group, row, rows, sfa_block};
   }
   if (lane == 0) table.entry[groups.total] = {m_tiles.total, -1, 0, 0, 0};
+}
+
+// The tiles of this CTA, or of its cluster. `groups` is the table of a grouped kernel, and unused in others.
+template <class Traits, class Groups>
+DUALGEMM_DEVICE auto scheduler_of(const Params& p, const Groups& groups) {
+  constexpr uint32_t kClusterSize = Traits::kPlan.cluster_size();
+  const uint32_t first = blockIdx.x / kClusterSize, stride = gridDim.x / kClusterSize;
+  if constexpr (Traits::kPlan.tile.grouped)
+    return GroupedScheduler<Traits>(groups, p.n_tiles, p.group_offsets != 0, first, stride);
+  else return DenseScheduler<Traits>({p.m_tiles, p.n_tiles, p.problems}, p.m, first, stride);
 }
 
 }  // namespace dualgemm
