@@ -57,8 +57,9 @@ struct MmaPlan {
   bool swap_ab;       // the rows of B1 and B2 are on the M side of the mma, those of A on the N side
   int32_t m, n;       // of one mma
   int32_t steps;      // of a k-tile
-  int32_t products;   // computed from one k-tile: both, A * B1^T and A * B2^T
-  int32_t per_step;   // mma of one step: 1 where one mma computes both products, else one each
+  int32_t products;      // computed from one k-tile: both, A * B1^T and A * B2^T
+  int32_t accumulators;  // products of a tile
+  int32_t per_step;      // mma of one step: 1 where one mma computes both products, else one each
   int32_t columns;    // accumulator columns of one product
   bool keep_a;        // the second mma of a step asks for the A that the tensor core read for the first
 };

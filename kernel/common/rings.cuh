@@ -69,6 +69,4 @@ struct Rings {
   }
 };
 
-struct Nothing {};
-
 }  // namespace dualgemm

@@ -27,8 +27,9 @@ struct Epilogue {
   typename Traits::Activation activation;
   Writer output;
 
-  DUALGEMM_DEVICE Epilogue(const Params& p, const Tile& tile, LanePlace at)
-      : scaling(p, tile), activation(p), output(p, tile, at) {}
+  DUALGEMM_DEVICE Epilogue(const Params& p, const Tile& tile, LanePlace at,
+                           typename Traits::Output::Shared& shared)
+      : scaling(p, tile), activation(p), output(p, tile, at, shared) {}
 
   // Elements first .. first + kWidth - 1 of the lane.
   template <int kWidth>

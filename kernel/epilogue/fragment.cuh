@@ -27,13 +27,15 @@ struct LanePlace {
   int row, column;
 };
 
-// A layout says where element i of a lane lies, counted from the lane's first. Of the elements of a tile,
-// `rows` and `columns` exist from the first on; `extent` of them lie along the direction of the layout.
+// A layout says where element i of a lane lies, counted from the lane's first. Of C, `rows` and `columns`
+// exist from the first element on: `exists` tells whether that one does, `extent` how many do in the
+// direction of the layout. In that direction a tile has at least one, possibly more than the fragment.
 
 // One row of C.
 struct AlongRow {
   DUALGEMM_HOST_DEVICE static constexpr int row(int) { return 0; }
   DUALGEMM_HOST_DEVICE static constexpr int column(int i) { return i; }
+  DUALGEMM_HOST_DEVICE static constexpr bool exists(int rows, int) { return rows > 0; }
   DUALGEMM_HOST_DEVICE static constexpr int extent(int, int columns) { return columns; }
 };
 
@@ -41,6 +43,7 @@ struct AlongRow {
 struct DownColumn {
   DUALGEMM_HOST_DEVICE static constexpr int row(int i) { return i; }
   DUALGEMM_HOST_DEVICE static constexpr int column(int) { return 0; }
+  DUALGEMM_HOST_DEVICE static constexpr bool exists(int, int columns) { return columns > 0; }
   DUALGEMM_HOST_DEVICE static constexpr int extent(int rows, int) { return rows; }
 };
 

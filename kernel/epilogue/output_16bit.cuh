@@ -6,6 +6,7 @@
 #include "kernel/common/scheduler.cuh"
 #include "kernel/epilogue/fragment.cuh"
 #include "kernel/epilogue/kinds.h"
+#include "kernel/epilogue/list.h"
 #include "kernel/params.h"
 #include "ptx/global.cuh"
 #include "ptx/math.cuh"
@@ -16,7 +17,7 @@ namespace dualgemm {
 template <class Traits, class Format, class Layout>
 class Writer16 {
  public:
-  DUALGEMM_DEVICE Writer16(const Params& p, const Tile& tile, LanePlace at)
+  DUALGEMM_DEVICE Writer16(const Params& p, const Tile& tile, LanePlace at, const Nothing&)
       : rows_(tile.rows - at.row),
         columns_(p.n - at.column),
         ldc_(p.ldc),
@@ -33,7 +34,7 @@ class Writer16 {
     uint32_t packed[kWidth / 2];
 #pragma unroll
     for (int i = 0; i < kWidth; i += 2) packed[i / 2] = Format::pack(results[i], results[i + 1]);
-    if (rows_ <= 0 || columns_ <= 0) return;  // nothing of this lane exists
+    if (!Layout::exists(rows_, columns_)) return;
     if constexpr (std::is_same_v<Layout, AlongRow>) store_row<kWidth>(packed, first);
     else store_each<kWidth>(packed, first);
   }
@@ -78,19 +79,25 @@ class Writer16 {
   uint16_t* c_;
 };
 
-struct Fp16 {
+// What fp16 and bf16 have in common. An output says which shared memory it needs for all epilogue warps, and
+// what each of them has to do after its last tile.
+struct Output16 {
+  static constexpr int32_t kBits = 16;
+  using Shared = Nothing;
+  DUALGEMM_DEVICE static void complete() {}  // the stores are complete when the grid is
+};
+
+struct Fp16 : Output16 {
   static constexpr CType kType = CType::kFp16;
   static constexpr const char* kName = "fp16";
-  static constexpr int32_t kBits = 16;
   template <class Traits, class Layout>
   using Writer = Writer16<Traits, Fp16, Layout>;
   DUALGEMM_DEVICE static uint32_t pack(float low, float high) { return ptx::cvt_rn_f16x2_f32(high, low); }
 };
 
-struct Bf16 {
+struct Bf16 : Output16 {
   static constexpr CType kType = CType::kBf16;
   static constexpr const char* kName = "bf16";
-  static constexpr int32_t kBits = 16;
   template <class Traits, class Layout>
   using Writer = Writer16<Traits, Bf16, Layout>;
   DUALGEMM_DEVICE static uint32_t pack(float low, float high) { return ptx::cvt_rn_bf16x2_f32(high, low); }

@@ -29,15 +29,17 @@ DUALGEMM_DEVICE LanePlace place_of_lane(Cta<Traits> cta, const Tile& tile, Epilo
 }
 
 template <class Traits>
-DUALGEMM_DEVICE auto epilogue_of(const Params& p, Cta<Traits> cta, const Tile& tile, EpilogueWarp warp) {
-  return Epilogue<Traits, Layout<Traits>>(p, tile, place_of_lane(cta, tile, warp));
+DUALGEMM_DEVICE auto epilogue_of(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta,
+                                 const Tile& tile, EpilogueWarp warp) {
+  return Epilogue<Traits, Layout<Traits>>(p, tile, place_of_lane(cta, tile, warp), smem.output);
 }
 
 // Returns when the columns from acc1 and acc2 on are in registers.
-template <int kWidth>
+template <class Traits, int kWidth>
 DUALGEMM_DEVICE void load_fragment(Fragment<kWidth>& fragment, uint32_t acc1, uint32_t acc2) {
+  constexpr bool kBoth = Traits::kPlan.mma.accumulators == 2;  // else acc2 is not there
   ptx::tcgen05_ld_32x32b(fragment.acc1, acc1);
-  ptx::tcgen05_ld_32x32b(fragment.acc2, acc2);
+  if constexpr (kBoth) ptx::tcgen05_ld_32x32b(fragment.acc2, acc2);
   ptx::tcgen05_wait_ld();  // the registers are defined, and tensor memory has been read, only after this
   // Nothing tells the compiler that the wait defines the registers; these empty statements keep their uses
   // below it.
@@ -80,14 +82,14 @@ DUALGEMM_DEVICE void epilogue_role(const Params& p, SharedStorage<Traits>& smem,
   const TmemMap<Traits> tmem{smem.tmem_base + warp.tmem_lane()};
   auto acc = acc_consumer_start<Traits>();
   for (Tile tile; tiles.next(tile); ++acc) {
-    const auto epilogue = epilogue_of(p, cta, tile, warp);
+    const auto epilogue = epilogue_of(p, smem, cta, tile, warp);
     const int pair = acc.pair();
     wait_for_accumulators(smem.acc_full[acc.index], acc.phase);
 #pragma unroll
     for (int i = 0; i < C::kCount; ++i) {
       const int column = C::first(warp, i, pair);
       Fragment<C::kWidth> fragment;
-      load_fragment(fragment, tmem.acc1(pair) + column, tmem.acc2(pair) + column);
+      load_fragment<Traits>(fragment, tmem.acc1(pair) + column, tmem.acc2(pair) + column);
       if (i == C::kReleasing) {
         // In registers: the mma of a later tile may overwrite the accumulators during the work below.
         ptx::tcgen05_fence_before_thread_sync();  // this lane's reads come before the arrival
@@ -99,6 +101,7 @@ DUALGEMM_DEVICE void epilogue_role(const Params& p, SharedStorage<Traits>& smem,
       __syncwarp();  // the next tcgen05.ld needs the lanes together again
     }
   }
+  Traits::Output::complete();
 }
 
 }  // namespace dualgemm::sm100

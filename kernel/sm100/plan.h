@@ -28,10 +28,12 @@ struct Options {
   bool keep_a = false;
 };
 
-// Which products are computed from one k-tile, and by how many mma of a step.
+// How the two products of a tile are computed. The kernels of the library compute both from each k-tile;
+// bench/ablation has some that do not.
 struct Products {
-  int32_t together;  // 2: both; 1: one, for a kernel that computes them apart
-  int32_t per_step;
+  int32_t accumulators;  // products of a tile
+  int32_t together;      // of them, those that are computed from one k-tile
+  int32_t per_step;      // mma of one step
 };
 
 inline constexpr int32_t kTmemLanes = 128;
@@ -49,7 +51,7 @@ constexpr int32_t acc_columns_of_product(const Options& o) { return swap_ab(o) ?
 // With 128 columns ONE mma of N = 256 computes both products from B1 and B2 as one operand of 256 rows.
 // Elsewhere TWO mma: with 64 columns the scale factors of B cannot be packed without overlapping copies, and
 // 2 * 192 is more than an mma has.
-constexpr Products products_of(const Options& o) { return {2, acc_columns_of_product(o) == 128 ? 1 : 2}; }
+constexpr Products products_of(const Options& o) { return {2, 2, acc_columns_of_product(o) == 128 ? 1 : 2}; }
 
 constexpr OperandPlan operand_plan(const Options& o, const MmaPlan& mma) {
   OperandPlan x{};
@@ -85,6 +87,7 @@ constexpr MmaPlan mma_plan(const Options& o, Products products) {
   x.swap_ab = swap_ab(o);
   x.columns = acc_columns_of_product(o);
   x.products = products.together;
+  x.accumulators = products.accumulators;
   x.per_step = products.per_step;
   x.m = kTmemLanes * x.cta_group;
   x.n = products.together / products.per_step * x.columns;
@@ -96,7 +99,7 @@ constexpr MmaPlan mma_plan(const Options& o, Products products) {
 constexpr TmemPlan tmem_plan(const Options& o, const MmaPlan& mma, const ScalePlan& scales) {
   TmemPlan x{};
   x.acc_stages = o.acc_stages;
-  x.acc_columns = mma.products * mma.columns;
+  x.acc_columns = mma.accumulators * mma.columns;
   // Two pairs of 2 * 128 columns would fill tensor memory: they share 64 instead (tmem_map.cuh).
   const bool overlapped = o.acc_stages == 2 && 2 * x.acc_columns == kTmemColumns;
   x.shared_columns = overlapped ? 64 : 0;

@@ -73,7 +73,7 @@ DUALGEMM_DEVICE void send_partial_sums(SharedStorage<Traits>& smem, Cta<Traits> 
     const int first = static_cast<int>(owner) * R::kShare;
     for (int column = R::first(warp); column < R::end(warp, columns - first); column += R::kWidth) {
       Fragment<R::kWidth> part;
-      load_fragment(part, tmem.acc1(0) + first + column, tmem.acc2(0) + first + column);
+      load_fragment<Traits>(part, tmem.acc1(0) + first + column, tmem.acc2(0) + first + column);
 #pragma unroll
       for (int j = 0; j < R::kWidth; j += 4) {
         ptx::st_shared_cluster_v4_b32(exchange + R::offset(cta.slice, 0, column + j, lane), &part.acc1[j]);
@@ -121,15 +121,16 @@ DUALGEMM_DEVICE void reducing_epilogue_role(const Params& p, SharedStorage<Trait
   tiles.next(tile);
   leave_rings();
   if (!k_range(p.k_tiles, cta.slice, R::kSlices).empty())
-    send_partial_sums(smem, cta, warp, epilogue_of(p, cta, tile, warp).output.extent());
+    send_partial_sums(smem, cta, warp, epilogue_of(p, smem, cta, tile, warp).output.extent());
   // The partial sums are written before they are read below. From here on nobody reaches into another CTA, so
   // each may exit when it likes.
   meet_cluster();
-  const auto epilogue = epilogue_of(p, cta, tile, warp);
+  const auto epilogue = epilogue_of(p, smem, cta, tile, warp);
   const int first = static_cast<int>(cta.slice) * R::kShare;
   for (int column = R::first(warp); column < R::end(warp, epilogue.output.extent() - first);
        column += R::kWidth)
     epilogue.finish(sum_of_slices(smem, p.k_tiles, column, warp.lane()), first + column);
+  Traits::Output::complete();
 }
 
 }  // namespace dualgemm::sm100

@@ -20,6 +20,7 @@
 
 #include "kernel/common/rings.cuh"
 #include "kernel/common/scheduler.cuh"
+#include "kernel/epilogue/list.h"
 
 namespace dualgemm::sm100 {
 
@@ -31,6 +32,7 @@ struct SharedStorage {
   uint64_t window_free[Traits::kPlan.tmem.windows];  // used unless the scale factors are resident
   uint32_t tmem_base;                                // written by tcgen05.alloc
   std::conditional_t<Traits::kPlan.tile.grouped, GroupTable, Nothing> groups;
+  [[no_unique_address]] typename Traits::Output::Shared output;
 };
 
 }  // namespace dualgemm::sm100
