@@ -1,4 +1,4 @@
-// ablation_tables.h -- the ideas of ablation.h on the problems of the benchmark: verified and timed on a GPU,
+// tables.h -- the ideas of ablation.h on the problems of the benchmark: verified and timed on a GPU,
 // predicted by the cost model where there is none.
 #pragma once
 
@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/shapes.h"
 #include "dualgemm.h"
-#include "shapes.h"
 
 namespace bench {
 

@@ -4,14 +4,14 @@
 
 #include "ptx/common.cuh"
 
-namespace dualgemm::ptx {
+namespace bench {
 
 // cp.async.bulk.global.shared::cta.bulk_group [dst], [src], bytes;      9.7.9.25.4.1
 // Addresses and `bytes` are multiples of 16. Part of the group that this thread commits next.
 DUALGEMM_DEVICE void cp_async_bulk_shared_to_global(void* dst, const void* src, uint32_t bytes) {
   asm volatile(
       "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(__cvta_generic_to_global(dst)),
-      "r"(smem_u32(src)), "r"(bytes)
+      "r"(dualgemm::ptx::smem_u32(src)), "r"(bytes)
       : "memory");
 }
 
@@ -30,4 +30,4 @@ DUALGEMM_DEVICE void cp_async_bulk_wait_group_read() {
 // They have written their destination, too.
 DUALGEMM_DEVICE void cp_async_bulk_wait_group() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 
-}  // namespace dualgemm::ptx
+}  // namespace bench

@@ -1,11 +1,10 @@
-// ablation.cpp -- see ablation.h.
-#include "bench/ablation.h"
+// ideas.cpp -- see ideas.h.
+#include "bench/ablation/ideas.h"
 
-#include <algorithm>
-#include <iterator>
+#include <span>
 #include <stdexcept>
 
-#include "bench/ablation_kernels.h"
+#include "bench/ablation/kernels.h"
 #include "bench/budget.h"
 #include "host/launch.h"
 #include "host/validate.h"
@@ -17,15 +16,16 @@ using dualgemm::Instance;
 
 constexpr bool kNotModelled = false;
 
-template <size_t kCount>
-const Instance* find(const Instance (&table)[kCount], const std::string& name) {
-  const auto it = std::find_if(std::begin(table), std::end(table),
-                               [&](const Instance& i) { return i.name == name + "_fp16"; });
-  if (it == std::end(table)) throw std::logic_error("there is no instance " + name);
-  return it;
+template <class Table>
+const Instance* find(const Table& table, const std::string& name) {
+  for (const Instance& instance : table)
+    if (instance.name == name + "_fp16") return &instance;
+  throw std::logic_error("there is no instance " + name);
 }
-const Instance* shipped(const std::string& name) { return find(dualgemm::kInstances, name); }
-const Instance* built(const std::string& name) { return find(kAblations, name); }
+const Instance* shipped(const std::string& name) { return find(dualgemm::instances(), name); }
+const Instance* built(const std::string& name) {
+  return find(std::span(kAblations.first, static_cast<size_t>(kAblations.count)), name);
+}
 
 void run(const Instance& instance, const dualgemm_args_t& args, cudaStream_t stream) {
   dualgemm::Problem problem;
@@ -84,9 +84,9 @@ const std::vector<Idea>& ideas() {
         {"each elsewhere", built("m128n64k256_rotated"), kNotModelled}}},
       {"scale-ring",
        "Scale factors in shared memory",
-       {{"4 slots of 2 k-tiles (ships)", shipped("m256n64k256")},
-        {"one slot with each stage", built("m256n64k256_slot1")},
-        {"2 slots of 4 k-tiles", built("m256n64k256_slot4")}}},
+       {{"4 stages of 2 k-tiles (ships)", shipped("m256n64k256")},
+        {"one with each stage of operands", built("m256n64k256_scale1")},
+        {"2 stages of 4 k-tiles", built("m256n64k256_scale4")}}},
       {"scale-copy",
        "Copies of scale factors to tensor memory",
        {{"with each step (ships)", shipped("m256n64k256")},

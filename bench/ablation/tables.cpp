@@ -1,5 +1,5 @@
-// ablation_tables.cpp -- see ablation_tables.h.
-#include "ablation_tables.h"
+// tables.cpp -- see tables.h.
+#include "bench/ablation/tables.h"
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -10,9 +10,9 @@
 #include <optional>
 #include <stdexcept>
 
-#include "ablation.h"
+#include "bench/ablation/ideas.h"
+#include "bench/measure.h"
 #include "host/cost_model.h"
-#include "measure.h"
 
 namespace bench {
 namespace {

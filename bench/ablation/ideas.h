@@ -1,4 +1,4 @@
-// ablation.h -- one idea at a time: ways to compute the same problem that differ in one thing, so that a GPU
+// ideas.h -- one idea at a time: ways to compute the same problem that differ in one thing, so that a GPU
 // can say what that thing is worth. README.md tells what each idea asks. Looks inside the library, which none
 // of this is part of.
 #pragma once
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "dualgemm.h"
-#include "kernel/instances.h"
+#include "kernel/instance.h"
 
 namespace bench {
 
