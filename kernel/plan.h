@@ -102,4 +102,33 @@ struct Plan {
   }
 };
 
+// The ring of operands of a tile, with `stages` stages.
+constexpr OperandPlan operand_plan(const TilePlan& tile, const MmaPlan& mma, int32_t stages) {
+  OperandPlan x{};
+  x.stages = stages;
+  x.a_box_rows = tile.m / mma.cta_group;
+  // The B of a 2-SM mma is split by rows between the two CTAs. With one mma for both products the first half is
+  // B1 and the second B2, so each CTA brings one of them whole; with two, each brings its half of the rows of both.
+  const bool one_b_per_cta = mma.cta_group == 2 && mma.products == 2 && mma.per_step == 1;
+  x.b_boxes = one_b_per_cta ? 1 : mma.products;
+  x.b_box_rows = one_b_per_cta ? tile.n : tile.n / mma.cta_group;
+  x.a_bytes = x.a_box_rows * tile.k / 2;
+  x.b_box_bytes = x.b_box_rows * tile.k / 2;
+  x.stage_bytes = x.a_bytes + x.b_boxes * x.b_box_bytes;
+  return x;
+}
+
+// The ring of scale factors, with `stages` stages of `k_tiles` k-tiles.
+constexpr ScalePlan scale_plan(const TilePlan& tile, const MmaPlan& mma, int32_t stages, int32_t k_tiles) {
+  ScalePlan x{};
+  x.stages = stages;
+  x.k_tiles = k_tiles;
+  x.steps = k_tiles * mma.steps;
+  x.sfb_blocks = (tile.n + kSfAtomRows - 1) / kSfAtomRows;
+  x.sfa_bytes = x.steps * kSfAtomBytes;
+  x.sfb_bytes = x.sfb_blocks * x.sfa_bytes;
+  x.stage_bytes = x.sfa_bytes + mma.products * x.sfb_bytes;
+  return x;
+}
+
 }  // namespace dualgemm

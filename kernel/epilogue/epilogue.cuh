@@ -37,8 +37,11 @@ struct Epilogue {
     float results[kWidth];
 #pragma unroll
     for (int i = 0; i < kWidth; i += 2) {
-      const Pair f = activation.gate(scaling.gate(fragment.gate(i)));
-      const Pair h = activation.up(scaling.up(fragment.up(i)));
+      const auto pair = [i](const uint32_t* acc) {
+        return Pair{__uint_as_float(acc[i]), __uint_as_float(acc[i + 1])};
+      };
+      const Pair f = activation.gate(scaling.gate(pair(fragment.acc1)));
+      const Pair h = activation.up(scaling.up(pair(fragment.acc2)));
       results[i] = f.first * h.first;
       results[i + 1] = f.second * h.second;
     }

@@ -1,6 +1,6 @@
 // fragment.cuh -- accumulators in the registers of a lane, and where they belong in C. The epilogue works on
 // fragments and does not know where they come from: tensor memory, partial sums of a split K, or the register
-// fragment of an mma.
+// fragment of an mma. Plain C++.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,6 @@ struct Pair {
 template <int kWidth>
 struct Fragment {
   uint32_t acc1[kWidth], acc2[kWidth];
-
-  DUALGEMM_DEVICE Pair gate(int i) const { return {__uint_as_float(acc1[i]), __uint_as_float(acc1[i + 1])}; }
-  DUALGEMM_DEVICE Pair up(int i) const { return {__uint_as_float(acc2[i]), __uint_as_float(acc2[i + 1])}; }
 };
 
 // Where a lane's first element lies: its row, counted from the first of the tile, and its column of C.

@@ -53,34 +53,6 @@ constexpr int32_t acc_columns_of_product(const Options& o) { return swap_ab(o) ?
 // 2 * 192 is more than an mma has.
 constexpr Products products_of(const Options& o) { return {2, 2, acc_columns_of_product(o) == 128 ? 1 : 2}; }
 
-constexpr OperandPlan operand_plan(const Options& o, const MmaPlan& mma) {
-  OperandPlan x{};
-  x.stages = o.stages;
-  x.a_box_rows = o.tile_m / mma.cta_group;
-  // The B of an mma is split by rows between the CTAs of a pair. With one mma for both products the first
-  // half is B1 and the second B2, so each CTA brings one of them whole; with two, each CTA brings its half of
-  // the rows of both.
-  const bool one_b_per_cta = mma.cta_group == 2 && mma.products == 2 && mma.per_step == 1;
-  x.b_boxes = one_b_per_cta ? 1 : mma.products;
-  x.b_box_rows = one_b_per_cta ? o.tile_n : o.tile_n / mma.cta_group;
-  x.a_bytes = x.a_box_rows * kTileK / 2;
-  x.b_box_bytes = x.b_box_rows * kTileK / 2;
-  x.stage_bytes = x.a_bytes + x.b_boxes * x.b_box_bytes;
-  return x;
-}
-
-constexpr ScalePlan scale_plan(const Options& o, const MmaPlan& mma) {
-  ScalePlan x{};
-  x.stages = o.scale_stages;
-  x.k_tiles = o.scale_k_tiles;
-  x.steps = o.scale_k_tiles * mma.steps;
-  x.sfb_blocks = (o.tile_n + kSfAtomRows - 1) / kSfAtomRows;
-  x.sfa_bytes = x.steps * kSfAtomBytes;
-  x.sfb_bytes = x.sfb_blocks * x.sfa_bytes;
-  x.stage_bytes = x.sfa_bytes + mma.products * x.sfb_bytes;
-  return x;
-}
-
 constexpr MmaPlan mma_plan(const Options& o, Products products) {
   MmaPlan x{};
   x.cta_group = o.tile_m == 2 * kTmemLanes ? 2 : 1;
@@ -120,8 +92,8 @@ constexpr Plan plan_of(const Options& o, Products products) {
   plan.arch = Arch::kSm100;
   plan.tile = {o.tile_m, o.tile_n, kTileK, o.split_k, o.grouped};
   plan.mma = mma_plan(o, products);
-  plan.operands = operand_plan(o, plan.mma);
-  plan.scales = scale_plan(o, plan.mma);
+  plan.operands = operand_plan(plan.tile, plan.mma, o.stages);
+  plan.scales = scale_plan(plan.tile, plan.mma, o.scale_stages, o.scale_k_tiles);
   plan.tmem = tmem_plan(o, plan.mma, plan.scales);
   // Eight warps halve the time of the four that an epilogue needs, which spend it waiting for ex2 and rcp. 64
   // accumulators per lane are enough independent work to hide the latency of those without spilling.

@@ -1,6 +1,6 @@
 // pipeline_test.cpp -- PipelineState against a model of the barrier it waits on: a phase counter, where
 // waiting for a parity returns when the phase of that parity is the one that completed last.
-#include "kernel/pipeline.cuh"
+#include "kernel/common/pipeline.cuh"
 
 #include "support/catch.hpp"
 
