@@ -28,4 +28,12 @@ struct EpilogueKind {
   ActivationCost cost;  // of one result
 };
 
+template <class Traits>
+consteval EpilogueKind epilogue_kind() {
+  using Output = typename Traits::Output;
+  using Activation = typename Traits::Activation;
+  return {Output::kType,     Output::kName,     Output::kBits,
+          Activation::kKind, Activation::kName, Activation::kCost};
+}
+
 }  // namespace dualgemm

@@ -15,13 +15,10 @@ namespace dualgemm::sm100 {
 
 template <class Traits>
 consteval Instance instance_of() {
-  using Output = typename Traits::Output;
-  using Activation = typename Traits::Activation;
   return {.name = kInstanceName<Traits>.text,
           .kernel = &dual_gemm_kernel<Traits>,
           .plan = Traits::kPlan,
-          .epilogue = {Output::kType, Output::kName, Output::kBits, Activation::kKind, Activation::kName,
-                       Activation::kCost},
+          .epilogue = epilogue_kind<Traits>(),
           .smem_bytes = sizeof(SharedStorage<Traits>)};
 }
 
