@@ -5,7 +5,7 @@
 // group 1 throughout.
 #include <cstdint>
 
-#include "ptx/bulk.cuh"
+#include "bench/ablation/bulk.cuh"
 #include "ptx/cluster.cuh"
 #include "ptx/descriptor.h"
 #include "ptx/global.cuh"
@@ -196,14 +196,14 @@ extern "C" __global__ void cp_async_bulk_shared_to_global(uint32_t bytes, int32_
     ptx::fence_proxy_async();
     __syncwarp();
     if (ptx::elect_sync()) {
-      ptx::cp_async_bulk_shared_to_global(out + 64 * round, words, bytes);
-      ptx::cp_async_bulk_commit_group();
-      if (wait_read) ptx::cp_async_bulk_wait_group_read();
+      bench::cp_async_bulk_shared_to_global(out + 64 * round, words, bytes);
+      bench::cp_async_bulk_commit_group();
+      if (wait_read) bench::cp_async_bulk_wait_group_read();
     }
     __syncwarp();
   }
   if (ptx::elect_sync()) {
-    if (wait_written) ptx::cp_async_bulk_wait_group();
+    if (wait_written) bench::cp_async_bulk_wait_group();
     out[128] = out[0];
   }
 }
