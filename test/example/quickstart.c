@@ -134,8 +134,8 @@ int main(int argc, char** argv) {
   const size_t c_bytes = (size_t)m * n * sizeof(uint16_t);
   void* c_device;
   cuda(cudaMalloc(&c_device, c_bytes), "cudaMalloc");
-  cuda(cudaMemset(c_device, 0xFF, c_bytes),
-       "cudaMemset"); /* NaN: an output that is not written cannot pass */
+  /* NaN: an output that is not written cannot pass */
+  cuda(cudaMemset(c_device, 0xFF, c_bytes), "cudaMemset");
   cudaStream_t stream;
   cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); /* the copies above ran on another stream */

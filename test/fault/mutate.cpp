@@ -361,8 +361,8 @@ void Sweep::exchanges() {
     if (!is_visible(at(i))) continue;
     const bool either = previous < i && (is_synchronisation(at(previous)) || is_synchronisation(at(i)));
     const bool inits = either && is(at(previous), "mbarrier.init") && is(at(i), "mbarrier.init");
-    if (either && !inits && !copies_.contains(previous))
-      exchange(previous, i);  // the order of inits is a control
+    // The order of inits is a control.
+    if (either && !inits && !copies_.contains(previous)) exchange(previous, i);
     previous = i;
   }
 }

@@ -224,8 +224,8 @@ void Plants::roles() {
           f.body[elect] = make(f.body[elect], "mov.pred", {f.body[elect].operands[0].items[1], integer(-1)});
         },
         {{kFullBarrier, kStageRace, {{}, {}, {"full"}, {"mbarrier"}}}});
-  const std::vector<size_t> loops =
-      places_.find("setp.ne.s32", "mma_role");  // the end of the k-tiles is last
+  // The end of the k-tiles is last.
+  const std::vector<size_t> loops = places_.find("setp.ne.s32", "mma_role");
   plant(44, "the consumer's loop ends one k-tile early", loops.back(),
         [i = loops.back()](Function& f) { add_to_operand(f, i, 2, -1); },
         {{kFullBarrier, kEmptyBarrier, kSlotBarrier, kStageRace}});

@@ -465,8 +465,8 @@ void RaceChecker::leave_cta(const SyncEvent& e) {
     region.column = uint16_t(line);
     region.columns = 1;
     for (const Touch& p : touches) {
-      if (p.operation == nullptr && memory == Memory::kTensor)
-        continue;  // alloc or dealloc, also of the pair
+      // Alloc or dealloc, also of the pair.
+      if (p.operation == nullptr && memory == Memory::kTensor) continue;
       const bool remote = thread_of(p.warp, 0).cta != cta;
       const bool over = p.operation != nullptr ? p.operation->known(c.at_exit.hb, p.write, region) ||
                                                      p.operation->known(c.at_exit.tensor, p.write, region) ||

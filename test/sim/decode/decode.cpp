@@ -174,9 +174,9 @@ class KernelDecoder {
     for (const Statement& statement : function.body)
       kernel_.code.push_back(instruction(statement, function, names));
     const Inst* end = kernel_.code.size() == first ? nullptr : &kernel_.code.back();
+    // Falling off the end leaves, as `exit` or `ret` would.
     if (end == nullptr || end->guarded || (!ends_path(*end) && !is_branch(*end)))
-      kernel_.code.push_back(
-          implicit_exit(function));  // falling off the end leaves, as `exit` or `ret` would
+      kernel_.code.push_back(implicit_exit(function));
     find_rejoins(kernel_.code, first, uint32_t(kernel_.code.size()));
   }
 

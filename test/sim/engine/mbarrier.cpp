@@ -46,8 +46,8 @@ bool Mbarrier::arrive_drop(int32_t count) {
   if (count > expected_)
     protocol("mbarrier: arrive_drop of " + std::to_string(count) + " lowers the expected count " +
              std::to_string(expected_) + " below zero");
-  if (count <= pending_)
-    expected_ -= count;  // an excess is arrive's fault to report, before anything changes
+  // An excess is arrive's fault to report, before anything changes.
+  if (count <= pending_) expected_ -= count;
   return arrive(count);
 }
 

@@ -17,8 +17,8 @@ class Mbarrier {
   // range.
   bool arrive(int32_t count = 1);
   bool arrive_drop(int32_t count = 1);  // also lowers the expected count of later phases
-  bool expect_tx(
-      int64_t bytes);  // raises the tx-count; never completes a phase by itself unless it hits zero
+  // Raises the tx-count; never completes a phase by itself unless it hits zero.
+  bool expect_tx(int64_t bytes);
   bool complete_tx(int64_t bytes);  // lowers it; bytes may land before they are expected
 
   uint64_t phase() const { return phase_; }  // completed phases so far

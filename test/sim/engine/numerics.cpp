@@ -187,8 +187,8 @@ uint8_t f32_to_ue8m0(float x, Round r) {
   if (std::isinf(magnitude)) return 0xFE;
   if (magnitude <= std::ldexp(1.0f, -127)) return 0;
   int exponent;
-  const float fraction =
-      std::frexp(magnitude, &exponent);  // magnitude = fraction * 2^exponent, fraction in [0.5, 1)
+  // magnitude = fraction * 2^exponent, fraction in [0.5, 1).
+  const float fraction = std::frexp(magnitude, &exponent);
   const int code = exponent - 1 + 127 + (r == Round::kUp && fraction != 0.5f ? 1 : 0);
   return static_cast<uint8_t>(code > 0xFE ? 0xFE : code);
 }

@@ -74,7 +74,7 @@ std::vector<TileVariant> tile_variants();
 // to the largest exponent among products and c, truncated to 25 fractional bits, added exactly. The caller
 // rounds the result.
 double mma_dense_sum(const float* a, const float* b, int k, float c);
-float f64_to_f32_toward_zero(
-    double x);  // beyond the range: infinity, as the tensor core gives; NaN: 0x7FFFFFFF
+// Beyond the range: infinity, as the tensor core gives; NaN: 0x7FFFFFFF.
+float f64_to_f32_toward_zero(double x);
 
 }  // namespace sim

@@ -240,8 +240,8 @@ struct Exec {
     uint32_t offset;
   };
   Shared shared(uint64_t address, uint64_t bytes, bool any_rank) const;
-  Shared shared_of(Space space, uint64_t address,
-                   uint64_t bytes) const;  // shared, shared::cluster or generic
+  // shared, shared::cluster or generic.
+  Shared shared_of(Space space, uint64_t address, uint64_t bytes) const;
   // What a watcher is told of an access: as it is, as one half of a read-modify-write, or nothing.
   enum class Seen : uint8_t { kPlain, kAtomic, kNot };
   void load(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes,

@@ -154,9 +154,10 @@ struct SyncEvent {
     kGridLaunch,       // griddepcontrol.launch_dependents
     kSetMaxRegisters,  // amount: registers asked for
     kExit,             // lanes of `mask` leave the kernel
-    kCtaStart,  // a CTA becomes resident; object: shared bytes of its window, phase: rank in the cluster,
-                // amount: linear index of the cluster
-    kCtaExit,   // its last thread has left
+    // A CTA becomes resident. object: shared bytes of its window, phase: rank in the cluster,
+    // amount: linear index of the cluster.
+    kCtaStart,
+    kCtaExit,  // its last thread has left
   };
   enum class Fence : uint8_t {
     kNone,
@@ -201,8 +202,8 @@ struct HostWork {
   Kind kind = Kind::kLaunch;
   uint64_t id = 0;
   std::vector<uint64_t> after;
-  bool programmatic =
-      false;  // kLaunch: may start before `after` have completed; griddepcontrol.wait waits for them
+  // kLaunch: may start before `after` have completed; griddepcontrol.wait waits for them.
+  bool programmatic = false;
   std::vector<Region> regions;  // kCopy, kSet, kHost: what it touches
   std::string what;             // "cudaMemcpyAsync", or the kernel's name
 };

@@ -348,8 +348,8 @@ void Parser::parse_function_attributes(Function& function) {
       function.explicit_cluster = true;
     } else if (at(".minnctapersm") || at(".maxnreg") || at(".maxclusterrank") || at(".local_maxnreg") ||
                at(".maxnctapersm") || at(".abi_preserve") || at(".abi_preserve_control")) {
-      advance();  // hints to the register allocator and the occupancy, without meaning for what a program
-                  // computes
+      // Hints to the register allocator and the occupancy, without meaning for what a program computes.
+      advance();
       parse_constant();
     } else if (accept(".noreturn")) {
     } else if (accept(".pragma")) {

@@ -17,8 +17,8 @@ namespace {
 
 constexpr int kDefaultSmemPerBlock = 48 * 1024;
 constexpr int kMaxThreadsPerBlock = 1024;
-constexpr int kAssumedRegisters =
-    64;  // PTX registers are virtual; the occupancy of sim/launch.h assumes the same
+// PTX registers are virtual; the occupancy of sim/launch.h assumes the same.
+constexpr int kAssumedRegisters = 64;
 constexpr unsigned kPortableClusterSize = 8, kMaxClusterSize = 16;
 
 Dim3 dim(const dim3& d) { return {d.x, d.y, d.z}; }

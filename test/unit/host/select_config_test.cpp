@@ -381,8 +381,8 @@ TEST_CASE("every configuration keeps to its static budget", "[host][select_confi
     const int32_t slot = info.scale_k_tiles * steps * atoms * 512;
     const int32_t rings = info.stages * stage + info.scale_stages * slot;
     CHECK(info.stages >= 2);
-    CHECK(info.scale_stages * info.scale_k_tiles >=
-          4);  // a ring of factors that is shorter starves the other
+    // A ring of factors that is shorter starves the other.
+    CHECK(info.scale_stages * info.scale_k_tiles >= 4);
     CHECK(info.smem_bytes >= rings);
     CHECK(info.smem_bytes <= 232448);
     CHECK(info.smem_bytes + stage > 232448);  // another stage does not fit

@@ -43,8 +43,8 @@ uint32_t model(const uint8_t* a, const uint8_t* b, const uint8_t* sfa, const uin
     top = std::max(top, x.exponent + y.exponent);
   }
   if (std::isinf(c)) return bits_of(c);
-  int64_t sum =
-      static_cast<int64_t>(std::ldexp(double{c}, 35 - top));  // conversion to integer truncates toward zero
+  // Conversion to integer truncates toward zero.
+  int64_t sum = static_cast<int64_t>(std::ldexp(double{c}, 35 - top));
   for (double t : term) sum += static_cast<int64_t>(std::ldexp(t, 35 - top));
   return truncate_to_f32(std::ldexp(static_cast<double>(sum), top - 35));
 }
@@ -242,8 +242,8 @@ TEST_CASE(
         outputs += result.outputs;
       }
     }
-    const TileResult ragged =
-        run_tile(tile_cases()[1], variant, 12, 7, 24);  // neither rows nor columns fill a step
+    // Neither rows nor columns fill a step.
+    const TileResult ragged = run_tile(tile_cases()[1], variant, 12, 7, 24);
     CHECK(ragged.mismatches == 0);
   }
   CHECK(outputs >= 1000000);

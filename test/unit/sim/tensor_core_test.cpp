@@ -244,8 +244,8 @@ TEST_CASE("tensor core: placement rules of TMEM operands") {
   CHECK(kind([](MmaOp& op) { op.d_tmem = 388; }) == FaultKind::kBounds);
   CHECK(kind([](MmaOp& op) { op.sfb_tmem = 510; }) == FaultKind::kBounds);
   CHECK(kind([](MmaOp& op) { op.sfa_tmem = 124; }) == FaultKind::kProtocol);  // inside the accumulator
-  CHECK(kind([](MmaOp& op) { op.a_desc = at(kSw128, kA + 112); }) ==
-        FaultKind::kProtocol);  // K step leaves the row
+  // K step leaves the row.
+  CHECK(kind([](MmaOp& op) { op.a_desc = at(kSw128, kA + 112); }) == FaultKind::kProtocol);
   MmaOp shifted = good;
   shifted.sfb_tmem += 2;
   sim::check_mma(shifted);
