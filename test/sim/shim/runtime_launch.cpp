@@ -65,8 +65,8 @@ void check(const LaunchRequest& request, const KernelInfo& info) {
       (cluster > kPortableClusterSize && !request.kernel->non_portable_cluster))
     fail(cudaErrorInvalidClusterSize,
          say("a cluster of " + std::to_string(cluster) +
-             " blocks; more than 8 need "
-             "cudaFuncAttributeNonPortableClusterSizeAllowed, more than 16 do not exist"));
+             " blocks; more than 8 need cudaFuncAttributeNonPortableClusterSizeAllowed, "
+             "more than 16 do not exist"));
   if (request.cooperative) {
     const int per_sm =
         max_active_blocks_per_sm(info, static_cast<int>(volume(config.block)), config.dynamic_smem);

@@ -230,8 +230,8 @@ TEST_CASE("numerics: block-scaled worked examples") {
 }
 
 TEST_CASE(
-    "numerics: every tile variant and the reference equal the model, over a million outputs and all "
-    "corners") {
+    "numerics: every tile variant and the reference equal the model, "
+    "over a million outputs and all corners") {
   int outputs = 0;
   for (const sim::TileVariant& variant : sim::tile_variants()) {
     for (const TileCase& test : tile_cases()) {
