@@ -47,9 +47,9 @@ DUALGEMM_DEVICE void tcgen05_commit(uint64_t* mbar) {
       : "memory");
 }
 
-// tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [mbar], ranks;
-// 9.7.16.12.1 As above, on the mbarrier at the same offset of every CTA of the cluster whose bit is set in
-// `ranks`.
+// tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64
+//     [mbar], ranks;      9.7.16.12.1
+// As above, on the mbarrier at the same offset of every CTA of the cluster whose bit is set in `ranks`.
 DUALGEMM_DEVICE void tcgen05_commit_multicast(uint64_t* mbar, uint16_t ranks) {
   asm volatile(
       "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;" ::

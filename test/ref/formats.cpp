@@ -8,8 +8,8 @@
 namespace ref {
 namespace {
 
-// Value of sign-exponent-mantissa bits as IEEE 754 lays them out; `infinities`: the top exponent means inf
-// and NaN.
+// Value of sign-exponent-mantissa bits as IEEE 754 lays them out;
+// `infinities`: the top exponent means inf and NaN.
 double decode_float(uint32_t bits, int exponent_bits, int mantissa_bits, bool infinities) {
   const uint32_t mantissa = bits & ((1u << mantissa_bits) - 1);
   const uint32_t exponent = (bits >> mantissa_bits) & ((1u << exponent_bits) - 1);

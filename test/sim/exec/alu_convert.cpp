@@ -10,8 +10,7 @@
 namespace sim::alu {
 namespace {
 
-// ----------------------------------------------------------------------------------------------------------
-// scalars
+// ---- scalars ----
 
 struct Integer {
   bool negative;
@@ -194,8 +193,7 @@ void resolve_scalar(Spelling& s, AluCode* code) {
   }
 }
 
-// ------------------------------------------------------------------------------------------------------------
-// pairs
+// ---- pairs ----
 
 enum class Format { kE4m3, kE5m2, kE2m1, kUe8m0 };
 constexpr int element_bits(Format f) { return f == Format::kE2m1 ? 4 : 8; }

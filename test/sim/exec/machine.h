@@ -7,8 +7,8 @@
 //                     └── AsyncOp                                       waits until the policy lands it
 //
 // Shared window of a CTA: [0, 1024) is reserved, as on the hardware, and so is what the policy shifts the
-// window by; static variables follow, then dynamic memory. A shared address is (rank in cluster << 24) |
-// offset, so `address & 0xFEFFFFFF` names the even CTA of a pair.
+// window by; static variables follow, then dynamic memory. A shared address is
+// (rank in cluster << 24) | offset, so `address & 0xFEFFFFFF` names the even CTA of a pair.
 #pragma once
 
 #include <array>

@@ -1,7 +1,7 @@
 // source_map.h -- where an instruction comes from: `.file`, `.loc` and the strings of `.debug_str` turned
 // into one line of text, "kernel/mma.cuh:41 in mma_role <- kernel/dual_gemm.cuh:80". The chain of inlined
-// calls is threaded through positions: `inlined_at F L C` names the call site, and what the latest `.loc F L
-// C` said about itself is the next link.
+// calls is threaded through positions: `inlined_at F L C` names the call site, and what the latest
+// `.loc F L C` said about itself is the next link.
 #pragma once
 
 #include <cstdint>

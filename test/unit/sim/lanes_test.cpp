@@ -229,8 +229,8 @@ TEST_CASE("every atomic operation, on global, shared and generic addresses, with
   const bool in_shared = std::string(place.address) != "%rd9";
   for (const Atomic& atomic : kAtomics) {
     INFO(atomic.text);
-    // Lanes act in order. %r3 = -lane, %r4 = ~(1 << lane), %r5 = 1 << lane, %r6 = lane + 1, %r7 = f16x2
-    // {0.5, 1.0}
+    // Lanes act in order. %r3 = -lane, %r4 = ~(1 << lane), %r5 = 1 << lane, %r6 = lane + 1,
+    // %r7 = f16x2 {0.5, 1.0}
     const std::string setup = R"(
       mov.u32 %r30, cell; cvt.u64.u32 %rd11, %r30; cvta.shared.u64 %rd10, %rd11; ld.global.u32 %r31, [%rd9];
       setp.eq.u32 %p1, %r1, 0;

@@ -49,8 +49,7 @@ uint32_t model(const uint8_t* a, const uint8_t* b, const uint8_t* sfa, const uin
   return truncate_to_f32(std::ldexp(static_cast<double>(sum), top - 35));
 }
 
-// --- the same model for NVFP4 alone, stated in integers: one vector of 64 products, block 16, UE4M3 scales
-// ---
+// The same model for NVFP4 alone, stated in integers: one vector of 64 products, block 16, UE4M3 scales.
 
 struct ScaledVector {
   uint8_t a[64], b[64], sfa[4], sfb[4];
