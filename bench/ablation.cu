@@ -42,8 +42,8 @@ constexpr Options kOnePair{.stages = 6, .scale_stages = 5, .keep_a = true};
 constexpr Options kTwoMmas{.stages = 4, .scale_stages = 5, .one_mma = false};
 constexpr Options kTwoMmasPair{.stages = 6, .scale_stages = 5, .one_mma = false};
 
-// 128 x 128 with one product at a time: a k-tile has one B, so more of them fit than of the shipping
-// kernel's.
+// 128 x 128 with one product at a time: a k-tile has one B,
+// so more of them fit than of the shipping kernel's.
 constexpr Options kSequential{.stages = 6, .scale_stages = 7, .products = Products::kOneAfterOther};
 constexpr Options kFirstOnly{
     .stages = 6, .scale_stages = 7, .acc_stages = 2, .products = Products::kFirstOnly};

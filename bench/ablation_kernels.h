@@ -1,5 +1,5 @@
-// ablation_kernels.h -- what ablation.cu compiles, for the bench and its test only. The library has none of
-// it.
+// ablation_kernels.h -- what ablation.cu compiles, for the bench and its test only.
+// The library has none of it.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,7 +1,7 @@
-// accuracy.cu -- the table of the activation's accuracy: silu(gate) * up from the special functions of the
-// GPU it runs on, in three forms, against double, over every float gate of [-100, 100]. `make accuracy`
-// builds and runs it, on a GPU of compute capability 9.0 or later; of the library it needs kernel/swiglu.cuh
-// alone.
+// accuracy.cu -- the table of the activation's accuracy: silu(gate) * up from the special functions
+// of the GPU it runs on, in three forms, against double, over every float gate of [-100, 100].
+// `make accuracy` builds and runs it, on a GPU of compute capability 9.0 or later;
+// of the library it needs kernel/swiglu.cuh alone.
 #include <cuda_runtime.h>
 
 #include <cmath>

@@ -89,9 +89,9 @@ DUALGEMM_DEVICE void cp_async_bulk_tensor_4d_pair(void* dst, const CUtensorMap* 
 // cp.async.bulk.tensor.4d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 //     .multicast::cluster.L2::cache_hint
 //     [dst], [map, {c0, c1, c2, c3}], [mbar], ranks, policy;      9.7.9.25.5.2
-// One read of global memory, written at the offset of `dst` in every CTA whose bit is set in `ranks`. Each
-// destination counts its bytes on the mbarrier of the CTA in its own pair that has the parity of the CTA
-// `mbar_address` names.
+// One read of global memory, written at the offset of `dst` in every CTA whose bit is set in `ranks`.
+// Each destination counts its bytes on the mbarrier of the CTA in its own pair that has the parity
+// of the CTA `mbar_address` names.
 DUALGEMM_DEVICE void cp_async_bulk_tensor_4d_pair_multicast(void* dst, const CUtensorMap* map,
                                                             Coordinates4 at, uint32_t mbar_address,
                                                             uint16_t ranks, uint64_t policy) {

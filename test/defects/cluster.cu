@@ -1,5 +1,5 @@
-// cluster.cu -- two CTAs that use each other's shared memory: plain stores, remote arrivals, st.async and
-// multicast copies.
+// cluster.cu -- two CTAs that use each other's shared memory:
+// plain stores, remote arrivals, st.async and multicast copies.
 #include "defects/device.cuh"
 #include "defects/host.h"
 

@@ -222,8 +222,8 @@ void Bench::load() {
 }
 
 std::string Bench::barrier_name(uint32_t offset) const {
-  // The barriers follow the rings, whose sizes are multiples of 1024, and shared memory moves by such
-  // multiples.
+  // The barriers follow the rings, whose sizes are multiples of 1024,
+  // and shared memory moves by such multiples.
   const int32_t acc = info_.overlapped ? 1 : info_.acc_stages;
   int32_t index = static_cast<int32_t>(offset % 1024 / 8);
   if (offset % 8 != 0 || index >= static_cast<int32_t>(barriers_)) return "offset " + std::to_string(offset);

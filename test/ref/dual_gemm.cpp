@@ -51,8 +51,8 @@ using Doubles8 = double __attribute__((vector_size(64)));
 using Bits8 = uint64_t __attribute__((vector_size(64)));
 using FloatsInMemory = float __attribute__((vector_size(64), aligned(4), may_alias));
 
-// An operand as floats. Rows of `lanes` are interleaved: value (row, i) stands at [row / lanes][i][row %
-// lanes].
+// An operand as floats. Rows of `lanes` are interleaved:
+// value (row, i) stands at [row / lanes][i][row % lanes].
 struct Unpacked {
   std::vector<float> values, scales;
   float scale_max = 0;  // at least 2^-6 where any row exists, NaN if any scale factor is

@@ -8,8 +8,8 @@
 
 namespace ref {
 
-// `rows` rows of k e2m1 codes, `pitch` bytes from row to row, and their scale factors in the layout of
-// formats.h.
+// `rows` rows of k e2m1 codes, `pitch` bytes from row to row,
+// and their scale factors in the layout of formats.h.
 struct Operand {
   const uint8_t* codes;
   int64_t pitch;

@@ -27,8 +27,8 @@ double decode_float(uint32_t bits, int exponent_bits, int mantissa_bits, bool in
   return negative ? -magnitude : magnitude;
 }
 
-// The code in [0, last] whose value is nearest to x >= 0; of two equally near the even one. Codes ascend in
-// value.
+// The code in [0, last] whose value is nearest to x >= 0; of two equally near the even one.
+// Codes ascend in value.
 template <class Decode>
 uint8_t nearest_code(double x, int last, Decode decode) {
   int best = 0;

@@ -301,9 +301,9 @@ void DeadlockExplainer::explain() {
     return;
   }
   const std::vector<WarpId> ring = cycle(reasons);
-  // The headline: a wait for bytes nobody brings, else one in a cycle, else one whose missing party waits for
-  // nothing, else any; of those, at an mbarrier first: a barrier of threads only waits for who is held
-  // elsewhere.
+  // The headline: a wait for bytes nobody brings, else one in a cycle,
+  // else one whose missing party waits for nothing, else any; of those, at an mbarrier first:
+  // a barrier of threads only waits for who is held elsewhere.
   const auto blame = [&](const Reason& r) {
     const MbarrierRecord* barrier = r.has_mbarrier ? mbarriers_.find(r.mbarrier) : nullptr;
     if (barrier != nullptr && barrier->tx != 0) return 0;

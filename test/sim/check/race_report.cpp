@@ -1,5 +1,5 @@
-// race_report.cpp -- findings in words: who conflicts with whom over which bytes, and what would have kept
-// them apart.
+// race_report.cpp -- findings in words: who conflicts with whom over which bytes,
+// and what would have kept them apart.
 #include <cstdio>
 
 #include "sim/check/race.h"

@@ -227,8 +227,8 @@ class KernelDecoder {
       ptx::Type type = inst.type;
       if (inst.handler == &op::alu && wide && i == 3) type = ptx::Type::kB64;
       if (picks && i < 3) type = inst.from;
-      // Barrier numbers, thread counts and member masks are integers whatever the instruction does to a
-      // predicate.
+      // Barrier numbers, thread counts and member masks are integers whatever the instruction does
+      // to a predicate.
       if (type == ptx::Type::kPred && inst.handler != &op::alu && inst.handler != &op::mov)
         type = ptx::Type::kNone;
       inst.operands.push_back(resolve_operand(statement.operands[i], type, names, statement));

@@ -192,8 +192,8 @@ class Program {
 // Fills `program.kernels` from `program.text`; global variables already have addresses. Fault kUnsupported.
 void decode(Program& program);
 
-// Sets Inst::rejoin of every branch in code[first, last), which must be one function: the immediate
-// post-dominator.
+// Sets Inst::rejoin of every branch in code[first, last), which must be one function:
+// the immediate post-dominator.
 void find_rejoins(std::vector<Inst>& code, uint32_t first, uint32_t last);
 
 // "PTX line 12: `add.s32 ...` (kernel/x.cuh:3)": how every message names a statement.

@@ -1,7 +1,7 @@
-// mbarrier.cpp -- transitions of one mbarrier object. A phase is complete when no arrival is pending and the
-// tx-count is zero; both are tested after every transition that can bring one of them to zero. Bytes that
-// land before they are expected make the tx-count negative for a while: the pending arrivals keep the phase
-// open.
+// mbarrier.cpp -- transitions of one mbarrier object. A phase is complete when no arrival is pending
+// and the tx-count is zero; both are tested after every transition that can bring one of them to zero.
+// Bytes that land before they are expected make the tx-count negative for a while:
+// the pending arrivals keep the phase open.
 #include "sim/engine/mbarrier.h"
 
 #include <string>

@@ -13,8 +13,8 @@ class Mbarrier {
 
   explicit Mbarrier(int64_t count);  // mbarrier.init; Fault kProtocol outside 1..kMaxCount
 
-  // Each returns true when it completed the phase. Faults kProtocol: more arrivals than pending, tx out of
-  // range.
+  // Each returns true when it completed the phase.
+  // Faults kProtocol: more arrivals than pending, tx out of range.
   bool arrive(int32_t count = 1);
   bool arrive_drop(int32_t count = 1);  // also lowers the expected count of later phases
   // Raises the tx-count; never completes a phase by itself unless it hits zero.

@@ -265,8 +265,8 @@ SIM_INLINE void combine(const float (*dot)[row_step(kLanes)][kBlock], int r, con
       }
     }
 
-    // Toward zero: clear what float has no room for. Zero and the normal range only; the rest is mended
-    // below.
+    // Toward zero: clear what float has no room for.
+    // Zero and the normal range only; the rest is mended below.
     const L magnitude = (L)sum & std::numeric_limits<int64_t>::max();
     rare |= ((magnitude < std::bit_cast<int64_t>(0x1p-126)) & (magnitude != 0)) |
             (magnitude >= std::bit_cast<int64_t>(std::numeric_limits<double>::infinity()));

@@ -90,8 +90,8 @@ void unpack_rows(const Bytes& smem, const SmemDescriptor& d, int rows, bool nega
   }
 }
 
-// Scale factors of `rows` rows as floats. Whole columns are fetched, in pairs for B, so all their cells must
-// be written.
+// Scale factors of `rows` rows as floats.
+// Whole columns are fetched, in pairs for B, so all their cells must be written.
 struct ScaleFetch {
   const char* what;
   uint32_t taddr;

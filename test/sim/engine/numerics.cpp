@@ -33,8 +33,8 @@ constexpr Format kE4m3{3, 7, 0x7E, 0x7E};
 constexpr Format kE5m2{2, 15, 0x7B, 0x7C};
 constexpr Format kE2m1{1, 1, 0x7, 0x7};
 
-// True when a discarded fraction makes the magnitude step up; `rest` is the fraction in units of 2^-64 of the
-// last place.
+// True when a discarded fraction makes the magnitude step up;
+// `rest` is the fraction in units of 2^-64 of the last place.
 bool steps_up(Round r, bool is_negative, bool odd, uint64_t rest) {
   constexpr uint64_t kHalf = uint64_t{1} << 63;
   switch (r) {
@@ -46,8 +46,8 @@ bool steps_up(Round r, bool is_negative, bool odd, uint64_t rest) {
   return false;
 }
 
-// Code of the magnitude of x, not NaN, rounded once. Overflow gives infinity or the largest finite value by
-// the mode.
+// Code of the magnitude of x, not NaN, rounded once.
+// Overflow gives infinity or the largest finite value by the mode.
 uint32_t encode_magnitude(double x, const Format& f, Round r, bool saturate) {
   const bool minus = negative(x);
   const bool overflow_is_infinite =
@@ -72,8 +72,8 @@ uint32_t encode_magnitude(double x, const Format& f, Round r, bool saturate) {
     rest = drop == 64 ? significand : 1;
   }
   kept += steps_up(r, minus, (kept & 1) != 0, rest);
-  // Biased exponent and mantissa are one integer: a carry out of the mantissa lands in the exponent by
-  // itself.
+  // Biased exponent and mantissa are one integer:
+  // a carry out of the mantissa lands in the exponent by itself.
   const int biased = lead > floor ? lead - floor : 0;
   const uint64_t code = (static_cast<uint64_t>(biased) << f.mantissa_bits) + kept;
   return code > f.max_finite ? beyond : static_cast<uint32_t>(code);

@@ -33,8 +33,8 @@ struct MmaOp {
   bool accumulate = false;  // enable-input-d
 };
 
-// Static rules: legal M, N, reserved bits, scale ids, descriptor fields, column alignment. Fault
-// kProtocol/kUnsupported.
+// Static rules: legal M, N, reserved bits, scale ids, descriptor fields, column alignment.
+// Fault kProtocol/kUnsupported.
 void check_mma(const MmaOp& op);
 // Executes it. ctas[0] is the even CTA of the pair; ctas[1] used only when cta_group == 2. Faults
 // kPoison/kBounds on operand bytes never written, scale factors or accumulators never written.

@@ -1,8 +1,8 @@
-// tensor_map.cpp -- tensor maps and the geometry of tile transfers. The encoder's rules are those that the
-// CUDA driver API states for cuTensorMapEncodeTiled, less those that the driver of an H200 does not enforce
-// (the map's own alignment, a null globalAddress, SWIZZLE_32B for INTERLEAVE_32B); the shared-memory image
-// of a box is dense with dimension 0 fastest, then each 16-byte chunk is moved by the swizzle, an XOR of
-// address bits:
+// tensor_map.cpp -- tensor maps and the geometry of tile transfers. The encoder's rules are those
+// that the CUDA driver API states for cuTensorMapEncodeTiled, less those that the driver of an H200
+// does not enforce (the map's own alignment, a null globalAddress, SWIZZLE_32B for INTERLEAVE_32B);
+// the shared-memory image of a box is dense with dimension 0 fastest, then each 16-byte chunk is moved
+// by the swizzle, an XOR of address bits:
 //
 //   32B:  bit  4   ^= bit  7        64B: bits 4-5 ^= bits 7-8        128B: bits 4-6 ^= bits 7-9
 //
@@ -67,8 +67,8 @@ uint32_t swizzle_span(Swizzle swizzle) {
   }
 }
 
-// Elements per dimension that reach shared memory: a traversal stride skips elements of the box. Dimension 0
-// has none.
+// Elements per dimension that reach shared memory: a traversal stride skips elements of the box.
+// Dimension 0 has none.
 uint32_t taken(const TensorMap& map, uint32_t i) {
   return i == 0 ? map.box[0] : (map.box[i] + map.element_strides[i] - 1) / map.element_strides[i];
 }

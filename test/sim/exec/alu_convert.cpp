@@ -115,9 +115,9 @@ uint64_t float_to_integer(const AluCode& code, const uint64_t* in) {
   return write_integer(code.dst, clamp_integer(code.dst, {std::signbit(x), magnitude}));
 }
 
-// What an H200 makes of a NaN. Through f64 it keeps its sign and the upper bits of its payload and becomes
-// quiet. One of f32 or bf16 that stays or becomes f32 is copied; f16 and every operation on f32 make the
-// canonical one.
+// What an H200 makes of a NaN. Through f64 it keeps its sign and the upper bits
+// of its payload and becomes quiet. One of f32 or bf16 that stays or becomes f32 is copied;
+// f16 and every operation on f32 make the canonical one.
 uint64_t nan_to_float(const AluCode& code, uint64_t v) {
   if (has(code, kSat)) return 0;
   if (code.from == Type::kF64) {

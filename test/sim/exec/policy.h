@@ -38,8 +38,8 @@ class Policy {
   virtual bool wake_early() { return false; }  // try_wait returns false although nothing changed
   // The operation that was just issued completes before the next instruction, if older ones allow it.
   virtual bool at_once() { return false; }
-  // True: tcgen05 operations of one thread start in issue order. False: only the pairs the ISA lists stay
-  // ordered.
+  // True: tcgen05 operations of one thread start in issue order.
+  // False: only the pairs the ISA lists stay ordered.
   virtual bool keep_tensor_order() { return true; }
   // In how many pieces a copy writes `bytes`, all its destinations together. 1: everywhere at once; otherwise
   // every destination of a multicast lands by itself, and what does not divide is rounded.

@@ -10,8 +10,8 @@
 namespace sim::ptx {
 namespace {
 
-// "dualgemm::mma_role<Config<4>>(Params const&)" -> "mma_role": a chain of full signatures would hide the
-// lines.
+// "dualgemm::mma_role<Config<4>>(Params const&)" -> "mma_role":
+// a chain of full signatures would hide the lines.
 std::string short_name(const std::string& mangled) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> demangled(

@@ -25,8 +25,8 @@ class SourceMap {
   void add_file(int64_t number, std::string_view path);
   void add_debug_strings(std::string_view section) { strings_ = section; }
 
-  // A `.loc`; the result names it for text(). `function` is a label of .debug_str, empty for code that is not
-  // inlined.
+  // A `.loc`; the result names it for text().
+  // `function` is a label of .debug_str, empty for code that is not inlined.
   uint32_t add_location(SourcePosition at, std::string_view function = {}, int64_t function_offset = 0,
                         SourcePosition inlined_at = {});
 

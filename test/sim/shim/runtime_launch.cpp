@@ -98,8 +98,8 @@ void run(Runtime& runtime, const Kernel& kernel, const LaunchConfig& config, voi
     runtime.launch_stats = launch(module, kernel.name, config, args, runtime.memory, options);
   } catch (const Fault& fault) {
     judge_fault(runtime, fault.kind(), fault.what());
-    // A rejected configuration ran nothing; any other fault stopped the grid midway and memory cannot be
-    // trusted.
+    // A rejected configuration ran nothing;
+    // any other fault stopped the grid midway and memory cannot be trusted.
     throw Failure(error_of(fault.kind()), fault.what(), fault.kind() != FaultKind::kLaunch);
   }
 }

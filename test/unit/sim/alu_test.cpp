@@ -1,6 +1,6 @@
-// alu_test.cpp -- arithmetic of one lane against plain C++ or against values worked out from the ISA's
-// definitions. Each case is a PTX statement, so that spelling, operand count and semantics are tested
-// together.
+// alu_test.cpp -- arithmetic of one lane against plain C++ or against values worked out
+// from the ISA's definitions. Each case is a PTX statement, so that spelling, operand count
+// and semantics are tested together.
 #include <bit>
 #include <cmath>
 #include <cstdint>

@@ -89,8 +89,8 @@ TEST_CASE("brx.idx.uni takes one target for all, and an index behind the table i
 TEST_CASE("bar.red reduces a predicate over the threads of the barrier, time after time") {
   const char* const name = GENERATE("bar", "barrier", "barrier.cta", "bar.cta");
   INFO(name);
-  // The predicate is tid < limit: the limit falls from 60 to 0, so a round that kept the one before would
-  // show.
+  // The predicate is tid < limit: the limit falls from 60 to 0,
+  // so a round that kept the one before would show.
   const std::string red = std::string(name) + ".red.";
   const auto out = lanes(R"(
     mov.u32 %r10, 0; mov.u32 %r20, 0;

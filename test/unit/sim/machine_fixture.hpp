@@ -1,5 +1,5 @@
-// machine_fixture.hpp -- a machine for tests: device memory, PTX text around a body, and a launch in one
-// call.
+// machine_fixture.hpp -- a machine for tests: device memory, PTX text around a body,
+// and a launch in one call.
 #pragma once
 
 #include <cstdint>

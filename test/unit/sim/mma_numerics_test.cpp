@@ -1,5 +1,5 @@
-// mma_numerics_test.cpp -- the tensor core's dot product against a second, independent statement of the
-// published model.
+// mma_numerics_test.cpp -- the tensor core's dot product against a second,
+// independent statement of the published model.
 #include "sim/engine/numerics.h"
 
 #include <algorithm>
@@ -99,8 +99,8 @@ uint32_t nvfp4_model(const ScaledVector& v) {
   return sign | (kept + (static_cast<uint32_t>(std::max(lead, -126) + 126) << 23));
 }
 
-// One random tile: scale and accumulator codes come from the generators, so that each case aims at one
-// corner.
+// One random tile: scale and accumulator codes come from the generators,
+// so that each case aims at one corner.
 struct TileCase {
   const char* name;
   int scales;

@@ -1,5 +1,5 @@
-// numerics_test.cpp -- formats and conversions exhaustively, and f32 arithmetic against the host's own
-// rounding modes.
+// numerics_test.cpp -- formats and conversions exhaustively,
+// and f32 arithmetic against the host's own rounding modes.
 #include "sim/engine/numerics.h"
 
 #include <algorithm>
@@ -20,9 +20,9 @@ using sim::Round;
 
 namespace {
 
-// Checks a conversion against its decoder: every code converts to itself; between two neighbouring codes the
-// midpoint goes to the even one and points just beside it to the nearer one; directed modes take the end they
-// name.
+// Checks a conversion against its decoder: every code converts to itself; between two neighbouring
+// codes the midpoint goes to the even one and points just beside it to the nearer one;
+// directed modes take the end they name.
 struct Conversion {
   uint32_t codes;  // finite non-negative codes: 0 .. codes - 1
   uint32_t sign;
@@ -64,8 +64,8 @@ int conversion_errors(const Conversion& f) {
   return errors;
 }
 
-// f32 arithmetic of the host in one of its rounding modes; volatile operands and results keep it between the
-// switches.
+// f32 arithmetic of the host in one of its rounding modes;
+// volatile operands and results keep it between the switches.
 template <class Op>
 float on_host(Round r, Op op) {
   const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};

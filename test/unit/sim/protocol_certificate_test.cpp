@@ -1,5 +1,5 @@
-// protocol_certificate_test.cpp -- which barriers are certified, with an order of events that the test draws
-// by hand.
+// protocol_certificate_test.cpp -- which barriers are certified,
+// with an order of events that the test draws by hand.
 #include "protocol_stream.hpp"
 #include "sim/check/certificate.h"
 #include "support/catch.hpp"

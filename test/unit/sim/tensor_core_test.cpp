@@ -27,8 +27,8 @@ using sim::MmaOp;
 using sim::ScaleBlock;
 
 constexpr uint64_t kScaleDesc = 0x0000400800000000;
-// A block-scaled problem of one K = 256 slice: four MMAs. Rows of A and B as codes, scales as codes (one per
-// 16).
+// A block-scaled problem of one K = 256 slice: four MMAs.
+// Rows of A and B as codes, scales as codes (one per 16).
 struct Problem {
   int m, n;
   std::vector<uint8_t> a, b, sfa, sfb;
