@@ -9,10 +9,9 @@
 
 namespace bench {
 
-// The best public entry of the contest (gau-nernst, gpu-mode-kernels), first with one CTA per tile, then with
-// pairs. Each has a narrow and a wide tile. Scale factors share the stages of the operands; two mma per 64
-// elements of K; one pair of accumulators. The second mma asks for the A that the tensor core still
-// has.
+// The best public entry of the contest (gau-nernst, gpu-mode-kernels), first with one CTA per tile, then
+// with pairs. Each has a narrow and a wide tile. Scale factors share the stages of the operands; two mma per
+// 64 elements of K; one pair of accumulators. The second mma asks for the A that the tensor core still has.
 inline dualgemm::Instance one_cta(int32_t tile_n, int32_t stages) {
   dualgemm::Instance i{};
   i.name = tile_n == 64 ? "v1g, 128 x 64" : "v1g, 128 x 128";

@@ -156,8 +156,8 @@ TEST_CASE("a way that is built for a table differs from its baseline in nothing 
 TEST_CASE("every ablation gives the reference's result", "[kernel]") {
   for (const bench::Way& way : ways()) {
     DYNAMIC_SECTION(way.instance->name) {
-      // Two CTAs: several tiles each, ragged, of more k-tiles than the rings hold; the last has two of its
-      // four steps.
+      // Two CTAs: several tiles each, ragged, of more k-tiles than the rings hold;
+      // the last has two of its four steps.
       const Problem p = make_problem(Data::kFullRange, 300, 200, 9 * 256 + 112, 1);
       const Outputs out = run(way, p, 2);
       if (way.two_pass) {

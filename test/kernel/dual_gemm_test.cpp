@@ -95,8 +95,8 @@ TEST_CASE("a CTA that computes several tiles gives the bits of one that computes
   for (const NamedConfig& config : configs_of(DUALGEMM_DTYPE_FP16)) {
     if (config.info.split_k > 1) continue;  // computes one tile
     DYNAMIC_SECTION(config.info.name) {
-      const Problem p =
-          make_problem(Data::kFullRange, 300, 328, 576, 400);  // 2 or 3 row tiles, at least 2 column tiles
+      // 2 or 3 row tiles, at least 2 column tiles.
+      const Problem p = make_problem(Data::kFullRange, 300, 328, 576, 400);
       const Output one_each = run(p, use(config));
       for (int32_t clusters : {1, 2, 4}) {
         LaunchOptions options = use(config);
@@ -192,8 +192,8 @@ TEST_CASE("columns between n and ldc, and everything around C, stay untouched", 
 TEST_CASE("scale factors of rows that do not exist, and bytes beyond k, have no effect", "[kernel]") {
   for (const NamedConfig& config : configs_of(DUALGEMM_DTYPE_FP16)) {
     DYNAMIC_SECTION(config.info.name) {
-      const Problem p =
-          make_problem(Data::kFullRange, 130, 72, 80, 900, 32);  // row padding 0x7F, pitch bytes random
+      // Row padding 0x7F, pitch bytes random.
+      const Problem p = make_problem(Data::kFullRange, 130, 72, 80, 900, 32);
       Problem clean = p;
       const auto clear_rows = [&](std::vector<uint8_t>& sf, int64_t rows) {
         for (int64_t row = rows; row < (rows + 127) / 128 * 128; ++row) {

@@ -120,8 +120,8 @@ extern "C" __global__ void mbarrier_try_wait_parity(uint32_t parity, uint32_t* o
   }
 }
 
-// out[0..31]: the 4 x 4 x 2 words at {c0, c1, c2} of a 3-D map of 32-bit elements with such a box, no
-// swizzle.
+// out[0..31]: the 4 x 4 x 2 words at {c0, c1, c2} of a 3-D map of 32-bit elements
+// with such a box, no swizzle.
 extern "C" __global__ void cp_async_bulk_tensor_3d(const __grid_constant__ CUtensorMap map, int32_t c0,
                                                    int32_t c1, int32_t c2, int32_t last, uint32_t* out) {
   __shared__ alignas(128) uint32_t box[32];

@@ -18,15 +18,15 @@
 // The epilogue works in float. With u = 2^-24, the relative error of one rounded operation:
 //   gate g = alpha1 acc1, up h = alpha2 acc2: two roundings (host factor times device factor, times the sum)
 //     dg = |alpha1| e_acc1 + 2u |g|,  dh likewise
-//   silu(g) = g / (1 + 2^(-g log2 e)): the exponent's constant and product are rounded, an absolute error of
-//   2u |g| in
-//     g; ex2.approx is good to 2 ulp (4u), rcp.approx to 1 ulp (2u) by the PTX ISA. An error of 2^x reaches 1
-//     / (1 + 2^x) with the factor (1 - sigma). The addition and three more products cost u each: r = (1 -
-//     sigma)(2u |g| + 4u) + 2u + 4u
-//   An error dg moves silu by at most L dg, where |silu'(x)| <= min(1.1, sigma(x)(1 + |x|)) and within dg of
-//   g
+//   silu(g) = g / (1 + 2^(-g log2 e)): the exponent's constant and product are rounded, an absolute error
+//   of 2u |g| in g; ex2.approx is good to 2 ulp (4u), rcp.approx to 1 ulp (2u) by the PTX ISA. An error of
+//   2^x reaches 1 / (1 + 2^x) with the factor (1 - sigma). The addition and three more products cost u each:
+//     r = (1 - sigma)(2u |g| + 4u) + 2u + 4u
+//   An error dg moves silu by at most L dg, where |silu'(x)| <= min(1.1, sigma(x)(1 + |x|)) and within dg
+//   of g
 //     L = min(1.1, sigma(g) e^dg (1 + |g| + dg))
-//   C = silu(g) h:   error <= L dg (|h| + dh) + |silu(g)| dh + r |silu(g)| (|h| + dh) + floor
+//   C = silu(g) h:
+//     error <= L dg (|h| + dh) + |silu(g)| dh + r |silu(g)| (|h| + dh) + floor
 //   floor: below 2^-126 a float may be flushed, of sigma as well as of C: 2^-126 (1 + |g| |h|).
 // Second-order products of the relative errors are below 1/64 of the first-order ones and get that as slack.
 #include "ref/dual_gemm.h"
@@ -51,8 +51,8 @@ using Doubles8 = double __attribute__((vector_size(64)));
 using Bits8 = uint64_t __attribute__((vector_size(64)));
 using FloatsInMemory = float __attribute__((vector_size(64), aligned(4), may_alias));
 
-// An operand as floats. Rows of `lanes` are interleaved: value (row, i) stands at [row / lanes][i][row %
-// lanes].
+// An operand as floats. Rows of `lanes` are interleaved:
+// value (row, i) stands at [row / lanes][i][row % lanes].
 struct Unpacked {
   std::vector<float> values, scales;
   float scale_max = 0;  // at least 2^-6 where any row exists, NaN if any scale factor is

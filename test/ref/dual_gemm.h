@@ -8,8 +8,8 @@
 
 namespace ref {
 
-// `rows` rows of k e2m1 codes, `pitch` bytes from row to row, and their scale factors in the layout of
-// formats.h.
+// `rows` rows of k e2m1 codes, `pitch` bytes from row to row,
+// and their scale factors in the layout of formats.h.
 struct Operand {
   const uint8_t* codes;
   int64_t pitch;
@@ -21,8 +21,8 @@ struct DualGemm {
   int64_t m = 0, n = 0;
   std::vector<double> c;     // [m, n], exact up to double rounding
   std::vector<float> error;  // [m, n], bound of |kernel - c| before the conversion to the output type
-  std::vector<float>
-      tensor_core;  // [m, n], with the sums rounded as the tensor core rounds them, the rest in double
+  // [m, n], with the sums rounded as the tensor core rounds them, the rest in double.
+  std::vector<float> tensor_core;
 };
 
 // k is a multiple of 16. A NaN scale factor makes every output that uses it NaN.

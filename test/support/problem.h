@@ -22,11 +22,12 @@ struct Problem {
 };
 
 enum class Data {
-  kFullRange,  // all 16 codes, all finite scale factors from 0 to 448; the alphas bring gate and up to a few
-               // units
-  kContest,    // codes of 0, 0.5, 1, 1.5 and their negatives, scale factors e4m3(uniform [0, 1)), alphas 1
-  kIntegers,   // codes of 0, 1, 2 and their negatives, scale factors 1: every sum is an integer, exact in any
-               // order
+  // All 16 codes, all finite scale factors from 0 to 448; the alphas bring gate and up to a few units.
+  kFullRange,
+  // Codes of 0, 0.5, 1, 1.5 and their negatives, scale factors e4m3(uniform [0, 1)), alphas 1.
+  kContest,
+  // Codes of 0, 1, 2 and their negatives, scale factors 1: every sum is an integer, exact in any order.
+  kIntegers,
 };
 
 // `pitch_padding`, a multiple of 32: so many elements per row of A beyond the next legal pitch, twice as many
