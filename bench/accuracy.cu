@@ -178,13 +178,11 @@ int main() {
   std::printf("silu(gate) * up on %s, %llu gates of [-100, 100]; in brackets the gate\n\n", device.name,
               static_cast<unsigned long long>(kGates));
   std::printf(
-      "| form | special functions per result | worst error / abs(up) | worst relative error, abs(silu) > "
-      "2^-14 | "
-      "worst relative error, gate >= -43 | worst error / abs(up), gate < -43 | gates from which down the "
-      "relative "
-      "error can exceed 1e-3, 2^-8 | results beyond 1e-3 (1 + abs(exact)): before, after rounding to fp16 | "
-      "fp16: "
-      "worst error in ulp, share that differs from the rounded exact result | bf16: likewise |\n");
+      "| form | special functions per result | worst error / abs(up) | "
+      "worst relative error, abs(silu) > 2^-14 | worst relative error, gate >= -43 | "
+      "worst error / abs(up), gate < -43 | gates from which down the relative error can exceed 1e-3, 2^-8 | "
+      "results beyond 1e-3 (1 + abs(exact)): before, after rounding to fp16 | "
+      "fp16: worst error in ulp, share that differs from the rounded exact result | bf16: likewise |\n");
   std::printf("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
   row<PerResult>();
   row<Shared>();

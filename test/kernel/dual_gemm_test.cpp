@@ -4,6 +4,7 @@
 // from a poisoned C.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,18 +41,20 @@ std::vector<NamedConfig> configs_of(dualgemm_dtype_t dtype) {
 
 }  // namespace
 
-TEST_CASE("the library offers every tile for both output types", "[kernel]") {
-  for (const auto& configs : {dense_configs(), grouped_configs()}) {
-    std::map<std::string, int> types;  // of an instance, by its name without them
-    for (const NamedConfig& config : configs) {
-      const std::string name = config.info.name;
-      types[name.substr(0, name.rfind('_'))] += config.info.c_dtype == DUALGEMM_DTYPE_FP16 ? 1 : 16;
-    }
-    CHECK(types.size() >= 2);
-    for (const auto& [name, both] : types) {
-      INFO(name);
-      CHECK(both == 17);
-    }
+TEST_CASE("the library offers every tile for every output type", "[kernel]") {
+  std::map<std::string, std::set<int32_t>> types_of;  // of an instance, by its name without them
+  std::set<int32_t> all_types;
+  for (const NamedConfig& config : all_configs()) {
+    const std::string name = config.info.name;
+    types_of[name.substr(0, name.rfind('_'))].insert(config.info.c_dtype);
+    all_types.insert(config.info.c_dtype);
+  }
+  CHECK(types_of.size() >= 4);
+  CHECK(all_types.count(DUALGEMM_DTYPE_FP16) == 1);
+  CHECK(all_types.count(DUALGEMM_DTYPE_BF16) == 1);
+  for (const auto& [name, types] : types_of) {
+    INFO(name);
+    CHECK(types == all_types);
   }
 }
 

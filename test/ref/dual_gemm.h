@@ -1,10 +1,12 @@
-// dual_gemm.h -- the reference result: C = silu(alpha1 * A * B1^T) * (alpha2 * A * B2^T) of NVFP4 operands in
+// dual_gemm.h -- the reference result: C = f(alpha1 * A * B1^T) * (alpha2 * A * B2^T) of NVFP4 operands in
 // double precision, and for every output how far the kernel's arithmetic may be from it. Written from the
 // formats; knows neither the library nor the simulator. Fast enough for full-size problems on a CPU.
 #pragma once
 
 #include <cstdint>
 #include <vector>
+
+#include "ref/activation.h"
 
 namespace ref {
 
@@ -27,6 +29,6 @@ struct DualGemm {
 
 // k is a multiple of 16. A NaN scale factor makes every output that uses it NaN.
 DualGemm dual_gemm(const Operand& a, const Operand& b1, const Operand& b2, int64_t k, float alpha1,
-                   float alpha2);
+                   float alpha2, const Activation& activation);
 
 }  // namespace ref

@@ -33,10 +33,10 @@ struct Math {
 
 inline double silu_double(double g) { return g / (1 + std::exp(-g)); }
 
-// gate * -log2 e carries the rounding of the constant and of the product: 2u |g| log2 e in the exponent, 2u
-// |g| in the logarithm of the power. An error e of the power reaches 1 / (1 + power) as e * (1 - sigma). Then
-// 4u for ex2 (2 ulp), u for the sum, 2u for rcp (1 ulp), u for the last product; 1/64 more for products of
-// errors.
+// gate * -log2 e carries the rounding of the constant and of the product: 2u |g| log2 e in the exponent,
+// 2u |g| in the logarithm of the power. An error e of the power reaches 1 / (1 + power) as e * (1 - sigma).
+// Then 4u for ex2 (2 ulp), u for the sum, 2u for rcp (1 ulp), u for the last product;
+// 1/64 more for products of errors.
 inline double silu_bound(double g) {
   const double sigma = 1 / (1 + std::exp(-g));
   const double relative = (1 - sigma) * (2 * kU * std::fabs(g) + 4 * kU) + 4 * kU;

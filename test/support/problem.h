@@ -18,7 +18,7 @@ struct Problem {
   float alpha1 = 1, alpha2 = 1;
   std::vector<uint8_t> a, b1, b2, sfa, sfb1, sfb2;
 
-  ref::DualGemm reference() const;
+  ref::DualGemm reference(dualgemm_activation_t activation = DUALGEMM_ACTIVATION_SWIGLU) const;
 };
 
 enum class Data {
