@@ -26,6 +26,8 @@ inline constexpr Architecture kArchitectures[] = {
     {Arch::kSm100, "sm_100f", "10.x", 10, 0, 9, 232448, 512},
 };
 
-DUALGEMM_HOST_DEVICE constexpr const Architecture& limits_of(Arch arch) { return kArchitectures[static_cast<int32_t>(arch)]; }
+DUALGEMM_HOST_DEVICE constexpr const Architecture& limits_of(Arch arch) {
+  return kArchitectures[static_cast<int32_t>(arch)];
+}
 
 }  // namespace dualgemm

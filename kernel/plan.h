@@ -53,15 +53,15 @@ struct ScalePlan {
 
 // The multiplication of one k-tile. A step is the K of one mma.
 struct MmaPlan {
-  int32_t cta_group;  // CTAs that one mma works for: 2 is the 2-SM form
-  bool swap_ab;       // the rows of B1 and B2 are on the M side of the mma, those of A on the N side
-  int32_t m, n;       // of one mma
-  int32_t steps;      // of a k-tile
+  int32_t cta_group;     // CTAs that one mma works for: 2 is the 2-SM form
+  bool swap_ab;          // the rows of B1 and B2 are on the M side of the mma, those of A on the N side
+  int32_t m, n;          // of one mma
+  int32_t steps;         // of a k-tile
   int32_t products;      // computed from one k-tile: both, A * B1^T and A * B2^T
   int32_t accumulators;  // products of a tile
   int32_t per_step;      // mma of one step: 1 where one mma computes both products, else one each
-  int32_t columns;    // accumulator columns of one product
-  bool keep_a;        // the second mma of a step asks for the A that the tensor core read for the first
+  int32_t columns;       // accumulator columns of one product
+  bool keep_a;           // the second mma of a step asks for the A that the tensor core read for the first
 };
 
 // Tensor memory, in columns. tmem_map.cuh draws it.
@@ -107,8 +107,9 @@ constexpr OperandPlan operand_plan(const TilePlan& tile, const MmaPlan& mma, int
   OperandPlan x{};
   x.stages = stages;
   x.a_box_rows = tile.m / mma.cta_group;
-  // The B of a 2-SM mma is split by rows between the two CTAs. With one mma for both products the first half is
-  // B1 and the second B2, so each CTA brings one of them whole; with two, each brings its half of the rows of both.
+  // The B of a 2-SM mma is split by rows between the two CTAs. With one mma for both products the first half
+  // is B1 and the second B2, so each CTA brings one of them whole; with two, each brings its half of the rows
+  // of both.
   const bool one_b_per_cta = mma.cta_group == 2 && mma.products == 2 && mma.per_step == 1;
   x.b_boxes = one_b_per_cta ? 1 : mma.products;
   x.b_box_rows = one_b_per_cta ? tile.n : tile.n / mma.cta_group;

@@ -1,5 +1,5 @@
-// common.cuh -- what every wrapper header shares: the conversion of a pointer to a 32-bit shared-memory address, and
-// the rank of a CTA in its cluster.
+// common.cuh -- what every wrapper header shares: the conversion of a pointer to a 32-bit shared-memory
+// address, and the rank of a CTA in its cluster.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// activation_test.cpp -- every activation that the library computes, on every instance that has it, against its
-// reference; and chosen by the library.
+// activation_test.cpp -- every activation that the library computes, on every instance that has it, against
+// its reference; and chosen by the library.
 #include <string>
 
 #include "support/catch.hpp"

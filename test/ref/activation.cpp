@@ -1,9 +1,9 @@
 // activation.cpp -- see activation.h. u = 2^-24 is the relative error of one rounded operation.
 //
-// SwiGLU. silu(g) = g / (1 + 2^(-g log2 e)): the exponent's constant and product are rounded, an absolute error
-// of 2u |g| in g; ex2.approx is good to 2 ulp (4u), rcp.approx to 1 ulp (2u) by the PTX ISA. An error of 2^x
-// reaches 1 / (1 + 2^x) with the factor (1 - sigma). The addition and three more products, the one by h among
-// them, cost u each:
+// SwiGLU. silu(g) = g / (1 + 2^(-g log2 e)): the exponent's constant and product are rounded, an absolute
+// error of 2u |g| in g; ex2.approx is good to 2 ulp (4u), rcp.approx to 1 ulp (2u) by the PTX ISA. An error
+// of 2^x reaches 1 / (1 + 2^x) with the factor (1 - sigma). The addition and three more products, the one by
+// h among them, cost u each:
 //     rounding = (1 - sigma)(2u |g| + 4u) + 2u + 4u
 // |silu'(x)| <= min(1.1, sigma(x)(1 + |x|)), and within dg of g
 //     slope = min(1.1, sigma(g) e^dg (1 + |g| + dg))

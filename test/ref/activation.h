@@ -1,5 +1,5 @@
-// activation.h -- the activations in double precision, C = f(g) * h, and how far their arithmetic in float may
-// be from them. Written from their formulas; knows neither the library nor the simulator.
+// activation.h -- the activations in double precision, C = f(g) * h, and how far their arithmetic in float
+// may be from them. Written from their formulas; knows neither the library nor the simulator.
 #pragma once
 
 #include <cstdint>
