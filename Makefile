@@ -2,9 +2,9 @@
 BUILD := build
 JOBS  ?= $(shell nproc)
 
-.PHONY: help setup configure lib run test fault soak bench ptx configs sass accuracy format clean
+.PHONY: help setup configure lib run test fault soak bench ptx configs sass accuracy format format-check clean
 help:             ## this list
-	@awk -F':.*## ' '/^[a-z]+:.*##/ {printf "make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 setup:
 	@.ci/setup
@@ -54,7 +54,10 @@ accuracy: setup   ## the accuracy of the activation in its three forms, on the G
 	  $$NVCC -std=c++20 -O3 -I. -arch=compute_90 bench/accuracy.cu -o $(BUILD)/accuracy && $(BUILD)/accuracy
 
 format:           ## clang-format every source file
-	@git ls-files '*.h' '*.cuh' '*.cu' '*.cpp' '*.c' '*.hpp' | xargs clang-format -i
+	@.ci/format
+
+format-check:     ## is every source file as `make format` leaves it?
+	@.ci/format --check
 
 clean:            ## remove build/
 	@rm -rf $(BUILD)

@@ -24,8 +24,8 @@ struct Budget {
 // Operations of one SM's tensor core in NVFP4, per clock: one 128 x 256 x 64 multiply-add in 128 clocks.
 inline constexpr int64_t kFlopsPerClock = 2ll * 128 * 256 * 64 / 128;
 
-// Everything that the library is told in numbers: no pointers yet. A usual group is said to have the mean of
-// all.
+// Everything that the library is told in numbers: no pointers yet.
+// A usual group is said to have the mean of all.
 dualgemm_args_t sizes_of(const Shape& shape, dualgemm_dtype_t dtype);
 
 Budget budget_of(const Shape& shape, dualgemm_dtype_t dtype, const dualgemm_device_t& device);

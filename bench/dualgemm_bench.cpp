@@ -87,10 +87,9 @@ json print_budgets(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dty
     rows.push_back(shape_json(shape, b));
   }
   fmt::print(
-      "\nCluster: CTAs that share a tile. CTAs: working at the same time. DRAM: every input and C once. Fill "
-      "and\n"
-      "tensor clocks: of the SM with the most tiles; clocks at the tensor core's peak rate of {} "
-      "operations.\n"
+      "\nCluster: CTAs that share a tile. CTAs: working at the same time. DRAM: every input and C once. "
+      "Fill and\ntensor clocks: of the SM with the most tiles; "
+      "clocks at the tensor core's peak rate of {} operations.\n"
       "TMEM: columns of 512.\n",
       bench::kFlopsPerClock);
   return rows;
@@ -103,16 +102,15 @@ json timing_json(const bench::Timing& t) {
 bench::Machine print_machine(const dualgemm_device_t& device) {
   const bench::Machine machine = bench::describe_machine(device);
   fmt::print(
-      "{}: {} SMs, up to {:.3f} GHz, {:.2f} TB/s of DRAM pins, {:.2f} PFLOP/s NVFP4 at that clock; driver "
-      "{}, "
-      "runtime {}\n{}\n\n",
+      "{}: {} SMs, up to {:.3f} GHz, {:.2f} TB/s of DRAM pins, {:.2f} PFLOP/s NVFP4 at that clock; "
+      "driver {}, runtime {}\n{}\n\n",
       machine.name, machine.sms, machine.clock_ghz, machine.dram_tb_s, machine.tensor_pflops, machine.driver,
       machine.runtime, dualgemm_build_info());
   return machine;
 }
 
-// Verification, then both timings, of every shape. `wrong` counts the shapes that did not verify; those are
-// not timed.
+// Verification, then both timings, of every shape.
+// `wrong` counts the shapes that did not verify; those are not timed.
 json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dtype,
                    const dualgemm_device_t& device, const Options& options, int& wrong) {
   const bench::Machine machine = print_machine(device);

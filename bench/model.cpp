@@ -75,9 +75,8 @@ std::optional<double> public_us(const GemmShape& shape, const Machine& machine) 
 std::string choices_table(const Machine& machine) {
   std::string text =
       "| | M x N x K | instance | tiles of the busiest SM | KB into that SM | clocks of its tensor core | "
-      "modelled, "
-      "us | "
-      "best public kernel, modelled, us |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n";
+      "modelled, us | best public kernel, modelled, us |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const Class& c : classes())
     for (const GemmShape& shape : c.shapes) {
       const int32_t index = dualgemm::select_config(shape, dualgemm::CType::kFp16, machine);
@@ -117,17 +116,17 @@ std::string error_text(const Machine& machine, const dualgemm::CostConstants& co
     if (std::abs(outside) > std::abs(worst)) worst = outside;
   }
   return fmt::format(
-      "{} of {} within what the published figure allows,\nthe worst {:+.2f} us outside it; {:+.1f} % on a "
-      "large product",
+      "{} of {} within what the published figure allows,\n"
+      "the worst {:+.2f} us outside it; {:+.1f} % on a large product",
       inside, std::size(kPublished), worst,
       100 * (large_us(machine, constants) / kPublishedLarge.kernel_us - 1));
 }
 
 std::string errors_table(const Machine& machine) {
   std::string text =
-      "| kernel, tile | M x N x K | published, us | period it allows, us | modelled, us | with held-out "
-      "constants, us "
-      "|\n| --- | --- | --- | --- | --- | --- |\n";
+      "| kernel, tile | M x N x K | published, us | period it allows, us | modelled, us | "
+      "with held-out constants, us |\n"
+      "| --- | --- | --- | --- | --- | --- |\n";
   const auto row = [&](const char* name, const GemmShape& shape, double published, const std::string& allowed,
                        double us, double held_out_us) {
     text += fmt::format("| {} | {} | {} | {} | {:.2f} | {:.2f} |\n", name, shape_text(shape), published,
@@ -180,8 +179,8 @@ std::string instances_table(const Machine& machine) {
 
 std::string sensitivity_table(const Machine& machine) {
   std::string text =
-      "| constant | from | to | choices within 2 % of the best | worst choice |\n| --- | --- | --- | --- | "
-      "--- |\n";
+      "| constant | from | to | choices within 2 % of the best | worst choice |\n"
+      "| --- | --- | --- | --- | --- |\n";
   for (const dualgemm::CostRange& range : dualgemm::kCostRanges) {
     Regret all{};
     for (const double value : {range.low, range.high}) {
@@ -205,13 +204,11 @@ std::string model_markdown(const dualgemm_device_t& device) {
   const Machine b200{148};
   const std::string head = fmt::format(
       "Modelled for {} SMs, nothing measured: time from launch to launch on a stream, operands in DRAM. "
-      "Best\n"
-      "public kernel: the faster of the two tiles of the contest's best public entry (v2), under the same "
-      "model.\n"
+      "Best\npublic kernel: the faster of the two tiles of the contest's best public entry (v2), "
+      "under the same model.\n"
       "Published times of other kernels against the model: {}.\n"
-      "Most constants were fitted to these and 20 more times. With constants fitted to 8 times of plain "
-      "GEMM\n"
-      "kernels alone: {}.\n\n",
+      "Most constants were fitted to these and 20 more times. "
+      "With constants fitted to 8 times of plain GEMM\nkernels alone: {}.\n\n",
       device.sm_count, error_text(b200, dualgemm::kCostConstants), error_text(b200, held_out()));
   const int32_t shapes = regret_of(machine, dualgemm::kCostConstants).shapes;
   return head + choices_table(machine) +
@@ -219,11 +216,11 @@ std::string model_markdown(const dualgemm_device_t& device) {
              "\nEach instance over {} shapes: below 0, how far behind it is where it comes closest.\n\n",
              shapes) +
          instances_table(machine) +
-         "\nThe published times. Stream timings there come in steps of 2.048 us, so each allows a "
-         "range.\n\n" +
+         "\nThe published times. Stream timings there come in steps of 2.048 us, "
+         "so each allows a range.\n\n" +
          errors_table(b200) +
-         "\nThe choice for the same shapes, if one constant lay at either end of what its sources "
-         "allow.\n\n" +
+         "\nThe choice for the same shapes, "
+         "if one constant lay at either end of what its sources allow.\n\n" +
          sensitivity_table(machine);
 }
 

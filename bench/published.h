@@ -26,7 +26,7 @@ inline dualgemm::Instance described(const char* name, const dualgemm::sm100::Opt
 inline dualgemm::Instance contest_entry(const char* name, int32_t tile_m, int32_t tile_n, int32_t stages) {
   return described(
       name, {.tile_m = tile_m, .tile_n = tile_n, .stages = stages, .scale_stages = stages, .keep_a = true},
-      {.together = 2, .per_step = 2});
+      {.accumulators = 2, .together = 2, .per_step = 2});
 }
 inline const dualgemm::Instance kV1Narrow = contest_entry("v1g, 128 x 64", 128, 64, 5);
 inline const dualgemm::Instance kV1Wide = contest_entry("v1g, 128 x 128", 128, 128, 4);
@@ -53,7 +53,7 @@ inline const Published kPublished[] = {
 // that of the kernel alone, without the gap between two launches on a stream.
 inline const dualgemm::Instance kLarge = described(
     "fast.cu, 256 x 128", {.tile_m = 256, .tile_n = 128, .stages = 6, .scale_stages = 6, .acc_stages = 2},
-    {.together = 2, .per_step = 1});
+    {.accumulators = 2, .together = 2, .per_step = 1});
 
 struct PublishedLarge {
   const dualgemm::Instance& instance;

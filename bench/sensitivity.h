@@ -1,5 +1,5 @@
-// sensitivity.h -- what the choice of an instance would cost if a constant of the cost model had another
-// value.
+// sensitivity.h -- what the choice of an instance would cost if a constant
+// of the cost model had another value.
 #pragma once
 
 #include <algorithm>

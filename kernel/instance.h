@@ -1,6 +1,6 @@
 // instance.h -- a compiled kernel as host/ sees it, and the table of all there are. Every translation unit of
-// instances has a list of its own; the table names the lists (instances.def). All of it is constant-initialised, so
-// that a call from a static constructor finds it complete.
+// instances has a list of its own; the table names the lists (instances.def). All of it is
+// constant-initialised, so that a call from a static constructor finds it complete.
 #pragma once
 
 #include <cstdint>

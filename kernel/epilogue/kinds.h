@@ -13,9 +13,9 @@ enum class ActivationKind : int32_t { kSwiglu = 0 };
 
 // What the machine code of an activation may take for one result; test/sass checks it, and host/ prices it.
 struct ActivationCost {
-  int32_t ex2, rcp, other_special;  // operations of the special-function unit
-  double multiplications;           // products, the two by alpha1 and alpha2 included
-  constexpr int32_t special() const { return ex2 + rcp + other_special; }
+  double ex2, rcp, other_special;  // operations of the special-function unit
+  double multiplications;          // the two by alpha1 and alpha2 included
+  constexpr double special() const { return ex2 + rcp + other_special; }
 };
 
 // The epilogue of an instance.
@@ -27,5 +27,13 @@ struct EpilogueKind {
   const char* activation_name;
   ActivationCost cost;  // of one result
 };
+
+template <class Traits>
+consteval EpilogueKind epilogue_kind() {
+  using Output = typename Traits::Output;
+  using Activation = typename Traits::Activation;
+  return {Output::kType,     Output::kName,     Output::kBits,
+          Activation::kKind, Activation::kName, Activation::kCost};
+}
 
 }  // namespace dualgemm

@@ -14,26 +14,23 @@ struct Entry {
 };
 
 constexpr const char* kDrain =
-    "the other load warp waits for the same barriers, and the commit to acc_full, which the epilogue waits "
-    "for, "
-    "follows every commit to empty; a drain that waits for something else is made up for, or fails plainly";
+    "the other load warp waits for the same barriers, and the commit to acc_full, "
+    "which the epilogue waits for, follows every commit to empty; "
+    "a drain that waits for something else is made up for, or fails plainly";
 constexpr const char* kMmaDrain =
-    "the last arrivals are the epilogue warps' own and come before the CTA barrier of the teardown; a drain "
-    "that "
-    "waits for something else is made up for, or fails plainly";
+    "the last arrivals are the epilogue warps' own and come before the CTA barrier of the teardown; "
+    "a drain that waits for something else is made up for, or fails plainly";
 constexpr const char* kAlloc =
-    "tcgen05.alloc has finished when it returns, and no other tcgen05 operation precedes the barrier: there "
-    "is "
-    "nothing for the fence to order";
+    "tcgen05.alloc has finished when it returns, and no other tcgen05 operation precedes the barrier: "
+    "there is nothing for the fence to order";
 constexpr const char* kTeardown =
-    "every load was waited for by wait::ld and every mma by a commit that was waited for: nothing is left "
-    "for "
-    "the fence to order before the deallocation";
+    "every load was waited for by wait::ld and every mma by a commit that was waited for: "
+    "nothing is left for the fence to order before the deallocation";
 constexpr const char* kFenceOrders =
     "what meets here are tcgen05 operations, and the tcgen05 fence beside it orders them at any strength";
 constexpr const char* kInitFence =
-    "the fence publishes the barriers to the cluster; where only their own CTA uses them, the CTA barrier "
-    "does";
+    "the fence publishes the barriers to the cluster; "
+    "where only their own CTA uses them, the CTA barrier does";
 constexpr const char* kOneCta = "m[16]*";  // instances whose mma work for one CTA
 
 constexpr const char* kNoTile =
@@ -42,16 +39,14 @@ constexpr const char* kGathers =
     "no memory passes between lanes here, and the next .sync or .aligned instruction (elect, tcgen05.ld, "
     "tcgen05.alloc, bar.sync, barrier.cluster) waits for the whole warp by itself";
 constexpr const char* kDependents =
-    "it says that the next grid may start; whatever that one touches it waits for, and the end of a CTA says "
-    "it, "
-    "too";
+    "it says that the next grid may start; "
+    "whatever that one touches it waits for, and the end of a CTA says it, too";
 constexpr const char* kShallowSlots =
-    "the ring of scale factors is the shallower one: the mma that gave its slot back come after those that "
-    "read the stage, and the slot is waited for first";
+    "the ring of scale factors is the shallower one: "
+    "the mma that gave its slot back come after those that read the stage, and the slot is waited for first";
 constexpr const char* kShallowStages =
-    "the ring of stages is the shallower one: the wait for the stage of the k-tile before comes after the "
-    "mma "
-    "that read the slot";
+    "the ring of stages is the shallower one: "
+    "the wait for the stage of the k-tile before comes after the mma that read the slot";
 constexpr const char* kSizesRead =
     "the warp that makes the table of groups has waited, and every role comes after the table";
 constexpr const char* kSameWork =
@@ -60,13 +55,11 @@ constexpr const char* kSameWork =
 constexpr const char* kWindows = "m256n1[29]*k256*";  // scale factors pass through windows
 constexpr const char* kSplit = "*k256s[24]_fp16";
 constexpr const char* kOneTile =
-    "split over K there is one tile: acc_empty is waited for once, in the phase before its first, and "
-    "nothing "
-    "arrives on it";
+    "split over K there is one tile: acc_empty is waited for once, in the phase before its first, "
+    "and nothing arrives on it";
 constexpr const char* kSplitTeardown =
-    "the cluster barrier behind the exchange comes after every load of tensor memory, each of which was "
-    "waited "
-    "for by wait::ld";
+    "the cluster barrier behind the exchange comes after every load of tensor memory, "
+    "each of which was waited for by wait::ld";
 
 constexpr Entry kEntries[] = {
     {"*", "delete prefetch.tensormap @ *", "a prefetch is a hint: it orders and changes nothing"},
@@ -77,8 +70,8 @@ constexpr Entry kEntries[] = {
     {"*", "delete tcgen05.relinquish_alloc_permit @ *",
      "the CTA allocates once; the permit matters to others"},
     {"*",
-     "exchange with the next tcgen05.fence::before_thread_sync: tcgen05.relinquish_alloc_permit @ "
-     "allocate_tensor_memory #0",
+     "exchange with the next tcgen05.fence::before_thread_sync: "
+     "tcgen05.relinquish_alloc_permit @ allocate_tensor_memory #0",
      "the permit concerns other CTAs and orders nothing of this one"},
     {kOneCta, "delete fence.mbarrier_init @ *", kInitFence},
     {kOneCta, "exchange with the next fence.mbarrier_init: *", kInitFence},
@@ -150,8 +143,8 @@ constexpr Entry kEntries[] = {
     {"*", "exchange with the next bar.warp.sync: mbarrier.try_wait @ *wait_for_accumulators/wait #0",
      kGathers},
     {"*",
-     "exchange with the next tcgen05.fence::after_thread_sync: bar.warp.sync @ "
-     "*wait_for_accumulators/wait #0",
+     "exchange with the next tcgen05.fence::after_thread_sync: "
+     "bar.warp.sync @ *wait_for_accumulators/wait #0",
      kGathers},
     {"*", "exchange with the next tcgen05.ld: bar.warp.sync @ epilogue_role #*", kGathers},
     {"*", "exchange with the next bar.warp.sync: tcgen05.fence::before_thread_sync @ epilogue_role #0",

@@ -1,6 +1,6 @@
-// fault_main.cpp -- `make fault`: plants bugs in the PTX that ships and reports which of them the simulator
-// catches, and whether it names the cause. Non-zero exit on any survivor, any wrong table entry, any unclean
-// control.
+// fault_main.cpp -- `make fault`: plants bugs in the PTX that ships and reports
+// which of them the simulator catches, and whether it names the cause.
+// Non-zero exit on any survivor, any wrong table entry, any unclean control.
 #include <fmt/core.h>
 #include <fnmatch.h>
 

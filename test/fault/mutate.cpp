@@ -32,8 +32,8 @@ bool is_visible(const Statement& s) {
                 {"tcgen05", "ld.shared", "ld.shared::cta", "st.shared::cluster", "st.global", "ld.global"});
 }
 
-// Turns an address of a CTA into that of its pair's leader: keeps the upper bits without the lowest of the
-// rank.
+// Turns an address of a CTA into that of its pair's leader:
+// keeps the upper bits without the lowest of the rank.
 bool names_leader(const Statement& s) {
   return is(s, "and.b32") && s.operands[2].kind == Operand::Kind::kInteger &&
          (static_cast<uint32_t>(s.operands[2].value) >> 24) == 0xfe;
@@ -361,8 +361,8 @@ void Sweep::exchanges() {
     if (!is_visible(at(i))) continue;
     const bool either = previous < i && (is_synchronisation(at(previous)) || is_synchronisation(at(i)));
     const bool inits = either && is(at(previous), "mbarrier.init") && is(at(i), "mbarrier.init");
-    if (either && !inits && !copies_.contains(previous))
-      exchange(previous, i);  // the order of inits is a control
+    // The order of inits is a control.
+    if (either && !inits && !copies_.contains(previous)) exchange(previous, i);
     previous = i;
   }
 }

@@ -41,8 +41,8 @@ struct Mutant {
   std::function<void(Function&)> edit;
 };
 
-// What the sweep attacks: synchronisation alone, or operands of copies, multiplications, loads and stores as
-// well.
+// What the sweep attacks: synchronisation alone, or operands of copies, multiplications,
+// loads and stores as well.
 enum class Breadth { kSynchronisation, kAll };
 
 std::vector<Mutant> sweep(const Function& function, const std::string& instance, Breadth breadth);

@@ -224,8 +224,8 @@ void Plants::roles() {
           f.body[elect] = make(f.body[elect], "mov.pred", {f.body[elect].operands[0].items[1], integer(-1)});
         },
         {{kFullBarrier, kStageRace, {{}, {}, {"full"}, {"mbarrier"}}}});
-  const std::vector<size_t> loops =
-      places_.find("setp.ne.s32", "mma_role");  // the end of the k-tiles is last
+  // The end of the k-tiles is last.
+  const std::vector<size_t> loops = places_.find("setp.ne.s32", "mma_role");
   plant(44, "the consumer's loop ends one k-tile early", loops.back(),
         [i = loops.back()](Function& f) { add_to_operand(f, i, 2, -1); },
         {{kFullBarrier, kEmptyBarrier, kSlotBarrier, kStageRace}});
@@ -267,8 +267,8 @@ void Plants::not_here() {
   absent(20, "no wait_group.read before the CTA exits", store);
   absent(21, "wait_group.read where the writes are published by a flag", store);
   absent(39, "the elected lane arrives before the lanes that read the stage have met it",
-         "the lanes read tensor memory together, by tcgen05.ld and wait::ld of the whole warp; elect.sync "
-         "gathers them before the arrival");
+         "the lanes read tensor memory together, by tcgen05.ld and wait::ld of the whole warp; "
+         "elect.sync gathers them before the arrival");
   absent(36, "a tile mailbox without a free barrier", "the tile schedule is static: every role computes it");
   absent(43, "a tensor map is patched without its fence", "the tensor maps are kernel parameters");
   absent(46, "setmaxnreg asks for more than the pool holds", "the kernel does not move registers");

@@ -155,8 +155,8 @@ class OverlapPlants : public Planter {
 std::vector<Planted> OverlapPlants::run() {
   const Answer tensor = {{"race-tensor", "tensor-*"}, {"tcgen05.ld", "tcgen05.mma"}, {}, {"TMEM"}};
   const Answer window = {{"race-tensor", "tensor-*"}, {"tcgen05.cp", "tcgen05.mma"}, {}, {"TMEM"}};
-  // The first column of the chunk that is read first: 64 of the pair that ends in the shared columns, 0 of
-  // the other.
+  // The first column of the chunk that is read first:
+  // 64 of the pair that ends in the shared columns, 0 of the other.
   const std::vector<size_t> chunks = places_.find("selp.b32", "chunk_column");
   const auto swapped = [](Function& f, size_t i) { std::swap(f.body[i].operands[1], f.body[i].operands[2]); };
   plant(kListed + 10, "the second pair is read in the order of the first: the shared columns last",

@@ -41,8 +41,8 @@ constexpr Planted kPlanted[] = {
     {"missing_init_sync", "machine-protocol", ""},
     {"missing_cluster_exit_sync", "exit-pending", ""},
     {"arrive_at_own_barrier", "deadlock",
-     "the kernel's wait gives up after 0.2 s, so it ends there; a wait that nothing can end is a "
-     "deadlock here"},
+     "the kernel's wait gives up after 0.2 s, so it ends there; "
+     "a wait that nothing can end is a deadlock here"},
 };
 
 // Tools of the sanitizer that reported, for every kernel and twin.

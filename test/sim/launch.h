@@ -94,8 +94,8 @@ struct LaunchStats {
   uint64_t warp_instructions = 0, async_operations = 0;
 };
 
-// Runs the grid to completion. args[i] points at the value of parameter i. Throws Fault, with the site in its
-// text.
+// Runs the grid to completion. args[i] points at the value of parameter i.
+// Throws Fault, with the site in its text.
 LaunchStats launch(const Module& module, const std::string& kernel, const LaunchConfig& config,
                    void* const* args, GlobalMemory& memory, const LaunchOptions& options = {});
 

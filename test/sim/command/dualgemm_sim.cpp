@@ -292,10 +292,11 @@ Status main_of(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app(
-      "Runs a CUDA program on the simulated B200 and judges it: adversarial schedules, races, "
-      "protocol of barriers and tensor memory.\nUse: dualgemm-sim [options] ./program args...\nExit status: "
-      "0 no finding of class E, 1 findings of "
-      "class E, 2 wrong usage, 3 the program failed or could not be judged to the end.",
+      "Runs a CUDA program on the simulated B200 and judges it: "
+      "adversarial schedules, races, protocol of barriers and tensor memory.\n"
+      "Use: dualgemm-sim [options] ./program args...\n"
+      "Exit status: 0 no finding of class E, 1 findings of class E, 2 wrong usage, "
+      "3 the program failed or could not be judged to the end.",
       "dualgemm-sim");
   app.add_option("--mode", options.mode, "Schedules: NAME[,NAME...] or all (--list-modes)")
       ->capture_default_str();

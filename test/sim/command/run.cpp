@@ -48,8 +48,8 @@ void set_or_clear(const char* name, const std::string& value) {
 [[noreturn]] void become(const RunOptions& options, const std::string& report, int alarm) {
   setpgid(0, 0);                     // to be ended with all it starts
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // and not to outlive the command
-  personality(
-      ADDR_NO_RANDOMIZE);  // the same addresses in every run; where that is forbidden, it does without
+  // The same addresses in every run; where that is forbidden, it does without.
+  personality(ADDR_NO_RANDOMIZE);
   const char* before = std::getenv("LD_LIBRARY_PATH");
   const std::string path =
       options.runtime + (before != nullptr && *before != 0 ? std::string(":") + before : "");

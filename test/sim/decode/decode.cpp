@@ -174,9 +174,9 @@ class KernelDecoder {
     for (const Statement& statement : function.body)
       kernel_.code.push_back(instruction(statement, function, names));
     const Inst* end = kernel_.code.size() == first ? nullptr : &kernel_.code.back();
+    // Falling off the end leaves, as `exit` or `ret` would.
     if (end == nullptr || end->guarded || (!ends_path(*end) && !is_branch(*end)))
-      kernel_.code.push_back(
-          implicit_exit(function));  // falling off the end leaves, as `exit` or `ret` would
+      kernel_.code.push_back(implicit_exit(function));
     find_rejoins(kernel_.code, first, uint32_t(kernel_.code.size()));
   }
 
@@ -227,8 +227,8 @@ class KernelDecoder {
       ptx::Type type = inst.type;
       if (inst.handler == &op::alu && wide && i == 3) type = ptx::Type::kB64;
       if (picks && i < 3) type = inst.from;
-      // Barrier numbers, thread counts and member masks are integers whatever the instruction does to a
-      // predicate.
+      // Barrier numbers, thread counts and member masks are integers whatever the instruction does
+      // to a predicate.
       if (type == ptx::Type::kPred && inst.handler != &op::alu && inst.handler != &op::mov)
         type = ptx::Type::kNone;
       inst.operands.push_back(resolve_operand(statement.operands[i], type, names, statement));

@@ -1,6 +1,6 @@
-// grid.cpp -- the scheduler. One cluster runs until it is done, cannot move or has used up its slice; only
-// then is another one started, up to what the machine holds, so that most grids need the memory of a single
-// cluster.
+// grid.cpp -- the scheduler. One cluster runs until it is done, cannot move or has used up its slice;
+// only then is another one started, up to what the machine holds, so that most grids need
+// the memory of a single cluster.
 #include <algorithm>
 
 #include "sim/exec/machine.h"

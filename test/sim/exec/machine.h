@@ -7,8 +7,8 @@
 //                     └── AsyncOp                                       waits until the policy lands it
 //
 // Shared window of a CTA: [0, 1024) is reserved, as on the hardware, and so is what the policy shifts the
-// window by; static variables follow, then dynamic memory. A shared address is (rank in cluster << 24) |
-// offset, so `address & 0xFEFFFFFF` names the even CTA of a pair.
+// window by; static variables follow, then dynamic memory. A shared address is
+// (rank in cluster << 24) | offset, so `address & 0xFEFFFFFF` names the even CTA of a pair.
 #pragma once
 
 #include <array>
@@ -41,8 +41,8 @@ struct Cta;
 struct Grid;
 struct Warp;
 
-// Where the lanes of a divergent branch meet: the lanes that are there wait in `arrived` until it equals
-// `expected`.
+// Where the lanes of a divergent branch meet:
+// the lanes that are there wait in `arrived` until it equals `expected`.
 struct Join {
   uint32_t pc = 0, expected = 0, arrived = 0;
   std::vector<uint32_t> calls;
@@ -240,8 +240,8 @@ struct Exec {
     uint32_t offset;
   };
   Shared shared(uint64_t address, uint64_t bytes, bool any_rank) const;
-  Shared shared_of(Space space, uint64_t address,
-                   uint64_t bytes) const;  // shared, shared::cluster or generic
+  // shared, shared::cluster or generic.
+  Shared shared_of(Space space, uint64_t address, uint64_t bytes) const;
   // What a watcher is told of an access: as it is, as one half of a read-modify-write, or nothing.
   enum class Seen : uint8_t { kPlain, kAtomic, kNot };
   void load(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes,

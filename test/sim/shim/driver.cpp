@@ -195,8 +195,8 @@ CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* base) {
   });
 }
 
-// A CUfunction is the runtime's kernel handle (cudaGetFuncBySymbol), and both APIs number the attributes
-// alike.
+// A CUfunction is the runtime's kernel handle (cudaGetFuncBySymbol),
+// and both APIs number the attributes alike.
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
   return driver_result(cudaFuncSetAttribute(function, static_cast<cudaFuncAttribute>(attribute), value));
 }

@@ -22,9 +22,8 @@ constexpr uint32_t kDeviceArch = 100;
 constexpr uint64_t kMaxTextSize = uint64_t{1} << 31;
 
 constexpr const char* kHowToBuild =
-    "build the file with nvcc -gencode arch=compute_100f,code=[compute_100f,sm_100f], which embeds the PTX "
-    "the "
-    "simulator runs beside the machine code";
+    "build the file with nvcc -gencode arch=compute_100f,code=[compute_100f,sm_100f], "
+    "which embeds the PTX the simulator runs beside the machine code";
 
 struct Wrapper {
   uint32_t magic, version;

@@ -1,6 +1,6 @@
-// fatbin.h -- finding the PTX text inside a fat binary, the container nvcc embeds in every host object. It
-// knows the container's bytes and the three ways its entries are stored; it knows neither PTX nor the
-// runtime's registration.
+// fatbin.h -- finding the PTX text inside a fat binary, the container nvcc embeds in every host object.
+// It knows the container's bytes and the three ways its entries are stored;
+// it knows neither PTX nor the runtime's registration.
 //
 //   wrapper    u32 magic 0x466243B1 | u32 version 1 | pointer to the container | pointer, unused in version 1
 //   container  u32 magic 0xBA55ED50 | u16 version 1 | u16 header size | u64 bytes that follow

@@ -1,5 +1,5 @@
-// registry.cpp -- see registry.h; the extern "C" half is the protocol between nvcc's generated code and the
-// runtime.
+// registry.cpp -- see registry.h;
+// the extern "C" half is the protocol between nvcc's generated code and the runtime.
 #include "sim/shim/registry.h"
 
 #include <cuda_runtime_api.h>
@@ -154,8 +154,8 @@ void __cudaRegisterManagedVar(void** handle, void** host_pointer, char*, const c
                                 host_pointer);
 }
 
-// Called before the host touches a __managed__ variable: the only moment at which a module must load without
-// a launch.
+// Called before the host touches a __managed__ variable:
+// the only moment at which a module must load without a launch.
 char __cudaInitModule(void** handle) {
   return sim::shim::call("__cudaInitModule", [&](Runtime& runtime) {
            runtime.registry.bind_managed(*reinterpret_cast<FatBinary*>(handle), runtime.memory);

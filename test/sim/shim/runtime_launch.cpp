@@ -17,8 +17,8 @@ namespace {
 
 constexpr int kDefaultSmemPerBlock = 48 * 1024;
 constexpr int kMaxThreadsPerBlock = 1024;
-constexpr int kAssumedRegisters =
-    64;  // PTX registers are virtual; the occupancy of sim/launch.h assumes the same
+// PTX registers are virtual; the occupancy of sim/launch.h assumes the same.
+constexpr int kAssumedRegisters = 64;
 constexpr unsigned kPortableClusterSize = 8, kMaxClusterSize = 16;
 
 Dim3 dim(const dim3& d) { return {d.x, d.y, d.z}; }
@@ -65,8 +65,8 @@ void check(const LaunchRequest& request, const KernelInfo& info) {
       (cluster > kPortableClusterSize && !request.kernel->non_portable_cluster))
     fail(cudaErrorInvalidClusterSize,
          say("a cluster of " + std::to_string(cluster) +
-             " blocks; more than 8 need "
-             "cudaFuncAttributeNonPortableClusterSizeAllowed, more than 16 do not exist"));
+             " blocks; more than 8 need cudaFuncAttributeNonPortableClusterSizeAllowed, "
+             "more than 16 do not exist"));
   if (request.cooperative) {
     const int per_sm =
         max_active_blocks_per_sm(info, static_cast<int>(volume(config.block)), config.dynamic_smem);
@@ -98,8 +98,8 @@ void run(Runtime& runtime, const Kernel& kernel, const LaunchConfig& config, voi
     runtime.launch_stats = launch(module, kernel.name, config, args, runtime.memory, options);
   } catch (const Fault& fault) {
     judge_fault(runtime, fault.kind(), fault.what());
-    // A rejected configuration ran nothing; any other fault stopped the grid midway and memory cannot be
-    // trusted.
+    // A rejected configuration ran nothing;
+    // any other fault stopped the grid midway and memory cannot be trusted.
     throw Failure(error_of(fault.kind()), fault.what(), fault.kind() != FaultKind::kLaunch);
   }
 }

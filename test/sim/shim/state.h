@@ -86,9 +86,8 @@ cudaError_t call(const char* function, Body&& body) noexcept {
   }
 }
 
-// A stream operation: runs now, in call order, which is one legal schedule of any set of streams; or becomes
-// a node when the stream is being captured. Returns what work that
-// waits for this one comes after.
+// A stream operation: runs now, in call order, which is one legal schedule of any set of streams;
+// or becomes a node when the stream is being captured. Returns what work that waits for this one comes after.
 Frontier submit(Runtime& runtime, cudaStream_t stream, Task task);
 // Does the work of `task` after `after`; returns what later work must come after.
 Frontier perform(Runtime& runtime, const Task& task, Frontier after);

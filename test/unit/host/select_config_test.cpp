@@ -1,5 +1,5 @@
-// The choice of a kernel instance: pinned for published benchmarks and models in use, stated as properties
-// elsewhere.
+// The choice of a kernel instance: pinned for published benchmarks and models in use,
+// stated as properties elsewhere.
 
 #include "host/select_config.h"
 
@@ -53,8 +53,8 @@ std::string choices(Shape shape, const std::vector<int32_t>& rows, std::set<std:
   return text;
 }
 
-// Rows of A: decoding, speculative decoding, mixed batches, prefill, and sizes that are no multiple of
-// anything.
+// Rows of A: decoding, speculative decoding, mixed batches, prefill,
+// and sizes that are no multiple of anything.
 const std::vector<int32_t> kRows = {1,   2,   3,   4,   5,   7,   8,    16,   17,   32,   33,   64,  128,
                                     192, 256, 384, 512, 513, 767, 1024, 1025, 2000, 2048, 4096, 8192};
 
@@ -381,8 +381,8 @@ TEST_CASE("every configuration keeps to its static budget", "[host][select_confi
     const int32_t slot = info.scale_k_tiles * steps * atoms * 512;
     const int32_t rings = info.stages * stage + info.scale_stages * slot;
     CHECK(info.stages >= 2);
-    CHECK(info.scale_stages * info.scale_k_tiles >=
-          4);  // a ring of factors that is shorter starves the other
+    // A ring of factors that is shorter starves the other.
+    CHECK(info.scale_stages * info.scale_k_tiles >= 4);
     CHECK(info.smem_bytes >= rings);
     CHECK(info.smem_bytes <= 232448);
     CHECK(info.smem_bytes + stage > 232448);  // another stage does not fit

@@ -1,6 +1,6 @@
-// shim_test.cu -- an ordinary CUDA program as nvcc builds it, on the simulated runtime: registration,
-// launches, memory, symbols, errors, captures and queries. Every case that breaks the device repairs it with
-// clear_fault().
+// shim_test.cu -- an ordinary CUDA program as nvcc builds it, on the simulated runtime:
+// registration, launches, memory, symbols, errors, captures and queries.
+// Every case that breaks the device repairs it with clear_fault().
 #include <cuda.h>
 #include <cuda_runtime.h>
 
