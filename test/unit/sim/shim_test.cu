@@ -90,7 +90,7 @@ TEST_CASE("a launch sees its parameters and the module's variables") {
 
 TEST_CASE("dynamic shared memory is bounded by the function attribute, and the refusal is not sticky") {
   DeviceArray<unsigned> out(1);
-  const int limit = sim::Machine::kMaxSmemPerBlockOptin;
+  const int limit = sim::kB200.smem_per_block_optin;
   REQUIRE(cudaFuncSetAttribute(shared_size, cudaFuncAttributeMaxDynamicSharedMemorySize, 49152) ==
           cudaSuccess);
   shared_size<<<1, 32, 49152 + 16>>>(out.data());
@@ -348,13 +348,13 @@ TEST_CASE("the device describes itself consistently") {
 
 TEST_CASE("occupancy falls with shared memory and never exceeds the threads of a multiprocessor") {
   REQUIRE(cudaFuncSetAttribute(shared_size, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               sim::Machine::kMaxSmemPerBlockOptin) == cudaSuccess);
+                               sim::kB200.smem_per_block_optin) == cudaSuccess);
   int light = 0, heavy = 0;
   REQUIRE(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&light, shared_size, 256, 0) == cudaSuccess);
   REQUIRE(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&heavy, shared_size, 256, 200 * 1024) == cudaSuccess);
   CHECK(heavy == 1);
   CHECK(light > 1);
-  CHECK(light * 256 <= sim::Machine::kMaxThreadsPerSm);
+  CHECK(light * 256 <= sim::kB200.threads_per_sm);
 }
 
 TEST_CASE("driver entry points are found by name, and only those") {
