@@ -4,8 +4,10 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "sim/parse/module.h"
@@ -404,6 +406,36 @@ TEST_CASE("events order host time and refuse to be read unrecorded") {
   CHECK(milliseconds >= 0);
   cudaEventDestroy(begin);
   cudaEventDestroy(end);
+  cudaGetLastError();
+}
+
+TEST_CASE("a kernel's name is its entry's in the PTX") {
+  std::vector<std::string> entries;
+  sim::shim::set_module_editor([&](sim::ptx::Module& module) {
+    for (const sim::ptx::Function& function : module.functions)
+      if (function.is_entry) entries.push_back(function.name);
+  });
+  sim::shim::reload_modules();
+  cudaFuncAttributes attributes;
+  REQUIRE(cudaFuncGetAttributes(&attributes, store_at) == cudaSuccess);
+  sim::shim::set_module_editor({});
+  const char* name = nullptr;
+  REQUIRE(cudaFuncGetName(&name, reinterpret_cast<const void*>(store_at)) == cudaSuccess);
+  CHECK(std::string(name).find("store_at") != std::string::npos);
+  CHECK(std::count(entries.begin(), entries.end(), name) == 1);
+  cudaKernel_t kernel = nullptr;
+  REQUIRE(cudaGetKernel(&kernel, reinterpret_cast<const void*>(store_at)) == cudaSuccess);
+  const char* again = nullptr;
+  REQUIRE(cudaFuncGetName(&again, kernel) == cudaSuccess);
+  CHECK(std::string(again) == name);
+
+  const char* kept = name;
+  const int no_kernel = 0;
+  CHECK(cudaFuncGetName(nullptr, reinterpret_cast<const void*>(store_at)) == cudaErrorInvalidValue);
+  CHECK(cudaFuncGetName(nullptr, nullptr) == cudaErrorInvalidValue);
+  CHECK(cudaFuncGetName(&name, nullptr) == cudaErrorInvalidDeviceFunction);
+  CHECK(cudaFuncGetName(&name, &no_kernel) == cudaErrorInvalidDeviceFunction);
+  CHECK(name == kept);
   cudaGetLastError();
 }
 
