@@ -14,7 +14,7 @@ struct Staging {
   alignas(16) uint8_t row[256][kPitch];
 };
 
-template <class Layout>
+template <class Traits, class Layout>
 class BulkWriter {
   static_assert(std::is_same_v<Layout, dualgemm::AlongRow>, "a lane has a row of C to copy");
 
@@ -29,14 +29,15 @@ class BulkWriter {
 
   DUALGEMM_DEVICE int extent() const { return columns_; }
 
+  template <int kWidth>
+  using Results = typename dualgemm::Writer16<Traits, dualgemm::Fp16, Layout>::template Results<kWidth>;
+
   // A lane waits for its own copies only, which is enough: no other lane writes to its part of the staging
   // area.
   template <int kWidth>
-  DUALGEMM_DEVICE void store(const float (&results)[kWidth], int first) const {
+  DUALGEMM_DEVICE void store(const Results<kWidth>& results, int first) const {
     static_assert(2 * kWidth <= Staging::kPitch);
-    uint32_t packed[kWidth / 2];
-#pragma unroll
-    for (int i = 0; i < kWidth; i += 2) packed[i / 2] = dualgemm::Fp16::pack(results[i], results[i + 1]);
+    const uint32_t(&packed)[kWidth / 2] = results.packed;
     if (!exists_ || first >= columns_) return;
     cp_async_bulk_wait_group_read();  // the copy before has read the staging area
 #pragma unroll
@@ -57,7 +58,7 @@ class BulkWriter {
 struct Fp16Bulk : dualgemm::Fp16 {
   using Shared = Staging;
   template <class Traits, class Layout>
-  using Writer = BulkWriter<Layout>;
+  using Writer = BulkWriter<Traits, Layout>;
   // C is written, and shared memory read, before the CTA ends.
   DUALGEMM_DEVICE static void complete() { cp_async_bulk_wait_group(); }
 };

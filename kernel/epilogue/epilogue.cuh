@@ -31,10 +31,11 @@ struct Epilogue {
                            typename Traits::Output::Shared& shared)
       : scaling(p, tile), activation(p), output(p, tile, at, shared) {}
 
-  // Elements first .. first + kWidth - 1 of the lane.
+  // Elements first .. first + kWidth - 1 of the lane. Each pair goes to the output as soon as it is computed,
+  // so that what the output keeps of it may be smaller than two floats.
   template <int kWidth>
   DUALGEMM_DEVICE void finish(const Fragment<kWidth>& fragment, int first) const {
-    float results[kWidth];
+    typename Writer::template Results<kWidth> results;
 #pragma unroll
     for (int i = 0; i < kWidth; i += 2) {
       const auto pair = [i](const uint32_t* acc) {
@@ -42,10 +43,9 @@ struct Epilogue {
       };
       const Pair f = activation.gate(scaling.gate(pair(fragment.acc1)));
       const Pair h = activation.up(scaling.up(pair(fragment.acc2)));
-      results[i] = f.first * h.first;
-      results[i + 1] = f.second * h.second;
+      results.put(i, {f.first * h.first, f.second * h.second});
     }
-    output.template store<kWidth>(results, first);
+    output.store(results, first);
   }
 };
 

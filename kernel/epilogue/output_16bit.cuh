@@ -18,7 +18,8 @@ template <class Traits, class Format, class Layout>
 class Writer16 {
  public:
   DUALGEMM_DEVICE Writer16(const Params& p, const Tile& tile, LanePlace at, const Nothing&)
-      : rows_(tile.rows - at.row),
+      : exists_(Layout::exists(tile.rows - at.row, p.n - at.column)),
+        rows_(tile.rows - at.row),
         columns_(p.n - at.column),
         ldc_(p.ldc),
         c_(static_cast<uint16_t*>(p.c) + tile.a_problem * p.c_stride + (int64_t{tile.row} + at.row) * p.ldc +
@@ -28,15 +29,19 @@ class Writer16 {
   // has.
   DUALGEMM_DEVICE int extent() const { return Layout::extent(rows_, columns_); }
 
-  // The results of elements first .. first + kWidth - 1.
+  // Some elements of the lane in the form in which they are written: two to a word.
   template <int kWidth>
-  DUALGEMM_DEVICE void store(const float (&results)[kWidth], int first) const {
+  struct Results {
     uint32_t packed[kWidth / 2];
-#pragma unroll
-    for (int i = 0; i < kWidth; i += 2) packed[i / 2] = Format::pack(results[i], results[i + 1]);
-    if (!Layout::exists(rows_, columns_)) return;
-    if constexpr (std::is_same_v<Layout, AlongRow>) store_row<kWidth>(packed, first);
-    else store_each<kWidth>(packed, first);
+    DUALGEMM_DEVICE void put(int i, Pair x) { packed[i / 2] = Format::pack(x.first, x.second); }
+  };
+
+  // Elements first .. first + kWidth - 1.
+  template <int kWidth>
+  DUALGEMM_DEVICE void store(const Results<kWidth>& results, int first) const {
+    if (!exists_) return;
+    if constexpr (std::is_same_v<Layout, AlongRow>) store_row<kWidth>(results.packed, first);
+    else store_each<kWidth>(results.packed, first);
   }
 
  private:
@@ -74,6 +79,10 @@ class Writer16 {
     }
   }
 
+  // The lane has a part of C. Computed before the accumulators are waited for: with the comparison at the
+  // branch around the stores, ptxas 13.0 puts the second load of tensor memory behind the special functions
+  // of the gates, and the mma gets the accumulators back that much later.
+  bool exists_;
   int rows_, columns_;  // of C, from the lane's first element on
   int64_t ldc_;
   uint16_t* c_;

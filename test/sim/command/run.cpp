@@ -54,6 +54,7 @@ void set_or_clear(const char* name, const std::string& value) {
   const std::string path =
       options.runtime + (before != nullptr && *before != 0 ? std::string(":") + before : "");
   set_or_clear("LD_LIBRARY_PATH", path);
+  set_or_clear("SIM_MACHINE", options.machine);
   set_or_clear("SIM_MODE", options.mode);
   set_or_clear("SIM_SEED", std::to_string(options.seed));
   set_or_clear("SIM_CHECKS", options.checks);

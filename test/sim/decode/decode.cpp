@@ -7,6 +7,7 @@
 
 #include "sim/decode/opcodes.h"
 #include "sim/decode/operands.h"
+#include "sim/decode/targets.h"
 #include "sim/exec/handlers.h"
 #include "sim/fault.h"
 
@@ -48,7 +49,8 @@ void visit_names(const ptx::Operand& operand, const std::function<void(const std
 
 class KernelDecoder {
  public:
-  KernelDecoder(Program& program, const Function& entry) : program_(program), entry_(entry) {}
+  KernelDecoder(Program& program, const Function& entry)
+      : program_(program), target_(parse_target(program.text.target)), entry_(entry) {}
 
   Kernel decode() {
     collect(entry_);
@@ -198,6 +200,7 @@ class KernelDecoder {
   }
 
   Inst instruction(const Statement& statement, const Function& function, const Names& names) {
+    check_target(target_, statement);
     Inst inst;
     inst.statement = &statement;
     inst.guarded = statement.guarded;
@@ -315,6 +318,7 @@ class KernelDecoder {
   }
 
   Program& program_;
+  const Target target_;
   const Function& entry_;
   Kernel kernel_;
   Names names_;

@@ -1,5 +1,6 @@
 // machine.h -- the state of a running grid: clusters of CTAs, their warps, the fragments a warp diverges
-// into, and the asynchronous operations in flight. Only exec/ includes this.
+// into, and the asynchronous operations in flight. Only exec/ includes this. (The GPU as numbers is
+// sim/machine.h.)
 //
 //   Grid ── Cluster ──┬── Cta ──┬── Warp ──── Fragment {pc, lanes}      runs
 //                     │         ├── shared memory, mbarriers, TMEM
@@ -199,8 +200,10 @@ struct Cluster {
 };
 
 struct Grid {
-  Grid(const Kernel& k, const LaunchConfig& c, GlobalMemory& m, uint64_t params, Policy& p, Observer* o)
-      : kernel(k), config(c), memory(m), param_base(params), policy(p), observer(o) {}
+  Grid(const Machine& gpu, const Kernel& k, const LaunchConfig& c, GlobalMemory& m, uint64_t params,
+       Policy& p, Observer* o)
+      : machine(gpu), kernel(k), config(c), memory(m), param_base(params), policy(p), observer(o) {}
+  const Machine& machine;
   const Kernel& kernel;
   const LaunchConfig& config;
   GlobalMemory& memory;

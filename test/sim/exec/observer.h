@@ -213,6 +213,7 @@ struct GridStart {
   const LaunchConfig* config = nullptr;
   uint64_t work = 0;  // HostWork::id, 0 when launched without the runtime
   uint64_t param_base = 0;
+  Machine machine = kB200;
 };
 
 class Observer {

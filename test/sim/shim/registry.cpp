@@ -58,7 +58,7 @@ const Module& Registry::module(FatBinary& binary, GlobalMemory& memory) {
   if (binary.load_error.empty()) {
     try {
       const std::vector<FatbinEntry> entries = fatbin_entries(binary.wrapper);
-      std::string text = unpack_ptx(select_ptx(entries));
+      std::string text = unpack_ptx(select_ptx(entries, runtime().machine));
       if (cut_) cut_(text);
       binary.module = Module::load(text, memory, edit_);
       return *binary.module;
@@ -95,10 +95,9 @@ void Registry::reload() {
 }
 
 void Registry::unload_all() {
-  for (auto& [handle, binary] : binaries_) {
-    retire(*binary);
+  reload();
+  for (auto& [handle, binary] : binaries_)
     for (auto& [name, kernel] : binary->kernels) kernel = Kernel{binary.get(), name};
-  }
 }
 
 void Registry::bind_managed(FatBinary& binary, GlobalMemory& memory) {

@@ -14,6 +14,7 @@
 
 #include "sim/exec/observer.h"
 #include "sim/launch.h"
+#include "sim/shim/device.h"
 #include "sim/shim/host_order.h"
 #include "sim/shim/registry.h"
 #include "sim/shim/stream.h"
@@ -52,6 +53,7 @@ struct HostBlock {
 
 struct Runtime {
   std::recursive_mutex mutex;  // recursive: a host function in a stream may call back
+  Machine machine = machine_from_environment();
   GlobalMemory memory;
   Registry registry;
   Streams streams;
