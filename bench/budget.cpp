@@ -84,8 +84,8 @@ Budget budget_of(const Shape& shape, dualgemm_dtype_t dtype, const dualgemm_devi
   const int64_t k_tiles = ceil_div(all_k_tiles, tile.split_k);
   b.fill_bytes =
       b.tiles_per_sm * k_tiles * (plan.operands.stage_bytes + plan.scales.stage_bytes / plan.scales.k_tiles);
-  // The tensor core skips steps past the end of K, which the last part has. It alone counts where it has more k-tiles
-  // than the others.
+  // The tensor core skips steps past the end of K, which the last part has. It alone counts where it has
+  // more k-tiles than the others.
   const int32_t step_k = tile.k / plan.mma.steps;
   const int64_t skipped = all_k_tiles * plan.mma.steps - ceil_div(shape.k, step_k);
   const bool last_counts = tile.split_k == 1 || all_k_tiles % tile.split_k == 1;
