@@ -43,11 +43,11 @@ ptx: configure    ## the PTX of every kernel instance, into build/ptx/
 configs: ptx      ## every kernel instance: tile, cluster, stages, registers, memory
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench cudart_sim cuda_sim >/dev/null
 	@LD_LIBRARY_PATH=$(BUILD)/sim $(BUILD)/dualgemm_bench --configs | \
-	  python3 bench/configs.py "$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk)" $(BUILD)/ptx/instances.ptx
+	  python3 bench/configs.py "$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk)" $(BUILD)/ptx/*.ptx
 
 sass: configure   ## the machine code of every kernel instance against its limits, where there is a disassembler
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm >/dev/null
-	@python3 test/sass/check.py $(BUILD)/instances.o
+	@python3 test/sass/check.py $(BUILD)/libdualgemm.a
 
 accuracy: setup   ## the accuracy of the activation in its three forms, on the GPU of this machine
 	@NVCC=$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) && \
