@@ -5,12 +5,13 @@
 #include <cstdint>
 
 #include "dualgemm.h"
+#include "kernel/instance.h"
 #include "shapes.h"
 
 namespace bench {
 
 struct Budget {
-  dualgemm_config_info_t config;
+  const dualgemm::Instance* instance;
   int64_t tiles;          // of C
   int64_t cluster;        // CTAs that share a tile: those of a pair, times the parts of K
   int64_t ctas;           // at work at the same time, one per SM

@@ -2,8 +2,9 @@
 """configs.py -- the table of kernel instances: what the library says of each configuration (dualgemm_bench --configs,
 as JSON on standard input) beside the registers and spills that ptxas reports for its kernel.
 
-    dualgemm_bench --configs | configs.py NVCC PTX
+    dualgemm_bench --configs | configs.py NVCC PTX...
 """
+import concurrent.futures
 import json
 import re
 import subprocess
@@ -18,14 +19,20 @@ SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) b
 REGISTERS = re.compile(r"Used (\d+) registers")
 
 
-def ptxas_report(nvcc, ptx):
-    """{KEY: (registers, spilled bytes)} of every kernel in the file."""
+def ptxas_output(nvcc, ptx):
     done = subprocess.run([nvcc, "-arch=sm_100f", "-cubin", "-Xptxas", "-v", ptx, "-o", "/dev/null"],
                           capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"configs.py: {nvcc} fails on {ptx}:\n{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def ptxas_report(nvcc, files):
+    """{KEY: (registers, spilled bytes)} of every kernel in the files."""
     report, key, spilled = {}, None, None
-    for line in (done.stdout + done.stderr).splitlines():
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        outputs = list(pool.map(lambda ptx: ptxas_output(nvcc, ptx), files))
+    for line in "".join(outputs).splitlines():
         if kernel := KERNEL.search(line):
             m, n, split, dtype, *options = map(int, kernel.groups())
             key, spilled = (m, n, split, DTYPES[dtype], *options), None
@@ -57,10 +64,10 @@ def row(configs, report):
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) < 3:
         sys.exit(__doc__)
     configs = json.load(sys.stdin)
-    report = ptxas_report(sys.argv[1], sys.argv[2])
+    report = ptxas_report(sys.argv[1], sys.argv[2:])
     groups = {}
     for c in configs:
         groups.setdefault(c["name"].removesuffix("_" + c["dtype"]), []).append(c)

@@ -7,7 +7,9 @@
 // nvcc puts parentheses around a member pointer's name, of which the compiler behind it then warns.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wparentheses"
+#include "host/device.h"
 #include "host/launch.h"
+#include "host/tiling.h"
 #pragma GCC diagnostic pop
 #include "bench/ablation/k_order.cuh"
 #include "bench/ablation/one_product.cuh"
@@ -140,7 +142,7 @@ class Launch {
     check(make_params(problem_, instance_, &params_));
     dualgemm_device_t device;
     check(query_current_device(&device));
-    ctas_ = grid_size(problem_, instance_, machine_of(problem_.args, device));
+    ctas_ = grid_size(problem_, instance_.plan, machine_of(problem_.args, device));
   }
   template <class Consumer>
   void run(cudaStream_t stream, Consumer consumer) {

@@ -4,7 +4,7 @@ and fails where one is over a limit below.
 
     check.py OBJECT [--nvdisasm PATH] [--list]
 
-OBJECT is instances.o, as it goes into the library, or a cubin; --list prints the instructions that count against a limit.
+OBJECT is libdualgemm.a, an object file or a cubin; --list prints the instructions that count against a limit.
 nvdisasm is looked for beside the compiler of build/cuda.mk, in build/nvdisasm and on the PATH. The exit status is 0 where
 there is none, and where another compiler than that of the limits made the code: then the tables are for information.
 """
