@@ -1,10 +1,10 @@
 # nvcc.cmake -- device code as targets. nvcc compiles it by rule, since CMake 3.25 does not know the family target
-# 100f; one call per unit, so that units compile in parallel.
+# 100f, whose machine code runs on every 10.x chip (B200, B300); one call per unit, so that units compile in parallel.
 
 set(nvcc_flags -O3 -lineinfo -I${PROJECT_SOURCE_DIR})
-# sm_100f machine code runs on every 10.x chip of the family (B200, B300); the PTX beside it stays uncompressed, so that
-# the simulator and a debugger read what ships. A spill or a stack frame fails the build.
-set(nvcc_object_flags -gencode "arch=compute_100f,code=[compute_100f,sm_100f]" --compress-mode=none
+# The PTX beside the machine code stays uncompressed, so that the simulator and a debugger read what ships. A spill or a
+# stack frame fails the build.
+set(nvcc_object_flags --compress-mode=none
     -Werror all-warnings -Xptxas -warn-spills,-warn-lmem-usage,-Werror
     -Xcompiler -fPIC,-Wall,-Wextra,-fvisibility=hidden,-fvisibility-inlines-hidden)
 
@@ -19,13 +19,18 @@ function(nvcc_command output source)
     COMMENT "nvcc ${source}" VERBATIM)
 endfunction()
 
-# nvcc_objects(NAME [STANDARD c++17] [INCLUDE FOLDERS...] SOURCES...): an object library with one object per source,
-# compiled for the Blackwell family. What links to it, in whichever folder, gets its objects.
+# nvcc_objects(NAME [STANDARD c++17] [ARCH 90a] [INCLUDE FOLDERS...] SOURCES...): an object library with one object per
+# source, compiled for the Blackwell family or for another architecture. What links to it, in whichever folder, gets its
+# objects.
 function(nvcc_objects name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "STANDARD" "INCLUDE;SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "STANDARD;ARCH" "INCLUDE;SOURCES")
   if(NOT arg_STANDARD)
     set(arg_STANDARD c++20)
   endif()
+  if(NOT arg_ARCH)
+    set(arg_ARCH 100f)
+  endif()
+  set(target -gencode "arch=compute_${arg_ARCH},code=[compute_${arg_ARCH},sm_${arg_ARCH}]")
   list(TRANSFORM arg_INCLUDE PREPEND -I)
   set(objects)
   foreach(source IN LISTS arg_SOURCES)
@@ -33,7 +38,7 @@ function(nvcc_objects name)
     cmake_path(RELATIVE_PATH source OUTPUT_VARIABLE object)
     cmake_path(REPLACE_EXTENSION object LAST_ONLY o)
     cmake_path(ABSOLUTE_PATH object BASE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
-    nvcc_command(${object} ${source} -std=${arg_STANDARD} ${nvcc_object_flags} ${arg_INCLUDE} -c)
+    nvcc_command(${object} ${source} -std=${arg_STANDARD} ${target} ${nvcc_object_flags} ${arg_INCLUDE} -c)
     list(APPEND objects ${object})
   endforeach()
   add_custom_target(${name}_units ALL DEPENDS ${objects})

@@ -3,6 +3,7 @@
 // one CTA per tile and without swap A/B.
 #pragma once
 
+#include "kernel/epilogue/epilogue.cuh"
 #include "kernel/sm100/traits.cuh"
 
 namespace bench {

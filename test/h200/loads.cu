@@ -228,7 +228,7 @@ void record_loads(Recorder& out, const char* config, const Shape& x) {
   for (const uint32_t pace : {0u, 400u, 4000u}) {
     const Buffer<int4> dumped_tiles(tiles + 1, kUntouched);
     const Buffer<uint4> dumped_stages(entries * kPlan.operands.stage_bytes / 16, kUntouched),
-        dumped_scale_stages(entries * kPlan.scales.stage_bytes / 16, kUntouched);
+        dumped_scales(entries * kPlan.scales.stage_bytes / 16, kUntouched);
     launch.run(nullptr, Dump<Traits>{dumped_tiles.get(), dumped_stages.get(), dumped_scales.get(),
                                      uint32_t(tiles), uint32_t(per_tile), pace});
     const std::vector<int4> seen = dumped_tiles.host();

@@ -8,7 +8,9 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wparentheses"
 #include "host/device.h"
+#include "host/device.h"
 #include "host/launch.h"
+#include "host/tiling.h"
 #include "host/tiling.h"
 #pragma GCC diagnostic pop
 #include "bench/ablation/k_order.cuh"
