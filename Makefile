@@ -46,8 +46,8 @@ configs: ptx      ## every kernel instance: tile, cluster, stages, registers, me
 	  python3 bench/configs.py "$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk)" $(BUILD)/ptx/*.ptx
 
 sass: configure   ## the machine code of every kernel instance against its limits, where there is a disassembler
-	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm >/dev/null
-	@python3 test/sass/check.py $(BUILD)/libdualgemm.a
+	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm configs >/dev/null
+	@python3 test/sass/check.py $(BUILD)/test/sass/configs.json $(BUILD)/libdualgemm.a
 
 accuracy: setup   ## the accuracy of the activation in its three forms, on the GPU of this machine
 	@NVCC=$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) && \

@@ -169,18 +169,9 @@ void require_device_to_verify(const Options& options) {
     throw std::runtime_error("--verify-only needs a device of compute capability 10.x");
 }
 
-void write_json(const json& report, const std::string& path) {
-  if (path.empty()) return;
-  std::ofstream file(path);
-  file << report.dump(2) << '\n';
-  if (!file.flush()) throw std::runtime_error("cannot write " + path);
-}
-
 int run(const Options& options) {
   if (options.configs) {
-    const json configs = bench::configs_json();
-    fmt::print("{}\n", configs.dump(2));
-    write_json(configs, options.json_path);
+    fmt::print("{}\n", bench::configs_json().dump(2));
     return 0;
   }
   if (options.model) {
@@ -225,7 +216,11 @@ int run(const Options& options) {
     fmt::print("Nothing is timed: no Blackwell GPU here (found: {}).\n", found_name);
     report["results"] = print_budgets(shapes, dtype, supported ? device : bench::described_b200());
   }
-  write_json(report, options.json_path);
+  if (!options.json_path.empty()) {
+    std::ofstream file(options.json_path);
+    file << report.dump(2) << '\n';
+    if (!file.flush()) throw std::runtime_error("cannot write " + options.json_path);
+  }
   return wrong == 0 ? 0 : 1;
 }
 
