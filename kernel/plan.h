@@ -29,6 +29,8 @@ struct TilePlan {
   int32_t k;  // elements of K in a k-tile
   int32_t split_k;
   bool grouped;  // for groups of rows that are known on the device only
+
+  bool operator==(const TilePlan&) const = default;
 };
 
 // The ring of operands in shared memory. A stage holds one k-tile: a box of A, and one or two boxes of B1 and
@@ -39,6 +41,8 @@ struct OperandPlan {
   int32_t b_boxes;                 // 2: of B1 and of B2; 1: this CTA brings one of them
   int32_t a_bytes, b_box_bytes;    // of one box
   int32_t stage_bytes;
+
+  bool operator==(const OperandPlan&) const = default;
 };
 
 // The ring of scale factors in shared memory. A stage holds the factors of k_tiles k-tiles.
@@ -49,6 +53,8 @@ struct ScalePlan {
   int32_t sfb_blocks;            // blocks of 128 rows of SFB1, and of SFB2
   int32_t sfa_bytes, sfb_bytes;  // sfb_bytes: of each of SFB1 and SFB2
   int32_t stage_bytes;
+
+  bool operator==(const ScalePlan&) const = default;
 };
 
 // The multiplication of one k-tile. A step is the K of one mma.
@@ -62,6 +68,8 @@ struct MmaPlan {
   int32_t per_step;      // mma of one step: 1 where one mma computes both products, else one each
   int32_t columns;       // accumulator columns of one product
   bool keep_a;           // the second mma of a step asks for the A that the tensor core read for the first
+
+  bool operator==(const MmaPlan&) const = default;
 };
 
 // Tensor memory, in columns. tmem_map.cuh draws it.
@@ -78,12 +86,16 @@ struct TmemPlan {
   int32_t used, allocated;
 
   DUALGEMM_HOST_DEVICE constexpr bool overlapped() const { return shared_columns > 0; }
+
+  bool operator==(const TmemPlan&) const = default;
 };
 
 // The warps of the epilogue, and how much each has in registers.
 struct EpiloguePlan {
   int32_t warps;
   int32_t chunk_columns;  // of each product, per lane
+
+  bool operator==(const EpiloguePlan&) const = default;
 };
 
 struct Plan {
@@ -100,6 +112,8 @@ struct Plan {
   DUALGEMM_HOST_DEVICE constexpr int32_t ring_bytes() const {
     return operands.stages * operands.stage_bytes + scales.stages * scales.stage_bytes;
   }
+
+  bool operator==(const Plan&) const = default;
 };
 
 // The ring of operands of a tile, with `stages` stages.

@@ -3,7 +3,6 @@
 // meant.
 #include "kernel/sm100/plan.h"
 
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -79,9 +78,6 @@ const Instance& instance_named(const std::string& name) {
   return dualgemm::instance(0);
 }
 
-// Every byte of the two plans alike.
-bool same(const Plan& x, const Plan& y) { return std::memcmp(&x, &y, sizeof x) == 0; }
-
 }  // namespace
 
 TEST_CASE("few rows of A: the weights take the lanes, a cluster of four splits K") {
@@ -154,7 +150,7 @@ TEMPLATE_TEST_CASE("shared memory: all of it fits, and one more stage would not"
                    N64, N128, Pair64, Pair128, Overlapped, Wide, GroupedDecode, GroupedPair) {
   constexpr Plan kPlan = TestType::kPlan;
   const Instance& instance = instance_named(TestType::kName);
-  CHECK(same(instance.plan, kPlan));
+  CHECK((instance.plan == kPlan));
   CHECK(std::string(TestType::kName) == std::string(dualgemm::name_of_plan(kPlan).text) + "_fp16");
   const int rings =
       kPlan.operands.stages * kPlan.operands.stage_bytes + kPlan.scales.stages * kPlan.scales.stage_bytes;

@@ -1,12 +1,24 @@
-// The library answers before any of its own, or anybody's, ordinary static constructors have run: its tables
-// are constants. A constructor of the first priority asks; what it was told is looked at afterwards.
+// What a program may rely on wherever it calls: the library answers before any of its own, or anybody's,
+// ordinary static constructors have run, since its tables are constants; and its answers allocate nothing.
 
+#include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "host/dualgemm.h"
 #include "support/catch.hpp"
 #include "unit/host/arguments.h"
+
+// Counts what any C++ code of this program allocates.
+static size_t allocations = 0;
+void* operator new(size_t bytes) {
+  ++allocations;
+  if (void* memory = std::malloc(bytes ? bytes : 1)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace {
 
@@ -42,6 +54,7 @@ Answers::Answers() noexcept : seen_ordinary(ordinary) {
   keep(build_info, dualgemm_build_info());
 }
 
+// A constructor of the first priority asks; what it was told is looked at afterwards.
 __attribute__((init_priority(101))) Answers early;
 
 }  // namespace
@@ -61,4 +74,15 @@ TEST_CASE("a static constructor gets the answers that main gets") {
   CHECK(early.refused_status == DUALGEMM_STATUS_ARCH_MISMATCH);
   CHECK(std::string(early.refusal) == now.refusal);
   CHECK(std::string(early.build_info) == now.build_info);
+}
+
+TEST_CASE("answers allocate nothing") {
+  const size_t for_a_string = allocations;
+  { const std::string long_enough(100, 'x'); }
+  REQUIRE(allocations > for_a_string);  // it is counted
+  const size_t before = allocations;
+  const Answers answers;
+  const size_t after = allocations;
+  CHECK(answers.select_status == DUALGEMM_STATUS_SUCCESS);
+  CHECK(after == before);
 }
