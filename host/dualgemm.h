@@ -137,7 +137,8 @@
 #ifndef DUALGEMM_H
 #define DUALGEMM_H
 
-/* clang-format off -- columns and tables are laid out by hand */
+/* Columns and tables are laid out by hand. */
+/* clang-format off */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -7,7 +7,6 @@
 #include "bench/ablation/kernels.h"
 #include "bench/budget.h"
 #include "host/device.h"
-#include "host/device.h"
 #include "host/launch.h"
 #include "host/validate.h"
 
