@@ -197,7 +197,7 @@ std::set<std::string> instruction_forms() {
       } wrapper{.data = container.data()};
       const auto entries = sim::shim::fatbin_entries(&wrapper);
       const sim::ptx::Module module =
-          sim::ptx::parse(sim::shim::unpack_ptx(sim::shim::select_ptx(entries, sim::kB200)));
+          sim::ptx::parse(sim::shim::unpack_ptx(sim::shim::select_ptx(entries, sim::kH200)));
       for (const auto& function : module.functions)
         for (const auto& statement : function.body) {
           std::string form = statement.opcode;

@@ -76,9 +76,9 @@ struct Verdict {
 
 Verdict judge(const std::string& arguments) {
   const std::string json = "planted_test." + std::to_string(getpid()) + ".json";
-  const int status = std::system(
-      (COMMAND " --quiet --timeout 60 --json " + json + " " PLANTED " " + arguments + " >/dev/null 2>&1")
-          .c_str());
+  const int status = std::system((COMMAND " --machine h200 --quiet --timeout 60 --json " + json +
+                                  " " PLANTED " " + arguments + " >/dev/null 2>&1")
+                                     .c_str());
   Verdict verdict;
   if (WIFEXITED(status)) verdict.status = WEXITSTATUS(status);
   std::ifstream in(json);
