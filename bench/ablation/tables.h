@@ -1,4 +1,4 @@
-// tables.h -- the ideas of ablation.h on the problems of the benchmark: verified and timed on a GPU,
+// tables.h -- the ideas of ideas.h on the problems of the benchmark: verified and timed on a GPU,
 // predicted by the cost model where there is none.
 #pragma once
 

@@ -1,7 +1,7 @@
 // instances.cuh -- from options to the entries of the table of instances: every set of options of a tile with
 // every epilogue of the library. A translation unit defines one list:
 //
-//   const InstanceList sm100_m64n128 = kInstances<kDecode, kDecodeSplit>;
+//   constinit const InstanceList sm100_m64n128 = sm100::kInstances<kDecode, kSplit>;
 #pragma once
 
 #include <array>
