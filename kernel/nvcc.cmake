@@ -12,11 +12,12 @@ set(nvcc_object_flags --compress-mode=none
 function(nvcc_command output source)
   cmake_path(GET output PARENT_PATH folder)
   file(MAKE_DIRECTORY ${folder})
+  cmake_path(RELATIVE_PATH output BASE_DIRECTORY ${PROJECT_BINARY_DIR} OUTPUT_VARIABLE name)
   add_custom_command(
     OUTPUT ${output}
     COMMAND ${DUALGEMM_NVCC} ${nvcc_flags} ${ARGN} -MD -MF ${output}.d -MT ${output} ${source} -o ${output}
     DEPENDS ${source} DEPFILE ${output}.d
-    COMMENT "nvcc ${source}" VERBATIM)
+    COMMENT "nvcc ${name}" VERBATIM)
 endfunction()
 
 # nvcc_objects(NAME [STANDARD c++17] [ARCH 90a] [INCLUDE FOLDERS...] SOURCES...): an object library with one object per
@@ -51,6 +52,7 @@ endfunction()
 function(nvcc_ptx target)
   set(outputs)
   foreach(source IN LISTS ARGN)
+    cmake_path(ABSOLUTE_PATH source)
     cmake_path(GET source STEM LAST_ONLY unit)
     set(output ${PROJECT_BINARY_DIR}/ptx/${unit}.ptx)
     nvcc_command(${output} ${source} -std=c++20 -arch=compute_100f -ptx)

@@ -15,8 +15,8 @@ DECLARATION = re.compile(r"^DUALGEMM_API [^;(]*\b(\w+)\(", re.M)
 def exported(compiler, nm, archive):
     """The dynamic symbols that a shared object made of the archive defines."""
     with tempfile.NamedTemporaryFile(suffix=".so") as shared:
-        subprocess.run([compiler, "-shared", "-Wl,--whole-archive", archive, "-Wl,--no-whole-archive", "-o", shared.name],
-                       check=True)
+        subprocess.run([compiler, "-shared", "-Wl,--whole-archive", archive, "-Wl,--no-whole-archive", "-o",
+                        shared.name], check=True)
         listing = subprocess.run([nm, "-D", "--defined-only", "--format=posix", shared.name], capture_output=True,
                                  text=True, check=True).stdout
     return {line.split()[0] for line in listing.splitlines()}
@@ -28,7 +28,7 @@ def main():
     shown = exported(compiler, nm, archive)
     problems = [f"{name} is declared and not exported" for name in sorted(declared - shown)]
     problems += [f"{name} is exported and not declared" for name in sorted(shown - declared)]
-    problems += [f"{name} does not start with dualgemm_" for name in sorted(declared) if not name.startswith("dualgemm_")]
+    problems += [f"{name} does not start with dualgemm_" for name in sorted(shown) if not name.startswith("dualgemm_")]
     if not declared: problems.append(f"{header} declares nothing")
     print("\n".join(problems) or f"check.py: {len(shown)} functions, all declared in {header}")
     return 1 if problems else 0
