@@ -408,13 +408,19 @@ std::vector<std::string> frames(const std::string& source) {
   return out;
 }
 
+// A file is named by its last folder. Those of the wrappers of instructions are the folder ptx and the
+// toolkit's; all others belong to the kernel.
+bool is_wrapper(const std::string& frame) {
+  return frame.starts_with("ptx/") || frame.starts_with("include/");
+}
+
 }  // namespace
 
 std::string path_of(const Statement& statement) {
   std::string path;
   for (const std::string& frame : frames(statement.site.source)) {
     const size_t in = frame.find(" in ");
-    if (in == std::string::npos || !frame.starts_with("kernel/")) continue;
+    if (in == std::string::npos || is_wrapper(frame)) continue;
     path = frame.substr(in + 4) + (path.empty() ? "" : "/" + path);
   }
   return path.empty() ? "kernel" : path;
