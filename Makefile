@@ -2,9 +2,9 @@
 BUILD := build
 JOBS  ?= $(shell nproc)
 
-.PHONY: help setup configure lib run test fault soak bench ptx configs sass accuracy format clean
+.PHONY: help setup configure lib run test fault soak bench ptx configs sass accuracy format format-check clean
 help:             ## this list
-	@awk -F':.*## ' '/^[a-z]+:.*##/ {printf "make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 setup:
 	@.ci/setup
@@ -43,18 +43,21 @@ ptx: configure    ## the PTX of every kernel instance, into build/ptx/
 configs: ptx      ## every kernel instance: tile, cluster, stages, registers, memory
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench cudart_sim cuda_sim >/dev/null
 	@LD_LIBRARY_PATH=$(BUILD)/sim $(BUILD)/dualgemm_bench --configs | \
-	  python3 bench/configs.py "$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk)" $(BUILD)/ptx/instances.ptx
+	  python3 bench/configs.py "$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk)" $(BUILD)/ptx/*.ptx
 
 sass: configure   ## the machine code of every kernel instance against its limits, where there is a disassembler
-	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm >/dev/null
-	@python3 test/sass/check.py $(BUILD)/instances.o
+	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm configs >/dev/null
+	@python3 test/sass/check.py $(BUILD)/test/sass/configs.json $(BUILD)/libdualgemm.a
 
 accuracy: setup   ## the accuracy of the activation in its three forms, on the GPU of this machine
 	@NVCC=$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) && \
 	  $$NVCC -std=c++20 -O3 -I. -arch=compute_90 bench/accuracy.cu -o $(BUILD)/accuracy && $(BUILD)/accuracy
 
 format:           ## clang-format every source file
-	@git ls-files '*.h' '*.cuh' '*.cu' '*.cpp' '*.c' '*.hpp' | xargs clang-format -i
+	@.ci/format
+
+format-check:     ## is every source file as `make format` leaves it?
+	@.ci/format --check
 
 clean:            ## remove build/
 	@rm -rf $(BUILD)

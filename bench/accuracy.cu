@@ -1,7 +1,7 @@
 // accuracy.cu -- the table of the activation's accuracy: silu(gate) * up from the special functions of the
 // GPU it runs on, in three forms, against double, over every float gate of [-100, 100]. `make accuracy`
-// builds and runs it, on a GPU of compute capability 9.0 or later; of the library it needs kernel/swiglu.cuh
-// alone.
+// builds and runs it, on a GPU of compute capability 9.0 or later; of the library it needs
+// the activations alone.
 #include <cuda_runtime.h>
 
 #include <cmath>
@@ -10,31 +10,28 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "kernel/swiglu.cuh"
-#include "ptx/math.cuh"
+#include "bench/ablation/shared_reciprocal.cuh"
+#include "kernel/epilogue/epilogue.cuh"
 
 namespace {
 
+using bench::kLowestGate;
+using dualgemm::ApproximateMath;
 using dualgemm::Pair;
-
-struct ApproximateMath {
-  __device__ static float ex2(float x) { return dualgemm::ptx::ex2_approx_ftz(x); }
-  __device__ static float rcp(float x) { return dualgemm::ptx::rcp_approx_ftz(x); }
-};
 
 // The forms. Each computes the first of a pair; only a shared reciprocal looks at the second gate.
 struct PerResult {
   static constexpr const char* kName = "a reciprocal each: ex2, rcp";
   static constexpr double kSpecialFunctions = 2;
   __device__ static float first(Pair gate, Pair up) {
-    return dualgemm::swiglu<ApproximateMath>(gate.first, up.first);
+    return dualgemm::silu<ApproximateMath>(gate.first) * up.first;
   }
 };
 struct Shared {
   static constexpr const char* kName = "one for two results: ex2, rcp / 2";
   static constexpr double kSpecialFunctions = 1.5;
   __device__ static float first(Pair gate, Pair up) {
-    return dualgemm::swiglu_shared<ApproximateMath>(gate, up).first;
+    return bench::SharedReciprocal<ApproximateMath>(dualgemm::Params{}).gate(gate).first * up.first;
   }
 };
 // silu(g) = g / 2 + g / 2 * tanh(g / 2)
@@ -118,7 +115,7 @@ __global__ void sweep(Findings* total) {
     const bool counts = size >= 0x1p-126;  // smaller ones are zero to a function that flushes
     if (counts && !(error <= 1e-3 * size)) keep(found.worst[kGateBeyond3], kMaxGate + gate, gate);
     if (counts && !(error <= 0x1p-8 * size)) keep(found.worst[kGateBeyond8], kMaxGate + gate, gate);
-    if (gate < dualgemm::kLowestGate) {
+    if (gate < kLowestGate) {
       keep(found.worst[kBelow], of_up, gate);
       continue;
     }
@@ -181,13 +178,11 @@ int main() {
   std::printf("silu(gate) * up on %s, %llu gates of [-100, 100]; in brackets the gate\n\n", device.name,
               static_cast<unsigned long long>(kGates));
   std::printf(
-      "| form | special functions per result | worst error / abs(up) | worst relative error, abs(silu) > "
-      "2^-14 | "
-      "worst relative error, gate >= -43 | worst error / abs(up), gate < -43 | gates from which down the "
-      "relative "
-      "error can exceed 1e-3, 2^-8 | results beyond 1e-3 (1 + abs(exact)): before, after rounding to fp16 | "
-      "fp16: "
-      "worst error in ulp, share that differs from the rounded exact result | bf16: likewise |\n");
+      "| form | special functions per result | worst error / abs(up) | "
+      "worst relative error, abs(silu) > 2^-14 | worst relative error, gate >= -43 | "
+      "worst error / abs(up), gate < -43 | gates from which down the relative error can exceed 1e-3, 2^-8 | "
+      "results beyond 1e-3 (1 + abs(exact)): before, after rounding to fp16 | "
+      "fp16: worst error in ulp, share that differs from the rounded exact result | bf16: likewise |\n");
   std::printf("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
   row<PerResult>();
   row<Shared>();

@@ -5,12 +5,13 @@
 #include <cstdint>
 
 #include "dualgemm.h"
+#include "kernel/instance.h"
 #include "shapes.h"
 
 namespace bench {
 
 struct Budget {
-  dualgemm_config_info_t config;
+  const dualgemm::Instance* instance;
   int64_t tiles;          // of C
   int64_t cluster;        // CTAs that share a tile: those of a pair, times the parts of K
   int64_t ctas;           // at work at the same time, one per SM
@@ -24,8 +25,8 @@ struct Budget {
 // Operations of one SM's tensor core in NVFP4, per clock: one 128 x 256 x 64 multiply-add in 128 clocks.
 inline constexpr int64_t kFlopsPerClock = 2ll * 128 * 256 * 64 / 128;
 
-// Everything that the library is told in numbers: no pointers yet. A usual group is said to have the mean of
-// all.
+// Everything that the library is told in numbers: no pointers yet.
+// A usual group is said to have the mean of all.
 dualgemm_args_t sizes_of(const Shape& shape, dualgemm_dtype_t dtype);
 
 Budget budget_of(const Shape& shape, dualgemm_dtype_t dtype, const dualgemm_device_t& device);

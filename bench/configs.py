@@ -1,69 +1,64 @@
 #!/usr/bin/env python3
-"""configs.py -- the table of kernel instances: what the library says of each configuration (dualgemm_bench --configs,
-as JSON on standard input) beside the registers and spills that ptxas reports for its kernel.
+"""configs.py -- the table of kernel instances: their plans (dualgemm_bench --configs, as JSON on standard input) beside
+the registers and spills that ptxas reports for their kernels.
 
-    dualgemm_bench --configs | configs.py NVCC PTX
+    dualgemm_bench --configs | configs.py NVCC PTX...
 """
 import json
 import re
 import subprocess
 import sys
 
-DTYPES = {0: "bf16", 1: "fp16"}  # CType, as it stands in a mangled name
-# Config<tile_m, tile_n, split_k, c_type, Options{stages, scale_stages, scale_k_tiles, acc_stages, grouped, ...}>
-KERNEL = re.compile(r"Compiling entry function '\w*?6ConfigILi(\d+)ELi(\d+)ELi(\d+)ELNS_5CTypeE(\d)E"
-                    r"XtlNS_7OptionsELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELb(\d)E")
-KEY = ("tile_m", "tile_n", "split_k", "dtype", "stages", "scale_stages", "scale_k_tiles", "acc_stages", "grouped")
+TARGET = re.compile(r"^\.target (\w+)", re.M)
+ENTRY = re.compile(r"Compiling entry function '(\w+)'")
 SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 REGISTERS = re.compile(r"Used (\d+) registers")
 
 
 def ptxas_report(nvcc, ptx):
-    """{KEY: (registers, spilled bytes)} of every kernel in the file."""
-    done = subprocess.run([nvcc, "-arch=sm_100f", "-cubin", "-Xptxas", "-v", ptx, "-o", "/dev/null"],
+    """{entry: (registers, spilled bytes)} of every kernel in the file."""
+    with open(ptx, encoding="utf-8") as file: target = TARGET.search(file.read())
+    if not target: sys.exit(f"configs.py: {ptx} has no .target")
+    done = subprocess.run([nvcc, f"-arch={target[1]}", "-cubin", "-Xptxas", "-v", ptx, "-o", "/dev/null"],
                           capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"configs.py: {nvcc} fails on {ptx}:\n{done.stderr}")
-    report, key, spilled = {}, None, None
+    if done.returncode: sys.exit(f"configs.py: {nvcc} fails on {ptx}:\n{done.stderr}")
+    report, entry, spilled = {}, None, None
     for line in (done.stdout + done.stderr).splitlines():
-        if kernel := KERNEL.search(line):
-            m, n, split, dtype, *options = map(int, kernel.groups())
-            key, spilled = (m, n, split, DTYPES[dtype], *options), None
-        elif spills := SPILLS.search(line):
-            spilled = int(spills[2]) + int(spills[3])
-        elif (registers := REGISTERS.search(line)) and key is not None and spilled is not None:
-            if key in report:
-                sys.exit(f"configs.py: two kernels are {key}")
-            report[key] = int(registers[1]), spilled
-            key = None
+        if found := ENTRY.search(line): entry, spilled = found[1], None
+        elif found := SPILLS.search(line): spilled = int(found[2]) + int(found[3])
+        elif (found := REGISTERS.search(line)) and entry is not None and spilled is not None:
+            report[entry], entry = (int(found[1]), spilled), None
     return report
 
 
-def row(configs, report):
-    """One line for the configurations of one name, which differ in the output type alone."""
-    c = configs[0]
-    for other in configs[1:]:
-        if differing := [k for k in c if k not in ("name", "dtype") and c[k] != other[k]]:
-            sys.exit(f"configs.py: {c['name']} and {other['name']} differ in {', '.join(differing)}")
-    keys = [tuple(x[field] for field in KEY) for x in configs]
-    if missing := [str(k) for k in keys if k not in report]:
+def row(instances, report):
+    """One line for the instances of one plan and activation, which differ in the output alone."""
+    plan = instances[0]["plan"]
+    tile, mma, operands, scales, tmem = (plan[part] for part in ("tile", "mma", "operands", "scales", "tmem"))
+    for other in instances[1:]:
+        if other["plan"] != plan: sys.exit(f"configs.py: {instances[0]['name']} and {other['name']} have different plans")
+    if missing := [x["name"] for x in instances if x["entry"] not in report]:
         sys.exit(f"configs.py: ptxas says nothing of {', '.join(missing)}")
-    both = lambda i: " / ".join(dict.fromkeys(str(report[k][i]) for k in keys))
-    name = c["name"].removesuffix("_" + c["dtype"])
-    return [f"{name}_{{{','.join(x['dtype'] for x in configs)}}}", f"{c['tile_m']} x {c['tile_n']}",
-            c["split_k"], c["cta_group"] * c["split_k"], f"{c['mmas_per_step']} of N = {c['mma_n']}",
-            c["stages"], f"{c['scale_stages']} x {c['scale_k_tiles']}",
-            f"{c['acc_stages']}{', overlapped' if c['overlapped'] else ''}", both(0), both(1), f"{c['smem_bytes']:,} B", c["tmem_columns"]]
+    each = lambda values: " / ".join(dict.fromkeys(map(str, values)))
+    outputs = ",".join(x["epilogue"]["c_name"] for x in instances)
+    accumulators = f"{tmem['acc_stages']}{', overlapped' if tmem['shared_columns'] else ''}"
+    return [name_without_output(instances[0]).replace("*", f"{{{outputs}}}"), f"{tile['m']} x {tile['n']}",
+            tile["split_k"], plan["cluster_size"], f"{mma['per_step']} of N = {mma['n']}", operands["stages"],
+            f"{scales['stages']} x {scales['k_tiles']}", accumulators, each(report[x["entry"]][0] for x in instances),
+            each(report[x["entry"]][1] for x in instances), each(f"{x['smem_bytes']:,} B" for x in instances),
+            tmem["allocated"]]
+
+
+def name_without_output(instance):
+    """The name with * for the output."""
+    return re.sub(rf"_{instance['epilogue']['c_name']}(?=_|$)", "_*", instance["name"])
 
 
 def main():
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    configs = json.load(sys.stdin)
-    report = ptxas_report(sys.argv[1], sys.argv[2])
-    groups = {}
-    for c in configs:
-        groups.setdefault(c["name"].removesuffix("_" + c["dtype"]), []).append(c)
+    if len(sys.argv) < 3: sys.exit(__doc__)
+    report, groups = {}, {}
+    for ptx in sys.argv[2:]: report.update(ptxas_report(sys.argv[1], ptx))
+    for instance in json.load(sys.stdin): groups.setdefault(name_without_output(instance), []).append(instance)
     head = ["instance", "tile M x N", "K split", "CTAs of a cluster", "mma per 64 of K", "stages",
             "slots of scale factors x k-tiles", "accumulator pairs", "registers", "spilled", "shared memory", "TMEM columns"]
     for cells in [head, ["---"] * len(head)] + [row(group, report) for group in groups.values()]:

@@ -1,6 +1,7 @@
 // dualgemm_bench.cpp -- verifies, then times, libdualgemm on the GPU; where there is none, says so and prints
-// what each problem costs in bytes and tensor-core clocks. Uses the public interface and the CUDA runtime
-// only. Tables go to stdout, progress to stderr, everything to --json.
+// what each problem costs in bytes and tensor-core clocks. Launches go through the public interface; budgets,
+// plans, the model and the ablations look inside the library. Tables go to stdout, progress to stderr,
+// everything to --json.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -12,8 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "ablation_tables.h"
+#include "ablation/tables.h"
 #include "budget.h"
+#include "configs.h"
 #include "dualgemm.h"
 #include "inputs.h"
 #include "measure.h"
@@ -57,7 +59,7 @@ json shape_json(const bench::Shape& shape, const bench::Budget& b) {
                    : shape.grouped() ? "masked"
                                      : "none"},
           {"group_rows", shape.group_rows},
-          {"config", b.config.name},
+          {"config", b.instance->name},
           {"tiles", b.tiles},
           {"cluster", b.cluster},
           {"ctas", b.ctas},
@@ -66,9 +68,9 @@ json shape_json(const bench::Shape& shape, const bench::Budget& b) {
           {"fill_bytes_per_sm", b.fill_bytes},
           {"tensor_clocks_per_sm", b.tensor_clocks},
           {"flops", b.flops},
-          {"smem_bytes", b.config.smem_bytes},
-          {"tmem_columns", b.config.tmem_columns},
-          {"stages", b.config.stages}};
+          {"smem_bytes", b.instance->smem_bytes},
+          {"tmem_columns", b.instance->plan.tmem.allocated},
+          {"stages", b.instance->plan.operands.stages}};
 }
 
 json print_budgets(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dtype,
@@ -81,16 +83,15 @@ json print_budgets(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dty
   for (const bench::Shape& shape : shapes) {
     const bench::Budget b = bench::budget_of(shape, dtype, device);
     fmt::print("{:<34} {:<20} {:<20} {:>6} {:>7} {:>5} {:>9} {:>10.1f} {:>12.0f} {:>14} {:>10} {:>5}\n",
-               shape_text(shape), shape.label, b.config.name, b.tiles, b.cluster, b.ctas, b.tiles_per_sm,
-               b.dram_bytes * 1e-6, b.fill_bytes * 1e-3, b.tensor_clocks, b.config.smem_bytes,
-               b.config.tmem_columns);
+               shape_text(shape), shape.label, b.instance->name, b.tiles, b.cluster, b.ctas, b.tiles_per_sm,
+               b.dram_bytes * 1e-6, b.fill_bytes * 1e-3, b.tensor_clocks, b.instance->smem_bytes,
+               b.instance->plan.tmem.allocated);
     rows.push_back(shape_json(shape, b));
   }
   fmt::print(
-      "\nCluster: CTAs that share a tile. CTAs: working at the same time. DRAM: every input and C once. Fill "
-      "and\n"
-      "tensor clocks: of the SM with the most tiles; clocks at the tensor core's peak rate of {} "
-      "operations.\n"
+      "\nCluster: CTAs that share a tile. CTAs: working at the same time. DRAM: every input and C once. "
+      "Fill and\ntensor clocks: of the SM with the most tiles; "
+      "clocks at the tensor core's peak rate of {} operations.\n"
       "TMEM: columns of 512.\n",
       bench::kFlopsPerClock);
   return rows;
@@ -103,16 +104,15 @@ json timing_json(const bench::Timing& t) {
 bench::Machine print_machine(const dualgemm_device_t& device) {
   const bench::Machine machine = bench::describe_machine(device);
   fmt::print(
-      "{}: {} SMs, up to {:.3f} GHz, {:.2f} TB/s of DRAM pins, {:.2f} PFLOP/s NVFP4 at that clock; driver "
-      "{}, "
-      "runtime {}\n{}\n\n",
+      "{}: {} SMs, up to {:.3f} GHz, {:.2f} TB/s of DRAM pins, {:.2f} PFLOP/s NVFP4 at that clock; "
+      "driver {}, runtime {}\n{}\n\n",
       machine.name, machine.sms, machine.clock_ghz, machine.dram_tb_s, machine.tensor_pflops, machine.driver,
       machine.runtime, dualgemm_build_info());
   return machine;
 }
 
-// Verification, then both timings, of every shape. `wrong` counts the shapes that did not verify; those are
-// not timed.
+// Verification, then both timings, of every shape.
+// `wrong` counts the shapes that did not verify; those are not timed.
 json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dtype,
                    const dualgemm_device_t& device, const Options& options, int& wrong) {
   const bench::Machine machine = print_machine(device);
@@ -133,9 +133,10 @@ json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dty
     if (!mismatch.empty()) {
       ++wrong;
       row["mismatch"] = mismatch;
-      fmt::print("{:<34} {:<20} {:<20} WRONG: {}\n", shape_text(shape), shape.label, b.config.name, mismatch);
+      fmt::print("{:<34} {:<20} {:<20} WRONG: {}\n", shape_text(shape), shape.label, b.instance->name,
+                 mismatch);
     } else if (options.verify_only) {
-      fmt::print("{:<34} {:<20} {:<20} verified\n", shape_text(shape), shape.label, b.config.name);
+      fmt::print("{:<34} {:<20} {:<20} verified\n", shape_text(shape), shape.label, b.instance->name);
     } else {
       fmt::print(stderr, "{}: timing\n", shape_text(shape));
       const bench::Timing stream = workload.time_stream(options.repeats);
@@ -146,7 +147,7 @@ json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dty
       const char* roof = dram_us > tensor_us ? "DRAM" : "tensor";
       const double share = 100 * roof_us / graph.median_us;
       fmt::print("{:<34} {:<20} {:<20} {:>25} {:>25} {:>7.2f} {:>8.2f}  {:.0f} % of {}\n", shape_text(shape),
-                 shape.label, b.config.name,
+                 shape.label, b.instance->name,
                  fmt::format("{:.2f} ({:.2f}..{:.2f})", stream.median_us, stream.p10_us, stream.p90_us),
                  fmt::format("{:.2f} ({:.2f}..{:.2f})", graph.median_us, graph.p10_us, graph.p90_us),
                  b.dram_bytes / graph.median_us * 1e-6, b.flops / graph.median_us * 1e-9, share, roof);
@@ -163,34 +164,6 @@ json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dty
   return rows;
 }
 
-// What the library says of its configurations; configs.py makes a table of it.
-json configs_json() {
-  json configs = json::array();
-  for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
-    dualgemm_config_info_t c;
-    bench::check(dualgemm_config_info(id, &c), "dualgemm_config_info");
-    configs.push_back({{"name", c.name},
-                       {"dtype", c.c_dtype == DUALGEMM_DTYPE_FP16 ? "fp16" : "bf16"},
-                       {"tile_m", c.tile_m},
-                       {"tile_n", c.tile_n},
-                       {"tile_k", c.tile_k},
-                       {"split_k", c.split_k},
-                       {"cta_group", c.cta_group},
-                       {"mma_n", c.mma_n},
-                       {"mmas_per_step", c.mmas_per_step},
-                       {"stages", c.stages},
-                       {"scale_stages", c.scale_stages},
-                       {"scale_k_tiles", c.scale_k_tiles},
-                       {"acc_stages", c.acc_stages},
-                       {"overlapped", c.overlapped != 0},
-                       {"grouped", c.grouped != 0},
-                       {"threads", c.threads},
-                       {"smem_bytes", c.smem_bytes},
-                       {"tmem_columns", c.tmem_columns}});
-  }
-  return configs;
-}
-
 void require_device_to_verify(const Options& options) {
   if (options.verify_only)
     throw std::runtime_error("--verify-only needs a device of compute capability 10.x");
@@ -198,7 +171,7 @@ void require_device_to_verify(const Options& options) {
 
 int run(const Options& options) {
   if (options.configs) {
-    fmt::print("{}\n", configs_json().dump(2));
+    fmt::print("{}\n", bench::configs_json().dump(2));
     return 0;
   }
   if (options.model) {
@@ -273,7 +246,7 @@ int main(int argc, char** argv) {
   app.add_option("--samples", options.samples, "outputs verified per input set")
       ->check(CLI::Range(4, 100000000));
   app.add_flag("--verify-only", options.verify_only, "verify and stop; runs in the simulator, too");
-  app.add_flag("--configs", options.configs, "print the library's configurations as JSON and stop");
+  app.add_flag("--configs", options.configs, "print every instance with its plan as JSON and stop");
   app.add_flag("--model", options.model,
                "print the choices and the times that the cost model predicts and stop");
   app.add_option("--json", options.json_path, "also write everything to this file");

@@ -36,8 +36,8 @@ class Workload {
   // a double-precision reference. Returns the first mismatch, or an empty string.
   std::string verify(int samples, Rounding rounding = Rounding::kOnce);
 
-  // The contest protocol: flush L2, then one event pair around one launch per input set, back to back on a
-  // stream.
+  // The contest protocol: flush L2, then one event pair around one launch per input set,
+  // back to back on a stream.
   Timing time_stream(int repeats);
 
   // The same launches captured into one CUDA graph; an event pair around each replay.

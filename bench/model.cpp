@@ -75,18 +75,18 @@ std::optional<double> public_us(const GemmShape& shape, const Machine& machine) 
 std::string choices_table(const Machine& machine) {
   std::string text =
       "| | M x N x K | instance | tiles of the busiest SM | KB into that SM | clocks of its tensor core | "
-      "modelled, "
-      "us | "
-      "best public kernel, modelled, us |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n";
+      "modelled, us | best public kernel, modelled, us |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const Class& c : classes())
     for (const GemmShape& shape : c.shapes) {
-      const int32_t index = dualgemm::select_config(shape, dualgemm::CType::kFp16, machine);
+      const int32_t index = dualgemm::select_config(kCompared, shape, machine);
       if (index < 0) continue;
-      const Instance& i = dualgemm::kInstances[index];
+      const Instance& i = dualgemm::instance(index);
       Cost cost;
       cost_of(i, shape, machine, &cost);
       const int64_t k_tiles = cost.waves * cost.k_tiles;
-      const int64_t flops = 4 * int64_t{i.tile_m} * i.tile_n * i.tile_k / i.cta_group;
+      const dualgemm::TilePlan& tile = i.plan.tile;
+      const int64_t flops = 4 * int64_t{tile.m} * tile.n * tile.k / i.plan.mma.cta_group;
       const std::optional<double> other = public_us(shape, machine);
       text += fmt::format("| {} | {} | {} | {} | {} | {} | {:.1f} | {} |\n",
                           &shape == &c.shapes[0] ? c.name : "", shape_text(shape), without_dtype(i.name),
@@ -117,17 +117,17 @@ std::string error_text(const Machine& machine, const dualgemm::CostConstants& co
     if (std::abs(outside) > std::abs(worst)) worst = outside;
   }
   return fmt::format(
-      "{} of {} within what the published figure allows,\nthe worst {:+.2f} us outside it; {:+.1f} % on a "
-      "large product",
+      "{} of {} within what the published figure allows,\n"
+      "the worst {:+.2f} us outside it; {:+.1f} % on a large product",
       inside, std::size(kPublished), worst,
       100 * (large_us(machine, constants) / kPublishedLarge.kernel_us - 1));
 }
 
 std::string errors_table(const Machine& machine) {
   std::string text =
-      "| kernel, tile | M x N x K | published, us | period it allows, us | modelled, us | with held-out "
-      "constants, us "
-      "|\n| --- | --- | --- | --- | --- | --- |\n";
+      "| kernel, tile | M x N x K | published, us | period it allows, us | modelled, us | "
+      "with held-out constants, us |\n"
+      "| --- | --- | --- | --- | --- | --- |\n";
   const auto row = [&](const char* name, const GemmShape& shape, double published, const std::string& allowed,
                        double us, double held_out_us) {
     text += fmt::format("| {} | {} | {} | {} | {:.2f} | {:.2f} |\n", name, shape_text(shape), published,
@@ -136,10 +136,10 @@ std::string errors_table(const Machine& machine) {
   const dualgemm::CostConstants others = held_out();
   for (const Published& p : kPublished)
     row(p.instance.name, p.shape, p.reported_us, fmt::format("{} to {}", p.low_us, p.high_us),
-        us_of(p.instance, p.shape, machine, dualgemm::kCostConstants),
+        us_of(p.instance, p.shape, machine, dualgemm::kB200Costs),
         us_of(p.instance, p.shape, machine, others));
   row(kPublishedLarge.instance.name, kPublishedLarge.shape, kPublishedLarge.kernel_us, "the kernel alone",
-      large_us(machine, dualgemm::kCostConstants), large_us(machine, others));
+      large_us(machine, dualgemm::kB200Costs), large_us(machine, others));
   return text;
 }
 
@@ -150,42 +150,42 @@ std::string instances_table(const Machine& machine) {
     double lead = -1;  // the time of the fastest other, less its own, as a part of its own
     GemmShape shape{};
   };
-  std::vector<Use> uses(dualgemm::kInstanceCount);
+  const int32_t count = dualgemm::instance_count();
+  std::vector<Use> uses(static_cast<size_t>(count));
   for_each_shape([&](const GemmShape& shape) {
-    const int32_t chosen = dualgemm::select_config(shape, dualgemm::CType::kFp16, machine);
+    const int32_t chosen = dualgemm::select_config(kCompared, shape, machine);
     if (chosen >= 0) ++uses[chosen].chosen;
     std::vector<double> us(uses.size(), std::numeric_limits<double>::infinity());
-    for (size_t i = 0; i < us.size(); ++i) {
+    for (int32_t i = 0; i < count; ++i) {
       Cost cost;
-      const Instance& instance = dualgemm::kInstances[i];
-      if (instance.c_type == dualgemm::CType::kFp16 && cost_of(instance, shape, machine, &cost))
-        us[i] = cost.total_us;
+      const Instance& instance = dualgemm::instance(i);
+      if (is_kind(instance, kCompared) && cost_of(instance, shape, machine, &cost)) us[i] = cost.total_us;
     }
-    for (size_t i = 0; i < us.size(); ++i) {
+    for (int32_t i = 0; i < count; ++i) {
       if (std::isinf(us[i])) continue;
       double others = std::numeric_limits<double>::infinity();
-      for (size_t j = 0; j < us.size(); ++j)
+      for (int32_t j = 0; j < count; ++j)
         if (j != i) others = std::min(others, us[j]);
       const double lead = others / us[i] - 1;
       if (lead > uses[i].lead) uses[i] = {uses[i].chosen, lead, shape};
     }
   });
   std::string text = "| instance | chosen for | largest lead | at |\n| --- | --- | --- | --- |\n";
-  for (size_t i = 0; i < uses.size(); ++i)
-    if (dualgemm::kInstances[i].c_type == dualgemm::CType::kFp16)
-      text += fmt::format("| {} | {} | {:.1f} % | {} |\n", without_dtype(dualgemm::kInstances[i].name),
-                          uses[i].chosen, 100 * uses[i].lead, shape_text(uses[i].shape));
+  for (int32_t i = 0; i < count; ++i)
+    if (const Instance& instance = dualgemm::instance(i); is_kind(instance, kCompared))
+      text += fmt::format("| {} | {} | {:.1f} % | {} |\n", without_dtype(instance.name), uses[i].chosen,
+                          100 * uses[i].lead, shape_text(uses[i].shape));
   return text;
 }
 
 std::string sensitivity_table(const Machine& machine) {
   std::string text =
-      "| constant | from | to | choices within 2 % of the best | worst choice |\n| --- | --- | --- | --- | "
-      "--- |\n";
-  for (const dualgemm::CostRange& range : dualgemm::kCostRanges) {
+      "| constant | from | to | choices within 2 % of the best | worst choice |\n"
+      "| --- | --- | --- | --- | --- |\n";
+  for (const dualgemm::CostRange& range : dualgemm::kB200Ranges) {
     Regret all{};
     for (const double value : {range.low, range.high}) {
-      dualgemm::CostConstants constants;
+      dualgemm::CostConstants constants = dualgemm::kB200Costs;
       constants.*range.constant = value;
       const Regret regret = regret_of(machine, constants);
       all.shapes += regret.shapes;
@@ -205,25 +205,23 @@ std::string model_markdown(const dualgemm_device_t& device) {
   const Machine b200{148};
   const std::string head = fmt::format(
       "Modelled for {} SMs, nothing measured: time from launch to launch on a stream, operands in DRAM. "
-      "Best\n"
-      "public kernel: the faster of the two tiles of the contest's best public entry (v2), under the same "
-      "model.\n"
+      "Best\npublic kernel: the faster of the two tiles of the contest's best public entry (v2), "
+      "under the same model.\n"
       "Published times of other kernels against the model: {}.\n"
-      "Most constants were fitted to these and 20 more times. With constants fitted to 8 times of plain "
-      "GEMM\n"
-      "kernels alone: {}.\n\n",
-      device.sm_count, error_text(b200, dualgemm::kCostConstants), error_text(b200, held_out()));
-  const int32_t shapes = regret_of(machine, dualgemm::kCostConstants).shapes;
+      "Most constants were fitted to these and 20 more times. "
+      "With constants fitted to 8 times of plain GEMM\nkernels alone: {}.\n\n",
+      device.sm_count, error_text(b200, dualgemm::kB200Costs), error_text(b200, held_out()));
+  const int32_t shapes = regret_of(machine, dualgemm::kB200Costs).shapes;
   return head + choices_table(machine) +
          fmt::format(
              "\nEach instance over {} shapes: below 0, how far behind it is where it comes closest.\n\n",
              shapes) +
          instances_table(machine) +
-         "\nThe published times. Stream timings there come in steps of 2.048 us, so each allows a "
-         "range.\n\n" +
+         "\nThe published times. Stream timings there come in steps of 2.048 us, "
+         "so each allows a range.\n\n" +
          errors_table(b200) +
-         "\nThe choice for the same shapes, if one constant lay at either end of what its sources "
-         "allow.\n\n" +
+         "\nThe choice for the same shapes, "
+         "if one constant lay at either end of what its sources allow.\n\n" +
          sensitivity_table(machine);
 }
 

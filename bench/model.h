@@ -1,6 +1,6 @@
-// model.h -- the cost model printed as the tables of the front page: which instance each class of shapes
-// gets, what that moves and multiplies, the time the model predicts, and how far the model is from published
-// times.
+// model.h -- the cost model printed as the tables of the front page:
+// which instance each class of shapes gets, what that moves and multiplies, the time the model predicts,
+// and how far the model is from published times.
 #pragma once
 
 #include <string>

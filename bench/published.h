@@ -1,40 +1,37 @@
-// published.h -- public NVFP4 dual-GEMM kernels for B200, described as instances by their tiles, rings and
-// mma, and the times that their author published. They are not part of this library: they show how far off
+// published.h -- public NVFP4 dual-GEMM kernels for B200, described as instances by their plans, and the
+// times that their author published. They are not part of this library: they show how far off
 // host/cost_model.h is, and what a public kernel would take under the same model.
 #pragma once
 
 #include <cstdint>
 
 #include "host/cost_model.h"
+#include "kernel/sm100/plan.h"
 
 namespace bench {
 
-// The best public entry of the contest (gau-nernst, gpu-mode-kernels), first with one CTA per tile, then with
-// pairs. Each has a narrow and a wide tile. Scale factors share the stages of the operands; two mma per 64
-// elements of K; one pair of accumulators. The second mma asks for the A that the tensor core still
-// has.
-inline dualgemm::Instance one_cta(int32_t tile_n, int32_t stages) {
-  dualgemm::Instance i{};
-  i.name = tile_n == 64 ? "v1g, 128 x 64" : "v1g, 128 x 128";
-  i.cta_group = i.split_k = i.sfb_blocks = i.scale_k_tiles = i.acc_stages = i.keeps_a = 1;
-  i.tile_m = i.a_box_rows = 128;
-  i.tile_n = i.b_box_rows = i.mma_n = tile_n;
-  i.tile_k = 256;
-  i.stages = i.scale_stages = stages;
-  i.mmas_per_step = 2;
-  return i;
-}
-inline dualgemm::Instance pair(int32_t tile_n, int32_t stages) {
-  dualgemm::Instance i = one_cta(tile_n, stages);
-  i.name = tile_n == 64 ? "v2, 256 x 64" : "v2, 256 x 128";
-  i.cta_group = 2;
-  i.tile_m = 256;
-  i.b_box_rows = tile_n / 2;
-  return i;
+inline dualgemm::Instance described(const char* name, const dualgemm::sm100::Options& options,
+                                    dualgemm::sm100::Products products) {
+  using namespace dualgemm;
+  dualgemm::Instance instance{};
+  instance.name = name;
+  instance.plan = sm100::plan_of(options, products);
+  instance.epilogue = {CType::kFp16, "fp16", 16, ActivationKind::kSwiglu, "swiglu", {1, 1, 0, 5}};
+  return instance;
 }
 
-inline const dualgemm::Instance kV1Narrow = one_cta(64, 5), kV1Wide = one_cta(128, 4);
-inline const dualgemm::Instance kV2Narrow = pair(64, 7), kV2Wide = pair(128, 5);
+// The best public entry of the contest (gau-nernst, gpu-mode-kernels), first with one CTA per tile, then with
+// pairs. Each has a narrow and a wide tile. Scale factors share the stages of the operands; two mma per 64
+// elements of K; one pair of accumulators. The second mma asks for the A that the tensor core still has.
+inline dualgemm::Instance contest_entry(const char* name, int32_t tile_m, int32_t tile_n, int32_t stages) {
+  return described(
+      name, {.tile_m = tile_m, .tile_n = tile_n, .stages = stages, .scale_stages = stages, .keep_a = true},
+      {.accumulators = 2, .together = 2, .per_step = 2});
+}
+inline const dualgemm::Instance kV1Narrow = contest_entry("v1g, 128 x 64", 128, 64, 5);
+inline const dualgemm::Instance kV1Wide = contest_entry("v1g, 128 x 128", 128, 128, 4);
+inline const dualgemm::Instance kV2Narrow = contest_entry("v2, 256 x 64", 256, 64, 7);
+inline const dualgemm::Instance kV2Wide = contest_entry("v2, 256 x 128", 256, 128, 5);
 
 // Times were reported as a mean over launches on a stream, in steps of 2.048 us that are rounded up:
 // [low_us, high_us] are the periods from launch to launch that give the reported figure.
@@ -54,17 +51,9 @@ inline const Published kPublished[] = {
 // A large product, 8192 x 8192 x 8192, by a public kernel of one GEMM whose pairs compute 256 x 256 with one
 // mma and accumulators that overlap: the work of a dual GEMM with N = 4096 in tiles of 256 x 128. The time is
 // that of the kernel alone, without the gap between two launches on a stream.
-inline dualgemm::Instance large_pair() {
-  dualgemm::Instance i = pair(128, 6);
-  i.name = "fast.cu, 256 x 128";
-  i.b_box_rows = 128;
-  i.mma_n = 256;
-  i.mmas_per_step = 1;
-  i.acc_stages = 2;
-  i.overlapped = 1;
-  return i;
-}
-inline const dualgemm::Instance kLarge = large_pair();
+inline const dualgemm::Instance kLarge = described(
+    "fast.cu, 256 x 128", {.tile_m = 256, .tile_n = 128, .stages = 6, .scale_stages = 6, .acc_stages = 2},
+    {.accumulators = 2, .together = 2, .per_step = 1});
 
 struct PublishedLarge {
   const dualgemm::Instance& instance;
@@ -77,7 +66,7 @@ inline constexpr double kLaunchGap = 1.6;  // us, part of what the model predict
 // Constants fitted to eight published times of plain GEMM kernels alone, in which none of the times above
 // took part: what the model is worth for kernels that it was not fitted to.
 inline dualgemm::CostConstants held_out() {
-  dualgemm::CostConstants c;
+  dualgemm::CostConstants c = dualgemm::kB200Costs;
   c.fill_per_sm = 167e3;
   c.fill_all_sms = 17.0e6;
   c.per_copy = 0.0117;

@@ -1,5 +1,5 @@
-// sensitivity.h -- what the choice of an instance would cost if a constant of the cost model had another
-// value.
+// sensitivity.h -- what the choice of an instance would cost if a constant
+// of the cost model had another value.
 #pragma once
 
 #include <algorithm>
@@ -28,18 +28,22 @@ struct Regret {
   double worst;           // the largest excess, as a part of the time of the fastest
 };
 
+// What a choice is made for in these comparisons: fp16 on a B200.
+inline constexpr dualgemm::InstanceKind kCompared{dualgemm::Arch::kSm100, dualgemm::CType::kFp16,
+                                                  dualgemm::ActivationKind::kSwiglu};
+
 // Chooses as the library does, and times the choice and its alternatives with `constants`.
 inline Regret regret_of(const dualgemm::Machine& machine, const dualgemm::CostConstants& constants) {
   using namespace dualgemm;
   Regret regret{};
   for_each_shape([&](const dualgemm::Shape& shape) {
-    const int32_t index = select_config(shape, CType::kFp16, machine);
+    const int32_t index = select_config(kCompared, shape, machine);
     if (index < 0) return;
     double chosen = 0, fastest = std::numeric_limits<double>::infinity();
-    for (int32_t i = 0; i < kInstanceCount; ++i) {
+    for (int32_t i = 0; i < instance_count(); ++i) {
       Cost cost;
-      if (kInstances[i].c_type != CType::kFp16) continue;
-      if (!cost_of(kInstances[i], shape, machine, &cost, constants)) continue;
+      if (!is_kind(instance(i), kCompared)) continue;
+      if (!cost_of(instance(i), shape, machine, &cost, constants)) continue;
       fastest = std::min(fastest, cost.total_us);
       if (i == index) chosen = cost.total_us;
     }

@@ -1,86 +1,32 @@
 // api.cpp -- the exported functions that deal with launches and configurations. A launch is three steps:
 // validate, choose an instance, launch it. Nothing here throws or prints.
 
+#include <cuda_runtime_api.h>
+
 #include <algorithm>
 #include <cinttypes>
 #include <cstring>
 
+#include "host/arguments.h"
+#include "host/choice.h"
+#include "host/cuda_error.h"
+#include "host/device.h"
 #include "host/launch.h"
-#include "host/select_config.h"
-#include "host/sf_layout.h"
 #include "host/status.h"
+#include "host/text.h"
 #include "host/validate.h"
-#include "kernel/instances.h"
-
-#define DUALGEMM_STRING_(x) #x
-#define DUALGEMM_STRING(x) DUALGEMM_STRING_(x)
+#include "kernel/instance.h"
 
 namespace dualgemm {
 namespace {
 
-static_assert(DUALGEMM_DTYPE_BF16 == static_cast<int>(CType::kBf16) &&
-              DUALGEMM_DTYPE_FP16 == static_cast<int>(CType::kFp16));
-
-// Under BATCH_INVARIANT the choice pretends this M, one band of rows: what decoding sees most.
-constexpr int32_t kInvariantM = 128;
-
-// What the choice looks at. It is a guess where only the device knows the rows of the groups.
-Shape shape_of(const Problem& problem) {
-  const dualgemm_args_t& args = problem.args;
-  Shape shape = {args.m, args.n, args.k, problem.problems, problem.grouped()};
-  if (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) {
-    shape.m = kInvariantM;
-    shape.problems = 1;
-  } else if (problem.grouped()) {
-    if (problem.group_offsets()) {
-      shape.problems = problem.groups_with_rows();
-      shape.m = static_cast<int32_t>(ceil_div(args.m, shape.problems));
-    }
-    if (args.expected_rows > 0) shape.m = std::min(args.expected_rows, args.m);
-  }
-  return shape;
-}
-
-// Can the configuration that the caller asks for keep what the caller asks for, on this device?
-dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& device) {
-  const dualgemm_args_t& args = problem.args;
-  const Instance& instance = kInstances[args.config_id - 1];
-  const int32_t cluster = instance.cta_group * instance.split_k;
-  const int64_t at_once = clusters_at_once(machine_of(args, device), cluster);
-  const int64_t needed = instance.split_k > 1 ? tile_bound(problem, instance) : 1;
-  const bool limited = args.max_sms > 0 && args.max_sms < device.sm_count;
-  if (limited && needed > at_once)
-    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-                "config_id=%" PRId32 ": %s runs %s%" PRId64 " CTAs at once, max_sms=%" PRId32
-                " allows %" PRId64,
-                args.config_id, instance.name, instance.split_k > 1 ? "" : "at least ", needed * cluster,
-                args.max_sms, at_once * cluster);
-  if (at_once == 0)
-    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-                "config_id=%" PRId32 ": %s needs clusters of %" PRId32 " CTAs, the device has %" PRId32
-                " SMs",
-                args.config_id, instance.name, cluster, device.sm_count);
-  return DUALGEMM_STATUS_SUCCESS;
-}
-
-// Index into kInstances for a problem that passed validate().
-dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device, int32_t* index) {
-  const dualgemm_args_t& args = problem.args;
-  if (args.config_id > 0) {
-    *index = args.config_id - 1;
-    return check_forced(problem, device);
-  }
-  // A split of K in the time of one wave is only right for the M it was chosen for.
-  const bool split_k = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) == 0;
-  *index = select_config(shape_of(problem), problem.c_type, machine_of(args, device), split_k);
-  return *index >= 0 ? DUALGEMM_STATUS_SUCCESS
-                     : fail(DUALGEMM_STATUS_INTERNAL, "no kernel writes c_dtype=%" PRId32, args.c_dtype);
-}
-
-// What is left to check once the device is known; *index is set where a kernel runs.
-dualgemm_status_t check_on_device(const Problem& problem, const dualgemm_device_t& device, int32_t* index) {
-  if (auto status = validate_device(device)) return status;
-  return problem.args.k == 0 ? DUALGEMM_STATUS_SUCCESS : choose(problem, device, index);
+Text<192> build_info() {
+  Text<192> text;
+  text.add("dualgemm %d.%d.%d, CUDART_VERSION %d", DUALGEMM_VERSION_MAJOR, DUALGEMM_VERSION_MINOR,
+           DUALGEMM_VERSION_PATCH, CUDART_VERSION);
+  for (const Architecture& a : kArchitectures)
+    if (built_for(a.arch)) text.add(", compute capability %s (%s)", a.capability, a.target);
+  return text;
 }
 
 dualgemm_status_t launch(const dualgemm_args_t* user_args, cudaStream_t stream) {
@@ -91,11 +37,11 @@ dualgemm_status_t launch(const dualgemm_args_t* user_args, cudaStream_t stream) 
   const CudaErrorScope errors;
   dualgemm_device_t device;
   if (auto status = query_current_device(&device)) return status;
-  int32_t index = 0;
-  if (auto status = check_on_device(problem, device, &index)) return status;
-  if (problem.args.k == 0) return launch_zero_fill(problem, stream);
-  if (auto status = load_kernels(device.ordinal)) return status;
-  return launch_instance(problem, kInstances[index], device, stream);
+  int32_t index;
+  if (auto status = choose(problem, device, &index)) return status;
+  if (index < 0) return launch_zero_fill(problem, stream);
+  if (auto status = load_kernels(device)) return status;
+  return launch_instance(problem, instance(index), device, stream);
 }
 
 }  // namespace
@@ -106,9 +52,8 @@ using namespace dualgemm;
 int dualgemm_version(void) noexcept { return DUALGEMM_VERSION; }
 
 const char* dualgemm_build_info(void) noexcept {
-  return "dualgemm " DUALGEMM_STRING(DUALGEMM_VERSION_MAJOR) "." DUALGEMM_STRING(DUALGEMM_VERSION_MINOR) "."
-         DUALGEMM_STRING(DUALGEMM_VERSION_PATCH) ", CUDART_VERSION " DUALGEMM_STRING(CUDART_VERSION)
-         ", compute capability 10.x (sm_100f)";
+  static const Text<192> text = build_info();
+  return text.get();
 }
 
 void dualgemm_args_init_sized(dualgemm_args_t* args, size_t struct_size) noexcept {
@@ -152,8 +97,8 @@ dualgemm_status_t dualgemm_init(void) noexcept {
   const CudaErrorScope errors;
   dualgemm_device_t device;
   if (auto status = query_current_device(&device)) return status;
-  if (auto status = validate_device(device)) return status;
-  return load_kernels(device.ordinal);
+  if (auto status = check_device(device)) return status;
+  return load_kernels(device);
 }
 
 dualgemm_status_t dualgemm_current_device(dualgemm_device_t* device) noexcept {
@@ -171,8 +116,8 @@ dualgemm_status_t dualgemm_can_implement(const dualgemm_args_t* args) noexcept {
   const CudaErrorScope errors;
   dualgemm_device_t device;
   if (auto status = query_current_device(&device)) return status;
-  int32_t index = 0;
-  return check_on_device(problem, device, &index);
+  int32_t index;
+  return choose(problem, device, &index);
 }
 
 dualgemm_status_t dualgemm_can_implement_on(const dualgemm_args_t* args,
@@ -181,8 +126,8 @@ dualgemm_status_t dualgemm_can_implement_on(const dualgemm_args_t* args,
   Problem problem;
   if (auto status = validate(args, &problem)) return status;
   if (!device) return fail(DUALGEMM_STATUS_NULL_POINTER, "device=NULL: must point to a dualgemm_device_t");
-  int32_t index = 0;
-  return problem.empty ? DUALGEMM_STATUS_SUCCESS : check_on_device(problem, *device, &index);
+  int32_t index;
+  return problem.empty ? DUALGEMM_STATUS_SUCCESS : choose(problem, *device, &index);
 }
 
 dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* args, size_t* bytes) noexcept {
@@ -194,33 +139,35 @@ dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* args, size_t* b
   return DUALGEMM_STATUS_SUCCESS;
 }
 
-int32_t dualgemm_config_count(void) noexcept { return kInstanceCount; }
+int32_t dualgemm_config_count(void) noexcept { return instance_count(); }
 
 dualgemm_status_t dualgemm_config_info(int32_t id, dualgemm_config_info_t* info) noexcept {
   clear_last_error();
   if (!info) return fail(DUALGEMM_STATUS_NULL_POINTER, "info=NULL: must point to a dualgemm_config_info_t");
-  if (id < 1 || id > kInstanceCount)
-    return fail(DUALGEMM_STATUS_INVALID_VALUE, "id=%" PRId32 ": must be in [1, %d]", id, kInstanceCount);
-  const Instance& i = kInstances[id - 1];
+  if (id < 1 || id > instance_count())
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "id=%" PRId32 ": must be in [1, %" PRId32 "]", id,
+                instance_count());
+  const Instance& instance = dualgemm::instance(id - 1);
+  const Plan& plan = instance.plan;
   *info = {};
-  info->name = i.name;
-  info->c_dtype = static_cast<int32_t>(i.c_type);
-  info->cta_group = i.cta_group;
-  info->tile_m = i.tile_m;
-  info->tile_n = i.tile_n;
-  info->tile_k = i.tile_k;
-  info->stages = i.stages;
-  info->acc_stages = i.acc_stages;
-  info->mma_n = i.mma_n;
-  info->mmas_per_step = i.mmas_per_step;
-  info->split_k = i.split_k;
-  info->threads = i.threads;
-  info->smem_bytes = i.smem_bytes;
-  info->tmem_columns = i.tmem_columns;
-  info->scale_stages = i.scale_stages;
-  info->scale_k_tiles = i.scale_k_tiles;
-  info->grouped = i.grouped;
-  info->overlapped = i.overlapped;
+  info->name = instance.name;
+  info->c_dtype = static_cast<int32_t>(instance.epilogue.c_type);
+  info->cta_group = plan.mma.cta_group;
+  info->tile_m = plan.tile.m;
+  info->tile_n = plan.tile.n;
+  info->tile_k = plan.tile.k;
+  info->stages = plan.operands.stages;
+  info->acc_stages = plan.tmem.acc_stages;
+  info->mma_n = plan.mma.n;
+  info->mmas_per_step = plan.mma.per_step;
+  info->split_k = plan.tile.split_k;
+  info->threads = plan.threads;
+  info->smem_bytes = instance.smem_bytes;
+  info->tmem_columns = plan.tmem.allocated;
+  info->scale_stages = plan.scales.stages;
+  info->scale_k_tiles = plan.scales.k_tiles;
+  info->grouped = plan.tile.grouped;
+  info->overlapped = plan.tmem.overlapped();
   return DUALGEMM_STATUS_SUCCESS;
 }
 
@@ -233,8 +180,8 @@ dualgemm_status_t dualgemm_select_config(const dualgemm_args_t* args, const dual
   if (!id) return fail(DUALGEMM_STATUS_NULL_POINTER, "id=NULL: must point to an int32_t");
   *id = 0;  // an empty problem, or one without K, runs no kernel
   if (problem.empty) return DUALGEMM_STATUS_SUCCESS;
-  int32_t index = -1;
-  if (auto status = check_on_device(problem, *device, &index)) return status;
+  int32_t index;
+  if (auto status = choose(problem, *device, &index)) return status;
   *id = index + 1;
   return DUALGEMM_STATUS_SUCCESS;
 }

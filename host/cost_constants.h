@@ -1,43 +1,90 @@
-// cost_constants.h -- what the cost model knows of a B200: every constant with its source and, in kRanges,
-// how far the sources allow it to be off. None was measured by us on a Blackwell GPU.
-//   published   a measurement on B200 by others
+// cost_constants.h -- what the cost model knows of a GPU, one table for each architecture: every constant
+// with its source and, in the ranges, how far the sources allow it to be off.
+//   published   a measurement by others
 //   fit         to published times of other kernels, which do not tell these constants apart well
-//   H200        measured by us on an H200 and taken over
+//   H200        measured on an H200 by the authors of this library
+//   open        nobody has measured it; a stand-in that makes sense
 #pragma once
+
+#include <algorithm>
+#include <limits>
+#include <span>
+
+#include "kernel/plan.h"
 
 namespace dualgemm {
 
 struct CostConstants {
-  double clock = 1965;           // cycles per us; published: boost clock
-  double fill_per_sm = 175e3;    // bytes per us into one SM; fit
-  double fill_all_sms = 17.7e6;  // bytes per us from L2 to all SMs; fit, published 15e6 to 17e6
-  double per_copy = 0.014;       // us of an SM's copy port per TMA instruction; fit
-  double dram = 6.0e6;         // bytes per us inside a kernel of 10 us; fit, published 7.2e6 in steady state
-  double l2_bytes = 63e6;      // that hold different data; published: 126 MB in two halves with a copy each
-  double latency = 0.88;       // us from the issue of a copy to its arrival, with nobody else about; fit
-  double per_byte = 0.013e-6;  // us more per byte in flight on the chip; fit
-  double scale_copy = 18.3;    // cycles of tcgen05.cp between two mma; published: copies of one thread
-  double commit = 112;         // cycles from the last mma to a thread that waited for it; fit
-  double wake = 59;            // cycles from an arrival on a barrier to the first mma after it; fit
-  double fixed = 2.70;         // us: gap between launches on a stream, prologue, drain; fit
-  double cluster_barrier = 370;  // cycles of arrive and wait; published
-  double load = 882;             // cycles of a load from DRAM by a thread; published
-  double tensor_read = 22;       // cycles of a tcgen05.ld beside its bytes; published
-  double tensor_bytes = 1024;    // per cycle and SM from tensor memory; published
-  double results = 6.8;          // silu(a) * b per cycle by eight warps, stores left out; H200
-  double exchange = 260;         // cycles of an exchange between the shared memories of a cluster; H200
-  double exchange_per_kb = 50;   // cycles more per 1024 bytes; H200
+  double clock;            // cycles per us
+  double fill_per_sm;      // bytes per us into one SM
+  double fill_all_sms;     // bytes per us from L2 to all SMs
+  double per_copy;         // us of an SM's copy port per TMA instruction
+  double dram;             // bytes per us inside a kernel of 10 us
+  double l2_bytes;         // that hold different data
+  double latency;          // us from the issue of a copy to its arrival, with nobody else about
+  double per_byte;         // us more per byte in flight on the chip
+  double scale_copy;       // cycles that a copy of 128 scale factors to tensor memory takes between two mma
+  double commit;           // cycles from the last mma to a thread that waited for it
+  double wake;             // cycles from an arrival on a barrier to the first mma after it
+  double fixed;            // us: gap between launches on a stream, prologue, drain
+  double cluster_barrier;  // cycles of arrive and wait
+  double load;             // cycles of a load from DRAM by a thread
+  double tensor_read;      // cycles of a load of tensor memory beside its bytes
+  double tensor_bytes;     // per cycle and SM from tensor memory
+  double special;          // special functions per cycle of an epilogue with eight warps, stores left out
+  double exchange;         // cycles of an exchange between the shared memories of a cluster
+  double exchange_per_kb;  // cycles more per 1024 bytes
+  double (*mma_cycles)(const Plan&);  // of the mma of one step of K
 };
 
-inline constexpr CostConstants kCostConstants{};
-
-// The cycles of a mma are not among them: they are published within 1 %.
+// How far a constant may be off. The cycles of an mma have no range.
 struct CostRange {
   const char* name;
   double CostConstants::*constant;
   double low, high;
 };
-inline constexpr CostRange kCostRanges[] = {
+
+struct CostTable {
+  CostConstants constants;
+  std::span<const CostRange> ranges;
+};
+
+// ---- B200: none was measured by us on a Blackwell GPU ----------------------------------------------------
+
+// Published within 1 %, for kinds with the same data path: the multiplication, or the reading of A and B from
+// shared memory if that is longer. The second mma of a step may find A in the tensor core.
+inline double b200_mma_cycles(const Plan& plan) {
+  const MmaPlan& mma = plan.mma;
+  const double n = mma.n;
+  const double first = std::max(n / 2, mma.cta_group == 2 ? 35.5 + n / 8 : 32 + n / 4);
+  const double next = mma.keep_a ? std::max(n / 2, 32.0) : first;
+  return first + (mma.per_step - 1) * next;
+}
+
+inline constexpr CostConstants kB200Costs{
+    .clock = 1965,           // published: boost clock
+    .fill_per_sm = 175e3,    // fit
+    .fill_all_sms = 17.7e6,  // fit, published 15e6 to 17e6
+    .per_copy = 0.014,       // fit
+    .dram = 6.0e6,           // fit, published 7.2e6 in steady state
+    .l2_bytes = 63e6,        // published: 126 MB in two halves with a copy each
+    .latency = 0.88,         // fit
+    .per_byte = 0.013e-6,    // fit
+    .scale_copy = 18.3,      // published: tcgen05.cp of one thread
+    .commit = 112,           // fit
+    .wake = 59,              // fit
+    .fixed = 2.70,           // fit
+    .cluster_barrier = 370,  // published
+    .load = 882,             // published
+    .tensor_read = 22,       // published: tcgen05.ld
+    .tensor_bytes = 1024,    // published
+    .special = 13.6,         // H200: 6.8 results of SwiGLU, which takes two each
+    .exchange = 260,         // H200
+    .exchange_per_kb = 50,   // H200
+    .mma_cycles = b200_mma_cycles,
+};
+
+inline constexpr CostRange kB200Ranges[] = {
     {"clock", &CostConstants::clock, 1800, 1965},
     {"rate into an SM", &CostConstants::fill_per_sm, 155e3, 180e3},
     {"rate into all SMs", &CostConstants::fill_all_sms, 15e6, 18e6},
@@ -50,8 +97,74 @@ inline constexpr CostRange kCostRanges[] = {
     {"wake", &CostConstants::wake, 29, 89},
     {"fixed time", &CostConstants::fixed, 2.4, 3.0},
     {"cluster barrier", &CostConstants::cluster_barrier, 296, 444},
-    {"activation", &CostConstants::results, 3.4, 8},
+    {"special functions", &CostConstants::special, 6.8, 16},
     {"exchange, per KB", &CostConstants::exchange_per_kb, 25, 100},
 };
+
+// ---- H200: measured on one, but for what is open ---------------------------------------------------------
+
+// Open: what an mma costs beside the other work of a Hopper kernel is not measured, nor what it takes to make
+// its operands of E2M1. This is the published peak of dense 16-bit wgmma, 2048 multiply-adds per cycle and
+// SM.
+inline double h200_mma_cycles(const Plan& plan) {
+  constexpr double kMultiplyAdds = 2048;
+  const MmaPlan& mma = plan.mma;
+  return static_cast<double>(mma.m) / mma.cta_group * mma.n * mma.per_step * (plan.tile.k / mma.steps) /
+         kMultiplyAdds;
+}
+
+inline constexpr CostConstants kH200Costs{
+    .clock = 1980,           // H200
+    .fill_per_sm = 176e3,    // H200: 89 bytes per cycle in a loop of producer and consumer
+    .fill_all_sms = 17.0e6,  // H200: 65 bytes per cycle and SM where the two SMs of a TPC read the same lines
+    .per_copy = 0.0093,      // H200: 18.5 cycles of the thread that issues
+    .dram = 4.0e6,           // H200: 34 MB in 8.4 to 8.7 us, cold
+    .l2_bytes = 30e6,        // H200 has 60 MB in two partitions; open whether each keeps a copy, as on a B200
+    .latency = 0.70,         // H200: 1393 cycles for 16 KB from DRAM
+    .per_byte = 0.015e-6,    // H200: 0.015e-6 to 0.026e-6 in a pipeline
+    .scale_copy = 0,         // there is no tensor memory
+    .commit = 112,           // open: that of a B200
+    .wake = 70,              // H200: 63 to 76, of a whole warp
+    .fixed = 2.8,            // H200: period less span of kernels that stream from DRAM
+    .cluster_barrier = 382,  // H200: with release and acquire, in steady state
+    .load = 655,             // H200: 560 from the near half of the chip, 750 from the far one
+    .tensor_read = 0,        // accumulators are in registers
+    .tensor_bytes = std::numeric_limits<double>::infinity(),
+    .special = 13.6,          // H200
+    .exchange = 260,          // H200
+    .exchange_per_kb = 50.5,  // H200
+    .mma_cycles = h200_mma_cycles,
+};
+
+// All by measurement on an H200, but for that of `commit`.
+inline constexpr CostRange kH200Ranges[] = {
+    // a loop of producer and consumer; the port alone
+    {"rate into an SM", &CostConstants::fill_per_sm, 174e3, 213e3},
+    // no two SMs read the same lines; eight or more of a GPC do
+    {"rate into all SMs", &CostConstants::fill_all_sms, 9.5e6, 22.5e6},
+    // what the port needs; what a thread needs that computes the coordinates, too
+    {"time per copy", &CostConstants::per_copy, 0.003, 0.026},
+    // 16 MB in all; in steady state
+    {"rate of DRAM", &CostConstants::dram, 3.6e6, 4.4e6},
+    // the fastest tenth; the round trip of a pipeline
+    {"latency of a copy", &CostConstants::latency, 0.63, 0.81},
+    // a ring with many sharers; a fit to pipelines
+    {"latency per byte in flight", &CostConstants::per_byte, 0.003e-6, 0.032e-6},
+    {"commit", &CostConstants::commit, 0, 152},
+    // a whole warp waits; one lane of it
+    {"wake", &CostConstants::wake, 63, 159},
+    // the smallest and the largest sum of its parts
+    {"fixed time", &CostConstants::fixed, 2.7, 3.4},
+    // relaxed; with release and acquire
+    {"cluster barrier", &CostConstants::cluster_barrier, 112, 382},
+    // by four warps; the roof of the unit
+    {"special functions", &CostConstants::special, 5.6, 16},
+    // st.async; one bulk copy per warp
+    {"exchange, per KB", &CostConstants::exchange_per_kb, 50.5, 68},
+};
+
+// In the order of Arch.
+inline constexpr CostTable kCostTables[] = {{kH200Costs, kH200Ranges}, {kB200Costs, kB200Ranges}};
+constexpr const CostTable& cost_table(Arch arch) { return kCostTables[static_cast<int32_t>(arch)]; }
 
 }  // namespace dualgemm

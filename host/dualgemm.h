@@ -43,9 +43,9 @@
  *      offset(r, b) = (r/128)*128*P + (b/4)*512 + (r%32)*16 + ((r%128)/32)*4 + b%4,      P = 4 * ceil(K / 64)
  *      size         = 128 * ceil(rows / 128) * P  bytes       (dualgemm_sf_size, dualgemm_sf_offset)
  *
- *   The buffer must have this full size. Factors of rows beyond the last may hold anything. Factors beyond K
- *   / 16 (when K % 64 != 0) must be 0x00 in SFA and in SFB1, SFB2; dualgemm_quantize_host writes all padding
- *   as zero.
+ *   The buffer must have this full size. Factors of rows beyond the last may hold anything. Factors beyond
+ *   K / 16 (when K % 64 != 0) must be 0x00 in SFA and in SFB1, SFB2; dualgemm_quantize_host writes all
+ *   padding as zero.
  *
  * SEVERAL PROBLEMS IN ONE LAUNCH. All have the same N and K; each has weights of its own.
  *
@@ -137,7 +137,8 @@
 #ifndef DUALGEMM_H
 #define DUALGEMM_H
 
-/* clang-format off -- columns and tables are laid out by hand */
+/* Columns and tables are laid out by hand. */
+/* clang-format off */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -371,8 +372,8 @@ DUALGEMM_API int32_t dualgemm_config_count(void) DUALGEMM_NOEXCEPT;
 DUALGEMM_API dualgemm_status_t dualgemm_config_info(int32_t id,
                                                     dualgemm_config_info_t* info) DUALGEMM_NOEXCEPT;
 
-/* The id a launch with these arguments on this device would use, 0 when it would run no kernel. Needs no GPU.
- * */
+/* The id a launch with these arguments on this device would use, 0 when it would run no kernel.
+ * Needs no GPU. */
 DUALGEMM_API dualgemm_status_t dualgemm_select_config(const dualgemm_args_t* args,
                                                       const dualgemm_device_t* device,
                                                       int32_t* id) DUALGEMM_NOEXCEPT;

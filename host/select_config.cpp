@@ -3,10 +3,10 @@
 #include "host/select_config.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <limits>
 #include <tuple>
+
+#include "host/cost_model.h"
 
 namespace dualgemm {
 namespace {
@@ -15,7 +15,10 @@ namespace {
 // apart. Its own error is larger, but common to similar instances.
 constexpr double kResolution = 0.02;
 
-using Costs = std::array<Cost, kInstanceCount>;  // total_us is infinite where an instance cannot run
+struct Candidate {
+  int32_t index;
+  Cost cost;
+};
 
 // Which of two instances of equal cost:
 //   - the one without a split of K, or with the smaller: less that has to meet at the same time, and the same
@@ -24,34 +27,38 @@ using Costs = std::array<Cost, kInstanceCount>;  // total_us is infinite where a
 //     stays ahead of it if the rates into an SM are lower than assumed;
 //   - then the one whose accumulators do not overlap: its mma thread has less to wait for;
 //   - then the first in the table.
-bool preferred(int32_t left, int32_t right, const Costs& costs) {
-  const auto rank = [&costs](int32_t index) {
-    const Instance& i = kInstances[index];
-    const Cost& c = costs[index];
-    return std::tuple(i.split_k, c.waves * c.k_tiles * c.fill_bytes, i.overlapped, index);
+bool preferred(const Candidate& left, const Candidate& right) {
+  const auto rank = [](const Candidate& candidate) {
+    const Plan& plan = instance(candidate.index).plan;
+    const Cost& c = candidate.cost;
+    return std::tuple(plan.tile.split_k, c.waves * c.k_tiles * c.fill_bytes, plan.tmem.overlapped(),
+                      candidate.index);
   };
   return rank(left) < rank(right);
 }
 
 }  // namespace
 
-int32_t select_config(Shape shape, CType c_type, const Machine& machine, bool split_k) {
-  Costs costs;
+bool is_kind(const Instance& instance, const InstanceKind& kind) {
+  return instance.plan.arch == kind.arch && instance.epilogue.c_type == kind.c_type &&
+         instance.epilogue.activation == kind.activation;
+}
+
+int32_t select_config(const InstanceKind& kind, Shape shape, const Machine& machine, bool split_k) {
+  Candidate candidates[kMaxOfKind];
+  int32_t count = 0;
   double lowest = std::numeric_limits<double>::infinity();
-  for (int32_t i = 0; i < kInstanceCount; ++i) {
-    const Instance& instance = kInstances[i];
-    const bool runs = instance.c_type == c_type && (split_k || instance.split_k == 1) &&
-                      cost_of(instance, shape, machine, &costs[i]);
-    if (!runs) costs[i].total_us = std::numeric_limits<double>::infinity();
-    lowest = std::min(lowest, costs[i].total_us);
+  for (int32_t i = 0; i < instance_count() && count < kMaxOfKind; ++i) {
+    const Instance& x = instance(i);
+    if (!is_kind(x, kind) || (x.plan.tile.split_k > 1 && !split_k)) continue;
+    if (!cost_of(x, shape, machine, &candidates[count].cost)) continue;
+    candidates[count].index = i;
+    lowest = std::min(lowest, candidates[count++].cost.total_us);
   }
-  if (std::isinf(lowest)) return -1;
-  int32_t best = -1;
-  for (int32_t i = 0; i < kInstanceCount; ++i) {
-    if (costs[i].total_us > lowest * (1 + kResolution)) continue;
-    if (best < 0 || preferred(i, best, costs)) best = i;
-  }
-  return best;
+  const Candidate* best = nullptr;
+  for (const Candidate* c = candidates; c != candidates + count; ++c)
+    if (c->cost.total_us <= lowest * (1 + kResolution) && (!best || preferred(*c, *best))) best = c;
+  return best ? best->index : -1;
 }
 
 }  // namespace dualgemm

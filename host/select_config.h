@@ -1,16 +1,28 @@
 // select_config.h -- which kernel instance computes a problem. A pure function of its arguments: no CUDA
-// call, no timing, no state, so the same problem always gets the same kernel and the same bits.
+// call, no timing, no allocation, no state, so the same problem always gets the same kernel and the same
+// bits.
 #pragma once
 
 #include <cstdint>
 
-#include "host/cost_model.h"
-#include "kernel/config.h"
+#include "host/tiling.h"
+#include "kernel/instance.h"
 
 namespace dualgemm {
 
-// Index into kInstances, or -1 when no instance writes `c_type` or fits on the machine. Without `split_k`,
-// instances that split K stay out of it.
-int32_t select_config(Shape shape, CType c_type, const Machine& machine, bool split_k = true);
+// What an instance has to be, whatever the size of the problem.
+struct InstanceKind {
+  Arch arch;
+  CType c_type;
+  ActivationKind activation;
+};
+bool is_kind(const Instance& instance, const InstanceKind& kind);
+
+// Instances of one kind, which differ in tiles and rings alone. There may be this many.
+inline constexpr int32_t kMaxOfKind = 64;
+
+// Index of an instance, or -1 when there is none of this kind that takes the problem on this machine. Without
+// `split_k`, instances that split K stay out of it.
+int32_t select_config(const InstanceKind& kind, Shape shape, const Machine& machine, bool split_k = true);
 
 }  // namespace dualgemm

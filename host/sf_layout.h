@@ -4,13 +4,13 @@
 
 #include <cstdint>
 
+#include "kernel/plan.h"
+
 namespace dualgemm {
 
-inline constexpr int kSfBlock = 16;  // elements of K that share one factor
-inline constexpr int kSfAtomRows = 128;
-inline constexpr int kSfAtomBlocks = 4;  // factors per row of an atom
-inline constexpr int kSfAtomBytes = kSfAtomRows * kSfAtomBlocks;
-inline constexpr int kSfAtomElems = kSfAtomBlocks * kSfBlock;  // 64 elements of K
+inline constexpr int kSfBlock = 16;                            // elements of K that share one factor
+inline constexpr int kSfAtomBlocks = kSfAtomElems / kSfBlock;  // factors per row of an atom
+static_assert(kSfAtomBytes == kSfAtomRows * kSfAtomBlocks);
 
 constexpr int64_t ceil_div(int64_t value, int64_t divisor) { return (value + divisor - 1) / divisor; }
 

@@ -1,6 +1,6 @@
 // status.h -- how the library's own files report a failure: a status for the caller, a text for the person
 // behind it. The text lives in a thread-local buffer, so that reporting allocates nothing and threads do not
-// mix their messages. Knows nothing about CUDA; host/launch.cpp translates CUDA's errors.
+// mix their messages. Knows nothing about CUDA; cuda_error.cpp translates its errors.
 #pragma once
 
 #include "host/dualgemm.h"

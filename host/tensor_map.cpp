@@ -16,11 +16,11 @@
 
 #include <atomic>
 #include <cinttypes>
-#include <cstdio>
+#include <cstdint>
 
-#include "host/launch.h"
-#include "host/sf_layout.h"
+#include "host/cuda_error.h"
 #include "host/status.h"
+#include "host/text.h"
 
 namespace dualgemm {
 namespace {
@@ -62,17 +62,14 @@ struct MapShape {
 };
 
 // "{1, 2, 3}"
-struct NumbersText {
-  char text[96] = "";
-  template <typename Number>
-  NumbersText(const Number* numbers, cuuint32_t count) {
-    int used = 0;
-    for (cuuint32_t i = 0; i < count; ++i)
-      used += std::snprintf(text + used, sizeof text - static_cast<size_t>(used), "%s%" PRIu64,
-                            i ? ", " : "{", static_cast<uint64_t>(numbers[i]));
-    std::snprintf(text + used, sizeof text - static_cast<size_t>(used), "}");
-  }
-};
+template <typename Number>
+Text<96> numbers_text(const Number* numbers, cuuint32_t count) {
+  Text<96> text;
+  for (cuuint32_t i = 0; i < count; ++i)
+    text.add("%s%" PRIu64, i ? ", " : "{", static_cast<uint64_t>(numbers[i]));
+  text.add("}");
+  return text;
+}
 
 dualgemm_status_t encode_map(EncodeTiled encode, const MapShape& shape, CUtensorMap* map) {
   constexpr cuuint32_t kElementStrides[kMaxRank] = {1, 1, 1, 1};
@@ -90,80 +87,59 @@ dualgemm_status_t encode_map(EncodeTiled encode, const MapShape& shape, CUtensor
               ", address %p, dims %s, strides %s, box %s, element strides 1, interleave 0, swizzle %d, "
               "L2 promotion 0, fill 0",
               static_cast<int>(result), shape.name, static_cast<int>(shape.type), shape.rank, shape.base,
-              NumbersText(shape.dims, shape.rank).text, NumbersText(shape.strides, shape.rank - 1).text,
-              NumbersText(shape.box, shape.rank).text, static_cast<int>(shape.swizzle));
+              numbers_text(shape.dims, shape.rank).get(), numbers_text(shape.strides, shape.rank - 1).get(),
+              numbers_text(shape.box, shape.rank).get(), static_cast<int>(shape.swizzle));
 }
 
-// Packed E2M1 as bytes, two elements each. A box row is 128 bytes = kTileK elements and is stored 128-byte
+cuuint64_t u64(int64_t value) { return static_cast<cuuint64_t>(value); }
+cuuint32_t u32(int64_t value) { return static_cast<cuuint32_t>(value); }
+
+// Packed E2M1 as bytes, two elements each. A box row is 128 bytes, the K of a k-tile, and is stored 128-byte
 // swizzled, the layout the matrix descriptors of the mma expect. Bytes rather than the packed 4-bit type:
 // that one wants K % 128.
-MapShape operand(const char* name, const void* base, int32_t rows, int32_t k, int64_t ld, int32_t problems,
-                 int64_t stride, int32_t box_rows, int32_t tile_k) {
-  const auto u64 = [](int64_t value) { return static_cast<cuuint64_t>(value); };
-  const auto u32 = [](int64_t value) { return static_cast<cuuint32_t>(value); };
-  return {name,
+MapShape operand_map(const Tensor& t, const Plan& plan, int32_t box_rows) {
+  return {t.name,
           CU_TENSOR_MAP_DATA_TYPE_UINT8,
           CU_TENSOR_MAP_SWIZZLE_128B,
-          base,
+          t.base,
           3,
-          {u64(k / 2), u64(rows), u64(problems)},
-          {u64(ld / 2), u64(stride / 2)},
-          {u32(tile_k / 2), u32(box_rows), 1}};
+          {u64(t.bytes(t.row_elements)), u64(t.most_rows), u64(t.problems)},
+          {u64(t.bytes(t.pitch)), u64(t.bytes(t.stride))},
+          {u32(t.bytes(plan.tile.k)), u32(box_rows), 1}};
 }
 
 // Scale factors as 8-byte words, an atom of 512 bytes being the innermost dimension: a box may have 256 words
-// per dimension, and atoms along K as many as a slot of the ring holds.
-MapShape scale_factors(const char* name, const void* base, int64_t row_blocks, int32_t k, int32_t problems,
-                       int64_t stride, int32_t box_atoms, int32_t box_row_blocks) {
+// per dimension, and atoms along K as many as a stage of the ring holds.
+MapShape scales_map(const Tensor& t, const Plan& plan, int32_t box_bands) {
   constexpr cuuint32_t kWordsPerAtom = kSfAtomBytes / sizeof(int64_t);
-  const auto u64 = [](int64_t value) { return static_cast<cuuint64_t>(value); };
-  const auto u32 = [](int64_t value) { return static_cast<cuuint32_t>(value); };
-  return {name,
+  return {t.name,
           CU_TENSOR_MAP_DATA_TYPE_INT64,
           CU_TENSOR_MAP_SWIZZLE_NONE,
-          base,
+          t.base,
           4,
-          {kWordsPerAtom, u64(sf_atoms(k)), u64(row_blocks), u64(problems)},
-          {kSfAtomBytes, u64(kSfAtomBytes * sf_atoms(k)), u64(stride)},
-          {kWordsPerAtom, u32(box_atoms), u32(box_row_blocks), 1}};
-}
-
-// Bands of 128 rows of SFA. Groups that share one start at a band each, and their rows are known to the
-// device only; never more than this.
-int64_t sfa_row_blocks(const Problem& problem) {
-  const int32_t m = problem.args.m;
-  if (!problem.group_offsets()) return sf_row_blocks(m);
-  return (m + int64_t{kSfAtomRows - 1} * problem.groups_with_rows()) / kSfAtomRows;
+          {kWordsPerAtom, u64(t.row_elements / kSfAtomBytes), u64(t.most_rows), u64(t.problems)},
+          {kSfAtomBytes, u64(t.pitch), u64(t.stride)},
+          {kWordsPerAtom, u32(plan.scales.steps), u32(box_bands), 1}};
 }
 
 }  // namespace
 
-dualgemm_status_t encode_tensor_maps(const Problem& problem, const Instance& instance, Params* params) {
+dualgemm_status_t encode_tensor_maps(const Problem& problem, const Plan& plan, Params* params) {
   EncodeTiled encode = nullptr;
   if (auto status = find_encode_tiled(&encode)) return status;
 
-  const dualgemm_args_t& x = problem.args;
-  const Instance& i = instance;
-  const int32_t a_problems = problem.a_problems, b_problems = problem.problems;
-  const int32_t atoms = i.scale_k_tiles * (i.tile_k / kSfAtomElems);
-  const int64_t a_blocks = sfa_row_blocks(problem), b_blocks = sf_row_blocks(x.n);
   const struct {
-    MapShape shape;
     CUtensorMap* map;
-  } maps[] = {
-      {operand("a", x.a, x.m, x.k, x.lda, a_problems, x.batch_stride_a, i.a_box_rows, i.tile_k), &params->a},
-      {operand("b1", x.b1, x.n, x.k, x.ldb1, b_problems, x.batch_stride_b1, i.b_box_rows, i.tile_k),
-       &params->b1},
-      {operand("b2", x.b2, x.n, x.k, x.ldb2, b_problems, x.batch_stride_b2, i.b_box_rows, i.tile_k),
-       &params->b2},
-      {scale_factors("sfa", x.sfa, a_blocks, x.k, a_problems, x.batch_stride_sfa, atoms, 1), &params->sfa},
-      {scale_factors("sfb1", x.sfb1, b_blocks, x.k, b_problems, x.batch_stride_sfb1, atoms, i.sfb_blocks),
-       &params->sfb1},
-      {scale_factors("sfb2", x.sfb2, b_blocks, x.k, b_problems, x.batch_stride_sfb2, atoms, i.sfb_blocks),
-       &params->sfb2},
-  };
-  for (const auto& m : maps)
-    if (auto status = encode_map(encode, m.shape, m.map)) return status;
+    int32_t box_rows;
+  } maps[kInputs] = {{&params->a, plan.operands.a_box_rows},  {&params->b1, plan.operands.b_box_rows},
+                     {&params->b2, plan.operands.b_box_rows}, {&params->sfa, 1},
+                     {&params->sfb1, plan.scales.sfb_blocks}, {&params->sfb2, plan.scales.sfb_blocks}};
+  for (int32_t i = 0; i < kInputs; ++i) {
+    const Tensor& t = problem.inputs[i];
+    const MapShape shape =
+        t.scale_factors() ? scales_map(t, plan, maps[i].box_rows) : operand_map(t, plan, maps[i].box_rows);
+    if (auto status = encode_map(encode, shape, maps[i].map)) return status;
+  }
   return DUALGEMM_STATUS_SUCCESS;
 }
 

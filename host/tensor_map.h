@@ -2,13 +2,12 @@
 // of what each map looks like; host/tensor_map.cpp is the only place that encodes one.
 #pragma once
 
-#include "host/dualgemm.h"
-#include "host/validate.h"
-#include "kernel/instances.h"
+#include "host/problem.h"
 #include "kernel/params.h"
+#include "kernel/plan.h"
 
 namespace dualgemm {
 
-dualgemm_status_t encode_tensor_maps(const Problem& problem, const Instance& instance, Params* params);
+dualgemm_status_t encode_tensor_maps(const Problem& problem, const Plan& plan, Params* params);
 
 }  // namespace dualgemm

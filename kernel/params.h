@@ -8,14 +8,15 @@
 
 namespace dualgemm {
 
-// Tensor maps, as host/tensor_map.cpp encodes them and kernel/load.cuh addresses them, innermost first:
+// Tensor maps, as host/tensor_map.cpp encodes them and kernel/common/load.cuh addresses them, innermost first:
 //
-//   map          type    dims                                 box                                    swizzle
-//   a            UINT8   {k/2, rows, problems}                {128, kABoxRows, 1}                    128B
-//   b1, b2       UINT8   {k/2, n, problems}                   {128, kBBoxRows, 1}                    128B
-//   sfa          INT64   {64, atoms, row blocks, problems}    {64, 4 kScaleKTiles, 1, 1}             none
-//   sfb1, sfb2   INT64   {64, atoms, row blocks, problems}    {64, 4 kScaleKTiles, kSfbBlocks, 1}    none
+//   map          type    dims                                 box                                   swizzle
+//   a            UINT8   {k/2, rows, problems}                {128, a_box_rows, 1}                  128B
+//   b1, b2       UINT8   {k/2, n, problems}                   {128, b_box_rows, 1}                  128B
+//   sfa          INT64   {64, atoms, row blocks, problems}    {64, 4 k_tiles, 1, 1}                 none
+//   sfb1, sfb2   INT64   {64, atoms, row blocks, problems}    {64, 4 k_tiles, sfb_blocks, 1}        none
 //
+// The boxes are those of the instance's plan (OperandPlan, ScalePlan).
 // An atom is 512 bytes: the scale factors of 128 rows x 64 elements of K. atoms = ceil(k / 64), row blocks =
 // ceil(rows / 128). What lies outside a tensor arrives as zero. `problems` counts the problems of a batch or
 // the groups. Groups whose rows follow each other (group_offsets) share one A, C and SFA, with problems = 1;
@@ -25,9 +26,9 @@ struct alignas(128) Params {
   void* c;                  // [problems][rows][n], 16-byte aligned
   int64_t ldc;              // elements between rows of c; the row pitch is a multiple of 16 bytes
   int64_t c_stride;         // elements between problems; 0 where they share one C
-  const float* alpha1_dev;  // optional device factors, multiplied into alpha1 and alpha2; may be null
+  const float* alpha1_dev;  // optional, multiplied into alpha1 and alpha2; may be null
   const float* alpha2_dev;
-  int64_t alpha_stride;  // floats between the factors of one problem and the next
+  int64_t alpha_stride;  // floats between the alphas of one problem and the next
   float alpha1, alpha2;
   int32_t m, n, k;  // elements; k is a multiple of 16, n of 8. m: rows of A, with groups at most
   int32_t m_tiles, n_tiles, k_tiles;  // ceil(m / kTileM), ceil(n / kTileN), ceil(k / kTileK)

@@ -30,8 +30,8 @@ DUALGEMM_DEVICE void ld_shared_v4_b32(uint32_t (&values)[4], uint32_t address) {
 }
 
 // fence.proxy.async;      9.7.13.4
-// Orders this thread's ordinary accesses and the asynchronous ones it knows to be complete, in both
-// directions.
+// Orders this thread's ordinary accesses and the asynchronous ones it knows to be complete,
+// in both directions.
 DUALGEMM_DEVICE void fence_proxy_async() { asm volatile("fence.proxy.async;" ::: "memory"); }
 
 }  // namespace dualgemm::ptx

@@ -1,10 +1,10 @@
-// common.cuh -- what every wrapper header shares: the function qualifiers and the conversion of a pointer to
-// a 32-bit shared-memory address. Nothing here is an instruction of its own.
+// common.cuh -- what every wrapper header shares: the conversion of a pointer to a 32-bit shared-memory
+// address, and the rank of a CTA in its cluster.
 #pragma once
 
 #include <cstdint>
 
-#define DUALGEMM_DEVICE __device__ __forceinline__
+#include "ptx/host_device.h"
 
 namespace dualgemm::ptx {
 

@@ -6,11 +6,7 @@
 
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define DUALGEMM_HOST_DEVICE __host__ __device__ __forceinline__
-#else
-#define DUALGEMM_HOST_DEVICE inline
-#endif
+#include "ptx/host_device.h"
 
 namespace dualgemm::ptx {
 
@@ -19,9 +15,9 @@ DUALGEMM_HOST_DEVICE constexpr uint64_t bit_field(uint64_t value, int first, int
   return (value & ((uint64_t{1} << (last - first + 1)) - 1)) << first;
 }
 
-// Addresses and offsets enter a matrix descriptor as 18-bit byte counts in units of 16. The mask also drops
-// the cluster rank that a shared-window address carries above bit 23: a descriptor only ever names the CTA's
-// own memory.
+// Addresses and offsets enter a matrix descriptor as 18-bit byte counts in units of 16.
+// The mask also drops the cluster rank that a shared-window address carries above bit 23:
+// a descriptor only ever names the CTA's own memory.
 DUALGEMM_HOST_DEVICE constexpr uint64_t matrix_offset(uint32_t bytes) { return (bytes & 0x3FFFF) >> 4; }
 
 enum class Swizzle : uint32_t { kNone = 0, k128B = 2 };
@@ -38,14 +34,14 @@ DUALGEMM_HOST_DEVICE constexpr uint64_t matrix_descriptor(uint32_t smem_address,
          bit_field(1, 46, 48) | bit_field(static_cast<uint32_t>(swizzle), 61, 63);
 }
 
-// Rows of 128 bytes (256 e2m1 elements), 128-byte swizzle: what TMA writes for A, B1 and B2. Eight rows are
-// 1024 bytes.
+// Rows of 128 bytes (256 e2m1 elements), 128-byte swizzle: what TMA writes for A, B1 and B2.
+// Eight rows are 1024 bytes.
 DUALGEMM_HOST_DEVICE constexpr uint64_t operand_descriptor(uint32_t smem_address) {
   return matrix_descriptor(smem_address, 1024, Swizzle::k128B);
 }
 
-// A linear 512-byte scale-factor atom, read by tcgen05.cp.32x128b as 32 rows of 16 bytes. Eight rows are 128
-// bytes.
+// A linear 512-byte scale-factor atom, read by tcgen05.cp.32x128b as 32 rows of 16 bytes.
+// Eight rows are 128 bytes.
 DUALGEMM_HOST_DEVICE constexpr uint64_t scale_descriptor(uint32_t smem_address) {
   return matrix_descriptor(smem_address, 128, Swizzle::kNone);
 }
@@ -56,10 +52,10 @@ DUALGEMM_HOST_DEVICE constexpr uint64_t advance(uint64_t descriptor, uint32_t by
   return descriptor + (bytes >> 4);
 }
 
-// Instruction descriptor of kind::mxf4nvf4, dense, K = 64, e2m1 times e2m1 with ue4m3 scales. The
-// scale-factor ids (bits 4-5 and 29-30), the negations (13, 14), the transpositions (15, 16), the scale type
-// (23, 0 = ue4m3) and the K size (31) are all 0: block16 has one id, and K-major is the only order of 4-bit
-// operands.
+// Instruction descriptor of kind::mxf4nvf4, dense, K = 64, e2m1 times e2m1 with ue4m3 scales.
+// The scale-factor ids (bits 4-5 and 29-30), the negations (13, 14), the transpositions (15, 16),
+// the scale type (23, 0 = ue4m3) and the K size (31) are all 0: block16 has one id,
+// and K-major is the only order of 4-bit operands.
 //
 //   bits 7-9 type of A, 10-11 type of B: 1 = e2m1      17-22 N / 8      27-28 M / 128
 DUALGEMM_HOST_DEVICE constexpr uint32_t mxf4nvf4_instruction_descriptor(int m, int n) {

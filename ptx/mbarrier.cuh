@@ -1,7 +1,7 @@
 // mbarrier.cuh -- mbarrier instructions on this CTA's shared memory (PTX ISA 9.0, 9.7.13.15).
 //
 // One function per instruction, named after it. A wrapper converts types and address spaces and does nothing
-// else: no loops, no lane election, no phase bookkeeping (that is kernel/pipeline.cuh).
+// else: no loops, no lane election, no phase bookkeeping (that is kernel/common/pipeline.cuh).
 #pragma once
 
 #include "ptx/common.cuh"

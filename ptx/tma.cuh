@@ -63,8 +63,8 @@ DUALGEMM_DEVICE void cp_async_bulk_tensor_4d(void* dst, const CUtensorMap* map, 
       : "memory");
 }
 
-// cp.async.bulk.tensor.3d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint
-//     [dst], [map, {c0, c1, c2}], [mbar], policy;      9.7.9.25.5.2
+// cp.async.bulk.tensor.3d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+//     .L2::cache_hint [dst], [map, {c0, c1, c2}], [mbar], policy;      9.7.9.25.5.2
 // For a CTA of a pair: `dst` is its own, the mbarrier may be that of either CTA.
 DUALGEMM_DEVICE void cp_async_bulk_tensor_3d_pair(void* dst, const CUtensorMap* map, Coordinates3 at,
                                                   uint32_t mbar_address, uint64_t policy) {
@@ -75,8 +75,8 @@ DUALGEMM_DEVICE void cp_async_bulk_tensor_3d_pair(void* dst, const CUtensorMap* 
       : "memory");
 }
 
-// cp.async.bulk.tensor.4d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint
-//     [dst], [map, {c0, c1, c2, c3}], [mbar], policy;      9.7.9.25.5.2
+// cp.async.bulk.tensor.4d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+//     .L2::cache_hint [dst], [map, {c0, c1, c2, c3}], [mbar], policy;      9.7.9.25.5.2
 DUALGEMM_DEVICE void cp_async_bulk_tensor_4d_pair(void* dst, const CUtensorMap* map, Coordinates4 at,
                                                   uint32_t mbar_address, uint64_t policy) {
   asm volatile(
@@ -87,10 +87,11 @@ DUALGEMM_DEVICE void cp_async_bulk_tensor_4d_pair(void* dst, const CUtensorMap* 
 }
 
 // cp.async.bulk.tensor.4d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes
-//     .multicast::cluster.L2::cache_hint [dst], [map, {c0, c1, c2, c3}], [mbar], ranks, policy; 9.7.9.25.5.2
-// One read of global memory, written at the offset of `dst` in every CTA whose bit is set in `ranks`. Each
-// destination counts its bytes on the mbarrier of the CTA in its own pair that has the parity of the CTA
-// `mbar_address` names.
+//     .multicast::cluster.L2::cache_hint
+//     [dst], [map, {c0, c1, c2, c3}], [mbar], ranks, policy;      9.7.9.25.5.2
+// One read of global memory, written at the offset of `dst` in every CTA whose bit is set in `ranks`.
+// Each destination counts its bytes on the mbarrier of the CTA in its own pair that has the parity
+// of the CTA `mbar_address` names.
 DUALGEMM_DEVICE void cp_async_bulk_tensor_4d_pair_multicast(void* dst, const CUtensorMap* map,
                                                             Coordinates4 at, uint32_t mbar_address,
                                                             uint16_t ranks, uint64_t policy) {

@@ -34,8 +34,9 @@ Outcome run_named() {
 }
 
 // Warp 0 hands tile numbers to warps 1 to 3 through one word.
-//   full: 1 arrival, the producer; free: 3 arrivals, lane 0 of every reader. The defect: only one reader
-//   gives the mailbox back.
+//   full   1 arrival, the producer
+//   free   3 arrivals, lane 0 of every reader
+// The defect: only one reader gives the mailbox back.
 template <Mailbox d>
 __global__ void mailbox_kernel(uint32_t* out) {
   __shared__ uint32_t tile;

@@ -1,5 +1,5 @@
-// cluster.cu -- two CTAs that use each other's shared memory: plain stores, remote arrivals, st.async and
-// multicast copies.
+// cluster.cu -- two CTAs that use each other's shared memory:
+// plain stores, remote arrivals, st.async and multicast copies.
 #include "defects/device.cuh"
 #include "defects/host.h"
 
@@ -101,8 +101,8 @@ Outcome run_async_store() {
   return outcome(out, [](size_t i) { return uint32_t(1000 + i); });
 }
 
-// CTA 0 copies one block after the other into both CTAs. Warp 0 of each reads, lane 0 of warp 1 of CTA 0
-// copies.
+// CTA 0 copies one block after the other into both CTAs. Warp 0 of each reads,
+// lane 0 of warp 1 of CTA 0 copies.
 //   full (each CTA)   1 and 128 bytes   the reader re-arms it   its readers wait
 //   empty (CTA 0)     2                 lane 0 of both readers  the copying thread waits
 constexpr int kBlocks = 3;

@@ -158,13 +158,13 @@ CORRECT(dependent_launch, Dependent::kNone)
 // ---- a ring of stages -------------------------------------------------------------------------------------
 DEFECT("1", "a stage is announced without its bytes", ring, Ring::kArriveWithoutBytes, 'E',
        "mbarrier-copy-before-observed",
-       "a copy of 128 bytes is issued for phase 1 of mbarrier * although nobody saw phase 0 complete, which "
-       "expected 0 bytes",
+       "a copy of 128 bytes is issued for phase 1 of mbarrier * although nobody saw phase 0 complete, "
+       "which expected 0 bytes",
        "race-async", "deadlock")
 DEFECT("2", "fewer bytes are expected than are copied", ring, Ring::kFewBytes, 'E',
        "mbarrier-bytes-in-other-phase",
-       "phase 0 of mbarrier * completes with 128 bytes expected while 128 bytes of a copy issued for it have "
-       "not landed",
+       "phase 0 of mbarrier * completes with 128 bytes expected while 128 bytes of a copy issued "
+       "for it have not landed",
        "race-async", "mbarrier-copy-before-observed", "deadlock")
 DEFECT("3", "more bytes are expected than are copied", ring, Ring::kManyBytes, 'E', "deadlock",
        "CTA 0 warp 1 waits for phase 0 of mbarrier * of CTA 0, which lacks 128 bytes")
@@ -247,8 +247,7 @@ DEFECT("9", "a relaxed wait for the empty barrier", gemm, Gemm::kRelaxedEmptyWai
 DEFECT("10", "a commit to the barrier of the other stage", gemm, Gemm::kCommitToOtherStage, 'S',
        "mbarrier-arrive-before-observed",
        "an arrival in phase 1 of mbarrier * of CTA 0 need not come after a wait that saw phase 0 complete "
-       "(arrival "
-       "count 1)",
+       "(arrival count 1)",
        "mbarrier-lagging-waiter")
 DEFECT("10", "a commit to the full barrier", gemm, Gemm::kCommitToFull, 'E', "deadlock",
        "CTA 0 warp 4 lane 0 waits for phase 0 of mbarrier * of CTA 0, which lacks 1 arrival")
@@ -342,8 +341,8 @@ DEFECT("23", "no fence behind mbarrier.init for the peer", pair, Pair::kNoInitFe
        "mbarrier-init-order", "an mbarrier is used by a thread that need not see its initialisation")
 DEFECT("34", "commits to the peer are not waited for before exit", pair, Pair::kStagesNotDrained, 'E',
        "mbarrier-commit-unobserved",
-       "a tcgen05.commit of CTA 0 warp 5 lane 0 arrives in phase 1 of mbarrier * of CTA 0, which nobody saw "
-       "complete before its end; no later commit of the thread was waited for",
+       "a tcgen05.commit of CTA 0 warp 5 lane 0 arrives in phase 1 of mbarrier * of CTA 0, "
+       "which nobody saw complete before its end; no later commit of the thread was waited for",
        "mbarrier-commit-overtaken")
 DEFECT("-", "no cluster barrier between a store to the peer and its load", cluster_exchange,
        Exchange::kNoBarrier, 'E', "race-data",
@@ -372,8 +371,8 @@ DEFECT("-", "no wait for st.async", async_store, AsyncStore::kNoWait, 'E', "race
        "mbarrier-bytes-unobserved")
 DEFECT("2", "fewer bytes are expected than st.async brings", async_store, AsyncStore::kFewBytes, 'E',
        "mbarrier-bytes-in-other-phase",
-       "phase 0 of mbarrier * of CTA 0 completes with 64 bytes expected while 4 bytes of a copy issued for "
-       "it have not landed",
+       "phase 0 of mbarrier * of CTA 0 completes with 64 bytes expected while 4 bytes of a copy issued "
+       "for it have not landed",
        "race-async", "mbarrier-byte-balance", "machine-protocol")
 DEFECT("32", "a multicast that leaves the peer out", multicast, Multicast::kMaskWithoutPeer, 'E', "deadlock",
        "CTA 0 warp 0 waits for phase 1 of mbarrier * of CTA 0, which lacks 128 bytes")
@@ -429,8 +428,8 @@ DEFECT("12", "no proxy fence between st.global and a copy of the same bytes", wr
        "bulk load reads global * not ordered after an ordinary store that wrote it")
 DEFECT("4", "a fresh barrier is asked for the parity before its first phase", single_copy,
        Single::kFreshParity, 'E', "mbarrier-fresh-wait",
-       "CTA 0 warp 0 lane 0 uses bytes of a copy on mbarrier * of CTA 0 after a wait that found the barrier "
-       "fresh: no phase had completed",
+       "CTA 0 warp 0 lane 0 uses bytes of a copy on mbarrier * of CTA 0 after a wait "
+       "that found the barrier fresh: no phase had completed",
        "race-async", "machine-poison")
 DEFECT("-", "a flag is raised without release", global_flag, Flag::kRelaxedStore, 'E', "race-data",
        "a strong load reads global * not ordered after an ordinary store that wrote it")

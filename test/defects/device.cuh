@@ -60,8 +60,8 @@ DEFECTS_DEVICE void mbarrier_arrive_cluster_default(uint32_t barrier) {
 DEFECTS_DEVICE bool mbarrier_try_wait(uint64_t* barrier, uint32_t parity) {
   uint32_t done;
   asm volatile(
-      "{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, "
-      "p;\n\t}"
+      "{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
+      "selp.u32 %0, 1, 0, p;\n\t}"
       : "=r"(done)
       : "r"(shared_address(barrier)), "r"(parity)
       : "memory");
@@ -149,9 +149,8 @@ DEFECTS_DEVICE void bulk_load(void* to, const void* from, uint32_t bytes, uint64
 DEFECTS_DEVICE void bulk_load_multicast(void* to, const void* from, uint32_t bytes, uint64_t* barrier,
                                         uint16_t ranks) {
   asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, "
-      "[%3], "
-      "%4;" ::"r"(shared_address(to)),
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1], %2, [%3], %4;" ::"r"(shared_address(to)),
       "l"(from), "r"(bytes), "r"(shared_address(barrier)), "h"(ranks)
       : "memory");
 }
@@ -170,9 +169,8 @@ DEFECTS_DEVICE void tensor_load(void* to, const CUtensorMap* map, int x, int y, 
 // Into this CTA, signalling the barrier of the same name in the even CTA of the pair.
 DEFECTS_DEVICE void tensor_load_pair(void* to, const CUtensorMap* map, int x, int y, uint64_t* barrier) {
   asm volatile(
-      "cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
-      "{%2, %3}], "
-      "[%4];" ::"r"(shared_address(to)),
+      "cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3}], [%4];" ::"r"(shared_address(to)),
       "l"(map), "r"(x), "r"(y), "r"(shared_address(barrier) & 0xFEFFFFFF)
       : "memory");
 }

@@ -104,8 +104,9 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(192)
         tcgen05_commit_pair(&empty[s], kBoth);
       }
     }
-    mbarrier_wait_cluster(&acc_empty, (kTiles - 1) % 2);  // arrivals from the peer must find this CTA
-  } else if (warp < 4) {                                  // epilogue
+    // Arrivals from the peer must find this CTA.
+    mbarrier_wait_cluster(&acc_empty, (kTiles - 1) % 2);
+  } else if (warp < 4) {  // epilogue
 #pragma unroll 1
     for (int tile = 0; tile < kTiles; ++tile) {
       mbarrier_wait_cluster(&acc_full, tile % 2);

@@ -1,10 +1,9 @@
-// smem_tma.cu -- a ring of two stages: one thread fills them with bulk copies (two of 128 bytes a stage), two
-// warps read one half each.
+// smem_tma.cu -- a ring of two stages: one thread fills them with bulk copies (two of 128 bytes a stage),
+// two warps read one half each.
 //
-//   barrier   count              arrives                            waits            means
-//   full[s]   1 and 256 bytes    producer, and the copies           both consumers   stage s is filled
-//   empty[s]  2                  lane 0 of each consumer warp       producer         stage s may be filled
-//   again
+//   barrier   count            arrives                       waits           means
+//   full[s]   1 and 256 bytes  producer, and the copies      both consumers  stage s is filled
+//   empty[s]  2                lane 0 of each consumer warp  producer        stage s may be filled again
 #include "defects/device.cuh"
 #include "defects/host.h"
 

@@ -1,6 +1,6 @@
 // tensor_memory.cu -- NVFP4 products of one CTA. Operand rows are constant along K, so that every value of
-// the result names its row, its column and its tile:  D[m][n] = 256 * A(m + tile) * B(n) * 2,  codes
-// modulo 8.
+// the result names its row, its column and its tile:
+//   D[m][n] = 256 * A(m + tile) * B(n) * 2,  codes modulo 8.
 #include "defects/device.cuh"
 #include "defects/host.h"
 
@@ -27,11 +27,11 @@ DEFECTS_DEVICE uint32_t scale_column(int stage, int step) {
   return 16 + (stage * kSteps + step) * kScaleColumns;
 }
 
-//   barrier        count            arrives                     waits      means
-//   full[s]        1 and bytes      load, and the copies        mma        stage s is filled
-//   empty[s]       1                commit                      load       stage s was read, and its scale
-//   columns acc_full[b]    1                commit                      epilogue   accumulator b is complete
-//   acc_empty[b]   128              every epilogue thread       mma        accumulator b was read
+//   barrier       count        arrives                waits     means
+//   full[s]       1 and bytes  load, and the copies   mma       stage s is filled
+//   empty[s]      1            commit                 load      stage s was read, and its scale columns
+//   acc_full[b]   1            commit                 epilogue  accumulator b is complete
+//   acc_empty[b]  128          every epilogue thread  mma       accumulator b was read
 template <Gemm d>
 __global__ void __launch_bounds__(192)
     gemm_kernel(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,

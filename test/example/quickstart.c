@@ -92,8 +92,8 @@ static double bf16_value(uint16_t bits) {
   return value;
 }
 
-/* Dot product; *magnitude is the same sum with every term positive. Products of quantised values are exact.
- */
+/* Dot product; *magnitude is the same sum with every term positive.
+ * Products of quantised values are exact. */
 static double dot(const float* a, const float* b, int k, double* magnitude) {
   double sum = 0, terms = 0;
   for (int i = 0; i < k; ++i) {
@@ -134,8 +134,8 @@ int main(int argc, char** argv) {
   const size_t c_bytes = (size_t)m * n * sizeof(uint16_t);
   void* c_device;
   cuda(cudaMalloc(&c_device, c_bytes), "cudaMalloc");
-  cuda(cudaMemset(c_device, 0xFF, c_bytes),
-       "cudaMemset"); /* NaN: an output that is not written cannot pass */
+  /* NaN: an output that is not written cannot pass. */
+  cuda(cudaMemset(c_device, 0xFF, c_bytes), "cudaMemset");
   cudaStream_t stream;
   cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); /* the copies above ran on another stream */
@@ -170,9 +170,9 @@ int main(int argc, char** argv) {
 
   /* Every output against the reference. What the kernel may lose:
    *   - the tensor core cuts its running sum to 24 bits once per 64 elements: each time at most 2^-23 of the
-   * sum of magnitudes; this moves the gate by dg and the up by du, and silu by at most 1.1 dg;
+   *     sum of magnitudes; this moves the gate by dg and the up by du, and silu by at most 1.1 dg;
    *   - float arithmetic in the epilogue: silu's exponential, reciprocal and products, 2^-20 of the result,
-   * growing with the gate's size because exp(g) turns a relative error of g into |g| times that;
+   *     growing with the gate's size because exp(g) turns a relative error of g into |g| times that;
    *   - the conversion to BF16, 8 significant bits: 2^-8. */
   double largest = 0, its_bound = 1;
   long long wrong = 0;

@@ -50,8 +50,8 @@ Outcome strongest(const Run& run) {
 
 // Takes every entry but one out of the PTX of the library; lines keep their numbers.
 void keep_entry(std::string& text, const std::string& entry) {
-  const std::string begin = "\n.visible .entry ",
-                    end = "\n\n}\n";  // the ends of blocks of inline PTX have no empty line
+  // The ends of blocks of inline PTX have no empty line.
+  const std::string begin = "\n.visible .entry ", end = "\n\n}\n";
   if (text.find(begin + entry + "(") == std::string::npos) return;
   std::string out;
   size_t copied = 0;
@@ -213,8 +213,8 @@ void Bench::load() {
   sim::shim::set_module_editor(
       [this](sim::ptx::Module& module) {
         const auto other = [this](const sim::ptx::Function& f) { return f.name != entry_; };
-        if (std::all_of(module.functions.begin(), module.functions.end(), other))
-          return;  // not the library's
+        // Not the library's.
+        if (std::all_of(module.functions.begin(), module.functions.end(), other)) return;
         if (edit_) edit_(module.functions.front());
       },
       [this](std::string& text) { keep_entry(text, entry_); });
@@ -222,8 +222,8 @@ void Bench::load() {
 }
 
 std::string Bench::barrier_name(uint32_t offset) const {
-  // The barriers follow the rings, whose sizes are multiples of 1024, and shared memory moves by such
-  // multiples.
+  // The barriers follow the rings, whose sizes are multiples of 1024,
+  // and shared memory moves by such multiples.
   const int32_t acc = info_.overlapped ? 1 : info_.acc_stages;
   int32_t index = static_cast<int32_t>(offset % 1024 / 8);
   if (offset % 8 != 0 || index >= static_cast<int32_t>(barriers_)) return "offset " + std::to_string(offset);

@@ -62,8 +62,8 @@ class Bench {
   const sim::ptx::Function& kernel() const { return kernel_; }  // as it ships
   const dualgemm_config_info_t& info() const { return info_; }
   const Shape& shape() const { return shape_; }
-  // The rings of barriers, "full", "window_free", that a statement of the shipping kernel works on, by its
-  // PTX line.
+  // The rings of barriers, "full", "window_free", that a statement of the shipping kernel works on,
+  // by its PTX line.
   const std::set<std::string>& rings_of(uint32_t ptx_line) const;
 
   // Every later run executes the edited kernel; null: the shipping one.

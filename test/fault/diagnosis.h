@@ -28,8 +28,8 @@ struct Expectation {
 // Empty when nothing in the run is right; otherwise the report that is.
 std::string right_report(const Run& run, const Expectation& expected);
 
-// What the sweep expects of a mutant, by instruction class and the rings that the attacked statement works
-// on.
+// What the sweep expects of a mutant, by instruction class and the rings
+// that the attacked statement works on.
 Expectation expectation_of(const Mutant& mutant, const std::set<std::string>& rings);
 
 // The rings and pairs that bugs concern: "full", "scale_empty", "acc_full", "window_free".

@@ -17,8 +17,8 @@ using sim::ptx::Statement;
 
 // "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64"
 std::string spelling(const Statement& statement);
-// Does the spelling begin with `prefix`, up to the end of a word? is(s, "tcgen05.ld") is false of
-// tcgen05.ldx.
+// Does the spelling begin with `prefix`, up to the end of a word?
+// is(s, "tcgen05.ld") is false of tcgen05.ldx.
 bool is(const Statement& statement, std::string_view prefix);
 
 void erase(Function& function, size_t at);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "fault/mutate.h"
 
@@ -14,5 +15,8 @@ std::string why_equivalent(const Mutant& mutant);
 bool equivalent_everywhere(const Mutant& mutant);
 // Its entry covers a family of which some members hang or fault: such a kill is no error of the table.
 bool may_fail(const Mutant& mutant);
+// The entries that none of these mutants needs. Of the whole sweep there is to be none: an entry outlives neither
+// its instruction nor the entry before it that covers the same mutants.
+std::vector<std::string> idle_entries(const std::vector<Mutant>& mutants);
 
 }  // namespace fault

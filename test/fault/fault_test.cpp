@@ -146,20 +146,20 @@ TEST_CASE("the planted list has each of its bugs, planted or excused", "[fault]"
 TEST_CASE("one bug of every kind is caught in the shipping kernel", "[fault]") {
   Bench bench("m128n64k256_fp16");
   const char* const ids[] = {
-      "no wait mbarrier.try_wait @ mma_role/wait #1",
+      "no wait mbarrier.try_wait @ mma_role/multiply/begin_k_tile/wait #0",
       "no wait mbarrier.try_wait @ load_role/wait #0",
       "other parity mbarrier.try_wait @ load_role/wait #1",
       "arrive without bytes mbarrier.arrive @ load_role/load_role #0",
-      "arrive at once tcgen05.commit @ mma_role/commit #1",
-      "phase not flipped xor.b32 @ mma_role/operator++ #0",
-      "delete tcgen05.wait::ld @ epilogue_role/load #0",
+      "arrive at once tcgen05.commit @ mma_role/multiply/give_back/commit #1",
+      "phase not flipped xor.b32 @ mma_role/multiply/give_back/operator++ #0",
+      "delete tcgen05.wait::ld @ epilogue_role/load_fragment #0",
       "delete bar.sync @ prologue #0",
       "delete barrier.cta.sync @ allocate_tensor_memory #0",
       "delete griddepcontrol.wait @ kernel #0",
       "delete tcgen05.dealloc @ teardown #0",
-      "sfb 4 columns on tcgen05.mma @ mma_role/issue_mma #0",
+      "sfb 4 columns on tcgen05.mma @ mma_role/multiply/issue/issue #0",
       "outer coordinate + 1 cp.async.bulk.tensor @ load_role/load/load #0",
-      "32 lanes on tcgen05.ld @ epilogue_role/load #0",
+      "32 lanes on tcgen05.ld @ epilogue_role/load_fragment #0",
   };
   for (const char* id : ids) {
     const Mutant mutant = mutant_named(bench, id);

@@ -1,5 +1,5 @@
-// judges.h -- everything that watches and drives a run: the checkers behind one observer, and schedules by
-// name.
+// judges.h -- everything that watches and drives a run:
+// the checkers behind one observer, and schedules by name.
 #pragma once
 
 #include <memory>

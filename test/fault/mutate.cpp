@@ -32,8 +32,8 @@ bool is_visible(const Statement& s) {
                 {"tcgen05", "ld.shared", "ld.shared::cta", "st.shared::cluster", "st.global", "ld.global"});
 }
 
-// Turns an address of a CTA into that of its pair's leader: keeps the upper bits without the lowest of the
-// rank.
+// Turns an address of a CTA into that of its pair's leader:
+// keeps the upper bits without the lowest of the rank.
 bool names_leader(const Statement& s) {
   return is(s, "and.b32") && s.operands[2].kind == Operand::Kind::kInteger &&
          (static_cast<uint32_t>(s.operands[2].value) >> 24) == 0xfe;
@@ -361,8 +361,8 @@ void Sweep::exchanges() {
     if (!is_visible(at(i))) continue;
     const bool either = previous < i && (is_synchronisation(at(previous)) || is_synchronisation(at(i)));
     const bool inits = either && is(at(previous), "mbarrier.init") && is(at(i), "mbarrier.init");
-    if (either && !inits && !copies_.contains(previous))
-      exchange(previous, i);  // the order of inits is a control
+    // The order of inits is a control.
+    if (either && !inits && !copies_.contains(previous)) exchange(previous, i);
     previous = i;
   }
 }
@@ -408,13 +408,19 @@ std::vector<std::string> frames(const std::string& source) {
   return out;
 }
 
+// A file is named by its last folder. Those of the wrappers of instructions are the folder ptx and the
+// toolkit's; all others belong to the kernel.
+bool is_wrapper(const std::string& frame) {
+  return frame.starts_with("ptx/") || frame.starts_with("include/");
+}
+
 }  // namespace
 
 std::string path_of(const Statement& statement) {
   std::string path;
   for (const std::string& frame : frames(statement.site.source)) {
     const size_t in = frame.find(" in ");
-    if (in == std::string::npos || !frame.starts_with("kernel/")) continue;
+    if (in == std::string::npos || is_wrapper(frame)) continue;
     path = frame.substr(in + 4) + (path.empty() ? "" : "/" + path);
   }
   return path.empty() ? "kernel" : path;

@@ -30,19 +30,19 @@ class Places {
 };
 
 struct Mutant {
-  std::string id;         // "delete tcgen05.wait::ld @ epilogue_role/load #0": stable, what tables match
+  std::string id;  // "delete tcgen05.wait::ld @ epilogue_role/load_fragment #0": stable, what tables match
   std::string instance;   // "m128n64k256_fp16"
   std::string operation;  // "delete", "arrive without bytes", ...
   std::string group;      // instruction class of the score: "mbarrier.try_wait"
   std::string opcode;     // of the statement under attack, as written
   std::string path;       // of the statement under attack
   uint32_t ptx_line = 0;  // of the statement under attack
-  std::string source;     // "kernel/mma.cuh:59 in mma_role <- ..."
+  std::string source;     // "sm100/mma.cuh:59 in mma_role <- ..."
   std::function<void(Function&)> edit;
 };
 
-// What the sweep attacks: synchronisation alone, or operands of copies, multiplications, loads and stores as
-// well.
+// What the sweep attacks: synchronisation alone, or operands of copies, multiplications,
+// loads and stores as well.
 enum class Breadth { kSynchronisation, kAll };
 
 std::vector<Mutant> sweep(const Function& function, const std::string& instance, Breadth breadth);

@@ -7,9 +7,9 @@
 
 namespace fault {
 
-// Runs `job(0)` to `job(count - 1)`, each in a forked child of its own with stderr closed, `workers` at once,
-// and hands each text that comes back to `done`, in order of completion. A child that exceeds `seconds`
-// of processor time or dies delivers nothing; `died` says how.
+// Runs `job(0)` to `job(count - 1)`, each in a forked child of its own with stderr closed, `workers` at
+// once, and hands each text that comes back to `done`, in order of completion. A child that exceeds
+// `seconds` of processor time or dies delivers nothing; `died` says how.
 void run_forked(size_t count, unsigned workers, unsigned seconds,
                 const std::function<std::string(size_t)>& job,
                 const std::function<void(size_t, const std::string&)>& done,

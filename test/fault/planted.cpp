@@ -37,7 +37,7 @@ Edit Plants::count_changed(const std::string& ring, int64_t delta) const {
 void Plants::full_and_empty() {
   const size_t arrive_operands = at_ring("mbarrier.arrive.expect_tx", "load_role", "full");
   const size_t arrive_scales = at_ring("mbarrier.arrive.expect_tx", "load_role", "scale_full");
-  const size_t wait_full = at_ring("mbarrier.try_wait", "mma_role/wait", "full");
+  const size_t wait_full = at_ring("mbarrier.try_wait", "mma_role/multiply/wait", "full");
   // Of scale factors: their ring is the shallower one here, and its waits cover those for the stages. Pairs
   // have it the other way round.
   const size_t wait_empty = at_ring("mbarrier.try_wait", "load_role/wait", "scale_empty");
@@ -47,13 +47,13 @@ void Plants::full_and_empty() {
   plant(1, "arrive.expect_tx announces nothing: a plain arrive", arrive_operands,
         without_bytes(arrive_operands), {{kFullBarrier, kStageRace}});
   plant(2, "too few bytes expected: one scale-factor box forgotten", arrive_scales,
-        [i = arrive_scales](Function& f) { add_to_operand(f, i, 2, -2048); }, {{kSlotBarrier, kStageRace}});
+        [i = arrive_scales](Function& f) { add_to_operand(f, i, 2, -2048); }, {{kScaleBarrier, kStageRace}});
   plant(3, "too many bytes expected: B counted twice", arrive_operands,
         [i = arrive_operands](Function& f) { add_to_operand(f, i, 2, 8192); }, {{kFullBarrier}});
   plant(4, "the consumer starts with the wrong parity", wait_full, other_parity(wait_full),
         {{kFullBarrier, kStageRace}});
   plant(5, "the producer starts with the wrong parity", wait_empty, other_parity(wait_empty),
-        {{kSlotBarrier}});
+        {{kScaleBarrier}});
   const size_t flip = writer(statement(wait_full).operands[2].reg, "xor");
   plant(6, "the phase bit is not flipped where the ring wraps", flip, [flip](Function& f) { erase(f, flip); },
         {{kFullBarrier, kStageRace}});
@@ -67,13 +67,13 @@ void Plants::full_and_empty() {
   plant(8, "no wait for the full barrier", wait_full, no_wait(wait_full), {{kFullBarrier, kStageRace}});
   plant(9, "no wait for the empty barrier", wait_empty, no_wait(wait_empty), {{kStageRace, kFullBarrier}});
   plant(10, "the commit names the next stage's barrier", commit_empty,
-        [i = commit_empty](Function& f) { add_to_operand(f, i, 0, 8); }, {{kSlotBarrier, kStageRace}});
+        [i = commit_empty](Function& f) { add_to_operand(f, i, 0, 8); }, {{kScaleBarrier, kStageRace}});
   plant(11, "an arrive releases the stage instead of a commit", commit_empty, arrival_instead(commit_empty),
         {{kStageRace}});
   plant(30, "one arrival too few completes full", at_ring("mbarrier.init", "prologue", "full"),
         count_changed("full", -1), {{kFullBarrier, kStageRace}});
   plant(30, "one arrival too few completes scale_full", at_ring("mbarrier.init", "prologue", "scale_full"),
-        count_changed("scale_full", -1), {{kSlotBarrier, kStageRace}});
+        count_changed("scale_full", -1), {{kScaleBarrier, kStageRace}});
   plant(30, "one arrival too many is needed for acc_empty", at_ring("mbarrier.init", "prologue", "acc_empty"),
         count_changed("acc_empty", 1), {{{{"mbarrier-*", "deadlock"}, {}, {"acc_empty"}, {}}}});
   const size_t arrive_a = at_ring("mbarrier.arrive.expect_tx", "load_role", "full", 1);
@@ -158,7 +158,7 @@ void Plants::set_up_and_teardown() {
 }
 
 void Plants::tensor_memory() {
-  constexpr int64_t kRing = 6 * 32768;  // bytes of operands in front of the slots of scale factors
+  constexpr int64_t kRing = 6 * 32768;  // bytes of operands in front of the scale stages
   const auto every_mma = [this](auto change) {
     return [mmas = places_.find("tcgen05.mma", "mma_role"), change](Function& f) {
       for (size_t n = mmas.size(); n-- > 0;) change(f, mmas[n]);
@@ -168,7 +168,7 @@ void Plants::tensor_memory() {
   const std::vector<Answer> uninitialised = {kTensorRace, {{}, {}, {}, {"never written"}}};
   plant(25, "the scale factors of A are read 4 columns on", mma,
         [mma](Function& f) { add_to_operand(f, mma, 4, 4); }, {uninitialised});
-  // The slot is free for the copy: the load warp waited for it. Its columns belong to the mma thread alone.
+  // The scale stage is free for the copy: the load warp waited for it. Its columns belong to the mma thread alone.
   plant(26, "another thread copies scale factors over columns that mma still read",
         at_ring("cp.async.bulk.tensor", "load_role", "scale_full", 2),
         [i = at_ring("cp.async.bulk.tensor", "load_role", "scale_full", 2),
@@ -224,11 +224,11 @@ void Plants::roles() {
           f.body[elect] = make(f.body[elect], "mov.pred", {f.body[elect].operands[0].items[1], integer(-1)});
         },
         {{kFullBarrier, kStageRace, {{}, {}, {"full"}, {"mbarrier"}}}});
-  const std::vector<size_t> loops =
-      places_.find("setp.ne.s32", "mma_role");  // the end of the k-tiles is last
+  // The end of the k-tiles is last.
+  const std::vector<size_t> loops = places_.find("setp.ne.s32", "mma_role");
   plant(44, "the consumer's loop ends one k-tile early", loops.back(),
         [i = loops.back()](Function& f) { add_to_operand(f, i, 2, -1); },
-        {{kFullBarrier, kEmptyBarrier, kSlotBarrier, kStageRace}});
+        {{kFullBarrier, kEmptyBarrier, kScaleBarrier, kStageRace}});
 }
 
 // What the family has beside the list.
@@ -240,7 +240,7 @@ void Plants::two_rings() {
   // The address of scale_empty[q], as it is computed where it is committed to: from that of scale_full[q].
   const size_t commit = at_ring("tcgen05.commit", "mma_role", "scale_empty");
   const size_t copy = at("tcgen05.cp", "mma_role");
-  plant(kListed + 6, "a slot of scale factors is given back before the mma that read it", commit,
+  plant(kListed + 6, "a scale stage is given back before the mma that read it", commit,
         [commit, copy,
          address = writer(statement(commit).operands[0].items.at(0).reg, "add.s32")](Function& f) {
           const Statement early = f.body[commit], sum = f.body[address];
@@ -248,11 +248,11 @@ void Plants::two_rings() {
           insert(f, copy, early);
           insert(f, copy, sum);
         },
-        {{kStageRace, kTensorRace, kSlotBarrier}});
+        {{kStageRace, kTensorRace, kScaleBarrier}});
   plant(kListed + 7, "no load role drains the stages",
         at_ring("mbarrier.try_wait", "load_role/drain", "empty"),
         no_waits(all_at_ring("mbarrier.try_wait", "load_role/drain", "empty")), {{kNotDrained}});
-  plant(kListed + 8, "no load role drains the slots",
+  plant(kListed + 8, "no load role drains the scale stages",
         at_ring("mbarrier.try_wait", "load_role/drain", "scale_empty"),
         no_waits(all_at_ring("mbarrier.try_wait", "load_role/drain", "scale_empty")), {{kNotDrained}});
 }
@@ -267,8 +267,8 @@ void Plants::not_here() {
   absent(20, "no wait_group.read before the CTA exits", store);
   absent(21, "wait_group.read where the writes are published by a flag", store);
   absent(39, "the elected lane arrives before the lanes that read the stage have met it",
-         "the lanes read tensor memory together, by tcgen05.ld and wait::ld of the whole warp; elect.sync "
-         "gathers them before the arrival");
+         "the lanes read tensor memory together, by tcgen05.ld and wait::ld of the whole warp; "
+         "elect.sync gathers them before the arrival");
   absent(36, "a tile mailbox without a free barrier", "the tile schedule is static: every role computes it");
   absent(43, "a tensor map is patched without its fence", "the tensor maps are kernel parameters");
   absent(46, "setmaxnreg asks for more than the pool holds", "the kernel does not move registers");

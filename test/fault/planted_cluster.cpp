@@ -1,16 +1,21 @@
 // planted_cluster.cpp -- bugs of what only some kernels of the family have, planted by hand: of a pair of
 // CTAs that one mma works for, of the exchange of partial sums between the CTAs that split K, of overlapping
 // accumulators, and of groups.
+#include <algorithm>
+
 #include "fault/planter.h"
 
 namespace fault {
 namespace {
 
-// The arrive of a cluster barrier and the wait that follows it directly.
-Planter::Edit without_barrier(size_t arrive) {
-  return [arrive](Function& f) {
-    erase(f, arrive);
-    erase(f, arrive);
+// The arrives of a cluster barrier, and the wait that follows each directly: one, or those of different roles
+// that meet there.
+Planter::Edit without_barrier(std::vector<size_t> arrives) {
+  return [arrives = std::move(arrives)](Function& f) {
+    for (size_t n = arrives.size(); n-- > 0;) {
+      erase(f, arrives[n]);
+      erase(f, arrives[n]);
+    }
   };
 }
 
@@ -37,7 +42,7 @@ void PairPlants::bytes() {
   plant(1, "arrive.expect_tx announces nothing: a plain arrive", operands, without_bytes(operands),
         {{kFullBarrier, kStageRace}});
   plant(2, "too few bytes expected: the peer's scale factors of B forgotten", scales,
-        [scales](Function& f) { add_to_operand(f, scales, 2, -2 * 2048); }, {{kSlotBarrier, kStageRace}});
+        [scales](Function& f) { add_to_operand(f, scales, 2, -2 * 2048); }, {{kScaleBarrier, kStageRace}});
   plant(3, "too many bytes expected: all of B for each CTA, though each brings half", operands,
         [operands](Function& f) { add_to_operand(f, operands, 2, 2 * 8192); }, {{kFullBarrier}});
   plant(33, "the leader waits for its own half of the operands alone: the peer's is counted nowhere",
@@ -62,11 +67,11 @@ void PairPlants::bytes() {
 }
 
 void PairPlants::waits_and_commits() {
-  const size_t full = at_ring("mbarrier.try_wait", "mma_role/wait", "full");
+  const size_t full = at_ring("mbarrier.try_wait", "mma_role/multiply/wait", "full");
   const size_t empty = at_ring("mbarrier.try_wait", "load_role/wait", "empty");
   const size_t commit = at_ring("tcgen05.commit", "mma_role", "empty");
   const size_t final = at_ring("tcgen05.commit", "mma_role", "acc_full");
-  const size_t slot = at_ring("tcgen05.commit", "mma_role", "scale_empty");
+  const size_t scale_commit = at_ring("tcgen05.commit", "mma_role", "scale_empty");
   plant(8, "no wait for the full barrier", full, no_wait(full), {{kFullBarrier, kStageRace}});
   plant(9, "no wait for the empty barrier", empty, no_wait(empty), {{kStageRace, kFullBarrier}});
   plant(10, "the commit names the next stage's barrier", commit,
@@ -75,13 +80,13 @@ void PairPlants::waits_and_commits() {
         {{kStageRace, kEmptyBarrier}});
   plant(32, "the stage is released in the leader alone", commit,
         [commit](Function& f) { flip_operand(f, commit, 1, 2); }, {{kEmptyBarrier}});
-  plant(32, "the slot of scale factors is released in the leader alone", slot,
-        [slot](Function& f) { flip_operand(f, slot, 1, 2); }, {{kSlotBarrier}});
+  plant(32, "the scale stage is released in the leader alone", scale_commit,
+        [scale_commit](Function& f) { flip_operand(f, scale_commit, 1, 2); }, {{kScaleBarrier}});
   // Behind every k-tile: the branch around the commit is not taken.
-  size_t around = slot;
+  size_t around = scale_commit;
   while (!is(statement(around), "bra")) --around;
-  plant(kListed + 9, "a slot of two k-tiles is given back after the first", slot, erased({around}),
-        {{kStageRace, kTensorRace, kSlotBarrier}});
+  plant(kListed + 9, "a scale stage of two k-tiles is given back after the first", scale_commit,
+        erased({around}), {{kStageRace, kTensorRace, kScaleBarrier}});
   plant(32, "the accumulators are announced to the leader alone", final,
         [final](Function& f) { flip_operand(f, final, 1, 2); },
         {{{{"mbarrier-*", "deadlock"}, {}, {"acc_full"}, {}}}});
@@ -93,7 +98,7 @@ void PairPlants::cluster() {
         [fence](Function& f) { erase(f, fence); }, {{{{"mbarrier-init-order"}, {}, {}, {}}}});
   const size_t start = at("barrier.cluster.arrive", "prologue");
   plant(22, "no cluster barrier between mbarrier.init and the first use by the other CTA", start,
-        without_barrier(start),
+        without_barrier({start}),
         {{{{"mbarrier-init-order", "cluster-start"}, {}, {}, {"no mbarrier was initialised"}}}});
   const size_t arrive = at("mbarrier.arrive.relaxed.cluster", "epilogue_role");
   plant(31, "a remote arrive with CTA scope", arrive,
@@ -101,7 +106,7 @@ void PairPlants::cluster() {
         {{{{"scope-mismatch", "race-tensor", "tensor-fence"}, {}, {}, {}}}});
   const size_t end = at("barrier.cluster.arrive", "teardown");
   plant(34, "no cluster barrier before exit: the other CTA still reaches for memory of one that is gone", end,
-        without_barrier(end),
+        without_barrier({end}),
         {{{{"exit-*"}, {}, {}, {"exit"}}, {{"race-tensor", "mbarrier-*"}, {}, {}, {"live"}}}});
 }
 
@@ -120,15 +125,28 @@ class SplitPlants : public Planter {
 
 std::vector<Planted> SplitPlants::run() {
   const Answer stale = {{"race-*", "proxy-*"}, {"st.shared", "ld.shared"}, {}, {}};
-  const size_t before = at("barrier.cluster.arrive", "reduce", 0);
-  plant(kListed + 1, "partial sums are sent while the ring of their owner may be in use", before,
+  // The epilogue warps and those of the other roles have each their own copy of the two barriers.
+  const std::vector<size_t> before = places_.find("barrier.cluster.arrive", "leave_rings/meet_cluster");
+  plant(kListed + 1, "partial sums are sent while the ring of their owner may be in use", before.at(0),
         without_barrier(before), {{stale}});
-  const size_t after = at("barrier.cluster.arrive", "reduce", 1);
-  plant(kListed + 2, "partial sums are added up before they need have arrived", after, without_barrier(after),
+  plant(kListed + 1, "the arrivals before partial sums are sent release nothing", before.at(0),
+        [before](Function& f) {
+          for (size_t i : before) replace_qualifier(f.body[i], "release", "relaxed");
+        },
         {{stale}});
-  const size_t fence = at("fence.proxy", "reduce");
-  plant(kListed + 3, "no fence.proxy.async between the ring and the partial sums", fence,
-        [fence](Function& f) { erase(f, fence); }, {{{{"proxy-*"}, {"st.shared"}, {}, {}}}});
+  std::vector<size_t> after = places_.find("barrier.cluster.arrive", "meet_cluster");
+  std::erase_if(after, [&](size_t i) { return std::find(before.begin(), before.end(), i) != before.end(); });
+  plant(kListed + 2, "partial sums are added up before they need have arrived", after.at(0),
+        without_barrier(after), {{stale}});
+  const Answer unfenced = {{"proxy-*"}, {"st.shared"}, {}, {}};
+  const std::vector<size_t> fences = places_.find("fence.proxy", "leave_rings");
+  plant(kListed + 3, "no fence.proxy.async between the ring and the partial sums", fences.at(0),
+        erased(fences), {{unfenced}});
+  plant(kListed + 3, "fence.proxy.async stands behind the arrival", fences.at(0),
+        [fences, before](Function& f) {
+          for (size_t n = 0; n < fences.size(); ++n) move_behind(f, fences[n], before.at(n));
+        },
+        {{unfenced}});
   const size_t mapa = at("mapa", "send_partial_sums");
   plant(kListed + 4, "partial sums go to the wrong rank", mapa,
         [mapa](Function& f) { flip_operand(f, mapa, 2, 1); }, {{stale}, true});
@@ -155,9 +173,9 @@ class OverlapPlants : public Planter {
 std::vector<Planted> OverlapPlants::run() {
   const Answer tensor = {{"race-tensor", "tensor-*"}, {"tcgen05.ld", "tcgen05.mma"}, {}, {"TMEM"}};
   const Answer window = {{"race-tensor", "tensor-*"}, {"tcgen05.cp", "tcgen05.mma"}, {}, {"TMEM"}};
-  // The first column of the chunk that is read first: 64 of the pair that ends in the shared columns, 0 of
-  // the other.
-  const std::vector<size_t> chunks = places_.find("selp.b32", "chunk_column");
+  // The first column of the chunk that is read first:
+  // 64 of the pair that ends in the shared columns, 0 of the other.
+  const std::vector<size_t> chunks = places_.find("selp.b32", "epilogue_role/first");
   const auto swapped = [](Function& f, size_t i) { std::swap(f.body[i].operands[1], f.body[i].operands[2]); };
   plant(kListed + 10, "the second pair is read in the order of the first: the shared columns last",
         chunks.at(0),
@@ -170,7 +188,7 @@ std::vector<Planted> OverlapPlants::run() {
           for (size_t i : chunks) swapped(f, i);
         },
         {{tensor}});
-  const std::vector<size_t> waits = all_at_ring("mbarrier.try_wait", "mma_role/wait", "window_free");
+  const std::vector<size_t> waits = all_at_ring("mbarrier.try_wait", "mma_role/multiply/wait", "window_free");
   const std::vector<size_t> commits = all_at_ring("tcgen05.commit", "mma_role", "window_free");
   const std::vector<size_t> drains = all_at_ring("mbarrier.try_wait", "mma_role/drain", "window_free");
   plant(kListed + 12, "scale factors are copied into a window without waiting for it", waits.at(0),

@@ -49,7 +49,7 @@ inline const Answer kStageRace = {
     {"race-async"}, {"cp.async.bulk.tensor", "tcgen05.mma", "tcgen05.cp"}, {}, {}};
 inline const Answer kFullBarrier = {{"mbarrier-*", "deadlock"}, {}, {"full"}, {}};
 inline const Answer kEmptyBarrier = {{"mbarrier-*", "deadlock"}, {}, {"empty"}, {}};
-inline const Answer kSlotBarrier = {{"mbarrier-*", "deadlock"}, {}, {"scale_full", "scale_empty"}, {}};
+inline const Answer kScaleBarrier = {{"mbarrier-*", "deadlock"}, {}, {"scale_full", "scale_empty"}, {}};
 inline const Answer kNotDrained = {
     {"exit-*", "mbarrier-commit-overtaken"}, {"tcgen05.commit"}, {}, {"exit", "is freed"}};
 inline const Answer kTensorRace = {{"race-tensor"}, {"tcgen05.ld", "tcgen05.mma", "tcgen05.cp"}, {}, {}};

@@ -64,8 +64,8 @@ void print_planted(const std::vector<Scored>& all) {
   }
   const Tally t = tally(all);
   fmt::print(
-      "planted: {} bugs, {} killed, {} of them in the default schedule, {} with the right diagnosis, {} "
-      "survive\n\n",
+      "planted: {} bugs, {} killed, {} of them in the default schedule, {} with the right diagnosis, "
+      "{} survive\n\n",
       t.mutants, t.killed, t.in_default, t.diagnosed, t.survivors);
 }
 

@@ -15,8 +15,8 @@ namespace fault {
 // no finding needs is reported as stale.
 class AllowList {
  public:
-  explicit AllowList(
-      const std::string& file);  // std::runtime_error: unreadable, or an entry without a reason
+  // std::runtime_error: unreadable, or an entry without a reason.
+  explicit AllowList(const std::string& file);
   bool allows(const Sighting& sighting);
   std::vector<std::string> unused() const;
 

@@ -123,8 +123,8 @@ __global__ void smem_sizes(uint32_t* out) {
   out[1] = SPECIAL32("aggr_smem_size");
 }
 
-// Each CTA writes its rank to `address & mask` of its own word `rank`; which CTA received it shows in the
-// dump.
+// Each CTA writes its rank to `address & mask` of its own word `rank`;
+// which CTA received it shows in the dump.
 __global__ void masked_store(uint32_t mask, uint32_t* out) {
   __shared__ __align__(128) uint32_t words[16];
   const uint32_t rank = SPECIAL32("cluster_ctarank");

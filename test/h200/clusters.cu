@@ -27,8 +27,8 @@ __global__ void multicast(const uint8_t* source, const uint16_t* masks, uint8_t*
   cluster_sync();
   if (threadIdx.x == 0 && masks[rank] != 0)
     asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], "
-        "%2, [%3], %4;" ::"r"(smem(data) + rank * kSlice),
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+        "[%0], [%1], %2, [%3], %4;" ::"r"(smem(data) + rank * kSlice),
         "l"(source + rank * kSlice), "r"(kSlice), "r"(mbar), "h"(masks[rank])
         : "memory");
   __syncwarp();

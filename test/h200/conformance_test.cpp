@@ -196,7 +196,8 @@ std::set<std::string> instruction_forms() {
         const void* unused = nullptr;
       } wrapper{.data = container.data()};
       const auto entries = sim::shim::fatbin_entries(&wrapper);
-      const sim::ptx::Module module = sim::ptx::parse(sim::shim::unpack_ptx(sim::shim::select_ptx(entries)));
+      const sim::ptx::Module module =
+          sim::ptx::parse(sim::shim::unpack_ptx(sim::shim::select_ptx(entries, sim::kH200)));
       for (const auto& function : module.functions)
         for (const auto& statement : function.body) {
           std::string form = statement.opcode;

@@ -4,10 +4,14 @@
 
 #define ROUNDED(d, a, types)   \
   UNARY(d, a, "cvt.rn." types) \
-  UNARY(d, a, "cvt.rz." types) UNARY(d, a, "cvt.rm." types) UNARY(d, a, "cvt.rp." types)
+  UNARY(d, a, "cvt.rz." types) \
+  UNARY(d, a, "cvt.rm." types) \
+  UNARY(d, a, "cvt.rp." types)
 #define INTEGRAL(d, a, types)   \
   UNARY(d, a, "cvt.rni." types) \
-  UNARY(d, a, "cvt.rzi." types) UNARY(d, a, "cvt.rmi." types) UNARY(d, a, "cvt.rpi." types)
+  UNARY(d, a, "cvt.rzi." types) \
+  UNARY(d, a, "cvt.rmi." types) \
+  UNARY(d, a, "cvt.rpi." types)
 
 // ---- scalar ----
 ROUNDED(h, r, "f16.f32")

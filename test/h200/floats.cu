@@ -4,7 +4,9 @@
 // ---- f32 ----
 #define MODES2(op, type)         \
   BINARY(r, r, r, op ".rn" type) \
-  BINARY(r, r, r, op ".rz" type) BINARY(r, r, r, op ".rm" type) BINARY(r, r, r, op ".rp" type)
+  BINARY(r, r, r, op ".rz" type) \
+  BINARY(r, r, r, op ".rm" type) \
+  BINARY(r, r, r, op ".rp" type)
 MODES2("add", ".f32")
 MODES2("add", ".ftz.f32")
 MODES2("sub", ".f32")
@@ -24,8 +26,11 @@ TERNARY(r, r, r, r, "fma.rp.f32")
 TERNARY(r, r, r, r, "fma.rn.ftz.f32")
 TERNARY(r, r, r, r, "fma.rn.sat.f32")
 TERNARY(r, r, r, r, "fma.rp.ftz.sat.f32")
-#define MODES1(op, type) \
-  UNARY(r, r, op ".rn" type) UNARY(r, r, op ".rz" type) UNARY(r, r, op ".rm" type) UNARY(r, r, op ".rp" type)
+#define MODES1(op, type)     \
+  UNARY(r, r, op ".rn" type) \
+  UNARY(r, r, op ".rz" type) \
+  UNARY(r, r, op ".rm" type) \
+  UNARY(r, r, op ".rp" type)
 MODES1("sqrt", ".f32")
 MODES1("sqrt", ".ftz.f32")
 MODES1("rcp", ".f32")
@@ -34,12 +39,15 @@ UNARY(r, r, "abs.f32")
 UNARY(r, r, "abs.ftz.f32")
 UNARY(r, r, "neg.f32")
 UNARY(r, r, "neg.ftz.f32")
-#define EXTREMA(d, type)                                                                                  \
-  BINARY(d, d, d, "min" type)                                                                             \
-  BINARY(d, d, d, "max" type)                                                                             \
-  BINARY(d, d, d, "min.NaN" type) BINARY(d, d, d, "max.NaN" type) BINARY(d, d, d, "min.xorsign.abs" type) \
-      BINARY(d, d, d, "max.xorsign.abs" type) BINARY(d, d, d, "min.NaN.xorsign.abs" type)                 \
-          BINARY(d, d, d, "max.NaN.xorsign.abs" type)
+#define EXTREMA(d, type)                      \
+  BINARY(d, d, d, "min" type)                 \
+  BINARY(d, d, d, "max" type)                 \
+  BINARY(d, d, d, "min.NaN" type)             \
+  BINARY(d, d, d, "max.NaN" type)             \
+  BINARY(d, d, d, "min.xorsign.abs" type)     \
+  BINARY(d, d, d, "max.xorsign.abs" type)     \
+  BINARY(d, d, d, "min.NaN.xorsign.abs" type) \
+  BINARY(d, d, d, "max.NaN.xorsign.abs" type)
 EXTREMA(r, ".f32")
 BINARY(r, r, r, "min.ftz.f32")
 BINARY(r, r, r, "max.ftz.f32")
@@ -50,14 +58,21 @@ BINARY(r, r, r, "copysign.f32")
 #define PREDICATE_ONE(a, b, spelling)        \
   H200_FORM2(__COUNTER__, r, a, b, spelling, \
              "{ .reg .pred p; " spelling " p, %1, %2; selp.u32 %0, 1, 0, p; }")
-#define COMPARISONS_OF(PREDICATE, a, type)                                                                   \
-  PREDICATE(a, a, "setp.eq" type)                                                                            \
-  PREDICATE(a, a, "setp.ne" type)                                                                            \
-  PREDICATE(a, a, "setp.lt" type) PREDICATE(a, a, "setp.le" type) PREDICATE(a, a, "setp.gt" type)            \
-      PREDICATE(a, a, "setp.ge" type) PREDICATE(a, a, "setp.equ" type) PREDICATE(a, a, "setp.neu" type)      \
-          PREDICATE(a, a, "setp.ltu" type) PREDICATE(a, a, "setp.leu" type) PREDICATE(a, a, "setp.gtu" type) \
-              PREDICATE(a, a, "setp.geu" type) PREDICATE(a, a, "setp.num" type)                              \
-                  PREDICATE(a, a, "setp.nan" type)
+#define COMPARISONS_OF(PREDICATE, a, type) \
+  PREDICATE(a, a, "setp.eq" type)          \
+  PREDICATE(a, a, "setp.ne" type)          \
+  PREDICATE(a, a, "setp.lt" type)          \
+  PREDICATE(a, a, "setp.le" type)          \
+  PREDICATE(a, a, "setp.gt" type)          \
+  PREDICATE(a, a, "setp.ge" type)          \
+  PREDICATE(a, a, "setp.equ" type)         \
+  PREDICATE(a, a, "setp.neu" type)         \
+  PREDICATE(a, a, "setp.ltu" type)         \
+  PREDICATE(a, a, "setp.leu" type)         \
+  PREDICATE(a, a, "setp.gtu" type)         \
+  PREDICATE(a, a, "setp.geu" type)         \
+  PREDICATE(a, a, "setp.num" type)         \
+  PREDICATE(a, a, "setp.nan" type)
 #define COMPARISONS(a, type) COMPARISONS_OF(PREDICATE, a, type)
 COMPARISONS(r, ".f32")
 PREDICATE(r, r, "setp.lt.ftz.f32")
@@ -87,7 +102,9 @@ TESTP(l, "testp.normal.f64")
 // ---- f64 ----
 #define MODES2_64(op)           \
   BINARY(l, l, l, op ".rn.f64") \
-  BINARY(l, l, l, op ".rz.f64") BINARY(l, l, l, op ".rm.f64") BINARY(l, l, l, op ".rp.f64")
+  BINARY(l, l, l, op ".rz.f64") \
+  BINARY(l, l, l, op ".rm.f64") \
+  BINARY(l, l, l, op ".rp.f64")
 MODES2_64("add")
 MODES2_64("sub")
 MODES2_64("mul")
@@ -105,19 +122,29 @@ BINARY(l, l, l, "max.f64")
 BINARY(l, l, l, "copysign.f64")
 
 // ---- f16, bf16 and their pairs ----
-#define HALF(d, type)                                                                                       \
-  BINARY(d, d, d, "add.rn" type)                                                                            \
-  BINARY(d, d, d, "sub.rn" type)                                                                            \
-  BINARY(d, d, d, "mul.rn" type) TERNARY(d, d, d, d, "fma.rn" type) TERNARY(d, d, d, d, "fma.rn.relu" type) \
-      EXTREMA(d, type) UNARY(d, d, "abs" type) UNARY(d, d, "neg" type)
-#define HALF_F16(d, type)                                                                             \
-  HALF(d, type)                                                                                       \
-  BINARY(d, d, d, "add.ftz" type)                                                                     \
-  BINARY(d, d, d, "add.sat" type)                                                                     \
-  BINARY(d, d, d, "sub.ftz.sat" type) BINARY(d, d, d, "mul.ftz" type) BINARY(d, d, d, "mul.sat" type) \
-      TERNARY(d, d, d, d, "fma.rn.ftz" type) TERNARY(d, d, d, d, "fma.rn.sat" type)                   \
-          TERNARY(d, d, d, d, "fma.rn.ftz.relu" type) BINARY(d, d, d, "min.ftz" type)                 \
-              BINARY(d, d, d, "max.ftz.NaN" type) UNARY(d, d, "abs.ftz" type) UNARY(d, d, "neg.ftz" type)
+#define HALF(d, type)                     \
+  BINARY(d, d, d, "add.rn" type)          \
+  BINARY(d, d, d, "sub.rn" type)          \
+  BINARY(d, d, d, "mul.rn" type)          \
+  TERNARY(d, d, d, d, "fma.rn" type)      \
+  TERNARY(d, d, d, d, "fma.rn.relu" type) \
+  EXTREMA(d, type)                        \
+  UNARY(d, d, "abs" type)                 \
+  UNARY(d, d, "neg" type)
+#define HALF_F16(d, type)                     \
+  HALF(d, type)                               \
+  BINARY(d, d, d, "add.ftz" type)             \
+  BINARY(d, d, d, "add.sat" type)             \
+  BINARY(d, d, d, "sub.ftz.sat" type)         \
+  BINARY(d, d, d, "mul.ftz" type)             \
+  BINARY(d, d, d, "mul.sat" type)             \
+  TERNARY(d, d, d, d, "fma.rn.ftz" type)      \
+  TERNARY(d, d, d, d, "fma.rn.sat" type)      \
+  TERNARY(d, d, d, d, "fma.rn.ftz.relu" type) \
+  BINARY(d, d, d, "min.ftz" type)             \
+  BINARY(d, d, d, "max.ftz.NaN" type)         \
+  UNARY(d, d, "abs.ftz" type)                 \
+  UNARY(d, d, "neg.ftz" type)
 HALF_F16(h, ".f16")
 HALF_F16(r, ".f16x2")
 HALF(h, ".bf16")

@@ -2,11 +2,13 @@
 // permutation and byte dot products.
 #include "test/h200/form.cuh"
 
-#define SIZES2(op)                                                                 \
-  BINARY(h, h, h, op ".u16")                                                       \
-  BINARY(h, h, h, op ".s16")                                                       \
-  BINARY(r, r, r, op ".u32") BINARY(r, r, r, op ".s32") BINARY(l, l, l, op ".u64") \
-      BINARY(l, l, l, op ".s64")
+#define SIZES2(op)           \
+  BINARY(h, h, h, op ".u16") \
+  BINARY(h, h, h, op ".s16") \
+  BINARY(r, r, r, op ".u32") \
+  BINARY(r, r, r, op ".s32") \
+  BINARY(l, l, l, op ".u64") \
+  BINARY(l, l, l, op ".s64")
 SIZES2("add")
 SIZES2("sub")
 SIZES2("mul.lo")
@@ -19,11 +21,13 @@ BINARY(r, h, h, "mul.wide.u16")
 BINARY(r, h, h, "mul.wide.s16")
 BINARY(l, r, r, "mul.wide.u32")
 BINARY(l, r, r, "mul.wide.s32")
-#define SIZES3(op)                                                                             \
-  TERNARY(h, h, h, h, op ".u16")                                                               \
-  TERNARY(h, h, h, h, op ".s16")                                                               \
-  TERNARY(r, r, r, r, op ".u32") TERNARY(r, r, r, r, op ".s32") TERNARY(l, l, l, l, op ".u64") \
-      TERNARY(l, l, l, l, op ".s64")
+#define SIZES3(op)               \
+  TERNARY(h, h, h, h, op ".u16") \
+  TERNARY(h, h, h, h, op ".s16") \
+  TERNARY(r, r, r, r, op ".u32") \
+  TERNARY(r, r, r, r, op ".s32") \
+  TERNARY(l, l, l, l, op ".u64") \
+  TERNARY(l, l, l, l, op ".s64")
 SIZES3("mad.lo")
 SIZES3("mad.hi")
 SIZES3("sad")
@@ -45,16 +49,25 @@ TERNARY(r, r, r, r, "mad24.lo.s32")
 TERNARY(r, r, r, r, "mad24.hi.u32")
 TERNARY(r, r, r, r, "mad24.hi.s32")
 TERNARY(r, r, r, r, "mad24.hi.sat.s32")
-#define SIGNED1(op) UNARY(h, h, op ".s16") UNARY(r, r, op ".s32") UNARY(l, l, op ".s64")
+#define SIGNED1(op)      \
+  UNARY(h, h, op ".s16") \
+  UNARY(r, r, op ".s32") \
+  UNARY(l, l, op ".s64")
 SIGNED1("neg")
 SIGNED1("abs")
 
 // ---- logic and shifts ----
-#define PATTERN2(op) BINARY(h, h, h, op ".b16") BINARY(r, r, r, op ".b32") BINARY(l, l, l, op ".b64")
+#define PATTERN2(op)         \
+  BINARY(h, h, h, op ".b16") \
+  BINARY(r, r, r, op ".b32") \
+  BINARY(l, l, l, op ".b64")
 PATTERN2("and")
 PATTERN2("or")
 PATTERN2("xor")
-#define PATTERN1(op) UNARY(h, h, op ".b16") UNARY(r, r, op ".b32") UNARY(l, l, op ".b64")
+#define PATTERN1(op)     \
+  UNARY(h, h, op ".b16") \
+  UNARY(r, r, op ".b32") \
+  UNARY(l, l, op ".b64")
 PATTERN1("not")
 PATTERN1("cnot")
 BINARY(h, h, r, "shl.b16")
@@ -113,17 +126,21 @@ TERNARY(r, r, r, r, "prmt.b32.ecr")
 TERNARY(r, r, r, r, "prmt.b32.rc16")
 #define DOT(op)                      \
   TERNARY(r, r, r, r, op ".u32.u32") \
-  TERNARY(r, r, r, r, op ".u32.s32") TERNARY(r, r, r, r, op ".s32.u32") TERNARY(r, r, r, r, op ".s32.s32")
+  TERNARY(r, r, r, r, op ".u32.s32") \
+  TERNARY(r, r, r, r, op ".s32.u32") \
+  TERNARY(r, r, r, r, op ".s32.s32")
 DOT("dp4a")
 DOT("dp2a.lo")
 DOT("dp2a.hi")
 
 // ---- comparisons ----
-#define COMPARISONS(a, type)                                                                      \
-  PREDICATE(a, a, "setp.eq" type)                                                                 \
-  PREDICATE(a, a, "setp.ne" type)                                                                 \
-  PREDICATE(a, a, "setp.lt" type) PREDICATE(a, a, "setp.le" type) PREDICATE(a, a, "setp.gt" type) \
-      PREDICATE(a, a, "setp.ge" type)
+#define COMPARISONS(a, type)      \
+  PREDICATE(a, a, "setp.eq" type) \
+  PREDICATE(a, a, "setp.ne" type) \
+  PREDICATE(a, a, "setp.lt" type) \
+  PREDICATE(a, a, "setp.le" type) \
+  PREDICATE(a, a, "setp.gt" type) \
+  PREDICATE(a, a, "setp.ge" type)
 COMPARISONS(h, ".u16")
 COMPARISONS(h, ".s16")
 COMPARISONS(r, ".u32")

@@ -14,15 +14,16 @@ namespace {
 constexpr uint8_t kUntouched = 0xA5;
 
 // Copies all it sees to global memory. What would lie behind the last tile goes to the entry after it.
-template <class Cfg>
+template <class Traits>
 struct Dump {
-  int4* tiles;    // [capacity + 1]: m, n, problem
-  uint4* stages;  // [capacity + 1][per_tile]
-  uint4* slots;   // the same, at the first k-tile of a slot
+  int4* tiles;          // [capacity + 1]: m, n, problem
+  uint4* stages;        // [capacity + 1][per_tile]
+  uint4* scale_stages;  // the same, at the first k-tile of each
   uint32_t capacity, per_tile;
   uint32_t pace;  // 0: as fast as it can; else longest pause of a k-tile, in ns
 
-  static constexpr uint32_t kStageWords = Cfg::kStageBytes / 16, kSlotWords = Cfg::kSlotBytes / 16;
+  static constexpr uint32_t kStageWords = Traits::kPlan.operands.stage_bytes / 16,
+                            kScaleWords = Traits::kPlan.scales.stage_bytes / 16;
 
   __device__ static uint32_t lane() { return threadIdx.x % 32; }
   __device__ size_t entry(uint32_t number, int32_t k) const {
@@ -34,12 +35,12 @@ struct Dump {
   __device__ void tile(uint32_t number, const Tile& tile) const {
     if (lane() == 0) tiles[min(number, capacity)] = make_int4(tile.m, tile.n, tile.problem, 0);
   }
-  __device__ void stage(uint32_t number, int32_t k, const Stage<Cfg>& stage) const {
+  __device__ void stage(uint32_t number, int32_t k, const Stage<Traits>& stage) const {
     if (pace) __nanosleep((number * 2654435761u + uint32_t(k) * 40503u) % pace);
     copy(stages + entry(number, k) * kStageWords, &stage, kStageWords);
   }
-  __device__ void slot(uint32_t number, int32_t k, const ScaleSlot<Cfg>& slot) const {
-    copy(slots + entry(number, k) * kSlotWords, &slot, kSlotWords);
+  __device__ void scale_stage(uint32_t number, int32_t k, const ScaleStage<Traits>& stage) const {
+    copy(scale_stages + entry(number, k) * kScaleWords, &stage, kScaleWords);
   }
 };
 
@@ -133,25 +134,27 @@ struct Inputs {
 };
 
 // The images that a tile leaves, for the products that a walk along K loads.
-template <class Cfg>
+template <class Traits>
 void expect_tile(const Inputs& in, const Rows& rows, int64_t m, int64_t n, int64_t problem, int64_t k_tiles,
-                 uint8_t* stages, uint8_t* slots) {
-  const int64_t a_problem = in.shared_a ? 0 : problem, a_row = rows.first + m * Cfg::kTileM;
-  for (int64_t pass = 0; pass < Cfg::kPasses; ++pass)
-    for (int64_t slice = 0; slice < Cfg::kSplitK; ++slice) {
-      const int64_t first = k_tiles * slice / Cfg::kSplitK, end = k_tiles * (slice + 1) / Cfg::kSplitK;
+                 uint8_t* stages, uint8_t* scale_stages) {
+  constexpr Plan kPlan = Traits::kPlan;
+  const int64_t a_problem = in.shared_a ? 0 : problem, a_row = rows.first + m * kPlan.tile.m;
+  for (int64_t pass = 0; pass < kPasses<Traits>; ++pass)
+    for (int64_t slice = 0; slice < kPlan.tile.split_k; ++slice) {
+      const int64_t first = k_tiles * slice / kPlan.tile.split_k,
+                    end = k_tiles * (slice + 1) / kPlan.tile.split_k;
       for (int64_t k = first; k < end; ++k) {
-        uint8_t* const stage = stages + (pass * k_tiles + k) * Cfg::kStageBytes;
-        in.operand(stage, in.a, a_problem, a_row, Cfg::kTileM, in.x.m, k);
-        for (int64_t i = 0; i < Cfg::kPassProducts; ++i)
-          in.operand(stage + 128 * Cfg::kTileM + i * Cfg::kTileN * 128, in.b[i + pass], problem,
-                     n * Cfg::kTileN, Cfg::kTileN, in.x.n, k);
-        if ((k - first) % Cfg::kScaleKTiles != 0) continue;
-        uint8_t* const slot = slots + (pass * k_tiles + k) * Cfg::kSlotBytes;
-        constexpr int64_t kAtoms = 4 * Cfg::kScaleKTiles;
-        in.scales(slot, in.sfa, a_problem, rows.block + m * Cfg::kTileM / 128, k, kAtoms);
-        for (int64_t i = 0; i < Cfg::kPassProducts; ++i)
-          in.scales(slot + (1 + i) * kAtoms * 512, in.sfb[i + pass], problem, n * Cfg::kTileN / 128, k,
+        uint8_t* const stage = stages + (pass * k_tiles + k) * kPlan.operands.stage_bytes;
+        in.operand(stage, in.a, a_problem, a_row, kPlan.tile.m, in.x.m, k);
+        for (int64_t i = 0; i < kPlan.mma.products; ++i)
+          in.operand(stage + 128 * kPlan.tile.m + i * kPlan.tile.n * 128, in.b[i + pass], problem,
+                     n * kPlan.tile.n, kPlan.tile.n, in.x.n, k);
+        if ((k - first) % kPlan.scales.k_tiles != 0) continue;
+        uint8_t* const scales = scale_stages + (pass * k_tiles + k) * kPlan.scales.stage_bytes;
+        constexpr int64_t kAtoms = 4 * kPlan.scales.k_tiles;
+        in.scales(scales, in.sfa, a_problem, rows.block + m * kPlan.tile.m / 128, k, kAtoms);
+        for (int64_t i = 0; i < kPlan.mma.products; ++i)
+          in.scales(scales + (1 + i) * kAtoms * 512, in.sfb[i + pass], problem, n * kPlan.tile.n / 128, k,
                     kAtoms);
       }
     }
@@ -181,8 +184,9 @@ std::vector<uint8_t> bytes_of(const Buffer<T>& buffer) {
   return out;
 }
 
-template <class Cfg>
+template <class Traits>
 void record_loads(Recorder& out, const char* config, const Shape& x) {
+  constexpr Plan kPlan = Traits::kPlan;
   const std::string name = std::string("loads/") + config + "." + x.name;
   const Inputs in(x);
   const Buffer<uint8_t> a(in.a.bytes), b1(in.b[0].bytes), b2(in.b[1].bytes), sfa(in.sfa.bytes),
@@ -206,64 +210,69 @@ void record_loads(Recorder& out, const char* config, const Shape& x) {
   } else {
     args.batch = x.problems;
   }
-  Launch launch(args, load_instance_of<Cfg, Dump<Cfg>>());
+  Launch launch(args, load_instance_of<Traits, Dump<Traits>>());
 
   // All tiles there are, whatever their order.
   const std::vector<Rows> rows = rows_of(x);
   using Place = std::tuple<int32_t, int32_t, int32_t>;
   std::set<Place> places;
   for (int32_t p = 0; p < x.problems; ++p)
-    for (int32_t m = 0; m * Cfg::kTileM < rows[size_t(p)].count; ++m)
-      for (int32_t n = 0; n * Cfg::kTileN < x.n; ++n) places.emplace(m, n, p);
+    for (int32_t m = 0; m * kPlan.tile.m < rows[size_t(p)].count; ++m)
+      for (int32_t n = 0; n * kPlan.tile.n < x.n; ++n) places.emplace(m, n, p);
 
   const int64_t k_tiles = (x.k + 255) / 256;
-  const size_t tiles = places.size(), per_tile = size_t(Cfg::kPasses * k_tiles),
+  const size_t tiles = places.size(), per_tile = size_t(kPasses<Traits> * k_tiles),
                entries = (tiles + 1) * per_tile;
-  std::vector<uint8_t> stages(entries * Cfg::kStageBytes), slots(entries * Cfg::kSlotBytes), order;
+  std::vector<uint8_t> stages(entries * kPlan.operands.stage_bytes),
+      scale_stages(entries * kPlan.scales.stage_bytes), order;
   for (const uint32_t pace : {0u, 400u, 4000u}) {
     const Buffer<int4> dumped_tiles(tiles + 1, kUntouched);
-    const Buffer<uint4> dumped_stages(entries * Cfg::kStageBytes / 16, kUntouched),
-        dumped_slots(entries * Cfg::kSlotBytes / 16, kUntouched);
-    launch.run(nullptr, Dump<Cfg>{dumped_tiles.get(), dumped_stages.get(), dumped_slots.get(),
-                                  uint32_t(tiles), uint32_t(per_tile), pace});
+    const Buffer<uint4> dumped_stages(entries * kPlan.operands.stage_bytes / 16, kUntouched),
+        dumped_scales(entries * kPlan.scales.stage_bytes / 16, kUntouched);
+    launch.run(nullptr, Dump<Traits>{dumped_tiles.get(), dumped_stages.get(), dumped_scales.get(),
+                                     uint32_t(tiles), uint32_t(per_tile), pace});
     const std::vector<int4> seen = dumped_tiles.host();
     std::set<Place> walked;
     std::fill(stages.begin(), stages.end(), kUntouched);
-    std::fill(slots.begin(), slots.end(), kUntouched);
+    std::fill(scale_stages.begin(), scale_stages.end(), kUntouched);
     for (size_t i = 0; i < tiles; ++i) {
       const int4 at = seen[i];
       if (places.count({at.x, at.y, at.z}) == 0 || !walked.emplace(at.x, at.y, at.z).second)
         throw std::runtime_error("tile " + std::to_string(i) + " is not there or comes twice");
-      expect_tile<Cfg>(in, rows[size_t(at.z)], at.x, at.y, at.z, k_tiles,
-                       stages.data() + i * per_tile * Cfg::kStageBytes,
-                       slots.data() + i * per_tile * Cfg::kSlotBytes);
+      expect_tile<Traits>(in, rows[size_t(at.z)], at.x, at.y, at.z, k_tiles,
+                          stages.data() + i * per_tile * kPlan.operands.stage_bytes,
+                          scale_stages.data() + i * per_tile * kPlan.scales.stage_bytes);
     }
-    compare("stage", bytes_of(dumped_stages), stages, Cfg::kStageBytes, per_tile);
-    compare("slot", bytes_of(dumped_slots), slots, Cfg::kSlotBytes, per_tile);
+    compare("stage", bytes_of(dumped_stages), stages, kPlan.operands.stage_bytes, per_tile);
+    compare("scale stage", bytes_of(dumped_scales), scale_stages, kPlan.scales.stage_bytes, per_tile);
     order = bytes_of(dumped_tiles);
   }
   Bytes all = order;
   append(all, stages.data(), stages.size());
-  append(all, slots.data(), slots.size());
+  append(all, scale_stages.data(), scale_stages.size());
   out.exact(name, std::move(all));
 }
 
-// The rings of the library's instances, and slots of two k-tiles, rings that are shorter, two walks along K
-// and walks that start elsewhere in each CTA.
-constexpr CType kFp16 = CType::kFp16;
-constexpr Options kDecode{.stages = 5, .scale_stages = 4, .acc_stages = 2};
-constexpr Options kDecodeSlots{.stages = 2, .scale_stages = 2, .scale_k_tiles = 2};
-constexpr Options kDecodeSplit{.stages = 5, .scale_stages = 4};
-constexpr Options kNarrow{.stages = 6, .scale_stages = 5, .acc_stages = 2, .keep_a = true};
-constexpr Options kNarrowSlots{.stages = 3, .scale_stages = 2, .scale_k_tiles = 2};
-constexpr Options kNarrowSplit{.stages = 6, .scale_stages = 5, .keep_a = true};
-constexpr Options kTwoPasses{
-    .stages = 3, .scale_stages = 2, .scale_k_tiles = 2, .products = Products::kOneAfterOther};
-constexpr Options kRotated{.stages = 3, .scale_stages = 3, .k_order = KOrder::kRotated};
-constexpr Options kSquare{.stages = 4, .scale_stages = 5};
-constexpr Options kGroupedDecode{.stages = 4, .scale_stages = 5, .acc_stages = 2, .grouped = true};
-constexpr Options kGroupedSlots{.stages = 3, .scale_stages = 2, .scale_k_tiles = 2, .grouped = true};
-constexpr Options kGroupedSquare{.stages = 4, .scale_stages = 4, .grouped = true};
+// The rings of the library's instances, and scale stages of two k-tiles, rings that are shorter, one product
+// after the other, and main loops that start elsewhere in each CTA.
+constexpr Options kDecode{.tile_m = 64, .tile_n = 128, .stages = 5, .scale_stages = 4, .acc_stages = 2};
+constexpr Options kDecodeScales{
+    .tile_m = 64, .tile_n = 128, .stages = 2, .scale_stages = 2, .scale_k_tiles = 2};
+constexpr Options kDecodeSplit{.tile_m = 64, .tile_n = 128, .split_k = 4, .stages = 5, .scale_stages = 4};
+constexpr Options kNarrow{
+    .tile_m = 128, .tile_n = 64, .stages = 6, .scale_stages = 5, .acc_stages = 2, .keep_a = true};
+constexpr Options kNarrowScales{
+    .tile_m = 128, .tile_n = 64, .stages = 3, .scale_stages = 2, .scale_k_tiles = 2};
+constexpr Options kNarrowSplit{
+    .tile_m = 128, .tile_n = 64, .split_k = 2, .stages = 6, .scale_stages = 5, .keep_a = true};
+constexpr Options kRotated{.tile_m = 128, .tile_n = 64, .stages = 3, .scale_stages = 3};
+constexpr Options kSquare{.tile_m = 128, .tile_n = 128, .stages = 4, .scale_stages = 5};
+constexpr Options kGroupedDecode{
+    .tile_m = 64, .tile_n = 128, .stages = 4, .scale_stages = 5, .acc_stages = 2, .grouped = true};
+constexpr Options kGroupedScales{
+    .tile_m = 128, .tile_n = 64, .stages = 3, .scale_stages = 2, .scale_k_tiles = 2, .grouped = true};
+constexpr Options kGroupedSquare{
+    .tile_m = 128, .tile_n = 128, .stages = 4, .scale_stages = 4, .grouped = true};
 
 std::vector<Shape> dense_shapes() {
   return {
@@ -297,32 +306,30 @@ Shape many_groups(int32_t mode) {
   return x;
 }
 
-template <class Cfg>
+template <class Traits>
 Register shapes(const char* config, const std::vector<Shape>& shapes) {
   return Register(std::string("loads/") + config, [=](Recorder& out) {
-    for (const Shape& x : shapes) record_loads<Cfg>(out, config, x);
+    for (const Shape& x : shapes) record_loads<Traits>(out, config, x);
   });
 }
 
 const Register dense[] = {
-    shapes<Config<64, 128, 1, kFp16, kDecode>>("m64n128", dense_shapes()),
-    shapes<Config<64, 128, 1, kFp16, kDecodeSlots>>("m64n128.slots2", dense_shapes()),
-    shapes<Config<128, 64, 1, kFp16, kNarrow>>("m128n64", dense_shapes()),
-    shapes<Config<128, 64, 1, kFp16, kNarrowSlots>>("m128n64.slots2", dense_shapes()),
-    shapes<Config<128, 64, 1, kFp16, kTwoPasses>>("m128n64.passes", dense_shapes()),
-    shapes<Config<128, 64, 1, kFp16, kRotated>>("m128n64.rotated", dense_shapes()),
-    shapes<Config<128, 128, 1, kFp16, kSquare>>("m128n128", dense_shapes()),
+    shapes<LoadTraits<kDecode>>("m64n128", dense_shapes()),
+    shapes<LoadTraits<kDecodeScales>>("m64n128.slots2", dense_shapes()),
+    shapes<LoadTraits<kNarrow>>("m128n64", dense_shapes()),
+    shapes<LoadTraits<kNarrowScales>>("m128n64.slots2", dense_shapes()),
+    shapes<PassesTraits<kNarrowScales>>("m128n64.passes", dense_shapes()),
+    shapes<RotatedTraits<kRotated>>("m128n64.rotated", dense_shapes()),
+    shapes<LoadTraits<kSquare>>("m128n128", dense_shapes()),
     // One tile per cluster; a slice of K may be empty.
-    shapes<Config<64, 128, 4, kFp16, kDecodeSplit>>("m64n128.split4",
-                                                    {{"ragged", 130, 200, 1296}, {"empty", 64, 128, 768}}),
-    shapes<Config<128, 64, 2, kFp16, kNarrowSplit>>("m128n64.split2",
-                                                    {{"ragged", 130, 200, 1296}, {"empty", 64, 64, 256}}),
+    shapes<LoadTraits<kDecodeSplit>>("m64n128.split4", {{"ragged", 130, 200, 1296}, {"empty", 64, 128, 768}}),
+    shapes<LoadTraits<kNarrowSplit>>("m128n64.split2", {{"ragged", 130, 200, 1296}, {"empty", 64, 64, 256}}),
 };
 const Register grouped[] = {
-    shapes<Config<64, 128, 1, kFp16, kGroupedDecode>>("m64n128.grouped", grouped_shapes()),
-    shapes<Config<128, 64, 1, kFp16, kGroupedSlots>>("m128n64.grouped.slots2", grouped_shapes()),
-    shapes<Config<128, 128, 1, kFp16, kGroupedSquare>>("m128n128.grouped", grouped_shapes()),
-    shapes<Config<128, 64, 1, kFp16, kGroupedSlots>>(
+    shapes<LoadTraits<kGroupedDecode>>("m64n128.grouped", grouped_shapes()),
+    shapes<LoadTraits<kGroupedScales>>("m128n64.grouped.slots2", grouped_shapes()),
+    shapes<LoadTraits<kGroupedSquare>>("m128n128.grouped", grouped_shapes()),
+    shapes<LoadTraits<kGroupedScales>>(
         "m128n64.grouped", {many_groups(DUALGEMM_GROUP_OFFSETS), many_groups(DUALGEMM_GROUP_MASKED)}),
 };
 

@@ -7,49 +7,85 @@
 // nvcc puts parentheses around a member pointer's name, of which the compiler behind it then warns.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wparentheses"
+#include "host/device.h"
 #include "host/launch.h"
+#include "host/tiling.h"
 #pragma GCC diagnostic pop
+#include "bench/ablation/k_order.cuh"
+#include "bench/ablation/one_product.cuh"
 #include "host/validate.h"
-#include "kernel/dual_gemm.cuh"
+#include "kernel/sm100/instances.cuh"
 #include "test/h200/device.cuh"
 #include "test/h200/sync.cuh"
 
 namespace h200 {
 
 using namespace dualgemm;
+using namespace dualgemm::sm100;
+
+// The kernel's traits with these options; its epilogue plays no part here.
+template <Options kOptions>
+struct LoadTraits : Parts<LoadTraits<kOptions>> {
+  static constexpr Plan kPlan = plan_of(kOptions);
+  static_assert(possible<kOptions, kPlan>());
+  using Output = Fp16;
+  using Activation = Swiglu<ApproximateMath>;
+};
+// One product after the other, and a main loop that starts elsewhere in each CTA: parts of the bench's.
+template <Options kOptions>
+struct PassesTraits : Parts<PassesTraits<kOptions>> {
+  static constexpr Plan kPlan = plan_of(kOptions, bench::kOneAfterOther);
+  using Output = Fp16;
+  using KLoop = bench::ProductLoop<PassesTraits>;
+  using LoadWeights = bench::LoadOneWeight<PassesTraits>;
+};
+template <Options kOptions>
+struct RotatedTraits : Parts<RotatedTraits<kOptions>> {
+  static constexpr Plan kPlan = plan_of(kOptions);
+  using Output = Fp16;
+  using KLoop = bench::RotatedLoop<RotatedTraits>;
+};
+
+// Runs of a tile through K: two where the products come one after the other.
+template <class Traits>
+inline constexpr int32_t kPasses = Traits::kPlan.mma.accumulators / Traits::kPlan.mma.products;
+// Which of them a k-tile belongs to.
+inline __device__ int32_t pass_of(const KTile&) { return 0; }
+inline __device__ int32_t pass_of(const bench::KTileOfProduct& k) { return k.product; }
 
 // In place of the mma: waits for what it would wait for, shows the consumer what arrived, and frees it by an
 // arrival where the mma has tcgen05.commit. A slot is shown when it is about to be freed, so that one that
 // was overwritten before is noticed.
-template <class Cfg, class Scheduler, class Consumer>
-__device__ void consume(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg> cta, Scheduler tiles,
+template <class Traits, class Scheduler, class Consumer>
+__device__ void consume(const Params& p, Rings<Traits>& rings, Cta<Traits> cta, Scheduler tiles,
                         Consumer consumer) {
-  const KWalk<Cfg> walk(p.k_tiles, cta.slice);
-  auto s = consumer_start<Cfg::kStages>();
-  auto q = consumer_start<Cfg::kScaleStages>();
-  uint32_t number = blockIdx.x / Cfg::kClusterSize;
+  const typename Traits::KLoop loop(p.k_tiles, cta.slice);
+  auto s = consumer_start<Rings<Traits>::kStages>();
+  auto q = consumer_start<Rings<Traits>::kScaleStages>();
+  constexpr uint32_t kClusterSize = Traits::kPlan.cluster_size();
+  uint32_t number = blockIdx.x / kClusterSize;
   const auto free = [](uint64_t& empty) {
     fence_proxy_async();  // ordinary loads come before TMA writes there again; those of the mma need no fence
     __syncwarp();
     if (ptx::elect_sync()) ptx::mbarrier_arrive(&empty);
     __syncwarp();
   };
-  for (Tile tile; tiles.next(tile); number += gridDim.x / Cfg::kClusterSize) {
+  for (Tile tile; tiles.next(tile); number += gridDim.x / kClusterSize) {
     if (cta.slice == 0) consumer.tile(number, tile);
-    int32_t slot_k = 0;
-    for (int32_t i = 0; i < walk.length(); ++i) {
-      const int32_t k = walk[i].pass * p.k_tiles + walk[i].index;
-      if (walk.in_slot(i) == 0) {
-        wait(smem.scale_full[q.index], q.phase);
-        slot_k = k;
+    int32_t first_k = 0;
+    for (int32_t i = 0; i < loop.length(); ++i) {
+      const int32_t k = pass_of(loop[i]) * p.k_tiles + loop[i].index;
+      if (loop.in_scale_stage(i) == 0) {
+        wait(rings.scale_full[q.index], q.phase);
+        first_k = k;
       }
-      wait(smem.full[s.index], s.phase);
-      consumer.stage(number, k, smem.stage[s.index]);
-      free(smem.empty[s.index]);
+      wait(rings.full[s.index], s.phase);
+      consumer.stage(number, k, rings.stage[s.index]);
+      free(rings.empty[s.index]);
       ++s;
-      if (walk.ends_slot(i)) {
-        consumer.slot(number, slot_k, smem.slot[q.index]);
-        free(smem.scale_empty[q.index]);
+      if (loop.ends_scale_stage(i)) {
+        consumer.scale_stage(number, first_k, rings.scale_stage[q.index]);
+        free(rings.scale_empty[q.index]);
         ++q;
       }
     }
@@ -57,48 +93,41 @@ __device__ void consume(const Params& p, SharedStorage<Cfg>& smem, Cta<Cfg> cta,
 }
 
 // `kWaits` is false to see what happens to activations that do not wait for the kernel in front.
-template <class Cfg, class Consumer, bool kWaits>
-__global__ void __launch_bounds__(kThreads, 1)
+template <class Traits, class Consumer, bool kWaits>
+__global__ void __launch_bounds__(Traits::kPlan.threads, 1)
     load_kernel(const __grid_constant__ Params p, Consumer consumer) {
   extern __shared__ __align__(1024) uint8_t smem_bytes[];
-  auto& smem = *reinterpret_cast<SharedStorage<Cfg>*>(smem_bytes);
-  const Role role = role_of(warp_index());
-  const auto cta = Cta<Cfg>::self();
-  prologue<Cfg>(p, smem, cta, role);
-  const auto tiles = scheduler<Cfg>(p, smem);
+  auto& smem = *reinterpret_cast<SharedStorage<Traits>*>(smem_bytes);
+  const Role role = role_of<Traits>(warp_index());
+  const auto cta = Cta<Traits>::self();
+  prologue<Traits>(p, smem, cta, role);
+  const auto tiles = scheduler<Traits>(p, smem);
   switch (role) {
     case Role::kLoadWeights:
       if (!p.static_weights) ptx::griddepcontrol_wait();
-      load_role<Cfg, Weights>(p, smem, cta, tiles);
+      load_role<typename Traits::LoadWeights>(p, smem.rings, cta, tiles);
       break;
     case Role::kLoadActivations:
       if (kWaits) ptx::griddepcontrol_wait();
-      load_role<Cfg, Activations>(p, smem, cta, tiles);
+      load_role<typename Traits::LoadActivations>(p, smem.rings, cta, tiles);
       break;
-    case Role::kMma: consume<Cfg>(p, smem, cta, tiles, consumer); break;
+    case Role::kMma: consume<Traits>(p, smem.rings, cta, tiles, consumer); break;
     default: break;
   }
 }
 
-// What host/ has to know of it.
-template <class Cfg, class Consumer, bool kWaits = true>
+// What host/ has to know of it. The kernel takes a second argument: Launch::run passes it.
+template <class Traits, class Consumer, bool kWaits = true>
 Instance load_instance_of() {
   Instance i = {};
   i.name = "loads";
-  i.kernel = reinterpret_cast<const void*>(&load_kernel<Cfg, Consumer, kWaits>);
-  i.c_type = Cfg::kC;
-  i.cta_group = Cfg::kCtaGroup;
-  i.tile_m = Cfg::kTileM;
-  i.tile_n = Cfg::kTileN;
-  i.tile_k = Cfg::kTileK;
-  i.split_k = Cfg::kSplitK;
-  i.a_box_rows = Cfg::kABoxRows;
-  i.b_box_rows = Cfg::kBBoxRows;
-  i.sfb_blocks = Cfg::kSfbBlocks;
-  i.scale_k_tiles = Cfg::kScaleKTiles;
-  i.grouped = Cfg::kGrouped;
-  i.threads = kThreads;
-  i.smem_bytes = static_cast<int32_t>(sizeof(SharedStorage<Cfg>));
+  // By way of the type that stands for any function: nobody calls it through this pointer.
+  i.kernel = reinterpret_cast<void (*)(Params)>(
+      reinterpret_cast<void (*)()>(&load_kernel<Traits, Consumer, kWaits>));
+  i.plan = Traits::kPlan;
+  i.epilogue.c_type = Traits::Output::kType;
+  i.epilogue.c_bits = Traits::Output::kBits;
+  i.smem_bytes = static_cast<int32_t>(sizeof(SharedStorage<Traits>));
   return i;
 }
 
@@ -115,14 +144,15 @@ class Launch {
     check(make_params(problem_, instance_, &params_));
     dualgemm_device_t device;
     check(query_current_device(&device));
-    ctas_ = grid_size(problem_, instance_, machine_of(problem_.args, device));
+    ctas_ = grid_size(problem_, instance_.plan, machine_of(problem_.args, device));
   }
   template <class Consumer>
   void run(cudaStream_t stream, Consumer consumer) {
     LaunchConfig launch;
     make_launch_config(problem_, instance_, ctas_, stream, &launch);
     void* arguments[] = {&params_, &consumer};
-    check(cudaLaunchKernelExC(&launch.config, instance_.kernel, arguments), "launch");
+    check(cudaLaunchKernelExC(&launch.config, reinterpret_cast<const void*>(instance_.kernel), arguments),
+          "launch");
   }
   const Params& params() const { return params_; }
 

@@ -41,8 +41,8 @@ constexpr Planted kPlanted[] = {
     {"missing_init_sync", "machine-protocol", ""},
     {"missing_cluster_exit_sync", "exit-pending", ""},
     {"arrive_at_own_barrier", "deadlock",
-     "the kernel's wait gives up after 0.2 s, so it ends there; a wait that nothing can end is a "
-     "deadlock here"},
+     "the kernel's wait gives up after 0.2 s, so it ends there; "
+     "a wait that nothing can end is a deadlock here"},
 };
 
 // Tools of the sanitizer that reported, for every kernel and twin.
@@ -76,9 +76,9 @@ struct Verdict {
 
 Verdict judge(const std::string& arguments) {
   const std::string json = "planted_test." + std::to_string(getpid()) + ".json";
-  const int status = std::system(
-      (COMMAND " --quiet --timeout 60 --json " + json + " " PLANTED " " + arguments + " >/dev/null 2>&1")
-          .c_str());
+  const int status = std::system((COMMAND " --machine h200 --quiet --timeout 60 --json " + json +
+                                  " " PLANTED " " + arguments + " >/dev/null 2>&1")
+                                     .c_str());
   Verdict verdict;
   if (WIFEXITED(status)) verdict.status = WEXITSTATUS(status);
   std::ifstream in(json);

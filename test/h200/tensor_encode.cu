@@ -1,6 +1,6 @@
-// tensor_encode.cu -- what cuTensorMapEncodeTiled answers: one valid description per element size, and every
-// documented constraint broken alone, with the values on both sides of each boundary. The record is the
-// CUresult.
+// tensor_encode.cu -- what cuTensorMapEncodeTiled answers: one valid description per element size,
+// and every documented constraint broken alone, with the values on both sides of each boundary.
+// The record is the CUresult.
 #include <cuda.h>
 
 #include <csetjmp>

@@ -159,7 +159,8 @@ Tensor random_tensor(Random& random, uint32_t rank, uint32_t swizzle, bool steps
       default: t.at.at[i] = random.between(0, std::max(0, extent - box)); break;
     }
   }
-  // The first byte of a row must be a multiple of 16: on an H200 any other inner coordinate is an illegal instruction.
+  // The first byte of a row must be a multiple of 16:
+  // on an H200 any other inner coordinate is an illegal instruction.
   const int unit = std::max(1, 16 / int(size));
   t.at.at[0] = int(std::floor(double(t.at.at[0]) / unit)) * unit;
   return t;

@@ -1,10 +1,9 @@
 // ablation_test.cpp -- every way of computing the problem that the benchmark compares gives the reference's
 // result, and breaks no rule of the machine.
-#include "bench/ablation.h"
+#include "bench/ablation/ideas.h"
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -12,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "bench/ablation_kernels.h"
+#include "bench/ablation/kernels.h"
 #include "ref/formats.h"
 #include "sim/judge/judge.h"
 #include "sim/shim/shim.h"
@@ -26,7 +25,8 @@ namespace {
 
 // Not an instance of the library.
 bool is_built(const bench::Way& way) {
-  return std::any_of(std::begin(bench::kAblations), std::end(bench::kAblations),
+  const dualgemm::InstanceList& built = bench::kAblations;
+  return std::any_of(built.first, built.first + built.count,
                      [&](const dualgemm::Instance& i) { return &i == way.instance; });
 }
 
@@ -118,23 +118,26 @@ void check_activation(const Outputs& out) {
 
 TEST_CASE("a way that is built for a table differs from its baseline in nothing but what the table asks",
           "[kernel]") {
-  using dualgemm::Instance;
-  const std::pair<std::string, int32_t Instance::*> fields[] = {{"cta_group", &Instance::cta_group},
-                                                                {"tile_m", &Instance::tile_m},
-                                                                {"tile_n", &Instance::tile_n},
-                                                                {"split_k", &Instance::split_k},
-                                                                {"stages", &Instance::stages},
-                                                                {"scale_stages", &Instance::scale_stages},
-                                                                {"scale_k_tiles", &Instance::scale_k_tiles},
-                                                                {"acc_stages", &Instance::acc_stages},
-                                                                {"keeps_a", &Instance::keeps_a}};
-  // The others ask for what is no field of Instance.
+  using dualgemm::Plan;
+  const std::pair<std::string, int32_t (*)(const Plan&)> fields[] = {
+      {"cta_group", [](const Plan& p) { return p.mma.cta_group; }},
+      {"tile_m", [](const Plan& p) { return p.tile.m; }},
+      {"tile_n", [](const Plan& p) { return p.tile.n; }},
+      {"split_k", [](const Plan& p) { return p.tile.split_k; }},
+      {"stages", [](const Plan& p) { return p.operands.stages; }},
+      {"scale_stages", [](const Plan& p) { return p.scales.stages; }},
+      {"scale_k_tiles", [](const Plan& p) { return p.scales.k_tiles; }},
+      {"acc_stages", [](const Plan& p) { return p.tmem.acc_stages; }},
+      {"keep_a", [](const Plan& p) { return int32_t{p.mma.keep_a}; }},
+      {"products", [](const Plan& p) { return p.mma.products; }},
+      {"mma per step", [](const Plan& p) { return p.mma.per_step; }}};
+  // The others ask for what is no field of a plan.
   const std::map<std::string, std::set<std::string>> asked = {
-      {"two-pass", {"stages", "scale_stages", "acc_stages"}},  // as many as fit of one product
-      {"sequential", {"stages", "scale_stages"}},
+      {"two-pass", {"stages", "scale_stages", "acc_stages", "products"}},  // as many as fit of one product
+      {"sequential", {"stages", "scale_stages", "products", "mma per step"}},
       {"depth", {"stages"}},
       {"scale-ring", {"scale_stages", "scale_k_tiles"}},
-      {"collector", {"keeps_a"}},
+      {"collector", {"keep_a"}},
       {"accumulators", {"acc_stages"}},
       {"store", {"stages"}}};
   for (const bench::Idea& idea : bench::ideas())
@@ -145,7 +148,7 @@ TEST_CASE("a way that is built for a table differs from its baseline in nothing 
       for (const auto& [name, field] : fields) {
         INFO(name);
         if (may_differ == asked.end() || may_differ->second.count(name) == 0)
-          CHECK(way.instance->*field == idea.ways.front().instance->*field);
+          CHECK(field(way.instance->plan) == field(idea.ways.front().instance->plan));
       }
     }
 }
@@ -153,8 +156,8 @@ TEST_CASE("a way that is built for a table differs from its baseline in nothing 
 TEST_CASE("every ablation gives the reference's result", "[kernel]") {
   for (const bench::Way& way : ways()) {
     DYNAMIC_SECTION(way.instance->name) {
-      // Two CTAs: several tiles each, ragged, of more k-tiles than the rings hold; the last has two of its
-      // four steps.
+      // Two CTAs: several tiles each, ragged, of more k-tiles than the rings hold;
+      // the last has two of its four steps.
       const Problem p = make_problem(Data::kFullRange, 300, 200, 9 * 256 + 112, 1);
       const Outputs out = run(way, p, 2);
       if (way.two_pass) {

@@ -101,8 +101,8 @@ TEST_CASE("each input of one problem of a batch matters there and nowhere else",
           ProblemSet other = set;
           std::vector<uint8_t>& data = other.problems[changed].*bytes;
           const bool scales = bytes == &Problem::sfa || bytes == &Problem::sfb1 || bytes == &Problem::sfb2;
-          for (uint8_t& byte : data)
-            byte = scales ? (byte == 0x38 ? 0x40 : byte) : byte ^ 0x08;  // twice, signs
+          // Twice, signs.
+          for (uint8_t& byte : data) byte = scales ? (byte == 0x38 ? 0x40 : byte) : byte ^ 0x08;
           const std::vector<Output> after = run(other, options);
           for (size_t i = 0; i < set.problems.size(); ++i)
             CHECK((after[i].bits == before[i].bits) == (i != changed));

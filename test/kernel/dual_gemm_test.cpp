@@ -4,6 +4,7 @@
 // from a poisoned C.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,18 +41,20 @@ std::vector<NamedConfig> configs_of(dualgemm_dtype_t dtype) {
 
 }  // namespace
 
-TEST_CASE("the library offers every tile for both output types", "[kernel]") {
-  for (const auto& configs : {dense_configs(), grouped_configs()}) {
-    std::map<std::string, int> types;  // of an instance, by its name without them
-    for (const NamedConfig& config : configs) {
-      const std::string name = config.info.name;
-      types[name.substr(0, name.rfind('_'))] += config.info.c_dtype == DUALGEMM_DTYPE_FP16 ? 1 : 16;
-    }
-    CHECK(types.size() >= 2);
-    for (const auto& [name, both] : types) {
-      INFO(name);
-      CHECK(both == 17);
-    }
+TEST_CASE("the library offers every tile for every output type", "[kernel]") {
+  std::map<std::string, std::set<int32_t>> types_of;  // of an instance, by its name without them
+  std::set<int32_t> all_types;
+  for (const NamedConfig& config : all_configs()) {
+    const std::string name = config.info.name;
+    types_of[name.substr(0, name.rfind('_'))].insert(config.info.c_dtype);
+    all_types.insert(config.info.c_dtype);
+  }
+  CHECK(types_of.size() >= 4);
+  CHECK(all_types.count(DUALGEMM_DTYPE_FP16) == 1);
+  CHECK(all_types.count(DUALGEMM_DTYPE_BF16) == 1);
+  for (const auto& [name, types] : types_of) {
+    INFO(name);
+    CHECK(types == all_types);
   }
 }
 
@@ -95,8 +98,8 @@ TEST_CASE("a CTA that computes several tiles gives the bits of one that computes
   for (const NamedConfig& config : configs_of(DUALGEMM_DTYPE_FP16)) {
     if (config.info.split_k > 1) continue;  // computes one tile
     DYNAMIC_SECTION(config.info.name) {
-      const Problem p =
-          make_problem(Data::kFullRange, 300, 328, 576, 400);  // 2 or 3 row tiles, at least 2 column tiles
+      // 2 or 3 row tiles, at least 2 column tiles.
+      const Problem p = make_problem(Data::kFullRange, 300, 328, 576, 400);
       const Output one_each = run(p, use(config));
       for (int32_t clusters : {1, 2, 4}) {
         LaunchOptions options = use(config);
@@ -192,8 +195,8 @@ TEST_CASE("columns between n and ldc, and everything around C, stay untouched", 
 TEST_CASE("scale factors of rows that do not exist, and bytes beyond k, have no effect", "[kernel]") {
   for (const NamedConfig& config : configs_of(DUALGEMM_DTYPE_FP16)) {
     DYNAMIC_SECTION(config.info.name) {
-      const Problem p =
-          make_problem(Data::kFullRange, 130, 72, 80, 900, 32);  // row padding 0x7F, pitch bytes random
+      // Row padding 0x7F, pitch bytes random.
+      const Problem p = make_problem(Data::kFullRange, 130, 72, 80, 900, 32);
       Problem clean = p;
       const auto clear_rows = [&](std::vector<uint8_t>& sf, int64_t rows) {
         for (int64_t row = rows; row < (rows + 127) / 128 * 128; ++row) {

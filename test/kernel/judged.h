@@ -21,8 +21,8 @@ class Judged {
 
   // Every finding so far that is not mere advice, as text; empty: clean.
   std::string findings() const;
-  // Like findings, and what stands in the way of a certificate that every mbarrier behaves the same in every
-  // schedule.
+  // Like findings, and what stands in the way of a certificate that every mbarrier behaves the same
+  // in every schedule.
   std::string findings_and_certificate() const;
 
  private:

@@ -148,9 +148,9 @@ extern "C" __global__ void __cluster_dims__(2)
   if (threadIdx.x < 16) out[16 * blockIdx.x + threadIdx.x] = box[threadIdx.x];
 }
 
-// 128 threads. out[1024 * rank + 8 * lane + column] = word column % 4 of row lane % 32 of the CTA's own line
-// of `rows`, 32 rows of 4 words: the even CTA's copies work on both, and its commit arrives in the CTAs of
-// `ranks`.
+// 128 threads. out[1024 * rank + 8 * lane + column] = word column % 4 of row lane % 32 of the CTA's
+// own line of `rows`, 32 rows of 4 words: the even CTA's copies work on both,
+// and its commit arrives in the CTAs of `ranks`.
 extern "C" __global__ void __cluster_dims__(2)
     tcgen05_commit_multicast(const __grid_constant__ CUtensorMap rows, uint32_t ranks, uint32_t* out) {
   constexpr uint32_t kColumns = 32, kCopied = 8;

@@ -5,7 +5,7 @@
 // group 1 throughout.
 #include <cstdint>
 
-#include "ptx/bulk.cuh"
+#include "bench/ablation/bulk.cuh"
 #include "ptx/cluster.cuh"
 #include "ptx/descriptor.h"
 #include "ptx/global.cuh"
@@ -120,8 +120,8 @@ extern "C" __global__ void mbarrier_try_wait_parity(uint32_t parity, uint32_t* o
   }
 }
 
-// out[0..31]: the 4 x 4 x 2 words at {c0, c1, c2} of a 3-D map of 32-bit elements with such a box, no
-// swizzle.
+// out[0..31]: the 4 x 4 x 2 words at {c0, c1, c2} of a 3-D map of 32-bit elements
+// with such a box, no swizzle.
 extern "C" __global__ void cp_async_bulk_tensor_3d(const __grid_constant__ CUtensorMap map, int32_t c0,
                                                    int32_t c1, int32_t c2, int32_t last, uint32_t* out) {
   __shared__ alignas(128) uint32_t box[32];
@@ -196,14 +196,14 @@ extern "C" __global__ void cp_async_bulk_shared_to_global(uint32_t bytes, int32_
     ptx::fence_proxy_async();
     __syncwarp();
     if (ptx::elect_sync()) {
-      ptx::cp_async_bulk_shared_to_global(out + 64 * round, words, bytes);
-      ptx::cp_async_bulk_commit_group();
-      if (wait_read) ptx::cp_async_bulk_wait_group_read();
+      bench::cp_async_bulk_shared_to_global(out + 64 * round, words, bytes);
+      bench::cp_async_bulk_commit_group();
+      if (wait_read) bench::cp_async_bulk_wait_group_read();
     }
     __syncwarp();
   }
   if (ptx::elect_sync()) {
-    if (wait_written) ptx::cp_async_bulk_wait_group();
+    if (wait_written) bench::cp_async_bulk_wait_group();
     out[128] = out[0];
   }
 }

@@ -18,16 +18,10 @@
 // The epilogue works in float. With u = 2^-24, the relative error of one rounded operation:
 //   gate g = alpha1 acc1, up h = alpha2 acc2: two roundings (host factor times device factor, times the sum)
 //     dg = |alpha1| e_acc1 + 2u |g|,  dh likewise
-//   silu(g) = g / (1 + 2^(-g log2 e)): the exponent's constant and product are rounded, an absolute error of
-//   2u |g| in
-//     g; ex2.approx is good to 2 ulp (4u), rcp.approx to 1 ulp (2u) by the PTX ISA. An error of 2^x reaches 1
-//     / (1 + 2^x) with the factor (1 - sigma). The addition and three more products cost u each: r = (1 -
-//     sigma)(2u |g| + 4u) + 2u + 4u
-//   An error dg moves silu by at most L dg, where |silu'(x)| <= min(1.1, sigma(x)(1 + |x|)) and within dg of
-//   g
-//     L = min(1.1, sigma(g) e^dg (1 + |g| + dg))
-//   C = silu(g) h:   error <= L dg (|h| + dh) + |silu(g)| dh + r |silu(g)| (|h| + dh) + floor
-//   floor: below 2^-126 a float may be flushed, of sigma as well as of C: 2^-126 (1 + |g| |h|).
+//   f(g): activation.cpp has its rounding r, relative to f(g) h, and L, the bound of |f'| within dg of g
+//   C = f(g) h:
+//     error <= L dg (|h| + dh) + |f(g)| dh + r |f(g)| (|h| + dh) + floor
+//   floor: below 2^-126 a float may be flushed, a factor of f as well as C: 2^-126 (1 + |g| |h|).
 // Second-order products of the relative errors are below 1/64 of the first-order ones and get that as slack.
 #include "ref/dual_gemm.h"
 
@@ -51,8 +45,8 @@ using Doubles8 = double __attribute__((vector_size(64)));
 using Bits8 = uint64_t __attribute__((vector_size(64)));
 using FloatsInMemory = float __attribute__((vector_size(64), aligned(4), may_alias));
 
-// An operand as floats. Rows of `lanes` are interleaved: value (row, i) stands at [row / lanes][i][row %
-// lanes].
+// An operand as floats. Rows of `lanes` are interleaved:
+// value (row, i) stands at [row / lanes][i][row % lanes].
 struct Unpacked {
   std::vector<float> values, scales;
   float scale_max = 0;  // at least 2^-6 where any row exists, NaN if any scale factor is
@@ -120,17 +114,14 @@ __attribute__((target_clones("avx512f", "fma", "default"))) void multiply(
   out = tile;
 }
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-
 // The derivation at the top of the file, for one output.
-float error_bound(double g, double h, double dg, double dh) {
+float error_bound(const Activation& activation, double g, double h, double dg, double dh) {
   constexpr double u = 0x1p-24;
-  const double sigma = sigmoid(g), silu = std::fabs(g * sigma);
+  const double f = std::fabs(activation.f(g));
   dg += 2 * u * std::fabs(g);
   dh += 2 * u * std::fabs(h);
-  const double slope = std::min(1.1, sigma * std::exp(std::min(dg, 700.0)) * (1 + std::fabs(g) + dg));
-  const double relative = (1 - sigma) * (2 * u * std::fabs(g) + 4 * u) + 6 * u;
-  const double bound = slope * dg * (std::fabs(h) + dh) + silu * dh + relative * silu * (std::fabs(h) + dh);
+  const double bound = activation.slope(g, dg) * dg * (std::fabs(h) + dh) + f * dh +
+                       activation.rounding(g) * f * (std::fabs(h) + dh);
   const double smallest = 0x1p-126 * (1 + std::fabs(g * h));
   return static_cast<float>(bound * (1 + 1.0 / 64) + smallest);
 }
@@ -138,7 +129,7 @@ float error_bound(double g, double h, double dg, double dh) {
 }  // namespace
 
 DualGemm dual_gemm(const Operand& a, const Operand& b1, const Operand& b2, int64_t k, float alpha1,
-                   float alpha2) {
+                   float alpha2, const Activation& activation) {
   if (k % kBlock != 0) throw std::invalid_argument("k is not a multiple of 16");
   if (b1.rows != b2.rows) throw std::invalid_argument("B1 and B2 have different numbers of rows");
   const int64_t m = a.rows, n = b1.rows, blocks = k / kBlock;
@@ -171,9 +162,10 @@ DualGemm dual_gemm(const Operand& a, const Operand& b1, const Operand& b2, int64
             const double g = alpha1 * at(tiles[0].exact), h = alpha2 * at(tiles[1].exact);
             const double g24 = alpha1 * at(tiles[0].rounded), h24 = alpha2 * at(tiles[1].rounded);
             const int64_t index = (row + r) * n + column + i;
-            result.c[index] = g * sigmoid(g) * h;
-            result.tensor_core[index] = static_cast<float>(g24 * sigmoid(g24) * h24);
-            result.error[index] = error_bound(g, h, std::fabs(alpha1) * lost(0), std::fabs(alpha2) * lost(1));
+            result.c[index] = activation.f(g) * h;
+            result.tensor_core[index] = static_cast<float>(activation.f(g24) * h24);
+            result.error[index] =
+                error_bound(activation, g, h, std::fabs(alpha1) * lost(0), std::fabs(alpha2) * lost(1));
           }
         }
       }

@@ -1,7 +1,7 @@
-// formats.h -- NVFP4 from the definition of its formats: 4-bit e2m1 values, one unsigned e4m3 scale factor
-// per 16 of them along K, the scale factors stored in tiles of 128 rows x 4 blocks. The reference side of
-// every test: it shares no code with the library or with the simulator, so that an error in either cannot
-// cancel.
+// formats.h -- NVFP4 from the definition of its formats: 4-bit e2m1 values, one unsigned e4m3
+// scale factor per 16 of them along K, the scale factors stored in tiles of 128 rows x 4 blocks.
+// The reference side of every test: it shares no code with the library or with the simulator,
+// so that an error in either cannot cancel.
 #pragma once
 
 #include <cstddef>

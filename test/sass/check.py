@@ -2,14 +2,16 @@
 """check.py -- what ptxas made of the kernels: prints one row per loop of a role and one per epilogue of every instance,
 and fails where one is over a limit below.
 
-    check.py OBJECT [--nvdisasm PATH] [--list]
+    check.py CONFIGS OBJECT [--nvdisasm PATH] [--list]
 
-OBJECT is instances.o, as it goes into the library, or a cubin; --list prints the instructions that count against a limit.
-nvdisasm is looked for beside the compiler of build/cuda.mk, in build/nvdisasm and on the PATH. The exit status is 0 where
-there is none, and where another compiler than that of the limits made the code: then the tables are for information.
+CONFIGS is what `dualgemm_bench --configs` prints: which entry is which instance, and what its activation may take.
+OBJECT is libdualgemm.a, an object file or a cubin; --list prints the instructions that count against a limit. nvdisasm
+is looked for beside the compiler of build/cuda.mk, in build/nvdisasm and on the PATH. The exit status is 0 where there
+is none, and where another compiler than that of the limits made the code: then the tables are for information.
 """
 import argparse
 import collections
+import json
 import pathlib
 import re
 import shutil
@@ -40,16 +42,10 @@ ROLE_LOOP = {
                "than keep it, for each of two waits at most"),
     "division": (0, "some 15 instructions and a special function in every iteration"),
 }
-EPILOGUE_MOST = {
-    "EX2": (1, "one power per result"),
-    "RCP": (1, "one reciprocal per result, or half of one where two results share it"),
-    "other MUFU": (0, "no other special function belongs to a result"),
-    "FMUL": (5, "alpha1, alpha2, log2 e, sigmoid and up; one more is a fix-up of the range of ex2 or rcp. Results "
-                "that share a reciprocal take 1.5 more"),
-    "clocks": (22, "modelled, for a result of all lanes of a warp (schedule.py): above that, special functions wait "
-                   "for each other's users. Two take 16, and what 8 or 16 results allow is 21"),
-}
-SHARED_RECIPROCAL_FMUL = 1.5
+# One more multiplication than an activation has is a fix-up of the range of ex2 or rcp. The clocks are modelled, for a
+# result of all lanes of a warp (schedule.py): eight for each special function that a result takes, and a third more,
+# which is what 8 or 16 results in flight allow.
+CLOCKS_PER_SPECIAL = 11
 EPILOGUE_WARPS = 2  # per scheduler
 # At least:
 EPILOGUE_LEAST = {
@@ -58,7 +54,6 @@ EPILOGUE_LEAST = {
 }
 
 ISSUES = re.compile(r"UTC\w*MMA|UTMALDG")
-INSTANCE = re.compile(r'instance<Config<([^>]*)>>\("(\w+)"\)')
 
 
 def find_nvdisasm():
@@ -78,39 +73,14 @@ def assembler_release(data):
     return found[1].decode() if found else "of an unknown release"
 
 
-def instance_names():
-    """{arguments of Config as numbers: name}, from kernel/instances.cu and the enumerations and options of config.h."""
-    config, source = (ROOT / "kernel/config.h").read_text(), (ROOT / "kernel/instances.cu").read_text()
-    enumerators = {name.strip(): i for found in re.findall(r"enum class \w+[^{]*\{([^}]*)\}", config)
-                   for i, name in enumerate(re.sub(r"\s*=\s*\d+", "", found).split(","))}
-    def number(text):
-        text = text.split("::")[-1].strip()
-        return int(text) if text.lstrip("-").isdigit() else {"true": 1, "false": 0}.get(text, enumerators.get(text))
-    options = {}
-    if struct := re.search(r"struct Options \{(.*?)\n\};", config, re.S):
-        defaults = {name: number(value or "0") for name, value in
-                    re.findall(r"^ *[\w:]+ (\w+)(?: = ([\w:]+))?;", struct[1], re.M)}
-        for name, body in re.findall(r"constexpr Options (\w+)\{([^}]*)\}", source):
-            given = {field: number(value) for field, value in re.findall(r"\.(\w+) = ([\w:]+)", body)}
-            options[name] = list({**defaults, **given}.values())
-    names = {}
-    for arguments, name in INSTANCE.findall(source):
-        values = []
-        for argument in arguments.split(","): values += options.get(argument.strip(), [number(argument)])
-        names[without_zeros(values)] = name
-    return names
-
-
-def without_zeros(values):
-    """A mangled name may leave out members of a class that are zero at its end."""
-    values = list(values)
-    while values and values[-1] == 0: values.pop()
-    return tuple(values)
-
-
-def name_of(function, names):
-    arguments = [int(x) for x in re.findall(r"L(?:[ib]|NS?\w*?E)(\d+)E", function.name.split("Config", 1)[-1])]
-    return names.get(without_zeros(arguments), f"Config<{', '.join(map(str, arguments))}>")
+def epilogue_most(instance):
+    """Limits of what an epilogue takes for one result."""
+    cost = instance["epilogue"]["cost"]
+    why = f"so many are in the activation {instance['epilogue']['activation_name']}"
+    special = cost["ex2"] + cost["rcp"] + cost["other_special"]
+    return {"EX2": (cost["ex2"], why), "RCP": (cost["rcp"], why), "other MUFU": (cost["other_special"], why),
+            "FMUL": (cost["multiplications"], why),
+            "clocks": (CLOCKS_PER_SPECIAL * special, "above that, special functions wait for each other's users")}
 
 
 def role_loops(function):
@@ -160,12 +130,6 @@ def measure_epilogue(function):
     return found
 
 
-def swapped(function):
-    """Tiles of 64 rows: a lane holds a column of C, so that a warp writes 64 bytes of a row at a time."""
-    found = re.search(r"ConfigILi(\d+)E", function.name)
-    return found is not None and int(found[1]) < 128
-
-
 class Report:
     """What is over a limit, as (where, text), why the limit is there, and the instructions to blame."""
 
@@ -203,20 +167,19 @@ def check_roles(function, name, report):
     return rows
 
 
-def check_epilogue(function, name, report):
-    found, where = measure_epilogue(function), (name, "epilogue")
+def check_epilogue(function, instance, report):
+    found, name = measure_epilogue(function), instance["name"]
+    where, most = (name, "epilogue"), epilogue_most(instance)
     results = 2 * len(found["pack"])
     if not results or not found["LDTM"]:
         report.failures.append([where, "it was not found: no F2FP or no LDTM"])
         return []
-    if not found["EX2"]: return []  # writes a product as it is
-    per = {m: len(found[m]) / results for m in EPILOGUE_MOST}
+    per = {m: len(found[m]) / results for m in most}
     per["clocks"] = clocks_per_result(found["code"], results, EPILOGUE_WARPS)
-    most = dict(EPILOGUE_MOST)
-    if per["RCP"] <= 0.5: most["FMUL"] = (most["FMUL"][0] + SHARED_RECIPROCAL_FMUL, most["FMUL"][1])
     for measure in most: report.check(where, measure, per[measure], most)
     least = {"LDTM": min(int(m[1:]) for x in found["LDTM"] for m in x.modifiers if re.fullmatch(r"x\d+", m))}
-    if not swapped(function): least["32-byte stores"] = 16 * len(found["32-byte stores"]) / results
+    # With swapped sides a lane holds a column of C, so that a warp writes 64 bytes of a row at a time.
+    if not instance["plan"]["mma"]["swap_ab"]: least["32-byte stores"] = 16 * len(found["32-byte stores"]) / results
     for measure, value in least.items(): report.check(where, measure, value, EPILOGUE_LEAST, least=True)
     stores = f"{least['32-byte stores']:g}" if "32-byte stores" in least else "-"
     return [[name, results, *(f"{per[m]:.3g}" for m in most), f"x{least['LDTM']}", stores]]
@@ -227,15 +190,16 @@ def table(title, head, rows):
     for cells in [head, ["---"] * len(head)] + rows: print("| " + " | ".join(map(str, cells)) + " |")
 
 
-def merge(rows):
-    """One row for the instances that differ in the output type alone."""
-    groups = {}
-    for name, *cells in rows: groups.setdefault((re.sub(r"_(fp16|bf16)$", "", name), *map(str, cells)), set()).add(name)
+def merge(rows, outputs):
+    """One row for the instances that differ in the output type alone, of which `outputs` has the names."""
+    groups, output = {}, re.compile(rf"_({'|'.join(outputs)})(?=_|$)")
+    for name, *cells in rows: groups.setdefault((output.sub("", name), *map(str, cells)), set()).add(name)
     return [[key[0] if len(names) > 1 else min(names), *key[1:]] for key, names in groups.items()]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("configs")
     parser.add_argument("object")
     parser.add_argument("--nvdisasm", default=find_nvdisasm())
     parser.add_argument("--list", action="store_true")
@@ -243,29 +207,34 @@ def main():
     if arguments.nvdisasm is None:
         print("check.py: skipped: there is no nvdisasm on this machine")
         return 0
-    names, report = instance_names(), Report()
-    kernels = {name_of(f, names): f for f in disassemble(arguments.nvdisasm, arguments.object)}
+    instances, report = json.loads(pathlib.Path(arguments.configs).read_text(encoding="utf-8")), Report()
+    functions = {f.name: f for f in disassemble(arguments.nvdisasm, arguments.object)}
+    outputs = sorted({x["epilogue"]["c_name"] for x in instances})
     kernel_rows, role_rows, epilogue_rows = [], [], []
-    for name, function in sorted(kernels.items()):
+    for instance in sorted(instances, key=lambda x: x["name"]):
+        name, function = instance["name"], functions.pop(instance["entry"], None)
+        if function is None:
+            report.failures.append([(name, "kernel"), f"{arguments.object} does not have it"])
+            continue
         kernel_rows += check_kernel(function, name, report)
         role_rows += check_roles(function, name, report)
-        epilogue_rows += check_epilogue(function, name, report)
-    for name in sorted(set(names.values()) - set(kernels)):
-        report.failures.append([(name, "kernel"), f"{arguments.object} does not have it"])
-    table("Kernels", ["instance", "instructions", *KERNEL], merge(kernel_rows))
+        epilogue_rows += check_epilogue(function, instance, report)
+    for entry in sorted(functions):
+        report.failures.append([(entry, "kernel"), f"{arguments.configs} does not have it"])
+    table("Kernels", ["instance", "instructions", *KERNEL], merge(kernel_rows, outputs))
     table("Loops that issue, per iteration",
           ["instance", "role", "mma", "scale copies", "TMA", "instructions", "R2UR of a shared value", "S2R", "divisions"],
-          merge(role_rows))
+          merge(role_rows, outputs))
     table("Epilogue, per result", ["instance", "results in the code", "EX2", "RCP", "other MUFU", "FMUL",
-                                   "clocks (modelled)", "LDTM", "32-byte stores per 16"], merge(epilogue_rows))
+                                   "clocks (modelled)", "LDTM", "32-byte stores per 16"], merge(epilogue_rows, outputs))
     print()
     if arguments.list: print("\n".join(report.listing) + "\n")
-    for name, part, text in merge([[name, part, text] for (name, part), text in report.failures]):
+    for name, part, text in merge([[name, part, text] for (name, part), text in report.failures], outputs):
         print(f"over a limit: {name}, {part}: {text}")
     for measure, why in report.reasons.items(): print(f"why {measure}: {why}")
     compiler = assembler_release(pathlib.Path(arguments.object).read_bytes())
     note = "" if compiler == COMPILER else f"; made by CUDA {compiler}, while the limits are for {COMPILER}: not a failure"
-    print(f"check.py: {len(kernels)} kernels, {len(report.failures)} over a limit{note}")
+    print(f"check.py: {len(instances)} kernels, {len(report.failures)} over a limit{note}")
     return 1 if report.failures and not note else 0
 
 

@@ -7,7 +7,7 @@
 namespace sim {
 
 enum class FaultKind {
-  kSyntax,       // PTX text that does not parse
+  kSyntax,       // PTX text that does not parse, or says what its .target does not have
   kUnsupported,  // an instruction, qualifier or mode outside the table
   kPoison,       // a value nobody wrote was used
   kBounds,       // an access outside an allocation, window or limit

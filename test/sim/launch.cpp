@@ -11,12 +11,9 @@
 namespace sim {
 namespace {
 
-constexpr size_t kParamAlign = 128;  // tensor maps are read in place
-constexpr int kMaxCtasPerSm = 32;
+constexpr size_t kParamAlign = 128;      // tensor maps are read in place
 constexpr int kRegistersPerThread = 64;  // PTX does not say what ptxas would allocate
 constexpr size_t kSharedUnit = 128;
-// SMs per GPC of a B200; the CTAs of a cluster share a GPC.
-constexpr int kGpcSms[] = {20, 20, 20, 18, 18, 18, 18, 10, 6};
 constexpr uint32_t kMaxCluster = 16;
 constexpr uint32_t kMaxThreads = 1024;
 
@@ -31,7 +28,7 @@ std::string text(uint32_t x, uint32_t y, uint32_t z) {
 bool given(const std::array<uint32_t, 3>& dims) { return dims[0] != 0; }
 
 // The launch as it will run: a kernel compiled for a cluster brings its shape along.
-LaunchConfig check(const KernelInfo& kernel, LaunchConfig config) {
+LaunchConfig check(const Machine& machine, const KernelInfo& kernel, LaunchConfig config) {
   Dim3 &g = config.grid, &b = config.block, &c = config.cluster;
   if (given(kernel.req_cluster)) {
     const auto& r = kernel.req_cluster;
@@ -61,10 +58,10 @@ LaunchConfig check(const KernelInfo& kernel, LaunchConfig config) {
   if (g.x % c.x != 0 || g.y % c.y != 0 || g.z % c.z != 0)
     refuse(kernel,
            "grid " + text(g.x, g.y, g.z) + " is not a multiple of the cluster " + text(c.x, c.y, c.z));
-  if (kernel.static_smem + config.dynamic_smem > size_t(Machine::kMaxSmemPerBlockOptin))
+  if (kernel.static_smem + config.dynamic_smem > size_t(machine.smem_per_block_optin))
     refuse(kernel, std::to_string(kernel.static_smem) + " static and " + std::to_string(config.dynamic_smem) +
                        " dynamic bytes of shared memory; the limit is " +
-                       std::to_string(Machine::kMaxSmemPerBlockOptin));
+                       std::to_string(machine.smem_per_block_optin));
   return config;
 }
 
@@ -96,7 +93,7 @@ class Parameters {
 void run(Grid& grid, uint64_t work) {
   Observer* observer = grid.observer;
   if (observer == nullptr) return grid.run();
-  observer->start({&grid.kernel, &grid.config, work, grid.param_base});
+  observer->start({&grid.kernel, &grid.config, work, grid.param_base, grid.machine});
   try {
     grid.run();
   } catch (const std::exception& failure) {
@@ -164,34 +161,40 @@ LaunchStats launch(const Module& module, const std::string& name, const LaunchCo
                    void* const* args, GlobalMemory& memory, const LaunchOptions& options) {
   const Kernel* kernel = module.program().find(name);
   if (kernel == nullptr) throw Fault(FaultKind::kLaunch, "the module has no kernel " + name);
-  const LaunchConfig checked = check(kernel->info, config);
+  const Machine& machine = options.machine;
+  if (const std::string& target = module.program().text.target; !machine.compiles(parse_target(target)))
+    refuse(kernel->info, "compiled for " + target + ", which the " + machine.name + " does not run");
+  const LaunchConfig checked = check(machine, kernel->info, config);
   const Parameters parameters(kernel->info, args, memory);
   DefaultPolicy default_policy;
   Policy& policy = options.policy != nullptr ? *options.policy : default_policy;
   policy.start();
-  Grid grid(*kernel, checked, memory, parameters.base(), policy, options.observer);
+  Grid grid(machine, *kernel, checked, memory, parameters.base(), policy, options.observer);
   grid.shared_shift = shared_shift(policy);
   run(grid, options.work);
   return grid.stats;
 }
 
-int max_active_blocks_per_sm(const KernelInfo& kernel, int threads, size_t dynamic_smem) {
+int max_active_blocks_per_sm(const Machine& machine, const KernelInfo& kernel, int threads,
+                             size_t dynamic_smem) {
   if (threads <= 0 || threads > int(kMaxThreads)) return 0;
   const int rounded = (threads + 31) / 32 * 32;
   const size_t used = (kernel.static_smem + dynamic_smem + Machine::kReservedSmemPerBlock + kSharedUnit - 1) /
                       kSharedUnit * kSharedUnit;
-  if (kernel.static_smem + dynamic_smem > size_t(Machine::kMaxSmemPerBlockOptin)) return 0;
-  return std::min({kMaxCtasPerSm, Machine::kMaxThreadsPerSm / rounded,
-                   Machine::kRegistersPerSm / (rounded * kRegistersPerThread),
-                   int(Machine::kSmemPerSm / used)});
+  if (kernel.static_smem + dynamic_smem > size_t(machine.smem_per_block_optin)) return 0;
+  return std::min({machine.ctas_per_sm, machine.threads_per_sm / rounded,
+                   machine.registers_per_sm / (rounded * kRegistersPerThread),
+                   int(machine.smem_per_sm / used)});
 }
 
-int max_active_clusters(const KernelInfo& kernel, const LaunchConfig& config) {
+int max_active_clusters(const Machine& machine, const KernelInfo& kernel, const LaunchConfig& config) {
   const Dim3 &b = config.block, &c = config.cluster;
   const int size = int(c.x * c.y * c.z);
-  const int per_sm = max_active_blocks_per_sm(kernel, int(b.x * b.y * b.z), config.dynamic_smem);
-  return std::accumulate(std::begin(kGpcSms), std::end(kGpcSms), 0,
-                         [&](int sum, int sms) { return sum + (size <= 0 ? 0 : sms * per_sm / size); });
+  const int per_sm = max_active_blocks_per_sm(machine, kernel, int(b.x * b.y * b.z), config.dynamic_smem);
+  const auto& groups = machine.cluster_groups;
+  return std::accumulate(groups.begin(), groups.end(), 0, [&](int sum, int sms) {
+    return sum + (size <= 0 || size > sms ? 0 : sms * per_sm / size);
+  });
 }
 
 }  // namespace sim

@@ -11,24 +11,13 @@
 #include <vector>
 
 #include "sim/fault.h"
+#include "sim/machine.h"
 #include "sim/mem/global.h"
 
 namespace sim {
 
 struct Dim3 {
   uint32_t x = 1, y = 1, z = 1;
-};
-
-// The simulated B200 (CUDA attributes of the same names).
-struct Machine {
-  static constexpr int kSms = 148;
-  static constexpr int kMaxSmemPerBlockOptin = 232448;
-  static constexpr int kSmemPerSm = 233472;
-  static constexpr int kReservedSmemPerBlock = 1024;
-  static constexpr int kRegistersPerSm = 65536;
-  static constexpr int kMaxThreadsPerSm = 2048;
-  static constexpr int kL2Bytes = 132644864;
-  static constexpr int kWarpSize = 32;
 };
 
 struct ParamInfo {
@@ -88,6 +77,7 @@ struct LaunchOptions {
   Policy* policy = nullptr;      // null: the default order, deterministic
   Observer* observer = nullptr;  // null: nobody watches
   uint64_t work = 0;             // HostWork::id of this launch, 0 without the runtime
+  Machine machine = kB200;
 };
 
 struct LaunchStats {
@@ -95,13 +85,14 @@ struct LaunchStats {
 };
 
 // Runs the grid to completion. args[i] points at the value of parameter i. Throws Fault, with the site in its
-// text.
+// text; kLaunch also when the module was compiled for what the machine does not run.
 LaunchStats launch(const Module& module, const std::string& kernel, const LaunchConfig& config,
                    void* const* args, GlobalMemory& memory, const LaunchOptions& options = {});
 
 // Resident CTAs per SM and clusters on the machine for a launch, by registers (64 a thread assumed when
 // unknown), shared memory and threads: the occupancy calls of the runtime.
-int max_active_blocks_per_sm(const KernelInfo& kernel, int threads, size_t dynamic_smem);
-int max_active_clusters(const KernelInfo& kernel, const LaunchConfig& config);
+int max_active_blocks_per_sm(const Machine& machine, const KernelInfo& kernel, int threads,
+                             size_t dynamic_smem);
+int max_active_clusters(const Machine& machine, const KernelInfo& kernel, const LaunchConfig& config);
 
 }  // namespace sim

@@ -1,6 +1,6 @@
-// catch.hpp -- Catch2, whichever major version the system packages: Debian 12 ships 2.x, Ubuntu 24.04
-// ships 3.x. Tests keep to the part both share: TEST_CASE, SECTION, REQUIRE, CHECK, INFO, GENERATE,
-// REQUIRE_THROWS_AS/WITH.
+// catch.hpp -- Catch2, whichever major version the system packages: Debian 12 ships 2.x,
+// Ubuntu 24.04 ships 3.x. Tests keep to the part both share: TEST_CASE, SECTION, REQUIRE, CHECK,
+// INFO, GENERATE, REQUIRE_THROWS_AS/WITH.
 #pragma once
 
 #if __has_include(<catch2/catch_all.hpp>)

@@ -2,8 +2,11 @@
 #include "support/device_problem.h"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 #include <string>
+
+#include "kernel/instance.h"
 
 namespace dualgemm_test {
 namespace {
@@ -82,6 +85,7 @@ DeviceProblem::DeviceProblem(const Problem& p, const LaunchOptions& options)
     args_.alpha2 = p.alpha2;
   }
   args_.c_dtype = options.dtype;
+  args_.activation = options.activation;
   args_.config_id = options.config_id;
   args_.max_sms = options.max_sms;
   args_.flags = options.flags;
@@ -131,14 +135,28 @@ Output run(const Problem& problem, const LaunchOptions& options) {
   return device.download();
 }
 
-std::vector<NamedConfig> all_configs() {
+namespace {
+
+dualgemm_activation_t activation_of(const dualgemm::Instance& instance) {
+  return static_cast<dualgemm_activation_t>(instance.epilogue.activation);
+}
+
+}  // namespace
+
+std::vector<NamedConfig> all_configs(dualgemm_activation_t activation) {
   std::vector<NamedConfig> out;
   for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
-    NamedConfig config{id, {}};
+    NamedConfig config{id, {}, activation_of(dualgemm::instance(id - 1))};
     check_status(dualgemm_config_info(id, &config.info));
-    out.push_back(config);
+    if (config.activation == activation) out.push_back(config);
   }
   return out;
+}
+
+std::vector<dualgemm_activation_t> all_activations() {
+  std::set<dualgemm_activation_t> out;
+  for (const dualgemm::Instance& instance : dualgemm::instances()) out.insert(activation_of(instance));
+  return {out.begin(), out.end()};
 }
 
 namespace {
@@ -157,6 +175,7 @@ std::vector<NamedConfig> grouped_configs() { return configs_where(true); }
 LaunchOptions use(const NamedConfig& config) {
   LaunchOptions options;
   options.dtype = static_cast<dualgemm_dtype_t>(config.info.c_dtype);
+  options.activation = config.activation;
   options.config_id = config.id;
   return options;
 }

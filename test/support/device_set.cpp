@@ -87,6 +87,7 @@ DeviceSet::DeviceSet(const ProblemSet& set, const SetOptions& options)
     args_.batch_stride_sfb2 = stride_sfb2_;
   }
   args_.c_dtype = options.dtype;
+  args_.activation = options.activation;
   args_.config_id = options.config_id;
   args_.max_sms = options.max_sms;
   args_.flags = options.flags;

@@ -82,9 +82,10 @@ Problem make_problem(Data data, int32_t m, int32_t n, int32_t k, uint64_t seed, 
   return p;
 }
 
-ref::DualGemm Problem::reference() const {
+ref::DualGemm Problem::reference(dualgemm_activation_t activation) const {
   return ref::dual_gemm({a.data(), lda / 2, sfa.data(), m}, {b1.data(), ldb1 / 2, sfb1.data(), n},
-                        {b2.data(), ldb2 / 2, sfb2.data(), n}, k, alpha1, alpha2);
+                        {b2.data(), ldb2 / 2, sfb2.data(), n}, k, alpha1, alpha2,
+                        ref::activation(activation));
 }
 
 double Output::value(int64_t row, int64_t column) const {

@@ -18,15 +18,16 @@ struct Problem {
   float alpha1 = 1, alpha2 = 1;
   std::vector<uint8_t> a, b1, b2, sfa, sfb1, sfb2;
 
-  ref::DualGemm reference() const;
+  ref::DualGemm reference(dualgemm_activation_t activation = DUALGEMM_ACTIVATION_SWIGLU) const;
 };
 
 enum class Data {
-  kFullRange,  // all 16 codes, all finite scale factors from 0 to 448; the alphas bring gate and up to a few
-               // units
-  kContest,    // codes of 0, 0.5, 1, 1.5 and their negatives, scale factors e4m3(uniform [0, 1)), alphas 1
-  kIntegers,   // codes of 0, 1, 2 and their negatives, scale factors 1: every sum is an integer, exact in any
-               // order
+  // All 16 codes, all finite scale factors from 0 to 448; the alphas bring gate and up to a few units.
+  kFullRange,
+  // Codes of 0, 0.5, 1, 1.5 and their negatives, scale factors e4m3(uniform [0, 1)), alphas 1.
+  kContest,
+  // Codes of 0, 1, 2 and their negatives, scale factors 1: every sum is an integer, exact in any order.
+  kIntegers,
 };
 
 // `pitch_padding`, a multiple of 32: so many elements per row of A beyond the next legal pitch, twice as many

@@ -161,7 +161,8 @@ TEST_CASE("sums are cut toward zero to 24 bits after every 64 elements", "[ref]"
     sfa[ref::sf_offset(128, 0, block)] = sfb[ref::sf_offset(128, 0, block)] = 0x70;
   sfa[ref::sf_offset(128, 0, 4)] = sfb[ref::sf_offset(128, 0, 4)] = 0x38;
   const ref::Operand left{a.data(), 64, sfa.data(), 1}, right{b.data(), 64, sfb.data(), 1};
-  const ref::DualGemm result = ref::dual_gemm(left, right, right, 128, 0x1p-12f, 0x1p-12f);
+  const ref::DualGemm result =
+      ref::dual_gemm(left, right, right, 128, 0x1p-12f, 0x1p-12f, ref::activation(0));
   const double exact = (0x1p24 + 1.5) * 0x1p-12;  // a gate of 4096, where silu is the identity
   CHECK(result.c[0] == exact * exact);
   CHECK(result.tensor_core[0] == 0x1p24f);

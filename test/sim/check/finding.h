@@ -1,6 +1,6 @@
 // finding.h -- what a checker says: a rule that was broken, where, by what, and what would have kept it.
-// Every rule stands once, in the *_rules.cpp of its checker, with its class, its evidence and the section it
-// follows.
+// Every rule stands once, in the *_rules.cpp of its checker, with its class,
+// its evidence and the section it follows.
 #pragma once
 
 #include <cstdint>

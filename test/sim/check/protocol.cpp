@@ -22,7 +22,7 @@ void ProtocolChecker::start(const GridStart& grid) {
   descriptors_.start();
   tmem_.start();
   collector_.start();
-  threads_.start();
+  threads_.start(grid.machine.registers_per_sm);
   const Dim3 block = grid.config != nullptr ? grid.config->block : Dim3{};
   deadlock_.start(block.x * block.y * block.z);
 }

@@ -163,12 +163,11 @@ void DeadlockExplainer::hint(const MbarrierRecord& barrier, const Waiting& waiti
   const int64_t seen = barrier.seen(waiting.event.thread);
   const PhaseRecord& open = barrier.open();
   if (barrier.phase == 0 && open.arrivals == 0 && open.expected == 0 && open.delivered == 0)
-    out.lines.push_back(
-        std::string("nobody ever arrived there") +
-        (seen != MbarrierRecord::kNever
-             ? ""
-             : ": a wait for a slot that is free at first has to ask for parity 1; a wait for data asks for "
-               "parity 0, and whoever brings the data never did"));
+    out.lines.push_back(std::string("nobody ever arrived there") +
+                        (seen != MbarrierRecord::kNever
+                             ? ""
+                             : ": a wait for a slot that is free at first has to ask for parity 1; "
+                               "a wait for data asks for parity 0, and whoever brings the data never did"));
   const int64_t next = seen < 0 ? 0 : seen + 1;
   if (!waiting.event.has_parity || next + 1 != int64_t(barrier.phase)) return;
   const std::string asks = ", phase " + std::to_string(next) + " is complete, and parity " +
@@ -302,9 +301,9 @@ void DeadlockExplainer::explain() {
     return;
   }
   const std::vector<WarpId> ring = cycle(reasons);
-  // The headline: a wait for bytes nobody brings, else one in a cycle, else one whose missing party waits for
-  // nothing, else any; of those, at an mbarrier first: a barrier of threads only waits for who is held
-  // elsewhere.
+  // The headline: a wait for bytes nobody brings, else one in a cycle,
+  // else one whose missing party waits for nothing, else any; of those, at an mbarrier first:
+  // a barrier of threads only waits for who is held elsewhere.
   const auto blame = [&](const Reason& r) {
     const MbarrierRecord* barrier = r.has_mbarrier ? mbarriers_.find(r.mbarrier) : nullptr;
     if (barrier != nullptr && barrier->tx != 0) return 0;

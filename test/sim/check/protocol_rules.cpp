@@ -30,22 +30,20 @@ const std::vector<Rule> kProtocolRules = {
     {"mbarrier-commit-unobserved", kE, Evidence::kDoc, kCommit,
      "The arrival of a tcgen05.commit is waited for before the CTA exits."},
     {"mbarrier-commit-overtaken", kS, Evidence::kProvenKernel, kCommit,
-     "The arrival of a tcgen05.commit itself is waited for before the CTA exits: nothing orders the arrivals "
-     "of "
-     "two commits, so that a later one was seen does not say that this one has landed."},
+     "The arrival of a tcgen05.commit itself is waited for before the CTA exits: "
+     "nothing orders the arrivals of two commits, "
+     "so that a later one was seen does not say that this one has landed."},
     {"mbarrier-phase-lap", kE, Evidence::kDoc, kPhase,
      "Successive waits of a thread on one mbarrier see successive phases, or the same one again."},
     {"mbarrier-phase-skipped", kS, Evidence::kAssumed, kPhase,
-     "A thread that skips a phase another thread saw can mistake the phase it saw before for the one it "
-     "waits "
-     "for: the parities are equal."},
+     "A thread that skips a phase another thread saw can mistake the phase it saw before "
+     "for the one it waits for: the parities are equal."},
     {"mbarrier-lagging-waiter", kS, Evidence::kProvenKernel, kPhase,
-     "A phase completes only when every thread that will wait on the mbarrier again has seen the one "
-     "before."},
+     "A phase completes only when every thread that will wait on the mbarrier again "
+     "has seen the one before."},
     {"mbarrier-fresh-wait", kE, Evidence::kDoc, kPhase,
-     "The bytes of a copy are used after a wait that saw its phase complete; on a fresh mbarrier the phase "
-     "before "
-     "the first counts as complete."},
+     "The bytes of a copy are used after a wait that saw its phase complete; "
+     "on a fresh mbarrier the phase before the first counts as complete."},
     {"mbarrier-open-at-end", kA, Evidence::kAssumed, kMbarrier,
      "An mbarrier goes out of use between two phases, not with arrivals in an incomplete one."},
     {"mbarrier-byte-balance", kE, Evidence::kDoc, kTx,
@@ -57,8 +55,8 @@ const std::vector<Rule> kProtocolRules = {
     {"descriptor-swizzle", kE, Evidence::kDoc, kDescriptor,
      "A matrix is read with the swizzle with which it was written."},
     {"descriptor-stride", kA, Evidence::kAssumed, kDescriptor,
-     "The stride of a swizzled K-major descriptor is the distance of 8 rows of the box that wrote the "
-     "matrix."},
+     "The stride of a swizzled K-major descriptor is the distance of 8 rows of the box "
+     "that wrote the matrix."},
     {"descriptor-number-format", kA, Evidence::kAssumed, kDescriptor,
      "A matrix is read in the number format of the tensor map that wrote it."},
     {"tmem-scales-reused", kA, Evidence::kAssumed, "PTX ISA: tcgen05.mma: scale factors",
@@ -66,9 +64,8 @@ const std::vector<Rule> kProtocolRules = {
     {"tmem-accumulate-after-read", kA, Evidence::kAssumed, "PTX ISA: tcgen05.mma: enable-input-d",
      "The first MMA of a tile does not accumulate onto a result that was read out."},
     {"mma-collector", kE, Evidence::kDoc, "PTX ISA: tcgen05.mma: .collector_usage",
-     "A tcgen05.mma that may take A from the collector (::use, ::lastuse) names the A of the ::fill before "
-     "it: "
-     "same matrix, same bytes, and no MMA on the tensor core in between that drops it."},
+     "A tcgen05.mma that may take A from the collector (::use, ::lastuse) names the A of the ::fill "
+     "before it: same matrix, same bytes, and no MMA on the tensor core in between that drops it."},
     {"tcgen05-uncommitted", kE, Evidence::kDoc, kCommit,
      "Every tcgen05.mma and tcgen05.cp is followed by a tcgen05.commit of its thread before the CTA exits."},
     {"store-unwaited-at-exit", kE, Evidence::kDoc, "PTX ISA: cp.async.bulk.wait_group",

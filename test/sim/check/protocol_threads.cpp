@@ -24,7 +24,8 @@ bool reduces(const Inst* inst) {
 
 }  // namespace
 
-void ThreadProtocol::start() {
+void ThreadProtocol::start(int registers_per_sm) {
+  registers_per_sm_ = registers_per_sm;
   stores_.clear();
   uncommitted_.clear();
   meetings_.clear();
@@ -96,8 +97,8 @@ void ThreadProtocol::barrier(const SyncEvent& event) {
   meeting.reduces = red;  // once per change
 }
 
-// The pool of a CTA is what its warps hold; warps that never named a budget are not counted, so the sum is a
-// lower bound.
+// The pool of a CTA is what its warps hold; warps that never named a budget are not counted,
+// so the sum is a lower bound.
 void ThreadProtocol::registers(const SyncEvent& event) {
   const uint64_t cta = event.thread.cta;
   budgets_[{cta, event.thread.warp}] = event;
@@ -108,10 +109,10 @@ void ThreadProtocol::registers(const SyncEvent& event) {
     lines.push_back("warp " + std::to_string(it->first.second) + ": " + std::to_string(it->second.amount) +
                     " registers a thread at " + place(it->second.inst));
   }
-  if (sum <= Machine::kRegistersPerSm || !pool_reported_.insert(cta).second) return;
+  if (sum <= registers_per_sm_ || !pool_reported_.insert(cta).second) return;
   Finding out = finding("setmaxnreg-pool",
                         "the warps of CTA " + std::to_string(cta) + " ask for " + std::to_string(sum) +
-                            " registers together; an SM has " + std::to_string(Machine::kRegistersPerSm),
+                            " registers together; an SM has " + std::to_string(registers_per_sm_),
                         site(event));
   out.notes = std::move(lines);
   sink_(std::move(out));

@@ -1,5 +1,5 @@
-// race_report.cpp -- findings in words: who conflicts with whom over which bytes, and what would have kept
-// them apart.
+// race_report.cpp -- findings in words: who conflicts with whom over which bytes,
+// and what would have kept them apart.
 #include <cstdio>
 
 #include "sim/check/race.h"
@@ -133,12 +133,11 @@ std::string RaceChecker::missing(const Hit& h, const Touch& c, const Region& reg
     }
     case Lack::kOperandFence: return "fence.proxy.async behind the wait for the commit";
     case Lack::kTensormapFence:
-      return "fence.proxy.tensormap::generic.release by the writer, and .acquire of this map's 128 bytes on "
-             "the "
-             "way to its use";
+      return "fence.proxy.tensormap::generic.release by the writer, "
+             "and .acquire of this map's 128 bytes on the way to its use";
     case Lack::kRelease:
-      return "tcgen05.fence::before_thread_sync, or .release on the arrival, behind the completion of the "
-             "earlier operation";
+      return "tcgen05.fence::before_thread_sync, or .release on the arrival, "
+             "behind the completion of the earlier operation";
     case Lack::kBeforeFence:
       return "tcgen05.fence::before_thread_sync ahead of the release by the earlier thread";
     case Lack::kAfterFence: return "tcgen05.fence::after_thread_sync behind the acquire by the later thread";
@@ -146,8 +145,8 @@ std::string RaceChecker::missing(const Hit& h, const Touch& c, const Region& reg
     case Lack::kMeet: return "bar.warp.sync: elect, shfl, vote, match and redux order no memory";
     case Lack::kInstruction: return "one lane, or an atomic";
     case Lack::kSameProxyOnly:
-      return "nothing, where multicast kernels are right: the ISA promises same-proxy order within a CTA "
-             "only";
+      return "nothing, where multicast kernels are right: "
+             "the ISA promises same-proxy order within a CTA only";
     case Lack::kGridWait: return "griddepcontrol.wait before the access";
     case Lack::kHost: return "the same stream, an event, or a synchronisation of the host";
   }

@@ -5,11 +5,11 @@ namespace sim {
 
 const std::vector<Rule> kRaceRules = {
     {"race-data", Severity::kError, Evidence::kDoc, "PTX ISA 8.10.1 Conflict and data-races",
-     "Two accesses of the same bytes by different threads, one of them a write, are ordered by "
-     "synchronisation or are both strong at scopes that include each other."},
+     "Two accesses of the same bytes by different threads, one of them a write, "
+     "are ordered by synchronisation or are both strong at scopes that include each other."},
     {"race-lanes", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.13.2 bar.warp.sync",
-     "Lanes of a warp that touch the same bytes in different instructions are ordered by bar.warp.sync or a "
-     "wider barrier."},
+     "Lanes of a warp that touch the same bytes in different instructions are ordered by bar.warp.sync "
+     "or a wider barrier."},
     {"warp-same-write", Severity::kStrict, Evidence::kDoc, "PTX ISA 8.10.1 Conflict and data-races",
      "Lanes of one instruction do not write the same bytes unless the instruction is atomic."},
     {"warp-meet-order", Severity::kStrict, Evidence::kAssumed, "PTX ISA 9.7.13.14 elect.sync",
@@ -20,50 +20,48 @@ const std::vector<Rule> kRaceRules = {
     {"relaxed-wait", Severity::kStrict, Evidence::kAssumed, "PTX ISA 9.7.13.15.16 mbarrier.try_wait",
      "A relaxed wait alone does not order later asynchronous operations after what the phase completed."},
     {"proxy-fence", Severity::kError, Evidence::kDoc, "PTX ISA 8.6 Proxies",
-     "What the generic proxy wrote reaches the asynchronous proxy only across fence.proxy.async, executed "
-     "after the write and before the operation, on the path of synchronisation between them."},
+     "What the generic proxy wrote reaches the asynchronous proxy only across fence.proxy.async, "
+     "executed after the write and before the operation, on the path of synchronisation between them."},
     {"proxy-fence-reuse", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 8.6 Proxies",
-     "Bytes read by the generic proxy are overwritten by the asynchronous proxy only after "
-     "fence.proxy.async."},
+     "Bytes read by the generic proxy are overwritten by the asynchronous proxy "
+     "only after fence.proxy.async."},
     {"proxy-fence-overwrite", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 8.6 Proxies",
-     "Bytes written by the generic proxy are overwritten by the asynchronous proxy only after "
-     "fence.proxy.async."},
+     "Bytes written by the generic proxy are overwritten by the asynchronous proxy "
+     "only after fence.proxy.async."},
     {"proxy-fence-operand", Severity::kStrict, Evidence::kProvenKernel,
      "PTX ISA 9.7.16.6.5 tcgen05 and proxies",
      "Operands that the tensor core read through the asynchronous proxy are overwritten by the generic proxy "
      "only after fence.proxy.async."},
     {"async-order-ctas", Severity::kAdvice, Evidence::kAssumed, "PTX ISA 8.6 Proxies",
-     "Same-proxy order is promised within a CTA; asynchronous operations of two CTAs on the same bytes rely "
-     "on the barrier between them alone."},
+     "Same-proxy order is promised within a CTA; "
+     "asynchronous operations of two CTAs on the same bytes rely on the barrier between them alone."},
     {"tensormap-fence", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.13.4 fence.proxy.tensormap",
-     "A tensor map written by the device is used only after fence.proxy.tensormap: .release behind the "
-     "write, "
-     "then .acquire of the map's bytes."},
+     "A tensor map written by the device is used only after fence.proxy.tensormap: "
+     ".release behind the write, then .acquire of the map's bytes."},
     {"race-tensor", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.16.6 tcgen05 memory consistency",
      "Operations on the same cells of tensor memory are ordered by completion (commit and wait, wait::ld, "
      "wait::st) and tcgen05 fences, or are a pair that executes in order."},
     {"tensor-fence", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 9.7.16.6.3 tcgen05.fence",
      "Order between tcgen05 operations of different threads needs before_thread_sync ahead of the release "
-     "and "
-     "after_thread_sync behind the acquire."},
+     "and after_thread_sync behind the acquire."},
     {"tensor-unlisted-pair", Severity::kStrict, Evidence::kProvenKernel,
      "PTX ISA 9.7.16.6.2 Pipelined tcgen05 instructions",
-     "Of tcgen05 operations of one thread only the listed pairs execute in order; others that share cells "
-     "need a commit and a wait between them."},
+     "Of tcgen05 operations of one thread only the listed pairs execute in order; "
+     "others that share cells need a commit and a wait between them."},
     {"tensor-use-before-wait", Severity::kStrict, Evidence::kDoc, "PTX ISA 9.7.16.8.3 tcgen05.wait",
      "Registers of tcgen05.ld are used only after tcgen05.wait::ld."},
     {"scope-mismatch", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 8.5 Scope",
-     "An mbarrier arrival and the wait that sees it have scopes that include each other: cluster scope when "
-     "they come from different CTAs."},
+     "An mbarrier arrival and the wait that sees it have scopes that include each other: "
+     "cluster scope when they come from different CTAs."},
     {"mbarrier-init-order", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.13.15.9 mbarrier.init",
-     "An mbarrier is used by other threads only after a barrier behind its init; by other CTAs after a "
-     "cluster barrier with release, or relaxed behind fence.mbarrier_init."},
+     "An mbarrier is used by other threads only after a barrier behind its init; "
+     "by other CTAs after a cluster barrier with release, or relaxed behind fence.mbarrier_init."},
     {"race-grids", Severity::kError, Evidence::kDoc,
      "CUDA Programming Guide, Asynchronous concurrent execution",
      "Work that touches the same memory is ordered by its stream, by events, or by griddepcontrol.wait."},
     {"cluster-start", Severity::kError, Evidence::kDoc, "CUDA Programming Guide, Distributed shared memory",
-     "A CTA touches the shared memory of another one of its cluster only when that one is known to have "
-     "started: behind a cluster barrier, or anything else that it signalled."},
+     "A CTA touches the shared memory of another one of its cluster only when that one is known "
+     "to have started: behind a cluster barrier, or anything else that it signalled."},
     {"exit-pending", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.9.25 Asynchronous copies",
      "A CTA leaves only when every operation on its shared and tensor memory is known to be complete."},
     {"exit-access", Severity::kError, Evidence::kDoc, "CUDA Programming Guide, Distributed shared memory",

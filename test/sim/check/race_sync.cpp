@@ -161,8 +161,8 @@ void RaceChecker::check_init(const BarrierState& b, const MbarrierRef& ref, cons
   f.mbarrier = ref;
   f.missing = site.thread.cta == b.init_thread.cta
                   ? "a barrier of the CTA between mbarrier.init and the use"
-                  : "a cluster barrier between mbarrier.init and the use, with release, or relaxed behind "
-                    "fence.mbarrier_init.release.cluster by the thread that initialised";
+                  : "a cluster barrier between mbarrier.init and the use, with release, "
+                    "or relaxed behind fence.mbarrier_init.release.cluster by the thread that initialised";
   if (!state_.begun(ref.cta, site.thread.cta, k))
     f.notes.push_back("CTA " + std::to_string(ref.cta) + " need not even have started");
   report(std::move(f), b.init_inst, site.inst);
@@ -465,8 +465,8 @@ void RaceChecker::leave_cta(const SyncEvent& e) {
     region.column = uint16_t(line);
     region.columns = 1;
     for (const Touch& p : touches) {
-      if (p.operation == nullptr && memory == Memory::kTensor)
-        continue;  // alloc or dealloc, also of the pair
+      // Alloc or dealloc, also of the pair.
+      if (p.operation == nullptr && memory == Memory::kTensor) continue;
       const bool remote = thread_of(p.warp, 0).cta != cta;
       const bool over = p.operation != nullptr ? p.operation->known(c.at_exit.hb, p.write, region) ||
                                                      p.operation->known(c.at_exit.tensor, p.write, region) ||

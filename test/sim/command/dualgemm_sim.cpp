@@ -1,4 +1,4 @@
-// dualgemm_sim.cpp -- the command for users: runs a CUDA program on the simulated B200 under one or many
+// dualgemm_sim.cpp -- the command for users: runs a CUDA program on a simulated GPU under one or many
 // schedules with the checkers watching, merges what they found and answers with its exit status.
 //
 //     dualgemm-sim [options] ./program args...
@@ -25,6 +25,7 @@
 #include "sim/judge/names.h"
 #include "sim/judge/parts.h"
 #include "sim/judge/report.h"
+#include "sim/machine.h"
 #include "sim/schedule/schedule.h"
 
 namespace {
@@ -40,7 +41,7 @@ struct Usage : std::runtime_error {
 };
 
 struct Options {
-  std::string mode = "default", checks = "all", trace, json, names;
+  std::string machine = sim::kB200.name, mode = "default", checks = "all", trace, json, names;
   uint64_t seed = 0;
   uint64_t seeds = 0;  // 0: only `seed`
   unsigned jobs = 1;
@@ -132,6 +133,7 @@ std::vector<RunOptions> plan(const Options& options, const std::set<std::string>
       RunOptions run;
       run.runtime = runtime_folder();
       run.program = options.program;
+      run.machine = options.machine;
       run.mode = mode;
       run.seed = seed;
       run.checks = options.checks;
@@ -269,10 +271,12 @@ Status main_of(const Options& options) {
   if (options.rules) return print_rules(), kClean;
   if (options.list_modes) return print_modes(), kClean;
   if (options.program.empty()) throw Usage("no program is given; dualgemm-sim --help");
+  std::string machine;
   try {
+    machine = sim::machine_named(options.machine).name;
     sim::parse_checks(options.checks);
     if (!options.names.empty()) sim::read_names(options.names);
-  } catch (const std::runtime_error& error) {
+  } catch (const std::exception& error) {
     throw Usage(error.what());
   }
   const std::set<std::string> allow = allowed_rules(options.allow);
@@ -282,7 +286,7 @@ Status main_of(const Options& options) {
 
   const std::vector<RunResult> runs = run_all(plan(options, allow), options.jobs);
   Verdict verdict = judge(runs, allow);
-  print(verdict, runs, sim::replay_words(options.checks, options.names, program));
+  print(verdict, runs, sim::replay_words(machine, options.checks, options.names, program));
   if (!options.json.empty()) write_json(options.json, verdict, runs, program);
   return status_of(verdict);
 }
@@ -292,11 +296,13 @@ Status main_of(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app(
-      "Runs a CUDA program on the simulated B200 and judges it: adversarial schedules, races, "
-      "protocol of barriers and tensor memory.\nUse: dualgemm-sim [options] ./program args...\nExit status: "
-      "0 no finding of class E, 1 findings of "
-      "class E, 2 wrong usage, 3 the program failed or could not be judged to the end.",
+      "Runs a CUDA program on a simulated GPU and judges it: "
+      "adversarial schedules, races, protocol of barriers and tensor memory.\n"
+      "Use: dualgemm-sim [options] ./program args...\n"
+      "Exit status: 0 no finding of class E, 1 findings of class E, 2 wrong usage, "
+      "3 the program failed or could not be judged to the end.",
       "dualgemm-sim");
+  app.add_option("--machine", options.machine, "GPU: b200, b300 or h200")->capture_default_str();
   app.add_option("--mode", options.mode, "Schedules: NAME[,NAME...] or all (--list-modes)")
       ->capture_default_str();
   app.add_option("--seed", options.seed, "Seed of the first run of every mode")->capture_default_str();

@@ -48,12 +48,13 @@ void set_or_clear(const char* name, const std::string& value) {
 [[noreturn]] void become(const RunOptions& options, const std::string& report, int alarm) {
   setpgid(0, 0);                     // to be ended with all it starts
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // and not to outlive the command
-  personality(
-      ADDR_NO_RANDOMIZE);  // the same addresses in every run; where that is forbidden, it does without
+  // The same addresses in every run; where that is forbidden, it does without.
+  personality(ADDR_NO_RANDOMIZE);
   const char* before = std::getenv("LD_LIBRARY_PATH");
   const std::string path =
       options.runtime + (before != nullptr && *before != 0 ? std::string(":") + before : "");
   set_or_clear("LD_LIBRARY_PATH", path);
+  set_or_clear("SIM_MACHINE", options.machine);
   set_or_clear("SIM_MODE", options.mode);
   set_or_clear("SIM_SEED", std::to_string(options.seed));
   set_or_clear("SIM_CHECKS", options.checks);

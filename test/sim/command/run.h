@@ -13,7 +13,7 @@ namespace command {
 struct RunOptions {
   std::string runtime;  // directory with libcudart.so.13 and libcuda.so.1
   std::vector<std::string> program;
-  std::string mode;
+  std::string machine, mode;
   uint64_t seed = 0;
   std::string checks, names, trace;
   double timeout = 0;  // seconds, 0: none

@@ -7,6 +7,7 @@
 
 #include "sim/decode/opcodes.h"
 #include "sim/decode/operands.h"
+#include "sim/decode/targets.h"
 #include "sim/exec/handlers.h"
 #include "sim/fault.h"
 
@@ -48,7 +49,8 @@ void visit_names(const ptx::Operand& operand, const std::function<void(const std
 
 class KernelDecoder {
  public:
-  KernelDecoder(Program& program, const Function& entry) : program_(program), entry_(entry) {}
+  KernelDecoder(Program& program, const Function& entry)
+      : program_(program), target_(parse_target(program.text.target)), entry_(entry) {}
 
   Kernel decode() {
     collect(entry_);
@@ -174,9 +176,9 @@ class KernelDecoder {
     for (const Statement& statement : function.body)
       kernel_.code.push_back(instruction(statement, function, names));
     const Inst* end = kernel_.code.size() == first ? nullptr : &kernel_.code.back();
+    // Falling off the end leaves, as `exit` or `ret` would.
     if (end == nullptr || end->guarded || (!ends_path(*end) && !is_branch(*end)))
-      kernel_.code.push_back(
-          implicit_exit(function));  // falling off the end leaves, as `exit` or `ret` would
+      kernel_.code.push_back(implicit_exit(function));
     find_rejoins(kernel_.code, first, uint32_t(kernel_.code.size()));
   }
 
@@ -198,6 +200,7 @@ class KernelDecoder {
   }
 
   Inst instruction(const Statement& statement, const Function& function, const Names& names) {
+    check_target(target_, statement);
     Inst inst;
     inst.statement = &statement;
     inst.guarded = statement.guarded;
@@ -227,8 +230,8 @@ class KernelDecoder {
       ptx::Type type = inst.type;
       if (inst.handler == &op::alu && wide && i == 3) type = ptx::Type::kB64;
       if (picks && i < 3) type = inst.from;
-      // Barrier numbers, thread counts and member masks are integers whatever the instruction does to a
-      // predicate.
+      // Barrier numbers, thread counts and member masks are integers whatever the instruction does
+      // to a predicate.
       if (type == ptx::Type::kPred && inst.handler != &op::alu && inst.handler != &op::mov)
         type = ptx::Type::kNone;
       inst.operands.push_back(resolve_operand(statement.operands[i], type, names, statement));
@@ -315,6 +318,7 @@ class KernelDecoder {
   }
 
   Program& program_;
+  const Target target_;
   const Function& entry_;
   Kernel kernel_;
   Names names_;

@@ -22,9 +22,9 @@ const Group kGroups[] = {
     {"@space", "global shared shared::cta shared::cluster local const param param::entry param::func"},
     {"@smem", "shared shared::cta shared::cluster"},
     {"@cache",
-     "ca cg cs lu cv wb wt nc L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last "
-     "L1::no_allocate L2::evict_normal L2::evict_first L2::evict_last L2::cache_hint L2::64B L2::128B "
-     "L2::256B"},
+     "ca cg cs lu cv wb wt nc "
+     "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate "
+     "L2::evict_normal L2::evict_first L2::evict_last L2::cache_hint L2::64B L2::128B L2::256B"},
     {"@sem", "weak relaxed acquire release volatile acq_rel sc"},
     {"@scope", "cta cluster gpu sys"},
     {"@vec", "v2 v4 v8"},

@@ -1,6 +1,6 @@
-// opcodes.h -- the table of accepted spellings: one row per family of an instruction, with the qualifiers it
-// must have, the ones it may have, the shape of its operands and its handler. What is not in the table does
-// not load.
+// opcodes.h -- the table of accepted spellings: one row per family of an instruction,
+// with the qualifiers it must have, the ones it may have, the shape of its operands and its handler.
+// What is not in the table does not load.
 #pragma once
 
 #include "sim/decode/program.h"

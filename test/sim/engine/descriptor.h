@@ -24,11 +24,11 @@ SmemDescriptor decode_smem_descriptor(uint64_t bits);
 //   swizzled:  start + (row/8)*SBO + (row%8)*span + chunk*16, then address bits 4.. ^= bits 7..
 uint32_t k_major_address(const SmemDescriptor& d, uint32_t row, uint32_t chunk);
 
-// Address of the 16-byte chunk `chunk` along M or N at depth k, MN-major (contiguous along M or N, 16-bit
-// elements):
+// Address of the 16-byte chunk `chunk` along M or N at depth k,
+// MN-major (contiguous along M or N, 16-bit elements):
 //   none:      start + chunk*SBO + (k/8)*LBO + (k%8)*16
-//   swizzled:  start + (chunk / (span/16))*LBO + (k/8)*SBO + (k%8)*span + (chunk % (span/16))*16, then the
-//   same XOR
+//   swizzled:  start + (chunk / (span/16))*LBO + (k/8)*SBO + (k%8)*span + (chunk % (span/16))*16,
+//              then the same XOR
 uint32_t mn_major_address(const SmemDescriptor& d, uint32_t chunk, uint32_t k);
 
 // The instruction descriptor and the op around it, checked as far as bits alone allow.

@@ -1,7 +1,7 @@
-// mbarrier.cpp -- transitions of one mbarrier object. A phase is complete when no arrival is pending and the
-// tx-count is zero; both are tested after every transition that can bring one of them to zero. Bytes that
-// land before they are expected make the tx-count negative for a while: the pending arrivals keep the phase
-// open.
+// mbarrier.cpp -- transitions of one mbarrier object. A phase is complete when no arrival is pending
+// and the tx-count is zero; both are tested after every transition that can bring one of them to zero.
+// Bytes that land before they are expected make the tx-count negative for a while:
+// the pending arrivals keep the phase open.
 #include "sim/engine/mbarrier.h"
 
 #include <string>
@@ -46,8 +46,8 @@ bool Mbarrier::arrive_drop(int32_t count) {
   if (count > expected_)
     protocol("mbarrier: arrive_drop of " + std::to_string(count) + " lowers the expected count " +
              std::to_string(expected_) + " below zero");
-  if (count <= pending_)
-    expected_ -= count;  // an excess is arrive's fault to report, before anything changes
+  // An excess is arrive's fault to report, before anything changes.
+  if (count <= pending_) expected_ -= count;
   return arrive(count);
 }
 

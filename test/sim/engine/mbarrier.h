@@ -13,12 +13,12 @@ class Mbarrier {
 
   explicit Mbarrier(int64_t count);  // mbarrier.init; Fault kProtocol outside 1..kMaxCount
 
-  // Each returns true when it completed the phase. Faults kProtocol: more arrivals than pending, tx out of
-  // range.
+  // Each returns true when it completed the phase.
+  // Faults kProtocol: more arrivals than pending, tx out of range.
   bool arrive(int32_t count = 1);
   bool arrive_drop(int32_t count = 1);  // also lowers the expected count of later phases
-  bool expect_tx(
-      int64_t bytes);  // raises the tx-count; never completes a phase by itself unless it hits zero
+  // Raises the tx-count; never completes a phase by itself unless it hits zero.
+  bool expect_tx(int64_t bytes);
   bool complete_tx(int64_t bytes);  // lowers it; bytes may land before they are expected
 
   uint64_t phase() const { return phase_; }  // completed phases so far

@@ -1,13 +1,16 @@
 // mma_numerics.cpp -- the dot product of the tensor core.
 //
 // Block-scaled 4-bit kinds follow a published model that its authors report bit-exact on the hardware for
-// cta_group::1, M = 128, K = 64:  D = RZ_f32( sum_g trunc(dot16_g * SFA_g * SFB_g)
-// + trunc(C) ), g = 0..3, where trunc cuts each of the five terms toward zero to a multiple of 2^(E-35) and E
-// is the largest of the exponents of the four scale products and of C. A scale product's exponent is the sum
-// of its factors' exponents, whatever the dot product is; zero counts as exponent -126. NaN in C or a used
-// scale gives 0x7FFFFFFF. The dense kinds follow the same scheme per product with 25 fractional bits.
-// Assumed, not published: infinite C stays infinite; a sum that truncates to nothing is +0; the 25-bit sum
-// covers one whole instruction (16 products of 16-bit operands, 8 of tf32).
+// cta_group::1, M = 128, K = 64:
+//
+//   D = RZ_f32( sum_g trunc(dot16_g * SFA_g * SFB_g) + trunc(C) ), g = 0..3,
+//
+// where trunc cuts each of the five terms toward zero to a multiple of 2^(E-35) and E is the largest of the
+// exponents of the four scale products and of C. A scale product's exponent is the sum of its factors'
+// exponents, whatever the dot product is; zero counts as exponent -126. NaN in C or a used scale gives
+// 0x7FFFFFFF. The dense kinds follow the same scheme per product with 25 fractional bits. Assumed, not
+// published: infinite C stays infinite; a sum that truncates to nothing is +0; the 25-bit sum covers one
+// whole instruction (16 products of 16-bit operands, 8 of tf32).
 //
 // The tile version works in double: after truncation every term is a multiple of 2^(E-35) below 2^(E+11.1),
 // so the five-term sum needs at most 49 bits and double adds it exactly. Most outputs need no truncation at
@@ -111,8 +114,8 @@ double mma_dense_sum(const float* a, const float* b, int k, float c) {
 
 namespace {
 
-// --- the tile
-// ------------------------------------------------------------------------------------------------------
+// ---- the tile ----
+
 // Columns go in blocks of 16. For a block, B is stored as float [k][16] so that one row of A times the block
 // is 64 multiply-adds of a broadcast with a vector; the four groups' dot products are exact in float. The
 // combination with scales and C runs in double, kLanes / 2 columns at a time. One body, instantiated with the
@@ -262,8 +265,8 @@ SIM_INLINE void combine(const float (*dot)[row_step(kLanes)][kBlock], int r, con
       }
     }
 
-    // Toward zero: clear what float has no room for. Zero and the normal range only; the rest is mended
-    // below.
+    // Toward zero: clear what float has no room for.
+    // Zero and the normal range only; the rest is mended below.
     const L magnitude = (L)sum & std::numeric_limits<int64_t>::max();
     rare |= ((magnitude < std::bit_cast<int64_t>(0x1p-126)) & (magnitude != 0)) |
             (magnitude >= std::bit_cast<int64_t>(std::numeric_limits<double>::infinity()));

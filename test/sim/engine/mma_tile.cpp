@@ -9,9 +9,9 @@
 //   SFB       N rows         each CTA: all N rows
 //
 // Accumulator cells (m: row in its CTA, n: column of D):
-//   128 rows a CTA         lane m                       column d + n
-//   64 rows, cta_group::1  lane m%16 + 32*(m/16)        column d + n           (+16 lanes when the address
-//   says so) 64 rows, cta_group::2  lane m + 64*(n >= N/2)       column d + n % (N/2)
+//   128 rows a CTA         lane m                  column d + n
+//   64 rows, cta_group::1  lane m%16 + 32*(m/16)   column d + n  (+16 lanes when the address says so)
+//   64 rows, cta_group::2  lane m + 64*(n >= N/2)  column d + n % (N/2)
 //
 // Scale factor k of row r: byte k of column base + r/32, lane r%32, copied to all four quarters of the lanes.
 // Which quarter feeds which output row is not published, so the copies must agree.
@@ -64,8 +64,7 @@ void write_d(const MmaOp& op, const MmaShape& shape, Tmem& tmem, int m, const ui
     tmem.write_row(row.lane + i * row.lane_step, column_of(op.d_tmem), run, cells + i * run);
 }
 
-// --- block-scaled
-// ---------------------------------------------------------------------------------------------------
+// ---- block-scaled ----
 
 // Two codes of every byte, low nibble first.
 struct NibbleTable {
@@ -91,8 +90,8 @@ void unpack_rows(const Bytes& smem, const SmemDescriptor& d, int rows, bool nega
   }
 }
 
-// Scale factors of `rows` rows as floats. Whole columns are fetched, in pairs for B, so all their cells must
-// be written.
+// Scale factors of `rows` rows as floats.
+// Whole columns are fetched, in pairs for B, so all their cells must be written.
 struct ScaleFetch {
   const char* what;
   uint32_t taddr;
@@ -163,8 +162,7 @@ void execute_block_scaled(const MmaOp& op, const MmaShape& shape, const CtaMemor
   }
 }
 
-// --- dense
-// ----------------------------------------------------------------------------------------------------------
+// ---- dense ----
 
 float decode_dense(const MmaOp& op, int type, const uint8_t* bytes) {
   if (op.kind == MmaKind::kTf32) {  // the low 13 bits of the float are not looked at

@@ -33,8 +33,8 @@ constexpr Format kE4m3{3, 7, 0x7E, 0x7E};
 constexpr Format kE5m2{2, 15, 0x7B, 0x7C};
 constexpr Format kE2m1{1, 1, 0x7, 0x7};
 
-// True when a discarded fraction makes the magnitude step up; `rest` is the fraction in units of 2^-64 of the
-// last place.
+// True when a discarded fraction makes the magnitude step up;
+// `rest` is the fraction in units of 2^-64 of the last place.
 bool steps_up(Round r, bool is_negative, bool odd, uint64_t rest) {
   constexpr uint64_t kHalf = uint64_t{1} << 63;
   switch (r) {
@@ -46,8 +46,8 @@ bool steps_up(Round r, bool is_negative, bool odd, uint64_t rest) {
   return false;
 }
 
-// Code of the magnitude of x, not NaN, rounded once. Overflow gives infinity or the largest finite value by
-// the mode.
+// Code of the magnitude of x, not NaN, rounded once.
+// Overflow gives infinity or the largest finite value by the mode.
 uint32_t encode_magnitude(double x, const Format& f, Round r, bool saturate) {
   const bool minus = negative(x);
   const bool overflow_is_infinite =
@@ -72,8 +72,8 @@ uint32_t encode_magnitude(double x, const Format& f, Round r, bool saturate) {
     rest = drop == 64 ? significand : 1;
   }
   kept += steps_up(r, minus, (kept & 1) != 0, rest);
-  // Biased exponent and mantissa are one integer: a carry out of the mantissa lands in the exponent by
-  // itself.
+  // Biased exponent and mantissa are one integer:
+  // a carry out of the mantissa lands in the exponent by itself.
   const int biased = lead > floor ? lead - floor : 0;
   const uint64_t code = (static_cast<uint64_t>(biased) << f.mantissa_bits) + kept;
   return code > f.max_finite ? beyond : static_cast<uint32_t>(code);
@@ -187,8 +187,8 @@ uint8_t f32_to_ue8m0(float x, Round r) {
   if (std::isinf(magnitude)) return 0xFE;
   if (magnitude <= std::ldexp(1.0f, -127)) return 0;
   int exponent;
-  const float fraction =
-      std::frexp(magnitude, &exponent);  // magnitude = fraction * 2^exponent, fraction in [0.5, 1)
+  // magnitude = fraction * 2^exponent, fraction in [0.5, 1).
+  const float fraction = std::frexp(magnitude, &exponent);
   const int code = exponent - 1 + 127 + (r == Round::kUp && fraction != 0.5f ? 1 : 0);
   return static_cast<uint8_t>(code > 0xFE ? 0xFE : code);
 }

@@ -54,15 +54,15 @@ enum class ScaleFormat : uint8_t { kUe4m3, kUe8m0 };
 float mma_block_scaled_reference(const uint8_t a[64], const uint8_t b[64], const float* sfa, const float* sfb,
                                  int groups, float c, ScaleFormat format = ScaleFormat::kUe4m3);
 
-// The same over a tile, fast. a: rows x 64 codes, b: cols x 64 codes (one per byte), sfa: rows x groups, sfb:
-// cols x groups, d: rows x cols accumulators (row-major), read when accumulate. Bit-equal to the reference
-// above.
+// The same over a tile, fast. a: rows x 64 codes, b: cols x 64 codes (one per byte),
+// sfa: rows x groups, sfb: cols x groups, d: rows x cols accumulators (row-major), read when accumulate.
+// Bit-equal to the reference above.
 void mma_block_scaled_tile(const uint8_t* a, const uint8_t* b, const float* sfa, const float* sfb, int groups,
                            int rows, int cols, bool accumulate, float* d,
                            ScaleFormat format = ScaleFormat::kUe4m3);
 
-// The variants of mma_block_scaled_tile that this processor can run, fastest first: each gives the same bits.
-// For tests.
+// The variants of mma_block_scaled_tile that this processor can run, fastest first:
+// each gives the same bits. For tests.
 struct TileVariant {
   const char* name;
   void (*run)(const uint8_t* a, const uint8_t* b, const float* sfa, const float* sfb, int groups, int rows,
@@ -74,7 +74,7 @@ std::vector<TileVariant> tile_variants();
 // to the largest exponent among products and c, truncated to 25 fractional bits, added exactly. The caller
 // rounds the result.
 double mma_dense_sum(const float* a, const float* b, int k, float c);
-float f64_to_f32_toward_zero(
-    double x);  // beyond the range: infinity, as the tensor core gives; NaN: 0x7FFFFFFF
+// Beyond the range: infinity, as the tensor core gives; NaN: 0x7FFFFFFF.
+float f64_to_f32_toward_zero(double x);
 
 }  // namespace sim

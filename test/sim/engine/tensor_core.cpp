@@ -1,6 +1,6 @@
-// tensor_core.cpp -- the tensor core's data movers: tcgen05.cp from shared memory into TMEM, the
-// register-to-cell maps of tcgen05.ld and st, and the static rules of tcgen05.mma. The multiplication itself
-// is mma_tile.cpp.
+// tensor_core.cpp -- the tensor core's data movers: tcgen05.cp from shared memory into TMEM,
+// the register-to-cell maps of tcgen05.ld and st, and the static rules of tcgen05.mma.
+// The multiplication itself is mma_tile.cpp.
 //
 // A TMEM address is (lane << 16) | column. tcgen05.ld takes the 32-lane quarter from the warp: bit 7 of the
 // lane field, where pair kernels put the CTA rank, is ignored, the quarter bits must name the warp's own.

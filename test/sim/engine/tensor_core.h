@@ -10,12 +10,8 @@
 
 namespace sim {
 
-enum class MmaKind : uint8_t {
-  kF16,
-  kTf32,
-  kMxf4,
-  kMxf4nvf4
-};  // f16: fp16 or bf16 inputs, f32 or f16 accumulators
+// kF16: fp16 or bf16 inputs, f32 or f16 accumulators.
+enum class MmaKind : uint8_t { kF16, kTf32, kMxf4, kMxf4nvf4 };
 enum class ScaleBlock : uint8_t { kNone, kBlock16, kBlock32 };
 
 // The memory one CTA of an MMA sees. smem offsets count from the start of the CTA's shared window.
@@ -37,8 +33,8 @@ struct MmaOp {
   bool accumulate = false;  // enable-input-d
 };
 
-// Static rules: legal M, N, reserved bits, scale ids, descriptor fields, column alignment. Fault
-// kProtocol/kUnsupported.
+// Static rules: legal M, N, reserved bits, scale ids, descriptor fields, column alignment.
+// Fault kProtocol/kUnsupported.
 void check_mma(const MmaOp& op);
 // Executes it. ctas[0] is the even CTA of the pair; ctas[1] used only when cta_group == 2. Faults
 // kPoison/kBounds on operand bytes never written, scale factors or accumulators never written.
@@ -58,8 +54,8 @@ struct CpPlan {
 CpPlan cp_plan(CpShape shape);  // Fault kUnsupported
 // Static rules, as check_mma.
 void check_cp(CpShape shape, uint32_t taddr, uint64_t smem_desc);
-void execute_cp(CpShape shape, uint32_t taddr, uint64_t smem_desc,
-                const CtaMemory& cta);  // once per CTA of the group
+// Once per CTA of the group.
+void execute_cp(CpShape shape, uint32_t taddr, uint64_t smem_desc, const CtaMemory& cta);
 
 enum class LdShape : uint8_t { k32x32b, k16x64b, k16x128b, k16x256b, k16x32bx2 };
 int ld_registers(LdShape shape, int repeat);  // registers per thread; -1 when the pair is illegal

@@ -1,8 +1,8 @@
-// tensor_map.cpp -- tensor maps and the geometry of tile transfers. The encoder's rules are those that the
-// CUDA driver API states for cuTensorMapEncodeTiled, less those that the driver of an H200 does not enforce
-// (the map's own alignment, a null globalAddress, SWIZZLE_32B for INTERLEAVE_32B); the shared-memory image of
-// a box is dense with dimension 0 fastest, then each 16-byte chunk is moved by the swizzle, an XOR of address
-// bits:
+// tensor_map.cpp -- tensor maps and the geometry of tile transfers. The encoder's rules are those
+// that the CUDA driver API states for cuTensorMapEncodeTiled, less those that the driver of an H200
+// does not enforce (the map's own alignment, a null globalAddress, SWIZZLE_32B for INTERLEAVE_32B);
+// the shared-memory image of a box is dense with dimension 0 fastest, then each 16-byte chunk is moved
+// by the swizzle, an XOR of address bits:
 //
 //   32B:  bit  4   ^= bit  7        64B: bits 4-5 ^= bits 7-8        128B: bits 4-6 ^= bits 7-9
 //
@@ -10,9 +10,9 @@
 // The 128-byte variants with larger atoms, interleaved layouts, boxes narrower than their swizzle span, and
 // types whose transfer changes values (FTZ, TF32) or pads (ALIGN16B) encode as documented, but a transfer
 // with them is refused: what it would write is not established. The NaN fill is the 16-bit pattern 0x7FF7
-// for every type, as an H200 writes it. An H200 refuses coordinates that do
-// not begin a 16-byte chunk of a row, and negative ones of a store; a store writes the chunk in which a row
-// ends as a whole. Knows nothing of memory contents, barriers or time.
+// for every type, as an H200 writes it. An H200 refuses coordinates that do not begin a 16-byte chunk of a
+// row, and negative ones of a store; a store writes the chunk in which a row ends as a whole. Knows nothing
+// of memory contents, barriers or time.
 #include "sim/engine/tensor_map.h"
 
 #include <cstddef>
@@ -67,8 +67,8 @@ uint32_t swizzle_span(Swizzle swizzle) {
   }
 }
 
-// Elements per dimension that reach shared memory: a traversal stride skips elements of the box. Dimension 0
-// has none.
+// Elements per dimension that reach shared memory: a traversal stride skips elements of the box.
+// Dimension 0 has none.
 uint32_t taken(const TensorMap& map, uint32_t i) {
   return i == 0 ? map.box[0] : (map.box[i] + map.element_strides[i] - 1) / map.element_strides[i];
 }

@@ -17,8 +17,8 @@ struct TensorMap {
   uint32_t rank = 0;               // 1..5
   uint64_t base = 0;               // global address
   std::array<uint64_t, 5> dims{};  // elements, innermost first
-  std::array<uint64_t, 5>
-      strides{};  // bytes; strides[0] = element size (0 for sub-byte), strides[i] between elements of dim i
+  // Bytes; strides[0] = element size (0 for sub-byte), strides[i] between elements of dim i.
+  std::array<uint64_t, 5> strides{};
   std::array<uint32_t, 5> box{};  // elements
   std::array<uint32_t, 5> element_strides{};
   uint32_t interleave = 0, l2_promotion = 0;
@@ -26,8 +26,8 @@ struct TensorMap {
   bool nan_fill = false;
 
   int element_bits() const;
-  uint64_t box_bytes()
-      const;  // bytes a full box takes in shared memory: what complete_tx counts, edges included
+  // Bytes a full box takes in shared memory: what complete_tx counts, edges included.
+  uint64_t box_bytes() const;
 };
 
 // Mirrors cuTensorMapEncodeTiled (CUDA driver API, "Tensor Map Object Management"). Returns the CUresult

@@ -1,6 +1,6 @@
-// alu.cpp -- resolution of arithmetic: taking a spelling apart, asking each family in turn, and the rounding
-// helpers the families share. Semantics are in alu_integer, alu_bits, alu_float, alu_half, alu_compare and
-// alu_convert.
+// alu.cpp -- resolution of arithmetic: taking a spelling apart, asking each family in turn,
+// and the rounding helpers the families share. Semantics are in alu_integer, alu_bits, alu_float,
+// alu_half, alu_compare and alu_convert.
 #include "sim/exec/alu.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace {
 constexpr auto kResolvers = std::to_array(
     {&resolve_integer, &resolve_bits, &resolve_float, &resolve_half, &resolve_compare, &resolve_convert});
 
-// Every arithmetic opcode, so that a known opcode with an unknown type is told from an opcode of another
-// room.
+// Every arithmetic opcode, so that a known opcode with an unknown type is told
+// from an opcode of another room.
 constexpr auto kOpcodes = std::to_array<std::string_view>(
     {"abs",      "add",   "addc", "and",   "bfe",  "bfi",   "bfind", "bmsk",  "brev", "clz", "cnot",
      "copysign", "cos",   "cvt",  "div",   "dp2a", "dp4a",  "ex2",   "fma",   "fns",  "lg2", "lop3",

@@ -24,8 +24,8 @@ struct AluCode {
   uint32_t mods = 0;                  // bit set of AluMod-style flags, private to alu.cpp
   uint32_t aux = 0;                   // comparison, boolean operation, lut of lop3, mode of prmt, ...
   uint32_t extra_outputs = 0;  // setp p|q, add.cc ...: outputs beyond the first, written to out[1..] by fn2
-  void (*fn2)(const AluCode& code, const uint64_t* in,
-              uint64_t* out) = nullptr;  // used instead of fn when extra_outputs > 0
+  // Used instead of fn when extra_outputs > 0.
+  void (*fn2)(const AluCode& code, const uint64_t* in, uint64_t* out) = nullptr;
 };
 
 // Resolves opcode and qualifiers of a register-to-register instruction (mov and cvta excluded: they name

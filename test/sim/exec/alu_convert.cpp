@@ -10,8 +10,7 @@
 namespace sim::alu {
 namespace {
 
-// ----------------------------------------------------------------------------------------------------------
-// scalars
+// ---- scalars ----
 
 struct Integer {
   bool negative;
@@ -116,9 +115,9 @@ uint64_t float_to_integer(const AluCode& code, const uint64_t* in) {
   return write_integer(code.dst, clamp_integer(code.dst, {std::signbit(x), magnitude}));
 }
 
-// What an H200 makes of a NaN. Through f64 it keeps its sign and the upper bits of its payload and becomes
-// quiet. One of f32 or bf16 that stays or becomes f32 is copied; f16 and every operation on f32 make the
-// canonical one.
+// What an H200 makes of a NaN. Through f64 it keeps its sign and the upper bits
+// of its payload and becomes quiet. One of f32 or bf16 that stays or becomes f32 is copied;
+// f16 and every operation on f32 make the canonical one.
 uint64_t nan_to_float(const AluCode& code, uint64_t v) {
   if (has(code, kSat)) return 0;
   if (code.from == Type::kF64) {
@@ -194,8 +193,7 @@ void resolve_scalar(Spelling& s, AluCode* code) {
   }
 }
 
-// ------------------------------------------------------------------------------------------------------------
-// pairs
+// ---- pairs ----
 
 enum class Format { kE4m3, kE5m2, kE2m1, kUe8m0 };
 constexpr int element_bits(Format f) { return f == Format::kE2m1 ? 4 : 8; }

@@ -98,8 +98,8 @@ uint64_t tanh_f32(const AluCode&, const uint64_t* in) { return put(tanh_approx(g
 uint64_t div_full_f32(const AluCode& code, const uint64_t* in) {
   return put(div_full(get<float>(in[0]), get<float>(in[1]), flushes(code)));
 }
-// a * (1 / b): for 2^126 < |b| < 2^128 the reciprocal flushes to zero, so the quotient is 0, and NaN when a
-// is infinite.
+// a * (1 / b): for 2^126 < |b| < 2^128 the reciprocal flushes to zero, so the quotient is 0,
+// and NaN when a is infinite.
 uint64_t div_approx_f32(const AluCode& code, const uint64_t* in) {
   const float a = get<float>(in[0]), b = get<float>(in[1]);
   const float size = std::fabs(b);

@@ -16,8 +16,8 @@ std::string read_text(Exec& x, uint64_t address) {
   return text;
 }
 
-// __assertfail(const char* condition, const char* file, unsigned line, const char* function, size_t
-// char_size)
+// __assertfail(const char* condition, const char* file, unsigned line,
+// const char* function, size_t char_size)
 [[noreturn]] void assertion_failed(Exec& x, const Inst& inst) {
   const uint32_t lane = uint32_t(__builtin_ctz(x.mask));
   const auto argument = [&](size_t i, uint32_t bytes) {

@@ -261,8 +261,8 @@ bool wait_groups(Exec& x, std::array<CopyGroups, 32>& groups, Wait&& wait) {
   return true;
 }
 
-// The bytes cp.async takes from its source. The optional operand is a byte count or, as a predicate, "ignore
-// the source".
+// The bytes cp.async takes from its source.
+// The optional operand is a byte count or, as a predicate, "ignore the source".
 uint64_t taken_bytes(const Exec& x, const Value& limit, uint32_t lane, uint64_t bytes) {
   const uint64_t value = x.source(limit, lane);
   if (limit.kind == Value::Kind::kRegister && limit.bits == 1) return value != 0 ? 0 : bytes;

@@ -1,6 +1,6 @@
-// grid.cpp -- the scheduler. One cluster runs until it is done, cannot move or has used up its slice; only
-// then is another one started, up to what the machine holds, so that most grids need the memory of a single
-// cluster.
+// grid.cpp -- the scheduler. One cluster runs until it is done, cannot move or has used up its slice;
+// only then is another one started, up to what the machine holds, so that most grids need
+// the memory of a single cluster.
 #include <algorithm>
 
 #include "sim/exec/machine.h"
@@ -169,7 +169,7 @@ void complete_youngest(Cluster& cluster) {
 void Grid::run() {
   const Dim3 &g = config.grid, &c = config.cluster;
   const uint64_t clusters = uint64_t(g.x / c.x) * (g.y / c.y) * (g.z / c.z);
-  const size_t limit = size_t(std::max(1, max_active_clusters(kernel.info, config)));
+  const size_t limit = size_t(std::max(1, max_active_clusters(machine, kernel.info, config)));
   uint64_t next = 0;
   while (next < clusters || !resident.empty()) {
     if (next < clusters && resident.size() < limit) resident.push_back(start_cluster(*this, next++));

@@ -1,5 +1,6 @@
 // machine.h -- the state of a running grid: clusters of CTAs, their warps, the fragments a warp diverges
-// into, and the asynchronous operations in flight. Only exec/ includes this.
+// into, and the asynchronous operations in flight. Only exec/ includes this. (The GPU as numbers is
+// sim/machine.h.)
 //
 //   Grid ── Cluster ──┬── Cta ──┬── Warp ──── Fragment {pc, lanes}      runs
 //                     │         ├── shared memory, mbarriers, TMEM
@@ -7,8 +8,8 @@
 //                     └── AsyncOp                                       waits until the policy lands it
 //
 // Shared window of a CTA: [0, 1024) is reserved, as on the hardware, and so is what the policy shifts the
-// window by; static variables follow, then dynamic memory. A shared address is (rank in cluster << 24) |
-// offset, so `address & 0xFEFFFFFF` names the even CTA of a pair.
+// window by; static variables follow, then dynamic memory. A shared address is
+// (rank in cluster << 24) | offset, so `address & 0xFEFFFFFF` names the even CTA of a pair.
 #pragma once
 
 #include <array>
@@ -41,8 +42,8 @@ struct Cta;
 struct Grid;
 struct Warp;
 
-// Where the lanes of a divergent branch meet: the lanes that are there wait in `arrived` until it equals
-// `expected`.
+// Where the lanes of a divergent branch meet:
+// the lanes that are there wait in `arrived` until it equals `expected`.
 struct Join {
   uint32_t pc = 0, expected = 0, arrived = 0;
   std::vector<uint32_t> calls;
@@ -199,8 +200,10 @@ struct Cluster {
 };
 
 struct Grid {
-  Grid(const Kernel& k, const LaunchConfig& c, GlobalMemory& m, uint64_t params, Policy& p, Observer* o)
-      : kernel(k), config(c), memory(m), param_base(params), policy(p), observer(o) {}
+  Grid(const Machine& gpu, const Kernel& k, const LaunchConfig& c, GlobalMemory& m, uint64_t params,
+       Policy& p, Observer* o)
+      : machine(gpu), kernel(k), config(c), memory(m), param_base(params), policy(p), observer(o) {}
+  const Machine& machine;
   const Kernel& kernel;
   const LaunchConfig& config;
   GlobalMemory& memory;
@@ -240,8 +243,8 @@ struct Exec {
     uint32_t offset;
   };
   Shared shared(uint64_t address, uint64_t bytes, bool any_rank) const;
-  Shared shared_of(Space space, uint64_t address,
-                   uint64_t bytes) const;  // shared, shared::cluster or generic
+  // shared, shared::cluster or generic.
+  Shared shared_of(Space space, uint64_t address, uint64_t bytes) const;
   // What a watcher is told of an access: as it is, as one half of a read-modify-write, or nothing.
   enum class Seen : uint8_t { kPlain, kAtomic, kNot };
   void load(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes,

@@ -152,8 +152,8 @@ void atom(Exec& x, const Inst& inst) {
       x.load(inst.space, address + i * size, lane, &old, size, Exec::Seen::kAtomic);
       const uint64_t value = combine(inst, old, x.source(element(b, i), lane), c);
       x.store(inst.space, address + i * size, lane, &value, size, Exec::Seen::kNot);
-      if (std::memcmp(&value, &old, size) == 0)
-        x.grid.changed_at = quiet;  // a failed lock attempt is no progress
+      // A failed lock attempt is no progress.
+      if (std::memcmp(&value, &old, size) == 0) x.grid.changed_at = quiet;
       if (returns) x.write(element(inst.operands[0], i), lane, old);
     }
   }

@@ -86,10 +86,10 @@ struct AsyncIssue {
   uint32_t mask = 0;
   int cta_group = 0;  // tcgen05: 1 or 2
   std::vector<Region> reads, writes;
-  // How completion is learned. Copies that signal mbarriers and kCommit: `barriers`, with the bytes each is
-  // given (kCommit: one arrival each, bytes 0). kBulkStore, kTensorStore: the thread's open bulk group;
-  // kCpAsync: its open cp.async group. kTmemLoad, kTmemStore: tcgen05.wait::ld, ::st. kMma, kTmemCopy: a
-  // later kCommit.
+  // How completion is learned. Copies that signal mbarriers and kCommit:
+  // `barriers`, with the bytes each is given (kCommit: one arrival each, bytes 0).
+  // kBulkStore, kTensorStore: the thread's open bulk group; kCpAsync: its open cp.async group.
+  // kTmemLoad, kTmemStore: tcgen05.wait::ld, ::st. kMma, kTmemCopy: a later kCommit.
   struct Signal {
     MbarrierRef barrier;
     int64_t bytes = 0;
@@ -130,8 +130,8 @@ struct SyncEvent {
     // none, which a wait for parity 1 passes, it is ~0.
     kMbarrierWait,
     kMbarrierTest,  // a wait or test that answered false, or a thread that starts to sleep in try_wait
-    // Barriers of the CTA: `object` is the number, `phase` the generation. A thread that arrives and waits
-    // gives both.
+    // Barriers of the CTA: `object` is the number, `phase` the generation.
+    // A thread that arrives and waits gives both.
     kBarrierArrive,  // amount: threads the barrier was asked for, 0: all of the CTA
     kBarrierLeave,
     kWarpSync,       // bar.warp.sync: all lanes of `mask` together
@@ -154,15 +154,16 @@ struct SyncEvent {
     kGridLaunch,       // griddepcontrol.launch_dependents
     kSetMaxRegisters,  // amount: registers asked for
     kExit,             // lanes of `mask` leave the kernel
-    kCtaStart,  // a CTA becomes resident; object: shared bytes of its window, phase: rank in the cluster,
-                // amount: linear index of the cluster
-    kCtaExit,   // its last thread has left
+    // A CTA becomes resident. object: shared bytes of its window, phase: rank in the cluster,
+    // amount: linear index of the cluster.
+    kCtaStart,
+    kCtaExit,  // its last thread has left
   };
   enum class Fence : uint8_t {
     kNone,
     kThread,  // fence.{acquire,release,acq_rel,sc}, membar: `order`, `scope`
-    // fence.proxy.async: `spaces`. With `order` kAcquire or kRelease, fence.proxy.async::generic, one way
-    // only
+    // fence.proxy.async: `spaces`.
+    // With `order` kAcquire or kRelease, fence.proxy.async::generic, one way only
     kProxyAsync,
     kProxyAlias,      // fence.proxy.alias
     kProxyTensormap,  // fence.proxy.tensormap::generic: `order`; acquire: [address, address + bytes)
@@ -193,16 +194,16 @@ struct SyncEvent {
   const Inst* inst = nullptr;
 };
 
-// A grid begins. Work of the host is numbered in the order it was enqueued; `after` are the numbers of host
-// work that must have completed (stream order, events, synchronisation), which need not list what those came
-// after.
+// A grid begins. Work of the host is numbered in the order it was enqueued;
+// `after` are the numbers of host work that must have completed (stream order, events, synchronisation),
+// which need not list what those came after.
 struct HostWork {
   enum class Kind : uint8_t { kLaunch, kCopy, kSet, kHost };
   Kind kind = Kind::kLaunch;
   uint64_t id = 0;
   std::vector<uint64_t> after;
-  bool programmatic =
-      false;  // kLaunch: may start before `after` have completed; griddepcontrol.wait waits for them
+  // kLaunch: may start before `after` have completed; griddepcontrol.wait waits for them.
+  bool programmatic = false;
   std::vector<Region> regions;  // kCopy, kSet, kHost: what it touches
   std::string what;             // "cudaMemcpyAsync", or the kernel's name
 };
@@ -212,6 +213,7 @@ struct GridStart {
   const LaunchConfig* config = nullptr;
   uint64_t work = 0;  // HostWork::id, 0 when launched without the runtime
   uint64_t param_base = 0;
+  Machine machine = kB200;
 };
 
 class Observer {

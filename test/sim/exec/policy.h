@@ -38,22 +38,20 @@ class Policy {
   virtual bool wake_early() { return false; }  // try_wait returns false although nothing changed
   // The operation that was just issued completes before the next instruction, if older ones allow it.
   virtual bool at_once() { return false; }
-  // True: tcgen05 operations of one thread start in issue order. False: only the pairs the ISA lists stay
-  // ordered.
+  // True: tcgen05 operations of one thread start in issue order.
+  // False: only the pairs the ISA lists stay ordered.
   virtual bool keep_tensor_order() { return true; }
   // In how many pieces a copy writes `bytes`, all its destinations together. 1: everywhere at once; otherwise
   // every destination of a multicast lands by itself, and what does not divide is rounded.
   virtual uint32_t pieces(uint64_t /*bytes*/) { return 1; }
   virtual uint32_t piece(uint32_t /*left*/) { return 0; }  // which of the `left` pieces lands next
-  virtual uint32_t leader(uint32_t members) {
-    return uint32_t(__builtin_ctz(members));
-  }  // elect.sync; fixed per mask
+  // elect.sync; fixed per mask.
+  virtual uint32_t leader(uint32_t members) { return uint32_t(__builtin_ctz(members)); }
   // Bytes by which the shared windows of the grid start later: a multiple of 1024, at most kMaxSharedShift.
   static constexpr uint32_t kMaxSharedShift = 8192;
   virtual uint32_t shared_shift() { return 0; }
-  virtual bool reconverge() {
-    return true;
-  }  // false: diverged lanes meet again only where an instruction asks
+  // False: diverged lanes meet again only where an instruction asks.
+  virtual bool reconverge() { return true; }
   // tcgen05.ld reads tensor memory when its registers are first used or waited for; true: already at issue.
   virtual bool load_early() { return true; }
 };

@@ -1,5 +1,5 @@
-// sync_ops.cpp -- barriers of a CTA and of a cluster, fences, and the instructions by which lanes of a warp
-// talk.
+// sync_ops.cpp -- barriers of a CTA and of a cluster, fences,
+// and the instructions by which lanes of a warp talk.
 #include <algorithm>
 
 #include "sim/exec/handlers.h"

@@ -53,8 +53,8 @@ CpShape cp_shape(const Inst& inst) {
   throw Fault(FaultKind::kUnsupported, "tcgen05.cp shape");
 }
 
-// The warp of this CTA that slept in alloc or dealloc wakes: its pair has done it for both, and may be gone
-// by now.
+// The warp of this CTA that slept in alloc or dealloc wakes:
+// its pair has done it for both, and may be gone by now.
 bool granted(Exec& x, TmemRequest* out) {
   if (x.cta.tmem_request.state != TmemRequest::State::kDone) return false;
   *out = x.cta.tmem_request;
@@ -75,8 +75,8 @@ void tell_columns(const Exec& x, SyncEvent::Kind kind, const Group& group, uint3
   }
 }
 
-// alloc and dealloc of a pair happen when a warp of each CTA asks for the same; false: this CTA's warp
-// sleeps.
+// alloc and dealloc of a pair happen when a warp of each CTA asks for the same;
+// false: this CTA's warp sleeps.
 bool meet(Exec& x, const Group& group, const TmemRequest& mine) {
   TmemRequest& own = x.cta.tmem_request;
   const bool asked = own.state == TmemRequest::State::kAsked;

@@ -1,8 +1,8 @@
-// tmem_ops.cpp -- tcgen05.ld, .st and .wait: registers to tensor memory and back. Both are asynchronous: a
-// load takes its value at some moment between its issue and tcgen05.wait::ld, a store takes its registers at
-// issue and reaches the cells at some moment before tcgen05.wait::st. The policy chooses: both at issue, or
-// late. A use of a load's register before the wait is honoured by the hardware, so it makes the load take
-// effect.
+// tmem_ops.cpp -- tcgen05.ld, .st and .wait: registers to tensor memory and back.
+// Both are asynchronous: a load takes its value at some moment between its issue and tcgen05.wait::ld,
+// a store takes its registers at issue and reaches the cells at some moment before tcgen05.wait::st.
+// The policy chooses: both at issue, or late. A use of a load's register before the wait is honoured
+// by the hardware, so it makes the load take effect.
 #include "sim/exec/tmem_ops.h"
 
 #include <algorithm>

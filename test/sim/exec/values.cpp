@@ -1,5 +1,5 @@
-// values.cpp -- operands of an executing instruction: registers with their written lanes, constants, special
-// registers, addresses.
+// values.cpp -- operands of an executing instruction: registers with their written lanes,
+// constants, special registers, addresses.
 #include <cstdio>
 
 #include "sim/exec/machine.h"
@@ -45,8 +45,8 @@ uint64_t special_value(const Exec& x, Special special, uint32_t lane) {
     case Special::kLaneid: return lane;
     case Special::kWarpid: return x.warp.index;
     case Special::kNwarpid: return x.cta.warps.size();
-    case Special::kSmid: return x.cta.linear % Machine::kSms;
-    case Special::kNsmid: return Machine::kSms;
+    case Special::kSmid: return x.cta.linear % uint64_t(x.grid.machine.sms);
+    case Special::kNsmid: return uint64_t(x.grid.machine.sms);
     case Special::kGridid: return 1;
     case Special::kClock: return uint32_t(clock);
     case Special::kClockHi: return clock >> 32;

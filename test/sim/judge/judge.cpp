@@ -247,7 +247,8 @@ void Judge::fault(FaultKind kind, const std::string& text) {
 
 std::string Judge::take_text() {
   std::string out;
-  const std::string program = replay_words(words_of(options_.checks), options_.names, options_.program);
+  const std::string program =
+      replay_words(options_.machine, words_of(options_.checks), options_.names, options_.program);
   for (; rendered_ < reports_.size(); ++rendered_) out += render(reports_[rendered_], program) + "\n";
   return out;
 }

@@ -18,6 +18,7 @@
 namespace sim {
 
 struct JudgeOptions {
+  std::string machine = kB200.name;  // for the replay line
   std::string mode = "default";
   uint64_t seed = 0;
   Checks checks;

@@ -47,7 +47,8 @@ class Names : public Observer {
 
  private:
   using Place = std::pair<uint64_t, std::string>;  // CTA, the whole chain of source lines
-  struct Known {                                   // one of the things that a line of the source made
+  // One of the things that a line of the source made.
+  struct Known {
     Place place;
     uint32_t ordinal;  // from 1
     std::string line;  // the link of the chain that says most

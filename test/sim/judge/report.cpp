@@ -7,6 +7,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "sim/machine.h"
+
 namespace sim {
 namespace {
 
@@ -129,8 +131,10 @@ std::string replay_line(const Seen& run, const std::string& program) {
   return "dualgemm-sim --mode " + run.mode + " --seed " + std::to_string(run.seed) + " " + program;
 }
 
-std::string replay_words(const std::string& checks, const std::string& names, const std::string& program) {
+std::string replay_words(const std::string& machine, const std::string& checks, const std::string& names,
+                         const std::string& program) {
   std::string out;
+  if (machine != kB200.name) out += "--machine " + shell_word(machine) + " ";
   if (!checks.empty() && checks != "all") out += "--checks " + shell_word(checks) + " ";
   if (!names.empty()) out += "--names " + shell_word(names) + " ";
   return out + program;

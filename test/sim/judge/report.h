@@ -72,9 +72,10 @@ const char* rule_of(FaultKind kind);           // id of the machine rule
 // `program`: the program and its arguments as typed, for the line that shows the finding again.
 std::string render(const Report& report, const std::string& program);
 std::string replay_line(const Seen& run, const std::string& program);
-// The options that a replay needs besides mode and seed, and the program: what render and replay_line are
-// given.
-std::string replay_words(const std::string& checks, const std::string& names, const std::string& program);
+// The options that a replay needs besides mode and seed, and the program:
+// what render and replay_line are given.
+std::string replay_words(const std::string& machine, const std::string& checks, const std::string& names,
+                         const std::string& program);
 std::string range_text(const RegionText& region);  // "shared memory [0x400, 0x800) of CTA 1"
 
 // Adds `more` to `all`: a finding that is already there only adds the runs that showed it.

@@ -24,9 +24,9 @@ class GlobalMemory {
 
   // 256-byte aligned, surrounded by unmapped red zones. size 0 yields null.
   void* allocate(size_t size, std::string what);
-  void adopt(void* memory, size_t size,
-             std::string what);  // host memory the device may use; counts as written
-  void release(void* memory);    // Fault kBounds when it is no allocation's base
+  // Host memory the device may use; counts as written.
+  void adopt(void* memory, size_t size, std::string what);
+  void release(void* memory);  // Fault kBounds when it is no allocation's base
   // The allocation that holds [address, address + n) whole, or null.
   Allocation* find(uint64_t address, size_t n);
 

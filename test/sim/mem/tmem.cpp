@@ -87,8 +87,8 @@ int Tmem::alloc(int columns) {
     if (!free) continue;
     for (int c = base; c < base + columns; ++c) {
       owner_[static_cast<size_t>(c)] = static_cast<int16_t>(base);
-      for (int lane = 0; lane < kLanes; ++lane)
-        valid_[index(lane, c)] = 0;  // contents of new columns are undefined
+      // Contents of new columns are undefined.
+      for (int lane = 0; lane < kLanes; ++lane) valid_[index(lane, c)] = 0;
     }
     last_columns_ = columns;
     return base;

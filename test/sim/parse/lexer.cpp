@@ -23,8 +23,8 @@ void Lexer::fail(FaultKind kind, const Token& where, const std::string& message)
   while (begin > 0 && text_[begin - 1] != '\n') --begin;
   const size_t end = std::min(text_.find('\n', offset), text_.size());
   std::string line(text_.substr(begin, end - begin));
-  std::replace(line.begin(), line.end(), '\t',
-               ' ');  // one column each, so that the caret stands under the token
+  // One column each, so that the caret stands under the token.
+  std::replace(line.begin(), line.end(), '\t', ' ');
   throw Fault(kind, "ptx:" + std::to_string(where.line) + ":" + std::to_string(offset - begin + 1) + ": " +
                         message + "\n  " + line + "\n  " + std::string(offset - begin, ' ') + "^");
 }

@@ -1,6 +1,5 @@
 // lexer.h -- PTX text as tokens with their place. A word swallows its dots, so `cp.async.bulk.shared::cta`
-// and
-// `%tid.x` are one token each; `.reg.b16` is two, `.reg` and `.b16`; what a word means is the parser's
+// and `%tid.x` are one token each; `.reg.b16` is two, `.reg` and `.b16`; what a word means is the parser's
 // business. Tokens point into the text, which must outlive them.
 #pragma once
 

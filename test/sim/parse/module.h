@@ -37,10 +37,11 @@ enum class Type : uint8_t {
 int bits(Type type);                                  // 1 for kPred
 bool parse_type(const std::string& text, Type* out);  // "u32", without the dot
 
-struct Site {             // where an instruction comes from
+// Where an instruction comes from.
+struct Site {
   uint32_t ptx_line = 0;  // 1-based line of the PTX text
-  std::string source;  // "kernel/mma.cuh:41 in mma_role <- kernel/dual_gemm.cuh:80", from .loc and .file; may
-                       // be empty
+  // "kernel/mma.cuh:41 in mma_role <- kernel/dual_gemm.cuh:80", from .loc and .file; may be empty.
+  std::string source;
 };
 
 struct Operand {
@@ -51,11 +52,12 @@ struct Operand {
     kSpecial,   // name: "%tid.x"
     kName,      // name: a variable, parameter or function used as a value
     kLabel,     // value: instruction index within the function
-    kAddress,   // [base + offset] or [base + offset, {coordinates}]: items[0] is the base (register, name or
-                // integer), value the offset, items[1..] the coordinates in order when present
-    kVector,    // {items...}
-    kSink,      // _
-    kPair,      // items[0]|items[1]
+    // [base + offset] or [base + offset, {coordinates}]: items[0] is the base (register, name or integer),
+    // value the offset, items[1..] the coordinates in order when present.
+    kAddress,
+    kVector,  // {items...}
+    kSink,    // _
+    kPair,    // items[0]|items[1]
   };
   Kind kind = Kind::kSink;
   bool negated = false;  // !p or -x on a predicate or name
@@ -66,10 +68,11 @@ struct Operand {
   std::vector<Operand> items;
 };
 
-struct Statement {     // one instruction
+// One instruction.
+struct Statement {
   std::string opcode;  // "cp"
-  std::vector<std::string>
-      qualifiers;                 // {"async", "bulk", "tensor", "2d", ...}; "shared::cta" stays one item
+  // {"async", "bulk", "tensor", "2d", ...}; "shared::cta" stays one item.
+  std::vector<std::string> qualifiers;
   std::vector<Operand> operands;  // destination first, as written
   bool guarded = false, guard_negated = false;
   uint32_t guard = 0;  // predicate register

@@ -10,8 +10,7 @@ namespace sim::ptx {
 
 Module parse(const std::string& text) { return Parser(text).parse_module(); }
 
-// ----------------------------------------------------------------------------------------------------------
-// tokens
+// ---- tokens ----
 
 void Parser::advance() {
   previous_end_ = lexer_.position();
@@ -54,8 +53,7 @@ void Parser::skip_statement() {
   advance();
 }
 
-// ---------------------------------------------------------------------------------------------------- module
-// level
+// ---- module level ----
 
 Module Parser::parse_module() {
   while (!at_kind(Token::Kind::kEnd)) parse_directive();
@@ -292,8 +290,7 @@ void Parser::parse_initial_element(Variable& variable, uint64_t offset) {
   std::memcpy(variable.initial.data() + offset, &pattern, static_cast<size_t>(bits(variable.type)) / 8);
 }
 
-// -------------------------------------------------------------------------------------------------- function
-// header
+// ---- function header ----
 
 void Parser::parse_function(bool is_entry, bool is_extern) {
   Function function;
@@ -348,8 +345,8 @@ void Parser::parse_function_attributes(Function& function) {
       function.explicit_cluster = true;
     } else if (at(".minnctapersm") || at(".maxnreg") || at(".maxclusterrank") || at(".local_maxnreg") ||
                at(".maxnctapersm") || at(".abi_preserve") || at(".abi_preserve_control")) {
-      advance();  // hints to the register allocator and the occupancy, without meaning for what a program
-                  // computes
+      // Hints to the register allocator and the occupancy, without meaning for what a program computes.
+      advance();
       parse_constant();
     } else if (accept(".noreturn")) {
     } else if (accept(".pragma")) {

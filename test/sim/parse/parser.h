@@ -1,6 +1,6 @@
-// parser.h -- recursive descent over the PTX grammar: directives, variables, functions, statements. It knows
-// how operands look, not what an opcode does with them; the one exception is `call`, whose parentheses are
-// lists.
+// parser.h -- recursive descent over the PTX grammar: directives, variables, functions, statements.
+// It knows how operands look, not what an opcode does with them; the one exception is `call`,
+// whose parentheses are lists.
 #pragma once
 
 #include <optional>

@@ -183,8 +183,8 @@ void Parser::parse_statement(Function& function, Body& body, Token first) {
   if (opcode.text[0] == '.' || opcode.text[0] == '%')
     lexer_.fail(FaultKind::kSyntax, opcode, "expected an opcode");
   statement.qualifiers = split_qualifiers(opcode.text);
-  while (at_kind(Token::Kind::kWord) &&
-         current_.text[0] == '.') {  // `mma.sync .row`: blanks between qualifiers
+  // `mma.sync .row`: blanks between qualifiers.
+  while (at_kind(Token::Kind::kWord) && current_.text[0] == '.') {
     for (std::string& part : split_qualifiers(current_.text.substr(1)))
       statement.qualifiers.push_back(std::move(part));
     advance();

@@ -7,8 +7,8 @@
 namespace sim::ptx {
 namespace {
 
-// Special registers of the ISA, so that a misspelt register is told from one. A trailing component (.x) is
-// cut before.
+// Special registers of the ISA, so that a misspelt register is told from one.
+// A trailing component (.x) is cut before.
 bool is_special_register(std::string_view name) {
   static constexpr std::array kNames = std::to_array<std::string_view>({"%tid",
                                                                         "%ntid",

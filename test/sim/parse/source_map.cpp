@@ -10,8 +10,8 @@
 namespace sim::ptx {
 namespace {
 
-// "dualgemm::mma_role<Config<4>>(Params const&)" -> "mma_role": a chain of full signatures would hide the
-// lines.
+// "dualgemm::mma_role<Config<4>>(Params const&)" -> "mma_role":
+// a chain of full signatures would hide the lines.
 std::string short_name(const std::string& mangled) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> demangled(
@@ -78,8 +78,8 @@ const std::string& SourceMap::function_name(std::string_view label, int64_t offs
 std::string SourceMap::read_name(std::string_view label, int64_t offset) const {
   for (size_t at = strings_.find(label); at != std::string_view::npos; at = strings_.find(label, at + 1)) {
     size_t next = at + label.size();
-    if (next >= strings_.size() || strings_[next] != ':')
-      continue;  // $L__info_string1 inside $L__info_string12
+    // $L__info_string1 inside $L__info_string12.
+    if (next >= strings_.size() || strings_[next] != ':') continue;
     ++next;
     std::string mangled;
     for (int64_t i = 0;; ++i) {

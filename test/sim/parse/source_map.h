@@ -1,7 +1,7 @@
 // source_map.h -- where an instruction comes from: `.file`, `.loc` and the strings of `.debug_str` turned
 // into one line of text, "kernel/mma.cuh:41 in mma_role <- kernel/dual_gemm.cuh:80". The chain of inlined
-// calls is threaded through positions: `inlined_at F L C` names the call site, and what the latest `.loc F L
-// C` said about itself is the next link.
+// calls is threaded through positions: `inlined_at F L C` names the call site, and what the latest
+// `.loc F L C` said about itself is the next link.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ class SourceMap {
   void add_file(int64_t number, std::string_view path);
   void add_debug_strings(std::string_view section) { strings_ = section; }
 
-  // A `.loc`; the result names it for text(). `function` is a label of .debug_str, empty for code that is not
-  // inlined.
+  // A `.loc`; the result names it for text().
+  // `function` is a label of .debug_str, empty for code that is not inlined.
   uint32_t add_location(SourcePosition at, std::string_view function = {}, int64_t function_offset = 0,
                         SourcePosition inlined_at = {});
 

@@ -1,6 +1,6 @@
-// copy.cpp -- a device pointer is a host pointer, so moving bytes is memmove; the work is knowing which side
-// is device memory, that it is wholly inside one allocation, and which of its bytes count as written
-// afterwards.
+// copy.cpp -- a device pointer is a host pointer, so moving bytes is memmove;
+// the work is knowing which side is device memory, that it is wholly inside one allocation,
+// and which of its bytes count as written afterwards.
 #include "sim/shim/copy.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// copy.h -- host-side copies and fills on simulated memory, shared by the runtime's memory, symbol and graph
-// calls.
+// copy.h -- host-side copies and fills on simulated memory, shared by the runtime's memory,
+// symbol and graph calls.
 #pragma once
 
 #include <cuda_runtime_api.h>

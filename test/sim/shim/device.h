@@ -1,20 +1,27 @@
-// device.h -- the attributes of the simulated B200 that the runtime and the driver API both answer.
+// device.h -- the attributes of the simulated device that the runtime and the driver API both answer.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
-#include <cstddef>
+#include <string>
+
+#include "sim/machine.h"
 
 namespace sim::shim {
 
-constexpr size_t kDeviceMemoryBytes = size_t{183359} << 20;
-constexpr int kGreatestStreamPriority = -5;  // the least is 0
-constexpr const char* kDeviceName = "simulated B200";
+struct Runtime;
 
+constexpr int kGreatestStreamPriority = -5;  // the least is 0
+
+// SIM_MACHINE, a B200 unless it is set. Ends the process when it names none.
+const Machine& machine_from_environment();
+std::string device_name(const Machine& machine);  // "simulated B200"
 // Failure cudaErrorInvalidValue naming the attribute when it is not in the table. The driver's
 // CUdevice_attribute uses the same numbers.
-int device_attribute(int attribute);
+int device_attribute(const Machine& machine, int attribute);
 // Failure cudaErrorInvalidDevice for anything but the one device, 0.
 void require_device(int device);
+// Frees every allocation and module; function attributes go with them.
+void reset_device(Runtime& runtime);
 
 }  // namespace sim::shim

@@ -123,26 +123,26 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
 CUresult cuDeviceGetCount(int* count) { return driver_result(cudaGetDeviceCount(count)); }
 
 CUresult cuDeviceGetName(char* name, int size, CUdevice device) {
-  return driver_call("cuDeviceGetName", [&](Runtime&) {
+  return driver_call("cuDeviceGetName", [&](Runtime& runtime) {
     require(name && size > 0, "no place for the name");
     sim::shim::require_device(device);
-    std::snprintf(name, static_cast<size_t>(size), "%s", sim::shim::kDeviceName);
+    std::snprintf(name, static_cast<size_t>(size), "%s", sim::shim::device_name(runtime.machine).c_str());
   });
 }
 
 CUresult cuDeviceTotalMem(size_t* bytes, CUdevice device) {
-  return driver_call("cuDeviceTotalMem", [&](Runtime&) {
+  return driver_call("cuDeviceTotalMem", [&](Runtime& runtime) {
     require(bytes, "no place for the size");
     sim::shim::require_device(device);
-    *bytes = sim::shim::kDeviceMemoryBytes;
+    *bytes = runtime.machine.memory_bytes;
   });
 }
 
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
-  return driver_call("cuDeviceGetAttribute", [&](Runtime&) {
+  return driver_call("cuDeviceGetAttribute", [&](Runtime& runtime) {
     require(value, "no place for the value");
     sim::shim::require_device(device);
-    *value = sim::shim::device_attribute(attribute);
+    *value = sim::shim::device_attribute(runtime.machine, attribute);
   });
 }
 
@@ -195,8 +195,8 @@ CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* base) {
   });
 }
 
-// A CUfunction is the runtime's kernel handle (cudaGetFuncBySymbol), and both APIs number the attributes
-// alike.
+// A CUfunction is the runtime's kernel handle (cudaGetFuncBySymbol),
+// and both APIs number the attributes alike.
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
   return driver_result(cudaFuncSetAttribute(function, static_cast<cudaFuncAttribute>(attribute), value));
 }

@@ -17,14 +17,8 @@ constexpr uint32_t kWrapperMagic = 0x466243B1;
 constexpr uint32_t kContainerMagic = 0xBA55ED50;
 constexpr uint64_t kFlagLz4 = 0x2000, kFlagZstd = 0x8000, kFlagTargetA = 0x100000, kFlagTargetF = 0x200000;
 constexpr uint32_t kMinEntryHeader = 64;  // the last field read ends here
-constexpr uint32_t kDeviceArch = 100;
 // A kernel with full debug information unpacks to tens of megabytes; a size beyond this is a damaged field.
 constexpr uint64_t kMaxTextSize = uint64_t{1} << 31;
-
-constexpr const char* kHowToBuild =
-    "build the file with nvcc -gencode arch=compute_100f,code=[compute_100f,sm_100f], which embeds the PTX "
-    "the "
-    "simulator runs beside the machine code";
 
 struct Wrapper {
   uint32_t magic, version;
@@ -48,46 +42,56 @@ FatbinEntry read_entry(const uint8_t* at, uint32_t header_size, uint64_t padded_
   }
   const uint64_t flags = field<uint64_t>(at + 40);
   const uint32_t compressed_size = field<uint32_t>(at + 16);
-  entry.arch = field<uint32_t>(at + 28);
-  entry.target_suffix = (flags & kFlagTargetA) ? 'a' : (flags & kFlagTargetF) ? 'f' : '\0';
+  entry.target = {field<uint32_t>(at + 28), (flags & kFlagTargetA)   ? 'a'
+                                            : (flags & kFlagTargetF) ? 'f'
+                                                                     : '\0'};
   entry.payload = at + header_size;
   if (flags & kFlagZstd) entry.storage = FatbinEntry::Storage::kZstd;
   if (flags & kFlagLz4) entry.storage = FatbinEntry::Storage::kLz4;
   const bool packed = entry.storage != FatbinEntry::Storage::kPlain;
   if (packed != (compressed_size != 0) || ((flags & kFlagZstd) && (flags & kFlagLz4)))
-    throw FatbinError("fat binary entry " + entry.target() +
+    throw FatbinError("fat binary entry " + entry.name() +
                       " is compressed in a way this reader does not know");
   entry.stored_size = packed ? compressed_size : padded_size;
   entry.text_size = packed ? field<uint64_t>(at + 56) : padded_size;
   if (entry.stored_size > padded_size || entry.text_size > kMaxTextSize)
-    throw FatbinError("fat binary entry " + entry.target() + " claims more bytes than it has");
+    throw FatbinError("fat binary entry " + entry.name() + " claims more bytes than it has");
   return entry;
-}
-
-bool runs_here(const FatbinEntry& entry) {
-  if (entry.kind != FatbinEntry::Kind::kPtx || entry.arch > kDeviceArch) return false;
-  return entry.target_suffix == '\0' || entry.arch == kDeviceArch;
 }
 
 int suffix_rank(char suffix) { return suffix == 'a' ? 2 : suffix == 'f' ? 1 : 0; }
 
-bool worse(const FatbinEntry& x, const FatbinEntry& y) {
-  return x.arch != y.arch ? x.arch < y.arch : suffix_rank(x.target_suffix) < suffix_rank(y.target_suffix);
+bool worse(const Target& x, const Target& y) {
+  return x.arch != y.arch ? x.arch < y.arch : suffix_rank(x.suffix) < suffix_rank(y.suffix);
 }
 
-std::string list_targets(const std::vector<FatbinEntry>& entries) {
+// Null when none of the kind is for the machine.
+const FatbinEntry* best(const std::vector<FatbinEntry>& entries, FatbinEntry::Kind kind,
+                        const Machine& machine) {
+  const FatbinEntry* found = nullptr;
+  for (const FatbinEntry& entry : entries) {
+    const bool runs =
+        kind == FatbinEntry::Kind::kPtx ? machine.compiles(entry.target) : machine.executes(entry.target);
+    if (entry.kind == kind && runs && (found == nullptr || worse(found->target, entry.target)))
+      found = &entry;
+  }
+  return found;
+}
+
+// What it holds, and how to build what the simulator can run.
+std::string advice(const std::vector<FatbinEntry>& entries, const Machine& machine) {
   std::string list;
-  for (const FatbinEntry& entry : entries) list += (list.empty() ? "" : ", ") + entry.target();
-  return list.empty() ? "nothing" : list;
+  for (const FatbinEntry& entry : entries) list += (list.empty() ? "" : ", ") + entry.name();
+  const std::string target = machine.build_target;
+  return "(it holds " + (list.empty() ? "nothing" : list) +
+         "): build the file with nvcc -gencode arch=compute_" + target + ",code=[compute_" + target + ",sm_" +
+         target + "], which embeds the PTX the simulator runs beside the machine code";
 }
 
 }  // namespace
 
-std::string FatbinEntry::target() const {
-  std::string text = kind == Kind::kPtx ? "compute_" : kind == Kind::kCubin ? "sm_" : "unknown_";
-  text += std::to_string(arch);
-  if (target_suffix) text += target_suffix;
-  return text;
+std::string FatbinEntry::name() const {
+  return (kind == Kind::kPtx ? "compute_" : kind == Kind::kCubin ? "sm_" : "unknown_") + target.text();
 }
 
 std::vector<FatbinEntry> fatbin_entries(const void* wrapper_address) {
@@ -120,21 +124,17 @@ std::vector<FatbinEntry> fatbin_entries(const void* wrapper_address) {
   return entries;
 }
 
-const FatbinEntry& select_ptx(const std::vector<FatbinEntry>& entries) {
-  const FatbinEntry* best = nullptr;
-  bool native_cubin = false;
-  for (const FatbinEntry& entry : entries) {
-    native_cubin |= entry.kind == FatbinEntry::Kind::kCubin && entry.arch == kDeviceArch;
-    if (runs_here(entry) && (!best || worse(*best, entry))) best = &entry;
+const FatbinEntry& select_ptx(const std::vector<FatbinEntry>& entries, const Machine& machine) {
+  if (const FatbinEntry* cubin = best(entries, FatbinEntry::Kind::kCubin, machine)) {
+    for (const FatbinEntry& entry : entries)
+      if (entry.kind == FatbinEntry::Kind::kPtx && entry.target == cubin->target) return entry;
+    throw FatbinError(std::string("the ") + machine.name + " would run the " + cubin->name() +
+                      " cubin of this fat binary, whose PTX is missing " + advice(entries, machine));
   }
-  if (!best)
-    throw FatbinError("the fat binary holds no PTX for compute capability 10.0 or older (it holds " +
-                      list_targets(entries) + "): " + kHowToBuild);
-  if (native_cubin && best->arch != kDeviceArch)
-    throw FatbinError(
-        "a B200 would run the sm_100 cubin of this fat binary, whose PTX is missing (it holds " +
-        list_targets(entries) + "): " + kHowToBuild);
-  return *best;
+  if (const FatbinEntry* ptx = best(entries, FatbinEntry::Kind::kPtx, machine)) return *ptx;
+  throw FatbinError(std::string("the fat binary holds nothing that the ") + machine.name +
+                    " (compute capability " + std::to_string(machine.major) + "." +
+                    std::to_string(machine.minor) + ") runs " + advice(entries, machine));
 }
 
 std::string unpack_ptx(const FatbinEntry& entry) {
@@ -158,7 +158,7 @@ std::string unpack_ptx(const FatbinEntry& entry) {
       break;
     }
   }
-  if (!good) throw FatbinError("the PTX of fat binary entry " + entry.target() + " does not decompress");
+  if (!good) throw FatbinError("the PTX of fat binary entry " + entry.name() + " does not decompress");
   // The text ends at its NUL; what follows is the padding of the container.
   text.resize(std::min(text.find('\0'), text.size()));
   return text;

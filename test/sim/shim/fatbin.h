@@ -1,6 +1,6 @@
-// fatbin.h -- finding the PTX text inside a fat binary, the container nvcc embeds in every host object. It
-// knows the container's bytes and the three ways its entries are stored; it knows neither PTX nor the
-// runtime's registration.
+// fatbin.h -- finding the PTX text inside a fat binary, the container nvcc embeds in every host object.
+// It knows the container's bytes and the three ways its entries are stored;
+// it knows neither PTX nor the runtime's registration.
 //
 //   wrapper    u32 magic 0x466243B1 | u32 version 1 | pointer to the container | pointer, unused in version 1
 //   container  u32 magic 0xBA55ED50 | u16 version 1 | u16 header size | u64 bytes that follow
@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/machine.h"
+
 namespace sim::shim {
 
 // The container is damaged, of an unknown form, or holds nothing this machine can run; the text says which.
@@ -31,22 +33,23 @@ struct FatbinEntry {
   enum class Storage { kPlain, kLz4, kZstd };
   Kind kind = Kind::kOther;
   Storage storage = Storage::kPlain;
-  uint32_t arch = 0;          // 10 * major + minor
-  char target_suffix = '\0';  // 'a', 'f' or none
+  Target target;
   const uint8_t* payload = nullptr;
   uint64_t stored_size = 0;  // bytes at payload
   uint64_t text_size = 0;    // bytes once unpacked
 
-  std::string target() const;  // "compute_100f", "sm_100a"
+  std::string name() const;  // "compute_100f", "sm_100a"
 };
 
 // `wrapper` is what __cudaRegisterFatBinary receives.
 std::vector<FatbinEntry> fatbin_entries(const void* wrapper);
 
-// The entry a device of compute capability 10.0 would compile: the newest PTX not newer than the device.
-// Targets with a suffix run only on their own architecture and win there ('a' before 'f' before none).
-// FatbinError when there is none, or when the device would run a cubin whose PTX was not embedded.
-const FatbinEntry& select_ptx(const std::vector<FatbinEntry>& entries);
+// The PTX that stands for what the machine's driver would run. A cubin that runs on the machine goes before
+// any PTX: then it is the PTX of the same target. Otherwise it is the PTX the driver would compile. Of
+// several, the newest architecture wins, of one architecture 'a' before 'f' before none (as an H200 was seen
+// to choose). FatbinError when there is none, or when the machine would run a cubin whose PTX was not
+// embedded.
+const FatbinEntry& select_ptx(const std::vector<FatbinEntry>& entries, const Machine& machine);
 
 std::string unpack_ptx(const FatbinEntry& entry);
 

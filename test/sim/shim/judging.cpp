@@ -54,6 +54,7 @@ void ask_environment(Runtime& runtime) {
     JudgeOptions options;
     if (!options_from_environment(options)) return;
     options.program = command_line();
+    options.machine = runtime.machine.name;
     from_environment = new Judge(std::move(options), runtime.memory);
     runtime.judge = from_environment;
     std::atexit(at_exit);
@@ -67,6 +68,7 @@ void ask_environment(Runtime& runtime) {
 LaunchOptions launch_options(Runtime& runtime) {
   if (!runtime.environment_read) ask_environment(runtime);
   LaunchOptions options = runtime.launch_options;
+  options.machine = runtime.machine;
   Judge* const judge = runtime.judge;
   if (judge == nullptr) return options;
   if (options.policy == nullptr) options.policy = &judge->policy();

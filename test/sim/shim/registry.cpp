@@ -1,5 +1,5 @@
-// registry.cpp -- see registry.h; the extern "C" half is the protocol between nvcc's generated code and the
-// runtime.
+// registry.cpp -- see registry.h;
+// the extern "C" half is the protocol between nvcc's generated code and the runtime.
 #include "sim/shim/registry.h"
 
 #include <cuda_runtime_api.h>
@@ -58,7 +58,7 @@ const Module& Registry::module(FatBinary& binary, GlobalMemory& memory) {
   if (binary.load_error.empty()) {
     try {
       const std::vector<FatbinEntry> entries = fatbin_entries(binary.wrapper);
-      std::string text = unpack_ptx(select_ptx(entries));
+      std::string text = unpack_ptx(select_ptx(entries, runtime().machine));
       if (cut_) cut_(text);
       binary.module = Module::load(text, memory, edit_);
       return *binary.module;
@@ -95,10 +95,9 @@ void Registry::reload() {
 }
 
 void Registry::unload_all() {
-  for (auto& [handle, binary] : binaries_) {
-    retire(*binary);
+  reload();
+  for (auto& [handle, binary] : binaries_)
     for (auto& [name, kernel] : binary->kernels) kernel = Kernel{binary.get(), name};
-  }
 }
 
 void Registry::bind_managed(FatBinary& binary, GlobalMemory& memory) {
@@ -154,8 +153,8 @@ void __cudaRegisterManagedVar(void** handle, void** host_pointer, char*, const c
                                 host_pointer);
 }
 
-// Called before the host touches a __managed__ variable: the only moment at which a module must load without
-// a launch.
+// Called before the host touches a __managed__ variable:
+// the only moment at which a module must load without a launch.
 char __cudaInitModule(void** handle) {
   return sim::shim::call("__cudaInitModule", [&](Runtime& runtime) {
            runtime.registry.bind_managed(*reinterpret_cast<FatBinary*>(handle), runtime.memory);

@@ -1,7 +1,7 @@
-// registry.h -- what the constructors that nvcc plants in every object told us: fat binaries, the kernels and
-// variables they declare, and the host addresses that stand for them. Modules are loaded when first used, so
-// a fat binary with code the simulator does not know harms only the program that uses it. It launches
-// nothing.
+// registry.h -- what the constructors that nvcc plants in every object told us:
+// fat binaries, the kernels and variables they declare, and the host addresses that stand for them.
+// Modules are loaded when first used, so a fat binary with code the simulator does not know harms
+// only the program that uses it. It launches nothing.
 #pragma once
 
 #include <functional>
@@ -50,8 +50,8 @@ class Registry {
   void add_kernel(FatBinary* binary, const void* host_stub, const char* name);
   void add_variable(FatBinary* binary, const void* host_variable, const char* name, void** managed);
 
-  // Takes a host stub, a cudaKernel_t or a cudaFunction_t. Failure cudaErrorInvalidDeviceFunction when it is
-  // none.
+  // Takes a host stub, a cudaKernel_t or a cudaFunction_t.
+  // Failure cudaErrorInvalidDeviceFunction when it is none.
   Kernel& kernel(const void* stub_or_handle);
   // Failure cudaErrorInvalidSymbol when unknown.
   GlobalVariable variable(const void* host_variable, GlobalMemory& memory);

@@ -1,28 +1,42 @@
 // runtime_device.cpp -- the one device: selection, attributes, properties, limits and synchronisation.
 #include <cuda_runtime_api.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 
 #include "sim/shim/device.h"
+#include "sim/shim/shim.h"
 #include "sim/shim/state.h"
 
 namespace sim::shim {
 namespace {
 
-// The memory system's constants are facts/b200's: 7680-bit bus, 3996 MHz memory clock, 1965 MHz SM clock.
-constexpr int kSmClockKhz = 1965000, kMemoryClockKhz = 3996000, kMemoryBusBits = 7680;
-constexpr int kL2PersistingBytes = Machine::kL2Bytes / 16 * 10;
 constexpr int kAccessWindowBytes = 128 << 20;
 
 }  // namespace
 
-int device_attribute(int attribute) {
+const Machine& machine_from_environment() {
+  const char* name = std::getenv("SIM_MACHINE");
+  if (name == nullptr || *name == 0) return kB200;
+  try {
+    return machine_named(name);
+  } catch (const std::invalid_argument& error) {
+    std::fprintf(stderr, "simulated CUDA: SIM_MACHINE: %s\n", error.what());
+    std::fflush(nullptr);
+    std::_Exit(2);
+  }
+}
+
+std::string device_name(const Machine& machine) { return std::string("simulated ") + machine.name; }
+
+int device_attribute(const Machine& machine, int attribute) {
   switch (attribute) {
-    case cudaDevAttrComputeCapabilityMajor: return 10;
-    case cudaDevAttrComputeCapabilityMinor: return 0;
-    case cudaDevAttrMultiProcessorCount: return Machine::kSms;
+    case cudaDevAttrComputeCapabilityMajor: return static_cast<int>(machine.major);
+    case cudaDevAttrComputeCapabilityMinor: return static_cast<int>(machine.minor);
+    case cudaDevAttrMultiProcessorCount: return machine.sms;
     case cudaDevAttrWarpSize: return Machine::kWarpSize;
     case cudaDevAttrMaxThreadsPerBlock:
     case cudaDevAttrMaxBlockDimX:
@@ -31,25 +45,25 @@ int device_attribute(int attribute) {
     case cudaDevAttrMaxGridDimX: return 2147483647;
     case cudaDevAttrMaxGridDimY:
     case cudaDevAttrMaxGridDimZ: return 65535;
-    case cudaDevAttrMaxThreadsPerMultiProcessor: return Machine::kMaxThreadsPerSm;
-    case cudaDevAttrMaxBlocksPerMultiprocessor: return 32;
+    case cudaDevAttrMaxThreadsPerMultiProcessor: return machine.threads_per_sm;
+    case cudaDevAttrMaxBlocksPerMultiprocessor: return machine.ctas_per_sm;
     case cudaDevAttrMaxRegistersPerBlock:
-    case cudaDevAttrMaxRegistersPerMultiprocessor: return Machine::kRegistersPerSm;
+    case cudaDevAttrMaxRegistersPerMultiprocessor: return machine.registers_per_sm;
     case cudaDevAttrMaxSharedMemoryPerBlock: return 48 * 1024;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: return Machine::kMaxSmemPerBlockOptin;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return Machine::kSmemPerSm;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: return machine.smem_per_block_optin;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return machine.smem_per_sm;
     case cudaDevAttrReservedSharedMemoryPerBlock: return Machine::kReservedSmemPerBlock;
     case cudaDevAttrTotalConstantMemory: return 64 * 1024;
-    case cudaDevAttrL2CacheSize: return Machine::kL2Bytes;
-    case cudaDevAttrMaxPersistingL2CacheSize: return kL2PersistingBytes;
+    case cudaDevAttrL2CacheSize: return machine.l2_bytes;
+    case cudaDevAttrMaxPersistingL2CacheSize: return machine.l2_bytes / 16 * 10;
     case cudaDevAttrMaxAccessPolicyWindowSize: return kAccessWindowBytes;
-    case cudaDevAttrClockRate: return kSmClockKhz;
-    case cudaDevAttrMemoryClockRate: return kMemoryClockKhz;
-    case cudaDevAttrGlobalMemoryBusWidth: return kMemoryBusBits;
+    case cudaDevAttrClockRate: return machine.sm_clock_khz;
+    case cudaDevAttrMemoryClockRate: return machine.memory_clock_khz;
+    case cudaDevAttrGlobalMemoryBusWidth: return machine.memory_bus_bits;
     case cudaDevAttrMaxPitch: return 2147483647;
     case cudaDevAttrTextureAlignment: return 512;
     case cudaDevAttrTexturePitchAlignment: return 32;
-    case cudaDevAttrAsyncEngineCount: return 4;
+    case cudaDevAttrAsyncEngineCount: return machine.copy_engines;
     case cudaDevAttrMemSyncDomainCount: return 4;
     case cudaDevAttrClusterLaunch:
     case cudaDevAttrCooperativeLaunch:
@@ -88,6 +102,20 @@ int device_attribute(int attribute) {
 void require_device(int device) {
   if (device != 0)
     fail(cudaErrorInvalidDevice, "device " + std::to_string(device) + "; there is one, device 0");
+}
+
+void reset_device(Runtime& runtime) {
+  runtime.registry.unload_all();
+  for (const auto& [address, block] : runtime.host_blocks)
+    if (block.owner == HostBlock::Owner::kRuntime) std::free(reinterpret_cast<void*>(address));
+  runtime.host_blocks.clear();
+  runtime.memory = GlobalMemory{};
+}
+
+void set_machine(const Machine& machine) {
+  std::lock_guard lock(runtime().mutex);
+  reset_device(runtime());
+  runtime().machine = machine;
 }
 
 }  // namespace sim::shim
@@ -129,45 +157,47 @@ cudaError_t cudaSetDeviceFlags(unsigned) {
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  return call("cudaDeviceGetAttribute", [&](Runtime&) {
+  return call("cudaDeviceGetAttribute", [&](Runtime& runtime) {
     require(value, "no place for the value");
     require_device(device);
-    *value = device_attribute(attribute);
+    *value = device_attribute(runtime.machine, attribute);
   });
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
-  return call("cudaGetDeviceProperties", [&](Runtime&) {
+  return call("cudaGetDeviceProperties", [&](Runtime& runtime) {
     require(p, "no place for the properties");
     require_device(device);
+    const Machine& machine = runtime.machine;
+    const auto attribute = [&](int which) { return device_attribute(machine, which); };
     *p = {};
-    std::strcpy(p->name, sim::shim::kDeviceName);
-    p->totalGlobalMem = sim::shim::kDeviceMemoryBytes;
-    p->major = device_attribute(cudaDevAttrComputeCapabilityMajor);
-    p->minor = device_attribute(cudaDevAttrComputeCapabilityMinor);
-    p->multiProcessorCount = Machine::kSms;
+    std::strcpy(p->name, sim::shim::device_name(machine).c_str());
+    p->totalGlobalMem = machine.memory_bytes;
+    p->major = attribute(cudaDevAttrComputeCapabilityMajor);
+    p->minor = attribute(cudaDevAttrComputeCapabilityMinor);
+    p->multiProcessorCount = machine.sms;
     p->warpSize = Machine::kWarpSize;
-    p->maxThreadsPerBlock = device_attribute(cudaDevAttrMaxThreadsPerBlock);
-    p->maxThreadsPerMultiProcessor = Machine::kMaxThreadsPerSm;
-    p->maxBlocksPerMultiProcessor = device_attribute(cudaDevAttrMaxBlocksPerMultiprocessor);
+    p->maxThreadsPerBlock = attribute(cudaDevAttrMaxThreadsPerBlock);
+    p->maxThreadsPerMultiProcessor = machine.threads_per_sm;
+    p->maxBlocksPerMultiProcessor = attribute(cudaDevAttrMaxBlocksPerMultiprocessor);
     for (int i = 0; i < 3; ++i) {
-      p->maxThreadsDim[i] = device_attribute(cudaDevAttrMaxBlockDimX + i);
-      p->maxGridSize[i] = device_attribute(cudaDevAttrMaxGridDimX + i);
+      p->maxThreadsDim[i] = attribute(cudaDevAttrMaxBlockDimX + i);
+      p->maxGridSize[i] = attribute(cudaDevAttrMaxGridDimX + i);
     }
-    p->sharedMemPerBlock = device_attribute(cudaDevAttrMaxSharedMemoryPerBlock);
-    p->sharedMemPerBlockOptin = Machine::kMaxSmemPerBlockOptin;
-    p->sharedMemPerMultiprocessor = Machine::kSmemPerSm;
+    p->sharedMemPerBlock = attribute(cudaDevAttrMaxSharedMemoryPerBlock);
+    p->sharedMemPerBlockOptin = machine.smem_per_block_optin;
+    p->sharedMemPerMultiprocessor = machine.smem_per_sm;
     p->reservedSharedMemPerBlock = Machine::kReservedSmemPerBlock;
-    p->regsPerBlock = p->regsPerMultiprocessor = Machine::kRegistersPerSm;
-    p->totalConstMem = device_attribute(cudaDevAttrTotalConstantMemory);
-    p->memPitch = device_attribute(cudaDevAttrMaxPitch);
-    p->textureAlignment = device_attribute(cudaDevAttrTextureAlignment);
-    p->texturePitchAlignment = device_attribute(cudaDevAttrTexturePitchAlignment);
-    p->l2CacheSize = Machine::kL2Bytes;
-    p->persistingL2CacheMaxSize = device_attribute(cudaDevAttrMaxPersistingL2CacheSize);
-    p->accessPolicyMaxWindowSize = device_attribute(cudaDevAttrMaxAccessPolicyWindowSize);
-    p->memoryBusWidth = device_attribute(cudaDevAttrGlobalMemoryBusWidth);
-    p->asyncEngineCount = device_attribute(cudaDevAttrAsyncEngineCount);
+    p->regsPerBlock = p->regsPerMultiprocessor = machine.registers_per_sm;
+    p->totalConstMem = attribute(cudaDevAttrTotalConstantMemory);
+    p->memPitch = attribute(cudaDevAttrMaxPitch);
+    p->textureAlignment = attribute(cudaDevAttrTextureAlignment);
+    p->texturePitchAlignment = attribute(cudaDevAttrTexturePitchAlignment);
+    p->l2CacheSize = machine.l2_bytes;
+    p->persistingL2CacheMaxSize = attribute(cudaDevAttrMaxPersistingL2CacheSize);
+    p->accessPolicyMaxWindowSize = attribute(cudaDevAttrMaxAccessPolicyWindowSize);
+    p->memoryBusWidth = attribute(cudaDevAttrGlobalMemoryBusWidth);
+    p->asyncEngineCount = attribute(cudaDevAttrAsyncEngineCount);
     p->clusterLaunch = p->cooperativeLaunch = p->concurrentKernels = 1;
     p->unifiedAddressing = p->managedMemory = p->concurrentManagedAccess = p->canMapHostMemory = 1;
     p->canUseHostPointerForRegisteredMem = p->hostRegisterSupported = p->memoryPoolsSupported = 1;
@@ -183,16 +213,12 @@ cudaError_t cudaDeviceSynchronize() {
   });
 }
 
-// Frees every allocation and module. Streams and events hold nothing of the device and stay. A faulted device
-// stays faulted: CUDA asks for a new process then.
+// Streams and events hold nothing of the device and stay. A faulted device stays faulted: CUDA asks for a new
+// process then.
 cudaError_t cudaDeviceReset() {
   return call("cudaDeviceReset", [](Runtime& runtime) {
     runtime.streams.forbid_during_capture("cudaDeviceReset");
-    runtime.registry.unload_all();
-    for (const auto& [address, block] : runtime.host_blocks)
-      if (block.owner == sim::shim::HostBlock::Owner::kRuntime) std::free(reinterpret_cast<void*>(address));
-    runtime.host_blocks.clear();
-    runtime.memory = sim::GlobalMemory{};
+    sim::shim::reset_device(runtime);
   });
 }
 

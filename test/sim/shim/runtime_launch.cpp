@@ -17,8 +17,8 @@ namespace {
 
 constexpr int kDefaultSmemPerBlock = 48 * 1024;
 constexpr int kMaxThreadsPerBlock = 1024;
-constexpr int kAssumedRegisters =
-    64;  // PTX registers are virtual; the occupancy of sim/launch.h assumes the same
+// PTX registers are virtual; the occupancy of sim/launch.h assumes the same.
+constexpr int kAssumedRegisters = 64;
 constexpr unsigned kPortableClusterSize = 8, kMaxClusterSize = 16;
 
 Dim3 dim(const dim3& d) { return {d.x, d.y, d.z}; }
@@ -44,7 +44,7 @@ int max_dynamic_smem(const Kernel& kernel, const KernelInfo& info) {
   return std::max(0, kDefaultSmemPerBlock - static_cast<int>(info.static_smem));
 }
 
-void check(const LaunchRequest& request, const KernelInfo& info) {
+void check(const Machine& machine, const LaunchRequest& request, const KernelInfo& info) {
   const LaunchConfig& config = request.config;
   const auto say = [&](const std::string& why) { return "kernel " + readable(info.name) + ": " + why; };
   if (volume(config.grid) == 0 || volume(config.block) == 0)
@@ -65,12 +65,12 @@ void check(const LaunchRequest& request, const KernelInfo& info) {
       (cluster > kPortableClusterSize && !request.kernel->non_portable_cluster))
     fail(cudaErrorInvalidClusterSize,
          say("a cluster of " + std::to_string(cluster) +
-             " blocks; more than 8 need "
-             "cudaFuncAttributeNonPortableClusterSizeAllowed, more than 16 do not exist"));
+             " blocks; more than 8 need cudaFuncAttributeNonPortableClusterSizeAllowed, "
+             "more than 16 do not exist"));
   if (request.cooperative) {
     const int per_sm =
-        max_active_blocks_per_sm(info, static_cast<int>(volume(config.block)), config.dynamic_smem);
-    if (volume(config.grid) > static_cast<uint64_t>(per_sm) * Machine::kSms)
+        max_active_blocks_per_sm(machine, info, static_cast<int>(volume(config.block)), config.dynamic_smem);
+    if (volume(config.grid) > static_cast<uint64_t>(per_sm) * static_cast<uint64_t>(machine.sms))
       fail(cudaErrorCooperativeLaunchTooLarge, say("the cooperative grid does not fit the machine at once"));
   }
 }
@@ -98,8 +98,8 @@ void run(Runtime& runtime, const Kernel& kernel, const LaunchConfig& config, voi
     runtime.launch_stats = launch(module, kernel.name, config, args, runtime.memory, options);
   } catch (const Fault& fault) {
     judge_fault(runtime, fault.kind(), fault.what());
-    // A rejected configuration ran nothing; any other fault stopped the grid midway and memory cannot be
-    // trusted.
+    // A rejected configuration ran nothing;
+    // any other fault stopped the grid midway and memory cannot be trusted.
     throw Failure(error_of(fault.kind()), fault.what(), fault.kind() != FaultKind::kLaunch);
   }
 }
@@ -168,7 +168,7 @@ void launch_kernel(Runtime& runtime, const LaunchRequest& request, void** args, 
   const Kernel& kernel = *request.kernel;
   const KernelInfo& info = runtime.registry.info(kernel, runtime.memory);
   try {
-    check(request, info);
+    check(runtime.machine, request, info);
   } catch (const Failure& failure) {
     judge_fault(runtime, FaultKind::kLaunch, failure.what());
     throw;
@@ -224,13 +224,14 @@ std::vector<CallConfiguration>& pushed() {
 void set_attribute(Runtime& runtime, const void* function, cudaFuncAttribute attribute, int value) {
   Kernel& kernel = runtime.registry.kernel(function);
   const sim::KernelInfo& info = runtime.registry.info(kernel, runtime.memory);
+  const int limit = runtime.machine.smem_per_block_optin;
   switch (attribute) {
     case cudaFuncAttributeMaxDynamicSharedMemorySize:
-      if (value < 0 || static_cast<size_t>(value) + info.static_smem > sim::Machine::kMaxSmemPerBlockOptin)
-        fail(cudaErrorInvalidValue,
-             "kernel " + sim::shim::readable(info.name) + ": " + std::to_string(value) + " dynamic and " +
-                 std::to_string(info.static_smem) + " static bytes of shared memory exceed " +
-                 std::to_string(sim::Machine::kMaxSmemPerBlockOptin));
+      if (value < 0 || static_cast<size_t>(value) + info.static_smem > static_cast<size_t>(limit))
+        fail(cudaErrorInvalidValue, "kernel " + sim::shim::readable(info.name) + ": " +
+                                        std::to_string(value) + " dynamic and " +
+                                        std::to_string(info.static_smem) +
+                                        " static bytes of shared memory exceed " + std::to_string(limit));
       kernel.max_dynamic_smem = value;
       break;
     case cudaFuncAttributePreferredSharedMemoryCarveout:
@@ -332,7 +333,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
     attributes->sharedSizeBytes = info.static_smem;
     attributes->maxThreadsPerBlock = sim::shim::max_threads(info);
     attributes->numRegs = sim::shim::kAssumedRegisters;
-    attributes->ptxVersion = attributes->binaryVersion = 100;
+    attributes->ptxVersion = attributes->binaryVersion = static_cast<int>(runtime.machine.arch());
     attributes->maxDynamicSharedSizeBytes = sim::shim::max_dynamic_smem(kernel, info);
     attributes->preferredShmemCarveout = kernel.smem_carveout;
     attributes->clusterDimMustBeSet = info.explicit_cluster;
@@ -352,7 +353,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
     const sim::KernelInfo& info = runtime.registry.info(kernel, runtime.memory);
     const bool launchable = threads <= sim::shim::max_threads(info) &&
                             smem <= static_cast<size_t>(sim::shim::max_dynamic_smem(kernel, info));
-    *blocks = launchable ? sim::max_active_blocks_per_sm(info, threads, smem) : 0;
+    *blocks = launchable ? sim::max_active_blocks_per_sm(runtime.machine, info, threads, smem) : 0;
   });
 }
 
@@ -366,9 +367,9 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* smem, const void* 
     require(smem && blocks > 0, "no place for the answer, or no blocks");
     const sim::KernelInfo& info = runtime.registry.info(runtime.registry.kernel(function), runtime.memory);
     // Whole blocks of the hardware's 128-byte granularity, the reserved part of each taken off.
-    const int share = sim::Machine::kSmemPerSm / blocks / 128 * 128 - sim::Machine::kReservedSmemPerBlock;
-    const int usable =
-        std::min(share, sim::Machine::kMaxSmemPerBlockOptin) - static_cast<int>(info.static_smem);
+    const sim::Machine& machine = runtime.machine;
+    const int share = machine.smem_per_sm / blocks / 128 * 128 - machine.kReservedSmemPerBlock;
+    const int usable = std::min(share, machine.smem_per_block_optin) - static_cast<int>(info.static_smem);
     *smem = static_cast<size_t>(std::max(usable, 0));
   });
 }
@@ -379,8 +380,8 @@ cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
     require(clusters && config, "no place for the answer, or no launch configuration");
     const auto request = sim::shim::read_request(runtime, *config, function);
     const sim::KernelInfo& info = runtime.registry.info(*request.kernel, runtime.memory);
-    sim::shim::check(request, info);
-    *clusters = sim::max_active_clusters(info, request.config);
+    sim::shim::check(runtime.machine, request, info);
+    *clusters = sim::max_active_clusters(runtime.machine, info, request.config);
   });
 }
 
@@ -395,7 +396,8 @@ cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* function
     *size = 0;
     for (unsigned candidate = largest; candidate >= 1 && *size == 0; candidate /= 2) {
       request.config.cluster = {candidate, 1, 1};
-      if (sim::max_active_clusters(info, request.config) > 0) *size = static_cast<int>(candidate);
+      if (sim::max_active_clusters(runtime.machine, info, request.config) > 0)
+        *size = static_cast<int>(candidate);
     }
   });
 }

@@ -33,7 +33,7 @@ std::string numbered(Runtime& runtime, const char* what) {
 }
 
 void* allocate_device(Runtime& runtime, size_t size, const char* what) {
-  if (size > sim::shim::kDeviceMemoryBytes - runtime.memory.bytes_in_use())
+  if (size > runtime.machine.memory_bytes - runtime.memory.bytes_in_use())
     fail(cudaErrorMemoryAllocation, "the device has no " + std::to_string(size) + " bytes left");
   return runtime.memory.allocate(size, numbered(runtime, what));
 }
@@ -239,8 +239,8 @@ cudaError_t cudaHostGetFlags(unsigned* flags, void* host) {
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return call("cudaMemGetInfo", [&](Runtime& runtime) {
     require(free && total, "no place for the answer");
-    *total = sim::shim::kDeviceMemoryBytes;
-    *free = sim::shim::kDeviceMemoryBytes - runtime.memory.bytes_in_use();
+    *total = runtime.machine.memory_bytes;
+    *free = runtime.machine.memory_bytes - runtime.memory.bytes_in_use();
   });
 }
 

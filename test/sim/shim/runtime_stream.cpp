@@ -1,6 +1,6 @@
-// runtime_stream.cpp -- streams, events, captures and graphs of the runtime API. Work was done when the call
-// that submitted it returned, so every synchronisation succeeds at once; what is left to check are the rules
-// of captures.
+// runtime_stream.cpp -- streams, events, captures and graphs of the runtime API.
+// Work was done when the call that submitted it returned, so every synchronisation succeeds at once;
+// what is left to check are the rules of captures.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>

@@ -28,6 +28,11 @@ LaunchStats last_launch_stats();
 // SIM_CHECKS, SIM_TRACE, SIM_JSON, SIM_NAMES, read at its first launch, copy or fill.
 void set_judge(Judge* judge);
 
+// The GPU from now on, in place of the one that SIM_MACHINE names (kB200 unless it is set). The device is
+// reset: allocations, modules and function attributes are gone, and every fat binary is asked anew for the
+// image that this GPU runs.
+void set_machine(const Machine& machine);
+
 GlobalMemory& memory();
 
 // Applied to the PTX of every fat binary: `edit` when it is parsed, before it is decoded, and `cut` to the

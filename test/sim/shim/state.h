@@ -14,6 +14,7 @@
 
 #include "sim/exec/observer.h"
 #include "sim/launch.h"
+#include "sim/shim/device.h"
 #include "sim/shim/host_order.h"
 #include "sim/shim/registry.h"
 #include "sim/shim/stream.h"
@@ -52,6 +53,7 @@ struct HostBlock {
 
 struct Runtime {
   std::recursive_mutex mutex;  // recursive: a host function in a stream may call back
+  Machine machine = machine_from_environment();
   GlobalMemory memory;
   Registry registry;
   Streams streams;
@@ -86,9 +88,8 @@ cudaError_t call(const char* function, Body&& body) noexcept {
   }
 }
 
-// A stream operation: runs now, in call order, which is one legal schedule of any set of streams; or becomes
-// a node when the stream is being captured. Returns what work that
-// waits for this one comes after.
+// A stream operation: runs now, in call order, which is one legal schedule of any set of streams;
+// or becomes a node when the stream is being captured. Returns what work that waits for this one comes after.
 Frontier submit(Runtime& runtime, cudaStream_t stream, Task task);
 // Does the work of `task` after `after`; returns what later work must come after.
 Frontier perform(Runtime& runtime, const Task& task, Frontier after);

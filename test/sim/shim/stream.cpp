@@ -1,6 +1,6 @@
-// stream.cpp -- the bookkeeping of captures. A node may be recorded by any stream of a capture; a forked
-// stream must come back to the origin before the capture ends, which is a reachability question over node
-// dependencies.
+// stream.cpp -- the bookkeeping of captures. A node may be recorded by any stream of a capture;
+// a forked stream must come back to the origin before the capture ends, which is a reachability
+// question over node dependencies.
 #include "sim/shim/stream.h"
 
 #include <algorithm>

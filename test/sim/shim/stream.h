@@ -106,8 +106,8 @@ class Streams {
   // `done`: what the work enqueued before the record comes down to.
   void record_event(Stream& stream, Event& event, Frontier done);
   void wait_event(Stream& stream, Event& event);
-  // The rules on calls while a capture is under way; each throws Failure and invalidates the capture it
-  // disturbs.
+  // The rules on calls while a capture is under way;
+  // each throws Failure and invalidates the capture it disturbs.
   void forbid_during_capture(const char* what);  // calls that may synchronise implicitly, such as cudaMalloc
   void forbid_implicit_dependency(Stream& stream);  // legacy-stream work beside a captured blocking stream
   void forbid_capturing(Stream& stream);            // synchronising the captured stream itself

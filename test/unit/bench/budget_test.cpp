@@ -18,31 +18,32 @@ struct Work {
 
 // What each SM has to do when clusters take the tiles in turns. A box counts in full, a step of 64 elements
 // of K only where it exists, and a CTA of a pair does half of the operations.
-std::map<int64_t, Work> work_of(const bench::Shape& shape, const dualgemm_config_info_t& c, int64_t sms,
+std::map<int64_t, Work> work_of(const bench::Shape& shape, const dualgemm::Instance& instance, int64_t sms,
                                 int64_t pairs) {
   std::map<int64_t, Work> work;
-  const int64_t cluster = int64_t{c.cta_group} * c.split_k, at_once = cluster == 2 ? pairs : sms / cluster;
-  const int64_t k_tiles = (shape.k + c.tile_k - 1) / c.tile_k;
+  const dualgemm::TilePlan& c = instance.plan.tile;
+  const int64_t cta_group = instance.plan.mma.cta_group;
+  const int64_t cluster = cta_group * c.split_k, at_once = cluster == 2 ? pairs : sms / cluster;
+  const int64_t k_tiles = (shape.k + c.k - 1) / c.k;
   int64_t tile = 0;
   std::vector<int32_t> problems(shape.batch, shape.m);
   if (shape.grouped()) problems = shape.group_rows;
   for (const int32_t rows : problems)
-    for (int64_t n = 0; n < shape.n; n += c.tile_n)
-      for (int64_t m = 0; m < rows; m += c.tile_m, ++tile)
+    for (int64_t n = 0; n < shape.n; n += c.n)
+      for (int64_t m = 0; m < rows; m += c.m, ++tile)
         for (int64_t cta = 0; cta < cluster; ++cta) {
           Work& w = work[tile % at_once * cluster + cta];
           ++w.tiles;
-          const int64_t slice = cta / c.cta_group;
+          const int64_t slice = cta / cta_group;
           for (int64_t k = k_tiles * slice / c.split_k; k < k_tiles * (slice + 1) / c.split_k; ++k) {
-            w.bytes += c.tile_m / c.cta_group * c.tile_k / 2;      // rows of A
-            w.bytes += 2 * c.tile_n / c.cta_group * c.tile_k / 2;  // rows of B1 and B2
-            for (int atom = 0; atom < c.tile_k / 64; ++atom) {
-              w.bytes += 512;  // scale factors of 128 rows of A
-              for (int row = 0; row < c.tile_n; row += 128) w.bytes += 2 * 512;  // and of B1 and B2
+            w.bytes += c.m / cta_group * c.k / 2;      // rows of A
+            w.bytes += 2 * c.n / cta_group * c.k / 2;  // rows of B1 and B2
+            for (int atom = 0; atom < c.k / 64; ++atom) {
+              w.bytes += 512;                                               // scale factors of 128 rows of A
+              for (int row = 0; row < c.n; row += 128) w.bytes += 2 * 512;  // and of B1 and B2
             }
-            for (int64_t first = k * c.tile_k; first < std::min<int64_t>((k + 1) * c.tile_k, shape.k);
-                 first += 64)
-              w.flops += 2ll * 2 * c.tile_m * c.tile_n * 64 / c.cta_group;
+            for (int64_t first = k * c.k; first < std::min<int64_t>((k + 1) * c.k, shape.k); first += 64)
+              w.flops += 2ll * 2 * c.m * c.n * 64 / cta_group;
           }
         }
   return work;
@@ -71,12 +72,12 @@ TEST_CASE("the budget of a problem is what its busiest SM does", "[bench]") {
       // Of 147 SMs one more finds no partner.
       device.clusters_of_2 = sms == 147 ? 72 : 0;
       const bench::Budget b = bench::budget_of(shape, DUALGEMM_DTYPE_FP16, device);
-      INFO(bench::shape_text(shape) << " on " << sms << " SMs: " << b.config.name);
-      CHECK((b.config.grouped != 0) == shape.grouped());
-      ++seen[b.config.name];
+      INFO(bench::shape_text(shape) << " on " << sms << " SMs: " << b.instance->name);
+      CHECK(b.instance->plan.tile.grouped == shape.grouped());
+      ++seen[b.instance->name];
       Work busiest;
       int64_t tiles = 0;
-      const auto work = work_of(shape, b.config, sms, sms == 147 ? 72 : sms / 2);
+      const auto work = work_of(shape, *b.instance, sms, sms == 147 ? 72 : sms / 2);
       for (const auto& [sm, w] : work) {
         CHECK(sm < sms);
         tiles += w.tiles;
@@ -84,7 +85,7 @@ TEST_CASE("the budget of a problem is what its busiest SM does", "[bench]") {
         busiest.bytes = std::max(busiest.bytes, w.bytes);
         busiest.flops = std::max(busiest.flops, w.flops);
       }
-      CHECK(b.cluster == b.config.cta_group * b.config.split_k);
+      CHECK(b.cluster == b.instance->plan.mma.cta_group * b.instance->plan.tile.split_k);
       CHECK(b.ctas == static_cast<int64_t>(work.size()));
       CHECK(b.tiles * b.cluster == tiles);
       CHECK(b.tiles_per_sm == busiest.tiles);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "bench/published.h"
+#include "kernel/sm100/plan.h"
 #include "support/catch.hpp"
 
 using namespace dualgemm;
@@ -38,12 +39,20 @@ std::string text_of(const Instance& instance, const Shape& s) {
 // Calls check(instance, shape) for every instance and every shape of its kind that it can take.
 template <class Check>
 void for_all(const Check& check) {
-  for (const Instance& instance : kInstances)
+  for (const Instance& instance : instances())
     for (const Shape& shape : kShapes) {
-      if (shape.grouped != (instance.grouped != 0)) continue;
+      if (shape.grouped != instance.plan.tile.grouped) continue;
       INFO(text_of(instance, shape));
       check(instance, shape);
     }
+}
+
+// Of shapes whose problems have m rows each.
+int64_t count_tiles(const Instance& instance, const Shape& shape) {
+  int64_t tiles = 0;
+  for (int32_t m = 0; m < shape.m; m += instance.plan.tile.m)
+    for (int32_t n = 0; n < shape.n; n += instance.plan.tile.n) ++tiles;
+  return tiles * shape.problems;
 }
 
 double us(const Instance& instance, const Shape& shape, const Machine& machine = kB200) {
@@ -62,8 +71,7 @@ TEST_CASE("the model agrees with published times of other kernels", "[host][cost
     int inside;
     double outside_us, large;
   };
-  for (const Bounds& bounds :
-       {Bounds{kCostConstants, 7, 0.4, 0.01}, Bounds{bench::held_out(), 5, 0.6, 0.05}}) {
+  for (const Bounds& bounds : {Bounds{kB200Costs, 7, 0.4, 0.01}, Bounds{bench::held_out(), 5, 0.6, 0.05}}) {
     const auto modelled_us = [&](const Instance& instance, const Shape& shape) {
       Cost cost;
       REQUIRE(cost_of(instance, shape, kB200, &cost, bounds.constants));
@@ -105,13 +113,13 @@ TEST_CASE("clusters run where the machine has room for them", "[host][cost_model
 TEST_CASE("an instance has no cost where it cannot run", "[host][cost_model]") {
   Cost cost;
   for_all([&](const Instance& instance, Shape shape) {
-    const int32_t cluster = instance.cta_group * instance.split_k;
+    const int32_t cluster = instance.plan.mma.cta_group * instance.plan.tile.split_k;
     CHECK_FALSE(cost_of(instance, shape, {cluster - 1}, &cost));
     // One wave is enough for anything without a split; with one it is needed.
-    const int64_t tiles = tile_count(instance, shape);
-    CHECK(cost_of(instance, shape, {cluster}, &cost) == (instance.split_k == 1 || tiles == 1));
+    const int64_t tiles = count_tiles(instance, shape);
+    CHECK(cost_of(instance, shape, {cluster}, &cost) == (instance.plan.tile.split_k == 1 || tiles == 1));
     for (const int32_t sms : {16, 60, 148, 148 * 20})
-      if (cost_of(instance, shape, {sms}, &cost) && instance.split_k > 1)
+      if (cost_of(instance, shape, {sms}, &cost) && instance.plan.tile.split_k > 1)
         CHECK(tiles <= clusters_at_once({sms}, cluster));
     shape.grouped = !shape.grouped;
     CHECK_FALSE(cost_of(instance, shape, kB200, &cost));
@@ -156,13 +164,11 @@ TEST_CASE("a cost counts the tiles, and the waves in which they run", "[host][co
       if (!cost_of(instance, shape, {sms}, &cost)) continue;
       const auto rows_in_tiles = [&](int64_t rows) {
         int64_t tiles = 0;
-        for (int64_t m = 0; m < rows; m += instance.tile_m) ++tiles;
+        for (int64_t m = 0; m < rows; m += instance.plan.tile.m) ++tiles;
         return tiles;
       };
       int64_t n_tiles = 0;
-      for (int32_t n = 0; n < shape.n; n += instance.tile_n) ++n_tiles;
-      const int64_t all = rows_in_tiles(shape.m) * n_tiles * shape.problems;
-      CHECK(tile_count(instance, shape) == all);
+      for (int32_t n = 0; n < shape.n; n += instance.plan.tile.n) ++n_tiles;
       if (shape.grouped) {
         // The rows of a group are spread evenly around m: the mean over them, rounded up.
         int64_t sum = 0;
@@ -171,9 +177,10 @@ TEST_CASE("a cost counts the tiles, and the waves in which they run", "[host][co
         CHECK((cost.tiles - 1) * most < sum * n_tiles * shape.problems);
         CHECK(cost.tiles * most >= sum * n_tiles * shape.problems);
       } else {
-        CHECK(cost.tiles == all);
+        CHECK(cost.tiles == count_tiles(instance, shape));
       }
-      const int64_t at_once = clusters_at_once({sms}, instance.cta_group * instance.split_k);
+      const int64_t at_once =
+          clusters_at_once({sms}, instance.plan.mma.cta_group * instance.plan.tile.split_k);
       CHECK(cost.waves * at_once >= cost.tiles);
       CHECK((cost.waves - 1) * at_once < cost.tiles);
     }
@@ -183,27 +190,35 @@ TEST_CASE("a cost counts the tiles, and the waves in which they run", "[host][co
 TEST_CASE("what lets the next tile start earlier is predicted to be faster", "[host][cost_model]") {
   // Ten tiles for each pair of CTAs, so that what happens between two tiles counts.
   const Shape shape{2560, 128 * 74, 2048};
-  for (const Instance& instance : kInstances) {
-    if (instance.tile_m != 256 || instance.tile_n != 128 || instance.split_k > 1 || instance.grouped)
+  for (const Instance& instance : instances()) {
+    if (instance.plan.tile.m != 256 || instance.plan.tile.n != 128 || instance.plan.tile.split_k > 1 ||
+        instance.plan.tile.grouped)
       continue;
-    Instance single = instance, overlapped = instance, stages = instance;
-    single.acc_stages = 1;
-    single.overlapped = 0;
-    overlapped.acc_stages = 2;
-    overlapped.overlapped = 1;
+    const auto with = [&](int32_t stages, int32_t scale_stages, int32_t acc_stages) {
+      Instance other = instance;
+      other.plan = sm100::plan_of({.tile_m = 256,
+                                   .tile_n = 128,
+                                   .stages = stages,
+                                   .scale_stages = scale_stages,
+                                   .acc_stages = acc_stages});
+      return other;
+    };
+    const Plan& plan = instance.plan;
+    const Instance single = with(plan.operands.stages, plan.scales.stages, 1);
+    const Instance overlapped = with(plan.operands.stages, plan.scales.stages, 2);
+    const Instance shallow = with(2, 2, plan.tmem.acc_stages);
     CHECK(us(overlapped, shape) < us(single, shape));
-    stages.stages = stages.scale_stages = 2;
-    CHECK(us(instance, shape) < us(stages, shape));
+    CHECK(us(instance, shape) < us(shallow, shape));
   }
 }
 
 TEST_CASE("weights that do not fit in L2 are read again for every band of rows", "[host][cost_model]") {
   // 16 tiles of 256 rows are a band: one row more needs the weights once more, if they are large.
-  for (const Instance& instance : kInstances) {
-    if (instance.grouped || instance.split_k > 1) continue;
+  for (const Instance& instance : instances()) {
+    if (instance.plan.tile.grouped || instance.plan.tile.split_k > 1) continue;
     const auto dram_us = [&](int32_t bands, int32_t n) {
       Cost cost;
-      REQUIRE(cost_of(instance, {bands * 16 * instance.tile_m, n, 8192}, kB200, &cost));
+      REQUIRE(cost_of(instance, {bands * 16 * instance.plan.tile.m, n, 8192}, kB200, &cost));
       return cost.dram_us * static_cast<double>(cost.waves * cost.k_tiles);
     };
     INFO(instance.name);

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "arguments.h"
-#include "host/launch.h"
+#include "host/tiling.h"
+#include "host/validate.h"
+#include "kernel/instance.h"
 #include "support/catch.hpp"
 
 using dualgemm_test::address;
@@ -34,12 +36,12 @@ const Instance& selected(const dualgemm_args_t& args, const dualgemm_device_t& d
   INFO(dualgemm_last_error());
   REQUIRE(status == DUALGEMM_STATUS_SUCCESS);
   REQUIRE(id > 0);
-  return kInstances[id - 1];
+  return instance(id - 1);
 }
 
 int64_t grid_of(const dualgemm_args_t& args, const Instance& instance,
                 const dualgemm_device_t& device = b200()) {
-  return grid_size(checked(args), instance, machine_of(args, device));
+  return grid_size(checked(args), instance.plan, machine_of(args, device));
 }
 
 std::vector<dualgemm_args_t> all_kinds() {
@@ -85,17 +87,17 @@ TEST_CASE("a configuration that is asked for keeps max_sms or is refused", "[hos
   const dualgemm_device_t device = b200();
   int refused = 0, accepted = 0;
   for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
-    const Instance& instance = kInstances[id - 1];
-    const int32_t cluster = instance.cta_group * instance.split_k;
-    for_sizes(instance.grouped ? offsets_args() : valid_args(), [&](dualgemm_args_t args) {
+    const Instance& instance = dualgemm::instance(id - 1);
+    const int32_t cluster = instance.plan.mma.cta_group * instance.plan.tile.split_k;
+    for_sizes(instance.plan.tile.grouped ? offsets_args() : valid_args(), [&](dualgemm_args_t args) {
       args.config_id = id;
-      args.c_dtype = static_cast<int32_t>(instance.c_type);
+      args.c_dtype = static_cast<int32_t>(instance.epilogue.c_type);
       CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_SUCCESS);
       for (const int32_t max_sms : {1, 2, 3, 5, 16, 64, 147}) {
         args.max_sms = max_sms;
-        const int64_t all_tiles = tile_bound(checked(args), instance) * cluster;
+        const int64_t all_tiles = tile_bound(checked(args), instance.plan.tile) * cluster;
         const bool can =
-            max_sms >= cluster && (instance.split_k == 1 || all_tiles <= 32 * max_sms / 148 * 4 ||
+            max_sms >= cluster && (instance.plan.tile.split_k == 1 || all_tiles <= 32 * max_sms / 148 * 4 ||
                                    (cluster == 2 && all_tiles <= max_sms));
         INFO("max_sms=" << max_sms << ": " << instance.name);
         int32_t selected_id = -1;
@@ -110,7 +112,7 @@ TEST_CASE("a configuration that is asked for keeps max_sms or is refused", "[hos
           CHECK(std::string(dualgemm_last_error()).find("config_id=" + std::to_string(id) + ": ") == 0);
           CHECK(std::string(dualgemm_last_error()).find("max_sms=" + std::to_string(max_sms) + " ") !=
                 std::string::npos);
-          CHECK((cluster > 1 || instance.split_k > 1));
+          CHECK((cluster > 1 || instance.plan.tile.split_k > 1));
           ++refused;
         }
         if (can) CHECK(status == DUALGEMM_STATUS_SUCCESS);
@@ -130,11 +132,11 @@ TEST_CASE("a cluster that the device cannot hold is refused", "[host][limits]") 
   dualgemm_device_t small = b200();
   small.sm_count = 1;
   for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
-    const Instance& instance = kInstances[id - 1];
-    dualgemm_args_t args = instance.grouped ? masked_args() : valid_args();
+    const Instance& instance = dualgemm::instance(id - 1);
+    dualgemm_args_t args = instance.plan.tile.grouped ? masked_args() : valid_args();
     args.config_id = id;
-    args.c_dtype = static_cast<int32_t>(instance.c_type);
-    const bool fits = instance.cta_group * instance.split_k == 1;
+    args.c_dtype = static_cast<int32_t>(instance.epilogue.c_type);
+    const bool fits = instance.plan.mma.cta_group * instance.plan.tile.split_k == 1;
     INFO(instance.name);
     CHECK(dualgemm_can_implement_on(&args, &small) ==
           (fits ? DUALGEMM_STATUS_SUCCESS : DUALGEMM_STATUS_NOT_SUPPORTED));
@@ -145,19 +147,19 @@ TEST_CASE("a launch has as many CTAs as run at once, or as it has tiles", "[host
   dualgemm_device_t device = b200();
   device.clusters_of_2 = 70;
   device.clusters_of_4 = 30;
-  for (const Instance& instance : kInstances) {
-    const int32_t cluster = instance.cta_group * instance.split_k;
+  for (const Instance& instance : instances()) {
+    const int32_t cluster = instance.plan.mma.cta_group * instance.plan.tile.split_k;
     const int64_t at_once = cluster == 1 ? 148 : cluster == 2 ? 70 : 30;
     const auto check = [&](dualgemm_args_t args) {
       int64_t tiles = 0;  // of one problem
-      for (int32_t m = 0; m < args.m; m += instance.tile_m)
-        for (int32_t n = 0; n < args.n; n += instance.tile_n) ++tiles;
+      for (int32_t m = 0; m < args.m; m += instance.plan.tile.m)
+        for (int32_t n = 0; n < args.n; n += instance.plan.tile.n) ++tiles;
       tiles *= std::max({1, args.batch, args.groups});
       INFO(instance.name << ": " << tiles << " tiles");
-      const int64_t clusters = instance.split_k > 1 ? tiles : std::min(tiles, at_once);
+      const int64_t clusters = instance.plan.tile.split_k > 1 ? tiles : std::min(tiles, at_once);
       CHECK(grid_of(args, instance, device) == clusters * cluster);
     };
-    if (instance.grouped) {
+    if (instance.plan.tile.grouped) {
       for_sizes(masked_args(), check);
     } else {
       for_sizes(valid_args(), check);
@@ -171,8 +173,8 @@ TEST_CASE("groups never have more tiles than the host counts on", "[host][limits
   const auto number = [&](int32_t low, int32_t high) {
     return std::uniform_int_distribution<int32_t>(low, high)(engine);
   };
-  for (const Instance& instance : kInstances) {
-    if (!instance.grouped) continue;
+  for (const Instance& instance : instances()) {
+    if (!instance.plan.tile.grouped) continue;
     bool reached = false;
     for (int i = 0; i < 2000; ++i) {
       dualgemm_args_t args = offsets_args();
@@ -183,8 +185,8 @@ TEST_CASE("groups never have more tiles than the host counts on", "[host][limits
       std::sort(ends.begin(), ends.end());
       int64_t tiles = 0;
       for (int32_t g = 0; g < args.groups; ++g)
-        for (int32_t row = ends[g]; row < ends[g + 1]; row += instance.tile_m) ++tiles;
-      const int64_t bound = tile_bound(checked(args), instance);
+        for (int32_t row = ends[g]; row < ends[g + 1]; row += instance.plan.tile.m) ++tiles;
+      const int64_t bound = tile_bound(checked(args), instance.plan.tile);
       REQUIRE(tiles <= bound);
       reached = reached || tiles == bound;
     }
@@ -200,7 +202,7 @@ TEST_CASE("under BATCH_INVARIANT nothing about the number of rows matters", "[ho
     args.c = address(uintptr_t{1} << 50);
     args.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
     const Instance* const first = &selected(args);
-    CHECK(first->split_k == 1);
+    CHECK(first->plan.tile.split_k == 1);
     bool differs_without = false;
     for (const int32_t m : {1, 17, 64, 129, 512, 8192})
       for (const int32_t problems : {1, 2, 100}) {
@@ -225,7 +227,7 @@ TEST_CASE("under BATCH_INVARIANT nothing about the number of rows matters", "[ho
 TEST_CASE("groups get an instance made for them, from what is known of their rows", "[host][limits]") {
   for (const dualgemm_args_t& kind : all_kinds())
     for_sizes(kind, [](const dualgemm_args_t& args) {
-      CHECK((selected(args).grouped != 0) == (args.group_mode != DUALGEMM_GROUP_NONE));
+      CHECK(selected(args).plan.tile.grouped == (args.group_mode != DUALGEMM_GROUP_NONE));
     });
   const auto choice = [](dualgemm_args_t args, int32_t m, int32_t groups, int32_t expected_rows) {
     args.n = 2048;
@@ -249,15 +251,15 @@ TEST_CASE("a configuration of the other kind is refused", "[host][limits]") {
   const dualgemm_device_t device = b200();
   for (int32_t id = 1; id <= dualgemm_config_count(); ++id)
     for (dualgemm_args_t args : all_kinds()) {
-      const Instance& instance = kInstances[id - 1];
+      const Instance& instance = dualgemm::instance(id - 1);
       args.config_id = id;
-      args.c_dtype = static_cast<int32_t>(instance.c_type);
-      const bool same_kind = (instance.grouped != 0) == (args.group_mode != DUALGEMM_GROUP_NONE);
+      args.c_dtype = static_cast<int32_t>(instance.epilogue.c_type);
+      const bool same_kind = instance.plan.tile.grouped == (args.group_mode != DUALGEMM_GROUP_NONE);
       CHECK(dualgemm_can_implement_on(&args, &device) ==
             (same_kind ? DUALGEMM_STATUS_SUCCESS : DUALGEMM_STATUS_NOT_SUPPORTED));
       if (same_kind) continue;
       const std::string text = "config_id=" + std::to_string(id) + ": " + instance.name +
-                               " is for launches " + (instance.grouped ? "with" : "without") +
+                               " is for launches " + (instance.plan.tile.grouped ? "with" : "without") +
                                " a group_mode";
       CHECK(std::string(dualgemm_last_error()) == text);
     }

@@ -9,6 +9,7 @@
 #include "arguments.h"
 #include "host/launch.h"
 #include "host/tensor_map.h"
+#include "host/validate.h"
 #include "sim/engine/tensor_map.h"
 #include "support/catch.hpp"
 
@@ -41,8 +42,8 @@ Params params_of(const dualgemm_args_t& args, const Instance& instance) {
 // Calls check(instance) for every instance that writes BF16 and computes, or does not compute, groups.
 template <class Check>
 void for_instances(bool grouped, const Check& check) {
-  for (const Instance& instance : kInstances)
-    if (instance.c_type == CType::kBf16 && (instance.grouped != 0) == grouped) {
+  for (const Instance& instance : instances())
+    if (instance.epilogue.c_type == CType::kBf16 && instance.plan.tile.grouped == grouped) {
       INFO(instance.name);
       check(instance);
     }
@@ -65,7 +66,7 @@ struct Map : sim::TensorMap {
 };
 
 // One tensor as the header describes it.
-struct Tensor {
+struct Described {
   const void* base;
   uint64_t problems;
   int32_t rows, k;
@@ -77,7 +78,7 @@ struct Tensor {
   }
 };
 
-void check_operand(const CUtensorMap& encoded, const Tensor& t, int32_t box_rows) {
+void check_operand(const CUtensorMap& encoded, const Described& t, int32_t box_rows) {
   const Map map(encoded);
   CHECK(map.type == CU_TENSOR_MAP_DATA_TYPE_UINT8);
   CHECK(map.swizzle == sim::Swizzle::k128B);
@@ -91,7 +92,7 @@ void check_operand(const CUtensorMap& encoded, const Tensor& t, int32_t box_rows
               t.byte(problem, (row * t.ld + element) / 2, t.stride / 2));
 }
 
-void check_scales(const CUtensorMap& encoded, const Tensor& t, int32_t atoms, int32_t blocks) {
+void check_scales(const CUtensorMap& encoded, const Described& t, int32_t atoms, int32_t blocks) {
   const Map map(encoded);
   CHECK(map.type == CU_TENSOR_MAP_DATA_TYPE_INT64);
   CHECK(map.swizzle == sim::Swizzle::kNone);
@@ -111,9 +112,9 @@ void check_scales(const CUtensorMap& encoded, const Tensor& t, int32_t atoms, in
 
 void check_weights(const Params& p, const dualgemm_args_t& args, const Instance& i, uint64_t problems,
                    int64_t stride_b, int64_t stride_sfb) {
-  const int32_t atoms = 4 * i.scale_k_tiles, blocks = (i.tile_n + 127) / 128;
-  check_operand(p.b1, {args.b1, problems, args.n, args.k, args.ldb1, stride_b}, i.b_box_rows);
-  check_operand(p.b2, {args.b2, problems, args.n, args.k, args.ldb2, stride_b}, i.b_box_rows);
+  const int32_t atoms = 4 * i.plan.scales.k_tiles, blocks = (i.plan.tile.n + 127) / 128;
+  check_operand(p.b1, {args.b1, problems, args.n, args.k, args.ldb1, stride_b}, i.plan.operands.b_box_rows);
+  check_operand(p.b2, {args.b2, problems, args.n, args.k, args.ldb2, stride_b}, i.plan.operands.b_box_rows);
   check_scales(p.sfb1, {args.sfb1, problems, args.n, args.k, 0, stride_sfb}, atoms, blocks);
   check_scales(p.sfb2, {args.sfb2, problems, args.n, args.k, 0, stride_sfb}, atoms, blocks);
 }
@@ -136,8 +137,8 @@ TEST_CASE("tensor maps of one problem", "[host][params]") {
   const dualgemm_args_t args = odd(valid_args());
   for_instances(false, [&](const Instance& i) {
     const Params p = params_of(args, i);
-    check_operand(p.a, {args.a, 1, 300, 592, 608, 0}, i.tile_m / i.cta_group);
-    check_scales(p.sfa, {args.sfa, 1, 300, 592, 0, 0}, 4 * i.scale_k_tiles, 1);
+    check_operand(p.a, {args.a, 1, 300, 592, 608, 0}, i.plan.tile.m / i.plan.mma.cta_group);
+    check_scales(p.sfa, {args.sfa, 1, 300, 592, 0, 0}, 4 * i.plan.scales.k_tiles, 1);
     check_weights(p, args, i, 1, 0, 0);
   });
 }
@@ -146,8 +147,8 @@ TEST_CASE("tensor maps of a batch and of masked groups", "[host][params]") {
   const auto check = [](const Instance& i, const dualgemm_args_t& args, int64_t a, int64_t b, int64_t sfa,
                         int64_t sfb) {
     const Params p = params_of(args, i);
-    check_operand(p.a, {args.a, 3, 300, 592, 608, a}, i.tile_m / i.cta_group);
-    check_scales(p.sfa, {args.sfa, 3, 300, 592, 0, sfa}, 4 * i.scale_k_tiles, 1);
+    check_operand(p.a, {args.a, 3, 300, 592, 608, a}, i.plan.tile.m / i.plan.mma.cta_group);
+    check_scales(p.sfa, {args.sfa, 3, 300, 592, 0, sfa}, 4 * i.plan.scales.k_tiles, 1);
     check_weights(p, args, i, 3, b, sfb);
   };
   for (const bool grouped : {false, true})
@@ -166,15 +167,15 @@ TEST_CASE("tensor maps of groups whose rows follow each other", "[host][params]"
   for_instances(true, [](const Instance& i) {
     dualgemm_args_t args = odd(offsets_args());
     Params p = params_of(args, i);
-    check_operand(p.a, {args.a, 1, 300, 592, 608, 0}, i.tile_m / i.cta_group);
+    check_operand(p.a, {args.a, 1, 300, 592, 608, 0}, i.plan.tile.m / i.plan.mma.cta_group);
     check_weights(p, args, i, 3, 264 * 640, kSfbBytes);
     // The most bands that three groups of 300 rows together can have: (1, 129, 170) rows have 1 + 2 + 2.
-    check_scales(p.sfa, {args.sfa, 1, 5 * 128, 592, 0, 0}, 4 * i.scale_k_tiles, 1);
+    check_scales(p.sfa, {args.sfa, 1, 5 * 128, 592, 0, 0}, 4 * i.plan.scales.k_tiles, 1);
     // Two rows are in two groups at most.
     args.m = 2;
     args.groups = 512;
     p = params_of(args, i);
-    check_scales(p.sfa, {args.sfa, 1, 2 * 128, 592, 0, 0}, 4 * i.scale_k_tiles, 1);
+    check_scales(p.sfa, {args.sfa, 1, 2 * 128, 592, 0, 0}, 4 * i.plan.scales.k_tiles, 1);
   });
 }
 
@@ -198,12 +199,12 @@ TEST_CASE("the other fields of Params", "[host][params]") {
     CHECK(p.m == 300);
     CHECK(p.n == 264);
     CHECK(p.k == 592);
-    CHECK((p.m_tiles - 1) * i.tile_m < 300);
-    CHECK(p.m_tiles * i.tile_m >= 300);
-    CHECK((p.n_tiles - 1) * i.tile_n < 264);
-    CHECK(p.n_tiles * i.tile_n >= 264);
-    CHECK((p.k_tiles - 1) * i.tile_k < 592);
-    CHECK(p.k_tiles * i.tile_k >= 592);
+    CHECK((p.m_tiles - 1) * i.plan.tile.m < 300);
+    CHECK(p.m_tiles * i.plan.tile.m >= 300);
+    CHECK((p.n_tiles - 1) * i.plan.tile.n < 264);
+    CHECK(p.n_tiles * i.plan.tile.n >= 264);
+    CHECK((p.k_tiles - 1) * i.plan.tile.k < 592);
+    CHECK(p.k_tiles * i.plan.tile.k >= 592);
     CHECK(p.problems == 3);
     CHECK(p.group_rows == nullptr);
     CHECK(p.static_weights == 0);
@@ -243,7 +244,7 @@ TEST_CASE("attributes of a launch", "[host][params]") {
       make_launch_config(checked(args), i, 24, stream, &launch);
       CHECK(launch.config.gridDim.x == 24);
       CHECK(launch.config.gridDim.y * launch.config.gridDim.z == 1);
-      CHECK(launch.config.blockDim.x == static_cast<unsigned>(i.threads));
+      CHECK(launch.config.blockDim.x == static_cast<unsigned>(i.plan.threads));
       CHECK(launch.config.dynamicSmemBytes == static_cast<size_t>(i.smem_bytes));
       CHECK(launch.config.stream == stream);
       unsigned cluster = 1;
@@ -258,7 +259,7 @@ TEST_CASE("attributes of a launch", "[host][params]") {
           early = attribute.val.programmaticStreamSerializationAllowed != 0;
         }
       }
-      CHECK(cluster == static_cast<unsigned>(i.cta_group * i.split_k));
+      CHECK(cluster == static_cast<unsigned>(i.plan.mma.cta_group * i.plan.tile.split_k));
       CHECK(early == pdl);
     });
 }

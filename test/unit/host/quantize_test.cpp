@@ -1,5 +1,5 @@
-// Quantisation on the host: the tables of E2M1 and UE4M3 with their ties, padding, round trips and a derived
-// error bound.
+// Quantisation on the host: the tables of E2M1 and UE4M3 with their ties, padding,
+// round trips and a derived error bound.
 
 #include <cmath>
 #include <cstdint>
@@ -162,9 +162,9 @@ TEST_CASE("the error is at most one factor, the widest half step of E2M1", "[hos
     const auto row = static_cast<int32_t>(i / k), block = static_cast<int32_t>(i % k / 16);
     const double factor =
         ue4m3(out.sf[static_cast<size_t>(dualgemm_sf_offset(rows, k, DUALGEMM_SF_LAYOUT_128X4, row, block))]);
-    // Between 4 and 6 a value moves by up to 1. A normal factor rounds down by at most 1/17, so |value| <= 6
-    // * 17/16 and saturation moves it by less than 1, too. The last term is the rounding of the result to
-    // float.
+    // Between 4 and 6 a value moves by up to 1. A normal factor rounds down by at most 1/17,
+    // so |value| <= 6 * 17/16 and saturation moves it by less than 1, too.
+    // The last term is the rounding of the result to float.
     REQUIRE(factor >= 0x1p-6);
     const double bound = factor / g + std::fabs(back[i]) * 0x1p-24;
     REQUIRE(std::fabs(static_cast<double>(back[i]) - x[i]) <= bound);
@@ -174,8 +174,8 @@ TEST_CASE("the error is at most one factor, the widest half step of E2M1", "[hos
 }
 
 TEST_CASE("NVFP4 numbers survive the round trip", "[host][quantize]") {
-  // Every factor with every pair of codes: q -> x -> q. Each block holds a 6, so that the factor is
-  // recovered.
+  // Every factor with every pair of codes: q -> x -> q.
+  // Each block holds a 6, so that the factor is recovered.
   const int32_t rows = 126, k = 256;
   std::vector<uint8_t> q(static_cast<size_t>(rows) * k / 2),
       sf(dualgemm_sf_size(rows, k, DUALGEMM_SF_LAYOUT_128X4));

@@ -1,5 +1,5 @@
-// The choice of a kernel instance: pinned for published benchmarks and models in use, stated as properties
-// elsewhere.
+// The choice of a kernel instance: pinned for published benchmarks and models in use,
+// stated as properties elsewhere.
 
 #include "host/select_config.h"
 
@@ -24,17 +24,17 @@ namespace {
 constexpr Machine kB200{148};
 
 const Instance& chosen(Shape shape, const Machine& machine = kB200, CType c_type = CType::kFp16) {
-  const int32_t index = select_config(shape, c_type, machine);
+  const int32_t index = select_config({Arch::kSm100, c_type, ActivationKind::kSwiglu}, shape, machine);
   REQUIRE(index >= 0);
-  CHECK(kInstances[index].c_type == c_type);
-  return kInstances[index];
+  CHECK(instance(index).epilogue.c_type == c_type);
+  return instance(index);
 }
 
 // "256x128o/2": the tile of C, whether accumulators overlap, and the parts of K where it is split.
 std::string text_of(const Instance& i) {
-  std::string text = std::to_string(i.tile_m) + "x" + std::to_string(i.tile_n);
-  if (i.overlapped) text += "o";
-  if (i.split_k > 1) text += "/" + std::to_string(i.split_k);
+  std::string text = std::to_string(i.plan.tile.m) + "x" + std::to_string(i.plan.tile.n);
+  if (i.plan.tmem.overlapped()) text += "o";
+  if (i.plan.tile.split_k > 1) text += "/" + std::to_string(i.plan.tile.split_k);
   return text;
 }
 
@@ -53,8 +53,8 @@ std::string choices(Shape shape, const std::vector<int32_t>& rows, std::set<std:
   return text;
 }
 
-// Rows of A: decoding, speculative decoding, mixed batches, prefill, and sizes that are no multiple of
-// anything.
+// Rows of A: decoding, speculative decoding, mixed batches, prefill,
+// and sizes that are no multiple of anything.
 const std::vector<int32_t> kRows = {1,   2,   3,   4,   5,   7,   8,    16,   17,   32,   33,   64,  128,
                                     192, 256, 384, 512, 513, 767, 1024, 1025, 2000, 2048, 4096, 8192};
 
@@ -200,8 +200,8 @@ TEST_CASE("the choice for models in use, by the rows of A", "[host][select_confi
         true, true, kGroupRows);
 
   // Every instance is there for some of these.
-  for (const Instance& instance : kInstances) {
-    if (instance.c_type != CType::kFp16) continue;
+  for (const Instance& instance : instances()) {
+    if (instance.epilogue.c_type != CType::kFp16) continue;
     INFO(instance.name);
     CHECK(seen.count(instance.name) == 1);
   }
@@ -211,12 +211,12 @@ TEST_CASE("no instance is predicted to be more than 2 % faster than the chosen o
           "[host][select_config]") {
   const auto check = [](Shape shape, int32_t sms) {
     const Instance& best = chosen(shape, {sms});
-    CHECK((best.grouped != 0) == shape.grouped);
+    CHECK(best.plan.tile.grouped == shape.grouped);
     Cost lowest;
     REQUIRE(cost_of(best, shape, {sms}, &lowest));
-    for (const Instance& other : kInstances) {
+    for (const Instance& other : instances()) {
       Cost cost;
-      if (other.c_type != CType::kFp16 || !cost_of(other, shape, {sms}, &cost)) continue;
+      if (other.epilogue.c_type != CType::kFp16 || !cost_of(other, shape, {sms}, &cost)) continue;
       INFO(shape.m << " x " << shape.n << " x " << shape.k << " on " << sms << " SMs: " << best.name
                    << " against " << other.name);
       CHECK(lowest.total_us <= 1.02 * cost.total_us * (1 + 1e-12));
@@ -240,14 +240,15 @@ TEST_CASE("among instances of equal cost the simpler one is chosen", "[host][sel
         const Instance& best = chosen(shape);
         Cost lowest;
         REQUIRE(cost_of(best, shape, kB200, &lowest));
-        for (const Instance& other : kInstances) {
+        for (const Instance& other : instances()) {
           Cost cost;
-          if (other.c_type != CType::kFp16 || !cost_of(other, shape, kB200, &cost)) continue;
+          if (other.epilogue.c_type != CType::kFp16 || !cost_of(other, shape, kB200, &cost)) continue;
           INFO(m << " x " << n << " x " << k << ": " << best.name << " against " << other.name);
           // With less of a split, or otherwise with fewer bytes into the busiest SM, it has to be slower.
           const auto bytes = [](const Cost& c) { return c.waves * c.k_tiles * c.fill_bytes; };
           const bool simpler =
-              other.split_k < best.split_k || (other.split_k == best.split_k && bytes(cost) < bytes(lowest));
+              other.plan.tile.split_k < best.plan.tile.split_k ||
+              (other.plan.tile.split_k == best.plan.tile.split_k && bytes(cost) < bytes(lowest));
           if (simpler) CHECK(cost.total_us > lowest.total_us);
         }
       }
@@ -255,11 +256,11 @@ TEST_CASE("among instances of equal cost the simpler one is chosen", "[host][sel
 
 TEST_CASE("the choice hardly depends on where a constant lies in the range of its sources",
           "[host][select_config]") {
-  for (const CostRange& range : kCostRanges)
+  for (const CostRange& range : kB200Ranges)
     for (const double value : {range.low, range.high}) {
-      CHECK(kCostConstants.*range.constant >= range.low);
-      CHECK(kCostConstants.*range.constant <= range.high);
-      CostConstants constants;
+      CHECK(kB200Costs.*range.constant >= range.low);
+      CHECK(kB200Costs.*range.constant <= range.high);
+      CostConstants constants = kB200Costs;
       constants.*range.constant = value;
       const bench::Regret regret = bench::regret_of(kB200, constants);
       INFO(range.name << " = " << value << ": " << regret.close << " of " << regret.shapes
@@ -268,7 +269,7 @@ TEST_CASE("the choice hardly depends on where a constant lies in the range of it
       CHECK(regret.close > 0.9 * regret.shapes);
       CHECK(regret.worst < 0.2);
     }
-  const bench::Regret none = bench::regret_of(kB200, kCostConstants);
+  const bench::Regret none = bench::regret_of(kB200, kB200Costs);
   CHECK(none.close == none.shapes);
 }
 
@@ -276,11 +277,12 @@ TEST_CASE("a cluster is not chosen where it does not fit", "[host][select_config
   for (const Shape& shape : kShapes) {
     for (int32_t sms = 1; sms <= 4; ++sms) {
       const Instance& best = chosen(shape, {sms}, CType::kBf16);
-      CHECK(best.cta_group * best.split_k <= sms);
+      CHECK(best.plan.mma.cta_group * best.plan.tile.split_k <= sms);
     }
     // One cluster of each size, whatever the SMs would allow: a split of K has one tile then.
     const Instance& best = chosen(shape, {148, 1, 1}, CType::kBf16);
-    if (best.split_k > 1) CHECK(tile_count(best, shape) == 1);
+    const bool one_tile = shape.m <= best.plan.tile.m && shape.n <= best.plan.tile.n && shape.problems == 1;
+    CHECK((best.plan.tile.split_k == 1 || one_tile));
   }
 }
 
@@ -367,6 +369,16 @@ TEST_CASE("the caller's wishes reach the choice", "[host][select_config]") {
   }
 }
 
+TEST_CASE("the instances of every kind fit in the list of candidates", "[host][select_config]") {
+  for (const Instance& one : instances()) {
+    const InstanceKind kind{one.plan.arch, one.epilogue.c_type, one.epilogue.activation};
+    int32_t count = 0;
+    for (const Instance& other : instances()) count += is_kind(other, kind);
+    INFO(one.name);
+    CHECK(count <= kMaxOfKind);
+  }
+}
+
 TEST_CASE("every configuration keeps to its static budget", "[host][select_config]") {
   REQUIRE(dualgemm_config_count() > 0);
   std::set<std::string> names;
@@ -381,8 +393,8 @@ TEST_CASE("every configuration keeps to its static budget", "[host][select_confi
     const int32_t slot = info.scale_k_tiles * steps * atoms * 512;
     const int32_t rings = info.stages * stage + info.scale_stages * slot;
     CHECK(info.stages >= 2);
-    CHECK(info.scale_stages * info.scale_k_tiles >=
-          4);  // a ring of factors that is shorter starves the other
+    // A ring of factors that is shorter starves the other.
+    CHECK(info.scale_stages * info.scale_k_tiles >= 4);
     CHECK(info.smem_bytes >= rings);
     CHECK(info.smem_bytes <= 232448);
     CHECK(info.smem_bytes + stage > 232448);  // another stage does not fit

@@ -187,8 +187,8 @@ TEST_CASE("alignment", "[host][validate]") {
 
 TEST_CASE("the output may not overlap an input", "[host][validate]") {
   const auto status = DUALGEMM_STATUS_ALIASING;
-  // C takes 256 x 128 x 2 = 0x10000 bytes from 0x280000000; A 256 x 512 / 2 = 0x10000; SFA 2 x 8 atoms =
-  // 0x2000.
+  // C takes 256 x 128 x 2 = 0x10000 bytes from 0x280000000; A 256 x 512 / 2 = 0x10000;
+  // SFA 2 x 8 atoms = 0x2000.
   check({
       {status, "c=0x280000000: overlaps a=0x280000000", [](auto& a) { a.a = a.c; }},
       {status, "overlaps a=0x28000fff0", [](auto& a) { a.a = address(0x2'8000'fff0); }},

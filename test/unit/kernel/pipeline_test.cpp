@@ -1,6 +1,6 @@
 // pipeline_test.cpp -- PipelineState against a model of the barrier it waits on: a phase counter, where
 // waiting for a parity returns when the phase of that parity is the one that completed last.
-#include "kernel/pipeline.cuh"
+#include "kernel/common/pipeline.cuh"
 
 #include "support/catch.hpp"
 
@@ -37,8 +37,8 @@ TEST_CASE("the consumer finds a new ring without data") {
 }
 
 TEST_CASE("each end passes a barrier exactly when the other end has completed the phase it needs") {
-  // The consumer lags the producer by 0 to kStages stages; after 4 laps every combination of wrap has
-  // occurred.
+  // The consumer lags the producer by 0 to kStages stages;
+  // after 4 laps every combination of wrap has occurred.
   for (int lag = 1; lag <= kStages; ++lag) {
     INFO("lag " << lag);
     Barrier full[kStages], empty[kStages];

@@ -1,6 +1,6 @@
 // scheduler_test.cpp -- every tile of C of every problem is computed by exactly one CTA, with the rows and
 // scale factors that belong to it, in an order that keeps CTAs which share weights next to each other.
-#include "kernel/scheduler.cuh"
+#include "kernel/common/scheduler.cuh"
 
 #include <algorithm>
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "kernel/common/k_loop.cuh"
 #include "support/catch.hpp"
 
 using dualgemm::DenseScheduler;
@@ -19,11 +20,15 @@ using dualgemm::Tile;
 
 namespace {
 
-// What the schedulers need to know of an instance.
+// What the schedulers need to know of a kernel.
 template <int kRows>
 struct TilesOf {
-  static constexpr int kTileM = kRows;
-  static constexpr int kScaleBlockRows = 128;
+  static constexpr int32_t kTileM = kRows;
+  static constexpr dualgemm::Plan kPlan = [] {
+    dualgemm::Plan plan{};
+    plan.tile.m = kRows;
+    return plan;
+  }();
 };
 using Rows64 = TilesOf<64>;
 using Rows128 = TilesOf<128>;

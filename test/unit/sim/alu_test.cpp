@@ -1,6 +1,6 @@
-// alu_test.cpp -- arithmetic of one lane against plain C++ or against values worked out from the ISA's
-// definitions. Each case is a PTX statement, so that spelling, operand count and semantics are tested
-// together.
+// alu_test.cpp -- arithmetic of one lane against plain C++ or against values worked out
+// from the ISA's definitions. Each case is a PTX statement, so that spelling, operand count
+// and semantics are tested together.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -160,8 +160,8 @@ TEST_CASE("16-bit floats round once") {
   // 257/256 is halfway between two bf16; a tail beyond any double's reach of it decides.
   CHECK(run("fma.rn.bf16", {0x4380, 0x4380, 0}) == 0x4780);
   CHECK(run("fma.rn.bf16", {0x3F81, 0x3F81, 0x0000}) == 0x3F82);
-  const uint64_t halfway_a = 0x3F88,
-                 halfway_b = 0x3F88;  // 1.0625^2 = 1.12890625, halfway between 1.125 and 1.1328125
+  // 1.0625^2 = 1.12890625, halfway between 1.125 and 1.1328125.
+  const uint64_t halfway_a = 0x3F88, halfway_b = 0x3F88;
   CHECK(run("fma.rn.bf16", {halfway_a, halfway_b, 0}) == 0x3F90);
   CHECK(run("fma.rn.bf16", {halfway_a, halfway_b, 0x0080}) == 0x3F91);  // plus 2^-126: up
   CHECK(run("fma.rn.bf16x2", {0x3F80'4000, 0x4000'4000, 0x0000'3F80}) == 0x4000'40A0);

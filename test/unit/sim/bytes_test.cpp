@@ -1,5 +1,5 @@
-// bytes_test.cpp -- shared memory as a flat run with validity: what was written is read back, everything else
-// faults.
+// bytes_test.cpp -- shared memory as a flat run with validity:
+// what was written is read back, everything else faults.
 #include "sim/mem/bytes.h"
 
 #include <cstring>

@@ -20,9 +20,9 @@ struct Answer {
   std::string text;  // standard output and error together
 };
 
-Answer command(const std::string& arguments) {
+Answer shell(const std::string& line) {
   Answer answer;
-  FILE* pipe = popen((COMMAND " " + arguments + " 2>&1").c_str(), "r");
+  FILE* pipe = popen((line + " 2>&1").c_str(), "r");
   REQUIRE(pipe != nullptr);
   char buffer[4096];
   for (size_t n; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;) answer.text.append(buffer, n);
@@ -32,6 +32,8 @@ Answer command(const std::string& arguments) {
   REQUIRE(answer.status >= 0);
   return answer;
 }
+
+Answer command(const std::string& arguments) { return shell(COMMAND " " + arguments); }
 
 std::string read(const std::string& file) {
   std::ostringstream out;
@@ -150,4 +152,29 @@ TEST_CASE("a trace of the same schedule is the same") {
   CHECK_THAT(trace, contains("bar.sync"));
   CHECK_THAT(trace, contains(". barrier arrive"));
   CHECK(trace == read(second.path));
+}
+
+TEST_CASE("the machine is chosen by option or environment, and an unknown one lists all") {
+  const Answer family = command("--machine b300 --quiet " + program + " race");
+  CHECK(family.status == 1);
+  CHECK_THAT(family.text,
+             contains("replay    dualgemm-sim --mode default --seed 0 --machine B300 " + program));
+  const Answer hopper = command("--machine h200 " + program);
+  CHECK(hopper.status == 3);
+  CHECK_THAT(hopper.text,
+             contains("nothing that the H200 (compute capability 9.0) runs") && contains("compute_100f"));
+  const Answer unknown = command("--machine b100 " + program);
+  CHECK(unknown.status == 2);
+  CHECK_THAT(unknown.text, contains("no machine is named \"b100\"; the machines are B200, B300, H200"));
+
+  const std::string runtime = std::filesystem::path(COMMAND).parent_path() / "sim";
+  const auto run = [&](const std::string& machine) {
+    return shell("SIM_MACHINE=" + machine + " LD_LIBRARY_PATH=" + runtime + " " + program);
+  };
+  CHECK(run("b300").status == 0);
+  CHECK_THAT(run("h200").text, contains("nothing that the H200"));
+  const Answer refused = run("b100");
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.text,
+             contains("SIM_MACHINE: no machine is named \"b100\"; the machines are B200, B300, H200"));
 }

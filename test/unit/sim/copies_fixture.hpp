@@ -82,8 +82,8 @@ inline Words counting(size_t count, uint32_t first) {
   return out;
 }
 
-// A tensor of 32-bit words inside a larger allocation, so that every byte a store must leave alone can be
-// looked at.
+// A tensor of 32-bit words inside a larger allocation,
+// so that every byte a store must leave alone can be looked at.
 struct Tensor {
   uint32_t rank;
   std::array<int64_t, 5> dims, box, at;  // elements; `at`: coordinates of the box

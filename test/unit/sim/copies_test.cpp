@@ -7,8 +7,8 @@ using namespace sim_test;
 using sim::FaultKind;
 
 TEST_CASE("a wait for bulk groups covers all but the youngest groups, and only committed ones") {
-  // One thread stores words 40, 41, ... in two copies; what it may read behind the wait says what the wait
-  // covered.
+  // One thread stores words 40, 41, ... in two copies;
+  // what it may read behind the wait says what the wait covered.
   const auto result = [](const std::string& wait, int offset) {
     std::string fill;
     for (int i = 0; i < 32; ++i)
@@ -60,8 +60,8 @@ TEST_CASE("a bulk load lands in this CTA with either spelling of its destination
 
 namespace {
 
-// Rank 0 sends its buffer (100, 101, ...) to rank 1's second kilobyte. @BARRIER is the address of the
-// barrier.
+// Rank 0 sends its buffer (100, 101, ...) to rank 1's second kilobyte.
+// @BARRIER is the address of the barrier.
 std::string send_to_peer(const std::string& barrier) {
   return std::string(kInit) + R"(
     shl.b32 %r50, %r1, 2; add.u32 %r50, %r3, %r50; add.u32 %r51, %r1, 100; st.shared.u32 [%r50], %r51;

@@ -172,8 +172,8 @@ TEST_CASE("groups tell when they are committed, and their waits when they end an
 }
 
 TEST_CASE(
-    "a watcher sees each CTA begin, its lanes leave, and each CTA end, between the start and the end of the "
-    "grid") {
+    "a watcher sees each CTA begin, its lanes leave, and each CTA end, "
+    "between the start and the end of the grid") {
   Watcher seen;
   Machine machine;
   run(machine, machine.make(Words{0}),
@@ -205,8 +205,8 @@ TEST_CASE("the end of a grid that faults carries the fault's text") {
 }
 
 TEST_CASE(
-    "a CTA that exits under a copy is told which barrier the copy would have signalled, and what is "
-    "missing") {
+    "a CTA that exits under a copy is told which barrier the copy would have signalled, "
+    "and what is missing") {
   const std::string body = std::string(kInit) + R"(
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 32;
     cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r3], [%rd9], 16, [%r2];
@@ -219,8 +219,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a CTA may exit when its own part of a multicast has landed, and when its stores have read their "
-    "sources") {
+    "a CTA may exit when its own part of a multicast has landed, "
+    "and when its stores have read their sources") {
   // The policy lands rank 1's piece first; rank 1 leaves while rank 0 still waits.
   class PeerFirst : public sim::Policy {
     size_t next(const std::vector<sim::Agent>& agents) override {

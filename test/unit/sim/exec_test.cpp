@@ -18,8 +18,8 @@ TEST_CASE("a loop with arithmetic gives every lane its own sum") {
 }
 
 TEST_CASE(
-    "lanes that diverge meet again: a full-warp shuffle behind a branch needs no synchronisation of its "
-    "own") {
+    "lanes that diverge meet again: "
+    "a full-warp shuffle behind a branch needs no synchronisation of its own") {
   const auto out = run_lanes(R"(
     and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0;
     @%p1 bra EVEN;
@@ -142,8 +142,8 @@ TEST_CASE("a generic address reaches shared and local memory, and comes back") {
 }
 
 TEST_CASE(
-    "dynamic shared memory starts behind the static variables, aligned as declared, above the reserved "
-    "kilobyte") {
+    "dynamic shared memory starts behind the static variables, aligned as declared, "
+    "above the reserved kilobyte") {
   const auto out =
       run_lanes(R"(
     mov.u32 %r2, dynamic; mov.u32 %r3, fixed; st.shared.u32 [%r3], %r1;
@@ -211,8 +211,8 @@ TEST_CASE("a register nobody wrote is named") {
 }
 
 TEST_CASE(
-    "accesses outside memory, misaligned accesses and stray shared addresses are faults that name the "
-    "place") {
+    "accesses outside memory, misaligned accesses and stray shared addresses "
+    "are faults that name the place") {
   SECTION("global") {
     const auto fault = lanes_fault("st.global.u32 [%rd1+128], %r1; ret;");
     CHECK(fault.kind() == FaultKind::kBounds);

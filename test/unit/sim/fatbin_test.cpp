@@ -1,5 +1,6 @@
 // fatbin_test.cpp -- containers built here byte by byte, in each of the three storages, must give back their
-// text; and whatever is damaged, foreign or not runnable on compute capability 10.0 must be refused by name.
+// text; every machine gets the PTX that stands for what its driver would run; and whatever is damaged,
+// foreign or not for the machine must be refused by name.
 #include <cuda_runtime_api.h>
 #include <lz4.h>
 #include <zstd.h>
@@ -106,9 +107,9 @@ std::string long_text() {
   return text;
 }
 
-std::string selected_target(Container& container) {
+std::string selected_target(Container& container, const sim::Machine& machine = sim::kB200) {
   const auto entries = fatbin_entries(container.wrapper());
-  return select_ptx(entries).target();
+  return select_ptx(entries, machine).name();
 }
 
 }  // namespace
@@ -119,14 +120,14 @@ TEST_CASE("every storage gives back the text that went in") {
   container.add(kPtx, 100, kTargetF | storage, long_text());
   const auto entries = fatbin_entries(container.wrapper());
   REQUIRE(entries.size() == 1);
-  CHECK(entries[0].target() == "compute_100f");
+  CHECK(entries[0].name() == "compute_100f");
   CHECK(unpack_ptx(entries[0]) == long_text());
 }
 
 TEST_CASE("the newest PTX the device can compile is chosen") {
-  SECTION("newer wins, cubins and newer devices do not count") {
+  SECTION("newer wins, cubins of other devices and newer devices do not count") {
     Container c;
-    c.add(kPtx, 90, 0, "x").add(kPtx, 100, 0, "y").add(kPtx, 120, 0, "z").add(kCubin, 100, kTargetF, "elf");
+    c.add(kPtx, 90, 0, "x").add(kPtx, 100, 0, "y").add(kPtx, 120, 0, "z").add(kCubin, 90, 0, "elf");
     CHECK(selected_target(c) == "compute_100");
   }
   SECTION("an own-architecture target wins over the plain one") {
@@ -138,6 +139,66 @@ TEST_CASE("the newest PTX the device can compile is chosen") {
     Container c;
     c.add(kPtx, 90, kTargetA, "a").add(kPtx, 80, 0, "plain");
     CHECK(selected_target(c) == "compute_80");
+  }
+}
+
+TEST_CASE("each machine takes plain PTX up to its own number, its family's and what is for it alone") {
+  struct Image {
+    uint32_t arch;
+    uint64_t flags;
+    const char* name;
+    bool b200, b300, h200;  // runs there
+  };
+  const Image image = GENERATE(values<Image>({{80, 0, "compute_80", true, true, true},
+                                              {90, 0, "compute_90", true, true, true},
+                                              {90, kTargetA, "compute_90a", false, false, true},
+                                              {100, 0, "compute_100", true, true, false},
+                                              {100, kTargetA, "compute_100a", true, false, false},
+                                              {100, kTargetF, "compute_100f", true, true, false},
+                                              {101, kTargetF, "compute_101f", false, false, false},
+                                              {103, 0, "compute_103", false, true, false},
+                                              {103, kTargetA, "compute_103a", false, true, false},
+                                              {103, kTargetF, "compute_103f", false, true, false},
+                                              {120, 0, "compute_120", false, false, false}}));
+  CAPTURE(image.name);
+  Container c;
+  c.add(kPtx, image.arch, image.flags, "x");
+  const auto check = [&](const sim::Machine& machine, bool runs) {
+    CAPTURE(machine.name);
+    if (runs) CHECK(selected_target(c, machine) == image.name);
+    else CHECK_THROWS_WITH(selected_target(c, machine), contains(machine.name) && contains(image.name));
+  };
+  check(sim::kB200, image.b200);
+  check(sim::kB300, image.b300);
+  check(sim::kH200, image.h200);
+}
+
+TEST_CASE("a cubin that runs goes before any PTX, and its own PTX stands for it") {
+  SECTION("a family cubin on a chip of the family, beside newer PTX") {
+    Container c;
+    c.add(kCubin, 100, kTargetF, "elf").add(kPtx, 100, kTargetF, "f").add(kPtx, 103, kTargetA, "a");
+    CHECK(selected_target(c, sim::kB300) == "compute_100f");
+    CHECK(selected_target(c, sim::kB200) == "compute_100f");
+  }
+  SECTION("the cubin of this very chip before the family's") {
+    Container c;
+    c.add(kCubin, 100, kTargetF, "elf").add(kPtx, 100, kTargetF, "f");
+    c.add(kCubin, 103, kTargetA, "elf").add(kPtx, 103, kTargetA, "a");
+    CHECK(selected_target(c, sim::kB300) == "compute_103a");
+    CHECK(selected_target(c, sim::kB200) == "compute_100f");
+  }
+  SECTION("a plain cubin of a lower minor number") {
+    Container c;
+    c.add(kCubin, 100, 0, "elf").add(kPtx, 100, 0, "x").add(kPtx, 90, 0, "y");
+    CHECK(selected_target(c, sim::kB300) == "compute_100");
+    CHECK(selected_target(c, sim::kH200) == "compute_90");
+  }
+  SECTION("an H200 prefers its plain cubin to PTX for it alone, and of two cubins that for it alone") {
+    Container c;
+    c.add(kCubin, 90, 0, "elf").add(kPtx, 90, 0, "x").add(kPtx, 90, kTargetA, "a");
+    CHECK(selected_target(c, sim::kH200) == "compute_90");
+    c.add(kCubin, 90, kTargetA, "elf");
+    CHECK(selected_target(c, sim::kH200) == "compute_90a");
   }
 }
 
@@ -156,6 +217,17 @@ TEST_CASE("a fat binary without usable PTX says what it holds and how to build i
     Container c;
     c.add(kPtx, 90, 0, "x").add(kCubin, 100, kTargetA, "elf");
     CHECK_THROWS_WITH(selected_target(c), contains("sm_100a") && contains("PTX is missing"));
+  }
+  SECTION("PTX of another target than the machine code that would run") {
+    Container c;
+    c.add(kPtx, 100, 0, "x").add(kCubin, 100, kTargetF, "elf");
+    CHECK_THROWS_WITH(selected_target(c), contains("B200 would run the sm_100f cubin"));
+  }
+  SECTION("the advice is for the machine") {
+    Container c;
+    c.add(kCubin, 90, kTargetA, "elf");
+    CHECK_THROWS_WITH(selected_target(c, sim::kH200),
+                      contains("H200 would run the sm_90a cubin") && contains("-gencode arch=compute_90a"));
   }
 }
 
@@ -188,6 +260,88 @@ TEST_CASE("damaged or foreign containers are refused") {
     const auto entries = fatbin_entries(c.wrapper());
     CHECK_THROWS_WITH(unpack_ptx(entries[0]), contains("does not decompress"));
   }
+}
+
+namespace {
+
+// A fat binary with one kernel, as a program's constructors register it.
+class Registered {
+ public:
+  explicit Registered(Container& container)
+      : handle_(__cudaRegisterFatBinary(const_cast<void*>(container.wrapper()))) {
+    __cudaRegisterFunction(handle_, &stub_, nullptr, "kernel", -1, nullptr, nullptr, nullptr, nullptr,
+                           nullptr);
+  }
+  ~Registered() { __cudaUnregisterFatBinary(handle_); }
+  Registered(const Registered&) = delete;
+  cudaError_t launch(void** args = nullptr) const {
+    const cudaError_t result = cudaLaunchKernel(&stub_, dim3{1, 1, 1}, dim3{1, 1, 1}, args, 0, nullptr);
+    cudaGetLastError();
+    return result;
+  }
+
+ private:
+  void** handle_;
+  const char stub_ = 0;
+};
+
+struct OnMachine {
+  explicit OnMachine(const sim::Machine& machine) { sim::shim::set_machine(machine); }
+  ~OnMachine() { sim::shim::set_machine(sim::kB200); }
+};
+
+// Stores the number of SMs.
+std::string counts_sms(const std::string& target) {
+  return ".version 8.8\n.target sm_" + target +
+         "\n.address_size 64\n.entry kernel(.param .u64 out)\n{ .reg .b32 n; .reg .b64 to;\n"
+         "ld.param.u64 to, [out]; mov.u32 n, %nsmid; st.global.u32 [to], n; ret; }\n";
+}
+
+}  // namespace
+
+TEST_CASE("a program runs on the machine it was built for, and the others have no image of it") {
+  struct Build {
+    uint32_t arch;
+    uint64_t flags;
+    const char* target;
+    bool b200, b300, h200;
+  };
+  const Build build = GENERATE(values<Build>({{90, kTargetA, "90a", false, false, true},
+                                              {100, kTargetA, "100a", true, false, false},
+                                              {100, kTargetF, "100f", true, true, false},
+                                              {103, kTargetA, "103a", false, true, false},
+                                              {90, 0, "90", true, true, true}}));
+  CAPTURE(build.target);
+  Container c;
+  c.add(kCubin, build.arch, build.flags, "elf").add(kPtx, build.arch, build.flags, counts_sms(build.target));
+  const Registered program(c);
+  const auto check = [&](const sim::Machine& machine, bool runs) {
+    CAPTURE(machine.name);
+    const OnMachine here(machine);
+    void* out = nullptr;
+    REQUIRE(cudaMalloc(&out, sizeof(int)) == cudaSuccess);
+    void* args[] = {&out};
+    CHECK(program.launch(args) == (runs ? cudaSuccess : cudaErrorNoKernelImageForDevice));
+    int sms = 0;
+    if (runs) CHECK(cudaMemcpy(&sms, out, sizeof sms, cudaMemcpyDeviceToHost) == cudaSuccess);
+    CHECK(sms == (runs ? machine.sms : 0));
+    cudaFree(out);
+  };
+  check(sim::kB200, build.b200);
+  check(sim::kB300, build.b300);
+  check(sim::kH200, build.h200);
+}
+
+TEST_CASE("PTX with an instruction that its target lacks is invalid on every machine that compiles it") {
+  Container c;
+  c.add(kPtx, 90, 0,
+        ".version 8.8\n.target sm_90\n.address_size 64\n.entry kernel()\n{ .reg .b64 a, b;\n"
+        "add.rn.f32x2 a, b, b; ret; }\n");
+  const Registered program(c);
+  const sim::Machine machine = GENERATE(sim::kB200, sim::kH200);
+  const OnMachine here(machine);
+  CHECK(program.launch() == cudaErrorInvalidPtx);
+  CHECK_THAT(sim::shim::last_fault_text(), contains("needs .target sm_100") && contains("PTX line 6"));
 }
 
 TEST_CASE("a fat binary that cannot be loaded fails when used, every time, and spoils nothing else") {

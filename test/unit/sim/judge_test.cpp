@@ -238,8 +238,9 @@ TEST_CASE("a finding is reported once a pair of instructions, with a count") {
 }
 
 TEST_CASE("a replay repeats the checks and the names") {
-  CHECK(sim::replay_words("all", "", "./p") == "./p");
-  CHECK(sim::replay_words("race", "a b.txt", "./p") == "--checks race --names 'a b.txt' ./p");
+  CHECK(sim::replay_words("B200", "all", "", "./p") == "./p");
+  CHECK(sim::replay_words("H200", "race", "a b.txt", "./p") ==
+        "--machine H200 --checks race --names 'a b.txt' ./p");
   for (const char* checks : {"all", "none", "race", "protocol,certificate", "race,protocol"})
     CHECK(sim::words_of(sim::parse_checks(checks)) == checks);
   CHECK_THROWS_WITH(sim::parse_checks("races"), contains("\"races\"; the checks are race"));

@@ -1,6 +1,6 @@
-// judge_test.cu -- the order of host work as the watcher of the runtime is told it: what CUDA promises about
-// streams, events, the default stream, graphs, synchronising calls and programmatic launches, no more and no
-// less.
+// judge_test.cu -- the order of host work as the watcher of the runtime is told it:
+// what CUDA promises about streams, events, the default stream, graphs, synchronising calls
+// and programmatic launches, no more and no less.
 #include <cuda_runtime.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// lanes_fixture.hpp -- a kernel around a few instructions: every thread has its number and a word of the
-// result.
+// lanes_fixture.hpp -- a kernel around a few instructions:
+// every thread has its number and a word of the result.
 #pragma once
 
 #include "unit/sim/machine_fixture.hpp"

@@ -89,8 +89,8 @@ TEST_CASE("brx.idx.uni takes one target for all, and an index behind the table i
 TEST_CASE("bar.red reduces a predicate over the threads of the barrier, time after time") {
   const char* const name = GENERATE("bar", "barrier", "barrier.cta", "bar.cta");
   INFO(name);
-  // The predicate is tid < limit: the limit falls from 60 to 0, so a round that kept the one before would
-  // show.
+  // The predicate is tid < limit: the limit falls from 60 to 0,
+  // so a round that kept the one before would show.
   const std::string red = std::string(name) + ".red.";
   const auto out = lanes(R"(
     mov.u32 %r10, 0; mov.u32 %r20, 0;
@@ -229,8 +229,8 @@ TEST_CASE("every atomic operation, on global, shared and generic addresses, with
   const bool in_shared = std::string(place.address) != "%rd9";
   for (const Atomic& atomic : kAtomics) {
     INFO(atomic.text);
-    // Lanes act in order. %r3 = -lane, %r4 = ~(1 << lane), %r5 = 1 << lane, %r6 = lane + 1, %r7 = f16x2
-    // {0.5, 1.0}
+    // Lanes act in order. %r3 = -lane, %r4 = ~(1 << lane), %r5 = 1 << lane, %r6 = lane + 1,
+    // %r7 = f16x2 {0.5, 1.0}
     const std::string setup = R"(
       mov.u32 %r30, cell; cvt.u64.u32 %rd11, %r30; cvta.shared.u64 %rd10, %rd11; ld.global.u32 %r31, [%rd9];
       setp.eq.u32 %p1, %r1, 0;

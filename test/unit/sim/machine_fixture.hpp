@@ -1,5 +1,5 @@
-// machine_fixture.hpp -- a machine for tests: device memory, PTX text around a body, and a launch in one
-// call.
+// machine_fixture.hpp -- a machine for tests: device memory, PTX text around a body,
+// and a launch in one call.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,9 @@ struct Machine {
     memory.mark_written(reinterpret_cast<uint64_t>(out), values.size() * sizeof(T));
     return out;
   }
+  // Fault kPoison when the kernel did not write all of it.
   template <class T>
-  std::vector<T> fetch(const T* from,
-                       size_t count) {  // Fault kPoison when the kernel did not write all of it
+  std::vector<T> fetch(const T* from, size_t count) {
     std::vector<T> out(count);
     memory.read(reinterpret_cast<uint64_t>(from), out.data(), count * sizeof(T));
     return out;

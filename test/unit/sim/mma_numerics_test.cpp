@@ -1,5 +1,5 @@
-// mma_numerics_test.cpp -- the tensor core's dot product against a second, independent statement of the
-// published model.
+// mma_numerics_test.cpp -- the tensor core's dot product against a second,
+// independent statement of the published model.
 #include "sim/engine/numerics.h"
 
 #include <algorithm>
@@ -43,14 +43,13 @@ uint32_t model(const uint8_t* a, const uint8_t* b, const uint8_t* sfa, const uin
     top = std::max(top, x.exponent + y.exponent);
   }
   if (std::isinf(c)) return bits_of(c);
-  int64_t sum =
-      static_cast<int64_t>(std::ldexp(double{c}, 35 - top));  // conversion to integer truncates toward zero
+  // Conversion to integer truncates toward zero.
+  int64_t sum = static_cast<int64_t>(std::ldexp(double{c}, 35 - top));
   for (double t : term) sum += static_cast<int64_t>(std::ldexp(t, 35 - top));
   return truncate_to_f32(std::ldexp(static_cast<double>(sum), top - 35));
 }
 
-// --- the same model for NVFP4 alone, stated in integers: one vector of 64 products, block 16, UE4M3 scales
-// ---
+// The same model for NVFP4 alone, stated in integers: one vector of 64 products, block 16, UE4M3 scales.
 
 struct ScaledVector {
   uint8_t a[64], b[64], sfa[4], sfb[4];
@@ -100,8 +99,8 @@ uint32_t nvfp4_model(const ScaledVector& v) {
   return sign | (kept + (static_cast<uint32_t>(std::max(lead, -126) + 126) << 23));
 }
 
-// One random tile: scale and accumulator codes come from the generators, so that each case aims at one
-// corner.
+// One random tile: scale and accumulator codes come from the generators,
+// so that each case aims at one corner.
 struct TileCase {
   const char* name;
   int scales;
@@ -230,8 +229,8 @@ TEST_CASE("numerics: block-scaled worked examples") {
 }
 
 TEST_CASE(
-    "numerics: every tile variant and the reference equal the model, over a million outputs and all "
-    "corners") {
+    "numerics: every tile variant and the reference equal the model, "
+    "over a million outputs and all corners") {
   int outputs = 0;
   for (const sim::TileVariant& variant : sim::tile_variants()) {
     for (const TileCase& test : tile_cases()) {
@@ -242,8 +241,8 @@ TEST_CASE(
         outputs += result.outputs;
       }
     }
-    const TileResult ragged =
-        run_tile(tile_cases()[1], variant, 12, 7, 24);  // neither rows nor columns fill a step
+    // Neither rows nor columns fill a step.
+    const TileResult ragged = run_tile(tile_cases()[1], variant, 12, 7, 24);
     CHECK(ragged.mismatches == 0);
   }
   CHECK(outputs >= 1000000);

@@ -1,5 +1,5 @@
-// numerics_test.cpp -- formats and conversions exhaustively, and f32 arithmetic against the host's own
-// rounding modes.
+// numerics_test.cpp -- formats and conversions exhaustively,
+// and f32 arithmetic against the host's own rounding modes.
 #include "sim/engine/numerics.h"
 
 #include <algorithm>
@@ -20,9 +20,9 @@ using sim::Round;
 
 namespace {
 
-// Checks a conversion against its decoder: every code converts to itself; between two neighbouring codes the
-// midpoint goes to the even one and points just beside it to the nearer one; directed modes take the end they
-// name.
+// Checks a conversion against its decoder: every code converts to itself; between two neighbouring
+// codes the midpoint goes to the even one and points just beside it to the nearer one;
+// directed modes take the end they name.
 struct Conversion {
   uint32_t codes;  // finite non-negative codes: 0 .. codes - 1
   uint32_t sign;
@@ -46,8 +46,8 @@ int conversion_errors(const Conversion& f) {
     if (code + 1 == f.codes) break;
     const float next = f.decode(code + 1);
     errors += !(next > value);
-    const float middle =
-        value + (next - value) / 2;  // exact: all formats are at least one bit shorter than float
+    // Exact: all formats are at least one bit shorter than float.
+    const float middle = value + (next - value) / 2;
     const uint32_t even = code % 2 == 0 ? code : code + 1;
     if (middle > value && middle < next) expect(middle, Round::kNearestEven, even, even);
     const float below = std::nextafterf(middle, 0), above = std::nextafterf(middle, kInfinity);
@@ -64,8 +64,8 @@ int conversion_errors(const Conversion& f) {
   return errors;
 }
 
-// f32 arithmetic of the host in one of its rounding modes; volatile operands and results keep it between the
-// switches.
+// f32 arithmetic of the host in one of its rounding modes;
+// volatile operands and results keep it between the switches.
 template <class Op>
 float on_host(Round r, Op op) {
   const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
@@ -161,8 +161,8 @@ TEST_CASE("numerics: conversions round every code, midpoint and neighbour as the
 }
 
 TEST_CASE("numerics: conversions beyond the range") {
-  CHECK(sim::f32_to_f16(65520.0f, Round::kNearestEven) ==
-        0x7C00);  // half way to the next power: away from 65504
+  // Half way to the next power: away from 65504.
+  CHECK(sim::f32_to_f16(65520.0f, Round::kNearestEven) == 0x7C00);
   CHECK(sim::f32_to_f16(65519.0f, Round::kNearestEven) == 0x7BFF);
   CHECK(sim::f32_to_f16(1e30f, Round::kZero) == 0x7BFF);
   CHECK(sim::f32_to_f16(1e30f, Round::kDown) == 0x7BFF);
@@ -174,8 +174,8 @@ TEST_CASE("numerics: conversions beyond the range") {
   CHECK(sim::f32_to_f16(NAN, Round::kNearestEven, true) == 0x7FFF);
   CHECK(sim::f64_to_f16(1e-300, Round::kUp) == 0x0001);
   CHECK(sim::f64_to_f16(-1e-300, Round::kNearestEven) == 0x8000);
-  CHECK(sim::f64_to_f16(1.0 + 0x1p-11 + 0x1p-50, Round::kNearestEven) ==
-        0x3C01);  // no double rounding by way of f32
+  // No double rounding by way of f32.
+  CHECK(sim::f64_to_f16(1.0 + 0x1p-11 + 0x1p-50, Round::kNearestEven) == 0x3C01);
   CHECK(sim::f32_to_bf16(std::numeric_limits<float>::max(), Round::kNearestEven) == 0x7F80);
   CHECK(sim::f32_to_bf16(std::numeric_limits<float>::max(), Round::kNearestEven, true) == 0x7F7F);
   CHECK(sim::f32_to_bf16(NAN, Round::kZero) == 0x7FFF);
@@ -211,8 +211,8 @@ TEST_CASE("numerics: add, mul and fma equal the host in every rounding mode") {
   int wrong = 0, wrong_flushed = 0;
   for (int i = 0; i < 200000; ++i) {
     const volatile float a = tricky_float(random), b = tricky_float(random);
-    const volatile float c =
-        i % 3 == 0 ? -static_cast<float>(a * b) : tricky_float(random);  // cancellation as well
+    // Cancellation as well.
+    const volatile float c = i % 3 == 0 ? -static_cast<float>(a * b) : tricky_float(random);
     for (Round r : {Round::kNearestEven, Round::kZero, Round::kDown, Round::kUp}) {
       wrong += !same(sim::f32_add(a, b, r, false), on_host(r, [&] { return a + b; }));
       wrong += !same(sim::f32_mul(a, b, r, false), on_host(r, [&] { return a * b; }));

@@ -100,9 +100,8 @@ TEST_CASE("variables carry size, alignment and initial bytes") {
 TEST_CASE("opcodes split at dots but not at double colons") {
   const Module m = parse_body(
       ".reg .b32 %r<4>; .reg .b64 %rd<2>;\n"
-      "cp.async.bulk.tensor.2d.cta_group::2.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r0], "
-      "[%rd1, {%r1, "
-      "%r2}], [%r3];");
+      "cp.async.bulk.tensor.2d.cta_group::2.shared::cta.global.tile.mbarrier::complete_tx::bytes "
+      "[%r0], [%rd1, {%r1, %r2}], [%r3];");
   const Statement& s = only(m).body.at(0);
   CHECK(s.opcode == "cp");
   CHECK(s.qualifiers == std::vector<std::string>{"async", "bulk", "tensor", "2d", "cta_group::2",

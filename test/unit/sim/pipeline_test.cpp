@@ -155,8 +155,8 @@ TEST_CASE("a tensor load brings a box, zeros outside the tensor, and always coun
 }
 
 TEST_CASE(
-    "distributed shared memory: mapa and the rank bits name the same bytes, bit 24 cleared names the even "
-    "CTA") {
+    "distributed shared memory: "
+    "mapa and the rank bits name the same bytes, bit 24 cleared names the even CTA") {
   const auto out = run_lanes(std::string(kClusterAddress) + R"(
     mov.u32 %r2, cell; mov.u32 %r3, %cluster_ctarank;
     add.u32 %r4, %r3, 100; st.shared.u32 [%r2], %r4;

@@ -1,5 +1,5 @@
-// protocol_certificate_test.cpp -- which barriers are certified, with an order of events that the test draws
-// by hand.
+// protocol_certificate_test.cpp -- which barriers are certified,
+// with an order of events that the test draws by hand.
 #include "protocol_stream.hpp"
 #include "sim/check/certificate.h"
 #include "support/catch.hpp"
@@ -113,21 +113,20 @@ TEST_CASE("certificate: order of the run alone certifies nothing", "[protocol]")
   SECTION("the producer does not learn that the stage was read") {
     for (int i = 0; i < 2; ++i) run.fill(i, true, false);
     CHECK(run.reasons() ==
-          "1024: an arrival of CTA 0 warp 0 lane 0 in phase 1 comes after no wait that saw phase 0; 1032: "
-          "certified");
+          "1024: an arrival of CTA 0 warp 0 lane 0 in phase 1 comes after no wait that saw phase 0; "
+          "1032: certified");
   }
   SECTION("the consumer does not learn that the stage was free") {
     for (int i = 0; i < 2; ++i) run.fill(i, false, true);
-    CHECK(
-        run.reasons() ==
-        "1024: certified; 1032: the wait of CTA 0 warp 0 lane 0 for the phase before the first comes before "
-        "nothing that phase 0 needs");
+    CHECK(run.reasons() ==
+          "1024: certified; "
+          "1032: the wait of CTA 0 warp 0 lane 0 for the phase before the first comes before nothing "
+          "that phase 0 needs");
     REQUIRE(run.found.size() == 1);  // of two waits; one that is not repeated harms nobody
     CHECK(run.found[0].rule->id == std::string("mbarrier-lagging-waiter"));
-    CHECK(
-        run.found[0].summary ==
-        "CTA 0 warp 0 lane 0 waits again on mbarrier 0x408 of CTA 0, whose phase 0 could complete before the "
-        "thread saw the phase before the first");
+    CHECK(run.found[0].summary ==
+          "CTA 0 warp 0 lane 0 waits again on mbarrier 0x408 of CTA 0, "
+          "whose phase 0 could complete before the thread saw the phase before the first");
   }
 }
 

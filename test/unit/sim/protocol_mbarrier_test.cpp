@@ -66,9 +66,8 @@ TEST_CASE("protocol: fewer bytes expected than issued: the phase completes witho
   REQUIRE(s.rules() == "mbarrier-bytes-in-other-phase");
   const sim::Finding& f = s.findings[0];
   CHECK(f.summary ==
-        "phase 0 of mbarrier 0x400 of CTA 0 completes with 1024 bytes expected while 256 bytes of a copy "
-        "issued "
-        "for it have not landed");
+        "phase 0 of mbarrier 0x400 of CTA 0 completes with 1024 bytes expected while 256 bytes "
+        "of a copy issued for it have not landed");
   CHECK(f.earlier.async_id == b);
   CHECK(f.mbarrier == kFull);
   REQUIRE(f.notes.size() == 2);
@@ -90,8 +89,8 @@ TEST_CASE("protocol: a plain arrival instead of expect_tx: the copies come after
   s.send(s.load(kFull, kProducer, 0xC00, 1024));  // said once
   REQUIRE(s.rules() == "mbarrier-copy-before-observed");
   CHECK(s.findings[0].summary ==
-        "a copy of 1024 bytes is issued for phase 1 of mbarrier 0x400 of CTA 0 although nobody saw phase 0 "
-        "complete, which expected 0 bytes");
+        "a copy of 1024 bytes is issued for phase 1 of mbarrier 0x400 of CTA 0 "
+        "although nobody saw phase 0 complete, which expected 0 bytes");
 }
 
 TEST_CASE("protocol: an arrival in a phase whose predecessor nobody saw", "[protocol]") {
@@ -102,8 +101,8 @@ TEST_CASE("protocol: an arrival in a phase whose predecessor nobody saw", "[prot
   s.arrive(kEmpty, {0, 1, 1});
   REQUIRE(s.rules() == "mbarrier-arrive-before-observed");
   CHECK(s.findings[0].summary ==
-        "an arrival in phase 1 of mbarrier 0x408 of CTA 0 although nobody saw phase 0 complete (arrival "
-        "count 1)");
+        "an arrival in phase 1 of mbarrier 0x408 of CTA 0 although nobody saw phase 0 complete "
+        "(arrival count 1)");
 }
 
 TEST_CASE("protocol: bytes that nobody waits for", "[protocol]") {
@@ -143,9 +142,8 @@ TEST_CASE("protocol: the arrival of a commit is waited for", "[protocol]") {
     end(s);
     REQUIRE(s.rules() == "mbarrier-commit-unobserved");
     CHECK(s.findings[0].summary ==
-          "a tcgen05.commit of CTA 0 warp 1 lane 0 arrives in phase 0 of mbarrier 0x408 of CTA 0, which "
-          "nobody saw "
-          "complete before its end; no later commit of the thread was waited for");
+          "a tcgen05.commit of CTA 0 warp 1 lane 0 arrives in phase 0 of mbarrier 0x408 of CTA 0, "
+          "which nobody saw complete before its end; no later commit of the thread was waited for");
   }
 }
 
@@ -162,9 +160,8 @@ TEST_CASE("protocol: a waiter that misses a phase", "[protocol]") {
     s.wait(kEmpty, kProducer, 0);
     REQUIRE(s.rules() == "mbarrier-arrive-before-observed mbarrier-phase-lap");
     CHECK(s.findings[1].summary ==
-          "CTA 0 warp 0 lane 0 waits for parity 0 of mbarrier 0x408 of CTA 0 and sees phase 2; the last it "
-          "saw was "
-          "phase 0, and nobody saw what lies between");
+          "CTA 0 warp 0 lane 0 waits for parity 0 of mbarrier 0x408 of CTA 0 and sees phase 2; "
+          "the last it saw was phase 0, and nobody saw what lies between");
   }
   SECTION("that another thread saw") {
     s.wait(kEmpty, {0, 2, 0}, 1);
@@ -196,9 +193,8 @@ TEST_CASE("protocol: a consumer whose first wait finds the barrier fresh", "[pro
   }
   REQUIRE(s.rules() == "mbarrier-fresh-wait");
   CHECK(s.findings[0].summary ==
-        "CTA 0 warp 1 lane 0 uses bytes of a copy on mbarrier 0x400 of CTA 0 after a wait that found the "
-        "barrier "
-        "fresh: no phase had completed");
+        "CTA 0 warp 1 lane 0 uses bytes of a copy on mbarrier 0x400 of CTA 0 after a wait "
+        "that found the barrier fresh: no phase had completed");
   s.read(kConsumer, Stream::shared(0, 0x820, 4));  // said once
   CHECK(s.findings.size() == 1);
 }
@@ -222,9 +218,8 @@ TEST_CASE("protocol: a fault about expected bytes is explained by the balance", 
   s.finish("the CTA exits while the mbarrier at shared offset 0x400 still expects 1024 bytes");
   REQUIRE(s.rules() == "mbarrier-byte-balance");
   CHECK(s.findings[0].summary ==
-        "mbarrier 0x400 of CTA 0 ends with 1024 bytes more expected than delivered in phase 0: 1 of 1 "
-        "arrival, 2048 "
-        "bytes expected, 1024 delivered");
+        "mbarrier 0x400 of CTA 0 ends with 1024 bytes more expected than delivered in phase 0: "
+        "1 of 1 arrival, 2048 bytes expected, 1024 delivered");
 }
 
 TEST_CASE("protocol: an arrival follows a wait for the phase before by order, not by chance", "[protocol]") {

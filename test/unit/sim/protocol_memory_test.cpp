@@ -186,9 +186,8 @@ TEST_CASE("protocol: scale factors serve the MMAs of one k-block", "[protocol]")
     s.send(mma(s, 0x10000, 0x14000));
     REQUIRE(s.rules() == "tmem-scales-reused");
     CHECK(s.findings[0].summary ==
-          "tcgen05.mma reads scale factors in TMEM column 128 of CTA 0 that served other A and B operands "
-          "and were "
-          "not written since");
+          "tcgen05.mma reads scale factors in TMEM column 128 of CTA 0 "
+          "that served other A and B operands and were not written since");
   }
 }
 

@@ -133,8 +133,7 @@ TEST_CASE("protocol: a deadlock of producer and consumer is a cycle", "[protocol
   CHECK(f.notes.at(0) == "cycle: CTA 0 warp 0 -> CTA 0 warp 1 -> CTA 0 warp 0");
   CHECK(has_note(
       f,
-      "  phase 0 had 1 arrival of CTA 0 warp 1 at PTX line 2: `mbarrier.arrive`, this one has none of "
-      "it"));
+      "  phase 0 had 1 arrival of CTA 0 warp 1 at PTX line 2: `mbarrier.arrive`, this one has none of it"));
 }
 
 TEST_CASE("protocol: a deadlock before the first fill hints at the parity", "[protocol]") {
@@ -146,8 +145,8 @@ TEST_CASE("protocol: a deadlock before the first fill hints at the parity", "[pr
   REQUIRE(s.rules() == "deadlock");
   CHECK(has_note(
       s.findings[0],
-      "  nobody ever arrived there: a wait for a slot that is free at first has to ask for parity 1; a wait "
-      "for data asks for parity 0, and whoever brings the data never did"));
+      "  nobody ever arrived there: a wait for a slot that is free at first has to ask for parity 1; "
+      "a wait for data asks for parity 0, and whoever brings the data never did"));
 }
 
 TEST_CASE("protocol: a deadlock on a parity that was not flipped says so", "[protocol]") {
@@ -160,10 +159,9 @@ TEST_CASE("protocol: a deadlock on a parity that was not flipped says so", "[pro
   s.sleep(kFull, kConsumer, 0);
   s.finish("deadlock in kernel k: nothing can move");
   REQUIRE(s.rules() == "deadlock");
-  CHECK(has_note(
-      s.findings[0],
-      "  it last saw phase 0, phase 1 is complete, and parity 0 asks for the one after it: parity not "
-      "flipped?"));
+  CHECK(has_note(s.findings[0],
+                 "  it last saw phase 0, phase 1 is complete, and parity 0 asks for the one after it: "
+                 "parity not flipped?"));
 }
 
 TEST_CASE("protocol: a deadlock at barriers of threads lists who is not there", "[protocol]") {

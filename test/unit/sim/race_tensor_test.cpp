@@ -1,5 +1,5 @@
-// race_tensor_test.cpp -- the race checker on tensor memory: pipelined pairs, completion and tcgen05 fences,
-// allocation.
+// race_tensor_test.cpp -- the race checker on tensor memory:
+// pipelined pairs, completion and tcgen05 fences, allocation.
 #include "support/catch.hpp"
 #include "unit/sim/race_events.hpp"
 

@@ -1,11 +1,13 @@
-// shim_test.cu -- an ordinary CUDA program as nvcc builds it, on the simulated runtime: registration,
-// launches, memory, symbols, errors, captures and queries. Every case that breaks the device repairs it with
-// clear_fault().
+// shim_test.cu -- an ordinary CUDA program as nvcc builds it, on the simulated runtime:
+// registration, launches, memory, symbols, errors, captures and queries.
+// Every case that breaks the device repairs it with clear_fault().
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "sim/parse/module.h"
@@ -90,7 +92,7 @@ TEST_CASE("a launch sees its parameters and the module's variables") {
 
 TEST_CASE("dynamic shared memory is bounded by the function attribute, and the refusal is not sticky") {
   DeviceArray<unsigned> out(1);
-  const int limit = sim::Machine::kMaxSmemPerBlockOptin;
+  const int limit = sim::kB200.smem_per_block_optin;
   REQUIRE(cudaFuncSetAttribute(shared_size, cudaFuncAttributeMaxDynamicSharedMemorySize, 49152) ==
           cudaSuccess);
   shared_size<<<1, 32, 49152 + 16>>>(out.data());
@@ -348,13 +350,13 @@ TEST_CASE("the device describes itself consistently") {
 
 TEST_CASE("occupancy falls with shared memory and never exceeds the threads of a multiprocessor") {
   REQUIRE(cudaFuncSetAttribute(shared_size, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               sim::Machine::kMaxSmemPerBlockOptin) == cudaSuccess);
+                               sim::kB200.smem_per_block_optin) == cudaSuccess);
   int light = 0, heavy = 0;
   REQUIRE(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&light, shared_size, 256, 0) == cudaSuccess);
   REQUIRE(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&heavy, shared_size, 256, 200 * 1024) == cudaSuccess);
   CHECK(heavy == 1);
   CHECK(light > 1);
-  CHECK(light * 256 <= sim::Machine::kMaxThreadsPerSm);
+  CHECK(light * 256 <= sim::kB200.threads_per_sm);
 }
 
 TEST_CASE("driver entry points are found by name, and only those") {
@@ -404,6 +406,36 @@ TEST_CASE("events order host time and refuse to be read unrecorded") {
   CHECK(milliseconds >= 0);
   cudaEventDestroy(begin);
   cudaEventDestroy(end);
+  cudaGetLastError();
+}
+
+TEST_CASE("a kernel's name is its entry's in the PTX") {
+  std::vector<std::string> entries;
+  sim::shim::set_module_editor([&](sim::ptx::Module& module) {
+    for (const sim::ptx::Function& function : module.functions)
+      if (function.is_entry) entries.push_back(function.name);
+  });
+  sim::shim::reload_modules();
+  cudaFuncAttributes attributes;
+  REQUIRE(cudaFuncGetAttributes(&attributes, store_at) == cudaSuccess);
+  sim::shim::set_module_editor({});
+  const char* name = nullptr;
+  REQUIRE(cudaFuncGetName(&name, reinterpret_cast<const void*>(store_at)) == cudaSuccess);
+  CHECK(std::string(name).find("store_at") != std::string::npos);
+  CHECK(std::count(entries.begin(), entries.end(), name) == 1);
+  cudaKernel_t kernel = nullptr;
+  REQUIRE(cudaGetKernel(&kernel, reinterpret_cast<const void*>(store_at)) == cudaSuccess);
+  const char* again = nullptr;
+  REQUIRE(cudaFuncGetName(&again, kernel) == cudaSuccess);
+  CHECK(std::string(again) == name);
+
+  const char* kept = name;
+  const int no_kernel = 0;
+  CHECK(cudaFuncGetName(nullptr, reinterpret_cast<const void*>(store_at)) == cudaErrorInvalidValue);
+  CHECK(cudaFuncGetName(nullptr, nullptr) == cudaErrorInvalidValue);
+  CHECK(cudaFuncGetName(&name, nullptr) == cudaErrorInvalidDeviceFunction);
+  CHECK(cudaFuncGetName(&name, &no_kernel) == cudaErrorInvalidDeviceFunction);
+  CHECK(name == kept);
   cudaGetLastError();
 }
 

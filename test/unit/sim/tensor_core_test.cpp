@@ -27,8 +27,8 @@ using sim::MmaOp;
 using sim::ScaleBlock;
 
 constexpr uint64_t kScaleDesc = 0x0000400800000000;
-// A block-scaled problem of one K = 256 slice: four MMAs. Rows of A and B as codes, scales as codes (one per
-// 16).
+// A block-scaled problem of one K = 256 slice: four MMAs.
+// Rows of A and B as codes, scales as codes (one per 16).
 struct Problem {
   int m, n;
   std::vector<uint8_t> a, b, sfa, sfb;
@@ -244,8 +244,8 @@ TEST_CASE("tensor core: placement rules of TMEM operands") {
   CHECK(kind([](MmaOp& op) { op.d_tmem = 388; }) == FaultKind::kBounds);
   CHECK(kind([](MmaOp& op) { op.sfb_tmem = 510; }) == FaultKind::kBounds);
   CHECK(kind([](MmaOp& op) { op.sfa_tmem = 124; }) == FaultKind::kProtocol);  // inside the accumulator
-  CHECK(kind([](MmaOp& op) { op.a_desc = at(kSw128, kA + 112); }) ==
-        FaultKind::kProtocol);  // K step leaves the row
+  // K step leaves the row.
+  CHECK(kind([](MmaOp& op) { op.a_desc = at(kSw128, kA + 112); }) == FaultKind::kProtocol);
   MmaOp shifted = good;
   shifted.sfb_tmem += 2;
   sim::check_mma(shifted);

@@ -93,8 +93,8 @@ Image image_of_pieces(const sim::TensorMap& map, const std::array<int32_t, 5>& a
   return image;
 }
 
-// The definition: element (i0, i1, ...) of the box, dense with i0 fastest, byte by byte, then the XOR of the
-// swizzle.
+// The definition: element (i0, i1, ...) of the box, dense with i0 fastest, byte by byte,
+// then the XOR of the swizzle.
 Image image_by_definition(const Arguments& a, const std::array<int32_t, 5>& at, uint32_t smem, int bits) {
   const uint32_t mask = a.swizzle == 3 ? 7 : a.swizzle == 2 ? 3 : a.swizzle == 1 ? 1 : 0;
   std::vector<uint32_t> count = a.box;

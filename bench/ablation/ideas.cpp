@@ -1,0 +1,142 @@
+// ideas.cpp -- see ideas.h.
+#include "bench/ablation/ideas.h"
+
+#include <span>
+#include <stdexcept>
+
+#include "bench/ablation/kernels.h"
+#include "bench/budget.h"
+#include "host/device.h"
+#include "host/launch.h"
+#include "host/validate.h"
+
+namespace bench {
+namespace {
+
+using dualgemm::Instance;
+
+constexpr bool kNotModelled = false;
+
+template <class Table>
+const Instance* find(const Table& table, const std::string& name) {
+  for (const Instance& instance : table)
+    if (instance.name == name + "_fp16") return &instance;
+  throw std::logic_error("there is no instance " + name);
+}
+const Instance* shipped(const std::string& name) { return find(dualgemm::instances(), name); }
+const Instance* built(const std::string& name) {
+  return find(std::span(kAblations.first, static_cast<size_t>(kAblations.count)), name);
+}
+
+void run(const Instance& instance, const dualgemm_args_t& args, cudaStream_t stream) {
+  dualgemm::Problem problem;
+  check(dualgemm::validate(&args, &problem), "validate");
+  dualgemm_device_t device;
+  check(dualgemm::query_current_device(&device), "query_current_device");
+  check(dualgemm::launch_instance(problem, instance, device, stream), instance.name);
+}
+
+}  // namespace
+
+const std::vector<Idea>& ideas() {
+  static const std::vector<Idea> all = {
+      {"two-pass",
+       "Both products and the activation in one kernel, or two GEMMs and an activation kernel",
+       {{"one kernel (ships)", shipped("m128n128k256")},
+        {"two GEMMs, activation", built("m128n128k256_first"), kNotModelled, /*two_pass=*/true}}},
+      {"sequential",
+       "The two products of a tile, one CTA",
+       {{"interleaved, one mma (ships)", shipped("m128n128k256")},
+        {"interleaved, two mma", built("m128n128k256_two_mma")},
+        {"one after the other", built("m128n128k256_sequential"), kNotModelled}}},
+      {"sequential",
+       "The two products of a tile, a pair",
+       {{"interleaved, one mma (ships)", shipped("m256n128k256")},
+        {"interleaved, two mma", built("m256n128k256_two_mma")}}},
+      {"pair",
+       "One CTA or a pair for a tile, 64 columns",
+       {{"1 SM (ships)", shipped("m128n64k256")}, {"2 SMs (ships)", shipped("m256n64k256")}}},
+      {"pair",
+       "One CTA or a pair for a tile, 128 columns",
+       {{"1 SM (ships)", shipped("m128n128k256")}, {"2 SMs (ships)", shipped("m256n128k256")}}},
+      {"split-k",
+       "K split over a cluster, few rows",
+       {{"whole (ships)", shipped("m64n128k256")}, {"in four (ships)", shipped("m64n128k256s4")}}},
+      {"split-k",
+       "K split over a cluster, one CTA",
+       {{"whole (ships)", shipped("m128n64k256")},
+        {"in two (ships)", shipped("m128n64k256s2")},
+        {"in four (ships)", shipped("m128n64k256s4")}}},
+      {"split-k",
+       "K split over a cluster, pairs",
+       {{"whole (ships)", shipped("m256n128k256")}, {"in two (ships)", shipped("m256n128k256s2")}}},
+      {"depth",
+       "Stages of the operand ring",
+       {{"7 (ships)", shipped("m256n64k256")},
+        {"6", built("m256n64k256_depth6")},
+        {"5", built("m256n64k256_depth5")},
+        {"4", built("m256n64k256_depth4")},
+        {"3", built("m256n64k256_depth3")},
+        {"2", built("m256n64k256_depth2")},
+        {"1", built("m256n64k256_depth1")}}},
+      {"k-order",
+       "Where along K each CTA starts",
+       {{"all at 0 (ships)", shipped("m128n64k256")},
+        {"each elsewhere", built("m128n64k256_rotated"), kNotModelled}}},
+      {"scale-ring",
+       "Scale factors in shared memory",
+       {{"4 stages of 2 k-tiles (ships)", shipped("m256n64k256")},
+        {"one with each stage of operands", built("m256n64k256_scale1")},
+        {"2 stages of 4 k-tiles", built("m256n64k256_scale4")}}},
+      {"scale-copy",
+       "Copies of scale factors to tensor memory",
+       {{"with each step (ships)", shipped("m256n64k256")},
+        {"all steps of a k-tile first", built("m256n64k256_copy_first"), kNotModelled},
+        {"a k-tile ahead", built("m256n64k256_copy_next"), kNotModelled}}},
+      {"collector",
+       "A of the second mma of a step",
+       {{"kept in the collector (ships)", shipped("m256n64k256")},
+        {"read again", built("m256n64k256_read_a_twice")}}},
+      {"accumulators",
+       "Pairs of accumulators, 64 columns",
+       {{"two (ships)", shipped("m128n64k256")}, {"one", built("m128n64k256_acc1")}}},
+      {"accumulators",
+       "Pairs of accumulators, 128 columns of a pair",
+       {{"one (ships)", shipped("m256n128k256")}, {"two, overlapping (ships)", shipped("m256n128k256o")}}},
+      {"store",
+       "How C is written",
+       {{"from registers, 7 stages (ships)", shipped("m256n64k256")},
+        {"from registers, 6 stages", built("m256n64k256_depth6")},
+        {"bulk copies, 6 stages", built("m256n64k256_depth6_bulk"), kNotModelled}}},
+      {"activation",
+       "Reciprocals of the activation",
+       {{"one per result (ships)", shipped("m256n64k256")},
+        {"one for two results", built("m256n64k256_shared_rcp"), kNotModelled}}},
+  };
+  return all;
+}
+
+void load(const Way& way) { check(dualgemm::load_instance(*way.instance), "load_instance"); }
+
+void launch(const Way& way, const dualgemm_args_t& args, const Intermediates& intermediates,
+            cudaStream_t stream) {
+  if (args.c_dtype != DUALGEMM_DTYPE_FP16) throw std::runtime_error("ablations are built for fp16 only");
+  if (!way.two_pass) return run(*way.instance, args, stream);
+
+  if (args.ldc != args.n) throw std::runtime_error("two-pass: C has to be compact");
+  dualgemm_args_t product = args;
+  product.c = intermediates.gates;
+  run(*way.instance, product, stream);
+  product.b1 = args.b2;
+  product.ldb1 = args.ldb2;
+  product.sfb1 = args.sfb2;
+  product.alpha1 = args.alpha2;
+  product.alpha1_dev = args.alpha2_dev;
+  product.c = intermediates.ups;
+  run(*way.instance, product, stream);
+  const cudaError_t error =
+      launch_activation(intermediates.gates, intermediates.ups, args.c, int64_t{args.m} * args.n, stream);
+  if (error != cudaSuccess) throw std::runtime_error(std::string("activation: ") + cudaGetErrorString(error));
+}
+
+}  // namespace bench

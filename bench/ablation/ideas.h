@@ -1,0 +1,46 @@
+// ideas.h -- one idea at a time: ways to compute the same problem that differ in one thing, so that a GPU
+// can say what that thing is worth. README.md tells what each idea asks. Looks inside the library, which none
+// of this is part of.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dualgemm.h"
+#include "kernel/instance.h"
+
+namespace bench {
+
+struct Way {
+  std::string what;
+  const dualgemm::Instance* instance;
+  bool modelled = true;   // the cost model knows what makes it differ
+  bool two_pass = false;  // the instance twice, for one product each, and then an activation kernel
+};
+
+struct Idea {
+  std::string name;       // of --ablation; some have several tables
+  std::string title;      // of the table
+  std::vector<Way> ways;  // the baseline first
+};
+
+// fp16 throughout.
+const std::vector<Idea>& ideas();
+
+// Device memory for the products of a two-pass way, compact; unused by others.
+struct Intermediates {
+  void *gates, *ups;  // [m, n] each
+};
+
+// Lets the current device run the kernels of `way`. Before the first launch, and never during a capture.
+void load(const Way& way);
+
+// Computes C the way that `way` says. The arguments are those of dualgemm_launch_ex, with fp16 and for
+// two-pass a compact C; throws std::runtime_error when they do not fit.
+void launch(const Way& way, const dualgemm_args_t& args, const Intermediates& intermediates,
+            cudaStream_t stream);
+
+}  // namespace bench

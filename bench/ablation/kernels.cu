@@ -1,0 +1,187 @@
+// kernels.cu -- kernels that the library does not ship: instances of its source that do one thing
+// differently, and the activation kernel of the two-pass way.
+#include "bench/ablation/kernels.h"
+
+#include "bench/ablation/bulk_store.cuh"
+#include "bench/ablation/k_order.cuh"
+#include "bench/ablation/one_product.cuh"
+#include "bench/ablation/scale_copy.cuh"
+#include "bench/ablation/shared_reciprocal.cuh"
+#include "kernel/sm100/instances.cuh"
+
+namespace bench {
+namespace {
+
+using namespace dualgemm;
+using sm100::Options;
+
+// A kernel with these options that inherits the parts of the shipping ones; what differs stands in Self.
+template <class Self, Options kOptions>
+struct Variant : sm100::Parts<Self> {
+  static constexpr Plan kPlan = sm100::plan_of(kOptions);
+  static_assert(sm100::possible<kOptions, kPlan>());
+  using Output = Fp16;
+  using Activation = Swiglu<ApproximateMath>;
+};
+
+// The tile of the shipping m256n64k256, whose rings are {7, 4, 2}.
+constexpr Options narrow_pair(int stages, int scale_stages, int scale_k_tiles) {
+  return {.tile_m = 256,
+          .tile_n = 64,
+          .stages = stages,
+          .scale_stages = scale_stages,
+          .scale_k_tiles = scale_k_tiles,
+          .keep_a = true};
+}
+constexpr Options kNarrowPair = narrow_pair(7, 4, 2);
+constexpr Options reading_a_twice(Options options) {
+  options.keep_a = false;
+  return options;
+}
+
+struct Depth6 : Variant<Depth6, narrow_pair(6, 4, 2)> {
+  static constexpr const char* kVariant = "depth6";
+};
+struct Depth5 : Variant<Depth5, narrow_pair(5, 4, 2)> {
+  static constexpr const char* kVariant = "depth5";
+};
+struct Depth4 : Variant<Depth4, narrow_pair(4, 4, 2)> {
+  static constexpr const char* kVariant = "depth4";
+};
+struct Depth3 : Variant<Depth3, narrow_pair(3, 4, 2)> {
+  static constexpr const char* kVariant = "depth3";
+};
+struct Depth2 : Variant<Depth2, narrow_pair(2, 4, 2)> {
+  static constexpr const char* kVariant = "depth2";
+};
+struct Depth1 : Variant<Depth1, narrow_pair(1, 4, 2)> {
+  static constexpr const char* kVariant = "depth1";
+};
+struct Depth6Bulk : Variant<Depth6Bulk, narrow_pair(6, 4, 2)> {
+  static constexpr const char* kVariant = "depth6_bulk";
+  using Output = Fp16Bulk;
+};
+struct OneKTilePerScaleStage : Variant<OneKTilePerScaleStage, narrow_pair(7, 7, 1)> {
+  static constexpr const char* kVariant = "scale1";
+};
+struct FourKTilesPerScaleStage : Variant<FourKTilesPerScaleStage, narrow_pair(7, 2, 4)> {
+  static constexpr const char* kVariant = "scale4";
+};
+struct CopyFirst : Variant<CopyFirst, kNarrowPair> {
+  static constexpr const char* kVariant = "copy_first";
+  using ScaleCopies = CopyKTileFirst;
+};
+struct CopyNext : Variant<CopyNext, kNarrowPair> {
+  static constexpr const char* kVariant = "copy_next";
+  using ScaleCopies = CopyKTileAhead<kNarrowPair.scale_stages>;
+};
+struct ReadATwice : Variant<ReadATwice, reading_a_twice(kNarrowPair)> {
+  static constexpr const char* kVariant = "read_a_twice";
+};
+struct SharedRcp : Variant<SharedRcp, kNarrowPair> {
+  static constexpr const char* kVariant = "shared_rcp";
+  using Activation = SharedReciprocal<ApproximateMath>;
+};
+
+// The shipping m128n64k256 has two pairs of accumulators and starts at K = 0.
+struct Rotated
+    : Variant<
+          Rotated,
+          Options{
+              .tile_m = 128, .tile_n = 64, .stages = 6, .scale_stages = 5, .acc_stages = 2, .keep_a = true}> {
+  static constexpr const char* kVariant = "rotated";
+  using KLoop = RotatedLoop<Rotated>;
+};
+struct OnePair
+    : Variant<OnePair, Options{.tile_m = 128, .tile_n = 64, .stages = 6, .scale_stages = 5, .keep_a = true}> {
+  static constexpr const char* kVariant = "acc1";
+};
+
+// A kernel that computes the products of a tile otherwise than the shipping ones.
+template <class Self, Options kOptions, Products kProducts>
+struct ProductsVariant : Variant<Self, kOptions> {
+  static constexpr Plan kPlan = sm100::plan_of(kOptions, kProducts);
+  static_assert(sm100::possible<kOptions, kPlan>());
+};
+
+// 128 columns, with two mma of N = 128 for one of N = 256.
+constexpr Products kTwoMmas{.accumulators = 2, .together = 2, .per_step = 2};
+struct TwoMmas
+    : ProductsVariant<TwoMmas, Options{.tile_m = 128, .tile_n = 128, .stages = 4, .scale_stages = 5},
+                      kTwoMmas> {
+  static constexpr const char* kVariant = "two_mma";
+};
+struct TwoMmasPair
+    : ProductsVariant<TwoMmasPair, Options{.tile_m = 256, .tile_n = 128, .stages = 6, .scale_stages = 5},
+                      kTwoMmas> {
+  static constexpr const char* kVariant = "two_mma";
+};
+
+// 128 x 128 with one product at a time: a k-tile has one B, so more of them fit than of the shipping
+// kernel's.
+template <class Self, Options kOptions, Products kProducts>
+struct OneProductVariant : ProductsVariant<Self, kOptions, kProducts> {
+  using KLoop = ProductLoop<Self>;
+  using LoadWeights = LoadOneWeight<Self>;
+  using Multiply = OneProduct<Self>;
+};
+struct Sequential
+    : OneProductVariant<Sequential, Options{.tile_m = 128, .tile_n = 128, .stages = 6, .scale_stages = 7},
+                        kOneAfterOther> {
+  static constexpr const char* kVariant = "sequential";
+};
+struct First
+    : OneProductVariant<
+          First, Options{.tile_m = 128, .tile_n = 128, .stages = 6, .scale_stages = 7, .acc_stages = 2},
+          kFirstOnly> {
+  static constexpr const char* kVariant = "first";
+  using Activation = Identity;
+};
+
+constexpr int kActivationThreads = 256;
+
+// Two fp16 as floats.
+__device__ Pair floats(uint32_t halves) {
+  Pair result;
+  asm("{\n\t"
+      ".reg .b16 low, high;\n\t"
+      "mov.b32 {low, high}, %2;\n\t"
+      "cvt.f32.f16 %0, low;\n\t"
+      "cvt.f32.f16 %1, high;\n\t"
+      "}"
+      : "=f"(result.first), "=f"(result.second)
+      : "r"(halves));
+  return result;
+}
+
+// Eight outputs of one thread: the intermediates are read, and C is written, 16 bytes at a time.
+__global__ void __launch_bounds__(kActivationThreads)
+    activation(const uint4* gates, const uint4* ups, uint4* c, int64_t vectors) {
+  const int64_t i = int64_t{blockIdx.x} * kActivationThreads + threadIdx.x;
+  if (i >= vectors) return;
+  const uint4 g = gates[i], u = ups[i];
+  const auto results = [](uint32_t gates2, uint32_t ups2) {
+    const Pair gate = floats(gates2), up = floats(ups2);
+    return Fp16::pack(silu<ApproximateMath>(gate.first) * up.first,
+                      silu<ApproximateMath>(gate.second) * up.second);
+  };
+  c[i] = {results(g.x, u.x), results(g.y, u.y), results(g.z, u.z), results(g.w, u.w)};
+}
+
+}  // namespace
+
+extern constinit const InstanceList kAblations =
+    sm100::list_of(List<Depth6, Depth5, Depth4, Depth3, Depth2, Depth1, Depth6Bulk, OneKTilePerScaleStage,
+                        FourKTilesPerScaleStage, CopyFirst, CopyNext, ReadATwice, SharedRcp, Rotated, OnePair,
+                        TwoMmas, TwoMmasPair, Sequential, First>{});
+
+cudaError_t launch_activation(const void* gates, const void* ups, void* c, int64_t elements,
+                              cudaStream_t stream) {
+  const int64_t vectors = elements / 8;
+  const auto blocks = static_cast<unsigned>((vectors + kActivationThreads - 1) / kActivationThreads);
+  activation<<<blocks, kActivationThreads, 0, stream>>>(
+      static_cast<const uint4*>(gates), static_cast<const uint4*>(ups), static_cast<uint4*>(c), vectors);
+  return cudaGetLastError();
+}
+
+}  // namespace bench

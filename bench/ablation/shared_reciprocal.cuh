@@ -1,0 +1,44 @@
+// shared_reciprocal.cuh -- SwiGLU of two results with one reciprocal, r = 1 / (d1 d2), where d = 1 + 2^(-g
+// log2 e): the sigmoids are r d2 and r d1. Three special-function operations instead of four, and the last
+// bits of each result depend on the other gate. The product of the denominators must not overflow, and its
+// reciprocal must not underflow, so gates below kLowestGate count as that: their results are silu(-43) * up,
+// whose distance from the true value is under 2^-56 |up|. NaN and infinity in one pair do not reach the
+// other.
+#pragma once
+
+#include "kernel/epilogue/fragment.cuh"
+#include "kernel/epilogue/kinds.h"
+#include "kernel/params.h"
+
+namespace bench {
+
+inline constexpr float kLowestGate = -43.0f;  // d < 2^62.04
+
+template <class Math>
+struct SharedReciprocal {
+  static constexpr dualgemm::ActivationKind kKind = dualgemm::ActivationKind::kSwiglu;
+  static constexpr const char* kName = "swiglu";
+  // Two results take 13 products: 4 by the factors, 2 by log2 e, the one of the denominators, 2 of the
+  // reciprocal by one of them, 2 by the gate and 2 by up.
+  static constexpr dualgemm::ActivationCost kCost = {
+      .ex2 = 1, .rcp = 0.5, .other_special = 0, .multiplications = 6.5};
+
+  DUALGEMM_HOST_DEVICE explicit SharedReciprocal(const dualgemm::Params&) {}
+  DUALGEMM_HOST_DEVICE dualgemm::Pair gate(dualgemm::Pair g) const {
+    const float first = denominator(g.first), second = denominator(g.second);
+    const float reciprocal = Math::rcp(first * second);
+    return {bounded(g.first) * (reciprocal * second), bounded(g.second) * (reciprocal * first)};
+  }
+  DUALGEMM_HOST_DEVICE dualgemm::Pair up(dualgemm::Pair u) const { return u; }
+
+ private:
+  DUALGEMM_HOST_DEVICE static float denominator(float g) {
+    constexpr float kLog2E = 1.44269504f;
+    return 1.0f + Math::ex2((g > kLowestGate ? g : kLowestGate) * -kLog2E);  // a number, also for NaN
+  }
+  DUALGEMM_HOST_DEVICE static float bounded(float g) {
+    return g < kLowestGate ? kLowestGate : g;
+  }  // keeps NaN
+};
+
+}  // namespace bench

@@ -1,0 +1,101 @@
+// configs.cpp -- see configs.h.
+#include "configs.h"
+
+#include <cuda_runtime_api.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "kernel/instance.h"
+
+namespace bench {
+namespace {
+
+using nlohmann::json;
+using namespace dualgemm;
+
+json to_json(const TilePlan& x) {
+  return {{"m", x.m}, {"n", x.n}, {"k", x.k}, {"split_k", x.split_k}, {"grouped", x.grouped}};
+}
+
+json to_json(const OperandPlan& x) {
+  return {{"stages", x.stages},          {"a_box_rows", x.a_box_rows}, {"b_box_rows", x.b_box_rows},
+          {"b_boxes", x.b_boxes},        {"a_bytes", x.a_bytes},       {"b_box_bytes", x.b_box_bytes},
+          {"stage_bytes", x.stage_bytes}};
+}
+
+json to_json(const ScalePlan& x) {
+  return {{"stages", x.stages},          {"k_tiles", x.k_tiles},     {"steps", x.steps},
+          {"sfb_blocks", x.sfb_blocks},  {"sfa_bytes", x.sfa_bytes}, {"sfb_bytes", x.sfb_bytes},
+          {"stage_bytes", x.stage_bytes}};
+}
+
+json to_json(const MmaPlan& x) {
+  return {{"cta_group", x.cta_group},
+          {"swap_ab", x.swap_ab},
+          {"m", x.m},
+          {"n", x.n},
+          {"steps", x.steps},
+          {"products", x.products},
+          {"accumulators", x.accumulators},
+          {"per_step", x.per_step},
+          {"columns", x.columns},
+          {"keep_a", x.keep_a}};
+}
+
+json to_json(const TmemPlan& x) {
+  return {{"acc_stages", x.acc_stages},
+          {"acc_columns", x.acc_columns},
+          {"shared_columns", x.shared_columns},
+          {"acc_barriers", x.acc_barriers},
+          {"scales", x.scales},
+          {"step_columns", x.step_columns},
+          {"resident_scales", x.resident_scales},
+          {"windows", x.windows},
+          {"window_steps", x.window_steps},
+          {"window_columns", x.window_columns},
+          {"used", x.used},
+          {"allocated", x.allocated}};
+}
+
+json to_json(const EpiloguePlan& x) { return {{"warps", x.warps}, {"chunk_columns", x.chunk_columns}}; }
+
+json to_json(const Plan& x) {
+  return {{"arch", limits_of(x.arch).target}, {"tile", to_json(x.tile)}, {"operands", to_json(x.operands)},
+          {"scales", to_json(x.scales)},      {"mma", to_json(x.mma)},   {"tmem", to_json(x.tmem)},
+          {"epilogue", to_json(x.epilogue)},  {"threads", x.threads},    {"cluster_size", x.cluster_size()}};
+}
+
+json to_json(const EpilogueKind& x) {
+  return {{"c_name", x.c_name},
+          {"c_bits", x.c_bits},
+          {"activation_name", x.activation_name},
+          {"cost",
+           {{"ex2", x.cost.ex2},
+            {"rcp", x.cost.rcp},
+            {"other_special", x.cost.other_special},
+            {"multiplications", x.cost.multiplications}}}};
+}
+
+// As it stands in the machine code.
+std::string entry_name(const Instance& instance) {
+  const char* name = nullptr;
+  if (const cudaError_t error = cudaFuncGetName(&name, reinterpret_cast<const void*>(instance.kernel)))
+    throw std::runtime_error(std::string("cudaFuncGetName: ") + cudaGetErrorString(error));
+  return name;
+}
+
+}  // namespace
+
+json configs_json() {
+  json configs = json::array();
+  for (const Instance& instance : instances())
+    configs.push_back({{"name", instance.name},
+                       {"entry", entry_name(instance)},
+                       {"plan", to_json(instance.plan)},
+                       {"epilogue", to_json(instance.epilogue)},
+                       {"smem_bytes", instance.smem_bytes}});
+  return configs;
+}
+
+}  // namespace bench

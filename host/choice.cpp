@@ -1,0 +1,89 @@
+// choice.cpp -- see choice.h.
+
+#include "host/choice.h"
+
+#include <algorithm>
+#include <cinttypes>
+
+#include "host/device.h"
+#include "host/select_config.h"
+#include "host/sf_layout.h"
+#include "host/status.h"
+#include "host/tiling.h"
+
+namespace dualgemm {
+namespace {
+
+// Under BATCH_INVARIANT the choice pretends this M, one band of rows: what decoding sees most.
+constexpr int32_t kInvariantM = 128;
+
+// What the choice looks at. It is a guess where only the device knows the rows of the groups.
+Shape shape_of(const Problem& problem) {
+  const dualgemm_args_t& args = problem.args;
+  Shape shape = {args.m, args.n, args.k, problem.problems, problem.grouped()};
+  if (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) {
+    shape.m = kInvariantM;
+    shape.problems = 1;
+  } else if (problem.grouped()) {
+    if (problem.group_offsets()) {
+      shape.problems = problem.groups_with_rows();
+      shape.m = static_cast<int32_t>(ceil_div(args.m, shape.problems));
+    }
+    if (args.expected_rows > 0) shape.m = std::min(args.expected_rows, args.m);
+  }
+  return shape;
+}
+
+// Can the configuration that the caller asks for keep what the caller asks for, on this device?
+dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& device, Arch arch) {
+  const dualgemm_args_t& args = problem.args;
+  const Instance& instance = dualgemm::instance(args.config_id - 1);
+  const Plan& plan = instance.plan;
+  if (plan.arch != arch)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "config_id=%" PRId32 ": %s is for compute capability %s, the device is %" PRId32 ".%" PRId32,
+                args.config_id, instance.name, limits_of(plan.arch).capability, device.cc_major,
+                device.cc_minor);
+  const int32_t cluster = plan.cluster_size();
+  const int64_t at_once = clusters_at_once(machine_of(args, device), cluster);
+  const int64_t needed = plan.tile.split_k > 1 ? tile_bound(problem, plan.tile) : 1;
+  const bool limited = args.max_sms > 0 && args.max_sms < device.sm_count;
+  if (limited && needed > at_once)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "config_id=%" PRId32 ": %s runs %s%" PRId64 " CTAs at once, max_sms=%" PRId32
+                " allows %" PRId64,
+                args.config_id, instance.name, plan.tile.split_k > 1 ? "" : "at least ", needed * cluster,
+                args.max_sms, at_once * cluster);
+  if (at_once == 0)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "config_id=%" PRId32 ": %s needs clusters of %" PRId32 " CTAs, the device has %" PRId32
+                " SMs",
+                args.config_id, instance.name, cluster, device.sm_count);
+  return DUALGEMM_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device, int32_t* index) {
+  *index = -1;
+  if (auto status = check_device(device)) return status;
+  const dualgemm_args_t& args = problem.args;
+  if (args.k == 0) return DUALGEMM_STATUS_SUCCESS;
+  const Architecture& architecture = *served_architecture(device);
+  if (args.config_id > 0) {
+    *index = args.config_id - 1;
+    return check_forced(problem, device, architecture.arch);
+  }
+  // A split of K in the time of one wave is only right for the M it was chosen for.
+  const bool split_k = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) == 0;
+  const InstanceKind kind{architecture.arch, problem.c_type, problem.activation};
+  const Machine machine = machine_of(args, device);
+  *index = select_config(kind, shape_of(problem), machine, split_k);
+  if (*index >= 0) return DUALGEMM_STATUS_SUCCESS;
+  return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+              "c_dtype=%" PRId32 ", activation=%" PRId32 ", group_mode=%" PRId32
+              ": no kernel for compute capability %s computes this on %" PRId32 " SMs",
+              args.c_dtype, args.activation, args.group_mode, architecture.capability, machine.sms);
+}
+
+}  // namespace dualgemm

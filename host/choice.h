@@ -1,0 +1,15 @@
+// choice.h -- the instance for a checked problem on a device: the one that the caller asks for, or the one
+// that the cost model ranks first. No CUDA call.
+#pragma once
+
+#include <cstdint>
+
+#include "host/problem.h"
+
+namespace dualgemm {
+
+// What is left to check once the device is known. *index becomes that of the instance to launch, or -1 where
+// none runs because K is 0.
+dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device, int32_t* index);
+
+}  // namespace dualgemm

@@ -1,0 +1,29 @@
+// cuda_error.cpp -- see cuda_error.h.
+
+#include "host/cuda_error.h"
+
+#include "host/status.h"
+
+namespace dualgemm {
+
+dualgemm_status_t fail_driver_too_old(int driver_version) {
+  return fail(DUALGEMM_STATUS_DRIVER_TOO_OLD,
+              "driver supports CUDA %d.%d; the library is built with CUDA %d.%d", driver_version / 1000,
+              driver_version % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+}
+
+dualgemm_status_t fail_cuda(cudaError_t error, const char* call) {
+  if (error == cudaErrorInsufficientDriver) {
+    // The runtime says the same when there is no driver at all; the version tells the two apart.
+    int driver_version = 0;
+    if (cudaDriverGetVersion(&driver_version) == cudaSuccess && driver_version > 0)
+      return fail_driver_too_old(driver_version);
+    return fail(DUALGEMM_STATUS_NO_DEVICE, "%s: there is no CUDA driver", call);
+  }
+  if (error == cudaErrorNoDevice) return fail(DUALGEMM_STATUS_NO_DEVICE, "%s: there is no CUDA device", call);
+  set_last_cuda_error(error);
+  return fail(DUALGEMM_STATUS_CUDA_ERROR, "%s: %s (%d): %s", call, cudaGetErrorName(error),
+              static_cast<int>(error), cudaGetErrorString(error));
+}
+
+}  // namespace dualgemm

@@ -1,0 +1,171 @@
+// device.cpp -- see device.h.
+
+#include "host/device.h"
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <atomic>
+#include <cinttypes>
+#include <cstring>
+#include <mutex>
+
+#include "host/cuda_error.h"
+#include "host/status.h"
+#include "host/text.h"
+
+namespace dualgemm {
+namespace {
+
+// Runs its work once, like std::call_once, but a failure leaves it to be tried again.
+class Once {
+ public:
+  template <typename Work>
+  dualgemm_status_t run(Work work) {
+    if (done_.load(std::memory_order_acquire)) return DUALGEMM_STATUS_SUCCESS;
+    const std::lock_guard lock(mutex_);
+    if (done_.load(std::memory_order_relaxed)) return DUALGEMM_STATUS_SUCCESS;
+    const dualgemm_status_t status = work();
+    if (status == DUALGEMM_STATUS_SUCCESS) done_.store(true, std::memory_order_release);
+    return status;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<bool> done_{false};
+};
+
+struct DeviceState {
+  Once described, loaded;
+  dualgemm_device_t device{};
+};
+
+// Constant-initialised like everything in the library, so that a call from a static constructor finds it
+// ready.
+constexpr int kMaxDevices = 64;
+constinit std::array<DeviceState, kMaxDevices> device_states;
+
+// Clusters of `size` CTAs that run at once: of the instance that leaves the least room for others.
+dualgemm_status_t count_clusters(Arch arch, int32_t size, int32_t* clusters) {
+  const Instance* largest = nullptr;
+  for (const Instance& instance : instances())
+    if (instance.plan.arch == arch && instance.plan.cluster_size() == size &&
+        (!largest || instance.smem_bytes > largest->smem_bytes))
+      largest = &instance;
+  if (!largest) return DUALGEMM_STATUS_SUCCESS;
+  if (auto status = load_instance(*largest)) return status;
+
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {static_cast<unsigned>(size), 1, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(size));
+  config.blockDim = dim3(static_cast<unsigned>(largest->plan.threads));
+  config.dynamicSmemBytes = static_cast<size_t>(largest->smem_bytes);
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  int count = 0;
+  const auto* const kernel = reinterpret_cast<const void*>(largest->kernel);
+  if (const cudaError_t error = cudaOccupancyMaxActiveClusters(&count, kernel, &config))
+    return fail_cuda(error, "cudaOccupancyMaxActiveClusters");
+  *clusters = count;
+  return DUALGEMM_STATUS_SUCCESS;
+}
+
+dualgemm_status_t describe(int ordinal, dualgemm_device_t* device) {
+  cudaDeviceProp properties{};
+  if (const cudaError_t error = cudaGetDeviceProperties(&properties, ordinal))
+    return fail_cuda(error, "cudaGetDeviceProperties");
+  int driver_version = 0;
+  if (const cudaError_t error = cudaDriverGetVersion(&driver_version))
+    return fail_cuda(error, "cudaDriverGetVersion");
+
+  *device = {};
+  device->cc_major = properties.major;
+  device->cc_minor = properties.minor;
+  device->sm_count = properties.multiProcessorCount;
+  device->driver_version = driver_version;
+  device->ordinal = ordinal;
+  std::memcpy(device->name, properties.name, sizeof device->name - 1);
+  if (check_device(*device) != DUALGEMM_STATUS_SUCCESS) {  // no kernel runs there: nothing to ask about
+    clear_last_error();
+    return DUALGEMM_STATUS_SUCCESS;
+  }
+  const Arch arch = served_architecture(*device)->arch;
+  if (auto status = count_clusters(arch, 2, &device->clusters_of_2)) return status;
+  return count_clusters(arch, 4, &device->clusters_of_4);
+}
+
+dualgemm_status_t fail_architecture(const dualgemm_device_t& device) {
+  Text<64> served;
+  for (const Architecture& architecture : kArchitectures)
+    if (built_for(architecture.arch)) served.add_member(architecture.capability);
+  const int name_length = static_cast<int>(strnlen(device.name, sizeof device.name));
+  return fail(DUALGEMM_STATUS_ARCH_MISMATCH,
+              "library is built for compute capability %s; device %" PRId32 " is %" PRId32 ".%" PRId32
+              " (%.*s)",
+              served.get(), device.ordinal, device.cc_major, device.cc_minor, name_length ? name_length : 7,
+              name_length ? device.name : "unnamed");
+}
+
+}  // namespace
+
+bool built_for(Arch arch) {
+  for (const Instance& instance : instances())
+    if (instance.plan.arch == arch) return true;
+  return false;
+}
+
+const Architecture* served_architecture(const dualgemm_device_t& device) {
+  for (const Architecture& a : kArchitectures)
+    if (device.cc_major == a.cc_major && device.cc_minor >= a.cc_minor_first &&
+        device.cc_minor <= a.cc_minor_last)
+      return built_for(a.arch) ? &a : nullptr;
+  return nullptr;
+}
+
+dualgemm_status_t check_device(const dualgemm_device_t& device) {
+  if (device.sm_count <= 0)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "sm_count=%" PRId32 ": must be above 0", device.sm_count);
+  if (device.clusters_of_2 < 0 || device.clusters_of_4 < 0)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                "clusters_of_2=%" PRId32 ", clusters_of_4=%" PRId32 ": must not be negative",
+                device.clusters_of_2, device.clusters_of_4);
+  // CUDA's minor-version compatibility: machine code of toolkit x.y runs on every driver of x or newer.
+  constexpr int kDriverNeeded = CUDART_VERSION / 1000 * 1000;
+  if (device.driver_version < kDriverNeeded) return fail_driver_too_old(device.driver_version);
+  return served_architecture(device) ? DUALGEMM_STATUS_SUCCESS : fail_architecture(device);
+}
+
+dualgemm_status_t query_current_device(dualgemm_device_t* device) {
+  int ordinal = 0;
+  if (const cudaError_t error = cudaGetDevice(&ordinal)) return fail_cuda(error, "cudaGetDevice");
+  if (ordinal >= kMaxDevices)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "device %d: only the first %d devices are supported", ordinal,
+                kMaxDevices);
+  DeviceState& state = device_states[static_cast<size_t>(ordinal)];
+  if (auto status = state.described.run([&] { return describe(ordinal, &state.device); })) return status;
+  *device = state.device;
+  return DUALGEMM_STATUS_SUCCESS;
+}
+
+dualgemm_status_t load_instance(const Instance& instance) {
+  // Setting the attribute makes the runtime load the function, which it must not put off until a stream
+  // capture.
+  const cudaError_t error =
+      cudaFuncSetAttribute(reinterpret_cast<const void*>(instance.kernel),
+                           cudaFuncAttributeMaxDynamicSharedMemorySize, instance.smem_bytes);
+  return error == cudaSuccess ? DUALGEMM_STATUS_SUCCESS : fail_cuda(error, "cudaFuncSetAttribute");
+}
+
+dualgemm_status_t load_kernels(const dualgemm_device_t& device) {
+  const Arch arch = served_architecture(device)->arch;
+  return device_states[static_cast<size_t>(device.ordinal)].loaded.run([arch] {
+    for (const Instance& instance : instances())
+      if (instance.plan.arch == arch)
+        if (auto status = load_instance(instance)) return status;
+    return DUALGEMM_STATUS_SUCCESS;
+  });
+}
+
+}  // namespace dualgemm

@@ -1,0 +1,30 @@
+// device.h -- which devices the library serves, what it knows of the current one, and its kernels there.
+// State is kept per device ordinal, never per process: an attribute set while one device is current says
+// nothing about the next one. What failed is not remembered, so a later call may succeed.
+#pragma once
+
+#include "host/dualgemm.h"
+#include "kernel/architecture.h"
+#include "kernel/instance.h"
+
+namespace dualgemm {
+
+// Is there an instance for this architecture?
+bool built_for(Arch arch);
+
+// The architecture that a device's compute capability belongs to, if the library is built for it; else null.
+const Architecture* served_architecture(const dualgemm_device_t& device);
+
+// The rule about devices: can kernels of this build run there? No CUDA call.
+dualgemm_status_t check_device(const dualgemm_device_t& device);
+
+// The calling thread's current device; asked once per device, then remembered.
+dualgemm_status_t query_current_device(dualgemm_device_t* device);
+
+// Lets the current device run the instance: loads the kernel and allows it its shared memory.
+dualgemm_status_t load_instance(const Instance& instance);
+
+// Loads every instance for the current device, which is `device`; once per device.
+dualgemm_status_t load_kernels(const dualgemm_device_t& device);
+
+}  // namespace dualgemm

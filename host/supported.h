@@ -1,0 +1,13 @@
+// supported.h -- the last rules of a launch: what the structure can express, but no instance of this library
+// computes.
+#pragma once
+
+#include "host/problem.h"
+
+namespace dualgemm {
+
+// Of a problem that keeps all other rules. NOT_SUPPORTED, or INVALID_VALUE for a config_id that does not
+// exist.
+dualgemm_status_t check_supported(const Problem& problem);
+
+}  // namespace dualgemm

@@ -1,0 +1,33 @@
+// text.h -- a text of limited length, composed without allocating: for messages that list things.
+#pragma once
+
+#include <cstdarg>
+#include <cstddef>
+#include <cstdio>
+
+namespace dualgemm {
+
+template <size_t kSize>
+class Text {
+ public:
+  const char* get() const { return text_; }
+
+  // What does not fit is cut off.
+  [[gnu::format(printf, 2, 3)]] void add(const char* format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = std::vsnprintf(text_ + used_, kSize - used_, format, arguments);
+    va_end(arguments);
+    if (length > 0)
+      used_ = static_cast<size_t>(length) < kSize - used_ ? used_ + static_cast<size_t>(length) : kSize - 1;
+  }
+
+  // The next member of a list: ", " between it and the one before.
+  void add_member(const char* member) { add("%s%s", used_ ? ", " : "", member); }
+
+ private:
+  char text_[kSize] = "";
+  size_t used_ = 0;
+};
+
+}  // namespace dualgemm

@@ -1,0 +1,60 @@
+// tiling.cpp -- see tiling.h.
+
+#include "host/tiling.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "host/sf_layout.h"
+
+namespace dualgemm {
+
+Machine machine_of(const dualgemm_args_t& args, const dualgemm_device_t& device) {
+  const int32_t sms = args.max_sms > 0 ? std::min(args.max_sms, device.sm_count) : device.sm_count;
+  return {sms, device.clusters_of_2, device.clusters_of_4};
+}
+
+int64_t m_tiles(const TilePlan& tile, int64_t rows) { return ceil_div(rows, tile.m); }
+int64_t n_tiles(const TilePlan& tile, int64_t columns) { return ceil_div(columns, tile.n); }
+int64_t k_tiles(const TilePlan& tile, int64_t k) { return ceil_div(k, tile.k); }
+
+int64_t tile_bound(const Problem& problem, const TilePlan& tile) {
+  const int64_t across = n_tiles(tile, problem.args.n);
+  // Each group with rows ends in one tile that may be partly filled; all others are full.
+  if (problem.group_offsets()) return across * (problem.args.m / tile.m + problem.groups_with_rows());
+  return across * m_tiles(tile, problem.args.m) * problem.problems;
+}
+
+double mean_m_tiles(const Shape& shape, const TilePlan& tile) {
+  if (!shape.grouped) return static_cast<double>(m_tiles(tile, shape.m));
+  const int64_t rows = 2 * int64_t{shape.m} - 1, full = rows / tile.m, rest = rows % tile.m;
+  const int64_t sum = tile.m * full * (full + 1) / 2 + rest * (full + 1);  // of m_tiles(x), x = 1 .. rows
+  return static_cast<double>(sum) / static_cast<double>(rows);
+}
+
+int64_t mean_tiles(const Shape& shape, const TilePlan& tile) {
+  const auto others = static_cast<double>(n_tiles(tile, shape.n) * shape.problems);
+  return static_cast<int64_t>(std::ceil(mean_m_tiles(shape, tile) * others));
+}
+
+int32_t clusters_at_once(const Machine& machine, int32_t size) {
+  const int32_t by_sms = machine.sms / size;
+  if (size == 2 && machine.clusters_of_2 > 0) return std::min(by_sms, machine.clusters_of_2);
+  if (size < 4 || by_sms == 0) return by_sms;
+  // Clusters of four do not cross the borders of a GPC: of the 148 SMs of a B200 they reach 34 times four by
+  // its published GPC sizes; two less to be safe, and in proportion on other machines.
+  const int32_t known =
+      machine.clusters_of_4 > 0 ? machine.clusters_of_4 : std::max(1, 32 * machine.sms / 148);
+  return std::min(by_sms, known);
+}
+
+int64_t grid_clusters(const Plan& plan, int64_t tiles, const Machine& machine) {
+  const int64_t at_once = std::max(1, clusters_at_once(machine, plan.cluster_size()));
+  return plan.tile.split_k > 1 ? tiles : std::min(tiles, at_once);
+}
+
+int64_t grid_size(const Problem& problem, const Plan& plan, const Machine& machine) {
+  return grid_clusters(plan, tile_bound(problem, plan.tile), machine) * plan.cluster_size();
+}
+
+}  // namespace dualgemm

@@ -1,0 +1,51 @@
+// tiling.h -- how many tiles a launch has, how many clusters run at once on a machine, and how many CTAs a
+// grid has: one answer each for the rules, the cost model, the launch and the benchmark. Arithmetic alone.
+#pragma once
+
+#include <cstdint>
+
+#include "host/problem.h"
+#include "kernel/plan.h"
+
+namespace dualgemm {
+
+// What the choice of an instance looks at: `problems` products of one size, m rows of A and C each. Grouped:
+// only the device knows the rows of a group, and m is what a usual group has.
+struct Shape {
+  int32_t m, n, k;
+  int32_t problems = 1;
+  bool grouped = false;
+};
+
+// What a launch may use: SMs, and how many clusters of two and of four CTAs with full shared memory run on
+// the device at once. 0 = not known: clusters_at_once() then assumes what the SMs allow.
+struct Machine {
+  int32_t sms, clusters_of_2 = 0, clusters_of_4 = 0;
+};
+
+// The part of the device that a launch may use.
+Machine machine_of(const dualgemm_args_t& args, const dualgemm_device_t& device);
+
+// Of one problem with so many rows of A and C, columns of C, elements of K.
+int64_t m_tiles(const TilePlan& tile, int64_t rows);
+int64_t n_tiles(const TilePlan& tile, int64_t columns);
+int64_t k_tiles(const TilePlan& tile, int64_t k);
+
+// Tiles of C that a launch computes; with groups an upper bound, since their rows are not known here.
+int64_t tile_bound(const Problem& problem, const TilePlan& tile);
+
+// The same for a shape: tiles down M of one problem, and of C in all. The rows of a group are taken as spread
+// evenly over 1 .. 2 m - 1, whose mean is m.
+double mean_m_tiles(const Shape& shape, const TilePlan& tile);
+int64_t mean_tiles(const Shape& shape, const TilePlan& tile);
+
+// Clusters of `size` CTAs (1, 2 or 4) that run at the same time, one CTA to an SM.
+int32_t clusters_at_once(const Machine& machine, int32_t size);
+
+// Clusters of a launch. Without a split of K no more than run at once, since each walks several tiles.
+int64_t grid_clusters(const Plan& plan, int64_t tiles, const Machine& machine);
+
+// CTAs of a launch.
+int64_t grid_size(const Problem& problem, const Plan& plan, const Machine& machine);
+
+}  // namespace dualgemm

@@ -1,0 +1,57 @@
+// cta.cuh -- where a CTA stands in its cluster, and the copies whose form depends on that. A cluster is
+// split_k CTAs or pairs, each with its part of K: ranks 2 s and 2 s + 1 are the pair of slice s, or rank s
+// its only CTA. With one CTA per tile everything here is local; the roles are written once for all.
+#pragma once
+
+#include "ptx/mbarrier.cuh"
+#include "ptx/tma.cuh"
+
+namespace dualgemm {
+
+template <class Traits>
+struct Cta {
+  static constexpr int32_t kGroup = Traits::kPlan.mma.cta_group;
+  static constexpr bool kPaired = kGroup == 2;
+  uint32_t rank;   // in the pair; 0 leads, and is all there is without a pair
+  uint32_t slice;  // of K
+
+  DUALGEMM_DEVICE static Cta self() {
+    if constexpr (Traits::kPlan.cluster_size() == 1) return {0, 0};
+    const uint32_t rank = ptx::cluster_ctarank();
+    // The compiler does not know how large a rank can be. Where K is not split the slice is the constant 0,
+    // so that everything computed from it stays uniform over the warp.
+    return {rank % kGroup, Traits::kPlan.tile.split_k == 1 ? 0 : rank / kGroup};
+  }
+  DUALGEMM_DEVICE bool leads() const { return rank == 0; }
+
+  // Both CTAs of the pair, as bits of cluster ranks.
+  DUALGEMM_DEVICE uint16_t both() const { return static_cast<uint16_t>(3u << (2 * slice)); }
+
+  // A box of an operand, or of scale factors, into this CTA, counted on the leader's barrier.
+  DUALGEMM_DEVICE void load(void* dst, const CUtensorMap& map, ptx::Coordinates3 at, uint64_t& full,
+                            uint64_t policy) const {
+    if constexpr (kPaired)
+      ptx::cp_async_bulk_tensor_3d_pair(dst, &map, at, ptx::even_cta_address(ptx::smem_u32(&full)), policy);
+    else ptx::cp_async_bulk_tensor_3d(dst, &map, at, &full, policy);
+  }
+  DUALGEMM_DEVICE void load(void* dst, const CUtensorMap& map, ptx::Coordinates4 at, uint64_t& full,
+                            uint64_t policy) const {
+    if constexpr (kPaired)
+      ptx::cp_async_bulk_tensor_4d_pair(dst, &map, at, ptx::even_cta_address(ptx::smem_u32(&full)), policy);
+    else ptx::cp_async_bulk_tensor_4d(dst, &map, at, &full, policy);
+  }
+  // A box of scale factors into both CTAs.
+  DUALGEMM_DEVICE void load_to_both(void* dst, const CUtensorMap& map, ptx::Coordinates4 at, uint64_t& full,
+                                    uint64_t policy) const {
+    ptx::cp_async_bulk_tensor_4d_pair_multicast(dst, &map, at, ptx::even_cta_address(ptx::smem_u32(&full)),
+                                                both(), policy);
+  }
+  // Arrives on the leader's barrier. Across CTAs relaxed is enough: what it orders are reads of tensor
+  // memory, by the tcgen05 fences on both sides.
+  DUALGEMM_DEVICE void arrive_at_leader(uint64_t& mbar) const {
+    if constexpr (kPaired) ptx::mbarrier_arrive_relaxed_cluster(ptx::even_cta_address(ptx::smem_u32(&mbar)));
+    else ptx::mbarrier_arrive(&mbar);
+  }
+};
+
+}  // namespace dualgemm

@@ -1,0 +1,76 @@
+// groups.cuh -- the table of groups that have rows, made by one warp from the sizes that lie in device
+// memory. They are whatever the caller's kernels wrote there: they are clamped, so that nothing outside the
+// tensors is ever read or written.
+#pragma once
+
+#include "kernel/common/scheduler.cuh"
+#include "kernel/params.h"
+#include "ptx/common.cuh"
+
+namespace dualgemm {
+
+DUALGEMM_DEVICE int32_t clamp(int32_t value, int32_t low, int32_t high) { return max(low, min(value, high)); }
+
+// Of `value`, the sum or maximum over this lane and those below it.
+template <class Operation>
+DUALGEMM_DEVICE int32_t scan(int32_t value, const Operation& operation) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const int32_t below = __shfl_up_sync(0xffffffff, value, distance);
+    if (lane >= distance) value = operation(value, below);
+  }
+  return value;
+}
+
+// A sum that goes on from one warp-full of values to the next.
+struct RunningSum {
+  int32_t total = 0;
+  // `total` and the values of the lanes below this one.
+  DUALGEMM_DEVICE int32_t before(int32_t value) {
+    const int32_t sum = total + scan(value, [](int32_t x, int32_t y) { return x + y; });
+    total = __shfl_sync(0xffffffff, sum, 31);
+    return sum - value;
+  }
+};
+
+// One warp, all lanes. Ends with an entry without a problem, which tells schedulers where to stop.
+template <class Traits>
+DUALGEMM_DEVICE void write_group_table(const Params& p, GroupTable& table) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  RunningSum groups, m_tiles, blocks;
+  int32_t last_end = p.group_offsets ? clamp(p.group_rows[0], 0, p.m) : 0;
+  for (int32_t first = 0; first < p.problems; first += 32) {
+    const int32_t group = first + lane;
+    const bool exists = group < p.problems;
+    int32_t row = 0, rows = 0;
+    if (p.group_offsets) {
+      // A group ends where its offset says, but not before the groups before it.
+      int32_t end = max(last_end, exists ? clamp(p.group_rows[group + 1], 0, p.m) : 0);
+      end = scan(end, [](int32_t x, int32_t y) { return max(x, y); });
+      row = __shfl_up_sync(0xffffffff, end, 1);
+      if (lane == 0) row = last_end;
+      rows = end - row;
+      last_end = __shfl_sync(0xffffffff, end, 31);
+    } else if (exists) {
+      rows = clamp(p.group_rows[group], 0, p.m);
+    }
+    const int32_t m_tiles_before = m_tiles.before((rows + Traits::kPlan.tile.m - 1) / Traits::kPlan.tile.m);
+    const int32_t sfa_block = blocks.before(p.group_offsets ? (rows + kSfAtomRows - 1) / kSfAtomRows : 0);
+    const int32_t index = groups.before(rows > 0 ? 1 : 0);
+    if (rows > 0) table.entry[index] = {m_tiles_before, group, row, rows, sfa_block};
+  }
+  if (lane == 0) table.entry[groups.total] = {m_tiles.total, -1, 0, 0, 0};
+}
+
+// The tiles of this CTA, or of its cluster. `groups` is the table of a grouped kernel, and unused in others.
+template <class Traits, class Groups>
+DUALGEMM_DEVICE auto scheduler_of(const Params& p, const Groups& groups) {
+  constexpr uint32_t kClusterSize = Traits::kPlan.cluster_size();
+  const uint32_t first = blockIdx.x / kClusterSize, stride = gridDim.x / kClusterSize;
+  if constexpr (Traits::kPlan.tile.grouped)
+    return GroupedScheduler<Traits>(groups, p.n_tiles, p.group_offsets != 0, first, stride);
+  else return DenseScheduler<Traits>({p.m_tiles, p.n_tiles, p.problems}, p.m, first, stride);
+}
+
+}  // namespace dualgemm

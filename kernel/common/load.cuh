@@ -1,0 +1,175 @@
+// load.cuh -- the two load roles: TMA copies of one k-tile after another into the ring of operands, and of
+// their scale factors into the ring of scale stages. One role brings what belongs to the weights, the other
+// what belongs to the activations, which the preceding grid may still be writing. One warp each, in each CTA
+// of a pair; params.h says what each tensor map covers.
+#pragma once
+
+#include "kernel/common/cta.cuh"
+#include "kernel/common/k_loop.cuh"
+#include "kernel/common/rings.cuh"
+#include "kernel/common/scheduler.cuh"
+#include "kernel/common/wait.cuh"
+#include "kernel/params.h"
+#include "ptx/sync.cuh"
+
+namespace dualgemm {
+
+// B1, B2 and their scale factors. Scale factors come in blocks of 128 rows: tiles of 64 or 192 rows load the
+// blocks they share with a neighbour, and the mma picks its part. Both CTAs of a pair multiply with all of B
+// and need all its scale factors: each brings one of SFB1 and SFB2 for both.
+template <class Traits>
+struct LoadWeights {
+  static constexpr Plan kPlan = Traits::kPlan;
+  static constexpr bool kOneB = kPlan.operands.b_boxes < kPlan.mma.products;  // of B1 and B2, in this CTA
+  static constexpr uint32_t kStageBytes = kPlan.operands.b_boxes * kPlan.operands.b_box_bytes;
+  static constexpr uint32_t kScaleStageBytes =
+      kPlan.mma.products * kPlan.scales.sfb_bytes;  // that arrive here
+  static constexpr bool kLaunchesDependents = false;
+
+  Cta<Traits> cta;
+  const CUtensorMap *b[2], *sfb[2];  // of each box; where there is one, both entries name it
+  uint64_t policy;
+
+  DUALGEMM_DEVICE LoadWeights(const Params& p, Cta<Traits> cta_)
+      : cta(cta_), b{&p.b1, &p.b2}, sfb{&p.sfb1, &p.sfb2} {
+    if constexpr (kOneB) b[0] = b[1] = cta.rank == 0 ? &p.b1 : &p.b2;
+    if constexpr (Cta<Traits>::kPaired) sfb[0] = sfb[1] = cta.rank == 0 ? &p.sfb1 : &p.sfb2;
+    // Few weights are read a second time, by tiles of M that do not run at the same time.
+    policy = ptx::create_policy_evict_first();
+  }
+
+  // Where the boxes of a stage begin, in B1 and in B2 alike.
+  DUALGEMM_DEVICE ptx::Coordinates3 at(const Tile& tile, KTile k) const {
+    const int first = kOneB ? 0 : static_cast<int>(cta.rank) * kPlan.operands.b_box_rows;
+    return {k.index * (kPlan.tile.k / 2), tile.n * kPlan.tile.n + first, tile.problem};
+  }
+  DUALGEMM_DEVICE ptx::Coordinates4 scales_at(const Tile& tile, KTile k) const {
+    return {0, k.index * kPlan.mma.steps, tile.n * kPlan.tile.n / kSfAtomRows, tile.problem};
+  }
+  DUALGEMM_DEVICE void load(Stage<Traits>& stage, uint64_t& full, const Tile& tile, KTile k) const {
+#pragma unroll
+    for (int box = 0; box < kPlan.operands.b_boxes; ++box)
+      cta.load(stage.b[box], *b[box], at(tile, k), full, policy);
+  }
+  DUALGEMM_DEVICE void load_scales(ScaleStage<Traits>& stage, uint64_t& full, const Tile& tile,
+                                   KTile k) const {
+    if constexpr (Cta<Traits>::kPaired) {
+      cta.load_to_both(stage.sfb[cta.rank], *sfb[0], scales_at(tile, k), full, policy);
+    } else {
+#pragma unroll
+      for (int product = 0; product < kPlan.mma.products; ++product)
+        cta.load(stage.sfb[product], *sfb[product], scales_at(tile, k), full, policy);
+    }
+  }
+  DUALGEMM_DEVICE void prefetch(const Tile& tile, KTile k) const {
+#pragma unroll
+    for (int box = 0; box < kPlan.operands.b_boxes; ++box)
+      ptx::cp_async_bulk_prefetch_tensor_3d(b[box], at(tile, k));
+  }
+};
+
+// A and its scale factors. Rows of the next group that follow the tile's own arrive with them, and are not
+// used; a CTA of a pair that has no row of the tile at all gets zeros, from before the start of the tensor.
+template <class Traits>
+struct LoadActivations {
+  static constexpr Plan kPlan = Traits::kPlan;
+  static constexpr uint32_t kStageBytes = kPlan.operands.a_bytes;
+  static constexpr uint32_t kScaleStageBytes = kPlan.scales.sfa_bytes;
+  static constexpr bool kLaunchesDependents = true;
+
+  const Params& p;
+  Cta<Traits> cta;
+  int first;  // row of the tile
+  uint64_t policy;
+
+  DUALGEMM_DEVICE LoadActivations(const Params& p_, Cta<Traits> cta_)
+      : p(p_), cta(cta_), first(static_cast<int>(cta.rank) * kPlan.operands.a_box_rows) {
+    // The CTAs of other columns of C read the same rows.
+    policy = ptx::create_policy_evict_last();
+  }
+
+  DUALGEMM_DEVICE void load(Stage<Traits>& stage, uint64_t& full, const Tile& tile, KTile k) const {
+    const int row = first < tile.rows ? tile.row + first : -kPlan.operands.a_box_rows;
+    cta.load(stage.a, p.a, ptx::Coordinates3{k.index * (kPlan.tile.k / 2), row, tile.a_problem}, full,
+             policy);
+  }
+  DUALGEMM_DEVICE void load_scales(ScaleStage<Traits>& stage, uint64_t& full, const Tile& tile,
+                                   KTile k) const {
+    const int block = first < tile.rows ? tile.sfa_block + first / kSfAtomRows : -1;
+    cta.load(stage.sfa, p.sfa, ptx::Coordinates4{0, k.index * kPlan.mma.steps, block, tile.a_problem}, full,
+             policy);
+  }
+};
+
+// Part: LoadWeights or LoadActivations.
+template <class Part, class Traits, class Scheduler>
+DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits> cta, Scheduler tiles) {
+  const Part part(p, cta);
+  const typename Traits::KLoop loop(p.k_tiles, cta.slice);
+  auto s = producer_start<Rings<Traits>::kStages>();
+  auto q = producer_start<Rings<Traits>::kScaleStages>();
+  // A box counts in full, also where it sticks out of the tensor and zeros are written. The other CTA's bytes
+  // may land first: the phase cannot end before this arrival.
+  const auto expect = [&](uint64_t& full, uint32_t bytes) {
+    if (cta.leads()) ptx::mbarrier_arrive_expect_tx(&full, Cta<Traits>::kGroup * bytes);
+  };
+  for (Tile tile; tiles.next(tile);) {
+#pragma unroll 1  // one thread issues it all: keep the code small (not measured here)
+    for (int32_t i = 0; i < loop.length(); ++i) {
+      const auto k = loop[i];
+      // On a new barrier a wait for the phase before the first passes at once: nothing holds up the first
+      // round through a ring.
+      if (loop.in_scale_stage(i) == 0) {
+        // The reads of this scale stage by the mma come before the bytes below.
+        wait(rings.scale_empty[q.index], q.phase);
+        if (ptx::elect_sync()) {
+          expect(rings.scale_full[q.index], Part::kScaleStageBytes);
+          part.load_scales(rings.scale_stage[q.index], rings.scale_full[q.index], tile, k);
+        }
+        __syncwarp();
+        ++q;
+      }
+      wait(rings.empty[s.index], s.phase);  // the same for the stage, in both CTAs
+      if (ptx::elect_sync()) {
+        expect(rings.full[s.index], Part::kStageBytes);
+        part.load(rings.stage[s.index], rings.full[s.index], tile, k);
+      }
+      __syncwarp();
+      ++s;
+    }
+  }
+  if constexpr (Part::kLaunchesDependents) {
+    // All copies of A have been issued: the next grid may start on SMs that are free. Before it reads C or
+    // writes anything it executes griddepcontrol.wait, which returns when this grid has ended. LoadWeights
+    // that are said to be static it reads before that. Those early reads can overlap this grid only: this
+    // role has itself waited for the preceding grid before it came here, so no grid before this one still
+    // runs.
+    if (ptx::elect_sync()) ptx::griddepcontrol_launch_dependents();
+    __syncwarp();
+  }
+  drain(rings.empty, s);
+  drain(rings.scale_empty, q);
+}
+
+// One thread.
+DUALGEMM_DEVICE void prefetch_tensor_maps(const Params& p) {
+  for (const CUtensorMap* map : {&p.b1, &p.b2, &p.a, &p.sfb1, &p.sfb2, &p.sfa}) ptx::prefetch_tensormap(map);
+}
+
+// Brings the first weights into L2, before the barriers of a pair are ready for copies to shared memory. This
+// is safe also where the preceding grid still writes them: all writes meet in L2, and the copies to shared
+// memory that follow are ordered as ever. No more of them than the unit that issues them takes at once: four
+// cost 3 to 6 cycles each on an H200, every further one 37 to 116, and whoever waits for this warp would wait
+// for them. One thread.
+template <class Traits, class Scheduler>
+DUALGEMM_DEVICE void prefetch_weights(const Params& p, Cta<Traits> cta, Scheduler tiles) {
+  constexpr int kTilesAhead = 4 / Traits::kPlan.operands.b_boxes;
+  const typename Traits::LoadWeights weights(p, cta);
+  const typename Traits::KLoop loop(p.k_tiles, cta.slice);
+  Tile tile;
+  if (!tiles.next(tile)) return;
+#pragma unroll 1
+  for (int32_t i = 0; i < loop.length() && i < kTilesAhead; ++i) weights.prefetch(tile, loop[i]);
+}
+
+}  // namespace dualgemm

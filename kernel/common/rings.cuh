@@ -1,0 +1,72 @@
+// rings.cuh -- the two rings in the shared memory of a CTA through which the load roles feed the multiply
+// role: one of operands, one of scale factors.
+//
+//   barrier          count                arrives                               waits       meaning
+//   full[s]          2, + the bytes       both load roles, bytes of TMA         mma         stage s is filled
+//   empty[s]         1                    the multiply role, when it has read   loads       stage s may be
+//   filled scale_full[s]    2, + the bytes       both load roles, bytes of TMA         mma         scale
+//   stage s is filled scale_empty[s]   1                    the multiply role, when it has read   loads scale
+//   stage s may be filled
+//
+// Each load role arrives on full or scale_full with the bytes of its own copies, so the phase ends when both
+// have issued their copies and all bytes have landed, in whichever order. The bytes are those of one stage,
+// and with a 2-SM mma those of both CTAs: the even CTA of a pair leads, its mma works for both, and its load
+// roles announce the bytes of both; the other CTA's copies only add to them. The other CTA's own full and
+// scale_full are not used.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/common/pipeline.cuh"
+#include "ptx/mbarrier.cuh"
+
+namespace dualgemm {
+
+// The warps that fill every stage, each with its own part (load.cuh).
+inline constexpr uint32_t kLoadRoles = 2;
+
+// One k-tile of operands: rows of 128 bytes in the 128-byte swizzle, whose pattern repeats every 1024 bytes;
+// the boxes of B1 and B2, or the one that this CTA brings. B2 follows B1 directly, so that one mma can read
+// both as one operand.
+template <class Traits>
+struct Stage {
+  uint8_t a[Traits::kPlan.operands.a_bytes];
+  uint8_t b[Traits::kPlan.operands.b_boxes][Traits::kPlan.operands.b_box_bytes];
+};
+
+// The scale factors of the k-tiles of one scale stage: for each block of 128 rows, atoms of 512 bytes in the
+// order of K.
+template <class Traits>
+struct ScaleStage {
+  uint8_t sfa[Traits::kPlan.scales.sfa_bytes];
+  uint8_t sfb[Traits::kPlan.mma.products][Traits::kPlan.scales.sfb_bytes];
+};
+
+// Starts at a multiple of 1024 bytes.
+template <class Traits>
+struct Rings {
+  static constexpr int32_t kStages = Traits::kPlan.operands.stages,
+                           kScaleStages = Traits::kPlan.scales.stages;
+
+  Stage<Traits> stage[kStages];
+  ScaleStage<Traits> scale_stage[kScaleStages];
+  uint64_t full[kStages];
+  uint64_t empty[kStages];
+  uint64_t scale_full[kScaleStages];
+  uint64_t scale_empty[kScaleStages];
+
+  static_assert(sizeof(Stage<Traits>) == Traits::kPlan.operands.stage_bytes &&
+                    sizeof(ScaleStage<Traits>) == Traits::kPlan.scales.stage_bytes,
+                "a stage is exactly what TMA delivers");
+  static_assert(sizeof(Stage<Traits>) % 1024 == 0, "every stage starts at a pattern of the swizzle");
+
+  // By one thread, before anything arrives.
+  DUALGEMM_DEVICE void init_barriers() {
+    for (uint64_t& mbar : full) ptx::mbarrier_init(&mbar, kLoadRoles);
+    for (uint64_t& mbar : empty) ptx::mbarrier_init(&mbar, 1);
+    for (uint64_t& mbar : scale_full) ptx::mbarrier_init(&mbar, kLoadRoles);
+    for (uint64_t& mbar : scale_empty) ptx::mbarrier_init(&mbar, 1);
+  }
+};
+
+}  // namespace dualgemm

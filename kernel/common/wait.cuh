@@ -1,0 +1,34 @@
+// wait.cuh -- blocking on an mbarrier, and on all barriers of a ring before the CTA may end. A whole warp
+// waits: it wakes up sooner than a lane that left the others behind.
+#pragma once
+
+#include "kernel/common/pipeline.cuh"
+#include "ptx/mbarrier.cuh"
+
+namespace dualgemm {
+
+// Returns once the phase of this parity has completed. What was written or read before the arrivals that
+// completed it comes before what these threads do next. The warp is together again: lanes may see the phase
+// end apart.
+DUALGEMM_DEVICE void wait(uint64_t& mbar, uint32_t phase) {
+  while (!ptx::mbarrier_try_wait_parity(&mbar, phase)) {
+  }
+  __syncwarp();
+}
+
+// The same where threads of another CTA arrive, too. It orders tcgen05 operations only, by the fences around
+// the arrivals and behind this wait.
+DUALGEMM_DEVICE void wait_for_cluster(uint64_t& mbar, uint32_t phase) {
+  while (!ptx::mbarrier_try_wait_parity_relaxed_cluster(&mbar, phase)) {
+  }
+  __syncwarp();
+}
+
+// Waits, from the filling end, until every stage that was ever filled is empty again. An arrival still under
+// way when the CTA exits would land in shared memory that belongs to somebody else.
+template <auto kWait = wait, int kStages>
+DUALGEMM_DEVICE void drain(uint64_t (&empty)[kStages], PipelineState<kStages> state) {
+  for (int i = 0; i < kStages; ++i, ++state) kWait(empty[state.index], state.phase);
+}
+
+}  // namespace dualgemm

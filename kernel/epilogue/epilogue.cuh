@@ -1,0 +1,52 @@
+// epilogue.cuh -- what happens to a fragment of accumulators: scaling, activation, output. Each is a part of
+// its own; this is the one place that puts them together.
+#pragma once
+
+#include "kernel/epilogue/activation.cuh"
+#include "kernel/epilogue/fragment.cuh"
+#include "kernel/epilogue/output_16bit.cuh"
+#include "kernel/epilogue/scaling.cuh"
+#include "ptx/math.cuh"
+
+namespace dualgemm {
+
+struct ApproximateMath {
+  DUALGEMM_DEVICE static float ex2(float x) { return ptx::ex2_approx_ftz(x); }
+  DUALGEMM_DEVICE static float rcp(float x) { return ptx::rcp_approx_ftz(x); }
+};
+
+// The outputs that the library builds, in the order of their ids for one tile.
+using Outputs = List<Fp16, Bf16>;
+
+// The epilogue of one tile of C, as one lane sees it.
+template <class Traits, class Layout>
+struct Epilogue {
+  using Writer = typename Traits::Output::template Writer<Traits, Layout>;
+
+  Scaling scaling;
+  typename Traits::Activation activation;
+  Writer output;
+
+  DUALGEMM_DEVICE Epilogue(const Params& p, const Tile& tile, LanePlace at,
+                           typename Traits::Output::Shared& shared)
+      : scaling(p, tile), activation(p), output(p, tile, at, shared) {}
+
+  // Elements first .. first + kWidth - 1 of the lane. Each pair goes to the output as soon as it is computed,
+  // so that what the output keeps of it may be smaller than two floats.
+  template <int kWidth>
+  DUALGEMM_DEVICE void finish(const Fragment<kWidth>& fragment, int first) const {
+    typename Writer::template Results<kWidth> results;
+#pragma unroll
+    for (int i = 0; i < kWidth; i += 2) {
+      const auto pair = [i](const uint32_t* acc) {
+        return Pair{__uint_as_float(acc[i]), __uint_as_float(acc[i + 1])};
+      };
+      const Pair f = activation.gate(scaling.gate(pair(fragment.acc1)));
+      const Pair h = activation.up(scaling.up(pair(fragment.acc2)));
+      results.put(i, {f.first * h.first, f.second * h.second});
+    }
+    output.store(results, first);
+  }
+};
+
+}  // namespace dualgemm

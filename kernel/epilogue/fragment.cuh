@@ -1,0 +1,47 @@
+// fragment.cuh -- accumulators in the registers of a lane, and where they belong in C. The epilogue works on
+// fragments and does not know where they come from: tensor memory, partial sums of a split K, or the register
+// fragment of an mma. Plain C++.
+#pragma once
+
+#include <cstdint>
+
+#include "ptx/host_device.h"
+
+namespace dualgemm {
+
+struct Pair {
+  float first, second;
+};
+
+// kWidth accumulators of each product, as raw bits of fp32: acc1[i] and acc2[i] make one element of C.
+template <int kWidth>
+struct Fragment {
+  uint32_t acc1[kWidth], acc2[kWidth];
+};
+
+// Where a lane's first element lies: its row, counted from the first of the tile, and its column of C.
+struct LanePlace {
+  int row, column;
+};
+
+// A layout says where element i of a lane lies, counted from the lane's first. Of C, `rows` and `columns`
+// exist from the first element on: `exists` tells whether that one does, `extent` how many do in the
+// direction of the layout. In that direction a tile has at least one, possibly more than the fragment.
+
+// One row of C.
+struct AlongRow {
+  DUALGEMM_HOST_DEVICE static constexpr int row(int) { return 0; }
+  DUALGEMM_HOST_DEVICE static constexpr int column(int i) { return i; }
+  DUALGEMM_HOST_DEVICE static constexpr bool exists(int rows, int) { return rows > 0; }
+  DUALGEMM_HOST_DEVICE static constexpr int extent(int, int columns) { return columns; }
+};
+
+// One column of C: with swap A/B.
+struct DownColumn {
+  DUALGEMM_HOST_DEVICE static constexpr int row(int i) { return i; }
+  DUALGEMM_HOST_DEVICE static constexpr int column(int) { return 0; }
+  DUALGEMM_HOST_DEVICE static constexpr bool exists(int, int columns) { return columns > 0; }
+  DUALGEMM_HOST_DEVICE static constexpr int extent(int rows, int) { return rows; }
+};
+
+}  // namespace dualgemm

@@ -1,0 +1,39 @@
+// kinds.h -- which outputs and activations there are, for everyone who chooses among instances. Plain C++.
+#pragma once
+
+#include <cstdint>
+
+namespace dualgemm {
+
+// Element type of C. The numbers are those of the public interface (DUALGEMM_DTYPE_*), asserted in host/.
+enum class CType : int32_t { kBf16 = 0, kFp16 = 1 };
+
+// f(gate) * h(up). The numbers are those of DUALGEMM_ACTIVATION_*.
+enum class ActivationKind : int32_t { kSwiglu = 0 };
+
+// What the machine code of an activation may take for one result; test/sass checks it, and host/ prices it.
+struct ActivationCost {
+  double ex2, rcp, other_special;  // operations of the special-function unit
+  double multiplications;          // the two by alpha1 and alpha2 included
+  constexpr double special() const { return ex2 + rcp + other_special; }
+};
+
+// The epilogue of an instance.
+struct EpilogueKind {
+  CType c_type;
+  const char* c_name;  // "fp16"
+  int32_t c_bits;      // of one element of C
+  ActivationKind activation;
+  const char* activation_name;
+  ActivationCost cost;  // of one result
+};
+
+template <class Traits>
+consteval EpilogueKind epilogue_kind() {
+  using Output = typename Traits::Output;
+  using Activation = typename Traits::Activation;
+  return {Output::kType,     Output::kName,     Output::kBits,
+          Activation::kKind, Activation::kName, Activation::kCost};
+}
+
+}  // namespace dualgemm

@@ -1,0 +1,49 @@
+// instance_name.h -- the name of an instance, composed of its plan and its epilogue: "m128n64k256s2_fp16".
+// After the tile come s2, s4: split-K over so many CTAs or pairs; o: accumulators that overlap; g: for
+// groups; then the variant, if it is one of bench/ablation; the output; and the activation, unless it is
+// SwiGLU.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/epilogue/kinds.h"
+#include "kernel/plan.h"
+
+namespace dualgemm {
+
+struct InstanceName {
+  char text[64] = {};
+  int32_t length = 0;
+
+  constexpr InstanceName& add(const char* more) {
+    while (*more) text[length++] = *more++;
+    return *this;
+  }
+  constexpr InstanceName& add(int32_t number) {
+    if (number >= 10) add(number / 10);
+    text[length++] = static_cast<char>('0' + number % 10);
+    return *this;
+  }
+};
+
+constexpr InstanceName name_of_plan(const Plan& plan) {
+  InstanceName name;
+  name.add("m").add(plan.tile.m).add("n").add(plan.tile.n).add("k").add(plan.tile.k);
+  if (plan.tile.split_k > 1) name.add("s").add(plan.tile.split_k);
+  if (plan.tmem.overlapped()) name.add("o");
+  if (plan.tile.grouped) name.add("g");
+  return name;
+}
+
+template <class Traits>
+consteval InstanceName instance_name() {
+  InstanceName name = name_of_plan(Traits::kPlan);
+  if (*Traits::kVariant) name.add("_").add(Traits::kVariant);
+  name.add("_").add(Traits::Output::kName);
+  if (Traits::Activation::kKind != ActivationKind::kSwiglu) name.add("_").add(Traits::Activation::kName);
+  return name;
+}
+template <class Traits>
+inline constexpr InstanceName kInstanceName = instance_name<Traits>();
+
+}  // namespace dualgemm

@@ -1,0 +1,68 @@
+# nvcc.cmake -- device code as targets. nvcc compiles it by rule, since CMake 3.25 does not know the family target
+# 100f, whose machine code runs on every 10.x chip (B200, B300); one call per unit, so that units compile in parallel.
+
+set(nvcc_flags -O3 -lineinfo -I${PROJECT_SOURCE_DIR})
+# The PTX beside the machine code stays uncompressed, so that the simulator and a debugger read what ships. A spill or a
+# stack frame fails the build.
+set(nvcc_object_flags --compress-mode=none
+    -Werror all-warnings -Xptxas -warn-spills,-warn-lmem-usage,-Werror
+    -Xcompiler -fPIC,-Wall,-Wextra,-fvisibility=hidden,-fvisibility-inlines-hidden)
+
+# nvcc_command(OUTPUT SOURCE FLAGS...): one call, made again when a file that it reads has changed.
+function(nvcc_command output source)
+  cmake_path(GET output PARENT_PATH folder)
+  file(MAKE_DIRECTORY ${folder})
+  cmake_path(RELATIVE_PATH output BASE_DIRECTORY ${PROJECT_BINARY_DIR} OUTPUT_VARIABLE name)
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${DUALGEMM_NVCC} ${nvcc_flags} ${ARGN} -MD -MF ${output}.d -MT ${output} ${source} -o ${output}
+    DEPENDS ${source} DEPFILE ${output}.d
+    COMMENT "nvcc ${name}" VERBATIM)
+endfunction()
+
+# nvcc_objects(NAME [STANDARD c++17] [ARCH 90a] [INCLUDE FOLDERS...] SOURCES...): an object library with one object per
+# source, compiled for the Blackwell family or for another architecture. What links to it, in whichever folder, gets its
+# objects.
+function(nvcc_objects name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "STANDARD;ARCH" "INCLUDE;SOURCES")
+  if(NOT arg_STANDARD)
+    set(arg_STANDARD c++20)
+  endif()
+  if(NOT arg_ARCH)
+    set(arg_ARCH 100f)
+  endif()
+  set(target -gencode "arch=compute_${arg_ARCH},code=[compute_${arg_ARCH},sm_${arg_ARCH}]")
+  list(TRANSFORM arg_INCLUDE PREPEND -I)
+  set(objects)
+  foreach(source IN LISTS arg_SOURCES)
+    cmake_path(ABSOLUTE_PATH source)
+    cmake_path(RELATIVE_PATH source OUTPUT_VARIABLE object)
+    cmake_path(REPLACE_EXTENSION object LAST_ONLY o)
+    cmake_path(ABSOLUTE_PATH object BASE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+    nvcc_command(${object} ${source} -std=${arg_STANDARD} ${target} ${nvcc_object_flags} ${arg_INCLUDE} -c)
+    list(APPEND objects ${object})
+  endforeach()
+  add_custom_target(${name}_units ALL DEPENDS ${objects})
+  add_library(${name} OBJECT IMPORTED GLOBAL)
+  set_target_properties(${name} PROPERTIES IMPORTED_OBJECTS "${objects}")
+  add_dependencies(${name} ${name}_units)
+endfunction()
+
+# nvcc_ptx(TARGET SOURCES...): the PTX of every source, as FILE.ptx in the folder ptx of the build.
+function(nvcc_ptx target)
+  set(outputs)
+  foreach(source IN LISTS ARGN)
+    cmake_path(ABSOLUTE_PATH source)
+    cmake_path(GET source STEM LAST_ONLY unit)
+    set(output ${PROJECT_BINARY_DIR}/ptx/${unit}.ptx)
+    nvcc_command(${output} ${source} -std=c++20 -arch=compute_100f -ptx)
+    list(APPEND outputs ${output})
+  endforeach()
+  add_custom_target(${target} DEPENDS ${outputs})
+  # A source that is gone leaves nothing behind: who reads this folder reads all of it.
+  file(GLOB left ${PROJECT_BINARY_DIR}/ptx/*.ptx)
+  list(REMOVE_ITEM left ${outputs})
+  foreach(output IN LISTS left)
+    file(REMOVE ${output})
+  endforeach()
+endfunction()

@@ -1,0 +1,149 @@
+// plan.h -- the plan of a kernel: everything about it that is known when it is compiled, as one constant
+// value. The kernel, host/, the cost model, the bench and the tests read the same plan; each architecture has
+// a function that derives it from a few options (sm100/plan.h). Plain C++ without CUDA types.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/architecture.h"
+#include "ptx/host_device.h"
+
+namespace dualgemm {
+
+// Scale factors come in atoms: those of 128 rows x 64 elements of K, 512 bytes.
+inline constexpr int32_t kSfAtomBytes = 512;
+inline constexpr int32_t kSfAtomRows = 128;
+inline constexpr int32_t kSfAtomElems = 64;
+
+// Groups of one launch: their table lies in shared memory.
+inline constexpr int32_t kMaxGroups = 512;
+
+// Tiles of M whose rows of A are meant to stay in L2 together (common/scheduler.cuh).
+inline constexpr uint32_t kBandTiles = 16;
+
+// What a CTA, or the two CTAs of a 2-SM mma, compute from one tile of C: kTileM rows of A, as many rows of B1
+// and of B2 as the tile has columns. With split_k > 1 that many of them, all in one cluster, share the tile:
+// each takes a part of K, and they add their accumulators up.
+struct TilePlan {
+  int32_t m, n;
+  int32_t k;  // elements of K in a k-tile
+  int32_t split_k;
+  bool grouped;  // for groups of rows that are known on the device only
+
+  bool operator==(const TilePlan&) const = default;
+};
+
+// The ring of operands in shared memory. A stage holds one k-tile: a box of A, and one or two boxes of B1 and
+// B2.
+struct OperandPlan {
+  int32_t stages;
+  int32_t a_box_rows, b_box_rows;  // rows of one TMA box
+  int32_t b_boxes;                 // 2: of B1 and of B2; 1: this CTA brings one of them
+  int32_t a_bytes, b_box_bytes;    // of one box
+  int32_t stage_bytes;
+
+  bool operator==(const OperandPlan&) const = default;
+};
+
+// The ring of scale factors in shared memory. A stage holds the factors of k_tiles k-tiles.
+struct ScalePlan {
+  int32_t stages;
+  int32_t k_tiles;               // fewer and larger copies where there are several
+  int32_t steps;                 // mma steps of a stage
+  int32_t sfb_blocks;            // blocks of 128 rows of SFB1, and of SFB2
+  int32_t sfa_bytes, sfb_bytes;  // sfb_bytes: of each of SFB1 and SFB2
+  int32_t stage_bytes;
+
+  bool operator==(const ScalePlan&) const = default;
+};
+
+// The multiplication of one k-tile. A step is the K of one mma.
+struct MmaPlan {
+  int32_t cta_group;     // CTAs that one mma works for: 2 is the 2-SM form
+  bool swap_ab;          // the rows of B1 and B2 are on the M side of the mma, those of A on the N side
+  int32_t m, n;          // of one mma
+  int32_t steps;         // of a k-tile
+  int32_t products;      // computed from one k-tile: both, A * B1^T and A * B2^T
+  int32_t accumulators;  // products of a tile
+  int32_t per_step;      // mma of one step: 1 where one mma computes both products, else one each
+  int32_t columns;       // accumulator columns of one product
+  bool keep_a;           // the second mma of a step asks for the A that the tensor core read for the first
+
+  bool operator==(const MmaPlan&) const = default;
+};
+
+// Tensor memory, in columns. tmem_map.cuh draws it.
+struct TmemPlan {
+  int32_t acc_stages;      // pairs of accumulators
+  int32_t acc_columns;     // of one pair
+  int32_t shared_columns;  // that two overlapping pairs have in common, 0 where they are apart
+  int32_t acc_barriers;    // 1 where the pairs overlap: they take turns with its phase
+  int32_t scales;          // the first column of scale factors
+  int32_t step_columns;    // scale factors of one step: of A, and of each B
+  bool
+      resident_scales;  // every stage of scale factors has columns of its own; else they pass through windows
+  int32_t windows, window_steps, window_columns;
+  int32_t used, allocated;
+
+  DUALGEMM_HOST_DEVICE constexpr bool overlapped() const { return shared_columns > 0; }
+
+  bool operator==(const TmemPlan&) const = default;
+};
+
+// The warps of the epilogue, and how much each has in registers.
+struct EpiloguePlan {
+  int32_t warps;
+  int32_t chunk_columns;  // of each product, per lane
+
+  bool operator==(const EpiloguePlan&) const = default;
+};
+
+struct Plan {
+  Arch arch;
+  TilePlan tile;
+  OperandPlan operands;
+  ScalePlan scales;
+  MmaPlan mma;
+  TmemPlan tmem;
+  EpiloguePlan epilogue;
+  int32_t threads;
+
+  DUALGEMM_HOST_DEVICE constexpr int32_t cluster_size() const { return mma.cta_group * tile.split_k; }
+  DUALGEMM_HOST_DEVICE constexpr int32_t ring_bytes() const {
+    return operands.stages * operands.stage_bytes + scales.stages * scales.stage_bytes;
+  }
+
+  bool operator==(const Plan&) const = default;
+};
+
+// The ring of operands of a tile, with `stages` stages.
+constexpr OperandPlan operand_plan(const TilePlan& tile, const MmaPlan& mma, int32_t stages) {
+  OperandPlan x{};
+  x.stages = stages;
+  x.a_box_rows = tile.m / mma.cta_group;
+  // The B of a 2-SM mma is split by rows between the two CTAs. With one mma for both products the first half
+  // is B1 and the second B2, so each CTA brings one of them whole; with two, each brings its half of the rows
+  // of both.
+  const bool one_b_per_cta = mma.cta_group == 2 && mma.products == 2 && mma.per_step == 1;
+  x.b_boxes = one_b_per_cta ? 1 : mma.products;
+  x.b_box_rows = one_b_per_cta ? tile.n : tile.n / mma.cta_group;
+  x.a_bytes = x.a_box_rows * tile.k / 2;
+  x.b_box_bytes = x.b_box_rows * tile.k / 2;
+  x.stage_bytes = x.a_bytes + x.b_boxes * x.b_box_bytes;
+  return x;
+}
+
+// The ring of scale factors, with `stages` stages of `k_tiles` k-tiles.
+constexpr ScalePlan scale_plan(const TilePlan& tile, const MmaPlan& mma, int32_t stages, int32_t k_tiles) {
+  ScalePlan x{};
+  x.stages = stages;
+  x.k_tiles = k_tiles;
+  x.steps = k_tiles * mma.steps;
+  x.sfb_blocks = (tile.n + kSfAtomRows - 1) / kSfAtomRows;
+  x.sfa_bytes = x.steps * kSfAtomBytes;
+  x.sfb_bytes = x.sfb_blocks * x.sfa_bytes;
+  x.stage_bytes = x.sfa_bytes + mma.products * x.sfb_bytes;
+  return x;
+}
+
+}  // namespace dualgemm

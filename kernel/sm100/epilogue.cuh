@@ -1,0 +1,107 @@
+// epilogue.cuh -- the epilogue role: accumulators come from tensor memory to registers, and what becomes of
+// them there is epilogue/epilogue.cuh's business. Eight warps, two for each quarter of the lanes of tensor
+// memory: a lane owns a row of C, or with swap A/B a column, and the accumulator columns of its half.
+#pragma once
+
+#include "kernel/common/cta.cuh"
+#include "kernel/common/scheduler.cuh"
+#include "kernel/common/wait.cuh"
+#include "kernel/epilogue/epilogue.cuh"
+#include "kernel/params.h"
+#include "kernel/sm100/roles.cuh"
+#include "kernel/sm100/shared_storage.cuh"
+#include "kernel/sm100/tmem_map.cuh"
+#include "ptx/sync.cuh"
+#include "ptx/tcgen05_mem.cuh"
+#include "ptx/tcgen05_mma.cuh"
+
+namespace dualgemm::sm100 {
+
+// The lane of tensor memory that belongs to this thread, as a part of C.
+template <class Traits>
+using Layout = std::conditional_t<Traits::kPlan.mma.swap_ab, DownColumn, AlongRow>;
+
+template <class Traits>
+DUALGEMM_DEVICE LanePlace place_of_lane(Cta<Traits> cta, const Tile& tile, EpilogueWarp warp) {
+  const int column = tile.n * Traits::kPlan.tile.n;
+  if constexpr (Traits::kPlan.mma.swap_ab) return {0, column + warp.lane()};
+  else return {static_cast<int>(cta.rank) * kTmemLanes + warp.lane(), column};
+}
+
+template <class Traits>
+DUALGEMM_DEVICE auto epilogue_of(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta,
+                                 const Tile& tile, EpilogueWarp warp) {
+  return Epilogue<Traits, Layout<Traits>>(p, tile, place_of_lane(cta, tile, warp), smem.output);
+}
+
+// Returns when the columns from acc1 and acc2 on are in registers.
+template <class Traits, int kWidth>
+DUALGEMM_DEVICE void load_fragment(Fragment<kWidth>& fragment, uint32_t acc1, uint32_t acc2) {
+  constexpr bool kBoth = Traits::kPlan.mma.accumulators == 2;  // else acc2 is not there
+  ptx::tcgen05_ld_32x32b(fragment.acc1, acc1);
+  if constexpr (kBoth) ptx::tcgen05_ld_32x32b(fragment.acc2, acc2);
+  ptx::tcgen05_wait_ld();  // the registers are defined, and tensor memory has been read, only after this
+  // Nothing tells the compiler that the wait defines the registers; these empty statements keep their uses
+  // below it.
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i)
+    asm volatile("" : "+r"(fragment.acc1[i]), "+r"(fragment.acc2[i])::"memory");
+}
+
+// Returns when the accumulators are final and this warp may load them.
+DUALGEMM_DEVICE void wait_for_accumulators(uint64_t& acc_full, uint32_t phase) {
+  wait(acc_full, phase);
+  ptx::tcgen05_fence_after_thread_sync();  // the mma of these accumulators come before the loads that follow
+}
+
+// The columns of a lane that one warp handles, in chunks.
+template <class Traits>
+struct Chunks {
+  static constexpr Plan kPlan = Traits::kPlan;
+  static constexpr int kWidth = kPlan.epilogue.chunk_columns, kCount = kPlan.mma.columns / 2 / kWidth;
+  // After this chunk is in registers, all that the mma of the next tile overwrites has been read.
+  static constexpr int kReleasing = kPlan.tmem.overlapped() ? 0 : kCount - 1;
+
+  // The first column of chunk i. Overlapping pairs: the shared columns, the last 64 of acc2[0] and the first
+  // 64 of acc1[1], are read first, half of them by each of the two warps of a lane.
+  DUALGEMM_DEVICE static int first(EpilogueWarp warp, int i, int acc) {
+    if constexpr (kPlan.tmem.overlapped()) {
+      static_assert(kPlan.tmem.shared_columns == 2 * kWidth && kPlan.mma.columns == 4 * kWidth);
+      const bool upper = (acc == 0) == (i == 0);
+      return warp.half * kWidth + (upper ? kPlan.mma.columns - kPlan.tmem.shared_columns : 0);
+    } else {
+      return warp.half * (kPlan.mma.columns / 2) + i * kWidth;
+    }
+  }
+};
+
+template <class Traits, class Scheduler>
+DUALGEMM_DEVICE void epilogue_role(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta,
+                                   Scheduler tiles, EpilogueWarp warp) {
+  using C = Chunks<Traits>;
+  const TmemMap<Traits> tmem{smem.tmem_base + warp.tmem_lane()};
+  auto acc = acc_consumer_start<Traits>();
+  for (Tile tile; tiles.next(tile); ++acc) {
+    const auto epilogue = epilogue_of(p, smem, cta, tile, warp);
+    const int pair = acc.pair();
+    wait_for_accumulators(smem.acc_full[acc.index], acc.phase);
+#pragma unroll
+    for (int i = 0; i < C::kCount; ++i) {
+      const int column = C::first(warp, i, pair);
+      Fragment<C::kWidth> fragment;
+      load_fragment<Traits>(fragment, tmem.acc1(pair) + column, tmem.acc2(pair) + column);
+      if (i == C::kReleasing) {
+        // In registers: the mma of a later tile may overwrite the accumulators during the work below.
+        ptx::tcgen05_fence_before_thread_sync();  // this lane's reads come before the arrival
+        __syncwarp();                             // and so do those of the other lanes
+        if (ptx::elect_sync()) cta.arrive_at_leader(smem.acc_empty[acc.index]);
+        __syncwarp();
+      }
+      epilogue.finish(fragment, column);
+      __syncwarp();  // the next tcgen05.ld needs the lanes together again
+    }
+  }
+  Traits::Output::complete();
+}
+
+}  // namespace dualgemm::sm100

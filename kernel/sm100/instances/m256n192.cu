@@ -1,0 +1,10 @@
+// m256n192.cu -- a pair of CTAs (2-SM) for a wide tile: two mma, since 2 * 192 columns are more than one has.
+#include "kernel/sm100/instances.cuh"
+
+namespace dualgemm {
+
+constexpr sm100::Options kDense{.tile_m = 256, .tile_n = 192, .stages = 4, .scale_stages = 4};
+
+extern constinit const InstanceList sm100_m256n192 = sm100::kInstances<kDense>;
+
+}  // namespace dualgemm

@@ -1,0 +1,15 @@
+// m64n128.cu -- swap A/B, for few rows of A. The rings are as deep as shared memory allows, and deep enough
+// in scale factors for the same part of K.
+#include "kernel/sm100/instances.cuh"
+
+namespace dualgemm {
+
+constexpr sm100::Options kDecode{
+    .tile_m = 64, .tile_n = 128, .stages = 5, .scale_stages = 4, .acc_stages = 2};
+constexpr sm100::Options kSplit{.tile_m = 64, .tile_n = 128, .split_k = 4, .stages = 5, .scale_stages = 4};
+constexpr sm100::Options kGrouped{
+    .tile_m = 64, .tile_n = 128, .stages = 4, .scale_stages = 5, .acc_stages = 2, .grouped = true};
+
+extern constinit const InstanceList sm100_m64n128 = sm100::kInstances<kDecode, kSplit, kGrouped>;
+
+}  // namespace dualgemm

@@ -1,0 +1,140 @@
+// plan.h -- the options of a kernel for compute capability 10.x, and the plan that follows from them: every
+// byte and column count is derived here, once. Plain C++ without CUDA types.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/plan.h"
+
+namespace dualgemm::sm100 {
+
+// What distinguishes one instance from another. The tile of C that one CTA, or a pair of CTAs, computes:
+//   tile_m = 256   a pair of CTAs with one 2-SM mma; each has 128 rows of A and brings half of B1 and B2
+//   tile_m = 128   one CTA; the lanes of tensor memory are rows of A, its accumulator columns rows of B1 and
+//   B2 tile_m = 64    one CTA and swapped sides (swap A/B), for few rows of A: the lanes are 128 rows of B1
+//   and B2, the
+//                  columns are rows of A
+struct Options {
+  int32_t tile_m, tile_n;
+  int32_t split_k = 1;        // CTAs or pairs of a cluster that share a tile
+  int32_t stages;             // of the operand ring
+  int32_t scale_stages;       // of the ring of scale factors
+  int32_t scale_k_tiles = 1;  // k-tiles in one stage of it
+  int32_t acc_stages = 1;     // pairs of accumulators, 1 or 2
+  bool grouped = false;       // several problems, whose rows are known on the device only
+  // With two mma per step: the second asks for the A that the collector of the tensor core holds since the
+  // first. That mma of one thread execute in order although they have different accumulators is not
+  // documented; public kernels that give right results on a B200 rely on it here.
+  bool keep_a = false;
+};
+
+// How the two products of a tile are computed. The kernels of the library compute both from each k-tile;
+// bench/ablation has some that do not.
+struct Products {
+  int32_t accumulators;  // products of a tile
+  int32_t together;      // of them, those that are computed from one k-tile
+  int32_t per_step;      // mma of one step
+};
+
+inline constexpr int32_t kTmemLanes = 128;
+inline constexpr int32_t kTmemColumns = limits_of(Arch::kSm100).tmem_columns;
+inline constexpr int32_t kTileK = 256;    // 128 bytes of e2m1: one row of a 128-byte-swizzled operand
+inline constexpr int32_t kMmaK = 64;      // of one tcgen05.mma kind::mxf4nvf4
+inline constexpr int32_t kSfColumns = 4;  // of tensor memory: the scale factors of 128 rows and one step
+
+// Warps beside the epilogue's (roles.cuh).
+inline constexpr int32_t kOtherWarps = 4;
+
+constexpr bool swap_ab(const Options& o) { return o.tile_m < kTmemLanes; }
+constexpr int32_t acc_columns_of_product(const Options& o) { return swap_ab(o) ? o.tile_m : o.tile_n; }
+
+// With 128 columns ONE mma of N = 256 computes both products from B1 and B2 as one operand of 256 rows.
+// Elsewhere TWO mma: with 64 columns the scale factors of B cannot be packed without overlapping copies, and
+// 2 * 192 is more than an mma has.
+constexpr Products products_of(const Options& o) { return {2, 2, acc_columns_of_product(o) == 128 ? 1 : 2}; }
+
+constexpr MmaPlan mma_plan(const Options& o, Products products) {
+  MmaPlan x{};
+  x.cta_group = o.tile_m == 2 * kTmemLanes ? 2 : 1;
+  x.swap_ab = swap_ab(o);
+  x.columns = acc_columns_of_product(o);
+  x.products = products.together;
+  x.accumulators = products.accumulators;
+  x.per_step = products.per_step;
+  x.m = kTmemLanes * x.cta_group;
+  x.n = products.together / products.per_step * x.columns;
+  x.steps = kTileK / kMmaK;
+  x.keep_a = o.keep_a;
+  return x;
+}
+
+constexpr TmemPlan tmem_plan(const Options& o, const MmaPlan& mma, const ScalePlan& scales) {
+  TmemPlan x{};
+  x.acc_stages = o.acc_stages;
+  x.acc_columns = mma.accumulators * mma.columns;
+  // Two pairs of 2 * 128 columns would fill tensor memory: they share 64 instead (tmem_map.cuh).
+  const bool overlapped = o.acc_stages == 2 && 2 * x.acc_columns == kTmemColumns;
+  x.shared_columns = overlapped ? 64 : 0;
+  x.acc_barriers = overlapped ? 1 : o.acc_stages;
+  x.scales = o.acc_stages * x.acc_columns - x.shared_columns;
+  x.step_columns = (1 + mma.products * scales.sfb_blocks) * kSfColumns;
+  x.resident_scales = x.scales + scales.stages * scales.steps * x.step_columns <= kTmemColumns;
+  x.window_steps = x.resident_scales ? scales.steps : mma.steps / 2;
+  x.window_columns = x.window_steps * x.step_columns;
+  x.windows = x.resident_scales ? scales.stages : (kTmemColumns - x.scales) / x.window_columns;
+  x.used = x.scales + x.windows * x.window_columns;
+  x.allocated = x.used <= 128 ? 128 : x.used <= 256 ? 256 : 512;  // tcgen05.alloc takes powers of two
+  return x;
+}
+
+constexpr Plan plan_of(const Options& o, Products products) {
+  Plan plan{};
+  plan.arch = Arch::kSm100;
+  plan.tile = {o.tile_m, o.tile_n, kTileK, o.split_k, o.grouped};
+  plan.mma = mma_plan(o, products);
+  plan.operands = operand_plan(plan.tile, plan.mma, o.stages);
+  plan.scales = scale_plan(plan.tile, plan.mma, o.scale_stages, o.scale_k_tiles);
+  plan.tmem = tmem_plan(o, plan.mma, plan.scales);
+  // Eight warps halve the time of the four that an epilogue needs, which spend it waiting for ex2 and rcp. 64
+  // accumulators per lane are enough independent work to hide the latency of those without spilling.
+  plan.epilogue = {8, 32};
+  plan.threads = 32 * (plan.epilogue.warps + kOtherWarps);
+  return plan;
+}
+constexpr Plan plan_of(const Options& o) { return plan_of(o, products_of(o)); }
+
+// What a kernel cannot be, each with its reason. kPlan has to be the plan of kOptions, or a variation of it.
+template <Options kOptions, Plan kPlan>
+constexpr bool possible() {
+  constexpr Options o = kOptions;
+  static_assert(o.tile_m == 64 || o.tile_m == 128 || o.tile_m == 256,
+                "tile_m: the 128 lanes of tensor memory are rows of A of one CTA (128) or of each CTA of a "
+                "pair (256), or "
+                "rows of B1 and B2 beside 64 rows of A");
+  static_assert(
+      kPlan.mma.columns % (2 * kPlan.epilogue.chunk_columns) == 0,
+      "tile_n: two warps of the epilogue share the columns of a lane in chunks of 32, so they come in 64s");
+  static_assert(!kPlan.mma.swap_ab || o.tile_n == kTmemLanes,
+                "tile_n: with swapped sides the rows of B1 and B2 are the 128 lanes of tensor memory");
+  static_assert(kPlan.mma.n <= 256, "tile_n: an mma has at most 256 columns");
+  static_assert(o.split_k >= 1 && kPlan.cluster_size() <= 8,
+                "split_k: a cluster has at most 8 CTAs everywhere");
+  static_assert(!o.grouped || o.split_k == 1,
+                "grouped: a split of K has one tile per cluster, groups have any number of tiles");
+  static_assert(o.acc_stages == 1 || (o.acc_stages == 2 && o.split_k == 1),
+                "acc_stages: one or two, and a split of K has one tile per cluster");
+  static_assert(kPlan.tmem.scales < kTmemColumns,
+                "acc_stages: the accumulators leave no room for scale factors");
+  static_assert(kPlan.tmem.windows >= 2 || o.scale_stages == 1,
+                "scale_stages: one window of scale factors is filled while the other is read");
+  static_assert(kPlan.tmem.used <= kTmemColumns, "accumulators and scale factors fit in tensor memory");
+  static_assert(kPlan.tmem.scales % kSfColumns == 0, "tcgen05.cp writes to multiples of four columns");
+  static_assert(kPlan.operands.a_bytes % 1024 == 0 && kPlan.operands.b_box_bytes % 1024 == 0,
+                "operands start at a pattern of the 128-byte swizzle, which repeats every 1024 bytes");
+  static_assert(!o.keep_a || kPlan.mma.per_step == 2, "keep_a: there is no second mma in a step");
+  static_assert(!o.keep_a || !kPlan.mma.swap_ab,
+                "keep_a: with swapped sides the two mma of a step have no A in common");
+  return true;
+}
+
+}  // namespace dualgemm::sm100

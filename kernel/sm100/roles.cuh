@@ -1,0 +1,42 @@
+// roles.cuh -- which warp does what. A warp can read only the quarter of tensor memory that its index modulo
+// 4 names (PTX ISA 9.0, 9.7.16.8.1), so an epilogue is a multiple of four warps; they come first, and the
+// other roles have one warp each.
+#pragma once
+
+#include "kernel/plan.h"
+#include "ptx/common.cuh"
+
+namespace dualgemm::sm100 {
+
+enum class Role {
+  kMma,              // copies scale factors to tensor memory and multiplies
+  kLoadWeights,      // TMA of B1, B2 and their scale factors; initialises the barriers
+  kLoadActivations,  // TMA of A and its scale factors; reads the sizes of groups
+  kSetup,            // prefetches, allocates and frees tensor memory
+  kEpilogue,         // tensor memory -> scaling -> activation -> C
+};
+
+// Broadcast from lane 0, so that the compiler sees one value per warp and keeps the roles' arithmetic scalar.
+DUALGEMM_DEVICE int warp_index() { return __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0); }
+
+template <class Traits>
+DUALGEMM_DEVICE Role role_of(int warp) {
+  switch (warp - Traits::kPlan.epilogue.warps) {
+    case 0: return Role::kMma;
+    case 1: return Role::kLoadWeights;
+    case 2: return Role::kLoadActivations;
+    case 3: return Role::kSetup;
+    default: return Role::kEpilogue;
+  }
+}
+
+// What an epilogue warp reads: 32 lanes of tensor memory, and one of two halves of the columns.
+struct EpilogueWarp {
+  int quarter, half;
+  DUALGEMM_DEVICE explicit EpilogueWarp(int warp) : quarter(warp % 4), half(warp / 4) {}
+  DUALGEMM_DEVICE int lane() const { return quarter * 32 + static_cast<int>(threadIdx.x) % 32; }
+  // In bits 16-31 of a tensor-memory address.
+  DUALGEMM_DEVICE uint32_t tmem_lane() const { return static_cast<uint32_t>(quarter) << 21; }
+};
+
+}  // namespace dualgemm::sm100

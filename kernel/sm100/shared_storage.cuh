@@ -1,0 +1,38 @@
+// shared_storage.cuh -- the shared memory of one CTA. Its size is the dynamic shared memory of a launch. The
+// barriers of the two rings are described in common/rings.cuh; empty and scale_empty are arrived on by
+// tcgen05.commit here. scale_empty[s] is committed after the mma that read the scale stage: it frees the
+// shared memory and also the columns of tensor memory to which the stage was copied, where it has its own.
+//
+//   barrier          count                  arrives                         waits       meaning
+//   acc_full[a]      1                      tcgen05.commit of mma           epilogue    pair a is final
+//   acc_empty[a]     8, by epilogue warp    a lane of each epilogue warp    mma         pair a was read
+//   window_free[w]   1                      tcgen05.commit of mma           mma         window w was read
+//
+// Overlapping accumulators have ONE acc_full and ONE acc_empty, whose phases take turns with the two pairs: a
+// barrier for each would let the mma of a tile overwrite what is left to read of the tile before.
+//
+// In a pair of CTAs the leader's acc_empty counts 16, the epilogue warps of both. Commits arrive on empty,
+// scale_empty and acc_full of both CTAs, so each CTA waits on its own. The other CTA's acc_empty and
+// window_free are not used.
+#pragma once
+
+#include <type_traits>
+
+#include "kernel/common/rings.cuh"
+#include "kernel/common/scheduler.cuh"
+#include "kernel/epilogue/list.h"
+
+namespace dualgemm::sm100 {
+
+template <class Traits>
+struct SharedStorage {
+  Rings<Traits> rings;
+  uint64_t acc_full[Traits::kPlan.tmem.acc_barriers];
+  uint64_t acc_empty[Traits::kPlan.tmem.acc_barriers];
+  uint64_t window_free[Traits::kPlan.tmem.windows];  // used unless the scale factors are resident
+  uint32_t tmem_base;                                // written by tcgen05.alloc
+  std::conditional_t<Traits::kPlan.tile.grouped, GroupTable, Nothing> groups;
+  [[no_unique_address]] typename Traits::Output::Shared output;
+};
+
+}  // namespace dualgemm::sm100

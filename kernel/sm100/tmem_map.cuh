@@ -1,0 +1,75 @@
+// tmem_map.cuh -- the columns of tensor memory: the accumulators of both products and the scale factors.
+//
+//   0          columns    2 columns                      scales                            used
+//   | acc1[0]  | acc2[0]  | acc1[1], acc2[1] if doubled  | window 0 | window 1 | ...       |
+//
+// Two pairs of 128 columns overlap by 64, which leaves room for scale factors:
+//
+//   0          128        192        256        320                   448        512
+//   | acc1[0]  | acc2[0]             |                                | windows  |
+//                         | acc1[1]             | acc2[1]             |
+//
+// acc2[0] columns 64..127 are acc1[1] columns 0..63. The epilogue reads them first and lets the mma of the
+// next tile go on from there (epilogue.cuh).
+//
+// A window holds the scale factors of a scale stage, which is then resident, or of half a k-tile: four
+// columns for each atom, the atoms of A first. k is the mma step, of SFB1 and SFB2 one or two blocks of 128
+// rows:
+//
+//   | SFA k0 | SFA k1 | ... | SFB1 k0 | SFB2 k0 | SFB1 k1 | SFB2 k1 | ...
+//
+// Four columns hold the factors of 128 rows: row r in column r / 32, lanes r % 32 + {0, 32, 64, 96}. The
+// atoms of B of a step are neighbours, so the single mma of N = 256 reads them as eight columns. The order of
+// a mma before a later copy over its scale factors is not documented: scale_empty[s], committed after the
+// mma, or window_free[w] provides it. In a pair each CTA has this map: the accumulators and the SFA of its
+// own 128 rows of A, and a copy of SFB1 and SFB2.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/common/pipeline.cuh"
+#include "kernel/sm100/plan.h"
+#include "ptx/host_device.h"
+
+namespace dualgemm::sm100 {
+
+template <class Traits>
+struct TmemMap {
+  static constexpr Plan kPlan = Traits::kPlan;
+
+  uint32_t base;  // what tcgen05.alloc returned
+
+  DUALGEMM_HOST_DEVICE constexpr uint32_t acc1(int acc) const {
+    return base + acc * (kPlan.tmem.acc_columns - kPlan.tmem.shared_columns);
+  }
+  DUALGEMM_HOST_DEVICE constexpr uint32_t acc2(int acc) const { return acc1(acc) + kPlan.mma.columns; }
+  // `step` counts in the window.
+  DUALGEMM_HOST_DEVICE constexpr uint32_t sfa(int window, int step) const {
+    return base + kPlan.tmem.scales + window * kPlan.tmem.window_columns + step * kSfColumns;
+  }
+  DUALGEMM_HOST_DEVICE constexpr uint32_t sfb(int window, int step, int product) const {
+    return base + kPlan.tmem.scales + window * kPlan.tmem.window_columns +
+           kPlan.tmem.window_steps * kSfColumns +
+           (step * kPlan.mma.products + product) * kPlan.scales.sfb_blocks * kSfColumns;
+  }
+};
+
+// The position of one end in the accumulators. Pairs that overlap have one barrier, whose phases take turns
+// with them: the first phase of the consumer, 0, belongs to pair 0, and the producer waits one phase behind.
+template <class Traits, uint32_t kFirstPhase>
+struct AccState : PipelineState<Traits::kPlan.tmem.acc_barriers> {
+  DUALGEMM_HOST_DEVICE constexpr int pair() const {
+    return Traits::kPlan.tmem.overlapped() ? static_cast<int>(this->phase ^ kFirstPhase) : this->index;
+  }
+};
+// Of the multiply role, which fills accumulators, and of the epilogue, which reads them (pipeline.cuh).
+template <class Traits>
+DUALGEMM_HOST_DEVICE constexpr auto acc_producer_start() {
+  return AccState<Traits, 1>{producer_start<Traits::kPlan.tmem.acc_barriers>()};
+}
+template <class Traits>
+DUALGEMM_HOST_DEVICE constexpr auto acc_consumer_start() {
+  return AccState<Traits, 0>{consumer_start<Traits::kPlan.tmem.acc_barriers>()};
+}
+
+}  // namespace dualgemm::sm100

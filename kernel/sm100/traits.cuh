@@ -1,0 +1,32 @@
+// traits.cuh -- the template parameter of the kernel and of its roles: the plan, the epilogue, and the parts
+// of the pipeline. A kernel that does one thing differently (bench/ablation) has traits of its own with
+// another part.
+#pragma once
+
+#include "kernel/common/k_loop.cuh"
+#include "kernel/common/load.cuh"
+#include "kernel/sm100/mma.cuh"
+#include "kernel/sm100/plan.h"
+
+namespace dualgemm::sm100 {
+
+// The parts of the pipeline as they ship. Self: the traits that inherit them.
+template <class Self>
+struct Parts {
+  using KLoop = dualgemm::KLoop<Self>;
+  using LoadWeights = dualgemm::LoadWeights<Self>;
+  using LoadActivations = dualgemm::LoadActivations<Self>;
+  using ScaleCopies = CopyPerStep;
+  using Multiply = BothProducts<Self>;
+  static constexpr const char* kVariant = "";  // what the name of an instance says of another part
+};
+
+template <Options kOptions, class Output_, class Activation_>
+struct Traits : Parts<Traits<kOptions, Output_, Activation_>> {
+  static constexpr Plan kPlan = plan_of(kOptions);
+  static_assert(possible<kOptions, kPlan>());
+  using Output = Output_;
+  using Activation = Activation_;
+};
+
+}  // namespace dualgemm::sm100

@@ -1,0 +1,11 @@
+// host_device.h -- the two function qualifiers. Headers with DUALGEMM_HOST_DEVICE functions are plain C++ for
+// a host compiler too, so that tests run them on a CPU.
+#pragma once
+
+#define DUALGEMM_DEVICE __device__ __forceinline__
+
+#ifdef __CUDACC__
+#define DUALGEMM_HOST_DEVICE __host__ __device__ __forceinline__
+#else
+#define DUALGEMM_HOST_DEVICE inline
+#endif

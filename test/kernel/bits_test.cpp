@@ -1,0 +1,176 @@
+// bits_test.cpp -- the bits of C that every instance writes for a set of problems, against those on record in
+// bits.txt: a rearrangement of the kernel keeps them all. Where the bits are meant to change,
+//
+//     build/kernel_test "[record]"
+//
+// writes the record anew, and the commit that changes it says why.
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "kernel/grouped.h"
+
+using namespace dualgemm_test;
+
+namespace {
+
+struct Case {
+  std::string name;
+  std::function<ProblemSet()> problems;
+  SetOptions options;
+};
+
+// Problems of one shape, on full-range data, so that no bit of an accumulator is known in advance.
+std::function<ProblemSet()> batch(int32_t problems, int32_t m, int32_t n, int32_t k, uint64_t seed,
+                                  Alphas alphas = Alphas::kShared) {
+  return [=] { return make_batch(Data::kFullRange, problems, m, n, k, seed, alphas); };
+}
+
+// One launch in all the ways that change no bit of it.
+void add_launch_cases(std::vector<Case>& cases, const SetOptions& plain, const std::string& prefix,
+                      const std::function<ProblemSet()>& problems) {
+  const auto add = [&](const char* name, auto change) {
+    cases.push_back({prefix + name, problems, plain});
+    change(cases.back().options);
+  };
+  add("plain", [](SetOptions&) {});
+  add("pdl", [](SetOptions& o) { o.flags = DUALGEMM_FLAG_PDL; });
+  add("pdl-static-weights",
+      [](SetOptions& o) { o.flags = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS; });
+  add("padded", [](SetOptions& o) {
+    o.ldc_padding = 24;
+    o.gap = 5;
+  });
+}
+
+std::vector<Case> dense_cases(const NamedConfig& config) {
+  const SetOptions plain = use(config);
+  const int32_t tile_m = config.info.tile_m, tile_n = config.info.tile_n, tile_k = config.info.tile_k;
+  const int32_t slices = config.info.split_k;
+  std::vector<Case> cases = {
+      {"whole-tile", batch(1, tile_m, tile_n, 2 * slices * tile_k, 1), plain},
+      {"every-stage-twice", batch(1, 40, tile_n, (2 * config.info.stages + 1) * slices * tile_k, 2), plain},
+      {"ragged-m", batch(1, tile_m + 5, 72, slices * tile_k, 3), plain},
+      {"ragged-n", batch(1, 33, tile_n + 8, slices * tile_k, 4), plain},
+      {"ragged-k-tile", batch(1, tile_m, tile_n, (slices + 1) * tile_k - 64, 5), plain},
+      {"ragged-k-step", batch(1, 40, tile_n, (slices + 1) * tile_k - 48, 6), plain},
+      {"ragged-all", batch(1, tile_m - 1, 2 * tile_n - 8, 2 * slices * tile_k - 208, 7), plain},
+      {"one-row", batch(1, 1, tile_n + 24, 3 * slices * tile_k - 16, 8), plain},
+      {"k-16", batch(1, 33, 72, 16, 9), plain},  // split: all slices but one are empty
+  };
+  cases.push_back({"device-alphas", batch(1, 33, 72, slices * tile_k, 15), plain});
+  cases.back().options.alphas_on_device = true;
+  if (slices > 2)
+    cases.push_back({"one-slice-empty", batch(1, 33, 72, (slices - 1) * tile_k - 16, 10), plain});
+  if (slices == 1) {  // a split launches all its tiles at once
+    SetOptions in_turn = plain;
+    in_turn.max_sms = config.info.cta_group;
+    cases.push_back({"tiles-in-turn", batch(1, tile_m + 9, tile_n + 8, 2 * tile_k + 80, 11), in_turn});
+    cases.push_back({"batch-in-turn", batch(3, tile_m + 1, 72, 3 * tile_k - 48, 12, Alphas::kOwn), in_turn});
+  }
+  add_launch_cases(cases, plain, "", batch(1, tile_m / 2 + 5, 72, (slices + 1) * tile_k - 80, 13));
+  add_launch_cases(cases, plain, "batch-",
+                   batch(3, tile_m / 2 + 5, 40, slices * tile_k - 112, 14, Alphas::kOwn));
+  return cases;
+}
+
+std::vector<Case> grouped_cases(const NamedConfig& config) {
+  const SetOptions plain = use(config);
+  SetOptions in_turn = plain;
+  in_turn.max_sms = config.info.cta_group;
+  const int32_t tile_m = config.info.tile_m, tile_n = config.info.tile_n, tile_k = config.info.tile_k;
+  std::vector<Case> cases;
+  for (dualgemm_group_mode_t mode : kGroupModes) {
+    const auto groups = [=](std::vector<int32_t> rows, int32_t n, int32_t k, uint64_t seed) {
+      return [=] { return make_groups(mode, Data::kFullRange, rows, n, k, seed, 3); };
+    };
+    const std::string prefix = text(mode) + std::string("-");
+    const std::vector<int32_t> ragged = {tile_m / 2 + 1, 0, tile_m + 1, 1};
+    cases.push_back({prefix + "whole-tile", groups({tile_m, tile_m}, tile_n, 2 * tile_k, 20), plain});
+    cases.push_back({prefix + "every-stage-twice",
+                     groups({40}, tile_n, (2 * config.info.stages + 1) * tile_k, 21), plain});
+    cases.push_back({prefix + "in-turn", groups(ragged, tile_n + 8, 3 * tile_k - 48, 22), in_turn});
+    cases.push_back({prefix + "k-16", groups({0, 33, 0, 7}, 72, 16, 23), plain});
+    add_launch_cases(cases, plain, prefix, groups(ragged, 40, tile_k - 176, 24));
+  }
+  return cases;
+}
+
+std::vector<Case> cases_of(const NamedConfig& config) {
+  return config.info.grouped ? grouped_cases(config) : dense_cases(config);
+}
+
+std::string key(const NamedConfig& config, const Case& c) { return config.info.name + (" " + c.name); }
+
+// FNV-1a, 64 bits, over the bytes of all rows of all problems. DeviceSet::download has C filled with NaN
+// before the launch and throws when a byte outside these rows has changed, so this is all that a launch
+// wrote.
+std::string hash(const std::vector<Output>& problems) {
+  uint64_t state = 0xCBF29CE484222325u;
+  for (const Output& problem : problems) {
+    for (uint16_t bits : problem.bits) {
+      for (int shift : {0, 8}) state = (state ^ (bits >> shift & 0xFF)) * 0x100000001B3u;
+    }
+  }
+  char text[17];
+  std::snprintf(text, sizeof text, "%016" PRIx64, state);
+  return text;
+}
+
+// With PDL the launch that counts follows one that it may overlap, of the same problems into another C.
+std::string hash(const Case& c) {
+  const ProblemSet set = c.problems();
+  const DeviceSet device(set, c.options);
+  std::optional<DeviceSet> before;
+  if (c.options.flags & DUALGEMM_FLAG_PDL) before.emplace(set, c.options).launch(nullptr);
+  device.launch(nullptr);
+  return hash(device.download());
+}
+
+// "instance case" to hash. A line that says something else, or says it twice, is an error of its own.
+std::map<std::string, std::string> record() {
+  std::ifstream file(BITS_RECORD);
+  REQUIRE(file.is_open());
+  std::map<std::string, std::string> out;
+  for (std::string line; std::getline(file, line);) {
+    INFO("line of the record: " << line);
+    const size_t last_space = line.rfind(' ');
+    REQUIRE(last_space != std::string::npos);
+    REQUIRE(out.emplace(line.substr(0, last_space), line.substr(last_space + 1)).second);
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("every instance writes the bits on record", "[bits]") {
+  const std::map<std::string, std::string> recorded = record();
+  for (const NamedConfig& config : all_configs()) {
+    for (const Case& c : cases_of(config)) {
+      INFO(key(config, c));
+      const auto line = recorded.find(key(config, c));
+      if (line == recorded.end()) FAIL_CHECK("not on record");
+      else CHECK(hash(c) == line->second);
+    }
+  }
+}
+
+TEST_CASE("every line on record belongs to an instance", "[bits]") {
+  std::map<std::string, std::string> recorded = record();
+  for (const NamedConfig& config : all_configs()) {
+    for (const Case& c : cases_of(config)) recorded.erase(key(config, c));
+  }
+  for (const auto& [line, bits] : recorded) FAIL_CHECK(line << " " << bits << ": there is no such case");
+}
+
+TEST_CASE("write the record of bits anew", "[.record]") {
+  std::ofstream file(BITS_RECORD);
+  for (const NamedConfig& config : all_configs()) {
+    for (const Case& c : cases_of(config)) file << key(config, c) << " " << hash(c) << "\n";
+  }
+  REQUIRE(file.flush().good());
+}

@@ -1,0 +1,19 @@
+// activation.h -- the activations in double precision, C = f(g) * h, and how far their arithmetic in float
+// may be from them. Written from their formulas; knows neither the library nor the simulator.
+#pragma once
+
+#include <cstdint>
+
+namespace ref {
+
+struct Activation {
+  const char* name;
+  double (*f)(double g);
+  double (*slope)(double g, double dg);  // bound of |f'| within dg of g
+  double (*rounding)(double g);  // relative error of f(g) h in float for exact g and h, products included
+};
+
+// By the numbers of DUALGEMM_ACTIVATION_*. std::invalid_argument where there is none.
+const Activation& activation(int32_t number);
+
+}  // namespace ref

@@ -1,0 +1,13 @@
+// targets.h -- which instructions a module's .target has. Only what the simulated machines differ in: what
+// all of them have, any target may use.
+#pragma once
+
+#include "sim/machine.h"
+#include "sim/parse/module.h"
+
+namespace sim {
+
+// Fault kSyntax, as the assembler would refuse it, when a module of this target cannot hold the statement.
+void check_target(const Target& target, const ptx::Statement& statement);
+
+}  // namespace sim

@@ -1,0 +1,108 @@
+// machine.h -- the GPUs that can be simulated, as values: what the CUDA runtime tells of each, and what
+// launches, occupancy and the choice of code follow from. (The state of a running grid is exec/machine.h.)
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace sim {
+
+// What PTX or machine code was compiled for: sm_100, sm_100f (its family), sm_100a (this architecture alone).
+struct Target {
+  uint32_t arch = 0;   // 10 * major + minor
+  char suffix = '\0';  // 'a', 'f' or none
+
+  std::string text() const;  // "100f"
+  bool operator==(const Target&) const = default;
+};
+Target parse_target(const std::string& text);  // "sm_100f", "compute_100f" or "100f"; arch 0 when it is none
+
+// CUDA attributes have the names of their members.
+struct Machine {
+  // What no compute capability since 8.0 changes, so that code is laid out before it meets a machine.
+  static constexpr int kWarpSize = 32, kReservedSmemPerBlock = 1024;
+
+  const char* name;
+  uint32_t major, minor;
+  const char* build_target;  // of a program for it, as nvcc takes it
+  int sms;
+  int smem_per_sm, smem_per_block_optin;
+  int registers_per_sm;
+  int threads_per_sm, ctas_per_sm;
+  int l2_bytes;
+  size_t memory_bytes;
+  int sm_clock_khz, memory_clock_khz, memory_bus_bits;
+  int copy_engines;
+  // Groups of SMs that can hold the CTAs of one cluster. A group holds clusters of at most as many CTAs as it
+  // has SMs, even where an SM has room for several CTAs.
+  std::array<int, 12> cluster_groups;
+
+  constexpr uint32_t arch() const { return 10 * major + minor; }
+  // PTX of the target compiles for this machine; machine code of the target runs on it (CUDA C++ Programming
+  // Guide, compatibility of cubins and PTX, family- and architecture-specific targets).
+  bool compiles(const Target& ptx) const;
+  bool executes(const Target& cubin) const;
+};
+
+// SMs, L2, clocks and bus as published measurements report them (SemiAnalysisAI/microbench-blackwell), with
+// the TPCs of its GPCs: 10, 10, 10, 9 on one die and 9, 9, 9, 5 + 3 on the other. Shared memory, registers
+// and threads are the CUDA C++ Programming Guide's for compute capability 10.0.
+inline constexpr Machine kB200 = {.name = "B200",
+                                  .major = 10,
+                                  .minor = 0,
+                                  .build_target = "100f",
+                                  .sms = 148,
+                                  .smem_per_sm = 233472,
+                                  .smem_per_block_optin = 232448,
+                                  .registers_per_sm = 65536,
+                                  .threads_per_sm = 2048,
+                                  .ctas_per_sm = 32,
+                                  .l2_bytes = 132644864,
+                                  .memory_bytes = size_t{183359} << 20,
+                                  .sm_clock_khz = 1965000,
+                                  .memory_clock_khz = 3996000,
+                                  .memory_bus_bits = 7680,
+                                  .copy_engines = 4,
+                                  .cluster_groups = {20, 20, 20, 18, 18, 18, 18, 10, 6}};
+
+// A B300 SXM6 differs from a B200 in these alone, as its runtime reported (ademeure/QuickRunCUDA:
+// B300_all_attributes.txt, B300_PIPE_CATALOG.md). The groups are a B200's with three TPCs that hold no
+// cluster of four or more: its occupancy calls answered 592, 284 and 142 clusters of 2, 4 and 8 where an SM
+// holds eight CTAs, and 15 clusters of 8 where it holds one (09_gpc_count.md,
+// NVFP4_CUTEDSL_THROTTLE_DEEP_DIVE.md).
+inline constexpr Machine kB300 = [] {
+  Machine machine = kB200;
+  machine.name = "B300";
+  machine.minor = 3;
+  machine.memory_bytes = size_t{274115} << 20;
+  machine.sm_clock_khz = 2032000;
+  machine.cluster_groups = {20, 20, 20, 18, 18, 18, 18, 10, 2, 2, 2};
+  return machine;
+}();
+
+// Every number as an H200 SXM reported it (driver 580.159, CUDA 13.0). With these groups the occupancy of
+// clusters of every size up to 16 at 1 to 7 CTAs an SM is what that H200 answered.
+inline constexpr Machine kH200 = {.name = "H200",
+                                  .major = 9,
+                                  .minor = 0,
+                                  .build_target = "90a",
+                                  .sms = 132,
+                                  .smem_per_sm = 233472,
+                                  .smem_per_block_optin = 232448,
+                                  .registers_per_sm = 65536,
+                                  .threads_per_sm = 2048,
+                                  .ctas_per_sm = 32,
+                                  .l2_bytes = 62914560,
+                                  .memory_bytes = 150109880320,
+                                  .sm_clock_khz = 1980000,
+                                  .memory_clock_khz = 3201000,
+                                  .memory_bus_bits = 6016,
+                                  .copy_engines = 3,
+                                  .cluster_groups = {18, 18, 16, 16, 16, 16, 16, 8, 2, 2, 2, 2}};
+
+// By name, in either case. std::invalid_argument lists the names when there is no such machine.
+const Machine& machine_named(const std::string& name);
+
+}  // namespace sim

@@ -1,0 +1,183 @@
+// zeros_run.cpp -- launches the kernel of zeros.cuh through the public interface, as it would be on a Hopper GPU: the
+// table chooses it for compute capability 9.0, and refuses there what is compiled for another. Every element of C is
+// zero afterwards and nothing around it was written. One program for the simulated H200 and for a real one
+// (record.sh). Exit status 0: all of it holds.
+#include <cuda_runtime_api.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "host/dualgemm.h"
+
+namespace {
+
+int failures = 0;
+
+void check(bool holds, const std::string& what) {
+  if (holds) return;
+  ++failures;
+  std::printf("WRONG: %s\n", what.c_str());
+}
+
+void check_cuda(cudaError_t error, const char* what) {
+  check(error == cudaSuccess, std::string(what) + ": " + cudaGetErrorString(error));
+}
+
+// `bytes` on the device, all of value `fill`.
+struct Memory {
+  Memory(size_t bytes, int fill) {
+    check_cuda(cudaMalloc(&data, bytes), "cudaMalloc");
+    check_cuda(cudaMemset(data, fill, bytes), "cudaMemset");
+  }
+  ~Memory() { cudaFree(data); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  void* data = nullptr;
+};
+
+struct Case {
+  const char* name;
+  int32_t m, n, k, problems;
+  int32_t group_mode;
+  std::vector<int32_t> group_rows;
+  uint32_t flags;
+};
+
+constexpr int kPoison = 0xA5, kGuardRows = 2;
+
+// Rows of problem p that C has to be zero in, as [first, end) over all rows of C.
+std::pair<int64_t, int64_t> rows_of(const Case& x, int32_t p) {
+  if (x.group_mode == DUALGEMM_GROUP_OFFSETS) return {x.group_rows[p], x.group_rows[p + 1]};
+  const int32_t rows = x.group_mode == DUALGEMM_GROUP_MASKED ? x.group_rows[p] : x.m;
+  return {int64_t{p} * x.m, int64_t{p} * x.m + rows};
+}
+
+void check_output(const Case& x, const std::vector<uint16_t>& c, int64_t ldc) {
+  constexpr uint16_t kUntouched = kPoison << 8 | kPoison;
+  std::vector<bool> owned(c.size() / ldc, false);
+  for (int32_t p = 0; p < x.problems; ++p)
+    for (auto [row, end] = rows_of(x, p); row < end; ++row) owned[row] = true;
+  int64_t wrong = 0;
+  for (size_t i = 0; i < c.size(); ++i) {
+    const bool inside = owned[i / ldc] && static_cast<int64_t>(i % ldc) < x.n;
+    wrong += c[i] != (inside ? 0 : kUntouched);
+  }
+  check(wrong == 0, std::string(x.name) + ": " + std::to_string(wrong) + " wrong elements");
+}
+
+void run(const Case& x) {
+  const bool grouped = x.group_mode != DUALGEMM_GROUP_NONE, offsets = x.group_mode == DUALGEMM_GROUP_OFFSETS;
+  const int64_t a_problems = offsets ? 1 : x.problems, ldc = x.n + 8;
+  const size_t pitch = (x.k + 31) / 32 * 16;
+  const Memory a(a_problems * x.m * pitch, 0x22), b1(x.problems * x.n * pitch, 0x33),
+      b2(x.problems * x.n * pitch, 0x44);
+  const int32_t sfa_rows = offsets ? x.m + 127 * x.problems : x.m;
+  const auto sf_bytes = [&](int32_t rows) { return dualgemm_sf_size(rows, x.k, DUALGEMM_SF_LAYOUT_128X4); };
+  const Memory sfa(a_problems * sf_bytes(sfa_rows), 0x38), sfb1(x.problems * sf_bytes(x.n), 0x38),
+      sfb2(x.problems * sf_bytes(x.n), 0x38);
+  std::vector<uint16_t> c((a_problems * x.m + kGuardRows) * ldc);
+  const Memory c_device(c.size() * 2, kPoison), rows(sizeof(int32_t) * (x.group_rows.size() + 1), 0);
+  check_cuda(cudaMemcpy(rows.data, x.group_rows.data(), sizeof(int32_t) * x.group_rows.size(),
+                        cudaMemcpyHostToDevice),
+             "cudaMemcpy");
+
+  dualgemm_args_t args;
+  dualgemm_args_init(&args);
+  args.m = x.m, args.n = x.n, args.k = x.k;
+  args.a = a.data, args.b1 = b1.data, args.b2 = b2.data;
+  args.sfa = sfa.data, args.sfb1 = sfb1.data, args.sfb2 = sfb2.data;
+  args.lda = args.ldb1 = args.ldb2 = static_cast<int64_t>(pitch) * 2;
+  args.c = c_device.data, args.ldc = ldc;
+  args.c_dtype = DUALGEMM_DTYPE_FP16;
+  args.flags = x.flags;
+  if (grouped) {
+    args.group_mode = x.group_mode, args.groups = x.problems;
+    args.group_rows = static_cast<const int32_t*>(rows.data);
+  } else {
+    args.batch = x.problems;
+  }
+  cudaStream_t stream;
+  check_cuda(cudaStreamCreate(&stream), "cudaStreamCreate");
+  const dualgemm_status_t status = dualgemm_launch_ex(&args, stream);
+  check(status == DUALGEMM_STATUS_SUCCESS, std::string(x.name) + ": " + dualgemm_last_error());
+  check_cuda(cudaStreamSynchronize(stream), x.name);
+  check_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy");
+  check_cuda(cudaMemcpy(c.data(), c_device.data, c.size() * 2, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  check_output(x, c, ldc);
+}
+
+// The arguments of some launch on addresses that are never followed.
+dualgemm_args_t some_arguments() {
+  dualgemm_args_t args;
+  dualgemm_args_init(&args);
+  args.m = args.n = args.k = 256;
+  const auto address = [](uintptr_t i) { return reinterpret_cast<void*>(i << 30); };
+  args.a = address(1), args.b1 = address(2), args.b2 = address(3);
+  args.sfa = address(4), args.sfb1 = address(5), args.sfb2 = address(6), args.c = address(7);
+  args.c_dtype = DUALGEMM_DTYPE_FP16;
+  return args;
+}
+
+void check_choice(const dualgemm_device_t& device) {
+  int32_t zeros = 0;
+  for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
+    dualgemm_config_info_t info;
+    check(dualgemm_config_info(id, &info) == DUALGEMM_STATUS_SUCCESS, "config_info");
+    const bool ours = std::strstr(info.name, "zeros") != nullptr;
+    zeros += ours;
+    dualgemm_args_t args = some_arguments();
+    args.config_id = id;
+    args.c_dtype = info.c_dtype;
+    if (info.grouped || ours) continue;
+    check(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_NOT_SUPPORTED &&
+              std::strstr(dualgemm_last_error(), info.name) != nullptr,
+          std::string(info.name) + " on " + device.name + ": " + dualgemm_last_error());
+  }
+  check(zeros == 2, "the table has the two instances for sm_90a");
+  dualgemm_args_t args = some_arguments();
+  int32_t id = 0;
+  dualgemm_config_info_t info;
+  check(dualgemm_select_config(&args, &device, &id) == DUALGEMM_STATUS_SUCCESS &&
+            dualgemm_config_info(id, &info) == DUALGEMM_STATUS_SUCCESS && std::strstr(info.name, "zeros"),
+        std::string("choice: ") + dualgemm_last_error());
+  const dualgemm_device_t b200 = {10, 0, 148, device.driver_version, 0, "NVIDIA B200", 0, 0};
+  check(dualgemm_select_config(&args, &b200, &id) == DUALGEMM_STATUS_SUCCESS &&
+            dualgemm_config_info(id, &info) == DUALGEMM_STATUS_SUCCESS && !std::strstr(info.name, "zeros"),
+        std::string("choice on a B200: ") + dualgemm_last_error());
+}
+
+}  // namespace
+
+int main() {
+  dualgemm_device_t device;
+  check(dualgemm_current_device(&device) == DUALGEMM_STATUS_SUCCESS, dualgemm_last_error());
+  check(device.cc_major == 9 && device.cc_minor == 0, "the device is of compute capability 9.0");
+  check(dualgemm_init() == DUALGEMM_STATUS_SUCCESS, dualgemm_last_error());
+  check_choice(device);
+
+  const std::vector<Case> cases = {
+      {"whole tiles", 128, 128, 512, 1, DUALGEMM_GROUP_NONE, {}, 0},
+      {"ragged", 130, 200, 272, 1, DUALGEMM_GROUP_NONE, {}, 0},
+      {"one row, less than a k-tile", 1, 136, 80, 1, DUALGEMM_GROUP_NONE, {}, 0},
+      {"rings twice around", 70, 72, 256 * 13 + 16, 1, DUALGEMM_GROUP_NONE, {}, 0},
+      {"more tiles than SMs", 1090, 1160, 272, 1, DUALGEMM_GROUP_NONE, {}, 0},
+      {"batch", 140, 136, 592, 3, DUALGEMM_GROUP_NONE, {}, 0},
+      {"offsets", 300, 136, 528, 5, DUALGEMM_GROUP_OFFSETS, {0, 70, 70, 199, 200, 300}, 0},
+      {"masked", 140, 136, 528, 5, DUALGEMM_GROUP_MASKED, {70, 0, 140, 1, 129}, 0},
+      {"PDL", 130, 200, 272, 1, DUALGEMM_GROUP_NONE, {}, DUALGEMM_FLAG_PDL},
+      {"PDL, static weights",
+       130,
+       200,
+       272,
+       1,
+       DUALGEMM_GROUP_NONE,
+       {},
+       DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS},
+  };
+  for (const Case& x : cases) run(x);
+  if (failures) std::printf("%d failures\n", failures);
+  else std::printf("correct: %zu launches on %s\n", cases.size(), device.name);
+  return failures ? 1 : 0;
+}

@@ -1,0 +1,199 @@
+// machine_test.cpp -- the machines as values: what the runtime tells of each, against what an H200 and
+// published measurements of a B300 said, and what follows from the numbers of any machine.
+#include "sim/machine.h"
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "sim/shim/shim.h"
+#include "support/catch.hpp"
+#include "unit/sim/machine_fixture.hpp"
+
+namespace {
+
+using dualgemm_test::contains;
+using sim_test::kernel_text;
+using sim_test::shape;
+
+struct OnMachine {
+  explicit OnMachine(const sim::Machine& machine) { sim::shim::set_machine(machine); }
+  ~OnMachine() { sim::shim::set_machine(sim::kB200); }
+};
+
+int attribute(cudaDeviceAttr which) {
+  int value = -1;
+  CHECK(cudaDeviceGetAttribute(&value, which, 0) == cudaSuccess);
+  return value;
+}
+
+int clusters(const sim::Machine& machine, uint32_t threads, uint32_t size, size_t smem) {
+  return sim::max_active_clusters(machine, {}, shape(size, threads, size, smem));
+}
+
+}  // namespace
+
+TEST_CASE("a machine is found by its name in either case, and an unknown name lists all") {
+  CHECK(&sim::machine_named("b200") == &sim::kB200);
+  CHECK(&sim::machine_named("B300") == &sim::kB300);
+  CHECK(&sim::machine_named("h200") == &sim::kH200);
+  CHECK_THROWS_WITH(sim::machine_named("b100"), contains("\"b100\"") && contains("B200, B300, H200"));
+}
+
+TEST_CASE("the simulated H200 answers what an H200 answered") {
+  struct Answer {
+    cudaDeviceAttr which;
+    int value;
+  };
+  // cudaDeviceGetAttribute on an H200 SXM, driver 580.159.04, CUDA 13.0.
+  constexpr Answer kAnswers[] = {
+      {cudaDevAttrMaxThreadsPerBlock, 1024},
+      {cudaDevAttrMaxBlockDimZ, 64},
+      {cudaDevAttrMaxGridDimX, 2147483647},
+      {cudaDevAttrMaxGridDimY, 65535},
+      {cudaDevAttrMaxSharedMemoryPerBlock, 49152},
+      {cudaDevAttrTotalConstantMemory, 65536},
+      {cudaDevAttrWarpSize, 32},
+      {cudaDevAttrMaxPitch, 2147483647},
+      {cudaDevAttrMaxRegistersPerBlock, 65536},
+      {cudaDevAttrClockRate, 1980000},
+      {cudaDevAttrTextureAlignment, 512},
+      {cudaDevAttrMultiProcessorCount, 132},
+      {cudaDevAttrMemoryClockRate, 3201000},
+      {cudaDevAttrGlobalMemoryBusWidth, 6016},
+      {cudaDevAttrL2CacheSize, 62914560},
+      {cudaDevAttrMaxThreadsPerMultiProcessor, 2048},
+      {cudaDevAttrAsyncEngineCount, 3},
+      {cudaDevAttrTexturePitchAlignment, 32},
+      {cudaDevAttrComputeCapabilityMajor, 9},
+      {cudaDevAttrComputeCapabilityMinor, 0},
+      {cudaDevAttrMaxSharedMemoryPerMultiprocessor, 233472},
+      {cudaDevAttrMaxRegistersPerMultiprocessor, 65536},
+      {cudaDevAttrCooperativeLaunch, 1},
+      {cudaDevAttrMaxSharedMemoryPerBlockOptin, 232448},
+      {cudaDevAttrMaxBlocksPerMultiprocessor, 32},
+      {cudaDevAttrMaxPersistingL2CacheSize, 39321600},
+      {cudaDevAttrMaxAccessPolicyWindowSize, 134217728},
+      {cudaDevAttrReservedSharedMemoryPerBlock, 1024},
+      {cudaDevAttrClusterLaunch, 1},
+      {cudaDevAttrMemSyncDomainCount, 4},
+  };
+  const OnMachine here(sim::kH200);
+  for (const Answer& answer : kAnswers) {
+    CAPTURE(answer.which);
+    CHECK(attribute(answer.which) == answer.value);
+  }
+  cudaDeviceProp properties;
+  REQUIRE(cudaGetDeviceProperties(&properties, 0) == cudaSuccess);
+  CHECK(properties.totalGlobalMem == 150109880320);
+  size_t free = 0, total = 0;
+  REQUIRE(cudaMemGetInfo(&free, &total) == cudaSuccess);
+  CHECK(total == 150109880320);
+}
+
+TEST_CASE("the simulated H200 holds as many clusters as an H200 said it would") {
+  // cudaOccupancyMaxActiveClusters of a kernel of 192 threads, by its dynamic shared memory.
+  constexpr uint32_t kSizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16};
+  struct Row {
+    size_t kilobytes;
+    int clusters[12];
+  };
+  constexpr Row kRows[] = {{227, {132, 66, 39, 30, 22, 17, 15, 15, 9, 7, 7, 7}},
+                           {110, {264, 132, 79, 62, 47, 39, 32, 30, 23, 21, 16, 14}},
+                           {70, {396, 198, 124, 92, 69, 62, 47, 45, 37, 30, 28, 21}},
+                           {50, {528, 264, 163, 124, 94, 79, 69, 62, 51, 44, 37, 28}}};
+  for (const Row& row : kRows)
+    for (size_t i = 0; i < std::size(kSizes); ++i) {
+      CAPTURE(row.kilobytes, kSizes[i]);
+      CHECK(clusters(sim::kH200, 192, kSizes[i], row.kilobytes << 10) == row.clusters[i]);
+    }
+  CHECK(clusters(sim::kH200, 192, 20, 0) == 0);
+}
+
+TEST_CASE("the simulated B300 holds as many clusters as is published of one") {
+  CHECK(clusters(sim::kB300, 128, 2, 0) == 592);
+  CHECK(clusters(sim::kB300, 128, 4, 0) == 284);
+  CHECK(clusters(sim::kB300, 128, 8, 0) == 142);
+  CHECK(clusters(sim::kB300, 128, 8, 227 << 10) == 15);
+}
+
+TEST_CASE("every SM of every machine is in one group") {
+  for (const sim::Machine& machine : {sim::kB200, sim::kB300, sim::kH200}) {
+    CAPTURE(machine.name);
+    int sms = 0;
+    for (const int group : machine.cluster_groups) sms += group;
+    CHECK(sms == machine.sms);
+  }
+}
+
+TEST_CASE("the device and the driver name the machine, and say that it is simulated") {
+  const sim::Machine machine = GENERATE(sim::kB200, sim::kB300, sim::kH200);
+  const OnMachine here(machine);
+  const std::string expected = std::string("simulated ") + machine.name;
+  cudaDeviceProp properties;
+  REQUIRE(cudaGetDeviceProperties(&properties, 0) == cudaSuccess);
+  CHECK(properties.name == expected);
+  CHECK(uint32_t(properties.major * 10 + properties.minor) == machine.arch());
+  CHECK(properties.multiProcessorCount == machine.sms);
+  char name[64];
+  REQUIRE(cuDeviceGetName(name, sizeof name, 0) == CUDA_SUCCESS);
+  CHECK(name == expected);
+  size_t bytes = 0;
+  REQUIRE(cuDeviceTotalMem(&bytes, 0) == CUDA_SUCCESS);
+  CHECK(bytes == machine.memory_bytes);
+}
+
+TEST_CASE("limits of a launch follow the numbers of the machine, whatever they are") {
+  sim::Machine small = sim::kB200;
+  small.sms = 5;
+  small.smem_per_block_optin = 3000;
+  small.smem_per_sm = 2 * (2048 + small.kReservedSmemPerBlock);
+  small.cluster_groups = {3, 2};
+  sim_test::Machine memory;
+  int* out = memory.make<int>(1);
+  const std::string text = kernel_text(
+      ".param .u64 out",
+      ".reg .b32 n; .reg .b64 to; ld.param.u64 to, [out]; mov.u32 n, %nsmid; st.global.u32 [to], n; ret;");
+  const auto run = [&](size_t smem) {
+    sim::LaunchOptions options;
+    options.machine = small;
+    memory.run(text, shape(1, 1, 1, smem), {&out}, options);
+  };
+  run(3000);
+  CHECK(memory.fetch(out, 1)[0] == 5);
+  const sim::Fault fault = sim_test::fault_of([&] { run(3001); });
+  CHECK(fault.kind() == sim::FaultKind::kLaunch);
+  CHECK(sim_test::says(fault, "the limit is 3000"));
+
+  CHECK(sim::max_active_blocks_per_sm(small, {}, 32, 2048) == 2);
+  CHECK(sim::max_active_blocks_per_sm(small, {}, 32, 2049) == 1);
+  CHECK(clusters(small, 32, 1, 2048) == 10);
+  CHECK(clusters(small, 32, 3, 2048) == 2);
+  CHECK(clusters(small, 32, 4, 2048) == 0);
+}
+
+TEST_CASE("a module is launched only on a machine that its target runs on") {
+  sim_test::Machine memory;
+  const auto run = [&](const sim::Machine& machine) {
+    sim::LaunchOptions options;
+    options.machine = machine;
+    memory.run(kernel_text("", "ret;"), shape(1, 1), {}, options);
+  };
+  run(sim::kB200);
+  for (const sim::Machine& machine : {sim::kB300, sim::kH200}) {
+    const sim::Fault fault = sim_test::fault_of([&] { run(machine); });
+    CHECK(fault.kind() == sim::FaultKind::kLaunch);
+    CHECK(sim_test::says(fault, std::string("compiled for sm_100a, which the ") + machine.name));
+  }
+}
+
+TEST_CASE("changing the machine resets the device") {
+  void* before = nullptr;
+  REQUIRE(cudaMalloc(&before, 16) == cudaSuccess);
+  const OnMachine here(sim::kH200);
+  CHECK(cudaMemset(before, 0, 16) == cudaErrorInvalidValue);
+  cudaGetLastError();
+  sim::shim::clear_fault();
+}

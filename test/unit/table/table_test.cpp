@@ -1,0 +1,244 @@
+// The host side on a table of instances that is not the library's: two architectures, and an output and an
+// activation that only some instances have. What is served, chosen and refused is to follow from the table.
+// No kernel is launched; the instances are plans alone.
+
+#include <cuda_runtime_api.h>
+
+#include <cmath>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "host/cost_model.h"
+#include "host/dualgemm.h"
+#include "kernel/instance.h"
+#include "kernel/sm100/plan.h"
+#include "support/catch.hpp"
+#include "unit/host/arguments.h"
+
+using dualgemm_test::address;
+using dualgemm_test::b200;
+using dualgemm_test::masked_args;
+using dualgemm_test::valid_args;
+
+namespace dualgemm {
+namespace {
+
+constexpr EpilogueKind kFp16{CType::kFp16, "fp16", 16, ActivationKind::kSwiglu, "swiglu", {1, 1, 0, 5}};
+constexpr EpilogueKind kFp32{
+    static_cast<CType>(DUALGEMM_DTYPE_FP32), "fp32", 32, ActivationKind::kSwiglu, "swiglu", {1, 1, 0, 5}};
+constexpr EpilogueKind kFp16Geglu{CType::kFp16, "fp16",
+                                  16,           static_cast<ActivationKind>(DUALGEMM_ACTIVATION_GEGLU_TANH),
+                                  "geglu_tanh", {0, 0, 1, 8}};
+
+constexpr Plan b200_plan(bool grouped) {
+  return sm100::plan_of(
+      {.tile_m = 64, .tile_n = 128, .stages = 4, .scale_stages = 4, .acc_stages = 2, .grouped = grouped});
+}
+
+// 64 rows of each operand, accumulators in registers.
+constexpr Plan h200_plan() {
+  Plan plan{};
+  plan.arch = Arch::kSm90;
+  plan.tile = {.m = 64, .n = 64, .k = 256, .split_k = 1, .grouped = false};
+  plan.mma = {.cta_group = 1,
+              .swap_ab = true,
+              .m = 64,
+              .n = 64,
+              .steps = 4,
+              .products = 2,
+              .accumulators = 2,
+              .per_step = 2,
+              .columns = 64,
+              .keep_a = false};
+  plan.operands = operand_plan(plan.tile, plan.mma, 5);
+  plan.scales = scale_plan(plan.tile, plan.mma, 3, 2);
+  plan.epilogue = {.warps = 4, .chunk_columns = 32};
+  plan.threads = 192;
+  return plan;
+}
+
+constexpr Instance kTable[] = {
+    {"b200_fp16", nullptr, b200_plan(false), kFp16, 200000},
+    {"b200_fp16_grouped", nullptr, b200_plan(true), kFp16, 200000},
+    {"b200_fp32", nullptr, b200_plan(false), kFp32, 200000},
+    {"b200_fp16_geglu", nullptr, b200_plan(false), kFp16Geglu, 200000},
+    {"h200_fp16", nullptr, h200_plan(), kFp16, 200000},
+};
+
+}  // namespace
+
+int32_t instance_count() { return std::size(kTable); }
+const Instance& instance(int32_t index) { return kTable[index]; }
+
+}  // namespace dualgemm
+
+namespace {
+
+dualgemm_device_t h200() { return {9, 0, 132, 13000, 1, "NVIDIA H200", 0, 0}; }
+
+dualgemm_args_t asked(dualgemm_dtype_t c_dtype,
+                      dualgemm_activation_t activation = DUALGEMM_ACTIVATION_SWIGLU) {
+  dualgemm_args_t args = valid_args();
+  args.c_dtype = c_dtype;
+  args.activation = activation;
+  return args;
+}
+
+// The name of the instance that is chosen, or what is said instead.
+std::string choice(const dualgemm_args_t& args, const dualgemm_device_t& device) {
+  int32_t id = 0;
+  if (dualgemm_select_config(&args, &device, &id) != DUALGEMM_STATUS_SUCCESS) return dualgemm_last_error();
+  dualgemm_config_info_t info;
+  REQUIRE(dualgemm_config_info(id, &info) == DUALGEMM_STATUS_SUCCESS);
+  return info.name;
+}
+
+std::string refusal(const dualgemm_args_t& args, const dualgemm_device_t& device = b200()) {
+  CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_NOT_SUPPORTED);
+  return dualgemm_last_error();
+}
+
+}  // namespace
+
+TEST_CASE("a device is served where the table has an instance for it") {
+  const dualgemm_args_t args = asked(DUALGEMM_DTYPE_FP16);
+  const auto ask = [&](int32_t major, int32_t minor) {
+    const dualgemm_device_t device = {major, minor, 132, 13000, 2, "some GPU", 0, 0};
+    return dualgemm_can_implement_on(&args, &device);
+  };
+  CHECK(ask(9, 0) == DUALGEMM_STATUS_SUCCESS);
+  CHECK(ask(10, 0) == DUALGEMM_STATUS_SUCCESS);
+  CHECK(ask(10, 3) == DUALGEMM_STATUS_SUCCESS);
+  CHECK(ask(9, 1) == DUALGEMM_STATUS_ARCH_MISMATCH);
+  CHECK(ask(12, 0) == DUALGEMM_STATUS_ARCH_MISMATCH);
+  CHECK(ask(8, 9) == DUALGEMM_STATUS_ARCH_MISMATCH);
+  CHECK(std::string(dualgemm_last_error()) ==
+        "library is built for compute capability 9.0, 10.x; device 2 is 8.9 (some GPU)");
+  const std::string info = dualgemm_build_info();
+  CHECK(info.find(", compute capability 9.0 (sm_90a), compute capability 10.x (sm_100f)") !=
+        std::string::npos);
+}
+
+TEST_CASE("the choice looks at the instances of the device's architecture alone") {
+  for (const int32_t m : {1, 64, 300, 4096})
+    for (const int32_t n : {8, 1000, 4096})
+      for (const int32_t k : {32, 512, 7168}) {
+        dualgemm_args_t args = asked(DUALGEMM_DTYPE_FP16);
+        args.m = m, args.n = n, args.k = k;
+        args.c = address(uintptr_t{1} << 50);
+        CHECK(choice(args, b200()) == "b200_fp16");
+        CHECK(choice(args, h200()) == "h200_fp16");
+      }
+}
+
+TEST_CASE("a configuration for another architecture is refused by name") {
+  dualgemm_args_t args = asked(DUALGEMM_DTYPE_FP16);
+  args.config_id = 1;
+  CHECK(choice(args, b200()) == "b200_fp16");
+  CHECK(refusal(args, h200()) == "config_id=1: b200_fp16 is for compute capability 10.x, the device is 9.0");
+  args.config_id = 5;
+  CHECK(choice(args, h200()) == "h200_fp16");
+  CHECK(refusal(args, b200()) == "config_id=5: h200_fp16 is for compute capability 9.0, the device is 10.0");
+  // A driver that is too old is said first, a device that is not served before any configuration.
+  dualgemm_device_t device = b200();
+  device.driver_version = 12000;
+  CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_DRIVER_TOO_OLD);
+  device = b200();
+  device.cc_major = 8;
+  CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_ARCH_MISMATCH);
+}
+
+TEST_CASE("an output or an activation is accepted where an instance has it") {
+  CHECK(choice(asked(DUALGEMM_DTYPE_FP32), b200()) == "b200_fp32");
+  CHECK(choice(asked(DUALGEMM_DTYPE_FP16, DUALGEMM_ACTIVATION_GEGLU_TANH), b200()) == "b200_fp16_geglu");
+  CHECK(choice(asked(DUALGEMM_DTYPE_FP16), b200()) == "b200_fp16");
+
+  CHECK(refusal(asked(DUALGEMM_DTYPE_BF16)) == "c_dtype: BF16 output: not supported by this release");
+  dualgemm_args_t nvfp4 = asked(DUALGEMM_DTYPE_NVFP4);
+  nvfp4.sfc = address(0x3'0000'0000);
+  CHECK(refusal(nvfp4) == "c_dtype: NVFP4 output: not supported by this release");
+  CHECK(refusal(asked(DUALGEMM_DTYPE_FP16, DUALGEMM_ACTIVATION_REGLU)) ==
+        "activation: anything but SWIGLU, GEGLU_TANH: not supported by this release");
+  CHECK(refusal(asked(DUALGEMM_DTYPE_FP32, DUALGEMM_ACTIVATION_GEGLU_TANH)) ==
+        "activation, c_dtype: GEGLU_TANH with FP32 output: not supported by this release");
+
+  dualgemm_args_t forced = asked(DUALGEMM_DTYPE_FP16, DUALGEMM_ACTIVATION_GEGLU_TANH);
+  forced.config_id = 1;
+  CHECK(refusal(forced) == "config_id=1: b200_fp16 does not compute the requested activation");
+  forced.config_id = 3;
+  CHECK(refusal(forced) == "config_id=3: b200_fp32 does not write the requested c_dtype");
+  forced.config_id = 4;
+  CHECK(choice(forced, b200()) == "b200_fp16_geglu");
+}
+
+TEST_CASE("what only another architecture computes is refused") {
+  CHECK(
+      refusal(asked(DUALGEMM_DTYPE_FP32), h200()) ==
+      "c_dtype=2, activation=0, group_mode=0: no kernel for compute capability 9.0 computes this on 132 SMs");
+  dualgemm_args_t groups = masked_args();
+  groups.c_dtype = DUALGEMM_DTYPE_FP16;
+  CHECK(choice(groups, b200()) == "b200_fp16_grouped");
+  CHECK(
+      refusal(groups, h200()) ==
+      "c_dtype=1, activation=0, group_mode=2: no kernel for compute capability 9.0 computes this on 132 SMs");
+}
+
+TEST_CASE("the size of an output element counts in its cost and in its zeros") {
+  using namespace dualgemm;
+  Cost half, single;
+  REQUIRE(cost_of(instance(0), {256, 4096, 512}, {148}, &half));
+  REQUIRE(cost_of(instance(2), {256, 4096, 512}, {148}, &single));
+  const double bytes =
+      (single.dram_us - half.dram_us) * kB200Costs.dram * static_cast<double>(half.waves * half.k_tiles);
+  CHECK(std::fabs(bytes / (2.0 * 256 * 4096) - 1) < 1e-9);
+
+  const int32_t m = 3, n = 12, ldc = 16, batch = 2;
+  for (const int64_t stride : {m * ldc, m * ldc + 4}) {
+    const auto elements = static_cast<size_t>(batch * stride + 8);
+    void* c = nullptr;
+    REQUIRE(cudaMalloc(&c, elements * 4) == cudaSuccess);
+    REQUIRE(cudaMemset(c, 0xAA, elements * 4) == cudaSuccess);
+    dualgemm_args_t args;
+    dualgemm_args_init(&args);
+    args.m = m, args.n = n, args.batch = batch;
+    args.c = c, args.ldc = ldc, args.batch_stride_c = stride;
+    args.c_dtype = DUALGEMM_DTYPE_FP32;
+    const dualgemm_status_t status = dualgemm_launch_ex(&args, nullptr);
+    INFO(dualgemm_last_error());
+    REQUIRE(status == DUALGEMM_STATUS_SUCCESS);
+    std::vector<uint32_t> host(elements), expected(elements, 0xAAAAAAAA);
+    for (int32_t p = 0; p < batch; ++p)
+      for (int32_t row = 0; row < m; ++row)
+        for (int32_t column = 0; column < n; ++column)
+          expected[static_cast<size_t>(p * stride + row * ldc + column)] = 0;
+    REQUIRE(cudaMemcpy(host.data(), c, elements * 4, cudaMemcpyDeviceToHost) == cudaSuccess);
+    CHECK(host == expected);
+    CHECK(cudaFree(c) == cudaSuccess);
+  }
+}
+
+TEST_CASE("an architecture has costs of its own, each constant within its range") {
+  using namespace dualgemm;
+  for (const Architecture& architecture : kArchitectures) {
+    const CostTable& table = cost_table(architecture.arch);
+    for (const CostRange& range : table.ranges) {
+      INFO(architecture.target << ": " << range.name);
+      CHECK(table.constants.*range.constant >= range.low);
+      CHECK(table.constants.*range.constant <= range.high);
+    }
+  }
+  CHECK(cost_table(Arch::kSm90).constants.clock == kH200Costs.clock);
+  CHECK(cost_table(Arch::kSm100).constants.clock == kB200Costs.clock);
+  for (const Instance& x : instances()) {
+    const Shape shape{300, 4096, 7168, 1, x.plan.tile.grouped};
+    Cost cost, with_others;
+    INFO(x.name);
+    REQUIRE(cost_of(x, shape, {132}, &cost));
+    const bool hopper = x.plan.arch == Arch::kSm90;
+    REQUIRE(cost_of(x, shape, {132}, &with_others, hopper ? kB200Costs : kH200Costs));
+    CHECK(std::isfinite(cost.total_us));
+    CHECK(cost.total_us > 0);
+    CHECK(cost.total_us != with_others.total_us);
+  }
+}
