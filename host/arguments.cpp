@@ -21,7 +21,11 @@ static_assert(sizeof(dualgemm_args_t) >= kFirstReleaseSize);
 
 static_assert(DUALGEMM_DTYPE_BF16 == static_cast<int>(CType::kBf16) &&
               DUALGEMM_DTYPE_FP16 == static_cast<int>(CType::kFp16));
-static_assert(DUALGEMM_ACTIVATION_SWIGLU == static_cast<int>(ActivationKind::kSwiglu));
+static_assert(DUALGEMM_ACTIVATION_SWIGLU == static_cast<int>(ActivationKind::kSwiglu) &&
+              DUALGEMM_ACTIVATION_GEGLU_TANH == static_cast<int>(ActivationKind::kGegluTanh) &&
+              DUALGEMM_ACTIVATION_GEGLU_ERF == static_cast<int>(ActivationKind::kGegluErf) &&
+              DUALGEMM_ACTIVATION_REGLU == static_cast<int>(ActivationKind::kReglu) &&
+              DUALGEMM_ACTIVATION_GLU == static_cast<int>(ActivationKind::kGlu));
 
 int32_t bits_of(int32_t dtype) {
   switch (dtype) {

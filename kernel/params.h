@@ -31,7 +31,7 @@ struct alignas(128) Params {
   int64_t alpha_stride;  // floats between the alphas of one problem and the next
   float alpha1, alpha2;
   int32_t m, n, k;  // elements; k is a multiple of 16, n of 8. m: rows of A, with groups at most
-  int32_t m_tiles, n_tiles, k_tiles;  // ceil(m / kTileM), ceil(n / kTileN), ceil(k / kTileK)
+  int32_t m_tiles, n_tiles, k_tiles;  // of the instance: ceil(m / tile.m), and so on
   int32_t problems;                   // of a batch, or groups
   // Grouped instances: where the rows of each group end, [groups + 1], or how many it has, [groups].
   const int32_t* group_rows;

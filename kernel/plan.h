@@ -21,8 +21,8 @@ inline constexpr int32_t kMaxGroups = 512;
 // Tiles of M whose rows of A are meant to stay in L2 together (common/scheduler.cuh).
 inline constexpr uint32_t kBandTiles = 16;
 
-// What a CTA, or the two CTAs of a 2-SM mma, compute from one tile of C: kTileM rows of A, as many rows of B1
-// and of B2 as the tile has columns. With split_k > 1 that many of them, all in one cluster, share the tile:
+// What a CTA, or the two CTAs of a 2-SM mma, compute from one tile of C: m rows of A, n rows of B1 and n of
+// B2. With split_k > 1 that many of them, all in one cluster, share the tile:
 // each takes a part of K, and they add their accumulators up.
 struct TilePlan {
   int32_t m, n;

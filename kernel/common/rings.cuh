@@ -1,12 +1,11 @@
 // rings.cuh -- the two rings in the shared memory of a CTA through which the load roles feed the multiply
 // role: one of operands, one of scale factors.
 //
-//   barrier          count                arrives                               waits       meaning
-//   full[s]          2, + the bytes       both load roles, bytes of TMA         mma         stage s is filled
-//   empty[s]         1                    the multiply role, when it has read   loads       stage s may be
-//   filled scale_full[s]    2, + the bytes       both load roles, bytes of TMA         mma         scale
-//   stage s is filled scale_empty[s]   1                    the multiply role, when it has read   loads scale
-//   stage s may be filled
+//   barrier          count             arrives                              waits   meaning
+//   full[s]          2, + the bytes    both load roles, bytes of TMA        mma     stage s is filled
+//   empty[s]         1                 the multiply role, when it has read  loads   stage s may be filled
+//   scale_full[s]    2, + the bytes    both load roles, bytes of TMA        mma     scale stage s is filled
+//   scale_empty[s]   1                 the multiply role, when it has read  loads   scale stage s may be filled
 //
 // Each load role arrives on full or scale_full with the bytes of its own copies, so the phase ends when both
 // have issued their copies and all bytes have landed, in whichever order. The bytes are those of one stage,

@@ -3,8 +3,7 @@
 // it can be computed before up is complete. Its members are its uniform parameters, which it takes from
 // Params. Beside it stand how far f may be from the exact function and what its machine code may take.
 //
-// To add one: a functor here, an entry in Activations, its enumerator in kinds.h, its reference in
-// test/ref/activation.cpp and its test.
+// To add one: a functor here, an entry in Activations, its reference in test/ref/activation.cpp and its test.
 //
 // The approximate functions of the hardware come in as a type: the kernel passes ApproximateMath
 // (epilogue.cuh), a test on the host exact or deliberately wrong ones.

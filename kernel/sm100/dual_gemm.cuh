@@ -8,8 +8,8 @@
 //   load activations: A   --'
 //                           <-empty[s], scale_empty[q]--         <--acc_empty[a]--
 //
-//   s: stage of operands, q: stage of scale factors, both in shared memory; a: accumulator pair in tensor
-//   memory
+//   s: stage of operands, q: stage of scale factors, both in shared memory
+//   a: accumulator pair, in tensor memory
 //
 // With split-K there is one tile per cluster, and the epilogue adds up the parts (reduce.cuh).
 //

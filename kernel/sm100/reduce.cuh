@@ -2,8 +2,8 @@
 // accumulators, and each finishes its share of the columns. Sums are taken in the order of the slices, so the
 // result does not depend on who was first.
 //
-//   accumulators final, rings read  --cluster barrier-->  send partial sums  --cluster barrier-->  add up,
-//   finish
+//   accumulators final,  --cluster-->  send partial  --cluster-->  add up, finish
+//   rings read             barrier     sums            barrier
 //
 // The partial sums, fp32, arrive where the rings were: [slice of K][product][column / 4][lane][column % 4].
 #pragma once

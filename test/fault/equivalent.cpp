@@ -65,9 +65,9 @@ constexpr const char* kSplitTeardown =
     "each of which was waited for by wait::ld";
 
 constexpr const char* kOtherRoles =
-    "the epilogue warps, which have waited for acc_full, and the load roles, which have drained the rings, know "
-    "the same copies and mma to be complete, and all meet in this barrier: either may fence and release for both; "
-    "the change in all roles at once is planted";
+    "the epilogue warps, which have waited for acc_full, and the load roles, which have drained the rings, "
+    "know the same copies and mma to be complete, and all meet in this barrier: "
+    "either may fence and release for both; the change in all roles at once is planted";
 constexpr const char* kOnlyAttends =
     "between the two barriers of the exchange these warps touch no memory: they have nothing to publish";
 
@@ -139,9 +139,9 @@ constexpr Entry kEntries[] = {
      "what these warps do next is to meet the epilogue warps, which have waited, in the CTA barrier of the "
      "teardown"},
     {"m256n128k256s2_fp16", "no barrier barrier.cluster.arrive @ attend_reduction/*meet_cluster #0",
-     "these warps pass the two barriers of the exchange and that of the teardown with nothing between: with one "
-     "fewer they leave behind the second, as every access to tensor memory and to another CTA comes before it; "
-     "the last does not wait for threads that have exited"},
+     "these warps pass the two barriers of the exchange and that of the teardown with nothing between: "
+     "with one fewer they leave after the second, which no access to tensor memory or another CTA follows; "
+     "the last one does not wait for threads that have exited"},
     {kSplit,
      "exchange with the next bar.warp.sync: st.shared::cluster @ reducing_epilogue_role/send_partial_sums #*",
      kGathers},

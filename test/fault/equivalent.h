@@ -15,8 +15,8 @@ std::string why_equivalent(const Mutant& mutant);
 bool equivalent_everywhere(const Mutant& mutant);
 // Its entry covers a family of which some members hang or fault: such a kill is no error of the table.
 bool may_fail(const Mutant& mutant);
-// The entries that none of these mutants needs. Of the whole sweep there is to be none: an entry outlives neither
-// its instruction nor the entry before it that covers the same mutants.
+// The entries that none of these mutants needs: their instruction is gone, or entries before them cover the
+// same mutants. Of the whole sweep there are to be none.
 std::vector<std::string> idle_entries(const std::vector<Mutant>& mutants);
 
 }  // namespace fault

@@ -168,7 +168,8 @@ void Plants::tensor_memory() {
   const std::vector<Answer> uninitialised = {kTensorRace, {{}, {}, {}, {"never written"}}};
   plant(25, "the scale factors of A are read 4 columns on", mma,
         [mma](Function& f) { add_to_operand(f, mma, 4, 4); }, {uninitialised});
-  // The scale stage is free for the copy: the load warp waited for it. Its columns belong to the mma thread alone.
+  // The scale stage is free for the copy: the load warp waited for it. Its columns belong to the mma thread
+  // alone.
   plant(26, "another thread copies scale factors over columns that mma still read",
         at_ring("cp.async.bulk.tensor", "load_role", "scale_full", 2),
         [i = at_ring("cp.async.bulk.tensor", "load_role", "scale_full", 2),

@@ -2,8 +2,7 @@
 // the schedulers, the table of groups, the load roles and the epilogue. It loads everything that a dual GEMM
 // would, multiplies nothing, and writes zeros from the register fragment that a wgmma would leave.
 //
-//   load weights, load activations  --full, scale_full-->  consumer (4 warps): frees every stage, writes
-//   zeros
+//   load weights, load activations  --full, scale_full-->  consumer, 4 warps: frees every stage, writes zeros
 //                                   <-empty, scale_empty-
 #pragma once
 
