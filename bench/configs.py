@@ -60,7 +60,7 @@ def main():
     for ptx in sys.argv[2:]: report.update(ptxas_report(sys.argv[1], ptx))
     for instance in json.load(sys.stdin): groups.setdefault(name_without_output(instance), []).append(instance)
     head = ["instance", "tile M x N", "K split", "CTAs of a cluster", "mma per 64 of K", "stages",
-            "slots of scale factors x k-tiles", "accumulator pairs", "registers", "spilled", "shared memory", "TMEM columns"]
+            "stages of scale factors x k-tiles", "accumulator pairs", "registers", "spilled", "shared memory", "TMEM columns"]
     for cells in [head, ["---"] * len(head)] + [row(group, report) for group in groups.values()]:
         print("| " + " | ".join(map(str, cells)) + " |")
 

@@ -3,7 +3,8 @@
 //
 //     build/kernel_test "[record]"
 //
-// writes the record anew, and the commit that changes it says why.
+// writes the record anew, and the commit that changes it says why. An instance without any line is new: it is
+// skipped with a warning until it is recorded.
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
@@ -149,7 +150,15 @@ std::map<std::string, std::string> record() {
 
 TEST_CASE("every instance writes the bits on record", "[bits]") {
   const std::map<std::string, std::string> recorded = record();
+  size_t compared = 0;
   for (const NamedConfig& config : all_configs()) {
+    const std::string first = std::string(config.info.name) + " ";
+    if (const auto line = recorded.lower_bound(first);
+        line == recorded.end() || !line->first.starts_with(first)) {
+      WARN(config.info.name << " is not on record");
+      continue;
+    }
+    ++compared;
     for (const Case& c : cases_of(config)) {
       INFO(key(config, c));
       const auto line = recorded.find(key(config, c));
@@ -157,6 +166,7 @@ TEST_CASE("every instance writes the bits on record", "[bits]") {
       else CHECK(hash(c) == line->second);
     }
   }
+  CHECK(compared >= 28);  // the instances of the day on which the record began
 }
 
 TEST_CASE("every line on record belongs to an instance", "[bits]") {
