@@ -7,7 +7,6 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,14 +59,38 @@ std::string shape_text(const GemmShape& s) {
 
 std::string_view without_dtype(std::string_view name) { return name.substr(0, name.rfind('_')); }
 
+double us_of(const Instance& instance, const GemmShape& shape, const Machine& machine,
+             const dualgemm::CostConstants& constants) {
+  Cost cost;
+  cost_of(instance, shape, machine, &cost, constants);
+  return cost.total_us;
+}
+
+// What an instance takes, and between what that lies if one constant is at either end of its range.
+std::string us_and_range(const Instance& instance, const GemmShape& shape, const Machine& machine) {
+  const double us = us_of(instance, shape, machine, dualgemm::kB200Costs);
+  double low = us, high = us;
+  for (const dualgemm::CostRange& range : dualgemm::kB200Ranges)
+    for (const double value : {range.low, range.high}) {
+      dualgemm::CostConstants constants = dualgemm::kB200Costs;
+      constants.*range.constant = value;
+      const double other = us_of(instance, shape, machine, constants);
+      low = std::min(low, other);
+      high = std::max(high, other);
+    }
+  return fmt::format("{:.1f} ({:.1f} to {:.1f})", us, low, high);
+}
+
 // The faster of the two tiles of the best public kernel, which has neither groups nor a choice of its own for
 // other shapes than the contest's.
-std::optional<double> public_us(const GemmShape& shape, const Machine& machine) {
-  std::optional<double> best;
+const Instance* best_public(const GemmShape& shape, const Machine& machine) {
+  const Instance* best = nullptr;
+  double lowest = std::numeric_limits<double>::infinity();
   for (const Instance* instance : {&kV2Narrow, &kV2Wide}) {
     Cost cost;
-    if (!cost_of(*instance, shape, machine, &cost)) continue;
-    if (!best || cost.total_us < *best) best = cost.total_us;
+    if (!cost_of(*instance, shape, machine, &cost) || cost.total_us >= lowest) continue;
+    best = instance;
+    lowest = cost.total_us;
   }
   return best;
 }
@@ -87,20 +110,14 @@ std::string choices_table(const Machine& machine) {
       const int64_t k_tiles = cost.waves * cost.k_tiles;
       const dualgemm::TilePlan& tile = i.plan.tile;
       const int64_t flops = 4 * int64_t{tile.m} * tile.n * tile.k / i.plan.mma.cta_group;
-      const std::optional<double> other = public_us(shape, machine);
-      text += fmt::format("| {} | {} | {} | {} | {} | {} | {:.1f} | {} |\n",
-                          &shape == &c.shapes[0] ? c.name : "", shape_text(shape), without_dtype(i.name),
-                          cost.waves, k_tiles * cost.fill_bytes / 1000, k_tiles * flops / kFlopsPerClock,
-                          cost.total_us, other ? fmt::format("{:.1f}", *other) : "-");
+      const Instance* other = best_public(shape, machine);
+      text +=
+          fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", &shape == &c.shapes[0] ? c.name : "",
+                      shape_text(shape), without_dtype(i.name), cost.waves, k_tiles * cost.fill_bytes / 1000,
+                      k_tiles * flops / kFlopsPerClock, us_and_range(i, shape, machine),
+                      other ? us_and_range(*other, shape, machine) : "-");
     }
   return text;
-}
-
-double us_of(const Instance& instance, const GemmShape& shape, const Machine& machine,
-             const dualgemm::CostConstants& constants) {
-  Cost cost;
-  cost_of(instance, shape, machine, &cost, constants);
-  return cost.total_us;
 }
 
 // Of the kernel alone, as published.
@@ -208,8 +225,8 @@ std::string model_markdown(const dualgemm_device_t& device) {
       "Best\npublic kernel: the faster of the two tiles of the contest's best public entry (v2), "
       "under the same model.\n"
       "Published times of other kernels against the model: {}.\n"
-      "Most constants were fitted to these and 20 more times. "
-      "With constants fitted to 8 times of plain GEMM\nkernels alone: {}.\n\n",
+      "With constants fitted to 6 times of plain GEMM\nkernels alone: {}.\n"
+      "In parentheses: if one constant lay at either end of what its sources allow.\n\n",
       device.sm_count, error_text(b200, dualgemm::kB200Costs), error_text(b200, held_out()));
   const int32_t shapes = regret_of(machine, dualgemm::kB200Costs).shapes;
   return head + choices_table(machine) +

@@ -14,26 +14,37 @@
 
 namespace dualgemm {
 
+// Of L2 and DRAM (CUDA C++ Programming Guide, device memory accesses).
+inline constexpr int32_t kSectorBytes = 32;
+
+// The mma of one step of K, with both products: they are this long where N is 128 or more for each product.
+// Copies of scale factors run behind the mma in front of them, as far as those leave shared memory idle.
+inline constexpr double kLongStepCycles = 128;
+
 struct CostConstants {
-  double clock;            // cycles per us
-  double fill_per_sm;      // bytes per us into one SM
-  double fill_all_sms;     // bytes per us from L2 to all SMs
-  double per_copy;         // us of an SM's copy port per TMA instruction
-  double dram;             // bytes per us inside a kernel of 10 us
-  double l2_bytes;         // that hold different data
-  double latency;          // us from the issue of a copy to its arrival, with nobody else about
-  double per_byte;         // us more per byte in flight on the chip
-  double scale_copy;       // cycles that a copy of 128 scale factors to tensor memory takes between two mma
-  double commit;           // cycles from the last mma to a thread that waited for it
-  double wake;             // cycles from an arrival on a barrier to the first mma after it
-  double fixed;            // us: gap between launches on a stream, prologue, drain
-  double cluster_barrier;  // cycles of arrive and wait
-  double load;             // cycles of a load from DRAM by a thread
-  double tensor_read;      // cycles of a load of tensor memory beside its bytes
-  double tensor_bytes;     // per cycle and SM from tensor memory
-  double special;          // special functions per cycle of an epilogue with eight warps, stores left out
-  double exchange;         // cycles of an exchange between the shared memories of a cluster
-  double exchange_per_kb;  // cycles more per 1024 bytes
+  double clock;             // cycles per us
+  double fill_per_sm;       // bytes per us into one SM
+  double fill_all_sms;      // bytes per us from L2 to all SMs
+  double per_copy;          // us of an SM's copy port per TMA instruction
+  double dram;              // bytes per us inside a kernel of 10 us
+  double l2_bytes;          // that hold different data
+  double latency;           // us from the issue of a copy to its arrival, with nobody else about
+  double per_byte;          // us more per byte in flight on the chip
+  double scale_copy;        // cycles by which a copy of 128 scale factors delays the mma of a long step
+  double scale_copy_short;  // and of a step under kLongStepCycles
+  double commit;            // cycles from the last mma to a thread that waited for it
+  double wake;              // cycles from an arrival on a barrier to the first mma after it
+  double fixed;             // us: gap between launches on a stream, prologue, drain
+  double cluster_barrier;   // cycles of arrive and wait
+  double load;              // cycles of a load from DRAM by a thread
+  double tensor_read;       // cycles of a load of tensor memory beside its bytes
+  double tensor_bytes;      // per cycle and SM from tensor memory
+  double special;           // special functions per cycle of an epilogue with eight warps, stores left out
+  double special_of_four;   // and of one with four
+  double store;             // cycles of an SM to store whole sectors of one row that lie side by side
+  double store_part;        // and to store less than a sector
+  double exchange;          // cycles of an exchange between the shared memories of a cluster
+  double exchange_per_kb;   // cycles more per 1024 bytes
   double (*mma_cycles)(const Plan&);  // of the mma of one step of K
 };
 
@@ -62,25 +73,29 @@ inline double b200_mma_cycles(const Plan& plan) {
 }
 
 inline constexpr CostConstants kB200Costs{
-    .clock = 1965,           // published: boost clock
-    .fill_per_sm = 175e3,    // fit
-    .fill_all_sms = 17.7e6,  // fit, published 15e6 to 17e6
-    .per_copy = 0.014,       // fit
-    .dram = 6.0e6,           // fit, published 7.2e6 in steady state
-    .l2_bytes = 63e6,        // published: 126 MB in two halves with a copy each
-    .latency = 0.88,         // fit
-    .per_byte = 0.013e-6,    // fit
-    .scale_copy = 18.3,      // published: tcgen05.cp of one thread
-    .commit = 112,           // fit
-    .wake = 59,              // fit
-    .fixed = 2.70,           // fit
-    .cluster_barrier = 370,  // published
-    .load = 882,             // published
-    .tensor_read = 22,       // published: tcgen05.ld
-    .tensor_bytes = 1024,    // published
-    .special = 13.6,         // H200: 6.8 results of SwiGLU, which takes two each
-    .exchange = 260,         // H200
-    .exchange_per_kb = 50,   // H200
+    .clock = 1965,            // published: boost clock
+    .fill_per_sm = 175e3,     // fit
+    .fill_all_sms = 17.7e6,   // fit, published 15e6 to 17e6
+    .per_copy = 0.014,        // fit
+    .dram = 6.0e6,            // fit, published 7.2e6 in steady state
+    .l2_bytes = 63e6,         // published: 126 MB in two halves with a copy each
+    .latency = 0.88,          // fit
+    .per_byte = 0.013e-6,     // fit
+    .scale_copy = 0,          // published, but for another chip of this tensor core (sm_110)
+    .scale_copy_short = 4,    // open: such mma leave shared memory little time
+    .commit = 112,            // fit
+    .wake = 59,               // fit
+    .fixed = 2.4,             // fit: 1.6 between launches, 0.6 of prologue, 0.2 of drain beside the stores
+    .cluster_barrier = 370,   // published
+    .load = 882,              // published
+    .tensor_read = 22,        // published: tcgen05.ld
+    .tensor_bytes = 1024,     // published
+    .special = 13.6,          // H200: 6.8 results of SwiGLU, which takes two each
+    .special_of_four = 11.8,  // H200
+    .store = 1,               // published: one line per cycle, of however many bytes
+    .store_part = 1,          // the same
+    .exchange = 260,          // H200
+    .exchange_per_kb = 50,    // H200
     .mma_cycles = b200_mma_cycles,
 };
 
@@ -92,12 +107,20 @@ inline constexpr CostRange kB200Ranges[] = {
     {"rate of DRAM", &CostConstants::dram, 5.5e6, 7.2e6},
     {"latency of a copy", &CostConstants::latency, 0.76, 1.0},
     {"latency per byte in flight", &CostConstants::per_byte, 0.005e-6, 0.03e-6},
-    {"copy of scale factors", &CostConstants::scale_copy, 8, 18.3},
+    // published for a GB300: 12.4 at most
+    {"copy of scale factors, long step", &CostConstants::scale_copy, 0, 12.4},
+    // hidden; what a copy alone takes, published
+    {"copy of scale factors, short step", &CostConstants::scale_copy_short, 0, 18},
     {"commit", &CostConstants::commit, 72, 152},
     {"wake", &CostConstants::wake, 29, 89},
-    {"fixed time", &CostConstants::fixed, 2.4, 3.0},
+    {"fixed time", &CostConstants::fixed, 2.2, 3.0},
     {"cluster barrier", &CostConstants::cluster_barrier, 296, 444},
     {"special functions", &CostConstants::special, 6.8, 16},
+    // a kernel whose results wait for each other on an H200; the roof of the unit
+    {"special functions, four warps", &CostConstants::special_of_four, 5.6, 16},
+    // an H200 with all SMs storing
+    {"store of sectors", &CostConstants::store, 1, 2.5},
+    {"store of parts of sectors", &CostConstants::store_part, 1, 3.6},
     {"exchange, per KB", &CostConstants::exchange_per_kb, 25, 100},
 };
 
@@ -123,6 +146,7 @@ inline constexpr CostConstants kH200Costs{
     .latency = 0.70,         // H200: 1393 cycles for 16 KB from DRAM
     .per_byte = 0.015e-6,    // H200: 0.015e-6 to 0.026e-6 in a pipeline
     .scale_copy = 0,         // there is no tensor memory
+    .scale_copy_short = 0,
     .commit = 112,           // open: that of a B200
     .wake = 70,              // H200: 63 to 76, of a whole warp
     .fixed = 2.8,            // H200: period less span of kernels that stream from DRAM
@@ -131,6 +155,9 @@ inline constexpr CostConstants kH200Costs{
     .tensor_read = 0,        // accumulators are in registers
     .tensor_bytes = std::numeric_limits<double>::infinity(),
     .special = 13.6,          // H200
+    .special_of_four = 11.8,  // H200
+    .store = 1.1,             // H200, of one SM
+    .store_part = 2,          // H200, of one SM
     .exchange = 260,          // H200
     .exchange_per_kb = 50.5,  // H200
     .mma_cycles = h200_mma_cycles,
@@ -157,8 +184,12 @@ inline constexpr CostRange kH200Ranges[] = {
     {"fixed time", &CostConstants::fixed, 2.7, 3.4},
     // relaxed; with release and acquire
     {"cluster barrier", &CostConstants::cluster_barrier, 112, 382},
-    // by four warps; the roof of the unit
-    {"special functions", &CostConstants::special, 5.6, 16},
+    // a kernel whose results wait for each other; the roof of the unit
+    {"special functions", &CostConstants::special, 10.4, 16},
+    {"special functions, four warps", &CostConstants::special_of_four, 5.6, 16},
+    // one SM; all SMs at the same time
+    {"store of sectors", &CostConstants::store, 1.1, 2.5},
+    {"store of parts of sectors", &CostConstants::store_part, 2, 3.6},
     // st.async; one bulk copy per warp
     {"exchange, per KB", &CostConstants::exchange_per_kb, 50.5, 68},
 };

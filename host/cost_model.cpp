@@ -25,12 +25,19 @@ struct Work {
   int32_t scale_atoms() const { return p.scales.stage_bytes / p.scales.steps / kSfAtomBytes; }
   // Rows of an accumulator in one CTA.
   int32_t lanes() const { return p.mma.m / p.mma.cta_group; }
+  int32_t acc_columns() const { return p.mma.accumulators * p.mma.columns; }
+  // In how many chunks the epilogue takes that many accumulator columns, of both products together.
+  double chunks(int32_t columns) const {
+    const int32_t at_once = 2 * p.epilogue.chunk_columns * p.epilogue.warps * 32 / lanes();
+    return static_cast<double>(ceil_div(columns, at_once));
+  }
+  double chunks() const { return chunks(acc_columns()); }
 
   // Bytes to and from DRAM: A once, C once, B1 and B2 once, or once for each band of tiles when a pass over
   // them pushes the first rows out of L2 again. Half a byte and a sixteenth per element of an operand.
   double dram_bytes() const {
     const double k_bytes = shape.k * 9.0 / 16, bands = mean_m_tiles(shape, p.tile) / kBandTiles;
-    const double weights = 2 * k_bytes * shape.n;
+    const double weights = p.mma.accumulators * k_bytes * shape.n;
     const double band = k_bytes * std::min(bands, 1.0) * kBandTiles * p.tile.m;
     const double passes = weights + band > t.l2_bytes ? std::ceil(bands) : 1;
     const double c_bytes = epilogue.c_bits / 8.0 * shape.m * shape.n;
@@ -41,16 +48,17 @@ struct Work {
   // pair brings one, for both CTAs.
   double fill_us(double active_sms) const {
     const auto bytes = static_cast<double>(fill_bytes());
-    const double copies =
-        static_cast<double>(1 + p.operands.b_boxes) + (p.mma.cta_group == 2 ? 2.0 : 3.0) / p.scales.k_tiles;
+    const double scale_copies = 1 + static_cast<double>(p.mma.products) / p.mma.cta_group;
+    const double copies = 1 + p.operands.b_boxes + scale_copies / p.scales.k_tiles;
     return std::max(bytes / t.fill_per_sm + copies * t.per_copy, bytes * active_sms / t.fill_all_sms);
   }
 
-  // Per k-tile: mma and copies of scale factors run one after another. Where tensor memory has no room for
+  // Per k-tile: the mma, and what the copies of scale factors delay them. Where tensor memory has no room for
   // every stage of scale factors, they pass through windows in turn: the copies into one wait until the mma
   // that read it are known to be done.
   double tensor_us() const {
-    const double step = t.mma_cycles(p) + scale_atoms() * t.scale_copy;
+    const double mma = t.mma_cycles(p);
+    const double step = mma + scale_atoms() * (mma < kLongStepCycles ? t.scale_copy_short : t.scale_copy);
     if (p.tmem.resident_scales || p.tmem.windows == 0) return us(p.mma.steps * step);
     const double window = p.tmem.window_steps * step;
     return us(p.mma.steps / p.tmem.window_steps * std::max(window, (window + t.commit) / p.tmem.windows));
@@ -71,22 +79,30 @@ struct Work {
   double results() const {  // of one CTA and tile
     return std::min(p.tile.m, shape.m) * static_cast<double>(p.tile.n) / p.cluster_size();
   }
-  double activation_cycles() const { return results() / (t.special / epilogue.cost.special()); }
-  double read_cycles(int32_t columns) const {
-    return t.tensor_read + columns * lanes() * int32_t{sizeof(float)} / t.tensor_bytes;
+  double activation_cycles() const {
+    return results() * epilogue.cost.special() / (p.epilogue.warps < 8 ? t.special_of_four : t.special);
   }
-  double epilogue_us() const { return us(t.commit + read_cycles(p.tmem.acc_columns) + activation_cycles()); }
+  double store_cycles() const {
+    const double stores = results() * epilogue.c_bits / 8 / epilogue.store_bytes;
+    return stores * (epilogue.store_bytes < kSectorBytes ? t.store_part : t.store);
+  }
+  double read_cycles(int32_t columns) const {
+    return chunks(columns) * t.tensor_read + columns * lanes() * int32_t{sizeof(float)} / t.tensor_bytes;
+  }
+  // The stores of a chunk go on during the arithmetic of the next.
+  double epilogue_us() const {
+    const double activation = activation_cycles(), store = store_cycles();
+    return us(t.commit + read_cycles(acc_columns()) + std::max(activation, store) +
+              std::min(activation, store) / chunks());
+  }
 
   // Between two tiles: what the tensor core waits for before it may write accumulators again.
   double exposed_us() const {
     if (p.tmem.overlapped()) return us(t.commit + read_cycles(p.tmem.shared_columns) + t.wake);
     if (p.tmem.acc_stages > 1) return 0;
-    // A warp reaches 32 lanes, so that several share the columns; the last chunk of each is read after the
-    // arithmetic of those before it.
-    const double warps_per_lane = p.epilogue.warps * 32 / lanes();
-    const double chunks = p.mma.columns / warps_per_lane / p.epilogue.chunk_columns;
-    return us(t.commit + read_cycles(p.tmem.acc_columns) + activation_cycles() * (chunks - 1) / chunks +
-              t.wake);
+    // The last chunk of each warp is read after the arithmetic of those before it.
+    const double before = activation_cycles() * (chunks() - 1) / chunks();
+    return us(t.commit + read_cycles(acc_columns()) + before + t.wake);
   }
 
   // Two barriers of the cluster, and fp32 of both products from each of the other slices of K.

@@ -25,13 +25,16 @@ struct Candidate {
 //     order of additions as the instances without a split;
 //   - then fewer bytes into the shared memory of the busiest SM: where DRAM makes several equal, the one that
 //     stays ahead of it if the rates into an SM are lower than assumed;
-//   - then the one whose accumulators do not overlap: its mma thread has less to wait for;
+//   - then less work for the busiest tensor core, likewise;
+//   - then, with more than one tile per cluster, the one whose accumulators overlap, which hides an epilogue
+//     that takes longer than assumed; with one, the other, whose mma thread has less to wait for;
 //   - then the first in the table.
 bool preferred(const Candidate& left, const Candidate& right) {
   const auto rank = [](const Candidate& candidate) {
     const Plan& plan = instance(candidate.index).plan;
     const Cost& c = candidate.cost;
-    return std::tuple(plan.tile.split_k, c.waves * c.k_tiles * c.fill_bytes, plan.tmem.overlapped(),
+    return std::tuple(plan.tile.split_k, c.waves * c.k_tiles * c.fill_bytes,
+                      c.waves * c.k_tiles * c.tensor_us, plan.tmem.overlapped() == (c.waves == 1),
                       candidate.index);
   };
   return rank(left) < rank(right);

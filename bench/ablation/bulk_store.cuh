@@ -19,6 +19,8 @@ class BulkWriter {
   static_assert(std::is_same_v<Layout, dualgemm::AlongRow>, "a lane has a row of C to copy");
 
  public:
+  static constexpr int32_t kStoreBytes = 64;  // one copy of 32 results
+
   DUALGEMM_DEVICE BulkWriter(const dualgemm::Params& p, const dualgemm::Tile& tile, dualgemm::LanePlace at,
                              Staging& staging)
       : exists_(at.row < tile.rows),

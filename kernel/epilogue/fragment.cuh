@@ -27,9 +27,11 @@ struct LanePlace {
 // A layout says where element i of a lane lies, counted from the lane's first. Of C, `rows` and `columns`
 // exist from the first element on: `exists` tells whether that one does, `extent` how many do in the
 // direction of the layout. In that direction a tile has at least one, possibly more than the fragment.
+// kLanesAside lanes of a warp have the same element of neighbouring columns.
 
 // One row of C.
 struct AlongRow {
+  static constexpr int kLanesAside = 1;
   DUALGEMM_HOST_DEVICE static constexpr int row(int) { return 0; }
   DUALGEMM_HOST_DEVICE static constexpr int column(int i) { return i; }
   DUALGEMM_HOST_DEVICE static constexpr bool exists(int rows, int) { return rows > 0; }
@@ -38,6 +40,7 @@ struct AlongRow {
 
 // One column of C: with swap A/B.
 struct DownColumn {
+  static constexpr int kLanesAside = 32;
   DUALGEMM_HOST_DEVICE static constexpr int row(int i) { return i; }
   DUALGEMM_HOST_DEVICE static constexpr int column(int) { return 0; }
   DUALGEMM_HOST_DEVICE static constexpr bool exists(int, int columns) { return columns > 0; }

@@ -27,14 +27,21 @@ struct EpilogueKind {
   ActivationKind activation;
   const char* activation_name;
   ActivationCost cost;  // of one result
+  int32_t store_bytes;  // of a row of C: what one store of a warp writes side by side
 };
 
-template <class Traits>
+// Layout: of the lanes, see fragment.cuh.
+template <class Traits, class Layout>
 consteval EpilogueKind epilogue_kind() {
   using Output = typename Traits::Output;
   using Activation = typename Traits::Activation;
-  return {Output::kType,     Output::kName,     Output::kBits,
-          Activation::kKind, Activation::kName, Activation::kCost};
+  return {Output::kType,
+          Output::kName,
+          Output::kBits,
+          Activation::kKind,
+          Activation::kName,
+          Activation::kCost,
+          Output::template Writer<Traits, Layout>::kStoreBytes};
 }
 
 }  // namespace dualgemm

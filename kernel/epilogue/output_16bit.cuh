@@ -16,7 +16,13 @@ namespace dualgemm {
 // What a lane writes of one tile. Traits tell how wide the stores of the architecture are.
 template <class Traits, class Format, class Layout>
 class Writer16 {
+  // Stores of 32 bytes per lane exist from compute capability 10.0 on.
+  static constexpr bool kFullSectors = limits_of(Traits::kPlan.arch).cc_major >= 10;
+  static constexpr bool kRows = std::is_same_v<Layout, AlongRow>;
+
  public:
+  static constexpr int32_t kStoreBytes = kRows ? (kFullSectors ? 32 : 16) : Layout::kLanesAside * 2;
+
   DUALGEMM_DEVICE Writer16(const Params& p, const Tile& tile, LanePlace at, const Nothing&)
       : exists_(Layout::exists(tile.rows - at.row, p.n - at.column)),
         rows_(tile.rows - at.row),
@@ -40,14 +46,11 @@ class Writer16 {
   template <int kWidth>
   DUALGEMM_DEVICE void store(const Results<kWidth>& results, int first) const {
     if (!exists_) return;
-    if constexpr (std::is_same_v<Layout, AlongRow>) store_row<kWidth>(results.packed, first);
+    if constexpr (kRows) store_row<kWidth>(results.packed, first);
     else store_each<kWidth>(results.packed, first);
   }
 
  private:
-  // Stores of 32 bytes per lane exist from compute capability 10.0 on.
-  static constexpr bool kFullSectors = limits_of(Traits::kPlan.arch).cc_major >= 10;
-
   // The existing columns of a row are a multiple of 8. A row that starts on a 32-byte boundary is written in
   // full sectors; the row pitch promises only 16 bytes, and n only pieces of 8.
   template <int kWidth>

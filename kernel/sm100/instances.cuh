@@ -18,7 +18,7 @@ consteval Instance instance_of() {
   return {.name = kInstanceName<Traits>.text,
           .kernel = &dual_gemm_kernel<Traits>,
           .plan = Traits::kPlan,
-          .epilogue = epilogue_kind<Traits>(),
+          .epilogue = epilogue_kind<Traits, Layout<Traits>>(),
           .smem_bytes = sizeof(SharedStorage<Traits>)};
 }
 

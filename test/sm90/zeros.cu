@@ -13,7 +13,7 @@ consteval Instance zeros() {
   return {.name = kInstanceName<Traits>.text,
           .kernel = &sm90_test::zeros_kernel<Traits>,
           .plan = Traits::kPlan,
-          .epilogue = epilogue_kind<Traits>(),
+          .epilogue = epilogue_kind<Traits, sm90_test::WgmmaFragment>(),
           .smem_bytes = sizeof(sm90_test::SharedStorage<Traits>)};
 }
 constexpr Instance kZeros[] = {zeros<false>(), zeros<true>()};

@@ -54,6 +54,7 @@ struct Zeros {
 // fragment D). The sides are swapped: rows of the fragment are columns of C.
 struct WgmmaFragment {
   static constexpr int kElements = 32;  // of a lane, for N = 64
+  static constexpr int kLanesAside = 8;
   DUALGEMM_HOST_DEVICE static constexpr int row(int i) { return 8 * (i / 4) + i % 2; }
   DUALGEMM_HOST_DEVICE static constexpr int column(int i) { return 8 * (i / 2 % 2); }
   DUALGEMM_HOST_DEVICE static constexpr bool exists(int rows, int columns) { return rows > 0 && columns > 0; }

@@ -24,12 +24,17 @@ using dualgemm_test::valid_args;
 namespace dualgemm {
 namespace {
 
-constexpr EpilogueKind kFp16{CType::kFp16, "fp16", 16, ActivationKind::kSwiglu, "swiglu", {1, 1, 0, 5}};
-constexpr EpilogueKind kFp32{
-    static_cast<CType>(DUALGEMM_DTYPE_FP32), "fp32", 32, ActivationKind::kSwiglu, "swiglu", {1, 1, 0, 5}};
-constexpr EpilogueKind kFp16Geglu{CType::kFp16, "fp16",
-                                  16,           static_cast<ActivationKind>(DUALGEMM_ACTIVATION_GEGLU_TANH),
-                                  "geglu_tanh", {0, 0, 1, 8}};
+constexpr EpilogueKind kFp16{CType::kFp16, "fp16", 16, ActivationKind::kSwiglu, "swiglu", {1, 1, 0, 5}, 64};
+constexpr EpilogueKind kFp32{static_cast<CType>(DUALGEMM_DTYPE_FP32),
+                             "fp32",
+                             32,
+                             ActivationKind::kSwiglu,
+                             "swiglu",
+                             {1, 1, 0, 5},
+                             128};
+constexpr EpilogueKind kFp16Geglu{
+    CType::kFp16, "fp16",       16, static_cast<ActivationKind>(DUALGEMM_ACTIVATION_GEGLU_TANH),
+    "geglu_tanh", {0, 0, 1, 8}, 64};
 
 constexpr Plan b200_plan(bool grouped) {
   return sm100::plan_of(
