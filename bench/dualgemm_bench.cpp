@@ -17,6 +17,7 @@
 #include "budget.h"
 #include "configs.h"
 #include "dualgemm.h"
+#include "host/device.h"
 #include "inputs.h"
 #include "measure.h"
 #include "model.h"
@@ -185,7 +186,7 @@ int run(const Options& options) {
   const bool found = dualgemm_current_device(&device) == DUALGEMM_STATUS_SUCCESS;
   const std::string found_name = found ? device.name : "no CUDA device";
   const bool simulated = found && found_name.find("simulated") != std::string::npos;
-  const bool supported = found && device.cc_major == 10;
+  const bool supported = found && dualgemm::served_architecture(device) != nullptr;
   const bool timed = supported && !simulated && !options.verify_only;
 
   json report = {

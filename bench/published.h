@@ -54,9 +54,9 @@ inline const Published kPublished[] = {
 };
 
 // A large product, 8192 x 8192 x 8192, by a public kernel of one GEMM whose pairs compute 256 x 256 with one
-// mma and accumulators that overlap: the work of a dual GEMM with N = 4096 in tiles of 256 x 128, which writes
-// two elements of 16 bits for each of ours, without an activation. The time is that of the kernel alone,
-// without the gap between two launches on a stream.
+// mma and accumulators that overlap: the work of a dual GEMM with N = 4096 in tiles of 256 x 128, which
+// writes two elements of 16 bits for each of ours, without an activation. The time is that of the kernel
+// alone, without the gap between two launches on a stream.
 inline const dualgemm::Instance kLarge = described(
     "fast.cu, 256 x 128", {.tile_m = 256, .tile_n = 128, .stages = 6, .scale_stages = 6, .acc_stages = 2},
     {.accumulators = 2, .together = 2, .per_step = 1}, {.warps = 4, .chunk_columns = 32},
@@ -71,8 +71,8 @@ inline const PublishedLarge kPublishedLarge{kLarge, {8192, 4096, 8192}, 173.2};
 inline constexpr double kLaunchGap = 1.6;  // us, part of what the model predicts: fit, with the rest of it
 
 // Constants fitted to six published times of plain GEMM kernels alone (of the same author: K = 16384 and
-// N = 7168, 7168 and 4096, 2048 and 7168, each with M = 128), in which none of the times above took part: what
-// the model is worth for kernels that it was not fitted to.
+// N = 7168, 7168 and 4096, 2048 and 7168, each with M = 128), in which none of the times above took part:
+// what the model is worth for kernels that it was not fitted to.
 inline dualgemm::CostConstants held_out() {
   dualgemm::CostConstants c = dualgemm::kB200Costs;
   c.fill_per_sm = 169e3;

@@ -45,7 +45,7 @@ dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& 
                 args.config_id, instance.name, limits_of(plan.arch).capability, device.cc_major,
                 device.cc_minor);
   const int32_t cluster = plan.cluster_size();
-  const int64_t at_once = clusters_at_once(machine_of(args, device), cluster);
+  const int64_t at_once = clusters_at_once(machine_of(args, device), arch, cluster);
   const int64_t needed = plan.tile.split_k > 1 ? tile_bound(problem, plan.tile) : 1;
   const bool limited = args.max_sms > 0 && args.max_sms < device.sm_count;
   if (limited && needed > at_once)

@@ -126,7 +126,7 @@ bool cost_of(const Instance& i, Shape shape, const Machine& machine, Cost* cost,
              const CostConstants& constants) {
   const Plan& plan = i.plan;
   const int32_t cluster = plan.cluster_size();
-  const int64_t at_once = clusters_at_once(machine, cluster);
+  const int64_t at_once = clusters_at_once(machine, plan.arch, cluster);
   if (at_once == 0 || shape.grouped != plan.tile.grouped) return false;
 
   const Work work{plan, i.epilogue, shape, constants};

@@ -353,7 +353,7 @@ typedef struct dualgemm_config_info {
   const char* name;               /* "m128n64k256_fp16"; k256o: overlapped, k256g: grouped, k256s2: split_k */
   int32_t c_dtype;                /* dualgemm_dtype_t */
   int32_t cta_group;              /* CTAs that share one tcgen05.mma: 1, or a pair */
-  int32_t tile_m, tile_n, tile_k; /* tile of C and K step of the pipeline; tile_n columns of both products */
+  int32_t tile_m, tile_n, tile_k; /* tile of C, and K of a k-tile; tile_n columns of both products */
   int32_t stages;                 /* depth of the shared-memory ring of A, B1, B2 */
   int32_t acc_stages;             /* accumulator pairs in tensor memory */
   int32_t mma_n;                  /* N of one tcgen05.mma */
@@ -363,7 +363,7 @@ typedef struct dualgemm_config_info {
   int32_t smem_bytes;             /* dynamic shared memory per CTA */
   int32_t tmem_columns;           /* tensor-memory columns allocated per CTA */
   int32_t scale_stages;           /* depth of the ring of scale factors */
-  int32_t scale_k_tiles;          /* K steps whose scale factors share one slot of it */
+  int32_t scale_k_tiles;          /* k-tiles whose scale factors share one of its stages */
   int32_t grouped;                /* 1: for launches with a group_mode, 0: for those without */
   int32_t overlapped;             /* 1: the accumulator pairs share columns */
 } dualgemm_config_info_t;

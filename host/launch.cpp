@@ -71,11 +71,11 @@ dualgemm_status_t launch_instance(const Problem& problem, const Instance& instan
   return error == cudaSuccess ? DUALGEMM_STATUS_SUCCESS : fail_cuda(error, instance.name);
 }
 
-// The sum of no products is 0, and the bytes of 0 are zero in every type of C. This is right for every f and
-// h with f(0) * h(0) = 0, which all activations of the interface are.
+// The sum of no products is 0, and the bytes of 0 are zero in every type of C. This is right where
+// f(0) * h(0) = 0, as for all activations of the interface.
 dualgemm_status_t launch_zero_fill(const Problem& problem, cudaStream_t stream) {
   const Tensor& c = problem.output;
-  // Problems without a gap between them are rows of one.
+  // Problems without a gap between them are filled as the rows of one.
   const bool without_gaps = c.stride == c.rows * c.pitch;
   const int32_t fills = without_gaps ? 1 : c.problems;
   const auto rows = static_cast<size_t>(without_gaps ? c.rows * c.problems : c.rows);

@@ -37,19 +37,17 @@ int64_t mean_tiles(const Shape& shape, const TilePlan& tile) {
   return static_cast<int64_t>(std::ceil(mean_m_tiles(shape, tile) * others));
 }
 
-int32_t clusters_at_once(const Machine& machine, int32_t size) {
+int32_t clusters_at_once(const Machine& machine, Arch arch, int32_t size) {
   const int32_t by_sms = machine.sms / size;
   if (size == 2 && machine.clusters_of_2 > 0) return std::min(by_sms, machine.clusters_of_2);
   if (size < 4 || by_sms == 0) return by_sms;
-  // Clusters of four do not cross the borders of a GPC: of the 148 SMs of a B200 they reach 34 times four by
-  // its published GPC sizes; two less to be safe, and in proportion on other machines.
-  const int32_t known =
-      machine.clusters_of_4 > 0 ? machine.clusters_of_4 : std::max(1, 32 * machine.sms / 148);
-  return std::min(by_sms, known);
+  const Architecture& largest = limits_of(arch);
+  const int32_t in_proportion = std::max(1, largest.clusters_of_4 * machine.sms / largest.sms);
+  return std::min(by_sms, machine.clusters_of_4 > 0 ? machine.clusters_of_4 : in_proportion);
 }
 
 int64_t grid_clusters(const Plan& plan, int64_t tiles, const Machine& machine) {
-  const int64_t at_once = std::max(1, clusters_at_once(machine, plan.cluster_size()));
+  const int64_t at_once = std::max(1, clusters_at_once(machine, plan.arch, plan.cluster_size()));
   return plan.tile.split_k > 1 ? tiles : std::min(tiles, at_once);
 }
 

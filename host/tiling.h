@@ -18,7 +18,8 @@ struct Shape {
 };
 
 // What a launch may use: SMs, and how many clusters of two and of four CTAs with full shared memory run on
-// the device at once. 0 = not known: clusters_at_once() then assumes what the SMs allow.
+// the device at once. 0 = not known: clusters_at_once() then assumes what the architecture's largest chip has
+// in proportion to its SMs.
 struct Machine {
   int32_t sms, clusters_of_2 = 0, clusters_of_4 = 0;
 };
@@ -40,7 +41,7 @@ double mean_m_tiles(const Shape& shape, const TilePlan& tile);
 int64_t mean_tiles(const Shape& shape, const TilePlan& tile);
 
 // Clusters of `size` CTAs (1, 2 or 4) that run at the same time, one CTA to an SM.
-int32_t clusters_at_once(const Machine& machine, int32_t size);
+int32_t clusters_at_once(const Machine& machine, Arch arch, int32_t size);
 
 // Clusters of a launch. Without a split of K no more than run at once, since each walks several tiles.
 int64_t grid_clusters(const Plan& plan, int64_t tiles, const Machine& machine);

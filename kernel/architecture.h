@@ -17,14 +17,42 @@ struct Architecture {
   int32_t cc_major, cc_minor_first, cc_minor_last;
   int32_t max_smem_bytes;  // shared memory that a CTA can opt in to
   int32_t tmem_columns;    // tensor memory of an SM: 128 lanes x this many columns x 32 bits
+  int32_t store_bytes;     // that one lane can store at once
+  // SMs of its largest chip, and how many clusters of four CTAs with all their shared memory run on it at
+  // once: they do not cross the borders of a GPC, whose SMs are no multiple of four.
+  int32_t sms, clusters_of_4;
 };
 
 // In the order of Arch. CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; nvcc
-// manual, "GPU Feature List": sm_90a runs on 9.0 alone, the family target sm_100f on every 10.x.
+// manual, "GPU Feature List": sm_90a runs on 9.0 alone, the family target sm_100f on every 10.x. Stores: PTX
+// ISA 9.0, 9.7.9.11 (st). Clusters of four: measured on an H200; on a B200 34 by its published GPC sizes,
+// less two to be safe.
 inline constexpr Architecture kArchitectures[] = {
-    {Arch::kSm90, "sm_90a", "9.0", 9, 0, 0, 232448, 0},
-    {Arch::kSm100, "sm_100f", "10.x", 10, 0, 9, 232448, 512},
+    {.arch = Arch::kSm90,
+     .target = "sm_90a",
+     .capability = "9.0",
+     .cc_major = 9,
+     .cc_minor_first = 0,
+     .cc_minor_last = 0,
+     .max_smem_bytes = 232448,
+     .tmem_columns = 0,
+     .store_bytes = 16,
+     .sms = 132,
+     .clusters_of_4 = 30},
+    {.arch = Arch::kSm100,
+     .target = "sm_100f",
+     .capability = "10.x",
+     .cc_major = 10,
+     .cc_minor_first = 0,
+     .cc_minor_last = 9,
+     .max_smem_bytes = 232448,
+     .tmem_columns = 512,
+     .store_bytes = 32,
+     .sms = 148,
+     .clusters_of_4 = 32},
 };
+static_assert(kArchitectures[static_cast<int32_t>(Arch::kSm90)].arch == Arch::kSm90 &&
+              kArchitectures[static_cast<int32_t>(Arch::kSm100)].arch == Arch::kSm100);
 
 DUALGEMM_HOST_DEVICE constexpr const Architecture& limits_of(Arch arch) {
   return kArchitectures[static_cast<int32_t>(arch)];

@@ -20,9 +20,9 @@ function(nvcc_command output source)
     COMMENT "nvcc ${name}" VERBATIM)
 endfunction()
 
-# nvcc_objects(NAME [STANDARD c++17] [ARCH 90a] [INCLUDE FOLDERS...] SOURCES...): an object library with one object per
-# source, compiled for the Blackwell family or for another architecture. What links to it, in whichever folder, gets its
-# objects.
+# nvcc_objects(NAME [STANDARD c++17] [ARCH 100f] [INCLUDE FOLDERS...] SOURCES...): an object library with one object per
+# source, compiled for an architecture, which is the Blackwell family unless it is named. What links to it, in whichever
+# folder, gets its objects.
 function(nvcc_objects name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "STANDARD;ARCH" "INCLUDE;SOURCES")
   if(NOT arg_STANDARD)
@@ -48,14 +48,15 @@ function(nvcc_objects name)
   add_dependencies(${name} ${name}_units)
 endfunction()
 
-# nvcc_ptx(TARGET SOURCES...): the PTX of every source, as FILE.ptx in the folder ptx of the build.
+# nvcc_ptx(TARGET ARCH 100f SOURCES...): the PTX of every source, as FILE.ptx in the folder ptx of the build.
 function(nvcc_ptx target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "ARCH" "SOURCES")
   set(outputs)
-  foreach(source IN LISTS ARGN)
+  foreach(source IN LISTS arg_SOURCES)
     cmake_path(ABSOLUTE_PATH source)
     cmake_path(GET source STEM LAST_ONLY unit)
     set(output ${PROJECT_BINARY_DIR}/ptx/${unit}.ptx)
-    nvcc_command(${output} ${source} -std=c++20 -arch=compute_100f -ptx)
+    nvcc_command(${output} ${source} -std=c++20 -arch=compute_${arg_ARCH} -ptx)
     list(APPEND outputs ${output})
   endforeach()
   add_custom_target(${target} DEPENDS ${outputs})

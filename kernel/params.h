@@ -8,7 +8,8 @@
 
 namespace dualgemm {
 
-// Tensor maps, as host/tensor_map.cpp encodes them and kernel/common/load.cuh addresses them, innermost first:
+// Tensor maps, as host/tensor_map.cpp encodes them and kernel/common/load.cuh addresses them, innermost
+// first:
 //
 //   map          type    dims                                 box                                   swizzle
 //   a            UINT8   {k/2, rows, problems}                {128, a_box_rows, 1}                  128B
@@ -36,7 +37,7 @@ struct alignas(128) Params {
   // Grouped instances: where the rows of each group end, [groups + 1], or how many it has, [groups].
   const int32_t* group_rows;
   int32_t group_offsets;   // 1: group_rows are offsets; 0: numbers of rows
-  int32_t static_weights;  // 1: B1, B2 and their factors do not come from the previous kernel of the stream
+  int32_t static_weights;  // 1: no work that may still run writes B1, B2 or their factors
 };
 
 }  // namespace dualgemm

@@ -22,8 +22,8 @@ inline constexpr int32_t kMaxGroups = 512;
 inline constexpr uint32_t kBandTiles = 16;
 
 // What a CTA, or the two CTAs of a 2-SM mma, compute from one tile of C: m rows of A, n rows of B1 and n of
-// B2. With split_k > 1 that many of them, all in one cluster, share the tile:
-// each takes a part of K, and they add their accumulators up.
+// B2. With split_k > 1 that many of them, all in one cluster, share the tile: each takes a part of K, and
+// they add their accumulators up.
 struct TilePlan {
   int32_t m, n;
   int32_t k;  // elements of K in a k-tile
@@ -63,8 +63,8 @@ struct MmaPlan {
   bool swap_ab;          // the rows of B1 and B2 are on the M side of the mma, those of A on the N side
   int32_t m, n;          // of one mma
   int32_t steps;         // of a k-tile
-  int32_t products;      // computed from one k-tile: both, A * B1^T and A * B2^T
-  int32_t accumulators;  // products of a tile
+  int32_t products;      // computed from one k-tile: 2, A * B1^T and A * B2^T, in all kernels of the library
+  int32_t accumulators;  // products of a tile: 2 in all kernels of the library
   int32_t per_step;      // mma of one step: 1 where one mma computes both products, else one each
   int32_t columns;       // accumulator columns of one product
   bool keep_a;           // the second mma of a step asks for the A that the tensor core read for the first
@@ -80,8 +80,7 @@ struct TmemPlan {
   int32_t acc_barriers;    // 1 where the pairs overlap: they take turns with its phase
   int32_t scales;          // the first column of scale factors
   int32_t step_columns;    // scale factors of one step: of A, and of each B
-  bool
-      resident_scales;  // every stage of scale factors has columns of its own; else they pass through windows
+  bool resident_scales;    // every scale stage has columns of its own; else they pass through windows
   int32_t windows, window_steps, window_columns;
   int32_t used, allocated;
 

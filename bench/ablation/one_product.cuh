@@ -73,7 +73,7 @@ struct OneProduct {
         k.product == 0 ? tmem.acc1(x.acc) : tmem.acc2(x.acc), advance(x.stage, step),
         advance(x.stage, kPlan.operands.a_bytes + step),
         dualgemm::ptx::mxf4nvf4_instruction_descriptor(kPlan.mma.m, kPlan.mma.n),
-        tmem.sfa(x.window, x.window_step), tmem.sfb(x.window, x.window_step, 0) + x.sf_columns, x.accumulate);
+        tmem.sfa(x.window, x.window_step), tmem.sfb(x.window, x.window_step, 0) + x.sf_offset, x.accumulate);
   }
 };
 

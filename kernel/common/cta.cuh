@@ -18,8 +18,8 @@ struct Cta {
   DUALGEMM_DEVICE static Cta self() {
     if constexpr (Traits::kPlan.cluster_size() == 1) return {0, 0};
     const uint32_t rank = ptx::cluster_ctarank();
-    // The compiler does not know how large a rank can be. Where K is not split the slice is the constant 0,
-    // so that everything computed from it stays uniform over the warp.
+    // Without split-K the slice is written as the constant 0: the compiler does not know that rank / kGroup
+    // is 0 there, and would carry it in a register of each lane.
     return {rank % kGroup, Traits::kPlan.tile.split_k == 1 ? 0 : rank / kGroup};
   }
   DUALGEMM_DEVICE bool leads() const { return rank == 0; }
@@ -45,12 +45,6 @@ struct Cta {
                                     uint64_t policy) const {
     ptx::cp_async_bulk_tensor_4d_pair_multicast(dst, &map, at, ptx::even_cta_address(ptx::smem_u32(&full)),
                                                 both(), policy);
-  }
-  // Arrives on the leader's barrier. Across CTAs relaxed is enough: what it orders are reads of tensor
-  // memory, by the tcgen05 fences on both sides.
-  DUALGEMM_DEVICE void arrive_at_leader(uint64_t& mbar) const {
-    if constexpr (kPaired) ptx::mbarrier_arrive_relaxed_cluster(ptx::even_cta_address(ptx::smem_u32(&mbar)));
-    else ptx::mbarrier_arrive(&mbar);
   }
 };
 

@@ -20,10 +20,11 @@ namespace dualgemm {
 template <class Traits>
 struct LoadWeights {
   static constexpr Plan kPlan = Traits::kPlan;
-  static constexpr bool kOneB = kPlan.operands.b_boxes < kPlan.mma.products;  // of B1 and B2, in this CTA
+  // Each CTA of the pair brings one of B1 and B2.
+  static constexpr bool kOneB = kPlan.operands.b_boxes < kPlan.mma.products;
   static constexpr uint32_t kStageBytes = kPlan.operands.b_boxes * kPlan.operands.b_box_bytes;
-  static constexpr uint32_t kScaleStageBytes =
-      kPlan.mma.products * kPlan.scales.sfb_bytes;  // that arrive here
+  // What lands in one CTA, whichever brings it.
+  static constexpr uint32_t kScaleStageBytes = kPlan.mma.products * kPlan.scales.sfb_bytes;
   static constexpr bool kLaunchesDependents = false;
 
   Cta<Traits> cta;
@@ -69,7 +70,8 @@ struct LoadWeights {
 };
 
 // A and its scale factors. Rows of the next group that follow the tile's own arrive with them, and are not
-// used; a CTA of a pair that has no row of the tile at all gets zeros, from before the start of the tensor.
+// used. A CTA of a pair that has no row of the tile loads at a negative row, which TMA fills with zeros
+// without reading anything.
 template <class Traits>
 struct LoadActivations {
   static constexpr Plan kPlan = Traits::kPlan;
@@ -114,7 +116,7 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
     if (cta.leads()) ptx::mbarrier_arrive_expect_tx(&full, Cta<Traits>::kGroup * bytes);
   };
   for (Tile tile; tiles.next(tile);) {
-#pragma unroll 1  // one thread issues it all: keep the code small (not measured here)
+#pragma unroll 1  // one thread issues it all: keep the code small
     for (int32_t i = 0; i < loop.length(); ++i) {
       const auto k = loop[i];
       // On a new barrier a wait for the phase before the first passes at once: nothing holds up the first
@@ -129,7 +131,7 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
         __syncwarp();
         ++q;
       }
-      wait(rings.empty[s.index], s.phase);  // the same for the stage, in both CTAs
+      wait(rings.empty[s.index], s.phase);  // the mma have read this stage, in both CTAs of a pair
       if (ptx::elect_sync()) {
         expect(rings.full[s.index], Part::kStageBytes);
         part.load(rings.stage[s.index], rings.full[s.index], tile, k);
@@ -139,11 +141,10 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
     }
   }
   if constexpr (Part::kLaunchesDependents) {
-    // All copies of A have been issued: the next grid may start on SMs that are free. Before it reads C or
-    // writes anything it executes griddepcontrol.wait, which returns when this grid has ended. LoadWeights
-    // that are said to be static it reads before that. Those early reads can overlap this grid only: this
-    // role has itself waited for the preceding grid before it came here, so no grid before this one still
-    // runs.
+    // All copies of A have been issued: the next grid may start on SMs that are free. It executes
+    // griddepcontrol.wait, which returns when this grid has ended, before it writes anything and before it
+    // reads anything but weights that are said to be static. While it reads those, no grid but this one can
+    // still be running: this role has waited for the end of the preceding grid before it came here.
     if (ptx::elect_sync()) ptx::griddepcontrol_launch_dependents();
     __syncwarp();
   }
@@ -157,19 +158,19 @@ DUALGEMM_DEVICE void prefetch_tensor_maps(const Params& p) {
 }
 
 // Brings the first weights into L2, before the barriers of a pair are ready for copies to shared memory. This
-// is safe also where the preceding grid still writes them: all writes meet in L2, and the copies to shared
-// memory that follow are ordered as ever. No more of them than the unit that issues them takes at once: four
-// cost 3 to 6 cycles each on an H200, every further one 37 to 116, and whoever waits for this warp would wait
-// for them. One thread.
+// is safe also where the preceding grid still writes them. L2 is where all writes become visible, so what was
+// prefetched is never stale, and the copies to shared memory still follow the griddepcontrol.wait of their
+// role. There are at most four prefetches, since more would hold up whoever waits for this warp: on an H200
+// four cost 3 to 6 cycles each, every further one 37 to 116. One thread.
 template <class Traits, class Scheduler>
 DUALGEMM_DEVICE void prefetch_weights(const Params& p, Cta<Traits> cta, Scheduler tiles) {
-  constexpr int kTilesAhead = 4 / Traits::kPlan.operands.b_boxes;
+  constexpr int kKTilesAhead = 4 / Traits::kPlan.operands.b_boxes;
   const typename Traits::LoadWeights weights(p, cta);
   const typename Traits::KLoop loop(p.k_tiles, cta.slice);
   Tile tile;
   if (!tiles.next(tile)) return;
 #pragma unroll 1
-  for (int32_t i = 0; i < loop.length() && i < kTilesAhead; ++i) weights.prefetch(tile, loop[i]);
+  for (int32_t i = 0; i < loop.length() && i < kKTilesAhead; ++i) weights.prefetch(tile, loop[i]);
 }
 
 }  // namespace dualgemm

@@ -3,15 +3,15 @@
 //
 //   barrier          count             arrives                              waits   meaning
 //   full[s]          2, + the bytes    both load roles, bytes of TMA        mma     stage s is filled
-//   empty[s]         1                 the multiply role, when it has read  loads   stage s may be filled
-//   scale_full[s]    2, + the bytes    both load roles, bytes of TMA        mma     scale stage s is filled
-//   scale_empty[s]   1                 the multiply role, when it has read  loads   scale stage s may be filled
+//   empty[s]         1                 the multiply role, when it has read  loads   stage s may be used
+//   scale_full[q]    2, + the bytes    both load roles, bytes of TMA        mma     scale stage q is filled
+//   scale_empty[q]   1                 the multiply role, when it has read  loads   scale stage q may be used
 //
 // Each load role arrives on full or scale_full with the bytes of its own copies, so the phase ends when both
 // have issued their copies and all bytes have landed, in whichever order. The bytes are those of one stage,
 // and with a 2-SM mma those of both CTAs: the even CTA of a pair leads, its mma works for both, and its load
-// roles announce the bytes of both; the other CTA's copies only add to them. The other CTA's own full and
-// scale_full are not used.
+// roles announce the bytes of both; the copies of the other CTA count towards them. The other CTA's own full
+// and scale_full are not used.
 #pragma once
 
 #include <cstdint>

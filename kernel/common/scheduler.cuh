@@ -15,14 +15,14 @@ struct Tile {
   int32_t problem;    // whose weights and factors it needs
   int32_t a_problem;  // outermost coordinate in A, SFA and C
   int32_t row;        // its first row, in A and C
-  int32_t rows;       // from there to the end of its problem: at least 1, possibly more than a tile has
+  int32_t rows;       // of the problem from there on: at least 1, and not clipped to those of a tile
   int32_t sfa_block;  // block of 128 rows of SFA where those rows begin
 };
 
 // Tiles are numbered down M first: the CTAs that read the same rows of B1 and B2 have neighbouring numbers,
-// run at the same time on neighbouring SMs, and fetch those weights into their part of the chip once. Bands
-// of kBandTiles tiles of M follow each other, so that the rows of A in use stay in L2: 16 tiles of 256 rows
-// with K = 16384 are 36 MB of 126.
+// run at the same time on neighbouring SMs, and fetch those weights into their half of L2 once. Tiles of M
+// come in bands of kBandTiles, one band after another, so that the rows of A in use stay in L2: 16 tiles of
+// 256 rows with K = 16384 are 36 MB of 126.
 struct TileGrid {
   int32_t m_tiles, n_tiles, problems;
 };
@@ -45,9 +45,9 @@ class DenseScheduler {
     const uint32_t band = in_problem / (kBandTiles * n_tiles_),
                    in_band = in_problem % (kBandTiles * n_tiles_);
     const uint32_t left = m_tiles_ - band * kBandTiles;
-    const uint32_t rows = left < kBandTiles ? left : kBandTiles;  // of tiles, in this band
-    tile.m = static_cast<int32_t>(band * kBandTiles + in_band % rows);
-    tile.n = static_cast<int32_t>(in_band / rows);
+    const uint32_t band_tiles = left < kBandTiles ? left : kBandTiles;  // of M, in this band
+    tile.m = static_cast<int32_t>(band * kBandTiles + in_band % band_tiles);
+    tile.n = static_cast<int32_t>(in_band / band_tiles);
     tile.problem = tile.a_problem = static_cast<int32_t>(problem);
     tile.row = tile.m * Traits::kPlan.tile.m;
     tile.rows = m_ - tile.row;
@@ -105,7 +105,7 @@ class GroupedScheduler {
   }
 
  private:
-  const GroupEntry* entry_;  // of the group that holds the tile before
+  const GroupEntry* entry_;  // of the group of the last tile that was handed out
   uint32_t n_tiles_;
   bool shared_a_;
   uint32_t stride_, next_;

@@ -16,14 +16,6 @@ DUALGEMM_DEVICE void wait(uint64_t& mbar, uint32_t phase) {
   __syncwarp();
 }
 
-// The same where threads of another CTA arrive, too. It orders tcgen05 operations only, by the fences around
-// the arrivals and behind this wait.
-DUALGEMM_DEVICE void wait_for_cluster(uint64_t& mbar, uint32_t phase) {
-  while (!ptx::mbarrier_try_wait_parity_relaxed_cluster(&mbar, phase)) {
-  }
-  __syncwarp();
-}
-
 // Waits, from the filling end, until every stage that was ever filled is empty again. An arrival still under
 // way when the CTA exits would land in shared memory that belongs to somebody else.
 template <auto kWait = wait, int kStages>

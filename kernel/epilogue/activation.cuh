@@ -3,7 +3,8 @@
 // it can be computed before up is complete. Its members are its uniform parameters, which it takes from
 // Params. Beside it stand how far f may be from the exact function and what its machine code may take.
 //
-// To add one: a functor here, an entry in Activations, its reference in test/ref/activation.cpp and its test.
+// To add one: a functor here, an entry in Activations, its reference in test/ref/activation.cpp and a test
+// like test/unit/kernel/swiglu_test.cpp.
 //
 // The approximate functions of the hardware come in as a type: the kernel passes ApproximateMath
 // (epilogue.cuh), a test on the host exact or deliberately wrong ones.
@@ -34,7 +35,7 @@ struct Swiglu {
   static constexpr ActivationKind kKind = ActivationKind::kSwiglu;
   static constexpr const char* kName = "swiglu";
   // |f(g) - silu(g)| <= kErrorUnits 2^-24 (1 + |g|) |silu(g)| + 2^-126 (1 + |g|), for ex2 within 2 ulp and
-  // rcp within 1 ulp, as the PTX ISA promises (test/unit/kernel/swiglu_test.cpp derives it).
+  // rcp within 1 ulp, as the PTX ISA promises (test/support/approximate_math.h derives it).
   static constexpr double kErrorUnits = 9;
   // Products: by alpha1, alpha2, log2 e, sigmoid and up. One more would be a fix-up of the range of ex2 or
   // rcp.

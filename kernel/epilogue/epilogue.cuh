@@ -15,7 +15,11 @@ struct ApproximateMath {
   DUALGEMM_DEVICE static float rcp(float x) { return ptx::rcp_approx_ftz(x); }
 };
 
-// The outputs that the library builds, in the order of their ids for one tile.
+// The outputs that the library builds. Instances that differ in the output alone have ids that follow each
+// other, in this order.
+//
+// To add one: a type like those of output_16bit.cuh, an entry here and one in CType (kinds.h), and its
+// rounding in test/support/compare.cpp.
 using Outputs = List<Fp16, Bf16>;
 
 // The epilogue of one tile of C, as one lane sees it.

@@ -24,10 +24,10 @@ struct LanePlace {
   int row, column;
 };
 
-// A layout says where element i of a lane lies, counted from the lane's first. Of C, `rows` and `columns`
-// exist from the first element on: `exists` tells whether that one does, `extent` how many do in the
-// direction of the layout. In that direction a tile has at least one, possibly more than the fragment.
-// kLanesAside lanes of a warp have the same element of neighbouring columns.
+// A layout says where element i of a lane lies, counted from the lane's first element. From that element on C
+// has `rows` more rows and `columns` more columns, itself included; they may be 0 or less. `exists` tells
+// whether the first element exists, and `extent` how many elements exist along the layout, which may be more
+// than the lane has. kLanesAside lanes of a warp have the same element of neighbouring columns.
 
 // One row of C.
 struct AlongRow {

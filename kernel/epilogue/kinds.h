@@ -8,8 +8,8 @@ namespace dualgemm {
 // Element type of C. The numbers are those of the public interface (DUALGEMM_DTYPE_*), asserted in host/.
 enum class CType : int32_t { kBf16 = 0, kFp16 = 1 };
 
-// f(gate) * h(up). The numbers are those of DUALGEMM_ACTIVATION_*; which of them there are kernels for, the list in
-// activation.cuh says.
+// f(gate) * h(up). The numbers are those of DUALGEMM_ACTIVATION_*; which of them there are kernels for, the
+// list in activation.cuh says.
 enum class ActivationKind : int32_t { kSwiglu = 0, kGegluTanh = 1, kGegluErf = 2, kReglu = 3, kGlu = 4 };
 
 // What the machine code of an activation may take for one result; test/sass checks it, and host/ prices it.

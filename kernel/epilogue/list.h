@@ -1,5 +1,5 @@
-// list.h -- a list of types: which activations and outputs the library builds; and the type of what is not
-// there.
+// list.h -- a list of types, such as Activations (activation.cuh) and Outputs (epilogue.cuh); and the type of
+// what is not there.
 #pragma once
 
 namespace dualgemm {

@@ -16,12 +16,12 @@ namespace dualgemm {
 // What a lane writes of one tile. Traits tell how wide the stores of the architecture are.
 template <class Traits, class Format, class Layout>
 class Writer16 {
-  // Stores of 32 bytes per lane exist from compute capability 10.0 on.
-  static constexpr bool kFullSectors = limits_of(Traits::kPlan.arch).cc_major >= 10;
+  static constexpr bool kFullSectors = limits_of(Traits::kPlan.arch).store_bytes == 32;
   static constexpr bool kRows = std::is_same_v<Layout, AlongRow>;
 
  public:
-  static constexpr int32_t kStoreBytes = kRows ? (kFullSectors ? 32 : 16) : Layout::kLanesAside * 2;
+  static constexpr int32_t kStoreBytes =
+      kRows ? limits_of(Traits::kPlan.arch).store_bytes : Layout::kLanesAside * 2;
 
   DUALGEMM_DEVICE Writer16(const Params& p, const Tile& tile, LanePlace at, const Nothing&)
       : exists_(Layout::exists(tile.rows - at.row, p.n - at.column)),

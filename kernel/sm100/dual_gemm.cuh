@@ -16,7 +16,7 @@
 // Programmatic dependent launch: the kernel may start before the preceding grid, which writes A, its factors
 // or the sizes of groups, has ended. Every role waits for the end of that grid before it reads them, or
 // writes C, which the preceding grid may still read. Only weights that are said to be static are loaded
-// sooner.
+// sooner; any weights may be prefetched to L2 sooner.
 //
 // common/rings.cuh and shared_storage.cuh have the barriers, tmem_map.cuh the columns of tensor memory,
 // roles.cuh the warps, common/cta.cuh the cluster, common/groups.cuh the table of groups.
@@ -43,7 +43,7 @@ DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Cta<
   constexpr Plan kPlan = Traits::kPlan;
   if (role == Role::kSetup && ptx::elect_sync()) {
     prefetch_tensor_maps(p);
-    // A pair has to meet before it can load.
+    // A pair loads only after its cluster barrier below; this uses the time until then.
     if constexpr (Cta<Traits>::kPaired && !kPlan.tile.grouped)
       prefetch_weights<Traits>(p, cta, scheduler(p, smem));
   }
@@ -64,18 +64,19 @@ DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Cta<
   }
   __syncwarp();  // one lane worked above; what follows needs the warp together
   if constexpr (Cta<Traits>::kPaired) {
-    // The other CTA runs, which the allocation for both needs, and its barriers are initialised before
-    // anything arrives on them from here. Relaxed: the fence above has released the initialisations, and
-    // there is nothing else that the other CTA reads.
+    // After this the other CTA is known to run, as an allocation of tensor memory for both needs, and its
+    // barriers are initialised before anything arrives on them from here. The arrival may be relaxed: the
+    // fence above has released the initialisations, and the other CTA reads nothing else.
     ptx::cluster_arrive_relaxed();
     ptx::cluster_wait_acquire();
   }
-  // Barriers and table are written before anybody in this CTA reads them.
+  // Barriers and table are written before anybody in this CTA reads them. The cluster barrier above has done
+  // that for the barriers of a pair.
   if constexpr (!Cta<Traits>::kPaired || kPlan.tile.grouped) __syncthreads();
 }
 
-// Tensor memory, while the first copies are under way: the set-up warp allocates it, the mma and epilogue
-// warps meet it here.
+// The set-up warp allocates tensor memory while the first copies are under way, and meets the mma and
+// epilogue warps here.
 template <class Traits>
 DUALGEMM_DEVICE void allocate_tensor_memory(SharedStorage<Traits>& smem, Role role) {
   constexpr Plan kPlan = Traits::kPlan;

@@ -8,6 +8,7 @@
 #include "kernel/common/wait.cuh"
 #include "kernel/epilogue/epilogue.cuh"
 #include "kernel/params.h"
+#include "kernel/sm100/pair.cuh"
 #include "kernel/sm100/roles.cuh"
 #include "kernel/sm100/shared_storage.cuh"
 #include "kernel/sm100/tmem_map.cuh"
@@ -94,7 +95,7 @@ DUALGEMM_DEVICE void epilogue_role(const Params& p, SharedStorage<Traits>& smem,
         // In registers: the mma of a later tile may overwrite the accumulators during the work below.
         ptx::tcgen05_fence_before_thread_sync();  // this lane's reads come before the arrival
         __syncwarp();                             // and so do those of the other lanes
-        if (ptx::elect_sync()) cta.arrive_at_leader(smem.acc_empty[acc.index]);
+        if (ptx::elect_sync()) arrive_at_leader(cta, smem.acc_empty[acc.index]);
         __syncwarp();
       }
       epilogue.finish(fragment, column);

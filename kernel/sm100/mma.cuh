@@ -1,15 +1,15 @@
 // mma.cuh -- the multiply role: for every k-tile it copies the scale factors to tensor memory and issues the
 // mma of both products, A * B1^T into acc1 and A * B2^T into acc2, or their transposes with swap A/B. One
 // warp, of the leader in a pair: what its elected lane issues works on the shared and tensor memory of both
-// CTAs, at the same places. All of it is asynchronous and is reported by tcgen05.commit, of the lane that
-// issued it: elect.sync always elects the same.
+// CTAs, at the same places. All of it is asynchronous. A tcgen05.commit of the lane that issued it reports
+// its completion, and elect.sync always elects the same lane.
 #pragma once
 
-#include "kernel/common/cta.cuh"
 #include "kernel/common/k_loop.cuh"
 #include "kernel/common/scheduler.cuh"
 #include "kernel/common/wait.cuh"
 #include "kernel/params.h"
+#include "kernel/sm100/pair.cuh"
 #include "kernel/sm100/shared_storage.cuh"
 #include "kernel/sm100/tmem_map.cuh"
 #include "ptx/descriptor.h"
@@ -19,32 +19,25 @@
 
 namespace dualgemm::sm100 {
 
-// The completion of all earlier mma and copies of this thread arrives on `mbar` of every CTA they worked for.
-template <class Traits>
-DUALGEMM_DEVICE void commit(Cta<Traits> cta, uint64_t& mbar) {
-  if constexpr (Cta<Traits>::kPaired) ptx::tcgen05_commit_multicast(&mbar, cta.both());
-  else ptx::tcgen05_commit<Cta<Traits>::kGroup>(&mbar);
-}
-
 // One K step of 64 elements: where its operands and scale factors are, and where the products go.
 struct MmaStep {
   uint64_t stage;           // descriptor of the stage of operands
   int step;                 // in the k-tile
-  int window, window_step;  // of the scale factors
+  int window, window_step;  // of tensor memory, where the scale factors are (tmem_map.cuh)
   int acc;                  // pair of accumulators
-  int sf_columns;  // 2 (64 rows) where the rows on the N side begin in the middle of a block of scale factors
+  int sf_offset;  // columns: 2 (64 rows) where the rows on the N side begin in the middle of an atom, else 0
   bool accumulate;
 };
 
-// Some steps of scale factors, on their way from a scale stage to a window.
+// Some steps of scale factors, on their way from a scale stage to a window of tensor memory.
 struct ScaleSteps {
   uint64_t stage;           // descriptor of the scale stage
   int first;                // step in it
   int window, window_step;  // where the first one goes
 };
 
-// Copies `steps` steps of scale factors, an atom for each block of 128 rows of A and each B. What lies in a
-// stage is found by its offset (common/rings.cuh).
+// Copies `steps` steps of scale factors: of each step one atom of SFA, and one of SFB1 and SFB2 for each
+// block of 128 rows. ScaleStage (common/rings.cuh) says where they lie in a stage.
 template <class Traits>
 DUALGEMM_DEVICE void copy_scales(TmemMap<Traits> tmem, const ScaleSteps& from, int steps) {
   constexpr Plan kPlan = Traits::kPlan;
@@ -71,7 +64,7 @@ struct CopyPerStep {
     if (main.loop.in_scale_stage(i) == 0)
       wait(main.smem.rings.scale_full[main.q.index], main.q.phase);  // the bytes of TMA have landed
   }
-  // One thread. A copy before an mma executes in the order of issue: no fence between them.
+  // One thread. A copy and a later mma of this thread execute in the order of issue: no fence is needed.
   template <class MainLoop>
   DUALGEMM_DEVICE void begin_step(const MainLoop& main, const ScaleSteps& step) {
     copy_scales(main.tmem, step, 1);
@@ -101,14 +94,14 @@ struct BothProducts {
       const uint32_t sfb2 = tmem.sfb(x.window, x.window_step, 1);
       if constexpr (kPlan.mma.swap_ab) {
         ptx::tcgen05_mma_mxf4nvf4_block16<kGroup>(tmem.acc1(x.acc), b1, a, kInstruction, sfb1,
-                                                  sfa + x.sf_columns, x.accumulate);
+                                                  sfa + x.sf_offset, x.accumulate);
         ptx::tcgen05_mma_mxf4nvf4_block16<kGroup>(tmem.acc2(x.acc), b2, a, kInstruction, sfb2,
-                                                  sfa + x.sf_columns, x.accumulate);
+                                                  sfa + x.sf_offset, x.accumulate);
       } else {
         ptx::tcgen05_mma_mxf4nvf4_block16<kGroup, kFirst>(tmem.acc1(x.acc), a, b1, kInstruction, sfa,
-                                                          sfb1 + x.sf_columns, x.accumulate);
+                                                          sfb1 + x.sf_offset, x.accumulate);
         ptx::tcgen05_mma_mxf4nvf4_block16<kGroup, kSecond>(tmem.acc2(x.acc), a, b2, kInstruction, sfa,
-                                                           sfb2 + x.sf_columns, x.accumulate);
+                                                           sfb2 + x.sf_offset, x.accumulate);
       }
     }
   }
@@ -129,6 +122,7 @@ struct MainLoop {
   typename Traits::ScaleCopies copies{};
   PipelineState<kPlan.operands.stages> s = consumer_start<kPlan.operands.stages>();
   PipelineState<kPlan.scales.stages> q = consumer_start<kPlan.scales.stages>();
+  // This role both fills the windows and frees them, by the commit behind the mma that read one.
   PipelineState<kPlan.tmem.windows> w = producer_start<kPlan.tmem.windows>();
 
   DUALGEMM_DEVICE MainLoop(const Params& p, SharedStorage<Traits>& smem_, Cta<Traits> cta_)
@@ -141,7 +135,7 @@ struct MainLoop {
         k_elements(p.k) {}
 
   // The k-tile at i, into accumulator pair `acc`.
-  DUALGEMM_DEVICE void multiply(int32_t i, int acc, int sf_columns) {
+  DUALGEMM_DEVICE void multiply(int32_t i, int acc, int sf_offset) {
     const auto k = loop[i];
     // The last k-tile may hold fewer steps. What lies past K inside a step is zero; whole steps past it are
     // skipped.
@@ -162,7 +156,7 @@ struct MainLoop {
 #pragma unroll
         for (int step = first; step < first + kSpan; ++step) {
           if (step >= steps) break;
-          issue(i, step, kResident ? step : step - first, {.acc = acc, .sf_columns = sf_columns});
+          issue(i, step, kResident ? step : step - first, {.acc = acc, .sf_offset = sf_offset});
         }
         if constexpr (!kResident) ptx::tcgen05_commit<kPlan.mma.cta_group>(&smem.window_free[w.index]);
       }
@@ -175,7 +169,7 @@ struct MainLoop {
  private:
   // What does not change within a k-tile.
   struct Target {
-    int acc, sf_columns;
+    int acc, sf_offset;
   };
 
   // Copies and mma of one step; one thread. Two mma on one accumulator execute in the order of issue.
@@ -192,13 +186,13 @@ struct MainLoop {
                              .window = window,
                              .window_step = window_step,
                              .acc = to.acc,
-                             .sf_columns = to.sf_columns,
+                             .sf_offset = to.sf_offset,
                              .accumulate = loop.accumulates(i) || step > 0},
                             loop[i]);
   }
 
-  // Once everything issued so far has read them: the stage is free, and with its last k-tile the scale stage,
-  // together with the columns of tensor memory that are its own.
+  // When all mma issued so far have completed, the stage is free. After the last k-tile of a scale stage that
+  // is free, too, and so are the columns of tensor memory if the scale stage has its own.
   DUALGEMM_DEVICE void give_back(int32_t i) {
     const bool ends_scale_stage = loop.ends_scale_stage(i);
     if (ptx::elect_sync()) {
@@ -219,17 +213,16 @@ DUALGEMM_DEVICE void mma_role(const Params& p, SharedStorage<Traits>& smem, Cta<
   MainLoop<Traits> main(p, smem, cta);
   auto acc = acc_producer_start<Traits>();
   for (Tile tile; tiles.next(tile); ++acc) {
-    const int sf_columns =
-        kPlan.mma.columns % 128 == 64 ? 2 * ((kPlan.mma.swap_ab ? tile.m : tile.n) & 1) : 0;
+    const int sf_offset = kPlan.mma.columns % 128 == 64 ? 2 * ((kPlan.mma.swap_ab ? tile.m : tile.n) & 1) : 0;
     kWaitForReaders(smem.acc_empty[acc.index], acc.phase);
     ptx::tcgen05_fence_after_thread_sync();  // the epilogue's reads of the accumulators come before the mma
 #pragma unroll 1
-    for (int32_t i = 0; i < main.loop.length(); ++i) main.multiply(i, acc.pair(), sf_columns);
+    for (int32_t i = 0; i < main.loop.length(); ++i) main.multiply(i, acc.pair(), sf_offset);
     if (ptx::elect_sync()) commit(cta, smem.acc_full[acc.index]);
     __syncwarp();
   }
   if constexpr (!kPlan.tmem.resident_scales) drain(smem.window_free, main.w);
-  // With split-K there is one tile, whose accumulators are read after every role has ended.
+  // With split-K nobody arrives on acc_empty: there is one tile, and no mma after it.
   if constexpr (kPlan.tile.split_k == 1) drain<kWaitForReaders>(smem.acc_empty, acc);
 }
 

@@ -11,7 +11,7 @@ namespace dualgemm::sm100 {
 // What distinguishes one instance from another. The tile of C that one CTA, or a pair of CTAs, computes:
 //   tile_m = 256   a pair of CTAs with one 2-SM mma; each has 128 rows of A and brings half of B1 and B2
 //   tile_m = 128   one CTA; lanes of tensor memory are rows of A, accumulator columns are rows of B1 and B2
-//   tile_m = 64    one CTA and swap A/B, for few rows of A: lanes are 128 rows of B1 and B2, columns rows of A
+//   tile_m = 64    one CTA and swap A/B, for few rows of A: lanes: 128 rows of B1 and B2, columns: rows of A
 struct Options {
   int32_t tile_m, tile_n;
   int32_t split_k = 1;        // CTAs or pairs of a cluster that share a tile
@@ -105,18 +105,20 @@ constexpr Plan plan_of(const Options& o) { return plan_of(o, products_of(o)); }
 template <Options kOptions, Plan kPlan>
 constexpr bool possible() {
   constexpr Options o = kOptions;
-  static_assert(o.tile_m == 64 || o.tile_m == 128 || o.tile_m == 256,
-                "tile_m: the 128 lanes of tensor memory are rows of A of one CTA (128) or of each CTA of a "
-                "pair (256), or "
-                "rows of B1 and B2 beside 64 rows of A");
+  static_assert(
+      o.tile_m == 64 || o.tile_m == 128 || o.tile_m == 256,
+      "tile_m: the 128 lanes of tensor memory are rows of A of one CTA (128), of each CTA of a pair "
+      "(256), or rows of B1 and B2 beside 64 rows of A");
   static_assert(
       kPlan.mma.columns % (2 * kPlan.epilogue.chunk_columns) == 0,
       "tile_n: two warps of the epilogue share the columns of a lane in chunks of 32, so they come in 64s");
   static_assert(!kPlan.mma.swap_ab || o.tile_n == kTmemLanes,
                 "tile_n: with swapped sides the rows of B1 and B2 are the 128 lanes of tensor memory");
   static_assert(kPlan.mma.n <= 256, "tile_n: an mma has at most 256 columns");
-  static_assert(o.split_k >= 1 && kPlan.cluster_size() <= 8,
-                "split_k: a cluster has at most 8 CTAs everywhere");
+  static_assert(o.tile_n > 0 && o.stages > 0 && o.scale_stages > 0 && o.scale_k_tiles > 0,
+                "tile_n, stages, scale_stages, scale_k_tiles: at least 1");
+  static_assert(kPlan.cluster_size() == 1 || kPlan.cluster_size() == 2 || kPlan.cluster_size() == 4,
+                "split_k: host/ counts how many clusters of 2 and of 4 CTAs a device runs at once");
   static_assert(!o.grouped || o.split_k == 1,
                 "grouped: a split of K has one tile per cluster, groups have any number of tiles");
   static_assert(o.acc_stages == 1 || (o.acc_stages == 2 && o.split_k == 1),

@@ -17,8 +17,9 @@ template <class Traits>
 struct Reduction {
   static constexpr Plan kPlan = Traits::kPlan;
   static constexpr int kSlices = kPlan.tile.split_k;
-  static constexpr int kShare = kPlan.mma.columns / kSlices;  // columns that one CTA finishes
-  // ... and one of two groups of four warps, unless half of a share is less than a full sector of C.
+  static constexpr int kShare = kPlan.mma.columns / kSlices;  // accumulator columns that one CTA finishes
+  // Of these, the columns of one group of four warps: half of them, or all where half would be less than 16
+  // columns of a row of C, a full sector. The second group of warps then has none.
   static constexpr int kHalf = kShare / 2 < 16 && !kPlan.mma.swap_ab ? kShare : kShare / 2;
   static constexpr int kWidth = kHalf % 32 == 0 ? 32 : kHalf % 16 == 0 ? 16 : 8;
   static constexpr int kVectorBytes = 16;  // four columns of one lane

@@ -1,15 +1,16 @@
 // shared_storage.cuh -- the shared memory of one CTA. Its size is the dynamic shared memory of a launch. The
 // barriers of the two rings are described in common/rings.cuh; empty and scale_empty are arrived on by
-// tcgen05.commit here. scale_empty[s] is committed after the mma that read the scale stage: it frees the
-// shared memory and also the columns of tensor memory to which the stage was copied, where it has its own.
+// tcgen05.commit here. scale_empty[q] is committed after the mma that used scale stage q: it frees the shared
+// memory and, where scale factors are resident (tmem_map.cuh), the columns of tensor memory of that stage.
 //
 //   barrier          count                  arrives                         waits       meaning
 //   acc_full[a]      1                      tcgen05.commit of mma           epilogue    pair a is final
-//   acc_empty[a]     8, by epilogue warp    a lane of each epilogue warp    mma         pair a was read
+//   acc_empty[a]     8                      a lane of each epilogue warp    mma         pair a was read
 //   window_free[w]   1                      tcgen05.commit of mma           mma         window w was read
 //
-// Overlapping accumulators have ONE acc_full and ONE acc_empty, whose phases take turns with the two pairs: a
-// barrier for each would let the mma of a tile overwrite what is left to read of the tile before.
+// Overlapping accumulators have ONE acc_full and ONE acc_empty, whose phases take turns with the two pairs.
+// With an acc_empty for each pair, the mma of a tile would wait for the tile that used the same pair, two
+// before it, but not for the one just before it, whose pair has 64 columns in common.
 //
 // In a pair of CTAs the leader's acc_empty counts 16, the epilogue warps of both. Commits arrive on empty,
 // scale_empty and acc_full of both CTAs, so each CTA waits on its own. The other CTA's acc_empty and

@@ -12,15 +12,17 @@
 // acc2[0] columns 64..127 are acc1[1] columns 0..63. The epilogue reads them first and lets the mma of the
 // next tile go on from there (epilogue.cuh).
 //
-// A window holds the scale factors of a scale stage, which is then resident, or of half a k-tile: four
-// columns for each atom, the atoms of A first. k is the mma step, of SFB1 and SFB2 one or two blocks of 128
-// rows:
+// Scale factors are copied here before the mma that use them, into one of several windows. Where tensor
+// memory has room, each scale stage has a window of its own, and its factors are resident as long as the
+// stage is full. Elsewhere a window holds those of half a k-tile, and the windows are used in turn. Each atom
+// takes four columns, those of A first. k is the mma step; SFB1 and SFB2 have one or two blocks of 128 rows
+// each:
 //
 //   | SFA k0 | SFA k1 | ... | SFB1 k0 | SFB2 k0 | SFB1 k1 | SFB2 k1 | ...
 //
 // Four columns hold the factors of 128 rows: row r in column r / 32, lanes r % 32 + {0, 32, 64, 96}. The
 // atoms of B of a step are neighbours, so the single mma of N = 256 reads them as eight columns. The order of
-// a mma before a later copy over its scale factors is not documented: scale_empty[s], committed after the
+// a mma before a later copy over its scale factors is not documented: scale_empty[q], committed after the
 // mma, or window_free[w] provides it. In a pair each CTA has this map: the accumulators and the SFA of its
 // own 128 rows of A, and a copy of SFB1 and SFB2.
 #pragma once
@@ -55,7 +57,8 @@ struct TmemMap {
 };
 
 // The position of one end in the accumulators. Pairs that overlap have one barrier, whose phases take turns
-// with them: the first phase of the consumer, 0, belongs to pair 0, and the producer waits one phase behind.
+// with them: the phase of parity 0 belongs to pair 0, that of parity 1 to pair 1. The epilogue waits for the
+// phase of its own tile, and the mma for the one before, which belongs to the tile before.
 template <class Traits, uint32_t kFirstPhase>
 struct AccState : PipelineState<Traits::kPlan.tmem.acc_barriers> {
   DUALGEMM_HOST_DEVICE constexpr int pair() const {

@@ -1,8 +1,8 @@
 /* barrier.pml -- mbarriers as the PTX ISA describes them: a phase ends when no arrivals and no bytes are pending. Bytes
    may land before they are announced, so the count of bytes is signed. A waiter sees the parity of a phase, not its
    number. The including model says how many barriers there are (BARRIERS), what completes a phase (COUNT(b)) and in
-   which CTA a barrier lies (OWNER(b)). An arrival at a CTA that has ended, or has not yet initialised its barriers, is an
-   error. */
+   which CTA a barrier lies (OWNER(b)). An arrival at a CTA that has ended, or has not yet initialised its barriers, is
+   an error. */
 byte pending[BARRIERS];
 short bytes[BARRIERS];
 bit parity[BARRIERS]; /* of the phase under way */
@@ -37,8 +37,8 @@ inline advance(index, phase, stages) {
   fi
 }
 
-/* A ring of one or two slots whose filling end has come to (index, phase) is drained: what was filled is empty again. The
-   next position is the other slot, where there is one, a round later where it is the first. */
-#define drained(first, slots, index, phase) \
+/* A ring of one or two stages whose filling end has come to (index, phase) is drained: what was filled is empty again.
+   The next position is the other stage, where there is one, a round later where it is the first. */
+#define drained(first, stages, index, phase) \
   (wait((first) + (index), phase) &&        \
-   wait((first) + ((index) + 1) % (slots), ((index) + 1 == (slots) && (slots) > 1 -> 1 - (phase) : (phase))))
+   wait((first) + ((index) + 1) % (stages), ((index) + 1 == (stages) && (stages) > 1 -> 1 - (phase) : (phase))))

@@ -1,16 +1,17 @@
 /* overlap.pml -- accumulators that share columns of tensor memory, and scale factors that pass through windows
-   (kernel/mma.cuh, epilogue.cuh, tmem_map.cuh). A pair of CTAs: the mma thread of its leader, the tensor core and two
-   epilogue warps in each CTA, one for each half of the columns. The rings are pair.pml's; here operands and scale factors
-   are always there.
+   (mma.cuh, epilogue.cuh, tmem_map.cuh in kernel/sm100). A pair of CTAs: the mma thread of its leader, the tensor core
+   and two epilogue warps in each CTA, one for each half of the columns. The rings are pair.pml's; here operands and
+   scale factors are always there.
 
-   Columns are counted in chunks of 32. Buffer 0 has chunks 0..7, gate and up, buffer 1 chunks 6..13; both have 6 and 7, the
-   upper half of up in buffer 0 and the lower half of gate in buffer 1. One acc_full and one acc_empty serve both: the
-   buffer is the phase. A warp reads first what the buffers share, and releases it; both products of a chunk go together.
+   Columns are counted in chunks of 32. Buffer 0 has chunks 0..7, gate and up, buffer 1 chunks 6..13; both have 6 and 7,
+   the upper half of up in buffer 0 and the lower half of gate in buffer 1. One acc_full and one acc_empty serve both:
+   the buffer is the phase. A warp reads first what the buffers share, and releases it; both products of a chunk go
+   together.
 
    The scale factors of each step pass through a window: a copy into it, then the mma that reads it. The tensor core
    executes mma in the order of issue, copies too, and no mma before the copies issued ahead of it; but it may execute a
-   copy while an earlier mma still reads. A commit follows the mma and copies issued ahead of it and arrives when it likes.
-   Tiles are numbered from 1.
+   copy while an earlier mma still reads. A commit follows the mma and copies issued ahead of it and arrives when it
+   likes. Tiles are numbered from 1.
 
    Switches plant a bug each; all of them make the check fail:
      ACC_STAGES=2        a pair of barriers for each buffer

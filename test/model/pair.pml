@@ -1,19 +1,20 @@
-/* pair.pml -- the pipeline of a pair of CTAs (kernel/load.cuh, mma.cuh, epilogue.cuh, dual_gemm.cuh): CTA 0 leads. Two
-   load roles in each CTA, one for the weights and one for the activations, fill two rings: a slot of the first holds the
-   operands of a k-tile, a slot of the second the scale factors of SCALE_K_TILES k-tiles; where a tile ends in the middle
-   of such a slot, the rest of it is not used. The leader's full barriers count the bytes of both CTAs, announced by its
-   own two load roles; the scale factors of the weights are multicast into both. One mma role works on both CTAs; its
-   commits arrive in both, each when it likes. The epilogues of both release the accumulators at the leader.
+/* pair.pml -- the pipeline of a pair of CTAs (kernel/common/load.cuh; mma.cuh, epilogue.cuh, dual_gemm.cuh in
+   kernel/sm100): CTA 0 leads. Two load roles in each CTA, one for the weights and one for the activations, fill two
+   rings: a stage of the first holds the operands of a k-tile, a stage of the second the scale factors of SCALE_K_TILES
+   k-tiles; where a tile ends in the middle of such a stage, the rest of it is not used. The leader's full barriers
+   count the bytes of both CTAs, announced by its own two load roles; the scale factors of the weights are multicast
+   into both. One mma role works on both CTAs; its commits arrive in both, each when it likes. The epilogues of both
+   release the accumulators at the leader.
 
-   Before: barriers are initialised, then a barrier of the cluster, then the load roles start, while the two set-up warps
-   allocate the tensor memory of both CTAs together and meet mma and epilogue at a barrier of their CTA. After: roles
-   drain what may still arrive, then a barrier of the cluster, then tensor memory is freed.
+   Before: barriers are initialised, then a barrier of the cluster, then the load roles start, while the two set-up
+   warps allocate the tensor memory of both CTAs together and meet mma and epilogue at a barrier of their CTA. After:
+   roles drain what may still arrive, then a barrier of the cluster, then tensor memory is freed.
 
-   The slots of both rings are numbered one after another, so are their barriers. The mma reads a slot of both CTAs at
-   once, so it is one here, and its pieces are alike, so they are counted: operands are one from each load role of a CTA;
-   scale factors one from its activations, and from its weights one for either CTA. Every piece lands when it likes and
-   counts as one byte. An epilogue is one warp per CTA. k-tiles and fillings of a slot of scale factors are numbered from
-   1.
+   The stages of both rings are numbered one after another, so are their barriers. The mma reads a stage of both CTAs at
+   once, so it is one here, and its pieces are alike, so they are counted: operands are one from each load role of a
+   CTA; scale factors one from its activations, and from its weights one for either CTA. Every piece lands when it likes
+   and counts as one byte. An epilogue is one warp per CTA. k-tiles and fillings of a stage of scale factors are
+   numbered from 1.
 
    Switches plant a bug each; all of them make the check fail:
      NO_RING_DRAIN NO_SCALE_DRAIN NO_ACC_DRAIN  a ring is not drained, or the accumulators are not
@@ -26,14 +27,14 @@
      ACC_EMPTY_COUNT=1   the leader waits for one epilogue of two
      OWN_BYTES           the leader announces its own bytes only
      OWN_SCALE_BYTES     ... of the scale factors of the weights: those that it brings, not what the other multicasts
-     NO_EMPTY_WAIT NO_SCALE_WAIT  the load roles do not wait for the mma that read the slot
+     NO_EMPTY_WAIT NO_SCALE_WAIT  the load roles do not wait for the mma that read the stage
      NO_FIRST_WAITS=3    as many k-tiles are loaded without a wait, one more than there are stages
      NO_ACC_WAIT         the mma does not wait for the epilogues
      OWN_COMMIT          commits arrive in the leader only
-     SCALES_FREED_EARLY  a slot of scale factors is committed after its first k-tile
+     SCALES_FREED_EARLY  a stage of scale factors is committed after its first k-tile
      SCALES_KEPT         ... only after its last k-tile, also where the tile ends before
    With COPY_AHEAD the scale factors of the next k-tile are awaited, to be copied to tensor memory, before the mma of a
-   k-tile are issued: right with two slots, and with one a deadlock. */
+   k-tile are issued: right with two stages, and with one a deadlock. */
 #ifndef FULL_COUNT
 #define FULL_COUNT 2
 #endif
@@ -64,27 +65,27 @@
 #ifndef NO_FIRST_WAITS
 #define NO_FIRST_WAITS 0
 #endif
-#define SLOTS (STAGES + SCALE_STAGES)
+#define ALL_STAGES (STAGES + SCALE_STAGES)
 #define STEPS (TILES * K_TILES)
 
 #define FULL(s) (s)
 #define SCALE_FULL(q) FULL(STAGES + (q))
-#define ACC_EMPTY(a) (SLOTS + (a))
-#define EMPTY(c, s) (SLOTS + ACC_STAGES + (c) * (SLOTS + ACC_STAGES) + (s))
+#define ACC_EMPTY(a) (ALL_STAGES + (a))
+#define EMPTY(c, s) (ALL_STAGES + ACC_STAGES + (c) * (ALL_STAGES + ACC_STAGES) + (s))
 #define SCALE_EMPTY(c, q) EMPTY(c, STAGES + (q))
-#define ACC_FULL(c, a) (EMPTY(c, SLOTS) + (a))
-#define BARRIERS (3 * (SLOTS + ACC_STAGES))
+#define ACC_FULL(c, a) (EMPTY(c, ALL_STAGES) + (a))
+#define BARRIERS (3 * (ALL_STAGES + ACC_STAGES))
 #define OWNER(b) ((b) < EMPTY(1, 0) -> 0 : 1)
 #define COUNT(b) \
-  ((b) < STAGES -> FULL_COUNT : ((b) < SLOTS -> SCALE_FULL_COUNT : ((b) < EMPTY(0, 0) -> ACC_EMPTY_COUNT : 1)))
+  ((b) < STAGES -> FULL_COUNT : ((b) < ALL_STAGES -> SCALE_FULL_COUNT : ((b) < EMPTY(0, 0) -> ACC_EMPTY_COUNT : 1)))
 #include "barrier.pml"
 
-typedef Slot {
+typedef Stage {
   byte holds;  /* k-tile, or filling of scale factors, that is arriving or has arrived */
   byte flying; /* pieces on their way */
   byte landed
 }
-Slot slot[SLOTS];
+Stage stage[ALL_STAGES];
 #define PIECES(s) ((s) < STAGES -> 4 : 6)
 
 byte issued;                  /* k-tiles whose mma have been issued */
@@ -141,7 +142,7 @@ byte running[2];              /* roles of a CTA that have not ended */
 #define SET_UP(c) ALLOCATED
 #endif
 
-/* What is read by k-tile k of a tile: the first and the last k-tile of a slot of scale factors. */
+/* What is read by k-tile k of a tile: the first and the last k-tile of a stage of scale factors. */
 #define SCALES_BEGIN(k) ((k) % SCALE_K_TILES == 0)
 #define SCALES_END(k) ((k) % SCALE_K_TILES == SCALE_K_TILES - 1 || (k) == K_TILES - 1)
 #if defined(SCALES_FREED_EARLY)
@@ -155,14 +156,14 @@ byte running[2];              /* roles of a CTA that have not ended */
 /* Pieces on their way, to where nobody has still to read. The first of a new content ends what lay there. */
 inline fly(s, value, pieces) {
   if
-  :: slot[s].holds != value ->
-     assert(slot[s].flying == 0);
-     slot[s].holds = value;
-     slot[s].landed = 0
+  :: stage[s].holds != value ->
+     assert(stage[s].flying == 0);
+     stage[s].holds = value;
+     stage[s].landed = 0
   :: else
   fi;
   assert(value <= (s < STAGES -> multiplied + STAGES : fillings + SCALE_STAGES));
-  slot[s].flying = slot[s].flying + pieces
+  stage[s].flying = stage[s].flying + pieces
 }
 
 /* Bytes that the leader announces for a piece that each CTA brings itself. */
@@ -178,7 +179,7 @@ inline announce(cta, s, count) {
   fi
 }
 
-/* Of a k-tile first the scale factors, where it is the first of its slot. */
+/* Of a k-tile first the scale factors, where it is the first of its stage. */
 #define WEIGHTS 0
 #define ACTIVATIONS 1
 proctype Load(bit cta; bit part) {
@@ -230,16 +231,16 @@ proctype Copy(byte s) {
 end:
   do
   :: atomic {
-       slot[s].flying > 0 ->
+       stage[s].flying > 0 ->
        assert(!ended[0] && !ended[1]);
-       slot[s].flying--;
-       slot[s].landed++;
+       stage[s].flying--;
+       stage[s].landed++;
        land(FULL(s), 1)
      }
   od
 }
 
-/* The slot of the next k-tile, where that is another: the one after q. */
+/* The stage of the next k-tile, where that is another: the one after q. */
 #ifdef COPY_AHEAD
 #define NEXT_SCALES_READY(k, q, phase) \
   ((k) == K_TILES - 1 || !SCALES_BEGIN((k) + 1) || \
@@ -278,7 +279,7 @@ inline commit(b, other) {
 #endif
 }
 
-#define WHOLE(s, content) (slot[s].holds == (content) && slot[s].landed == PIECES(s))
+#define WHOLE(s, content) (stage[s].holds == (content) && stage[s].landed == PIECES(s))
 
 proctype TensorCore() {
   byte k, s, q, tile;
@@ -359,8 +360,8 @@ init {
     for (i : 0 .. BARRIERS - 1) { pending[i] = COUNT(i) }
     running[0] = 4; /* two loads, mma, epilogue */
     running[1] = 3;
-    for (i : 0 .. SLOTS - 1) { run Copy(i) }
-    for (i : SLOTS .. BARRIERS - 1) { run Arrival(i) }
+    for (i : 0 .. ALL_STAGES - 1) { run Copy(i) }
+    for (i : ALL_STAGES .. BARRIERS - 1) { run Arrival(i) }
     run TensorCore(); run Mma();
     for (i : 0 .. 1) { run Load(i, WEIGHTS); run Load(i, ACTIVATIONS); run Epilogue(i); run Cta(i) }
   }

@@ -1,19 +1,19 @@
-/* split.pml -- a tile whose K is split over a cluster of two CTAs (kernel/load.cuh, mma.cuh, reduce.cuh, dual_gemm.cuh):
-   each runs its own rings over its part of K; after a barrier of the cluster the epilogue of each sends partial sums into
-   the memory of the rings of both, after a second one it adds up what came and the CTA ends on its own. A CTA without
-   k-tiles commits its accumulators at once and sends nothing.
+/* split.pml -- a tile whose K is split over a cluster of two CTAs (kernel/common/load.cuh; mma.cuh, reduce.cuh,
+   dual_gemm.cuh in kernel/sm100): each runs its own rings over its part of K; after a barrier of the cluster the
+   epilogue of each sends partial sums into the memory of the rings of both, after a second one it adds up what came and
+   the CTA ends on its own. A CTA without k-tiles commits its accumulators at once and sends nothing.
 
-   The rings are as in pair.pml, the slots of both numbered one after another: operands of a k-tile, and scale factors of
-   one. Into each slot the two load roles bring a piece each, which counts as one byte. Each CTA owns half of the columns;
-   a partial sum is one store that arrives when it likes, but before the barrier of the cluster that its thread passes
-   next. k-tiles are numbered from 1.
+   The rings are as in pair.pml, the stages of both numbered one after another: operands of a k-tile, and scale factors
+   of one. Into each stage the two load roles bring a piece each, which counts as one byte. Each CTA owns half of the
+   columns; a partial sum is one store that arrives when it likes, but before the barrier of the cluster that its thread
+   passes next. k-tiles are numbered from 1.
 
    Switches plant a bug each; all of them make the check fail:
      NO_RING_DRAIN NO_SCALE_DRAIN  the load roles end without waiting for arrivals still under way, of one ring
      NO_FIRST_BARRIER    partial sums are sent while the other CTA's rings may be in use
      NO_SECOND_BARRIER   sums are taken without waiting for the other CTA's part
      FULL_COUNT=1        a full barrier expects one load role
-     NO_EMPTY_WAIT NO_SCALE_WAIT   the load roles do not wait for the mma that read the slot
+     NO_EMPTY_WAIT NO_SCALE_WAIT   the load roles do not wait for the mma that read the stage
      NO_ACC_WAIT         partial sums are sent without waiting for the mma */
 #ifndef FULL_COUNT
 #define FULL_COUNT 2
@@ -31,26 +31,26 @@
 #ifndef SCALE_STAGES
 #define SCALE_STAGES 1
 #endif
-#define SLOTS (STAGES + SCALE_STAGES)
+#define ALL_STAGES (STAGES + SCALE_STAGES)
 
 #define FULL(c, s) ((c) * BARRIERS_PER_CTA + (s))
 #define SCALE_FULL(c, q) FULL(c, STAGES + (q))
-#define EMPTY(c, s) ((c) * BARRIERS_PER_CTA + SLOTS + (s))
+#define EMPTY(c, s) ((c) * BARRIERS_PER_CTA + ALL_STAGES + (s))
 #define SCALE_EMPTY(c, q) EMPTY(c, STAGES + (q))
-#define ACC_FULL(c) ((c) * BARRIERS_PER_CTA + 2 * SLOTS)
-#define BARRIERS_PER_CTA (2 * SLOTS + 1)
+#define ACC_FULL(c) ((c) * BARRIERS_PER_CTA + 2 * ALL_STAGES)
+#define BARRIERS_PER_CTA (2 * ALL_STAGES + 1)
 #define BARRIERS (2 * BARRIERS_PER_CTA)
 #define OWNER(b) ((b) / BARRIERS_PER_CTA)
-#define COUNT(b) ((b) % BARRIERS_PER_CTA < SLOTS -> FULL_COUNT : 1)
+#define COUNT(b) ((b) % BARRIERS_PER_CTA < ALL_STAGES -> FULL_COUNT : 1)
 #include "barrier.pml"
 
-typedef Slot {
+typedef Stage {
   byte k_tile; /* that is arriving or has arrived */
   byte flying; /* pieces on their way */
   byte landed
 }
-Slot slot[2 * SLOTS];
-#define SLOT(c, s) slot[(c) * SLOTS + (s)]
+Stage stage[2 * ALL_STAGES];
+#define STAGE(c, s) stage[(c) * ALL_STAGES + (s)]
 #define PIECES 2
 
 byte issued[2];     /* k-tiles whose mma have been issued */
@@ -101,13 +101,13 @@ bool sums[4];       /* ... and arrived */
 
 inline fly(c, s, value) {
   if
-  :: SLOT(c, s).k_tile != value ->
-     assert(SLOT(c, s).flying == 0);
-     SLOT(c, s).k_tile = value;
-     SLOT(c, s).landed = 0
+  :: STAGE(c, s).k_tile != value ->
+     assert(STAGE(c, s).flying == 0);
+     STAGE(c, s).k_tile = value;
+     STAGE(c, s).landed = 0
   :: else
   fi;
-  SLOT(c, s).flying++
+  STAGE(c, s).flying++
 }
 
 /* Two of them in each CTA. Of a k-tile first the scale factors. */
@@ -142,11 +142,11 @@ proctype Copy(bit cta; byte s) {
 end:
   do
   :: atomic {
-       SLOT(cta, s).flying > 0 ->
-       assert(!ended[cta] && SLOT(cta, s).k_tile <= multiplied[cta] + (s < STAGES -> STAGES : SCALE_STAGES));
+       STAGE(cta, s).flying > 0 ->
+       assert(!ended[cta] && STAGE(cta, s).k_tile <= multiplied[cta] + (s < STAGES -> STAGES : SCALE_STAGES));
        assert(!sums[cta] && !sums[2 + cta]);
-       SLOT(cta, s).flying--;
-       SLOT(cta, s).landed++;
+       STAGE(cta, s).flying--;
+       STAGE(cta, s).landed++;
        land(FULL(cta, s), 1)
      }
   od
@@ -172,7 +172,7 @@ proctype Mma(bit cta) {
 }
 
 inline use(s) {
-  assert(SLOT(cta, s).k_tile == multiplied[cta] && SLOT(cta, s).landed == PIECES);
+  assert(STAGE(cta, s).k_tile == multiplied[cta] && STAGE(cta, s).landed == PIECES);
   arriving[EMPTY(cta, s)]++
 }
 
@@ -253,6 +253,6 @@ init {
       run Load(i); run Load(i); run Mma(i); run TensorCore(i); run Cta(i);
       run Store(i, 0); run Store(i, 1); run Arrival(ACC_FULL(i))
     }
-    for (i : 0 .. SLOTS - 1) { run Copy(0, i); run Copy(1, i); run Arrival(EMPTY(0, i)); run Arrival(EMPTY(1, i)) }
+    for (i : 0 .. ALL_STAGES - 1) { run Copy(0, i); run Copy(1, i); run Arrival(EMPTY(0, i)); run Arrival(EMPTY(1, i)) }
   }
 }

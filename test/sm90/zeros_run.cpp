@@ -1,7 +1,7 @@
-// zeros_run.cpp -- launches the kernel of zeros.cuh through the public interface, as it would be on a Hopper GPU: the
-// table chooses it for compute capability 9.0, and refuses there what is compiled for another. Every element of C is
-// zero afterwards and nothing around it was written. One program for the simulated H200 and for a real one
-// (record.sh). Exit status 0: all of it holds.
+// zeros_run.cpp -- launches the kernel of zeros.cuh through the public interface, as it would be on a Hopper
+// GPU: the table chooses it for compute capability 9.0, and refuses there what is compiled for another. Every
+// element of C is zero afterwards and nothing around it was written. One program for the simulated H200 and
+// for a real one (record.sh). Exit status 0: all of it holds.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>

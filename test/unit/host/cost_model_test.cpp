@@ -63,8 +63,8 @@ double us(const Instance& instance, const Shape& shape, const Machine& machine =
 
 }  // namespace
 
-// The README quotes these bounds. A copy of scale factors that delays the mma as far as its range allows brings
-// the times of the wide tiles in line; the held-out constants were not fitted to any of these times.
+// The README quotes these bounds. A copy of scale factors that delays the mma as far as its range allows
+// brings the times of the wide tiles in line; the held-out constants were not fitted to any of these times.
 TEST_CASE("the model agrees with published times of other kernels", "[host][cost_model]") {
   struct Bounds {
     CostConstants constants;
@@ -96,20 +96,20 @@ TEST_CASE("the model agrees with published times of other kernels", "[host][cost
 }
 
 TEST_CASE("clusters run where the machine has room for them", "[host][cost_model]") {
-  CHECK(clusters_at_once({148}, 1) == 148);
-  CHECK(clusters_at_once({148}, 2) == 74);
-  CHECK(clusters_at_once({148}, 4) == 32);
-  CHECK(clusters_at_once({148, 70, 33}, 2) == 70);
-  CHECK(clusters_at_once({148, 70, 33}, 4) == 33);
-  CHECK(clusters_at_once({64, 70, 33}, 2) == 32);  // fewer SMs than the device has
-  CHECK(clusters_at_once({64, 70, 33}, 4) == 16);
+  CHECK(clusters_at_once({148}, Arch::kSm100, 1) == 148);
+  CHECK(clusters_at_once({148}, Arch::kSm100, 2) == 74);
+  CHECK(clusters_at_once({148}, Arch::kSm100, 4) == 32);
+  CHECK(clusters_at_once({148, 70, 33}, Arch::kSm100, 2) == 70);
+  CHECK(clusters_at_once({148, 70, 33}, Arch::kSm100, 4) == 33);
+  CHECK(clusters_at_once({64, 70, 33}, Arch::kSm100, 2) == 32);  // fewer SMs than the device has
+  CHECK(clusters_at_once({64, 70, 33}, Arch::kSm100, 4) == 16);
   for (int32_t sms = 1; sms <= 300; ++sms)
     for (const int32_t size : {1, 2, 4}) {
       INFO(sms << " SMs, clusters of " << size);
-      const int32_t at_once = clusters_at_once({sms}, size);
+      const int32_t at_once = clusters_at_once({sms}, Arch::kSm100, size);
       CHECK(at_once * size <= sms);
       CHECK((at_once > 0) == (sms >= size));
-      CHECK(clusters_at_once({sms + 1}, size) >= at_once);
+      CHECK(clusters_at_once({sms + 1}, Arch::kSm100, size) >= at_once);
     }
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("an instance has no cost where it cannot run", "[host][cost_model]") {
     CHECK(cost_of(instance, shape, {cluster}, &cost) == (instance.plan.tile.split_k == 1 || tiles == 1));
     for (const int32_t sms : {16, 60, 148, 148 * 20})
       if (cost_of(instance, shape, {sms}, &cost) && instance.plan.tile.split_k > 1)
-        CHECK(tiles <= clusters_at_once({sms}, cluster));
+        CHECK(tiles <= clusters_at_once({sms}, Arch::kSm100, cluster));
     shape.grouped = !shape.grouped;
     CHECK_FALSE(cost_of(instance, shape, kB200, &cost));
   });
@@ -183,7 +183,7 @@ TEST_CASE("a cost counts the tiles, and the waves in which they run", "[host][co
         CHECK(cost.tiles == count_tiles(instance, shape));
       }
       const int64_t at_once =
-          clusters_at_once({sms}, instance.plan.mma.cta_group * instance.plan.tile.split_k);
+          clusters_at_once({sms}, Arch::kSm100, instance.plan.mma.cta_group * instance.plan.tile.split_k);
       CHECK(cost.waves * at_once >= cost.tiles);
       CHECK((cost.waves - 1) * at_once < cost.tiles);
     }

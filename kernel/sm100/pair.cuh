@@ -1,0 +1,35 @@
+// pair.cuh -- arrivals that cross the two CTAs of a pair, whose even CTA leads: its mma works for both, and
+// both epilogues tell it when they have read the accumulators.
+#pragma once
+
+#include "kernel/common/cta.cuh"
+#include "kernel/common/wait.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/tcgen05_mma.cuh"
+
+namespace dualgemm::sm100 {
+
+// The completion of all earlier mma and copies of this thread arrives on `mbar` of every CTA they worked for.
+template <class Traits>
+DUALGEMM_DEVICE void commit(Cta<Traits> cta, uint64_t& mbar) {
+  if constexpr (Cta<Traits>::kPaired) ptx::tcgen05_commit_multicast(&mbar, cta.both());
+  else ptx::tcgen05_commit<Cta<Traits>::kGroup>(&mbar);
+}
+
+// Arrives on the leader's barrier. Relaxed is enough across CTAs: only reads of tensor memory have to be
+// ordered, and the tcgen05 fences before the arrival and after the wait do that.
+template <class Traits>
+DUALGEMM_DEVICE void arrive_at_leader(Cta<Traits>, uint64_t& mbar) {
+  if constexpr (Cta<Traits>::kPaired)
+    ptx::mbarrier_arrive_relaxed_cluster(ptx::even_cta_address(ptx::smem_u32(&mbar)));
+  else ptx::mbarrier_arrive(&mbar);
+}
+
+// wait() for such arrivals, which may come from another CTA. By itself it orders nothing else.
+DUALGEMM_DEVICE void wait_for_cluster(uint64_t& mbar, uint32_t phase) {
+  while (!ptx::mbarrier_try_wait_parity_relaxed_cluster(&mbar, phase)) {
+  }
+  __syncwarp();
+}
+
+}  // namespace dualgemm::sm100
