@@ -108,8 +108,8 @@ template <class Part, class Traits, class Scheduler>
 DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits> cta, Scheduler tiles) {
   const Part part(p, cta);
   const typename Traits::KLoop loop(p.k_tiles, cta.slice);
-  auto s = producer_start<Rings<Traits>::kStages>();
-  auto q = producer_start<Rings<Traits>::kScaleStages>();
+  auto s = producer_start<Rings<Traits>::kStages>();       // the next stage to fill
+  auto q = producer_start<Rings<Traits>::kScaleStages>();  // the next scale stage to fill
   // A box counts in full, also where it sticks out of the tensor and zeros are written. The other CTA's bytes
   // may land first: the phase cannot end before this arrival.
   const auto expect = [&](uint64_t& full, uint32_t bytes) {

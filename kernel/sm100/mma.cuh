@@ -120,9 +120,10 @@ struct MainLoop {
   typename Traits::KLoop loop;
   int32_t k_elements;
   typename Traits::ScaleCopies copies{};
+  // The next stage, scale stage and window.
   PipelineState<kPlan.operands.stages> s = consumer_start<kPlan.operands.stages>();
   PipelineState<kPlan.scales.stages> q = consumer_start<kPlan.scales.stages>();
-  // This role both fills the windows and frees them, by the commit behind the mma that read one.
+  // A producer's: this role fills the windows itself, and its commit frees each after the mma that read it.
   PipelineState<kPlan.tmem.windows> w = producer_start<kPlan.tmem.windows>();
 
   DUALGEMM_DEVICE MainLoop(const Params& p, SharedStorage<Traits>& smem_, Cta<Traits> cta_)
