@@ -77,8 +77,8 @@ template <class Traits>
 struct BothProducts {
   static constexpr Plan kPlan = Traits::kPlan;
   static constexpr uint32_t kInstruction = ptx::mxf4nvf4_instruction_descriptor(kPlan.mma.m, kPlan.mma.n);
-  static constexpr auto kFirst = kPlan.mma.keep_a ? ptx::Collector::kFill : ptx::Collector::kUnsaid;
-  static constexpr auto kSecond = kPlan.mma.keep_a ? ptx::Collector::kLastUse : ptx::Collector::kUnsaid;
+  static constexpr auto kFirst = kPlan.mma.keep_a ? ptx::Collector::kFill : ptx::Collector::kDefault;
+  static constexpr auto kSecond = kPlan.mma.keep_a ? ptx::Collector::kLastUse : ptx::Collector::kDefault;
 
   DUALGEMM_DEVICE static void issue(TmemMap<Traits> tmem, const MmaStep& x, KTile) {
     constexpr int kGroup = kPlan.mma.cta_group;
