@@ -145,7 +145,8 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, 1)
       else epilogue_role<Traits>(p, smem, cta, tiles, EpilogueWarp(warp));
       break;
   }
-  if (kSplit && same_role != Role::kEpilogue) attend_reduction();
+  if constexpr (kSplit)
+    if (same_role != Role::kEpilogue) attend_reduction();
   teardown<Traits>(smem, role);
 }
 
