@@ -57,7 +57,7 @@ DUALGEMM_DEVICE void copy_scales(TmemMap<Traits> tmem, const ScaleSteps& from, i
   }
 }
 
-// When scale factors are copied to tensor memory: with the mma of each step.
+// Copies the scale factors of each step to tensor memory just before its mma.
 struct CopyPerStep {
   template <class MainLoop>
   DUALGEMM_DEVICE void begin_k_tile(MainLoop& main, int32_t i) {
@@ -123,7 +123,7 @@ struct MainLoop {
   // The next stage, scale stage and window.
   PipelineState<kPlan.operands.stages> s = consumer_start<kPlan.operands.stages>();
   PipelineState<kPlan.scales.stages> q = consumer_start<kPlan.scales.stages>();
-  // A producer's: this role fills the windows itself, and its commit frees each after the mma that read it.
+  // It starts as a producer's: this role fills the windows, and waits until its own commit has freed them.
   PipelineState<kPlan.tmem.windows> w = producer_start<kPlan.tmem.windows>();
 
   DUALGEMM_DEVICE MainLoop(const Params& p, SharedStorage<Traits>& smem_, Cta<Traits> cta_)
@@ -173,7 +173,8 @@ struct MainLoop {
     int acc, sf_offset;
   };
 
-  // Copies and mma of one step; one thread. Two mma on one accumulator execute in the order of issue.
+  // Copies and mma of one step; one thread. Mma on one accumulator execute in the order of issue, so that the
+  // steps add up without a wait between them.
   DUALGEMM_DEVICE void issue(int32_t i, int step, int step_of_window, Target to) {
     const int stage_step = loop.in_scale_stage(i) * kPlan.mma.steps + step;
     const int window = kResident ? q.index : w.index, window_step = kResident ? stage_step : step_of_window;
@@ -192,8 +193,8 @@ struct MainLoop {
                             loop[i]);
   }
 
-  // When all mma issued so far have completed, the stage is free. After the last k-tile of a scale stage that
-  // is free, too, and so are the columns of tensor memory if the scale stage has its own.
+  // When all mma issued so far have completed, the stage is free. After the last k-tile of a scale stage the
+  // scale stage is free, too, and so is its window where scale factors are resident.
   DUALGEMM_DEVICE void give_back(int32_t i) {
     const bool ends_scale_stage = loop.ends_scale_stage(i);
     if (ptx::elect_sync()) {
