@@ -158,7 +158,8 @@ Bench::Bench(const std::string& instance, const Shape* shape) : instance_(instan
   info_ = config.info;
   shape_ = shape != nullptr ? *shape : smoke_shape(info_);
   set_ = problems_of(info_, shape_);
-  for (const dualgemm_test::Problem& problem : set_.problems) expected_.push_back(problem.reference());
+  for (const dualgemm_test::Problem& problem : set_.problems)
+    expected_.push_back(problem.reference(config.activation));
   dualgemm_test::SetOptions options = dualgemm_test::use(config);
   options.max_sms = info_.split_k * info_.cta_group;
   options.flags = DUALGEMM_FLAG_PDL;

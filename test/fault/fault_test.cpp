@@ -184,8 +184,9 @@ TEST_CASE("a control is clean under every schedule of the campaign", "[fault]") 
 
 TEST_CASE("every shipping kernel is clean under every mode", "[soak]") {
   AllowList allowed(FAULT_ALLOW_LIST);
-  for (const auto& config : dualgemm_test::all_configs()) {
-    if (config.info.c_dtype != DUALGEMM_DTYPE_FP16) continue;  // the other type differs in one conversion
+  // Another activation differs in the arithmetic of a lane, the other type in one conversion.
+  for (const auto& config : dualgemm_test::configs_computing(dualgemm_test::kDefaultActivation)) {
+    if (config.info.c_dtype != DUALGEMM_DTYPE_FP16) continue;
     Bench bench(config.info.name);
     for (const Schedule& schedule : soak_schedules(4, 1)) {
       INFO(config.info.name << ", " << schedule.mode << " seed " << schedule.seed);

@@ -143,12 +143,12 @@ dualgemm_activation_t activation_of(const dualgemm::Instance& instance) {
 
 }  // namespace
 
-std::vector<NamedConfig> all_configs(dualgemm_activation_t activation) {
+std::vector<NamedConfig> all_configs() {
   std::vector<NamedConfig> out;
   for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
     NamedConfig config{id, {}, activation_of(dualgemm::instance(id - 1))};
     check_status(dualgemm_config_info(id, &config.info));
-    if (config.activation == activation) out.push_back(config);
+    out.push_back(config);
   }
   return out;
 }
@@ -159,10 +159,16 @@ std::vector<dualgemm_activation_t> all_activations() {
   return {out.begin(), out.end()};
 }
 
+std::vector<NamedConfig> configs_computing(dualgemm_activation_t activation) {
+  std::vector<NamedConfig> out = all_configs();
+  std::erase_if(out, [&](const NamedConfig& config) { return config.activation != activation; });
+  return out;
+}
+
 namespace {
 
 std::vector<NamedConfig> configs_where(bool grouped) {
-  std::vector<NamedConfig> out = all_configs();
+  std::vector<NamedConfig> out = configs_computing(kDefaultActivation);
   std::erase_if(out, [&](const NamedConfig& config) { return (config.info.grouped != 0) != grouped; });
   return out;
 }

@@ -38,7 +38,7 @@ class DeviceBuffer {
 // What a test may ask of a launch besides the problem.
 struct LaunchOptions {
   dualgemm_dtype_t dtype = DUALGEMM_DTYPE_FP16;
-  dualgemm_activation_t activation = DUALGEMM_ACTIVATION_SWIGLU;
+  dualgemm_activation_t activation = kDefaultActivation;
   int32_t config_id = 0;  // 0: the library chooses
   int32_t max_sms = 0;
   int64_t ldc_padding = 0;        // elements beyond n, a multiple of 8
@@ -68,15 +68,16 @@ class DeviceProblem {
 // Upload, launch on the default stream, read back.
 Output run(const Problem& problem, const LaunchOptions& options = {});
 
-// The configurations of the library that compute an activation: ids and what they are.
+// The configurations of the library: ids and what they are.
 struct NamedConfig {
   int32_t id;
   dualgemm_config_info_t info;
   dualgemm_activation_t activation;
 };
-std::vector<NamedConfig> all_configs(dualgemm_activation_t activation = DUALGEMM_ACTIVATION_SWIGLU);
+std::vector<NamedConfig> all_configs();
 std::vector<dualgemm_activation_t> all_activations();
-// SwiGLU.
+std::vector<NamedConfig> configs_computing(dualgemm_activation_t activation);
+// Of the default activation.
 std::vector<NamedConfig> dense_configs();    // for one problem or a batch
 std::vector<NamedConfig> grouped_configs();  // for groups
 
