@@ -1,5 +1,5 @@
 // main.cu -- the conformance program: `h200_conformance [--only PREFIX] [--images FILE]` prints one line per
-// record as its case ends. A failed case is an error record, and the device is reset behind it.
+// record as its case ends, below a heading for its suite. A failed case is an error record, and the device is reset behind it.
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -21,7 +21,9 @@ int main(int argc, char** argv) {
     cudaDeviceReset();
     cudaGetLastError();
   };
-  const auto print = [](const h200::Record& record) {
+  std::string suite;
+  const auto print = [&](const h200::Record& record) {
+    if (h200::heading(record) != suite) std::printf("%s\n", (suite = h200::heading(record)).c_str());
     std::printf("%s\n", h200::line(record).c_str());
     std::fflush(stdout);
   };

@@ -7,24 +7,27 @@
 #include <map>
 #include <ostream>
 
+#include "test/h200/table.h"
+
 namespace h200 {
 namespace {
 
-constexpr size_t kShortBytes = 64, kBlocks = 32, kImageBytes = 128 << 10;
+constexpr size_t kShortBytes = 8, kBlocks = 32, kImageBytes = 128 << 10;
 
 std::map<std::string, Case>& cases() {
   static std::map<std::string, Case> all;
   return all;
 }
 
-uint64_t fnv(const uint8_t* bytes, size_t count, uint64_t hash) {
+uint64_t fnv(const uint8_t* bytes, size_t count) {
+  uint64_t hash = 0xcbf29ce484222325;
   for (size_t i = 0; i < count; ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
   return hash;
 }
 
-std::string hex(uint64_t value, int digits) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%0*llx", digits, static_cast<unsigned long long>(value));
+std::string hex(uint64_t value) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
   return text;
 }
 
@@ -39,15 +42,11 @@ std::string hex(const Bytes& bytes) {
   return out;
 }
 
-std::string digest(const Bytes& bytes) {
-  const size_t count = bytes.size();
-  std::string out = hex(fnv(bytes.data(), count, 0xcbf29ce484222325), 16) +
-                    hex(fnv(bytes.data(), count, 0x9ae16a3b2f90404f), 16);
-  const size_t block = (count + kBlocks - 1) / kBlocks;
-  for (size_t at = 0; at < count; at += block) {
-    const uint64_t hash = fnv(bytes.data() + at, std::min(block, count - at), 0xcbf29ce484222325);
-    out += ' ' + hex((hash >> 32) ^ (hash & 0xFFFFFFFF), 8);
-  }
+std::string block_hashes(const Bytes& bytes) {
+  std::string out;
+  const size_t block = (bytes.size() + kBlocks - 1) / kBlocks;
+  for (size_t at = 0; at < bytes.size(); at += block)
+    out += ' ' + hex(fnv(bytes.data() + at, std::min(block, bytes.size() - at)));
   return out;
 }
 
@@ -69,7 +68,7 @@ std::vector<Record> run(const std::string& prefix, const std::function<void()>& 
     try {
       body(recorder);
     } catch (const std::exception& error) {
-      recorder.records.push_back({Record::Kind::kExact, name, {}, error.what()});
+      recorder.records.push_back({Record::Kind::kExact, name, {}, {}, error.what()});
       recover();
     }
     for (size_t i = first; i < recorder.records.size(); ++i) each(recorder.records[i]);
@@ -77,19 +76,24 @@ std::vector<Record> run(const std::string& prefix, const std::function<void()>& 
   return std::move(recorder.records);
 }
 
+uint64_t hash_of(const Bytes& bytes) { return fnv(bytes.data(), bytes.size()); }
+
+std::string heading(const Record& record) { return "# " + record.name.substr(0, record.name.find('/')); }
+
 std::string line(const Record& record) {
-  static const char* const kKinds[] = {"exact", "table", "free"};
-  std::string out = std::string(kKinds[static_cast<int>(record.kind)]) + ' ' + record.name + ' ';
-  if (!record.error.empty()) return out + "error " + record.error.substr(0, record.error.find('\n'));
-  out += std::to_string(record.bytes.size()) + ' ';
-  const bool whole = record.kind != Record::Kind::kExact || record.bytes.size() <= kShortBytes;
-  return out + (whole ? hex(record.bytes) : digest(record.bytes));
+  const std::string name = record.name.substr(record.name.find('/') + 1) + ' ';
+  if (!record.error.empty()) return name + "error " + record.error.substr(0, record.error.find('\n'));
+  const std::string hash = hex(hash_of(record.bytes));
+  if (record.kind == Record::Kind::kTable)
+    return "table " + name + hash + ' ' + table_text(record.name, record.inputs, record.bytes);
+  if (record.kind == Record::Kind::kFree) return "free " + name + '=' + hex(record.bytes);
+  return name + (record.bytes.size() <= kShortBytes ? '=' + hex(record.bytes) : hash);
 }
 
 void write_images(std::ostream& out, const std::vector<Record>& records) {
   for (const Record& record : records) {
     const size_t count = std::min(record.bytes.size(), kImageBytes);
-    out << record.name << '\n' << count << '\n';
+    out << record.name << '\n' << record.bytes.size() << ' ' << count << block_hashes(record.bytes) << '\n';
     out.write(reinterpret_cast<const char*>(record.bytes.data()), static_cast<std::streamsize>(count));
   }
 }

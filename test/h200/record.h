@@ -20,25 +20,32 @@ struct Record {
   Kind kind = Kind::kExact;
   std::string name;  // suite/case
   Bytes bytes;
+  Bytes inputs;       // of a table
   std::string error;  // not empty when the device refused or failed: then there are no bytes
 };
 
 class Recorder {
  public:
-  void exact(std::string name, Bytes bytes) { add(Record::Kind::kExact, std::move(name), std::move(bytes)); }
-  void table(std::string name, Bytes bytes) { add(Record::Kind::kTable, std::move(name), std::move(bytes)); }
-  void free(std::string name, Bytes bytes) { add(Record::Kind::kFree, std::move(name), std::move(bytes)); }
   template <class T>
   void exact(std::string name, const std::vector<T>& values) {
-    const auto* first = reinterpret_cast<const uint8_t*>(values.data());
-    exact(std::move(name), Bytes(first, first + values.size() * sizeof(T)));
+    records.push_back({Record::Kind::kExact, std::move(name), bytes_of(values), {}, {}});
+  }
+  template <class T, class X>
+  void table(std::string name, const std::vector<T>& values, const std::vector<X>& inputs) {
+    records.push_back({Record::Kind::kTable, std::move(name), bytes_of(values), bytes_of(inputs), {}});
+  }
+  template <class T>
+  void free(std::string name, const std::vector<T>& values) {
+    records.push_back({Record::Kind::kFree, std::move(name), bytes_of(values), {}, {}});
   }
 
   std::vector<Record> records;
 
  private:
-  void add(Record::Kind kind, std::string name, Bytes bytes) {
-    records.push_back({kind, std::move(name), std::move(bytes), {}});
+  template <class T>
+  static Bytes bytes_of(const std::vector<T>& values) {
+    const auto* first = reinterpret_cast<const uint8_t*>(values.data());
+    return Bytes(first, first + values.size() * sizeof(T));
   }
 };
 
@@ -55,12 +62,21 @@ struct Register {
 std::vector<Record> run(const std::string& prefix, const std::function<void()>& recover,
                         const std::function<void(const Record&)>& each);
 
-// One line: kind, name, byte count and the bytes in hexadecimal; long exact records as a 128-bit hash and one
-// 32-bit hash for each of at most 32 equal blocks, so that a difference can be located.
-std::string line(const Record& record);
+// FNV-1a. Two records of one length that differ in a single byte never share it, others by chance alone.
+uint64_t hash_of(const Bytes& bytes);
 
-// The beginning (128 KiB at most) of every record, for looking at a difference: its name, the count of bytes
-// that follow, in decimal, a newline and the bytes.
+// One line, in which the case of a name follows "suite/": that is said once, in a heading above its lines.
+//   CASE HASH              an exact record by its hash
+//   CASE =BYTES            one of at most eight bytes, itself
+//   table CASE HASH TEXT   a table by its hash and as table.h writes it
+//   free CASE =BYTES
+//   CASE error WHY
+std::string line(const Record& record);
+std::string heading(const Record& record);
+
+// The beginning (128 KiB at most) of every record, for looking at a difference: its name, the count of its bytes and of
+// those that follow, and one hash for each of at most 32 equal blocks of all of them, which tell where a record
+// differs that does not fit; a newline and the bytes.
 void write_images(std::ostream& out, const std::vector<Record>& records);
 
 }  // namespace h200
