@@ -157,45 +157,9 @@ Outcome run_multicast() {
 
 }  // namespace
 
-Outcome cluster_exchange(Exchange defect) {
-  switch (defect) {
-    case Exchange::kNone: return run_exchange<Exchange::kNone>();
-    case Exchange::kNoBarrier: return run_exchange<Exchange::kNoBarrier>();
-    case Exchange::kRelaxedArrive: return run_exchange<Exchange::kRelaxedArrive>();
-    case Exchange::kPeerMayHaveExited: return run_exchange<Exchange::kPeerMayHaveExited>();
-    case Exchange::kPeerMayNotHaveStarted: return run_exchange<Exchange::kPeerMayNotHaveStarted>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome remote_arrive(RemoteArrive defect) {
-  switch (defect) {
-    case RemoteArrive::kNone: return run_remote_arrive<RemoteArrive::kNone>();
-    case RemoteArrive::kDefaultScope: return run_remote_arrive<RemoteArrive::kDefaultScope>();
-    case RemoteArrive::kWaitDefaultScope: return run_remote_arrive<RemoteArrive::kWaitDefaultScope>();
-    case RemoteArrive::kNoInitFence: return run_remote_arrive<RemoteArrive::kNoInitFence>();
-    case RemoteArrive::kLocalForm: return run_remote_arrive<RemoteArrive::kLocalForm>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome async_store(AsyncStore defect) {
-  switch (defect) {
-    case AsyncStore::kNone: return run_async_store<AsyncStore::kNone>();
-    case AsyncStore::kNoWait: return run_async_store<AsyncStore::kNoWait>();
-    case AsyncStore::kFewBytes: return run_async_store<AsyncStore::kFewBytes>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome multicast(Multicast defect) {
-  switch (defect) {
-    case Multicast::kNone: return run_multicast<Multicast::kNone>();
-    case Multicast::kMaskWithoutPeer: return run_multicast<Multicast::kMaskWithoutPeer>();
-    case Multicast::kPeerExpectsNothing: return run_multicast<Multicast::kPeerExpectsNothing>();
-    case Multicast::kPeerNotAwaited: return run_multicast<Multicast::kPeerNotAwaited>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
+DEFECTS_SUBJECT(Exchange, cluster_exchange, run_exchange)
+DEFECTS_SUBJECT(RemoteArrive, remote_arrive, run_remote_arrive)
+DEFECTS_SUBJECT(AsyncStore, async_store, run_async_store)
+DEFECTS_SUBJECT(Multicast, multicast, run_multicast)
 
 }  // namespace defects

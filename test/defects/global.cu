@@ -159,61 +159,11 @@ Outcome run_overlap() {
 
 }  // namespace
 
-Outcome block_tile(Tile defect) {
-  switch (defect) {
-    case Tile::kNone: return run_tile<Tile::kNone>();
-    case Tile::kNoSyncthreads: return run_tile<Tile::kNoSyncthreads>();
-    case Tile::kNoSyncBeforeReuse: return run_tile<Tile::kNoSyncBeforeReuse>();
-    case Tile::kNoCopyWait: return run_tile<Tile::kNoCopyWait>();
-    case Tile::kNoSyncAfterCopy: return run_tile<Tile::kNoSyncAfterCopy>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome written_then_copied(Written defect) {
-  switch (defect) {
-    case Written::kNone: return run_written<Written::kNone>();
-    case Written::kNoProxyFence: return run_written<Written::kNoProxyFence>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome single_copy(Single defect) {
-  switch (defect) {
-    case Single::kNone: return run_single<Single::kNone>();
-    case Single::kFreshParity: return run_single<Single::kFreshParity>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome global_flag(Flag defect) {
-  switch (defect) {
-    case Flag::kNone: return run_flag<Flag::kNone>();
-    case Flag::kRelaxedStore: return run_flag<Flag::kRelaxedStore>();
-    case Flag::kRelaxedLoad: return run_flag<Flag::kRelaxedLoad>();
-    case Flag::kCtaScope: return run_flag<Flag::kCtaScope>();
-    case Flag::kNoFlag: return run_flag<Flag::kNoFlag>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome last_block(Count defect) {
-  switch (defect) {
-    case Count::kNone: return run_count<Count::kNone>();
-    case Count::kPlainIncrement: return run_count<Count::kPlainIncrement>();
-    case Count::kNoFenceBeforeCount: return run_count<Count::kNoFenceBeforeCount>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome overlapping_output(Overlap defect) {
-  switch (defect) {
-    case Overlap::kNone: return run_overlap<Overlap::kNone>();
-    case Overlap::kSameAddress: return run_overlap<Overlap::kSameAddress>();
-    case Overlap::kOutOfBounds: return run_overlap<Overlap::kOutOfBounds>();
-    case Overlap::kUninitialised: return run_overlap<Overlap::kUninitialised>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
+DEFECTS_SUBJECT(Tile, block_tile, run_tile)
+DEFECTS_SUBJECT(Written, written_then_copied, run_written)
+DEFECTS_SUBJECT(Single, single_copy, run_single)
+DEFECTS_SUBJECT(Flag, global_flag, run_flag)
+DEFECTS_SUBJECT(Count, last_block, run_count)
+DEFECTS_SUBJECT(Overlap, overlapping_output, run_overlap)
 
 }  // namespace defects

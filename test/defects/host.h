@@ -5,6 +5,8 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "defects/defects.h"
@@ -48,6 +50,25 @@ Outcome outcome(const DeviceArray<T>& out, Right right) {
   for (size_t i = 0; i < values.size(); ++i) result.right = result.right && values[i] == right(i);
   return result;
 }
+
+// run(d) with the defect as a constant, so that it can choose a kernel.
+template <class Type, class Run, int... defects>
+Outcome run_one(Type defect, Run run, std::integer_sequence<int, defects...>) {
+  Outcome result{cudaErrorInvalidValue, false};
+  const auto try_one = [&](auto constant) {
+    if (defect == decltype(constant)::value) result = run(constant);
+  };
+  (try_one(std::integral_constant<Type, static_cast<Type>(defects)>()), ...);
+  return result;
+}
+
+// Defines the subject of this name: run<d>() runs its kernel with defect d.
+#define DEFECTS_SUBJECT(Type, subject, run)                                 \
+  Outcome subject(Type defect) {                                            \
+    return run_one(                                                         \
+        defect, [](auto d) { return run<decltype(d)::value>(); },           \
+        std::make_integer_sequence<int, static_cast<int>(Type::kCount)>()); \
+  }
 
 // A map over rows of `width` bytes, loaded or stored in boxes.
 inline CUtensorMap byte_map(void* base, uint64_t width, uint64_t rows, uint32_t box_width, uint32_t box_rows,

@@ -70,22 +70,7 @@ Outcome run_dependent() {
 
 }  // namespace
 
-Outcome streams(Streams defect) {
-  switch (defect) {
-    case Streams::kNone: return run_streams<Streams::kNone>();
-    case Streams::kNoEvent: return run_streams<Streams::kNoEvent>();
-    case Streams::kCopyWithoutEvent: return run_streams<Streams::kCopyWithoutEvent>();
-    case Streams::kUsedAfterFree: return run_streams<Streams::kUsedAfterFree>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome dependent_launch(Dependent defect) {
-  switch (defect) {
-    case Dependent::kNone: return run_dependent<Dependent::kNone>();
-    case Dependent::kNoGridWait: return run_dependent<Dependent::kNoGridWait>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
+DEFECTS_SUBJECT(Streams, streams, run_streams)
+DEFECTS_SUBJECT(Dependent, dependent_launch, run_dependent)
 
 }  // namespace defects

@@ -32,16 +32,6 @@ Outcome run() {
 
 }  // namespace
 
-Outcome lanes(Lanes defect) {
-  switch (defect) {
-    case Lanes::kNone: return run<Lanes::kNone>();
-    case Lanes::kNoSyncwarp: return run<Lanes::kNoSyncwarp>();
-    case Lanes::kElectAsBarrier: return run<Lanes::kElectAsBarrier>();
-    case Lanes::kShuffleAsBarrier: return run<Lanes::kShuffleAsBarrier>();
-    case Lanes::kSameWord: return run<Lanes::kSameWord>();
-    case Lanes::kDivergentAligned: return run<Lanes::kDivergentAligned>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
+DEFECTS_SUBJECT(Lanes, lanes, run)
 
 }  // namespace defects

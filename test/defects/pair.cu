@@ -166,16 +166,6 @@ Outcome run() {
 
 }  // namespace
 
-Outcome pair(Pair defect) {
-  switch (defect) {
-    case Pair::kNone: return run<Pair::kNone>();
-    case Pair::kCommitToOneCta: return run<Pair::kCommitToOneCta>();
-    case Pair::kPeerBytesNotAwaited: return run<Pair::kPeerBytesNotAwaited>();
-    case Pair::kArriveDefaultScope: return run<Pair::kArriveDefaultScope>();
-    case Pair::kNoInitFence: return run<Pair::kNoInitFence>();
-    case Pair::kStagesNotDrained: return run<Pair::kStagesNotDrained>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
+DEFECTS_SUBJECT(Pair, pair, run)
 
 }  // namespace defects

@@ -77,32 +77,6 @@ Outcome run() {
 
 }  // namespace
 
-Outcome ring(Ring defect) {
-  switch (defect) {
-    case Ring::kNone: return run<Ring::kNone>();
-    case Ring::kArriveWithoutBytes: return run<Ring::kArriveWithoutBytes>();
-    case Ring::kFewBytes: return run<Ring::kFewBytes>();
-    case Ring::kManyBytes: return run<Ring::kManyBytes>();
-    case Ring::kConsumerParity: return run<Ring::kConsumerParity>();
-    case Ring::kProducerParity: return run<Ring::kProducerParity>();
-    case Ring::kParityNotFlipped: return run<Ring::kParityNotFlipped>();
-    case Ring::kWrongStage: return run<Ring::kWrongStage>();
-    case Ring::kNoFullWait: return run<Ring::kNoFullWait>();
-    case Ring::kNoEmptyWait: return run<Ring::kNoEmptyWait>();
-    case Ring::kEmptyCountHigh: return run<Ring::kEmptyCountHigh>();
-    case Ring::kEmptyCountLow: return run<Ring::kEmptyCountLow>();
-    case Ring::kTailDropped: return run<Ring::kTailDropped>();
-    case Ring::kNoBarrierAfterInit: return run<Ring::kNoBarrierAfterInit>();
-    case Ring::kNoProxyFence: return run<Ring::kNoProxyFence>();
-    case Ring::kArriveBeforeSyncwarp: return run<Ring::kArriveBeforeSyncwarp>();
-    case Ring::kWholeWarpIssues: return run<Ring::kWholeWarpIssues>();
-    case Ring::kInitTwice: return run<Ring::kInitTwice>();
-    case Ring::kDataOnBarrier: return run<Ring::kDataOnBarrier>();
-    case Ring::kSplitExpect: return run<Ring::kSplitExpect>();
-    case Ring::kExpectAfterCopy: return run<Ring::kExpectAfterCopy>();
-    case Ring::kClusterScope: return run<Ring::kClusterScope>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
+DEFECTS_SUBJECT(Ring, ring, run)
 
 }  // namespace defects

@@ -94,19 +94,20 @@ Outcome patch() {
       out, [&](size_t i) { return i < kBoxBytes ? values[i] : values[i - kBoxBytes + kShift * kWidth]; });
 }
 
+template <Map d>
+Outcome run() {
+  if constexpr (d == Map::kBytesOfPartialBox) {
+    return edge<d>();
+  } else if constexpr (d == Map::kPatchedWithoutFence || d == Map::kPatchedInFlight) {
+    return patch<d>();
+  } else {
+    const Outcome first = edge<d>(), second = patch<d>();
+    return {first.error == cudaSuccess ? second.error : first.error, first.right && second.right};
+  }
+}
+
 }  // namespace
 
-Outcome tensor_map(Map defect) {
-  switch (defect) {
-    case Map::kNone: {
-      const Outcome first = edge<Map::kNone>(), second = patch<Map::kNone>();
-      return {first.error == cudaSuccess ? second.error : first.error, first.right && second.right};
-    }
-    case Map::kBytesOfPartialBox: return edge<Map::kBytesOfPartialBox>();
-    case Map::kPatchedWithoutFence: return patch<Map::kPatchedWithoutFence>();
-    case Map::kPatchedInFlight: return patch<Map::kPatchedInFlight>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
+DEFECTS_SUBJECT(Map, tensor_map, run)
 
 }  // namespace defects

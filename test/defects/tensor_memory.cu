@@ -249,56 +249,7 @@ Outcome run_scales() {
 
 }  // namespace
 
-Outcome gemm(Gemm defect) {
-#define DEFECTS_CASE(name) \
-  case Gemm::name: return run_gemm<Gemm::name>()
-  switch (defect) {
-    DEFECTS_CASE(kNone);
-    DEFECTS_CASE(kNoFullWait);
-    DEFECTS_CASE(kNoEmptyWait);
-    DEFECTS_CASE(kCommitToFull);
-    DEFECTS_CASE(kCommitBeforeMma);
-    DEFECTS_CASE(kCommitToOtherStage);
-    DEFECTS_CASE(kArriveInsteadOfCommit);
-    DEFECTS_CASE(kNoAfterFence);
-    DEFECTS_CASE(kNoAfterFenceRelaxedWait);
-    DEFECTS_CASE(kNoBeforeFence);
-    DEFECTS_CASE(kNoBeforeFenceRelaxedArrive);
-    DEFECTS_CASE(kNoWaitLd);
-    DEFECTS_CASE(kAddressReadEarly);
-    DEFECTS_CASE(kScaleColumn);
-    DEFECTS_CASE(kOneScaleRegion);
-    DEFECTS_CASE(kSwizzleMismatch);
-    DEFECTS_CASE(kStepTooShort);
-    DEFECTS_CASE(kAccumulateFirst);
-    DEFECTS_CASE(kAccumulateOnOldTile);
-    DEFECTS_CASE(kRelaxedEmptyWait);
-    DEFECTS_CASE(kAccumulatorNotToggled);
-    DEFECTS_CASE(kNoDealloc);
-    DEFECTS_CASE(kDeallocByHalfWarp);
-    DEFECTS_CASE(kDeallocFewerColumns);
-    DEFECTS_CASE(kAllocAfterRelinquish);
-    DEFECTS_CASE(kWrongQuarter);
-    DEFECTS_CASE(kScaleFormatId);
-    DEFECTS_CASE(kTileAliasesStage);
-    DEFECTS_CASE(kNoAccumulatorWait);
-    DEFECTS_CASE(kRelaxedWaitWithFence);
-    DEFECTS_CASE(kCommitEveryMma);
-  }
-#undef DEFECTS_CASE
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome stored_scales(Scales defect) {
-  switch (defect) {
-    case Scales::kNone: return run_scales<Scales::kNone>();
-    case Scales::kNoProxyFence: return run_scales<Scales::kNoProxyFence>();
-    case Scales::kNoWaitSt: return run_scales<Scales::kNoWaitSt>();
-    case Scales::kOverwrittenBeforeRead: return run_scales<Scales::kOverwrittenBeforeRead>();
-    case Scales::kCommitByOtherThread: return run_scales<Scales::kCommitByOtherThread>();
-    case Scales::kNoFences: return run_scales<Scales::kNoFences>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
+DEFECTS_SUBJECT(Gemm, gemm, run_gemm)
+DEFECTS_SUBJECT(Scales, stored_scales, run_scales)
 
 }  // namespace defects

@@ -64,18 +64,6 @@ Outcome run() {
 
 }  // namespace
 
-Outcome tma_store(Store defect) {
-  switch (defect) {
-    case Store::kNone: return run<Store::kNone>();
-    case Store::kNoProxyFence: return run<Store::kNoProxyFence>();
-    case Store::kFenceBeforeBarrier: return run<Store::kFenceBeforeBarrier>();
-    case Store::kNoBarrier: return run<Store::kNoBarrier>();
-    case Store::kNoReadWaitBeforeReuse: return run<Store::kNoReadWaitBeforeReuse>();
-    case Store::kNoWaitBeforeExit: return run<Store::kNoWaitBeforeExit>();
-    case Store::kReadWaitBeforeFlag: return run<Store::kReadWaitBeforeFlag>();
-    case Store::kFenceByIssuerAfterBarrier: return run<Store::kFenceByIssuerAfterBarrier>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
+DEFECTS_SUBJECT(Store, tma_store, run)
 
 }  // namespace defects

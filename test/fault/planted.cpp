@@ -241,7 +241,7 @@ void Plants::two_rings() {
   // The address of scale_empty[q], as it is computed where it is committed to: from that of scale_full[q].
   const size_t commit = at_ring("tcgen05.commit", "mma_role", "scale_empty");
   const size_t copy = at("tcgen05.cp", "mma_role");
-  plant(kListed + 6, "a scale stage is given back before the mma that read it", commit,
+  plant(54, "a scale stage is given back before the mma that read it", commit,
         [commit, copy,
          address = writer(statement(commit).operands[0].items.at(0).reg, "add.s32")](Function& f) {
           const Statement early = f.body[commit], sum = f.body[address];
@@ -250,10 +250,9 @@ void Plants::two_rings() {
           insert(f, copy, sum);
         },
         {{kStageRace, kTensorRace, kScaleBarrier}});
-  plant(kListed + 7, "no load role drains the stages",
-        at_ring("mbarrier.try_wait", "load_role/drain", "empty"),
+  plant(55, "no load role drains the stages", at_ring("mbarrier.try_wait", "load_role/drain", "empty"),
         no_waits(all_at_ring("mbarrier.try_wait", "load_role/drain", "empty")), {{kNotDrained}});
-  plant(kListed + 8, "no load role drains the scale stages",
+  plant(56, "no load role drains the scale stages",
         at_ring("mbarrier.try_wait", "load_role/drain", "scale_empty"),
         no_waits(all_at_ring("mbarrier.try_wait", "load_role/drain", "scale_empty")), {{kNotDrained}});
 }

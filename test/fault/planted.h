@@ -1,7 +1,6 @@
-// planted.h -- the list of 48 bugs that kernels of this kind are known to have had, planted in the shipping
-// PTX by hand where a kernel of the family has the mechanism: most in one of a CTA per tile, those of
-// clusters in pairs and in kernels that split K; and those that belong to this family's own mechanisms, from
-// number 49 on. Bugs of mechanisms none has (TMA stores) are named with the reason; small kernels of
+// planted.h -- the bugs of support/known_bugs.h that kernels of this kind and this family can have, planted in the
+// shipping PTX by hand where a kernel of the family has the mechanism: most in one of a CTA per tile, those of clusters
+// in pairs and in split-K kernels. Bugs of mechanisms none has (TMA stores) are named with the reason; small kernels of
 // test/defects/ cover those.
 #pragma once
 
@@ -14,15 +13,12 @@
 namespace fault {
 
 struct Planted {
-  int number = 0;      // in the list; several variants may share one
+  int number = 0;      // in known_bugs.h; several variants may share one
   std::string bug;     // what was planted
   std::string absent;  // why it does not apply to this kernel; then there is no mutant
   Mutant mutant;
   Expectation expected;
 };
-
-constexpr int kListed = 48;    // bugs of the list
-constexpr int kOfFamily = 15;  // numbered behind them
 
 // What there is to plant in this kernel. The list is planted in an instance of one CTA per tile with two mma
 // per step and two accumulator pairs, and in pairs.

@@ -85,8 +85,8 @@ void PairPlants::waits_and_commits() {
   // Behind every k-tile: the branch around the commit is not taken.
   size_t around = scale_commit;
   while (!is(statement(around), "bra")) --around;
-  plant(kListed + 9, "a scale stage of two k-tiles is given back after the first", scale_commit,
-        erased({around}), {{kStageRace, kTensorRace, kScaleBarrier}});
+  plant(57, "a scale stage of two k-tiles is given back after the first", scale_commit, erased({around}),
+        {{kStageRace, kTensorRace, kScaleBarrier}});
   plant(32, "the accumulators are announced to the leader alone", final,
         [final](Function& f) { flip_operand(f, final, 1, 2); },
         {{{{"mbarrier-*", "deadlock"}, {}, {"acc_full"}, {}}}});
@@ -127,35 +127,35 @@ std::vector<Planted> SplitPlants::run() {
   const Answer stale = {{"race-*", "proxy-*"}, {"st.shared", "ld.shared"}, {}, {}};
   // The epilogue warps and those of the other roles have each their own copy of the two barriers.
   const std::vector<size_t> before = places_.find("barrier.cluster.arrive", "leave_rings/meet_cluster");
-  plant(kListed + 1, "partial sums are sent while the ring of their owner may be in use", before.at(0),
+  plant(49, "partial sums are sent while the ring of their owner may be in use", before.at(0),
         without_barrier(before), {{stale}});
-  plant(kListed + 1, "the arrivals before partial sums are sent release nothing", before.at(0),
+  plant(49, "the arrivals before partial sums are sent release nothing", before.at(0),
         [before](Function& f) {
           for (size_t i : before) replace_qualifier(f.body[i], "release", "relaxed");
         },
         {{stale}});
   std::vector<size_t> after = places_.find("barrier.cluster.arrive", "meet_cluster");
   std::erase_if(after, [&](size_t i) { return std::find(before.begin(), before.end(), i) != before.end(); });
-  plant(kListed + 2, "partial sums are added up before they need have arrived", after.at(0),
-        without_barrier(after), {{stale}});
+  plant(50, "partial sums are added up before they need have arrived", after.at(0), without_barrier(after),
+        {{stale}});
   const Answer unfenced = {{"proxy-*"}, {"st.shared"}, {}, {}};
   const std::vector<size_t> fences = places_.find("fence.proxy", "leave_rings");
-  plant(kListed + 3, "no fence.proxy.async between the ring and the partial sums", fences.at(0),
-        erased(fences), {{unfenced}});
-  plant(kListed + 3, "fence.proxy.async stands behind the arrival", fences.at(0),
+  plant(51, "no fence.proxy.async between the ring and the partial sums", fences.at(0), erased(fences),
+        {{unfenced}});
+  plant(51, "fence.proxy.async stands behind the arrival", fences.at(0),
         [fences, before](Function& f) {
           for (size_t n = 0; n < fences.size(); ++n) move_behind(f, fences[n], before.at(n));
         },
         {{unfenced}});
   const size_t mapa = at("mapa", "send_partial_sums");
-  plant(kListed + 4, "partial sums go to the wrong rank", mapa,
-        [mapa](Function& f) { flip_operand(f, mapa, 2, 1); }, {{stale}, true});
+  plant(52, "partial sums go to the wrong rank", mapa, [mapa](Function& f) { flip_operand(f, mapa, 2, 1); },
+        {{stale}, true});
   // The address is (the owner's exchange + the offset of the slice) + the offset of column and lane.
   const size_t send = at("st.shared::cluster", "send_partial_sums");
   const size_t place = writer(statement(send).operands[0].items.at(0).reg, "add.s32");
   const size_t part = writer(statement(place).operands[1].reg, "add.s32");
   const size_t slice = writer(statement(part).operands[2].reg, "shl.b32");
-  plant(kListed + 5, "all slices send to the place of the first", send,
+  plant(53, "all slices send to the place of the first", send,
         [slice](Function& f) {
           f.body[slice] = make(f.body[slice], "mov.b32", {f.body[slice].operands[0], integer(0)});
         },
@@ -177,13 +177,12 @@ std::vector<Planted> OverlapPlants::run() {
   // 64 of the pair that ends in the shared columns, 0 of the other.
   const std::vector<size_t> chunks = places_.find("selp.b32", "epilogue_role/first");
   const auto swapped = [](Function& f, size_t i) { std::swap(f.body[i].operands[1], f.body[i].operands[2]); };
-  plant(kListed + 10, "the second pair is read in the order of the first: the shared columns last",
-        chunks.at(0),
+  plant(58, "the second pair is read in the order of the first: the shared columns last", chunks.at(0),
         [chunks](Function& f) {
           for (size_t i : chunks) f.body[i].operands[2] = f.body[i].operands[1];
         },
         {{tensor}});
-  plant(kListed + 11, "both pairs are read the wrong way round", chunks.at(0),
+  plant(59, "both pairs are read the wrong way round", chunks.at(0),
         [chunks, swapped](Function& f) {
           for (size_t i : chunks) swapped(f, i);
         },
@@ -191,11 +190,11 @@ std::vector<Planted> OverlapPlants::run() {
   const std::vector<size_t> waits = all_at_ring("mbarrier.try_wait", "mma_role/multiply/wait", "window_free");
   const std::vector<size_t> commits = all_at_ring("tcgen05.commit", "mma_role", "window_free");
   const std::vector<size_t> drains = all_at_ring("mbarrier.try_wait", "mma_role/drain", "window_free");
-  plant(kListed + 12, "scale factors are copied into a window without waiting for it", waits.at(0),
-        no_waits(waits), {{window}});
-  plant(kListed + 13, "no window is given back", commits.at(0), erased(commits),
+  plant(60, "scale factors are copied into a window without waiting for it", waits.at(0), no_waits(waits),
+        {{window}});
+  plant(61, "no window is given back", commits.at(0), erased(commits),
         {{{{"mbarrier-*", "deadlock"}, {}, {"window_free"}, {}}}});
-  plant(kListed + 14, "the windows are not drained", drains.at(0), no_waits(drains), {{kNotDrained}});
+  plant(62, "the windows are not drained", drains.at(0), no_waits(drains), {{kNotDrained}});
   return std::move(out_);
 }
 
@@ -208,7 +207,7 @@ class GroupPlants : public Planter {
 
 std::vector<Planted> GroupPlants::run() {
   const size_t barrier = at("bar.sync", "prologue");
-  plant(kListed + 15, "no barrier between the table of groups and its readers", barrier, erased({barrier}),
+  plant(63, "no barrier between the table of groups and its readers", barrier, erased({barrier}),
         {{{{"race-data", "mbarrier-*"}, {"st.shared", "ld.shared", "mbarrier"}, {}, {"never written"}}}});
   const size_t wait = at("griddepcontrol.wait", "prologue");
   plant(42, "no griddepcontrol.wait before the sizes of the groups are read", wait, erased({wait}),

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -13,34 +14,37 @@
 #include <sstream>
 
 #include "support/catch.hpp"
+#include "support/known_bugs.h"
 
 namespace {
 
-// Of a kernel with its bug: our first finding of class E, and why the sanitizer is silent or says less.
+// Of a kernel with its bug: the number of that in support/known_bugs.h, our first finding of class E, and why the sanitizer is silent or says less.
 struct Planted {
+  int number;
   const char* name;
   const char* rule;
   const char* why;
 };
 constexpr Planted kPlanted[] = {
-    {"missing_syncthreads", "machine-poison", ""},
-    {"missing_second_syncthreads", "race-data", ""},
-    {"missing_full_wait", "race-async", ""},
-    {"missing_empty_wait", "race-async", ""},
-    {"missing_empty_arrive", "deadlock", ""},
-    {"wrong_parity", "deadlock", ""},
-    {"expect_too_small", "mbarrier-bytes-in-other-phase",
+    {74, "missing_syncthreads", "machine-poison", ""},
+    {74, "missing_second_syncthreads", "race-data", ""},
+    {8, "missing_full_wait", "race-async", ""},
+    {9, "missing_empty_wait", "race-async", ""},
+    {30, "missing_empty_arrive", "deadlock", ""},
+    {5, "wrong_parity", "deadlock", ""},
+    {2, "expect_too_small", "mbarrier-bytes-in-other-phase",
      "no tool counts a barrier's bytes against the copies that complete them"},
-    {"expect_too_large", "deadlock", ""},
-    {"missing_proxy_fence", "proxy-fence", "no tool knows proxies: the barrier between is all it looks for"},
-    {"missing_read_wait", "race-async", "what a bulk store reads is not tracked behind its issue"},
-    {"missing_last_wait", "store-unwaited-at-exit",
+    {3, "expect_too_large", "deadlock", ""},
+    {12, "missing_proxy_fence", "proxy-fence",
+     "no tool knows proxies: the barrier between is all it looks for"},
+    {19, "missing_read_wait", "race-async", "what a bulk store reads is not tracked behind its issue"},
+    {20, "missing_last_wait", "store-unwaited-at-exit",
      "no tool asks whether a CTA's bulk stores ended before it did"},
-    {"missing_cluster_init_sync", "mbarrier-init-order",
+    {23, "missing_cluster_init_sync", "mbarrier-init-order",
      "the order of initialisation and remote arrival is not tracked across the CTAs of a cluster"},
-    {"missing_init_sync", "machine-protocol", ""},
-    {"missing_cluster_exit_sync", "exit-pending", ""},
-    {"arrive_at_own_barrier", "deadlock",
+    {22, "missing_init_sync", "machine-protocol", ""},
+    {34, "missing_cluster_exit_sync", "exit-pending", ""},
+    {32, "arrive_at_own_barrier", "deadlock",
      "the kernel's wait gives up after 0.2 s, so it ends there; "
      "a wait that nothing can end is a deadlock here"},
 };
@@ -103,14 +107,16 @@ TEST_CASE(
     "planted: ours names every bug and nothing in a correct twin; the sanitizer's silence is explained") {
   Sanitizer sanitizer = read_sanitizer();
   REQUIRE(sanitizer.planted.size() == std::size(kPlanted));
-  std::printf("%-28s %-32s %s\n", "kernel", "compute-sanitizer on an H200", "dualgemm-sim");
+  std::printf("bug %-28s %-32s %s\n", "kernel", "compute-sanitizer on an H200", "dualgemm-sim");
   for (const Planted& planted : kPlanted) {
     CAPTURE(planted.name);
+    REQUIRE(std::any_of(std::begin(dualgemm_test::kKnownBugs), std::end(dualgemm_test::kKnownBugs),
+                        [&](const dualgemm_test::KnownBug& bug) { return bug.number == planted.number; }));
     REQUIRE(sanitizer.planted.count(planted.name) == 1);
     const std::set<std::string>& tools = sanitizer.planted[planted.name];
     const Verdict bug = judge(planted.name), correct = judge(planted.name + std::string(" --correct"));
-    std::printf("%-28s %-32s %s%s%s\n", planted.name, joined(tools).c_str(), bug.first.c_str(),
-                *planted.why == 0 ? "" : ": ", planted.why);
+    std::printf("%3d %-28s %-32s %s%s%s\n", planted.number, planted.name, joined(tools).c_str(),
+                bug.first.c_str(), *planted.why == 0 ? "" : ": ", planted.why);
     CHECK(bug.status == 1);
     CHECK(bug.first == planted.rule);
     CHECK(tools.empty() == (*planted.why != 0));

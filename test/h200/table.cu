@@ -37,7 +37,8 @@ double decoded(uint32_t bits, const Format& f, bool flush) {
   const uint32_t magnitude = bits & (f.sign() - 1), exponent = magnitude >> f.mantissa;
   const uint32_t fraction = magnitude - (exponent << f.mantissa);
   double x = std::ldexp(fraction, f.lowest() - f.mantissa);
-  if (exponent != 0) x = std::ldexp(fraction + (1u << f.mantissa), int(exponent) - 1 + f.lowest() - f.mantissa);
+  if (exponent != 0)
+    x = std::ldexp(fraction + (1u << f.mantissa), int(exponent) - 1 + f.lowest() - f.mantissa);
   if (magnitude == f.infinity()) x = std::numeric_limits<double>::infinity();
   if (magnitude > f.infinity()) x = std::numeric_limits<double>::quiet_NaN();
   if (flush && exponent == 0) x = 0;
