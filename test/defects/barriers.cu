@@ -44,7 +44,7 @@ __global__ void mailbox_kernel(uint32_t* out) {
   if (threadIdx.x == 0) {
     mbarrier_init(&full, 1);
     mbarrier_init(&free, d == Mailbox::kReadersNotAwaited ? 1 : 3);
-    fence_mbarrier_init();
+    fence_mbarrier_init_release_cluster();
   }
   __syncthreads();
   if (warp_index() == 0) {

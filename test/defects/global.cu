@@ -47,7 +47,7 @@ __global__ void written_kernel(uint32_t* words, uint32_t* out) {
   if constexpr (d != Written::kNoProxyFence) fence_proxy_async_global();
   if (threadIdx.x == 0) {
     mbarrier_init(&full, 1);
-    fence_mbarrier_init();
+    fence_mbarrier_init_release_cluster();
   }
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -71,7 +71,7 @@ __global__ void single_kernel(const uint32_t* in, uint32_t* out) {
   __shared__ alignas(128) uint32_t copy[4];
   __shared__ uint64_t full;
   mbarrier_init(&full, 1);
-  fence_mbarrier_init();
+  fence_mbarrier_init_release_cluster();
   mbarrier_arrive_expect_tx(&full, sizeof copy);
   bulk_load(copy, in, sizeof copy, &full);
   mbarrier_wait(&full, d == Single::kFreshParity ? 1 : 0);
@@ -149,12 +149,9 @@ __global__ void overlap_kernel(const uint32_t* in, uint32_t* out) {
 template <Overlap d>
 Outcome run_overlap() {
   DeviceArray<uint32_t> in(counting(65)), out(64);
-  uint32_t* never_written = nullptr;
-  cudaMalloc(reinterpret_cast<void**>(&never_written), 64 * sizeof(uint32_t));
-  overlap_kernel<d><<<2, 32>>>(d == Overlap::kUninitialised ? never_written : in.data(), out.data());
-  const Outcome result = outcome(out, [](size_t i) { return uint32_t(1000 + i); });
-  cudaFree(never_written);
-  return result;
+  const dualgemm_test::DeviceArray<uint32_t> never_written(64);
+  overlap_kernel<d><<<2, 32>>>(d == Overlap::kUninitialised ? never_written.data() : in.data(), out.data());
+  return outcome(out, [](size_t i) { return uint32_t(1000 + i); });
 }
 
 }  // namespace

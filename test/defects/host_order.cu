@@ -1,6 +1,7 @@
 // host_order.cu -- order between grids: streams, events, freed memory, programmatic dependent launch.
 #include "defects/device.cuh"
 #include "defects/host.h"
+#include "support/programmatic.h"
 
 namespace defects {
 namespace {
@@ -56,15 +57,9 @@ template <Dependent d>
 Outcome run_dependent() {
   DeviceArray<uint32_t> between(kWords), out(kWords);
   fill_kernel<<<1, kWords>>>(between.data());
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = 1;
-  config.blockDim = kWords;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  cudaLaunchKernelEx(&config, copy_kernel<d>, static_cast<const uint32_t*>(between.data()), out.data());
+  const dualgemm_test::ProgrammaticLaunch launch(1, kWords);
+  cudaLaunchKernelEx(&launch.config(), copy_kernel<d>, static_cast<const uint32_t*>(between.data()),
+                     out.data());
   return outcome(out, [](size_t i) { return uint32_t(1000 + i); });
 }
 

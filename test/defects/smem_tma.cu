@@ -23,7 +23,7 @@ __global__ void ring_kernel(const uint32_t* in, uint32_t* out) {
       mbarrier_init(&empty[s], kConsumers);
     }
     if constexpr (d == Ring::kInitTwice) mbarrier_init(&full[0], 1);
-    fence_mbarrier_init();
+    fence_mbarrier_init_release_cluster();
     if constexpr (d == Ring::kDataOnBarrier) *static_cast<volatile uint64_t*>(&full[1]) = 0;
   }
   if constexpr (d != Ring::kNoBarrierAfterInit) __syncthreads();

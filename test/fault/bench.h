@@ -14,7 +14,7 @@
 #include "fault/edit.h"
 #include "fault/front.h"
 #include "sim/check/finding.h"
-#include "support/device_set.h"
+#include "support/device_problem.h"
 
 namespace fault {
 

@@ -4,13 +4,13 @@
 #include <fmt/core.h>
 #include <fnmatch.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <set>
 
+#include "fault/command.h"
 #include "fault/equivalent.h"
 #include "fault/judges.h"
 #include "fault/parallel.h"
@@ -196,7 +196,8 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   fault::Options options;
-  CLI::App app("Plants bugs in the shipping kernel and reports which of them the simulator catches.");
+  CLI::App app("Plants bugs in the shipping kernel and reports which of them the simulator catches.",
+               "fault");
   app.add_option("--only", options.only, "mutants whose id matches this shell pattern");
   app.add_option("--instance", options.instance, "instances whose name matches this shell pattern");
   app.add_option("--json", options.json, "write every verdict to this file");
@@ -205,11 +206,5 @@ int main(int argc, char** argv) {
   app.add_flag("--progress", options.progress, "a line per mutant as it ends");
   app.add_flag("--repeat", options.repeat, "also what an earlier instance has settled");
   app.add_flag("--list", options.list, "print the mutants and stop");
-  CLI11_PARSE(app, argc, argv);
-  try {
-    return fault::run(options);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "fault: {}\n", error.what());
-    return 2;
-  }
+  return fault::command(app, argc, argv, [&] { return fault::run(options); });
 }

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "support/device_problem.h"
+#include "support/device_memory.h"
 
 namespace fault {
 namespace {

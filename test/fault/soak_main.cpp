@@ -3,10 +3,10 @@
 // the command that shows it again.
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 
+#include "fault/command.h"
 #include "fault/parallel.h"
 #include "fault/soak.h"
 #include "support/device_problem.h"
@@ -70,7 +70,7 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   fault::Options options;
-  CLI::App app("Runs the shipping kernel under very many schedules; nothing may be found.");
+  CLI::App app("Runs the shipping kernel under very many schedules; nothing may be found.", "soak");
   app.add_option("--seeds", options.seeds, "random schedules of each instance");
   app.add_option("--directed", options.directed, "seeds of each directed mode");
   app.add_option("--instance", options.instance, "only this instance");
@@ -79,11 +79,5 @@ int main(int argc, char** argv) {
   app.add_option("--shape", options.shape, "its shape, MxNxK");
   app.add_option("--allow", options.allow, "findings that are let pass");
   app.add_option("--workers", options.workers, "processes at once");
-  CLI11_PARSE(app, argc, argv);
-  try {
-    return fault::run(options);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "soak: {}\n", error.what());
-    return 2;
-  }
+  return fault::command(app, argc, argv, [&] { return fault::run(options); });
 }

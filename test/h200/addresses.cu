@@ -144,7 +144,7 @@ __global__ void masked_store(uint32_t mask, uint32_t* out) {
 const Register probe_case("addresses/windows", [](Recorder& out) {
   for (uint32_t cluster : {1u, 2u, 4u, 8u}) {
     Buffer<uint32_t> words(16 * kWords);
-    launch({16, 32, 4096, {cluster, 1, 1}}, probe, words.get());
+    launch({16, 32, 4096, {cluster, 1, 1}}, probe, words.data());
     out.exact("addresses/windows.cluster" + std::to_string(cluster), words.host());
   }
 });
@@ -161,14 +161,14 @@ const Register specials_case("addresses/specials", [](Recorder& out) {
   for (const auto& [name, shape] : shapes) {
     const size_t ctas = shape.grid.x * shape.grid.y * shape.grid.z;
     Buffer<uint32_t> words(ctas * 64 * kWords);
-    launch(shape, specials, words.get());
+    launch(shape, specials, words.data());
     out.exact(std::string("addresses/specials.") + name, words.host());
   }
 });
 
 const Register sizes_case("addresses/smem_sizes", [](Recorder& out) {
   Buffer<uint32_t> words(64);
-  launch({1, 32, 3000}, smem_sizes, words.get());
+  launch({1, 32, 3000}, smem_sizes, words.data());
   std::vector<uint32_t> host = words.host();
   // How the machine rounds and what it reserves is its own affair.
   out.free("addresses/smem_sizes.totals",
@@ -180,7 +180,7 @@ const Register sizes_case("addresses/smem_sizes", [](Recorder& out) {
 const Register masked_case("addresses/masked_store", [](Recorder& out) {
   for (uint32_t cluster : {2u, 4u, 8u}) {
     Buffer<uint32_t> words(8 * 16);
-    launch({cluster, 32, 0, {cluster, 1, 1}}, masked_store, 0xFEFFFFFFu, words.get());
+    launch({cluster, 32, 0, {cluster, 1, 1}}, masked_store, 0xFEFFFFFFu, words.data());
     out.exact("addresses/masked_store.even_peer.cluster" + std::to_string(cluster), words.host());
   }
 });

@@ -53,7 +53,7 @@ __global__ void divergence(uint32_t* out) {
 
 const Register divergence_case("control/divergence", [](Recorder& out) {
   Buffer<uint32_t> words(8 * 256);
-  launch({8, 256}, divergence, words.get());
+  launch({8, 256}, divergence, words.data());
   out.exact("control/divergence", words.host());
 });
 
@@ -80,7 +80,7 @@ __global__ void reductions(uint32_t* out) {
 
 const Register reduction_case("control/bar_red", [](Recorder& out) {
   Buffer<uint32_t> words(7 * 160);
-  launch({1, 160}, reductions, words.get());
+  launch({1, 160}, reductions, words.data());
   out.exact("control/bar_red", words.host());
 });
 
@@ -105,7 +105,7 @@ __global__ void hand_over(uint32_t rounds, uint32_t* out) {
 
 const Register hand_over_case("control/hand_over", [](Recorder& out) {
   Buffer<uint32_t> words(10 * 64);
-  launch({1, 128}, hand_over, 10u, words.get());
+  launch({1, 128}, hand_over, 10u, words.data());
   out.exact("control/hand_over", words.host());
 });
 
@@ -131,7 +131,7 @@ __global__ void scan(uint32_t* out) {
 
 const Register scan_case("control/scan", [](Recorder& out) {
   Buffer<uint32_t> words(256);
-  launch({1, 256}, scan, words.get());
+  launch({1, 256}, scan, words.data());
   out.exact("control/scan", words.host());
 });
 
@@ -171,7 +171,7 @@ __global__ void atomics(uint32_t* global, uint64_t* wide, uint32_t* out) {
 const Register atomic_case("control/atomics", [](Recorder& out) {
   Buffer<uint32_t> global(8), words(20);
   Buffer<uint64_t> wide(1);
-  launch({1, 256}, atomics, global.get(), wide.get(), words.get());
+  launch({1, 256}, atomics, global.data(), wide.data(), words.data());
   out.exact("control/atomics", words.host());
   out.exact("control/atomics.wide", wide.host());
 });

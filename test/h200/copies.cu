@@ -15,30 +15,30 @@ __global__ void there_and_back(const uint8_t* source, uint32_t from, uint32_t at
   __shared__ uint64_t barrier;
   for (uint32_t i = threadIdx.x; i < kBytes; i += blockDim.x) data[i] = 0x5A;
   if (threadIdx.x == 0) {
-    mbarrier_init(smem(&barrier), 1);
-    fence_mbarrier_init();
+    mbarrier_init(smem_u32(&barrier), 1);
+    fence_mbarrier_init_release_cluster();
   }
   fence_proxy_async();
   __syncthreads();
   if (threadIdx.x == 0) {
-    expect_tx(smem(&barrier), bytes);
-    bulk_load(smem(data) + at, source + from, bytes, smem(&barrier));
+    expect_tx(smem_u32(&barrier), bytes);
+    bulk_load(smem_u32(data) + at, source + from, bytes, smem_u32(&barrier));
   }
   __syncwarp();
-  const uint32_t done = wait_parity(smem(&barrier), 0);
+  const uint32_t done = wait_parity(smem_u32(&barrier), 0);
   __syncthreads();
   for (uint32_t i = threadIdx.x; i < kBytes; i += blockDim.x) image[i] = data[i] ^ uint8_t(1 - done);
   if (threadIdx.x == 0) {
-    bulk_store(target + to, smem(data) + at, bytes);
-    bulk_commit();
-    bulk_wait<0>();
+    bulk_store(target + to, smem_u32(data) + at, bytes);
+    bulk_commit_group();
+    bulk_wait_group<0>();
   }
 }
 
 std::vector<uint8_t> noise(uint64_t seed) {
   Random random(seed);
   std::vector<uint8_t> bytes(kBytes);
-  for (uint8_t& byte : bytes) byte = uint8_t(random.next() >> 32);
+  for (uint8_t& byte : bytes) byte = uint8_t(random.bits() >> 32);
   return bytes;
 }
 
@@ -49,7 +49,7 @@ const Register sizes_case("copies/bulk", [](Recorder& out) {
     const auto place = [&] { return 16 * random.below((kBytes - bytes) / 16 + 1); };
     const uint32_t from = place(), at = place(), to = place();
     Buffer<uint8_t> image(kBytes), target(kBytes, 0x11);
-    launch({1, 128}, there_and_back, source.get(), from, at, bytes, image.get(), target.get(), to);
+    launch({1, 128}, there_and_back, source.data(), from, at, bytes, image.data(), target.data(), to);
     out.exact("copies/bulk." + std::to_string(bytes) + ".shared", image.host());
     out.exact("copies/bulk." + std::to_string(bytes) + ".global", target.host());
   }
@@ -60,29 +60,29 @@ __global__ void reuse(uint32_t rounds, uint32_t* target, uint32_t* seen) {
   __shared__ __align__(128) uint32_t data[2][256];
   for (uint32_t round = 0; round < rounds; ++round) {
     uint32_t* buffer = data[round & 1];
-    if (threadIdx.x == 0) bulk_wait_read<1>();
+    if (threadIdx.x == 0) bulk_wait_group_read<1>();
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < 256; i += blockDim.x) buffer[i] = round * 4096 + i;
     fence_proxy_async();
     __syncthreads();
     if (threadIdx.x == 0) {
-      bulk_store(target + round * 256, smem(buffer), 512);
-      bulk_store(target + round * 256 + 128, smem(buffer) + 512, 512);
-      bulk_commit();
+      bulk_store(target + round * 256, smem_u32(buffer), 512);
+      bulk_store(target + round * 256 + 128, smem_u32(buffer) + 512, 512);
+      bulk_commit_group();
     }
   }
   if (threadIdx.x == 0) {
-    bulk_wait<1>();  // all but the last group are visible now
+    bulk_wait_group<1>();  // all but the last group are visible now
     fence_proxy_async();
     for (uint32_t i = 0; i < 256 * (rounds - 1); i += 128)
       seen[i / 128] = reinterpret_cast<volatile uint32_t*>(target)[i];
-    bulk_wait<0>();
+    bulk_wait_group<0>();
   }
 }
 
 const Register reuse_case("copies/bulk_groups", [](Recorder& out) {
   Buffer<uint32_t> target(256 * 12), seen(2 * 12);
-  launch({1, 64}, reuse, 12u, target.get(), seen.get());
+  launch({1, 64}, reuse, 12u, target.data(), seen.data());
   out.exact("copies/bulk_groups.target", target.host());
   out.exact("copies/bulk_groups.seen", seen.host());
 });
@@ -99,25 +99,25 @@ __global__ void async_copies(const uint8_t* source, uint8_t* out) {
   for (uint32_t i = lane; i < sizeof data; i += 32) (&data[0][0])[i] = 0x77;
   __syncwarp();
   const uint8_t* from = source + ((lane * 5) & 31) * 16;
-  uint32_t part = lane % 17, to = smem(&data[0][lane * 16]);
+  uint32_t part = lane % 17, to = smem_u32(&data[0][lane * 16]);
   CP_ASYNC("cg", "16");
   asm volatile("cp.async.commit_group;" ::: "memory");
-  to = smem(&data[1][lane * 16]);
+  to = smem_u32(&data[1][lane * 16]);
   CP_ASYNC("ca", "8");
-  to = smem(&data[2][lane * 16 + 4]);
+  to = smem_u32(&data[2][lane * 16 + 4]);
   CP_ASYNC("ca", "4");
   asm volatile("cp.async.commit_group;" ::: "memory");
-  to = smem(&data[3][lane * 16]);
+  to = smem_u32(&data[3][lane * 16]);
   CP_ASYNC_PART("cg", "16");
   part %= 5;
-  to = smem(&data[4][lane * 16]);
+  to = smem_u32(&data[4][lane * 16]);
   CP_ASYNC_PART("ca", "4");
   asm volatile("cp.async.commit_group;" ::: "memory");
   asm volatile("cp.async.wait_group 2;" ::: "memory");
   out[6 * 512 + lane] = data[0][lane * 16 + 3];
   asm volatile("cp.async.wait_group 1;" ::: "memory");
   out[6 * 512 + 32 + lane] = data[1][lane * 16 + 5];
-  to = smem(&data[5][lane * 16]);
+  to = smem_u32(&data[5][lane * 16]);
   CP_ASYNC("ca", "16");
   asm volatile("cp.async.wait_all;" ::: "memory");
   __syncwarp();
@@ -127,7 +127,7 @@ __global__ void async_copies(const uint8_t* source, uint8_t* out) {
 const Register async_case("copies/cp_async", [](Recorder& out) {
   const Buffer<uint8_t> source(noise(6));
   Buffer<uint8_t> image(6 * 512 + 64);
-  launch({1, 32}, async_copies, source.get(), image.get());
+  launch({1, 32}, async_copies, source.data(), image.data());
   out.exact("copies/cp_async", image.host());
 });
 
@@ -178,7 +178,7 @@ __global__ void accesses(const uint8_t* source, uint8_t* out) {
 const Register access_case("copies/accesses", [](Recorder& out) {
   const Buffer<uint8_t> source(noise(7));
   Buffer<uint8_t> image(64 * 128);
-  launch({1, 64}, accesses, source.get(), image.get());
+  launch({1, 64}, accesses, source.data(), image.data());
   out.exact("copies/accesses", image.host());
 });
 

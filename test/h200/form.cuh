@@ -41,7 +41,7 @@ template <class Form>
 void run1(Recorder& out) {
   const Buffer<typename Form::A> a(inputs<typename Form::A>(0, 1));
   Buffer<typename Form::D> d(kElements);
-  launch({kElements / kBlock, kBlock}, form1<Form>, a.get(), d.get());
+  launch({kElements / kBlock, kBlock}, form1<Form>, a.data(), d.data());
   out.exact(Form::name(), d.host());
 }
 template <class Form>
@@ -49,7 +49,7 @@ void run2(Recorder& out) {
   const Buffer<typename Form::A> a(inputs<typename Form::A>(0, 2));
   const Buffer<typename Form::B> b(inputs<typename Form::B>(1, 2));
   Buffer<typename Form::D> d(kElements);
-  launch({kElements / kBlock, kBlock}, form2<Form>, a.get(), b.get(), d.get());
+  launch({kElements / kBlock, kBlock}, form2<Form>, a.data(), b.data(), d.data());
   out.exact(Form::name(), d.host());
 }
 template <class Form>
@@ -58,7 +58,7 @@ void run3(Recorder& out) {
   const Buffer<typename Form::B> b(inputs<typename Form::B>(1, 3));
   const Buffer<typename Form::C> c(inputs<typename Form::C>(2, 3));
   Buffer<typename Form::D> d(kElements);
-  launch({kElements / kBlock, kBlock}, form3<Form>, a.get(), b.get(), c.get(), d.get());
+  launch({kElements / kBlock, kBlock}, form3<Form>, a.data(), b.data(), c.data(), d.data());
   out.exact(Form::name(), d.host());
 }
 

@@ -73,7 +73,7 @@ const std::vector<uint64_t>& specials(uint64_t) { return kSpecial64; }
 
 // A random pattern; for 32 bits half of them are floats of moderate size.
 uint64_t pattern(Random& random, size_t bytes) {
-  const uint64_t bits = random.next();
+  const uint64_t bits = random.bits();
   if (bytes == 4 && (bits >> 63) != 0) {
     const uint32_t exponent = 127 - 34 + random.below(70);
     return (bits & 0x807FFFFF) | exponent << 23;
@@ -104,7 +104,7 @@ std::vector<T> inputs(int position, int count) {
   Random independent(uint64_t(position) + 1), common(77), noise(uint64_t(position) + 1000);
   for (uint32_t i = 0; i < kElements; ++i) {
     const uint64_t own = pattern(independent, sizeof(T)), shared = pattern(common, sizeof(T)),
-                   flips = noise.next() & noise.next();
+                   flips = noise.bits() & noise.bits();
     if (i < combinations) {
       uint32_t digit = i;
       for (int p = 0; p < position; ++p) digit /= used;

@@ -184,10 +184,10 @@ const h200::Register lop3_case("alu/lop3.b32", [](h200::Recorder& out) {
   std::vector<uint32_t> operands[3];
   h200::Random random(3);
   for (auto& values : operands)
-    for (int i = 0; i < 32; ++i) values.push_back(uint32_t(random.next()));
+    for (int i = 0; i < 32; ++i) values.push_back(uint32_t(random.bits()));
   const h200::Buffer<uint32_t> a(operands[0]), b(operands[1]), c(operands[2]);
   h200::Buffer<uint32_t> d(256 * 32);
-  h200::launch({1, 32}, lop3_tables, a.get(), b.get(), c.get(), d.get());
+  h200::launch({1, 32}, lop3_tables, a.data(), b.data(), c.data(), d.data());
   out.exact("alu/lop3.b32", d.host());
 });
 

@@ -36,7 +36,7 @@ const Register shuffle_case("lanes/shfl", [](Recorder& out) {
   const Buffer<uint32_t> c(cs);
   const size_t blocks = cs.size() * 4, words = 33 * 64;
   Buffer<uint32_t> results(blocks * words);
-  launch({uint32_t(blocks), 32}, shuffles, c.get(), results.get());
+  launch({uint32_t(blocks), 32}, shuffles, c.data(), results.data());
   const std::vector<uint32_t> all = results.host();
   static const char* const kModes[] = {"up", "down", "bfly", "idx"};
   for (size_t block = 0; block < blocks; ++block)
@@ -125,21 +125,21 @@ const Register collective_case("lanes/collectives", [](Recorder& out) {
   std::vector<uint32_t> masks = {0xFFFFFFFF, 1,          0x80000000, 0x0000FFFF,
                                  0xAAAAAAAA, 0x00FF00FF, 0x7FFFFFFF, 3};
   Random random(5);
-  for (int i = 0; i < 40; ++i) masks.push_back(uint32_t(random.next()) | 1u << random.below(32));
+  for (int i = 0; i < 40; ++i) masks.push_back(uint32_t(random.bits()) | 1u << random.below(32));
   std::vector<uint32_t> values;
   for (size_t i = 0; i < masks.size(); ++i) {
-    const uint32_t kind = random.below(5), common = uint32_t(random.next());
+    const uint32_t kind = random.below(5), common = uint32_t(random.bits());
     for (int lane = 0; lane < 32; ++lane)
       values.push_back(kind == 0   ? common
                        : kind == 1 ? random.below(3)
                        : kind == 2 ? random.below(2) * 0xFFFFFFFFu
                        : kind == 3 ? common & ~1u
-                                   : uint32_t(random.next()));
+                                   : uint32_t(random.bits()));
   }
   const Buffer<uint32_t> mask_buffer(masks), value_buffer(values);
   const size_t words = (kCollectives + 1) * 32;
   Buffer<uint32_t> results(masks.size() * words);
-  launch({uint32_t(masks.size()), 32}, collectives, mask_buffer.get(), value_buffer.get(), results.get());
+  launch({uint32_t(masks.size()), 32}, collectives, mask_buffer.data(), value_buffer.data(), results.data());
   const std::vector<uint32_t> all = results.host();
   Bytes leaders;
   for (size_t i = 0; i < masks.size(); ++i) {
@@ -169,7 +169,7 @@ __global__ void partial_shuffle(uint32_t* out) {
 
 const Register partial_case("lanes/partial_shuffle", [](Recorder& out) {
   Buffer<uint32_t> words(32);
-  launch({1, 32}, partial_shuffle, words.get());
+  launch({1, 32}, partial_shuffle, words.data());
   out.exact("lanes/partial_shuffle", words.host());
 });
 

@@ -60,7 +60,7 @@ struct Tensor {
   Tensor(int64_t pitch_, int64_t stride_, int64_t problems, uint64_t seed)
       : pitch(pitch_), stride(stride_), bytes(size_t(stride_ * problems)) {
     Random random(seed);
-    for (uint8_t& byte : bytes) byte = uint8_t(random.next() >> 40);
+    for (uint8_t& byte : bytes) byte = uint8_t(random.bits() >> 40);
   }
 };
 
@@ -195,9 +195,9 @@ void record_loads(Recorder& out, const char* config, const Shape& x) {
   const Buffer<int32_t> group_rows(x.group_rows.empty() ? std::vector<int32_t>{0} : x.group_rows);
 
   dualgemm_args_t args = arguments(x.m, x.n, x.k);
-  args.a = a.get(), args.b1 = b1.get(), args.b2 = b2.get();
-  args.sfa = sfa.get(), args.sfb1 = sfb1.get(), args.sfb2 = sfb2.get();
-  args.c = c.get();
+  args.a = a.data(), args.b1 = b1.data(), args.b2 = b2.data();
+  args.sfa = sfa.data(), args.sfb1 = sfb1.data(), args.sfb2 = sfb2.data();
+  args.c = c.data();
   args.lda = in.a.pitch * 2, args.ldb1 = in.b[0].pitch * 2, args.ldb2 = in.b[1].pitch * 2;
   args.batch_stride_b1 = in.b[0].stride * 2, args.batch_stride_b2 = in.b[1].stride * 2;
   args.batch_stride_sfb1 = in.sfb[0].stride, args.batch_stride_sfb2 = in.sfb[1].stride;
@@ -206,7 +206,7 @@ void record_loads(Recorder& out, const char* config, const Shape& x) {
   if (x.group_mode != DUALGEMM_GROUP_NONE) {
     args.group_mode = x.group_mode;
     args.groups = x.problems;
-    args.group_rows = group_rows.get();
+    args.group_rows = group_rows.data();
   } else {
     args.batch = x.problems;
   }
@@ -229,7 +229,7 @@ void record_loads(Recorder& out, const char* config, const Shape& x) {
     const Buffer<int4> dumped_tiles(tiles + 1, kUntouched);
     const Buffer<uint4> dumped_stages(entries * kPlan.operands.stage_bytes / 16, kUntouched),
         dumped_scales(entries * kPlan.scales.stage_bytes / 16, kUntouched);
-    launch.run(nullptr, Dump<Traits>{dumped_tiles.get(), dumped_stages.get(), dumped_scales.get(),
+    launch.run(nullptr, Dump<Traits>{dumped_tiles.data(), dumped_stages.data(), dumped_scales.data(),
                                      uint32_t(tiles), uint32_t(per_tile), pace});
     const std::vector<int4> seen = dumped_tiles.host();
     std::set<Place> walked;

@@ -151,8 +151,9 @@ class Launch {
     LaunchConfig launch;
     make_launch_config(problem_, instance_, ctas_, stream, &launch);
     void* arguments[] = {&params_, &consumer};
-    check(cudaLaunchKernelExC(&launch.config, reinterpret_cast<const void*>(instance_.kernel), arguments),
-          "launch");
+    check_cuda(
+        cudaLaunchKernelExC(&launch.config, reinterpret_cast<const void*>(instance_.kernel), arguments),
+        "launch");
   }
   const Params& params() const { return params_; }
 

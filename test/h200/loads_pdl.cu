@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "test/h200/loads.cuh"
+#include "test/support/programmatic.h"
 
 namespace h200 {
 namespace {
@@ -75,16 +76,8 @@ __global__ void write_late(Late late, uint32_t round, uint32_t delay_ns) {
 }
 
 void launch_late(cudaStream_t stream, Late late, uint32_t round, uint32_t delay_ns) {
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = 8;
-  config.blockDim = 256;
-  config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  check(cudaLaunchKernelEx(&config, write_late, late, round, delay_ns), "launch");
+  const dualgemm_test::ProgrammaticLaunch launch(8, 256, stream);
+  check_cuda(cudaLaunchKernelEx(&launch.config(), write_late, late, round, delay_ns), "launch");
 }
 
 // Rounds where time passes: in the simulator there is no overlap to repeat.
@@ -93,7 +86,7 @@ struct Rounds {
 };
 Rounds rounds() {
   cudaDeviceProp properties;
-  check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+  check_cuda(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
   const bool simulated = std::strstr(properties.name, "simulated") != nullptr;
   return simulated ? Rounds{4, 0} : Rounds{2000, 15000};
 }
@@ -124,14 +117,14 @@ Result run_rounds(const Case& x) {
   const Buffer<uint16_t> c(kProblems * kM * kN);
   const Buffer<int32_t> group_rows(kProblems);
   dualgemm_args_t args = arguments(kM, kN, kK);
-  args.a = a.get(), args.b1 = b1.get(), args.b2 = b2.get();
-  args.sfa = sfa.get(), args.sfb1 = sfb1.get(), args.sfb2 = sfb2.get();
-  args.c = c.get();
+  args.a = a.data(), args.b1 = b1.data(), args.b2 = b2.data();
+  args.sfa = sfa.data(), args.sfb1 = sfb1.data(), args.sfb2 = sfb2.data();
+  args.c = c.data();
   args.flags = x.flags;
   if (kIsGrouped) {
     args.group_mode = DUALGEMM_GROUP_MASKED;
     args.groups = kProblems;
-    args.group_rows = group_rows.get();
+    args.group_rows = group_rows.data();
   }
   Launch launch(args, load_instance_of<Traits, Check<Traits>, kWaits>());
   args.flags = kStatic;
@@ -140,40 +133,41 @@ Result run_rounds(const Case& x) {
   Late late = {};
   int region = 0;
   const auto write = [&](const Buffer<uint32_t>& buffer, uint32_t words) {
-    late.words[region] = buffer.get();
+    late.words[region] = buffer.data();
     late.counts[region++] = words;
   };
   if (x.write_activations) write(a, kABytes / 4), write(sfa, kABytes / 32);
   if (x.write_weights)
     write(b1, kBBytes / 4), write(b2, kBBytes / 4), write(sfb1, kBBytes / 32), write(sfb2, kBBytes / 32);
-  if (kIsGrouped) late.group_rows = group_rows.get(), late.groups = kProblems, late.m = kM;
+  if (kIsGrouped) late.group_rows = group_rows.data(), late.groups = kProblems, late.m = kM;
 
   const Rounds rounds = h200::rounds();
   const Buffer<Counts> counts(rounds.count), counts_behind(rounds.count);
-  check(cudaDeviceSynchronize(), "before the first round");
+  check_cuda(cudaDeviceSynchronize(), "before the first round");
   cudaStream_t stream;
-  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
-  if (x.graph) check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+  check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  if (x.graph)
+    check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
   for (uint32_t i = 0; i < rounds.count; ++i) {
     const uint32_t round = i + 1;
-    Check<Traits> consumer{counts.get() + i, x.write_activations ? round : 0, x.write_weights ? round : 0};
+    Check<Traits> consumer{counts.data() + i, x.write_activations ? round : 0, x.write_weights ? round : 0};
     launch_late(stream, late, round, rounds.delay_ns);
     launch.run(stream, consumer);
-    consumer.counts = counts_behind.get() + i;
+    consumer.counts = counts_behind.data() + i;
     if (x.static_behind) behind.run(stream, consumer);
   }
   if (x.graph) {
     cudaGraph_t graph;
     cudaGraphExec_t executable;
-    check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
-    check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
-    check(cudaGraphLaunch(executable, stream), "cudaGraphLaunch");
-    check(cudaStreamSynchronize(stream), "rounds of a graph");
-    check(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
-    check(cudaGraphDestroy(graph), "cudaGraphDestroy");
+    check_cuda(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+    check_cuda(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+    check_cuda(cudaGraphLaunch(executable, stream), "cudaGraphLaunch");
+    check_cuda(cudaStreamSynchronize(stream), "rounds of a graph");
+    check_cuda(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
+    check_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
   }
-  check(cudaStreamSynchronize(stream), "rounds");
-  check(cudaStreamDestroy(stream), "cudaStreamDestroy");
+  check_cuda(cudaStreamSynchronize(stream), "rounds");
+  check_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy");
 
   Result result;
   const std::vector<Counts> counted = counts.host(), counted_behind = counts_behind.host();

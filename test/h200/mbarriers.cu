@@ -128,7 +128,7 @@ class Stream {
 __global__ void run_streams(const uint32_t* counts, const Step* steps, uint32_t* out) {
   __shared__ uint64_t barrier;
   if (threadIdx.x != 0) return;
-  const uint32_t mbar = smem(&barrier);
+  const uint32_t mbar = smem_u32(&barrier);
   mbarrier_init(mbar, counts[blockIdx.x]);
   uint64_t state = 0;
   bool has_state = false;
@@ -194,7 +194,7 @@ const Register streams("mbarriers/streams", [](Recorder& out) {
   const Buffer<uint32_t> count_buffer(counts);
   const Buffer<Step> step_buffer(steps);
   Buffer<uint32_t> results(kStreams * kSteps * 2);
-  launch({kStreams, 32}, run_streams, count_buffer.get(), step_buffer.get(), results.get());
+  launch({kStreams, 32}, run_streams, count_buffer.data(), step_buffer.data(), results.data());
   const std::vector<uint32_t> words = results.host();
   for (uint32_t i = 0; i < kStreams; ++i)
     out.exact("mbarriers/stream." + std::to_string(i),
@@ -207,7 +207,7 @@ const Register streams("mbarriers/streams", [](Recorder& out) {
 __global__ void crowd(uint32_t n, uint32_t rounds, uint32_t* out) {
   __shared__ uint64_t barrier;
   __shared__ uint32_t sum[8];
-  const uint32_t mbar = smem(&barrier), threads = blockDim.x;
+  const uint32_t mbar = smem_u32(&barrier), threads = blockDim.x;
   if (threadIdx.x < 8) sum[threadIdx.x] = 0;
   if (threadIdx.x == 0) mbarrier_init(mbar, threads * n);
   __syncthreads();
@@ -230,7 +230,7 @@ const Register crowds("mbarriers/crowd", [](Recorder& out) {
   for (uint32_t threads : {32u, 96u, 256u})
     for (uint32_t n : {1u, 3u}) {
       Buffer<uint32_t> results(threads * 8 * 2);
-      launch({1, threads}, crowd, n, 8u, results.get());
+      launch({1, threads}, crowd, n, 8u, results.data());
       out.exact("mbarriers/crowd." + std::to_string(threads) + "x" + std::to_string(n), results.host());
     }
 });

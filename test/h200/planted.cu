@@ -24,15 +24,16 @@ struct Args {
 
 __device__ void start(uint64_t* barrier, uint32_t count) {
   if (threadIdx.x == 0) {
-    mbarrier_init(smem(barrier), count);
-    fence_mbarrier_init();
+    mbarrier_init(smem_u32(barrier), count);
+    fence_mbarrier_init_release_cluster();
   }
   fence_proxy_async();
   __syncthreads();
 }
 
 __device__ void arrive(uint64_t* barrier) {
-  asm volatile("{ .reg .b64 s; mbarrier.arrive.shared::cta.b64 s, [%0]; }" ::"r"(smem(barrier)) : "memory");
+  asm volatile("{ .reg .b64 s; mbarrier.arrive.shared::cta.b64 s, [%0]; }" ::"r"(smem_u32(barrier))
+               : "memory");
 }
 
 // ---- ordinary barriers ----
@@ -61,14 +62,14 @@ __global__ void missing_full_wait(Args a) {
   __shared__ uint64_t full;
   start(&full, 1);
   if (threadIdx.x == 0) {
-    expect_tx(smem(&full), sizeof words);
-    bulk_load(smem(words), a.source, sizeof words, smem(&full));
+    expect_tx(smem_u32(&full), sizeof words);
+    bulk_load(smem_u32(words), a.source, sizeof words, smem_u32(&full));
   }
   __syncwarp();
-  if (!a.bug) wait_parity(smem(&full), 0);
+  if (!a.bug) wait_parity(smem_u32(&full), 0);
   a.target[threadIdx.x] = words[threadIdx.x];
   __syncthreads();
-  wait_parity(smem(&full), 0);  // in both: nobody leaves before the copy landed
+  wait_parity(smem_u32(&full), 0);  // in both: nobody leaves before the copy landed
 }
 
 // Warp 0 fills one buffer again and again, warp 1 reads it.
@@ -79,16 +80,17 @@ __device__ void pipeline(const Args& a, bool skip_empty, bool wrong_parity, bool
   start(&empty, 32);
   if (threadIdx.x / 32 == 0) {
     for (uint32_t round = 0; round < kRounds; ++round) {
-      if (round != 0 && !skip_empty) wait_parity(smem(&empty), wrong_parity ? round & 1 : (round - 1) & 1);
+      if (round != 0 && !skip_empty)
+        wait_parity(smem_u32(&empty), wrong_parity ? round & 1 : (round - 1) & 1);
       if (threadIdx.x == 0) {
-        expect_tx(smem(&full), sizeof words);
-        bulk_load(smem(words), a.source + round * 64, sizeof words, smem(&full));
+        expect_tx(smem_u32(&full), sizeof words);
+        bulk_load(smem_u32(words), a.source + round * 64, sizeof words, smem_u32(&full));
       }
       __syncwarp();
     }
   } else if (threadIdx.x / 32 == 1) {
     for (uint32_t round = 0; round < kRounds; ++round) {
-      wait_parity(smem(&full), round & 1);
+      wait_parity(smem_u32(&full), round & 1);
       uint32_t sum = 0;
       for (uint32_t i = threadIdx.x - 32; i < kWords; i += 32) sum += words[i];
       a.target[round * 32 + threadIdx.x - 32] = sum;
@@ -106,12 +108,12 @@ __device__ void expect(const Args& a, int excess) {
   __shared__ uint64_t full;
   start(&full, 1);
   if (threadIdx.x == 0) {
-    expect_tx(smem(&full), uint32_t(int(sizeof words) + excess));
-    bulk_load(smem(words), a.source, 512, smem(&full));
-    bulk_load(smem(words) + 512, a.source + 128, 512, smem(&full));
+    expect_tx(smem_u32(&full), uint32_t(int(sizeof words) + excess));
+    bulk_load(smem_u32(words), a.source, 512, smem_u32(&full));
+    bulk_load(smem_u32(words) + 512, a.source + 128, 512, smem_u32(&full));
   }
   __syncwarp();
-  wait_parity(smem(&full), 0);
+  wait_parity(smem_u32(&full), 0);
   a.target[threadIdx.x] = words[threadIdx.x] + words[128 + threadIdx.x];
   __syncthreads();
 }
@@ -126,26 +128,26 @@ __global__ void missing_proxy_fence(Args a) {
   if (!a.bug) fence_proxy_async();
   __syncthreads();
   if (threadIdx.x == 0) {
-    bulk_store(a.target, smem(words), sizeof words);
-    bulk_commit();
-    bulk_wait<0>();
+    bulk_store(a.target, smem_u32(words), sizeof words);
+    bulk_commit_group();
+    bulk_wait_group<0>();
   }
 }
 
 __global__ void missing_read_wait(Args a) {
   __shared__ __align__(128) uint32_t words[kWords];
   for (uint32_t round = 0; round < kRounds; ++round) {
-    if (threadIdx.x == 0 && !a.bug) bulk_wait_read<0>();
+    if (threadIdx.x == 0 && !a.bug) bulk_wait_group_read<0>();
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < kWords; i += kThreads) words[i] = a.source[i] + round;
     fence_proxy_async();
     __syncthreads();
     if (threadIdx.x == 0) {
-      bulk_store(a.target + round * kWords, smem(words), sizeof words);
-      bulk_commit();
+      bulk_store(a.target + round * kWords, smem_u32(words), sizeof words);
+      bulk_commit_group();
     }
   }
-  if (threadIdx.x == 0) bulk_wait<0>();
+  if (threadIdx.x == 0) bulk_wait_group<0>();
 }
 
 __global__ void missing_last_wait(Args a) {
@@ -154,9 +156,9 @@ __global__ void missing_last_wait(Args a) {
   fence_proxy_async();
   __syncthreads();
   if (threadIdx.x == 0) {
-    bulk_store(a.target, smem(words), sizeof words);
-    bulk_commit();
-    if (!a.bug) bulk_wait<0>();
+    bulk_store(a.target, smem_u32(words), sizeof words);
+    bulk_commit_group();
+    if (!a.bug) bulk_wait_group<0>();
   }
 }
 
@@ -165,29 +167,29 @@ __global__ void missing_last_wait(Args a) {
 __global__ void missing_init_sync(Args a) {
   __shared__ uint64_t barrier;
   if (threadIdx.x == kThreads - 1) {
-    mbarrier_init(smem(&barrier), kThreads);
-    fence_mbarrier_init();
+    mbarrier_init(smem_u32(&barrier), kThreads);
+    fence_mbarrier_init_release_cluster();
   }
   if (!a.bug) __syncthreads();
   arrive(&barrier);
-  a.target[threadIdx.x] = wait_parity(smem(&barrier), 0);
+  a.target[threadIdx.x] = wait_parity(smem_u32(&barrier), 0);
 }
 
 __global__ void __cluster_dims__(2, 1, 1) missing_cluster_init_sync(Args a) {
   __shared__ uint64_t barrier;
-  const uint32_t rank = cta_rank();
+  const uint32_t rank = cluster_ctarank();
   if (threadIdx.x == 0) {
-    mbarrier_init(smem(&barrier), 1);
-    fence_mbarrier_init();
+    mbarrier_init(smem_u32(&barrier), 1);
+    fence_mbarrier_init_release_cluster();
   }
   __syncthreads();
   if (!a.bug) cluster_sync();
   if (threadIdx.x == 0)
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(
-                     map_rank(smem(&barrier), rank ^ 1))
+                     mapa(smem_u32(&barrier), rank ^ 1))
                  : "memory");
   __syncwarp();
-  a.target[rank * kThreads + threadIdx.x] = wait_parity(smem(&barrier), 0);
+  a.target[rank * kThreads + threadIdx.x] = wait_parity(smem_u32(&barrier), 0);
   cluster_sync();
 }
 
@@ -195,13 +197,13 @@ __global__ void __cluster_dims__(2, 1, 1) missing_cluster_init_sync(Args a) {
 
 __global__ void __cluster_dims__(2, 1, 1) missing_cluster_exit_sync(Args a) {
   __shared__ uint32_t words[kThreads];
-  const uint32_t rank = cta_rank();
+  const uint32_t rank = cluster_ctarank();
   words[threadIdx.x] = a.source[threadIdx.x] + rank;
   cluster_sync();
   uint32_t value;
   asm volatile("ld.shared::cluster.u32 %0, [%1];"
                : "=r"(value)
-               : "r"(map_rank(smem(words + threadIdx.x), rank ^ 1))
+               : "r"(mapa(smem_u32(words + threadIdx.x), rank ^ 1))
                : "memory");
   a.target[rank * kThreads + threadIdx.x] = value;
   if (!a.bug) cluster_sync();
@@ -209,14 +211,14 @@ __global__ void __cluster_dims__(2, 1, 1) missing_cluster_exit_sync(Args a) {
 
 __global__ void __cluster_dims__(2, 1, 1) arrive_at_own_barrier(Args a) {
   __shared__ uint64_t barrier;
-  const uint32_t rank = cta_rank();
+  const uint32_t rank = cluster_ctarank();
   if (threadIdx.x == 0) {
-    mbarrier_init(smem(&barrier), 2);
-    fence_mbarrier_init();
+    mbarrier_init(smem_u32(&barrier), 2);
+    fence_mbarrier_init_release_cluster();
   }
   cluster_sync();
   if (threadIdx.x == 0) {
-    const uint32_t own = map_rank(smem(&barrier), rank), peer = map_rank(smem(&barrier), rank ^ 1);
+    const uint32_t own = mapa(smem_u32(&barrier), rank), peer = mapa(smem_u32(&barrier), rank ^ 1);
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(own) : "memory");
     // With the bug rank 1 signals itself twice and its peer never.
     asm volatile(
@@ -224,7 +226,7 @@ __global__ void __cluster_dims__(2, 1, 1) arrive_at_own_barrier(Args a) {
         : "memory");
   }
   __syncwarp();
-  a.target[rank * kThreads + threadIdx.x] = wait_parity(smem(&barrier), 0);
+  a.target[rank * kThreads + threadIdx.x] = wait_parity(smem_u32(&barrier), 0);
   cluster_sync();
 }
 

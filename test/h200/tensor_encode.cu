@@ -36,7 +36,7 @@ class Encoder {
     change(a);
     alignas(128) uint8_t storage[256];
     auto* map = reinterpret_cast<CUtensorMap*>(storage + a.map_offset);
-    void* base = a.null_base ? nullptr : memory_.get() + a.base;
+    void* base = a.null_base ? nullptr : memory_.data() + a.base;
     // A driver that follows a null pointer gives a record of its own, 0xDEAD.
     volatile uint32_t code = 0xDEAD;
     const auto previous = std::signal(SIGSEGV, [](int) { siglongjmp(crashed, 1); });

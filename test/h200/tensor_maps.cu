@@ -61,17 +61,17 @@ __global__ void load_box(const __grid_constant__ CUtensorMap map, Coordinates c,
   const uint32_t dumped = bytes + kGuard;
   for (uint32_t i = threadIdx.x; i < kSmemBytes; i += blockDim.x) box[i] = 0xA5;
   if (threadIdx.x == 0) {
-    mbarrier_init(smem(&barrier), 1);
-    fence_mbarrier_init();
+    mbarrier_init(smem_u32(&barrier), 1);
+    fence_mbarrier_init_release_cluster();
   }
   fence_proxy_async();
   __syncthreads();
   if (threadIdx.x == 0) {
-    expect_tx(smem(&barrier), bytes);
-    tensor_load<kRank>(smem(box) + offset, &map, c, smem(&barrier));
+    expect_tx(smem_u32(&barrier), bytes);
+    tensor_load<kRank>(smem_u32(box) + offset, &map, c, smem_u32(&barrier));
   }
   __syncwarp();
-  const uint32_t done = wait_parity(smem(&barrier), 0);
+  const uint32_t done = wait_parity(smem_u32(&barrier), 0);
   __syncthreads();
   if (threadIdx.x == 0) out[0] = uint8_t(done);
   for (uint32_t i = threadIdx.x; i < dumped; i += blockDim.x) out[1 + i] = box[offset + i];
@@ -84,9 +84,9 @@ __global__ void store_box(const __grid_constant__ CUtensorMap map, Coordinates c
   fence_proxy_async();
   __syncthreads();
   if (threadIdx.x == 0) {
-    tensor_store<kRank>(&map, c, smem(box));
-    bulk_commit();
-    bulk_wait<0>();
+    tensor_store<kRank>(&map, c, smem_u32(box));
+    bulk_commit_group();
+    bulk_wait_group<0>();
   }
 }
 
@@ -176,7 +176,7 @@ CUresult encode(const Tensor& t, void* base, CUtensorMap* map) {
 std::vector<uint8_t> tensor_contents(size_t bytes) {
   std::vector<uint8_t> out(bytes);
   Random random(bytes);
-  for (uint8_t& byte : out) byte = uint8_t(random.next() >> 40);
+  for (uint8_t& byte : out) byte = uint8_t(random.bits() >> 40);
   return out;
 }
 
@@ -191,9 +191,9 @@ void record_load(Recorder& out, const Tensor& t, uint32_t offset, const std::str
   const Buffer<uint8_t> tensor(tensor_contents(t.bytes));
   Buffer<uint8_t> image(1 + t.box_bytes() + kGuard);
   alignas(64) CUtensorMap map;
-  if (const CUresult code = encode(t, tensor.get(), &map))
+  if (const CUresult code = encode(t, tensor.data(), &map))
     return out.exact(name, std::vector<uint32_t>{uint32_t(code)});
-  launch({1, 128, kSmemBytes}, kernels[t.rank - 1], map, t.at, offset, t.box_bytes(), image.get());
+  launch({1, 128, kSmemBytes}, kernels[t.rank - 1], map, t.at, offset, t.box_bytes(), image.data());
   out.exact(name, image.host());
 }
 
@@ -201,7 +201,7 @@ void record_store(Recorder& out, const Tensor& t, const std::string& name) {
   static const StoreKernel kernels[] = {store_box<1>, store_box<2>, store_box<3>, store_box<4>, store_box<5>};
   Buffer<uint8_t> tensor(t.bytes + kGuard, 0x3C);
   alignas(64) CUtensorMap map;
-  if (const CUresult code = encode(t, tensor.get(), &map))
+  if (const CUresult code = encode(t, tensor.data(), &map))
     return out.exact(name, std::vector<uint32_t>{uint32_t(code)});
   launch({1, 128, kSmemBytes}, kernels[t.rank - 1], map, t.at, t.box_bytes());
   out.exact(name, tensor.host());

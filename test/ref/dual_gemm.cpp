@@ -49,7 +49,7 @@ namespace ref {
 namespace {
 
 constexpr int64_t kTileRows = 4, kTileCols = 16;
-constexpr int64_t kBlocksPerStep = 4;   // one tcgen05.mma: 64 elements
+constexpr int64_t kBlocksPerStep = 4;    // one tcgen05.mma: 64 elements
 constexpr int64_t kBlocksPerKTile = 16;  // K is split between k-tiles
 
 using Floats16 = float __attribute__((vector_size(64)));
@@ -104,28 +104,22 @@ struct Tile {
   Chains chains[std::size(kSplits)];
 };
 
-using Terms = Doubles8[kTileRows][2];
-#define ALWAYS_INLINE inline __attribute__((always_inline))  // into every clone of multiply
+using Terms = Doubles8[kTileRows][2];  // of one step
 
-ALWAYS_INLINE Doubles8 magnitude(Doubles8 x) {
-  return reinterpret_cast<Doubles8>(reinterpret_cast<Bits8>(x) & (Bits8{} + ~(uint64_t{1} << 63)));
+// These become part of every clone of multiply.
+[[gnu::always_inline]] inline void add_magnitude(Doubles8& sum, const Doubles8& x) {
+  const Bits8 no_sign = Bits8{} + ~(uint64_t{1} << 63);
+  sum += reinterpret_cast<Doubles8>(reinterpret_cast<Bits8>(x) & no_sign);
 }
 
-ALWAYS_INLINE void add_terms(const Terms& terms, Tile& tile) {
-  for (int64_t r = 0; r < kTileRows; ++r)
-    for (int h = 0; h < 2; ++h) {
-      tile.exact[r][h] += terms[r][h];
-      for (Chains& c : tile.chains) c.chain[r][h] += terms[r][h];
-    }
-}
-
-// Behind a step of the tensor core, of which `block` is the first block that does not belong to it.
-ALWAYS_INLINE void end_step(Chains& c, int64_t block, int64_t blocks) {
+// Adds a step of the tensor core, behind which `block` is the first block.
+[[gnu::always_inline]] inline void add_step(Chains& c, const Terms& step, int64_t block, int64_t blocks) {
   const Bits8 keep24 = Bits8{} + ~((uint64_t{1} << 29) - 1);  // of a double's 53 significant bits
   for (int64_t r = 0; r < kTileRows; ++r)
     for (int h = 0; h < 2; ++h) {
-      c.chain[r][h] = reinterpret_cast<Doubles8>(reinterpret_cast<Bits8>(c.chain[r][h]) & keep24);
-      c.path[r][h] += magnitude(c.chain[r][h]);
+      const Doubles8 sum = c.chain[r][h] + step[r][h];
+      c.chain[r][h] = reinterpret_cast<Doubles8>(reinterpret_cast<Bits8>(sum) & keep24);
+      add_magnitude(c.path[r][h], c.chain[r][h]);
     }
   while (c.slice < c.slices && c.end(blocks) < block) ++c.slice;  // empty slices
   if (c.end(blocks) != block) return;
@@ -133,7 +127,7 @@ ALWAYS_INLINE void end_step(Chains& c, int64_t block, int64_t blocks) {
     for (int h = 0; h < 2; ++h) {
       const Doubles8 sum = c.sum[r][h] + c.chain[r][h];
       c.sum[r][h] = __builtin_convertvector(__builtin_convertvector(sum, Floats8), Doubles8);
-      if (c.any) c.additions[r][h] += magnitude(c.sum[r][h]);
+      if (c.any) add_magnitude(c.additions[r][h], c.sum[r][h]);
       c.chain[r][h] = Doubles8{};
     }
   c.any = true;
@@ -145,6 +139,7 @@ __attribute__((target_clones("avx512f", "fma", "default"))) void multiply(
     const float* a, const float* a_scales, const float* b, const float* b_scales, int64_t blocks, Tile& out) {
   const int64_t k = blocks * kBlock;
   Tile tile = {};
+  Terms step = {};
   for (size_t i = 0; i < std::size(kSplits); ++i) tile.chains[i].slices = kSplits[i];
   for (int64_t block = 0; block < blocks; ++block) {
     Floats16 dot[kTileRows] = {};
@@ -153,18 +148,21 @@ __attribute__((target_clones("avx512f", "fma", "default"))) void multiply(
       for (int64_t r = 0; r < kTileRows; ++r) dot[r] += a[r * k + i] * column;
     }
     const Floats16 scales = *reinterpret_cast<const FloatsInMemory*>(b_scales + block * kTileCols);
-    Terms terms;
     for (int64_t r = 0; r < kTileRows; ++r) {
       const Floats16 term = dot[r] * (a_scales[r * blocks + block] * scales);
       const Floats8 low = __builtin_shufflevector(term, term, 0, 1, 2, 3, 4, 5, 6, 7);
       const Floats8 high = __builtin_shufflevector(term, term, 8, 9, 10, 11, 12, 13, 14, 15);
-      terms[r][0] = __builtin_convertvector(low, Doubles8);
-      terms[r][1] = __builtin_convertvector(high, Doubles8);
+      step[r][0] += __builtin_convertvector(low, Doubles8);
+      step[r][1] += __builtin_convertvector(high, Doubles8);
     }
-    add_terms(terms, tile);
     const int64_t next = block + 1;
-    if (next % kBlocksPerStep == 0 || next == blocks)
-      for (Chains& c : tile.chains) end_step(c, next, blocks);
+    if (next % kBlocksPerStep != 0 && next != blocks) continue;
+    for (Chains& c : tile.chains) add_step(c, step, next, blocks);
+    for (int64_t r = 0; r < kTileRows; ++r)
+      for (int h = 0; h < 2; ++h) {
+        tile.exact[r][h] += step[r][h];
+        step[r][h] = Doubles8{};
+      }
   }
   out = tile;
 }
@@ -202,14 +200,16 @@ void for_each_output(const Operand& a, const Operand* const (&sides)[kSides], in
           for (int64_t i = 0; i < width; ++i) {
             Sum sums[kSides];
             for (size_t s = 0; s < kSides; ++s)
-              sums[s] = sum_at(tiles[s], r, i, blocks, static_cast<double>(left.scale_max) * right[s].scale_max);
+              sums[s] =
+                  sum_at(tiles[s], r, i, blocks, static_cast<double>(left.scale_max) * right[s].scale_max);
             each(row + r, column + i, sums);
           }
       }
     }
   };
   std::vector<std::thread> helpers;
-  const int64_t threads = std::min<int64_t>(std::thread::hardware_concurrency(), (n + kTileCols - 1) / kTileCols);
+  const int64_t threads =
+      std::min<int64_t>(std::thread::hardware_concurrency(), (n + kTileCols - 1) / kTileCols);
   for (int64_t i = 1; i < threads; ++i) helpers.emplace_back(work);
   work();
   for (std::thread& helper : helpers) helper.join();

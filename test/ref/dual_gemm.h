@@ -26,9 +26,9 @@ inline constexpr int kSplits[] = {1, 2, 4};
 
 // One output of one GEMM, without its factor: the sum over K, and how far the kernel's may be from it.
 struct Sum {
-  double exact;                      // up to double rounding
-  double tensor_core;                // of one chain, rounded as the tensor core rounds it
-  double lost[std::size(kSplits)];   // bound of |kernel - exact|
+  double exact;                     // up to double rounding
+  double tensor_core;               // of one chain, rounded as the tensor core rounds it
+  double lost[std::size(kSplits)];  // bound of |kernel - exact|
 };
 
 struct Product {
