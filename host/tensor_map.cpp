@@ -6,7 +6,7 @@
 // and K % 16 work: zero data times any finite factor adds nothing. It never reaches into the next problem.
 //
 // Strides are what the caller says, so one need not be a multiple of the one before it. The driver's
-// reference asks for that; its encoder does not (test/h200), and the address of an element is a sum of
+// reference asks for that; its encoder does not (test/hopper), and the address of an element is a sum of
 // products.
 
 #include "host/tensor_map.h"

@@ -17,12 +17,10 @@ using namespace dualgemm::ptx;
 
 // ---- mbarrier ---------------------------------------------------------------------------------------------
 DUALGEMM_DEVICE void mbarrier_arrive_relaxed(uint64_t* barrier) {
-  asm volatile("mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [%0];" ::"r"(smem_u32(barrier))
-               : "memory");
+  asm volatile("mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [%0];" ::"r"(smem_u32(barrier)) : "memory");
 }
 DUALGEMM_DEVICE void mbarrier_expect_tx(uint64_t* barrier, uint32_t bytes) {
-  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(smem_u32(barrier)),
-               "r"(bytes)
+  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(smem_u32(barrier)), "r"(bytes)
                : "memory");
 }
 DUALGEMM_DEVICE void mbarrier_arrive_cluster(uint32_t barrier) {
@@ -84,7 +82,7 @@ DUALGEMM_DEVICE void bulk_load(void* to, const void* from, uint32_t bytes, uint6
                : "memory");
 }
 DUALGEMM_DEVICE void bulk_load_multicast(void* to, const void* from, uint32_t bytes, uint64_t* barrier,
-                                        uint16_t ranks) {
+                                         uint16_t ranks) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
       "[%0], [%1], %2, [%3], %4;" ::"r"(smem_u32(to)),
