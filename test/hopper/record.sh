@@ -1,7 +1,8 @@
 #!/bin/sh
 # record.sh OUT -- builds the conformance program for sm_90a, with the library's host side, and writes
-# OUT/golden.txt (what it printed), OUT/machine.txt (GPU, driver, date) and OUT/images.gz.?? (the records
+# OUT/golden.txt and .gz (what it printed), OUT/machine.txt (GPU, driver, date) and OUT/images.gz.?? (the records
 # themselves, in pieces of 15 MiB, for looking into a difference). Needs nvcc (NVCC names it) and a Hopper GPU.
+# A line that differs from the record, but for free ones: gzip -dc test/hopper/golden.txt.gz | diff - OUT/golden.txt
 set -eu
 out=$1
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -18,6 +19,7 @@ nvidia-smi --query-gpu=name,driver_version --format=csv,noheader > "$out/machine
 date -u +%Y-%m-%d >> "$out/machine.txt"
 status=0
 timeout 60 "$work/conformance" --images "$work/images.bin" > "$out/golden.txt" || status=$?
+gzip -9nk "$out/golden.txt"
 gzip -6 -c "$work/images.bin" | split -b 15M - "$out/images.gz."
 grep ' error ' "$out/golden.txt" || true
 wc "$out/golden.txt"
