@@ -3,7 +3,7 @@ BUILD := build
 JOBS  ?= $(shell nproc)
 ARGS  ?=
 
-.PHONY: help setup configure lib run test fault soak bench ptx configs sass pages accuracy format format-check clean
+.PHONY: help setup configure lib run test mutation soak bench ptx configs sass pages accuracy format format-check clean
 help:             ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo "JOBS=$(JOBS)       processes at once; ARGS=\"...\"  what make bench hands to the benchmark"
@@ -27,9 +27,9 @@ test: configure   ## build everything and run every test
 	@cmake --build $(BUILD) -j $(JOBS)
 	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --no-tests=error
 
-fault: configure  ## plant bugs in the shipping kernel: which of them does the simulator catch and name?
-	@cmake --build $(BUILD) -j $(JOBS) --target fault
-	@$(BUILD)/fault --json $(BUILD)/fault.json
+mutation: configure ## plant bugs in the shipping kernel: which of them does the simulator catch and name?
+	@cmake --build $(BUILD) -j $(JOBS) --target mutation
+	@$(BUILD)/mutation --json $(BUILD)/mutation.json
 
 soak: configure   ## the shipping kernel under thousands of schedules: nothing may be found
 	@cmake --build $(BUILD) -j $(JOBS) --target soak

@@ -42,6 +42,7 @@ struct Output {
   int64_t m = 0, n = 0;
   dualgemm_dtype_t dtype = DUALGEMM_DTYPE_BF16;
   std::vector<uint16_t> bits;  // [m, n], compact
+  int32_t split_k = 1;         // slices of K in the instance that computed it
 
   double value(int64_t row, int64_t column) const;
 };
