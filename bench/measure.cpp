@@ -50,8 +50,8 @@ struct Factor {
   double value, error;
 };
 
-// However the launch splits K. A factor that is rounded to the type of C on its way moves by that, too; what it
-// overflows to is not accounted for, and does not occur with these data.
+// However the launch splits K. A factor that is rounded to the type of C on its way moves by that, too; what
+// it overflows to is not accounted for, and does not occur with these data.
 Factor factor_of(const Row& a, const Row& b, const Shape& s, double alpha, ref::Half type,
                  Rounding rounding) {
   const ref::Sum sum = ref::product(a.operand(), b.operand(), s.k).sums[0];

@@ -2,7 +2,8 @@
 // default schedule a defect must give the diagnosis written here and nothing of class E or S but what follows
 // from it; no other schedule may be silent about it. A correct fixture must compute the right values and give
 // no finding of class E or S in any schedule.
-// The number of a defect is its place in support/known_bugs.h; what there is, and what it must give, in defects.def.
+// The number of a defect is its place in support/known_bugs.h; what there is, and what it must give, in
+// defects.def.
 #include "defects/defects.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // conformance_test.cpp -- the simulator against an H200: the same program, record by record. golden.txt.gz is
 // what the H200 printed (record.sh). Exact records must be equal bit for bit, unless kExplained says why they
 // cannot be; tables of approximate functions must lie within the ISA's error bound of the H200's results;
-// free records are printed. Nothing is left out: a record missing on either side is a failure. Where an exact record
-// differs, `hopper_conformance --images FILE` writes its bytes, here as there.
+// free records are printed. Nothing is left out: a record missing on either side is a failure. Where an exact
+// record differs, `hopper_conformance --images FILE` writes its bytes, here as there.
 #include <algorithm>
 #include <bit>
 #include <cmath>

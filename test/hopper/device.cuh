@@ -1,5 +1,5 @@
-// device.cuh -- launches, device memory and random numbers for the cases: every CUDA error becomes an exception that
-// says where, and every buffer starts with defined contents.
+// device.cuh -- launches, device memory and random numbers for the cases: every CUDA error becomes an
+// exception that says where, and every buffer starts with defined contents.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -18,7 +18,8 @@
 
 namespace {
 
-// Of a kernel with its bug: the number of that in support/known_bugs.h, our first finding of class E, and why the sanitizer is silent or says less.
+// Of a kernel with its bug: the number of that in support/known_bugs.h, our first finding of class E, and why
+// the sanitizer is silent or says less.
 struct Planted {
   int number;
   const char* name;

@@ -74,9 +74,9 @@ uint64_t hash_of(const Bytes& bytes);
 std::string line(const Record& record);
 std::string heading(const Record& record);
 
-// The beginning (128 KiB at most) of every record, for looking at a difference: its name, the count of its bytes and of
-// those that follow, and one hash for each of at most 32 equal blocks of all of them, which tell where a record
-// differs that does not fit; a newline and the bytes.
+// The beginning (128 KiB at most) of every record, for looking at a difference: its name, the count of its
+// bytes and of those that follow, and one hash for each of at most 32 equal blocks of all of them, which tell
+// where a record differs that does not fit; a newline and the bytes.
 void write_images(std::ostream& out, const std::vector<Record>& records);
 
 }  // namespace hopper

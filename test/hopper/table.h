@@ -1,5 +1,6 @@
-// table.h -- the text of a table of approximate results: for each of them, how many units of its format's last place it
-// lies from the correctly rounded result. Most lie on it, so the text is short; it still says every bit.
+// table.h -- the text of a table of approximate results: for each of them, how many units of its format's
+// last place it lies from the correctly rounded result. Most lie on it, so the text is short; it still says
+// every bit.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // schedule_test.cu -- bits that depend on nothing but the problem, and not on the order in which warps, CTAs
-// and asynchronous work move: the same launch gives the same bits. A kernel that adds up in the order of arrival shows
-// that these schedules can tell.
+// and asynchronous work move: the same launch gives the same bits. A kernel that adds up in the order of
+// arrival shows that these schedules can tell.
 #include <cuda_runtime.h>
 
 #include <string>
@@ -44,8 +44,8 @@ std::vector<std::vector<uint16_t>> bits_of(DeviceSet& device) {
   return bits;
 }
 
-// One thread of every warp adds its number to the sum when it comes by. Large numbers of both signs swallow what was
-// added to them, so the sum says who came first.
+// One thread of every warp adds its number to the sum when it comes by. Large numbers of both signs swallow
+// what was added to them, so the sum says who came first.
 __global__ void sum_by_arrival(float* sum) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   if (threadIdx.x % 32 == 0) atomicAdd(sum, warp % 3 == 0 ? 0x1p24f : warp % 3 == 1 ? -0x1p24f : 1.0f + warp);

@@ -1,5 +1,5 @@
-// mutation_test.cpp -- surgery on PTX keeps the program together; the list of mutants names each once; and one
-// bug of every kind is caught. The whole list is `make mutation`.
+// mutation_test.cpp -- surgery on PTX keeps the program together; the list of mutants names each once; and
+// one bug of every kind is caught. The whole list is `make mutation`.
 #include <map>
 #include <set>
 

@@ -15,13 +15,14 @@
 // to 24 bits:
 //     e_chain = path * (2^-23 + 5 * 2^-35) + 5 * 2^-35 * smax * steps
 //
-// Where K is split, S CTAs have a chain each, and the path of one chain over all of K does not bound theirs: a sum that
-// jumps to X at once, stays there until the middle and then falls back to 0 has a path of X T / 2, its two halves have
-// one of X T. So every division is followed by itself. K is cut into T k-tiles of 256 elements, of which slice s has those
-// from T s / S to T (s + 1) / S, rounded down; some may have none. A chain begins with c_0 = 0, and steps of 64 do not
-// cross k-tiles, so what stands above holds for each chain, and the steps of all are those of one. The sums are then
-// added in float in the order of the slices. The first addition, to 0, is exact; each of the others is rounded to nearest
-// and loses at most u = 2^-24 of its result:
+// Where K is split, S CTAs have a chain each, and the path of one chain over all of K does not bound theirs:
+// a sum that jumps to X at once, stays there until the middle and then falls back to 0 has a path of X T / 2,
+// its two halves have one of X T. So every division is followed by itself. K is cut into T k-tiles of 256
+// elements, of which slice s has those from T s / S to T (s + 1) / S, rounded down; some may have none. A
+// chain begins with c_0 = 0, and steps of 64 do not cross k-tiles, so what stands above holds for each chain,
+// and the steps of all are those of one. The sums are then added in float in the order of the slices. The
+// first addition, to 0, is exact; each of the others is rounded to nearest and loses at most u = 2^-24 of its
+// result:
 //     e_acc = sum over the slices of e_chain + u * (sum of |sum so far| behind each slice but the first)
 // With S = 1 that is e_chain.
 //
@@ -32,8 +33,9 @@
 //   C = f(g) h:
 //     error <= L dg (|h| + dh) + |f(g)| dh + r |f(g)| (|h| + dh) + floor
 //   floor: below 2^-126 a float may be flushed, a factor of f as well as C: 2^-126 (1 + |g| |h|).
-// Second-order products of the relative errors are below 1/64 of the first-order ones and get that as slack: those of u
-// and dg, and that the kernel's c_t and sums are not those followed here, but off by less than e_acc.
+// Second-order products of the relative errors are below 1/64 of the first-order ones and get that as slack:
+// those of u and dg, and that the kernel's c_t and sums are not those followed here, but off by less than
+// e_acc.
 #include "ref/dual_gemm.h"
 
 #include <algorithm>

@@ -13,7 +13,8 @@ ref::Half type_of(const Output& out) {
   return out.dtype == DUALGEMM_DTYPE_FP16 ? ref::Half::kFp16 : ref::Half::kBf16;
 }
 
-// Of every output: what it should be, whether right(i, actual) says that it is, and the error that is allowed.
+// Of every output: what it should be, whether right(i, actual) says that it is, and the error that is
+// allowed.
 template <class Expected, class Right, class Allowed>
 Comparison compare_all(const Output& got, const Expected& expected, Right right, Allowed allowed) {
   Comparison result;

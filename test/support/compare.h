@@ -1,6 +1,6 @@
 // compare.h -- is an output within what the kernel's arithmetic allows? The bound before the conversion to
-// the output type comes from ref/dual_gemm.h, what the conversion adds from ref/formats.h. NaN where a number belongs,
-// and a number where NaN belongs, is a mismatch.
+// the output type comes from ref/dual_gemm.h, what the conversion adds from ref/formats.h. NaN where a number
+// belongs, and a number where NaN belongs, is a mismatch.
 #pragma once
 
 #include <cstdint>

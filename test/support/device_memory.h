@@ -1,5 +1,5 @@
-// device_memory.h -- the one owner of device memory: in the tests, in the benchmark and in the programs that run on a
-// Hopper GPU. The CUDA runtime underneath is the real one or the simulator's.
+// device_memory.h -- the one owner of device memory: in the tests, in the benchmark and in the programs that
+// run on a Hopper GPU. The CUDA runtime underneath is the real one or the simulator's.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,6 +1,6 @@
-// known_bugs.h -- the bugs that kernels are known to have had, by number. Three rooms plant them and name them by these
-// numbers: mutation/ in the PTX of the shipping kernels, defects/ in small kernels, hopper/planted.cu in kernels of which
-// compute-sanitizer gave its verdict on a GPU.
+// known_bugs.h -- the bugs that kernels are known to have had, by number. Three rooms plant them and name
+// them by these numbers: mutation/ in the PTX of the shipping kernels, defects/ in small kernels,
+// hopper/planted.cu in kernels of which compute-sanitizer gave its verdict on a GPU.
 #pragma once
 
 namespace dualgemm_test {
@@ -10,7 +10,8 @@ struct KnownBug {
   const char* text;
 };
 
-// Of kernels of this kind: 1 to 48. Of the mechanisms of this family: from 49 on. Of any CUDA program: from 64 on.
+// Of kernels of this kind: 1 to 48. Of the mechanisms of this family: from 49 on. Of any CUDA program: from
+// 64 on.
 inline constexpr int kFirstOfFamily = 49, kFirstOfAnyProgram = 64;
 
 inline constexpr KnownBug kKnownBugs[] = {

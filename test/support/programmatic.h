@@ -1,4 +1,5 @@
-// programmatic.h -- the configuration of a launch that may start before what is in front of it in its stream has ended.
+// programmatic.h -- the configuration of a launch that may start before what is in front of it in its stream
+// has ended.
 #pragma once
 
 #include <cuda_runtime_api.h>

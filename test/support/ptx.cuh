@@ -1,5 +1,5 @@
-// ptx.cuh -- the PTX instructions that kernels of tests use beside those of ptx/, one function each, named after it: what
-// no kernel of the library needs. Nothing here waits, elects or fences on its own.
+// ptx.cuh -- the PTX instructions that kernels of tests use beside those of ptx/, one function each, named
+// after it: what no kernel of the library needs. Nothing here waits, elects or fences on its own.
 #pragma once
 
 #include <cuda.h>

@@ -173,8 +173,8 @@ TEST_CASE("sums are cut toward zero to 24 bits after every 64 elements", "[ref]"
 
 namespace {
 
-// The sum of one row of A and one of B as a kernel with this many slices of K takes it: chains of steps of 64 elements,
-// each cut toward zero to float, and their sums added in float.
+// The sum of one row of A and one of B as a kernel with this many slices of K takes it: chains of steps of 64
+// elements, each cut toward zero to float, and their sums added in float.
 double sum_in_slices(const Problem& p, int32_t row, int32_t column, int slices) {
   const auto terms = [&](int64_t i) {
     return double{ref::e2m1_decode(ref::nibble(&p.a[row * p.lda / 2], i))} *
