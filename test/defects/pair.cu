@@ -97,7 +97,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(192)
         const uint32_t scales = base + scale_column(s);
         tcgen05_cp_32x128b_warpx4<2>(scales, scale_descriptor(stage[s].sfa));
         tcgen05_cp_32x128b_warpx4<2>(scales + 4, scale_descriptor(stage[s].sfb));
-        tcgen05_mma_mxf4nvf4_block16<2, Collector::kUnsaid>(
+        tcgen05_mma_mxf4nvf4_block16<2, Collector::kDefault>(
             base, matrix_descriptor(stage[s].a, 8 * kRowBytes, 6),
             matrix_descriptor(stage[s].b, 8 * kRowBytes, 6), kShape, scales, scales + 4, block != 0);
         if (block == kBlocks - 1) tcgen05_commit_multicast(&acc_full, 0b11);

@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(192)
           constexpr uint32_t kDescriptor = d == Gemm::kScaleFormatId ? kShape | 1 << 29 : kShape;
           const bool old = d == Gemm::kAccumulateFirst || (d == Gemm::kAccumulateOnOldTile && tile == 2);
           const bool accumulate = old || block != 0 || step != 0;
-          tcgen05_mma_mxf4nvf4_block16<1, Collector::kUnsaid>(
+          tcgen05_mma_mxf4nvf4_block16<1, Collector::kDefault>(
               to, matrix_descriptor(stage[s].a + step * kStep, 8 * kRowBytes, 4),
               matrix_descriptor(stage[s].b + step * kStep, 8 * kRowBytes, 4), kDescriptor, scales,
               scales + kOffset, accumulate);
@@ -211,7 +211,7 @@ __global__ void __launch_bounds__(160) scales_kernel(float* out) {
     __syncthreads();
     if constexpr (d != Scales::kNoFences) tcgen05_fence_after_thread_sync();
     if (threadIdx.x == 128)
-      tcgen05_mma_mxf4nvf4_block16<1, Collector::kUnsaid>(
+      tcgen05_mma_mxf4nvf4_block16<1, Collector::kDefault>(
           d_column, matrix_descriptor(a, 256, 6), matrix_descriptor(b, 256, 6), kShape, sfa, sfb, round != 0);
     __syncwarp();
     if (threadIdx.x == (d == Scales::kCommitByOtherThread ? 129 : 128)) tcgen05_commit<1>(&done[round]);
