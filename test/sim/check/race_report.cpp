@@ -1,8 +1,7 @@
 // race_report.cpp -- findings in words: who conflicts with whom over which bytes,
 // and what would have kept them apart.
-#include <cstdio>
-
 #include "sim/check/race.h"
+#include "sim/text.h"
 
 namespace sim {
 namespace {
@@ -10,12 +9,6 @@ namespace {
 using Kind = AsyncIssue::Kind;
 
 constexpr size_t kMost = 500;  // findings of a run; beyond that the first ones tell enough
-
-std::string hex(uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
 
 std::string between(uint64_t from, uint64_t to) { return "[" + hex(from) + "," + hex(to) + ")"; }
 

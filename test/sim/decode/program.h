@@ -196,7 +196,7 @@ void decode(Program& program);
 // the immediate post-dominator.
 void find_rejoins(std::vector<Inst>& code, uint32_t first, uint32_t last);
 
-// "PTX line 12: `add.s32 ...` (kernel/x.cuh:3)": how every message names a statement.
+// "PTX line 12: `add.s32 ...` (kernel.cu:3)": how every message names a statement.
 std::string describe(const ptx::Statement& statement);
 
 }  // namespace sim

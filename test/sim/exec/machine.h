@@ -28,6 +28,7 @@
 #include "sim/launch.h"
 #include "sim/mem/bytes.h"
 #include "sim/mem/tmem.h"
+#include "sim/text.h"
 
 namespace sim {
 
@@ -280,8 +281,6 @@ struct Exec {
 #define SIM_FOR_LANES(lane, lane_mask)         \
   for (uint32_t rest_ = (lane_mask), lane = 0; \
        rest_ != 0 && ((lane = uint32_t(__builtin_ctz(rest_))), true); rest_ &= rest_ - 1)
-
-std::string hex(uint64_t value);
 
 // cta.cpp
 std::unique_ptr<Cluster> start_cluster(Grid& grid, uint64_t index);
