@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/exec/machine.h"
+#include "sim/exec/occupancy.h"
 
 namespace sim {
 namespace {

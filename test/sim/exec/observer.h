@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/launch.h"
+#include "sim/exec/launch_config.h"
+#include "sim/machine.h"
 
 namespace sim {
 

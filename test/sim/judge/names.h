@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/exec/observer.h"
+#include "sim/mem/global.h"
 
 namespace sim {
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kDefaultSmemPerBlock = 48 * 1024;
 constexpr int kMaxThreadsPerBlock = 1024;
-// PTX registers are virtual; the occupancy of sim/launch.h assumes the same.
+// PTX registers are virtual; exec/occupancy.cpp assumes the same number.
 constexpr int kAssumedRegisters = 64;
 constexpr unsigned kPortableClusterSize = 8, kMaxClusterSize = 16;
 
