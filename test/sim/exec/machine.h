@@ -46,8 +46,8 @@ struct Cta;
 struct Grid;
 struct Warp;
 
-// Where the lanes of a divergent branch meet:
-// the lanes that are there wait in `arrived` until it equals `expected`.
+// A Join is where the lanes of a divergent branch meet. The lanes that are there wait in `arrived` until it
+// equals `expected`.
 struct Join {
   uint32_t pc = 0, expected = 0, arrived = 0;
   std::vector<uint32_t> calls;
