@@ -1,13 +1,13 @@
 // alu.cpp -- resolution of arithmetic: taking a spelling apart, asking each family in turn,
-// and the rounding helpers the families share. Semantics are in alu_integer, alu_bits, alu_float,
-// alu_half, alu_compare and alu_convert.
-#include "sim/exec/alu.h"
+// and the rounding helpers the families share. What they compute stands in integer, bits, float, half,
+// compare and convert.
+#include "sim/alu/alu.h"
 
 #include <algorithm>
 #include <array>
 #include <cfenv>
 
-#include "sim/exec/alu_spelling.h"
+#include "sim/alu/spelling.h"
 
 namespace sim {
 namespace alu {

@@ -1,7 +1,7 @@
-// alu_bits.cpp -- bit patterns: logic, shifts, fields, counts, permutation, byte dot products.
+// bits.cpp -- bit patterns: logic, shifts, fields, counts, permutation, byte dot products.
 #include <algorithm>
 
-#include "sim/exec/alu_spelling.h"
+#include "sim/alu/spelling.h"
 
 namespace sim::alu {
 namespace {

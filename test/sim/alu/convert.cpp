@@ -1,11 +1,11 @@
-// alu_convert.cpp -- cvt. A scalar conversion goes through one carrier: integers as a sign and a 64-bit
+// convert.cpp -- cvt. A scalar conversion goes through one carrier: integers as a sign and a 64-bit
 // magnitude, floats as double (which holds f16, bf16, f32 and f64 exactly). Where a carrier is wider than the
 // target it is rounded to odd first, so that the one real rounding is correct. Packed conversions read and
 // write their elements in operand order: of `cvt d, a, b` the first source is the upper element.
 #include <algorithm>
 #include <cstdlib>
 
-#include "sim/exec/alu_spelling.h"
+#include "sim/alu/spelling.h"
 
 namespace sim::alu {
 namespace {

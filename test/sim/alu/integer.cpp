@@ -1,10 +1,10 @@
-// alu_integer.cpp -- integer arithmetic: sums, products, quotients, extrema. Everything wraps in its own
+// integer.cpp -- integer arithmetic: sums, products, quotients, extrema. Everything wraps in its own
 // width unless .sat says otherwise. Sums and products are formed in 64 unsigned bits and cut, which is right
 // for both signs.
 #include <algorithm>
 #include <limits>
 
-#include "sim/exec/alu_spelling.h"
+#include "sim/alu/spelling.h"
 
 namespace sim::alu {
 namespace {

@@ -1,8 +1,8 @@
-// alu_compare.cpp -- comparisons and selections: setp, set, selp, slct, testp, copysign. A comparison is an
+// compare.cpp -- comparisons and selections: setp, set, selp, slct, testp, copysign. A comparison is an
 // index in AluCode::aux, the Boolean operation that combines it with a third operand stands above it.
 #include <array>
 
-#include "sim/exec/alu_spelling.h"
+#include "sim/alu/spelling.h"
 
 namespace sim::alu {
 namespace {

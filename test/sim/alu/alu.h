@@ -1,6 +1,6 @@
 // alu.h -- arithmetic of one lane: every register-to-register instruction as a pure function of 64-bit lane
 // values. Values are held zero-extended to 64 bits in their own width (s32 -1 is 0x00000000FFFFFFFF; a
-// predicate is 0 or 1; packed pairs are the packed bits). exec/warp.cpp applies them lane by lane; nothing
+// predicate is 0 or 1; packed pairs are the packed bits). exec/control.cpp applies them lane by lane; nothing
 // here knows lanes.
 #pragma once
 

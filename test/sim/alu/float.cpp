@@ -1,9 +1,9 @@
-// alu_float.cpp -- f32, f32x2 and f64 arithmetic. IEEE operations are exact in every rounding mode;
+// float.cpp -- f32, f32x2 and f64 arithmetic. IEEE operations are exact in every rounding mode;
 // approximate ones come from engine/numerics. NaN results of f32 are canonical; those of f64 are one of the
 // operands, made quiet, with its sign and payload. That and what .ftz flushes is as an H200 computes.
 #include <algorithm>
 
-#include "sim/exec/alu_spelling.h"
+#include "sim/alu/spelling.h"
 
 namespace sim::alu {
 namespace {

@@ -1,6 +1,6 @@
-// alu_half.cpp -- f16, bf16 and their pairs. An operation is carried out exactly in double, rounded to odd in
+// half.cpp -- f16, bf16 and their pairs. An operation is carried out exactly in double, rounded to odd in
 // float and once more to the format, which gives the correctly rounded result.
-#include "sim/exec/alu_spelling.h"
+#include "sim/alu/spelling.h"
 
 namespace sim::alu {
 namespace {

@@ -1,4 +1,4 @@
-// alu_spelling.h -- shared by the alu_*.cpp files and nobody else: lane values as C++ values, the modifiers
+// spelling.h -- shared by the files of this room and nobody else: lane values as C++ values, the modifiers
 // an AluCode carries, and Spelling, which takes the qualifiers of one statement apart. Whatever a family does
 // not take is an error, so an unknown qualifier cannot be ignored by accident.
 #pragma once
@@ -12,8 +12,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "sim/alu/alu.h"
 #include "sim/engine/numerics.h"
-#include "sim/exec/alu.h"
 #include "sim/fault.h"
 
 namespace sim::alu {
