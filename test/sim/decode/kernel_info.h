@@ -1,5 +1,5 @@
-// kernel_info.h -- what the runtime may know of a decoded module: its kernels with their parameters and limits,
-// and its global variables.
+// kernel_info.h -- what the runtime may know of a decoded module: its kernels with their parameters and
+// limits, and its global variables.
 #pragma once
 
 #include <array>

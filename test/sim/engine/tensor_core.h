@@ -60,10 +60,10 @@ void execute_cp(CpShape shape, uint32_t taddr, uint64_t smem_desc, const CtaMemo
 enum class LdShape : uint8_t { k32x32b, k16x64b, k16x128b, k16x256b, k16x32bx2 };
 // Returns the registers of a thread, or -1 when shape and repeat do not go together.
 int ld_registers(LdShape shape, int repeat);
-// Returns the cell that register j of a thread holds; warp_in_cta % 4 says which quarter of the lanes the warp
-// has. Throws Fault kProtocol when the lane field of taddr names the quarter of another warp, and kMisaligned
-// or kBounds for other addresses that are wrong. `pack` stands for .pack::16b and .unpack::16b, where a
-// register spans two columns, and `half` chooses one of them.
+// Returns the cell that register j of a thread holds; warp_in_cta % 4 says which quarter of the lanes the
+// warp has. Throws Fault kProtocol when the lane field of taddr names the quarter of another warp, and
+// kMisaligned or kBounds for other addresses that are wrong. `pack` stands for .pack::16b and .unpack::16b,
+// where a register spans two columns, and `half` chooses one of them.
 struct Cell {
   int lane, column;
 };

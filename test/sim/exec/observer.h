@@ -195,9 +195,9 @@ struct SyncEvent {
   const Inst* inst = nullptr;
 };
 
-// Work of the host is numbered in the order in which it was enqueued. `after` are the numbers of the work that
-// must have completed before it, by stream order, events or synchronisation. What those came after need not
-// be listed.
+// Work of the host is numbered in the order in which it was enqueued. `after` are the numbers of the work
+// that must have completed before it, by stream order, events or synchronisation. What those came after need
+// not be listed.
 struct HostWork {
   enum class Kind : uint8_t { kLaunch, kCopy, kSet, kHost };
   Kind kind = Kind::kLaunch;

@@ -29,8 +29,8 @@ class Policy {
   virtual ~Policy() = default;
   // Is called before every grid, so that the choices of a run depend on nothing that happened before it.
   virtual void start() {}
-  // Returns the index of the agent that moves. There is one at least. Operations come first, the oldest before
-  // the others, and then the warps in index order.
+  // Returns the index of the agent that moves. There is one at least. Operations come first, the oldest
+  // before the others, and then the warps in index order.
   virtual size_t next(const std::vector<Agent>& agents) = 0;
   virtual uint32_t quantum() { return 512; }  // instructions a warp may run before the next choice
   // Clusters take turns in rounds: in each round every resident cluster runs once, for a slice.
