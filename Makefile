@@ -1,10 +1,12 @@
 # The front door. Every target is one step of CMake or CTest in build/; .ci/setup brings what they need.
 BUILD := build
 JOBS  ?= $(shell nproc)
+ARGS  ?=
 
-.PHONY: help setup configure lib run test fault soak bench ptx configs sass accuracy format format-check clean
+.PHONY: help setup configure lib run test mutation soak bench ptx configs sass pages accuracy format format-check clean
 help:             ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@echo "JOBS=$(JOBS)       processes at once; ARGS=\"...\"  what make bench hands to the benchmark"
 
 setup:
 	@.ci/setup
@@ -25,9 +27,9 @@ test: configure   ## build everything and run every test
 	@cmake --build $(BUILD) -j $(JOBS)
 	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --no-tests=error
 
-fault: configure  ## plant bugs in the shipping kernel: which of them does the simulator catch and name?
-	@cmake --build $(BUILD) -j $(JOBS) --target fault
-	@$(BUILD)/fault --json $(BUILD)/fault.json
+mutation: configure ## plant bugs in the shipping kernel: which of them does the simulator catch and name?
+	@cmake --build $(BUILD) -j $(JOBS) --target mutation
+	@$(BUILD)/mutation --json $(BUILD)/mutation.json
 
 soak: configure   ## the shipping kernel under thousands of schedules: nothing may be found
 	@cmake --build $(BUILD) -j $(JOBS) --target soak
@@ -40,10 +42,14 @@ bench: configure  ## verify, then measure; without a Blackwell GPU, the arithmet
 ptx: configure    ## the PTX of every kernel instance, into build/ptx/
 	@cmake --build $(BUILD) -j $(JOBS) --target ptx
 
-configs: ptx      ## every kernel instance: tile, cluster, stages, registers, memory
+configs: configure ## every kernel instance: tile, cluster, stages, registers, memory
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench cudart_sim cuda_sim >/dev/null
 	@LD_LIBRARY_PATH=$(BUILD)/sim $(BUILD)/dualgemm_bench --configs | \
-	  python3 bench/configs.py "$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk)" $(BUILD)/ptx/*.ptx
+	  python3 bench/configs.py $(BUILD)/kernel/*/instances/*.log
+
+pages: configure  ## write the generated tables of the pages anew (make test compares them)
+	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench cudart_sim cuda_sim >/dev/null
+	@python3 test/pages/tables.py $(BUILD) --write
 
 sass: configure   ## the machine code of every kernel instance against its limits, where there is a disassembler
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm configs >/dev/null

@@ -1,33 +1,27 @@
 #!/usr/bin/env python3
 """configs.py -- the table of kernel instances: their plans (dualgemm_bench --configs, as JSON on standard input) beside
-the registers and spills that ptxas reports for their kernels.
+the registers and spills that ptxas reported when their kernels were compiled.
 
-    dualgemm_bench --configs | configs.py NVCC PTX...
+    dualgemm_bench --configs | configs.py LOG...
 """
 import json
 import re
-import subprocess
 import sys
 
-TARGET = re.compile(r"^\.target (\w+)", re.M)
 ENTRY = re.compile(r"Compiling entry function '(\w+)'")
 SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 REGISTERS = re.compile(r"Used (\d+) registers")
 
 
-def ptxas_report(nvcc, ptx):
-    """{entry: (registers, spilled bytes)} of every kernel in the file."""
-    with open(ptx, encoding="utf-8") as file: target = TARGET.search(file.read())
-    if not target: sys.exit(f"configs.py: {ptx} has no .target")
-    done = subprocess.run([nvcc, f"-arch={target[1]}", "-cubin", "-Xptxas", "-v", ptx, "-o", "/dev/null"],
-                          capture_output=True, text=True, check=False)
-    if done.returncode: sys.exit(f"configs.py: {nvcc} fails on {ptx}:\n{done.stderr}")
+def ptxas_report(log):
+    """{entry: (registers, spilled bytes)} of every kernel of the compiler's log."""
     report, entry, spilled = {}, None, None
-    for line in (done.stdout + done.stderr).splitlines():
-        if found := ENTRY.search(line): entry, spilled = found[1], None
-        elif found := SPILLS.search(line): spilled = int(found[2]) + int(found[3])
-        elif (found := REGISTERS.search(line)) and entry is not None and spilled is not None:
-            report[entry], entry = (int(found[1]), spilled), None
+    with open(log, encoding="utf-8") as file:
+        for line in file:
+            if found := ENTRY.search(line): entry, spilled = found[1], None
+            elif found := SPILLS.search(line): spilled = int(found[2]) + int(found[3])
+            elif (found := REGISTERS.search(line)) and entry is not None and spilled is not None:
+                report[entry], entry = (int(found[1]), spilled), None
     return report
 
 
@@ -55,9 +49,9 @@ def name_without_output(instance):
 
 
 def main():
-    if len(sys.argv) < 3: sys.exit(__doc__)
+    if len(sys.argv) < 2: sys.exit(__doc__)
     report, groups = {}, {}
-    for ptx in sys.argv[2:]: report.update(ptxas_report(sys.argv[1], ptx))
+    for log in sys.argv[1:]: report.update(ptxas_report(log))
     for instance in json.load(sys.stdin): groups.setdefault(name_without_output(instance), []).append(instance)
     head = ["instance", "tile M x N", "K split", "CTAs of a cluster", "mma per 64 of K", "stages",
             "stages of scale factors x k-tiles", "accumulator pairs", "registers", "spilled", "shared memory", "TMEM columns"]

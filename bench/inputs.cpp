@@ -17,7 +17,7 @@ constexpr dualgemm_sf_layout_t kLayout = DUALGEMM_SF_LAYOUT_128X4;
 size_t sf_size(int64_t rows, int32_t k) { return dualgemm_sf_size(static_cast<int32_t>(rows), k, kLayout); }
 
 // Codes of 0, 0.5, 1, 1.5 and their negatives.
-std::vector<uint8_t> random_codes(int64_t rows, int64_t k, Random& random) {
+std::vector<uint8_t> random_codes(int64_t rows, int64_t k, Rng& random) {
   std::vector<uint8_t> out(rows * k / 2);
   for (size_t i = 0; i < out.size(); i += 8) {
     const uint64_t word = random.bits() & 0xBBBBBBBBBBBBBBBBu;
@@ -36,7 +36,7 @@ uint8_t uniform_scale(uint64_t bits) {
 }
 
 // Of `rows` rows, from byte `at` on; the rest of their blocks stays zero.
-void put_scales(std::vector<uint8_t>& out, size_t at, int32_t rows, int32_t k, Random& random) {
+void put_scales(std::vector<uint8_t>& out, size_t at, int32_t rows, int32_t k, Rng& random) {
   for (int32_t row = 0; row < rows; ++row)
     for (int32_t block = 0; block < k / 16; ++block)
       out[at + dualgemm_sf_offset(rows, k, kLayout, row, block)] = uniform_scale(random.bits());
@@ -58,14 +58,14 @@ std::vector<Place> places_of(const Shape& shape) {
   return places;
 }
 
-std::vector<uint8_t> scales_of_a(const Shape& shape, const std::vector<Place>& places, Random& random) {
+std::vector<uint8_t> scales_of_a(const Shape& shape, const std::vector<Place>& places, Rng& random) {
   std::vector<uint8_t> out(places.back().sfa);
   for (int32_t p = 0; p < shape.problems(); ++p)
     put_scales(out, places[p].sfa, shape.rows(p), shape.k, random);
   return out;
 }
 
-std::vector<uint8_t> scales_of_b(const Shape& shape, Random& random) {
+std::vector<uint8_t> scales_of_b(const Shape& shape, Rng& random) {
   const size_t one = sf_size(shape.n, shape.k);
   std::vector<uint8_t> out(one * shape.problems());
   for (int32_t p = 0; p < shape.problems(); ++p) put_scales(out, p * one, shape.n, shape.k, random);
@@ -88,25 +88,18 @@ std::vector<int32_t> group_rows_of(const Shape& shape, const std::vector<Place>&
   return out;
 }
 
-// One row out of `rows`: its scale factors become those of a tensor of one row.
-std::vector<float> dequantized(const uint8_t* codes, const uint8_t* scales, int32_t rows, int32_t row,
-                               int32_t k) {
-  std::vector<uint8_t> sf(sf_size(1, k));
+// One row out of `rows`, from the codes of that row on.
+Row row_of(const uint8_t* codes, const uint8_t* scales, int32_t rows, int32_t row, int32_t k) {
+  Row out{std::vector<uint8_t>(codes, codes + k / 2), std::vector<uint8_t>(sf_size(1, k))};
   for (int32_t block = 0; block < k / 16; ++block)
-    sf[dualgemm_sf_offset(1, k, kLayout, 0, block)] =
+    out.scales[dualgemm_sf_offset(1, k, kLayout, 0, block)] =
         scales[dualgemm_sf_offset(rows, k, kLayout, row, block)];
-  std::vector<float> out(k);
-  check(dualgemm_dequantize_host(codes, 0, sf.data(), 1, k, 1.0f, out.data(), 0), "dualgemm_dequantize_host");
   return out;
 }
 
 }  // namespace
 
-void cuda(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
-}
-
-InputSet::InputSet(const Shape& s, dualgemm_dtype_t dtype, Random& random)
+InputSet::InputSet(const Shape& s, dualgemm_dtype_t dtype, Rng& random)
     : shape_(s),
       places_(places_of(s)),
       rows_(places_.back().row),
@@ -119,21 +112,21 @@ InputSet::InputSet(const Shape& s, dualgemm_dtype_t dtype, Random& random)
       sfa_(scales_[0]),
       sfb1_(scales_[1]),
       sfb2_(scales_[2]),
-      c_(rows_ * s.n * 2),
+      c_(rows_ * s.n),
       alphas_(alphas_of(s, places_)),
       group_rows_(group_rows_of(s, places_)),
       args_(sizes_of(s, dtype)) {
-  args_.a = a_.get();
-  args_.b1 = b1_.get();
-  args_.b2 = b2_.get();
-  args_.sfa = sfa_.get();
-  args_.sfb1 = sfb1_.get();
-  args_.sfb2 = sfb2_.get();
-  args_.c = c_.get();
+  args_.a = a_.data();
+  args_.b1 = b1_.data();
+  args_.b2 = b2_.data();
+  args_.sfa = sfa_.data();
+  args_.sfb1 = sfb1_.data();
+  args_.sfb2 = sfb2_.data();
+  args_.c = c_.data();
   args_.ldc = s.n;
-  if (s.grouped()) args_.group_rows = static_cast<const int32_t*>(group_rows_.get());
+  if (s.grouped()) args_.group_rows = group_rows_.data();
   if (s.grouped() || s.problems() > 1) {
-    args_.alpha1_dev = static_cast<const float*>(alphas_.get());
+    args_.alpha1_dev = alphas_.data();
     args_.alpha2_dev = args_.alpha1_dev + s.problems();
     args_.alpha_stride = 1;
   }
@@ -144,15 +137,15 @@ void InputSet::forget_host_copy() {
   for (auto& x : scales_) std::vector<uint8_t>().swap(x);
 }
 
-std::vector<float> InputSet::row_of_a(int32_t problem, int32_t row) const {
+Row InputSet::row_of_a(int32_t problem, int32_t row) const {
   const Place& at = places_[problem];
   const int32_t room = shape_.offsets() ? shape_.rows(problem) : shape_.m;
-  return dequantized(&codes_[0][(at.row + row) * shape_.k / 2], &scales_[0][at.sfa], room, row, shape_.k);
+  return row_of(&codes_[0][(at.row + row) * shape_.k / 2], &scales_[0][at.sfa], room, row, shape_.k);
 }
 
-std::vector<float> InputSet::row_of_b(int side, int32_t problem, int32_t row) const {
-  return dequantized(&codes_[1 + side][(int64_t{problem} * shape_.n + row) * shape_.k / 2],
-                     &scales_[1 + side][problem * sf_size(shape_.n, shape_.k)], shape_.n, row, shape_.k);
+Row InputSet::row_of_b(int side, int32_t problem, int32_t row) const {
+  return row_of(&codes_[1 + side][(int64_t{problem} * shape_.n + row) * shape_.k / 2],
+                &scales_[1 + side][problem * sf_size(shape_.n, shape_.k)], shape_.n, row, shape_.k);
 }
 
 int input_sets_of(const Shape& shape, int wanted) {

@@ -9,42 +9,15 @@
 
 #include "dualgemm.h"
 #include "shapes.h"
+#include "test/ref/dual_gemm.h"
+#include "test/support/device_memory.h"
+#include "test/support/rng.h"
 
 namespace bench {
 
-// Throws std::runtime_error unless `error` is cudaSuccess.
-void cuda(cudaError_t error, const char* what);
-
-class Random {
- public:
-  explicit Random(uint64_t seed) : state_(seed * 2 + 1) {}
-  uint64_t bits() {
-    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
-    uint64_t x = state_;
-    x ^= x >> 32;
-    x *= 0xD6E8FEB86659FD93u;
-    return x ^ (x >> 32);
-  }
-
- private:
-  uint64_t state_;
-};
-
-class Buffer {
- public:
-  explicit Buffer(size_t bytes) { cuda(cudaMalloc(&data_, bytes), "cudaMalloc"); }
-  template <class T>
-  explicit Buffer(const std::vector<T>& from) : Buffer(from.size() * sizeof(T)) {
-    cuda(cudaMemcpy(data_, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
-  }
-  ~Buffer() { cudaFree(data_); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  void* get() const { return data_; }
-
- private:
-  void* data_ = nullptr;
-};
+using dualgemm_test::check_cuda;
+using dualgemm_test::DeviceArray;
+using dualgemm_test::Rng;
 
 // Where a problem begins, and its factors.
 struct Place {
@@ -53,9 +26,17 @@ struct Place {
   float alpha1, alpha2;
 };
 
+// One row of an operand, with its scale factors laid out as those of a tensor of one row.
+struct Row {
+  std::vector<uint8_t> codes, scales;
+  ref::Operand operand() const {
+    return {codes.data(), static_cast<int64_t>(codes.size()), scales.data(), 1};
+  }
+};
+
 class InputSet {
  public:
-  InputSet(const Shape& shape, dualgemm_dtype_t dtype, Random& random);
+  InputSet(const Shape& shape, dualgemm_dtype_t dtype, Rng& random);
 
   // For the library, with a C of rows() x N: a single problem has no factors, others have their own each.
   const dualgemm_args_t& args() const { return args_; }
@@ -65,16 +46,19 @@ class InputSet {
   // On the device they stay.
   void forget_host_copy();
 
-  // Row `row` of A of `problem`, and row `row` of its B1 (side 0) or B2 (side 1), as numbers.
-  std::vector<float> row_of_a(int32_t problem, int32_t row) const;
-  std::vector<float> row_of_b(int side, int32_t problem, int32_t row) const;
+  // Row `row` of A of `problem`, and row `row` of its B1 (side 0) or B2 (side 1).
+  Row row_of_a(int32_t problem, int32_t row) const;
+  Row row_of_b(int side, int32_t problem, int32_t row) const;
 
  private:
   Shape shape_;
   std::vector<Place> places_;
   int64_t rows_;
   std::vector<uint8_t> codes_[3], scales_[3];  // A, B1, B2
-  Buffer a_, b1_, b2_, sfa_, sfb1_, sfb2_, c_, alphas_, group_rows_;
+  DeviceArray<uint8_t> a_, b1_, b2_, sfa_, sfb1_, sfb2_;
+  DeviceArray<uint16_t> c_;
+  DeviceArray<float> alphas_;
+  DeviceArray<int32_t> group_rows_;
   dualgemm_args_t args_;
 };
 

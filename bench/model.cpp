@@ -95,6 +95,21 @@ const Instance* best_public(const GemmShape& shape, const Machine& machine) {
   return best;
 }
 
+// For the front page: the contest's shapes with their best published times, and one of each other kind.
+std::string figures_table(const Machine& machine) {
+  const auto us = [&machine](const GemmShape& shape) {
+    const int32_t index = dualgemm::select_config(kCompared, shape, machine);
+    return us_and_range(dualgemm::instance(index), shape, machine);
+  };
+  std::string text = "| M x N x K | modelled, us | best published, us |\n| --- | --- | --- |\n";
+  for (const Published& p : kPublished)
+    if (p.instance.name == kV2Narrow.name || p.instance.name == kV2Wide.name)
+      text += fmt::format("| {} | {} | {} |\n", shape_text(p.shape), us(p.shape), p.reported_us);
+  for (const GemmShape& shape : {GemmShape{16, 3584, 8192}, GemmShape{64, 1536, 4096, 128, true}})
+    text += fmt::format("| {} | {} | - |\n", shape_text(shape), us(shape));
+  return text;
+}
+
 std::string choices_table(const Machine& machine) {
   std::string text =
       "| | M x N x K | instance | tiles of the busiest SM | KB into that SM | clocks of its tensor core | "
@@ -134,8 +149,8 @@ std::string error_text(const Machine& machine, const dualgemm::CostConstants& co
     if (std::abs(outside) > std::abs(worst)) worst = outside;
   }
   return fmt::format(
-      "{} of {} within what the published figure allows,\n"
-      "the worst {:+.2f} us outside it; {:+.1f} % on a large product",
+      "{} of {} within what the published figure allows, the worst {:+.2f} us outside it; {:+.1f} % on a "
+      "large product",
       inside, std::size(kPublished), worst,
       100 * (large_us(machine, constants) / kPublishedLarge.kernel_us - 1));
 }
@@ -220,26 +235,15 @@ std::string sensitivity_table(const Machine& machine) {
 std::string model_markdown(const dualgemm_device_t& device) {
   const Machine machine{device.sm_count, device.clusters_of_2, device.clusters_of_4};
   const Machine b200{148};
-  const std::string head = fmt::format(
-      "Modelled for {} SMs, nothing measured: time from launch to launch on a stream, operands in DRAM. "
-      "Best\npublic kernel: the faster of the two tiles of the contest's best public entry (v2), "
-      "under the same model.\n"
+  return fmt::format(
+      "Modelled for {} SMs, nothing measured: time from launch to launch on a stream, operands in DRAM.\n"
+      "In parentheses: if one constant lay at either end of what its sources allow.\n\n"
+      "### figures\n\n{}\n### choices\n\n{}\n### instances\n\n{}\n### published\n\n"
       "Published times of other kernels against the model: {}.\n"
-      "With constants fitted to 6 times of plain GEMM\nkernels alone: {}.\n"
-      "In parentheses: if one constant lay at either end of what its sources allow.\n\n",
-      device.sm_count, error_text(b200, dualgemm::kB200Costs), error_text(b200, held_out()));
-  const int32_t shapes = regret_of(machine, dualgemm::kB200Costs).shapes;
-  return head + choices_table(machine) +
-         fmt::format(
-             "\nEach instance over {} shapes: below 0, how far behind it is where it comes closest.\n\n",
-             shapes) +
-         instances_table(machine) +
-         "\nThe published times. Stream timings there come in steps of 2.048 us, "
-         "so each allows a range.\n\n" +
-         errors_table(b200) +
-         "\nThe choice for the same shapes, "
-         "if one constant lay at either end of what its sources allow.\n\n" +
-         sensitivity_table(machine);
+      "With constants fitted to 6 times of plain GEMM kernels alone: {}.\n\n{}\n### constants\n\n{}",
+      device.sm_count, figures_table(machine), choices_table(machine), instances_table(machine),
+      error_text(b200, dualgemm::kB200Costs), error_text(b200, held_out()), errors_table(b200),
+      sensitivity_table(machine));
 }
 
 }  // namespace bench

@@ -1,6 +1,5 @@
-// model.h -- the cost model printed as the tables of the front page:
-// which instance each class of shapes gets, what that moves and multiplies, the time the model predicts,
-// and how far the model is from published times.
+// model.h -- the cost model as the tables of host/README.md: which instance each class of shapes gets, what
+// that moves and multiplies, the time the model predicts, and how far the model is from published times.
 #pragma once
 
 #include <string>
@@ -9,7 +8,7 @@
 
 namespace bench {
 
-// Markdown. `device` says what the launch may use; no GPU is asked or needed.
+// Markdown, a heading above each table. `device` says what the launch may use; no GPU is asked or needed.
 std::string model_markdown(const dualgemm_device_t& device);
 
 }  // namespace bench

@@ -45,7 +45,7 @@ struct DeviceState {
 constexpr int kMaxDevices = 64;
 constinit std::array<DeviceState, kMaxDevices> device_states;
 
-// Clusters of `size` CTAs that run at once: of the instance that leaves the least room for others.
+// Clusters of `size` CTAs that run at once, counted for the instance with the most shared memory.
 dualgemm_status_t count_clusters(Arch arch, int32_t size, int32_t* clusters) {
   const Instance* largest = nullptr;
   for (const Instance& instance : instances())

@@ -7,132 +7,13 @@
  *
  * B1 and B2 are two plain tensors; nothing is interleaved or repacked. Swapping them changes the result.
  *
- * OPERANDS. All pointers are device pointers unless the text says "host".
+ * A [M, K], B1 and B2 [N, K] are NVFP4 (E2M1, one UE4M3 factor per 16 elements along K), C [M, N] is BF16 or
+ * FP16, all row-major. host/README.md is the manual: layouts with drawings, batches and groups, what every flag
+ * promises. Here each function and field says what it takes.
  *
- *     A   [M, K]   NVFP4, row-major            B1, B2 [N, K]   NVFP4, row-major
- *     C   [M, N]   BF16 or FP16, row-major     K counts FP4 elements, not bytes
- *
- *   Two elements share a byte along K: element 2i is the low nibble, 2i+1 the high one. A nibble is an E2M1
- *   number: 0, 0.5, 1, 1.5, 2, 3, 4, 6 for the codes 0..7, bit 3 is the sign. Row pitches (lda, ldb1, ldb2,
- *   ldc) count elements; 0 means compact, that is K or N.
- *
- *     quantity                          must be
- *     M                                 >= 0, any value
- *     N                                 >= 0, a multiple of 8
- *     K                                 >= 0, a multiple of 16
- *     lda, ldb1, ldb2                   >= K, a multiple of 32 elements (16 bytes): compact needs K % 32 == 0
- *     ldc                               >= N, a multiple of 8 elements (16 bytes)
- *     every operand, every scale buffer 16-byte aligned
- *     alpha1_dev, alpha2_dev, group_rows 4-byte aligned
- *
- *   M == 0 or N == 0 succeeds without touching anything. K == 0 fills C with zeros. C may not overlap an
- *   input; two matrices that are disjoint columns of one buffer with one byte pitch do not overlap, nor do
- *   problems of a batch that lie between each other with one byte stride. Columns of C between N and ldc are
- *   never written.
- *
- * SCALE FACTORS. Each 16 elements along K share one factor, a UE4M3 byte (E4M3 whose sign bit is ignored;
- *   largest 448 = 0x7E; 0x7F is NaN). They are stored in atoms of 512 bytes; an atom covers 128 rows x 4
- *   factors, that is 64 elements of K:
- *
- *      byte in the atom    0  1  2  3 |  4  5  6  7 |  8  9 10 11 | 12 13 14 15 | 16 17 18 19 | 20 ..
- *      row                 0          | 32          | 64          | 96          |  1          | 33 ..
- *      factor              0  1  2  3 |  0  1  2  3 |  0  1  2  3 |  0  1  2  3 |  0  1  2  3 |  0 ..
- *
- *   Atoms of one band of 128 rows follow each other along K, bands follow each other along the rows:
- *
- *      offset(r, b) = (r/128)*128*P + (b/4)*512 + (r%32)*16 + ((r%128)/32)*4 + b%4,      P = 4 * ceil(K / 64)
- *      size         = 128 * ceil(rows / 128) * P  bytes       (dualgemm_sf_size, dualgemm_sf_offset)
- *
- *   The buffer must have this full size. Factors of rows beyond the last may hold anything. Factors beyond
- *   K / 16 (when K % 64 != 0) must be 0x00 in SFA and in SFB1, SFB2; dualgemm_quantize_host writes all
- *   padding as zero.
- *
- * SEVERAL PROBLEMS IN ONE LAUNCH. All have the same N and K; each has weights of its own.
- *
- *   A batch: `batch` = L problems of one shape.
- *
- *      A [L, M, K]     B1, B2 [L, N, K]     C [L, M, N]     SFA, SFB1, SFB2: L buffers as above
- *
- *   Groups, as a mixture of experts has them: `groups` = G problems, each with as many rows of A and C as
- *   group_rows says. That is an array in device memory, which the kernel reads and the host never does: sizes
- *   may come from the kernel before, and change from one replay of a CUDA graph to the next. Groups may be
- *   empty. B1, B2 [G, N, K], SFB1, SFB2 and their strides are as in a batch of G. There are two modes:
- *
- *      MASKED    A [G, M, K], C [G, M, N] and SFA are as in a batch, too. group_rows [G]: of group g the
- *                first group_rows[g] rows are in use.
- *      OFFSETS   A [M, K], C [M, N]: the rows of all groups follow each other. group_rows [G + 1]: group g
- *                has the rows group_rows[g] .. group_rows[g + 1] - 1. M is what A and C have room for, the
- *                groups may need less. In SFA each group starts at a band of 128 rows of its own. Four
- *                groups of 100, 0, 200 and 30 rows with M = 400:
- *
- *      group_rows      0              100, 100                     300        330           400 = M
- *      rows of A, C    |   group 0    |          group 2           |  group 3  |   nobody's  |
- *
- *      band of SFA     0                     1                     2                    3
- *                      | group 0: 100 rows   | group 2: 128 rows   | group 2: 72 rows   | group 3: 30 rows  |
- *
- *                Group g starts at band  sum over h < g of ceil(rows of h / 128).  A band takes
- *                dualgemm_sf_size(128, K) bytes. SFA has room for the bands of all groups, and for one at
- *                least; whatever the groups are, they are at most (M + 127 * min(G, M)) / 128.
- *
- *   Entries of group_rows below 0 count as 0, those above M as M, and an offset below the one before it as
- *   equal to that. So no content of group_rows makes a launch reach outside A, B1, B2 or C, nor outside SFA
- *   where that has as many bands as groups can have at most. Rows of C that no group owns are never written;
- *   the same rows of A, and rows of a band that its group does not fill, may hold anything. K == 0 is refused
- *   with groups.
- *
- *      stride between problems                0 means            must be
- *      batch_stride_a             elements    M * lda            >= (M - 1) * lda + K, a multiple of 32
- *      batch_stride_b1, .._b2     elements    N * ldb1, ldb2     >= (N - 1) * ldb1 + K, a multiple of 32
- *      batch_stride_c             elements    M * ldc            >= (M - 1) * ldc + N, a multiple of 8
- *      batch_stride_sfa           bytes       size for M rows    >= that size, a multiple of 16
- *      batch_stride_sfb1, .._sfb2 bytes       size for N rows    >= that size, a multiple of 16
- *
- *   Strides of inputs are below 2^40 bytes, all problems of a tensor together below 2^48. Strides are looked
- *   at where there is more than one problem; with OFFSETS those of A, SFA and C never are. With OFFSETS the
- *   first band of SFA is compared with C; how many follow is the device's knowledge.
- *
- * GLOBAL SCALES. NVFP4 tensors carry one more factor each; the kernel sees only the products alpha1, alpha2.
- *
- *      convention   who                                 element x is         alpha1            alpha2
- *      encode, g    dualgemm_global_scale_host,         value * factor / g   1 / (gA * gB1)    1 / (gA * gB2)
- *                   compressed-tensors "*_global_scale"
- *      decode, s    ModelOpt "input_scale",             value * factor * s   sA * sB1          sA * sB2
- *                   "weight_scale_2"
- *
- *   Factors known only on the device are passed as alpha1_dev, alpha2_dev and multiplied into alpha1, alpha2.
- *   Problem p of a batch, or group p, uses alpha1_dev[p * alpha_stride] and alpha2_dev[p * alpha_stride]:
- *   alpha_stride = 0 is one pair of factors for all, 1 one each.
- *
- * BEHAVIOUR. Launches are asynchronous on the given stream, allocate nothing, need no workspace, never
- *   synchronise, read no device memory on the host and may be captured into a CUDA graph (call dualgemm_init
- *   before the capture). The device is the calling thread's current device and the stream must belong to it.
- *   All functions may be called from several threads at once. The configuration is a pure function of the
- *   arguments' numbers and of the device (its SMs, and the clusters that run on them at once), and a result
- *   does not depend on timing: the same call gives the same bits. Conversion to FP16 overflows to infinity,
- *   NaN propagates.
- *
- *   DUALGEMM_FLAG_PDL lets the kernel start while the kernel before it on the stream still runs, once that
- *   one allows it (griddepcontrol.launch_dependents, cudaTriggerProgrammaticLaunchCompletion) or has ended.
- *   Until all work before it is complete and visible it reads no input, scale factor, alpha or group_rows and
- *   writes no output; so the flag changes when work is done, never what is computed. With
- *   DUALGEMM_FLAG_STATIC_WEIGHTS it reads B1, B2, SFB1 and SFB2 before that: the caller promises that no work
- *   which may still run when this kernel starts writes them. Without PDL that flag changes nothing.
- *
- *   DUALGEMM_FLAG_BATCH_INVARIANT makes the automatic choice blind to M, batch, groups and expected_rows, and
- *   leaves out the configurations that split K. The promise: on one device, with equal N, K, c_dtype, max_sms
- *   and group mode (none, or any), a row of C has the same bits whichever rows are computed with it, and
- *   wherever it stands among them. A config_id keeps the same promise among launches that pass it.
- *
- *   max_sms = s keeps the CTAs of a launch that run at once down to s, so that the other SMs stay free. Every
- *   automatic choice keeps it; a config_id that cannot is refused: one whose cluster is larger than s, or one
- *   that splits K, runs all its tiles at once and has too many of them for s. (The fill of K == 0 is the
- *   driver's, and not held to it.)
- *
- * ERRORS. Every precondition has one status, is checked before anything is launched, and leaves every output
- *   byte untouched when it fails. dualgemm_last_error() names the argument and its value. What the structure
- *   can say but this release does not compute is refused with DUALGEMM_STATUS_NOT_SUPPORTED, never ignored.
- *   What device memory holds is not checked: a NaN factor gives NaN results, never an access out of bounds.
+ * For all functions: pointers in argument structures are device pointers, "host" says otherwise; nothing is
+ * allocated or synchronised; several threads may call at once. A function that returns a status leaves every
+ * output untouched unless that is SUCCESS, and dualgemm_last_error() then names the argument and its value.
  */
 #ifndef DUALGEMM_H
 #define DUALGEMM_H
@@ -224,7 +105,7 @@ typedef enum {
 } dualgemm_activation_t;
 
 typedef enum {
-  DUALGEMM_SF_LAYOUT_128X4 = 0,  /* the atoms drawn above */
+  DUALGEMM_SF_LAYOUT_128X4 = 0,  /* atoms of 512 bytes for 128 rows x 64 elements of K (manual: Scale factors) */
   DUALGEMM_SF_LAYOUT_LINEAR = 1, /* [rows, K/16] row-major; not supported yet */
   DUALGEMM_SF_LAYOUT_8X4 = 2,    /* not supported yet */
   DUALGEMM_SF_LAYOUT_MAX_ENUM = 0x7fffffff
@@ -232,18 +113,23 @@ typedef enum {
 
 /* dualgemm_args_t.flags */
 enum {
-  DUALGEMM_FLAG_PDL = 1 << 0,             /* may start before the previous kernel ends */
-  DUALGEMM_FLAG_STATIC_WEIGHTS = 1 << 1,  /* with PDL: B1, B2 and their factors may be read then */
-  DUALGEMM_FLAG_BATCH_INVARIANT = 1 << 2, /* a row of C keeps its bits whatever M is */
+  /* May start before the preceding grid of the stream has ended (programmatic dependent launch). It waits for
+     that end before it uses any input or writes C. */
+  DUALGEMM_FLAG_PDL = 1 << 0,
+  /* With PDL, B1, B2, SFB1 and SFB2 may be read before that end: no work that may still run writes them. */
+  DUALGEMM_FLAG_STATIC_WEIGHTS = 1 << 1,
+  /* A row of C has the same bits whatever M, batch, groups and expected_rows are. */
+  DUALGEMM_FLAG_BATCH_INVARIANT = 1 << 2,
   DUALGEMM_FLAG_CHECK_POINTERS = 1 << 3,  /* ask the driver about every pointer; not supported yet */
   DUALGEMM_FLAG_EXACT_ACT = 1 << 4,       /* correctly rounded exp in the activation; not supported yet */
   DUALGEMM_FLAG_NO_FALLBACK = 1 << 5      /* refuse emulation; this release has none, so it always holds */
 };
 
+/* Groups: problems whose rows are known on the device only, as in a mixture of experts. */
 typedef enum {
   DUALGEMM_GROUP_NONE = 0,
-  DUALGEMM_GROUP_OFFSETS = 1, /* the rows of all groups follow each other */
-  DUALGEMM_GROUP_MASKED = 2,  /* every group has M rows, of which some are in use */
+  DUALGEMM_GROUP_OFFSETS = 1, /* the rows of all groups follow each other in A and C, M in all */
+  DUALGEMM_GROUP_MASKED = 2,  /* every group has M rows in A and C, of which the first group_rows[g] are in use */
   DUALGEMM_GROUP_MAX_ENUM = 0x7fffffff
 } dualgemm_group_mode_t;
 
@@ -255,18 +141,20 @@ typedef enum {
 typedef struct dualgemm_args {
   uint32_t struct_size;          /* set by dualgemm_args_init */
   uint32_t flags;                /* DUALGEMM_FLAG_* */
-  int32_t m, n, k;               /* k in FP4 elements */
+  int32_t m, n, k;               /* elements; m >= 0, n a multiple of 8, k of 16 */
   int32_t batch;                 /* problems of one shape; 0 = 1 */
-  const void *a, *b1, *b2;       /* packed E2M1 */
-  const void *sfa, *sfb1, *sfb2; /* UE4M3, 128x4 layout */
-  void* c;                       /* output */
+  const void *a, *b1, *b2;       /* [m, k], [n, k], [n, k] packed E2M1, element 2i in the low nibble; 16-byte aligned */
+  const void *sfa, *sfb1, *sfb2; /* UE4M3, dualgemm_sf_size bytes each; 16-byte aligned */
+  void* c;                       /* [m, n] of c_dtype; 16-byte aligned; overlaps no input */
   void* sfc;                     /* (*) scale factors of an NVFP4 output */
-  int64_t lda, ldb1, ldb2, ldc;  /* elements; 0 = compact */
-  /* From one problem to the next: elements for the operands, bytes for the scale factors; 0 = compact. */
+  /* From one row to the next, in elements; 0 = compact. Of inputs a multiple of 32, ldc of 8. */
+  int64_t lda, ldb1, ldb2, ldc;
+  /* From one problem to the next: elements for the operands (inputs a multiple of 32, C of 8), bytes for the
+     scale factors (a multiple of 16); 0 = compact. */
   int64_t batch_stride_a, batch_stride_b1, batch_stride_b2, batch_stride_c;
   int64_t batch_stride_sfa, batch_stride_sfb1, batch_stride_sfb2, batch_stride_sfc;
   float alpha1, alpha2;                 /* host factors, default 1 */
-  const float *alpha1_dev, *alpha2_dev; /* optional device factors, multiplied in; see alpha_stride */
+  const float *alpha1_dev, *alpha2_dev; /* optional device factors, multiplied in; 4-byte aligned; see alpha_stride */
   const float* a_row_scale;             /* (*) [M] */
   const void *bias1, *bias2;            /* (*) [N] */
   const float* c_global_scale_dev;      /* (*) encode scale of an NVFP4 output */
@@ -289,7 +177,9 @@ typedef struct dualgemm_args {
   size_t workspace_size; /* bytes */
   int32_t group_mode;    /* dualgemm_group_mode_t */
   int32_t groups;        /* with a group_mode 1 .. DUALGEMM_MAX_GROUPS, else 0 */
-  const int32_t* group_rows; /* with a group_mode: OFFSETS [groups + 1], MASKED [groups] */
+  /* Device memory, 4-byte aligned, with a group_mode. OFFSETS [groups + 1]: group g has the rows group_rows[g] to
+     group_rows[g + 1] - 1. MASKED [groups]: it has group_rows[g] rows. Whatever stands there is clamped. */
+  const int32_t* group_rows;
   int32_t expected_rows; /* rows of a usual group, a hint for the choice of the configuration and for nothing
                             else; 0 = unknown: M over the groups with OFFSETS, M with MASKED */
   int32_t alpha_stride;  /* floats from one problem's device factors to the next; 0 = one for all */
@@ -303,13 +193,18 @@ DUALGEMM_API void dualgemm_args_init_sized(dualgemm_args_t* args, size_t struct_
 
 /* ---- launch -------------------------------------------------------------------------------------------- */
 
-/* Compact tensors, host factors. The 80 % case. */
+/* One problem with compact tensors and host factors; pointers and sizes as in dualgemm_args_t. Asynchronous on
+ * `stream`, which belongs to the current device; may be captured into a graph. Returns NULL_POINTER,
+ * INVALID_VALUE, INVALID_SHAPE, INVALID_STRIDE, MISALIGNED, ALIASING, NOT_SUPPORTED, NO_DEVICE, ARCH_MISMATCH,
+ * DRIVER_TOO_OLD or CUDA_ERROR before anything is launched; m == 0 or n == 0 succeeds without a launch, and
+ * k == 0 fills C with zeros. */
 DUALGEMM_API dualgemm_status_t dualgemm_launch(const void* a, const void* b1, const void* b2, const void* sfa,
                                                const void* sfb1, const void* sfb2, void* c, int32_t m,
                                                int32_t n, int32_t k, float alpha1, float alpha2,
                                                dualgemm_dtype_t c_dtype,
                                                dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
 
+/* The same with everything a launch can be told. */
 DUALGEMM_API dualgemm_status_t dualgemm_launch_ex(const dualgemm_args_t* args,
                                                   dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
 
@@ -328,7 +223,7 @@ typedef struct dualgemm_device {
   int32_t ordinal;        /* for messages only */
   char name[68];          /* for messages only, NUL-terminated, may be empty */
   /* Clusters of 2 and of 4 CTAs with full shared memory that run at once (cudaOccupancyMaxActiveClusters): an
-   * odd SM of a part of the chip joins none. 0 = not known: sm_count / 2 and 32 * sm_count / 148. */
+   * odd SM of a part of the chip joins none. 0 = not known: what such a chip has in proportion to its SMs. */
   int32_t clusters_of_2, clusters_of_4;
 } dualgemm_device_t;
 
@@ -368,6 +263,8 @@ typedef struct dualgemm_config_info {
   int32_t overlapped;             /* 1: the accumulator pairs share columns */
 } dualgemm_config_info_t;
 
+/* Ids are 1 .. dualgemm_config_count(), the same for the life of a build; `info` is host memory. INVALID_VALUE for
+ * any other id. */
 DUALGEMM_API int32_t dualgemm_config_count(void) DUALGEMM_NOEXCEPT;
 DUALGEMM_API dualgemm_status_t dualgemm_config_info(int32_t id,
                                                     dualgemm_config_info_t* info) DUALGEMM_NOEXCEPT;

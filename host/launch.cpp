@@ -12,6 +12,7 @@ namespace dualgemm {
 dualgemm_status_t make_params(const Problem& problem, const Instance& instance, Params* params) {
   const dualgemm_args_t& args = problem.args;
   const TilePlan& tile = instance.plan.tile;
+  // Without PDL nothing is read early, and STATIC_WEIGHTS changes nothing.
   constexpr uint32_t kEarlyWeights = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
   *params = {};
   if (auto status = encode_tensor_maps(problem, instance.plan, params)) return status;
@@ -71,8 +72,8 @@ dualgemm_status_t launch_instance(const Problem& problem, const Instance& instan
   return error == cudaSuccess ? DUALGEMM_STATUS_SUCCESS : fail_cuda(error, instance.name);
 }
 
-// The sum of no products is 0, and the bytes of 0 are zero in every type of C. This is right where
-// f(0) * h(0) = 0, as for all activations of the interface.
+// For K == 0: the sum of no products is 0, and the bytes of 0 are zero in every type of C. This is right
+// where f(0) * h(0) = 0, as for all activations of the interface.
 dualgemm_status_t launch_zero_fill(const Problem& problem, cudaStream_t stream) {
   const Tensor& c = problem.output;
   // Problems without a gap between them are filled as the rows of one.

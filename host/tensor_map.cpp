@@ -3,11 +3,13 @@
 //
 // `inner` dimensions run along K; behind them come rows (operands) or blocks of 128 rows (scale factors), and
 // then problems. What a box reads beyond the end of a dimension arrives as zero, which is what makes any M, N
-// and K % 16 work: zero data times any finite factor adds nothing. It never reaches into the next problem.
+// and K % 16 work: zero data times a finite factor adds nothing, and the caller's factors beyond K / 16 are
+// zero. A box never reaches into the next problem, which is a dimension of its own; groups by offsets are one
+// problem.
 //
 // Strides are what the caller says, so one need not be a multiple of the one before it. The driver's
-// reference asks for that; its encoder does not (test/h200), and the address of an element is a sum of
-// products.
+// reference asks for that; the encoder that was tried does not, on an H200. The address of an element is the
+// base plus the sum of its coordinates times their strides, for which it does not matter.
 
 #include "host/tensor_map.h"
 
@@ -95,8 +97,8 @@ cuuint64_t u64(int64_t value) { return static_cast<cuuint64_t>(value); }
 cuuint32_t u32(int64_t value) { return static_cast<cuuint32_t>(value); }
 
 // Packed E2M1 as bytes, two elements each. A box row is 128 bytes, the K of a k-tile, and is stored 128-byte
-// swizzled, the layout the matrix descriptors of the mma expect. Bytes rather than the packed 4-bit type:
-// that one wants K % 128.
+// swizzled, the layout the matrix descriptors of the mma expect. Bytes serve as well as the packed 4-bit type
+// (16U4_ALIGN8B), which would count the same box in elements; its relative 16U4_ALIGN16B leaves gaps.
 MapShape operand_map(const Tensor& t, const Plan& plan, int32_t box_rows) {
   return {t.name,
           CU_TENSOR_MAP_DATA_TYPE_UINT8,
@@ -108,8 +110,8 @@ MapShape operand_map(const Tensor& t, const Plan& plan, int32_t box_rows) {
           {u32(t.bytes(plan.tile.k)), u32(box_rows), 1}};
 }
 
-// Scale factors as 8-byte words, an atom of 512 bytes being the innermost dimension: a box may have 256 words
-// per dimension, and atoms along K as many as a stage of the ring holds.
+// Scale factors as 8-byte words: a box has at most 256 elements along a dimension, and the 64 words of an
+// atom of 512 bytes are the innermost one. A box has as many atoms along K as a scale stage holds.
 MapShape scales_map(const Tensor& t, const Plan& plan, int32_t box_bands) {
   constexpr cuuint32_t kWordsPerAtom = kSfAtomBytes / sizeof(int64_t);
   return {t.name,

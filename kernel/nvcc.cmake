@@ -5,10 +5,11 @@ set(nvcc_flags -O3 -lineinfo -I${PROJECT_SOURCE_DIR})
 # The PTX beside the machine code stays uncompressed, so that the simulator and a debugger read what ships. A spill or a
 # stack frame fails the build.
 set(nvcc_object_flags --compress-mode=none
-    -Werror all-warnings -Xptxas -warn-spills,-warn-lmem-usage,-Werror
+    -Werror all-warnings -Xptxas -warn-spills,-warn-lmem-usage,-Werror,-v
     -Xcompiler -fPIC,-Wall,-Wextra,-fvisibility=hidden,-fvisibility-inlines-hidden)
 
-# nvcc_command(OUTPUT SOURCE FLAGS...): one call, made again when a file that it reads has changed.
+# nvcc_command(OUTPUT SOURCE FLAGS...): one call, made again when a file that it reads has changed. OUTPUT.log has what
+# the compiler said; of objects, the registers of every kernel, too.
 function(nvcc_command output source)
   cmake_path(GET output PARENT_PATH folder)
   file(MAKE_DIRECTORY ${folder})
@@ -16,6 +17,7 @@ function(nvcc_command output source)
   add_custom_command(
     OUTPUT ${output}
     COMMAND ${DUALGEMM_NVCC} ${nvcc_flags} ${ARGN} -MD -MF ${output}.d -MT ${output} ${source} -o ${output}
+            > ${output}.log 2>&1 || sh -c "cat \"$0\"; exit 1" ${output}.log
     DEPENDS ${source} DEPFILE ${output}.d
     COMMENT "nvcc ${name}" VERBATIM)
 endfunction()

@@ -7,15 +7,16 @@
 
 namespace dualgemm::ptx {
 
-// What the collector of the tensor core, a buffer for the A operand, does with it: nothing that is said here,
-// keeps it for the next mma, or has it from the one before and then forgets it.
-enum class Collector { kUnsaid, kFill, kLastUse };
+// The collector is a buffer of the tensor core for the A operand. An mma may leave nothing there (kDefault:
+// no qualifier means discard), keep its A there for the next mma (kFill), or read the A that the mma before
+// it has left there, which has to be the same, and let it go (kLastUse).
+enum class Collector { kDefault, kFill, kLastUse };
 
 // tcgen05.mma.cta_group::G.kind::mxf4nvf4.block_scale.block16{.collector::a::fill, .collector::a::lastuse}
 //     [d], a, b, idesc, [sfa], [sfb], accumulate;      9.7.16.10.9.1
 // D = A * B, or D = A * B + D when `accumulate`, for K = 64 elements of e2m1
 // with one ue4m3 scale per 16 of them.
-template <int kCtaGroup, Collector kCollector = Collector::kUnsaid>
+template <int kCtaGroup, Collector kCollector = Collector::kDefault>
 DUALGEMM_DEVICE void tcgen05_mma_mxf4nvf4_block16(uint32_t d_tmem, uint64_t a_descriptor,
                                                   uint64_t b_descriptor, uint32_t instruction_descriptor,
                                                   uint32_t sfa_tmem, uint32_t sfb_tmem, bool accumulate) {
@@ -30,7 +31,7 @@ DUALGEMM_DEVICE void tcgen05_mma_mxf4nvf4_block16(uint32_t d_tmem, uint64_t a_de
       "l"(a_descriptor), "l"(b_descriptor), "r"(instruction_descriptor), "r"(sfa_tmem), "r"(sfb_tmem), \
       "r"(static_cast<uint32_t>(accumulate)), "n"(kCtaGroup)                                           \
       : "memory")
-  if constexpr (kCollector == Collector::kUnsaid) DUALGEMM_MMA("");
+  if constexpr (kCollector == Collector::kDefault) DUALGEMM_MMA("");
   else if constexpr (kCollector == Collector::kFill) DUALGEMM_MMA(".collector::a::fill");
   else DUALGEMM_MMA(".collector::a::lastuse");
 #undef DUALGEMM_MMA

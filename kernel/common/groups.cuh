@@ -1,6 +1,6 @@
 // groups.cuh -- the table of groups that have rows, made by one warp from the sizes that lie in device
-// memory. They are whatever the caller's kernels wrote there: they are clamped, so that nothing outside the
-// tensors is ever read or written.
+// memory. They are whatever the caller's kernels wrote there, so they are clamped to 0 .. M, and offsets are
+// made to ascend: nothing outside the tensors is ever read or written.
 #pragma once
 
 #include "kernel/common/scheduler.cuh"
@@ -11,7 +11,7 @@ namespace dualgemm {
 
 DUALGEMM_DEVICE int32_t clamp(int32_t value, int32_t low, int32_t high) { return max(low, min(value, high)); }
 
-// Of `value`, the sum or maximum over this lane and those below it.
+// The sum or maximum of `value` over the lanes from 0 up to this one.
 template <class Operation>
 DUALGEMM_DEVICE int32_t scan(int32_t value, const Operation& operation) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -26,7 +26,7 @@ DUALGEMM_DEVICE int32_t scan(int32_t value, const Operation& operation) {
 // A sum that goes on from one warp-full of values to the next.
 struct RunningSum {
   int32_t total = 0;
-  // `total` and the values of the lanes below this one.
+  // Returns `total` plus the values of the lanes below this one, and adds those of all lanes to `total`.
   DUALGEMM_DEVICE int32_t before(int32_t value) {
     const int32_t sum = total + scan(value, [](int32_t x, int32_t y) { return x + y; });
     total = __shfl_sync(0xffffffff, sum, 31);
@@ -34,7 +34,7 @@ struct RunningSum {
   }
 };
 
-// One warp, all lanes. Ends with an entry without a problem, which tells schedulers where to stop.
+// One warp, all lanes. The last entry of the table has problem -1, which tells schedulers where to stop.
 template <class Traits>
 DUALGEMM_DEVICE void write_group_table(const Params& p, GroupTable& table) {
   const int lane = static_cast<int>(threadIdx.x) % 32;

@@ -35,7 +35,7 @@ struct LoadWeights {
       : cta(cta_), b{&p.b1, &p.b2}, sfb{&p.sfb1, &p.sfb2} {
     if constexpr (kOneB) b[0] = b[1] = cta.rank == 0 ? &p.b1 : &p.b2;
     if constexpr (Cta<Traits>::kPaired) sfb[0] = sfb[1] = cta.rank == 0 ? &p.sfb1 : &p.sfb2;
-    // Few weights are read a second time, by tiles of M that do not run at the same time.
+    // Tiles that share weights mostly run at the same time; few read them again later.
     policy = ptx::create_policy_evict_first();
   }
 
@@ -108,8 +108,8 @@ template <class Part, class Traits, class Scheduler>
 DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits> cta, Scheduler tiles) {
   const Part part(p, cta);
   const typename Traits::KLoop loop(p.k_tiles, cta.slice);
-  auto s = producer_start<Rings<Traits>::kStages>();
-  auto q = producer_start<Rings<Traits>::kScaleStages>();
+  auto s = producer_start<Rings<Traits>::kStages>();       // the next stage to fill
+  auto q = producer_start<Rings<Traits>::kScaleStages>();  // the next scale stage to fill
   // A box counts in full, also where it sticks out of the tensor and zeros are written. The other CTA's bytes
   // may land first: the phase cannot end before this arrival.
   const auto expect = [&](uint64_t& full, uint32_t bytes) {
@@ -141,10 +141,13 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
     }
   }
   if constexpr (Part::kLaunchesDependents) {
-    // All copies of A have been issued: the next grid may start on SMs that are free. It executes
-    // griddepcontrol.wait, which returns when this grid has ended, before it writes anything and before it
-    // reads anything but weights that are said to be static. While it reads those, no grid but this one can
-    // still be running: this role has waited for the end of the preceding grid before it came here.
+    // The next grid may start on SMs that are free. It is this late for speed alone: now all copies of A have
+    // been issued, and the loads of the next grid do not compete with them. It is safe because a grid that
+    // starts early executes griddepcontrol.wait, which returns when this grid has ended, before it writes
+    // anything and before it reads anything that earlier grids write. A kernel of this library may read
+    // weights before that, if its caller says that no work still running writes them. While it does, this is
+    // the only earlier grid that still runs: this role came here after its own griddepcontrol.wait
+    // (dual_gemm.cuh).
     if (ptx::elect_sync()) ptx::griddepcontrol_launch_dependents();
     __syncwarp();
   }
@@ -159,9 +162,10 @@ DUALGEMM_DEVICE void prefetch_tensor_maps(const Params& p) {
 
 // Brings the first weights into L2, before the barriers of a pair are ready for copies to shared memory. This
 // is safe also where the preceding grid still writes them. L2 is where all writes become visible, so what was
-// prefetched is never stale, and the copies to shared memory still follow the griddepcontrol.wait of their
-// role. There are at most four prefetches, since more would hold up whoever waits for this warp: on an H200
-// four cost 3 to 6 cycles each, every further one 37 to 116. One thread.
+// prefetched is never stale, and unless the weights are static their copies to shared memory still come after
+// griddepcontrol.wait. There are at most four prefetches, since more would delay the other warps at the
+// cluster barrier of the prologue: on an H200 four cost 3 to 6 cycles each, every further one 37 to 116. One
+// thread.
 template <class Traits, class Scheduler>
 DUALGEMM_DEVICE void prefetch_weights(const Params& p, Cta<Traits> cta, Scheduler tiles) {
   constexpr int kKTilesAhead = 4 / Traits::kPlan.operands.b_boxes;

@@ -12,7 +12,7 @@ namespace dualgemm {
 
 struct Tile {
   int32_t m, n;       // in tiles of its problem
-  int32_t problem;    // whose weights and factors it needs
+  int32_t problem;    // whose weights, scale factors and alphas it needs
   int32_t a_problem;  // outermost coordinate in A, SFA and C
   int32_t row;        // its first row, in A and C
   int32_t rows;       // of the problem from there on: at least 1, and not clipped to those of a tile

@@ -1,5 +1,5 @@
 // scaling.cuh -- from accumulators to the gate and up of the activation: g = alpha1 acc1, u = alpha2 acc2.
-// The factors of a problem are those of the host times those that lie on the device.
+// The alphas of a problem are those of the host times those that lie on the device.
 #pragma once
 
 #include "kernel/common/scheduler.cuh"

@@ -13,9 +13,9 @@
 //
 // With split-K there is one tile per cluster, and the epilogue adds up the parts (reduce.cuh).
 //
-// Programmatic dependent launch: the kernel may start before the preceding grid, which writes A, its factors
-// or the sizes of groups, has ended. Every role waits for the end of that grid before it reads them, or
-// writes C, which the preceding grid may still read. Only weights that are said to be static are loaded
+// Programmatic dependent launch: the kernel may start before the preceding grid has ended, which may write A,
+// its scale factors, the alphas or the sizes of groups, and may still read C. Every role that reads the
+// former or writes C waits for the end of that grid first. Only weights that are said to be static are loaded
 // sooner; any weights may be prefetched to L2 sooner.
 //
 // common/rings.cuh and shared_storage.cuh have the barriers, tmem_map.cuh the columns of tensor memory,
@@ -36,8 +36,8 @@ DUALGEMM_DEVICE auto scheduler(const Params& p, const SharedStorage<Traits>& sme
   return scheduler_of<Traits>(p, smem.groups);
 }
 
-// Barriers, the table of groups and first fetches: what the load roles need. Every warp takes part and leaves
-// converged.
+// Barriers, the table of groups and the first prefetches: what the load roles need. Every warp takes part and
+// leaves converged.
 template <class Traits>
 DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta, Role role) {
   constexpr Plan kPlan = Traits::kPlan;
@@ -64,14 +64,14 @@ DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Cta<
   }
   __syncwarp();  // one lane worked above; what follows needs the warp together
   if constexpr (Cta<Traits>::kPaired) {
-    // After this the other CTA is known to run, as an allocation of tensor memory for both needs, and its
+    // After this the other CTA is known to run, which an allocation with cta_group::2 requires, and its
     // barriers are initialised before anything arrives on them from here. The arrival may be relaxed: the
     // fence above has released the initialisations, and the other CTA reads nothing else.
     ptx::cluster_arrive_relaxed();
     ptx::cluster_wait_acquire();
   }
-  // Barriers and table are written before anybody in this CTA reads them. The cluster barrier above has done
-  // that for the barriers of a pair.
+  // Barriers and table are written before anybody in this CTA reads them. For the barriers of a pair the
+  // cluster barrier above has done that; the table still needs this, since the arrival was relaxed.
   if constexpr (!Cta<Traits>::kPaired || kPlan.tile.grouped) __syncthreads();
 }
 
@@ -98,7 +98,7 @@ DUALGEMM_DEVICE void teardown(SharedStorage<Traits>& smem, Role role) {
   constexpr Plan kPlan = Traits::kPlan;
   ptx::tcgen05_fence_before_thread_sync();  // the epilogue's loads come before the release of the columns
   if constexpr (Cta<Traits>::kPaired) {
-    // ... of both CTAs. Nor does one exit while the other may still reach its memory.
+    // The loads of both CTAs come before it, and neither exits while the other may still reach its memory.
     ptx::cluster_arrive_release();
     ptx::cluster_wait_acquire();
   } else {
@@ -145,7 +145,8 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, 1)
       else epilogue_role<Traits>(p, smem, cta, tiles, EpilogueWarp(warp));
       break;
   }
-  if (kSplit && same_role != Role::kEpilogue) attend_reduction();
+  if constexpr (kSplit)
+    if (same_role != Role::kEpilogue) attend_reduction();
   teardown<Traits>(smem, role);
 }
 

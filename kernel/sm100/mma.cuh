@@ -57,7 +57,7 @@ DUALGEMM_DEVICE void copy_scales(TmemMap<Traits> tmem, const ScaleSteps& from, i
   }
 }
 
-// When scale factors are copied to tensor memory: with the mma of each step.
+// Copies the scale factors of each step to tensor memory just before its mma.
 struct CopyPerStep {
   template <class MainLoop>
   DUALGEMM_DEVICE void begin_k_tile(MainLoop& main, int32_t i) {
@@ -77,8 +77,8 @@ template <class Traits>
 struct BothProducts {
   static constexpr Plan kPlan = Traits::kPlan;
   static constexpr uint32_t kInstruction = ptx::mxf4nvf4_instruction_descriptor(kPlan.mma.m, kPlan.mma.n);
-  static constexpr auto kFirst = kPlan.mma.keep_a ? ptx::Collector::kFill : ptx::Collector::kUnsaid;
-  static constexpr auto kSecond = kPlan.mma.keep_a ? ptx::Collector::kLastUse : ptx::Collector::kUnsaid;
+  static constexpr auto kFirst = kPlan.mma.keep_a ? ptx::Collector::kFill : ptx::Collector::kDefault;
+  static constexpr auto kSecond = kPlan.mma.keep_a ? ptx::Collector::kLastUse : ptx::Collector::kDefault;
 
   DUALGEMM_DEVICE static void issue(TmemMap<Traits> tmem, const MmaStep& x, KTile) {
     constexpr int kGroup = kPlan.mma.cta_group;
@@ -120,9 +120,10 @@ struct MainLoop {
   typename Traits::KLoop loop;
   int32_t k_elements;
   typename Traits::ScaleCopies copies{};
+  // The next stage, scale stage and window.
   PipelineState<kPlan.operands.stages> s = consumer_start<kPlan.operands.stages>();
   PipelineState<kPlan.scales.stages> q = consumer_start<kPlan.scales.stages>();
-  // This role both fills the windows and frees them, by the commit behind the mma that read one.
+  // It starts as a producer's: this role fills the windows, and waits until its own commit has freed them.
   PipelineState<kPlan.tmem.windows> w = producer_start<kPlan.tmem.windows>();
 
   DUALGEMM_DEVICE MainLoop(const Params& p, SharedStorage<Traits>& smem_, Cta<Traits> cta_)
@@ -172,7 +173,8 @@ struct MainLoop {
     int acc, sf_offset;
   };
 
-  // Copies and mma of one step; one thread. Two mma on one accumulator execute in the order of issue.
+  // Copies and mma of one step; one thread. Mma on one accumulator execute in the order of issue, so that the
+  // steps add up without a wait between them.
   DUALGEMM_DEVICE void issue(int32_t i, int step, int step_of_window, Target to) {
     const int stage_step = loop.in_scale_stage(i) * kPlan.mma.steps + step;
     const int window = kResident ? q.index : w.index, window_step = kResident ? stage_step : step_of_window;
@@ -191,8 +193,8 @@ struct MainLoop {
                             loop[i]);
   }
 
-  // When all mma issued so far have completed, the stage is free. After the last k-tile of a scale stage that
-  // is free, too, and so are the columns of tensor memory if the scale stage has its own.
+  // When all mma issued so far have completed, the stage is free. After the last k-tile of a scale stage the
+  // scale stage is free, too, and so is its window where scale factors are resident.
   DUALGEMM_DEVICE void give_back(int32_t i) {
     const bool ends_scale_stage = loop.ends_scale_stage(i);
     if (ptx::elect_sync()) {

@@ -20,9 +20,10 @@ struct Options {
   int32_t scale_k_tiles = 1;  // k-tiles in one stage of it
   int32_t acc_stages = 1;     // pairs of accumulators, 1 or 2
   bool grouped = false;       // several problems, whose rows are known on the device only
-  // With two mma per step: the second asks for the A that the collector of the tensor core holds since the
-  // first. That mma of one thread execute in order although they have different accumulators is not
-  // documented; public kernels that give right results on a B200 rely on it here.
+  // Where a step has two mma, the first leaves its A in the collector of the tensor core, and the second
+  // takes it from there. This is right only if the two execute in the order of issue. The PTX ISA promises
+  // that order for mma on one accumulator, and these have two; but public kernels that give right results on
+  // a B200 rely on it, too.
   bool keep_a = false;
 };
 

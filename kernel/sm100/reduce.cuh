@@ -26,7 +26,7 @@ struct Reduction {
   static constexpr int kProductBytes = kShare / 4 * kTmemLanes * kVectorBytes;
   static constexpr int kSliceBytes = 2 * kProductBytes;
   static_assert(kSlices * kSliceBytes <= kPlan.ring_bytes(), "the partial sums fit into the rings");
-  static_assert(kHalf % kWidth == 0 && kWidth % 4 == 0, "half a share is whole chunks of whole vectors");
+  static_assert(kHalf % kWidth == 0 && kWidth % 4 == 0, "kHalf is whole chunks of whole vectors");
 
   // The columns of its share that a warp handles, up to where C ends.
   DUALGEMM_DEVICE static int first(EpilogueWarp warp) { return warp.half * kHalf; }
@@ -47,21 +47,22 @@ DUALGEMM_DEVICE void meet_cluster() {
   ptx::cluster_wait_acquire();
 }
 
-// The rings were written by TMA and read by the tensor core, both through the async proxy; what comes after
-// the first barrier are ordinary stores to the same bytes, by other CTAs too.
+// The rings were written by TMA and read by the tensor core, both through the async proxy. After the first
+// barrier ordinary stores write the same bytes, from other CTAs, too, so a proxy fence comes before it.
 DUALGEMM_DEVICE void leave_rings() {
   ptx::fence_proxy_async();
   meet_cluster();
 }
 
-// The warps of the other roles take part in the two barriers of the exchange, and in nothing else of it.
+// What the warps of the other roles do in the exchange: they join its two barriers.
 DUALGEMM_DEVICE void attend_reduction() {
   leave_rings();
   meet_cluster();
 }
 
-// Sends to every CTA of the cluster, itself included, what this one has of that one's columns. Columns beyond
-// C are nobody's.
+// Sends this CTA's partial sums of each slice's share of the columns to the CTA of that slice, its own
+// included; in a pair of CTAs each keeps to those of its own rank. What lies beyond C, `columns` of the tile
+// (rows with swap A/B), is not sent.
 template <class Traits>
 DUALGEMM_DEVICE void send_partial_sums(SharedStorage<Traits>& smem, Cta<Traits> cta, EpilogueWarp warp,
                                        int columns) {

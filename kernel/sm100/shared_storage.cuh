@@ -3,9 +3,9 @@
 // tcgen05.commit here. scale_empty[q] is committed after the mma that used scale stage q: it frees the shared
 // memory and, where scale factors are resident (tmem_map.cuh), the columns of tensor memory of that stage.
 //
-//   barrier          count                  arrives                         waits       meaning
+//   barrier          count                  arrives                         who waits   meaning
 //   acc_full[a]      1                      tcgen05.commit of mma           epilogue    pair a is final
-//   acc_empty[a]     8                      a lane of each epilogue warp    mma         pair a was read
+//   acc_empty[a]     8                      a lane of each epilogue warp    mma         pair a may be filled
 //   window_free[w]   1                      tcgen05.commit of mma           mma         window w was read
 //
 // Overlapping accumulators have ONE acc_full and ONE acc_empty, whose phases take turns with the two pairs.

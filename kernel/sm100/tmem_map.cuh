@@ -1,30 +1,32 @@
 // tmem_map.cuh -- the columns of tensor memory: the accumulators of both products and the scale factors.
 //
-//   0          columns    2 columns                      scales                            used
-//   | acc1[0]  | acc2[0]  | acc1[1], acc2[1] if doubled  | window 0 | window 1 | ...       |
+//   0          mma.columns  2 mma.columns                  tmem.scales                      tmem.used
+//   | acc1[0]  | acc2[0]    | acc1[1], acc2[1] if doubled  | window 0 | window 1 | ...       |
 //
-// Two pairs of 128 columns overlap by 64, which leaves room for scale factors:
+// Two accumulator pairs of 2 x 128 columns overlap by 64, which leaves room for scale factors:
 //
 //   0          128        192        256        320                   448        512
 //   | acc1[0]  | acc2[0]             |                                | windows  |
 //                         | acc1[1]             | acc2[1]             |
 //
-// acc2[0] columns 64..127 are acc1[1] columns 0..63. The epilogue reads them first and lets the mma of the
-// next tile go on from there (epilogue.cuh).
+// acc2[0] columns 64..127 are acc1[1] columns 0..63. The epilogue reads these first and then arrives on
+// acc_empty, so that the mma of the next tile may start while it reads the rest (epilogue.cuh). The tile
+// after that uses the first pair again, all of which has been read by then: the epilogue takes tiles in
+// order.
 //
 // Scale factors are copied here before the mma that use them, into one of several windows. Where tensor
-// memory has room, each scale stage has a window of its own, and its factors are resident as long as the
-// stage is full. Elsewhere a window holds those of half a k-tile, and the windows are used in turn. Each atom
-// takes four columns, those of A first. k is the mma step; SFB1 and SFB2 have one or two blocks of 128 rows
-// each:
+// memory has room, each scale stage has a window of its own, and its factors are resident: they stay until
+// scale_empty. Elsewhere a window holds those of half a k-tile, and the windows are used in turn. Each atom,
+// the factors of 128 rows and one step, takes four columns, those of A first. k is the mma step; SFB1 and
+// SFB2 have one or two blocks of 128 rows each:
 //
 //   | SFA k0 | SFA k1 | ... | SFB1 k0 | SFB2 k0 | SFB1 k1 | SFB2 k1 | ...
 //
 // Four columns hold the factors of 128 rows: row r in column r / 32, lanes r % 32 + {0, 32, 64, 96}. The
-// atoms of B of a step are neighbours, so the single mma of N = 256 reads them as eight columns. The order of
-// a mma before a later copy over its scale factors is not documented: scale_empty[q], committed after the
-// mma, or window_free[w] provides it. In a pair each CTA has this map: the accumulators and the SFA of its
-// own 128 rows of A, and a copy of SFB1 and SFB2.
+// atoms of B of a step are neighbours, so the single mma of N = 256 reads them as eight columns. That
+// an mma has read its scale factors before a later copy overwrites them is not documented: the wait for
+// scale_empty[q] or window_free[w], committed after the mma, makes it so. In a pair of CTAs each has this
+// map: the accumulators and the SFA of its own 128 rows of A, and a copy of SFB1 and SFB2.
 #pragma once
 
 #include <cstdint>
@@ -56,9 +58,10 @@ struct TmemMap {
   }
 };
 
-// The position of one end in the accumulators. Pairs that overlap have one barrier, whose phases take turns
-// with them: the phase of parity 0 belongs to pair 0, that of parity 1 to pair 1. The epilogue waits for the
-// phase of its own tile, and the mma for the one before, which belongs to the tile before.
+// Which accumulator pair the mma (the producer) or the epilogue (the consumer) is at. Pairs that overlap have
+// one barrier, whose phases alternate between them: the phase of parity 0 belongs to pair 0, that of parity 1
+// to pair 1. The epilogue waits for the phase of its own tile. The mma waits for the phase before, which ends
+// when the epilogue has released the tile before. kFirstPhase: 1 for the producer, 0 for the consumer.
 template <class Traits, uint32_t kFirstPhase>
 struct AccState : PipelineState<Traits::kPlan.tmem.acc_barriers> {
   DUALGEMM_HOST_DEVICE constexpr int pair() const {

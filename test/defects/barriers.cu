@@ -44,7 +44,7 @@ __global__ void mailbox_kernel(uint32_t* out) {
   if (threadIdx.x == 0) {
     mbarrier_init(&full, 1);
     mbarrier_init(&free, d == Mailbox::kReadersNotAwaited ? 1 : 3);
-    fence_mbarrier_init();
+    fence_mbarrier_init_release_cluster();
   }
   __syncthreads();
   if (warp_index() == 0) {
@@ -96,32 +96,8 @@ Outcome run_registers() {
 
 }  // namespace
 
-Outcome named_barrier(Named defect) {
-  switch (defect) {
-    case Named::kNone: return run_named<Named::kNone>();
-    case Named::kCountTooHigh: return run_named<Named::kCountTooHigh>();
-    case Named::kMixedCounts: return run_named<Named::kMixedCounts>();
-    case Named::kNoBarrier: return run_named<Named::kNoBarrier>();
-    case Named::kMixedForms: return run_named<Named::kMixedForms>();
-    case Named::kWriterOnlyArrives: return run_named<Named::kWriterOnlyArrives>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome mailbox(Mailbox defect) {
-  switch (defect) {
-    case Mailbox::kNone: return run_mailbox<Mailbox::kNone>();
-    case Mailbox::kReadersNotAwaited: return run_mailbox<Mailbox::kReadersNotAwaited>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome register_pool(Registers defect) {
-  switch (defect) {
-    case Registers::kNone: return run_registers<Registers::kNone>();
-    case Registers::kPoolExceeded: return run_registers<Registers::kPoolExceeded>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
+DEFECTS_SUBJECT(Named, named_barrier, run_named)
+DEFECTS_SUBJECT(Mailbox, mailbox, run_mailbox)
+DEFECTS_SUBJECT(Registers, register_pool, run_registers)
 
 }  // namespace defects

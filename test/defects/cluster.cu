@@ -6,7 +6,7 @@
 namespace defects {
 namespace {
 
-DEFECTS_DEVICE uint32_t load_cluster(uint32_t from) {
+DUALGEMM_DEVICE uint32_t load_cluster(uint32_t from) {
   uint32_t value;
   asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(from) : "memory");
   return value;
@@ -16,14 +16,14 @@ DEFECTS_DEVICE uint32_t load_cluster(uint32_t from) {
 template <Exchange d>
 __global__ void __cluster_dims__(2, 1, 1) exchange_kernel(uint32_t* out) {
   __shared__ uint32_t inbox[32];
-  const uint32_t rank = cluster_rank(), lane = lane_index();
+  const uint32_t rank = cluster_ctarank(), lane = lane_index();
   const uint32_t theirs = shared_of(&inbox[lane], rank ^ 1);
   inbox[lane] = 0;
   if constexpr (d != Exchange::kPeerMayNotHaveStarted) cluster_sync();
   store_cluster(theirs, 1000 + rank * 32 + lane);
   if constexpr (d == Exchange::kRelaxedArrive) cluster_arrive_relaxed();
-  else if constexpr (d != Exchange::kNoBarrier) cluster_arrive();
-  if constexpr (d != Exchange::kNoBarrier) cluster_wait();
+  else if constexpr (d != Exchange::kNoBarrier) cluster_arrive_release();
+  if constexpr (d != Exchange::kNoBarrier) cluster_wait_acquire();
   out[rank * 32 + lane] = *static_cast<volatile uint32_t*>(&inbox[lane]);
   if (rank == 0) out[64 + lane] = load_cluster(theirs);
   if constexpr (d != Exchange::kPeerMayHaveExited) cluster_sync();
@@ -46,13 +46,13 @@ __global__ void __cluster_dims__(2, 1, 1) remote_arrive_kernel(uint32_t* out) {
   __shared__ uint64_t full;
   if (threadIdx.x == 0) {
     mbarrier_init(&full, 1);
-    if constexpr (d != RemoteArrive::kNoInitFence) fence_mbarrier_init();
+    if constexpr (d != RemoteArrive::kNoInitFence) fence_mbarrier_init_release_cluster();
   }
   __syncwarp();
   cluster_arrive_relaxed();
-  cluster_wait();
+  cluster_wait_acquire();
   if (threadIdx.x != 0) return;
-  if (cluster_rank() == 1) {
+  if (cluster_ctarank() == 1) {
     store_cluster(shared_of(&word, 0), 1000);
     const uint32_t theirs = shared_of(&full, 0);
     if constexpr (d == RemoteArrive::kDefaultScope) mbarrier_arrive_cluster_default(theirs);
@@ -81,12 +81,12 @@ __global__ void __cluster_dims__(2, 1, 1) async_store_kernel(uint32_t* out) {
   const uint32_t lane = lane_index();
   if (lane == 0) {
     mbarrier_init(&full, 1);
-    fence_mbarrier_init();
-    if (cluster_rank() == 0) mbarrier_arrive_expect_tx(&full, d == AsyncStore::kFewBytes ? 64 : 128);
+    fence_mbarrier_init_release_cluster();
+    if (cluster_ctarank() == 0) mbarrier_arrive_expect_tx(&full, d == AsyncStore::kFewBytes ? 64 : 128);
   }
   __syncwarp();
   cluster_sync();
-  if (cluster_rank() == 1) {
+  if (cluster_ctarank() == 1) {
     st_async(shared_of(&words[lane], 0), 1000 + lane, shared_of(&full, 0));
     return;
   }
@@ -111,12 +111,12 @@ template <Multicast d>
 __global__ void __cluster_dims__(2, 1, 1) multicast_kernel(const uint32_t* in, uint32_t* out) {
   __shared__ alignas(128) uint32_t block[32];
   __shared__ uint64_t full, empty;
-  const uint32_t rank = cluster_rank(), lane = lane_index();
+  const uint32_t rank = cluster_ctarank(), lane = lane_index();
   const bool expects = d != Multicast::kPeerExpectsNothing || rank == 0;
   if (threadIdx.x == 0) {
     mbarrier_init(&full, 1);
     mbarrier_init(&empty, d == Multicast::kPeerNotAwaited ? 1 : 2);
-    fence_mbarrier_init();
+    fence_mbarrier_init_release_cluster();
     if (expects) mbarrier_arrive_expect_tx(&full, sizeof block);
   }
   __syncthreads();
@@ -157,45 +157,9 @@ Outcome run_multicast() {
 
 }  // namespace
 
-Outcome cluster_exchange(Exchange defect) {
-  switch (defect) {
-    case Exchange::kNone: return run_exchange<Exchange::kNone>();
-    case Exchange::kNoBarrier: return run_exchange<Exchange::kNoBarrier>();
-    case Exchange::kRelaxedArrive: return run_exchange<Exchange::kRelaxedArrive>();
-    case Exchange::kPeerMayHaveExited: return run_exchange<Exchange::kPeerMayHaveExited>();
-    case Exchange::kPeerMayNotHaveStarted: return run_exchange<Exchange::kPeerMayNotHaveStarted>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome remote_arrive(RemoteArrive defect) {
-  switch (defect) {
-    case RemoteArrive::kNone: return run_remote_arrive<RemoteArrive::kNone>();
-    case RemoteArrive::kDefaultScope: return run_remote_arrive<RemoteArrive::kDefaultScope>();
-    case RemoteArrive::kWaitDefaultScope: return run_remote_arrive<RemoteArrive::kWaitDefaultScope>();
-    case RemoteArrive::kNoInitFence: return run_remote_arrive<RemoteArrive::kNoInitFence>();
-    case RemoteArrive::kLocalForm: return run_remote_arrive<RemoteArrive::kLocalForm>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome async_store(AsyncStore defect) {
-  switch (defect) {
-    case AsyncStore::kNone: return run_async_store<AsyncStore::kNone>();
-    case AsyncStore::kNoWait: return run_async_store<AsyncStore::kNoWait>();
-    case AsyncStore::kFewBytes: return run_async_store<AsyncStore::kFewBytes>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome multicast(Multicast defect) {
-  switch (defect) {
-    case Multicast::kNone: return run_multicast<Multicast::kNone>();
-    case Multicast::kMaskWithoutPeer: return run_multicast<Multicast::kMaskWithoutPeer>();
-    case Multicast::kPeerExpectsNothing: return run_multicast<Multicast::kPeerExpectsNothing>();
-    case Multicast::kPeerNotAwaited: return run_multicast<Multicast::kPeerNotAwaited>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
+DEFECTS_SUBJECT(Exchange, cluster_exchange, run_exchange)
+DEFECTS_SUBJECT(RemoteArrive, remote_arrive, run_remote_arrive)
+DEFECTS_SUBJECT(AsyncStore, async_store, run_async_store)
+DEFECTS_SUBJECT(Multicast, multicast, run_multicast)
 
 }  // namespace defects

@@ -47,7 +47,7 @@ __global__ void written_kernel(uint32_t* words, uint32_t* out) {
   if constexpr (d != Written::kNoProxyFence) fence_proxy_async_global();
   if (threadIdx.x == 0) {
     mbarrier_init(&full, 1);
-    fence_mbarrier_init();
+    fence_mbarrier_init_release_cluster();
   }
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -71,7 +71,7 @@ __global__ void single_kernel(const uint32_t* in, uint32_t* out) {
   __shared__ alignas(128) uint32_t copy[4];
   __shared__ uint64_t full;
   mbarrier_init(&full, 1);
-  fence_mbarrier_init();
+  fence_mbarrier_init_release_cluster();
   mbarrier_arrive_expect_tx(&full, sizeof copy);
   bulk_load(copy, in, sizeof copy, &full);
   mbarrier_wait(&full, d == Single::kFreshParity ? 1 : 0);
@@ -149,71 +149,18 @@ __global__ void overlap_kernel(const uint32_t* in, uint32_t* out) {
 template <Overlap d>
 Outcome run_overlap() {
   DeviceArray<uint32_t> in(counting(65)), out(64);
-  uint32_t* never_written = nullptr;
-  cudaMalloc(reinterpret_cast<void**>(&never_written), 64 * sizeof(uint32_t));
-  overlap_kernel<d><<<2, 32>>>(d == Overlap::kUninitialised ? never_written : in.data(), out.data());
-  const Outcome result = outcome(out, [](size_t i) { return uint32_t(1000 + i); });
-  cudaFree(never_written);
-  return result;
+  const dualgemm_test::DeviceArray<uint32_t> never_written(64);
+  overlap_kernel<d><<<2, 32>>>(d == Overlap::kUninitialised ? never_written.data() : in.data(), out.data());
+  return outcome(out, [](size_t i) { return uint32_t(1000 + i); });
 }
 
 }  // namespace
 
-Outcome block_tile(Tile defect) {
-  switch (defect) {
-    case Tile::kNone: return run_tile<Tile::kNone>();
-    case Tile::kNoSyncthreads: return run_tile<Tile::kNoSyncthreads>();
-    case Tile::kNoSyncBeforeReuse: return run_tile<Tile::kNoSyncBeforeReuse>();
-    case Tile::kNoCopyWait: return run_tile<Tile::kNoCopyWait>();
-    case Tile::kNoSyncAfterCopy: return run_tile<Tile::kNoSyncAfterCopy>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome written_then_copied(Written defect) {
-  switch (defect) {
-    case Written::kNone: return run_written<Written::kNone>();
-    case Written::kNoProxyFence: return run_written<Written::kNoProxyFence>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome single_copy(Single defect) {
-  switch (defect) {
-    case Single::kNone: return run_single<Single::kNone>();
-    case Single::kFreshParity: return run_single<Single::kFreshParity>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome global_flag(Flag defect) {
-  switch (defect) {
-    case Flag::kNone: return run_flag<Flag::kNone>();
-    case Flag::kRelaxedStore: return run_flag<Flag::kRelaxedStore>();
-    case Flag::kRelaxedLoad: return run_flag<Flag::kRelaxedLoad>();
-    case Flag::kCtaScope: return run_flag<Flag::kCtaScope>();
-    case Flag::kNoFlag: return run_flag<Flag::kNoFlag>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome last_block(Count defect) {
-  switch (defect) {
-    case Count::kNone: return run_count<Count::kNone>();
-    case Count::kPlainIncrement: return run_count<Count::kPlainIncrement>();
-    case Count::kNoFenceBeforeCount: return run_count<Count::kNoFenceBeforeCount>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome overlapping_output(Overlap defect) {
-  switch (defect) {
-    case Overlap::kNone: return run_overlap<Overlap::kNone>();
-    case Overlap::kSameAddress: return run_overlap<Overlap::kSameAddress>();
-    case Overlap::kOutOfBounds: return run_overlap<Overlap::kOutOfBounds>();
-    case Overlap::kUninitialised: return run_overlap<Overlap::kUninitialised>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
+DEFECTS_SUBJECT(Tile, block_tile, run_tile)
+DEFECTS_SUBJECT(Written, written_then_copied, run_written)
+DEFECTS_SUBJECT(Single, single_copy, run_single)
+DEFECTS_SUBJECT(Flag, global_flag, run_flag)
+DEFECTS_SUBJECT(Count, last_block, run_count)
+DEFECTS_SUBJECT(Overlap, overlapping_output, run_overlap)
 
 }  // namespace defects

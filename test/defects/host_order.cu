@@ -1,6 +1,7 @@
 // host_order.cu -- order between grids: streams, events, freed memory, programmatic dependent launch.
 #include "defects/device.cuh"
 #include "defects/host.h"
+#include "support/programmatic.h"
 
 namespace defects {
 namespace {
@@ -56,36 +57,15 @@ template <Dependent d>
 Outcome run_dependent() {
   DeviceArray<uint32_t> between(kWords), out(kWords);
   fill_kernel<<<1, kWords>>>(between.data());
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = 1;
-  config.blockDim = kWords;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  cudaLaunchKernelEx(&config, copy_kernel<d>, static_cast<const uint32_t*>(between.data()), out.data());
+  const dualgemm_test::ProgrammaticLaunch launch(1, kWords);
+  cudaLaunchKernelEx(&launch.config(), copy_kernel<d>, static_cast<const uint32_t*>(between.data()),
+                     out.data());
   return outcome(out, [](size_t i) { return uint32_t(1000 + i); });
 }
 
 }  // namespace
 
-Outcome streams(Streams defect) {
-  switch (defect) {
-    case Streams::kNone: return run_streams<Streams::kNone>();
-    case Streams::kNoEvent: return run_streams<Streams::kNoEvent>();
-    case Streams::kCopyWithoutEvent: return run_streams<Streams::kCopyWithoutEvent>();
-    case Streams::kUsedAfterFree: return run_streams<Streams::kUsedAfterFree>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome dependent_launch(Dependent defect) {
-  switch (defect) {
-    case Dependent::kNone: return run_dependent<Dependent::kNone>();
-    case Dependent::kNoGridWait: return run_dependent<Dependent::kNoGridWait>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
+DEFECTS_SUBJECT(Streams, streams, run_streams)
+DEFECTS_SUBJECT(Dependent, dependent_launch, run_dependent)
 
 }  // namespace defects

@@ -10,7 +10,7 @@ __global__ void lanes_kernel(uint32_t* out) {
   __shared__ uint32_t words[32];
   const uint32_t lane = lane_index();
   words[lane] = 1000 + lane;
-  if constexpr (d == Lanes::kElectAsBarrier) elect_one();
+  if constexpr (d == Lanes::kElectAsBarrier) elect_sync();
   else if constexpr (d == Lanes::kShuffleAsBarrier) out[32 + lane] = __shfl_xor_sync(0xFFFFFFFF, lane, 1);
   else if constexpr (d != Lanes::kNoSyncwarp) __syncwarp();
   out[lane] = *static_cast<volatile uint32_t*>(&words[(lane + 1) % 32]);
@@ -32,16 +32,6 @@ Outcome run() {
 
 }  // namespace
 
-Outcome lanes(Lanes defect) {
-  switch (defect) {
-    case Lanes::kNone: return run<Lanes::kNone>();
-    case Lanes::kNoSyncwarp: return run<Lanes::kNoSyncwarp>();
-    case Lanes::kElectAsBarrier: return run<Lanes::kElectAsBarrier>();
-    case Lanes::kShuffleAsBarrier: return run<Lanes::kShuffleAsBarrier>();
-    case Lanes::kSameWord: return run<Lanes::kSameWord>();
-    case Lanes::kDivergentAligned: return run<Lanes::kDivergentAligned>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
+DEFECTS_SUBJECT(Lanes, lanes, run)
 
 }  // namespace defects

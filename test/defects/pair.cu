@@ -19,7 +19,7 @@ struct alignas(1024) Stage {
 };
 constexpr uint32_t kStageBytes = (kRows + kColumns / 2) * kRowBytes + 2 * kScaleBytes;
 constexpr uint32_t kAllocated = 64;
-DEFECTS_DEVICE uint32_t scale_column(int stage) { return 16 + stage * 16; }
+DUALGEMM_DEVICE uint32_t scale_column(int stage) { return 16 + stage * 16; }
 
 struct Maps {
   CUtensorMap a, b, sfa, sfb;
@@ -36,7 +36,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(192)
   __shared__ Stage stage[kStages];
   __shared__ uint64_t full[kStages], empty[kStages], acc_full, acc_empty, own_scales[kStages];
   __shared__ uint32_t tmem_address;
-  const uint32_t warp = warp_index(), lane = lane_index(), rank = cluster_rank();
+  const uint32_t warp = warp_index(), lane = lane_index(), rank = cluster_ctarank();
   constexpr uint16_t kBoth = d == Pair::kCommitToOneCta ? 0b01 : 0b11;
 
   if (threadIdx.x == 32) {
@@ -47,18 +47,18 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(192)
     }
     mbarrier_init(&acc_full, 1);
     mbarrier_init(&acc_empty, 256);
-    if constexpr (d != Pair::kNoInitFence) fence_mbarrier_init();
+    if constexpr (d != Pair::kNoInitFence) fence_mbarrier_init_release_cluster();
   }
   __syncwarp();
   cluster_arrive_relaxed();
-  cluster_wait();
+  cluster_wait_acquire();
   if (warp == 0) {
     tcgen05_alloc<2>(&tmem_address, kAllocated);
-    tcgen05_relinquish<2>();
+    tcgen05_relinquish_alloc_permit<2>();
   }
-  tcgen05_fence_before();
+  tcgen05_fence_before_thread_sync();
   __syncthreads();
-  tcgen05_fence_after();
+  tcgen05_fence_after_thread_sync();
   const uint32_t base = *static_cast<volatile uint32_t*>(&tmem_address);
 
   if (warp == 4 && lane == 0) {  // load
@@ -88,20 +88,20 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(192)
 #pragma unroll 1
     for (int tile = 0; tile < kTiles; ++tile) {
       mbarrier_wait_cluster(&acc_empty, tile % 2 ^ 1);
-      tcgen05_fence_after();
+      tcgen05_fence_after_thread_sync();
 #pragma unroll 1
       for (int block = 0; block < kBlocks; ++block) {
         const int i = tile * kBlocks + block, s = i % kStages;
         mbarrier_wait_cluster(&full[s], i / kStages % 2);
-        tcgen05_fence_after();
+        tcgen05_fence_after_thread_sync();
         const uint32_t scales = base + scale_column(s);
-        tcgen05_cp_scales<2>(scales, scale_descriptor(stage[s].sfa));
-        tcgen05_cp_scales<2>(scales + 4, scale_descriptor(stage[s].sfb));
-        tcgen05_mma<2>(base, matrix_descriptor(stage[s].a, 8 * kRowBytes, 6),
-                       matrix_descriptor(stage[s].b, 8 * kRowBytes, 6), kShape, scales, scales + 4,
-                       block != 0);
-        if (block == kBlocks - 1) tcgen05_commit_pair(&acc_full, 0b11);
-        tcgen05_commit_pair(&empty[s], kBoth);
+        tcgen05_cp_32x128b_warpx4<2>(scales, scale_descriptor(stage[s].sfa));
+        tcgen05_cp_32x128b_warpx4<2>(scales + 4, scale_descriptor(stage[s].sfb));
+        tcgen05_mma_mxf4nvf4_block16<2, Collector::kDefault>(
+            base, matrix_descriptor(stage[s].a, 8 * kRowBytes, 6),
+            matrix_descriptor(stage[s].b, 8 * kRowBytes, 6), kShape, scales, scales + 4, block != 0);
+        if (block == kBlocks - 1) tcgen05_commit_multicast(&acc_full, 0b11);
+        tcgen05_commit_multicast(&empty[s], kBoth);
       }
     }
     // Arrivals from the peer must find this CTA.
@@ -110,12 +110,12 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(192)
 #pragma unroll 1
     for (int tile = 0; tile < kTiles; ++tile) {
       mbarrier_wait_cluster(&acc_full, tile % 2);
-      tcgen05_fence_after();
+      tcgen05_fence_after_thread_sync();
       uint32_t low[8], high[8];
-      tcgen05_ld_x8(low, base + (warp * 32 << 16));
-      tcgen05_ld_x8(high, base + (warp * 32 << 16) + 8);
+      tcgen05_ld_32x32b(low, base + (warp * 32 << 16));
+      tcgen05_ld_32x32b(high, base + (warp * 32 << 16) + 8);
       tcgen05_wait_ld();
-      tcgen05_fence_before();
+      tcgen05_fence_before_thread_sync();
       if constexpr (d == Pair::kArriveDefaultScope) mbarrier_arrive_cluster_default(shared_of(&acc_empty, 0));
       else mbarrier_arrive_cluster(shared_of(&acc_empty, 0));
       float* row = out + ((tile * 2 + rank) * kRows + threadIdx.x) * kColumns;
@@ -126,29 +126,17 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(192)
     }
   }
   __syncwarp();
-  tcgen05_fence_before();
+  tcgen05_fence_before_thread_sync();
   cluster_sync();
-  tcgen05_fence_after();
+  tcgen05_fence_after_thread_sync();
   if (warp == 0) tcgen05_dealloc<2>(base, kAllocated);
-}
-
-float e2m1(int code) {
-  constexpr float kValues[8] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
-  return kValues[code % 8];
-}
-
-std::vector<uint8_t> rows_of_codes(int rows, int bytes) {
-  std::vector<uint8_t> values(size_t(rows) * bytes);
-  for (int row = 0; row < rows; ++row)
-    for (int i = 0; i < bytes; ++i)
-      values[size_t(row) * bytes + i] = uint8_t((row + row / (2 * kRows)) % 8 * 0x11);
-  return values;
 }
 
 template <Pair d>
 Outcome run() {
   constexpr int kWidth = kBlocks * kRowBytes, kSteps = kTiles * kBlocks;
-  DeviceArray<uint8_t> a(rows_of_codes(kTiles * 2 * kRows, kWidth)), b(rows_of_codes(kColumns, kWidth));
+  DeviceArray<uint8_t> a(rows_of_codes(kTiles * 2 * kRows, kWidth, 2 * kRows)),
+      b(rows_of_codes(kColumns, kWidth, 2 * kRows));
   DeviceArray<uint8_t> sfa(2 * kSteps * kScaleBytes, kOne), sfb(kSteps * kScaleBytes, kOne);
   DeviceArray<float> out(size_t(kTiles) * 2 * kRows * kColumns, 0xFF);
   const auto scales = [](DeviceArray<uint8_t>& from, int rows) {
@@ -166,16 +154,6 @@ Outcome run() {
 
 }  // namespace
 
-Outcome pair(Pair defect) {
-  switch (defect) {
-    case Pair::kNone: return run<Pair::kNone>();
-    case Pair::kCommitToOneCta: return run<Pair::kCommitToOneCta>();
-    case Pair::kPeerBytesNotAwaited: return run<Pair::kPeerBytesNotAwaited>();
-    case Pair::kArriveDefaultScope: return run<Pair::kArriveDefaultScope>();
-    case Pair::kNoInitFence: return run<Pair::kNoInitFence>();
-    case Pair::kStagesNotDrained: return run<Pair::kStagesNotDrained>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
+DEFECTS_SUBJECT(Pair, pair, run)
 
 }  // namespace defects

@@ -23,7 +23,7 @@ __global__ void ring_kernel(const uint32_t* in, uint32_t* out) {
       mbarrier_init(&empty[s], kConsumers);
     }
     if constexpr (d == Ring::kInitTwice) mbarrier_init(&full[0], 1);
-    fence_mbarrier_init();
+    fence_mbarrier_init_release_cluster();
     if constexpr (d == Ring::kDataOnBarrier) *static_cast<volatile uint64_t*>(&full[1]) = 0;
   }
   if constexpr (d != Ring::kNoBarrierAfterInit) __syncthreads();
@@ -77,32 +77,6 @@ Outcome run() {
 
 }  // namespace
 
-Outcome ring(Ring defect) {
-  switch (defect) {
-    case Ring::kNone: return run<Ring::kNone>();
-    case Ring::kArriveWithoutBytes: return run<Ring::kArriveWithoutBytes>();
-    case Ring::kFewBytes: return run<Ring::kFewBytes>();
-    case Ring::kManyBytes: return run<Ring::kManyBytes>();
-    case Ring::kConsumerParity: return run<Ring::kConsumerParity>();
-    case Ring::kProducerParity: return run<Ring::kProducerParity>();
-    case Ring::kParityNotFlipped: return run<Ring::kParityNotFlipped>();
-    case Ring::kWrongStage: return run<Ring::kWrongStage>();
-    case Ring::kNoFullWait: return run<Ring::kNoFullWait>();
-    case Ring::kNoEmptyWait: return run<Ring::kNoEmptyWait>();
-    case Ring::kEmptyCountHigh: return run<Ring::kEmptyCountHigh>();
-    case Ring::kEmptyCountLow: return run<Ring::kEmptyCountLow>();
-    case Ring::kTailDropped: return run<Ring::kTailDropped>();
-    case Ring::kNoBarrierAfterInit: return run<Ring::kNoBarrierAfterInit>();
-    case Ring::kNoProxyFence: return run<Ring::kNoProxyFence>();
-    case Ring::kArriveBeforeSyncwarp: return run<Ring::kArriveBeforeSyncwarp>();
-    case Ring::kWholeWarpIssues: return run<Ring::kWholeWarpIssues>();
-    case Ring::kInitTwice: return run<Ring::kInitTwice>();
-    case Ring::kDataOnBarrier: return run<Ring::kDataOnBarrier>();
-    case Ring::kSplitExpect: return run<Ring::kSplitExpect>();
-    case Ring::kExpectAfterCopy: return run<Ring::kExpectAfterCopy>();
-    case Ring::kClusterScope: return run<Ring::kClusterScope>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
+DEFECTS_SUBJECT(Ring, ring, run)
 
 }  // namespace defects

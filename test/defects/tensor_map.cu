@@ -15,7 +15,7 @@ __global__ void edge_kernel(const __grid_constant__ CUtensorMap map, uint8_t* ou
   __shared__ uint64_t full[kBoxes];
   if (threadIdx.x == 0) {
     for (int i = 0; i < kBoxes; ++i) mbarrier_init(&full[i], 1);
-    fence_mbarrier_init();
+    fence_mbarrier_init_release_cluster();
     for (int i = 0; i < kBoxes; ++i) {
       const int rows =
           d == Map::kBytesOfPartialBox && kRows - i * kBoxRows < kBoxRows ? kRows - i * kBoxRows : kBoxRows;
@@ -31,10 +31,10 @@ __global__ void edge_kernel(const __grid_constant__ CUtensorMap map, uint8_t* ou
   }
 }
 
-DEFECTS_DEVICE void fence_tensormap_release() {
+DUALGEMM_DEVICE void fence_tensormap_release() {
   asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
 }
-DEFECTS_DEVICE void fence_tensormap_acquire(const CUtensorMap* map) {
+DUALGEMM_DEVICE void fence_tensormap_acquire(const CUtensorMap* map) {
   asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
 }
 
@@ -44,7 +44,7 @@ __global__ void patch_kernel(CUtensorMap* map, const CUtensorMap* patch, uint8_t
   __shared__ uint64_t full[kBoxes];
   if (threadIdx.x == 0) {
     for (int i = 0; i < kBoxes; ++i) mbarrier_init(&full[i], 1);
-    fence_mbarrier_init();
+    fence_mbarrier_init_release_cluster();
     mbarrier_arrive_expect_tx(&full[0], kBoxBytes);
     tensor_load(box[0], map, 0, 0, &full[0]);
     if constexpr (d != Map::kPatchedInFlight) mbarrier_wait(&full[0], 0);
@@ -94,19 +94,20 @@ Outcome patch() {
       out, [&](size_t i) { return i < kBoxBytes ? values[i] : values[i - kBoxBytes + kShift * kWidth]; });
 }
 
+template <Map d>
+Outcome run() {
+  if constexpr (d == Map::kBytesOfPartialBox) {
+    return edge<d>();
+  } else if constexpr (d == Map::kPatchedWithoutFence || d == Map::kPatchedInFlight) {
+    return patch<d>();
+  } else {
+    const Outcome first = edge<d>(), second = patch<d>();
+    return {first.error == cudaSuccess ? second.error : first.error, first.right && second.right};
+  }
+}
+
 }  // namespace
 
-Outcome tensor_map(Map defect) {
-  switch (defect) {
-    case Map::kNone: {
-      const Outcome first = edge<Map::kNone>(), second = patch<Map::kNone>();
-      return {first.error == cudaSuccess ? second.error : first.error, first.right && second.right};
-    }
-    case Map::kBytesOfPartialBox: return edge<Map::kBytesOfPartialBox>();
-    case Map::kPatchedWithoutFence: return patch<Map::kPatchedWithoutFence>();
-    case Map::kPatchedInFlight: return patch<Map::kPatchedInFlight>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
+DEFECTS_SUBJECT(Map, tensor_map, run)
 
 }  // namespace defects

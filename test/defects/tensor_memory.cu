@@ -22,8 +22,8 @@ constexpr uint32_t kStageBytes = (kRows + kColumns) * kRowBytes + 2 * kSteps * k
 
 // Tensor memory: two accumulators, then per stage and step the scales of A, those of B and a gap.
 constexpr uint32_t kAllocated = 128, kScaleColumns = 16;
-DEFECTS_DEVICE uint32_t accumulator_column(int index) { return index * kColumns; }
-DEFECTS_DEVICE uint32_t scale_column(int stage, int step) {
+DUALGEMM_DEVICE uint32_t accumulator_column(int index) { return index * kColumns; }
+DUALGEMM_DEVICE uint32_t scale_column(int stage, int step) {
   return 16 + (stage * kSteps + step) * kScaleColumns;
 }
 
@@ -43,9 +43,9 @@ __global__ void __launch_bounds__(192)
   const uint32_t warp = warp_index(), lane = lane_index();
 
   if (warp == 0) {
-    if constexpr (d == Gemm::kAllocAfterRelinquish) tcgen05_relinquish<1>();
+    if constexpr (d == Gemm::kAllocAfterRelinquish) tcgen05_relinquish_alloc_permit<1>();
     tcgen05_alloc<1>(&tmem_address, kAllocated);
-    if constexpr (d != Gemm::kAllocAfterRelinquish) tcgen05_relinquish<1>();
+    if constexpr (d != Gemm::kAllocAfterRelinquish) tcgen05_relinquish_alloc_permit<1>();
   }
   if (threadIdx.x == 32) {
     for (int i = 0; i < kStages; ++i) {
@@ -54,13 +54,13 @@ __global__ void __launch_bounds__(192)
       mbarrier_init(&acc_full[i], 1);
       mbarrier_init(&acc_empty[i], 128);
     }
-    fence_mbarrier_init();
+    fence_mbarrier_init_release_cluster();
   }
   uint32_t base = 0;
   if constexpr (d == Gemm::kAddressReadEarly) base = *static_cast<volatile uint32_t*>(&tmem_address);
-  tcgen05_fence_before();
+  tcgen05_fence_before_thread_sync();
   __syncthreads();
-  tcgen05_fence_after();
+  tcgen05_fence_after_thread_sync();
   if constexpr (d != Gemm::kAddressReadEarly) base = *static_cast<volatile uint32_t*>(&tmem_address);
 
   if (warp == 4 && lane == 0) {  // load
@@ -83,36 +83,37 @@ __global__ void __launch_bounds__(192)
     for (int tile = 0; tile < kTiles; ++tile) {
       const int acc = tile % 2;
       if constexpr (d != Gemm::kNoAccumulatorWait) mbarrier_wait(&acc_empty[acc], tile / 2 % 2 ^ 1);
-      tcgen05_fence_after();
+      tcgen05_fence_after_thread_sync();
       const uint32_t to = base + accumulator_column(d == Gemm::kAccumulatorNotToggled ? 0 : acc);
 #pragma unroll 1
       for (int block = 0; block < kBlocks; ++block) {
         const int i = tile * kBlocks + block, s = i % kStages;
         if constexpr (d != Gemm::kNoFullWait) mbarrier_wait(&full[s], i / kStages % 2);
-        tcgen05_fence_after();
-        if constexpr (d == Gemm::kCommitBeforeMma) tcgen05_commit(&empty[s]);
+        tcgen05_fence_after_thread_sync();
+        if constexpr (d == Gemm::kCommitBeforeMma) tcgen05_commit<1>(&empty[s]);
 #pragma unroll 1
         for (int step = 0; step < kSteps; ++step) {
           const uint32_t scales = base + scale_column(d == Gemm::kOneScaleRegion ? 0 : s, step);
-          tcgen05_cp_scales<1>(scales, scale_descriptor(stage[s].sfa[step]));
-          tcgen05_cp_scales<1>(scales + 4, scale_descriptor(stage[s].sfb[step]));
+          tcgen05_cp_32x128b_warpx4<1>(scales, scale_descriptor(stage[s].sfa[step]));
+          tcgen05_cp_32x128b_warpx4<1>(scales + 4, scale_descriptor(stage[s].sfb[step]));
           constexpr int kStep = d == Gemm::kStepTooShort ? 16 : 32;
           constexpr uint32_t kOffset = d == Gemm::kScaleColumn ? 8 : 4;
           constexpr uint32_t kDescriptor = d == Gemm::kScaleFormatId ? kShape | 1 << 29 : kShape;
           const bool old = d == Gemm::kAccumulateFirst || (d == Gemm::kAccumulateOnOldTile && tile == 2);
           const bool accumulate = old || block != 0 || step != 0;
-          tcgen05_mma<1>(to, matrix_descriptor(stage[s].a + step * kStep, 8 * kRowBytes, 4),
-                         matrix_descriptor(stage[s].b + step * kStep, 8 * kRowBytes, 4), kDescriptor, scales,
-                         scales + kOffset, accumulate);
-          if constexpr (d == Gemm::kCommitEveryMma) tcgen05_commit(&empty[s]);
+          tcgen05_mma_mxf4nvf4_block16<1, Collector::kDefault>(
+              to, matrix_descriptor(stage[s].a + step * kStep, 8 * kRowBytes, 4),
+              matrix_descriptor(stage[s].b + step * kStep, 8 * kRowBytes, 4), kDescriptor, scales,
+              scales + kOffset, accumulate);
+          if constexpr (d == Gemm::kCommitEveryMma) tcgen05_commit<1>(&empty[s]);
         }
-        if constexpr (d == Gemm::kCommitToOtherStage) tcgen05_commit(&empty[(s + 1) % kStages]);
-        else if constexpr (d == Gemm::kCommitToFull) tcgen05_commit(&full[s]);
+        if constexpr (d == Gemm::kCommitToOtherStage) tcgen05_commit<1>(&empty[(s + 1) % kStages]);
+        else if constexpr (d == Gemm::kCommitToFull) tcgen05_commit<1>(&full[s]);
         else if constexpr (d == Gemm::kArriveInsteadOfCommit) mbarrier_arrive(&empty[s]);
         else if constexpr (d != Gemm::kCommitEveryMma && d != Gemm::kCommitBeforeMma)
-          tcgen05_commit(&empty[s]);
+          tcgen05_commit<1>(&empty[s]);
       }
-      tcgen05_commit(&acc_full[acc]);
+      tcgen05_commit<1>(&acc_full[acc]);
     }
   } else if (warp < 4) {  // epilogue
 #pragma unroll 1
@@ -121,13 +122,14 @@ __global__ void __launch_bounds__(192)
       constexpr bool kRelaxed = d == Gemm::kNoAfterFenceRelaxedWait || d == Gemm::kRelaxedWaitWithFence;
       if constexpr (kRelaxed) mbarrier_wait_relaxed(&acc_full[acc], tile / 2 % 2);
       else mbarrier_wait(&acc_full[acc], tile / 2 % 2);
-      if constexpr (d != Gemm::kNoAfterFence && d != Gemm::kNoAfterFenceRelaxedWait) tcgen05_fence_after();
+      if constexpr (d != Gemm::kNoAfterFence && d != Gemm::kNoAfterFenceRelaxedWait)
+        tcgen05_fence_after_thread_sync();
       uint32_t values[kColumns];
       const uint32_t quarter = d == Gemm::kWrongQuarter ? (warp + 1) % 4 : warp;
-      tcgen05_ld_x8(values, base + (quarter * 32 << 16) + accumulator_column(acc));
+      tcgen05_ld_32x32b(values, base + (quarter * 32 << 16) + accumulator_column(acc));
       if constexpr (d != Gemm::kNoWaitLd) tcgen05_wait_ld();
       constexpr bool kFence = d != Gemm::kNoBeforeFence && d != Gemm::kNoBeforeFenceRelaxedArrive;
-      if constexpr (kFence) tcgen05_fence_before();
+      if constexpr (kFence) tcgen05_fence_before_thread_sync();
       if constexpr (d == Gemm::kNoBeforeFenceRelaxedArrive) mbarrier_arrive_relaxed(&acc_empty[acc]);
       else mbarrier_arrive(&acc_empty[acc]);
       // Through shared memory, as an epilogue that stores by TMA would.
@@ -140,30 +142,19 @@ __global__ void __launch_bounds__(192)
     }
   }
   __syncwarp();
-  tcgen05_fence_before();
+  tcgen05_fence_before_thread_sync();
   __syncthreads();
-  tcgen05_fence_after();
+  tcgen05_fence_after_thread_sync();
   const bool frees = d != Gemm::kNoDealloc && (d != Gemm::kDeallocByHalfWarp || lane < 16);
   if (warp == 0 && frees)
     tcgen05_dealloc<1>(base, d == Gemm::kDeallocFewerColumns ? kAllocated / 2 : kAllocated);
 }
 
-float e2m1(int code) {
-  constexpr float kValues[8] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
-  return kValues[code % 8];
-}
-
-std::vector<uint8_t> rows_of_codes(int rows, int bytes) {
-  std::vector<uint8_t> values(size_t(rows) * bytes);
-  for (int row = 0; row < rows; ++row)
-    for (int i = 0; i < bytes; ++i) values[size_t(row) * bytes + i] = uint8_t((row + row / kRows) % 8 * 0x11);
-  return values;
-}
-
 template <Gemm d>
 Outcome run_gemm() {
   constexpr int kWidth = kBlocks * kRowBytes;
-  DeviceArray<uint8_t> a(rows_of_codes(kTiles * kRows, kWidth)), b(rows_of_codes(kColumns, kWidth));
+  DeviceArray<uint8_t> a(rows_of_codes(kTiles * kRows, kWidth, kRows)),
+      b(rows_of_codes(kColumns, kWidth, kRows));
   DeviceArray<uint8_t> sfa(size_t(kTiles) * kBlocks * kSteps * kScaleBytes, kTwo);
   DeviceArray<uint8_t> sfb(size_t(kTiles) * kBlocks * kSteps * kScaleBytes, kOne);
   DeviceArray<float> out(size_t(kTiles) * kRows * kColumns, 0xFF);
@@ -193,15 +184,15 @@ __global__ void __launch_bounds__(160) scales_kernel(float* out) {
   if constexpr (d != Scales::kNoProxyFence) fence_proxy_async_shared();
   if (warp == 0) {
     tcgen05_alloc<1>(&tmem_address, 32);
-    tcgen05_relinquish<1>();
+    tcgen05_relinquish_alloc_permit<1>();
   }
   if (threadIdx.x == 0) {
     for (int round = 0; round < kRounds; ++round) mbarrier_init(&done[round], 1);
-    fence_mbarrier_init();
+    fence_mbarrier_init_release_cluster();
   }
-  tcgen05_fence_before();
+  tcgen05_fence_before_thread_sync();
   __syncthreads();
-  tcgen05_fence_after();
+  tcgen05_fence_after_thread_sync();
   const uint32_t d_column = *static_cast<volatile uint32_t*>(&tmem_address), quarter = warp * 32 << 16;
   const uint32_t sfa = d_column + 16, sfb = d_column + 20;
 
@@ -210,33 +201,33 @@ __global__ void __launch_bounds__(160) scales_kernel(float* out) {
     if (warp < 4) {
       if (round > 0 && d != Scales::kOverwrittenBeforeRead) {
         mbarrier_wait(&done[round - 1], 0);
-        tcgen05_fence_after();
+        tcgen05_fence_after_thread_sync();
       }
       tcgen05_st_x4(sfa + quarter, (round == 0 ? kOne : kTwo) * 0x01010101u);
       tcgen05_st_x4(sfb + quarter, kOne * 0x01010101u);
       if constexpr (d != Scales::kNoWaitSt) tcgen05_wait_st();
     }
-    if constexpr (d != Scales::kNoFences) tcgen05_fence_before();
+    if constexpr (d != Scales::kNoFences) tcgen05_fence_before_thread_sync();
     __syncthreads();
-    if constexpr (d != Scales::kNoFences) tcgen05_fence_after();
+    if constexpr (d != Scales::kNoFences) tcgen05_fence_after_thread_sync();
     if (threadIdx.x == 128)
-      tcgen05_mma<1>(d_column, matrix_descriptor(a, 256, 6), matrix_descriptor(b, 256, 6), kShape, sfa, sfb,
-                     round != 0);
+      tcgen05_mma_mxf4nvf4_block16<1, Collector::kDefault>(
+          d_column, matrix_descriptor(a, 256, 6), matrix_descriptor(b, 256, 6), kShape, sfa, sfb, round != 0);
     __syncwarp();
-    if (threadIdx.x == (d == Scales::kCommitByOtherThread ? 129 : 128)) tcgen05_commit(&done[round]);
+    if (threadIdx.x == (d == Scales::kCommitByOtherThread ? 129 : 128)) tcgen05_commit<1>(&done[round]);
     __syncwarp();
   }
   if (warp < 4) {
     mbarrier_wait(&done[kRounds - 1], 0);
-    tcgen05_fence_after();
+    tcgen05_fence_after_thread_sync();
     uint32_t values[kColumns];
-    tcgen05_ld_x8(values, d_column + quarter);
+    tcgen05_ld_32x32b(values, d_column + quarter);
     tcgen05_wait_ld();
     for (int n = 0; n < kColumns; ++n) out[threadIdx.x * kColumns + n] = __uint_as_float(values[n]);
   }
-  tcgen05_fence_before();
+  tcgen05_fence_before_thread_sync();
   __syncthreads();
-  tcgen05_fence_after();
+  tcgen05_fence_after_thread_sync();
   if (warp == 0) tcgen05_dealloc<1>(d_column, 32);
 }
 
@@ -249,56 +240,7 @@ Outcome run_scales() {
 
 }  // namespace
 
-Outcome gemm(Gemm defect) {
-#define DEFECTS_CASE(name) \
-  case Gemm::name: return run_gemm<Gemm::name>()
-  switch (defect) {
-    DEFECTS_CASE(kNone);
-    DEFECTS_CASE(kNoFullWait);
-    DEFECTS_CASE(kNoEmptyWait);
-    DEFECTS_CASE(kCommitToFull);
-    DEFECTS_CASE(kCommitBeforeMma);
-    DEFECTS_CASE(kCommitToOtherStage);
-    DEFECTS_CASE(kArriveInsteadOfCommit);
-    DEFECTS_CASE(kNoAfterFence);
-    DEFECTS_CASE(kNoAfterFenceRelaxedWait);
-    DEFECTS_CASE(kNoBeforeFence);
-    DEFECTS_CASE(kNoBeforeFenceRelaxedArrive);
-    DEFECTS_CASE(kNoWaitLd);
-    DEFECTS_CASE(kAddressReadEarly);
-    DEFECTS_CASE(kScaleColumn);
-    DEFECTS_CASE(kOneScaleRegion);
-    DEFECTS_CASE(kSwizzleMismatch);
-    DEFECTS_CASE(kStepTooShort);
-    DEFECTS_CASE(kAccumulateFirst);
-    DEFECTS_CASE(kAccumulateOnOldTile);
-    DEFECTS_CASE(kRelaxedEmptyWait);
-    DEFECTS_CASE(kAccumulatorNotToggled);
-    DEFECTS_CASE(kNoDealloc);
-    DEFECTS_CASE(kDeallocByHalfWarp);
-    DEFECTS_CASE(kDeallocFewerColumns);
-    DEFECTS_CASE(kAllocAfterRelinquish);
-    DEFECTS_CASE(kWrongQuarter);
-    DEFECTS_CASE(kScaleFormatId);
-    DEFECTS_CASE(kTileAliasesStage);
-    DEFECTS_CASE(kNoAccumulatorWait);
-    DEFECTS_CASE(kRelaxedWaitWithFence);
-    DEFECTS_CASE(kCommitEveryMma);
-  }
-#undef DEFECTS_CASE
-  return {cudaErrorInvalidValue, false};
-}
-
-Outcome stored_scales(Scales defect) {
-  switch (defect) {
-    case Scales::kNone: return run_scales<Scales::kNone>();
-    case Scales::kNoProxyFence: return run_scales<Scales::kNoProxyFence>();
-    case Scales::kNoWaitSt: return run_scales<Scales::kNoWaitSt>();
-    case Scales::kOverwrittenBeforeRead: return run_scales<Scales::kOverwrittenBeforeRead>();
-    case Scales::kCommitByOtherThread: return run_scales<Scales::kCommitByOtherThread>();
-    case Scales::kNoFences: return run_scales<Scales::kNoFences>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
+DEFECTS_SUBJECT(Gemm, gemm, run_gemm)
+DEFECTS_SUBJECT(Scales, stored_scales, run_scales)
 
 }  // namespace defects

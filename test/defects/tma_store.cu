@@ -28,7 +28,7 @@ __global__ void store_kernel(const __grid_constant__ CUtensorMap map, uint32_t* 
   for (int tile = 0; tile < kTiles; ++tile) {
     // Only the thread that issued a copy can wait for it; the others learn of it at the barrier.
     if constexpr (d != Store::kNoReadWaitBeforeReuse)
-      if (thread == 0) bulk_wait_group_read();
+      if (thread == 0) bulk_wait_group_read<0>();
     __syncthreads();
     buffer[thread] = 1000 + tile * kWords + thread;
     constexpr bool kFenceByWriter = d != Store::kNoProxyFence && d != Store::kFenceBeforeBarrier &&
@@ -40,13 +40,13 @@ __global__ void store_kernel(const __grid_constant__ CUtensorMap map, uint32_t* 
     if (thread == 0) {
       if constexpr (d == Store::kFenceByIssuerAfterBarrier) fence_proxy_async_shared();
       if (tile == 0) tensor_store(&map, 0, 0, buffer);
-      else bulk_store(tiles + tile * kWords, buffer, sizeof buffer);
+      else bulk_store(tiles + tile * kWords, smem_u32(buffer), sizeof buffer);
       bulk_commit_group();
     }
   }
   if (thread == 0) {
-    if constexpr (d == Store::kReadWaitBeforeFlag) bulk_wait_group_read();
-    else if constexpr (d != Store::kNoWaitBeforeExit) bulk_wait_group();
+    if constexpr (d == Store::kReadWaitBeforeFlag) bulk_wait_group_read<0>();
+    else if constexpr (d != Store::kNoWaitBeforeExit) bulk_wait_group<0>();
     if constexpr (d != Store::kNoWaitBeforeExit) store_release_gpu(flag, 1);
   }
 }
@@ -64,18 +64,6 @@ Outcome run() {
 
 }  // namespace
 
-Outcome tma_store(Store defect) {
-  switch (defect) {
-    case Store::kNone: return run<Store::kNone>();
-    case Store::kNoProxyFence: return run<Store::kNoProxyFence>();
-    case Store::kFenceBeforeBarrier: return run<Store::kFenceBeforeBarrier>();
-    case Store::kNoBarrier: return run<Store::kNoBarrier>();
-    case Store::kNoReadWaitBeforeReuse: return run<Store::kNoReadWaitBeforeReuse>();
-    case Store::kNoWaitBeforeExit: return run<Store::kNoWaitBeforeExit>();
-    case Store::kReadWaitBeforeFlag: return run<Store::kReadWaitBeforeFlag>();
-    case Store::kFenceByIssuerAfterBarrier: return run<Store::kFenceByIssuerAfterBarrier>();
-  }
-  return {cudaErrorInvalidValue, false};
-}
+DEFECTS_SUBJECT(Store, tma_store, run)
 
 }  // namespace defects

@@ -51,65 +51,38 @@ Outputs run(const bench::Way& way, const Problem& p, int32_t max_sms) {
   options.max_sms = max_sms;
   const DeviceProblem device(p, options);
   const auto count = static_cast<size_t>(p.m) * static_cast<size_t>(p.n);
-  const DeviceBuffer gates(2 * count), ups(2 * count);
+  const DeviceArray<uint16_t> gates(count), ups(count);
   bench::load(way);
-  bench::launch(way, device.args(), {gates.get(), ups.get()}, nullptr);
+  bench::launch(way, device.args(), {gates.data(), ups.data()}, nullptr);
   Outputs out{device.download(), {}, {}};
+  out.c.split_k = way.instance->plan.tile.split_k;
   if (!way.two_pass) return out;
-  for (auto [output, buffer] : {std::pair{&out.gates, &gates}, std::pair{&out.ups, &ups}}) {
-    *output = {p.m, p.n, DUALGEMM_DTYPE_FP16, std::vector<uint16_t>(count)};
-    buffer->download(output->bits.data(), 2 * count);
-  }
+  out.gates = {p.m, p.n, DUALGEMM_DTYPE_FP16, gates.host()};
+  out.ups = {p.m, p.n, DUALGEMM_DTYPE_FP16, ups.host()};
   return out;
 }
 
-std::vector<double> decode(const std::vector<uint8_t>& codes, const std::vector<uint8_t>& scales,
-                           int64_t rows, int64_t k, int64_t ld) {
-  std::vector<double> out;
-  for (int64_t row = 0; row < rows; ++row)
-    for (int64_t i = 0; i < k; ++i)
-      out.push_back(double{ref::e2m1_decode(ref::nibble(&codes[static_cast<size_t>(row * ld / 2)], i))} *
-                    ref::ue4m3_decode(scales[ref::sf_offset(k, row, i / ref::kBlock)]));
-  return out;
-}
-
-double half_ulp(double x) { return std::max(std::fabs(x) * 0x1p-11, 0x1p-25); }  // fp16
-
-// alpha A B^T, each element within what the tensor core may lose, ref/dual_gemm.cpp, and one rounding to
-// fp16. With |c_t| at most the sum of magnitudes, that is 2^-23 + 5 * 2^-35 of it per step of 64, and as much
-// of the largest scale factors, 448 * 448.
-void check_product(const Output& got, const std::vector<double>& a, const std::vector<double>& b, int64_t k,
-                   double alpha) {
-  const double steps = std::ceil(static_cast<double>(k) / 64);
+// alpha A B^T, each element within what the tensor core and the factor may lose, and one rounding to fp16.
+void check_product(const Output& got, const ref::Product& expected, double alpha) {
   int64_t mismatches = 0;
-  for (int64_t row = 0; row < got.m; ++row)
-    for (int64_t column = 0; column < got.n; ++column) {
-      double sum = 0, magnitude = 0;
-      for (int64_t i = 0; i < k; ++i) {
-        const double term = a[static_cast<size_t>(row * k + i)] * b[static_cast<size_t>(column * k + i)];
-        sum += term;
-        magnitude += std::fabs(term);
-      }
-      const double lost =
-          std::fabs(alpha) * steps * (magnitude * (0x1p-23 + 5 * 0x1p-35) + 5 * 0x1p-35 * 448 * 448);
-      const double expected = alpha * sum, before = lost + 0x1p-23 * std::fabs(expected);
-      const double error = std::fabs(got.value(row, column) - expected);
-      mismatches += !(error <= before + half_ulp(std::fabs(expected) + before));
-    }
+  for (int64_t i = 0; i < got.m * got.n; ++i) {
+    const double exact = alpha * expected.sums[static_cast<size_t>(i)].exact;
+    const double error =
+        std::fabs(alpha) * expected.sums[static_cast<size_t>(i)].lost[0] + 0x1p-23 * std::fabs(exact);
+    mismatches += !ref::may_become(ref::Half::kFp16, exact, error, got.value(i / got.n, i % got.n));
+  }
   CHECK(mismatches == 0);
 }
 
-// silu(gate) * up of the rounded products: 2^-20 of the result per unit of gate for the arithmetic in float,
-// and the rounding to fp16.
+// f(gate) * up of the rounded products, which are exact here.
 void check_activation(const Outputs& out) {
+  const ref::Activation& activation = ref::activation(DUALGEMM_ACTIVATION_SWIGLU);
   int64_t mismatches = 0;
   for (int64_t row = 0; row < out.c.m; ++row)
     for (int64_t column = 0; column < out.c.n; ++column) {
       const double g = out.gates.value(row, column), u = out.ups.value(row, column);
-      const double expected = g / (1 + std::exp(-g)) * u;
-      const double before = 0x1p-20 * std::fabs(expected) * (1 + std::fabs(g)) + 0x1p-126;
-      const double error = std::fabs(out.c.value(row, column) - expected);
-      mismatches += !(error <= before + half_ulp(std::fabs(expected) + before));
+      mismatches += !ref::may_become(ref::Half::kFp16, activation.f(g) * u,
+                                     ref::error_bound(activation, g, u, 0, 0), out.c.value(row, column));
     }
   CHECK(mismatches == 0);
 }
@@ -162,9 +135,10 @@ TEST_CASE("every ablation gives the reference's result", "[kernel]") {
       const Outputs out = run(way, p, 2);
       if (way.two_pass) {
         // Its products are rounded to fp16, which the bound of the reference does not allow: each step alone.
-        const auto a = decode(p.a, p.sfa, p.m, p.k, p.lda);
-        check_product(out.gates, a, decode(p.b1, p.sfb1, p.n, p.k, p.ldb1), p.k, p.alpha1);
-        check_product(out.ups, a, decode(p.b2, p.sfb2, p.n, p.k, p.ldb2), p.k, p.alpha2);
+        const ref::Operand a = {p.a.data(), p.lda / 2, p.sfa.data(), p.m};
+        check_product(out.gates, ref::product(a, {p.b1.data(), p.ldb1 / 2, p.sfb1.data(), p.n}, p.k),
+                      p.alpha1);
+        check_product(out.ups, ref::product(a, {p.b2.data(), p.ldb2 / 2, p.sfb2.data(), p.n}, p.k), p.alpha2);
         check_activation(out);
       } else {
         const Comparison result = compare(out.c, p.reference());

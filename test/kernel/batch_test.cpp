@@ -4,7 +4,7 @@
 
 #include "support/catch.hpp"
 #include "support/compare.h"
-#include "support/device_set.h"
+#include "support/device_problem.h"
 
 using namespace dualgemm_test;
 

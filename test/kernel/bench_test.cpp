@@ -71,15 +71,13 @@ TEST_CASE("bench: a problem that is left out is noticed", "[bench]") {
     CHECK_THAT(verdict(shape, [](dualgemm_args_t& args) { args.groups = 3; }), contains("problem 3"));
 }
 
-TEST_CASE("bench: rows that no group owns are not to be written", "[bench]") {
-  const bench::Buffer rows(std::vector<int32_t>{40, 0, 131, 7});
-  const auto more = [&rows](dualgemm_args_t& args) {
-    args.group_rows = static_cast<const int32_t*>(rows.get());
-  };
+TEST_CASE("bench: rows that no group owns are not to be written", "[bench][grouped]") {
+  const dualgemm_test::DeviceArray<int32_t> rows(std::vector<int32_t>{40, 0, 131, 7});
+  const auto more = [&rows](dualgemm_args_t& args) { args.group_rows = rows.data(); };
   CHECK_THAT(verdict(kShapes[3], more), contains("problem 2: C[130][0] belongs to no group"));
 }
 
-TEST_CASE("bench: groups are captured into a graph and timed", "[bench]") {
+TEST_CASE("bench: groups are captured into a graph and timed", "[bench][grouped]") {
   for (const std::string& shape : kShapes) {
     Workload workload(bench::parse_shape(shape), DUALGEMM_DTYPE_FP16, 2, 1);
     CHECK(workload.time_graph(1).median_us >= 0);

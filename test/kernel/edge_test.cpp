@@ -68,7 +68,7 @@ TEST_CASE("nothing is found in a batch", "[edge]") {
   }
 }
 
-TEST_CASE("nothing is found in a grouped launch around the edges of tiles and rings", "[edge]") {
+TEST_CASE("nothing is found in a grouped launch around the edges of tiles and rings", "[edge][grouped]") {
   for (const NamedConfig& config : grouped_configs()) {
     for (dualgemm_group_mode_t mode : kGroupModes) {
       DYNAMIC_SECTION(config.info.name << " " << text(mode)) {

@@ -7,7 +7,7 @@
 
 #include "support/catch.hpp"
 #include "support/compare.h"
-#include "support/device_set.h"
+#include "support/device_problem.h"
 
 namespace dualgemm_test {
 
@@ -22,11 +22,12 @@ inline const char* text(dualgemm_group_mode_t mode) {
 }
 
 // Every group within the derived bound of the reference.
-inline void check_values(const ProblemSet& set, const std::vector<Output>& out) {
+inline void check_values(const ProblemSet& set, const std::vector<Output>& out,
+                         dualgemm_activation_t activation = kDefaultActivation) {
   REQUIRE(out.size() == set.problems.size());
   for (size_t g = 0; g < out.size(); ++g) {
     if (set.problems[g].m == 0) continue;
-    const Comparison result = compare(out[g], set.problems[g].reference());
+    const Comparison result = compare(out[g], set.problems[g].reference(activation));
     INFO("group " << g << ", " << set.problems[g].m << " rows: " << result.first);
     CHECK(result.mismatches == 0);
   }

@@ -8,6 +8,7 @@
 
 #include "kernel/grouped.h"
 #include "kernel/judged.h"
+#include "support/programmatic.h"
 #include "support/stream.h"
 
 using namespace dualgemm_test;
@@ -23,17 +24,9 @@ __global__ void copy_late(uint4* to, const uint4* from, unsigned words) {
 }
 
 void launch_copy(void* to, const void* from, size_t bytes, cudaStream_t stream) {
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = 2;
-  config.blockDim = 64;
-  config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  check_cuda(cudaLaunchKernelEx(&config, copy_late, static_cast<uint4*>(to), static_cast<const uint4*>(from),
-                                static_cast<unsigned>(bytes / 16)),
+  const ProgrammaticLaunch launch(2, 64, stream);
+  check_cuda(cudaLaunchKernelEx(&launch.config(), copy_late, static_cast<uint4*>(to),
+                                static_cast<const uint4*>(from), static_cast<unsigned>(bytes / 16)),
              "cudaLaunchKernelEx");
 }
 
@@ -65,16 +58,16 @@ std::string findings_of_chain(const ProblemSet& set, const SetOptions& options, 
   DeviceSet device(set, options);
   const Input input = inputs_of(device, set)[written];
   const size_t c_bytes = static_cast<size_t>(set.m) * set.n * 2 / 16 * 16;
-  const DeviceBuffer copy(input.bytes / 16 * 16), c(c_bytes);
-  check_cuda(cudaMemcpy(copy.get(), input.data, copy.size(), cudaMemcpyDeviceToDevice), "cudaMemcpy");
+  const DeviceArray<uint8_t> copy(input.bytes / 16 * 16), c(c_bytes);
+  check_cuda(cudaMemcpy(copy.data(), input.data, copy.size(), cudaMemcpyDeviceToDevice), "cudaMemcpy");
   INFO(input.name);
   Judged judged;
   const Stream stream;
   for (int repeat = 0; repeat < 2; ++repeat) {
-    launch_copy(const_cast<void*>(input.data), copy.get(), copy.size(), stream.get());
+    launch_copy(const_cast<void*>(input.data), copy.data(), copy.size(), stream.get());
     device.launch(stream.get());
     device.launch(stream.get());
-    launch_copy(c.get(), device.args().c, c.size(), stream.get());
+    launch_copy(c.data(), device.args().c, c.size(), stream.get());
   }
   check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
   check_values(set, device.download());
@@ -99,7 +92,7 @@ TEST_CASE("with PDL nothing is touched before the kernel in front has ended", "[
   }
 }
 
-TEST_CASE("with PDL nothing of groups is touched before the kernel in front has ended", "[pdl]") {
+TEST_CASE("with PDL nothing of groups is touched before the kernel in front has ended", "[pdl][grouped]") {
   for (const NamedConfig& config : grouped_configs()) {
     if (config.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
     for (dualgemm_group_mode_t mode : kGroupModes) {
@@ -144,13 +137,13 @@ TEST_CASE("the flags of programmatic launches survive a capture into a graph", "
   options.flags = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
   const ProblemSet set = make_batch(Data::kFullRange, 1, 100, 136, 272, 3);
   DeviceSet device(set, options);
-  const DeviceBuffer a(set.problems[0].a);
+  const DeviceArray<uint8_t> a(set.problems[0].a);
   Judged judged;
   const Stream stream;
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
   check_cuda(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
-  launch_copy(const_cast<void*>(device.args().a), a.get(), a.size(), stream.get());
+  launch_copy(const_cast<void*>(device.args().a), a.data(), a.size(), stream.get());
   device.launch(stream.get());
   check_cuda(cudaStreamEndCapture(stream.get(), &graph), "cudaStreamEndCapture");
   check_cuda(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");

@@ -14,36 +14,14 @@
 #include "sim/judge/judge.h"
 #include "sim/shim/shim.h"
 #include "support/catch.hpp"
+#include "support/device_memory.h"
 
 namespace wrappers {
 
 inline constexpr uint32_t kUntouched = 0xA5A5A5A5;
 
 template <class T>
-class DeviceArray {
- public:
-  explicit DeviceArray(size_t n) : n_(n) {
-    REQUIRE(cudaMalloc(reinterpret_cast<void**>(&data_), n * sizeof(T)) == cudaSuccess);
-    REQUIRE(cudaMemset(data_, 0xA5, n * sizeof(T)) == cudaSuccess);
-  }
-  explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) {
-    REQUIRE(cudaMemcpy(data_, values.data(), n_ * sizeof(T), cudaMemcpyHostToDevice) == cudaSuccess);
-  }
-  ~DeviceArray() { cudaFree(data_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
-
-  T* data() { return data_; }
-  std::vector<T> host() const {
-    std::vector<T> values(n_);
-    REQUIRE(cudaMemcpy(values.data(), data_, n_ * sizeof(T), cudaMemcpyDeviceToHost) == cudaSuccess);
-    return values;
-  }
-
- private:
-  T* data_ = nullptr;
-  size_t n_;
-};
+using DeviceArray = dualgemm_test::FilledArray<T, kUntouched & 0xFF>;
 
 struct Outcome {
   cudaError_t error;

@@ -27,7 +27,7 @@ __device__ void multiply(const Operands& x, bool accumulate) {
 template <int kCtaGroup>
 __device__ void multiply(const Operands& x, int32_t collector, bool accumulate) {
   using enum dualgemm::ptx::Collector;
-  if (collector == 0) multiply<kCtaGroup, kUnsaid, kUnsaid>(x, accumulate);
+  if (collector == 0) multiply<kCtaGroup, kDefault, kDefault>(x, accumulate);
   else if (collector == 1) multiply<kCtaGroup, kFill, kLastUse>(x, accumulate);
   else multiply<kCtaGroup, kLastUse, kFill>(x, accumulate);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/programmatic.h"
 #include "test/ptx/launch.h"
 #include "test/ptx/product.h"
 #include "test/ptx/wrappers.h"
@@ -110,14 +111,8 @@ TEST_CASE("griddepcontrol_wait makes the writes of a kernel that it overlaps vis
   const int32_t waits = GENERATE(0, 1);
   DeviceArray<uint32_t> in(distinct_words(32)), between(32), out(32);
   const Outcome outcome = judged([&] {
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = 1;
-    config.blockDim = 32;
-    config.attrs = &attribute;
-    config.numAttrs = 1;
+    const dualgemm_test::ProgrammaticLaunch launch(1, 32);
+    const cudaLaunchConfig_t& config = launch.config();
     cudaError_t error = enqueue(config, griddepcontrol, in.data(), 1, between.data());
     if (error == cudaSuccess) error = enqueue(config, griddepcontrol, between.data(), waits, out.data());
     return error;

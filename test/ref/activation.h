@@ -7,13 +7,13 @@
 namespace ref {
 
 struct Activation {
-  const char* name;
+  int32_t number;  // of DUALGEMM_ACTIVATION_*
   double (*f)(double g);
   double (*slope)(double g, double dg);  // bound of |f'| within dg of g
   double (*rounding)(double g);  // relative error of f(g) h in float for exact g and h, products included
 };
 
-// By the numbers of DUALGEMM_ACTIVATION_*. std::invalid_argument where there is none.
+// std::invalid_argument where there is none.
 const Activation& activation(int32_t number);
 
 }  // namespace ref

@@ -13,22 +13,36 @@
 // where smax, the largest product of two scale factors, bounds 2^E for the terms (subnormal scale factors
 // count as 2^-6, their exponent). `path`, the sum of |c_t| over the steps, is followed here with the same cut
 // to 24 bits:
-//     e_acc = path * (2^-23 + 5 * 2^-35) + 5 * 2^-35 * smax * steps
+//     e_chain = path * (2^-23 + 5 * 2^-35) + 5 * 2^-35 * smax * steps
 //
-// The epilogue works in float. With u = 2^-24, the relative error of one rounded operation:
+// Where K is split, S CTAs have a chain each, and the path of one chain over all of K does not bound theirs:
+// a sum that jumps to X at once, stays there until the middle and then falls back to 0 has a path of X T / 2,
+// its two halves have one of X T. So every division is followed by itself. K is cut into T k-tiles of 256
+// elements, of which slice s has those from T s / S to T (s + 1) / S, rounded down; some may have none. A
+// chain begins with c_0 = 0, and steps of 64 do not cross k-tiles, so what stands above holds for each chain,
+// and the steps of all are those of one. The sums are then added in float in the order of the slices. The
+// first addition, to 0, is exact; each of the others is rounded to nearest and loses at most u = 2^-24 of its
+// result:
+//     e_acc = sum over the slices of e_chain + u * (sum of |sum so far| behind each slice but the first)
+// With S = 1 that is e_chain.
+//
+// The epilogue works in float, with the relative error u for each rounded operation:
 //   gate g = alpha1 acc1, up h = alpha2 acc2: two roundings (host factor times device factor, times the sum)
 //     dg = |alpha1| e_acc1 + 2u |g|,  dh likewise
 //   f(g): activation.cpp has its rounding r, relative to f(g) h, and L, the bound of |f'| within dg of g
 //   C = f(g) h:
 //     error <= L dg (|h| + dh) + |f(g)| dh + r |f(g)| (|h| + dh) + floor
 //   floor: below 2^-126 a float may be flushed, a factor of f as well as C: 2^-126 (1 + |g| |h|).
-// Second-order products of the relative errors are below 1/64 of the first-order ones and get that as slack.
+// Second-order products of the relative errors are below 1/64 of the first-order ones and get that as slack:
+// those of u and dg, and that the kernel's c_t and sums are not those followed here, but off by less than
+// e_acc.
 #include "ref/dual_gemm.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "ref/formats.h"
@@ -37,7 +51,8 @@ namespace ref {
 namespace {
 
 constexpr int64_t kTileRows = 4, kTileCols = 16;
-constexpr int64_t kBlocksPerStep = 4;  // one tcgen05.mma: 64 elements
+constexpr int64_t kBlocksPerStep = 4;    // one tcgen05.mma: 64 elements
+constexpr int64_t kBlocksPerKTile = 16;  // K is split between k-tiles
 
 using Floats16 = float __attribute__((vector_size(64)));
 using Floats8 = float __attribute__((vector_size(32)));
@@ -71,51 +86,148 @@ Unpacked unpack(const Operand& x, int64_t first_row, int64_t rows, int64_t k, in
   return out;
 }
 
-// 4 x 16 outputs of one GEMM.
-struct Tile {
-  Doubles8 exact[kTileRows][2], rounded[kTileRows][2], path[kTileRows][2];
+// What is followed of the sums of 4 x 16 outputs, for one number of slices.
+struct Chains {
+  using Outputs = Doubles8[kTileRows][2];
+  int slices = 1, slice = 0;
+  bool any = false;        // a slice with steps is behind
+  Outputs chain, path;     // of the slice at hand, as of the last step; of all so far
+  Outputs sum, additions;  // of the slices behind; of |sum| behind each but the first
+
+  // The block behind the current slice.
+  int64_t end(int64_t blocks) const {
+    const int64_t k_tiles = (blocks + kBlocksPerKTile - 1) / kBlocksPerKTile;
+    return std::min(blocks, k_tiles * (slice + 1) / slices * kBlocksPerKTile);
+  }
 };
+
+struct Tile {
+  Doubles8 exact[kTileRows][2];
+  Chains chains[std::size(kSplits)];
+};
+
+using Terms = Doubles8[kTileRows][2];  // of one step
+
+// These become part of every clone of multiply.
+[[gnu::always_inline]] inline void add_magnitude(Doubles8& sum, const Doubles8& x) {
+  const Bits8 no_sign = Bits8{} + ~(uint64_t{1} << 63);
+  sum += reinterpret_cast<Doubles8>(reinterpret_cast<Bits8>(x) & no_sign);
+}
+
+// Adds a step of the tensor core, behind which `block` is the first block.
+[[gnu::always_inline]] inline void add_step(Chains& c, const Terms& step, int64_t block, int64_t blocks) {
+  const Bits8 keep24 = Bits8{} + ~((uint64_t{1} << 29) - 1);  // of a double's 53 significant bits
+  for (int64_t r = 0; r < kTileRows; ++r)
+    for (int h = 0; h < 2; ++h) {
+      const Doubles8 sum = c.chain[r][h] + step[r][h];
+      c.chain[r][h] = reinterpret_cast<Doubles8>(reinterpret_cast<Bits8>(sum) & keep24);
+      add_magnitude(c.path[r][h], c.chain[r][h]);
+    }
+  while (c.slice < c.slices && c.end(blocks) < block) ++c.slice;  // empty slices
+  if (c.end(blocks) != block) return;
+  for (int64_t r = 0; r < kTileRows; ++r)
+    for (int h = 0; h < 2; ++h) {
+      const Doubles8 sum = c.sum[r][h] + c.chain[r][h];
+      c.sum[r][h] = __builtin_convertvector(__builtin_convertvector(sum, Floats8), Doubles8);
+      if (c.any) add_magnitude(c.additions[r][h], c.sum[r][h]);
+      c.chain[r][h] = Doubles8{};
+    }
+  c.any = true;
+  ++c.slice;
+}
 
 // a: 4 rows of `blocks` * 16 values, one after the other; b: 16 rows interleaved; scale factors likewise.
 __attribute__((target_clones("avx512f", "fma", "default"))) void multiply(
     const float* a, const float* a_scales, const float* b, const float* b_scales, int64_t blocks, Tile& out) {
   const int64_t k = blocks * kBlock;
-  const Bits8 keep24 = Bits8{} + ~((uint64_t{1} << 29) - 1);  // of a double's 53 significant bits
-  const Bits8 no_sign = Bits8{} + ~(uint64_t{1} << 63);
   Tile tile = {};
-  for (int64_t step = 0; step < blocks; step += kBlocksPerStep) {
-    for (int64_t block = step; block < std::min(step + kBlocksPerStep, blocks); ++block) {
-      Floats16 dot[kTileRows] = {};
-      for (int64_t i = block * kBlock; i < (block + 1) * kBlock; ++i) {
-        const Floats16 column = *reinterpret_cast<const FloatsInMemory*>(b + i * kTileCols);
-        for (int64_t r = 0; r < kTileRows; ++r) dot[r] += a[r * k + i] * column;
-      }
-      const Floats16 scales = *reinterpret_cast<const FloatsInMemory*>(b_scales + block * kTileCols);
-      for (int64_t r = 0; r < kTileRows; ++r) {
-        const Floats16 term = dot[r] * (a_scales[r * blocks + block] * scales);
-        const Floats8 low = __builtin_shufflevector(term, term, 0, 1, 2, 3, 4, 5, 6, 7);
-        const Floats8 high = __builtin_shufflevector(term, term, 8, 9, 10, 11, 12, 13, 14, 15);
-        const Doubles8 halves[2] = {__builtin_convertvector(low, Doubles8),
-                                    __builtin_convertvector(high, Doubles8)};
-        for (int h = 0; h < 2; ++h) {
-          tile.exact[r][h] += halves[h];
-          tile.rounded[r][h] += halves[h];
-        }
-      }
+  Terms step = {};
+  for (size_t i = 0; i < std::size(kSplits); ++i) tile.chains[i].slices = kSplits[i];
+  for (int64_t block = 0; block < blocks; ++block) {
+    Floats16 dot[kTileRows] = {};
+    for (int64_t i = block * kBlock; i < (block + 1) * kBlock; ++i) {
+      const Floats16 column = *reinterpret_cast<const FloatsInMemory*>(b + i * kTileCols);
+      for (int64_t r = 0; r < kTileRows; ++r) dot[r] += a[r * k + i] * column;
     }
+    const Floats16 scales = *reinterpret_cast<const FloatsInMemory*>(b_scales + block * kTileCols);
     for (int64_t r = 0; r < kTileRows; ++r) {
-      for (int h = 0; h < 2; ++h) {
-        const Bits8 cut = reinterpret_cast<Bits8>(tile.rounded[r][h]) & keep24;
-        tile.rounded[r][h] = reinterpret_cast<Doubles8>(cut);
-        tile.path[r][h] += reinterpret_cast<Doubles8>(cut & no_sign);
-      }
+      const Floats16 term = dot[r] * (a_scales[r * blocks + block] * scales);
+      const Floats8 low = __builtin_shufflevector(term, term, 0, 1, 2, 3, 4, 5, 6, 7);
+      const Floats8 high = __builtin_shufflevector(term, term, 8, 9, 10, 11, 12, 13, 14, 15);
+      step[r][0] += __builtin_convertvector(low, Doubles8);
+      step[r][1] += __builtin_convertvector(high, Doubles8);
     }
+    const int64_t next = block + 1;
+    if (next % kBlocksPerStep != 0 && next != blocks) continue;
+    for (Chains& c : tile.chains) add_step(c, step, next, blocks);
+    for (int64_t r = 0; r < kTileRows; ++r)
+      for (int h = 0; h < 2; ++h) {
+        tile.exact[r][h] += step[r][h];
+        step[r][h] = Doubles8{};
+      }
   }
   out = tile;
 }
 
+Sum sum_at(const Tile& tile, int64_t row, int64_t column, int64_t blocks, double scale_max) {
+  const auto at = [&](const Chains::Outputs& x) { return x[row][column / 8][column % 8]; };
+  const int64_t steps = (blocks + kBlocksPerStep - 1) / kBlocksPerStep;
+  Sum out{at(tile.exact), at(tile.chains[0].sum), {}};
+  for (size_t i = 0; i < std::size(kSplits); ++i)
+    out.lost[i] = at(tile.chains[i].path) * (0x1p-23 + 5 * 0x1p-35) + 5 * 0x1p-35 * scale_max * steps +
+                  0x1p-24 * at(tile.chains[i].additions);
+  return out;
+}
+
+// Calls each(row, column, sums) for every output of A times each of `sides`, on several threads.
+template <size_t kSides, class Each>
+void for_each_output(const Operand& a, const Operand* const (&sides)[kSides], int64_t k, Each each) {
+  if (k % kBlock != 0) throw std::invalid_argument("k is not a multiple of 16");
+  const int64_t m = a.rows, n = sides[0]->rows, blocks = k / kBlock;
+  const Unpacked left = unpack(a, 0, (m + kTileRows - 1) / kTileRows * kTileRows, k, 1);
+
+  // A thread takes 16 columns at a time.
+  std::atomic<int64_t> next_column{0};
+  const auto work = [&] {
+    Tile tiles[kSides];
+    for (int64_t column; (column = next_column.fetch_add(kTileCols)) < n;) {
+      const int64_t width = std::min(kTileCols, n - column);
+      std::vector<Unpacked> right;
+      for (const Operand* side : sides) right.push_back(unpack(*side, column, width, k, kTileCols));
+      for (int64_t row = 0; row < m; row += kTileRows) {
+        for (size_t s = 0; s < kSides; ++s)
+          multiply(&left.values[row * k], &left.scales[row * blocks], right[s].values.data(),
+                   right[s].scales.data(), blocks, tiles[s]);
+        for (int64_t r = 0; r < std::min(kTileRows, m - row); ++r)
+          for (int64_t i = 0; i < width; ++i) {
+            Sum sums[kSides];
+            for (size_t s = 0; s < kSides; ++s)
+              sums[s] =
+                  sum_at(tiles[s], r, i, blocks, static_cast<double>(left.scale_max) * right[s].scale_max);
+            each(row + r, column + i, sums);
+          }
+      }
+    }
+  };
+  std::vector<std::thread> helpers;
+  const int64_t threads =
+      std::min<int64_t>(std::thread::hardware_concurrency(), (n + kTileCols - 1) / kTileCols);
+  for (int64_t i = 1; i < threads; ++i) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+}
+
+}  // namespace
+
+size_t split_index(int split_k) {
+  const int* const found = std::find(std::begin(kSplits), std::end(kSplits), split_k);
+  if (found == std::end(kSplits))
+    throw std::invalid_argument("no bound is derived for " + std::to_string(split_k) + " slices of K");
+  return static_cast<size_t>(found - kSplits);
+}
+
 // The derivation at the top of the file, for one output.
-float error_bound(const Activation& activation, double g, double h, double dg, double dh) {
+double error_bound(const Activation& activation, double g, double h, double dg, double dh) {
   constexpr double u = 0x1p-24;
   const double f = std::fabs(activation.f(g));
   dg += 2 * u * std::fabs(g);
@@ -123,59 +235,36 @@ float error_bound(const Activation& activation, double g, double h, double dg, d
   const double bound = activation.slope(g, dg) * dg * (std::fabs(h) + dh) + f * dh +
                        activation.rounding(g) * f * (std::fabs(h) + dh);
   const double smallest = 0x1p-126 * (1 + std::fabs(g * h));
-  return static_cast<float>(bound * (1 + 1.0 / 64) + smallest);
+  return bound * (1 + 1.0 / 64) + smallest;
 }
 
-}  // namespace
+Product product(const Operand& a, const Operand& b, int64_t k) {
+  Product out{a.rows, b.rows, std::vector<Sum>(a.rows * b.rows)};
+  if (k == 0) return out;
+  for_each_output<1>(a, {&b}, k, [&](int64_t row, int64_t column, const Sum(&sums)[1]) {
+    out.sums[row * out.n + column] = sums[0];
+  });
+  return out;
+}
 
 DualGemm dual_gemm(const Operand& a, const Operand& b1, const Operand& b2, int64_t k, float alpha1,
                    float alpha2, const Activation& activation) {
-  if (k % kBlock != 0) throw std::invalid_argument("k is not a multiple of 16");
   if (b1.rows != b2.rows) throw std::invalid_argument("B1 and B2 have different numbers of rows");
-  const int64_t m = a.rows, n = b1.rows, blocks = k / kBlock;
-  const double steps = std::ceil(static_cast<double>(k) / 64);
-  DualGemm result{m, n, std::vector<double>(m * n), std::vector<float>(m * n), std::vector<float>(m * n)};
-  if (k == 0) return result;  // empty sums: every output is zero
-  const int64_t padded_m = (m + kTileRows - 1) / kTileRows * kTileRows;
-  const Unpacked left = unpack(a, 0, padded_m, k, 1);
-
-  // A thread takes 16 columns of C at a time.
-  std::atomic<int64_t> next_column{0};
-  const auto work = [&] {
-    Tile tiles[2];
-    for (int64_t column; (column = next_column.fetch_add(kTileCols)) < n;) {
-      const int64_t width = std::min(kTileCols, n - column);
-      const Unpacked right[2] = {unpack(b1, column, width, k, kTileCols),
-                                 unpack(b2, column, width, k, kTileCols)};
-      for (int64_t row = 0; row < m; row += kTileRows) {
-        for (int side = 0; side < 2; ++side) {
-          multiply(&left.values[row * k], &left.scales[row * blocks], right[side].values.data(),
-                   right[side].scales.data(), blocks, tiles[side]);
-        }
-        for (int64_t r = 0; r < std::min(kTileRows, m - row); ++r) {
-          for (int64_t i = 0; i < width; ++i) {
-            const auto at = [&](const Doubles8(&x)[kTileRows][2]) { return x[r][i / 8][i % 8]; };
-            const auto lost = [&](int side) {
-              const double scale_max = static_cast<double>(left.scale_max) * right[side].scale_max;
-              return at(tiles[side].path) * (0x1p-23 + 5 * 0x1p-35) + 5 * 0x1p-35 * scale_max * steps;
-            };
-            const double g = alpha1 * at(tiles[0].exact), h = alpha2 * at(tiles[1].exact);
-            const double g24 = alpha1 * at(tiles[0].rounded), h24 = alpha2 * at(tiles[1].rounded);
-            const int64_t index = (row + r) * n + column + i;
-            result.c[index] = activation.f(g) * h;
-            result.tensor_core[index] = static_cast<float>(activation.f(g24) * h24);
-            result.error[index] =
-                error_bound(activation, g, h, std::fabs(alpha1) * lost(0), std::fabs(alpha2) * lost(1));
-          }
-        }
-      }
-    }
-  };
-  std::vector<std::thread> helpers;
-  for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) helpers.emplace_back(work);
-  work();
-  for (std::thread& helper : helpers) helper.join();
-  return result;
+  const auto outputs = static_cast<size_t>(a.rows * b1.rows);
+  DualGemm out{a.rows, b1.rows, std::vector<double>(outputs), {}, std::vector<float>(outputs)};
+  for (std::vector<float>& error : out.error) error.resize(outputs);
+  if (k == 0) return out;  // empty sums: every output is zero
+  for_each_output<2>(a, {&b1, &b2}, k, [&](int64_t row, int64_t column, const Sum(&sums)[2]) {
+    const double g = alpha1 * sums[0].exact, h = alpha2 * sums[1].exact;
+    const int64_t index = row * out.n + column;
+    out.c[index] = activation.f(g) * h;
+    out.tensor_core[index] =
+        static_cast<float>(activation.f(alpha1 * sums[0].tensor_core) * (alpha2 * sums[1].tensor_core));
+    for (size_t i = 0; i < std::size(kSplits); ++i)
+      out.error[i][index] = static_cast<float>(error_bound(
+          activation, g, h, std::fabs(alpha1) * sums[0].lost[i], std::fabs(alpha2) * sums[1].lost[i]));
+  });
+  return out;
 }
 
 }  // namespace ref

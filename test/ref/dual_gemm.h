@@ -3,7 +3,9 @@
 // formats; knows neither the library nor the simulator. Fast enough for full-size problems on a CPU.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "ref/activation.h"
@@ -19,16 +21,39 @@ struct Operand {
   int64_t rows;
 };
 
+// In how many slices of K a sum may be taken: each a chain of its own, added up in float afterwards.
+inline constexpr int kSplits[] = {1, 2, 4};
+
+// One output of one GEMM, without its factor: the sum over K, and how far the kernel's may be from it.
+struct Sum {
+  double exact;                     // up to double rounding
+  double tensor_core;               // of one chain, rounded as the tensor core rounds it
+  double lost[std::size(kSplits)];  // bound of |kernel - exact|
+};
+
+struct Product {
+  int64_t m = 0, n = 0;
+  std::vector<Sum> sums;  // [m, n]
+};
+
 struct DualGemm {
   int64_t m = 0, n = 0;
-  std::vector<double> c;     // [m, n], exact up to double rounding
-  std::vector<float> error;  // [m, n], bound of |kernel - c| before the conversion to the output type
-  // [m, n], with the sums rounded as the tensor core rounds them, the rest in double.
+  std::vector<double> c;  // [m, n], exact up to double rounding
+  // [m, n], bound of |kernel - c| before the conversion to the output type, by the slices of K.
+  std::vector<float> error[std::size(kSplits)];
+  // [m, n], with the sums rounded as the tensor core rounds those of one chain, the rest in double.
   std::vector<float> tensor_core;
 };
 
+// The place of a number of slices in kSplits. std::invalid_argument: it is not there.
+size_t split_index(int split_k);
+
 // k is a multiple of 16. A NaN scale factor makes every output that uses it NaN.
+Product product(const Operand& a, const Operand& b, int64_t k);
 DualGemm dual_gemm(const Operand& a, const Operand& b1, const Operand& b2, int64_t k, float alpha1,
                    float alpha2, const Activation& activation);
+
+// Bound of |kernel - f(g) h| for a gate and an up that are off by dg and dh before they meet their factors.
+double error_bound(const Activation& activation, double g, double h, double dg, double dh);
 
 }  // namespace ref

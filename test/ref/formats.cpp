@@ -63,6 +63,20 @@ uint8_t ue4m3_encode(double x) {
 double fp16_decode(uint16_t bits) { return decode_float(bits, 5, 10, true); }
 double bf16_decode(uint16_t bits) { return decode_float(bits, 8, 7, true); }
 
+double conversion_error(Half type, double x) {
+  return type == Half::kFp16 ? std::fmax(std::fabs(x) * 0x1p-11, 0x1p-25)
+                             : std::fmax(std::fabs(x) * 0x1p-8, 0x1p-134);
+}
+
+bool may_become(Half type, double expected, double error, double actual) {
+  if (std::isnan(expected)) return std::isnan(actual);
+  const double largest = std::fabs(expected) + error;
+  if (std::isinf(actual))
+    return std::signbit(actual) == std::signbit(expected) &&
+           largest >= (type == Half::kFp16 ? 65520 : 0x1.FFp127);
+  return std::fabs(actual - expected) <= error + conversion_error(type, largest);
+}
+
 size_t sf_bytes(int64_t rows, int64_t k) {
   const int64_t bands = (rows + 127) / 128;
   const int64_t tiles = ((k + kBlock - 1) / kBlock + 3) / 4;

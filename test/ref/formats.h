@@ -26,8 +26,20 @@ inline uint8_t nibble(const uint8_t* row, int64_t element) {
 }
 
 // The 16-bit outputs.
+enum class Half { kFp16, kBf16 };
 double fp16_decode(uint16_t bits);
 double bf16_decode(uint16_t bits);
+inline double decode(Half type, uint16_t bits) {
+  return type == Half::kFp16 ? fp16_decode(bits) : bf16_decode(bits);
+}
+
+// Conversion to them rounds to nearest: a number of at most |x| moves by at most half an ulp, relative 2^-11
+// for fp16 and 2^-8 for bf16, but no finer than half the smallest subnormal.
+double conversion_error(Half type, double x);
+// Is `actual`, a number of this type, one that a number within `error` of `expected` may have become? A
+// number at or above the overflow threshold (the largest finite one plus half an ulp) becomes infinity. False
+// if a NaN stands where a number belongs, or the other way round, or if the error is NaN.
+bool may_become(Half type, double expected, double error, double actual);
 
 // Scale factors of a matrix of `rows` rows and `k` elements per row: tiles of 128 rows x 4 blocks, 512 bytes
 // each, tiles of one 128-row band one after the other along K. Inside a tile, 32 lines of 16 bytes:

@@ -1,9 +1,8 @@
-// launch.cpp -- modules, launch limits and occupancy: everything between a CUDA call and a running grid.
+// launch.cpp -- modules and the limits of a launch: everything between a CUDA call and a running grid.
 #include "sim/launch.h"
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "sim/exec/machine.h"
 #include "sim/parse/module.h"
@@ -11,11 +10,8 @@
 namespace sim {
 namespace {
 
-constexpr size_t kParamAlign = 128;      // tensor maps are read in place
-constexpr int kRegistersPerThread = 64;  // PTX does not say what ptxas would allocate
-constexpr size_t kSharedUnit = 128;
+constexpr size_t kParamAlign = 128;  // tensor maps are read in place
 constexpr uint32_t kMaxCluster = 16;
-constexpr uint32_t kMaxThreads = 1024;
 
 [[noreturn]] void refuse(const KernelInfo& kernel, const std::string& why) {
   throw Fault(FaultKind::kLaunch, "launch of " + kernel.name + ": " + why);
@@ -173,28 +169,6 @@ LaunchStats launch(const Module& module, const std::string& name, const LaunchCo
   grid.shared_shift = shared_shift(policy);
   run(grid, options.work);
   return grid.stats;
-}
-
-int max_active_blocks_per_sm(const Machine& machine, const KernelInfo& kernel, int threads,
-                             size_t dynamic_smem) {
-  if (threads <= 0 || threads > int(kMaxThreads)) return 0;
-  const int rounded = (threads + 31) / 32 * 32;
-  const size_t used = (kernel.static_smem + dynamic_smem + Machine::kReservedSmemPerBlock + kSharedUnit - 1) /
-                      kSharedUnit * kSharedUnit;
-  if (kernel.static_smem + dynamic_smem > size_t(machine.smem_per_block_optin)) return 0;
-  return std::min({machine.ctas_per_sm, machine.threads_per_sm / rounded,
-                   machine.registers_per_sm / (rounded * kRegistersPerThread),
-                   int(machine.smem_per_sm / used)});
-}
-
-int max_active_clusters(const Machine& machine, const KernelInfo& kernel, const LaunchConfig& config) {
-  const Dim3 &b = config.block, &c = config.cluster;
-  const int size = int(c.x * c.y * c.z);
-  const int per_sm = max_active_blocks_per_sm(machine, kernel, int(b.x * b.y * b.z), config.dynamic_smem);
-  const auto& groups = machine.cluster_groups;
-  return std::accumulate(groups.begin(), groups.end(), 0, [&](int sum, int sms) {
-    return sum + (size <= 0 || size > sms ? 0 : sms * per_sm / size);
-  });
 }
 
 }  // namespace sim

@@ -9,34 +9,13 @@
 #include "kernel/common/groups.cuh"
 #include "kernel/common/load.cuh"
 #include "kernel/epilogue/epilogue.cuh"
+#include "test/sm90/plan.h"
 
 namespace sm90_test {
 
 using namespace dualgemm;
 
-inline constexpr int kConsumerWarps = 4;
-
-// 64 rows of A, 64 of B1 and of B2: with swap A/B the rows of B are the M side of a wgmma m64n64.
-constexpr Plan plan_of_zeros(bool grouped) {
-  Plan plan{};
-  plan.arch = Arch::kSm90;
-  plan.tile = {.m = 64, .n = 64, .k = 256, .split_k = 1, .grouped = grouped};
-  plan.mma = {.cta_group = 1,
-              .swap_ab = true,
-              .m = 64,
-              .n = 64,
-              .steps = 4,
-              .products = 2,
-              .accumulators = 2,
-              .per_step = 2,
-              .columns = 64,
-              .keep_a = false};
-  plan.operands = operand_plan(plan.tile, plan.mma, /*stages=*/5);
-  plan.scales = scale_plan(plan.tile, plan.mma, /*stages=*/3, /*k_tiles=*/2);
-  plan.epilogue = {.warps = kConsumerWarps, .chunk_columns = 32};
-  plan.threads = 32 * (kConsumerWarps + 2);
-  return plan;
-}
+inline constexpr int kConsumerWarps = plan_of_zeros(false).epilogue.warps;
 
 template <bool kGrouped>
 struct Zeros {

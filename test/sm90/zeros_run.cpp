@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "host/dualgemm.h"
+#include "kernel/instance.h"
 
 namespace {
 
@@ -130,6 +131,7 @@ void check_choice(const dualgemm_device_t& device) {
     dualgemm_args_t args = some_arguments();
     args.config_id = id;
     args.c_dtype = info.c_dtype;
+    args.activation = static_cast<int32_t>(dualgemm::instance(id - 1).epilogue.activation);
     if (info.grouped || ours) continue;
     check(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_NOT_SUPPORTED &&
               std::strstr(dualgemm_last_error(), info.name) != nullptr,

@@ -1,6 +1,6 @@
 // compare.h -- is an output within what the kernel's arithmetic allows? The bound before the conversion to
-// the output type comes from ref/dual_gemm.h; here the conversion is added. Written so that NaN where a
-// number belongs, and a number where NaN belongs, is a mismatch.
+// the output type comes from ref/dual_gemm.h, what the conversion adds from ref/formats.h. NaN where a number
+// belongs, and a number where NaN belongs, is a mismatch.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,6 @@ namespace dualgemm_test {
 struct Comparison {
   int64_t mismatches = 0;
   std::string first;  // the first mismatch: row, column, both values, the bound
-  double worst = 0;   // largest error divided by its bound, over the finite outputs
 };
 
 // Against the exact result and the derived bound.

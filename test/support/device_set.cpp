@@ -10,7 +10,7 @@
 namespace dualgemm_test {
 namespace {
 
-constexpr uint8_t kPoison = 0xFF;       // of C: a NaN in every output type
+constexpr uint16_t kPoison = 0xFFFF;    // of C: a NaN in every output type
 constexpr uint8_t kLargest = 0x77;      // of A and B: twice 6
 constexpr uint8_t kNan = 0x7F;          // of scale factors
 constexpr size_t kGuardElements = 512;  // on either side of C; keeps C aligned
@@ -40,6 +40,11 @@ std::vector<uint8_t> laid_out(size_t size, uint8_t fill, const ProblemSet& set,
 
 }  // namespace
 
+void check_status(dualgemm_status_t status) {
+  if (status != DUALGEMM_STATUS_SUCCESS)
+    throw std::runtime_error(std::string(dualgemm_status_name(status)) + ": " + dualgemm_last_error());
+}
+
 DeviceSet::DeviceSet(const ProblemSet& set, const SetOptions& options)
     : options_(options),
       mode_(set.mode),
@@ -59,20 +64,20 @@ DeviceSet::DeviceSet(const ProblemSet& set, const SetOptions& options)
       sfa_(room(set.problems.size(), stride_sfa_, sfa_bytes(set))),
       sfb1_(room(set.problems.size(), stride_sfb1_, ref::sf_bytes(n_, set.k))),
       sfb2_(room(set.problems.size(), stride_sfb2_, ref::sf_bytes(n_, set.k))),
-      alphas_(2 * set.problems.size() * sizeof(float)),
-      group_rows_((set.problems.size() + 1) * sizeof(int32_t)),
-      c_((room(set.problems.size(), stride_c_, m_ * ldc_) + 2 * kGuardElements) * 2) {
+      alphas_(2 * set.problems.size()),
+      group_rows_(set.problems.size() + 1),
+      c_(room(set.problems.size(), stride_c_, m_ * ldc_) + 2 * kGuardElements) {
   dualgemm_args_init(&args_);
   args_.m = set.m;
   args_.n = set.n;
   args_.k = set.k;
-  args_.a = a_.get();
-  args_.b1 = b1_.get();
-  args_.b2 = b2_.get();
-  args_.sfa = sfa_.get();
-  args_.sfb1 = sfb1_.get();
-  args_.sfb2 = sfb2_.get();
-  args_.c = static_cast<uint16_t*>(c_.get()) + kGuardElements;
+  args_.a = a_.data();
+  args_.b1 = b1_.data();
+  args_.b2 = b2_.data();
+  args_.sfa = sfa_.data();
+  args_.sfb1 = sfb1_.data();
+  args_.sfb2 = sfb2_.data();
+  args_.c = c_.data() + kGuardElements;
   args_.lda = set.problems[0].lda;
   args_.ldb1 = set.problems[0].ldb1;
   args_.ldb2 = set.problems[0].ldb2;
@@ -97,13 +102,13 @@ DeviceSet::DeviceSet(const ProblemSet& set, const SetOptions& options)
   } else {
     args_.group_mode = mode_;
     args_.groups = problems;
-    args_.group_rows = static_cast<const int32_t*>(group_rows_.get());
+    args_.group_rows = group_rows_.data();
     args_.expected_rows = options.expected_rows;
   }
   // Both kinds of factors count: with factors on the device the host's are 1/2, which changes no bit.
   if (options.alphas_on_device || own_alphas(set)) {
     args_.alpha1 = args_.alpha2 = 0.5f;
-    args_.alpha1_dev = static_cast<const float*>(alphas_.get());
+    args_.alpha1_dev = alphas_.data();
     args_.alpha2_dev = args_.alpha1_dev + problems;
     args_.alpha_stride = own_alphas(set) ? 1 : 0;
   } else {
@@ -122,10 +127,7 @@ size_t DeviceSet::sfa_bytes(const ProblemSet& set) const {
   return std::max<int64_t>(most, 1) * ref::sf_bytes(128, set.k);  // a pointer to nothing is refused
 }
 
-void DeviceSet::poison() {
-  const std::vector<uint8_t> bytes(c_.size(), kPoison);
-  c_.upload(bytes.data(), bytes.size());
-}
+void DeviceSet::poison() { c_.upload(std::vector<uint16_t>(c_.size(), kPoison)); }
 
 void DeviceSet::upload(const ProblemSet& set) {
   const std::vector<int32_t> group_rows = set.group_rows();
@@ -142,9 +144,8 @@ void DeviceSet::upload(const ProblemSet& set) {
   for (const Problem& p : set.problems) alphas.push_back(2 * p.alpha2);
 
   const int64_t band = ref::sf_bytes(128, set.k);
-  const auto put = [&](DeviceBuffer& to, uint8_t fill, const std::vector<uint8_t> Problem::*bytes, auto at) {
-    to.upload(laid_out(to.size(), fill, set, bytes, at).data(), to.size());
-  };
+  const auto put = [&](DeviceArray<uint8_t>& to, uint8_t fill, const std::vector<uint8_t> Problem::*bytes,
+                       auto at) { to.upload(laid_out(to.size(), fill, set, bytes, at)); };
   put(a_, kLargest, &Problem::a,
       [&](size_t i) { return (i * stride_a_ + first_rows_[i] * set.problems[i].lda) / 2; });
   put(b1_, kLargest, &Problem::b1, [&](size_t i) { return i * stride_b1_ / 2; });
@@ -153,31 +154,40 @@ void DeviceSet::upload(const ProblemSet& set) {
       [&](size_t i) { return one_after_the_other ? blocks[i] * band : i * stride_sfa_; });
   put(sfb1_, kNan, &Problem::sfb1, [&](size_t i) { return i * stride_sfb1_; });
   put(sfb2_, kNan, &Problem::sfb2, [&](size_t i) { return i * stride_sfb2_; });
-  alphas_.upload(alphas.data(), alphas.size() * sizeof(float));
+  alphas_.upload(alphas);
   upload_group_rows(group_rows);
 }
 
 void DeviceSet::upload_group_rows(const std::vector<int32_t>& rows) {
-  if (mode_ != DUALGEMM_GROUP_NONE) group_rows_.upload(rows.data(), rows.size() * sizeof(int32_t));
+  if (mode_ != DUALGEMM_GROUP_NONE) group_rows_.upload(rows);
 }
 
 void DeviceSet::launch(cudaStream_t stream) const { check_status(dualgemm_launch_ex(&args_, stream)); }
 
+int32_t DeviceSet::split_k() const {
+  dualgemm_device_t device;
+  check_status(dualgemm_current_device(&device));
+  int32_t id = 0;
+  check_status(dualgemm_select_config(&args_, &device, &id));
+  if (id == 0) return 1;  // no kernel runs
+  dualgemm_config_info_t info;
+  check_status(dualgemm_config_info(id, &info));
+  return info.split_k;
+}
+
 std::vector<Output> DeviceSet::download() const {
-  check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  std::vector<uint16_t> c(c_.size() / 2);
-  c_.download(c.data(), c_.size());
+  std::vector<uint16_t> c = c_.host();
   std::vector<Output> out;
-  constexpr uint16_t poison = kPoison << 8 | kPoison;
+  const int32_t split = split_k();
   for (size_t i = 0; i < rows_.size(); ++i) {
-    Output& one = out.emplace_back(Output{rows_[i], n_, options_.dtype, {}});
+    Output& one = out.emplace_back(Output{rows_[i], n_, options_.dtype, {}, split});
     for (int64_t row = 0; row < rows_[i]; ++row) {
       const auto begin = c.begin() + kGuardElements + i * stride_c_ + (first_rows_[i] + row) * ldc_;
       one.bits.insert(one.bits.end(), begin, begin + n_);
-      std::fill_n(begin, n_, poison);  // the rest belongs to no problem
+      std::fill_n(begin, n_, kPoison);  // the rest belongs to no problem
     }
   }
-  const auto written = std::find_if(c.begin(), c.end(), [&](uint16_t bits) { return bits != poison; });
+  const auto written = std::find_if(c.begin(), c.end(), [&](uint16_t bits) { return bits != kPoison; });
   if (written != c.end()) {
     const int64_t element = written - c.begin() - static_cast<int64_t>(kGuardElements);
     const std::string where = "element " + std::to_string(element) + " of C (ldc " + std::to_string(ldc_) +

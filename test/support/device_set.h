@@ -3,13 +3,29 @@
 // stand NaN scale factors, the largest codes, and a poisoned C.
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include <cstdint>
 #include <vector>
 
-#include "support/device_problem.h"
+#include "host/dualgemm.h"
+#include "support/device_memory.h"
 #include "support/problem_set.h"
 
 namespace dualgemm_test {
+
+void check_status(dualgemm_status_t status);  // std::runtime_error with what the library says
+
+// What a test may ask of a launch besides the problem.
+struct LaunchOptions {
+  dualgemm_dtype_t dtype = DUALGEMM_DTYPE_FP16;
+  dualgemm_activation_t activation = kDefaultActivation;
+  int32_t config_id = 0;  // 0: the library chooses
+  int32_t max_sms = 0;
+  int64_t ldc_padding = 0;        // elements beyond n, a multiple of 8
+  bool alphas_on_device = false;  // alpha1_dev, alpha2_dev carry the factors times 2, the host ones are 1/2
+  uint32_t flags = 0;             // DUALGEMM_FLAG_*
+};
 
 // What a test may ask of a launch of several problems besides them.
 struct SetOptions : LaunchOptions {
@@ -38,6 +54,7 @@ class DeviceSet {
 
  private:
   size_t sfa_bytes(const ProblemSet& set) const;  // of one problem, with OFFSETS of all of them
+  int32_t split_k() const;                        // of the instance that the library takes
 
   SetOptions options_;
   dualgemm_group_mode_t mode_;
@@ -45,7 +62,10 @@ class DeviceSet {
   // As laid out: elements of A, B1, B2 and C, bytes of scale factors.
   int64_t stride_a_, stride_b1_, stride_b2_, stride_c_, stride_sfa_, stride_sfb1_, stride_sfb2_;
   std::vector<int64_t> first_rows_, rows_;  // of every problem
-  DeviceBuffer a_, b1_, b2_, sfa_, sfb1_, sfb2_, alphas_, group_rows_, c_;
+  DeviceArray<uint8_t> a_, b1_, b2_, sfa_, sfb1_, sfb2_;
+  DeviceArray<float> alphas_;
+  DeviceArray<int32_t> group_rows_;
+  DeviceArray<uint16_t> c_;
   dualgemm_args_t args_;
 };
 

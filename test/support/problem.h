@@ -10,6 +10,9 @@
 
 namespace dualgemm_test {
 
+// What dualgemm_args_init asks for. Tests of everything but the activation compute this one.
+inline constexpr dualgemm_activation_t kDefaultActivation = DUALGEMM_ACTIVATION_SWIGLU;
+
 // Operands on the host. Row padding of the scale factors is NaN (0x7F), their K padding zero, and the bytes
 // between k and the pitch are random: none of that may reach C.
 struct Problem {
@@ -18,7 +21,7 @@ struct Problem {
   float alpha1 = 1, alpha2 = 1;
   std::vector<uint8_t> a, b1, b2, sfa, sfb1, sfb2;
 
-  ref::DualGemm reference(dualgemm_activation_t activation = DUALGEMM_ACTIVATION_SWIGLU) const;
+  ref::DualGemm reference(dualgemm_activation_t activation = kDefaultActivation) const;
 };
 
 enum class Data {
@@ -39,6 +42,7 @@ struct Output {
   int64_t m = 0, n = 0;
   dualgemm_dtype_t dtype = DUALGEMM_DTYPE_BF16;
   std::vector<uint16_t> bits;  // [m, n], compact
+  int32_t split_k = 1;         // slices of K in the instance that computed it
 
   double value(int64_t row, int64_t column) const;
 };

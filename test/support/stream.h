@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "support/device_problem.h"
+#include "support/device_memory.h"
 
 namespace dualgemm_test {
 

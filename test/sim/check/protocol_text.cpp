@@ -1,17 +1,9 @@
 // protocol_text.cpp -- see the header.
 #include "sim/check/protocol_text.h"
 
-#include <cstdio>
-
 #include "sim/decode/program.h"
 
 namespace sim::protocol {
-
-std::string hex(uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
 
 std::string name(const Thread& thread) {
   return "CTA " + std::to_string(thread.cta) + " warp " + std::to_string(thread.warp) + " lane " +
@@ -25,8 +17,6 @@ std::string name(const MbarrierRef& barrier) {
 std::string place(const Inst* inst) {
   return inst != nullptr && inst->statement != nullptr ? describe(*inst->statement) : "an unknown place";
 }
-
-std::string plural(int64_t n, const char* one) { return std::to_string(n) + " " + one + (n == 1 ? "" : "s"); }
 
 std::string range(uint64_t first, uint64_t bytes) {
   return "[" + hex(first) + ", " + hex(first + bytes) + ")";

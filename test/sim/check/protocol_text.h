@@ -5,14 +5,13 @@
 #include <string>
 
 #include "sim/check/finding.h"
+#include "sim/text.h"
 
 namespace sim::protocol {
 
-std::string hex(uint64_t value);
 std::string name(const Thread& thread);             // "CTA 0 warp 4 lane 0"
 std::string name(const MbarrierRef& barrier);       // "mbarrier 0x400 of CTA 0"
 std::string place(const Inst* inst);                // "PTX line 12: `...` (kernel.cu:3)"; "an unknown place"
-std::string plural(int64_t n, const char* one);     // "1 arrival", "2 arrivals"
 std::string range(uint64_t first, uint64_t bytes);  // "[0x400, 0x800)"
 
 Site site(const SyncEvent& event);

@@ -28,13 +28,16 @@ Proxy proxy_of(Kind kind, Memory memory) {
 }
 
 // An earlier read that says no more than the later one: whoever follows the later follows it too.
-bool dominated(const Touch& p, const Touch& c, const Knowledge& k) {
-  if (p.write || p.proxy != c.proxy || p.mask.without(c.mask).any() || p.strong != c.strong) return false;
-  if (p.operation == nullptr && c.operation == nullptr)
-    return (p.warp == c.warp && p.same_pattern(c)) ||
-           (p.work == c.work && k.hb.knows(p.warp, p.lanes, p.time));
-  return p.operation != nullptr && c.operation != nullptr && p.operation->done != 0 &&
-         p.operation->done == c.operation->done && p.operation->lanes == c.operation->lanes;
+bool dominated(const Touch& earlier, const Touch& later, const Knowledge& knowledge) {
+  if (earlier.write || earlier.proxy != later.proxy || earlier.mask.without(later.mask).any() ||
+      earlier.strong != later.strong)
+    return false;
+  if (earlier.operation == nullptr && later.operation == nullptr)
+    return (earlier.warp == later.warp && earlier.same_pattern(later)) ||
+           (earlier.work == later.work && knowledge.hb.knows(earlier.warp, earlier.lanes, earlier.time));
+  return earlier.operation != nullptr && later.operation != nullptr && earlier.operation->done != 0 &&
+         earlier.operation->done == later.operation->done &&
+         earlier.operation->lanes == later.operation->lanes;
 }
 
 }  // namespace
@@ -44,14 +47,14 @@ void RaceChecker::host(const HostWork& work) {
   ++state_.now;
   state_.host.add(work);
   if (work.kind == HostWork::Kind::kLaunch) return;
-  Touch c;
-  c.time = state_.now;
-  c.work = uint32_t(work.id);
-  c.lanes = 1;
-  c.host = true;
+  Touch later;
+  later.time = state_.now;
+  later.work = uint32_t(work.id);
+  later.lanes = 1;
+  later.host = true;
   for (const Region& region : work.regions) {
-    c.write = region.write;
-    touch_run({region.address, region.bytes, 0, 1, c}, region, *state_.nothing);
+    later.write = region.write;
+    touch_run({region.address, region.bytes, 0, 1, later}, region, *state_.nothing);
   }
 }
 
@@ -89,43 +92,43 @@ void RaceChecker::access(const Access& a) {
 void RaceChecker::flush() {
   if (batch_.empty()) return;
   const WarpState& w = state_.warp(batch_[0].thread);
-  Touch c;
-  c.time = state_.now;
-  c.warp = w.threads;
-  c.work = uint32_t(state_.work);
-  c.inst = batch_[0].inst;
-  c.write = batch_[0].region.write;
-  c.atomic = batch_[0].atomic;
-  c.strong = strong(batch_[0]);
-  c.scope = batch_[0].order == Order::kVolatile ? Scope::kSys : batch_[0].scope;
+  Touch later;
+  later.time = state_.now;
+  later.warp = w.threads;
+  later.work = uint32_t(state_.work);
+  later.inst = batch_[0].inst;
+  later.write = batch_[0].region.write;
+  later.atomic = batch_[0].atomic;
+  later.strong = strong(batch_[0]);
+  later.scope = batch_[0].order == Order::kVolatile ? Scope::kSys : batch_[0].scope;
   const size_t n = batch_.size();
   for (size_t i = 0; i < n;) {
     const Access& a = batch_[i];
-    const KnowledgePtr k = w.knows[a.thread.lane];
+    const KnowledgePtr knowledge = w.knows[a.thread.lane];
     const auto follows = [&](size_t j, uint64_t step) {
       const Access& b = batch_[j];
       return b.region.bytes == a.region.bytes && b.region.cta == a.region.cta &&
-             b.region.address == a.region.address + step && w.knows[b.thread.lane] == k;
+             b.region.address == a.region.address + step && w.knows[b.thread.lane] == knowledge;
     };
     size_t end = i + 1;
-    c.lane0 = uint8_t(a.thread.lane);
-    c.lanes = 1u << a.thread.lane;
-    c.stride = Touch::kTogether;
-    if (!c.strong && std::has_single_bit(a.region.bytes)) {
+    later.lane0 = uint8_t(a.thread.lane);
+    later.lanes = 1u << a.thread.lane;
+    later.stride = Touch::kTogether;
+    if (!later.strong && std::has_single_bit(a.region.bytes)) {
       while (end < n && batch_[end].thread.lane == a.thread.lane + (end - i) &&
              follows(end, (end - i) * a.region.bytes))
         ++end;
-      if (end > i + 1) c.stride = uint8_t(std::countr_zero(a.region.bytes));
+      if (end > i + 1) later.stride = uint8_t(std::countr_zero(a.region.bytes));
     }
-    if (!c.strong && !c.write && end == i + 1)
+    if (!later.strong && !later.write && end == i + 1)
       while (end < n && follows(end, 0)) ++end;
-    for (size_t j = i; j < end; ++j) c.lanes |= 1u << batch_[j].thread.lane;
-    touch_batch(&batch_[i], end - i, c, *k);
+    for (size_t j = i; j < end; ++j) later.lanes |= 1u << batch_[j].thread.lane;
+    touch_batch(&batch_[i], end - i, later, *knowledge);
     i = end;
   }
-  if (c.strong)
+  if (later.strong)
     for (const Access& a : batch_) publish(a);
-  else if (c.write && !state_.published.empty())
+  else if (later.write && !state_.published.empty())
     for (const Access& a : batch_)
       state_.published.erase(
           {a.region.memory, a.region.memory == Memory::kShared ? a.region.cta : 0, a.region.address});
@@ -133,19 +136,19 @@ void RaceChecker::flush() {
 }
 
 // `count` accesses side by side, or all of the same bytes.
-void RaceChecker::touch_batch(const Access* first, size_t count, Touch c, const Knowledge& k) {
+void RaceChecker::touch_batch(const Access* first, size_t count, Touch later, const Knowledge& knowledge) {
   Region region = first->region;
-  if (c.stride != Touch::kTogether) region.bytes *= uint32_t(count);
-  touch(c, region, k);
+  if (later.stride != Touch::kTogether) region.bytes *= uint32_t(count);
+  touch(later, region, knowledge);
 }
 
 // The owner of shared or tensor memory must have begun, and must not have left.
-bool RaceChecker::touchable(const Touch& later, const Region& region, const Knowledge& k) {
+bool RaceChecker::touchable(const Touch& later, const Region& region, const Knowledge& knowledge) {
   if (region.memory == Memory::kGlobal) return true;
   const auto at = state_.ctas.find(region.cta);
   const bool left = at != state_.ctas.end() && at->second.exited;
   const bool begun =
-      region.memory == Memory::kTensor || state_.begun(region.cta, thread_of(later.warp, 0).cta, k);
+      region.memory == Memory::kTensor || state_.begun(region.cta, thread_of(later.warp, 0).cta, knowledge);
   if (begun && !left) return true;
   const Verdict verdict =
       left ? Verdict{"exit-access", Lack::kNothing} : Verdict{"cluster-start", Lack::kStart};
@@ -157,93 +160,102 @@ bool RaceChecker::touchable(const Touch& later, const Region& region, const Know
   return !left;
 }
 
-void RaceChecker::touch(const Touch& later, const Region& region, const Knowledge& k) {
-  if (!touchable(later, region, k)) return;
+void RaceChecker::touch(const Touch& later, const Region& region, const Knowledge& knowledge) {
+  if (!touchable(later, region, knowledge)) return;
   hits_.clear();
-  Touch c = later;
+  Touch part_of_it = later;
   if (region.memory == Memory::kTensor) {
-    c.mask = LineMask::range(region.lane, region.lanes);
+    part_of_it.mask = LineMask::range(region.lane, region.lanes);
     for (uint32_t column = region.column; column < uint32_t(region.column) + region.columns; ++column)
-      touch_line(state_.shadow.tensor(region.cta, column & 511), c, region, k, column);
+      touch_line(state_.shadow.tensor(region.cta, column & 511), part_of_it, region, knowledge, column);
   } else {
     const uint64_t from = region.address, to = from + region.bytes;
     for (uint64_t line = from / kLineBytes; line * kLineBytes < to; ++line) {
-      c.mask = part(line, from, to);
-      c.origin = 0;
-      if (c.stride != Touch::kTogether) {
+      part_of_it.mask = part(line, from, to);
+      part_of_it.origin = 0;
+      if (part_of_it.stride != Touch::kTogether) {
         // Of the lanes side by side, those in this line.
         const uint64_t first = std::max(from, line * kLineBytes);
-        const uint32_t skipped = uint32_t((first - from) >> c.stride);
-        const uint32_t last = uint32_t((std::min(to, (line + 1) * kLineBytes) - 1 - from) >> c.stride);
-        c.lane0 = uint8_t(later.lane0 + skipped);
+        const uint32_t skipped = uint32_t((first - from) >> part_of_it.stride);
+        const uint32_t last =
+            uint32_t((std::min(to, (line + 1) * kLineBytes) - 1 - from) >> part_of_it.stride);
+        part_of_it.lane0 = uint8_t(later.lane0 + skipped);
         const uint32_t width = last - skipped + 1;
-        c.lanes = (width == 32 ? kAllLanes : ((1u << width) - 1)) << c.lane0;
-        c.origin = int16_t(int64_t(from + (uint64_t(skipped) << c.stride)) - int64_t(line * kLineBytes));
+        part_of_it.lanes = (width == 32 ? kAllLanes : ((1u << width) - 1)) << part_of_it.lane0;
+        part_of_it.origin =
+            int16_t(int64_t(from + (uint64_t(skipped) << part_of_it.stride)) - int64_t(line * kLineBytes));
       }
       if (region.memory == Memory::kShared)
-        touch_line(state_.shadow.shared(region.cta, uint32_t(line)), c, region, k, line * kLineBytes);
-      else touch_line(state_.shadow.global(line), c, region, k, line * kLineBytes);
+        touch_line(state_.shadow.shared(region.cta, uint32_t(line)), part_of_it, region, knowledge,
+                   line * kLineBytes);
+      else touch_line(state_.shadow.global(line), part_of_it, region, knowledge, line * kLineBytes);
     }
-    if (region.memory == Memory::kGlobal) compare_with_runs(later, region, k);
+    if (region.memory == Memory::kGlobal) compare_with_runs(later, region, knowledge);
   }
-  if (!hits_.empty()) report_hits(later, region, k);
+  if (!hits_.empty()) report_hits(later, region, knowledge);
 }
 
-void RaceChecker::touch_line(Line& line, const Touch& c, const Region& region, const Knowledge& k,
+void RaceChecker::touch_line(Line& line, const Touch& later, const Region& region, const Knowledge& knowledge,
                              uint64_t base) {
   const uint64_t step = region.memory == Memory::kTensor ? 0 : 1;
-  for (const Touch& p : line) {
-    const LineMask common = p.mask & c.mask;
-    if (!(p.write || c.write) || !common.any() || (c.operation != nullptr && p.operation == c.operation))
+  for (const Touch& earlier : line) {
+    const LineMask common = earlier.mask & later.mask;
+    if (!(earlier.write || later.write) || !common.any() ||
+        (later.operation != nullptr && earlier.operation == later.operation))
       continue;
-    const Verdict verdict = judge(state_, p, c, k, region);
+    const Verdict verdict = judge(state_, earlier, later, knowledge, region);
     if (verdict.rule != nullptr)
-      hit(p, c, verdict, region, base + step * common.first(), base + step * common.last() + 1, common);
+      hit(earlier, later, verdict, region, base + step * common.first(), base + step * common.last() + 1,
+          common);
   }
-  if (c.write) {
-    for (Touch& p : line) p.mask = p.mask.without(c.mask);
-    std::erase_if(line, [](const Touch& p) { return !p.mask.any(); });
+  if (later.write) {
+    for (Touch& earlier : line) earlier.mask = earlier.mask.without(later.mask);
+    std::erase_if(line, [](const Touch& earlier) { return !earlier.mask.any(); });
   } else if (!line.empty()) {
-    if (line.size() >= kCrowded) std::erase_if(line, [&](const Touch& p) { return dominated(p, c, k); });
-    else if (const auto same = std::find_if(
-                 line.begin(), line.end(),
-                 [&](const Touch& p) { return p.warp == c.warp && p.mask == c.mask && dominated(p, c, k); });
+    if (line.size() >= kCrowded)
+      std::erase_if(line, [&](const Touch& earlier) { return dominated(earlier, later, knowledge); });
+    else if (const auto same = std::find_if(line.begin(), line.end(),
+                                            [&](const Touch& earlier) {
+                                              return earlier.warp == later.warp &&
+                                                     earlier.mask == later.mask &&
+                                                     dominated(earlier, later, knowledge);
+                                            });
              same != line.end()) {
-      *same = c;
+      *same = later;
       return;
     }
   }
-  line.push_back(c);
+  line.push_back(later);
 }
 
-void RaceChecker::hit(const Touch& p, const Touch&, const Verdict& verdict, const Region&, uint64_t from,
-                      uint64_t to, LineMask mask) {
+void RaceChecker::hit(const Touch& earlier, const Touch&, const Verdict& verdict, const Region&,
+                      uint64_t from, uint64_t to, LineMask mask) {
   for (Hit& h : hits_)
-    if (h.verdict.rule == verdict.rule && h.earlier.inst == p.inst && h.earlier.operation == p.operation &&
-        from <= h.to && h.from <= to) {
+    if (h.verdict.rule == verdict.rule && h.earlier.inst == earlier.inst &&
+        h.earlier.operation == earlier.operation && from <= h.to && h.from <= to) {
       h.from = std::min(h.from, from);
       h.to = std::max(h.to, to);
       return;
     }
-  hits_.push_back({p, verdict, from, to, mask});
+  hits_.push_back({earlier, verdict, from, to, mask});
 }
 
-void RaceChecker::compare_with_runs(const Touch& c, const Region& region, const Knowledge& k) {
+void RaceChecker::compare_with_runs(const Touch& later, const Region& region, const Knowledge& knowledge) {
   for (uint64_t at = region.address, end = at + region.bytes; at < end; at = (at | 0xFFFF) + 1) {
     const std::vector<Runs>* runs = state_.shadow.runs_of(at);
     if (runs == nullptr) continue;
     for (const Runs& run : *runs) {
-      if (!(c.write || run.touch.write)) continue;
-      if (run.touch.operation != nullptr && run.touch.operation == c.operation) continue;
+      if (!(later.write || run.touch.write)) continue;
+      if (run.touch.operation != nullptr && run.touch.operation == later.operation) continue;
       const auto [from, to] = run.overlap(region.address, end);
       if (from == to) continue;
-      const Verdict verdict = judge(state_, run.touch, c, k, region);
-      if (verdict.rule != nullptr) hit(run.touch, c, verdict, region, from, to, {});
+      const Verdict verdict = judge(state_, run.touch, later, knowledge, region);
+      if (verdict.rule != nullptr) hit(run.touch, later, verdict, region, from, to, {});
     }
   }
 }
 
-void RaceChecker::touch_run(const Runs& run, const Region& region, const Knowledge& k) {
+void RaceChecker::touch_run(const Runs& run, const Region& region, const Knowledge& knowledge) {
   hits_.clear();
   for (uint64_t i = 0; i < run.count; ++i) {
     const uint64_t from = run.address + i * run.stride, to = from + run.bytes;
@@ -251,14 +263,14 @@ void RaceChecker::touch_run(const Runs& run, const Region& region, const Knowled
       const Line* touches = state_.shadow.find_global(line);
       if (touches == nullptr) continue;
       const LineMask mask = part(line, from, to);
-      for (const Touch& p : *touches) {
-        const LineMask common = p.mask & mask;
-        if (!(p.write || run.touch.write) || !common.any()) continue;
-        Touch c = run.touch;
-        c.mask = mask;
-        const Verdict verdict = judge(state_, p, c, k, region);
+      for (const Touch& earlier : *touches) {
+        const LineMask common = earlier.mask & mask;
+        if (!(earlier.write || run.touch.write) || !common.any()) continue;
+        Touch later = run.touch;
+        later.mask = mask;
+        const Verdict verdict = judge(state_, earlier, later, knowledge, region);
         if (verdict.rule != nullptr)
-          hit(p, c, verdict, region, line * kLineBytes + common.first(),
+          hit(earlier, later, verdict, region, line * kLineBytes + common.first(),
               line * kLineBytes + common.last() + 1, common);
       }
     }
@@ -266,13 +278,14 @@ void RaceChecker::touch_run(const Runs& run, const Region& region, const Knowled
   Region whole = region;
   whole.address = run.address;
   whole.bytes = uint32_t(run.bytes);
-  if (state_.shadow.host_wrote()) compare_with_runs(run.touch, whole, k);
-  if (!hits_.empty()) report_hits(run.touch, region, k);
+  if (state_.shadow.host_wrote()) compare_with_runs(run.touch, whole, knowledge);
+  if (!hits_.empty()) report_hits(run.touch, region, knowledge);
   state_.shadow.add_runs(run);
 }
 
 // Reads of global memory by an asynchronous operation, gathered into strided runs.
-void RaceChecker::touch_runs(const Touch& c, const std::vector<Region>& regions, const Knowledge& k) {
+void RaceChecker::touch_runs(const Touch& later, const std::vector<Region>& regions,
+                             const Knowledge& knowledge) {
   std::vector<Runs> runs;
   for (const Region& r : regions) {
     if (r.memory != Memory::kGlobal || r.write) continue;
@@ -284,13 +297,13 @@ void RaceChecker::touch_runs(const Touch& c, const std::vector<Region>& regions,
         continue;
       }
     }
-    runs.push_back({r.address, r.bytes, 0, 1, c});
+    runs.push_back({r.address, r.bytes, 0, 1, later});
   }
   Region region;
   for (const Runs& run : runs) {
     region.address = run.address;
     region.bytes = uint32_t(run.bytes);
-    touch_run(run, region, k);
+    touch_run(run, region, knowledge);
   }
 }
 
@@ -301,7 +314,7 @@ void RaceChecker::issue(const AsyncIssue& issue) {
   AsyncOperation& op = state_.operations.emplace_back();
   state_.by_id[issue.id] = &op;
   const uint32_t lane = issue.thread.lane;
-  const Knowledge& k = *w.knows[lane];
+  const Knowledge& knowledge = *w.knows[lane];
   op.kind = issue.kind;
   op.id = issue.id;
   op.thread = issue.thread;
@@ -310,7 +323,7 @@ void RaceChecker::issue(const AsyncIssue& issue) {
   op.group = issue.cta_group;
   op.inst = issue.inst;
   op.lanes = 1u << lane;
-  op.cause = k.cause;
+  op.cause = knowledge.cause;
   op.cause.raise(w.threads, 1u << lane, state_.now);
   const uint64_t number = warp_number(issue.thread);
   switch (issue.kind) {
@@ -337,55 +350,56 @@ void RaceChecker::issue(const AsyncIssue& issue) {
     default: break;
   }
   if (issue.kind == Kind::kCommit) {
-    op.complete_before = k.hb.completions();
+    op.complete_before = knowledge.hb.completions();
     state_.commits[queue_lane(op.done, lane)].push_back({op.issued, &op});
   }
   for (const AsyncIssue::Signal& s : issue.barriers) {
     BarrierState* b = state_.barrier(s.barrier);
     op.signals.push_back({s.barrier, b == nullptr ? 0 : b->id, s.bytes, 0, false});
-    if (b != nullptr) check_init(*b, s.barrier, {issue.thread, op.mask, op.id, op.inst}, k);
+    if (b != nullptr) check_init(*b, s.barrier, {issue.thread, op.mask, op.id, op.inst}, knowledge);
   }
   for (const Region& r : issue.writes)
     if (r.memory == Memory::kTensor) {
       op.accumulator = r;
       break;
     }
-  issue_regions(issue, op, k);
+  issue_regions(issue, op, knowledge);
 }
 
-void RaceChecker::issue_regions(const AsyncIssue& issue, const AsyncOperation& op, const Knowledge& k) {
-  Touch c;
-  c.time = op.issued;
-  c.inst = op.inst;
-  c.operation = &op;
-  c.warp = threads_of(op.thread);
-  c.work = uint32_t(state_.work);
-  c.lanes = op.lanes;
-  c.lane0 = uint8_t(op.thread.lane);
+void RaceChecker::issue_regions(const AsyncIssue& issue, const AsyncOperation& op,
+                                const Knowledge& knowledge) {
+  Touch later;
+  later.time = op.issued;
+  later.inst = op.inst;
+  later.operation = &op;
+  later.warp = threads_of(op.thread);
+  later.work = uint32_t(state_.work);
+  later.lanes = op.lanes;
+  later.lane0 = uint8_t(op.thread.lane);
   if (issue.map != nullptr && issue.map_address != 0) {
     Region map;
     map.address = issue.map_address;
     map.bytes = kLineBytes;
-    c.proxy = Proxy::kTensormap;
-    touch_run({map.address, map.bytes, 0, 1, c}, map, k);
+    later.proxy = Proxy::kTensormap;
+    touch_run({map.address, map.bytes, 0, 1, later}, map, knowledge);
   }
   const bool runs = issue.kind != Kind::kCpAsync;
   if (runs && !issue.reads.empty()) {
-    c.proxy = proxy_of(issue.kind, Memory::kGlobal);
-    touch_runs(c, issue.reads, k);
+    later.proxy = proxy_of(issue.kind, Memory::kGlobal);
+    touch_runs(later, issue.reads, knowledge);
   }
   for (const Region& r : issue.reads) {
     if (runs && r.memory == Memory::kGlobal) continue;
     if (r.memory == Memory::kTensor && r.cta == op.accumulator.cta && r.column == op.accumulator.column &&
         r.columns == op.accumulator.columns && r.lanes == op.accumulator.lanes)
       continue;  // the accumulator: its write says more
-    c.proxy = proxy_of(issue.kind, r.memory);
-    touch(c, r, k);
+    later.proxy = proxy_of(issue.kind, r.memory);
+    touch(later, r, knowledge);
   }
-  c.write = true;
+  later.write = true;
   for (const Region& r : issue.writes) {
-    c.proxy = proxy_of(issue.kind, r.memory);
-    touch(c, r, k);
+    later.proxy = proxy_of(issue.kind, r.memory);
+    touch(later, r, knowledge);
   }
 }
 
@@ -408,21 +422,22 @@ void RaceChecker::publish(const Access& a) {
   const auto at = state_.published.find(key);
   const KnowledgePtr before = w.knows[a.thread.lane];
   if (at != state_.published.end() && (!a.region.write || a.atomic)) {
-    const Publication& p = at->second;
-    state_.update(w, lane, [&](Knowledge& k, uint32_t) {
-      if (!scopes_meet(state_, p.cta, p.scope, a.thread.cta, scope)) k.acquire_narrow(p.by_release);
-      else if (acquires) k.acquire(p.by_release);
-      else k.park(p.by_release);
+    const Publication& publication = at->second;
+    state_.update(w, lane, [&](Knowledge& knowledge, uint32_t) {
+      if (!scopes_meet(state_, publication.cta, publication.scope, a.thread.cta, scope))
+        knowledge.acquire_narrow(publication.by_release);
+      else if (acquires) knowledge.acquire(publication.by_release);
+      else knowledge.park(publication.by_release);
     });
   }
   if (!a.region.write) return;
   Knowledge out = releases ? before->released(w.threads, lane, state_.now)
                            : before->released_relaxed(scope, w.threads, lane, state_.now);
-  Publication& p = state_.published[key];
-  if (a.atomic) p.by_release.acquire(out);  // a read-modify-write continues what it read
-  else p.by_release = std::move(out);
-  p.cta = a.thread.cta;
-  p.scope = scope;
+  Publication& publication = state_.published[key];
+  if (a.atomic) publication.by_release.acquire(out);  // a read-modify-write continues what it read
+  else publication.by_release = std::move(out);
+  publication.cta = a.thread.cta;
+  publication.scope = scope;
 }
 
 Stamp RaceChecker::now(const Thread& thread) const { return {threads_of(thread), thread.lane, state_.now}; }

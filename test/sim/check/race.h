@@ -34,16 +34,17 @@ class RaceChecker : public Observer, public Clocks {
   };
   // race.cpp
   void flush();
-  void touch_batch(const Access* first, size_t count, Touch touch, const Knowledge& k);
-  void touch(const Touch& later, const Region& region, const Knowledge& k);
-  void touch_line(Line& line, const Touch& later, const Region& region, const Knowledge& k, uint64_t base);
-  void touch_runs(const Touch& later, const std::vector<Region>& regions, const Knowledge& k);
-  void touch_run(const Runs& run, const Region& region, const Knowledge& k);
-  void compare_with_runs(const Touch& later, const Region& region, const Knowledge& k);
-  bool touchable(const Touch& later, const Region& region, const Knowledge& k);
+  void touch_batch(const Access* first, size_t count, Touch touch, const Knowledge& knowledge);
+  void touch(const Touch& later, const Region& region, const Knowledge& knowledge);
+  void touch_line(Line& line, const Touch& later, const Region& region, const Knowledge& knowledge,
+                  uint64_t base);
+  void touch_runs(const Touch& later, const std::vector<Region>& regions, const Knowledge& knowledge);
+  void touch_run(const Runs& run, const Region& region, const Knowledge& knowledge);
+  void compare_with_runs(const Touch& later, const Region& region, const Knowledge& knowledge);
+  bool touchable(const Touch& later, const Region& region, const Knowledge& knowledge);
   void hit(const Touch& earlier, const Touch& later, const Verdict& verdict, const Region& region,
            uint64_t from, uint64_t to, LineMask mask);
-  void issue_regions(const AsyncIssue& issue, const AsyncOperation& op, const Knowledge& k);
+  void issue_regions(const AsyncIssue& issue, const AsyncOperation& op, const Knowledge& knowledge);
   void publish(const Access& a);
   // race_sync.cpp
   void mbarrier(const SyncEvent& e);
@@ -55,16 +56,18 @@ class RaceChecker : public Observer, public Clocks {
   void warp_sync(const SyncEvent& e);
   void warp_meet(const SyncEvent& e);
   void fence(const SyncEvent& e);
-  void proxy_fence(const SyncEvent& e, Knowledge& k, uint32_t lanes);
-  void thread_fence(const SyncEvent& e, Knowledge& k, uint32_t lanes, Component warp);
+  void proxy_fence(const SyncEvent& e, Knowledge& knowledge, uint32_t lanes);
+  void thread_fence(const SyncEvent& e, Knowledge& knowledge, uint32_t lanes, Component warp);
   void groups(const SyncEvent& e);
   void tensor_memory(const SyncEvent& e);
   void leave_cta(const SyncEvent& e);
-  void check_init(const BarrierState& b, const MbarrierRef& ref, const Site& site, const Knowledge& k);
+  void check_init(const BarrierState& b, const MbarrierRef& ref, const Site& site,
+                  const Knowledge& knowledge);
   // race_report.cpp
-  void report_hits(const Touch& later, const Region& region, const Knowledge& k);
+  void report_hits(const Touch& later, const Region& region, const Knowledge& knowledge);
   void report(Finding finding, const Inst* earlier, const Inst* later);
-  std::string missing(const Hit& hit, const Touch& later, const Region& region, const Knowledge& k) const;
+  std::string missing(const Hit& hit, const Touch& later, const Region& region,
+                      const Knowledge& knowledge) const;
   std::string covering(const AsyncOperation& op, const Region& region, bool write) const;
 
   struct Waited {  // the latest wait: who knew what, saw what, knows what

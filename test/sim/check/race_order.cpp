@@ -14,40 +14,41 @@ uint64_t cta_of(Component warp) { return thread_of(warp, 0).cta; }
 
 // `clock` knows what the lanes of a synchronous touch did to the bytes in common. The later party's own lane
 // is in program order, where that counts.
-bool knows_lanes(const VectorClock& clock, const Touch& p, const Touch& c, bool program_order) {
-  if (clock.knows(p.warp, p.lanes, p.time)) return true;
-  const bool same_warp = p.warp == c.warp && program_order;
-  if (same_warp && p.same_pattern(c) && (p.stride != Touch::kTogether || (p.lanes & (p.lanes - 1)) == 0))
+bool knows_lanes(const VectorClock& clock, const Touch& earlier, const Touch& later, bool program_order) {
+  if (clock.knows(earlier.warp, earlier.lanes, earlier.time)) return true;
+  const bool same_warp = earlier.warp == later.warp && program_order;
+  if (same_warp && earlier.same_pattern(later) &&
+      (earlier.stride != Touch::kTogether || (earlier.lanes & (earlier.lanes - 1)) == 0))
     return true;
-  for (uint32_t rest = p.lanes; rest != 0; rest &= rest - 1) {
+  for (uint32_t rest = earlier.lanes; rest != 0; rest &= rest - 1) {
     const uint32_t lane = uint32_t(__builtin_ctz(rest));
-    const LineMask theirs = p.bytes_of(lane) & c.mask;
-    if (!theirs.any() || clock.knows(p.warp, 1u << lane, p.time)) continue;
+    const LineMask theirs = earlier.bytes_of(lane) & later.mask;
+    if (!theirs.any() || clock.knows(earlier.warp, 1u << lane, earlier.time)) continue;
     if (!same_warp) return false;
-    for (uint32_t others = c.lanes & ~(1u << lane); others != 0; others &= others - 1)
-      if ((c.bytes_of(uint32_t(__builtin_ctz(others))) & theirs).any()) return false;
+    for (uint32_t others = later.lanes & ~(1u << lane); others != 0; others &= others - 1)
+      if ((later.bytes_of(uint32_t(__builtin_ctz(others))) & theirs).any()) return false;
   }
   return true;
 }
 
-bool known(const VectorClock& clock, const Touch& p, const Touch& c, const Region& region,
+bool known(const VectorClock& clock, const Touch& earlier, const Touch& later, const Region& region,
            bool program_order) {
-  return p.operation != nullptr ? p.operation->known(clock, p.write, region)
-                                : knows_lanes(clock, p, c, program_order);
+  return earlier.operation != nullptr ? earlier.operation->known(clock, earlier.write, region)
+                                      : knows_lanes(clock, earlier, later, program_order);
 }
 
 // A proxy fence for this memory lies behind the earlier touch.
-bool fenced(const Knowledge& k, const Touch& p, const Touch& c, const Region& region) {
-  if (region.memory == Memory::kGlobal) return known(k.fenced_global, p, c, region, false);
-  if (known(k.fenced_shared, p, c, region, false)) return true;
-  for (const auto& [cta, clock] : k.fenced_cta)
-    if (cta == region.cta) return known(clock, p, c, region, false);
+bool fenced(const Knowledge& knowledge, const Touch& earlier, const Touch& later, const Region& region) {
+  if (region.memory == Memory::kGlobal) return known(knowledge.fenced_global, earlier, later, region, false);
+  if (known(knowledge.fenced_shared, earlier, later, region, false)) return true;
+  for (const auto& [cta, clock] : knowledge.fenced_cta)
+    if (cta == region.cta) return known(clock, earlier, later, region, false);
   return false;
 }
 
-bool same_thread(const Touch& p, const Touch& c) {
-  return p.operation != nullptr && c.operation != nullptr && p.warp == c.warp &&
-         p.operation->thread.lane == c.operation->thread.lane;
+bool same_thread(const Touch& earlier, const Touch& later) {
+  return earlier.operation != nullptr && later.operation != nullptr && earlier.warp == later.warp &&
+         earlier.operation->thread.lane == later.operation->thread.lane;
 }
 
 bool same_cells(const Region& a, const Region& b) {
@@ -56,9 +57,9 @@ bool same_cells(const Region& a, const Region& b) {
 }
 
 // The pairs that execute in order when issued in order.
-bool pipelined(const AsyncOperation& p, const AsyncOperation& c) {
-  if (!p.tensor_core() || p.group != c.group || !c.is(Kind::kMma)) return false;
-  return p.is(Kind::kTmemCopy) || same_cells(p.accumulator, c.accumulator);
+bool pipelined(const AsyncOperation& earlier, const AsyncOperation& later) {
+  if (!earlier.tensor_core() || earlier.group != later.group || !later.is(Kind::kMma)) return false;
+  return earlier.is(Kind::kTmemCopy) || same_cells(earlier.accumulator, later.accumulator);
 }
 
 // What a warp does as a whole is known with any of its lanes.
@@ -69,80 +70,87 @@ bool knows_warp(const VectorClock& clock, Component warp, Time time) {
 }
 
 // The warps that took or freed the columns: of a pair, those with the same number in both CTAs.
-std::vector<Component> warps_of(const RaceState& state, const Touch& p) {
-  std::vector<Component> warps{p.warp};
-  const Thread thread = thread_of(p.warp, 0);
+std::vector<Component> warps_of(const RaceState& state, const Touch& earlier) {
+  std::vector<Component> warps{earlier.warp};
+  const Thread thread = thread_of(earlier.warp, 0);
   const auto own = state.ctas.find(thread.cta);
-  if (p.inst == nullptr || !p.inst->has(Q::kGroup2) || own == state.ctas.end()) return warps;
+  if (earlier.inst == nullptr || !earlier.inst->has(Q::kGroup2) || own == state.ctas.end()) return warps;
   for (const auto& [index, cta] : state.ctas)
     if (cta.cluster == own->second.cluster && cta.rank == (own->second.rank ^ 1))
       warps.push_back(threads_of({index, thread.warp, 0}));
   return warps;
 }
 
-Verdict judge_tensor(const RaceState& state, const Touch& p, const Touch& c, const Knowledge& k,
-                     const Region& region) {
-  if (p.operation == nullptr || c.operation == nullptr) {
+Verdict judge_tensor(const RaceState& state, const Touch& earlier, const Touch& later,
+                     const Knowledge& knowledge, const Region& region) {
+  if (earlier.operation == nullptr || later.operation == nullptr) {
     // Allocation and its end are synchronous: every form of order will do. An allocation of a pair is one act
     // of both CTAs.
-    if (p.operation == nullptr && (p.warp == c.warp || cta_of(c.warp) != region.cta)) return {};
-    const bool allocation = p.operation == nullptr;
-    const std::vector<Component> warps = allocation ? warps_of(state, p) : std::vector<Component>{};
+    if (earlier.operation == nullptr && (earlier.warp == later.warp || cta_of(later.warp) != region.cta))
+      return {};
+    const bool allocation = earlier.operation == nullptr;
+    const std::vector<Component> warps = allocation ? warps_of(state, earlier) : std::vector<Component>{};
     const auto learned = [&](const VectorClock& clock) {
-      if (!allocation) return known(clock, p, c, region, true);
+      if (!allocation) return known(clock, earlier, later, region, true);
       return std::any_of(warps.begin(), warps.end(),
-                         [&](Component warp) { return knows_warp(clock, warp, p.time); });
+                         [&](Component warp) { return knows_warp(clock, warp, earlier.time); });
     };
-    for (const VectorClock* clock : {&k.hb, &k.tensor, &k.tensor_edge, &k.any_scope})
+    for (const VectorClock* clock :
+         {&knowledge.hb, &knowledge.tensor, &knowledge.tensor_edge, &knowledge.any_scope})
       if (learned(*clock)) return {};
-    if (learned(k.cause)) return {"tensor-fence", Lack::kRelease};
+    if (learned(knowledge.cause)) return {"tensor-fence", Lack::kRelease};
     return {"race-tensor", allocation ? Lack::kOrder : Lack::kCompletion};
   }
-  if (known(k.tensor, p, c, region, false)) return {};
-  const bool listed = pipelined(*p.operation, *c.operation);
-  const Component issuer = p.warp;
-  const uint32_t lane = 1u << p.operation->thread.lane;
-  if (listed && (same_thread(p, c) || k.tensor.knows(issuer, lane, p.time))) return {};
-  if (same_thread(p, c) && p.operation->tensor_core() && c.operation->tensor_core() &&
-      p.operation->group == c.operation->group)
+  if (known(knowledge.tensor, earlier, later, region, false)) return {};
+  const bool listed = pipelined(*earlier.operation, *later.operation);
+  const Component issuer = earlier.warp;
+  const uint32_t lane = 1u << earlier.operation->thread.lane;
+  if (listed && (same_thread(earlier, later) || knowledge.tensor.knows(issuer, lane, earlier.time)))
+    return {};
+  if (same_thread(earlier, later) && earlier.operation->tensor_core() && later.operation->tensor_core() &&
+      earlier.operation->group == later.operation->group)
     return {"tensor-unlisted-pair", Lack::kPair};
   const auto through = [&](const VectorClock& clock) {
-    return known(clock, p, c, region, false) || (listed && clock.knows(issuer, lane, p.time));
+    return known(clock, earlier, later, region, false) || (listed && clock.knows(issuer, lane, earlier.time));
   };
-  const Lack fence = through(k.tensor_edge) ? Lack::kAfterFence : Lack::kBeforeFence;
-  if (through(k.hb)) return {"tensor-fence", fence};
-  if (through(k.any_scope)) return {};  // the scope was reported where the wait was
+  const Lack fence = through(knowledge.tensor_edge) ? Lack::kAfterFence : Lack::kBeforeFence;
+  if (through(knowledge.hb)) return {"tensor-fence", fence};
+  if (through(knowledge.any_scope)) return {};  // the scope was reported where the wait was
   // It was over before a relaxed signal that led here: in order, but for the letter.
-  if (known(k.cause, p, c, region, false))
+  if (known(knowledge.cause, earlier, later, region, false))
     return {"tensor-fence", fence == Lack::kAfterFence ? fence : Lack::kRelease};
-  if (through(k.tensor_edge)) return {"race-tensor", Lack::kAfterFence};
-  if (k.parked && through(k.parked->hb)) return {"race-tensor", Lack::kBeforeFence};
+  if (through(knowledge.tensor_edge)) return {"race-tensor", Lack::kAfterFence};
+  if (knowledge.parked && through(knowledge.parked->hb)) return {"race-tensor", Lack::kBeforeFence};
   return {"race-tensor", Lack::kCompletion};
 }
 
-bool morally_strong(const RaceState& state, const Touch& p, const Touch& c) {
-  return p.strong && c.strong && p.mask == c.mask &&
-         scopes_meet(state, cta_of(p.warp), p.scope, cta_of(c.warp), c.scope);
+bool morally_strong(const RaceState& state, const Touch& earlier, const Touch& later) {
+  return earlier.strong && later.strong && earlier.mask == later.mask &&
+         scopes_meet(state, cta_of(earlier.warp), earlier.scope, cta_of(later.warp), later.scope);
 }
 
-Verdict unordered(const RaceState& state, const Touch& p, const Touch& c, const Knowledge& k,
-                  const Region& region) {
-  const bool synchronous = p.operation == nullptr && c.operation == nullptr;
+Verdict unordered(const RaceState& state, const Touch& earlier, const Touch& later,
+                  const Knowledge& knowledge, const Region& region) {
+  const bool synchronous = earlier.operation == nullptr && later.operation == nullptr;
   if (synchronous) {
-    if (morally_strong(state, p, c)) return {};
-    if (p.warp == c.warp && p.time == c.time) return {"warp-same-write", Lack::kInstruction};
+    if (morally_strong(state, earlier, later)) return {};
+    if (earlier.warp == later.warp && earlier.time == later.time)
+      return {"warp-same-write", Lack::kInstruction};
   }
-  if (known(k.meets, p, c, region, true)) return {"warp-meet-order", Lack::kMeet};
-  if (known(k.any_scope, p, c, region, true)) {
+  if (known(knowledge.meets, earlier, later, region, true)) return {"warp-meet-order", Lack::kMeet};
+  if (known(knowledge.any_scope, earlier, later, region, true)) {
     if (!synchronous) return {};  // the scope was reported where the wait was
     return {"race-data", Lack::kScope};
   }
-  if (k.parked && known(k.parked->hb, p, c, region, true)) {
-    if (p.operation != nullptr && c.operation != nullptr) return {"relaxed-wait", Lack::kAcquire};
+  if (knowledge.parked && known(knowledge.parked->hb, earlier, later, region, true)) {
+    if (earlier.operation != nullptr && later.operation != nullptr) return {"relaxed-wait", Lack::kAcquire};
     return {synchronous ? "race-data" : "race-async", Lack::kAcquire};
   }
-  if (p.operation != nullptr) return {"race-async", Lack::kCompletion};
-  return {!synchronous ? "race-async" : p.warp == c.warp ? "race-lanes" : "race-data", Lack::kOrder};
+  if (earlier.operation != nullptr) return {"race-async", Lack::kCompletion};
+  return {!synchronous                 ? "race-async"
+          : earlier.warp == later.warp ? "race-lanes"
+                                       : "race-data",
+          Lack::kOrder};
 }
 
 }  // namespace
@@ -156,35 +164,36 @@ bool scopes_meet(const RaceState& state, uint64_t cta_a, Scope a, uint64_t cta_b
   return a >= needed && b >= needed;
 }
 
-Verdict judge(const RaceState& state, const Touch& p, const Touch& c, const Knowledge& k,
+Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, const Knowledge& knowledge,
               const Region& region) {
-  if (p.host && c.host && p.work == c.work) return {};
-  if (p.work != c.work) {
-    const bool waited = k.hb.of(component(Part::kGrids, 0)) != 0;
-    if (state.host.before(p.work, c.work, waited)) return {};
-    return {"race-grids", state.host.before(p.work, c.work, true) ? Lack::kGridWait : Lack::kHost};
+  if (earlier.host && later.host && earlier.work == later.work) return {};
+  if (earlier.work != later.work) {
+    const bool waited = knowledge.hb.of(component(Part::kGrids, 0)) != 0;
+    if (state.host.before(earlier.work, later.work, waited)) return {};
+    return {"race-grids", state.host.before(earlier.work, later.work, true) ? Lack::kGridWait : Lack::kHost};
   }
-  if (region.memory == Memory::kTensor) return judge_tensor(state, p, c, k, region);
-  if (!known(k.hb, p, c, region, true)) return unordered(state, p, c, k, region);
-  const bool p_generic = p.operation == nullptr || p.operation->generic();
-  const bool c_generic = c.operation == nullptr || c.operation->generic();
-  if (c.proxy == Proxy::kTensormap) {
-    if (!p_generic) return {};
-    for (const auto& [address, clock] : k.tensormap)
-      if (address == region.address && known(clock, p, c, region, false)) return {};
+  if (region.memory == Memory::kTensor) return judge_tensor(state, earlier, later, knowledge, region);
+  if (!known(knowledge.hb, earlier, later, region, true))
+    return unordered(state, earlier, later, knowledge, region);
+  const bool earlier_generic = earlier.operation == nullptr || earlier.operation->generic();
+  const bool later_generic = later.operation == nullptr || later.operation->generic();
+  if (later.proxy == Proxy::kTensormap) {
+    if (!earlier_generic) return {};
+    for (const auto& [address, clock] : knowledge.tensormap)
+      if (address == region.address && known(clock, earlier, later, region, false)) return {};
     return {"tensormap-fence", Lack::kTensormapFence};
   }
-  if (p_generic && !c_generic) {
-    if (fenced(k, p, c, region)) return {};
-    if (p.write && c.write) return {"proxy-fence-overwrite", Lack::kProxyFence};
-    return {p.write ? "proxy-fence" : "proxy-fence-reuse", Lack::kProxyFence};
+  if (earlier_generic && !later_generic) {
+    if (fenced(knowledge, earlier, later, region)) return {};
+    if (earlier.write && later.write) return {"proxy-fence-overwrite", Lack::kProxyFence};
+    return {earlier.write ? "proxy-fence" : "proxy-fence-reuse", Lack::kProxyFence};
   }
-  if (!p_generic && c_generic) {
-    if (!p.operation->tensor_core() || fenced(k, p, c, region)) return {};
+  if (!earlier_generic && later_generic) {
+    if (!earlier.operation->tensor_core() || fenced(knowledge, earlier, later, region)) return {};
     return {"proxy-fence-operand", Lack::kOperandFence};
   }
   // A completed write is published by its barrier; that a completed read is over is not said across CTAs.
-  if (!p_generic && !c_generic && !p.write && cta_of(p.warp) != cta_of(c.warp))
+  if (!earlier_generic && !later_generic && !earlier.write && cta_of(earlier.warp) != cta_of(later.warp))
     return {"async-order-ctas", Lack::kSameProxyOnly};
   return {};
 }

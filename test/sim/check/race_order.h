@@ -35,8 +35,8 @@ struct Verdict {
   Lack lack = Lack::kNothing;
 };
 
-// `later` follows with knowledge `k`; both touch bytes of `region`, one of them writes.
-Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, const Knowledge& k,
+// `later` follows with `knowledge`; both touch bytes of `region`, one of them writes.
+Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, const Knowledge& knowledge,
               const Region& region);
 
 // Scopes of both parties include the other.

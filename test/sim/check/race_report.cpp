@@ -1,8 +1,7 @@
 // race_report.cpp -- findings in words: who conflicts with whom over which bytes,
 // and what would have kept them apart.
-#include <cstdio>
-
 #include "sim/check/race.h"
+#include "sim/text.h"
 
 namespace sim {
 namespace {
@@ -10,12 +9,6 @@ namespace {
 using Kind = AsyncIssue::Kind;
 
 constexpr size_t kMost = 500;  // findings of a run; beyond that the first ones tell enough
-
-std::string hex(uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
 
 std::string between(uint64_t from, uint64_t to) { return "[" + hex(from) + "," + hex(to) + ")"; }
 
@@ -94,11 +87,11 @@ std::string RaceChecker::covering(const AsyncOperation& op, const Region& region
   if (op.tensor_core()) {
     const auto at = state_.commits.find(queue_lane(op.done, op.thread.lane));
     if (at != state_.commits.end())
-      for (const CommitRecord& c : at->second) {
-        if (c.issued < op.issued) continue;
+      for (const CommitRecord& commit : at->second) {
+        if (commit.issued < op.issued) continue;
         std::string out =
-            std::string(name(op.kind)) + " is covered by commit #" + std::to_string(c.operation->id);
-        for (const AsyncOperation::Signal& s : c.operation->signals)
+            std::string(name(op.kind)) + " is covered by commit #" + std::to_string(commit.operation->id);
+        for (const AsyncOperation::Signal& s : commit.operation->signals)
           out += " to " + place(s, " (not arrived)");
         return out + ", which was not waited for on this path";
       }
@@ -109,24 +102,25 @@ std::string RaceChecker::covering(const AsyncOperation& op, const Region& region
   return out.substr(0, out.size() - 2);
 }
 
-std::string RaceChecker::missing(const Hit& h, const Touch& c, const Region& region,
-                                 const Knowledge& k) const {
-  const AsyncOperation* op = h.earlier.operation;
-  switch (h.verdict.lack) {
+std::string RaceChecker::missing(const Hit& hit, const Touch& later, const Region& region,
+                                 const Knowledge& knowledge) const {
+  const AsyncOperation* op = hit.earlier.operation;
+  switch (hit.verdict.lack) {
     case Lack::kNothing: return "";
     case Lack::kStart: return kStart;
     case Lack::kOrder: {
-      if (c.warp == h.earlier.warp) return "bar.warp.sync between the two";
-      if (thread_of(c.warp, 0).cta != thread_of(h.earlier.warp, 0).cta)
+      if (later.warp == hit.earlier.warp) return "bar.warp.sync between the two";
+      if (thread_of(later.warp, 0).cta != thread_of(hit.earlier.warp, 0).cta)
         return "a barrier of the cluster, or release and acquire at cluster or gpu scope, between the two";
       return "a barrier, or an mbarrier arrival and wait, between the two";
     }
-    case Lack::kCompletion: return covering(*op, region, h.earlier.write);
+    case Lack::kCompletion: return covering(*op, region, hit.earlier.write);
     case Lack::kScope:
       return "the edge between them is of CTA scope: .release.cluster and .acquire.cluster would order them";
     case Lack::kAcquire: return "the wait or load was relaxed: .acquire on it, or an acquire fence behind it";
     case Lack::kProxyFence: {
-      const bool some = !(region.memory == Memory::kGlobal ? k.fenced_global : k.fenced_shared).empty();
+      const bool some =
+          !(region.memory == Memory::kGlobal ? knowledge.fenced_global : knowledge.fenced_shared).empty();
       return std::string("no fence.proxy.async on the path") +
              (some ? " after the access (a fence came too early)" : "") +
              ": by the writers ahead of their release, or by the issuer behind its acquire";
@@ -153,52 +147,52 @@ std::string RaceChecker::missing(const Hit& h, const Touch& c, const Region& reg
   return "";
 }
 
-void RaceChecker::report_hits(const Touch& later, const Region& region, const Knowledge& k) {
-  for (const Hit& h : hits_) {
+void RaceChecker::report_hits(const Touch& later, const Region& region, const Knowledge& knowledge) {
+  for (const Hit& hit : hits_) {
     Finding f;
-    f.rule = &rule(h.verdict.rule);
+    f.rule = &rule(hit.verdict.rule);
     const bool tensor = region.memory == Memory::kTensor;
     const std::string who = name(later, state_.host, tensor);
-    const std::string other = name(h.earlier, state_.host, tensor);
-    const std::string where = place(region, h.from, h.to);
-    if (h.verdict.lack == Lack::kNothing) {
+    const std::string other = name(hit.earlier, state_.host, tensor);
+    const std::string where = place(region, hit.from, hit.to);
+    if (hit.verdict.lack == Lack::kNothing) {
       f.summary = who + " touches " + where + " after that CTA has left";
-    } else if (h.verdict.lack == Lack::kStart) {
+    } else if (hit.verdict.lack == Lack::kStart) {
       f.summary = who + " touches " + where + ", which need not have started";
-    } else if (std::string(h.verdict.rule) == "exit-pending") {
+    } else if (std::string(hit.verdict.rule) == "exit-pending") {
       f.summary =
-          "the CTA leaves while " + other + " may still " + (h.earlier.write ? "write " : "read ") + where;
-    } else if (h.verdict.lack == Lack::kSameProxyOnly) {
+          "the CTA leaves while " + other + " may still " + (hit.earlier.write ? "write " : "read ") + where;
+    } else if (hit.verdict.lack == Lack::kSameProxyOnly) {
       f.summary = who + " overwrites " + where + " after " + other +
                   " of another CTA has read it, ordered by an mbarrier alone";
       f.has_earlier = true;
     } else {
-      const bool pending = h.earlier.operation != nullptr && h.verdict.lack == Lack::kCompletion;
-      f.summary =
-          who + (later.write ? " overwrites " : " reads ") + where +
-          (pending ? " while " + other + " may still " : " not ordered after " + other + " that ") +
-          (pending ? (h.earlier.write ? "write it" : "read it") : (h.earlier.write ? "wrote it" : "read it"));
+      const bool pending = hit.earlier.operation != nullptr && hit.verdict.lack == Lack::kCompletion;
+      f.summary = who + (later.write ? " overwrites " : " reads ") + where +
+                  (pending ? " while " + other + " may still " : " not ordered after " + other + " that ") +
+                  (pending ? (hit.earlier.write ? "write it" : "read it")
+                           : (hit.earlier.write ? "wrote it" : "read it"));
       f.has_earlier = true;
     }
     f.later = site_of(later);
-    if (std::string(h.verdict.rule) == "exit-pending") {
+    if (std::string(hit.verdict.rule) == "exit-pending") {
       f.later.thread.cta = region.cta;
       f.has_earlier = true;
     }
-    f.earlier = site_of(h.earlier);
+    f.earlier = site_of(hit.earlier);
     f.has_region = true;
     f.region = region;
     f.region.write = later.write;
     if (tensor) {
-      f.region.column = uint16_t(h.from);
-      f.region.columns = uint16_t(h.to - h.from);
-      f.region.lane = uint16_t(h.mask.any() ? h.mask.first() : 0);
-      f.region.lanes = uint16_t(h.mask.any() ? h.mask.last() + 1 - h.mask.first() : 128);
+      f.region.column = uint16_t(hit.from);
+      f.region.columns = uint16_t(hit.to - hit.from);
+      f.region.lane = uint16_t(hit.mask.any() ? hit.mask.first() : 0);
+      f.region.lanes = uint16_t(hit.mask.any() ? hit.mask.last() + 1 - hit.mask.first() : 128);
     } else {
-      f.region.address = h.from;
-      f.region.bytes = uint32_t(h.to - h.from);
+      f.region.address = hit.from;
+      f.region.bytes = uint32_t(hit.to - hit.from);
     }
-    f.missing = missing(h, later, region, k);
+    f.missing = missing(hit, later, region, knowledge);
     const auto warp = state_.ctas.find(f.later.thread.cta);
     if (!later.host && warp != state_.ctas.end() && f.later.thread.warp < warp->second.warps.size() &&
         warp->second.warps[f.later.thread.warp] != nullptr) {
@@ -213,7 +207,7 @@ void RaceChecker::report_hits(const Touch& later, const Region& region, const Kn
         f.notes.push_back("the later thread has not waited for any mbarrier");
       }
     }
-    report(std::move(f), h.earlier.inst, later.inst);
+    report(std::move(f), hit.earlier.inst, later.inst);
   }
   hits_.clear();
 }

@@ -49,7 +49,7 @@ struct AsyncOperation {
   VectorClock cause;            // what led to the issue
   VectorClock complete_before;  // kCommit: operations that were complete at the issue
   Region accumulator;           // kMma, kTmemCopy: the tensor memory it writes
-  bool is(AsyncIssue::Kind k) const { return kind == k; }
+  bool is(AsyncIssue::Kind other) const { return kind == other; }
   bool tensor_core() const { return is(AsyncIssue::Kind::kMma) || is(AsyncIssue::Kind::kTmemCopy); }
   // Copies by the generic proxy: cp.async, st.async.
   bool generic() const { return is(AsyncIssue::Kind::kCpAsync) || is(AsyncIssue::Kind::kStAsync); }
@@ -148,10 +148,10 @@ struct RaceState {
   const Knowledge& knowledge(const Thread& t) { return *warp(t).knows[t.lane]; }
   BarrierState* barrier(const MbarrierRef& ref);
   AsyncOperation* operation(uint64_t id);
-  // A thread of `by` that knows `k` can tell that `cta` runs: it knows of something one of its threads did.
-  bool begun(uint64_t cta, uint64_t by, const Knowledge& k) const {
-    return cta == by || k.cause.mentions(component(Part::kThreads, cta << 8),
-                                         component(Part::kThreads, (cta << 8) + 255, 255));
+  // A thread of `by` with `knowledge` can tell that `cta` runs: it knows of something one of its threads did.
+  bool begun(uint64_t cta, uint64_t by, const Knowledge& knowledge) const {
+    return cta == by || knowledge.cause.mentions(component(Part::kThreads, cta << 8),
+                                                 component(Part::kThreads, (cta << 8) + 255, 255));
   }
   // Changes the knowledge of `lanes`; lanes that know the same are changed once and go on sharing.
   template <class Change>

@@ -37,7 +37,8 @@ void RaceChecker::sync(const SyncEvent& e) {
       auto& generations = state_.cta(e.cta).named[e.object];
       generations.erase(generations.begin(), generations.lower_bound(e.phase));
       const Knowledge& record = generations[e.phase];
-      state_.update(state_.warp(e.thread), lanes_of(e), [&](Knowledge& k, uint32_t) { k.acquire(record); });
+      state_.update(state_.warp(e.thread), lanes_of(e),
+                    [&](Knowledge& knowledge, uint32_t) { knowledge.acquire(record); });
       return;
     }
     case Kind::kWarpSync: return warp_sync(e);
@@ -48,8 +49,8 @@ void RaceChecker::sync(const SyncEvent& e) {
       auto& generations = state_.clusters[state_.cta(e.thread.cta).cluster];
       generations.erase(generations.begin(), generations.lower_bound(e.phase));
       const Knowledge& record = generations[e.phase];
-      state_.update(state_.warp(e.thread), lanes_of(e), [&](Knowledge& k, uint32_t) {
-        e.order == Order::kRelaxed ? k.park(record) : k.acquire(record);
+      state_.update(state_.warp(e.thread), lanes_of(e), [&](Knowledge& knowledge, uint32_t) {
+        e.order == Order::kRelaxed ? knowledge.park(record) : knowledge.acquire(record);
       });
       return;
     }
@@ -64,8 +65,9 @@ void RaceChecker::sync(const SyncEvent& e) {
     case Kind::kTmemDealloc:
     case Kind::kTmemUse: return tensor_memory(e);
     case Kind::kGridWait:
-      state_.update(state_.warp(e.thread), lanes_of(e),
-                    [](Knowledge& k, uint32_t) { k.hb.raise(component(Part::kGrids, 0), 1); });
+      state_.update(state_.warp(e.thread), lanes_of(e), [](Knowledge& knowledge, uint32_t) {
+        knowledge.hb.raise(component(Part::kGrids, 0), 1);
+      });
       return;
     case Kind::kExit: {
       WarpState& w = state_.warp(e.thread);
@@ -77,10 +79,10 @@ void RaceChecker::sync(const SyncEvent& e) {
       return;
     }
     case Kind::kCtaStart: {
-      CtaState& c = state_.cta(e.thread.cta);
-      c.started = true;
-      c.cluster = uint64_t(e.amount);
-      c.rank = e.phase;
+      CtaState& cta = state_.cta(e.thread.cta);
+      cta.started = true;
+      cta.cluster = uint64_t(e.amount);
+      cta.rank = e.phase;
       return;
     }
     case Kind::kCtaExit: return leave_cta(e);
@@ -126,31 +128,32 @@ void RaceChecker::mbarrier_init(const SyncEvent& e) {
   b.init_inst = e.inst;
   b.init = state_.now;
   state_.barriers[{e.mbarrier.cta, e.mbarrier.offset}] = std::move(b);
-  Touch c;
-  c.time = state_.now;
-  c.warp = w.threads;
-  c.work = uint32_t(state_.work);
-  c.lanes = 1u << e.thread.lane;
-  c.lane0 = uint8_t(e.thread.lane);
-  c.inst = e.inst;
-  c.write = true;
+  Touch later;
+  later.time = state_.now;
+  later.warp = w.threads;
+  later.work = uint32_t(state_.work);
+  later.lanes = 1u << e.thread.lane;
+  later.lane0 = uint8_t(e.thread.lane);
+  later.inst = e.inst;
+  later.write = true;
   Region object;
   object.memory = Memory::kShared;
   object.cta = e.mbarrier.cta;
   object.address = e.mbarrier.offset;
   object.bytes = 8;
   object.write = true;
-  touch(c, object, *w.knows[e.thread.lane]);
+  touch(later, object, *w.knows[e.thread.lane]);
 }
 
 void RaceChecker::check_init(const BarrierState& b, const MbarrierRef& ref, const Site& site,
-                             const Knowledge& k) {
+                             const Knowledge& knowledge) {
   const Component initialiser = threads_of(b.init_thread);
   const uint32_t lane = 1u << b.init_thread.lane;
   if (site.thread.cta == b.init_thread.cta && site.thread.warp == b.init_thread.warp &&
       site.thread.lane == b.init_thread.lane)
     return;
-  if (k.hb.knows(initialiser, lane, b.init) || k.inits.knows(initialiser, lane, b.init)) return;
+  if (knowledge.hb.knows(initialiser, lane, b.init) || knowledge.inits.knows(initialiser, lane, b.init))
+    return;
   Finding f;
   f.rule = &rule("mbarrier-init-order");
   f.summary = "an mbarrier is used by a thread that need not see its initialisation";
@@ -163,7 +166,7 @@ void RaceChecker::check_init(const BarrierState& b, const MbarrierRef& ref, cons
                   ? "a barrier of the CTA between mbarrier.init and the use"
                   : "a cluster barrier between mbarrier.init and the use, with release, "
                     "or relaxed behind fence.mbarrier_init.release.cluster by the thread that initialised";
-  if (!state_.begun(ref.cta, site.thread.cta, k))
+  if (!state_.begun(ref.cta, site.thread.cta, knowledge))
     f.notes.push_back("CTA " + std::to_string(ref.cta) + " need not even have started");
   report(std::move(f), b.init_inst, site.inst);
 }
@@ -189,9 +192,9 @@ void RaceChecker::mbarrier_arrive(const SyncEvent& e, BarrierState& b) {
   WarpState& w = state_.warp(e.thread);
   const bool relaxed = e.order == Order::kRelaxed;
   for_lanes(lanes_of(e), [&](uint32_t lane) {
-    const Knowledge& k = *w.knows[lane];
-    const Knowledge out = relaxed ? k.released_relaxed(e.scope, w.threads, 1u << lane, state_.now)
-                                  : k.released(w.threads, 1u << lane, state_.now);
+    const Knowledge& knowledge = *w.knows[lane];
+    const Knowledge out = relaxed ? knowledge.released_relaxed(e.scope, w.threads, 1u << lane, state_.now)
+                                  : knowledge.released(w.threads, 1u << lane, state_.now);
     if (e.thread.cta == e.mbarrier.cta) {
       phase.here.acquire(out);
     } else if (e.scope >= Scope::kCluster) {
@@ -247,10 +250,10 @@ void RaceChecker::mbarrier_wait(const SyncEvent& e, BarrierState& b) {
   } else {
     Knowledge learned = b.complete.here;
     if (wide) learned.acquire(b.complete.remote);
-    state_.update(w, lanes_of(e), [&](Knowledge& k, uint32_t) {
-      relaxed ? k.park(learned) : k.acquire(learned);
-      if (!wide) k.acquire_narrow(b.complete.remote);
-      k.acquire_narrow(b.complete.narrow);
+    state_.update(w, lanes_of(e), [&](Knowledge& knowledge, uint32_t) {
+      relaxed ? knowledge.park(learned) : knowledge.acquire(learned);
+      if (!wide) knowledge.acquire_narrow(b.complete.remote);
+      knowledge.acquire_narrow(b.complete.narrow);
     });
     waited_ = {before, w.knows[e.thread.lane], seen};
   }
@@ -275,86 +278,89 @@ void RaceChecker::mbarrier_wait(const SyncEvent& e, BarrierState& b) {
 void RaceChecker::barrier_arrive(const SyncEvent& e, Knowledge& record) {
   WarpState& w = state_.warp(e.thread);
   const uint32_t lanes = lanes_of(e);
-  state_.update(w, lanes, [&](Knowledge& k, uint32_t group) {
+  state_.update(w, lanes, [&](Knowledge& knowledge, uint32_t group) {
     record.acquire(e.order == Order::kRelaxed
-                       ? k.released_relaxed(Scope::kCluster, w.threads, group, state_.now)
-                       : k.released(w.threads, group, state_.now));
+                       ? knowledge.released_relaxed(Scope::kCluster, w.threads, group, state_.now)
+                       : knowledge.released(w.threads, group, state_.now));
   });
 }
 
 void RaceChecker::warp_sync(const SyncEvent& e) {
   WarpState& w = state_.warp(e.thread);
   Knowledge all;
-  state_.update(w, e.mask,
-                [&](Knowledge& k, uint32_t group) { all.acquire(k.released(w.threads, group, state_.now)); });
-  state_.update(w, e.mask, [&](Knowledge& k, uint32_t) { k.acquire(all); });
+  state_.update(w, e.mask, [&](Knowledge& knowledge, uint32_t group) {
+    all.acquire(knowledge.released(w.threads, group, state_.now));
+  });
+  state_.update(w, e.mask, [&](Knowledge& knowledge, uint32_t) { knowledge.acquire(all); });
 }
 
 void RaceChecker::warp_meet(const SyncEvent& e) {
   WarpState& w = state_.warp(e.thread);
   Knowledge all;
-  state_.update(w, e.mask,
-                [&](Knowledge& k, uint32_t group) { all.acquire(k.released(w.threads, group, state_.now)); });
-  state_.update(w, e.mask, [&](Knowledge& k, uint32_t) {
-    k.meets.join(all.hb);
-    k.meets.join(all.meets);
-    k.cause.join(all.cause);
+  state_.update(w, e.mask, [&](Knowledge& knowledge, uint32_t group) {
+    all.acquire(knowledge.released(w.threads, group, state_.now));
+  });
+  state_.update(w, e.mask, [&](Knowledge& knowledge, uint32_t) {
+    knowledge.meets.join(all.hb);
+    knowledge.meets.join(all.meets);
+    knowledge.cause.join(all.cause);
   });
 }
 
 // ---- fences ----
 
-void RaceChecker::thread_fence(const SyncEvent& e, Knowledge& k, uint32_t lanes, Component warp) {
-  if (acquires(e.order) && k.parked) {
-    const KnowledgePtr parked = k.parked;
-    k.parked.reset();
-    k.acquire(*parked);
+void RaceChecker::thread_fence(const SyncEvent& e, Knowledge& knowledge, uint32_t lanes, Component warp) {
+  if (acquires(e.order) && knowledge.parked) {
+    const KnowledgePtr parked = knowledge.parked;
+    knowledge.parked.reset();
+    knowledge.acquire(*parked);
   }
-  if (e.order == Order::kSeqCst) k.acquire(state_.sequential);
+  if (e.order == Order::kSeqCst) knowledge.acquire(state_.sequential);
   if (!releases(e.order)) return;
-  k.offered = std::make_shared<const Knowledge>(k.released(warp, lanes, state_.now));
-  k.offered_scope = e.scope;
-  if (e.order == Order::kSeqCst) state_.sequential.acquire(*k.offered);
+  knowledge.offered = std::make_shared<const Knowledge>(knowledge.released(warp, lanes, state_.now));
+  knowledge.offered_scope = e.scope;
+  if (e.order == Order::kSeqCst) state_.sequential.acquire(*knowledge.offered);
 }
 
 // A fence of both directions is followed at once. One of a single direction only makes ready what came before
 // (release), or lets in what was made ready (acquire); of tensor maps, the one it names.
-void RaceChecker::proxy_fence(const SyncEvent& e, Knowledge& k, uint32_t lanes) {
+void RaceChecker::proxy_fence(const SyncEvent& e, Knowledge& knowledge, uint32_t lanes) {
   const auto follow = [&](VectorClock& clock) {
-    clock.join(k.hb);
+    clock.join(knowledge.hb);
     clock.raise(threads_of(e.thread), lanes, state_.now);
   };
   if (e.fence == Fence::kProxyTensormap) {
-    if (e.order == Order::kRelease) follow(k.tensormap_ready);
-    else if (e.bytes >= int64_t(kLineBytes)) k.tensormap_at(e.address).join(k.tensormap_ready);
+    if (e.order == Order::kRelease) follow(knowledge.tensormap_ready);
+    else if (e.bytes >= int64_t(kLineBytes))
+      knowledge.tensormap_at(e.address).join(knowledge.tensormap_ready);
     return;
   }
   const uint8_t spaces = e.spaces == 0 ? 0xFF : e.spaces;
   if (e.order == Order::kRelease) {
-    follow(k.async_ready);
+    follow(knowledge.async_ready);
   } else if (e.order == Order::kAcquire) {
-    if ((spaces & SyncEvent::kSharedCluster) != 0) k.fenced_shared.join(k.async_ready);
-    else k.fenced_in(e.thread.cta).join(k.async_ready);
+    if ((spaces & SyncEvent::kSharedCluster) != 0) knowledge.fenced_shared.join(knowledge.async_ready);
+    else knowledge.fenced_in(e.thread.cta).join(knowledge.async_ready);
   } else {
-    if ((spaces & SyncEvent::kGlobalSpace) != 0) follow(k.fenced_global);
-    if ((spaces & SyncEvent::kSharedCluster) != 0) follow(k.fenced_shared);
-    else if ((spaces & SyncEvent::kSharedCta) != 0) follow(k.fenced_in(e.thread.cta));
+    if ((spaces & SyncEvent::kGlobalSpace) != 0) follow(knowledge.fenced_global);
+    if ((spaces & SyncEvent::kSharedCluster) != 0) follow(knowledge.fenced_shared);
+    else if ((spaces & SyncEvent::kSharedCta) != 0) follow(knowledge.fenced_in(e.thread.cta));
   }
 }
 
 void RaceChecker::fence(const SyncEvent& e) {
   WarpState& w = state_.warp(e.thread);
-  state_.update(w, lanes_of(e), [&](Knowledge& k, uint32_t lanes) {
+  state_.update(w, lanes_of(e), [&](Knowledge& knowledge, uint32_t lanes) {
     switch (e.fence) {
-      case Fence::kThread: thread_fence(e, k, lanes, w.threads); break;
+      case Fence::kThread: thread_fence(e, knowledge, lanes, w.threads); break;
       case Fence::kProxyAsync:
-      case Fence::kProxyTensormap: proxy_fence(e, k, lanes); break;
-      case Fence::kMbarrierInit: k.inits.raise(w.threads, lanes, state_.now); break;
+      case Fence::kProxyTensormap: proxy_fence(e, knowledge, lanes); break;
+      case Fence::kMbarrierInit: knowledge.inits.raise(w.threads, lanes, state_.now); break;
       case Fence::kTensorBefore:
-        k.tensor_edge.join(k.tensor);
-        k.tensor_edge.raise(w.threads, lanes, state_.now);
+        knowledge.tensor_edge.join(knowledge.tensor);
+        knowledge.tensor_edge.raise(w.threads, lanes, state_.now);
         break;
-      case Fence::kTensorAfter: k.tensor.join(k.tensor_edge); break;
+      case Fence::kTensorAfter: knowledge.tensor.join(knowledge.tensor_edge); break;
       case Fence::kProxyAlias:
       case Fence::kNone: break;
     }
@@ -382,10 +388,10 @@ void RaceChecker::groups(const SyncEvent& e) {
     uint32_t together = 0;
     for_lanes(left, [&](uint32_t lane) { together |= uint32_t(covered(lane) == time) << lane; });
     left &= ~together;
-    state_.update(w, together, [&](Knowledge& k, uint32_t group) {
-      if (!bulk) return k.hb.raise(component(Part::kCpAsync, number), group, time);
-      k.hb.raise(component(Part::kBulkRead, number), group, time);
-      if (!e.read) k.hb.raise(component(Part::kBulkDone, number), group, time);
+    state_.update(w, together, [&](Knowledge& knowledge, uint32_t group) {
+      if (!bulk) return knowledge.hb.raise(component(Part::kCpAsync, number), group, time);
+      knowledge.hb.raise(component(Part::kBulkRead, number), group, time);
+      if (!e.read) knowledge.hb.raise(component(Part::kBulkDone, number), group, time);
     });
   }
 }
@@ -397,10 +403,10 @@ void RaceChecker::tensor_memory(const SyncEvent& e) {
   if (e.kind == Kind::kTmemWaitLd || e.kind == Kind::kTmemWaitSt) {
     const Component queue =
         component(e.kind == Kind::kTmemWaitLd ? Part::kTensorLd : Part::kTensorSt, warp_number(e.thread));
-    state_.update(w, lanes_of(e), [&](Knowledge& k, uint32_t) {
-      k.hb.raise(queue, state_.now);
-      k.tensor.raise(queue, state_.now);
-      k.cause.raise(queue, state_.now);
+    state_.update(w, lanes_of(e), [&](Knowledge& knowledge, uint32_t) {
+      knowledge.hb.raise(queue, state_.now);
+      knowledge.tensor.raise(queue, state_.now);
+      knowledge.cause.raise(queue, state_.now);
     });
     return;
   }
@@ -421,20 +427,20 @@ void RaceChecker::tensor_memory(const SyncEvent& e) {
   // Allocation and its end take hold of whole columns. A pair does it in one act, told by the CTA that came
   // last: in the other CTA it is the act of the warp with the same number.
   const Thread owner{e.cta, e.thread.warp, e.thread.lane};
-  Knowledge k = *w.knows[e.thread.lane];
+  Knowledge knowledge = *w.knows[e.thread.lane];
   if (e.cta != e.thread.cta) {
     const Knowledge& theirs = state_.knowledge(owner);
-    k.acquire(theirs);
-    k.tensor.join(theirs.tensor);
+    knowledge.acquire(theirs);
+    knowledge.tensor.join(theirs.tensor);
   }
-  Touch c;
-  c.time = state_.now;
-  c.warp = threads_of(owner);
-  c.work = uint32_t(state_.work);
-  c.lanes = kAllLanes;
-  c.inst = e.inst;
-  c.write = true;
-  c.proxy = Proxy::kTensor;
+  Touch later;
+  later.time = state_.now;
+  later.warp = threads_of(owner);
+  later.work = uint32_t(state_.work);
+  later.lanes = kAllLanes;
+  later.inst = e.inst;
+  later.write = true;
+  later.proxy = Proxy::kTensor;
   Region columns;
   columns.memory = Memory::kTensor;
   columns.write = true;
@@ -442,50 +448,51 @@ void RaceChecker::tensor_memory(const SyncEvent& e) {
   columns.lanes = 128;
   columns.column = uint16_t(e.object);
   columns.columns = uint16_t(e.amount);
-  touch(c, columns, k);
+  touch(later, columns, knowledge);
 }
 
 // ---- the end of a CTA ----
 
 void RaceChecker::leave_cta(const SyncEvent& e) {
-  const uint64_t cta = e.thread.cta;
-  CtaState& c = state_.cta(cta);
+  const uint64_t index = e.thread.cta;
+  CtaState& cta = state_.cta(index);
   Touch end;
   end.time = state_.now;
-  end.warp = component(Part::kThreads, cta << 8);
+  end.warp = component(Part::kThreads, index << 8);
   end.work = uint32_t(state_.work);
   end.write = true;
   end.inst = e.inst;
   end.lanes = 1;
-  state_.shadow.for_each_line(cta, [&](Memory memory, uint32_t line, Line& touches) {
+  state_.shadow.for_each_line(index, [&](Memory memory, uint32_t line, Line& touches) {
     Region region;
     region.memory = memory;
-    region.cta = cta;
+    region.cta = index;
     region.address = uint64_t(line) * kLineBytes;
     region.column = uint16_t(line);
     region.columns = 1;
-    for (const Touch& p : touches) {
+    for (const Touch& earlier : touches) {
       // Alloc or dealloc, also of the pair.
-      if (p.operation == nullptr && memory == Memory::kTensor) continue;
-      const bool remote = thread_of(p.warp, 0).cta != cta;
-      const bool over = p.operation != nullptr ? p.operation->known(c.at_exit.hb, p.write, region) ||
-                                                     p.operation->known(c.at_exit.tensor, p.write, region) ||
-                                                     p.operation->known(c.at_exit.any_scope, p.write, region)
-                                               : !remote || c.at_exit.hb.knows(p.warp, p.lanes, p.time);
+      if (earlier.operation == nullptr && memory == Memory::kTensor) continue;
+      const bool remote = thread_of(earlier.warp, 0).cta != index;
+      const bool over = earlier.operation != nullptr
+                            ? earlier.operation->known(cta.at_exit.hb, earlier.write, region) ||
+                                  earlier.operation->known(cta.at_exit.tensor, earlier.write, region) ||
+                                  earlier.operation->known(cta.at_exit.any_scope, earlier.write, region)
+                            : !remote || cta.at_exit.hb.knows(earlier.warp, earlier.lanes, earlier.time);
       if (over) continue;
       hits_.clear();
-      const uint64_t from = memory == Memory::kTensor ? line : region.address + p.mask.first();
-      const uint64_t to = memory == Memory::kTensor ? line + 1 : region.address + p.mask.last() + 1;
-      hit(p, end, {"exit-pending", p.operation != nullptr ? Lack::kCompletion : Lack::kOrder}, region, from,
-          to, p.mask);
-      report_hits(end, region, c.at_exit);
+      const uint64_t from = memory == Memory::kTensor ? line : region.address + earlier.mask.first();
+      const uint64_t to = memory == Memory::kTensor ? line + 1 : region.address + earlier.mask.last() + 1;
+      hit(earlier, end, {"exit-pending", earlier.operation != nullptr ? Lack::kCompletion : Lack::kOrder},
+          region, from, to, earlier.mask);
+      report_hits(end, region, cta.at_exit);
     }
   });
-  c.exited = true;
-  c.warps.clear();
-  c.named.clear();
-  c.at_exit = {};
-  state_.shadow.forget_cta(cta);
+  cta.exited = true;
+  cta.warps.clear();
+  cta.named.clear();
+  cta.at_exit = {};
+  state_.shadow.forget_cta(index);
 }
 
 }  // namespace sim

@@ -8,8 +8,8 @@
 #include "sim/decode/opcodes.h"
 #include "sim/decode/operands.h"
 #include "sim/decode/targets.h"
-#include "sim/exec/handlers.h"
 #include "sim/fault.h"
+#include "sim/machine.h"
 
 namespace sim {
 namespace {
@@ -22,9 +22,9 @@ uint64_t align_up(uint64_t value, uint64_t align) { return (value + align - 1) /
 
 const std::map<std::string, Q>& qualifier_ids() {
   static const std::map<std::string, Q> table = {
-#define SIM_QUALIFIER_ENTRY(id, text) {text, Q::id},
-      SIM_QUALIFIERS(SIM_QUALIFIER_ENTRY)
-#undef SIM_QUALIFIER_ENTRY
+#define X(id, text) {text, Q::id},
+#include "sim/decode/qualifiers.def"
+#undef X
   };
   return table;
 }
@@ -194,7 +194,7 @@ class KernelDecoder {
       return s;
     }();
     Inst inst;
-    inst.handler = function.is_entry ? &op::exit : &op::ret;
+    inst.operation = function.is_entry ? Operation::exit : Operation::ret;
     inst.statement = function.is_entry ? &exit_statement : &ret_statement;
     return inst;
   }
@@ -209,18 +209,18 @@ class KernelDecoder {
     read_qualifiers(statement, &inst);
 
     if (const OpcodeRow* row = find_row(statement)) {
-      inst.handler = row->handler;
+      inst.operation = row->operation;
     } else if (resolve_alu(statement, &inst.alu)) {
-      inst.handler = &op::alu;
+      inst.operation = Operation::alu;
       if (inst.alu.extra_outputs == 0 && inst.alu.inputs <= 3) inst.lanes = find_lane_loop(statement);
       if (statement.operands.size() < 1 + inst.alu.inputs)
         throw Fault(FaultKind::kUnsupported, "operands are missing: " + describe(statement));
     } else {
       throw Fault(FaultKind::kUnsupported, "instruction is not supported: " + describe(statement));
     }
-    if (inst.handler == &op::call) return decode_call(std::move(inst), statement, names);
-    if (inst.handler == &op::brx) return decode_table(std::move(inst), statement, function, names);
-    if (inst.handler == &op::ret && function.is_entry) inst.handler = &op::exit;
+    if (inst.operation == Operation::call) return decode_call(std::move(inst), statement, names);
+    if (inst.operation == Operation::brx) return decode_table(std::move(inst), statement, function, names);
+    if (inst.operation == Operation::ret && function.is_entry) inst.operation = Operation::exit;
 
     const bool wide = std::find(statement.qualifiers.begin(), statement.qualifiers.end(), "wide") !=
                       statement.qualifiers.end();
@@ -228,16 +228,16 @@ class KernelDecoder {
     for (size_t i = 0; i < statement.operands.size(); ++i) {
       // The addend of mad.wide has twice the width of the factors; what slct picks from has its first type.
       ptx::Type type = inst.type;
-      if (inst.handler == &op::alu && wide && i == 3) type = ptx::Type::kB64;
+      if (inst.operation == Operation::alu && wide && i == 3) type = ptx::Type::kB64;
       if (picks && i < 3) type = inst.from;
       // Barrier numbers, thread counts and member masks are integers whatever the instruction does
       // to a predicate.
-      if (type == ptx::Type::kPred && inst.handler != &op::alu && inst.handler != &op::mov)
+      if (type == ptx::Type::kPred && inst.operation != Operation::alu && inst.operation != Operation::mov)
         type = ptx::Type::kNone;
       inst.operands.push_back(resolve_operand(statement.operands[i], type, names, statement));
     }
-    if (inst.handler == &op::bra) inst.targets = {uint32_t(inst.operands[0].offset)};
-    if ((inst.handler == &op::ld || inst.handler == &op::st) && inst.space == Space::kParam)
+    if (inst.operation == Operation::bra) inst.targets = {uint32_t(inst.operands[0].offset)};
+    if ((inst.operation == Operation::ld || inst.operation == Operation::st) && inst.space == Space::kParam)
       fix_param_space(&inst);
     return inst;
   }

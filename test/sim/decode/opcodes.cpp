@@ -4,9 +4,10 @@
 #include "sim/decode/opcodes.h"
 
 #include <algorithm>
+#include <iterator>
 #include <sstream>
+#include <string_view>
 
-#include "sim/exec/handlers.h"
 #include "sim/fault.h"
 
 namespace sim {
@@ -17,7 +18,7 @@ struct Group {
   const char* members;
 };
 
-const Group kGroups[] = {
+constexpr Group kGroups[] = {
     {"@type", "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f16 f16x2 bf16 bf16x2 f32 f32x2 f64 pred"},
     {"@space", "global shared shared::cta shared::cluster local const param param::entry param::func"},
     {"@smem", "shared shared::cta shared::cluster"},
@@ -37,9 +38,9 @@ const Group kGroups[] = {
     {"@collector", "collector::a::fill collector::a::use collector::a::lastuse collector::a::discard"},
 };
 
-using namespace op;
+using enum Operation;
 
-const std::vector<OpcodeRow> kRows = {
+constexpr OpcodeRow kRows[] = {
     // Moves and addresses
     {"mov", "", "@type", "DS", mov},
     {"cvta", "", "to @space @type", "ds", cvta},
@@ -64,7 +65,7 @@ const std::vector<OpcodeRow> kRows = {
     {"brx", "idx", "uni", "sn", brx},
     {"call", "", "uni", "*", call},
     {"ret", "", "uni", "", ret},
-    {"exit", "", "", "", op::exit},
+    {"exit", "", "", "", Operation::exit},
     {"trap", "", "", "", trap},
     {"brkpt", "", "", "", trap},
 
@@ -158,6 +159,44 @@ const std::vector<OpcodeRow> kRows = {
     {"tcgen05", "fence::after_thread_sync", "", "", tcgen05_fence},
 };
 
+// ---- no orphans: every operation has a row, every qualifier and every group is accepted by one ----
+
+constexpr bool has_word(std::string_view text, std::string_view word) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    if (text.substr(0, end) == word) return true;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return false;
+}
+
+constexpr bool in_a_row(std::string_view word) {
+  return std::any_of(std::begin(kRows), std::end(kRows), [&](const OpcodeRow& row) {
+    return has_word(row.required, word) || has_word(row.optional, word);
+  });
+}
+
+constexpr bool is_accepted(std::string_view qualifier) {
+  return in_a_row(qualifier) || std::any_of(std::begin(kGroups), std::end(kGroups), [&](const Group& group) {
+           return has_word(group.members, qualifier);
+         });
+}
+
+constexpr bool has_row(Operation operation) {
+  return operation == alu || std::any_of(std::begin(kRows), std::end(kRows),
+                                         [&](const OpcodeRow& row) { return row.operation == operation; });
+}
+
+#define X(name) static_assert(has_row(Operation::name), "no row of the opcode table means " #name);
+#include "sim/decode/operations.def"
+#undef X
+#define X(id, text) static_assert(is_accepted(text), "no row of the opcode table accepts " text);
+#include "sim/decode/qualifiers.def"
+#undef X
+static_assert(std::all_of(std::begin(kGroups), std::end(kGroups),
+                          [](const Group& group) { return in_a_row(group.name); }),
+              "no row of the opcode table names one of the groups");
+
 std::vector<std::string> words(const std::string& text) {
   std::istringstream in(text);
   std::vector<std::string> out;
@@ -216,8 +255,6 @@ bool operands_fit(const char* pattern, const std::vector<ptx::Operand>& operands
 
 }  // namespace
 
-const std::vector<OpcodeRow>& opcode_rows() { return kRows; }
-
 const OpcodeRow* find_row(const ptx::Statement& statement) {
   const OpcodeRow* best = nullptr;
   size_t best_required = 0;
@@ -243,8 +280,8 @@ const OpcodeRow* find_row(const ptx::Statement& statement) {
   return best;
 }
 
-bool is_branch(const Inst& inst) { return inst.handler == bra || inst.handler == brx; }
-bool leaves_normally(const Inst& inst) { return inst.handler == op::exit || inst.handler == ret; }
-bool ends_path(const Inst& inst) { return leaves_normally(inst) || inst.handler == trap; }
+bool is_branch(const Inst& inst) { return inst.operation == bra || inst.operation == brx; }
+bool leaves_normally(const Inst& inst) { return inst.operation == Operation::exit || inst.operation == ret; }
+bool ends_path(const Inst& inst) { return leaves_normally(inst) || inst.operation == trap; }
 
 }  // namespace sim

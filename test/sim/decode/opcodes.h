@@ -1,5 +1,5 @@
 // opcodes.h -- the table of accepted spellings: one row per family of an instruction,
-// with the qualifiers it must have, the ones it may have, the shape of its operands and its handler.
+// with the qualifiers it must have, the ones it may have, the shape of its operands and its operation.
 // What is not in the table does not load.
 #pragma once
 
@@ -15,13 +15,12 @@ struct OpcodeRow {
   // register, s source, S source or vector, a address, l label, n anything; `?` makes all following optional,
   // `*` accepts any rest.
   const char* operands;
-  Handler handler;
+  Operation operation;
 };
 
 // The row for a statement, or null when no row has its mnemonic and required qualifiers. Fault kUnsupported
 // when a row matches but a qualifier or the operand list does not.
 const OpcodeRow* find_row(const ptx::Statement& statement);
-const std::vector<OpcodeRow>& opcode_rows();
 bool is_branch(const Inst& inst);
 bool ends_path(const Inst& inst);        // exit, ret, trap
 bool leaves_normally(const Inst& inst);  // exit, ret

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "sim/fault.h"
+#include "sim/machine.h"
 
 namespace sim {
 namespace {

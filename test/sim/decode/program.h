@@ -1,4 +1,4 @@
-// program.h -- decoded code: what decode/ produces and exec/ runs. An instruction is flat: its handler, its
+// program.h -- decoded code: what decode/ produces and exec/ runs. An instruction is flat: its operation, its
 // operands with registers, constants and variable addresses resolved, its branch target and reconvergence
 // point. Every kernel owns a private copy of all code it can reach, with disjoint registers per function, so
 // an index names one thing.
@@ -10,16 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "sim/exec/alu.h"
-#include "sim/exec/lanes.h"
-#include "sim/launch.h"
+#include "sim/alu/alu.h"
+#include "sim/alu/lanes.h"
+#include "sim/decode/kernel_info.h"
+#include "sim/mem/global.h"
 #include "sim/parse/module.h"
 
 namespace sim {
-
-struct Exec;
-struct Inst;
-using Handler = void (*)(Exec& x, const Inst& inst);
 
 enum class Space : uint8_t { kGeneric, kGlobal, kConst, kParam, kShared, kSharedCluster, kLocal };
 
@@ -73,42 +70,20 @@ enum class Special : uint8_t {
   kAggrSmemSize,
 };
 
-// The qualifiers handlers ask for at run time; the others are checked at load and then forgotten. In rows by
-// subject, which clang-format would run together.
-// clang-format off
-#define SIM_QUALIFIERS(X) \
-  X(kAligned, "aligned") \
-  X(kRelaxed, "relaxed") X(kAcquire, "acquire") X(kRelease, "release") \
-  X(kParity, "parity") X(kExpectTx, "expect_tx") X(kNoComplete, "noComplete") X(kRead, "read") \
-  X(kMulticast, "multicast::cluster") X(kGroup1, "cta_group::1") X(kGroup2, "cta_group::2") \
-  X(kCacheHint, "L2::cache_hint") \
-  X(kUp, "up") X(kDown, "down") X(kBfly, "bfly") X(kIdx, "idx") \
-  X(kAll, "all") X(kAny, "any") X(kUni, "uni") X(kBallot, "ballot") \
-  X(kAdd, "add") X(kMin, "min") X(kMax, "max") X(kAnd, "and") X(kOr, "or") X(kXor, "xor") \
-  X(kExch, "exch") X(kCas, "cas") X(kInc, "inc") X(kDec, "dec") X(kPopc, "popc") \
-  X(kD1, "1d") X(kD2, "2d") X(kD3, "3d") X(kD4, "4d") X(kD5, "5d") \
-  X(kKindF16, "kind::f16") X(kKindMxf4, "kind::mxf4") X(kKindMxf4nvf4, "kind::mxf4nvf4") \
-  X(kBlock16, "block16") X(kBlock32, "block32") X(kScale2x, "scale_vec::2X") X(kScale4x, "scale_vec::4X") \
-  X(kPack, "pack::16b") X(kUnpack, "unpack::16b") \
-  X(kS32x32b, "32x32b") X(kS16x64b, "16x64b") X(kS16x128b, "16x128b") X(kS16x256b, "16x256b") \
-  X(kS16x32bx2, "16x32bx2") \
-  X(kC128x256b, "128x256b") X(kC128x128b, "128x128b") X(kC4x256b, "4x256b") X(kC64x128b, "64x128b") \
-  X(kC32x128b, "32x128b") \
-  X(kWarpx2_02_13, "warpx2::02_13") X(kWarpx2_01_23, "warpx2::01_23") X(kWarpx4, "warpx4") \
-  X(kTo, "to") X(kVolatile, "volatile") \
-  X(kAcqRel, "acq_rel") X(kSeqCst, "sc") \
-  X(kScopeCta, "cta") X(kScopeCluster, "cluster") X(kScopeGpu, "gpu") X(kScopeSys, "sys") X(kScopeGl, "gl") \
-  X(kWaitSt, "wait::st") X(kCg, "cg") \
-  X(kCollectorFill, "collector::a::fill") X(kCollectorUse, "collector::a::use") \
-  X(kCollectorLastUse, "collector::a::lastuse")
-
 enum class Q : uint8_t {
-#define SIM_QUALIFIER_ENUM(id, text) id,
-  SIM_QUALIFIERS(SIM_QUALIFIER_ENUM)
-#undef SIM_QUALIFIER_ENUM
+#define X(id, text) id,
+#include "sim/decode/qualifiers.def"
+#undef X
   kCount
 };
-// clang-format on
+
+// What an instruction does, whatever its spelling.
+enum class Operation : uint8_t {
+#define X(name) name,
+#include "sim/decode/operations.def"
+#undef X
+  kCount
+};
 
 // One scalar operand.
 struct Value {
@@ -139,7 +114,7 @@ struct Operand {
 constexpr uint32_t kNowhere = 0xFFFFFFFF;
 
 struct Inst {
-  Handler handler = nullptr;
+  Operation operation = Operation::nothing;
   const ptx::Statement* statement = nullptr;
   bool guarded = false, guard_negated = false;
   uint32_t guard = 0;
@@ -196,7 +171,7 @@ void decode(Program& program);
 // the immediate post-dominator.
 void find_rejoins(std::vector<Inst>& code, uint32_t first, uint32_t last);
 
-// "PTX line 12: `add.s32 ...` (kernel/x.cuh:3)": how every message names a statement.
+// "PTX line 12: `add.s32 ...` (kernel.cu:3)": how every message names a statement.
 std::string describe(const ptx::Statement& statement);
 
 }  // namespace sim

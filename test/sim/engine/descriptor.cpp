@@ -4,22 +4,16 @@
 // with M = 128 for block-scaled kinds, whose scale-factor layout nobody has published.
 #include "sim/engine/descriptor.h"
 
-#include <cstdio>
 #include <string>
 
 #include "sim/fault.h"
+#include "sim/text.h"
 
 namespace sim {
 namespace {
 
 uint32_t field(uint64_t bits, int first, int last) {
   return static_cast<uint32_t>(bits >> first & ((uint64_t{1} << (last - first + 1)) - 1));
-}
-
-std::string hex(uint64_t bits) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llX", static_cast<unsigned long long>(bits));
-  return text;
 }
 
 class Checker {

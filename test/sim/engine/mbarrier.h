@@ -13,8 +13,8 @@ class Mbarrier {
 
   explicit Mbarrier(int64_t count);  // mbarrier.init; Fault kProtocol outside 1..kMaxCount
 
-  // Each returns true when it completed the phase.
-  // Faults kProtocol: more arrivals than pending, tx out of range.
+  // Each returns true when it completed the phase, and throws Fault kProtocol for more arrivals than are
+  // pending and for a tx-count out of range.
   bool arrive(int32_t count = 1);
   bool arrive_drop(int32_t count = 1);  // also lowers the expected count of later phases
   // Raises the tx-count; never completes a phase by itself unless it hits zero.
@@ -22,8 +22,8 @@ class Mbarrier {
   bool complete_tx(int64_t bytes);  // lowers it; bytes may land before they are expected
 
   uint64_t phase() const { return phase_; }  // completed phases so far
-  // try_wait.parity p: true when the phase with parity p has completed, i.e. the current phase's parity
-  // differs from p.
+  // Answers try_wait.parity: the phase with that parity has completed when the parity of the current phase
+  // differs from it.
   bool test_parity(uint32_t parity) const { return (phase_ & 1) != (parity & 1); }
   bool test_phase(uint64_t phase) const { return phase_ > phase; }
   int32_t pending() const { return pending_; }

@@ -33,11 +33,11 @@ struct MmaOp {
   bool accumulate = false;  // enable-input-d
 };
 
-// Static rules: legal M, N, reserved bits, scale ids, descriptor fields, column alignment.
-// Fault kProtocol/kUnsupported.
+// Checks what the operands alone decide: M, N, reserved bits, scale ids, descriptor fields and the alignment
+// of columns. Throws Fault kProtocol or kUnsupported.
 void check_mma(const MmaOp& op);
-// Executes it. ctas[0] is the even CTA of the pair; ctas[1] used only when cta_group == 2. Faults
-// kPoison/kBounds on operand bytes never written, scale factors or accumulators never written.
+// Executes the operation. ctas[0] is the even CTA of the pair; ctas[1] is used only when cta_group == 2.
+// Throws Fault kPoison or kBounds where operands, scale factors or accumulators were never written.
 void execute_mma(const MmaOp& op, const CtaMemory ctas[2]);
 
 enum class CpShape : uint8_t {
@@ -52,16 +52,18 @@ struct CpPlan {
   uint32_t rows, chunks;  // of 16 bytes: 4 columns each
 };
 CpPlan cp_plan(CpShape shape);  // Fault kUnsupported
-// Static rules, as check_mma.
+// Checks what the operands alone decide, as check_mma does.
 void check_cp(CpShape shape, uint32_t taddr, uint64_t smem_desc);
-// Once per CTA of the group.
+// Copies for one CTA of the group, so it is called once for each.
 void execute_cp(CpShape shape, uint32_t taddr, uint64_t smem_desc, const CtaMemory& cta);
 
 enum class LdShape : uint8_t { k32x32b, k16x64b, k16x128b, k16x256b, k16x32bx2 };
-int ld_registers(LdShape shape, int repeat);  // registers per thread; -1 when the pair is illegal
-// Cell of register j of thread t for a warp (warp_in_cta % 4 gives the lane quarter). Fault kProtocol when
-// the lane field of taddr names another warp's quarter, kMisaligned/kBounds otherwise. pack selects
-// .pack::16b/.unpack::16b and then `half` 0/1 selects which of the two columns a register spans.
+// Returns the registers of a thread, or -1 when shape and repeat do not go together.
+int ld_registers(LdShape shape, int repeat);
+// Returns the cell that register j of a thread holds; warp_in_cta % 4 says which quarter of the lanes the
+// warp has. Throws Fault kProtocol when the lane field of taddr names the quarter of another warp, and
+// kMisaligned or kBounds for other addresses that are wrong. `pack` stands for .pack::16b and .unpack::16b,
+// where a register spans two columns, and `half` chooses one of them.
 struct Cell {
   int lane, column;
 };

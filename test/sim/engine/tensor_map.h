@@ -17,7 +17,8 @@ struct TensorMap {
   uint32_t rank = 0;               // 1..5
   uint64_t base = 0;               // global address
   std::array<uint64_t, 5> dims{};  // elements, innermost first
-  // Bytes; strides[0] = element size (0 for sub-byte), strides[i] between elements of dim i.
+  // These are bytes. strides[0] is the size of an element (0 below a byte), and strides[i] is the distance
+  // between neighbours in dimension i.
   std::array<uint64_t, 5> strides{};
   std::array<uint32_t, 5> box{};  // elements
   std::array<uint32_t, 5> element_strides{};
@@ -26,7 +27,8 @@ struct TensorMap {
   bool nan_fill = false;
 
   int element_bits() const;
-  // Bytes a full box takes in shared memory: what complete_tx counts, edges included.
+  // Returns the bytes that a full box takes in shared memory. complete_tx counts all of them, also where the
+  // box reaches over an edge.
   uint64_t box_bytes() const;
 };
 
@@ -47,8 +49,8 @@ struct BoxPiece {
   uint64_t global;  // first global byte; meaningful only when !outside
   bool outside;     // the piece lies outside the tensor: filled on load, skipped on store
 };
-// All pieces of a box at the given coordinates, in shared-memory order before swizzling. smem_base: the
-// absolute shared-memory offset of the box (swizzling uses address bits, so it matters). Rejects a base that
+// Lists all pieces of a box at the given coordinates, in shared-memory order before swizzling. smem_base is
+// the absolute shared-memory offset of the box, because swizzling uses address bits. Rejects a base that
 // breaks the alignment of the swizzle mode, and coordinates that the machine refuses. Pieces of a load that
 // straddle the tensor's edge are split; a store writes those whole.
 enum class Transfer { kLoad, kStore };

@@ -10,6 +10,7 @@
 
 #include "sim/exec/observer.h"
 #include "sim/exec/policy.h"
+#include "sim/mem/global.h"
 
 namespace sim {
 

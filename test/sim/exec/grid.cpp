@@ -1,9 +1,11 @@
-// grid.cpp -- the scheduler. One cluster runs until it is done, cannot move or has used up its slice;
-// only then is another one started, up to what the machine holds, so that most grids need
-// the memory of a single cluster.
+// grid.cpp -- the scheduler. Clusters run in rounds: first some begin, up to what the machine holds, and then
+// each one runs until it is done, cannot move or has used up its slice. The policy chooses how many begin and
+// in which order they run; by default one begins in a round, so that most grids need the memory of a single
+// cluster.
 #include <algorithm>
 
 #include "sim/exec/machine.h"
+#include "sim/exec/occupancy.h"
 
 namespace sim {
 namespace {
@@ -156,6 +158,31 @@ bool run_cluster(Cluster& cluster) {
   return true;
 }
 
+// Begins as many clusters as the policy says. `room`: so many have not begun and fit on the machine.
+void begin_clusters(Grid& grid, uint64_t first, uint64_t room) {
+  const uint64_t count = room > 1 ? std::clamp<uint64_t>(grid.policy.clusters_to_begin(room), 1, room) : room;
+  for (uint64_t i = 0; i < count; ++i) grid.resident.push_back(start_cluster(grid, first + i));
+}
+
+// Gives every resident cluster its slice, in the order of the policy. False: nothing could move at all.
+bool run_round(Grid& grid) {
+  std::vector<Cluster*> clusters;
+  std::vector<uint64_t> numbers;
+  for (const auto& cluster : grid.resident) {
+    clusters.push_back(cluster.get());
+    numbers.push_back(cluster->index);
+  }
+  bool moved = false;
+  while (!clusters.empty()) {
+    const size_t chosen = clusters.size() > 1 ? grid.policy.next_cluster(numbers) : 0;
+    moved = run_cluster(*clusters.at(chosen)) || moved;
+    clusters.erase(clusters.begin() + std::ptrdiff_t(chosen));
+    numbers.erase(numbers.begin() + std::ptrdiff_t(chosen));
+    std::erase_if(grid.resident, [](const auto& cluster) { return finished(*cluster); });
+  }
+  return moved;
+}
+
 }  // namespace
 
 void complete_youngest(Cluster& cluster) {
@@ -169,17 +196,14 @@ void complete_youngest(Cluster& cluster) {
 void Grid::run() {
   const Dim3 &g = config.grid, &c = config.cluster;
   const uint64_t clusters = uint64_t(g.x / c.x) * (g.y / c.y) * (g.z / c.z);
-  const size_t limit = size_t(std::max(1, max_active_clusters(machine, kernel.info, config)));
+  const uint64_t limit = uint64_t(std::max(1, max_active_clusters(machine, kernel.info, config)));
   uint64_t next = 0;
+  const auto room = [&] { return std::min<uint64_t>(clusters - next, limit - resident.size()); };
   while (next < clusters || !resident.empty()) {
-    if (next < clusters && resident.size() < limit) resident.push_back(start_cluster(*this, next++));
-    bool moved = false;
-    for (size_t i = 0; i < resident.size();) {
-      moved = run_cluster(*resident[i]) || moved;
-      if (finished(*resident[i])) resident.erase(resident.begin() + std::ptrdiff_t(i));
-      else ++i;
-    }
-    if (moved || (next < clusters && resident.size() < limit)) continue;
+    const size_t before = resident.size();
+    begin_clusters(*this, next, room());
+    next += resident.size() - before;
+    if (run_round(*this) || room() != 0) continue;
     const bool released = std::any_of(resident.begin(), resident.end(),
                                       [](const auto& cluster) { return release_a_join(*cluster); });
     if (!released && !resident.empty())

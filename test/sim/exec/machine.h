@@ -23,11 +23,15 @@
 #include "sim/decode/program.h"
 #include "sim/engine/mbarrier.h"
 #include "sim/exec/copy.h"
+#include "sim/exec/launch_config.h"
 #include "sim/exec/observer.h"
 #include "sim/exec/policy.h"
-#include "sim/launch.h"
+#include "sim/fault.h"
+#include "sim/machine.h"
 #include "sim/mem/bytes.h"
+#include "sim/mem/global.h"
 #include "sim/mem/tmem.h"
+#include "sim/text.h"
 
 namespace sim {
 
@@ -42,8 +46,8 @@ struct Cta;
 struct Grid;
 struct Warp;
 
-// Where the lanes of a divergent branch meet:
-// the lanes that are there wait in `arrived` until it equals `expected`.
+// A Join is where the lanes of a divergent branch meet. The lanes that are there wait in `arrived` until it
+// equals `expected`.
 struct Join {
   uint32_t pc = 0, expected = 0, arrived = 0;
   std::vector<uint32_t> calls;
@@ -280,8 +284,6 @@ struct Exec {
 #define SIM_FOR_LANES(lane, lane_mask)         \
   for (uint32_t rest_ = (lane_mask), lane = 0; \
        rest_ != 0 && ((lane = uint32_t(__builtin_ctz(rest_))), true); rest_ &= rest_ - 1)
-
-std::string hex(uint64_t value);
 
 // cta.cpp
 std::unique_ptr<Cluster> start_cluster(Grid& grid, uint64_t index);

@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/launch.h"
+#include "sim/exec/launch_config.h"
+#include "sim/machine.h"
 
 namespace sim {
 
@@ -194,15 +195,15 @@ struct SyncEvent {
   const Inst* inst = nullptr;
 };
 
-// A grid begins. Work of the host is numbered in the order it was enqueued;
-// `after` are the numbers of host work that must have completed (stream order, events, synchronisation),
-// which need not list what those came after.
+// Work of the host is numbered in the order in which it was enqueued. `after` are the numbers of the work
+// that must have completed before it, by stream order, events or synchronisation. What those came after need
+// not be listed.
 struct HostWork {
   enum class Kind : uint8_t { kLaunch, kCopy, kSet, kHost };
   Kind kind = Kind::kLaunch;
   uint64_t id = 0;
   std::vector<uint64_t> after;
-  // kLaunch: may start before `after` have completed; griddepcontrol.wait waits for them.
+  // A kLaunch that may start before `after` have completed; griddepcontrol.wait waits for them.
   bool programmatic = false;
   std::vector<Region> regions;  // kCopy, kSet, kHost: what it touches
   std::string what;             // "cudaMemcpyAsync", or the kernel's name

@@ -1,6 +1,6 @@
-// policy.h -- every choice the ISA leaves open: who moves next, when asynchronous work reads its sources,
-// when and in how many pieces it lands, whether a wait wakes early, who is elected, where shared memory
-// begins. A policy sees identities only; whatever it answers is a legal run.
+// policy.h -- every choice the ISA leaves open: which cluster runs, who moves in it, when asynchronous work
+// reads its sources, when and in how many pieces it lands, whether a wait wakes early, who is elected, where
+// shared memory begins. A policy sees identities only; whatever it answers is a legal run.
 #pragma once
 
 #include <cstddef>
@@ -27,14 +27,21 @@ struct Agent {
 class Policy {
  public:
   virtual ~Policy() = default;
-  // Before every grid: the choices of a run depend on nothing that happened before it.
+  // Is called before every grid, so that the choices of a run depend on nothing that happened before it.
   virtual void start() {}
-  // Index of the agent that moves. There is one at least; operations come first, oldest first, then the warps
-  // in index order.
+  // Returns the index of the agent that moves. There is one at least. Operations come first, the oldest
+  // before the others, and then the warps in index order.
   virtual size_t next(const std::vector<Agent>& agents) = 0;
   virtual uint32_t quantum() { return 512; }  // instructions a warp may run before the next choice
-  // Warp instructions that a cluster may run before the others get a turn.
+  // Clusters take turns in rounds: in each round every resident cluster runs once, for a slice.
+  // Returns the warp instructions of a slice.
   virtual uint64_t slice() { return 1 << 20; }
+  // Returns how many clusters begin before a round, from 1 to `room`, which is 2 at least: so many have not
+  // begun and fit on the machine. Clusters begin in the order of their numbers.
+  virtual uint64_t clusters_to_begin(uint64_t /*room*/) { return 1; }
+  // Returns the index of the cluster that runs next. `clusters` are the numbers of those that have not run in
+  // this round, in rising order; there are two at least.
+  virtual size_t next_cluster(const std::vector<uint64_t>& /*clusters*/) { return 0; }
   virtual bool wake_early() { return false; }  // try_wait returns false although nothing changed
   // The operation that was just issued completes before the next instruction, if older ones allow it.
   virtual bool at_once() { return false; }
@@ -45,7 +52,7 @@ class Policy {
   // every destination of a multicast lands by itself, and what does not divide is rounded.
   virtual uint32_t pieces(uint64_t /*bytes*/) { return 1; }
   virtual uint32_t piece(uint32_t /*left*/) { return 0; }  // which of the `left` pieces lands next
-  // elect.sync; fixed per mask.
+  // Returns the lane that elect.sync elects. It is always the same one of a mask.
   virtual uint32_t leader(uint32_t members) { return uint32_t(__builtin_ctz(members)); }
   // Bytes by which the shared windows of the grid start later: a multiple of 1024, at most kMaxSharedShift.
   static constexpr uint32_t kMaxSharedShift = 8192;

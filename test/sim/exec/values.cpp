@@ -1,6 +1,5 @@
 // values.cpp -- operands of an executing instruction: registers with their written lanes,
 // constants, special registers, addresses.
-#include <cstdio>
 
 #include "sim/exec/machine.h"
 
@@ -72,12 +71,6 @@ uint64_t special_value(const Exec& x, Special special, uint32_t lane) {
 }
 
 }  // namespace
-
-std::string hex(uint64_t value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
 
 uint64_t Exec::source(const Value& value, uint32_t lane) const {
   uint64_t out = 0;

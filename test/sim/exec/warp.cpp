@@ -3,6 +3,7 @@
 // and the instructions that need several lanes at once.
 #include <algorithm>
 
+#include "sim/exec/handlers.h"
 #include "sim/exec/machine.h"
 
 namespace sim {
@@ -60,7 +61,7 @@ bool same_meeting(const Kernel& kernel, const Fragment& a, const Fragment& b, ui
     return false;
   if (aligned) return a.pc == b.pc && a.calls == b.calls;
   const Inst &ia = kernel.code[a.pc], &ib = kernel.code[b.pc];
-  return a.pc == b.pc || (ia.handler == ib.handler && ia.statement->opcode == "bar");
+  return a.pc == b.pc || (ia.operation == ib.operation && ia.statement->opcode == "bar");
 }
 
 // `lanes` of a fragment execute an .aligned instruction without the other live lanes.
@@ -190,7 +191,7 @@ bool run_warp(Grid& grid, Warp& warp, uint32_t quantum) {
         if (grid.observer != nullptr)
           grid.observer->instruction(x.thread(uint32_t(__builtin_ctz(x.mask))), x.mask, *inst);
         if (!warp.transfers.empty()) use_registers(x, *inst);
-        inst->handler(x, *inst);
+        kHandlers[size_t(inst->operation)](x, *inst);
       }
       fragment->pc = x.next_pc;
       if (fragment->mask == 0) {

@@ -1,8 +1,6 @@
 // judge.cpp -- see judge.h.
 #include "sim/judge/judge.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
@@ -16,17 +14,10 @@
 #include "sim/decode/program.h"
 #include "sim/judge/trace.h"
 #include "sim/schedule/schedule.h"
+#include "sim/text.h"
 
 namespace sim {
 namespace {
-
-// As the programmer wrote it.
-std::string readable(const std::string& mangled) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(
-      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
-  return text ? text.get() : mangled;
-}
 
 void replace_all(std::string& text, const std::string& from, const std::string& to) {
   if (from.empty()) return;
@@ -138,7 +129,7 @@ SiteText Judge::text_of(const Site& site) const {
   }
   const bool several = (site.mask & (site.mask - 1)) != 0;
   out.where += ", warp " + std::to_string(t.warp) +
-               (several ? ", lanes " + hex_text(site.mask) : ", lane " + std::to_string(t.lane));
+               (several ? ", lanes " + hex(site.mask) : ", lane " + std::to_string(t.lane));
   out.async_id = site.async_id;
   if (site.inst == nullptr || site.inst->statement == nullptr) return out;
   const ptx::Statement& statement = *site.inst->statement;

@@ -8,6 +8,7 @@
 
 #include "sim/decode/program.h"
 #include "sim/judge/report.h"
+#include "sim/text.h"
 
 namespace sim {
 namespace {
@@ -114,9 +115,9 @@ void Names::learn_load(const AsyncIssue& issue, const char* what) {
   std::string detail;
   if (issue.map != nullptr) {
     const uint64_t offset = issue.map_address - param_base_;
-    if (issue.map_address >= param_base_ && offset < param_bytes_) detail = "parameter+" + hex_text(offset);
+    if (issue.map_address >= param_base_ && offset < param_bytes_) detail = "parameter+" + hex(offset);
     else if (const auto* whole = allocation(issue.map_address))
-      detail = whole->what + "+" + hex_text(issue.map_address - whole->base);
+      detail = whole->what + "+" + hex(issue.map_address - whole->base);
     if (!detail.empty()) detail = " (tensor map at " + detail + ")";
   }
   std::vector<uint64_t> ctas;

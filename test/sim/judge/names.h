@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/exec/observer.h"
+#include "sim/mem/global.h"
 
 namespace sim {
 
@@ -72,8 +73,8 @@ class Names : public Observer {
   std::map<uint64_t, std::vector<Columns>> tensor_;                   // by CTA
 };
 
-// "kernel/mma.cuh:41" of an instruction: the innermost line of the chain, but the caller of a function that
-// only wraps the instruction. Empty without line information.
+// Returns where an instruction stands, as "sm100/mma.cuh:41": the innermost line of its chain, or the line
+// that calls a function which only wraps the instruction. It is empty without line information.
 std::string source_line(const Inst& inst);
 // The text of "file:line" where the file can be read from the current directory, else empty.
 std::string quote_source(const std::string& line);

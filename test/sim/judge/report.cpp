@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "sim/machine.h"
+#include "sim/text.h"
 
 namespace sim {
 namespace {
@@ -58,12 +58,6 @@ void get(const nlohmann::json& in, SiteText& site) {
 
 }  // namespace
 
-std::string hex_text(uint64_t value) {
-  char out[24];
-  std::snprintf(out, sizeof out, "0x%llx", static_cast<unsigned long long>(value));
-  return out;
-}
-
 std::string Report::key() const {
   return rule + "|" + site_key(later) + "|" + (earlier ? site_key(*earlier) : "");
 }
@@ -110,8 +104,8 @@ std::string range_text(const RegionText& region) {
            std::to_string(region.column + std::max(1u, region.columns) - 1) + ", lanes " +
            std::to_string(region.lane) + ".." + std::to_string(region.lane + std::max(1u, region.lanes) - 1) +
            owner;
-  return region.memory + " memory [" + hex_text(region.address) + ", " +
-         hex_text(region.address + region.bytes) + ")" + (region.memory == "shared" ? owner : "");
+  return region.memory + " memory [" + hex(region.address) + ", " + hex(region.address + region.bytes) + ")" +
+         (region.memory == "shared" ? owner : "");
 }
 
 std::string shell_word(const std::string& word) {
@@ -151,7 +145,7 @@ std::string render(const Report& report, const std::string& program) {
               (report.region->name.empty() ? "" : "\n" + report.region->name));
   if (report.mbarrier)
     field(out, "barrier",
-          "mbarrier at shared offset " + hex_text(report.mbarrier->offset) + " of CTA " +
+          "mbarrier at shared offset " + hex(report.mbarrier->offset) + " of CTA " +
               std::to_string(report.mbarrier->cta) +
               (report.mbarrier->name.empty() ? "" : "\n" + report.mbarrier->name));
   if (!report.missing.empty()) field(out, "missing", report.missing);

@@ -20,7 +20,7 @@ struct SiteText {
   uint64_t async_id = 0;
   uint32_t ptx_line = 0;  // 0: the place has no instruction
   std::string text;       // the instruction as written
-  std::string source;     // "kernel/mma.cuh:41 in mma_role <- kernel/dual_gemm.cuh:80", may be empty
+  std::string source;     // "sm100/mma.cuh:41 in mma_role <- sm100/dual_gemm.cuh:80", may be empty
 };
 
 struct RegionText {
@@ -99,7 +99,6 @@ void from_json(const nlohmann::json& in, CertificateText& certificate);
 void to_json(nlohmann::json& out, const Report& report);
 void from_json(const nlohmann::json& in, Report& report);
 
-std::string hex_text(uint64_t value);  // "0x1f0"
 // A word of a command line, quoted where a shell would take it apart.
 std::string shell_word(const std::string& word);
 

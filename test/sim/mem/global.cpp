@@ -1,23 +1,17 @@
 // global.cpp -- the allocation map of device memory.
 #include "sim/mem/global.h"
 
-#include <cstdio>
 #include <cstring>
 #include <iterator>
 
 #include "sim/fault.h"
+#include "sim/text.h"
 
 namespace sim {
 namespace {
 
 constexpr size_t kRedZone = 256;
 constexpr uint64_t kAlignment = 256;
-
-std::string hex(uint64_t value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
 
 }  // namespace
 

@@ -40,7 +40,7 @@ bool parse_type(const std::string& text, Type* out);  // "u32", without the dot
 // Where an instruction comes from.
 struct Site {
   uint32_t ptx_line = 0;  // 1-based line of the PTX text
-  // "kernel/mma.cuh:41 in mma_role <- kernel/dual_gemm.cuh:80", from .loc and .file; may be empty.
+  // "sm100/mma.cuh:41 in mma_role <- sm100/dual_gemm.cuh:80", taken from .loc and .file. It may be empty.
   std::string source;
 };
 

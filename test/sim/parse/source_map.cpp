@@ -1,22 +1,17 @@
 // source_map.cpp -- see source_map.h.
 #include "sim/parse/source_map.h"
 
-#include <cxxabi.h>
-
 #include <charconv>
-#include <cstdlib>
-#include <memory>
+
+#include "sim/text.h"
 
 namespace sim::ptx {
 namespace {
 
-// "dualgemm::mma_role<Config<4>>(Params const&)" -> "mma_role":
-// a chain of full signatures would hide the lines.
+// "dualgemm::mma_role<Traits<4>>(Params const&)" becomes "mma_role", because a chain of full signatures
+// would hide the lines.
 std::string short_name(const std::string& mangled) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> demangled(
-      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
-  const std::string full = status == 0 ? demangled.get() : mangled;
+  const std::string full = readable(mangled);
   std::string name;
   int depth = 0;  // inside <> or ()
   for (size_t i = 0; i < full.size(); ++i) {

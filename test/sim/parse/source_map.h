@@ -1,5 +1,5 @@
 // source_map.h -- where an instruction comes from: `.file`, `.loc` and the strings of `.debug_str` turned
-// into one line of text, "kernel/mma.cuh:41 in mma_role <- kernel/dual_gemm.cuh:80". The chain of inlined
+// into one line of text, "sm100/mma.cuh:41 in mma_role <- sm100/dual_gemm.cuh:80". The chain of inlined
 // calls is threaded through positions: `inlined_at F L C` names the call site, and what the latest
 // `.loc F L C` said about itself is the next link.
 #pragma once

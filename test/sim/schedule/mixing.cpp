@@ -31,6 +31,7 @@ size_t Mixed::next(const std::vector<Agent>& agents) {
 
 void Priorities::start() {
   Seeded::start();
+  clusters_ = Random(seed() ^ 0xC1);
   demoted_.clear();
   lowest_ = 0;
   step_ = 0;

@@ -1,18 +1,24 @@
 // mixing.h -- schedules that mix: asynchronous work and warps in orders that chance or priorities give.
 #pragma once
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "sim/schedule/seeded.h"
 
 namespace sim {
 
-// The youngest operation and the highest warp first; operations gather while warps can run.
+// The youngest operation and the highest warp first, and operations gather while warps can run. Of the
+// clusters the last runs first: all that fit on the machine begin together.
 class Reverse : public Seeded {
  public:
   using Seeded::Seeded;
   void start() override;
   size_t next(const std::vector<Agent>& agents) override;
+  // It is short, because clusters that poll use all of it while the one they wait for is still to come.
+  uint64_t slice() override { return 1 << 14; }
+  uint64_t clusters_to_begin(uint64_t room) override { return room; }
+  size_t next_cluster(const std::vector<uint64_t>& clusters) override { return clusters.size() - 1; }
   bool load_early() override { return false; }
 
  private:
@@ -64,6 +70,13 @@ class Priorities : public Seeded {
   size_t next(const std::vector<Agent>& agents) override;
   uint32_t quantum() override { return some_quantum(); }
   uint64_t slice() override { return some_slice(); }
+  // A few clusters at a time keep the memory of a run small.
+  uint64_t clusters_to_begin(uint64_t room) override {
+    return 1 + clusters_.below(uint32_t(std::min<uint64_t>(room, 4)));
+  }
+  size_t next_cluster(const std::vector<uint64_t>& clusters) override {
+    return clusters_.below(uint32_t(clusters.size()));
+  }
   bool wake_early() override { return random.one_in(8); }
   bool load_early() override { return random.one_in(2); }
   uint32_t pieces(uint64_t) override { return random.one_in(2) ? 1 : 1 + random.below(8); }
@@ -76,6 +89,7 @@ class Priorities : public Seeded {
   size_t highest(const std::vector<Agent>& agents) const;
   void demote(const Agent& agent) { demoted_[name(agent)] = --lowest_; }
 
+  Random clusters_{0};  // on its own, so that what one cluster does is the same in a grid of one
   std::unordered_map<uint64_t, int64_t> demoted_;  // all below zero, where nobody begins
   int64_t lowest_ = 0;
   std::vector<uint64_t> changes_;  // steps

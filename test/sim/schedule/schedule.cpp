@@ -39,13 +39,15 @@ const Entry kEntries[] = {
      make<Starve, Starve::Victim::kWarp>},
     {{"starve-cta", "the seed picks a CTA of every cluster that moves only when nothing else can"},
      make<Starve, Starve::Victim::kCta>},
-    {{"reverse", "the highest warp first; when none can run, the youngest asynchronous operation"},
+    {{"reverse",
+      "the highest warp first; when none can run, the youngest asynchronous operation; clusters last to first"},
      make<Reverse>},
     {{"tear", "copies land in many pieces and in any order, multicast destinations apart"}, make<Tear>},
     {{"diverge", "diverged lanes meet only where an instruction asks, in small random turns"}, make<Diverge>},
     {{"strict-tensor", "tensor operations of a thread keep only the order that the ISA lists"},
      make<StrictTensor>},
-    {{"random", "random priorities with a few changes, and every other choice at random"}, make<Priorities>},
+    {{"random", "random priorities with a few changes, and every other choice, also of clusters, at random"},
+     make<Priorities>},
 };
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace sim {
 
-// splitmix64: a fixed function of its argument, as good as random.
+// This is splitmix64, a fixed function of its argument that is as good as random.
 constexpr uint64_t mix(uint64_t x) {
   x += 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -34,7 +34,7 @@ size_t first_warp(const std::vector<Agent>& agents);  // agents.size() when none
 // from moving. After so many choices in a row, somebody else moves.
 constexpr uint32_t kPatience = 1000;
 
-// Elects any lane, but always the same one of a mask; everything else as by default.
+// Seeded elects any lane, but always the same one of a mask, and makes all other choices as by default.
 class Seeded : public Policy {
  public:
   explicit Seeded(uint64_t seed) : random(seed), seed_(seed) {}

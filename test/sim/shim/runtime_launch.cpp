@@ -1,34 +1,24 @@
 // runtime_launch.cpp -- launching kernels, function attributes and occupancy. The runtime checks what depends
 // on its own state (the opted-in shared memory, non-portable clusters, co-residency of cooperative grids);
 // every rule of the machine itself is sim::launch's.
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <memory>
 #include <vector>
 
 #include "sim/shim/judging.h"
 #include "sim/shim/launch_call.h"
+#include "sim/text.h"
 
 namespace sim::shim {
 namespace {
 
 constexpr int kDefaultSmemPerBlock = 48 * 1024;
 constexpr int kMaxThreadsPerBlock = 1024;
-// PTX registers are virtual; the occupancy of sim/launch.h assumes the same.
+// PTX registers are virtual; exec/occupancy.cpp assumes the same number.
 constexpr int kAssumedRegisters = 64;
 constexpr unsigned kPortableClusterSize = 8, kMaxClusterSize = 16;
 
 Dim3 dim(const dim3& d) { return {d.x, d.y, d.z}; }
-// As the programmer wrote it, for messages.
-std::string readable(const std::string& mangled) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(
-      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
-  return text ? text.get() : mangled;
-}
 
 uint64_t volume(const Dim3& d) { return uint64_t{d.x} * d.y * d.z; }
 bool given(const std::array<uint32_t, 3>& d) { return d[0] != 0; }
@@ -228,9 +218,8 @@ void set_attribute(Runtime& runtime, const void* function, cudaFuncAttribute att
   switch (attribute) {
     case cudaFuncAttributeMaxDynamicSharedMemorySize:
       if (value < 0 || static_cast<size_t>(value) + info.static_smem > static_cast<size_t>(limit))
-        fail(cudaErrorInvalidValue, "kernel " + sim::shim::readable(info.name) + ": " +
-                                        std::to_string(value) + " dynamic and " +
-                                        std::to_string(info.static_smem) +
+        fail(cudaErrorInvalidValue, "kernel " + sim::readable(info.name) + ": " + std::to_string(value) +
+                                        " dynamic and " + std::to_string(info.static_smem) +
                                         " static bytes of shared memory exceed " + std::to_string(limit));
       kernel.max_dynamic_smem = value;
       break;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "host/dualgemm.h"
+#include "kernel/instance.h"
 
 namespace dualgemm_test {
 
@@ -49,5 +50,19 @@ inline dualgemm_args_t grouped_args(dualgemm_group_mode_t mode) {
 }
 inline dualgemm_args_t offsets_args() { return grouped_args(DUALGEMM_GROUP_OFFSETS); }
 inline dualgemm_args_t masked_args() { return grouped_args(DUALGEMM_GROUP_MASKED); }
+
+// These arguments, with the output and the activation of an instance.
+inline dualgemm_args_t computed_by(const dualgemm::Instance& instance, dualgemm_args_t args) {
+  args.c_dtype = static_cast<int32_t>(instance.epilogue.c_type);
+  args.activation = static_cast<int32_t>(instance.epilogue.activation);
+  return args;
+}
+
+// These arguments, for the configuration `id` and what it computes.
+inline dualgemm_args_t forced(int32_t id, const dualgemm_args_t& args) {
+  dualgemm_args_t out = computed_by(dualgemm::instance(id - 1), args);
+  out.config_id = id;
+  return out;
+}
 
 }  // namespace dualgemm_test

@@ -15,6 +15,7 @@
 using dualgemm_test::address;
 using dualgemm_test::b200;
 using dualgemm_test::batch_args;
+using dualgemm_test::forced;
 using dualgemm_test::masked_args;
 using dualgemm_test::offsets_args;
 using dualgemm_test::valid_args;
@@ -90,8 +91,7 @@ TEST_CASE("a configuration that is asked for keeps max_sms or is refused", "[hos
     const Instance& instance = dualgemm::instance(id - 1);
     const int32_t cluster = instance.plan.mma.cta_group * instance.plan.tile.split_k;
     for_sizes(instance.plan.tile.grouped ? offsets_args() : valid_args(), [&](dualgemm_args_t args) {
-      args.config_id = id;
-      args.c_dtype = static_cast<int32_t>(instance.epilogue.c_type);
+      args = forced(id, args);
       CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_SUCCESS);
       for (const int32_t max_sms : {1, 2, 3, 5, 16, 64, 147}) {
         args.max_sms = max_sms;
@@ -133,9 +133,7 @@ TEST_CASE("a cluster that the device cannot hold is refused", "[host][limits]") 
   small.sm_count = 1;
   for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
     const Instance& instance = dualgemm::instance(id - 1);
-    dualgemm_args_t args = instance.plan.tile.grouped ? masked_args() : valid_args();
-    args.config_id = id;
-    args.c_dtype = static_cast<int32_t>(instance.epilogue.c_type);
+    const dualgemm_args_t args = forced(id, instance.plan.tile.grouped ? masked_args() : valid_args());
     const bool fits = instance.plan.mma.cta_group * instance.plan.tile.split_k == 1;
     INFO(instance.name);
     CHECK(dualgemm_can_implement_on(&args, &small) ==
@@ -250,10 +248,9 @@ TEST_CASE("groups get an instance made for them, from what is known of their row
 TEST_CASE("a configuration of the other kind is refused", "[host][limits]") {
   const dualgemm_device_t device = b200();
   for (int32_t id = 1; id <= dualgemm_config_count(); ++id)
-    for (dualgemm_args_t args : all_kinds()) {
+    for (const dualgemm_args_t& kind : all_kinds()) {
       const Instance& instance = dualgemm::instance(id - 1);
-      args.config_id = id;
-      args.c_dtype = static_cast<int32_t>(instance.epilogue.c_type);
+      const dualgemm_args_t args = forced(id, kind);
       const bool same_kind = instance.plan.tile.grouped == (args.group_mode != DUALGEMM_GROUP_NONE);
       CHECK(dualgemm_can_implement_on(&args, &device) ==
             (same_kind ? DUALGEMM_STATUS_SUCCESS : DUALGEMM_STATUS_NOT_SUPPORTED));

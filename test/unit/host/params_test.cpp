@@ -14,6 +14,7 @@
 #include "support/catch.hpp"
 
 using dualgemm_test::batch_args;
+using dualgemm_test::computed_by;
 using dualgemm_test::masked_args;
 using dualgemm_test::offsets_args;
 using dualgemm_test::valid_args;
@@ -33,7 +34,7 @@ Problem checked(const dualgemm_args_t& args) {
 
 Params params_of(const dualgemm_args_t& args, const Instance& instance) {
   Params params;
-  const dualgemm_status_t status = make_params(checked(args), instance, &params);
+  const dualgemm_status_t status = make_params(checked(computed_by(instance, args)), instance, &params);
   INFO(dualgemm_last_error());
   REQUIRE(status == DUALGEMM_STATUS_SUCCESS);
   return params;

@@ -16,6 +16,7 @@
 #include "support/catch.hpp"
 
 using dualgemm_test::b200;
+using dualgemm_test::forced;
 using dualgemm_test::valid_args;
 using namespace dualgemm;
 
@@ -23,10 +24,14 @@ namespace {
 
 constexpr Machine kB200{148};
 
+// The choices that are pinned here are those for SwiGLU.
+constexpr InstanceKind kind_of(CType c_type) { return {Arch::kSm100, c_type, ActivationKind::kSwiglu}; }
+
 const Instance& chosen(Shape shape, const Machine& machine = kB200, CType c_type = CType::kFp16) {
-  const int32_t index = select_config({Arch::kSm100, c_type, ActivationKind::kSwiglu}, shape, machine);
+  const int32_t index = select_config(kind_of(c_type), shape, machine);
   REQUIRE(index >= 0);
   CHECK(instance(index).epilogue.c_type == c_type);
+  CHECK(instance(index).epilogue.activation == ActivationKind::kSwiglu);
   return instance(index);
 }
 
@@ -201,7 +206,7 @@ TEST_CASE("the choice for models in use, by the rows of A", "[host][select_confi
 
   // Every instance is there for some of these.
   for (const Instance& instance : instances()) {
-    if (instance.epilogue.c_type != CType::kFp16) continue;
+    if (!is_kind(instance, kind_of(CType::kFp16))) continue;
     INFO(instance.name);
     CHECK(seen.count(instance.name) == 1);
   }
@@ -216,7 +221,7 @@ TEST_CASE("no instance is predicted to be more than 2 % faster than the chosen o
     REQUIRE(cost_of(best, shape, {sms}, &lowest));
     for (const Instance& other : instances()) {
       Cost cost;
-      if (other.epilogue.c_type != CType::kFp16 || !cost_of(other, shape, {sms}, &cost)) continue;
+      if (!is_kind(other, kind_of(CType::kFp16)) || !cost_of(other, shape, {sms}, &cost)) continue;
       INFO(shape.m << " x " << shape.n << " x " << shape.k << " on " << sms << " SMs: " << best.name
                    << " against " << other.name);
       CHECK(lowest.total_us <= 1.02 * cost.total_us * (1 + 1e-12));
@@ -242,7 +247,7 @@ TEST_CASE("among instances of equal cost the simpler one is chosen", "[host][sel
         REQUIRE(cost_of(best, shape, kB200, &lowest));
         for (const Instance& other : instances()) {
           Cost cost;
-          if (other.epilogue.c_type != CType::kFp16 || !cost_of(other, shape, kB200, &cost)) continue;
+          if (!is_kind(other, kind_of(CType::kFp16)) || !cost_of(other, shape, kB200, &cost)) continue;
           INFO(m << " x " << n << " x " << k << ": " << best.name << " against " << other.name);
           // With less of a split, or otherwise with fewer bytes into the busiest SM, it has to be slower.
           const auto bytes = [](const Cost& c) { return c.waves * c.k_tiles * c.fill_bytes; };
@@ -336,8 +341,8 @@ TEST_CASE("the caller's wishes reach the choice", "[host][select_config]") {
     for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
       const dualgemm_config_info_t info = info_of(id);
       INFO(info.name);
-      args.config_id = id;
-      args.c_dtype = info.c_dtype;
+      args = forced(id, args);
+      CHECK(args.c_dtype == info.c_dtype);
       set_groups(info.grouped != 0);
       CHECK(selected(args) == id);
       set_groups(info.grouped == 0);
@@ -423,6 +428,8 @@ TEST_CASE("every configuration keeps to its static budget", "[host][select_confi
     if (info.grouped) name += "g";
     if (info.split_k > 1) name += "s" + std::to_string(info.split_k);
     name += info.c_dtype == DUALGEMM_DTYPE_BF16 ? "_bf16" : "_fp16";
+    const EpilogueKind& epilogue = instance(id - 1).epilogue;
+    if (epilogue.activation != ActivationKind::kSwiglu) name += std::string("_") + epilogue.activation_name;
     CHECK(info.name == name);
     names.insert(name);
   }

@@ -4,11 +4,13 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "arguments.h"
 #include "host/dualgemm.h"
+#include "kernel/instance.h"
 #include "rules.h"
 #include "support/catch.hpp"
 
@@ -238,7 +240,6 @@ TEST_CASE("requests this release does not compute are refused", "[host][validate
   check({
       {status, "DUALGEMM_FLAG_CHECK_POINTERS", [](auto& a) { a.flags = DUALGEMM_FLAG_CHECK_POINTERS; }},
       {status, "DUALGEMM_FLAG_EXACT_ACT", [](auto& a) { a.flags = DUALGEMM_FLAG_EXACT_ACT; }},
-      {status, "activation", [](auto& a) { a.activation = DUALGEMM_ACTIVATION_GEGLU_TANH; }},
       {status, "FP32", [](auto& a) { a.c_dtype = DUALGEMM_DTYPE_FP32; }},
       {status, "NVFP4", [&](auto& a) { a.c_dtype = DUALGEMM_DTYPE_NVFP4, a.sfc = buffer; }},
       {status, "sfa_layout", [](auto& a) { a.sfa_layout = DUALGEMM_SF_LAYOUT_LINEAR; }},
@@ -265,6 +266,19 @@ TEST_CASE("requests this release does not compute are refused", "[host][validate
          a.c = address(uintptr_t{1} << 56);
        }},
   });
+}
+
+TEST_CASE("an activation is refused exactly where no instance computes it", "[host][validate]") {
+  std::set<int32_t> computed;
+  for (const dualgemm::Instance& instance : dualgemm::instances())
+    computed.insert(static_cast<int32_t>(instance.epilogue.activation));
+  REQUIRE(computed.count(valid_args().activation) == 1);
+  for (int32_t activation = 0; activation <= DUALGEMM_ACTIVATION_GLU; ++activation) {
+    const auto ask_for_it = [=](auto& a) { a.activation = activation; };
+    INFO("activation " << activation);
+    if (computed.count(activation) == 1) check_accepted({ask_for_it});
+    else check({{DUALGEMM_STATUS_NOT_SUPPORTED, "activation: anything but SWIGLU", ask_for_it}});
+  }
 }
 
 TEST_CASE("K == 0 looks at the output only", "[host][validate]") {
@@ -306,7 +320,7 @@ TEST_CASE("the first violated rule decides", "[host][validate]") {
   args.alpha1 = kNan;
   args.sfc = address(0x3'0000'0000);
   args.ldc = 9;
-  args.config_id = 99;
+  args.config_id = 99999;
   dualgemm_device_t device = {9, 0, 132, 12000, 3, "NVIDIA H200", 0, 0};
 
   const dualgemm_args_t good = valid_args();
@@ -334,7 +348,7 @@ TEST_CASE("the first violated rule decides", "[host][validate]") {
       {DUALGEMM_STATUS_MISALIGNED, "a=0x280000008", [](auto& a) { a.a = a.c; }},
       {DUALGEMM_STATUS_ALIASING, "overlaps a", [&](auto& a) { a.a = good.a; }},
       {DUALGEMM_STATUS_NOT_SUPPORTED, "EXACT_ACT", [](auto& a) { a.flags = 0; }},
-      {DUALGEMM_STATUS_INVALID_VALUE, "config_id=99", [](auto& a) { a.config_id = 1; }},
+      {DUALGEMM_STATUS_INVALID_VALUE, "config_id=99999", [](auto& a) { a.config_id = 1; }},
       {DUALGEMM_STATUS_NOT_SUPPORTED, "config_id=1: ", [](auto& a) { a.config_id = 0; }},
   };
   for (const Step& step : steps) {

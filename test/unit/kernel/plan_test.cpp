@@ -1,9 +1,9 @@
-// plan_test.cpp -- the byte and column counts of the plans, against budgets worked out by hand and against
-// what the kernels were compiled to, and the columns of tensor memory: without overlap but the one that is
-// meant.
+// plan_test.cpp -- the plans that the kernels were compiled to: their byte and column counts against budgets
+// worked out by hand, and the columns of tensor memory, without overlap but the one that is meant.
 #include "kernel/sm100/plan.h"
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "kernel/instance.h"
@@ -22,146 +22,172 @@ namespace {
 constexpr int kMaxSmemBytes = 227 * 1024;  // of a CTA of compute capability 10.x
 constexpr int kTmemColumns = 512;
 
-template <Options kOptions>
-struct Planned {
+// Of the instances of a tile, by the name that they have without their epilogue.
+const Plan& plan_named(const std::string& tile) {
+  for (const Instance& instance : dualgemm::instances())
+    if (std::string(instance.name).starts_with(tile + "_")) return instance.plan;
+  FAIL("the library has no instance " << tile);
+  return dualgemm::instance(0).plan;
+}
+
+// What a plan was derived from.
+Options options_of(const Plan& plan) {
+  return {.tile_m = plan.tile.m,
+          .tile_n = plan.tile.n,
+          .split_k = plan.tile.split_k,
+          .stages = plan.operands.stages,
+          .scale_stages = plan.scales.stages,
+          .scale_k_tiles = plan.scales.k_tiles,
+          .acc_stages = plan.tmem.acc_stages,
+          .grouped = plan.tile.grouped,
+          .keep_a = plan.mma.keep_a};
+}
+
+// A plan that exists when this test is compiled, as TmemMap needs it, of what tensor memory depends on.
+template <int32_t kTileM, int32_t kTileN, int32_t kAccStages, int32_t kScaleStages, int32_t kScaleKTiles = 1>
+struct Mapped {
+  static constexpr Options kOptions{.tile_m = kTileM,
+                                    .tile_n = kTileN,
+                                    .stages = 2,
+                                    .scale_stages = kScaleStages,
+                                    .scale_k_tiles = kScaleKTiles,
+                                    .acc_stages = kAccStages};
   static constexpr Plan kPlan = plan_of(kOptions);
   static_assert(dualgemm::sm100::possible<kOptions, kPlan>());
 };
+using OneMma = Mapped<128, 128, 1, 5>;
+using OneMmaGrouped = Mapped<128, 128, 1, 4>;
+using Overlapped = Mapped<256, 128, 2, 5>;
+// Every map that an instance has; the second test below sees to that.
+using Maps = std::tuple<Mapped<64, 128, 2, 4>, Mapped<64, 128, 1, 4>, Mapped<64, 128, 2, 5>,
+                        Mapped<128, 64, 2, 5>, Mapped<128, 64, 1, 5>, OneMma, OneMmaGrouped,
+                        Mapped<256, 64, 1, 4, 2>, Overlapped, Mapped<256, 192, 1, 4>>;
 
-// Instances with the depths that they have in kernel/sm100/instances.
-struct Decode
-    : Planned<Options{.tile_m = 64, .tile_n = 128, .stages = 5, .scale_stages = 4, .acc_stages = 2}> {
-  static constexpr const char* kName = "m64n128k256_fp16";
-};
-struct DecodeSplit
-    : Planned<Options{.tile_m = 64, .tile_n = 128, .split_k = 4, .stages = 5, .scale_stages = 4}> {
-  static constexpr const char* kName = "m64n128k256s4_fp16";
-};
-struct N64
-    : Planned<Options{
-          .tile_m = 128, .tile_n = 64, .stages = 6, .scale_stages = 5, .acc_stages = 2, .keep_a = true}> {
-  static constexpr const char* kName = "m128n64k256_fp16";
-};
-struct N128 : Planned<Options{.tile_m = 128, .tile_n = 128, .stages = 4, .scale_stages = 5}> {
-  static constexpr const char* kName = "m128n128k256_fp16";
-};
-struct Pair64
-    : Planned<Options{
-          .tile_m = 256, .tile_n = 64, .stages = 7, .scale_stages = 4, .scale_k_tiles = 2, .keep_a = true}> {
-  static constexpr const char* kName = "m256n64k256_fp16";
-};
-struct Pair128 : Planned<Options{.tile_m = 256, .tile_n = 128, .stages = 6, .scale_stages = 5}> {
-  static constexpr const char* kName = "m256n128k256_fp16";
-};
-struct Overlapped
-    : Planned<Options{.tile_m = 256, .tile_n = 128, .stages = 6, .scale_stages = 5, .acc_stages = 2}> {
-  static constexpr const char* kName = "m256n128k256o_fp16";
-};
-struct Wide : Planned<Options{.tile_m = 256, .tile_n = 192, .stages = 4, .scale_stages = 4}> {
-  static constexpr const char* kName = "m256n192k256_fp16";
-};
-struct GroupedDecode
-    : Planned<Options{
-          .tile_m = 64, .tile_n = 128, .stages = 4, .scale_stages = 5, .acc_stages = 2, .grouped = true}> {
-  static constexpr const char* kName = "m64n128k256g_fp16";
-};
-struct GroupedPair
-    : Planned<Options{
-          .tile_m = 256, .tile_n = 128, .stages = 5, .scale_stages = 5, .acc_stages = 2, .grouped = true}> {
-  static constexpr const char* kName = "m256n128k256og_fp16";
-};
-
-const Instance& instance_named(const std::string& name) {
-  for (const Instance& instance : dualgemm::instances())
-    if (instance.name == name) return instance;
-  FAIL("the library has no instance " << name);
-  return dualgemm::instance(0);
+bool same_map(const Plan& left, const Plan& right) {
+  return left.tmem == right.tmem && left.mma.columns == right.mma.columns &&
+         left.mma.products == right.mma.products && left.scales.sfb_blocks == right.scales.sfb_blocks;
 }
 
 }  // namespace
 
+TEST_CASE("every instance has the plan that follows from its options, and its name") {
+  for (const Instance& instance : dualgemm::instances()) {
+    INFO(instance.name);
+    CHECK((instance.plan == plan_of(options_of(instance.plan))));
+    CHECK(std::string(instance.name)
+              .starts_with(std::string(dualgemm::name_of_plan(instance.plan).text) + "_"));
+  }
+}
+
+TEST_CASE("every instance has a map of tensor memory that is tested here, and every such map an instance") {
+  const auto match = [](const Plan& plan, auto map) { return same_map(plan, decltype(map)::kPlan); };
+  for (const Instance& instance : dualgemm::instances()) {
+    INFO(instance.name);
+    CHECK(std::apply([&](auto... map) { return (match(instance.plan, map) || ...); }, Maps{}));
+  }
+  const auto has_instance = [&](auto map) {
+    int32_t count = 0;
+    for (const Instance& instance : dualgemm::instances()) count += match(instance.plan, map);
+    return count > 0;
+  };
+  CHECK(std::apply([&](auto... map) { return (has_instance(map) && ...); }, Maps{}));
+}
+
 TEST_CASE("few rows of A: the weights take the lanes, a cluster of four splits K") {
-  CHECK(DecodeSplit::kPlan.mma.swap_ab);
-  CHECK(DecodeSplit::kPlan.cluster_size() == 4);
-  CHECK(DecodeSplit::kPlan.mma.m == 128);
-  CHECK(DecodeSplit::kPlan.mma.n == 64);
-  CHECK(DecodeSplit::kPlan.operands.stage_bytes == 8192 + 2 * 16384);
-  CHECK(DecodeSplit::kPlan.scales.stage_bytes == 3 * 2048);
-  CHECK(DecodeSplit::kPlan.tmem.used == 128 + 4 * 48);
-  CHECK(Decode::kPlan.tmem.used == 2 * 128 + 4 * 48);
+  const Plan &plan = plan_named("m64n128k256"), &split = plan_named("m64n128k256s4");
+  CHECK(split.mma.swap_ab);
+  CHECK(split.cluster_size() == 4);
+  CHECK(split.mma.m == 128);
+  CHECK(split.mma.n == 64);
+  CHECK(split.operands.stage_bytes == 8192 + 2 * 16384);
+  CHECK(split.scales.stage_bytes == 3 * 2048);
+  CHECK(split.tmem.used == 128 + 4 * 48);
+  CHECK(plan.tmem.used == 2 * 128 + 4 * 48);
 }
 
 TEST_CASE("tile n = 64: two mma, two accumulator pairs") {
-  CHECK(N64::kPlan.mma.n == 64);
-  CHECK(N64::kPlan.operands.stage_bytes == 16384 + 2 * 8192);
-  CHECK(N64::kPlan.scales.stage_bytes == 3 * 2048);
-  CHECK(N64::kPlan.tmem.used == 2 * 128 + 5 * 48);
+  const Plan& plan = plan_named("m128n64k256");
+  CHECK(plan.mma.n == 64);
+  CHECK(plan.operands.stage_bytes == 16384 + 2 * 8192);
+  CHECK(plan.scales.stage_bytes == 3 * 2048);
+  CHECK(plan.tmem.used == 2 * 128 + 5 * 48);
+  CHECK(plan.mma.keep_a);
 }
 
 TEST_CASE("tile n = 128: one mma of n = 256, one accumulator pair") {
-  CHECK(N128::kPlan.mma.n == 256);
-  CHECK(N128::kPlan.operands.stage_bytes == 16384 + 2 * 16384);
-  CHECK(N128::kPlan.scales.stage_bytes == 3 * 2048);
-  CHECK(N128::kPlan.tmem.used == 256 + 5 * 48);
+  const Plan& plan = plan_named("m128n128k256");
+  CHECK(plan.mma.n == 256);
+  CHECK(plan.operands.stage_bytes == 16384 + 2 * 16384);
+  CHECK(plan.scales.stage_bytes == 3 * 2048);
+  CHECK(plan.tmem.used == 256 + 5 * 48);
 }
 
 TEST_CASE("a pair with tile n = 64: each CTA brings half the rows of B1 and of B2, slots of two k-tiles") {
-  CHECK(Pair64::kPlan.mma.cta_group == 2);
-  CHECK(Pair64::kPlan.mma.n == 64);
-  CHECK(Pair64::kPlan.operands.b_boxes == 2);
-  CHECK(Pair64::kPlan.operands.b_box_rows == 32);
-  CHECK(Pair64::kPlan.operands.stage_bytes == 16384 + 2 * 4096);
-  CHECK(Pair64::kPlan.scales.stage_bytes == 2 * 3 * 2048);
-  CHECK(Pair64::kPlan.tmem.used == 128 + 4 * 2 * 48);
+  const Plan& plan = plan_named("m256n64k256");
+  CHECK(plan.mma.cta_group == 2);
+  CHECK(plan.mma.n == 64);
+  CHECK(plan.operands.b_boxes == 2);
+  CHECK(plan.operands.b_box_rows == 32);
+  CHECK(plan.operands.stage_bytes == 16384 + 2 * 4096);
+  CHECK(plan.scales.stage_bytes == 2 * 3 * 2048);
+  CHECK(plan.tmem.used == 128 + 4 * 2 * 48);
+  CHECK(plan.mma.keep_a);
 }
 
 TEST_CASE("a pair with tile n = 128: one mma of n = 256, each CTA brings one of B1 and B2") {
-  CHECK(Pair128::kPlan.mma.n == 256);
-  CHECK(Pair128::kPlan.operands.b_boxes == 1);
-  CHECK(Pair128::kPlan.operands.b_box_rows == 128);
-  CHECK(Pair128::kPlan.operands.stage_bytes == 16384 + 16384);
-  CHECK(Pair128::kPlan.tmem.used == 256 + 5 * 48);
+  const Plan& plan = plan_named("m256n128k256");
+  CHECK(plan.mma.n == 256);
+  CHECK(plan.operands.b_boxes == 1);
+  CHECK(plan.operands.b_box_rows == 128);
+  CHECK(plan.operands.stage_bytes == 16384 + 16384);
+  CHECK(plan.tmem.used == 256 + 5 * 48);
 }
 
 TEST_CASE("overlapping accumulators leave room for two windows of half a k-tile") {
-  CHECK(Overlapped::kPlan.tmem.overlapped());
-  CHECK(!Overlapped::kPlan.tmem.resident_scales);
-  CHECK(Overlapped::kPlan.tmem.acc_barriers == 1);
-  CHECK(Overlapped::kPlan.tmem.windows == 2);
-  CHECK(Overlapped::kPlan.tmem.window_steps == 2);
+  for (const char* tile : {"m256n128k256o", "m256n128k256og"}) {
+    INFO(tile);
+    const Plan& plan = plan_named(tile);
+    CHECK(plan.tmem.overlapped());
+    CHECK(!plan.tmem.resident_scales);
+    CHECK(plan.tmem.acc_barriers == 1);
+    CHECK(plan.tmem.windows == 2);
+    CHECK(plan.tmem.window_steps == 2);
+    CHECK(plan.tmem.used == 448 + 2 * 24);
+    CHECK(plan.scales.stages == 5);
+  }
   const TmemMap<Overlapped> tmem{0};
   CHECK(tmem.acc1(1) == tmem.acc2(0) + 64);  // the upper half of acc2[0] is the lower half of acc1[1]
-  CHECK(Overlapped::kPlan.tmem.used == 448 + 2 * 24);
-  CHECK(!Decode::kPlan.tmem.overlapped());
-  CHECK(Decode::kPlan.tmem.acc_barriers == 2);
+  const Plan& apart = plan_named("m64n128k256");
+  CHECK(!apart.tmem.overlapped());
+  CHECK(apart.tmem.acc_barriers == 2);
 }
 
 TEST_CASE("a pair with tile n = 192: two mma, scale factors of B in two blocks of 128 rows") {
-  CHECK(Wide::kPlan.mma.n == 192);
-  CHECK(Wide::kPlan.cluster_size() == 2);
-  CHECK(Wide::kPlan.operands.b_box_rows == 96);
-  CHECK(Wide::kPlan.operands.stage_bytes == 16384 + 2 * 12288);
-  CHECK(Wide::kPlan.scales.stage_bytes == 5 * 2048);
-  CHECK(Wide::kPlan.tmem.windows == 3);
-  CHECK(Wide::kPlan.tmem.used == 384 + 3 * 40);
+  const Plan& plan = plan_named("m256n192k256");
+  CHECK(plan.mma.n == 192);
+  CHECK(plan.cluster_size() == 2);
+  CHECK(plan.operands.b_box_rows == 96);
+  CHECK(plan.operands.stage_bytes == 16384 + 2 * 12288);
+  CHECK(plan.scales.stage_bytes == 5 * 2048);
+  CHECK(plan.tmem.windows == 3);
+  CHECK(plan.tmem.used == 384 + 3 * 40);
+  CHECK(plan.scales.stages == 4);
 }
 
-TEMPLATE_TEST_CASE("shared memory: all of it fits, and one more stage would not", "", Decode, DecodeSplit,
-                   N64, N128, Pair64, Pair128, Overlapped, Wide, GroupedDecode, GroupedPair) {
-  constexpr Plan kPlan = TestType::kPlan;
-  const Instance& instance = instance_named(TestType::kName);
-  CHECK((instance.plan == kPlan));
-  CHECK(std::string(TestType::kName) == std::string(dualgemm::name_of_plan(kPlan).text) + "_fp16");
-  const int rings =
-      kPlan.operands.stages * kPlan.operands.stage_bytes + kPlan.scales.stages * kPlan.scales.stage_bytes;
-  const int groups = kPlan.tile.grouped ? 513 * 20 : 0;  // entries of the table of groups
-  CHECK(instance.smem_bytes >= rings + groups);
-  CHECK(instance.smem_bytes <= kMaxSmemBytes);
-  CHECK(instance.smem_bytes + kPlan.operands.stage_bytes > kMaxSmemBytes);
+TEST_CASE("shared memory: all of it fits, and one more stage would not") {
+  for (const Instance& instance : dualgemm::instances()) {
+    INFO(instance.name);
+    const Plan& plan = instance.plan;
+    const int rings =
+        plan.operands.stages * plan.operands.stage_bytes + plan.scales.stages * plan.scales.stage_bytes;
+    const int groups = plan.tile.grouped ? 513 * 20 : 0;  // entries of the table of groups
+    CHECK(instance.smem_bytes >= rings + groups);
+    CHECK(instance.smem_bytes <= kMaxSmemBytes);
+    CHECK(instance.smem_bytes + plan.operands.stage_bytes > kMaxSmemBytes);
+  }
 }
 
-TEMPLATE_TEST_CASE("tensor memory: every column has one meaning, or the two that are meant", "", Decode,
-                   DecodeSplit, N64, N128, Pair64, Pair128, Overlapped, Wide, GroupedDecode, GroupedPair) {
+TEMPLATE_LIST_TEST_CASE("tensor memory: every column has one meaning, or the two that are meant", "", Maps) {
   using Traits = TestType;
   // A base that is not zero: no address may forget it.
   constexpr uint32_t kBase = 32;
@@ -195,8 +221,9 @@ TEMPLATE_TEST_CASE("tensor memory: every column has one meaning, or the two that
   CHECK((Traits::kPlan.tmem.allocated & (Traits::kPlan.tmem.allocated - 1)) == 0);
 }
 
-TEMPLATE_TEST_CASE("one mma of n = 256 finds both products side by side", "", N128, Pair128, Overlapped,
-                   GroupedPair) {
+TEMPLATE_TEST_CASE("one mma of n = 256 finds both products side by side", "", OneMma, OneMmaGrouped,
+                   Overlapped) {
+  REQUIRE(TestType::kPlan.mma.n == 256);
   const TmemMap<TestType> tmem{0};
   for (int acc = 0; acc < TestType::kPlan.tmem.acc_stages; ++acc)
     CHECK(tmem.acc2(acc) == tmem.acc1(acc) + 128);

@@ -176,7 +176,8 @@ TEST_CASE("tile numbers near 2^31 neither wrap nor repeat") {
   CHECK(!scheduler.next(tile));
 }
 
-TEMPLATE_TEST_CASE("every tile of every group is computed exactly once", "", Rows64, Rows128, Rows256) {
+TEMPLATE_TEST_CASE("every tile of every group is computed exactly once", "[grouped]", Rows64, Rows128,
+                   Rows256) {
   std::mt19937 engine(1);
   const auto number = [&](int32_t low, int32_t high) {
     return std::uniform_int_distribution<int32_t>(low, high)(engine);
@@ -192,7 +193,7 @@ TEMPLATE_TEST_CASE("every tile of every group is computed exactly once", "", Row
       for (const uint32_t ctas : {1u, 3u, 148u}) check_groups<TestType>({rows, offsets}, 3, ctas);
 }
 
-TEST_CASE("tiles that share the weights of a group have neighbouring numbers") {
+TEST_CASE("tiles that share the weights of a group have neighbouring numbers", "[grouped]") {
   const Groups groups{{600, 0, 300}, true};
   const GroupTable table = groups.table<Rows256>();
   const auto tiles = tiles_of(GroupedScheduler<Rows256>(table, 2, true, 0, 1), 100);

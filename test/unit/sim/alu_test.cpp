@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/exec/alu.h"
+#include "sim/alu/alu.h"
 #include "sim/fault.h"
 #include "support/catch.hpp"
 

@@ -123,13 +123,19 @@ TEST_CASE("a range of tensor memory is columns and lanes") {
   CHECK(sim::range_text(region) == "tensor memory columns 128..159, lanes 32..63 of CTA 3");
 }
 
-TEST_CASE("every kind of fault has a machine rule, and what the simulator does not know is of class U") {
-  for (const auto kind : {sim::FaultKind::kSyntax, sim::FaultKind::kUnsupported, sim::FaultKind::kPoison,
-                          sim::FaultKind::kBounds, sim::FaultKind::kMisaligned, sim::FaultKind::kProtocol,
-                          sim::FaultKind::kDeadlock, sim::FaultKind::kTrap, sim::FaultKind::kLaunch}) {
+TEST_CASE("every kind of fault has its machine rule, and what the simulator does not know is of class U") {
+  using enum sim::FaultKind;
+  const std::pair<sim::FaultKind, std::string> rules[] = {
+      {kSyntax, "machine-unsupported"},    {kUnsupported, "machine-unsupported"},
+      {kPoison, "machine-poison"},         {kBounds, "machine-bounds"},
+      {kMisaligned, "machine-misaligned"}, {kProtocol, "machine-protocol"},
+      {kDeadlock, "machine-deadlock"},     {kTrap, "machine-trap"},
+      {kLaunch, "machine-launch"},
+  };
+  for (const auto& [kind, id] : rules) {
+    CHECK(sim::rule_of(kind) == id);
     const sim::Rule& rule = sim::rule(sim::rule_of(kind));
-    const bool unknown = kind == sim::FaultKind::kSyntax || kind == sim::FaultKind::kUnsupported;
-    CHECK(sim::severity_letter(rule) == (unknown ? 'U' : 'E'));
+    CHECK(sim::severity_letter(rule) == (kind == kSyntax || kind == kUnsupported ? 'U' : 'E'));
   }
 }
 

@@ -31,6 +31,10 @@ class Recorder : public sim::Policy {
   }
   uint32_t quantum() override { return note(policy_.quantum()); }
   uint64_t slice() override { return note(policy_.slice()); }
+  uint64_t clusters_to_begin(uint64_t room) override { return note(policy_.clusters_to_begin(room)); }
+  size_t next_cluster(const std::vector<uint64_t>& clusters) override {
+    return note(policy_.next_cluster(clusters));
+  }
   bool wake_early() override { return note(policy_.wake_early()); }
   bool at_once() override { return note(policy_.at_once()); }
   bool keep_tensor_order() override { return note(policy_.keep_tensor_order()); }

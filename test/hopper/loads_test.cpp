@@ -1,0 +1,43 @@
+// loads_test.cpp -- the judge on the load roles of loads.cuh: nothing is found, neither in what they load nor
+// under programmatic dependent launch; and what became stale on an H200 is named as a race here, where grids
+// run one after the other and every value is right.
+#include <string>
+
+#include "hopper/record.h"
+#include "kernel/judged.h"
+#include "support/catch.hpp"
+
+namespace {
+
+std::string findings_in(const std::string& cases) {
+  const dualgemm_test::Judged judged;
+  const auto records = hopper::run(
+      cases, [] {}, [](const hopper::Record&) {});
+  REQUIRE_FALSE(records.empty());
+  for (const hopper::Record& record : records) {
+    CAPTURE(record.name);
+    CHECK(record.error == "");
+  }
+  return judged.findings();
+}
+
+}  // namespace
+
+TEST_CASE("loads: the judge finds nothing in the load roles") {
+  CHECK(findings_in("loads/m") == "");
+  CHECK(findings_in("loads/pdl.ordered") == "");
+}
+
+TEST_CASE("loads: static weights from the kernel before the previous one are a race for the judge alone") {
+  // On an H200 they are never stale, since the launch between waits for that kernel before it lets the next
+  // one start. No document says that this orders anything, and the judge does not take it for an order.
+  const std::string found = findings_in("loads/pdl.behind");
+  INFO(found);
+  CHECK(found.find("race-grids: TMA load reads") != std::string::npos);
+}
+
+TEST_CASE("loads: what is stale on an H200 is a race for the judge") {
+  const std::string found = findings_in("loads/pdl.stale");
+  INFO(found);
+  CHECK(found.find("race") != std::string::npos);
+}

@@ -1,0 +1,44 @@
+// sync.cuh -- the barriers, copies and waits that several suites use: those of ptx/ and test/support/ptx.cuh,
+// and the forms that stand in neither. Waiting is bounded: a machine that never completes a phase gives a
+// record that says so, not a run that hangs.
+#pragma once
+
+#include <cstdint>
+
+#include "test/support/ptx.cuh"
+
+namespace hopper {
+
+using namespace test_ptx;
+
+__device__ inline void mbarrier_init(uint32_t mbar, uint32_t count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(mbar), "r"(count) : "memory");
+}
+__device__ inline void expect_tx(uint32_t mbar, uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(mbar), "r"(bytes) : "memory");
+}
+
+// 1 when the phase of this parity completed within 0.2 s, else 0.
+__device__ inline uint32_t wait_parity(uint32_t mbar, uint32_t parity) {
+  uint64_t start, now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+  for (;;) {
+    uint32_t done;
+    asm volatile(
+        "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+        : "=r"(done)
+        : "r"(mbar), "r"(parity)
+        : "memory");
+    if (done) return 1;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    if (now - start > 200000000) return 0;
+  }
+}
+
+__device__ inline void bulk_load(uint32_t to, const void* from, uint32_t bytes, uint32_t mbar) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+      "l"(from), "r"(bytes), "r"(mbar)
+      : "memory");
+}
+}  // namespace hopper

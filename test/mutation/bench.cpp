@@ -1,0 +1,314 @@
+// bench.cpp -- see bench.h.
+#include "mutation/bench.h"
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "mutation/judges.h"
+#include "mutation/mutate.h"
+#include "sim/decode/program.h"
+#include "sim/shim/shim.h"
+#include "support/compare.h"
+
+namespace mutation {
+namespace {
+
+using dualgemm_test::Data;
+using dualgemm_test::NamedConfig;
+
+constexpr size_t kMostSightings = 64;  // of one run; what follows a first error is rarely news
+
+NamedConfig config_named(const std::string& instance) {
+  for (const NamedConfig& config : dualgemm_test::all_configs())
+    if (config.info.name == instance) return config;
+  throw std::runtime_error("the library has no instance " + instance);
+}
+
+std::string place_of(const sim::Site& site) {
+  if (site.inst == nullptr || site.inst->statement == nullptr) return {};
+  return spelling(*site.inst->statement) + " @ " + path_of(*site.inst->statement);
+}
+
+uint32_t line_of(const sim::Site& site) {
+  return site.inst == nullptr || site.inst->statement == nullptr ? 0 : site.inst->statement->site.ptx_line;
+}
+
+Outcome strongest(const Run& run) {
+  const auto has = [&](sim::Severity severity) {
+    return std::any_of(run.sightings.begin(), run.sightings.end(),
+                       [&](const Sighting& s) { return s.severity == severity; });
+  };
+  if (has(sim::Severity::kError)) return Outcome::kError;
+  if (run.fault.find("deadlock") != std::string::npos || run.fault.find("livelock") != std::string::npos)
+    return Outcome::kHang;
+  if (!run.fault.empty()) return Outcome::kFault;
+  if (has(sim::Severity::kStrict)) return Outcome::kStrict;
+  return run.values.empty() ? Outcome::kClean : Outcome::kWrongValues;
+}
+
+// Takes every entry but one out of the PTX of the library; lines keep their numbers.
+void keep_entry(std::string& text, const std::string& entry) {
+  // The ends of blocks of inline PTX have no empty line.
+  const std::string begin = "\n.visible .entry ", end = "\n\n}\n";
+  if (text.find(begin + entry + "(") == std::string::npos) return;
+  std::string out;
+  size_t copied = 0;
+  for (size_t at = text.find(begin); at != std::string::npos; at = text.find(begin, at + 1)) {
+    const size_t last = text.find(end, at) + end.size();
+    if (text.compare(at + begin.size(), entry.size() + 1, entry + "(") == 0) continue;
+    out.append(text, copied, at - copied);
+    out.append(static_cast<size_t>(std::count(text.begin() + at, text.begin() + last, '\n')), '\n');
+    copied = last;
+  }
+  text = out.append(text, copied);
+}
+
+// The name of the last kernel launched.
+struct Names : sim::Observer {
+  std::string last;
+  void start(const sim::GridStart& grid) override { last = grid.kernel->info.name; }
+};
+
+// Which instruction works on which barrier.
+struct Barriers : sim::Observer {
+  std::set<uint32_t> offsets;                    // in a CTA
+  std::set<std::pair<uint32_t, uint32_t>> used;  // PTX line, offset
+  void sync(const sim::SyncEvent& e) override {
+    using Kind = sim::SyncEvent::Kind;
+    if (e.kind > Kind::kMbarrierTest || e.inst == nullptr || e.inst->statement == nullptr) return;
+    if (e.kind == Kind::kMbarrierInit) offsets.insert(e.mbarrier.offset);
+    used.insert({e.inst->statement->site.ptx_line, e.mbarrier.offset});
+  }
+};
+
+// The rows of a grouped problem: a small group, an empty one, one of two tiles where there are enough, and
+// another small one.
+dualgemm_test::ProblemSet problems_of(const dualgemm_config_info_t& info, const Shape& shape) {
+  if (!info.grouped) return dualgemm_test::make_batch(Data::kFullRange, 1, shape.m, shape.n, shape.k, 1);
+  const int32_t first = std::min(3, shape.m), last = std::min(9, shape.m - first);
+  return dualgemm_test::make_offsets(Data::kFullRange, {first, 0, shape.m - first - last, last}, shape.n,
+                                     shape.k, 1);
+}
+
+FrontBuffers buffers_of(const dualgemm_args_t& args, const dualgemm_test::ProblemSet& set) {
+  FrontBuffers out{};
+  const auto add = [&](const void* data, size_t bytes, bool write) {
+    out.buffer[out.count++] = spread(data, bytes, write);
+  };
+  const dualgemm_test::Problem& first = set.problems.front();
+  add(args.a, first.a.size(), true);
+  add(args.sfa, first.sfa.size(), true);
+  add(args.b1, first.b1.size(), true);
+  add(args.b2, first.b2.size(), true);
+  add(args.sfb1, first.sfb1.size(), true);
+  add(args.sfb2, first.sfb2.size(), true);
+  add(args.alpha1_dev, 2 * sizeof(float), true);
+  if (args.group_rows != nullptr) add(args.group_rows, 3 * sizeof(int32_t), true);
+  add(args.c, size_t(first.m) * set.n * 2, false);
+  return out;
+}
+
+}  // namespace
+
+const char* name(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kClean: return "clean";
+    case Outcome::kFault: return "machine fault";
+    case Outcome::kHang: return "hang";
+    case Outcome::kError: return "E finding";
+    case Outcome::kStrict: return "S finding";
+    case Outcome::kWrongValues: return "wrong values";
+  }
+  return "?";
+}
+
+Shape smoke_shape(const dualgemm_config_info_t& info) {
+  const int32_t depth = std::max(info.stages, info.scale_stages * info.scale_k_tiles);  // in k-tiles
+  // Split over K: one tile, ragged, whose last share of columns is not empty; twice as many k-tiles in each
+  // slice as the rings hold.
+  if (info.split_k > 1)
+    return {info.tile_m - 8, info.tile_n - 8, info.split_k * 2 * depth * info.tile_k - 144};
+  // Groups: four tiles, in two of the groups one each.
+  if (info.grouped) return {info.tile_m + 20, info.tile_n - 8, (depth - 2) * info.tile_k + 112};
+  // A pair is twice the work: two tiles of nearly twice as many k-tiles as the rings hold; of overlapping
+  // accumulators four, so that each pair of them is written twice.
+  if (info.cta_group == 2 && !info.overlapped)
+    return {info.tile_m - 40, info.tile_n + 24, (2 * info.stages - 1) * info.tile_k + 112};
+  if (info.overlapped) return {info.tile_m - 40, 3 * info.tile_n + 24, (depth - 2) * info.tile_k + 112};
+  // Two pairs of accumulators: 2 x 3 tiles of four k-tiles. One: 2 x 2 tiles, each of more k-tiles than there
+  // are stages, or the wait for the pair would stand in for the waits inside a tile. The last k-tile has two
+  // of its four steps.
+  const int32_t columns = info.acc_stages * info.tile_n, k_tiles = info.acc_stages == 1 ? depth : 3;
+  return {info.tile_m + 40, columns + 24, k_tiles * info.tile_k + 112};
+}
+
+Bench* Bench::loaded_ = nullptr;
+
+Bench::~Bench() {
+  if (loaded_ != this) return;
+  loaded_ = nullptr;
+  sim::shim::set_module_editor({});
+  sim::shim::reload_modules();
+}
+
+Bench::Bench(const std::string& instance, const Shape* shape) : instance_(instance) {
+  const NamedConfig config = config_named(instance);
+  info_ = config.info;
+  shape_ = shape != nullptr ? *shape : smoke_shape(info_);
+  set_ = problems_of(info_, shape_);
+  for (const dualgemm_test::Problem& problem : set_.problems)
+    expected_.push_back(problem.reference(config.activation));
+  dualgemm_test::SetOptions options = dualgemm_test::use(config);
+  options.max_sms = info_.split_k * info_.cta_group;
+  options.flags = DUALGEMM_FLAG_PDL;
+  options.alphas_on_device = true;
+  device_ = std::make_unique<dualgemm_test::DeviceSet>(set_, options);
+  front_ = buffers_of(device_->args(), set_);
+  // The library sets the attributes of all its kernels at its first launch; from here on only one is decoded.
+  sim::shim::set_module_editor({});
+  sim::shim::reload_modules();
+  Names name;
+  launch_to_load(name);
+  entry_ = name.last;
+  use([this](sim::ptx::Function& f) { kernel_ = f; });
+  Barriers barriers;
+  launch_to_load(barriers);
+  barriers_ = barriers.offsets.size();
+  for (const auto& [line, offset] : barriers.used) {
+    const std::string barrier = barrier_name(offset);
+    rings_[line].insert(barrier.substr(0, barrier.find('[')));
+  }
+  use(nullptr);
+}
+
+const std::set<std::string>& Bench::rings_of(uint32_t ptx_line) const {
+  static const std::set<std::string> none;
+  const auto found = rings_.find(ptx_line);
+  return found == rings_.end() ? none : found->second;
+}
+
+void Bench::launch() const {
+  launch_front(front_, nullptr);
+  device_->launch(nullptr);
+}
+
+void Bench::launch_to_load(sim::Observer& observer) {
+  sim::shim::set_launch_options({nullptr, &observer});
+  try {
+    launch();
+  } catch (const std::runtime_error&) {  // a kernel that fails: its first run will say so
+    sim::shim::clear_fault();
+  }
+  sim::shim::set_launch_options({});
+}
+
+void Bench::use(std::function<void(sim::ptx::Function&)> edit) {
+  edit_ = std::move(edit);
+  load();
+}
+
+void Bench::load() {
+  loaded_ = this;
+  sim::shim::set_module_editor(
+      [this](sim::ptx::Module& module) {
+        const auto other = [this](const sim::ptx::Function& f) { return f.name != entry_; };
+        // Not the library's.
+        if (std::all_of(module.functions.begin(), module.functions.end(), other)) return;
+        if (edit_) edit_(module.functions.front());
+      },
+      [this](std::string& text) { keep_entry(text, entry_); });
+  sim::shim::reload_modules();
+}
+
+std::string Bench::barrier_name(uint32_t offset) const {
+  // The barriers follow the rings, whose sizes are multiples of 1024,
+  // and shared memory moves by such multiples.
+  const int32_t acc = info_.overlapped ? 1 : info_.acc_stages;
+  int32_t index = static_cast<int32_t>(offset % 1024 / 8);
+  if (offset % 8 != 0 || index >= static_cast<int32_t>(barriers_)) return "offset " + std::to_string(offset);
+  const std::pair<const char*, int32_t> rings[] = {{"full", info_.stages},
+                                                   {"empty", info_.stages},
+                                                   {"scale_full", info_.scale_stages},
+                                                   {"scale_empty", info_.scale_stages},
+                                                   {"acc_full", acc},
+                                                   {"acc_empty", acc}};
+  const auto text = [](const char* ring, int32_t i) { return ring + ("[" + std::to_string(i) + "]"); };
+  for (const auto& [ring, count] : rings) {
+    if (index < count) return text(ring, index);
+    index -= count;
+  }
+  return text("window_free", index);
+}
+
+// Reports name a barrier by its shared offset: "mbarrier 0x2fc08", "mbarrier at shared offset 0x2fc08".
+std::string Bench::barriers_in(const std::string& text) const {
+  std::string out;
+  for (const std::string before : {"mbarrier 0x", "mbarrier at shared offset 0x", "mbarrier at offset 0x",
+                                   "no mbarrier was initialised at shared offset 0x"})
+    for (size_t at = text.find(before); at != std::string::npos; at = text.find(before, at + 1)) {
+      const std::string digits = text.substr(at + before.size(), 10);
+      const std::string name = barrier_name(static_cast<uint32_t>(std::stoul(digits, nullptr, 16)));
+      if ((" " + out + " ").find(" " + name + " ") == std::string::npos)
+        out += (out.empty() ? "" : " ") + name;
+    }
+  return out;
+}
+
+Sighting Bench::sighting(const sim::Finding& finding) const {
+  std::string said = finding.summary + "\n" + finding.missing;
+  for (const std::string& note : finding.notes) said += "\n" + note;
+  std::string barriers = barriers_in(said);
+  if (finding.has_mbarrier) barriers += " " + barrier_name(finding.mbarrier.offset);
+  return {finding.rule->id,
+          finding.summary,
+          finding.rule->severity,
+          place_of(finding.later),
+          finding.has_earlier ? place_of(finding.earlier) : std::string(),
+          line_of(finding.later),
+          finding.has_earlier ? line_of(finding.earlier) : 0,
+          std::move(barriers)};
+}
+
+std::string Bench::compare_output() {
+  try {
+    const std::vector<dualgemm_test::Output> out = device_->download();
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (set_.problems[i].m == 0) continue;
+      const std::string first = compare(out[i], expected_[i]).first;
+      if (!first.empty()) return first;
+    }
+    return {};
+  } catch (const std::runtime_error& error) {  // a guard byte was written
+    return error.what();
+  }
+}
+
+Run Bench::run(const Schedule& schedule) {
+  Run run;
+  run.schedule = schedule;
+  if (loaded_ != this) load();
+  device_->poison();
+  // The statements of a finding die with the module of the next run: reduce them at once.
+  Judges judges([&](const sim::Finding& finding) {
+    if (finding.rule->severity == sim::Severity::kAdvice || run.sightings.size() >= kMostSightings) return;
+    run.sightings.push_back(sighting(finding));
+  });
+  const auto policy = policy_of(schedule);
+  sim::shim::set_launch_options({policy.get(), &judges.observer()});
+  try {
+    launch();
+    run.values = compare_output();
+  } catch (const std::runtime_error& error) {
+    run.fault = sim::shim::last_fault_text();
+    if (run.fault.empty()) run.fault = error.what();
+    run.fault_barriers = barriers_in(run.fault);
+    sim::shim::clear_fault();
+  }
+  sim::shim::set_launch_options({});
+  run.outcome = strongest(run);
+  return run;
+}
+
+}  // namespace mutation

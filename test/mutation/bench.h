@@ -1,0 +1,96 @@
+// bench.h -- a kernel instance on the simulated device with a problem and its expected result, ready to run
+// again and again: as it ships or edited, under any schedule, with every checker watching. The problem is
+// small but wraps every ring several times: one CTA or cluster, several tiles, several k-tiles each. A kernel
+// in front writes what it reads, and it may start before that one has ended.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "mutation/edit.h"
+#include "mutation/front.h"
+#include "sim/check/finding.h"
+#include "support/device_problem.h"
+
+namespace mutation {
+
+// A policy by name and seed (sim/schedule/modes.h).
+struct Schedule {
+  std::string mode;
+  uint64_t seed = 0;
+};
+
+// One finding, reduced to what a table can name.
+struct Sighting {
+  std::string rule, summary;
+  sim::Severity severity = sim::Severity::kError;
+  std::string later, earlier;                 // `opcode @ path` of both parties, empty when unknown
+  uint32_t later_line = 0, earlier_line = 0;  // PTX lines
+  std::string barriers;                       // every barrier it names: "full[2] empty[0]"
+};
+
+enum class Outcome { kClean, kFault, kHang, kError, kStrict, kWrongValues };
+const char* name(Outcome outcome);
+
+struct Run {
+  Schedule schedule;
+  Outcome outcome = Outcome::kClean;  // the strongest reason to reject the run
+  std::string fault;                  // the machine's report, empty when the grid ended
+  std::string fault_barriers;         // every barrier the report names
+  std::string values;                 // the first wrong output
+  std::vector<Sighting> sightings;    // E and S
+};
+
+// One CTA or cluster works on it. Grouped instances divide the m rows among groups.
+struct Shape {
+  int32_t m, n, k;
+};
+// Per instance: every ring wraps several times in one CTA, m, n and k are ragged.
+Shape smoke_shape(const dualgemm_config_info_t& info);
+
+class Bench {
+ public:
+  Bench(const std::string& instance, const Shape* shape = nullptr);  // null: the smoke shape
+  ~Bench();
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+  const std::string& instance() const { return instance_; }
+  const sim::ptx::Function& kernel() const { return kernel_; }  // as it ships
+  const dualgemm_config_info_t& info() const { return info_; }
+  const Shape& shape() const { return shape_; }
+  // The rings of barriers, "full", "window_free", that a statement of the shipping kernel works on,
+  // by its PTX line.
+  const std::set<std::string>& rings_of(uint32_t ptx_line) const;
+
+  // Every later run executes the edited kernel; null: the shipping one.
+  void use(std::function<void(sim::ptx::Function&)> edit);
+  Run run(const Schedule& schedule);
+
+ private:
+  void load();
+  void launch() const;
+  void launch_to_load(sim::Observer& observer);
+  Sighting sighting(const sim::Finding& finding) const;
+  std::string barrier_name(uint32_t offset) const;
+  std::string barriers_in(const std::string& text) const;
+  std::string compare_output();
+
+  std::string instance_, entry_;  // and its name in the PTX
+  dualgemm_config_info_t info_{};
+  Shape shape_{};
+  dualgemm_test::ProblemSet set_;
+  std::vector<ref::DualGemm> expected_;
+  std::unique_ptr<dualgemm_test::DeviceSet> device_;
+  FrontBuffers front_{};
+  sim::ptx::Function kernel_;
+  size_t barriers_ = 0;  // of one CTA
+  std::map<uint32_t, std::set<std::string>> rings_;
+  std::function<void(sim::ptx::Function&)> edit_;
+  static Bench* loaded_;  // whose edit the runtime applies: it has one editor
+};
+
+}  // namespace mutation

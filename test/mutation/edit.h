@@ -1,0 +1,54 @@
+// edit.h -- surgery on parsed PTX: take a statement out, put one in, move one, change an operand. Branch
+// targets are statement indices, so every edit renumbers them; what was reached before is reached after.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/parse/module.h"
+
+namespace mutation {
+
+using sim::ptx::Function;
+using sim::ptx::Operand;
+using sim::ptx::Statement;
+
+// "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64"
+std::string spelling(const Statement& statement);
+// Does the spelling begin with `prefix`, up to the end of a word?
+// is(s, "tcgen05.ld") is false of tcgen05.ldx.
+bool is(const Statement& statement, std::string_view prefix);
+
+void erase(Function& function, size_t at);
+// Branches to `at` run the new statement first.
+void insert(Function& function, size_t at, Statement statement);
+// Moves a statement to stand directly before or behind another one.
+void move_before(Function& function, size_t from, size_t other);
+void move_behind(Function& function, size_t from, size_t other);
+
+void drop_qualifier(Statement& statement, const std::string& qualifier);
+// std::logic_error: no such qualifier.
+void replace_qualifier(Statement& statement, const std::string& from, const std::string& to);
+
+// A statement at the place of `like`: same site and guard.
+Statement make(const Statement& like, const std::string& spelling, std::vector<Operand> operands);
+Operand integer(int64_t value);
+Operand of_register(uint32_t reg);
+uint32_t fresh_register(Function& function, sim::ptx::Type type);
+
+// Adds `delta` to operand `index` of the statement at `at`. A register keeps its value for everybody else: a
+// fresh one is computed in front, and the statement moves one further. An address changes its displacement.
+void add_to_operand(Function& function, size_t at, size_t index, int64_t delta);
+// The same with exclusive or, on a register or an integer.
+void flip_operand(Function& function, size_t at, size_t index, int64_t bits);
+// Coordinate `which` of the address operand `index`.
+void add_to_coordinate(Function& function, size_t at, size_t index, size_t which, int64_t delta);
+
+// Registers that a statement reads or writes. The destination of PTX comes first: `writes` is exact for the
+// instructions this knows and empty for stores, arrivals and other instructions without a result.
+std::vector<uint32_t> reads(const Statement& statement);
+std::vector<uint32_t> writes(const Statement& statement);
+
+}  // namespace mutation

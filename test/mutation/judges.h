@@ -1,0 +1,33 @@
+// judges.h -- everything that watches and drives a run:
+// the checkers behind one observer, and schedules by name.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "mutation/bench.h"
+#include "sim/check/finding.h"
+#include "sim/exec/observer.h"
+#include "sim/exec/policy.h"
+
+namespace mutation {
+
+class Judges {
+ public:
+  explicit Judges(sim::FindingSink sink);
+  ~Judges();
+  sim::Observer& observer() { return all_; }
+
+ private:
+  std::vector<std::unique_ptr<sim::Observer>> checkers_;
+  sim::Observers all_;
+};
+
+std::unique_ptr<sim::Policy> policy_of(const Schedule& schedule);
+
+// Schedules in the order they are tried on a mutant: the default one, every directed mode, then random seeds.
+const std::vector<Schedule>& escalation();
+// So many of them try one thing each; the others are further random seeds, for what nothing has killed yet.
+constexpr size_t kDirectedSchedules = 11;
+
+}  // namespace mutation

@@ -1,0 +1,50 @@
+// mutate.h -- one small change to the shipping PTX, and the systematic list of them: every synchronisation
+// instruction and every operand group of a kernel, with every operator that applies. An instruction is named
+// by what it is and where it comes from ("mbarrier.try_wait @ load_role/drain/wait #2"), never by a line
+// number, so names outlive edits of the kernel.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "mutation/edit.h"
+
+namespace mutation {
+
+// The functions a statement was inlined through, outermost first, without the wrapper of the instruction.
+std::string path_of(const Statement& statement);
+
+// The places of one function by name: `opcode @ path #n`, n counting those with equal opcode and path.
+class Places {
+ public:
+  explicit Places(const Function& function);
+  const std::string& name(size_t index) const { return names_[index]; }
+  // Indices whose spelling begins with `opcode` and whose path contains `path`, in program order.
+  std::vector<size_t> find(const std::string& opcode, const std::string& path) const;
+
+ private:
+  const Function& function_;
+  std::vector<std::string> names_, paths_;
+};
+
+struct Mutant {
+  std::string id;  // "delete tcgen05.wait::ld @ epilogue_role/load_fragment #0": stable, what tables match
+  std::string instance;   // "m128n64k256_fp16"
+  std::string operation;  // "delete", "arrive without bytes", ...
+  std::string group;      // instruction class of the score: "mbarrier.try_wait"
+  std::string opcode;     // of the statement under attack, as written
+  std::string path;       // of the statement under attack
+  uint32_t ptx_line = 0;  // of the statement under attack
+  std::string source;     // "sm100/mma.cuh:59 in mma_role <- ..."
+  std::function<void(Function&)> edit;
+};
+
+// What the sweep attacks: synchronisation alone, or operands of copies, multiplications,
+// loads and stores as well.
+enum class Breadth { kSynchronisation, kAll };
+
+std::vector<Mutant> sweep(const Function& function, const std::string& instance, Breadth breadth);
+
+}  // namespace mutation

@@ -1,0 +1,210 @@
+// mutation_main.cpp -- `make mutation`: plants bugs in the PTX that ships and reports
+// which of them the simulator catches, and whether it names the cause.
+// Non-zero exit on any survivor, any wrong or idle table entry, any unclean control.
+#include <fmt/core.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <set>
+
+#include "mutation/command.h"
+#include "mutation/equivalent.h"
+#include "mutation/judges.h"
+#include "mutation/parallel.h"
+#include "mutation/planted.h"
+#include "mutation/score.h"
+
+namespace mutation {
+namespace {
+
+constexpr unsigned kSecondsPerMutant = 60;
+
+struct Options {
+  std::string only = "*", instance = "*", json;
+  unsigned workers = default_workers();
+  size_t schedules = escalation().size();
+  bool list = false, progress = false, repeat = false;
+};
+
+// What is done to which instance. The same change of the same instruction is made in the first instance that
+// has it, and in later ones as long as the earlier ones could not tell: there the depths of the rings, say,
+// make up for it.
+struct Campaigned {
+  const char* instance;
+  bool planted;
+  Breadth breadth;
+  size_t unchanged;  // schedules for what must survive: equivalents and controls
+};
+constexpr Campaigned kCampaign[] = {
+    {"m128n64k256_fp16", true, Breadth::kAll, 3},
+    {"m256n64k256_fp16", true, Breadth::kSynchronisation, 3},
+    {"m64n128k256g_fp16", true, Breadth::kSynchronisation, 3},
+    {"m64n128k256s4_fp16", true, Breadth::kSynchronisation, 3},
+    {"m256n128k256o_fp16", true, Breadth::kSynchronisation, 3},
+    {"m256n192k256_fp16", false, Breadth::kSynchronisation, 3},
+    {"m256n128k256og_fp16", false, Breadth::kSynchronisation, 3},
+    {"m256n128k256s2_fp16", true, Breadth::kSynchronisation, 3},
+    {"m128n128k256_fp16", false, Breadth::kSynchronisation, 3},
+};
+
+std::vector<Scored> campaign(Bench& bench, std::vector<Scored> jobs, const std::vector<Expectation>& expected,
+                             size_t unchanged, const Options& options) {
+  const auto told = [&](const Scored& s) {
+    if (!options.progress) return;
+    fmt::print("{} / {}: {} after {}{}\n", s.mutant.instance, s.mutant.id, name(s.verdict.outcome),
+               s.verdict.runs, s.verdict.diagnosed ? "" : ", not diagnosed");
+    std::fflush(stdout);
+  };
+  run_forked(
+      jobs.size(), options.workers, kSecondsPerMutant,
+      [&](size_t i) {
+        const size_t most =
+            jobs[i].equivalent.empty() ? options.schedules : std::min(options.schedules, unchanged);
+        return nlohmann::json(try_out(bench, jobs[i].mutant, expected[i], most)).dump();
+      },
+      [&](size_t i, const std::string& text) {
+        jobs[i].verdict = nlohmann::json::parse(text).get<Verdict>();
+        const Verdict& v = jobs[i].verdict;
+        const bool failed = v.outcome == Outcome::kHang || v.outcome == Outcome::kFault ||
+                            v.rules.find("deadlock") != std::string::npos;
+        if (failed && may_fail(jobs[i].mutant)) jobs[i].equivalent.clear();
+        told(jobs[i]);
+      },
+      [&](size_t i, const std::string& how) {
+        jobs[i].verdict.id = jobs[i].mutant.id;
+        jobs[i].verdict.outcome = Outcome::kHang;
+        jobs[i].verdict.crash = how;
+        told(jobs[i]);
+      });
+  return jobs;
+}
+
+class Campaign {
+ public:
+  explicit Campaign(const Options& options) : options_(options) {}
+
+  void run() {
+    for (const Campaigned& c : kCampaign) {
+      const bool run = fnmatch(options_.instance.c_str(), c.instance, 0) == 0;
+      Bench bench(c.instance);
+      unchanged_ = c.unchanged;
+      if (run && c.planted) run_planted(bench);
+      run_sweep(bench, c.breadth, run);
+      if (run) run_controls(bench);
+    }
+  }
+
+  int report() const {
+    if (options_.list) return 0;
+    print_planted(planted_);
+    print_by_group(sweep_);
+    print_exceptions(sweep_);
+    const std::vector<std::string> idle = idle_entries(mutants_);
+    for (const std::string& entry : idle) fmt::print("IDLE ENTRY      {}\n", entry);
+    print_controls(controls_);
+    if (!options_.json.empty())
+      std::ofstream(options_.json) << nlohmann::json{{"planted", json_of(planted_)},
+                                                     {"sweep", json_of(sweep_)},
+                                                     {"controls", json_of(controls_)}}
+                                          .dump(1)
+                                   << "\n";
+    const Tally s = tally(sweep_), p = tally(planted_), c = tally(controls_);
+    return s.survivors + s.wrong_table + idle.size() + p.survivors + p.wrong_table + c.killed == 0 ? 0 : 1;
+  }
+
+ private:
+  bool wanted(const Mutant& mutant) const {
+    if (fnmatch(options_.only.c_str(), mutant.id.c_str(), 0) != 0) return false;
+    if (options_.list) fmt::print("{} / {}\n    {}\n", mutant.instance, mutant.id, mutant.source);
+    return !options_.list;
+  }
+
+  void run_planted(Bench& bench) {
+    std::vector<Scored> jobs;
+    std::vector<Expectation> expected;
+    for (Planted& p : planted_bugs(bench)) {
+      if (!p.absent.empty()) {
+        if (!options_.list) planted_.push_back({{}, {}, {}, p.number, p.bug, p.absent});
+      } else if (wanted(p.mutant)) {
+        jobs.push_back({std::move(p.mutant), {}, {}, p.number, p.bug, {}});
+        expected.push_back(std::move(p.expected));
+      }
+    }
+    append(planted_, campaign(bench, std::move(jobs), expected, unchanged_, options_));
+  }
+
+  void run_sweep(Bench& bench, Breadth breadth, bool run) {
+    std::vector<Scored> jobs;
+    std::vector<Expectation> expected;
+    std::set<std::string> settled;
+    for (Mutant& m : sweep(bench.kernel(), bench.instance(), breadth)) {
+      mutants_.push_back(m);
+      const std::set<std::string>& rings = bench.rings_of(m.ptx_line);
+      const std::string key = key_of(m, bench.info().cta_group, rings);
+      std::string reason = why_equivalent(m);
+      if (reason.empty() || equivalent_everywhere(m)) settled.insert(key);
+      if (!options_.repeat && settled_.contains(key)) continue;
+      if (!run || !wanted(m)) continue;
+      expected.push_back(expectation_of(m, rings));
+      jobs.push_back({std::move(m), {}, std::move(reason)});
+    }
+    append(sweep_, campaign(bench, std::move(jobs), expected, unchanged_, options_));
+    settled_.merge(settled);
+  }
+
+  void run_controls(Bench& bench) {
+    std::vector<Scored> jobs;
+    for (Mutant& m : controls(bench.kernel(), bench.instance()))
+      if (wanted(m)) jobs.push_back({std::move(m), {}, "a control"});
+    const std::vector<Expectation> expected(jobs.size());
+    append(controls_, campaign(bench, std::move(jobs), expected, unchanged_, options_));
+  }
+
+  static void append(std::vector<Scored>& all, std::vector<Scored> more) {
+    all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  }
+
+  Options options_;
+  // A change of one instruction, wherever it is unrolled or inlined to: in the same function, on the same
+  // rings, for one CTA or for a pair.
+  static std::string key_of(const Mutant& m, int cta_group, const std::set<std::string>& rings) {
+    std::string key = fmt::format("{} {} @ {} {}", m.operation, m.opcode, m.path, cta_group);
+    for (const std::string& ring : rings) key += " " + ring;
+    return key;
+  }
+
+  size_t unchanged_ = 0;
+  std::set<std::string> settled_;  // keys that need no run in a later instance
+  std::vector<Mutant> mutants_;    // of all instances, whether run or not
+  std::vector<Scored> planted_, sweep_, controls_;
+};
+
+int run(const Options& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  Campaign campaign(options);
+  campaign.run();
+  const int result = campaign.report();
+  fmt::print("{:.0f} s\n", std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  return result;
+}
+
+}  // namespace
+}  // namespace mutation
+
+int main(int argc, char** argv) {
+  mutation::Options options;
+  CLI::App app("Plants bugs in the shipping kernel and reports which of them the simulator catches.",
+               "mutation");
+  app.add_option("--only", options.only, "mutants whose id matches this shell pattern");
+  app.add_option("--instance", options.instance, "instances whose name matches this shell pattern");
+  app.add_option("--json", options.json, "write every verdict to this file");
+  app.add_option("--workers", options.workers, "processes at once");
+  app.add_option("--schedules", options.schedules, "schedules tried on a mutant, of the default first");
+  app.add_flag("--progress", options.progress, "a line per mutant as it ends");
+  app.add_flag("--repeat", options.repeat, "also what an earlier instance has settled");
+  app.add_flag("--list", options.list, "print the mutants and stop");
+  return mutation::command(app, argc, argv, [&] { return mutation::run(options); });
+}

@@ -1,0 +1,211 @@
+// mutation_test.cpp -- surgery on PTX keeps the program together; the list of mutants names each once; and
+// one bug of every kind is caught. The whole list is `make mutation`.
+#include <map>
+#include <set>
+
+#include "mutation/equivalent.h"
+#include "mutation/judges.h"
+#include "mutation/planted.h"
+#include "mutation/soak.h"
+#include "mutation/trial.h"
+#include "support/catch.hpp"
+#include "support/known_bugs.h"
+
+using namespace mutation;
+
+namespace {
+
+Function function_of(const std::string& body) {
+  return sim::ptx::parse(
+             ".version 8.8\n.target sm_100a\n.address_size 64\n.visible .entry k()\n{\n"
+             ".reg .b32 %r<9>;\n.reg .pred %p<3>;\n" +
+             body + "\nret;\n}\n")
+      .functions.at(0);
+}
+
+const std::string kLoop =
+    "mov.u32 %r1, 0;\nL: add.s32 %r1, %r1, 1;\nbar.sync 0;\nsetp.lt.s32 %p1, %r1, 5;\n@%p1 bra L;\n";
+
+size_t target(const Function& f) {
+  for (const Statement& s : f.body)
+    if (s.opcode == "bra") return static_cast<size_t>(s.operands.at(0).value);
+  return ~size_t(0);
+}
+
+Mutant mutant_named(const Bench& bench, const std::string& id) {
+  for (Mutant& mutant : sweep(bench.kernel(), bench.instance(), Breadth::kAll))
+    if (mutant.id == id) return std::move(mutant);
+  FAIL("no mutant " << id);
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("a branch reaches the same statement after others were taken out or put in", "[mutation]") {
+  Function f = function_of(kLoop);
+  REQUIRE(target(f) == 1);
+  SECTION("one in front is erased") {
+    erase(f, 0);
+    CHECK(is(f.body[target(f)], "add"));
+  }
+  SECTION("its own target is erased: the next one is reached") {
+    erase(f, 1);
+    CHECK(is(f.body[target(f)], "bar.sync"));
+  }
+  SECTION("one behind is erased") {
+    erase(f, 2);
+    CHECK(is(f.body[target(f)], "add"));
+  }
+  SECTION("one is inserted at the target: it belongs to the loop") {
+    insert(f, 1, make(f.body[1], "membar.gl", {}));
+    CHECK(is(f.body[target(f)], "membar"));
+  }
+  SECTION("one is inserted in front") {
+    insert(f, 0, make(f.body[1], "membar.gl", {}));
+    CHECK(is(f.body[target(f)], "add"));
+  }
+}
+
+TEST_CASE("a moved statement stands directly beside the other one, whichever way it went", "[mutation]") {
+  Function f = function_of(kLoop);
+  SECTION("forward, behind") {
+    move_behind(f, 0, 2);
+    CHECK(is(f.body[1], "bar.sync"));
+    CHECK(is(f.body[2], "mov"));
+    CHECK(is(f.body[target(f)], "add"));
+  }
+  SECTION("backward, before") {
+    move_before(f, 2, 1);
+    CHECK(is(f.body[1], "bar.sync"));
+    CHECK(is(f.body[2], "add"));
+  }
+  SECTION("backward, behind") {
+    move_behind(f, 3, 0);
+    CHECK(is(f.body[1], "setp"));
+    CHECK(is(f.body[target(f)], "add"));
+  }
+  CHECK(f.body.size() == 6);
+}
+
+TEST_CASE("an operand is changed for one statement alone", "[mutation]") {
+  Function f = function_of("mov.u32 %r1, 7;\nadd.s32 %r2, %r1, 3;\nsub.s32 %r3, %r1, 1;\n");
+  const size_t registers = f.registers.size();
+  add_to_operand(f, 1, 1, 5);  // a register: computed in front
+  REQUIRE(f.body.size() == 5);
+  CHECK(is(f.body[1], "add.s32"));
+  CHECK(f.body[1].operands[0].reg == registers);
+  CHECK(f.body[2].operands[1].reg == registers);
+  CHECK(f.body[3].operands[1].reg == f.body[0].operands[0].reg);
+  add_to_operand(f, 2, 2, 5);  // an integer: in place
+  CHECK(f.body.size() == 5);
+  CHECK(f.body[2].operands[2].value == 8);
+}
+
+TEST_CASE("every mutant has a name of its own and changes the kernel", "[mutation]") {
+  const Bench bench("m128n64k256_fp16");
+  std::set<std::string> names;
+  const auto all = sweep(bench.kernel(), bench.instance(), Breadth::kAll);
+  CHECK(all.size() > 400);
+  const auto text = [](const Function& f) {
+    std::string out;
+    const std::function<void(const Operand&)> add = [&](const Operand& o) {
+      out +=
+          std::to_string(int(o.kind)) + "," + std::to_string(o.reg) + "," + std::to_string(o.value) + o.name;
+      for (const Operand& item : o.items) add(item);
+    };
+    for (const Statement& s : f.body) {
+      out += spelling(s) + (s.guarded ? "@" : " ");
+      for (const Operand& o : s.operands) add(o);
+    }
+    return out;
+  };
+  const std::string shipping = text(bench.kernel());
+  for (const Mutant& mutant : all) {
+    CHECK(names.insert(mutant.id).second);
+    Function edited = bench.kernel();
+    mutant.edit(edited);
+    INFO(mutant.id);
+    CHECK(text(edited) != shipping);
+  }
+}
+
+TEST_CASE(
+    "every known bug is planted in a small kernel or in the shipping kernel, and excused where it cannot be",
+    "[mutation]") {
+  std::set<int> small, planted, excused;
+#define SUBJECT(Type, subject)
+#define DEFECT(name, number, ...) small.insert(number);
+#define CORRECT(name, text)
+#define END(Type, subject)
+#include "defects/defects.def"
+  for (const char* instance : {"m128n64k256_fp16", "m256n64k256_fp16", "m64n128k256s4_fp16",
+                               "m256n128k256o_fp16", "m64n128k256g_fp16"}) {
+    const Bench bench(instance);
+    for (const Planted& p : planted_bugs(bench)) {
+      CHECK(p.absent.empty() == bool(p.mutant.edit));
+      (p.absent.empty() ? planted : excused).insert(p.number);
+    }
+  }
+  int number = 0;
+  for (const dualgemm_test::KnownBug& bug : dualgemm_test::kKnownBugs) {
+    CAPTURE(bug.number, bug.text);
+    CHECK(bug.number == ++number);
+    if (bug.number < dualgemm_test::kFirstOfAnyProgram)
+      CHECK((planted.contains(number) != excused.contains(number)));
+    CHECK((planted.contains(number) || small.contains(number)));
+  }
+  for (const std::set<int>* room : {&small, &planted, &excused})
+    CHECK((*room->begin() >= 1 && *room->rbegin() <= number));
+}
+
+TEST_CASE("one bug of every kind is caught in the shipping kernel", "[mutation]") {
+  Bench bench("m128n64k256_fp16");
+  const char* const ids[] = {
+      "no wait mbarrier.try_wait @ mma_role/multiply/begin_k_tile/wait #0",
+      "no wait mbarrier.try_wait @ load_role/wait #0",
+      "other parity mbarrier.try_wait @ load_role/wait #1",
+      "arrive without bytes mbarrier.arrive @ load_role/load_role #0",
+      "arrive at once tcgen05.commit @ mma_role/multiply/give_back/commit #1",
+      "phase not flipped xor.b32 @ mma_role/multiply/give_back/operator++ #0",
+      "delete tcgen05.wait::ld @ epilogue_role/load_fragment #0",
+      "delete bar.sync @ prologue #0",
+      "delete barrier.cta.sync @ allocate_tensor_memory #0",
+      "delete griddepcontrol.wait @ kernel #0",
+      "delete tcgen05.dealloc @ teardown #0",
+      "sfb 4 columns on tcgen05.mma @ mma_role/multiply/issue/issue #0",
+      "outer coordinate + 1 cp.async.bulk.tensor @ load_role/load/load #0",
+      "32 lanes on tcgen05.ld @ epilogue_role/load_fragment #0",
+  };
+  for (const char* id : ids) {
+    const Mutant mutant = mutant_named(bench, id);
+    const Verdict verdict =
+        try_out(bench, mutant, expectation_of(mutant, bench.rings_of(mutant.ptx_line)), escalation().size());
+    INFO(id << ": " << verdict.report);
+    CHECK(verdict.killed());
+    CHECK(verdict.diagnosed);
+  }
+  bench.use(nullptr);
+  CHECK(bench.run({"default", 0}).outcome == Outcome::kClean);
+}
+
+TEST_CASE("a control is clean under every schedule of the campaign", "[mutation]") {
+  Bench bench("m128n64k256_fp16");
+  for (const Mutant& control : controls(bench.kernel(), bench.instance())) {
+    const Verdict verdict = try_out(bench, control, {}, 5);
+    INFO(control.id << ": " << verdict.report);
+    CHECK_FALSE(verdict.killed());
+  }
+}
+
+TEST_CASE("every shipping kernel is clean under every mode", "[soak]") {
+  AllowList allowed(MUTATION_ALLOW_LIST);
+  // Another activation differs in the arithmetic of a lane, the other type in one conversion.
+  for (const auto& config : dualgemm_test::configs_computing(dualgemm_test::kDefaultActivation)) {
+    if (config.info.c_dtype != DUALGEMM_DTYPE_FP16) continue;
+    Bench bench(config.info.name);
+    for (const Schedule& schedule : soak_schedules(4, 1)) {
+      INFO(config.info.name << ", " << schedule.mode << " seed " << schedule.seed);
+      CHECK(complaint(bench.run(schedule), allowed) == "");
+    }
+  }
+}

@@ -1,0 +1,65 @@
+// planter.h -- what planting bugs by hand takes: places of a kernel by name, the edits that several bugs
+// share, and what a right report says of the rings.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "mutation/planted.h"
+
+namespace mutation {
+
+class Planter {
+ public:
+  using Edit = std::function<void(Function&)>;
+  explicit Planter(const Bench& bench)
+      : bench_(bench), kernel_(bench.kernel()), instance_(bench.instance()), places_(bench.kernel()) {}
+
+ protected:
+  // The n-th `opcode` inlined through `path`. std::runtime_error: there are fewer.
+  size_t at(const std::string& opcode, const std::string& path, size_t n = 0) const;
+  // Those of them that work on a barrier of the ring: one, or all.
+  size_t at_ring(const std::string& opcode, const std::string& path, const std::string& ring,
+                 size_t n = 0) const;
+  std::vector<size_t> all_at_ring(const std::string& opcode, const std::string& path,
+                                  const std::string& ring) const;
+  const Statement& statement(size_t i) const { return kernel_.body[i]; }
+  // The statement with this spelling that computes `reg`.
+  size_t writer(uint32_t reg, const std::string& opcode) const;
+
+  void plant(int number, const std::string& bug, size_t at, Edit edit, Expectation expected);
+  void absent(int number, const std::string& bug, const std::string& why);
+
+  static Edit no_wait(size_t wait);  // an mbarrier.try_wait succeeds at once
+  static Edit no_waits(std::vector<size_t> waits);
+  static Edit erased(std::vector<size_t> statements);
+  static Edit without_bytes(size_t arrive);    // arrive.expect_tx becomes a plain arrive
+  static Edit arrival_instead(size_t commit);  // an arrival of the thread, without waiting for the mma
+
+  const Bench& bench_;
+  const Function& kernel_;
+  std::string instance_;
+  Places places_;
+  std::vector<Planted> out_;
+};
+
+// What the checkers say of the stages of shared memory and of the accumulators.
+inline const Answer kStageRace = {
+    {"race-async"}, {"cp.async.bulk.tensor", "tcgen05.mma", "tcgen05.cp"}, {}, {}};
+inline const Answer kFullBarrier = {{"mbarrier-*", "deadlock"}, {}, {"full"}, {}};
+inline const Answer kEmptyBarrier = {{"mbarrier-*", "deadlock"}, {}, {"empty"}, {}};
+inline const Answer kScaleBarrier = {{"mbarrier-*", "deadlock"}, {}, {"scale_full", "scale_empty"}, {}};
+inline const Answer kNotDrained = {
+    {"exit-*", "mbarrier-commit-overtaken"}, {"tcgen05.commit"}, {}, {"exit", "is freed"}};
+inline const Answer kTensorRace = {{"race-tensor"}, {"tcgen05.ld", "tcgen05.mma", "tcgen05.cp"}, {}, {}};
+inline const Answer kTensorFence = {{"tensor-fence"}, {"tcgen05.ld", "tcgen05.mma"}, {}, {}};
+
+// The parts of the list, by what the kernel has.
+std::vector<Planted> planted_in_cta(const Bench& bench);
+std::vector<Planted> planted_in_pair(const Bench& bench);
+std::vector<Planted> planted_in_split(const Bench& bench);
+std::vector<Planted> planted_in_overlapped(const Bench& bench);
+std::vector<Planted> planted_in_grouped(const Bench& bench);
+
+}  // namespace mutation

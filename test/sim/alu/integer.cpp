@@ -1,0 +1,254 @@
+// integer.cpp -- integer arithmetic: sums, products, quotients, extrema. Everything wraps in its own
+// width unless .sat says otherwise. Sums and products are formed in 64 unsigned bits and cut, which is right
+// for both signs.
+#include <algorithm>
+#include <limits>
+
+#include "sim/alu/spelling.h"
+
+namespace sim::alu {
+namespace {
+
+constexpr auto kAdd = [](auto a, auto b) { return decltype(a)(uint64_t(a) + uint64_t(b)); };
+constexpr auto kSub = [](auto a, auto b) { return decltype(a)(uint64_t(a) - uint64_t(b)); };
+constexpr auto kMulLo = [](auto a, auto b) { return decltype(a)(uint64_t(a) * uint64_t(b)); };
+constexpr auto kMadLo = [](auto a, auto b, auto c) {
+  return decltype(a)(uint64_t(a) * uint64_t(b) + uint64_t(c));
+};
+constexpr auto kNeg = [](auto a) { return decltype(a)(0 - uint64_t(a)); };
+constexpr auto kAbs = [](auto a) { return a < 0 ? decltype(a)(0 - uint64_t(a)) : a; };
+constexpr auto kMin = [](auto a, auto b) { return std::min(a, b); };
+constexpr auto kMax = [](auto a, auto b) { return std::max(a, b); };
+constexpr auto kSad = [](auto a, auto b, auto c) {
+  return decltype(a)(uint64_t(c) + (a < b ? uint64_t(b) - uint64_t(a) : uint64_t(a) - uint64_t(b)));
+};
+
+template <class T>
+using Product = std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>;
+constexpr auto kMulHi = [](auto a, auto b) {
+  using T = decltype(a);
+  return T((Product<T>(a) * Product<T>(b)) >> (sizeof(T) * 8));
+};
+constexpr auto kMadHi = [](auto a, auto b, auto c) { return kAdd(kMulHi(a, b), c); };
+
+// A zero divisor is unspecified by the ISA; an H200 returns all ones as quotient and as remainder. The most
+// negative number divided by -1 wraps.
+constexpr auto kDiv = [](auto a, auto b) {
+  using T = decltype(a);
+  if (b == 0) return T(~T(0));
+  if (std::is_signed_v<T> && b == T(-1)) return kNeg(a);
+  return T(a / b);
+};
+constexpr auto kRem = [](auto a, auto b) {
+  using T = decltype(a);
+  if (b == 0) return T(~T(0));
+  if (std::is_signed_v<T> && b == T(-1)) return T(0);
+  return T(a % b);
+};
+
+int32_t clamp_s32(int64_t x) {
+  return static_cast<int32_t>(
+      std::clamp<int64_t>(x, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()));
+}
+constexpr auto kAddSat = [](int32_t a, int32_t b) { return clamp_s32(int64_t(a) + b); };
+constexpr auto kSubSat = [](int32_t a, int32_t b) { return clamp_s32(int64_t(a) - b); };
+constexpr auto kMadHiSat = [](int32_t a, int32_t b, int32_t c) {
+  return clamp_s32(int64_t(kMulHi(a, b)) + c);
+};
+constexpr auto kMinRelu = [](int32_t a, int32_t b) { return std::max(std::min(a, b), 0); };
+constexpr auto kMaxRelu = [](int32_t a, int32_t b) { return std::max(std::max(a, b), 0); };
+
+// 24-bit factors, sign- or zero-extended; .hi is bits 16 to 47 of the 48-bit product.
+constexpr auto kFactor24 = [](auto a) -> int64_t {
+  if constexpr (std::is_signed_v<decltype(a)>) return int32_t(uint32_t(a) << 8) >> 8;
+  return int64_t(uint32_t(a) & 0xFFFFFF);
+};
+constexpr auto kMul24Lo = [](auto a, auto b) { return decltype(a)(kFactor24(a) * kFactor24(b)); };
+constexpr auto kMul24Hi = [](auto a, auto b) { return decltype(a)((kFactor24(a) * kFactor24(b)) >> 16); };
+constexpr auto kMad24Lo = [](auto a, auto b, auto c) { return kAdd(kMul24Lo(a, b), c); };
+constexpr auto kMad24Hi = [](auto a, auto b, auto c) { return kAdd(kMul24Hi(a, b), c); };
+constexpr auto kMad24HiSat = [](int32_t a, int32_t b, int32_t c) {
+  return clamp_s32(int64_t(kMul24Hi(a, b)) + c);
+};
+
+template <class Narrow, class Wide>
+uint64_t mul_wide(const AluCode&, const uint64_t* in) {
+  return put<Wide>(Wide(uint64_t(get<Narrow>(in[0])) * uint64_t(get<Narrow>(in[1]))));
+}
+template <class Narrow, class Wide>
+uint64_t mad_wide(const AluCode& code, const uint64_t* in) {
+  return put<Wide>(Wide(mul_wide<Narrow, Wide>(code, in) + in[2]));
+}
+
+template <auto Op>
+AluFn signed_unary(Type t) {
+  switch (t) {
+    case Type::kS16: return &apply1<int16_t, Op>;
+    case Type::kS32: return &apply1<int32_t, Op>;
+    case Type::kS64: return &apply1<int64_t, Op>;
+    default: return nullptr;
+  }
+}
+
+template <auto Op>
+AluFn binary(Type t) {
+  switch (t) {
+    case Type::kU16: return &apply2<uint16_t, Op>;
+    case Type::kU32: return &apply2<uint32_t, Op>;
+    case Type::kU64: return &apply2<uint64_t, Op>;
+    case Type::kS16: return &apply2<int16_t, Op>;
+    case Type::kS32: return &apply2<int32_t, Op>;
+    case Type::kS64: return &apply2<int64_t, Op>;
+    default: return nullptr;
+  }
+}
+
+template <auto Op>
+AluFn ternary(Type t) {
+  switch (t) {
+    case Type::kU16: return &apply3<uint16_t, Op>;
+    case Type::kU32: return &apply3<uint32_t, Op>;
+    case Type::kU64: return &apply3<uint64_t, Op>;
+    case Type::kS16: return &apply3<int16_t, Op>;
+    case Type::kS32: return &apply3<int32_t, Op>;
+    case Type::kS64: return &apply3<int64_t, Op>;
+    default: return nullptr;
+  }
+}
+
+template <auto Op>
+AluFn word_binary(Type t) {
+  return t == Type::kU32 ? &apply2<uint32_t, Op> : t == Type::kS32 ? &apply2<int32_t, Op> : AluFn{};
+}
+template <auto Op>
+AluFn word_ternary(Type t) {
+  return t == Type::kU32 ? &apply3<uint32_t, Op> : t == Type::kS32 ? &apply3<int32_t, Op> : AluFn{};
+}
+
+void resolve_sum(Spelling& s, AluCode* code, bool subtract) {
+  code->inputs = 2;
+  if (!s.take("sat")) {
+    code->fn = subtract ? binary<kSub>(code->type) : binary<kAdd>(code->type);
+  } else if (code->type == Type::kS32) {
+    code->fn = subtract ? &apply2<int32_t, kSubSat> : &apply2<int32_t, kAddSat>;
+  }
+}
+
+Type doubled(Type t) {
+  switch (t) {
+    case Type::kU16: return Type::kU32;
+    case Type::kS16: return Type::kS32;
+    case Type::kU32: return Type::kU64;
+    case Type::kS32: return Type::kS64;
+    default: return Type::kNone;
+  }
+}
+
+void resolve_mul(Spelling& s, AluCode* code) {
+  code->inputs = 2;
+  const Type t = code->type;
+  switch (s.take_one_of({"lo", "hi", "wide"})) {
+    case 0: code->fn = binary<kMulLo>(t); break;
+    case 1: code->fn = binary<kMulHi>(t); break;
+    case 2:
+      code->dst = doubled(t);
+      if (t == Type::kU16) code->fn = &mul_wide<uint16_t, uint32_t>;
+      if (t == Type::kS16) code->fn = &mul_wide<int16_t, int32_t>;
+      if (t == Type::kU32) code->fn = &mul_wide<uint32_t, uint64_t>;
+      if (t == Type::kS32) code->fn = &mul_wide<int32_t, int64_t>;
+      break;
+    default: s.unsupported("an integer product needs .lo, .hi or .wide");
+  }
+}
+
+void resolve_mad(Spelling& s, AluCode* code) {
+  code->inputs = 3;
+  const Type t = code->type;
+  switch (s.take_one_of({"lo", "hi", "wide"})) {
+    case 0: code->fn = ternary<kMadLo>(t); break;
+    case 1:
+      if (!s.take("sat")) {
+        code->fn = ternary<kMadHi>(t);
+      } else if (t == Type::kS32) {
+        code->fn = &apply3<int32_t, kMadHiSat>;
+      }
+      break;
+    case 2:
+      code->dst = doubled(t);
+      if (t == Type::kU16) code->fn = &mad_wide<uint16_t, uint32_t>;
+      if (t == Type::kS16) code->fn = &mad_wide<int16_t, int32_t>;
+      if (t == Type::kU32) code->fn = &mad_wide<uint32_t, uint64_t>;
+      if (t == Type::kS32) code->fn = &mad_wide<int32_t, int64_t>;
+      break;
+    default: s.unsupported("an integer product needs .lo, .hi or .wide");
+  }
+}
+
+void resolve_24(Spelling& s, AluCode* code, bool add) {
+  const bool high = s.take("hi");
+  if (!high && !s.take("lo")) s.unsupported("a 24-bit product needs .lo or .hi");
+  code->inputs = add ? 3 : 2;
+  const Type t = code->type;
+  if (!add) {
+    code->fn = high ? word_binary<kMul24Hi>(t) : word_binary<kMul24Lo>(t);
+  } else if (!s.take("sat")) {
+    code->fn = high ? word_ternary<kMad24Hi>(t) : word_ternary<kMad24Lo>(t);
+  } else if (high && t == Type::kS32) {
+    code->fn = &apply3<int32_t, kMad24HiSat>;
+  }
+}
+
+void resolve_extremum(Spelling& s, AluCode* code, bool minimum) {
+  code->inputs = 2;
+  if (!s.take("relu")) {
+    code->fn = minimum ? binary<kMin>(code->type) : binary<kMax>(code->type);
+  } else if (code->type == Type::kS32) {
+    code->fn = minimum ? &apply2<int32_t, kMinRelu> : &apply2<int32_t, kMaxRelu>;
+  }
+}
+
+}  // namespace
+
+bool resolve_integer(Spelling& s, AluCode* code) {
+  const Type t = code->type;
+  if (!is_integer(t)) return false;
+  const std::string_view op = s.opcode();
+  if (op == "add") {
+    resolve_sum(s, code, false);
+  } else if (op == "sub") {
+    resolve_sum(s, code, true);
+  } else if (op == "mul") {
+    resolve_mul(s, code);
+  } else if (op == "mad") {
+    resolve_mad(s, code);
+  } else if (op == "mul24") {
+    resolve_24(s, code, false);
+  } else if (op == "mad24") {
+    resolve_24(s, code, true);
+  } else if (op == "min") {
+    resolve_extremum(s, code, true);
+  } else if (op == "max") {
+    resolve_extremum(s, code, false);
+  } else if (op == "sad") {
+    code->inputs = 3;
+    code->fn = ternary<kSad>(t);
+  } else if (op == "div") {
+    code->inputs = 2;
+    code->fn = binary<kDiv>(t);
+  } else if (op == "rem") {
+    code->inputs = 2;
+    code->fn = binary<kRem>(t);
+  } else if (op == "neg") {
+    code->inputs = 1;
+    code->fn = signed_unary<kNeg>(t);
+  } else if (op == "abs") {
+    code->inputs = 1;
+    code->fn = signed_unary<kAbs>(t);
+  } else {
+    return false;
+  }
+  s.expect_types(1);
+  return true;
+}
+
+}  // namespace sim::alu

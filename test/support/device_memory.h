@@ -1,0 +1,64 @@
+// device_memory.h -- the one owner of device memory: in the tests, in the benchmark and in the programs that
+// run on a Hopper GPU. The CUDA runtime underneath is the real one or the simulator's.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace dualgemm_test {
+
+// std::runtime_error that says what failed, and how.
+inline void check_cuda(cudaError_t error, const char* what) {
+  if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
+}
+
+// Device memory of exactly so many values, freed with the object. None: no allocation.
+template <class T>
+class DeviceArray {
+ public:
+  explicit DeviceArray(size_t count) : count_(count) {
+    if (count != 0) check_cuda(cudaMalloc(reinterpret_cast<void**>(&data_), count * sizeof(T)), "cudaMalloc");
+  }
+  DeviceArray(size_t count, int byte) : DeviceArray(count) {
+    if (count != 0) check_cuda(cudaMemset(data_, byte, count * sizeof(T)), "cudaMemset");
+  }
+  explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) { upload(values); }
+  ~DeviceArray() { cudaFree(data_); }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+
+  T* data() const { return data_; }
+  size_t size() const { return count_; }
+
+  void upload(const std::vector<T>& values) {
+    if (values.size() > count_) throw std::logic_error("upload: more values than there is room for");
+    if (values.empty()) return;
+    check_cuda(cudaMemcpy(data_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice), "upload");
+  }
+  // Behind everything that the device was given to do.
+  std::vector<T> host() const {
+    check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    std::vector<T> values(count_);
+    if (count_ != 0)
+      check_cuda(cudaMemcpy(values.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost), "download");
+    return values;
+  }
+
+ private:
+  T* data_ = nullptr;
+  size_t count_;
+};
+
+// One of which every byte is defined from the start.
+template <class T, int kByte>
+class FilledArray : public DeviceArray<T> {
+ public:
+  explicit FilledArray(size_t count, int byte = kByte) : DeviceArray<T>(count, byte) {}
+  explicit FilledArray(const std::vector<T>& values) : DeviceArray<T>(values) {}
+};
+
+}  // namespace dualgemm_test
