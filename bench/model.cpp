@@ -101,12 +101,15 @@ std::string figures_table(const Machine& machine) {
     const int32_t index = dualgemm::select_config(kCompared, shape, machine);
     return us_and_range(dualgemm::instance(index), shape, machine);
   };
-  std::string text = "| M x N x K | modelled, us | best published, us |\n| --- | --- | --- |\n";
+  std::string text =
+      "| M x N x K | us | best public, us | published, us |\n"
+      "| --- | --- | --- | --- |\n";
   for (const Published& p : kPublished)
     if (p.instance.name == kV2Narrow.name || p.instance.name == kV2Wide.name)
-      text += fmt::format("| {} | {} | {} |\n", shape_text(p.shape), us(p.shape), p.reported_us);
+      text += fmt::format("| {} | {} | {:.1f} | {} |\n", shape_text(p.shape), us(p.shape),
+                          us_of(p.instance, p.shape, machine, dualgemm::kB200Costs), p.reported_us);
   for (const GemmShape& shape : {GemmShape{16, 3584, 8192}, GemmShape{64, 1536, 4096, 128, true}})
-    text += fmt::format("| {} | {} | - |\n", shape_text(shape), us(shape));
+    text += fmt::format("| {} | {} | - | - |\n", shape_text(shape), us(shape));
   return text;
 }
 

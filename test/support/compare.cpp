@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <cstdio>
+#include <stdexcept>
+#include <string>
 
 #include "ref/formats.h"
 
@@ -10,7 +12,9 @@ namespace dualgemm_test {
 namespace {
 
 ref::Half type_of(const Output& out) {
-  return out.dtype == DUALGEMM_DTYPE_FP16 ? ref::Half::kFp16 : ref::Half::kBf16;
+  if (out.dtype == DUALGEMM_DTYPE_FP16) return ref::Half::kFp16;
+  if (out.dtype == DUALGEMM_DTYPE_BF16) return ref::Half::kBf16;
+  throw std::invalid_argument("compare: no rounding for output type " + std::to_string(out.dtype));
 }
 
 // Of every output: what it should be, whether right(i, actual) says that it is, and the error that is
