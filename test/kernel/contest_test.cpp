@@ -30,7 +30,7 @@ TEST_CASE("contest 1536 x 512 x 7168, second seed", "[contest]") { check_contest
 TEST_CASE("contest 256 x 512 x 256", "[contest]") { check_contest(256, 512, 256, 3333); }
 TEST_CASE("contest 3072 x 1024 x 1536", "[contest]") { check_contest(3072, 1024, 1536, 4444); }
 TEST_CASE("contest 7168 x 1024 x 256", "[contest]") { check_contest(7168, 1024, 256, 5555); }
-TEST_CASE("contest 7168 x 2304 x 2048", "[contest]") { check_contest(7168, 2304, 2048, 6666); }
+TEST_CASE("contest 7168 x 2304 x 2048", "[.full]") { check_contest(7168, 2304, 2048, 6666); }
 TEST_CASE("contest 4608 x 384 x 7168", "[contest]") { check_contest(4608, 384, 7168, 7777); }
 TEST_CASE("contest 7168 x 384 x 2304", "[contest]") { check_contest(7168, 384, 2304, 8888); }
 TEST_CASE("contest 512 x 768 x 7168", "[contest]") { check_contest(512, 768, 7168, 9999); }
