@@ -223,7 +223,8 @@ typedef struct dualgemm_device {
   int32_t ordinal;        /* for messages only */
   char name[68];          /* for messages only, NUL-terminated, may be empty */
   /* Clusters of 2 and of 4 CTAs with full shared memory that run at once (cudaOccupancyMaxActiveClusters): an
-   * odd SM of a part of the chip joins none. 0 = not known: what such a chip has in proportion to its SMs. */
+   * odd SM of a part of the chip joins none. 0 = not known: as many of 2 as the SMs allow, and of 4 what the
+   * largest such chip has in proportion. */
   int32_t clusters_of_2, clusters_of_4;
 } dualgemm_device_t;
 

@@ -11,7 +11,7 @@ namespace dualgemm::sm100 {
 // What distinguishes one instance from another. The tile of C that one CTA, or a pair of CTAs, computes:
 //   tile_m = 256   a pair of CTAs with one 2-SM mma; each has 128 rows of A and brings half of B1 and B2
 //   tile_m = 128   one CTA; lanes of tensor memory are rows of A, accumulator columns are rows of B1 and B2
-//   tile_m = 64    one CTA and swap A/B, for few rows of A: lanes: 128 rows of B1 and B2, columns: rows of A
+//   tile_m = 64    one CTA and swap A/B, for few rows of A: lanes are rows of B1 and B2, columns rows of A
 struct Options {
   int32_t tile_m, tile_n;
   int32_t split_k = 1;        // CTAs or pairs of a cluster that share a tile

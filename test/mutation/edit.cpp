@@ -2,6 +2,7 @@
 #include "mutation/edit.h"
 
 #include <algorithm>
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
 
@@ -149,25 +150,19 @@ void add_to_coordinate(Function& function, size_t at, size_t index, size_t which
 }
 
 std::vector<uint32_t> writes(const Statement& statement) {
-  static const std::vector<std::string_view> kNoResult = {"st",
-                                                          "mbarrier.init",
-                                                          "mbarrier.arrive",
-                                                          "bar",
-                                                          "bra",
-                                                          "cp",
-                                                          "tcgen05.mma",
-                                                          "tcgen05.cp",
-                                                          "tcgen05.commit",
-                                                          "tcgen05.st",
-                                                          "tcgen05.dealloc",
-                                                          "fence",
-                                                          "prefetch",
-                                                          "tcgen05.alloc",
-                                                          "tcgen05.wait::ld",
-                                                          "ret",
-                                                          "griddepcontrol"};
+  // Opcodes whose first operand is not a result, by their beginnings.
+  static constexpr std::string_view kNoResult[] = {
+      // memory
+      "st", "cp", "prefetch",
+      // order
+      "bar", "fence", "mbarrier.init", "mbarrier.arrive", "griddepcontrol",
+      // control flow
+      "bra", "ret",
+      // tensor core
+      "tcgen05.mma", "tcgen05.cp", "tcgen05.commit", "tcgen05.st", "tcgen05.dealloc", "tcgen05.alloc",
+      "tcgen05.wait::ld"};
   std::vector<uint32_t> out;
-  const bool none = std::any_of(kNoResult.begin(), kNoResult.end(),
+  const bool none = std::any_of(std::begin(kNoResult), std::end(kNoResult),
                                 [&](std::string_view prefix) { return is(statement, prefix); });
   if (!none && !statement.operands.empty()) collect(statement.operands[0], out);
   return out;

@@ -63,7 +63,7 @@ double us(const Instance& instance, const Shape& shape, const Machine& machine =
 
 }  // namespace
 
-// The README quotes these bounds. A copy of scale factors that delays the mma as far as its range allows
+// host/MODEL.md quotes these bounds. A copy of scale factors that delays the mma as far as its range allows
 // brings the times of the wide tiles in line; the held-out constants were not fitted to any of these times.
 TEST_CASE("the model agrees with published times of other kernels", "[host][cost_model]") {
   struct Bounds {

@@ -272,7 +272,7 @@ TEST_CASE("the choice hardly depends on where a constant lies in the range of it
                       << " within 2 %, the worst " << 100 * regret.worst << " % slower");
       CHECK(regret.shapes > 500);
       CHECK(regret.close > 0.9 * regret.shapes);
-      CHECK(regret.worst < 0.25);
+      CHECK(regret.worst < 0.25);  // chosen, not derived: host/MODEL.md says what each range costs
     }
   const bench::Regret none = bench::regret_of(kB200, kB200Costs);
   CHECK(none.close == none.shapes);
