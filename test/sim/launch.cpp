@@ -23,7 +23,8 @@ std::string text(uint32_t x, uint32_t y, uint32_t z) {
 
 bool given(const std::array<uint32_t, 3>& dims) { return dims[0] != 0; }
 
-// The launch as it will run: a kernel compiled for a cluster brings its shape along.
+// Returns the launch as it will run, or refuses it: a kernel that was compiled for a cluster shape runs with
+// that shape.
 LaunchConfig check(const Machine& machine, const KernelInfo& kernel, LaunchConfig config) {
   Dim3 &g = config.grid, &b = config.block, &c = config.cluster;
   if (given(kernel.req_cluster)) {
@@ -61,7 +62,7 @@ LaunchConfig check(const Machine& machine, const KernelInfo& kernel, LaunchConfi
   return config;
 }
 
-// The parameter block, registered as device memory while the grid runs.
+// Holds the parameters of a launch and registers them as device memory while the grid runs.
 class Parameters {
  public:
   Parameters(const KernelInfo& kernel, void* const* args, GlobalMemory& memory)
@@ -85,7 +86,7 @@ class Parameters {
   uint8_t* base_;
 };
 
-// Runs the grid between the observer's start and finish.
+// Runs the grid, and tells the observer of its start and finish.
 void run(Grid& grid, uint64_t work) {
   Observer* observer = grid.observer;
   if (observer == nullptr) return grid.run();

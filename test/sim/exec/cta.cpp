@@ -88,7 +88,7 @@ void exit_lanes(Exec& x) {
 
 namespace {
 
-// The barriers that the pending operation would still signal in this CTA.
+// Names the barriers that the pending operation would still signal in this CTA.
 std::string pending_barriers(const Cta& cta, const AsyncOp& op) {
   std::string out;
   if (!op.copy) return out;

@@ -1,7 +1,8 @@
 // tmem.cpp -- cells and allocation of tensor memory. Storage is lane-major because its heavy user, the tensor
 // core, reads and writes accumulator rows: one row is one contiguous run of cells and of validity flags.
 //
-// Placement of allocations is not documented. Here: the lowest free base that is a multiple of the size.
+// Where an allocation is placed is not documented; here it takes the lowest free base that is a multiple of
+// its size.
 #include "sim/mem/tmem.h"
 
 #include <cstring>
