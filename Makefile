@@ -48,7 +48,7 @@ instances: configure  ## every kernel instance: tile, cluster, stages, registers
 	  python3 bench/instances.py $(BUILD)/kernel/*/instances/*.log
 
 pages: configure      ## write the generated tables of the pages anew (make test compares them)
-	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench cudart_sim cuda_sim >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench dualgemm-sim >/dev/null
 	@python3 test/pages/tables.py $(BUILD) --write
 
 sass: configure       ## the machine code of every kernel instance against its limits, where there is a disassembler

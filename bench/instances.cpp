@@ -89,14 +89,14 @@ std::string entry_name(const Instance& instance) {
 }  // namespace
 
 json instances_json() {
-  json instances = json::array();
+  json all = json::array();
   for (const Instance& instance : instances())
-    instances.push_back({{"name", instance.name},
-                         {"entry", entry_name(instance)},
-                         {"plan", to_json(instance.plan)},
-                         {"epilogue", to_json(instance.epilogue)},
-                         {"smem_bytes", instance.smem_bytes}});
-  return instances;
+    all.push_back({{"name", instance.name},
+                   {"entry", entry_name(instance)},
+                   {"plan", to_json(instance.plan)},
+                   {"epilogue", to_json(instance.epilogue)},
+                   {"smem_bytes", instance.smem_bytes}});
+  return all;
 }
 
 }  // namespace bench

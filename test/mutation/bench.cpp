@@ -169,9 +169,9 @@ Bench::Bench(const std::string& name, const Shape* shape) : instance_(name) {
   // The library sets the attributes of all its kernels at its first launch; from here on only one is decoded.
   sim::shim::set_module_editor({});
   sim::shim::reload_modules();
-  Names name;
-  launch_to_load(name);
-  entry_ = name.last;
+  Names launched;
+  launch_to_load(launched);
+  entry_ = launched.last;
   use([this](sim::ptx::Function& f) { kernel_ = f; });
   Barriers barriers;
   launch_to_load(barriers);

@@ -32,6 +32,8 @@ class Module {
   static std::unique_ptr<Module> load(const std::string& ptx, GlobalMemory& memory,
                                       const ModuleEditor& edit = {});
   ~Module();
+  // Gives the memory of the variables back. Code and names stay, for those who still look at them.
+  void release_variables();
   const KernelInfo* find_kernel(const std::string& name) const;
   const GlobalVariable* find_global(const std::string& name) const;
   const std::vector<KernelInfo>& kernels() const;

@@ -121,8 +121,8 @@ struct TmemTransfer {
 struct Warp {
   Cta* cta = nullptr;
   uint32_t index = 0, live = 0;
-  std::vector<uint64_t> registers;  // 32 lanes a register
-  std::vector<uint32_t> written;    // lanes that wrote it
+  std::unique_ptr<uint64_t[]> registers;  // 32 lanes a register, with a value where `written` has the lane
+  std::vector<uint32_t> written;          // by register: lanes that wrote it
   std::vector<std::unique_ptr<Fragment>> fragments;
   std::vector<std::shared_ptr<Join>> joins;  // with lanes waiting in them
   size_t turn = 0;

@@ -261,9 +261,12 @@ void bar_warp(Exec& x, const Inst& inst) {
 
 void cluster_arrive(Exec& x, const Inst& inst) {
   if (inst.has(Q::kAligned) && !x.converged()) return;
-  if ((x.warp.cluster_arrived & x.mask) != 0)
-    throw Fault(FaultKind::kProtocol, "barrier.cluster.arrive twice without barrier.cluster.wait");
-  SIM_FOR_LANES(lane, x.mask) x.warp.cluster_generation[lane] = x.cluster.barrier_generation + 1;
+  SIM_FOR_LANES(lane, x.mask) {
+    uint64_t& generation = x.warp.cluster_generation[lane];
+    if (generation != 0)
+      throw Fault(FaultKind::kProtocol, "barrier.cluster.arrive twice without barrier.cluster.wait");
+    generation = x.cluster.barrier_generation + 1;
+  }
   tell_cluster(x, SyncEvent::Kind::kClusterArrive, x.mask, order_of(inst, Order::kRelease));
   x.warp.cluster_arrived |= x.mask;
   x.changed();

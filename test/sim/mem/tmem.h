@@ -35,7 +35,7 @@ class Tmem {
   int allocated_columns() const;  // still held: a leak when the CTA exits
 
  private:
-  void check(int lane, int column) const;
+  void check(int lane, int column, int n) const;  // n columns of a lane
   std::vector<uint32_t> cells_;
   std::vector<uint8_t> valid_;
   std::array<int16_t, kColumns> owner_;  // base column of the allocation that holds this column, -1 when free

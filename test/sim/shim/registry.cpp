@@ -83,7 +83,10 @@ const KernelInfo& Registry::info(const Kernel& kernel, GlobalMemory& memory) {
 }
 
 void Registry::retire(FatBinary& binary) {
-  if (binary.module && runtime().judge) retired_.push_back(std::move(binary.module));
+  if (binary.module && runtime().judge) {
+    binary.module->release_variables();
+    retired_.push_back(std::move(binary.module));
+  }
   binary.module.reset();
 }
 
