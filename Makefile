@@ -3,8 +3,8 @@ BUILD := build
 JOBS  ?= $(shell nproc)
 ARGS  ?=
 
-.PHONY: help setup configure lib run test mutation soak bench ptx configs sass pages accuracy format format-check clean
-help:             ## this list
+.PHONY: help setup configure lib run test mutation soak bench ptx instances sass pages accuracy format format-check clean
+help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo "JOBS=$(JOBS)       processes at once; ARGS=\"...\"  what make bench hands to the benchmark"
 
@@ -16,54 +16,54 @@ configure: setup
 	  cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DDUALGEMM_NVCC="$$NVCC" >$(BUILD)/configure.log || \
 	  { cat $(BUILD)/configure.log; exit 1; }
 
-lib: configure    ## build/libdualgemm.a
+lib: configure        ## build/libdualgemm.a
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm
 
-run: configure    ## build the library and a small C program that uses it, and run that
+run: configure        ## build the library and a small C program that uses it, and run that
 	@cmake --build $(BUILD) -j $(JOBS) --target quickstart cudart_sim cuda_sim
 	@test/run_anywhere.sh $(BUILD) $(BUILD)/quickstart
 
-test: configure   ## build everything and run every test
+test: configure       ## build everything and run every test
 	@cmake --build $(BUILD) -j $(JOBS)
 	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --no-tests=error
 
-mutation: configure ## plant bugs in the shipping kernel: which of them does the simulator catch and name?
+mutation: configure   ## plant bugs in the shipping kernel: which of them does the simulator catch and name?
 	@cmake --build $(BUILD) -j $(JOBS) --target mutation
 	@$(BUILD)/mutation --json $(BUILD)/mutation.json
 
-soak: configure   ## the shipping kernel under thousands of schedules: nothing may be found
+soak: configure       ## the shipping kernel under thousands of schedules: nothing may be found
 	@cmake --build $(BUILD) -j $(JOBS) --target soak
 	@$(BUILD)/soak
 
-bench: configure  ## verify, then measure; without a Blackwell GPU, the arithmetic of each shape
+bench: configure      ## verify, then measure; without a Blackwell GPU, the arithmetic of each shape
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench cudart_sim cuda_sim
 	@test/run_anywhere.sh $(BUILD) $(BUILD)/dualgemm_bench $(ARGS)
 
-ptx: configure    ## the PTX of every kernel instance, into build/ptx/
+ptx: configure        ## the PTX of every kernel instance, into build/ptx/
 	@cmake --build $(BUILD) -j $(JOBS) --target ptx
 
-configs: configure ## every kernel instance: tile, cluster, stages, registers, memory
+instances: configure  ## every kernel instance: tile, cluster, stages, registers, memory
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench cudart_sim cuda_sim >/dev/null
-	@LD_LIBRARY_PATH=$(BUILD)/sim $(BUILD)/dualgemm_bench --configs | \
-	  python3 bench/configs.py $(BUILD)/kernel/*/instances/*.log
+	@LD_LIBRARY_PATH=$(BUILD)/sim $(BUILD)/dualgemm_bench --instances | \
+	  python3 bench/instances.py $(BUILD)/kernel/*/instances/*.log
 
-pages: configure  ## write the generated tables of the pages anew (make test compares them)
-	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench cudart_sim cuda_sim >/dev/null
+pages: configure      ## write the generated tables of the pages anew (make test compares them)
+	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench dualgemm-sim >/dev/null
 	@python3 test/pages/tables.py $(BUILD) --write
 
-sass: configure   ## the machine code of every kernel instance against its limits, where there is a disassembler
-	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm configs >/dev/null
-	@python3 test/sass/check.py $(BUILD)/test/sass/configs.json $(BUILD)/libdualgemm.a
+sass: configure       ## the machine code of every kernel instance against its limits, where there is a disassembler
+	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm instances >/dev/null
+	@python3 test/sass/check.py $(BUILD)/test/sass/instances.json $(BUILD)/libdualgemm.a
 
-accuracy: setup   ## the accuracy of the activation in its three forms, on the GPU of this machine
+accuracy: setup       ## the accuracy of the activation in its three forms, on the GPU of this machine
 	@NVCC=$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) && \
 	  $$NVCC -std=c++20 -O3 -I. -arch=compute_90 bench/accuracy.cu -o $(BUILD)/accuracy && $(BUILD)/accuracy
 
-format:           ## clang-format every source file
+format:               ## clang-format every source file
 	@.ci/format
 
-format-check:     ## is every source file as `make format` leaves it?
+format-check:         ## is every source file as `make format` leaves it?
 	@.ci/format --check
 
-clean:            ## remove build/
+clean:                ## remove build/
 	@rm -rf $(BUILD)

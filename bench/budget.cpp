@@ -25,7 +25,7 @@ const dualgemm::Instance& chosen(dualgemm_args_t args, const dualgemm_device_t& 
   if (args.group_mode != DUALGEMM_GROUP_NONE)
     args.group_rows = reinterpret_cast<const int32_t*>(uintptr_t{1} << 40);
   int32_t id;
-  check(dualgemm_select_config(&args, &device, &id), "dualgemm_select_config");
+  check(dualgemm_select_instance(&args, &device, &id), "dualgemm_select_instance");
   return dualgemm::instance(id - 1);
 }
 

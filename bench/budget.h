@@ -1,5 +1,5 @@
 // budget.h -- what a launch costs before anything runs: bytes and operations that follow from the shape, from
-// the rows that groups really have, and from the chosen configuration. Arithmetic, not time; needs no GPU.
+// the rows that groups really have, and from the chosen instance. Arithmetic, not time; needs no GPU.
 #pragma once
 
 #include <cstdint>

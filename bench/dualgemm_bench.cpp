@@ -15,10 +15,10 @@
 
 #include "ablation/tables.h"
 #include "budget.h"
-#include "configs.h"
 #include "dualgemm.h"
 #include "host/device.h"
 #include "inputs.h"
+#include "instances.h"
 #include "measure.h"
 #include "model.h"
 #include "shapes.h"
@@ -31,7 +31,7 @@ struct Options {
   std::vector<std::string> suites{"contest"}, shapes;
   std::string dtype = "fp16", json_path, ablation;
   int repeats = 20, input_sets = 50, samples = 1000;
-  bool verify_only = false, configs = false, model = false;
+  bool verify_only = false, instances = false, model = false;
 };
 
 std::vector<bench::Shape> chosen_shapes(const Options& options) {
@@ -60,7 +60,7 @@ json shape_json(const bench::Shape& shape, const bench::Budget& b) {
                    : shape.grouped() ? "masked"
                                      : "none"},
           {"group_rows", shape.group_rows},
-          {"config", b.instance->name},
+          {"instance", b.instance->name},
           {"tiles", b.tiles},
           {"cluster", b.cluster},
           {"ctas", b.ctas},
@@ -78,7 +78,7 @@ json print_budgets(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dty
                    const dualgemm_device_t& device) {
   fmt::print("Arithmetic, not time: what each problem costs on {} SMs.\n\n", device.sm_count);
   fmt::print("{:<34} {:<20} {:<20} {:>6} {:>7} {:>5} {:>9} {:>10} {:>12} {:>14} {:>10} {:>5}\n", "M x N x K",
-             "", "configuration", "tiles", "cluster", "CTAs", "tiles/SM", "DRAM, MB", "fill/SM, KB",
+             "", "instance", "tiles", "cluster", "CTAs", "tiles/SM", "DRAM, MB", "fill/SM, KB",
              "tensor clk/SM", "smem, B", "TMEM");
   json rows = json::array();
   for (const bench::Shape& shape : shapes) {
@@ -117,7 +117,7 @@ bench::Machine print_machine(const dualgemm_device_t& device) {
 json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dtype,
                    const dualgemm_device_t& device, const Options& options, int& wrong) {
   const bench::Machine machine = print_machine(device);
-  fmt::print("{:<34} {:<20} {:<20} {:>25} {:>25} {:>7} {:>8}  {}\n", "M x N x K", "", "configuration",
+  fmt::print("{:<34} {:<20} {:<20} {:>25} {:>25} {:>7} {:>8}  {}\n", "M x N x K", "", "instance",
              "contest, us (p10..p90)", "graph, us (p10..p90)", "TB/s", "PFLOP/s", "roof");
   json rows = json::array();
   for (const bench::Shape& shape : shapes) {
@@ -171,8 +171,8 @@ void require_device_to_verify(const Options& options) {
 }
 
 int run(const Options& options) {
-  if (options.configs) {
-    fmt::print("{}\n", bench::configs_json().dump(2));
+  if (options.instances) {
+    fmt::print("{}\n", bench::instances_json().dump(2));
     return 0;
   }
   if (options.model) {
@@ -247,7 +247,7 @@ int main(int argc, char** argv) {
   app.add_option("--samples", options.samples, "outputs verified per input set")
       ->check(CLI::Range(4, 100000000));
   app.add_flag("--verify-only", options.verify_only, "verify and stop; runs in the simulator, too");
-  app.add_flag("--configs", options.configs, "print every instance with its plan as JSON and stop");
+  app.add_flag("--instances", options.instances, "print every instance with its plan as JSON and stop");
   app.add_flag("--model", options.model,
                "print the choices and the times that the cost model predicts and stop");
   app.add_option("--json", options.json_path, "also write everything to this file");

@@ -13,7 +13,7 @@
 
 #include "budget.h"
 #include "host/cost_model.h"
-#include "host/select_config.h"
+#include "host/select_instance.h"
 #include "published.h"
 #include "sensitivity.h"
 
@@ -98,7 +98,7 @@ const Instance* best_public(const GemmShape& shape, const Machine& machine) {
 // For the front page: the contest's shapes with their best published times, and one of each other kind.
 std::string figures_table(const Machine& machine) {
   const auto us = [&machine](const GemmShape& shape) {
-    const int32_t index = dualgemm::select_config(kCompared, shape, machine);
+    const int32_t index = dualgemm::select_instance(kCompared, shape, machine);
     return us_and_range(dualgemm::instance(index), shape, machine);
   };
   std::string text =
@@ -120,7 +120,7 @@ std::string choices_table(const Machine& machine) {
       "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const Class& c : classes())
     for (const GemmShape& shape : c.shapes) {
-      const int32_t index = dualgemm::select_config(kCompared, shape, machine);
+      const int32_t index = dualgemm::select_instance(kCompared, shape, machine);
       if (index < 0) continue;
       const Instance& i = dualgemm::instance(index);
       Cost cost;
@@ -188,7 +188,7 @@ std::string instances_table(const Machine& machine) {
   const int32_t count = dualgemm::instance_count();
   std::vector<Use> uses(static_cast<size_t>(count));
   for_each_shape([&](const GemmShape& shape) {
-    const int32_t chosen = dualgemm::select_config(kCompared, shape, machine);
+    const int32_t chosen = dualgemm::select_instance(kCompared, shape, machine);
     if (chosen >= 0) ++uses[chosen].chosen;
     std::vector<double> us(uses.size(), std::numeric_limits<double>::infinity());
     for (int32_t i = 0; i < count; ++i) {

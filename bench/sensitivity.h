@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "host/cost_model.h"
-#include "host/select_config.h"
+#include "host/select_instance.h"
 
 namespace bench {
 
@@ -37,7 +37,7 @@ inline Regret regret_of(const dualgemm::Machine& machine, const dualgemm::CostCo
   using namespace dualgemm;
   Regret regret{};
   for_each_shape([&](const dualgemm::Shape& shape) {
-    const int32_t index = select_config(kCompared, shape, machine);
+    const int32_t index = select_instance(kCompared, shape, machine);
     if (index < 0) return;
     double chosen = 0, fastest = std::numeric_limits<double>::infinity();
     for (int32_t i = 0; i < instance_count(); ++i) {

@@ -1,4 +1,4 @@
-// api.cpp -- the exported functions that deal with launches and configurations. A launch is three steps:
+// api.cpp -- the exported functions that deal with launches and instances. A launch is three steps:
 // validate, choose an instance, launch it. Nothing here throws or prints.
 
 #include <cuda_runtime_api.h>
@@ -139,11 +139,11 @@ dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* args, size_t* b
   return DUALGEMM_STATUS_SUCCESS;
 }
 
-int32_t dualgemm_config_count(void) noexcept { return instance_count(); }
+int32_t dualgemm_instance_count(void) noexcept { return instance_count(); }
 
-dualgemm_status_t dualgemm_config_info(int32_t id, dualgemm_config_info_t* info) noexcept {
+dualgemm_status_t dualgemm_instance_info(int32_t id, dualgemm_instance_info_t* info) noexcept {
   clear_last_error();
-  if (!info) return fail(DUALGEMM_STATUS_NULL_POINTER, "info=NULL: must point to a dualgemm_config_info_t");
+  if (!info) return fail(DUALGEMM_STATUS_NULL_POINTER, "info=NULL: must point to a dualgemm_instance_info_t");
   if (id < 1 || id > instance_count())
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "id=%" PRId32 ": must be in [1, %" PRId32 "]", id,
                 instance_count());
@@ -171,8 +171,8 @@ dualgemm_status_t dualgemm_config_info(int32_t id, dualgemm_config_info_t* info)
   return DUALGEMM_STATUS_SUCCESS;
 }
 
-dualgemm_status_t dualgemm_select_config(const dualgemm_args_t* args, const dualgemm_device_t* device,
-                                         int32_t* id) noexcept {
+dualgemm_status_t dualgemm_select_instance(const dualgemm_args_t* args, const dualgemm_device_t* device,
+                                           int32_t* id) noexcept {
   clear_last_error();
   Problem problem;
   if (auto status = validate(args, &problem)) return status;

@@ -6,7 +6,7 @@
 #include <cinttypes>
 
 #include "host/device.h"
-#include "host/select_config.h"
+#include "host/select_instance.h"
 #include "host/sf_layout.h"
 #include "host/status.h"
 #include "host/tiling.h"
@@ -34,31 +34,31 @@ Shape shape_of(const Problem& problem) {
   return shape;
 }
 
-// Can the configuration that the caller asks for keep what the caller asks for, on this device?
+// Can the instance that the caller asks for keep what the caller asks for, on this device?
 dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& device, Arch arch) {
   const dualgemm_args_t& args = problem.args;
-  const Instance& instance = dualgemm::instance(args.config_id - 1);
+  const Instance& instance = dualgemm::instance(args.instance_id - 1);
   const Plan& plan = instance.plan;
   if (plan.arch != arch)
-    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-                "config_id=%" PRId32 ": %s is for compute capability %s, the device is %" PRId32 ".%" PRId32,
-                args.config_id, instance.name, limits_of(plan.arch).capability, device.cc_major,
-                device.cc_minor);
+    return fail(
+        DUALGEMM_STATUS_NOT_SUPPORTED,
+        "instance_id=%" PRId32 ": %s is for compute capability %s, the device is %" PRId32 ".%" PRId32,
+        args.instance_id, instance.name, limits_of(plan.arch).capability, device.cc_major, device.cc_minor);
   const int32_t cluster = plan.cluster_size();
   const int64_t at_once = clusters_at_once(machine_of(args, device), arch, cluster);
   const int64_t needed = plan.tile.split_k > 1 ? tile_bound(problem, plan.tile) : 1;
   const bool limited = args.max_sms > 0 && args.max_sms < device.sm_count;
   if (limited && needed > at_once)
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-                "config_id=%" PRId32 ": %s runs %s%" PRId64 " CTAs at once, max_sms=%" PRId32
+                "instance_id=%" PRId32 ": %s runs %s%" PRId64 " CTAs at once, max_sms=%" PRId32
                 " allows %" PRId64,
-                args.config_id, instance.name, plan.tile.split_k > 1 ? "" : "at least ", needed * cluster,
+                args.instance_id, instance.name, plan.tile.split_k > 1 ? "" : "at least ", needed * cluster,
                 args.max_sms, at_once * cluster);
   if (at_once == 0)
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-                "config_id=%" PRId32 ": %s needs clusters of %" PRId32 " CTAs, the device has %" PRId32
+                "instance_id=%" PRId32 ": %s needs clusters of %" PRId32 " CTAs, the device has %" PRId32
                 " SMs",
-                args.config_id, instance.name, cluster, device.sm_count);
+                args.instance_id, instance.name, cluster, device.sm_count);
   return DUALGEMM_STATUS_SUCCESS;
 }
 
@@ -70,15 +70,15 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
   const dualgemm_args_t& args = problem.args;
   if (args.k == 0) return DUALGEMM_STATUS_SUCCESS;
   const Architecture& architecture = *served_architecture(device);
-  if (args.config_id > 0) {
-    *index = args.config_id - 1;
+  if (args.instance_id > 0) {
+    *index = args.instance_id - 1;
     return check_forced(problem, device, architecture.arch);
   }
   // A split of K in the time of one wave is only right for the M it was chosen for.
   const bool split_k = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) == 0;
   const InstanceKind kind{architecture.arch, problem.c_type, problem.activation};
   const Machine machine = machine_of(args, device);
-  *index = select_config(kind, shape_of(problem), machine, split_k);
+  *index = select_instance(kind, shape_of(problem), machine, split_k);
   if (*index >= 0) return DUALGEMM_STATUS_SUCCESS;
   return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
               "c_dtype=%" PRId32 ", activation=%" PRId32 ", group_mode=%" PRId32

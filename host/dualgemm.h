@@ -170,7 +170,7 @@ typedef struct dualgemm_args {
   void *d1, *d2;                        /* (*) the two products before the activation */
   int64_t ldd1, ldd2;
   int32_t d_dtype;       /* dualgemm_dtype_t, ignored without d1, d2 */
-  int32_t config_id;     /* 0 = automatic, else 1 .. dualgemm_config_count() */
+  int32_t instance_id;   /* 0 = automatic, else 1 .. dualgemm_instance_count() */
   int32_t max_sms;       /* 0 = all, else at most so many CTAs run at once */
   int32_t reserved0;     /* 0 */
   void* workspace;       /* device; may be NULL while dualgemm_workspace_size() is 0 */
@@ -180,7 +180,7 @@ typedef struct dualgemm_args {
   /* Device memory, 4-byte aligned, with a group_mode. OFFSETS [groups + 1]: group g has the rows group_rows[g] to
      group_rows[g + 1] - 1. MASKED [groups]: it has group_rows[g] rows. Whatever stands there is clamped. */
   const int32_t* group_rows;
-  int32_t expected_rows; /* rows of a usual group, a hint for the choice of the configuration and for nothing
+  int32_t expected_rows; /* rows of a usual group, a hint for the choice of the instance and for nothing
                             else; 0 = unknown: M over the groups with OFFSETS, M with MASKED */
   int32_t alpha_stride;  /* floats from one problem's device factors to the next; 0 = one for all */
 } dualgemm_args_t;
@@ -238,14 +238,14 @@ DUALGEMM_API dualgemm_status_t dualgemm_can_implement(const dualgemm_args_t* arg
 DUALGEMM_API dualgemm_status_t dualgemm_can_implement_on(const dualgemm_args_t* args,
                                                          const dualgemm_device_t* device) DUALGEMM_NOEXCEPT;
 
-/* Bytes of workspace that a launch with these arguments needs. 0 for every configuration of this release. */
+/* Bytes of workspace that a launch with these arguments needs. 0 for every instance of this release. */
 DUALGEMM_API dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* args,
                                                        size_t* bytes) DUALGEMM_NOEXCEPT;
 
-/* ---- configurations ------------------------------------------------------------------------------------ */
+/* ---- instances ---------------------------------------------------------------------------------------- */
 
 /* One kernel instance and what it costs: everything here is known when the library is built. */
-typedef struct dualgemm_config_info {
+typedef struct dualgemm_instance_info {
   const char* name;               /* "m128n64k256_fp16"; k256o: overlapped, k256g: grouped, k256s2: split_k */
   int32_t c_dtype;                /* dualgemm_dtype_t */
   int32_t cta_group;              /* CTAs that share one tcgen05.mma: 1, or a pair */
@@ -262,17 +262,17 @@ typedef struct dualgemm_config_info {
   int32_t scale_k_tiles;          /* k-tiles whose scale factors share one of its stages */
   int32_t grouped;                /* 1: for launches with a group_mode, 0: for those without */
   int32_t overlapped;             /* 1: the accumulator pairs share columns */
-} dualgemm_config_info_t;
+} dualgemm_instance_info_t;
 
-/* Ids are 1 .. dualgemm_config_count(), the same for the life of a build; `info` is host memory. INVALID_VALUE for
- * any other id. */
-DUALGEMM_API int32_t dualgemm_config_count(void) DUALGEMM_NOEXCEPT;
-DUALGEMM_API dualgemm_status_t dualgemm_config_info(int32_t id,
-                                                    dualgemm_config_info_t* info) DUALGEMM_NOEXCEPT;
+/* Ids are 1 .. dualgemm_instance_count(), the same for the life of a build; `info` is host memory. INVALID_VALUE
+ * for any other id. */
+DUALGEMM_API int32_t dualgemm_instance_count(void) DUALGEMM_NOEXCEPT;
+DUALGEMM_API dualgemm_status_t dualgemm_instance_info(int32_t id,
+                                                    dualgemm_instance_info_t* info) DUALGEMM_NOEXCEPT;
 
 /* The id a launch with these arguments on this device would use, 0 when it would run no kernel.
  * Needs no GPU. */
-DUALGEMM_API dualgemm_status_t dualgemm_select_config(const dualgemm_args_t* args,
+DUALGEMM_API dualgemm_status_t dualgemm_select_instance(const dualgemm_args_t* args,
                                                       const dualgemm_device_t* device,
                                                       int32_t* id) DUALGEMM_NOEXCEPT;
 

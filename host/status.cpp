@@ -40,7 +40,7 @@ constexpr StatusText kStatusTexts[] = {
     {DUALGEMM_STATUS_DRIVER_TOO_OLD, "DUALGEMM_STATUS_DRIVER_TOO_OLD",
      "The CUDA driver is older than the CUDA version the library was built with."},
     {DUALGEMM_STATUS_WORKSPACE_TOO_SMALL, "DUALGEMM_STATUS_WORKSPACE_TOO_SMALL",
-     "The workspace is smaller than the configuration needs."},
+     "The workspace is smaller than the instance needs."},
     {DUALGEMM_STATUS_CUDA_ERROR, "DUALGEMM_STATUS_CUDA_ERROR",
      "A CUDA call failed; dualgemm_last_cuda_error() has its number."},
     {DUALGEMM_STATUS_INTERNAL, "DUALGEMM_STATUS_INTERNAL",

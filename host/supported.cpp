@@ -88,32 +88,32 @@ dualgemm_status_t check_requests(const Problem& problem) {
   });
 }
 
-// The configuration that the caller asks for computes what the caller asks for.
-dualgemm_status_t check_config(const Problem& problem) {
-  const int32_t id = problem.args.config_id;
+// The instance that the caller asks for computes what the caller asks for.
+dualgemm_status_t check_instance(const Problem& problem) {
+  const int32_t id = problem.args.instance_id;
   if (problem.grouped() && problem.args.m > kMaxGroupedRows)
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "M=%" PRId32 ": at most %" PRId32 " with a group_mode",
                 problem.args.m, kMaxGroupedRows);
   if (id < 0 || id > instance_count())
-    return fail(DUALGEMM_STATUS_INVALID_VALUE, "config_id=%" PRId32 ": must be in [0, %" PRId32 "]", id,
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "instance_id=%" PRId32 ": must be in [0, %" PRId32 "]", id,
                 instance_count());
   if (id == 0) return kOk;
   const Instance& instance = dualgemm::instance(id - 1);
   if (instance.epilogue.c_type != problem.c_type)
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-                "config_id=%" PRId32 ": %s does not write the requested c_dtype", id, instance.name);
+                "instance_id=%" PRId32 ": %s does not write the requested c_dtype", id, instance.name);
   if (instance.epilogue.activation != problem.activation)
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-                "config_id=%" PRId32 ": %s does not compute the requested activation", id, instance.name);
+                "instance_id=%" PRId32 ": %s does not compute the requested activation", id, instance.name);
   if (instance.plan.tile.grouped != problem.grouped())
-    return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "config_id=%" PRId32 ": %s is for launches %s a group_mode",
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "instance_id=%" PRId32 ": %s is for launches %s a group_mode",
                 id, instance.name, problem.grouped() ? "without" : "with");
   return kOk;
 }
 
 // Tiles have 32-bit numbers, whichever instance computes them.
 dualgemm_status_t check_tiles(const Problem& problem) {
-  const int32_t id = problem.args.config_id;
+  const int32_t id = problem.args.instance_id;
   for (int32_t i = 0; i < instance_count(); ++i) {
     const Instance& x = instance(i);
     const bool fits = x.epilogue.c_type == problem.c_type && x.epilogue.activation == problem.activation &&
@@ -132,7 +132,7 @@ dualgemm_status_t check_tiles(const Problem& problem) {
 
 dualgemm_status_t check_supported(const Problem& problem) {
   if (auto status = check_requests(problem)) return status;
-  if (auto status = check_config(problem)) return status;
+  if (auto status = check_instance(problem)) return status;
   return check_tiles(problem);
 }
 

@@ -6,7 +6,7 @@
 
 namespace dualgemm {
 
-// Of a problem that keeps all other rules. NOT_SUPPORTED, or INVALID_VALUE for a config_id that does not
+// Of a problem that keeps all other rules. NOT_SUPPORTED, or INVALID_VALUE for an instance_id that does not
 // exist.
 dualgemm_status_t check_supported(const Problem& problem);
 

@@ -34,7 +34,8 @@ struct RunningSum {
   }
 };
 
-// One warp, all lanes. The last entry of the table has problem -1, which tells schedulers where to stop.
+// For all lanes of one warp to call. The last entry of the table has problem -1, which tells schedulers where
+// to stop.
 template <class Traits>
 DUALGEMM_DEVICE void write_group_table(const Params& p, GroupTable& table) {
   const int lane = static_cast<int>(threadIdx.x) % 32;

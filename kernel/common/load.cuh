@@ -144,10 +144,10 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
     // The next grid may start on SMs that are free. It is this late for speed alone: now all copies of A have
     // been issued, and the loads of the next grid do not compete with them. It is safe because a grid that
     // starts early executes griddepcontrol.wait, which returns when this grid has ended, before it writes
-    // anything and before it reads anything that earlier grids write. A kernel of this library may read
-    // weights before that, if its caller says that no work still running writes them. While it does, this is
-    // the only earlier grid that still runs: this role came here after its own griddepcontrol.wait
-    // (dual_gemm.cuh).
+    // anything and before it reads anything that earlier grids write. If the next grid is of this library, it
+    // may read weights before its wait, provided its caller says that no work still running writes them. The
+    // only work that still runs then is this grid, which writes no weights: all grids before it had ended
+    // when this role passed its own griddepcontrol.wait (dual_gemm.cuh).
     if (ptx::elect_sync()) ptx::griddepcontrol_launch_dependents();
     __syncwarp();
   }
@@ -155,7 +155,7 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
   drain(rings.scale_empty, q);
 }
 
-// One thread.
+// For one thread to call.
 DUALGEMM_DEVICE void prefetch_tensor_maps(const Params& p) {
   for (const CUtensorMap* map : {&p.b1, &p.b2, &p.a, &p.sfb1, &p.sfb2, &p.sfa}) ptx::prefetch_tensormap(map);
 }
@@ -164,8 +164,8 @@ DUALGEMM_DEVICE void prefetch_tensor_maps(const Params& p) {
 // is safe also where the preceding grid still writes them. L2 is where all writes become visible, so what was
 // prefetched is never stale, and unless the weights are static their copies to shared memory still come after
 // griddepcontrol.wait. There are at most four prefetches, since more would delay the other warps at the
-// cluster barrier of the prologue: on an H200 four cost 3 to 6 cycles each, every further one 37 to 116. One
-// thread.
+// cluster barrier of the prologue: on an H200 four cost 3 to 6 cycles each, every further one 37 to 116.
+// For one thread to call.
 template <class Traits, class Scheduler>
 DUALGEMM_DEVICE void prefetch_weights(const Params& p, Cta<Traits> cta, Scheduler tiles) {
   constexpr int kKTilesAhead = 4 / Traits::kPlan.operands.b_boxes;

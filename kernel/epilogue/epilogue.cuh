@@ -17,9 +17,7 @@ struct ApproximateMath {
 
 // The outputs that the library builds. Instances that differ in the output alone have ids that follow each
 // other, in this order.
-//
-// To add one: a type like those of output_16bit.cuh, an entry here and one in CType (kinds.h), and its
-// rounding in test/support/compare.cpp.
+// kernel/README.md says how to add one.
 using Outputs = List<Fp16, Bf16>;
 
 // The epilogue of one tile of C, as one lane sees it.

@@ -13,10 +13,12 @@
 //
 // With split-K there is one tile per cluster, and the epilogue adds up the parts (reduce.cuh).
 //
-// Programmatic dependent launch: the kernel may start before the preceding grid has ended, which may write A,
-// its scale factors, the alphas or the sizes of groups, and may still read C. Every role that reads the
-// former or writes C waits for the end of that grid first. Only weights that are said to be static are loaded
-// sooner; any weights may be prefetched to L2 sooner.
+// Programmatic dependent launch (PDL): the kernel may start before the preceding grid has ended, and that
+// grid may still write any of our inputs and read C. So every role that reads an input or writes C first
+// executes griddepcontrol.wait, which returns when that grid has ended and all its writes are visible here,
+// to copies of TMA as well, as they are at the boundary of two kernels. There are two exceptions. Weights
+// that the caller says to be static are loaded sooner. Any weights may be prefetched to L2 sooner (load.cuh
+// says why).
 //
 // common/rings.cuh and shared_storage.cuh have the barriers, tmem_map.cuh the columns of tensor memory,
 // roles.cuh the warps, common/cta.cuh the cluster, common/groups.cuh the table of groups.

@@ -77,6 +77,8 @@ template <class Traits>
 struct BothProducts {
   static constexpr Plan kPlan = Traits::kPlan;
   static constexpr uint32_t kInstruction = ptx::mxf4nvf4_instruction_descriptor(kPlan.mma.m, kPlan.mma.n);
+  // The second mma of a step takes its A from the collector. Options::keep_a (plan.h) says which order of the
+  // two that needs, and what promises it.
   static constexpr auto kFirst = kPlan.mma.keep_a ? ptx::Collector::kFill : ptx::Collector::kDefault;
   static constexpr auto kSecond = kPlan.mma.keep_a ? ptx::Collector::kLastUse : ptx::Collector::kDefault;
 
@@ -168,7 +170,7 @@ struct MainLoop {
   }
 
  private:
-  // What does not change within a k-tile.
+  // Where the mma of a k-tile add up, and which of its scale factors they read: the same for all its steps.
   struct Target {
     int acc, sf_offset;
   };
@@ -213,6 +215,7 @@ DUALGEMM_DEVICE void mma_role(const Params& p, SharedStorage<Traits>& smem, Cta<
   constexpr Plan kPlan = Traits::kPlan;
   constexpr auto kWaitForReaders = Cta<Traits>::kPaired ? wait_for_cluster : wait;
   MainLoop<Traits> main(p, smem, cta);
+  // The first wait for each acc_empty is for parity 1, which a new barrier counts as complete: it passes.
   auto acc = acc_producer_start<Traits>();
   for (Tile tile; tiles.next(tile); ++acc) {
     const int sf_offset = kPlan.mma.columns % 128 == 64 ? 2 * ((kPlan.mma.swap_ab ? tile.m : tile.n) & 1) : 0;

@@ -21,9 +21,9 @@ struct Options {
   int32_t acc_stages = 1;     // pairs of accumulators, 1 or 2
   bool grouped = false;       // several problems, whose rows are known on the device only
   // Where a step has two mma, the first leaves its A in the collector of the tensor core, and the second
-  // takes it from there. This is right only if the two execute in the order of issue. The PTX ISA promises
-  // that order for mma on one accumulator, and these have two; but public kernels that give right results on
-  // a B200 rely on it, too.
+  // takes it from there. This is right only if the two execute in the order of issue, with no other mma
+  // between them. The PTX ISA promises that order for mma on one accumulator; these two have one each, so it
+  // does not cover them. Public kernels that give right results on a B200 rely on the order all the same.
   bool keep_a = false;
 };
 

@@ -1,6 +1,6 @@
-// reduce.cuh -- the epilogue role where K is split over a cluster: there is one tile, the CTAs exchange their
-// accumulators, and each finishes its share of the columns. Sums are taken in the order of the slices, so the
-// result does not depend on who was first.
+// reduce.cuh -- the epilogue role with split-K, where K is split over a cluster. There is one tile, the CTAs
+// exchange their accumulators, and each finishes its share of the columns. Sums are taken in the order of the
+// slices, so the result does not depend on who was first.
 //
 //   accumulators final,  --cluster-->  send partial  --cluster-->  add up, finish
 //   rings read             barrier     sums            barrier

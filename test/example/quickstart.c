@@ -154,19 +154,19 @@ int main(int argc, char** argv) {
   cuda(cudaGetDeviceProperties(&device_properties, ordinal), "cudaGetDeviceProperties");
   dualgemm_args_t args;
   dualgemm_device_t device;
-  dualgemm_config_info_t config;
-  int32_t config_id;
+  dualgemm_instance_info_t instance;
+  int32_t instance_id;
   dualgemm_args_init(&args);
   args.a = a.elements, args.b1 = b1.elements, args.b2 = b2.elements;
   args.sfa = a.factors, args.sfb1 = b1.factors, args.sfb2 = b2.factors;
   args.c = c_device;
   args.m = m, args.n = n, args.k = k;
   dualgemm(dualgemm_current_device(&device), "dualgemm_current_device");
-  dualgemm(dualgemm_select_config(&args, &device, &config_id), "dualgemm_select_config");
-  dualgemm(dualgemm_config_info(config_id, &config), "dualgemm_config_info");
+  dualgemm(dualgemm_select_instance(&args, &device, &instance_id), "dualgemm_select_instance");
+  dualgemm(dualgemm_instance_info(instance_id, &instance), "dualgemm_instance_info");
   printf("device         %s\n", device_properties.name);
   printf("problem        M %d, N %d, K %d, NVFP4 -> BF16\n", m, n, k);
-  printf("configuration  %s\n", config.name);
+  printf("instance  %s\n", instance.name);
 
   /* Every output against the reference. What the kernel may lose:
    *   - the tensor core cuts its running sum to 24 bits once per 64 elements: each time at most 2^-23 of the

@@ -38,7 +38,8 @@ void run_table(Recorder& out, float low, float high) {
   }
   const Buffer<typename Form::A> a(std::vector<typename Form::A>(inputs.begin(), inputs.end()));
   Buffer<typename Form::D> d(kTableElements);
-  launch({kTableElements / kBlock, kBlock}, form1<Form>, a.data(), d.data());
+  launch({kTableElements / kBlock, kBlock}, form<Form, typename Form::D, typename Form::A>, d.data(),
+         a.data());
   const std::vector<typename Form::A> x = a.host();
   out.exact(Form::name() + ".inputs", x);
   out.table(Form::name(), d.host(), x);

@@ -4,6 +4,9 @@
 // pattern of a single 16-bit operand, otherwise special values in all combinations, then random ones.
 #pragma once
 
+#include <tuple>
+#include <utility>
+
 #include "test/hopper/device.cuh"
 
 namespace hopper {
@@ -18,48 +21,26 @@ constexpr uint32_t kElements = 65536;
 template <class T>
 std::vector<T> inputs(int position, int count);
 
-template <class Form>
-__global__ void form1(const typename Form::A* a, typename Form::D* d) {
+template <class Form, class D, class... Operands>
+__global__ void form(D* d, const Operands*... x) {
   const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-  d[i] = Form::apply(a[i]);
-}
-template <class Form>
-__global__ void form2(const typename Form::A* a, const typename Form::B* b, typename Form::D* d) {
-  const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-  d[i] = Form::apply(a[i], b[i]);
-}
-template <class Form>
-__global__ void form3(const typename Form::A* a, const typename Form::B* b, const typename Form::C* c,
-                      typename Form::D* d) {
-  const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-  d[i] = Form::apply(a[i], b[i], c[i]);
+  d[i] = Form::apply(x[i]...);
 }
 
 constexpr uint32_t kBlock = 256;
 
-template <class Form>
-void run1(Recorder& out) {
-  const Buffer<typename Form::A> a(inputs<typename Form::A>(0, 1));
-  Buffer<typename Form::D> d(kElements);
-  launch({kElements / kBlock, kBlock}, form1<Form>, a.data(), d.data());
-  out.exact(Form::name(), d.host());
-}
-template <class Form>
-void run2(Recorder& out) {
-  const Buffer<typename Form::A> a(inputs<typename Form::A>(0, 2));
-  const Buffer<typename Form::B> b(inputs<typename Form::B>(1, 2));
-  Buffer<typename Form::D> d(kElements);
-  launch({kElements / kBlock, kBlock}, form2<Form>, a.data(), b.data(), d.data());
-  out.exact(Form::name(), d.host());
-}
-template <class Form>
-void run3(Recorder& out) {
-  const Buffer<typename Form::A> a(inputs<typename Form::A>(0, 3));
-  const Buffer<typename Form::B> b(inputs<typename Form::B>(1, 3));
-  const Buffer<typename Form::C> c(inputs<typename Form::C>(2, 3));
-  Buffer<typename Form::D> d(kElements);
-  launch({kElements / kBlock, kBlock}, form3<Form>, a.data(), b.data(), c.data(), d.data());
-  out.exact(Form::name(), d.host());
+// Takes the kernel as an argument, so that it is compiled once for each combination of operands, of which
+// there are few, and not once for each of hundreds of forms.
+template <class D, class... Operands>
+void run_form(const char* name, void (*kernel)(D*, const Operands*...), Recorder& out) {
+  const auto run = [&]<size_t... I>(std::index_sequence<I...>) {
+    constexpr int kOperands = sizeof...(I);
+    const std::tuple<Buffer<Operands>...> operands{inputs<Operands>(int(I), kOperands)...};
+    Buffer<D> d(kElements);
+    launch({kElements / kBlock, kBlock}, kernel, d.data(), std::get<I>(operands).data()...);
+    out.exact(name, d.host());
+  };
+  run(std::index_sequence_for<Operands...>{});
 }
 
 }  // namespace hopper
@@ -71,46 +52,51 @@ void run3(Recorder& out) {
   namespace {                                                                                           \
   struct HOPPER_JOIN(Form, id) {                                                                        \
     using D = hopper::Register_##dr;                                                                    \
-    using A = hopper::Register_##ar;                                                                    \
-    static std::string name() { return "alu/" label; }                                                  \
-    static __device__ D apply(A a) {                                                                    \
+    static __device__ D apply(hopper::Register_##ar a) {                                                \
       D d;                                                                                              \
       asm volatile(text : "=" #dr(d) : #ar(a));                                                         \
       return d;                                                                                         \
     }                                                                                                   \
   };                                                                                                    \
-  const hopper::Register HOPPER_JOIN(register_, id)("alu/" label, hopper::run1<HOPPER_JOIN(Form, id)>); \
+  const hopper::Register HOPPER_JOIN(register_, id)("alu/" label, [](hopper::Recorder& out) {           \
+    hopper::run_form("alu/" label,                                                                      \
+                     hopper::form<HOPPER_JOIN(Form, id), hopper::Register_##dr, hopper::Register_##ar>, \
+                     out);                                                                              \
+  });                                                                                                   \
   }
-#define HOPPER_FORM2(id, dr, ar, br, label, text)                                                       \
-  namespace {                                                                                           \
-  struct HOPPER_JOIN(Form, id) {                                                                        \
-    using D = hopper::Register_##dr;                                                                    \
-    using A = hopper::Register_##ar;                                                                    \
-    using B = hopper::Register_##br;                                                                    \
-    static std::string name() { return "alu/" label; }                                                  \
-    static __device__ D apply(A a, B b) {                                                               \
-      D d;                                                                                              \
-      asm volatile(text : "=" #dr(d) : #ar(a), #br(b));                                                 \
-      return d;                                                                                         \
-    }                                                                                                   \
-  };                                                                                                    \
-  const hopper::Register HOPPER_JOIN(register_, id)("alu/" label, hopper::run2<HOPPER_JOIN(Form, id)>); \
+#define HOPPER_FORM2(id, dr, ar, br, label, text)                                                      \
+  namespace {                                                                                          \
+  struct HOPPER_JOIN(Form, id) {                                                                       \
+    using D = hopper::Register_##dr;                                                                   \
+    static __device__ D apply(hopper::Register_##ar a, hopper::Register_##br b) {                      \
+      D d;                                                                                             \
+      asm volatile(text : "=" #dr(d) : #ar(a), #br(b));                                                \
+      return d;                                                                                        \
+    }                                                                                                  \
+  };                                                                                                   \
+  const hopper::Register HOPPER_JOIN(register_, id)("alu/" label, [](hopper::Recorder& out) {          \
+    hopper::run_form("alu/" label,                                                                     \
+                     hopper::form<HOPPER_JOIN(Form, id), hopper::Register_##dr, hopper::Register_##ar, \
+                                  hopper::Register_##br>,                                              \
+                     out);                                                                             \
+  });                                                                                                  \
   }
-#define HOPPER_FORM3(id, dr, ar, br, cr, label, text)                                                   \
-  namespace {                                                                                           \
-  struct HOPPER_JOIN(Form, id) {                                                                        \
-    using D = hopper::Register_##dr;                                                                    \
-    using A = hopper::Register_##ar;                                                                    \
-    using B = hopper::Register_##br;                                                                    \
-    using C = hopper::Register_##cr;                                                                    \
-    static std::string name() { return "alu/" label; }                                                  \
-    static __device__ D apply(A a, B b, C c) {                                                          \
-      D d;                                                                                              \
-      asm volatile(text : "=" #dr(d) : #ar(a), #br(b), #cr(c));                                         \
-      return d;                                                                                         \
-    }                                                                                                   \
-  };                                                                                                    \
-  const hopper::Register HOPPER_JOIN(register_, id)("alu/" label, hopper::run3<HOPPER_JOIN(Form, id)>); \
+#define HOPPER_FORM3(id, dr, ar, br, cr, label, text)                                                      \
+  namespace {                                                                                              \
+  struct HOPPER_JOIN(Form, id) {                                                                           \
+    using D = hopper::Register_##dr;                                                                       \
+    static __device__ D apply(hopper::Register_##ar a, hopper::Register_##br b, hopper::Register_##cr c) { \
+      D d;                                                                                                 \
+      asm volatile(text : "=" #dr(d) : #ar(a), #br(b), #cr(c));                                            \
+      return d;                                                                                            \
+    }                                                                                                      \
+  };                                                                                                       \
+  const hopper::Register HOPPER_JOIN(register_, id)("alu/" label, [](hopper::Recorder& out) {              \
+    hopper::run_form("alu/" label,                                                                         \
+                     hopper::form<HOPPER_JOIN(Form, id), hopper::Register_##dr, hopper::Register_##ar,     \
+                                  hopper::Register_##br, hopper::Register_##cr>,                           \
+                     out);                                                                                 \
+  });                                                                                                      \
   }
 
 #define UNARY(d, a, spelling) HOPPER_FORM1(__COUNTER__, d, a, spelling, spelling " %0, %1;")

@@ -185,9 +185,9 @@ std::vector<uint8_t> bytes_of(const Buffer<T>& buffer) {
 }
 
 template <class Traits>
-void record_loads(Recorder& out, const char* config, const Shape& x) {
+void record_loads(Recorder& out, const char* instance, const Shape& x) {
   constexpr Plan kPlan = Traits::kPlan;
-  const std::string name = std::string("loads/") + config + "." + x.name;
+  const std::string name = std::string("loads/") + instance + "." + x.name;
   const Inputs in(x);
   const Buffer<uint8_t> a(in.a.bytes), b1(in.b[0].bytes), b2(in.b[1].bytes), sfa(in.sfa.bytes),
       sfb1(in.sfb[0].bytes), sfb2(in.sfb[1].bytes);
@@ -307,9 +307,9 @@ Shape many_groups(int32_t mode) {
 }
 
 template <class Traits>
-Register shapes(const char* config, const std::vector<Shape>& shapes) {
-  return Register(std::string("loads/") + config, [=](Recorder& out) {
-    for (const Shape& x : shapes) record_loads<Traits>(out, config, x);
+Register shapes(const char* instance, const std::vector<Shape>& shapes) {
+  return Register(std::string("loads/") + instance, [=](Recorder& out) {
+    for (const Shape& x : shapes) record_loads<Traits>(out, instance, x);
   });
 }
 

@@ -59,6 +59,8 @@ Register::Register(std::string name, Case body) {
   }
 }
 
+Register::Register(const char* name, void (*body)(Recorder&)) : Register(std::string(name), Case(body)) {}
+
 std::vector<Record> run(const std::string& prefix, const std::function<void()>& recover,
                         const std::function<void(const Record&)>& each) {
   Recorder recorder;

@@ -40,7 +40,7 @@ HOST = [
     ['status.*', 'problem.h'],
     ['cuda_error.*', 'arguments.*', 'tiling.*', 'quantize.cpp'],
     ['supported.*', 'cost_model.*', 'device.*', 'tensor_map.*'],
-    ['validate.*', 'select_config.*', 'launch.*'],
+    ['validate.*', 'select_instance.*', 'launch.*'],
     ['choice.*'],
     ['api.cpp'],
 ]

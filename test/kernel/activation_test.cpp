@@ -16,16 +16,16 @@ void check(const Output& out, const ref::DualGemm& expected) {
   CHECK(result.mismatches == 0);
 }
 
-// Calls check(config) for every configuration for groups, or for every other.
+// Calls check(instance) for every instance for groups, or for every other.
 template <class Check>
-void for_all_configs(bool grouped, const Check& check) {
-  for (const NamedConfig& config : all_configs()) {
-    if ((config.info.grouped != 0) != grouped) continue;
-    DYNAMIC_SECTION(config.info.name) { check(config); }
+void for_all_instances(bool grouped, const Check& check) {
+  for (const NamedInstance& instance : all_instances()) {
+    if ((instance.info.grouped != 0) != grouped) continue;
+    DYNAMIC_SECTION(instance.info.name) { check(instance); }
   }
 }
 
-// Calls check(options) for every activation with every output type, the configuration left to the library.
+// Calls check(options) for every activation with every output type, the instance left to the library.
 template <class Check>
 void for_all_epilogues(const Check& check) {
   for (const dualgemm_activation_t activation : all_activations())
@@ -41,9 +41,9 @@ void for_all_epilogues(const Check& check) {
 }  // namespace
 
 TEST_CASE("every activation: ragged tiles and parts of K", "[activation]") {
-  for_all_configs(false, [](const NamedConfig& config) {
-    const int32_t m = config.info.tile_m, n = config.info.tile_n, k = config.info.tile_k;
-    const int32_t slices = config.info.split_k;
+  for_all_instances(false, [](const NamedInstance& instance) {
+    const int32_t m = instance.info.tile_m, n = instance.info.tile_n, k = instance.info.tile_k;
+    const int32_t slices = instance.info.split_k;
     struct Shape {
       int32_t m, n, k;
     };
@@ -51,33 +51,33 @@ TEST_CASE("every activation: ragged tiles and parts of K", "[activation]") {
                             {m + 3, n + 8, (slices + 1) * k - 48}};
     for (const Shape& shape : shapes) {
       INFO("m " << shape.m << ", n " << shape.n << ", k " << shape.k);
-      LaunchOptions options = use(config);
+      LaunchOptions options = use(instance);
       options.ldc_padding = shape.m == 1 ? 0 : 24;
       const Problem p = make_problem(Data::kFullRange, shape.m, shape.n, shape.k, 1 + shape.m);
-      check(run(p, options), p.reference(config.activation));
+      check(run(p, options), p.reference(instance.activation));
     }
   });
 }
 
 TEST_CASE("every activation: a batch with factors on the device", "[activation]") {
-  for_all_configs(false, [](const NamedConfig& config) {
-    SetOptions options = use(config);
+  for_all_instances(false, [](const NamedInstance& instance) {
+    SetOptions options = use(instance);
     options.alphas_on_device = true;
-    if (config.info.split_k == 1) options.max_sms = config.info.cta_group;  // its tiles in turn
-    const ProblemSet set = make_batch(Data::kFullRange, 3, config.info.tile_m / 2 + 1, 72,
-                                      config.info.split_k * config.info.tile_k + 16, 2, Alphas::kOwn);
-    check_values(set, run(set, options), config.activation);
+    if (instance.info.split_k == 1) options.max_sms = instance.info.cta_group;  // its tiles in turn
+    const ProblemSet set = make_batch(Data::kFullRange, 3, instance.info.tile_m / 2 + 1, 72,
+                                      instance.info.split_k * instance.info.tile_k + 16, 2, Alphas::kOwn);
+    check_values(set, run(set, options), instance.activation);
   });
 }
 
 TEST_CASE("every activation: groups", "[activation]") {
-  for_all_configs(true, [](const NamedConfig& config) {
+  for_all_instances(true, [](const NamedInstance& instance) {
     for (const dualgemm_group_mode_t mode : kGroupModes) {
       INFO(text(mode));
-      const int32_t m = config.info.tile_m;
+      const int32_t m = instance.info.tile_m;
       const ProblemSet set = make_groups(mode, Data::kFullRange, {m / 2 + 1, 0, m + 1, 1},
-                                         config.info.tile_n + 8, config.info.tile_k + 16, 3, 2);
-      check_values(set, run(set, SetOptions(use(config))), config.activation);
+                                         instance.info.tile_n + 8, instance.info.tile_k + 16, 3, 2);
+      check_values(set, run(set, SetOptions(use(instance))), instance.activation);
     }
   });
 }

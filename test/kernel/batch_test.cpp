@@ -26,14 +26,14 @@ void check_batch(const ProblemSet& set, const SetOptions& options) {
 }  // namespace
 
 TEST_CASE("a batch gives every problem the bits of a launch of its own", "[batch]") {
-  for (const NamedConfig& config : dense_configs()) {
-    DYNAMIC_SECTION(config.info.name) {
-      SetOptions options = use(config);
+  for (const NamedInstance& instance : dense_instances()) {
+    DYNAMIC_SECTION(instance.info.name) {
+      SetOptions options = use(instance);
       for (int32_t batch : {1, 2, 3, 5}) {
         options.gap = batch == 3 ? 1 : 0;
         INFO("batch " << batch);
-        check_batch(make_batch(Data::kFullRange, batch, config.info.tile_m / 2 + 1, config.info.tile_n + 8,
-                               336, 10 + batch),
+        check_batch(make_batch(Data::kFullRange, batch, instance.info.tile_m / 2 + 1,
+                               instance.info.tile_n + 8, 336, 10 + batch),
                     options);
       }
     }
@@ -41,12 +41,12 @@ TEST_CASE("a batch gives every problem the bits of a launch of its own", "[batch
 }
 
 TEST_CASE("the problems of a batch stand where their strides say", "[batch]") {
-  for (const NamedConfig& config : dense_configs()) {
-    if (config.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
-    DYNAMIC_SECTION(config.info.name) {
+  for (const NamedInstance& instance : dense_instances()) {
+    if (instance.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
+    DYNAMIC_SECTION(instance.info.name) {
       // Gaps that are no multiple of a row, of a box of the tensor maps, or of 128 bytes.
       for (int32_t gap : {1, 5, 64}) {
-        SetOptions options = use(config);
+        SetOptions options = use(instance);
         options.gap = gap;
         options.ldc_padding = gap == 5 ? 24 : 0;
         INFO("gap " << gap);
@@ -59,9 +59,9 @@ TEST_CASE("the problems of a batch stand where their strides say", "[batch]") {
 }
 
 TEST_CASE("the factors on the device are one for all problems of a batch or one each", "[batch]") {
-  for (const NamedConfig& config : dense_configs()) {
-    DYNAMIC_SECTION(config.info.name) {
-      SetOptions options = use(config);
+  for (const NamedInstance& instance : dense_instances()) {
+    DYNAMIC_SECTION(instance.info.name) {
+      SetOptions options = use(instance);
       options.alphas_on_device = true;
       for (Alphas alphas : {Alphas::kShared, Alphas::kOwn}) {
         INFO((alphas == Alphas::kShared ? "one for all" : "one each"));
@@ -73,14 +73,14 @@ TEST_CASE("the factors on the device are one for all problems of a batch or one 
 
 TEST_CASE("a CTA that computes tiles of several problems gives the bits of one that computes one",
           "[batch]") {
-  for (const NamedConfig& config : dense_configs()) {
-    if (config.info.split_k > 1) continue;  // launches all its tiles at once
-    DYNAMIC_SECTION(config.info.name) {
+  for (const NamedInstance& instance : dense_instances()) {
+    if (instance.info.split_k > 1) continue;  // launches all its tiles at once
+    DYNAMIC_SECTION(instance.info.name) {
       const ProblemSet set =
-          make_batch(Data::kFullRange, 4, config.info.tile_m + 8, 136, 320, 60, Alphas::kOwn);
-      const std::vector<Output> one_each = run(set, SetOptions(use(config)));
-      SetOptions options = use(config);
-      options.max_sms = config.info.cta_group;
+          make_batch(Data::kFullRange, 4, instance.info.tile_m + 8, 136, 320, 60, Alphas::kOwn);
+      const std::vector<Output> one_each = run(set, SetOptions(use(instance)));
+      SetOptions options = use(instance);
+      options.max_sms = instance.info.cta_group;
       const std::vector<Output> in_turn = run(set, options);
       for (size_t i = 0; i < set.problems.size(); ++i) CHECK((in_turn[i].bits == one_each[i].bits));
     }
@@ -90,10 +90,10 @@ TEST_CASE("a CTA that computes tiles of several problems gives the bits of one t
 TEST_CASE("each input of one problem of a batch matters there and nowhere else", "[batch]") {
   const int32_t n = 72, k = 320;
   const ProblemSet set = make_batch(Data::kIntegers, 3, 100, n, k, 70);
-  for (const NamedConfig& config : dense_configs()) {
-    if (config.info.c_dtype != DUALGEMM_DTYPE_FP16) continue;
-    DYNAMIC_SECTION(config.info.name) {
-      const SetOptions options = use(config);
+  for (const NamedInstance& instance : dense_instances()) {
+    if (instance.info.c_dtype != DUALGEMM_DTYPE_FP16) continue;
+    DYNAMIC_SECTION(instance.info.name) {
+      const SetOptions options = use(instance);
       const std::vector<Output> before = run(set, options);
       for (size_t changed = 0; changed < set.problems.size(); ++changed) {
         for (auto bytes :
@@ -121,7 +121,7 @@ TEST_CASE("a batch without a sum gives zeros and keeps what stands between its p
     CHECK((out.bits == std::vector<uint16_t>(5 * 24, 0)));
 }
 
-TEST_CASE("the configuration chosen for a batch gives the reference's result", "[batch]") {
+TEST_CASE("the instance chosen for a batch gives the reference's result", "[batch]") {
   for (int32_t batch : {2, 7, 40}) {
     for (int32_t m : {1, 65, 300}) {
       const ProblemSet set = make_batch(Data::kFullRange, batch, m, 136, 528, 90 + batch, Alphas::kOwn);

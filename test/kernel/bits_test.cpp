@@ -49,13 +49,13 @@ void add_launch_cases(std::vector<Case>& cases, const SetOptions& plain, const s
   });
 }
 
-std::vector<Case> dense_cases(const NamedConfig& config) {
-  const SetOptions plain = use(config);
-  const int32_t tile_m = config.info.tile_m, tile_n = config.info.tile_n, tile_k = config.info.tile_k;
-  const int32_t slices = config.info.split_k;
+std::vector<Case> dense_cases(const NamedInstance& instance) {
+  const SetOptions plain = use(instance);
+  const int32_t tile_m = instance.info.tile_m, tile_n = instance.info.tile_n, tile_k = instance.info.tile_k;
+  const int32_t slices = instance.info.split_k;
   std::vector<Case> cases = {
       {"whole-tile", batch(1, tile_m, tile_n, 2 * slices * tile_k, 1), plain},
-      {"every-stage-twice", batch(1, 40, tile_n, (2 * config.info.stages + 1) * slices * tile_k, 2), plain},
+      {"every-stage-twice", batch(1, 40, tile_n, (2 * instance.info.stages + 1) * slices * tile_k, 2), plain},
       {"ragged-m", batch(1, tile_m + 5, 72, slices * tile_k, 3), plain},
       {"ragged-n", batch(1, 33, tile_n + 8, slices * tile_k, 4), plain},
       {"ragged-k-tile", batch(1, tile_m, tile_n, (slices + 1) * tile_k - 64, 5), plain},
@@ -70,7 +70,7 @@ std::vector<Case> dense_cases(const NamedConfig& config) {
     cases.push_back({"one-slice-empty", batch(1, 33, 72, (slices - 1) * tile_k - 16, 10), plain});
   if (slices == 1) {  // a split launches all its tiles at once
     SetOptions in_turn = plain;
-    in_turn.max_sms = config.info.cta_group;
+    in_turn.max_sms = instance.info.cta_group;
     cases.push_back({"tiles-in-turn", batch(1, tile_m + 9, tile_n + 8, 2 * tile_k + 80, 11), in_turn});
     cases.push_back({"batch-in-turn", batch(3, tile_m + 1, 72, 3 * tile_k - 48, 12, Alphas::kOwn), in_turn});
   }
@@ -80,11 +80,11 @@ std::vector<Case> dense_cases(const NamedConfig& config) {
   return cases;
 }
 
-std::vector<Case> grouped_cases(const NamedConfig& config) {
-  const SetOptions plain = use(config);
+std::vector<Case> grouped_cases(const NamedInstance& instance) {
+  const SetOptions plain = use(instance);
   SetOptions in_turn = plain;
-  in_turn.max_sms = config.info.cta_group;
-  const int32_t tile_m = config.info.tile_m, tile_n = config.info.tile_n, tile_k = config.info.tile_k;
+  in_turn.max_sms = instance.info.cta_group;
+  const int32_t tile_m = instance.info.tile_m, tile_n = instance.info.tile_n, tile_k = instance.info.tile_k;
   std::vector<Case> cases;
   for (dualgemm_group_mode_t mode : kGroupModes) {
     const auto groups = [=](std::vector<int32_t> rows, int32_t n, int32_t k, uint64_t seed) {
@@ -94,7 +94,7 @@ std::vector<Case> grouped_cases(const NamedConfig& config) {
     const std::vector<int32_t> ragged = {tile_m / 2 + 1, 0, tile_m + 1, 1};
     cases.push_back({prefix + "whole-tile", groups({tile_m, tile_m}, tile_n, 2 * tile_k, 20), plain});
     cases.push_back({prefix + "every-stage-twice",
-                     groups({40}, tile_n, (2 * config.info.stages + 1) * tile_k, 21), plain});
+                     groups({40}, tile_n, (2 * instance.info.stages + 1) * tile_k, 21), plain});
     cases.push_back({prefix + "in-turn", groups(ragged, tile_n + 8, 3 * tile_k - 48, 22), in_turn});
     cases.push_back({prefix + "k-16", groups({0, 33, 0, 7}, 72, 16, 23), plain});
     add_launch_cases(cases, plain, prefix, groups(ragged, 40, tile_k - 176, 24));
@@ -102,11 +102,11 @@ std::vector<Case> grouped_cases(const NamedConfig& config) {
   return cases;
 }
 
-std::vector<Case> cases_of(const NamedConfig& config) {
-  return config.info.grouped ? grouped_cases(config) : dense_cases(config);
+std::vector<Case> cases_of(const NamedInstance& instance) {
+  return instance.info.grouped ? grouped_cases(instance) : dense_cases(instance);
 }
 
-std::string key(const NamedConfig& config, const Case& c) { return config.info.name + (" " + c.name); }
+std::string key(const NamedInstance& instance, const Case& c) { return instance.info.name + (" " + c.name); }
 
 // FNV-1a, 64 bits, over the bytes of all rows of all problems. DeviceSet::download has C filled with NaN
 // before the launch and throws when a byte outside these rows has changed, so this is all that a launch
@@ -152,17 +152,17 @@ std::map<std::string, std::string> record() {
 TEST_CASE("every instance writes the bits on record", "[bits]") {
   const std::map<std::string, std::string> recorded = record();
   size_t compared = 0;
-  for (const NamedConfig& config : configs_computing(kDefaultActivation)) {
-    const std::string first = std::string(config.info.name) + " ";
+  for (const NamedInstance& instance : instances_computing(kDefaultActivation)) {
+    const std::string first = std::string(instance.info.name) + " ";
     if (const auto line = recorded.lower_bound(first);
         line == recorded.end() || !line->first.starts_with(first)) {
-      WARN(config.info.name << " is not on record");
+      WARN(instance.info.name << " is not on record");
       continue;
     }
     ++compared;
-    for (const Case& c : cases_of(config)) {
-      INFO(key(config, c));
-      const auto line = recorded.find(key(config, c));
+    for (const Case& c : cases_of(instance)) {
+      INFO(key(instance, c));
+      const auto line = recorded.find(key(instance, c));
       if (line == recorded.end()) FAIL_CHECK("not on record");
       else CHECK(hash(c) == line->second);
     }
@@ -172,16 +172,16 @@ TEST_CASE("every instance writes the bits on record", "[bits]") {
 
 TEST_CASE("every line on record belongs to an instance", "[bits]") {
   std::map<std::string, std::string> recorded = record();
-  for (const NamedConfig& config : configs_computing(kDefaultActivation)) {
-    for (const Case& c : cases_of(config)) recorded.erase(key(config, c));
+  for (const NamedInstance& instance : instances_computing(kDefaultActivation)) {
+    for (const Case& c : cases_of(instance)) recorded.erase(key(instance, c));
   }
   for (const auto& [line, bits] : recorded) FAIL_CHECK(line << " " << bits << ": there is no such case");
 }
 
 TEST_CASE("write the record of bits anew", "[.record]") {
   std::ofstream file(BITS_RECORD);
-  for (const NamedConfig& config : configs_computing(kDefaultActivation)) {
-    for (const Case& c : cases_of(config)) file << key(config, c) << " " << hash(c) << "\n";
+  for (const NamedInstance& instance : instances_computing(kDefaultActivation)) {
+    for (const Case& c : cases_of(instance)) file << key(instance, c) << " " << hash(c) << "\n";
   }
   REQUIRE(file.flush().good());
 }

@@ -100,10 +100,10 @@ TEST_CASE("without BATCH_INVARIANT the number of rows decides how K is split", "
       const DeviceProblem problem(make_problem(Data::kFullRange, m, weights.n, weights.k, 31), {});
       dualgemm_device_t device;
       int32_t id = 0;
-      dualgemm_config_info_t info;
+      dualgemm_instance_info_t info;
       check_status(dualgemm_current_device(&device));
-      check_status(dualgemm_select_config(&problem.args(), &device, &id));
-      check_status(dualgemm_config_info(id, &info));
+      check_status(dualgemm_select_instance(&problem.args(), &device, &id));
+      check_status(dualgemm_instance_info(id, &info));
       splits.insert(info.split_k);
     }
     differ |= splits.size() > 1;

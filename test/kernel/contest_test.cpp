@@ -14,7 +14,7 @@ namespace {
 void check_contest(int32_t m, int32_t n, int32_t k, uint64_t seed) {
   const Problem p = make_problem(Data::kContest, m, n, k, seed);
   const ref::DualGemm expected = p.reference();
-  const Output out = run(p);  // fp16, configuration chosen by the library
+  const Output out = run(p);  // fp16, instance chosen by the library
   const Comparison contest = compare_contest(out, expected);
   INFO("contest tolerance: " << contest.first);
   CHECK(contest.mismatches == 0);

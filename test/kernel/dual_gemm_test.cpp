@@ -33,10 +33,10 @@ void check_against_reference(const Problem& p, const LaunchOptions& options) {
 }
 
 // The instances for one problem that write this type.
-std::vector<NamedConfig> configs_of(dualgemm_dtype_t dtype) {
-  std::vector<NamedConfig> out;
-  for (const NamedConfig& config : dense_configs()) {
-    if (config.info.c_dtype == dtype) out.push_back(config);
+std::vector<NamedInstance> instances_of(dualgemm_dtype_t dtype) {
+  std::vector<NamedInstance> out;
+  for (const NamedInstance& instance : dense_instances()) {
+    if (instance.info.c_dtype == dtype) out.push_back(instance);
   }
   return out;
 }
@@ -46,11 +46,11 @@ std::vector<NamedConfig> configs_of(dualgemm_dtype_t dtype) {
 TEST_CASE("the library offers every tile for every output type with every activation", "[kernel]") {
   std::map<std::string, std::set<std::pair<int32_t, int32_t>>> epilogues_of;  // of a tile, by its name
   std::set<int32_t> types, activations;
-  for (const NamedConfig& config : all_configs()) {
-    const std::string name = config.info.name;
-    epilogues_of[name.substr(0, name.find('_'))].emplace(config.info.c_dtype, config.activation);
-    types.insert(config.info.c_dtype);
-    activations.insert(config.activation);
+  for (const NamedInstance& instance : all_instances()) {
+    const std::string name = instance.info.name;
+    epilogues_of[name.substr(0, name.find('_'))].emplace(instance.info.c_dtype, instance.activation);
+    types.insert(instance.info.c_dtype);
+    activations.insert(instance.activation);
   }
   CHECK(epilogues_of.size() >= 4);
   CHECK(types.count(DUALGEMM_DTYPE_FP16) == 1);
@@ -62,52 +62,52 @@ TEST_CASE("the library offers every tile for every output type with every activa
   }
 }
 
-TEST_CASE("ragged m and n give the reference's result with every configuration", "[kernel]") {
-  for (const NamedConfig& config : dense_configs()) {
-    DYNAMIC_SECTION(config.info.name) {
+TEST_CASE("ragged m and n give the reference's result with every instance", "[kernel]") {
+  for (const NamedInstance& instance : dense_instances()) {
+    DYNAMIC_SECTION(instance.info.name) {
       for (int32_t m : {1, 7, 127, 128, 129, 200, 257}) {
         for (int32_t n : {8, 72, 136}) {
-          check_against_reference(make_problem(Data::kFullRange, m, n, 320, 100 + m * 7 + n), use(config));
+          check_against_reference(make_problem(Data::kFullRange, m, n, 320, 100 + m * 7 + n), use(instance));
         }
       }
     }
   }
 }
 
-TEST_CASE("every k gives the reference's result with every configuration", "[kernel]") {
-  for (const NamedConfig& config : dense_configs()) {
-    DYNAMIC_SECTION(config.info.name) {
+TEST_CASE("every k gives the reference's result with every instance", "[kernel]") {
+  for (const NamedInstance& instance : dense_instances()) {
+    DYNAMIC_SECTION(instance.info.name) {
       // Odd multiples of 16 need a padded pitch; 272 spills 16 elements into a second tile of K.
       for (int32_t k : {16, 32, 48, 64, 80, 240, 256, 272, 512, 1024}) {
-        check_against_reference(make_problem(Data::kFullRange, 130, 136, k, 200 + k), use(config));
+        check_against_reference(make_problem(Data::kFullRange, 130, 136, k, 200 + k), use(instance));
       }
-      check_against_reference(make_problem(Data::kFullRange, 130, 136, 272, 201, 96), use(config));
+      check_against_reference(make_problem(Data::kFullRange, 130, 136, 272, 201, 96), use(instance));
     }
   }
 }
 
 TEST_CASE("the ring of stages may be partly used, filled exactly and reused many times", "[kernel]") {
-  for (const NamedConfig& config : configs_of(DUALGEMM_DTYPE_FP16)) {
-    const int32_t stages = config.info.stages, tile_k = config.info.tile_k;
-    DYNAMIC_SECTION(config.info.name) {
+  for (const NamedInstance& instance : instances_of(DUALGEMM_DTYPE_FP16)) {
+    const int32_t stages = instance.info.stages, tile_k = instance.info.tile_k;
+    DYNAMIC_SECTION(instance.info.name) {
       for (int32_t k_tiles : {1, stages - 1, stages, stages + 1, 3 * stages + 1}) {
         check_against_reference(make_problem(Data::kFullRange, 64, 136, k_tiles * tile_k, 300 + k_tiles),
-                                use(config));
+                                use(instance));
       }
     }
   }
 }
 
 TEST_CASE("a CTA that computes several tiles gives the bits of one that computes a single tile", "[kernel]") {
-  for (const NamedConfig& config : configs_of(DUALGEMM_DTYPE_FP16)) {
-    if (config.info.split_k > 1) continue;  // computes one tile
-    DYNAMIC_SECTION(config.info.name) {
+  for (const NamedInstance& instance : instances_of(DUALGEMM_DTYPE_FP16)) {
+    if (instance.info.split_k > 1) continue;  // computes one tile
+    DYNAMIC_SECTION(instance.info.name) {
       // 2 or 3 row tiles, at least 2 column tiles.
       const Problem p = make_problem(Data::kFullRange, 300, 328, 576, 400);
-      const Output one_each = run(p, use(config));
+      const Output one_each = run(p, use(instance));
       for (int32_t clusters : {1, 2, 4}) {
-        LaunchOptions options = use(config);
-        options.max_sms = clusters * config.info.cta_group;
+        LaunchOptions options = use(instance);
+        options.max_sms = clusters * instance.info.cta_group;
         INFO(options.max_sms << " CTAs");
         CHECK((run(p, options).bits == one_each.bits));
       }
@@ -119,9 +119,9 @@ TEST_CASE("a CTA that computes several tiles gives the bits of one that computes
 }
 
 TEST_CASE("sums of integers are exact up to the activation, wherever an element stands", "[kernel]") {
-  for (const NamedConfig& config : dense_configs()) {
-    DYNAMIC_SECTION(config.info.name) {
-      check_against_reference(make_problem(Data::kIntegers, 257, 136, 1040, 500), use(config));
+  for (const NamedInstance& instance : dense_instances()) {
+    DYNAMIC_SECTION(instance.info.name) {
+      check_against_reference(make_problem(Data::kIntegers, 257, 136, 1040, 500), use(instance));
     }
   }
 }
@@ -185,10 +185,10 @@ TEST_CASE("each of the six inputs matters where it should and nowhere else", "[k
 }
 
 TEST_CASE("columns between n and ldc, and everything around C, stay untouched", "[kernel]") {
-  for (const NamedConfig& config : dense_configs()) {
-    DYNAMIC_SECTION(config.info.name) {
+  for (const NamedInstance& instance : dense_instances()) {
+    DYNAMIC_SECTION(instance.info.name) {
       for (int64_t padding : {8, 64, 120}) {
-        LaunchOptions options = use(config);
+        LaunchOptions options = use(instance);
         options.ldc_padding = padding;  // DeviceProblem::download checks the bytes
         check_against_reference(make_problem(Data::kFullRange, 129, 72, 256, 800), options);
       }
@@ -197,8 +197,8 @@ TEST_CASE("columns between n and ldc, and everything around C, stay untouched", 
 }
 
 TEST_CASE("scale factors of rows that do not exist, and bytes beyond k, have no effect", "[kernel]") {
-  for (const NamedConfig& config : configs_of(DUALGEMM_DTYPE_FP16)) {
-    DYNAMIC_SECTION(config.info.name) {
+  for (const NamedInstance& instance : instances_of(DUALGEMM_DTYPE_FP16)) {
+    DYNAMIC_SECTION(instance.info.name) {
       // Row padding 0x7F, pitch bytes random.
       const Problem p = make_problem(Data::kFullRange, 130, 72, 80, 900, 32);
       Problem clean = p;
@@ -220,7 +220,7 @@ TEST_CASE("scale factors of rows that do not exist, and bytes beyond k, have no 
       clear_pitch(clean.b2, p.n, p.ldb2);
       REQUIRE(clean.sfa != p.sfa);
       REQUIRE(clean.a != p.a);
-      CHECK(run(p, use(config)).bits == run(clean, use(config)).bits);
+      CHECK(run(p, use(instance)).bits == run(clean, use(instance)).bits);
     }
   }
 }
@@ -230,8 +230,8 @@ TEST_CASE("a NaN scale factor poisons its row or its column and nothing else", "
   p.sfa[ref::sf_offset(p.k, 133, 16)] = 0x7F;
   p.sfb1[ref::sf_offset(p.k, 5, 0)] = 0x7F;
   p.sfb2[ref::sf_offset(p.k, 130, 9)] = 0xFF;  // the sign bit does not count
-  for (const NamedConfig& config : dense_configs()) {
-    DYNAMIC_SECTION(config.info.name) { check_against_reference(p, use(config)); }
+  for (const NamedInstance& instance : dense_instances()) {
+    DYNAMIC_SECTION(instance.info.name) { check_against_reference(p, use(instance)); }
   }
 }
 
@@ -247,13 +247,13 @@ TEST_CASE("results beyond the largest fp16 number become infinity", "[kernel]") 
 }
 
 TEST_CASE("factors on the device give the bits of factors on the host", "[kernel]") {
-  for (const NamedConfig& config : configs_of(DUALGEMM_DTYPE_BF16)) {
-    DYNAMIC_SECTION(config.info.name) {
+  for (const NamedInstance& instance : instances_of(DUALGEMM_DTYPE_BF16)) {
+    DYNAMIC_SECTION(instance.info.name) {
       const Problem p = make_problem(Data::kFullRange, 70, 136, 256, 1300);
-      LaunchOptions device = use(config);
+      LaunchOptions device = use(instance);
       device.alphas_on_device = true;
       const Output from_device = run(p, device);
-      CHECK(from_device.bits == run(p, use(config)).bits);
+      CHECK(from_device.bits == run(p, use(instance)).bits);
       CHECK(compare(from_device, p.reference()).mismatches == 0);
     }
   }
@@ -263,10 +263,10 @@ TEST_CASE("a row's bits depend neither on the other rows nor on the tile", "[ker
   const int32_t n = 136, k = 528;
   const Problem whole = make_problem(Data::kFullRange, 257, n, k, 1500);
   std::map<int32_t, std::vector<uint16_t>> by_split;  // K is added up in another order when it is split
-  for (const NamedConfig& config : configs_of(DUALGEMM_DTYPE_FP16)) {
-    INFO(config.info.name);
-    const Output all = run(whole, use(config));
-    std::vector<uint16_t>& expected = by_split[config.info.split_k];
+  for (const NamedInstance& instance : instances_of(DUALGEMM_DTYPE_FP16)) {
+    INFO(instance.info.name);
+    const Output all = run(whole, use(instance));
+    std::vector<uint16_t>& expected = by_split[instance.info.split_k];
     if (expected.empty()) expected = all.bits;
     CHECK(all.bits == expected);
     for (int32_t m : {1, 2, 17, 128}) {
@@ -275,7 +275,7 @@ TEST_CASE("a row's bits depend neither on the other rows nor on the tile", "[ker
       part.a.resize(m * part.lda / 2);
       part.sfa.resize(ref::sf_bytes(m, k));
       INFO("m " << m);
-      const Output some = run(part, use(config));
+      const Output some = run(part, use(instance));
       CHECK(std::equal(some.bits.begin(), some.bits.end(), expected.begin()));
     }
   }

@@ -14,7 +14,7 @@ struct Shape {
   int32_t m, n, k, max_sms;
 };
 
-std::vector<Shape> edges(const dualgemm_config_info_t& info) {
+std::vector<Shape> edges(const dualgemm_instance_info_t& info) {
   const int32_t m = info.tile_m, n = info.tile_n, k = info.tile_k, slot = info.scale_k_tiles * k;
   std::vector<Shape> out = {{1, 8, 16, 0}};
   // Around the tile; the second k-tile has one of its four steps.
@@ -36,11 +36,11 @@ std::vector<Shape> edges(const dualgemm_config_info_t& info) {
 }  // namespace
 
 TEST_CASE("nothing is found in a dense launch around the edges of tiles and rings", "[edge]") {
-  for (const NamedConfig& config : dense_configs()) {
-    DYNAMIC_SECTION(config.info.name) {
+  for (const NamedInstance& instance : dense_instances()) {
+    DYNAMIC_SECTION(instance.info.name) {
       Judged judged;
-      for (const Shape& shape : edges(config.info)) {
-        LaunchOptions options = use(config);
+      for (const Shape& shape : edges(instance.info)) {
+        LaunchOptions options = use(instance);
         options.max_sms = shape.max_sms;
         INFO("m " << shape.m << ", n " << shape.n << ", k " << shape.k);
         const Problem p = make_problem(Data::kFullRange, shape.m, shape.n, shape.k, shape.m + shape.k);
@@ -54,14 +54,14 @@ TEST_CASE("nothing is found in a dense launch around the edges of tiles and ring
 }
 
 TEST_CASE("nothing is found in a batch", "[edge]") {
-  for (const NamedConfig& config : dense_configs()) {
-    DYNAMIC_SECTION(config.info.name) {
+  for (const NamedInstance& instance : dense_instances()) {
+    DYNAMIC_SECTION(instance.info.name) {
       Judged judged;
-      SetOptions options = use(config);
-      options.max_sms = config.info.split_k > 1 ? 0 : config.info.cta_group;
+      SetOptions options = use(instance);
+      options.max_sms = instance.info.split_k > 1 ? 0 : instance.info.cta_group;
       options.gap = 1;
       const ProblemSet set =
-          make_batch(Data::kFullRange, 3, config.info.tile_m + 1, 72, 272, 5, Alphas::kOwn);
+          make_batch(Data::kFullRange, 3, instance.info.tile_m + 1, 72, 272, 5, Alphas::kOwn);
       check_values(set, run(set, options));
       CHECK(judged.findings_and_certificate() == "");
     }
@@ -69,15 +69,15 @@ TEST_CASE("nothing is found in a batch", "[edge]") {
 }
 
 TEST_CASE("nothing is found in a grouped launch around the edges of tiles and rings", "[edge][grouped]") {
-  for (const NamedConfig& config : grouped_configs()) {
+  for (const NamedInstance& instance : grouped_instances()) {
     for (dualgemm_group_mode_t mode : kGroupModes) {
-      DYNAMIC_SECTION(config.info.name << " " << text(mode)) {
-        const dualgemm_config_info_t& info = config.info;
+      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
+        const dualgemm_instance_info_t& info = instance.info;
         const int32_t m = info.tile_m, n = info.tile_n, k = info.tile_k, slot = info.scale_k_tiles * k;
         Judged judged;
         const auto check = [&](const std::vector<int32_t>& rows, int32_t columns, int32_t deep,
                                int32_t max_sms) {
-          SetOptions options = use(config);
+          SetOptions options = use(instance);
           options.max_sms = max_sms;
           INFO("rows " << text(rows) << ", n " << columns << ", k " << deep);
           const ProblemSet set = make_groups(mode, Data::kFullRange, rows, columns, deep, 7 + deep, 1);

@@ -35,7 +35,7 @@ inline void check_values(const ProblemSet& set, const std::vector<Output>& out,
 
 // Every group has the bits of a dense launch of it alone, by an instance that adds K up in the same order.
 inline void check_bits(const ProblemSet& set, const std::vector<Output>& out) {
-  for (const NamedConfig& dense : dense_configs()) {
+  for (const NamedInstance& dense : dense_instances()) {
     if (dense.info.c_dtype != out.at(0).dtype || dense.info.tile_m != 128 || dense.info.split_k != 1)
       continue;
     for (size_t g = 0; g < out.size(); ++g) {

@@ -11,7 +11,7 @@ namespace {
 
 void check_contest(const std::vector<int32_t>& rows, int32_t n, int32_t k, uint64_t seed) {
   const ProblemSet set = make_offsets(Data::kContest, rows, n, k, seed, 0, 0, Alphas::kShared);
-  const std::vector<Output> out = run(set, SetOptions());  // fp16, configuration chosen by the library
+  const std::vector<Output> out = run(set, SetOptions());  // fp16, instance chosen by the library
   check_values(set, out);
   for (size_t g = 0; g < rows.size(); ++g) {
     const Comparison contest = compare_contest(out[g], set.problems[g].reference());

@@ -26,13 +26,13 @@ std::vector<int32_t> sizes_around(int32_t tile_m) {
 }  // namespace
 
 TEST_CASE("groups of any size give the bits of a dense launch of each", "[grouped]") {
-  for (const NamedConfig& config : grouped_configs()) {
+  for (const NamedInstance& instance : grouped_instances()) {
     for (dualgemm_group_mode_t mode : kGroupModes) {
-      DYNAMIC_SECTION(config.info.name << " " << text(mode)) {
-        const SetOptions options = use(config);
-        const std::vector<int32_t> around = sizes_around(config.info.tile_m);
+      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
+        const SetOptions options = use(instance);
+        const std::vector<int32_t> around = sizes_around(instance.info.tile_m);
         for (int32_t spare : {0, 9})
-          check_set(make_groups(mode, Data::kFullRange, around, config.info.tile_n + 8, 336, 10, spare),
+          check_set(make_groups(mode, Data::kFullRange, around, instance.info.tile_n + 8, 336, 10, spare),
                     options);
         std::vector<int32_t> more_groups_than_rows(150, 0);
         more_groups_than_rows[70] = more_groups_than_rows[149] = 1;
@@ -53,14 +53,14 @@ TEST_CASE("groups of any size give the bits of a dense launch of each", "[groupe
 }
 
 TEST_CASE("every k gives the reference's result in groups", "[grouped]") {
-  for (const NamedConfig& config : grouped_configs()) {
+  for (const NamedInstance& instance : grouped_instances()) {
     for (dualgemm_group_mode_t mode : kGroupModes) {
-      DYNAMIC_SECTION(config.info.name << " " << text(mode)) {
-        const int32_t stages = config.info.stages, tile_k = config.info.tile_k;
+      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
+        const int32_t stages = instance.info.stages, tile_k = instance.info.tile_k;
         for (int32_t k : {16, 48, 64, 80, 240, 272, 2 * tile_k, 3 * tile_k, (stages + 1) * tile_k}) {
           INFO("k " << k);
           const ProblemSet set = make_groups(mode, Data::kFullRange, {40, 0, 3, 129}, 136, k, 20 + k);
-          check_values(set, run(set, SetOptions(use(config))));
+          check_values(set, run(set, SetOptions(use(instance))));
         }
       }
     }
@@ -68,15 +68,15 @@ TEST_CASE("every k gives the reference's result in groups", "[grouped]") {
 }
 
 TEST_CASE("groups without any row write nothing", "[grouped]") {
-  for (const NamedConfig& config : grouped_configs()) {
-    DYNAMIC_SECTION(config.info.name) {
+  for (const NamedInstance& instance : grouped_instances()) {
+    DYNAMIC_SECTION(instance.info.name) {
       for (int32_t groups : {1, 3, 200}) {
         const std::vector<int32_t> none(groups, 0);
         for (const Output& out :
-             run(make_offsets(Data::kFullRange, none, 72, 256, 30, 40), SetOptions(use(config))))
+             run(make_offsets(Data::kFullRange, none, 72, 256, 30, 40), SetOptions(use(instance))))
           CHECK(out.bits.empty());
         for (const Output& out :
-             run(make_masked(Data::kFullRange, none, 72, 256, 31, 40), SetOptions(use(config))))
+             run(make_masked(Data::kFullRange, none, 72, 256, 31, 40), SetOptions(use(instance))))
           CHECK(out.bits.empty());
       }
     }
@@ -84,9 +84,9 @@ TEST_CASE("groups without any row write nothing", "[grouped]") {
 }
 
 TEST_CASE("rows in front of the first group and behind the last belong to nobody", "[grouped]") {
-  for (const NamedConfig& config : grouped_configs()) {
-    DYNAMIC_SECTION(config.info.name) {
-      SetOptions options = use(config);
+  for (const NamedInstance& instance : grouped_instances()) {
+    DYNAMIC_SECTION(instance.info.name) {
+      SetOptions options = use(instance);
       options.ldc_padding = 16;
       check_set(make_offsets(Data::kFullRange, {5, 0, 61}, 72, 272, 40, 150, 33), options);
     }
@@ -94,10 +94,10 @@ TEST_CASE("rows in front of the first group and behind the last belong to nobody
 }
 
 TEST_CASE("weights and factors of groups stand where their strides say", "[grouped]") {
-  for (const NamedConfig& config : grouped_configs()) {
+  for (const NamedInstance& instance : grouped_instances()) {
     for (dualgemm_group_mode_t mode : kGroupModes) {
-      DYNAMIC_SECTION(config.info.name << " " << text(mode)) {
-        SetOptions options = use(config);
+      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
+        SetOptions options = use(instance);
         for (int32_t gap : {1, 7}) {
           options.gap = gap;
           check_set(make_groups(mode, Data::kFullRange, {70, 3, 0, 21}, 136, 272, 50 + gap, 5), options);
@@ -109,33 +109,33 @@ TEST_CASE("weights and factors of groups stand where their strides say", "[group
 
 TEST_CASE("groups share the factors or have their own", "[grouped]") {
   const std::vector<int32_t> rows = {9, 70, 0, 33};
-  for (const NamedConfig& config : grouped_configs()) {
-    DYNAMIC_SECTION(config.info.name) {
+  for (const NamedInstance& instance : grouped_instances()) {
+    DYNAMIC_SECTION(instance.info.name) {
       for (bool on_device : {false, true}) {
-        SetOptions options = use(config);
+        SetOptions options = use(instance);
         options.alphas_on_device = on_device;
         check_set(make_offsets(Data::kFullRange, rows, 72, 256, 60, 0, 0, Alphas::kShared), options);
         check_set(make_masked(Data::kFullRange, rows, 72, 256, 61, 0, Alphas::kShared), options);
       }
-      check_set(make_offsets(Data::kFullRange, rows, 72, 256, 62, 0, 0, Alphas::kOwn), use(config));
-      check_set(make_masked(Data::kFullRange, rows, 72, 256, 63, 0, Alphas::kOwn), use(config));
+      check_set(make_offsets(Data::kFullRange, rows, 72, 256, 62, 0, 0, Alphas::kOwn), use(instance));
+      check_set(make_masked(Data::kFullRange, rows, 72, 256, 63, 0, Alphas::kOwn), use(instance));
     }
   }
 }
 
 TEST_CASE("a CTA that computes tiles of several groups gives the bits of one that computes one",
           "[grouped]") {
-  for (const NamedConfig& config : grouped_configs()) {
+  for (const NamedInstance& instance : grouped_instances()) {
     for (dualgemm_group_mode_t mode : kGroupModes) {
-      DYNAMIC_SECTION(config.info.name << " " << text(mode)) {
-        const int32_t tile_m = config.info.tile_m;
+      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
+        const int32_t tile_m = instance.info.tile_m;
         const ProblemSet set =
             make_groups(mode, Data::kFullRange, {tile_m + 1, 0, 1, 2 * tile_m, 0, 3}, 264, 320, 70);
-        const std::vector<Output> spread = run(set, SetOptions(use(config)));
+        const std::vector<Output> spread = run(set, SetOptions(use(instance)));
         check_values(set, spread);
         for (int32_t clusters : {1, 3}) {
-          SetOptions options = use(config);
-          options.max_sms = clusters * config.info.cta_group;
+          SetOptions options = use(instance);
+          options.max_sms = clusters * instance.info.cta_group;
           const std::vector<Output> in_turn = run(set, options);
           for (size_t g = 0; g < spread.size(); ++g) CHECK((in_turn[g].bits == spread[g].bits));
         }
@@ -145,17 +145,17 @@ TEST_CASE("a CTA that computes tiles of several groups gives the bits of one tha
 }
 
 TEST_CASE("hundreds of experts with a few rows each", "[grouped]") {
-  for (const NamedConfig& config : grouped_configs()) {
-    if (config.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
+  for (const NamedInstance& instance : grouped_instances()) {
+    if (instance.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
     for (dualgemm_group_mode_t mode : kGroupModes) {
       for (int32_t experts : {64, 256, 512}) {
-        DYNAMIC_SECTION(config.info.name << " " << text(mode) << " " << experts) {
+        DYNAMIC_SECTION(instance.info.name << " " << text(mode) << " " << experts) {
           Rng rng(80 + experts);
           std::vector<int32_t> rows;
           // Most experts get nothing, as when few tokens meet many experts.
           for (int32_t g = 0; g < experts; ++g) rows.push_back(rng.below(4) == 0 ? 1 + rng.below(6) : 0);
           const ProblemSet set = make_groups(mode, Data::kFullRange, rows, 24, 96, 81, 2);
-          check_values(set, run(set, SetOptions(use(config))));
+          check_values(set, run(set, SetOptions(use(instance))));
         }
       }
     }
@@ -163,14 +163,14 @@ TEST_CASE("hundreds of experts with a few rows each", "[grouped]") {
 }
 
 TEST_CASE("all rows in one of many groups", "[grouped]") {
-  for (const NamedConfig& config : grouped_configs()) {
+  for (const NamedInstance& instance : grouped_instances()) {
     for (dualgemm_group_mode_t mode : kGroupModes) {
-      DYNAMIC_SECTION(config.info.name << " " << text(mode)) {
+      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
         for (size_t full : {0, 31, 63}) {
           std::vector<int32_t> rows(64, 0);
           rows[full] = 300;
           const ProblemSet set = make_groups(mode, Data::kFullRange, rows, 40, 96, 85);
-          check_values(set, run(set, SetOptions(use(config))));
+          check_values(set, run(set, SetOptions(use(instance))));
         }
       }
     }
@@ -193,13 +193,13 @@ TEST_CASE("offsets outside the rows or out of order are clamped", "[grouped]") {
       {{INT_MIN, INT_MIN, -1, 0, 0, 7, 7}, 0, {0, 0, 0, 0, 7, 0}, 193},
       {{0, INT_MAX, INT_MIN, INT_MAX, INT_MIN, 0, 100}, 0, {200, 0, 0, 0, 0, 0}, 0},
   };
-  for (const NamedConfig& config : grouped_configs()) {
-    DYNAMIC_SECTION(config.info.name) {
+  for (const NamedInstance& instance : grouped_instances()) {
+    DYNAMIC_SECTION(instance.info.name) {
       for (const Clamped& c : cases) {
         INFO(text(c.said));
         const ProblemSet set = make_offsets(Data::kFullRange, c.rows, 72, 320, 90, c.spare, c.first_row);
         REQUIRE(set.m == 200);
-        DeviceSet device(set, use(config));
+        DeviceSet device(set, use(instance));
         device.upload_group_rows(c.said);
         device.launch(nullptr);
         check_values(set, device.download());
@@ -209,10 +209,10 @@ TEST_CASE("offsets outside the rows or out of order are clamped", "[grouped]") {
 }
 
 TEST_CASE("row counts outside the capacity are clamped", "[grouped]") {
-  for (const NamedConfig& config : grouped_configs()) {
-    DYNAMIC_SECTION(config.info.name) {
+  for (const NamedInstance& instance : grouped_instances()) {
+    DYNAMIC_SECTION(instance.info.name) {
       const ProblemSet set = make_masked(Data::kFullRange, {0, 130, 130, 130, 0, 5}, 72, 320, 91);
-      DeviceSet device(set, use(config));
+      DeviceSet device(set, use(instance));
       device.upload_group_rows({-1, 131, 130, INT_MAX, INT_MIN, 5});
       device.launch(nullptr);
       check_values(set, device.download());
@@ -222,12 +222,12 @@ TEST_CASE("row counts outside the capacity are clamped", "[grouped]") {
 
 TEST_CASE("each input of one group matters there and nowhere else", "[grouped]") {
   const std::vector<int32_t> rows = {20, 0, 70, 41};
-  for (const NamedConfig& config : grouped_configs()) {
-    if (config.info.c_dtype != DUALGEMM_DTYPE_FP16) continue;
+  for (const NamedInstance& instance : grouped_instances()) {
+    if (instance.info.c_dtype != DUALGEMM_DTYPE_FP16) continue;
     for (dualgemm_group_mode_t mode : kGroupModes) {
-      DYNAMIC_SECTION(config.info.name << " " << text(mode)) {
+      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
         const ProblemSet set = make_groups(mode, Data::kIntegers, rows, 72, 320, 95, 4);
-        const SetOptions options = use(config);
+        const SetOptions options = use(instance);
         const std::vector<Output> before = run(set, options);
         for (size_t changed : {0, 2, 3}) {
           for (auto bytes :
@@ -248,10 +248,10 @@ TEST_CASE("each input of one group matters there and nowhere else", "[grouped]")
 
 TEST_CASE("a captured launch takes the sizes that it finds on the device at every replay", "[grouped]") {
   REQUIRE(dualgemm_init() == DUALGEMM_STATUS_SUCCESS);
-  for (const NamedConfig& config : grouped_configs()) {
-    if (config.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
+  for (const NamedInstance& instance : grouped_instances()) {
+    if (instance.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
     for (dualgemm_group_mode_t mode : kGroupModes) {
-      DYNAMIC_SECTION(config.info.name << " " << text(mode)) {
+      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
         const std::vector<std::vector<int32_t>> sizes = {
             {50, 60, 70, 20}, {0, 0, 0, 0}, {1, 129, 0, 70}, {70, 0, 130, 0}, {50, 60, 70, 20}};
         const auto set_of = [&](const std::vector<int32_t>& rows, uint64_t seed) {
@@ -260,7 +260,7 @@ TEST_CASE("a captured launch takes the sizes that it finds on the device at ever
           set.m = 200;  // the capacity of either mode
           return set;
         };
-        SetOptions options = use(config);
+        SetOptions options = use(instance);
         options.any_division = true;
         DeviceSet device(set_of(sizes[0], 100), options);
         cudaStream_t stream = nullptr;
@@ -287,7 +287,7 @@ TEST_CASE("a captured launch takes the sizes that it finds on the device at ever
   }
 }
 
-TEST_CASE("the configuration chosen for groups gives the reference's result", "[grouped]") {
+TEST_CASE("the instance chosen for groups gives the reference's result", "[grouped]") {
   for (dualgemm_group_mode_t mode : kGroupModes) {
     for (int32_t expected_rows : {0, 1, 100, 1000}) {
       SetOptions options;

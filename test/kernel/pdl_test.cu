@@ -74,34 +74,34 @@ std::string findings_of_chain(const ProblemSet& set, const SetOptions& options, 
   return judged.findings();
 }
 
-ProblemSet dense_set(const NamedConfig& config) {
-  return make_batch(Data::kFullRange, 2, 40, config.info.tile_n, 528, 1, Alphas::kOwn);
+ProblemSet dense_set(const NamedInstance& instance) {
+  return make_batch(Data::kFullRange, 2, 40, instance.info.tile_n, 528, 1, Alphas::kOwn);
 }
 
 }  // namespace
 
 TEST_CASE("with PDL nothing is touched before the kernel in front has ended", "[pdl]") {
-  for (const NamedConfig& config : dense_configs()) {
-    if (config.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
-    DYNAMIC_SECTION(config.info.name) {
-      SetOptions options = use(config);
+  for (const NamedInstance& instance : dense_instances()) {
+    if (instance.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
+    DYNAMIC_SECTION(instance.info.name) {
+      SetOptions options = use(instance);
       options.flags = DUALGEMM_FLAG_PDL;
       for (size_t written = 0; written < 7; ++written)
-        CHECK(findings_of_chain(dense_set(config), options, written) == "");
+        CHECK(findings_of_chain(dense_set(instance), options, written) == "");
     }
   }
 }
 
 TEST_CASE("with PDL nothing of groups is touched before the kernel in front has ended", "[pdl][grouped]") {
-  for (const NamedConfig& config : grouped_configs()) {
-    if (config.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
+  for (const NamedInstance& instance : grouped_instances()) {
+    if (instance.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
     for (dualgemm_group_mode_t mode : kGroupModes) {
-      DYNAMIC_SECTION(config.info.name << " " << text(mode)) {
+      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
         for (uint32_t weights : {0u, static_cast<uint32_t>(DUALGEMM_FLAG_STATIC_WEIGHTS)}) {
-          SetOptions options = use(config);
+          SetOptions options = use(instance);
           options.flags = DUALGEMM_FLAG_PDL | weights;
           const ProblemSet set =
-              make_groups(mode, Data::kFullRange, {70, 0, 9, 5}, config.info.tile_n, 272, 2, 1);
+              make_groups(mode, Data::kFullRange, {70, 0, 9, 5}, instance.info.tile_n, 272, 2, 1);
           for (size_t written : {0, 1, 6, 7}) CHECK(findings_of_chain(set, options, written) == "");
         }
       }
@@ -110,12 +110,12 @@ TEST_CASE("with PDL nothing of groups is touched before the kernel in front has 
 }
 
 TEST_CASE("with STATIC_WEIGHTS only the weights may be read before the kernel in front has ended", "[pdl]") {
-  for (const NamedConfig& config : dense_configs()) {
-    if (config.info.c_dtype != DUALGEMM_DTYPE_FP16) continue;
-    DYNAMIC_SECTION(config.info.name) {
-      SetOptions options = use(config);
+  for (const NamedInstance& instance : dense_instances()) {
+    if (instance.info.c_dtype != DUALGEMM_DTYPE_FP16) continue;
+    DYNAMIC_SECTION(instance.info.name) {
+      SetOptions options = use(instance);
       options.flags = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
-      const ProblemSet set = dense_set(config);
+      const ProblemSet set = dense_set(instance);
       for (size_t written : {0, 1, 6}) CHECK(findings_of_chain(set, options, written) == "");
       // A kernel in front that does write them breaks the promise, and the judge sees the race: the launch
       // does overlap, and the weights are what it reads early.

@@ -63,10 +63,10 @@ TEST_CASE("the schedules tell a sum in the order of arrival from one in an order
 }
 
 TEST_CASE("a dense launch gives the same bits under every schedule", "[schedule]") {
-  for (const NamedConfig& config : dense_configs()) {
-    DYNAMIC_SECTION(config.info.name) {
-      const dualgemm_config_info_t& info = config.info;
-      SetOptions options = use(config);
+  for (const NamedInstance& instance : dense_instances()) {
+    DYNAMIC_SECTION(instance.info.name) {
+      const dualgemm_instance_info_t& info = instance.info;
+      SetOptions options = use(instance);
       options.max_sms = info.split_k > 1 ? 0 : info.cta_group;
       // Several tiles of an odd number of k-tiles in one CTA, of a batch of two.
       const ProblemSet set = make_batch(Data::kFullRange, 2, info.tile_m / 2 + 5, info.tile_n + 8,
@@ -78,11 +78,11 @@ TEST_CASE("a dense launch gives the same bits under every schedule", "[schedule]
 }
 
 TEST_CASE("a grouped launch gives the same bits under every schedule", "[schedule][grouped]") {
-  for (const NamedConfig& config : grouped_configs()) {
+  for (const NamedInstance& instance : grouped_instances()) {
     for (dualgemm_group_mode_t mode : kGroupModes) {
-      DYNAMIC_SECTION(config.info.name << " " << text(mode)) {
-        const dualgemm_config_info_t& info = config.info;
-        SetOptions options = use(config);
+      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
+        const dualgemm_instance_info_t& info = instance.info;
+        SetOptions options = use(instance);
         options.max_sms = 2 * info.cta_group;
         const ProblemSet set = make_groups(mode, Data::kFullRange, {info.tile_m / 2, 0, info.tile_m + 1, 3},
                                            info.tile_n + 8, 3 * info.tile_k - 48, 21, 2);

@@ -16,14 +16,14 @@ namespace mutation {
 namespace {
 
 using dualgemm_test::Data;
-using dualgemm_test::NamedConfig;
+using dualgemm_test::NamedInstance;
 
 constexpr size_t kMostSightings = 64;  // of one run; what follows a first error is rarely news
 
-NamedConfig config_named(const std::string& instance) {
-  for (const NamedConfig& config : dualgemm_test::all_configs())
-    if (config.info.name == instance) return config;
-  throw std::runtime_error("the library has no instance " + instance);
+NamedInstance instance_named(const std::string& name) {
+  for (const NamedInstance& instance : dualgemm_test::all_instances())
+    if (instance.info.name == name) return instance;
+  throw std::runtime_error("the library has no instance " + name);
 }
 
 std::string place_of(const sim::Site& site) {
@@ -85,7 +85,7 @@ struct Barriers : sim::Observer {
 
 // The rows of a grouped problem: a small group, an empty one, one of two tiles where there are enough, and
 // another small one.
-dualgemm_test::ProblemSet problems_of(const dualgemm_config_info_t& info, const Shape& shape) {
+dualgemm_test::ProblemSet problems_of(const dualgemm_instance_info_t& info, const Shape& shape) {
   if (!info.grouped) return dualgemm_test::make_batch(Data::kFullRange, 1, shape.m, shape.n, shape.k, 1);
   const int32_t first = std::min(3, shape.m), last = std::min(9, shape.m - first);
   return dualgemm_test::make_offsets(Data::kFullRange, {first, 0, shape.m - first - last, last}, shape.n,
@@ -124,7 +124,7 @@ const char* name(Outcome outcome) {
   return "?";
 }
 
-Shape smoke_shape(const dualgemm_config_info_t& info) {
+Shape smoke_shape(const dualgemm_instance_info_t& info) {
   const int32_t depth = std::max(info.stages, info.scale_stages * info.scale_k_tiles);  // in k-tiles
   // Split over K: one tile, ragged, whose last share of columns is not empty; twice as many k-tiles in each
   // slice as the rings hold.
@@ -153,14 +153,14 @@ Bench::~Bench() {
   sim::shim::reload_modules();
 }
 
-Bench::Bench(const std::string& instance, const Shape* shape) : instance_(instance) {
-  const NamedConfig config = config_named(instance);
-  info_ = config.info;
+Bench::Bench(const std::string& name, const Shape* shape) : instance_(name) {
+  const NamedInstance instance = instance_named(name);
+  info_ = instance.info;
   shape_ = shape != nullptr ? *shape : smoke_shape(info_);
   set_ = problems_of(info_, shape_);
   for (const dualgemm_test::Problem& problem : set_.problems)
-    expected_.push_back(problem.reference(config.activation));
-  dualgemm_test::SetOptions options = dualgemm_test::use(config);
+    expected_.push_back(problem.reference(instance.activation));
+  dualgemm_test::SetOptions options = dualgemm_test::use(instance);
   options.max_sms = info_.split_k * info_.cta_group;
   options.flags = DUALGEMM_FLAG_PDL;
   options.alphas_on_device = true;
@@ -169,9 +169,9 @@ Bench::Bench(const std::string& instance, const Shape* shape) : instance_(instan
   // The library sets the attributes of all its kernels at its first launch; from here on only one is decoded.
   sim::shim::set_module_editor({});
   sim::shim::reload_modules();
-  Names name;
-  launch_to_load(name);
-  entry_ = name.last;
+  Names launched;
+  launch_to_load(launched);
+  entry_ = launched.last;
   use([this](sim::ptx::Function& f) { kernel_ = f; });
   Barriers barriers;
   launch_to_load(barriers);

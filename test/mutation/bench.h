@@ -50,7 +50,7 @@ struct Shape {
   int32_t m, n, k;
 };
 // Per instance: every ring wraps several times in one CTA, m, n and k are ragged.
-Shape smoke_shape(const dualgemm_config_info_t& info);
+Shape smoke_shape(const dualgemm_instance_info_t& info);
 
 class Bench {
  public:
@@ -60,7 +60,7 @@ class Bench {
   Bench& operator=(const Bench&) = delete;
   const std::string& instance() const { return instance_; }
   const sim::ptx::Function& kernel() const { return kernel_; }  // as it ships
-  const dualgemm_config_info_t& info() const { return info_; }
+  const dualgemm_instance_info_t& info() const { return info_; }
   const Shape& shape() const { return shape_; }
   // The rings of barriers, "full", "window_free", that a statement of the shipping kernel works on,
   // by its PTX line.
@@ -80,7 +80,7 @@ class Bench {
   std::string compare_output();
 
   std::string instance_, entry_;  // and its name in the PTX
-  dualgemm_config_info_t info_{};
+  dualgemm_instance_info_t info_{};
   Shape shape_{};
   dualgemm_test::ProblemSet set_;
   std::vector<ref::DualGemm> expected_;

@@ -200,11 +200,11 @@ TEST_CASE("a control is clean under every schedule of the campaign", "[mutation]
 TEST_CASE("every shipping kernel is clean under every mode", "[soak]") {
   AllowList allowed(MUTATION_ALLOW_LIST);
   // Another activation differs in the arithmetic of a lane, the other type in one conversion.
-  for (const auto& config : dualgemm_test::configs_computing(dualgemm_test::kDefaultActivation)) {
-    if (config.info.c_dtype != DUALGEMM_DTYPE_FP16) continue;
-    Bench bench(config.info.name);
+  for (const auto& instance : dualgemm_test::instances_computing(dualgemm_test::kDefaultActivation)) {
+    if (instance.info.c_dtype != DUALGEMM_DTYPE_FP16) continue;
+    Bench bench(instance.info.name);
     for (const Schedule& schedule : soak_schedules(4, 1)) {
-      INFO(config.info.name << ", " << schedule.mode << " seed " << schedule.seed);
+      INFO(instance.info.name << ", " << schedule.mode << " seed " << schedule.seed);
       CHECK(complaint(bench.run(schedule), allowed) == "");
     }
   }

@@ -24,7 +24,7 @@ struct Options {
 std::vector<std::string> instances(const Options& options) {
   if (!options.instance.empty()) return {options.instance};
   std::vector<std::string> out;
-  for (const auto& config : dualgemm_test::all_configs()) out.push_back(config.info.name);
+  for (const auto& instance : dualgemm_test::all_instances()) out.push_back(instance.info.name);
   return out;
 }
 

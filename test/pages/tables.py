@@ -34,10 +34,10 @@ class Printers:
                                                    stdout=subprocess.PIPE, check=True).stdout
         return self.printed[command]
 
-    def configs(self):
+    def instances(self):
         logs = sorted((self.build / "kernel").glob("*/instances/*.log"))
-        return self.run("python3", ROOT / "bench/configs.py", *logs,
-                        given=self.run(self.build / "dualgemm_bench", "--configs"))
+        return self.run("python3", ROOT / "bench/instances.py", *logs,
+                        given=self.run(self.build / "dualgemm_bench", "--instances"))
 
     def model(self, heading):
         """The table below a heading of `make bench ARGS=--model`."""
@@ -45,8 +45,16 @@ class Printers:
                                    re.S | re.M))
         return "".join(line + "\n" for line in sections[heading].splitlines() if line.startswith("|"))
 
+    def rules(self):
+        entries = re.findall(r"^(\w) (\S+) +(\S.*?)  +(\S.*)\n    (.*)$", self.run(self.build / "dualgemm-sim", "--rules"),
+                             re.M)
+        rows = [("class", "rule", "what it asks", "rests on", "source"), ("---",) * 5]
+        rows += [(kind, f"`{rule}`", text, evidence, source) for kind, rule, evidence, source, text in entries]
+        return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
     def table(self, name):
-        if name == "make configs": return self.configs()
+        if name == "make instances": return self.instances()
+        if name == "dualgemm-sim --rules": return self.rules()
         if found := re.fullmatch(r"make bench ARGS=--model, (\w+)", name): return self.model(found[1])
         sys.exit(f"tables.py: nothing prints \"{name}\"")
 

@@ -2,9 +2,9 @@
 """check.py -- what ptxas made of the kernels: prints one row per loop of a role and one per epilogue of every instance,
 and fails where one is over a limit below.
 
-    check.py CONFIGS OBJECT [--nvdisasm PATH] [--list]
+    check.py INSTANCES OBJECT [--nvdisasm PATH] [--list]
 
-CONFIGS is what `dualgemm_bench --configs` prints: which entry is which instance, and what its activation may take.
+INSTANCES is what `dualgemm_bench --instances` prints: which entry is which instance, and what its activation may take.
 OBJECT is libdualgemm.a, an object file or a cubin; --list prints the instructions that count against a limit. nvdisasm
 is looked for beside the compiler of build/cuda.mk, in build/nvdisasm and on the PATH. The exit status is 0 where there
 is none, and where another compiler than that of the limits made the code: then the tables are for information.
@@ -199,7 +199,7 @@ def merge(rows, outputs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("configs")
+    parser.add_argument("instances")
     parser.add_argument("object")
     parser.add_argument("--nvdisasm", default=find_nvdisasm())
     parser.add_argument("--list", action="store_true")
@@ -207,7 +207,7 @@ def main():
     if arguments.nvdisasm is None:
         print("check.py: skipped: there is no nvdisasm on this machine")
         return 0
-    instances, report = json.loads(pathlib.Path(arguments.configs).read_text(encoding="utf-8")), Report()
+    instances, report = json.loads(pathlib.Path(arguments.instances).read_text(encoding="utf-8")), Report()
     functions = {f.name: f for f in disassemble(arguments.nvdisasm, arguments.object)}
     outputs = sorted({x["epilogue"]["c_name"] for x in instances})
     kernel_rows, role_rows, epilogue_rows = [], [], []
@@ -220,7 +220,7 @@ def main():
         role_rows += check_roles(function, name, report)
         epilogue_rows += check_epilogue(function, instance, report)
     for entry in sorted(functions):
-        report.failures.append([(entry, "kernel"), f"{arguments.configs} does not have it"])
+        report.failures.append([(entry, "kernel"), f"{arguments.instances} does not have it"])
     table("Kernels", ["instance", "instructions", *KERNEL], merge(kernel_rows, outputs))
     table("Loops that issue, per iteration",
           ["instance", "role", "mma", "scale copies", "TMA", "instructions", "R2UR of a shared value", "S2R", "divisions"],

@@ -1,4 +1,5 @@
-// fault.h -- how every room of the simulator says that a program did something wrong or something unknown.
+// fault.h -- how every folder of the simulator says that a program did something wrong, or something that the
+// simulator does not know.
 #pragma once
 
 #include <stdexcept>
@@ -9,7 +10,7 @@ namespace sim {
 enum class FaultKind {
   kSyntax,       // PTX text that does not parse, or says what its .target does not have
   kUnsupported,  // an instruction, qualifier or mode outside the table
-  kPoison,       // a value nobody wrote was used
+  kPoison,       // use of poison, a value that nobody wrote
   kBounds,       // an access outside an allocation, window or limit
   kMisaligned,   // an address that breaks the alignment rule of the access
   kProtocol,     // a rule of an instruction broken: mbarrier, TMEM allocation, descriptors, aligned execution
@@ -20,8 +21,8 @@ enum class FaultKind {
 
 const char* name(FaultKind kind);
 
-// Thrown by the rooms below exec/ without a site; exec/ catches it, adds the kernel, CTA, warp, lanes, PTX
-// line and source line, and throws it on.
+// The code below exec/ throws a Fault without saying where it happened; exec/ catches it, adds the kernel,
+// CTA, warp, lanes, PTX line and source line, and throws it on.
 class Fault : public std::runtime_error {
  public:
   Fault(FaultKind kind, const std::string& text) : std::runtime_error(text), kind_(kind) {}

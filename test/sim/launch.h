@@ -1,6 +1,5 @@
-// launch.h -- the door between the CUDA runtime shim and the machine: load PTX, find a kernel, run a grid.
-// Of what
-// lies below this header shim/ knows the observer and tensor maps only.
+// launch.h -- the interface between the CUDA runtime shim and the machine: load PTX, find a kernel, run a
+// grid. Of what lies below this header, shim/ includes only the observer and tensor maps.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +20,20 @@ namespace sim {
 namespace ptx {
 struct Module;  // parse/module.h
 }
-// Changes a parsed module before it is decoded: tests plant faults with it.
+// A ModuleEditor changes a parsed module before it is decoded; tests plant faults with it.
 using ModuleEditor = std::function<void(ptx::Module&)>;
 
 class Program;  // decode/program.h: decoded instructions
 
 class Module {
  public:
-  // Parses and decodes everything; Fault kSyntax or kUnsupported names PTX line, text and source line. Global
-  // variables are allocated in `memory` and initialised.
+  // Parses and decodes everything. A Fault kSyntax or kUnsupported names the PTX line, its text and the
+  // source line. Global variables are allocated in `memory` and initialised.
   static std::unique_ptr<Module> load(const std::string& ptx, GlobalMemory& memory,
                                       const ModuleEditor& edit = {});
   ~Module();
+  // Gives the memory of the variables back. Code and names stay, for those who still look at them.
+  void release_variables();
   const KernelInfo* find_kernel(const std::string& name) const;
   const GlobalVariable* find_global(const std::string& name) const;
   const std::vector<KernelInfo>& kernels() const;
@@ -53,8 +54,8 @@ struct LaunchOptions {
   Machine machine = kB200;
 };
 
-// Runs the grid to completion. args[i] points at the value of parameter i. Throws Fault, with the site in its
-// text; kLaunch also when the module was compiled for what the machine does not run.
+// Runs the grid to completion. args[i] points at the value of parameter i. Throws Fault with the site in its
+// text, kLaunch also when the module was compiled for a target that the machine does not run.
 LaunchStats launch(const Module& module, const std::string& kernel, const LaunchConfig& config,
                    void* const* args, GlobalMemory& memory, const LaunchOptions& options = {});
 

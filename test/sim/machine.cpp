@@ -11,7 +11,8 @@ namespace {
 
 constexpr const Machine* kMachines[] = {&kB200, &kB300, &kH200};
 
-// 10.1 was the number of a chip outside the family of 10.0, which is 11.0 now.
+// Compute capability 10.1 was the first number of a chip that is not of the family of 10.0; the chip is 11.0
+// now.
 constexpr uint32_t kRenumbered = 101;
 
 bool same_family(uint32_t older, uint32_t newer) {

@@ -1,5 +1,6 @@
-// machine.h -- the GPUs that can be simulated, as values: what the CUDA runtime tells of each, and what
-// launches, occupancy and the choice of code follow from. (The state of a running grid is exec/machine.h.)
+// machine.h -- the GPUs that can be simulated, as values: what the CUDA runtime reports of each, and the
+// numbers that decide launches, occupancy and which code runs. (The state of a running grid is in
+// exec/machine.h.)
 #pragma once
 
 #include <array>
@@ -9,7 +10,8 @@
 
 namespace sim {
 
-// What PTX or machine code was compiled for: sm_100, sm_100f (its family), sm_100a (this architecture alone).
+// A target is what PTX or machine code was compiled for: sm_100, sm_100f (its family) or sm_100a (this
+// architecture alone).
 struct Target {
   uint32_t arch = 0;   // 10 * major + minor
   char suffix = '\0';  // 'a', 'f' or none
@@ -19,14 +21,15 @@ struct Target {
 };
 Target parse_target(const std::string& text);  // "sm_100f", "compute_100f" or "100f"; arch 0 when it is none
 
-// CUDA attributes have the names of their members.
+// shim/runtime_device.cpp answers CUDA device attributes with these numbers.
 struct Machine {
-  // What no compute capability since 8.0 changes, so that code is laid out before it meets a machine.
+  // These are the same for every compute capability since 8.0, so code can be laid out before a machine is
+  // chosen.
   static constexpr int kWarpSize = 32, kReservedSmemPerBlock = 1024;
 
   const char* name;
   uint32_t major, minor;
-  const char* build_target;  // of a program for it, as nvcc takes it
+  const char* build_target;  // the target that nvcc takes for it
   int sms;
   int smem_per_sm, smem_per_block_optin;
   int registers_per_sm;
@@ -35,20 +38,21 @@ struct Machine {
   size_t memory_bytes;
   int sm_clock_khz, memory_clock_khz, memory_bus_bits;
   int copy_engines;
-  // Groups of SMs that can hold the CTAs of one cluster. A group holds clusters of at most as many CTAs as it
-  // has SMs, even where an SM has room for several CTAs.
+  // These are the groups of SMs that can hold the CTAs of one cluster. A group holds clusters of at most as
+  // many CTAs as it has SMs, even where an SM has room for several CTAs.
   std::array<int, 12> cluster_groups;
 
   constexpr uint32_t arch() const { return 10 * major + minor; }
-  // PTX of the target compiles for this machine; machine code of the target runs on it (CUDA C++ Programming
-  // Guide, compatibility of cubins and PTX, family- and architecture-specific targets).
+  // compiles() is true when PTX of the target can be compiled for this machine, executes() when machine code
+  // of the target runs on it (CUDA C++ Programming Guide, compatibility of cubins and PTX, family- and
+  // architecture-specific targets).
   bool compiles(const Target& ptx) const;
   bool executes(const Target& cubin) const;
 };
 
-// SMs, L2, clocks and bus as published measurements report them (SemiAnalysisAI/microbench-blackwell), with
-// the TPCs of its GPCs: 10, 10, 10, 9 on one die and 9, 9, 9, 5 + 3 on the other. Shared memory, registers
-// and threads are the CUDA C++ Programming Guide's for compute capability 10.0.
+// SMs, L2, clocks and bus are as published measurements report them (SemiAnalysisAI/microbench-blackwell),
+// and so are the TPCs of its GPCs: 10, 10, 10, 9 on one die and 9, 9, 9, 5 + 3 on the other. Shared memory,
+// registers and threads are the CUDA C++ Programming Guide's for compute capability 10.0.
 inline constexpr Machine kB200 = {.name = "B200",
                                   .major = 10,
                                   .minor = 0,
@@ -82,8 +86,8 @@ inline constexpr Machine kB300 = [] {
   return machine;
 }();
 
-// Every number as an H200 SXM reported it (driver 580.159, CUDA 13.0). With these groups the occupancy of
-// clusters of every size up to 16 at 1 to 7 CTAs an SM is what that H200 answered.
+// Every number is as an H200 SXM reported it (driver 580.159, CUDA 13.0). With these groups the occupancy of
+// clusters of every size up to 16 at 1 to 7 CTAs per SM is what that H200 answered.
 inline constexpr Machine kH200 = {.name = "H200",
                                   .major = 9,
                                   .minor = 0,
@@ -102,7 +106,8 @@ inline constexpr Machine kH200 = {.name = "H200",
                                   .copy_engines = 3,
                                   .cluster_groups = {18, 18, 16, 16, 16, 16, 16, 8, 2, 2, 2, 2}};
 
-// By name, in either case. std::invalid_argument lists the names when there is no such machine.
+// Finds a machine by its name, in upper or lower case. Where there is none, it throws std::invalid_argument
+// with the names of all machines.
 const Machine& machine_named(const std::string& name);
 
 }  // namespace sim

@@ -1,4 +1,5 @@
-// text.h -- the few helpers with which every room writes its messages, so that one thing is spelled one way.
+// text.h -- the few helpers with which every folder writes its messages, so that one thing is spelled one
+// way.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,6 @@ namespace sim {
 std::string hex(uint64_t value);                 // "0x1f0"
 std::string plural(int64_t n, const char* one);  // "1 arrival", "2 arrivals"
 std::string readable(
-    const std::string& mangled);  // a C++ name as the programmer wrote it, others as they are
+    const std::string& mangled);  // a C++ name as the programmer wrote it; any other name is unchanged
 
 }  // namespace sim

@@ -123,13 +123,13 @@ dualgemm_args_t some_arguments() {
 
 void check_choice(const dualgemm_device_t& device) {
   int32_t zeros = 0;
-  for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
-    dualgemm_config_info_t info;
-    check(dualgemm_config_info(id, &info) == DUALGEMM_STATUS_SUCCESS, "config_info");
+  for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
+    dualgemm_instance_info_t info;
+    check(dualgemm_instance_info(id, &info) == DUALGEMM_STATUS_SUCCESS, "instance_info");
     const bool ours = std::strstr(info.name, "zeros") != nullptr;
     zeros += ours;
     dualgemm_args_t args = some_arguments();
-    args.config_id = id;
+    args.instance_id = id;
     args.c_dtype = info.c_dtype;
     args.activation = static_cast<int32_t>(dualgemm::instance(id - 1).epilogue.activation);
     if (info.grouped || ours) continue;
@@ -140,13 +140,13 @@ void check_choice(const dualgemm_device_t& device) {
   check(zeros == 2, "the table has the two instances for sm_90a");
   dualgemm_args_t args = some_arguments();
   int32_t id = 0;
-  dualgemm_config_info_t info;
-  check(dualgemm_select_config(&args, &device, &id) == DUALGEMM_STATUS_SUCCESS &&
-            dualgemm_config_info(id, &info) == DUALGEMM_STATUS_SUCCESS && std::strstr(info.name, "zeros"),
+  dualgemm_instance_info_t info;
+  check(dualgemm_select_instance(&args, &device, &id) == DUALGEMM_STATUS_SUCCESS &&
+            dualgemm_instance_info(id, &info) == DUALGEMM_STATUS_SUCCESS && std::strstr(info.name, "zeros"),
         std::string("choice: ") + dualgemm_last_error());
   const dualgemm_device_t b200 = {10, 0, 148, device.driver_version, 0, "NVIDIA B200", 0, 0};
-  check(dualgemm_select_config(&args, &b200, &id) == DUALGEMM_STATUS_SUCCESS &&
-            dualgemm_config_info(id, &info) == DUALGEMM_STATUS_SUCCESS && !std::strstr(info.name, "zeros"),
+  check(dualgemm_select_instance(&args, &b200, &id) == DUALGEMM_STATUS_SUCCESS &&
+            dualgemm_instance_info(id, &info) == DUALGEMM_STATUS_SUCCESS && !std::strstr(info.name, "zeros"),
         std::string("choice on a B200: ") + dualgemm_last_error());
 }
 

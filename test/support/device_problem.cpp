@@ -38,12 +38,12 @@ dualgemm_activation_t activation_of(const dualgemm::Instance& instance) {
 
 }  // namespace
 
-std::vector<NamedConfig> all_configs() {
-  std::vector<NamedConfig> out;
-  for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
-    NamedConfig config{id, {}, activation_of(dualgemm::instance(id - 1))};
-    check_status(dualgemm_config_info(id, &config.info));
-    out.push_back(config);
+std::vector<NamedInstance> all_instances() {
+  std::vector<NamedInstance> out;
+  for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
+    NamedInstance instance{id, {}, activation_of(dualgemm::instance(id - 1))};
+    check_status(dualgemm_instance_info(id, &instance.info));
+    out.push_back(instance);
   }
   return out;
 }
@@ -54,30 +54,30 @@ std::vector<dualgemm_activation_t> all_activations() {
   return {out.begin(), out.end()};
 }
 
-std::vector<NamedConfig> configs_computing(dualgemm_activation_t activation) {
-  std::vector<NamedConfig> out = all_configs();
-  std::erase_if(out, [&](const NamedConfig& config) { return config.activation != activation; });
+std::vector<NamedInstance> instances_computing(dualgemm_activation_t activation) {
+  std::vector<NamedInstance> out = all_instances();
+  std::erase_if(out, [&](const NamedInstance& instance) { return instance.activation != activation; });
   return out;
 }
 
 namespace {
 
-std::vector<NamedConfig> configs_where(bool grouped) {
-  std::vector<NamedConfig> out = configs_computing(kDefaultActivation);
-  std::erase_if(out, [&](const NamedConfig& config) { return (config.info.grouped != 0) != grouped; });
+std::vector<NamedInstance> instances_where(bool grouped) {
+  std::vector<NamedInstance> out = instances_computing(kDefaultActivation);
+  std::erase_if(out, [&](const NamedInstance& instance) { return (instance.info.grouped != 0) != grouped; });
   return out;
 }
 
 }  // namespace
 
-std::vector<NamedConfig> dense_configs() { return configs_where(false); }
-std::vector<NamedConfig> grouped_configs() { return configs_where(true); }
+std::vector<NamedInstance> dense_instances() { return instances_where(false); }
+std::vector<NamedInstance> grouped_instances() { return instances_where(true); }
 
-LaunchOptions use(const NamedConfig& config) {
+LaunchOptions use(const NamedInstance& instance) {
   LaunchOptions options;
-  options.dtype = static_cast<dualgemm_dtype_t>(config.info.c_dtype);
-  options.activation = config.activation;
-  options.config_id = config.id;
+  options.dtype = static_cast<dualgemm_dtype_t>(instance.info.c_dtype);
+  options.activation = instance.activation;
+  options.instance_id = instance.id;
   return options;
 }
 

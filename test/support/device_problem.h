@@ -32,20 +32,20 @@ class DeviceProblem {
 // Upload, launch on the default stream, read back.
 Output run(const Problem& problem, const LaunchOptions& options = {});
 
-// The configurations of the library: ids and what they are.
-struct NamedConfig {
+// The instances of the library: ids and what they are.
+struct NamedInstance {
   int32_t id;
-  dualgemm_config_info_t info;
+  dualgemm_instance_info_t info;
   dualgemm_activation_t activation;
 };
-std::vector<NamedConfig> all_configs();
+std::vector<NamedInstance> all_instances();
 std::vector<dualgemm_activation_t> all_activations();
-std::vector<NamedConfig> configs_computing(dualgemm_activation_t activation);
+std::vector<NamedInstance> instances_computing(dualgemm_activation_t activation);
 // Those that compute kDefaultActivation.
-std::vector<NamedConfig> dense_configs();    // for one problem or a batch
-std::vector<NamedConfig> grouped_configs();  // for groups
+std::vector<NamedInstance> dense_instances();    // for one problem or a batch
+std::vector<NamedInstance> grouped_instances();  // for groups
 
-// Launch options that force a configuration, with the output type and the activation that are its own.
-LaunchOptions use(const NamedConfig& config);
+// Launch options that force an instance, with the output type and the activation that are its own.
+LaunchOptions use(const NamedInstance& instance);
 
 }  // namespace dualgemm_test

@@ -93,7 +93,7 @@ DeviceSet::DeviceSet(const ProblemSet& set, const SetOptions& options)
   }
   args_.c_dtype = options.dtype;
   args_.activation = options.activation;
-  args_.config_id = options.config_id;
+  args_.instance_id = options.instance_id;
   args_.max_sms = options.max_sms;
   args_.flags = options.flags;
   const int32_t problems = static_cast<int32_t>(set.problems.size());
@@ -168,10 +168,10 @@ int32_t DeviceSet::split_k() const {
   dualgemm_device_t device;
   check_status(dualgemm_current_device(&device));
   int32_t id = 0;
-  check_status(dualgemm_select_config(&args_, &device, &id));
+  check_status(dualgemm_select_instance(&args_, &device, &id));
   if (id == 0) return 1;  // no kernel runs
-  dualgemm_config_info_t info;
-  check_status(dualgemm_config_info(id, &info));
+  dualgemm_instance_info_t info;
+  check_status(dualgemm_instance_info(id, &info));
   return info.split_k;
 }
 

@@ -20,7 +20,7 @@ void check_status(dualgemm_status_t status);  // std::runtime_error with what th
 struct LaunchOptions {
   dualgemm_dtype_t dtype = DUALGEMM_DTYPE_FP16;
   dualgemm_activation_t activation = kDefaultActivation;
-  int32_t config_id = 0;  // 0: the library chooses
+  int32_t instance_id = 0;  // 0: the library chooses
   int32_t max_sms = 0;
   int64_t ldc_padding = 0;        // elements beyond n, a multiple of 8
   bool alphas_on_device = false;  // alpha1_dev, alpha2_dev carry the factors times 2, the host ones are 1/2

@@ -1,6 +1,6 @@
-// alu.cpp -- resolution of arithmetic: taking a spelling apart, asking each family in turn,
-// and the rounding helpers the families share. What they compute stands in integer, bits, float, half,
-// compare and convert.
+// alu.cpp -- resolution of arithmetic: taking a spelling apart, asking each family in turn, and the rounding
+// helpers that the families share. What they compute stands in integer, bits, float, half, compare and
+// convert.
 #include "sim/alu/alu.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace {
 constexpr auto kResolvers = std::to_array(
     {&resolve_integer, &resolve_bits, &resolve_float, &resolve_half, &resolve_compare, &resolve_convert});
 
-// Every arithmetic opcode, so that a known opcode with an unknown type is told
-// from an opcode of another room.
+// This lists every arithmetic opcode, so that a known opcode with an unknown type is told from an opcode that
+// is not arithmetic.
 constexpr auto kOpcodes = std::to_array<std::string_view>(
     {"abs",      "add",   "addc", "and",   "bfe",  "bfi",   "bfind", "bmsk",  "brev", "clz", "cnot",
      "copysign", "cos",   "cvt",  "div",   "dp2a", "dp4a",  "ex2",   "fma",   "fns",  "lg2", "lop3",

@@ -68,7 +68,7 @@ AluFn shift_right_of(Type t) {
   }
 }
 
-// shf: a 64-bit funnel {in[1], in[0]}; .l keeps the high word, .r the low one.
+// shf shifts the 64-bit funnel {in[1], in[0]}; .l keeps the high word, .r the low one.
 template <bool kLeft, bool kWrap>
 uint64_t funnel_shift(const AluCode&, const uint64_t* in) {
   const uint64_t both = (in[1] << 32) | static_cast<uint32_t>(in[0]);
@@ -120,7 +120,7 @@ uint64_t prmt_mode(const AluCode& code, const uint64_t* in) {
   }
 }
 
-// Position and length are cut to 8 bits, but an H200 takes all 32 bits of them where the field is of 64.
+// Position and length are cut to 8 bits, except that an H200 takes all 32 bits of them for a 64-bit field.
 template <class T>
 uint64_t bit_field_extract(const AluCode&, const uint64_t* in) {
   constexpr uint64_t kTop = sizeof(T) * 8 - 1, kMask = sizeof(T) == 8 ? 0xFFFFFFFF : 0xFF;
@@ -148,7 +148,7 @@ uint64_t bit_field_insert(const AluCode&, const uint64_t* in) {
   return put<T>(out);
 }
 
-// Most significant bit that differs from the sign; -1 when there is none.
+// bfind returns the most significant bit that differs from the sign, and -1 when there is none.
 template <class T, bool kShiftAmount>
 uint64_t find_leading(const AluCode&, const uint64_t* in) {
   using U = std::make_unsigned_t<T>;
@@ -201,7 +201,7 @@ uint64_t extend(const AluCode&, const uint64_t* in) {
   return put<T>(T(T(uint32_t(in[0]) << (32 - width)) >> (32 - width)));
 }
 
-// fns: the |offset|-th set bit from `base`, upwards for positive offsets, downwards for negative ones.
+// fns finds the |offset|-th set bit from `base`, upwards for positive offsets, downwards for negative ones.
 uint64_t find_nth_set(const AluCode&, const uint64_t* in) {
   const uint32_t mask = static_cast<uint32_t>(in[0]);
   int32_t position = static_cast<int32_t>(in[1]);
@@ -216,7 +216,8 @@ uint64_t find_nth_set(const AluCode&, const uint64_t* in) {
   return 0xFFFFFFFF;
 }
 
-// dp4a and dp2a. aux: bit 0 a signed, bit 1 b signed, bit 2 the upper half of b (dp2a).
+// For dp4a and dp2a, bit 0 of aux says that a is signed, bit 1 that b is, bit 2 that dp2a takes the upper
+// half of b.
 int64_t element(uint64_t v, int index, int width, bool is_signed_element) {
   const uint32_t raw = (v >> (index * width)) & ((1u << width) - 1);
   return is_signed_element && (raw >> (width - 1)) ? int64_t(raw) - (int64_t{1} << width) : int64_t(raw);

@@ -1,5 +1,6 @@
-// compare.cpp -- comparisons and selections: setp, set, selp, slct, testp, copysign. A comparison is an
-// index in AluCode::aux, the Boolean operation that combines it with a third operand stands above it.
+// compare.cpp -- comparisons and selections: setp, set, selp, slct, testp, copysign. The low bits of
+// AluCode::aux hold the index of a comparison, the bits above them the Boolean operation that combines it
+// with a third operand.
 #include <array>
 
 #include "sim/alu/spelling.h"
@@ -62,7 +63,7 @@ bool compare(uint32_t comparison, T a, T b) {
   }
 }
 
-// How a type is read for comparing.
+// The readers turn a register into the value that is compared.
 template <class T>
 struct Plain {
   using Value = T;
@@ -112,7 +113,7 @@ void setp_two(const AluCode& code, const uint64_t* in, uint64_t* out) {
   out[0] = combine(code, result, third);
   out[1] = combine(code, !result, third);
 }
-// Packed operands: p is the low element's result, q the high one's.
+// For packed operands, p is the result of the low element and q that of the high one.
 template <class Reader>
 void setp_pair(const AluCode& code, const uint64_t* in, uint64_t* out) {
   const uint64_t high[2] = {in[0] >> 16, in[1] >> 16};
@@ -211,7 +212,7 @@ AluFn select_of(Type t) {
   }
 }
 
-// slct: a where c >= 0, b elsewhere; a NaN selects b.
+// slct selects a where c >= 0, and b elsewhere; a NaN selects b.
 template <bool kFloat>
 uint64_t slct(const AluCode& code, const uint64_t* in) {
   const bool first = kFloat ? Plain<float>::read(code, in[2]) >= 0.0f : get<int32_t>(in[2]) >= 0;
@@ -233,7 +234,7 @@ uint64_t testp(const AluCode& code, const uint64_t* in) {
   }
 }
 
-// copysign: the sign of a on b.
+// copysign puts the sign of a on b.
 template <int kBits>
 uint64_t copy_sign(const AluCode&, const uint64_t* in) {
   constexpr uint64_t kSign = uint64_t{1} << (kBits - 1);

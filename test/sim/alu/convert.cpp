@@ -1,7 +1,7 @@
 // convert.cpp -- cvt. A scalar conversion goes through one carrier: integers as a sign and a 64-bit
 // magnitude, floats as double (which holds f16, bf16, f32 and f64 exactly). Where a carrier is wider than the
-// target it is rounded to odd first, so that the one real rounding is correct. Packed conversions read and
-// write their elements in operand order: of `cvt d, a, b` the first source is the upper element.
+// target, it is rounded to odd first, so that the one real rounding is correct. Packed conversions read and
+// write their elements in operand order: the first source of `cvt d, a, b` is the upper element.
 #include <algorithm>
 #include <cstdlib>
 
@@ -88,7 +88,7 @@ uint64_t integer_to_integer(const AluCode& code, const uint64_t* in) {
 uint64_t integer_to_float(const AluCode& code, const uint64_t* in) {
   const Integer x = read_integer(code.from, in[0]);
   if (code.dst != Type::kF64) return write_float(code, to_odd_f64(x.negative, x.magnitude));
-  // Rounding the magnitude mirrors the direction.
+  // The direction of rounding is mirrored for a negative number, because its magnitude is rounded.
   Round r = round_of(code);
   if (x.negative && r == Round::kDown) {
     r = Round::kUp;
@@ -102,7 +102,7 @@ uint64_t integer_to_float(const AluCode& code, const uint64_t* in) {
   return write_float(code, x.negative ? -y : y);
 }
 
-// Always clamped. NaN is 0, but 2^(n-1) when either side is 64 bits wide.
+// The result is always clamped. NaN becomes 0, but 2^(n-1) when either side is 64 bits wide.
 uint64_t float_to_integer(const AluCode& code, const uint64_t* in) {
   const double x = read_float(code, in[0]);
   const int width = ptx::bits(code.dst);
@@ -115,9 +115,9 @@ uint64_t float_to_integer(const AluCode& code, const uint64_t* in) {
   return write_integer(code.dst, clamp_integer(code.dst, {std::signbit(x), magnitude}));
 }
 
-// What an H200 makes of a NaN. Through f64 it keeps its sign and the upper bits
-// of its payload and becomes quiet. One of f32 or bf16 that stays or becomes f32 is copied;
-// f16 and every operation on f32 make the canonical one.
+// Converts a NaN as an H200 does. To and from f64 it keeps its sign and the upper bits of its payload and
+// becomes quiet. A NaN of f32 or bf16 that stays or becomes f32 is copied. All others become the canonical
+// NaN, and so do those of f32 and bf16 that an operation on f32 (.ftz, rounding to an integer) sees first.
 uint64_t nan_to_float(const AluCode& code, uint64_t v) {
   if (has(code, kSat)) return 0;
   if (code.from == Type::kF64) {
@@ -147,8 +147,9 @@ uint64_t float_to_float(const AluCode& code, const uint64_t* in) {
   return write_float(exact, to_integral(round_of(code), x));
 }
 
-// tf32: f32 with 10 mantissa bits, the low 13 bits zero. Of a NaN .rna cuts the payload, even to nothing, and
-// .satfinite takes the next smaller pattern, as of an infinity: an H200 does so.
+// A tf32 is an f32 with 10 mantissa bits, the low 13 bits zero. Of a NaN, .rna cuts the payload, even to
+// nothing, and .satfinite takes the next smaller pattern, as it does of an infinity. That is what an H200
+// does.
 uint64_t float_to_tf32(const AluCode& code, const uint64_t* in) {
   uint32_t x = static_cast<uint32_t>(in[0]);
   const bool nan = (x & 0x7FFFFFFF) > 0x7F800000;
@@ -282,7 +283,8 @@ void resolve_tf32(Spelling& s, AluCode* code) {
   if (code->from == Type::kF32) code->fn = &float_to_tf32;
 }
 
-// cvt.pack.sat: two s32 clamped to `aux` bits (plus kPackSigned), below them what c held.
+// cvt.pack.sat clamps two s32 to `aux` bits (to a signed range with kPackSigned), and puts what c held above
+// them.
 constexpr uint32_t kPackSigned = 1 << 8;
 uint64_t pack(const AluCode& code, const uint64_t* in) {
   const int width = static_cast<int>(code.aux & 0xFF);

@@ -22,8 +22,8 @@ uint64_t finish_f32(const AluCode& code, float x) {
   if (flushes(code)) x = flush_f32(x);
   return put(has(code, kSat) ? saturate_unit(x) : x);
 }
-// An H200 flushes products and quotients that are subnormal before they are rounded: truncated, they are
-// subnormal or zero. A fused product is taken to do the same.
+// An H200 flushes products and quotients that are subnormal before they are rounded, which are those that
+// truncation leaves subnormal or zero. A fused product is assumed to do the same.
 template <class F>
 uint64_t finish_tiny_f32(const AluCode& code, F operation) {
   float x = operation(round_of(code));
@@ -54,7 +54,7 @@ uint64_t fma_f32(const AluCode& code, const uint64_t* in) {
   });
 }
 
-// Quotients and roots, in any mode of the host.
+// These are quotients and roots, in any rounding mode of the host.
 template <auto Op>
 uint64_t rounded1_f32(const AluCode& code, const uint64_t* in) {
   return finish_f32(code, rounded<float>(round_of(code), Op, input_f32(code, in[0])));
@@ -75,7 +75,7 @@ uint64_t rounded2_f64(const AluCode& code, const uint64_t* in) {
     if (is_nan_f64(operand)) return operand | kQuiet64;
   return put(rounded<double>(round_of(code), Op, get<double>(in[0]), get<double>(in[1])));
 }
-// Of three, the second, then the third.
+// Of three operands it takes the NaN of the second, then that of the third.
 uint64_t fma_f64(const AluCode& code, const uint64_t* in) {
   for (const uint64_t operand : {in[1], in[2], in[0]})
     if (is_nan_f64(operand)) return operand | kQuiet64;
@@ -83,7 +83,7 @@ uint64_t fma_f64(const AluCode& code, const uint64_t* in) {
       rounded<double>(round_of(code), kFma, get<double>(in[0]), get<double>(in[1]), get<double>(in[2])));
 }
 
-// The common case, round to nearest without modifiers: one host operation.
+// The common case, rounding to nearest without modifiers, is one operation of the host.
 template <auto Op>
 AluFn plain_or(const AluCode& code, AluFn general) {
   return code.mods == 0 ? &apply2<float, Op> : general;
@@ -98,7 +98,7 @@ uint64_t tanh_f32(const AluCode&, const uint64_t* in) { return put(tanh_approx(g
 uint64_t div_full_f32(const AluCode& code, const uint64_t* in) {
   return put(div_full(get<float>(in[0]), get<float>(in[1]), flushes(code)));
 }
-// a * (1 / b): for 2^126 < |b| < 2^128 the reciprocal flushes to zero, so the quotient is 0,
+// The quotient is a * (1 / b): for 2^126 < |b| < 2^128 the reciprocal flushes to zero, so the quotient is 0,
 // and NaN when a is infinite.
 uint64_t div_approx_f32(const AluCode& code, const uint64_t* in) {
   const float a = get<float>(in[0]), b = get<float>(in[1]);
@@ -140,7 +140,7 @@ uint64_t neg_f64(const AluCode&, const uint64_t* in) {
   return is_nan_f64(in[0]) ? in[0] | kQuiet64 : in[0] ^ (uint64_t{1} << 63);
 }
 
-// -0 is below +0; one NaN loses against a number, unless .NaN.
+// -0 is below +0. A NaN loses against a number, unless the instruction has .NaN.
 template <class T>
 T extremum2(T a, T b, bool minimum, bool propagate_nan) {
   if (std::isnan(a) || std::isnan(b)) {
@@ -170,7 +170,7 @@ uint64_t extremum_f64(const AluCode&, const uint64_t* in) {
   return is_nan_f64(result) ? result | kQuiet64 : result;
 }
 
-// add.f32.f16 d, a, c and fma.f32.bf16 d, a, b, c: the factors are narrow, the sum is not.
+// In add.f32.f16 d, a, c and fma.f32.bf16 d, a, b, c the factors are narrow and the sum is not.
 template <AluFn Function, float (*Widen)(uint16_t), uint32_t kNarrow>
 uint64_t mixed(const AluCode& code, const uint64_t* in) {
   uint64_t wide[3] = {in[0], in[1], code.inputs == 3 ? in[2] : 0};

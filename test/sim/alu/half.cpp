@@ -26,12 +26,12 @@ template <class F>
 uint64_t finish(const AluCode& code, float x) {
   if (has(code, kSat)) x = saturate_unit(x);
   if (has(code, kRelu) && !std::isnan(x)) x = x > 0 ? x : 0.0f;
-  // What is subnormal before the last rounding is flushed.
+  // A result that is subnormal before the last rounding is flushed.
   if (has(code, kFtz) && std::fabs(x) < F::kSmallestNormal) x = std::copysign(0.0f, x);
   return F::narrow(x);
 }
 
-// a + b is a * 1 + b, and a * b is a * b + (-0): both keep the sign of a zero result.
+// a + b is computed as a * 1 + b, and a * b as a * b + (-0); both keep the sign of a zero result.
 template <class F>
 uint64_t add(const AluCode& code, const uint64_t* in) {
   return finish<F>(code, fma_to_odd_f32(input<F>(code, in[0]), 1.0f, input<F>(code, in[1])));
@@ -89,7 +89,7 @@ uint64_t approximate(const AluCode& code, const uint64_t* in) {
   return finish<F>(code, Function(input<F>(code, in[0])));
 }
 
-// Picks the instance for the type: one element, or a pair of them.
+// Picks the instance for the type, which is one element or a pair of them.
 #define SIM_HALF_FUNCTION(type, ...)                                                            \
   ((type) == Type::kF16     ? static_cast<AluFn>(&SIM_HALF_NAME(F16, __VA_ARGS__))              \
    : (type) == Type::kBf16  ? static_cast<AluFn>(&SIM_HALF_NAME(Bf16, __VA_ARGS__))             \

@@ -31,7 +31,7 @@ constexpr auto kMulHi = [](auto a, auto b) {
 };
 constexpr auto kMadHi = [](auto a, auto b, auto c) { return kAdd(kMulHi(a, b), c); };
 
-// A zero divisor is unspecified by the ISA; an H200 returns all ones as quotient and as remainder. The most
+// The ISA does not specify division by zero; an H200 returns all ones as quotient and as remainder. The most
 // negative number divided by -1 wraps.
 constexpr auto kDiv = [](auto a, auto b) {
   using T = decltype(a);
@@ -58,7 +58,7 @@ constexpr auto kMadHiSat = [](int32_t a, int32_t b, int32_t c) {
 constexpr auto kMinRelu = [](int32_t a, int32_t b) { return std::max(std::min(a, b), 0); };
 constexpr auto kMaxRelu = [](int32_t a, int32_t b) { return std::max(std::max(a, b), 0); };
 
-// 24-bit factors, sign- or zero-extended; .hi is bits 16 to 47 of the 48-bit product.
+// Factors have 24 bits and are sign- or zero-extended; .hi is bits 16 to 47 of the 48-bit product.
 constexpr auto kFactor24 = [](auto a) -> int64_t {
   if constexpr (std::is_signed_v<decltype(a)>) return int32_t(uint32_t(a) << 8) >> 8;
   return int64_t(uint32_t(a) & 0xFFFFFF);

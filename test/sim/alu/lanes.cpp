@@ -1,5 +1,5 @@
-// lanes.cpp -- the whole-warp loops, by exact spelling. Integers only wrap and compare; f32 uses the host's
-// rounding to nearest even and returns the canonical NaN, as the lane functions do.
+// lanes.cpp -- the whole-warp loops, found by exact spelling. Integers only wrap and compare; f32 uses the
+// host's rounding to nearest even and returns the canonical NaN, as the lane functions do.
 #include "sim/alu/lanes.h"
 
 #include <bit>

@@ -10,7 +10,7 @@ namespace sim {
 
 using LaneLoop = void (*)(uint64_t* out, const uint64_t* a, const uint64_t* b, const uint64_t* c);
 
-// Null when the spelling has no whole-warp form.
+// Returns null when the spelling has no whole-warp form.
 LaneLoop find_lane_loop(const ptx::Statement& statement);
 
 }  // namespace sim

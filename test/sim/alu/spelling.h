@@ -1,6 +1,6 @@
-// spelling.h -- shared by the files of this room and nobody else: lane values as C++ values, the modifiers
-// an AluCode carries, and Spelling, which takes the qualifiers of one statement apart. Whatever a family does
-// not take is an error, so an unknown qualifier cannot be ignored by accident.
+// spelling.h -- shared by the files of this folder and nobody else: lane values as C++ values, the modifiers
+// that an AluCode carries, and Spelling, which takes the qualifiers of one statement apart. Whatever a family
+// does not take is an error, so an unknown qualifier cannot be ignored by accident.
 #pragma once
 
 #include <bit>
@@ -20,7 +20,7 @@ namespace sim::alu {
 
 using ptx::Type;
 
-// AluCode::mods. The two lowest bits are a Round.
+// These are the bits of AluCode::mods. The two lowest bits are a Round.
 enum Mod : uint32_t {
   kRoundMask = 3,
   kFtz = 1 << 2,
@@ -64,7 +64,7 @@ uint64_t put(T v) {
   }
 }
 
-// A captureless lambda on values as an AluFn.
+// These turn a captureless lambda on values into an AluFn.
 template <class T, auto Op>
 uint64_t apply1(const AluCode&, const uint64_t* in) {
   return put<T>(Op(get<T>(in[0])));
@@ -78,7 +78,7 @@ uint64_t apply3(const AluCode&, const uint64_t* in) {
   return put<T>(Op(get<T>(in[0]), get<T>(in[1]), get<T>(in[2])));
 }
 
-// A function of one element applied to every element of a packed value.
+// Applies a function of one element to every element of a packed value.
 template <AluFn Element, int kBits, int kCount = 2>
 uint64_t packed(const AluCode& code, const uint64_t* in) {
   constexpr uint64_t kMask = (uint64_t{1} << kBits) - 1;
@@ -95,7 +95,7 @@ inline float flush_f32(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? st
 inline uint16_t flush_f16(uint16_t x) { return (x & 0x7C00) == 0 ? x & 0x8000 : x; }
 inline uint16_t flush_bf16(uint16_t x) { return (x & 0x7F80) == 0 ? x & 0x8000 : x; }
 
-// .sat of a float result: [0, 1], NaN and -0 to +0.
+// .sat clamps a float result to [0, 1], and turns NaN and -0 into +0.
 template <class T>
 T saturate_unit(T x) {
   return x > T(0) ? (x < T(1) ? x : T(1)) : T(0);
@@ -105,8 +105,8 @@ bool is_integer(Type type);  // u, s and b types
 bool is_signed(Type type);
 bool is_half(Type type);  // f16, bf16 and their pairs
 
-// double in directed rounding on the host: `r` holds around the call only. Arguments and result pass through
-// volatile so that the compiler cannot move the operation across the change of mode.
+// Computes on the host in rounding mode `r`, which is set around the call only. Arguments and result pass
+// through volatile so that the compiler cannot move the operation across the change of mode.
 void set_host_rounding(Round r);
 template <class R, class F, class... A>
 R rounded(Round r, F operation, A... args) {
@@ -119,7 +119,7 @@ R rounded(Round r, F operation, A... args) {
   }(args...);
 }
 
-// The float, or the sum a * b + c, rounded to odd: exact results stay, others get their last bit set. One
+// These round a number, or the sum a * b + c, to odd: exact results stay, others get their last bit set. One
 // more rounding to a format with at least two bits less is then correct in every mode.
 float to_odd_f32(double x);
 double to_odd_f64(bool negative, uint64_t magnitude);
@@ -142,7 +142,8 @@ class Spelling {
 
   // Requires the types to be exactly these many.
   void expect_types(size_t count) const;
-  // Ends resolution: everything taken, the operands there, a function found.
+  // Ends resolution. It is an error when a qualifier was not taken, when the number of operands differs, or
+  // when no function was found.
   void finish(AluCode* code) const;
   [[noreturn]] void unsupported(const std::string& why) const;
 
@@ -152,7 +153,8 @@ class Spelling {
   std::vector<std::string_view> rest_;  // qualifiers that are no types and were not taken yet
 };
 
-// One per file: false when the opcode, or the opcode with these types, belongs elsewhere.
+// There is one for each file. It returns false when the opcode, or the opcode with these types, belongs
+// elsewhere.
 bool resolve_integer(Spelling& spelling, AluCode* code);
 bool resolve_bits(Spelling& spelling, AluCode* code);
 bool resolve_float(Spelling& spelling, AluCode* code);

@@ -41,7 +41,7 @@ void Certifier::refuse(State& state, const std::string& reason) {
   if (state.result.reason.empty()) state.result.reason = reason;
 }
 
-// `by` does, or starts, something that the open phase needs to complete.
+// Is called when `by` does, or starts, something that the open phase needs to complete.
 void Certifier::mutation(State& state, const Thread& by, const char* what) {
   state.touched = true;
   bool after_a_wait = state.phase == 0;
@@ -73,8 +73,8 @@ void Certifier::settle(State& state) {
   ++state.phase;
 }
 
-// A thread whose wait nothing followed: were it slow, the barrier would go on without it, and its next wait
-// may take one phase for another, or never end.
+// Nothing followed the wait of this thread: were the thread slow, the barrier would go on without it, and its
+// next wait may take one phase for another, or never end.
 void Certifier::report_lag(State& state, const Lag& lag, const Thread& thread, const Inst* inst) {
   state.lag_reported = true;
   state.lags.clear();
@@ -109,7 +109,7 @@ void Certifier::wait(State& state, const SyncEvent& event) {
   }
 }
 
-// An operation does to the barrier what was foreseen when it was issued.
+// Is called when an operation does to the barrier what was foreseen at its issue.
 void Certifier::landed(State& state, uint64_t id, int64_t amount, const char* what) {
   const auto it = state.flights.find(id);
   if (it == state.flights.end()) {

@@ -1,5 +1,5 @@
-// certificate.h -- which mbarriers behave the same in every schedule. From one run with its order of events:
-// when, for each phase g of a barrier,
+// certificate.h -- which mbarriers behave the same in every schedule. One run with its order of events can
+// show it: when, for each phase g of a barrier,
 //   - arrivals and bytes are exact: every copy counts in the phase it was issued in,
 //   - every arrival and every copy of phase g + 1 comes after some wait that saw g,
 //   - every wait that saw g comes before something that phase g + 1 needs to complete,
@@ -32,7 +32,8 @@ struct Certificate {
   size_t certified() const;
 };
 
-// Watches a run. It asks `clocks` about every event it is shown, so the clocks must see the event first.
+// The Certifier observes a run. It asks `clocks` about every event it is shown, so the clocks must see the
+// event first.
 class Certifier : public Observer {
  public:
   // `sink` is told of threads that wait on although nothing holds the barrier back for them.

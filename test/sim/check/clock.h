@@ -16,7 +16,7 @@ namespace sim {
 using Time = uint64_t;  // 0: before everything
 constexpr uint32_t kAllLanes = 0xFFFFFFFF;
 
-// What a component of a clock stands for. Its value is a Time, except where noted.
+// This is what a component of a clock stands for. The component's value is a Time, except where noted.
 enum class Part : uint8_t {
   kThreads,   // a warp: what its lanes did up to then, in program order
   kTensor1,   // a thread's tcgen05.mma and .cp of cta_group::1: complete up to then
@@ -39,14 +39,14 @@ class VectorClock {
  public:
   bool empty() const { return data_ == nullptr; }
   Time of(Component c) const;
-  // kThreads: every lane of `lanes` is known up to `time`.
+  // For kThreads, this is true when every lane of `lanes` is known up to `time`.
   bool knows(Component c, uint32_t lanes, Time time) const;
   bool knows(Component c, Time time) const { return of(c) >= time; }
   bool mentions(Component first, Component last) const;  // any component from first to last
   void raise(Component c, Time time);
   void raise(Component c, uint32_t lanes, Time time);
   void join(const VectorClock& other);
-  // What it says of asynchronous operations, nothing of threads.
+  // Returns what the clock says of asynchronous operations, without what it says of threads.
   VectorClock completions() const;
   bool same(const VectorClock& other) const { return data_ == other.data_; }  // the very same object
 
@@ -66,7 +66,8 @@ class VectorClock {
   std::shared_ptr<Entries> data_;
 };
 
-// A moment of a thread, and whether another thread knows of it: for checkers that reason about order.
+// A stamp is a moment of a thread. Checkers that reason about order ask Clocks whether another thread knows
+// of it.
 struct Stamp {
   Component thread = 0;
   uint32_t lane = 0;
@@ -76,10 +77,10 @@ struct Stamp {
 class Clocks {
  public:
   virtual ~Clocks() = default;
-  // Everything `thread` has done so far, the event being delivered included.
+  // Returns the moment that covers everything `thread` has done so far, the event being delivered included.
   virtual Stamp now(const Thread& thread) const = 0;
-  // The stamped moment comes before whatever `thread` does next, whatever the schedule: there is a chain of
-  // synchronisation of any strength between them. Says nothing of what memory shows.
+  // True when the stamped moment comes before whatever `thread` does next in every schedule, because a chain
+  // of synchronisation of any strength lies between them. This says nothing of what memory shows.
   virtual bool ordered(const Stamp& stamp, const Thread& thread) const = 0;
 };
 

@@ -1,6 +1,6 @@
-// descriptor_check.h -- matrix descriptors against the tensor maps that wrote the bytes they name.
-// A descriptor and a map are made by different code on different sides of the launch;
-// the tensor core trusts both.
+// descriptor_check.h -- matrix descriptors against the tensor maps that wrote the bytes they name. A
+// descriptor and a map are made by different code on different sides of the launch; the tensor core trusts
+// both.
 #pragma once
 
 #include <cstdint>

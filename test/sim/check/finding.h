@@ -1,6 +1,6 @@
 // finding.h -- what a checker says: a rule that was broken, where, by what, and what would have kept it.
-// Every rule stands once, in the *_rules.cpp of its checker, with its class,
-// its evidence and the section it follows.
+// Every rule stands once, in the *_rules.cpp of its checker, with its class, its evidence and the section it
+// follows.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace sim {
 
-// E: breaks a rule that hardware is known to enforce, or produced a wrong value or a hang here. S: breaks the
-// letter of the ISA, but kernels that run on B200 do it. A: advice.
+// kError (class E) breaks a rule that hardware is known to enforce, or produced a wrong value or a hang here.
+// kStrict (S) breaks the letter of the ISA, but kernels that run on a B200 do it. kAdvice (A) is advice.
 enum class Severity : uint8_t { kError, kStrict, kAdvice };
 
-// What a rule rests on: seen on an H200, needed or contradicted by kernels proven on a B200, the ISA's text,
-// or only our reading of it.
+// This is what a rule rests on: seen on an H200, needed or contradicted by kernels that run on a B200, the
+// ISA's text, or only our reading of it.
 enum class Evidence : uint8_t { kH200, kProvenKernel, kDoc, kAssumed };
 
 struct Rule {
@@ -28,7 +28,7 @@ struct Rule {
   const char* says;     // the rule in one sentence
 };
 
-// A place in the program: who, and which instruction. Turned into text by the report.
+// A site is a place in the program: who, and which instruction. The report turns it into text.
 struct Site {
   Thread thread;
   uint32_t mask = 0;      // lanes, 0: only thread.lane

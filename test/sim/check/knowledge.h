@@ -14,41 +14,46 @@ namespace sim {
 
 struct Knowledge {
   VectorClock hb;  // happens-before: synchronisation of the generic proxy, completions observed
-  // Of hb, what a proxy fence has followed: seen by the asynchronous proxy, in global memory, in all shared
-  // memory, in that of one CTA alone (fences of shared::cta by its threads; sorted by CTA).
+  // These are the parts of hb that a proxy fence has followed, so that the async proxy sees them: in global
+  // memory, in all shared memory, in that of one CTA alone (fences of shared::cta by its threads; sorted by
+  // CTA).
   VectorClock fenced_global, fenced_shared;
   std::vector<std::pair<uint64_t, VectorClock>> fenced_cta;
-  // Fences that work one way only come in pairs: what a release has made ready, for an acquire to let in.
+  // Fences that work one way only come in pairs. These are what a release has made ready for an acquire to
+  // let in.
   VectorClock async_ready, tensormap_ready;
   std::vector<std::pair<uint64_t, VectorClock>> tensormap;  // seen by reads of the map at an address; sorted
-  // tcgen05 operations later ones of this thread follow; and those that travel with its synchronisation:
-  // what before_thread_sync has added, what was received. after_thread_sync moves the second to the first.
+  // `tensor` are the tcgen05 operations that later ones of this thread follow. `tensor_edge` are those that
+  // travel with its synchronisation: what before_thread_sync has added and what was received.
+  // after_thread_sync moves the latter to the former.
   VectorClock tensor, tensor_edge;
   VectorClock inits;  // mbarrier.init that fence.mbarrier_init has followed, own or received
-  // What would be known if scopes did not matter, and if elect, shfl and vote ordered memory.
+  // These are what would be known if scopes did not matter, and if elect, shfl and vote ordered memory.
   VectorClock any_scope, meets;
-  // What must have happened for this thread to be here, over edges of any strength: says nothing of memory
-  // but tcgen05.ld and .st that were waited for.
+  // This is what must have happened for this thread to be here, over edges of any strength. It says nothing
+  // of memory except for tcgen05.ld and .st that were waited for.
   VectorClock cause;
-  // Private to the thread. `parked`: learned by relaxed operations, until an acquire fence. `offered`: what a
-  // release fence of `offered_scope` has made ready for relaxed operations to carry.
+  // These are private to the thread. `parked` was learned by relaxed operations and waits for an acquire
+  // fence. `offered` is what a release fence of `offered_scope` has made ready for relaxed operations to
+  // carry.
   std::shared_ptr<const Knowledge> parked, offered;
   Scope offered_scope = Scope::kCta;
 
   VectorClock& fenced_in(uint64_t cta);
   VectorClock& tensormap_at(uint64_t address);
-  // Everything another thread that synchronises with this one comes to know.
+  // Adds everything that a thread comes to know when it synchronises with the one that released.
   void acquire(const Knowledge& released);
-  // Only what travels with relaxed operations: the order of tcgen05 fences, inits.
+  // Adds only what travels with relaxed operations: the order of tcgen05 fences, inits, causes.
   void acquire_relaxed(const Knowledge& released);
-  // Through an edge whose scope leaves one of the parties out.
+  // Acquires through an edge whose scope leaves one of the parties out.
   void acquire_narrow(const Knowledge& released);
   void park(const Knowledge& released);
-  // What `lanes` of a warp release at `now`: all that they know and all that they did.
+  // Returns what `lanes` of a warp release at `now`: all that they know and all that they did.
   Knowledge released(Component warp, uint32_t lanes, Time now) const;
-  // The same objects in every part.
+  // True when both hold the same objects in every part.
   bool same(const Knowledge& other) const;
-  // What a relaxed arrival carries: tcgen05 fences, inits, and what a release fence has prepared for `scope`.
+  // Returns what a relaxed arrival carries: tcgen05 fences, inits, and what a release fence has prepared for
+  // `scope`.
   Knowledge released_relaxed(Scope scope, Component warp, uint32_t lanes, Time now) const;
 };
 

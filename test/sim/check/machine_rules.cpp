@@ -1,5 +1,5 @@
-// machine_rules.cpp -- the rules the machine itself keeps while it runs:
-// one for each kind of fault that ends a grid.
+// machine_rules.cpp -- the rules that the machine itself keeps while it runs, one for each kind of fault that
+// ends a grid.
 #include "sim/check/finding.h"
 
 namespace sim {

@@ -1,9 +1,9 @@
 // mbarrier_protocol.cpp -- the history of every mbarrier and the rules over it.
 //
-// Why these rules are certain. Bytes of a copy count in the phase that is open when they land, and a copy may
-// land at once or late: when it lands in another phase than it was issued in, no expected count is right in
-// both cases. Phase n + 1 must not begin to fill before somebody saw phase n complete: otherwise the wait for
-// n may find n + 1 complete as well, whose parity is that of n - 1.
+// These rules are certain for every schedule. Bytes of a copy count in the phase that is open when they land,
+// and a copy may land at once or late: when it lands in another phase than it was issued in, no expected
+// count is right in both cases. Phase n + 1 must not begin to fill before somebody saw phase n complete:
+// otherwise the wait for n may find n + 1 complete as well, whose parity is that of n - 1.
 #include "sim/check/mbarrier_protocol.h"
 
 #include <algorithm>
@@ -187,8 +187,8 @@ void MbarrierProtocol::arrive(MbarrierRecord& barrier, const SyncEvent& event) {
   settle(barrier, by);
 }
 
-// An arrival of `thread`, or a commit it issues, for the open phase: it follows a wait that saw the phase
-// before it complete. One that merely came later in this run may come first in another.
+// An arrival of `thread`, or a commit that it issues, for the open phase has to follow a wait that saw the
+// phase before it complete. One that merely came later in this run may come first in another.
 void MbarrierProtocol::check_observed(MbarrierRecord& barrier, const Thread& thread, const Site& by) {
   const PhaseRecord* last = barrier.before_open();
   if (last == nullptr || barrier.early_arrival_reported) return;
@@ -228,7 +228,7 @@ void MbarrierProtocol::complete_tx(MbarrierRecord& barrier, const SyncEvent& eve
   settle(barrier, by);
 }
 
-// The machine's rule: a phase is complete when no arrival is pending and the tx-count is zero.
+// As in the machine, a phase is complete when no arrival is pending and the tx-count is zero.
 void MbarrierProtocol::settle(MbarrierRecord& barrier, const Site& by) {
   if (barrier.pending > 0 || barrier.tx != 0) return;
   PhaseRecord& done = barrier.open();
@@ -330,7 +330,7 @@ void MbarrierProtocol::check_lost_bytes(const MbarrierRecord& barrier, const Pha
          by, &phase);
 }
 
-// The barrier goes out of use: what it still carries will not be seen by anybody.
+// The barrier goes out of use, so nobody will see what it still carries.
 void MbarrierProtocol::end(const MbarrierRecord& barrier, const Site& by) {
   if (const PhaseRecord* last = barrier.before_open()) check_lost_bytes(barrier, *last, by, "before its end");
   for (const PhaseRecord& phase : barrier.phases) {

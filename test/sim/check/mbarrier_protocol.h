@@ -15,7 +15,7 @@
 
 namespace sim::protocol {
 
-// What one instruction of one thread, or the copies it issued, gave to one phase.
+// This is what one instruction of one thread, or the copies it issued, gave to one phase.
 struct Contribution {
   Site by;
   int64_t arrivals = 0, expected = 0, delivered = 0;
@@ -34,14 +34,14 @@ struct PhaseRecord {
 struct MbarrierRecord {
   static constexpr int64_t kNever = -2, kFresh = -1;  // of Observer::seen: no wait yet; no phase was complete
 
-  // The youngest phase each lane of a warp has seen complete.
+  // This is the youngest phase that each lane of a warp has seen complete.
   struct Observer {
     uint64_t cta = 0;
     uint32_t warp = 0;
     std::array<int64_t, 32> seen{};
     std::array<const Inst*, 32> by{};
   };
-  // A copy that has been issued and has not delivered all its bytes.
+  // This is a copy that has been issued and has not delivered all its bytes.
   struct Copy {
     Site by;
     uint64_t phase = 0;  // open when it was issued
@@ -56,7 +56,7 @@ struct MbarrierRecord {
   std::deque<PhaseRecord> phases;  // the open one last, a few before it
   std::vector<Observer> observers;
   std::map<uint64_t, Copy> copies;  // by operation
-  bool carries_bytes = false;       // a full-like barrier: bytes were expected or delivered
+  bool carries_bytes = false;       // bytes were expected or delivered
   bool early_arrival_reported = false, early_copy_reported = false;
 
   PhaseRecord& open() { return phases.back(); }
@@ -66,19 +66,21 @@ struct MbarrierRecord {
   int64_t seen(const Thread& thread) const;
 };
 
-// "1 arrival expecting 32768 bytes: CTA 0 warp 4 lane 0 at ...": one line per contribution.
+// Returns one line per contribution: "phase 0: 1 arrival, 32768 bytes expected by CTA 0 warp 4 lane 0 at
+// ...".
 std::vector<std::string> contribution_lines(const PhaseRecord& phase);
 std::string phase_line(const MbarrierRecord& barrier, const PhaseRecord& phase);
 
 class MbarrierProtocol {
  public:
-  // `clocks`, which have seen every event before: what follows what in every schedule. Null: only the order
-  // of this run is judged.
+  // `clocks` tell what follows what in every schedule, and must have seen every event before. When they are
+  // null, only the order of this run is judged.
   MbarrierProtocol(const FindingSink& sink, const Clocks* clocks) : sink_(sink), clocks_(clocks) {}
   void start();
   void issue(const AsyncIssue& issue);
   void sync(const SyncEvent& event);
-  // A thread uses bytes that a copy on `barrier`, issued while `phase` was open, has written or will write.
+  // Checks a thread's use of bytes that a copy on `barrier`, issued while `phase` was open, has written or
+  // will write.
   void consume(const MbarrierRef& barrier, uint64_t phase, const Site& by, const Region& region);
   void finish(const char* fault);
 

@@ -1,5 +1,5 @@
-// protocol.cpp -- passes the events on. A reader of bytes is looked at before what it writes, and operands
-// before the state they change.
+// protocol.cpp -- passes the events on. What an operation reads is looked at before what it writes, and
+// operands before the state they change.
 #include "sim/check/protocol.h"
 
 #include <cstring>

@@ -1,6 +1,6 @@
 // protocol.h -- the protocol checker: an observer that mirrors barriers, copies and tensor memory from the
-// machine's events and reports what breaks a rule of their use. Schedule-independent where the rule allows
-// it; what the machine itself refuses is not repeated, but a deadlock is explained.
+// machine's events and reports what breaks a rule of their use. Where the rule allows it, findings hold for
+// every schedule. What the machine itself refuses is not repeated, but a deadlock is explained.
 //
 //   events ──┬─► MbarrierProtocol   phases, arrivals, bytes       ─┐
 //            ├─► SharedImage        who wrote which bytes, read?   │
@@ -24,7 +24,7 @@ namespace sim {
 
 class ProtocolChecker : public Observer {
  public:
-  // `clocks`: the race checker's, if it watches too, and sees every event first.
+  // `clocks` are those of the race checker, if it observes the run, too; it has to see every event first.
   explicit ProtocolChecker(FindingSink sink, const Clocks* clocks = nullptr);
   void start(const GridStart& grid) override;
   void finish(const char* fault) override;

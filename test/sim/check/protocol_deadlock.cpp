@@ -19,7 +19,7 @@ bool only_arrives(const Inst* inst) {
   return std::find(q.begin(), q.end(), "arrive") != q.end();
 }
 
-// What each warp gave to a phase.
+// Returns what each warp gave to a phase.
 template <class Amount>
 std::map<std::pair<uint64_t, uint32_t>, const Contribution*> givers(const PhaseRecord& phase, Amount amount) {
   std::map<std::pair<uint64_t, uint32_t>, const Contribution*> out;
@@ -135,7 +135,7 @@ void DeadlockExplainer::explain_mbarrier(const Waiting& waiting, Reason& out) co
   out.lines.push_back(phase_line(*barrier, open));
   for (std::string& line : contribution_lines(open)) out.lines.push_back(std::move(line));
 
-  // Who brought it in the last phase but not in this one.
+  // Finds who brought it in the last phase but not in this one.
   const auto missing = [&](const char* what, const auto& amount) {
     const PhaseRecord* last = barrier->before_open();
     if (last == nullptr) return;
@@ -158,7 +158,7 @@ void DeadlockExplainer::explain_mbarrier(const Waiting& waiting, Reason& out) co
   hint(*barrier, waiting, out);
 }
 
-// Parities that fit a known mistake.
+// Adds a hint when the parities fit a known mistake.
 void DeadlockExplainer::hint(const MbarrierRecord& barrier, const Waiting& waiting, Reason& out) const {
   const int64_t seen = barrier.seen(waiting.event.thread);
   const PhaseRecord& open = barrier.open();
@@ -241,7 +241,8 @@ DeadlockExplainer::Reason DeadlockExplainer::reason(const WarpId& who, const Wai
   return out;
 }
 
-// The first cycle of "waits for something only that warp brings", as a closed walk; empty when there is none.
+// Returns the first cycle of warps that wait for what the next one brings, as a closed walk; empty when there
+// is none.
 std::vector<DeadlockExplainer::WarpId> DeadlockExplainer::cycle(const std::vector<Reason>& reasons) const {
   std::map<WarpId, std::vector<WarpId>> edges;
   for (const Reason& r : reasons)
@@ -267,7 +268,8 @@ std::vector<DeadlockExplainer::WarpId> DeadlockExplainer::cycle(const std::vecto
   return {};
 }
 
-// One entry for the warps of a CTA that wait for the same at the same place; the CTA of the headline first.
+// Lists warps of a CTA that wait for the same at the same place as one entry; the CTA of the headline comes
+// first.
 void DeadlockExplainer::list(const std::vector<Reason>& reasons, uint64_t first_cta, Finding& out) {
   const auto same = [](const Reason& a, const Reason& b) {
     return a.who.cta == b.who.cta && a.what == b.what && a.site.inst == b.site.inst && a.lines == b.lines;
@@ -301,9 +303,9 @@ void DeadlockExplainer::explain() {
     return;
   }
   const std::vector<WarpId> ring = cycle(reasons);
-  // The headline: a wait for bytes nobody brings, else one in a cycle,
-  // else one whose missing party waits for nothing, else any; of those, at an mbarrier first:
-  // a barrier of threads only waits for who is held elsewhere.
+  // The headline is a wait at an mbarrier whose bytes do not add up, else one in a cycle, else one that
+  // nobody is known to end, else any. Of those, a wait at an mbarrier comes first: a barrier of threads only
+  // waits for who is held elsewhere.
   const auto blame = [&](const Reason& r) {
     const MbarrierRecord* barrier = r.has_mbarrier ? mbarriers_.find(r.mbarrier) : nullptr;
     if (barrier != nullptr && barrier->tx != 0) return 0;

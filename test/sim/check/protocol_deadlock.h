@@ -26,7 +26,7 @@ class DeadlockExplainer {
     uint32_t warp = 0;
     auto operator<=>(const WarpId&) const = default;
   };
-  // What lanes of a warp wait for, from the last thing they said.
+  // Says what lanes of a warp wait for, according to the last event that they reported.
   struct Waiting {
     enum class For : uint8_t { kMbarrier, kNamedBarrier, kClusterBarrier };
     For what = For::kMbarrier;
@@ -37,7 +37,7 @@ class DeadlockExplainer {
     uint32_t live = 0;
     std::vector<Waiting> waiting;
   };
-  // The open generation of a barrier of threads, and who ever came.
+  // Holds the open generation of a barrier of threads, and who came to the last one that ended.
   struct Meeting {
     uint64_t generation = 0;
     int64_t asked = 0;
@@ -49,7 +49,7 @@ class DeadlockExplainer {
     uint64_t cluster = 0;
     std::map<uint64_t, Meeting> named;
   };
-  // One wait, explained.
+  // A reason is one wait, explained.
   struct Reason {
     WarpId who;
     std::string subject, what;  // "CTA 0 warp 1 lane 0", "waits for ..."

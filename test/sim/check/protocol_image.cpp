@@ -17,7 +17,7 @@ bool is_copy(AsyncIssue::Kind kind) {
   return kind == Kind::kBulkLoad || kind == Kind::kBulkShared || kind == Kind::kTensorLoad;
 }
 
-// What a box holds beyond the tensor's edge need not be read: the last step along K of a ragged matrix.
+// What a box holds beyond the tensor's edge need not be read, as in the last k-tile of a ragged matrix.
 void forgive_fill(SharedImage::Copy& copy) {
   if (!copy.has_map) return;
   std::vector<BoxPiece> pieces;
@@ -80,7 +80,7 @@ void SharedImage::read(const Region& region, const Site& by) {
   });
 }
 
-// Bytes that are stored to belong to no copy any more; whether they were read first is not followed.
+// Bytes that are stored to belong to no copy any more. Whether they were read before is not followed.
 void SharedImage::changed(const Region& region) {
   overlapping(region, [](Copy& copy, uint64_t first, uint64_t end) {
     copy.intact = false;

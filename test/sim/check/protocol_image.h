@@ -15,7 +15,7 @@ namespace sim::protocol {
 
 class SharedImage {
  public:
-  // One copy's bytes in one CTA.
+  // These are one copy's bytes in one CTA.
   struct Copy {
     Site by;
     uint64_t address = 0;
@@ -38,7 +38,7 @@ class SharedImage {
   void cta_exit(uint64_t cta);
   void finish(const char* fault);
 
-  // The copy that wrote this byte last, null when none did or its bytes were changed since.
+  // Returns the copy that wrote this byte last, or null when none did or its bytes were changed since.
   const Copy* find(uint64_t cta, uint64_t address) const;
 
  private:
@@ -46,7 +46,7 @@ class SharedImage {
     std::map<uint64_t, Copy> copies;  // by address, disjoint
     uint64_t low = ~uint64_t(0), high = 0;
   };
-  // What became of the copies of one instruction.
+  // Counts what became of the copies of one instruction.
   struct Tally {
     uint64_t copies = 0, never = 0, partly = 0;
     Site first_never, first_partly;

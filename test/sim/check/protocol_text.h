@@ -1,5 +1,5 @@
 // protocol_text.h -- how the protocol checker names things: threads, mbarriers, places in the program, byte
-// ranges. One spelling everywhere, so that findings about one object read alike.
+// ranges. They are spelled in one way everywhere, so that findings about one object read alike.
 #pragma once
 
 #include <string>

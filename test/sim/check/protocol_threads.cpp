@@ -97,8 +97,8 @@ void ThreadProtocol::barrier(const SyncEvent& event) {
   meeting.reduces = red;  // once per change
 }
 
-// The pool of a CTA is what its warps hold; warps that never named a budget are not counted,
-// so the sum is a lower bound.
+// The pool of a CTA is what its warps hold. Warps that never named a budget are not counted, so the sum is a
+// lower bound.
 void ThreadProtocol::registers(const SyncEvent& event) {
   const uint64_t cta = event.thread.cta;
   budgets_[{cta, event.thread.warp}] = event;

@@ -15,7 +15,7 @@ constexpr size_t kCrowded = 16;                   // touches of a line from whic
 
 bool strong(const Access& a) { return a.atomic || a.order != Order::kWeak; }
 
-// The part of `line` that lies in [from, to).
+// Returns the part of `line` that lies in [from, to).
 LineMask part(uint64_t line, uint64_t from, uint64_t to) {
   const uint64_t base = line * kLineBytes;
   const uint64_t lo = std::max(from, base), hi = std::min(to, base + kLineBytes);
@@ -27,7 +27,8 @@ Proxy proxy_of(Kind kind, Memory memory) {
   return kind == Kind::kCpAsync || kind == Kind::kStAsync ? Proxy::kGeneric : Proxy::kAsync;
 }
 
-// An earlier read that says no more than the later one: whoever follows the later follows it too.
+// True for an earlier read that says no more than the later one: whoever follows the later follows the
+// earlier, too.
 bool dominated(const Touch& earlier, const Touch& later, const Knowledge& knowledge) {
   if (earlier.write || earlier.proxy != later.proxy || earlier.mask.without(later.mask).any() ||
       earlier.strong != later.strong)
@@ -135,14 +136,14 @@ void RaceChecker::flush() {
   batch_.clear();
 }
 
-// `count` accesses side by side, or all of the same bytes.
+// Touches the bytes of `count` accesses side by side, or all of the same bytes.
 void RaceChecker::touch_batch(const Access* first, size_t count, Touch later, const Knowledge& knowledge) {
   Region region = first->region;
   if (later.stride != Touch::kTogether) region.bytes *= uint32_t(count);
   touch(later, region, knowledge);
 }
 
-// The owner of shared or tensor memory must have begun, and must not have left.
+// Checks that the owner of shared or tensor memory has begun and has not left.
 bool RaceChecker::touchable(const Touch& later, const Region& region, const Knowledge& knowledge) {
   if (region.memory == Memory::kGlobal) return true;
   const auto at = state_.ctas.find(region.cta);
@@ -174,7 +175,7 @@ void RaceChecker::touch(const Touch& later, const Region& region, const Knowledg
       part_of_it.mask = part(line, from, to);
       part_of_it.origin = 0;
       if (part_of_it.stride != Touch::kTogether) {
-        // Of the lanes side by side, those in this line.
+        // Only some of the lanes side by side are in this line.
         const uint64_t first = std::max(from, line * kLineBytes);
         const uint32_t skipped = uint32_t((first - from) >> part_of_it.stride);
         const uint32_t last =
@@ -283,7 +284,7 @@ void RaceChecker::touch_run(const Runs& run, const Region& region, const Knowled
   state_.shadow.add_runs(run);
 }
 
-// Reads of global memory by an asynchronous operation, gathered into strided runs.
+// Gathers the reads of global memory by an asynchronous operation into strided runs, and touches those.
 void RaceChecker::touch_runs(const Touch& later, const std::vector<Region>& regions,
                              const Knowledge& knowledge) {
   std::vector<Runs> runs;

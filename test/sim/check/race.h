@@ -1,7 +1,8 @@
-// race.h -- the happens-before race checker. Every access, and every byte an asynchronous operation may touch
-// between issue and completion, is compared with the earlier touches of the same bytes; what is not ordered
-// by synchronisation, through the right proxies and at the right scope, is a finding. It follows from the
-// order of synchronisation alone, so one run speaks for every schedule that takes the same paths.
+// race.h -- the happens-before race checker. Every access, and every byte that an asynchronous operation may
+// touch between issue and completion, is compared with the earlier touches (of either kind) of the same
+// bytes; what is not ordered by synchronisation, through the right proxies and at the right scope, is a
+// finding. A finding follows from the order of synchronisation alone, so one run speaks for every schedule
+// that takes the same paths.
 #pragma once
 
 #include <set>

@@ -12,8 +12,8 @@ using Kind = AsyncIssue::Kind;
 
 uint64_t cta_of(Component warp) { return thread_of(warp, 0).cta; }
 
-// `clock` knows what the lanes of a synchronous touch did to the bytes in common. The later party's own lane
-// is in program order, where that counts.
+// True when `clock` knows what the lanes of a synchronous touch did to the bytes in common. With
+// `program_order`, what the later party's own lane did is known, too.
 bool knows_lanes(const VectorClock& clock, const Touch& earlier, const Touch& later, bool program_order) {
   if (clock.knows(earlier.warp, earlier.lanes, earlier.time)) return true;
   const bool same_warp = earlier.warp == later.warp && program_order;
@@ -37,7 +37,7 @@ bool known(const VectorClock& clock, const Touch& earlier, const Touch& later, c
                                       : knows_lanes(clock, earlier, later, program_order);
 }
 
-// A proxy fence for this memory lies behind the earlier touch.
+// True when a proxy fence for this memory comes after the earlier touch.
 bool fenced(const Knowledge& knowledge, const Touch& earlier, const Touch& later, const Region& region) {
   if (region.memory == Memory::kGlobal) return known(knowledge.fenced_global, earlier, later, region, false);
   if (known(knowledge.fenced_shared, earlier, later, region, false)) return true;
@@ -56,7 +56,7 @@ bool same_cells(const Region& a, const Region& b) {
          a.columns == b.columns;
 }
 
-// The pairs that execute in order when issued in order.
+// True for the pairs that execute in order when issued in order.
 bool pipelined(const AsyncOperation& earlier, const AsyncOperation& later) {
   if (!earlier.tensor_core() || earlier.group != later.group || !later.is(Kind::kMma)) return false;
   return earlier.is(Kind::kTmemCopy) || same_cells(earlier.accumulator, later.accumulator);
@@ -69,7 +69,7 @@ bool knows_warp(const VectorClock& clock, Component warp, Time time) {
   return false;
 }
 
-// The warps that took or freed the columns: of a pair, those with the same number in both CTAs.
+// Returns the warps that took or freed the columns; for a pair, those with the same number in both CTAs.
 std::vector<Component> warps_of(const RaceState& state, const Touch& earlier) {
   std::vector<Component> warps{earlier.warp};
   const Thread thread = thread_of(earlier.warp, 0);
@@ -84,8 +84,8 @@ std::vector<Component> warps_of(const RaceState& state, const Touch& earlier) {
 Verdict judge_tensor(const RaceState& state, const Touch& earlier, const Touch& later,
                      const Knowledge& knowledge, const Region& region) {
   if (earlier.operation == nullptr || later.operation == nullptr) {
-    // Allocation and its end are synchronous: every form of order will do. An allocation of a pair is one act
-    // of both CTAs.
+    // Allocation and its end are synchronous, so any form of order will do. An allocation of a pair is one
+    // act of both CTAs.
     if (earlier.operation == nullptr && (earlier.warp == later.warp || cta_of(later.warp) != region.cta))
       return {};
     const bool allocation = earlier.operation == nullptr;
@@ -116,7 +116,7 @@ Verdict judge_tensor(const RaceState& state, const Touch& earlier, const Touch& 
   const Lack fence = through(knowledge.tensor_edge) ? Lack::kAfterFence : Lack::kBeforeFence;
   if (through(knowledge.hb)) return {"tensor-fence", fence};
   if (through(knowledge.any_scope)) return {};  // the scope was reported where the wait was
-  // It was over before a relaxed signal that led here: in order, but for the letter.
+  // It was over before a relaxed signal that led here, so it is in order, but not by the letter of the ISA.
   if (known(knowledge.cause, earlier, later, region, false))
     return {"tensor-fence", fence == Lack::kAfterFence ? fence : Lack::kRelease};
   if (through(knowledge.tensor_edge)) return {"race-tensor", Lack::kAfterFence};
@@ -192,7 +192,7 @@ Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, 
     if (!earlier.operation->tensor_core() || fenced(knowledge, earlier, later, region)) return {};
     return {"proxy-fence-operand", Lack::kOperandFence};
   }
-  // A completed write is published by its barrier; that a completed read is over is not said across CTAs.
+  // A completed write is published by its barrier; nothing says across CTAs that a completed read is over.
   if (!earlier_generic && !later_generic && !earlier.write && cta_of(earlier.warp) != cta_of(later.warp))
     return {"async-order-ctas", Lack::kSameProxyOnly};
   return {};

@@ -1,5 +1,5 @@
-// race_order.h -- the ordering rules: may a touch happen while an earlier one still can? A pure question to
-// the knowledge of the later party, answered with the rule that is broken and what is missing.
+// race_order.h -- the ordering rules: may a touch happen while an earlier one still can? The answer depends
+// only on the knowledge of the later party, and names the rule that is broken and what is missing.
 #pragma once
 
 #include "sim/check/race_state.h"
@@ -27,7 +27,7 @@ enum class Lack : uint8_t {
   kHost,           // the host's work is concurrent
 };
 
-// What a peer CTA has to do before its shared memory is touched.
+// This is what a peer CTA has to do before its shared memory is touched.
 inline constexpr const char* kStart = "a cluster barrier, or another signal of that CTA, ahead of the access";
 
 struct Verdict {
@@ -35,11 +35,12 @@ struct Verdict {
   Lack lack = Lack::kNothing;
 };
 
-// `later` follows with `knowledge`; both touch bytes of `region`, one of them writes.
+// Judges `later`, whose party has `knowledge`, against `earlier`. Both touch bytes of `region`, and one of
+// them writes.
 Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, const Knowledge& knowledge,
               const Region& region);
 
-// Scopes of both parties include the other.
+// True when the scopes of both parties include the other.
 bool scopes_meet(const RaceState& state, uint64_t cta_a, Scope a, uint64_t cta_b, Scope b);
 
 }  // namespace sim

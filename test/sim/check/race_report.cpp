@@ -1,5 +1,5 @@
-// race_report.cpp -- findings in words: who conflicts with whom over which bytes,
-// and what would have kept them apart.
+// race_report.cpp -- findings in words: who conflicts with whom over which bytes, and what would have kept
+// them apart.
 #include "sim/check/race.h"
 #include "sim/text.h"
 
@@ -69,7 +69,7 @@ Site site_of(const Touch& t) {
 
 }  // namespace
 
-// Where the end of an operation could have been learned.
+// Says where the end of an operation could have been learned.
 std::string RaceChecker::covering(const AsyncOperation& op, const Region& region, bool write) const {
   if (op.is(Kind::kTmemLoad) || op.is(Kind::kTmemStore)) {
     const auto cta = state_.ctas.find(op.thread.cta);

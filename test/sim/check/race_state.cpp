@@ -51,7 +51,8 @@ AsyncOperation* RaceState::operation(uint64_t id) {
   return at == by_id.end() ? nullptr : at->second;
 }
 
-// Earlier work that `work` is not ordered after: what none of its predecessors is ordered after either.
+// Returns earlier work that `work` is not ordered after, which is what none of its predecessors is ordered
+// after either.
 std::vector<uint64_t> HostOrder::combine(const HostWork& work, bool waited) const {
   std::vector<uint64_t> beside;
   for (const auto& [id, unused] : works_)

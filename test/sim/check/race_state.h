@@ -34,8 +34,9 @@ struct AsyncOperation {
   Time issued = 0;
   int group = 0;
   const Inst* inst = nullptr;
-  // Learned from a queue: complete (`done`), or sources read (`sources`), when the component reaches `issued`
-  // for these lanes. 0: learned from mbarriers.
+  // Completion is learned from a queue: the operation is complete, or has read its sources, when the
+  // component `done`, or `sources`, reaches `issued` for these lanes. 0 means that it is learned from
+  // mbarriers.
   Component done = 0, sources = 0;
   uint32_t lanes = 0;
   struct Signal {
@@ -51,9 +52,9 @@ struct AsyncOperation {
   Region accumulator;           // kMma, kTmemCopy: the tensor memory it writes
   bool is(AsyncIssue::Kind other) const { return kind == other; }
   bool tensor_core() const { return is(AsyncIssue::Kind::kMma) || is(AsyncIssue::Kind::kTmemCopy); }
-  // Copies by the generic proxy: cp.async, st.async.
+  // True for copies by the generic proxy: cp.async, st.async.
   bool generic() const { return is(AsyncIssue::Kind::kCpAsync) || is(AsyncIssue::Kind::kStAsync); }
-  // The end of its touching `region` is known to `clock`.
+  // True when `clock` knows the end of its touching `region`.
   bool known(const VectorClock& clock, bool write, const Region& region) const;
 };
 
@@ -96,7 +97,7 @@ struct BarrierState {
   Arrivals complete;                  // of every phase a wait has seen
 };
 
-// The latest strong store to a place and what an acquire that reads it learns.
+// This is the latest strong store to a place, and what an acquire that reads it learns.
 struct Publication {
   Knowledge by_release;
   uint64_t cta = 0;
@@ -108,11 +109,12 @@ struct CommitRecord {
   const AsyncOperation* operation = nullptr;
 };
 
-// Which work of the host is ordered before which.
+// Knows which work of the host is ordered before which.
 class HostOrder {
  public:
   void add(const HostWork& work);
-  // `earlier` is complete before `later` begins; or, `waited`, before griddepcontrol.wait returns in it.
+  // True when `earlier` is complete before `later` begins or, with `waited`, before griddepcontrol.wait
+  // returns in it.
   bool before(uint64_t earlier, uint64_t later, bool waited) const;
   const std::string& what(uint64_t work) const;
   bool programmatic(uint64_t work) const;
@@ -148,7 +150,8 @@ struct RaceState {
   const Knowledge& knowledge(const Thread& t) { return *warp(t).knows[t.lane]; }
   BarrierState* barrier(const MbarrierRef& ref);
   AsyncOperation* operation(uint64_t id);
-  // A thread of `by` with `knowledge` can tell that `cta` runs: it knows of something one of its threads did.
+  // True when a thread of `by` can tell that `cta` runs: its `knowledge` has something that a thread of `cta`
+  // did.
   bool begun(uint64_t cta, uint64_t by, const Knowledge& knowledge) const {
     return cta == by || knowledge.cause.mentions(component(Part::kThreads, cta << 8),
                                                  component(Part::kThreads, (cta << 8) + 255, 255));

@@ -97,7 +97,7 @@ void RaceChecker::sync(const SyncEvent& e) {
 void RaceChecker::mbarrier(const SyncEvent& e) {
   if (e.kind == Kind::kMbarrierInit) return mbarrier_init(e);
   BarrierState* b = state_.barrier(e.mbarrier);
-  if (b == nullptr) {  // the machine speaks of that; here only of a peer that need not have begun
+  if (b == nullptr) {  // the machine reports that; only a peer that need not have begun is reported here
     if (e.async_id != 0 || state_.begun(e.mbarrier.cta, e.thread.cta, state_.knowledge(e.thread))) return;
     Finding f;
     f.rule = &rule("cluster-start");
@@ -174,8 +174,8 @@ void RaceChecker::check_init(const BarrierState& b, const MbarrierRef& ref, cons
 void RaceChecker::mbarrier_arrive(const SyncEvent& e, BarrierState& b) {
   Arrivals& phase = b.open[e.phase];
   if (const AsyncOperation* op = state_.operation(e.async_id)) {
-    // A commit: what the thread's tensor queue held is complete, and with it what that had to follow: the
-    // copies whose bytes it read. Any scope will do.
+    // This is a commit: what the thread's tensor queue held is complete, and with it what that had to follow,
+    // the copies whose bytes it read. Any scope will do.
     Knowledge done;
     if (op->done != 0) {
       done.hb.raise(op->done, op->lanes, op->issued);
@@ -209,7 +209,7 @@ void RaceChecker::mbarrier_arrive(const SyncEvent& e, BarrierState& b) {
   });
 }
 
-// Bytes of a copy: only they are published, nothing its issuer did before.
+// This publishes the bytes of a copy, but nothing that its issuer did before.
 void RaceChecker::mbarrier_complete_tx(const SyncEvent& e, BarrierState& b) {
   AsyncOperation* op = state_.operation(e.async_id);
   if (op == nullptr) return;
@@ -322,8 +322,8 @@ void RaceChecker::thread_fence(const SyncEvent& e, Knowledge& knowledge, uint32_
   if (e.order == Order::kSeqCst) state_.sequential.acquire(*knowledge.offered);
 }
 
-// A fence of both directions is followed at once. One of a single direction only makes ready what came before
-// (release), or lets in what was made ready (acquire); of tensor maps, the one it names.
+// A fence that works both ways takes effect at once. One that works one way only makes ready what came before
+// (release), or lets in what was made ready (acquire). A fence of tensor maps concerns the map that it names.
 void RaceChecker::proxy_fence(const SyncEvent& e, Knowledge& knowledge, uint32_t lanes) {
   const auto follow = [&](VectorClock& clock) {
     clock.join(knowledge.hb);
@@ -424,8 +424,8 @@ void RaceChecker::tensor_memory(const SyncEvent& e) {
     report(std::move(f), load == nullptr ? nullptr : load->inst, e.inst);
     return;
   }
-  // Allocation and its end take hold of whole columns. A pair does it in one act, told by the CTA that came
-  // last: in the other CTA it is the act of the warp with the same number.
+  // Allocation and its end take hold of whole columns. A pair does it in one act, reported by the CTA that
+  // came last; in the other CTA it is the act of the warp with the same number.
   const Thread owner{e.cta, e.thread.warp, e.thread.lane};
   Knowledge knowledge = *w.knows[e.thread.lane];
   if (e.cta != e.thread.cta) {
@@ -471,7 +471,7 @@ void RaceChecker::leave_cta(const SyncEvent& e) {
     region.column = uint16_t(line);
     region.columns = 1;
     for (const Touch& earlier : touches) {
-      // Alloc or dealloc, also of the pair.
+      // This is alloc or dealloc, perhaps of the pair.
       if (earlier.operation == nullptr && memory == Memory::kTensor) continue;
       const bool remote = thread_of(earlier.warp, 0).cta != index;
       const bool over = earlier.operation != nullptr

@@ -1,6 +1,6 @@
 // shadow.h -- for every byte of shared and global memory and every cell of tensor memory, who last wrote it
 // and who has read it since. Bytes stand in lines of 128 with a mask per record, so that a tile copied or
-// read by one operation is one record a line; a line of tensor memory is one column of 128 lanes.
+// read by one operation is one record per line; a line of tensor memory is one column of 128 lanes.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace sim {
 
 constexpr uint32_t kLineBytes = 128;
 
-// 128 bytes of a line, or 128 lanes of a column.
+// A mask selects among the 128 bytes of a line, or the 128 lanes of a column.
 struct LineMask {
   uint64_t low = 0, high = 0;
   static LineMask range(uint32_t first, uint32_t count);  // [first, first + count) within [0, 128)
@@ -30,8 +30,9 @@ struct LineMask {
 
 struct AsyncOperation;  // race_state.h
 
-// One party's touch of a line. A synchronous access belongs to lanes of a warp: all of `lanes` touched all of
-// the bytes or, with a stride, lane `lane0 + i` touched the i-th 2^stride bytes counted from `origin`.
+// A touch is what one party does to a line. A synchronous access belongs to lanes of a warp: all of `lanes`
+// touched all of the bytes or, with a stride, lane `lane0 + i` touched the i-th 2^stride bytes counted from
+// `origin`.
 struct Touch {
   static constexpr uint8_t kTogether = 0xFF;
   LineMask mask;
@@ -53,15 +54,15 @@ struct Touch {
   }
 };
 
-// The touches of a line that a later one has to be compared with.
+// A line is the touches with which a later one has to be compared.
 using Line = std::vector<Touch>;
 
-// Bytes of global memory read by asynchronous operations, or touched by the host: `count` runs of `bytes`,
-// `stride` apart. Kept aside, since a matrix is read by every tile and hardly ever written.
+// These are bytes of global memory read by asynchronous operations, or touched by the host: `count` runs of
+// `bytes`, `stride` apart. They are kept aside, since a matrix is read by every tile and hardly ever written.
 struct Runs {
   uint64_t address = 0, bytes = 0, stride = 0, count = 1;
   Touch touch;  // mask unused
-  // A byte range common with [from, to), empty when there is none.
+  // Returns a byte range common with [from, to), which is empty when there is none.
   std::pair<uint64_t, uint64_t> overlap(uint64_t from, uint64_t to) const;
 };
 
@@ -72,7 +73,7 @@ class Shadow {
   Line& global(uint64_t line);
   Line* find_global(uint64_t line);  // null: nothing there yet
   void add_runs(const Runs& runs);
-  // Async reads of the page, or null.
+  // Returns the runs in the page, or null.
   const std::vector<Runs>* runs_of(uint64_t address) const;
   void for_each_line(uint64_t cta, const std::function<void(Memory, uint32_t, Line&)>& visit);
   void forget_cta(uint64_t cta) { ctas_.erase(cta), last_ = nullptr; }

@@ -1,5 +1,5 @@
-// tmem_protocol.cpp -- see the header. Both rules are advice: running sums over several tiles, and one scale
-// block for many k-blocks, are legal if that is what is meant.
+// tmem_protocol.cpp -- see the header. Both rules are advice: running sums over several tiles, and one set of
+// scale factors for many k-tiles, are legal if that is what is meant.
 #include "sim/check/tmem_protocol.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // dualgemm_sim.cpp -- the command for users: runs a CUDA program on a simulated GPU under one or many
-// schedules with the checkers watching, merges what they found and answers with its exit status.
+// schedules while the checkers observe it, merges what they found and answers with its exit status.
 //
 //     dualgemm-sim [options] ./program args...
 #include <fmt/format.h>
@@ -71,7 +71,7 @@ std::vector<std::string> modes_of(const std::string& text) {
   return asked;
 }
 
-// Ids of class S rules; a file has one a line, what follows it on the line is the reason.
+// Returns the ids of rules of class S or A. A file has one a line; what follows it on the line is the reason.
 std::set<std::string> allowed_rules(const std::vector<std::string>& given) {
   std::vector<std::string> ids;
   for (const std::string& item : given) {
@@ -99,7 +99,7 @@ std::set<std::string> allowed_rules(const std::vector<std::string>& given) {
   return {ids.begin(), ids.end()};
 }
 
-// Beside the command, or beside the folder it was installed into.
+// Returns the folder `sim` beside the command, which holds the simulated runtime.
 std::string runtime_folder() {
   char self[PATH_MAX];
   const ssize_t n = readlink("/proc/self/exe", self, sizeof self);

@@ -20,7 +20,7 @@
 namespace command {
 namespace {
 
-// A file that is gone when this is.
+// Makes a temporary file that is deleted with this object.
 class TemporaryFile {
  public:
   TemporaryFile() {
@@ -44,11 +44,11 @@ void set_or_clear(const char* name, const std::string& value) {
   else setenv(name, value.c_str(), 1);
 }
 
-// In the child: never returns. A failed exec is told through `alarm`, which a successful one closes.
+// Runs in the child and never returns. A failed exec is told through `alarm`, which a successful one closes.
 [[noreturn]] void become(const RunOptions& options, const std::string& report, int alarm) {
   setpgid(0, 0);                     // to be ended with all it starts
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // and not to outlive the command
-  // The same addresses in every run; where that is forbidden, it does without.
+  // Every run gets the same addresses; where that is forbidden, it does without.
   personality(ADDR_NO_RANDOMIZE);
   const char* before = std::getenv("LD_LIBRARY_PATH");
   const std::string path =

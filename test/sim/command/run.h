@@ -34,7 +34,7 @@ struct RunResult {
   bool program_failed() const { return timed_out || signal != 0 || status != 0; }
 };
 
-// std::runtime_error when the program cannot be started at all.
+// Throws std::runtime_error when the program cannot be started at all.
 RunResult run(const RunOptions& options);
 
 }  // namespace command

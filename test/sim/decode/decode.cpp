@@ -1,6 +1,6 @@
-// decode.cpp -- a parsed module as flat code, one self-contained copy per kernel. Shared variables a kernel
-// refers to are laid out from the start of the usable shared window, extern (dynamic) arrays behind them;
-// local variables and call parameters share one per-lane block.
+// decode.cpp -- a parsed module as flat code, one self-contained copy per kernel. The shared variables that a
+// kernel refers to are laid out from the start of the usable shared window, extern (dynamic) arrays after
+// them; local variables and call parameters share one block per lane.
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -62,7 +62,8 @@ class KernelDecoder {
   }
 
  private:
-  // Depth first, callers before callees; a function that reaches itself has no finite register file.
+  // Collects functions depth first, callers before callees. A function that reaches itself is refused,
+  // because it has no finite register file.
   void collect(const Function& function) {
     if (std::find(path_.begin(), path_.end(), &function) != path_.end())
       throw Fault(FaultKind::kUnsupported, "function " + function.name + " is recursive");

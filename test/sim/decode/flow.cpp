@@ -8,7 +8,7 @@
 namespace sim {
 namespace {
 
-// Instructions [first, last) plus a virtual exit node `last`.
+// Flow is the control-flow graph of instructions [first, last) with a virtual exit node `last`.
 struct Flow {
   uint32_t first, last;
   std::vector<std::vector<uint32_t>> next, previous;
@@ -32,7 +32,8 @@ struct Flow {
 
 }  // namespace
 
-// Cooper, Harvey and Kennedy's iteration on the reversed graph.
+// This is the iteration of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance Algorithm") on the reversed
+// graph.
 void find_rejoins(std::vector<Inst>& code, uint32_t first, uint32_t last) {
   const Flow flow(code, first, last);
   const uint32_t exit = last - first;

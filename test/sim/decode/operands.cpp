@@ -69,8 +69,8 @@ bool is_float(ptx::Type type) { return type == ptx::Type::kF32 || type == ptx::T
               "a floating-point literal does not fit the type: " + describe(statement));
 }
 
-// A literal in the width of the instruction's type. Decimal floating literals are doubles until here; 0f...
-// is 32 bits for good, so neither kind may stand where its bits would mean another number.
+// Returns a literal in the width of the instruction's type. Decimal floating literals are doubles until here;
+// 0f... is 32 bits for good, so neither kind may stand where its bits would mean another number.
 uint64_t literal(const ptx::Operand& operand, ptx::Type type, const ptx::Statement& statement) {
   if (operand.kind == ptx::Operand::Kind::kFloat) {
     const int width = type == ptx::Type::kNone ? 64 : ptx::bits(type);

@@ -22,8 +22,8 @@ struct Names {
   uint32_t first_instruction = 0;  // label targets are relative to the function
 };
 
-// Fault kUnsupported for a name, special register or literal that has no meaning here.
-// `type` gives literals their width.
+// Resolves an operand; `type` gives literals their width. Throws Fault kUnsupported for a name, special
+// register or literal that has no meaning here.
 Operand resolve_operand(const ptx::Operand& operand, ptx::Type type, const Names& names,
                         const ptx::Statement& statement);
 

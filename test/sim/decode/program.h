@@ -1,7 +1,7 @@
 // program.h -- decoded code: what decode/ produces and exec/ runs. An instruction is flat: its operation, its
 // operands with registers, constants and variable addresses resolved, its branch target and reconvergence
-// point. Every kernel owns a private copy of all code it can reach, with disjoint registers per function, so
-// an index names one thing.
+// point. Every kernel owns a private copy of all code it can reach, and the registers of its functions are
+// disjoint, so an index names one thing.
 #pragma once
 
 #include <bitset>
@@ -77,7 +77,7 @@ enum class Q : uint8_t {
   kCount
 };
 
-// What an instruction does, whatever its spelling.
+// An operation is what an instruction does, whatever its spelling.
 enum class Operation : uint8_t {
 #define X(name) name,
 #include "sim/decode/operations.def"
@@ -85,7 +85,7 @@ enum class Operation : uint8_t {
   kCount
 };
 
-// One scalar operand.
+// A value is one scalar operand.
 struct Value {
   enum class Kind : uint8_t {
     kSink,      // _
@@ -135,7 +135,7 @@ struct Inst {
   bool has(Q q) const { return qualifiers[size_t(q)]; }
 };
 
-// A device function inside a kernel's code. Its parameters live in the caller's local memory.
+// A device function is part of the code of every kernel that reaches it. Its parameters live in local memory.
 struct DeviceFunction {
   std::string name;
   uint32_t entry = kNowhere;
@@ -164,14 +164,15 @@ class Program {
   const Kernel* find(const std::string& name) const;
 };
 
-// Fills `program.kernels` from `program.text`; global variables already have addresses. Fault kUnsupported.
+// Fills `program.kernels` from `program.text`; global variables already have addresses. Throws Fault
+// kUnsupported, or kSyntax for an instruction that the module's target does not have.
 void decode(Program& program);
 
-// Sets Inst::rejoin of every branch in code[first, last), which must be one function:
-// the immediate post-dominator.
+// Sets Inst::rejoin of every branch in code[first, last), which must be one function, to the branch's
+// immediate post-dominator, or to kNowhere when that is the end of the function.
 void find_rejoins(std::vector<Inst>& code, uint32_t first, uint32_t last);
 
-// "PTX line 12: `add.s32 ...` (kernel.cu:3)": how every message names a statement.
+// Names a statement as every message does: "PTX line 12: `add.s32 ...` (kernel.cu:3)".
 std::string describe(const ptx::Statement& statement);
 
 }  // namespace sim

@@ -1,5 +1,5 @@
-// targets.cpp -- the table of what only some targets have. Every row is what ptxas 13.0 says: it accepts the
-// spelling for these targets and refuses it for the lesser ones.
+// targets.cpp -- the table of what only some targets have. Every row is what ptxas 13.0 does: it accepts the
+// spelling for these targets and refuses it for lesser ones.
 #include "sim/decode/targets.h"
 
 #include <algorithm>
@@ -15,8 +15,9 @@ namespace {
 struct TargetRule {
   const char* opcodes;
   const char* qualifiers;  // all of them, separated by spaces
-  // One of these is needed. Without a suffix: this architecture or a newer one. With 'f': any family or
-  // architecture target of this family that is not older. With 'a': this architecture's own.
+  // One of these is needed. A target without a suffix stands for this architecture or a newer one; with 'f'
+  // for any family or architecture target of this family that is not older; with 'a' for this architecture's
+  // own.
   const char* targets;
   size_t operands = 0;  // 0: any number
 };

@@ -1,7 +1,7 @@
 // descriptor.cpp -- bit tables of the matrix and instruction descriptors. Reserved bits must be zero: a
-// descriptor that sets one was built for another kind or another architecture. Left out, and refused by name:
-// the 128-byte swizzle with 32-byte atoms, base offsets, absolute LBO, sparsity, K = 96, and cta_group::2
-// with M = 128 for block-scaled kinds, whose scale-factor layout nobody has published.
+// descriptor that sets one was built for another kind or another architecture. These are left out and refused
+// by name: the 128-byte swizzle with 32-byte atoms, base offsets, absolute LBO, sparsity, K = 96, and
+// cta_group::2 with M = 128 for block-scaled kinds, whose scale-factor layout nobody has published.
 #include "sim/engine/descriptor.h"
 
 #include <string>
@@ -161,8 +161,8 @@ SmemDescriptor decode_smem_descriptor(uint64_t bits) {
     case 6: d.span = 32; break;
     default: check.protocol("swizzle mode " + std::to_string(field(bits, 61, 63)) + " does not exist");
   }
-  // With base offset 0 the pattern begins where the address bits of its row number are zero: 1024, 512 or 256
-  // bytes. A start may lie inside the first row of the pattern, where it steps along K.
+  // With base offset 0 the pattern begins where the address bits of its row number are zero, at multiples of
+  // 1024, 512 or 256 bytes. A start may lie inside the first row of the pattern, where it steps along K.
   if (d.span != 0 && d.start % (d.span * 8) >= d.span)
     check.protocol("start address " + std::to_string(d.start) + " is not in the first row of a " +
                    std::to_string(d.span * 8) + "-byte aligned swizzle pattern, but the base offset is 0");

@@ -1,6 +1,6 @@
 // descriptor.h -- the two descriptors of the tensor core, decoded from their bit tables (PTX ISA, tcgen05
-// "Matrix descriptor" and "Instruction descriptor"), and the address of every operand byte. Pure functions of
-// the bits: memory, threads and TMEM are not known here.
+// "Matrix descriptor" and "Instruction descriptor"), and the address of every operand byte. These are pure
+// functions of the bits, which know nothing of memory, threads or TMEM.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace sim {
 
-// Shared-memory matrix descriptor. Decoding faults on reserved bits (kProtocol) and on modes whose layout is
-// not established (kUnsupported).
+// This is a shared-memory matrix descriptor. Decoding faults on reserved bits (kProtocol) and on modes whose
+// layout is not established (kUnsupported).
 struct SmemDescriptor {
   uint32_t start = 0;    // byte offset in the CTA's shared window
   uint32_t leading = 0;  // leading-dimension byte offset (LBO)
@@ -19,19 +19,21 @@ struct SmemDescriptor {
 };
 SmemDescriptor decode_smem_descriptor(uint64_t bits);
 
-// Address of the 16-byte chunk `chunk` of row `row`, K-major (a row is contiguous along K):
+// Returns the address of the 16-byte chunk `chunk` of row `row` of a K-major operand (a row is contiguous
+// along K):
 //   none:      start + (row/8)*SBO + (row%8)*16 + chunk*LBO
 //   swizzled:  start + (row/8)*SBO + (row%8)*span + chunk*16, then address bits 4.. ^= bits 7..
 uint32_t k_major_address(const SmemDescriptor& d, uint32_t row, uint32_t chunk);
 
-// Address of the 16-byte chunk `chunk` along M or N at depth k,
-// MN-major (contiguous along M or N, 16-bit elements):
+// Returns the address of the 16-byte chunk `chunk` along M or N at depth k of an MN-major operand (contiguous
+// along M or N, 16-bit elements):
 //   none:      start + chunk*SBO + (k/8)*LBO + (k%8)*16
 //   swizzled:  start + (chunk / (span/16))*LBO + (k/8)*SBO + (k%8)*span + (chunk % (span/16))*16,
 //              then the same XOR
 uint32_t mn_major_address(const SmemDescriptor& d, uint32_t chunk, uint32_t k);
 
-// The instruction descriptor and the op around it, checked as far as bits alone allow.
+// This is a decoded instruction descriptor. Decoding checks it, and the operation around it, as far as bits
+// alone allow.
 struct MmaShape {
   int m = 0, n = 0, k = 0;     // of the whole instruction
   int a_type = 0, b_type = 0;  // codes of the kind's table
@@ -46,7 +48,7 @@ struct MmaShape {
 };
 MmaShape decode_shape(const MmaOp& op);
 
-// Columns of B's scale factors: 32 rows a column, fetched in pairs of columns.
+// B's scale factors take a column for 32 rows and are fetched in pairs of columns.
 inline int scale_columns_b(int n) { return 2 * ((n + 63) / 64); }
 
 inline bool block_scaled(MmaKind kind) { return kind == MmaKind::kMxf4 || kind == MmaKind::kMxf4nvf4; }

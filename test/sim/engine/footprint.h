@@ -1,6 +1,6 @@
 // footprint.h -- which bytes of shared memory and which cells of tensor memory a tensor core instruction
-// touches in each CTA it works on: what a watcher is told at issue. Pure functions of the operands, like the
-// instructions themselves; they read no memory.
+// touches in each CTA it works on, which the observer is told at issue. These are pure functions of the
+// operands and read no memory.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,24 @@ struct ByteRange {
   uint32_t offset, bytes;
 };
 
-// A rectangle of 32-bit cells.
+// This is a rectangle of 32-bit cells of tensor memory.
 struct CellRange {
   int lane, lanes, column, columns;
 };
 
-// The shared-memory bytes a matrix operand reads in each CTA, rising and merged; none for A in tensor memory.
+// Returns the shared-memory bytes that a matrix operand reads in each CTA, in rising order and merged. There
+// are none for A in tensor memory.
 std::vector<ByteRange> operand_ranges(const MmaOp& op, bool operand_b);
 
-// In each CTA: the cells of D; those of the scale factors of A and B, or of A in tensor memory.
+// These return, for each CTA, the cells of D, and those of the scale factors of A and B or of A in tensor
+// memory.
 std::vector<CellRange> accumulator_cells(const MmaOp& op);
 std::vector<CellRange> operand_cells(const MmaOp& op);
 
 std::vector<ByteRange> cp_source(CpShape shape, uint64_t smem_desc);
 CellRange cp_destination(CpShape shape, uint32_t taddr);
 
-// All cells of a warp's ld or st. Faults as ld_cell does.
+// Returns all cells of a warp's ld or st. It faults as ld_cell does.
 std::vector<CellRange> ld_cells(LdShape shape, int repeat, uint32_t taddr, int warp_in_cta, int half_split,
                                 bool pack);
 

@@ -46,7 +46,7 @@ bool Mbarrier::arrive_drop(int32_t count) {
   if (count > expected_)
     protocol("mbarrier: arrive_drop of " + std::to_string(count) + " lowers the expected count " +
              std::to_string(expected_) + " below zero");
-  // An excess is arrive's fault to report, before anything changes.
+  // More arrivals than are pending are arrive's to report, before anything changes.
   if (count <= pending_) expected_ -= count;
   return arrive(count);
 }

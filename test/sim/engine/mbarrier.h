@@ -1,6 +1,6 @@
 // mbarrier.h -- the state machine of one mbarrier object (PTX ISA "mbarrier"): pending arrivals, expected
-// arrivals, tx-count and phase, each command one transition. It knows nothing of threads, addresses or
-// clocks; exec/ keeps one per 8-byte shared-memory object.
+// arrivals, tx-count and phase. Each command is one transition. The class knows nothing of threads, addresses
+// or clocks; exec/ keeps one for each 8-byte shared-memory object.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class Mbarrier {
   // pending and for a tx-count out of range.
   bool arrive(int32_t count = 1);
   bool arrive_drop(int32_t count = 1);  // also lowers the expected count of later phases
-  // Raises the tx-count; never completes a phase by itself unless it hits zero.
+  // Raises the tx-count, which completes a phase only when it reaches zero and no arrival is pending.
   bool expect_tx(int64_t bytes);
   bool complete_tx(int64_t bytes);  // lowers it; bytes may land before they are expected
 

@@ -8,8 +8,8 @@
 // where trunc cuts each of the five terms toward zero to a multiple of 2^(E-35) and E is the largest of the
 // exponents of the four scale products and of C. A scale product's exponent is the sum of its factors'
 // exponents, whatever the dot product is; zero counts as exponent -126. NaN in C or a used scale gives
-// 0x7FFFFFFF. The dense kinds follow the same scheme per product with 25 fractional bits. Assumed, not
-// published: infinite C stays infinite; a sum that truncates to nothing is +0; the 25-bit sum covers one
+// 0x7FFFFFFF. The dense kinds follow the same scheme per product with 25 fractional bits. These are assumed,
+// not published: infinite C stays infinite; a sum that truncates to nothing is +0; the 25-bit sum covers one
 // whole instruction (16 products of 16-bit operands, 8 of tf32).
 //
 // The tile version works in double: after truncation every term is a multiple of 2^(E-35) below 2^(E+11.1),
@@ -35,7 +35,7 @@ constexpr int kDenseFraction = 25;
 constexpr int kExponentFloor = -126;
 constexpr uint32_t kNan32 = 0x7FFFFFFF;
 
-// Twice the value of an e2m1 code: an integer.
+// This is twice the value of an e2m1 code, which is an integer.
 constexpr int8_t kTwiceE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 int scale_exponent(float scale, ScaleFormat format) {
@@ -118,18 +118,18 @@ namespace {
 
 // Columns go in blocks of 16. For a block, B is stored as float [k][16] so that one row of A times the block
 // is 64 multiply-adds of a broadcast with a vector; the four groups' dot products are exact in float. The
-// combination with scales and C runs in double, kLanes / 2 columns at a time. One body, instantiated with the
-// vector width of each instruction set; vectors never cross a function that is not inlined.
+// combination with scales and C runs in double, kLanes / 2 columns at a time. There is one body, instantiated
+// with the vector width of each instruction set; vectors never cross a function that is not inlined.
 
 #define SIM_INLINE inline __attribute__((always_inline))
 
 constexpr int kBlock = 16;
 
-// Rows that share the loads of B: eight running sums in all, enough to hide the latency of a multiply-add,
-// few enough for the registers of each instruction set.
+// Returns how many rows share the loads of B. That makes eight running sums in all, which are enough to hide
+// the latency of a multiply-add and few enough for the registers of each instruction set.
 constexpr int row_step(int lanes) { return 8 * lanes / kBlock; }
 
-// Exponent summary of the scales of one row or block of columns.
+// Summarises the exponents of the scales of one row or of one block of columns.
 struct ExponentRange {
   int high = std::numeric_limits<int>::min() / 4;  // largest exponent, zeros included as kExponentFloor
   int low = std::numeric_limits<int>::max() / 4;   // smallest exponent of a non-zero scale
@@ -152,7 +152,7 @@ struct RowScales {
   ExponentRange range;
 };
 
-// Bits of |c| that the fast sum accepts besides zero: [least, limit).
+// The window holds the bits of |c| that the sum without truncation accepts besides zero: [least, limit).
 struct Window {
   bool open;
   uint32_t least, limit;
@@ -180,7 +180,7 @@ struct Vec {
   typedef int64_t L __attribute__((vector_size(8 * kHalf)));
 };
 
-// dot[g][r][c] of row_step rows and one block; rows of a are floats holding integers.
+// Computes dot[g][r][c] of row_step rows and one block; rows of a are floats that hold integers.
 template <int kLanes>
 SIM_INLINE void dot_products(const float* a, const ColumnBlock& block,
                              float dot[kGroups][row_step(kLanes)][kBlock]) {
@@ -217,7 +217,7 @@ SIM_INLINE void truncate_to_unit(D& x, const D& anchor, const D& unit) {
   x = (D)((L)cut | sign);
 }
 
-// One row of 16 outputs from its dot products.
+// Computes one row of 16 outputs from its dot products.
 template <int kLanes>
 SIM_INLINE void combine(const float (*dot)[row_step(kLanes)][kBlock], int r, const RowScales& row,
                         const ColumnBlock& block, bool truncate, const float* c_in, float* out) {
@@ -265,8 +265,8 @@ SIM_INLINE void combine(const float (*dot)[row_step(kLanes)][kBlock], int r, con
       }
     }
 
-    // Toward zero: clear what float has no room for.
-    // Zero and the normal range only; the rest is mended below.
+    // Rounding toward zero clears the bits that float has no room for. That is right for zero and the normal
+    // range; the rest is mended below.
     const L magnitude = (L)sum & std::numeric_limits<int64_t>::max();
     rare |= ((magnitude < std::bit_cast<int64_t>(0x1p-126)) & (magnitude != 0)) |
             (magnitude >= std::bit_cast<int64_t>(std::numeric_limits<double>::infinity()));
@@ -275,7 +275,7 @@ SIM_INLINE void combine(const float (*dot)[row_step(kLanes)][kBlock], int r, con
     std::memcpy(out + p, &result, sizeof result);
     std::memcpy(sums + p, &sum, sizeof sum);
   }
-  // Subnormal results keep fewer bits, NaN has prescribed ones.
+  // Subnormal results keep fewer bits, and NaN has prescribed ones.
   int64_t flags[V::kHalf], any = 0;
   std::memcpy(flags, &rare, sizeof flags);
   for (int64_t flag : flags) any |= flag;

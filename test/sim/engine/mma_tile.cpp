@@ -37,7 +37,7 @@ constexpr int kQuarters = 4, kLanesPerQuarter = 32;
 int column_of(uint32_t taddr) { return static_cast<int>(taddr & 0xFFFF); }
 int lane_of(uint32_t taddr) { return static_cast<int>(taddr >> 16); }
 
-// Cells of one accumulator row: one or two runs of columns.
+// The cells of one accumulator row are one or two runs of columns.
 struct DRow {
   int lane;       // of columns [0, n / runs)
   int lane_step;  // lanes to the next run
@@ -66,7 +66,7 @@ void write_d(const MmaOp& op, const MmaShape& shape, Tmem& tmem, int m, const ui
 
 // ---- block-scaled ----
 
-// Two codes of every byte, low nibble first.
+// Holds the two codes of every byte, low nibble first.
 struct NibbleTable {
   uint16_t pair[256];
   NibbleTable() {
@@ -77,7 +77,7 @@ struct NibbleTable {
   }
 };
 
-// Rows of 64 e2m1 codes; negation flips their signs.
+// Unpacks rows of 64 e2m1 codes; negation flips their signs.
 void unpack_rows(const Bytes& smem, const SmemDescriptor& d, int rows, bool negate, uint8_t* codes) {
   static const NibbleTable table;
   const uint8_t flip = negate ? 0x88 : 0;
@@ -90,8 +90,8 @@ void unpack_rows(const Bytes& smem, const SmemDescriptor& d, int rows, bool nega
   }
 }
 
-// Scale factors of `rows` rows as floats.
-// Whole columns are fetched, in pairs for B, so all their cells must be written.
+// Says where fetch_scales finds scale factors. It fetches whole columns, in pairs for B, so all their cells
+// must be written.
 struct ScaleFetch {
   const char* what;
   uint32_t taddr;
@@ -181,7 +181,7 @@ struct DenseOperand {
   bool mn_major, negate;
 };
 
-// rows x k floats from shared memory.
+// Fetches rows x k floats from shared memory.
 void fetch_dense(const MmaOp& op, const MmaShape& shape, const DenseOperand& operand, const Bytes& smem,
                  int rows, float* out) {
   const int size = op.kind == MmaKind::kTf32 ? 4 : 2;
@@ -204,7 +204,8 @@ void fetch_dense(const MmaOp& op, const MmaShape& shape, const DenseOperand& ope
   }
 }
 
-// 128 rows x 16 elements of A from TMEM: two 16-bit elements a cell, the even one in the low half.
+// Fetches 128 rows x 16 elements of A from TMEM, where a cell holds two 16-bit elements, the even one in the
+// low half.
 void fetch_dense_from_tmem(const MmaOp& op, const MmaShape& shape, const Tmem& tmem, float* out) {
   for (int row = 0; row < Tmem::kLanes; ++row) {
     uint32_t cells[8];

@@ -1,10 +1,11 @@
 // numerics.cpp -- scalar arithmetic of the machine, without touching the host's rounding mode.
 //
-// Exact: all decoders; all conversions (one routine rounds a double into any small format); f32 add, mul and
-// fma in the four rounding modes. A sum is taken in double with its error term and rounded to odd, which
-// keeps enough of the lost bits for one correct final rounding. Assumed: a result is tiny for .ftz when it is
-// subnormal after rounding; a negative or NaN input of ue8m0 conversions (absolute value, 0xFF); approximate
-// functions are the double result rounded to nearest, inside the ISA's error bounds.
+// These are exact: all decoders; all conversions (one routine rounds a double into any small format); f32
+// add, mul and fma in the four rounding modes. A sum is taken in double with its error term and rounded to
+// odd, which keeps enough of the lost bits for one correct final rounding. These are assumed: a result is
+// tiny for .ftz when it is subnormal after rounding; a ue8m0 conversion takes the absolute value of a
+// negative input and makes 0xFF of NaN; approximate functions are the double result rounded to nearest,
+// inside the ISA's error bounds.
 #include "sim/engine/numerics.h"
 
 #include <bit>
@@ -19,7 +20,7 @@ constexpr uint32_t kNan32 = 0x7FFFFFFF;
 float nan32() { return std::bit_cast<float>(kNan32); }
 bool negative(double x) { return std::signbit(x); }
 
-// Magnitude layout of a small binary format; the sign sits above it.
+// Describes the magnitude of a small binary format; the sign sits above it.
 struct Format {
   int mantissa_bits;
   int bias;
@@ -46,8 +47,8 @@ bool steps_up(Round r, bool is_negative, bool odd, uint64_t rest) {
   return false;
 }
 
-// Code of the magnitude of x, not NaN, rounded once.
-// Overflow gives infinity or the largest finite value by the mode.
+// Returns the code of the magnitude of x, which is not NaN, rounded once. The mode decides whether an
+// overflow gives infinity or the largest finite value.
 uint32_t encode_magnitude(double x, const Format& f, Round r, bool saturate) {
   const bool minus = negative(x);
   const bool overflow_is_infinite =
@@ -97,8 +98,8 @@ float round_to_f32(double x, Round r, bool flush) {
   return flushed(std::bit_cast<float>(code | (negative(x) ? 0x80000000u : 0)), flush);
 }
 
-// x + y rounded to odd: the double nearest toward zero with its last bit set when bits were lost. Rounding
-// that to 24 bits in any mode equals rounding the exact sum, because 53 >= 24 + 2.
+// Returns x + y rounded to odd: the double nearest toward zero with its last bit set when bits were lost.
+// Rounding that to 24 bits in any mode equals rounding the exact sum, because 53 >= 24 + 2.
 double add_to_odd(double x, double y) {
   const double sum = x + y;
   const double y_part = sum - x;
@@ -109,7 +110,7 @@ double add_to_odd(double x, double y) {
   return std::bit_cast<double>(bits);
 }
 
-// The sum of exact x and y in the given mode; the sign of an exact zero follows IEEE 754.
+// Returns the sum of exact x and y in the given mode; the sign of an exact zero follows IEEE 754.
 float sum_to_f32(double x, double y, Round r, bool flush) {
   const double sum = add_to_odd(x, y);
   if (sum == 0 && !(x == 0 && y == 0 && negative(x) == negative(y))) return r == Round::kDown ? -0.0f : 0.0f;

@@ -1,9 +1,10 @@
-// tensor_core.cpp -- the tensor core's data movers: tcgen05.cp from shared memory into TMEM,
-// the register-to-cell maps of tcgen05.ld and st, and the static rules of tcgen05.mma.
-// The multiplication itself is mma_tile.cpp.
+// tensor_core.cpp -- the tensor core's data movers: tcgen05.cp from shared memory into TMEM, the
+// register-to-cell maps of tcgen05.ld and st, and the static rules of tcgen05.mma. The multiplication itself
+// is mma_tile.cpp.
 //
 // A TMEM address is (lane << 16) | column. tcgen05.ld takes the 32-lane quarter from the warp: bit 7 of the
-// lane field, where pair kernels put the CTA rank, is ignored, the quarter bits must name the warp's own.
+// lane field, where 2-SM kernels put the CTA rank, is ignored, and the quarter bits must name the warp's own
+// quarter.
 #include "sim/engine/tensor_core.h"
 
 #include <algorithm>
@@ -65,7 +66,8 @@ void check_mma(const MmaOp& op) {
   else check_operand("matrix A", op.a_desc, shape.a_mn_major);
   check_operand("matrix B", op.b_desc, shape.b_mn_major);
 
-  // Accumulators at 4-column multiples are proven; finer placement is not.
+  // Kernels that run on a B200 place accumulators at multiples of 4 columns; finer placement is not
+  // established.
   const bool split_columns = op.cta_group == 2 && shape.m == 128;
   const Columns d{"accumulator", op.d_tmem, split_columns ? shape.n / 2 : shape.n};
   require_columns(d, 4);
@@ -76,7 +78,7 @@ void check_mma(const MmaOp& op) {
   if (op.a_in_tmem) require_columns({"matrix A", op.a_tmem, shape.k / 2}, 4);
   if (!block_scaled(op.kind)) return;
 
-  // Scale factors of 32 rows a column; B's are fetched in pairs of columns, whatever N.
+  // A column holds the scale factors of 32 rows; B's are fetched in pairs of columns, whatever N is.
   const Columns sfa{"scale factors of A", op.sfa_tmem, 4};
   const Columns sfb{"scale factors of B", op.sfb_tmem, scale_columns_b(shape.n)};
   for (const Columns& sf : {sfa, sfb}) {
@@ -112,7 +114,7 @@ void execute_cp(CpShape shape, uint32_t taddr, uint64_t smem_desc, const CtaMemo
   const CpPlan plan = cp_plan(shape);
   const SmemDescriptor d = decode_smem_descriptor(smem_desc);
 
-  // Lanes that receive row i.
+  // Returns the lane that receives copy `copy` of row i.
   const auto lanes = [shape](uint32_t i, uint32_t copy) -> int {
     switch (shape) {
       case CpShape::k32x128b_warpx4: return static_cast<int>(i + 32 * copy);
@@ -160,7 +162,7 @@ Cell ld_cell(LdShape shape, int repeat, uint32_t taddr, int warp_in_cta, int thr
     throw Fault(FaultKind::kMisaligned, at("tcgen05.ld/st", taddr) + ": the lane must be a multiple of " +
                                             std::to_string(lane_alignment));
 
-  // Position inside the shape: lanes from the addressed one, columns as the unpacked form counts them.
+  // Lanes count from the addressed one, and columns as the unpacked form counts them.
   const int t = thread;
   int lane = 0, column = 0, split = 0;
   switch (shape) {

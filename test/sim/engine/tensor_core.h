@@ -1,6 +1,6 @@
 // tensor_core.h -- what tcgen05.mma, cp, ld and st compute, as pure functions over shared memory and tensor
-// memory of one or two CTAs. Descriptors are decoded here, from the bit tables of the PTX ISA. When and in
-// which order these run is exec/'s business. Numerics: see numerics.h.
+// memory of one or two CTAs. Descriptors are decoded from the bit tables of the PTX ISA (descriptor.h). When
+// and in which order these run is exec/'s business; the numerics are in numerics.h.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace sim {
 
-// kF16: fp16 or bf16 inputs, f32 or f16 accumulators.
+// kF16 has fp16 or bf16 inputs and f32 or f16 accumulators.
 enum class MmaKind : uint8_t { kF16, kTf32, kMxf4, kMxf4nvf4 };
 enum class ScaleBlock : uint8_t { kNone, kBlock16, kBlock32 };
 
-// The memory one CTA of an MMA sees. smem offsets count from the start of the CTA's shared window.
+// This is the memory of one CTA of an MMA. smem offsets count from the start of the CTA's shared window.
 struct CtaMemory {
   const Bytes* smem;
   Tmem* tmem;

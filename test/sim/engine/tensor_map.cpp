@@ -1,18 +1,18 @@
-// tensor_map.cpp -- tensor maps and the geometry of tile transfers. The encoder's rules are those
-// that the CUDA driver API states for cuTensorMapEncodeTiled, less those that the driver of an H200
-// does not enforce (the map's own alignment, a null globalAddress, SWIZZLE_32B for INTERLEAVE_32B);
-// the shared-memory image of a box is dense with dimension 0 fastest, then each 16-byte chunk is moved
-// by the swizzle, an XOR of address bits:
+// tensor_map.cpp -- tensor maps and the geometry of tile transfers. The encoder's rules are those that the
+// CUDA driver API states for cuTensorMapEncodeTiled, less those that the driver of an H200 does not enforce
+// (the map's own alignment, a null globalAddress, SWIZZLE_32B for INTERLEAVE_32B). The shared-memory image of
+// a box is dense with dimension 0 fastest, then each 16-byte chunk is moved by the swizzle, an XOR of address
+// bits:
 //
 //   32B:  bit  4   ^= bit  7        64B: bits 4-5 ^= bits 7-8        128B: bits 4-6 ^= bits 7-9
 //
 // on absolute shared addresses, so a base that is only 128-byte aligned starts in the middle of the pattern.
 // The 128-byte variants with larger atoms, interleaved layouts, boxes narrower than their swizzle span, and
 // types whose transfer changes values (FTZ, TF32) or pads (ALIGN16B) encode as documented, but a transfer
-// with them is refused: what it would write is not established. The NaN fill is the 16-bit pattern 0x7FF7
-// for every type, as an H200 writes it. An H200 refuses coordinates that do not begin a 16-byte chunk of a
-// row, and negative ones of a store; a store writes the chunk in which a row ends as a whole. Knows nothing
-// of memory contents, barriers or time.
+// with them is refused, because what it would write is not established. The NaN fill is the 16-bit pattern
+// 0x7FF7 for every type, as an H200 writes it. An H200 refuses coordinates that do not begin a 16-byte chunk
+// of a row, and negative ones of a store; a store writes the chunk in which a row ends as a whole. This file
+// knows nothing of memory contents, barriers or time.
 #include "sim/engine/tensor_map.h"
 
 #include <cstddef>
@@ -27,7 +27,7 @@ constexpr int kSuccess = 0, kInvalidValue = 1;  // CUresult
 constexpr uint32_t kMaxRank = 5, kMaxBox = 256, kMaxElementStride = 8, kMaxBoxBytes = 227 * 1024;
 constexpr uint64_t kMaxDim = uint64_t{1} << 32, kStrideLimit = uint64_t{1} << 40;
 
-// CUtensorMapDataType, in its order.
+// This is CUtensorMapDataType, in its order.
 enum Type : uint32_t {
   kUint8,
   kUint16,
@@ -55,7 +55,7 @@ constexpr uint32_t kSwizzleCount = 7, kL2PromotionCount = 4, kFillCount = 2;
 bool is_float(uint32_t type) { return type >= kFloat16 && type <= kTfloat32Ftz; }
 bool is_padded(uint32_t type) { return type == k16U4Align16 || type == k16U6Align16; }
 
-// Bits an element takes in shared memory: padded types spread 16 elements over 16 bytes.
+// Returns the bits that an element takes in shared memory; padded types spread 16 elements over 16 bytes.
 uint64_t smem_bits(uint32_t type) { return is_padded(type) ? 8 : static_cast<uint64_t>(kTypeBits[type]); }
 
 uint32_t swizzle_span(Swizzle swizzle) {
@@ -67,7 +67,7 @@ uint32_t swizzle_span(Swizzle swizzle) {
   }
 }
 
-// Elements per dimension that reach shared memory: a traversal stride skips elements of the box.
+// Returns the elements of a dimension that reach shared memory: a traversal stride skips elements of the box.
 // Dimension 0 has none.
 uint32_t taken(const TensorMap& map, uint32_t i) {
   return i == 0 ? map.box[0] : (map.box[i] + map.element_strides[i] - 1) / map.element_strides[i];
@@ -75,7 +75,7 @@ uint32_t taken(const TensorMap& map, uint32_t i) {
 
 uint64_t inner_bytes(const TensorMap& map) { return map.box[0] * smem_bits(map.type) / 8; }
 
-// The 128 bytes. dims and box are stored minus one, so that 2^32 and 256 fit.
+// These are the 128 bytes. dims and box are stored minus one, so that 2^32 and 256 fit.
 struct Packed {
   uint64_t magic;
   uint64_t checksum;  // over everything after it: a map edited or half copied by the program does not decode
@@ -97,7 +97,7 @@ uint64_t checksum(const Packed& packed) {  // FNV-1a
   return hash;
 }
 
-// Empty when the arguments are legal, else the sentence that says which is not.
+// Returns an empty text when the arguments are legal, else the sentence that says which is not.
 std::string broken_rule(const void* out128, const TensorMap& map, const uint64_t* dims,
                         const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides,
                         uint32_t swizzle, uint32_t oob_fill) {

@@ -39,10 +39,10 @@ int encode_tiled(void* out128, uint32_t type, uint32_t rank, void* base, const u
                  const uint32_t* element_strides, uint32_t interleave, uint32_t swizzle,
                  uint32_t l2_promotion, uint32_t oob_fill, std::string* why);
 
-// Fault kProtocol when the 128 bytes were not written by encode_tiled.
+// Throws Fault kProtocol when the 128 bytes were not written by encode_tiled.
 TensorMap decode_tensor_map(const void* bytes128);
 
-// One contiguous piece of a box transfer, at most 16 bytes of shared memory (the swizzle atom).
+// This is one contiguous piece of a box transfer, at most 16 bytes of shared memory (the swizzle atom).
 struct BoxPiece {
   uint32_t smem_offset;  // from the box's shared-memory base, swizzled
   uint32_t bytes;
@@ -56,7 +56,7 @@ struct BoxPiece {
 enum class Transfer { kLoad, kStore };
 void box_pieces(const TensorMap& map, const std::array<int32_t, 5>& coordinates, uint32_t smem_base,
                 Transfer transfer, std::vector<BoxPiece>& out);
-// The 16-byte pattern that fills out-of-bounds elements: zeros, or the NaN of the map's type.
+// Returns the 16-byte pattern that fills out-of-bounds elements: zeros, or the NaN of the driver's oobFill.
 std::array<uint8_t, 16> fill_pattern(const TensorMap& map);
 
 }  // namespace sim

@@ -14,7 +14,7 @@ constexpr uint64_t kGranule = 16;  // bytes that always land together
 
 uint32_t bit(const Cta& cta) { return 1u << cta.rank; }
 
-// Spans that follow each other in global memory, as those of a row do: [first, last) of `spans`.
+// Visits the runs [first, last) of spans that follow each other in global memory, as those of a row do.
 template <class Visit>
 void for_runs(const std::vector<Copy::Span>& spans, Visit&& visit) {
   for (size_t first = 0; first < spans.size();) {
@@ -41,7 +41,7 @@ Region shared_region(const Cta& cta, uint64_t offset, uint64_t bytes, bool write
   return region;
 }
 
-// The bytes of the image that a store takes, in maximal runs.
+// Returns the bytes of the image that a store takes, in maximal runs.
 std::vector<std::pair<uint32_t, uint32_t>> image_runs(const std::vector<Copy::Span>& spans) {
   std::vector<std::pair<uint32_t, uint32_t>> parts, runs;  // begin, end
   for (const Copy::Span& span : spans) parts.emplace_back(span.at, span.at + span.bytes);
@@ -97,7 +97,7 @@ void Copy::read(GlobalMemory& memory) {
   if (group) --group->unread;
 }
 
-// One piece for all targets together, or pieces of every target by itself.
+// Plans one piece for all targets together, or pieces of every target by itself.
 void Copy::plan(uint32_t count) {
   planned_ = true;
   const size_t apart = std::max<size_t>(1, targets.size());

@@ -1,6 +1,6 @@
-// copy.h -- a copy in flight: where its bytes come from, the image of them it makes when its sources are
-// read, and the pieces in which that image lands. The image is laid out as in shared memory, where a copy is
-// always one contiguous region; global memory takes part in spans.
+// copy.h -- a copy in flight: where its bytes come from, the image of them that it makes when its sources are
+// read, and the pieces in which that image lands (is written to its destination). The image is laid out as in
+// shared memory, where a copy is always one contiguous region; the global side of a copy is a list of spans.
 #pragma once
 
 #include <array>
@@ -16,7 +16,8 @@ namespace sim {
 
 struct Cta;
 
-// Operations of one bulk or cp.async group: those that have not read their sources, and not completed.
+// Counts the operations of one bulk or cp.async group that have not read their sources, and that have not
+// completed.
 struct CopyGroup {
   int unread = 0, pending = 0;
 };
@@ -28,7 +29,7 @@ class Copy {
     uint32_t bytes;
     uint64_t global;
   };
-  struct Target {  // one region of shared memory and the barrier that counts its bytes; cp.async: none
+  struct Target {  // one region of shared memory and the barrier that counts its bytes, which cp.async lacks
     Cta* cta;
     uint32_t offset;
     Cta* barrier_cta = nullptr;
@@ -36,12 +37,12 @@ class Copy {
   };
 
   uint64_t bytes = 0;
-  // What it reads: global spans, or shared memory; neither: the image was there at issue.
+  // A copy reads global spans or shared memory. If it reads neither, its image was there at issue.
   std::vector<Span> sources;
   Cta* source = nullptr;
   uint32_t source_offset = 0;
   std::array<uint8_t, 16> fill{};  // the image where `sources` leave gaps
-  // What it writes: the whole image to every target, or global spans.
+  // It writes the whole image to every target, or parts of the image to global spans.
   std::vector<Target> targets;
   std::vector<Span> destinations;
   std::shared_ptr<CopyGroup> group;
@@ -55,7 +56,7 @@ class Copy {
   void read(GlobalMemory& memory);                   // captures the sources
   void piece(GlobalMemory& memory, Policy& policy);  // one more piece lands and is counted
 
-  // The exact bytes, for the observer.
+  // Tells the observer the exact bytes.
   void footprint(AsyncIssue& facts) const;
 
  private:

@@ -45,9 +45,9 @@ void require_no_mbarrier(const Shared& at, uint64_t bytes) {
                                           " would overwrite the live mbarrier at offset " + hex(it->first));
 }
 
-// The destinations of a copy and the barrier each one signals. Without .cta_group::2 a copy signals in its
-// destination CTA; with it, in the member of the destination's pair that has the parity of the CTA the
-// barrier address names.
+// Returns the destinations of a copy and the barrier that each one signals. Without .cta_group::2 a copy
+// signals in its destination CTA; with it, in the member of the destination's pair that has the parity of the
+// CTA that the barrier address names.
 std::vector<Copy::Target> targets(Exec& x, const Inst& inst, uint32_t lane, const Shared& to,
                                   const Shared& barrier, uint64_t bytes, size_t mask_operand) {
   const bool pair = inst.has(Q::kGroup2);
@@ -100,12 +100,12 @@ std::array<int32_t, 5> read_coordinates(const Exec& x, const Inst& inst, const O
   return out;
 }
 
-// A tensor copy: the map, where it lies, and the box.
+// Holds the map of a tensor copy, where the map lies, and the coordinates of the box.
 struct Box {
   Box(Exec& x, const Inst& inst, const Operand& operand, uint32_t lane)
       : map(read_map(x, operand, lane, &address)),
         coordinates(read_coordinates(x, inst, operand, map, lane)) {}
-  // The part of the box that is read or written in global memory.
+  // Returns the part of the box that is read or written in global memory.
   std::vector<Copy::Span> spans(uint32_t shared_offset, Transfer transfer) const {
     std::vector<BoxPiece> pieces;
     box_pieces(map, coordinates, shared_offset, transfer, pieces);
@@ -244,7 +244,7 @@ void report_groups(Exec& x, SyncEvent::Kind kind, uint32_t allowed = 0, bool rea
   x.report(event, x.mask);
 }
 
-// False: the lanes sleep, and execute the instruction again when their groups are done.
+// Returns false when the lanes sleep; they execute the instruction again when their groups are done.
 bool wait_groups(Exec& x, std::array<CopyGroups, 32>& groups, Wait&& wait) {
   bool done = true;
   SIM_FOR_LANES(lane, x.mask) done = done && groups[lane].at_most(wait.allowed, wait.read);
@@ -261,8 +261,8 @@ bool wait_groups(Exec& x, std::array<CopyGroups, 32>& groups, Wait&& wait) {
   return true;
 }
 
-// The bytes cp.async takes from its source.
-// The optional operand is a byte count or, as a predicate, "ignore the source".
+// Returns the bytes that cp.async takes from its source. The optional operand is a byte count or, as a
+// predicate, means "ignore the source".
 uint64_t taken_bytes(const Exec& x, const Value& limit, uint32_t lane, uint64_t bytes) {
   const uint64_t value = x.source(limit, lane);
   if (limit.kind == Value::Kind::kRegister && limit.bits == 1) return value != 0 ? 0 : bytes;
@@ -287,7 +287,7 @@ void bulk_wait(Exec& x, const Inst& inst) {
     report_groups(x, SyncEvent::Kind::kBulkWait, allowed, inst.has(Q::kRead));
 }
 
-// cp.async [dst], [src], 4|8|16{, source bytes | ignore}: the rest of the destination is zero.
+// In cp.async [dst], [src], 4|8|16{, source bytes | ignore}, the rest of the destination is zero.
 void cp_async(Exec& x, const Inst& inst) {
   const size_t plain = inst.operands.size() - (inst.has(Q::kCacheHint) ? 1 : 0);
   SIM_FOR_LANES(lane, x.mask) {
@@ -327,7 +327,7 @@ void cp_async_wait(Exec& x, const Inst& inst) {
   if (done) report_groups(x, SyncEvent::Kind::kCpAsyncWait, allowed);
 }
 
-// st.async [a], value, [mbar]: both in the same CTA.
+// In st.async [a], value, [mbar], both addresses are in the same CTA.
 void st_async(Exec& x, const Inst& inst) {
   const Operand& from = inst.operands[1];
   const uint32_t size = uint32_t(ptx::bits(inst.type)) / 8, bytes = size * inst.vector;

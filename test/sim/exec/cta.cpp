@@ -48,7 +48,7 @@ std::unique_ptr<Cluster> start_cluster(Grid& grid, uint64_t index) {
       warp->cta = cta.get();
       warp->index = first / 32;
       warp->live = threads - first >= 32 ? 0xFFFFFFFF : (1u << (threads - first)) - 1;
-      warp->registers.resize(grid.kernel.register_names.size() * 32);
+      warp->registers = std::make_unique_for_overwrite<uint64_t[]>(grid.kernel.register_names.size() * 32);
       warp->written.resize(grid.kernel.register_names.size());
       if (grid.kernel.local_bytes != 0)
         warp->local = std::make_unique<Bytes>(size_t(grid.kernel.local_bytes) * 32, "local memory");
@@ -88,7 +88,7 @@ void exit_lanes(Exec& x) {
 
 namespace {
 
-// The barriers that the pending operation would still signal in this CTA.
+// Names the barriers that the pending operation would still signal in this CTA.
 std::string pending_barriers(const Cta& cta, const AsyncOp& op) {
   std::string out;
   if (!op.copy) return out;

@@ -13,9 +13,9 @@ namespace {
 constexpr uint64_t kSpinBeforeRelease = 8 << 20;  // without visible change, before waiting lanes are set free
 constexpr uint64_t kLivelock = 64 << 20;          // without visible change, before the run is given up
 
-// Which tensor operations may take effect, asked for oldest first. Those of one thread keep the order the ISA
-// promises: cp and mma before a later mma, everything before a later commit; the others too while the policy
-// keeps issue order. Copies are independent.
+// Decides which tensor operations may take effect; it is asked for the oldest first. Those of one thread keep
+// the order that the ISA promises: cp and mma before a later mma, everything before a later commit. The
+// others keep their order, too, while the policy keeps issue order. Copies are independent.
 class TensorOrder {
  public:
   explicit TensorOrder(bool keep_order) : keep_order_(keep_order) {}
@@ -41,7 +41,8 @@ class TensorOrder {
   std::vector<Issuer> issuers_;
 };
 
-// One step of the operation: its sources are read, or one more piece lands. True: it has completed.
+// Makes one step of the operation: its sources are read, or one more piece lands. Returns true when it has
+// completed.
 bool step(Grid& grid, AsyncOp& op) {
   const auto report = [&](AsyncLanding::Step what) {
     if (grid.observer != nullptr) grid.observer->land({what, op.id});
@@ -82,7 +83,7 @@ void move_on(Cluster& cluster, size_t index) {
   grid.changed_at = grid.stats.warp_instructions;
 }
 
-// The same between two instructions: a fault is the issuer's.
+// Moves an operation on between two instructions, where a fault is reported as the issuer's.
 void advance(Cluster& cluster, size_t index) {
   const AsyncOp& op = *cluster.pending[index];
   try {
@@ -92,7 +93,7 @@ void advance(Cluster& cluster, size_t index) {
   }
 }
 
-// Who can move: `agents`, as the policy sees them, and in the same places what they are.
+// Lists who can move: `agents`, as the policy sees them, and in the same places what they are.
 struct Movers {
   struct Mover {
     Warp* warp;  // null: an operation
@@ -130,7 +131,7 @@ struct Movers {
 // but still has to take effect.
 bool finished(const Cluster& cluster) { return cluster.live_ctas == 0 && cluster.pending.empty(); }
 
-// Lets a cluster move until its slice is used. False: nothing in it could move at all.
+// Lets a cluster move until its slice is used. Returns false when nothing in it could move at all.
 bool run_cluster(Cluster& cluster) {
   Grid& grid = *cluster.grid;
   const uint64_t begin = grid.stats.warp_instructions;
@@ -158,13 +159,14 @@ bool run_cluster(Cluster& cluster) {
   return true;
 }
 
-// Begins as many clusters as the policy says. `room`: so many have not begun and fit on the machine.
+// Begins as many clusters as the policy says. `room` is how many have not begun and fit on the machine.
 void begin_clusters(Grid& grid, uint64_t first, uint64_t room) {
   const uint64_t count = room > 1 ? std::clamp<uint64_t>(grid.policy.clusters_to_begin(room), 1, room) : room;
   for (uint64_t i = 0; i < count; ++i) grid.resident.push_back(start_cluster(grid, first + i));
 }
 
-// Gives every resident cluster its slice, in the order of the policy. False: nothing could move at all.
+// Gives every resident cluster its slice, in the order of the policy. Returns false when nothing could move
+// at all.
 bool run_round(Grid& grid) {
   std::vector<Cluster*> clusters;
   std::vector<uint64_t> numbers;

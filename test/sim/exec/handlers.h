@@ -17,7 +17,7 @@ namespace op {
 }  // namespace op
 
 inline constexpr Handler kHandlers[] = {
-// by Operation
+// The array is indexed by Operation.
 #define X(name) op::name,
 #include "sim/decode/operations.def"
 #undef X

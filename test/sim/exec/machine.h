@@ -1,14 +1,14 @@
-// machine.h -- the state of a running grid: clusters of CTAs, their warps, the fragments a warp diverges
-// into, and the asynchronous operations in flight. Only exec/ includes this. (The GPU as numbers is
-// sim/machine.h.)
+// machine.h -- the state of a running grid: clusters of CTAs, their warps, the fragments (sets of lanes at
+// one instruction) into which a warp diverges, and the asynchronous operations in flight. Only exec/ and
+// launch.cpp include this. (The GPU as numbers is sim/machine.h.)
 //
 //   Grid ── Cluster ──┬── Cta ──┬── Warp ──── Fragment {pc, lanes}      runs
 //                     │         ├── shared memory, mbarriers, TMEM
 //                     │         └── named barriers
 //                     └── AsyncOp                                       waits until the policy lands it
 //
-// Shared window of a CTA: [0, 1024) is reserved, as on the hardware, and so is what the policy shifts the
-// window by; static variables follow, then dynamic memory. A shared address is
+// In the shared window of a CTA, [0, 1024) is reserved, as on the hardware, and so is what the policy shifts
+// the window by; static variables follow, then dynamic memory. A shared address is
 // (rank in cluster << 24) | offset, so `address & 0xFEFFFFFF` names the even CTA of a pair.
 #pragma once
 
@@ -37,7 +37,7 @@ namespace sim {
 
 constexpr uint32_t kReservedShared = Machine::kReservedSmemPerBlock;
 constexpr uint32_t kRankShift = 24;
-// Generic addresses: host pointers have their top 16 bits clear, so these windows never meet them.
+// These windows of generic addresses never meet host pointers, whose top 16 bits are clear.
 constexpr uint64_t kSharedWindow = uint64_t(1) << 56;
 constexpr uint64_t kLocalWindow = uint64_t(2) << 56;
 
@@ -91,7 +91,7 @@ struct Fragment {
   Reduction reduction;      // bar.red: the result of that generation
 };
 
-// Copies of one thread, in groups.
+// Holds the copies of one thread, in groups.
 struct CopyGroups {
   std::shared_ptr<CopyGroup> open;
   std::vector<std::shared_ptr<CopyGroup>> committed;
@@ -103,11 +103,12 @@ struct CopyGroups {
     committed.push_back(open ? open : std::make_shared<CopyGroup>());
     open.reset();
   }
-  // At most the `pending` youngest groups are not done; read: have not read all their sources.
+  // True when at most the `pending` youngest groups are not done or, with `read`, have not read all their
+  // sources.
   bool at_most(uint32_t pending, bool read) const;
 };
 
-// A tcgen05.ld or .st of a warp that no tcgen05.wait has covered yet.
+// This is a tcgen05.ld or .st of a warp that no tcgen05.wait has covered yet.
 struct TmemTransfer {
   uint64_t id = 0;
   const Inst* inst = nullptr;
@@ -120,8 +121,8 @@ struct TmemTransfer {
 struct Warp {
   Cta* cta = nullptr;
   uint32_t index = 0, live = 0;
-  std::vector<uint64_t> registers;  // 32 lanes a register
-  std::vector<uint32_t> written;    // lanes that wrote it
+  std::unique_ptr<uint64_t[]> registers;  // 32 lanes a register, with a value where `written` has the lane
+  std::vector<uint32_t> written;          // by register: lanes that wrote it
   std::vector<std::unique_ptr<Fragment>> fragments;
   std::vector<std::shared_ptr<Join>> joins;  // with lanes waiting in them
   size_t turn = 0;
@@ -129,7 +130,7 @@ struct Warp {
   std::array<CopyGroups, 32> bulk_groups, async_groups;
   uint64_t woken_at = 0;         // Cluster::events when a wait of this warp last woke early ...
   uint32_t woken = 0;            // ... and how often it did since
-  uint32_t cluster_arrived = 0;  // lanes that arrived at the cluster barrier and did not wait yet
+  uint32_t cluster_arrived = 0;  // lanes that arrived at the cluster barrier, until it completes
   std::array<uint64_t, 32> cluster_generation{};
   std::vector<std::shared_ptr<TmemTransfer>> transfers;
   std::vector<uint64_t> register_requests;  // setmaxnreg, in order
@@ -179,12 +180,12 @@ struct AsyncOp {
   Cta* issuer = nullptr;
   uint32_t warp = 0, lane = 0;
   uint32_t ranks = 0;          // CTAs of the cluster whose memory it still touches
-  std::unique_ptr<Copy> copy;  // a copy, which moves in steps; null:
-  std::function<void()> land;  // the whole effect, in one step
+  std::unique_ptr<Copy> copy;  // of a copy, which moves in steps; else null
+  std::function<void()> land;  // without a copy: the whole effect, in one step
   bool sources_read = false;   // as the observer was told
   bool reads_next() const { return copy && !copy->sources_read(); }
   std::vector<MbarrierRef> signals;  // the mbarriers its completion will reach
-  // Started by the tensor core in an order among those of its thread.
+  // True for operations that the tensor core starts in an order among those of their thread.
   bool queued() const {
     return kind == Kind::kTensorCopy || kind == Kind::kTensorMma || kind == Kind::kTensorCommit;
   }
@@ -223,7 +224,7 @@ struct Grid {
   void run();
 };
 
-// What a handler works with: one instruction of one fragment.
+// This is what a handler works with: one instruction of one fragment.
 struct Exec {
   Grid& grid;
   Cluster& cluster;
@@ -233,7 +234,7 @@ struct Exec {
   uint32_t mask = 0;     // lanes that execute, guard applied
   uint32_t next_pc = 0;  // a handler that waits or jumps changes it
 
-  // Values. Fault kPoison when a lane never wrote the register.
+  // These read and write values. Fault kPoison says that a lane never wrote the register.
   uint64_t source(const Value& value, uint32_t lane) const;
   const uint64_t* sources(const Value& value, uint64_t scratch[32]) const;
   uint64_t uniform(const Value& value, const char* what) const;  // Fault kProtocol when lanes differ
@@ -241,15 +242,16 @@ struct Exec {
   void write(const Value& destination, uint32_t lane, uint64_t bits);
   void poison(const Value& destination, uint32_t lane);
 
-  // Memory.
+  // These access memory.
   struct Shared {
     Cta* cta;
     uint32_t offset;
   };
   Shared shared(uint64_t address, uint64_t bytes, bool any_rank) const;
-  // shared, shared::cluster or generic.
+  // Takes the spaces shared, shared::cluster and generic.
   Shared shared_of(Space space, uint64_t address, uint64_t bytes) const;
-  // What a watcher is told of an access: as it is, as one half of a read-modify-write, or nothing.
+  // Says what the observer is told of an access: the access as it is, one half of a read-modify-write, or
+  // nothing.
   enum class Seen : uint8_t { kPlain, kAtomic, kNot };
   void load(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes,
             Seen seen = Seen::kPlain);
@@ -257,11 +259,13 @@ struct Exec {
              Seen seen = Seen::kPlain);
   uint64_t global_of(Space space, uint64_t address) const;  // Fault kBounds unless it is global memory
 
-  // Waiting: the fragment sleeps and, unless `resume_after`, executes the instruction again when it wakes.
+  // Waiting puts the fragment to sleep. Unless `resume_after`, it executes the instruction again when it
+  // wakes.
   void wait(Wait&& w, bool resume_after);
-  // False: parked until all lanes of `members` are at this instruction. `event` is what a watcher is told.
+  // Returns false when the fragment sleeps until all lanes of `members` are at this instruction. `event` is
+  // what the observer is told.
   bool gather(uint32_t members, SyncEvent::Kind event = SyncEvent::Kind::kWarpMeet);
-  bool converged();  // .aligned; false: parked until the other live lanes are here
+  bool converged();  // .aligned; false: asleep until the other live lanes are here
   bool meet(uint32_t members, bool aligned);
   uint32_t elected_lane() const;  // the only executing lane; Fault kProtocol when there are more
   void changed() {
@@ -313,7 +317,7 @@ Scope scope_of(const Inst& inst, Scope otherwise);
 // grid.cpp
 void complete_youngest(Cluster& cluster);  // lands the operation just issued, unless older ones hold it back
 
-// sync state shared by handlers and landings, which report them in the name of Cluster::landing
+// These change barriers for handlers and for landing operations; the latter are reported as Cluster::landing.
 void mbarrier_complete_tx(Cta& cta, uint32_t offset, int64_t bytes);
 void mbarrier_arrive(Cta& cta, uint32_t offset, int32_t count);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kPendingBits = 20;
 
-// Every failed expectation names the object it concerns.
+// Names the barrier in the text of every fault that concerns it.
 template <class Action>
 auto on_barrier(const Cta& cta, uint32_t offset, Action&& action) {
   try {
@@ -39,7 +39,7 @@ SyncEvent event_of(SyncEvent::Kind kind, const Cta& cta, uint32_t offset) {
   return event;
 }
 
-// Before the barrier changes: the phase is the one the event counts in.
+// Is called before the barrier changes, so that the phase is the one in which the event counts.
 void tell(const Exec& x, const Inst& inst, SyncEvent event, uint32_t lanes, Order order) {
   event.order = order_of(inst, order);
   event.scope = scope_of(inst, Scope::kCta);
@@ -47,7 +47,7 @@ void tell(const Exec& x, const Inst& inst, SyncEvent event, uint32_t lanes, Orde
   x.report(event, lanes);
 }
 
-// What an asynchronous operation does to a barrier as it lands.
+// Reports what an asynchronous operation does to a barrier as it lands.
 void tell_landing(SyncEvent::Kind kind, const Cta& cta, uint32_t offset, int64_t amount, int64_t bytes) {
   const Cluster& cluster = *cta.cluster;
   const AsyncOp* op = cluster.landing;
@@ -99,7 +99,7 @@ void arrive(Exec& x, const Inst& inst, bool drop) {
   }
 }
 
-// One event for the lanes that asked the same of the same barrier and got the same answer.
+// Reports one event for the lanes that asked the same of the same barrier and got the same answer.
 void tell_answers(const Exec& x, const Inst& inst, uint32_t passed) {
   const auto question = [&](uint32_t lane) {
     return std::pair(barrier_at(x, inst, inst.operands[1], lane).offset,
@@ -123,7 +123,7 @@ void tell_answers(const Exec& x, const Inst& inst, uint32_t passed) {
   }
 }
 
-// Shared by try_wait and test_wait: which lanes' phases have completed.
+// Performs try_wait and test_wait, which ask whether the phases of the lanes have completed.
 void test(Exec& x, const Inst& inst, bool may_sleep) {
   uint32_t passed = 0;
   Wait w;

@@ -1,5 +1,5 @@
 // memory.cpp -- one lane's access to memory: which space an address names, whose memory that is, and the
-// checks every access passes: window, alignment, bounds, written bytes, live mbarriers.
+// checks that every access passes: window, alignment, bounds, written bytes, live mbarriers.
 #include "sim/exec/machine.h"
 
 namespace sim {

@@ -133,7 +133,7 @@ void st(Exec& x, const Inst& inst) {
   }
 }
 
-// atom d, [a], b{, c} and red [a], b: lanes in order, each indivisible.
+// The lanes of atom d, [a], b{, c} and red [a], b go in order, and each is indivisible.
 void atom(Exec& x, const Inst& inst) {
   const bool returns = inst.statement->opcode == "atom";
   const size_t at = returns ? 1 : 0;
@@ -152,7 +152,7 @@ void atom(Exec& x, const Inst& inst) {
       x.load(inst.space, address + i * size, lane, &old, size, Exec::Seen::kAtomic);
       const uint64_t value = combine(inst, old, x.source(element(b, i), lane), c);
       x.store(inst.space, address + i * size, lane, &value, size, Exec::Seen::kNot);
-      // A failed lock attempt is no progress.
+      // A failed attempt to take a lock is no progress.
       if (std::memcmp(&value, &old, size) == 0) x.grid.changed_at = quiet;
       if (returns) x.write(element(inst.operands[0], i), lane, old);
     }
@@ -201,7 +201,7 @@ void isspacep(Exec& x, const Inst& inst) {
   }
 }
 
-// mapa{.shared::cluster}: the same offset in another CTA of the cluster.
+// mapa{.shared::cluster} returns the same offset in another CTA of the cluster.
 void mapa(Exec& x, const Inst& inst) {
   const uint64_t window = inst.space == Space::kGeneric ? kSharedWindow : 0;
   SIM_FOR_LANES(lane, x.mask) {

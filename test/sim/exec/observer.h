@@ -1,7 +1,8 @@
-// observer.h -- what a watcher of the machine sees. Every event is a raw fact in the order the machine made
-// it: which thread touched which bytes through which proxy, what an asynchronous operation will touch (at
-// issue), what it has touched (as it lands), and every instruction that orders anything. Nothing here is
-// interpreted: what is ordered by what is check/'s business, and nothing a watcher does can change a run.
+// observer.h -- what an observer of the machine sees. Every event is a raw fact in the order in which the
+// machine made it: which thread touched which bytes through which proxy, what an asynchronous operation will
+// touch (at issue), what it has touched (as it lands, which means that it takes effect), and every
+// instruction that orders anything. Nothing here is interpreted: what is ordered by what is check/'s
+// business, and an observer cannot change a run.
 #pragma once
 
 #include <array>
@@ -26,17 +27,18 @@ struct Thread {
 
 enum class Memory : uint8_t { kGlobal, kShared, kTensor };
 
-// How an access reaches memory (PTX ISA "Proxies"). kTensor: tcgen05 accesses of tensor memory.
+// This is how an access reaches memory (PTX ISA "Proxies"). kTensor stands for tcgen05 accesses of tensor
+// memory.
 enum class Proxy : uint8_t { kGeneric, kAsync, kTensor, kTensormap };
 
 enum class Scope : uint8_t { kCta, kCluster, kGpu, kSys };
 
-// Memory order of an instruction. kWeak: an ordinary access.
+// This is the memory order of an instruction. kWeak is an ordinary access.
 enum class Order : uint8_t { kWeak, kVolatile, kRelaxed, kAcquire, kRelease, kAcqRel, kSeqCst };
 
-// Bytes of one memory. kGlobal: [address, address + bytes) of the host's address space. kShared: offset in
-// the shared window of `cta`. kTensor: the rectangle of 32-bit cells [lane, lane + lanes) x [column, column +
-// columns) of `cta`'s tensor memory; address and bytes unused.
+// A region is bytes of one memory. For kGlobal it is [address, address + bytes) of the host's address space,
+// for kShared the same in the shared window of `cta`. For kTensor it is the rectangle of 32-bit cells
+// [lane, lane + lanes) x [column, column + columns) of `cta`'s tensor memory; address and bytes are unused.
 struct Region {
   Memory memory = Memory::kGlobal;
   bool write = false;
@@ -46,8 +48,8 @@ struct Region {
   uint16_t lane = 0, lanes = 0, column = 0, columns = 0;
 };
 
-// A load, store or atomic of one lane through the generic proxy. Parameters, constants and local memory are
-// private or read-only and are not reported.
+// This is a load, store or atomic of one lane through the generic proxy. Parameters, constants and local
+// memory are private or read-only and are not reported.
 struct Access {
   Thread thread;
   uint32_t mask = 0;  // lanes that execute the instruction together
@@ -64,8 +66,8 @@ struct MbarrierRef {
   bool operator==(const MbarrierRef&) const = default;
 };
 
-// Everything an asynchronous operation will touch, known at issue. It may touch `reads` from now until its
-// sources are read, and `writes` from now until it completes.
+// This is everything that an asynchronous operation will touch, known at issue. It may touch `reads` from now
+// until its sources are read, and `writes` from now until it completes.
 struct AsyncIssue {
   enum class Kind : uint8_t {
     kBulkLoad,     // cp.async.bulk, global to shared
@@ -87,21 +89,21 @@ struct AsyncIssue {
   uint32_t mask = 0;
   int cta_group = 0;  // tcgen05: 1 or 2
   std::vector<Region> reads, writes;
-  // How completion is learned. Copies that signal mbarriers and kCommit:
-  // `barriers`, with the bytes each is given (kCommit: one arrival each, bytes 0).
-  // kBulkStore, kTensorStore: the thread's open bulk group; kCpAsync: its open cp.async group.
-  // kTmemLoad, kTmemStore: tcgen05.wait::ld, ::st. kMma, kTmemCopy: a later kCommit.
+  // How completion is learned depends on the kind. Copies that signal mbarriers, and kCommit, name them in
+  // `barriers` with the bytes that each is given (for kCommit: one arrival each, bytes 0). kBulkStore and
+  // kTensorStore belong to the thread's open bulk group, kCpAsync to its open cp.async group. kTmemLoad and
+  // kTmemStore are waited for by tcgen05.wait::ld and ::st, kMma and kTmemCopy by a later kCommit.
   struct Signal {
     MbarrierRef barrier;
     int64_t bytes = 0;
   };
   std::vector<Signal> barriers;
-  // kTensorLoad, kTensorStore: the decoded map, where it lies, and the coordinates of the box.
+  // kTensorLoad and kTensorStore have the decoded map, where it lies, and the coordinates of the box.
   const TensorMap* map = nullptr;
   uint64_t map_address = 0;
   std::array<int32_t, 5> coordinates{};
-  // kMma: raw descriptors and flags as issued; a_in_tmem: a_desc is an address of tensor memory. kTmemCopy:
-  // b_desc is its source.
+  // kMma has raw descriptors and flags as issued; with a_in_tmem, a_desc is an address of tensor memory. The
+  // b_desc of kTmemCopy is its source.
   uint64_t a_desc = 0, b_desc = 0;
   uint32_t idesc = 0;
   bool a_in_tmem = false, accumulate = false, scaled = false;
@@ -110,8 +112,8 @@ struct AsyncIssue {
   const Inst* inst = nullptr;
 };
 
-// The operation moves on. kSourcesRead comes once before any kPiece; kPiece once or, for a torn copy, several
-// times with bytes that add up; kComplete once, at the end.
+// The operation moves on. kSourcesRead comes once before any kPiece; kPiece comes once or, for a copy that
+// lands in pieces, several times; kComplete comes once, at the end.
 struct AsyncLanding {
   enum class Step : uint8_t { kSourcesRead, kPiece, kComplete };
   Step step = Step::kComplete;
@@ -120,19 +122,19 @@ struct AsyncLanding {
 
 struct SyncEvent {
   enum class Kind : uint8_t {
-    // mbarrier. phase: the phase the event counts in, before it may complete.
+    // For mbarriers, `phase` is the phase that the event counts in, before it may complete.
     kMbarrierInit,  // amount: arrival count; mask: all lanes that named this object
     kMbarrierInval,
     kMbarrierArrive,  // amount: arrivals, bytes: expected with it (arrive.expect_tx); async_id of a kCommit
     kMbarrierArriveDrop,
     kMbarrierExpectTx,    // bytes
     kMbarrierCompleteTx,  // bytes; async_id, or 0 for the instruction mbarrier.complete_tx
-    // A wait or test that saw `phase` complete: the youngest completed phase. Of a barrier that has completed
-    // none, which a wait for parity 1 passes, it is ~0.
+    // A wait or test saw `phase` complete, which is the youngest completed phase. For a barrier that has
+    // completed none, which a wait for parity 1 passes, it is ~0.
     kMbarrierWait,
     kMbarrierTest,  // a wait or test that answered false, or a thread that starts to sleep in try_wait
-    // Barriers of the CTA: `object` is the number, `phase` the generation.
-    // A thread that arrives and waits gives both.
+    // For barriers of the CTA, `object` is the number and `phase` the generation. A thread that arrives and
+    // waits gives both events.
     kBarrierArrive,  // amount: threads the barrier was asked for, 0: all of the CTA
     kBarrierLeave,
     kWarpSync,       // bar.warp.sync: all lanes of `mask` together
@@ -146,7 +148,8 @@ struct SyncEvent {
     kCpAsyncWait,
     kTmemWaitLd,
     kTmemWaitSt,
-    // object: first column, amount: columns; of `cta`. A pair reports both CTAs, by the warp that asks last
+    // `object` is the first column and `amount` the columns of `cta`. A pair reports both CTAs, by the warp
+    // that asks last.
     kTmemAlloc,
     kTmemDealloc,
     kTmemRelinquish,
@@ -155,16 +158,16 @@ struct SyncEvent {
     kGridLaunch,       // griddepcontrol.launch_dependents
     kSetMaxRegisters,  // amount: registers asked for
     kExit,             // lanes of `mask` leave the kernel
-    // A CTA becomes resident. object: shared bytes of its window, phase: rank in the cluster,
-    // amount: linear index of the cluster.
+    // A CTA becomes resident. `object` is the shared bytes of its window, `phase` its rank in the cluster,
+    // `amount` the linear index of the cluster.
     kCtaStart,
     kCtaExit,  // its last thread has left
   };
   enum class Fence : uint8_t {
     kNone,
     kThread,  // fence.{acquire,release,acq_rel,sc}, membar: `order`, `scope`
-    // fence.proxy.async: `spaces`.
-    // With `order` kAcquire or kRelease, fence.proxy.async::generic, one way only
+    // This is fence.proxy.async of `spaces`; with `order` kAcquire or kRelease it is
+    // fence.proxy.async::generic, which works one way only.
     kProxyAsync,
     kProxyAlias,      // fence.proxy.alias
     kProxyTensormap,  // fence.proxy.tensormap::generic: `order`; acquire: [address, address + bytes)
@@ -172,7 +175,8 @@ struct SyncEvent {
     kTensorBefore,    // tcgen05.fence::before_thread_sync
     kTensorAfter,     // tcgen05.fence::after_thread_sync
   };
-  // spaces of kProxyAsync; of kThread with .sync_restrict, which then orders nothing else (0: not restricted)
+  // These are the spaces of kProxyAsync, and those of kThread with .sync_restrict, which orders nothing else
+  // (0: no restriction).
   static constexpr uint8_t kGlobalSpace = 1, kSharedCta = 2, kSharedCluster = 4;
 
   Kind kind = Kind::kExit;
@@ -203,7 +207,7 @@ struct HostWork {
   Kind kind = Kind::kLaunch;
   uint64_t id = 0;
   std::vector<uint64_t> after;
-  // A kLaunch that may start before `after` have completed; griddepcontrol.wait waits for them.
+  // True for a kLaunch that may start before `after` have completed; griddepcontrol.wait waits for them.
   bool programmatic = false;
   std::vector<Region> regions;  // kCopy, kSet, kHost: what it touches
   std::string what;             // "cudaMemcpyAsync", or the kernel's name
@@ -222,7 +226,7 @@ class Observer {
   virtual ~Observer() = default;
   virtual void host(const HostWork&) {}
   virtual void start(const GridStart&) {}
-  // fault: the text of the fault that ended the grid, null when it ran to its end. A deadlock is a fault.
+  // `fault` is the text of the fault that ended the grid, null when it ran to its end. A deadlock is a fault.
   virtual void finish(const char* /*fault*/) {}
   virtual void instruction(const Thread& /*lowest lane*/, uint32_t /*mask*/, const Inst&) {}
   virtual void access(const Access&) {}
@@ -231,7 +235,7 @@ class Observer {
   virtual void sync(const SyncEvent&) {}
 };
 
-// Every event to several watchers.
+// Passes every event on to several observers.
 class Observers : public Observer {
  public:
   void add(Observer& observer) { all_.push_back(&observer); }

@@ -1,6 +1,7 @@
-// policy.h -- every choice the ISA leaves open: which cluster runs, who moves in it, when asynchronous work
-// reads its sources, when and in how many pieces it lands, whether a wait wakes early, who is elected, where
-// shared memory begins. A policy sees identities only; whatever it answers is a legal run.
+// policy.h -- every choice that the ISA leaves open: which cluster runs, who moves in it, when asynchronous
+// work reads its sources, when and in how many pieces it lands (takes effect), whether a wait wakes early,
+// who is elected, where shared memory begins. A policy sees identities only; whatever it answers is a legal
+// run.
 #pragma once
 
 #include <cstddef>
@@ -43,27 +44,30 @@ class Policy {
   // this round, in rising order; there are two at least.
   virtual size_t next_cluster(const std::vector<uint64_t>& /*clusters*/) { return 0; }
   virtual bool wake_early() { return false; }  // try_wait returns false although nothing changed
-  // The operation that was just issued completes before the next instruction, if older ones allow it.
+  // When true, the operation that was just issued completes before the next instruction, if older ones allow
+  // it.
   virtual bool at_once() { return false; }
-  // True: tcgen05 operations of one thread start in issue order.
-  // False: only the pairs the ISA lists stay ordered.
+  // When true, tcgen05 operations of one thread start in issue order. When false, only the pairs that the ISA
+  // lists stay ordered.
   virtual bool keep_tensor_order() { return true; }
-  // In how many pieces a copy writes `bytes`, all its destinations together. 1: everywhere at once; otherwise
-  // every destination of a multicast lands by itself, and what does not divide is rounded.
+  // Returns in how many pieces a copy writes `bytes`, all its destinations together. With 1 it lands
+  // everywhere at once; otherwise every destination of a multicast lands by itself, and a number that does
+  // not divide is rounded.
   virtual uint32_t pieces(uint64_t /*bytes*/) { return 1; }
   virtual uint32_t piece(uint32_t /*left*/) { return 0; }  // which of the `left` pieces lands next
   // Returns the lane that elect.sync elects. It is always the same one of a mask.
   virtual uint32_t leader(uint32_t members) { return uint32_t(__builtin_ctz(members)); }
-  // Bytes by which the shared windows of the grid start later: a multiple of 1024, at most kMaxSharedShift.
+  // Returns by how many bytes the shared windows of the grid start later: a multiple of 1024, at most
+  // kMaxSharedShift.
   static constexpr uint32_t kMaxSharedShift = 8192;
   virtual uint32_t shared_shift() { return 0; }
-  // False: diverged lanes meet again only where an instruction asks.
+  // When false, diverged lanes meet again only where an instruction asks for it.
   virtual bool reconverge() { return true; }
-  // tcgen05.ld reads tensor memory when its registers are first used or waited for; true: already at issue.
+  // When true, tcgen05.ld reads tensor memory at issue, else when its registers are first used or waited for.
   virtual bool load_early() { return true; }
 };
 
-// Warps in index order, round and round.
+// Gives warps their turns in index order, round and round.
 class WarpTurns {
  public:
   size_t next(const std::vector<Agent>& agents, size_t first_warp);

@@ -20,7 +20,7 @@ bool reaches(const AsyncOp& op, const Cta& cta, uint32_t offset) {
   return std::find(op.signals.begin(), op.signals.end(), barrier) != op.signals.end();
 }
 
-// Operations in flight that will reach the barrier.
+// Names the operations in flight that will reach the barrier.
 std::string signalling(const Cta& cta, uint32_t offset) {
   std::string out;
   for (const auto& op : cta.cluster->pending)

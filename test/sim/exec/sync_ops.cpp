@@ -1,5 +1,5 @@
-// sync_ops.cpp -- barriers of a CTA and of a cluster, fences,
-// and the instructions by which lanes of a warp talk.
+// sync_ops.cpp -- barriers of a CTA and of a cluster, fences, and the instructions by which lanes of a warp
+// talk.
 #include <algorithm>
 
 #include "sim/exec/handlers.h"
@@ -25,7 +25,7 @@ void complete(Cta& cta, NamedBarrier& barrier) {
   ++cta.cluster->events;
 }
 
-// True when the barrier completed.
+// Returns true when the barrier completed.
 bool settle(Cta& cta, NamedBarrier& barrier) {
   for (auto it = barrier.lanes.begin(); it != barrier.lanes.end();) {
     const uint32_t live = cta.warps[it->first]->live;
@@ -77,7 +77,7 @@ void tell(const Exec& x, SyncEvent::Kind kind, uint32_t id, uint64_t generation,
   x.report(event, x.mask);
 }
 
-// Arrives for the executing lanes; true when that completed the barrier.
+// Arrives for the executing lanes. Returns true when that completed the barrier.
 bool arrive(Exec& x, NamedBarrier& barrier, uint32_t id, uint32_t count) {
   tell(x, SyncEvent::Kind::kBarrierArrive, id, barrier.generation, count);
   barrier.expected = count;
@@ -86,7 +86,8 @@ bool arrive(Exec& x, NamedBarrier& barrier, uint32_t id, uint32_t count) {
   return settle(x.cta, barrier);
 }
 
-// Arrives and waits; false while the executing lanes sleep. `join` adds to the barrier what they bring.
+// Arrives and waits. Returns false while the executing lanes sleep. `join` adds to the barrier what they
+// bring.
 template <class Join>
 bool meet(Exec& x, const Inst& inst, uint32_t id, uint32_t count, Join&& join) {
   Fragment& fragment = *x.fragment;
@@ -95,7 +96,7 @@ bool meet(Exec& x, const Inst& inst, uint32_t id, uint32_t count, Join&& join) {
     NamedBarrier& barrier = barrier_of(x, id, count);
     join(barrier);
     fragment.generation = barrier.generation;
-    // Should these lanes complete it, nobody hands them the result: it is what the barrier has now.
+    // When these lanes complete the barrier, nobody hands them the result; it is what the barrier has now.
     fragment.reduction = barrier.reduction;
     if (!arrive(x, barrier, id, count)) {
       fragment.entered = true;
@@ -112,7 +113,7 @@ bool meet(Exec& x, const Inst& inst, uint32_t id, uint32_t count, Join&& join) {
   return true;
 }
 
-// The generation the lanes arrived in: one event for those that share it.
+// Reports the generation in which the lanes arrived, in one event for those that share it.
 void tell_cluster(const Exec& x, SyncEvent::Kind kind, uint32_t lanes, Order order) {
   if (!x.watched()) return;
   while (lanes != 0) {
@@ -134,7 +135,7 @@ bool spelled(const Inst& inst, const char* qualifier) {
   return std::find(all.begin(), all.end(), qualifier) != all.end();
 }
 
-// The memory a fence names; 0 when it names none.
+// Returns the memory that a fence names, 0 when it names none.
 uint8_t spaces_of(const Inst& inst) {
   uint8_t spaces = 0;
   if (spelled(inst, "global")) spaces |= SyncEvent::kGlobalSpace;
@@ -210,7 +211,7 @@ void check_cluster_barrier(Cluster& cluster) {
       any = any || (warp->live & warp->cluster_arrived) != 0;
     }
   if (!any) return;
-  // Lanes that arrived keep their flag until they wait; `generation` tells the next round apart.
+  // The next round starts without arrivals; `cluster_generation` says what each lane still has to wait for.
   for (const auto& cta : cluster.ctas)
     for (const auto& warp : cta->warps) warp->cluster_arrived = 0;
   ++cluster.barrier_generation;
@@ -233,7 +234,7 @@ void bar_arrive(Exec& x, const Inst& inst) {
   arrive(x, barrier_of(x, id, count), id, count);
 }
 
-// bar.red d, a{, b}, p: the barrier, and a reduction of p over its threads.
+// bar.red d, a{, b}, p is the barrier with a reduction of p over its threads.
 void bar_red(Exec& x, const Inst& inst) {
   const uint32_t id = uint32_t(x.uniform(inst.operands[1].value, "the barrier number"));
   const uint32_t count =
@@ -260,9 +261,12 @@ void bar_warp(Exec& x, const Inst& inst) {
 
 void cluster_arrive(Exec& x, const Inst& inst) {
   if (inst.has(Q::kAligned) && !x.converged()) return;
-  if ((x.warp.cluster_arrived & x.mask) != 0)
-    throw Fault(FaultKind::kProtocol, "barrier.cluster.arrive twice without barrier.cluster.wait");
-  SIM_FOR_LANES(lane, x.mask) x.warp.cluster_generation[lane] = x.cluster.barrier_generation + 1;
+  SIM_FOR_LANES(lane, x.mask) {
+    uint64_t& generation = x.warp.cluster_generation[lane];
+    if (generation != 0)
+      throw Fault(FaultKind::kProtocol, "barrier.cluster.arrive twice without barrier.cluster.wait");
+    generation = x.cluster.barrier_generation + 1;
+  }
   tell_cluster(x, SyncEvent::Kind::kClusterArrive, x.mask, order_of(inst, Order::kRelease));
   x.warp.cluster_arrived |= x.mask;
   x.changed();
@@ -430,8 +434,8 @@ void activemask(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) x.write(inst.operands[0].value, lane, x.mask);
 }
 
-// Register budgets have no effect on what a program computes; the rules of the operand do, and that the four
-// warps of a warpgroup ask for the same.
+// Register budgets do not change what a program computes, so only rules are checked: those of the operand,
+// and that the four warps of a warpgroup ask for the same.
 void setmaxnreg(Exec& x, const Inst& inst) {
   if (!x.converged()) return;
   const uint64_t count = x.source(inst.operands[0].value, uint32_t(__builtin_ctz(x.mask)));

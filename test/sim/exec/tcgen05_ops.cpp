@@ -16,7 +16,7 @@ Tmem& Cta::tensor_memory() {
 namespace op {
 namespace {
 
-// The CTAs an instruction of this cta_group works on, the even one first.
+// These are the CTAs that an instruction of this cta_group works on, the even one first.
 struct Group {
   Cta* ctas[2] = {nullptr, nullptr};
   int size = 1;
@@ -53,8 +53,8 @@ CpShape cp_shape(const Inst& inst) {
   throw Fault(FaultKind::kUnsupported, "tcgen05.cp shape");
 }
 
-// The warp of this CTA that slept in alloc or dealloc wakes:
-// its pair has done it for both, and may be gone by now.
+// Returns true when the warp of this CTA slept in alloc or dealloc and now wakes. The other CTA of its pair
+// has done it for both, and may be gone by now.
 bool granted(Exec& x, TmemRequest* out) {
   if (x.cta.tmem_request.state != TmemRequest::State::kDone) return false;
   *out = x.cta.tmem_request;
@@ -75,8 +75,8 @@ void tell_columns(const Exec& x, SyncEvent::Kind kind, const Group& group, uint3
   }
 }
 
-// alloc and dealloc of a pair happen when a warp of each CTA asks for the same;
-// false: this CTA's warp sleeps.
+// alloc and dealloc of a pair happen when a warp of each CTA asks for the same. Returns false when this CTA's
+// warp sleeps.
 bool meet(Exec& x, const Group& group, const TmemRequest& mine) {
   TmemRequest& own = x.cta.tmem_request;
   const bool asked = own.state == TmemRequest::State::kAsked;
@@ -105,7 +105,7 @@ bool meet(Exec& x, const Group& group, const TmemRequest& mine) {
     }
   }
   if (own.state != TmemRequest::State::kDone) {
-    // Asking again is no news: two pairs would wake each other for ever.
+    // Asking again changes nothing; if it counted, two pairs would wake each other for ever.
     if (!asked) x.changed();
     Wait w;
     w.kind = Wait::Kind::kTmem;
@@ -132,7 +132,7 @@ MmaOp operands_of(const Exec& x, const Inst& inst, uint32_t lane, int cta_group)
   return op;
 }
 
-// Cells of the CTAs of the group, or the same bytes of their shared memories.
+// These add cells of the CTAs of the group, or the same bytes of their shared memories.
 void add(std::vector<Region>* regions, const Group& group, const std::vector<CellRange>& cells, bool write) {
   for (int i = 0; i < group.size; ++i)
     for (const CellRange& range : cells) regions->push_back(cell_region(*group.ctas[i], range, write));
@@ -301,7 +301,7 @@ void tcgen05_mma_scaled(Exec& x, const Inst& inst) {
   }
 }
 
-// commit [mbar]{, mask}: one arrival when everything this thread issued before has completed.
+// commit [mbar]{, mask} makes one arrival when everything that this thread issued before has completed.
 void tcgen05_commit(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) {
     const Group group = group_of(x, inst);

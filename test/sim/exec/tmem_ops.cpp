@@ -1,8 +1,8 @@
-// tmem_ops.cpp -- tcgen05.ld, .st and .wait: registers to tensor memory and back.
-// Both are asynchronous: a load takes its value at some moment between its issue and tcgen05.wait::ld,
-// a store takes its registers at issue and reaches the cells at some moment before tcgen05.wait::st.
-// The policy chooses: both at issue, or late. A use of a load's register before the wait is honoured
-// by the hardware, so it makes the load take effect.
+// tmem_ops.cpp -- tcgen05.ld, .st and .wait: registers to tensor memory and back. Both are asynchronous: a
+// load takes its value at some moment between its issue and tcgen05.wait::ld, a store takes its registers at
+// issue and reaches the cells at some moment before tcgen05.wait::st. The policy chooses whether both happen
+// at issue or late. The hardware honours a use of a load's register before the wait, so such a use makes the
+// load take effect.
 #include "sim/exec/tmem_ops.h"
 
 #include <algorithm>
@@ -170,7 +170,7 @@ void read_cells(Warp& warp, const Operand& to, const TmemAccess& a) {
     }
 }
 
-// `values`: of all registers, lane by lane.
+// `values` are those of all registers, lane by lane.
 void write_cells(Warp& warp, const std::vector<uint32_t>& values, const TmemAccess& a) {
   Tmem& tmem = warp.cta->tensor_memory();
   const uint32_t* next = values.data();
@@ -192,13 +192,13 @@ AsyncIssue facts_of(const Exec& x, const TmemAccess& a, bool store) {
   return facts;
 }
 
-// In flight from now on, or over at once.
+// Starts a transfer, which is in flight from now on or over at once.
 void start(Exec& x, const Inst& inst, const TmemAccess& a, std::shared_ptr<TmemTransfer> transfer) {
   const bool late = !x.grid.policy.load_early();
   transfer->inst = &inst;
   transfer->id = x.grid.next_op;
   x.warp.transfers.push_back(transfer);
-  // A late one meets the rules of its address now, not when it lands.
+  // The address of a late transfer is checked now, not when it lands.
   AsyncIssue facts;
   if (late || x.watched()) facts = facts_of(x, a, transfer->store);
   x.launch_async(

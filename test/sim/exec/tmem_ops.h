@@ -6,7 +6,8 @@
 
 namespace sim::op {
 
-// The .sync.aligned instructions of tensor memory take all 32 lanes. False: parked until they are here.
+// The .sync.aligned instructions of tensor memory take all 32 lanes. False means that the fragment sleeps
+// until they are here.
 bool whole_warp(Exec& x);
 
 Region cell_region(const Cta& cta, const CellRange& cells, bool write);

@@ -1,5 +1,5 @@
-// values.cpp -- operands of an executing instruction: registers with their written lanes,
-// constants, special registers, addresses.
+// values.cpp -- operands of an executing instruction: registers with their written lanes, constants, special
+// registers, addresses.
 
 #include "sim/exec/machine.h"
 

@@ -23,7 +23,8 @@ void set_join(Fragment& fragment, std::shared_ptr<Join> join) {
   fragment.join = std::move(join);
 }
 
-// The fragment stands where its lanes wait for the others. False: it does wait, and is gone.
+// Is called where the lanes of the fragment wait for the others. Returns false when they do wait; the
+// fragment is gone then.
 bool enter_join(Warp& warp, Fragment* fragment) {
   while (fragment->pc == fragment->join_pc) {
     const std::shared_ptr<Join> join = fragment->join;
@@ -54,7 +55,8 @@ void leave_join(Warp& warp, const std::shared_ptr<Join>& join) {
   warp.fragments.push_back(std::move(fragment));
 }
 
-// Lanes of other fragments parked at the same instruction (any bar.warp.sync matches any other).
+// True when `b` sleeps at the meeting that `a` comes to: the same instruction (any bar.warp.sync matches any
+// other).
 bool same_meeting(const Kernel& kernel, const Fragment& a, const Fragment& b, uint32_t members,
                   bool aligned) {
   if (b.wait.kind != Wait::Kind::kWarp || b.wait.members != members || b.wait.aligned != aligned)
@@ -64,7 +66,7 @@ bool same_meeting(const Kernel& kernel, const Fragment& a, const Fragment& b, ui
   return a.pc == b.pc || (ia.operation == ib.operation && ia.statement->opcode == "bar");
 }
 
-// `lanes` of a fragment execute an .aligned instruction without the other live lanes.
+// Returns the fault of `lanes` that execute an .aligned instruction without the other live lanes.
 Fault apart(const Grid& grid, const Warp& warp, const Fragment& fragment, uint32_t lanes) {
   std::string others;
   const std::vector<Inst>& code = grid.kernel.code;
@@ -79,8 +81,8 @@ Fault apart(const Grid& grid, const Warp& warp, const Fragment& fragment, uint32
                                          hex(warp.live) + " execute it" + others);
 }
 
-// Nothing can move: lanes at an .aligned instruction whose others wait at other instructions of the warp will
-// never be joined.
+// Is called when nothing can move. Lanes at an .aligned instruction whose others wait at other instructions
+// of the warp will never be joined, which is a fault.
 void check_apart(const Grid& grid, const Warp& warp) {
   const Fragment* parked = nullptr;
   for (const auto& fragment : warp.fragments) {

@@ -25,7 +25,7 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
     text.replace(at, from.size(), to);
 }
 
-// The kernel that the text of a fault speaks of, empty when it names none.
+// Returns the kernel that the text of a fault speaks of, empty when it names none.
 std::string kernel_in(const std::string& text) {
   const size_t at = text.find("in kernel ");
   if (at == std::string::npos) return "";
@@ -68,8 +68,8 @@ Report report_of(const Rule& rule) {
 
 }  // namespace
 
-// Everybody who watches: first who learns names and sites, then the trace, then the checkers, so that a
-// finding can be named at once.
+// Passes every event on to all observers: first to those that learn names and sites, then to the trace, then
+// to the checkers, so that a finding can be named at once.
 class Judge::Watcher : public Observers {
  public:
   explicit Watcher(Judge& judge) : judge_(judge) {}
@@ -187,7 +187,7 @@ void Judge::count(Report& report) {
   reports_.push_back(report);
 }
 
-// " [mbarrier 2 of 5 initialised at ...]" for a line about a waiting warp of the grid.
+// Returns " [mbarrier 2 of 5 initialised at ...]" for a line about a waiting warp of the grid.
 std::string Judge::barrier_name(const std::string& waiting) const {
   const size_t cta = waiting.find("CTA ("), barrier = waiting.find("mbarrier at shared offset 0x");
   unsigned x = 0, y = 0, z = 0, offset = 0;

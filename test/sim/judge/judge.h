@@ -30,7 +30,7 @@ struct JudgeOptions {
 
 class Judge {
  public:
-  // std::runtime_error naming the option that does not work.
+  // Throws std::runtime_error, which names the option that does not work.
   Judge(JudgeOptions options, GlobalMemory& memory);
   ~Judge();
   Judge(const Judge&) = delete;
@@ -40,21 +40,21 @@ class Judge {
   Observer& observer();
   Names& names() { return names_; }
 
-  // The grid, or what should have become one, ended with this fault.
+  // Reports the fault with which the grid, or what should have become one, ended.
   void fault(FaultKind kind, const std::string& text);
-  // A checker's finding, or a test's.
+  // Adds the finding of a checker or of a test.
   void add(Finding finding);
 
   const std::vector<Report>& reports() const { return reports_; }
   uint64_t grids() const { return grids_; }
   const JudgeOptions& options() const { return options_; }
 
-  // Reports that were not rendered before, as text; empty when there are none.
+  // Returns the reports that were not rendered before, as text; empty when there are none.
   std::string take_text();
-  // Of all grids so far.
+  // Returns the certificate of all grids so far.
   const CertificateText& certificate() const { return certificate_; }
 
-  // {"mode", "seed", "program", "grids", "finished", "findings", "checks", "certificate"}
+  // Returns {"mode", "seed", "program", "grids", "finished", "findings", "checks", "certificate"}.
   nlohmann::json json(bool finished) const;
   void write_json(bool finished);
 
@@ -88,8 +88,9 @@ class Judge {
   uint64_t grids_ = 0;
 };
 
-// The judge that the environment asks for: SIM_MODE, SIM_SEED, SIM_CHECKS, SIM_TRACE, SIM_JSON, SIM_NAMES.
-// False when none of them is set. std::runtime_error naming the variable and its value.
+// Reads the options of the judge that the environment asks for: SIM_MODE, SIM_SEED, SIM_CHECKS, SIM_TRACE,
+// SIM_JSON, SIM_NAMES. Returns false when none of them is set. Throws std::runtime_error, which names the
+// variable and its value, when one does not work.
 bool options_from_environment(JudgeOptions& options);
 
 }  // namespace sim

@@ -19,7 +19,8 @@ std::string at_line(const std::string& line) {
   return " at " + line + (quoted.empty() ? "" : " `" + quoted + "`");
 }
 
-// Smallest interval that holds every shared region of one CTA in `regions`; bytes 0 when there is none.
+// Returns the smallest interval that holds every shared region of one CTA in `regions`; bytes 0 when there is
+// none.
 Region hull(const std::vector<Region>& regions, uint64_t cta) {
   uint64_t begin = UINT64_MAX, end = 0;
   for (const Region& region : regions) {
@@ -88,7 +89,7 @@ std::string quote_source(const std::string& line) {
   return first == std::string::npos ? "" : text.substr(first, last - first + 1);
 }
 
-// CTAs are numbered afresh in every grid, and their memory is another.
+// CTAs are numbered afresh in every grid, and have other memory.
 void Names::start(const GridStart& grid) {
   barriers_.clear();
   shared_.clear();

@@ -28,7 +28,7 @@ struct NameTable {
   std::vector<Shared> shared;
   std::vector<Tensor> tensor;
 };
-// std::runtime_error naming the file and what is wrong with it.
+// Throws std::runtime_error, which names the file and what is wrong with it.
 NameTable read_names(const std::string& file);
 
 class Names : public Observer {
@@ -40,15 +40,15 @@ class Names : public Observer {
   void issue(const AsyncIssue& issue) override;
   void sync(const SyncEvent& event) override;
 
-  // Empty when nothing is known.
+  // The name is empty when nothing is known.
   std::string of(const Region& region) const;
   std::string of(const MbarrierRef& mbarrier) const;
-  // The allocation that holds a global address and the offset in it; null when there is none.
+  // Returns the allocation that holds a global address, or null when there is none.
   const GlobalMemory::Allocation* allocation(uint64_t address) const;
 
  private:
   using Place = std::pair<uint64_t, std::string>;  // CTA, the whole chain of source lines
-  // One of the things that a line of the source made.
+  // This is one of the things that a line of the source made.
   struct Known {
     Place place;
     uint32_t ordinal;  // from 1
@@ -76,7 +76,7 @@ class Names : public Observer {
 // Returns where an instruction stands, as "sm100/mma.cuh:41": the innermost line of its chain, or the line
 // that calls a function which only wraps the instruction. It is empty without line information.
 std::string source_line(const Inst& inst);
-// The text of "file:line" where the file can be read from the current directory, else empty.
+// Returns the text of "file:line" where the file can be read from the current directory, else an empty text.
 std::string quote_source(const std::string& line);
 
 }  // namespace sim

@@ -13,7 +13,8 @@ namespace sim {
 struct Checks {
   bool race = true, protocol = true, certificate = true;
 };
-// "race,protocol,certificate", "all", "none". std::runtime_error naming the word that is none of them.
+// Reads "race,protocol,certificate", "all" or "none". Throws std::runtime_error, which names a word that is
+// none of them.
 Checks parse_checks(const std::string& text);
 std::string words_of(const Checks& checks);  // what parse_checks understands
 
@@ -21,7 +22,7 @@ class Checkers {
  public:
   Checkers(const Checks& checks, const FindingSink& sink);
   const std::vector<std::unique_ptr<Observer>>& all() const { return all_; }
-  // Null when nobody asked for one. The certificate is that of the grid that ended last.
+  // Returns null when nobody asked for a certificate. It is that of the grid that ended last.
   const Certifier* certifier() const { return certifier_; }
 
  private:

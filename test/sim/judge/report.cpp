@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kMargin = "            ";  // under the first word of a field
 
-// "  later     ..." with further lines under the first one.
+// Adds "  later     ..." with further lines under the first one.
 void field(std::string& out, const char* name, const std::string& text) {
   out += "  ";
   out += name;

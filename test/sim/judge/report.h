@@ -39,7 +39,7 @@ struct BarrierText {
   std::string name;
 };
 
-// A run that showed it, and how often.
+// This is a run that showed a finding, and how often.
 struct Seen {
   std::string mode;
   uint64_t seed = 0;
@@ -69,11 +69,11 @@ char severity_letter(const Rule& rule);
 const char* evidence_name(Evidence evidence);  // "H200", "proven kernel", "documented", "assumed"
 const char* rule_of(FaultKind kind);           // id of the machine rule
 
-// `program`: the program and its arguments as typed, for the line that shows the finding again.
+// `program` is the program and its arguments as typed, for the line that shows the finding again.
 std::string render(const Report& report, const std::string& program);
 std::string replay_line(const Seen& run, const std::string& program);
-// The options that a replay needs besides mode and seed, and the program:
-// what render and replay_line are given.
+// Returns the options that a replay needs besides mode and seed, and the program, as render and replay_line
+// take them.
 std::string replay_words(const std::string& machine, const std::string& checks, const std::string& names,
                          const std::string& program);
 std::string range_text(const RegionText& region);  // "shared memory [0x400, 0x800) of CTA 1"
@@ -81,7 +81,7 @@ std::string range_text(const RegionText& region);  // "shared memory [0x400, 0x8
 // Adds `more` to `all`: a finding that is already there only adds the runs that showed it.
 void merge(std::vector<Report>& all, const Report& more);
 
-// Which mbarriers behave the same in every schedule (check/certificate.h), over one or many runs.
+// Says which mbarriers behave the same in every schedule (check/certificate.h), over one or many runs.
 struct CertificateText {
   struct Refused {
     std::string init;    // where such barriers are initialised
@@ -99,7 +99,7 @@ void from_json(const nlohmann::json& in, CertificateText& certificate);
 void to_json(nlohmann::json& out, const Report& report);
 void from_json(const nlohmann::json& in, Report& report);
 
-// A word of a command line, quoted where a shell would take it apart.
+// Returns a word of a command line, quoted where a shell would take it apart.
 std::string shell_word(const std::string& word);
 
 }  // namespace sim

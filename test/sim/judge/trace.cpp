@@ -1,5 +1,5 @@
-// trace.cpp -- see trace.h.
-// A line of a thread: CTA, warp, lanes, PTX line, then the instruction, or `.` and the event.
+// trace.cpp -- see trace.h. The line of a thread has CTA, warp, lanes and PTX line, then the instruction, or
+// `.` and the event.
 #include "sim/judge/trace.h"
 
 #include <cstdio>

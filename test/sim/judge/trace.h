@@ -1,6 +1,6 @@
-// trace.h -- a run as text, one line for every instruction and every event of synchronisation,
-// without addresses of the host: two runs with the same schedule give the same file,
-// and a diff shows where two schedules part.
+// trace.h -- a run as text, one line for every instruction and every event of synchronisation, without
+// addresses of the host: two runs with the same schedule give the same file, and a diff shows where two
+// schedules part.
 #pragma once
 
 #include <fstream>

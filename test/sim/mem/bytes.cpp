@@ -1,6 +1,7 @@
 // bytes.cpp -- bounds and validity of a flat memory. A run is tested as a whole: one comparison for its
 // bounds and one search for a poison byte, so that a 16-byte piece of a tile copy costs about as much as a
-// single byte. Knows nothing of who accesses it; the caller adds the instruction and the thread.
+// single byte. The code knows nothing of who accesses the memory; the caller adds the instruction and the
+// thread.
 #include "sim/mem/bytes.h"
 
 #include <cstring>

@@ -1,6 +1,6 @@
-// bytes.h -- a flat run of memory with one validity bit per byte. Memory starts as poison; a read of a byte
-// that nobody wrote is a fault. Shared memory of a CTA is one; the destination of an asynchronous copy is
-// poisoned while in flight.
+// bytes.h -- a flat run of memory with one validity flag per byte. A byte that nobody wrote is poison, and
+// reading it is a fault; all memory starts as poison. The shared memory of a CTA is one such run; the
+// destination of an asynchronous copy is poison while the copy is in flight.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class Bytes {
   void write(uint64_t offset, const void* in, size_t n);  // Fault kBounds
   void poison(uint64_t offset, size_t n);                 // Fault kBounds
   bool valid(uint64_t offset, size_t n) const;            // every byte written; false when out of bounds
-  // Checked direct view for the tensor core: bounds and validity are tested once for the whole run.
+  // This is a checked direct view for the tensor core: bounds and validity are tested once for the whole run.
   const uint8_t* view(uint64_t offset, size_t n) const;  // Fault kBounds, kPoison
 
  private:

@@ -72,7 +72,7 @@ GlobalMemory::Allocation* GlobalMemory::find(uint64_t address, size_t n) {
 
 namespace {
 
-// "0x7f.. is 16 bytes behind cudaMalloc [0x.., +1024)": the allocation below or, failing that, above.
+// Names the allocation that is nearest to an address: "nearest: byte 1040 of cudaMalloc [0x.., +1024)".
 std::string nearest(const std::map<uint64_t, GlobalMemory::Allocation>& allocations, uint64_t address) {
   const GlobalMemory::Allocation* best = nullptr;
   uint64_t best_distance = ~uint64_t(0);

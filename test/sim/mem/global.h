@@ -18,16 +18,16 @@ class GlobalMemory {
     uint64_t base = 0;
     size_t size = 0;
     std::string what;                    // "cudaMalloc", "__device__ x"
-    std::vector<uint8_t> valid;          // one byte a byte, as in Bytes
+    std::vector<uint8_t> valid;          // one flag per byte, as in Bytes
     std::unique_ptr<uint8_t[]> storage;  // null when the memory belongs to somebody else
   };
 
-  // 256-byte aligned, surrounded by unmapped red zones. size 0 yields null.
+  // Returns memory that is 256-byte aligned and surrounded by unmapped red zones, or null for size 0.
   void* allocate(size_t size, std::string what);
-  // Host memory the device may use; counts as written.
+  // Registers host memory that the device may use; it counts as written.
   void adopt(void* memory, size_t size, std::string what);
-  void release(void* memory);  // Fault kBounds when it is no allocation's base
-  // The allocation that holds [address, address + n) whole, or null.
+  void release(void* memory);  // Fault kBounds when `memory` is not the base of an allocation
+  // Returns the allocation that holds all of [address, address + n), or null.
   Allocation* find(uint64_t address, size_t n);
 
   void read(uint64_t address, void* out, size_t n);  // Fault kBounds (names the nearest allocation), kPoison

@@ -1,9 +1,11 @@
 // tmem.cpp -- cells and allocation of tensor memory. Storage is lane-major because its heavy user, the tensor
 // core, reads and writes accumulator rows: one row is one contiguous run of cells and of validity flags.
 //
-// Placement of allocations is not documented. Here: the lowest free base that is a multiple of the size.
+// Where an allocation is placed is not documented; here it takes the lowest free base that is a multiple of
+// its size.
 #include "sim/mem/tmem.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -32,11 +34,17 @@ bool legal_size(int columns) {
 
 Tmem::Tmem() : cells_(static_cast<size_t>(kLanes) * kColumns), valid_(cells_.size(), 0) { owner_.fill(-1); }
 
-void Tmem::check(int lane, int column) const {
-  if (lane < 0 || lane >= kLanes || column < 0 || column >= kColumns)
-    throw Fault(FaultKind::kBounds, cell_name(lane, column) + " is outside the 128 x 512 array");
-  if (owner_[static_cast<size_t>(column)] < 0)
-    throw Fault(FaultKind::kBounds, cell_name(lane, column) + ": the column is not allocated");
+void Tmem::check(int lane, int column, int n) const {
+  if (lane < 0 || lane >= kLanes || column < 0 || column + n > kColumns) {
+    const bool begins_inside = lane >= 0 && lane < kLanes && column >= 0 && column < kColumns;
+    throw Fault(FaultKind::kBounds,
+                cell_name(lane, begins_inside ? kColumns : column) + " is outside the 128 x 512 array");
+  }
+  int16_t owners = 0;  // negative where one of them is
+  for (int c = column; c < column + n; ++c) owners |= owner_[static_cast<size_t>(c)];
+  if (owners >= 0) return;
+  while (owner_[static_cast<size_t>(column)] >= 0) ++column;
+  throw Fault(FaultKind::kBounds, cell_name(lane, column) + ": the column is not allocated");
 }
 
 uint32_t Tmem::read(int lane, int column) const {
@@ -48,13 +56,13 @@ uint32_t Tmem::read(int lane, int column) const {
 void Tmem::write(int lane, int column, uint32_t value) { write_row(lane, column, 1, &value); }
 
 void Tmem::poison(int lane, int column) {
-  check(lane, column);
+  check(lane, column, 1);
   valid_[index(lane, column)] = 0;
 }
 
 void Tmem::read_row(int lane, int column, int n, uint32_t* out) const {
-  for (int i = 0; i < n; ++i) check(lane, column + i);
   if (n <= 0) return;
+  check(lane, column, n);
   const size_t first = index(lane, column);
   const size_t count = static_cast<size_t>(n);
   if (const void* poison = std::memchr(&valid_[first], 0, count)) {
@@ -65,8 +73,8 @@ void Tmem::read_row(int lane, int column, int n, uint32_t* out) const {
 }
 
 void Tmem::write_row(int lane, int column, int n, const uint32_t* in) {
-  for (int i = 0; i < n; ++i) check(lane, column + i);
   if (n <= 0) return;
+  check(lane, column, n);
   const size_t first = index(lane, column);
   const size_t count = static_cast<size_t>(n);
   std::memcpy(&cells_[first], in, count * sizeof(uint32_t));
@@ -85,11 +93,10 @@ int Tmem::alloc(int columns) {
     bool free = true;
     for (int c = base; c < base + columns; ++c) free = free && owner_[static_cast<size_t>(c)] < 0;
     if (!free) continue;
-    for (int c = base; c < base + columns; ++c) {
-      owner_[static_cast<size_t>(c)] = static_cast<int16_t>(base);
-      // Contents of new columns are undefined.
-      for (int lane = 0; lane < kLanes; ++lane) valid_[index(lane, c)] = 0;
-    }
+    std::fill_n(owner_.begin() + base, columns, static_cast<int16_t>(base));
+    // Contents of new columns are undefined.
+    for (int lane = 0; lane < kLanes; ++lane)
+      std::memset(&valid_[index(lane, base)], 0, static_cast<size_t>(columns));
     last_columns_ = columns;
     return base;
   }

@@ -15,18 +15,19 @@ class Tmem {
 
   Tmem();
 
-  // Cells. Lane-major storage: the cells of one lane are contiguous over columns. Fault kBounds when the cell
-  // is outside the array or its column is not allocated, kPoison when it was never written.
+  // Cells are stored lane by lane: those of one lane are contiguous over columns. All access throws Fault
+  // kBounds when the cell is outside the array or its column is not allocated; reading throws kPoison when it
+  // was never written.
   uint32_t read(int lane, int column) const;
   void write(int lane, int column, uint32_t value);
   void poison(int lane, int column);
-  // Row-wise access for the tensor core: n cells of one lane starting at a column.
+  // These access n cells of one lane, starting at a column, for the tensor core.
   void read_row(int lane, int column, int n, uint32_t* out) const;
   void write_row(int lane, int column, int n, const uint32_t* in);
 
-  // Allocation. alloc returns the base column, or -1 when it must wait for space. Faults kProtocol on every
-  // rule the ISA and the toolchain's guardrails name: power of two >= 32, not growing, not after relinquish,
-  // free what was got.
+  // alloc returns the base column, or -1 when it must wait for space. A Fault kProtocol enforces every rule
+  // that the ISA and the toolchain's guardrails name: a size is a power of two >= 32 and not larger than the
+  // one before, nothing is allocated after relinquish, and only what was allocated is freed.
   int alloc(int columns);
   void dealloc(int base, int columns);
   void relinquish();
@@ -34,7 +35,7 @@ class Tmem {
   int allocated_columns() const;  // still held: a leak when the CTA exits
 
  private:
-  void check(int lane, int column) const;
+  void check(int lane, int column, int n) const;  // n columns of a lane
   std::vector<uint32_t> cells_;
   std::vector<uint8_t> valid_;
   std::array<int16_t, kColumns> owner_;  // base column of the allocation that holds this column, -1 when free

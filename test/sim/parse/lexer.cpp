@@ -1,4 +1,4 @@
-// lexer.cpp -- see lexer.h. One pass, no allocation: a token is a view of the text.
+// lexer.cpp -- see lexer.h. It makes one pass and allocates nothing: a token is a view of the text.
 #include "sim/parse/lexer.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void Lexer::fail(FaultKind kind, const Token& where, const std::string& message)
   while (begin > 0 && text_[begin - 1] != '\n') --begin;
   const size_t end = std::min(text_.find('\n', offset), text_.size());
   std::string line(text_.substr(begin, end - begin));
-  // One column each, so that the caret stands under the token.
+  // Every tab becomes a column of its own, so that the caret stands under the token.
   std::replace(line.begin(), line.end(), '\t', ' ');
   throw Fault(kind, "ptx:" + std::to_string(where.line) + ":" + std::to_string(offset - begin + 1) + ": " +
                         message + "\n  " + line + "\n  " + std::string(offset - begin, ' ') + "^");
@@ -37,7 +37,7 @@ void Lexer::skip_blanks() {
       ++at_;
     } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v' ||
                (c == '\0' && at_ < text_.size())) {
-      ++at_;  // NUL too: text out of a fat binary is NUL-terminated
+      ++at_;  // NUL is a blank too: text from a fat binary ends with it
     } else if (c == '/' && peek(1) == '/') {
       at_ = std::min(text_.find('\n', at_), text_.size());
     } else if (c == '/' && peek(1) == '*') {

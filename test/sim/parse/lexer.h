@@ -1,6 +1,6 @@
-// lexer.h -- PTX text as tokens with their place. A word swallows its dots, so `cp.async.bulk.shared::cta`
-// and `%tid.x` are one token each; `.reg.b16` is two, `.reg` and `.b16`; what a word means is the parser's
-// business. Tokens point into the text, which must outlive them.
+// lexer.h -- PTX text as tokens, each with its line. A word includes its dots, so `cp.async.bulk.shared::cta`
+// and `%tid.x` are one token each; but `.reg.b16` is two, `.reg` and `.b16`. What a word means is the
+// parser's business. Tokens point into the text, which must outlive them.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Token {
   Kind kind = Kind::kEnd;
   bool bits32 = false;    // kFloat written 0f...
   uint32_t line = 1;      // 1-based
-  std::string_view text;  // as written; of a string what stands between the quotes
+  std::string_view text;  // as written; for a string, what stands between the quotes
   int64_t value = 0;      // kInteger; kFloat: the bits
 
   bool is(std::string_view expected) const {
@@ -30,14 +30,15 @@ class Lexer {
 
   Token next();
 
-  // Moves behind the next `}` and returns what stands before it. For debug sections, which are most of the
-  // bytes of a module compiled with -lineinfo and hold neither braces nor strings.
+  // Moves past the next `}` and returns what stands before it. This reads debug sections, which are most of
+  // the bytes of a module compiled with -lineinfo and hold neither braces nor strings.
   std::string_view skip_to_closing_brace();
 
   std::string_view text() const { return text_; }
   size_t position() const { return at_; }
 
-  // A fault of `kind` at a token: "ptx:LINE:COLUMN: message", the line, and a caret under the token.
+  // Throws a fault of `kind` at a token. Its text is "ptx:LINE:COLUMN: message", the line, and a caret under
+  // the token.
   [[noreturn]] void fail(FaultKind kind, const Token& where, const std::string& message) const;
 
  private:

@@ -1,4 +1,4 @@
-// module.h -- PTX text as plain structs: what the parser produces and decode/ reads. Nothing here knows what
+// module.h -- PTX text as plain structs, which the parser produces and decode/ reads. Nothing here knows what
 // an opcode means. Scoped names are already resolved: `{ }` blocks may redeclare registers and labels, so
 // every register has a dense index within its function and every label is an instruction index.
 #pragma once
@@ -37,7 +37,7 @@ enum class Type : uint8_t {
 int bits(Type type);                                  // 1 for kPred
 bool parse_type(const std::string& text, Type* out);  // "u32", without the dot
 
-// Where an instruction comes from.
+// A site says where an instruction comes from.
 struct Site {
   uint32_t ptx_line = 0;  // 1-based line of the PTX text
   // "sm100/mma.cuh:41 in mma_role <- sm100/dual_gemm.cuh:80", taken from .loc and .file. It may be empty.
@@ -68,7 +68,7 @@ struct Operand {
   std::vector<Operand> items;
 };
 
-// One instruction.
+// A statement is one instruction as it is written.
 struct Statement {
   std::string opcode;  // "cp"
   // {"async", "bulk", "tensor", "2d", ...}; "shared::cta" stays one item.
@@ -112,7 +112,8 @@ struct Module {
   std::vector<Function> functions;
 };
 
-// Fault kSyntax, with line, column and a caret under the offending token.
+// Throws Fault kSyntax, or kUnsupported for a directive or type that the simulator does not have, with line,
+// column and a caret under the offending token.
 Module parse(const std::string& text);
 
 }  // namespace sim::ptx

@@ -177,13 +177,13 @@ Type Parser::parse_declared_type() {
   return type;
 }
 
-// Behind the state space: attributes, type, name, array dimensions, initialiser.
+// Parses what follows the state space: attributes, type, name, array dimensions, initialiser.
 Variable Parser::parse_variable(std::string_view space, bool is_extern, Token* name) {
   Variable variable;
   variable.space = space;
   variable.is_extern = is_extern;
   uint64_t vector = 1;
-  bool pointee = false;  // behind .ptr, .align and the state space describe what the parameter points at
+  bool pointee = false;  // after .ptr, .align and the state space describe what the parameter points at
   uint64_t align = 0;
   for (;;) {
     if (accept(".align")) {
@@ -345,7 +345,8 @@ void Parser::parse_function_attributes(Function& function) {
       function.explicit_cluster = true;
     } else if (at(".minnctapersm") || at(".maxnreg") || at(".maxclusterrank") || at(".local_maxnreg") ||
                at(".maxnctapersm") || at(".abi_preserve") || at(".abi_preserve_control")) {
-      // Hints to the register allocator and the occupancy, without meaning for what a program computes.
+      // These are hints for the register allocator and the occupancy; they do not change what a program
+      // computes.
       advance();
       parse_constant();
     } else if (accept(".noreturn")) {

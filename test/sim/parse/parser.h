@@ -22,7 +22,7 @@ class Parser {
   Module parse_module();
 
  private:
-  // What a function needs while it is read, beyond what the Function keeps.
+  // Holds what the parser needs while it reads a function, beyond what the Function keeps.
   struct Body {
     explicit Body(Function& function) : scopes(function) {}
     struct Use {

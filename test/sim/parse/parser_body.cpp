@@ -6,7 +6,7 @@
 namespace sim::ptx {
 namespace {
 
-// The statement on one line: white space collapsed, comments dropped.
+// Returns the statement on one line, with white space collapsed and without comments.
 std::string on_one_line(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -136,7 +136,7 @@ void Parser::parse_local_variables(Function& function, Body& body) {
   expect(";");
 }
 
-// Behind `NAME:`. Tables and prototypes are statements in the text but not instructions.
+// Parses what follows `NAME:`. Tables and prototypes are statements in the text but not instructions.
 void Parser::parse_label(Function& function, Body& body, const Token& label) {
   const std::string name(label.text);
   if (at(".branchtargets") || at(".calltargets") || at(".callprototype")) {
@@ -183,7 +183,7 @@ void Parser::parse_statement(Function& function, Body& body, Token first) {
   if (opcode.text[0] == '.' || opcode.text[0] == '%')
     lexer_.fail(FaultKind::kSyntax, opcode, "expected an opcode");
   statement.qualifiers = split_qualifiers(opcode.text);
-  // `mma.sync .row`: blanks between qualifiers.
+  // Blanks may separate qualifiers, as in `mma.sync .row`.
   while (at_kind(Token::Kind::kWord) && current_.text[0] == '.') {
     for (std::string& part : split_qualifiers(current_.text.substr(1)))
       statement.qualifiers.push_back(std::move(part));
@@ -214,7 +214,7 @@ void Parser::parse_statement(Function& function, Body& body, Token first) {
   function.body.push_back(std::move(statement));
 }
 
-// Labels may stand behind their use, so names that were no register and no variable are settled here.
+// A label may stand after its use, so names that are neither registers nor variables are settled here.
 void Parser::resolve_names(Function& function, Body& body) {
   const auto settle = [](auto&& self, Operand& operand, std::string_view name, uint32_t target) -> void {
     if (operand.kind == Operand::Kind::kName && operand.name == name) {

@@ -7,8 +7,8 @@
 namespace sim::ptx {
 namespace {
 
-// Special registers of the ISA, so that a misspelt register is told from one.
-// A trailing component (.x) is cut before.
+// Tells the special registers of the ISA from a misspelt register. A component (.x) at the end of the name is
+// ignored.
 bool is_special_register(std::string_view name) {
   static constexpr std::array kNames = std::to_array<std::string_view>({"%tid",
                                                                         "%ntid",
@@ -86,7 +86,7 @@ int64_t Parser::parse_constant_term() {
   return expect_integer("an integer constant");
 }
 
-// Precedence climbing; arithmetic wraps in 64 bits.
+// Parses by precedence climbing; arithmetic wraps in 64 bits.
 int64_t Parser::parse_constant_above(int precedence) {
   uint64_t left = static_cast<uint64_t>(parse_constant_term());
   for (;;) {
@@ -115,7 +115,8 @@ int64_t Parser::parse_constant_above(int precedence) {
       case '-': left -= right; break;
       case '*': left *= right; break;
       default:
-        // -1 apart: the most negative number divided by it overflows the host.
+        // A divisor of -1 is handled apart, because the most negative number divided by it overflows on the
+        // host.
         if (right == 0) lexer_.fail(FaultKind::kSyntax, where, "division by zero in a constant");
         if (op->text[0] == '/') {
           left = right == ~uint64_t{0} ? 0 - left : static_cast<uint64_t>(int64_t(left) / int64_t(right));
@@ -203,7 +204,7 @@ Operand Parser::parse_address(Body& body, uint32_t statement) {
   return address;
 }
 
-// The items of a vector or of a parenthesised list, behind its opening bracket.
+// Parses the items of a vector or of a parenthesised list, after its opening bracket.
 Operand Parser::parse_list(Body& body, uint32_t statement, std::string_view close) {
   Operand list;
   list.kind = Operand::Kind::kVector;

@@ -73,7 +73,8 @@ const std::string& SourceMap::function_name(std::string_view label, int64_t offs
 std::string SourceMap::read_name(std::string_view label, int64_t offset) const {
   for (size_t at = strings_.find(label); at != std::string_view::npos; at = strings_.find(label, at + 1)) {
     size_t next = at + label.size();
-    // $L__info_string1 inside $L__info_string12.
+    // Without the colon the label is only the start of another: $L__info_string1 also stands in
+    // $L__info_string12.
     if (next >= strings_.size() || strings_[next] != ':') continue;
     ++next;
     std::string mangled;

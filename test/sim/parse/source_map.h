@@ -25,12 +25,13 @@ class SourceMap {
   void add_file(int64_t number, std::string_view path);
   void add_debug_strings(std::string_view section) { strings_ = section; }
 
-  // A `.loc`; the result names it for text().
-  // `function` is a label of .debug_str, empty for code that is not inlined.
+  // Adds a `.loc`; text() takes the result. `function` is a label of .debug_str, and empty for code that is
+  // not inlined.
   uint32_t add_location(SourcePosition at, std::string_view function = {}, int64_t function_offset = 0,
                         SourcePosition inlined_at = {});
 
-  // Complete only after the whole module was read: files and strings stand behind the code.
+  // The text is complete only after the whole module was read, because files and strings stand after the
+  // code.
   std::string text(uint32_t location) const;
 
  private:

@@ -1,4 +1,4 @@
-// holding.cpp -- who is held, and how those that are not move: as by default.
+// holding.cpp -- who is held; those that are not held move as by default.
 #include "sim/schedule/holding.h"
 
 #include <algorithm>

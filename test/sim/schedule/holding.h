@@ -21,7 +21,7 @@ class Holding : public Seeded {
   uint32_t passed_over_ = 0;  // choices in a row in which somebody held could have moved
 };
 
-// All asynchronous work.
+// Late holds all asynchronous work.
 class Late : public Holding {
  public:
   using Holding::Holding;
@@ -31,8 +31,8 @@ class Late : public Holding {
   bool holds(const Agent& agent) override { return !is_warp(agent); }
 };
 
-// One class of operations: the n-th of the grid, or all of one instruction; whole or only their writes. Small
-// seeds go through the instructions, in the order in which they are first seen.
+// OneLate holds one class of operations, the n-th of the grid or all of one instruction, whole or only their
+// writes. Small seeds go through the instructions, in the order in which they are first seen.
 class OneLate : public Holding {
  public:
   explicit OneLate(uint64_t seed);
@@ -47,7 +47,7 @@ class OneLate : public Holding {
   std::vector<const Inst*> seen_;
 };
 
-// One warp of every cluster, or one CTA of every cluster with the operations it issued.
+// Starve holds one warp of every cluster, or one CTA of every cluster with the operations it issued.
 class Starve : public Holding {
  public:
   enum class Victim { kWarp, kCta };

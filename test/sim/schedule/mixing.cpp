@@ -37,7 +37,7 @@ void Priorities::start() {
   step_ = 0;
   last_ = ~uint64_t(0);
   streak_ = 0;
-  // How long the run is nobody knows: the steps are spread over its possible magnitudes.
+  // Nobody knows how long the run is, so the steps are spread over its possible magnitudes.
   constexpr int kChanges = 2;
   constexpr uint32_t kMagnitudes = 14;
   changes_.clear();
@@ -63,7 +63,7 @@ size_t Priorities::highest(const std::vector<Agent>& agents) const {
 }
 
 size_t Priorities::next(const std::vector<Agent>& agents) {
-  constexpr uint32_t kSpin = 64;  // as often in a row is a warp that polls; the others get their chance
+  constexpr uint32_t kSpin = 64;  // a warp that moves more often in a row polls; the others get their chance
   ++step_;
   size_t chosen = highest(agents);
   const bool change = std::find(changes_.begin(), changes_.end(), step_) != changes_.end();

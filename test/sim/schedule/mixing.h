@@ -8,8 +8,9 @@
 
 namespace sim {
 
-// The youngest operation and the highest warp first, and operations gather while warps can run. Of the
-// clusters the last runs first: all that fit on the machine begin together.
+// Reverse moves the highest warp first and, when none can run, the youngest operation, so that operations
+// gather while warps can run. Of the clusters the last runs first; all that fit on the machine begin
+// together.
 class Reverse : public Seeded {
  public:
   using Seeded::Seeded;
@@ -25,7 +26,7 @@ class Reverse : public Seeded {
   uint32_t streak_ = 0;
 };
 
-// Every choice by chance.
+// Mixed makes every choice by chance.
 class Mixed : public Seeded {
  public:
   using Seeded::Seeded;
@@ -36,7 +37,7 @@ class Mixed : public Seeded {
   bool load_early() override { return random.one_in(2); }
 };
 
-// Copies land in many pieces and in any order, every destination of a multicast by itself.
+// Tear lands copies in many pieces and in any order, every destination of a multicast by itself.
 class Tear : public Mixed {
  public:
   using Mixed::Mixed;
@@ -45,7 +46,7 @@ class Tear : public Mixed {
   uint32_t shared_shift() override { return some_shift(); }
 };
 
-// Diverged lanes stay apart until an instruction asks for them.
+// Diverge keeps diverged lanes apart until an instruction asks for them.
 class Diverge : public Mixed {
  public:
   using Mixed::Mixed;
@@ -53,16 +54,16 @@ class Diverge : public Mixed {
   uint32_t quantum() override { return 1 + random.below(32); }
 };
 
-// Tensor operations of one thread keep only the order that the ISA lists.
+// StrictTensor keeps only the order that the ISA lists between tensor operations of one thread.
 class StrictTensor : public Mixed {
  public:
   using Mixed::Mixed;
   bool keep_tensor_order() override { return false; }
 };
 
-// Probabilistic concurrency testing: everybody has a random priority and the highest moves; at a few random
-// steps the one that would move falls below all others. Whatever takes d = 3 ordered steps to go wrong is
-// found with a probability that is known and not small.
+// Priorities is probabilistic concurrency testing: everybody has a random priority and the highest moves; at
+// a few random steps the one that would move falls below all others. Whatever takes d = 3 ordered steps to go
+// wrong is found with a probability that is known and not small.
 class Priorities : public Seeded {
  public:
   using Seeded::Seeded;
@@ -89,7 +90,7 @@ class Priorities : public Seeded {
   size_t highest(const std::vector<Agent>& agents) const;
   void demote(const Agent& agent) { demoted_[name(agent)] = --lowest_; }
 
-  Random clusters_{0};  // on its own, so that what one cluster does is the same in a grid of one
+  Random clusters_{0};  // separate, so that what one cluster does is the same in a grid of one
   std::unordered_map<uint64_t, int64_t> demoted_;  // all below zero, where nobody begins
   int64_t lowest_ = 0;
   std::vector<uint64_t> changes_;  // steps

@@ -18,7 +18,7 @@ struct Mode {
 
 const std::vector<Mode>& modes();
 
-// std::invalid_argument names an unknown mode and the known ones.
+// Throws std::invalid_argument for an unknown mode, with its name and the known ones.
 std::unique_ptr<Policy> make_policy(const std::string& mode, uint64_t seed);
 
 }  // namespace sim

@@ -1,6 +1,6 @@
-// copy.cpp -- a device pointer is a host pointer, so moving bytes is memmove;
-// the work is knowing which side is device memory, that it is wholly inside one allocation,
-// and which of its bytes count as written afterwards.
+// copy.cpp -- a device pointer is a host pointer, so moving bytes is memmove. The work is knowing which side
+// is device memory, that it is wholly inside one allocation, and which of its bytes count as written
+// afterwards.
 #include "sim/shim/copy.h"
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace {
 
 using Allocation = GlobalMemory::Allocation;
 
-// What the host sees of device bytes nobody wrote: anything but the zeros a forgotten store would hope for.
+// The host sees this in place of device bytes that nobody wrote: not the zeros that a forgotten store would
+// hope for.
 constexpr int kUnwrittenByte = 0xCB;
 
 uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }

@@ -75,7 +75,7 @@ const ResultName* find_result(CUresult code) {
   return nullptr;
 }
 
-// Any non-null value: programs only compare it.
+// Any non-null value will do, because programs only compare it.
 CUcontext the_context() { return reinterpret_cast<CUcontext>(&sim::shim::runtime()); }
 
 void encode(CUtensorMap* map, uint32_t type, uint32_t rank, void* base, const uint64_t* dims,
@@ -195,8 +195,8 @@ CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* base) {
   });
 }
 
-// A CUfunction is the runtime's kernel handle (cudaGetFuncBySymbol),
-// and both APIs number the attributes alike.
+// A CUfunction is the runtime's kernel handle (cudaGetFuncBySymbol), and both APIs number the attributes
+// alike.
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
   return driver_result(cudaFuncSetAttribute(function, static_cast<cudaFuncAttribute>(attribute), value));
 }
@@ -293,7 +293,7 @@ cudaError_t look_up(const char* caller, const char* symbol, void** function, uns
 
 extern "C" {
 
-// As documented: with a place for the status, an unknown symbol is a status and no error.
+// As documented, an unknown symbol is a status and no error where there is a place for the status.
 CUresult cuGetProcAddress(const char* symbol, void** function, int, cuuint64_t,
                           CUdriverProcAddressQueryResult* status) {
   if (!symbol || !function) return CUDA_ERROR_INVALID_VALUE;
@@ -314,7 +314,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function
 
 }  // extern "C"
 
-// Spelled out: the plain name is deprecated and may not be mentioned.
+// This is spelled out because the plain name is deprecated and may not be mentioned.
 extern "C" cudaError_t cudaGetDriverEntryPoint_ptsz(const char*, void**, unsigned long long,
                                                     cudaDriverEntryPointQueryResult*)
     __attribute__((alias("cudaGetDriverEntryPoint")));

@@ -65,7 +65,7 @@ bool worse(const Target& x, const Target& y) {
   return x.arch != y.arch ? x.arch < y.arch : suffix_rank(x.suffix) < suffix_rank(y.suffix);
 }
 
-// Null when none of the kind is for the machine.
+// Returns null when none of the kind is for the machine.
 const FatbinEntry* best(const std::vector<FatbinEntry>& entries, FatbinEntry::Kind kind,
                         const Machine& machine) {
   const FatbinEntry* found = nullptr;
@@ -78,7 +78,7 @@ const FatbinEntry* best(const std::vector<FatbinEntry>& entries, FatbinEntry::Ki
   return found;
 }
 
-// What it holds, and how to build what the simulator can run.
+// Says what the fat binary holds, and how to build what the simulator can run.
 std::string advice(const std::vector<FatbinEntry>& entries, const Machine& machine) {
   std::string list;
   for (const FatbinEntry& entry : entries) list += (list.empty() ? "" : ", ") + entry.name();

@@ -1,6 +1,6 @@
-// fatbin.h -- finding the PTX text inside a fat binary, the container nvcc embeds in every host object.
-// It knows the container's bytes and the three ways its entries are stored;
-// it knows neither PTX nor the runtime's registration.
+// fatbin.h -- finding the PTX text inside a fat binary, the container that nvcc embeds in every host object.
+// This code knows the container's bytes and the three ways in which its entries are stored; it knows neither
+// PTX nor the runtime's registration.
 //
 //   wrapper    u32 magic 0x466243B1 | u32 version 1 | pointer to the container | pointer, unused in version 1
 //   container  u32 magic 0xBA55ED50 | u16 version 1 | u16 header size | u64 bytes that follow
@@ -22,7 +22,8 @@
 
 namespace sim::shim {
 
-// The container is damaged, of an unknown form, or holds nothing this machine can run; the text says which.
+// The container is damaged, of an unknown form, or holds nothing that this machine can run; the text says
+// which.
 class FatbinError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -44,11 +45,11 @@ struct FatbinEntry {
 // `wrapper` is what __cudaRegisterFatBinary receives.
 std::vector<FatbinEntry> fatbin_entries(const void* wrapper);
 
-// The PTX that stands for what the machine's driver would run. A cubin that runs on the machine goes before
-// any PTX: then it is the PTX of the same target. Otherwise it is the PTX the driver would compile. Of
-// several, the newest architecture wins, of one architecture 'a' before 'f' before none (as an H200 was seen
-// to choose). FatbinError when there is none, or when the machine would run a cubin whose PTX was not
-// embedded.
+// Returns the PTX that stands for what the machine's driver would run. A cubin that runs on the machine goes
+// before any PTX: then it is the PTX of the same target. Otherwise it is the PTX the driver would compile. Of
+// several, the newest architecture wins; of one architecture, 'a' goes before 'f' before none (as an H200 was
+// seen to choose). Throws FatbinError when there is none, or when the machine would run a cubin whose PTX was
+// not embedded.
 const FatbinEntry& select_ptx(const std::vector<FatbinEntry>& entries, const Machine& machine);
 
 std::string unpack_ptx(const FatbinEntry& entry);

@@ -1,7 +1,7 @@
-// host_order.h -- the numbers of host work and what each piece comes after. Execution is eager, so nothing
-// here decides when work runs; it says what CUDA promises about its order, which is less: a stream is in
-// order, events and the legacy default stream join streams, a synchronising call puts everything that the
-// host enqueues later after what it waited for.
+// host_order.h -- the numbers of host work and what each piece comes after. Execution is eager (work runs in
+// the call that enqueues it), so nothing here decides when work runs; it says what CUDA promises about its
+// order, which is less: a stream is in order, events and the legacy default stream join streams, a
+// synchronising call puts everything that the host enqueues later after what it waited for.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,15 @@
 
 namespace sim::shim {
 
-// Work that must have completed; what that work came after is implied.
+// A frontier is work that must have completed; what that work came after is implied.
 using Frontier = std::vector<uint64_t>;
 void merge(Frontier& into, const Frontier& from);
 
 struct Runtime;
 struct Stream;
 
-// One piece of work on its way: begun when it is enqueued, announced by whoever does it, before it does it.
+// This is one piece of work on its way. It begins when it is enqueued, and whoever does it announces it
+// before.
 struct WorkInProgress {
   const char* what = "";
   Frontier after;
@@ -30,20 +31,20 @@ struct WorkInProgress {
 
 class HostOrder {
  public:
-  // What work enqueued now in `stream` comes after.
+  // Returns what work enqueued now in `stream` comes after.
   Frontier before(Runtime& runtime, const Stream& stream) const;
-  // The host waits for `frontier`: a piece of host work, after which all later work comes.
+  // The host waits for `frontier`. That is a piece of host work, after which all later work comes.
   void host_waits(Runtime& runtime, const char* what, Frontier frontier);
-  // A call returned only after its own work had completed: a synchronous copy.
+  // A call returned only after its own work, such as a synchronous copy, had completed.
   void host_waited(Frontier done) { host_ = std::move(done); }
-  // Everything that is in any stream.
+  // Returns everything that is in any stream.
   Frontier everything(Runtime& runtime) const;
   // A stream that goes away leaves its work behind.
   void orphan(const Stream& stream);
 
-  // The work that is being done now; null outside submit().
+  // This is the work that is being done now; it is null outside submit().
   WorkInProgress* current = nullptr;
-  // Numbers the current work and tells the watcher; does nothing for work outside submit().
+  // Numbers the current work and tells the observer; does nothing for work outside submit().
   uint64_t announce(Runtime& runtime, HostWork::Kind kind, std::vector<Region> regions,
                     const std::string& what = {});
 
@@ -53,7 +54,7 @@ class HostOrder {
   Frontier blocking_orphans_, other_orphans_;
 };
 
-// [address, address + n) as regions of global memory.
+// Appends [address, address + n) as regions of global memory.
 void append_region(std::vector<Region>& out, uint64_t address, uint64_t n, bool write);
 
 }  // namespace sim::shim

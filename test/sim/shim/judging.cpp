@@ -14,10 +14,11 @@
 namespace sim::shim {
 namespace {
 
-// The judge of a program that knows nothing of it: made at its first work, reports when the process ends.
+// This is the judge of a program that knows nothing of it. It is made at the program's first work and reports
+// when the process ends.
 Judge* from_environment = nullptr;
 
-// The program as it was started, for the replay line.
+// Returns the program as it was started, for the replay line.
 std::string command_line() {
   std::ifstream in("/proc/self/cmdline", std::ios::binary);
   std::string out, word;

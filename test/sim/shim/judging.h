@@ -1,4 +1,4 @@
-// judging.h -- where the runtime meets the judge: which policy and which watcher a launch gets, and what
+// judging.h -- where the runtime meets the judge: which policy and which observer a launch gets, and what
 // happens to faults. The first work of a program asks the environment whether it is to be judged.
 #pragma once
 
@@ -8,9 +8,10 @@ namespace sim::shim {
 
 struct Runtime;
 
-// Policy and observer of work that begins now. The policy of a test goes before the judge's; both watch.
+// Returns policy and observer of work that begins now. The policy of a test goes before the judge's; both
+// observe.
 LaunchOptions launch_options(Runtime& runtime);
-// To the judge, if there is one.
+// Passes a fault to the judge, if there is one.
 void judge_fault(Runtime& runtime, FaultKind kind, const std::string& text);
 
 }  // namespace sim::shim

@@ -19,8 +19,8 @@ struct LaunchRequest {
   std::vector<cudaEvent_t> events;  // to record after the launch
 };
 
-// Reads the attributes of a cudaLaunchKernelExC-style configuration;
-// unknown attributes are errors naming them.
+// Reads the attributes of a cudaLaunchKernelExC-style configuration. An unknown attribute is an error that
+// names it.
 LaunchRequest read_request(Runtime& runtime, const cudaLaunchConfig_t& config, const void* function);
 
 // Checks what the function attributes and the device allow, then runs or captures the launch.

@@ -6,7 +6,7 @@ set -eu
 here=$(dirname "$0")
 
 declared() {
-  # Twice: programs built with a per-thread default stream see the suffixed names.
+  # The header is read twice, because programs built with a per-thread default stream see the suffixed names.
   for mode in "" "-DCUDA_API_PER_THREAD_DEFAULT_STREAM"; do
     printf '#include <cuda_runtime_api.h>\n' | g++ -E -P -x c++ $mode -I"$1" - 2>/dev/null |
       grep -oE '\bcuda[A-Z][A-Za-z0-9]*(_ptsz|_ptds|_v[0-9]+)? *\(' | tr -d ' ('

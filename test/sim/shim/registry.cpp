@@ -1,5 +1,5 @@
-// registry.cpp -- see registry.h;
-// the extern "C" half is the protocol between nvcc's generated code and the runtime.
+// registry.cpp -- see registry.h. The extern "C" half is the protocol between nvcc's generated code and the
+// runtime.
 #include "sim/shim/registry.h"
 
 #include <cuda_runtime_api.h>
@@ -83,7 +83,10 @@ const KernelInfo& Registry::info(const Kernel& kernel, GlobalMemory& memory) {
 }
 
 void Registry::retire(FatBinary& binary) {
-  if (binary.module && runtime().judge) retired_.push_back(std::move(binary.module));
+  if (binary.module && runtime().judge) {
+    binary.module->release_variables();
+    retired_.push_back(std::move(binary.module));
+  }
   binary.module.reset();
 }
 
@@ -112,7 +115,7 @@ using sim::shim::FatBinary;
 using sim::shim::Kernel;
 using sim::shim::Runtime;
 
-// These run from constructors, before any static object of this library exists: they touch nothing but
+// These run from constructors, before any static object of this library exists, so they touch nothing but
 // runtime(), which builds itself on first use.
 extern "C" {
 
@@ -153,8 +156,8 @@ void __cudaRegisterManagedVar(void** handle, void** host_pointer, char*, const c
                                 host_pointer);
 }
 
-// Called before the host touches a __managed__ variable:
-// the only moment at which a module must load without a launch.
+// Is called before the host touches a __managed__ variable, which is the only moment at which a module must
+// load without a launch.
 char __cudaInitModule(void** handle) {
   return sim::shim::call("__cudaInitModule", [&](Runtime& runtime) {
            runtime.registry.bind_managed(*reinterpret_cast<FatBinary*>(handle), runtime.memory);

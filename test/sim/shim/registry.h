@@ -1,7 +1,7 @@
-// registry.h -- what the constructors that nvcc plants in every object told us:
-// fat binaries, the kernels and variables they declare, and the host addresses that stand for them.
-// Modules are loaded when first used, so a fat binary with code the simulator does not know harms
-// only the program that uses it. It launches nothing.
+// registry.h -- what the constructors that nvcc plants in every object told us: fat binaries, the kernels and
+// variables they declare, and the host addresses that stand for them. Modules are loaded when first used, so
+// a fat binary with code that the simulator does not know harms only the program that uses it. The registry
+// launches nothing.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ struct FatBinary;
 struct Kernel {
   FatBinary* owner;
   std::string name;
-  // Function attributes set by the program; -1 means the default.
+  // These are function attributes that the program set; -1 means the default.
   int max_dynamic_smem = -1;
   int smem_carveout = -1;
   int cluster_policy = 0;
@@ -50,15 +50,16 @@ class Registry {
   void add_kernel(FatBinary* binary, const void* host_stub, const char* name);
   void add_variable(FatBinary* binary, const void* host_variable, const char* name, void** managed);
 
-  // Takes a host stub, a cudaKernel_t or a cudaFunction_t.
-  // Failure cudaErrorInvalidDeviceFunction when it is none.
+  // Takes a host stub, a cudaKernel_t or a cudaFunction_t, and throws Failure cudaErrorInvalidDeviceFunction
+  // for anything else.
   Kernel& kernel(const void* stub_or_handle);
-  // Failure cudaErrorInvalidSymbol when unknown.
+  // Throws Failure cudaErrorInvalidSymbol when the variable is unknown.
   GlobalVariable variable(const void* host_variable, GlobalMemory& memory);
-  // Loads on first use. Failure with the loader's text when the PTX is missing, malformed or unsupported.
+  // Loads on first use. Throws Failure with the loader's text when the PTX is missing, malformed or
+  // unsupported.
   const Module& module(FatBinary& binary, GlobalMemory& memory);
   const KernelInfo& info(const Kernel& kernel, GlobalMemory& memory);
-  // Applied to every module that is loaded from now on, and to its text.
+  // Sets what is applied to every module that is loaded from now on, and to its text.
   void set_editor(ModuleEditor edit, std::function<void(std::string&)> cut) {
     edit_ = std::move(edit);
     cut_ = std::move(cut);

@@ -153,7 +153,7 @@ cudaError_t cudaInitDevice(int device, unsigned, unsigned) {
 }
 
 cudaError_t cudaSetDeviceFlags(unsigned) {
-  return call("cudaSetDeviceFlags", [](Runtime&) {});  // how the host waits: it never does
+  return call("cudaSetDeviceFlags", [](Runtime&) {});  // the flags say how the host waits; it never does
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {

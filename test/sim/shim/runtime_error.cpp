@@ -1,5 +1,5 @@
-// runtime_error.cpp -- the names and meanings of the error codes this runtime can return,
-// and the version it claims.
+// runtime_error.cpp -- the names and meanings of the error codes this runtime can return, and the version it
+// claims.
 #include <cuda_runtime_api.h>
 
 namespace {

@@ -88,13 +88,13 @@ void run(Runtime& runtime, const Kernel& kernel, const LaunchConfig& config, voi
     runtime.launch_stats = launch(module, kernel.name, config, args, runtime.memory, options);
   } catch (const Fault& fault) {
     judge_fault(runtime, fault.kind(), fault.what());
-    // A rejected configuration ran nothing;
-    // any other fault stopped the grid midway and memory cannot be trusted.
+    // A rejected configuration ran nothing. Any other fault stopped the grid midway, and memory cannot be
+    // trusted.
     throw Failure(error_of(fault.kind()), fault.what(), fault.kind() != FaultKind::kLaunch);
   }
 }
 
-// Parameter values that outlive the call that passed them, for graph nodes.
+// Holds parameter values that outlive the call that passed them, for graph nodes.
 struct OwnedArguments {
   explicit OwnedArguments(const KernelInfo& info, void** args) {
     for (size_t i = 0; i < info.params.size(); ++i) {
@@ -133,7 +133,7 @@ LaunchRequest read_request(Runtime& runtime, const cudaLaunchConfig_t& config, c
       case cudaLaunchAttributeProgrammaticStreamSerialization:
         request.programmatic = value.programmaticStreamSerializationAllowed != 0;
         break;
-      // Permissions and hints: the eager order honours them by not using them.
+      // These are permissions and hints; the eager order honours them by not using them.
       case cudaLaunchAttributeIgnore:
       case cudaLaunchAttributeAccessPolicyWindow:
       case cudaLaunchAttributeSynchronizationPolicy:
@@ -200,7 +200,7 @@ cudaError_t launch_plain(const char* function, const void* kernel, dim3 grid, di
   });
 }
 
-// What <<<...>>> says, kept between the push before the stub is called and the pop inside it.
+// Keeps what <<<...>>> says between the push before the stub is called and the pop inside it.
 struct CallConfiguration {
   dim3 grid, block;
   size_t smem;
@@ -355,7 +355,7 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* smem, const void* 
   return call("cudaOccupancyAvailableDynamicSMemPerBlock", [&](Runtime& runtime) {
     require(smem && blocks > 0, "no place for the answer, or no blocks");
     const sim::KernelInfo& info = runtime.registry.info(runtime.registry.kernel(function), runtime.memory);
-    // Whole blocks of the hardware's 128-byte granularity, the reserved part of each taken off.
+    // Each block gets whole units of the hardware's 128-byte granularity, less its reserved part.
     const sim::Machine& machine = runtime.machine;
     const int share = machine.smem_per_sm / blocks / 128 * 128 - machine.kReservedSmemPerBlock;
     const int usable = std::min(share, machine.smem_per_block_optin) - static_cast<int>(info.static_smem);

@@ -27,7 +27,7 @@ uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(poi
 
 size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
-// "cudaMalloc 3": what reports call it.
+// Returns what reports call an allocation: "cudaMalloc 3".
 std::string numbered(Runtime& runtime, const char* what) {
   return what + (" " + std::to_string(++runtime.allocations));
 }
@@ -64,7 +64,7 @@ void release_host(Runtime& runtime, void* pointer, cudaMemoryType type) {
   std::free(pointer);
 }
 
-// The block that holds an address, or null.
+// Returns the block that holds an address, or null.
 const HostBlock* host_block_of(const Runtime& runtime, const void* pointer) {
   auto next = runtime.host_blocks.upper_bound(address_of(pointer));
   if (next == runtime.host_blocks.begin()) return nullptr;

@@ -1,6 +1,6 @@
-// runtime_stream.cpp -- streams, events, captures and graphs of the runtime API.
-// Work was done when the call that submitted it returned, so every synchronisation succeeds at once;
-// what is left to check are the rules of captures.
+// runtime_stream.cpp -- streams, events, captures and graphs of the runtime API. Work was done when the call
+// that submitted it returned, so every synchronisation succeeds at once; only the rules of captures are left
+// to check.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ void instantiate(Runtime& runtime, cudaGraphExec_t* exec, cudaGraph_t graph, uns
       &runtime.streams.instantiate(runtime.streams.find_graph(graph), flags));
 }
 
-// Every step after those it depends on; the first ones after the stream and the graph's launch before.
+// Every step comes after those it depends on, the first ones after the stream and the graph's launch before.
 void launch_graph(Runtime& runtime, GraphExec& graph, cudaStream_t handle) {
   Stream& stream = runtime.streams.find(handle);
   runtime.streams.forbid_implicit_dependency(stream);
@@ -212,7 +212,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return call("cudaEventQuery", [&](Runtime& runtime) { wait_for(runtime, "cudaEventQuery", event); });
 }
 
-// The host time the simulation took between the two records. It says nothing about a device.
+// Returns the host time that the simulation took between the two records. It says nothing about a device.
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   return call("cudaEventElapsedTime", [&](Runtime& runtime) {
     require(milliseconds, "no place for the time");

@@ -14,7 +14,7 @@ class Judge;  // judge/judge.h
 
 namespace sim::shim {
 
-// The full report of the last kernel fault or failed call, empty when there was none.
+// Returns the full report of the last kernel fault or failed call, empty when there was none.
 std::string last_fault_text();
 // Forgets the sticky error, the fault text and this thread's last error, as a new process would: a device has
 // no other way out of a fault. Memory, streams and modules stay as the faulting kernel left them.
@@ -23,21 +23,21 @@ void clear_fault();
 // Applies to every launch from now on, graph launches included; both pointers must outlive those launches.
 void set_launch_options(const LaunchOptions& options);
 LaunchStats last_launch_stats();
-// The judge of all work from now on, null: none. It must outlive that work. Judge::names() takes a table of
-// names. A program without a call of this is judged when the environment says so: SIM_MODE, SIM_SEED,
-// SIM_CHECKS, SIM_TRACE, SIM_JSON, SIM_NAMES, read at its first launch, copy or fill.
+// Sets the judge of all work from now on; null means none. It must outlive that work. Judge::names() takes a
+// table of names. A program without a call of this is judged when the environment says so: SIM_MODE,
+// SIM_SEED, SIM_CHECKS, SIM_TRACE, SIM_JSON, SIM_NAMES, read at its first launch, copy or fill.
 void set_judge(Judge* judge);
 
-// The GPU from now on, in place of the one that SIM_MACHINE names (kB200 unless it is set). The device is
-// reset: allocations, modules and function attributes are gone, and every fat binary is asked anew for the
+// Sets the GPU from now on, in place of the one that SIM_MACHINE names (kB200 unless it is set). The device
+// is reset: allocations, modules and function attributes are gone, and every fat binary is asked anew for the
 // image that this GPU runs.
 void set_machine(const Machine& machine);
 
 GlobalMemory& memory();
 
-// Applied to the PTX of every fat binary: `edit` when it is parsed, before it is decoded, and `cut` to the
-// text before that, to take out what is not needed; empty: no longer. A module that is already loaded stays
-// as it is until reload_modules().
+// Sets what is applied to the PTX of every fat binary: `edit` when it is parsed, before it is decoded, and
+// `cut` to the text before that, to take out what is not needed. Empty functions end it. A module that is
+// already loaded stays as it is until reload_modules().
 void set_module_editor(ModuleEditor edit, std::function<void(std::string&)> cut = {});
 // Drops every decoded module: the next use parses, edits and decodes it again. Its device variables start
 // afresh, at new addresses; function attributes stay.

@@ -9,7 +9,8 @@
 
 namespace sim::shim {
 namespace {
-// Per thread, as in CUDA; constant-initialised, so it is safe before and after static objects live.
+// The last error is kept per thread, as in CUDA. It is constant-initialised, so it is safe before and after
+// static objects live.
 thread_local cudaError_t last_error = cudaSuccess;
 
 struct Described {

@@ -1,7 +1,7 @@
-// state.h -- the one process-wide state of the simulated runtime and the frame every API function runs in:
-// take the lock, refuse when the device has faulted, turn exceptions into error codes. The state is built on
-// first use and never destroyed, because objects register before and unregister after all static objects of
-// this library live.
+// state.h -- the one process-wide state of the simulated runtime and the frame in which every API function
+// runs: take the lock, refuse when the device has faulted, turn exceptions into error codes. The state is
+// built on first use and never destroyed, because programs register their objects before, and unregister them
+// after, the lifetime of the static objects of this library.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -25,7 +25,8 @@ class Judge;
 
 namespace sim::shim {
 
-// A failed call: the code to return and, for stderr, why. Sticky failures break the device for good.
+// A failure is a failed call: the code to return and, for stderr, why. Sticky failures break the device for
+// good.
 class Failure : public std::runtime_error {
  public:
   Failure(cudaError_t code, const std::string& why, bool sticky = false)
@@ -39,10 +40,10 @@ class Failure : public std::runtime_error {
 };
 
 [[noreturn]] void fail(cudaError_t code, const std::string& why);
-// The commonest check: cudaErrorInvalidValue unless it holds.
+// This is the commonest check; it fails with cudaErrorInvalidValue unless `holds`.
 void require(bool holds, const char* why);
 
-// Host memory the device may use: cudaMallocHost, cudaHostRegister, cudaMallocManaged.
+// This is host memory that the device may use: cudaMallocHost, cudaHostRegister, cudaMallocManaged.
 struct HostBlock {
   enum class Owner { kRuntime, kProgram };
   size_t size;
@@ -88,8 +89,8 @@ cudaError_t call(const char* function, Body&& body) noexcept {
   }
 }
 
-// A stream operation: runs now, in call order, which is one legal schedule of any set of streams;
-// or becomes a node when the stream is being captured. Returns what work that waits for this one comes after.
+// Runs a stream operation now, in call order, which is one legal schedule of any set of streams; or makes it
+// a node when the stream is being captured. Returns what work that waits for this one comes after.
 Frontier submit(Runtime& runtime, cudaStream_t stream, Task task);
 // Does the work of `task` after `after`; returns what later work must come after.
 Frontier perform(Runtime& runtime, const Task& task, Frontier after);

@@ -1,6 +1,6 @@
-// stream.cpp -- the bookkeeping of captures. A node may be recorded by any stream of a capture;
-// a forked stream must come back to the origin before the capture ends, which is a reachability
-// question over node dependencies.
+// stream.cpp -- the bookkeeping of captures. A node may be recorded by any stream of a capture; a forked
+// stream must come back to the origin before the capture ends, which is a reachability question over node
+// dependencies.
 #include "sim/shim/stream.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ bool contains(const Frontier& frontier, uint64_t id) {
   return std::find(frontier.begin(), frontier.end(), id) != frontier.end();
 }
 
-// Everything the frontier waits for, itself included.
+// Returns everything that the frontier waits for, itself included.
 std::unordered_set<const Node*> ancestors(const std::vector<Node*>& frontier) {
   std::unordered_set<const Node*> seen;
   std::vector<const Node*> open(frontier.begin(), frontier.end());

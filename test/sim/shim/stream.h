@@ -1,6 +1,6 @@
-// stream.h -- streams, events, captures and graphs. Execution is eager, so a stream holds no queue: it
-// matters only for what a capture must get right, the dependencies between recorded nodes, forks and joins
-// through events, and the calls that are forbidden meanwhile.
+// stream.h -- streams, events, captures and graphs. Execution is eager (work runs in the call that enqueues
+// it), so a stream holds no queue. It matters only for what a capture must get right: the dependencies
+// between recorded nodes, forks and joins through events, and the calls that are forbidden meanwhile.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -31,7 +31,7 @@ struct Node {
   std::vector<Node*> dependencies;
 };
 
-// Nodes in the order they were recorded, which respects every dependency.
+// Nodes stand in the order in which they were recorded, which respects every dependency.
 struct Graph {
   std::vector<std::unique_ptr<Node>> nodes;
 };
@@ -100,14 +100,14 @@ class Streams {
   Event& find_event(cudaEvent_t event);
 
   void begin_capture(Stream& stream, cudaStreamCaptureMode mode);
-  Graph* end_capture(Stream& stream);  // the caller owns it through adopt()
-  // Adds a node after the stream's frontier, which it becomes.
+  Graph* end_capture(Stream& stream);  // the graph lives until destroy_graph()
+  // Adds a node after the stream's frontier; the node becomes the frontier.
   Node& append(Stream& stream, Task task);
-  // `done`: what the work enqueued before the record comes down to.
+  // `done` is what the work enqueued before the record comes down to.
   void record_event(Stream& stream, Event& event, Frontier done);
   void wait_event(Stream& stream, Event& event);
-  // The rules on calls while a capture is under way;
-  // each throws Failure and invalidates the capture it disturbs.
+  // These are the rules on calls while a capture is under way. Each throws Failure and invalidates the
+  // capture that the call disturbs.
   void forbid_during_capture(const char* what);  // calls that may synchronise implicitly, such as cudaMalloc
   void forbid_implicit_dependency(Stream& stream);  // legacy-stream work beside a captured blocking stream
   void forbid_capturing(Stream& stream);            // synchronising the captured stream itself
@@ -119,7 +119,7 @@ class Streams {
   void destroy_exec(cudaGraphExec_t exec);
 
  private:
-  // Every stream that can be captured.
+  // Visits every stream that can be captured.
   template <class Visit>
   void for_each_capturable(Visit visit) {
     visit(per_thread_);
@@ -135,7 +135,8 @@ class Streams {
   std::unordered_set<GraphExec*> execs_;
 };
 
-// The thread's answer to potentially unsafe calls during captures: cudaThreadExchangeStreamCaptureMode.
+// Returns the thread's answer to potentially unsafe calls during captures:
+// cudaThreadExchangeStreamCaptureMode.
 cudaStreamCaptureMode& thread_capture_mode();
 
 }  // namespace sim::shim

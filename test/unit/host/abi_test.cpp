@@ -17,20 +17,20 @@ using dualgemm_test::valid_args;
 extern "C" {
 size_t c99_args_size(void);
 size_t c99_device_size(void);
-size_t c99_config_info_size(void);
+size_t c99_instance_info_size(void);
 void c99_args_init(dualgemm_args_t* args);
 }
 
 TEST_CASE("C and C++ agree about the header", "[host][abi]") {
   CHECK(c99_args_size() == sizeof(dualgemm_args_t));
   CHECK(c99_device_size() == sizeof(dualgemm_device_t));
-  CHECK(c99_config_info_size() == sizeof(dualgemm_config_info_t));
+  CHECK(c99_instance_info_size() == sizeof(dualgemm_instance_info_t));
 }
 
 TEST_CASE("fields stay where the first programs found them", "[host][abi]") {
   CHECK(sizeof(dualgemm_device_t) == 96);
   CHECK(offsetof(dualgemm_device_t, name) == 20);
-  CHECK(offsetof(dualgemm_config_info_t, tmem_columns) == 56);
+  CHECK(offsetof(dualgemm_instance_info_t, tmem_columns) == 56);
   CHECK(sizeof(dualgemm_status_t) == 4);
   CHECK(offsetof(dualgemm_args_t, struct_size) == 0);
   CHECK(offsetof(dualgemm_args_t, m) == 8);
@@ -40,7 +40,7 @@ TEST_CASE("fields stay where the first programs found them", "[host][abi]") {
   CHECK(offsetof(dualgemm_args_t, alpha1) == 184);
   CHECK(offsetof(dualgemm_args_t, alpha1_dev) == 192);
   CHECK(offsetof(dualgemm_args_t, c_dtype) == 260);
-  CHECK(offsetof(dualgemm_args_t, config_id) == 316);
+  CHECK(offsetof(dualgemm_args_t, instance_id) == 316);
   CHECK(offsetof(dualgemm_args_t, workspace_size) == 336);
   CHECK(offsetof(dualgemm_args_t, group_mode) == 344);  // what came later lies behind
   CHECK(offsetof(dualgemm_args_t, group_rows) == 352);

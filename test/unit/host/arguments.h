@@ -58,10 +58,10 @@ inline dualgemm_args_t computed_by(const dualgemm::Instance& instance, dualgemm_
   return args;
 }
 
-// These arguments, for the configuration `id` and what it computes.
+// These arguments, for the instance `id` and what it computes.
 inline dualgemm_args_t forced(int32_t id, const dualgemm_args_t& args) {
   dualgemm_args_t out = computed_by(dualgemm::instance(id - 1), args);
-  out.config_id = id;
+  out.instance_id = id;
   return out;
 }
 

@@ -10,10 +10,10 @@
 
 size_t c99_args_size(void);
 size_t c99_device_size(void);
-size_t c99_config_info_size(void);
+size_t c99_instance_info_size(void);
 void c99_args_init(dualgemm_args_t* args);
 
 size_t c99_args_size(void) { return sizeof(dualgemm_args_t); }
 size_t c99_device_size(void) { return sizeof(dualgemm_device_t); }
-size_t c99_config_info_size(void) { return sizeof(dualgemm_config_info_t); }
+size_t c99_instance_info_size(void) { return sizeof(dualgemm_instance_info_t); }
 void c99_args_init(dualgemm_args_t* args) { dualgemm_args_init(args); }

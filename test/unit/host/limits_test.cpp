@@ -1,5 +1,5 @@
 // What a caller may demand of the choice and of the size of a launch: no more CTAs at once than max_sms, and
-// under BATCH_INVARIANT a configuration that does not depend on how many rows there are.
+// under BATCH_INVARIANT an instance that does not depend on how many rows there are.
 
 #include <algorithm>
 #include <random>
@@ -33,7 +33,7 @@ Problem checked(const dualgemm_args_t& args) {
 
 const Instance& selected(const dualgemm_args_t& args, const dualgemm_device_t& device = b200()) {
   int32_t id = 0;
-  const dualgemm_status_t status = dualgemm_select_config(&args, &device, &id);
+  const dualgemm_status_t status = dualgemm_select_instance(&args, &device, &id);
   INFO(dualgemm_last_error());
   REQUIRE(status == DUALGEMM_STATUS_SUCCESS);
   REQUIRE(id > 0);
@@ -84,10 +84,10 @@ TEST_CASE("an automatic choice keeps max_sms", "[host][limits]") {
     });
 }
 
-TEST_CASE("a configuration that is asked for keeps max_sms or is refused", "[host][limits]") {
+TEST_CASE("an instance that is asked for keeps max_sms or is refused", "[host][limits]") {
   const dualgemm_device_t device = b200();
   int refused = 0, accepted = 0;
-  for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
+  for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
     const Instance& instance = dualgemm::instance(id - 1);
     const int32_t cluster = instance.plan.mma.cta_group * instance.plan.tile.split_k;
     for_sizes(instance.plan.tile.grouped ? offsets_args() : valid_args(), [&](dualgemm_args_t args) {
@@ -102,14 +102,14 @@ TEST_CASE("a configuration that is asked for keeps max_sms or is refused", "[hos
         INFO("max_sms=" << max_sms << ": " << instance.name);
         int32_t selected_id = -1;
         const dualgemm_status_t status = dualgemm_can_implement_on(&args, &device);
-        CHECK(dualgemm_select_config(&args, &device, &selected_id) == status);
+        CHECK(dualgemm_select_instance(&args, &device, &selected_id) == status);
         if (status == DUALGEMM_STATUS_SUCCESS) {
           CHECK(grid_of(args, instance) <= max_sms);
           CHECK(selected_id == id);
           ++accepted;
         } else {
           CHECK(status == DUALGEMM_STATUS_NOT_SUPPORTED);
-          CHECK(std::string(dualgemm_last_error()).find("config_id=" + std::to_string(id) + ": ") == 0);
+          CHECK(std::string(dualgemm_last_error()).find("instance_id=" + std::to_string(id) + ": ") == 0);
           CHECK(std::string(dualgemm_last_error()).find("max_sms=" + std::to_string(max_sms) + " ") !=
                 std::string::npos);
           CHECK((cluster > 1 || instance.plan.tile.split_k > 1));
@@ -131,7 +131,7 @@ TEST_CASE("a configuration that is asked for keeps max_sms or is refused", "[hos
 TEST_CASE("a cluster that the device cannot hold is refused", "[host][limits]") {
   dualgemm_device_t small = b200();
   small.sm_count = 1;
-  for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
+  for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
     const Instance& instance = dualgemm::instance(id - 1);
     const dualgemm_args_t args = forced(id, instance.plan.tile.grouped ? masked_args() : valid_args());
     const bool fits = instance.plan.mma.cta_group * instance.plan.tile.split_k == 1;
@@ -245,9 +245,9 @@ TEST_CASE("groups get an instance made for them, from what is known of their row
   CHECK(choice(masked_args(), 16, 8, 1000000) == choice(masked_args(), 16, 8, 0));  // no more than there are
 }
 
-TEST_CASE("a configuration of the other kind is refused", "[host][limits]") {
+TEST_CASE("an instance of the other kind is refused", "[host][limits]") {
   const dualgemm_device_t device = b200();
-  for (int32_t id = 1; id <= dualgemm_config_count(); ++id)
+  for (int32_t id = 1; id <= dualgemm_instance_count(); ++id)
     for (const dualgemm_args_t& kind : all_kinds()) {
       const Instance& instance = dualgemm::instance(id - 1);
       const dualgemm_args_t args = forced(id, kind);
@@ -255,7 +255,7 @@ TEST_CASE("a configuration of the other kind is refused", "[host][limits]") {
       CHECK(dualgemm_can_implement_on(&args, &device) ==
             (same_kind ? DUALGEMM_STATUS_SUCCESS : DUALGEMM_STATUS_NOT_SUPPORTED));
       if (same_kind) continue;
-      const std::string text = "config_id=" + std::to_string(id) + ": " + instance.name +
+      const std::string text = "instance_id=" + std::to_string(id) + ": " + instance.name +
                                " is for launches " + (instance.plan.tile.grouped ? "with" : "without") +
                                " a group_mode";
       CHECK(std::string(dualgemm_last_error()) == text);

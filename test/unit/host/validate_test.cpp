@@ -320,7 +320,7 @@ TEST_CASE("the first violated rule decides", "[host][validate]") {
   args.alpha1 = kNan;
   args.sfc = address(0x3'0000'0000);
   args.ldc = 9;
-  args.config_id = 99999;
+  args.instance_id = 99999;
   dualgemm_device_t device = {9, 0, 132, 12000, 3, "NVIDIA H200", 0, 0};
 
   const dualgemm_args_t good = valid_args();
@@ -348,8 +348,8 @@ TEST_CASE("the first violated rule decides", "[host][validate]") {
       {DUALGEMM_STATUS_MISALIGNED, "a=0x280000008", [](auto& a) { a.a = a.c; }},
       {DUALGEMM_STATUS_ALIASING, "overlaps a", [&](auto& a) { a.a = good.a; }},
       {DUALGEMM_STATUS_NOT_SUPPORTED, "EXACT_ACT", [](auto& a) { a.flags = 0; }},
-      {DUALGEMM_STATUS_INVALID_VALUE, "config_id=99999", [](auto& a) { a.config_id = 1; }},
-      {DUALGEMM_STATUS_NOT_SUPPORTED, "config_id=1: ", [](auto& a) { a.config_id = 0; }},
+      {DUALGEMM_STATUS_INVALID_VALUE, "instance_id=99999", [](auto& a) { a.instance_id = 1; }},
+      {DUALGEMM_STATUS_NOT_SUPPORTED, "instance_id=1: ", [](auto& a) { a.instance_id = 0; }},
   };
   for (const Step& step : steps) {
     INFO("expected: " << step.text);

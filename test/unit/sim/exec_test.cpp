@@ -246,6 +246,18 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "a second arrival at the cluster barrier needs a wait between, also when the first has completed it") {
+  const std::string arrive = "barrier.cluster.arrive.aligned; ", wait = "barrier.cluster.wait.aligned; ";
+  for (const uint32_t cluster : {1u, 2u}) {
+    const auto fault = lanes_fault(arrive + arrive + "ret;", 32, "", cluster, cluster);
+    CHECK(fault.kind() == FaultKind::kProtocol);
+    CHECK(says(fault, "twice without barrier.cluster.wait"));
+  }
+  const std::string store = "st.global.u32 [%rd1], %r1; ret;";
+  CHECK_NOTHROW(run_lanes(arrive + wait + arrive + wait + store));
+}
+
 TEST_CASE("an aligned instruction in divergent code is a protocol fault that names both places") {
   const auto fault = lanes_fault(R"(
     setp.lt.u32 %p1, %r1, 8;

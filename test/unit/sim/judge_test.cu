@@ -29,6 +29,9 @@ __global__ void exchange(int* out) {
   if (threadIdx.x == 0) out[0] = value;
 }
 
+__device__ int increment = 1;
+__global__ void add_increment(int* out) { out[0] = increment; }
+
 struct Judged {
   explicit Judged(sim::Judge& judge) { sim::shim::set_judge(&judge); }
   ~Judged() { sim::shim::set_judge(nullptr); }
@@ -388,4 +391,20 @@ TEST_CASE("work that two streams do on the same bytes without an order is a race
     first<<<1, 1>>>(out);
     CHECK(judge.reports().empty());
   }
+}
+
+TEST_CASE("a reset of the device under the judge gives its variables back once and keeps what was found") {
+  sim::Judge judge({}, sim::shim::memory());
+  {
+    const Judged judged(judge);
+    for (int round = 0; round < 2; ++round) {
+      int* out = nullptr;
+      REQUIRE(cudaMalloc(&out, 64) == cudaSuccess);
+      add_increment<<<1, 1>>>(out);
+      exchange<<<1, 64>>>(out);
+      CHECK(cudaDeviceReset() == cudaSuccess);
+    }
+  }
+  REQUIRE_FALSE(judge.reports().empty());
+  CHECK(judge.reports()[0].later.kernel.find("exchange") != std::string::npos);
 }

@@ -32,7 +32,7 @@ struct Answers {
   int seen_ordinary;
   int32_t count, id;
   dualgemm_status_t info_status, select_status, refused_status;
-  dualgemm_config_info_t last;
+  dualgemm_instance_info_t last;
   char name[64], build_info[200], refusal[200];
 };
 
@@ -42,12 +42,12 @@ void keep(char (&text)[kSize], const char* from) {
 }
 
 Answers::Answers() noexcept : seen_ordinary(ordinary) {
-  count = dualgemm_config_count();
-  info_status = dualgemm_config_info(count, &last);
+  count = dualgemm_instance_count();
+  info_status = dualgemm_instance_info(count, &last);
   keep(name, last.name);
   dualgemm_args_t args = dualgemm_test::valid_args();
   dualgemm_device_t device = dualgemm_test::b200();
-  select_status = dualgemm_select_config(&args, &device, &id);
+  select_status = dualgemm_select_instance(&args, &device, &id);
   device.cc_major = 8;
   refused_status = dualgemm_can_implement_on(&args, &device);
   keep(refusal, dualgemm_last_error());

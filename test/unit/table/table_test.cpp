@@ -72,9 +72,9 @@ dualgemm_args_t asked(dualgemm_dtype_t c_dtype,
 // The name of the instance that is chosen, or what is said instead.
 std::string choice(const dualgemm_args_t& args, const dualgemm_device_t& device) {
   int32_t id = 0;
-  if (dualgemm_select_config(&args, &device, &id) != DUALGEMM_STATUS_SUCCESS) return dualgemm_last_error();
-  dualgemm_config_info_t info;
-  REQUIRE(dualgemm_config_info(id, &info) == DUALGEMM_STATUS_SUCCESS);
+  if (dualgemm_select_instance(&args, &device, &id) != DUALGEMM_STATUS_SUCCESS) return dualgemm_last_error();
+  dualgemm_instance_info_t info;
+  REQUIRE(dualgemm_instance_info(id, &info) == DUALGEMM_STATUS_SUCCESS);
   return info.name;
 }
 
@@ -116,15 +116,17 @@ TEST_CASE("the choice looks at the instances of the device's architecture alone"
       }
 }
 
-TEST_CASE("a configuration for another architecture is refused by name") {
+TEST_CASE("an instance for another architecture is refused by name") {
   dualgemm_args_t args = asked(DUALGEMM_DTYPE_FP16);
-  args.config_id = 1;
+  args.instance_id = 1;
   CHECK(choice(args, b200()) == "b200_fp16");
-  CHECK(refusal(args, h200()) == "config_id=1: b200_fp16 is for compute capability 10.x, the device is 9.0");
-  args.config_id = 5;
+  CHECK(refusal(args, h200()) ==
+        "instance_id=1: b200_fp16 is for compute capability 10.x, the device is 9.0");
+  args.instance_id = 5;
   CHECK(choice(args, h200()) == "h200_fp16");
-  CHECK(refusal(args, b200()) == "config_id=5: h200_fp16 is for compute capability 9.0, the device is 10.0");
-  // A driver that is too old is said first, a device that is not served before any configuration.
+  CHECK(refusal(args, b200()) ==
+        "instance_id=5: h200_fp16 is for compute capability 9.0, the device is 10.0");
+  // A driver that is too old is said first, a device that is not served before any instance.
   dualgemm_device_t device = b200();
   device.driver_version = 12000;
   CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_DRIVER_TOO_OLD);
@@ -148,11 +150,11 @@ TEST_CASE("an output or an activation is accepted where an instance has it") {
         "activation, c_dtype: GEGLU_TANH with FP32 output: not supported by this release");
 
   dualgemm_args_t forced = asked(DUALGEMM_DTYPE_FP16, DUALGEMM_ACTIVATION_GEGLU_TANH);
-  forced.config_id = 1;
-  CHECK(refusal(forced) == "config_id=1: b200_fp16 does not compute the requested activation");
-  forced.config_id = 3;
-  CHECK(refusal(forced) == "config_id=3: b200_fp32 does not write the requested c_dtype");
-  forced.config_id = 4;
+  forced.instance_id = 1;
+  CHECK(refusal(forced) == "instance_id=1: b200_fp16 does not compute the requested activation");
+  forced.instance_id = 3;
+  CHECK(refusal(forced) == "instance_id=3: b200_fp32 does not write the requested c_dtype");
+  forced.instance_id = 4;
   CHECK(choice(forced, b200()) == "b200_fp16_geglu");
 }
 

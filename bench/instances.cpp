@@ -1,5 +1,5 @@
-// configs.cpp -- see configs.h.
-#include "configs.h"
+// instances.cpp -- see instances.h.
+#include "instances.h"
 
 #include <cuda_runtime_api.h>
 
@@ -88,15 +88,15 @@ std::string entry_name(const Instance& instance) {
 
 }  // namespace
 
-json configs_json() {
-  json configs = json::array();
+json instances_json() {
+  json all = json::array();
   for (const Instance& instance : instances())
-    configs.push_back({{"name", instance.name},
-                       {"entry", entry_name(instance)},
-                       {"plan", to_json(instance.plan)},
-                       {"epilogue", to_json(instance.epilogue)},
-                       {"smem_bytes", instance.smem_bytes}});
-  return configs;
+    all.push_back({{"name", instance.name},
+                   {"entry", entry_name(instance)},
+                   {"plan", to_json(instance.plan)},
+                   {"epilogue", to_json(instance.epilogue)},
+                   {"smem_bytes", instance.smem_bytes}});
+  return all;
 }
 
 }  // namespace bench

@@ -1,4 +1,4 @@
-// select_config.h -- which kernel instance computes a problem. A pure function of its arguments: no CUDA
+// select_instance.h -- which kernel instance computes a problem. A pure function of its arguments: no CUDA
 // call, no timing, no allocation, no state, so the same problem always gets the same kernel and the same
 // bits.
 #pragma once
@@ -23,6 +23,6 @@ inline constexpr int32_t kMaxOfKind = 64;
 
 // Index of an instance, or -1 when there is none of this kind that takes the problem on this machine. Without
 // `split_k`, instances that split K stay out of it.
-int32_t select_config(const InstanceKind& kind, Shape shape, const Machine& machine, bool split_k = true);
+int32_t select_instance(const InstanceKind& kind, Shape shape, const Machine& machine, bool split_k = true);
 
 }  // namespace dualgemm

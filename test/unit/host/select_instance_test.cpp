@@ -1,7 +1,7 @@
 // The choice of a kernel instance: pinned for published benchmarks and models in use,
 // stated as properties elsewhere.
 
-#include "host/select_config.h"
+#include "host/select_instance.h"
 
 #include <algorithm>
 #include <map>
@@ -28,7 +28,7 @@ constexpr Machine kB200{148};
 constexpr InstanceKind kind_of(CType c_type) { return {Arch::kSm100, c_type, ActivationKind::kSwiglu}; }
 
 const Instance& chosen(Shape shape, const Machine& machine = kB200, CType c_type = CType::kFp16) {
-  const int32_t index = select_config(kind_of(c_type), shape, machine);
+  const int32_t index = select_instance(kind_of(c_type), shape, machine);
   REQUIRE(index >= 0);
   CHECK(instance(index).epilogue.c_type == c_type);
   CHECK(instance(index).epilogue.activation == ActivationKind::kSwiglu);
@@ -92,21 +92,21 @@ dualgemm_args_t args_of(int32_t m, int32_t n, int32_t k, int32_t c_dtype) {
 
 int32_t selected(const dualgemm_args_t& args, const dualgemm_device_t& device = b200()) {
   int32_t id = -1;
-  const dualgemm_status_t status = dualgemm_select_config(&args, &device, &id);
+  const dualgemm_status_t status = dualgemm_select_instance(&args, &device, &id);
   INFO(dualgemm_last_error());
   REQUIRE(status == DUALGEMM_STATUS_SUCCESS);
   return id;
 }
 
-dualgemm_config_info_t info_of(int32_t id) {
-  dualgemm_config_info_t info;
-  REQUIRE(dualgemm_config_info(id, &info) == DUALGEMM_STATUS_SUCCESS);
+dualgemm_instance_info_t info_of(int32_t id) {
+  dualgemm_instance_info_t info;
+  REQUIRE(dualgemm_instance_info(id, &info) == DUALGEMM_STATUS_SUCCESS);
   return info;
 }
 
 }  // namespace
 
-TEST_CASE("the contest's shapes get a pair tile that fits one wave on 148 SMs", "[host][select_config]") {
+TEST_CASE("the contest's shapes get a pair tile that fits one wave on 148 SMs", "[host][select_instance]") {
   for (const CType c_type : {CType::kBf16, CType::kFp16}) {
     CHECK(text_of(chosen({256, 4096, 7168}, kB200, c_type)) == "256x64");
     CHECK(text_of(chosen({512, 4096, 7168}, kB200, c_type)) == "256x128");
@@ -118,7 +118,7 @@ TEST_CASE("the contest's shapes get a pair tile that fits one wave on 148 SMs", 
 // N and K of the gate and up projections of models in use, whole or as one of several GPUs sees them, batches
 // of the smaller ones, and experts. Nobody has measured these choices: a change here is to be understood, not
 // feared. "M:instance" holds from that M on, up to the next.
-TEST_CASE("the choice for models in use, by the rows of A", "[host][select_config]") {
+TEST_CASE("the choice for models in use, by the rows of A", "[host][select_instance]") {
   std::set<std::string> seen;
   const auto check = [&](const char* table, bool batches, bool grouped, const std::vector<int32_t>& rows) {
     std::istringstream lines(table);
@@ -213,7 +213,7 @@ TEST_CASE("the choice for models in use, by the rows of A", "[host][select_confi
 }
 
 TEST_CASE("no instance is predicted to be more than 2 % faster than the chosen one",
-          "[host][select_config]") {
+          "[host][select_instance]") {
   const auto check = [](Shape shape, int32_t sms) {
     const Instance& best = chosen(shape, {sms});
     CHECK(best.plan.tile.grouped == shape.grouped);
@@ -237,7 +237,7 @@ TEST_CASE("no instance is predicted to be more than 2 % faster than the chosen o
         }
 }
 
-TEST_CASE("among instances of equal cost the simpler one is chosen", "[host][select_config]") {
+TEST_CASE("among instances of equal cost the simpler one is chosen", "[host][select_instance]") {
   for (const int32_t m : {1, 64, 128, 200, 512, 2048})
     for (const int32_t n : {192, 1536, 4096, 14336})
       for (const int32_t k : {2048, 7168}) {
@@ -260,7 +260,7 @@ TEST_CASE("among instances of equal cost the simpler one is chosen", "[host][sel
 }
 
 TEST_CASE("the choice hardly depends on where a constant lies in the range of its sources",
-          "[host][select_config]") {
+          "[host][select_instance]") {
   for (const CostRange& range : kB200Ranges)
     for (const double value : {range.low, range.high}) {
       CHECK(kB200Costs.*range.constant >= range.low);
@@ -278,7 +278,7 @@ TEST_CASE("the choice hardly depends on where a constant lies in the range of it
   CHECK(none.close == none.shapes);
 }
 
-TEST_CASE("a cluster is not chosen where it does not fit", "[host][select_config]") {
+TEST_CASE("a cluster is not chosen where it does not fit", "[host][select_instance]") {
   for (const Shape& shape : kShapes) {
     for (int32_t sms = 1; sms <= 4; ++sms) {
       const Instance& best = chosen(shape, {sms}, CType::kBf16);
@@ -291,7 +291,7 @@ TEST_CASE("a cluster is not chosen where it does not fit", "[host][select_config
   }
 }
 
-TEST_CASE("the caller's wishes reach the choice", "[host][select_config]") {
+TEST_CASE("the caller's wishes reach the choice", "[host][select_instance]") {
   dualgemm_args_t args = args_of(256, 4096, 7168, DUALGEMM_DTYPE_BF16);
   SECTION("max_sms counts as the size of the machine") {
     dualgemm_device_t whole = b200(), small = b200();
@@ -327,7 +327,7 @@ TEST_CASE("the caller's wishes reach the choice", "[host][select_config]") {
     args.flags = 0;  // the flag matters: some of these M choose differently without it
     CHECK(selected(args) != id);
   }
-  SECTION("config_id overrides") {
+  SECTION("instance_id overrides") {
     const auto set_groups = [&args](bool grouped) {
       args.group_mode = grouped ? DUALGEMM_GROUP_MASKED : DUALGEMM_GROUP_NONE;
       args.groups = grouped;
@@ -336,10 +336,10 @@ TEST_CASE("the caller's wishes reach the choice", "[host][select_config]") {
     const auto refused = [&args] {
       const dualgemm_device_t device = b200();
       CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_NOT_SUPPORTED);
-      CHECK(std::string(dualgemm_last_error()).find("config_id=" + std::to_string(args.config_id)) == 0);
+      CHECK(std::string(dualgemm_last_error()).find("instance_id=" + std::to_string(args.instance_id)) == 0);
     };
-    for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
-      const dualgemm_config_info_t info = info_of(id);
+    for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
+      const dualgemm_instance_info_t info = info_of(id);
       INFO(info.name);
       args = forced(id, args);
       CHECK(args.c_dtype == info.c_dtype);
@@ -353,12 +353,12 @@ TEST_CASE("the caller's wishes reach the choice", "[host][select_config]") {
     }
     set_groups(false);
     const dualgemm_device_t device = b200();
-    for (const int32_t id : {-1, dualgemm_config_count() + 1}) {
-      args.config_id = id;
+    for (const int32_t id : {-1, dualgemm_instance_count() + 1}) {
+      args.instance_id = id;
       CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_INVALID_VALUE);
     }
   }
-  SECTION("what runs no kernel has no configuration") {
+  SECTION("what runs no kernel has no instance") {
     args.m = 0;
     CHECK(selected(args) == 0);
     args.m = 256;
@@ -368,13 +368,13 @@ TEST_CASE("the caller's wishes reach the choice", "[host][select_config]") {
   SECTION("missing pointers") {
     const dualgemm_device_t device = b200();
     int32_t id = -1;
-    CHECK(dualgemm_select_config(&args, nullptr, &id) == DUALGEMM_STATUS_NULL_POINTER);
-    CHECK(dualgemm_select_config(&args, &device, nullptr) == DUALGEMM_STATUS_NULL_POINTER);
+    CHECK(dualgemm_select_instance(&args, nullptr, &id) == DUALGEMM_STATUS_NULL_POINTER);
+    CHECK(dualgemm_select_instance(&args, &device, nullptr) == DUALGEMM_STATUS_NULL_POINTER);
     CHECK(id == -1);
   }
 }
 
-TEST_CASE("the instances of every kind fit in the list of candidates", "[host][select_config]") {
+TEST_CASE("the instances of every kind fit in the list of candidates", "[host][select_instance]") {
   for (const Instance& one : instances()) {
     const InstanceKind kind{one.plan.arch, one.epilogue.c_type, one.epilogue.activation};
     int32_t count = 0;
@@ -384,11 +384,11 @@ TEST_CASE("the instances of every kind fit in the list of candidates", "[host][s
   }
 }
 
-TEST_CASE("every configuration keeps to its static budget", "[host][select_config]") {
-  REQUIRE(dualgemm_config_count() > 0);
+TEST_CASE("every instance keeps to its static budget", "[host][select_instance]") {
+  REQUIRE(dualgemm_instance_count() > 0);
   std::set<std::string> names;
-  for (int32_t id = 1; id <= dualgemm_config_count(); ++id) {
-    const dualgemm_config_info_t info = info_of(id);
+  for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
+    const dualgemm_instance_info_t info = info_of(id);
     INFO(info.name);
     // A stage of a CTA: rows of tile_k / 2 bytes for its part of A, B1 and B2. A slot of scale factors: 512
     // bytes per 128 rows and 64 elements of K, of which a pair shares nothing.
@@ -433,9 +433,9 @@ TEST_CASE("every configuration keeps to its static budget", "[host][select_confi
     CHECK(info.name == name);
     names.insert(name);
   }
-  CHECK(names.size() == static_cast<size_t>(dualgemm_config_count()));
-  dualgemm_config_info_t info;
-  CHECK(dualgemm_config_info(0, &info) == DUALGEMM_STATUS_INVALID_VALUE);
-  CHECK(dualgemm_config_info(dualgemm_config_count() + 1, &info) == DUALGEMM_STATUS_INVALID_VALUE);
-  CHECK(dualgemm_config_info(1, nullptr) == DUALGEMM_STATUS_NULL_POINTER);
+  CHECK(names.size() == static_cast<size_t>(dualgemm_instance_count()));
+  dualgemm_instance_info_t info;
+  CHECK(dualgemm_instance_info(0, &info) == DUALGEMM_STATUS_INVALID_VALUE);
+  CHECK(dualgemm_instance_info(dualgemm_instance_count() + 1, &info) == DUALGEMM_STATUS_INVALID_VALUE);
+  CHECK(dualgemm_instance_info(1, nullptr) == DUALGEMM_STATUS_NULL_POINTER);
 }

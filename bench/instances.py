@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""configs.py -- the table of kernel instances: their plans (dualgemm_bench --configs, as JSON on standard input) beside
+"""instances.py -- the table of kernel instances: their plans (dualgemm_bench --instances, as JSON on standard input) beside
 the registers and spills that ptxas reported when their kernels were compiled.
 
-    dualgemm_bench --configs | configs.py LOG...
+    dualgemm_bench --instances | instances.py LOG...
 """
 import json
 import re
@@ -30,9 +30,9 @@ def row(instances, report):
     plan = instances[0]["plan"]
     tile, mma, operands, scales, tmem = (plan[part] for part in ("tile", "mma", "operands", "scales", "tmem"))
     for other in instances[1:]:
-        if other["plan"] != plan: sys.exit(f"configs.py: {instances[0]['name']} and {other['name']} have different plans")
+        if other["plan"] != plan: sys.exit(f"instances.py: {instances[0]['name']} and {other['name']} have different plans")
     if missing := [x["name"] for x in instances if x["entry"] not in report]:
-        sys.exit(f"configs.py: ptxas says nothing of {', '.join(missing)}")
+        sys.exit(f"instances.py: ptxas says nothing of {', '.join(missing)}")
     each = lambda values: " / ".join(dict.fromkeys(map(str, values)))
     outputs = ",".join(x["epilogue"]["c_name"] for x in instances)
     accumulators = f"{tmem['acc_stages']}{', overlapped' if tmem['shared_columns'] else ''}"

@@ -1,6 +1,6 @@
-// select_config.cpp -- the lowest cost, and the choice among those that come close to it.
+// select_instance.cpp -- the lowest cost, and the choice among those that come close to it.
 
-#include "host/select_config.h"
+#include "host/select_instance.h"
 
 #include <algorithm>
 #include <limits>
@@ -47,7 +47,7 @@ bool is_kind(const Instance& instance, const InstanceKind& kind) {
          instance.epilogue.activation == kind.activation;
 }
 
-int32_t select_config(const InstanceKind& kind, Shape shape, const Machine& machine, bool split_k) {
+int32_t select_instance(const InstanceKind& kind, Shape shape, const Machine& machine, bool split_k) {
   Candidate candidates[kMaxOfKind];
   int32_t count = 0;
   double lowest = std::numeric_limits<double>::infinity();
