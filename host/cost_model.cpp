@@ -136,7 +136,7 @@ bool cost_of(const Instance& i, Shape shape, const Machine& machine, Cost* cost,
   if (plan.tile.split_k > 1 && c.waves > 1) return false;
   c.k_tiles = ceil_div(k_tiles(plan.tile, shape.k), plan.tile.split_k);
   c.fill_bytes = work.fill_bytes();
-  // SMs at work at the same time, averaged over the launch: the last wave may be smaller.
+  // SMs at work at the same time, averaged over the launch: the last wave, the tail, may be smaller.
   const auto waves = static_cast<double>(c.waves), steps = static_cast<double>(c.k_tiles);
   const double active = static_cast<double>(c.tiles * cluster) / waves;
   c.fill_us = work.fill_us(active);

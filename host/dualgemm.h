@@ -125,7 +125,7 @@ enum {
   DUALGEMM_FLAG_NO_FALLBACK = 1 << 5      /* refuse emulation; this release has none, so it always holds */
 };
 
-/* Groups: problems whose rows are known on the device only, as in a mixture of experts. */
+/* Groups: problems whose rows are known on the device only, as in a mixture of experts (MoE). */
 typedef enum {
   DUALGEMM_GROUP_NONE = 0,
   DUALGEMM_GROUP_OFFSETS = 1, /* the rows of all groups follow each other in A and C, M in all */

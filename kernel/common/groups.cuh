@@ -1,6 +1,6 @@
-// groups.cuh -- the table of groups that have rows, made by one warp from the sizes that lie in device
-// memory. They are whatever the caller's kernels wrote there, so they are clamped to 0 .. M, and offsets are
-// made to ascend: nothing outside the tensors is ever read or written.
+// groups.cuh -- the table of groups (the experts of an MoE layer) that have rows, made by one warp from the
+// sizes that lie in device memory. They are whatever the caller's kernels wrote there, so they are clamped
+// to 0 .. M, and offsets are made to ascend: nothing outside the tensors is ever read or written.
 #pragma once
 
 #include "kernel/common/scheduler.cuh"

@@ -1,6 +1,6 @@
 // k_loop.cuh -- the k-tiles of one tile of C, in the order in which the load roles bring them and the
-// multiply role reads them. A CTA whose cluster splits K has a part of them. Plain arithmetic, tested on the
-// host.
+// multiply role reads them. With split-K a CTA has a part of them, its slice of K. Plain arithmetic, tested
+// on the host.
 #pragma once
 
 #include <cstdint>

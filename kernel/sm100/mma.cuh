@@ -1,7 +1,7 @@
 // mma.cuh -- the multiply role: for every k-tile it copies the scale factors to tensor memory and issues the
-// mma of both products, A * B1^T into acc1 and A * B2^T into acc2, or their transposes with swap A/B. One
-// warp, of the leader in a pair: what its elected lane issues works on the shared and tensor memory of both
-// CTAs, at the same places. All of it is asynchronous. A tcgen05.commit of the lane that issued it reports
+// mma of both products, A * B1^T into acc1 and A * B2^T into acc2, or their transposes with swap A/B. It
+// is one warp, in a pair one of the leader: its 2-SM mma work on the shared and tensor memory of both CTAs,
+// at the same places. All of it is asynchronous. A tcgen05.commit of the lane that issued it reports
 // its completion, and elect.sync always elects the same lane.
 #pragma once
 

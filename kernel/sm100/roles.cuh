@@ -1,6 +1,6 @@
-// roles.cuh -- which warp does what. A warp can read only the quarter of tensor memory that its index modulo
-// 4 names (PTX ISA 9.0, 9.7.16.8.1), so an epilogue is a multiple of four warps; they come first, and the
-// other roles have one warp each.
+// roles.cuh -- which warp does what: the kernel is warp-specialized. A warp can read only the quarter of
+// tensor memory that its index modulo 4 names (PTX ISA 9.0, 9.7.16.8.1), so an epilogue is a multiple of
+// four warps; they come first, and the other roles have one warp each.
 #pragma once
 
 #include "kernel/plan.h"
