@@ -132,6 +132,8 @@ constexpr bool possible() {
   static_assert(kPlan.tmem.scales % kSfColumns == 0, "tcgen05.cp writes to multiples of four columns");
   static_assert(kPlan.operands.a_bytes % 1024 == 0 && kPlan.operands.b_box_bytes % 1024 == 0,
                 "operands start at a pattern of the 128-byte swizzle, which repeats every 1024 bytes");
+  static_assert(kPlan.epilogue.warps == 8,
+                "epilogue: two warps read each quarter of the lanes, each half of the columns (roles.cuh)");
   static_assert(!o.keep_a || kPlan.mma.per_step == 2, "keep_a: there is no second mma in a step");
   static_assert(!o.keep_a || !kPlan.mma.swap_ab,
                 "keep_a: with swapped sides the two mma of a step have no A in common");

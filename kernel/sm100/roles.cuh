@@ -3,7 +3,7 @@
 // four warps; they come first, and the other roles have one warp each.
 #pragma once
 
-#include "kernel/plan.h"
+#include "kernel/sm100/plan.h"
 #include "ptx/common.cuh"
 
 namespace dualgemm::sm100 {
@@ -15,6 +15,7 @@ enum class Role {
   kSetup,            // prefetches, allocates and frees tensor memory
   kEpilogue,         // tensor memory -> scaling -> activation -> C
 };
+static_assert(static_cast<int>(Role::kEpilogue) == kOtherWarps, "every role but the epilogue is one warp");
 
 // Broadcast from lane 0, so that the compiler sees one value per warp and keeps the roles' arithmetic scalar.
 DUALGEMM_DEVICE int warp_index() { return __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0); }

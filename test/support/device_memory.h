@@ -23,9 +23,7 @@ class DeviceArray {
   explicit DeviceArray(size_t count) : count_(count) {
     if (count != 0) check_cuda(cudaMalloc(reinterpret_cast<void**>(&data_), count * sizeof(T)), "cudaMalloc");
   }
-  DeviceArray(size_t count, int byte) : DeviceArray(count) {
-    if (count != 0) check_cuda(cudaMemset(data_, byte, count * sizeof(T)), "cudaMemset");
-  }
+  DeviceArray(size_t count, int byte) : DeviceArray(count) { fill(byte); }
   explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) { upload(values); }
   ~DeviceArray() { cudaFree(data_); }
   DeviceArray(const DeviceArray&) = delete;
@@ -34,6 +32,9 @@ class DeviceArray {
   T* data() const { return data_; }
   size_t size() const { return count_; }
 
+  void fill(int byte) {
+    if (count_ != 0) check_cuda(cudaMemset(data_, byte, count_ * sizeof(T)), "cudaMemset");
+  }
   void upload(const std::vector<T>& values) {
     if (values.size() > count_) throw std::logic_error("upload: more values than there is room for");
     if (values.empty()) return;

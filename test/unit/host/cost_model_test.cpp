@@ -7,29 +7,14 @@
 
 #include "bench/published.h"
 #include "kernel/sm100/plan.h"
+#include "shapes.h"
 #include "support/catch.hpp"
 
+using dualgemm_test::kB200;
+using dualgemm_test::kShapes;
 using namespace dualgemm;
 
 namespace {
-
-constexpr Machine kB200{148};
-
-constexpr Shape kShapes[] = {{1, 2048, 7168},
-                             {16, 360, 2880},
-                             {64, 12288, 4096},
-                             {100, 176, 4096},
-                             {129, 3584, 8192},
-                             {256, 4096, 7168},
-                             {300, 720, 2880},
-                             {512, 6656, 16384},
-                             {513, 1408, 4096},
-                             {2048, 18432, 7168},
-                             {8192, 8, 16},
-                             {100, 1536, 4096, 16},
-                             {4, 2048, 7168, 256, true},
-                             {128, 4096, 7168, 8, true},
-                             {1000, 2880, 2880, 3, true}};
 
 std::string text_of(const Instance& instance, const Shape& s) {
   return std::string(instance.name) + " for " + std::to_string(s.problems) + " x " + std::to_string(s.m) +

@@ -4,12 +4,12 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "host/dualgemm.h"
 #include "support/catch.hpp"
+#include "support/rng.h"
 
 namespace {
 
@@ -57,11 +57,12 @@ double ue4m3(int code) {
   return code < 8 ? code * 0x1p-9 : (1 + code % 8 / 8.0) * std::ldexp(1.0, code / 8 - 7);
 }
 
-std::vector<float> random_matrix(size_t count, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> x(count);
-  for (float& value : x) value = normal(generator);
+// Sums of twelve numbers from [0, 1), less 6: about normally distributed.
+std::vector<float> random_matrix(size_t count, uint64_t seed) {
+  dualgemm_test::Rng random(seed);
+  std::vector<float> x(count, -6.0f);
+  for (float& value : x)
+    for (int i = 0; i < 12; ++i) value += static_cast<float>(random.unit());
   return x;
 }
 

@@ -2,11 +2,11 @@
 
 #include "host/region.h"
 
-#include <random>
 #include <set>
 #include <sstream>
 
 #include "support/catch.hpp"
+#include "support/rng.h"
 
 using dualgemm::overlap;
 using dualgemm::Region;
@@ -40,9 +40,7 @@ std::string text_of(const Region& r) {
 // Small numbers, so that every relation of two regions comes up.
 class Regions {
  public:
-  int64_t number(int64_t low, int64_t high) {
-    return std::uniform_int_distribution<int64_t>(low, high)(engine_);
-  }
+  int32_t number(int32_t low, int32_t high) { return random_.between(low, high); }
   // The pitch and the stride are those of `like` where it is given, if the rows fit them.
   Region next(const Region* like = nullptr) {
     Region r{};
@@ -60,7 +58,7 @@ class Regions {
   }
 
  private:
-  std::mt19937 engine_{1};
+  dualgemm_test::Rng random_{1};
 };
 
 }  // namespace

@@ -13,16 +13,17 @@
 #include "arguments.h"
 #include "bench/sensitivity.h"
 #include "host/dualgemm.h"
+#include "shapes.h"
 #include "support/catch.hpp"
 
 using dualgemm_test::b200;
 using dualgemm_test::forced;
+using dualgemm_test::kB200;
+using dualgemm_test::kShapes;
 using dualgemm_test::valid_args;
 using namespace dualgemm;
 
 namespace {
-
-constexpr Machine kB200{148};
 
 // The choices that are pinned here are those for SwiGLU.
 constexpr InstanceKind kind_of(CType c_type) { return {Arch::kSm100, c_type, ActivationKind::kSwiglu}; }
@@ -65,21 +66,6 @@ const std::vector<int32_t> kRows = {1,   2,   3,   4,   5,   7,   8,    16,   17
 
 // Rows of a usual group: experts that see a few tokens each, the group sizes of the public contest, prefill.
 const std::vector<int32_t> kGroupRows = {1, 2, 4, 8, 16, 32, 40, 64, 96, 128, 192, 248, 512, 1024};
-
-constexpr Shape kShapes[] = {{1, 2048, 7168},
-                             {16, 360, 2880},
-                             {64, 12288, 4096},
-                             {100, 176, 4096},
-                             {129, 3584, 8192},
-                             {256, 4096, 7168},
-                             {300, 720, 2880},
-                             {512, 6656, 16384},
-                             {513, 1408, 4096},
-                             {2048, 18432, 7168},
-                             {8192, 8, 16},
-                             {16, 2048, 7168, 8},
-                             {4, 2048, 7168, 256, true},
-                             {128, 4096, 7168, 8, true}};
 
 dualgemm_args_t args_of(int32_t m, int32_t n, int32_t k, int32_t c_dtype) {
   dualgemm_args_t args = valid_args();

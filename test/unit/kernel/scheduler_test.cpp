@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <random>
 #include <tuple>
 #include <vector>
 
 #include "kernel/common/k_loop.cuh"
 #include "support/catch.hpp"
+#include "support/rng.h"
 
 using dualgemm::DenseScheduler;
 using dualgemm::GroupedScheduler;
@@ -178,10 +178,8 @@ TEST_CASE("tile numbers near 2^31 neither wrap nor repeat") {
 
 TEMPLATE_TEST_CASE("every tile of every group is computed exactly once", "[grouped]", Rows64, Rows128,
                    Rows256) {
-  std::mt19937 engine(1);
-  const auto number = [&](int32_t low, int32_t high) {
-    return std::uniform_int_distribution<int32_t>(low, high)(engine);
-  };
+  dualgemm_test::Rng random(1);
+  const auto number = [&](int32_t low, int32_t high) { return random.between(low, high); };
   std::vector<std::vector<int32_t>> sizes = {{0}, {0, 0, 0}, {1}, {0, 300, 0}, {100, 0, 200, 30}};
   for (int i = 0; i < 20; ++i) {
     sizes.emplace_back(number(1, 40));

@@ -9,10 +9,10 @@
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <random>
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/rng.h"
 #include "unit/sim/formats.hpp"
 
 using namespace formats;
@@ -75,15 +75,15 @@ float on_host(Round r, Op op) {
   return result;
 }
 
-float tricky_float(std::mt19937& r) {
-  switch (r() % 4) {
-    case 0: return float_of(r());
-    case 1: return float_of((r() & 0x807FFFFF) | ((120 + r() % 16) << 23));
-    case 2: return float_of(r() & 0x81FFFFFF);
+float tricky_float(dualgemm_test::Rng& r) {
+  switch (r.word() % 4) {
+    case 0: return float_of(r.word());
+    case 1: return float_of((r.word() & 0x807FFFFF) | ((120 + r.word() % 16) << 23));
+    case 2: return float_of(r.word() & 0x81FFFFFF);
     default: {
       constexpr uint32_t kBits[] = {0,          0x80000000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x3F800000,
                                     0xBF800000, 1,          0x80000001, 0x7F7FFFFF, 0x00800000, 0x007FFFFF};
-      return float_of(kBits[r() % std::size(kBits)]);
+      return float_of(kBits[r.word() % std::size(kBits)]);
     }
   }
 }
@@ -207,7 +207,7 @@ TEST_CASE("numerics: ue8m0 keeps the exponent, downward or upward") {
 }
 
 TEST_CASE("numerics: add, mul and fma equal the host in every rounding mode") {
-  std::mt19937 random(7);
+  dualgemm_test::Rng random(7);
   int wrong = 0, wrong_flushed = 0;
   for (int i = 0; i < 200000; ++i) {
     const volatile float a = tricky_float(random), b = tricky_float(random);
