@@ -40,12 +40,12 @@ struct DeviceState {
   dualgemm_device_t device{};
 };
 
-// Constant-initialised like everything in the library, so that a call from a static constructor finds it
-// ready.
+// This is constant-initialised like everything in the library, so that a call from a static constructor finds
+// it ready.
 constexpr int kMaxDevices = 64;
 constinit std::array<DeviceState, kMaxDevices> device_states;
 
-// Clusters of `size` CTAs that run at once, counted for the instance with the most shared memory.
+// Counts the clusters of `size` CTAs that run at once, for the instance with the most shared memory.
 dualgemm_status_t count_clusters(Arch arch, int32_t size, int32_t* clusters) {
   const Instance* largest = nullptr;
   for (const Instance& instance : instances())
