@@ -56,7 +56,7 @@ struct ScaledVector {
   float c;
 };
 
-// A magnitude moved by `left` bits; what falls off below is lost.
+// Returns a magnitude moved by `left` bits; what falls off below is lost.
 int64_t shifted(int64_t value, int left) {
   const uint64_t size = value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
   const uint64_t moved = left >= 0 ? size << left : left > -64 ? size >> -left : 0;
@@ -99,8 +99,8 @@ uint32_t nvfp4_model(const ScaledVector& v) {
   return sign | (kept + (static_cast<uint32_t>(std::max(lead, -126) + 126) << 23));
 }
 
-// One random tile: scale and accumulator codes come from the generators,
-// so that each case aims at one corner.
+// This is one random tile: scale and accumulator codes come from the generators, so that each case aims at
+// one corner.
 struct TileCase {
   const char* name;
   int scales;
