@@ -131,7 +131,7 @@ dualgemm_status_t check_device(const dualgemm_device_t& device) {
     return fail(DUALGEMM_STATUS_INVALID_VALUE,
                 "clusters_of_2=%" PRId32 ", clusters_of_4=%" PRId32 ": must not be negative",
                 device.clusters_of_2, device.clusters_of_4);
-  // CUDA's minor-version compatibility: machine code of toolkit x.y runs on every driver of x or newer.
+  // By CUDA's minor-version compatibility machine code of toolkit x.y runs on every driver of x or newer.
   constexpr int kDriverNeeded = CUDART_VERSION / 1000 * 1000;
   if (device.driver_version < kDriverNeeded) return fail_driver_too_old(device.driver_version);
   return served_architecture(device) ? DUALGEMM_STATUS_SUCCESS : fail_architecture(device);

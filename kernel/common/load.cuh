@@ -165,7 +165,7 @@ DUALGEMM_DEVICE void prefetch_tensor_maps(const Params& p) {
 // prefetched is never stale, and unless the weights are static their copies to shared memory still come after
 // griddepcontrol.wait. There are at most four prefetches, since more would delay the other warps at the
 // cluster barrier of the prologue: on an H200 four cost 3 to 6 cycles each, every further one 37 to 116.
-// For one thread to call.
+// One thread calls this.
 template <class Traits, class Scheduler>
 DUALGEMM_DEVICE void prefetch_weights(const Params& p, Cta<Traits> cta, Scheduler tiles) {
   constexpr int kKTilesAhead = 4 / Traits::kPlan.operands.b_boxes;

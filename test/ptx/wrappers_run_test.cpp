@@ -340,7 +340,7 @@ TEST_CASE("rcp_approx_ftz is within 1 ulp and flushes subnormals", "[ptx]") {
   CHECK(std::isnan(special.back()));
 }
 
-// fp16: 10 bits of mantissa, bias 15, so units of 2 at 2048 and of 2^-24 at the bottom.
+// fp16 has 10 bits of mantissa and bias 15, so units of 2 at 2048 and of 2^-24 at the bottom.
 TEST_CASE("cvt_rn_f16x2_f32 rounds to nearest even and puts its first source in the upper half", "[ptx]") {
   check_conversion(cvt_rn_f16x2_f32, {{1.0f, 0x3C00},
                                       {-2.5f, 0xC100},
@@ -357,7 +357,7 @@ TEST_CASE("cvt_rn_f16x2_f32 rounds to nearest even and puts its first source in 
                                       {kNaN, 0x7FFF}});
 }
 
-// bf16: 7 bits of mantissa, the exponents of fp32.
+// bf16 has 7 bits of mantissa and the exponents of fp32.
 TEST_CASE("cvt_rn_bf16x2_f32 rounds to nearest even and puts its first source in the upper half", "[ptx]") {
   const float max = std::numeric_limits<float>::max();
   check_conversion(cvt_rn_bf16x2_f32, {{1.0f, 0x3F80},

@@ -136,7 +136,8 @@ using Terms = Doubles8[kTileRows][2];  // of one step
   ++c.slice;
 }
 
-// a: 4 rows of `blocks` * 16 values, one after the other; b: 16 rows interleaved; scale factors likewise.
+// Here a is 4 rows of `blocks` * 16 values, one after the other, and b is 16 rows interleaved; scale factors
+// likewise.
 __attribute__((target_clones("avx512f", "fma", "default"))) void multiply(
     const float* a, const float* a_scales, const float* b, const float* b_scales, int64_t blocks, Tile& out) {
   const int64_t k = blocks * kBlock;

@@ -138,7 +138,8 @@ TEST_CASE("the reference equals a triple loop over the definition", "[ref]") {
         const double g = p.alpha1 * gate, h = p.alpha2 * up;
         const double expected = g / (1 + std::exp(-g)) * h;
         const int64_t index = row * n + column;
-        // Both sum in double, in different orders: k roundings of 2^-53 of at most the sum of magnitudes.
+        // Both sum in double, in different orders, and each makes k roundings of 2^-53 of at most the sum of
+        // magnitudes.
         const double lost = k * 0x1p-52;
         const double bound =
             lost * (1.1 * p.alpha1 * gate_terms * std::fabs(h) + std::fabs(g) * p.alpha2 * up_terms) +

@@ -168,7 +168,7 @@ TEST_CASE("a CTA beyond the last tile has nothing to do, again and again") {
 }
 
 TEST_CASE("tile numbers near 2^31 neither wrap nor repeat") {
-  // 2^16 x 32767 tiles; the last CTA of 148 reaches the last tiles without overflow.
+  // There are 2^16 x 32767 tiles; the last CTA of 148 reaches the last tiles without overflow.
   DenseScheduler<Rows256> scheduler({65536, 32767, 1}, 65536 * 256, 65536u * 32767u - 1, 148);
   Tile tile{};
   REQUIRE(scheduler.next(tile));

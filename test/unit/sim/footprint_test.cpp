@@ -15,7 +15,7 @@ using Sync = sim::SyncEvent::Kind;
 
 namespace {
 
-// Shared memory of multiply(): from offset 1024.
+// The shared memory of multiply() begins at offset 1024.
 constexpr uint64_t kA = 1024, kB = kA + 16384, kSfa = kB + 1024, kSfb = kSfa + 512, kBarrier = kSfb + 512;
 
 Recorder watch(const Shape& shape) {

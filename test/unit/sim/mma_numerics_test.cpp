@@ -18,7 +18,7 @@ using namespace formats;
 
 namespace {
 
-// The published model of the block-scaled dot product, stated in real numbers.
+// This is the published model of the block-scaled dot product, stated in real numbers.
 
 uint32_t truncate_to_f32(double x) {  // via the grid of the result, not via conversions
   if (x == 0) return 0;
@@ -49,7 +49,8 @@ uint32_t model(const uint8_t* a, const uint8_t* b, const uint8_t* sfa, const uin
   return truncate_to_f32(std::ldexp(static_cast<double>(sum), top - 35));
 }
 
-// The same model for NVFP4 alone, stated in integers: one vector of 64 products, block 16, UE4M3 scales.
+// This is the same model for NVFP4 alone, stated in integers: one vector of 64 products, block 16, UE4M3
+// scales.
 
 struct ScaledVector {
   uint8_t a[64], b[64], sfa[4], sfb[4];
