@@ -17,7 +17,8 @@ enum class Role {
 };
 static_assert(static_cast<int>(Role::kEpilogue) == kOtherWarps, "every role but the epilogue is one warp");
 
-// Broadcast from lane 0, so that the compiler sees one value per warp and keeps the roles' arithmetic scalar.
+// The index is broadcast from lane 0, so that the compiler sees one value per warp and keeps the roles'
+// arithmetic scalar.
 DUALGEMM_DEVICE int warp_index() { return __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0); }
 
 template <class Traits>
@@ -31,12 +32,12 @@ DUALGEMM_DEVICE Role role_of(int warp) {
   }
 }
 
-// What an epilogue warp reads: 32 lanes of tensor memory, and one of two halves of the columns.
+// An epilogue warp reads 32 lanes of tensor memory, and one of the two halves of their columns.
 struct EpilogueWarp {
   int quarter, half;
   DUALGEMM_DEVICE explicit EpilogueWarp(int warp) : quarter(warp % 4), half(warp / 4) {}
   DUALGEMM_DEVICE int lane() const { return quarter * 32 + static_cast<int>(threadIdx.x) % 32; }
-  // In bits 16-31 of a tensor-memory address.
+  // Returns the first lane in the place that it has in a tensor-memory address, bits 16-31.
   DUALGEMM_DEVICE uint32_t tmem_lane() const { return static_cast<uint32_t>(quarter) << 21; }
 };
 

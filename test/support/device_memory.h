@@ -11,12 +11,12 @@
 
 namespace dualgemm_test {
 
-// std::runtime_error that says what failed, and how.
+// Throws std::runtime_error that says what failed, and how.
 inline void check_cuda(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
 }
 
-// Device memory of exactly so many values, freed with the object. None: no allocation.
+// This is device memory of exactly so many values, freed with the object. For none there is no allocation.
 template <class T>
 class DeviceArray {
  public:
@@ -40,7 +40,7 @@ class DeviceArray {
     if (values.empty()) return;
     check_cuda(cudaMemcpy(data_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice), "upload");
   }
-  // Behind everything that the device was given to do.
+  // The copy comes after everything that the device was given to do.
   std::vector<T> host() const {
     check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     std::vector<T> values(count_);
@@ -54,7 +54,7 @@ class DeviceArray {
   size_t count_;
 };
 
-// One of which every byte is defined from the start.
+// Every byte of this one is defined from the start.
 template <class T, int kByte>
 class FilledArray : public DeviceArray<T> {
  public:

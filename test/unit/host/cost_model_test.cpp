@@ -1,4 +1,5 @@
-// The cost model: what it counts, how it orders, and how far it is from the published times.
+// cost_model_test.cpp -- the cost model: what it counts, how it orders, and how far it is from the published
+// times.
 
 #include "host/cost_model.h"
 
@@ -32,7 +33,7 @@ void for_all(const Check& check) {
     }
 }
 
-// Of shapes whose problems have m rows each.
+// Counts the tiles of shapes whose problems have m rows each.
 int64_t count_tiles(const Instance& instance, const Shape& shape) {
   int64_t tiles = 0;
   for (int32_t m = 0; m < shape.m; m += instance.plan.tile.m)
@@ -176,7 +177,7 @@ TEST_CASE("a cost counts the tiles, and the waves in which they run", "[host][co
 }
 
 TEST_CASE("what lets the next tile start earlier is predicted to be faster", "[host][cost_model]") {
-  // Ten tiles for each pair of CTAs, so that what happens between two tiles counts.
+  // There are ten tiles for each pair of CTAs, so that what happens between two tiles counts.
   const Shape shape{2560, 128 * 74, 2048};
   for (const Instance& instance : instances()) {
     if (instance.plan.tile.m != 256 || instance.plan.tile.n != 128 || instance.plan.tile.split_k > 1 ||

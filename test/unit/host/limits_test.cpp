@@ -1,5 +1,5 @@
-// What a caller may demand of the choice and of the size of a launch: no more CTAs at once than max_sms, and
-// under BATCH_INVARIANT an instance that does not depend on how many rows there are.
+// limits_test.cpp -- what a caller may demand of the choice and of the size of a launch: no more CTAs at once
+// than max_sms, and under BATCH_INVARIANT an instance that does not depend on how many rows there are.
 
 #include <algorithm>
 #include <string>
@@ -49,7 +49,7 @@ std::vector<dualgemm_args_t> all_kinds() {
   return {valid_args(), batch_args(), offsets_args(), masked_args()};
 }
 
-// Sizes from less than a tile to many waves; C is moved out of the way of everything else.
+// Calls check for sizes from less than a tile to many waves; C is moved out of the way of everything else.
 template <class Check>
 void for_sizes(const dualgemm_args_t& kind, const Check& check) {
   for (const int32_t m : {1, 40, 128, 300, 1000, 8192})

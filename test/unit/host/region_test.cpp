@@ -1,4 +1,4 @@
-// Do two strided tensors share a byte? Compared with a map of every byte.
+// region_test.cpp -- whether two strided tensors share a byte, compared with a map of every byte.
 
 #include "host/region.h"
 
@@ -37,7 +37,7 @@ std::string text_of(const Region& r) {
   return text.str();
 }
 
-// Small numbers, so that every relation of two regions comes up.
+// Makes regions of small numbers, so that every relation of two regions comes up.
 class Regions {
  public:
   int32_t number(int32_t low, int32_t high) { return random_.between(low, high); }
@@ -97,7 +97,7 @@ TEST_CASE("tensors of equal strides and pitches are told apart exactly", "[host]
 }
 
 TEST_CASE("rows of one buffer at pitches with a common divisor are told apart", "[host][region]") {
-  // Rows of 64 bytes: x uses the first 32 of every second one, y the last 32 of each.
+  // Rows have 64 bytes: x uses the first 32 of every second one, y the last 32 of each.
   const Region x = {"x", reinterpret_cast<const void*>(0x1000), 3, 0x400, 4, 128, 32};
   Region y = {"y", reinterpret_cast<const void*>(0x1020), 2, 0x600, 16, 64, 32};
   CHECK(!overlap(x, y));

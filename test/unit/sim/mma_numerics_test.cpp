@@ -18,7 +18,7 @@ using namespace formats;
 
 namespace {
 
-// The published model of the block-scaled dot product, stated in real numbers.
+// This is the published model of the block-scaled dot product, stated in real numbers.
 
 uint32_t truncate_to_f32(double x) {  // via the grid of the result, not via conversions
   if (x == 0) return 0;
@@ -49,14 +49,15 @@ uint32_t model(const uint8_t* a, const uint8_t* b, const uint8_t* sfa, const uin
   return truncate_to_f32(std::ldexp(static_cast<double>(sum), top - 35));
 }
 
-// The same model for NVFP4 alone, stated in integers: one vector of 64 products, block 16, UE4M3 scales.
+// This is the same model for NVFP4 alone, stated in integers: one vector of 64 products, block 16, UE4M3
+// scales.
 
 struct ScaledVector {
   uint8_t a[64], b[64], sfa[4], sfb[4];
   float c;
 };
 
-// A magnitude moved by `left` bits; what falls off below is lost.
+// Returns a magnitude moved by `left` bits; what falls off below is lost.
 int64_t shifted(int64_t value, int left) {
   const uint64_t size = value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
   const uint64_t moved = left >= 0 ? size << left : left > -64 ? size >> -left : 0;
@@ -99,8 +100,8 @@ uint32_t nvfp4_model(const ScaledVector& v) {
   return sign | (kept + (static_cast<uint32_t>(std::max(lead, -126) + 126) << 23));
 }
 
-// One random tile: scale and accumulator codes come from the generators,
-// so that each case aims at one corner.
+// This is one random tile: scale and accumulator codes come from the generators, so that each case aims at
+// one corner.
 struct TileCase {
   const char* name;
   int scales;
