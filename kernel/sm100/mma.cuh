@@ -78,8 +78,8 @@ template <class Traits>
 struct BothProducts {
   static constexpr Plan kPlan = Traits::kPlan;
   static constexpr uint32_t kInstruction = ptx::mxf4nvf4_instruction_descriptor(kPlan.mma.m, kPlan.mma.n);
-  // The second mma of a step takes its A from the collector. Options::keep_a (plan.h) says which order of the
-  // two that needs, and what promises it.
+  // The second mma of a step takes its A from the collector. Options::keep_a (sm100/plan.h) says which order
+  // of the two that needs, and what it rests on.
   static constexpr auto kFirst = kPlan.mma.keep_a ? ptx::Collector::kFill : ptx::Collector::kDefault;
   static constexpr auto kSecond = kPlan.mma.keep_a ? ptx::Collector::kLastUse : ptx::Collector::kDefault;
 

@@ -1,5 +1,6 @@
-// plan.h -- the options of a kernel for compute capability 10.x, and the plan that follows from them: every
-// byte and column count is derived here, once. This is plain C++ without CUDA types.
+// plan.h -- the options of a kernel for compute capability 10.x, and the plan that follows from them. What
+// the mma and tensor memory take is derived here, the bytes of stages in kernel/plan.h; nothing is derived
+// twice. This is plain C++ without CUDA types.
 #pragma once
 
 #include <cstdint>
