@@ -19,7 +19,7 @@ using bench::kLowestGate;
 using dualgemm::ApproximateMath;
 using dualgemm::Pair;
 
-// The forms. Each computes the first of a pair; only a shared reciprocal looks at the second gate.
+// These are the forms. Each computes the first of a pair; only a shared reciprocal looks at the second gate.
 struct PerResult {
   static constexpr const char* kName = "a reciprocal each: ex2, rcp";
   static constexpr double kSpecialFunctions = 2;
@@ -34,7 +34,7 @@ struct Shared {
     return bench::SharedReciprocal<ApproximateMath>(dualgemm::Params{}).gate(gate).first * up.first;
   }
 };
-// silu(g) = g / 2 + g / 2 * tanh(g / 2)
+// This form computes silu(g) = g / 2 + g / 2 * tanh(g / 2).
 struct Tanh {
   static constexpr const char* kName = "tanh";
   static constexpr double kSpecialFunctions = 1;
@@ -46,7 +46,8 @@ struct Tanh {
   }
 };
 
-// What is collected. Gates below kLowestGate apart: there the exact result is under 2^-56 |up|.
+// These errors are collected. Gates below kLowestGate are counted apart: there the exact result is under
+// 2^-56 |up|.
 enum Worst {
   kAbsolute,
   kRelative,
@@ -80,14 +81,14 @@ __device__ void keep(unsigned long long& worst, double value, float gate) {
   if (candidate > worst) worst = candidate;
 }
 
-// Distance between neighbours around x of a format with `digits` binary digits.
+// Returns the distance between neighbours around x of a format with `digits` binary digits.
 __device__ double ulp(double x, int digits, int smallest_exponent) {
   int exponent;
   frexp(x, &exponent);
   return ldexp(1.0, max(exponent - 1, smallest_exponent) - digits + 1);
 }
 
-// x in a format of `digits` binary digits, to nearest even; for numbers that do not overflow there.
+// Returns x in a format of `digits` binary digits, to nearest even; for numbers that do not overflow there.
 __device__ double rounded(double x, int digits, int smallest_exponent) {
   const double unit = ulp(x, digits, smallest_exponent);
   return rint(x / unit) * unit;

@@ -79,7 +79,7 @@ Budget budget_of(const Shape& shape, dualgemm_dtype_t dtype, const dualgemm_devi
   const int64_t clusters = grid_clusters(plan, b.tiles, dualgemm::machine_of(args, device));
   b.ctas = clusters * b.cluster;
   b.tiles_per_sm = ceil_div(b.tiles, std::max<int64_t>(1, clusters));
-  // What one CTA of the cluster does for a tile: its part of K. Boxes count in full at the edges.
+  // A CTA of the cluster does its part of K for a tile. Boxes count in full at the edges.
   const int64_t all_k_tiles = dualgemm::k_tiles(tile, shape.k);
   const int64_t k_tiles = ceil_div(all_k_tiles, tile.split_k);
   b.fill_bytes =

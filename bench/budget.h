@@ -1,5 +1,6 @@
 // budget.h -- what a launch costs before anything runs: bytes and operations that follow from the shape, from
-// the rows that groups really have, and from the chosen instance. Arithmetic, not time; needs no GPU.
+// the rows that groups really have, and from the chosen instance. It is arithmetic, not time, and needs no
+// GPU.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +23,17 @@ struct Budget {
   double flops;           // 2 GEMMs, 2 operations per multiply-add, padding not counted
 };
 
-// Operations of one SM's tensor core in NVFP4, per clock: one 128 x 256 x 64 multiply-add in 128 clocks.
+// One SM's tensor core does so many operations in NVFP4 per clock: one 128 x 256 x 64 multiply-add takes 128
+// clocks.
 inline constexpr int64_t kFlopsPerClock = 2ll * 128 * 256 * 64 / 128;
 
-// Everything that the library is told in numbers: no pointers yet.
-// A usual group is said to have the mean of all.
+// Returns everything that the library is told in numbers: no pointers yet. A usual group is said to have the
+// mean of all.
 dualgemm_args_t sizes_of(const Shape& shape, dualgemm_dtype_t dtype);
 
 Budget budget_of(const Shape& shape, dualgemm_dtype_t dtype, const dualgemm_device_t& device);
 
-// A B200, to ask about when there is none.
+// Returns A B200, to ask about when there is none.
 dualgemm_device_t described_b200();
 
 // Throws std::runtime_error with the library's own words unless `status` is SUCCESS.

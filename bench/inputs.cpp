@@ -16,7 +16,7 @@ constexpr dualgemm_sf_layout_t kLayout = DUALGEMM_SF_LAYOUT_128X4;
 
 size_t sf_size(int64_t rows, int32_t k) { return dualgemm_sf_size(static_cast<int32_t>(rows), k, kLayout); }
 
-// Codes of 0, 0.5, 1, 1.5 and their negatives.
+// Returns codes of 0, 0.5, 1, 1.5 and their negatives.
 std::vector<uint8_t> random_codes(int64_t rows, int64_t k, Rng& random) {
   std::vector<uint8_t> out(rows * k / 2);
   for (size_t i = 0; i < out.size(); i += 8) {
@@ -26,7 +26,8 @@ std::vector<uint8_t> random_codes(int64_t rows, int64_t k, Rng& random) {
   return out;
 }
 
-// ue4m3 of a uniform number in [0, 1), rounded down: the top bits of the number's exponent and mantissa.
+// Returns ue4m3 of a uniform number in [0, 1), rounded down: the top bits of the number's exponent and
+// mantissa.
 uint8_t uniform_scale(uint64_t bits) {
   const double x = static_cast<double>(bits >> 11) * 0x1p-53;
   if (x < 0x1p-6) return static_cast<uint8_t>(x * 512);
@@ -35,7 +36,7 @@ uint8_t uniform_scale(uint64_t bits) {
   return static_cast<uint8_t>((exponent - 1 + 7) << 3 | static_cast<int>((fraction * 2 - 1) * 8));
 }
 
-// Of `rows` rows, from byte `at` on; the rest of their blocks stays zero.
+// Writes the scale factors of `rows` rows, from byte `at` on; the rest of their blocks stays zero.
 void put_scales(std::vector<uint8_t>& out, size_t at, int32_t rows, int32_t k, Rng& random) {
   for (int32_t row = 0; row < rows; ++row)
     for (int32_t block = 0; block < k / 16; ++block)
@@ -47,7 +48,7 @@ std::vector<Place> places_of(const Shape& shape) {
   int64_t row = 0;
   size_t sfa = 0;
   for (int32_t p = 0; p < shape.problems(); ++p) {
-    // In eighths and sixteenths, so that a neighbour's factor is far outside every bound.
+    // The alphas are in eighths and sixteenths, so that a neighbour's alpha is far outside every bound.
     places.push_back({row, sfa, 1 - static_cast<float>(p % 7) / 16, 0.5f + static_cast<float>(p % 5) / 8});
     if (shape.problems() == 1 && !shape.grouped()) places[0].alpha1 = places[0].alpha2 = 1;
     const int32_t room = shape.offsets() ? shape.rows(p) : shape.m;
@@ -72,7 +73,7 @@ std::vector<uint8_t> scales_of_b(const Shape& shape, Rng& random) {
   return out;
 }
 
-// alpha1 of all problems, then alpha2.
+// Returns alpha1 of all problems, then alpha2.
 std::vector<float> alphas_of(const Shape& shape, const std::vector<Place>& places) {
   std::vector<float> out;
   for (int32_t p = 0; p < shape.problems(); ++p) out.push_back(places[p].alpha1);
@@ -80,7 +81,8 @@ std::vector<float> alphas_of(const Shape& shape, const std::vector<Place>& place
   return out;
 }
 
-// What group_rows says: OFFSETS one more than there are groups; one zero for a shape without groups.
+// Returns the contents of group_rows. With OFFSETS there is one more entry than there are groups. A shape
+// without groups has one zero.
 std::vector<int32_t> group_rows_of(const Shape& shape, const std::vector<Place>& places) {
   if (!shape.offsets()) return shape.grouped() ? shape.group_rows : std::vector<int32_t>{0};
   std::vector<int32_t> out;
@@ -88,7 +90,7 @@ std::vector<int32_t> group_rows_of(const Shape& shape, const std::vector<Place>&
   return out;
 }
 
-// One row out of `rows`, from the codes of that row on.
+// Returns one row out of `rows`, from the codes of that row on.
 Row row_of(const uint8_t* codes, const uint8_t* scales, int32_t rows, int32_t row, int32_t k) {
   Row out{std::vector<uint8_t>(codes, codes + k / 2), std::vector<uint8_t>(sf_size(1, k))};
   for (int32_t block = 0; block < k / 16; ++block)

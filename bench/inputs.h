@@ -19,14 +19,14 @@ using dualgemm_test::check_cuda;
 using dualgemm_test::DeviceArray;
 using dualgemm_test::Rng;
 
-// Where a problem begins, and its factors.
+// A problem begins here, and has these alphas.
 struct Place {
   int64_t row;  // its first row in A and C, counted over all problems
   size_t sfa;   // the byte of SFA where its scale factors begin
   float alpha1, alpha2;
 };
 
-// One row of an operand, with its scale factors laid out as those of a tensor of one row.
+// This is one row of an operand, with its scale factors laid out as those of a tensor of one row.
 struct Row {
   std::vector<uint8_t> codes, scales;
   ref::Operand operand() const {
@@ -38,15 +38,16 @@ class InputSet {
  public:
   InputSet(const Shape& shape, dualgemm_dtype_t dtype, Rng& random);
 
-  // For the library, with a C of rows() x N: a single problem has no factors, others have their own each.
+  // Returns the arguments for the library, with a C of rows() x N: a single problem has no alphas on the
+  // device, others have their own each.
   const dualgemm_args_t& args() const { return args_; }
   const Place& place(int32_t problem) const { return places_[problem]; }  // the last: the end of all
   int64_t rows() const { return rows_; }  // that A and C have room for, of all problems
 
-  // On the device they stay.
+  // Afterwards the operands are on the device alone.
   void forget_host_copy();
 
-  // Row `row` of A of `problem`, and row `row` of its B1 (side 0) or B2 (side 1).
+  // Returns row `row` of A of `problem`, and row `row` of its B1 (side 0) or B2 (side 1).
   Row row_of_a(int32_t problem, int32_t row) const;
   Row row_of_b(int side, int32_t problem, int32_t row) const;
 
@@ -62,8 +63,8 @@ class InputSet {
   dualgemm_args_t args_;
 };
 
-// How many sets a launch of this shape gets: `wanted`, as long as they take less than 16 GB. That much is 100
-// times the L2 of a B200, and two are always needed for operands to be cold.
+// Returns how many sets a launch of this shape gets: `wanted`, as long as they take less than 16 GB. That
+// much is 100 times the L2 of a B200, and two are always needed for operands to be cold.
 int input_sets_of(const Shape& shape, int wanted);
 
 }  // namespace bench

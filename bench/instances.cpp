@@ -78,7 +78,7 @@ json to_json(const EpilogueKind& x) {
             {"multiplications", x.cost.multiplications}}}};
 }
 
-// As it stands in the machine code.
+// Returns the name as it stands in the machine code.
 std::string entry_name(const Instance& instance) {
   const char* name = nullptr;
   if (const cudaError_t error = cudaFuncGetName(&name, reinterpret_cast<const void*>(instance.kernel)))

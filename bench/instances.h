@@ -7,8 +7,8 @@
 
 namespace bench {
 
-// An array in the order of the ids. The objects have the shape of struct Instance; needs the CUDA runtime, no
-// GPU.
+// Returns an array in the order of the ids. The objects have the shape of struct Instance; this needs the
+// CUDA runtime, no GPU.
 nlohmann::json instances_json();
 
 }  // namespace bench

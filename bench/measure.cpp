@@ -45,13 +45,13 @@ Timing summarise(std::vector<double> us) {
   return {at(0.5), at(0.1), at(0.9)};
 }
 
-// Gate or up of one output, and how far the kernel's may be from it.
+// This is the gate or up of one output, and how far the kernel's may be from it.
 struct Factor {
   double value, error;
 };
 
-// However the launch splits K. A factor that is rounded to the type of C on its way moves by that, too; what
-// it overflows to is not accounted for, and does not occur with these data.
+// The bound holds however the launch splits K. A factor that is rounded to the type of C on its way moves by
+// that, too; what it overflows to is not accounted for, and does not occur with these data.
 Factor factor_of(const Row& a, const Row& b, const Shape& s, double alpha, ref::Half type,
                  Rounding rounding) {
   const ref::Sum sum = ref::product(a.operand(), b.operand(), s.k).sums[0];
@@ -62,7 +62,7 @@ Factor factor_of(const Row& a, const Row& b, const Shape& s, double alpha, ref::
   return out;
 }
 
-// The first element of C that belongs to no problem and was written, or an empty string.
+// Names the first element of C that belongs to no problem and was written, or returns an empty string.
 std::string outside(const Shape& s, const InputSet& x, const std::vector<uint16_t>& c) {
   for (int32_t problem = 0; problem < s.problems(); ++problem) {
     const auto begin = c.begin() + (x.place(problem).row + s.rows(problem)) * s.n;
@@ -96,7 +96,7 @@ struct Workload::Impl {
   }
   void synchronize() const { check_cuda(cudaStreamSynchronize(stream), "the kernel"); }
 
-  // The first two. More only cost host memory.
+  // The first two sets are verified. More would only cost host memory.
   static constexpr int kVerifiedSets = 2;
 
   Shape shape;
@@ -133,7 +133,7 @@ std::string Workload::verify(int samples, Rounding rounding) {
       return "input set " + std::to_string(set) + ": " + text;
 
     for (int64_t sample = 0; sample < count; ++sample) {
-      // In turns from every problem that has rows: its corners first, then anywhere.
+      // Samples are taken in turns from every problem that has rows: its corners first, then anywhere.
       const int32_t problem = with_rows[sample % with_rows.size()];
       const auto turn = static_cast<int32_t>(sample / with_rows.size());
       const int32_t last_row = s.rows(problem) - 1, last_column = s.n - 1;
@@ -215,7 +215,7 @@ Machine describe_machine(const dualgemm_device_t& device) {
   m.driver = device.driver_version;
   check_cuda(cudaRuntimeGetVersion(&m.runtime), "cudaRuntimeGetVersion");
   m.clock_ghz = attribute(cudaDevAttrClockRate) * 1e-6;
-  // kHz, two transfers per clock, bits to bytes.
+  // The clock is in kHz, there are two transfers per clock, and the width is in bits.
   m.dram_tb_s = attribute(cudaDevAttrMemoryClockRate) * 1e3 * 2 * attribute(cudaDevAttrGlobalMemoryBusWidth) /
                 8 * 1e-12;
   m.tensor_pflops = kFlopsPerClock * m.clock_ghz * 1e9 * m.sms * 1e-15;

@@ -21,7 +21,7 @@ struct Timing {
 
 // Computes C of one input set.
 using Launch = std::function<void(const dualgemm_args_t&, cudaStream_t)>;
-// What becomes of gate and up on their way to C: they stay fp32, or are rounded to the type of C first.
+// Gate and up stay fp32 on their way to C, or are rounded to the type of C first.
 enum class Rounding { kOnce, kIntermediates };
 
 class Workload {
@@ -29,18 +29,18 @@ class Workload {
   Workload(const Shape& shape, dualgemm_dtype_t dtype, int input_sets, uint64_t seed);
   ~Workload();
 
-  // How the input sets are launched from now on; at first by the library.
+  // Says how the input sets are launched from now on; at first the library launches them.
   void use(Launch launch);
 
   // Launches two input sets and compares `samples` outputs of each, or more if there are many problems, with
   // a double-precision reference. Returns the first mismatch, or an empty string.
   std::string verify(int samples, Rounding rounding = Rounding::kOnce);
 
-  // The contest protocol: flush L2, then one event pair around one launch per input set,
-  // back to back on a stream.
+  // Times by the contest protocol: flush L2, then one event pair around one launch per input set, back to
+  // back on a stream.
   Timing time_stream(int repeats);
 
-  // The same launches captured into one CUDA graph; an event pair around each replay.
+  // Times the same launches captured into one CUDA graph, with an event pair around each replay.
   Timing time_graph(int repeats);
 
  private:

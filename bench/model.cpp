@@ -66,7 +66,8 @@ double us_of(const Instance& instance, const GemmShape& shape, const Machine& ma
   return cost.total_us;
 }
 
-// What an instance takes, and between what that lies if one constant is at either end of its range.
+// Returns the time of an instance, and the lowest and highest time that it gets when one constant is at
+// either end of its range.
 std::string us_and_range(const Instance& instance, const GemmShape& shape, const Machine& machine) {
   const double us = us_of(instance, shape, machine, dualgemm::kB200Costs);
   double low = us, high = us;
@@ -81,8 +82,8 @@ std::string us_and_range(const Instance& instance, const GemmShape& shape, const
   return fmt::format("{:.1f} ({:.1f} to {:.1f})", us, low, high);
 }
 
-// The faster of the two tiles of the best public kernel, which has neither groups nor a choice of its own for
-// other shapes than the contest's.
+// Returns the faster of the two tiles of the best public kernel, which has neither groups nor a choice of its
+// own for other shapes than the contest's.
 const Instance* best_public(const GemmShape& shape, const Machine& machine) {
   const Instance* best = nullptr;
   double lowest = std::numeric_limits<double>::infinity();
@@ -95,7 +96,7 @@ const Instance* best_public(const GemmShape& shape, const Machine& machine) {
   return best;
 }
 
-// For the front page: the contest's shapes with their best published times, and one of each other kind.
+// Prints for the front page the contest's shapes with their best published times, and one of each other kind.
 std::string figures_table(const Machine& machine) {
   const auto us = [&machine](const GemmShape& shape) {
     const int32_t index = dualgemm::select_instance(kCompared, shape, machine);
@@ -138,7 +139,8 @@ std::string choices_table(const Machine& machine) {
   return text;
 }
 
-// Of the kernel alone, as published.
+// Returns the time of the large product's kernel alone, as it was published: without the gap between
+// launches.
 double large_us(const Machine& machine, const dualgemm::CostConstants& constants) {
   return us_of(kPublishedLarge.instance, kPublishedLarge.shape, machine, constants) - kLaunchGap;
 }
@@ -178,7 +180,8 @@ std::string errors_table(const Machine& machine) {
   return text;
 }
 
-// For each instance: how often it is chosen, and how much faster than all others it is where it leads most.
+// Prints for each instance how often it is chosen, and how much faster than all others it is where it leads
+// most.
 std::string instances_table(const Machine& machine) {
   struct Use {
     int32_t chosen = 0;

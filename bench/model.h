@@ -8,7 +8,8 @@
 
 namespace bench {
 
-// Markdown, a heading above each table. `device` says what the launch may use; no GPU is asked or needed.
+// Returns Markdown with a heading above each table. `device` says what the launch may use; no GPU is asked or
+// needed.
 std::string model_markdown(const dualgemm_device_t& device);
 
 }  // namespace bench

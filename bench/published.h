@@ -21,11 +21,11 @@ inline dualgemm::Instance described(const char* name, const dualgemm::sm100::Opt
   return instance;
 }
 
-// The best public entry of the contest (gau-nernst, gpu-mode-kernels), first with one CTA per tile, then with
-// pairs. Each has a narrow and a wide tile. Scale factors share the stages of the operands; two mma per 64
-// elements of K; one pair of accumulators. The second mma asks for the A that the tensor core still has. Four
-// warps of the epilogue load 8 columns at a time, by tcgen05.ld.16x256b, whose lanes have two elements each:
-// four of them write 16 bytes of a row.
+// Describes the best public entry of the contest (gau-nernst, gpu-mode-kernels), first with one CTA per tile,
+// then with pairs. Each has a narrow and a wide tile. Scale factors share the stages of the operands; there
+// are two mma per 64 elements of K and one pair of accumulators. The second mma asks for the A that the
+// tensor core still has. Four warps of the epilogue load 8 columns at a time, by tcgen05.ld.16x256b, whose
+// lanes have two elements each: four of them write 16 bytes of a row.
 inline dualgemm::Instance contest_entry(const char* name, int32_t tile_m, int32_t tile_n, int32_t stages) {
   using namespace dualgemm;
   return described(
@@ -53,10 +53,10 @@ inline const Published kPublished[] = {
     {kV2Narrow, {256, 3072, 4096}, 9.43, 8.1, 8.3},    {kV2Wide, {512, 3072, 7168}, 16.3, 14.4, 16.15},
 };
 
-// A large product, 8192 x 8192 x 8192, by a public kernel of one GEMM whose pairs compute 256 x 256 with one
-// mma and accumulators that overlap: the work of a dual GEMM with N = 4096 in tiles of 256 x 128, which
-// writes two elements of 16 bits for each of ours, without an activation. The time is that of the kernel
-// alone, without the gap between two launches on a stream.
+// This is a large product, 8192 x 8192 x 8192, by a public kernel of one GEMM whose pairs compute 256 x 256
+// with one mma and accumulators that overlap: the work of a dual GEMM with N = 4096 in tiles of 256 x 128,
+// which writes two elements of 16 bits for each of ours, without an activation. The time is that of the
+// kernel alone, without the gap between two launches on a stream.
 inline const dualgemm::Instance kLarge = described(
     "fast.cu, 256 x 128", {.tile_m = 256, .tile_n = 128, .stages = 6, .scale_stages = 6, .acc_stages = 2},
     {.accumulators = 2, .together = 2, .per_step = 1}, {.warps = 4, .chunk_columns = 32},
@@ -70,9 +70,9 @@ struct PublishedLarge {
 inline const PublishedLarge kPublishedLarge{kLarge, {8192, 4096, 8192}, 173.2};
 inline constexpr double kLaunchGap = 1.6;  // us, part of what the model predicts: fit, with the rest of it
 
-// Constants fitted to six published times of plain GEMM kernels alone (of the same author: K = 16384 and
-// N = 7168, 7168 and 4096, 2048 and 7168, each with M = 128), in which none of the times above took part:
-// what the model is worth for kernels that it was not fitted to.
+// Returns constants fitted to six published times of plain GEMM kernels alone (of the same author: K = 16384
+// and N = 7168, 7168 and 4096, 2048 and 7168, each with M = 128), in which none of the times above took part.
+// They show what the model is worth for kernels that it was not fitted to.
 inline dualgemm::CostConstants held_out() {
   dualgemm::CostConstants c = dualgemm::kB200Costs;
   c.fill_per_sm = 169e3;
@@ -86,7 +86,7 @@ inline dualgemm::CostConstants held_out() {
   return c;
 }
 
-// How far a modelled period is outside what the published figure allows; 0 inside.
+// Returns how far a modelled period is outside what the published figure allows; 0 inside.
 inline double outside_us(const Published& p, double us) {
   return us < p.low_us ? us - p.low_us : us > p.high_us ? us - p.high_us : 0;
 }

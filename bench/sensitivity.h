@@ -11,7 +11,7 @@
 
 namespace bench {
 
-// Shapes of models in use, decoding to prefill, dense and in groups.
+// Calls look_at for shapes of models in use, decoding to prefill, dense and in groups.
 template <class LookAt>
 void for_each_shape(const LookAt& look_at) {
   for (const int32_t k : {2048, 2880, 4096, 5120, 7168, 8192})
@@ -28,7 +28,7 @@ struct Regret {
   double worst;           // the largest excess, as a part of the time of the fastest
 };
 
-// What a choice is made for in these comparisons: fp16 on a B200.
+// The choices in these comparisons are made for fp16 on a B200.
 inline constexpr dualgemm::InstanceKind kCompared{dualgemm::Arch::kSm100, dualgemm::CType::kFp16,
                                                   dualgemm::ActivationKind::kSwiglu};
 

@@ -26,7 +26,7 @@ int32_t number(const std::string& text, const std::string& digits) {
   return value;
 }
 
-// "40,0,248", or "256~8": 256 groups of 8 rows on average.
+// Parses "40,0,248", or "256~8": 256 groups of 8 rows on average.
 std::vector<int32_t> parse_rows(const std::string& text, const std::string& list) {
   if (const size_t tilde = list.find('~'); tilde != std::string::npos) {
     const int32_t count = number(text, list.substr(0, tilde)), mean = number(text, list.substr(tilde + 1));
@@ -62,7 +62,7 @@ Shape groups(dualgemm_group_mode_t mode, std::vector<int32_t> rows, int32_t n, i
 }
 
 std::vector<int32_t> skewed_rows(int32_t groups, int64_t total) {
-  // The part of the total that the smallest `share` of the groups has.
+  // Returns the part of the total that the smallest `share` of the groups has.
   const auto part = [](double share) { return share < 1 ? share + (1 - share) * std::log1p(-share) : 1.0; };
   std::vector<int32_t> rows(groups);
   // A step without a common divisor visits every place once; this one leaves neighbours far apart.

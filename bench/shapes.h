@@ -23,18 +23,19 @@ struct Shape {
   bool offsets() const { return mode == DUALGEMM_GROUP_OFFSETS; }
 };
 
-// Groups of these rows; MASKED has room for the largest of them, rounded up to 128 rows.
+// Returns groups of these rows; MASKED has room for the largest of them, rounded up to 128 rows.
 Shape groups(dualgemm_group_mode_t mode, std::vector<int32_t> rows, int32_t n, int32_t k, std::string label);
 
-// How tokens spread over experts: `groups` numbers that add up to exactly `total`, in even steps through an
-// exponential distribution and a scrambled order that never changes. The largest is about ln(groups) + 1
-// times the mean; where the mean is small, some are zero.
+// Returns `groups` numbers that spread tokens over experts and add up to exactly `total`, in even steps
+// through an exponential distribution and a scrambled order that never changes. The largest is about
+// ln(groups) + 1 times the mean; where the mean is small, some are zero.
 std::vector<int32_t> skewed_rows(int32_t groups, int64_t total);
 
-// The arguments of --shape (README.md); throws std::runtime_error.
+// Parses the arguments of --shape (README.md); throws std::runtime_error.
 Shape parse_shape(const std::string& text);
 
-// "256 x 4096 x 7168", "8 of 16 x 720 x 2880", "offsets 8, 1024 x 4096 x 7168": groups with all their rows.
+// Returns "256 x 4096 x 7168", "8 of 16 x 720 x 2880", or "offsets 8, 1024 x 4096 x 7168" for groups with all
+// their rows.
 std::string shape_text(const Shape& shape);
 
 struct Suite {

@@ -15,7 +15,7 @@
 namespace dualgemm {
 namespace {
 
-// The structure as the first release knew it. It only ever grows, so a smaller size was never valid.
+// The first release knew the structure in this size. It only ever grows, so a smaller size was never valid.
 constexpr uint32_t kFirstReleaseSize = 344;
 static_assert(sizeof(dualgemm_args_t) >= kFirstReleaseSize);
 
@@ -46,14 +46,14 @@ Tensor resolved(Tensor t) {
   return t;
 }
 
-// Packed E2M1: rows of K elements.
+// An operand is packed E2M1 in rows of K elements.
 Tensor operand(const dualgemm_args_t& args, Tensor t) {
   t.bits = 4;
   t.row_elements = args.k;
   return resolved(t);
 }
 
-// UE4M3: bands of 128 rows, each as many atoms as K needs.
+// Scale factors are UE4M3 in bands of 128 rows, each of as many atoms as K needs.
 Tensor scale_factors(const dualgemm_args_t& args, Tensor t) {
   t.bits = 8;
   t.row_elements = sf_atoms(args.k) * kSfAtomBytes;
@@ -76,7 +76,8 @@ void describe_tensors(Problem& p) {
   const int64_t most_sfa_bands =
       shared ? (x.m + int64_t{kSfAtomRows - 1} * p.groups_with_rows()) / kSfAtomRows : sfa_bands;
 
-  // The names of the tensor, its pitch and its stride; then base, problems, stride, rows, pitch.
+  // Each entry has the names of the tensor, its pitch and its stride; then base, problems, stride, rows,
+  // pitch.
   p.inputs[kA] = operand(x, {"a", "lda", "batch_stride_a", x.a, a_problems, x.batch_stride_a, x.m, x.lda});
   p.inputs[kB1] = operand(x, {"b1", "ldb1", "batch_stride_b1", x.b1, all, x.batch_stride_b1, x.n, x.ldb1});
   p.inputs[kB2] = operand(x, {"b2", "ldb2", "batch_stride_b2", x.b2, all, x.batch_stride_b2, x.n, x.ldb2});

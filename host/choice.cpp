@@ -14,10 +14,11 @@
 namespace dualgemm {
 namespace {
 
-// Under BATCH_INVARIANT the choice pretends this M, one band of rows: what decoding sees most.
+// Under BATCH_INVARIANT the choice pretends that M is this: one band of rows, what decoding sees most.
 constexpr int32_t kInvariantM = 128;
 
-// What the choice looks at. It is a guess where only the device knows the rows of the groups.
+// Returns the shape that the choice looks at. It is a guess where only the device knows the rows of the
+// groups.
 Shape shape_of(const Problem& problem) {
   const dualgemm_args_t& args = problem.args;
   Shape shape = {args.m, args.n, args.k, problem.problems, problem.grouped()};

@@ -1,5 +1,5 @@
 // choice.h -- the instance for a checked problem on a device: the one that the caller asks for, or the one
-// that the cost model ranks first. No CUDA call.
+// that the cost model ranks first. It makes no CUDA call.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace dualgemm {
 
-// What is left to check once the device is known. *index becomes that of the instance to launch, or -1 where
+// Checks what is left once the device is known. *index becomes that of the instance to launch, or -1 where
 // none runs because K is 0.
 dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device, int32_t* index);
 

@@ -14,11 +14,11 @@
 
 namespace dualgemm {
 
-// Of L2 and DRAM (CUDA C++ Programming Guide, device memory accesses).
+// L2 and DRAM have sectors of this size (CUDA C++ Programming Guide, device memory accesses).
 inline constexpr int32_t kSectorBytes = 32;
 
-// The mma of one step of K, with both products: they are this long where N is 128 or more for each product.
-// Copies of scale factors run behind the mma in front of them, as far as those leave shared memory idle.
+// The mma of one step of K, with both products, take this long where N is 128 or more for each product.
+// Copies of scale factors run during the preceding mma, as far as that leaves shared memory idle.
 inline constexpr double kLongStepCycles = 128;
 
 struct CostConstants {
@@ -48,7 +48,7 @@ struct CostConstants {
   double (*mma_cycles)(const Plan&);  // of the mma of one step of K
 };
 
-// How far a constant may be off. The cycles of an mma have no range.
+// This is how far a constant may be off. The cycles of an mma have no range.
 struct CostRange {
   const char* name;
   double CostConstants::*constant;
@@ -62,8 +62,9 @@ struct CostTable {
 
 // ---- B200: none was measured by us on a Blackwell GPU ----------------------------------------------------
 
-// Published within 1 %, for kinds with the same data path: the multiplication, or the reading of A and B from
-// shared memory if that is longer. The second mma of a step may find A in the tensor core.
+// These cycles are published within 1 %, for kinds with the same data path: the multiplication, or the
+// reading of A and B from shared memory if that is longer. The second mma of a step may find A in the tensor
+// core.
 inline double b200_mma_cycles(const Plan& plan) {
   const MmaPlan& mma = plan.mma;
   const double n = mma.n;
@@ -126,9 +127,9 @@ inline constexpr CostRange kB200Ranges[] = {
 
 // ---- H200: measured on one, but for what is open ---------------------------------------------------------
 
-// Open: what an mma costs beside the other work of a Hopper kernel is not measured, nor what it takes to make
-// its operands of E2M1. This is the published peak of dense 16-bit wgmma, 2048 multiply-adds per cycle and
-// SM.
+// It is open what an mma costs beside the other work of a Hopper kernel, and what it takes to make its
+// operands of E2M1: nobody has measured that. This is the published peak of dense 16-bit wgmma, 2048
+// multiply-adds per cycle and SM.
 inline double h200_mma_cycles(const Plan& plan) {
   constexpr double kMultiplyAdds = 2048;
   const MmaPlan& mma = plan.mma;
@@ -163,7 +164,7 @@ inline constexpr CostConstants kH200Costs{
     .mma_cycles = h200_mma_cycles,
 };
 
-// All by measurement on an H200, but for that of `commit`.
+// All of these were measured on an H200, but for that of `commit`.
 inline constexpr CostRange kH200Ranges[] = {
     // a loop of producer and consumer; the port alone
     {"rate into an SM", &CostConstants::fill_per_sm, 174e3, 213e3},
@@ -194,7 +195,7 @@ inline constexpr CostRange kH200Ranges[] = {
     {"exchange, per KB", &CostConstants::exchange_per_kb, 50.5, 68},
 };
 
-// In the order of Arch.
+// The tables are in the order of Arch.
 inline constexpr CostTable kCostTables[] = {{kH200Costs, kH200Ranges}, {kB200Costs, kB200Ranges}};
 constexpr const CostTable& cost_table(Arch arch) { return kCostTables[static_cast<int32_t>(arch)]; }
 

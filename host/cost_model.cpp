@@ -10,7 +10,7 @@
 namespace dualgemm {
 namespace {
 
-// What an instance and a shape need, whichever machine runs it.
+// An instance and a shape need this, whichever machine runs them.
 struct Work {
   const Plan& p;
   const EpilogueKind& epilogue;
@@ -18,23 +18,24 @@ struct Work {
   const CostConstants& t;
 
   double us(double cycles) const { return cycles / t.clock; }
-  // Of one k-tile.
+  // These are the scale factors of one k-tile.
   int64_t scale_bytes() const { return p.scales.stage_bytes / p.scales.k_tiles; }
   int64_t fill_bytes() const { return p.operands.stage_bytes + scale_bytes(); }
-  // Of 128 rows, for one mma step: of A, and of each B.
+  // One mma step has so many atoms of scale factors, each of 128 rows: those of A, and of each B.
   int32_t scale_atoms() const { return p.scales.stage_bytes / p.scales.steps / kSfAtomBytes; }
-  // Rows of an accumulator in one CTA.
+  // An accumulator has so many rows in one CTA.
   int32_t lanes() const { return p.mma.m / p.mma.cta_group; }
   int32_t acc_columns() const { return p.mma.accumulators * p.mma.columns; }
-  // In how many chunks the epilogue takes that many accumulator columns, of both products together.
+  // Returns in how many chunks the epilogue takes that many accumulator columns, of both products together.
   double chunks(int32_t columns) const {
     const int32_t at_once = 2 * p.epilogue.chunk_columns * p.epilogue.warps * 32 / lanes();
     return static_cast<double>(ceil_div(columns, at_once));
   }
   double chunks() const { return chunks(acc_columns()); }
 
-  // Bytes to and from DRAM: A once, C once, B1 and B2 once, or once for each band of tiles when a pass over
-  // them pushes the first rows out of L2 again. Half a byte and a sixteenth per element of an operand.
+  // Returns the bytes to and from DRAM: A once, C once, B1 and B2 once, or once for each band of tiles when a
+  // pass over them pushes the first rows out of L2 again. An element of an operand takes half a byte and a
+  // sixteenth.
   double dram_bytes() const {
     const double k_bytes = shape.k * 9.0 / 16, bands = mean_m_tiles(shape, p.tile) / kBandTiles;
     const double weights = p.mma.accumulators * k_bytes * shape.n;
@@ -44,8 +45,8 @@ struct Work {
     return shape.problems * (k_bytes * shape.m + weights * passes + c_bytes);
   }
 
-  // Per k-tile: the bytes and the copies that bring them. Of the scale factors of B1 and B2 each CTA of a
-  // pair brings one, for both CTAs.
+  // Returns the time of a k-tile's bytes and of the copies that bring them. Of the scale factors of B1 and B2
+  // each CTA of a pair brings one, for both CTAs.
   double fill_us(double active_sms) const {
     const auto bytes = static_cast<double>(fill_bytes());
     const double scale_copies = 1 + static_cast<double>(p.mma.products) / p.mma.cta_group;
@@ -53,9 +54,9 @@ struct Work {
     return std::max(bytes / t.fill_per_sm + copies * t.per_copy, bytes * active_sms / t.fill_all_sms);
   }
 
-  // Per k-tile: the mma, and what the copies of scale factors delay them. Where tensor memory has no room for
-  // every stage of scale factors, they pass through windows in turn: the copies into one wait until the mma
-  // that read it are known to be done.
+  // Returns the time of a k-tile's mma, and of the delay by the copies of scale factors. Where tensor memory
+  // has no room for every stage of scale factors, they pass through windows in turn: the copies into one wait
+  // until the mma that read it are known to be done.
   double tensor_us() const {
     const double mma = t.mma_cycles(p);
     const double step = mma + scale_atoms() * (mma < kLongStepCycles ? t.scale_copy_short : t.scale_copy);
@@ -64,8 +65,8 @@ struct Work {
     return us(p.mma.steps / p.tmem.window_steps * std::max(window, (window + t.commit) / p.tmem.windows));
   }
 
-  // Per k-tile: one round of a ring, from issue to arrival, the mma that read the stage, and the way back to
-  // the load thread. A stage's bytes are in flight for the first part of it.
+  // Returns the time of one round of a ring for a k-tile, from issue to arrival, the mma that read the stage,
+  // and the way back to the load thread. A stage's bytes are in flight for the first part of it.
   double latency_us(double active_sms, double tensor) const {
     const auto ring_bytes = static_cast<double>(p.ring_bytes());
     const double in_use = tensor + us(t.commit + t.wake);
@@ -96,7 +97,8 @@ struct Work {
               std::min(activation, store) / chunks());
   }
 
-  // Between two tiles: what the tensor core waits for before it may write accumulators again.
+  // Returns the time for which the tensor core waits between two tiles, before it may write accumulators
+  // again.
   double exposed_us() const {
     if (p.tmem.overlapped()) return us(t.commit + read_cycles(p.tmem.shared_columns) + t.wake);
     if (p.tmem.acc_stages > 1) return 0;
@@ -105,7 +107,8 @@ struct Work {
     return us(t.commit + read_cycles(acc_columns()) + before + t.wake);
   }
 
-  // Two barriers of the cluster, and fp32 of both products from each of the other slices of K.
+  // Returns the time of two barriers of the cluster, and of the exchange of fp32 sums of both products with
+  // each of the other slices of K.
   double exchange_us() const {
     if (p.tile.split_k == 1) return 0;
     const double received = results() * 2 * sizeof(float) * (p.tile.split_k - 1);
@@ -136,7 +139,8 @@ bool cost_of(const Instance& i, Shape shape, const Machine& machine, Cost* cost,
   if (plan.tile.split_k > 1 && c.waves > 1) return false;
   c.k_tiles = ceil_div(k_tiles(plan.tile, shape.k), plan.tile.split_k);
   c.fill_bytes = work.fill_bytes();
-  // SMs at work at the same time, averaged over the launch: the last wave may be smaller.
+  // So many SMs are at work at the same time, averaged over the launch: the last wave, the tail, may be
+  // smaller.
   const auto waves = static_cast<double>(c.waves), steps = static_cast<double>(c.k_tiles);
   const double active = static_cast<double>(c.tiles * cluster) / waves;
   c.fill_us = work.fill_us(active);

@@ -1,6 +1,6 @@
 // cost_model.h -- how long one launch of an instance is expected to take, in microseconds from launch to
-// launch on a stream. Closed form, no state. The constants of an architecture are in cost_constants.h. It is
-// made to rank instances.
+// launch on a stream. It is a closed form without state. The constants of an architecture are in
+// cost_constants.h. It is made to rank instances.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@ struct Cost {
   double total_us;
 };
 
-// False, and no cost, for an instance that cannot take the problem: a cluster that does not fit on the
-// machine, a split of K in more than one wave, groups for a dense instance or the other way round. The second
-// form is for constants other than those of the instance's architecture.
+// Returns false, and no cost, for an instance that cannot take the problem: a cluster that does not fit on
+// the machine, a split of K in more than one wave, groups for a dense instance or the other way round. The
+// second form is for constants other than those of the instance's architecture.
 bool cost_of(const Instance& instance, Shape shape, const Machine& machine, Cost* cost);
 bool cost_of(const Instance& instance, Shape shape, const Machine& machine, Cost* cost,
              const CostConstants& constants);

@@ -10,7 +10,7 @@ namespace dualgemm {
 // Reports a failed CUDA call: CUDA_ERROR, or NO_DEVICE and DRIVER_TOO_OLD where the error says so.
 dualgemm_status_t fail_cuda(cudaError_t error, const char* call);
 
-// Reports a driver that is older than the CUDA version of the build. Versions as in cudaDriverGetVersion.
+// Reports a driver that is older than the CUDA version of the build. Versions are as in cudaDriverGetVersion.
 dualgemm_status_t fail_driver_too_old(int driver_version);
 
 // The runtime remembers the last error of a thread. This scope keeps the errors of our own calls from staying

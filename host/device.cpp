@@ -40,12 +40,12 @@ struct DeviceState {
   dualgemm_device_t device{};
 };
 
-// Constant-initialised like everything in the library, so that a call from a static constructor finds it
-// ready.
+// This is constant-initialised like everything in the library, so that a call from a static constructor finds
+// it ready.
 constexpr int kMaxDevices = 64;
 constinit std::array<DeviceState, kMaxDevices> device_states;
 
-// Clusters of `size` CTAs that run at once, counted for the instance with the most shared memory.
+// Counts the clusters of `size` CTAs that run at once, for the instance with the most shared memory.
 dualgemm_status_t count_clusters(Arch arch, int32_t size, int32_t* clusters) {
   const Instance* largest = nullptr;
   for (const Instance& instance : instances())
@@ -131,10 +131,11 @@ dualgemm_status_t check_device(const dualgemm_device_t& device) {
     return fail(DUALGEMM_STATUS_INVALID_VALUE,
                 "clusters_of_2=%" PRId32 ", clusters_of_4=%" PRId32 ": must not be negative",
                 device.clusters_of_2, device.clusters_of_4);
-  // CUDA's minor-version compatibility: machine code of toolkit x.y runs on every driver of x or newer.
+  if (!served_architecture(device)) return fail_architecture(device);
+  // By CUDA's minor-version compatibility machine code of toolkit x.y runs on every driver of x or newer.
   constexpr int kDriverNeeded = CUDART_VERSION / 1000 * 1000;
   if (device.driver_version < kDriverNeeded) return fail_driver_too_old(device.driver_version);
-  return served_architecture(device) ? DUALGEMM_STATUS_SUCCESS : fail_architecture(device);
+  return DUALGEMM_STATUS_SUCCESS;
 }
 
 dualgemm_status_t query_current_device(dualgemm_device_t* device) {

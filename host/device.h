@@ -9,16 +9,17 @@
 
 namespace dualgemm {
 
-// Is there an instance for this architecture?
+// Says whether there is an instance for this architecture.
 bool built_for(Arch arch);
 
-// The architecture that a device's compute capability belongs to, if the library is built for it; else null.
+// Returns the architecture that a device's compute capability belongs to, if the library is built for it;
+// else null.
 const Architecture* served_architecture(const dualgemm_device_t& device);
 
-// The rule about devices: can kernels of this build run there? No CUDA call.
+// Checks the rule about devices: whether kernels of this build run there. Makes no CUDA call.
 dualgemm_status_t check_device(const dualgemm_device_t& device);
 
-// The calling thread's current device; asked once per device, then remembered.
+// Fills in the calling thread's current device, which is asked once per device, then remembered.
 dualgemm_status_t query_current_device(dualgemm_device_t* device);
 
 // Lets the current device run the instance: loads the kernel and allows it its shared memory.

@@ -125,7 +125,7 @@ enum {
   DUALGEMM_FLAG_NO_FALLBACK = 1 << 5      /* refuse emulation; this release has none, so it always holds */
 };
 
-/* Groups: problems whose rows are known on the device only, as in a mixture of experts. */
+/* Groups: problems whose rows are known on the device only, as in a mixture of experts (MoE). */
 typedef enum {
   DUALGEMM_GROUP_NONE = 0,
   DUALGEMM_GROUP_OFFSETS = 1, /* the rows of all groups follow each other in A and C, M in all */
@@ -153,8 +153,8 @@ typedef struct dualgemm_args {
      scale factors (a multiple of 16); 0 = compact. */
   int64_t batch_stride_a, batch_stride_b1, batch_stride_b2, batch_stride_c;
   int64_t batch_stride_sfa, batch_stride_sfb1, batch_stride_sfb2, batch_stride_sfc;
-  float alpha1, alpha2;                 /* host factors, default 1 */
-  const float *alpha1_dev, *alpha2_dev; /* optional device factors, multiplied in; 4-byte aligned; see alpha_stride */
+  float alpha1, alpha2;                 /* default 1 */
+  const float *alpha1_dev, *alpha2_dev; /* optional, on the device, multiplied in; 4-byte aligned; see alpha_stride */
   const float* a_row_scale;             /* (*) [M] */
   const void *bias1, *bias2;            /* (*) [N] */
   const float* c_global_scale_dev;      /* (*) encode scale of an NVFP4 output */
@@ -182,7 +182,7 @@ typedef struct dualgemm_args {
   const int32_t* group_rows;
   int32_t expected_rows; /* rows of a usual group, a hint for the choice of the instance and for nothing
                             else; 0 = unknown: M over the groups with OFFSETS, M with MASKED */
-  int32_t alpha_stride;  /* floats from one problem's device factors to the next; 0 = one for all */
+  int32_t alpha_stride;  /* floats from one problem's alphas on the device to the next; 0 = one for all */
 } dualgemm_args_t;
 
 /* Sets defaults: a plain SwiGLU with BF16 output, compact tensors, alpha1 = alpha2 = 1, every pointer NULL.
@@ -193,7 +193,7 @@ DUALGEMM_API void dualgemm_args_init_sized(dualgemm_args_t* args, size_t struct_
 
 /* ---- launch -------------------------------------------------------------------------------------------- */
 
-/* One problem with compact tensors and host factors; pointers and sizes as in dualgemm_args_t. Asynchronous on
+/* One problem with compact tensors and host alphas; pointers and sizes as in dualgemm_args_t. Asynchronous on
  * `stream`, which belongs to the current device; may be captured into a graph. Returns NULL_POINTER,
  * INVALID_VALUE, INVALID_SHAPE, INVALID_STRIDE, MISALIGNED, ALIASING, NOT_SUPPORTED, NO_DEVICE, ARCH_MISMATCH,
  * DRIVER_TOO_OLD or CUDA_ERROR before anything is launched; m == 0 or n == 0 succeeds without a launch, and
@@ -242,7 +242,7 @@ DUALGEMM_API dualgemm_status_t dualgemm_can_implement_on(const dualgemm_args_t* 
 DUALGEMM_API dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* args,
                                                        size_t* bytes) DUALGEMM_NOEXCEPT;
 
-/* ---- instances ---------------------------------------------------------------------------------------- */
+/* ---- instances ----------------------------------------------------------------------------------------- */
 
 /* One kernel instance and what it costs: everything here is known when the library is built. */
 typedef struct dualgemm_instance_info {
@@ -268,13 +268,13 @@ typedef struct dualgemm_instance_info {
  * for any other id. */
 DUALGEMM_API int32_t dualgemm_instance_count(void) DUALGEMM_NOEXCEPT;
 DUALGEMM_API dualgemm_status_t dualgemm_instance_info(int32_t id,
-                                                    dualgemm_instance_info_t* info) DUALGEMM_NOEXCEPT;
+                                                      dualgemm_instance_info_t* info) DUALGEMM_NOEXCEPT;
 
 /* The id a launch with these arguments on this device would use, 0 when it would run no kernel.
  * Needs no GPU. */
 DUALGEMM_API dualgemm_status_t dualgemm_select_instance(const dualgemm_args_t* args,
-                                                      const dualgemm_device_t* device,
-                                                      int32_t* id) DUALGEMM_NOEXCEPT;
+                                                        const dualgemm_device_t* device,
+                                                        int32_t* id) DUALGEMM_NOEXCEPT;
 
 /* ---- scale factors and quantisation, on the host ------------------------------------------------------- */
 

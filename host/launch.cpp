@@ -72,7 +72,7 @@ dualgemm_status_t launch_instance(const Problem& problem, const Instance& instan
   return error == cudaSuccess ? DUALGEMM_STATUS_SUCCESS : fail_cuda(error, instance.name);
 }
 
-// For K == 0: the sum of no products is 0, and the bytes of 0 are zero in every type of C. This is right
+// The sum of no products is 0, and the bytes of 0 are zero in every type of C. So this is right for K == 0
 // where f(0) * h(0) = 0, as for all activations of the interface.
 dualgemm_status_t launch_zero_fill(const Problem& problem, cudaStream_t stream) {
   const Tensor& c = problem.output;

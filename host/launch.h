@@ -14,10 +14,10 @@
 
 namespace dualgemm {
 
-// The argument of the kernel. Params travels by value.
+// Makes the argument of the kernel. Params travels by value.
 dualgemm_status_t make_params(const Problem& problem, const Instance& instance, Params* params);
 
-// How a kernel is launched, with the attributes that the configuration points to.
+// This is how a kernel is launched, with the attributes that the configuration points to.
 struct LaunchConfig {
   cudaLaunchConfig_t config;
   cudaLaunchAttribute attributes[2];
@@ -29,7 +29,7 @@ void make_launch_config(const Problem& problem, const Instance& instance, int64_
 dualgemm_status_t launch_instance(const Problem& problem, const Instance& instance,
                                   const dualgemm_device_t& device, cudaStream_t stream);
 
-// C = 0 for K == 0: the sum of no products. Columns from N to ldc keep what they hold.
+// Sets C = 0 for K == 0: the sum of no products. Columns from N to ldc keep what they hold.
 dualgemm_status_t launch_zero_fill(const Problem& problem, cudaStream_t stream);
 
 }  // namespace dualgemm

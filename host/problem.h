@@ -1,6 +1,6 @@
 // problem.h -- a launch as the rules, the choice of an instance and the launch itself see it: the caller's
-// numbers, and each tensor described once. host/arguments.cpp makes it. Plain values: nothing here looks at
-// what a pointer points at.
+// numbers, and each tensor described once. host/arguments.cpp makes it. These are plain values: nothing here
+// looks at what a pointer points at.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,11 @@
 
 namespace dualgemm {
 
-// One tensor of a launch, with the defaults resolved. Its rows are those of an operand or of C; a row of
-// scale factors is a band of 128 rows of the operand, since the layout has no gaps between bands.
+// This is one tensor of a launch, with the defaults resolved. Its rows are those of an operand or of C; a row
+// of scale factors is a band of 128 rows of the operand, since the layout has no gaps between bands.
 struct Tensor {
-  // Of the arguments. No pitch_name where the layout says the pitch.
+  // Messages name the tensor and its arguments by these. There is no pitch_name where the layout says the
+  // pitch.
   const char *name = nullptr, *pitch_name = nullptr, *stride_name = nullptr;
   const void* base = nullptr;
   int32_t problems = 0;         // that have such a tensor each
@@ -27,11 +28,12 @@ struct Tensor {
 
   bool scale_factors() const { return pitch_name == nullptr; }
   int64_t bytes(int64_t elements) const { return elements * bits / 8; }
-  // From the first element of a problem to the last.
+  // Counts the elements from the first one of a problem to the last.
   int64_t elements() const { return (rows - 1) * pitch + row_elements; }
 };
 
-// The tensors that a kernel reads, in the order in which they are checked and in which Params has their maps.
+// The tensors that a kernel reads are listed in the order in which they are checked and in which Params has
+// their maps.
 enum Input { kA, kB1, kB2, kSfa, kSfb1, kSfb2, kInputs };
 
 struct Problem {
@@ -48,7 +50,7 @@ struct Problem {
 
   bool grouped() const { return args.group_mode != DUALGEMM_GROUP_NONE; }
   bool group_offsets() const { return args.group_mode == DUALGEMM_GROUP_OFFSETS; }
-  // Groups that can have rows at all.
+  // Returns the largest number of groups that can have rows at all.
   int32_t groups_with_rows() const { return args.m < args.groups ? args.m : args.groups; }
 };
 

@@ -25,7 +25,7 @@ constexpr uint8_t kUe4m3Nan = 0x7F;
 // 2^-49 of t. The division errs by 2^-53 at most: the computed quotient is a tie exactly when the true one
 // is.
 
-// Nearest code, ties to the even one, saturating at 6. Input is finite and not negative.
+// Returns the nearest code, ties to the even one, saturating at 6. The input is finite and not negative.
 uint8_t e2m1_magnitude(double value) {
   for (uint8_t code = 0; code < 7; ++code) {
     const double middle = (kE2m1Values[code] + kE2m1Values[code + 1]) / 2;
@@ -43,7 +43,7 @@ double from_e2m1(uint8_t code) {
   return code & 8 ? -magnitude : magnitude;
 }
 
-// UE4M3: 4 exponent bits with bias 7, 3 mantissa bits, subnormals below 2^-6.
+// UE4M3 has 4 exponent bits with bias 7, 3 mantissa bits, and subnormals below 2^-6.
 double from_ue4m3(uint8_t byte) {
   const int code = byte & 0x7F;
   if (code == kUe4m3Nan) return std::numeric_limits<double>::quiet_NaN();
@@ -51,7 +51,7 @@ double from_ue4m3(uint8_t byte) {
   return exponent == 0 ? std::ldexp(mantissa, -9) : std::ldexp(8 + mantissa, exponent - 10);
 }
 
-// Nearest, ties to even, saturating at 448. Input is finite and not negative.
+// Rounds to nearest, ties to even, saturating at 448. The input is finite and not negative.
 uint8_t to_ue4m3(double value) {
   if (value >= kUe4m3Max) return 0x7E;
   // The spacing is 2^(e-3) in the binade [2^e, 2^(e+1)) and 2^-9 in all below 2^-6. In units of the spacing
@@ -64,7 +64,7 @@ uint8_t to_ue4m3(double value) {
   return static_cast<uint8_t>((exponent + 6) * 8 + static_cast<int>(rounded));
 }
 
-// Checks shared by the three functions on float matrices; resolves ldx == 0.
+// These checks are shared by the three functions on float matrices; ldx == 0 is resolved.
 dualgemm_status_t check_matrix(const float* x, int32_t rows, int32_t k, int64_t* ldx) {
   if (rows < 0) return fail(DUALGEMM_STATUS_INVALID_VALUE, "rows=%" PRId32 ": must not be negative", rows);
   if (k < 0) return fail(DUALGEMM_STATUS_INVALID_VALUE, "k=%" PRId32 ": must not be negative", k);
@@ -103,7 +103,7 @@ dualgemm_status_t check_global_scale(float global_scale) {
               static_cast<double>(global_scale));
 }
 
-// Sixteen elements: returns their factor and writes eight bytes.
+// Quantises sixteen elements: returns their scale factor and writes eight bytes.
 uint8_t quantize_block(const float* x, double global_scale, uint8_t* packed) {
   double amax = 0;
   for (int i = 0; i < kSfBlock; ++i) amax = std::max(amax, std::fabs(static_cast<double>(x[i])));

@@ -13,7 +13,7 @@ bool ranges_meet(int64_t x_bytes, int64_t y_bytes, int64_t distance) {
   return distance < x_bytes && -distance < y_bytes;
 }
 
-// The greatest number that divides every distance between rows, 0 when there is one row.
+// Returns the greatest number that divides every distance between rows, 0 when there is one row.
 int64_t common_pitch(const Region& r) {
   return std::gcd(r.problems > 1 ? r.stride : 0, r.rows > 1 ? r.pitch : 0);
 }
@@ -26,7 +26,7 @@ bool windows_meet(const Region& x, const Region& y, int64_t pitch, int64_t dista
   return r < x.row_bytes || r + y.row_bytes > pitch;
 }
 
-// One problem of each, y's `distance` bytes behind x's.
+// There is one problem of each here, y's `distance` bytes behind x's.
 bool problems_overlap(const Region& x, const Region& y, int64_t distance) {
   if (!ranges_meet(span_of_problem(x), span_of_problem(y), distance)) return false;
   const int64_t pitch = std::gcd(x.rows > 1 ? x.pitch : 0, y.rows > 1 ? y.pitch : 0);

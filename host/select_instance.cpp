@@ -20,7 +20,7 @@ struct Candidate {
   Cost cost;
 };
 
-// Which of two instances of equal cost:
+// Of two instances of equal cost this prefers:
 //   - the one without a split of K, or with the smaller: less that has to meet at the same time, and the same
 //     order of additions as the instances without a split;
 //   - then fewer bytes into the shared memory of the busiest SM: where DRAM makes several equal, the one that

@@ -1,6 +1,6 @@
-// select_instance.h -- which kernel instance computes a problem. A pure function of its arguments: no CUDA
-// call, no timing, no allocation, no state, so the same problem always gets the same kernel and the same
-// bits.
+// select_instance.h -- which kernel instance computes a problem. The choice is a pure function of its
+// arguments: no CUDA call, no timing, no allocation, no state, so the same problem always gets the same
+// kernel and the same bits.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace dualgemm {
 
-// What an instance has to be, whatever the size of the problem.
+// The instance has to be of this kind, whatever the size of the problem.
 struct InstanceKind {
   Arch arch;
   CType c_type;
@@ -18,11 +18,11 @@ struct InstanceKind {
 };
 bool is_kind(const Instance& instance, const InstanceKind& kind);
 
-// Instances of one kind, which differ in tiles and rings alone. There may be this many.
+// Instances of one kind differ in tiles and rings alone. There may be this many.
 inline constexpr int32_t kMaxOfKind = 64;
 
-// Index of an instance, or -1 when there is none of this kind that takes the problem on this machine. Without
-// `split_k`, instances that split K stay out of it.
+// Returns the index of an instance, or -1 when there is none of this kind that takes the problem on this
+// machine. Without `split_k`, instances that split K stay out of it.
 int32_t select_instance(const InstanceKind& kind, Shape shape, const Machine& machine, bool split_k = true);
 
 }  // namespace dualgemm

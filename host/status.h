@@ -1,6 +1,6 @@
 // status.h -- how the library's own files report a failure: a status for the caller, a text for the person
 // behind it. The text lives in a thread-local buffer, so that reporting allocates nothing and threads do not
-// mix their messages. Knows nothing about CUDA; cuda_error.cpp translates its errors.
+// mix their messages. It knows nothing about CUDA; cuda_error.cpp translates its errors.
 #pragma once
 
 #include "host/dualgemm.h"
@@ -14,7 +14,7 @@ namespace dualgemm {
 // Every exported function that returns a status starts with this: a success leaves an empty text behind.
 void clear_last_error() noexcept;
 
-// The number dualgemm_last_cuda_error() returns from now on, on this thread.
+// Sets the number that dualgemm_last_cuda_error() returns from now on, on this thread.
 void set_last_cuda_error(int error) noexcept;
 
 }  // namespace dualgemm

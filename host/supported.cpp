@@ -28,11 +28,11 @@ bool any_instance(const Property& has) {
   return false;
 }
 
-// By the numbers of dualgemm_activation_t and dualgemm_dtype_t.
+// These are in the order of the numbers of dualgemm_activation_t and dualgemm_dtype_t.
 constexpr const char* kActivationNames[] = {"SWIGLU", "GEGLU_TANH", "GEGLU_ERF", "REGLU", "GLU"};
 constexpr const char* kDtypeNames[] = {"BF16", "FP16", "FP32", "NVFP4"};
 
-// An output and an activation that some instance has, and has together.
+// Accepts an output and an activation that some instance has, and has together.
 dualgemm_status_t check_epilogue(const Problem& problem) {
   const auto computes = [](ActivationKind activation) {
     return any_instance([&](const EpilogueKind& e) { return e.activation == activation; });
@@ -56,7 +56,7 @@ dualgemm_status_t check_epilogue(const Problem& problem) {
   return kOk;
 }
 
-// Requests that the structure can express and the kernels of this release do not compute.
+// Refuses what the structure can express and the kernels of this release do not compute.
 dualgemm_status_t check_requests(const Problem& problem) {
   const dualgemm_args_t& args = problem.args;
   struct Request {
@@ -88,7 +88,7 @@ dualgemm_status_t check_requests(const Problem& problem) {
   });
 }
 
-// The instance that the caller asks for computes what the caller asks for.
+// Checks that the instance that the caller asks for computes what the caller asks for.
 dualgemm_status_t check_instance(const Problem& problem) {
   const int32_t id = problem.args.instance_id;
   if (problem.grouped() && problem.args.m > kMaxGroupedRows)

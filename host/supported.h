@@ -6,8 +6,8 @@
 
 namespace dualgemm {
 
-// Of a problem that keeps all other rules. NOT_SUPPORTED, or INVALID_VALUE for an instance_id that does not
-// exist.
+// Checks a problem that keeps all other rules. Returns NOT_SUPPORTED, or INVALID_VALUE for an instance_id
+// that does not exist.
 dualgemm_status_t check_supported(const Problem& problem);
 
 }  // namespace dualgemm

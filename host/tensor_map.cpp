@@ -63,7 +63,7 @@ struct MapShape {
   cuuint32_t box[kMaxRank];
 };
 
-// "{1, 2, 3}"
+// Writes numbers as "{1, 2, 3}".
 template <typename Number>
 Text<96> numbers_text(const Number* numbers, cuuint32_t count) {
   Text<96> text;
@@ -75,8 +75,8 @@ Text<96> numbers_text(const Number* numbers, cuuint32_t count) {
 
 dualgemm_status_t encode_map(EncodeTiled encode, const MapShape& shape, CUtensorMap* map) {
   constexpr cuuint32_t kElementStrides[kMaxRank] = {1, 1, 1, 1};
-  // L2 promotion off: larger sectors were 6 % slower for streams of whole boxes on the Hopper GPU they were
-  // tried on.
+  // L2 promotion is off: larger sectors were 6 % slower for streams of whole boxes on the Hopper GPU they
+  // were tried on.
   const CUresult result =
       encode(map, shape.type, shape.rank, const_cast<void*>(shape.base), shape.dims, shape.strides, shape.box,
              kElementStrides, CU_TENSOR_MAP_INTERLEAVE_NONE, shape.swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE,
@@ -96,9 +96,10 @@ dualgemm_status_t encode_map(EncodeTiled encode, const MapShape& shape, CUtensor
 cuuint64_t u64(int64_t value) { return static_cast<cuuint64_t>(value); }
 cuuint32_t u32(int64_t value) { return static_cast<cuuint32_t>(value); }
 
-// Packed E2M1 as bytes, two elements each. A box row is 128 bytes, the K of a k-tile, and is stored 128-byte
-// swizzled, the layout the matrix descriptors of the mma expect. Bytes serve as well as the packed 4-bit type
-// (16U4_ALIGN8B), which would count the same box in elements; its relative 16U4_ALIGN16B leaves gaps.
+// Operands are packed E2M1 as bytes, two elements each. A box row is 128 bytes, the K of a k-tile, and is
+// stored 128-byte swizzled, the layout the matrix descriptors of the mma expect. Bytes serve as well as the
+// packed 4-bit type (16U4_ALIGN8B), which would count the same box in elements; its relative 16U4_ALIGN16B
+// leaves gaps.
 MapShape operand_map(const Tensor& t, const Plan& plan, int32_t box_rows) {
   return {t.name,
           CU_TENSOR_MAP_DATA_TYPE_UINT8,
@@ -110,7 +111,7 @@ MapShape operand_map(const Tensor& t, const Plan& plan, int32_t box_rows) {
           {u32(t.bytes(plan.tile.k)), u32(box_rows), 1}};
 }
 
-// Scale factors as 8-byte words: a box has at most 256 elements along a dimension, and the 64 words of an
+// Scale factors are 8-byte words: a box has at most 256 elements along a dimension, and the 64 words of an
 // atom of 512 bytes are the innermost one. A box has as many atoms along K as a scale stage holds.
 MapShape scales_map(const Tensor& t, const Plan& plan, int32_t box_bands) {
   constexpr cuuint32_t kWordsPerAtom = kSfAtomBytes / sizeof(int64_t);

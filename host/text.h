@@ -22,7 +22,7 @@ class Text {
       used_ = static_cast<size_t>(length) < kSize - used_ ? used_ + static_cast<size_t>(length) : kSize - 1;
   }
 
-  // The next member of a list: ", " between it and the one before.
+  // Adds the next member of a list, with ", " between it and the one before.
   void add_member(const char* member) { add("%s%s", used_ ? ", " : "", member); }
 
  private:

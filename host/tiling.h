@@ -1,5 +1,6 @@
 // tiling.h -- how many tiles a launch has, how many clusters run at once on a machine, and how many CTAs a
-// grid has: one answer each for the rules, the cost model, the launch and the benchmark. Arithmetic alone.
+// grid has: one answer each for the rules, the cost model, the launch and the benchmark. It is arithmetic
+// alone.
 #pragma once
 
 #include <cstdint>
@@ -9,44 +10,46 @@
 
 namespace dualgemm {
 
-// What the choice of an instance looks at: `problems` products of one size, m rows of A and C each. Grouped:
-// only the device knows the rows of a group, and m is what a usual group has.
+// The choice of an instance looks at a shape: `problems` products of one size, m rows of A and C each. If it
+// is grouped, only the device knows the rows of a group, and m is what a usual group has.
 struct Shape {
   int32_t m, n, k;
   int32_t problems = 1;
   bool grouped = false;
 };
 
-// What a launch may use: SMs, and how many clusters of two and of four CTAs with full shared memory run on
-// the device at once. 0 = not known: clusters_at_once() then assumes what the architecture's largest chip has
-// in proportion to its SMs.
+// A launch may use this: SMs, and as many clusters of two and of four CTAs with full shared memory as run on
+// the device at once. 0 says that a number is not known: clusters_at_once() then assumes what the
+// architecture's largest chip has in proportion to its SMs.
 struct Machine {
   int32_t sms, clusters_of_2 = 0, clusters_of_4 = 0;
 };
 
-// The part of the device that a launch may use.
+// Returns the part of the device that a launch may use.
 Machine machine_of(const dualgemm_args_t& args, const dualgemm_device_t& device);
 
-// Of one problem with so many rows of A and C, columns of C, elements of K.
+// These count the tiles of one problem with so many rows of A and C, columns of C, elements of K.
 int64_t m_tiles(const TilePlan& tile, int64_t rows);
 int64_t n_tiles(const TilePlan& tile, int64_t columns);
 int64_t k_tiles(const TilePlan& tile, int64_t k);
 
-// Tiles of C that a launch computes; with groups an upper bound, since their rows are not known here.
+// Counts the tiles of C that a launch computes; with groups this is an upper bound, since their rows are not
+// known here.
 int64_t tile_bound(const Problem& problem, const TilePlan& tile);
 
-// The same for a shape: tiles down M of one problem, and of C in all. The rows of a group are taken as spread
-// evenly over 1 .. 2 m - 1, whose mean is m.
+// These count the same for a shape: tiles down M of one problem, and of C in all. The rows of a group are
+// taken as spread evenly over 1 .. 2 m - 1, whose mean is m.
 double mean_m_tiles(const Shape& shape, const TilePlan& tile);
 int64_t mean_tiles(const Shape& shape, const TilePlan& tile);
 
-// Clusters of `size` CTAs (1, 2 or 4) that run at the same time, one CTA to an SM.
+// Counts the clusters of `size` CTAs (1, 2 or 4) that run at the same time, one CTA to an SM.
 int32_t clusters_at_once(const Machine& machine, Arch arch, int32_t size);
 
-// Clusters of a launch. Without a split of K no more than run at once, since each walks several tiles.
+// Counts the clusters of a launch. Without a split of K there are no more than run at once, since each walks
+// several tiles.
 int64_t grid_clusters(const Plan& plan, int64_t tiles, const Machine& machine);
 
-// CTAs of a launch.
+// Counts the CTAs of a launch.
 int64_t grid_size(const Problem& problem, const Plan& plan, const Machine& machine);
 
 }  // namespace dualgemm

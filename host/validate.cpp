@@ -24,11 +24,11 @@ constexpr uint32_t kKnownFlags = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHT
                                  DUALGEMM_FLAG_BATCH_INVARIANT | DUALGEMM_FLAG_CHECK_POINTERS |
                                  DUALGEMM_FLAG_EXACT_ACT | DUALGEMM_FLAG_NO_FALLBACK;
 
-// Bytes: TMA addresses, row pitches and strides, and 16-byte stores of C.
+// TMA addresses, row pitches and strides, and 16-byte stores of C need multiples of this many bytes.
 constexpr int kAlignment = 16;
 int elements_of_alignment(const Tensor& t) { return kAlignment * 8 / t.bits; }
 
-// Powers of two that numbers of bytes stay below. TMA strides are below the first, which is kept for a whole
+// Numbers of bytes stay below these powers of two. TMA strides are below the first, which is kept for a whole
 // operand, too; the second is more than a GPU can address, and keeps byte arithmetic in 64 bits.
 constexpr int kInputBytes = 40;
 constexpr int kProblemsBytes = 48;
@@ -121,7 +121,7 @@ dualgemm_status_t check_shape(const Problem& problem) {
     return fail(DUALGEMM_STATUS_INVALID_SHAPE, "K=%" PRId32 ": must be a multiple of %d", args.k, kSfBlock);
   if (args.k == 0 && problem.grouped())
     return fail(DUALGEMM_STATUS_INVALID_SHAPE, "K=0: must be above 0 with a group_mode");
-  // 16 bytes of a row of C; an NVFP4 output needs whole blocks that share a factor.
+  // A row of C is stored in pieces of 16 bytes; an NVFP4 output needs whole blocks that share a scale factor.
   const int multiple =
       args.c_dtype == DUALGEMM_DTYPE_NVFP4 ? kSfBlock : elements_of_alignment(problem.output);
   if (args.n % multiple != 0)
@@ -175,7 +175,7 @@ dualgemm_status_t check_pitches(const Problem& problem) {
   return check_pitch(problem.output, "N", kProblemsBytes);
 }
 
-// The step from one problem of a tensor to the next.
+// Checks the step from one problem of a tensor to the next.
 dualgemm_status_t check_stride(const Tensor& t) {
   if (t.stride < 0)
     return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must not be negative", t.stride_name,
@@ -234,7 +234,7 @@ dualgemm_status_t check_alignment(const Problem& problem) {
   return kOk;
 }
 
-// Scale factors follow each other without a gap: the rows of a problem are one.
+// Scale factors follow each other without a gap, so all rows of a problem count as one.
 Region region_of(const Tensor& t) {
   if (t.scale_factors())
     return {t.name, t.base, t.problems, t.bytes(t.stride), 1, 0, t.bytes(t.rows * t.pitch)};

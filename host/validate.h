@@ -1,6 +1,6 @@
-// validate.h -- every precondition of a launch, one status each, in the documented order. No CUDA call and no
-// access to what a pointer points at: all of it can be tested, and asked by users, on a machine without a
-// GPU.
+// validate.h -- every precondition of a launch, one status each, in the documented order. It makes no CUDA
+// call and does not look at what a pointer points at: all of it can be tested, and asked by users, on a
+// machine without a GPU.
 #pragma once
 
 #include "host/problem.h"

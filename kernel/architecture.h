@@ -1,5 +1,5 @@
 // architecture.h -- the GPU architectures that instances are compiled for, and the limits that a kernel has
-// to keep on each. Plain C++: kernels, host/ and tests read it.
+// to keep on each. This is plain C++: kernels, host/ and tests read it.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ struct Architecture {
   int32_t max_smem_bytes;  // shared memory that a CTA can opt in to
   int32_t tmem_columns;    // tensor memory of an SM: 128 lanes x this many columns x 32 bits
   int32_t store_bytes;     // that one lane can store at once
-  // SMs of its largest chip, and how many clusters of four CTAs with all their shared memory run on it at
-  // once: they do not cross the borders of a GPC, whose SMs are no multiple of four.
+  // Its largest chip has this many SMs, and runs this many clusters of four CTAs with all their shared memory
+  // at once: they do not cross the borders of a GPC, whose SMs are no multiple of four.
   int32_t sms, clusters_of_4;
 };
 
-// In the order of Arch. CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; nvcc
-// manual, "GPU Feature List": sm_90a runs on 9.0 alone, the family target sm_100f on every 10.x. Stores: PTX
-// ISA 9.0, 9.7.9.11 (st). Clusters of four: measured on an H200; on a B200 34 by its published GPC sizes,
-// less two to be safe.
+// The entries are in the order of Arch. The CUDA C++ Programming Guide, "Technical Specifications per Compute
+// Capability", has the limits. By the nvcc manual, "GPU Feature List", sm_90a runs on 9.0 alone, the family
+// target sm_100f on every 10.x. PTX ISA 9.0, 9.7.9.11 (st), has the stores. Clusters of four were measured on
+// an H200; a B200 has 34 by its published GPC sizes, less two to be safe.
 inline constexpr Architecture kArchitectures[] = {
     {.arch = Arch::kSm90,
      .target = "sm_90a",

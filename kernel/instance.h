@@ -24,11 +24,12 @@ struct InstanceList {
   int32_t count;
 };
 
-// The instances of the library in the order of their ids, which start at 1: the id of instance(i) is i + 1.
+// These are the instances of the library in the order of their ids, which start at 1: the id of instance(i)
+// is i + 1.
 int32_t instance_count();
 const Instance& instance(int32_t index);
 
-// for (const Instance& i : instances())
+// This makes "for (const Instance& i : instances())" possible.
 class Instances {
  public:
   class Iterator {

@@ -1,6 +1,6 @@
 // plan.h -- the plan of a kernel: everything about it that is known when it is compiled, as one constant
 // value. The kernel, host/, the cost model, the bench and the tests read the same plan; each architecture has
-// a function that derives it from a few options (sm100/plan.h). Plain C++ without CUDA types.
+// a function that derives it from a few options (sm100/plan.h). This is plain C++ without CUDA types.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace dualgemm {
 
-// Scale factors come in atoms: those of 128 rows x 64 elements of K, 512 bytes.
+// Scale factors come in atoms of 512 bytes: those of 128 rows x 64 elements of K.
 inline constexpr int32_t kSfAtomBytes = 512;
 inline constexpr int32_t kSfAtomRows = 128;
 inline constexpr int32_t kSfAtomElems = 64;
 
-// Groups of one launch: their table lies in shared memory.
+// A launch has at most this many groups, because their table lies in shared memory.
 inline constexpr int32_t kMaxGroups = 512;
 
-// Tiles of M whose rows of A are meant to stay in L2 together (common/scheduler.cuh).
+// A band has this many tiles of M, whose rows of A are meant to stay in L2 together (common/scheduler.cuh).
 inline constexpr uint32_t kBandTiles = 16;
 
-// What a CTA, or the two CTAs of a 2-SM mma, compute from one tile of C: m rows of A, n rows of B1 and n of
-// B2. With split_k > 1 that many of them, all in one cluster, share the tile: each takes a part of K, and
-// they add their accumulators up.
+// A CTA, or the two CTAs of a 2-SM mma, compute a tile of C from m rows of A, n rows of B1 and n of B2. With
+// split_k > 1 that many of them, all in one cluster, share the tile: each takes a part of K, and they add
+// their accumulators up.
 struct TilePlan {
   int32_t m, n;
   int32_t k;  // elements of K in a k-tile
@@ -33,8 +33,8 @@ struct TilePlan {
   bool operator==(const TilePlan&) const = default;
 };
 
-// The ring of operands in shared memory. A stage holds one k-tile: a box of A, and one or two boxes of B1 and
-// B2.
+// This describes the ring of operands in shared memory. A stage holds one k-tile: a box of A, and one or two
+// boxes of B1 and B2.
 struct OperandPlan {
   int32_t stages;
   int32_t a_box_rows, b_box_rows;  // rows of one TMA box
@@ -45,7 +45,7 @@ struct OperandPlan {
   bool operator==(const OperandPlan&) const = default;
 };
 
-// The ring of scale factors in shared memory. A stage holds the factors of k_tiles k-tiles.
+// This describes the ring of scale factors in shared memory. A stage holds the factors of k_tiles k-tiles.
 struct ScalePlan {
   int32_t stages;
   int32_t k_tiles;               // fewer and larger copies where there are several
@@ -57,7 +57,7 @@ struct ScalePlan {
   bool operator==(const ScalePlan&) const = default;
 };
 
-// The multiplication of one k-tile. A step is the K of one mma.
+// This describes the multiplication of one k-tile. A step is the K of one mma.
 struct MmaPlan {
   int32_t cta_group;     // CTAs that one mma works for: 2 is the 2-SM form
   bool swap_ab;          // the rows of B1 and B2 are on the M side of the mma, those of A on the N side
@@ -72,7 +72,7 @@ struct MmaPlan {
   bool operator==(const MmaPlan&) const = default;
 };
 
-// Tensor memory, in columns. tmem_map.cuh draws it.
+// This divides the columns of tensor memory. tmem_map.cuh draws it.
 struct TmemPlan {
   int32_t acc_stages;      // pairs of accumulators
   int32_t acc_columns;     // of one pair
@@ -89,7 +89,7 @@ struct TmemPlan {
   bool operator==(const TmemPlan&) const = default;
 };
 
-// The warps of the epilogue, and how much each has in registers.
+// The epilogue has so many warps, and each takes so much into registers at a time.
 struct EpiloguePlan {
   int32_t warps;
   int32_t chunk_columns;  // of each product, per lane
@@ -115,7 +115,7 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
-// The ring of operands of a tile, with `stages` stages.
+// Returns the ring of operands of a tile, with `stages` stages.
 constexpr OperandPlan operand_plan(const TilePlan& tile, const MmaPlan& mma, int32_t stages) {
   OperandPlan x{};
   x.stages = stages;
@@ -132,7 +132,7 @@ constexpr OperandPlan operand_plan(const TilePlan& tile, const MmaPlan& mma, int
   return x;
 }
 
-// The ring of scale factors, with `stages` stages of `k_tiles` k-tiles.
+// Returns the ring of scale factors, with `stages` stages of `k_tiles` k-tiles.
 constexpr ScalePlan scale_plan(const TilePlan& tile, const MmaPlan& mma, int32_t stages, int32_t k_tiles) {
   ScalePlan x{};
   x.stages = stages;

@@ -8,7 +8,7 @@
 
 namespace bench {
 
-// A row for each lane of the eight epilogue warps: 32 results, and room so that lanes differ in banks.
+// Each lane of the eight epilogue warps has a row here: 32 results, and room so that lanes differ in banks.
 struct Staging {
   static constexpr int kPitch = 80;
   alignas(16) uint8_t row[256][kPitch];

@@ -1,6 +1,6 @@
-// ideas.h -- one idea at a time: ways to compute the same problem that differ in one thing, so that a GPU
-// can say what that thing is worth. README.md tells what each idea asks. Looks inside the library, which none
-// of this is part of.
+// ideas.h -- one idea at a time: ways to compute the same problem that differ in one thing, so that a GPU can
+// say what that thing is worth. README.md tells what each idea asks. All of this looks inside the library,
+// and none of it is part of that.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -27,10 +27,10 @@ struct Idea {
   std::vector<Way> ways;  // the baseline first
 };
 
-// fp16 throughout.
+// Returns the ideas, all of them with fp16.
 const std::vector<Idea>& ideas();
 
-// Device memory for the products of a two-pass way, compact; unused by others.
+// This is device memory for the products of a two-pass way, compact; other ways do not use it.
 struct Intermediates {
   void *gates, *ups;  // [m, n] each
 };

@@ -1,5 +1,5 @@
 // k_order.cuh -- a main loop that starts elsewhere along K in each CTA, so that CTAs that run at the same
-// time ask for different bytes. For kernels of one CTA per tile and one k-tile per scale stage.
+// time ask for different bytes. It is for kernels of one CTA per tile and one k-tile per scale stage.
 #pragma once
 
 #include "kernel/common/k_loop.cuh"

@@ -15,7 +15,8 @@ namespace {
 using namespace dualgemm;
 using sm100::Options;
 
-// A kernel with these options that inherits the parts of the shipping ones; what differs stands in Self.
+// This is a kernel with these options that inherits the parts of the shipping ones; what differs stands in
+// Self.
 template <class Self, Options kOptions>
 struct Variant : sm100::Parts<Self> {
   static constexpr Plan kPlan = sm100::plan_of(kOptions);
@@ -24,7 +25,7 @@ struct Variant : sm100::Parts<Self> {
   using Activation = Swiglu<ApproximateMath>;
 };
 
-// The tile of the shipping m256n64k256, whose rings are {7, 4, 2}.
+// This is the tile of the shipping m256n64k256, whose rings are {7, 4, 2}.
 constexpr Options narrow_pair(int stages, int scale_stages, int scale_k_tiles) {
   return {.tile_m = 256,
           .tile_n = 64,
@@ -84,63 +85,57 @@ struct SharedRcp : Variant<SharedRcp, kNarrowPair> {
 };
 
 // The shipping m128n64k256 has two pairs of accumulators and starts at K = 0.
-struct Rotated
-    : Variant<
-          Rotated,
-          Options{
-              .tile_m = 128, .tile_n = 64, .stages = 6, .scale_stages = 5, .acc_stages = 2, .keep_a = true}> {
+constexpr Options kNarrow{
+    .tile_m = 128, .tile_n = 64, .stages = 6, .scale_stages = 5, .acc_stages = 2, .keep_a = true};
+constexpr Options kNarrowOnePair{.tile_m = 128, .tile_n = 64, .stages = 6, .scale_stages = 5, .keep_a = true};
+struct Rotated : Variant<Rotated, kNarrow> {
   static constexpr const char* kVariant = "rotated";
   using KLoop = RotatedLoop<Rotated>;
 };
-struct OnePair
-    : Variant<OnePair, Options{.tile_m = 128, .tile_n = 64, .stages = 6, .scale_stages = 5, .keep_a = true}> {
+struct OnePair : Variant<OnePair, kNarrowOnePair> {
   static constexpr const char* kVariant = "acc1";
 };
 
-// A kernel that computes the products of a tile otherwise than the shipping ones.
+// This is a kernel that computes the products of a tile otherwise than the shipping ones.
 template <class Self, Options kOptions, Products kProducts>
 struct ProductsVariant : Variant<Self, kOptions> {
   static constexpr Plan kPlan = sm100::plan_of(kOptions, kProducts);
   static_assert(sm100::possible<kOptions, kPlan>());
 };
 
-// 128 columns, with two mma of N = 128 for one of N = 256.
+// These have 128 columns, with two mma of N = 128 for one of N = 256.
 constexpr Products kTwoMmas{.accumulators = 2, .together = 2, .per_step = 2};
-struct TwoMmas
-    : ProductsVariant<TwoMmas, Options{.tile_m = 128, .tile_n = 128, .stages = 4, .scale_stages = 5},
-                      kTwoMmas> {
+constexpr Options kWide{.tile_m = 128, .tile_n = 128, .stages = 4, .scale_stages = 5};
+constexpr Options kWidePair{.tile_m = 256, .tile_n = 128, .stages = 6, .scale_stages = 5};
+struct TwoMmas : ProductsVariant<TwoMmas, kWide, kTwoMmas> {
   static constexpr const char* kVariant = "two_mma";
 };
-struct TwoMmasPair
-    : ProductsVariant<TwoMmasPair, Options{.tile_m = 256, .tile_n = 128, .stages = 6, .scale_stages = 5},
-                      kTwoMmas> {
+struct TwoMmasPair : ProductsVariant<TwoMmasPair, kWidePair, kTwoMmas> {
   static constexpr const char* kVariant = "two_mma";
 };
 
-// 128 x 128 with one product at a time: a k-tile has one B, so more of them fit than of the shipping
-// kernel's.
+// These compute a tile of 128 x 128 one product at a time: a k-tile has one B, so more of them fit than of
+// the shipping kernel's.
 template <class Self, Options kOptions, Products kProducts>
 struct OneProductVariant : ProductsVariant<Self, kOptions, kProducts> {
   using KLoop = ProductLoop<Self>;
   using LoadWeights = LoadOneWeight<Self>;
   using Multiply = OneProduct<Self>;
 };
-struct Sequential
-    : OneProductVariant<Sequential, Options{.tile_m = 128, .tile_n = 128, .stages = 6, .scale_stages = 7},
-                        kOneAfterOther> {
+constexpr Options kOneB{.tile_m = 128, .tile_n = 128, .stages = 6, .scale_stages = 7};
+constexpr Options kOneBTwoPairs{
+    .tile_m = 128, .tile_n = 128, .stages = 6, .scale_stages = 7, .acc_stages = 2};
+struct Sequential : OneProductVariant<Sequential, kOneB, kOneAfterOther> {
   static constexpr const char* kVariant = "sequential";
 };
-struct First
-    : OneProductVariant<
-          First, Options{.tile_m = 128, .tile_n = 128, .stages = 6, .scale_stages = 7, .acc_stages = 2},
-          kFirstOnly> {
+struct First : OneProductVariant<First, kOneBTwoPairs, kFirstOnly> {
   static constexpr const char* kVariant = "first";
   using Activation = Identity;
 };
 
 constexpr int kActivationThreads = 256;
 
-// Two fp16 as floats.
+// Returns two fp16 as floats.
 __device__ Pair floats(uint32_t halves) {
   Pair result;
   asm("{\n\t"
@@ -154,7 +149,7 @@ __device__ Pair floats(uint32_t halves) {
   return result;
 }
 
-// Eight outputs of one thread: the intermediates are read, and C is written, 16 bytes at a time.
+// Each thread computes eight outputs: the intermediates are read, and C is written, 16 bytes at a time.
 __global__ void __launch_bounds__(kActivationThreads)
     activation(const uint4* gates, const uint4* ups, uint4* c, int64_t vectors) {
   const int64_t i = int64_t{blockIdx.x} * kActivationThreads + threadIdx.x;

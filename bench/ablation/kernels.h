@@ -11,7 +11,7 @@ namespace bench {
 
 extern const dualgemm::InstanceList kAblations;  // fp16
 
-// c = silu(gates) * ups, elementwise. Compact and fp16 all three, a multiple of 8 elements.
+// Computes c = silu(gates) * ups, elementwise. All three are compact, fp16, and a multiple of 8 elements.
 cudaError_t launch_activation(const void* gates, const void* ups, void* c, int64_t elements,
                               cudaStream_t stream);
 

@@ -1,6 +1,6 @@
 // one_product.cuh -- the parts of a kernel that multiplies with one of B1 and B2 at a time: first A * B1^T
-// over all of K and then A * B2^T, from the start of K again; or the first alone, as one of two GEMMs. For
-// one CTA per tile and without swap A/B.
+// over all of K and then A * B2^T, from the start of K again; or the first alone, as one of two GEMMs. They
+// are for one CTA per tile and without swap A/B.
 #pragma once
 
 #include "kernel/epilogue/epilogue.cuh"
@@ -12,7 +12,7 @@ using dualgemm::Plan;
 using dualgemm::sm100::Options;
 using dualgemm::sm100::Products;
 
-// Of the two products, or of the one, that a tile has: one from a k-tile, by one mma of a step.
+// A tile has two products, or one of them. Each k-tile serves one product, by one mma for each step.
 inline constexpr Products kOneAfterOther{.accumulators = 2, .together = 1, .per_step = 1};
 inline constexpr Products kFirstOnly{.accumulators = 1, .together = 1, .per_step = 1};
 
@@ -20,7 +20,7 @@ struct KTileOfProduct : dualgemm::KTile {
   int32_t product;
 };
 
-// All of K for each product.
+// Every product takes all of K before the next begins.
 template <class Traits>
 struct ProductLoop : dualgemm::KLoop<Traits> {
   using Base = dualgemm::KLoop<Traits>;
@@ -47,7 +47,7 @@ struct LoadOneWeight : dualgemm::LoadWeights<Traits> {
   using Base = dualgemm::LoadWeights<Traits>;
   using Base::Base;
 
-  // Chosen, not indexed: an array whose index is known at run time only lies in local memory.
+  // The map is chosen, not indexed: an array whose index is known at run time only lies in local memory.
   DUALGEMM_DEVICE static const CUtensorMap* of(const CUtensorMap* const (&maps)[2], const KTileOfProduct& k) {
     return k.product == 0 ? maps[0] : maps[1];
   }
@@ -77,19 +77,18 @@ struct OneProduct {
   }
 };
 
-// C = alpha1 * A * B1^T, as it is.
+// This activation leaves C = alpha1 * A * B1^T as it is.
 struct Identity {
-  static constexpr dualgemm::ActivationKind kKind =
-      dualgemm::ActivationKind::kSwiglu;  // has no number of its own
+  // It has no number of its own.
+  static constexpr dualgemm::ActivationKind kKind = dualgemm::ActivationKind::kSwiglu;
   static constexpr const char* kName = "identity";
   static constexpr dualgemm::ActivationCost kCost = {
       .ex2 = 0, .rcp = 0, .other_special = 0, .multiplications = 1};
 
   DUALGEMM_DEVICE explicit Identity(const dualgemm::Params&) {}
   DUALGEMM_DEVICE dualgemm::Pair gate(dualgemm::Pair g) const { return g; }
-  DUALGEMM_DEVICE dualgemm::Pair up(dualgemm::Pair) const {
-    return {1.0f, 1.0f};
-  }  // never looks at what is not there
+  // The second product is not there, and this never looks at it.
+  DUALGEMM_DEVICE dualgemm::Pair up(dualgemm::Pair) const { return {1.0f, 1.0f}; }
 };
 
 }  // namespace bench

@@ -1,6 +1,6 @@
 // scale_copy.cuh -- other times for the copies of scale factors to tensor memory than with the mma of each
-// step: all of a k-tile before its first mma, or while the k-tile before is multiplied. For scale factors
-// that are resident.
+// step: all of a k-tile before its first mma, or while the k-tile before is multiplied. They are for scale
+// factors that are resident.
 #pragma once
 
 #include "kernel/sm100/mma.cuh"
@@ -40,7 +40,7 @@ struct CopyKTileFirst : NothingPerStep {
   }
 };
 
-// Two scale stages are in use at a time. The ring position of the next k-tile to copy.
+// Two scale stages are in use at a time. This is the ring position of the next k-tile to copy.
 template <int kScaleStages>
 struct CopyKTileAhead : NothingPerStep {
   static_assert(kScaleStages >= 2, "one is copied while the other is multiplied with");

@@ -18,7 +18,7 @@ template <class Math>
 struct SharedReciprocal {
   static constexpr dualgemm::ActivationKind kKind = dualgemm::ActivationKind::kSwiglu;
   static constexpr const char* kName = "swiglu";
-  // Two results take 13 products: 4 by the factors, 2 by log2 e, the one of the denominators, 2 of the
+  // Two results take 13 products: 4 by the alphas, 2 by log2 e, the one of the denominators, 2 of the
   // reciprocal by one of them, 2 by the gate and 2 by up.
   static constexpr dualgemm::ActivationCost kCost = {
       .ex2 = 1, .rcp = 0.5, .other_special = 0, .multiplications = 6.5};
@@ -36,9 +36,8 @@ struct SharedReciprocal {
     constexpr float kLog2E = 1.44269504f;
     return 1.0f + Math::ex2((g > kLowestGate ? g : kLowestGate) * -kLog2E);  // a number, also for NaN
   }
-  DUALGEMM_HOST_DEVICE static float bounded(float g) {
-    return g < kLowestGate ? kLowestGate : g;
-  }  // keeps NaN
+  // The comparison keeps NaN.
+  DUALGEMM_HOST_DEVICE static float bounded(float g) { return g < kLowestGate ? kLowestGate : g; }
 };
 
 }  // namespace bench

@@ -49,7 +49,7 @@ std::string timing_text(const Timing& t) {
   return fmt::format("{:.2f} ({:.2f}..{:.2f})", t.median_us, t.p10_us, t.p90_us);
 }
 
-// Against the first row of the table: "1.00" for that row itself.
+// Gives times relative to the first row of the table: "1.00" for that row itself.
 class Ratio {
  public:
   std::string of(double us) {
@@ -61,7 +61,7 @@ class Ratio {
   std::optional<double> baseline_;
 };
 
-// Room on the device for the products of the two-pass way.
+// This is room on the device for the products of the two-pass way.
 class Scratch {
  public:
   explicit Scratch(const Shape& shape) {

@@ -11,7 +11,7 @@
 
 namespace bench {
 
-// Values of --ablation: the ideas, and "all".
+// Returns the values of --ablation: the ideas, and "all".
 std::vector<std::string> idea_names();
 
 struct AblationRun {
@@ -20,10 +20,10 @@ struct AblationRun {
   bool verify_only;
 };
 
-// One table for each problem and idea. `wrong` counts what did not verify; that is not timed.
+// Prints one table for each problem and idea. `wrong` counts what did not verify; that is not timed.
 nlohmann::json print_ablations(const std::vector<Shape>& shapes, const AblationRun& run, int& wrong);
 
-// The same tables without a GPU: what the cost model expects on `device`.
+// Prints the same tables without a GPU: what the cost model expects on `device`.
 nlohmann::json print_modelled_ablations(const std::vector<Shape>& shapes, const std::string& idea,
                                         const dualgemm_device_t& device);
 

@@ -24,10 +24,10 @@ struct Cta {
   }
   DUALGEMM_DEVICE bool leads() const { return rank == 0; }
 
-  // Both CTAs of the pair, as bits of cluster ranks.
+  // Returns both CTAs of the pair, as bits of cluster ranks.
   DUALGEMM_DEVICE uint16_t both() const { return static_cast<uint16_t>(3u << (2 * slice)); }
 
-  // A box of an operand, or of scale factors, into this CTA, counted on the leader's barrier.
+  // Copies a box of an operand, or of scale factors, into this CTA, counted on the leader's barrier.
   DUALGEMM_DEVICE void load(void* dst, const CUtensorMap& map, ptx::Coordinates3 at, uint64_t& full,
                             uint64_t policy) const {
     if constexpr (kPaired)
@@ -40,7 +40,7 @@ struct Cta {
       ptx::cp_async_bulk_tensor_4d_pair(dst, &map, at, ptx::even_cta_address(ptx::smem_u32(&full)), policy);
     else ptx::cp_async_bulk_tensor_4d(dst, &map, at, &full, policy);
   }
-  // A box of scale factors into both CTAs.
+  // Copies a box of scale factors into both CTAs.
   DUALGEMM_DEVICE void load_to_both(void* dst, const CUtensorMap& map, ptx::Coordinates4 at, uint64_t& full,
                                     uint64_t policy) const {
     ptx::cp_async_bulk_tensor_4d_pair_multicast(dst, &map, at, ptx::even_cta_address(ptx::smem_u32(&full)),

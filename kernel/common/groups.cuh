@@ -1,6 +1,6 @@
-// groups.cuh -- the table of groups that have rows, made by one warp from the sizes that lie in device
-// memory. They are whatever the caller's kernels wrote there, so they are clamped to 0 .. M, and offsets are
-// made to ascend: nothing outside the tensors is ever read or written.
+// groups.cuh -- the table of groups (the experts of an MoE layer) that have rows, made by one warp from the
+// sizes that lie in device memory. They are whatever the caller's kernels wrote there, so they are clamped
+// to 0 .. M, and offsets are made to ascend: nothing outside the tensors is ever read or written.
 #pragma once
 
 #include "kernel/common/scheduler.cuh"
@@ -11,7 +11,7 @@ namespace dualgemm {
 
 DUALGEMM_DEVICE int32_t clamp(int32_t value, int32_t low, int32_t high) { return max(low, min(value, high)); }
 
-// The sum or maximum of `value` over the lanes from 0 up to this one.
+// Returns the sum or maximum of `value` over the lanes from 0 up to this one.
 template <class Operation>
 DUALGEMM_DEVICE int32_t scan(int32_t value, const Operation& operation) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -23,7 +23,7 @@ DUALGEMM_DEVICE int32_t scan(int32_t value, const Operation& operation) {
   return value;
 }
 
-// A sum that goes on from one warp-full of values to the next.
+// This is a sum that goes on from one warp-full of values to the next.
 struct RunningSum {
   int32_t total = 0;
   // Returns `total` plus the values of the lanes below this one, and adds those of all lanes to `total`.
@@ -34,7 +34,7 @@ struct RunningSum {
   }
 };
 
-// For all lanes of one warp to call. The last entry of the table has problem -1, which tells schedulers where
+// All lanes of one warp call this. The last entry of the table has problem -1, which tells schedulers where
 // to stop.
 template <class Traits>
 DUALGEMM_DEVICE void write_group_table(const Params& p, GroupTable& table) {
@@ -64,7 +64,8 @@ DUALGEMM_DEVICE void write_group_table(const Params& p, GroupTable& table) {
   if (lane == 0) table.entry[groups.total] = {m_tiles.total, -1, 0, 0, 0};
 }
 
-// The tiles of this CTA, or of its cluster. `groups` is the table of a grouped kernel, and unused in others.
+// Returns the tiles of this CTA, or of its cluster. `groups` is the table of a grouped kernel, and unused in
+// others.
 template <class Traits, class Groups>
 DUALGEMM_DEVICE auto scheduler_of(const Params& p, const Groups& groups) {
   constexpr uint32_t kClusterSize = Traits::kPlan.cluster_size();

@@ -1,6 +1,6 @@
 // k_loop.cuh -- the k-tiles of one tile of C, in the order in which the load roles bring them and the
-// multiply role reads them. A CTA whose cluster splits K has a part of them. Plain arithmetic, tested on the
-// host.
+// multiply role reads them. With split-K a CTA has a part of them, its slice of K. It is plain arithmetic,
+// tested on the host.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace dualgemm {
 
-// The k-tiles of one slice of K. Slices differ by at most one k-tile and may be empty.
+// These are the k-tiles of one slice of K. Slices differ by at most one k-tile and may be empty.
 struct KRange {
   int32_t first, end;
   DUALGEMM_HOST_DEVICE constexpr bool empty() const { return first == end; }

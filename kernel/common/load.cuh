@@ -1,7 +1,7 @@
 // load.cuh -- the two load roles: TMA copies of one k-tile after another into the ring of operands, and of
 // their scale factors into the ring of scale stages. One role brings what belongs to the weights, the other
-// what belongs to the activations, which the preceding grid may still be writing. One warp each, in each CTA
-// of a pair; params.h says what each tensor map covers.
+// what belongs to the activations, which the preceding grid may still be writing. Each is one warp, in each
+// CTA of a pair; params.h says what each tensor map covers.
 #pragma once
 
 #include "kernel/common/cta.cuh"
@@ -14,16 +14,16 @@
 
 namespace dualgemm {
 
-// B1, B2 and their scale factors. Scale factors come in blocks of 128 rows: tiles of 64 or 192 rows load the
-// blocks they share with a neighbour, and the mma picks its part. Both CTAs of a pair multiply with all of B
-// and need all its scale factors: each brings one of SFB1 and SFB2 for both.
+// This part loads B1, B2 and their scale factors. Scale factors come in blocks of 128 rows: tiles of 64 or
+// 192 rows load the blocks they share with a neighbour, and the mma picks its part. Both CTAs of a pair
+// multiply with all of B and need all its scale factors: each brings one of SFB1 and SFB2 for both.
 template <class Traits>
 struct LoadWeights {
   static constexpr Plan kPlan = Traits::kPlan;
   // Each CTA of the pair brings one of B1 and B2.
   static constexpr bool kOneB = kPlan.operands.b_boxes < kPlan.mma.products;
   static constexpr uint32_t kStageBytes = kPlan.operands.b_boxes * kPlan.operands.b_box_bytes;
-  // What lands in one CTA, whichever brings it.
+  // So many bytes land in one CTA, whichever brings them.
   static constexpr uint32_t kScaleStageBytes = kPlan.mma.products * kPlan.scales.sfb_bytes;
   static constexpr bool kLaunchesDependents = false;
 
@@ -39,7 +39,7 @@ struct LoadWeights {
     policy = ptx::create_policy_evict_first();
   }
 
-  // Where the boxes of a stage begin, in B1 and in B2 alike.
+  // Returns where the boxes of a stage begin, in B1 and in B2 alike.
   DUALGEMM_DEVICE ptx::Coordinates3 at(const Tile& tile, KTile k) const {
     const int first = kOneB ? 0 : static_cast<int>(cta.rank) * kPlan.operands.b_box_rows;
     return {k.index * (kPlan.tile.k / 2), tile.n * kPlan.tile.n + first, tile.problem};
@@ -69,9 +69,9 @@ struct LoadWeights {
   }
 };
 
-// A and its scale factors. Rows of the next group that follow the tile's own arrive with them, and are not
-// used. A CTA of a pair that has no row of the tile loads at a negative row, which TMA fills with zeros
-// without reading anything.
+// This part loads A and its scale factors. Rows of the next group that follow the tile's own arrive with
+// them, and are not used. A CTA of a pair that has no row of the tile loads at a negative row, which TMA
+// fills with zeros without reading anything.
 template <class Traits>
 struct LoadActivations {
   static constexpr Plan kPlan = Traits::kPlan;
@@ -103,7 +103,7 @@ struct LoadActivations {
   }
 };
 
-// Part: LoadWeights or LoadActivations.
+// Part is LoadWeights or LoadActivations.
 template <class Part, class Traits, class Scheduler>
 DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits> cta, Scheduler tiles) {
   const Part part(p, cta);
@@ -155,7 +155,7 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
   drain(rings.scale_empty, q);
 }
 
-// For one thread to call.
+// One thread calls this.
 DUALGEMM_DEVICE void prefetch_tensor_maps(const Params& p) {
   for (const CUtensorMap* map : {&p.b1, &p.b2, &p.a, &p.sfb1, &p.sfb2, &p.sfa}) ptx::prefetch_tensormap(map);
 }
@@ -165,7 +165,7 @@ DUALGEMM_DEVICE void prefetch_tensor_maps(const Params& p) {
 // prefetched is never stale, and unless the weights are static their copies to shared memory still come after
 // griddepcontrol.wait. There are at most four prefetches, since more would delay the other warps at the
 // cluster barrier of the prologue: on an H200 four cost 3 to 6 cycles each, every further one 37 to 116.
-// For one thread to call.
+// One thread calls this.
 template <class Traits, class Scheduler>
 DUALGEMM_DEVICE void prefetch_weights(const Params& p, Cta<Traits> cta, Scheduler tiles) {
   constexpr int kKTilesAhead = 4 / Traits::kPlan.operands.b_boxes;

@@ -1,6 +1,6 @@
 // pipeline.cuh -- the position of one end of a ring: which stage comes next and which phase of its barrier to
-// wait for. Both ends carry their position across tiles; nothing is ever reset. Plain arithmetic, tested on
-// the host.
+// wait for. Both ends carry their position across tiles; nothing is ever reset. It is plain arithmetic,
+// tested on the host.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,14 @@ struct PipelineState {
   }
 };
 
-// The end that fills stages. Phase 1: on a new barrier the phase before the first counts as complete, so a
-// stage that nobody has used yet counts as empty.
+// The producer, which fills stages, starts here. It first waits for parity 1: on a new barrier the phase
+// before the first counts as complete, so a stage that nobody has used yet counts as empty.
 template <int kStages>
 DUALGEMM_HOST_DEVICE constexpr PipelineState<kStages> producer_start() {
   return {0, 1};
 }
 
-// The end that reads stages: waits for the first phase of each barrier.
+// The consumer, which reads stages, starts here. It first waits for the first phase of each barrier.
 template <int kStages>
 DUALGEMM_HOST_DEVICE constexpr PipelineState<kStages> consumer_start() {
   return {0, 0};

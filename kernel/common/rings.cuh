@@ -21,19 +21,19 @@
 
 namespace dualgemm {
 
-// The warps that fill every stage, each with its own part (load.cuh).
+// So many warps fill every stage, each with its own part (load.cuh).
 inline constexpr uint32_t kLoadRoles = 2;
 
-// One k-tile of operands: rows of 128 bytes in the 128-byte swizzle, whose pattern repeats every 1024 bytes;
-// the boxes of B1 and B2, or the one that this CTA brings. B2 follows B1 directly, so that one mma can read
-// both as one operand.
+// A stage holds one k-tile of operands, in rows of 128 bytes in the 128-byte swizzle, whose pattern repeats
+// every 1024 bytes. It has the boxes of B1 and B2, or the one that this CTA brings. B2 follows B1 directly,
+// so that one mma can read both as one operand.
 template <class Traits>
 struct Stage {
   uint8_t a[Traits::kPlan.operands.a_bytes];
   uint8_t b[Traits::kPlan.operands.b_boxes][Traits::kPlan.operands.b_box_bytes];
 };
 
-// The scale factors of the k-tiles of one scale stage: for each block of 128 rows, atoms of 512 bytes in the
+// A scale stage holds the scale factors of its k-tiles: for each block of 128 rows, atoms of 512 bytes in the
 // order of K.
 template <class Traits>
 struct ScaleStage {
@@ -41,7 +41,7 @@ struct ScaleStage {
   uint8_t sfb[Traits::kPlan.mma.products][Traits::kPlan.scales.sfb_bytes];
 };
 
-// Starts at a multiple of 1024 bytes.
+// The rings start at a multiple of 1024 bytes.
 template <class Traits>
 struct Rings {
   static constexpr int32_t kStages = Traits::kPlan.operands.stages,
@@ -59,7 +59,7 @@ struct Rings {
                 "a stage is exactly what TMA delivers");
   static_assert(sizeof(Stage<Traits>) % 1024 == 0, "every stage starts at a pattern of the swizzle");
 
-  // By one thread, before anything arrives.
+  // One thread calls this, before anything arrives.
   DUALGEMM_DEVICE void init_barriers() {
     for (uint64_t& mbar : full) ptx::mbarrier_init(&mbar, kLoadRoles);
     for (uint64_t& mbar : empty) ptx::mbarrier_init(&mbar, 1);

@@ -1,6 +1,6 @@
-// scheduler.cuh -- which tiles of C a CTA computes, and in which order. Static and persistent: CTA (or
-// cluster) i of P takes tiles i, i + P, i + 2 P, ... Every role walks the same sequence by itself, so no tile
-// is ever communicated. Plain arithmetic, tested on the host.
+// scheduler.cuh -- which tiles of C a CTA computes, and in which order. The order is static and the kernel
+// persistent: CTA (or cluster) i of P takes tiles i, i + P, i + 2 P, ... Every role walks the same sequence
+// by itself, so no tile is ever communicated. It is plain arithmetic, tested on the host.
 #pragma once
 
 #include <cstdint>
@@ -62,8 +62,8 @@ class DenseScheduler {
   uint32_t stride_, next_;
 };
 
-// The groups that have rows, in order, and one entry behind the last. It is written once per CTA
-// (groups.cuh).
+// The table has the groups that have rows, in order, and one more entry after the last. It is written once
+// per CTA (groups.cuh).
 struct GroupEntry {
   int32_t m_tiles_before;  // tiles down M of all groups before this one
   int32_t problem;         // the group's number

@@ -29,7 +29,7 @@ DUALGEMM_HOST_DEVICE float silu(float gate) {
   return sigmoid == 0.0f ? 0.0f : gate * sigmoid;
 }
 
-// silu(g) * u.
+// C is silu(g) * u.
 template <class Math>
 struct Swiglu {
   static constexpr ActivationKind kKind = ActivationKind::kSwiglu;
@@ -37,8 +37,8 @@ struct Swiglu {
   // |f(g) - silu(g)| <= kErrorUnits 2^-24 (1 + |g|) |silu(g)| + 2^-126 (1 + |g|), for ex2 within 2 ulp and
   // rcp within 1 ulp, as the PTX ISA promises (test/support/approximate_math.h derives it).
   static constexpr double kErrorUnits = 9;
-  // Products: by alpha1, alpha2, log2 e, sigmoid and up. One more would be a fix-up of the range of ex2 or
-  // rcp.
+  // The products are those by alpha1, alpha2, log2 e, sigmoid and up. One more would be a fix-up of the range
+  // of ex2 or rcp.
   static constexpr ActivationCost kCost = {.ex2 = 1, .rcp = 1, .other_special = 0, .multiplications = 5};
 
   DUALGEMM_HOST_DEVICE explicit Swiglu(const Params&) {}

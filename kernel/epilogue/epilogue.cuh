@@ -15,12 +15,11 @@ struct ApproximateMath {
   DUALGEMM_DEVICE static float rcp(float x) { return ptx::rcp_approx_ftz(x); }
 };
 
-// The outputs that the library builds. Instances that differ in the output alone have ids that follow each
-// other, in this order.
-// kernel/README.md says how to add one.
+// The library builds these outputs. Instances that differ in the output alone have ids that follow each
+// other, in this order. kernel/README.md says how to add one.
 using Outputs = List<Fp16, Bf16>;
 
-// The epilogue of one tile of C, as one lane sees it.
+// This is the epilogue of one tile of C, as one lane of a warp sees it.
 template <class Traits, class Layout>
 struct Epilogue {
   using Writer = typename Traits::Output::template Writer<Traits, Layout>;
@@ -33,8 +32,8 @@ struct Epilogue {
                            typename Traits::Output::Shared& shared)
       : scaling(p, tile), activation(p), output(p, tile, at, shared) {}
 
-  // Elements first .. first + kWidth - 1 of the lane. Each pair goes to the output as soon as it is computed,
-  // so that what the output keeps of it may be smaller than two floats.
+  // Finishes the elements first .. first + kWidth - 1 of the lane. Each pair goes to the output as soon as it
+  // is computed, so that what the output keeps of it may be smaller than two floats.
   template <int kWidth>
   DUALGEMM_DEVICE void finish(const Fragment<kWidth>& fragment, int first) const {
     typename Writer::template Results<kWidth> results;

@@ -1,6 +1,6 @@
 // fragment.cuh -- accumulators in the registers of a lane, and where they belong in C. The epilogue works on
 // fragments and does not know where they come from: tensor memory, partial sums of a split K, or the register
-// fragment of an mma. Plain C++.
+// fragment of an mma. This is plain C++.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,14 @@ struct Pair {
   float first, second;
 };
 
-// kWidth accumulators of each product, as raw bits of fp32: acc1[i] and acc2[i] make one element of C.
+// A fragment has kWidth accumulators of each product, as raw bits of fp32: acc1[i] and acc2[i] make one
+// element of C.
 template <int kWidth>
 struct Fragment {
   uint32_t acc1[kWidth], acc2[kWidth];
 };
 
-// Where a lane's first element lies: its row, counted from the first of the tile, and its column of C.
+// A lane's first element lies here: its row is counted from the first of the tile, its column is that of C.
 struct LanePlace {
   int row, column;
 };
@@ -29,7 +30,7 @@ struct LanePlace {
 // whether the first element exists, and `extent` how many elements exist along the layout, which may be more
 // than the lane has. kLanesAside lanes of a warp have the same element of neighbouring columns.
 
-// One row of C.
+// A lane has one row of C.
 struct AlongRow {
   static constexpr int kLanesAside = 1;
   DUALGEMM_HOST_DEVICE static constexpr int row(int) { return 0; }
@@ -38,7 +39,7 @@ struct AlongRow {
   DUALGEMM_HOST_DEVICE static constexpr int extent(int, int columns) { return columns; }
 };
 
-// One column of C: with swap A/B.
+// With swap A/B a lane has one column of C.
 struct DownColumn {
   static constexpr int kLanesAside = 32;
   DUALGEMM_HOST_DEVICE static constexpr int row(int i) { return i; }

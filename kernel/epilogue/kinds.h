@@ -1,25 +1,28 @@
-// kinds.h -- which outputs and activations there are, for everyone who chooses among instances. Plain C++.
+// kinds.h -- which outputs and activations there are, for everyone who chooses among instances. This is plain
+// C++.
 #pragma once
 
 #include <cstdint>
 
 namespace dualgemm {
 
-// Element type of C. The numbers are those of the public interface (DUALGEMM_DTYPE_*), asserted in host/.
+// This is the element type of C. The numbers are those of the public interface (DUALGEMM_DTYPE_*), asserted
+// in host/.
 enum class CType : int32_t { kBf16 = 0, kFp16 = 1 };
 
-// f(gate) * h(up). The numbers are those of DUALGEMM_ACTIVATION_*; which of them there are kernels for, the
-// list in activation.cuh says.
+// An activation is f(gate) * h(up). The numbers are those of DUALGEMM_ACTIVATION_*; the list in
+// activation.cuh says for which of them there are kernels.
 enum class ActivationKind : int32_t { kSwiglu = 0, kGegluTanh = 1, kGegluErf = 2, kReglu = 3, kGlu = 4 };
 
-// What the machine code of an activation may take for one result; test/sass checks it, and host/ prices it.
+// The machine code of an activation may take this much for one result; test/sass checks it, and host/ prices
+// it.
 struct ActivationCost {
   double ex2, rcp, other_special;  // operations of the special-function unit
   double multiplications;          // the two by alpha1 and alpha2 included
   constexpr double special() const { return ex2 + rcp + other_special; }
 };
 
-// The epilogue of an instance.
+// This describes the epilogue of an instance.
 struct EpilogueKind {
   CType c_type;
   const char* c_name;  // "fp16"
@@ -30,7 +33,7 @@ struct EpilogueKind {
   int32_t store_bytes;  // of a row of C: what one store of a warp writes side by side
 };
 
-// Layout: of the lanes, see fragment.cuh.
+// Layout says where a lane's elements lie in C (fragment.cuh).
 template <class Traits, class Layout>
 consteval EpilogueKind epilogue_kind() {
   using Output = typename Traits::Output;

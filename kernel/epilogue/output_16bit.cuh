@@ -13,7 +13,7 @@
 
 namespace dualgemm {
 
-// What a lane writes of one tile. Traits tell how wide the stores of the architecture are.
+// Writes what a lane has of one tile. Traits tell how wide the stores of the architecture are.
 template <class Traits, class Format, class Layout>
 class Writer16 {
   static constexpr bool kFullSectors = limits_of(Traits::kPlan.arch).store_bytes == 32;
@@ -31,18 +31,18 @@ class Writer16 {
         c_(static_cast<uint16_t*>(p.c) + tile.a_problem * p.c_stride + (int64_t{tile.row} + at.row) * p.ldc +
            at.column) {}
 
-  // How many elements of the lane exist in C, along the direction of the layout; possibly more than the tile
-  // has.
+  // Returns how many elements of the lane exist in C, along the direction of the layout; possibly more than
+  // the tile has.
   DUALGEMM_DEVICE int extent() const { return Layout::extent(rows_, columns_); }
 
-  // Some elements of the lane in the form in which they are written: two to a word.
+  // These are some elements of the lane in the form in which they are written: two to a word.
   template <int kWidth>
   struct Results {
     uint32_t packed[kWidth / 2];
     DUALGEMM_DEVICE void put(int i, Pair x) { packed[i / 2] = Format::pack(x.first, x.second); }
   };
 
-  // Elements first .. first + kWidth - 1.
+  // Stores the elements first .. first + kWidth - 1.
   template <int kWidth>
   DUALGEMM_DEVICE void store(const Results<kWidth>& results, int first) const {
     if (!exists_) return;
@@ -70,8 +70,8 @@ class Writer16 {
     }
   }
 
-  // Any other layout, one element at a time. Down a column the 32 lanes of a warp write 64 neighbouring bytes
-  // of a row together.
+  // Any other layout is written one element at a time. Down a column the 32 lanes of a warp write 64
+  // neighbouring bytes of a row together.
   template <int kWidth>
   DUALGEMM_DEVICE void store_each(const uint32_t* packed, int first) const {
 #pragma unroll
@@ -82,17 +82,17 @@ class Writer16 {
     }
   }
 
-  // The lane has a part of C. Computed before the accumulators are waited for: with the comparison at the
-  // branch around the stores, ptxas 13.0 puts the second load of tensor memory behind the special functions
-  // of the gates, and the mma gets the accumulators back that much later.
+  // This says whether the lane has a part of C. It is computed before the accumulators are waited for: with
+  // the comparison at the branch around the stores, ptxas 13.0 puts the second load of tensor memory after
+  // the special functions of the gates, and the mma gets the accumulators back that much later.
   bool exists_;
   int rows_, columns_;  // of C, from the lane's first element on
   int64_t ldc_;
   uint16_t* c_;
 };
 
-// What fp16 and bf16 have in common. An output says which shared memory it needs for all epilogue warps, and
-// what each of them has to do after its last tile.
+// This is what fp16 and bf16 have in common. An output says which shared memory it needs for all epilogue
+// warps, and what each of them has to do after its last tile.
 struct Output16 {
   static constexpr int32_t kBits = 16;
   using Shared = Nothing;

@@ -1,7 +1,7 @@
 // dual_gemm.cuh -- the kernel for compute capability 10.x: C = f(alpha1 * A * B1^T) * h(alpha2 * A * B2^T)
-// with A, B1, B2 in NVFP4. It sets the CTA up, gives each warp its role, and takes the CTA down.
-// Warp-specialized and persistent: a CTA computes one tile of C after another, and the roles run apart: while
-// the epilogue works on one tile, the others are already at the next.
+// with A, B1, B2 in NVFP4. It sets the CTA up, gives each warp its role, and takes the CTA down. The kernel
+// is warp-specialized and persistent: a CTA computes one tile of C after another, and the roles run apart:
+// while the epilogue works on one tile, the others are already at the next.
 //
 //   load weights: B1, B2  --.
 //                           |--full[s], scale_full[q]-->   mma   --acc_full[a]-->   epilogue --> C
@@ -17,8 +17,8 @@
 // grid may still write any of our inputs and read C. So every role that reads an input or writes C first
 // executes griddepcontrol.wait, which returns when that grid has ended and all its writes are visible here,
 // to copies of TMA as well, as they are at the boundary of two kernels. There are two exceptions. Weights
-// that the caller says to be static are loaded sooner. Any weights may be prefetched to L2 sooner (load.cuh
-// says why).
+// that the caller says to be static are loaded sooner, but not before the sizes of groups are known. Any
+// weights may be prefetched to L2 sooner (load.cuh says why).
 //
 // common/rings.cuh and shared_storage.cuh have the barriers, tmem_map.cuh the columns of tensor memory,
 // roles.cuh the warps, common/cta.cuh the cluster, common/groups.cuh the table of groups.
@@ -32,14 +32,14 @@
 
 namespace dualgemm::sm100 {
 
-// The tiles of this CTA or cluster.
+// Returns the tiles of this CTA or cluster.
 template <class Traits>
 DUALGEMM_DEVICE auto scheduler(const Params& p, const SharedStorage<Traits>& smem) {
   return scheduler_of<Traits>(p, smem.groups);
 }
 
-// Barriers, the table of groups and the first prefetches: what the load roles need. Every warp takes part and
-// leaves converged.
+// Prepares what the load roles need: barriers, the table of groups and the first prefetches. Every warp takes
+// part and leaves converged.
 template <class Traits>
 DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta, Role role) {
   constexpr Plan kPlan = Traits::kPlan;
@@ -89,7 +89,7 @@ DUALGEMM_DEVICE void allocate_tensor_memory(SharedStorage<Traits>& smem, Role ro
   }
   constexpr uint32_t kTensorMemoryBarrier = 1, kMmaAndSetupWarps = 2;
   ptx::tcgen05_fence_before_thread_sync();  // the allocation comes before other warps' use of tensor memory
-  // tmem_base is written before anyone reads it
+  // The address in tmem_base is written before anyone reads it.
   ptx::barrier_sync(kTensorMemoryBarrier, 32 * (kPlan.epilogue.warps + kMmaAndSetupWarps));
   ptx::tcgen05_fence_after_thread_sync();
 }
@@ -100,7 +100,8 @@ DUALGEMM_DEVICE void teardown(SharedStorage<Traits>& smem, Role role) {
   constexpr Plan kPlan = Traits::kPlan;
   ptx::tcgen05_fence_before_thread_sync();  // the epilogue's loads come before the release of the columns
   if constexpr (Cta<Traits>::kPaired) {
-    // The loads of both CTAs come before it, and neither exits while the other may still reach its memory.
+    // The loads of both CTAs come before the release of the columns, and neither CTA exits while the other
+    // may still reach its memory.
     ptx::cluster_arrive_release();
     ptx::cluster_wait_acquire();
   } else {

@@ -1,6 +1,7 @@
 // epilogue.cuh -- the epilogue role: accumulators come from tensor memory to registers, and what becomes of
-// them there is epilogue/epilogue.cuh's business. Eight warps, two for each quarter of the lanes of tensor
-// memory: a lane owns a row of C, or with swap A/B a column, and the accumulator columns of its half.
+// them there is epilogue/epilogue.cuh's business. It has eight warps, two for each quarter of the lanes of
+// tensor memory: such a lane owns a row of C, or with swap A/B a column, and the accumulator columns of its
+// half.
 #pragma once
 
 #include "kernel/common/cta.cuh"
@@ -18,7 +19,7 @@
 
 namespace dualgemm::sm100 {
 
-// The lane of tensor memory that belongs to this thread, as a part of C.
+// This thread has one lane of tensor memory, which is this part of C.
 template <class Traits>
 using Layout = std::conditional_t<Traits::kPlan.mma.swap_ab, DownColumn, AlongRow>;
 
@@ -55,7 +56,7 @@ DUALGEMM_DEVICE void wait_for_accumulators(uint64_t& acc_full, uint32_t phase) {
   ptx::tcgen05_fence_after_thread_sync();  // the mma of these accumulators come before the loads that follow
 }
 
-// The columns of a lane that one warp handles, in chunks.
+// These are the columns of a lane of tensor memory that one warp handles, in chunks.
 template <class Traits>
 struct Chunks {
   static constexpr Plan kPlan = Traits::kPlan;
@@ -63,8 +64,9 @@ struct Chunks {
   // After this chunk is in registers, all that the mma of the next tile overwrites has been read.
   static constexpr int kReleasing = kPlan.tmem.overlapped() ? 0 : kCount - 1;
 
-  // The first column of chunk i. Overlapping pairs: the shared columns, the last 64 of acc2[0] and the first
-  // 64 of acc1[1], are read first, half of them by each of the two warps of a lane.
+  // Returns the first column of chunk i. Where pairs overlap, the shared columns, the last 64 of acc2[0] and
+  // the first 64 of acc1[1], are read first, half of them by each of the two warps of a lane of tensor
+  // memory.
   DUALGEMM_DEVICE static int first(EpilogueWarp warp, int i, int acc) {
     if constexpr (kPlan.tmem.overlapped()) {
       static_assert(kPlan.tmem.shared_columns == 2 * kWidth && kPlan.mma.columns == 4 * kWidth);
@@ -92,7 +94,8 @@ DUALGEMM_DEVICE void epilogue_role(const Params& p, SharedStorage<Traits>& smem,
       Fragment<C::kWidth> fragment;
       load_fragment<Traits>(fragment, tmem.acc1(pair) + column, tmem.acc2(pair) + column);
       if (i == C::kReleasing) {
-        // In registers: the mma of a later tile may overwrite the accumulators during the work below.
+        // They are in registers now: the mma of a later tile may overwrite the accumulators during the work
+        // below.
         ptx::tcgen05_fence_before_thread_sync();  // this lane's reads come before the arrival
         __syncwarp();                             // and so do those of the other lanes
         if (ptx::elect_sync()) arrive_at_leader(cta, smem.acc_empty[acc.index]);

@@ -25,7 +25,8 @@ consteval Instance instance_of() {
 template <class... AllTraits>
 inline constexpr Instance kTable[] = {instance_of<AllTraits>()...};
 
-// The traits of each options with each epilogue, as a list of types: options outermost, outputs innermost.
+// This is the list of the traits of each options with each epilogue, as types: options outermost, outputs
+// innermost.
 template <class... Lists>
 struct Joined;
 template <class... Members>

@@ -1,7 +1,7 @@
 // mma.cuh -- the multiply role: for every k-tile it copies the scale factors to tensor memory and issues the
-// mma of both products, A * B1^T into acc1 and A * B2^T into acc2, or their transposes with swap A/B. One
-// warp, of the leader in a pair: what its elected lane issues works on the shared and tensor memory of both
-// CTAs, at the same places. All of it is asynchronous. A tcgen05.commit of the lane that issued it reports
+// mma of both products, A * B1^T into acc1 and A * B2^T into acc2, or their transposes with swap A/B. It
+// is one warp, in a pair one of the leader: its 2-SM mma work on the shared and tensor memory of both CTAs,
+// at the same places. All of it is asynchronous. A tcgen05.commit of the lane that issued it reports
 // its completion, and elect.sync always elects the same lane.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace dualgemm::sm100 {
 
-// One K step of 64 elements: where its operands and scale factors are, and where the products go.
+// This is one K step of 64 elements: where its operands and scale factors are, and where the products go.
 struct MmaStep {
   uint64_t stage;           // descriptor of the stage of operands
   int step;                 // in the k-tile
@@ -29,7 +29,7 @@ struct MmaStep {
   bool accumulate;
 };
 
-// Some steps of scale factors, on their way from a scale stage to a window of tensor memory.
+// These are some steps of scale factors, on their way from a scale stage to a window of tensor memory.
 struct ScaleSteps {
   uint64_t stage;           // descriptor of the scale stage
   int first;                // step in it
@@ -64,21 +64,22 @@ struct CopyPerStep {
     if (main.loop.in_scale_stage(i) == 0)
       wait(main.smem.rings.scale_full[main.q.index], main.q.phase);  // the bytes of TMA have landed
   }
-  // One thread. A copy and a later mma of this thread execute in the order of issue: no fence is needed.
+  // One thread calls this. A copy to tensor memory and a later mma of this thread execute in the order of
+  // issue: no fence is needed.
   template <class MainLoop>
   DUALGEMM_DEVICE void begin_step(const MainLoop& main, const ScaleSteps& step) {
     copy_scales(main.tmem, step, 1);
   }
 };
 
-// The mma of one K step, for both products. A step is 32 bytes of a 128-byte row; the swizzle depends on
-// higher address bits only, so moving the start address is all it takes.
+// Issues the mma of one K step, for both products. A step is 32 bytes of a 128-byte row; the swizzle depends
+// on higher address bits only, so moving the start address is all it takes.
 template <class Traits>
 struct BothProducts {
   static constexpr Plan kPlan = Traits::kPlan;
   static constexpr uint32_t kInstruction = ptx::mxf4nvf4_instruction_descriptor(kPlan.mma.m, kPlan.mma.n);
-  // The second mma of a step takes its A from the collector. Options::keep_a (plan.h) says which order of the
-  // two that needs, and what promises it.
+  // The second mma of a step takes its A from the collector. Options::keep_a (sm100/plan.h) says which order
+  // of the two that needs, and what it rests on.
   static constexpr auto kFirst = kPlan.mma.keep_a ? ptx::Collector::kFill : ptx::Collector::kDefault;
   static constexpr auto kSecond = kPlan.mma.keep_a ? ptx::Collector::kLastUse : ptx::Collector::kDefault;
 
@@ -109,7 +110,7 @@ struct BothProducts {
   }
 };
 
-// The main loop of a tile, and the positions of the multiply role in the rings and windows.
+// This is the main loop of a tile, and the positions of the multiply role in the rings and windows.
 template <class Traits>
 struct MainLoop {
   static constexpr Plan kPlan = Traits::kPlan;
@@ -122,7 +123,7 @@ struct MainLoop {
   typename Traits::KLoop loop;
   int32_t k_elements;
   typename Traits::ScaleCopies copies{};
-  // The next stage, scale stage and window.
+  // These are the next stage, scale stage and window.
   PipelineState<kPlan.operands.stages> s = consumer_start<kPlan.operands.stages>();
   PipelineState<kPlan.scales.stages> q = consumer_start<kPlan.scales.stages>();
   // It starts as a producer's: this role fills the windows, and waits until its own commit has freed them.
@@ -137,7 +138,7 @@ struct MainLoop {
         loop(p.k_tiles, cta_.slice),
         k_elements(p.k) {}
 
-  // The k-tile at i, into accumulator pair `acc`.
+  // Multiplies the k-tile at i, into accumulator pair `acc`.
   DUALGEMM_DEVICE void multiply(int32_t i, int acc, int sf_offset) {
     const auto k = loop[i];
     // The last k-tile may hold fewer steps. What lies past K inside a step is zero; whole steps past it are
@@ -170,13 +171,13 @@ struct MainLoop {
   }
 
  private:
-  // Where the mma of a k-tile add up, and which of its scale factors they read: the same for all its steps.
+  // The mma of a k-tile add up here, and read these of its scale factors: the same for all its steps.
   struct Target {
     int acc, sf_offset;
   };
 
-  // Copies and mma of one step; one thread. Mma on one accumulator execute in the order of issue, so that the
-  // steps add up without a wait between them.
+  // Issues the copies to tensor memory and the mma of one step. One thread calls this. Mma on one accumulator
+  // execute in the order of issue, so that the steps add up without a wait between them.
   DUALGEMM_DEVICE void issue(int32_t i, int step, int step_of_window, Target to) {
     const int stage_step = loop.in_scale_stage(i) * kPlan.mma.steps + step;
     const int window = kResident ? q.index : w.index, window_step = kResident ? stage_step : step_of_window;

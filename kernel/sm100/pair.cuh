@@ -1,5 +1,5 @@
-// pair.cuh -- arrivals that cross the two CTAs of a pair, whose even CTA leads: its mma works for both, and
-// both epilogues tell it when they have read the accumulators.
+// pair.cuh -- arrivals that cross the two CTAs of a pair. The even CTA leads: its 2-SM mma works for both,
+// and both epilogues tell it when they have read the accumulators.
 #pragma once
 
 #include "kernel/common/cta.cuh"

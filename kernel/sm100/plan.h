@@ -1,5 +1,6 @@
-// plan.h -- the options of a kernel for compute capability 10.x, and the plan that follows from them: every
-// byte and column count is derived here, once. Plain C++ without CUDA types.
+// plan.h -- the options of a kernel for compute capability 10.x, and the plan that follows from them. What
+// the mma and tensor memory take is derived here, the bytes of stages in kernel/plan.h; nothing is derived
+// twice. This is plain C++ without CUDA types.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace dualgemm::sm100 {
 
-// What distinguishes one instance from another. The tile of C that one CTA, or a pair of CTAs, computes:
+// These options distinguish one instance from another. One CTA, or a pair of CTAs, computes a tile of C:
 //   tile_m = 256   a pair of CTAs with one 2-SM mma; each has 128 rows of A and brings half of B1 and B2
 //   tile_m = 128   one CTA; lanes of tensor memory are rows of A, accumulator columns are rows of B1 and B2
 //   tile_m = 64    one CTA and swap A/B, for few rows of A: lanes are rows of B1 and B2, columns rows of A
@@ -27,8 +28,8 @@ struct Options {
   bool keep_a = false;
 };
 
-// How the two products of a tile are computed. The kernels of the library compute both from each k-tile;
-// bench/ablation has some that do not.
+// This says how the two products of a tile are computed. The kernels of the library compute both from each
+// k-tile; bench/ablation has some that do not.
 struct Products {
   int32_t accumulators;  // products of a tile
   int32_t together;      // of them, those that are computed from one k-tile
@@ -41,15 +42,15 @@ inline constexpr int32_t kTileK = 256;    // 128 bytes of e2m1: one row of a 128
 inline constexpr int32_t kMmaK = 64;      // of one tcgen05.mma kind::mxf4nvf4
 inline constexpr int32_t kSfColumns = 4;  // of tensor memory: the scale factors of 128 rows and one step
 
-// Warps beside the epilogue's (roles.cuh).
+// There are so many warps beside the epilogue's (roles.cuh).
 inline constexpr int32_t kOtherWarps = 4;
 
 constexpr bool swap_ab(const Options& o) { return o.tile_m < kTmemLanes; }
 constexpr int32_t acc_columns_of_product(const Options& o) { return swap_ab(o) ? o.tile_m : o.tile_n; }
 
 // With 128 columns ONE mma of N = 256 computes both products from B1 and B2 as one operand of 256 rows.
-// Elsewhere TWO mma: with 64 columns the scale factors of B cannot be packed without overlapping copies, and
-// 2 * 192 is more than an mma has.
+// Elsewhere it takes TWO mma: with 64 columns the scale factors of B cannot be packed without overlapping
+// copies, and 2 * 192 is more than an mma has.
 constexpr Products products_of(const Options& o) { return {2, 2, acc_columns_of_product(o) == 128 ? 1 : 2}; }
 
 constexpr MmaPlan mma_plan(const Options& o, Products products) {
@@ -102,7 +103,8 @@ constexpr Plan plan_of(const Options& o, Products products) {
 }
 constexpr Plan plan_of(const Options& o) { return plan_of(o, products_of(o)); }
 
-// What a kernel cannot be, each with its reason. kPlan has to be the plan of kOptions, or a variation of it.
+// A kernel cannot be any of this, each with its reason. kPlan has to be the plan of kOptions, or a variation
+// of it.
 template <Options kOptions, Plan kPlan>
 constexpr bool possible() {
   constexpr Options o = kOptions;
@@ -132,6 +134,8 @@ constexpr bool possible() {
   static_assert(kPlan.tmem.scales % kSfColumns == 0, "tcgen05.cp writes to multiples of four columns");
   static_assert(kPlan.operands.a_bytes % 1024 == 0 && kPlan.operands.b_box_bytes % 1024 == 0,
                 "operands start at a pattern of the 128-byte swizzle, which repeats every 1024 bytes");
+  static_assert(kPlan.epilogue.warps == 8,
+                "epilogue: two warps read each quarter of the lanes, each half of the columns (roles.cuh)");
   static_assert(!o.keep_a || kPlan.mma.per_step == 2, "keep_a: there is no second mma in a step");
   static_assert(!o.keep_a || !kPlan.mma.swap_ab,
                 "keep_a: with swapped sides the two mma of a step have no A in common");

@@ -18,8 +18,8 @@ struct Reduction {
   static constexpr Plan kPlan = Traits::kPlan;
   static constexpr int kSlices = kPlan.tile.split_k;
   static constexpr int kShare = kPlan.mma.columns / kSlices;  // accumulator columns that one CTA finishes
-  // Of these, the columns of one group of four warps: half of them, or all where half would be less than 16
-  // columns of a row of C, a full sector. The second group of warps then has none.
+  // Each of the two groups of four warps takes half of these columns. Where half would be less than 16
+  // columns of a row of C, a full sector, the first group takes all, and the second has none.
   static constexpr int kHalf = kShare / 2 < 16 && !kPlan.mma.swap_ab ? kShare : kShare / 2;
   static constexpr int kWidth = kHalf % 32 == 0 ? 32 : kHalf % 16 == 0 ? 16 : 8;
   static constexpr int kVectorBytes = 16;  // four columns of one lane
@@ -28,13 +28,13 @@ struct Reduction {
   static_assert(kSlices * kSliceBytes <= kPlan.ring_bytes(), "the partial sums fit into the rings");
   static_assert(kHalf % kWidth == 0 && kWidth % 4 == 0, "kHalf is whole chunks of whole vectors");
 
-  // The columns of its share that a warp handles, up to where C ends.
+  // A warp handles these columns of its CTA's share, up to where C ends.
   DUALGEMM_DEVICE static int first(EpilogueWarp warp) { return warp.half * kHalf; }
   DUALGEMM_DEVICE static int end(EpilogueWarp warp, int columns) {
     return min(min((warp.half + 1) * kHalf, kShare), columns);
   }
 
-  // Where the vector at column `column` of a share lies, for one lane of tensor memory.
+  // Returns where the vector at column `column` of a share lies, for one lane of tensor memory.
   DUALGEMM_DEVICE static uint32_t offset(uint32_t slice, int product, int column, int lane) {
     return slice * kSliceBytes + product * kProductBytes + (column / 4 * kTmemLanes + lane) * kVectorBytes;
   }
@@ -54,7 +54,7 @@ DUALGEMM_DEVICE void leave_rings() {
   meet_cluster();
 }
 
-// What the warps of the other roles do in the exchange: they join its two barriers.
+// The warps of the other roles only join the two barriers of the exchange.
 DUALGEMM_DEVICE void attend_reduction() {
   leave_rings();
   meet_cluster();

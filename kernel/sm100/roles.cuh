@@ -1,9 +1,9 @@
-// roles.cuh -- which warp does what. A warp can read only the quarter of tensor memory that its index modulo
-// 4 names (PTX ISA 9.0, 9.7.16.8.1), so an epilogue is a multiple of four warps; they come first, and the
-// other roles have one warp each.
+// roles.cuh -- which warp does what: the kernel is warp-specialized. A warp can read only the quarter of
+// tensor memory that its index modulo 4 names (PTX ISA 9.0, 9.7.16.8.1), so an epilogue is a multiple of
+// four warps; they come first, and the other roles have one warp each.
 #pragma once
 
-#include "kernel/plan.h"
+#include "kernel/sm100/plan.h"
 #include "ptx/common.cuh"
 
 namespace dualgemm::sm100 {
@@ -15,8 +15,10 @@ enum class Role {
   kSetup,            // prefetches, allocates and frees tensor memory
   kEpilogue,         // tensor memory -> scaling -> activation -> C
 };
+static_assert(static_cast<int>(Role::kEpilogue) == kOtherWarps, "every role but the epilogue is one warp");
 
-// Broadcast from lane 0, so that the compiler sees one value per warp and keeps the roles' arithmetic scalar.
+// The index is broadcast from lane 0, so that the compiler sees one value per warp and keeps the roles'
+// arithmetic scalar.
 DUALGEMM_DEVICE int warp_index() { return __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0); }
 
 template <class Traits>
@@ -30,12 +32,12 @@ DUALGEMM_DEVICE Role role_of(int warp) {
   }
 }
 
-// What an epilogue warp reads: 32 lanes of tensor memory, and one of two halves of the columns.
+// An epilogue warp reads 32 lanes of tensor memory, and one of the two halves of their columns.
 struct EpilogueWarp {
   int quarter, half;
   DUALGEMM_DEVICE explicit EpilogueWarp(int warp) : quarter(warp % 4), half(warp / 4) {}
   DUALGEMM_DEVICE int lane() const { return quarter * 32 + static_cast<int>(threadIdx.x) % 32; }
-  // In bits 16-31 of a tensor-memory address.
+  // Returns the first lane in the place that it has in a tensor-memory address, bits 16-31.
   DUALGEMM_DEVICE uint32_t tmem_lane() const { return static_cast<uint32_t>(quarter) << 21; }
 };
 

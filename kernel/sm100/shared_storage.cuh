@@ -5,14 +5,14 @@
 //
 //   barrier          count                  arrives                         who waits   meaning
 //   acc_full[a]      1                      tcgen05.commit of mma           epilogue    pair a is final
-//   acc_empty[a]     8                      a lane of each epilogue warp    mma         pair a may be filled
+//   acc_empty[a]     epilogue.warps         a lane of each epilogue warp    mma         pair a may be filled
 //   window_free[w]   1                      tcgen05.commit of mma           mma         window w was read
 //
 // Overlapping accumulators have ONE acc_full and ONE acc_empty, whose phases take turns with the two pairs.
 // With an acc_empty for each pair, the mma of a tile would wait for the tile that used the same pair, two
 // before it, but not for the one just before it, whose pair has 64 columns in common.
 //
-// In a pair of CTAs the leader's acc_empty counts 16, the epilogue warps of both. Commits arrive on empty,
+// In a pair of CTAs the leader's acc_empty counts the epilogue warps of both. Commits arrive on empty,
 // scale_empty and acc_full of both CTAs, so each CTA waits on its own. The other CTA's acc_empty and
 // window_free are not used.
 #pragma once

@@ -23,12 +23,15 @@
 //   | SFA k0 | SFA k1 | ... | SFB1 k0 | SFB2 k0 | SFB1 k1 | SFB2 k1 | ...
 //
 // Four columns hold the factors of 128 rows: row r in column r / 32, lanes r % 32 + {0, 32, 64, 96}. The
-// atoms of B of a step are neighbours, so the single mma of N = 256 reads them as eight columns. That
-// an mma has read its scale factors before a later copy overwrites them is not documented, so a wait for a
-// commit behind the mma comes between. For windows used in turn it is that of the multiply role for
-// window_free[w]. For resident factors it is that of the load roles for scale_empty[q]: the copies to tensor
-// memory wait for scale_full[q], which follows the refill of the stage. In a pair of CTAs each has this
-// map: the accumulators and the SFA of its own 128 rows of A, and a copy of SFB1 and SFB2.
+// atoms of B of a step are neighbours, so the single mma of N = 256 reads them as eight columns.
+//
+// Nothing documents that an mma has read its scale factors before a later copy overwrites them. So a wait for
+// a commit that follows the mma stands between them. For windows used in turn the multiply role waits for
+// window_free[w]. For resident factors the load roles wait for scale_empty[q] before they refill the stage,
+// and the copy to tensor memory waits for that refill (scale_full[q]).
+//
+// In a pair of CTAs each has this map: the accumulators and the SFA of its own 128 rows of A, and a copy of
+// SFB1 and SFB2.
 #pragma once
 
 #include <cstdint>
@@ -60,18 +63,19 @@ struct TmemMap {
   }
 };
 
-// Which accumulator pair the mma (the producer) or the epilogue (the consumer) is at. Pairs that overlap have
-// one barrier, whose phases alternate between them: the phase of parity 0 belongs to pair 0, that of parity 1
-// to pair 1. The epilogue waits for the phase of its own tile. The mma waits for the phase before, which ends
-// when the epilogue has released the tile before. kFirstPhase is the parity of the first wait (pipeline.cuh):
-// 1 for the producer, 0 for the consumer.
+// Says at which accumulator pair the mma (the producer) or the epilogue (the consumer) is. Pairs that overlap
+// have one barrier, whose phases alternate between them: the phase of parity 0 belongs to pair 0, that of
+// parity 1 to pair 1. The epilogue waits for the phase of its own tile. The mma waits for the phase before,
+// which ends when the epilogue has released the tile before. kFirstPhase is the parity of the first wait
+// (pipeline.cuh): 1 for the producer, 0 for the consumer.
 template <class Traits, uint32_t kFirstPhase>
 struct AccState : PipelineState<Traits::kPlan.tmem.acc_barriers> {
   DUALGEMM_HOST_DEVICE constexpr int pair() const {
     return Traits::kPlan.tmem.overlapped() ? static_cast<int>(this->phase ^ kFirstPhase) : this->index;
   }
 };
-// Of the multiply role, which fills accumulators, and of the epilogue, which reads them (pipeline.cuh).
+// The multiply role, which fills accumulators, starts as a producer, and the epilogue, which reads them, as a
+// consumer (pipeline.cuh).
 template <class Traits>
 DUALGEMM_HOST_DEVICE constexpr auto acc_producer_start() {
   return AccState<Traits, 1>{producer_start<Traits::kPlan.tmem.acc_barriers>()};

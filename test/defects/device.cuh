@@ -13,7 +13,7 @@ using namespace test_ptx;
 
 DUALGEMM_DEVICE uint32_t warp_index() { return threadIdx.x / 32; }
 DUALGEMM_DEVICE uint32_t lane_index() { return threadIdx.x % 32; }
-// Shared address of the same variable in CTA `rank` of the cluster.
+// Returns the shared address of the same variable in CTA `rank` of the cluster.
 DUALGEMM_DEVICE uint32_t shared_of(const void* pointer, uint32_t rank) {
   return mapa(smem_u32(pointer), rank);
 }

@@ -27,7 +27,7 @@ Outcome outcome(const DeviceArray<T>& out, Right right) {
   return result;
 }
 
-// run(d) with the defect as a constant, so that it can choose a kernel.
+// Calls run(d) with the defect as a constant, so that it can choose a kernel.
 template <class Type, class Run, int... defects>
 Outcome run_one(Type defect, Run run, std::integer_sequence<int, defects...>) {
   Outcome result{cudaErrorInvalidValue, false};
@@ -46,7 +46,7 @@ Outcome run_one(Type defect, Run run, std::integer_sequence<int, defects...>) {
         std::make_integer_sequence<int, static_cast<int>(Type::kCount)>()); \
   }
 
-// A map over rows of `width` bytes, loaded or stored in boxes.
+// Returns a map over rows of `width` bytes, loaded or stored in boxes.
 inline CUtensorMap byte_map(void* base, uint64_t width, uint64_t rows, uint32_t box_width, uint32_t box_rows,
                             CUtensorMapSwizzle swizzle) {
   CUtensorMap map;
@@ -69,7 +69,7 @@ inline float e2m1(int code) {
   return kValues[code % 8];
 }
 
-// Rows that are constant along K: the code of a row is its number, and that of its tile, modulo 8.
+// Returns rows that are constant along K: the code of a row is its number, and that of its tile, modulo 8.
 inline std::vector<uint8_t> rows_of_codes(int rows, int bytes, int rows_of_tile) {
   std::vector<uint8_t> values(size_t(rows) * bytes);
   for (int row = 0; row < rows; ++row)

@@ -15,7 +15,7 @@ __global__ void lanes_kernel(uint32_t* out) {
   else if constexpr (d != Lanes::kNoSyncwarp) __syncwarp();
   out[lane] = *static_cast<volatile uint32_t*>(&words[(lane + 1) % 32]);
   if constexpr (d == Lanes::kSameWord) out[32] = lane;
-  // An aligned barrier that only half of the warp reaches.
+  // Only half of the warp reaches this aligned barrier.
   if (d != Lanes::kDivergentAligned || lane < 16) asm volatile("barrier.sync.aligned 0;" ::: "memory");
   __syncwarp();
 }

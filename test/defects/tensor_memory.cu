@@ -20,7 +20,7 @@ struct alignas(1024) Stage {
 };
 constexpr uint32_t kStageBytes = (kRows + kColumns) * kRowBytes + 2 * kSteps * kScaleBytes;
 
-// Tensor memory: two accumulators, then per stage and step the scales of A, those of B and a gap.
+// Tensor memory holds two accumulators, then per stage and step the scales of A, those of B and a gap.
 constexpr uint32_t kAllocated = 128, kScaleColumns = 16;
 DUALGEMM_DEVICE uint32_t accumulator_column(int index) { return index * kColumns; }
 DUALGEMM_DEVICE uint32_t scale_column(int stage, int step) {
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(192)
       if constexpr (kFence) tcgen05_fence_before_thread_sync();
       if constexpr (d == Gemm::kNoBeforeFenceRelaxedArrive) mbarrier_arrive_relaxed(&acc_empty[acc]);
       else mbarrier_arrive(&acc_empty[acc]);
-      // Through shared memory, as an epilogue that stores by TMA would.
+      // Results go through shared memory, as in an epilogue that stores by TMA.
       auto* row = d == Gemm::kTileAliasesStage
                       ? reinterpret_cast<volatile uint32_t*>(stage[0].a) + threadIdx.x * kColumns
                       : reinterpret_cast<volatile uint32_t*>(tile_of_c[threadIdx.x]);

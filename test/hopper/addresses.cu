@@ -21,7 +21,7 @@ __device__ uint32_t shared_address(const void* p) {
     return v;                                          \
   }())
 
-// One row of kWords per CTA, written by its thread 0.
+// Thread 0 of each CTA writes one row of kWords.
 __global__ void probe(uint32_t* out) {
   extern __shared__ __align__(1024) uint8_t dynamic[];
   const uint32_t linear = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);

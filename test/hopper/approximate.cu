@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kTableElements = 4096;
 
-// Special values, then a range in equal steps of the bit pattern (so of the logarithm), both signs.
+// Returns special values, then a range in equal steps of the bit pattern (so of the logarithm), both signs.
 std::vector<uint32_t> table_inputs(float low, float high) {
   std::vector<uint32_t> out = {0x00000000, 0x80000000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000,
                                0x7FC00000, 0x7F800001, 0x00000001, 0x80000001, 0x007FFFFF, 0x807FFFFF,

@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t kSlice = 512;
 
 // CTA r copies slice r of the source to the CTAs masks[r] names; everybody expects what the masks send it.
-// out: per CTA whether its barrier completed, then its shared memory.
+// `out` gets whether each CTA's barrier completed, then its shared memory.
 __global__ void multicast(const uint8_t* source, const uint16_t* masks, uint8_t* out) {
   __shared__ __align__(128) uint8_t data[8 * kSlice];
   __shared__ uint64_t barrier;
@@ -57,7 +57,7 @@ const Register multicast_case("clusters/multicast", [](Recorder& out) {
     }
 });
 
-// Loads, stores and atomics on the shared memory of peers, a phase each.
+// Tries loads, stores and atomics on the shared memory of peers, a phase each.
 __global__ void distributed(uint32_t* out) {
   __shared__ __align__(128) uint32_t words[128];
   const uint32_t rank = cluster_ctarank(), ranks = gridDim.x, t = threadIdx.x;
@@ -191,8 +191,8 @@ const Register remote_case("clusters/remote", [](Recorder& out) {
   }
 });
 
-// Split arrive and wait, relaxed and releasing, over many rounds: each round reads what the left neighbour
-// wrote before its arrival.
+// Tries split arrive and wait, relaxed and releasing, over many rounds: each round reads what the left
+// neighbour wrote before its arrival.
 __global__ void rounds(uint32_t* out) {
   __shared__ uint32_t word[2];
   const uint32_t rank = cluster_ctarank(), ranks = gridDim.x;

@@ -27,7 +27,7 @@ namespace {
 using hopper::Bytes;
 using hopper::Record;
 
-// Records that may differ, and why. Names ending in '*' are prefixes.
+// These records may differ, and here is why. Names ending in '*' are prefixes.
 struct Explanation {
   const char* name;
   const char* why;
@@ -44,7 +44,7 @@ const Explanation* explanation(const std::string& name) {
   return nullptr;
 }
 
-// The lines of the record by the names of their records.
+// Returns the lines of the record by the names of their records.
 std::map<std::string, std::string> read_golden() {
   std::ifstream in(HOPPER_GOLDEN);
   std::map<std::string, std::string> out;
@@ -66,7 +66,7 @@ const std::vector<Record>& simulated() {
   return records;
 }
 
-// What the H200 computed: its line holds it relative to correctly rounded results, and its hash.
+// Returns what the H200 computed: its line holds it relative to correctly rounded results, and its hash.
 Bytes results_of(const Record& table, const std::string& line) {
   std::istringstream words(line);
   std::string kind, name, hash, text;
@@ -80,7 +80,7 @@ Bytes results_of(const Record& table, const std::string& line) {
 
 // ---- approximate functions -------------------------------------------------------------------------------
 
-// A bound of the PTX ISA: either so many units in the last place of the result's format, or a relative error,
+// A bound of the PTX ISA allows so many units in the last place of the result's format, or a relative error,
 // or an absolute one, whichever allows more. For sin and cos the ISA bounds the error by 2^-20.5 up to pi, by
 // 2^-14.7 up to 100 pi and not at all beyond that, where only the range of the function is left. An H200
 // truncates ex2 results that are subnormal in f16, so there the last place is free.
@@ -89,7 +89,8 @@ struct Bound {
   double ulps, relative, absolute;
   bool periodic = false;
 };
-// ex2, lg2, rcp, rsqrt, sqrt, sin, cos, tanh as the ISA's tables state them for f32 (full range, .ftz alike).
+// The ISA's tables state these bounds of ex2, lg2, rcp, rsqrt, sqrt, sin, cos, tanh for f32 (full range, .ftz
+// alike).
 constexpr Bound kBounds[] = {
     {"approximate/ex2.approx.f32", 2, 0, 0},
     {"approximate/ex2.approx.ftz.f32", 2, 0, 0},
@@ -171,7 +172,8 @@ TableResult compare_table(const Record& ours, const Bytes& theirs) {
 
 // ---- forms -----------------------------------------------------------------------------------------------
 
-// The PTX inside the objects that nvcc made of the sources, found by the container's magic number.
+// Returns the forms of the PTX inside the objects that nvcc made of the sources, found by the container's
+// magic number.
 std::set<std::string> instruction_forms() {
   std::set<std::string> forms;
   std::istringstream objects(HOPPER_OBJECTS);

@@ -57,7 +57,7 @@ const Register divergence_case("control/divergence", [](Recorder& out) {
   out.exact("control/divergence", words.host());
 });
 
-// Reductions over the CTA, with and without a thread count, in every operation.
+// Tries reductions over the CTA, with and without a thread count, in every operation.
 __global__ void reductions(uint32_t* out) {
   const uint32_t t = threadIdx.x;
   uint32_t count, all, any;
@@ -109,7 +109,7 @@ const Register hand_over_case("control/hand_over", [](Recorder& out) {
   out.exact("control/hand_over", words.host());
 });
 
-// An unaligned barrier reached from two sides of a branch, and a scan that needs every __syncthreads.
+// Tries an unaligned barrier reached from two sides of a branch, and a scan that needs every __syncthreads.
 __global__ void scan(uint32_t* out) {
   __shared__ uint32_t a[256];
   const uint32_t t = threadIdx.x;
@@ -135,7 +135,8 @@ const Register scan_case("control/scan", [](Recorder& out) {
   out.exact("control/scan", words.host());
 });
 
-// Atomics whose total does not depend on the order, and those on one lane whose old values do not either.
+// Tries atomics whose total does not depend on the order, and those on one lane whose old values do not
+// either.
 __global__ void atomics(uint32_t* global, uint64_t* wide, uint32_t* out) {
   __shared__ uint32_t shared[8];
   const uint32_t t = threadIdx.x;

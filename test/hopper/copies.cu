@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint32_t kBytes = 16384;
 
-// In: `bytes` at `from` to shared offset `at`; out again to `to`. Both images are recorded whole.
+// Copies `bytes` at `from` in to shared offset `at`, and out again to `to`. Both images are recorded whole.
 __global__ void there_and_back(const uint8_t* source, uint32_t from, uint32_t at, uint32_t bytes,
                                uint8_t* image, uint8_t* target, uint32_t to) {
   __shared__ __align__(128) uint8_t data[kBytes];
@@ -55,7 +55,7 @@ const Register sizes_case("copies/bulk", [](Recorder& out) {
   }
 });
 
-// Store, wait until the source was read, overwrite it, store again: both images must be whole.
+// Stores, waits until the source was read, overwrites it and stores again: both images must be whole.
 __global__ void reuse(uint32_t rounds, uint32_t* target, uint32_t* seen) {
   __shared__ __align__(128) uint32_t data[2][256];
   for (uint32_t round = 0; round < rounds; ++round) {
@@ -131,7 +131,7 @@ const Register async_case("copies/cp_async", [](Recorder& out) {
   out.exact("copies/cp_async", image.host());
 });
 
-// Vector, narrow and sign-extending loads and stores, by type.
+// Tries vector, narrow and sign-extending loads and stores, by type.
 __global__ void accesses(const uint8_t* source, uint8_t* out) {
   const uint32_t t = threadIdx.x;
   uint64_t* row = reinterpret_cast<uint64_t*>(out) + t * 16;

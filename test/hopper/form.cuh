@@ -17,7 +17,7 @@ using Register_l = uint64_t;
 
 constexpr uint32_t kElements = 65536;
 
-// Operand `position` of `count` for element i of a form, the same for every form of this shape.
+// Returns operand `position` of `count` for element i of a form, the same for every form of this shape.
 template <class T>
 std::vector<T> inputs(int position, int count);
 
@@ -29,7 +29,7 @@ __global__ void form(D* d, const Operands*... x) {
 
 constexpr uint32_t kBlock = 256;
 
-// Takes the kernel as an argument, so that it is compiled once for each combination of operands, of which
+// The kernel comes as an argument, so that this is compiled once for each combination of operands, of which
 // there are few, and not once for each of hundreds of forms.
 template <class D, class... Operands>
 void run_form(const char* name, void (*kernel)(D*, const Operands*...), Recorder& out) {
@@ -103,7 +103,7 @@ void run_form(const char* name, void (*kernel)(D*, const Operands*...), Recorder
 #define BINARY(d, a, b, spelling) HOPPER_FORM2(__COUNTER__, d, a, b, spelling, spelling " %0, %1, %2;")
 #define TERNARY(d, a, b, c, spelling) \
   HOPPER_FORM3(__COUNTER__, d, a, b, c, spelling, spelling " %0, %1, %2, %3;")
-// Both halves of a predicate pair as bits 0 and 1 of a register.
+// The halves of a predicate pair become bits 0 and 1 of a register.
 #define PREDICATE(a, b, spelling)                             \
   HOPPER_FORM2(__COUNTER__, r, a, b, spelling,                \
                "{ .reg .pred p, q; .reg .b32 x, y; " spelling \

@@ -71,7 +71,7 @@ const std::vector<uint16_t>& specials(uint16_t) { return kSpecial16; }
 const std::vector<uint32_t>& specials(uint32_t) { return kSpecial32; }
 const std::vector<uint64_t>& specials(uint64_t) { return kSpecial64; }
 
-// A random pattern; for 32 bits half of them are floats of moderate size.
+// Returns a random pattern; for 32 bits half of them are floats of moderate size.
 uint64_t pattern(Random& random, size_t bytes) {
   const uint64_t bits = random.bits();
   if (bytes == 4 && (bits >> 63) != 0) {
@@ -112,7 +112,7 @@ std::vector<T> inputs(int position, int count) {
     } else if (i % 2 == 0) {
       out[i] = T(own);
     } else {
-      // Near the common pattern: the sign and some low bits differ.
+      // The operand is near the common pattern: the sign and some low bits differ.
       const uint64_t low = sizeof(T) == 2 ? 0x800F : sizeof(T) == 4 ? 0x800380FF : 0x800000000000FFFF;
       out[i] = T(shared ^ (flips & low));
     }

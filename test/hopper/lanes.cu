@@ -13,7 +13,7 @@ namespace {
                : "=r"(d), "=r"(inside)               \
                : "r"(a), "r"(b), "r"(c))
 
-// Block: one (mode, c). Every distance 0..31 and, last, one of its own for each lane.
+// A block tries one (mode, c): every distance 0..31 and, last, one of its own for each lane.
 __global__ void shuffles(const uint32_t* cs, uint32_t* out) {
   const uint32_t lane = threadIdx.x, mode = blockIdx.x & 3, c = cs[blockIdx.x >> 2];
   const uint32_t a = lane * 0x01010101u + 0x40;
@@ -54,7 +54,8 @@ constexpr uint32_t kCollectives = 24;
                : "r"(bit), "r"(mask))
 #define REDUX(what, value) asm volatile("redux.sync." what " %0, %1, %2;" : "=r"(r) : "r"(value), "r"(mask))
 
-// Everything that combines the lanes of `mask`; the other lanes meanwhile run the other side of a branch.
+// Tries everything that combines the lanes of `mask`; the other lanes meanwhile run the other side of a
+// branch.
 __device__ void collect(uint32_t mask, uint32_t value, uint64_t wide, uint32_t* row) {
   const uint32_t lane = threadIdx.x & 31, bit = value & 1;
   uint32_t r, k = 0;
@@ -150,7 +151,7 @@ const Register collective_case("lanes/collectives", [](Recorder& out) {
   out.free("lanes/elect_leader", leaders);
 });
 
-// Shuffles among the lanes of a partial mask, each reading only members.
+// Tries shuffles among the lanes of a partial mask, each reading only members.
 __global__ void partial_shuffle(uint32_t* out) {
   const uint32_t lane = threadIdx.x;
   uint32_t v = lane * 3 + 1;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint8_t kUntouched = 0xA5;
 
-// Copies all it sees to global memory. What would lie behind the last tile goes to the entry after it.
+// Copies all it sees to global memory. What would come after the last tile goes to the entry after it.
 template <class Traits>
 struct Dump {
   int4* tiles;          // [capacity + 1]: m, n, problem
@@ -53,7 +53,7 @@ struct Shape {
   std::vector<int32_t> group_rows = {};
 };
 
-// Random bytes, also between rows and between problems.
+// A tensor has random bytes, also between rows and between problems.
 struct Tensor {
   int64_t pitch, stride;  // bytes
   std::vector<uint8_t> bytes;
@@ -66,7 +66,7 @@ struct Tensor {
 
 int64_t blocks_of(int64_t rows) { return (rows + 127) / 128; }
 
-// Rows of each problem as the documentation of the arguments defines them.
+// These are the rows of each problem as the documentation of the arguments defines them.
 struct Rows {
   int32_t first, count;
   int64_t block;  // of 128 rows of SFA
@@ -89,7 +89,7 @@ std::vector<Rows> rows_of(const Shape& x) {
   return out;
 }
 
-// The tensors of a case, and what boxes of them look like in shared memory.
+// These are the tensors of a case, and what boxes of them look like in shared memory.
 struct Inputs {
   const Shape& x;
   bool shared_a;
@@ -111,7 +111,7 @@ struct Inputs {
 
   int64_t pitch(int64_t padding) const { return (x.k / 2 + 15) / 16 * 16 + padding; }
 
-  // 128 bytes of each of `rows` rows, from k-tile `k`.
+  // Writes 128 bytes of each of `rows` rows, from k-tile `k`.
   void operand(uint8_t* to, const Tensor& t, int64_t problem, int64_t row, int64_t rows, int64_t end,
                int64_t k) const {
     for (int64_t r = 0; r < rows; ++r)
@@ -122,7 +122,7 @@ struct Inputs {
             inside ? t.bytes[size_t(problem * t.stride + (row + r) * t.pitch + column)] : 0;
       }
   }
-  // `count` atoms of a block of 128 rows.
+  // Writes `count` atoms of a block of 128 rows.
   void scales(uint8_t* to, const Tensor& t, int64_t problem, int64_t block, int64_t k, int64_t count) const {
     for (int64_t i = 0; i < count; ++i)
       for (int64_t byte = 0; byte < 512; ++byte)
@@ -133,7 +133,7 @@ struct Inputs {
   }
 };
 
-// The images that a tile leaves, for the products that a walk along K loads.
+// Makes the images that a tile leaves, for the products that a walk along K loads.
 template <class Traits>
 void expect_tile(const Inputs& in, const Rows& rows, int64_t m, int64_t n, int64_t problem, int64_t k_tiles,
                  uint8_t* stages, uint8_t* scale_stages) {
@@ -165,7 +165,7 @@ void append(Bytes& to, const void* from, size_t bytes) {
   to.insert(to.end(), first, first + bytes);
 }
 
-// Fails where they differ first.
+// Fails at the first place where they differ.
 void compare(const char* what, const std::vector<uint8_t>& got, const std::vector<uint8_t>& want,
              size_t entry_bytes, size_t per_tile) {
   const size_t at = size_t(std::mismatch(got.begin(), got.end(), want.begin()).first - got.begin());
@@ -212,7 +212,7 @@ void record_loads(Recorder& out, const char* instance, const Shape& x) {
   }
   Launch launch(args, load_instance_of<Traits, Dump<Traits>>());
 
-  // All tiles there are, whatever their order.
+  // All tiles are expected, whatever their order.
   const std::vector<Rows> rows = rows_of(x);
   using Place = std::tuple<int32_t, int32_t, int32_t>;
   std::set<Place> places;
@@ -253,8 +253,8 @@ void record_loads(Recorder& out, const char* instance, const Shape& x) {
   out.exact(name, std::move(all));
 }
 
-// The rings of the library's instances, and scale stages of two k-tiles, rings that are shorter, one product
-// after the other, and main loops that start elsewhere in each CTA.
+// These are the rings of the library's instances, and scale stages of two k-tiles, rings that are shorter,
+// one product after the other, and main loops that start elsewhere in each CTA.
 constexpr Options kDecode{.tile_m = 64, .tile_n = 128, .stages = 5, .scale_stages = 4, .acc_stages = 2};
 constexpr Options kDecodeScales{
     .tile_m = 64, .tile_n = 128, .stages = 2, .scale_stages = 2, .scale_k_tiles = 2};
@@ -297,7 +297,7 @@ std::vector<Shape> grouped_shapes() {
   };
 }
 
-// More groups than a warp has lanes.
+// Returns a shape with more groups than a warp has lanes.
 Shape many_groups(int32_t mode) {
   Shape x = {mode == DUALGEMM_GROUP_OFFSETS ? "offsets_many" : "masked_many", 90, 64, 256, 70, 5, mode};
   if (mode == DUALGEMM_GROUP_OFFSETS) x.group_rows.push_back(0);
@@ -321,7 +321,7 @@ const Register dense[] = {
     shapes<PassesTraits<kNarrowScales>>("m128n64.passes", dense_shapes()),
     shapes<RotatedTraits<kRotated>>("m128n64.rotated", dense_shapes()),
     shapes<LoadTraits<kSquare>>("m128n128", dense_shapes()),
-    // One tile per cluster; a slice of K may be empty.
+    // There is one tile per cluster; a slice of K may be empty.
     shapes<LoadTraits<kDecodeSplit>>("m64n128.split4", {{"ragged", 130, 200, 1296}, {"empty", 64, 128, 768}}),
     shapes<LoadTraits<kNarrowSplit>>("m128n64.split2", {{"ragged", 130, 200, 1296}, {"empty", 64, 64, 256}}),
 };

@@ -4,7 +4,8 @@
 // slice of K: pairs of CTAs need what Hopper lacks.
 #pragma once
 
-// nvcc puts parentheses around a member pointer's name, of which the compiler behind it then warns.
+// nvcc puts parentheses around a member pointer's name, and the host compiler, which comes next, warns of
+// them.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wparentheses"
 #include "host/device.h"
@@ -23,7 +24,7 @@ namespace hopper {
 using namespace dualgemm;
 using namespace dualgemm::sm100;
 
-// The kernel's traits with these options; its epilogue plays no part here.
+// These are the kernel's traits with these options; its epilogue plays no part here.
 template <Options kOptions>
 struct LoadTraits : Parts<LoadTraits<kOptions>> {
   static constexpr Plan kPlan = plan_of(kOptions);
@@ -31,7 +32,8 @@ struct LoadTraits : Parts<LoadTraits<kOptions>> {
   using Output = Fp16;
   using Activation = Swiglu<ApproximateMath>;
 };
-// One product after the other, and a main loop that starts elsewhere in each CTA: parts of the bench's.
+// Here one product comes after the other, and a main loop starts elsewhere in each CTA: these are parts of
+// the bench's.
 template <Options kOptions>
 struct PassesTraits : Parts<PassesTraits<kOptions>> {
   static constexpr Plan kPlan = plan_of(kOptions, bench::kOneAfterOther);
@@ -46,16 +48,16 @@ struct RotatedTraits : Parts<RotatedTraits<kOptions>> {
   using KLoop = bench::RotatedLoop<RotatedTraits>;
 };
 
-// Runs of a tile through K: two where the products come one after the other.
+// A tile takes so many runs through K: two where the products come one after the other.
 template <class Traits>
 inline constexpr int32_t kPasses = Traits::kPlan.mma.accumulators / Traits::kPlan.mma.products;
-// Which of them a k-tile belongs to.
+// Returns the run to which a k-tile belongs.
 inline __device__ int32_t pass_of(const KTile&) { return 0; }
 inline __device__ int32_t pass_of(const bench::KTileOfProduct& k) { return k.product; }
 
-// In place of the mma: waits for what it would wait for, shows the consumer what arrived, and frees it by an
-// arrival where the mma has tcgen05.commit. A slot is shown when it is about to be freed, so that one that
-// was overwritten before is noticed.
+// Stands in place of the mma: waits for what it would wait for, shows the consumer what arrived, and frees it
+// by an arrival where the mma has tcgen05.commit. A slot is shown when it is about to be freed, so that one
+// that was overwritten before is noticed.
 template <class Traits, class Scheduler, class Consumer>
 __device__ void consume(const Params& p, Rings<Traits>& rings, Cta<Traits> cta, Scheduler tiles,
                         Consumer consumer) {
@@ -92,7 +94,7 @@ __device__ void consume(const Params& p, Rings<Traits>& rings, Cta<Traits> cta, 
   }
 }
 
-// `kWaits` is false to see what happens to activations that do not wait for the kernel in front.
+// `kWaits` is false to see what happens to activations that do not wait for the preceding kernel.
 template <class Traits, class Consumer, bool kWaits>
 __global__ void __launch_bounds__(Traits::kPlan.threads, 1)
     load_kernel(const __grid_constant__ Params p, Consumer consumer) {
@@ -116,12 +118,13 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, 1)
   }
 }
 
-// What host/ has to know of it. The kernel takes a second argument: Launch::run passes it.
+// Returns what host/ has to know of it. The kernel takes a second argument: Launch::run passes it.
 template <class Traits, class Consumer, bool kWaits = true>
 Instance load_instance_of() {
   Instance i = {};
   i.name = "loads";
-  // By way of the type that stands for any function: nobody calls it through this pointer.
+  // The conversion goes by way of the type that stands for any function: nobody calls it through this
+  // pointer.
   i.kernel = reinterpret_cast<void (*)(Params)>(
       reinterpret_cast<void (*)()>(&load_kernel<Traits, Consumer, kWaits>));
   i.plan = Traits::kPlan;
@@ -135,7 +138,7 @@ inline void check(dualgemm_status_t status) {
   if (status != DUALGEMM_STATUS_SUCCESS) throw std::runtime_error(dualgemm_last_error());
 }
 
-// A launch that has passed the library's checks.
+// This is a launch that has passed the library's checks.
 class Launch {
  public:
   Launch(const dualgemm_args_t& args, const Instance& instance) : instance_(instance) {

@@ -15,12 +15,12 @@ constexpr Options kDense{.tile_m = 64, .tile_n = 128, .stages = 5, .scale_stages
 constexpr Options kGrouped{
     .tile_m = 64, .tile_n = 128, .stages = 4, .scale_stages = 5, .acc_stages = 2, .grouped = true};
 
-// Words that differ from what the round writes, and tiles.
+// These count the words that differ from what the round writes, and the tiles.
 struct Counts {
   unsigned long long activations, weights, tiles;
 };
 
-// Counts them.
+// This consumer counts them.
 template <class Traits>
 struct Check {
   Counts* counts;
@@ -57,7 +57,7 @@ __host__ __device__ int32_t rows_in_round(uint32_t group, uint32_t round, uint32
   return int32_t((round * 37 + group * 61) % (m + 1));
 }
 
-// Waits for the kernel in front, which may still read, then lets the next one start, and writes after it has
+// Waits for the preceding kernel, which may still read, then lets the next one start, and writes after it has
 // had the time to.
 __global__ void write_late(Late late, uint32_t round, uint32_t delay_ns) {
   ptx::griddepcontrol_wait();
@@ -80,7 +80,7 @@ void launch_late(cudaStream_t stream, Late late, uint32_t round, uint32_t delay_
   check_cuda(cudaLaunchKernelEx(&launch.config(), write_late, late, round, delay_ns), "launch");
 }
 
-// Rounds where time passes: in the simulator there is no overlap to repeat.
+// There are many rounds where time passes: in the simulator there is no overlap to repeat.
 struct Rounds {
   uint32_t count, delay_ns;
 };
@@ -100,7 +100,7 @@ constexpr uint32_t kStatic = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
 struct Case {
   bool write_activations = false, write_weights = false;
   uint32_t flags = DUALGEMM_FLAG_PDL;
-  // Behind the launch another one, with static weights: they come from the kernel before the previous one,
+  // Another launch, with static weights, follows this one: they come from the kernel before the previous one,
   // and what lets it start is that the launch has waited for that.
   bool static_behind = false;
   bool graph = false;  // all rounds are captured and replayed

@@ -1,6 +1,6 @@
 // main.cu -- the conformance program: `hopper_conformance [--only PREFIX] [--images FILE]` prints one line
 // per record as its case ends, below a heading for its suite. A failed case is an error record, and the
-// device is reset behind it.
+// device is reset after it.
 #include <cuda_runtime.h>
 
 #include <cstdio>

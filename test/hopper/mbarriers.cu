@@ -124,7 +124,7 @@ class Stream {
 
 #define STATE(text, ...) asm volatile(text : "=l"(state) : __VA_ARGS__ : "memory")
 
-// Two words per step: the outcome of a test (or 2) and the pending count of the last state.
+// Records two words per step: the outcome of a test (or 2) and the pending count of the last state.
 __global__ void run_streams(const uint32_t* counts, const Step* steps, uint32_t* out) {
   __shared__ uint64_t barrier;
   if (threadIdx.x != 0) return;
@@ -201,9 +201,9 @@ const Register streams("mbarriers/streams", [](Recorder& out) {
               std::vector<uint32_t>(words.begin() + i * kSteps * 2, words.begin() + (i + 1) * kSteps * 2));
 });
 
-// Many threads, `rounds` phases: everybody arrives `n` times (thread 0 with the bytes of the round),
-// completes its share of the bytes, and waits. Afterwards both parities are tested. Deterministic though the
-// order of arrivals is not.
+// Many threads run `rounds` phases: everybody arrives `n` times (thread 0 with the bytes of the round),
+// completes its share of the bytes, and waits. Afterwards both parities are tested. The result is
+// deterministic though the order of arrivals is not.
 __global__ void crowd(uint32_t n, uint32_t rounds, uint32_t* out) {
   __shared__ uint64_t barrier;
   __shared__ uint32_t sum[8];

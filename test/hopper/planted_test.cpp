@@ -18,7 +18,7 @@
 
 namespace {
 
-// Of a kernel with its bug: the number of that in support/known_bugs.h, our first finding of class E, and why
+// A kernel with its bug has the number of that in support/known_bugs.h, our first finding of class E, and why
 // the sanitizer is silent or says less.
 struct Planted {
   int number;
@@ -38,7 +38,7 @@ constexpr Planted kPlanted[] = {
     {3, "expect_too_large", "deadlock", ""},
     {12, "missing_proxy_fence", "proxy-fence",
      "no tool knows proxies: the barrier between is all it looks for"},
-    {19, "missing_read_wait", "race-async", "what a bulk store reads is not tracked behind its issue"},
+    {19, "missing_read_wait", "race-async", "what a bulk store reads is not tracked after its issue"},
     {20, "missing_last_wait", "store-unwaited-at-exit",
      "no tool asks whether a CTA's bulk stores ended before it did"},
     {23, "missing_cluster_init_sync", "mbarrier-init-order",
@@ -50,7 +50,7 @@ constexpr Planted kPlanted[] = {
      "a wait that nothing can end is a deadlock here"},
 };
 
-// Tools of the sanitizer that reported, for every kernel and twin.
+// These tools of the sanitizer reported, for every kernel and twin.
 struct Sanitizer {
   std::map<std::string, std::set<std::string>> planted, correct;
 };

@@ -1,4 +1,4 @@
-// record.cu -- registration, execution and the text form of records. Host code only.
+// record.cu -- registration, execution and the text form of records. This is host code only.
 #include "test/hopper/record.h"
 
 #include <algorithm>

@@ -58,13 +58,14 @@ struct Register {
   Register(const char* name, void (*body)(Recorder&));
 };
 
-// Every case whose name begins with `prefix`. A case that throws leaves one record with the error; then
+// Runs every case whose name begins with `prefix`. A case that throws leaves one record with the error; then
 // `recover` is called, which makes the device usable again or exits. `each` sees every record when its case
 // has ended, so that a crash costs only what came after it.
 std::vector<Record> run(const std::string& prefix, const std::function<void()>& recover,
                         const std::function<void(const Record&)>& each);
 
-// FNV-1a. Two records of one length that differ in a single byte never share it, others by chance alone.
+// Returns FNV-1a. Two records of one length that differ in a single byte never share it, others by chance
+// alone.
 uint64_t hash_of(const Bytes& bytes);
 
 // One line, in which the case of a name follows "suite/": that is said once, in a heading above its lines.
@@ -76,9 +77,9 @@ uint64_t hash_of(const Bytes& bytes);
 std::string line(const Record& record);
 std::string heading(const Record& record);
 
-// The beginning (128 KiB at most) of every record, for looking at a difference: its name, the count of its
-// bytes and of those that follow, and one hash for each of at most 32 equal blocks of all of them, which tell
-// where a record differs that does not fit; a newline and the bytes.
+// Writes the beginning (128 KiB at most) of every record, for looking at a difference: its name, the count of
+// its bytes and of those that follow, and one hash for each of at most 32 equal blocks of all of them, which
+// tell where a record differs that does not fit; a newline and the bytes.
 void write_images(std::ostream& out, const std::vector<Record>& records);
 
 }  // namespace hopper

@@ -18,7 +18,7 @@ __device__ inline void expect_tx(uint32_t mbar, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(mbar), "r"(bytes) : "memory");
 }
 
-// 1 when the phase of this parity completed within 0.2 s, else 0.
+// Returns 1 when the phase of this parity completed within 0.2 s, else 0.
 __device__ inline uint32_t wait_parity(uint32_t mbar, uint32_t parity) {
   uint64_t start, now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));

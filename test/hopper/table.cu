@@ -1,5 +1,6 @@
-// table.cu -- see table.h. Host code only. A result and the correctly rounded one are taken as integers, as
-// their bits stand there, so that their difference leads back to every result, NaN and infinity included:
+// table.cu -- see table.h. This is host code only. A result and the correctly rounded one are taken as
+// integers, as their bits stand there, so that their difference leads back to every result, NaN and infinity
+// included:
 //
 //   7      the next 7 results are the correctly rounded ones
 //   c, C   a result that is 3 more, 3 less (a to z, A to Z)

@@ -52,7 +52,8 @@ __device__ void tensor_store(const CUtensorMap* map, const Coordinates& c, uint3
     STORE("5d", "%2, %3, %4, %5, %6", "r"(c.at[0]), "r"(c.at[1]), "r"(c.at[2]), "r"(c.at[3]), "r"(c.at[4]));
 }
 
-// out: [0] whether the barrier completed, then bytes of shared memory from the box base, guard included.
+// Writes to `out` whether the barrier completed, then bytes of shared memory from the box base, guard
+// included.
 template <int kRank>
 __global__ void load_box(const __grid_constant__ CUtensorMap map, Coordinates c, uint32_t offset,
                          uint32_t bytes, uint8_t* out) {

@@ -23,14 +23,14 @@ using namespace dualgemm_test;
 
 namespace {
 
-// Not an instance of the library.
+// Says whether the way's instance is one of bench/ablation, which the library does not have.
 bool is_built(const bench::Way& way) {
   const dualgemm::InstanceList& built = bench::kAblations;
   return std::any_of(built.first, built.first + built.count,
                      [&](const dualgemm::Instance& i) { return &i == way.instance; });
 }
 
-// The ways that are built for the tables, each once.
+// Returns the ways that are built for the tables, each once.
 std::vector<bench::Way> ways() {
   std::vector<bench::Way> out;
   for (const bench::Idea& idea : bench::ideas())
@@ -41,7 +41,7 @@ std::vector<bench::Way> ways() {
   return out;
 }
 
-// C, and what a two-pass way left in its intermediates.
+// These are C, and what a two-pass way left in its intermediates.
 struct Outputs {
   Output c, gates, ups;
 };
@@ -62,7 +62,8 @@ Outputs run(const bench::Way& way, const Problem& p, int32_t max_sms) {
   return out;
 }
 
-// alpha A B^T, each element within what the tensor core and the factor may lose, and one rounding to fp16.
+// Checks alpha A B^T: each element is within what the tensor core and the alpha may lose, and one rounding to
+// fp16.
 void check_product(const Output& got, const ref::Product& expected, double alpha) {
   int64_t mismatches = 0;
   for (int64_t i = 0; i < got.m * got.n; ++i) {
@@ -74,7 +75,7 @@ void check_product(const Output& got, const ref::Product& expected, double alpha
   CHECK(mismatches == 0);
 }
 
-// f(gate) * up of the rounded products, which are exact here.
+// Checks f(gate) * up of the rounded products, which are exact here.
 void check_activation(const Outputs& out) {
   const ref::Activation& activation = ref::activation(DUALGEMM_ACTIVATION_SWIGLU);
   int64_t mismatches = 0;
@@ -129,12 +130,13 @@ TEST_CASE("a way that is built for a table differs from its baseline in nothing 
 TEST_CASE("every ablation gives the reference's result", "[kernel]") {
   for (const bench::Way& way : ways()) {
     DYNAMIC_SECTION(way.instance->name) {
-      // Two CTAs: several tiles each, ragged, of more k-tiles than the rings hold;
-      // the last has two of its four steps.
+      // Two CTAs have several tiles each, ragged, of more k-tiles than the rings hold; the last has two of
+      // its four steps.
       const Problem p = make_problem(Data::kFullRange, 300, 200, 9 * 256 + 112, 1);
       const Outputs out = run(way, p, 2);
       if (way.two_pass) {
-        // Its products are rounded to fp16, which the bound of the reference does not allow: each step alone.
+        // The products are rounded to fp16, which the bound of the reference does not allow, so each step is
+        // checked alone.
         const ref::Operand a = {p.a.data(), p.lda / 2, p.sfa.data(), p.m};
         check_product(out.gates, ref::product(a, {p.b1.data(), p.ldb1 / 2, p.sfb1.data(), p.n}, p.k),
                       p.alpha1);

@@ -59,7 +59,7 @@ TEST_CASE("every activation: ragged tiles and parts of K", "[activation]") {
   });
 }
 
-TEST_CASE("every activation: a batch with factors on the device", "[activation]") {
+TEST_CASE("every activation: a batch with alphas on the device", "[activation]") {
   for_all_instances(false, [](const NamedInstance& instance) {
     SetOptions options = use(instance);
     options.alphas_on_device = true;

@@ -10,7 +10,7 @@ using namespace dualgemm_test;
 
 namespace {
 
-// Every problem against the reference, and against the same instance launched with this problem alone.
+// Compares every problem with the reference, and with the same instance launched with this problem alone.
 void check_batch(const ProblemSet& set, const SetOptions& options) {
   const std::vector<Output> together = run(set, options);
   REQUIRE(together.size() == set.problems.size());
@@ -44,7 +44,7 @@ TEST_CASE("the problems of a batch stand where their strides say", "[batch]") {
   for (const NamedInstance& instance : dense_instances()) {
     if (instance.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
     DYNAMIC_SECTION(instance.info.name) {
-      // Gaps that are no multiple of a row, of a box of the tensor maps, or of 128 bytes.
+      // The gaps are no multiple of a row, of a box of the tensor maps, or of 128 bytes.
       for (int32_t gap : {1, 5, 64}) {
         SetOptions options = use(instance);
         options.gap = gap;
@@ -58,7 +58,7 @@ TEST_CASE("the problems of a batch stand where their strides say", "[batch]") {
   }
 }
 
-TEST_CASE("the factors on the device are one for all problems of a batch or one each", "[batch]") {
+TEST_CASE("the alphas on the device are one for all problems of a batch or one each", "[batch]") {
   for (const NamedInstance& instance : dense_instances()) {
     DYNAMIC_SECTION(instance.info.name) {
       SetOptions options = use(instance);
@@ -101,7 +101,7 @@ TEST_CASE("each input of one problem of a batch matters there and nowhere else",
           ProblemSet other = set;
           std::vector<uint8_t>& data = other.problems[changed].*bytes;
           const bool scales = bytes == &Problem::sfa || bytes == &Problem::sfb1 || bytes == &Problem::sfb2;
-          // Twice, signs.
+          // Scale factors become twice as large, elements change sign.
           for (uint8_t& byte : data) byte = scales ? (byte == 0x38 ? 0x40 : byte) : byte ^ 0x08;
           const std::vector<Output> after = run(other, options);
           for (size_t i = 0; i < set.problems.size(); ++i)

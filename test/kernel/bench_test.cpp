@@ -1,5 +1,5 @@
-// The benchmark's verification: satisfied by what the library computes of single problems, batches and
-// groups, and by nothing else.
+// bench_test.cpp -- the benchmark's verification: satisfied by what the library computes of single problems,
+// batches and groups, and by nothing else.
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +15,7 @@ namespace {
 using bench::Workload;
 using dualgemm_test::contains;
 
-// What the benchmark says of a launch whose arguments `change` has changed.
+// Returns what the benchmark says of a launch whose arguments `change` has changed.
 template <class Change>
 std::string verdict(const std::string& shape, const Change& change) {
   Workload workload(bench::parse_shape(shape), DUALGEMM_DTYPE_FP16, 1, 7);
@@ -40,7 +40,7 @@ TEST_CASE("bench: what the library computes is verified", "[bench]") {
     }
 }
 
-TEST_CASE("bench: operands and factors that are not the problem's own are noticed", "[bench]") {
+TEST_CASE("bench: operands and alphas that are not the problem's own are noticed", "[bench]") {
   for (const std::string& shape : kShapes) {
     INFO(shape);
     CHECK(verdict(shape, nothing).empty());
@@ -90,7 +90,7 @@ TEST_CASE("bench: input sets are many, and no more than memory holds", "[bench]"
     return bench::input_sets_of(bench::parse_shape(shape), wanted);
   };
   for (const char* shape : {"512x4096x7168", "4096x14336x4096"}) CHECK(sets(shape, 50) == 50);
-  // Of each of 256 experts 2 * 2048 * 7168 elements: 4.2 GB with their scale factors.
+  // Each of 256 experts has 2 * 2048 * 7168 elements: 4.2 GB with their scale factors.
   CHECK(sets("offsets:256~8x2048x7168", 50) == 3);
   CHECK(sets("offsets:256~8x2048x7168", 2) == 2);
   CHECK(sets("512*64x4096x7168", 50) == 2);  // too large even so

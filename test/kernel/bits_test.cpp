@@ -26,13 +26,13 @@ struct Case {
   SetOptions options;
 };
 
-// Problems of one shape, on full-range data, so that no bit of an accumulator is known in advance.
+// Returns problems of one shape, on full-range data, so that no bit of an accumulator is known in advance.
 std::function<ProblemSet()> batch(int32_t problems, int32_t m, int32_t n, int32_t k, uint64_t seed,
                                   Alphas alphas = Alphas::kShared) {
   return [=] { return make_batch(Data::kFullRange, problems, m, n, k, seed, alphas); };
 }
 
-// One launch in all the ways that change no bit of it.
+// Adds one launch in all the ways that change no bit of it.
 void add_launch_cases(std::vector<Case>& cases, const SetOptions& plain, const std::string& prefix,
                       const std::function<ProblemSet()>& problems) {
   const auto add = [&](const char* name, auto change) {
@@ -108,8 +108,8 @@ std::vector<Case> cases_of(const NamedInstance& instance) {
 
 std::string key(const NamedInstance& instance, const Case& c) { return instance.info.name + (" " + c.name); }
 
-// FNV-1a, 64 bits, over the bytes of all rows of all problems. DeviceSet::download has C filled with NaN
-// before the launch and throws when a byte outside these rows has changed, so this is all that a launch
+// Returns FNV-1a, 64 bits, over the bytes of all rows of all problems. DeviceSet::download has C filled with
+// NaN before the launch and throws when a byte outside these rows has changed, so this is all that a launch
 // wrote.
 std::string hash(const std::vector<Output>& problems) {
   uint64_t state = 0xCBF29CE484222325u;
@@ -133,7 +133,8 @@ std::string hash(const Case& c) {
   return hash(device.download());
 }
 
-// "instance case" to hash. A line that says something else, or says it twice, is an error of its own.
+// Maps "instance case" to its hash. A line that says something else, or says it twice, is an error of its
+// own.
 std::map<std::string, std::string> record() {
   std::ifstream file(BITS_RECORD);
   REQUIRE(file.is_open());

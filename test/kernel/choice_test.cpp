@@ -13,7 +13,7 @@ using namespace dualgemm_test;
 
 namespace {
 
-// How many CTAs the largest grid had since it began to watch.
+// Notes how many CTAs the largest grid had since it began to observe.
 class CtaCount : public sim::Observer {
  public:
   CtaCount() { sim::shim::set_launch_options({nullptr, this}); }
@@ -29,11 +29,11 @@ struct Weights {
   int32_t n, k;
 };
 
-// For some of these few rows and many get K split in different ways, unless that is forbidden.
+// With some of these, few rows and many get K split in different ways, unless that is forbidden.
 constexpr Weights kInvariant[] = {{136, 528}, {128, 2048}, {1024, 1024}, {256, 7168}};
 constexpr int32_t kMostRows = 257, kFewerRows[] = {1, 2, 17, 128};
 
-// The part of p that begins at row `first`.
+// Returns the part of p that begins at row `first`.
 Problem rows_from(const Problem& p, int32_t first, int32_t m) {
   Problem part = p;
   part.m = m;
@@ -81,7 +81,7 @@ TEST_CASE("with BATCH_INVARIANT the bits of a row do not depend on the number of
         INFO(result.first);
         CHECK(result.mismatches == 0);
         for (int32_t m : kFewerRows) {
-          // The last of them: their places in a tile change, too.
+          // These are the last rows: their places in a tile change, too.
           const Output some = run(rows_from(whole, kMostRows - m, m), options);
           INFO("m " << m);
           CHECK(std::equal(some.bits.begin(), some.bits.end(), all.bits.end() - m * weights.n));
@@ -92,7 +92,7 @@ TEST_CASE("with BATCH_INVARIANT the bits of a row do not depend on the number of
 }
 
 TEST_CASE("without BATCH_INVARIANT the number of rows decides how K is split", "[choice]") {
-  // What makes the test above one that can fail.
+  // Without the flag some bits differ, so the test above can fail.
   bool differ = false;
   for (const Weights& weights : kInvariant) {
     std::set<int32_t> splits;

@@ -32,7 +32,7 @@ void check_against_reference(const Problem& p, const LaunchOptions& options) {
   CHECK(result.mismatches == 0);
 }
 
-// The instances for one problem that write this type.
+// Returns the instances for one problem that write this type.
 std::vector<NamedInstance> instances_of(dualgemm_dtype_t dtype) {
   std::vector<NamedInstance> out;
   for (const NamedInstance& instance : dense_instances()) {
@@ -102,7 +102,7 @@ TEST_CASE("a CTA that computes several tiles gives the bits of one that computes
   for (const NamedInstance& instance : instances_of(DUALGEMM_DTYPE_FP16)) {
     if (instance.info.split_k > 1) continue;  // computes one tile
     DYNAMIC_SECTION(instance.info.name) {
-      // 2 or 3 row tiles, at least 2 column tiles.
+      // There are 2 or 3 row tiles, and at least 2 column tiles.
       const Problem p = make_problem(Data::kFullRange, 300, 328, 576, 400);
       const Output one_each = run(p, use(instance));
       for (int32_t clusters : {1, 2, 4}) {
@@ -199,7 +199,7 @@ TEST_CASE("columns between n and ldc, and everything around C, stay untouched", 
 TEST_CASE("scale factors of rows that do not exist, and bytes beyond k, have no effect", "[kernel]") {
   for (const NamedInstance& instance : instances_of(DUALGEMM_DTYPE_FP16)) {
     DYNAMIC_SECTION(instance.info.name) {
-      // Row padding 0x7F, pitch bytes random.
+      // The row padding is 0x7F, the pitch bytes are random.
       const Problem p = make_problem(Data::kFullRange, 130, 72, 80, 900, 32);
       Problem clean = p;
       const auto clear_rows = [&](std::vector<uint8_t>& sf, int64_t rows) {
@@ -246,7 +246,7 @@ TEST_CASE("results beyond the largest fp16 number become infinity", "[kernel]") 
   CHECK(std::count_if(out.bits.begin(), out.bits.end(), infinite) > 0);
 }
 
-TEST_CASE("factors on the device give the bits of factors on the host", "[kernel]") {
+TEST_CASE("alphas on the device give the bits of alphas on the host", "[kernel]") {
   for (const NamedInstance& instance : instances_of(DUALGEMM_DTYPE_BF16)) {
     DYNAMIC_SECTION(instance.info.name) {
       const Problem p = make_problem(Data::kFullRange, 70, 136, 256, 1300);
@@ -323,7 +323,7 @@ TEST_CASE("a launch is captured into a graph and replays with the data it then f
   check_cuda(cudaStreamEndCapture(stream.get(), &graph), "cudaStreamEndCapture");
   check_cuda(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
 
-  // Captured, not run: C is still all poison.
+  // The launch was captured, not run: C is still all poison.
   const Output before = device.download();
   CHECK(std::all_of(before.bits.begin(), before.bits.end(), [](uint16_t bits) { return bits == 0xFFFF; }));
   for (const Problem* p : {&first, &second}) {

@@ -17,16 +17,17 @@ struct Shape {
 std::vector<Shape> edges(const dualgemm_instance_info_t& info) {
   const int32_t m = info.tile_m, n = info.tile_n, k = info.tile_k, slot = info.scale_k_tiles * k;
   std::vector<Shape> out = {{1, 8, 16, 0}};
-  // Around the tile; the second k-tile has one of its four steps.
+  // The rows are around the tile; the second k-tile has one of its four steps.
   for (int32_t rows : {m - 1, m, m + 1})
     for (int32_t columns : {n - 8, n, n + 8}) out.push_back({rows, columns, k + 16, 0});
-  // Around a step, a k-tile, a slot of scale factors, a part of K, and the depth of the rings.
+  // K is around a step, a k-tile, a slot of scale factors, a part of K, and the depth of the rings.
   for (int32_t deep :
        {64, 80, k - 16, k, 2 * k, 2 * k + 48, slot + 16, 3 * k, info.split_k * k + 64, (info.stages - 1) * k,
         info.stages * k, (info.stages + 1) * k, info.scale_stages * slot - 16, info.scale_stages * slot + k,
         2 * info.stages * k + 240})
     out.push_back({m / 2 + 9, 24, deep, 0});
-  // More tiles than CTAs, an odd and an even number of k-tiles in each. What splits K launches all its tiles.
+  // There are more tiles than CTAs, an odd and an even number of k-tiles in each. What splits K launches all
+  // its tiles.
   const int32_t one_cluster = info.split_k > 1 ? 0 : info.cta_group;
   out.push_back({2 * m + 1, 2 * n + 8, k + 16, one_cluster});
   out.push_back({m + 1, 3 * n, 2 * k + 80, one_cluster});
@@ -89,7 +90,7 @@ TEST_CASE("nothing is found in a grouped launch around the edges of tiles and ri
         for (int32_t deep : {64, 80, k - 16, k, 2 * k, 2 * k + 48, slot + 16, 3 * k, (info.stages - 1) * k,
                              info.stages * k, (info.stages + 1) * k, info.scale_stages * slot + k})
           check({m / 2 + 9, 0, 3}, 24, deep, 0);
-        // More tiles than CTAs, more CTAs than tiles, empty groups in every place.
+        // There are more tiles than CTAs, more CTAs than tiles, and empty groups in every place.
         check({0, m + 1, 0, 0, 2 * m, 5, 0}, 2 * n + 8, k + 16, info.cta_group);
         check({3, 0, m, 2, 0}, n + 8, 2 * k + 80, info.cta_group);
         check({0, 0, 9, 0}, 24, 2 * k, 148);

@@ -21,7 +21,7 @@ inline const char* text(dualgemm_group_mode_t mode) {
   return mode == DUALGEMM_GROUP_OFFSETS ? "offsets" : "masked";
 }
 
-// Every group within the derived bound of the reference.
+// Checks that every group is within the derived bound of the reference.
 inline void check_values(const ProblemSet& set, const std::vector<Output>& out,
                          dualgemm_activation_t activation = kDefaultActivation) {
   REQUIRE(out.size() == set.problems.size());
@@ -33,7 +33,8 @@ inline void check_values(const ProblemSet& set, const std::vector<Output>& out,
   }
 }
 
-// Every group has the bits of a dense launch of it alone, by an instance that adds K up in the same order.
+// Checks that every group has the bits of a dense launch of it alone, by an instance that adds K up in the
+// same order.
 inline void check_bits(const ProblemSet& set, const std::vector<Output>& out) {
   for (const NamedInstance& dense : dense_instances()) {
     if (dense.info.c_dtype != out.at(0).dtype || dense.info.tile_m != 128 || dense.info.split_k != 1)

@@ -18,7 +18,7 @@ void check_set(const ProblemSet& set, const SetOptions& options) {
   check_bits(set, out);
 }
 
-// Sizes around those of a tile, and none.
+// Returns sizes around those of a tile, and none.
 std::vector<int32_t> sizes_around(int32_t tile_m) {
   return {tile_m - 1, 0, tile_m + 1, 1, 0, 0, tile_m, 2 * tile_m + 3, 17};
 }
@@ -93,7 +93,7 @@ TEST_CASE("rows in front of the first group and behind the last belong to nobody
   }
 }
 
-TEST_CASE("weights and factors of groups stand where their strides say", "[grouped]") {
+TEST_CASE("weights and scale factors of groups stand where their strides say", "[grouped]") {
   for (const NamedInstance& instance : grouped_instances()) {
     for (dualgemm_group_mode_t mode : kGroupModes) {
       DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
@@ -107,7 +107,7 @@ TEST_CASE("weights and factors of groups stand where their strides say", "[group
   }
 }
 
-TEST_CASE("groups share the factors or have their own", "[grouped]") {
+TEST_CASE("groups share the alphas or have their own", "[grouped]") {
   const std::vector<int32_t> rows = {9, 70, 0, 33};
   for (const NamedInstance& instance : grouped_instances()) {
     DYNAMIC_SECTION(instance.info.name) {
@@ -178,8 +178,8 @@ TEST_CASE("all rows in one of many groups", "[grouped]") {
 }
 
 TEST_CASE("offsets outside the rows or out of order are clamped", "[grouped]") {
-  // What group_rows says, and the groups that this comes to: every offset is kept inside [0, M] and no lower
-  // than the one before.
+  // These are the contents of group_rows, and the groups that this comes to: every offset is kept inside [0,
+  // M] and no lower than the one before.
   struct Clamped {
     std::vector<int32_t> said;
     int32_t first_row;

@@ -19,10 +19,10 @@ class Judged {
   Judged(const Judged&) = delete;
   Judged& operator=(const Judged&) = delete;
 
-  // Every finding so far that is not mere advice, as text; empty: clean.
+  // Returns every finding so far that is not mere advice, as text; empty: clean.
   std::string findings() const;
-  // Like findings, and what stands in the way of a certificate that every mbarrier behaves the same
-  // in every schedule.
+  // Like findings(), but also says what stands in the way of a certificate that every mbarrier behaves the
+  // same in every schedule.
   std::string findings_and_certificate() const;
 
  private:

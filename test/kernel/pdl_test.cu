@@ -1,7 +1,7 @@
-// pdl_test.cu -- programmatic dependent launch: with the flag a launch may start before the kernel in front
-// of it in its stream has ended. Judged, because the simulator runs grids one after the other and only the
-// judge sees that nothing orders them: a producer that writes the activations late, a consumer that reads C,
-// an earlier reader of C; and what must be found when the promise of STATIC_WEIGHTS is broken.
+// pdl_test.cu -- programmatic dependent launch: with the flag a launch may start before the preceding
+// kernel of its stream has ended. The tests are judged, because the simulator runs grids one after the other
+// and only the judge sees that nothing orders them: a producer that writes the activations late, a consumer
+// that reads C, an earlier reader of C; and what must be found when the promise of STATIC_WEIGHTS is broken.
 #include <cuda_runtime.h>
 
 #include <string>
@@ -15,7 +15,7 @@ using namespace dualgemm_test;
 
 namespace {
 
-// Waits for what is in front of it, lets what follows start at once, and only then copies.
+// Waits for the preceding kernel, lets what follows start at once, and only then copies.
 __global__ void copy_late(uint4* to, const uint4* from, unsigned words) {
   asm volatile("griddepcontrol.wait;" ::: "memory");
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -30,7 +30,7 @@ void launch_copy(void* to, const void* from, size_t bytes, cudaStream_t stream) 
              "cudaLaunchKernelEx");
 }
 
-// What a kernel in front of the launch may write.
+// The kernel that precedes the launch may write this.
 struct Input {
   const char* name;
   const void* data;
@@ -52,8 +52,8 @@ std::vector<Input> inputs_of(const DeviceSet& device, const ProblemSet& set) {
   return out;
 }
 
-// On one stream, twice over, each kernel allowed to overlap the one in front of it: the input is written
-// again, late, the dual GEMM, a reader of C. What the judge finds, after checking C.
+// Runs on one stream, twice over, with each kernel allowed to overlap the preceding one: a kernel that writes
+// the input again, late, the dual GEMM, and a reader of C. Returns what the judge finds, after checking C.
 std::string findings_of_chain(const ProblemSet& set, const SetOptions& options, size_t written) {
   DeviceSet device(set, options);
   const Input input = inputs_of(device, set)[written];
@@ -80,7 +80,7 @@ ProblemSet dense_set(const NamedInstance& instance) {
 
 }  // namespace
 
-TEST_CASE("with PDL nothing is touched before the kernel in front has ended", "[pdl]") {
+TEST_CASE("with PDL nothing is touched before the preceding kernel has ended", "[pdl]") {
   for (const NamedInstance& instance : dense_instances()) {
     if (instance.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
     DYNAMIC_SECTION(instance.info.name) {
@@ -92,7 +92,7 @@ TEST_CASE("with PDL nothing is touched before the kernel in front has ended", "[
   }
 }
 
-TEST_CASE("with PDL nothing of groups is touched before the kernel in front has ended", "[pdl][grouped]") {
+TEST_CASE("with PDL nothing of groups is touched before the preceding kernel has ended", "[pdl][grouped]") {
   for (const NamedInstance& instance : grouped_instances()) {
     if (instance.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
     for (dualgemm_group_mode_t mode : kGroupModes) {
@@ -109,7 +109,7 @@ TEST_CASE("with PDL nothing of groups is touched before the kernel in front has 
   }
 }
 
-TEST_CASE("with STATIC_WEIGHTS only the weights may be read before the kernel in front has ended", "[pdl]") {
+TEST_CASE("with STATIC_WEIGHTS only the weights may be read before the preceding kernel has ended", "[pdl]") {
   for (const NamedInstance& instance : dense_instances()) {
     if (instance.info.c_dtype != DUALGEMM_DTYPE_FP16) continue;
     DYNAMIC_SECTION(instance.info.name) {
@@ -117,7 +117,7 @@ TEST_CASE("with STATIC_WEIGHTS only the weights may be read before the kernel in
       options.flags = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
       const ProblemSet set = dense_set(instance);
       for (size_t written : {0, 1, 6}) CHECK(findings_of_chain(set, options, written) == "");
-      // A kernel in front that does write them breaks the promise, and the judge sees the race: the launch
+      // A preceding kernel that does write them breaks the promise, and the judge sees the race: the launch
       // does overlap, and the weights are what it reads early.
       for (size_t written : {2, 3, 4, 5}) {
         const std::string found = findings_of_chain(set, options, written);

@@ -18,12 +18,12 @@ struct Schedule {
   uint64_t seed;
 };
 
-// Every family of schedules but the default one, to which they are compared.
+// These are every family of schedules but the default one, to which they are compared.
 const Schedule kSchedules[] = {{"early", 0},          {"late", 3},    {"one-late", 4}, {"starve-warp", 5},
                                {"starve-cta", 6},     {"reverse", 7}, {"tear", 8},     {"diverge", 9},
                                {"strict-tensor", 10}, {"random", 11}, {"random", 12}};
 
-// The schedules under which bits() is not what it is under the default one.
+// Returns the schedules under which bits() is not what it is under the default one.
 template <class Bits>
 std::string differing(Bits bits) {
   const auto expected = bits();
@@ -68,7 +68,7 @@ TEST_CASE("a dense launch gives the same bits under every schedule", "[schedule]
       const dualgemm_instance_info_t& info = instance.info;
       SetOptions options = use(instance);
       options.max_sms = info.split_k > 1 ? 0 : info.cta_group;
-      // Several tiles of an odd number of k-tiles in one CTA, of a batch of two.
+      // There are several tiles of an odd number of k-tiles in one CTA, of a batch of two.
       const ProblemSet set = make_batch(Data::kFullRange, 2, info.tile_m / 2 + 5, info.tile_n + 8,
                                         (2 * info.split_k + 1) * info.tile_k - 48, 20, Alphas::kOwn);
       DeviceSet device(set, options);

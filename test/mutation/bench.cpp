@@ -65,13 +65,13 @@ void keep_entry(std::string& text, const std::string& entry) {
   text = out.append(text, copied);
 }
 
-// The name of the last kernel launched.
+// Notes the name of the last kernel launched.
 struct Names : sim::Observer {
   std::string last;
   void start(const sim::GridStart& grid) override { last = grid.kernel->info.name; }
 };
 
-// Which instruction works on which barrier.
+// Notes which instruction works on which barrier.
 struct Barriers : sim::Observer {
   std::set<uint32_t> offsets;                    // in a CTA
   std::set<std::pair<uint32_t, uint32_t>> used;  // PTX line, offset
@@ -83,8 +83,8 @@ struct Barriers : sim::Observer {
   }
 };
 
-// The rows of a grouped problem: a small group, an empty one, one of two tiles where there are enough, and
-// another small one.
+// Returns the rows of a grouped problem: a small group, an empty one, one of two tiles where there are
+// enough, and another small one.
 dualgemm_test::ProblemSet problems_of(const dualgemm_instance_info_t& info, const Shape& shape) {
   if (!info.grouped) return dualgemm_test::make_batch(Data::kFullRange, 1, shape.m, shape.n, shape.k, 1);
   const int32_t first = std::min(3, shape.m), last = std::min(9, shape.m - first);
@@ -126,20 +126,20 @@ const char* name(Outcome outcome) {
 
 Shape smoke_shape(const dualgemm_instance_info_t& info) {
   const int32_t depth = std::max(info.stages, info.scale_stages * info.scale_k_tiles);  // in k-tiles
-  // Split over K: one tile, ragged, whose last share of columns is not empty; twice as many k-tiles in each
-  // slice as the rings hold.
+  // With a split of K there is one tile, ragged, whose last share of columns is not empty, and twice as many
+  // k-tiles in each slice as the rings hold.
   if (info.split_k > 1)
     return {info.tile_m - 8, info.tile_n - 8, info.split_k * 2 * depth * info.tile_k - 144};
-  // Groups: four tiles, in two of the groups one each.
+  // With groups there are four tiles, in two of the groups one each.
   if (info.grouped) return {info.tile_m + 20, info.tile_n - 8, (depth - 2) * info.tile_k + 112};
-  // A pair is twice the work: two tiles of nearly twice as many k-tiles as the rings hold; of overlapping
-  // accumulators four, so that each pair of them is written twice.
+  // A pair is twice the work, so it gets two tiles of nearly twice as many k-tiles as the rings hold;
+  // overlapping accumulators get four, so that each pair of them is written twice.
   if (info.cta_group == 2 && !info.overlapped)
     return {info.tile_m - 40, info.tile_n + 24, (2 * info.stages - 1) * info.tile_k + 112};
   if (info.overlapped) return {info.tile_m - 40, 3 * info.tile_n + 24, (depth - 2) * info.tile_k + 112};
-  // Two pairs of accumulators: 2 x 3 tiles of four k-tiles. One: 2 x 2 tiles, each of more k-tiles than there
-  // are stages, or the wait for the pair would stand in for the waits inside a tile. The last k-tile has two
-  // of its four steps.
+  // With two pairs of accumulators there are 2 x 3 tiles of four k-tiles. With one there are 2 x 2 tiles,
+  // each of more k-tiles than there are stages, or the wait for the pair would stand in for the waits inside
+  // a tile. The last k-tile has two of its four steps.
   const int32_t columns = info.acc_stages * info.tile_n, k_tiles = info.acc_stages == 1 ? depth : 3;
   return {info.tile_m + 40, columns + 24, k_tiles * info.tile_k + 112};
 }
@@ -214,7 +214,7 @@ void Bench::load() {
   sim::shim::set_module_editor(
       [this](sim::ptx::Module& module) {
         const auto other = [this](const sim::ptx::Function& f) { return f.name != entry_; };
-        // Not the library's.
+        // This module is not the library's.
         if (std::all_of(module.functions.begin(), module.functions.end(), other)) return;
         if (edit_) edit_(module.functions.front());
       },

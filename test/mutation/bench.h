@@ -1,7 +1,7 @@
 // bench.h -- a kernel instance on the simulated device with a problem and its expected result, ready to run
 // again and again: as it ships or edited, under any schedule, with every checker watching. The problem is
-// small but wraps every ring several times: one CTA or cluster, several tiles, several k-tiles each. A kernel
-// in front writes what it reads, and it may start before that one has ended.
+// small but wraps every ring several times: one CTA or cluster, several tiles, several k-tiles each. A
+// preceding kernel writes what it reads, and it may start before that one has ended.
 #pragma once
 
 #include <functional>
@@ -18,13 +18,13 @@
 
 namespace mutation {
 
-// A policy by name and seed (sim/schedule/modes.h).
+// A schedule is a policy by name and seed (sim/schedule/modes.h).
 struct Schedule {
   std::string mode;
   uint64_t seed = 0;
 };
 
-// One finding, reduced to what a table can name.
+// A sighting is one finding, reduced to what a table can name.
 struct Sighting {
   std::string rule, summary;
   sim::Severity severity = sim::Severity::kError;
@@ -49,7 +49,8 @@ struct Run {
 struct Shape {
   int32_t m, n, k;
 };
-// Per instance: every ring wraps several times in one CTA, m, n and k are ragged.
+// Returns a shape for an instance in which every ring wraps several times in one CTA, and m, n and k are
+// ragged.
 Shape smoke_shape(const dualgemm_instance_info_t& info);
 
 class Bench {
@@ -62,11 +63,11 @@ class Bench {
   const sim::ptx::Function& kernel() const { return kernel_; }  // as it ships
   const dualgemm_instance_info_t& info() const { return info_; }
   const Shape& shape() const { return shape_; }
-  // The rings of barriers, "full", "window_free", that a statement of the shipping kernel works on,
+  // Returns the rings of barriers, "full", "window_free", that a statement of the shipping kernel works on,
   // by its PTX line.
   const std::set<std::string>& rings_of(uint32_t ptx_line) const;
 
-  // Every later run executes the edited kernel; null: the shipping one.
+  // Every later run executes the edited kernel, or with null the shipping one.
   void use(std::function<void(sim::ptx::Function&)> edit);
   Run run(const Schedule& schedule);
 

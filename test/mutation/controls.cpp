@@ -22,7 +22,7 @@ std::function<void(Function&)> before_every(const std::string& opcode, const std
   return everywhere(opcode, [extra](Function& f, size_t i) { insert(f, i, make(f.body[i], extra, {})); });
 }
 
-// Behind the loop of a wait, where it has succeeded: its selp, setp and branch follow.
+// Inserts after the loop of a wait, where it has succeeded: its selp, setp and branch follow.
 std::function<void(Function&)> behind_every_wait(const std::string& extra) {
   return everywhere("mbarrier.try_wait", [extra](Function& f, size_t i) {
     while (!is(f.body[i], "bra")) ++i;
@@ -31,7 +31,7 @@ std::function<void(Function&)> behind_every_wait(const std::string& extra) {
   });
 }
 
-// Cluster scope, unless it has that already.
+// Gives it cluster scope, unless it has that already.
 void widen(Function& f, size_t i) {
   const auto& q = f.body[i].qualifiers;
   if (std::find(q.begin(), q.end(), "cta") != q.end()) replace_qualifier(f.body[i], "cta", "cluster");
@@ -61,9 +61,9 @@ std::vector<Mutant> controls(const Function&, const std::string& instance) {
   add("fence.acq_rel.gpu before every arrival", before_every("mbarrier.arrive", "fence.acq_rel.gpu"));
   add("tcgen05.fence::before_thread_sync before every commit",
       before_every("tcgen05.commit", "tcgen05.fence::before_thread_sync"));
-  add("tcgen05.fence::after_thread_sync behind every wait",
+  add("tcgen05.fence::after_thread_sync after every wait",
       behind_every_wait("tcgen05.fence::after_thread_sync"));
-  add("fence.proxy.async behind every wait", behind_every_wait("fence.proxy.async"));
+  add("fence.proxy.async after every wait", behind_every_wait("fence.proxy.async"));
   add("cluster scope on every arrival", everywhere("mbarrier.arrive", widen));
   add("cluster scope on every wait", everywhere("mbarrier.try_wait", widen));
   add("barriers initialised in another order", exchange_all("mbarrier.init"));

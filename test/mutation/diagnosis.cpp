@@ -128,7 +128,8 @@ Expectation expectation_of(const Mutant& m, const std::set<std::string>& rings) 
                            {},
                            {"divergent", "lanes", "mbarrier", "deadlock"}});
   } else {
-    // Operands of copies, multiplications, loads and stores: their own memory, or other numbers.
+    // A changed operand of a copy, multiplication, load or store shows in its own memory, or in other
+    // numbers.
     const std::string unit = m.group.substr(0, m.group.find('.'));
     out.answers.push_back(
         {{"race-*", "descriptor-*", "mbarrier-*", "deadlock", "tensor-*"}, {unit}, {}, {m.group}});

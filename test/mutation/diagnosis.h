@@ -11,7 +11,7 @@
 
 namespace mutation {
 
-// One acceptable answer. Every list that is not empty must match; within a list one entry is enough.
+// This is one acceptable answer. Every list that is not empty must match; within a list one entry is enough.
 struct Answer {
   std::vector<std::string> rules{};     // ids, a trailing * matches any rest; empty: a fault of the machine
   std::vector<std::string> parties{};   // beginnings of either party's spelling: "tcgen05.mma"
@@ -25,14 +25,15 @@ struct Expectation {
   uint32_t itself = 0;          // PTX line: a report that names this very statement is right
 };
 
-// Empty when nothing in the run is right; otherwise the report that is.
+// Returns the report that is right, empty when nothing in the run is.
 std::string right_report(const Run& run, const Expectation& expected);
 
-// What the sweep expects of a mutant, by instruction class and the rings
-// that the attacked statement works on.
+// Returns what the sweep expects of a mutant, by instruction class and the rings that the attacked statement
+// works on.
 Expectation expectation_of(const Mutant& mutant, const std::set<std::string>& rings);
 
-// The rings and pairs that bugs concern: "full", "scale_empty", "acc_full", "window_free".
+// Returns the answers for the rings and pairs that bugs concern: "full", "scale_empty", "acc_full",
+// "window_free".
 std::vector<Answer> answers_of_ring(const std::string& ring);
 
 }  // namespace mutation

@@ -11,7 +11,7 @@ namespace {
 
 using sim::ptx::Type;
 
-// Every branch target of the function.
+// Visits every branch target of the function.
 template <class Visit>
 void for_each_target(Function& function, Visit visit) {
   for (Statement& statement : function.body)
@@ -30,7 +30,7 @@ void collect(const Operand& operand, std::vector<uint32_t>& out) {
   for (const Operand& item : operand.items) collect(item, out);
 }
 
-// Puts `op` with `amount` in front of the statement and its result where `operand` stood.
+// Puts `op` with `amount` before the statement and its result where `operand` stood.
 void compute(Function& function, size_t at, Operand& operand, const std::string& op, int64_t amount) {
   if (operand.kind == Operand::Kind::kInteger) {
     operand.value = op == "xor" ? operand.value ^ amount : operand.value + amount;
@@ -85,7 +85,7 @@ void move_before(Function& function, size_t from, size_t other) {
 void move_behind(Function& function, size_t from, size_t other) {
   Statement moved = function.body[from];
   erase(function, from);
-  // Behind the other one, and so not reached by branches to what follows it.
+  // It stands after the other one, so branches to the statement that follows do not reach it.
   const size_t at = other > from ? other : other + 1;
   function.body.insert(function.body.begin() + static_cast<std::ptrdiff_t>(at), std::move(moved));
   for_each_target(function, [at](uint32_t& target) {

@@ -61,7 +61,7 @@ constexpr const char* kOneTile =
     "split over K there is one tile: acc_empty is waited for once, in the phase before its first, "
     "and nothing arrives on it";
 constexpr const char* kSplitTeardown =
-    "the cluster barrier behind the exchange comes after every load of tensor memory, "
+    "the cluster barrier after the exchange comes after every load of tensor memory, "
     "each of which was waited for by wait::ld";
 
 constexpr const char* kOtherRoles =
@@ -112,9 +112,9 @@ constexpr Entry kEntries[] = {
     {"*", "exchange with the next tcgen05.commit: tcgen05.commit @ mma_role/multiply/give_back/commit #0",
      kSameWork},
     {"*", "*tcgen05.fence::after_thread_sync @ mma_role #0",
-     "the fence behind the wait for the stage comes before the first tcgen05 operation of the tile"},
+     "the fence after the wait for the stage comes before the first tcgen05 operation of the tile"},
     {kOneCta, "exchange with the next tcgen05.fence::after_thread_sync: bar.warp.sync @ mma_role/wait #0",
-     "the fence behind the wait for the stage comes before the first tcgen05 operation of the tile"},
+     "the fence after the wait for the stage comes before the first tcgen05 operation of the tile"},
     {"*", ".release to .relaxed barrier.cluster.arrive @ teardown #0", kFenceOrders},
     {"*", "exchange with the next tcgen05.fence::after_thread_sync: barrier.cluster.wait @ teardown #0",
      kTeardown},
@@ -133,7 +133,7 @@ constexpr Entry kEntries[] = {
     {kSplit,
      "exchange with the next fence.proxy: "
      "tcgen05.fence::after_thread_sync @ reducing_epilogue_role/wait_for_accumulators #0",
-     "both stay behind the wait, and each orders accesses of its own kind: shared memory, tensor memory"},
+     "both stay after the wait, and each orders accesses of its own kind: shared memory, tensor memory"},
     {kSplit, ".release to .relaxed barrier.cluster.arrive @ attend_reduction/meet_cluster #0", kOnlyAttends},
     {"m64n128k256s4_fp16", "delete barrier.cluster.wait @ attend_reduction/meet_cluster #0",
      "what these warps do next is to meet the epilogue warps, which have waited, in the CTA barrier of the "

@@ -9,14 +9,15 @@
 
 namespace mutation {
 
-// Empty: the mutant must be killed.
+// Returns the reason; where it is empty the mutant must be killed.
 std::string why_equivalent(const Mutant& mutant);
-// Its entry holds for every instance.
+// Says whether its entry holds for every instance.
 bool equivalent_everywhere(const Mutant& mutant);
-// Its entry covers a family of which some members hang or fault: such a kill is no error of the table.
+// Says whether its entry covers a family of which some members hang or fault: such a kill is no error of the
+// table.
 bool may_fail(const Mutant& mutant);
-// The entries that none of these mutants needs: their instruction is gone, or entries before them cover the
-// same mutants. Of the whole sweep there are to be none.
+// Returns the entries that none of these mutants needs: their instruction is gone, or entries before them
+// cover the same mutants. The whole sweep is to have none.
 std::vector<std::string> idle_entries(const std::vector<Mutant>& mutants);
 
 }  // namespace mutation

@@ -36,7 +36,7 @@ void launch_front(const FrontBuffers& buffers, cudaStream_t stream) {
   config.gridDim = 1;
   config.blockDim = kThreads;
   config.stream = stream;
-  dualgemm_test::check_cuda(cudaLaunchKernelEx(&config, front, buffers), "the kernel in front");
+  dualgemm_test::check_cuda(cudaLaunchKernelEx(&config, front, buffers), "the preceding kernel");
 }
 
 }  // namespace mutation

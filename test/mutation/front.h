@@ -1,4 +1,4 @@
-// front.h -- the kernel in front: what a launch that may start before it has ended has to wait for. It
+// front.h -- the preceding kernel: what a launch that may start before it has ended has to wait for. It
 // rewrites a little of everything the launch reads, and reads a little of what the launch writes.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace mutation {
 
-// Words spread over a buffer.
+// These are words spread over a buffer.
 struct FrontBuffer {
   uint32_t* words;
   uint32_t count, pitch;  // pitch: words from one to the next
@@ -22,10 +22,10 @@ struct FrontBuffers {
   int32_t count;
 };
 
-// At most 64 words of [data, data + bytes).
+// Returns at most 64 words of [data, data + bytes).
 FrontBuffer spread(const void* data, size_t bytes, bool write);
 
-// std::runtime_error: the launch failed.
+// Throws std::runtime_error when the launch failed.
 void launch_front(const FrontBuffers& buffers, cudaStream_t stream);
 
 }  // namespace mutation

@@ -25,7 +25,8 @@ class Judges {
 
 std::unique_ptr<sim::Policy> policy_of(const Schedule& schedule);
 
-// Schedules in the order they are tried on a mutant: the default one, every directed mode, then random seeds.
+// Returns the schedules in the order in which they are tried on a mutant: the default one, every directed
+// mode, then random seeds.
 const std::vector<Schedule>& escalation();
 // So many of them try one thing each; the others are further random seeds, for what nothing has killed yet.
 constexpr size_t kDirectedSchedules = 11;

@@ -25,54 +25,56 @@ bool is_synchronisation(const Statement& s) {
                     "elect", "griddepcontrol", "cp.async.bulk.wait_group", "cp.async.bulk.commit_group"});
 }
 
-// What other threads can tell the order of.
+// Says whether other threads can tell the order of the statement.
 bool is_visible(const Statement& s) {
   return is_synchronisation(s) || is_tma(s) ||
          any_of(s,
                 {"tcgen05", "ld.shared", "ld.shared::cta", "st.shared::cluster", "st.global", "ld.global"});
 }
 
-// Turns an address of a CTA into that of its pair's leader:
-// keeps the upper bits without the lowest of the rank.
+// Says whether the statement turns an address of a CTA into that of its pair's leader: it keeps the upper
+// bits without the lowest of the rank.
 bool names_leader(const Statement& s) {
   return is(s, "and.b32") && s.operands[2].kind == Operand::Kind::kInteger &&
          (static_cast<uint32_t>(s.operands[2].value) >> 24) == 0xfe;
 }
 
-// The instruction class under which a statement is counted.
+// Returns the instruction class under which a statement is counted.
 std::string group_of(const Statement& s) {
-  static const char* const kGroups[] = {"mbarrier.init",
-                                        "mbarrier.arrive",
-                                        "mbarrier.try_wait",
-                                        "fence.mbarrier_init",
-                                        "fence.proxy",
-                                        "tcgen05.wait::ld",
-                                        "tcgen05.fence::before_thread_sync",
-                                        "tcgen05.fence::after_thread_sync",
-                                        "tcgen05.commit",
-                                        "tcgen05.alloc",
-                                        "tcgen05.dealloc",
-                                        "tcgen05.relinquish_alloc_permit",
-                                        "tcgen05.mma",
-                                        "tcgen05.cp",
-                                        "tcgen05.ld",
-                                        "cp.async.bulk.tensor",
-                                        "barrier.cluster.arrive",
-                                        "barrier.cluster.wait",
-                                        "griddepcontrol.wait",
-                                        "griddepcontrol.launch_dependents",
-                                        "cp.async.bulk.prefetch",
-                                        "barrier.cta.sync",
-                                        "mapa",
-                                        "st.shared::cluster",
-                                        "ld.shared::cta",
-                                        "bar.warp.sync",
-                                        "bar.sync",
-                                        "elect.sync",
-                                        "prefetch.tensormap",
-                                        "st.global",
-                                        "ld.shared",
-                                        "shfl.sync"};
+  static const char* const kGroups[] = {
+      "mbarrier.init",
+      "mbarrier.arrive",
+      "mbarrier.try_wait",
+      "fence.mbarrier_init",
+      "fence.proxy",
+      "tcgen05.wait::ld",
+      "tcgen05.fence::before_thread_sync",
+      "tcgen05.fence::after_thread_sync",
+      "tcgen05.commit",
+      "tcgen05.alloc",
+      "tcgen05.dealloc",
+      "tcgen05.relinquish_alloc_permit",
+      "tcgen05.mma",
+      "tcgen05.cp",
+      "tcgen05.ld",
+      "cp.async.bulk.tensor",
+      "barrier.cluster.arrive",
+      "barrier.cluster.wait",
+      "griddepcontrol.wait",
+      "griddepcontrol.launch_dependents",
+      "cp.async.bulk.prefetch",
+      "barrier.cta.sync",
+      "mapa",
+      "st.shared::cluster",
+      "ld.shared::cta",
+      "bar.warp.sync",
+      "bar.sync",
+      "elect.sync",
+      "prefetch.tensormap",
+      "st.global",
+      "ld.shared",
+      "shfl.sync",
+  };
   for (const char* group : kGroups)
     if (is(s, group)) return group;
   return "ring arithmetic";
@@ -142,7 +144,7 @@ class Sweep {
   std::vector<Mutant> out_;
 };
 
-// Of the copies that unrolling made of one statement, those between the first and the last.
+// Marks, among the copies that unrolling made of one statement, those between the first and the last.
 void Sweep::mark_copies() {
   std::map<std::string, std::vector<size_t>> same;
   for (size_t i = 0; i < function_.body.size(); ++i)
@@ -238,7 +240,7 @@ void Sweep::synchronisation(size_t i) {
   }
 }
 
-// The CTAs that a multicast reaches: the last operand, or the one before the cache policy.
+// Changes the CTAs that a multicast reaches: the last operand, or the one before the cache policy.
 void Sweep::add_ranks(size_t i) {
   const auto& q = at(i).qualifiers;
   if (std::find(q.begin(), q.end(), "multicast::cluster") == q.end()) return;
@@ -248,7 +250,7 @@ void Sweep::add_ranks(size_t i) {
   add_flip(i, "not to rank 1", ranks, 2);
 }
 
-// The barrier of this CTA where the leader's is meant.
+// Takes the barrier of this CTA where the leader's is meant.
 void Sweep::add_own_cta(size_t i, const std::string& operation, size_t operand) {
   const Operand& address = at(i).operands.at(operand);
   const bool direct = address.kind == Operand::Kind::kRegister;
@@ -263,7 +265,7 @@ void Sweep::add_own_cta(size_t i, const std::string& operation, size_t operand) 
   }
 }
 
-// Arithmetic that decides which barrier and which parity a wait names.
+// Marks the arithmetic that decides which barrier and which parity a wait names.
 void Sweep::mark_ring_arithmetic() {
   std::map<uint32_t, std::vector<size_t>> definitions;
   for (size_t i = 0; i < function_.body.size(); ++i)
@@ -353,7 +355,7 @@ bool share(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
                      [&](uint32_t reg) { return std::find(b.begin(), b.end(), reg) != b.end(); });
 }
 
-// Neighbours, at least one of which synchronises, in the other order.
+// Exchanges neighbours of which at least one synchronises.
 void Sweep::exchanges() {
   size_t previous = function_.body.size();
   for (size_t i = 0; i < function_.body.size(); ++i) {
@@ -367,7 +369,7 @@ void Sweep::exchanges() {
   }
 }
 
-// Do branches lead to a statement behind `first`, up to `second`?
+// Says whether branches lead to a statement after `first`, up to `second`.
 bool Sweep::is_joined(size_t first, size_t second) const {
   return std::any_of(function_.body.begin(), function_.body.end(), [&](const Statement& s) {
     if (!is(s, "bra")) return false;

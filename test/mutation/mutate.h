@@ -13,15 +13,16 @@
 
 namespace mutation {
 
-// The functions a statement was inlined through, outermost first, without the wrapper of the instruction.
+// Returns the functions a statement was inlined through, outermost first, without the wrapper of the
+// instruction.
 std::string path_of(const Statement& statement);
 
-// The places of one function by name: `opcode @ path #n`, n counting those with equal opcode and path.
+// Holds the places of one function by name: `opcode @ path #n`, n counting those with equal opcode and path.
 class Places {
  public:
   explicit Places(const Function& function);
   const std::string& name(size_t index) const { return names_[index]; }
-  // Indices whose spelling begins with `opcode` and whose path contains `path`, in program order.
+  // Returns the indices whose spelling begins with `opcode` and whose path contains `path`, in program order.
   std::vector<size_t> find(const std::string& opcode, const std::string& path) const;
 
  private:
@@ -41,8 +42,7 @@ struct Mutant {
   std::function<void(Function&)> edit;
 };
 
-// What the sweep attacks: synchronisation alone, or operands of copies, multiplications,
-// loads and stores as well.
+// The sweep attacks synchronisation alone, or operands of copies, multiplications, loads and stores as well.
 enum class Breadth { kSynchronisation, kAll };
 
 std::vector<Mutant> sweep(const Function& function, const std::string& instance, Breadth breadth);

@@ -1,6 +1,6 @@
-// mutation_main.cpp -- `make mutation`: plants bugs in the PTX that ships and reports
-// which of them the simulator catches, and whether it names the cause.
-// Non-zero exit on any survivor, any wrong or idle table entry, any unclean control.
+// mutation_main.cpp -- `make mutation`: plants bugs in the PTX that ships and reports which of them the
+// simulator catches, and whether it names the cause. It exits non-zero on any survivor, any wrong or idle
+// table entry, any unclean control.
 #include <fmt/core.h>
 #include <fnmatch.h>
 
@@ -29,9 +29,9 @@ struct Options {
   bool list = false, progress = false, repeat = false;
 };
 
-// What is done to which instance. The same change of the same instruction is made in the first instance that
-// has it, and in later ones as long as the earlier ones could not tell: there the depths of the rings, say,
-// make up for it.
+// This says what is done to which instance. The same change of the same instruction is made in the first
+// instance that has it, and in later ones as long as the earlier ones could not tell: there the depths of the
+// rings, say, make up for it.
 struct Campaigned {
   const char* instance;
   bool planted;
@@ -168,8 +168,8 @@ class Campaign {
   }
 
   Options options_;
-  // A change of one instruction, wherever it is unrolled or inlined to: in the same function, on the same
-  // rings, for one CTA or for a pair.
+  // Names a change of one instruction, wherever it is unrolled or inlined to: in the same function, on the
+  // same rings, for one CTA or for a pair.
   static std::string key_of(const Mutant& m, int cta_group, const std::set<std::string>& rings) {
     std::string key = fmt::format("{} {} @ {} {}", m.operation, m.opcode, m.path, cta_group);
     for (const std::string& ring : rings) key += " " + ring;

@@ -44,7 +44,7 @@ Mutant mutant_named(const Bench& bench, const std::string& id) {
 TEST_CASE("a branch reaches the same statement after others were taken out or put in", "[mutation]") {
   Function f = function_of(kLoop);
   REQUIRE(target(f) == 1);
-  SECTION("one in front is erased") {
+  SECTION("one before is erased") {
     erase(f, 0);
     CHECK(is(f.body[target(f)], "add"));
   }
@@ -52,7 +52,7 @@ TEST_CASE("a branch reaches the same statement after others were taken out or pu
     erase(f, 1);
     CHECK(is(f.body[target(f)], "bar.sync"));
   }
-  SECTION("one behind is erased") {
+  SECTION("one after is erased") {
     erase(f, 2);
     CHECK(is(f.body[target(f)], "add"));
   }
@@ -60,7 +60,7 @@ TEST_CASE("a branch reaches the same statement after others were taken out or pu
     insert(f, 1, make(f.body[1], "membar.gl", {}));
     CHECK(is(f.body[target(f)], "membar"));
   }
-  SECTION("one is inserted in front") {
+  SECTION("one is inserted before") {
     insert(f, 0, make(f.body[1], "membar.gl", {}));
     CHECK(is(f.body[target(f)], "add"));
   }
@@ -68,7 +68,7 @@ TEST_CASE("a branch reaches the same statement after others were taken out or pu
 
 TEST_CASE("a moved statement stands directly beside the other one, whichever way it went", "[mutation]") {
   Function f = function_of(kLoop);
-  SECTION("forward, behind") {
+  SECTION("forward, after") {
     move_behind(f, 0, 2);
     CHECK(is(f.body[1], "bar.sync"));
     CHECK(is(f.body[2], "mov"));
@@ -79,7 +79,7 @@ TEST_CASE("a moved statement stands directly beside the other one, whichever way
     CHECK(is(f.body[1], "bar.sync"));
     CHECK(is(f.body[2], "add"));
   }
-  SECTION("backward, behind") {
+  SECTION("backward, after") {
     move_behind(f, 3, 0);
     CHECK(is(f.body[1], "setp"));
     CHECK(is(f.body[target(f)], "add"));
@@ -90,7 +90,7 @@ TEST_CASE("a moved statement stands directly beside the other one, whichever way
 TEST_CASE("an operand is changed for one statement alone", "[mutation]") {
   Function f = function_of("mov.u32 %r1, 7;\nadd.s32 %r2, %r1, 3;\nsub.s32 %r3, %r1, 1;\n");
   const size_t registers = f.registers.size();
-  add_to_operand(f, 1, 1, 5);  // a register: computed in front
+  add_to_operand(f, 1, 1, 5);  // a register: computed before
   REQUIRE(f.body.size() == 5);
   CHECK(is(f.body[1], "add.s32"));
   CHECK(f.body[1].operands[0].reg == registers);

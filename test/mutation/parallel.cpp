@@ -44,7 +44,7 @@ Child start(size_t index, unsigned seconds, const std::function<std::string(size
     const int null = open("/dev/null", O_WRONLY);
     dup2(null, STDERR_FILENO);
     signal(SIGPROF, SIG_DFL);
-    // Of processor time: how many others share the machine makes no difference.
+    // The limit is one of processor time: how many others share the machine makes no difference.
     const itimerval limit{{0, 0}, {static_cast<time_t>(seconds), 0}};
     setitimer(ITIMER_PROF, &limit, nullptr);
     int status = 0;

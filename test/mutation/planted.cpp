@@ -9,7 +9,7 @@ namespace {
 using sim::ptx::Type;
 using Edit = Planter::Edit;
 
-// One CTA, two mma per step, two accumulator pairs.
+// These bugs are planted in a kernel with one CTA, two mma per step, two accumulator pairs.
 class Plants : public Planter {
  public:
   using Planter::Planter;
@@ -38,8 +38,8 @@ void Plants::full_and_empty() {
   const size_t arrive_operands = at_ring("mbarrier.arrive.expect_tx", "load_role", "full");
   const size_t arrive_scales = at_ring("mbarrier.arrive.expect_tx", "load_role", "scale_full");
   const size_t wait_full = at_ring("mbarrier.try_wait", "mma_role/multiply/wait", "full");
-  // Of scale factors: their ring is the shallower one here, and its waits cover those for the stages. Pairs
-  // have it the other way round.
+  // These barriers are those of scale factors: their ring is the shallower one here, and its waits cover
+  // those for the stages. Pairs have it the other way round.
   const size_t wait_empty = at_ring("mbarrier.try_wait", "load_role/wait", "scale_empty");
   const size_t commit_empty = at_ring("tcgen05.commit", "mma_role", "scale_empty");
   const auto other_parity = [](size_t i) { return [i](Function& f) { flip_operand(f, i, 2, 1); }; };
@@ -101,13 +101,13 @@ void Plants::accumulators() {
   const size_t last_load = places_.find("tcgen05.wait::ld", "epilogue_role").back();
   const std::vector<Answer> tensor = {kTensorRace, kTensorFence};
 
-  plant(15, "no fence::after_thread_sync behind a relaxed wait for the accumulators", after,
+  plant(15, "no fence::after_thread_sync after a relaxed wait for the accumulators", after,
         [wait_acc, after](Function& f) {
           erase(f, after);
           replace_qualifier(f.body[wait_acc], "acquire", "relaxed");
         },
         {tensor});
-  plant(15, "no fence::after_thread_sync behind an acquiring wait for the accumulators", after,
+  plant(15, "no fence::after_thread_sync after an acquiring wait for the accumulators", after,
         [after](Function& f) { erase(f, after); }, {tensor});
   plant(16, "no fence::before_thread_sync before a relaxed arrival", before,
         [before, arrive](Function& f) {
@@ -225,20 +225,21 @@ void Plants::roles() {
           f.body[elect] = make(f.body[elect], "mov.pred", {f.body[elect].operands[0].items[1], integer(-1)});
         },
         {{kFullBarrier, kStageRace, {{}, {}, {"full"}, {"mbarrier"}}}});
-  // The end of the k-tiles is last.
+  // The loop over the k-tiles ends last.
   const std::vector<size_t> loops = places_.find("setp.ne.s32", "mma_role");
   plant(44, "the consumer's loop ends one k-tile early", loops.back(),
         [i = loops.back()](Function& f) { add_to_operand(f, i, 2, -1); },
         {{kFullBarrier, kEmptyBarrier, kScaleBarrier, kStageRace}});
 }
 
-// What the family has beside the list.
+// Plants what the family has beside the list.
 void Plants::two_rings() {
   const std::vector<size_t> waits = places_.find("griddepcontrol.wait", "kernel");
   for (size_t n = 0; n < waits.size(); ++n)
     plant(42, fmt::format("no griddepcontrol.wait in one of the {} roles that need it", waits.size()),
           waits[n], erased({waits[n]}), {{{{"race-grids"}, {}, {}, {}}}});
-  // The address of scale_empty[q], as it is computed where it is committed to: from that of scale_full[q].
+  // This is the address of scale_empty[q], as it is computed where it is committed to: from that of
+  // scale_full[q].
   const size_t commit = at_ring("tcgen05.commit", "mma_role", "scale_empty");
   const size_t copy = at("tcgen05.cp", "mma_role");
   plant(54, "a scale stage is given back before the mma that read it", commit,

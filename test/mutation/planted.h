@@ -20,11 +20,11 @@ struct Planted {
   Expectation expected;
 };
 
-// What there is to plant in this kernel. The list is planted in an instance of one CTA per tile with two mma
-// per step and two accumulator pairs, and in pairs.
+// Returns the bugs to plant in this kernel. The list is planted in an instance of one CTA per tile with two
+// mma per step and two accumulator pairs, and in pairs.
 std::vector<Planted> planted_bugs(const Bench& bench);
 
-// Changes that a correct kernel survives: the simulator must find nothing.
+// Returns changes that a correct kernel survives: the simulator must find nothing.
 std::vector<Mutant> controls(const Function& kernel, const std::string& instance);
 
 }  // namespace mutation

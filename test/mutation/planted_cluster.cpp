@@ -8,8 +8,8 @@
 namespace mutation {
 namespace {
 
-// The arrives of a cluster barrier, and the wait that follows each directly: one, or those of different roles
-// that meet there.
+// Takes the arrives of a cluster barrier out, and the wait that follows each directly: one, or those of
+// different roles that meet there.
 Planter::Edit without_barrier(std::vector<size_t> arrives) {
   return [arrives = std::move(arrives)](Function& f) {
     for (size_t n = arrives.size(); n-- > 0;) {
@@ -28,7 +28,7 @@ class PairPlants : public Planter {
   void bytes();
   void waits_and_commits();
   void cluster();
-  // The bytes that arrive.expect_tx announces.
+  // Returns the bytes that arrive.expect_tx announces.
   int64_t announced(size_t arrive) const {
     const Operand& bytes = statement(arrive).operands[2];
     return bytes.kind == Operand::Kind::kInteger ? bytes.value
@@ -82,7 +82,7 @@ void PairPlants::waits_and_commits() {
         [commit](Function& f) { flip_operand(f, commit, 1, 2); }, {{kEmptyBarrier}});
   plant(32, "the scale stage is released in the leader alone", scale_commit,
         [scale_commit](Function& f) { flip_operand(f, scale_commit, 1, 2); }, {{kScaleBarrier}});
-  // Behind every k-tile: the branch around the commit is not taken.
+  // The commit comes after every k-tile: the branch around it is not taken.
   size_t around = scale_commit;
   while (!is(statement(around), "bra")) --around;
   plant(57, "a scale stage of two k-tiles is given back after the first", scale_commit, erased({around}),
@@ -142,7 +142,7 @@ std::vector<Planted> SplitPlants::run() {
   const std::vector<size_t> fences = places_.find("fence.proxy", "leave_rings");
   plant(51, "no fence.proxy.async between the ring and the partial sums", fences.at(0), erased(fences),
         {{unfenced}});
-  plant(51, "fence.proxy.async stands behind the arrival", fences.at(0),
+  plant(51, "fence.proxy.async stands after the arrival", fences.at(0),
         [fences, before](Function& f) {
           for (size_t n = 0; n < fences.size(); ++n) move_behind(f, fences[n], before.at(n));
         },
@@ -163,7 +163,7 @@ std::vector<Planted> SplitPlants::run() {
   return std::move(out_);
 }
 
-// Accumulators that share columns, and windows for the scale factors beside them.
+// These bugs concern accumulators that share columns, and windows for the scale factors beside them.
 class OverlapPlants : public Planter {
  public:
   using Planter::Planter;
@@ -173,8 +173,8 @@ class OverlapPlants : public Planter {
 std::vector<Planted> OverlapPlants::run() {
   const Answer tensor = {{"race-tensor", "tensor-*"}, {"tcgen05.ld", "tcgen05.mma"}, {}, {"TMEM"}};
   const Answer window = {{"race-tensor", "tensor-*"}, {"tcgen05.cp", "tcgen05.mma"}, {}, {"TMEM"}};
-  // The first column of the chunk that is read first:
-  // 64 of the pair that ends in the shared columns, 0 of the other.
+  // This is the first column of the chunk that is read first: 64 of the pair that ends in the shared columns,
+  // 0 of the other.
   const std::vector<size_t> chunks = places_.find("selp.b32", "epilogue_role/first");
   const auto swapped = [](Function& f, size_t i) { std::swap(f.body[i].operands[1], f.body[i].operands[2]); };
   plant(58, "the second pair is read in the order of the first: the shared columns last", chunks.at(0),
@@ -198,7 +198,7 @@ std::vector<Planted> OverlapPlants::run() {
   return std::move(out_);
 }
 
-// Groups whose sizes are read on the device.
+// These bugs concern groups whose sizes are read on the device.
 class GroupPlants : public Planter {
  public:
   using Planter::Planter;

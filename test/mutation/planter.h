@@ -17,15 +17,15 @@ class Planter {
       : bench_(bench), kernel_(bench.kernel()), instance_(bench.instance()), places_(bench.kernel()) {}
 
  protected:
-  // The n-th `opcode` inlined through `path`. std::runtime_error: there are fewer.
+  // Returns the n-th `opcode` inlined through `path`. Throws std::runtime_error when there are fewer.
   size_t at(const std::string& opcode, const std::string& path, size_t n = 0) const;
-  // Those of them that work on a barrier of the ring: one, or all.
+  // These return those of them that work on a barrier of the ring: one, or all.
   size_t at_ring(const std::string& opcode, const std::string& path, const std::string& ring,
                  size_t n = 0) const;
   std::vector<size_t> all_at_ring(const std::string& opcode, const std::string& path,
                                   const std::string& ring) const;
   const Statement& statement(size_t i) const { return kernel_.body[i]; }
-  // The statement with this spelling that computes `reg`.
+  // Returns the statement with this spelling that computes `reg`.
   size_t writer(uint32_t reg, const std::string& opcode) const;
 
   void plant(int number, const std::string& bug, size_t at, Edit edit, Expectation expected);
@@ -44,7 +44,7 @@ class Planter {
   std::vector<Planted> out_;
 };
 
-// What the checkers say of the stages of shared memory and of the accumulators.
+// The checkers say this of the stages of shared memory and of the accumulators.
 inline const Answer kStageRace = {
     {"race-async"}, {"cp.async.bulk.tensor", "tcgen05.mma", "tcgen05.cp"}, {}, {}};
 inline const Answer kFullBarrier = {{"mbarrier-*", "deadlock"}, {}, {"full"}, {}};
@@ -55,7 +55,7 @@ inline const Answer kNotDrained = {
 inline const Answer kTensorRace = {{"race-tensor"}, {"tcgen05.ld", "tcgen05.mma", "tcgen05.cp"}, {}, {}};
 inline const Answer kTensorFence = {{"tensor-fence"}, {"tcgen05.ld", "tcgen05.mma"}, {}, {}};
 
-// The parts of the list, by what the kernel has.
+// These are the parts of the list, by what the kernel has.
 std::vector<Planted> planted_in_cta(const Bench& bench);
 std::vector<Planted> planted_in_pair(const Bench& bench);
 std::vector<Planted> planted_in_split(const Bench& bench);

@@ -29,7 +29,7 @@ Tally tally(const std::vector<Scored>& all);
 void print_planted(const std::vector<Scored>& all);
 void print_controls(const std::vector<Scored>& all);
 void print_by_group(const std::vector<Scored>& all);
-// Survivors, killed ones whose report names something else, and justified ones that were killed.
+// Prints survivors, killed ones whose report names something else, and justified ones that were killed.
 void print_exceptions(const std::vector<Scored>& all);
 nlohmann::json json_of(const std::vector<Scored>& all);
 

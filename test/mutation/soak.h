@@ -11,11 +11,11 @@
 
 namespace mutation {
 
-// Findings that are let pass. A line of the file: rule id, then the reason; # begins a comment. An entry that
-// no finding needs is reported as stale.
+// This lists findings that are let pass. A line of the file has a rule id, then the reason; # begins a
+// comment. An entry that no finding needs is reported as stale.
 class AllowList {
  public:
-  // std::runtime_error: unreadable, or an entry without a reason.
+  // Throws std::runtime_error for a file that is unreadable or has an entry without a reason.
   explicit AllowList(const std::string& file);
   bool allows(const Sighting& sighting);
   std::vector<std::string> unused() const;
@@ -35,17 +35,17 @@ struct Failure {
   std::string what;
 };
 
-// What is wrong with a run of the unchanged kernel, empty when nothing is.
+// Returns what is wrong with a run of the unchanged kernel, empty when nothing is.
 std::string complaint(const Run& run, AllowList& allowed);
 
-// `seeds` random schedules and every directed mode with `directed` seeds.
+// Returns `seeds` random schedules and every directed mode with `directed` seeds.
 std::vector<Schedule> soak_schedules(size_t seeds, size_t directed);
 
 // Runs all of them on an instance, spread over processes; returns the first failure by schedule order.
 std::optional<Failure> soak(const std::string& instance, const std::vector<Schedule>& schedules,
                             const std::string& allow_file, unsigned workers);
 
-// The smallest shape on which the same schedule, or a neighbouring seed of its mode, still fails.
+// Returns the smallest shape on which the same schedule, or a neighbouring seed of its mode, still fails.
 Failure shrink(const Failure& failure, const std::string& allow_file);
 
 std::string replay_command(const Failure& failure);

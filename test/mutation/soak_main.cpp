@@ -1,6 +1,6 @@
 // soak_main.cpp -- `make soak`: every instance of the kernel as it ships under a thousand random schedules
-// and every directed one. Non-zero exit on anything found; then the smallest shape that still shows it, and
-// the command that shows it again.
+// and every directed one. It exits non-zero on anything found, and prints the smallest shape that still shows
+// it and the command that shows it again.
 #include <fmt/core.h>
 
 #include <chrono>

@@ -29,8 +29,8 @@ struct Outcome {
   std::string findings;     // the judge's, but for advice
 };
 
-// What becomes of the launches that `enqueue` makes, watched by every checker of the judge. A fault leaves
-// the device usable for the next launch.
+// Returns what becomes of the launches that `enqueue` makes, watched by every checker of the judge. A fault
+// leaves the device usable for the next launch.
 template <class Enqueue>
 Outcome judged(Enqueue&& enqueue) {
   sim::JudgeOptions options;
@@ -88,14 +88,14 @@ inline void check_waits_forever(const Outcome& outcome, const std::string& phase
   CHECK_THAT(outcome.explanation, dualgemm_test::contains(phase));
 }
 
-// One dimension of a tensor of 32-bit elements.
+// This is one dimension of a tensor of 32-bit elements.
 struct Axis {
   int64_t size;
   int64_t pitch;  // words from one to the next; 1 along the innermost
   uint32_t box;
 };
 
-// A map of the tensor whose dimensions are `axes`, innermost first.
+// Returns a map of the tensor whose dimensions are `axes`, innermost first.
 inline CUtensorMap map_words(const void* base, const std::vector<Axis>& axes,
                              CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_NONE) {
   void* entry = nullptr;
@@ -120,13 +120,14 @@ inline CUtensorMap map_words(const void* base, const std::vector<Axis>& axes,
   return map;
 }
 
-// A 3-D map of one matrix without gaps, in boxes of `box_rows` whole rows.
+// Returns a 3-D map of one matrix without gaps, in boxes of `box_rows` whole rows.
 inline CUtensorMap map_rows(const void* base, uint32_t words, int64_t rows, uint32_t box_rows,
                             CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_NONE) {
   return map_words(base, {{words, 1, words}, {rows, words, box_rows}, {1, rows * words, 1}}, swizzle);
 }
 
-// The words of the box that begins at `at`, innermost first and without gaps; zero outside the tensor.
+// Returns the words of the box that begins at `at`, innermost first and without gaps; zero outside the
+// tensor.
 inline std::vector<uint32_t> box_at(const std::vector<uint32_t>& tensor, const std::vector<Axis>& axes,
                                     const std::vector<int32_t>& at) {
   size_t words = 1;
@@ -147,7 +148,8 @@ inline std::vector<uint32_t> box_at(const std::vector<uint32_t>& tensor, const s
   return box;
 }
 
-// Distinct words of all bit patterns, so that a word in the wrong place shows: every step can be undone.
+// Returns distinct words of all bit patterns, so that a word in the wrong place shows: every step can be
+// undone.
 inline std::vector<uint32_t> distinct_words(size_t n) {
   std::vector<uint32_t> words(n);
   for (size_t i = 0; i < n; ++i) {

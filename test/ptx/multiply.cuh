@@ -22,8 +22,8 @@ __device__ void multiply(const Operands& x, bool accumulate) {
                                                    x.sfb + 4, accumulate);
 }
 
-// `collector`: 0 to say nothing; 1 to let the second mma have A from the first;
-// 2 the other way round, which is wrong.
+// `collector` is 0 to say nothing, 1 to let the second mma have A from the first, and 2 for the other way
+// round, which is wrong.
 template <int kCtaGroup>
 __device__ void multiply(const Operands& x, int32_t collector, bool accumulate) {
   using enum dualgemm::ptx::Collector;

@@ -12,7 +12,7 @@
 
 namespace wrappers {
 
-// A of `m` rows times two B of 32 rows each, side by side; K = 64. Rows have 256 elements, of which the
+// Holds A of `m` rows times two B of 32 rows each, side by side; K = 64. Rows have 256 elements, of which the
 // instruction reads the first 64; the rest must not matter.
 class Product {
  public:

@@ -46,7 +46,7 @@ __global__ void cvt_rn_bf16x2_f32(const float* in, uint32_t* out);
 __global__ void st_global_v8_b32(uint32_t* out);
 __global__ void st_global_v4_b32(uint32_t* out);
 
-// Clusters of two.
+// These run in clusters of two.
 __global__ void cluster_ctarank(uint32_t* out);
 __global__ void st_shared_cluster_v4_b32(uint32_t* out);
 __global__ void mbarrier_arrive_relaxed_cluster(int32_t arrivals, uint32_t waiter, uint32_t* out);

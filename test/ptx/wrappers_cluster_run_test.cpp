@@ -50,8 +50,8 @@ struct At {
   int32_t c0, c1, c2, c3;
 };
 
-// Both CTAs copy, at `at` and one further along the outermost dimension. `bytes`: what the even one's barrier
-// waits for, of the 128 of both boxes.
+// Both CTAs copy, at `at` and one further along the outermost dimension. The even one's barrier waits for
+// `bytes`, of the 128 of both boxes.
 void check_pair_copy(const Outcome& outcome, uint32_t bytes, const std::vector<uint32_t>& out,
                      std::vector<uint32_t> even, const std::vector<uint32_t>& odd) {
   if (bytes == 128) {
@@ -63,7 +63,7 @@ void check_pair_copy(const Outcome& outcome, uint32_t bytes, const std::vector<u
   }
 }
 
-// The 10 x 7 x 3 x 2 words of a tensor with gaps along every dimension but the innermost.
+// These are the 10 x 7 x 3 x 2 words of a tensor with gaps along every dimension but the innermost.
 const std::vector<Axis> kTensor4 = {{10, 1, 4}, {7, 12, 2}, {3, 96, 2}, {2, 384, 1}};
 
 }  // namespace

@@ -28,7 +28,8 @@ __device__ void wait(uint64_t* mbar, uint32_t parity) {
   }
 }
 
-// A barrier in each CTA, ready for arrivals from both. Relaxed: the fence has released the initialisation.
+// Makes a barrier in each CTA, ready for arrivals from both. The arrival at the cluster barrier is relaxed:
+// the fence has released the initialisation.
 __device__ void init(uint64_t* mbar, uint32_t count) {
   if (ptx::elect_sync()) {
     ptx::mbarrier_init(mbar, count);

@@ -19,7 +19,7 @@ using namespace wrappers;
 
 namespace {
 
-// The distance of two neighbouring floats where `x` lies, for normal x.
+// Returns the distance of two neighbouring floats where `x` lies, for normal x.
 double ulp(double x) { return std::ldexp(1.0, std::ilogb(x) - 23); }
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -38,7 +38,7 @@ struct Conversion {
   uint32_t to;
 };
 
-// Every input next to every other as the low and as the high half.
+// Tries every input next to every other as the low and as the high half.
 void check_conversion(void (*kernel)(const float*, uint32_t*), const std::vector<Conversion>& cases) {
   std::vector<float> inputs;
   std::vector<uint32_t> expected;
@@ -57,7 +57,7 @@ void check_conversion(void (*kernel)(const float*, uint32_t*), const std::vector
   }
 }
 
-// Stores of `width` words by every thread of a warp reach exactly their own words.
+// Checks that stores of `width` words by every thread of a warp reach exactly their own words.
 void check_wide_store(void (*kernel)(uint32_t*), uint32_t width) {
   const uint32_t stored = 32 * width;
   DeviceArray<uint32_t> out(stored + 8);
@@ -165,7 +165,7 @@ TEST_CASE("an mbarrier phase completes only when as many bytes have arrived as w
 
 namespace {
 
-// Gaps along every dimension but the innermost, which no box may show.
+// There are gaps along every dimension but the innermost, which no box may show.
 const std::vector<Axis> kTensor3 = {{10, 1, 4}, {7, 12, 4}, {3, 96, 2}};
 const std::vector<Axis> kTensor4 = {{10, 1, 4}, {7, 12, 2}, {3, 96, 2}, {2, 384, 2}};
 
@@ -236,7 +236,7 @@ TEST_CASE("cp_async_bulk_shared_to_global copies its bytes, and its groups say w
     CHECK(words[i] == (4 * (i % 64) < bytes ? 1000 * (i / 64 + 1) + i % 64 : kUntouched));
   }
   CHECK(words[128] == 1000);
-  // What each wait orders, the judge misses without it.
+  // Without one of the waits the judge misses what it orders.
   CHECK_THAT(copy(0, 1).findings, dualgemm_test::contains("may still read it"));
   CHECK_THAT(copy(1, 0).findings, dualgemm_test::contains("may still write it"));
 }
@@ -340,7 +340,7 @@ TEST_CASE("rcp_approx_ftz is within 1 ulp and flushes subnormals", "[ptx]") {
   CHECK(std::isnan(special.back()));
 }
 
-// fp16: 10 bits of mantissa, bias 15, so units of 2 at 2048 and of 2^-24 at the bottom.
+// fp16 has 10 bits of mantissa and bias 15, so units of 2 at 2048 and of 2^-24 at the bottom.
 TEST_CASE("cvt_rn_f16x2_f32 rounds to nearest even and puts its first source in the upper half", "[ptx]") {
   check_conversion(cvt_rn_f16x2_f32, {{1.0f, 0x3C00},
                                       {-2.5f, 0xC100},
@@ -357,7 +357,7 @@ TEST_CASE("cvt_rn_f16x2_f32 rounds to nearest even and puts its first source in 
                                       {kNaN, 0x7FFF}});
 }
 
-// bf16: 7 bits of mantissa, the exponents of fp32.
+// bf16 has 7 bits of mantissa and the exponents of fp32.
 TEST_CASE("cvt_rn_bf16x2_f32 rounds to nearest even and puts its first source in the upper half", "[ptx]") {
   const float max = std::numeric_limits<float>::max();
   check_conversion(cvt_rn_bf16x2_f32, {{1.0f, 0x3F80},

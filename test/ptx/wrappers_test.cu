@@ -29,7 +29,7 @@ __device__ void wait(uint64_t* mbar, uint32_t parity) {
   }
 }
 
-// Tensor memory for the whole warp.
+// Allocates tensor memory for the whole warp.
 __device__ uint32_t allocate(uint32_t* base, uint32_t columns) {
   ptx::tcgen05_alloc<1>(base, columns);
   ptx::tcgen05_fence_before_thread_sync();
@@ -38,7 +38,7 @@ __device__ uint32_t allocate(uint32_t* base, uint32_t columns) {
   return *base;
 }
 
-// A barrier with one arrival to a phase, ready for the asynchronous units.
+// Makes a barrier with one arrival to a phase, ready for the asynchronous units.
 __device__ void init(uint64_t* mbar) {
   if (ptx::elect_sync()) {
     ptx::mbarrier_init(mbar, 1);
@@ -47,7 +47,7 @@ __device__ void init(uint64_t* mbar) {
   __syncthreads();
 }
 
-// All columns of this thread's lane to `out`, kWidth at a time.
+// Writes all columns of this thread's lane to `out`, kWidth at a time.
 template <int kWidth>
 __device__ void load(uint32_t* out, uint32_t tmem) {
   for (uint32_t column = 0; column < kColumns; column += kWidth) {
@@ -76,7 +76,8 @@ extern "C" __global__ void barrier_sync(uint32_t threads, uint32_t* out) {
   out[threadIdx.x] = words[threadIdx.x ^ 32];
 }
 
-// out[t]: in[t] + 1. `waits`: for the kernels in front of it. What is behind it may start before it writes.
+// Writes out[t] = in[t] + 1. `waits` says whether it waits for the preceding kernel. The kernel that follows
+// may start before it writes.
 extern "C" __global__ void griddepcontrol(const uint32_t* in, int32_t waits, uint32_t* out) {
   if (waits) ptx::griddepcontrol_wait();
   ptx::griddepcontrol_launch_dependents();

@@ -1,5 +1,5 @@
 // activation.h -- the activations in double precision, C = f(g) * h, and how far their arithmetic in float
-// may be from them. Written from their formulas; knows neither the library nor the simulator.
+// may be from them. It is written from their formulas and knows neither the library nor the simulator.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct Activation {
   double (*rounding)(double g);  // relative error of f(g) h in float for exact g and h, products included
 };
 
-// std::invalid_argument where there is none.
+// Throws std::invalid_argument where there is none.
 const Activation& activation(int32_t number);
 
 }  // namespace ref

@@ -23,11 +23,11 @@
 // and the steps of all are those of one. The sums are then added in float in the order of the slices. The
 // first addition, to 0, is exact; each of the others is rounded to nearest and loses at most u = 2^-24 of its
 // result:
-//     e_acc = sum over the slices of e_chain + u * (sum of |sum so far| behind each slice but the first)
+//     e_acc = sum over the slices of e_chain + u * (sum of |sum so far| after each slice but the first)
 // With S = 1 that is e_chain.
 //
 // The epilogue works in float, with the relative error u for each rounded operation:
-//   gate g = alpha1 acc1, up h = alpha2 acc2: two roundings (host factor times device factor, times the sum)
+//   gate g = alpha1 acc1, up h = alpha2 acc2: two roundings (host alpha times device alpha, times the sum)
 //     dg = |alpha1| e_acc1 + 2u |g|,  dh likewise
 //   f(g): activation.cpp has its rounding r, relative to f(g) h, and L, the bound of |f'| within dg of g
 //   C = f(g) h:
@@ -60,8 +60,8 @@ using Doubles8 = double __attribute__((vector_size(64)));
 using Bits8 = uint64_t __attribute__((vector_size(64)));
 using FloatsInMemory = float __attribute__((vector_size(64), aligned(4), may_alias));
 
-// An operand as floats. Rows of `lanes` are interleaved:
-// value (row, i) stands at [row / lanes][i][row % lanes].
+// This is an operand as floats. Rows of `lanes` are interleaved: value (row, i) stands at [row /
+// lanes][i][row % lanes].
 struct Unpacked {
   std::vector<float> values, scales;
   float scale_max = 0;  // at least 2^-6 where any row exists, NaN if any scale factor is
@@ -86,15 +86,15 @@ Unpacked unpack(const Operand& x, int64_t first_row, int64_t rows, int64_t k, in
   return out;
 }
 
-// What is followed of the sums of 4 x 16 outputs, for one number of slices.
+// This follows the sums of 4 x 16 outputs, for one number of slices.
 struct Chains {
   using Outputs = Doubles8[kTileRows][2];
   int slices = 1, slice = 0;
-  bool any = false;        // a slice with steps is behind
+  bool any = false;        // a slice with steps is done
   Outputs chain, path;     // of the slice at hand, as of the last step; of all so far
-  Outputs sum, additions;  // of the slices behind; of |sum| behind each but the first
+  Outputs sum, additions;  // of the slices done; of |sum| after each but the first
 
-  // The block behind the current slice.
+  // Returns the block after the current slice.
   int64_t end(int64_t blocks) const {
     const int64_t k_tiles = (blocks + kBlocksPerKTile - 1) / kBlocksPerKTile;
     return std::min(blocks, k_tiles * (slice + 1) / slices * kBlocksPerKTile);
@@ -114,7 +114,7 @@ using Terms = Doubles8[kTileRows][2];  // of one step
   sum += reinterpret_cast<Doubles8>(reinterpret_cast<Bits8>(x) & no_sign);
 }
 
-// Adds a step of the tensor core, behind which `block` is the first block.
+// Adds a step of the tensor core, after which `block` is the first block.
 [[gnu::always_inline]] inline void add_step(Chains& c, const Terms& step, int64_t block, int64_t blocks) {
   const Bits8 keep24 = Bits8{} + ~((uint64_t{1} << 29) - 1);  // of a double's 53 significant bits
   for (int64_t r = 0; r < kTileRows; ++r)
@@ -136,7 +136,8 @@ using Terms = Doubles8[kTileRows][2];  // of one step
   ++c.slice;
 }
 
-// a: 4 rows of `blocks` * 16 values, one after the other; b: 16 rows interleaved; scale factors likewise.
+// Here a is 4 rows of `blocks` * 16 values, one after the other, and b is 16 rows interleaved; scale factors
+// likewise.
 __attribute__((target_clones("avx512f", "fma", "default"))) void multiply(
     const float* a, const float* a_scales, const float* b, const float* b_scales, int64_t blocks, Tile& out) {
   const int64_t k = blocks * kBlock;
@@ -226,7 +227,7 @@ size_t split_index(int split_k) {
   return static_cast<size_t>(found - kSplits);
 }
 
-// The derivation at the top of the file, for one output.
+// Applies the derivation at the top of the file to one output.
 double error_bound(const Activation& activation, double g, double h, double dg, double dh) {
   constexpr double u = 0x1p-24;
   const double f = std::fabs(activation.f(g));

@@ -1,6 +1,7 @@
 // dual_gemm.h -- the reference result: C = f(alpha1 * A * B1^T) * (alpha2 * A * B2^T) of NVFP4 operands in
-// double precision, and for every output how far the kernel's arithmetic may be from it. Written from the
-// formats; knows neither the library nor the simulator. Fast enough for full-size problems on a CPU.
+// double precision, and for every output how far the kernel's arithmetic may be from it. It is written from
+// the formats and knows neither the library nor the simulator. It is fast enough for full-size problems on a
+// CPU.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +13,8 @@
 
 namespace ref {
 
-// `rows` rows of k e2m1 codes, `pitch` bytes from row to row,
-// and their scale factors in the layout of formats.h.
+// An operand has `rows` rows of k e2m1 codes, `pitch` bytes from row to row, and their scale factors in the
+// layout of formats.h.
 struct Operand {
   const uint8_t* codes;
   int64_t pitch;
@@ -21,10 +22,10 @@ struct Operand {
   int64_t rows;
 };
 
-// In how many slices of K a sum may be taken: each a chain of its own, added up in float afterwards.
+// A sum may be taken in so many slices of K: each is a chain of its own, added up in float afterwards.
 inline constexpr int kSplits[] = {1, 2, 4};
 
-// One output of one GEMM, without its factor: the sum over K, and how far the kernel's may be from it.
+// This is one output of one GEMM, without its alpha: the sum over K, and how far the kernel's may be from it.
 struct Sum {
   double exact;                     // up to double rounding
   double tensor_core;               // of one chain, rounded as the tensor core rounds it
@@ -39,13 +40,13 @@ struct Product {
 struct DualGemm {
   int64_t m = 0, n = 0;
   std::vector<double> c;  // [m, n], exact up to double rounding
-  // [m, n], bound of |kernel - c| before the conversion to the output type, by the slices of K.
+  // This [m, n] bounds |kernel - c| before the conversion to the output type, by the slices of K.
   std::vector<float> error[std::size(kSplits)];
-  // [m, n], with the sums rounded as the tensor core rounds those of one chain, the rest in double.
+  // This is C [m, n], with the sums rounded as the tensor core rounds those of one chain, the rest in double.
   std::vector<float> tensor_core;
 };
 
-// The place of a number of slices in kSplits. std::invalid_argument: it is not there.
+// Returns the place of a number of slices in kSplits. Throws std::invalid_argument when it is not there.
 size_t split_index(int split_k);
 
 // k is a multiple of 16. A NaN scale factor makes every output that uses it NaN.
@@ -53,7 +54,7 @@ Product product(const Operand& a, const Operand& b, int64_t k);
 DualGemm dual_gemm(const Operand& a, const Operand& b1, const Operand& b2, int64_t k, float alpha1,
                    float alpha2, const Activation& activation);
 
-// Bound of |kernel - f(g) h| for a gate and an up that are off by dg and dh before they meet their factors.
+// Bounds |kernel - f(g) h| for a gate and an up that are off by dg and dh before they meet their alphas.
 double error_bound(const Activation& activation, double g, double h, double dg, double dh);
 
 }  // namespace ref

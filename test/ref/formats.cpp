@@ -8,8 +8,8 @@
 namespace ref {
 namespace {
 
-// Value of sign-exponent-mantissa bits as IEEE 754 lays them out;
-// `infinities`: the top exponent means inf and NaN.
+// Returns the value of sign-exponent-mantissa bits as IEEE 754 lays them out; with `infinities` the top
+// exponent means inf and NaN.
 double decode_float(uint32_t bits, int exponent_bits, int mantissa_bits, bool infinities) {
   const uint32_t mantissa = bits & ((1u << mantissa_bits) - 1);
   const uint32_t exponent = (bits >> mantissa_bits) & ((1u << exponent_bits) - 1);
@@ -27,8 +27,8 @@ double decode_float(uint32_t bits, int exponent_bits, int mantissa_bits, bool in
   return negative ? -magnitude : magnitude;
 }
 
-// The code in [0, last] whose value is nearest to x >= 0; of two equally near the even one.
-// Codes ascend in value.
+// Returns the code in [0, last] whose value is nearest to x >= 0; of two equally near the even one. Codes
+// ascend in value.
 template <class Decode>
 uint8_t nearest_code(double x, int last, Decode decode) {
   int best = 0;

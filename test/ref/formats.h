@@ -1,7 +1,7 @@
-// formats.h -- NVFP4 from the definition of its formats: 4-bit e2m1 values, one unsigned e4m3
-// scale factor per 16 of them along K, the scale factors stored in tiles of 128 rows x 4 blocks.
-// The reference side of every test: it shares no code with the library or with the simulator,
-// so that an error in either cannot cancel.
+// formats.h -- NVFP4 from the definition of its formats: 4-bit e2m1 values, one unsigned e4m3 scale factor
+// per 16 of them along K, the scale factors stored in tiles of 128 rows x 4 blocks. This is the reference
+// side of every test: it shares no code with the library or with the simulator, so that an error in either
+// cannot cancel.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ inline uint8_t nibble(const uint8_t* row, int64_t element) {
   return (row[element / 2] >> (element % 2 * 4)) & 0xF;
 }
 
-// The 16-bit outputs.
+// These are the 16-bit outputs.
 enum class Half { kFp16, kBf16 };
 double fp16_decode(uint16_t bits);
 double bf16_decode(uint16_t bits);
@@ -36,9 +36,10 @@ inline double decode(Half type, uint16_t bits) {
 // Conversion to them rounds to nearest: a number of at most |x| moves by at most half an ulp, relative 2^-11
 // for fp16 and 2^-8 for bf16, but no finer than half the smallest subnormal.
 double conversion_error(Half type, double x);
-// Is `actual`, a number of this type, one that a number within `error` of `expected` may have become? A
-// number at or above the overflow threshold (the largest finite one plus half an ulp) becomes infinity. False
-// if a NaN stands where a number belongs, or the other way round, or if the error is NaN.
+// Says whether `actual`, a number of this type, is one that a number within `error` of `expected` may have
+// become. A number at or above the overflow threshold (the largest finite one plus half an ulp) becomes
+// infinity. Returns false if a NaN stands where a number belongs, or the other way round, or if the error is
+// NaN.
 bool may_become(Half type, double expected, double error, double actual);
 
 // Scale factors of a matrix of `rows` rows and `k` elements per row: tiles of 128 rows x 4 blocks, 512 bytes

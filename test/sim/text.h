@@ -9,7 +9,7 @@ namespace sim {
 
 std::string hex(uint64_t value);                 // "0x1f0"
 std::string plural(int64_t n, const char* one);  // "1 arrival", "2 arrivals"
-std::string readable(
-    const std::string& mangled);  // a C++ name as the programmer wrote it; any other name is unchanged
+// Returns a C++ name as the programmer wrote it; any other name is unchanged.
+std::string readable(const std::string& mangled);
 
 }  // namespace sim

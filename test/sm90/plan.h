@@ -1,6 +1,6 @@
 // plan.h -- the plan of a kernel for sm_90a: 64 rows of A, 64 of B1 and of B2; with swap A/B the rows of B
 // are the M side of a wgmma m64n64, whose accumulators are in registers. The kernel of zeros.cuh has it, and
-// so has an instance of a table that is not the library's (unit/table). Plain C++.
+// so has an instance of a table that is not the library's (unit/table). This is plain C++.
 #pragma once
 
 #include "kernel/plan.h"

@@ -28,9 +28,9 @@ struct Zeros {
   static constexpr const char* kVariant = "zeros";
 };
 
-// The accumulators of a wgmma m64nN, of which a lane holds pieces of two rows: element i lies in row 8 ((i /
-// 2) % 2) of the fragment and column 8 (i / 4) + i % 2 (PTX ISA 9.0, 9.7.15.5.1.1, figure of the matrix
-// fragment D). The sides are swapped: rows of the fragment are columns of C.
+// These are the accumulators of a wgmma m64nN, of which a lane holds pieces of two rows. Element i lies in
+// row 8 ((i / 2) % 2) of the fragment and column 8 (i / 4) + i % 2 (PTX ISA 9.0, 9.7.15.5.1.1, figure of the
+// matrix fragment D). The sides are swapped: rows of the fragment are columns of C.
 struct WgmmaFragment {
   static constexpr int kElements = 32;  // of a lane, for N = 64
   static constexpr int kLanesAside = 8;
@@ -46,7 +46,7 @@ struct SharedStorage {
   [[no_unique_address]] typename Traits::Output::Shared output;
 };
 
-// In place of the wgmma: waits for what they would wait for, and frees it.
+// Stands in place of the wgmma: waits for what they would wait for, and frees it.
 template <class Traits>
 DUALGEMM_DEVICE void consume_tile(Rings<Traits>& rings, const KLoop<Traits>& loop,
                                   PipelineState<Rings<Traits>::kStages>& s,

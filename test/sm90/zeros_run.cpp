@@ -1,7 +1,7 @@
 // zeros_run.cpp -- launches the kernel of zeros.cuh through the public interface, as it would be on a Hopper
 // GPU: the table chooses it for compute capability 9.0, and refuses there what is compiled for another. Every
-// element of C is zero afterwards and nothing around it was written. One program for the simulated H200 and
-// for a real one (record.sh). Exit status 0: all of it holds.
+// element of C is zero afterwards and nothing around it was written. It is one program for the simulated H200
+// and for a real one (record.sh). Exit status 0 says that all of it holds.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
@@ -26,7 +26,7 @@ void check_cuda(cudaError_t error, const char* what) {
   check(error == cudaSuccess, std::string(what) + ": " + cudaGetErrorString(error));
 }
 
-// `bytes` on the device, all of value `fill`.
+// This is memory of `bytes` on the device, all of value `fill`.
 struct Memory {
   Memory(size_t bytes, int fill) {
     check_cuda(cudaMalloc(&data, bytes), "cudaMalloc");
@@ -48,7 +48,7 @@ struct Case {
 
 constexpr int kPoison = 0xA5, kGuardRows = 2;
 
-// Rows of problem p that C has to be zero in, as [first, end) over all rows of C.
+// Returns the rows of problem p that C has to be zero in, as [first, end) over all rows of C.
 std::pair<int64_t, int64_t> rows_of(const Case& x, int32_t p) {
   if (x.group_mode == DUALGEMM_GROUP_OFFSETS) return {x.group_rows[p], x.group_rows[p + 1]};
   const int32_t rows = x.group_mode == DUALGEMM_GROUP_MASKED ? x.group_rows[p] : x.m;
@@ -109,7 +109,7 @@ void run(const Case& x) {
   check_output(x, c, ldc);
 }
 
-// The arguments of some launch on addresses that are never followed.
+// Returns the arguments of some launch on addresses that are never followed.
 dualgemm_args_t some_arguments() {
   dualgemm_args_t args;
   dualgemm_args_init(&args);

@@ -1,6 +1,6 @@
 // approximate_math.h -- the special functions of the hardware as the activations take them, off by as much as
-// the PTX ISA allows: 2 ulp for ex2.approx, 1 ulp for rcp.approx, subnormal numbers flushed to zero. And silu
-// in double, with the bound that follows for a silu made of them.
+// the PTX ISA allows: 2 ulp for ex2.approx, 1 ulp for rcp.approx, subnormal numbers flushed to zero. Beside
+// them stands silu in double, with the bound that follows for a silu made of them.
 #pragma once
 
 #include <cmath>
@@ -20,7 +20,7 @@ inline float move(float x, int ulps) {
   return x;
 }
 
-// Functions that are off by the given number of ulp wherever the result is a finite normal number.
+// These functions are off by the given number of ulp wherever the result is a finite normal number.
 template <int kEx2Ulps, int kRcpUlps>
 struct Math {
   static float off(float exact, int ulps) {
@@ -43,7 +43,7 @@ inline double silu_bound(double g) {
   return std::fabs(g) * sigma * relative * (1 + 1.0 / 64) + kSmallest * (1 + std::fabs(g));
 }
 
-// Exact functions that count their calls.
+// These are exact functions that count their calls.
 struct Counted {
   static inline int calls[2];
   static float ex2(float x) { return ++calls[0], std::exp2(x); }

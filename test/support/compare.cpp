@@ -17,7 +17,7 @@ ref::Half type_of(const Output& out) {
   throw std::invalid_argument("compare: no rounding for output type " + std::to_string(out.dtype));
 }
 
-// Of every output: what it should be, whether right(i, actual) says that it is, and the error that is
+// Every output has what it should be, whether right(i, actual) says that it is, and the error that is
 // allowed.
 template <class Expected, class Right, class Allowed>
 Comparison compare_all(const Output& got, const Expected& expected, Right right, Allowed allowed) {

@@ -16,11 +16,12 @@ struct Comparison {
   std::string first;  // the first mismatch: row, column, both values, the bound
 };
 
-// Against the exact result and the derived bound.
+// Compares with the exact result and the derived bound.
 Comparison compare(const Output& got, const ref::DualGemm& expected);
 
-// By the rule of the contest these shapes come from: |got - expected| <= 1e-3 + 1e-3 |expected|, against sums
-// rounded as the tensor core rounds them (the contest's own reference runs on the same tensor cores).
+// Compares by the rule of the contest these shapes come from: |got - expected| <= 1e-3 + 1e-3 |expected|,
+// against sums rounded as the tensor core rounds them (the contest's own reference runs on the same tensor
+// cores).
 Comparison compare_contest(const Output& got, const ref::DualGemm& expected);
 
 }  // namespace dualgemm_test

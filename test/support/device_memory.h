@@ -11,21 +11,19 @@
 
 namespace dualgemm_test {
 
-// std::runtime_error that says what failed, and how.
+// Throws std::runtime_error that says what failed, and how.
 inline void check_cuda(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
 }
 
-// Device memory of exactly so many values, freed with the object. None: no allocation.
+// This is device memory of exactly so many values, freed with the object. For none there is no allocation.
 template <class T>
 class DeviceArray {
  public:
   explicit DeviceArray(size_t count) : count_(count) {
     if (count != 0) check_cuda(cudaMalloc(reinterpret_cast<void**>(&data_), count * sizeof(T)), "cudaMalloc");
   }
-  DeviceArray(size_t count, int byte) : DeviceArray(count) {
-    if (count != 0) check_cuda(cudaMemset(data_, byte, count * sizeof(T)), "cudaMemset");
-  }
+  DeviceArray(size_t count, int byte) : DeviceArray(count) { fill(byte); }
   explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) { upload(values); }
   ~DeviceArray() { cudaFree(data_); }
   DeviceArray(const DeviceArray&) = delete;
@@ -34,12 +32,15 @@ class DeviceArray {
   T* data() const { return data_; }
   size_t size() const { return count_; }
 
+  void fill(int byte) {
+    if (count_ != 0) check_cuda(cudaMemset(data_, byte, count_ * sizeof(T)), "cudaMemset");
+  }
   void upload(const std::vector<T>& values) {
     if (values.size() > count_) throw std::logic_error("upload: more values than there is room for");
     if (values.empty()) return;
     check_cuda(cudaMemcpy(data_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice), "upload");
   }
-  // Behind everything that the device was given to do.
+  // The copy comes after everything that the device was given to do.
   std::vector<T> host() const {
     check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     std::vector<T> values(count_);
@@ -53,7 +54,7 @@ class DeviceArray {
   size_t count_;
 };
 
-// One of which every byte is defined from the start.
+// Every byte of this one is defined from the start.
 template <class T, int kByte>
 class FilledArray : public DeviceArray<T> {
  public:

@@ -14,7 +14,7 @@
 
 namespace dualgemm_test {
 
-// A set of one.
+// This is a set of one problem.
 class DeviceProblem {
  public:
   DeviceProblem(const Problem& problem, const LaunchOptions& options);
@@ -29,10 +29,10 @@ class DeviceProblem {
   DeviceSet set_;
 };
 
-// Upload, launch on the default stream, read back.
+// Uploads, launches on the default stream, and reads back.
 Output run(const Problem& problem, const LaunchOptions& options = {});
 
-// The instances of the library: ids and what they are.
+// These are the instances of the library: ids and what they are.
 struct NamedInstance {
   int32_t id;
   dualgemm_instance_info_t info;
@@ -41,11 +41,11 @@ struct NamedInstance {
 std::vector<NamedInstance> all_instances();
 std::vector<dualgemm_activation_t> all_activations();
 std::vector<NamedInstance> instances_computing(dualgemm_activation_t activation);
-// Those that compute kDefaultActivation.
+// These compute kDefaultActivation.
 std::vector<NamedInstance> dense_instances();    // for one problem or a batch
 std::vector<NamedInstance> grouped_instances();  // for groups
 
-// Launch options that force an instance, with the output type and the activation that are its own.
+// Returns launch options that force an instance, with the output type and the activation that are its own.
 LaunchOptions use(const NamedInstance& instance);
 
 }  // namespace dualgemm_test

@@ -25,7 +25,7 @@ bool own_alphas(const ProblemSet& set) {
 
 size_t room(size_t problems, int64_t stride, int64_t size) { return (problems - 1) * stride + size; }
 
-// Each `bytes[i]` at its place, `fill` everywhere else.
+// Puts each `bytes[i]` at its place, and `fill` everywhere else.
 template <class At>
 std::vector<uint8_t> laid_out(size_t size, uint8_t fill, const ProblemSet& set,
                               const std::vector<uint8_t> Problem::*bytes, At at) {
@@ -105,7 +105,7 @@ DeviceSet::DeviceSet(const ProblemSet& set, const SetOptions& options)
     args_.group_rows = group_rows_.data();
     args_.expected_rows = options.expected_rows;
   }
-  // Both kinds of factors count: with factors on the device the host's are 1/2, which changes no bit.
+  // Both kinds of alphas count: with alphas on the device the host's are 1/2, which changes no bit.
   if (options.alphas_on_device || own_alphas(set)) {
     args_.alpha1 = args_.alpha2 = 0.5f;
     args_.alpha1_dev = alphas_.data();

@@ -1,5 +1,5 @@
 // device_set.h -- the problems of one launch on the device: laid out as the public header says, launched
-// through it, read back with every byte that belongs to no problem checked. Between and behind the problems
+// through it, read back with every byte that belongs to no problem checked. Between and after the problems
 // stand NaN scale factors, the largest codes, and a poisoned C.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace dualgemm_test {
 
 void check_status(dualgemm_status_t status);  // std::runtime_error with what the library says
 
-// What a test may ask of a launch besides the problem.
+// A test may ask this of a launch besides the problem.
 struct LaunchOptions {
   dualgemm_dtype_t dtype = DUALGEMM_DTYPE_FP16;
   dualgemm_activation_t activation = kDefaultActivation;
@@ -27,16 +27,17 @@ struct LaunchOptions {
   uint32_t flags = 0;             // DUALGEMM_FLAG_*
 };
 
-// What a test may ask of a launch of several problems besides them.
+// A test may ask this of a launch of several problems besides them.
 struct SetOptions : LaunchOptions {
   SetOptions() = default;
   SetOptions(const LaunchOptions& options) : LaunchOptions(options) {}
 
-  // Room between the end of a problem and the next one, in units of the smallest legal step: so much in A,
-  // SFA and C, twice as much in B1, three times in B2, four and five times in their scale factors.
+  // There is room between the end of a problem and the next one, in units of the smallest legal step: so much
+  // in A, SFA and C, twice as much in B1, three times in B2, four and five times in their scale factors.
   int32_t gap = 0;
   int32_t expected_rows = 0;  // of a group
-  // OFFSETS: room for the scale factors of A after any division of its rows, not just the one at hand.
+  // With OFFSETS there is room for the scale factors of A after any division of its rows, not just the one at
+  // hand.
   bool any_division = false;
 };
 
@@ -49,7 +50,8 @@ class DeviceSet {
   void upload(const ProblemSet& set);                        // other problems, with room for as many rows
   void upload_group_rows(const std::vector<int32_t>& rows);  // whatever the problems say
   void launch(cudaStream_t stream) const;                    // throws when the library refuses
-  // One for every problem, after synchronising. Throws when a byte changed that belongs to none of them.
+  // Returns one output for every problem, after synchronising. Throws when a byte changed that belongs to
+  // none of them.
   std::vector<Output> download() const;
 
  private:
@@ -59,7 +61,7 @@ class DeviceSet {
   SetOptions options_;
   dualgemm_group_mode_t mode_;
   int64_t m_, n_, ldc_;
-  // As laid out: elements of A, B1, B2 and C, bytes of scale factors.
+  // The layout has these strides: elements of A, B1, B2 and C, bytes of scale factors.
   int64_t stride_a_, stride_b1_, stride_b2_, stride_c_, stride_sfa_, stride_sfb1_, stride_sfb2_;
   std::vector<int64_t> first_rows_, rows_;  // of every problem
   DeviceArray<uint8_t> a_, b1_, b2_, sfa_, sfb1_, sfb2_;
@@ -69,7 +71,7 @@ class DeviceSet {
   dualgemm_args_t args_;
 };
 
-// Upload, launch on the default stream, read back.
+// Uploads, launches on the default stream, and reads back.
 std::vector<Output> run(const ProblemSet& set, const SetOptions& options);
 
 }  // namespace dualgemm_test

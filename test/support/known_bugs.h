@@ -10,8 +10,8 @@ struct KnownBug {
   const char* text;
 };
 
-// Of kernels of this kind: 1 to 48. Of the mechanisms of this family: from 49 on. Of any CUDA program: from
-// 64 on.
+// Bugs 1 to 48 are those of kernels of this kind, those from 49 on belong to the mechanisms of this family,
+// and those from 64 on to any CUDA program.
 inline constexpr int kFirstOfFamily = 49, kFirstOfAnyProgram = 64;
 
 inline constexpr KnownBug kKnownBugs[] = {
@@ -29,7 +29,7 @@ inline constexpr KnownBug kKnownBugs[] = {
     {12, "no proxy fence between ordinary stores and a copy of the same bytes"},
     {13, "the proxy fence stands in the issuer alone, before the barrier that joins the writers"},
     {14, "no barrier between the writers and the copy of what they wrote"},
-    {15, "no tcgen05.fence::after_thread_sync behind the wait"},
+    {15, "no tcgen05.fence::after_thread_sync after the wait"},
     {16, "no tcgen05.fence::before_thread_sync before the arrival"},
     {17, "the accumulators are released before wait::ld"},
     {18, "no wait::st before mma reads tensor memory"},
@@ -37,7 +37,7 @@ inline constexpr KnownBug kKnownBugs[] = {
     {20, "the CTA exits before a store has read its buffer"},
     {21, "a flag is raised when a store has only been read"},
     {22, "no barrier between mbarrier.init and the first use"},
-    {23, "no fence behind mbarrier.init for the other CTA"},
+    {23, "no fence after mbarrier.init for the other CTA"},
     {24, "the address of tensor memory is read without a barrier"},
     {25, "a column of scale factors is off"},
     {26, "scale factors are copied over columns that mma still read"},
@@ -91,7 +91,7 @@ inline constexpr KnownBug kKnownBugs[] = {
     {72, "all lanes write one word"},
     {73, "an aligned instruction that a part of the warp executes"},
     {74, "no __syncthreads between a write and its readers, or before the next write"},
-    {75, "no wait for cp.async, or no barrier behind it"},
+    {75, "no wait for cp.async, or no barrier after it"},
     {76, "a flag without release, without acquire, with too small a scope, or none"},
     {77, "blocks count themselves without an atomic or without a fence"},
     {78, "two blocks write one word"},

@@ -1,5 +1,5 @@
-// problem.h -- one dual GEMM as a test states it: operands made on the host, and C as it came back. Knows the
-// formats and the reference, neither a device nor how a launch is made.
+// problem.h -- one dual GEMM as a test states it: operands made on the host, and C as it came back. It knows
+// the formats and the reference, neither a device nor how a launch is made.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace dualgemm_test {
 
-// What dualgemm_args_init asks for. Tests of everything but the activation compute this one.
+// This is what dualgemm_args_init asks for. Tests of everything but the activation compute this one.
 inline constexpr dualgemm_activation_t kDefaultActivation = DUALGEMM_ACTIVATION_SWIGLU;
 
-// Operands on the host. Row padding of the scale factors is NaN (0x7F), their K padding zero, and the bytes
-// between k and the pitch are random: none of that may reach C.
+// These are operands on the host. Row padding of the scale factors is NaN (0x7F), their K padding zero, and
+// the bytes between k and the pitch are random: none of that may reach C.
 struct Problem {
   int32_t m = 0, n = 0, k = 0;
   int64_t lda = 0, ldb1 = 0, ldb2 = 0;  // elements; multiples of 32
@@ -33,11 +33,11 @@ enum class Data {
   kIntegers,
 };
 
-// `pitch_padding`, a multiple of 32: so many elements per row of A beyond the next legal pitch, twice as many
-// of B1, three times as many of B2.
+// A row of A has `pitch_padding` elements, a multiple of 32, beyond the next legal pitch, one of B1 twice as
+// many, one of B2 three times as many.
 Problem make_problem(Data data, int32_t m, int32_t n, int32_t k, uint64_t seed, int64_t pitch_padding = 0);
 
-// C as it came back.
+// This is C as it came back.
 struct Output {
   int64_t m = 0, n = 0;
   dualgemm_dtype_t dtype = DUALGEMM_DTYPE_BF16;

@@ -17,8 +17,8 @@ ProblemSet make_set(dualgemm_group_mode_t mode, Data data, const std::vector<int
     set.problems.push_back(make_problem(data, rows[i], n, k, seed * 1000 + i, pitch_padding));
     Problem& p = set.problems.back();
     if (alphas == Alphas::kOwn) {
-      // Far enough apart that a neighbour's factor is outside every bound, near enough that all results stay
-      // finite; in steps of 1/8, which a float takes exactly.
+      // The alphas are far enough apart that a neighbour's is outside every bound, near enough that all
+      // results stay finite, and in steps of 1/8, which a float takes exactly.
       p.alpha1 *= 1 + static_cast<float>(i % 7) / 8;
       p.alpha2 *= 2 - static_cast<float>(i % 5) / 8;
     }

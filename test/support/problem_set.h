@@ -11,30 +11,32 @@ namespace dualgemm_test {
 
 struct ProblemSet {
   dualgemm_group_mode_t mode = DUALGEMM_GROUP_NONE;
-  // Rows that A and C have room for: of one problem, with OFFSETS of all of them together.
+  // A and C have room for so many rows: of one problem, with OFFSETS of all of them together.
   int32_t m = 0;
   int32_t n = 0, k = 0;
   std::vector<Problem> problems;  // their m: rows in use
   int32_t first_row = 0;          // OFFSETS: rows that stand in front of the first group and belong to nobody
 
-  // What group_rows says of these problems: OFFSETS one more than there are problems, MASKED one each.
+  // Returns the contents of group_rows for these problems: with OFFSETS one entry more than there are
+  // problems, with MASKED one each.
   std::vector<int32_t> group_rows() const;
-  // OFFSETS: blocks of 128 rows that the scale factors of A have in front of each group, and in all.
+  // Returns, for OFFSETS, the blocks of 128 rows that the scale factors of A have before each group, and in
+  // all.
   std::vector<int64_t> row_blocks() const;
 };
 
-// Who brings the factors alpha1 and alpha2.
+// The problems share the alphas alpha1 and alpha2, or have their own.
 enum class Alphas {
   kShared,  // every problem has those of the first
   kOwn,     // every problem has its own
 };
 
-// `batch` problems of m rows.
+// Makes `batch` problems of m rows.
 ProblemSet make_batch(Data data, int32_t batch, int32_t m, int32_t n, int32_t k, uint64_t seed,
                       Alphas alphas = Alphas::kShared, int64_t pitch_padding = 0);
 
-// Groups of `rows` rows each. OFFSETS: `spare` rows follow those of the last group, `first_row` precede the
-// first. MASKED: every group has room for `spare` rows more than the largest one uses.
+// Makes groups of `rows` rows each. With OFFSETS `spare` rows follow those of the last group, and `first_row`
+// precede the first. With MASKED every group has room for `spare` rows more than the largest one uses.
 ProblemSet make_offsets(Data data, const std::vector<int32_t>& rows, int32_t n, int32_t k, uint64_t seed,
                         int32_t spare = 0, int32_t first_row = 0, Alphas alphas = Alphas::kOwn);
 ProblemSet make_masked(Data data, const std::vector<int32_t>& rows, int32_t n, int32_t k, uint64_t seed,

@@ -1,4 +1,4 @@
-// programmatic.h -- the configuration of a launch that may start before what is in front of it in its stream
+// programmatic.h -- the configuration of a launch that may start before what precedes it in its stream
 // has ended.
 #pragma once
 

@@ -26,7 +26,7 @@ DUALGEMM_DEVICE void mbarrier_expect_tx(uint64_t* barrier, uint32_t bytes) {
 DUALGEMM_DEVICE void mbarrier_arrive_cluster(uint32_t barrier) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
-// The scope that is meant when none is written.
+// No scope is written here, so the default one is meant.
 DUALGEMM_DEVICE void mbarrier_arrive_cluster_default(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
@@ -100,7 +100,7 @@ DUALGEMM_DEVICE void tensor_load(void* to, const CUtensorMap* map, int x, int y,
       "l"(map), "r"(x), "r"(y), "r"(smem_u32(barrier))
       : "memory");
 }
-// Into this CTA, signalling the barrier of the same name in the even CTA of the pair.
+// Copies into this CTA, and signals the barrier of the same name in the even CTA of the pair.
 DUALGEMM_DEVICE void tensor_load_pair(void* to, const CUtensorMap* map, int x, int y, uint64_t* barrier) {
   asm volatile(
       "cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.mbarrier::complete_tx::bytes "
@@ -114,7 +114,7 @@ DUALGEMM_DEVICE void tensor_store(const CUtensorMap* map, int x, int y, const vo
                : "memory");
 }
 DUALGEMM_DEVICE void bulk_commit_group() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// Until all but the last kLeft groups of this thread have been written, or read.
+// These wait until all but the last kLeft groups of this thread have been written, or read.
 template <int kLeft>
 DUALGEMM_DEVICE void bulk_wait_group() {
   asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kLeft) : "memory");

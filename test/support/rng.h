@@ -26,7 +26,11 @@ class Rng : public Xorshift {
   explicit Rng(uint64_t seed) : Xorshift(mixed(seed) | 1) {}
 
   uint32_t below(uint32_t limit) { return static_cast<uint32_t>((bits() >> 32) * limit >> 32); }  // limit > 0
-  double unit() { return static_cast<double>(bits() >> 11) * 0x1p-53; }                           // [0, 1)
+  uint32_t word() { return static_cast<uint32_t>(bits() >> 32); }
+  int32_t between(int32_t low, int32_t high) {
+    return low + static_cast<int32_t>(below(static_cast<uint32_t>(high - low + 1)));
+  }
+  double unit() { return static_cast<double>(bits() >> 11) * 0x1p-53; }  // [0, 1)
 
  private:
   static uint64_t mixed(uint64_t seed) {

@@ -103,7 +103,7 @@ TEST_CASE("the generators produce what their comments say", "[ref]") {
   }
   for (int64_t row = p.m; row < 256; ++row) REQUIRE(p.sfa[ref::sf_offset(p.k, row, 0)] == 0x7F);
 
-  // Full range: gate and up of a few units, so that neither side of the activation is hidden.
+  // In full-range data gate and up are a few units, so that neither side of the activation is hidden.
   const Problem full = make_problem(Data::kFullRange, 64, 64, 1024, 2);
   const ref::DualGemm expected = full.reference();
   double squares = 0;
@@ -138,7 +138,8 @@ TEST_CASE("the reference equals a triple loop over the definition", "[ref]") {
         const double g = p.alpha1 * gate, h = p.alpha2 * up;
         const double expected = g / (1 + std::exp(-g)) * h;
         const int64_t index = row * n + column;
-        // Both sum in double, in different orders: k roundings of 2^-53 of at most the sum of magnitudes.
+        // Both sum in double, in different orders, and each makes k roundings of 2^-53 of at most the sum of
+        // magnitudes.
         const double lost = k * 0x1p-52;
         const double bound =
             lost * (1.1 * p.alpha1 * gate_terms * std::fabs(h) + std::fabs(g) * p.alpha2 * up_terms) +
@@ -173,8 +174,8 @@ TEST_CASE("sums are cut toward zero to 24 bits after every 64 elements", "[ref]"
 
 namespace {
 
-// The sum of one row of A and one of B as a kernel with this many slices of K takes it: chains of steps of 64
-// elements, each cut toward zero to float, and their sums added in float.
+// Sums one row of A and one of B as a kernel with this many slices of K does: chains of steps of 64 elements,
+// each cut toward zero to float, and their sums added in float.
 double sum_in_slices(const Problem& p, int32_t row, int32_t column, int slices) {
   const auto terms = [&](int64_t i) {
     return double{ref::e2m1_decode(ref::nibble(&p.a[row * p.lda / 2], i))} *
@@ -226,7 +227,8 @@ TEST_CASE("the bound of a sum holds however K is split, and says something", "[r
 }
 
 TEST_CASE("the path of one chain does not bound that of two slices", "[ref]") {
-  // 6 at the first element, its negative in the middle: one chain is 0 from there on, the second slice never.
+  // The first element is 6, its negative is in the middle: one chain is 0 from there on, the second slice
+  // never.
   Problem p = make_problem(Data::kIntegers, 1, 1, 4096, 40);
   std::fill(p.a.begin(), p.a.end(), 0x00);
   std::fill(p.b1.begin(), p.b1.end(), 0x22);

@@ -418,8 +418,6 @@ void RaceChecker::publish(const Access& a) {
   const auto key =
       std::tuple(a.region.memory, a.region.memory == Memory::kShared ? a.region.cta : 0, a.region.address);
   const Scope scope = a.order == Order::kVolatile ? Scope::kSys : a.scope;
-  const bool acquires = a.order == Order::kAcquire || a.order == Order::kAcqRel || a.order == Order::kSeqCst;
-  const bool releases = a.order == Order::kRelease || a.order == Order::kAcqRel || a.order == Order::kSeqCst;
   const auto at = state_.published.find(key);
   const KnowledgePtr before = w.knows[a.thread.lane];
   if (at != state_.published.end() && (!a.region.write || a.atomic)) {
@@ -427,13 +425,13 @@ void RaceChecker::publish(const Access& a) {
     state_.update(w, lane, [&](Knowledge& knowledge, uint32_t) {
       if (!scopes_meet(state_, publication.cta, publication.scope, a.thread.cta, scope))
         knowledge.acquire_narrow(publication.by_release);
-      else if (acquires) knowledge.acquire(publication.by_release);
+      else if (acquires(a.order)) knowledge.acquire(publication.by_release);
       else knowledge.park(publication.by_release);
     });
   }
   if (!a.region.write) return;
-  Knowledge out = releases ? before->released(w.threads, lane, state_.now)
-                           : before->released_relaxed(scope, w.threads, lane, state_.now);
+  Knowledge out = releases(a.order) ? before->released(w.threads, lane, state_.now)
+                                    : before->released_relaxed(scope, w.threads, lane, state_.now);
   Publication& publication = state_.published[key];
   if (a.atomic) publication.by_release.acquire(out);  // a read-modify-write continues what it read
   else publication.by_release = std::move(out);

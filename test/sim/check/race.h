@@ -47,12 +47,15 @@ class RaceChecker : public Observer, public Clocks {
            uint64_t from, uint64_t to, LineMask mask);
   void issue_regions(const AsyncIssue& issue, const AsyncOperation& op, const Knowledge& knowledge);
   void publish(const Access& a);
-  // race_sync.cpp
+  // race_mbarrier.cpp
   void mbarrier(const SyncEvent& e);
   void mbarrier_init(const SyncEvent& e);
+  void check_init(const BarrierState& b, const MbarrierRef& ref, const Site& site,
+                  const Knowledge& knowledge);
   void mbarrier_arrive(const SyncEvent& e, BarrierState& b);
   void mbarrier_complete_tx(const SyncEvent& e, BarrierState& b);
   void mbarrier_wait(const SyncEvent& e, BarrierState& b);
+  // race_sync.cpp
   void barrier_arrive(const SyncEvent& e, Knowledge& record);
   void warp_sync(const SyncEvent& e);
   void warp_meet(const SyncEvent& e);
@@ -62,8 +65,6 @@ class RaceChecker : public Observer, public Clocks {
   void groups(const SyncEvent& e);
   void tensor_memory(const SyncEvent& e);
   void leave_cta(const SyncEvent& e);
-  void check_init(const BarrierState& b, const MbarrierRef& ref, const Site& site,
-                  const Knowledge& knowledge);
   // race_report.cpp
   void report_hits(const Touch& later, const Region& region, const Knowledge& knowledge);
   void report(Finding finding, const Inst* earlier, const Inst* later);
@@ -83,5 +84,15 @@ class RaceChecker : public Observer, public Clocks {
   std::vector<Hit> hits_;  // of the region being touched
   std::set<std::tuple<const Rule*, const Inst*, const Inst*>> reported_;
 };
+
+// What a synchronising event says.
+inline bool releases(Order o) { return o == Order::kRelease || o == Order::kAcqRel || o == Order::kSeqCst; }
+inline bool acquires(Order o) { return o == Order::kAcquire || o == Order::kAcqRel || o == Order::kSeqCst; }
+inline uint32_t lanes_of(const SyncEvent& e) { return e.mask != 0 ? e.mask : 1u << e.thread.lane; }
+inline Site site_of(const SyncEvent& e) { return {e.thread, e.mask, e.async_id, e.inst}; }
+template <class Visit>
+void for_lanes(uint32_t lanes, Visit&& visit) {
+  for (; lanes != 0; lanes &= lanes - 1) visit(uint32_t(__builtin_ctz(lanes)));
+}
 
 }  // namespace sim

@@ -75,6 +75,7 @@ uint32_t Copy::ranks() const {
 }
 
 void Copy::read(GlobalMemory& memory) {
+  // The image begins as zeros: what lies outside a tensor, unless fill says otherwise.
   image.resize(bytes);
   if (source != nullptr) {
     const auto take = [&](uint64_t at, uint64_t n) {

@@ -65,7 +65,7 @@ struct Stream {
   std::shared_ptr<Capture> capture;  // null unless being captured
   std::vector<Node*> frontier;       // what the next recorded node depends on
   Frontier done;                     // what the next work comes after
-  bool last_is_launch = false;       // nothing was enqueued behind a kernel
+  bool last_is_launch = false;       // nothing was enqueued after a kernel
   Frontier launched_after;           // what that kernel came after
 };
 

@@ -1,4 +1,5 @@
-// The benchmark's arithmetic against a count of every copy and every step that a CTA would make.
+// budget_test.cpp -- the benchmark's arithmetic against a count of every copy and every step that a CTA would
+// make.
 
 #include "bench/budget.h"
 
@@ -16,8 +17,8 @@ struct Work {
   int64_t tiles = 0, bytes = 0, flops = 0;
 };
 
-// What each SM has to do when clusters take the tiles in turns. A box counts in full, a step of 64 elements
-// of K only where it exists, and a CTA of a pair does half of the operations.
+// Returns what each SM has to do when clusters take the tiles in turns. A box counts in full, a step of 64
+// elements of K only where it exists, and a CTA of a pair does half of the operations.
 std::map<int64_t, Work> work_of(const bench::Shape& shape, const dualgemm::Instance& instance, int64_t sms,
                                 int64_t pairs) {
   std::map<int64_t, Work> work;
@@ -69,7 +70,7 @@ TEST_CASE("the budget of a problem is what its busiest SM does", "[bench]") {
     for (const int32_t sms : {4, 37, 147, 148}) {
       dualgemm_device_t device = bench::described_b200();
       device.sm_count = sms;
-      // Of 147 SMs one more finds no partner.
+      // With 147 SMs one pair more is lost than the odd number explains.
       device.clusters_of_2 = sms == 147 ? 72 : 0;
       const bench::Budget b = bench::budget_of(shape, DUALGEMM_DTYPE_FP16, device);
       INFO(bench::shape_text(shape) << " on " << sms << " SMs: " << b.instance->name);

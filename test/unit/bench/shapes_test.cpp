@@ -1,4 +1,4 @@
-// What --shape says, and how rows are spread over groups.
+// shapes_test.cpp -- what --shape says, and how rows are spread over groups.
 
 #include "bench/shapes.h"
 

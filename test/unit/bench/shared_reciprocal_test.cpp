@@ -9,7 +9,7 @@ namespace {
 using namespace dualgemm_test;
 using dualgemm::Pair;
 
-// f(gate) * h(up), as the epilogue multiplies them.
+// Computes f(gate) * h(up) as the epilogue multiplies them.
 template <class M>
 Pair swiglu_shared(Pair gate, Pair up) {
   const bench::SharedReciprocal<M> activation{dualgemm::Params{}};
@@ -17,9 +17,9 @@ Pair swiglu_shared(Pair gate, Pair up) {
   return {f.first * h.first, f.second * h.second};
 }
 
-// The same for one result of a pair with a shared reciprocal, over up = 1: 3u more, for the product of the
-// denominators, its reciprocal times one of them, and the product with up. The errors of that one denominator
-// cancel: it is in the reciprocal and multiplied with it. Gates below -43 count as -43.
+// Bounds the same for one result of a pair with a shared reciprocal, over up = 1: 3u more, for the product of
+// the denominators, its reciprocal times one of them, and the product with up. The errors of that one
+// denominator cancel: it is in the reciprocal and multiplied with it. Gates below -43 count as -43.
 double shared_bound(double g) {
   if (g < -43) return 0x1p-56;
   return silu_bound(g) + 3 * kU * (1 + 1.0 / 64) * std::fabs(silu_double(g));

@@ -1,5 +1,5 @@
-// The binary interface: sizes and offsets that may not move, numbers of enumerators, and argument structures
-// that are older or newer than the library.
+// abi_test.cpp -- the binary interface: sizes and offsets that may not move, numbers of enumerators, and
+// argument structures that are older or newer than the library.
 
 #include <cmath>
 #include <cstddef>
@@ -104,7 +104,7 @@ TEST_CASE("argument structures of other sizes", "[host][abi]") {
       CHECK(std::string(dualgemm_last_error()).find("struct_size=" + std::to_string(size) + ":") == 0);
     }
   }
-  SECTION("the first release's, with anything behind it") {
+  SECTION("the first release's, with anything after it") {
     std::memset(&newer.known.group_mode, 0xFF, sizeof newer.known - 344);
     CHECK(ask(344) == DUALGEMM_STATUS_SUCCESS);
     CHECK(ask(348) == DUALGEMM_STATUS_INVALID_VALUE);

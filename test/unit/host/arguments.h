@@ -16,7 +16,7 @@ T* address(uintptr_t value) {
 
 inline dualgemm_device_t b200() { return {10, 0, 148, 13000, 0, "NVIDIA B200", 0, 0}; }
 
-// 256 x 128 outputs, K = 512; every tensor in a gigabyte of its own.
+// Returns a problem of 256 x 128 outputs, K = 512; every tensor has a gigabyte of its own.
 inline dualgemm_args_t valid_args() {
   dualgemm_args_t args;
   dualgemm_args_init(&args);
@@ -33,14 +33,14 @@ inline dualgemm_args_t valid_args() {
   return args;
 }
 
-// Three such problems.
+// Returns three such problems.
 inline dualgemm_args_t batch_args() {
   dualgemm_args_t args = valid_args();
   args.batch = 3;
   return args;
 }
 
-// Three groups with weights of their own: in 256 rows together, or in 256 rows each.
+// Returns three groups with weights of their own: in 256 rows together, or in 256 rows each.
 inline dualgemm_args_t grouped_args(dualgemm_group_mode_t mode) {
   dualgemm_args_t args = valid_args();
   args.group_mode = mode;
@@ -51,14 +51,14 @@ inline dualgemm_args_t grouped_args(dualgemm_group_mode_t mode) {
 inline dualgemm_args_t offsets_args() { return grouped_args(DUALGEMM_GROUP_OFFSETS); }
 inline dualgemm_args_t masked_args() { return grouped_args(DUALGEMM_GROUP_MASKED); }
 
-// These arguments, with the output and the activation of an instance.
+// Returns these arguments, with the output and the activation of an instance.
 inline dualgemm_args_t computed_by(const dualgemm::Instance& instance, dualgemm_args_t args) {
   args.c_dtype = static_cast<int32_t>(instance.epilogue.c_type);
   args.activation = static_cast<int32_t>(instance.epilogue.activation);
   return args;
 }
 
-// These arguments, for the instance `id` and what it computes.
+// Returns these arguments, for the instance `id` and what it computes.
 inline dualgemm_args_t forced(int32_t id, const dualgemm_args_t& args) {
   dualgemm_args_t out = computed_by(dualgemm::instance(id - 1), args);
   out.instance_id = id;

@@ -1,4 +1,5 @@
-// The cost model: what it counts, how it orders, and how far it is from the published times.
+// cost_model_test.cpp -- the cost model: what it counts, how it orders, and how far it is from the published
+// times.
 
 #include "host/cost_model.h"
 
@@ -7,29 +8,14 @@
 
 #include "bench/published.h"
 #include "kernel/sm100/plan.h"
+#include "shapes.h"
 #include "support/catch.hpp"
 
+using dualgemm_test::kB200;
+using dualgemm_test::kShapes;
 using namespace dualgemm;
 
 namespace {
-
-constexpr Machine kB200{148};
-
-constexpr Shape kShapes[] = {{1, 2048, 7168},
-                             {16, 360, 2880},
-                             {64, 12288, 4096},
-                             {100, 176, 4096},
-                             {129, 3584, 8192},
-                             {256, 4096, 7168},
-                             {300, 720, 2880},
-                             {512, 6656, 16384},
-                             {513, 1408, 4096},
-                             {2048, 18432, 7168},
-                             {8192, 8, 16},
-                             {100, 1536, 4096, 16},
-                             {4, 2048, 7168, 256, true},
-                             {128, 4096, 7168, 8, true},
-                             {1000, 2880, 2880, 3, true}};
 
 std::string text_of(const Instance& instance, const Shape& s) {
   return std::string(instance.name) + " for " + std::to_string(s.problems) + " x " + std::to_string(s.m) +
@@ -47,7 +33,7 @@ void for_all(const Check& check) {
     }
 }
 
-// Of shapes whose problems have m rows each.
+// Counts the tiles of shapes whose problems have m rows each.
 int64_t count_tiles(const Instance& instance, const Shape& shape) {
   int64_t tiles = 0;
   for (int32_t m = 0; m < shape.m; m += instance.plan.tile.m)
@@ -191,7 +177,7 @@ TEST_CASE("a cost counts the tiles, and the waves in which they run", "[host][co
 }
 
 TEST_CASE("what lets the next tile start earlier is predicted to be faster", "[host][cost_model]") {
-  // Ten tiles for each pair of CTAs, so that what happens between two tiles counts.
+  // There are ten tiles for each pair of CTAs, so that what happens between two tiles counts.
   const Shape shape{2560, 128 * 74, 2048};
   for (const Instance& instance : instances()) {
     if (instance.plan.tile.m != 256 || instance.plan.tile.n != 128 || instance.plan.tile.split_k > 1 ||

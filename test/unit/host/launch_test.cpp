@@ -1,6 +1,6 @@
-// What a launch does with the CUDA runtime apart from running a kernel: the device it finds, the zero fill of
-// K == 0, and the error state it leaves to its caller. Needs a runtime with a device of compute capability
-// 10.x, which the simulated one is.
+// launch_test.cpp -- what a launch does with the CUDA runtime apart from running a kernel: the device it
+// finds, the zero fill of K == 0, and the error state it leaves to its caller. The tests need a runtime with
+// a device of compute capability 10.x, which the simulated one is.
 
 #include <cuda_runtime_api.h>
 

@@ -1,8 +1,7 @@
-// What a caller may demand of the choice and of the size of a launch: no more CTAs at once than max_sms, and
-// under BATCH_INVARIANT an instance that does not depend on how many rows there are.
+// limits_test.cpp -- what a caller may demand of the choice and of the size of a launch: no more CTAs at once
+// than max_sms, and under BATCH_INVARIANT an instance that does not depend on how many rows there are.
 
 #include <algorithm>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "host/validate.h"
 #include "kernel/instance.h"
 #include "support/catch.hpp"
+#include "support/rng.h"
 
 using dualgemm_test::address;
 using dualgemm_test::b200;
@@ -49,7 +49,7 @@ std::vector<dualgemm_args_t> all_kinds() {
   return {valid_args(), batch_args(), offsets_args(), masked_args()};
 }
 
-// Sizes from less than a tile to many waves; C is moved out of the way of everything else.
+// Calls check for sizes from less than a tile to many waves; C is moved out of the way of everything else.
 template <class Check>
 void for_sizes(const dualgemm_args_t& kind, const Check& check) {
   for (const int32_t m : {1, 40, 128, 300, 1000, 8192})
@@ -167,10 +167,8 @@ TEST_CASE("a launch has as many CTAs as run at once, or as it has tiles", "[host
 }
 
 TEST_CASE("groups never have more tiles than the host counts on", "[host][limits]") {
-  std::mt19937 engine(1);
-  const auto number = [&](int32_t low, int32_t high) {
-    return std::uniform_int_distribution<int32_t>(low, high)(engine);
-  };
+  dualgemm_test::Rng random(1);
+  const auto number = [&](int32_t low, int32_t high) { return random.between(low, high); };
   for (const Instance& instance : instances()) {
     if (!instance.plan.tile.grouped) continue;
     bool reached = false;

@@ -1,6 +1,6 @@
-// What a launch hands to the kernel: the six tensor maps, compared with where the header says that elements
-// and scale factors lie, the other fields of Params, and the attributes of the launch. The simulated driver
-// decodes the maps.
+// params_test.cpp -- what a launch hands to the kernel: the six tensor maps, compared with where the header
+// says that elements and scale factors lie, the other fields of Params, and the attributes of the launch. The
+// simulated driver decodes the maps.
 
 #include <cstring>
 #include <string>
@@ -54,7 +54,7 @@ struct Map : sim::TensorMap {
   explicit Map(const CUtensorMap& encoded) : sim::TensorMap(sim::decode_tensor_map(&encoded)) {}
   Numbers sizes() const { return {dims.begin(), dims.begin() + rank}; }
   Numbers boxes() const { return {box.begin(), box.begin() + rank}; }
-  // Of the element at these coordinates, which must lie inside.
+  // Returns the address of the element at these coordinates, which must lie inside.
   uint64_t at(const Numbers& coordinates) const {
     REQUIRE(coordinates.size() == rank);
     uint64_t address = base;
@@ -66,7 +66,7 @@ struct Map : sim::TensorMap {
   }
 };
 
-// One tensor as the header describes it.
+// This is one tensor as the header describes it.
 struct Described {
   const void* base;
   uint64_t problems;
@@ -120,7 +120,7 @@ void check_weights(const Params& p, const dualgemm_args_t& args, const Instance&
   check_scales(p.sfb2, {args.sfb2, problems, args.n, args.k, 0, stride_sfb}, atoms, blocks);
 }
 
-// 300 rows, 264 columns, K = 592 at padded pitches: nothing is a multiple of a tile.
+// Returns 300 rows, 264 columns, K = 592 at padded pitches: nothing is a multiple of a tile.
 dualgemm_args_t odd(dualgemm_args_t args) {
   args.m = 300;
   args.n = 264;
@@ -170,7 +170,7 @@ TEST_CASE("tensor maps of groups whose rows follow each other", "[host][params]"
     Params p = params_of(args, i);
     check_operand(p.a, {args.a, 1, 300, 592, 608, 0}, i.plan.tile.m / i.plan.mma.cta_group);
     check_weights(p, args, i, 3, 264 * 640, kSfbBytes);
-    // The most bands that three groups of 300 rows together can have: (1, 129, 170) rows have 1 + 2 + 2.
+    // Three groups of 300 rows together can have at most this many bands: (1, 129, 170) rows have 1 + 2 + 2.
     check_scales(p.sfa, {args.sfa, 1, 5 * 128, 592, 0, 0}, 4 * i.plan.scales.k_tiles, 1);
     // Two rows are in two groups at most.
     args.m = 2;

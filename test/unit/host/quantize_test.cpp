@@ -1,15 +1,15 @@
-// Quantisation on the host: the tables of E2M1 and UE4M3 with their ties, padding,
-// round trips and a derived error bound.
+// quantize_test.cpp -- quantisation on the host: the tables of E2M1 and UE4M3 with their ties, padding, round
+// trips and a derived error bound.
 
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "host/dualgemm.h"
 #include "support/catch.hpp"
+#include "support/rng.h"
 
 namespace {
 
@@ -34,7 +34,7 @@ uint8_t nibble(const std::vector<uint8_t>& q, size_t element) {
   return static_cast<uint8_t>(q[element / 2] >> (element % 2 * 4) & 0xF);
 }
 
-// The code of `value` in a block whose factor is exactly 1.
+// Returns the code of `value` in a block whose scale factor is exactly 1.
 uint8_t e2m1_of(float value) {
   std::vector<float> block(16, 0.0f);
   block[0] = 6;
@@ -45,23 +45,24 @@ uint8_t e2m1_of(float value) {
   return nibble(out.q, 5);
 }
 
-// The factor of a block whose largest magnitude is `amax`.
+// Returns the scale factor of a block whose largest magnitude is `amax`.
 uint8_t factor_of(float amax, float g = 1) {
   std::vector<float> block(16, 0.0f);
   block[3] = -amax;
   return quantize(block, 1, 16, g).sf[0];
 }
 
-// UE4M3 from its definition: 4 exponent bits, bias 7, 3 mantissa bits.
+// Computes UE4M3 from its definition: 4 exponent bits, bias 7, 3 mantissa bits.
 double ue4m3(int code) {
   return code < 8 ? code * 0x1p-9 : (1 + code % 8 / 8.0) * std::ldexp(1.0, code / 8 - 7);
 }
 
-std::vector<float> random_matrix(size_t count, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> x(count);
-  for (float& value : x) value = normal(generator);
+// Sums of twelve numbers from [0, 1), less 6: about normally distributed.
+std::vector<float> random_matrix(size_t count, uint64_t seed) {
+  dualgemm_test::Rng random(seed);
+  std::vector<float> x(count, -6.0f);
+  for (float& value : x)
+    for (int i = 0; i < 12; ++i) value += static_cast<float>(random.unit());
   return x;
 }
 
@@ -174,8 +175,8 @@ TEST_CASE("the error is at most one factor, the widest half step of E2M1", "[hos
 }
 
 TEST_CASE("NVFP4 numbers survive the round trip", "[host][quantize]") {
-  // Every factor with every pair of codes: q -> x -> q.
-  // Each block holds a 6, so that the factor is recovered.
+  // Every scale factor meets every pair of codes, q -> x -> q. Each block holds a 6, so that the scale factor
+  // is recovered.
   const int32_t rows = 126, k = 256;
   std::vector<uint8_t> q(static_cast<size_t>(rows) * k / 2),
       sf(dualgemm_sf_size(rows, k, DUALGEMM_SF_LAYOUT_128X4));

@@ -1,12 +1,12 @@
-// Do two strided tensors share a byte? Compared with a map of every byte.
+// region_test.cpp -- whether two strided tensors share a byte, compared with a map of every byte.
 
 #include "host/region.h"
 
-#include <random>
 #include <set>
 #include <sstream>
 
 #include "support/catch.hpp"
+#include "support/rng.h"
 
 using dualgemm::overlap;
 using dualgemm::Region;
@@ -37,12 +37,10 @@ std::string text_of(const Region& r) {
   return text.str();
 }
 
-// Small numbers, so that every relation of two regions comes up.
+// Makes regions of small numbers, so that every relation of two regions comes up.
 class Regions {
  public:
-  int64_t number(int64_t low, int64_t high) {
-    return std::uniform_int_distribution<int64_t>(low, high)(engine_);
-  }
+  int32_t number(int32_t low, int32_t high) { return random_.between(low, high); }
   // The pitch and the stride are those of `like` where it is given, if the rows fit them.
   Region next(const Region* like = nullptr) {
     Region r{};
@@ -60,7 +58,7 @@ class Regions {
   }
 
  private:
-  std::mt19937 engine_{1};
+  dualgemm_test::Rng random_{1};
 };
 
 }  // namespace
@@ -99,7 +97,7 @@ TEST_CASE("tensors of equal strides and pitches are told apart exactly", "[host]
 }
 
 TEST_CASE("rows of one buffer at pitches with a common divisor are told apart", "[host][region]") {
-  // Rows of 64 bytes: x uses the first 32 of every second one, y the last 32 of each.
+  // Rows have 64 bytes: x uses the first 32 of every second one, y the last 32 of each.
   const Region x = {"x", reinterpret_cast<const void*>(0x1000), 3, 0x400, 4, 128, 32};
   Region y = {"y", reinterpret_cast<const void*>(0x1020), 2, 0x600, 16, 64, 32};
   CHECK(!overlap(x, y));

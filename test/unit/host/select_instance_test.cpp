@@ -1,5 +1,5 @@
-// The choice of a kernel instance: pinned for published benchmarks and models in use,
-// stated as properties elsewhere.
+// select_instance_test.cpp -- the choice of a kernel instance: pinned for published benchmarks and models in
+// use, stated as properties elsewhere.
 
 #include "host/select_instance.h"
 
@@ -13,16 +13,17 @@
 #include "arguments.h"
 #include "bench/sensitivity.h"
 #include "host/dualgemm.h"
+#include "shapes.h"
 #include "support/catch.hpp"
 
 using dualgemm_test::b200;
 using dualgemm_test::forced;
+using dualgemm_test::kB200;
+using dualgemm_test::kShapes;
 using dualgemm_test::valid_args;
 using namespace dualgemm;
 
 namespace {
-
-constexpr Machine kB200{148};
 
 // The choices that are pinned here are those for SwiGLU.
 constexpr InstanceKind kind_of(CType c_type) { return {Arch::kSm100, c_type, ActivationKind::kSwiglu}; }
@@ -35,7 +36,8 @@ const Instance& chosen(Shape shape, const Machine& machine = kB200, CType c_type
   return instance(index);
 }
 
-// "256x128o/2": the tile of C, whether accumulators overlap, and the parts of K where it is split.
+// Returns for example "256x128o/2": the tile of C, whether accumulators overlap, and the parts of K where it
+// is split.
 std::string text_of(const Instance& i) {
   std::string text = std::to_string(i.plan.tile.m) + "x" + std::to_string(i.plan.tile.n);
   if (i.plan.tmem.overlapped()) text += "o";
@@ -43,7 +45,8 @@ std::string text_of(const Instance& i) {
   return text;
 }
 
-// The choices for a list of M, which ascends: each as "M:instance" where it differs from the one before.
+// Returns the choices for a list of M, which ascends: each as "M:instance" where it differs from the one
+// before.
 std::string choices(Shape shape, const std::vector<int32_t>& rows, std::set<std::string>* seen) {
   std::string text, last;
   for (const int32_t m : rows) {
@@ -58,28 +61,14 @@ std::string choices(Shape shape, const std::vector<int32_t>& rows, std::set<std:
   return text;
 }
 
-// Rows of A: decoding, speculative decoding, mixed batches, prefill,
-// and sizes that are no multiple of anything.
+// These rows of A stand for decoding, speculative decoding, mixed batches, prefill, and sizes that are no
+// multiple of anything.
 const std::vector<int32_t> kRows = {1,   2,   3,   4,   5,   7,   8,    16,   17,   32,   33,   64,  128,
                                     192, 256, 384, 512, 513, 767, 1024, 1025, 2000, 2048, 4096, 8192};
 
-// Rows of a usual group: experts that see a few tokens each, the group sizes of the public contest, prefill.
+// These rows of a usual group stand for experts that see a few tokens each, the group sizes of the public
+// contest, and prefill.
 const std::vector<int32_t> kGroupRows = {1, 2, 4, 8, 16, 32, 40, 64, 96, 128, 192, 248, 512, 1024};
-
-constexpr Shape kShapes[] = {{1, 2048, 7168},
-                             {16, 360, 2880},
-                             {64, 12288, 4096},
-                             {100, 176, 4096},
-                             {129, 3584, 8192},
-                             {256, 4096, 7168},
-                             {300, 720, 2880},
-                             {512, 6656, 16384},
-                             {513, 1408, 4096},
-                             {2048, 18432, 7168},
-                             {8192, 8, 16},
-                             {16, 2048, 7168, 8},
-                             {4, 2048, 7168, 256, true},
-                             {128, 4096, 7168, 8, true}};
 
 dualgemm_args_t args_of(int32_t m, int32_t n, int32_t k, int32_t c_dtype) {
   dualgemm_args_t args = valid_args();
@@ -115,9 +104,9 @@ TEST_CASE("the contest's shapes get a pair tile that fits one wave on 148 SMs", 
   }
 }
 
-// N and K of the gate and up projections of models in use, whole or as one of several GPUs sees them, batches
-// of the smaller ones, and experts. Nobody has measured these choices: a change here is to be understood, not
-// feared. "M:instance" holds from that M on, up to the next.
+// These are N and K of the gate and up projections of models in use, whole or as one of several GPUs sees
+// them, batches of the smaller ones, and experts. Nobody has measured these choices: a change here is to be
+// understood, not feared. "M:instance" holds from that M on, up to the next.
 TEST_CASE("the choice for models in use, by the rows of A", "[host][select_instance]") {
   std::set<std::string> seen;
   const auto check = [&](const char* table, bool batches, bool grouped, const std::vector<int32_t>& rows) {
@@ -134,7 +123,7 @@ TEST_CASE("the choice for models in use, by the rows of A", "[host][select_insta
       CHECK(choices(shape, rows, &seen) == expected);
     }
   };
-  // N, K.
+  // The columns are N, K.
   check(R"(
  4096  7168  1:128x64/2 64:256x64 384:256x128 513:256x192 1024:256x128o 1025:256x192 2000:256x128o 4096:256x192
  3072  4096  1:128x64/2 128:256x64 384:128x64 512:256x128 1024:256x192 1025:256x128o 2000:256x192 4096:256x128o 8192:256x192
@@ -177,7 +166,7 @@ TEST_CASE("the choice for models in use, by the rows of A", "[host][select_insta
   176  4096  1:128x64/4 2000:128x64/2 4096:256x64 8192:256x128
 )",
         false, false, kRows);
-  // Problems of a batch, N, K.
+  // The columns are the problems of a batch, N, K.
   check(R"(
   2  4096  7168  1:128x64 192:256x128 384:256x128o 513:256x192 1024:256x128o 1025:256x192
   8  2048  7168  1:64x128 128:128x64 192:256x128o 513:256x192
@@ -186,7 +175,7 @@ TEST_CASE("the choice for models in use, by the rows of A", "[host][select_insta
  64   192  2048  1:64x128 64:128x64 128:256x64 384:128x64 512:256x64 513:256x192 767:256x64 1025:256x128o 2000:256x192
 )",
         true, false, kRows);
-  // Groups, N, K; by the rows of a usual group.
+  // The columns are groups, N, K; the choices are by the rows of a usual group.
   check(R"(
   8  4096  7168  1:64x128 40:128x128 96:256x128o
   8  7168  2048  1:64x128 64:128x128 96:256x128o
@@ -284,7 +273,7 @@ TEST_CASE("a cluster is not chosen where it does not fit", "[host][select_instan
       const Instance& best = chosen(shape, {sms}, CType::kBf16);
       CHECK(best.plan.mma.cta_group * best.plan.tile.split_k <= sms);
     }
-    // One cluster of each size, whatever the SMs would allow: a split of K has one tile then.
+    // There is one cluster of each size, whatever the SMs would allow: a split of K has one tile then.
     const Instance& best = chosen(shape, {148, 1, 1}, CType::kBf16);
     const bool one_tile = shape.m <= best.plan.tile.m && shape.n <= best.plan.tile.n && shape.problems == 1;
     CHECK((best.plan.tile.split_k == 1 || one_tile));
@@ -390,20 +379,20 @@ TEST_CASE("every instance keeps to its static budget", "[host][select_instance]"
   for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
     const dualgemm_instance_info_t info = info_of(id);
     INFO(info.name);
-    // A stage of a CTA: rows of tile_k / 2 bytes for its part of A, B1 and B2. A slot of scale factors: 512
-    // bytes per 128 rows and 64 elements of K, of which a pair shares nothing.
+    // A stage of a CTA has rows of tile_k / 2 bytes for its part of A, B1 and B2. A slot of scale factors has
+    // 512 bytes per 128 rows and 64 elements of K, of which a pair shares nothing.
     const int32_t steps = info.tile_k / 64;
     const int32_t atoms = 1 + 2 * ((info.tile_n + 127) / 128);  // of A, B1 and B2, for each step
     const int32_t stage = (info.tile_m + 2 * info.tile_n) / info.cta_group * info.tile_k / 2;
     const int32_t slot = info.scale_k_tiles * steps * atoms * 512;
     const int32_t rings = info.stages * stage + info.scale_stages * slot;
     CHECK(info.stages >= 2);
-    // A ring of factors that is shorter starves the other.
+    // A ring of scale factors that is shorter starves the other.
     CHECK(info.scale_stages * info.scale_k_tiles >= 4);
     CHECK(info.smem_bytes >= rings);
     CHECK(info.smem_bytes <= 232448);
     CHECK(info.smem_bytes + stage > 232448);  // another stage does not fit
-    // Tensor memory: lanes are rows of A, or of B1 and B2 where the tile has fewer than 128 of A.
+    // Lanes of tensor memory are rows of A, or of B1 and B2 where the tile has fewer than 128 of A.
     const bool swapped = info.tile_m < 128;
     const int32_t lanes = swapped ? info.tile_n : info.tile_m / info.cta_group;
     const int32_t columns = swapped ? info.tile_m : info.tile_n;

@@ -1,4 +1,5 @@
-// The 128x4 scale-factor layout: worked values, and the drawing of host/dualgemm.h restated.
+// sf_layout_test.cpp -- the 128x4 scale-factor layout: worked values, and the drawing of host/dualgemm.h
+// restated.
 
 #include <cstdint>
 #include <vector>
@@ -56,7 +57,7 @@ TEST_CASE("every byte of the buffer belongs to exactly one factor, padding inclu
 }
 
 TEST_CASE("offsets are 64 bits wide", "[host][sf_layout]") {
-  // 2^20 bands of 128 rows, 2^14 atoms each
+  // There are 2^20 bands of 128 rows with 2^14 atoms each.
   const int32_t rows = 1 << 27, k = 1 << 20;
   CHECK(dualgemm_sf_size(rows, k, k128x4) == size_t{1} << 43);
   CHECK(offset(rows, k, rows - 1, k / 16 - 1) == (int64_t{1} << 43) - 1);

@@ -1,4 +1,4 @@
-// Names and sentences of the statuses, and the life of the last-error text.
+// status_test.cpp -- names and sentences of the statuses, and the life of the last-error text.
 
 #include <set>
 #include <string>

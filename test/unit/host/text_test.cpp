@@ -1,4 +1,4 @@
-// Texts of limited length: lists, and what happens at the end.
+// text_test.cpp -- texts of limited length: lists, and what happens at the end.
 
 #include "host/text.h"
 

@@ -1,4 +1,4 @@
-// The rules of a launch of several problems: a batch, or groups.
+// validate_problems_test.cpp -- the rules of a launch of several problems: a batch, or groups.
 
 #include <limits>
 
@@ -44,13 +44,14 @@ TEST_CASE("groups: what may be said about them", "[host][validate][groups]") {
                     [](auto& a) { a.flags = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_BATCH_INVARIANT; }},
                    good);
   }
-  // More groups than rows, none of which may be larger than all.
+  // There are more groups than rows, none of which may be larger than all.
   check_accepted({[](auto& a) { a.m = 5, a.groups = 512; }}, offsets_args());
 }
 
 TEST_CASE("strides from problem to problem", "[host][validate]") {
   const auto status = DUALGEMM_STATUS_INVALID_STRIDE;
-  // One problem: A 256 x 512, B1 and B2 128 x 512, C 256 x 128; SFA 2 x 8 atoms, SFB1 and SFB2 8.
+  // In one problem A is 256 x 512, B1 and B2 are 128 x 512, C is 256 x 128; SFA has 2 x 8 atoms, SFB1 and
+  // SFB2 have 8.
   const std::vector<Rule> of_a = {
       {status, "batch_stride_a=-131072: must not be negative", [](auto& a) { a.batch_stride_a = -131072; }},
       {status, "batch_stride_a=131040: must be at least 131072", [](auto& a) { a.batch_stride_a = 131040; }},
@@ -112,7 +113,7 @@ TEST_CASE("the output of several problems may not overlap an input of any", "[ho
            {status, "overlaps a=0x27ffd0010", [](auto& a) { a.a = address(0x2'7ffd'0010); }},
            {status, "overlaps sfa=0x27fffa010", [](auto& a) { a.sfa = address(0x2'7fff'a010); }},
            {status, "overlaps b1=0x27ffe8010", [](auto& a) { a.b1 = address(0x2'7ffe'8010); }},
-           // Problems of A in the gaps of C, but 16 bytes too early.
+           // The problems of A lie in the gaps of C, but 16 bytes too early.
            {status, "overlaps a=0x28000fff0",
             [](auto& a) {
               a.batch_stride_c = 0x10000, a.batch_stride_a = 0x40000;
@@ -122,7 +123,7 @@ TEST_CASE("the output of several problems may not overlap an input of any", "[ho
     check_accepted(
         {[](auto& a) { a.a = address(0x2'8003'0000); }, [](auto& a) { a.a = address(0x2'7ffd'0000); },
          [](auto& a) { a.sfa = address(0x2'7fff'a000); },
-         // One buffer of 0x24000 bytes per problem: C, A, SFA, SFB1 and SFB2.
+         // One buffer has 0x24000 bytes per problem: C, A, SFA, SFB1 and SFB2.
          [](auto& a) {
            a.batch_stride_c = 0x24000 / 2, a.batch_stride_a = 0x24000 * 2;
            a.batch_stride_sfa = a.batch_stride_sfb1 = a.batch_stride_sfb2 = 0x24000;

@@ -1,5 +1,5 @@
-// The rules of a launch: the status of each violation, the text that names it, and the order in which they
-// are found. dualgemm_can_implement_on needs no GPU, so neither do these.
+// validate_test.cpp -- the rules of a launch: the status of each violation, the text that names it, and the
+// order in which they are found. dualgemm_can_implement_on needs no GPU, so neither do these.
 
 #include <array>
 #include <cmath>
@@ -164,7 +164,7 @@ TEST_CASE("row pitches", "[host][validate]") {
       {status, "ldc=9223372036854775800: 256 rows must take less than 2^48 bytes",
        [](auto& a) { a.ldc = std::numeric_limits<int64_t>::max() - 7; }},
   });
-  // The largest pitch allowed. C moves out of the way of a terabyte of A.
+  // This is the largest pitch allowed. C moves out of the way of a terabyte of A.
   check_accepted({[](auto& a) { a.lda = (1LL << 33) - 32, a.c = address(uintptr_t{1} << 56); }});
 }
 
@@ -209,7 +209,7 @@ TEST_CASE("the output may not overlap an input", "[host][validate]") {
 }
 
 TEST_CASE("columns of one buffer with one pitch do not overlap", "[host][validate]") {
-  // Rows of 1024 bytes: A uses 256 of them, C 256.
+  // Rows have 1024 bytes: A uses 256 of them, C 256.
   const auto interleave = [](int64_t distance) {
     return [distance](dualgemm_args_t& a) {
       a.lda = 2048;
@@ -358,12 +358,12 @@ TEST_CASE("the first violated rule decides", "[host][validate]") {
     CHECK(std::string(dualgemm_last_error()).find(step.text) != std::string::npos);
     step.repair(args);
   }
-  CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_DRIVER_TOO_OLD);
-  device.driver_version = 13000;
   CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_ARCH_MISMATCH);
   CHECK(std::string(dualgemm_last_error()) ==
         "library is built for compute capability 10.x; device 3 is 9.0 (NVIDIA H200)");
   device.cc_major = 10;
+  CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_DRIVER_TOO_OLD);
+  device.driver_version = 13000;
   CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_SUCCESS);
 }
 

@@ -45,7 +45,7 @@ TEST_CASE("advance moves the start address and nothing else") {
   CHECK(ptx::advance(first, 64) == 0x4000404000000844);
   CHECK(ptx::advance(first, 96) == 0x4000404000000846);
   CHECK(ptx::advance(ptx::scale_descriptor(0x400), 512) == 0x0000400800000060);
-  // Up to the last 16 bytes a CTA can own (227 KiB and the reserved first KiB) nothing reaches bit 14.
+  // Nothing reaches bit 14, up to the last 16 bytes that a CTA can own (227 KiB and the reserved first KiB).
   CHECK(ptx::advance(ptx::operand_descriptor(0x400), 232448 - 16) < 0x4000404000004000);
 }
 

@@ -22,7 +22,7 @@ namespace {
 constexpr int kMaxSmemBytes = 227 * 1024;  // of a CTA of compute capability 10.x
 constexpr int kTmemColumns = 512;
 
-// Of the instances of a tile, by the name that they have without their epilogue.
+// Returns the plan of a tile's instances, by the name that they have without their epilogue.
 const Plan& plan_named(const std::string& tile) {
   for (const Instance& instance : dualgemm::instances())
     if (std::string(instance.name).starts_with(tile + "_")) return instance.plan;
@@ -30,7 +30,7 @@ const Plan& plan_named(const std::string& tile) {
   return dualgemm::instance(0).plan;
 }
 
-// What a plan was derived from.
+// Returns the options that a plan was derived from.
 Options options_of(const Plan& plan) {
   return {.tile_m = plan.tile.m,
           .tile_n = plan.tile.n,
@@ -43,7 +43,7 @@ Options options_of(const Plan& plan) {
           .keep_a = plan.mma.keep_a};
 }
 
-// A plan that exists when this test is compiled, as TmemMap needs it, of what tensor memory depends on.
+// This plan exists when this test is compiled, as TmemMap needs it, and has what tensor memory depends on.
 template <int32_t kTileM, int32_t kTileN, int32_t kAccStages, int32_t kScaleStages, int32_t kScaleKTiles = 1>
 struct Mapped {
   static constexpr Options kOptions{.tile_m = kTileM,
@@ -58,7 +58,7 @@ struct Mapped {
 using OneMma = Mapped<128, 128, 1, 5>;
 using OneMmaGrouped = Mapped<128, 128, 1, 4>;
 using Overlapped = Mapped<256, 128, 2, 5>;
-// Every map that an instance has; the second test below sees to that.
+// These are all the maps that instances have; the second test below sees to that.
 using Maps = std::tuple<Mapped<64, 128, 2, 4>, Mapped<64, 128, 1, 4>, Mapped<64, 128, 2, 5>,
                         Mapped<128, 64, 2, 5>, Mapped<128, 64, 1, 5>, OneMma, OneMmaGrouped,
                         Mapped<256, 64, 1, 4, 2>, Overlapped, Mapped<256, 192, 1, 4>>;
@@ -189,7 +189,7 @@ TEST_CASE("shared memory: all of it fits, and one more stage would not") {
 
 TEMPLATE_LIST_TEST_CASE("tensor memory: every column has one meaning, or the two that are meant", "", Maps) {
   using Traits = TestType;
-  // A base that is not zero: no address may forget it.
+  // The base is not zero: no address may forget it.
   constexpr uint32_t kBase = 32;
   const TmemMap<Traits> tmem{kBase};
   std::vector<int> meanings(Traits::kPlan.tmem.used, 0);

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <random>
 #include <tuple>
 #include <vector>
 
 #include "kernel/common/k_loop.cuh"
 #include "support/catch.hpp"
+#include "support/rng.h"
 
 using dualgemm::DenseScheduler;
 using dualgemm::GroupedScheduler;
@@ -20,7 +20,7 @@ using dualgemm::Tile;
 
 namespace {
 
-// What the schedulers need to know of a kernel.
+// The schedulers need to know this of a kernel.
 template <int kRows>
 struct TilesOf {
   static constexpr int32_t kTileM = kRows;
@@ -36,7 +36,8 @@ using Rows256 = TilesOf<256>;
 
 int32_t ceil_div(int32_t value, int32_t divisor) { return (value + divisor - 1) / divisor; }
 
-// All tiles of one CTA. Stops past the number of tiles there are, so a scheduler that never ends fails.
+// Returns all tiles of one CTA. It stops past the number of tiles there are, so a scheduler that never ends
+// fails.
 template <class Scheduler>
 std::vector<Tile> tiles_of(Scheduler scheduler, size_t limit) {
   std::vector<Tile> tiles;
@@ -51,7 +52,7 @@ std::vector<Tile> dense_tiles(int32_t m, int32_t n_tiles, int32_t problems, uint
                   static_cast<size_t>(m_tiles) * n_tiles * problems);
 }
 
-// Groups of these numbers of rows, behind each other or with `capacity` rows each.
+// Groups have these numbers of rows and follow each other, or have `capacity` rows each.
 struct Groups {
   std::vector<int32_t> rows;
   bool offsets;
@@ -167,7 +168,7 @@ TEST_CASE("a CTA beyond the last tile has nothing to do, again and again") {
 }
 
 TEST_CASE("tile numbers near 2^31 neither wrap nor repeat") {
-  // 2^16 x 32767 tiles; the last CTA of 148 reaches the last tiles without overflow.
+  // There are 2^16 x 32767 tiles; the last CTA of 148 reaches the last tiles without overflow.
   DenseScheduler<Rows256> scheduler({65536, 32767, 1}, 65536 * 256, 65536u * 32767u - 1, 148);
   Tile tile{};
   REQUIRE(scheduler.next(tile));
@@ -178,10 +179,8 @@ TEST_CASE("tile numbers near 2^31 neither wrap nor repeat") {
 
 TEMPLATE_TEST_CASE("every tile of every group is computed exactly once", "[grouped]", Rows64, Rows128,
                    Rows256) {
-  std::mt19937 engine(1);
-  const auto number = [&](int32_t low, int32_t high) {
-    return std::uniform_int_distribution<int32_t>(low, high)(engine);
-  };
+  dualgemm_test::Rng random(1);
+  const auto number = [&](int32_t low, int32_t high) { return random.between(low, high); };
   std::vector<std::vector<int32_t>> sizes = {{0}, {0, 0, 0}, {1}, {0, 300, 0}, {100, 0, 200, 30}};
   for (int i = 0; i < 20; ++i) {
     sizes.emplace_back(number(1, 40));

@@ -20,7 +20,7 @@ void check_range() {
   }
 }
 
-// f(gate) * h(up), as the epilogue multiplies them.
+// Computes f(gate) * h(up) as the epilogue multiplies them.
 template <class M>
 Pair swiglu(Pair gate, Pair up) {
   const dualgemm::Swiglu<M> activation{dualgemm::Params{}};

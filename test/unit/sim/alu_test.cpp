@@ -242,7 +242,7 @@ TEST_CASE("packed conversions put the first source on top") {
   CHECK(run("cvt.pack.sat.s8.s32.b32", {u(-200), 5, 0xABCD}) == 0xABCD8005);
 }
 
-// Results that an H200 gave for these inputs.
+// An H200 gave these results for these inputs.
 TEST_CASE("NaNs, flushing and fields as on an H200") {
   const uint64_t a = 0x7FFFFFFFFFFFFFFF, b = 0xFFFFFFFF80000000, signalling = 0x7FF0000000000001;
   CHECK(run("abs.f32", {0xFFC12345}) == kNan);

@@ -93,7 +93,7 @@ TEST_CASE("clusters: under every mode the hand-over ends, and without an acquire
 }
 
 TEST_CASE("clusters: as many as the machine holds are resident, every one runs once in a round") {
-  // A slice of one instruction, and whatever fits begins at once.
+  // A slice is one instruction, and whatever fits begins at once.
   class Crowd : public sim::DefaultPolicy {
    public:
     uint64_t slice() override { return 1; }

@@ -1,5 +1,5 @@
 // command_program_test.cu -- the programs that command_test.cpp judges, one for each word it is started with.
-// An ordinary CUDA program: which runtime it gets is decided by LD_LIBRARY_PATH.
+// It is an ordinary CUDA program: which runtime it gets is decided by LD_LIBRARY_PATH.
 #include <cuda_runtime.h>
 
 #include <cstdint>

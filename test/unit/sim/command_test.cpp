@@ -41,7 +41,7 @@ std::string read(const std::string& file) {
   return out.str();
 }
 
-// A name for a file that goes with the test.
+// This is a name for a file that goes with the test.
 struct File {
   explicit File(const std::string& name)
       : path(std::filesystem::temp_directory_path() / ("command_test." + std::to_string(getpid()) + name)) {}

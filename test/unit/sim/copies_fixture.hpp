@@ -82,8 +82,8 @@ inline Words counting(size_t count, uint32_t first) {
   return out;
 }
 
-// A tensor of 32-bit words inside a larger allocation,
-// so that every byte a store must leave alone can be looked at.
+// This is a tensor of 32-bit words inside a larger allocation, so that every byte a store must leave alone
+// can be looked at.
 struct Tensor {
   uint32_t rank;
   std::array<int64_t, 5> dims, box, at;  // elements; `at`: coordinates of the box
@@ -112,7 +112,7 @@ inline MapBytes encode(const Tensor& t, uint32_t* allocation) {
   return map;
 }
 
-// For each element of the box in its order, the index in the allocation, or -1 outside the tensor.
+// Returns for each element of the box, in its order, the index in the allocation, or -1 outside the tensor.
 inline std::vector<int64_t> elements(const Tensor& t) {
   int64_t count = 1;
   for (uint32_t i = 0; i < t.rank; ++i) count *= t.box[i];

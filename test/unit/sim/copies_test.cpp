@@ -7,8 +7,8 @@ using namespace sim_test;
 using sim::FaultKind;
 
 TEST_CASE("a wait for bulk groups covers all but the youngest groups, and only committed ones") {
-  // One thread stores words 40, 41, ... in two copies;
-  // what it may read behind the wait says what the wait covered.
+  // One thread stores words 40, 41, ... in two copies; what it may read after the wait says what the wait
+  // covered.
   const auto result = [](const std::string& wait, int offset) {
     std::string fill;
     for (int i = 0; i < 32; ++i)

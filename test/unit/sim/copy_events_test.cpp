@@ -38,7 +38,7 @@ struct Watcher : sim::Observer {
   }
 };
 
-// The bytes of regions of one memory, each at most once.
+// Returns the bytes of regions of one memory, each at most once.
 std::set<uint64_t> bytes_of(const std::vector<Region>& regions, Memory memory) {
   std::set<uint64_t> out;
   for (const Region& region : regions) {

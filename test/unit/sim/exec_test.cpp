@@ -19,7 +19,7 @@ TEST_CASE("a loop with arithmetic gives every lane its own sum") {
 
 TEST_CASE(
     "lanes that diverge meet again: "
-    "a full-warp shuffle behind a branch needs no synchronisation of its own") {
+    "a full-warp shuffle after a branch needs no synchronisation of its own") {
   const auto out = run_lanes(R"(
     and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0;
     @%p1 bra EVEN;
@@ -35,7 +35,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("lanes that leave a loop at different iterations are converged behind it") {
+TEST_CASE("lanes that leave a loop at different iterations are converged after it") {
   const auto out = run_lanes(R"(
     mov.u32 %r2, 0;
   LOOP:

@@ -13,7 +13,7 @@
 #include "sim/shim/shim.h"
 #include "support/catch.hpp"
 
-// What nvcc's generated constructors call.
+// The constructors that nvcc generates call these.
 extern "C" {
 void** __cudaRegisterFatBinary(void* wrapper);
 void __cudaUnregisterFatBinary(void** handle);
@@ -264,7 +264,7 @@ TEST_CASE("damaged or foreign containers are refused") {
 
 namespace {
 
-// A fat binary with one kernel, as a program's constructors register it.
+// This is a fat binary with one kernel, as a program's constructors register it.
 class Registered {
  public:
   explicit Registered(Container& container)

@@ -15,7 +15,7 @@ using Sync = sim::SyncEvent::Kind;
 
 namespace {
 
-// Shared memory of multiply(): from offset 1024.
+// The shared memory of multiply() begins at offset 1024.
 constexpr uint64_t kA = 1024, kB = kA + 16384, kSfa = kB + 1024, kSfb = kSfa + 512, kBarrier = kSfb + 512;
 
 Recorder watch(const Shape& shape) {
@@ -29,8 +29,8 @@ Recorder watch(const Shape& shape) {
   return recorder;
 }
 
-// K-major rows of 128 bytes, 128-byte swizzle, first 32 bytes of K: chunks 0 and 1 of row r lie at chunks
-// (0 ^ r % 8) and (1 ^ r % 8), which are neighbours.
+// The rows are K-major, of 128 bytes, in the 128-byte swizzle, and hold the first 32 bytes of K: chunks 0 and
+// 1 of row r lie at chunks (0 ^ r % 8) and (1 ^ r % 8), which are neighbours.
 std::vector<Bytes> swizzled_rows(uint64_t cta, uint64_t begin, uint32_t rows) {
   std::vector<Bytes> out;
   for (uint64_t r = 0; r < rows; ++r) out.emplace_back(cta, begin + 128 * r + r % 8 / 2 * 32, 32);
@@ -42,7 +42,8 @@ std::vector<Bytes> operator+(std::vector<Bytes> a, const std::vector<Bytes>& b) 
   return a;
 }
 
-// By pieces of 16 bytes: how they are merged is not part of the claim, that they do not overlap is.
+// The ranges are cut into pieces of 16 bytes: how they are merged is not part of the claim, that they do not
+// overlap is.
 std::vector<Bytes> pieces(const std::vector<Bytes>& ranges) {
   std::vector<Bytes> out;
   for (const auto& [cta, address, bytes] : ranges)
@@ -145,7 +146,7 @@ struct Cta {
   Cta() { tmem.alloc(512); }
 };
 
-// Writes the footprint of `op` except its piece number `missing`; the number of pieces.
+// Writes the footprint of `op` except its piece number `missing`, and returns the number of pieces.
 size_t fill(const sim::MmaOp& op, Cta* ctas, size_t missing) {
   size_t piece = 0;
   const uint8_t zeros[16] = {};
@@ -165,7 +166,7 @@ size_t fill(const sim::MmaOp& op, Cta* ctas, size_t missing) {
   return piece;
 }
 
-// Of the cells that hold neither operands nor scale factors, D's are written and no others.
+// Checks that D's cells are written, and no others that hold neither operands nor scale factors.
 void check_written(const sim::MmaOp& op, const Cta* ctas) {
   const auto covers = [](const std::vector<sim::CellRange>& ranges, int lane, int column) {
     return std::any_of(ranges.begin(), ranges.end(), [&](const sim::CellRange& r) {

@@ -14,12 +14,12 @@ inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 inline uint32_t bits_of(float x) { return std::bit_cast<uint32_t>(x); }
 inline float float_of(uint32_t bits) { return std::bit_cast<float>(bits); }
 
-// Magnitudes of e2m1, by code.
+// These are the magnitudes of e2m1, by code.
 inline constexpr double kE2m1[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
 
 inline double element(uint8_t code) { return (code & 8) != 0 ? -kE2m1[code & 7] : kE2m1[code & 7]; }
 
-// significand * 2^exponent.
+// A scale is significand * 2^exponent.
 struct Scale {
   double significand;
   int exponent;

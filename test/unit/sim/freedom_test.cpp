@@ -58,7 +58,7 @@ std::vector<uint32_t> run(Free policy, const std::string& body, uint32_t threads
   return machine.fetch(out, threads);
 }
 
-// 32 columns at %r3, whose first column holds 100 + lane; `body` runs, and they are freed.
+// Allocates 32 columns at %r3, whose first column holds 100 + lane; `body` runs, and they are freed.
 std::string with_columns(const std::string& body) {
   return R"(
     mov.u32 %r2, cell;
@@ -186,7 +186,7 @@ TEST_CASE("the policy elects the lane, and a lane outside the mask is refused") 
       std::logic_error);
 }
 
-// Lane 0 takes a branch; behind it the lanes read what the others have written.
+// Lane 0 takes a branch; after it the lanes read what the others have written.
 std::string exchange(const std::string& sync) {
   return R"(
     mov.u32 %r2, cell; mov.u32 %r9, 0;

@@ -17,7 +17,7 @@ namespace {
 
 using dualgemm_test::contains;
 
-// An instruction at a line of the source.
+// This is an instruction at a line of the source.
 struct Code {
   Code(uint32_t line, const std::string& text, const std::string& source) {
     statement.opcode = text.substr(0, text.find('.'));
@@ -58,7 +58,7 @@ sim::Region tensor(uint64_t cta, uint16_t column, uint16_t columns) {
   return region;
 }
 
-// A file of the test that goes with it.
+// This is a file of the test that goes with it.
 struct File {
   explicit File(const std::string& text) : path("judge_test." + std::to_string(getpid())) {
     std::ofstream(path) << text;

@@ -53,7 +53,7 @@ class Recorder : public sim::Observer {
     FAIL("no work is called " << what);
     throw 0;
   }
-  // Is `later` after `earlier`, at once or through others?
+  // Says whether `later` is after `earlier`, at once or through others.
   bool ordered(const sim::HostWork& earlier, const sim::HostWork& later) const {
     std::vector<uint64_t> open = later.after;
     while (!open.empty()) {

@@ -46,7 +46,7 @@ sim::Fault lanes_fault(const std::string& body) {
 
 }  // namespace
 
-TEST_CASE("brx.idx sends every lane to its own target, and the lanes meet again behind the table") {
+TEST_CASE("brx.idx sends every lane to its own target, and the lanes meet again after the table") {
   const char* const guard = GENERATE("", "@%p1 ");
   INFO(guard);
   const bool guarded = *guard != 0;

@@ -12,7 +12,8 @@
 
 namespace sim_test {
 
-// One kernel `k` with the given parameter declarations and body; `before` holds module-scope declarations.
+// Returns one kernel `k` with the given parameter declarations and body; `before` holds module-scope
+// declarations.
 inline std::string kernel_text(const std::string& params, const std::string& body,
                                const std::string& before = "", const std::string& directives = "") {
   return ".version 8.8\n.target sm_100a\n.address_size 64\n" + before + "\n.visible .entry k(" + params +
@@ -33,7 +34,7 @@ struct Machine {
     memory.mark_written(reinterpret_cast<uint64_t>(out), values.size() * sizeof(T));
     return out;
   }
-  // Fault kPoison when the kernel did not write all of it.
+  // Throws Fault kPoison when the kernel did not write all of it.
   template <class T>
   std::vector<T> fetch(const T* from, size_t count) {
     std::vector<T> out(count);

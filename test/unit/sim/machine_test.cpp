@@ -47,7 +47,7 @@ TEST_CASE("the simulated H200 answers what an H200 answered") {
     cudaDeviceAttr which;
     int value;
   };
-  // cudaDeviceGetAttribute on an H200 SXM, driver 580.159.04, CUDA 13.0.
+  // cudaDeviceGetAttribute gives these answers on an H200 SXM, driver 580.159.04, CUDA 13.0.
   constexpr Answer kAnswers[] = {
       {cudaDevAttrMaxThreadsPerBlock, 1024},
       {cudaDevAttrMaxBlockDimZ, 64},
@@ -94,7 +94,7 @@ TEST_CASE("the simulated H200 answers what an H200 answered") {
 }
 
 TEST_CASE("the simulated H200 holds as many clusters as an H200 said it would") {
-  // cudaOccupancyMaxActiveClusters of a kernel of 192 threads, by its dynamic shared memory.
+  // These are cudaOccupancyMaxActiveClusters of a kernel of 192 threads, by its dynamic shared memory.
   constexpr uint32_t kSizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16};
   struct Row {
     size_t kilobytes;

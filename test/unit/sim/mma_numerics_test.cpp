@@ -8,17 +8,17 @@
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <random>
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/rng.h"
 #include "unit/sim/formats.hpp"
 
 using namespace formats;
 
 namespace {
 
-// The published model of the block-scaled dot product, stated in real numbers.
+// This is the published model of the block-scaled dot product, stated in real numbers.
 
 uint32_t truncate_to_f32(double x) {  // via the grid of the result, not via conversions
   if (x == 0) return 0;
@@ -49,14 +49,15 @@ uint32_t model(const uint8_t* a, const uint8_t* b, const uint8_t* sfa, const uin
   return truncate_to_f32(std::ldexp(static_cast<double>(sum), top - 35));
 }
 
-// The same model for NVFP4 alone, stated in integers: one vector of 64 products, block 16, UE4M3 scales.
+// This is the same model for NVFP4 alone, stated in integers: one vector of 64 products, block 16, UE4M3
+// scales.
 
 struct ScaledVector {
   uint8_t a[64], b[64], sfa[4], sfb[4];
   float c;
 };
 
-// A magnitude moved by `left` bits; what falls off below is lost.
+// Returns a magnitude moved by `left` bits; what falls off below is lost.
 int64_t shifted(int64_t value, int left) {
   const uint64_t size = value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
   const uint64_t moved = left >= 0 ? size << left : left > -64 ? size >> -left : 0;
@@ -99,20 +100,20 @@ uint32_t nvfp4_model(const ScaledVector& v) {
   return sign | (kept + (static_cast<uint32_t>(std::max(lead, -126) + 126) << 23));
 }
 
-// One random tile: scale and accumulator codes come from the generators,
-// so that each case aims at one corner.
+// This is one random tile: scale and accumulator codes come from the generators, so that each case aims at
+// one corner.
 struct TileCase {
   const char* name;
   int scales;
   bool ue8m0;
-  std::function<uint8_t(std::mt19937&)> scale;
-  std::function<float(std::mt19937&)> accumulator;
-  std::function<uint8_t(std::mt19937&)> code;
+  std::function<uint8_t(dualgemm_test::Rng&)> scale;
+  std::function<float(dualgemm_test::Rng&)> accumulator;
+  std::function<uint8_t(dualgemm_test::Rng&)> code;
 };
 
-float random_finite(std::mt19937& r) {
+float random_finite(dualgemm_test::Rng& r) {
   for (;;) {
-    const float x = float_of(r());
+    const float x = float_of(r.word());
     if (std::isfinite(x)) return x;
   }
 }
@@ -123,7 +124,7 @@ struct TileResult {
 
 TileResult run_tile(const TileCase& test, const sim::TileVariant& variant, uint32_t seed, int rows,
                     int cols) {
-  std::mt19937 random(seed);
+  dualgemm_test::Rng random(seed);
   const size_t m_size = static_cast<size_t>(rows), n_size = static_cast<size_t>(cols);
   const size_t groups = static_cast<size_t>(test.scales);
   std::vector<uint8_t> a(m_size * 64), b(n_size * 64), sfa(m_size * groups), sfb(n_size * groups);
@@ -156,39 +157,45 @@ TileResult run_tile(const TileCase& test, const sim::TileVariant& variant, uint3
 }
 
 const std::vector<TileCase>& tile_cases() {
-  const auto any_code = [](std::mt19937& r) { return static_cast<uint8_t>(r() & 15); };
-  const auto sparse_code = [](std::mt19937& r) {
-    return static_cast<uint8_t>(r() % 16 == 0 ? r() & 15 : r() % 2 * 8);
+  const auto any_code = [](dualgemm_test::Rng& r) { return static_cast<uint8_t>(r.word() & 15); };
+  const auto sparse_code = [](dualgemm_test::Rng& r) {
+    return static_cast<uint8_t>(r.word() % 16 == 0 ? r.word() & 15 : r.word() % 2 * 8);
   };
-  const auto usual_scale = [](std::mt19937& r) { return static_cast<uint8_t>(0x40 + r() % 0x30); };
-  const auto any_scale = [](std::mt19937& r) { return static_cast<uint8_t>(r() % 0x7F | (r() & 0x80)); };
-  const auto extreme_scale = [](std::mt19937& r) {
+  const auto usual_scale = [](dualgemm_test::Rng& r) { return static_cast<uint8_t>(0x40 + r.word() % 0x30); };
+  const auto any_scale = [](dualgemm_test::Rng& r) {
+    return static_cast<uint8_t>(r.word() % 0x7F | (r.word() & 0x80));
+  };
+  const auto extreme_scale = [](dualgemm_test::Rng& r) {
     constexpr uint8_t kCodes[] = {0x00, 0x01, 0x07, 0x08, 0x7E, 0x80, 0xFE, 0x38};
-    return kCodes[r() % std::size(kCodes)];
+    return kCodes[r.word() % std::size(kCodes)];
   };
-  const auto nan_scale = [](std::mt19937& r) {
-    return static_cast<uint8_t>(r() % 64 == 0 ? 0x7F : 0x30 + r() % 16);
+  const auto nan_scale = [](dualgemm_test::Rng& r) {
+    return static_cast<uint8_t>(r.word() % 64 == 0 ? 0x7F : 0x30 + r.word() % 16);
   };
-  const auto near_power = [](std::mt19937& r) { return static_cast<uint8_t>(127 - 20 + r() % 40); };
-  const auto any_power = [](std::mt19937& r) {
-    return static_cast<uint8_t>(r() % 512 == 0 ? 0xFF : r() % 255);
+  const auto near_power = [](dualgemm_test::Rng& r) {
+    return static_cast<uint8_t>(127 - 20 + r.word() % 40);
   };
-  const auto usual_c = [](std::mt19937& r) {
-    return std::ldexp(static_cast<float>(static_cast<int32_t>(r())), -20);
+  const auto any_power = [](dualgemm_test::Rng& r) {
+    return static_cast<uint8_t>(r.word() % 512 == 0 ? 0xFF : r.word() % 255);
   };
-  const auto zero_c = [](std::mt19937& r) { return r() % 2 == 0 ? 0.0f : -0.0f; };
-  const auto any_c = [](std::mt19937& r) { return random_finite(r); };
-  const auto window_c = [](std::mt19937& r) {  // exponents around the edges of the truncation windows
-    return float_of((r() & 0x807FFFFF) | ((127 - 40 + r() % 80) << 23));
+  const auto usual_c = [](dualgemm_test::Rng& r) {
+    return std::ldexp(static_cast<float>(static_cast<int32_t>(r.word())), -20);
   };
-  const auto tiny_c = [](std::mt19937& r) { return float_of(r() & 0x80FFFFFF); };
-  const auto special_c = [](std::mt19937& r) {
+  const auto zero_c = [](dualgemm_test::Rng& r) { return r.word() % 2 == 0 ? 0.0f : -0.0f; };
+  const auto any_c = [](dualgemm_test::Rng& r) { return random_finite(r); };
+  const auto window_c = [](dualgemm_test::Rng& r) {  // exponents around the edges of the truncation windows
+    return float_of((r.word() & 0x807FFFFF) | ((127 - 40 + r.word() % 80) << 23));
+  };
+  const auto tiny_c = [](dualgemm_test::Rng& r) { return float_of(r.word() & 0x80FFFFFF); };
+  const auto special_c = [](dualgemm_test::Rng& r) {
     constexpr uint32_t kBits[] = {0x7F800000, 0xFF800000, 0x7FC00000, 0x7F7FFFFF,
                                   0xFF7FFFFF, 0x00000001, 0x80000000};
-    return float_of(kBits[r() % std::size(kBits)]);
+    return float_of(kBits[r.word() % std::size(kBits)]);
   };
-  const auto quarter_c = [](std::mt19937& r) { return 0.25f * (static_cast<int>(r() % 257) - 128); };
-  const auto unit_scale = [](std::mt19937&) { return uint8_t{0x38}; };
+  const auto quarter_c = [](dualgemm_test::Rng& r) {
+    return 0.25f * (static_cast<int>(r.word() % 257) - 128);
+  };
+  const auto unit_scale = [](dualgemm_test::Rng&) { return uint8_t{0x38}; };
   static const std::vector<TileCase> cases{
       {"usual scales and sums", 4, false, usual_scale, usual_c, any_code},
       {"all scales", 4, false, any_scale, window_c, any_code},
@@ -255,7 +262,7 @@ TEST_CASE("NVFP4 products equal an independent scalar model on 1e6 random vector
   for (const TileCase& test : tile_cases())
     if (!test.ue8m0) cases.push_back(&test);
   const std::vector<sim::TileVariant> variants = sim::tile_variants();
-  std::mt19937 random(2027);
+  dualgemm_test::Rng random(2027);
   int vectors = 0, wrong = 0, special = 0;
   for (int tile = 0; tile < kTiles; ++tile) {
     const TileCase& test = *cases[static_cast<size_t>(tile) % cases.size()];

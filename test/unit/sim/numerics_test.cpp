@@ -9,10 +9,10 @@
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <random>
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/rng.h"
 #include "unit/sim/formats.hpp"
 
 using namespace formats;
@@ -46,7 +46,7 @@ int conversion_errors(const Conversion& f) {
     if (code + 1 == f.codes) break;
     const float next = f.decode(code + 1);
     errors += !(next > value);
-    // Exact: all formats are at least one bit shorter than float.
+    // The midpoint is exact: all formats are at least one bit shorter than float.
     const float middle = value + (next - value) / 2;
     const uint32_t even = code % 2 == 0 ? code : code + 1;
     if (middle > value && middle < next) expect(middle, Round::kNearestEven, even, even);
@@ -64,8 +64,8 @@ int conversion_errors(const Conversion& f) {
   return errors;
 }
 
-// f32 arithmetic of the host in one of its rounding modes;
-// volatile operands and results keep it between the switches.
+// Computes in f32 arithmetic of the host in one of its rounding modes; volatile operands and results keep it
+// between the switches.
 template <class Op>
 float on_host(Round r, Op op) {
   const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
@@ -75,15 +75,15 @@ float on_host(Round r, Op op) {
   return result;
 }
 
-float tricky_float(std::mt19937& r) {
-  switch (r() % 4) {
-    case 0: return float_of(r());
-    case 1: return float_of((r() & 0x807FFFFF) | ((120 + r() % 16) << 23));
-    case 2: return float_of(r() & 0x81FFFFFF);
+float tricky_float(dualgemm_test::Rng& r) {
+  switch (r.word() % 4) {
+    case 0: return float_of(r.word());
+    case 1: return float_of((r.word() & 0x807FFFFF) | ((120 + r.word() % 16) << 23));
+    case 2: return float_of(r.word() & 0x81FFFFFF);
     default: {
       constexpr uint32_t kBits[] = {0,          0x80000000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x3F800000,
                                     0xBF800000, 1,          0x80000001, 0x7F7FFFFF, 0x00800000, 0x007FFFFF};
-      return float_of(kBits[r() % std::size(kBits)]);
+      return float_of(kBits[r.word() % std::size(kBits)]);
     }
   }
 }
@@ -161,7 +161,7 @@ TEST_CASE("numerics: conversions round every code, midpoint and neighbour as the
 }
 
 TEST_CASE("numerics: conversions beyond the range") {
-  // Half way to the next power: away from 65504.
+  // 65520 is half way to the next power, and rounds away from 65504.
   CHECK(sim::f32_to_f16(65520.0f, Round::kNearestEven) == 0x7C00);
   CHECK(sim::f32_to_f16(65519.0f, Round::kNearestEven) == 0x7BFF);
   CHECK(sim::f32_to_f16(1e30f, Round::kZero) == 0x7BFF);
@@ -174,7 +174,7 @@ TEST_CASE("numerics: conversions beyond the range") {
   CHECK(sim::f32_to_f16(NAN, Round::kNearestEven, true) == 0x7FFF);
   CHECK(sim::f64_to_f16(1e-300, Round::kUp) == 0x0001);
   CHECK(sim::f64_to_f16(-1e-300, Round::kNearestEven) == 0x8000);
-  // No double rounding by way of f32.
+  // There is no double rounding by way of f32.
   CHECK(sim::f64_to_f16(1.0 + 0x1p-11 + 0x1p-50, Round::kNearestEven) == 0x3C01);
   CHECK(sim::f32_to_bf16(std::numeric_limits<float>::max(), Round::kNearestEven) == 0x7F80);
   CHECK(sim::f32_to_bf16(std::numeric_limits<float>::max(), Round::kNearestEven, true) == 0x7F7F);
@@ -207,11 +207,11 @@ TEST_CASE("numerics: ue8m0 keeps the exponent, downward or upward") {
 }
 
 TEST_CASE("numerics: add, mul and fma equal the host in every rounding mode") {
-  std::mt19937 random(7);
+  dualgemm_test::Rng random(7);
   int wrong = 0, wrong_flushed = 0;
   for (int i = 0; i < 200000; ++i) {
     const volatile float a = tricky_float(random), b = tricky_float(random);
-    // Cancellation as well.
+    // Some of the sums cancel.
     const volatile float c = i % 3 == 0 ? -static_cast<float>(a * b) : tricky_float(random);
     for (Round r : {Round::kNearestEven, Round::kZero, Round::kDown, Round::kUp}) {
       wrong += !same(sim::f32_add(a, b, r, false), on_host(r, [&] { return a + b; }));

@@ -69,7 +69,7 @@ struct Run {
   void land(MbarrierRef b, uint64_t id, int64_t bytes) {
     event(Kind::kMbarrierCompleteTx, b, {99, 0, 0}, 0, bytes, id);
   }
-  // One fill and release of a stage; the waits are drawn as edges, or not.
+  // Fills and releases a stage once; the waits are drawn as edges, or not.
   void fill(int i, bool consumer_learns = true, bool producer_learns = true) {
     if (i > 0 && producer_learns) clocks.learn(kConsumer, kProducer);
     wait(kEmpty, kProducer);

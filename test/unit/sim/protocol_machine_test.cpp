@@ -10,8 +10,8 @@ using namespace sim_test;
 
 namespace {
 
-// Warp 0 lane 0 copies six blocks of 512 bytes into two stages; warp 1 adds them up, 16 bytes a lane.
-// Barriers behind the stages: full at 1024 and 1032, empty at 1040 and 1048.
+// Warp 0 lane 0 copies six blocks of 512 bytes into two stages; warp 1 adds them up, 16 bytes a lane. The
+// barriers lie after the stages: full at 1024 and 1032, empty at 1040 and 1048.
 const char* const kRing = R"(
   .reg .pred %p<8>; .reg .b32 %r<40>; .reg .b64 %rd<8>;
   ld.param.u64 %rd1, [in]; ld.param.u64 %rd2, [out];

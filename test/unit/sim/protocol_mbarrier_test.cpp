@@ -11,7 +11,7 @@ namespace {
 const MbarrierRef kFull{0, 0x400}, kEmpty{0, 0x408};
 const Thread kProducer{0, 0, 0}, kConsumer{0, 1, 0};
 
-// A stage filled and released `fills` times, as pipelines do.
+// Fills and releases a stage `fills` times, as pipelines do.
 void pipeline(Stream& s, int fills) {
   s.init(kFull, 1);
   s.init(kEmpty, 1);

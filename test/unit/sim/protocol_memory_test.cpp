@@ -34,7 +34,7 @@ void tile(Stream& s, uint64_t address, const sim::TensorMap& map) {
   s.land(kFull, s.send(load), 0x4000);
 }
 
-// One MMA on the tiles at the two addresses: D in columns 0..127, scale factors in 128.. and 132...
+// Issues one MMA on the tiles at the two addresses: D in columns 0..127, scale factors in 128.. and 132...
 AsyncIssue mma(Stream& s, uint64_t a, uint64_t b, bool accumulate = false, uint64_t mode = 2,
                uint64_t stride = 1024) {
   AsyncIssue issue = s.operation(Kind::kMma, kMma, "tcgen05.mma");
@@ -191,7 +191,7 @@ TEST_CASE("protocol: scale factors serve the MMAs of one k-block", "[protocol]")
   }
 }
 
-TEST_CASE("protocol: the collector gives A to the MMAs behind the one that filled it", "[protocol]") {
+TEST_CASE("protocol: the collector gives A to the MMAs after the one that filled it", "[protocol]") {
   using Collector = AsyncIssue::Collector;
   const sim::TensorMap map = map_of(sim::Swizzle::k128B);
   Stream s;

@@ -40,7 +40,7 @@ class Stream {
     return out;
   }
 
-  // An instruction by its text; the first call of a text gives it the next PTX line.
+  // Returns an instruction by its text; the first call of a text gives it the next PTX line.
   const sim::Inst* at(const std::string& text) {
     if (text.empty()) return nullptr;
     const auto found = code_.find(text);
@@ -139,7 +139,7 @@ class Stream {
     issue.inst = at(text);
     return issue;
   }
-  // A tensor load of `bytes` to `address` of the barrier's CTA.
+  // Issues a tensor load of `bytes` to `address` of the barrier's CTA.
   AsyncIssue load(MbarrierRef b, Thread t, uint64_t address, uint32_t bytes,
                   const std::string& text = "cp.async.bulk.tensor") {
     AsyncIssue issue = operation(AsyncIssue::Kind::kTensorLoad, t, text);
@@ -154,7 +154,7 @@ class Stream {
   void land(MbarrierRef b, uint64_t id, int64_t bytes) {
     mbarrier(SyncEvent::Kind::kMbarrierCompleteTx, b, {b.cta, 0, 0}, 0, bytes, "", id);
   }
-  // A commit by `t` that arrives at once.
+  // Adds a commit by `t` that arrives at once.
   void commit(MbarrierRef b, Thread t, const std::string& text = "tcgen05.commit") {
     AsyncIssue issue = operation(AsyncIssue::Kind::kCommit, t, text);
     issue.barriers = {{b, 0}};

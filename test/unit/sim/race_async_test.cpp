@@ -193,7 +193,7 @@ TEST_CASE("Generic reads before a refill need a fence in the strict class", "[ra
   CHECK(run(false) == "proxy-fence-reuse");
 }
 
-TEST_CASE("Operands of the tensor core are overwritten behind a commit, strictly behind a fence", "[race]") {
+TEST_CASE("Operands of the tensor core are overwritten after a commit, strictly after a fence", "[race]") {
   const auto run = [](bool waits, bool fence) {
     Events e;
     e.mma(kMma, {kTile}, kD);

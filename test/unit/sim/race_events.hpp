@@ -64,7 +64,7 @@ class Events {
       for (uint32_t b = 0; b < 4; ++b) init(at(cta, 0), bar(b, cta));
     cluster_sync();
   }
-  // The rules that were broken, by name, each once.
+  // Returns the rules that were broken, by name, each once.
   std::string broken() {
     checker.finish(nullptr);
     std::set<std::string> ids;
@@ -92,7 +92,7 @@ class Events {
   }
   void write(Thread t, Region r) { access(t, r, true); }
   void read(Thread t, Region r) { access(t, r, false); }
-  // One instruction of a whole warp: lane i touches r advanced by i * step.
+  // Adds one instruction of a whole warp: lane i touches r advanced by i * step.
   void warp_access(uint64_t cta, uint32_t warp, Region r, bool write, uint32_t step) {
     const sim::Inst* one = inst();
     for (uint32_t lane = 0; lane < 32; ++lane) {
@@ -253,7 +253,7 @@ class Events {
   uint64_t cp(Thread t, Region from, Region to, int group = 1) {
     return issue(Kind::kTmemCopy, t, {from}, {to}, {}, group);
   }
-  // A commit and its arrival.
+  // Adds a commit and its arrival.
   void commit(Thread t, MbarrierRef b, uint64_t phase, int group = 1) {
     const uint64_t id = issue(Kind::kCommit, t, {}, {}, {{b, 0}}, group);
     SyncEvent e = event(Sync::kMbarrierArrive, t);

@@ -62,7 +62,7 @@ TEST_CASE("Order of the host is transitive", "[race]") {
   CHECK(e.broken() == "race-grids");
 }
 
-TEST_CASE("A programmatic launch sees the grid before it behind griddepcontrol.wait", "[race]") {
+TEST_CASE("A programmatic launch sees the preceding grid after griddepcontrol.wait", "[race]") {
   const auto run = [](bool wait) {
     Events e(Events::kBare);
     launch(e, work(Work::Kind::kLaunch, 1, {}));

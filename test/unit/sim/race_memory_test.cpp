@@ -61,7 +61,7 @@ TEST_CASE("Lanes of one instruction that store to one place are a strict finding
   CHECK(e.broken() == "warp-same-write");
 }
 
-TEST_CASE("An elected lane that arrives speaks for other lanes only behind bar.warp.sync", "[race]") {
+TEST_CASE("An elected lane that arrives speaks for other lanes only after bar.warp.sync", "[race]") {
   const auto run = [](bool joined) {
     Events e;
     e.warp_read(0, 0, 0x2000);
@@ -154,7 +154,7 @@ TEST_CASE("A cluster barrier orders the cluster, unless it is relaxed", "[race]"
   CHECK(run(Order::kRelaxed) == "race-data");
 }
 
-TEST_CASE("An mbarrier is used behind its initialisation", "[race]") {
+TEST_CASE("An mbarrier is used after its initialisation", "[race]") {
   Events none(Events::kBare);
   none.init(at(0, 0), kFull);
   none.arrive(at(0, 1), kFull, 0);

@@ -1,5 +1,5 @@
 // race_ring.hpp -- the places that tests of the race checker read and write, and a ring of tiles with its
-// waits. Producer: warp 4 (TMA); mma: warp 5; workers: warps 0 to 3.
+// waits. The producer is warp 4 (TMA), the mma is warp 5, the workers are warps 0 to 3.
 #pragma once
 
 #include <string>

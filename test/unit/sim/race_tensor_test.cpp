@@ -202,7 +202,7 @@ TEST_CASE("What a commit covers ends with it", "[race]") {
   CHECK(e.broken() == "race-tensor");
 }
 
-TEST_CASE("Tensor memory is used behind its allocation and freed behind its last use", "[race]") {
+TEST_CASE("Tensor memory is used after its allocation and freed after its last use", "[race]") {
   const auto use = [](bool barrier) {
     Events e;
     e.columns(Sync::kTmemAlloc, 0, 3, 0, 128);
@@ -258,7 +258,7 @@ TEST_CASE("A commit tells of the allocation by its thread, a relaxed barrier onl
   CHECK(run(kRelaxedBarrier, false) == "race-tensor tensor-fence");
 }
 
-TEST_CASE("The address that alloc writes is read behind a barrier", "[race]") {
+TEST_CASE("The address that alloc writes is read after a barrier", "[race]") {
   const auto run = [](bool barrier) {
     Events e;
     e.columns(Sync::kTmemAlloc, 0, 3, 0, 128);

@@ -35,7 +35,7 @@ struct Recorder : sim::Observer {
   }
 };
 
-// Regions as tuples, for comparisons that print what differs.
+// Regions become tuples, for comparisons that print what differs.
 using Bytes = std::tuple<uint64_t, uint64_t, uint32_t>;  // CTA, address, bytes
 using Cells = std::tuple<uint64_t, int, int, int, int>;  // CTA, lane, lanes, column, columns
 

@@ -13,8 +13,11 @@
 #include "sim/parse/module.h"
 #include "sim/shim/shim.h"
 #include "support/catch.hpp"
+#include "support/device_memory.h"
 
 namespace {
+
+using dualgemm_test::DeviceArray;
 
 __device__ int device_scale = 3;
 __constant__ int constant_offset;
@@ -35,26 +38,6 @@ __global__ void cluster_ranks(unsigned* out) {
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   if (threadIdx.x == 0) out[blockIdx.x] = rank;
 }
-
-template <class T>
-class DeviceArray {
- public:
-  explicit DeviceArray(size_t n) : n_(n) { REQUIRE(cudaMalloc(&data_, n * sizeof(T)) == cudaSuccess); }
-  ~DeviceArray() { cudaFree(data_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
-  T* data() { return data_; }
-  void fill(int byte) { REQUIRE(cudaMemset(data_, byte, n_ * sizeof(T)) == cudaSuccess); }
-  std::vector<T> host() const {
-    std::vector<T> values(n_);
-    REQUIRE(cudaMemcpy(values.data(), data_, n_ * sizeof(T), cudaMemcpyDeviceToHost) == cudaSuccess);
-    return values;
-  }
-
- private:
-  T* data_ = nullptr;
-  size_t n_;
-};
 
 struct CapturedStream {
   CapturedStream() {

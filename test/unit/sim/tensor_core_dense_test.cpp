@@ -1,5 +1,5 @@
-// tensor_core_dense_test.cpp -- whole MMAs of the kinds without scale factors. 16-bit kinds: small integers,
-// so that every sum is exact whatever its order.
+// tensor_core_dense_test.cpp -- whole MMAs of the kinds without scale factors. The 16-bit kinds get small
+// integers, so that every sum is exact whatever its order.
 #include <bit>
 #include <functional>
 #include <vector>

@@ -17,7 +17,7 @@ struct Cta {
   void half(uint32_t address, uint16_t value) { smem.write(address, &value, 2); }
 };
 
-// Address of byte b of row r in a tile of 128-byte rows under the 128-byte swizzle.
+// Returns the address of byte b of row r in a tile of 128-byte rows under the 128-byte swizzle.
 inline uint32_t sw128(uint32_t base, int row, int b) {
   const uint32_t linear = base + static_cast<uint32_t>(row * 128 + b);
   return linear ^ ((linear >> 7 & 7) << 4);

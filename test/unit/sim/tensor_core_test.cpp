@@ -27,8 +27,8 @@ using sim::MmaOp;
 using sim::ScaleBlock;
 
 constexpr uint64_t kScaleDesc = 0x0000400800000000;
-// A block-scaled problem of one K = 256 slice: four MMAs.
-// Rows of A and B as codes, scales as codes (one per 16).
+// This is a block-scaled problem of one K = 256 slice: four MMAs. It has the rows of A and B as codes, and
+// the scales as codes (one per 16).
 struct Problem {
   int m, n;
   std::vector<uint8_t> a, b, sfa, sfb;
@@ -41,7 +41,7 @@ struct Problem {
     for (auto* v : {&sfa, &sfb})
       for (auto& x : *v) x = static_cast<uint8_t>(0x30 + x % 24);
   }
-  // D after the first `steps` instructions.
+  // Returns D after the first `steps` instructions.
   float expect(int row, int col, int steps) const {
     float d = 0;
     for (int k = 0; k < steps; ++k) {
@@ -68,8 +68,8 @@ void store_tile(Cta& cta, uint32_t base, const std::vector<uint8_t>& codes, int 
     }
 }
 
-// Scale tiles of 128 rows x 4 scales, 512 bytes each: row r at line r%32, bytes 4*(r/32).. of its line. Rows
-// beyond the problem get zero scales.
+// Stores scale tiles of 128 rows x 4 scales, 512 bytes each: row r at line r%32, bytes 4*(r/32).. of its
+// line. Rows beyond the problem get zero scales.
 void store_scales(Cta& cta, uint32_t base, const std::vector<uint8_t>& sf, int first_row, int rows) {
   for (int r = 0; r < (rows + 127) / 128 * 128; ++r)
     for (int c = 0; c < 16; ++c) {
@@ -244,7 +244,7 @@ TEST_CASE("tensor core: placement rules of TMEM operands") {
   CHECK(kind([](MmaOp& op) { op.d_tmem = 388; }) == FaultKind::kBounds);
   CHECK(kind([](MmaOp& op) { op.sfb_tmem = 510; }) == FaultKind::kBounds);
   CHECK(kind([](MmaOp& op) { op.sfa_tmem = 124; }) == FaultKind::kProtocol);  // inside the accumulator
-  // K step leaves the row.
+  // The K step leaves the row.
   CHECK(kind([](MmaOp& op) { op.a_desc = at(kSw128, kA + 112); }) == FaultKind::kProtocol);
   MmaOp shifted = good;
   shifted.sfb_tmem += 2;

@@ -25,8 +25,8 @@ inline std::string replace_all(std::string text, const std::string& what, const 
   return text;
 }
 
-// Shared memory, from a 1024-byte boundary: A 16384, B 1024, SFA 512, SFB 512, barrier 8, allocation
-// result 4. Tensor memory: D from column 0, SFA at 16, SFB at 20.
+// Shared memory has, from a 1024-byte boundary, A 16384, B 1024, SFA 512, SFB 512, barrier 8, allocation
+// result 4. Tensor memory has D from column 0, SFA at 16, SFB at 20.
 inline std::string multiply(const Shape& shape, const std::string& wait, const std::string& release) {
   std::string text = R"(
   .reg .pred %p<16>; .reg .b16 %h<4>; .reg .b32 %r<64>; .reg .b64 %rd<32>;

@@ -70,7 +70,7 @@ sim::TensorMap map_of(const Arguments& a) {
   return sim::decode_tensor_map(e.bytes);
 }
 
-// Where every byte of shared memory comes from: a global address, or nothing when it is filled.
+// An image says where every byte of shared memory comes from: a global address, or nothing when it is filled.
 using Image = std::map<uint32_t, int64_t>;
 constexpr int64_t kFilled = -1;
 
@@ -93,8 +93,8 @@ Image image_of_pieces(const sim::TensorMap& map, const std::array<int32_t, 5>& a
   return image;
 }
 
-// The definition: element (i0, i1, ...) of the box, dense with i0 fastest, byte by byte,
-// then the XOR of the swizzle.
+// The definition takes element (i0, i1, ...) of the box, dense with i0 fastest, byte by byte, then the XOR of
+// the swizzle.
 Image image_by_definition(const Arguments& a, const std::array<int32_t, 5>& at, uint32_t smem, int bits) {
   const uint32_t mask = a.swizzle == 3 ? 7 : a.swizzle == 2 ? 3 : a.swizzle == 1 ? 1 : 0;
   std::vector<uint32_t> count = a.box;

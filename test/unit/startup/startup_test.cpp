@@ -1,5 +1,6 @@
-// What a program may rely on wherever it calls: the library answers before any of its own, or anybody's,
-// ordinary static constructors have run, since its tables are constants; and its answers allocate nothing.
+// startup_test.cpp -- what a program may rely on wherever it calls: the library answers before any of its
+// own, or anybody's, ordinary static constructors have run, since its tables are constants; and its answers
+// allocate nothing.
 
 #include <cstdlib>
 #include <cstring>
@@ -22,7 +23,7 @@ void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace {
 
-// Initialised when the program starts, at ordinary priority: 0 before.
+// `ordinary` is initialised when the program starts, at ordinary priority, and is 0 before.
 volatile int one = 1;
 int ordinary = one;
 

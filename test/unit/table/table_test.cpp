@@ -1,6 +1,6 @@
-// The host side on a table of instances that is not the library's: two architectures, and an output and an
-// activation that only some instances have. What is served, chosen and refused is to follow from the table.
-// No kernel is launched; the instances are plans alone.
+// table_test.cpp -- the host side on a table of instances that is not the library's: two architectures, and
+// an output and an activation that only some instances have. What is served, chosen and refused is to follow
+// from the table. No kernel is launched; the instances are plans alone.
 
 #include <cuda_runtime_api.h>
 
@@ -69,7 +69,7 @@ dualgemm_args_t asked(dualgemm_dtype_t c_dtype,
   return args;
 }
 
-// The name of the instance that is chosen, or what is said instead.
+// Returns the name of the instance that is chosen, or what is said instead.
 std::string choice(const dualgemm_args_t& args, const dualgemm_device_t& device) {
   int32_t id = 0;
   if (dualgemm_select_instance(&args, &device, &id) != DUALGEMM_STATUS_SUCCESS) return dualgemm_last_error();

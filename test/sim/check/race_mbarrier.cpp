@@ -1,0 +1,189 @@
+// race_mbarrier.cpp -- what the operations on an mbarrier do to the knowledge of the threads concerned.
+#include <algorithm>
+
+#include "sim/check/race.h"
+
+namespace sim {
+
+using Kind = SyncEvent::Kind;
+
+void RaceChecker::mbarrier(const SyncEvent& e) {
+  if (e.kind == Kind::kMbarrierInit) return mbarrier_init(e);
+  BarrierState* b = state_.barrier(e.mbarrier);
+  if (b == nullptr) {  // the machine reports that; only a peer that need not have begun is reported here
+    if (e.async_id != 0 || state_.begun(e.mbarrier.cta, e.thread.cta, state_.knowledge(e.thread))) return;
+    Finding f;
+    f.rule = &rule("cluster-start");
+    f.summary =
+        "an mbarrier of CTA " + std::to_string(e.mbarrier.cta) + " is used, which need not have started";
+    f.later = site_of(e);
+    f.has_mbarrier = true;
+    f.mbarrier = e.mbarrier;
+    f.missing = kStart;
+    return report(std::move(f), nullptr, e.inst);
+  }
+  if (e.async_id == 0) check_init(*b, e.mbarrier, site_of(e), *state_.warp(e.thread).knows[e.thread.lane]);
+  switch (e.kind) {
+    case Kind::kMbarrierInval: state_.barriers.erase({e.mbarrier.cta, e.mbarrier.offset}); return;
+    case Kind::kMbarrierArrive:
+    case Kind::kMbarrierArriveDrop: return mbarrier_arrive(e, *b);
+    case Kind::kMbarrierCompleteTx: return mbarrier_complete_tx(e, *b);
+    case Kind::kMbarrierWait: return mbarrier_wait(e, *b);
+    default: return;
+  }
+}
+
+void RaceChecker::mbarrier_init(const SyncEvent& e) {
+  WarpState& w = state_.warp(e.thread);
+  BarrierState b;
+  b.id = component(Part::kMbarrier, state_.next_barrier++);
+  b.init_thread = e.thread;
+  b.init_inst = e.inst;
+  b.init = state_.now;
+  state_.barriers[{e.mbarrier.cta, e.mbarrier.offset}] = std::move(b);
+  Touch later;
+  later.time = state_.now;
+  later.warp = w.threads;
+  later.work = uint32_t(state_.work);
+  later.lanes = 1u << e.thread.lane;
+  later.lane0 = uint8_t(e.thread.lane);
+  later.inst = e.inst;
+  later.write = true;
+  Region object;
+  object.memory = Memory::kShared;
+  object.cta = e.mbarrier.cta;
+  object.address = e.mbarrier.offset;
+  object.bytes = 8;
+  object.write = true;
+  touch(later, object, *w.knows[e.thread.lane]);
+}
+
+void RaceChecker::check_init(const BarrierState& b, const MbarrierRef& ref, const Site& site,
+                             const Knowledge& knowledge) {
+  const Component initialiser = threads_of(b.init_thread);
+  const uint32_t lane = 1u << b.init_thread.lane;
+  if (site.thread.cta == b.init_thread.cta && site.thread.warp == b.init_thread.warp &&
+      site.thread.lane == b.init_thread.lane)
+    return;
+  if (knowledge.hb.knows(initialiser, lane, b.init) || knowledge.inits.knows(initialiser, lane, b.init))
+    return;
+  Finding f;
+  f.rule = &rule("mbarrier-init-order");
+  f.summary = "an mbarrier is used by a thread that need not see its initialisation";
+  f.later = site;
+  f.has_earlier = true;
+  f.earlier = {b.init_thread, lane, 0, b.init_inst};
+  f.has_mbarrier = true;
+  f.mbarrier = ref;
+  f.missing = site.thread.cta == b.init_thread.cta
+                  ? "a barrier of the CTA between mbarrier.init and the use"
+                  : "a cluster barrier between mbarrier.init and the use, with release, "
+                    "or relaxed behind fence.mbarrier_init.release.cluster by the thread that initialised";
+  if (!state_.begun(ref.cta, site.thread.cta, knowledge))
+    f.notes.push_back("CTA " + std::to_string(ref.cta) + " need not even have started");
+  report(std::move(f), b.init_inst, site.inst);
+}
+
+void RaceChecker::mbarrier_arrive(const SyncEvent& e, BarrierState& b) {
+  Arrivals& phase = b.open[e.phase];
+  if (const AsyncOperation* op = state_.operation(e.async_id)) {
+    // This is a commit: what the thread's tensor queue held is complete, and with it what that had to follow,
+    // the copies whose bytes it read. Any scope will do.
+    Knowledge done;
+    if (op->done != 0) {
+      done.hb.raise(op->done, op->lanes, op->issued);
+      done.tensor_edge = done.hb;
+      done.tensor_edge.raise(threads_of(op->thread), op->lanes, op->issued);  // a fence before it is implied
+      done.hb.join(op->complete_before);
+    }
+    done.cause = op->cause;
+    phase.here.acquire(done);
+    for (AsyncOperation::Signal& s : state_.operation(e.async_id)->signals)
+      if (s.ref == e.mbarrier) s.phases = e.phase + 1;
+    return;
+  }
+  WarpState& w = state_.warp(e.thread);
+  const bool relaxed = e.order == Order::kRelaxed;
+  for_lanes(lanes_of(e), [&](uint32_t lane) {
+    const Knowledge& knowledge = *w.knows[lane];
+    const Knowledge out = relaxed ? knowledge.released_relaxed(e.scope, w.threads, 1u << lane, state_.now)
+                                  : knowledge.released(w.threads, 1u << lane, state_.now);
+    if (e.thread.cta == e.mbarrier.cta) {
+      phase.here.acquire(out);
+    } else if (e.scope >= Scope::kCluster) {
+      phase.remote.acquire(out);
+      phase.has_remote = true;
+      phase.remote_site = site_of(e);
+    } else {
+      phase.narrow.acquire(out);
+      phase.has_narrow = true;
+      phase.narrow_site = site_of(e);
+    }
+  });
+}
+
+// This publishes the bytes of a copy, but nothing that its issuer did before.
+void RaceChecker::mbarrier_complete_tx(const SyncEvent& e, BarrierState& b) {
+  AsyncOperation* op = state_.operation(e.async_id);
+  if (op == nullptr) return;
+  for (AsyncOperation::Signal& s : op->signals) {
+    if (!(s.ref == e.mbarrier)) continue;
+    s.barrier = b.id;
+    s.phases = std::max(s.phases, e.phase + 1);
+    s.left -= e.bytes;
+    s.landed = s.landed || s.left <= 0;
+  }
+  b.open[e.phase].here.cause.join(op->cause);
+}
+
+void RaceChecker::mbarrier_wait(const SyncEvent& e, BarrierState& b) {
+  WarpState& w = state_.warp(e.thread);
+  for_lanes(lanes_of(e), [&](uint32_t lane) { w.waited[lane] = {true, e.mbarrier, e.phase}; });
+  const uint64_t phases = e.phase + 1;  // 0: the phase before the first
+  while (!b.open.empty() && b.open.begin()->first < phases) {
+    Arrivals& a = b.open.begin()->second;
+    b.complete.here.acquire(a.here);
+    b.complete.remote.acquire(a.remote);
+    b.complete.narrow.acquire(a.narrow);
+    b.complete.has_remote = a.has_remote;
+    b.complete.has_narrow = a.has_narrow;
+    if (a.has_remote) b.complete.remote_site = a.remote_site;
+    if (a.has_narrow) b.complete.narrow_site = a.narrow_site;
+    b.open.erase(b.open.begin());
+  }
+  if (phases == 0) return;
+  const bool wide = e.scope >= Scope::kCluster;
+  const bool relaxed = e.order == Order::kRelaxed;
+  b.complete.here.hb.raise(b.id, phases);
+  // Lanes that knew the same and see the same go on sharing what they know, though they report one by one.
+  const std::tuple seen(b.id, phases, relaxed, wide);
+  const KnowledgePtr before = w.knows[e.thread.lane];
+  if (before == waited_.before && seen == waited_.seen && lanes_of(e) == 1u << e.thread.lane) {
+    w.knows[e.thread.lane] = waited_.after;
+  } else {
+    Knowledge learned = b.complete.here;
+    if (wide) learned.acquire(b.complete.remote);
+    state_.update(w, lanes_of(e), [&](Knowledge& knowledge, uint32_t) {
+      relaxed ? knowledge.park(learned) : knowledge.acquire(learned);
+      if (!wide) knowledge.acquire_narrow(b.complete.remote);
+      knowledge.acquire_narrow(b.complete.narrow);
+    });
+    waited_ = {before, w.knows[e.thread.lane], seen};
+  }
+  const bool mismatch = b.complete.has_narrow || (b.complete.has_remote && !wide);
+  if (!mismatch) return;
+  Finding f;
+  f.rule = &rule("scope-mismatch");
+  const Site& arrival = b.complete.has_narrow ? b.complete.narrow_site : b.complete.remote_site;
+  f.summary = b.complete.has_narrow ? "an arrival of CTA scope from another CTA gives the waiter no order"
+                                    : "a wait of CTA scope takes no order from an arrival of another CTA";
+  f.later = site_of(e);
+  f.has_earlier = true;
+  f.earlier = arrival;
+  f.has_mbarrier = true;
+  f.mbarrier = e.mbarrier;
+  f.missing = b.complete.has_narrow ? ".release.cluster on the arrival" : ".acquire.cluster on the wait";
+  report(std::move(f), arrival.inst, e.inst);
+}
+
+}  // namespace sim
