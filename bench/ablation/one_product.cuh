@@ -86,9 +86,9 @@ struct Identity {
       .ex2 = 0, .rcp = 0, .other_special = 0, .multiplications = 1};
 
   DUALGEMM_DEVICE explicit Identity(const dualgemm::Params&) {}
-  DUALGEMM_DEVICE dualgemm::Pair gate(dualgemm::Pair g) const { return g; }
+  DUALGEMM_DEVICE dualgemm::TwoFloats gate(dualgemm::TwoFloats g) const { return g; }
   // The second product is not there, and this never looks at it.
-  DUALGEMM_DEVICE dualgemm::Pair up(dualgemm::Pair) const { return {1.0f, 1.0f}; }
+  DUALGEMM_DEVICE dualgemm::TwoFloats up(dualgemm::TwoFloats) const { return {1.0f, 1.0f}; }
 };
 
 }  // namespace bench

@@ -9,7 +9,7 @@
 
 namespace dualgemm {
 
-struct Pair {
+struct TwoFloats {
   float first, second;
 };
 

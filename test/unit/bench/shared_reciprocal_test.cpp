@@ -7,13 +7,13 @@
 namespace {
 
 using namespace dualgemm_test;
-using dualgemm::Pair;
+using dualgemm::TwoFloats;
 
 // Computes f(gate) * h(up) as the epilogue multiplies them.
 template <class M>
-Pair swiglu_shared(Pair gate, Pair up) {
+TwoFloats swiglu_shared(TwoFloats gate, TwoFloats up) {
   const bench::SharedReciprocal<M> activation{dualgemm::Params{}};
-  const Pair f = activation.gate(gate), h = activation.up(up);
+  const TwoFloats f = activation.gate(gate), h = activation.up(up);
   return {f.first * h.first, f.second * h.second};
 }
 
@@ -80,7 +80,7 @@ TEST_CASE("swiglu_shared: what is no number or not finite in one pair does not r
       const auto [first, second] = swiglu_shared<M>({gate, -1.25f}, {up, 2.0f});
       CHECK(std::fabs(second - silu_double(-1.25) * 2) <= 2 * shared_bound(-1.25));
       CHECK(std::isnan(first) == (std::isnan(gate) || std::isnan(up)));
-      const Pair swapped = swiglu_shared<M>({-1.25f, gate}, {2.0f, up});
+      const TwoFloats swapped = swiglu_shared<M>({-1.25f, gate}, {2.0f, up});
       CHECK(std::fabs(swapped.first - silu_double(-1.25) * 2) <= 2 * shared_bound(-1.25));
       CHECK(std::isnan(swapped.second) == (std::isnan(gate) || std::isnan(up)));
     }

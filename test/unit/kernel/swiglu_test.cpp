@@ -7,8 +7,8 @@
 namespace {
 
 using namespace dualgemm_test;
-using dualgemm::Pair;
 using dualgemm::silu;
+using dualgemm::TwoFloats;
 
 template <class M>
 void check_range() {
@@ -22,9 +22,9 @@ void check_range() {
 
 // Computes f(gate) * h(up) as the epilogue multiplies them.
 template <class M>
-Pair swiglu(Pair gate, Pair up) {
+TwoFloats swiglu(TwoFloats gate, TwoFloats up) {
   const dualgemm::Swiglu<M> activation{dualgemm::Params{}};
-  const Pair f = activation.gate(gate), h = activation.up(up);
+  const TwoFloats f = activation.gate(gate), h = activation.up(up);
   return {f.first * h.first, f.second * h.second};
 }
 
@@ -60,11 +60,11 @@ TEST_CASE("silu at the ends: large gates, infinities, zero, NaN") {
 TEST_CASE("swiglu: gate and up are not interchangeable, and NaN in either reaches the result") {
   using M = Math<0, 0>;
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const Pair result = swiglu<M>({-2.0f, 3.0f}, {3.0f, -2.0f});
+  const TwoFloats result = swiglu<M>({-2.0f, 3.0f}, {3.0f, -2.0f});
   CHECK(result.first == silu<M>(-2.0f) * 3.0f);
   CHECK(result.second == silu<M>(3.0f) * -2.0f);
   CHECK(result.first != result.second);
-  const Pair not_numbers = swiglu<M>({nan, 1.0f}, {1.0f, nan});
+  const TwoFloats not_numbers = swiglu<M>({nan, 1.0f}, {1.0f, nan});
   CHECK(std::isnan(not_numbers.first));
   CHECK(std::isnan(not_numbers.second));
   CHECK(std::isnan(swiglu<M>({nan, 1.0f}, {0.0f, 1.0f}).first));
