@@ -78,7 +78,7 @@ void RaceChecker::check_init(const BarrierState& b, const MbarrierRef& ref, cons
   f.missing = site.thread.cta == b.init_thread.cta
                   ? "a barrier of the CTA between mbarrier.init and the use"
                   : "a cluster barrier between mbarrier.init and the use, with release, "
-                    "or relaxed behind fence.mbarrier_init.release.cluster by the thread that initialised";
+                    "or relaxed after fence.mbarrier_init.release.cluster by the thread that initialised";
   if (!state_.begun(ref.cta, site.thread.cta, knowledge))
     f.notes.push_back("CTA " + std::to_string(ref.cta) + " need not even have started");
   report(std::move(f), b.init_inst, site.inst);
