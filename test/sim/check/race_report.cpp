@@ -74,7 +74,7 @@ std::string RaceChecker::covering(const AsyncOperation& op, const Region& region
   if (op.is(Kind::kTmemLoad) || op.is(Kind::kTmemStore)) {
     const auto cta = state_.ctas.find(op.thread.cta);
     if (cta != state_.ctas.end() && op.thread.warp < cta->second.warps.size() &&
-        op.known(cta->second.warps[op.thread.warp]->knows[op.thread.lane]->hb, write, region))
+        op.known(cta->second.warps[op.thread.warp]->knows[op.thread.lane]->happens_before, write, region))
       return "a barrier, or an mbarrier arrival and wait, after the tcgen05.wait of the earlier warp";
   }
   if (op.is(Kind::kTmemLoad)) return "tcgen05.wait::ld is missing between the load and the synchronisation";
