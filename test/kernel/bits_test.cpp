@@ -2,7 +2,7 @@
 // against those on record in bits.txt: a rearrangement of the kernel keeps them all. Where the bits are meant
 // to change,
 //
-//     build/kernel_test "[record]"
+//     build/kernel_test "[.record]"
 //
 // writes the record anew, and the commit that changes it says why. An instance without any line is new: it is
 // skipped with a warning until it is recorded.
