@@ -53,7 +53,7 @@ def main():
     report, groups = {}, {}
     for log in sys.argv[1:]: report.update(ptxas_report(log))
     for instance in json.load(sys.stdin): groups.setdefault(name_without_output(instance), []).append(instance)
-    head = ["instance", "tile M x N", "K split", "CTAs of a cluster", "mma per 64 of K", "stages",
+    head = ["instance", "tile M x N", "split-K", "CTAs of a cluster", "mma per 64 of K", "stages",
             "stages of scale factors x k-tiles", "accumulator pairs", "registers", "spilled", "shared memory", "TMEM columns"]
     for cells in [head, ["---"] * len(head)] + [row(group, report) for group in groups.values()]:
         print("| " + " | ".join(map(str, cells)) + " |")

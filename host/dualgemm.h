@@ -171,7 +171,7 @@ typedef struct dualgemm_args {
   int64_t ldd1, ldd2;
   int32_t d_dtype;       /* dualgemm_dtype_t, ignored without d1, d2 */
   int32_t instance_id;   /* 0 = automatic, else 1 .. dualgemm_instance_count() */
-  int32_t max_sms;       /* 0 = all, else at most so many CTAs run at once */
+  int32_t max_sms;       /* 0 = all, else at most this many CTAs run at once */
   int32_t reserved0;     /* 0 */
   void* workspace;       /* device; may be NULL while dualgemm_workspace_size() is 0 */
   size_t workspace_size; /* bytes */

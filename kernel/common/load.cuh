@@ -23,7 +23,7 @@ struct LoadWeights {
   // Each CTA of the pair brings one of B1 and B2.
   static constexpr bool kOneB = kPlan.operands.b_boxes < kPlan.mma.products;
   static constexpr uint32_t kStageBytes = kPlan.operands.b_boxes * kPlan.operands.b_box_bytes;
-  // So many bytes land in one CTA, whichever brings them.
+  // This many bytes land in one CTA, whichever CTA brings them.
   static constexpr uint32_t kScaleStageBytes = kPlan.mma.products * kPlan.scales.sfb_bytes;
   static constexpr bool kLaunchesDependents = false;
 

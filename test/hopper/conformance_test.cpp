@@ -80,8 +80,8 @@ Bytes results_of(const Record& table, const std::string& line) {
 
 // ---- approximate functions -------------------------------------------------------------------------------
 
-// A bound of the PTX ISA allows so many units in the last place of the result's format, or a relative error,
-// or an absolute one, whichever allows more. For sin and cos the ISA bounds the error by 2^-20.5 up to pi, by
+// A bound of the PTX ISA allows some units in the last place of the result's format, or a relative error, or
+// an absolute one, whichever allows more. For sin and cos the ISA bounds the error by 2^-20.5 up to pi, by
 // 2^-14.7 up to 100 pi and not at all beyond that, where only the range of the function is left. An H200
 // truncates ex2 results that are subnormal in f16, so there the last place is free.
 struct Bound {

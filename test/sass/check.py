@@ -178,7 +178,7 @@ def check_epilogue(function, instance, report):
     per["clocks"] = clocks_per_result(found["code"], results, EPILOGUE_WARPS)
     for measure in most: report.check(where, measure, per[measure], most)
     least = {"LDTM": min(int(m[1:]) for x in found["LDTM"] for m in x.modifiers if re.fullmatch(r"x\d+", m))}
-    # With swapped sides a lane holds a column of C, so that a warp writes 64 bytes of a row at a time.
+    # With swap A/B a lane holds a column of C, so that a warp writes 64 bytes of a row at a time.
     if not instance["plan"]["mma"]["swap_ab"]: least["32-byte stores"] = 16 * len(found["32-byte stores"]) / results
     for measure, value in least.items(): report.check(where, measure, value, EPILOGUE_LEAST, least=True)
     stores = f"{least['32-byte stores']:g}" if "32-byte stores" in least else "-"

@@ -373,13 +373,13 @@ TEST_CASE("every instance keeps to its static budget", "[host][select_instance]"
   for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
     const dualgemm_instance_info_t info = info_of(id);
     INFO(info.name);
-    // A stage of a CTA has rows of tile_k / 2 bytes for its part of A, B1 and B2. A slot of scale factors has
+    // A stage of a CTA has rows of tile_k / 2 bytes for its part of A, B1 and B2. A scale stage has
     // 512 bytes per 128 rows and 64 elements of K, of which a pair shares nothing.
     const int32_t steps = info.tile_k / 64;
     const int32_t atoms = 1 + 2 * ((info.tile_n + 127) / 128);  // of A, B1 and B2, for each step
     const int32_t stage = (info.tile_m + 2 * info.tile_n) / info.cta_group * info.tile_k / 2;
-    const int32_t slot = info.scale_k_tiles * steps * atoms * 512;
-    const int32_t rings = info.stages * stage + info.scale_stages * slot;
+    const int32_t scale_stage = info.scale_k_tiles * steps * atoms * 512;
+    const int32_t rings = info.stages * stage + info.scale_stages * scale_stage;
     CHECK(info.stages >= 2);
     // A ring of scale factors that is shorter starves the other.
     CHECK(info.scale_stages * info.scale_k_tiles >= 4);
@@ -394,10 +394,11 @@ TEST_CASE("every instance keeps to its static budget", "[host][select_instance]"
     CHECK(info.mma_n * info.mmas_per_step == 2 * columns);
     CHECK(info.mma_n <= 256);
     // tcgen05.alloc takes a power of two from 32 to 512: accumulators of both products, and 4 columns per 128
-    // rows and 64 elements of K for the scale factors of every slot, or of two windows of half a k-tile.
+    // rows and 64 elements of K for the scale factors of every scale stage, or of two windows of half a
+    // k-tile.
     const int32_t accumulators = info.acc_stages * 2 * columns - (info.overlapped ? 64 : 0);
-    const int32_t all_slots = info.scale_stages * info.scale_k_tiles * steps * atoms * 4;
-    CHECK(info.tmem_columns >= accumulators + std::min(all_slots, 2 * steps / 2 * atoms * 4));
+    const int32_t all_scale_stages = info.scale_stages * info.scale_k_tiles * steps * atoms * 4;
+    CHECK(info.tmem_columns >= accumulators + std::min(all_scale_stages, 2 * steps / 2 * atoms * 4));
     CHECK(info.tmem_columns <= 512);
     CHECK((info.tmem_columns & (info.tmem_columns - 1)) == 0);
     CHECK((info.overlapped == 0 || (info.acc_stages == 2 && 4 * columns == 512)));

@@ -122,7 +122,7 @@ TEST_CASE("tile n = 128: one mma of n = 256, one accumulator pair") {
   CHECK(plan.tmem.used == 256 + 5 * 48);
 }
 
-TEST_CASE("a pair with tile n = 64: each CTA brings half the rows of B1 and of B2, slots of two k-tiles") {
+TEST_CASE("a pair with tile n = 64: each CTA brings half of B1 and of B2, scale stages of two k-tiles") {
   const Plan& plan = plan_named("m256n64k256");
   CHECK(plan.mma.cta_group == 2);
   CHECK(plan.mma.n == 64);
