@@ -117,7 +117,7 @@ void launch_programmatic(void (*kernel)(int*), cudaStream_t stream, int* out) {
 
 }  // namespace
 
-TEST_CASE("work of one stream is in order, of two streams is not") {
+TEST_CASE("work of one stream is in order, of two streams is not", "[judge]") {
   Buffer out;
   Stream a, b;
   Recorder record;
@@ -131,7 +131,7 @@ TEST_CASE("work of one stream is in order, of two streams is not") {
   CHECK_FALSE(record.ordered("second", "third"));
 }
 
-TEST_CASE("an event orders what came before its record with what comes after the wait") {
+TEST_CASE("an event orders what came before its record with what comes after the wait", "[judge]") {
   Buffer out;
   Stream a, b;
   Event event;
@@ -145,7 +145,8 @@ TEST_CASE("an event orders what came before its record with what comes after the
   CHECK_FALSE(record.ordered("second", "third"));
 }
 
-TEST_CASE("the legacy default stream waits for blocking streams and they for it, others are free") {
+TEST_CASE("the legacy default stream waits for blocking streams and they for it, others are free",
+          "[judge]") {
   Buffer out;
   Stream blocking(cudaStreamDefault), free_stream;
   Recorder record;
@@ -173,7 +174,7 @@ TEST_CASE("the legacy default stream waits for blocking streams and they for it,
   }
 }
 
-TEST_CASE("what the host waited for comes before all it enqueues later") {
+TEST_CASE("what the host waited for comes before all it enqueues later", "[judge]") {
   Buffer out;
   Stream a, b;
   Event event;
@@ -205,7 +206,8 @@ TEST_CASE("what the host waited for comes before all it enqueues later") {
   }
 }
 
-TEST_CASE("a copy with a host side ends before the call returns, one inside the device or a fill need not") {
+TEST_CASE("a copy with a host side ends before the call returns, one inside the device or a fill need not",
+          "[judge]") {
   Buffer out, other;
   Stream a;
   int host[4] = {1, 2, 3, 4};
@@ -254,7 +256,7 @@ TEST_CASE("a copy with a host side ends before the call returns, one inside the 
   }
 }
 
-TEST_CASE("a graph keeps the order of its capture and launches of it do not overlap") {
+TEST_CASE("a graph keeps the order of its capture and launches of it do not overlap", "[judge]") {
   Buffer out;
   Stream a, b;
   Event fork, join;
@@ -287,7 +289,7 @@ TEST_CASE("a graph keeps the order of its capture and launches of it do not over
   cudaGraphDestroy(graph);
 }
 
-TEST_CASE("a programmatic launch overlaps the kernel right before it and nothing else") {
+TEST_CASE("a programmatic launch overlaps the kernel right before it and nothing else", "[judge]") {
   Buffer out;
   Stream a;
   Recorder record;
@@ -320,7 +322,7 @@ TEST_CASE("a programmatic launch overlaps the kernel right before it and nothing
   }
 }
 
-TEST_CASE("memory is freed only after all work, or in its stream") {
+TEST_CASE("memory is freed only after all work, or in its stream", "[judge]") {
   Buffer out;
   Stream a;
   int* data = nullptr;
@@ -339,8 +341,8 @@ TEST_CASE("memory is freed only after all work, or in its stream") {
   }
 }
 
-TEST_CASE(
-    "a judge handed to the runtime sees every launch until it is taken away, and calls memory by name") {
+TEST_CASE("a judge handed to the runtime sees every launch until it is taken away, and calls memory by name",
+          "[judge]") {
   Buffer out;
   sim::JudgeOptions options;
   options.mode = "random";
@@ -369,7 +371,8 @@ TEST_CASE(
   CHECK(race->seen[0].seed == 3);
 }
 
-TEST_CASE("work that two streams do on the same bytes without an order is a race of host and grid") {
+TEST_CASE("work that two streams do on the same bytes without an order is a race of host and grid",
+          "[judge]") {
   Buffer out;
   Stream a;
   sim::Judge judge({}, sim::shim::memory());
@@ -393,7 +396,8 @@ TEST_CASE("work that two streams do on the same bytes without an order is a race
   }
 }
 
-TEST_CASE("a reset of the device under the judge gives its variables back once and keeps what was found") {
+TEST_CASE("a reset of the device under the judge gives its variables back once and keeps what was found",
+          "[judge]") {
   sim::Judge judge({}, sim::shim::memory());
   {
     const Judged judged(judge);
