@@ -12,6 +12,7 @@
 #include "sim/judge/judge.h"
 #include "sim/shim/shim.h"
 #include "support/catch.hpp"
+#include "support/device_memory.h"
 
 namespace {
 
@@ -91,16 +92,9 @@ struct Event {
   cudaEvent_t handle = nullptr;
 };
 
-struct Buffer {
-  Buffer() {
-    REQUIRE(cudaMalloc(&data, 64) == cudaSuccess);
-    REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
-  }
-  ~Buffer() { cudaFree(data); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  operator int*() const { return data; }
-  int* data = nullptr;
+struct Buffer : dualgemm_test::DeviceArray<int> {
+  Buffer() : DeviceArray(16) { REQUIRE(cudaDeviceSynchronize() == cudaSuccess); }
+  operator int*() const { return data(); }
 };
 
 void launch_programmatic(void (*kernel)(int*), cudaStream_t stream, int* out) {
@@ -219,7 +213,7 @@ TEST_CASE("a copy with a host side ends before the call returns, one inside the 
     const auto& regions = record.last("cudaMemcpy").regions;
     REQUIRE(regions.size() == 1);
     CHECK(regions[0].write);
-    CHECK(regions[0].address == reinterpret_cast<uint64_t>(out.data));
+    CHECK(regions[0].address == reinterpret_cast<uint64_t>(out.data()));
     CHECK(regions[0].bytes == 16);
   }
   SECTION("inside the device") {
@@ -232,7 +226,7 @@ TEST_CASE("a copy with a host side ends before the call returns, one inside the 
     const auto& regions = record.last("cudaMemcpy").regions;
     REQUIRE(regions.size() == 2);
     CHECK((!regions[0].write && regions[1].write));
-    CHECK(regions[0].address == reinterpret_cast<uint64_t>(other.data));
+    CHECK(regions[0].address == reinterpret_cast<uint64_t>(other.data()));
     CHECK(record.last("cudaMemset").kind == sim::HostWork::Kind::kSet);
   }
   SECTION("asynchronous, to pageable memory") {
@@ -246,7 +240,7 @@ TEST_CASE("a copy with a host side ends before the call returns, one inside the 
     REQUIRE(cudaMemset2D(out, 16, 0, 4, 3) == cudaSuccess);
     const auto& regions = record.last("cudaMemset2D").regions;
     REQUIRE(regions.size() == 3);
-    CHECK(regions[2].address == reinterpret_cast<uint64_t>(out.data) + 32);
+    CHECK(regions[2].address == reinterpret_cast<uint64_t>(out.data()) + 32);
     CHECK(regions[2].bytes == 4);
   }
   SECTION("a copy that is refused is no work") {

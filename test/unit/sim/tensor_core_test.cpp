@@ -5,7 +5,6 @@
 
 #include <bit>
 #include <functional>
-#include <random>
 #include <set>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "sim/engine/footprint.h"
 #include "sim/engine/numerics.h"
 #include "support/catch.hpp"
+#include "support/rng.h"
 #include "unit/sim/fault_of.hpp"
 #include "unit/sim/tensor_core_fixture.hpp"
 
@@ -33,9 +33,9 @@ struct Problem {
   int m, n;
   std::vector<uint8_t> a, b, sfa, sfb;
   Problem(int rows, int cols, uint32_t seed) : m(rows), n(cols) {
-    std::mt19937 random(seed);
+    dualgemm_test::Rng random(seed);
     for (auto [v, size] : {std::pair{&a, m * 256}, {&b, n * 256}, {&sfa, m * 16}, {&sfb, n * 16}})
-      for (int i = 0; i < size; ++i) v->push_back(static_cast<uint8_t>(random()));
+      for (int i = 0; i < size; ++i) v->push_back(static_cast<uint8_t>(random.word()));
     for (auto* v : {&a, &b})
       for (auto& x : *v) x &= 15;
     for (auto* v : {&sfa, &sfb})
