@@ -31,7 +31,7 @@ struct Options {
 
 // This says what is done to which instance. The same change of the same instruction is made in the first
 // instance that has it, and in later ones as long as the earlier ones could not tell: there the depths of the
-// rings, say, make up for it.
+// rings, say, make up for it. Beside an instance stands what the bugs planted in it by hand are about.
 struct Campaigned {
   const char* instance;
   bool planted;
