@@ -3,7 +3,8 @@ BUILD := build
 JOBS  ?= $(shell nproc)
 ARGS  ?=
 
-.PHONY: help setup configure lib run test mutation soak bench ptx instances sass pages accuracy format format-check clean
+.PHONY: help setup configure lib run test mutation soak bench ptx instances sass pages accuracy format format-check \
+        clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo

@@ -204,7 +204,8 @@ std::set<std::string> instruction_forms() {
 
 }  // namespace
 
-TEST_CASE("conformance: every record equals the H200's, or lies within the ISA's bound, or is explained") {
+TEST_CASE("conformance: every record equals the H200's, or lies within the ISA's bound, or is explained",
+          "[conformance]") {
   const std::map<std::string, std::string> golden = read_golden();
   REQUIRE_FALSE(golden.empty());
   std::set<std::string> seen;
@@ -256,7 +257,8 @@ TEST_CASE("conformance: every record equals the H200's, or lies within the ISA's
   CHECK(failures == 0);
 }
 
-TEST_CASE("conformance: the instruction forms that the records execute are counted from their PTX") {
+TEST_CASE("conformance: the instruction forms that the records execute are counted from their PTX",
+          "[conformance]") {
   const std::set<std::string> forms = instruction_forms();
   std::map<std::string, int> by_opcode;
   for (const std::string& form : forms) ++by_opcode[form.substr(0, form.find('.'))];

@@ -54,7 +54,7 @@ TEST_CASE("nothing is found in a dense launch around the edges of tiles and ring
   }
 }
 
-TEST_CASE("nothing is found in a batch", "[edge]") {
+TEST_CASE("nothing is found in a batch", "[edge][batch]") {
   for (const NamedInstance& instance : dense_instances()) {
     DYNAMIC_SECTION(instance.info.name) {
       Judged judged;

@@ -3,7 +3,8 @@
 
 Every rule is reported by some code and expected by some test, and no code reports a rule that is in no table. Every
 schedule is in the table of modes and has a test by name. Every qualifier that is kept for handlers is asked for.
-(Operations, rows and groups of the opcode table: decode/opcodes.cpp and sim/CMakeLists.txt let the compiler check them.)
+(Operations, rows and groups of the opcode table: decode/opcodes.cpp and sim/CMakeLists.txt let the compiler check
+them.)
 """
 import pathlib
 import re
