@@ -3,15 +3,21 @@ BUILD := build
 JOBS  ?= $(shell nproc)
 ARGS  ?=
 
-.PHONY: help setup configure lib run test mutation soak bench ptx instances sass pages accuracy format format-check clean
+.PHONY: help setup configure lib run test mutation soak bench ptx instances sass pages accuracy format format-check \
+        clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
-	@echo "JOBS=$(JOBS)       processes at once; ARGS=\"...\"  what make bench hands to the benchmark"
+	@echo
+	@echo "JOBS=$(JOBS)                  processes at once"
+	@echo "ARGS=\"...\"             what make bench hands to the benchmark"
+	@echo "BUILD=$(BUILD)             the folder of everything that is made"
+	@echo "DUALGEMM_NVCC=PATH     this compiler; DUALGEMM_NVCC=wheels: none that is installed (environment)"
+	@echo "SIM_MACHINE=h200       another simulated GPU than b200 (environment)"
 
-setup:
+setup:                ## packages, and where there is none the CUDA compiler: all the others do this first
 	@.ci/setup
 
-configure: setup
+configure: setup      ## CMake in build/
 	@NVCC=$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) && \
 	  cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DDUALGEMM_NVCC="$$NVCC" >$(BUILD)/configure.log || \
 	  { cat $(BUILD)/configure.log; exit 1; }

@@ -17,20 +17,20 @@ namespace {
 
 using bench::kLowestGate;
 using dualgemm::ApproximateMath;
-using dualgemm::Pair;
+using dualgemm::TwoFloats;
 
 // These are the forms. Each computes the first of a pair; only a shared reciprocal looks at the second gate.
 struct PerResult {
   static constexpr const char* kName = "a reciprocal each: ex2, rcp";
   static constexpr double kSpecialFunctions = 2;
-  __device__ static float first(Pair gate, Pair up) {
+  __device__ static float first(TwoFloats gate, TwoFloats up) {
     return dualgemm::silu<ApproximateMath>(gate.first) * up.first;
   }
 };
 struct Shared {
   static constexpr const char* kName = "one for two results: ex2, rcp / 2";
   static constexpr double kSpecialFunctions = 1.5;
-  __device__ static float first(Pair gate, Pair up) {
+  __device__ static float first(TwoFloats gate, TwoFloats up) {
     return bench::SharedReciprocal<ApproximateMath>(dualgemm::Params{}).gate(gate).first * up.first;
   }
 };
@@ -38,7 +38,7 @@ struct Shared {
 struct Tanh {
   static constexpr const char* kName = "tanh";
   static constexpr double kSpecialFunctions = 1;
-  __device__ static float first(Pair gate, Pair up) {
+  __device__ static float first(TwoFloats gate, TwoFloats up) {
     const float half = 0.5f * gate.first;
     float tanh;
     asm("tanh.approx.f32 %0, %1;" : "=f"(tanh) : "f"(half));

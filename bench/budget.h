@@ -23,8 +23,8 @@ struct Budget {
   double flops;           // 2 GEMMs, 2 operations per multiply-add, padding not counted
 };
 
-// One SM's tensor core does so many operations in NVFP4 per clock: one 128 x 256 x 64 multiply-add takes 128
-// clocks.
+// One SM's tensor core does this many operations in NVFP4 per clock: one 128 x 256 x 64 multiply-add takes
+// 128 clocks.
 inline constexpr int64_t kFlopsPerClock = 2ll * 128 * 256 * 64 / 128;
 
 // Returns everything that the library is told in numbers: no pointers yet. A usual group is said to have the

@@ -112,8 +112,8 @@ bench::Machine print_machine(const dualgemm_device_t& device) {
   return machine;
 }
 
-// Verification, then both timings, of every shape.
-// `wrong` counts the shapes that did not verify; those are not timed.
+// Verifies each shape, then times it in both ways, prints a line for it and returns them all as JSON. `wrong`
+// counts the shapes that did not verify; those are not timed.
 json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dtype,
                    const dualgemm_device_t& device, const Options& options, int& wrong) {
   const bench::Machine machine = print_machine(device);

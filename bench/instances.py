@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""instances.py -- the table of kernel instances: their plans (dualgemm_bench --instances, as JSON on standard input) beside
-the registers and spills that ptxas reported when their kernels were compiled.
+"""instances.py -- the table of kernel instances: their plans (dualgemm_bench --instances, as JSON on standard input)
+beside the registers and spills that ptxas reported when their kernels were compiled.
 
     dualgemm_bench --instances | instances.py LOG...
 """
@@ -30,7 +30,8 @@ def row(instances, report):
     plan = instances[0]["plan"]
     tile, mma, operands, scales, tmem = (plan[part] for part in ("tile", "mma", "operands", "scales", "tmem"))
     for other in instances[1:]:
-        if other["plan"] != plan: sys.exit(f"instances.py: {instances[0]['name']} and {other['name']} have different plans")
+        if other["plan"] != plan:
+            sys.exit(f"instances.py: {instances[0]['name']} and {other['name']} have different plans")
     if missing := [x["name"] for x in instances if x["entry"] not in report]:
         sys.exit(f"instances.py: ptxas says nothing of {', '.join(missing)}")
     each = lambda values: " / ".join(dict.fromkeys(map(str, values)))
@@ -53,8 +54,9 @@ def main():
     report, groups = {}, {}
     for log in sys.argv[1:]: report.update(ptxas_report(log))
     for instance in json.load(sys.stdin): groups.setdefault(name_without_output(instance), []).append(instance)
-    head = ["instance", "tile M x N", "K split", "CTAs of a cluster", "mma per 64 of K", "stages",
-            "stages of scale factors x k-tiles", "accumulator pairs", "registers", "spilled", "shared memory", "TMEM columns"]
+    head = ["instance", "tile M x N", "split-K", "CTAs of a cluster", "mma per 64 of K", "stages",
+            "stages of scale factors x k-tiles", "accumulator pairs", "registers", "spilled", "shared memory",
+            "TMEM columns"]
     for cells in [head, ["---"] * len(head)] + [row(group, report) for group in groups.values()]:
         print("| " + " | ".join(map(str, cells)) + " |")
 

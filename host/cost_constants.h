@@ -100,6 +100,7 @@ inline constexpr CostConstants kB200Costs{
     .mma_cycles = b200_mma_cycles,
 };
 
+// A comment says what the two ends of its range are.
 inline constexpr CostRange kB200Ranges[] = {
     {"clock", &CostConstants::clock, 1800, 1965},
     {"rate into an SM", &CostConstants::fill_per_sm, 155e3, 180e3},
@@ -108,18 +109,18 @@ inline constexpr CostRange kB200Ranges[] = {
     {"rate of DRAM", &CostConstants::dram, 5.5e6, 7.2e6},
     {"latency of a copy", &CostConstants::latency, 0.76, 1.0},
     {"latency per byte in flight", &CostConstants::per_byte, 0.005e-6, 0.03e-6},
-    // published for a GB300: 12.4 at most
+    // low: published for sm_110; high: published for a GB300
     {"copy of scale factors, long step", &CostConstants::scale_copy, 0, 12.4},
-    // hidden; what a copy alone takes, published
+    // low: the mma hides it; high: what a copy alone takes, published
     {"copy of scale factors, short step", &CostConstants::scale_copy_short, 0, 18},
     {"commit", &CostConstants::commit, 72, 152},
     {"wake", &CostConstants::wake, 29, 89},
     {"fixed time", &CostConstants::fixed, 2.2, 3.0},
     {"cluster barrier", &CostConstants::cluster_barrier, 296, 444},
     {"special functions", &CostConstants::special, 6.8, 16},
-    // a kernel whose results wait for each other on an H200; the roof of the unit
+    // low: a kernel whose results wait for each other, on an H200; high: the roof of the unit
     {"special functions, four warps", &CostConstants::special_of_four, 5.6, 16},
-    // an H200 with all SMs storing
+    // low: published; high: all SMs of an H200 store, also in the next line
     {"store of sectors", &CostConstants::store, 1, 2.5},
     {"store of parts of sectors", &CostConstants::store_part, 1, 3.6},
     {"exchange, per KB", &CostConstants::exchange_per_kb, 25, 100},
@@ -164,34 +165,35 @@ inline constexpr CostConstants kH200Costs{
     .mma_cycles = h200_mma_cycles,
 };
 
-// All of these were measured on an H200, but for that of `commit`.
+// All of these were measured on an H200, but for that of `commit`. A comment says what the two ends of its
+// range are.
 inline constexpr CostRange kH200Ranges[] = {
-    // a loop of producer and consumer; the port alone
+    // low: a loop of producer and consumer; high: the port alone
     {"rate into an SM", &CostConstants::fill_per_sm, 174e3, 213e3},
-    // no two SMs read the same lines; eight or more of a GPC do
+    // low: no two SMs read the same lines; high: eight or more of a GPC do
     {"rate into all SMs", &CostConstants::fill_all_sms, 9.5e6, 22.5e6},
-    // what the port needs; what a thread needs that computes the coordinates, too
+    // low: what the port needs; high: what a thread needs that also computes the coordinates
     {"time per copy", &CostConstants::per_copy, 0.003, 0.026},
-    // 16 MB in all; in steady state
+    // low: a kernel that reads 16 MB in all; high: steady state
     {"rate of DRAM", &CostConstants::dram, 3.6e6, 4.4e6},
-    // the fastest tenth; the round trip of a pipeline
+    // low: the fastest tenth; high: the round trip of a pipeline
     {"latency of a copy", &CostConstants::latency, 0.63, 0.81},
-    // a ring with many sharers; a fit to pipelines
+    // low: a ring with many sharers; high: a fit to pipelines
     {"latency per byte in flight", &CostConstants::per_byte, 0.003e-6, 0.032e-6},
     {"commit", &CostConstants::commit, 0, 152},
-    // a whole warp waits; one lane of it
+    // low: a whole warp waits; high: one lane of it waits
     {"wake", &CostConstants::wake, 63, 159},
-    // the smallest and the largest sum of its parts
+    // low: the smallest sum of its parts; high: the largest
     {"fixed time", &CostConstants::fixed, 2.7, 3.4},
-    // relaxed; with release and acquire
+    // low: relaxed; high: with release and acquire
     {"cluster barrier", &CostConstants::cluster_barrier, 112, 382},
-    // a kernel whose results wait for each other; the roof of the unit
+    // low: a kernel whose results wait for each other; high: the roof of the unit
     {"special functions", &CostConstants::special, 10.4, 16},
     {"special functions, four warps", &CostConstants::special_of_four, 5.6, 16},
-    // one SM; all SMs at the same time
+    // low: one SM stores; high: all SMs store at the same time
     {"store of sectors", &CostConstants::store, 1.1, 2.5},
     {"store of parts of sectors", &CostConstants::store_part, 2, 3.6},
-    // st.async; one bulk copy per warp
+    // low: st.async; high: one bulk copy per warp
     {"exchange, per KB", &CostConstants::exchange_per_kb, 50.5, 68},
 };
 

@@ -21,9 +21,9 @@ struct Work {
   // These are the scale factors of one k-tile.
   int64_t scale_bytes() const { return p.scales.stage_bytes / p.scales.k_tiles; }
   int64_t fill_bytes() const { return p.operands.stage_bytes + scale_bytes(); }
-  // One mma step has so many atoms of scale factors, each of 128 rows: those of A, and of each B.
+  // One mma step has this many atoms of scale factors, each of 128 rows: those of A, and of each B.
   int32_t scale_atoms() const { return p.scales.stage_bytes / p.scales.steps / kSfAtomBytes; }
-  // An accumulator has so many rows in one CTA.
+  // An accumulator has this many rows in one CTA.
   int32_t lanes() const { return p.mma.m / p.mma.cta_group; }
   int32_t acc_columns() const { return p.mma.accumulators * p.mma.columns; }
   // Returns in how many chunks the epilogue takes that many accumulator columns, of both products together.

@@ -8,8 +8,8 @@
  * B1 and B2 are two plain tensors; nothing is interleaved or repacked. Swapping them changes the result.
  *
  * A [M, K], B1 and B2 [N, K] are NVFP4 (E2M1, one UE4M3 factor per 16 elements along K), C [M, N] is BF16 or
- * FP16, all row-major. host/README.md is the manual: layouts with drawings, batches and groups, what every flag
- * promises. Here each function and field says what it takes.
+ * FP16, all row-major. host/README.md is the manual: layouts with drawings, batches and groups, what every
+ * flag promises. Here each function and field says what it takes.
  *
  * For all functions: pointers in argument structures are device pointers, "host" says otherwise; nothing is
  * allocated or synchronised; several threads may call at once. A function that returns a status leaves every
@@ -105,7 +105,7 @@ typedef enum {
 } dualgemm_activation_t;
 
 typedef enum {
-  DUALGEMM_SF_LAYOUT_128X4 = 0,  /* atoms of 512 bytes for 128 rows x 64 elements of K (manual: Scale factors) */
+  DUALGEMM_SF_LAYOUT_128X4 = 0,  /* atoms of 512 bytes: 128 rows x 64 elements of K (manual: Scale factors) */
   DUALGEMM_SF_LAYOUT_LINEAR = 1, /* [rows, K/16] row-major; not supported yet */
   DUALGEMM_SF_LAYOUT_8X4 = 2,    /* not supported yet */
   DUALGEMM_SF_LAYOUT_MAX_ENUM = 0x7fffffff
@@ -129,7 +129,7 @@ enum {
 typedef enum {
   DUALGEMM_GROUP_NONE = 0,
   DUALGEMM_GROUP_OFFSETS = 1, /* the rows of all groups follow each other in A and C, M in all */
-  DUALGEMM_GROUP_MASKED = 2,  /* every group has M rows in A and C, of which the first group_rows[g] are in use */
+  DUALGEMM_GROUP_MASKED = 2,  /* every group has M rows in A and C; the first group_rows[g] are in use */
   DUALGEMM_GROUP_MAX_ENUM = 0x7fffffff
 } dualgemm_group_mode_t;
 
@@ -143,7 +143,8 @@ typedef struct dualgemm_args {
   uint32_t flags;                /* DUALGEMM_FLAG_* */
   int32_t m, n, k;               /* elements; m >= 0, n a multiple of 8, k of 16 */
   int32_t batch;                 /* problems of one shape; 0 = 1 */
-  const void *a, *b1, *b2;       /* [m, k], [n, k], [n, k] packed E2M1, element 2i in the low nibble; 16-byte aligned */
+  const void *a, *b1, *b2;       /* [m, k], [n, k], [n, k] packed E2M1, element 2i in the low nibble; 16-byte
+                                    aligned */
   const void *sfa, *sfb1, *sfb2; /* UE4M3, dualgemm_sf_size bytes each; 16-byte aligned */
   void* c;                       /* [m, n] of c_dtype; 16-byte aligned; overlaps no input */
   void* sfc;                     /* (*) scale factors of an NVFP4 output */
@@ -154,7 +155,8 @@ typedef struct dualgemm_args {
   int64_t batch_stride_a, batch_stride_b1, batch_stride_b2, batch_stride_c;
   int64_t batch_stride_sfa, batch_stride_sfb1, batch_stride_sfb2, batch_stride_sfc;
   float alpha1, alpha2;                 /* default 1 */
-  const float *alpha1_dev, *alpha2_dev; /* optional, on the device, multiplied in; 4-byte aligned; see alpha_stride */
+  const float *alpha1_dev, *alpha2_dev; /* optional, on the device, multiplied in; 4-byte aligned; see
+                                           alpha_stride */
   const float* a_row_scale;             /* (*) [M] */
   const void *bias1, *bias2;            /* (*) [N] */
   const float* c_global_scale_dev;      /* (*) encode scale of an NVFP4 output */
@@ -171,14 +173,15 @@ typedef struct dualgemm_args {
   int64_t ldd1, ldd2;
   int32_t d_dtype;       /* dualgemm_dtype_t, ignored without d1, d2 */
   int32_t instance_id;   /* 0 = automatic, else 1 .. dualgemm_instance_count() */
-  int32_t max_sms;       /* 0 = all, else at most so many CTAs run at once */
+  int32_t max_sms;       /* 0 = all, else at most this many CTAs run at once */
   int32_t reserved0;     /* 0 */
   void* workspace;       /* device; may be NULL while dualgemm_workspace_size() is 0 */
   size_t workspace_size; /* bytes */
   int32_t group_mode;    /* dualgemm_group_mode_t */
   int32_t groups;        /* with a group_mode 1 .. DUALGEMM_MAX_GROUPS, else 0 */
-  /* Device memory, 4-byte aligned, with a group_mode. OFFSETS [groups + 1]: group g has the rows group_rows[g] to
-     group_rows[g + 1] - 1. MASKED [groups]: it has group_rows[g] rows. Whatever stands there is clamped. */
+  /* Device memory, 4-byte aligned, with a group_mode. OFFSETS [groups + 1]: group g has the rows
+     group_rows[g] to group_rows[g + 1] - 1. MASKED [groups]: it has group_rows[g] rows. Whatever stands there
+     is clamped. */
   const int32_t* group_rows;
   int32_t expected_rows; /* rows of a usual group, a hint for the choice of the instance and for nothing
                             else; 0 = unknown: M over the groups with OFFSETS, M with MASKED */
@@ -195,9 +198,9 @@ DUALGEMM_API void dualgemm_args_init_sized(dualgemm_args_t* args, size_t struct_
 
 /* One problem with compact tensors and host alphas; pointers and sizes as in dualgemm_args_t. Asynchronous on
  * `stream`, which belongs to the current device; may be captured into a graph. Returns NULL_POINTER,
- * INVALID_VALUE, INVALID_SHAPE, INVALID_STRIDE, MISALIGNED, ALIASING, NOT_SUPPORTED, NO_DEVICE, ARCH_MISMATCH,
- * DRIVER_TOO_OLD or CUDA_ERROR before anything is launched; m == 0 or n == 0 succeeds without a launch, and
- * k == 0 fills C with zeros. */
+ * INVALID_VALUE, INVALID_SHAPE, INVALID_STRIDE, MISALIGNED, ALIASING, NOT_SUPPORTED, NO_DEVICE,
+ * ARCH_MISMATCH, DRIVER_TOO_OLD or CUDA_ERROR before anything is launched; m == 0 or n == 0 succeeds without
+ * a launch, and k == 0 fills C with zeros. */
 DUALGEMM_API dualgemm_status_t dualgemm_launch(const void* a, const void* b1, const void* b2, const void* sfa,
                                                const void* sfb1, const void* sfb2, void* c, int32_t m,
                                                int32_t n, int32_t k, float alpha1, float alpha2,
@@ -264,8 +267,8 @@ typedef struct dualgemm_instance_info {
   int32_t overlapped;             /* 1: the accumulator pairs share columns */
 } dualgemm_instance_info_t;
 
-/* Ids are 1 .. dualgemm_instance_count(), the same for the life of a build; `info` is host memory. INVALID_VALUE
- * for any other id. */
+/* Ids are 1 .. dualgemm_instance_count(), the same for the life of a build; `info` is host memory.
+ * INVALID_VALUE for any other id. */
 DUALGEMM_API int32_t dualgemm_instance_count(void) DUALGEMM_NOEXCEPT;
 DUALGEMM_API dualgemm_status_t dualgemm_instance_info(int32_t id,
                                                       dualgemm_instance_info_t* info) DUALGEMM_NOEXCEPT;

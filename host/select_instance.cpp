@@ -6,19 +6,12 @@
 #include <limits>
 #include <tuple>
 
-#include "host/cost_model.h"
-
 namespace dualgemm {
 namespace {
 
 // Costs this close to the lowest count as equal to it: a part of the time, below what the model can tell
 // apart. Its own error is larger, but common to similar instances.
 constexpr double kResolution = 0.02;
-
-struct Candidate {
-  int32_t index;
-  Cost cost;
-};
 
 // Of two instances of equal cost this prefers:
 //   - the one without a split of K, or with the smaller: less that has to meet at the same time, and the same
@@ -31,10 +24,9 @@ struct Candidate {
 //   - then the first in the table.
 bool preferred(const Candidate& left, const Candidate& right) {
   const auto rank = [](const Candidate& candidate) {
-    const Plan& plan = instance(candidate.index).plan;
     const Cost& c = candidate.cost;
-    return std::tuple(plan.tile.split_k, c.waves * c.k_tiles * c.fill_bytes,
-                      c.waves * c.k_tiles * c.tensor_us, plan.tmem.overlapped() == (c.waves == 1),
+    return std::tuple(candidate.split_k, c.waves * c.k_tiles * c.fill_bytes,
+                      c.waves * c.k_tiles * c.tensor_us, candidate.overlapped == (c.waves == 1),
                       candidate.index);
   };
   return rank(left) < rank(right);
@@ -47,21 +39,30 @@ bool is_kind(const Instance& instance, const InstanceKind& kind) {
          instance.epilogue.activation == kind.activation;
 }
 
+int32_t best_of(std::span<const Candidate> candidates) {
+  double lowest = std::numeric_limits<double>::infinity();
+  for (const Candidate& c : candidates) lowest = std::min(lowest, c.cost.total_us);
+  const Candidate* best = nullptr;
+  for (const Candidate& c : candidates)
+    if (c.cost.total_us <= lowest * (1 + kResolution) && (!best || preferred(c, *best))) best = &c;
+  return best ? static_cast<int32_t>(best - candidates.data()) : -1;
+}
+
 int32_t select_instance(const InstanceKind& kind, Shape shape, const Machine& machine, bool split_k) {
   Candidate candidates[kMaxOfKind];
-  int32_t count = 0;
-  double lowest = std::numeric_limits<double>::infinity();
+  size_t count = 0;
   for (int32_t i = 0; i < instance_count() && count < kMaxOfKind; ++i) {
     const Instance& x = instance(i);
     if (!is_kind(x, kind) || (x.plan.tile.split_k > 1 && !split_k)) continue;
-    if (!cost_of(x, shape, machine, &candidates[count].cost)) continue;
-    candidates[count].index = i;
-    lowest = std::min(lowest, candidates[count++].cost.total_us);
+    Candidate& candidate = candidates[count];
+    if (!cost_of(x, shape, machine, &candidate.cost)) continue;
+    candidate.index = i;
+    candidate.split_k = x.plan.tile.split_k;
+    candidate.overlapped = x.plan.tmem.overlapped();
+    ++count;
   }
-  const Candidate* best = nullptr;
-  for (const Candidate* c = candidates; c != candidates + count; ++c)
-    if (c->cost.total_us <= lowest * (1 + kResolution) && (!best || preferred(*c, *best))) best = c;
-  return best ? best->index : -1;
+  const int32_t best = best_of({candidates, count});
+  return best < 0 ? -1 : candidates[best].index;
 }
 
 }  // namespace dualgemm

@@ -5,6 +5,9 @@
 
 #include <cstdint>
 
+#include <span>
+
+#include "host/cost_model.h"
 #include "host/tiling.h"
 #include "kernel/instance.h"
 
@@ -17,6 +20,17 @@ struct InstanceKind {
   ActivationKind activation;
 };
 bool is_kind(const Instance& instance, const InstanceKind& kind);
+
+// This is an instance that takes the problem, as the choice looks at it.
+struct Candidate {
+  int32_t index;  // in the table of instances
+  int32_t split_k;
+  bool overlapped;  // accumulators share columns
+  Cost cost;
+};
+// Returns the position of the one to take, or -1 when there is none: the simplest of those that come close to
+// the lowest cost.
+int32_t best_of(std::span<const Candidate> candidates);
 
 // Instances of one kind differ in tiles and rings alone. There may be this many.
 inline constexpr int32_t kMaxOfKind = 64;

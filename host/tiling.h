@@ -28,7 +28,7 @@ struct Machine {
 // Returns the part of the device that a launch may use.
 Machine machine_of(const dualgemm_args_t& args, const dualgemm_device_t& device);
 
-// These count the tiles of one problem with so many rows of A and C, columns of C, elements of K.
+// These count the tiles of one problem: along its rows of A and C, its columns of C, its elements of K.
 int64_t m_tiles(const TilePlan& tile, int64_t rows);
 int64_t n_tiles(const TilePlan& tile, int64_t columns);
 int64_t k_tiles(const TilePlan& tile, int64_t k);
@@ -45,7 +45,7 @@ int64_t mean_tiles(const Shape& shape, const TilePlan& tile);
 // Counts the clusters of `size` CTAs (1, 2 or 4) that run at the same time, one CTA to an SM.
 int32_t clusters_at_once(const Machine& machine, Arch arch, int32_t size);
 
-// Counts the clusters of a launch. Without a split of K there are no more than run at once, since each walks
+// Counts the clusters of a launch. Without split-K there are no more than run at once, since each computes
 // several tiles.
 int64_t grid_clusters(const Plan& plan, int64_t tiles, const Machine& machine);
 

@@ -1,5 +1,5 @@
 // instance_name.h -- the name of an instance, composed of its plan and its epilogue: "m128n64k256s2_fp16".
-// After the tile come s2, s4: split-K over so many CTAs or pairs; o: accumulators that overlap; g: for
+// After the tile come s2, s4: split-K over this many CTAs or pairs; o: accumulators that overlap; g: for
 // groups; then the variant, if it is one of bench/ablation; the output; and the activation, unless it is
 // SwiGLU.
 #pragma once

@@ -89,7 +89,7 @@ struct TmemPlan {
   bool operator==(const TmemPlan&) const = default;
 };
 
-// The epilogue has so many warps, and each takes so much into registers at a time.
+// The epilogue has `warps` warps, and each takes `chunk_columns` columns into registers at a time.
 struct EpiloguePlan {
   int32_t warps;
   int32_t chunk_columns;  // of each product, per lane

@@ -15,7 +15,7 @@ DUALGEMM_DEVICE void prefetch_tensormap(const CUtensorMap* map) {
 }
 
 // createpolicy.fractional.L2::evict_first.b64 policy;      9.7.9.18
-// For what is read once.
+// Returns the policy for what is read once.
 DUALGEMM_DEVICE uint64_t create_policy_evict_first() {
   uint64_t policy;
   asm volatile("createpolicy.fractional.L2::evict_first.b64 %0;" : "=l"(policy));
@@ -23,14 +23,14 @@ DUALGEMM_DEVICE uint64_t create_policy_evict_first() {
 }
 
 // createpolicy.fractional.L2::evict_last.b64 policy;      9.7.9.18
-// For what others are about to read, too.
+// Returns the policy for what others are about to read, too.
 DUALGEMM_DEVICE uint64_t create_policy_evict_last() {
   uint64_t policy;
   asm volatile("createpolicy.fractional.L2::evict_last.b64 %0;" : "=l"(policy));
   return policy;
 }
 
-// Where a box begins, in elements of its map, innermost first.
+// A box begins at these coordinates, in elements of its map, those of the innermost dimension first.
 struct Coordinates3 {
   int32_t c0, c1, c2;
 };

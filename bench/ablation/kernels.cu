@@ -136,8 +136,8 @@ struct First : OneProductVariant<First, kOneBTwoPairs, kFirstOnly> {
 constexpr int kActivationThreads = 256;
 
 // Returns two fp16 as floats.
-__device__ Pair floats(uint32_t halves) {
-  Pair result;
+__device__ TwoFloats floats(uint32_t halves) {
+  TwoFloats result;
   asm("{\n\t"
       ".reg .b16 low, high;\n\t"
       "mov.b32 {low, high}, %2;\n\t"
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(kActivationThreads)
   if (i >= vectors) return;
   const uint4 g = gates[i], u = ups[i];
   const auto results = [](uint32_t gates2, uint32_t ups2) {
-    const Pair gate = floats(gates2), up = floats(ups2);
+    const TwoFloats gate = floats(gates2), up = floats(ups2);
     return Fp16::pack(silu<ApproximateMath>(gate.first) * up.first,
                       silu<ApproximateMath>(gate.second) * up.second);
   };

@@ -28,18 +28,19 @@ struct ProductLoop : dualgemm::KLoop<Traits> {
   static_assert(Traits::kPlan.mma.products == 1 && Traits::kPlan.mma.cta_group == 1 &&
                     !Traits::kPlan.mma.swap_ab && Traits::kPlan.tile.split_k == 1,
                 "one product at a time: for one CTA");
-  static constexpr int32_t kPasses = Traits::kPlan.mma.accumulators;
+  // A tile has a main loop over K for each product.
+  static constexpr int32_t kMainLoops = Traits::kPlan.mma.accumulators;
 
   DUALGEMM_DEVICE int32_t tiles() const { return Base::length(); }
-  DUALGEMM_DEVICE int32_t length() const { return kPasses * tiles(); }
-  DUALGEMM_DEVICE int32_t product(int32_t i) const { return kPasses > 1 && i >= tiles() ? 1 : 0; }
-  DUALGEMM_DEVICE int32_t in_pass(int32_t i) const { return i - product(i) * tiles(); }
+  DUALGEMM_DEVICE int32_t length() const { return kMainLoops * tiles(); }
+  DUALGEMM_DEVICE int32_t product(int32_t i) const { return kMainLoops > 1 && i >= tiles() ? 1 : 0; }
+  DUALGEMM_DEVICE int32_t in_main_loop(int32_t i) const { return i - product(i) * tiles(); }
   DUALGEMM_DEVICE KTileOfProduct operator[](int32_t i) const {
-    return {{this->range.first + in_pass(i)}, product(i)};
+    return {{this->range.first + in_main_loop(i)}, product(i)};
   }
-  DUALGEMM_DEVICE bool accumulates(int32_t i) const { return in_pass(i) > 0; }
-  DUALGEMM_DEVICE int32_t in_scale_stage(int32_t i) const { return Base::in_scale_stage(in_pass(i)); }
-  DUALGEMM_DEVICE bool ends_scale_stage(int32_t i) const { return Base::ends_scale_stage(in_pass(i)); }
+  DUALGEMM_DEVICE bool accumulates(int32_t i) const { return in_main_loop(i) > 0; }
+  DUALGEMM_DEVICE int32_t in_scale_stage(int32_t i) const { return Base::in_scale_stage(in_main_loop(i)); }
+  DUALGEMM_DEVICE bool ends_scale_stage(int32_t i) const { return Base::ends_scale_stage(in_main_loop(i)); }
 };
 
 template <class Traits>
@@ -86,9 +87,9 @@ struct Identity {
       .ex2 = 0, .rcp = 0, .other_special = 0, .multiplications = 1};
 
   DUALGEMM_DEVICE explicit Identity(const dualgemm::Params&) {}
-  DUALGEMM_DEVICE dualgemm::Pair gate(dualgemm::Pair g) const { return g; }
+  DUALGEMM_DEVICE dualgemm::TwoFloats gate(dualgemm::TwoFloats g) const { return g; }
   // The second product is not there, and this never looks at it.
-  DUALGEMM_DEVICE dualgemm::Pair up(dualgemm::Pair) const { return {1.0f, 1.0f}; }
+  DUALGEMM_DEVICE dualgemm::TwoFloats up(dualgemm::TwoFloats) const { return {1.0f, 1.0f}; }
 };
 
 }  // namespace bench

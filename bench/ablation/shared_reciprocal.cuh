@@ -24,12 +24,12 @@ struct SharedReciprocal {
       .ex2 = 1, .rcp = 0.5, .other_special = 0, .multiplications = 6.5};
 
   DUALGEMM_HOST_DEVICE explicit SharedReciprocal(const dualgemm::Params&) {}
-  DUALGEMM_HOST_DEVICE dualgemm::Pair gate(dualgemm::Pair g) const {
+  DUALGEMM_HOST_DEVICE dualgemm::TwoFloats gate(dualgemm::TwoFloats g) const {
     const float first = denominator(g.first), second = denominator(g.second);
     const float reciprocal = Math::rcp(first * second);
     return {bounded(g.first) * (reciprocal * second), bounded(g.second) * (reciprocal * first)};
   }
-  DUALGEMM_HOST_DEVICE dualgemm::Pair up(dualgemm::Pair u) const { return u; }
+  DUALGEMM_HOST_DEVICE dualgemm::TwoFloats up(dualgemm::TwoFloats u) const { return u; }
 
  private:
   DUALGEMM_HOST_DEVICE static float denominator(float g) {

@@ -8,11 +8,11 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <stdexcept>
 
 #include "bench/ablation/ideas.h"
 #include "bench/measure.h"
 #include "host/cost_model.h"
+#include "test/support/device_memory.h"
 
 namespace bench {
 namespace {
@@ -61,27 +61,6 @@ class Ratio {
   std::optional<double> baseline_;
 };
 
-// This is room on the device for the products of the two-pass way.
-class Scratch {
- public:
-  explicit Scratch(const Shape& shape) {
-    const size_t bytes = size_t{2} * static_cast<size_t>(shape.m) * static_cast<size_t>(shape.n);
-    for (void** half : {&at_.gates, &at_.ups})
-      if (const cudaError_t error = cudaMalloc(half, bytes))
-        throw std::runtime_error(std::string("cudaMalloc: ") + cudaGetErrorString(error));
-  }
-  ~Scratch() {
-    cudaFree(at_.gates);
-    cudaFree(at_.ups);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const Intermediates& get() const { return at_; }
-
- private:
-  Intermediates at_{};
-};
-
 }  // namespace
 
 std::vector<std::string> idea_names() {
@@ -96,7 +75,10 @@ json print_ablations(const std::vector<Shape>& shapes, const AblationRun& run, i
   for (const Shape& shape : shapes) {
     fmt::print(stderr, "{}: preparing {} input sets\n", problem_text(shape), run.input_sets);
     Workload workload(shape, DUALGEMM_DTYPE_FP16, run.input_sets, 1);
-    const Scratch scratch(shape);
+    // The products of the two-pass way go here.
+    const size_t elements = static_cast<size_t>(shape.m) * static_cast<size_t>(shape.n);
+    const dualgemm_test::DeviceArray<uint16_t> gates(elements), ups(elements);
+    const Intermediates products{gates.data(), ups.data()};
     for (const Idea* idea : chosen(run.idea)) {
       print_title(shape, *idea);
       if (!run.verify_only)
@@ -106,8 +88,8 @@ json print_ablations(const std::vector<Shape>& shapes, const AblationRun& run, i
       for (const Way& way : idea->ways) {
         json row = row_json(shape, *idea, way);
         load(way);
-        workload.use([&way, &scratch](const dualgemm_args_t& args, cudaStream_t stream) {
-          launch(way, args, scratch.get(), stream);
+        workload.use([&way, &products](const dualgemm_args_t& args, cudaStream_t stream) {
+          launch(way, args, products, stream);
         });
         const std::string mismatch =
             workload.verify(run.samples, way.two_pass ? Rounding::kIntermediates : Rounding::kOnce);

@@ -23,7 +23,7 @@ struct LoadWeights {
   // Each CTA of the pair brings one of B1 and B2.
   static constexpr bool kOneB = kPlan.operands.b_boxes < kPlan.mma.products;
   static constexpr uint32_t kStageBytes = kPlan.operands.b_boxes * kPlan.operands.b_box_bytes;
-  // So many bytes land in one CTA, whichever brings them.
+  // This many bytes land in one CTA, whichever CTA brings them.
   static constexpr uint32_t kScaleStageBytes = kPlan.mma.products * kPlan.scales.sfb_bytes;
   static constexpr bool kLaunchesDependents = false;
 
@@ -147,7 +147,8 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
     // anything and before it reads anything that earlier grids write. If the next grid is of this library, it
     // may read weights before its wait, provided its caller says that no work still running writes them. The
     // only work that still runs then is this grid, which writes no weights: all grids before it had ended
-    // when this role passed its own griddepcontrol.wait (dual_gemm.cuh).
+    // when this role passed its own griddepcontrol.wait (dual_gemm.cuh). That the next grid, which has waited
+    // for nothing yet, sees what those wrote is documented nowhere; an H200 always did (test/EVIDENCE.md).
     if (ptx::elect_sync()) ptx::griddepcontrol_launch_dependents();
     __syncwarp();
   }

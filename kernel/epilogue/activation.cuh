@@ -42,8 +42,10 @@ struct Swiglu {
   static constexpr ActivationCost kCost = {.ex2 = 1, .rcp = 1, .other_special = 0, .multiplications = 5};
 
   DUALGEMM_HOST_DEVICE explicit Swiglu(const Params&) {}
-  DUALGEMM_HOST_DEVICE Pair gate(Pair g) const { return {silu<Math>(g.first), silu<Math>(g.second)}; }
-  DUALGEMM_HOST_DEVICE Pair up(Pair u) const { return u; }
+  DUALGEMM_HOST_DEVICE TwoFloats gate(TwoFloats g) const {
+    return {silu<Math>(g.first), silu<Math>(g.second)};
+  }
+  DUALGEMM_HOST_DEVICE TwoFloats up(TwoFloats u) const { return u; }
 };
 
 template <class Math>

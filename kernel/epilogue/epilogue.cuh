@@ -39,11 +39,11 @@ struct Epilogue {
     typename Writer::template Results<kWidth> results;
 #pragma unroll
     for (int i = 0; i < kWidth; i += 2) {
-      const auto pair = [i](const uint32_t* acc) {
-        return Pair{__uint_as_float(acc[i]), __uint_as_float(acc[i + 1])};
+      const auto floats = [i](const uint32_t* acc) {
+        return TwoFloats{__uint_as_float(acc[i]), __uint_as_float(acc[i + 1])};
       };
-      const Pair f = activation.gate(scaling.gate(pair(fragment.acc1)));
-      const Pair h = activation.up(scaling.up(pair(fragment.acc2)));
+      const TwoFloats f = activation.gate(scaling.gate(floats(fragment.acc1)));
+      const TwoFloats h = activation.up(scaling.up(floats(fragment.acc2)));
       results.put(i, {f.first * h.first, f.second * h.second});
     }
     output.store(results, first);

@@ -9,7 +9,7 @@
 
 namespace dualgemm {
 
-struct Pair {
+struct TwoFloats {
   float first, second;
 };
 
@@ -28,7 +28,7 @@ struct LanePlace {
 // A layout says where element i of a lane lies, counted from the lane's first element. From that element on C
 // has `rows` more rows and `columns` more columns, itself included; they may be 0 or less. `exists` tells
 // whether the first element exists, and `extent` how many elements exist along the layout, which may be more
-// than the lane has. kLanesAside lanes of a warp have the same element of neighbouring columns.
+// than the lane has. kLanesAside lanes of a warp have their elements i side by side in a row of C.
 
 // A lane has one row of C.
 struct AlongRow {

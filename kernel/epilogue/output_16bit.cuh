@@ -39,7 +39,7 @@ class Writer16 {
   template <int kWidth>
   struct Results {
     uint32_t packed[kWidth / 2];
-    DUALGEMM_DEVICE void put(int i, Pair x) { packed[i / 2] = Format::pack(x.first, x.second); }
+    DUALGEMM_DEVICE void put(int i, TwoFloats x) { packed[i / 2] = Format::pack(x.first, x.second); }
   };
 
   // Stores the elements first .. first + kWidth - 1.

@@ -16,8 +16,8 @@ struct Scaling {
     alpha1 = p.alpha1_dev ? p.alpha1 * p.alpha1_dev[index] : p.alpha1;
     alpha2 = p.alpha2_dev ? p.alpha2 * p.alpha2_dev[index] : p.alpha2;
   }
-  DUALGEMM_DEVICE Pair gate(Pair acc1) const { return {alpha1 * acc1.first, alpha1 * acc1.second}; }
-  DUALGEMM_DEVICE Pair up(Pair acc2) const { return {alpha2 * acc2.first, alpha2 * acc2.second}; }
+  DUALGEMM_DEVICE TwoFloats gate(TwoFloats acc1) const { return {alpha1 * acc1.first, alpha1 * acc1.second}; }
+  DUALGEMM_DEVICE TwoFloats up(TwoFloats acc2) const { return {alpha2 * acc2.first, alpha2 * acc2.second}; }
 };
 
 }  // namespace dualgemm

@@ -19,7 +19,7 @@
 
 namespace dualgemm::sm100 {
 
-// This thread has one lane of tensor memory, which is this part of C.
+// A thread of the epilogue reads one lane of tensor memory: a column of C with swap A/B, else a row.
 template <class Traits>
 using Layout = std::conditional_t<Traits::kPlan.mma.swap_ab, DownColumn, AlongRow>;
 

@@ -171,7 +171,7 @@ struct MainLoop {
   }
 
  private:
-  // The mma of a k-tile add up here, and read these of its scale factors: the same for all its steps.
+  // All steps of a k-tile add to one pair of accumulators and take one sf_offset (MmaStep).
   struct Target {
     int acc, sf_offset;
   };

@@ -42,7 +42,7 @@ inline constexpr int32_t kTileK = 256;    // 128 bytes of e2m1: one row of a 128
 inline constexpr int32_t kMmaK = 64;      // of one tcgen05.mma kind::mxf4nvf4
 inline constexpr int32_t kSfColumns = 4;  // of tensor memory: the scale factors of 128 rows and one step
 
-// There are so many warps beside the epilogue's (roles.cuh).
+// A CTA has this many warps besides the epilogue's (roles.cuh).
 inline constexpr int32_t kOtherWarps = 4;
 
 constexpr bool swap_ab(const Options& o) { return o.tile_m < kTmemLanes; }
@@ -116,16 +116,16 @@ constexpr bool possible() {
       kPlan.mma.columns % (2 * kPlan.epilogue.chunk_columns) == 0,
       "tile_n: two warps of the epilogue share the columns of a lane in chunks of 32, so they come in 64s");
   static_assert(!kPlan.mma.swap_ab || o.tile_n == kTmemLanes,
-                "tile_n: with swapped sides the rows of B1 and B2 are the 128 lanes of tensor memory");
+                "tile_n: with swap A/B the rows of B1 and B2 are the 128 lanes of tensor memory");
   static_assert(kPlan.mma.n <= 256, "tile_n: an mma has at most 256 columns");
   static_assert(o.tile_n > 0 && o.stages > 0 && o.scale_stages > 0 && o.scale_k_tiles > 0,
                 "tile_n, stages, scale_stages, scale_k_tiles: at least 1");
   static_assert(kPlan.cluster_size() == 1 || kPlan.cluster_size() == 2 || kPlan.cluster_size() == 4,
                 "split_k: host/ counts how many clusters of 2 and of 4 CTAs a device runs at once");
   static_assert(!o.grouped || o.split_k == 1,
-                "grouped: a split of K has one tile per cluster, groups have any number of tiles");
+                "grouped: split-K has one tile per cluster, groups have any number of tiles");
   static_assert(o.acc_stages == 1 || (o.acc_stages == 2 && o.split_k == 1),
-                "acc_stages: one or two, and a split of K has one tile per cluster");
+                "acc_stages: one or two, and split-K has one tile per cluster");
   static_assert(kPlan.tmem.scales < kTmemColumns,
                 "acc_stages: the accumulators leave no room for scale factors");
   static_assert(kPlan.tmem.windows >= 2 || o.scale_stages == 1,
@@ -138,7 +138,7 @@ constexpr bool possible() {
                 "epilogue: two warps read each quarter of the lanes, each half of the columns (roles.cuh)");
   static_assert(!o.keep_a || kPlan.mma.per_step == 2, "keep_a: there is no second mma in a step");
   static_assert(!o.keep_a || !kPlan.mma.swap_ab,
-                "keep_a: with swapped sides the two mma of a step have no A in common");
+                "keep_a: with swap A/B the two mma of a step have no A in common");
   return true;
 }
 

@@ -10,12 +10,12 @@ constexpr int kWords = 64;
 
 __global__ void fill_kernel(uint32_t* to) {
   to[threadIdx.x] = 1000 + threadIdx.x;
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  griddepcontrol_launch_dependents();
 }
 
 template <Dependent d>
 __global__ void copy_kernel(const uint32_t* from, uint32_t* to) {
-  if constexpr (d != Dependent::kNoGridWait) asm volatile("griddepcontrol.wait;" ::: "memory");
+  if constexpr (d != Dependent::kNoGridWait) griddepcontrol_wait();
   to[threadIdx.x] = static_cast<const volatile uint32_t*>(from)[threadIdx.x];
 }
 

@@ -80,8 +80,8 @@ Bytes results_of(const Record& table, const std::string& line) {
 
 // ---- approximate functions -------------------------------------------------------------------------------
 
-// A bound of the PTX ISA allows so many units in the last place of the result's format, or a relative error,
-// or an absolute one, whichever allows more. For sin and cos the ISA bounds the error by 2^-20.5 up to pi, by
+// A bound of the PTX ISA allows some units in the last place of the result's format, or a relative error, or
+// an absolute one, whichever allows more. For sin and cos the ISA bounds the error by 2^-20.5 up to pi, by
 // 2^-14.7 up to 100 pi and not at all beyond that, where only the range of the function is left. An H200
 // truncates ex2 results that are subnormal in f16, so there the last place is free.
 struct Bound {
@@ -204,7 +204,8 @@ std::set<std::string> instruction_forms() {
 
 }  // namespace
 
-TEST_CASE("conformance: every record equals the H200's, or lies within the ISA's bound, or is explained") {
+TEST_CASE("conformance: every record equals the H200's, or lies within the ISA's bound, or is explained",
+          "[conformance]") {
   const std::map<std::string, std::string> golden = read_golden();
   REQUIRE_FALSE(golden.empty());
   std::set<std::string> seen;
@@ -256,7 +257,8 @@ TEST_CASE("conformance: every record equals the H200's, or lies within the ISA's
   CHECK(failures == 0);
 }
 
-TEST_CASE("conformance: the instruction forms that the records execute are counted from their PTX") {
+TEST_CASE("conformance: the instruction forms that the records execute are counted from their PTX",
+          "[conformance]") {
   const std::set<std::string> forms = instruction_forms();
   std::map<std::string, int> by_opcode;
   for (const std::string& form : forms) ++by_opcode[form.substr(0, form.find('.'))];

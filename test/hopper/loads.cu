@@ -1,7 +1,7 @@
 // loads.cu -- what the library's load roles bring into shared memory, every byte of it: each stage and each
-// slot of each tile, as they are when the mma would read them. The expectation is stated here anew, from the
-// tensors alone: rows of 128 bytes whose 16-byte pieces are permuted, atoms of scale factors, zeros outside,
-// and the rows of clamped groups. Several launches of each case differ in how fast the consumer is.
+// scale stage of each tile, as they are when the mma would read them. The expectation is stated here anew,
+// from the tensors alone: rows of 128 bytes whose 16-byte pieces are permuted, atoms of scale factors, zeros
+// outside, and the rows of clamped groups. Several launches of each case differ in how fast the consumer is.
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -133,29 +133,29 @@ struct Inputs {
   }
 };
 
-// Makes the images that a tile leaves, for the products that a walk along K loads.
+// Makes the images that a tile leaves, for the products that a main loop over K loads.
 template <class Traits>
 void expect_tile(const Inputs& in, const Rows& rows, int64_t m, int64_t n, int64_t problem, int64_t k_tiles,
                  uint8_t* stages, uint8_t* scale_stages) {
   constexpr Plan kPlan = Traits::kPlan;
   const int64_t a_problem = in.shared_a ? 0 : problem, a_row = rows.first + m * kPlan.tile.m;
-  for (int64_t pass = 0; pass < kPasses<Traits>; ++pass)
+  for (int64_t main_loop = 0; main_loop < kMainLoops<Traits>; ++main_loop)
     for (int64_t slice = 0; slice < kPlan.tile.split_k; ++slice) {
       const int64_t first = k_tiles * slice / kPlan.tile.split_k,
                     end = k_tiles * (slice + 1) / kPlan.tile.split_k;
       for (int64_t k = first; k < end; ++k) {
-        uint8_t* const stage = stages + (pass * k_tiles + k) * kPlan.operands.stage_bytes;
+        uint8_t* const stage = stages + (main_loop * k_tiles + k) * kPlan.operands.stage_bytes;
         in.operand(stage, in.a, a_problem, a_row, kPlan.tile.m, in.x.m, k);
         for (int64_t i = 0; i < kPlan.mma.products; ++i)
-          in.operand(stage + 128 * kPlan.tile.m + i * kPlan.tile.n * 128, in.b[i + pass], problem,
+          in.operand(stage + 128 * kPlan.tile.m + i * kPlan.tile.n * 128, in.b[i + main_loop], problem,
                      n * kPlan.tile.n, kPlan.tile.n, in.x.n, k);
         if ((k - first) % kPlan.scales.k_tiles != 0) continue;
-        uint8_t* const scales = scale_stages + (pass * k_tiles + k) * kPlan.scales.stage_bytes;
+        uint8_t* const scales = scale_stages + (main_loop * k_tiles + k) * kPlan.scales.stage_bytes;
         constexpr int64_t kAtoms = 4 * kPlan.scales.k_tiles;
         in.scales(scales, in.sfa, a_problem, rows.block + m * kPlan.tile.m / 128, k, kAtoms);
         for (int64_t i = 0; i < kPlan.mma.products; ++i)
-          in.scales(scales + (1 + i) * kAtoms * 512, in.sfb[i + pass], problem, n * kPlan.tile.n / 128, k,
-                    kAtoms);
+          in.scales(scales + (1 + i) * kAtoms * 512, in.sfb[i + main_loop], problem, n * kPlan.tile.n / 128,
+                    k, kAtoms);
       }
     }
 }
@@ -221,7 +221,7 @@ void record_loads(Recorder& out, const char* instance, const Shape& x) {
       for (int32_t n = 0; n * kPlan.tile.n < x.n; ++n) places.emplace(m, n, p);
 
   const int64_t k_tiles = (x.k + 255) / 256;
-  const size_t tiles = places.size(), per_tile = size_t(kPasses<Traits> * k_tiles),
+  const size_t tiles = places.size(), per_tile = size_t(kMainLoops<Traits> * k_tiles),
                entries = (tiles + 1) * per_tile;
   std::vector<uint8_t> stages(entries * kPlan.operands.stage_bytes),
       scale_stages(entries * kPlan.scales.stage_bytes), order;
@@ -318,7 +318,7 @@ const Register dense[] = {
     shapes<LoadTraits<kDecodeScales>>("m64n128.slots2", dense_shapes()),
     shapes<LoadTraits<kNarrow>>("m128n64", dense_shapes()),
     shapes<LoadTraits<kNarrowScales>>("m128n64.slots2", dense_shapes()),
-    shapes<PassesTraits<kNarrowScales>>("m128n64.passes", dense_shapes()),
+    shapes<ProductsTraits<kNarrowScales>>("m128n64.passes", dense_shapes()),
     shapes<RotatedTraits<kRotated>>("m128n64.rotated", dense_shapes()),
     shapes<LoadTraits<kSquare>>("m128n128", dense_shapes()),
     // There is one tile per cluster; a slice of K may be empty.

@@ -35,11 +35,11 @@ struct LoadTraits : Parts<LoadTraits<kOptions>> {
 // Here one product comes after the other, and a main loop starts elsewhere in each CTA: these are parts of
 // the bench's.
 template <Options kOptions>
-struct PassesTraits : Parts<PassesTraits<kOptions>> {
+struct ProductsTraits : Parts<ProductsTraits<kOptions>> {
   static constexpr Plan kPlan = plan_of(kOptions, bench::kOneAfterOther);
   using Output = Fp16;
-  using KLoop = bench::ProductLoop<PassesTraits>;
-  using LoadWeights = bench::LoadOneWeight<PassesTraits>;
+  using KLoop = bench::ProductLoop<ProductsTraits>;
+  using LoadWeights = bench::LoadOneWeight<ProductsTraits>;
 };
 template <Options kOptions>
 struct RotatedTraits : Parts<RotatedTraits<kOptions>> {
@@ -48,15 +48,15 @@ struct RotatedTraits : Parts<RotatedTraits<kOptions>> {
   using KLoop = bench::RotatedLoop<RotatedTraits>;
 };
 
-// A tile takes so many runs through K: two where the products come one after the other.
+// A tile has this many main loops over K: two where the products come one after the other.
 template <class Traits>
-inline constexpr int32_t kPasses = Traits::kPlan.mma.accumulators / Traits::kPlan.mma.products;
-// Returns the run to which a k-tile belongs.
-inline __device__ int32_t pass_of(const KTile&) { return 0; }
-inline __device__ int32_t pass_of(const bench::KTileOfProduct& k) { return k.product; }
+inline constexpr int32_t kMainLoops = Traits::kPlan.mma.accumulators / Traits::kPlan.mma.products;
+// Returns the main loop to which a k-tile belongs.
+inline __device__ int32_t main_loop_of(const KTile&) { return 0; }
+inline __device__ int32_t main_loop_of(const bench::KTileOfProduct& k) { return k.product; }
 
 // Stands in place of the mma: waits for what it would wait for, shows the consumer what arrived, and frees it
-// by an arrival where the mma has tcgen05.commit. A slot is shown when it is about to be freed, so that one
+// by an arrival where the mma has tcgen05.commit. A stage is shown when it is about to be freed, so that one
 // that was overwritten before is noticed.
 template <class Traits, class Scheduler, class Consumer>
 __device__ void consume(const Params& p, Rings<Traits>& rings, Cta<Traits> cta, Scheduler tiles,
@@ -76,7 +76,7 @@ __device__ void consume(const Params& p, Rings<Traits>& rings, Cta<Traits> cta, 
     if (cta.slice == 0) consumer.tile(number, tile);
     int32_t first_k = 0;
     for (int32_t i = 0; i < loop.length(); ++i) {
-      const int32_t k = pass_of(loop[i]) * p.k_tiles + loop[i].index;
+      const int32_t k = main_loop_of(loop[i]) * p.k_tiles + loop[i].index;
       if (loop.in_scale_stage(i) == 0) {
         wait(rings.scale_full[q.index], q.phase);
         first_k = k;

@@ -62,11 +62,9 @@ __host__ __device__ int32_t rows_in_round(uint32_t group, uint32_t round, uint32
 __global__ void write_late(Late late, uint32_t round, uint32_t delay_ns) {
   ptx::griddepcontrol_wait();
   ptx::griddepcontrol_launch_dependents();
-  uint64_t start, now;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
-  do {
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-  } while (now - start < delay_ns);
+  const uint64_t start = globaltimer();
+  while (globaltimer() - start < delay_ns) {
+  }
   const uint32_t first = blockIdx.x * blockDim.x + threadIdx.x, stride = gridDim.x * blockDim.x;
   for (int r = 0; r < kRegions; ++r)
     for (uint32_t i = first; i < late.counts[r]; i += stride) late.words[r][i] = round;

@@ -23,12 +23,13 @@ std::string findings_in(const std::string& cases) {
 
 }  // namespace
 
-TEST_CASE("loads: the judge finds nothing in the load roles") {
+TEST_CASE("loads: the judge finds nothing in the load roles", "[loads]") {
   CHECK(findings_in("loads/m") == "");
   CHECK(findings_in("loads/pdl.ordered") == "");
 }
 
-TEST_CASE("loads: static weights from the kernel before the previous one are a race for the judge alone") {
+TEST_CASE("loads: static weights from the kernel before the previous one are a race for the judge alone",
+          "[loads]") {
   // On an H200 they are never stale, since the launch between waits for that kernel before it lets the next
   // one start. No document says that this orders anything, and the judge does not take it for an order.
   const std::string found = findings_in("loads/pdl.behind");
@@ -36,7 +37,7 @@ TEST_CASE("loads: static weights from the kernel before the previous one are a r
   CHECK(found.find("race-grids: TMA load reads") != std::string::npos);
 }
 
-TEST_CASE("loads: what is stale on an H200 is a race for the judge") {
+TEST_CASE("loads: what is stale on an H200 is a race for the judge", "[loads]") {
   const std::string found = findings_in("loads/pdl.stale");
   INFO(found);
   CHECK(found.find("race") != std::string::npos);

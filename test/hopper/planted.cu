@@ -184,10 +184,7 @@ __global__ void __cluster_dims__(2, 1, 1) missing_cluster_init_sync(Args a) {
   }
   __syncthreads();
   if (!a.bug) cluster_sync();
-  if (threadIdx.x == 0)
-    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(
-                     mapa(smem_u32(&barrier), rank ^ 1))
-                 : "memory");
+  if (threadIdx.x == 0) mbarrier_arrive_cluster(mapa(smem_u32(&barrier), rank ^ 1));
   __syncwarp();
   a.target[rank * kThreads + threadIdx.x] = wait_parity(smem_u32(&barrier), 0);
   cluster_sync();
@@ -219,11 +216,9 @@ __global__ void __cluster_dims__(2, 1, 1) arrive_at_own_barrier(Args a) {
   cluster_sync();
   if (threadIdx.x == 0) {
     const uint32_t own = mapa(smem_u32(&barrier), rank), peer = mapa(smem_u32(&barrier), rank ^ 1);
-    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(own) : "memory");
+    mbarrier_arrive_cluster(own);
     // With the bug rank 1 signals itself twice and its peer never.
-    asm volatile(
-        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(a.bug && rank == 1 ? own : peer)
-        : "memory");
+    mbarrier_arrive_cluster(a.bug && rank == 1 ? own : peer);
   }
   __syncwarp();
   a.target[rank * kThreads + threadIdx.x] = wait_parity(smem_u32(&barrier), 0);

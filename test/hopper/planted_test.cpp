@@ -104,8 +104,8 @@ std::string joined(const std::set<std::string>& tools) {
 
 }  // namespace
 
-TEST_CASE(
-    "planted: ours names every bug and nothing in a correct twin; the sanitizer's silence is explained") {
+TEST_CASE("planted: ours names every bug and nothing in a correct twin; the sanitizer's silence is explained",
+          "[planted]") {
   Sanitizer sanitizer = read_sanitizer();
   REQUIRE(sanitizer.planted.size() == std::size(kPlanted));
   std::printf("bug %-28s %-32s %s\n", "kernel", "compute-sanitizer on an H200", "dualgemm-sim");

@@ -11,7 +11,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$root"
 # The library's own kernels are not for this GPU, but host/ refers to their table.
-ls test/hopper/*.cu host/*.cpp kernel/instances.cpp kernel/sm100/instances/*.cu | grep -v planted | xargs -P 16 -I{} sh -c \
+ls test/hopper/*.cu host/*.cpp kernel/instances.cpp kernel/sm100/instances/*.cu | grep -v planted |
+  xargs -P 16 -I{} sh -c \
   "case {} in kernel/*) target=compute_100f,code=compute_100f ;; *) target=compute_90a,code=sm_90a ;; esac
   $nvcc -std=c++20 -O3 -I. -Itest -gencode=arch=\$target -c {} -o $work/\$(basename {}).o"
 $nvcc "$work"/*.o -o "$work/conformance" -lcuda

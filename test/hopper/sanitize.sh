@@ -9,7 +9,8 @@ sanitizer=${SANITIZER:-compute-sanitizer}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$root"
-$nvcc -std=c++17 -O1 -lineinfo -I. -gencode=arch=compute_90a,code=sm_90a test/hopper/planted.cu -o "$work/planted" || exit 2
+$nvcc -std=c++17 -O1 -lineinfo -I. -gencode=arch=compute_90a,code=sm_90a test/hopper/planted.cu \
+  -o "$work/planted" || exit 2
 "$sanitizer" --version | tail -1
 for name in $("$work/planted" --list); do
   for twin in planted correct; do

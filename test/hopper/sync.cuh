@@ -18,10 +18,16 @@ __device__ inline void expect_tx(uint32_t mbar, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(mbar), "r"(bytes) : "memory");
 }
 
+// Returns %globaltimer, in nanoseconds.
+__device__ inline uint64_t globaltimer() {
+  uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
 // Returns 1 when the phase of this parity completed within 0.2 s, else 0.
 __device__ inline uint32_t wait_parity(uint32_t mbar, uint32_t parity) {
-  uint64_t start, now;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+  const uint64_t start = globaltimer();
   for (;;) {
     uint32_t done;
     asm volatile(
@@ -30,8 +36,7 @@ __device__ inline uint32_t wait_parity(uint32_t mbar, uint32_t parity) {
         : "r"(mbar), "r"(parity)
         : "memory");
     if (done) return 1;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    if (now - start > 200000000) return 0;
+    if (globaltimer() - start > 200000000) return 0;
   }
 }
 

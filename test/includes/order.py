@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Fails when an #include runs up. Every file of a house lies in a room, which is a pattern of paths, and the rooms stand
-on levels. A file includes what lies in its own room or on a level below; rooms of one level do not know each other.
-Headers and sources of plain C++ include no .cuh.
+"""Fails when an #include runs up. Every file of a house lies in a room, which is a pattern of paths, and the rooms
+stand on levels. A file includes what lies in its own room or on a level below; rooms of one level do not know each
+other. Headers and sources of plain C++ include no .cuh.
 
 Where several patterns fit a path, the longest decides.
 """

@@ -59,7 +59,7 @@ TEST_CASE("every activation: ragged tiles and parts of K", "[activation]") {
   });
 }
 
-TEST_CASE("every activation: a batch with alphas on the device", "[activation]") {
+TEST_CASE("every activation: a batch with alphas on the device", "[activation][batch]") {
   for_all_instances(false, [](const NamedInstance& instance) {
     SetOptions options = use(instance);
     options.alphas_on_device = true;
@@ -70,7 +70,7 @@ TEST_CASE("every activation: a batch with alphas on the device", "[activation]")
   });
 }
 
-TEST_CASE("every activation: groups", "[activation]") {
+TEST_CASE("every activation: groups", "[activation][grouped]") {
   for_all_instances(true, [](const NamedInstance& instance) {
     for (const dualgemm_group_mode_t mode : kGroupModes) {
       INFO(text(mode));
@@ -110,7 +110,7 @@ TEST_CASE("every activation: k = 0 gives zeros", "[activation]") {
 }
 
 TEST_CASE("every activation: the library chooses an instance for a problem, a batch and groups",
-          "[activation]") {
+          "[activation][batch][grouped]") {
   const ProblemSet sets[] = {make_batch(Data::kFullRange, 1, 130, 136, 272, 7),
                              make_batch(Data::kFullRange, 1, 16, 264, 2048, 8),  // with a split of K
                              make_batch(Data::kFullRange, 3, 65, 136, 272, 9, Alphas::kOwn),

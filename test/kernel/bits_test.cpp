@@ -1,8 +1,8 @@
 // bits_test.cpp -- the bits of C that every instance of the default activation writes for a set of problems,
-// against those on record in bits.txt: a rearrangement of the kernel keeps them all. Where the bits are meant
-// to change,
+// against those on record in bits.txt.gz: a rearrangement of the kernel keeps them all. Where the bits are
+// meant to change,
 //
-//     build/kernel_test "[record]"
+//     build/kernel_test "[.record]" && gzip -9nc build/test/kernel/bits.txt > test/kernel/bits.txt.gz
 //
 // writes the record anew, and the commit that changes it says why. An instance without any line is new: it is
 // skipped with a warning until it is recorded.

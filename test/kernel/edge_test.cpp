@@ -15,16 +15,16 @@ struct Shape {
 };
 
 std::vector<Shape> edges(const dualgemm_instance_info_t& info) {
-  const int32_t m = info.tile_m, n = info.tile_n, k = info.tile_k, slot = info.scale_k_tiles * k;
+  const int32_t m = info.tile_m, n = info.tile_n, k = info.tile_k, scale_stage = info.scale_k_tiles * k;
   std::vector<Shape> out = {{1, 8, 16, 0}};
   // The rows are around the tile; the second k-tile has one of its four steps.
   for (int32_t rows : {m - 1, m, m + 1})
     for (int32_t columns : {n - 8, n, n + 8}) out.push_back({rows, columns, k + 16, 0});
-  // K is around a step, a k-tile, a slot of scale factors, a part of K, and the depth of the rings.
+  // K is around a step, a k-tile, a scale stage, a part of K, and the depth of the rings.
   for (int32_t deep :
-       {64, 80, k - 16, k, 2 * k, 2 * k + 48, slot + 16, 3 * k, info.split_k * k + 64, (info.stages - 1) * k,
-        info.stages * k, (info.stages + 1) * k, info.scale_stages * slot - 16, info.scale_stages * slot + k,
-        2 * info.stages * k + 240})
+       {64, 80, k - 16, k, 2 * k, 2 * k + 48, scale_stage + 16, 3 * k, info.split_k * k + 64,
+        (info.stages - 1) * k, info.stages * k, (info.stages + 1) * k, info.scale_stages * scale_stage - 16,
+        info.scale_stages * scale_stage + k, 2 * info.stages * k + 240})
     out.push_back({m / 2 + 9, 24, deep, 0});
   // There are more tiles than CTAs, an odd and an even number of k-tiles in each. What splits K launches all
   // its tiles.
@@ -54,7 +54,7 @@ TEST_CASE("nothing is found in a dense launch around the edges of tiles and ring
   }
 }
 
-TEST_CASE("nothing is found in a batch", "[edge]") {
+TEST_CASE("nothing is found in a batch", "[edge][batch]") {
   for (const NamedInstance& instance : dense_instances()) {
     DYNAMIC_SECTION(instance.info.name) {
       Judged judged;
@@ -74,7 +74,7 @@ TEST_CASE("nothing is found in a grouped launch around the edges of tiles and ri
     for (dualgemm_group_mode_t mode : kGroupModes) {
       DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
         const dualgemm_instance_info_t& info = instance.info;
-        const int32_t m = info.tile_m, n = info.tile_n, k = info.tile_k, slot = info.scale_k_tiles * k;
+        const int32_t m = info.tile_m, n = info.tile_n, k = info.tile_k, scale_stage = info.scale_k_tiles * k;
         Judged judged;
         const auto check = [&](const std::vector<int32_t>& rows, int32_t columns, int32_t deep,
                                int32_t max_sms) {
@@ -87,8 +87,9 @@ TEST_CASE("nothing is found in a grouped launch around the edges of tiles and ri
         check({0, 0, 0}, 72, 256, 0);
         check({1}, 8, 16, 0);
         for (int32_t columns : {n - 8, n, n + 8}) check({m - 1, 0, m, m + 1, 1}, columns, k + 16, 0);
-        for (int32_t deep : {64, 80, k - 16, k, 2 * k, 2 * k + 48, slot + 16, 3 * k, (info.stages - 1) * k,
-                             info.stages * k, (info.stages + 1) * k, info.scale_stages * slot + k})
+        for (int32_t deep :
+             {64, 80, k - 16, k, 2 * k, 2 * k + 48, scale_stage + 16, 3 * k, (info.stages - 1) * k,
+              info.stages * k, (info.stages + 1) * k, info.scale_stages * scale_stage + k})
           check({m / 2 + 9, 0, 3}, 24, deep, 0);
         // There are more tiles than CTAs, more CTAs than tiles, and empty groups in every place.
         check({0, m + 1, 0, 0, 2 * m, 5, 0}, 2 * n + 8, k + 16, info.cta_group);

@@ -1,8 +1,9 @@
 // grouped_contest_test.cpp -- the grouped shapes of the public NVFP4 contest, with its data distribution and
 // its tolerance, and our derived bound beside it. N is cut down to what a CPU simulates in a second or two;
-// K, the groups and their rows are whole. The same cases with their whole N, minutes long, are tagged [full]:
+// K, the groups and their rows are whole. The same cases with their whole N, minutes long, are tagged
+// [.full]:
 //
-//     build/kernel_test "[full]"
+//     build/kernel_test "[.full]"
 #include "kernel/grouped.h"
 
 using namespace dualgemm_test;

@@ -8,6 +8,7 @@
 
 #include "kernel/grouped.h"
 #include "kernel/judged.h"
+#include "ptx/sync.cuh"
 #include "support/programmatic.h"
 #include "support/stream.h"
 
@@ -17,8 +18,8 @@ namespace {
 
 // Waits for the preceding kernel, lets what follows start at once, and only then copies.
 __global__ void copy_late(uint4* to, const uint4* from, unsigned words) {
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  dualgemm::ptx::griddepcontrol_wait();
+  dualgemm::ptx::griddepcontrol_launch_dependents();
   for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < words; i += gridDim.x * blockDim.x)
     to[i] = from[i];
 }

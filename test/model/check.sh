@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Checks a model exhaustively: every interleaving, every reachable state, no hashing that could lose one.
 #   check.sh SPIN CC holds|fails MODEL [SWITCH[=VALUE]...]
-# `holds`: no assertion fails and nothing waits forever. `fails`: one of both happens. Anything else, a search that did not
-# end included, is an error.
+# `holds`: no assertion fails and nothing waits forever. `fails`: one of both happens. Anything else, a search that did
+# not end included, is an error.
 set -euo pipefail
 spin=$1 cc=$2 expected=$3 model=$(realpath "$4")
 shift 4

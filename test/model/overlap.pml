@@ -9,8 +9,8 @@
    together.
 
    The scale factors of each step pass through a window: a copy into it, then the mma that reads it. The tensor core
-   executes mma in the order of issue, copies too, and no mma before the copies issued ahead of it; but it may execute a
-   copy while an earlier mma still reads. A commit follows the mma and copies issued ahead of it and arrives when it
+   executes mma in the order of issue, copies too, and no mma before the copies issued earlier; but it may execute a
+   copy while an earlier mma still reads. A commit follows the mma and copies issued earlier and arrives when it
    likes. Tiles are numbered from 1.
 
    Switches plant a bug each; all of them make the check fail:

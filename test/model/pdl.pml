@@ -2,8 +2,8 @@
    kernel/common/groups.cuh). Each reads what the one before wrote: activations, factors, sizes of groups, and weights
    unless they are said to be static; and it writes where the one before reads: two buffers take turns. A grid starts
    once every CTA of the one before has executed griddepcontrol.launch_dependents, which may stand anywhere, or has
-   ended; griddepcontrol.wait of a role returns when all of the grid before has ended. Nothing else holds a grid back,
-   not even one two places ahead.
+   ended; griddepcontrol.wait of a role returns when all of the preceding grid has ended. Nothing else holds a grid
+   back, not even one two places earlier.
 
    Each CTA writes its part of the output and reads all of the input. Loads are issued and read at any time until they
    land; the epilogue reads the factors at once and writes once all loads have landed. Buffers hold the number of the

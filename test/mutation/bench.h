@@ -18,7 +18,7 @@
 
 namespace mutation {
 
-// A schedule is a policy by name and seed (sim/schedule/modes.h).
+// A schedule is a policy by name and seed (sim/schedule/schedule.h).
 struct Schedule {
   std::string mode;
   uint64_t seed = 0;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "ptx/sync.cuh"
 #include "support/device_memory.h"
 
 namespace mutation {
@@ -14,7 +15,7 @@ namespace {
 constexpr uint32_t kThreads = 64;
 
 __global__ void front(FrontBuffers buffers) {
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  dualgemm::ptx::griddepcontrol_launch_dependents();
   for (int i = 0; i < buffers.count; ++i) {
     const FrontBuffer& buffer = buffers.buffer[i];
     if (threadIdx.x >= buffer.count) continue;

@@ -31,7 +31,7 @@ struct Options {
 
 // This says what is done to which instance. The same change of the same instruction is made in the first
 // instance that has it, and in later ones as long as the earlier ones could not tell: there the depths of the
-// rings, say, make up for it.
+// rings, say, make up for it. Beside an instance stands what the bugs planted in it by hand are about.
 struct Campaigned {
   const char* instance;
   bool planted;
@@ -39,14 +39,14 @@ struct Campaigned {
   size_t unchanged;  // schedules for what must survive: equivalents and controls
 };
 constexpr Campaigned kCampaign[] = {
-    {"m128n64k256_fp16", true, Breadth::kAll, 3},
-    {"m256n64k256_fp16", true, Breadth::kSynchronisation, 3},
-    {"m64n128k256g_fp16", true, Breadth::kSynchronisation, 3},
-    {"m64n128k256s4_fp16", true, Breadth::kSynchronisation, 3},
-    {"m256n128k256o_fp16", true, Breadth::kSynchronisation, 3},
+    {"m128n64k256_fp16", true, Breadth::kAll, 3},                // one CTA per tile, grid dependencies
+    {"m256n64k256_fp16", true, Breadth::kSynchronisation, 3},    // CTA pairs, scale stages of two k-tiles
+    {"m64n128k256g_fp16", true, Breadth::kSynchronisation, 3},   // groups
+    {"m64n128k256s4_fp16", true, Breadth::kSynchronisation, 3},  // the exchange of split-K
+    {"m256n128k256o_fp16", true, Breadth::kSynchronisation, 3},  // overlapping accumulators, windows
     {"m256n192k256_fp16", false, Breadth::kSynchronisation, 3},
     {"m256n128k256og_fp16", false, Breadth::kSynchronisation, 3},
-    {"m256n128k256s2_fp16", true, Breadth::kSynchronisation, 3},
+    {"m256n128k256s2_fp16", true, Breadth::kSynchronisation, 3},  // the exchange between pairs
     {"m128n128k256_fp16", false, Breadth::kSynchronisation, 3},
 };
 

@@ -46,8 +46,8 @@ class Printers:
         return "".join(line + "\n" for line in sections[heading].splitlines() if line.startswith("|"))
 
     def rules(self):
-        entries = re.findall(r"^(\w) (\S+) +(\S.*?)  +(\S.*)\n    (.*)$", self.run(self.build / "dualgemm-sim", "--rules"),
-                             re.M)
+        entries = re.findall(r"^(\w) (\S+) +(\S.*?)  +(\S.*)\n    (.*)$",
+                             self.run(self.build / "dualgemm-sim", "--rules"), re.M)
         rows = [("class", "rule", "what it asks", "rests on", "source"), ("---",) * 5]
         rows += [(kind, f"`{rule}`", text, evidence, source) for kind, rule, evidence, source, text in entries]
         return "".join(f"| {' | '.join(row)} |\n" for row in rows)
@@ -62,7 +62,8 @@ class Printers:
 def main():
     if len(sys.argv) < 2: sys.exit(__doc__)
     printers, write = Printers(pathlib.Path(sys.argv[1]).resolve()), "--write" in sys.argv[2:]
-    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, text=True, stdout=subprocess.PIPE, check=False).stdout
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, text=True, stdout=subprocess.PIPE,
+                            check=False).stdout
     pages = [ROOT / name for name in listed.split()] or [p for p in ROOT.glob("**/*.md") if "build" not in p.parts]
     tables, stale = 0, []
     for page in pages:
@@ -75,7 +76,8 @@ def main():
         if write: page.write_text(after, encoding="utf-8")
     if not tables: sys.exit("tables.py: no page has a table")
     if write: print(f"{tables} tables; written: {', '.join(stale) or 'nothing'}")
-    elif stale: sys.exit(f"tables.py: {', '.join(stale)}: not what the programs print now; `make pages` writes them anew")
+    elif stale:
+        sys.exit(f"tables.py: {', '.join(stale)}: not what the programs print now; `make pages` writes them anew")
 
 
 if __name__ == "__main__":

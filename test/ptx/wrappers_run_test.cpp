@@ -292,7 +292,7 @@ TEST_CASE("tcgen05_mma_mxf4nvf4_block16 multiplies scaled e2m1 and accumulates",
   product.check(bits, times);
   CHECK(multiply(1, shared) == bits);  // A from the collector is the same A
   require_end(shared);
-  multiply(2, swapped);  // ::lastuse ahead of ::fill
+  multiply(2, swapped);  // ::lastuse before ::fill
   CHECK_THAT(swapped.findings, dualgemm_test::contains("may take matrix A from the collector"));
 }
 

@@ -22,7 +22,8 @@ struct Operand {
   int64_t rows;
 };
 
-// A sum may be taken in so many slices of K: each is a chain of its own, added up in float afterwards.
+// A sum may be taken in any of these numbers of slices of K: each slice is a chain of its own, and their sums
+// are added up in float.
 inline constexpr int kSplits[] = {1, 2, 4};
 
 // This is one output of one GEMM, without its alpha: the sum over K, and how far the kernel's may be from it.

@@ -146,7 +146,8 @@ class Report:
 
 def check_kernel(function, name, report):
     code = function.instructions()
-    found = {"local memory": [x for x in code if x.mnemonic in ("LDL", "STL")], "lane branches": lane_branches(function),
+    found = {"local memory": [x for x in code if x.mnemonic in ("LDL", "STL")],
+             "lane branches": lane_branches(function),
              "BRA.DIV": [x for x in code if x.mnemonic == "BRA" and "DIV" in x.modifiers]}
     for measure, instructions in found.items():
         report.check((name, "kernel"), measure, len(instructions), KERNEL, instructions=instructions)
@@ -178,7 +179,7 @@ def check_epilogue(function, instance, report):
     per["clocks"] = clocks_per_result(found["code"], results, EPILOGUE_WARPS)
     for measure in most: report.check(where, measure, per[measure], most)
     least = {"LDTM": min(int(m[1:]) for x in found["LDTM"] for m in x.modifiers if re.fullmatch(r"x\d+", m))}
-    # With swapped sides a lane holds a column of C, so that a warp writes 64 bytes of a row at a time.
+    # With swap A/B a lane holds a column of C, so that a warp writes 64 bytes of a row at a time.
     if not instance["plan"]["mma"]["swap_ab"]: least["32-byte stores"] = 16 * len(found["32-byte stores"]) / results
     for measure, value in least.items(): report.check(where, measure, value, EPILOGUE_LEAST, least=True)
     stores = f"{least['32-byte stores']:g}" if "32-byte stores" in least else "-"
@@ -223,7 +224,8 @@ def main():
         report.failures.append([(entry, "kernel"), f"{arguments.instances} does not have it"])
     table("Kernels", ["instance", "instructions", *KERNEL], merge(kernel_rows, outputs))
     table("Loops that issue, per iteration",
-          ["instance", "role", "mma", "scale copies", "TMA", "instructions", "R2UR of a shared value", "S2R", "divisions"],
+          ["instance", "role", "mma", "scale copies", "TMA", "instructions", "R2UR of a shared value", "S2R",
+           "divisions"],
           merge(role_rows, outputs))
     table("Epilogue, per result", ["instance", "results in the code", "EX2", "RCP", "other MUFU", "FMUL",
                                    "clocks (modelled)", "LDTM", "32-byte stores per 16"], merge(epilogue_rows, outputs))
@@ -233,7 +235,8 @@ def main():
         print(f"over a limit: {name}, {part}: {text}")
     for measure, why in report.reasons.items(): print(f"why {measure}: {why}")
     compiler = assembler_release(pathlib.Path(arguments.object).read_bytes())
-    note = "" if compiler == COMPILER else f"; made by CUDA {compiler}, while the limits are for {COMPILER}: not a failure"
+    note = "" if compiler == COMPILER else (f"; made by CUDA {compiler}, while the limits are for {COMPILER}: "
+                                            "not a failure")
     print(f"check.py: {len(instances)} kernels, {len(report.failures)} over a limit{note}")
     return 1 if report.failures and not note else 0
 

@@ -14,9 +14,9 @@ TARGETS = re.compile(r'BRANCH_TARGETS ([^"]*)"')
 REGISTER = re.compile(r"(?<![\w.])(U?R|U?P)(\d+)(\.64)?")
 RESULT = re.compile(r"U?[RP](\d+|Z|T)")
 WITHOUT_RESULT = re.compile(
-    r"(BRA|BRX|BRXU|EXIT|RET|CALL|BSSY|BSYNC|BREAK|ST|STG|STS|STL|STAS|BAR|NOP|FENCE|MEMBAR|CCTL|UCGABAR\w*|ERRBAR|WARPSYNC|"
-    r"YIELD|NANOSLEEP|DEPBAR|UTMA?\w+|UBLK\w+|UTCBAR|UTCCP|UTC\w*MMA|RED|REDG|ACQBULK|PREEXIT|UVIRTCOUNT|BPT|LDGDEPBAR)"
-    r"(\.|$)|SYNCS\.(ARRIVE|EXCH)")
+    r"(BRA|BRX|BRXU|EXIT|RET|CALL|BSSY|BSYNC|BREAK|ST|STG|STS|STL|STAS|BAR|NOP|FENCE|MEMBAR|CCTL|UCGABAR\w*|ERRBAR|"
+    r"WARPSYNC|YIELD|NANOSLEEP|DEPBAR|UTMA?\w+|UBLK\w+|UTCBAR|UTCCP|UTC\w*MMA|RED|REDG|ACQBULK|PREEXIT|UVIRTCOUNT|"
+    r"BPT|LDGDEPBAR)(\.|$)|SYNCS\.(ARRIVE|EXCH)")
 RESULT_BEHIND_PREDICATE = {"SHFL", "R2UR", "UTCATOMSWS"}
 LANE_REGISTERS = ("SR_TID", "SR_LANEID", "SR_EQMASK", "SR_LTMASK", "SR_LEMASK", "SR_GTMASK", "SR_GEMASK", "SR_CLOCK")
 
@@ -139,7 +139,8 @@ class Function:
         while changed:
             changed = False
             for i in self.order[1:]:
-                new = set.intersection(*[self.dominators[p] for p in self.blocks[i].predecessors if p in everything]) | {i}
+                known = [self.dominators[p] for p in self.blocks[i].predecessors if p in everything]
+                new = set.intersection(*known) | {i}
                 if new != self.dominators[i]:
                     self.dominators[i], changed = new, True
 

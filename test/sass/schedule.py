@@ -1,8 +1,9 @@
-"""schedule.py -- how many clocks straight code takes on one scheduler of an SM, by a model of what limits an epilogue: one
-instruction per clock, in order within a warp, of the first warp that has its operands and whose unit is free.
+"""schedule.py -- how many clocks straight code takes on one scheduler of an SM, by a model of what limits an epilogue:
+one instruction per clock, in order within a warp, of the first warp that has its operands and whose unit is free.
 
-The numbers are those of an H200, where the model is within -10 .. +5 % of 69 measurements (three forms of the activation
-with ten orders of instructions, 1, 2 and 4 warps per scheduler). Nobody has measured the schedulers of sm_100.
+The numbers are those of an H200, where the model is within -10 .. +5 % of 69 measurements (three forms of the
+activation with ten orders of instructions, 1, 2 and 4 warps per scheduler). Nobody has measured the schedulers of
+sm_100.
 """
 MUFU_CLOCKS = 8       # between two special functions of one scheduler: 4 lanes per clock
 MUFU_LATENCY = 20

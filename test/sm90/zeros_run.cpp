@@ -11,8 +11,12 @@
 
 #include "host/dualgemm.h"
 #include "kernel/instance.h"
+#include "test/support/device_memory.h"
 
 namespace {
+
+using dualgemm_test::check_cuda;
+using Memory = dualgemm_test::DeviceArray<uint8_t>;
 
 int failures = 0;
 
@@ -21,22 +25,6 @@ void check(bool holds, const std::string& what) {
   ++failures;
   std::printf("WRONG: %s\n", what.c_str());
 }
-
-void check_cuda(cudaError_t error, const char* what) {
-  check(error == cudaSuccess, std::string(what) + ": " + cudaGetErrorString(error));
-}
-
-// This is memory of `bytes` on the device, all of value `fill`.
-struct Memory {
-  Memory(size_t bytes, int fill) {
-    check_cuda(cudaMalloc(&data, bytes), "cudaMalloc");
-    check_cuda(cudaMemset(data, fill, bytes), "cudaMemset");
-  }
-  ~Memory() { cudaFree(data); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  void* data = nullptr;
-};
 
 struct Case {
   const char* name;
@@ -78,24 +66,21 @@ void run(const Case& x) {
   const auto sf_bytes = [&](int32_t rows) { return dualgemm_sf_size(rows, x.k, DUALGEMM_SF_LAYOUT_128X4); };
   const Memory sfa(a_problems * sf_bytes(sfa_rows), 0x38), sfb1(x.problems * sf_bytes(x.n), 0x38),
       sfb2(x.problems * sf_bytes(x.n), 0x38);
-  std::vector<uint16_t> c((a_problems * x.m + kGuardRows) * ldc);
-  const Memory c_device(c.size() * 2, kPoison), rows(sizeof(int32_t) * (x.group_rows.size() + 1), 0);
-  check_cuda(cudaMemcpy(rows.data, x.group_rows.data(), sizeof(int32_t) * x.group_rows.size(),
-                        cudaMemcpyHostToDevice),
-             "cudaMemcpy");
+  const dualgemm_test::DeviceArray<uint16_t> c((a_problems * x.m + kGuardRows) * ldc, kPoison);
+  const dualgemm_test::DeviceArray<int32_t> rows(x.group_rows);
 
   dualgemm_args_t args;
   dualgemm_args_init(&args);
   args.m = x.m, args.n = x.n, args.k = x.k;
-  args.a = a.data, args.b1 = b1.data, args.b2 = b2.data;
-  args.sfa = sfa.data, args.sfb1 = sfb1.data, args.sfb2 = sfb2.data;
+  args.a = a.data(), args.b1 = b1.data(), args.b2 = b2.data();
+  args.sfa = sfa.data(), args.sfb1 = sfb1.data(), args.sfb2 = sfb2.data();
   args.lda = args.ldb1 = args.ldb2 = static_cast<int64_t>(pitch) * 2;
-  args.c = c_device.data, args.ldc = ldc;
+  args.c = c.data(), args.ldc = ldc;
   args.c_dtype = DUALGEMM_DTYPE_FP16;
   args.flags = x.flags;
   if (grouped) {
     args.group_mode = x.group_mode, args.groups = x.problems;
-    args.group_rows = static_cast<const int32_t*>(rows.data);
+    args.group_rows = rows.data();
   } else {
     args.batch = x.problems;
   }
@@ -105,8 +90,7 @@ void run(const Case& x) {
   check(status == DUALGEMM_STATUS_SUCCESS, std::string(x.name) + ": " + dualgemm_last_error());
   check_cuda(cudaStreamSynchronize(stream), x.name);
   check_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy");
-  check_cuda(cudaMemcpy(c.data(), c_device.data, c.size() * 2, cudaMemcpyDeviceToHost), "cudaMemcpy");
-  check_output(x, c, ldc);
+  check_output(x, c.host(), ldc);
 }
 
 // Returns the arguments of some launch on addresses that are never followed.

@@ -16,7 +16,7 @@ inline void check_cuda(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
 }
 
-// This is device memory of exactly so many values, freed with the object. For none there is no allocation.
+// This is device memory of exactly this many values, freed with the object. For none there is no allocation.
 template <class T>
 class DeviceArray {
  public:

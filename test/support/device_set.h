@@ -23,7 +23,7 @@ struct LaunchOptions {
   int32_t instance_id = 0;  // 0: the library chooses
   int32_t max_sms = 0;
   int64_t ldc_padding = 0;        // elements beyond n, a multiple of 8
-  bool alphas_on_device = false;  // alpha1_dev, alpha2_dev carry the factors times 2, the host ones are 1/2
+  bool alphas_on_device = false;  // alpha1_dev, alpha2_dev carry the alphas times 2, the host ones are 1/2
   uint32_t flags = 0;             // DUALGEMM_FLAG_*
 };
 

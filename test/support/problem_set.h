@@ -11,7 +11,7 @@ namespace dualgemm_test {
 
 struct ProblemSet {
   dualgemm_group_mode_t mode = DUALGEMM_GROUP_NONE;
-  // A and C have room for so many rows: of one problem, with OFFSETS of all of them together.
+  // A and C have room for this many rows: of one problem, with OFFSETS of all of them together.
   int32_t m = 0;
   int32_t n = 0, k = 0;
   std::vector<Problem> problems;  // their m: rows in use

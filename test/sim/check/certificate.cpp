@@ -77,7 +77,6 @@ void Certifier::settle(State& state) {
 // next wait may take one phase for another, or never end.
 void Certifier::report_lag(State& state, const Lag& lag, const Thread& thread, const Inst* inst) {
   state.lag_reported = true;
-  state.lags.clear();
   Finding out = protocol::finding(
       "mbarrier-lagging-waiter",
       protocol::name(thread) + " waits again on " + protocol::name(state.result.barrier) + ", whose phase " +
@@ -88,6 +87,7 @@ void Certifier::report_lag(State& state, const Lag& lag, const Thread& thread, c
   out.mbarrier = state.result.barrier;
   out.missing = "an arrival that follows this thread's wait, on what phase " + std::to_string(lag.phase) +
                 " needs to complete";
+  state.lags.clear();  // `lag` is one of them
   sink_(std::move(out));
 }
 

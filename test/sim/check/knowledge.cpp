@@ -20,7 +20,7 @@ VectorClock& Knowledge::fenced_in(uint64_t cta) { return clock_of(fenced_cta, ct
 VectorClock& Knowledge::tensormap_at(uint64_t address) { return clock_of(tensormap, address); }
 
 void Knowledge::acquire(const Knowledge& released) {
-  hb.join(released.hb);
+  happens_before.join(released.happens_before);
   fenced_global.join(released.fenced_global);
   fenced_shared.join(released.fenced_shared);
   for (const auto& [cta, clock] : released.fenced_cta) fenced_in(cta).join(clock);
@@ -39,7 +39,7 @@ void Knowledge::acquire_relaxed(const Knowledge& released) {
 }
 
 void Knowledge::acquire_narrow(const Knowledge& released) {
-  any_scope.join(released.hb);
+  any_scope.join(released.happens_before);
   any_scope.join(released.any_scope);
   acquire_relaxed(released);
 }
@@ -56,7 +56,7 @@ Knowledge Knowledge::released(Component warp, uint32_t lanes, Time now) const {
   out.parked.reset();
   out.offered.reset();
   out.tensor = {};
-  out.hb.raise(warp, lanes, now);
+  out.happens_before.raise(warp, lanes, now);
   out.cause.raise(warp, lanes, now);
   return out;
 }
@@ -65,7 +65,8 @@ bool Knowledge::same(const Knowledge& o) const {
   const auto alike = [](const auto& a, const auto& b) {
     return a.first == b.first && a.second.same(b.second);
   };
-  return hb.same(o.hb) && fenced_global.same(o.fenced_global) && fenced_shared.same(o.fenced_shared) &&
+  return happens_before.same(o.happens_before) && fenced_global.same(o.fenced_global) &&
+         fenced_shared.same(o.fenced_shared) &&
          std::equal(fenced_cta.begin(), fenced_cta.end(), o.fenced_cta.begin(), o.fenced_cta.end(), alike) &&
          std::equal(tensormap.begin(), tensormap.end(), o.tensormap.begin(), o.tensormap.end(), alike) &&
          async_ready.same(o.async_ready) && tensormap_ready.same(o.tensormap_ready) &&
@@ -77,7 +78,7 @@ bool Knowledge::same(const Knowledge& o) const {
 Knowledge Knowledge::released_relaxed(Scope scope, Component warp, uint32_t lanes, Time now) const {
   Knowledge out;
   if (offered && offered_scope >= scope) out = *offered;
-  else if (offered) out.any_scope = offered->hb;
+  else if (offered) out.any_scope = offered->happens_before;
   out.acquire_relaxed(*this);
   out.cause.raise(warp, lanes, now);
   return out;

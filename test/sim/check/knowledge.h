@@ -13,10 +13,10 @@
 namespace sim {
 
 struct Knowledge {
-  VectorClock hb;  // happens-before: synchronisation of the generic proxy, completions observed
-  // These are the parts of hb that a proxy fence has followed, so that the async proxy sees them: in global
-  // memory, in all shared memory, in that of one CTA alone (fences of shared::cta by its threads; sorted by
-  // CTA).
+  VectorClock happens_before;  // synchronisation of the generic proxy, completions observed
+  // These are the parts of happens_before that a proxy fence has followed, so that the async proxy sees them:
+  // in global memory, in all shared memory, in that of one CTA alone (fences of shared::cta by its threads;
+  // sorted by CTA).
   VectorClock fenced_global, fenced_shared;
   std::vector<std::pair<uint64_t, VectorClock>> fenced_cta;
   // Fences that work one way only come in pairs. These are what a release has made ready for an acquire to

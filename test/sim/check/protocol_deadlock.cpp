@@ -166,7 +166,7 @@ void DeadlockExplainer::hint(const MbarrierRecord& barrier, const Waiting& waiti
     out.lines.push_back(std::string("nobody ever arrived there") +
                         (seen != MbarrierRecord::kNever
                              ? ""
-                             : ": a wait for a slot that is free at first has to ask for parity 1; "
+                             : ": a wait for a stage that is free at first has to ask for parity 1; "
                                "a wait for data asks for parity 0, and whoever brings the data never did"));
   const int64_t next = seen < 0 ? 0 : seen + 1;
   if (!waiting.event.has_parity || next + 1 != int64_t(barrier.phase)) return;

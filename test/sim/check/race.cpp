@@ -35,7 +35,8 @@ bool dominated(const Touch& earlier, const Touch& later, const Knowledge& knowle
     return false;
   if (earlier.operation == nullptr && later.operation == nullptr)
     return (earlier.warp == later.warp && earlier.same_pattern(later)) ||
-           (earlier.work == later.work && knowledge.hb.knows(earlier.warp, earlier.lanes, earlier.time));
+           (earlier.work == later.work &&
+            knowledge.happens_before.knows(earlier.warp, earlier.lanes, earlier.time));
   return earlier.operation != nullptr && later.operation != nullptr && earlier.operation->done != 0 &&
          earlier.operation->done == later.operation->done &&
          earlier.operation->lanes == later.operation->lanes;
@@ -351,7 +352,7 @@ void RaceChecker::issue(const AsyncIssue& issue) {
     default: break;
   }
   if (issue.kind == Kind::kCommit) {
-    op.complete_before = knowledge.hb.completions();
+    op.complete_before = knowledge.happens_before.completions();
     state_.commits[queue_lane(op.done, lane)].push_back({op.issued, &op});
   }
   for (const AsyncIssue::Signal& s : issue.barriers) {

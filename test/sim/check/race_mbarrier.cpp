@@ -65,7 +65,8 @@ void RaceChecker::check_init(const BarrierState& b, const MbarrierRef& ref, cons
   if (site.thread.cta == b.init_thread.cta && site.thread.warp == b.init_thread.warp &&
       site.thread.lane == b.init_thread.lane)
     return;
-  if (knowledge.hb.knows(initialiser, lane, b.init) || knowledge.inits.knows(initialiser, lane, b.init))
+  if (knowledge.happens_before.knows(initialiser, lane, b.init) ||
+      knowledge.inits.knows(initialiser, lane, b.init))
     return;
   Finding f;
   f.rule = &rule("mbarrier-init-order");
@@ -78,7 +79,7 @@ void RaceChecker::check_init(const BarrierState& b, const MbarrierRef& ref, cons
   f.missing = site.thread.cta == b.init_thread.cta
                   ? "a barrier of the CTA between mbarrier.init and the use"
                   : "a cluster barrier between mbarrier.init and the use, with release, "
-                    "or relaxed behind fence.mbarrier_init.release.cluster by the thread that initialised";
+                    "or relaxed after fence.mbarrier_init.release.cluster by the thread that initialised";
   if (!state_.begun(ref.cta, site.thread.cta, knowledge))
     f.notes.push_back("CTA " + std::to_string(ref.cta) + " need not even have started");
   report(std::move(f), b.init_inst, site.inst);
@@ -91,10 +92,10 @@ void RaceChecker::mbarrier_arrive(const SyncEvent& e, BarrierState& b) {
     // the copies whose bytes it read. Any scope will do.
     Knowledge done;
     if (op->done != 0) {
-      done.hb.raise(op->done, op->lanes, op->issued);
-      done.tensor_edge = done.hb;
+      done.happens_before.raise(op->done, op->lanes, op->issued);
+      done.tensor_edge = done.happens_before;
       done.tensor_edge.raise(threads_of(op->thread), op->lanes, op->issued);  // a fence before it is implied
-      done.hb.join(op->complete_before);
+      done.happens_before.join(op->complete_before);
     }
     done.cause = op->cause;
     phase.here.acquire(done);
@@ -154,7 +155,7 @@ void RaceChecker::mbarrier_wait(const SyncEvent& e, BarrierState& b) {
   if (phases == 0) return;
   const bool wide = e.scope >= Scope::kCluster;
   const bool relaxed = e.order == Order::kRelaxed;
-  b.complete.here.hb.raise(b.id, phases);
+  b.complete.here.happens_before.raise(b.id, phases);
   // Lanes that knew the same and see the same go on sharing what they know, though they report one by one.
   const std::tuple seen(b.id, phases, relaxed, wide);
   const KnowledgePtr before = w.knows[e.thread.lane];

@@ -62,7 +62,7 @@ bool pipelined(const AsyncOperation& earlier, const AsyncOperation& later) {
   return earlier.is(Kind::kTmemCopy) || same_cells(earlier.accumulator, later.accumulator);
 }
 
-// What a warp does as a whole is known with any of its lanes.
+// True when `clock` knows `time` of any lane: what a warp does as a whole, each of its lanes does.
 bool knows_warp(const VectorClock& clock, Component warp, Time time) {
   for (uint32_t lane = 0; lane < 32; ++lane)
     if (clock.knows(warp, 1u << lane, time)) return true;
@@ -96,7 +96,7 @@ Verdict judge_tensor(const RaceState& state, const Touch& earlier, const Touch& 
                          [&](Component warp) { return knows_warp(clock, warp, earlier.time); });
     };
     for (const VectorClock* clock :
-         {&knowledge.hb, &knowledge.tensor, &knowledge.tensor_edge, &knowledge.any_scope})
+         {&knowledge.happens_before, &knowledge.tensor, &knowledge.tensor_edge, &knowledge.any_scope})
       if (learned(*clock)) return {};
     if (learned(knowledge.cause)) return {"tensor-fence", Lack::kRelease};
     return {"race-tensor", allocation ? Lack::kOrder : Lack::kCompletion};
@@ -114,13 +114,14 @@ Verdict judge_tensor(const RaceState& state, const Touch& earlier, const Touch& 
     return known(clock, earlier, later, region, false) || (listed && clock.knows(issuer, lane, earlier.time));
   };
   const Lack fence = through(knowledge.tensor_edge) ? Lack::kAfterFence : Lack::kBeforeFence;
-  if (through(knowledge.hb)) return {"tensor-fence", fence};
+  if (through(knowledge.happens_before)) return {"tensor-fence", fence};
   if (through(knowledge.any_scope)) return {};  // the scope was reported where the wait was
   // It was over before a relaxed signal that led here, so it is in order, but not by the letter of the ISA.
   if (known(knowledge.cause, earlier, later, region, false))
     return {"tensor-fence", fence == Lack::kAfterFence ? fence : Lack::kRelease};
   if (through(knowledge.tensor_edge)) return {"race-tensor", Lack::kAfterFence};
-  if (knowledge.parked && through(knowledge.parked->hb)) return {"race-tensor", Lack::kBeforeFence};
+  if (knowledge.parked && through(knowledge.parked->happens_before))
+    return {"race-tensor", Lack::kBeforeFence};
   return {"race-tensor", Lack::kCompletion};
 }
 
@@ -142,7 +143,7 @@ Verdict unordered(const RaceState& state, const Touch& earlier, const Touch& lat
     if (!synchronous) return {};  // the scope was reported where the wait was
     return {"race-data", Lack::kScope};
   }
-  if (knowledge.parked && known(knowledge.parked->hb, earlier, later, region, true)) {
+  if (knowledge.parked && known(knowledge.parked->happens_before, earlier, later, region, true)) {
     if (earlier.operation != nullptr && later.operation != nullptr) return {"relaxed-wait", Lack::kAcquire};
     return {synchronous ? "race-data" : "race-async", Lack::kAcquire};
   }
@@ -168,12 +169,12 @@ Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, 
               const Region& region) {
   if (earlier.host && later.host && earlier.work == later.work) return {};
   if (earlier.work != later.work) {
-    const bool waited = knowledge.hb.of(component(Part::kGrids, 0)) != 0;
+    const bool waited = knowledge.happens_before.of(component(Part::kGrids, 0)) != 0;
     if (state.host.before(earlier.work, later.work, waited)) return {};
     return {"race-grids", state.host.before(earlier.work, later.work, true) ? Lack::kGridWait : Lack::kHost};
   }
   if (region.memory == Memory::kTensor) return judge_tensor(state, earlier, later, knowledge, region);
-  if (!known(knowledge.hb, earlier, later, region, true))
+  if (!known(knowledge.happens_before, earlier, later, region, true))
     return unordered(state, earlier, later, knowledge, region);
   const bool earlier_generic = earlier.operation == nullptr || earlier.operation->generic();
   const bool later_generic = later.operation == nullptr || later.operation->generic();

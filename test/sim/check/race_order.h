@@ -28,7 +28,7 @@ enum class Lack : uint8_t {
 };
 
 // This is what a peer CTA has to do before its shared memory is touched.
-inline constexpr const char* kStart = "a cluster barrier, or another signal of that CTA, ahead of the access";
+inline constexpr const char* kStart = "a cluster barrier, or another signal of that CTA, before the access";
 
 struct Verdict {
   const char* rule = nullptr;  // null: in order

@@ -74,8 +74,8 @@ std::string RaceChecker::covering(const AsyncOperation& op, const Region& region
   if (op.is(Kind::kTmemLoad) || op.is(Kind::kTmemStore)) {
     const auto cta = state_.ctas.find(op.thread.cta);
     if (cta != state_.ctas.end() && op.thread.warp < cta->second.warps.size() &&
-        op.known(cta->second.warps[op.thread.warp]->knows[op.thread.lane]->hb, write, region))
-      return "a barrier, or an mbarrier arrival and wait, behind the tcgen05.wait of the earlier warp";
+        op.known(cta->second.warps[op.thread.warp]->knows[op.thread.lane]->happens_before, write, region))
+      return "a barrier, or an mbarrier arrival and wait, after the tcgen05.wait of the earlier warp";
   }
   if (op.is(Kind::kTmemLoad)) return "tcgen05.wait::ld is missing between the load and the synchronisation";
   if (op.is(Kind::kTmemStore)) return "tcgen05.wait::st is missing between the store and the synchronisation";
@@ -117,24 +117,24 @@ std::string RaceChecker::missing(const Hit& hit, const Touch& later, const Regio
     case Lack::kCompletion: return covering(*op, region, hit.earlier.write);
     case Lack::kScope:
       return "the edge between them is of CTA scope: .release.cluster and .acquire.cluster would order them";
-    case Lack::kAcquire: return "the wait or load was relaxed: .acquire on it, or an acquire fence behind it";
+    case Lack::kAcquire: return "the wait or load was relaxed: .acquire on it, or an acquire fence after it";
     case Lack::kProxyFence: {
       const bool some =
           !(region.memory == Memory::kGlobal ? knowledge.fenced_global : knowledge.fenced_shared).empty();
       return std::string("no fence.proxy.async on the path") +
              (some ? " after the access (a fence came too early)" : "") +
-             ": by the writers ahead of their release, or by the issuer behind its acquire";
+             ": by the writers before their release, or by the issuer after its acquire";
     }
-    case Lack::kOperandFence: return "fence.proxy.async behind the wait for the commit";
+    case Lack::kOperandFence: return "fence.proxy.async after the wait for the commit";
     case Lack::kTensormapFence:
       return "fence.proxy.tensormap::generic.release by the writer, "
              "and .acquire of this map's 128 bytes on the way to its use";
     case Lack::kRelease:
       return "tcgen05.fence::before_thread_sync, or .release on the arrival, "
-             "behind the completion of the earlier operation";
+             "after the completion of the earlier operation";
     case Lack::kBeforeFence:
-      return "tcgen05.fence::before_thread_sync ahead of the release by the earlier thread";
-    case Lack::kAfterFence: return "tcgen05.fence::after_thread_sync behind the acquire by the later thread";
+      return "tcgen05.fence::before_thread_sync before the release by the earlier thread";
+    case Lack::kAfterFence: return "tcgen05.fence::after_thread_sync after the acquire by the later thread";
     case Lack::kPair: return "a commit and a wait between the two, or different columns";
     case Lack::kMeet: return "bar.warp.sync: elect, shfl, vote, match and redux order no memory";
     case Lack::kInstruction: return "one lane, or an atomic";

@@ -37,13 +37,13 @@ const std::vector<Rule> kRaceRules = {
      "asynchronous operations of two CTAs on the same bytes rely on the barrier between them alone."},
     {"tensormap-fence", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.13.4 fence.proxy.tensormap",
      "A tensor map written by the device is used only after fence.proxy.tensormap: "
-     ".release behind the write, then .acquire of the map's bytes."},
+     ".release after the write, then .acquire of the map's bytes."},
     {"race-tensor", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.16.6 tcgen05 memory consistency",
      "Operations on the same cells of tensor memory are ordered by completion (commit and wait, wait::ld, "
      "wait::st) and tcgen05 fences, or are a pair that executes in order."},
     {"tensor-fence", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 9.7.16.6.3 tcgen05.fence",
-     "Order between tcgen05 operations of different threads needs before_thread_sync ahead of the release "
-     "and after_thread_sync behind the acquire."},
+     "Order between tcgen05 operations of different threads needs before_thread_sync before the release "
+     "and after_thread_sync after the acquire."},
     {"tensor-unlisted-pair", Severity::kStrict, Evidence::kProvenKernel,
      "PTX ISA 9.7.16.6.2 Pipelined tcgen05 instructions",
      "Of tcgen05 operations of one thread only the listed pairs execute in order; "
@@ -54,14 +54,14 @@ const std::vector<Rule> kRaceRules = {
      "An mbarrier arrival and the wait that sees it have scopes that include each other: "
      "cluster scope when they come from different CTAs."},
     {"mbarrier-init-order", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.13.15.9 mbarrier.init",
-     "An mbarrier is used by other threads only after a barrier behind its init; "
-     "by other CTAs after a cluster barrier with release, or relaxed behind fence.mbarrier_init."},
+     "An mbarrier is used by other threads only after a barrier that follows its init; "
+     "by other CTAs after a cluster barrier with release, or relaxed after fence.mbarrier_init."},
     {"race-grids", Severity::kError, Evidence::kDoc,
      "CUDA Programming Guide, Asynchronous concurrent execution",
      "Work that touches the same memory is ordered by its stream, by events, or by griddepcontrol.wait."},
     {"cluster-start", Severity::kError, Evidence::kDoc, "CUDA Programming Guide, Distributed shared memory",
      "A CTA touches the shared memory of another one of its cluster only when that one is known "
-     "to have started: behind a cluster barrier, or anything else that it signalled."},
+     "to have started: after a cluster barrier, or anything else that it signalled."},
     {"exit-pending", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.9.25 Asynchronous copies",
      "A CTA leaves only when every operation on its shared and tensor memory is known to be complete."},
     {"exit-access", Severity::kError, Evidence::kDoc, "CUDA Programming Guide, Distributed shared memory",

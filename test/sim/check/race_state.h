@@ -43,7 +43,7 @@ struct AsyncOperation {
     MbarrierRef ref;
     Component barrier = 0;
     int64_t left = 0;     // bytes not yet signalled
-    uint64_t phases = 0;  // known once so many phases of the barrier are known to be complete; 0: not yet
+    uint64_t phases = 0;  // known once this many phases of the barrier are known to be complete; 0: not yet
     bool landed = false;
   };
   std::vector<Signal> signals;

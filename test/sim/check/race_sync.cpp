@@ -55,7 +55,7 @@ void RaceChecker::sync(const SyncEvent& e) {
     case Kind::kTmemUse: return tensor_memory(e);
     case Kind::kGridWait:
       state_.update(state_.warp(e.thread), lanes_of(e), [](Knowledge& knowledge, uint32_t) {
-        knowledge.hb.raise(component(Part::kGrids, 0), 1);
+        knowledge.happens_before.raise(component(Part::kGrids, 0), 1);
       });
       return;
     case Kind::kExit: {
@@ -109,7 +109,7 @@ void RaceChecker::warp_meet(const SyncEvent& e) {
     all.acquire(knowledge.released(w.threads, group, state_.now));
   });
   state_.update(w, e.mask, [&](Knowledge& knowledge, uint32_t) {
-    knowledge.meets.join(all.hb);
+    knowledge.meets.join(all.happens_before);
     knowledge.meets.join(all.meets);
     knowledge.cause.join(all.cause);
   });
@@ -134,7 +134,7 @@ void RaceChecker::thread_fence(const SyncEvent& e, Knowledge& knowledge, uint32_
 // (release), or lets in what was made ready (acquire). A fence of tensor maps concerns the map that it names.
 void RaceChecker::proxy_fence(const SyncEvent& e, Knowledge& knowledge, uint32_t lanes) {
   const auto follow = [&](VectorClock& clock) {
-    clock.join(knowledge.hb);
+    clock.join(knowledge.happens_before);
     clock.raise(threads_of(e.thread), lanes, state_.now);
   };
   if (e.fence == Fence::kProxyTensormap) {
@@ -197,9 +197,9 @@ void RaceChecker::groups(const SyncEvent& e) {
     for_lanes(left, [&](uint32_t lane) { together |= uint32_t(covered(lane) == time) << lane; });
     left &= ~together;
     state_.update(w, together, [&](Knowledge& knowledge, uint32_t group) {
-      if (!bulk) return knowledge.hb.raise(component(Part::kCpAsync, number), group, time);
-      knowledge.hb.raise(component(Part::kBulkRead, number), group, time);
-      if (!e.read) knowledge.hb.raise(component(Part::kBulkDone, number), group, time);
+      if (!bulk) return knowledge.happens_before.raise(component(Part::kCpAsync, number), group, time);
+      knowledge.happens_before.raise(component(Part::kBulkRead, number), group, time);
+      if (!e.read) knowledge.happens_before.raise(component(Part::kBulkDone, number), group, time);
     });
   }
 }
@@ -212,7 +212,7 @@ void RaceChecker::tensor_memory(const SyncEvent& e) {
     const Component queue =
         component(e.kind == Kind::kTmemWaitLd ? Part::kTensorLd : Part::kTensorSt, warp_number(e.thread));
     state_.update(w, lanes_of(e), [&](Knowledge& knowledge, uint32_t) {
-      knowledge.hb.raise(queue, state_.now);
+      knowledge.happens_before.raise(queue, state_.now);
       knowledge.tensor.raise(queue, state_.now);
       knowledge.cause.raise(queue, state_.now);
     });
@@ -282,11 +282,12 @@ void RaceChecker::leave_cta(const SyncEvent& e) {
       // This is alloc or dealloc, perhaps of the pair.
       if (earlier.operation == nullptr && memory == Memory::kTensor) continue;
       const bool remote = thread_of(earlier.warp, 0).cta != index;
-      const bool over = earlier.operation != nullptr
-                            ? earlier.operation->known(cta.at_exit.hb, earlier.write, region) ||
-                                  earlier.operation->known(cta.at_exit.tensor, earlier.write, region) ||
-                                  earlier.operation->known(cta.at_exit.any_scope, earlier.write, region)
-                            : !remote || cta.at_exit.hb.knows(earlier.warp, earlier.lanes, earlier.time);
+      const bool over =
+          earlier.operation != nullptr
+              ? earlier.operation->known(cta.at_exit.happens_before, earlier.write, region) ||
+                    earlier.operation->known(cta.at_exit.tensor, earlier.write, region) ||
+                    earlier.operation->known(cta.at_exit.any_scope, earlier.write, region)
+              : !remote || cta.at_exit.happens_before.knows(earlier.warp, earlier.lanes, earlier.time);
       if (over) continue;
       hits_.clear();
       const uint64_t from = memory == Memory::kTensor ? line : region.address + earlier.mask.first();

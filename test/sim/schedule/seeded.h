@@ -31,7 +31,7 @@ inline bool is_warp(const Agent& agent) { return agent.kind == Agent::Kind::kWar
 size_t first_warp(const std::vector<Agent>& agents);  // agents.size() when none can run
 
 // Starvation has to end: a warp that polls memory never sleeps, and would wait for ever for those it keeps
-// from moving. After so many choices in a row, somebody else moves.
+// from moving. After this many choices in a row, somebody else moves.
 constexpr uint32_t kPatience = 1000;
 
 // Seeded elects any lane, but always the same one of a mask, and makes all other choices as by default.

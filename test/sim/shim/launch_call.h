@@ -15,7 +15,7 @@ struct LaunchRequest {
   LaunchConfig config;
   bool cluster_given = false;
   bool cooperative = false;
-  bool programmatic = false;        // may start before the kernel before it in the stream has completed
+  bool programmatic = false;        // may start before the preceding kernel of the stream completes
   std::vector<cudaEvent_t> events;  // to record after the launch
 };
 

@@ -93,7 +93,7 @@ TEST_CASE("the budget of a problem is what its busiest SM does", "[bench]") {
       CHECK(b.fill_bytes == busiest.bytes);
       CHECK(b.tensor_clocks == busiest.flops / bench::kFlopsPerClock);
     }
-  CHECK(seen.size() >= 8);  // pairs, swapped tiles, splits and groups among them
+  CHECK(seen.size() >= 8);  // pairs, swap A/B, split-K and groups among them
 }
 
 TEST_CASE("DRAM: every 512 bytes of scale factors and every row that a problem uses, once", "[bench]") {

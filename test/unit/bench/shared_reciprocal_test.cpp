@@ -7,13 +7,13 @@
 namespace {
 
 using namespace dualgemm_test;
-using dualgemm::Pair;
+using dualgemm::TwoFloats;
 
 // Computes f(gate) * h(up) as the epilogue multiplies them.
 template <class M>
-Pair swiglu_shared(Pair gate, Pair up) {
+TwoFloats swiglu_shared(TwoFloats gate, TwoFloats up) {
   const bench::SharedReciprocal<M> activation{dualgemm::Params{}};
-  const Pair f = activation.gate(gate), h = activation.up(up);
+  const TwoFloats f = activation.gate(gate), h = activation.up(up);
   return {f.first * h.first, f.second * h.second};
 }
 
@@ -44,7 +44,8 @@ void check_pairs() {
 }  // namespace
 
 TEST_CASE(
-    "swiglu_shared is within its bound beside any other gate, for every admissible error of ex2 and rcp") {
+    "swiglu_shared is within its bound beside any other gate, for every admissible error of ex2 and rcp",
+    "[reciprocal]") {
   check_pairs<Math<0, 0>>();
   check_pairs<Math<2, 1>>();
   check_pairs<Math<2, -1>>();
@@ -52,26 +53,28 @@ TEST_CASE(
   check_pairs<Math<-2, -1>>();
 }
 
-TEST_CASE("swiglu_shared: the bound is tight enough to notice functions that are 64 ulp off") {
+TEST_CASE("swiglu_shared: the bound is tight enough to notice functions that are 64 ulp off",
+          "[reciprocal]") {
   const double got = swiglu_shared<Math<64, -64>>({-3.0f, 0.0f}, {1.0f, 1.0f}).first;
   CHECK(std::fabs(got - silu_double(-3)) > shared_bound(-3));
 }
 
-TEST_CASE("swiglu_shared takes three special functions for two results") {
+TEST_CASE("swiglu_shared takes three special functions for two results", "[reciprocal]") {
   Counted::calls[0] = Counted::calls[1] = 0;
   swiglu_shared<Counted>({1.0f, 2.0f}, {3.0f, 4.0f});
   CHECK(Counted::calls[0] == 2);
   CHECK(Counted::calls[1] == 1);
 }
 
-TEST_CASE("swiglu_shared: each result has its own gate and its own up") {
+TEST_CASE("swiglu_shared: each result has its own gate and its own up", "[reciprocal]") {
   using M = Math<0, 0>;
   const auto [first, second] = swiglu_shared<M>({-2.0f, 1.5f}, {3.0f, -0.5f});
   CHECK(std::fabs(first - silu_double(-2) * 3) <= 3 * shared_bound(-2));
   CHECK(std::fabs(second - silu_double(1.5) * -0.5) <= 0.5 * shared_bound(1.5));
 }
 
-TEST_CASE("swiglu_shared: what is no number or not finite in one pair does not reach the other") {
+TEST_CASE("swiglu_shared: what is no number or not finite in one pair does not reach the other",
+          "[reciprocal]") {
   using M = Math<0, 0>;
   const float nan = std::numeric_limits<float>::quiet_NaN(), largest = std::numeric_limits<float>::max();
   for (float gate : {nan, kInf, -kInf, largest, -largest})
@@ -80,7 +83,7 @@ TEST_CASE("swiglu_shared: what is no number or not finite in one pair does not r
       const auto [first, second] = swiglu_shared<M>({gate, -1.25f}, {up, 2.0f});
       CHECK(std::fabs(second - silu_double(-1.25) * 2) <= 2 * shared_bound(-1.25));
       CHECK(std::isnan(first) == (std::isnan(gate) || std::isnan(up)));
-      const Pair swapped = swiglu_shared<M>({-1.25f, gate}, {2.0f, up});
+      const TwoFloats swapped = swiglu_shared<M>({-1.25f, gate}, {2.0f, up});
       CHECK(std::fabs(swapped.first - silu_double(-1.25) * 2) <= 2 * shared_bound(-1.25));
       CHECK(std::isnan(swapped.second) == (std::isnan(gate) || std::isnan(up)));
     }

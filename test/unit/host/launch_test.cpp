@@ -65,7 +65,7 @@ TEST_CASE("K == 0 fills the columns of C with zeros and leaves what lies between
   CHECK(cudaFree(c) == cudaSuccess);
 }
 
-TEST_CASE("K == 0 fills every problem of a batch and leaves what lies between", "[host][launch]") {
+TEST_CASE("K == 0 fills every problem of a batch and leaves what lies between", "[host][launch][batch]") {
   const int32_t m = 5, n = 24, ldc = 40, batch = 3;
   for (const int64_t stride : {0, 184, 200, 264}) {
     const int64_t elements = stride == 0 ? m * ldc : stride;

@@ -166,7 +166,7 @@ TEST_CASE("a launch has as many CTAs as run at once, or as it has tiles", "[host
   }
 }
 
-TEST_CASE("groups never have more tiles than the host counts on", "[host][limits]") {
+TEST_CASE("groups never have more tiles than the host counts on", "[host][limits][grouped]") {
   dualgemm_test::Rng random(1);
   const auto number = [&](int32_t low, int32_t high) { return random.between(low, high); };
   for (const Instance& instance : instances()) {
@@ -220,7 +220,8 @@ TEST_CASE("under BATCH_INVARIANT nothing about the number of rows matters", "[ho
   CHECK(&selected(offsets) == &selected(masked));
 }
 
-TEST_CASE("groups get an instance made for them, from what is known of their rows", "[host][limits]") {
+TEST_CASE("groups get an instance made for them, from what is known of their rows",
+          "[host][limits][grouped]") {
   for (const dualgemm_args_t& kind : all_kinds())
     for_sizes(kind, [](const dualgemm_args_t& args) {
       CHECK(selected(args).plan.tile.grouped == (args.group_mode != DUALGEMM_GROUP_NONE));
@@ -243,7 +244,7 @@ TEST_CASE("groups get an instance made for them, from what is known of their row
   CHECK(choice(masked_args(), 16, 8, 1000000) == choice(masked_args(), 16, 8, 0));  // no more than there are
 }
 
-TEST_CASE("an instance of the other kind is refused", "[host][limits]") {
+TEST_CASE("an instance of the other kind is refused", "[host][limits][grouped]") {
   const dualgemm_device_t device = b200();
   for (int32_t id = 1; id <= dualgemm_instance_count(); ++id)
     for (const dualgemm_args_t& kind : all_kinds()) {

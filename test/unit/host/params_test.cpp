@@ -144,7 +144,7 @@ TEST_CASE("tensor maps of one problem", "[host][params]") {
   });
 }
 
-TEST_CASE("tensor maps of a batch and of masked groups", "[host][params]") {
+TEST_CASE("tensor maps of a batch and of masked groups", "[host][params][batch][grouped]") {
   const auto check = [](const Instance& i, const dualgemm_args_t& args, int64_t a, int64_t b, int64_t sfa,
                         int64_t sfb) {
     const Params p = params_of(args, i);
@@ -164,7 +164,7 @@ TEST_CASE("tensor maps of a batch and of masked groups", "[host][params]") {
     });
 }
 
-TEST_CASE("tensor maps of groups whose rows follow each other", "[host][params]") {
+TEST_CASE("tensor maps of groups whose rows follow each other", "[host][params][grouped]") {
   for_instances(true, [](const Instance& i) {
     dualgemm_args_t args = odd(offsets_args());
     Params p = params_of(args, i);

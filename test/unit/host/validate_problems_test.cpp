@@ -15,7 +15,7 @@ using dualgemm_test::masked_args;
 using dualgemm_test::offsets_args;
 using dualgemm_test::Rule;
 
-TEST_CASE("groups: what may be said about them", "[host][validate][groups]") {
+TEST_CASE("groups: what may be said about them", "[host][validate][grouped]") {
   const auto value = DUALGEMM_STATUS_INVALID_VALUE;
   for (const dualgemm_args_t& good : {offsets_args(), masked_args()}) {
     check(

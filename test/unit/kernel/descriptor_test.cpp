@@ -6,7 +6,7 @@
 
 namespace ptx = dualgemm::ptx;
 
-TEST_CASE("instruction descriptor: worked values of kind::mxf4nvf4 with ue4m3 scales") {
+TEST_CASE("instruction descriptor: worked values of kind::mxf4nvf4 with ue4m3 scales", "[descriptor]") {
   const struct {
     int m, n;
     uint32_t expected;
@@ -21,17 +21,18 @@ TEST_CASE("instruction descriptor: worked values of kind::mxf4nvf4 with ue4m3 sc
   }
 }
 
-TEST_CASE("operand descriptor: 128-byte swizzle, eight rows every 1024 bytes") {
+TEST_CASE("operand descriptor: 128-byte swizzle, eight rows every 1024 bytes", "[descriptor]") {
   CHECK(ptx::operand_descriptor(0x8400) == 0x4000404000000840);
   CHECK(ptx::operand_descriptor(0) == 0x4000404000000000);
   static_assert(ptx::operand_descriptor(0x400) == 0x4000404000000040, "usable in a constant expression");
 }
 
-TEST_CASE("scale descriptor: no swizzle, eight rows every 128 bytes") {
+TEST_CASE("scale descriptor: no swizzle, eight rows every 128 bytes", "[descriptor]") {
   CHECK(ptx::scale_descriptor(0x1E800) == 0x0000400800001E80);
 }
 
-TEST_CASE("a descriptor names an offset in the CTA's own shared memory, whatever the cluster rank") {
+TEST_CASE("a descriptor names an offset in the CTA's own shared memory, whatever the cluster rank",
+          "[descriptor]") {
   for (uint32_t rank = 0; rank < 16; ++rank) {
     INFO("rank " << rank);
     CHECK(ptx::operand_descriptor((rank << 24) | 0x8400) == ptx::operand_descriptor(0x8400));
@@ -39,7 +40,7 @@ TEST_CASE("a descriptor names an offset in the CTA's own shared memory, whatever
   }
 }
 
-TEST_CASE("advance moves the start address and nothing else") {
+TEST_CASE("advance moves the start address and nothing else", "[descriptor]") {
   const uint64_t first = ptx::operand_descriptor(0x8400);
   CHECK(ptx::advance(first, 32) == 0x4000404000000842);
   CHECK(ptx::advance(first, 64) == 0x4000404000000844);
@@ -49,7 +50,7 @@ TEST_CASE("advance moves the start address and nothing else") {
   CHECK(ptx::advance(ptx::operand_descriptor(0x400), 232448 - 16) < 0x4000404000004000);
 }
 
-TEST_CASE("bit_field keeps to its bits") {
+TEST_CASE("bit_field keeps to its bits", "[descriptor]") {
   CHECK(ptx::bit_field(~uint64_t{0}, 0, 13) == 0x3FFF);
   CHECK(ptx::bit_field(~uint64_t{0}, 61, 63) == 0xE000000000000000);
   CHECK(ptx::bit_field(0, 17, 22) == 0);

@@ -19,7 +19,7 @@ struct Barrier {
 
 }  // namespace
 
-TEST_CASE("the producer finds a new ring empty once, and not a second time") {
+TEST_CASE("the producer finds a new ring empty once, and not a second time", "[pipeline]") {
   Barrier empty[kStages];
   auto state = producer_start<kStages>();
   for (int i = 0; i < kStages; ++i, ++state) {
@@ -30,13 +30,14 @@ TEST_CASE("the producer finds a new ring empty once, and not a second time") {
   CHECK(!empty[state.index].passes(state.phase));
 }
 
-TEST_CASE("the consumer finds a new ring without data") {
+TEST_CASE("the consumer finds a new ring without data", "[pipeline]") {
   Barrier full[kStages];
   auto state = consumer_start<kStages>();
   for (int i = 0; i < kStages; ++i, ++state) CHECK(!full[state.index].passes(state.phase));
 }
 
-TEST_CASE("each end passes a barrier exactly when the other end has completed the phase it needs") {
+TEST_CASE("each end passes a barrier exactly when the other end has completed the phase it needs",
+          "[pipeline]") {
   // The consumer lags the producer by 0 to kStages stages;
   // after 4 laps every combination of wrap has occurred.
   for (int lag = 1; lag <= kStages; ++lag) {
@@ -62,8 +63,8 @@ TEST_CASE("each end passes a barrier exactly when the other end has completed th
   }
 }
 
-TEST_CASE(
-    "draining: after the last fill, kStages more waits pass exactly when all that was filled was read") {
+TEST_CASE("draining: after the last fill, kStages more waits pass exactly when all that was filled was read",
+          "[pipeline]") {
   for (int filled = 0; filled <= 2 * kStages + 1; ++filled) {
     INFO("filled " << filled);
     Barrier empty[kStages];
@@ -84,7 +85,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a ring of one stage flips its phase every time") {
+TEST_CASE("a ring of one stage flips its phase every time", "[pipeline]") {
   auto state = consumer_start<1>();
   for (uint32_t i = 0; i < 5; ++i, ++state) {
     CHECK(state.index == 0);

@@ -70,7 +70,7 @@ bool same_map(const Plan& left, const Plan& right) {
 
 }  // namespace
 
-TEST_CASE("every instance has the plan that follows from its options, and its name") {
+TEST_CASE("every instance has the plan that follows from its options, and its name", "[plan]") {
   for (const Instance& instance : dualgemm::instances()) {
     INFO(instance.name);
     CHECK((instance.plan == plan_of(options_of(instance.plan))));
@@ -79,7 +79,8 @@ TEST_CASE("every instance has the plan that follows from its options, and its na
   }
 }
 
-TEST_CASE("every instance has a map of tensor memory that is tested here, and every such map an instance") {
+TEST_CASE("every instance has a map of tensor memory that is tested here, and every such map an instance",
+          "[plan]") {
   const auto match = [](const Plan& plan, auto map) { return same_map(plan, decltype(map)::kPlan); };
   for (const Instance& instance : dualgemm::instances()) {
     INFO(instance.name);
@@ -93,7 +94,7 @@ TEST_CASE("every instance has a map of tensor memory that is tested here, and ev
   CHECK(std::apply([&](auto... map) { return (has_instance(map) && ...); }, Maps{}));
 }
 
-TEST_CASE("few rows of A: the weights take the lanes, a cluster of four splits K") {
+TEST_CASE("few rows of A: the weights take the lanes, a cluster of four splits K", "[plan]") {
   const Plan &plan = plan_named("m64n128k256"), &split = plan_named("m64n128k256s4");
   CHECK(split.mma.swap_ab);
   CHECK(split.cluster_size() == 4);
@@ -105,7 +106,7 @@ TEST_CASE("few rows of A: the weights take the lanes, a cluster of four splits K
   CHECK(plan.tmem.used == 2 * 128 + 4 * 48);
 }
 
-TEST_CASE("tile n = 64: two mma, two accumulator pairs") {
+TEST_CASE("tile n = 64: two mma, two accumulator pairs", "[plan]") {
   const Plan& plan = plan_named("m128n64k256");
   CHECK(plan.mma.n == 64);
   CHECK(plan.operands.stage_bytes == 16384 + 2 * 8192);
@@ -114,7 +115,7 @@ TEST_CASE("tile n = 64: two mma, two accumulator pairs") {
   CHECK(plan.mma.keep_a);
 }
 
-TEST_CASE("tile n = 128: one mma of n = 256, one accumulator pair") {
+TEST_CASE("tile n = 128: one mma of n = 256, one accumulator pair", "[plan]") {
   const Plan& plan = plan_named("m128n128k256");
   CHECK(plan.mma.n == 256);
   CHECK(plan.operands.stage_bytes == 16384 + 2 * 16384);
@@ -122,7 +123,8 @@ TEST_CASE("tile n = 128: one mma of n = 256, one accumulator pair") {
   CHECK(plan.tmem.used == 256 + 5 * 48);
 }
 
-TEST_CASE("a pair with tile n = 64: each CTA brings half the rows of B1 and of B2, slots of two k-tiles") {
+TEST_CASE("a pair with tile n = 64: each CTA brings half of B1 and of B2, scale stages of two k-tiles",
+          "[plan]") {
   const Plan& plan = plan_named("m256n64k256");
   CHECK(plan.mma.cta_group == 2);
   CHECK(plan.mma.n == 64);
@@ -134,7 +136,7 @@ TEST_CASE("a pair with tile n = 64: each CTA brings half the rows of B1 and of B
   CHECK(plan.mma.keep_a);
 }
 
-TEST_CASE("a pair with tile n = 128: one mma of n = 256, each CTA brings one of B1 and B2") {
+TEST_CASE("a pair with tile n = 128: one mma of n = 256, each CTA brings one of B1 and B2", "[plan]") {
   const Plan& plan = plan_named("m256n128k256");
   CHECK(plan.mma.n == 256);
   CHECK(plan.operands.b_boxes == 1);
@@ -143,7 +145,7 @@ TEST_CASE("a pair with tile n = 128: one mma of n = 256, each CTA brings one of 
   CHECK(plan.tmem.used == 256 + 5 * 48);
 }
 
-TEST_CASE("overlapping accumulators leave room for two windows of half a k-tile") {
+TEST_CASE("overlapping accumulators leave room for two windows of half a k-tile", "[plan]") {
   for (const char* tile : {"m256n128k256o", "m256n128k256og"}) {
     INFO(tile);
     const Plan& plan = plan_named(tile);
@@ -162,7 +164,7 @@ TEST_CASE("overlapping accumulators leave room for two windows of half a k-tile"
   CHECK(apart.tmem.acc_barriers == 2);
 }
 
-TEST_CASE("a pair with tile n = 192: two mma, scale factors of B in two blocks of 128 rows") {
+TEST_CASE("a pair with tile n = 192: two mma, scale factors of B in two blocks of 128 rows", "[plan]") {
   const Plan& plan = plan_named("m256n192k256");
   CHECK(plan.mma.n == 192);
   CHECK(plan.cluster_size() == 2);
@@ -174,7 +176,7 @@ TEST_CASE("a pair with tile n = 192: two mma, scale factors of B in two blocks o
   CHECK(plan.scales.stages == 4);
 }
 
-TEST_CASE("shared memory: all of it fits, and one more stage would not") {
+TEST_CASE("shared memory: all of it fits, and one more stage would not", "[plan]") {
   for (const Instance& instance : dualgemm::instances()) {
     INFO(instance.name);
     const Plan& plan = instance.plan;
@@ -187,7 +189,8 @@ TEST_CASE("shared memory: all of it fits, and one more stage would not") {
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("tensor memory: every column has one meaning, or the two that are meant", "", Maps) {
+TEMPLATE_LIST_TEST_CASE("tensor memory: every column has one meaning, or the two that are meant", "[plan]",
+                        Maps) {
   using Traits = TestType;
   // The base is not zero: no address may forget it.
   constexpr uint32_t kBase = 32;
@@ -221,7 +224,7 @@ TEMPLATE_LIST_TEST_CASE("tensor memory: every column has one meaning, or the two
   CHECK((Traits::kPlan.tmem.allocated & (Traits::kPlan.tmem.allocated - 1)) == 0);
 }
 
-TEMPLATE_TEST_CASE("one mma of n = 256 finds both products side by side", "", OneMma, OneMmaGrouped,
+TEMPLATE_TEST_CASE("one mma of n = 256 finds both products side by side", "[plan]", OneMma, OneMmaGrouped,
                    Overlapped) {
   REQUIRE(TestType::kPlan.mma.n == 256);
   const TmemMap<TestType> tmem{0};

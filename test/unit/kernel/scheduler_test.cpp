@@ -108,7 +108,8 @@ void check_groups(const Groups& groups, int32_t n_tiles, uint32_t ctas) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("every tile of every problem is computed exactly once", "", Rows64, Rows128, Rows256) {
+TEMPLATE_TEST_CASE("every tile of every problem is computed exactly once", "[scheduler]", Rows64, Rows128,
+                   Rows256) {
   for (int32_t m : {1, 64, 129, 1000, 33 * 256})
     for (int32_t n_tiles : {1, 2, 7, 64})
       for (int32_t problems : {1, 3})
@@ -131,7 +132,7 @@ TEMPLATE_TEST_CASE("every tile of every problem is computed exactly once", "", R
         }
 }
 
-TEST_CASE("the load is even: no CTA has two tiles more than another") {
+TEST_CASE("the load is even: no CTA has two tiles more than another", "[scheduler]") {
   for (uint32_t ctas : {1u, 7u, 148u}) {
     size_t least = SIZE_MAX, most = 0;
     for (uint32_t cta = 0; cta < ctas; ++cta) {
@@ -143,7 +144,8 @@ TEST_CASE("the load is even: no CTA has two tiles more than another") {
   }
 }
 
-TEST_CASE("CTAs with neighbouring numbers share rows of B until the M tiles of a band run out") {
+TEST_CASE("CTAs with neighbouring numbers share rows of B until the M tiles of a band run out",
+          "[scheduler]") {
   const int32_t m_tiles = 2 * kBandTiles + 3, n_tiles = 5;
   const std::vector<Tile> tiles = dense_tiles<Rows256>(m_tiles * 256, n_tiles, 2, 0, 1);
   size_t i = 0;
@@ -158,7 +160,7 @@ TEST_CASE("CTAs with neighbouring numbers share rows of B until the M tiles of a
   CHECK(i == tiles.size());
 }
 
-TEST_CASE("a CTA beyond the last tile has nothing to do, again and again") {
+TEST_CASE("a CTA beyond the last tile has nothing to do, again and again", "[scheduler]") {
   DenseScheduler<Rows128> scheduler({2, 3, 1}, 200, 6, 7);
   Tile tile{};
   tile.m = -1;
@@ -167,7 +169,7 @@ TEST_CASE("a CTA beyond the last tile has nothing to do, again and again") {
   CHECK(tile.m == -1);
 }
 
-TEST_CASE("tile numbers near 2^31 neither wrap nor repeat") {
+TEST_CASE("tile numbers near 2^31 neither wrap nor repeat", "[scheduler]") {
   // There are 2^16 x 32767 tiles; the last CTA of 148 reaches the last tiles without overflow.
   DenseScheduler<Rows256> scheduler({65536, 32767, 1}, 65536 * 256, 65536u * 32767u - 1, 148);
   Tile tile{};
@@ -177,8 +179,8 @@ TEST_CASE("tile numbers near 2^31 neither wrap nor repeat") {
   CHECK(!scheduler.next(tile));
 }
 
-TEMPLATE_TEST_CASE("every tile of every group is computed exactly once", "[grouped]", Rows64, Rows128,
-                   Rows256) {
+TEMPLATE_TEST_CASE("every tile of every group is computed exactly once", "[scheduler][grouped]", Rows64,
+                   Rows128, Rows256) {
   dualgemm_test::Rng random(1);
   const auto number = [&](int32_t low, int32_t high) { return random.between(low, high); };
   std::vector<std::vector<int32_t>> sizes = {{0}, {0, 0, 0}, {1}, {0, 300, 0}, {100, 0, 200, 30}};
@@ -210,7 +212,7 @@ TEST_CASE("tiles that share the weights of a group have neighbouring numbers", "
                                  {2, 1, 1}});
 }
 
-TEST_CASE("slices of K follow each other and differ by at most one k-tile") {
+TEST_CASE("slices of K follow each other and differ by at most one k-tile", "[scheduler]") {
   for (int32_t k_tiles : {1, 2, 3, 7, 28, 1000})
     for (int32_t slices : {1, 2, 4}) {
       int32_t next = 0;

@@ -7,8 +7,8 @@
 namespace {
 
 using namespace dualgemm_test;
-using dualgemm::Pair;
 using dualgemm::silu;
+using dualgemm::TwoFloats;
 
 template <class M>
 void check_range() {
@@ -22,15 +22,15 @@ void check_range() {
 
 // Computes f(gate) * h(up) as the epilogue multiplies them.
 template <class M>
-Pair swiglu(Pair gate, Pair up) {
+TwoFloats swiglu(TwoFloats gate, TwoFloats up) {
   const dualgemm::Swiglu<M> activation{dualgemm::Params{}};
-  const Pair f = activation.gate(gate), h = activation.up(up);
+  const TwoFloats f = activation.gate(gate), h = activation.up(up);
   return {f.first * h.first, f.second * h.second};
 }
 
 }  // namespace
 
-TEST_CASE("silu is within its bound for every admissible error of ex2 and rcp") {
+TEST_CASE("silu is within its bound for every admissible error of ex2 and rcp", "[swiglu]") {
   check_range<Math<0, 0>>();
   check_range<Math<2, 1>>();
   check_range<Math<2, -1>>();
@@ -38,13 +38,13 @@ TEST_CASE("silu is within its bound for every admissible error of ex2 and rcp") 
   check_range<Math<-2, -1>>();
 }
 
-TEST_CASE("silu: the bound is tight enough to notice functions that are 64 ulp off") {
+TEST_CASE("silu: the bound is tight enough to notice functions that are 64 ulp off", "[swiglu]") {
   const float gate = -3.0f;
   const double got = silu<Math<64, -64>>(gate);
   CHECK(std::fabs(got - silu_double(gate)) > silu_bound(gate));
 }
 
-TEST_CASE("silu at the ends: large gates, infinities, zero, NaN") {
+TEST_CASE("silu at the ends: large gates, infinities, zero, NaN", "[swiglu]") {
   using M = Math<0, 0>;
   const float largest = std::numeric_limits<float>::max();
   CHECK(silu<M>(kInf) == kInf);
@@ -57,20 +57,21 @@ TEST_CASE("silu at the ends: large gates, infinities, zero, NaN") {
   CHECK(std::isnan(silu<M>(std::numeric_limits<float>::quiet_NaN())));
 }
 
-TEST_CASE("swiglu: gate and up are not interchangeable, and NaN in either reaches the result") {
+TEST_CASE("swiglu: gate and up are not interchangeable, and NaN in either reaches the result", "[swiglu]") {
   using M = Math<0, 0>;
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const Pair result = swiglu<M>({-2.0f, 3.0f}, {3.0f, -2.0f});
+  const TwoFloats result = swiglu<M>({-2.0f, 3.0f}, {3.0f, -2.0f});
   CHECK(result.first == silu<M>(-2.0f) * 3.0f);
   CHECK(result.second == silu<M>(3.0f) * -2.0f);
   CHECK(result.first != result.second);
-  const Pair not_numbers = swiglu<M>({nan, 1.0f}, {1.0f, nan});
+  const TwoFloats not_numbers = swiglu<M>({nan, 1.0f}, {1.0f, nan});
   CHECK(std::isnan(not_numbers.first));
   CHECK(std::isnan(not_numbers.second));
   CHECK(std::isnan(swiglu<M>({nan, 1.0f}, {0.0f, 1.0f}).first));
 }
 
-TEST_CASE("swiglu: its stated error covers the derived bound, and is less than twice that somewhere") {
+TEST_CASE("swiglu: its stated error covers the derived bound, and is less than twice that somewhere",
+          "[swiglu]") {
   double closest = 0;  // derived bound over stated error
   for (double g = -80; g <= 120; g += 1.0 / 16) {
     const double size = std::fabs(silu_double(g));
@@ -83,7 +84,7 @@ TEST_CASE("swiglu: its stated error covers the derived bound, and is less than t
   CHECK(closest > 0.5);
 }
 
-TEST_CASE("swiglu takes the special functions that its cost states") {
+TEST_CASE("swiglu takes the special functions that its cost states", "[swiglu]") {
   Counted::calls[0] = Counted::calls[1] = 0;
   swiglu<Counted>({1.0f, 2.0f}, {3.0f, 4.0f});
   constexpr dualgemm::ActivationCost kCost = dualgemm::Swiglu<Counted>::kCost;

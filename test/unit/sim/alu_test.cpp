@@ -43,7 +43,7 @@ constexpr int32_t kMin32 = std::numeric_limits<int32_t>::min();
 
 }  // namespace
 
-TEST_CASE("integer sums and products wrap in their own width") {
+TEST_CASE("integer sums and products wrap in their own width", "[alu]") {
   const int32_t edges[] = {0, 1, -1, 7, -8, kMin32, std::numeric_limits<int32_t>::max()};
   for (const int32_t a : edges) {
     for (const int32_t b : edges) {
@@ -72,7 +72,7 @@ TEST_CASE("integer sums and products wrap in their own width") {
   CHECK(code_of("mul.wide.u16 d, x, y;").dst == sim::ptx::Type::kU32);
 }
 
-TEST_CASE("division truncates and its edges do not trap the host") {
+TEST_CASE("division truncates and its edges do not trap the host", "[alu]") {
   CHECK(run("div.s32", {u(-7), 2}) == u(-3));
   CHECK(run("rem.s32", {u(-7), 2}) == u(-1));
   CHECK(run("div.u32", {u(-7), 2}) == 0xFFFFFFF9u / 2);
@@ -84,7 +84,7 @@ TEST_CASE("division truncates and its edges do not trap the host") {
   CHECK(run("neg.s16", {1}) == 0xFFFF);
 }
 
-TEST_CASE("bit patterns") {
+TEST_CASE("bit patterns", "[alu]") {
   for (uint32_t lut = 0; lut < 256; ++lut) {
     // The table for inputs F0, CC and AA is the table itself.
     const sim::AluCode code = code_of("lop3.b32 d, x, y, z, " + std::to_string(lut) + ";");
@@ -118,7 +118,7 @@ TEST_CASE("bit patterns") {
   CHECK(run("xor.b64", {~0ull, 1}) == ~1ull);
 }
 
-TEST_CASE("f32 and f64 arithmetic rounds as asked") {
+TEST_CASE("f32 and f64 arithmetic rounds as asked", "[alu]") {
   const float ulp = std::numeric_limits<float>::epsilon();
   CHECK(run("add.f32", {f(1.0f), f(ulp / 2)}) == f(1.0f));
   CHECK(run("add.rp.f32", {f(1.0f), f(ulp / 2)}) == f(1.0f + ulp));
@@ -142,7 +142,7 @@ TEST_CASE("f32 and f64 arithmetic rounds as asked") {
   CHECK(run("abs.f32", {f(-2.0f)}) == f(2.0f));
 }
 
-TEST_CASE("minimum and maximum order zeros and treat NaN as spelt") {
+TEST_CASE("minimum and maximum order zeros and treat NaN as spelt", "[alu]") {
   CHECK(run("min.f32", {f(0.0f), f(-0.0f)}) == f(-0.0f));
   CHECK(run("max.f32", {f(-0.0f), f(0.0f)}) == f(0.0f));
   CHECK(run("max.f32", {kNan, f(2.0f)}) == f(2.0f));
@@ -152,7 +152,7 @@ TEST_CASE("minimum and maximum order zeros and treat NaN as spelt") {
   CHECK(run("max.f16x2", {0x3C00'C000, 0x4000'7FFF}) == 0x4000'C000);
 }
 
-TEST_CASE("16-bit floats round once") {
+TEST_CASE("16-bit floats round once", "[alu]") {
   CHECK(run("add.f16", {0x3C00, 0x3C00}) == 0x4000);
   CHECK(run("mul.f16", {0x7BFF, 0x4000}) == 0x7C00);
   CHECK(run("sub.f16", {0x7C00, 0x7C00}) == 0x7FFF);
@@ -169,7 +169,7 @@ TEST_CASE("16-bit floats round once") {
   CHECK(run("add.f32.f16", {0x3C00, f(0.5f)}) == f(1.5f));
 }
 
-TEST_CASE("comparisons: NaN, unsigned forms, Boolean combination, both predicates") {
+TEST_CASE("comparisons: NaN, unsigned forms, Boolean combination, both predicates", "[alu]") {
   CHECK(run("setp.ne.f32", {kNan, kNan}) == 0);
   CHECK(run("setp.neu.f32", {kNan, kNan}) == 1);
   CHECK(run("setp.ltu.f32", {kNan, f(0.0f)}) == 1);
@@ -196,7 +196,7 @@ TEST_CASE("comparisons: NaN, unsigned forms, Boolean combination, both predicate
   }
 }
 
-TEST_CASE("conversions between numbers") {
+TEST_CASE("conversions between numbers", "[alu]") {
   CHECK(run("cvt.s64.s32", {u(-5)}) == uint64_t(-5));
   CHECK(run("cvt.u64.u32", {u(-5)}) == 0xFFFFFFFB);
   CHECK(run("cvt.u8.u32", {0x1FF}) == 0xFF);
@@ -226,7 +226,7 @@ TEST_CASE("conversions between numbers") {
   CHECK(run("cvt.rn.tf32.f32", {0x3F801000}) == 0x3F800000);
 }
 
-TEST_CASE("packed conversions put the first source on top") {
+TEST_CASE("packed conversions put the first source on top", "[alu]") {
   CHECK(run("cvt.rn.f16x2.f32", {f(1.0f), f(-2.0f)}) == 0x3C00'C000);
   CHECK(run("cvt.rn.bf16x2.f32", {f(1.0f), f(-2.0f)}) == 0x3F80'C000);
   CHECK(run("cvt.rn.relu.bf16x2.f32", {f(1.0f), f(-2.0f)}) == 0x3F80'0000);
@@ -243,7 +243,7 @@ TEST_CASE("packed conversions put the first source on top") {
 }
 
 // An H200 gave these results for these inputs.
-TEST_CASE("NaNs, flushing and fields as on an H200") {
+TEST_CASE("NaNs, flushing and fields as on an H200", "[alu]") {
   const uint64_t a = 0x7FFFFFFFFFFFFFFF, b = 0xFFFFFFFF80000000, signalling = 0x7FF0000000000001;
   CHECK(run("abs.f32", {0xFFC12345}) == kNan);
   CHECK(run("neg.f16", {0x7C01}) == 0x7FFF);
@@ -270,7 +270,7 @@ TEST_CASE("NaNs, flushing and fields as on an H200") {
   CHECK(run("rem.s64", {5, 0}) == ~0ull);
 }
 
-TEST_CASE("what is no arithmetic is left to others, what is unknown is named") {
+TEST_CASE("what is no arithmetic is left to others, what is unknown is named", "[alu]") {
   sim::AluCode code;
   CHECK_FALSE(sim::resolve_alu(statement_of("mov.b64 d, x;"), &code));
   CHECK_FALSE(sim::resolve_alu(statement_of("bar.sync 0;"), &code));

@@ -9,7 +9,7 @@
 
 using sim_test::fault_of;
 
-TEST_CASE("bytes: written bytes come back, neighbours stay poison") {
+TEST_CASE("bytes: written bytes come back, neighbours stay poison", "[bytes]") {
   sim::Bytes bytes(64, "shared memory");
   const uint8_t in[4] = {1, 2, 3, 4};
   bytes.write(10, in, sizeof in);
@@ -24,7 +24,7 @@ TEST_CASE("bytes: written bytes come back, neighbours stay poison") {
   CHECK(fault_of([&] { bytes.view(9, 2); }).kind() == sim::FaultKind::kPoison);
 }
 
-TEST_CASE("bytes: poison takes validity back until the next write") {
+TEST_CASE("bytes: poison takes validity back until the next write", "[bytes]") {
   sim::Bytes bytes(32, "shared memory");
   const uint8_t zeros[32] = {};
   uint8_t out[32];
@@ -37,7 +37,7 @@ TEST_CASE("bytes: poison takes validity back until the next write") {
   bytes.read(0, out, 32);
 }
 
-TEST_CASE("bytes: no access reaches beyond the end, however large its offset") {
+TEST_CASE("bytes: no access reaches beyond the end, however large its offset", "[bytes]") {
   sim::Bytes bytes(32, "shared memory");
   uint8_t buffer[64] = {};
   const uint64_t offset = GENERATE(uint64_t{1}, uint64_t{32}, uint64_t{33}, ~uint64_t{0}, ~uint64_t{0} - 31);

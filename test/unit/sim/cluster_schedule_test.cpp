@@ -61,7 +61,8 @@ Outcome run(const std::string& mode, uint64_t seed, const std::string& order = "
 
 }  // namespace
 
-TEST_CASE("clusters: by default the first runs first, in reverse the last, and both hand the word over") {
+TEST_CASE("clusters: by default the first runs first, in reverse the last, and both hand the word over",
+          "[schedule]") {
   const Outcome first = run("default", 0), last = run("reverse", 0);
   CHECK(first.polls == 0);
   CHECK(last.polls > 0);
@@ -71,7 +72,7 @@ TEST_CASE("clusters: by default the first runs first, in reverse the last, and b
   }
 }
 
-TEST_CASE("clusters: the seeds of random run both orders, and a seed runs the same one again") {
+TEST_CASE("clusters: the seeds of random run both orders, and a seed runs the same one again", "[schedule]") {
   std::set<bool> waited;
   for (uint64_t seed = 0; seed < 16; ++seed) {
     CAPTURE(seed);
@@ -84,7 +85,8 @@ TEST_CASE("clusters: the seeds of random run both orders, and a seed runs the sa
   CHECK(waited.size() == 2);
 }
 
-TEST_CASE("clusters: under every mode the hand-over ends, and without an acquire it is a race") {
+TEST_CASE("clusters: under every mode the hand-over ends, and without an acquire it is a race",
+          "[schedule]") {
   for (const sim::Mode& mode : sim::modes()) {
     CAPTURE(mode.name);
     CHECK(run(mode.name, 3).findings.empty());
@@ -92,7 +94,8 @@ TEST_CASE("clusters: under every mode the hand-over ends, and without an acquire
   }
 }
 
-TEST_CASE("clusters: as many as the machine holds are resident, every one runs once in a round") {
+TEST_CASE("clusters: as many as the machine holds are resident, every one runs once in a round",
+          "[schedule]") {
   // A slice is one instruction, and whatever fits begins at once.
   class Crowd : public sim::DefaultPolicy {
    public:

@@ -54,14 +54,14 @@ const std::string program = COMMAND_PROGRAM;
 
 }  // namespace
 
-TEST_CASE("a clean program is clean") {
+TEST_CASE("a clean program is clean", "[command]") {
   const Answer answer = command(program);
   CHECK(answer.status == 0);
   CHECK_THAT(answer.text, contains("the program ran"));
   CHECK_THAT(answer.text, contains("1 run, 1 grid: 0 E, 0 S, 0 A\n"));
 }
 
-TEST_CASE("a race is an error, with the line that shows it again") {
+TEST_CASE("a race is an error, with the line that shows it again", "[command]") {
   const Answer answer = command("--quiet " + program + " race");
   CHECK(answer.status == 1);
   CHECK_THAT(answer.text, contains("command_program_test.cu:"));
@@ -69,21 +69,21 @@ TEST_CASE("a race is an error, with the line that shows it again") {
   CHECK_THAT(answer.text, contains("replay    dualgemm-sim --mode default --seed 0 " + program + " race"));
 }
 
-TEST_CASE("a deadlock is an error that names the barrier") {
+TEST_CASE("a deadlock is an error that names the barrier", "[command]") {
   const Answer answer = command("--timeout 60 --quiet " + program + " deadlock");
   CHECK(answer.status == 1);
   CHECK_THAT(answer.text, contains("E deadlock: "));
   CHECK_THAT(answer.text, contains("mbarrier 1 of 1 initialised at sim/command_program_test.cu:"));
 }
 
-TEST_CASE("an access out of bounds is an error at its line") {
+TEST_CASE("an access out of bounds is an error at its line", "[command]") {
   const Answer answer = command("--quiet " + program + " bounds");
   CHECK(answer.status == 1);
   CHECK_THAT(answer.text, contains("E machine-bounds"));
   CHECK_THAT(answer.text, contains("st.global.u32"));
 }
 
-TEST_CASE("a program that fails, hangs or launches nothing was not judged") {
+TEST_CASE("a program that fails, hangs or launches nothing was not judged", "[command]") {
   const Answer failed = command(program + " fail");
   CHECK(failed.status == 3);
   CHECK_THAT(failed.text, contains("ended with status 7"));
@@ -98,7 +98,7 @@ TEST_CASE("a program that fails, hangs or launches nothing was not judged") {
   CHECK_THAT(missing.text, contains("./no_such_program cannot be started"));
 }
 
-TEST_CASE("wrong usage is refused with the argument and its value") {
+TEST_CASE("wrong usage is refused with the argument and its value", "[command]") {
   const auto refused = [](const std::string& arguments, const std::string& why) {
     const Answer answer = command(arguments);
     CHECK(answer.status == 2);
@@ -115,12 +115,12 @@ TEST_CASE("wrong usage is refused with the argument and its value") {
   refused("--allow machine-trap " + program, "class E cannot be allowed");
 }
 
-TEST_CASE("options behind the program are the program's") {
+TEST_CASE("options behind the program are the program's", "[command]") {
   const Answer answer = command(program + " clean --mode nonsense");
   CHECK(answer.status == 0);
 }
 
-TEST_CASE("rules and modes are listed") {
+TEST_CASE("rules and modes are listed", "[command]") {
   const Answer rules = command("--rules");
   CHECK(rules.status == 0);
   CHECK_THAT(rules.text, contains("E machine-deadlock"));
@@ -130,7 +130,7 @@ TEST_CASE("rules and modes are listed") {
   CHECK_THAT(modes.text, contains("default "));
 }
 
-TEST_CASE("many runs give one report, with the runs that showed each finding") {
+TEST_CASE("many runs give one report, with the runs that showed each finding", "[command]") {
   const File file(".json");
   const Answer answer =
       command("--quiet --seeds 3 --seed 5 --jobs 2 --json " + file.path + " " + program + " race");
@@ -144,7 +144,7 @@ TEST_CASE("many runs give one report, with the runs that showed each finding") {
   for (const auto& finding : report.at("findings")) CHECK(finding.at("seen").size() == 3);
 }
 
-TEST_CASE("a trace of the same schedule is the same") {
+TEST_CASE("a trace of the same schedule is the same", "[command]") {
   const File first(".a"), second(".b");
   for (const File* file : {&first, &second})
     REQUIRE(command("--quiet --trace " + file->path + " " + program).status == 0);
@@ -154,7 +154,7 @@ TEST_CASE("a trace of the same schedule is the same") {
   CHECK(trace == read(second.path));
 }
 
-TEST_CASE("the machine is chosen by option or environment, and an unknown one lists all") {
+TEST_CASE("the machine is chosen by option or environment, and an unknown one lists all", "[command]") {
   const Answer family = command("--machine b300 --quiet " + program + " race");
   CHECK(family.status == 1);
   CHECK_THAT(family.text,

@@ -6,7 +6,7 @@
 using namespace sim_test;
 using sim::FaultKind;
 
-TEST_CASE("a wait for bulk groups covers all but the youngest groups, and only committed ones") {
+TEST_CASE("a wait for bulk groups covers all but the youngest groups, and only committed ones", "[copies]") {
   // One thread stores words 40, 41, ... in two copies; what it may read after the wait says what the wait
   // covered.
   const auto result = [](const std::string& wait, int offset) {
@@ -39,7 +39,8 @@ TEST_CASE("a wait for bulk groups covers all but the youngest groups, and only c
   CHECK(kind("cp.async.bulk.commit_group; cp.async.bulk.wait_group 2;", 0) == FaultKind::kPoison);
 }
 
-TEST_CASE("a bulk load lands in this CTA with either spelling of its destination, and with a cache policy") {
+TEST_CASE("a bulk load lands in this CTA with either spelling of its destination, and with a cache policy",
+          "[copies]") {
   const char* const form =
       GENERATE("shared::cta.global.mbarrier::complete_tx::bytes [%r3], [%rd9], 128, [%r2];",
                "shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd9], 128, [%r2];",
@@ -83,7 +84,7 @@ std::string send_to_peer(const std::string& barrier) {
 
 }  // namespace
 
-TEST_CASE("a bulk copy between CTAs lands in the peer and signals the peer's barrier") {
+TEST_CASE("a bulk copy between CTAs lands in the peer and signals the peer's barrier", "[copies]") {
   const std::string mode = GENERATE("default", "late", "tear", "random");
   Machine machine;
   const Words out = run(machine, machine.make(Words{0}), {send_to_peer("%r9"), 32, 2, {}, mode});
@@ -93,14 +94,14 @@ TEST_CASE("a bulk copy between CTAs lands in the peer and signals the peer's bar
   }
 }
 
-TEST_CASE("a bulk copy between CTAs whose barrier is not where it lands is a protocol fault") {
+TEST_CASE("a bulk copy between CTAs whose barrier is not where it lands is a protocol fault", "[copies]") {
   Machine machine;
   const auto fault = fault_of([&] { run(machine, machine.make(Words{0}), {send_to_peer("%r2"), 32, 2}); });
   CHECK(fault.kind() == FaultKind::kProtocol);
   CHECK(says(fault, "the mbarrier is in CTA rank 0, the destination in CTA rank 1"));
 }
 
-TEST_CASE("st.async stores scalars and vectors to the peer and counts their bytes") {
+TEST_CASE("st.async stores scalars and vectors to the peer and counts their bytes", "[copies]") {
   struct Form {
     const char* text;
     uint32_t bytes;
@@ -136,7 +137,7 @@ TEST_CASE("st.async stores scalars and vectors to the peer and counts their byte
   }
 }
 
-TEST_CASE("cp.async copies 4, 8 or 16 bytes a lane; a shorter or ignored source leaves zeros") {
+TEST_CASE("cp.async copies 4, 8 or 16 bytes a lane; a shorter or ignored source leaves zeros", "[copies]") {
   struct Form {
     const char* text;
     uint32_t bytes, taken;
@@ -174,7 +175,7 @@ TEST_CASE("cp.async copies 4, 8 or 16 bytes a lane; a shorter or ignored source 
   }
 }
 
-TEST_CASE("cp.async groups complete oldest first, and reading before the wait is poison") {
+TEST_CASE("cp.async groups complete oldest first, and reading before the wait is poison", "[copies]") {
   const auto read = [](const char* wait, int offset) {
     Machine machine;
     const std::string body = std::string(R"(
@@ -191,7 +192,7 @@ TEST_CASE("cp.async groups complete oldest first, and reading before the wait is
   CHECK(fault_of([&] { read("cp.async.wait_group 2;", 0); }).kind() == FaultKind::kPoison);
 }
 
-TEST_CASE("prefetches load in every form and change nothing") {
+TEST_CASE("prefetches load in every form and change nothing", "[copies]") {
   const std::string form =
       GENERATE("prefetch.global.L2 [%rd9];", "prefetch.global.L1 [%rd9];", "prefetch.L2 [%rd9];",
                "prefetch.global.L2::evict_last [%rd9];", "prefetch.global.L2::evict_normal [%rd9];",

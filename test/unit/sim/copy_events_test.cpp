@@ -60,7 +60,8 @@ constexpr uint32_t kBuffer = 1024, kBar = 1024 + 2048;  // shared offsets of the
 }  // namespace
 
 TEST_CASE(
-    "the issue of a tensor load names the global bytes inside the tensor, the whole box, and its barrier") {
+    "the issue of a tensor load names the global bytes inside the tensor, the whole box, and its barrier",
+    "[copy_events]") {
   const uint32_t rank = GENERATE(1u, 2u, 3u, 4u, 5u);
   const Tensor tensor = of_rank(rank);
   const std::vector<int64_t> from = elements(tensor);
@@ -92,7 +93,8 @@ TEST_CASE(
   for (uint32_t i = 0; i < rank; ++i) CHECK(issue.coordinates[i] == tensor.at[i]);
 }
 
-TEST_CASE("the issue of a tensor store names the bytes of both sides that lie inside the tensor") {
+TEST_CASE("the issue of a tensor store names the bytes of both sides that lie inside the tensor",
+          "[copy_events]") {
   const uint32_t swizzle = GENERATE(0u, 3u);
   const int64_t x = GENERATE(int64_t(0), int64_t(16), int64_t(8), int64_t(40));
   CAPTURE(swizzle, x);
@@ -120,7 +122,8 @@ TEST_CASE("the issue of a tensor store names the bytes of both sides that lie in
   CHECK(issue.barriers.empty());
 }
 
-TEST_CASE("the issue of a multicast names every destination and every barrier with the bytes it is given") {
+TEST_CASE("the issue of a multicast names every destination and every barrier with the bytes it is given",
+          "[copy_events]") {
   const std::string body = std::string(kInit) + R"(
     setp.eq.u32 %p3, %r4, 0; mov.b16 %h1, 3;
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 64;
@@ -145,7 +148,8 @@ TEST_CASE("the issue of a multicast names every destination and every barrier wi
   }
 }
 
-TEST_CASE("groups tell when they are committed, and their waits when they end and what they allow") {
+TEST_CASE("groups tell when they are committed, and their waits when they end and what they allow",
+          "[copy_events]") {
   const std::string body = R"(
     st.shared.u32 [%r3], %r1; st.shared.u32 [%r3+4], %r1; st.shared.u32 [%r3+8], %r1; st.shared.u32 [%r3+12], %r1;
     fence.proxy.async.shared::cta;
@@ -173,7 +177,8 @@ TEST_CASE("groups tell when they are committed, and their waits when they end an
 
 TEST_CASE(
     "a watcher sees each CTA begin, its lanes leave, and each CTA end, "
-    "between the start and the end of the grid") {
+    "between the start and the end of the grid",
+    "[copy_events]") {
   Watcher seen;
   Machine machine;
   run(machine, machine.make(Words{0}),
@@ -195,7 +200,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("the end of a grid that faults carries the fault's text") {
+TEST_CASE("the end of a grid that faults carries the fault's text", "[copy_events]") {
   Watcher seen;
   Machine machine;
   const auto fault = fault_of([&] {
@@ -206,7 +211,8 @@ TEST_CASE("the end of a grid that faults carries the fault's text") {
 
 TEST_CASE(
     "a CTA that exits under a copy is told which barrier the copy would have signalled, "
-    "and what is missing") {
+    "and what is missing",
+    "[copy_events]") {
   const std::string body = std::string(kInit) + R"(
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 32;
     cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r3], [%rd9], 16, [%r2];
@@ -220,7 +226,8 @@ TEST_CASE(
 
 TEST_CASE(
     "a CTA may exit when its own part of a multicast has landed, "
-    "and when its stores have read their sources") {
+    "and when its stores have read their sources",
+    "[copy_events]") {
   // The policy lands rank 1's piece first; rank 1 leaves while rank 0 still waits.
   class PeerFirst : public sim::Policy {
     size_t next(const std::vector<sim::Agent>& agents) override {

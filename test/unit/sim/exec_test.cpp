@@ -6,7 +6,7 @@
 using namespace sim_test;
 using sim::FaultKind;
 
-TEST_CASE("a loop with arithmetic gives every lane its own sum") {
+TEST_CASE("a loop with arithmetic gives every lane its own sum", "[exec]") {
   const auto out = run_lanes(R"(
     mov.u32 %r2, 0; mov.u32 %r3, 0;
   LOOP:
@@ -19,7 +19,8 @@ TEST_CASE("a loop with arithmetic gives every lane its own sum") {
 
 TEST_CASE(
     "lanes that diverge meet again: "
-    "a full-warp shuffle after a branch needs no synchronisation of its own") {
+    "a full-warp shuffle after a branch needs no synchronisation of its own",
+    "[exec]") {
   const auto out = run_lanes(R"(
     and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0;
     @%p1 bra EVEN;
@@ -35,7 +36,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("lanes that leave a loop at different iterations are converged after it") {
+TEST_CASE("lanes that leave a loop at different iterations are converged after it", "[exec]") {
   const auto out = run_lanes(R"(
     mov.u32 %r2, 0;
   LOOP:
@@ -48,7 +49,7 @@ TEST_CASE("lanes that leave a loop at different iterations are converged after i
   for (uint32_t lane = 0; lane < 32; ++lane) CHECK(out[lane] == lane);
 }
 
-TEST_CASE("a lane may spin on another lane of its warp that waits to reconverge") {
+TEST_CASE("a lane may spin on another lane of its warp that waits to reconverge", "[exec]") {
   const auto out = run_lanes(R"(
     mov.u32 %r5, 0; st.global.u32 [%rd1], %r5;
     setp.eq.u32 %p1, %r1, 0;
@@ -66,7 +67,7 @@ TEST_CASE("a lane may spin on another lane of its warp that waits to reconverge"
   for (uint32_t value : out) CHECK(value == 7);
 }
 
-TEST_CASE("shfl.up, shfl.down and shfl.idx clamp at the ends and say so") {
+TEST_CASE("shfl.up, shfl.down and shfl.idx clamp at the ends and say so", "[exec]") {
   const auto out = run_lanes(R"(
     shfl.sync.up.b32 %r2|%p1, %r1, 3, 0, -1;
     shfl.sync.down.b32 %r3|%p2, %r1, 3, 31, -1;
@@ -81,7 +82,7 @@ TEST_CASE("shfl.up, shfl.down and shfl.idx clamp at the ends and say so") {
   }
 }
 
-TEST_CASE("vote, redux, match and elect see exactly the lanes of the mask") {
+TEST_CASE("vote, redux, match and elect see exactly the lanes of the mask", "[exec]") {
   const auto out = run_lanes(R"(
     setp.lt.u32 %p1, %r1, 5;
     vote.sync.ballot.b32 %r2, %p1, -1;
@@ -101,7 +102,7 @@ TEST_CASE("vote, redux, match and elect see exactly the lanes of the mask") {
   CHECK(leaders == 1);
 }
 
-TEST_CASE("pack and unpack order the parts from the low bits") {
+TEST_CASE("pack and unpack order the parts from the low bits", "[exec]") {
   const auto out = run_lanes(R"(
     .reg .b16 %h<4>;
     mov.u32 %r2, 0x1234ABCD;
@@ -114,7 +115,7 @@ TEST_CASE("pack and unpack order the parts from the low bits") {
   CHECK(out[0] == (0x1234ABCDu ^ 0xABCD1234u));
 }
 
-TEST_CASE("shared memory carries values between warps across bar.sync") {
+TEST_CASE("shared memory carries values between warps across bar.sync", "[exec]") {
   const auto out = run_lanes(R"(
     mov.u32 %r2, buffer;
     shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3;
@@ -127,7 +128,7 @@ TEST_CASE("shared memory carries values between warps across bar.sync") {
   for (uint32_t i = 0; i < 128; ++i) CHECK(out[i] == 127 - i);
 }
 
-TEST_CASE("a generic address reaches shared and local memory, and comes back") {
+TEST_CASE("a generic address reaches shared and local memory, and comes back", "[exec]") {
   const auto out = run_lanes(R"(
     .local .align 8 .b8 stack[16];
     mov.u64 %rd2, stack; cvta.local.u64 %rd3, %rd2;
@@ -143,7 +144,8 @@ TEST_CASE("a generic address reaches shared and local memory, and comes back") {
 
 TEST_CASE(
     "dynamic shared memory starts behind the static variables, aligned as declared, "
-    "above the reserved kilobyte") {
+    "above the reserved kilobyte",
+    "[exec]") {
   const auto out =
       run_lanes(R"(
     mov.u32 %r2, dynamic; mov.u32 %r3, fixed; st.shared.u32 [%r3], %r1;
@@ -152,7 +154,7 @@ TEST_CASE(
   CHECK(out[0] == 2048);
 }
 
-TEST_CASE("named barriers let a producer warp run ahead of a consumer warp") {
+TEST_CASE("named barriers let a producer warp run ahead of a consumer warp", "[exec]") {
   const auto out = run_lanes(R"(
     mov.u32 %r2, cell; setp.ge.u32 %p1, %r1, 32;
     @%p1 bra CONSUMER;
@@ -167,7 +169,7 @@ TEST_CASE("named barriers let a producer warp run ahead of a consumer warp") {
   for (uint32_t i = 32; i < 64; ++i) CHECK(out[i] == 42);
 }
 
-TEST_CASE("atomics of all lanes add up and return distinct old values") {
+TEST_CASE("atomics of all lanes add up and return distinct old values", "[exec]") {
   Machine machine;
   uint32_t* out = machine.make<uint32_t>(64);
   uint32_t* counter = machine.make(std::vector<uint32_t>{0});
@@ -187,7 +189,7 @@ TEST_CASE("atomics of all lanes add up and return distinct old values") {
   CHECK(machine.fetch(counter, 1)[0] == 64);
 }
 
-TEST_CASE("a device function is called with parameters and returns a value") {
+TEST_CASE("a device function is called with parameters and returns a value", "[exec]") {
   const auto out = run_lanes(R"(
     { .param .b32 a; .param .b32 result;
       st.param.b32 [a], %r1;
@@ -202,7 +204,7 @@ TEST_CASE("a device function is called with parameters and returns a value") {
   for (uint32_t lane = 0; lane < 32; ++lane) CHECK(out[lane] == 2 * lane);
 }
 
-TEST_CASE("a register nobody wrote is named") {
+TEST_CASE("a register nobody wrote is named", "[exec]") {
   const auto fault = lanes_fault("setp.lt.u32 %p1, %r1, 4; @%p1 mov.u32 %r2, 1; add.u32 %r3, %r2, 1; ret;");
   CHECK(fault.kind() == FaultKind::kPoison);
   CHECK(says(fault, "%r2"));
@@ -212,7 +214,8 @@ TEST_CASE("a register nobody wrote is named") {
 
 TEST_CASE(
     "accesses outside memory, misaligned accesses and stray shared addresses "
-    "are faults that name the place") {
+    "are faults that name the place",
+    "[exec]") {
   SECTION("global") {
     const auto fault = lanes_fault("st.global.u32 [%rd1+128], %r1; ret;");
     CHECK(fault.kind() == FaultKind::kBounds);
@@ -247,7 +250,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a second arrival at the cluster barrier needs a wait between, also when the first has completed it") {
+    "a second arrival at the cluster barrier needs a wait between, also when the first has completed it",
+    "[exec]") {
   const std::string arrive = "barrier.cluster.arrive.aligned; ", wait = "barrier.cluster.wait.aligned; ";
   for (const uint32_t cluster : {1u, 2u}) {
     const auto fault = lanes_fault(arrive + arrive + "ret;", 32, "", cluster, cluster);
@@ -258,7 +262,7 @@ TEST_CASE(
   CHECK_NOTHROW(run_lanes(arrive + wait + arrive + wait + store));
 }
 
-TEST_CASE("an aligned instruction in divergent code is a protocol fault that names both places") {
+TEST_CASE("an aligned instruction in divergent code is a protocol fault that names both places", "[exec]") {
   const auto fault = lanes_fault(R"(
     setp.lt.u32 %p1, %r1, 8;
     @%p1 bra LOW;
@@ -274,7 +278,7 @@ TEST_CASE("an aligned instruction in divergent code is a protocol fault that nam
   CHECK(says(fault, "0xff "));
 }
 
-TEST_CASE("unknown instructions and qualifiers do not load, whether or not they would run") {
+TEST_CASE("unknown instructions and qualifiers do not load, whether or not they would run", "[exec]") {
   Machine machine;
   const auto load = [&](const std::string& line) {
     return fault_of([&] {
@@ -290,7 +294,7 @@ TEST_CASE("unknown instructions and qualifiers do not load, whether or not they 
   CHECK(load("mov.u32 %r1, %envreg0;").kind() == FaultKind::kUnsupported);
 }
 
-TEST_CASE("arithmetic gives a lane the same value whether the whole warp takes part or not") {
+TEST_CASE("arithmetic gives a lane the same value whether the whole warp takes part or not", "[exec]") {
   const std::string operation =
       GENERATE("add.s32 %r4, %r2, %r3", "sub.u32 %r4, %r2, %r3", "mul.lo.s32 %r4, %r2, %r3",
                "mad.lo.u32 %r4, %r2, %r3, %r1", "and.b32 %r4, %r2, %r3", "or.b32 %r4, %r2, %r3",
@@ -319,9 +323,9 @@ TEST_CASE("arithmetic gives a lane the same value whether the whole warp takes p
   CHECK(whole == part);
 }
 
-TEST_CASE("trap ends the run") { CHECK(lanes_fault("trap;").kind() == FaultKind::kTrap); }
+TEST_CASE("trap ends the run", "[exec]") { CHECK(lanes_fault("trap;").kind() == FaultKind::kTrap); }
 
-TEST_CASE("launch limits are checked before anything runs") {
+TEST_CASE("launch limits are checked before anything runs", "[exec]") {
   Machine machine;
   uint32_t* out = machine.make<uint32_t>(1024);
   const auto refused = [&](const std::string& directives, const sim::LaunchConfig& config) {
@@ -341,7 +345,7 @@ TEST_CASE("launch limits are checked before anything runs") {
   CHECK(refused(".explicitcluster\n.reqnctapercluster 2, 1, 1", shape(4, 32, 4)) == FaultKind::kLaunch);
 }
 
-TEST_CASE("a thread that spins for ever without changing anything is reported as a livelock") {
+TEST_CASE("a thread that spins for ever without changing anything is reported as a livelock", "[exec]") {
   const auto fault = lanes_fault(R"(
     setp.ne.u32 %p1, %r1, 0;
   SPIN:

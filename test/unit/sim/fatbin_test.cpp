@@ -114,7 +114,7 @@ std::string selected_target(Container& container, const sim::Machine& machine = 
 
 }  // namespace
 
-TEST_CASE("every storage gives back the text that went in") {
+TEST_CASE("every storage gives back the text that went in", "[fatbin]") {
   const uint64_t storage = GENERATE(uint64_t{0}, kZstd, kLz4);
   Container container;
   container.add(kPtx, 100, kTargetF | storage, long_text());
@@ -124,7 +124,7 @@ TEST_CASE("every storage gives back the text that went in") {
   CHECK(unpack_ptx(entries[0]) == long_text());
 }
 
-TEST_CASE("the newest PTX the device can compile is chosen") {
+TEST_CASE("the newest PTX the device can compile is chosen", "[fatbin]") {
   SECTION("newer wins, cubins of other devices and newer devices do not count") {
     Container c;
     c.add(kPtx, 90, 0, "x").add(kPtx, 100, 0, "y").add(kPtx, 120, 0, "z").add(kCubin, 90, 0, "elf");
@@ -142,7 +142,8 @@ TEST_CASE("the newest PTX the device can compile is chosen") {
   }
 }
 
-TEST_CASE("each machine takes plain PTX up to its own number, its family's and what is for it alone") {
+TEST_CASE("each machine takes plain PTX up to its own number, its family's and what is for it alone",
+          "[fatbin]") {
   struct Image {
     uint32_t arch;
     uint64_t flags;
@@ -173,7 +174,7 @@ TEST_CASE("each machine takes plain PTX up to its own number, its family's and w
   check(sim::kH200, image.h200);
 }
 
-TEST_CASE("a cubin that runs goes before any PTX, and its own PTX stands for it") {
+TEST_CASE("a cubin that runs goes before any PTX, and its own PTX stands for it", "[fatbin]") {
   SECTION("a family cubin on a chip of the family, beside newer PTX") {
     Container c;
     c.add(kCubin, 100, kTargetF, "elf").add(kPtx, 100, kTargetF, "f").add(kPtx, 103, kTargetA, "a");
@@ -202,7 +203,7 @@ TEST_CASE("a cubin that runs goes before any PTX, and its own PTX stands for it"
   }
 }
 
-TEST_CASE("a fat binary without usable PTX says what it holds and how to build it") {
+TEST_CASE("a fat binary without usable PTX says what it holds and how to build it", "[fatbin]") {
   SECTION("machine code alone") {
     Container c;
     c.add(kCubin, 100, kTargetF, "elf");
@@ -231,7 +232,7 @@ TEST_CASE("a fat binary without usable PTX says what it holds and how to build i
   }
 }
 
-TEST_CASE("damaged or foreign containers are refused") {
+TEST_CASE("damaged or foreign containers are refused", "[fatbin]") {
   Container c;
   c.add(kPtx, 100, kTargetF | kZstd, long_text());
   SECTION("wrapper of relocatable device code") {
@@ -299,7 +300,7 @@ std::string counts_sms(const std::string& target) {
 
 }  // namespace
 
-TEST_CASE("a program runs on the machine it was built for, and the others have no image of it") {
+TEST_CASE("a program runs on the machine it was built for, and the others have no image of it", "[fatbin]") {
   struct Build {
     uint32_t arch;
     uint64_t flags;
@@ -332,7 +333,8 @@ TEST_CASE("a program runs on the machine it was built for, and the others have n
   check(sim::kH200, build.h200);
 }
 
-TEST_CASE("PTX with an instruction that its target lacks is invalid on every machine that compiles it") {
+TEST_CASE("PTX with an instruction that its target lacks is invalid on every machine that compiles it",
+          "[fatbin]") {
   Container c;
   c.add(kPtx, 90, 0,
         ".version 8.8\n.target sm_90\n.address_size 64\n.entry kernel()\n{ .reg .b64 a, b;\n"
@@ -344,7 +346,8 @@ TEST_CASE("PTX with an instruction that its target lacks is invalid on every mac
   CHECK_THAT(sim::shim::last_fault_text(), contains("needs .target sm_100") && contains("PTX line 6"));
 }
 
-TEST_CASE("a fat binary that cannot be loaded fails when used, every time, and spoils nothing else") {
+TEST_CASE("a fat binary that cannot be loaded fails when used, every time, and spoils nothing else",
+          "[fatbin]") {
   Container c;
   const bool has_ptx = GENERATE(true, false);
   if (has_ptx)

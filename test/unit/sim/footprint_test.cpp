@@ -54,7 +54,7 @@ std::vector<Bytes> pieces(const std::vector<Bytes>& ranges) {
 
 }  // namespace
 
-TEST_CASE("footprint: one CTA's copy, multiplication, commit, load") {
+TEST_CASE("footprint: one CTA's copy, multiplication, commit, load", "[footprint]") {
   const Recorder seen = watch(kSingle);
   const auto copies = seen.of(Issue::kTmemCopy);
   REQUIRE(copies.size() == 2);
@@ -109,7 +109,8 @@ TEST_CASE("footprint: one CTA's copy, multiplication, commit, load") {
   CHECK(seen.of(Sync::kTmemRelinquish).size() == 1);
 }
 
-TEST_CASE("footprint: every CTA of a pair gives its half of A, B and D, and all scale factors of B") {
+TEST_CASE("footprint: every CTA of a pair gives its half of A, B and D, and all scale factors of B",
+          "[footprint]") {
   const Recorder seen = watch(kPair);
   const auto mmas = seen.of(Issue::kMma);
   REQUIRE(mmas.size() == 2);
@@ -192,7 +193,8 @@ void check_written(const sim::MmaOp& op, const Cta* ctas) {
 
 }  // namespace
 
-TEST_CASE("footprint: a multiplication reads and writes all of what it says, and nothing else") {
+TEST_CASE("footprint: a multiplication reads and writes all of what it says, and nothing else",
+          "[footprint]") {
   sim::MmaOp op{};
   SECTION("block-scaled, one CTA") {
     op.kind = sim::MmaKind::kMxf4nvf4;
@@ -245,7 +247,7 @@ TEST_CASE("footprint: a multiplication reads and writes all of what it says, and
   }
 }
 
-TEST_CASE("footprint: a copy reads what it says and writes what it says") {
+TEST_CASE("footprint: a copy reads what it says and writes what it says", "[footprint]") {
   const sim::CpShape shape =
       GENERATE(sim::CpShape::k128x256b, sim::CpShape::k128x128b, sim::CpShape::k64x128b_02_13,
                sim::CpShape::k64x128b_01_23, sim::CpShape::k32x128b_warpx4);
@@ -281,7 +283,7 @@ TEST_CASE("footprint: a copy reads what it says and writes what it says") {
     CHECK(fault_of([&] { copy(&range); }).kind() == sim::FaultKind::kPoison);
 }
 
-TEST_CASE("footprint: the cells of tcgen05.ld shapes") {
+TEST_CASE("footprint: the cells of tcgen05.ld shapes", "[footprint]") {
   const auto cells = [](sim::LdShape shape, int repeat, uint32_t taddr, int warp, int split, bool pack) {
     std::vector<Cells> out;
     for (const sim::CellRange& r : sim::ld_cells(shape, repeat, taddr, warp, split, pack))

@@ -77,7 +77,8 @@ const std::string kOverwrite =
 
 }  // namespace
 
-TEST_CASE("a load that was not waited for before its cells are overwritten may see the new values") {
+TEST_CASE("a load that was not waited for before its cells are overwritten may see the new values",
+          "[freedom]") {
   const std::string missing = with_columns(kLoad + kOverwrite + kWaitLd);
   const std::string right = with_columns(kLoad + kWaitLd + kOverwrite);
   CHECK(run(Free{}, missing)[3] == 103);
@@ -85,7 +86,7 @@ TEST_CASE("a load that was not waited for before its cells are overwritten may s
   for (const Free& policy : {Free{}, late()}) CHECK(run(policy, right)[3] == 103);
 }
 
-TEST_CASE("a late load takes the value when its register is first used, and says so once") {
+TEST_CASE("a late load takes the value when its register is first used, and says so once", "[freedom]") {
   const std::string use = with_columns(kLoad + "add.u32 %r10, %r9, 0;" + kOverwrite + kWaitLd);
   Recorder early_seen, late_seen;
   CHECK(run(Free{}, use, 32, &early_seen)[3] == 103);
@@ -102,12 +103,12 @@ TEST_CASE("a late load takes the value when its register is first used, and says
   }
 }
 
-TEST_CASE("overwriting the register of a late load does not bring the load back later") {
+TEST_CASE("overwriting the register of a late load does not bring the load back later", "[freedom]") {
   const std::string body = with_columns(kLoad + "mov.u32 %r9, 7;" + kWaitLd);
   for (const Free& policy : {Free{}, late()}) CHECK(run(policy, body)[3] == 7);
 }
 
-TEST_CASE("a late store reaches its cells when the policy lands it or when it is waited for") {
+TEST_CASE("a late store reaches its cells when the policy lands it or when it is waited for", "[freedom]") {
   const std::string store = "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r3], {%r5};";
   const std::string wait = "tcgen05.wait::st.sync.aligned;";
   const std::string body = with_columns(store + "mov.u32 %r5, 0;" + kLoad + kWaitLd + wait);
@@ -116,7 +117,7 @@ TEST_CASE("a late store reaches its cells when the policy lands it or when it is
   CHECK(run(late(), with_columns(store + "mov.u32 %r5, 0;" + wait + kLoad + kWaitLd))[3] == 203);
 }
 
-TEST_CASE("the policy may land a load before anybody waits for it") {
+TEST_CASE("the policy may land a load before anybody waits for it", "[freedom]") {
   Free policy;
   policy.early = false;  // and the default order lands it before the warp's next turn
   const auto spin = R"(
@@ -127,7 +128,8 @@ TEST_CASE("the policy may land a load before anybody waits for it") {
   CHECK(run(policy, with_columns(kLoad + spin + kOverwrite + kWaitLd))[3] == 103);
 }
 
-TEST_CASE("tensor memory is not freed, and no thread exits, before loads and stores are waited for") {
+TEST_CASE("tensor memory is not freed, and no thread exits, before loads and stores are waited for",
+          "[freedom]") {
   for (const Free& policy : {Free{}, late()}) {
     const auto freed = fault_of([&] { run(policy, with_columns(kLoad) + "mov.u32 %r9, 0;"); });
     CHECK(freed.kind() == FaultKind::kProtocol);
@@ -142,7 +144,7 @@ TEST_CASE("tensor memory is not freed, and no thread exits, before loads and sto
   }
 }
 
-TEST_CASE("the product is the same when loads are late and when lanes stay apart") {
+TEST_CASE("the product is the same when loads are late and when lanes stay apart", "[freedom]") {
   for (const Shape* shape : {&kSingle, &kPair}) {
     std::vector<std::vector<float>> results;
     for (Free policy : {Free{}, late(), apart()}) {
@@ -161,7 +163,7 @@ TEST_CASE("the product is the same when loads are late and when lanes stay apart
   }
 }
 
-TEST_CASE("the policy elects the lane, and a lane outside the mask is refused") {
+TEST_CASE("the policy elects the lane, and a lane outside the mask is refused", "[freedom]") {
   const std::string body = R"(
     setp.ge.u32 %p1, %r1, 8;
     mov.u32 %r9, 99;
@@ -201,7 +203,7 @@ std::string exchange(const std::string& sync) {
     ld.shared.u32 %r9, [%r2];)";
 }
 
-TEST_CASE("lanes that stay apart do not see each other's writes before they synchronise") {
+TEST_CASE("lanes that stay apart do not see each other's writes before they synchronise", "[freedom]") {
   CHECK(run(Free{}, exchange(""))[31] == 42);
   CHECK(fault_of([] { run(apart(), exchange("")); }).kind() == FaultKind::kPoison);
   for (const char* sync :
@@ -209,7 +211,7 @@ TEST_CASE("lanes that stay apart do not see each other's writes before they sync
     CHECK(run(apart(), exchange(sync)) == std::vector<uint32_t>(32, 42));
 }
 
-TEST_CASE("lanes that were gathered go on together") {
+TEST_CASE("lanes that were gathered go on together", "[freedom]") {
   Recorder seen;
   const auto out =
       run(apart(), exchange("bar.warp.sync -1; activemask.b32 %r20;") + "mov.u32 %r9, %r20;", 32, &seen);
@@ -217,7 +219,8 @@ TEST_CASE("lanes that were gathered go on together") {
   CHECK(seen.of(Sync::kWarpSync).size() == 1);
 }
 
-TEST_CASE("an aligned instruction waits for lanes that are apart, and names those that cannot come") {
+TEST_CASE("an aligned instruction waits for lanes that are apart, and names those that cannot come",
+          "[freedom]") {
   const auto fault = fault_of([] {
     run(apart(), R"(
       mov.u32 %r9, 0;
@@ -235,7 +238,7 @@ TEST_CASE("an aligned instruction waits for lanes that are apart, and names thos
   CHECK(says(guarded, "aligned instruction in divergent code"));
 }
 
-TEST_CASE("bar.red gives every thread the result of its own generation") {
+TEST_CASE("bar.red gives every thread the result of its own generation", "[freedom]") {
   // Warp 1 runs ahead into the next generation, of other threads, before warp 0 reads its result.
   const auto out = run(late(), R"(
     setp.lt.u32 %p1, %r1, 16;

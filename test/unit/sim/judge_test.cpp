@@ -82,7 +82,7 @@ struct Environment {
 
 }  // namespace
 
-TEST_CASE("a barrier is called after the line that initialised it, not after its wrapper") {
+TEST_CASE("a barrier is called after the line that initialised it, not after its wrapper", "[judge]") {
   sim::GlobalMemory memory;
   sim::Names names(memory);
   const Code full(10, "mbarrier.init.shared.b64 [%r1], 1;",
@@ -102,7 +102,7 @@ TEST_CASE("a barrier is called after the line that initialised it, not after its
   CHECK(names.of(sim::MbarrierRef{2, 0x408}).empty());
 }
 
-TEST_CASE("shared memory is called after the load that fills it") {
+TEST_CASE("shared memory is called after the load that fills it", "[judge]") {
   sim::GlobalMemory memory;
   sim::Names names(memory);
   sim::Kernel kernel;
@@ -131,7 +131,7 @@ TEST_CASE("shared memory is called after the load that fills it") {
   CHECK(names.of(shared(1, 0x1100, 16)).empty());
 }
 
-TEST_CASE("tensor memory is called after what writes it") {
+TEST_CASE("tensor memory is called after what writes it", "[judge]") {
   sim::GlobalMemory memory;
   sim::Names names(memory);
   const Code copy(30, "tcgen05.cp ...;", "mma.cuh:30"), mma(33, "tcgen05.mma ...;", "mma.cuh:33");
@@ -149,7 +149,8 @@ TEST_CASE("tensor memory is called after what writes it") {
   CHECK(names.of(tensor(0, 160, 1)).empty());
 }
 
-TEST_CASE("global memory is called after its allocation, at an offset that does not move between runs") {
+TEST_CASE("global memory is called after its allocation, at an offset that does not move between runs",
+          "[judge]") {
   sim::GlobalMemory memory;
   sim::Judge judge({}, memory);
   auto* data = static_cast<uint8_t*>(memory.allocate(4096, "cudaMalloc 3"));
@@ -164,7 +165,7 @@ TEST_CASE("global memory is called after its allocation, at an offset that does 
   CHECK(judge.reports()[0].region->name == "cudaMalloc 3 of 4096 bytes");
 }
 
-TEST_CASE("a table of names goes before what was learned and moves with the shared window") {
+TEST_CASE("a table of names goes before what was learned and moves with the shared window", "[judge]") {
   sim::GlobalMemory memory;
   sim::Names names(memory);
   const File file(R"({"shared": [{"offset": 1024, "bytes": 256, "name": "A stage 0"}],
@@ -191,7 +192,7 @@ TEST_CASE("a table of names goes before what was learned and moves with the shar
   CHECK(names.of(shared(0, 3072, 4)) == "A stage 0");
 }
 
-TEST_CASE("a wrong table of names is refused by name") {
+TEST_CASE("a wrong table of names is refused by name", "[judge]") {
   CHECK_THROWS_WITH(sim::read_names("no/such/file"), contains("no/such/file"));
   const File unknown(R"({"share": []})");
   CHECK_THROWS_WITH(sim::read_names(unknown.path), contains("\"share\""));
@@ -199,14 +200,14 @@ TEST_CASE("a wrong table of names is refused by name") {
   CHECK_THROWS_WITH(sim::read_names(incomplete.path), contains("bytes"));
 }
 
-TEST_CASE("the line of a source is quoted where it can be read") {
+TEST_CASE("the line of a source is quoted where it can be read", "[judge]") {
   const File file("one\n  two;  \n");
   CHECK(sim::quote_source(file.path + ":2") == "two;");
   CHECK(sim::quote_source(file.path + ":3").empty());
   CHECK(sim::quote_source("no/such/file.cu:2").empty());
 }
 
-TEST_CASE("a finding is reported once a pair of instructions, with a count") {
+TEST_CASE("a finding is reported once a pair of instructions, with a count", "[judge]") {
   sim::GlobalMemory memory;
   sim::JudgeOptions options;
   options.seed = 5;
@@ -237,7 +238,7 @@ TEST_CASE("a finding is reported once a pair of instructions, with a count") {
   CHECK(judge.take_text().empty());
 }
 
-TEST_CASE("a replay repeats the checks and the names") {
+TEST_CASE("a replay repeats the checks and the names", "[judge]") {
   CHECK(sim::replay_words("B200", "all", "", "./p") == "./p");
   CHECK(sim::replay_words("H200", "race", "a b.txt", "./p") ==
         "--machine H200 --checks race --names 'a b.txt' ./p");
@@ -246,7 +247,7 @@ TEST_CASE("a replay repeats the checks and the names") {
   CHECK_THROWS_WITH(sim::parse_checks("races"), contains("\"races\"; the checks are race"));
 }
 
-TEST_CASE("certificates of runs add up, the refused by the place of their initialisation") {
+TEST_CASE("certificates of runs add up, the refused by the place of their initialisation", "[judge]") {
   sim::CertificateText all;
   CHECK(sim::render(all).empty());
   sim::merge(all, {4, 2, {{"a.cu:1", "one", 1}, {"a.cu:1", "two", 1}}});
@@ -257,7 +258,7 @@ TEST_CASE("certificates of runs add up, the refused by the place of their initia
         "  not certified: 1 of b.cu:2, because three\n");
 }
 
-TEST_CASE("a fault becomes a report with the place that its text names") {
+TEST_CASE("a fault becomes a report with the place that its text names", "[judge]") {
   sim::GlobalMemory memory;
   sim::Judge judge({}, memory);
   judge.fault(sim::FaultKind::kPoison,
@@ -282,7 +283,7 @@ TEST_CASE("a fault becomes a report with the place that its text names") {
   CHECK(judge.reports()[2].severity == 'U');
 }
 
-TEST_CASE("the environment asks for a judge, or for none, or for what does not exist") {
+TEST_CASE("the environment asks for a judge, or for none, or for what does not exist", "[judge]") {
   sim::JudgeOptions options;
   {
     const Environment none({});
@@ -312,7 +313,7 @@ TEST_CASE("the environment asks for a judge, or for none, or for what does not e
   refused("SIM_CHECKS", "races");
 }
 
-TEST_CASE("the report file says whether the run came to its end") {
+TEST_CASE("the report file says whether the run came to its end", "[judge]") {
   sim::GlobalMemory memory;
   const File file("");
   sim::JudgeOptions options;

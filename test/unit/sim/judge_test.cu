@@ -12,6 +12,7 @@
 #include "sim/judge/judge.h"
 #include "sim/shim/shim.h"
 #include "support/catch.hpp"
+#include "support/device_memory.h"
 
 namespace {
 
@@ -91,16 +92,9 @@ struct Event {
   cudaEvent_t handle = nullptr;
 };
 
-struct Buffer {
-  Buffer() {
-    REQUIRE(cudaMalloc(&data, 64) == cudaSuccess);
-    REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
-  }
-  ~Buffer() { cudaFree(data); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  operator int*() const { return data; }
-  int* data = nullptr;
+struct Buffer : dualgemm_test::DeviceArray<int> {
+  Buffer() : DeviceArray(16) { REQUIRE(cudaDeviceSynchronize() == cudaSuccess); }
+  operator int*() const { return data(); }
 };
 
 void launch_programmatic(void (*kernel)(int*), cudaStream_t stream, int* out) {
@@ -117,7 +111,7 @@ void launch_programmatic(void (*kernel)(int*), cudaStream_t stream, int* out) {
 
 }  // namespace
 
-TEST_CASE("work of one stream is in order, of two streams is not") {
+TEST_CASE("work of one stream is in order, of two streams is not", "[judge]") {
   Buffer out;
   Stream a, b;
   Recorder record;
@@ -131,7 +125,7 @@ TEST_CASE("work of one stream is in order, of two streams is not") {
   CHECK_FALSE(record.ordered("second", "third"));
 }
 
-TEST_CASE("an event orders what came before its record with what comes after the wait") {
+TEST_CASE("an event orders what came before its record with what comes after the wait", "[judge]") {
   Buffer out;
   Stream a, b;
   Event event;
@@ -145,7 +139,8 @@ TEST_CASE("an event orders what came before its record with what comes after the
   CHECK_FALSE(record.ordered("second", "third"));
 }
 
-TEST_CASE("the legacy default stream waits for blocking streams and they for it, others are free") {
+TEST_CASE("the legacy default stream waits for blocking streams and they for it, others are free",
+          "[judge]") {
   Buffer out;
   Stream blocking(cudaStreamDefault), free_stream;
   Recorder record;
@@ -173,7 +168,7 @@ TEST_CASE("the legacy default stream waits for blocking streams and they for it,
   }
 }
 
-TEST_CASE("what the host waited for comes before all it enqueues later") {
+TEST_CASE("what the host waited for comes before all it enqueues later", "[judge]") {
   Buffer out;
   Stream a, b;
   Event event;
@@ -205,7 +200,8 @@ TEST_CASE("what the host waited for comes before all it enqueues later") {
   }
 }
 
-TEST_CASE("a copy with a host side ends before the call returns, one inside the device or a fill need not") {
+TEST_CASE("a copy with a host side ends before the call returns, one inside the device or a fill need not",
+          "[judge]") {
   Buffer out, other;
   Stream a;
   int host[4] = {1, 2, 3, 4};
@@ -217,7 +213,7 @@ TEST_CASE("a copy with a host side ends before the call returns, one inside the 
     const auto& regions = record.last("cudaMemcpy").regions;
     REQUIRE(regions.size() == 1);
     CHECK(regions[0].write);
-    CHECK(regions[0].address == reinterpret_cast<uint64_t>(out.data));
+    CHECK(regions[0].address == reinterpret_cast<uint64_t>(out.data()));
     CHECK(regions[0].bytes == 16);
   }
   SECTION("inside the device") {
@@ -230,7 +226,7 @@ TEST_CASE("a copy with a host side ends before the call returns, one inside the 
     const auto& regions = record.last("cudaMemcpy").regions;
     REQUIRE(regions.size() == 2);
     CHECK((!regions[0].write && regions[1].write));
-    CHECK(regions[0].address == reinterpret_cast<uint64_t>(other.data));
+    CHECK(regions[0].address == reinterpret_cast<uint64_t>(other.data()));
     CHECK(record.last("cudaMemset").kind == sim::HostWork::Kind::kSet);
   }
   SECTION("asynchronous, to pageable memory") {
@@ -244,7 +240,7 @@ TEST_CASE("a copy with a host side ends before the call returns, one inside the 
     REQUIRE(cudaMemset2D(out, 16, 0, 4, 3) == cudaSuccess);
     const auto& regions = record.last("cudaMemset2D").regions;
     REQUIRE(regions.size() == 3);
-    CHECK(regions[2].address == reinterpret_cast<uint64_t>(out.data) + 32);
+    CHECK(regions[2].address == reinterpret_cast<uint64_t>(out.data()) + 32);
     CHECK(regions[2].bytes == 4);
   }
   SECTION("a copy that is refused is no work") {
@@ -254,7 +250,7 @@ TEST_CASE("a copy with a host side ends before the call returns, one inside the 
   }
 }
 
-TEST_CASE("a graph keeps the order of its capture and launches of it do not overlap") {
+TEST_CASE("a graph keeps the order of its capture and launches of it do not overlap", "[judge]") {
   Buffer out;
   Stream a, b;
   Event fork, join;
@@ -287,7 +283,7 @@ TEST_CASE("a graph keeps the order of its capture and launches of it do not over
   cudaGraphDestroy(graph);
 }
 
-TEST_CASE("a programmatic launch overlaps the kernel right before it and nothing else") {
+TEST_CASE("a programmatic launch overlaps the kernel right before it and nothing else", "[judge]") {
   Buffer out;
   Stream a;
   Recorder record;
@@ -320,7 +316,7 @@ TEST_CASE("a programmatic launch overlaps the kernel right before it and nothing
   }
 }
 
-TEST_CASE("memory is freed only after all work, or in its stream") {
+TEST_CASE("memory is freed only after all work, or in its stream", "[judge]") {
   Buffer out;
   Stream a;
   int* data = nullptr;
@@ -339,8 +335,8 @@ TEST_CASE("memory is freed only after all work, or in its stream") {
   }
 }
 
-TEST_CASE(
-    "a judge handed to the runtime sees every launch until it is taken away, and calls memory by name") {
+TEST_CASE("a judge handed to the runtime sees every launch until it is taken away, and calls memory by name",
+          "[judge]") {
   Buffer out;
   sim::JudgeOptions options;
   options.mode = "random";
@@ -369,7 +365,8 @@ TEST_CASE(
   CHECK(race->seen[0].seed == 3);
 }
 
-TEST_CASE("work that two streams do on the same bytes without an order is a race of host and grid") {
+TEST_CASE("work that two streams do on the same bytes without an order is a race of host and grid",
+          "[judge]") {
   Buffer out;
   Stream a;
   sim::Judge judge({}, sim::shim::memory());
@@ -393,7 +390,8 @@ TEST_CASE("work that two streams do on the same bytes without an order is a race
   }
 }
 
-TEST_CASE("a reset of the device under the judge gives its variables back once and keeps what was found") {
+TEST_CASE("a reset of the device under the judge gives its variables back once and keeps what was found",
+          "[judge]") {
   sim::Judge judge({}, sim::shim::memory());
   {
     const Judged judged(judge);

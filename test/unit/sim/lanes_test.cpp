@@ -46,7 +46,7 @@ sim::Fault lanes_fault(const std::string& body) {
 
 }  // namespace
 
-TEST_CASE("brx.idx sends every lane to its own target, and the lanes meet again after the table") {
+TEST_CASE("brx.idx sends every lane to its own target, and the lanes meet again after the table", "[lanes]") {
   const char* const guard = GENERATE("", "@%p1 ");
   INFO(guard);
   const bool guarded = *guard != 0;
@@ -68,7 +68,8 @@ TEST_CASE("brx.idx sends every lane to its own target, and the lanes meet again 
   }
 }
 
-TEST_CASE("brx.idx.uni takes one target for all, and an index behind the table is a bounds fault") {
+TEST_CASE("brx.idx.uni takes one target for all, and an index behind the table is a bounds fault",
+          "[lanes]") {
   const auto text = [](const char* index) {
     return std::string("mov.u32 %r3, ") + index + R"(;
   TABLE: .branchtargets L0, L1;
@@ -86,7 +87,7 @@ TEST_CASE("brx.idx.uni takes one target for all, and an index behind the table i
   CHECK(divergent.kind() == FaultKind::kProtocol);
 }
 
-TEST_CASE("bar.red reduces a predicate over the threads of the barrier, time after time") {
+TEST_CASE("bar.red reduces a predicate over the threads of the barrier, time after time", "[lanes]") {
   const char* const name = GENERATE("bar", "barrier", "barrier.cta", "bar.cta");
   INFO(name);
   // The predicate is tid < limit: the limit falls from 60 to 0,
@@ -109,7 +110,7 @@ TEST_CASE("bar.red reduces a predicate over the threads of the barrier, time aft
   CHECK(out == Words(64, expected));
 }
 
-TEST_CASE("vote.all, vote.any and vote.uni see every lane of a literal member mask") {
+TEST_CASE("vote.all, vote.any and vote.uni see every lane of a literal member mask", "[lanes]") {
   // The predicate is tid >= limit; the three answers as bits 0, 1 and 2.
   const auto votes = [](const char* limit) {
     return lanes(std::string("setp.ge.u32 %p1, %r1, ") + limit + R"(;
@@ -122,7 +123,7 @@ TEST_CASE("vote.all, vote.any and vote.uni see every lane of a literal member ma
   CHECK(votes("32") == Words(32, 4));
 }
 
-TEST_CASE("match.any finds the lanes of equal value, match.all says whether there is one value") {
+TEST_CASE("match.any finds the lanes of equal value, match.all says whether there is one value", "[lanes]") {
   SECTION("any, 64 bits: the upper half tells lanes apart") {
     const auto out = lanes(R"(
       rem.u32 %r2, %r1, 5; mov.u32 %r3, 9; mov.b64 %rd2, {%r3, %r2};
@@ -154,7 +155,7 @@ TEST_CASE("match.any finds the lanes of equal value, match.all says whether ther
   }
 }
 
-TEST_CASE("redux combines the lanes of the mask with every operation, signed and unsigned") {
+TEST_CASE("redux combines the lanes of the mask with every operation, signed and unsigned", "[lanes]") {
   struct Form {
     const char* text;
     std::function<uint32_t(uint32_t, uint32_t)> combine;
@@ -216,7 +217,8 @@ std::string with(std::string text, const std::string& what, const std::string& b
 
 }  // namespace
 
-TEST_CASE("every atomic operation, on global, shared and generic addresses, with and without a result") {
+TEST_CASE("every atomic operation, on global, shared and generic addresses, with and without a result",
+          "[lanes]") {
   struct Place {
     const char* space;
     const char* address;
@@ -255,7 +257,7 @@ TEST_CASE("every atomic operation, on global, shared and generic addresses, with
   }
 }
 
-TEST_CASE("atomics of 64 bits, 16 bits, doubles and vectors") {
+TEST_CASE("atomics of 64 bits, 16 bits, doubles and vectors", "[lanes]") {
   const auto cells = [](const std::string& body, const Words& before) {
     return run(body, 1, 1, before).cells;
   };
@@ -281,7 +283,8 @@ TEST_CASE("atomics of 64 bits, 16 bits, doubles and vectors") {
 }
 
 TEST_CASE(
-    "mapa names the same variable in any CTA, by shared and by generic address; getctarank finds the CTA") {
+    "mapa names the same variable in any CTA, by shared and by generic address; getctarank finds the CTA",
+    "[lanes]") {
   // Every CTA reads its successor's cell in three ways and adds to it once.
   const auto out = lanes(R"(
     mov.u32 %r2, cell; mov.u32 %r3, %cluster_ctarank; add.u32 %r4, %r3, 100;
@@ -309,7 +312,7 @@ TEST_CASE(
         FaultKind::kBounds);
 }
 
-TEST_CASE("a decimal literal is a float in f32 instructions and a double in f64 ones") {
+TEST_CASE("a decimal literal is a float in f32 instructions and a double in f64 ones", "[lanes]") {
   const std::string code = GENERATE(
       "mov.f32 %f1, 2.75;", "mov.f32 %f2, 1.25; add.f32 %f1, %f2, 1.5;", "add.rn.ftz.f32 %f1, 1.25, 1.5;",
       "mov.f32 %f2, 1.5; fma.rn.f32 %f1, %f2, 1.5, 0.5;",
@@ -326,7 +329,8 @@ TEST_CASE("a decimal literal is a float in f32 instructions and a double in f64 
         Words(32, std::bit_cast<uint32_t>(2.75f)));
 }
 
-TEST_CASE("a decimal literal rounds to the nearest float, and does not pass for bits of another width") {
+TEST_CASE("a decimal literal rounds to the nearest float, and does not pass for bits of another width",
+          "[lanes]") {
   CHECK(lanes("mov.f32 %f1, 0.1; st.global.f32 [%rd1], %f1; ret;") == Words(32, 0x3DCCCCCD));
   CHECK(lanes_fault("mov.b32 %r2, 1.5; ret;").kind() == FaultKind::kUnsupported);
   CHECK(lanes_fault("mov.f64 %fd1, 0f3FC00000; ret;").kind() == FaultKind::kUnsupported);

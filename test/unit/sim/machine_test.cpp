@@ -35,14 +35,14 @@ int clusters(const sim::Machine& machine, uint32_t threads, uint32_t size, size_
 
 }  // namespace
 
-TEST_CASE("a machine is found by its name in either case, and an unknown name lists all") {
+TEST_CASE("a machine is found by its name in either case, and an unknown name lists all", "[machine]") {
   CHECK(&sim::machine_named("b200") == &sim::kB200);
   CHECK(&sim::machine_named("B300") == &sim::kB300);
   CHECK(&sim::machine_named("h200") == &sim::kH200);
   CHECK_THROWS_WITH(sim::machine_named("b100"), contains("\"b100\"") && contains("B200, B300, H200"));
 }
 
-TEST_CASE("the simulated H200 answers what an H200 answered") {
+TEST_CASE("the simulated H200 answers what an H200 answered", "[machine]") {
   struct Answer {
     cudaDeviceAttr which;
     int value;
@@ -93,7 +93,7 @@ TEST_CASE("the simulated H200 answers what an H200 answered") {
   CHECK(total == 150109880320);
 }
 
-TEST_CASE("the simulated H200 holds as many clusters as an H200 said it would") {
+TEST_CASE("the simulated H200 holds as many clusters as an H200 said it would", "[machine]") {
   // These are cudaOccupancyMaxActiveClusters of a kernel of 192 threads, by its dynamic shared memory.
   constexpr uint32_t kSizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16};
   struct Row {
@@ -112,14 +112,14 @@ TEST_CASE("the simulated H200 holds as many clusters as an H200 said it would") 
   CHECK(clusters(sim::kH200, 192, 20, 0) == 0);
 }
 
-TEST_CASE("the simulated B300 holds as many clusters as is published of one") {
+TEST_CASE("the simulated B300 holds as many clusters as is published of one", "[machine]") {
   CHECK(clusters(sim::kB300, 128, 2, 0) == 592);
   CHECK(clusters(sim::kB300, 128, 4, 0) == 284);
   CHECK(clusters(sim::kB300, 128, 8, 0) == 142);
   CHECK(clusters(sim::kB300, 128, 8, 227 << 10) == 15);
 }
 
-TEST_CASE("every SM of every machine is in one group") {
+TEST_CASE("every SM of every machine is in one group", "[machine]") {
   for (const sim::Machine& machine : {sim::kB200, sim::kB300, sim::kH200}) {
     CAPTURE(machine.name);
     int sms = 0;
@@ -128,7 +128,7 @@ TEST_CASE("every SM of every machine is in one group") {
   }
 }
 
-TEST_CASE("the device and the driver name the machine, and say that it is simulated") {
+TEST_CASE("the device and the driver name the machine, and say that it is simulated", "[machine]") {
   const sim::Machine machine = GENERATE(sim::kB200, sim::kB300, sim::kH200);
   const OnMachine here(machine);
   const std::string expected = std::string("simulated ") + machine.name;
@@ -145,7 +145,7 @@ TEST_CASE("the device and the driver name the machine, and say that it is simula
   CHECK(bytes == machine.memory_bytes);
 }
 
-TEST_CASE("limits of a launch follow the numbers of the machine, whatever they are") {
+TEST_CASE("limits of a launch follow the numbers of the machine, whatever they are", "[machine]") {
   sim::Machine small = sim::kB200;
   small.sms = 5;
   small.smem_per_block_optin = 3000;
@@ -174,7 +174,7 @@ TEST_CASE("limits of a launch follow the numbers of the machine, whatever they a
   CHECK(clusters(small, 32, 4, 2048) == 0);
 }
 
-TEST_CASE("a module is launched only on a machine that its target runs on") {
+TEST_CASE("a module is launched only on a machine that its target runs on", "[machine]") {
   sim_test::Machine memory;
   const auto run = [&](const sim::Machine& machine) {
     sim::LaunchOptions options;
@@ -189,7 +189,7 @@ TEST_CASE("a module is launched only on a machine that its target runs on") {
   }
 }
 
-TEST_CASE("changing the machine resets the device") {
+TEST_CASE("changing the machine resets the device", "[machine]") {
   void* before = nullptr;
   REQUIRE(cudaMalloc(&before, 16) == cudaSuccess);
   const OnMachine here(sim::kH200);

@@ -8,14 +8,14 @@ using sim::Mbarrier;
 
 using sim_test::fault_of;
 
-TEST_CASE("mbarrier: a fresh barrier lets a producer through and holds a consumer") {
+TEST_CASE("mbarrier: a fresh barrier lets a producer through and holds a consumer", "[mbarrier]") {
   const Mbarrier bar(1);
   CHECK(bar.test_parity(1));
   CHECK_FALSE(bar.test_parity(0));
   CHECK_FALSE(bar.test_phase(0));
 }
 
-TEST_CASE("mbarrier: the phase ends with the last arrival and starts over") {
+TEST_CASE("mbarrier: the phase ends with the last arrival and starts over", "[mbarrier]") {
   Mbarrier bar(3);
   for (uint64_t phase = 0; phase < 4; ++phase) {
     CHECK_FALSE(bar.arrive());
@@ -30,7 +30,8 @@ TEST_CASE("mbarrier: the phase ends with the last arrival and starts over") {
   }
 }
 
-TEST_CASE("mbarrier: expected bytes hold the phase open, in either order of expect and arrival of bytes") {
+TEST_CASE("mbarrier: expected bytes hold the phase open, in either order of expect and arrival of bytes",
+          "[mbarrier]") {
   Mbarrier bar(1);
   SECTION("expected first") {
     CHECK_FALSE(bar.expect_tx(6144));
@@ -54,7 +55,7 @@ TEST_CASE("mbarrier: expected bytes hold the phase open, in either order of expe
   CHECK(bar.tx() == 0);
 }
 
-TEST_CASE("mbarrier: one missing or surplus byte keeps the phase open") {
+TEST_CASE("mbarrier: one missing or surplus byte keeps the phase open", "[mbarrier]") {
   const int64_t delivered = GENERATE(4095, 4097);
   Mbarrier bar(1);
   bar.expect_tx(4096);
@@ -63,7 +64,7 @@ TEST_CASE("mbarrier: one missing or surplus byte keeps the phase open") {
   CHECK(bar.phase() == 0);
 }
 
-TEST_CASE("mbarrier: arrive_drop lowers the count of later phases") {
+TEST_CASE("mbarrier: arrive_drop lowers the count of later phases", "[mbarrier]") {
   Mbarrier bar(3);
   CHECK_FALSE(bar.arrive_drop());
   CHECK(bar.arrive(2));
@@ -73,7 +74,7 @@ TEST_CASE("mbarrier: arrive_drop lowers the count of later phases") {
   CHECK(bar.phase() == 2);
 }
 
-TEST_CASE("mbarrier: limits") {
+TEST_CASE("mbarrier: limits", "[mbarrier]") {
   CHECK(fault_of([] { Mbarrier bar(0); }).kind() == sim::FaultKind::kProtocol);
   CHECK(fault_of([] { Mbarrier bar(1 << 20); }).kind() == sim::FaultKind::kProtocol);
   CHECK(Mbarrier((1 << 20) - 1).pending() == (1 << 20) - 1);

@@ -216,7 +216,7 @@ const std::vector<TileCase>& tile_cases() {
 
 }  // namespace
 
-TEST_CASE("numerics: block-scaled worked examples") {
+TEST_CASE("numerics: block-scaled worked examples", "[mma]") {
   std::vector<uint8_t> six(64, 0x7), zero(64, 0), one(64, 0);
   const float largest[4] = {448, 448, 448, 448}, ones[4] = {1, 1, 1, 1};
   CHECK(sim::mma_block_scaled_reference(six.data(), six.data(), largest, largest, 4, 0) == 462422016.0f);
@@ -237,7 +237,8 @@ TEST_CASE("numerics: block-scaled worked examples") {
 
 TEST_CASE(
     "numerics: every tile variant and the reference equal the model, "
-    "over a million outputs and all corners") {
+    "over a million outputs and all corners",
+    "[mma]") {
   int outputs = 0;
   for (const sim::TileVariant& variant : sim::tile_variants()) {
     for (const TileCase& test : tile_cases()) {
@@ -255,7 +256,7 @@ TEST_CASE(
   CHECK(outputs >= 1000000);
 }
 
-TEST_CASE("NVFP4 products equal an independent scalar model on 1e6 random vectors") {
+TEST_CASE("NVFP4 products equal an independent scalar model on 1e6 random vectors", "[mma]") {
   // A fast variant takes a row of A and several columns at once: 8 vectors share their A, all else is new.
   constexpr int kColumns = 8, kTiles = 1 << 17;
   std::vector<const TileCase*> cases;
@@ -297,7 +298,7 @@ TEST_CASE("NVFP4 products equal an independent scalar model on 1e6 random vector
   CHECK(special >= 10000);  // NaN, infinities, zeros and subnormals are really among them
 }
 
-TEST_CASE("numerics: without accumulation the old contents do not matter") {
+TEST_CASE("numerics: without accumulation the old contents do not matter", "[mma]") {
   for (const sim::TileVariant& variant : sim::tile_variants()) {
     const std::vector<uint8_t> a(64 * 2, 0x2), b(64 * 16, 0x2);
     const std::vector<float> sfa(8, 1.0f), sfb(64, 1.0f);
@@ -308,7 +309,7 @@ TEST_CASE("numerics: without accumulation the old contents do not matter") {
   }
 }
 
-TEST_CASE("numerics: dense sums truncate to 25 fractional bits of the largest exponent") {
+TEST_CASE("numerics: dense sums truncate to 25 fractional bits of the largest exponent", "[mma]") {
   const float a[2] = {1.0f, std::ldexp(1.0f, -13)}, b[2] = {1.0f, std::ldexp(1.5f, -12)};
   CHECK(sim::mma_dense_sum(a, b, 2, 0) == 1.0 + 0x1p-25);  // 1.5 * 2^-25 loses its half
   const float negative[2] = {-1.0f, -std::ldexp(1.0f, -13)};

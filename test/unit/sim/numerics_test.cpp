@@ -96,7 +96,7 @@ bool same(float got, float want) {
 
 }  // namespace
 
-TEST_CASE("numerics: small formats decode to the values of their definitions") {
+TEST_CASE("numerics: small formats decode to the values of their definitions", "[numerics]") {
   for (uint8_t code = 0; code < 16; ++code)
     CHECK(sim::e2m1_to_f32(code) == static_cast<float>(element(code)));
   CHECK(sim::e2m1_to_f32(0xF3) == 1.5f);  // only the low nibble counts
@@ -125,7 +125,7 @@ TEST_CASE("numerics: small formats decode to the values of their definitions") {
   CHECK(sim::ue4m3_to_f32(0x01) == std::ldexp(1.0f, -9));
 }
 
-TEST_CASE("numerics: f16 and bf16 decode to the values of their definitions") {
+TEST_CASE("numerics: f16 and bf16 decode to the values of their definitions", "[numerics]") {
   int wrong = 0;
   for (uint32_t code = 0; code < 0x10000; ++code) {
     const float sign = code < 0x8000 ? 1.0f : -1.0f;
@@ -139,7 +139,7 @@ TEST_CASE("numerics: f16 and bf16 decode to the values of their definitions") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("numerics: conversions round every code, midpoint and neighbour as their mode says") {
+TEST_CASE("numerics: conversions round every code, midpoint and neighbour as their mode says", "[numerics]") {
   const Conversion f16{0x7C00, 0x8000, [](uint32_t c) { return sim::f16_to_f32(static_cast<uint16_t>(c)); },
                        [](float x, Round r) { return sim::f32_to_f16(x, r); }, false};
   const Conversion f16_from_f64{0x7C00, 0x8000, f16.decode,
@@ -160,7 +160,7 @@ TEST_CASE("numerics: conversions round every code, midpoint and neighbour as the
   CHECK(conversion_errors(e2m1) == 0);
 }
 
-TEST_CASE("numerics: conversions beyond the range") {
+TEST_CASE("numerics: conversions beyond the range", "[numerics]") {
   // 65520 is half way to the next power, and rounds away from 65504.
   CHECK(sim::f32_to_f16(65520.0f, Round::kNearestEven) == 0x7C00);
   CHECK(sim::f32_to_f16(65519.0f, Round::kNearestEven) == 0x7BFF);
@@ -191,7 +191,7 @@ TEST_CASE("numerics: conversions beyond the range") {
   CHECK(sim::f32_to_e5m2(kInfinity) == 0x7B);
 }
 
-TEST_CASE("numerics: ue8m0 keeps the exponent, downward or upward") {
+TEST_CASE("numerics: ue8m0 keeps the exponent, downward or upward", "[numerics]") {
   for (int code = 0; code <= 0xFE; ++code) {
     const float power = std::ldexp(1.0f, code - 127);
     const float more = std::nextafterf(power, kInfinity);
@@ -206,7 +206,7 @@ TEST_CASE("numerics: ue8m0 keeps the exponent, downward or upward") {
   CHECK(sim::f32_to_ue8m0(NAN, Round::kUp) == 0xFF);
 }
 
-TEST_CASE("numerics: add, mul and fma equal the host in every rounding mode") {
+TEST_CASE("numerics: add, mul and fma equal the host in every rounding mode", "[numerics]") {
   dualgemm_test::Rng random(7);
   int wrong = 0, wrong_flushed = 0;
   for (int i = 0; i < 200000; ++i) {
@@ -228,7 +228,7 @@ TEST_CASE("numerics: add, mul and fma equal the host in every rounding mode") {
   CHECK(wrong_flushed == 0);
 }
 
-TEST_CASE("numerics: approximate functions take the special values of the ISA") {
+TEST_CASE("numerics: approximate functions take the special values of the ISA", "[numerics]") {
   const float tiny = float_of(1);
   CHECK(bits_of(sim::ex2_approx(-kInfinity, false)) == 0);
   CHECK(sim::ex2_approx(kInfinity, false) == kInfinity);

@@ -38,7 +38,8 @@ Recorder watch(const std::string& body, uint32_t threads = 32, uint32_t ctas = 1
 
 }  // namespace
 
-TEST_CASE("watched: a load, store or atomic of global and shared memory is one access per lane") {
+TEST_CASE("watched: a load, store or atomic of global and shared memory is one access per lane",
+          "[observer]") {
   Machine machine;
   uint32_t* out = machine.make<uint32_t>(16);
   const auto address = reinterpret_cast<uint64_t>(out);
@@ -92,7 +93,8 @@ TEST_CASE("watched: a load, store or atomic of global and shared memory is one a
   }
 }
 
-TEST_CASE("watched: an access of another CTA's shared memory names its owner, and every lane counts") {
+TEST_CASE("watched: an access of another CTA's shared memory names its owner, and every lane counts",
+          "[observer]") {
   const Recorder seen = watch(R"(
     mov.u32 %r4, %cluster_ctarank; xor.b32 %r5, %r4, 1; mapa.shared::cluster.u32 %r6, %r3, %r5;
     shl.b32 %r7, %r1, 2; add.u32 %r6, %r6, %r7;
@@ -117,7 +119,8 @@ TEST_CASE("watched: an access of another CTA's shared memory names its owner, an
   }
 }
 
-TEST_CASE("watched: generations of the cluster barrier count up, and a relaxed arrival says so") {
+TEST_CASE("watched: generations of the cluster barrier count up, and a relaxed arrival says so",
+          "[observer]") {
   const Recorder seen = watch(R"(
     barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
     barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.acquire.aligned;)");
@@ -129,7 +132,7 @@ TEST_CASE("watched: generations of the cluster barrier count up, and a relaxed a
   CHECK(wait[1].phase == 1);
 }
 
-TEST_CASE("watched: the life of an mbarrier, each event in the phase it counts in") {
+TEST_CASE("watched: the life of an mbarrier, each event in the phase it counts in", "[observer]") {
   const Recorder seen = watch(R"(
     mbarrier.init.shared::cta.b64 [%r2], 2;
     mbarrier.arrive.shared::cta.b64 _, [%r2];
@@ -185,7 +188,8 @@ TEST_CASE("watched: the life of an mbarrier, each event in the phase it counts i
 }
 
 TEST_CASE(
-    "watched: a thread that sleeps in try_wait says so once; the lanes that pass together are one event") {
+    "watched: a thread that sleeps in try_wait says so once; the lanes that pass together are one event",
+    "[observer]") {
   const Recorder seen = watch(R"(
     setp.ne.u32 %p1, %r1, 0;
     @!%p1 mbarrier.init.shared::cta.b64 [%r2], 64;
@@ -212,7 +216,7 @@ TEST_CASE(
   CHECK(seen.of(Kind::kMbarrierArrive).size() == 64);
 }
 
-TEST_CASE("watched: a fresh mbarrier lets parity 1 pass although no phase has completed") {
+TEST_CASE("watched: a fresh mbarrier lets parity 1 pass although no phase has completed", "[observer]") {
   const Recorder seen = watch(R"(
     mbarrier.init.shared::cta.b64 [%r2], 1;
     mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r2], 1;)",
@@ -222,7 +226,8 @@ TEST_CASE("watched: a fresh mbarrier lets parity 1 pass although no phase has co
   CHECK(passed[0].phase == ~uint64_t(0));
 }
 
-TEST_CASE("watched: warps arrive at a named barrier in a generation and leave it in the same one") {
+TEST_CASE("watched: warps arrive at a named barrier in a generation and leave it in the same one",
+          "[observer]") {
   const Recorder seen = watch(R"(
     setp.ge.u32 %p2, %r1, 32;
     mov.u32 %r5, 0;
@@ -249,7 +254,8 @@ TEST_CASE("watched: warps arrive at a named barrier in a generation and leave it
   CHECK(seen.of(Kind::kBarrierLeave).size() == 2 + 4);
 }
 
-TEST_CASE("watched: lanes that meet are one event, with a memory order only for bar.warp.sync") {
+TEST_CASE("watched: lanes that meet are one event, with a memory order only for bar.warp.sync",
+          "[observer]") {
   const Recorder seen = watch(R"(
     setp.ge.u32 %p2, %r1, 16;
     @%p2 bra HIGH;
@@ -269,7 +275,7 @@ TEST_CASE("watched: lanes that meet are one event, with a memory order only for 
   CHECK(meet.size() == 5);
 }
 
-TEST_CASE("watched: every fence says what it orders") {
+TEST_CASE("watched: every fence says what it orders", "[observer]") {
   Machine machine;
   uint32_t* out = machine.make<uint32_t>(64);
   const Recorder seen = watch(R"(
@@ -320,7 +326,7 @@ TEST_CASE("watched: every fence says what it orders") {
   CHECK(fences[11].bytes == 128);
 }
 
-TEST_CASE("watched: waiting for the previous grid, register requests") {
+TEST_CASE("watched: waiting for the previous grid, register requests", "[observer]") {
   const Recorder seen = watch(R"(
     griddepcontrol.launch_dependents; griddepcontrol.wait; setmaxnreg.dec.sync.aligned.u32 40;)");
   CHECK(seen.of(Kind::kGridLaunch).size() == 1);
@@ -330,7 +336,7 @@ TEST_CASE("watched: waiting for the previous grid, register requests") {
   CHECK(requests[0].amount == 40);
 }
 
-TEST_CASE("the warps of a warpgroup ask for the same registers") {
+TEST_CASE("the warps of a warpgroup ask for the same registers", "[observer]") {
   const auto request = [](const std::string& condition, uint32_t threads) {
     return watch("shr.u32 %r5, %r1, 5; setp." + condition + R"( %p1, %r5, 3;
       @%p1 bra OTHER;

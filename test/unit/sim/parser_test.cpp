@@ -33,7 +33,7 @@ sim::FaultKind kind_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("the header, linkage and launch bounds of an entry are kept") {
+TEST_CASE("the header, linkage and launch bounds of an entry are kept", "[parser]") {
   const Module m = parse(kHeader + R"(
 .extern .func  (.param .b32 func_retval0) vprintf
 (
@@ -72,7 +72,7 @@ TEST_CASE("the header, linkage and launch bounds of an entry are kept") {
   CHECK(k.req_cluster[0] == 2);
 }
 
-TEST_CASE("variables carry size, alignment and initial bytes") {
+TEST_CASE("variables carry size, alignment and initial bytes", "[parser]") {
   const Module m = parse(kHeader + R"(
 .global .align 4 .u32 counter = 7;
 .const .align 4 .f32 f[3] = {0f3F800000, 2.0};
@@ -97,7 +97,7 @@ TEST_CASE("variables carry size, alignment and initial bytes") {
   CHECK(kind_of(kHeader + ".global .u32 a[1] = {1, 2};") == sim::FaultKind::kSyntax);
 }
 
-TEST_CASE("opcodes split at dots but not at double colons") {
+TEST_CASE("opcodes split at dots but not at double colons", "[parser]") {
   const Module m = parse_body(
       ".reg .b32 %r<4>; .reg .b64 %rd<2>;\n"
       "cp.async.bulk.tensor.2d.cta_group::2.shared::cta.global.tile.mbarrier::complete_tx::bytes "
@@ -114,7 +114,7 @@ TEST_CASE("opcodes split at dots but not at double colons") {
   CHECK(only(m).registers[s.operands[1].items[2].reg].name == "%r2");
 }
 
-TEST_CASE("every shape of operand") {
+TEST_CASE("every shape of operand", "[parser]") {
   const Module m = parse_body(R"(
 	.reg .pred %p<3>; .reg .b32 %r<9>; .reg .b64 %rd<3>; .reg .f32 %f<2>; .reg .f64 %fd<2>;
 	ld.global.v2.b32 {%r1, _}, [%rd1+-16];
@@ -154,7 +154,7 @@ TEST_CASE("every shape of operand") {
   CHECK(body[11].operands[0].items[0].value == 16);
 }
 
-TEST_CASE("blocks scope registers and labels, innermost first") {
+TEST_CASE("blocks scope registers and labels, innermost first", "[parser]") {
   const std::string wait =
       "{\n.reg .pred P1;\nLAB_WAIT:\nmbarrier.try_wait.parity.shared::cta.b64 P1, [%r1], %r2;\n"
       "@P1 bra DONE;\nbra LAB_WAIT;\nDONE:\n}\n";
@@ -177,7 +177,7 @@ TEST_CASE("blocks scope registers and labels, innermost first") {
   CHECK(kind_of(kHeader + ".func f()\n{\n{\nIN: ret;\n}\nbra IN;\n}") == sim::FaultKind::kSyntax);
 }
 
-TEST_CASE("variables of blocks get unique names, which operands use") {
+TEST_CASE("variables of blocks get unique names, which operands use", "[parser]") {
   const std::string call = R"({ // callseq
 	.param .b32 param0;
 	st.param.b32 [param0], 1;
@@ -197,7 +197,7 @@ TEST_CASE("variables of blocks get unique names, which operands use") {
   CHECK(k.body[1].operands[2].items[0].name == k.locals[0].name);
 }
 
-TEST_CASE("branch tables hold instruction indices") {
+TEST_CASE("branch tables hold instruction indices", "[parser]") {
   const Module m = parse_body(
       ".reg .b32 %r<2>;\n$L_table: .branchtargets\n\tA,\n\tB;\nbrx.idx %r1, $L_table;\nA: ret;\nB: ret;");
   const Function& k = only(m);
@@ -205,7 +205,7 @@ TEST_CASE("branch tables hold instruction indices") {
   CHECK(k.branch_targets.at(k.body[0].operands[1].name) == std::vector<uint32_t>{1, 2});
 }
 
-TEST_CASE("a site names line, function and the chain of inlining") {
+TEST_CASE("a site names line, function and the chain of inlining", "[parser]") {
   const Module m = parse(kHeader + R"(.entry k()
 {
 	.loc	1 80 3
@@ -233,7 +233,7 @@ $L__info_string0:
   CHECK(site.ptx_line == 8);
 }
 
-TEST_CASE("comments, several statements a line and empty statements") {
+TEST_CASE("comments, several statements a line and empty statements", "[parser]") {
   const Module m =
       parse_body("/* a\n b */ .reg .b32 a, b; add.s32 a, a, 1; add.s32 /* c */ b, a, 2;; // end\nret;");
   const Function& k = only(m);
@@ -242,7 +242,7 @@ TEST_CASE("comments, several statements a line and empty statements") {
   CHECK(k.body[1].site.ptx_line == 7);
 }
 
-TEST_CASE("errors name line and column and draw a caret") {
+TEST_CASE("errors name line and column and draw a caret", "[parser]") {
   const std::string text = kHeader + ".entry k()\n{\n\t.reg .b32 %r<2>;\n\tadd.s32 %r1, %r2, 1;\n}\n";
   CHECK_THROWS_WITH(parse(text), dualgemm_test::contains("ptx:7:15: undeclared register %r2"));
   CHECK_THROWS_WITH(parse(text), dualgemm_test::contains("\n  " + std::string(14, ' ') + "^"));
@@ -257,7 +257,7 @@ TEST_CASE("errors name line and column and draw a caret") {
   CHECK(kind_of(kHeader + ".entry k() .strange { ret; }") == sim::FaultKind::kUnsupported);
 }
 
-TEST_CASE("types have their widths and names") {
+TEST_CASE("types have their widths and names", "[parser]") {
   Type type;
   CHECK((parse_type("bf16x2", &type) && type == Type::kBf16x2 && bits(type) == 32));
   CHECK((parse_type("b128", &type) && bits(type) == 128));

@@ -45,7 +45,7 @@ const char* const kBulkWait = R"(
 
 }  // namespace
 
-TEST_CASE("an mbarrier pipeline passes values from one warp to another through two slots") {
+TEST_CASE("an mbarrier pipeline passes values from one warp to another through two slots", "[pipeline]") {
   const auto out = run_lanes(R"(
     mov.u32 %r2, bars; mov.u32 %r3, slots;
     setp.ne.u32 %p1, %r1, 0;
@@ -89,7 +89,7 @@ TEST_CASE("an mbarrier pipeline passes values from one warp to another through t
   for (uint32_t i = 32; i < 64; ++i) CHECK(out[i] == 140);  // 0 + 1 + 4 + ... + 49
 }
 
-TEST_CASE("a bulk copy lands, its bytes are counted, and the way back works") {
+TEST_CASE("a bulk copy lands, its bytes are counted, and the way back works", "[pipeline]") {
   Machine machine;
   std::vector<uint32_t> values(32);
   for (uint32_t i = 0; i < 32; ++i) values[i] = i * 3;
@@ -100,7 +100,7 @@ TEST_CASE("a bulk copy lands, its bytes are counted, and the way back works") {
   for (uint32_t i = 0; i < 32; ++i) CHECK(result[i] == values[i] + 1);
 }
 
-TEST_CASE("reading the destination of a copy without waiting is poison when the copy is late") {
+TEST_CASE("reading the destination of a copy without waiting is poison when the copy is late", "[pipeline]") {
   Machine machine;
   uint32_t* out = machine.make(std::vector<uint32_t>(32, 1));
   LatePolicy late;
@@ -115,7 +115,8 @@ TEST_CASE("reading the destination of a copy without waiting is poison when the 
   CHECK_NOTHROW(machine.run(waits, shape(1, 32), {&out}, options));
 }
 
-TEST_CASE("a tensor load brings a box, zeros outside the tensor, and always counts the full box") {
+TEST_CASE("a tensor load brings a box, zeros outside the tensor, and always counts the full box",
+          "[pipeline]") {
   Machine machine;
   std::vector<uint8_t> data(16 * 8);
   for (size_t i = 0; i < data.size(); ++i) data[i] = uint8_t(i + 1);
@@ -156,7 +157,8 @@ TEST_CASE("a tensor load brings a box, zeros outside the tensor, and always coun
 
 TEST_CASE(
     "distributed shared memory: "
-    "mapa and the rank bits name the same bytes, bit 24 cleared names the even CTA") {
+    "mapa and the rank bits name the same bytes, bit 24 cleared names the even CTA",
+    "[pipeline]") {
   const auto out = run_lanes(std::string(kClusterAddress) + R"(
     mov.u32 %r2, cell; mov.u32 %r3, %cluster_ctarank;
     add.u32 %r4, %r3, 100; st.shared.u32 [%r2], %r4;
@@ -174,7 +176,7 @@ TEST_CASE(
   for (uint32_t i = 0; i < 128; ++i) CHECK(out[i] == 100 * 1000 + 100 + ((i / 32) % 2 ^ 1));
 }
 
-TEST_CASE("a multicast copy reaches every CTA of the mask and signals in each") {
+TEST_CASE("a multicast copy reaches every CTA of the mask and signals in each", "[pipeline]") {
   Machine machine;
   uint32_t* out = machine.make(std::vector<uint32_t>(128, 5));
   machine.run(kernel_text(kOut, std::string(kProlog) + kClusterAddress + R"(
@@ -201,7 +203,7 @@ TEST_CASE("a multicast copy reaches every CTA of the mask and signals in each") 
   for (uint32_t i = 0; i < 64; ++i) CHECK(result[i] == 5 + i / 32);
 }
 
-TEST_CASE("lanes of one mbarrier.init may share an object and a count; a second init may not") {
+TEST_CASE("lanes of one mbarrier.init may share an object and a count; a second init may not", "[pipeline]") {
   SECTION("a warp without an elected lane: 32 arrivals, one from each lane, complete phase 0") {
     const auto out = run_lanes(R"(
       mov.u32 %r2, bar; mov.u32 %r6, 0;
@@ -231,7 +233,7 @@ TEST_CASE("lanes of one mbarrier.init may share an object and a count; a second 
   }
 }
 
-TEST_CASE("a deadlock names every waiting warp, its barrier, the phase and what is missing") {
+TEST_CASE("a deadlock names every waiting warp, its barrier, the phase and what is missing", "[pipeline]") {
   const auto fault = lanes_fault(R"(
     mov.u32 %r2, bar; setp.ne.u32 %p1, %r1, 0; mov.u32 %r6, 0;
     @!%p1 mbarrier.init.shared::cta.b64 [%r2], 2;
@@ -254,7 +256,7 @@ TEST_CASE("a deadlock names every waiting warp, its barrier, the phase and what 
   CHECK(says(fault, "mbarrier.try_wait"));
 }
 
-TEST_CASE("a CTA that exits before its copy has landed is a protocol fault") {
+TEST_CASE("a CTA that exits before its copy has landed is a protocol fault", "[pipeline]") {
   Machine machine;
   uint32_t* out = machine.make(std::vector<uint32_t>(32, 1));
   LatePolicy late;
@@ -268,7 +270,7 @@ TEST_CASE("a CTA that exits before its copy has landed is a protocol fault") {
   CHECK(says(fault, "cp.async.bulk"));
 }
 
-TEST_CASE("cp.async.cg copies 16 bytes and nothing else") {
+TEST_CASE("cp.async.cg copies 16 bytes and nothing else", "[pipeline]") {
   const auto copy = [](const std::string& form) {
     run_lanes(
         "mov.u32 %r2, buffer; cp.async." + form + "; cp.async.wait_all; st.global.u32 [%rd1], %r1; ret;", 1,

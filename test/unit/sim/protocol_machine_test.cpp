@@ -168,7 +168,7 @@ TEST_CASE("protocol on the machine: every planted bug has its name", "[protocol]
       {"producer starts with parity 0",
        {"xor.b32 %r5, %r4, 1", "mov.b32 %r5, %r4"},
        "deadlock",
-       "a wait for a slot that is free at first has to ask for parity 1"},
+       "a wait for a stage that is free at first has to ask for parity 1"},
       {"consumer's parity not flipped",
        {"and.b32 %r4, %r4, 1;", "mov.b32 %r4, 0;", 1},
        "deadlock",

@@ -145,7 +145,7 @@ TEST_CASE("protocol: a deadlock before the first fill hints at the parity", "[pr
   REQUIRE(s.rules() == "deadlock");
   CHECK(has_note(
       s.findings[0],
-      "  nobody ever arrived there: a wait for a slot that is free at first has to ask for parity 1; "
+      "  nobody ever arrived there: a wait for a stage that is free at first has to ask for parity 1; "
       "a wait for data asks for parity 0, and whoever brings the data never did"));
 }
 

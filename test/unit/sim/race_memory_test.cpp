@@ -198,7 +198,7 @@ TEST_CASE("A ring of tiles: waits and commits in place are silent, any one missi
   CHECK(r.run() == "race-async");
 }
 
-TEST_CASE("A race on a slot names the operation, its bytes and the commit that covers it", "[race]") {
+TEST_CASE("A race on a stage names the operation, its bytes and the commit that covers it", "[race]") {
   Events e;
   const uint64_t mma = e.mma(kMma, {shared(0, 0x2100, 32)}, kD);
   e.commit(kMma, Events::bar(2), 0);

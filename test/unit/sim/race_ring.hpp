@@ -14,7 +14,7 @@ inline const Region kTile = shared(0, 0x2000, 4096);
 inline const Region kD = tensor(0, 0, 128);
 inline constexpr int64_t kBytes = 4096;
 
-// A tile is loaded, multiplied, its slot is freed and loaded again.
+// A tile is loaded, multiplied, its stage is freed and loaded again.
 struct Ring {
   bool wait_full = true, wait_empty = true, commit = true;
   MbarrierRef freed = kEmpty;

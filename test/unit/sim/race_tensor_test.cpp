@@ -231,7 +231,7 @@ TEST_CASE("Tensor memory is used after its allocation and freed after its last u
   waited.columns(Sync::kTmemDealloc, 0, 3, 0, 128);
   REQUIRE(waited.broken() == "race-tensor");
   CHECK(waited.found[0].missing ==
-        "a barrier, or an mbarrier arrival and wait, behind the tcgen05.wait of the earlier warp");
+        "a barrier, or an mbarrier arrival and wait, after the tcgen05.wait of the earlier warp");
 }
 
 TEST_CASE("A commit tells of the allocation by its thread, a relaxed barrier only in the strict class",

@@ -30,7 +30,8 @@ sim::Report full() {
 }  // namespace
 
 TEST_CASE(
-    "a report names both sites, the bytes, the barrier, what is missing, the rule and how to see it again") {
+    "a report names both sites, the bytes, the barrier, what is missing, the rule and how to see it again",
+    "[report]") {
   CHECK(sim::render(full(), "./test --shape '1 2'") ==
         R"(S race-async-write-read: TMA load overwrites what tcgen05.mma may still read
   later     CTA 1 (1,0,0), warp 4, lane 0, operation 83 of kernel k<1>
@@ -53,7 +54,7 @@ TEST_CASE(
 )");
 }
 
-TEST_CASE("a report without sites and bytes has no empty lines") {
+TEST_CASE("a report without sites and bytes has no empty lines", "[report]") {
   sim::Report report;
   report.rule = "machine-deadlock";
   report.summary = "nothing can move";
@@ -68,7 +69,7 @@ TEST_CASE("a report without sites and bytes has no empty lines") {
 )");
 }
 
-TEST_CASE("JSON holds all of a report") {
+TEST_CASE("JSON holds all of a report", "[report]") {
   const nlohmann::json json = full();
   const nlohmann::json expected = nlohmann::json::parse(R"json({
     "rule": "race-async-write-read", "severity": "S", "evidence": "documented",
@@ -89,7 +90,7 @@ TEST_CASE("JSON holds all of a report") {
   CHECK(sim::render(back, "p") == sim::render(full(), "p"));
 }
 
-TEST_CASE("a report in JSON may lack its earlier site, bytes and barrier") {
+TEST_CASE("a report in JSON may lack its earlier site, bytes and barrier", "[report]") {
   sim::Report report = full();
   report.earlier.reset();
   report.region.reset();
@@ -100,7 +101,7 @@ TEST_CASE("a report in JSON may lack its earlier site, bytes and barrier") {
   CHECK_FALSE(back.mbarrier);
 }
 
-TEST_CASE("findings of many runs are one when rule and instructions are the same") {
+TEST_CASE("findings of many runs are one when rule and instructions are the same", "[report]") {
   std::vector<sim::Report> all;
   sim::Report report = full();
   sim::merge(all, report);
@@ -118,12 +119,13 @@ TEST_CASE("findings of many runs are one when rule and instructions are the same
   CHECK(all.size() == 2);
 }
 
-TEST_CASE("a range of tensor memory is columns and lanes") {
+TEST_CASE("a range of tensor memory is columns and lanes", "[report]") {
   const sim::RegionText region{"tensor", false, 3, 0, 0, 32, 32, 128, 32, ""};
   CHECK(sim::range_text(region) == "tensor memory columns 128..159, lanes 32..63 of CTA 3");
 }
 
-TEST_CASE("every kind of fault has its machine rule, and what the simulator does not know is of class U") {
+TEST_CASE("every kind of fault has its machine rule, and what the simulator does not know is of class U",
+          "[report]") {
   using enum sim::FaultKind;
   const std::pair<sim::FaultKind, std::string> rules[] = {
       {kSyntax, "machine-unsupported"},    {kUnsupported, "machine-unsupported"},
@@ -139,7 +141,7 @@ TEST_CASE("every kind of fault has its machine rule, and what the simulator does
   }
 }
 
-TEST_CASE("words of a command line survive a shell") {
+TEST_CASE("words of a command line survive a shell", "[report]") {
   CHECK(sim::shell_word("./a-b_c=1,2:3") == "./a-b_c=1,2:3");
   CHECK(sim::shell_word("") == "''");
   CHECK(sim::shell_word("it's $HOME") == "'it'\\''s $HOME'");

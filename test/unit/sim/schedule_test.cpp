@@ -82,7 +82,8 @@ std::vector<std::string> mode_names() {
 
 }  // namespace
 
-TEST_CASE("schedules: a program that waits as it should gives one result under every mode and seed") {
+TEST_CASE("schedules: a program that waits as it should gives one result under every mode and seed",
+          "[schedule]") {
   for (const std::string& mode : mode_names())
     for (uint64_t seed = 0; seed < 12; ++seed) {
       CAPTURE(mode, seed);
@@ -92,7 +93,7 @@ TEST_CASE("schedules: a program that waits as it should gives one result under e
     }
 }
 
-TEST_CASE("schedules: the choices of a run are a function of mode and seed") {
+TEST_CASE("schedules: the choices of a run are a function of mode and seed", "[schedule]") {
   const auto log = [](sim::Policy& policy) {
     Recorder recorder(policy);
     Machine machine;
@@ -115,7 +116,7 @@ TEST_CASE("schedules: the choices of a run are a function of mode and seed") {
   }
 }
 
-TEST_CASE("schedules: an unknown mode is named, with those there are") {
+TEST_CASE("schedules: an unknown mode is named, with those there are", "[schedule]") {
   try {
     sim::make_policy("latest", 1);
     FAIL("no exception");
@@ -126,7 +127,7 @@ TEST_CASE("schedules: an unknown mode is named, with those there are") {
   }
 }
 
-TEST_CASE("schedules: a warp that polls memory ends under every mode, whoever sets the flag") {
+TEST_CASE("schedules: a warp that polls memory ends under every mode, whoever sets the flag", "[schedule]") {
   const bool first_polls = GENERATE(false, true);
   const std::string poller = first_polls ? "setp.lt.u32 %p3, %r1, 32;" : "setp.ge.u32 %p3, %r1, 32;";
   const std::string body = poller + R"(
@@ -178,13 +179,14 @@ const std::string kLook = "ld.global.u32 %r53, [%rd9];\n";
 
 }  // namespace
 
-TEST_CASE("late: a store takes the bytes its source holds when it is read, not when it was issued") {
+TEST_CASE("late: a store takes the bytes its source holds when it is read, not when it was issued",
+          "[schedule]") {
   const std::string rest = kOverwrite + "cp.async.bulk.wait_group 0;" + kLook;
   CHECK(stored(rest, "early") == 1);
   CHECK(stored(rest, "late") == 2);
 }
 
-TEST_CASE("late: wait_group.read covers the source of a store and not its destination") {
+TEST_CASE("late: wait_group.read covers the source of a store and not its destination", "[schedule]") {
   const std::string read = "cp.async.bulk.wait_group.read 0;\n", all = "cp.async.bulk.wait_group 0;\n";
   for (const char* mode : {"default", "early", "late", "tear", "reverse", "random"}) {
     CAPTURE(mode);
@@ -195,7 +197,7 @@ TEST_CASE("late: wait_group.read covers the source of a store and not its destin
   CHECK(fault.kind() == FaultKind::kPoison);
 }
 
-TEST_CASE("late: a load takes the global bytes of the moment it reads them") {
+TEST_CASE("late: a load takes the global bytes of the moment it reads them", "[schedule]") {
   const auto result = [](const char* mode) {
     const std::string body = std::string(kInit) + R"(
       mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 16;
@@ -246,7 +248,7 @@ struct Landings : sim::Observer {
 
 }  // namespace
 
-TEST_CASE("tear: each piece of a copy lands by itself, and its bytes are counted with it") {
+TEST_CASE("tear: each piece of a copy lands by itself, and its bytes are counted with it", "[schedule]") {
   // Four pieces of 32 bytes. The second thread waits for a phase of 32 bytes, then reads one word.
   const auto read = [](bool last_first, int word) {
     const std::string body = std::string(kInit) + R"(
@@ -269,7 +271,7 @@ TEST_CASE("tear: each piece of a copy lands by itself, and its bytes are counted
   CHECK(fault_of([&] { read(true, 23); }).kind() == FaultKind::kPoison);
 }
 
-TEST_CASE("tear: a wait for a group covers every piece of its stores") {
+TEST_CASE("tear: a wait for a group covers every piece of its stores", "[schedule]") {
   const std::string body = R"(
     shl.b32 %r50, %r1, 2; add.u32 %r50, %r50, %r3; st.shared.u32 [%r50], %r1;
     fence.proxy.async.shared::cta; bar.warp.sync 0xFFFFFFFF;
@@ -284,7 +286,7 @@ TEST_CASE("tear: a wait for a group covers every piece of its stores") {
   CHECK(run(machine, machine.make(Words(32, 7)), {body, 32, 1, {}, "default", &policy}) == counting(32, 0));
 }
 
-TEST_CASE("tear: the destinations of a multicast land apart, in either order") {
+TEST_CASE("tear: the destinations of a multicast land apart, in either order", "[schedule]") {
   // Rank 0 sends to both; who got its bytes first takes the first ticket.
   const std::string body = std::string(kInit) + R"(
     setp.eq.u32 %p3, %r4, 0; mov.b16 %h1, 3;
@@ -299,7 +301,8 @@ TEST_CASE("tear: the destinations of a multicast land apart, in either order") {
   CHECK(out == (last_first ? Words{1, 0} : Words{0, 1}));
 }
 
-TEST_CASE("schedules: every operation reads its sources, lands in pieces and completes, in this order") {
+TEST_CASE("schedules: every operation reads its sources, lands in pieces and completes, in this order",
+          "[schedule]") {
   bool torn = false;
   for (const std::string& mode : mode_names())
     for (uint64_t seed = 0; seed < 4; ++seed) {
@@ -330,7 +333,8 @@ TEST_CASE("schedules: every operation reads its sources, lands in pieces and com
   CHECK(torn);
 }
 
-TEST_CASE("one-late: for every asynchronous instruction there is a small seed that makes it the last") {
+TEST_CASE("one-late: for every asynchronous instruction there is a small seed that makes it the last",
+          "[schedule]") {
   const std::string load = "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes ";
   const std::string body = std::string(kInit) + "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 48;\n" +
                            load + "[%r3], [%rd9], 16, [%r2];\n" + load + "[%r3+16], [%rd9], 16, [%r2];\n" +
@@ -347,7 +351,7 @@ TEST_CASE("one-late: for every asynchronous instruction there is a small seed th
   CHECK(last == std::vector<uint64_t>{1, 2, 3});
 }
 
-TEST_CASE("starve: the victim moves only when nobody else can") {
+TEST_CASE("starve: the victim moves only when nobody else can", "[schedule]") {
   struct Kind {
     const char* mode;
     uint64_t (*of)(const Agent&);
@@ -373,7 +377,7 @@ TEST_CASE("starve: the victim moves only when nobody else can") {
   }
 }
 
-TEST_CASE("random and tear: shared windows begin later, by the same for all CTAs of a grid") {
+TEST_CASE("random and tear: shared windows begin later, by the same for all CTAs of a grid", "[schedule]") {
   const auto addresses = [](const std::string& mode, uint64_t seed) {
     const auto policy = sim::make_policy(mode, seed);
     Machine machine;
@@ -402,7 +406,8 @@ TEST_CASE("random and tear: shared windows begin later, by the same for all CTAs
   }
 }
 
-TEST_CASE("a program that takes the shared window's start for granted falls out of a shifted one") {
+TEST_CASE("a program that takes the shared window's start for granted falls out of a shifted one",
+          "[schedule]") {
   class Shifted : public sim::DefaultPolicy {
     uint32_t shared_shift() override { return 2048; }
   } policy;
@@ -421,7 +426,7 @@ TEST_CASE("a program that takes the shared window's start for granted falls out 
   CHECK(fault_of([&] { store("1024"); }).kind() == FaultKind::kBounds);
 }
 
-TEST_CASE("waits that always wake early neither pass nor hide a deadlock") {
+TEST_CASE("waits that always wake early neither pass nor hide a deadlock", "[schedule]") {
   class Sleepless : public sim::DefaultPolicy {
     bool wake_early() override { return true; }
   } policy;

@@ -55,7 +55,7 @@ int set_offset(int offset) {
 
 }  // namespace
 
-TEST_CASE("a launch sees its parameters and the module's variables") {
+TEST_CASE("a launch sees its parameters and the module's variables", "[shim]") {
   const int n = 100, offset = set_offset(1000);
   const int scale = GENERATE(3, -7);
   REQUIRE(cudaMemcpyToSymbol(device_scale, &scale, sizeof scale) == cudaSuccess);
@@ -73,7 +73,8 @@ TEST_CASE("a launch sees its parameters and the module's variables") {
   CHECK(size == sizeof(int));
 }
 
-TEST_CASE("dynamic shared memory is bounded by the function attribute, and the refusal is not sticky") {
+TEST_CASE("dynamic shared memory is bounded by the function attribute, and the refusal is not sticky",
+          "[shim]") {
   DeviceArray<unsigned> out(1);
   const int limit = sim::kB200.smem_per_block_optin;
   REQUIRE(cudaFuncSetAttribute(shared_size, cudaFuncAttributeMaxDynamicSharedMemorySize, 49152) ==
@@ -95,7 +96,7 @@ TEST_CASE("dynamic shared memory is bounded by the function attribute, and the r
   CHECK(out.host()[0] == static_cast<unsigned>(limit));
 }
 
-TEST_CASE("a fault is sticky, explained, and refuses every later call") {
+TEST_CASE("a fault is sticky, explained, and refuses every later call", "[shim]") {
   DeviceArray<int> out(8);
   store_at<<<1, 1>>>(out.data(), 1 << 20);
   CHECK(cudaPeekAtLastError() == cudaErrorIllegalAddress);
@@ -112,7 +113,7 @@ TEST_CASE("a fault is sticky, explained, and refuses every later call") {
   CHECK(cudaDeviceSynchronize() == cudaSuccess);
 }
 
-TEST_CASE("launch attributes: clusters form, unknown attributes are refused") {
+TEST_CASE("launch attributes: clusters form, unknown attributes are refused", "[shim]") {
   DeviceArray<unsigned> out(8);
   cudaLaunchAttribute attributes[2] = {};
   attributes[0].id = cudaLaunchAttributeClusterDimension;
@@ -142,7 +143,7 @@ TEST_CASE("launch attributes: clusters form, unknown attributes are refused") {
   cudaGetLastError();
 }
 
-TEST_CASE("a capture runs nothing and keeps its own copy of the parameters") {
+TEST_CASE("a capture runs nothing and keeps its own copy of the parameters", "[shim]") {
   const int n = 32, offset = set_offset(0), scale = 1;
   REQUIRE(cudaMemcpyToSymbol(device_scale, &scale, sizeof scale) == cudaSuccess);
   DeviceArray<int> out(n), copy(n);
@@ -185,7 +186,7 @@ TEST_CASE("a capture runs nothing and keeps its own copy of the parameters") {
   cudaGetLastError();
 }
 
-TEST_CASE("forked streams must join the capture they left") {
+TEST_CASE("forked streams must join the capture they left", "[shim]") {
   DeviceArray<int> out(8);
   out.fill(0);
   CapturedStream origin;
@@ -217,7 +218,7 @@ TEST_CASE("forked streams must join the capture they left") {
   cudaGetLastError();
 }
 
-TEST_CASE("calls that may synchronise are refused during a capture and spoil it") {
+TEST_CASE("calls that may synchronise are refused during a capture and spoil it", "[shim]") {
   CapturedStream captured;
   int* memory = nullptr;
   cudaGraph_t graph = nullptr;
@@ -231,7 +232,7 @@ TEST_CASE("calls that may synchronise are refused during a capture and spoil it"
   cudaGetLastError();
 }
 
-TEST_CASE("legacy-stream work beside a captured blocking stream is an implicit dependency") {
+TEST_CASE("legacy-stream work beside a captured blocking stream is an implicit dependency", "[shim]") {
   DeviceArray<int> out(4);
   cudaStream_t stream = nullptr;
   REQUIRE(cudaStreamCreate(&stream) == cudaSuccess);
@@ -243,7 +244,7 @@ TEST_CASE("legacy-stream work beside a captured blocking stream is an implicit d
   cudaGetLastError();
 }
 
-TEST_CASE("copies and fills stay inside allocations and rows") {
+TEST_CASE("copies and fills stay inside allocations and rows", "[shim]") {
   DeviceArray<uint8_t> device(64);
   device.fill(0x11);
   std::vector<uint8_t> host(80, 0x22);
@@ -269,7 +270,7 @@ TEST_CASE("copies and fills stay inside allocations and rows") {
   cudaGetLastError();
 }
 
-TEST_CASE("bytes nobody wrote reach the host as no plausible value and poison their copies") {
+TEST_CASE("bytes nobody wrote reach the host as no plausible value and poison their copies", "[shim]") {
   DeviceArray<uint8_t> from(32), to(32);
   to.fill(0);
   REQUIRE(cudaMemset(from.data() + 8, 1, 8) == cudaSuccess);
@@ -286,7 +287,7 @@ TEST_CASE("bytes nobody wrote reach the host as no plausible value and poison th
   cudaGetLastError();
 }
 
-TEST_CASE("pointers are classified") {
+TEST_CASE("pointers are classified", "[shim]") {
   DeviceArray<int> device(4);
   int local = 0;
   int* pinned = nullptr;
@@ -310,7 +311,7 @@ TEST_CASE("pointers are classified") {
   cudaGetLastError();
 }
 
-TEST_CASE("the device describes itself consistently") {
+TEST_CASE("the device describes itself consistently", "[shim]") {
   cudaDeviceProp properties;
   REQUIRE(cudaGetDeviceProperties(&properties, 0) == cudaSuccess);
   CHECK(properties.major == 10);
@@ -331,7 +332,7 @@ TEST_CASE("the device describes itself consistently") {
   cudaGetLastError();
 }
 
-TEST_CASE("occupancy falls with shared memory and never exceeds the threads of a multiprocessor") {
+TEST_CASE("occupancy falls with shared memory and never exceeds the threads of a multiprocessor", "[shim]") {
   REQUIRE(cudaFuncSetAttribute(shared_size, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                sim::kB200.smem_per_block_optin) == cudaSuccess);
   int light = 0, heavy = 0;
@@ -342,7 +343,7 @@ TEST_CASE("occupancy falls with shared memory and never exceeds the threads of a
   CHECK(light * 256 <= sim::kB200.threads_per_sm);
 }
 
-TEST_CASE("driver entry points are found by name, and only those") {
+TEST_CASE("driver entry points are found by name, and only those", "[shim]") {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult status;
   REQUIRE(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault,
@@ -358,7 +359,7 @@ TEST_CASE("driver entry points are found by name, and only those") {
   CHECK(std::strcmp(text, "CUDA_ERROR_INVALID_VALUE") == 0);
 }
 
-TEST_CASE("a bad tensor map is refused through the driver's own code") {
+TEST_CASE("a bad tensor map is refused through the driver's own code", "[shim]") {
   DeviceArray<uint8_t> data(4096);
   alignas(64) CUtensorMap map;
   const cuuint64_t dims[2] = {64, 64}, strides[1] = {64};
@@ -376,7 +377,7 @@ TEST_CASE("a bad tensor map is refused through the driver's own code") {
   sim::shim::clear_fault();
 }
 
-TEST_CASE("events order host time and refuse to be read unrecorded") {
+TEST_CASE("events order host time and refuse to be read unrecorded", "[shim]") {
   cudaEvent_t begin = nullptr, end = nullptr;
   REQUIRE(cudaEventCreate(&begin) == cudaSuccess);
   REQUIRE(cudaEventCreate(&end) == cudaSuccess);
@@ -392,7 +393,7 @@ TEST_CASE("events order host time and refuse to be read unrecorded") {
   cudaGetLastError();
 }
 
-TEST_CASE("a kernel's name is its entry's in the PTX") {
+TEST_CASE("a kernel's name is its entry's in the PTX", "[shim]") {
   std::vector<std::string> entries;
   sim::shim::set_module_editor([&](sim::ptx::Module& module) {
     for (const sim::ptx::Function& function : module.functions)
@@ -422,7 +423,7 @@ TEST_CASE("a kernel's name is its entry's in the PTX") {
   cudaGetLastError();
 }
 
-TEST_CASE("a module editor changes what a kernel does, and only from the next load on") {
+TEST_CASE("a module editor changes what a kernel does, and only from the next load on", "[shim]") {
   DeviceArray<int> out(1);
   const auto stored = [&] {
     out.fill(0);

@@ -2,8 +2,10 @@
 """No orphans in the tables of the simulator, where the compiler cannot tell.
 
 Every rule is reported by some code and expected by some test, and no code reports a rule that is in no table. Every
-schedule is in the table of modes and has a test by name. Every qualifier that is kept for handlers is asked for.
-(Operations, rows and groups of the opcode table: decode/opcodes.cpp and sim/CMakeLists.txt let the compiler check them.)
+schedule is in the table of modes and has a test by name. Every qualifier that is kept for handlers is asked for. Every
+opcode that a resolver knows is in the list of arithmetic. The pages say how many rules there are.
+(Operations, rows and groups of the opcode table: decode/opcodes.cpp and sim/CMakeLists.txt let the compiler check
+them.)
 """
 import pathlib
 import re
@@ -46,7 +48,16 @@ def orphans():
     for name in re.findall(r'^X\((\w+), "', text('test/sim/decode/qualifiers.def'), re.MULTILINE):
         if not re.search(rf'Q::{name}\b', handlers):
             yield f'qualifier {name}: nothing asks for it'
-    if min(len(rules), len(classes)) == 0:
+
+    listed = re.search(r'kOpcodes = .*?\}\);', text('test/sim/alu/alu.cpp'), re.DOTALL)[0]
+    resolved = set(re.findall(r'\bop(?:code)? == "([a-z0-9.]+)"', text('test/sim/alu/*.cpp')))
+    for opcode in sorted(resolved):
+        if f'"{opcode}"' not in listed:
+            yield f'opcode {opcode}: not in kOpcodes of alu/alu.cpp, so no resolver is asked for it'
+    for page in ('README.md', 'test/EVIDENCE.md'):
+        if not re.search(rf'\b{len(rules)} rules\b', text(page)):
+            yield f'{page}: does not say that there are {len(rules)} rules'
+    if min(len(rules), len(classes), len(resolved)) == 0:
         yield 'a table was not found: this test does not know how it is written any more'
 
 

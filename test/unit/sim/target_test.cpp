@@ -77,7 +77,7 @@ sim::ptx::Statement statement_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a target holds the instructions that the assembler accepts for it, and no others") {
+TEST_CASE("a target holds the instructions that the assembler accepts for it, and no others", "[target]") {
   for (const Line& line : kLines) {
     CAPTURE(line.text);
     const sim::ptx::Statement statement = statement_of(line.text);
@@ -90,7 +90,7 @@ TEST_CASE("a target holds the instructions that the assembler accepts for it, an
   }
 }
 
-TEST_CASE("the refusal names the instruction, the target it needs, the module's and the line") {
+TEST_CASE("the refusal names the instruction, the target it needs, the module's and the line", "[target]") {
   const sim::Fault fault = sim_test::fault_of(
       [] { sim::check_target(sim::parse_target("sm_90a"), statement_of("tcgen05.wait::ld.sync.aligned;")); });
   CHECK(fault.kind() == sim::FaultKind::kSyntax);
@@ -98,7 +98,7 @@ TEST_CASE("the refusal names the instruction, the target it needs, the module's 
   CHECK(sim_test::says(fault, "PTX line 7: `tcgen05.wait::ld.sync.aligned"));
 }
 
-TEST_CASE("targets are read from what modules and compilers call them") {
+TEST_CASE("targets are read from what modules and compilers call them", "[target]") {
   CHECK(sim::parse_target("sm_100f") == sim::Target{100, 'f'});
   CHECK(sim::parse_target("compute_90a") == sim::Target{90, 'a'});
   CHECK(sim::parse_target("sm_80") == sim::Target{80, '\0'});

@@ -29,7 +29,7 @@ struct Cta {
 
 }  // namespace
 
-TEST_CASE("tcgen05 copies: cp puts every row on its lanes") {
+TEST_CASE("tcgen05 copies: cp puts every row on its lanes", "[tcgen05]") {
   struct Case {
     sim::CpShape shape;
     int rows, columns;
@@ -65,7 +65,7 @@ TEST_CASE("tcgen05 copies: cp puts every row on its lanes") {
   }
 }
 
-TEST_CASE("tcgen05 copies: cp destinations and sources that break a rule") {
+TEST_CASE("tcgen05 copies: cp destinations and sources that break a rule", "[tcgen05]") {
   Cta cta;
   cta.tmem.alloc(32);
   const uint8_t tile[512] = {};
@@ -85,7 +85,7 @@ TEST_CASE("tcgen05 copies: cp destinations and sources that break a rule") {
   CHECK(kind(sim::CpShape::k4x256b, 0, good) == FaultKind::kUnsupported);
 }
 
-TEST_CASE("tcgen05 copies: every ld shape covers its rectangle of cells once") {
+TEST_CASE("tcgen05 copies: every ld shape covers its rectangle of cells once", "[tcgen05]") {
   struct Shape {
     LdShape shape;
     int lanes, columns_per_repeat, largest;
@@ -126,7 +126,7 @@ TEST_CASE("tcgen05 copies: every ld shape covers its rectangle of cells once") {
   }
 }
 
-TEST_CASE("tcgen05 copies: ld register positions") {
+TEST_CASE("tcgen05 copies: ld register positions", "[tcgen05]") {
   const auto cell = [](LdShape shape, int thread, int j) {
     const sim::Cell c = sim::ld_cell(shape, 8, 0, 0, thread, j, 8, false, 0);
     return std::pair{c.lane, c.column};
@@ -140,7 +140,7 @@ TEST_CASE("tcgen05 copies: ld register positions") {
   CHECK(cell(LdShape::k16x32bx2, 18, 3) == std::pair{2, 11});
 }
 
-TEST_CASE("tcgen05 copies: ld addresses name the warp's own quarter") {
+TEST_CASE("tcgen05 copies: ld addresses name the warp's own quarter", "[tcgen05]") {
   const auto lane = [](LdShape shape, uint32_t field, int warp) {
     return sim::ld_cell(shape, 1, field << 16, warp, 0, 0, 0, false, 0).lane;
   };

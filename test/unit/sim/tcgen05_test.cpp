@@ -43,34 +43,36 @@ void check_product(const Shape& shape, const std::vector<float>& d) {
 
 }  // namespace
 
-TEST_CASE("one CTA multiplies block-scaled tiles and reads the accumulators of its lanes") {
+TEST_CASE("one CTA multiplies block-scaled tiles and reads the accumulators of its lanes", "[tcgen05]") {
   check_product(kSingle, run(kSingle, kWait, kFree));
 }
 
-TEST_CASE("a pair of CTAs multiplies one tile from both shared memories, and the commit reaches both") {
+TEST_CASE("a pair of CTAs multiplies one tile from both shared memories, and the commit reaches both",
+          "[tcgen05]") {
   check_product(kPair, run(kPair, kWait, kFree));
 }
 
-TEST_CASE("the result does not depend on when tensor work completes") {
+TEST_CASE("the result does not depend on when tensor work completes", "[tcgen05]") {
   LatePolicy late;
   check_product(kSingle, run(kSingle, kWait, kFree, &late));
   check_product(kPair, run(kPair, kWait, kFree, &late));
 }
 
-TEST_CASE("accumulators read without waiting for the commit are poison when the tensor core is late") {
+TEST_CASE("accumulators read without waiting for the commit are poison when the tensor core is late",
+          "[tcgen05]") {
   LatePolicy late;
   const auto fault = fault_of([&] { run(kSingle, "", kFree, &late); });
   CHECK(fault.kind() == FaultKind::kPoison);
   CHECK(says(fault, "tcgen05.ld"));
 }
 
-TEST_CASE("tensor memory that is not freed is a leak") {
+TEST_CASE("tensor memory that is not freed is a leak", "[tcgen05]") {
   const auto fault = fault_of([&] { run(kSingle, kWait, ""); });
   CHECK(fault.kind() == FaultKind::kProtocol);
   CHECK(says(fault, "32 tensor memory columns"));
 }
 
-TEST_CASE("allocating for a pair without a pair is refused") {
+TEST_CASE("allocating for a pair without a pair is refused", "[tcgen05]") {
   Machine machine;
   float* out = machine.make<float>(128 * 16);
   const auto fault = fault_of(
@@ -78,7 +80,7 @@ TEST_CASE("allocating for a pair without a pair is refused") {
   CHECK(fault.kind() == FaultKind::kProtocol);
 }
 
-TEST_CASE("a deadlock over tensor memory says what is held and who has not asked") {
+TEST_CASE("a deadlock over tensor memory says what is held and who has not asked", "[tcgen05]") {
   Machine machine;
   const auto fault = fault_of([&] {
     machine.run(kernel_text("", R"(
@@ -100,7 +102,7 @@ TEST_CASE("a deadlock over tensor memory says what is held and who has not asked
   CHECK(says(fault, "asks to allocate 32, and CTA rank 1, its pair, has not asked"));
 }
 
-TEST_CASE("a CTA that asks for tensor memory again keeps nobody from moving") {
+TEST_CASE("a CTA that asks for tensor memory again keeps nobody from moving", "[tcgen05]") {
   // The first CTAs of two pairs move whenever they can, the others only while both sleep.
   class FirstOfPairs : public sim::Policy {
    public:
@@ -129,7 +131,7 @@ TEST_CASE("a CTA that asks for tensor memory again keeps nobody from moving") {
               sim_test::shape(4, 32, 4), {}, options);
 }
 
-TEST_CASE("what st writes, ld reads back, in every shape") {
+TEST_CASE("what st writes, ld reads back, in every shape", "[tcgen05]") {
   const auto [shape, registers] = GENERATE(Catch::Generators::table<std::string, int>(
       {{"32x32b.x4", 4}, {"16x64b.x4", 4}, {"16x128b.x2", 4}, {"16x256b.x1", 4}}));
   INFO(shape);

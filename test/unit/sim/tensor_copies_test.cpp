@@ -6,7 +6,8 @@
 using namespace sim_test;
 using sim::FaultKind;
 
-TEST_CASE("tensor loads of one to five dimensions bring the box, the fill outside, and count the whole box") {
+TEST_CASE("tensor loads of one to five dimensions bring the box, the fill outside, and count the whole box",
+          "[tensor]") {
   const uint32_t rank = GENERATE(1u, 2u, 3u, 4u, 5u);
   const std::string mode = GENERATE("default", "late", "tear", "random");
   const bool nan_fill = GENERATE(false, true);
@@ -32,7 +33,8 @@ TEST_CASE("tensor loads of one to five dimensions bring the box, the fill outsid
 }
 
 TEST_CASE(
-    "tensor stores of one to five dimensions write the part of the box inside the tensor and nothing else") {
+    "tensor stores of one to five dimensions write the part of the box inside the tensor and nothing else",
+    "[tensor]") {
   const uint32_t rank = GENERATE(1u, 2u, 3u, 4u, 5u);
   const std::string mode = GENERATE("default", "late", "tear", "random");
   CAPTURE(rank, mode);
@@ -61,7 +63,7 @@ TEST_CASE(
   CHECK(machine.fetch(in, expected.size()) == expected);
 }
 
-TEST_CASE("a swizzled tensor store undoes the swizzle, at every edge of the tensor") {
+TEST_CASE("a swizzled tensor store undoes the swizzle, at every edge of the tensor", "[tensor]") {
   struct At {
     int64_t x, y;
   };
@@ -91,7 +93,7 @@ TEST_CASE("a swizzled tensor store undoes the swizzle, at every edge of the tens
   CHECK(machine.fetch(in, expected.size()) == expected);
 }
 
-TEST_CASE("a multicast tensor load fills every CTA of the mask, no other, and signals in each") {
+TEST_CASE("a multicast tensor load fills every CTA of the mask, no other, and signals in each", "[tensor]") {
   const std::string mode = GENERATE("default", "late", "tear", "random");
   const Tensor tensor = matrix(0, 2, 3);
   const std::vector<int64_t> from = elements(tensor);
@@ -117,7 +119,8 @@ TEST_CASE("a multicast tensor load fills every CTA of the mask, no other, and si
     }
 }
 
-TEST_CASE("a cta_group::2 load of the odd CTA signals the even CTA's barrier through bit 24 of its address") {
+TEST_CASE("a cta_group::2 load of the odd CTA signals the even CTA's barrier through bit 24 of its address",
+          "[tensor]") {
   const std::string mode = GENERATE("default", "late", "tear", "random");
   const bool paired = GENERATE(true, false);
   CAPTURE(mode, paired);
@@ -147,7 +150,7 @@ TEST_CASE("a cta_group::2 load of the odd CTA signals the even CTA's barrier thr
   for (uint32_t i = 0; i < 512; ++i) REQUIRE(out[i] == uint32_t(from[i % 256]) + 1 + 48 * (i / 256));
 }
 
-TEST_CASE("a multicast commit arrives at the barrier of every CTA in its mask and of no other") {
+TEST_CASE("a multicast commit arrives at the barrier of every CTA in its mask and of no other", "[tensor]") {
   const std::string mode = GENERATE("default", "late", "tear", "random");
   const std::string group = GENERATE("1", "2");
   CAPTURE(mode, group);

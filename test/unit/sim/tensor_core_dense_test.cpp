@@ -81,7 +81,7 @@ MmaOp f16_op(int m, int n, int cta_group, const Layout16& a, const Layout16& b) 
 
 }  // namespace
 
-TEST_CASE("tensor core: f16 operands in every layout, one CTA, accumulating") {
+TEST_CASE("tensor core: f16 operands in every layout, one CTA, accumulating", "[tensor]") {
   for (const Layout16& layout : layouts16()) {
     INFO(layout.name);
     Cta cta;
@@ -101,7 +101,7 @@ TEST_CASE("tensor core: f16 operands in every layout, one CTA, accumulating") {
   }
 }
 
-TEST_CASE("tensor core: f16 accumulator layouts of 64 rows and of pairs") {
+TEST_CASE("tensor core: f16 accumulator layouts of 64 rows and of pairs", "[tensor]") {
   const Layout16& layout = layouts16()[0];
   struct Case {
     int m, cta_group, lane;
@@ -150,7 +150,7 @@ TEST_CASE("tensor core: f16 accumulator layouts of 64 rows and of pairs") {
   }
 }
 
-TEST_CASE("tensor core: f16 A from TMEM, f16 accumulators") {
+TEST_CASE("tensor core: f16 A from TMEM, f16 accumulators", "[tensor]") {
   const Layout16& layout = layouts16()[0];
   Cta cta;
   cta.tmem.alloc(512);
@@ -177,7 +177,7 @@ TEST_CASE("tensor core: f16 A from TMEM, f16 accumulators") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("tensor core: tf32 operands drop the low 13 bits") {
+TEST_CASE("tensor core: tf32 operands drop the low 13 bits", "[tensor]") {
   Cta cta;
   cta.tmem.alloc(512);
   const auto store = [&](uint32_t base, int rows, int salt) {

@@ -5,7 +5,6 @@
 
 #include <bit>
 #include <functional>
-#include <random>
 #include <set>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "sim/engine/footprint.h"
 #include "sim/engine/numerics.h"
 #include "support/catch.hpp"
+#include "support/rng.h"
 #include "unit/sim/fault_of.hpp"
 #include "unit/sim/tensor_core_fixture.hpp"
 
@@ -33,9 +33,9 @@ struct Problem {
   int m, n;
   std::vector<uint8_t> a, b, sfa, sfb;
   Problem(int rows, int cols, uint32_t seed) : m(rows), n(cols) {
-    std::mt19937 random(seed);
+    dualgemm_test::Rng random(seed);
     for (auto [v, size] : {std::pair{&a, m * 256}, {&b, n * 256}, {&sfa, m * 16}, {&sfb, n * 16}})
-      for (int i = 0; i < size; ++i) v->push_back(static_cast<uint8_t>(random()));
+      for (int i = 0; i < size; ++i) v->push_back(static_cast<uint8_t>(random.word()));
     for (auto* v : {&a, &b})
       for (auto& x : *v) x &= 15;
     for (auto* v : {&sfa, &sfb})
@@ -133,13 +133,13 @@ int mismatches(const Problem& p, int cta_group, int steps, const Cta* ctas) {
 
 }  // namespace
 
-TEST_CASE("tensor core: a swizzled descriptor finds row 13, element 100 of a tile at 0x8400") {
+TEST_CASE("tensor core: a swizzled descriptor finds row 13, element 100 of a tile at 0x8400", "[tensor]") {
   CHECK(sim::k_major_address(sim::decode_smem_descriptor(0x4000404000000840), 13, 3) + 2 == 0x8AE2);
   // The second K step starts 32 bytes later and sees the same byte 18 bytes into its row.
   CHECK(sim::k_major_address(sim::decode_smem_descriptor(0x4000404000000842), 13, 1) + 2 == 0x8AE2);
 }
 
-TEST_CASE("tensor core: matrix descriptors with reserved bits or unknown modes are refused") {
+TEST_CASE("tensor core: matrix descriptors with reserved bits or unknown modes are refused", "[tensor]") {
   const uint64_t good = at(kSw128, 0x8400);
   CHECK(sim::decode_smem_descriptor(good).stride == 1024);
   CHECK(sim::decode_smem_descriptor(good).span == 128);
@@ -163,7 +163,7 @@ TEST_CASE("tensor core: matrix descriptors with reserved bits or unknown modes a
   CHECK(fault_of([&] { sim::decode_smem_descriptor(at(kSw128, 0x8600)); }).kind() == FaultKind::kProtocol);
 }
 
-TEST_CASE("tensor core: instruction descriptors of NVFP4") {
+TEST_CASE("tensor core: instruction descriptors of NVFP4", "[tensor]") {
   MmaOp op = block16(128, 128, 1);
   CHECK(op.idesc == 0x08200480);
   CHECK(block16(256, 256, 2).idesc == 0x10400480);
@@ -190,7 +190,7 @@ TEST_CASE("tensor core: instruction descriptors of NVFP4") {
   CHECK(fault_of([&] { sim::check_mma(op); }).kind() == FaultKind::kProtocol);
 }
 
-TEST_CASE("tensor core: legal M and N are exactly those of the kind's table") {
+TEST_CASE("tensor core: legal M and N are exactly those of the kind's table", "[tensor]") {
   for (int cta_group : {1, 2}) {
     for (int m : {0, 128, 256, 384}) {
       for (int n = 0; n <= 504; n += 8) {
@@ -229,7 +229,7 @@ TEST_CASE("tensor core: legal M and N are exactly those of the kind's table") {
   }
 }
 
-TEST_CASE("tensor core: placement rules of TMEM operands") {
+TEST_CASE("tensor core: placement rules of TMEM operands", "[tensor]") {
   const MmaOp good = block16(128, 128, 1);
   const auto kind = [&](const std::function<void(MmaOp&)>& change) {
     MmaOp op = good;
@@ -251,7 +251,7 @@ TEST_CASE("tensor core: placement rules of TMEM operands") {
   sim::check_mma(shifted);
 }
 
-TEST_CASE("tensor core: four K steps of one CTA equal the model for every size of N") {
+TEST_CASE("tensor core: four K steps of one CTA equal the model for every size of N", "[tensor]") {
   const int n = GENERATE(8, 24, 64, 128, 192, 256);
   const Problem p(128, n, static_cast<uint32_t>(n));
   Cta cta;
@@ -259,7 +259,7 @@ TEST_CASE("tensor core: four K steps of one CTA equal the model for every size o
   CHECK(mismatches(p, 1, 4, &cta) == 0);
 }
 
-TEST_CASE("tensor core: a pair of CTAs splits A and B by rows and keeps its own rows of D") {
+TEST_CASE("tensor core: a pair of CTAs splits A and B by rows and keeps its own rows of D", "[tensor]") {
   const int n = GENERATE(16, 128, 256);
   const Problem p(256, n, static_cast<uint32_t>(n));
   Cta ctas[2];
@@ -267,7 +267,7 @@ TEST_CASE("tensor core: a pair of CTAs splits A and B by rows and keeps its own 
   CHECK(mismatches(p, 2, 4, ctas) == 0);
 }
 
-TEST_CASE("tensor core: all sixes under the largest scales give 462422016") {
+TEST_CASE("tensor core: all sixes under the largest scales give 462422016", "[tensor]") {
   Problem p(128, 8, 1);
   for (auto* v : {&p.a, &p.b})
     for (auto& x : *v) x = 7;
@@ -278,7 +278,7 @@ TEST_CASE("tensor core: all sixes under the largest scales give 462422016") {
   CHECK(std::bit_cast<float>(cta.tmem.read(77, 5)) == 462422016.0f);
 }
 
-TEST_CASE("tensor core: negation, block32 and the second pair of scale bytes") {
+TEST_CASE("tensor core: negation, block32 and the second pair of scale bytes", "[tensor]") {
   Problem p(128, 32, 5);
   for (auto* v : {&p.sfa, &p.sfb})
     for (auto& x : *v) x = static_cast<uint8_t>(120 + x % 8);  // powers of two as UE8M0
@@ -308,7 +308,7 @@ TEST_CASE("tensor core: negation, block32 and the second pair of scale bytes") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("tensor core: poison and differing copies of scale factors are found") {
+TEST_CASE("tensor core: poison and differing copies of scale factors are found", "[tensor]") {
   const Problem p(128, 128, 3);
   Cta cta;
   run(p, 1, 1, &cta);
@@ -350,7 +350,7 @@ TEST_CASE("tensor core: poison and differing copies of scale factors are found")
   }
 }
 
-TEST_CASE("tensor core: operand ranges of a swizzled tile are its rows' 32-byte steps") {
+TEST_CASE("tensor core: operand ranges of a swizzled tile are its rows' 32-byte steps", "[tensor]") {
   const MmaOp op = block16(128, 64, 1);
   const auto ranges = sim::operand_ranges(op, true);
   uint32_t total = 0;

@@ -127,7 +127,7 @@ Image image_by_definition(const Arguments& a, const std::array<int32_t, 5>& at, 
 
 }  // namespace
 
-TEST_CASE("tensor map: every documented rule of the encoder rejects its violation by name") {
+TEST_CASE("tensor map: every documented rule of the encoder rejects its violation by name", "[tensor]") {
   check_rejected("tensorDataType", [](Arguments& a) { a.type = 16; });
   check_rejected("tensorRank 0", [](Arguments& a) { a.rank = 0; });
   check_rejected("tensorRank 6", [](Arguments& a) { a.rank = 6; });
@@ -183,7 +183,7 @@ TEST_CASE("tensor map: every documented rule of the encoder rejects its violatio
   });
 }
 
-TEST_CASE("tensor map: limits that are legal") {
+TEST_CASE("tensor map: limits that are legal", "[tensor]") {
   Arguments a;
   a.dims = {uint64_t{1} << 32, uint64_t{1} << 32};
   a.strides = {(uint64_t{1} << 40) - 16};
@@ -204,7 +204,7 @@ TEST_CASE("tensor map: limits that are legal") {
   }
 }
 
-TEST_CASE("tensor map: 128 bytes that the encoder did not write do not decode") {
+TEST_CASE("tensor map: 128 bytes that the encoder did not write do not decode", "[tensor]") {
   Encoded e = encode(Arguments{});
   CHECK(sim::decode_tensor_map(e.bytes).box_bytes() == 128 * 64);
   e.bytes[20] ^= 1;
@@ -213,7 +213,7 @@ TEST_CASE("tensor map: 128 bytes that the encoder did not write do not decode") 
   CHECK(fault_of([&] { sim::decode_tensor_map(zeros); }).kind() == sim::FaultKind::kProtocol);
 }
 
-TEST_CASE("tensor map: boxes inside, across every edge and outside equal the definition") {
+TEST_CASE("tensor map: boxes inside, across every edge and outside equal the definition", "[tensor]") {
   Arguments a;
   a.base = 0x40000;
   struct Type {
@@ -250,7 +250,7 @@ TEST_CASE("tensor map: boxes inside, across every edge and outside equal the def
   }
 }
 
-TEST_CASE("tensor map: ranks 1 and 5") {
+TEST_CASE("tensor map: ranks 1 and 5", "[tensor]") {
   Arguments a;
   a.swizzle = 0;
   SECTION("1: an INT64 line") {
@@ -275,13 +275,14 @@ TEST_CASE("tensor map: ranks 1 and 5") {
   }
 }
 
-TEST_CASE("tensor map: a 128-byte swizzled tile puts row 13, byte 50 where the tensor core looks for it") {
+TEST_CASE("tensor map: a 128-byte swizzled tile puts row 13, byte 50 where the tensor core looks for it",
+          "[tensor]") {
   Arguments a;  // tile base 0x8400, K element 100 = byte 50: physical address 0x8AE2
   const Image image = image_of_pieces(map_of(a), {0, 0}, 0x8400);
   CHECK(image.at(0x8AE2 - 0x8400) == static_cast<int64_t>(a.base) + 13 * 512 + 50);
 }
 
-TEST_CASE("tensor map: transfers whose result is not established are refused") {
+TEST_CASE("tensor map: transfers whose result is not established are refused", "[tensor]") {
   std::vector<sim::BoxPiece> pieces;
   const auto kind = [&](const std::function<void(Arguments&)>& change) {
     Arguments a;
@@ -304,7 +305,7 @@ TEST_CASE("tensor map: transfers whose result is not established are refused") {
         }) == sim::FaultKind::kUnsupported);
 }
 
-TEST_CASE("tensor map: misaligned shared memory") {
+TEST_CASE("tensor map: misaligned shared memory", "[tensor]") {
   std::vector<sim::BoxPiece> pieces;
   CHECK(fault_of([&] {
           sim::box_pieces(map_of(Arguments{}), {0, 0}, 1024 + 64, sim::Transfer::kLoad, pieces);
@@ -312,7 +313,7 @@ TEST_CASE("tensor map: misaligned shared memory") {
 }
 
 // On an H200 all of these are illegal instructions.
-TEST_CASE("tensor map: coordinates that the machine refuses") {
+TEST_CASE("tensor map: coordinates that the machine refuses", "[tensor]") {
   std::vector<sim::BoxPiece> pieces;
   const auto kind = [&](const Arguments& a, int32_t inner, int32_t outer, sim::Transfer transfer) {
     return fault_of([&] { sim::box_pieces(map_of(a), {inner, outer}, 1024, transfer, pieces); }).kind();
@@ -341,7 +342,8 @@ TEST_CASE("tensor map: coordinates that the machine refuses") {
   works(packed, 32, 0, sim::Transfer::kLoad);
 }
 
-TEST_CASE("tensor map: a store writes the 16 bytes in which a row ends whole, a load fills their rest") {
+TEST_CASE("tensor map: a store writes the 16 bytes in which a row ends whole, a load fills their rest",
+          "[tensor]") {
   Arguments a;
   a.dims[0] = 499;  // 31 chunks and 3 bytes
   const Image loaded = image_of_pieces(map_of(a), {480, 0}, 0),
@@ -352,7 +354,7 @@ TEST_CASE("tensor map: a store writes the 16 bytes in which a row ends whole, a 
   }
 }
 
-TEST_CASE("tensor map: fill patterns are zero, or the NaN that an H200 writes for every type") {
+TEST_CASE("tensor map: fill patterns are zero, or the NaN that an H200 writes for every type", "[tensor]") {
   Arguments a;
   CHECK(sim::fill_pattern(map_of(a)) == std::array<uint8_t, 16>{});
   a.swizzle = 0;

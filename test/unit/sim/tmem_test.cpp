@@ -6,7 +6,7 @@
 
 using sim_test::fault_of;
 
-TEST_CASE("tmem: every cell is its own, and rows are its columns") {
+TEST_CASE("tmem: every cell is its own, and rows are its columns", "[tmem]") {
   sim::Tmem tmem;
   REQUIRE(tmem.alloc(512) == 0);
   for (int lane = 0; lane < 128; ++lane)
@@ -23,7 +23,7 @@ TEST_CASE("tmem: every cell is its own, and rows are its columns") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("tmem: cells outside, not allocated or never written fault") {
+TEST_CASE("tmem: cells outside, not allocated or never written fault", "[tmem]") {
   sim::Tmem tmem;
   const int base = tmem.alloc(32);
   uint32_t row[2] = {1, 2};
@@ -38,7 +38,7 @@ TEST_CASE("tmem: cells outside, not allocated or never written fault") {
   CHECK(fault_of([&] { tmem.read_row(5, base, 2, row); }).kind() == sim::FaultKind::kPoison);
 }
 
-TEST_CASE("tmem: allocations are aligned, disjoint, and wait when space is short") {
+TEST_CASE("tmem: allocations are aligned, disjoint, and wait when space is short", "[tmem]") {
   sim::Tmem tmem;
   CHECK(tmem.alloc(256) == 0);
   CHECK(tmem.alloc(128) == 256);
@@ -54,7 +54,7 @@ TEST_CASE("tmem: allocations are aligned, disjoint, and wait when space is short
   CHECK(tmem.allocated_columns() == 288);
 }
 
-TEST_CASE("tmem: new columns are poison although the previous owner wrote them") {
+TEST_CASE("tmem: new columns are poison although the previous owner wrote them", "[tmem]") {
   sim::Tmem tmem;
   const int base = tmem.alloc(32);
   tmem.write(0, base, 7);
@@ -64,7 +64,7 @@ TEST_CASE("tmem: new columns are poison although the previous owner wrote them")
   CHECK(fault_of([&] { tmem.read(0, base); }).kind() == sim::FaultKind::kPoison);
 }
 
-TEST_CASE("tmem: the allocator's protocol") {
+TEST_CASE("tmem: the allocator's protocol", "[tmem]") {
   sim::Tmem tmem;
   for (int columns : {0, 16, 31, 48, 96, 1024, -32})
     CHECK(fault_of([&] { tmem.alloc(columns); }).kind() == sim::FaultKind::kProtocol);

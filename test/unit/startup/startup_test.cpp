@@ -60,7 +60,7 @@ __attribute__((init_priority(101))) Answers early;
 
 }  // namespace
 
-TEST_CASE("a static constructor gets the answers that main gets") {
+TEST_CASE("a static constructor gets the answers that main gets", "[startup]") {
   REQUIRE(early.seen_ordinary == 0);  // it ran first
   REQUIRE(ordinary == 1);
   const Answers now;
@@ -77,7 +77,7 @@ TEST_CASE("a static constructor gets the answers that main gets") {
   CHECK(std::string(early.build_info) == now.build_info);
 }
 
-TEST_CASE("answers allocate nothing") {
+TEST_CASE("answers allocate nothing", "[startup]") {
   const size_t for_a_string = allocations;
   { const std::string long_enough(100, 'x'); }
   REQUIRE(allocations > for_a_string);  // it is counted

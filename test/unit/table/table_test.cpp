@@ -85,7 +85,7 @@ std::string refusal(const dualgemm_args_t& args, const dualgemm_device_t& device
 
 }  // namespace
 
-TEST_CASE("a device is served where the table has an instance for it") {
+TEST_CASE("a device is served where the table has an instance for it", "[table]") {
   const dualgemm_args_t args = asked(DUALGEMM_DTYPE_FP16);
   const auto ask = [&](int32_t major, int32_t minor) {
     const dualgemm_device_t device = {major, minor, 132, 13000, 2, "some GPU", 0, 0};
@@ -104,7 +104,7 @@ TEST_CASE("a device is served where the table has an instance for it") {
         std::string::npos);
 }
 
-TEST_CASE("the choice looks at the instances of the device's architecture alone") {
+TEST_CASE("the choice looks at the instances of the device's architecture alone", "[table]") {
   for (const int32_t m : {1, 64, 300, 4096})
     for (const int32_t n : {8, 1000, 4096})
       for (const int32_t k : {32, 512, 7168}) {
@@ -116,7 +116,7 @@ TEST_CASE("the choice looks at the instances of the device's architecture alone"
       }
 }
 
-TEST_CASE("an instance for another architecture is refused by name") {
+TEST_CASE("an instance for another architecture is refused by name", "[table]") {
   dualgemm_args_t args = asked(DUALGEMM_DTYPE_FP16);
   args.instance_id = 1;
   CHECK(choice(args, b200()) == "b200_fp16");
@@ -135,7 +135,7 @@ TEST_CASE("an instance for another architecture is refused by name") {
   CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_ARCH_MISMATCH);
 }
 
-TEST_CASE("an output or an activation is accepted where an instance has it") {
+TEST_CASE("an output or an activation is accepted where an instance has it", "[table]") {
   CHECK(choice(asked(DUALGEMM_DTYPE_FP32), b200()) == "b200_fp32");
   CHECK(choice(asked(DUALGEMM_DTYPE_FP16, DUALGEMM_ACTIVATION_GEGLU_TANH), b200()) == "b200_fp16_geglu");
   CHECK(choice(asked(DUALGEMM_DTYPE_FP16), b200()) == "b200_fp16");
@@ -158,7 +158,7 @@ TEST_CASE("an output or an activation is accepted where an instance has it") {
   CHECK(choice(forced, b200()) == "b200_fp16_geglu");
 }
 
-TEST_CASE("what only another architecture computes is refused") {
+TEST_CASE("what only another architecture computes is refused", "[table]") {
   CHECK(
       refusal(asked(DUALGEMM_DTYPE_FP32), h200()) ==
       "c_dtype=2, activation=0, group_mode=0: no kernel for compute capability 9.0 computes this on 132 SMs");
@@ -170,7 +170,7 @@ TEST_CASE("what only another architecture computes is refused") {
       "c_dtype=1, activation=0, group_mode=2: no kernel for compute capability 9.0 computes this on 132 SMs");
 }
 
-TEST_CASE("the size of an output element counts in its cost and in its zeros") {
+TEST_CASE("the size of an output element counts in its cost and in its zeros", "[table]") {
   using namespace dualgemm;
   Cost half, single;
   REQUIRE(cost_of(instance(0), {256, 4096, 512}, {148}, &half));
@@ -204,7 +204,7 @@ TEST_CASE("the size of an output element counts in its cost and in its zeros") {
   }
 }
 
-TEST_CASE("an architecture has costs of its own, each constant within its range") {
+TEST_CASE("an architecture has costs of its own, each constant within its range", "[table]") {
   using namespace dualgemm;
   for (const Architecture& architecture : kArchitectures) {
     const CostTable& table = cost_table(architecture.arch);
