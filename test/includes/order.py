@@ -47,6 +47,7 @@ HOST = [
 # house -> (folder, prefix of its own includes, levels, the other houses that it may include)
 HOUSES = {
     'sim': ('test/sim', 'sim/', SIM, ()),
+    'ptx': ('ptx', 'ptx/', [['host_device.h'], ['common.cuh', 'descriptor.h'], ['*']], ()),
     'kernel': ('kernel', 'kernel/', KERNEL, ('ptx/',)),
     'host': ('host', 'host/', HOST, ('kernel/',)),
 }
