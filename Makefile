@@ -10,7 +10,6 @@ help:                 ## this list
 	@echo
 	@echo "JOBS=$(JOBS)                  processes at once"
 	@echo "ARGS=\"...\"             what make bench hands to the benchmark"
-	@echo "BUILD=$(BUILD)             the folder of everything that is made"
 	@echo "DUALGEMM_NVCC=PATH     this compiler; DUALGEMM_NVCC=wheels: none that is installed (environment)"
 	@echo "SIM_MACHINE=h200       another simulated GPU than b200 (environment)"
 

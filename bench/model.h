@@ -1,4 +1,4 @@
-// model.h -- the cost model as the tables of host/README.md: which instance each class of shapes gets, what
+// model.h -- the cost model as the tables of host/MODEL.md: which instance each class of shapes gets, what
 // that moves and multiplies, the time the model predicts, and how far the model is from published times.
 #pragma once
 

@@ -135,7 +135,7 @@ dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* args, size_t* b
   if (!bytes) return fail(DUALGEMM_STATUS_NULL_POINTER, "bytes=NULL: must point to a size_t");
   Problem problem;
   if (auto status = validate(args, &problem)) return status;
-  *bytes = 0;  // the parts of a split K are exchanged through shared memory
+  *bytes = 0;  // with split-K the partial sums are exchanged through shared memory
   return DUALGEMM_STATUS_SUCCESS;
 }
 

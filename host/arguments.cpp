@@ -53,7 +53,7 @@ Tensor operand(const dualgemm_args_t& args, Tensor t) {
   return resolved(t);
 }
 
-// Scale factors are UE4M3 in bands of 128 rows, each of as many atoms as K needs.
+// Scale factors are UE4M3 in blocks of 128 rows, each of as many atoms as K needs.
 Tensor scale_factors(const dualgemm_args_t& args, Tensor t) {
   t.bits = 8;
   t.row_elements = sf_atoms(args.k) * kSfAtomBytes;
@@ -66,15 +66,15 @@ Tensor output(const dualgemm_args_t& args, Tensor t) {
   return resolved(t);
 }
 
-// Groups with offsets share one A, SFA and C. Each begins a band of SFA there, and only the device knows
-// their rows: the host is certain of the first band alone, and knows the most that there can be.
+// Groups with offsets share one A, SFA and C. Each begins a block of SFA there, and only the device knows
+// their rows: the host is certain of the first block alone, and knows the most that there can be.
 void describe_tensors(Problem& p) {
   const dualgemm_args_t& x = p.args;
   const bool shared = p.group_offsets();
   const int32_t all = p.problems, a_problems = shared ? 1 : all;
-  const int64_t sfa_bands = shared ? 1 : sf_row_blocks(x.m), sfb_bands = sf_row_blocks(x.n);
-  const int64_t most_sfa_bands =
-      shared ? (x.m + int64_t{kSfAtomRows - 1} * p.groups_with_rows()) / kSfAtomRows : sfa_bands;
+  const int64_t sfa_blocks = shared ? 1 : sf_row_blocks(x.m), sfb_blocks = sf_row_blocks(x.n);
+  const int64_t most_sfa_blocks =
+      shared ? (x.m + int64_t{kSfAtomRows - 1} * p.groups_with_rows()) / kSfAtomRows : sfa_blocks;
 
   // Each entry has the names of the tensor, its pitch and its stride; then base, problems, stride, rows,
   // pitch.
@@ -82,12 +82,12 @@ void describe_tensors(Problem& p) {
   p.inputs[kB1] = operand(x, {"b1", "ldb1", "batch_stride_b1", x.b1, all, x.batch_stride_b1, x.n, x.ldb1});
   p.inputs[kB2] = operand(x, {"b2", "ldb2", "batch_stride_b2", x.b2, all, x.batch_stride_b2, x.n, x.ldb2});
   p.inputs[kSfa] = scale_factors(
-      x, {"sfa", nullptr, "batch_stride_sfa", x.sfa, a_problems, x.batch_stride_sfa, sfa_bands});
-  p.inputs[kSfa].most_rows = most_sfa_bands;
+      x, {"sfa", nullptr, "batch_stride_sfa", x.sfa, a_problems, x.batch_stride_sfa, sfa_blocks});
+  p.inputs[kSfa].most_rows = most_sfa_blocks;
   p.inputs[kSfb1] =
-      scale_factors(x, {"sfb1", nullptr, "batch_stride_sfb1", x.sfb1, all, x.batch_stride_sfb1, sfb_bands});
+      scale_factors(x, {"sfb1", nullptr, "batch_stride_sfb1", x.sfb1, all, x.batch_stride_sfb1, sfb_blocks});
   p.inputs[kSfb2] =
-      scale_factors(x, {"sfb2", nullptr, "batch_stride_sfb2", x.sfb2, all, x.batch_stride_sfb2, sfb_bands});
+      scale_factors(x, {"sfb2", nullptr, "batch_stride_sfb2", x.sfb2, all, x.batch_stride_sfb2, sfb_blocks});
   p.output = output(x, {"c", "ldc", "batch_stride_c", x.c, a_problems, x.batch_stride_c, x.m, x.ldc});
 }
 

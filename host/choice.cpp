@@ -14,7 +14,7 @@
 namespace dualgemm {
 namespace {
 
-// Under BATCH_INVARIANT the choice pretends that M is this: one band of rows, what decoding sees most.
+// Under BATCH_INVARIANT the choice pretends that M is this: one block of 128 rows, what decoding sees most.
 constexpr int32_t kInvariantM = 128;
 
 // Returns the shape that the choice looks at. It is a guess where only the device knows the rows of the
@@ -75,7 +75,7 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
     *index = args.instance_id - 1;
     return check_forced(problem, device, architecture.arch);
   }
-  // A split of K in the time of one wave is only right for the M it was chosen for.
+  // Split-K in the time of one wave is only right for the M it was chosen for.
   const bool split_k = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) == 0;
   const InstanceKind kind{architecture.arch, problem.c_type, problem.activation};
   const Machine machine = machine_of(args, device);

@@ -17,8 +17,8 @@ namespace dualgemm {
 // L2 and DRAM have sectors of this size (CUDA C++ Programming Guide, device memory accesses).
 inline constexpr int32_t kSectorBytes = 32;
 
-// The mma of one step of K, with both products, take this long where N is 128 or more for each product.
-// Copies of scale factors run during the preceding mma, as far as that leaves shared memory idle.
+// The mma of one step of K, with both products, take at least this long where N is 128 or more for each
+// product. Copies of scale factors run during the preceding mma, as far as that leaves shared memory idle.
 inline constexpr double kLongStepCycles = 128;
 
 struct CostConstants {
@@ -100,7 +100,8 @@ inline constexpr CostConstants kB200Costs{
     .mma_cycles = b200_mma_cycles,
 };
 
-// A comment says what the two ends of its range are.
+// A comment says what the two ends of a range are where they have sources of their own. The ends of the
+// others are the lowest and the highest of what was published or measured for the constant (kB200Costs).
 inline constexpr CostRange kB200Ranges[] = {
     {"clock", &CostConstants::clock, 1800, 1965},
     {"rate into an SM", &CostConstants::fill_per_sm, 155e3, 180e3},

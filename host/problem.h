@@ -12,7 +12,7 @@
 namespace dualgemm {
 
 // This is one tensor of a launch, with the defaults resolved. Its rows are those of an operand or of C; a row
-// of scale factors is a band of 128 rows of the operand, since the layout has no gaps between bands.
+// of scale factors is a block of 128 rows of the operand, since the layout has no gaps between blocks.
 struct Tensor {
   // Messages name the tensor and its arguments by these. There is no pitch_name where the layout says the
   // pitch.

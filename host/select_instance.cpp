@@ -14,8 +14,8 @@ namespace {
 constexpr double kResolution = 0.02;
 
 // Of two instances of equal cost this prefers:
-//   - the one without a split of K, or with the smaller: less that has to meet at the same time, and the same
-//     order of additions as the instances without a split;
+//   - the one without split-K, or with fewer slices: less that has to meet at the same time, and the same
+//     order of additions as the instances without split-K;
 //   - then fewer bytes into the shared memory of the busiest SM: where DRAM makes several equal, the one that
 //     stays ahead of it if the rates into an SM are lower than assumed;
 //   - then less work for the busiest tensor core, likewise;

@@ -112,7 +112,7 @@ TEST_CASE("every activation: k = 0 gives zeros", "[activation]") {
 TEST_CASE("every activation: the library chooses an instance for a problem, a batch and groups",
           "[activation][batch][grouped]") {
   const ProblemSet sets[] = {make_batch(Data::kFullRange, 1, 130, 136, 272, 7),
-                             make_batch(Data::kFullRange, 1, 16, 264, 2048, 8),  // with a split of K
+                             make_batch(Data::kFullRange, 1, 16, 264, 2048, 8),  // with split-K
                              make_batch(Data::kFullRange, 3, 65, 136, 272, 9, Alphas::kOwn),
                              make_offsets(Data::kFullRange, {40, 0, 200}, 136, 272, 10),
                              make_masked(Data::kFullRange, {9, 130, 0}, 136, 272, 11)};

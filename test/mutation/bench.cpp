@@ -92,8 +92,8 @@ dualgemm_test::ProblemSet problems_of(const dualgemm_instance_info_t& info, cons
                                      shape.k, 1);
 }
 
-FrontBuffers buffers_of(const dualgemm_args_t& args, const dualgemm_test::ProblemSet& set) {
-  FrontBuffers out{};
+PrecedingBuffers buffers_of(const dualgemm_args_t& args, const dualgemm_test::ProblemSet& set) {
+  PrecedingBuffers out{};
   const auto add = [&](const void* data, size_t bytes, bool write) {
     out.buffer[out.count++] = spread(data, bytes, write);
   };
@@ -126,7 +126,7 @@ const char* name(Outcome outcome) {
 
 Shape smoke_shape(const dualgemm_instance_info_t& info) {
   const int32_t depth = std::max(info.stages, info.scale_stages * info.scale_k_tiles);  // in k-tiles
-  // With a split of K there is one tile, ragged, whose last share of columns is not empty, and twice as many
+  // With split-K there is one tile, ragged, whose last share of columns is not empty, and twice as many
   // k-tiles in each slice as the rings hold.
   if (info.split_k > 1)
     return {info.tile_m - 8, info.tile_n - 8, info.split_k * 2 * depth * info.tile_k - 144};
@@ -165,7 +165,7 @@ Bench::Bench(const std::string& name, const Shape* shape) : instance_(name) {
   options.flags = DUALGEMM_FLAG_PDL;
   options.alphas_on_device = true;
   device_ = std::make_unique<dualgemm_test::DeviceSet>(set_, options);
-  front_ = buffers_of(device_->args(), set_);
+  preceding_ = buffers_of(device_->args(), set_);
   // The library sets the attributes of all its kernels at its first launch; from here on only one is decoded.
   sim::shim::set_module_editor({});
   sim::shim::reload_modules();
@@ -190,7 +190,7 @@ const std::set<std::string>& Bench::rings_of(uint32_t ptx_line) const {
 }
 
 void Bench::launch() const {
-  launch_front(front_, nullptr);
+  launch_preceding(preceding_, nullptr);
   device_->launch(nullptr);
 }
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "mutation/edit.h"
-#include "mutation/front.h"
+#include "mutation/preceding.h"
 #include "sim/check/finding.h"
 #include "support/device_problem.h"
 
@@ -86,7 +86,7 @@ class Bench {
   dualgemm_test::ProblemSet set_;
   std::vector<ref::DualGemm> expected_;
   std::unique_ptr<dualgemm_test::DeviceSet> device_;
-  FrontBuffers front_{};
+  PrecedingBuffers preceding_{};
   sim::ptx::Function kernel_;
   size_t barriers_ = 0;  // of one CTA
   std::map<uint32_t, std::set<std::string>> rings_;

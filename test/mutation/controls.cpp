@@ -23,7 +23,7 @@ std::function<void(Function&)> before_every(const std::string& opcode, const std
 }
 
 // Inserts after the loop of a wait, where it has succeeded: its selp, setp and branch follow.
-std::function<void(Function&)> behind_every_wait(const std::string& extra) {
+std::function<void(Function&)> after_every_wait(const std::string& extra) {
   return everywhere("mbarrier.try_wait", [extra](Function& f, size_t i) {
     while (!is(f.body[i], "bra")) ++i;
     insert(f, i + 1, make(f.body[i], extra, {}));
@@ -62,8 +62,8 @@ std::vector<Mutant> controls(const Function&, const std::string& instance) {
   add("tcgen05.fence::before_thread_sync before every commit",
       before_every("tcgen05.commit", "tcgen05.fence::before_thread_sync"));
   add("tcgen05.fence::after_thread_sync after every wait",
-      behind_every_wait("tcgen05.fence::after_thread_sync"));
-  add("fence.proxy.async after every wait", behind_every_wait("fence.proxy.async"));
+      after_every_wait("tcgen05.fence::after_thread_sync"));
+  add("fence.proxy.async after every wait", after_every_wait("fence.proxy.async"));
   add("cluster scope on every arrival", everywhere("mbarrier.arrive", widen));
   add("cluster scope on every wait", everywhere("mbarrier.try_wait", widen));
   add("barriers initialised in another order", exchange_all("mbarrier.init"));

@@ -76,7 +76,7 @@ def assembler_release(data):
 def epilogue_most(instance):
     """Limits of what an epilogue takes for one result."""
     cost = instance["epilogue"]["cost"]
-    why = f"so many are in the activation {instance['epilogue']['activation_name']}"
+    why = f"this many are in the activation {instance['epilogue']['activation_name']}"
     special = cost["ex2"] + cost["rcp"] + cost["other_special"]
     return {"EX2": (cost["ex2"], why), "RCP": (cost["rcp"], why), "other MUFU": (cost["other_special"], why),
             "FMUL": (cost["multiplications"], why),

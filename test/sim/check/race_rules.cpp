@@ -48,7 +48,7 @@ const std::vector<Rule> kRaceRules = {
      "PTX ISA 9.7.16.6.2 Pipelined tcgen05 instructions",
      "Of tcgen05 operations of one thread only the listed pairs execute in order; "
      "others that share cells need a commit and a wait between them."},
-    {"tensor-use-before-wait", Severity::kStrict, Evidence::kDoc, "PTX ISA 9.7.16.8.3 tcgen05.wait",
+    {"tensor-use-before-wait", Severity::kStrict, Evidence::kDoc, "PTX ISA 9.7.16.8.5 tcgen05.wait",
      "Registers of tcgen05.ld are used only after tcgen05.wait::ld."},
     {"scope-mismatch", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 8.5 Scope",
      "An mbarrier arrival and the wait that sees it have scopes that include each other: "

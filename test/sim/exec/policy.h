@@ -37,8 +37,8 @@ class Policy {
   // Clusters take turns in rounds: in each round every resident cluster runs once, for a slice.
   // Returns the warp instructions of a slice.
   virtual uint64_t slice() { return 1 << 20; }
-  // Returns how many clusters begin before a round, from 1 to `room`, which is 2 at least: so many have not
-  // begun and fit on the machine. Clusters begin in the order of their numbers.
+  // Returns how many clusters begin before a round, from 1 to `room`: the number of those that have not begun
+  // and fit on the machine, at least 2. Clusters begin in the order of their numbers.
   virtual uint64_t clusters_to_begin(uint64_t /*room*/) { return 1; }
   // Returns the index of the cluster that runs next. `clusters` are the numbers of those that have not run in
   // this round, in rising order; there are two at least.

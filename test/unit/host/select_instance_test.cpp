@@ -267,7 +267,7 @@ TEST_CASE("a cluster is not chosen where it does not fit", "[host][select_instan
       const Instance& best = chosen(shape, {sms}, CType::kBf16);
       CHECK(best.plan.mma.cta_group * best.plan.tile.split_k <= sms);
     }
-    // There is one cluster of each size, whatever the SMs would allow: a split of K has one tile then.
+    // There is one cluster of each size, whatever the SMs would allow: split-K has one tile then.
     const Instance& best = chosen(shape, {148, 1, 1}, CType::kBf16);
     const bool one_tile = shape.m <= best.plan.tile.m && shape.n <= best.plan.tile.n && shape.problems == 1;
     CHECK((best.plan.tile.split_k == 1 || one_tile));
@@ -402,7 +402,7 @@ TEST_CASE("every instance keeps to its static budget", "[host][select_instance]"
     CHECK(info.tmem_columns <= 512);
     CHECK((info.tmem_columns & (info.tmem_columns - 1)) == 0);
     CHECK((info.overlapped == 0 || (info.acc_stages == 2 && 4 * columns == 512)));
-    // The partial sums of a split, fp32 of both products, take the place of the rings.
+    // The partial sums of split-K, fp32 of both products, take the place of the rings.
     CHECK((info.split_k == 1 || 2 * 4 * lanes * columns <= rings));
     CHECK(info.cta_group * info.split_k <= 8);  // the largest portable cluster
     CHECK(info.threads % 32 == 0);

@@ -45,9 +45,9 @@ const char* const kBulkWait = R"(
 
 }  // namespace
 
-TEST_CASE("an mbarrier pipeline passes values from one warp to another through two slots", "[pipeline]") {
+TEST_CASE("an mbarrier pipeline passes values from one warp to another through two stages", "[pipeline]") {
   const auto out = run_lanes(R"(
-    mov.u32 %r2, bars; mov.u32 %r3, slots;
+    mov.u32 %r2, bars; mov.u32 %r3, stages;
     setp.ne.u32 %p1, %r1, 0;
     @%p1 bra READY;
     mbarrier.init.shared::cta.b64 [%r2], 1; mbarrier.init.shared::cta.b64 [%r2+8], 1;
@@ -85,7 +85,7 @@ TEST_CASE("an mbarrier pipeline passes values from one warp to another through t
     @%p5 bra CONSUME;
   END:
     st.global.u32 [%rd1], %r20; ret;)",
-                             64, ".shared .align 8 .b8 bars[32]; .shared .align 4 .b8 slots[8];");
+                             64, ".shared .align 8 .b8 bars[32]; .shared .align 4 .b8 stages[8];");
   for (uint32_t i = 32; i < 64; ++i) CHECK(out[i] == 140);  // 0 + 1 + 4 + ... + 49
 }
 
