@@ -101,7 +101,7 @@ inline constexpr CostConstants kB200Costs{
 };
 
 // A comment says what the two ends of a range are where they have sources of their own. The ends of the
-// others are the lowest and the highest of what was published or measured for the constant (kB200Costs).
+// others are as far as the sources of the constant allow (kB200Costs names them).
 inline constexpr CostRange kB200Ranges[] = {
     {"clock", &CostConstants::clock, 1800, 1965},
     {"rate into an SM", &CostConstants::fill_per_sm, 155e3, 180e3},
