@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-
 #include <span>
 
 #include "host/cost_model.h"

@@ -48,38 +48,34 @@ void run_form(const char* name, void (*kernel)(D*, const Operands*...), Recorder
 #define HOPPER_JOIN_(a, b) a##b
 #define HOPPER_JOIN(a, b) HOPPER_JOIN_(a, b)
 
-#define HOPPER_FORM1(id, dr, ar, label, text)                                                           \
-  namespace {                                                                                           \
-  struct HOPPER_JOIN(Form, id) {                                                                        \
-    using D = hopper::Register_##dr;                                                                    \
-    static __device__ D apply(hopper::Register_##ar a) {                                                \
-      D d;                                                                                              \
-      asm volatile(text : "=" #dr(d) : #ar(a));                                                         \
-      return d;                                                                                         \
-    }                                                                                                   \
-  };                                                                                                    \
-  const hopper::Register HOPPER_JOIN(register_, id)("alu/" label, [](hopper::Recorder& out) {           \
-    hopper::run_form("alu/" label,                                                                      \
-                     hopper::form<HOPPER_JOIN(Form, id), hopper::Register_##dr, hopper::Register_##ar>, \
-                     out);                                                                              \
-  });                                                                                                   \
+// Registers the form of this number; after the label come the types of its result and its operands.
+#define HOPPER_CASE(id, label, ...)                                                           \
+  const hopper::Register HOPPER_JOIN(register_, id)("alu/" label, [](hopper::Recorder& out) { \
+    hopper::run_form("alu/" label, hopper::form<HOPPER_JOIN(Form, id), __VA_ARGS__>, out);    \
+  });
+#define HOPPER_FORM1(id, dr, ar, label, text)                          \
+  namespace {                                                          \
+  struct HOPPER_JOIN(Form, id) {                                       \
+    using D = hopper::Register_##dr;                                   \
+    static __device__ D apply(hopper::Register_##ar a) {               \
+      D d;                                                             \
+      asm volatile(text : "=" #dr(d) : #ar(a));                        \
+      return d;                                                        \
+    }                                                                  \
+  };                                                                   \
+  HOPPER_CASE(id, label, hopper::Register_##dr, hopper::Register_##ar) \
   }
-#define HOPPER_FORM2(id, dr, ar, br, label, text)                                                      \
-  namespace {                                                                                          \
-  struct HOPPER_JOIN(Form, id) {                                                                       \
-    using D = hopper::Register_##dr;                                                                   \
-    static __device__ D apply(hopper::Register_##ar a, hopper::Register_##br b) {                      \
-      D d;                                                                                             \
-      asm volatile(text : "=" #dr(d) : #ar(a), #br(b));                                                \
-      return d;                                                                                        \
-    }                                                                                                  \
-  };                                                                                                   \
-  const hopper::Register HOPPER_JOIN(register_, id)("alu/" label, [](hopper::Recorder& out) {          \
-    hopper::run_form("alu/" label,                                                                     \
-                     hopper::form<HOPPER_JOIN(Form, id), hopper::Register_##dr, hopper::Register_##ar, \
-                                  hopper::Register_##br>,                                              \
-                     out);                                                                             \
-  });                                                                                                  \
+#define HOPPER_FORM2(id, dr, ar, br, label, text)                                             \
+  namespace {                                                                                 \
+  struct HOPPER_JOIN(Form, id) {                                                              \
+    using D = hopper::Register_##dr;                                                          \
+    static __device__ D apply(hopper::Register_##ar a, hopper::Register_##br b) {             \
+      D d;                                                                                    \
+      asm volatile(text : "=" #dr(d) : #ar(a), #br(b));                                       \
+      return d;                                                                               \
+    }                                                                                         \
+  };                                                                                          \
+  HOPPER_CASE(id, label, hopper::Register_##dr, hopper::Register_##ar, hopper::Register_##br) \
   }
 #define HOPPER_FORM3(id, dr, ar, br, cr, label, text)                                                      \
   namespace {                                                                                              \
@@ -91,12 +87,8 @@ void run_form(const char* name, void (*kernel)(D*, const Operands*...), Recorder
       return d;                                                                                            \
     }                                                                                                      \
   };                                                                                                       \
-  const hopper::Register HOPPER_JOIN(register_, id)("alu/" label, [](hopper::Recorder& out) {              \
-    hopper::run_form("alu/" label,                                                                         \
-                     hopper::form<HOPPER_JOIN(Form, id), hopper::Register_##dr, hopper::Register_##ar,     \
-                                  hopper::Register_##br, hopper::Register_##cr>,                           \
-                     out);                                                                                 \
-  });                                                                                                      \
+  HOPPER_CASE(id, label, hopper::Register_##dr, hopper::Register_##ar, hopper::Register_##br,              \
+              hopper::Register_##cr)                                                                       \
   }
 
 #define UNARY(d, a, spelling) HOPPER_FORM1(__COUNTER__, d, a, spelling, spelling " %0, %1;")
