@@ -3,8 +3,8 @@ BUILD := build
 JOBS  ?= $(shell nproc)
 ARGS  ?=
 
-.PHONY: help setup configure lib run test mutation soak bench ptx instances sass pages accuracy format format-check \
-        clean
+.PHONY: help setup configure lib run test mutation soak cube bench ptx instances sass pages accuracy format \
+        format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
@@ -39,6 +39,10 @@ mutation: configure   ## plant bugs in the shipping kernel: which of them does t
 soak: configure       ## the shipping kernel under thousands of schedules: nothing may be found
 	@cmake --build $(BUILD) -j $(JOBS) --target soak
 	@$(BUILD)/soak
+
+cube: configure       ## every combination of what a launch may ask for, every activation in every instance, judged
+	@cmake --build $(BUILD) -j $(JOBS) --target kernel_test cudart_sim cuda_sim
+	@LD_LIBRARY_PATH=$(BUILD)/sim $(BUILD)/kernel_test "[.cube]"
 
 bench: configure      ## verify, then measure; without a Blackwell GPU, the arithmetic of each shape
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench cudart_sim cuda_sim

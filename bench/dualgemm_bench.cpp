@@ -15,7 +15,9 @@
 
 #include "ablation/tables.h"
 #include "budget.h"
+#include "cube.h"
 #include "dualgemm.h"
+#include "errors.h"
 #include "host/device.h"
 #include "inputs.h"
 #include "instances.h"
@@ -31,7 +33,7 @@ struct Options {
   std::vector<std::string> suites{"contest"}, shapes;
   std::string dtype = "fp16", json_path, ablation;
   int repeats = 20, input_sets = 50, samples = 1000;
-  bool verify_only = false, instances = false, model = false;
+  bool verify_only = false, instances = false, model = false, cube = false, errors = false;
 };
 
 std::vector<bench::Shape> chosen_shapes(const Options& options) {
@@ -175,6 +177,14 @@ int run(const Options& options) {
     fmt::print("{}\n", bench::instances_json().dump(2));
     return 0;
   }
+  if (options.errors) {
+    fmt::print("{}", bench::errors_markdown());
+    return 0;
+  }
+  if (options.cube) {
+    fmt::print("{}", bench::cube_markdown(bench::described_b200()));
+    return 0;
+  }
   if (options.model) {
     fmt::print("{}", bench::model_markdown(bench::described_b200()));
     return 0;
@@ -248,6 +258,10 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(4, 100000000));
   app.add_flag("--verify-only", options.verify_only, "verify and stop; runs in the simulator, too");
   app.add_flag("--instances", options.instances, "print every instance with its plan as JSON and stop");
+  app.add_flag("--errors", options.errors,
+               "print how far each activation is off in every type of C, and stop");
+  app.add_flag("--cube", options.cube,
+               "print how many combinations of outputs, activations and launches a B200 accepts, and stop");
   app.add_flag("--model", options.model,
                "print the choices and the times that the cost model predicts and stop");
   app.add_option("--json", options.json_path, "also write everything to this file");

@@ -67,15 +67,7 @@ json to_json(const Plan& x) {
 }
 
 json to_json(const EpilogueKind& x) {
-  return {{"c_name", x.c_name},
-          {"c_bits", x.c_bits},
-          {"store_bytes", x.store_bytes},
-          {"activation_name", x.activation_name},
-          {"cost",
-           {{"ex2", x.cost.ex2},
-            {"rcp", x.cost.rcp},
-            {"other_special", x.cost.other_special},
-            {"multiplications", x.cost.multiplications}}}};
+  return {{"c_name", x.c_name}, {"c_bits", x.c_bits}, {"store_bytes", x.store_bytes}, {"general", x.general}};
 }
 
 // Returns the name as it stands in the machine code.

@@ -52,7 +52,7 @@ struct Factor {
 
 // The bound holds however the launch splits K. A factor that is rounded to the type of C on its way moves by
 // that, too; what it overflows to is not accounted for, and does not occur with these data.
-Factor factor_of(const Row& a, const Row& b, const Shape& s, double alpha, ref::Half type,
+Factor factor_of(const Row& a, const Row& b, const Shape& s, double alpha, ref::Format type,
                  Rounding rounding) {
   const ref::Sum sum = ref::product(a.operand(), b.operand(), s.k).sums[0];
   const double lost = *std::max_element(std::begin(sum.lost), std::end(sum.lost));
@@ -117,7 +117,7 @@ void Workload::use(Launch launch) { impl_->launch_one = std::move(launch); }
 
 std::string Workload::verify(int samples, Rounding rounding) {
   const Shape& s = impl_->shape;
-  const ref::Half type = impl_->dtype == DUALGEMM_DTYPE_FP16 ? ref::Half::kFp16 : ref::Half::kBf16;
+  const ref::Format type = impl_->dtype == DUALGEMM_DTYPE_FP16 ? ref::Format::kFp16 : ref::Format::kBf16;
   std::vector<int32_t> with_rows;
   for (int32_t problem = 0; problem < s.problems(); ++problem)
     if (s.rows(problem) > 0) with_rows.push_back(problem);
@@ -144,7 +144,7 @@ std::string Workload::verify(int samples, Rounding rounding) {
       const Row a = x.row_of_a(problem, row);
       const Factor g = factor_of(a, x.row_of_b(0, problem, column), s, place.alpha1, type, rounding);
       const Factor u = factor_of(a, x.row_of_b(1, problem, column), s, place.alpha2, type, rounding);
-      const ref::Activation& activation = ref::activation(x.args().activation);
+      const ref::Activation activation = ref::activation(x.args().activation);
       const double expected = activation.f(g.value) * u.value;
       const double error = ref::error_bound(activation, g.value, u.value, g.error, u.error);
       const double got = ref::decode(type, c[(place.row + row) * s.n + column]);

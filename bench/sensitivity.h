@@ -29,8 +29,7 @@ struct Regret {
 };
 
 // The choices in these comparisons are made for fp16 on a B200.
-inline constexpr dualgemm::InstanceKind kCompared{dualgemm::Arch::kSm100, dualgemm::CType::kFp16,
-                                                  dualgemm::ActivationKind::kSwiglu};
+inline constexpr dualgemm::InstanceKind kCompared{dualgemm::Arch::kSm100, dualgemm::CType::kFp16};
 
 // Chooses as the library does, and times the choice and its alternatives with `constants`.
 inline Regret regret_of(const dualgemm::Machine& machine, const dualgemm::CostConstants& constants) {

@@ -40,7 +40,7 @@ dualgemm_status_t launch(const dualgemm_args_t* user_args, cudaStream_t stream) 
   int32_t index;
   if (auto status = choose(problem, device, &index)) return status;
   if (index < 0) return launch_zero_fill(problem, stream);
-  if (auto status = load_kernels(device)) return status;
+  if (auto status = load_once(device, index)) return status;
   return launch_instance(problem, instance(index), device, stream);
 }
 
@@ -98,7 +98,7 @@ dualgemm_status_t dualgemm_init(void) noexcept {
   dualgemm_device_t device;
   if (auto status = query_current_device(&device)) return status;
   if (auto status = check_device(device)) return status;
-  return load_kernels(device);
+  return load_all(device);
 }
 
 dualgemm_status_t dualgemm_current_device(dualgemm_device_t* device) noexcept {
@@ -168,6 +168,7 @@ dualgemm_status_t dualgemm_instance_info(int32_t id, dualgemm_instance_info_t* i
   info->scale_k_tiles = plan.scales.k_tiles;
   info->grouped = plan.tile.grouped;
   info->overlapped = plan.tmem.overlapped();
+  info->general = instance.epilogue.general;
   return DUALGEMM_STATUS_SUCCESS;
 }
 

@@ -15,25 +15,35 @@
 namespace dualgemm {
 namespace {
 
-// The first release knew the structure in this size. It only ever grows, so a smaller size was never valid.
-constexpr uint32_t kFirstReleaseSize = 344;
-static_assert(sizeof(dualgemm_args_t) >= kFirstReleaseSize);
+// The first release that is supported, 0.2.0, knew the structure up to this field. It only ever grows from
+// there; a program that was compiled with an older header, whose fields stand elsewhere, is refused.
+constexpr uint32_t kFirstReleaseSize =
+    offsetof(dualgemm_args_t, batch_stride_c_row_scale) + sizeof(dualgemm_args_t::batch_stride_c_row_scale);
+static_assert(kFirstReleaseSize == 432 && sizeof(dualgemm_args_t) >= kFirstReleaseSize);
 
 static_assert(DUALGEMM_DTYPE_BF16 == static_cast<int>(CType::kBf16) &&
-              DUALGEMM_DTYPE_FP16 == static_cast<int>(CType::kFp16));
+              DUALGEMM_DTYPE_FP16 == static_cast<int>(CType::kFp16) &&
+              DUALGEMM_DTYPE_FP32 == static_cast<int>(CType::kFp32) &&
+              DUALGEMM_DTYPE_NVFP4 == static_cast<int>(CType::kNvfp4) &&
+              DUALGEMM_DTYPE_FP8_E4M3 == static_cast<int>(CType::kFp8));
 static_assert(DUALGEMM_ACTIVATION_SWIGLU == static_cast<int>(ActivationKind::kSwiglu) &&
               DUALGEMM_ACTIVATION_GEGLU_TANH == static_cast<int>(ActivationKind::kGegluTanh) &&
               DUALGEMM_ACTIVATION_GEGLU_ERF == static_cast<int>(ActivationKind::kGegluErf) &&
               DUALGEMM_ACTIVATION_REGLU == static_cast<int>(ActivationKind::kReglu) &&
-              DUALGEMM_ACTIVATION_GLU == static_cast<int>(ActivationKind::kGlu));
+              DUALGEMM_ACTIVATION_GLU == static_cast<int>(ActivationKind::kGlu) &&
+              DUALGEMM_ACTIVATION_SWIGLU_STEP == static_cast<int>(ActivationKind::kSwigluStep) &&
+              DUALGEMM_ACTIVATION_SITU == static_cast<int>(ActivationKind::kSitu) &&
+              DUALGEMM_ACTIVATION_SITU + 1 == kActivations);
 
 int32_t bits_of(int32_t dtype) {
   switch (dtype) {
     case DUALGEMM_DTYPE_FP32: return 32;
+    case DUALGEMM_DTYPE_FP8_E4M3: return 8;
     case DUALGEMM_DTYPE_NVFP4: return 4;
     default: return 16;
   }
 }
+constexpr int32_t kNumberBits = 32;  // of a float, or of a number of rows
 
 // Fills in what 0 stands for. The stride of a single problem is not looked at. A pitch that no rule has seen
 // yet may be so large that the product wraps; it is refused before anything looks at the stride.
@@ -46,49 +56,101 @@ Tensor resolved(Tensor t) {
   return t;
 }
 
-// An operand is packed E2M1 in rows of K elements.
-Tensor operand(const dualgemm_args_t& args, Tensor t) {
-  t.bits = 4;
-  t.row_elements = args.k;
+// An operand or an output has rows of so many elements.
+Tensor matrix(int32_t row_elements, int32_t bits, Tensor t) {
+  t.row_elements = row_elements;
+  t.bits = bits;
   return resolved(t);
 }
 
-// Scale factors are UE4M3 in blocks of 128 rows, each of as many atoms as K needs.
-Tensor scale_factors(const dualgemm_args_t& args, Tensor t) {
+// Scale factors are UE4M3 in blocks of 128 rows, each of as many atoms as rows of this length need.
+Tensor scale_factors(int32_t row_elements, Tensor t) {
+  t.row_elements = sf_atoms(row_elements) * kSfAtomBytes;
   t.bits = 8;
-  t.row_elements = sf_atoms(args.k) * kSfAtomBytes;
   return resolved(t);
 }
 
-Tensor output(const dualgemm_args_t& args, Tensor t) {
-  t.bits = bits_of(args.c_dtype);
-  t.row_elements = args.n;
+// A vector is aligned to an element, and so are those of several problems.
+Tensor vector(int32_t elements, int32_t bits, Tensor t) {
+  t.rows = 1;
+  t.row_elements = elements;
+  t.bits = bits;
+  t.alignment = bits / 8;
   return resolved(t);
 }
 
-// Groups with offsets share one A, SFA and C. Each begins a block of SFA there, and only the device knows
-// their rows: the host is certain of the first block alone, and knows the most that there can be.
-void describe_tensors(Problem& p) {
+// Groups with offsets share one A and one C, and all that lies by their rows. Each begins a block of scale
+// factors there, and only the device knows their rows: the host is certain of the first block alone.
+int32_t row_problems(const Problem& p) { return p.group_offsets() ? 1 : p.problems; }
+int64_t row_blocks(const Problem& p) { return p.group_offsets() ? 1 : sf_row_blocks(p.args.m); }
+
+// Each entry has the names of the tensor, its pitch and its stride; then base, problems, stride, rows, pitch.
+// Vectors have neither rows nor a pitch.
+void describe_inputs(Problem& p) {
   const dualgemm_args_t& x = p.args;
-  const bool shared = p.group_offsets();
-  const int32_t all = p.problems, a_problems = shared ? 1 : all;
-  const int64_t sfa_blocks = shared ? 1 : sf_row_blocks(x.m), sfb_blocks = sf_row_blocks(x.n);
-  const int64_t most_sfa_blocks =
-      shared ? (x.m + int64_t{kSfAtomRows - 1} * p.groups_with_rows()) / kSfAtomRows : sfa_blocks;
+  const int32_t own = row_problems(p), all = p.problems;
+  const int64_t sfb_blocks = sf_row_blocks(x.n);
+  Tensor* const in = p.inputs;
+  const auto operand = [&x](const Tensor& t) { return matrix(x.k, bits_of(DUALGEMM_DTYPE_NVFP4), t); };
+  in[kA] = operand({"a", "lda", "batch_stride_a", x.a, own, x.batch_stride_a, x.m, x.lda});
+  in[kB1] = operand({"b1", "ldb1", "batch_stride_b1", x.b1, all, x.batch_stride_b1, x.n, x.ldb1});
+  in[kB2] = operand({"b2", "ldb2", "batch_stride_b2", x.b2, all, x.batch_stride_b2, x.n, x.ldb2});
 
-  // Each entry has the names of the tensor, its pitch and its stride; then base, problems, stride, rows,
-  // pitch.
-  p.inputs[kA] = operand(x, {"a", "lda", "batch_stride_a", x.a, a_problems, x.batch_stride_a, x.m, x.lda});
-  p.inputs[kB1] = operand(x, {"b1", "ldb1", "batch_stride_b1", x.b1, all, x.batch_stride_b1, x.n, x.ldb1});
-  p.inputs[kB2] = operand(x, {"b2", "ldb2", "batch_stride_b2", x.b2, all, x.batch_stride_b2, x.n, x.ldb2});
-  p.inputs[kSfa] = scale_factors(
-      x, {"sfa", nullptr, "batch_stride_sfa", x.sfa, a_problems, x.batch_stride_sfa, sfa_blocks});
-  p.inputs[kSfa].most_rows = most_sfa_blocks;
-  p.inputs[kSfb1] =
-      scale_factors(x, {"sfb1", nullptr, "batch_stride_sfb1", x.sfb1, all, x.batch_stride_sfb1, sfb_blocks});
-  p.inputs[kSfb2] =
-      scale_factors(x, {"sfb2", nullptr, "batch_stride_sfb2", x.sfb2, all, x.batch_stride_sfb2, sfb_blocks});
-  p.output = output(x, {"c", "ldc", "batch_stride_c", x.c, a_problems, x.batch_stride_c, x.m, x.ldc});
+  const auto factors = [&x](const Tensor& t) { return scale_factors(x.k, t); };
+  in[kSfa] = factors({"sfa", nullptr, "batch_stride_sfa", x.sfa, own, x.batch_stride_sfa, row_blocks(p)});
+  if (p.group_offsets())
+    in[kSfa].most_rows = (x.m + int64_t{kSfAtomRows - 1} * p.groups_with_rows()) / kSfAtomRows;
+  in[kSfb1] = factors({"sfb1", nullptr, "batch_stride_sfb1", x.sfb1, all, x.batch_stride_sfb1, sfb_blocks});
+  in[kSfb2] = factors({"sfb2", nullptr, "batch_stride_sfb2", x.sfb2, all, x.batch_stride_sfb2, sfb_blocks});
+
+  // Numbers and biases have one for all problems where their stride is 0.
+  const auto alike = [all](int64_t stride) { return stride == 0 ? 1 : all; };
+  const auto number = [&alike](const char* name, const char* stride_name, const float* base, int32_t stride) {
+    return vector(1, kNumberBits, {name, nullptr, stride_name, base, alike(stride), stride});
+  };
+  in[kAlpha1] = number("alpha1_dev", "alpha_stride", x.alpha1_dev, x.alpha_stride);
+  in[kAlpha2] = number("alpha2_dev", "alpha_stride", x.alpha2_dev, x.alpha_stride);
+  in[kCGlobalScale] =
+      number("c_global_scale_dev", "c_global_scale_stride", x.c_global_scale_dev, x.c_global_scale_stride);
+
+  const auto bias = [&x, &alike](const char* name, const void* base) {
+    return vector(x.n, bits_of(x.bias_dtype),
+                  {name, nullptr, "bias_stride", base, alike(x.bias_stride), x.bias_stride});
+  };
+  in[kBias1] = bias("bias1", x.bias1);
+  in[kBias2] = bias("bias2", x.bias2);
+
+  const auto row_scale = [&x](const Tensor& t) { return vector(x.m, kNumberBits, t); };
+  in[kARowScale] = row_scale(
+      {"a_row_scale", nullptr, "batch_stride_a_row_scale", x.a_row_scale, own, x.batch_stride_a_row_scale});
+  in[kCRowScale] = row_scale(
+      {"c_row_scale", nullptr, "batch_stride_c_row_scale", x.c_row_scale, own, x.batch_stride_c_row_scale});
+  in[kRowsOfGroups] = vector(x.groups + (p.group_offsets() ? 1 : 0), kNumberBits,
+                             {"group_rows", nullptr, nullptr, x.group_rows, 1});
+}
+
+void describe_outputs(Problem& p) {
+  const dualgemm_args_t& x = p.args;
+  const int32_t own = row_problems(p);
+  Tensor* const out = p.outputs;
+  out[kC] =
+      matrix(x.n, bits_of(x.c_dtype), {"c", "ldc", "batch_stride_c", x.c, own, x.batch_stride_c, x.m, x.ldc});
+  out[kSfc] =
+      scale_factors(x.n, {"sfc", nullptr, "batch_stride_sfc", x.sfc, own, x.batch_stride_sfc, row_blocks(p)});
+  const int32_t d_bits = bits_of(x.d_dtype);
+  out[kD1] =
+      matrix(x.n, d_bits, {"d1", "ldd1", "batch_stride_d1", x.d1, own, x.batch_stride_d1, x.m, x.ldd1});
+  out[kD2] =
+      matrix(x.n, d_bits, {"d2", "ldd2", "batch_stride_d2", x.d2, own, x.batch_stride_d2, x.m, x.ldd2});
+  out[kAmax] = vector(1, kNumberBits, {"amax_out", nullptr, nullptr, x.amax_out, 1});
+}
+
+bool needs_general(const dualgemm_args_t& x) {
+  const dualgemm_args_t plain = default_args();
+  return (x.c_dtype != DUALGEMM_DTYPE_FP16 && x.c_dtype != DUALGEMM_DTYPE_BF16) ||
+         x.activation != plain.activation || x.swiglu_alpha != plain.swiglu_alpha ||
+         x.swiglu_beta != plain.swiglu_beta || x.swiglu_limit != plain.swiglu_limit || x.a_row_scale ||
+         x.bias1 || x.bias2 || x.c_row_scale || x.amax_out || x.d1 || (x.flags & DUALGEMM_FLAG_EXACT_ACT);
 }
 
 }  // namespace
@@ -100,7 +162,10 @@ dualgemm_args_t default_args() {
   args.c_global_scale = 1;
   args.swiglu_alpha = 1;
   args.swiglu_limit = std::numeric_limits<float>::infinity();
-  args.c_dtype = DUALGEMM_DTYPE_BF16;
+  args.situ_gate = 4;
+  args.situ_up = 25;
+  args.activation = DUALGEMM_ACTIVATION_SWIGLU;
+  args.c_dtype = args.bias_dtype = args.d_dtype = DUALGEMM_DTYPE_BF16;
   return args;
 }
 
@@ -108,10 +173,11 @@ dualgemm_status_t copy_args(const dualgemm_args_t* args, dualgemm_args_t* out) {
   if (!args) return fail(DUALGEMM_STATUS_NULL_POINTER, "args=NULL: must point to a dualgemm_args_t");
   const uint32_t size = args->struct_size;
   if (size < kFirstReleaseSize)
-    return fail(DUALGEMM_STATUS_VERSION_MISMATCH,
-                "struct_size=%" PRIu32 ": below %" PRIu32
-                ", the first release's; call dualgemm_args_init first",
-                size, kFirstReleaseSize);
+    return fail(
+        DUALGEMM_STATUS_VERSION_MISMATCH,
+        "struct_size=%" PRIu32 ": below %" PRIu32
+        ", that of release 0.2.0; compile with its header or a newer one, and call dualgemm_args_init",
+        size, kFirstReleaseSize);
   *out = default_args();
   const size_t shared = size < sizeof *out ? size : sizeof *out;
   std::memcpy(out, args, shared);
@@ -129,9 +195,11 @@ Problem problem_of(const dualgemm_args_t& args) {
   p.args = args;
   p.c_type = static_cast<CType>(args.c_dtype);
   p.activation = static_cast<ActivationKind>(args.activation);
+  p.general = needs_general(args);
   p.problems = p.grouped() ? args.groups : std::max(args.batch, 1);
   p.empty = args.m == 0 || args.n == 0;
-  describe_tensors(p);
+  describe_inputs(p);
+  describe_outputs(p);
   return p;
 }
 

@@ -21,7 +21,9 @@ constexpr int32_t kInvariantM = 128;
 // groups.
 Shape shape_of(const Problem& problem) {
   const dualgemm_args_t& args = problem.args;
-  Shape shape = {args.m, args.n, args.k, problem.problems, problem.grouped()};
+  Shape shape = {args.m, args.n, args.k, problem.problems, problem.grouped(), problem.activation};
+  const Tensor &d1 = problem.outputs[kD1], &d2 = problem.outputs[kD2];
+  if (d1.given()) shape.d_bits = d1.bits + d2.bits;
   if (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) {
     shape.m = kInvariantM;
     shape.problems = 1;
@@ -77,14 +79,15 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
   }
   // Split-K in the time of one wave is only right for the M it was chosen for.
   const bool split_k = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) == 0;
-  const InstanceKind kind{architecture.arch, problem.c_type, problem.activation};
+  const InstanceKind kind{architecture.arch, problem.c_type, problem.general};
   const Machine machine = machine_of(args, device);
   *index = select_instance(kind, shape_of(problem), machine, split_k);
   if (*index >= 0) return DUALGEMM_STATUS_SUCCESS;
   return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-              "c_dtype=%" PRId32 ", activation=%" PRId32 ", group_mode=%" PRId32
+              "c_dtype=%" PRId32 ", %s, group_mode=%" PRId32
               ": no kernel for compute capability %s computes this on %" PRId32 " SMs",
-              args.c_dtype, args.activation, args.group_mode, architecture.capability, machine.sms);
+              args.c_dtype, problem.general ? "general epilogue" : "plain SwiGLU", args.group_mode,
+              architecture.capability, machine.sms);
 }
 
 }  // namespace dualgemm

@@ -33,16 +33,16 @@ struct Work {
   }
   double chunks() const { return chunks(acc_columns()); }
 
-  // Returns the bytes to and from DRAM: A once, C once, B1 and B2 once, or once for each band of tiles when a
-  // pass over them pushes the first rows out of L2 again. An element of an operand takes half a byte and a
-  // sixteenth.
+  // Returns the bytes to and from DRAM: A once, C and what else is written once, B1 and B2 once, or once
+  // for each band of tiles when a pass over them pushes the first rows out of L2 again. An element of an
+  // operand takes half a byte and a sixteenth.
   double dram_bytes() const {
     const double k_bytes = shape.k * 9.0 / 16, bands = mean_m_tiles(shape, p.tile) / kBandTiles;
     const double weights = p.mma.accumulators * k_bytes * shape.n;
     const double band = k_bytes * std::min(bands, 1.0) * kBandTiles * p.tile.m;
     const double passes = weights + band > t.l2_bytes ? std::ceil(bands) : 1;
-    const double c_bytes = epilogue.c_bits / 8.0 * shape.m * shape.n;
-    return shape.problems * (k_bytes * shape.m + weights * passes + c_bytes);
+    const double written = written_bits() / 8 * shape.m * shape.n;
+    return shape.problems * (k_bytes * shape.m + weights * passes + written);
   }
 
   // Returns the time of a k-tile's bytes and of the copies that bring them. Of the scale factors of B1 and B2
@@ -77,15 +77,21 @@ struct Work {
                     (round + (scale_k_tiles - 1) * tensor) / (p.scales.stages * scale_k_tiles));
   }
 
+  // Returns what one result takes in memory. Sixteen of an NVFP4 C have a factor of eight bits in common.
+  double written_bits() const {
+    return epilogue.c_bits + (epilogue.c_type == CType::kNvfp4 ? 0.5 : 0.0) + shape.d_bits;
+  }
   double results() const {  // of one CTA and tile
     return std::min(p.tile.m, shape.m) * static_cast<double>(p.tile.n) / p.cluster_size();
   }
   double activation_cycles() const {
-    return results() * epilogue.cost.special() / (p.epilogue.warps < 8 ? t.special_of_four : t.special);
+    return results() * special_functions(shape.activation) /
+           (p.epilogue.warps < 8 ? t.special_of_four : t.special);
   }
   double store_cycles() const {
     const double stores = results() * epilogue.c_bits / 8 / epilogue.store_bytes;
-    return stores * (epilogue.store_bytes < kSectorBytes ? t.store_part : t.store);
+    const double of_d = results() * shape.d_bits / 8 / kSectorBytes;
+    return stores * (epilogue.store_bytes < kSectorBytes ? t.store_part : t.store) + of_d * t.store;
   }
   double read_cycles(int32_t columns) const {
     return chunks(columns) * t.tensor_read + columns * lanes() * int32_t{sizeof(float)} / t.tensor_bytes;

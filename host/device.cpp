@@ -35,8 +35,27 @@ class Once {
   std::atomic<bool> done_{false};
 };
 
+// This remembers which instances are loaded. To load one again does no harm: those beyond its size are loaded
+// by each launch.
+class Loaded {
+ public:
+  bool has(int32_t index) const {
+    return index < kInstances && (words_[word(index)].load(std::memory_order_acquire) & bit(index)) != 0;
+  }
+  void add(int32_t index) {
+    if (index < kInstances) words_[word(index)].fetch_or(bit(index), std::memory_order_release);
+  }
+
+ private:
+  static constexpr int32_t kInstances = 256;
+  static size_t word(int32_t index) { return static_cast<size_t>(index) / 64; }
+  static uint64_t bit(int32_t index) { return uint64_t{1} << index % 64; }
+  std::array<std::atomic<uint64_t>, kInstances / 64> words_{};
+};
+
 struct DeviceState {
-  Once described, loaded;
+  Once described;
+  Loaded loaded;
   dualgemm_device_t device{};
 };
 
@@ -45,7 +64,8 @@ struct DeviceState {
 constexpr int kMaxDevices = 64;
 constinit std::array<DeviceState, kMaxDevices> device_states;
 
-// Counts the clusters of `size` CTAs that run at once, for the instance with the most shared memory.
+// Counts the clusters of `size` CTAs that run at once, for the instance with the most shared memory; of equal
+// ones the first, which has the least code to load.
 dualgemm_status_t count_clusters(Arch arch, int32_t size, int32_t* clusters) {
   const Instance* largest = nullptr;
   for (const Instance& instance : instances())
@@ -159,14 +179,20 @@ dualgemm_status_t load_instance(const Instance& instance) {
   return error == cudaSuccess ? DUALGEMM_STATUS_SUCCESS : fail_cuda(error, "cudaFuncSetAttribute");
 }
 
-dualgemm_status_t load_kernels(const dualgemm_device_t& device) {
+dualgemm_status_t load_once(const dualgemm_device_t& device, int32_t index) {
+  Loaded& loaded = device_states[static_cast<size_t>(device.ordinal)].loaded;
+  if (loaded.has(index)) return DUALGEMM_STATUS_SUCCESS;
+  if (auto status = load_instance(instance(index))) return status;
+  loaded.add(index);
+  return DUALGEMM_STATUS_SUCCESS;
+}
+
+dualgemm_status_t load_all(const dualgemm_device_t& device) {
   const Arch arch = served_architecture(device)->arch;
-  return device_states[static_cast<size_t>(device.ordinal)].loaded.run([arch] {
-    for (const Instance& instance : instances())
-      if (instance.plan.arch == arch)
-        if (auto status = load_instance(instance)) return status;
-    return DUALGEMM_STATUS_SUCCESS;
-  });
+  for (int32_t i = 0; i < instance_count(); ++i)
+    if (instance(i).plan.arch == arch)
+      if (auto status = load_once(device, i)) return status;
+  return DUALGEMM_STATUS_SUCCESS;
 }
 
 }  // namespace dualgemm

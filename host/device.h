@@ -25,7 +25,9 @@ dualgemm_status_t query_current_device(dualgemm_device_t* device);
 // Lets the current device run the instance: loads the kernel and allows it its shared memory.
 dualgemm_status_t load_instance(const Instance& instance);
 
-// Loads every instance for the current device, which is `device`; once per device.
-dualgemm_status_t load_kernels(const dualgemm_device_t& device);
+// Do that for one instance, by its index, or for all, on the current device, which is `device`; once per
+// device.
+dualgemm_status_t load_once(const dualgemm_device_t& device, int32_t index);
+dualgemm_status_t load_all(const dualgemm_device_t& device);
 
 }  // namespace dualgemm

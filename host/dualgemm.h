@@ -7,9 +7,10 @@
  *
  * B1 and B2 are two plain tensors; nothing is interleaved or repacked. Swapping them changes the result.
  *
- * A [M, K], B1 and B2 [N, K] are NVFP4 (E2M1, one UE4M3 factor per 16 elements along K), C [M, N] is BF16 or
- * FP16, all row-major. host/README.md is the manual: layouts with drawings, batches and groups, what every
- * flag promises. Here each function and field says what it takes.
+ * A [M, K], B1 and B2 [N, K] are NVFP4 (E2M1, one UE4M3 factor per 16 elements along K), C [M, N] is BF16,
+ * FP16, FP32, FP8 E4M3 or NVFP4 again, all row-major. A launch may ask for other activations than silu, and
+ * for factors of rows, biases and more. host/README.md is the manual: formulas, drawings of layouts, batches
+ * and groups, the promise of every flag. Here each function and field says what it takes.
  *
  * For all functions: pointers in argument structures are device pointers, "host" says otherwise; nothing is
  * allocated or synchronised; several threads may call at once. A function that returns a status leaves every
@@ -25,7 +26,7 @@
 #include <stdint.h>
 
 #define DUALGEMM_VERSION_MAJOR 0
-#define DUALGEMM_VERSION_MINOR 1
+#define DUALGEMM_VERSION_MINOR 2
 #define DUALGEMM_VERSION_PATCH 0
 #define DUALGEMM_VERSION \
   (DUALGEMM_VERSION_MAJOR * 10000 + DUALGEMM_VERSION_MINOR * 100 + DUALGEMM_VERSION_PATCH)
@@ -56,7 +57,7 @@ typedef enum {
   DUALGEMM_STATUS_INVALID_SHAPE = 3,        /* N or K is not a multiple of what the format needs */
   DUALGEMM_STATUS_INVALID_STRIDE = 4,       /* a pitch or a stride is too small, too large or misaligned */
   DUALGEMM_STATUS_MISALIGNED = 5,           /* a pointer is not aligned */
-  DUALGEMM_STATUS_ALIASING = 6,             /* the output overlaps an input */
+  DUALGEMM_STATUS_ALIASING = 6,             /* an output overlaps an input, or another */
   DUALGEMM_STATUS_VERSION_MISMATCH = 7,     /* struct_size fits no release this library knows */
   DUALGEMM_STATUS_NOT_SUPPORTED = 8,        /* legal, but this release does not compute it */
   DUALGEMM_STATUS_NO_DEVICE = 9,            /* no CUDA device or no driver */
@@ -88,19 +89,27 @@ DUALGEMM_API const char* dualgemm_build_info(void) DUALGEMM_NOEXCEPT;
 /* ---- arguments ----------------------------------------------------------------------------------------- */
 
 typedef enum {
-  DUALGEMM_DTYPE_BF16 = 0,  /* c_dtype: written by this release */
-  DUALGEMM_DTYPE_FP16 = 1,  /* c_dtype: written by this release */
-  DUALGEMM_DTYPE_FP32 = 2,  /* not supported yet */
-  DUALGEMM_DTYPE_NVFP4 = 3, /* as c_dtype not supported yet */
+  DUALGEMM_DTYPE_BF16 = 0,
+  DUALGEMM_DTYPE_FP16 = 1,
+  DUALGEMM_DTYPE_FP32 = 2,
+  DUALGEMM_DTYPE_NVFP4 = 3,    /* packed E2M1 with a UE4M3 factor for each 16 elements of a row */
+  DUALGEMM_DTYPE_FP8_E4M3 = 4, /* largest 448, no infinity */
   DUALGEMM_DTYPE_MAX_ENUM = 0x7fffffff
 } dualgemm_dtype_t;
 
 typedef enum {
-  DUALGEMM_ACTIVATION_SWIGLU = 0,     /* silu(g) * u */
-  DUALGEMM_ACTIVATION_GEGLU_TANH = 1, /* not supported yet, like all below */
-  DUALGEMM_ACTIVATION_GEGLU_ERF = 2,
-  DUALGEMM_ACTIVATION_REGLU = 3,
-  DUALGEMM_ACTIVATION_GLU = 4,
+  /* With alpha, beta, limit = swiglu_alpha, swiglu_beta, swiglu_limit, by default silu(g) * u:
+     min(g, limit) * sigmoid(alpha * min(g, limit)) * (clamp(u, -limit, limit) + beta) */
+  DUALGEMM_ACTIVATION_SWIGLU = 0,
+  /* g * sigmoid(2 sqrt(2 / pi) (g + 0.044715 g^3)) * u, which is gelu(g) * u in its approximation by tanh */
+  DUALGEMM_ACTIVATION_GEGLU_TANH = 1,
+  DUALGEMM_ACTIVATION_GEGLU_ERF = 2, /* g * (1 + erf(g / sqrt(2))) / 2 * u */
+  DUALGEMM_ACTIVATION_REGLU = 3,     /* max(g, 0) * u */
+  DUALGEMM_ACTIVATION_GLU = 4,       /* sigmoid(g) * u */
+  /* The limit behind silu: min(g * sigmoid(alpha * g), limit) * (clamp(u, -limit, limit) + beta) */
+  DUALGEMM_ACTIVATION_SWIGLU_STEP = 5,
+  /* situ_gate * tanh(g / situ_gate) * sigmoid(g) * situ_up * tanh(u / situ_up) */
+  DUALGEMM_ACTIVATION_SITU = 6,
   DUALGEMM_ACTIVATION_MAX_ENUM = 0x7fffffff
 } dualgemm_activation_t;
 
@@ -114,14 +123,16 @@ typedef enum {
 /* dualgemm_args_t.flags */
 enum {
   /* May start before the preceding grid of the stream has ended (programmatic dependent launch). It waits for
-     that end before it uses any input or writes C. */
+     that end before it uses any input or writes any output. */
   DUALGEMM_FLAG_PDL = 1 << 0,
   /* With PDL, B1, B2, SFB1 and SFB2 may be read before that end: no work that may still run writes them. */
   DUALGEMM_FLAG_STATIC_WEIGHTS = 1 << 1,
   /* A row of C has the same bits whatever M, batch, groups and expected_rows are. */
   DUALGEMM_FLAG_BATCH_INVARIANT = 1 << 2,
   DUALGEMM_FLAG_CHECK_POINTERS = 1 << 3,  /* ask the driver about every pointer; not supported yet */
-  DUALGEMM_FLAG_EXACT_ACT = 1 << 4,       /* correctly rounded exp in the activation; not supported yet */
+  /* The activation is computed in fp64: C is within 2 ulp of fp32 before it is converted to c_dtype. Slow on
+     GPUs with little fp64, such as B300. */
+  DUALGEMM_FLAG_EXACT_ACT = 1 << 4,
   DUALGEMM_FLAG_NO_FALLBACK = 1 << 5      /* refuse emulation; this release has none, so it always holds */
 };
 
@@ -133,45 +144,51 @@ typedef enum {
   DUALGEMM_GROUP_MAX_ENUM = 0x7fffffff
 } dualgemm_group_mode_t;
 
-#define DUALGEMM_MAX_GROUPS 512 /* groups of one launch */
+#define DUALGEMM_MAX_GROUPS 1024 /* groups of one launch */
 
-/* Everything a launch can be told. Fill it with dualgemm_args_init, then set what differs. Fields marked (*)
- * describe features that this release refuses with NOT_SUPPORTED unless they keep their default. Pointers are
- * device pointers, numbers are host values. */
+/* Everything a launch can be told. Fill it with dualgemm_args_init, then set what differs. Pointers are
+ * device pointers, numbers are host values. Vectors, alphas and encode scales are aligned to an element.
+ * Strides are from one problem, of the batch or a group, to the next. */
 typedef struct dualgemm_args {
   uint32_t struct_size;          /* set by dualgemm_args_init */
   uint32_t flags;                /* DUALGEMM_FLAG_* */
-  int32_t m, n, k;               /* elements; m >= 0, n a multiple of 8, k of 16 */
+  int32_t m, n, k;               /* elements; k a multiple of 16, n of 16 (NVFP4 C), 4 (FP32 C), else 8 */
   int32_t batch;                 /* problems of one shape; 0 = 1 */
   const void *a, *b1, *b2;       /* [m, k], [n, k], [n, k] packed E2M1, element 2i in the low nibble; 16-byte
                                     aligned */
   const void *sfa, *sfb1, *sfb2; /* UE4M3, dualgemm_sf_size bytes each; 16-byte aligned */
-  void* c;                       /* [m, n] of c_dtype; 16-byte aligned; overlaps no input */
-  void* sfc;                     /* (*) scale factors of an NVFP4 output */
-  /* From one row to the next, in elements; 0 = compact. Of inputs a multiple of 32, ldc of 8. */
+  void* c;                       /* [m, n] of c_dtype; 16-byte aligned; overlaps nothing else */
+  /* Factors of an NVFP4 C, which the next launch takes as SFA: dualgemm_sf_size(m, n) bytes, with OFFSETS the
+     blocks of all groups as in SFA; 16-byte aligned. NULL for any other c_dtype. */
+  void* sfc;
+  /* From one row to the next, in elements; 0 = compact. A multiple of 16 bytes. */
   int64_t lda, ldb1, ldb2, ldc;
-  /* From one problem to the next: elements for the operands (inputs a multiple of 32, C of 8), bytes for the
-     scale factors (a multiple of 16); 0 = compact. */
+  /* From one problem to the next: elements for the operands and C, bytes for the scale factors; a multiple of
+     16 bytes; 0 = compact. */
   int64_t batch_stride_a, batch_stride_b1, batch_stride_b2, batch_stride_c;
   int64_t batch_stride_sfa, batch_stride_sfb1, batch_stride_sfb2, batch_stride_sfc;
   float alpha1, alpha2;                 /* default 1 */
-  const float *alpha1_dev, *alpha2_dev; /* optional, on the device, multiplied in; 4-byte aligned; see
-                                           alpha_stride */
-  const float* a_row_scale;             /* (*) [M] */
-  const void *bias1, *bias2;            /* (*) [N] */
-  const float* c_global_scale_dev;      /* (*) encode scale of an NVFP4 output */
-  float c_global_scale;                 /* used with an NVFP4 output only */
-  float swiglu_alpha;                   /* (*) 1:   C = g * sigmoid(swiglu_alpha * g) * (u + swiglu_beta) */
-  float swiglu_beta;                    /* (*) 0 */
-  float swiglu_limit;                   /* (*) +infinity: clamps g from above and |u| */
-  int32_t activation;                   /* dualgemm_activation_t */
+  const float *alpha1_dev, *alpha2_dev; /* optional, multiplied in; see alpha_stride */
+  const float* a_row_scale;             /* optional [m], a factor for each row of A */
+  const void *bias1, *bias2;            /* optional [n] of bias_dtype, added to g and u after all factors */
+  const float* c_row_scale;             /* optional [m], a factor for each row of C after the activation */
+  float c_global_scale;                 /* encode scale of an NVFP4 or FP8 C, above 0; default 1 */
+  int32_t activation;                   /* dualgemm_activation_t, default SWIGLU */
+  const float* c_global_scale_dev;      /* optional, multiplied into c_global_scale */
+  float swiglu_alpha;                   /* default 1; this and the next two: SWIGLU, SWIGLU_STEP */
+  float swiglu_beta;                    /* default 0 */
+  float swiglu_limit;                   /* default +infinity, above 0 */
+  float situ_gate, situ_up;             /* default 4 and 25, above 0, not subnormal; SITU */
   int32_t c_dtype;                      /* dualgemm_dtype_t, default BF16 */
-  int32_t bias_dtype;                   /* dualgemm_dtype_t, ignored without a bias */
+  int32_t bias_dtype;                   /* BF16 (default) or FP32 */
   int32_t sfa_layout;                   /* dualgemm_sf_layout_t */
-  float* amax_out;                      /* (*) largest |C| */
-  void *d1, *d2;                        /* (*) the two products before the activation */
-  int64_t ldd1, ldd2;
-  int32_t d_dtype;       /* dualgemm_dtype_t, ignored without d1, d2 */
+  float* amax_out;                      /* optional, one float: raised to the largest |C| before its
+                                           conversion, NaN if any is NaN; set it to 0 first */
+  void *d1, *d2;                        /* optional [m, n] of d_dtype: g and u as the activation takes them,
+                                           both or none; 16-byte aligned; overlap nothing else */
+  int64_t ldd1, ldd2;    /* as ldc */
+  int64_t batch_stride_d1, batch_stride_d2; /* as batch_stride_c */
+  int32_t d_dtype;       /* BF16 (default), FP16 or FP32 */
   int32_t instance_id;   /* 0 = automatic, else 1 .. dualgemm_instance_count() */
   int32_t max_sms;       /* 0 = all, else at most this many CTAs run at once */
   int32_t reserved0;     /* 0 */
@@ -185,7 +202,12 @@ typedef struct dualgemm_args {
   const int32_t* group_rows;
   int32_t expected_rows; /* rows of a usual group, a hint for the choice of the instance and for nothing
                             else; 0 = unknown: M over the groups with OFFSETS, M with MASKED */
-  int32_t alpha_stride;  /* floats from one problem's alphas on the device to the next; 0 = one for all */
+  /* Elements from one problem's numbers to the next; 0 = one for all. reserved1: 0. */
+  int32_t alpha_stride, c_global_scale_stride, reserved1;
+  int64_t bias_stride;
+  /* Floats from the row factors of one problem to those of the next; 0 = m. With OFFSETS they lie by row of A
+     and of C: not looked at. */
+  int64_t batch_stride_a_row_scale, batch_stride_c_row_scale;
 } dualgemm_args_t;
 
 /* Sets defaults: a plain SwiGLU with BF16 output, compact tensors, alpha1 = alpha2 = 1, every pointer NULL.
@@ -265,6 +287,7 @@ typedef struct dualgemm_instance_info {
   int32_t scale_k_tiles;          /* k-tiles whose scale factors share one of its stages */
   int32_t grouped;                /* 1: for launches with a group_mode, 0: for those without */
   int32_t overlapped;             /* 1: the accumulator pairs share columns */
+  int32_t general;                /* 1: computes whatever a launch asks for; 0: a plain SwiGLU */
 } dualgemm_instance_info_t;
 
 /* Ids are 1 .. dualgemm_instance_count(), the same for the life of a build; `info` is host memory.
@@ -291,12 +314,15 @@ DUALGEMM_API int64_t dualgemm_sf_offset(int32_t rows, int32_t k, dualgemm_sf_lay
                                         int32_t block) DUALGEMM_NOEXCEPT;
 
 /* Encode scale of x [rows, k]: 448 * 6 / max|x|, so that the largest element becomes the largest NVFP4
- * number. 1 when all of x is zero. Host memory; x must be finite. ldx counts elements, 0 = k. */
+ * number. 1 when all of x is zero, and at most FLT_MAX / 512, so that no `encode` below overflows. Host
+ * memory; x must be finite. ldx counts elements, 0 = k. */
 DUALGEMM_API dualgemm_status_t dualgemm_global_scale_host(const float* x, int32_t rows, int32_t k,
                                                           int64_t ldx, float* global_scale) DUALGEMM_NOEXCEPT;
 
-/* Quantises x [rows, k] to packed E2M1 (q) and 128x4 UE4M3 factors (sf). Host memory.
- *     factor = UE4M3(global_scale * max|x of the 16| / 6)        value = E2M1(x * global_scale / factor)
+/* Quantises x [rows, k] to packed E2M1 (q) and 128x4 UE4M3 factors (sf). Host memory. All arithmetic is fp32,
+ * each operation rounded to nearest even, so that kernels get the same bits:
+ *     sixth  = global_scale * (1 / 6)         factor = UE4M3(max|x of the 16| * sixth)
+ *     encode = global_scale * (1 / factor)    value  = E2M1(x * encode)
  * Both conversions round to nearest, ties to even, and saturate (448, 6). A factor that rounds to zero makes
  * its 16 values +0. k is a multiple of 16, x finite. ldq counts elements, is even and at least k (0 = k); the
  * bytes between k and ldq and all padding of sf are written as zero. */

@@ -8,6 +8,57 @@
 #include "host/tiling.h"
 
 namespace dualgemm {
+namespace {
+
+Matrix matrix_of(const Tensor& t, void* start) { return {start, t.pitch, t.shared_stride()}; }
+
+GeneralParams general_params(const Problem& problem) {
+  const dualgemm_args_t& args = problem.args;
+  GeneralParams general{};
+  general.row_scale = args.a_row_scale;
+  general.row_scale_stride = problem.inputs[kARowScale].shared_stride();
+  general.c_row_scale = args.c_row_scale;
+  general.c_row_scale_stride = problem.inputs[kCRowScale].shared_stride();
+  general.bias1 = args.bias1;
+  general.bias2 = args.bias2;
+  general.bias_stride = problem.inputs[kBias1].shared_stride();
+  general.bias_type = args.bias_dtype;
+  general.activation = args.activation;
+  general.exact = (args.flags & DUALGEMM_FLAG_EXACT_ACT) != 0 ? 1 : 0;
+  general.swiglu_alpha = args.swiglu_alpha;
+  general.swiglu_beta = args.swiglu_beta;
+  general.swiglu_limit = args.swiglu_limit;
+  general.situ_gate = args.situ_gate;
+  general.situ_up = args.situ_up;
+  general.situ_gate_reciprocal = 1 / args.situ_gate;
+  general.situ_up_reciprocal = 1 / args.situ_up;
+  general.d1 = matrix_of(problem.outputs[kD1], args.d1);
+  general.d2 = matrix_of(problem.outputs[kD2], args.d2);
+  general.d_type = args.d_dtype;
+  general.amax = args.amax_out;
+  general.encode = args.c_global_scale;
+  general.encode_dev = args.c_global_scale_dev;
+  general.encode_stride = problem.inputs[kCGlobalScale].shared_stride();
+  general.sfc = args.sfc;
+  general.sfc_stride = problem.outputs[kSfc].shared_stride();
+  return general;
+}
+
+dualgemm_status_t fill_with_zeros(const Tensor& t, cudaStream_t stream) {
+  // Problems without a gap between them are filled as the rows of one.
+  const bool without_gaps = t.stride == t.rows * t.pitch;
+  const int32_t fills = without_gaps ? 1 : t.problems;
+  const auto rows = static_cast<size_t>(without_gaps ? t.rows * t.problems : t.rows);
+  auto* const first = static_cast<unsigned char*>(const_cast<void*>(t.base));
+  for (int32_t i = 0; i < fills; ++i)
+    if (const cudaError_t error =
+            cudaMemset2DAsync(first + i * t.bytes(t.stride), static_cast<size_t>(t.bytes(t.pitch)), 0,
+                              static_cast<size_t>(t.bytes(t.row_elements)), rows, stream))
+      return fail_cuda(error, "cudaMemset2DAsync");
+  return DUALGEMM_STATUS_SUCCESS;
+}
+
+}  // namespace
 
 dualgemm_status_t make_params(const Problem& problem, const Instance& instance, Params* params) {
   const dualgemm_args_t& args = problem.args;
@@ -16,12 +67,10 @@ dualgemm_status_t make_params(const Problem& problem, const Instance& instance, 
   constexpr uint32_t kEarlyWeights = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
   *params = {};
   if (auto status = encode_tensor_maps(problem, instance.plan, params)) return status;
-  params->c = args.c;
-  params->ldc = problem.output.pitch;
-  params->c_stride = problem.group_offsets() ? 0 : problem.output.stride;
+  params->c = matrix_of(problem.outputs[kC], args.c);
   params->alpha1_dev = args.alpha1_dev;
   params->alpha2_dev = args.alpha2_dev;
-  params->alpha_stride = args.alpha_stride;
+  params->alpha_stride = problem.inputs[kAlpha1].shared_stride();
   params->alpha1 = args.alpha1;
   params->alpha2 = args.alpha2;
   params->m = args.m;
@@ -34,6 +83,7 @@ dualgemm_status_t make_params(const Problem& problem, const Instance& instance, 
   params->group_rows = args.group_rows;
   params->group_offsets = problem.group_offsets() ? 1 : 0;
   params->static_weights = (args.flags & kEarlyWeights) == kEarlyWeights ? 1 : 0;
+  params->general = general_params(problem);
   return DUALGEMM_STATUS_SUCCESS;
 }
 
@@ -72,21 +122,13 @@ dualgemm_status_t launch_instance(const Problem& problem, const Instance& instan
   return error == cudaSuccess ? DUALGEMM_STATUS_SUCCESS : fail_cuda(error, instance.name);
 }
 
-// The sum of no products is 0, and the bytes of 0 are zero in every type of C. So this is right for K == 0
-// where f(0) * h(0) = 0, as for all activations of the interface.
+// The sum of no products is 0, and the bytes of 0 are zero in every type of an output. So this is right for
+// K == 0 where f(0) * h(0) = 0, as for all activations of the interface. Biases are refused there. Of |C| the
+// largest is 0, to which *amax_out need not be raised.
 dualgemm_status_t launch_zero_fill(const Problem& problem, cudaStream_t stream) {
-  const Tensor& c = problem.output;
-  // Problems without a gap between them are filled as the rows of one.
-  const bool without_gaps = c.stride == c.rows * c.pitch;
-  const int32_t fills = without_gaps ? 1 : c.problems;
-  const auto rows = static_cast<size_t>(without_gaps ? c.rows * c.problems : c.rows);
-  for (int32_t i = 0; i < fills; ++i) {
-    auto* const start = static_cast<unsigned char*>(problem.args.c) + i * c.bytes(c.stride);
-    if (const cudaError_t error =
-            cudaMemset2DAsync(start, static_cast<size_t>(c.bytes(c.pitch)), 0,
-                              static_cast<size_t>(c.bytes(c.row_elements)), rows, stream))
-      return fail_cuda(error, "cudaMemset2DAsync");
-  }
+  for (const Tensor& output : problem.written_outputs())
+    if (output.base != problem.args.amax_out)
+      if (auto status = fill_with_zeros(output, stream)) return status;
   return DUALGEMM_STATUS_SUCCESS;
 }
 

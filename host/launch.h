@@ -29,7 +29,8 @@ void make_launch_config(const Problem& problem, const Instance& instance, int64_
 dualgemm_status_t launch_instance(const Problem& problem, const Instance& instance,
                                   const dualgemm_device_t& device, cudaStream_t stream);
 
-// Sets C = 0 for K == 0: the sum of no products. Columns from N to ldc keep what they hold.
+// Fills the outputs with zeros for K == 0: the sum of no products. Columns from N to ldc keep what they hold,
+// as does *amax_out.
 dualgemm_status_t launch_zero_fill(const Problem& problem, cudaStream_t stream);
 
 }  // namespace dualgemm

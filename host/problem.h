@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ranges>
 #include <span>
 
 #include "host/dualgemm.h"
@@ -12,41 +13,69 @@
 namespace dualgemm {
 
 // This is one tensor of a launch, with the defaults resolved. Its rows are those of an operand or of C; a row
-// of scale factors is a block of 128 rows of the operand, since the layout has no gaps between blocks.
+// of scale factors is a block of 128 rows of the operand. A vector, or a single number, is one row.
 struct Tensor {
-  // Messages name the tensor and its arguments by these. There is no pitch_name where the layout says the
-  // pitch.
+  // Messages name the tensor and its arguments by these. There is no pitch_name where rows follow each other
+  // without a gap.
   const char *name = nullptr, *pitch_name = nullptr, *stride_name = nullptr;
-  const void* base = nullptr;
+  const void* base = nullptr;   // null: the launch has no such tensor
   int32_t problems = 0;         // that have such a tensor each
   int64_t stride = 0;           // elements from one problem to the next
   int64_t rows = 0, pitch = 0;  // of a problem; elements from one row to the next
   int64_t row_elements = 0;     // that a row has
   int32_t bits = 0;             // of an element; scale factors count in bytes
+  int32_t alignment = 16;       // bytes, of the base, the pitch and the stride
   int64_t most_rows = 0;        // that the device may find: more where it alone knows the rows of groups
   bool compact = false;         // the caller left the pitch to the library
 
-  bool scale_factors() const { return pitch_name == nullptr; }
+  bool given() const { return base != nullptr; }
+  bool has_pitch() const { return pitch_name != nullptr; }
   int64_t bytes(int64_t elements) const { return elements * bits / 8; }
   // Counts the elements from the first one of a problem to the last.
   int64_t elements() const { return (rows - 1) * pitch + row_elements; }
+  // Returns the stride as the kernel takes it: 0 where all problems share the tensor.
+  int64_t shared_stride() const { return problems > 1 ? stride : 0; }
 };
 
-// The tensors that a kernel reads are listed in the order in which they are checked and in which Params has
-// their maps.
-enum Input { kA, kB1, kB2, kSfa, kSfb1, kSfb2, kInputs };
+// The tensors that a kernel reads are listed in the order in which they are checked. The first six have to be
+// given; Params has maps of them in this order.
+enum Input {
+  kA,
+  kB1,
+  kB2,
+  kSfa,
+  kSfb1,
+  kSfb2,
+  kMaps,
+  kAlpha1 = kMaps,
+  kAlpha2,
+  kARowScale,
+  kBias1,
+  kBias2,
+  kCRowScale,
+  kCGlobalScale,
+  kRowsOfGroups,
+  kInputs
+};
+
+// The tensors that a kernel writes. All but the last become zero where K == 0.
+enum Output { kC, kSfc, kD1, kD2, kAmax, kOutputs };
 
 struct Problem {
   dualgemm_args_t args;  // as passed, younger fields than the caller's at their defaults
   CType c_type;
   ActivationKind activation;
+  bool general;      // needs an instance with the general epilogue
   int32_t problems;  // of the batch, or groups: as many B1, B2, SFB1, SFB2 there are
   bool empty;        // M == 0 or N == 0: succeed without looking any further
   Tensor inputs[kInputs];
-  Tensor output;
+  Tensor outputs[kOutputs];
 
   // K == 0 reads no input: what is said about them does not matter then.
-  std::span<const Tensor> read_inputs() const { return {inputs, args.k > 0 ? size_t{kInputs} : 0}; }
+  auto read_inputs() const {
+    return std::span(inputs, args.k > 0 ? size_t{kInputs} : 0) | std::views::filter(&Tensor::given);
+  }
+  auto written_outputs() const { return std::span(outputs) | std::views::filter(&Tensor::given); }
 
   bool grouped() const { return args.group_mode != DUALGEMM_GROUP_NONE; }
   bool group_offsets() const { return args.group_mode == DUALGEMM_GROUP_OFFSETS; }

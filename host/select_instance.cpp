@@ -36,7 +36,7 @@ bool preferred(const Candidate& left, const Candidate& right) {
 
 bool is_kind(const Instance& instance, const InstanceKind& kind) {
   return instance.plan.arch == kind.arch && instance.epilogue.c_type == kind.c_type &&
-         instance.epilogue.activation == kind.activation;
+         instance.epilogue.general == kind.general;
 }
 
 int32_t best_of(std::span<const Candidate> candidates) {

@@ -16,7 +16,7 @@ namespace dualgemm {
 struct InstanceKind {
   Arch arch;
   CType c_type;
-  ActivationKind activation;
+  bool general = false;
 };
 bool is_kind(const Instance& instance, const InstanceKind& kind);
 

@@ -29,7 +29,7 @@ constexpr StatusText kStatusTexts[] = {
     {DUALGEMM_STATUS_INVALID_STRIDE, "DUALGEMM_STATUS_INVALID_STRIDE",
      "A row pitch or a stride between problems is too small, too large or not a multiple of 16 bytes."},
     {DUALGEMM_STATUS_MISALIGNED, "DUALGEMM_STATUS_MISALIGNED", "A pointer is not aligned as documented."},
-    {DUALGEMM_STATUS_ALIASING, "DUALGEMM_STATUS_ALIASING", "The output overlaps an input."},
+    {DUALGEMM_STATUS_ALIASING, "DUALGEMM_STATUS_ALIASING", "An output overlaps an input or another output."},
     {DUALGEMM_STATUS_VERSION_MISMATCH, "DUALGEMM_STATUS_VERSION_MISMATCH",
      "The size of the argument structure fits no release this library knows."},
     {DUALGEMM_STATUS_NOT_SUPPORTED, "DUALGEMM_STATUS_NOT_SUPPORTED",

@@ -134,13 +134,13 @@ dualgemm_status_t encode_tensor_maps(const Problem& problem, const Plan& plan, P
   const struct {
     CUtensorMap* map;
     int32_t box_rows;
-  } maps[kInputs] = {{&params->a, plan.operands.a_box_rows},  {&params->b1, plan.operands.b_box_rows},
-                     {&params->b2, plan.operands.b_box_rows}, {&params->sfa, 1},
-                     {&params->sfb1, plan.scales.sfb_blocks}, {&params->sfb2, plan.scales.sfb_blocks}};
-  for (int32_t i = 0; i < kInputs; ++i) {
+  } maps[kMaps] = {{&params->a, plan.operands.a_box_rows},  {&params->b1, plan.operands.b_box_rows},
+                   {&params->b2, plan.operands.b_box_rows}, {&params->sfa, 1},
+                   {&params->sfb1, plan.scales.sfb_blocks}, {&params->sfb2, plan.scales.sfb_blocks}};
+  for (int32_t i = 0; i < kMaps; ++i) {
     const Tensor& t = problem.inputs[i];
     const MapShape shape =
-        t.scale_factors() ? scales_map(t, plan, maps[i].box_rows) : operand_map(t, plan, maps[i].box_rows);
+        t.has_pitch() ? operand_map(t, plan, maps[i].box_rows) : scales_map(t, plan, maps[i].box_rows);
     if (auto status = encode_map(encode, shape, maps[i].map)) return status;
   }
   return DUALGEMM_STATUS_SUCCESS;

@@ -16,6 +16,8 @@ struct Shape {
   int32_t m, n, k;
   int32_t problems = 1;
   bool grouped = false;
+  ActivationKind activation = ActivationKind::kSwiglu;
+  int32_t d_bits = 0;  // of the elements of D1 and of D2 together, if they are asked for
 };
 
 // A launch may use this: SMs, and as many clusters of two and of four CTAs with full shared memory as run on

@@ -5,6 +5,7 @@
 
 #include <cinttypes>
 #include <cmath>
+#include <span>
 
 #include "host/arguments.h"
 #include "host/region.h"
@@ -24,9 +25,8 @@ constexpr uint32_t kKnownFlags = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHT
                                  DUALGEMM_FLAG_BATCH_INVARIANT | DUALGEMM_FLAG_CHECK_POINTERS |
                                  DUALGEMM_FLAG_EXACT_ACT | DUALGEMM_FLAG_NO_FALLBACK;
 
-// TMA addresses, row pitches and strides, and 16-byte stores of C need multiples of this many bytes.
-constexpr int kAlignment = 16;
-int elements_of_alignment(const Tensor& t) { return kAlignment * 8 / t.bits; }
+// Addresses, row pitches and strides are multiples of the alignment: TMA, and stores of 16 bytes, need it.
+int elements_of_alignment(const Tensor& t) { return t.alignment * 8 / t.bits; }
 
 // Numbers of bytes stay below these powers of two. TMA strides are below the first, which is kept for a whole
 // operand, too; the second is more than a GPU can address, and keeps byte arithmetic in 64 bits.
@@ -41,13 +41,14 @@ dualgemm_status_t check_enums(const dualgemm_args_t& args) {
     const char* name;
     int32_t value, last;
   } enums[] = {
-      {"activation", args.activation, DUALGEMM_ACTIVATION_GLU},
-      {"c_dtype", args.c_dtype, DUALGEMM_DTYPE_NVFP4},
-      {"bias_dtype", args.bias_dtype, DUALGEMM_DTYPE_NVFP4},
-      {"d_dtype", args.d_dtype, DUALGEMM_DTYPE_NVFP4},
+      {"activation", args.activation, DUALGEMM_ACTIVATION_SITU},
+      {"c_dtype", args.c_dtype, DUALGEMM_DTYPE_FP8_E4M3},
+      {"bias_dtype", args.bias_dtype, DUALGEMM_DTYPE_FP32},
+      {"d_dtype", args.d_dtype, DUALGEMM_DTYPE_FP32},
       {"sfa_layout", args.sfa_layout, DUALGEMM_SF_LAYOUT_8X4},
       {"group_mode", args.group_mode, DUALGEMM_GROUP_MASKED},
       {"reserved0", args.reserved0, 0},
+      {"reserved1", args.reserved1, 0},
   };
   for (const auto& e : enums)
     if (e.value < 0 || e.value > e.last)
@@ -78,6 +79,58 @@ dualgemm_status_t check_groups(const dualgemm_args_t& args) {
   return kOk;
 }
 
+// What a number may be.
+struct Range {
+  bool (*holds)(float);
+  const char* text;
+};
+constexpr Range kFinite{[](float x) { return std::isfinite(x); }, "finite"};
+constexpr Range kAboveZero{[](float x) { return x > 0; }, "above 0"};
+constexpr Range kFiniteAboveZero{[](float x) { return x > 0 && std::isfinite(x); }, "finite and above 0"};
+// The kernel multiplies by the reciprocal of a bound, which has to be finite.
+constexpr Range kBound{[](float x) { return x > 0 && std::isnormal(x); }, "finite, normal and above 0"};
+
+bool encodes(const dualgemm_args_t& args) {
+  return args.c_dtype == DUALGEMM_DTYPE_NVFP4 || args.c_dtype == DUALGEMM_DTYPE_FP8_E4M3;
+}
+
+// A parameter that the activation or the output does not take has to keep its default: nothing that a caller
+// asks for is ignored.
+dualgemm_status_t check_parameters(const dualgemm_args_t& args) {
+  const bool swiglu =
+      args.activation == DUALGEMM_ACTIVATION_SWIGLU || args.activation == DUALGEMM_ACTIVATION_SWIGLU_STEP;
+  const bool situ = args.activation == DUALGEMM_ACTIVATION_SITU;
+  const dualgemm_args_t initial = default_args();
+  const struct {
+    const char* name;
+    float value;
+    Range range;
+    bool taken;
+    float initial;
+    const char* rule;
+  } parameters[] = {
+      {"alpha1", args.alpha1, kFinite, true, 1, nullptr},
+      {"alpha2", args.alpha2, kFinite, true, 1, nullptr},
+      {"swiglu_alpha", args.swiglu_alpha, kFinite, swiglu, initial.swiglu_alpha,
+       "1 unless activation is SWIGLU or SWIGLU_STEP"},
+      {"swiglu_beta", args.swiglu_beta, kFinite, swiglu, initial.swiglu_beta,
+       "0 unless activation is SWIGLU or SWIGLU_STEP"},
+      {"swiglu_limit", args.swiglu_limit, kAboveZero, swiglu, initial.swiglu_limit,
+       "infinity unless activation is SWIGLU or SWIGLU_STEP"},
+      {"situ_gate", args.situ_gate, kBound, situ, initial.situ_gate, "4 unless activation is SITU"},
+      {"situ_up", args.situ_up, kBound, situ, initial.situ_up, "25 unless activation is SITU"},
+      {"c_global_scale", args.c_global_scale, kFiniteAboveZero, encodes(args), initial.c_global_scale,
+       "1 unless c_dtype is NVFP4 or FP8_E4M3"},
+  };
+  for (const auto& p : parameters) {
+    const bool in_range = p.range.holds(p.value);
+    if (!in_range || !(p.taken || p.value == p.initial))
+      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%g: must be %s", p.name, static_cast<double>(p.value),
+                  in_range ? p.rule : p.range.text);
+  }
+  return kOk;
+}
+
 dualgemm_status_t check_numbers(const dualgemm_args_t& args) {
   const struct {
     const char* name;
@@ -88,31 +141,22 @@ dualgemm_status_t check_numbers(const dualgemm_args_t& args) {
                 {"batch", args.batch},
                 {"max_sms", args.max_sms},
                 {"expected_rows", args.expected_rows},
-                {"alpha_stride", args.alpha_stride}};
+                {"alpha_stride", args.alpha_stride},
+                {"c_global_scale_stride", args.c_global_scale_stride}};
   for (const auto& c : counts)
     if (c.value < 0)
       return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must not be negative", c.name, c.value);
   if (auto status = check_groups(args)) return status;
+  return check_parameters(args);
+}
 
-  const struct {
-    const char* name;
-    float value;
-  } factors[] = {{"alpha1", args.alpha1},
-                 {"alpha2", args.alpha2},
-                 {"swiglu_alpha", args.swiglu_alpha},
-                 {"swiglu_beta", args.swiglu_beta}};
-  for (const auto& f : factors)
-    if (!std::isfinite(f.value))
-      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%g: must be finite", f.name,
-                  static_cast<double>(f.value));
-  if (!(args.swiglu_limit > 0))
-    return fail(DUALGEMM_STATUS_INVALID_VALUE, "swiglu_limit=%g: must be above 0",
-                static_cast<double>(args.swiglu_limit));
-  const bool uses_global_scale = args.c_dtype == DUALGEMM_DTYPE_NVFP4 && !args.c_global_scale_dev;
-  if (uses_global_scale && !(args.c_global_scale > 0 && std::isfinite(args.c_global_scale)))
-    return fail(DUALGEMM_STATUS_INVALID_VALUE, "c_global_scale=%g: must be finite and above 0",
-                static_cast<double>(args.c_global_scale));
-  return kOk;
+// Rows are written in pieces of 16 bytes, FP8 of 8, and NVFP4 in whole blocks that share a scale factor.
+int column_multiple(int32_t dtype) {
+  switch (dtype) {
+    case DUALGEMM_DTYPE_NVFP4: return kSfBlock;
+    case DUALGEMM_DTYPE_FP32: return 4;
+    default: return 8;
+  }
 }
 
 dualgemm_status_t check_shape(const Problem& problem) {
@@ -120,19 +164,21 @@ dualgemm_status_t check_shape(const Problem& problem) {
   if (args.k % kSfBlock != 0)
     return fail(DUALGEMM_STATUS_INVALID_SHAPE, "K=%" PRId32 ": must be a multiple of %d", args.k, kSfBlock);
   if (args.k == 0 && problem.grouped())
-    return fail(DUALGEMM_STATUS_INVALID_SHAPE, "K=0: must be above 0 with a group_mode");
-  // A row of C is stored in pieces of 16 bytes; an NVFP4 output needs whole blocks that share a scale factor.
-  const int multiple =
-      args.c_dtype == DUALGEMM_DTYPE_NVFP4 ? kSfBlock : elements_of_alignment(problem.output);
-  if (args.n % multiple != 0)
+    return fail(DUALGEMM_STATUS_INVALID_SHAPE,
+                "K=0: must be above 0 with a group_mode: a tensor map has no empty dimension, so that no "
+                "kernel can run, and the host does not know the rows to fill");
+  if (const int multiple = column_multiple(args.c_dtype); args.n % multiple != 0)
     return fail(DUALGEMM_STATUS_INVALID_SHAPE, "N=%" PRId32 ": must be a multiple of %d", args.n, multiple);
+  if (const int multiple = column_multiple(args.d_dtype); args.d1 && args.n % multiple != 0)
+    return fail(DUALGEMM_STATUS_INVALID_SHAPE, "N=%" PRId32 ": must be a multiple of %d with this d_dtype",
+                args.n, multiple);
   return kOk;
 }
 
 dualgemm_status_t check_pointers_present(const Problem& problem) {
   const dualgemm_args_t& args = problem.args;
-  for (const Tensor& input : problem.read_inputs())
-    if (!input.base)
+  for (const Tensor& input : std::span(problem.inputs, args.k > 0 ? size_t{kMaps} : 0))
+    if (!input.given())
       return fail(DUALGEMM_STATUS_NULL_POINTER, "%s=NULL: must be a device pointer", input.name);
   if (!args.c) return fail(DUALGEMM_STATUS_NULL_POINTER, "c=NULL: must be a device pointer");
   if (args.c_dtype == DUALGEMM_DTYPE_NVFP4 && !args.sfc)
@@ -142,6 +188,10 @@ dualgemm_status_t check_pointers_present(const Problem& problem) {
 
   if (args.c_dtype != DUALGEMM_DTYPE_NVFP4 && args.sfc)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "sfc=%p: must be NULL unless c_dtype is NVFP4", args.sfc);
+  if (!encodes(args) && args.c_global_scale_dev)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                "c_global_scale_dev=%p: must be NULL unless c_dtype is NVFP4 or FP8_E4M3",
+                static_cast<const void*>(args.c_global_scale_dev));
   if (!args.d1 != !args.d2)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "d1=%p, d2=%p: set both or none", args.d1, args.d2);
   return kOk;
@@ -149,12 +199,18 @@ dualgemm_status_t check_pointers_present(const Problem& problem) {
 
 // `columns` is what the caller calls the elements of a row.
 dualgemm_status_t check_pitch(const Tensor& t, const char* columns, int log2_bytes) {
+  if (!t.has_pitch()) return kOk;
+  const int multiple = elements_of_alignment(t);
+  if (t.compact && t.pitch % multiple != 0)
+    return fail(DUALGEMM_STATUS_INVALID_STRIDE,
+                "%s=%" PRId64 ": rows must start at multiples of %" PRId32 " bytes, pass %s >= %" PRId64,
+                columns, t.pitch, t.alignment, t.pitch_name, ceil_div(t.pitch, multiple) * multiple);
   if (t.pitch < t.row_elements)
     return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be at least %s=%" PRId64, t.pitch_name,
                 t.pitch, columns, t.row_elements);
-  if (t.pitch % elements_of_alignment(t) != 0)
+  if (t.pitch % multiple != 0)
     return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be a multiple of %d", t.pitch_name,
-                t.pitch, elements_of_alignment(t));
+                t.pitch, multiple);
   if (t.pitch >= (int64_t{1} << log2_bytes) / t.rows * 8 / t.bits)
     return fail(DUALGEMM_STATUS_INVALID_STRIDE,
                 "%s=%" PRId64 ": %" PRId64 " rows must take less than 2^%d bytes", t.pitch_name, t.pitch,
@@ -163,16 +219,11 @@ dualgemm_status_t check_pitch(const Tensor& t, const char* columns, int log2_byt
 }
 
 dualgemm_status_t check_pitches(const Problem& problem) {
-  for (const Tensor& t : problem.read_inputs()) {
-    if (t.scale_factors()) continue;
-    const int multiple = elements_of_alignment(t);
-    if (t.compact && t.pitch % multiple != 0)
-      return fail(DUALGEMM_STATUS_INVALID_STRIDE,
-                  "K=%" PRId32 ": rows must start at multiples of %d bytes, pass %s >= %" PRId64,
-                  problem.args.k, kAlignment, t.pitch_name, ceil_div(t.pitch, multiple) * multiple);
+  for (const Tensor& t : problem.read_inputs())
     if (auto status = check_pitch(t, "K", kInputBytes)) return status;
-  }
-  return check_pitch(problem.output, "N", kProblemsBytes);
+  for (const Tensor& t : problem.written_outputs())
+    if (auto status = check_pitch(t, "N", kProblemsBytes)) return status;
+  return kOk;
 }
 
 // Checks the step from one problem of a tensor to the next.
@@ -200,61 +251,45 @@ dualgemm_status_t check_strides(const Problem& problem) {
       return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be less than 2^%d bytes",
                   t.stride_name, t.stride, kInputBytes);
   }
-  return check_stride(problem.output);
-}
-
-dualgemm_status_t check_aligned(const char* name, const void* pointer, unsigned alignment) {
-  if (reinterpret_cast<uintptr_t>(pointer) % alignment == 0) return kOk;
-  return fail(DUALGEMM_STATUS_MISALIGNED, "%s=%p: must be %u-byte aligned", name, pointer, alignment);
-}
-
-dualgemm_status_t check_alignment(const Problem& problem) {
-  const dualgemm_args_t& args = problem.args;
-  for (const Tensor& input : problem.read_inputs())
-    if (auto status = check_aligned(input.name, input.base, kAlignment)) return status;
-  const struct {
-    const char* name;
-    const void* pointer;
-    unsigned alignment;
-  } others[] = {
-      {"c", args.c, kAlignment},
-      {"sfc", args.sfc, kAlignment},
-      {"d1", args.d1, kAlignment},
-      {"d2", args.d2, kAlignment},
-      {"alpha1_dev", args.alpha1_dev, alignof(float)},
-      {"alpha2_dev", args.alpha2_dev, alignof(float)},
-      {"a_row_scale", args.a_row_scale, alignof(float)},
-      {"c_global_scale_dev", args.c_global_scale_dev, alignof(float)},
-      {"amax_out", args.amax_out, alignof(float)},
-      {"group_rows", args.group_rows, alignof(int32_t)},
-      {"workspace", args.workspace, 256},
-  };
-  for (const auto& o : others)
-    if (auto status = check_aligned(o.name, o.pointer, o.alignment)) return status;
+  for (const Tensor& t : problem.written_outputs())
+    if (auto status = check_stride(t)) return status;
   return kOk;
 }
 
-// Scale factors follow each other without a gap, so all rows of a problem count as one.
+dualgemm_status_t check_aligned(const char* name, const void* pointer, int32_t alignment) {
+  if (reinterpret_cast<uintptr_t>(pointer) % static_cast<unsigned>(alignment) == 0) return kOk;
+  return fail(DUALGEMM_STATUS_MISALIGNED, "%s=%p: must be %" PRId32 "-byte aligned", name, pointer,
+              alignment);
+}
+
+dualgemm_status_t check_alignment(const Problem& problem) {
+  for (const Tensor& t : problem.read_inputs())
+    if (auto status = check_aligned(t.name, t.base, t.alignment)) return status;
+  for (const Tensor& t : problem.written_outputs())
+    if (auto status = check_aligned(t.name, t.base, t.alignment)) return status;
+  return check_aligned("workspace", problem.args.workspace, 256);
+}
+
+// Rows without gaps between them count as one.
 Region region_of(const Tensor& t) {
-  if (t.scale_factors())
-    return {t.name, t.base, t.problems, t.bytes(t.stride), 1, 0, t.bytes(t.rows * t.pitch)};
+  if (!t.has_pitch()) return {t.name, t.base, t.problems, t.bytes(t.stride), 1, 0, t.bytes(t.rows * t.pitch)};
   return {t.name, t.base, t.problems, t.bytes(t.stride), t.rows, t.bytes(t.pitch), t.bytes(t.row_elements)};
 }
 
 dualgemm_status_t check_aliasing(const Problem& problem) {
-  const dualgemm_args_t& args = problem.args;
-  if (args.k == 0) return kOk;
-  const Region c = region_of(problem.output);
-  const auto check = [&c](const Region& input) {
-    if (!overlap(c, input)) return kOk;
-    return fail(DUALGEMM_STATUS_ALIASING, "c=%p: overlaps %s=%p", c.base, input.name, input.base);
-  };
-  for (const Tensor& input : problem.read_inputs())
-    if (auto status = check(region_of(input))) return status;
-
-  if (!problem.grouped()) return kOk;
-  const int64_t entries = args.groups + (problem.group_offsets() ? 1 : 0);
-  return check({"group_rows", args.group_rows, 1, 0, 1, 0, entries * int64_t{sizeof(int32_t)}});
+  for (const Tensor& output : problem.written_outputs()) {
+    const auto check = [region = region_of(output)](const Tensor& other) {
+      if (!overlap(region, region_of(other))) return kOk;
+      return fail(DUALGEMM_STATUS_ALIASING, "%s=%p: overlaps %s=%p", region.name, region.base, other.name,
+                  other.base);
+    };
+    for (const Tensor& input : problem.read_inputs())
+      if (auto status = check(input)) return status;
+    for (const Tensor& other : problem.written_outputs())
+      if (&other > &output)
+        if (auto status = check(other)) return status;
+  }
+  return kOk;
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // instance_name.h -- the name of an instance, composed of its plan and its epilogue: "m128n64k256s2_fp16".
 // After the tile come s2, s4: split-K over this many CTAs or pairs; o: accumulators that overlap; g: for
-// groups; then the variant, if it is one of bench/ablation; the output; and the activation, unless it is
-// SwiGLU.
+// groups; then the variant, if it is one of bench/ablation; the output; and "general", if what the epilogue
+// computes is said by the launch.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ consteval InstanceName instance_name() {
   InstanceName name = name_of_plan(Traits::kPlan);
   if (*Traits::kVariant) name.add("_").add(Traits::kVariant);
   name.add("_").add(Traits::Output::kName);
-  if (Traits::Activation::kKind != ActivationKind::kSwiglu) name.add("_").add(Traits::Activation::kName);
+  if (Traits::Arithmetic::kGeneral) name.add("_general");
   return name;
 }
 template <class Traits>

@@ -1,15 +1,16 @@
-// instances.cpp -- the table of instances: one list for each translation unit that instances.def names.
+// instances.cpp -- the table of instances: two lists for each source that instances.def names, one for each
+// arithmetic of the epilogue.
 #include "kernel/instance.h"
 
 namespace dualgemm {
 
-#define INSTANCES(name) extern const InstanceList name;
+#define INSTANCES(name) extern const InstanceList name##_plain, name##_general;
 #include "kernel/instances.def"
 #undef INSTANCES
 
 namespace {
 
-#define INSTANCES(name) &name,
+#define INSTANCES(name) &name##_plain, &name##_general,
 constinit const InstanceList* const kLists[] = {
 #include "kernel/instances.def"
 };

@@ -8,6 +8,34 @@
 
 namespace dualgemm {
 
+// A matrix [problems][rows][n] that the kernel writes, in elements: `pitch` from row to row, `stride` from
+// problem to problem, 0 where they share one. Rows start at multiples of 16 bytes.
+struct Matrix {
+  void* start;
+  int64_t pitch, stride;
+};
+
+// What the general epilogue takes (epilogue/epilogue.cuh). Pointers may be null where nothing else is said;
+// strides count elements from one problem to the next, and are 0 where all problems share what they are of.
+struct GeneralParams {
+  const float* row_scale;     // a factor for each row of A
+  const float* c_row_scale;   // a factor for each row of C, after the activation
+  const void *bias1, *bias2;  // an addend for each column, after all other factors
+  Matrix d1, d2;              // gate and up as the activation takes them
+  float* amax;                // raised to the largest |C| before its conversion
+  const float* encode_dev;    // multiplied into `encode`
+  void* sfc;                  // factors of an NVFP4 C, blocks of 128 rows as those of SFA; not null there
+  int64_t row_scale_stride, c_row_scale_stride, bias_stride, encode_stride;
+  int64_t sfc_stride;  // bytes
+  float encode;        // what an FP8 or NVFP4 C is multiplied with before its conversion
+  float swiglu_alpha, swiglu_beta, swiglu_limit;
+  float situ_gate, situ_up;  // the bounds of the two tanh of SiTU, and 1 / these
+  float situ_gate_reciprocal, situ_up_reciprocal;
+  int32_t activation;         // ActivationKind
+  int32_t exact;              // 1: the activation in fp64
+  int32_t bias_type, d_type;  // CType
+};
+
 // Params has these tensor maps, as host/tensor_map.cpp encodes them and kernel/common/load.cuh addresses
 // them, with their dimensions innermost first:
 //
@@ -25,9 +53,7 @@ namespace dualgemm {
 // of a group start at a new row block there.
 struct alignas(128) Params {
   CUtensorMap a, b1, b2, sfa, sfb1, sfb2;
-  void* c;                  // [problems][rows][n], 16-byte aligned
-  int64_t ldc;              // elements between rows of c; the row pitch is a multiple of 16 bytes
-  int64_t c_stride;         // elements between problems; 0 where they share one C
+  Matrix c;
   const float* alpha1_dev;  // optional, multiplied into alpha1 and alpha2; may be null
   const float* alpha2_dev;
   int64_t alpha_stride;  // floats between the alphas of one problem and the next
@@ -40,6 +66,7 @@ struct alignas(128) Params {
   const int32_t* group_rows;
   int32_t group_offsets;   // 1: group_rows are offsets; 0: numbers of rows
   int32_t static_weights;  // 1: no work that may still run writes B1, B2 or their factors
+  GeneralParams general;
 };
 
 }  // namespace dualgemm

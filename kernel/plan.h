@@ -16,7 +16,7 @@ inline constexpr int32_t kSfAtomRows = 128;
 inline constexpr int32_t kSfAtomElems = 64;
 
 // A launch has at most this many groups, because their table lies in shared memory.
-inline constexpr int32_t kMaxGroups = 512;
+inline constexpr int32_t kMaxGroups = 1024;
 
 // A band has this many tiles of M, whose rows of A are meant to stay in L2 together (common/scheduler.cuh).
 inline constexpr uint32_t kBandTiles = 16;

@@ -1,4 +1,4 @@
-// global.cuh -- wide stores to global memory that leave L1 alone (PTX ISA 9.0, 9.7.9.11).
+// global.cuh -- wide stores to global memory that leave L1 alone, and a reduction (PTX ISA 9.0).
 #pragma once
 
 #include "ptx/common.cuh"
@@ -22,6 +22,20 @@ DUALGEMM_DEVICE void st_global_v4_b32(void* address, const uint32_t* values) {
       "st.global.L1::no_allocate.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(address)),
       "r"(values[0]), "r"(values[1]), "r"(values[2]), "r"(values[3])
       : "memory");
+}
+
+// st.global.L1::no_allocate.v2.b32 [address], {values[0], values[1]};      9.7.9.11
+// `address` is a multiple of 8.
+DUALGEMM_DEVICE void st_global_v2_b32(void* address, const uint32_t* values) {
+  asm volatile("st.global.L1::no_allocate.v2.b32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(address)),
+               "r"(values[0]), "r"(values[1])
+               : "memory");
+}
+
+// red.relaxed.gpu.global.max.u32 [address], value;      9.7.13.8
+DUALGEMM_DEVICE void red_global_max_u32(void* address, uint32_t value) {
+  asm volatile("red.relaxed.gpu.global.max.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(address)), "r"(value)
+               : "memory");
 }
 
 }  // namespace dualgemm::ptx

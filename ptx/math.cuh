@@ -21,6 +21,22 @@ DUALGEMM_DEVICE float rcp_approx_ftz(float x) {
   return result;
 }
 
+// min.NaN.f32 result, x, y;      9.7.3.11
+// NaN where either is NaN.
+DUALGEMM_DEVICE float min_nan(float x, float y) {
+  float result;
+  asm volatile("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(x), "f"(y) : "memory");
+  return result;
+}
+
+// max.NaN.f32 result, x, y;      9.7.3.12
+// NaN where either is NaN.
+DUALGEMM_DEVICE float max_nan(float x, float y) {
+  float result;
+  asm volatile("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(x), "f"(y) : "memory");
+  return result;
+}
+
 // cvt.rn.f16x2.f32 result, high, low;      9.7.9.21
 // The first source goes to the upper half: `low` is the lower address once stored.
 DUALGEMM_DEVICE uint32_t cvt_rn_f16x2_f32(float high, float low) {
@@ -33,6 +49,48 @@ DUALGEMM_DEVICE uint32_t cvt_rn_f16x2_f32(float high, float low) {
 DUALGEMM_DEVICE uint32_t cvt_rn_bf16x2_f32(float high, float low) {
   uint32_t result;
   asm volatile("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low) : "memory");
+  return result;
+}
+
+// cvt.rn.satfinite.e4m3x2.f32 result, high, low;      9.7.9.21
+// Beyond 448 saturates; NaN becomes 0x7F.
+DUALGEMM_DEVICE uint16_t cvt_rn_satfinite_e4m3x2_f32(float high, float low) {
+  uint16_t result;
+  asm volatile("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(result) : "f"(high), "f"(low) : "memory");
+  return result;
+}
+
+// cvt.rn.f16x2.e4m3x2 result, x;      9.7.9.21
+// Exact: every e4m3 is an f16.
+DUALGEMM_DEVICE uint32_t cvt_rn_f16x2_e4m3x2(uint16_t x) {
+  uint32_t result;
+  asm volatile("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(result) : "h"(x) : "memory");
+  return result;
+}
+
+// cvt.f32.f16 result, x;      9.7.9.21
+DUALGEMM_DEVICE float cvt_f32_f16(uint16_t x) {
+  float result;
+  asm volatile("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(x) : "memory");
+  return result;
+}
+
+// cvt.rn.satfinite.e2m1x2.f32 byte, high, low;      9.7.9.21
+// Four of them: x[0] goes to the lowest nibble, x[7] to the highest. Beyond 6 saturates; NaN becomes 6.
+DUALGEMM_DEVICE uint32_t cvt_rn_satfinite_e2m1x8_f32(const float* x) {
+  uint32_t result;
+  asm volatile(
+      "{\n"
+      ".reg .b8 b0, b1, b2, b3;\n"
+      "cvt.rn.satfinite.e2m1x2.f32 b0, %2, %1;\n"
+      "cvt.rn.satfinite.e2m1x2.f32 b1, %4, %3;\n"
+      "cvt.rn.satfinite.e2m1x2.f32 b2, %6, %5;\n"
+      "cvt.rn.satfinite.e2m1x2.f32 b3, %8, %7;\n"
+      "mov.b32 %0, {b0, b1, b2, b3};\n"
+      "}"
+      : "=r"(result)
+      : "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "f"(x[4]), "f"(x[5]), "f"(x[6]), "f"(x[7])
+      : "memory");
   return result;
 }
 

@@ -7,7 +7,7 @@
 #include "bench/ablation/one_product.cuh"
 #include "bench/ablation/scale_copy.cuh"
 #include "bench/ablation/shared_reciprocal.cuh"
-#include "kernel/sm100/instances.cuh"
+#include "kernel/sm100/instance.cuh"
 
 namespace bench {
 namespace {
@@ -22,7 +22,7 @@ struct Variant : sm100::Parts<Self> {
   static constexpr Plan kPlan = sm100::plan_of(kOptions);
   static_assert(sm100::possible<kOptions, kPlan>());
   using Output = Fp16;
-  using Activation = Swiglu<ApproximateMath>;
+  using Arithmetic = PlainSwiglu;
 };
 
 // This is the tile of the shipping m256n64k256, whose rings are {7, 4, 2}.
@@ -81,7 +81,7 @@ struct ReadATwice : Variant<ReadATwice, reading_a_twice(kNarrowPair)> {
 };
 struct SharedRcp : Variant<SharedRcp, kNarrowPair> {
   static constexpr const char* kVariant = "shared_rcp";
-  using Activation = SharedReciprocal<ApproximateMath>;
+  using Arithmetic = Plain<SharedReciprocal<ApproximateMath>>;
 };
 
 // The shipping m128n64k256 has two pairs of accumulators and starts at K = 0.
@@ -130,7 +130,7 @@ struct Sequential : OneProductVariant<Sequential, kOneB, kOneAfterOther> {
 };
 struct First : OneProductVariant<First, kOneBTwoPairs, kFirstOnly> {
   static constexpr const char* kVariant = "first";
-  using Activation = Identity;
+  using Arithmetic = Plain<Identity>;
 };
 
 constexpr int kActivationThreads = 256;

@@ -80,12 +80,6 @@ struct OneProduct {
 
 // This activation leaves C = alpha1 * A * B1^T as it is.
 struct Identity {
-  // It has no number of its own.
-  static constexpr dualgemm::ActivationKind kKind = dualgemm::ActivationKind::kSwiglu;
-  static constexpr const char* kName = "identity";
-  static constexpr dualgemm::ActivationCost kCost = {
-      .ex2 = 0, .rcp = 0, .other_special = 0, .multiplications = 1};
-
   DUALGEMM_DEVICE explicit Identity(const dualgemm::Params&) {}
   DUALGEMM_DEVICE dualgemm::TwoFloats gate(dualgemm::TwoFloats g) const { return g; }
   // The second product is not there, and this never looks at it.

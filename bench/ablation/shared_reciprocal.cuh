@@ -16,13 +16,6 @@ inline constexpr float kLowestGate = -43.0f;  // d < 2^62.04
 
 template <class Math>
 struct SharedReciprocal {
-  static constexpr dualgemm::ActivationKind kKind = dualgemm::ActivationKind::kSwiglu;
-  static constexpr const char* kName = "swiglu";
-  // Two results take 13 products: 4 by the alphas, 2 by log2 e, the one of the denominators, 2 of the
-  // reciprocal by one of them, 2 by the gate and 2 by up.
-  static constexpr dualgemm::ActivationCost kCost = {
-      .ex2 = 1, .rcp = 0.5, .other_special = 0, .multiplications = 6.5};
-
   DUALGEMM_HOST_DEVICE explicit SharedReciprocal(const dualgemm::Params&) {}
   DUALGEMM_HOST_DEVICE dualgemm::TwoFloats gate(dualgemm::TwoFloats g) const {
     const float first = denominator(g.first), second = denominator(g.second);

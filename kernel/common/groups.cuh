@@ -34,10 +34,10 @@ struct RunningSum {
   }
 };
 
-// All lanes of one warp call this. The last entry of the table has problem -1, which tells schedulers where
-// to stop.
+// All lanes of one warp call this.
 template <class Traits>
-DUALGEMM_DEVICE void write_group_table(const Params& p, GroupTable& table) {
+DUALGEMM_DEVICE void write_group_table(const Params& p, GroupTable<Traits::kPlan.tile.m>& table) {
+  using Table = GroupTable<Traits::kPlan.tile.m>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   RunningSum groups, m_tiles, blocks;
   int32_t last_end = p.group_offsets ? clamp(p.group_rows[0], 0, p.m) : 0;
@@ -59,9 +59,18 @@ DUALGEMM_DEVICE void write_group_table(const Params& p, GroupTable& table) {
     const int32_t m_tiles_before = m_tiles.before((rows + Traits::kPlan.tile.m - 1) / Traits::kPlan.tile.m);
     const int32_t sfa_block = blocks.before(p.group_offsets ? (rows + kSfAtomRows - 1) / kSfAtomRows : 0);
     const int32_t index = groups.before(rows > 0 ? 1 : 0);
-    if (rows > 0) table.entry[index] = {m_tiles_before, group, row, rows, sfa_block};
+    if (rows > 0) {
+      table.m_tiles_before[index] = m_tiles_before;
+      table.rows[index] = p.group_offsets ? row : rows;
+      table.set_first_sfa_block(index, sfa_block);
+      table.problem[index] = static_cast<uint16_t>(group);
+    }
   }
-  if (lane == 0) table.entry[groups.total] = {m_tiles.total, -1, 0, 0, 0};
+  if (lane == 0) {
+    table.m_tiles_before[groups.total] = m_tiles.total;
+    table.rows[groups.total] = last_end;
+    table.problem[groups.total] = Table::kNone;
+  }
 }
 
 // Returns the tiles of this CTA, or of its cluster. `groups` is the table of a grouped kernel, and unused in

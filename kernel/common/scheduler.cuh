@@ -62,53 +62,70 @@ class DenseScheduler {
   uint32_t stride_, next_;
 };
 
-// The table has the groups that have rows, in order, and one more entry after the last. It is written once
-// per CTA (groups.cuh).
-struct GroupEntry {
-  int32_t m_tiles_before;  // tiles down M of all groups before this one
-  int32_t problem;         // the group's number
-  int32_t row, rows;       // its first row in A and C, and how many it has
-  int32_t sfa_block;       // its first block of 128 rows of SFA
-};
+// The table has the groups that have rows, in order, and one more entry after the last, which tells where
+// that one ends. It is written once per CTA (groups.cuh). With 1,024 groups it takes 10,250 bytes of shared
+// memory, and for tiles of other than 128 rows 4,100 more.
+template <int kTileRows>
 struct GroupTable {
-  GroupEntry entry[kMaxGroups + 1];
+  static constexpr int32_t kEntries = kMaxGroups + 1;
+  static constexpr uint16_t kNone = 0xFFFF;  // the problem of the entry after the last
+  // Blocks of 128 rows of SFA are numbered like tiles of 128 rows.
+  static constexpr bool kTilesAreBlocks = kTileRows == kSfAtomRows;
+
+  int32_t m_tiles_before[kEntries];  // tiles down M of all groups before this one
+  int32_t rows[kEntries];  // where A is shared, the group's first row in A and C; else how many it has
+  int32_t
+      sfa_blocks_before[kTilesAreBlocks ? 1 : kEntries];  // where A is shared: blocks of the groups before
+  uint16_t problem[kEntries];                             // the group's number
+
+  DUALGEMM_HOST_DEVICE constexpr int32_t first_sfa_block(int32_t i) const {
+    return kTilesAreBlocks ? m_tiles_before[i] : sfa_blocks_before[i];
+  }
+  DUALGEMM_HOST_DEVICE constexpr void set_first_sfa_block(int32_t i, int32_t block) {
+    if constexpr (!kTilesAreBlocks) sfa_blocks_before[i] = block;
+  }
 };
 
-// Tiles of one group and one n are neighbours, so that its weights come from DRAM once.
+// Tiles of one group and one n are neighbours, so that its weights come from DRAM once. The rows of the
+// groups follow each other in A and C (`shared_a`), or each group has an A and a C of its own.
 template <class Traits>
 class GroupedScheduler {
  public:
-  DUALGEMM_HOST_DEVICE constexpr GroupedScheduler(const GroupTable& table, int32_t n_tiles, bool shared_a,
+  using Table = GroupTable<Traits::kPlan.tile.m>;
+
+  DUALGEMM_HOST_DEVICE constexpr GroupedScheduler(const Table& table, int32_t n_tiles, bool shared_a,
                                                   uint32_t first, uint32_t stride)
-      : entry_(table.entry),
+      : table_(&table),
         n_tiles_(static_cast<uint32_t>(n_tiles)),
         shared_a_(shared_a),
         stride_(stride),
         next_(first) {}
 
   DUALGEMM_HOST_DEVICE constexpr bool next(Tile& tile) {
-    const auto before = [this](int i) { return static_cast<uint32_t>(entry_[i].m_tiles_before) * n_tiles_; };
-    while (entry_->problem >= 0 && next_ >= before(1)) ++entry_;
-    if (entry_->problem < 0) return false;
-    const auto m_tiles = static_cast<uint32_t>(entry_[1].m_tiles_before - entry_[0].m_tiles_before);
-    const uint32_t in_group = next_ - before(0);
+    const Table& t = *table_;
+    const auto before = [&](int32_t i) { return static_cast<uint32_t>(t.m_tiles_before[i]) * n_tiles_; };
+    while (t.problem[i_] != Table::kNone && next_ >= before(i_ + 1)) ++i_;
+    if (t.problem[i_] == Table::kNone) return false;
+    const auto m_tiles = static_cast<uint32_t>(t.m_tiles_before[i_ + 1] - t.m_tiles_before[i_]);
+    const uint32_t in_group = next_ - before(i_);
     tile.m = static_cast<int32_t>(in_group % m_tiles);
     tile.n = static_cast<int32_t>(in_group / m_tiles);
-    tile.problem = entry_->problem;
-    tile.a_problem = shared_a_ ? 0 : entry_->problem;
+    tile.problem = t.problem[i_];
+    tile.a_problem = shared_a_ ? 0 : t.problem[i_];
     const int32_t row = tile.m * Traits::kPlan.tile.m;
-    tile.row = entry_->row + row;
-    tile.rows = entry_->rows - row;
-    tile.sfa_block = entry_->sfa_block + row / kSfAtomRows;
+    tile.row = shared_a_ ? t.rows[i_] + row : row;
+    tile.rows = (shared_a_ ? t.rows[i_ + 1] - t.rows[i_] : t.rows[i_]) - row;
+    tile.sfa_block = (shared_a_ ? t.first_sfa_block(i_) : 0) + row / kSfAtomRows;
     next_ += stride_;
     return true;
   }
 
  private:
-  const GroupEntry* entry_;  // of the group of the last tile that was handed out
+  const Table* table_;
   uint32_t n_tiles_;
   bool shared_a_;
   uint32_t stride_, next_;
+  int32_t i_ = 0;  // the entry of the group of the last tile that was handed out
 };
 
 }  // namespace dualgemm

@@ -4,7 +4,9 @@
 
 #include "kernel/epilogue/activation.cuh"
 #include "kernel/epilogue/fragment.cuh"
-#include "kernel/epilogue/output_16bit.cuh"
+#include "kernel/epilogue/general.cuh"
+#include "kernel/epilogue/output.cuh"
+#include "kernel/epilogue/output_nvfp4.cuh"
 #include "kernel/epilogue/scaling.cuh"
 #include "ptx/math.cuh"
 
@@ -13,39 +15,77 @@ namespace dualgemm {
 struct ApproximateMath {
   DUALGEMM_DEVICE static float ex2(float x) { return ptx::ex2_approx_ftz(x); }
   DUALGEMM_DEVICE static float rcp(float x) { return ptx::rcp_approx_ftz(x); }
+  DUALGEMM_DEVICE static float min(float x, float y) { return ptx::min_nan(x, y); }
+  DUALGEMM_DEVICE static float max(float x, float y) { return ptx::max_nan(x, y); }
 };
 
-// The library builds these outputs. Instances that differ in the output alone have ids that follow each
-// other, in this order. kernel/README.md says how to add one.
-using Outputs = List<Fp16, Bf16>;
+// The arithmetic of a plain instance: C = f(alpha1 acc1) * h(alpha2 acc2), with an activation that was fixed
+// when the instance was compiled.
+template <class Activation>
+class PlainArithmetic {
+ public:
+  DUALGEMM_DEVICE PlainArithmetic(const Params& p, const Tile& tile) : alphas_(p, tile), activation_(p) {}
+
+  // Hands all elements to the writer of the output. Each pair goes there as soon as it is computed, so that
+  // what is kept of it may be smaller than two floats.
+  template <int kWidth, class Writer, class Results>
+  DUALGEMM_DEVICE void finish(const Fragment<kWidth>& fragment, int, const Writer& output,
+                              Results& results) const {
+#pragma unroll
+    for (int i = 0; i < kWidth; i += 2) {
+      const auto floats = [i](const uint32_t* acc) {
+        return TwoFloats{__uint_as_float(acc[i]), __uint_as_float(acc[i + 1])};
+      };
+      const TwoFloats f = activation_.gate(alphas_.gate(floats(fragment.acc1)));
+      const TwoFloats h = activation_.up(alphas_.up(floats(fragment.acc2)));
+      output.put(results, i, {f.first * h.first, f.second * h.second});
+    }
+  }
+
+ private:
+  Alphas alphas_;
+  Activation activation_;
+};
+
+// What becomes of a pair of accumulators is fixed when an instance is compiled (Plain), or said by the launch
+// (General). Every tile has an instance of each arithmetic with each of its outputs; the ids of those that
+// differ in these alone follow each other, in the order of the lists. kernel/README.md says how to add an
+// activation or an output.
+template <class Activation>
+struct Plain {
+  static constexpr bool kGeneral = false;
+  using Outputs = List<Fp16, Bf16>;
+  template <class Traits, class Layout>
+  struct Of : PlainArithmetic<Activation> {
+    DUALGEMM_DEVICE Of(const Params& p, const Tile& tile, LanePlace) : PlainArithmetic<Activation>(p, tile) {}
+  };
+};
+struct General {
+  static constexpr bool kGeneral = true;
+  using Outputs = List<Fp16, Bf16, Fp32, Fp8, Nvfp4>;
+  template <class Traits, class Layout>
+  using Of = GeneralArithmetic<Traits, Layout, ApproximateMath>;
+};
+using PlainSwiglu = Plain<Swiglu<ApproximateMath>>;
+using Arithmetics = List<PlainSwiglu, General>;
 
 // This is the epilogue of one tile of C, as one lane of a warp sees it.
 template <class Traits, class Layout>
 struct Epilogue {
   using Writer = typename Traits::Output::template Writer<Traits, Layout>;
 
-  Scaling scaling;
-  typename Traits::Activation activation;
+  typename Traits::Arithmetic::template Of<Traits, Layout> arithmetic;
   Writer output;
 
   DUALGEMM_DEVICE Epilogue(const Params& p, const Tile& tile, LanePlace at,
                            typename Traits::Output::Shared& shared)
-      : scaling(p, tile), activation(p), output(p, tile, at, shared) {}
+      : arithmetic(p, tile, at), output(p, tile, at, shared) {}
 
-  // Finishes the elements first .. first + kWidth - 1 of the lane. Each pair goes to the output as soon as it
-  // is computed, so that what the output keeps of it may be smaller than two floats.
+  // Finishes the elements first .. first + kWidth - 1 of the lane.
   template <int kWidth>
   DUALGEMM_DEVICE void finish(const Fragment<kWidth>& fragment, int first) const {
     typename Writer::template Results<kWidth> results;
-#pragma unroll
-    for (int i = 0; i < kWidth; i += 2) {
-      const auto floats = [i](const uint32_t* acc) {
-        return TwoFloats{__uint_as_float(acc[i]), __uint_as_float(acc[i + 1])};
-      };
-      const TwoFloats f = activation.gate(scaling.gate(floats(fragment.acc1)));
-      const TwoFloats h = activation.up(scaling.up(floats(fragment.acc2)));
-      results.put(i, {f.first * h.first, f.second * h.second});
-    }
+    arithmetic.finish(fragment, first, output, results);
     output.store(results, first);
   }
 };

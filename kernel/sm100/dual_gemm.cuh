@@ -111,6 +111,19 @@ DUALGEMM_DEVICE void teardown(SharedStorage<Traits>& smem, Role role) {
   if (role == Role::kSetup) ptx::tcgen05_dealloc<kPlan.mma.cta_group>(smem.tmem_base, kPlan.tmem.allocated);
 }
 
+// The epilogue role of a general instance is a function of its own. Within the kernel its length would cost
+// the other roles their code: ptxas 13.0 then keeps values that all lanes share in registers of each lane,
+// which the loops that issue copies and mma move back in every iteration. It is called once, and a call
+// leaves the registers of the other roles alone.
+template <class Traits>
+__device__ __noinline__ void general_epilogue_role(const Params& p, SharedStorage<Traits>& smem,
+                                                   Cta<Traits> cta, int warp) {
+  const auto tiles = scheduler<Traits>(p, smem);
+  if constexpr (Traits::kPlan.tile.split_k > 1)
+    reducing_epilogue_role<Traits>(p, smem, cta, tiles, EpilogueWarp(warp));
+  else epilogue_role<Traits>(p, smem, cta, tiles, EpilogueWarp(warp));
+}
+
 template <class Traits>
 __global__ void __launch_bounds__(Traits::kPlan.threads, 1)
     dual_gemm_kernel(const __grid_constant__ Params p) {
@@ -144,7 +157,8 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, 1)
     case Role::kSetup: break;
     case Role::kEpilogue:
       ptx::griddepcontrol_wait();  // the preceding grid may write the alphas and use C
-      if constexpr (kSplit) reducing_epilogue_role<Traits>(p, smem, cta, tiles, EpilogueWarp(warp));
+      if constexpr (Traits::Arithmetic::kGeneral) general_epilogue_role<Traits>(p, smem, cta, warp);
+      else if constexpr (kSplit) reducing_epilogue_role<Traits>(p, smem, cta, tiles, EpilogueWarp(warp));
       else epilogue_role<Traits>(p, smem, cta, tiles, EpilogueWarp(warp));
       break;
   }

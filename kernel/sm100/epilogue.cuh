@@ -56,22 +56,28 @@ DUALGEMM_DEVICE void wait_for_accumulators(uint64_t& acc_full, uint32_t phase) {
   ptx::tcgen05_fence_after_thread_sync();  // the mma of these accumulators come before the loads that follow
 }
 
-// These are the columns of a lane of tensor memory that one warp handles, in chunks.
+// These are the columns of a lane of tensor memory that one warp handles, in chunks. What a general instance
+// may compute is long code: its chunks are narrow, and their loop is not unrolled.
 template <class Traits>
 struct Chunks {
   static constexpr Plan kPlan = Traits::kPlan;
-  static constexpr int kWidth = kPlan.epilogue.chunk_columns, kCount = kPlan.mma.columns / 2 / kWidth;
+  static constexpr bool kGeneral = Traits::Arithmetic::kGeneral;
+  static constexpr int kWidth = kGeneral ? 16 : kPlan.epilogue.chunk_columns;
+  static constexpr int kCount = kPlan.mma.columns / 2 / kWidth;
+  static constexpr int kUnrolled = kGeneral ? 1 : kCount;
+  // Each of the two warps of a lane reads half of the columns that overlapping pairs share.
+  static constexpr int kShared = kPlan.tmem.shared_columns / 2;
   // After this chunk is in registers, all that the mma of the next tile overwrites has been read.
-  static constexpr int kReleasing = kPlan.tmem.overlapped() ? 0 : kCount - 1;
+  static constexpr int kReleasing = (kPlan.tmem.overlapped() ? kShared / kWidth : kCount) - 1;
 
   // Returns the first column of chunk i. Where pairs overlap, the shared columns, the last 64 of acc2[0] and
-  // the first 64 of acc1[1], are read first, half of them by each of the two warps of a lane of tensor
-  // memory.
+  // the first 64 of acc1[1], are read first.
   DUALGEMM_DEVICE static int first(EpilogueWarp warp, int i, int acc) {
     if constexpr (kPlan.tmem.overlapped()) {
-      static_assert(kPlan.tmem.shared_columns == 2 * kWidth && kPlan.mma.columns == 4 * kWidth);
-      const bool upper = (acc == 0) == (i == 0);
-      return warp.half * kWidth + (upper ? kPlan.mma.columns - kPlan.tmem.shared_columns : 0);
+      static_assert(kShared % kWidth == 0 && kPlan.mma.columns == 4 * kShared);
+      const bool upper = (acc == 0) == (i <= kReleasing);
+      return warp.half * kShared + i * kWidth % kShared +
+             (upper ? kPlan.mma.columns - kPlan.tmem.shared_columns : 0);
     } else {
       return warp.half * (kPlan.mma.columns / 2) + i * kWidth;
     }
@@ -88,7 +94,7 @@ DUALGEMM_DEVICE void epilogue_role(const Params& p, SharedStorage<Traits>& smem,
     const auto epilogue = epilogue_of(p, smem, cta, tile, warp);
     const int pair = acc.pair();
     wait_for_accumulators(smem.acc_full[acc.index], acc.phase);
-#pragma unroll
+#pragma unroll C::kUnrolled
     for (int i = 0; i < C::kCount; ++i) {
       const int column = C::first(warp, i, pair);
       Fragment<C::kWidth> fragment;
@@ -104,6 +110,7 @@ DUALGEMM_DEVICE void epilogue_role(const Params& p, SharedStorage<Traits>& smem,
       epilogue.finish(fragment, column);
       __syncwarp();  // the next tcgen05.ld needs the lanes together again
     }
+    epilogue.output.complete_tile(warp.thread());
   }
   Traits::Output::complete();
 }

@@ -1,32 +1,25 @@
-// instances.cuh -- from options to the entries of the table of instances: every set of options of a tile with
-// every epilogue of the library. A translation unit defines one list:
+// instances.cuh -- from options to the entries of the table of instances: every set of options of a tile
+// with every output. The source of a tile is compiled twice, for each arithmetic of the epilogue once, so
+// that each defines one list and is loaded by itself:
 //
-//   constinit const InstanceList sm100_m64n128 = sm100::kInstances<kDecode, kSplit>;
+//   extern constinit const InstanceList LIST(sm100_m64n128) = sm100::kInstances<kDecode, kSplit>;
 #pragma once
 
-#include <array>
+#include <type_traits>
 
-#include "kernel/instance.h"
-#include "kernel/instance_name.h"
-#include "kernel/sm100/dual_gemm.cuh"
-#include "kernel/sm100/traits.cuh"
+#include "kernel/sm100/instance.cuh"
+
+#if DUALGEMM_GENERAL
+#define LIST(name) name##_general
+#else
+#define LIST(name) name##_plain
+#endif
 
 namespace dualgemm::sm100 {
 
-template <class Traits>
-consteval Instance instance_of() {
-  return {.name = kInstanceName<Traits>.text,
-          .kernel = &dual_gemm_kernel<Traits>,
-          .plan = Traits::kPlan,
-          .epilogue = epilogue_kind<Traits, Layout<Traits>>(),
-          .smem_bytes = sizeof(SharedStorage<Traits>)};
-}
+using Arithmetic = std::conditional_t<DUALGEMM_GENERAL, General, PlainSwiglu>;
 
-template <class... AllTraits>
-inline constexpr Instance kTable[] = {instance_of<AllTraits>()...};
-
-// This is the list of the traits of each options with each epilogue, as types: options outermost, outputs
-// innermost.
+// This is the list of the traits of each options with each output, as types: options outermost.
 template <class... Lists>
 struct Joined;
 template <class... Members>
@@ -36,19 +29,11 @@ struct Joined<List<Members...>> {
 template <class... First, class... Second, class... Rest>
 struct Joined<List<First...>, List<Second...>, Rest...> : Joined<List<First..., Second...>, Rest...> {};
 
-template <Options kOptions, class Activation, class... Output>
-auto with_outputs(List<Output...>) -> List<Traits<kOptions, Output, Activation>...>;
-template <Options kOptions, class... Activation>
-auto with_epilogues(List<Activation...>) ->
-    typename Joined<decltype(with_outputs<kOptions, Activation>(Outputs{}))...>::Type;
+template <Options kOptions, class... Output>
+auto with_outputs(List<Output...>) -> List<Traits<kOptions, Output, Arithmetic>...>;
 template <Options... kOptions>
-using AllTraits =
-    typename Joined<decltype(with_epilogues<kOptions>(Activations<ApproximateMath>{}))...>::Type;
+using AllTraits = typename Joined<decltype(with_outputs<kOptions>(Arithmetic::Outputs{}))...>::Type;
 
-template <class... Member>
-consteval InstanceList list_of(List<Member...>) {
-  return {kTable<Member...>, sizeof...(Member)};
-}
 template <Options... kOptions>
 inline constexpr InstanceList kInstances = list_of(AllTraits<kOptions...>{});
 

@@ -18,10 +18,12 @@ struct Reduction {
   static constexpr Plan kPlan = Traits::kPlan;
   static constexpr int kSlices = kPlan.tile.split_k;
   static constexpr int kShare = kPlan.mma.columns / kSlices;  // accumulator columns that one CTA finishes
-  // Each of the two groups of four warps takes half of these columns. Where half would be less than 16
-  // columns of a row of C, a full sector, the first group takes all, and the second has none.
-  static constexpr int kHalf = kShare / 2 < 16 && !kPlan.mma.swap_ab ? kShare : kShare / 2;
-  static constexpr int kWidth = kHalf % 32 == 0 ? 32 : kHalf % 16 == 0 ? 16 : 8;
+  // Each of the two groups of four warps takes half of these columns. Where half would be less than an output
+  // takes at once, such as 16 columns of a row of C, the first group takes all, and the second has none.
+  static constexpr int kLeast = Traits::Output::template Writer<Traits, Layout<Traits>>::kLeastWidth;
+  static constexpr int kHalf = kShare / 2 < kLeast ? kShare : kShare / 2;
+  static constexpr int kWidest = Chunks<Traits>::kWidth;
+  static constexpr int kWidth = kHalf % kWidest == 0 ? kWidest : kHalf % 16 == 0 ? 16 : 8;
   static constexpr int kVectorBytes = 16;  // four columns of one lane
   static constexpr int kProductBytes = kShare / 4 * kTmemLanes * kVectorBytes;
   static constexpr int kSliceBytes = 2 * kProductBytes;
@@ -132,6 +134,7 @@ DUALGEMM_DEVICE void reducing_epilogue_role(const Params& p, SharedStorage<Trait
   for (int column = R::first(warp); column < R::end(warp, epilogue.output.extent() - first);
        column += R::kWidth)
     epilogue.finish(sum_of_slices(smem, p.k_tiles, column, warp.lane()), first + column);
+  if (cta.slice == 0) epilogue.output.complete_tile(warp.thread());
   Traits::Output::complete();
 }
 

@@ -32,7 +32,7 @@ struct SharedStorage {
   uint64_t acc_empty[Traits::kPlan.tmem.acc_barriers];
   uint64_t window_free[Traits::kPlan.tmem.windows];  // used unless the scale factors are resident
   uint32_t tmem_base;                                // written by tcgen05.alloc
-  std::conditional_t<Traits::kPlan.tile.grouped, GroupTable, Nothing> groups;
+  std::conditional_t<Traits::kPlan.tile.grouped, GroupTable<Traits::kPlan.tile.m>, Nothing> groups;
   [[no_unique_address]] typename Traits::Output::Shared output;
 };
 

@@ -21,12 +21,12 @@ struct Parts {
   static constexpr const char* kVariant = "";  // what the name of an instance says of another part
 };
 
-template <Options kOptions, class Output_, class Activation_>
-struct Traits : Parts<Traits<kOptions, Output_, Activation_>> {
+template <Options kOptions, class Output_, class Arithmetic_>
+struct Traits : Parts<Traits<kOptions, Output_, Arithmetic_>> {
   static constexpr Plan kPlan = plan_of(kOptions);
   static_assert(possible<kOptions, kPlan>());
   using Output = Output_;
-  using Activation = Activation_;
+  using Arithmetic = Arithmetic_;
 };
 
 }  // namespace dualgemm::sm100

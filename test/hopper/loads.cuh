@@ -15,7 +15,7 @@
 #include "bench/ablation/k_order.cuh"
 #include "bench/ablation/one_product.cuh"
 #include "host/validate.h"
-#include "kernel/sm100/instances.cuh"
+#include "kernel/sm100/instance.cuh"
 #include "test/hopper/device.cuh"
 #include "test/hopper/sync.cuh"
 
@@ -30,7 +30,7 @@ struct LoadTraits : Parts<LoadTraits<kOptions>> {
   static constexpr Plan kPlan = plan_of(kOptions);
   static_assert(possible<kOptions, kPlan>());
   using Output = Fp16;
-  using Activation = Swiglu<ApproximateMath>;
+  using Arithmetic = PlainSwiglu;
 };
 // Here one product comes after the other, and a main loop starts elsewhere in each CTA: these are parts of
 // the bench's.

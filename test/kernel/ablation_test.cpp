@@ -70,19 +70,19 @@ void check_product(const Output& got, const ref::Product& expected, double alpha
     const double exact = alpha * expected.sums[static_cast<size_t>(i)].exact;
     const double error =
         std::fabs(alpha) * expected.sums[static_cast<size_t>(i)].lost[0] + 0x1p-23 * std::fabs(exact);
-    mismatches += !ref::may_become(ref::Half::kFp16, exact, error, got.value(i / got.n, i % got.n));
+    mismatches += !ref::may_become(ref::Format::kFp16, exact, error, got.value(i / got.n, i % got.n));
   }
   CHECK(mismatches == 0);
 }
 
 // Checks f(gate) * up of the rounded products, which are exact here.
 void check_activation(const Outputs& out) {
-  const ref::Activation& activation = ref::activation(DUALGEMM_ACTIVATION_SWIGLU);
+  const ref::Activation activation = ref::activation(DUALGEMM_ACTIVATION_SWIGLU);
   int64_t mismatches = 0;
   for (int64_t row = 0; row < out.c.m; ++row)
     for (int64_t column = 0; column < out.c.n; ++column) {
       const double g = out.gates.value(row, column), u = out.ups.value(row, column);
-      mismatches += !ref::may_become(ref::Half::kFp16, activation.f(g) * u,
+      mismatches += !ref::may_become(ref::Format::kFp16, activation.f(g) * u,
                                      ref::error_bound(activation, g, u, 0, 0), out.c.value(row, column));
     }
   CHECK(mismatches == 0);

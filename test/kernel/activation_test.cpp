@@ -1,35 +1,29 @@
-// activation_test.cpp -- every activation that the library computes, against its reference: on every instance
-// that has it, with ragged tiles, parts of K, batches and groups; and chosen by the library, for gates of
-// every size. The other tests of this folder compute the default activation alone.
+// activation_test.cpp -- every activation against its reference: with every tile, with every type of output,
+// in batches and groups; and chosen by the library, for gates of every size, NaN and empty sums. The other
+// tests of this folder compute the default activation, general_test.cpp what stands around one.
+#include <algorithm>
+#include <cmath>
 #include <string>
+#include <vector>
 
-#include "kernel/grouped.h"
+#include "kernel/extras.h"
 #include "ref/formats.h"
 
 using namespace dualgemm_test;
 
 namespace {
 
-void check(const Output& out, const ref::DualGemm& expected) {
-  const Comparison result = compare(out, expected);
-  INFO(result.first);
-  CHECK(result.mismatches == 0);
-}
-
-// Calls check(instance) for every instance for groups, or for every other.
-template <class Check>
-void for_all_instances(bool grouped, const Check& check) {
-  for (const NamedInstance& instance : all_instances()) {
-    if ((instance.info.grouped != 0) != grouped) continue;
-    DYNAMIC_SECTION(instance.info.name) { check(instance); }
-  }
+// Sets of parameters in turn, of which a launch gets those of its activation.
+ref::Parameters parameters(size_t turn) {
+  const ref::Parameters some[] = {{}, {1.702f, 1, 7}, {1, 0, 10, 2, 8}, {-0.75, -2, 1.5, 0.5, 40}};
+  return some[turn % std::size(some)];
 }
 
 // Calls check(options) for every activation with every output type, the instance left to the library.
 template <class Check>
 void for_all_epilogues(const Check& check) {
-  for (const dualgemm_activation_t activation : all_activations())
-    for (const dualgemm_dtype_t dtype : {DUALGEMM_DTYPE_FP16, DUALGEMM_DTYPE_BF16}) {
+  for (const dualgemm_activation_t activation : kActivations)
+    for (const dualgemm_dtype_t dtype : kOutputs) {
       LaunchOptions options;
       options.activation = activation;
       options.dtype = dtype;
@@ -38,85 +32,142 @@ void for_all_epilogues(const Check& check) {
     }
 }
 
+// Calls check(options, turn, instance) twice for every general instance. Over both times and all types a tile
+// gets every activation, and so does a type over all tiles.
+template <class Check>
+void for_all_instances(bool grouped, const Check& check) {
+  std::vector<std::string> tiles;
+  for (const NamedInstance& instance : general_instances(grouped)) {
+    const std::string tile = tile_of(instance);
+    auto at = std::find(tiles.begin(), tiles.end(), tile);
+    if (at == tiles.end()) at = tiles.insert(tiles.end(), tile);
+    DYNAMIC_SECTION(instance.info.name) {
+      for (size_t second : {0, 1}) {
+        const size_t turn =
+            static_cast<size_t>(at - tiles.begin()) + 3 * static_cast<size_t>(instance.info.c_dtype) + second;
+        SetOptions options = use(instance);
+        options.activation = kActivations[turn % std::size(kActivations)];
+        INFO("activation " << options.activation);
+        check(options, turn, instance);
+      }
+    }
+  }
+}
+
 }  // namespace
 
-TEST_CASE("every activation: ragged tiles and parts of K", "[activation]") {
-  for_all_instances(false, [](const NamedInstance& instance) {
+TEST_CASE("every activation: ragged tiles and parts of K, with every tile and every type", "[activation]") {
+  for_all_instances(false, [](SetOptions options, size_t turn, const NamedInstance& instance) {
     const int32_t m = instance.info.tile_m, n = instance.info.tile_n, k = instance.info.tile_k;
-    const int32_t slices = instance.info.split_k;
-    struct Shape {
-      int32_t m, n, k;
-    };
-    const Shape shapes[] = {{1, 8, 16},  // all slices but one are empty
-                            {m + 3, n + 8, (slices + 1) * k - 48}};
-    for (const Shape& shape : shapes) {
-      INFO("m " << shape.m << ", n " << shape.n << ", k " << shape.k);
-      LaunchOptions options = use(instance);
-      options.ldc_padding = shape.m == 1 ? 0 : 24;
-      const Problem p = make_problem(Data::kFullRange, shape.m, shape.n, shape.k, 1 + shape.m);
-      check(run(p, options), p.reference(instance.activation));
+    options.ldc_padding = static_cast<int64_t>(turn % 3 * 16);
+    for (ProblemSet set :
+         {make_batch(Data::kFullRange, 1, 1, 16, 16, turn),  // all slices but one are empty
+          make_batch(Data::kFullRange, 1, m + 3, n + 16, (instance.info.split_k + 1) * k - 48, turn)}) {
+      give_all(set, extras()[turn % extras().size()], turn);
+      set.problems[0].parameters = parameters(turn);
+      give_encode(set, options.dtype);
+      check_launch(set, options);
     }
   });
 }
 
-TEST_CASE("every activation: a batch with alphas on the device", "[activation][batch]") {
-  for_all_instances(false, [](const NamedInstance& instance) {
-    SetOptions options = use(instance);
-    options.alphas_on_device = true;
+TEST_CASE("every activation: one row, eight or sixteen columns, one block of K", "[activation]") {
+  for_all_epilogues([](const LaunchOptions& options) {
+    const int32_t n = options.dtype == DUALGEMM_DTYPE_NVFP4  ? 16
+                      : options.dtype == DUALGEMM_DTYPE_FP32 ? 4
+                                                             : 8;
+    const Problem p = make_problem(Data::kFullRange, 1, n, 16, 1);
+    check(run(p, options), p, options);
+  });
+}
+
+TEST_CASE("every activation: a batch with alphas and encode scales on the device", "[activation][batch]") {
+  for_all_instances(false, [](SetOptions options, size_t turn, const NamedInstance& instance) {
+    options.alphas_on_device = options.encode_on_device = true;
     if (instance.info.split_k == 1) options.max_sms = instance.info.cta_group;  // its tiles in turn
-    const ProblemSet set = make_batch(Data::kFullRange, 3, instance.info.tile_m / 2 + 1, 72,
-                                      instance.info.split_k * instance.info.tile_k + 16, 2, Alphas::kOwn);
-    check_values(set, run(set, options), instance.activation);
+    ProblemSet set = make_batch(Data::kFullRange, 2, instance.info.tile_m / 2 + 1, 80,
+                                instance.info.split_k * instance.info.tile_k + 16, turn, Alphas::kOwn);
+    for (Problem& p : set.problems) p.parameters = parameters(turn + 1);
+    give_encode(set, options.dtype);
+    check_launch(set, options);
   });
 }
 
 TEST_CASE("every activation: groups", "[activation][grouped]") {
-  for_all_instances(true, [](const NamedInstance& instance) {
-    for (const dualgemm_group_mode_t mode : kGroupModes) {
-      INFO(text(mode));
-      const int32_t m = instance.info.tile_m;
-      const ProblemSet set = make_groups(mode, Data::kFullRange, {m / 2 + 1, 0, m + 1, 1},
-                                         instance.info.tile_n + 8, instance.info.tile_k + 16, 3, 2);
-      check_values(set, run(set, SetOptions(use(instance))), instance.activation);
-    }
+  for_all_instances(true, [](const SetOptions& options, size_t turn, const NamedInstance& instance) {
+    const dualgemm_group_mode_t mode = kGroupModes[turn % 2];
+    INFO(text(mode));
+    const int32_t m = instance.info.tile_m;
+    ProblemSet set = make_groups(mode, Data::kFullRange, {m / 2 + 1, 0, m + 1, 1}, instance.info.tile_n + 16,
+                                 instance.info.tile_k + 16, turn, 2);
+    for (Problem& p : set.problems) p.parameters = parameters(turn + 2);
+    give_encode(set, options.dtype);
+    check_launch(set, options);
   });
 }
 
 TEST_CASE("every activation: gates from a part of one to thousands, on either side of zero", "[activation]") {
   for_all_epilogues([](const LaunchOptions& options) {
+    size_t turn = 0;
     for (const float factor : {1.0f / 16, 1.0f, 8.0f, 300.0f}) {  // the last: exp overflows
       INFO("gates times " << factor);
-      Problem p = make_problem(Data::kFullRange, 128, 72, 256, 4);
+      Problem p = make_problem(Data::kFullRange, 128, 80, 256, 4);
       p.alpha1 *= factor;
-      check(run(p, options), p.reference(options.activation));
+      p.encode = 4 / factor;
+      p.parameters = parameters(turn++);
+      check(run(p, options), p, options);
     }
+  });
+}
+
+TEST_CASE("every activation: ups far beyond every limit", "[activation]") {
+  for_all_epilogues([](const LaunchOptions& options) {
+    Problem p = make_problem(Data::kFullRange, 70, 80, 256, 5);
+    p.alpha2 *= 200;
+    p.encode = 0.03f;
+    p.parameters = {1, 0, 7, 4, 25};
+    check(run(p, options), p, options);
   });
 }
 
 TEST_CASE("every activation: NaN of gate and of up", "[activation]") {
   for_all_epilogues([](const LaunchOptions& options) {
-    Problem p = make_problem(Data::kFullRange, 70, 136, 272, 5);
+    Problem p = make_problem(Data::kFullRange, 70, 144, 272, 5);
     p.sfb1[ref::sf_offset(p.k, 5, 0)] = 0x7F;
     p.sfb2[ref::sf_offset(p.k, 130, 9)] = 0x7F;
-    check(run(p, options), p.reference(options.activation));
+    p.parameters = parameters(1);
+    const Output out = run(p, options);
+    check(out, p, options);
+    for (int64_t row = 0; row < p.m; ++row) {
+      CHECK(std::isnan(out.value(row, 5)));
+      CHECK(std::isnan(out.value(row, 130)));
+      CHECK_FALSE(std::isnan(out.value(row, 64)));
+    }
   });
 }
 
 TEST_CASE("every activation: k = 0 gives zeros", "[activation]") {
   for_all_epilogues([](const LaunchOptions& options) {
-    const Output out = run(make_problem(Data::kFullRange, 5, 24, 0, 6), options);
-    CHECK((out.bits == std::vector<uint16_t>(5 * 24, 0)));
+    const Output out = run(make_problem(Data::kFullRange, 5, 48, 0, 6), options);
+    CHECK((out.bits == std::vector<uint16_t>(out.bits.size(), 0)));
+    CHECK((out.factors == std::vector<uint8_t>(out.factors.size(), 0)));
   });
 }
 
 TEST_CASE("every activation: the library chooses an instance for a problem, a batch and groups",
           "[activation][batch][grouped]") {
-  const ProblemSet sets[] = {make_batch(Data::kFullRange, 1, 130, 136, 272, 7),
-                             make_batch(Data::kFullRange, 1, 16, 264, 2048, 8),  // with split-K
-                             make_batch(Data::kFullRange, 3, 65, 136, 272, 9, Alphas::kOwn),
-                             make_offsets(Data::kFullRange, {40, 0, 200}, 136, 272, 10),
-                             make_masked(Data::kFullRange, {9, 130, 0}, 136, 272, 11)};
-  for_all_epilogues([&](const LaunchOptions& options) {
-    for (const ProblemSet& set : sets) check_values(set, run(set, options), options.activation);
-  });
+  const ProblemSet sets[] = {make_batch(Data::kFullRange, 1, 130, 144, 272, 7),
+                             make_batch(Data::kFullRange, 1, 16, 272, 2048, 8),  // with split-K
+                             make_batch(Data::kFullRange, 3, 65, 144, 272, 9, Alphas::kOwn),
+                             make_offsets(Data::kFullRange, {40, 0, 200}, 144, 272, 10),
+                             make_masked(Data::kFullRange, {9, 130, 0}, 144, 272, 11)};
+  for (const dualgemm_activation_t activation : kActivations)
+    for (size_t i = 0; i < std::size(sets); ++i) {
+      SetOptions options;
+      options.activation = activation;
+      options.dtype = kOutputs[(static_cast<size_t>(activation) + i) % std::size(kOutputs)];
+      ProblemSet set = sets[i];
+      give_encode(set, options.dtype);
+      check_launch(set, options);
+    }
 }

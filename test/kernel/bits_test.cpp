@@ -1,4 +1,4 @@
-// bits_test.cpp -- the bits of C that every instance of the default activation writes for a set of problems,
+// bits_test.cpp -- the bits of C that every instance of the plain SwiGLU writes for a set of problems,
 // against those on record in bits.txt.gz: a rearrangement of the kernel keeps them all. Where the bits are
 // meant to change,
 //
@@ -153,7 +153,7 @@ std::map<std::string, std::string> record() {
 TEST_CASE("every instance writes the bits on record", "[bits]") {
   const std::map<std::string, std::string> recorded = record();
   size_t compared = 0;
-  for (const NamedInstance& instance : instances_computing(kDefaultActivation)) {
+  for (const NamedInstance& instance : plain_instances()) {
     const std::string first = std::string(instance.info.name) + " ";
     if (const auto line = recorded.lower_bound(first);
         line == recorded.end() || !line->first.starts_with(first)) {
@@ -173,7 +173,7 @@ TEST_CASE("every instance writes the bits on record", "[bits]") {
 
 TEST_CASE("every line on record belongs to an instance", "[bits]") {
   std::map<std::string, std::string> recorded = record();
-  for (const NamedInstance& instance : instances_computing(kDefaultActivation)) {
+  for (const NamedInstance& instance : plain_instances()) {
     for (const Case& c : cases_of(instance)) recorded.erase(key(instance, c));
   }
   for (const auto& [line, bits] : recorded) FAIL_CHECK(line << " " << bits << ": there is no such case");
@@ -181,7 +181,7 @@ TEST_CASE("every line on record belongs to an instance", "[bits]") {
 
 TEST_CASE("write the record of bits anew", "[.record]") {
   std::ofstream file(BITS_RECORD);
-  for (const NamedInstance& instance : instances_computing(kDefaultActivation)) {
+  for (const NamedInstance& instance : plain_instances()) {
     for (const Case& c : cases_of(instance)) file << key(instance, c) << " " << hash(c) << "\n";
   }
   REQUIRE(file.flush().good());

@@ -43,22 +43,18 @@ std::vector<NamedInstance> instances_of(dualgemm_dtype_t dtype) {
 
 }  // namespace
 
-TEST_CASE("the library offers every tile for every output type with every activation", "[kernel]") {
-  std::map<std::string, std::set<std::pair<int32_t, int32_t>>> epilogues_of;  // of a tile, by its name
-  std::set<int32_t> types, activations;
-  for (const NamedInstance& instance : all_instances()) {
-    const std::string name = instance.info.name;
-    epilogues_of[name.substr(0, name.find('_'))].emplace(instance.info.c_dtype, instance.activation);
-    types.insert(instance.info.c_dtype);
-    activations.insert(instance.activation);
-  }
+TEST_CASE("the library offers every tile for every output type, plain and general", "[kernel]") {
+  using Epilogues = std::set<std::pair<int32_t, int32_t>>;  // general, type
+  const Epilogues all = {{0, DUALGEMM_DTYPE_FP16},    {0, DUALGEMM_DTYPE_BF16}, {1, DUALGEMM_DTYPE_FP16},
+                         {1, DUALGEMM_DTYPE_BF16},    {1, DUALGEMM_DTYPE_FP32}, {1, DUALGEMM_DTYPE_NVFP4},
+                         {1, DUALGEMM_DTYPE_FP8_E4M3}};
+  std::map<std::string, Epilogues> epilogues_of;  // of a tile, by its name
+  for (const NamedInstance& instance : all_instances())
+    CHECK(epilogues_of[tile_of(instance)].emplace(instance.info.general, instance.info.c_dtype).second);
   CHECK(epilogues_of.size() >= 4);
-  CHECK(types.count(DUALGEMM_DTYPE_FP16) == 1);
-  CHECK(types.count(DUALGEMM_DTYPE_BF16) == 1);
-  CHECK(activations.count(kDefaultActivation) == 1);
   for (const auto& [tile, epilogues] : epilogues_of) {
     INFO(tile);
-    CHECK(epilogues.size() == types.size() * activations.size());
+    CHECK(epilogues == all);
   }
 }
 

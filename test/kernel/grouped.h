@@ -22,12 +22,11 @@ inline const char* text(dualgemm_group_mode_t mode) {
 }
 
 // Checks that every group is within the derived bound of the reference.
-inline void check_values(const ProblemSet& set, const std::vector<Output>& out,
-                         dualgemm_activation_t activation = kDefaultActivation) {
+inline void check_values(const ProblemSet& set, const std::vector<Output>& out) {
   REQUIRE(out.size() == set.problems.size());
   for (size_t g = 0; g < out.size(); ++g) {
     if (set.problems[g].m == 0) continue;
-    const Comparison result = compare(out[g], set.problems[g].reference(activation));
+    const Comparison result = compare(out[g], set.problems[g].reference());
     INFO("group " << g << ", " << set.problems[g].m << " rows: " << result.first);
     CHECK(result.mismatches == 0);
   }

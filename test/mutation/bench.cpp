@@ -8,9 +8,11 @@
 
 #include "mutation/judges.h"
 #include "mutation/mutate.h"
+#include "ref/formats.h"
 #include "sim/decode/program.h"
 #include "sim/shim/shim.h"
 #include "support/compare.h"
+#include "support/extras.h"
 
 namespace mutation {
 namespace {
@@ -48,7 +50,8 @@ Outcome strongest(const Run& run) {
   return run.values.empty() ? Outcome::kClean : Outcome::kWrongValues;
 }
 
-// Takes every entry but one out of the PTX of the library; lines keep their numbers.
+// Takes every entry but one out of the PTX of the library, each with the functions behind it, which it calls;
+// lines keep their numbers.
 void keep_entry(std::string& text, const std::string& entry) {
   // The ends of blocks of inline PTX have no empty line.
   const std::string begin = "\n.visible .entry ", end = "\n\n}\n";
@@ -56,7 +59,8 @@ void keep_entry(std::string& text, const std::string& entry) {
   std::string out;
   size_t copied = 0;
   for (size_t at = text.find(begin); at != std::string::npos; at = text.find(begin, at + 1)) {
-    const size_t last = text.find(end, at) + end.size();
+    size_t last = text.find(end, at) + end.size();
+    while (text.compare(last, 6, ".func ") == 0) last = text.find(end, last) + end.size();
     if (text.compare(at + begin.size(), entry.size() + 1, entry + "(") == 0) continue;
     out.append(text, copied, at - copied);
     out.append(static_cast<size_t>(std::count(text.begin() + at, text.begin() + last, '\n')), '\n');
@@ -86,10 +90,16 @@ struct Barriers : sim::Observer {
 // Returns the rows of a grouped problem: a small group, an empty one, one of two tiles where there are
 // enough, and another small one.
 dualgemm_test::ProblemSet problems_of(const dualgemm_instance_info_t& info, const Shape& shape) {
-  if (!info.grouped) return dualgemm_test::make_batch(Data::kFullRange, 1, shape.m, shape.n, shape.k, 1);
   const int32_t first = std::min(3, shape.m), last = std::min(9, shape.m - first);
-  return dualgemm_test::make_offsets(Data::kFullRange, {first, 0, shape.m - first - last, last}, shape.n,
-                                     shape.k, 1);
+  dualgemm_test::ProblemSet set =
+      info.grouped ? dualgemm_test::make_offsets(Data::kFullRange, {first, 0, shape.m - first - last, last},
+                                                 shape.n, shape.k, 1)
+                   : dualgemm_test::make_batch(Data::kFullRange, 1, shape.m, shape.n, shape.k, 1);
+  if (info.general == 0) return set;
+  dualgemm_test::Rng rng(1);
+  for (dualgemm_test::Problem& p : set.problems) dualgemm_test::give_everything(p, rng);
+  dualgemm_test::give_encode(set, static_cast<dualgemm_dtype_t>(info.c_dtype));
+  return set;
 }
 
 PrecedingBuffers buffers_of(const dualgemm_args_t& args, const dualgemm_test::ProblemSet& set) {
@@ -106,7 +116,12 @@ PrecedingBuffers buffers_of(const dualgemm_args_t& args, const dualgemm_test::Pr
   add(args.sfb2, first.sfb2.size(), true);
   add(args.alpha1_dev, 2 * sizeof(float), true);
   if (args.group_rows != nullptr) add(args.group_rows, 3 * sizeof(int32_t), true);
-  add(args.c, size_t(first.m) * set.n * 2, false);
+  if (args.a_row_scale != nullptr) add(args.a_row_scale, size_t(first.m) * sizeof(float), true);
+  if (args.c_row_scale != nullptr) add(args.c_row_scale, size_t(first.m) * sizeof(float), true);
+  if (args.bias1 != nullptr) add(args.bias1, size_t(set.n) * sizeof(uint16_t), true);
+  if (args.bias2 != nullptr) add(args.bias2, size_t(set.n) * sizeof(uint16_t), true);
+  if (args.sfc != nullptr) add(args.sfc, ref::sf_bytes(first.m, set.n), false);
+  add(args.c, size_t(first.m) * set.n / 2, false);  // of an NVFP4 C all, of any other a part
   return out;
 }
 
@@ -128,20 +143,23 @@ Shape smoke_shape(const dualgemm_instance_info_t& info) {
   const int32_t depth = std::max(info.stages, info.scale_stages * info.scale_k_tiles);  // in k-tiles
   // With split-K there is one tile, ragged, whose last share of columns is not empty, and twice as many
   // k-tiles in each slice as the rings hold.
+  // Columns are ragged, too, as far as an NVFP4 output allows it.
+  const int32_t eight = info.c_dtype == DUALGEMM_DTYPE_NVFP4 ? 16 : 8;
   if (info.split_k > 1)
-    return {info.tile_m - 8, info.tile_n - 8, info.split_k * 2 * depth * info.tile_k - 144};
+    return {info.tile_m - 8, info.tile_n - eight, info.split_k * 2 * depth * info.tile_k - 144};
   // With groups there are four tiles, in two of the groups one each.
-  if (info.grouped) return {info.tile_m + 20, info.tile_n - 8, (depth - 2) * info.tile_k + 112};
+  if (info.grouped) return {info.tile_m + 20, info.tile_n - eight, (depth - 2) * info.tile_k + 112};
   // A pair is twice the work, so it gets two tiles of nearly twice as many k-tiles as the rings hold;
   // overlapping accumulators get four, so that each pair of them is written twice.
   if (info.cta_group == 2 && !info.overlapped)
-    return {info.tile_m - 40, info.tile_n + 24, (2 * info.stages - 1) * info.tile_k + 112};
-  if (info.overlapped) return {info.tile_m - 40, 3 * info.tile_n + 24, (depth - 2) * info.tile_k + 112};
+    return {info.tile_m - 40, info.tile_n + 16 + eight % 16, (2 * info.stages - 1) * info.tile_k + 112};
+  if (info.overlapped)
+    return {info.tile_m - 40, 3 * info.tile_n + 16 + eight % 16, (depth - 2) * info.tile_k + 112};
   // With two pairs of accumulators there are 2 x 3 tiles of four k-tiles. With one there are 2 x 2 tiles,
   // each of more k-tiles than there are stages, or the wait for the pair would stand in for the waits inside
   // a tile. The last k-tile has two of its four steps.
   const int32_t columns = info.acc_stages * info.tile_n, k_tiles = info.acc_stages == 1 ? depth : 3;
-  return {info.tile_m + 40, columns + 24, k_tiles * info.tile_k + 112};
+  return {info.tile_m + 40, columns + 16 + eight % 16, k_tiles * info.tile_k + 112};
 }
 
 Bench* Bench::loaded_ = nullptr;
@@ -158,12 +176,13 @@ Bench::Bench(const std::string& name, const Shape* shape) : instance_(name) {
   info_ = instance.info;
   shape_ = shape != nullptr ? *shape : smoke_shape(info_);
   set_ = problems_of(info_, shape_);
-  for (const dualgemm_test::Problem& problem : set_.problems)
-    expected_.push_back(problem.reference(instance.activation));
   dualgemm_test::SetOptions options = dualgemm_test::use(instance);
+  for (const dualgemm_test::Problem& problem : set_.problems)
+    expected_.push_back(dualgemm_test::reference(problem, options));
   options.max_sms = info_.split_k * info_.cta_group;
   options.flags = DUALGEMM_FLAG_PDL;
   options.alphas_on_device = true;
+  options.d = options.amax = info_.general != 0;
   device_ = std::make_unique<dualgemm_test::DeviceSet>(set_, options);
   preceding_ = buffers_of(device_->args(), set_);
   // The library sets the attributes of all its kernels at its first launch; from here on only one is decoded.
@@ -216,7 +235,11 @@ void Bench::load() {
         const auto other = [this](const sim::ptx::Function& f) { return f.name != entry_; };
         // This module is not the library's.
         if (std::all_of(module.functions.begin(), module.functions.end(), other)) return;
-        if (edit_) edit_(module.functions.front());
+        // In a general instance the epilogue is of interest, which is a function of its own: the other roles
+        // are those of the plain one.
+        const bool entry = info_.general == 0;
+        for (sim::ptx::Function& f : module.functions)
+          if (edit_ && !f.is_declaration && f.is_entry == entry) edit_(f);
       },
       [this](std::string& text) { keep_entry(text, entry_); });
   sim::shim::reload_modules();

@@ -54,6 +54,8 @@ class Printers:
 
     def table(self, name):
         if name == "make instances": return self.instances()
+        if found := re.fullmatch(r"make bench ARGS=(--cube|--errors)", name):
+            return self.run(self.build / "dualgemm_bench", found[1])
         if name == "dualgemm-sim --rules": return self.rules()
         if found := re.fullmatch(r"make bench ARGS=--model, (\w+)", name): return self.model(found[1])
         sys.exit(f"tables.py: nothing prints \"{name}\"")

@@ -43,8 +43,16 @@ __global__ void rcp_approx_ftz(const float* in, float* out);
 __global__ void cvt_rn_f16x2_f32(const float* in, uint32_t* out);
 __global__ void cvt_rn_bf16x2_f32(const float* in, uint32_t* out);
 
+__global__ void min_nan(const float* in, float* out);
+__global__ void max_nan(const float* in, float* out);
+__global__ void cvt_rn_satfinite_e4m3x2_f32(const float* in, uint32_t* out);
+__global__ void cvt_rn_f16x2_e4m3x2(const uint32_t* in, float* out);
+__global__ void cvt_rn_satfinite_e2m1x8_f32(const float* in, uint32_t* out);
+
 __global__ void st_global_v8_b32(uint32_t* out);
 __global__ void st_global_v4_b32(uint32_t* out);
+__global__ void st_global_v2_b32(uint32_t* out);
+__global__ void red_global_max_u32(const uint32_t* in, uint32_t* out);
 
 // These run in clusters of two.
 __global__ void cluster_ctarank(uint32_t* out);

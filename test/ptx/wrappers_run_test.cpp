@@ -39,13 +39,14 @@ struct Conversion {
 };
 
 // Tries every input next to every other as the low and as the high half.
-void check_conversion(void (*kernel)(const float*, uint32_t*), const std::vector<Conversion>& cases) {
+void check_conversion(void (*kernel)(const float*, uint32_t*), const std::vector<Conversion>& cases,
+                      int bits = 16) {
   std::vector<float> inputs;
   std::vector<uint32_t> expected;
   for (const Conversion& low : cases)
     for (const Conversion& high : cases) {
       inputs.insert(inputs.end(), {low.from, high.from});
-      expected.push_back(high.to << 16 | low.to);
+      expected.push_back(high.to << bits | low.to);
     }
   DeviceArray<float> in(inputs);
   DeviceArray<uint32_t> out(expected.size());
@@ -380,4 +381,100 @@ TEST_CASE("st_global_v8_b32 stores eight words per lane, first word lowest", "[p
 
 TEST_CASE("st_global_v4_b32 stores four words per lane, first word lowest", "[ptx]") {
   check_wide_store(st_global_v4_b32, 4);
+}
+
+TEST_CASE("st_global_v2_b32 stores two words per lane, first word lowest", "[ptx]") {
+  check_wide_store(st_global_v2_b32, 2);
+}
+
+TEST_CASE("min_nan and max_nan: the smaller and the larger, NaN if either is", "[ptx]") {
+  const std::vector<float> pairs = {1, 2,     2,    1,    -1, 1, kInf, 3,    -kInf,
+                                    3, -0.0f, 0.0f, kNaN, 1,  1, kNaN, kNaN, kNaN};
+  const std::vector<float> smaller = {1, 1, -1, 3, -kInf, -0.0f}, larger = {2, 2, 1, kInf, 3, 0.0f};
+  const size_t count = pairs.size() / 2;
+  for (const bool minimum : {true, false}) {
+    DeviceArray<float> in(pairs), out(count);
+    launch(minimum ? min_nan : max_nan, static_cast<unsigned>(count), in.data(), out.data());
+    const auto results = out.host();
+    const auto& expected = minimum ? smaller : larger;
+    for (size_t i = 0; i < count; ++i) {
+      INFO((minimum ? "min of " : "max of ") << pairs[2 * i] << " and " << pairs[2 * i + 1]);
+      if (i < expected.size())
+        CHECK(std::bit_cast<uint32_t>(results[i]) == std::bit_cast<uint32_t>(expected[i]));
+      else CHECK(std::isnan(results[i]));
+    }
+  }
+}
+
+// e4m3 has 3 bits of mantissa and bias 7: units of 32 below 448, of 2^-9 at the bottom.
+TEST_CASE("cvt_rn_satfinite_e4m3x2_f32 rounds to nearest even, saturates, and puts its first source above",
+          "[ptx]") {
+  check_conversion(cvt_rn_satfinite_e4m3x2_f32,
+                   {{1.0f, 0x38},
+                    {-2.5f, 0xC2},
+                    {-0.0f, 0x80},
+                    {17.0f, 0x58},    // tie: 16 and 18
+                    {19.0f, 0x5A},    // tie: 18 and 20
+                    {17.001f, 0x59},  // just above the tie
+                    {448.0f, 0x7E},
+                    {1e6f, 0x7E},
+                    {-kInf, 0xFE},
+                    {power_of_two(-9), 0x01},
+                    {power_of_two(-10), 0x00},  // tie: 0 and 2^-9
+                    {3 * power_of_two(-10), 0x02},
+                    {kNaN, 0x7F}},
+                   8);
+}
+
+TEST_CASE("cvt_rn_f16x2_e4m3x2 and cvt_f32_f16 give every e4m3 its value", "[ptx]") {
+  std::vector<uint32_t> codes;
+  for (uint32_t i = 0; i < 256; i += 2) codes.push_back(i | (i + 1) << 8);
+  DeviceArray<uint32_t> in(codes);
+  DeviceArray<float> out(256);
+  launch(cvt_rn_f16x2_e4m3x2, 128, in.data(), out.data());
+  const auto values = out.host();
+  for (int code = 0; code < 256; ++code) {
+    const int exponent = code >> 3 & 15, mantissa = code & 7;
+    INFO("code " << code);
+    if (exponent == 15 && mantissa == 7) {
+      CHECK(std::isnan(values[code]));
+      continue;
+    }
+    const double magnitude =
+        exponent == 0 ? std::ldexp(mantissa, -9) : std::ldexp(8 + mantissa, exponent - 10);
+    CHECK(values[code] == (code & 0x80 ? -magnitude : magnitude));
+  }
+}
+
+// e2m1: 0, 0.5, 1, 1.5, 2, 3, 4, 6.
+TEST_CASE("cvt_rn_satfinite_e2m1x8_f32 rounds to nearest even, saturates, first element in the lowest nibble",
+          "[ptx]") {
+  const std::vector<Conversion> cases = {
+      {0.0f, 0}, {-0.0f, 8}, {0.25f, 0},  {0.2501f, 1}, {0.75f, 2},  {1.25f, 2}, {1.75f, 4}, {2.5f, 4},
+      {3.5f, 6}, {5.0f, 6},  {5.001f, 7}, {-6.0f, 15},  {-1e9f, 15}, {kInf, 7},  {kNaN, 7},  {-1.5f, 11}};
+  std::vector<float> inputs;
+  std::vector<uint32_t> expected;
+  for (size_t shift = 0; shift < cases.size(); ++shift) {  // every case in every nibble
+    uint32_t word = 0;
+    for (uint32_t i = 0; i < 8; ++i) {
+      const Conversion& x = cases[(shift + i) % cases.size()];
+      inputs.push_back(x.from);
+      word |= x.to << 4 * i;
+    }
+    expected.push_back(word);
+  }
+  DeviceArray<float> in(inputs);
+  DeviceArray<uint32_t> out(expected.size());
+  launch(cvt_rn_satfinite_e2m1x8_f32, static_cast<unsigned>(expected.size()), in.data(), out.data());
+  CHECK(out.host() == expected);
+}
+
+TEST_CASE("red_global_max_u32 leaves the largest of what is there and what all threads bring", "[ptx]") {
+  for (const uint32_t before : {0u, 500u, 0xFFFFFFF0u}) {
+    std::vector<uint32_t> brought;
+    for (uint32_t i = 0; i < 64; ++i) brought.push_back(i * 37 % 64 * 10);
+    DeviceArray<uint32_t> in(brought), out(std::vector<uint32_t>{before});
+    launch(red_global_max_u32, 64, in.data(), out.data());
+    CHECK(out.host()[0] == std::max(before, 630u));
+  }
 }

@@ -373,6 +373,35 @@ extern "C" __global__ void cvt_rn_bf16x2_f32(const float* in, uint32_t* out) {
   out[threadIdx.x] = ptx::cvt_rn_bf16x2_f32(in[2 * threadIdx.x + 1], in[2 * threadIdx.x]);
 }
 
+// out[i] = the smaller of in[2 i] and in[2 i + 1].
+extern "C" __global__ void min_nan(const float* in, float* out) {
+  out[threadIdx.x] = ptx::min_nan(in[2 * threadIdx.x], in[2 * threadIdx.x + 1]);
+}
+
+// out[i] = the larger of in[2 i] and in[2 i + 1].
+extern "C" __global__ void max_nan(const float* in, float* out) {
+  out[threadIdx.x] = ptx::max_nan(in[2 * threadIdx.x], in[2 * threadIdx.x + 1]);
+}
+
+// out[i]: in[2 i] as e4m3 in the lower byte, in[2 i + 1] in the next.
+extern "C" __global__ void cvt_rn_satfinite_e4m3x2_f32(const float* in, uint32_t* out) {
+  out[threadIdx.x] = ptx::cvt_rn_satfinite_e4m3x2_f32(in[2 * threadIdx.x + 1], in[2 * threadIdx.x]);
+}
+
+// out[2 i] and out[2 i + 1]: the two e4m3 of in[i], the lower byte first.
+extern "C" __global__ void cvt_rn_f16x2_e4m3x2(const uint32_t* in, float* out) {
+  const uint32_t halves = ptx::cvt_rn_f16x2_e4m3x2(static_cast<uint16_t>(in[threadIdx.x]));
+  out[2 * threadIdx.x] = ptx::cvt_f32_f16(static_cast<uint16_t>(halves));
+  out[2 * threadIdx.x + 1] = ptx::cvt_f32_f16(static_cast<uint16_t>(halves >> 16));
+}
+
+// out[i]: in[8 i] to in[8 i + 7] as e2m1, the first in the lowest nibble.
+extern "C" __global__ void cvt_rn_satfinite_e2m1x8_f32(const float* in, uint32_t* out) {
+  float x[8];
+  for (int i = 0; i < 8; ++i) x[i] = in[8 * threadIdx.x + i];
+  out[threadIdx.x] = ptx::cvt_rn_satfinite_e2m1x8_f32(x);
+}
+
 // out[8 t .. 8 t + 7] = 8 t .. 8 t + 7 for every thread t; `out` is a multiple of 32.
 extern "C" __global__ void st_global_v8_b32(uint32_t* out) {
   uint32_t values[8];
@@ -385,4 +414,15 @@ extern "C" __global__ void st_global_v4_b32(uint32_t* out) {
   uint32_t values[4];
   for (uint32_t i = 0; i < 4; ++i) values[i] = 4 * threadIdx.x + i;
   ptx::st_global_v4_b32(out + 4 * threadIdx.x, values);
+}
+
+// out[2 t], out[2 t + 1] = 2 t, 2 t + 1 for every thread t; `out` is a multiple of 8.
+extern "C" __global__ void st_global_v2_b32(uint32_t* out) {
+  const uint32_t values[2] = {2 * threadIdx.x, 2 * threadIdx.x + 1};
+  ptx::st_global_v2_b32(out + 2 * threadIdx.x, values);
+}
+
+// Every thread raises *out to its in[i].
+extern "C" __global__ void red_global_max_u32(const uint32_t* in, uint32_t* out) {
+  ptx::red_global_max_u32(out, in[threadIdx.x]);
 }

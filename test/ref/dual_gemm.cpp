@@ -27,12 +27,16 @@
 // With S = 1 that is e_chain.
 //
 // The epilogue works in float, with the relative error u for each rounded operation:
-//   gate g = alpha1 acc1, up h = alpha2 acc2: two roundings (host alpha times device alpha, times the sum)
-//     dg = |alpha1| e_acc1 + 2u |g|,  dh likewise
-//   f(g): activation.cpp has its rounding r, relative to f(g) h, and L, the bound of |f'| within dg of g
-//   C = f(g) h:
+//   gate g = alpha1 acc1, up v = alpha2 acc2: two roundings (host alpha times device alpha, times the sum)
+//     dg = |alpha1| e_acc1 + 2u |g|,  dv likewise
+//   a factor of the row is one product more:   dg += u |g|
+//   a bias is added to what stood there, x:    dg += 2u |x| + u |g|, where |x| may be more than |g|
+//   f(g), h(v): activation.cpp has the rounding r, relative to f(g) h(v), L, the bound of |f'| within dg of
+//   g, and L', that of |h'| within dv of v; dh = L' dv
+//   C = f(g) h(v):
 //     error <= L dg (|h| + dh) + |f(g)| dh + r |f(g)| (|h| + dh) + floor
 //   floor: below 2^-126 a float may be flushed, a factor of f as well as C: 2^-126 (1 + |g| |h|).
+//   a factor w of the row of C is one product more:   error = |w| error + u |w C| + 2^-126
 // Second-order products of the relative errors are below 1/64 of the first-order ones and get that as slack:
 // those of u and dg, and that the kernel's c_t and sums are not those followed here, but off by less than
 // e_acc.
@@ -227,16 +231,22 @@ size_t split_index(int split_k) {
   return static_cast<size_t>(found - kSplits);
 }
 
+namespace {
+
+constexpr double u = 0x1p-24, kSmallest = 0x1p-126;
+constexpr double kSecondOrder = 1 + 1.0 / 64;
+
+}  // namespace
+
 // Applies the derivation at the top of the file to one output.
-double error_bound(const Activation& activation, double g, double h, double dg, double dh) {
-  constexpr double u = 0x1p-24;
-  const double f = std::fabs(activation.f(g));
+double error_bound(const Activation& activation, double g, double up, double dg, double du) {
+  const double f = std::fabs(activation.f(g)), h = std::fabs(activation.h(up));
   dg += 2 * u * std::fabs(g);
-  dh += 2 * u * std::fabs(h);
-  const double bound = activation.slope(g, dg) * dg * (std::fabs(h) + dh) + f * dh +
-                       activation.rounding(g) * f * (std::fabs(h) + dh);
-  const double smallest = 0x1p-126 * (1 + std::fabs(g * h));
-  return bound * (1 + 1.0 / 64) + smallest;
+  du += 2 * u * std::fabs(up);
+  const double dh = activation.h_slope(up, du) * du;
+  const double bound =
+      activation.slope(g, dg) * dg * (h + dh) + f * dh + activation.rounding(g) * f * (h + dh);
+  return bound * kSecondOrder + kSmallest * (1 + std::fabs(g) * h);
 }
 
 Product product(const Operand& a, const Operand& b, int64_t k) {
@@ -248,22 +258,71 @@ Product product(const Operand& a, const Operand& b, int64_t k) {
   return out;
 }
 
+namespace {
+
+// One of gate and up: the sum times its alpha and the factor of the row, plus the bias; and what the float
+// arithmetic of both may lose, beside the two roundings that error_bound takes from the value.
+struct Scaled {
+  double value, tensor_core;
+  double lost[std::size(kSplits)];
+};
+Scaled scaled(const Sum& sum, double alpha, const float* row_scale, const float* bias) {
+  const double factor = row_scale ? alpha * *row_scale : alpha, b = bias ? *bias : 0;
+  const double x = factor * sum.exact;
+  Scaled out{x + b, factor * sum.tensor_core + b, {}};
+  const double more =
+      (row_scale ? u * std::fabs(x) : 0) + (bias ? 2 * u * std::fabs(x) + u * std::fabs(out.value) : 0);
+  for (size_t i = 0; i < std::size(kSplits); ++i) out.lost[i] = std::fabs(factor) * sum.lost[i] + more;
+  return out;
+}
+
+// Returns the value of a row or a column, nullptr where there is none.
+const float* at(std::span<const float> values, int64_t i) {
+  return values.empty() ? nullptr : &values[static_cast<size_t>(i)];
+}
+
+Matrix zeros(int64_t m, int64_t n) {
+  Matrix out{m, n, std::vector<double>(static_cast<size_t>(m * n)), {}};
+  for (std::vector<float>& error : out.error) error.resize(out.c.size());
+  return out;
+}
+
+}  // namespace
+
+Matrix before_activation(const Operand& a, const Operand& b, int64_t k, float alpha,
+                         std::span<const float> row_scale, std::span<const float> bias) {
+  Matrix out = zeros(a.rows, b.rows);
+  if (k == 0) return out;
+  for_each_output<1>(a, {&b}, k, [&](int64_t row, int64_t column, const Sum(&sums)[1]) {
+    const Scaled x = scaled(sums[0], alpha, at(row_scale, row), at(bias, column));
+    const int64_t index = row * out.n + column;
+    out.c[index] = x.value;
+    for (size_t i = 0; i < std::size(kSplits); ++i)
+      out.error[i][index] =
+          static_cast<float>((x.lost[i] + 2 * u * std::fabs(x.value)) * kSecondOrder + kSmallest);
+  });
+  return out;
+}
+
 DualGemm dual_gemm(const Operand& a, const Operand& b1, const Operand& b2, int64_t k, float alpha1,
-                   float alpha2, const Activation& activation) {
+                   float alpha2, const Activation& activation, const RowsAndColumns& terms) {
   if (b1.rows != b2.rows) throw std::invalid_argument("B1 and B2 have different numbers of rows");
-  const auto outputs = static_cast<size_t>(a.rows * b1.rows);
-  DualGemm out{a.rows, b1.rows, std::vector<double>(outputs), {}, std::vector<float>(outputs)};
-  for (std::vector<float>& error : out.error) error.resize(outputs);
+  DualGemm out{zeros(a.rows, b1.rows), std::vector<float>(static_cast<size_t>(a.rows * b1.rows))};
   if (k == 0) return out;  // empty sums: every output is zero
   for_each_output<2>(a, {&b1, &b2}, k, [&](int64_t row, int64_t column, const Sum(&sums)[2]) {
-    const double g = alpha1 * sums[0].exact, h = alpha2 * sums[1].exact;
+    const float* const factor = at(terms.row_scale, row);
+    const Scaled g = scaled(sums[0], alpha1, factor, at(terms.bias1, column));
+    const Scaled h = scaled(sums[1], alpha2, factor, at(terms.bias2, column));
+    const float* const weight = at(terms.c_row_scale, row);
+    const double w = weight ? *weight : 1;
     const int64_t index = row * out.n + column;
-    out.c[index] = activation.f(g) * h;
+    out.c[index] = activation.f(g.value) * activation.h(h.value) * w;
     out.tensor_core[index] =
-        static_cast<float>(activation.f(alpha1 * sums[0].tensor_core) * (alpha2 * sums[1].tensor_core));
+        static_cast<float>(activation.f(g.tensor_core) * activation.h(h.tensor_core) * w);
+    const double more = weight ? u * std::fabs(out.c[index]) + kSmallest : 0;
     for (size_t i = 0; i < std::size(kSplits); ++i)
-      out.error[i][index] = static_cast<float>(error_bound(
-          activation, g, h, std::fabs(alpha1) * sums[0].lost[i], std::fabs(alpha2) * sums[1].lost[i]));
+      out.error[i][index] = static_cast<float>(
+          std::fabs(w) * error_bound(activation, g.value, h.value, g.lost[i], h.lost[i]) + more);
   });
   return out;
 }

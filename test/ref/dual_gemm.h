@@ -1,4 +1,4 @@
-// dual_gemm.h -- the reference result: C = f(alpha1 * A * B1^T) * (alpha2 * A * B2^T) of NVFP4 operands in
+// dual_gemm.h -- the reference result: C = f(alpha1 * A * B1^T) * h(alpha2 * A * B2^T) of NVFP4 operands in
 // double precision, and for every output how far the kernel's arithmetic may be from it. It is written from
 // the formats and knows neither the library nor the simulator. It is fast enough for full-size problems on a
 // CPU.
@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <span>
 #include <vector>
 
 #include "ref/activation.h"
@@ -38,11 +39,14 @@ struct Product {
   std::vector<Sum> sums;  // [m, n]
 };
 
-struct DualGemm {
+struct Matrix {
   int64_t m = 0, n = 0;
   std::vector<double> c;  // [m, n], exact up to double rounding
   // This [m, n] bounds |kernel - c| before the conversion to the output type, by the slices of K.
   std::vector<float> error[std::size(kSplits)];
+};
+
+struct DualGemm : Matrix {
   // This is C [m, n], with the sums rounded as the tensor core rounds those of one chain, the rest in double.
   std::vector<float> tensor_core;
 };
@@ -50,12 +54,23 @@ struct DualGemm {
 // Returns the place of a number of slices in kSplits. Throws std::invalid_argument when it is not there.
 size_t split_index(int split_k);
 
+// What the epilogue takes beside alphas: a factor for each row of both sums, an addend for each column of
+// one, a factor for each row of C. Empty: none.
+struct RowsAndColumns {
+  std::span<const float> row_scale, bias1, bias2, c_row_scale;
+};
+
 // k is a multiple of 16. A NaN scale factor makes every output that uses it NaN.
 Product product(const Operand& a, const Operand& b, int64_t k);
 DualGemm dual_gemm(const Operand& a, const Operand& b1, const Operand& b2, int64_t k, float alpha1,
-                   float alpha2, const Activation& activation);
+                   float alpha2, const Activation& activation, const RowsAndColumns& terms = {});
 
-// Bounds |kernel - f(g) h| for a gate and an up that are off by dg and dh before they meet their alphas.
-double error_bound(const Activation& activation, double g, double h, double dg, double dh);
+// Returns one of gate and up as the activation takes it: alpha * A * B^T with the factors of rows and the
+// bias.
+Matrix before_activation(const Operand& a, const Operand& b, int64_t k, float alpha,
+                         std::span<const float> row_scale = {}, std::span<const float> bias = {});
+
+// Bounds |kernel - f(g) h(up)| for a gate and an up that are off by dg and du before they meet their alphas.
+double error_bound(const Activation& activation, double g, double up, double dg, double du);
 
 }  // namespace ref

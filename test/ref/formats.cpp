@@ -2,6 +2,7 @@
 // values for the nearest, which is slow and cannot be wrong in the ways a bit trick can.
 #include "ref/formats.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -27,13 +28,20 @@ double decode_float(uint32_t bits, int exponent_bits, int mantissa_bits, bool in
   return negative ? -magnitude : magnitude;
 }
 
-// Returns the code in [0, last] whose value is nearest to x >= 0; of two equally near the even one. Codes
-// ascend in value.
-template <class Decode>
-uint8_t nearest_code(double x, int last, Decode decode) {
-  int best = 0;
-  for (int code = 1; code <= last; ++code) {
-    const double distance = std::fabs(decode(code) - x), best_distance = std::fabs(decode(best) - x);
+// These are the values of the codes from 0 on, in ascending order.
+template <size_t kCount>
+std::array<double, kCount> values_of(float (*decode)(uint8_t)) {
+  std::array<double, kCount> out;
+  for (size_t code = 0; code < kCount; ++code) out[code] = decode(static_cast<uint8_t>(code));
+  return out;
+}
+
+// Returns the code whose value is nearest to x >= 0; of two equally near the even one.
+template <size_t kCount>
+uint8_t nearest_code(double x, const std::array<double, kCount>& values) {
+  size_t best = 0;
+  for (size_t code = 1; code < kCount; ++code) {
+    const double distance = std::fabs(values[code] - x), best_distance = std::fabs(values[best] - x);
     if (distance < best_distance || (distance == best_distance && code % 2 == 0)) best = code;
   }
   return static_cast<uint8_t>(best);
@@ -45,7 +53,8 @@ float e2m1_decode(uint8_t code) { return static_cast<float>(decode_float(code & 
 
 uint8_t e2m1_encode(double x) {
   if (std::isnan(x)) return 0x7;
-  const uint8_t magnitude = nearest_code(std::fmin(std::fabs(x), 6.0), 7, e2m1_decode);
+  static const std::array<double, 8> values = values_of<8>(e2m1_decode);
+  const uint8_t magnitude = nearest_code(std::fmin(std::fabs(x), 6.0), values);
   return std::signbit(x) ? magnitude | 0x8 : magnitude;
 }
 
@@ -57,23 +66,63 @@ float ue4m3_decode(uint8_t code) {
 
 uint8_t ue4m3_encode(double x) {
   if (std::isnan(x)) return 0x7F;
-  return nearest_code(std::fmin(x, 448.0), 0x7E, ue4m3_decode);
+  static const std::array<double, 0x7F> values = values_of<0x7F>(ue4m3_decode);
+  return nearest_code(std::fmin(x, 448.0), values);
+}
+
+double e4m3_decode(uint8_t code) {
+  return (code & 0x7F) == 0x7F ? std::numeric_limits<double>::quiet_NaN() : decode_float(code, 4, 3, false);
+}
+
+uint8_t e4m3_encode(double x) {
+  const uint8_t magnitude = ue4m3_encode(std::fabs(x));
+  return std::signbit(x) && !std::isnan(x) ? magnitude | 0x80 : magnitude;
 }
 
 double fp16_decode(uint16_t bits) { return decode_float(bits, 5, 10, true); }
 double bf16_decode(uint16_t bits) { return decode_float(bits, 8, 7, true); }
+double fp32_decode(uint32_t bits) { return decode_float(bits, 8, 23, true); }
 
-double conversion_error(Half type, double x) {
-  return type == Half::kFp16 ? std::fmax(std::fabs(x) * 0x1p-11, 0x1p-25)
-                             : std::fmax(std::fabs(x) * 0x1p-8, 0x1p-134);
+double decode(Format type, uint32_t bits) {
+  switch (type) {
+    case Format::kFp16: return fp16_decode(static_cast<uint16_t>(bits));
+    case Format::kBf16: return bf16_decode(static_cast<uint16_t>(bits));
+    case Format::kFp32: return fp32_decode(bits);
+    case Format::kE4m3: return e4m3_decode(static_cast<uint8_t>(bits));
+  }
+  return std::numeric_limits<double>::quiet_NaN();
 }
 
-bool may_become(Half type, double expected, double error, double actual) {
+double conversion_error(Format type, double x) {
+  x = std::fabs(x);
+  switch (type) {
+    case Format::kFp16: return std::fmax(x * 0x1p-11, 0x1p-25);
+    case Format::kBf16: return std::fmax(x * 0x1p-8, 0x1p-134);
+    case Format::kFp32: return std::fmax(x * 0x1p-24, 0x1p-150);
+    case Format::kE4m3: return std::fmax(std::fmax(x * 0x1p-4, 0x1p-10), x - 448);
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+namespace {
+
+// Returns the smallest magnitude that becomes infinity.
+double overflow_threshold(Format type) {
+  if (type == Format::kFp16) return 65520;
+  return type == Format::kBf16 ? 0x1.FFp127 : 0x1.FFFFFFp127;
+}
+
+}  // namespace
+
+bool may_become(Format type, double expected, double error, double actual) {
   if (std::isnan(expected)) return std::isnan(actual);
+  // What saturates is judged by the ends of the range: the conversion keeps their order.
+  if (type == Format::kE4m3)
+    return actual >= e4m3_decode(e4m3_encode(expected - error)) &&
+           actual <= e4m3_decode(e4m3_encode(expected + error));
   const double largest = std::fabs(expected) + error;
   if (std::isinf(actual))
-    return std::signbit(actual) == std::signbit(expected) &&
-           largest >= (type == Half::kFp16 ? 65520 : 0x1.FFp127);
+    return std::signbit(actual) == std::signbit(expected) && largest >= overflow_threshold(type);
   return std::fabs(actual - expected) <= error + conversion_error(type, largest);
 }
 

@@ -1,7 +1,7 @@
-// formats.h -- NVFP4 from the definition of its formats: 4-bit e2m1 values, one unsigned e4m3 scale factor
-// per 16 of them along K, the scale factors stored in tiles of 128 rows x 4 blocks. This is the reference
-// side of every test: it shares no code with the library or with the simulator, so that an error in either
-// cannot cancel.
+// formats.h -- the number formats of operands and outputs from their definitions: 4-bit e2m1 values with one
+// unsigned e4m3 scale factor per 16 of them along K, the scale factors stored in tiles of 128 rows x 4
+// blocks; and the types of C. This is the reference side of every test: it shares no code with the library or
+// with the simulator, so that an error in either cannot cancel.
 #pragma once
 
 #include <cstddef>
@@ -20,27 +20,31 @@ uint8_t e2m1_encode(double x);    // nearest, ties to the even mantissa; beyond 
 float ue4m3_decode(uint8_t code);
 uint8_t ue4m3_encode(double x);  // x >= 0; nearest even; beyond 448 saturates; NaN stays NaN
 
+// e4m3, a type of C, is the same with bit 7 for a sign.
+double e4m3_decode(uint8_t code);
+uint8_t e4m3_encode(double x);  // nearest even; beyond 448 saturates; NaN becomes 0x7F
+
 // Elements 2i and 2i + 1 of a row share byte i; the even one has the low nibble.
 inline uint8_t nibble(const uint8_t* row, int64_t element) {
   return (row[element / 2] >> (element % 2 * 4)) & 0xF;
 }
 
-// These are the 16-bit outputs.
-enum class Half { kFp16, kBf16 };
+// These are the outputs whose elements stand alone (nvfp4.h has the one whose elements do not).
+enum class Format { kFp16, kBf16, kFp32, kE4m3 };
 double fp16_decode(uint16_t bits);
 double bf16_decode(uint16_t bits);
-inline double decode(Half type, uint16_t bits) {
-  return type == Half::kFp16 ? fp16_decode(bits) : bf16_decode(bits);
-}
+double fp32_decode(uint32_t bits);
+double decode(Format type, uint32_t bits);  // the low bits count
 
 // Conversion to them rounds to nearest: a number of at most |x| moves by at most half an ulp, relative 2^-11
-// for fp16 and 2^-8 for bf16, but no finer than half the smallest subnormal.
-double conversion_error(Half type, double x);
+// for fp16, 2^-8 for bf16, 2^-24 for fp32 and 2^-4 for e4m3, but no finer than half the smallest subnormal.
+// What e4m3 saturates moves by what is beyond 448.
+double conversion_error(Format type, double x);
 // Says whether `actual`, a number of this type, is one that a number within `error` of `expected` may have
 // become. A number at or above the overflow threshold (the largest finite one plus half an ulp) becomes
-// infinity. Returns false if a NaN stands where a number belongs, or the other way round, or if the error is
-// NaN.
-bool may_become(Half type, double expected, double error, double actual);
+// infinity, in e4m3 the largest. Returns false if a NaN stands where a number belongs, or the other way
+// round, or if the error is NaN.
+bool may_become(Format type, double expected, double error, double actual);
 
 // Scale factors of a matrix of `rows` rows and `k` elements per row: tiles of 128 rows x 4 blocks, 512 bytes
 // each, tiles of one 128-row band one after the other along K. Inside a tile, 32 lines of 16 bytes:

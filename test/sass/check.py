@@ -4,7 +4,7 @@ and fails where one is over a limit below.
 
     check.py INSTANCES OBJECT [--nvdisasm PATH] [--list]
 
-INSTANCES is what `dualgemm_bench --instances` prints: which entry is which instance, and what its activation may take.
+INSTANCES is what `dualgemm_bench --instances` prints: which entry is which instance.
 OBJECT is libdualgemm.a, an object file or a cubin; --list prints the instructions that count against a limit. nvdisasm
 is looked for beside the compiler of build/cuda.mk, in build/nvdisasm and on the PATH. The exit status is 0 where there
 is none, and where another compiler than that of the limits made the code: then the tables are for information.
@@ -34,6 +34,9 @@ KERNEL = {
                    "first, and keeps nothing in uniform registers around it: the warp's number has to come out of a "
                    "shuffle and reach the choice of the role through no branch of elect"),
 }
+# Where the epilogue is a function that the kernel calls, ptxas doubts once, before tensor memory is allocated. The
+# loops of the roles show that it costs them nothing.
+KERNEL_WITH_CALL = {**KERNEL, "BRA.DIV": (1, KERNEL["BRA.DIV"][1])}
 ROLE_LOOP = {
     "R2UR": (0, "a value that all lanes share lives in a vector register and moves to a uniform one in every "
                 "iteration. In a loop that the whole warp runs, with a lane elected for the issue alone, it stays "
@@ -42,15 +45,27 @@ ROLE_LOOP = {
                "than keep it, for each of two waits at most"),
     "division": (0, "some 15 instructions and a special function in every iteration"),
 }
-# One more multiplication than an activation has is a fix-up of the range of ex2 or rcp. The clocks are modelled, for a
-# result of all lanes of a warp (schedule.py): eight for each special function that a result takes, and a third more,
-# which is what 8 or 16 results in flight allow.
-CLOCKS_PER_SPECIAL = 11
+# For one result. One more multiplication than SwiGLU has (those by alpha1, alpha2, log2 e, sigmoid and up) is a fix-up
+# of the range of ex2 or rcp. The clocks are modelled, for a result of all lanes of a warp (schedule.py): eight for each
+# special function that a result takes, and a third more, which is what 8 or 16 results in flight allow.
+PLAIN_EPILOGUE = {
+    "EX2": (1, "SwiGLU has one"),
+    "RCP": (1, "SwiGLU has one"),
+    "other MUFU": (0, "SwiGLU has none"),
+    "FMUL": (5, "SwiGLU has this many"),
+    "clocks": (22, "above that, special functions wait for each other's users"),
+}
+# One of each in five activations and three in SiTU, each for all results of a chunk, of which there are at least 8; two
+# in the exact functions, and a reciprocal for each 16 elements of an NVFP4 C, for all of them together.
+GENERAL_EPILOGUE = {
+    "EX2": (8 + 2 / 8, "all activations together have eight for a result"),
+    "RCP": (8 + 2 / 8, "all activations together have eight for a result"),
+}
 EPILOGUE_WARPS = 2  # per scheduler
 # At least:
 EPILOGUE_LEAST = {
     "LDTM": (8, "columns per load of tensor memory: few loads, one wait for many columns"),
-    "32-byte stores": (1, "for every 16 neighbouring results of a row there is a store of a whole sector"),
+    "32-byte stores": (1, "for every 32 bytes of neighbouring results in a row there is a store of a whole sector"),
 }
 
 ISSUES = re.compile(r"UTC\w*MMA|UTMALDG")
@@ -71,16 +86,6 @@ def assembler_release(data):
     """As "13.0", from the note that ptxas leaves in a cubin."""
     found = re.search(rb"Cuda compilation tools, release (\d+\.\d+)", data)
     return found[1].decode() if found else "of an unknown release"
-
-
-def epilogue_most(instance):
-    """Limits of what an epilogue takes for one result."""
-    cost = instance["epilogue"]["cost"]
-    why = f"this many are in the activation {instance['epilogue']['activation_name']}"
-    special = cost["ex2"] + cost["rcp"] + cost["other_special"]
-    return {"EX2": (cost["ex2"], why), "RCP": (cost["rcp"], why), "other MUFU": (cost["other_special"], why),
-            "FMUL": (cost["multiplications"], why),
-            "clocks": (CLOCKS_PER_SPECIAL * special, "above that, special functions wait for each other's users")}
 
 
 def role_loops(function):
@@ -118,7 +123,6 @@ def measure_epilogue(function):
         code = function.blocks[b].instructions
         found["LDTM"] += [x for x in code if x.mnemonic == "LDTM"]
         found["32-byte stores"] += [x for x in code if x.mnemonic == "STG" and "256" in x.modifiers]
-        found["pack"] += [x for x in code if x.mnemonic == "F2FP"]
         if not any(x.opcode == "MUFU.EX2" or x.mnemonic == "F2FP" for x in code): continue
         last = {}  # the instruction that wrote a register
         found["code"] += code
@@ -144,13 +148,17 @@ class Report:
             self.listing += [f"{where[0]} {where[1]}: {measure}: {x}" for x in instructions]
 
 
-def check_kernel(function, name, report):
+def check_kernel(function, instance, report):
+    name, limits = instance["name"], KERNEL_WITH_CALL if instance["epilogue"]["general"] else KERNEL
     code = function.instructions()
+    # The epilogue, and what comes behind the roles, keep nothing in uniform registers.
+    issuing = function.leading_to(b for b, x, _ in function.walk(function.reachable) if ISSUES.match(x.opcode))
     found = {"local memory": [x for x in code if x.mnemonic in ("LDL", "STL")],
              "lane branches": lane_branches(function),
-             "BRA.DIV": [x for x in code if x.mnemonic == "BRA" and "DIV" in x.modifiers]}
+             "BRA.DIV": [x for b in issuing for x in function.blocks[b].instructions
+                         if x.mnemonic == "BRA" and "DIV" in x.modifiers]}
     for measure, instructions in found.items():
-        report.check((name, "kernel"), measure, len(instructions), KERNEL, instructions=instructions)
+        report.check((name, "kernel"), measure, len(instructions), limits, instructions=instructions)
     return [[name, len(code), *(len(x) for x in found.values())]]
 
 
@@ -169,21 +177,24 @@ def check_roles(function, name, report):
 
 
 def check_epilogue(function, instance, report):
-    found, name = measure_epilogue(function), instance["name"]
-    where, most = (name, "epilogue"), epilogue_most(instance)
-    results = 2 * len(found["pack"])
-    if not results or not found["LDTM"]:
-        report.failures.append([where, "it was not found: no F2FP or no LDTM"])
+    found, name, kind = measure_epilogue(function), instance["name"], instance["epilogue"]
+    where, most = (name, "epilogue"), GENERAL_EPILOGUE if kind["general"] else PLAIN_EPILOGUE
+    columns = [int(m[1:]) for x in found["LDTM"] for m in x.modifiers if re.fullmatch(r"x\d+", m)]
+    if not columns:
+        report.failures.append([where, "it was not found: no LDTM"])
         return []
+    results = sum(columns) // 2  # two accumulators each
     per = {m: len(found[m]) / results for m in most}
-    per["clocks"] = clocks_per_result(found["code"], results, EPILOGUE_WARPS)
+    if "clocks" in most: per["clocks"] = clocks_per_result(found["code"], results, EPILOGUE_WARPS)
     for measure in most: report.check(where, measure, per[measure], most)
-    least = {"LDTM": min(int(m[1:]) for x in found["LDTM"] for m in x.modifiers if re.fullmatch(r"x\d+", m))}
+    least = {"LDTM": min(columns)}
     # With swap A/B a lane holds a column of C, so that a warp writes 64 bytes of a row at a time.
-    if not instance["plan"]["mma"]["swap_ab"]: least["32-byte stores"] = 16 * len(found["32-byte stores"]) / results
+    if kind["store_bytes"] == 32 and kind["c_bits"] >= 16 and not instance["plan"]["mma"]["swap_ab"]:
+        least["32-byte stores"] = 256 / kind["c_bits"] * len(found["32-byte stores"]) / results
     for measure, value in least.items(): report.check(where, measure, value, EPILOGUE_LEAST, least=True)
     stores = f"{least['32-byte stores']:g}" if "32-byte stores" in least else "-"
-    return [[name, results, *(f"{per[m]:.3g}" for m in most), f"x{least['LDTM']}", stores]]
+    measures = [f"{per[m]:.3g}" if m in per else "-" for m in PLAIN_EPILOGUE]
+    return [[name, results, *measures, f"x{least['LDTM']}", stores]]
 
 
 def table(title, head, rows):
@@ -217,7 +228,7 @@ def main():
         if function is None:
             report.failures.append([(name, "kernel"), f"{arguments.object} does not have it"])
             continue
-        kernel_rows += check_kernel(function, name, report)
+        kernel_rows += check_kernel(function, instance, report)
         role_rows += check_roles(function, name, report)
         epilogue_rows += check_epilogue(function, instance, report)
     for entry in sorted(functions):
@@ -227,8 +238,9 @@ def main():
           ["instance", "role", "mma", "scale copies", "TMA", "instructions", "R2UR of a shared value", "S2R",
            "divisions"],
           merge(role_rows, outputs))
-    table("Epilogue, per result", ["instance", "results in the code", "EX2", "RCP", "other MUFU", "FMUL",
-                                   "clocks (modelled)", "LDTM", "32-byte stores per 16"], merge(epilogue_rows, outputs))
+    table("Epilogue, per result",
+          ["instance", "results in the code", *PLAIN_EPILOGUE, "LDTM", "32-byte stores per 32 bytes"],
+          merge(epilogue_rows, outputs))
     print()
     if arguments.list: print("\n".join(report.listing) + "\n")
     for name, part, text in merge([[name, part, text] for (name, part), text in report.failures], outputs):

@@ -8,7 +8,7 @@ import tempfile
 
 ELF_CUDA = 190  # e_machine
 LINE = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P(?:\d+|T))\s+)?([A-Z][\w.]*)\s*(.*)$")
-LABEL = re.compile(r"^(\.L_\w+):")
+LABEL = re.compile(r"^(\.L_\w+|\$[\w$]+):")
 FUNCTION = re.compile(r"^\.text\.(\w+):")
 TARGETS = re.compile(r'BRANCH_TARGETS ([^"]*)"')
 REGISTER = re.compile(r"(?<![\w.])(U?R|U?P)(\d+)(\.64)?")
@@ -27,7 +27,7 @@ class Instruction:
     def __init__(self, address, guard, opcode, rest):
         self.address, self.guard, self.opcode = address, guard, opcode
         targets = TARGETS.search(rest)
-        self.targets = targets[1].split(",") if targets else re.findall(r"`\((\.L_\w+)\)", rest)
+        self.targets = targets[1].split(",") if targets else re.findall(r"`\((\.L_\w+|\$[\w$]+)\)", rest)
         text = rest.split("(*")[0].split(";")[0].strip()
         self.operands = [x.strip() for x in text.split(",")] if text else []
         self.mnemonic, *self.modifiers = opcode.split(".")
@@ -83,7 +83,7 @@ class Block:
 
 
 class Function:
-    """Blocks of one kernel in the order of their addresses; the first is the entry."""
+    """Blocks of a kernel and of the functions it calls, in the order of their addresses; the first is the entry."""
 
     def __init__(self, name, lines):
         self.name = name
@@ -98,10 +98,10 @@ class Function:
             for label in pending: labels[label] = len(self.blocks) - 1
             pending = []
             self.blocks[-1].instructions.append(item)
-            start = item.branches() or item.ends() or item.mnemonic == "BSYNC"
+            start = item.branches() or item.ends() or item.mnemonic in ("BSYNC", "CALL")
         for i, block in enumerate(self.blocks):
             last = block.instructions[-1]
-            if last.branches():
+            if last.branches() or last.mnemonic == "CALL":  # a function of the kernel's own goes on behind its CALL
                 block.successors += [labels[t] for t in last.targets if t in labels]
             if not last.ends() and not (last.branches() and not last.conditional()) and i + 1 < len(self.blocks):
                 block.successors.append(i + 1)
@@ -115,6 +115,16 @@ class Function:
 
     def instructions(self):
         return [x for i in self.reachable for x in self.blocks[i].instructions]
+
+    def leading_to(self, blocks):
+        """Blocks from which one of these can be reached, themselves included."""
+        found, work = set(), list(blocks)
+        while work:
+            block = work.pop()
+            if block in found: continue
+            found.add(block)
+            work += self.blocks[block].predecessors
+        return found
 
     def _reach(self):
         """Blocks that the entry reaches, in reverse postorder as `order`."""

@@ -20,6 +20,7 @@ constexpr Instance kZeros[] = {zeros<false>(), zeros<true>()};
 
 }  // namespace
 
-extern constinit const InstanceList sm90_zeros = {kZeros, 2};
+extern constinit const InstanceList sm90_zeros_plain = {kZeros, 2};
+extern constinit const InstanceList sm90_zeros_general = {nullptr, 0};
 
 }  // namespace dualgemm

@@ -24,7 +24,7 @@ struct Zeros {
   using LoadWeights = dualgemm::LoadWeights<Zeros>;
   using LoadActivations = dualgemm::LoadActivations<Zeros>;
   using Output = Fp16;
-  using Activation = Swiglu<ApproximateMath>;
+  using Arithmetic = PlainSwiglu;
   static constexpr const char* kVariant = "zeros";
 };
 
@@ -42,7 +42,7 @@ struct WgmmaFragment {
 template <class Traits>
 struct SharedStorage {
   Rings<Traits> rings;
-  std::conditional_t<Traits::kPlan.tile.grouped, GroupTable, Nothing> groups;
+  std::conditional_t<Traits::kPlan.tile.grouped, GroupTable<Traits::kPlan.tile.m>, Nothing> groups;
   [[no_unique_address]] typename Traits::Output::Shared output;
 };
 

@@ -115,7 +115,7 @@ void check_choice(const dualgemm_device_t& device) {
     dualgemm_args_t args = some_arguments();
     args.instance_id = id;
     args.c_dtype = info.c_dtype;
-    args.activation = static_cast<int32_t>(dualgemm::instance(id - 1).epilogue.activation);
+    if (info.c_dtype == DUALGEMM_DTYPE_NVFP4) args.sfc = reinterpret_cast<void*>(uintptr_t{8} << 30);
     if (info.grouped || ours) continue;
     check(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_NOT_SUPPORTED &&
               std::strstr(dualgemm_last_error(), info.name) != nullptr,

@@ -1,9 +1,7 @@
 // device_problem.cpp -- see device_problem.h.
 #include "support/device_problem.h"
 
-#include <set>
-
-#include "kernel/instance.h"
+#include <stdexcept>
 
 namespace dualgemm_test {
 namespace {
@@ -30,53 +28,59 @@ Output run(const Problem& problem, const LaunchOptions& options) {
   return device.download();
 }
 
-namespace {
-
-dualgemm_activation_t activation_of(const dualgemm::Instance& instance) {
-  return static_cast<dualgemm_activation_t>(instance.epilogue.activation);
-}
-
-}  // namespace
-
 std::vector<NamedInstance> all_instances() {
   std::vector<NamedInstance> out;
   for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
-    NamedInstance instance{id, {}, activation_of(dualgemm::instance(id - 1))};
+    NamedInstance instance{id, {}};
     check_status(dualgemm_instance_info(id, &instance.info));
     out.push_back(instance);
   }
   return out;
 }
 
-std::vector<dualgemm_activation_t> all_activations() {
-  std::set<dualgemm_activation_t> out;
-  for (const dualgemm::Instance& instance : dualgemm::instances()) out.insert(activation_of(instance));
-  return {out.begin(), out.end()};
-}
-
-std::vector<NamedInstance> instances_computing(dualgemm_activation_t activation) {
-  std::vector<NamedInstance> out = all_instances();
-  std::erase_if(out, [&](const NamedInstance& instance) { return instance.activation != activation; });
-  return out;
-}
-
 namespace {
 
-std::vector<NamedInstance> instances_where(bool grouped) {
-  std::vector<NamedInstance> out = instances_computing(kDefaultActivation);
-  std::erase_if(out, [&](const NamedInstance& instance) { return (instance.info.grouped != 0) != grouped; });
+template <class Wanted>
+std::vector<NamedInstance> instances_where(const Wanted& wanted) {
+  std::vector<NamedInstance> out = all_instances();
+  std::erase_if(out, [&](const NamedInstance& instance) { return !wanted(instance.info); });
   return out;
 }
 
 }  // namespace
 
-std::vector<NamedInstance> dense_instances() { return instances_where(false); }
-std::vector<NamedInstance> grouped_instances() { return instances_where(true); }
+std::vector<NamedInstance> plain_instances() {
+  return instances_where([](const dualgemm_instance_info_t& info) { return info.general == 0; });
+}
+std::vector<NamedInstance> dense_instances() {
+  return instances_where(
+      [](const dualgemm_instance_info_t& info) { return info.general == 0 && info.grouped == 0; });
+}
+std::vector<NamedInstance> grouped_instances() {
+  return instances_where(
+      [](const dualgemm_instance_info_t& info) { return info.general == 0 && info.grouped != 0; });
+}
+std::vector<NamedInstance> general_instances(bool grouped) {
+  return instances_where([&](const dualgemm_instance_info_t& info) {
+    return info.general != 0 && (info.grouped != 0) == grouped;
+  });
+}
+
+std::string tile_of(const NamedInstance& instance) {
+  const std::string name = instance.info.name;
+  return name.substr(0, name.find('_'));
+}
+
+NamedInstance general_instance(const std::string& tile, dualgemm_dtype_t dtype) {
+  for (const NamedInstance& instance : all_instances())
+    if (instance.info.general != 0 && instance.info.c_dtype == dtype && tile_of(instance) == tile)
+      return instance;
+  throw std::invalid_argument("no general instance of " + tile + " with type " + std::to_string(dtype));
+}
 
 LaunchOptions use(const NamedInstance& instance) {
   LaunchOptions options;
   options.dtype = static_cast<dualgemm_dtype_t>(instance.info.c_dtype);
-  options.activation = instance.activation;
   options.instance_id = instance.id;
   return options;
 }

@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "host/dualgemm.h"
@@ -24,6 +25,8 @@ class DeviceProblem {
   void upload(const Problem& problem);  // other data of the same shape, into the same buffers
   void launch(cudaStream_t stream) const { set_.launch(stream); }  // throws when the library refuses
   Output download() const { return set_.download().at(0); }        // throws when a byte outside C was written
+  Output download_d(int side) const { return set_.download_d(side).at(0); }
+  float amax() const { return set_.amax(); }
 
  private:
   DeviceSet set_;
@@ -36,16 +39,21 @@ Output run(const Problem& problem, const LaunchOptions& options = {});
 struct NamedInstance {
   int32_t id;
   dualgemm_instance_info_t info;
-  dualgemm_activation_t activation;
 };
 std::vector<NamedInstance> all_instances();
-std::vector<dualgemm_activation_t> all_activations();
-std::vector<NamedInstance> instances_computing(dualgemm_activation_t activation);
-// These compute kDefaultActivation.
-std::vector<NamedInstance> dense_instances();    // for one problem or a batch
-std::vector<NamedInstance> grouped_instances();  // for groups
+// These compute a plain SwiGLU and nothing else.
+std::vector<NamedInstance> plain_instances();
+std::vector<NamedInstance> dense_instances();    // of them, for one problem or a batch
+std::vector<NamedInstance> grouped_instances();  // of them, for groups
+// These compute whatever a launch asks for.
+std::vector<NamedInstance> general_instances(bool grouped);
 
-// Returns launch options that force an instance, with the output type and the activation that are its own.
+// Returns the name of an instance's tile, which its siblings with other outputs share.
+std::string tile_of(const NamedInstance& instance);
+// Returns the general instance with this tile and this output type. Throws when there is none.
+NamedInstance general_instance(const std::string& tile, dualgemm_dtype_t dtype);
+
+// Returns launch options that force an instance, with the output type that is its own.
 LaunchOptions use(const NamedInstance& instance);
 
 }  // namespace dualgemm_test

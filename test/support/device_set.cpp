@@ -2,6 +2,9 @@
 #include "support/device_set.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -10,10 +13,9 @@
 namespace dualgemm_test {
 namespace {
 
-constexpr uint16_t kPoison = 0xFFFF;    // of C: a NaN in every output type
-constexpr uint8_t kLargest = 0x77;      // of A and B: twice 6
-constexpr uint8_t kNan = 0x7F;          // of scale factors
-constexpr size_t kGuardElements = 512;  // on either side of C; keeps C aligned
+constexpr uint8_t kLargest = 0x77;  // of A and B: twice 6
+constexpr uint8_t kNan = 0x7F;      // of scale factors
+constexpr float kBesideAmax = 12345;
 
 bool offsets(dualgemm_group_mode_t mode) { return mode == DUALGEMM_GROUP_OFFSETS; }
 
@@ -23,7 +25,46 @@ bool own_alphas(const ProblemSet& set) {
   });
 }
 
+bool own_encodes(const ProblemSet& set) {
+  return std::any_of(set.problems.begin(), set.problems.end(),
+                     [&](const Problem& p) { return p.encode != set.problems[0].encode; });
+}
+
+// Returns the elements in 16 bytes, and `elements` or as many as the next 16 bytes take.
+int64_t step(dualgemm_dtype_t dtype) { return 128 / bits_of(dtype); }
+int64_t pitch(int64_t elements, dualgemm_dtype_t dtype) {
+  return (elements + step(dtype) - 1) / step(dtype) * step(dtype);
+}
+
 size_t room(size_t problems, int64_t stride, int64_t size) { return (problems - 1) * stride + size; }
+
+// Returns how many factors of rows there are, NaN between them included. A problem without rows has none.
+size_t row_factors(const ProblemSet& set, const std::vector<float> Problem::*factors, int64_t stride) {
+  const bool any = std::any_of(set.problems.begin(), set.problems.end(),
+                               [&](const Problem& p) { return !(p.*factors).empty(); });
+  return any ? room(set.problems.size(), stride, set.m) : 0;
+}
+
+size_t bias_size(const ProblemSet& set) {
+  return set.problems[0].bias_dtype == DUALGEMM_DTYPE_FP32 ? sizeof(float) : sizeof(uint16_t);
+}
+// Returns what the biases of all problems take, if there are any.
+size_t bias_bytes(const ProblemSet& set, const std::vector<float>& bias, int64_t stride) {
+  return bias.empty() ? 0 : room(set.problems.size(), stride, set.n) * bias_size(set);
+}
+
+// Returns the biases as the device gets them, with NaN between those of two problems.
+std::vector<uint8_t> biases(const ProblemSet& set, const std::vector<float> Problem::*bias, int64_t stride) {
+  const size_t size = bias_size(set);
+  std::vector<uint8_t> out(bias_bytes(set, set.problems[0].*bias, stride), 0xFF);
+  for (size_t i = 0; i < set.problems.size() && !out.empty(); ++i)
+    for (int32_t n = 0; n < set.n; ++n) {
+      const auto bits = std::bit_cast<uint32_t>((set.problems[i].*bias).at(static_cast<size_t>(n)));
+      const uint32_t value = size == 4 ? bits : bits >> 16;  // a bf16 is the upper half of a float
+      std::memcpy(&out[(i * stride + n) * size], &value, size);
+    }
+  return out;
+}
 
 // Puts each `bytes[i]` at its place, and `fill` everywhere else.
 template <class At>
@@ -45,29 +86,56 @@ void check_status(dualgemm_status_t status) {
     throw std::runtime_error(std::string(dualgemm_status_name(status)) + ": " + dualgemm_last_error());
 }
 
+ref::DualGemm reference(const Problem& p, const LaunchOptions& options) {
+  const bool exact = (options.flags & DUALGEMM_FLAG_EXACT_ACT) != 0;
+  return p.reference(options.activation, exact ? ref::Arithmetic::kExact : ref::Arithmetic::kFloat);
+}
+
 DeviceSet::DeviceSet(const ProblemSet& set, const SetOptions& options)
     : options_(options),
       mode_(set.mode),
       m_(set.m),
       n_(set.n),
-      ldc_(set.n + options.ldc_padding),
+      ldc_(pitch(set.n + options.ldc_padding, options.dtype)),
       stride_a_(offsets(mode_) ? 0 : m_ * set.problems.at(0).lda + 32 * options.gap),
       stride_b1_(n_ * set.problems[0].ldb1 + 2 * 32 * options.gap),
       stride_b2_(n_ * set.problems[0].ldb2 + 3 * 32 * options.gap),
-      stride_c_(offsets(mode_) ? 0 : m_ * ldc_ + 8 * options.gap),
+      stride_c_(offsets(mode_) ? 0 : m_ * ldc_ + step(options.dtype) * options.gap),
       stride_sfa_(offsets(mode_) ? 0 : ref::sf_bytes(m_, set.k) + 16 * options.gap),
       stride_sfb1_(ref::sf_bytes(n_, set.k) + 4 * 16 * options.gap),
       stride_sfb2_(ref::sf_bytes(n_, set.k) + 5 * 16 * options.gap),
       a_(room(set.problems.size(), stride_a_, m_ * set.problems[0].lda) / 2),
       b1_(room(set.problems.size(), stride_b1_, n_ * set.problems[0].ldb1) / 2),
       b2_(room(set.problems.size(), stride_b2_, n_ * set.problems[0].ldb2) / 2),
-      sfa_(room(set.problems.size(), stride_sfa_, sfa_bytes(set))),
+      sfa_(room(set.problems.size(), stride_sfa_, row_blocks(set) * ref::sf_bytes(128, set.k))),
       sfb1_(room(set.problems.size(), stride_sfb1_, ref::sf_bytes(n_, set.k))),
       sfb2_(room(set.problems.size(), stride_sfb2_, ref::sf_bytes(n_, set.k))),
+      stride_rows_(offsets(mode_) ? 0 : m_ + options.gap),
+      stride_c_rows_(offsets(mode_) ? 0 : m_ + 2 * options.gap),
+      stride_bias_(n_ + options.gap),
       alphas_(2 * set.problems.size()),
+      encode_(set.problems.size()),
+      row_scale_(row_factors(set, &Problem::row_scale, stride_rows_)),
+      c_row_scale_(row_factors(set, &Problem::c_row_scale, stride_c_rows_)),
+      bias1_(bias_bytes(set, set.problems[0].bias1, stride_bias_)),
+      bias2_(bias_bytes(set, set.problems[0].bias2, stride_bias_)),
       group_rows_(set.problems.size() + 1),
-      c_(room(set.problems.size(), stride_c_, m_ * ldc_) + 2 * kGuardElements) {
+      c_("C", {options.dtype, static_cast<int64_t>(set.problems.size()), m_, n_, ldc_, stride_c_}),
+      amax_(3) {
   dualgemm_args_init(&args_);
+  set_tensors(set);
+  if (options.gap != 0) set_strides();
+  set_epilogue(set);
+  set_problems(set);
+  args_.instance_id = options.instance_id;
+  args_.max_sms = options.max_sms;
+  args_.flags = options.flags;
+  upload(set);
+  poison();
+}
+
+void DeviceSet::set_tensors(const ProblemSet& set) {
+  const auto problems = static_cast<int64_t>(set.problems.size());
   args_.m = set.m;
   args_.n = set.n;
   args_.k = set.k;
@@ -77,36 +145,88 @@ DeviceSet::DeviceSet(const ProblemSet& set, const SetOptions& options)
   args_.sfa = sfa_.data();
   args_.sfb1 = sfb1_.data();
   args_.sfb2 = sfb2_.data();
-  args_.c = c_.data() + kGuardElements;
   args_.lda = set.problems[0].lda;
   args_.ldb1 = set.problems[0].ldb1;
   args_.ldb2 = set.problems[0].ldb2;
+  args_.c = c_.data();
   args_.ldc = ldc_;
-  if (options.gap != 0) {
-    args_.batch_stride_a = stride_a_;
-    args_.batch_stride_b1 = stride_b1_;
-    args_.batch_stride_b2 = stride_b2_;
-    args_.batch_stride_c = stride_c_;
-    args_.batch_stride_sfa = stride_sfa_;
-    args_.batch_stride_sfb1 = stride_sfb1_;
-    args_.batch_stride_sfb2 = stride_sfb2_;
+  args_.c_dtype = options_.dtype;
+  if (options_.dtype == DUALGEMM_DTYPE_NVFP4) {
+    const int64_t stride =
+        offsets(mode_) ? 0 : static_cast<int64_t>(ref::sf_bytes(m_, n_)) + 6 * 16 * options_.gap;
+    sfc_.emplace(GuardedFactors::Layout{n_, row_blocks(set), problems, stride});
+    args_.sfc = sfc_->data();
+    if (options_.gap != 0) args_.batch_stride_sfc = stride;
   }
-  args_.c_dtype = options.dtype;
-  args_.activation = options.activation;
-  args_.instance_id = options.instance_id;
-  args_.max_sms = options.max_sms;
-  args_.flags = options.flags;
-  const int32_t problems = static_cast<int32_t>(set.problems.size());
+  if (!options_.d) return;
+  args_.d_dtype = options_.d_dtype;
+  for (int side : {0, 1}) {
+    const int64_t unit = step(options_.d_dtype), ldd = pitch(n_, options_.d_dtype) + (side + 1) * unit;
+    const int64_t stride = offsets(mode_) ? 0 : m_ * ldd + (side + 2) * unit * options_.gap;
+    d_[side].emplace(side == 0 ? "D1" : "D2",
+                     GuardedMatrix::Layout{options_.d_dtype, problems, m_, n_, ldd, stride});
+    (side == 0 ? args_.d1 : args_.d2) = d_[side]->data();
+    (side == 0 ? args_.ldd1 : args_.ldd2) = ldd;
+    if (options_.gap != 0) (side == 0 ? args_.batch_stride_d1 : args_.batch_stride_d2) = stride;
+  }
+}
+
+void DeviceSet::set_strides() {
+  args_.batch_stride_a = stride_a_;
+  args_.batch_stride_b1 = stride_b1_;
+  args_.batch_stride_b2 = stride_b2_;
+  args_.batch_stride_c = stride_c_;
+  args_.batch_stride_sfa = stride_sfa_;
+  args_.batch_stride_sfb1 = stride_sfb1_;
+  args_.batch_stride_sfb2 = stride_sfb2_;
+  args_.batch_stride_a_row_scale = stride_rows_;
+  args_.batch_stride_c_row_scale = stride_c_rows_;
+}
+
+void DeviceSet::set_epilogue(const ProblemSet& set) {
+  const Problem& first = set.problems[0];
+  args_.activation = options_.activation;
+  // An activation gets its own parameters; those of another are refused.
+  if (options_.activation == DUALGEMM_ACTIVATION_SWIGLU ||
+      options_.activation == DUALGEMM_ACTIVATION_SWIGLU_STEP) {
+    args_.swiglu_alpha = static_cast<float>(first.parameters.alpha);
+    args_.swiglu_beta = static_cast<float>(first.parameters.beta);
+    args_.swiglu_limit = static_cast<float>(first.parameters.limit);
+  }
+  if (options_.activation == DUALGEMM_ACTIVATION_SITU) {
+    args_.situ_gate = static_cast<float>(first.parameters.situ_gate);
+    args_.situ_up = static_cast<float>(first.parameters.situ_up);
+  }
+  args_.a_row_scale = row_scale_.data();
+  args_.c_row_scale = c_row_scale_.data();
+  args_.bias1 = bias1_.data();
+  args_.bias2 = bias2_.data();
+  args_.bias_dtype = first.bias_dtype;
+  args_.bias_stride = stride_bias_;
+  if (options_.amax) args_.amax_out = amax_.data() + 1;
+  if (options_.dtype != DUALGEMM_DTYPE_NVFP4 && options_.dtype != DUALGEMM_DTYPE_FP8_E4M3) return;
+  const bool own = own_encodes(set);
+  if (options_.encode_on_device || own) {
+    args_.c_global_scale = 0.5f;
+    args_.c_global_scale_dev = encode_.data();
+    args_.c_global_scale_stride = own ? 1 : 0;
+  } else {
+    args_.c_global_scale = first.encode;
+  }
+}
+
+void DeviceSet::set_problems(const ProblemSet& set) {
+  const auto problems = static_cast<int32_t>(set.problems.size());
   if (mode_ == DUALGEMM_GROUP_NONE) {
     args_.batch = problems;
   } else {
     args_.group_mode = mode_;
     args_.groups = problems;
     args_.group_rows = group_rows_.data();
-    args_.expected_rows = options.expected_rows;
+    args_.expected_rows = options_.expected_rows;
   }
   // Both kinds of alphas count: with alphas on the device the host's are 1/2, which changes no bit.
-  if (options.alphas_on_device || own_alphas(set)) {
+  if (options_.alphas_on_device || own_alphas(set)) {
     args_.alpha1 = args_.alpha2 = 0.5f;
     args_.alpha1_dev = alphas_.data();
     args_.alpha2_dev = args_.alpha1_dev + problems;
@@ -115,31 +235,39 @@ DeviceSet::DeviceSet(const ProblemSet& set, const SetOptions& options)
     args_.alpha1 = set.problems[0].alpha1;
     args_.alpha2 = set.problems[0].alpha2;
   }
-  upload(set);
-  poison();
 }
 
-size_t DeviceSet::sfa_bytes(const ProblemSet& set) const {
-  if (!offsets(mode_)) return ref::sf_bytes(m_, set.k);
-  const int64_t groups = static_cast<int64_t>(set.problems.size());
+int64_t DeviceSet::row_blocks(const ProblemSet& set) const {
+  if (!offsets(mode_)) return (m_ + 127) / 128;
+  const auto groups = static_cast<int64_t>(set.problems.size());
   const int64_t most =
       options_.any_division ? (m_ + 127 * std::min(groups, m_)) / 128 : set.row_blocks().back();
-  return std::max<int64_t>(most, 1) * ref::sf_bytes(128, set.k);  // a pointer to nothing is refused
+  return std::max<int64_t>(most, 1);  // a pointer to nothing is refused
 }
 
-void DeviceSet::poison() { c_.upload(std::vector<uint16_t>(c_.size(), kPoison)); }
+void DeviceSet::poison() {
+  c_.poison();
+  if (sfc_) sfc_->poison();
+  for (std::optional<GuardedMatrix>& d : d_)
+    if (d) d->poison();
+  amax_.upload({kBesideAmax, options_.amax_before, kBesideAmax});
+}
 
 void DeviceSet::upload(const ProblemSet& set) {
   const std::vector<int32_t> group_rows = set.group_rows();
   const std::vector<int64_t> blocks = set.row_blocks();
   const bool one_after_the_other = offsets(mode_);
   rows_.clear();
-  first_rows_.clear();
-  std::vector<float> alphas;
+  blocks_.clear();
+  encodes_.clear();
+  std::vector<float> alphas, encodes;
   for (size_t i = 0; i < set.problems.size(); ++i) {
-    rows_.push_back(set.problems[i].m);
-    first_rows_.push_back(one_after_the_other ? group_rows[i] : 0);
-    alphas.push_back(2 * set.problems[i].alpha1);
+    const Problem& p = set.problems[i];
+    rows_.push_back({one_after_the_other ? group_rows[i] : 0, p.m});
+    blocks_.push_back({one_after_the_other ? blocks[i] : 0, p.m});
+    encodes_.push_back(p.encode);
+    encodes.push_back(2 * p.encode);
+    alphas.push_back(2 * p.alpha1);
   }
   for (const Problem& p : set.problems) alphas.push_back(2 * p.alpha2);
 
@@ -147,7 +275,7 @@ void DeviceSet::upload(const ProblemSet& set) {
   const auto put = [&](DeviceArray<uint8_t>& to, uint8_t fill, const std::vector<uint8_t> Problem::*bytes,
                        auto at) { to.upload(laid_out(to.size(), fill, set, bytes, at)); };
   put(a_, kLargest, &Problem::a,
-      [&](size_t i) { return (i * stride_a_ + first_rows_[i] * set.problems[i].lda) / 2; });
+      [&](size_t i) { return (i * stride_a_ + rows_[i].first * set.problems[i].lda) / 2; });
   put(b1_, kLargest, &Problem::b1, [&](size_t i) { return i * stride_b1_ / 2; });
   put(b2_, kLargest, &Problem::b2, [&](size_t i) { return i * stride_b2_ / 2; });
   put(sfa_, kNan, &Problem::sfa,
@@ -155,7 +283,23 @@ void DeviceSet::upload(const ProblemSet& set) {
   put(sfb1_, kNan, &Problem::sfb1, [&](size_t i) { return i * stride_sfb1_; });
   put(sfb2_, kNan, &Problem::sfb2, [&](size_t i) { return i * stride_sfb2_; });
   alphas_.upload(alphas);
+  encode_.upload(encodes);
+  upload_rows(row_scale_, set, &Problem::row_scale, stride_rows_);
+  upload_rows(c_row_scale_, set, &Problem::c_row_scale, stride_c_rows_);
+  bias1_.upload(biases(set, &Problem::bias1, stride_bias_));
+  bias2_.upload(biases(set, &Problem::bias2, stride_bias_));
   upload_group_rows(group_rows);
+}
+
+// Puts the factors of each problem's rows at their places, and NaN everywhere else.
+void DeviceSet::upload_rows(DeviceArray<float>& to, const ProblemSet& set,
+                            const std::vector<float> Problem::*factors, int64_t stride) {
+  std::vector<float> all(to.size(), std::numeric_limits<float>::quiet_NaN());
+  for (size_t i = 0; i < set.problems.size() && !all.empty(); ++i) {
+    const std::vector<float>& own = set.problems[i].*factors;
+    std::copy(own.begin(), own.end(), all.begin() + i * stride + rows_[i].first);
+  }
+  to.upload(all);
 }
 
 void DeviceSet::upload_group_rows(const std::vector<int32_t>& rows) {
@@ -176,25 +320,30 @@ int32_t DeviceSet::split_k() const {
 }
 
 std::vector<Output> DeviceSet::download() const {
-  std::vector<uint16_t> c = c_.host();
-  std::vector<Output> out;
+  std::vector<Output> out = c_.download(rows_);
   const int32_t split = split_k();
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    Output& one = out.emplace_back(Output{rows_[i], n_, options_.dtype, {}, split});
-    for (int64_t row = 0; row < rows_[i]; ++row) {
-      const auto begin = c.begin() + kGuardElements + i * stride_c_ + (first_rows_[i] + row) * ldc_;
-      one.bits.insert(one.bits.end(), begin, begin + n_);
-      std::fill_n(begin, n_, kPoison);  // the rest belongs to no problem
-    }
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i].split_k = split;
+    out[i].encode = encodes_[i];
   }
-  const auto written = std::find_if(c.begin(), c.end(), [&](uint16_t bits) { return bits != kPoison; });
-  if (written != c.end()) {
-    const int64_t element = written - c.begin() - static_cast<int64_t>(kGuardElements);
-    const std::string where = "element " + std::to_string(element) + " of C (ldc " + std::to_string(ldc_) +
-                              ", " + std::to_string(stride_c_) + " from problem to problem)";
-    throw std::runtime_error(where + " belongs to no problem and was written");
-  }
+  if (!sfc_) return out;
+  std::vector<std::vector<uint8_t>> factors = sfc_->download(blocks_);
+  for (size_t i = 0; i < out.size(); ++i) out[i].factors = std::move(factors[i]);
   return out;
+}
+
+std::vector<Output> DeviceSet::download_d(int side) const {
+  std::vector<Output> out = d_[side].value().download(rows_);
+  const int32_t split = split_k();
+  for (Output& one : out) one.split_k = split;
+  return out;
+}
+
+float DeviceSet::amax() const {
+  const std::vector<float> values = amax_.host();
+  if (values[0] != kBesideAmax || values[2] != kBesideAmax)
+    throw std::runtime_error("a float beside amax_out was written");
+  return values[1];
 }
 
 std::vector<Output> run(const ProblemSet& set, const SetOptions& options) {

@@ -6,10 +6,12 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "host/dualgemm.h"
 #include "support/device_memory.h"
+#include "support/guarded.h"
 #include "support/problem_set.h"
 
 namespace dualgemm_test {
@@ -22,10 +24,18 @@ struct LaunchOptions {
   dualgemm_activation_t activation = kDefaultActivation;
   int32_t instance_id = 0;  // 0: the library chooses
   int32_t max_sms = 0;
-  int64_t ldc_padding = 0;        // elements beyond n, a multiple of 8
+  int64_t ldc_padding = 0;        // elements beyond n, and as many more as the next 16 bytes take
   bool alphas_on_device = false;  // alpha1_dev, alpha2_dev carry the alphas times 2, the host ones are 1/2
+  bool encode_on_device = false;  // c_global_scale_dev likewise
   uint32_t flags = 0;             // DUALGEMM_FLAG_*
+  bool d = false;                 // d1 and d2 are asked for
+  dualgemm_dtype_t d_dtype = DUALGEMM_DTYPE_BF16;
+  bool amax = false;  // amax_out is asked for
+  float amax_before = 0;
 };
+
+// Returns what a launch of p with these options is compared with.
+ref::DualGemm reference(const Problem& p, const LaunchOptions& options);
 
 // A test may ask this of a launch of several problems besides them.
 struct SetOptions : LaunchOptions {
@@ -33,7 +43,8 @@ struct SetOptions : LaunchOptions {
   SetOptions(const LaunchOptions& options) : LaunchOptions(options) {}
 
   // There is room between the end of a problem and the next one, in units of the smallest legal step: so much
-  // in A, SFA and C, twice as much in B1, three times in B2, four and five times in their scale factors.
+  // in A, SFA and C, twice as much in B1, three times in B2, four and five times in their scale factors, six
+  // times in those of C, two and three times in D1 and D2.
   int32_t gap = 0;
   int32_t expected_rows = 0;  // of a group
   // With OFFSETS there is room for the scale factors of A after any division of its rows, not just the one at
@@ -46,28 +57,43 @@ class DeviceSet {
   DeviceSet(const ProblemSet& set, const SetOptions& options);
 
   const dualgemm_args_t& args() const { return args_; }
-  void poison();                                             // of C and its guards
+  void poison();                                             // of what a launch writes, and its guards
   void upload(const ProblemSet& set);                        // other problems, with room for as many rows
   void upload_group_rows(const std::vector<int32_t>& rows);  // whatever the problems say
   void launch(cudaStream_t stream) const;                    // throws when the library refuses
   // Returns one output for every problem, after synchronising. Throws when a byte changed that belongs to
   // none of them.
   std::vector<Output> download() const;
+  std::vector<Output> download_d(int side) const;  // the same of D1 (0) or D2 (1)
+  float amax() const;
 
  private:
-  size_t sfa_bytes(const ProblemSet& set) const;  // of one problem, with OFFSETS of all of them
-  int32_t split_k() const;                        // of the instance that the library takes
+  void set_tensors(const ProblemSet& set);
+  void set_strides();
+  void set_epilogue(const ProblemSet& set);
+  void set_problems(const ProblemSet& set);
+  void upload_rows(DeviceArray<float>& to, const ProblemSet& set, const std::vector<float> Problem::*factors,
+                   int64_t stride);
+  // Returns the blocks of 128 rows in the scale factors of A and of C: of one problem, with OFFSETS of all.
+  int64_t row_blocks(const ProblemSet& set) const;
+  int32_t split_k() const;  // of the instance that the library takes
 
   SetOptions options_;
   dualgemm_group_mode_t mode_;
   int64_t m_, n_, ldc_;
   // The layout has these strides: elements of A, B1, B2 and C, bytes of scale factors.
   int64_t stride_a_, stride_b1_, stride_b2_, stride_c_, stride_sfa_, stride_sfb1_, stride_sfb2_;
-  std::vector<int64_t> first_rows_, rows_;  // of every problem
+  std::vector<Rows> rows_, blocks_;  // of every problem; the first of its blocks in SFC
+  std::vector<float> encodes_;
   DeviceArray<uint8_t> a_, b1_, b2_, sfa_, sfb1_, sfb2_;
-  DeviceArray<float> alphas_;
+  int64_t stride_rows_, stride_c_rows_, stride_bias_;  // of row factors, of elements of a bias
+  DeviceArray<float> alphas_, encode_, row_scale_, c_row_scale_;
+  DeviceArray<uint8_t> bias1_, bias2_;
   DeviceArray<int32_t> group_rows_;
-  DeviceArray<uint16_t> c_;
+  GuardedMatrix c_;
+  std::optional<GuardedFactors> sfc_;
+  std::optional<GuardedMatrix> d_[2];
+  DeviceArray<float> amax_;  // between two others
   dualgemm_args_t args_;
 };
 

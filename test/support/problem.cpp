@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <stdexcept>
+#include <string>
 
 #include "ref/formats.h"
 #include "support/rng.h"
@@ -82,15 +85,52 @@ Problem make_problem(Data data, int32_t m, int32_t n, int32_t k, uint64_t seed, 
   return p;
 }
 
-ref::DualGemm Problem::reference(dualgemm_activation_t activation) const {
+ref::DualGemm Problem::reference(dualgemm_activation_t activation, ref::Arithmetic arithmetic) const {
   return ref::dual_gemm({a.data(), lda / 2, sfa.data(), m}, {b1.data(), ldb1 / 2, sfb1.data(), n},
                         {b2.data(), ldb2 / 2, sfb2.data(), n}, k, alpha1, alpha2,
-                        ref::activation(activation));
+                        ref::activation(activation, parameters, arithmetic),
+                        {row_scale, bias1, bias2, c_row_scale});
+}
+
+ref::Matrix Problem::reference_d(int side) const {
+  const ref::Operand left = {a.data(), lda / 2, sfa.data(), m};
+  return side == 0 ? ref::before_activation(left, {b1.data(), ldb1 / 2, sfb1.data(), n}, k, alpha1, row_scale,
+                                            bias1)
+                   : ref::before_activation(left, {b2.data(), ldb2 / 2, sfb2.data(), n}, k, alpha2, row_scale,
+                                            bias2);
+}
+
+int bits_of(dualgemm_dtype_t dtype) {
+  switch (dtype) {
+    case DUALGEMM_DTYPE_BF16:
+    case DUALGEMM_DTYPE_FP16: return 16;
+    case DUALGEMM_DTYPE_FP32: return 32;
+    case DUALGEMM_DTYPE_NVFP4: return 4;
+    case DUALGEMM_DTYPE_FP8_E4M3: return 8;
+    default: throw std::invalid_argument("there is no output of type " + std::to_string(dtype));
+  }
+}
+
+uint8_t Output::code(int64_t row, int64_t column) const {
+  return ref::nibble(reinterpret_cast<const uint8_t*>(bits.data()) + row * n / 2, column);
 }
 
 double Output::value(int64_t row, int64_t column) const {
-  const uint16_t x = bits[row * n + column];
-  return dtype == DUALGEMM_DTYPE_FP16 ? ref::fp16_decode(x) : ref::bf16_decode(x);
+  const int64_t element = row * n + column;
+  uint32_t x = 0;
+  if (dtype != DUALGEMM_DTYPE_NVFP4) {
+    const int64_t size = bits_of(dtype) / 8;
+    std::memcpy(&x, reinterpret_cast<const uint8_t*>(bits.data()) + element * size, size);
+  }
+  switch (dtype) {
+    case DUALGEMM_DTYPE_FP16: return ref::fp16_decode(static_cast<uint16_t>(x));
+    case DUALGEMM_DTYPE_BF16: return ref::bf16_decode(static_cast<uint16_t>(x));
+    case DUALGEMM_DTYPE_FP32: return ref::fp32_decode(x);
+    case DUALGEMM_DTYPE_FP8_E4M3: return ref::e4m3_decode(static_cast<uint8_t>(x));
+    default:
+      return double{ref::e2m1_decode(code(row, column))} *
+             ref::ue4m3_decode(factors.at(element / ref::kBlock));
+  }
 }
 
 }  // namespace dualgemm_test

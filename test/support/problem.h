@@ -20,8 +20,17 @@ struct Problem {
   int64_t lda = 0, ldb1 = 0, ldb2 = 0;  // elements; multiples of 32
   float alpha1 = 1, alpha2 = 1;
   std::vector<uint8_t> a, b1, b2, sfa, sfb1, sfb2;
+  // What the general epilogue takes; empty: none. The biases are numbers that their type has.
+  std::vector<float> row_scale, bias1, bias2, c_row_scale;
+  dualgemm_dtype_t bias_dtype = DUALGEMM_DTYPE_BF16;
+  ref::Parameters parameters;
+  float encode = 1;  // of an FP8 or NVFP4 C
 
-  ref::DualGemm reference(dualgemm_activation_t activation = kDefaultActivation) const;
+  // This is C before its conversion, encode scale left out.
+  ref::DualGemm reference(dualgemm_activation_t activation = kDefaultActivation,
+                          ref::Arithmetic arithmetic = ref::Arithmetic::kFloat) const;
+  // Gate (0) or up (1) as the activation takes it.
+  ref::Matrix reference_d(int side) const;
 };
 
 enum class Data {
@@ -37,14 +46,27 @@ enum class Data {
 // many, one of B2 three times as many.
 Problem make_problem(Data data, int32_t m, int32_t n, int32_t k, uint64_t seed, int64_t pitch_padding = 0);
 
-// This is C as it came back.
+// Returns the bits of an element.
+int bits_of(dualgemm_dtype_t dtype);
+
+// This is C, or one of gate and up, as it came back.
 struct Output {
   int64_t m = 0, n = 0;
   dualgemm_dtype_t dtype = DUALGEMM_DTYPE_BF16;
-  std::vector<uint16_t> bits;  // [m, n], compact
-  int32_t split_k = 1;         // slices of K in the instance that computed it
+  std::vector<uint16_t> bits =
+      {};               // [m, n] of any type, compact, by 16 bits: a row is a whole number of them
+  int32_t split_k = 1;  // slices of K in the instance that computed it
+  float encode = 1;     // the encode scale, which FP8 and NVFP4 hold their numbers times
+  std::vector<uint8_t> factors = {};  // [m, n / 16] of NVFP4
 
+  // Returns what the bits say, of NVFP4 with the factor of the block.
   double value(int64_t row, int64_t column) const;
+  uint8_t code(int64_t row, int64_t column) const;  // of NVFP4
+
+  // The same bits, wherever they come from.
+  friend bool operator==(const Output& a, const Output& b) {
+    return a.m == b.m && a.n == b.n && a.dtype == b.dtype && a.bits == b.bits && a.factors == b.factors;
+  }
 };
 
 }  // namespace dualgemm_test

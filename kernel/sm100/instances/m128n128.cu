@@ -8,6 +8,6 @@ constexpr sm100::Options kDense{.tile_m = 128, .tile_n = 128, .stages = 4, .scal
 constexpr sm100::Options kGrouped{
     .tile_m = 128, .tile_n = 128, .stages = 4, .scale_stages = 4, .grouped = true};
 
-extern constinit const InstanceList sm100_m128n128 = sm100::kInstances<kDense, kGrouped>;
+extern constinit const InstanceList LIST(sm100_m128n128) = sm100::kInstances<kDense, kGrouped>;
 
 }  // namespace dualgemm

@@ -13,6 +13,6 @@ constexpr sm100::Options kSplit2{
 constexpr sm100::Options kSplit4{
     .tile_m = 128, .tile_n = 64, .split_k = 4, .stages = 6, .scale_stages = 5, .keep_a = true};
 
-extern constinit const InstanceList sm100_m128n64 = sm100::kInstances<kWhole, kSplit2, kSplit4>;
+extern constinit const InstanceList LIST(sm100_m128n64) = sm100::kInstances<kWhole, kSplit2, kSplit4>;
 
 }  // namespace dualgemm

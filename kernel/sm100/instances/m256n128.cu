@@ -11,6 +11,7 @@ constexpr sm100::Options kSplit{.tile_m = 256, .tile_n = 128, .split_k = 2, .sta
 constexpr sm100::Options kGrouped{
     .tile_m = 256, .tile_n = 128, .stages = 5, .scale_stages = 5, .acc_stages = 2, .grouped = true};
 
-extern constinit const InstanceList sm100_m256n128 = sm100::kInstances<kDense, kOverlapped, kSplit, kGrouped>;
+extern constinit const InstanceList LIST(sm100_m256n128) =
+    sm100::kInstances<kDense, kOverlapped, kSplit, kGrouped>;
 
 }  // namespace dualgemm

@@ -5,6 +5,6 @@ namespace dualgemm {
 
 constexpr sm100::Options kDense{.tile_m = 256, .tile_n = 192, .stages = 4, .scale_stages = 4};
 
-extern constinit const InstanceList sm100_m256n192 = sm100::kInstances<kDense>;
+extern constinit const InstanceList LIST(sm100_m256n192) = sm100::kInstances<kDense>;
 
 }  // namespace dualgemm

@@ -8,6 +8,6 @@ namespace dualgemm {
 constexpr sm100::Options kDense{
     .tile_m = 256, .tile_n = 64, .stages = 7, .scale_stages = 4, .scale_k_tiles = 2, .keep_a = true};
 
-extern constinit const InstanceList sm100_m256n64 = sm100::kInstances<kDense>;
+extern constinit const InstanceList LIST(sm100_m256n64) = sm100::kInstances<kDense>;
 
 }  // namespace dualgemm

@@ -10,6 +10,6 @@ constexpr sm100::Options kSplit{.tile_m = 64, .tile_n = 128, .split_k = 4, .stag
 constexpr sm100::Options kGrouped{
     .tile_m = 64, .tile_n = 128, .stages = 4, .scale_stages = 5, .acc_stages = 2, .grouped = true};
 
-extern constinit const InstanceList sm100_m64n128 = sm100::kInstances<kDecode, kSplit, kGrouped>;
+extern constinit const InstanceList LIST(sm100_m64n128) = sm100::kInstances<kDecode, kSplit, kGrouped>;
 
 }  // namespace dualgemm

@@ -259,7 +259,8 @@ const OpcodeRow* find_row(const ptx::Statement& statement) {
   const OpcodeRow* best = nullptr;
   size_t best_required = 0;
   for (const OpcodeRow& row : kRows) {
-    if (statement.opcode != row.mnemonic) continue;
+    // Most rows have another first letter, and this is asked for every row.
+    if (statement.opcode[0] != row.mnemonic[0] || statement.opcode != row.mnemonic) continue;
     const std::vector<std::string> required = words(row.required);
     const bool all = std::all_of(required.begin(), required.end(), [&](const std::string& word) {
       return contains(statement.qualifiers, word);

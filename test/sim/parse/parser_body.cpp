@@ -11,8 +11,10 @@ std::string on_one_line(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text.compare(i, 2, "//") == 0) i = std::min(text.find('\n', i), text.size() - 1);
-    if (text.compare(i, 2, "/*") == 0) i = text.find("*/", i + 2) + 1;
+    if (text[i] == '/') {
+      if (text.compare(i, 2, "//") == 0) i = std::min(text.find('\n', i), text.size() - 1);
+      if (text.compare(i, 2, "/*") == 0) i = text.find("*/", i + 2) + 1;
+    }
     const char c = text[i];
     const bool blank =
         c == ' ' || c == '\t' || c == '\n' || c == '\r' || (c == '/' && i > 0 && text[i - 1] == '*');

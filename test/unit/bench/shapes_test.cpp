@@ -64,7 +64,7 @@ TEST_CASE("what is no shape is refused, by name", "[bench]") {
                            "offsets:0,0x8x32",
                            "offsets:0~8x8x32",
                            "offsets:4~0x8x32",
-                           "offsets:513~1x8x32",
+                           "offsets:1025~1x8x32",
                            "offsets:1~2~3x8x32",
                            "99999999999x8x32",
                            "offsets:512~99999999x8x32",

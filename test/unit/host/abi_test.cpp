@@ -27,10 +27,12 @@ TEST_CASE("C and C++ agree about the header", "[host][abi]") {
   CHECK(c99_instance_info_size() == sizeof(dualgemm_instance_info_t));
 }
 
-TEST_CASE("fields stay where the first programs found them", "[host][abi]") {
+TEST_CASE("fields stay where programs of the first release find them", "[host][abi]") {
   CHECK(sizeof(dualgemm_device_t) == 96);
   CHECK(offsetof(dualgemm_device_t, name) == 20);
   CHECK(offsetof(dualgemm_instance_info_t, tmem_columns) == 56);
+  CHECK(offsetof(dualgemm_instance_info_t, general) == 76);
+  CHECK(sizeof(dualgemm_instance_info_t) == 80);
   CHECK(sizeof(dualgemm_status_t) == 4);
   CHECK(offsetof(dualgemm_args_t, struct_size) == 0);
   CHECK(offsetof(dualgemm_args_t, m) == 8);
@@ -39,20 +41,44 @@ TEST_CASE("fields stay where the first programs found them", "[host][abi]") {
   CHECK(offsetof(dualgemm_args_t, lda) == 88);
   CHECK(offsetof(dualgemm_args_t, alpha1) == 184);
   CHECK(offsetof(dualgemm_args_t, alpha1_dev) == 192);
-  CHECK(offsetof(dualgemm_args_t, c_dtype) == 260);
-  CHECK(offsetof(dualgemm_args_t, instance_id) == 316);
-  CHECK(offsetof(dualgemm_args_t, workspace_size) == 336);
-  CHECK(offsetof(dualgemm_args_t, group_mode) == 344);  // what came later lies behind
-  CHECK(offsetof(dualgemm_args_t, group_rows) == 352);
-  CHECK(offsetof(dualgemm_args_t, alpha_stride) == 364);
-  CHECK(sizeof(dualgemm_args_t) == 368);
+  CHECK(offsetof(dualgemm_args_t, a_row_scale) == 208);
+  CHECK(offsetof(dualgemm_args_t, c_row_scale) == 232);
+  CHECK(offsetof(dualgemm_args_t, c_global_scale) == 240);
+  CHECK(offsetof(dualgemm_args_t, activation) == 244);
+  CHECK(offsetof(dualgemm_args_t, swiglu_alpha) == 256);
+  CHECK(offsetof(dualgemm_args_t, situ_up) == 272);
+  CHECK(offsetof(dualgemm_args_t, c_dtype) == 276);
+  CHECK(offsetof(dualgemm_args_t, amax_out) == 288);
+  CHECK(offsetof(dualgemm_args_t, d1) == 296);
+  CHECK(offsetof(dualgemm_args_t, batch_stride_d1) == 328);
+  CHECK(offsetof(dualgemm_args_t, d_dtype) == 344);
+  CHECK(offsetof(dualgemm_args_t, instance_id) == 348);
+  CHECK(offsetof(dualgemm_args_t, workspace_size) == 368);
+  CHECK(offsetof(dualgemm_args_t, group_mode) == 376);
+  CHECK(offsetof(dualgemm_args_t, group_rows) == 384);
+  CHECK(offsetof(dualgemm_args_t, alpha_stride) == 396);
+  CHECK(offsetof(dualgemm_args_t, reserved1) == 404);
+  CHECK(offsetof(dualgemm_args_t, bias_stride) == 408);
+  CHECK(offsetof(dualgemm_args_t, batch_stride_c_row_scale) == 424);
+  CHECK(sizeof(dualgemm_args_t) == 432);  // what comes later lies behind
   CHECK(DUALGEMM_STATUS_NOT_SUPPORTED == 8);
   CHECK(DUALGEMM_STATUS_CUDA_ERROR == 13);
   CHECK(DUALGEMM_DTYPE_BF16 == 0);
   CHECK(DUALGEMM_DTYPE_FP16 == 1);
+  CHECK(DUALGEMM_DTYPE_FP32 == 2);
+  CHECK(DUALGEMM_DTYPE_NVFP4 == 3);
+  CHECK(DUALGEMM_DTYPE_FP8_E4M3 == 4);
+  CHECK(DUALGEMM_ACTIVATION_SWIGLU == 0);
+  CHECK(DUALGEMM_ACTIVATION_GEGLU_TANH == 1);
+  CHECK(DUALGEMM_ACTIVATION_GEGLU_ERF == 2);
+  CHECK(DUALGEMM_ACTIVATION_REGLU == 3);
+  CHECK(DUALGEMM_ACTIVATION_GLU == 4);
+  CHECK(DUALGEMM_ACTIVATION_SWIGLU_STEP == 5);
+  CHECK(DUALGEMM_ACTIVATION_SITU == 6);
+  CHECK(DUALGEMM_FLAG_EXACT_ACT == 16);
   CHECK(DUALGEMM_GROUP_OFFSETS == 1);
   CHECK(DUALGEMM_GROUP_MASKED == 2);
-  CHECK(DUALGEMM_MAX_GROUPS == 512);
+  CHECK(DUALGEMM_MAX_GROUPS == 1024);
 }
 
 TEST_CASE("version", "[host][abi]") {
@@ -76,11 +102,17 @@ TEST_CASE("defaults are a plain SwiGLU with BF16 output", "[host][abi]") {
   CHECK(args.swiglu_alpha == 1);
   CHECK(args.swiglu_beta == 0);
   CHECK((std::isinf(args.swiglu_limit) && args.swiglu_limit > 0));
+  CHECK(args.situ_gate == 4);
+  CHECK(args.situ_up == 25);
   CHECK(args.c_global_scale == 1);
+  CHECK(args.activation == DUALGEMM_ACTIVATION_SWIGLU);
   CHECK(args.c_dtype == DUALGEMM_DTYPE_BF16);
+  CHECK(args.bias_dtype == DUALGEMM_DTYPE_BF16);
+  CHECK(args.d_dtype == DUALGEMM_DTYPE_BF16);
   // Everything else is zero.
   args.struct_size = 0;
   args.alpha1 = args.alpha2 = args.swiglu_alpha = args.swiglu_limit = args.c_global_scale = 0;
+  args.situ_gate = args.situ_up = 0;
   const auto* bytes = reinterpret_cast<const unsigned char*>(&args);
   for (size_t i = 0; i < sizeof args; ++i) CHECK(bytes[i] == 0);
   dualgemm_args_init(nullptr);
@@ -98,17 +130,16 @@ TEST_CASE("argument structures of other sizes", "[host][abi]") {
     return dualgemm_can_implement_on(&newer.known, &device);
   };
 
-  SECTION("smaller than the first release") {
-    for (const size_t size : {size_t{0}, size_t{4}, size_t{343}}) {
+  SECTION("smaller than the first release, 0.1.0 before it included") {
+    for (const size_t size : {size_t{0}, size_t{4}, size_t{368}, size_t{431}}) {
       CHECK(ask(size) == DUALGEMM_STATUS_VERSION_MISMATCH);
-      CHECK(std::string(dualgemm_last_error()).find("struct_size=" + std::to_string(size) + ":") == 0);
+      CHECK(std::string(dualgemm_last_error())
+                .find("struct_size=" + std::to_string(size) + ": below 432, that of release 0.2.0;") == 0);
     }
   }
   SECTION("the first release's, with anything after it") {
-    std::memset(&newer.known.group_mode, 0xFF, sizeof newer.known - 344);
-    CHECK(ask(344) == DUALGEMM_STATUS_SUCCESS);
-    CHECK(ask(348) == DUALGEMM_STATUS_INVALID_VALUE);
-    CHECK(std::string(dualgemm_last_error()).find("group_mode=-1:") == 0);
+    std::memset(newer.unknown, 0xFF, sizeof newer.unknown);
+    CHECK(ask(432) == DUALGEMM_STATUS_SUCCESS);
   }
   SECTION("larger, and the caller uses nothing of the excess") {
     CHECK(ask(sizeof newer) == DUALGEMM_STATUS_SUCCESS);
@@ -120,6 +151,14 @@ TEST_CASE("argument structures of other sizes", "[host][abi]") {
       CHECK(ask(sizeof newer.known) == DUALGEMM_STATUS_SUCCESS);
       newer.unknown[i] = 0;
     }
+  }
+  SECTION("initialising writes no more than the size that is passed, a program's of 0.1.0") {
+    std::vector<unsigned char> bytes(sizeof newer.known, 0xEE);
+    auto* args = reinterpret_cast<dualgemm_args_t*>(bytes.data());
+    dualgemm_args_init_sized(args, 368);
+    CHECK(args->struct_size == 368);
+    for (size_t i = 368; i < bytes.size(); ++i) CHECK(bytes[i] == 0xEE);
+    CHECK(dualgemm_can_implement_on(args, &device) == DUALGEMM_STATUS_VERSION_MISMATCH);
   }
   SECTION("initialising writes exactly the size that is passed") {
     std::vector<unsigned char> bytes(sizeof newer + 8, 0xEE);

@@ -51,11 +51,18 @@ inline dualgemm_args_t grouped_args(dualgemm_group_mode_t mode) {
 inline dualgemm_args_t offsets_args() { return grouped_args(DUALGEMM_GROUP_OFFSETS); }
 inline dualgemm_args_t masked_args() { return grouped_args(DUALGEMM_GROUP_MASKED); }
 
-// Returns these arguments, with the output and the activation of an instance.
-inline dualgemm_args_t computed_by(const dualgemm::Instance& instance, dualgemm_args_t args) {
-  args.c_dtype = static_cast<int32_t>(instance.epilogue.c_type);
-  args.activation = static_cast<int32_t>(instance.epilogue.activation);
+// Returns these arguments with another output, and the scale factors that it may need. N becomes the next
+// multiple of 32, which every output can have compact, for those that cannot have each multiple of 8.
+inline dualgemm_args_t with_output(int32_t c_dtype, dualgemm_args_t args) {
+  args.c_dtype = c_dtype;
+  args.sfc = c_dtype == DUALGEMM_DTYPE_NVFP4 ? address(0x3'8000'0000) : nullptr;
+  if (c_dtype == DUALGEMM_DTYPE_NVFP4 || c_dtype == DUALGEMM_DTYPE_FP8_E4M3) args.n = (args.n + 31) / 32 * 32;
   return args;
+}
+
+// Returns these arguments, with the output of an instance.
+inline dualgemm_args_t computed_by(const dualgemm::Instance& instance, const dualgemm_args_t& args) {
+  return with_output(static_cast<int32_t>(instance.epilogue.c_type), args);
 }
 
 // Returns these arguments, for the instance `id` and what it computes.

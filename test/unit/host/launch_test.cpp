@@ -98,6 +98,77 @@ TEST_CASE("K == 0 fills every problem of a batch and leaves what lies between", 
   }
 }
 
+namespace {
+
+// An output of a batch on the device, filled with 0xAA, and what it is to hold after a launch.
+class Filled {
+ public:
+  // Rows of `row` bytes that lie `pitch` bytes apart, of which each problem has `rows`, `stride` bytes apart.
+  Filled(int64_t problems, int64_t stride, int64_t rows, int64_t pitch, int64_t row)
+      : expected_(static_cast<size_t>(problems * stride + 64), 0xAA) {
+    REQUIRE(cudaMalloc(&device_, expected_.size()) == cudaSuccess);
+    REQUIRE(cudaMemset(device_, 0xAA, expected_.size()) == cudaSuccess);
+    for (int64_t p = 0; p < problems; ++p)
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t i = 0; i < row; ++i) expected_[static_cast<size_t>(p * stride + r * pitch + i)] = 0;
+  }
+  Filled(const Filled&) = delete;
+  Filled& operator=(const Filled&) = delete;
+  ~Filled() { cudaFree(device_); }
+  void* device() const { return device_; }
+  bool as_expected() const {
+    std::vector<uint8_t> host(expected_.size());
+    REQUIRE(cudaMemcpy(host.data(), device_, host.size(), cudaMemcpyDeviceToHost) == cudaSuccess);
+    return host == expected_;
+  }
+
+ private:
+  std::vector<uint8_t> expected_;
+  void* device_ = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("K == 0 fills every output, scale factors whole, and leaves the largest |C|",
+          "[host][launch][batch]") {
+  constexpr int32_t m = 130, n = 176, batch = 3;
+  constexpr int64_t sf_bytes = 2 * 3 * 512;  // 2 bands of 128 rows, 3 atoms along N
+  REQUIRE(dualgemm_sf_size(m, n, DUALGEMM_SF_LAYOUT_128X4) == sf_bytes);
+  for (const int64_t gap : {0, 16}) {
+    const int64_t stride_c = m * 96 + gap, stride_sfc = sf_bytes + gap, stride_d1 = m * 400 + gap,
+                  stride_d2 = m * 352 + gap;
+    const Filled c(batch, stride_c, m, 96, 88), sfc(batch, stride_sfc, 1, 0, sf_bytes),
+        d1(batch, stride_d1, m, 400, 352), d2(batch, stride_d2, m, 352, 352), amax(1, 0, 0, 0, 0);
+    dualgemm_args_t args;
+    dualgemm_args_init(&args);
+    args.m = m;
+    args.n = n;
+    args.batch = batch;
+    args.c_dtype = DUALGEMM_DTYPE_NVFP4;
+    args.activation = DUALGEMM_ACTIVATION_GLU;  // sigmoid(0) is no zero
+    args.c = c.device();
+    args.ldc = 192;
+    args.batch_stride_c = 2 * stride_c;
+    args.sfc = sfc.device();
+    args.batch_stride_sfc = stride_sfc;
+    args.d1 = d1.device();
+    args.ldd1 = 200;
+    args.batch_stride_d1 = stride_d1 / 2;
+    args.d2 = d2.device();
+    args.batch_stride_d2 = stride_d2 / 2;
+    args.amax_out = static_cast<float*>(amax.device());
+    const dualgemm_status_t status = dualgemm_launch_ex(&args, nullptr);
+    INFO(dualgemm_last_error());
+    REQUIRE(status == DUALGEMM_STATUS_SUCCESS);
+    INFO("gap " << gap);
+    CHECK(c.as_expected());
+    CHECK(sfc.as_expected());
+    CHECK(d1.as_expected());
+    CHECK(d2.as_expected());
+    CHECK(amax.as_expected());
+  }
+}
+
 TEST_CASE("an error that was pending before a call is still pending after it", "[host][launch]") {
   cudaGetLastError();
   REQUIRE(cudaSetDevice(-1) != cudaSuccess);

@@ -2,8 +2,7 @@
 // says that elements and scale factors lie, the other fields of Params, and the attributes of the launch. The
 // simulated driver decodes the maps.
 
-#include <cstring>
-#include <string>
+#include <limits>
 #include <vector>
 
 #include "arguments.h"
@@ -18,6 +17,7 @@ using dualgemm_test::computed_by;
 using dualgemm_test::masked_args;
 using dualgemm_test::offsets_args;
 using dualgemm_test::valid_args;
+using dualgemm_test::with_output;
 using namespace dualgemm;
 
 namespace {
@@ -111,6 +111,12 @@ void check_scales(const CUtensorMap& encoded, const Described& t, int32_t atoms,
       }
 }
 
+void check_matrix(const Matrix& matrix, const void* start, int64_t pitch, int64_t stride) {
+  CHECK(matrix.start == start);
+  CHECK(matrix.pitch == pitch);
+  CHECK(matrix.stride == stride);
+}
+
 void check_weights(const Params& p, const dualgemm_args_t& args, const Instance& i, uint64_t problems,
                    int64_t stride_b, int64_t stride_sfb) {
   const int32_t atoms = 4 * i.plan.scales.k_tiles, blocks = (i.plan.tile.n + 127) / 128;
@@ -174,7 +180,7 @@ TEST_CASE("tensor maps of groups whose rows follow each other", "[host][params][
     check_scales(p.sfa, {args.sfa, 1, 5 * 128, 592, 0, 0}, 4 * i.plan.scales.k_tiles, 1);
     // Two rows are in two groups at most.
     args.m = 2;
-    args.groups = 512;
+    args.groups = 1024;
     p = params_of(args, i);
     check_scales(p.sfa, {args.sfa, 1, 2 * 128, 592, 0, 0}, 4 * i.plan.scales.k_tiles, 1);
   });
@@ -189,9 +195,7 @@ TEST_CASE("the other fields of Params", "[host][params]") {
   args.alpha_stride = 2;
   for_instances(false, [&](const Instance& i) {
     const Params p = params_of(args, i);
-    CHECK(p.c == args.c);
-    CHECK(p.ldc == 272);
-    CHECK(p.c_stride == 300 * 272);
+    check_matrix(p.c, args.c, 272, 300 * 272);
     CHECK(p.alpha1 == 0.5f);
     CHECK(p.alpha2 == -2);
     CHECK(p.alpha1_dev == args.alpha1_dev);
@@ -211,7 +215,7 @@ TEST_CASE("the other fields of Params", "[host][params]") {
     CHECK(p.static_weights == 0);
   });
   args.batch_stride_c = 300 * 272 + 8;
-  for_instances(false, [&](const Instance& i) { CHECK(params_of(args, i).c_stride == 300 * 272 + 8); });
+  for_instances(false, [&](const Instance& i) { CHECK(params_of(args, i).c.stride == 300 * 272 + 8); });
 
   for (const bool offsets : {false, true})
     for_instances(true, [&](const Instance& i) {
@@ -220,8 +224,117 @@ TEST_CASE("the other fields of Params", "[host][params]") {
       CHECK(p.problems == 3);
       CHECK(p.group_rows == grouped.group_rows);
       CHECK(p.group_offsets == (offsets ? 1 : 0));
-      CHECK(p.c_stride == (offsets ? 0 : 256 * 128));
+      CHECK(p.c.stride == (offsets ? 0 : 256 * 128));
     });
+}
+
+TEST_CASE("what the general epilogue takes by default", "[host][params]") {
+  for_instances(false, [&](const Instance& i) {
+    const GeneralParams p = params_of(valid_args(), i).general;
+    CHECK(p.row_scale == nullptr);
+    CHECK(p.c_row_scale == nullptr);
+    CHECK(p.bias1 == nullptr);
+    CHECK(p.bias2 == nullptr);
+    CHECK(p.d1.start == nullptr);
+    CHECK(p.d2.start == nullptr);
+    CHECK(p.amax == nullptr);
+    CHECK(p.encode == 1);
+    CHECK(p.encode_dev == nullptr);
+    CHECK(p.sfc == nullptr);
+    CHECK(p.swiglu_alpha == 1);
+    CHECK(p.swiglu_beta == 0);
+    CHECK(p.swiglu_limit == std::numeric_limits<float>::infinity());
+    CHECK(p.situ_gate == 4);
+    CHECK(p.situ_up == 25);
+    CHECK(p.activation == DUALGEMM_ACTIVATION_SWIGLU);
+    CHECK(p.exact == 0);
+  });
+}
+
+TEST_CASE("what the general epilogue takes when a launch asks for everything", "[host][params][grouped]") {
+  using dualgemm_test::address;
+  // The rows of A and of C, whoever shares them; the columns of B1 and B2, and the numbers of a problem.
+  const auto check = [](const Instance& i, const dualgemm_args_t& args, bool shared) {
+    const auto of_rows = [shared](int64_t stride) { return shared ? 0 : stride; };
+    const GeneralParams p = params_of(args, i).general;
+    CHECK(p.row_scale == args.a_row_scale);
+    CHECK(p.row_scale_stride == of_rows(300));
+    CHECK(p.c_row_scale == args.c_row_scale);
+    CHECK(p.c_row_scale_stride == of_rows(303));
+    CHECK(p.bias1 == args.bias1);
+    CHECK(p.bias2 == args.bias2);
+    CHECK(p.bias_stride == 290);
+    CHECK(p.bias_type == static_cast<int32_t>(CType::kFp32));
+    check_matrix(p.d1, args.d1, 296, of_rows(300 * 296));
+    check_matrix(p.d2, args.d2, 304, of_rows(300 * 304 + 8));
+    CHECK(p.d_type == static_cast<int32_t>(CType::kFp16));
+    CHECK(p.amax == args.amax_out);
+    CHECK(p.encode == 448);
+    CHECK(p.encode_dev == args.c_global_scale_dev);
+    CHECK(p.encode_stride == 5);
+    CHECK(p.sfc == args.sfc);
+    CHECK(p.sfc_stride == of_rows(3 * 5 * 512));  // 3 bands, 5 atoms along N
+    CHECK(p.situ_gate == 3);
+    CHECK(p.situ_up == 8);
+    CHECK(p.situ_gate_reciprocal == 1.0f / 3);
+    CHECK(p.situ_up_reciprocal == 0.125f);
+    CHECK(p.activation == DUALGEMM_ACTIVATION_SITU);
+    CHECK(p.exact == 1);
+  };
+  for (dualgemm_args_t args : {batch_args(), masked_args(), offsets_args()}) {
+    args = with_output(DUALGEMM_DTYPE_NVFP4, odd(args));
+    REQUIRE(args.n == 288);
+    args.ldc = 0;
+    args.flags = DUALGEMM_FLAG_EXACT_ACT;
+    args.activation = DUALGEMM_ACTIVATION_SITU;
+    args.situ_gate = 3;
+    args.situ_up = 8;
+    args.a_row_scale = address<const float>(0x4'0000'0000);
+    args.c_row_scale = address<const float>(0x4'1000'0000);
+    args.batch_stride_c_row_scale = 303;
+    args.bias1 = address(0x4'2000'0000);
+    args.bias2 = address(0x4'3000'0000);
+    args.bias_stride = 290;
+    args.bias_dtype = DUALGEMM_DTYPE_FP32;
+    args.d1 = address(0x5'0000'0000);
+    args.d2 = address(0x5'4000'0000);
+    args.ldd1 = 296;
+    args.ldd2 = 304;
+    args.batch_stride_d2 = 300 * 304 + 8;
+    args.d_dtype = DUALGEMM_DTYPE_FP16;
+    args.amax_out = address<float>(0x4'4000'0000);
+    args.c_global_scale = 448;
+    args.c_global_scale_dev = address<const float>(0x4'5000'0000);
+    args.c_global_scale_stride = 5;
+    for (const Instance& i : instances())
+      if (i.epilogue.c_type == CType::kNvfp4 &&
+          i.plan.tile.grouped == (args.group_mode != DUALGEMM_GROUP_NONE)) {
+        INFO(i.name << ", group_mode " << args.group_mode);
+        check(i, args, args.group_mode == DUALGEMM_GROUP_OFFSETS);
+        // One for all problems, and a stride of the factors that the caller chooses.
+        dualgemm_args_t other = args;
+        other.bias_stride = other.c_global_scale_stride = 0;
+        other.batch_stride_sfc = 8192;
+        const GeneralParams p = params_of(other, i).general;
+        CHECK(p.bias_stride == 0);
+        CHECK(p.encode_stride == 0);
+        CHECK(p.sfc_stride == (args.group_mode == DUALGEMM_GROUP_OFFSETS ? 0 : 8192));
+      }
+  }
+}
+
+TEST_CASE("the parameters of SwiGLU reach the general epilogue", "[host][params]") {
+  dualgemm_args_t args = valid_args();
+  args.swiglu_alpha = 1.702f;
+  args.swiglu_beta = 1;
+  args.swiglu_limit = 7;
+  for (const Instance& i : instances())
+    if (i.epilogue.c_type == CType::kBf16 && i.epilogue.general && !i.plan.tile.grouped) {
+      const GeneralParams p = params_of(args, i).general;
+      CHECK(p.swiglu_alpha == 1.702f);
+      CHECK(p.swiglu_beta == 1);
+      CHECK(p.swiglu_limit == 7);
+    }
 }
 
 TEST_CASE("weights are early only under both flags", "[host][params]") {

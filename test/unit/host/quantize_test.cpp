@@ -1,5 +1,5 @@
-// quantize_test.cpp -- quantisation on the host: the tables of E2M1 and UE4M3 with their ties, padding, round
-// trips and a derived error bound.
+// quantize_test.cpp -- quantisation on the host: the tables of E2M1 and UE4M3 with their ties, the arithmetic
+// that the header promises to the bit, padding, round trips and a derived error bound.
 
 #include <cmath>
 #include <cstdint>
@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "host/dualgemm.h"
+#include "ref/formats.h"
 #include "support/catch.hpp"
 #include "support/rng.h"
 
 namespace {
 
 constexpr uint8_t kGuard = 0xAA;
+constexpr float kFloatMax = std::numeric_limits<float>::max();
 
 struct Quantized {
   std::vector<uint8_t> q, sf;
@@ -52,9 +54,52 @@ uint8_t factor_of(float amax, float g = 1) {
   return quantize(block, 1, 16, g).sf[0];
 }
 
+// Returns the scale factor of a block whose largest magnitude, in units of the factor, is `value`: with this
+// global scale its sixth is 1.
+uint8_t ue4m3_of(float value) { return factor_of(value, 6); }
+
 // Computes UE4M3 from its definition: 4 exponent bits, bias 7, 3 mantissa bits.
 double ue4m3(int code) {
   return code < 8 ? code * 0x1p-9 : (1 + code % 8 / 8.0) * std::ldexp(1.0, code / 8 - 7);
+}
+
+// What the header says of a block, one rounded operation at a time, with the conversions of the reference.
+struct Block {
+  uint8_t factor;
+  std::vector<uint8_t> codes;
+};
+Block block_of(const std::vector<float>& x, float global_scale) {
+  float largest = 0;
+  for (const float value : x) largest = std::fmax(largest, std::fabs(value));
+  const float a_sixth = 1.0f / 6.0f;
+  const float sixth = global_scale * a_sixth;
+  const float scaled = largest * sixth;
+  Block out{ref::ue4m3_encode(scaled), std::vector<uint8_t>(x.size(), 0)};
+  if (out.factor == 0) return out;
+  const float reciprocal = 1.0f / ref::ue4m3_decode(out.factor);
+  const float encode = global_scale * reciprocal;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float value = x[i] * encode;
+    out.codes[i] = ref::e2m1_encode(value);
+  }
+  return out;
+}
+
+// The same without rounding between the operations, as far as double holds them.
+Block exact_block_of(const std::vector<float>& x, float global_scale) {
+  double largest = 0;
+  for (const double value : x) largest = std::fmax(largest, std::fabs(value));
+  Block out{ref::ue4m3_encode(largest * global_scale / 6), std::vector<uint8_t>(x.size(), 0)};
+  for (size_t i = 0; i < x.size() && out.factor != 0; ++i)
+    out.codes[i] = ref::e2m1_encode(double{x[i]} * global_scale / ref::ue4m3_decode(out.factor));
+  return out;
+}
+
+// Moves x by a few floats up or down.
+float nudged(float x, int32_t steps) {
+  for (; steps > 0; --steps) x = std::nextafter(x, kFloatMax);
+  for (; steps < 0; ++steps) x = std::nextafter(x, -kFloatMax);
+  return x;
 }
 
 // Sums of twelve numbers from [0, 1), less 6: about normally distributed.
@@ -95,14 +140,56 @@ TEST_CASE("UE4M3 factors round to nearest, ties to even", "[host][quantize]") {
   for (int code = 0; code < 0x7E; ++code) {
     INFO("code " << code);
     const double low = ue4m3(code), high = ue4m3(code + 1);
+    CHECK(ue4m3_of(static_cast<float>(low)) == code);
     CHECK(factor_of(static_cast<float>(6 * low)) == code);
-    // 6 * (low + high) / 2 has at most 7 significant bits: a float holds the tie exactly.
-    const auto tie = static_cast<float>(3 * (low + high));
-    REQUIRE(static_cast<double>(tie) == 3 * (low + high));
-    CHECK(factor_of(tie) == code + code % 2);
-    CHECK(factor_of(std::nextafter(tie, 0.0f)) == code);
-    CHECK(factor_of(std::nextafter(tie, 1e30f)) == code + 1);
+    // (low + high) / 2 has at most 5 significant bits: a float holds the tie exactly.
+    const auto tie = static_cast<float>((low + high) / 2);
+    REQUIRE(static_cast<double>(tie) == (low + high) / 2);
+    CHECK(ue4m3_of(tie) == code + code % 2);
+    CHECK(ue4m3_of(std::nextafter(tie, 0.0f)) == code);
+    CHECK(ue4m3_of(std::nextafter(tie, 1e30f)) == code + 1);
+    // A sixth of a float rounds to the tie only where it is one.
+    CHECK(factor_of(6 * tie) == code + code % 2);
   }
+}
+
+TEST_CASE("the bits are those of the arithmetic in fp32 that the header writes down", "[host][quantize]") {
+  dualgemm_test::Rng random(7);
+  int factors_differ = 0, codes_differ = 0;  // from those of exact arithmetic
+  for (int trial = 0; trial < 4000; ++trial) {
+    const auto g = static_cast<float>(std::ldexp(1 + random.unit(), random.between(-20, 20)));
+    // The largest lies within a few floats of where a factor, or the middle of two, comes from; the others
+    // lie as near the middle of two values.
+    const int code = random.between(1, 0x7D);
+    const double scaled = trial % 2 ? ue4m3(code) : (ue4m3(code) + ue4m3(code + 1)) / 2;
+    std::vector<float> x(16);
+    x[0] = nudged(static_cast<float>(6 * scaled / g), random.between(-3, 3));
+    for (size_t i = 1; i < x.size(); ++i) {
+      constexpr double kMiddles[] = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5};
+      const double middle = kMiddles[random.below(7)] * ue4m3(code) / g;
+      x[i] = nudged(static_cast<float>(random.below(2) ? middle : -middle), random.between(-3, 3));
+    }
+    const Block expected = block_of(x, g), exact = exact_block_of(x, g);
+    const Quantized out = quantize(x, 1, 16, g);
+    INFO("trial " << trial);
+    REQUIRE(out.sf[0] == expected.factor);
+    for (size_t i = 0; i < x.size(); ++i) REQUIRE(nibble(out.q, i) == expected.codes[i]);
+    factors_differ += expected.factor != exact.factor;
+    codes_differ += expected.factor == exact.factor && expected.codes != exact.codes;
+  }
+  CHECK(factors_differ > 10);
+  CHECK(codes_differ > 10);
+}
+
+TEST_CASE("where encode overflows values saturate, and zeros become 6 as on the GPU", "[host][quantize]") {
+  std::vector<float> block(16, 0.0f);
+  block[0] = 1e-38f;
+  block[1] = -1e-38f;
+  block[2] = -0.0f;
+  const Quantized out = quantize(block, 1, 16, kFloatMax);
+  CHECK(out.sf[0] == block_of(block, kFloatMax).factor);
+  CHECK(out.q[0] == 0xF7);
+  CHECK(out.q[1] == 0x77);
 }
 
 TEST_CASE("factors and values saturate", "[host][quantize]") {
@@ -164,10 +251,11 @@ TEST_CASE("the error is at most one factor, the widest half step of E2M1", "[hos
     const double factor =
         ue4m3(out.sf[static_cast<size_t>(dualgemm_sf_offset(rows, k, DUALGEMM_SF_LAYOUT_128X4, row, block))]);
     // Between 4 and 6 a value moves by up to 1. A normal factor rounds down by at most 1/17,
-    // so |value| <= 6 * 17/16 and saturation moves it by less than 1, too.
+    // so |value| <= 6 * 17/16 and saturation moves it by less than 1, too. Before it is converted, three
+    // roundings to float have moved it by less than 6 * 17/16 * 3.01 * 2^-24 < 2^-19.
     // The last term is the rounding of the result to float.
     REQUIRE(factor >= 0x1p-6);
-    const double bound = factor / g + std::fabs(back[i]) * 0x1p-24;
+    const double bound = factor / g * (1 + 0x1p-19) + std::fabs(back[i]) * 0x1p-24;
     REQUIRE(std::fabs(static_cast<double>(back[i]) - x[i]) <= bound);
     largest = std::max(largest, std::fabs(static_cast<double>(x[i])));
   }
@@ -220,7 +308,26 @@ TEST_CASE("global scale", "[host][quantize]") {
   CHECK(scale_of({0, 0}) == 1);
   CHECK(scale_of({1, -6}) == 448);
   CHECK(scale_of({2688}) == 1);
-  CHECK(scale_of({1e-44f}) == std::numeric_limits<float>::max());
+  CHECK(scale_of({1e-44f}) == kFloatMax / 512);
+  CHECK(scale_of({1e-32f}) == 2688 / 1e-32f);
+}
+
+TEST_CASE("numbers for which the global scale is cut off lose range alone", "[host][quantize]") {
+  std::vector<float> x(16, 0.0f);
+  for (size_t i = 0; i < 8; ++i) x[i] = std::ldexp(i % 2 ? -1.0f : 1.0f, -126 - static_cast<int>(i));
+  float g = 0;
+  REQUIRE(dualgemm_global_scale_host(x.data(), 1, 16, 0, &g) == DUALGEMM_STATUS_SUCCESS);
+  REQUIRE(2688 / 0x1p-126 > kFloatMax);
+  const Quantized out = quantize(x, 1, 16, g);
+  const double factor = ue4m3(out.sf[0]);
+  REQUIRE(factor == 0x1p-9);
+  std::vector<float> back(16);
+  REQUIRE(dualgemm_dequantize_host(out.q.data(), 0, out.sf.data(), 1, 16, g, back.data(), 0) ==
+          DUALGEMM_STATUS_SUCCESS);
+  // The largest is 4 of the smallest factor: values up to there move by up to half a unit.
+  for (size_t i = 0; i < 16; ++i)
+    CHECK(std::fabs(static_cast<double>(back[i]) - x[i]) <= factor / g / 2 * (1 + 0x1p-19) + 0x1p-149);
+  for (size_t i = 8; i < 16; ++i) CHECK(nibble(out.q, i) == 0);
 }
 
 TEST_CASE("what cannot be quantised is refused and nothing is written", "[host][quantize]") {

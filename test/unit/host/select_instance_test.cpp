@@ -21,18 +21,19 @@ using dualgemm_test::forced;
 using dualgemm_test::kB200;
 using dualgemm_test::kShapes;
 using dualgemm_test::valid_args;
+using dualgemm_test::with_output;
 using namespace dualgemm;
 
 namespace {
 
-// The choices that are pinned here are those for SwiGLU.
-constexpr InstanceKind kind_of(CType c_type) { return {Arch::kSm100, c_type, ActivationKind::kSwiglu}; }
+// The choices that are pinned here are those for a plain SwiGLU.
+constexpr InstanceKind kind_of(CType c_type) { return {Arch::kSm100, c_type}; }
 
 const Instance& chosen(Shape shape, const Machine& machine = kB200, CType c_type = CType::kFp16) {
   const int32_t index = select_instance(kind_of(c_type), shape, machine);
   REQUIRE(index >= 0);
   CHECK(instance(index).epilogue.c_type == c_type);
-  CHECK(instance(index).epilogue.activation == ActivationKind::kSwiglu);
+  CHECK(!instance(index).epilogue.general);
   return instance(index);
 }
 
@@ -86,6 +87,8 @@ int32_t selected(const dualgemm_args_t& args, const dualgemm_device_t& device = 
   REQUIRE(status == DUALGEMM_STATUS_SUCCESS);
   return id;
 }
+
+float* somewhere() { return dualgemm_test::address<float>(0x4'0000'0000); }
 
 dualgemm_instance_info_t info_of(int32_t id) {
   dualgemm_instance_info_t info;
@@ -331,8 +334,17 @@ TEST_CASE("the caller's wishes reach the choice", "[host][select_instance]") {
       set_groups(info.grouped == 0);
       refused();
       set_groups(info.grouped != 0);
-      args.c_dtype = args.c_dtype == DUALGEMM_DTYPE_BF16 ? DUALGEMM_DTYPE_FP16 : DUALGEMM_DTYPE_BF16;
+      // Another output, or, of a plain one, another activation.
+      if (!info.general) {
+        args.activation = DUALGEMM_ACTIVATION_REGLU;
+        refused();
+        args.activation = DUALGEMM_ACTIVATION_SWIGLU;
+      }
+      const dualgemm_args_t own = args;
+      args =
+          with_output(args.c_dtype == DUALGEMM_DTYPE_BF16 ? DUALGEMM_DTYPE_FP16 : DUALGEMM_DTYPE_BF16, own);
       refused();
+      args = own;
     }
     set_groups(false);
     const dualgemm_device_t device = b200();
@@ -357,9 +369,46 @@ TEST_CASE("the caller's wishes reach the choice", "[host][select_instance]") {
   }
 }
 
+TEST_CASE("a launch gets a plain instance exactly where it asks for a plain SwiGLU",
+          "[host][select_instance]") {
+  using Change = void (*)(dualgemm_args_t&);
+  const std::vector<Change> plain = {
+      [](auto&) {}, [](auto& a) { a.c_dtype = DUALGEMM_DTYPE_FP16; },
+      [](auto& a) { a.alpha1_dev = a.alpha2_dev = somewhere(); },
+      [](auto& a) { a.alpha1 = 3, a.flags = DUALGEMM_FLAG_PDL; },
+      [](auto& a) { a.bias_dtype = a.d_dtype = DUALGEMM_DTYPE_FP32; }};  // of what is not there
+  const std::vector<Change> general = {
+      [](auto& a) { a = with_output(DUALGEMM_DTYPE_FP32, a); },
+      [](auto& a) { a = with_output(DUALGEMM_DTYPE_FP8_E4M3, a); },
+      [](auto& a) { a = with_output(DUALGEMM_DTYPE_NVFP4, a); },
+      [](auto& a) { a.activation = DUALGEMM_ACTIVATION_GEGLU_TANH; },
+      [](auto& a) { a.activation = DUALGEMM_ACTIVATION_SITU; },
+      [](auto& a) { a.swiglu_alpha = 1.702f; },
+      [](auto& a) { a.swiglu_beta = 1; },
+      [](auto& a) { a.swiglu_limit = 7; },
+      [](auto& a) { a.a_row_scale = somewhere(); },
+      [](auto& a) { a.c_row_scale = somewhere(); },
+      [](auto& a) { a.bias1 = somewhere(); },
+      [](auto& a) { a.bias2 = somewhere(); },
+      [](auto& a) { a.amax_out = somewhere(); },
+      [](auto& a) { a.d1 = somewhere(), a.d2 = dualgemm_test::address(0x5'0000'0000); },
+      [](auto& a) { a.flags = DUALGEMM_FLAG_EXACT_ACT; }};
+  for (const auto* changes : {&plain, &general})
+    for (size_t i = 0; i < changes->size(); ++i)
+      for (const dualgemm_args_t& kind :
+           {valid_args(), dualgemm_test::batch_args(), dualgemm_test::masked_args()}) {
+        dualgemm_args_t args = kind;
+        (*changes)[i](args);
+        const dualgemm_instance_info_t info = info_of(selected(args));
+        INFO((changes == &plain ? "plain " : "general ") << i << ": " << info.name);
+        CHECK(info.general == (changes == &general));
+        CHECK(info.c_dtype == args.c_dtype);
+      }
+}
+
 TEST_CASE("the instances of every kind fit in the list of candidates", "[host][select_instance]") {
   for (const Instance& one : instances()) {
-    const InstanceKind kind{one.plan.arch, one.epilogue.c_type, one.epilogue.activation};
+    const InstanceKind kind{one.plan.arch, one.epilogue.c_type, one.epilogue.general};
     int32_t count = 0;
     for (const Instance& other : instances()) count += is_kind(other, kind);
     INFO(one.name);
@@ -411,9 +460,9 @@ TEST_CASE("every instance keeps to its static budget", "[host][select_instance]"
     if (info.overlapped) name += "o";
     if (info.grouped) name += "g";
     if (info.split_k > 1) name += "s" + std::to_string(info.split_k);
-    name += info.c_dtype == DUALGEMM_DTYPE_BF16 ? "_bf16" : "_fp16";
-    const EpilogueKind& epilogue = instance(id - 1).epilogue;
-    if (epilogue.activation != ActivationKind::kSwiglu) name += std::string("_") + epilogue.activation_name;
+    constexpr const char* kTypes[] = {"_bf16", "_fp16", "_fp32", "_nvfp4", "_fp8"};
+    name += kTypes[info.c_dtype];
+    if (info.general) name += "_general";
     CHECK(info.name == name);
     names.insert(name);
   }

@@ -18,26 +18,27 @@ using dualgemm_test::Rule;
 TEST_CASE("groups: what may be said about them", "[host][validate][grouped]") {
   const auto value = DUALGEMM_STATUS_INVALID_VALUE;
   for (const dualgemm_args_t& good : {offsets_args(), masked_args()}) {
-    check(
-        {{value, "groups=0: must be in [1, 512] with a group_mode", [](auto& a) { a.groups = 0; }},
-         {value, "groups=-1: must be in [1, 512] with a group_mode", [](auto& a) { a.groups = -1; }},
-         {value, "groups=513: must be in [1, 512] with a group_mode", [](auto& a) { a.groups = 513; }},
-         {value, "batch=2: must be 0 or 1 with a group_mode", [](auto& a) { a.batch = 2; }},
-         {value, "expected_rows=-7: must not be negative", [](auto& a) { a.expected_rows = -7; }},
-         {DUALGEMM_STATUS_INVALID_SHAPE, "K=0: must be above 0 with a group_mode", [](auto& a) { a.k = 0; }},
-         {DUALGEMM_STATUS_NULL_POINTER, "group_rows=NULL: must be a device pointer",
-          [](auto& a) { a.group_rows = nullptr; }},
-         {DUALGEMM_STATUS_MISALIGNED, "group_rows=0x2c0000002: must be 4-byte aligned",
-          [](auto& a) { a.group_rows = address<const int32_t>(0x2'c000'0002); }},
-         {DUALGEMM_STATUS_NOT_SUPPORTED, "M=2147482625: at most 2147482624 with a group_mode",
-          [](auto& a) { a.m = 2147482625, a.n = 8, a.k = 32, a.c = address(uintptr_t{1} << 56); }},
-         {DUALGEMM_STATUS_NOT_SUPPORTED, "2^31-1",
-          [](auto& a) {
-            a.m = 1 << 22, a.n = 1 << 23, a.k = 16, a.lda = a.ldb1 = a.ldb2 = 32;
-            a.groups = 1, a.c = address(uintptr_t{1} << 56);
-          }}},
-        good);
-    check_accepted({[](auto&) {}, [](auto& a) { a.groups = 1; }, [](auto& a) { a.groups = 512; },
+    check({{value, "groups=0: must be in [1, 1024] with a group_mode", [](auto& a) { a.groups = 0; }},
+           {value, "groups=-1: must be in [1, 1024] with a group_mode", [](auto& a) { a.groups = -1; }},
+           {value, "groups=1025: must be in [1, 1024] with a group_mode", [](auto& a) { a.groups = 1025; }},
+           {value, "batch=2: must be 0 or 1 with a group_mode", [](auto& a) { a.batch = 2; }},
+           {value, "expected_rows=-7: must not be negative", [](auto& a) { a.expected_rows = -7; }},
+           {DUALGEMM_STATUS_INVALID_SHAPE,
+            "K=0: must be above 0 with a group_mode: a tensor map has no empty dimension",
+            [](auto& a) { a.k = 0; }},
+           {DUALGEMM_STATUS_NULL_POINTER, "group_rows=NULL: must be a device pointer",
+            [](auto& a) { a.group_rows = nullptr; }},
+           {DUALGEMM_STATUS_MISALIGNED, "group_rows=0x2c0000002: must be 4-byte aligned",
+            [](auto& a) { a.group_rows = address<const int32_t>(0x2'c000'0002); }},
+           {DUALGEMM_STATUS_NOT_SUPPORTED, "M=2147482625: at most 2147482624 with a group_mode",
+            [](auto& a) { a.m = 2147482625, a.n = 8, a.k = 32, a.c = address(uintptr_t{1} << 56); }},
+           {DUALGEMM_STATUS_NOT_SUPPORTED, "2^31-1",
+            [](auto& a) {
+              a.m = 1 << 22, a.n = 1 << 23, a.k = 16, a.lda = a.ldb1 = a.ldb2 = 32;
+              a.groups = 1, a.c = address(uintptr_t{1} << 56);
+            }}},
+          good);
+    check_accepted({[](auto&) {}, [](auto& a) { a.groups = 1; }, [](auto& a) { a.groups = 1024; },
                     [](auto& a) { a.batch = 1; }, [](auto& a) { a.expected_rows = 1000000; },
                     [](auto& a) { a.group_rows = address<const int32_t>(0x2'c000'0004); },
                     [](auto& a) { a.m = 0, a.group_rows = nullptr; },
@@ -45,7 +46,7 @@ TEST_CASE("groups: what may be said about them", "[host][validate][grouped]") {
                    good);
   }
   // There are more groups than rows, none of which may be larger than all.
-  check_accepted({[](auto& a) { a.m = 5, a.groups = 512; }}, offsets_args());
+  check_accepted({[](auto& a) { a.m = 5, a.groups = 1024; }}, offsets_args());
 }
 
 TEST_CASE("strides from problem to problem", "[host][validate]") {

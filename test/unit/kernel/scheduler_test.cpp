@@ -58,22 +58,29 @@ struct Groups {
   bool offsets;
 
   template <class Cfg>
-  GroupTable table() const {
-    GroupTable table{};
+  GroupTable<Cfg::kTileM> table() const {
+    GroupTable<Cfg::kTileM> table{};
     int32_t m_tiles = 0, first_row = 0, block = 0, entries = 0;
     for (size_t g = 0; g < rows.size(); ++g) {
-      if (rows[g] > 0) table.entry[entries++] = {m_tiles, static_cast<int32_t>(g), first_row, rows[g], block};
+      if (rows[g] > 0) {
+        table.m_tiles_before[entries] = m_tiles;
+        table.rows[entries] = offsets ? first_row : rows[g];
+        table.set_first_sfa_block(entries, block);
+        table.problem[entries++] = static_cast<uint16_t>(g);
+      }
       m_tiles += ceil_div(rows[g], Cfg::kTileM);
       if (offsets) first_row += rows[g], block += ceil_div(rows[g], 128);
     }
-    table.entry[entries] = {m_tiles, -1, 0, 0, 0};
+    table.m_tiles_before[entries] = m_tiles;
+    table.rows[entries] = first_row;
+    table.problem[entries] = table.kNone;
     return table;
   }
 };
 
 template <class Cfg>
 void check_groups(const Groups& groups, int32_t n_tiles, uint32_t ctas) {
-  const GroupTable table = groups.table<Cfg>();
+  const auto table = groups.table<Cfg>();
   std::map<std::tuple<int32_t, int32_t, int32_t>, int> count;  // by group, m and n
   size_t least = SIZE_MAX, most = 0, all = 0;
   for (uint32_t cta = 0; cta < ctas; ++cta) {
@@ -188,7 +195,7 @@ TEMPLATE_TEST_CASE("every tile of every group is computed exactly once", "[sched
     sizes.emplace_back(number(1, 40));
     for (int32_t& rows : sizes.back()) rows = number(0, 2) == 0 ? 0 : number(1, 600);
   }
-  sizes.push_back(std::vector<int32_t>(512, 1));
+  sizes.push_back(std::vector<int32_t>(dualgemm::kMaxGroups, 1));
   for (const auto& rows : sizes)
     for (const bool offsets : {false, true})
       for (const uint32_t ctas : {1u, 3u, 148u}) check_groups<TestType>({rows, offsets}, 3, ctas);
@@ -196,7 +203,7 @@ TEMPLATE_TEST_CASE("every tile of every group is computed exactly once", "[sched
 
 TEST_CASE("tiles that share the weights of a group have neighbouring numbers", "[grouped]") {
   const Groups groups{{600, 0, 300}, true};
-  const GroupTable table = groups.table<Rows256>();
+  const auto table = groups.table<Rows256>();
   const auto tiles = tiles_of(GroupedScheduler<Rows256>(table, 2, true, 0, 1), 100);
   std::vector<std::tuple<int32_t, int32_t, int32_t>> order;
   for (const Tile& tile : tiles) order.emplace_back(tile.problem, tile.n, tile.m);

@@ -1,0 +1,175 @@
+// output_nvfp4.cuh -- C in NVFP4, as the next launch takes it for its A: E2M1 in rows, and a UE4M3 factor for
+// each 16 elements of a row, in the layout of SFA (host/README.md draws it). The arithmetic is that of
+// dualgemm_quantize_host:
+//
+//   factor = UE4M3(max|x of the 16| * (encode / 6))      element = E2M1(x * (encode / factor))
+//
+// Each byte of the factors has one writer. Of the rows that exist, the lane that has a block writes its
+// factor; where the row ends within an atom, the lane that would have the next block writes zero. The rows
+// beyond the last one, up to the end of their block of 128, are zeroed by complete_tile.
+#pragma once
+
+#include <type_traits>
+
+#include "kernel/epilogue/output.cuh"
+
+namespace dualgemm {
+
+inline constexpr int kBlock = 16;  // elements that share a factor
+inline constexpr int kAtomBlocks = kSfAtomElems / kBlock;
+
+// A row has four factors in an atom. Returns where they stand.
+DUALGEMM_HOST_DEVICE constexpr int row_in_atom(int row) { return row % 32 * 16 + row / 32 * 4; }
+
+// Sixteen elements of a row: packed[0] has the first eight, the first of them in the lowest nibble.
+struct PackedBlock {
+  uint32_t packed[2];
+  uint8_t factor;
+};
+
+DUALGEMM_DEVICE PackedBlock quantise_block(const float* x, float encode) {
+  float largest = fabsf(x[0]);
+#pragma unroll
+  for (int i = 1; i < kBlock; ++i) largest = ptx::max_nan(largest, fabsf(x[i]));
+  PackedBlock block;
+  const uint16_t factor = ptx::cvt_rn_satfinite_e4m3x2_f32(0.0f, largest * (encode * (1.0f / 6)));
+  block.factor = static_cast<uint8_t>(factor);
+  const float value = ptx::cvt_f32_f16(static_cast<uint16_t>(ptx::cvt_rn_f16x2_e4m3x2(factor)));
+  // The first reciprocal is off by 1 ulp at most. One step of Newton rounds that of an e4m3 correctly: it has
+  // 4 bits, so that no reciprocal lies within 2^-30 of the middle of two floats.
+  const float guess = ptx::rcp_approx_ftz(value);
+  const float reciprocal = fmaf(guess, fmaf(-value, guess, 1.0f), guess);
+  const float scale = encode * reciprocal;
+  float scaled[kBlock];
+#pragma unroll
+  for (int i = 0; i < kBlock; ++i) scaled[i] = x[i] * scale;
+  // Where the factor is 0 the reciprocal is infinite, and the elements are +0.
+  block.packed[0] = block.factor == 0 ? 0 : ptx::cvt_rn_satfinite_e2m1x8_f32(scaled);
+  block.packed[1] = block.factor == 0 ? 0 : ptx::cvt_rn_satfinite_e2m1x8_f32(scaled + kBlock / 2);
+  return block;
+}
+
+// The lanes of half a warp have 16 columns, and each of them 16 rows. Afterwards each has one row, that of
+// its number, and the columns in their order. Of two lanes whose numbers differ in one bit, each gives away
+// the half of its elements that belongs to the other.
+DUALGEMM_DEVICE void transpose_16x16(float* x) {
+  const int lane = static_cast<int>(threadIdx.x) % 16;
+#pragma unroll
+  for (int bit = 1; bit < 16; bit *= 2) {
+    const bool upper = (lane & bit) != 0;
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      if (i & bit) continue;
+      const float received = __shfl_xor_sync(0xffffffff, upper ? x[i] : x[i | bit], bit);
+      if (upper) x[i] = received;
+      else x[i | bit] = received;
+    }
+  }
+}
+
+// Writes what a lane has of one tile.
+template <class Traits, class Layout>
+class Nvfp4Writer {
+  static constexpr bool kRows = std::is_same_v<Layout, AlongRow>;
+  static_assert(kRows || std::is_same_v<Layout, DownColumn>);
+  static constexpr int kRowsOfCta = kRows ? kSfAtomRows : Traits::kPlan.tile.m;
+
+ public:
+  static constexpr int32_t kStoreBytes = 16;  // of one lane along a row, of two down a column
+  static constexpr int kLeastWidth = kBlock;
+
+  DUALGEMM_DEVICE Nvfp4Writer(const Params& p, const Tile& tile, LanePlace at, const Nothing&)
+      : encode_(encode_scale(p.general, tile)),
+        n_(p.n),
+        column_(kRows ? at.column : at.column - at.column % kBlock),
+        first_row_(kRows ? at.row - at.row % kSfAtomRows : 0),
+        row_(kRows ? at.row % kSfAtomRows : 0),
+        rows_(tile.rows - first_row_),
+        block_row_(tile.m * Traits::kPlan.tile.m % kSfAtomRows),
+        pitch_(p.c.pitch / 2),
+        c_(static_cast<uint8_t*>(p.c.start) + tile.a_problem * (p.c.stride / 2) +
+           (int64_t{tile.row} + first_row_) * pitch_) {
+    const int64_t atoms = (p.n + kSfAtomElems - 1) / kSfAtomElems;
+    factors_ = static_cast<uint8_t*>(p.general.sfc) + tile.a_problem * p.general.sfc_stride +
+               (tile.sfa_block + first_row_ / kSfAtomRows) * atoms * kSfAtomBytes;
+  }
+
+  // Along a row the blocks of the last atom count, down a column the rows that exist.
+  DUALGEMM_DEVICE int extent() const { return kRows ? padded_columns() - column_ : rows_; }
+
+  template <int kWidth>
+  struct Results {
+    float values[kWidth];
+  };
+  template <int kWidth>
+  DUALGEMM_DEVICE static void put(Results<kWidth>& results, int i, TwoFloats x) {
+    results.values[i] = x.first;
+    results.values[i + 1] = x.second;
+  }
+
+  // Stores the elements first .. first + kWidth - 1.
+  template <int kWidth>
+  DUALGEMM_DEVICE void store(Results<kWidth>& results, int first) const {
+    static_assert(kWidth % kBlock == 0, "whole blocks");
+#pragma unroll
+    for (int i = 0; i < kWidth; i += kBlock) {
+      if constexpr (kRows) {
+        store_block(row_, column_ + first + i, &results.values[i]);
+      } else {
+        transpose_16x16(&results.values[i]);
+        store_block(first + i + static_cast<int>(threadIdx.x) % kBlock, column_, &results.values[i]);
+      }
+    }
+  }
+
+  // Zeroes the factors of the rows beyond the last, as far as the atoms of this tile go. `thread` is the
+  // number of the thread among those of the epilogue.
+  DUALGEMM_DEVICE void complete_tile(int thread) const {
+    if (rows_ <= 0 || rows_ > kRowsOfCta) return;  // none that exist, or other tiles go on below
+    constexpr int kThreads = 32 * Traits::kPlan.epilogue.warps;
+    const int tile_column = column_ - column_ % Traits::kPlan.tile.n;
+    const int columns = min(Traits::kPlan.tile.n, padded_columns() - tile_column);
+    const int atoms = columns / kSfAtomElems, missing = kSfAtomRows - block_row_ - rows_;
+    for (int i = thread; i < missing * atoms; i += kThreads)
+      *reinterpret_cast<uint32_t*>(factor(rows_ + i % missing, tile_column + i / missing * kSfAtomElems)) = 0;
+  }
+
+ private:
+  DUALGEMM_DEVICE int padded_columns() const { return (n_ + kSfAtomElems - 1) / kSfAtomElems * kSfAtomElems; }
+  // Returns the place of a factor. The row counts from the first of this CTA, the column is that of C.
+  DUALGEMM_DEVICE uint8_t* factor(int row, int column) const {
+    return factors_ + int64_t{column / kSfAtomElems} * kSfAtomBytes + row_in_atom(block_row_ + row) +
+           column / kBlock % kAtomBlocks;
+  }
+  DUALGEMM_DEVICE void store_block(int row, int column, const float* x) const {
+    if (row >= rows_ || column >= padded_columns()) return;
+    if (column >= n_) {
+      *factor(row, column) = 0;
+      return;
+    }
+    const PackedBlock block = quantise_block(x, encode_);
+    ptx::st_global_v2_b32(c_ + row * pitch_ + column / 2, block.packed);
+    *factor(row, column) = block.factor;
+  }
+
+  float encode_;
+  int n_;
+  int column_;        // of the lane's first block
+  int first_row_;     // of this CTA in the tile
+  int row_;           // of the lane from there on
+  int rows_;          // that exist from there on
+  int block_row_;     // of this CTA's first row in its block of 128
+  int64_t pitch_;     // bytes
+  uint8_t* c_;        // the first row of this CTA
+  uint8_t* factors_;  // of its block of 128 rows
+};
+
+struct Nvfp4 : DirectOutput {
+  static constexpr CType kType = CType::kNvfp4;
+  static constexpr const char* kName = "nvfp4";
+  static constexpr int32_t kBits = 4;
+  template <class Traits, class Layout>
+  using Writer = Nvfp4Writer<Traits, Layout>;
+};
+
+}  // namespace dualgemm

@@ -1,0 +1,133 @@
+// chain_test.cpp -- two launches, the second of which takes the NVFP4 output of the first and its factors as
+// its A and SFA where they lie: what the first wrote, padding included, is what the second may read. The
+// second is compared with the reference of the bytes that the first wrote.
+#include <algorithm>
+#include <vector>
+
+#include "kernel/extras.h"
+#include "kernel/judged.h"
+#include "ref/formats.h"
+
+using namespace dualgemm_test;
+
+namespace {
+
+// Returns the problem of the second launch: its A and SFA are C of the first and its factors as they came
+// back.
+Problem after(const Output& c, int32_t n, uint64_t seed) {
+  Problem p = make_problem(Data::kFullRange, static_cast<int32_t>(c.m), n, static_cast<int32_t>(c.n), seed);
+  for (int64_t row = 0; row < c.m; ++row) {
+    const auto codes = reinterpret_cast<const uint8_t*>(c.bits.data()) + row * c.n / 2;
+    std::copy(codes, codes + c.n / 2, p.a.begin() + row * p.lda / 2);
+    for (int64_t block = 0; block < c.n / ref::kBlock; ++block)
+      p.sfa[ref::sf_offset(c.n, row, block)] = c.factors[row * c.n / ref::kBlock + block];
+  }
+  return p;
+}
+
+// Runs the chain and checks both launches. The second has `n` columns.
+void check_chain(const ProblemSet& first, SetOptions options, int32_t n) {
+  options.dtype = DUALGEMM_DTYPE_NVFP4;
+  const DeviceSet from(first, options);
+  from.launch(nullptr);
+  const std::vector<Output> between = from.download();
+
+  ProblemSet second = first;
+  second.n = n;
+  second.k = first.n;
+  for (size_t i = 0; i < between.size(); ++i) {
+    if (first.problems[i].m != 0) check(between[i], first.problems[i], options);
+    second.problems[i] = after(between[i], n, 100 + i);
+  }
+  SetOptions next;
+  next.dtype = DUALGEMM_DTYPE_BF16;
+  const DeviceSet to(second, next);
+  dualgemm_args_t args = to.args();
+  args.a = from.args().c;
+  args.sfa = from.args().sfc;
+  args.lda = from.args().ldc;
+  args.batch_stride_a = from.args().batch_stride_c;
+  args.batch_stride_sfa = from.args().batch_stride_sfc;
+  check_status(dualgemm_launch_ex(&args, nullptr));
+  const std::vector<Output> out = to.download();
+  for (size_t i = 0; i < out.size(); ++i) {
+    INFO("problem " << i << ", " << first.problems[i].m << " rows");
+    if (first.problems[i].m != 0) check(out[i], second.problems[i], next);
+  }
+}
+
+void check_chains(ProblemSet set, const SetOptions& options) {
+  give_encode(set, DUALGEMM_DTYPE_NVFP4);
+  for (const int32_t n : {72, 264}) check_chain(set, options, n);
+}
+
+}  // namespace
+
+TEST_CASE("chain: a dense launch, with columns that do and do not fill a block of factors", "[chain]") {
+  for (const int32_t n : {16, 64, 176, 256, 272}) {
+    INFO("n " << n);
+    for (const int32_t m : {1, 130}) check_chains(make_batch(Data::kFullRange, 1, m, n, 272, n + m), {});
+  }
+}
+
+TEST_CASE("chain: every tile writes what the next launch reads", "[chain]") {
+  for (const bool grouped : {false, true})
+    for (const NamedInstance& instance : general_instances(grouped)) {
+      if (instance.info.c_dtype != DUALGEMM_DTYPE_NVFP4) continue;
+      DYNAMIC_SECTION(instance.info.name) {
+        ProblemSet set = grouped ? make_offsets(Data::kFullRange, {33, 0, 129}, 208, 272, 2, 7, 5)
+                                 : make_batch(Data::kFullRange, 1, 150, 208, 272, 2);
+        give_encode(set, DUALGEMM_DTYPE_NVFP4);
+        check_chain(set, use(instance), 72);
+      }
+    }
+}
+
+TEST_CASE("chain: a batch, compact and with strides", "[chain][batch]") {
+  for (const int32_t gap : {0, 3}) {
+    SetOptions options;
+    options.gap = gap;
+    check_chains(make_batch(Data::kFullRange, 3, 70, 176, 272, 3, Alphas::kOwn), options);
+  }
+}
+
+TEST_CASE("chain: groups, whose unused rows and blocks are poison between the launches", "[chain][grouped]") {
+  for (const dualgemm_group_mode_t mode : kGroupModes) {
+    INFO(text(mode));
+    SetOptions options;
+    check_chains(make_groups(mode, Data::kFullRange, {40, 0, 129, 1, 128}, 176, 272, 4, 140), options);
+  }
+}
+
+TEST_CASE("chain: with PDL the second launch reads nothing that the first has not written", "[chain][pdl]") {
+  ProblemSet set = make_masked(Data::kFullRange, {40, 0, 129}, 176, 272, 5, 20);
+  give_encode(set, DUALGEMM_DTYPE_NVFP4);
+  SetOptions options;
+  options.dtype = DUALGEMM_DTYPE_NVFP4;
+  options.flags = DUALGEMM_FLAG_PDL;
+  const DeviceSet from(set, options);
+  ProblemSet second = make_masked(Data::kFullRange, {40, 0, 129}, 72, 176, 6, 20);
+  SetOptions next;
+  next.flags = DUALGEMM_FLAG_PDL;
+  const DeviceSet to(second, next);
+  dualgemm_args_t args = to.args();
+  args.a = from.args().c;
+  args.sfa = from.args().sfc;
+  args.lda = from.args().ldc;
+  Judged judged;
+  from.launch(nullptr);
+  REQUIRE(dualgemm_launch_ex(&args, nullptr) == DUALGEMM_STATUS_SUCCESS);
+  const std::vector<Output> between = from.download(), out = to.download();
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (set.problems[i].m == 0) continue;
+    Problem p = after(between[i], 72, 0);
+    p.b1 = second.problems[i].b1;
+    p.b2 = second.problems[i].b2;
+    p.sfb1 = second.problems[i].sfb1;
+    p.sfb2 = second.problems[i].sfb2;
+    p.alpha1 = second.problems[i].alpha1;
+    p.alpha2 = second.problems[i].alpha2;
+    check(out[i], p, next);
+  }
+  CHECK(judged.findings() == "");
+}
