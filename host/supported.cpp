@@ -16,6 +16,8 @@ constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
 
 // A tile of a group may start at any row: the kernel's 32-bit arithmetic goes up to the end of that tile.
 constexpr int32_t kMaxGroupedRows = std::numeric_limits<int32_t>::max() - 1023;
+// The same holds for the columns of any tile.
+constexpr int32_t kMaxColumns = std::numeric_limits<int32_t>::max() - 1023;
 
 // Refuses what the structure can express and the kernels of this release do not compute.
 dualgemm_status_t check_requests(const Problem& problem) {
@@ -46,6 +48,9 @@ dualgemm_status_t check_instance(const Problem& problem) {
   if (problem.grouped() && problem.args.m > kMaxGroupedRows)
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "M=%" PRId32 ": at most %" PRId32 " with a group_mode",
                 problem.args.m, kMaxGroupedRows);
+  if (problem.args.n > kMaxColumns)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "N=%" PRId32 ": at most %" PRId32, problem.args.n,
+                kMaxColumns);
   if (id < 0 || id > instance_count())
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "instance_id=%" PRId32 ": must be in [0, %" PRId32 "]", id,
                 instance_count());

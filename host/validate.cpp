@@ -5,6 +5,7 @@
 
 #include <cinttypes>
 #include <cmath>
+#include <limits>
 #include <span>
 
 #include "host/arguments.h"
@@ -86,7 +87,12 @@ struct Range {
 };
 constexpr Range kFinite{[](float x) { return std::isfinite(x); }, "finite"};
 constexpr Range kAboveZero{[](float x) { return x > 0; }, "above 0"};
-constexpr Range kFiniteAboveZero{[](float x) { return x > 0 && std::isfinite(x); }, "finite and above 0"};
+// The kernel multiplies it by log2 e.
+constexpr Range kExponent{[](float x) { return std::fabs(x) <= 0x1p127f; },
+                          "finite, and at most 2^127 in magnitude"};
+// The kernel divides by a factor of at least 2^-9.
+constexpr Range kEncode{[](float x) { return x > 0 && x <= std::numeric_limits<float>::max() / 512; },
+                        "above 0, and at most the largest float over 512"};
 // The kernel multiplies by the reciprocal of a bound, which has to be finite.
 constexpr Range kBound{[](float x) { return x > 0 && std::isnormal(x); }, "finite, normal and above 0"};
 
@@ -111,7 +117,7 @@ dualgemm_status_t check_parameters(const dualgemm_args_t& args) {
   } parameters[] = {
       {"alpha1", args.alpha1, kFinite, true, 1, nullptr},
       {"alpha2", args.alpha2, kFinite, true, 1, nullptr},
-      {"swiglu_alpha", args.swiglu_alpha, kFinite, swiglu, initial.swiglu_alpha,
+      {"swiglu_alpha", args.swiglu_alpha, kExponent, swiglu, initial.swiglu_alpha,
        "1 unless activation is SWIGLU or SWIGLU_STEP"},
       {"swiglu_beta", args.swiglu_beta, kFinite, swiglu, initial.swiglu_beta,
        "0 unless activation is SWIGLU or SWIGLU_STEP"},
@@ -119,7 +125,7 @@ dualgemm_status_t check_parameters(const dualgemm_args_t& args) {
        "infinity unless activation is SWIGLU or SWIGLU_STEP"},
       {"situ_gate", args.situ_gate, kBound, situ, initial.situ_gate, "4 unless activation is SITU"},
       {"situ_up", args.situ_up, kBound, situ, initial.situ_up, "25 unless activation is SITU"},
-      {"c_global_scale", args.c_global_scale, kFiniteAboveZero, encodes(args), initial.c_global_scale,
+      {"c_global_scale", args.c_global_scale, kEncode, encodes(args), initial.c_global_scale,
        "1 unless c_dtype is NVFP4 or FP8_E4M3"},
   };
   for (const auto& p : parameters) {

@@ -32,9 +32,9 @@ DUALGEMM_DEVICE void st_global_v2_b32(void* address, const uint32_t* values) {
                : "memory");
 }
 
-// red.relaxed.gpu.global.max.u32 [address], value;      9.7.13.8
-DUALGEMM_DEVICE void red_global_max_u32(void* address, uint32_t value) {
-  asm volatile("red.relaxed.gpu.global.max.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(address)), "r"(value)
+// red.relaxed.gpu.global.max.s32 [address], value;      9.7.13.8
+DUALGEMM_DEVICE void red_global_max_s32(void* address, int32_t value) {
+  asm volatile("red.relaxed.gpu.global.max.s32 [%0], %1;" ::"l"(__cvta_generic_to_global(address)), "r"(value)
                : "memory");
 }
 

@@ -17,7 +17,7 @@ namespace dualgemm {
 
 inline constexpr float kLog2E = 1.44269504f;
 
-// Returns x * sigmoid(z) for exponent = -z log2 e, where z has the sign of x.
+// Returns x * sigmoid(z) for exponent = -z log2 e.
 //   z -> +inf: 2^-inf = 0, the reciprocal of 1 is 1, and the result is x.
 //   z -> -inf: the power overflows to +inf and its reciprocal is 0. Below about -87 the result is therefore
 //   0, whose distance from the true value is under 2^-119; the select keeps 0 * -inf from becoming NaN. NaN
@@ -55,7 +55,9 @@ template <class Math>
 struct GeneralSwiglu {
   float exponent, beta, limit;
   DUALGEMM_HOST_DEVICE explicit GeneralSwiglu(const GeneralParams& p)
-      : exponent(p.swiglu_alpha * -kLog2E), beta(p.swiglu_beta), limit(p.swiglu_limit) {}
+      : exponent(p.swiglu_alpha * -kLog2E),
+        beta(p.swiglu_beta == 0.0f ? -0.0f : p.swiglu_beta),  // x + -0 is x, also where x is -0
+        limit(p.swiglu_limit) {}
   DUALGEMM_HOST_DEVICE float gate(float g) const {
     const float x = Math::min(g, limit);
     return times_sigmoid<Math>(x, x * exponent);
@@ -133,10 +135,10 @@ struct BoundedTanh {
     const float y = x * reciprocal, z = y * y;
     float p = -0.00661022775f;
     for (const float c : {0.0213093888f, -0.0539094284f, 0.133331135f, -0.333333313f}) p = p * z + c;
-    const float near = y * z * p + y;
+    const float near = x * (z * p) + x;  // without the bound, whose reciprocal may make y too small
     const float away = y < 0.0f ? -y : y;
     const float far = 1.0f - 2.0f * Math::rcp(1.0f + Math::ex2(away * (2 * kLog2E)));
-    return bound * (away < kNear ? near : y < 0.0f ? -far : far);
+    return away < kNear ? near : bound * (y < 0.0f ? -far : far);
   }
 };
 

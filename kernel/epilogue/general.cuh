@@ -133,7 +133,8 @@ class GeneralArithmetic {
     for (int i = 0; i < kWidth; ++i) y[i] *= factors[Layout::row(first + i)];
   }
 
-  // Numbers that are not negative have the order of their bits, and NaN comes after all of them.
+  // Numbers that are not negative have the order of their bits as an int32, and NaN comes after all of them.
+  // What is negative there, or -0, is less than any.
   template <int kWidth>
   DUALGEMM_DEVICE void raise_amax(const float* y, int first) const {
     const int rows = tile_.rows - at_.row, columns = p_.n - at_.column;
@@ -143,7 +144,7 @@ class GeneralArithmetic {
       if (Layout::row(first + i) < rows && Layout::column(first + i) < columns)
         largest = max(largest, __float_as_uint(y[i]) & 0x7FFFFFFF);
     largest = __reduce_max_sync(0xffffffff, largest);
-    if (threadIdx.x % 32 == 0) ptx::red_global_max_u32(p_.general.amax, largest);
+    if (threadIdx.x % 32 == 0) ptx::red_global_max_s32(p_.general.amax, static_cast<int32_t>(largest));
   }
 
   const Params& p_;

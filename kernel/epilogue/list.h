@@ -1,4 +1,4 @@
-// list.h -- a list of types, such as Activations (activation.cuh) and Outputs (epilogue.cuh); and the type of
+// list.h -- a list of types, such as the outputs of an arithmetic (epilogue.cuh); and the type of
 // what is not there.
 #pragma once
 

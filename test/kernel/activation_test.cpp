@@ -32,12 +32,12 @@ void for_all_epilogues(const Check& check) {
     }
 }
 
-// Calls check(options, turn, instance) twice for every general instance. Over both times and all types a tile
-// gets every activation, and so does a type over all tiles.
+// Calls check(options, turn, instance) twice for a general instance of every tile, with the outputs and the
+// activations in turn; `make cube` has every instance with every activation.
 template <class Check>
 void for_all_instances(bool grouped, const Check& check) {
   std::vector<std::string> tiles;
-  for (const NamedInstance& instance : general_instances(grouped)) {
+  for (const NamedInstance& instance : general_instances_in_turn(grouped)) {
     const std::string tile = tile_of(instance);
     auto at = std::find(tiles.begin(), tiles.end(), tile);
     if (at == tiles.end()) at = tiles.insert(tiles.end(), tile);

@@ -33,7 +33,7 @@ std::vector<Extra> extras_for(const NamedInstance& instance) {
 }  // namespace
 
 TEST_CASE("the general epilogue computes what a launch asks for, with every tile", "[general]") {
-  for (const NamedInstance& instance : general_instances(false)) {
+  for (const NamedInstance& instance : general_instances_in_turn(false)) {
     DYNAMIC_SECTION(instance.info.name) {
       const int32_t m = instance.info.tile_m, n = instance.info.tile_n, k = instance.info.tile_k;
       for (const Extra& extra : extras_for(instance)) {
@@ -100,7 +100,7 @@ TEST_CASE("all output types hold the same numbers", "[general]") {
 
 TEST_CASE("what the general epilogue takes and gives is that of each problem of a batch",
           "[general][batch]") {
-  for (const NamedInstance& instance : general_instances(false)) {
+  for (const NamedInstance& instance : general_instances_in_turn(false)) {
     DYNAMIC_SECTION(instance.info.name) {
       for (const int32_t gap : {0, 2}) {
         SetOptions options = asking_for_all(instance);
@@ -153,12 +153,10 @@ TEST_CASE("of 1,024 groups 896 have rows, or an eighth, and everything of their 
   }
 }
 
-TEST_CASE("nothing is found where the general epilogue follows a kernel that may write what it reads",
+TEST_CASE("nothing is found where the general epilogue follows a kernel that writes the same outputs",
           "[general][pdl]") {
   for (const bool grouped : {false, true})
-    for (const NamedInstance& instance : general_instances(grouped)) {
-      if (instance.info.c_dtype != DUALGEMM_DTYPE_BF16 && instance.info.c_dtype != DUALGEMM_DTYPE_NVFP4)
-        continue;
+    for (const NamedInstance& instance : general_instances_in_turn(grouped)) {
       DYNAMIC_SECTION(instance.info.name) {
         SetOptions options = asking_for_all(instance);
         options.flags = DUALGEMM_FLAG_PDL;
@@ -168,12 +166,10 @@ TEST_CASE("nothing is found where the general epilogue follows a kernel that may
         give_all(set, extras().back(), 9);
         give_encode(set, options.dtype);
         Judged judged;
-        const DeviceSet before(set, options), after(set, options);
-        before.launch(nullptr);
-        after.launch(nullptr);
-        check_values(set, after.download());
-        CHECK(after.amax() == before.amax());
-        for (int side : {0, 1}) CHECK((after.download_d(side) == before.download_d(side)));
+        const DeviceSet device(set, options);
+        device.launch(nullptr);
+        device.launch(nullptr);
+        check_values(set, device.download());
         CHECK(judged.findings() == "");
       }
     }

@@ -10,6 +10,7 @@
 #include "mutation/mutate.h"
 #include "ref/formats.h"
 #include "sim/decode/program.h"
+#include "sim/shim/one_kernel.h"
 #include "sim/shim/shim.h"
 #include "support/compare.h"
 #include "support/extras.h"
@@ -48,25 +49,6 @@ Outcome strongest(const Run& run) {
   if (!run.fault.empty()) return Outcome::kFault;
   if (has(sim::Severity::kStrict)) return Outcome::kStrict;
   return run.values.empty() ? Outcome::kClean : Outcome::kWrongValues;
-}
-
-// Takes every entry but one out of the PTX of the library, each with the functions behind it, which it calls;
-// lines keep their numbers.
-void keep_entry(std::string& text, const std::string& entry) {
-  // The ends of blocks of inline PTX have no empty line.
-  const std::string begin = "\n.visible .entry ", end = "\n\n}\n";
-  if (text.find(begin + entry + "(") == std::string::npos) return;
-  std::string out;
-  size_t copied = 0;
-  for (size_t at = text.find(begin); at != std::string::npos; at = text.find(begin, at + 1)) {
-    size_t last = text.find(end, at) + end.size();
-    while (text.compare(last, 6, ".func ") == 0) last = text.find(end, last) + end.size();
-    if (text.compare(at + begin.size(), entry.size() + 1, entry + "(") == 0) continue;
-    out.append(text, copied, at - copied);
-    out.append(static_cast<size_t>(std::count(text.begin() + at, text.begin() + last, '\n')), '\n');
-    copied = last;
-  }
-  text = out.append(text, copied);
 }
 
 // Notes the name of the last kernel launched.
@@ -241,7 +223,7 @@ void Bench::load() {
         for (sim::ptx::Function& f : module.functions)
           if (edit_ && !f.is_declaration && f.is_entry == entry) edit_(f);
       },
-      [this](std::string& text) { keep_entry(text, entry_); });
+      [this](std::string& text) { sim::shim::keep_kernel(text, entry_); });
   sim::shim::reload_modules();
 }
 

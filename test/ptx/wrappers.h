@@ -52,7 +52,7 @@ __global__ void cvt_rn_satfinite_e2m1x8_f32(const float* in, uint32_t* out);
 __global__ void st_global_v8_b32(uint32_t* out);
 __global__ void st_global_v4_b32(uint32_t* out);
 __global__ void st_global_v2_b32(uint32_t* out);
-__global__ void red_global_max_u32(const uint32_t* in, uint32_t* out);
+__global__ void red_global_max_s32(const int32_t* in, int32_t* out);
 
 // These run in clusters of two.
 __global__ void cluster_ctarank(uint32_t* out);

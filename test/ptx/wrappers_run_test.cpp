@@ -469,12 +469,12 @@ TEST_CASE("cvt_rn_satfinite_e2m1x8_f32 rounds to nearest even, saturates, first 
   CHECK(out.host() == expected);
 }
 
-TEST_CASE("red_global_max_u32 leaves the largest of what is there and what all threads bring", "[ptx]") {
-  for (const uint32_t before : {0u, 500u, 0xFFFFFFF0u}) {
-    std::vector<uint32_t> brought;
-    for (uint32_t i = 0; i < 64; ++i) brought.push_back(i * 37 % 64 * 10);
-    DeviceArray<uint32_t> in(brought), out(std::vector<uint32_t>{before});
-    launch(red_global_max_u32, 64, in.data(), out.data());
-    CHECK(out.host()[0] == std::max(before, 630u));
+TEST_CASE("red_global_max_s32 leaves the largest of what is there and what all threads bring", "[ptx]") {
+  for (const int32_t before : {std::numeric_limits<int32_t>::min(), -1, 0, 500, 0x7FFFFFF0}) {
+    std::vector<int32_t> brought;
+    for (int32_t i = 0; i < 64; ++i) brought.push_back(i * 37 % 64 * 10);
+    DeviceArray<int32_t> in(brought), out(std::vector<int32_t>{before});
+    launch(red_global_max_s32, 64, in.data(), out.data());
+    CHECK(out.host()[0] == std::max(before, 630));
   }
 }

@@ -423,6 +423,6 @@ extern "C" __global__ void st_global_v2_b32(uint32_t* out) {
 }
 
 // Every thread raises *out to its in[i].
-extern "C" __global__ void red_global_max_u32(const uint32_t* in, uint32_t* out) {
-  ptx::red_global_max_u32(out, in[threadIdx.x]);
+extern "C" __global__ void red_global_max_s32(const int32_t* in, int32_t* out) {
+  ptx::red_global_max_s32(out, in[threadIdx.x]);
 }

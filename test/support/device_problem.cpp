@@ -1,6 +1,7 @@
 // device_problem.cpp -- see device_problem.h.
 #include "support/device_problem.h"
 
+#include <map>
 #include <stdexcept>
 
 namespace dualgemm_test {
@@ -64,6 +65,15 @@ std::vector<NamedInstance> general_instances(bool grouped) {
   return instances_where([&](const dualgemm_instance_info_t& info) {
     return info.general != 0 && (info.grouped != 0) == grouped;
   });
+}
+
+std::vector<NamedInstance> general_instances_in_turn(bool grouped) {
+  const std::vector<NamedInstance> all = general_instances(grouped);
+  std::map<std::string, std::vector<NamedInstance>> tiles;
+  for (const NamedInstance& instance : all) tiles[tile_of(instance)].push_back(instance);
+  std::vector<NamedInstance> out;
+  for (const auto& [tile, instances] : tiles) out.push_back(instances.at(out.size() % instances.size()));
+  return out;
 }
 
 std::string tile_of(const NamedInstance& instance) {

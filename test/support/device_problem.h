@@ -48,6 +48,9 @@ std::vector<NamedInstance> grouped_instances();  // of them, for groups
 // These compute whatever a launch asks for.
 std::vector<NamedInstance> general_instances(bool grouped);
 
+// Returns one of them for each tile, with the outputs in turn.
+std::vector<NamedInstance> general_instances_in_turn(bool grouped);
+
 // Returns the name of an instance's tile, which its siblings with other outputs share.
 std::string tile_of(const NamedInstance& instance);
 // Returns the general instance with this tile and this output type. Throws when there is none.

@@ -6,6 +6,7 @@
 
 #include "sim/shim/fatbin.h"
 #include "sim/shim/judging.h"
+#include "sim/shim/one_kernel.h"
 #include "sim/shim/state.h"
 
 namespace sim::shim {
@@ -53,15 +54,17 @@ GlobalVariable Registry::variable(const void* host_variable, GlobalMemory& memor
   return *global;
 }
 
-const Module& Registry::module(FatBinary& binary, GlobalMemory& memory) {
-  if (binary.module) return *binary.module;
+const std::string& Registry::text(FatBinary& binary) {
+  if (binary.text.empty())
+    binary.text = unpack_ptx(select_ptx(fatbin_entries(binary.wrapper), runtime().machine));
+  return binary.text;
+}
+
+template <class Load>
+const Module& Registry::loaded(FatBinary& binary, const Load& load) {
   if (binary.load_error.empty()) {
     try {
-      const std::vector<FatbinEntry> entries = fatbin_entries(binary.wrapper);
-      std::string text = unpack_ptx(select_ptx(entries, runtime().machine));
-      if (cut_) cut_(text);
-      binary.module = Module::load(text, memory, edit_);
-      return *binary.module;
+      return load();
     } catch (const FatbinError& error) {
       binary.load_error_code = cudaErrorNoKernelImageForDevice;
       binary.load_error = error.what();
@@ -75,8 +78,31 @@ const Module& Registry::module(FatBinary& binary, GlobalMemory& memory) {
   fail(static_cast<cudaError_t>(binary.load_error_code), binary.load_error);
 }
 
+const Module& Registry::module(FatBinary& binary, GlobalMemory& memory) {
+  if (binary.module) return *binary.module;
+  return loaded(binary, [&]() -> const Module& {
+    std::string whole = text(binary);
+    if (cut_) cut_(whole);
+    binary.module = Module::load(whole, memory, edit_);
+    return *binary.module;
+  });
+}
+
+const Module& Registry::module(const Kernel& kernel, GlobalMemory& memory) {
+  FatBinary& binary = *kernel.owner;
+  if (binary.module || edit_ || cut_) return module(binary, memory);
+  std::unique_ptr<Module>& part = binary.parts[kernel.name];
+  if (part) return *part;
+  return loaded(binary, [&]() -> const Module& {
+    std::string one = text(binary);
+    if (!kernels_stand_alone(one) || !keep_kernel(one, kernel.name)) return module(binary, memory);
+    part = Module::load(one, memory);
+    return *part;
+  });
+}
+
 const KernelInfo& Registry::info(const Kernel& kernel, GlobalMemory& memory) {
-  const KernelInfo* info = module(*kernel.owner, memory).find_kernel(kernel.name);
+  const KernelInfo* info = module(kernel, memory).find_kernel(kernel.name);
   if (!info)
     fail(cudaErrorInvalidDeviceFunction, "the PTX of the object does not define kernel " + kernel.name);
   return *info;
@@ -87,7 +113,12 @@ void Registry::retire(FatBinary& binary) {
     binary.module->release_variables();
     retired_.push_back(std::move(binary.module));
   }
+  if (runtime().judge)
+    for (auto& [name, part] : binary.parts)
+      if (part) retired_.push_back(std::move(part));
   binary.module.reset();
+  binary.parts.clear();
+  binary.text.clear();
 }
 
 void Registry::reload() {

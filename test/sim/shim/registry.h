@@ -37,7 +37,10 @@ struct Variable {
 
 struct FatBinary {
   const void* wrapper;
-  std::unique_ptr<Module> module;         // null until first used
+  std::unique_ptr<Module> module;  // null until first used
+  // Kernels that stand alone are modules of their own, so that a program pays for those that it launches.
+  std::map<std::string, std::unique_ptr<Module>> parts;
+  std::string text;                       // the PTX, empty until first used
   std::string load_error;                 // why loading failed: the same answer every time
   int load_error_code = 0;                // cudaError_t
   std::map<std::string, Kernel> kernels;  // by PTX name; node addresses are stable
@@ -58,6 +61,7 @@ class Registry {
   // Loads on first use. Throws Failure with the loader's text when the PTX is missing, malformed or
   // unsupported.
   const Module& module(FatBinary& binary, GlobalMemory& memory);
+  const Module& module(const Kernel& kernel, GlobalMemory& memory);  // which has this kernel
   const KernelInfo& info(const Kernel& kernel, GlobalMemory& memory);
   // Sets what is applied to every module that is loaded from now on, and to its text.
   void set_editor(ModuleEditor edit, std::function<void(std::string&)> cut) {
@@ -75,6 +79,11 @@ class Registry {
 
  private:
   void retire(FatBinary& binary);
+  // Returns the PTX of the binary for the simulated GPU. Throws FatbinError or Fault.
+  const std::string& text(FatBinary& binary);
+  // Calls load() unless it failed before; a failure gives the same answer every time.
+  template <class Load>
+  const Module& loaded(FatBinary& binary, const Load& load);
 
   ModuleEditor edit_;
   std::function<void(std::string&)> cut_;

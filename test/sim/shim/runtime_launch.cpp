@@ -81,7 +81,7 @@ cudaError_t error_of(FaultKind kind) {
 }
 
 void run(Runtime& runtime, const Kernel& kernel, const LaunchConfig& config, void* const* args) {
-  const Module& module = runtime.registry.module(*kernel.owner, runtime.memory);
+  const Module& module = runtime.registry.module(kernel, runtime.memory);
   LaunchOptions options = launch_options(runtime);
   options.work = runtime.order.announce(runtime, HostWork::Kind::kLaunch, {}, kernel.name);
   try {

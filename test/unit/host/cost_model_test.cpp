@@ -201,6 +201,32 @@ TEST_CASE("what lets the next tile start earlier is predicted to be faster", "[h
   }
 }
 
+TEST_CASE("an epilogue is priced by its special functions and by what it writes", "[host][cost_model]") {
+  const auto cost = [](const Instance& instance, const Shape& shape) {
+    Cost out;
+    REQUIRE(cost_of(instance, shape, kB200, &out));
+    return out;
+  };
+  for_all([&](const Instance& instance, const Shape& shape) {
+    if (Cost unused; !cost_of(instance, shape, kB200, &unused)) return;
+    const auto with = [&](ActivationKind activation, int32_t d_bits) {
+      Shape other = shape;
+      other.activation = activation;
+      other.d_bits = d_bits;
+      return cost(instance, other);
+    };
+    const Cost none = with(ActivationKind::kReglu, 0), usual = with(ActivationKind::kSwiglu, 0),
+               most = with(ActivationKind::kSitu, 0), stored = with(ActivationKind::kSwiglu, 64);
+    CHECK(none.epilogue_us < usual.epilogue_us);
+    CHECK(usual.epilogue_us < most.epilogue_us);
+    CHECK(stored.epilogue_us > usual.epilogue_us);
+    const double bytes =
+        (stored.dram_us - usual.dram_us) * kB200Costs.dram * static_cast<double>(usual.waves * usual.k_tiles);
+    const double elements = static_cast<double>(shape.problems) * shape.m * shape.n;
+    CHECK(std::fabs(bytes / (8 * elements) - 1) < 1e-6);
+  });
+}
+
 TEST_CASE("weights that do not fit in L2 are read again for every band of rows", "[host][cost_model]") {
   // 16 tiles of 256 rows are a band: one row more needs the weights once more, if they are large.
   for (const Instance& instance : instances()) {

@@ -84,22 +84,24 @@ TEST_CASE("all that a launch may take and write together", "[host][validate]") {
 
 TEST_CASE("parameters outside their range", "[host][validate]") {
   const auto status = DUALGEMM_STATUS_INVALID_VALUE;
-  check(
-      {{status, "swiglu_alpha=inf: must be finite", [](auto& a) { a.swiglu_alpha = kInf; }},
-       {status, "swiglu_beta=nan: must be finite", [](auto& a) { a.swiglu_beta = kNan; }},
-       {status, "swiglu_limit=nan: must be above 0", [](auto& a) { a.swiglu_limit = kNan; }},
-       {status, "swiglu_limit=0: must be above 0", [](auto& a) { a.swiglu_limit = 0; }},
-       {status, "c_global_scale=nan: must be finite and above 0", [](auto& a) { a.c_global_scale = kNan; }}});
+  check({{status, "swiglu_alpha=inf: must be finite, and at most 2^127 in magnitude",
+          [](auto& a) { a.swiglu_alpha = kInf; }},
+         {status, "swiglu_beta=nan: must be finite", [](auto& a) { a.swiglu_beta = kNan; }},
+         {status, "swiglu_limit=nan: must be above 0", [](auto& a) { a.swiglu_limit = kNan; }},
+         {status, "swiglu_limit=0: must be above 0", [](auto& a) { a.swiglu_limit = 0; }},
+         {status, "c_global_scale=nan: must be above 0, and at most the largest float over 512",
+          [](auto& a) { a.c_global_scale = kNan; }}});
   dualgemm_args_t situ = valid_args();
   situ.activation = DUALGEMM_ACTIVATION_SITU;
   for (const float value : {0.0f, -4.0f, kInf, kNan, 1e-40f})
     check({{status, "situ_gate=", [=](auto& a) { a.situ_gate = value; }},
            {status, "must be finite, normal and above 0", [=](auto& a) { a.situ_up = value; }}},
           situ);
-  for (const float value : {0.0f, -1.0f, kInf, kNan})
+  for (const float value : {0.0f, -1.0f, 6.7e35f, kInf, kNan})
     for (const dualgemm_args_t& good : {nvfp4(), fp8()})
       check(
-          {{status, "must be finite and above 0", [=](auto& a) { a.c_global_scale = value; }},
+          {{status, "must be above 0, and at most the largest float over 512",
+            [=](auto& a) { a.c_global_scale = value; }},
            {status, "c_global_scale=",
             [=](auto& a) { a.c_global_scale = value, a.c_global_scale_dev = address<const float>(kPlace); }}},
           good);

@@ -240,6 +240,13 @@ TEST_CASE("requests this release does not compute are refused", "[host][validate
          a.lda = a.ldb1 = a.ldb2 = 32;
          a.c = address(uintptr_t{1} << 56);
        }},
+      {status, "N=2147483616: at most 2147482624",
+       [](auto& a) {
+         a.m = 1, a.n = 2147483616, a.k = 32;
+         a.b2 = address(uintptr_t{1} << 50), a.c = address(uintptr_t{1} << 56);
+         a.sfa = address(uintptr_t{1} << 52), a.sfb1 = address(uintptr_t{1} << 53);
+         a.sfb2 = address(uintptr_t{1} << 54), a.b1 = address(uintptr_t{1} << 51);
+       }},
       {status, "2^31-1",
        [](auto& a) {
          a.batch = 2147483647, a.m = 257, a.n = 8, a.k = 16;
