@@ -26,7 +26,7 @@ def ptxas_report(log):
 
 
 def row(instances, report):
-    """One line for the instances of one plan and activation, which differ in the output alone."""
+    """One line for the instances of one plan and arithmetic, which differ in the output alone."""
     plan = instances[0]["plan"]
     tile, mma, operands, scales, tmem = (plan[part] for part in ("tile", "mma", "operands", "scales", "tmem"))
     for other in instances[1:]:

@@ -58,7 +58,7 @@ struct alignas(128) Params {
   const float* alpha2_dev;
   int64_t alpha_stride;  // floats between the alphas of one problem and the next
   float alpha1, alpha2;
-  int32_t m, n, k;  // elements; k is a multiple of 16, n of 8. m: rows of A, with groups at most
+  int32_t m, n, k;  // elements; k is a multiple of 16, n of 4. m: rows of A, with groups at most
   int32_t m_tiles, n_tiles, k_tiles;  // of the instance: ceil(m / tile.m), and so on
   int32_t problems;                   // of a batch, or groups
   // For grouped instances these are the ends of the rows of each group, [groups + 1], or their numbers,

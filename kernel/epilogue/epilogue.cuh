@@ -67,7 +67,6 @@ struct General {
   using Of = GeneralArithmetic<Traits, Layout, ApproximateMath>;
 };
 using PlainSwiglu = Plain<Swiglu<ApproximateMath>>;
-using Arithmetics = List<PlainSwiglu, General>;
 
 // This is the epilogue of one tile of C, as one lane of a warp sees it.
 template <class Traits, class Layout>

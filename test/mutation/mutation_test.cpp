@@ -197,7 +197,7 @@ TEST_CASE("a control is clean under every schedule of the campaign", "[mutation]
   }
 }
 
-TEST_CASE("every shipping kernel is clean under every mode", "[soak]") {
+TEST_CASE("every plain kernel is clean under every mode", "[soak]") {
   AllowList allowed(MUTATION_ALLOW_LIST);
   // A general instance differs in the arithmetic of its lanes, the other type in one conversion.
   for (const auto& instance : dualgemm_test::plain_instances()) {
