@@ -18,7 +18,7 @@
 namespace bench {
 namespace {
 
-constexpr int32_t kResults = 1 << 12, kK = 32;
+constexpr int32_t kResults = 1 << 10, kK = 32;
 constexpr double kRange = 20;  // of the gates, on either side of 0
 
 struct Named {

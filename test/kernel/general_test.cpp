@@ -130,7 +130,7 @@ TEST_CASE("what the general epilogue takes and gives is that of each group", "[g
   }
 }
 
-TEST_CASE("of 1,024 groups 896 have rows, or an eighth, and everything of their own", "[general][grouped]") {
+TEST_CASE("of 1,024 groups 896 have rows, or an eighth, and everything of their own", "[.full][grouped]") {
   for (const NamedInstance& instance : general_instances(true)) {
     // One type for each mode: what differs between types is no matter of the number of groups. A tile for
     // each of 896 groups is only simulated where tiles are small.
