@@ -5,18 +5,10 @@
 
 #include <cstdint>
 
+#include "bench/names.h"
+
 namespace bench {
 namespace {
-
-struct Named {
-  int32_t value;
-  const char* name;
-};
-constexpr Named kOutputs[] = {{DUALGEMM_DTYPE_BF16, "BF16"},
-                              {DUALGEMM_DTYPE_FP16, "FP16"},
-                              {DUALGEMM_DTYPE_FP32, "FP32"},
-                              {DUALGEMM_DTYPE_FP8_E4M3, "FP8_E4M3"},
-                              {DUALGEMM_DTYPE_NVFP4, "NVFP4"}};
 
 struct Launch {
   const char* name;
@@ -59,16 +51,15 @@ dualgemm_args_t arguments_of(const Combination& x) {
 
 std::vector<Combination> every_combination() {
   std::vector<Combination> all;
-  for (const Named& output : kOutputs)
+  for (const Named<dualgemm_dtype_t>& output : kOutputs)
     for (const Launch& launch : kLaunches)
-      for (int32_t activation = 0; activation <= DUALGEMM_ACTIVATION_SITU; ++activation)
+      for (const Named<dualgemm_activation_t>& activation : kActivations)
         for (const bool biases : {false, true})
           for (const bool row_scale : {false, true})
             for (const uint32_t flags : kFlags)
               for (const int32_t max_sms : {0, 8})
-                all.push_back({static_cast<dualgemm_dtype_t>(output.value),
-                               static_cast<dualgemm_activation_t>(activation), biases, row_scale,
-                               launch.group_mode, launch.batch, flags, max_sms});
+                all.push_back({output.number, activation.number, biases, row_scale, launch.group_mode,
+                               launch.batch, flags, max_sms});
   return all;
 }
 
@@ -78,12 +69,12 @@ std::string cube_markdown(const dualgemm_device_t& device) {
   text += "\n| --- | --- | --- | --- | --- |\n";
   const std::vector<Combination> all = every_combination();
   std::string refusal;
-  for (const Named& output : kOutputs) {
+  for (const Named<dualgemm_dtype_t>& output : kOutputs) {
     text += fmt::format("| {} |", output.name);
     for (const Launch& launch : kLaunches) {
       int32_t accepted = 0, asked = 0;
       for (const Combination& x : all) {
-        if (x.c_dtype != output.value || x.group_mode != launch.group_mode || x.batch != launch.batch)
+        if (x.c_dtype != output.number || x.group_mode != launch.group_mode || x.batch != launch.batch)
           continue;
         const dualgemm_args_t args = arguments_of(x);
         const bool taken = dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_SUCCESS;

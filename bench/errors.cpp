@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/inputs.h"
+#include "bench/names.h"
 #include "host/dualgemm.h"
 #include "test/ref/activation.h"
 #include "test/ref/formats.h"
@@ -20,20 +21,6 @@ namespace {
 
 constexpr int32_t kResults = 1 << 10, kK = 32;
 constexpr double kRange = 20;  // of the gates, on either side of 0
-
-struct Named {
-  dualgemm_activation_t number;
-  const char* name;
-};
-constexpr Named kActivations[] = {
-    {DUALGEMM_ACTIVATION_SWIGLU, "SWIGLU"},
-    {DUALGEMM_ACTIVATION_GEGLU_TANH, "GEGLU_TANH"},
-    {DUALGEMM_ACTIVATION_GEGLU_ERF, "GEGLU_ERF"},
-    {DUALGEMM_ACTIVATION_REGLU, "REGLU"},
-    {DUALGEMM_ACTIVATION_GLU, "GLU"},
-    {DUALGEMM_ACTIVATION_SWIGLU_STEP, "SWIGLU_STEP"},
-    {DUALGEMM_ACTIVATION_SITU, "SITU"},
-};
 
 // One row of results whose gates go over the range, and whose ups are between 1 and 2.
 class Sweep {
@@ -46,7 +33,8 @@ class Sweep {
         factors_(ref::sf_bytes(1, kResults), 0) {}
 
   // Returns C as bytes, and the bytes of its factors.
-  std::vector<uint8_t> run(const Named& activation, dualgemm_dtype_t c_dtype, uint32_t flags) {
+  std::vector<uint8_t> run(const Named<dualgemm_activation_t>& activation, dualgemm_dtype_t c_dtype,
+                           uint32_t flags) {
     dualgemm_args_t args;
     dualgemm_args_init(&args);
     args.m = 1, args.n = kResults, args.k = kK;
@@ -74,7 +62,7 @@ class Sweep {
       out.push_back(1 + static_cast<float>(i * 7919 % kResults) / kResults);
     return out;
   }
-  static std::vector<double> exact(const Named& activation) {
+  static std::vector<double> exact(const Named<dualgemm_activation_t>& activation) {
     const ref::Activation a = ref::activation(activation.number);
     const std::vector<float> g = gates(), u = ups();
     std::vector<double> out;
@@ -138,7 +126,7 @@ std::string errors_markdown() {
   std::string text =
       "| activation | fp32, ulp | fp32 with EXACT_ACT, ulp | bf16, ulp | fp16, ulp | fp8, other codes | nvfp4, other "
       "codes and factors |\n| --- | --- | --- | --- | --- | --- | --- |\n";
-  for (const Named& activation : kActivations) {
+  for (const Named<dualgemm_activation_t>& activation : kActivations) {
     const std::vector<double> exact = Sweep::exact(activation);
     const auto fp32 = [&](uint32_t flags) {
       return largest_ulps(sweep.run(activation, DUALGEMM_DTYPE_FP32, flags), exact, ref::Format::kFp32, 4,

@@ -9,10 +9,6 @@
 
 namespace dualgemm {
 
-inline constexpr int kSfBlock = 16;                            // elements of K that share one factor
-inline constexpr int kSfAtomBlocks = kSfAtomElems / kSfBlock;  // factors per row of an atom
-static_assert(kSfAtomBytes == kSfAtomRows * kSfAtomBlocks);
-
 constexpr int64_t ceil_div(int64_t value, int64_t divisor) { return (value + divisor - 1) / divisor; }
 
 constexpr int64_t sf_row_blocks(int32_t rows) { return ceil_div(rows, kSfAtomRows); }
@@ -24,8 +20,7 @@ constexpr int64_t sf_bytes(int32_t rows, int32_t k) {
 
 constexpr int64_t sf_offset(int32_t k, int32_t row, int32_t block) {
   const int64_t atom = row / kSfAtomRows * sf_atoms(k) + block / kSfAtomBlocks;
-  const int row_in_atom = row % kSfAtomRows;
-  return atom * kSfAtomBytes + row_in_atom % 32 * 16 + row_in_atom / 32 * 4 + block % kSfAtomBlocks;
+  return atom * kSfAtomBytes + sf_offset_in_atom(row, block);
 }
 
 }  // namespace dualgemm

@@ -10,10 +10,20 @@
 
 namespace dualgemm {
 
-// Scale factors come in atoms of 512 bytes: those of 128 rows x 64 elements of K.
+// Scale factors come in atoms of 512 bytes: those of 128 rows x 64 elements of K, each of 16 elements
+// (host/README.md draws one).
 inline constexpr int32_t kSfAtomBytes = 512;
 inline constexpr int32_t kSfAtomRows = 128;
 inline constexpr int32_t kSfAtomElems = 64;
+inline constexpr int32_t kSfBlock = 16;                            // elements that share a factor
+inline constexpr int32_t kSfAtomBlocks = kSfAtomElems / kSfBlock;  // factors of a row in an atom
+static_assert(kSfAtomBytes == kSfAtomRows * kSfAtomBlocks);
+
+// Returns where the factor of a row and a block of it stands in their atom.
+DUALGEMM_HOST_DEVICE constexpr int32_t sf_offset_in_atom(int32_t row, int32_t block) {
+  const int32_t in_atom = row % kSfAtomRows;
+  return in_atom % 32 * 16 + in_atom / 32 * 4 + block % kSfAtomBlocks;
+}
 
 // A launch has at most this many groups, because their table lies in shared memory.
 inline constexpr int32_t kMaxGroups = 1024;

@@ -73,10 +73,11 @@ struct GroupTable {
   static constexpr bool kTilesAreBlocks = kTileRows == kSfAtomRows;
 
   int32_t m_tiles_before[kEntries];  // tiles down M of all groups before this one
-  int32_t rows[kEntries];  // where A is shared, the group's first row in A and C; else how many it has
-  int32_t
-      sfa_blocks_before[kTilesAreBlocks ? 1 : kEntries];  // where A is shared: blocks of the groups before
-  uint16_t problem[kEntries];                             // the group's number
+  // Where A is shared, the group's first row in A and C, and the blocks of SFA before it; else how many
+  // rows it has.
+  int32_t rows[kEntries];
+  int32_t sfa_blocks_before[kTilesAreBlocks ? 1 : kEntries];
+  uint16_t problem[kEntries];  // the group's number
 
   DUALGEMM_HOST_DEVICE constexpr int32_t first_sfa_block(int32_t i) const {
     return kTilesAreBlocks ? m_tiles_before[i] : sfa_blocks_before[i];

@@ -24,7 +24,8 @@ struct ApproximateMath {
 template <class Activation>
 class PlainArithmetic {
  public:
-  DUALGEMM_DEVICE PlainArithmetic(const Params& p, const Tile& tile) : alphas_(p, tile), activation_(p) {}
+  DUALGEMM_DEVICE PlainArithmetic(const Params& p, const Tile& tile, LanePlace)
+      : alphas_(p, tile), activation_(p) {}
 
   // Hands all elements to the writer of the output. Each pair goes there as soon as it is computed, so that
   // what is kept of it may be smaller than two floats.
@@ -49,16 +50,13 @@ class PlainArithmetic {
 
 // What becomes of a pair of accumulators is fixed when an instance is compiled (Plain), or said by the launch
 // (General). Every tile has an instance of each arithmetic with each of its outputs; the ids of those that
-// differ in these alone follow each other, in the order of the lists. kernel/README.md says how to add an
-// activation or an output.
+// differ in the output alone follow each other. kernel/README.md says how to add an activation or an output.
 template <class Activation>
 struct Plain {
   static constexpr bool kGeneral = false;
   using Outputs = List<Fp16, Bf16>;
-  template <class Traits, class Layout>
-  struct Of : PlainArithmetic<Activation> {
-    DUALGEMM_DEVICE Of(const Params& p, const Tile& tile, LanePlace) : PlainArithmetic<Activation>(p, tile) {}
-  };
+  template <class, class>
+  using Of = PlainArithmetic<Activation>;
 };
 struct General {
   static constexpr bool kGeneral = true;

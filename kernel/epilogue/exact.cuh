@@ -9,8 +9,8 @@
 
 namespace dualgemm {
 
-// x * sigmoid(z), where z has the sign of x. Below -1000 the true value is no fp32 other than 0; this keeps
-// -inf / inf from becoming NaN.
+// x * sigmoid(z). For z below -1000 no fp32 other than 0 is nearer to the true value; this keeps -inf / inf
+// from becoming NaN.
 DUALGEMM_HOST_DEVICE double exact_times_sigmoid(double x, double z) {
   return z < -1000 ? 0.0 : x / (1 + std::exp(-z));
 }

@@ -3,6 +3,7 @@
 // too.
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 
 #include "kernel/common/scheduler.cuh"
@@ -35,10 +36,12 @@ class DirectWriter {
   using Element = typename Format::Element;
 
  public:
-  static constexpr int32_t kStoreBytes =
-      kRows ? limits_of(Traits::kPlan.arch).store_bytes : Layout::kLanesAside * kBits / 8;
   // So many elements of a lane are stored at once, or more. Along a row, 16 of 16 bits are a full sector.
   static constexpr int kLeastWidth = kRows ? 16 : 8;
+  // Along a row a store is as wide as the architecture has it, or as all that is stored at once.
+  static constexpr int32_t kStoreBytes =
+      kRows ? std::min(limits_of(Traits::kPlan.arch).store_bytes, kLeastWidth* kBits / 8)
+            : Layout::kLanesAside * kBits / 8;
 
   DUALGEMM_DEVICE DirectWriter(const Params& p, const Tile& tile, LanePlace at, const Nothing& = {})
       : format_(p, tile),

@@ -1,8 +1,8 @@
 // output_nvfp4.cuh -- C in NVFP4, as the next launch takes it for its A: E2M1 in rows, and a UE4M3 factor for
 // each 16 elements of a row, in the layout of SFA (host/README.md draws it). The arithmetic is that of
-// dualgemm_quantize_host:
+// dualgemm_quantize_host, each operation in fp32:
 //
-//   factor = UE4M3(max|x of the 16| * (encode / 6))      element = E2M1(x * (encode / factor))
+//   factor = UE4M3(max|x of the 16| * (encode * (1 / 6)))   element = E2M1(x * (encode * (1 / factor)))
 //
 // Each byte of the factors has one writer. Of the rows that exist, the lane that has a block writes its
 // factor; where the row ends within an atom, the lane that would have the next block writes zero. The rows
@@ -15,12 +15,6 @@
 
 namespace dualgemm {
 
-inline constexpr int kBlock = 16;  // elements that share a factor
-inline constexpr int kAtomBlocks = kSfAtomElems / kBlock;
-
-// A row has four factors in an atom. Returns where they stand.
-DUALGEMM_HOST_DEVICE constexpr int row_in_atom(int row) { return row % 32 * 16 + row / 32 * 4; }
-
 // Sixteen elements of a row: packed[0] has the first eight, the first of them in the lowest nibble.
 struct PackedBlock {
   uint32_t packed[2];
@@ -30,7 +24,7 @@ struct PackedBlock {
 DUALGEMM_DEVICE PackedBlock quantise_block(const float* x, float encode) {
   float largest = fabsf(x[0]);
 #pragma unroll
-  for (int i = 1; i < kBlock; ++i) largest = ptx::max_nan(largest, fabsf(x[i]));
+  for (int i = 1; i < kSfBlock; ++i) largest = ptx::max_nan(largest, fabsf(x[i]));
   PackedBlock block;
   const uint16_t factor = ptx::cvt_rn_satfinite_e4m3x2_f32(0.0f, largest * (encode * (1.0f / 6)));
   block.factor = static_cast<uint8_t>(factor);
@@ -40,12 +34,12 @@ DUALGEMM_DEVICE PackedBlock quantise_block(const float* x, float encode) {
   const float guess = ptx::rcp_approx_ftz(value);
   const float reciprocal = fmaf(guess, fmaf(-value, guess, 1.0f), guess);
   const float scale = encode * reciprocal;
-  float scaled[kBlock];
+  float scaled[kSfBlock];
 #pragma unroll
-  for (int i = 0; i < kBlock; ++i) scaled[i] = x[i] * scale;
+  for (int i = 0; i < kSfBlock; ++i) scaled[i] = x[i] * scale;
   // Where the factor is 0 the reciprocal is infinite, and the elements are +0.
   block.packed[0] = block.factor == 0 ? 0 : ptx::cvt_rn_satfinite_e2m1x8_f32(scaled);
-  block.packed[1] = block.factor == 0 ? 0 : ptx::cvt_rn_satfinite_e2m1x8_f32(scaled + kBlock / 2);
+  block.packed[1] = block.factor == 0 ? 0 : ptx::cvt_rn_satfinite_e2m1x8_f32(scaled + kSfBlock / 2);
   return block;
 }
 
@@ -76,12 +70,12 @@ class Nvfp4Writer {
 
  public:
   static constexpr int32_t kStoreBytes = 16;  // of one lane along a row, of two down a column
-  static constexpr int kLeastWidth = kBlock;
+  static constexpr int kLeastWidth = kSfBlock;
 
   DUALGEMM_DEVICE Nvfp4Writer(const Params& p, const Tile& tile, LanePlace at, const Nothing&)
       : encode_(encode_scale(p.general, tile)),
         n_(p.n),
-        column_(kRows ? at.column : at.column - at.column % kBlock),
+        column_(kRows ? at.column : at.column - at.column % kSfBlock),
         first_row_(kRows ? at.row - at.row % kSfAtomRows : 0),
         row_(kRows ? at.row % kSfAtomRows : 0),
         rows_(tile.rows - first_row_),
@@ -110,14 +104,14 @@ class Nvfp4Writer {
   // Stores the elements first .. first + kWidth - 1.
   template <int kWidth>
   DUALGEMM_DEVICE void store(Results<kWidth>& results, int first) const {
-    static_assert(kWidth % kBlock == 0, "whole blocks");
+    static_assert(kWidth % kSfBlock == 0, "whole blocks");
 #pragma unroll
-    for (int i = 0; i < kWidth; i += kBlock) {
+    for (int i = 0; i < kWidth; i += kSfBlock) {
       if constexpr (kRows) {
         store_block(row_, column_ + first + i, &results.values[i]);
       } else {
         transpose_16x16(&results.values[i]);
-        store_block(first + i + static_cast<int>(threadIdx.x) % kBlock, column_, &results.values[i]);
+        store_block(first + i + static_cast<int>(threadIdx.x) % kSfBlock, column_, &results.values[i]);
       }
     }
   }
@@ -138,8 +132,8 @@ class Nvfp4Writer {
   DUALGEMM_DEVICE int padded_columns() const { return (n_ + kSfAtomElems - 1) / kSfAtomElems * kSfAtomElems; }
   // Returns the place of a factor. The row counts from the first of this CTA, the column is that of C.
   DUALGEMM_DEVICE uint8_t* factor(int row, int column) const {
-    return factors_ + int64_t{column / kSfAtomElems} * kSfAtomBytes + row_in_atom(block_row_ + row) +
-           column / kBlock % kAtomBlocks;
+    return factors_ + int64_t{column / kSfAtomElems} * kSfAtomBytes +
+           sf_offset_in_atom(block_row_ + row, column / kSfBlock);
   }
   DUALGEMM_DEVICE void store_block(int row, int column, const float* x) const {
     if (row >= rows_ || column >= padded_columns()) return;

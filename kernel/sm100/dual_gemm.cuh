@@ -14,9 +14,9 @@
 // With split-K there is one tile per cluster, and the epilogue adds up the parts (reduce.cuh).
 //
 // Programmatic dependent launch (PDL): the kernel may start before the preceding grid has ended, and that
-// grid may still write any of our inputs and read C. So every role that reads an input or writes C first
-// executes griddepcontrol.wait, which returns when that grid has ended and all its writes are visible here,
-// to copies of TMA as well, as they are at the boundary of two kernels. There are two exceptions. Weights
+// grid may still write any of our inputs and use our outputs. So every role that reads an input or writes an
+// output first executes griddepcontrol.wait, which returns when that grid has ended and all its writes are
+// visible here, to copies of TMA as well, as they are at the boundary of two kernels. There are two exceptions. Weights
 // that the caller says to be static are loaded sooner, but not before the sizes of groups are known. Any
 // weights may be prefetched to L2 sooner (load.cuh says why).
 //

@@ -25,6 +25,16 @@ Problem after(const Output& c, int32_t n, uint64_t seed) {
   return p;
 }
 
+// Returns the arguments of `second`, with C of `first` and its factors for A and SFA where they lie.
+dualgemm_args_t after(const dualgemm_args_t& first, dualgemm_args_t second) {
+  second.a = first.c;
+  second.sfa = first.sfc;
+  second.lda = first.ldc;
+  second.batch_stride_a = first.batch_stride_c;
+  second.batch_stride_sfa = first.batch_stride_sfc;
+  return second;
+}
+
 // Runs the chain and checks both launches. The second has `n` columns.
 void check_chain(const ProblemSet& first, SetOptions options, int32_t n) {
   options.dtype = DUALGEMM_DTYPE_NVFP4;
@@ -42,12 +52,7 @@ void check_chain(const ProblemSet& first, SetOptions options, int32_t n) {
   SetOptions next;
   next.dtype = DUALGEMM_DTYPE_BF16;
   const DeviceSet to(second, next);
-  dualgemm_args_t args = to.args();
-  args.a = from.args().c;
-  args.sfa = from.args().sfc;
-  args.lda = from.args().ldc;
-  args.batch_stride_a = from.args().batch_stride_c;
-  args.batch_stride_sfa = from.args().batch_stride_sfc;
+  const dualgemm_args_t args = after(from.args(), to.args());
   check_status(dualgemm_launch_ex(&args, nullptr));
   const std::vector<Output> out = to.download();
   for (size_t i = 0; i < out.size(); ++i) {
@@ -110,10 +115,7 @@ TEST_CASE("chain: with PDL the second launch reads nothing that the first has no
   SetOptions next;
   next.flags = DUALGEMM_FLAG_PDL;
   const DeviceSet to(second, next);
-  dualgemm_args_t args = to.args();
-  args.a = from.args().c;
-  args.sfa = from.args().sfc;
-  args.lda = from.args().ldc;
+  const dualgemm_args_t args = after(from.args(), to.args());
   Judged judged;
   from.launch(nullptr);
   REQUIRE(dualgemm_launch_ex(&args, nullptr) == DUALGEMM_STATUS_SUCCESS);

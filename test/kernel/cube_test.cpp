@@ -51,7 +51,6 @@ TEST_CASE("no combination of output, activation, biases, row factors, launch and
   const std::string table = bench::cube_markdown(bench::described_b200());
   INFO(table);
   CHECK(table.find("refusal") == std::string::npos);
-  CHECK(table.find(" of 224 ") != std::string::npos);
   CHECK(bench::every_combination().size() == 5 * 4 * 224);
 }
 

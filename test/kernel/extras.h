@@ -9,15 +9,6 @@
 
 namespace dualgemm_test {
 
-inline ProblemSet set_of(const Problem& p) {
-  ProblemSet set;
-  set.m = p.m;
-  set.n = p.n;
-  set.k = p.k;
-  set.problems = {p};
-  return set;
-}
-
 // Checks an output against its problem. Of an NVFP4 block few codes are not those of the exact values.
 inline void check(const Output& out, const Problem& p, const LaunchOptions& options) {
   const Comparison result = compare(out, reference(p, options));

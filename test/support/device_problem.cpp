@@ -5,19 +5,6 @@
 #include <stdexcept>
 
 namespace dualgemm_test {
-namespace {
-
-ProblemSet set_of(const Problem& p) {
-  ProblemSet set;
-  set.m = p.m;
-  set.n = p.n;
-  set.k = p.k;
-  set.problems = {p};
-  return set;
-}
-
-}  // namespace
-
 DeviceProblem::DeviceProblem(const Problem& problem, const LaunchOptions& options)
     : set_(set_of(problem), options) {}
 

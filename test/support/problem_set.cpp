@@ -30,6 +30,15 @@ int32_t total(const std::vector<int32_t>& rows) { return std::accumulate(rows.be
 
 }  // namespace
 
+ProblemSet set_of(const Problem& p) {
+  ProblemSet set;
+  set.m = p.m;
+  set.n = p.n;
+  set.k = p.k;
+  set.problems = {p};
+  return set;
+}
+
 std::vector<int32_t> ProblemSet::group_rows() const {
   std::vector<int32_t> out;
   int32_t row = first_row;

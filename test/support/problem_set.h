@@ -31,6 +31,9 @@ enum class Alphas {
   kOwn,     // every problem has its own
 };
 
+// Returns a set of one problem.
+ProblemSet set_of(const Problem& p);
+
 // Makes `batch` problems of m rows.
 ProblemSet make_batch(Data data, int32_t batch, int32_t m, int32_t n, int32_t k, uint64_t seed,
                       Alphas alphas = Alphas::kShared, int64_t pitch_padding = 0);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,9 @@
 #include "support/catch.hpp"
 
 namespace dualgemm_test {
+
+inline constexpr float kInf = std::numeric_limits<float>::infinity();
+inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 inline dualgemm_status_t ask(const dualgemm_args_t& args) {
   const dualgemm_device_t device = b200();

@@ -2,7 +2,6 @@
 // parameters, factors of rows, biases, C in every type, its scale factors, D1 and D2, the largest |C|.
 
 #include <algorithm>
-#include <limits>
 #include <sstream>
 #include <string>
 #include <type_traits>
@@ -19,6 +18,8 @@ using dualgemm_test::batch_args;
 using dualgemm_test::Change;
 using dualgemm_test::check;
 using dualgemm_test::check_accepted;
+using dualgemm_test::kInf;
+using dualgemm_test::kNan;
 using dualgemm_test::masked_args;
 using dualgemm_test::offsets_args;
 using dualgemm_test::Rule;
@@ -27,8 +28,6 @@ using dualgemm_test::with_output;
 
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr uintptr_t kPlace = 0x3'0000'0000;
 constexpr uintptr_t kD1 = 0x4'0000'0000, kD2 = 0x4'4000'0000;
 

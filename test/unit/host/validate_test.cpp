@@ -18,14 +18,9 @@ using dualgemm_test::b200;
 using dualgemm_test::Change;
 using dualgemm_test::check;
 using dualgemm_test::check_accepted;
+using dualgemm_test::kInf;
+using dualgemm_test::kNan;
 using dualgemm_test::valid_args;
-
-namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-}  // namespace
 
 TEST_CASE("valid arguments are accepted and leave no text", "[host][validate]") {
   check_accepted({
