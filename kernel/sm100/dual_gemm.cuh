@@ -16,9 +16,9 @@
 // Programmatic dependent launch (PDL): the kernel may start before the preceding grid has ended, and that
 // grid may still write any of our inputs and use our outputs. So every role that reads an input or writes an
 // output first executes griddepcontrol.wait, which returns when that grid has ended and all its writes are
-// visible here, to copies of TMA as well, as they are at the boundary of two kernels. There are two exceptions. Weights
-// that the caller says to be static are loaded sooner, but not before the sizes of groups are known. Any
-// weights may be prefetched to L2 sooner (load.cuh says why).
+// visible here, to copies of TMA as well, as they are at the boundary of two kernels. There are two
+// exceptions. Weights that the caller says to be static are loaded sooner, but not before the sizes of groups
+// are known. Any weights may be prefetched to L2 sooner (load.cuh says why).
 //
 // common/rings.cuh and shared_storage.cuh have the barriers, tmem_map.cuh the columns of tensor memory,
 // roles.cuh the warps, common/cta.cuh the cluster, common/groups.cuh the table of groups.
