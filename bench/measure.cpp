@@ -81,7 +81,6 @@ std::string outside(const Shape& s, const InputSet& x, const std::vector<uint16_
 struct Workload::Impl {
   Impl(const Shape& s, dualgemm_dtype_t t, int count, uint64_t seed) : shape(s), dtype(t), random(seed) {
     check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-    check(dualgemm_init(), "dualgemm_init");
     for (int i = 0; i < count; ++i) {
       sets.push_back(std::make_unique<InputSet>(shape, dtype, random));
       if (i >= kVerifiedSets) sets.back()->forget_host_copy();

@@ -1,12 +1,14 @@
 // chain_test.cpp -- two launches, the second of which takes the NVFP4 output of the first and its factors as
 // its A and SFA where they lie: what the first wrote, padding included, is what the second may read. The
-// second is compared with the reference of the bytes that the first wrote.
+// second is compared with the reference of the bytes that the first wrote; and from end to end, with the
+// reference of what fp64 makes of the first.
 #include <algorithm>
 #include <vector>
 
 #include "kernel/extras.h"
 #include "kernel/judged.h"
 #include "ref/formats.h"
+#include "ref/nvfp4.h"
 
 using namespace dualgemm_test;
 
@@ -66,7 +68,92 @@ void check_chains(ProblemSet set, const SetOptions& options) {
   for (const int32_t n : {72, 264}) check_chain(set, options, n);
 }
 
+// Returns what fp64 makes of a launch with an NVFP4 output.
+Output exact_output(const Problem& p, const LaunchOptions& options) {
+  const ref::DualGemm exact = reference(p, options);
+  Output out{exact.m, exact.n, DUALGEMM_DTYPE_NVFP4};
+  for (size_t i = 0; i < exact.c.size(); i += ref::kBlock) {
+    uint8_t codes[ref::kBlock];
+    out.factors.push_back(ref::quantise_block(&exact.c[i], p.encode, codes));
+    for (int j = 0; j < ref::kBlock; j += 4)
+      out.bits.push_back(
+          static_cast<uint16_t>(codes[j] | codes[j + 1] << 4 | codes[j + 2] << 8 | codes[j + 3] << 12));
+  }
+  return out;
+}
+
+// Gives `exact` those rows of `got` that have other values: the bound of the kernel lets a number that lies
+// between two codes become either. Returns how many.
+int64_t take_other_rows(Output& exact, const Output& got) {
+  const auto take = [](auto& to, const auto& from, int64_t row, int64_t width) {
+    std::copy(from.begin() + row * width, from.begin() + (row + 1) * width, to.begin() + row * width);
+  };
+  int64_t others = 0;
+  for (int64_t row = 0; row < got.m; ++row) {
+    bool same = true;
+    for (int64_t column = 0; column < got.n; ++column)
+      same &= exact.value(row, column) == got.value(row, column);
+    if (same) continue;
+    take(exact.bits, got.bits, row, got.n / 4);
+    take(exact.factors, got.factors, row, got.n / ref::kBlock);
+    ++others;
+  }
+  return others;
+}
+
 }  // namespace
+
+TEST_CASE("chain: from end to end, the second launch is what fp64 makes of the first", "[chain]") {
+  struct Chain {
+    const char* name;
+    ProblemSet set;
+    dualgemm_activation_t activation;
+    void (*give)(Problem&, Rng&);
+  };
+  const auto nothing = [](Problem&, Rng&) {};
+  const Chain chains[] = {
+      {"one problem", make_batch(Data::kFullRange, 1, 200, 272, 528, 21), DUALGEMM_ACTIVATION_SWIGLU,
+       nothing},
+      {"a batch with biases and factors of rows", make_batch(Data::kFullRange, 3, 33, 176, 272, 22),
+       DUALGEMM_ACTIVATION_SWIGLU, give_everything},
+      {"groups", make_offsets(Data::kFullRange, {40, 0, 129, 1}, 176, 272, 23),
+       DUALGEMM_ACTIVATION_GEGLU_TANH, nothing},
+      {"groups with capacities", make_masked(Data::kFullRange, {7, 130, 0}, 208, 272, 24, 9),
+       DUALGEMM_ACTIVATION_SITU, give_biases}};
+  for (const Chain& chain : chains) {
+    DYNAMIC_SECTION(chain.name) {
+      ProblemSet first = chain.set;
+      Rng rng(25);
+      for (Problem& p : first.problems) chain.give(p, rng);
+      give_encode(first, DUALGEMM_DTYPE_NVFP4);
+      SetOptions options;
+      options.activation = chain.activation;
+      options.dtype = DUALGEMM_DTYPE_NVFP4;
+      const DeviceSet from(first, options);
+      from.launch(nullptr);
+      const std::vector<Output> between = from.download();
+
+      ProblemSet second = first;
+      second.n = 72;
+      second.k = first.n;
+      int64_t rows = 0, others = 0;
+      for (size_t i = 0; i < between.size(); ++i) {
+        Output exact = first.problems[i].m == 0 ? between[i] : exact_output(first.problems[i], options);
+        rows += exact.m;
+        others += take_other_rows(exact, between[i]);
+        second.problems[i] = after(exact, second.n, 200 + i);
+      }
+      INFO(others << " of " << rows << " rows");
+      CHECK(others <= 1 + rows / 50);
+      const DeviceSet to(second, SetOptions{});
+      const dualgemm_args_t args = after(from.args(), to.args());
+      check_status(dualgemm_launch_ex(&args, nullptr));
+      const std::vector<Output> out = to.download();
+      for (size_t i = 0; i < out.size(); ++i)
+        if (first.problems[i].m != 0) check(out[i], second.problems[i], SetOptions{});
+    }
+  }
+}
 
 TEST_CASE("chain: a dense launch, with columns that do and do not fill a block of factors", "[chain]") {
   for (const int32_t n : {16, 64, 176, 256, 272}) {

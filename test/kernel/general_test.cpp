@@ -50,6 +50,25 @@ TEST_CASE("the general epilogue computes what a launch asks for, with every tile
   }
 }
 
+TEST_CASE("fp32 has columns in steps of 4 and fp8 in steps of 8, with every tile", "[general]") {
+  for (const bool grouped : {false, true})
+    for (const NamedInstance& instance : general_instances(grouped)) {
+      const bool fp32 = instance.info.c_dtype == DUALGEMM_DTYPE_FP32;
+      if (!fp32 && instance.info.c_dtype != DUALGEMM_DTYPE_FP8_E4M3) continue;
+      INFO(instance.info.name);
+      const int32_t least = fp32 ? 4 : 8;
+      for (const int32_t n : {least, instance.info.tile_n + 3 * least}) {
+        ProblemSet set = grouped ? make_masked(Data::kFullRange, {7, 0, 33}, n, 80, 43)
+                                 : make_batch(Data::kFullRange, 2, 33, n, 80, 43, Alphas::kOwn);
+        SetOptions options = asking_for_all(instance);
+        if (fp32) options.d_dtype = DUALGEMM_DTYPE_FP32;  // gate and up in 16 bits have columns in steps of 8
+        give_all(set, extras().back(), 44);
+        give_encode(set, options.dtype);
+        check_launch(set, options);
+      }
+    }
+}
+
 TEST_CASE("the general epilogue with its defaults gives the bits of the plain one", "[general]") {
   for (const bool grouped : {false, true})
     for (const NamedInstance& plain : grouped ? grouped_instances() : dense_instances()) {

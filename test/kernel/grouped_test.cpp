@@ -18,6 +18,13 @@ void check_set(const ProblemSet& set, const SetOptions& options) {
   check_bits(set, out);
 }
 
+// Returns every plain instance for groups, and a general one with each of their tiles.
+std::vector<NamedInstance> of_both_epilogues() {
+  std::vector<NamedInstance> all = grouped_instances();
+  for (const NamedInstance& general : general_instances_in_turn(true)) all.push_back(general);
+  return all;
+}
+
 // Returns sizes around those of a tile, and none.
 std::vector<int32_t> sizes_around(int32_t tile_m) {
   return {tile_m - 1, 0, tile_m + 1, 1, 0, 0, tile_m, 2 * tile_m + 3, 17};
@@ -193,11 +200,11 @@ TEST_CASE("offsets outside the rows or out of order are clamped", "[grouped]") {
       {{INT_MIN, INT_MIN, -1, 0, 0, 7, 7}, 0, {0, 0, 0, 0, 7, 0}, 193},
       {{0, INT_MAX, INT_MIN, INT_MAX, INT_MIN, 0, 100}, 0, {200, 0, 0, 0, 0, 0}, 0},
   };
-  for (const NamedInstance& instance : grouped_instances()) {
+  for (const NamedInstance& instance : of_both_epilogues()) {
     DYNAMIC_SECTION(instance.info.name) {
       for (const Clamped& c : cases) {
         INFO(text(c.said));
-        const ProblemSet set = make_offsets(Data::kFullRange, c.rows, 72, 320, 90, c.spare, c.first_row);
+        const ProblemSet set = make_offsets(Data::kFullRange, c.rows, 80, 320, 90, c.spare, c.first_row);
         REQUIRE(set.m == 200);
         DeviceSet device(set, use(instance));
         device.upload_group_rows(c.said);
@@ -209,9 +216,9 @@ TEST_CASE("offsets outside the rows or out of order are clamped", "[grouped]") {
 }
 
 TEST_CASE("row counts outside the capacity are clamped", "[grouped]") {
-  for (const NamedInstance& instance : grouped_instances()) {
+  for (const NamedInstance& instance : of_both_epilogues()) {
     DYNAMIC_SECTION(instance.info.name) {
-      const ProblemSet set = make_masked(Data::kFullRange, {0, 130, 130, 130, 0, 5}, 72, 320, 91);
+      const ProblemSet set = make_masked(Data::kFullRange, {0, 130, 130, 130, 0, 5}, 80, 320, 91);
       DeviceSet device(set, use(instance));
       device.upload_group_rows({-1, 131, 130, INT_MAX, INT_MIN, 5});
       device.launch(nullptr);
@@ -247,7 +254,6 @@ TEST_CASE("each input of one group matters there and nowhere else", "[grouped]")
 }
 
 TEST_CASE("a captured launch takes the sizes that it finds on the device at every replay", "[grouped]") {
-  REQUIRE(dualgemm_init() == DUALGEMM_STATUS_SUCCESS);
   for (const NamedInstance& instance : grouped_instances()) {
     if (instance.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
     for (dualgemm_group_mode_t mode : kGroupModes) {
@@ -263,6 +269,7 @@ TEST_CASE("a captured launch takes the sizes that it finds on the device at ever
         SetOptions options = use(instance);
         options.any_division = true;
         DeviceSet device(set_of(sizes[0], 100), options);
+        device.launch(nullptr);  // the capture finds the kernel loaded
         cudaStream_t stream = nullptr;
         cudaGraph_t graph = nullptr;
         cudaGraphExec_t executable = nullptr;

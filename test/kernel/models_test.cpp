@@ -2,8 +2,8 @@
 // rows. N is that of gate and up (the intermediate size), K the hidden size. Where all of a layer would take
 // too long here, there stands what one of several GPUs computes of it: a part of N, or of the experts.
 //
-// The numbers are those of each model's config.json as its publisher or those who serve it give them, unless
-// a line says "assumed". The numbers of rows, and NVFP4 as the type of C, are this test's choice.
+// The numbers are those of each model's config.json as its publisher or those who serve it give them. The
+// numbers of rows, factors for them, and NVFP4 as the type of C, are this test's choice.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -30,20 +30,18 @@ void both_row_factors(Problem& p, Rng& rng) {
 // hidden_size and intermediate_size 2880, biases of gate and up in bf16, swiglu_limit 7; 1.702 and the 1 that
 // is added to up stand in the model's code.
 const Model kGptOss = {2880, 2880, DUALGEMM_ACTIVATION_SWIGLU, {1.702f, 1, 7}, give_biases};
-// hidden_size 6144, 128 experts, swiglu_alpha 1.702, swiglu_limit 7. N is assumed, from the number of all
-// parameters.
+// intermediate_size of an expert and hidden_size, 128 experts, swiglu_alpha 1.702, swiglu_limit 7.
 const Model kMiniMaxM3 = {3072, 6144, DUALGEMM_ACTIVATION_SWIGLU, {1.702f, 1, 7}, nothing};
-// moe_intermediate_size and hidden_size, swiglu_limit 10, 256 and 384 experts. Factors for the rows of
-// activations that are quantised row by row are assumed, and for Pro the weights of the router on C.
+// moe_intermediate_size and hidden_size, swiglu_limit 10, 256 and 384 experts. Activations quantised row by
+// row have factors for the rows of A; for Pro the weights of the router go on C.
 const Model kDeepSeekV4Flash = {2048, 4096, DUALGEMM_ACTIVATION_SWIGLU, {1, 0, 10}, give_row_scale};
 const Model kDeepSeekV4Pro = {3072, 7168, DUALGEMM_ACTIVATION_SWIGLU, {1, 0, 10}, both_row_factors};
-// 26B-A4B: moe_intermediate_size 704, 128 experts, gelu_pytorch_tanh. K is assumed.
+// 26B-A4B: moe_intermediate_size and hidden_size, 128 experts, gelu_pytorch_tanh.
 const Model kGemma4 = {704, 2816, DUALGEMM_ACTIVATION_GEGLU_TANH, {}, nothing};
 // The experts work on 3584 elements, to which the hidden 7168 are projected; 896 of them. 4 and 25 are the
 // two betas of SiTU.
 const Model kKimiK3 = {3072, 3584, DUALGEMM_ACTIVATION_SITU, {1, 0, 1, 4, 25}, nothing};
-// The limit of 7 behind silu is that of Step 3.7 Flash; N, K and the 288 experts are those of Step 3.5 Flash,
-// assumed.
+// moe_intermediate_size and hidden_size of 3.7 Flash, 288 experts, a limit of 7 behind silu.
 const Model kStep37 = {1280, 4096, DUALGEMM_ACTIVATION_SWIGLU_STEP, {1, 0, 7}, nothing};
 // GLM-4.5-Air: moe_intermediate_size 1408, hidden_size 4096, 128 experts. An eighth of N is 176.
 const Model kGlm45Air = {1408, 4096, DUALGEMM_ACTIVATION_SWIGLU, {}, nothing};

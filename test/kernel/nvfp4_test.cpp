@@ -64,20 +64,19 @@ void check_quantised(const ProblemSet& set, const SetOptions& options, const Nam
 
 TEST_CASE("an NVFP4 output is the quantised fp32 output, for rows and columns around every edge", "[nvfp4]") {
   const int32_t rows[] = {1, 2, 7, 15, 17, 31, 33, 63, 65, 127, 128, 129, 255, 257, 513, 1025};
-  const int32_t columns[] = {16, 80, 176, 208};
+  const int32_t columns[] = {16, 80, 176, 208, 352};
   const std::vector<NamedInstance> instances = nvfp4_instances(false);
-  // Every tile in turn: over all shapes each meets every number of columns, and rows of every kind.
+  // Every tile meets every number of rows, once, with the columns in turn.
   for (size_t tile = 0; tile < instances.size(); ++tile) {
     DYNAMIC_SECTION(instances[tile].info.name) {
-      for (size_t i = 0; i < std::size(rows); ++i)
-        for (size_t j = 0; j < std::size(columns); ++j) {
-          if ((tile + i + 4 * j) % 5 != 0) continue;
-          SetOptions options = use(instances[tile]);
-          options.ldc_padding = i % 2 * 32;
-          ProblemSet set = make_batch(Data::kFullRange, 1, rows[i], columns[j], 64, 100 * i + j);
-          give_encode(set, DUALGEMM_DTYPE_NVFP4);
-          check_quantised(set, options, instances[tile]);
-        }
+      for (size_t i = 0; i < std::size(rows); ++i) {
+        SetOptions options = use(instances[tile]);
+        options.ldc_padding = i % 2 * 32;
+        const int32_t n = columns[(tile + i) % std::size(columns)];
+        ProblemSet set = make_batch(Data::kFullRange, 1, rows[i], n, 64, i);
+        give_encode(set, DUALGEMM_DTYPE_NVFP4);
+        check_quantised(set, options, instances[tile]);
+      }
     }
   }
 }

@@ -133,12 +133,12 @@ TEST_CASE("with STATIC_WEIGHTS only the weights may be read before the preceding
 }
 
 TEST_CASE("the flags of programmatic launches survive a capture into a graph", "[pdl]") {
-  REQUIRE(dualgemm_init() == DUALGEMM_STATUS_SUCCESS);
   SetOptions options;
   options.flags = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
   const ProblemSet set = make_batch(Data::kFullRange, 1, 100, 136, 272, 3);
   DeviceSet device(set, options);
   const DeviceArray<uint8_t> a(set.problems[0].a);
+  device.launch(nullptr);  // the capture finds the kernel loaded
   Judged judged;
   const Stream stream;
   cudaGraph_t graph = nullptr;

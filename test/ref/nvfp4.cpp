@@ -30,6 +30,15 @@ bool code_may_be(double low, double high, double scale, uint8_t code) {
 
 }  // namespace
 
+uint8_t quantise_block(const double* exact, double encode, uint8_t* codes) {
+  double largest = 0;
+  for (int i = 0; i < kBlock; ++i) largest = std::max(largest, std::fabs(exact[i]));
+  const uint8_t factor = ue4m3_encode(largest * encode / 6);
+  for (int i = 0; i < kBlock; ++i)
+    codes[i] = factor == 0 ? 0 : e2m1_encode(exact[i] * encode / ue4m3_decode(factor));
+  return factor;
+}
+
 BlockVerdict judge_block(const double* exact, const float* error, double encode, uint8_t factor,
                          const uint8_t* codes) {
   double low = 0, high = 0, largest = 0;

@@ -10,6 +10,10 @@ namespace ref {
 //     factor = ue4m3(max |y| * (s * (1 / 6)))        code = e2m1(y * (s * (1 / factor)))
 // A factor of zero makes all codes +0; a NaN among the values makes the factor NaN, and the codes say
 // nothing.
+
+// Quantises 16 exact values, none of them NaN: writes their codes and returns their factor.
+uint8_t quantise_block(const double* exact, double encode, uint8_t* codes);
+
 struct BlockVerdict {
   bool factor = false;  // it is one that the largest value may have given
   uint32_t wrong = 0;   // a bit for each element whose code its value cannot have given with this factor

@@ -12,6 +12,7 @@
 #include "support/catch.hpp"
 #include "support/compare.h"
 #include "support/problem.h"
+#include "support/rng.h"
 
 using namespace dualgemm_test;
 
@@ -172,6 +173,21 @@ TEST_CASE("an NVFP4 block is what its values give, and nothing else", "[ref]") {
   SECTION("a NaN bound") {
     block.error = std::numeric_limits<float>::quiet_NaN();
     CHECK_FALSE(block.right());
+  }
+}
+
+TEST_CASE("a block quantised from exact values is the one that its judge expects", "[ref]") {
+  Block block;
+  std::vector<uint8_t> codes(16);
+  CHECK(ref::quantise_block(block.y.data(), block.encode, codes.data()) == block.factor);
+  CHECK(codes == block.codes);
+  dualgemm_test::Rng rng(5);
+  for (int repeat = 0; repeat < 1000; ++repeat) {
+    for (double& y : block.y) y = (rng.unit() - 0.5) * std::exp2(rng.between(-14, 12));
+    block.encode = std::exp2(rng.between(-3, 3)) * (1 + rng.unit());
+    block.factor = ref::quantise_block(block.y.data(), block.encode, block.codes.data());
+    CHECK(block.right());
+    CHECK(block.judged().exceptions == 0);
   }
 }
 

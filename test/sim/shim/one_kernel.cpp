@@ -6,36 +6,59 @@
 
 namespace sim::shim {
 
+namespace {
+
+// Returns where the next line begins that is a directive; npos: none is left. A directive begins with a dot,
+// which no instruction does, and so do the many lines with bytes of debug information. `at` lies in front.
+size_t next_directive(const std::string& text, size_t at) {
+  do {
+    at = text.find('\n', at);
+    if (at == std::string::npos) return at;
+    ++at;
+  } while (text[at] != '.' || text[at + 1] == 'b');
+  return at;
+}
+
+bool begins(const std::string& text, size_t at, const std::string& with) {
+  return text.compare(at, with.size(), with) == 0;
+}
+
+}  // namespace
+
 bool keep_kernel(std::string& text, const std::string& name) {
   // The ends of blocks of inline PTX have no empty line.
-  const std::string begin = "\n.visible .entry ", end = "\n\n}\n", func = ".func ";
-  if (text.find(begin + name + "(") == std::string::npos) return false;
+  const std::string entry = ".visible .entry ", end = "\n\n}\n", func = ".func ";
   std::string out;
   size_t copied = 0;
-  for (size_t at = text.find(begin); at != std::string::npos; at = text.find(begin, at + 1)) {
-    size_t last = text.find(end, at);
-    if (last == std::string::npos) return false;
-    last += end.size();
-    while (text.compare(last, func.size(), func) == 0) {
+  bool found = false;
+  for (size_t at = next_directive(text, 0); at != std::string::npos; at = next_directive(text, at)) {
+    if (!begins(text, at, entry)) continue;
+    size_t last = at;
+    do {
       last = text.find(end, last);
       if (last == std::string::npos) return false;
       last += end.size();
+    } while (begins(text, last, func));
+    if (begins(text, at + entry.size(), name + "(")) {
+      found = true;
+    } else {
+      out.append(text, copied, at - copied);
+      const auto lines = std::count(text.begin() + static_cast<std::ptrdiff_t>(at),
+                                    text.begin() + static_cast<std::ptrdiff_t>(last), '\n');
+      out.append(static_cast<size_t>(lines), '\n');
+      copied = last;
     }
-    if (text.compare(at + begin.size(), name.size() + 1, name + "(") == 0) continue;
-    out.append(text, copied, at - copied);
-    out.append(static_cast<size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(at),
-                                              text.begin() + static_cast<std::ptrdiff_t>(last), '\n')),
-               '\n');
-    copied = last;
+    at = last - 1;
   }
-  text = out.append(text, copied);
-  return true;
+  if (found) text = out.append(text, copied);
+  return found;
 }
 
 bool kernels_stand_alone(const std::string& text) {
-  for (const char* space : {"\n.global ", "\n.const ", "\n.visible .global ", "\n.visible .const ",
-                            "\n.weak .global ", "\n.weak .const ", "\n.extern .global ", "\n.extern .const "})
-    if (text.find(space) != std::string::npos) return false;
+  for (size_t at = next_directive(text, 0); at != std::string::npos; at = next_directive(text, at))
+    for (const char* space : {".global ", ".const ", ".visible .global ", ".visible .const ",
+                              ".weak .global ", ".weak .const ", ".extern .global ", ".extern .const "})
+      if (begins(text, at, space)) return false;
   return true;
 }
 
