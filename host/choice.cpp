@@ -6,6 +6,7 @@
 #include <cinttypes>
 
 #include "host/device.h"
+#include "host/names.h"
 #include "host/select_instance.h"
 #include "host/sf_layout.h"
 #include "host/status.h"
@@ -79,15 +80,15 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
   }
   // Split-K in the time of one wave is only right for the M it was chosen for.
   const bool split_k = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) == 0;
-  const InstanceKind kind{architecture.arch, problem.c_type, problem.general};
+  const InstanceKind kind{architecture.arch, problem.c_type, problem.general()};
   const Machine machine = machine_of(args, device);
   *index = select_instance(kind, shape_of(problem), machine, split_k);
   if (*index >= 0) return DUALGEMM_STATUS_SUCCESS;
   return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-              "c_dtype=%" PRId32 ", %s, group_mode=%" PRId32
-              ": no kernel for compute capability %s computes this on %" PRId32 " SMs",
-              args.c_dtype, problem.general ? "general epilogue" : "plain SwiGLU", args.group_mode,
-              architecture.capability, machine.sms);
+              "c_dtype=%" PRId32 " (%s), %s, group_mode=%" PRId32
+              " (%s): no kernel for compute capability %s computes this on %" PRId32 " SMs",
+              args.c_dtype, dtype_name(args.c_dtype), problem.general() ? "general epilogue" : "plain SwiGLU",
+              args.group_mode, group_mode_name(args.group_mode), architecture.capability, machine.sms);
 }
 
 }  // namespace dualgemm

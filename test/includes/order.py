@@ -37,7 +37,7 @@ KERNEL = [
 ]
 HOST = [
     ['dualgemm.h', 'text.h', 'region.*', 'sf_layout.h', 'cost_constants.h'],
-    ['status.*', 'problem.h'],
+    ['status.*', 'problem.h', 'names.h'],
     ['cuda_error.*', 'arguments.*', 'tiling.*', 'quantize.cpp'],
     ['supported.*', 'cost_model.*', 'device.*', 'tensor_map.*'],
     ['validate.*', 'select_instance.*', 'launch.*'],
