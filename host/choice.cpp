@@ -25,6 +25,11 @@ Shape shape_of(const Problem& problem) {
   Shape shape = {args.m, args.n, args.k, problem.problems, problem.grouped(), problem.activation};
   const Tensor &d1 = problem.outputs[kD1], &d2 = problem.outputs[kD2];
   if (d1.given()) shape.d_bits = d1.bits + d2.bits;
+  shape.biases = (args.bias1 ? 1 : 0) + (args.bias2 ? 1 : 0);
+  shape.a_row_scale = args.a_row_scale != nullptr;
+  shape.c_row_scale = args.c_row_scale != nullptr;
+  shape.amax = args.amax_out != nullptr;
+  shape.exact = (args.flags & DUALGEMM_FLAG_EXACT_ACT) != 0;
   if (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) {
     shape.m = kInvariantM;
     shape.problems = 1;

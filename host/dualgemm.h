@@ -130,8 +130,8 @@ enum {
   /* A row of C has the same bits whatever M, batch, groups and expected_rows are. */
   DUALGEMM_FLAG_BATCH_INVARIANT = 1 << 2,
   DUALGEMM_FLAG_CHECK_POINTERS = 1 << 3,  /* ask the driver about every pointer; not supported yet */
-  /* The activation is computed in fp64: C is within 2 ulp of fp32 before it is converted to c_dtype. Slow on
-     GPUs with little fp64, such as B300. */
+  /* The activation is computed in fp64: C is within 2 ulp of fp32 before it is converted to c_dtype. Slow, the
+     more on GPUs with little fp64, such as B300 (manual: MODEL.md). */
   DUALGEMM_FLAG_EXACT_ACT = 1 << 4,
   DUALGEMM_FLAG_NO_FALLBACK = 1 << 5      /* refuse emulation; this release has none, so it always holds */
 };
