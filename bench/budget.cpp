@@ -21,7 +21,9 @@ const dualgemm::Instance& chosen(dualgemm_args_t args, const dualgemm_device_t& 
   uintptr_t address = uintptr_t{1} << 40;
   for (const void** input : {&args.a, &args.b1, &args.b2, &args.sfa, &args.sfb1, &args.sfb2})
     *input = reinterpret_cast<const void*>(address += uintptr_t{1} << 40);
-  args.c = reinterpret_cast<void*>(address + (uintptr_t{1} << 40));
+  args.c = reinterpret_cast<void*>(address += uintptr_t{1} << 40);
+  if (args.c_dtype == DUALGEMM_DTYPE_NVFP4)
+    args.sfc = reinterpret_cast<void*>(address + (uintptr_t{1} << 40));
   if (args.group_mode != DUALGEMM_GROUP_NONE)
     args.group_rows = reinterpret_cast<const int32_t*>(uintptr_t{1} << 40);
   int32_t id;
@@ -43,14 +45,16 @@ dualgemm_device_t described_b200() {
   return device;
 }
 
-dualgemm_args_t sizes_of(const Shape& shape, dualgemm_dtype_t dtype) {
+dualgemm_args_t sizes_of(const Shape& shape, const Epilogue& epilogue) {
   dualgemm_args_t args;
   dualgemm_args_init(&args);
   args.m = shape.m;
   args.n = shape.n;
   args.k = shape.k;
   args.lda = args.ldb1 = args.ldb2 = ceil_div(shape.k, 32) * 32;
-  args.c_dtype = dtype;
+  args.ldc = epilogue.pitch(shape.n);
+  args.c_dtype = epilogue.dtype;
+  args.activation = epilogue.activation;
   if (shape.grouped()) {
     args.group_mode = shape.mode;
     args.groups = shape.problems();
@@ -61,8 +65,8 @@ dualgemm_args_t sizes_of(const Shape& shape, dualgemm_dtype_t dtype) {
   return args;
 }
 
-Budget budget_of(const Shape& shape, dualgemm_dtype_t dtype, const dualgemm_device_t& device) {
-  const dualgemm_args_t args = sizes_of(shape, dtype);
+Budget budget_of(const Shape& shape, const Epilogue& epilogue, const dualgemm_device_t& device) {
+  const dualgemm_args_t args = sizes_of(shape, epilogue);
   Budget b{};
   b.instance = &chosen(args, device);
   const dualgemm::Plan& plan = b.instance->plan;
@@ -72,7 +76,8 @@ Budget budget_of(const Shape& shape, dualgemm_dtype_t dtype, const dualgemm_devi
     const int32_t rows = shape.rows(problem);
     if (rows == 0) continue;
     b.tiles += m_tiles(tile, rows) * n_tiles(tile, shape.n);
-    const int64_t c_bytes = int64_t{rows} * shape.n * b.instance->epilogue.c_bits / 8;
+    const int64_t c_bytes =
+        int64_t{rows} * shape.n * epilogue.bits() / 8 + (epilogue.blocks() ? sf_bytes(rows, shape.n) : 0);
     b.dram_bytes += int64_t{rows} * shape.k / 2 + sf_bytes(rows, shape.k) + weight_bytes + c_bytes;
   }
   b.cluster = plan.cluster_size();

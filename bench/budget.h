@@ -17,7 +17,7 @@ struct Budget {
   int64_t cluster;        // CTAs that share a tile: those of a pair, times the parts of K
   int64_t ctas;           // at work at the same time, one per SM
   int64_t tiles_per_sm;   // that the busiest SM has a part in
-  int64_t dram_bytes;     // every input once, C once; of groups those that have rows
+  int64_t dram_bytes;     // every input once, C and its factors once; of groups those that have rows
   int64_t fill_bytes;     // into the shared memory of the busiest SM
   int64_t tensor_clocks;  // of the busiest SM, were its tensor core never idle
   double flops;           // 2 GEMMs, 2 operations per multiply-add, padding not counted
@@ -29,9 +29,9 @@ inline constexpr int64_t kFlopsPerClock = 2ll * 128 * 256 * 64 / 128;
 
 // Returns everything that the library is told in numbers: no pointers yet. A usual group is said to have the
 // mean of all.
-dualgemm_args_t sizes_of(const Shape& shape, dualgemm_dtype_t dtype);
+dualgemm_args_t sizes_of(const Shape& shape, const Epilogue& epilogue);
 
-Budget budget_of(const Shape& shape, dualgemm_dtype_t dtype, const dualgemm_device_t& device);
+Budget budget_of(const Shape& shape, const Epilogue& epilogue, const dualgemm_device_t& device);
 
 // Returns A B200, to ask about when there is none.
 dualgemm_device_t described_b200();

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -23,15 +24,35 @@
 #include "instances.h"
 #include "measure.h"
 #include "model.h"
+#include "names.h"
 #include "shapes.h"
 
 namespace {
 
 using nlohmann::json;
 
+// What --dtype calls the types of C.
+constexpr bench::Named<dualgemm_dtype_t> kTypes[] = {{DUALGEMM_DTYPE_FP16, "fp16"},
+                                                     {DUALGEMM_DTYPE_BF16, "bf16"},
+                                                     {DUALGEMM_DTYPE_FP32, "fp32"},
+                                                     {DUALGEMM_DTYPE_FP8_E4M3, "fp8"},
+                                                     {DUALGEMM_DTYPE_NVFP4, "nvfp4"}};
+
+template <class List>
+std::vector<std::string> names_of(const List& list) {
+  std::vector<std::string> out;
+  for (const auto& entry : list) out.push_back(entry.name);
+  return out;
+}
+template <class List>
+auto number_of(const List& list, const std::string& name) {
+  return std::find_if(std::begin(list), std::end(list), [&](const auto& entry) { return entry.name == name; })
+      ->number;
+}
+
 struct Options {
   std::vector<std::string> suites{"contest"}, shapes;
-  std::string dtype = "fp16", json_path, ablation;
+  std::string dtype = "fp16", activation = "SWIGLU", json_path, ablation;
   int repeats = 20, input_sets = 50, samples = 1000;
   bool verify_only = false, instances = false, model = false, cube = false, errors = false;
 };
@@ -76,16 +97,16 @@ json shape_json(const bench::Shape& shape, const bench::Budget& b) {
           {"stages", b.instance->plan.operands.stages}};
 }
 
-json print_budgets(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dtype,
+json print_budgets(const std::vector<bench::Shape>& shapes, const bench::Epilogue& epilogue,
                    const dualgemm_device_t& device) {
   fmt::print("Arithmetic, not time: what each problem costs on {} SMs.\n\n", device.sm_count);
-  fmt::print("{:<34} {:<20} {:<20} {:>6} {:>7} {:>5} {:>9} {:>10} {:>12} {:>14} {:>10} {:>5}\n", "M x N x K",
+  fmt::print("{:<34} {:<20} {:<28} {:>6} {:>7} {:>5} {:>9} {:>10} {:>12} {:>14} {:>10} {:>5}\n", "M x N x K",
              "", "instance", "tiles", "cluster", "CTAs", "tiles/SM", "DRAM, MB", "fill/SM, KB",
              "tensor clk/SM", "smem, B", "TMEM");
   json rows = json::array();
   for (const bench::Shape& shape : shapes) {
-    const bench::Budget b = bench::budget_of(shape, dtype, device);
-    fmt::print("{:<34} {:<20} {:<20} {:>6} {:>7} {:>5} {:>9} {:>10.1f} {:>12.0f} {:>14} {:>10} {:>5}\n",
+    const bench::Budget b = bench::budget_of(shape, epilogue, device);
+    fmt::print("{:<34} {:<20} {:<28} {:>6} {:>7} {:>5} {:>9} {:>10.1f} {:>12.0f} {:>14} {:>10} {:>5}\n",
                shape_text(shape), shape.label, b.instance->name, b.tiles, b.cluster, b.ctas, b.tiles_per_sm,
                b.dram_bytes * 1e-6, b.fill_bytes * 1e-3, b.tensor_clocks, b.instance->smem_bytes,
                b.instance->plan.tmem.allocated);
@@ -116,30 +137,30 @@ bench::Machine print_machine(const dualgemm_device_t& device) {
 
 // Verifies each shape, then times it in both ways, prints a line for it and returns them all as JSON. `wrong`
 // counts the shapes that did not verify; those are not timed.
-json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dtype,
+json print_timings(const std::vector<bench::Shape>& shapes, const bench::Epilogue& epilogue,
                    const dualgemm_device_t& device, const Options& options, int& wrong) {
   const bench::Machine machine = print_machine(device);
-  fmt::print("{:<34} {:<20} {:<20} {:>25} {:>25} {:>7} {:>8}  {}\n", "M x N x K", "", "instance",
+  fmt::print("{:<34} {:<20} {:<28} {:>25} {:>25} {:>7} {:>8}  {}\n", "M x N x K", "", "instance",
              "contest, us (p10..p90)", "graph, us (p10..p90)", "TB/s", "PFLOP/s", "roof");
   json rows = json::array();
   for (const bench::Shape& shape : shapes) {
-    const bench::Budget b = bench::budget_of(shape, dtype, device);
+    const bench::Budget b = bench::budget_of(shape, epilogue, device);
     json row = shape_json(shape, b);
     const int input_sets = bench::input_sets_of(
-        shape, options.verify_only ? std::min(2, options.input_sets) : options.input_sets);
+        shape, options.verify_only ? std::min(2, options.input_sets) : options.input_sets, epilogue);
     row["input_sets"] = input_sets;
     fmt::print(stderr, "{}: preparing {} input sets\n", shape_text(shape), input_sets);
-    bench::Workload workload(shape, dtype, input_sets, 1);
+    bench::Workload workload(shape, epilogue, input_sets, 1);
     fmt::print(stderr, "{}: verifying\n", shape_text(shape));
     const std::string mismatch = workload.verify(options.samples);
     row["verified"] = mismatch.empty();
     if (!mismatch.empty()) {
       ++wrong;
       row["mismatch"] = mismatch;
-      fmt::print("{:<34} {:<20} {:<20} WRONG: {}\n", shape_text(shape), shape.label, b.instance->name,
+      fmt::print("{:<34} {:<20} {:<28} WRONG: {}\n", shape_text(shape), shape.label, b.instance->name,
                  mismatch);
     } else if (options.verify_only) {
-      fmt::print("{:<34} {:<20} {:<20} verified\n", shape_text(shape), shape.label, b.instance->name);
+      fmt::print("{:<34} {:<20} {:<28} verified\n", shape_text(shape), shape.label, b.instance->name);
     } else {
       fmt::print(stderr, "{}: timing\n", shape_text(shape));
       const bench::Timing stream = workload.time_stream(options.repeats);
@@ -149,7 +170,7 @@ json print_timings(const std::vector<bench::Shape>& shapes, dualgemm_dtype_t dty
       const double roof_us = std::max(dram_us, tensor_us);
       const char* roof = dram_us > tensor_us ? "DRAM" : "tensor";
       const double share = 100 * roof_us / graph.median_us;
-      fmt::print("{:<34} {:<20} {:<20} {:>25} {:>25} {:>7.2f} {:>8.2f}  {:.0f} % of {}\n", shape_text(shape),
+      fmt::print("{:<34} {:<20} {:<28} {:>25} {:>25} {:>7.2f} {:>8.2f}  {:.0f} % of {}\n", shape_text(shape),
                  shape.label, b.instance->name,
                  fmt::format("{:.2f} ({:.2f}..{:.2f})", stream.median_us, stream.p10_us, stream.p90_us),
                  fmt::format("{:.2f} ({:.2f}..{:.2f})", graph.median_us, graph.p10_us, graph.p90_us),
@@ -189,7 +210,8 @@ int run(const Options& options) {
     fmt::print("{}", bench::model_markdown(bench::described_b200()));
     return 0;
   }
-  const dualgemm_dtype_t dtype = options.dtype == "fp16" ? DUALGEMM_DTYPE_FP16 : DUALGEMM_DTYPE_BF16;
+  const bench::Epilogue epilogue(number_of(kTypes, options.dtype),
+                                 number_of(bench::kActivations, options.activation));
   const std::vector<bench::Shape> shapes = chosen_shapes(options);
 
   dualgemm_device_t device;
@@ -199,11 +221,15 @@ int run(const Options& options) {
   const bool supported = found && dualgemm::served_architecture(device) != nullptr;
   const bool timed = supported && !simulated && !options.verify_only;
 
-  json report = {
-      {"library", dualgemm_build_info()}, {"dtype", options.dtype}, {"device", found_name}, {"timed", timed}};
+  json report = {{"library", dualgemm_build_info()},
+                 {"dtype", options.dtype},
+                 {"activation", options.activation},
+                 {"device", found_name},
+                 {"timed", timed}};
   int wrong = 0;
   if (!options.ablation.empty()) {
-    if (options.dtype != "fp16") throw std::runtime_error("--ablation: built for --dtype fp16 only");
+    if (options.dtype != "fp16" || options.activation != "SWIGLU")
+      throw std::runtime_error("--ablation: built for --dtype fp16 --activation SWIGLU only");
     if (std::any_of(shapes.begin(), shapes.end(),
                     [](const bench::Shape& s) { return s.problems() > 1 || s.grouped(); }))
       throw std::runtime_error("--ablation: for single problems only");
@@ -221,11 +247,11 @@ int run(const Options& options) {
     }
   } else if (supported && (!simulated || options.verify_only)) {
     report["repeats"] = options.repeats;
-    report["results"] = print_timings(shapes, dtype, device, options, wrong);
+    report["results"] = print_timings(shapes, epilogue, device, options, wrong);
   } else {
     require_device_to_verify(options);
     fmt::print("Nothing is timed: no Blackwell GPU here (found: {}).\n", found_name);
-    report["results"] = print_budgets(shapes, dtype, supported ? device : bench::described_b200());
+    report["results"] = print_budgets(shapes, epilogue, supported ? device : bench::described_b200());
   }
   if (!options.json_path.empty()) {
     std::ofstream file(options.json_path);
@@ -239,7 +265,7 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app{"Benchmark of libdualgemm: C = silu(A B1^T) * (A B2^T) in NVFP4"};
+  CLI::App app{"Benchmark of libdualgemm: C = silu(A B1^T) * (A B2^T) of NVFP4 operands"};
   std::vector<std::string> names;
   for (const bench::Suite& suite : bench::suites()) names.push_back(suite.name);
   app.add_option("--suite", options.suites, "named shapes to run")
@@ -248,7 +274,9 @@ int main(int argc, char** argv) {
   app.add_option(
       "--shape", options.shapes,
       "instead of a suite, may be repeated: MxNxK, L*MxNxK, offsets:R,R,..xNxK, masked:G~RxNxK (README.md)");
-  app.add_option("--dtype", options.dtype, "type of C")->check(CLI::IsMember({"fp16", "bf16"}));
+  app.add_option("--dtype", options.dtype, "type of C")->check(CLI::IsMember(names_of(kTypes)));
+  app.add_option("--activation", options.activation, "with its default parameters")
+      ->transform(CLI::IsMember(names_of(bench::kActivations), CLI::ignore_case));
   app.add_option("--ablation", options.ablation, "instead of the library's choice: one idea on and off")
       ->check(CLI::IsMember(bench::idea_names()));
   app.add_option("--repeats", options.repeats, "timed repeats")->check(CLI::Range(1, 100000));

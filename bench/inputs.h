@@ -21,8 +21,8 @@ using dualgemm_test::Rng;
 
 // A problem begins here, and has these alphas.
 struct Place {
-  int64_t row;  // its first row in A and C, counted over all problems
-  size_t sfa;   // the byte of SFA where its scale factors begin
+  int64_t row;      // its first row in A and C, counted over all problems
+  size_t sfa, sfc;  // the bytes of SFA and SFC where its scale factors begin
   float alpha1, alpha2;
 };
 
@@ -36,13 +36,16 @@ struct Row {
 
 class InputSet {
  public:
-  InputSet(const Shape& shape, dualgemm_dtype_t dtype, Rng& random);
+  InputSet(const Shape& shape, const Epilogue& epilogue, Rng& random);
 
-  // Returns the arguments for the library, with a C of rows() x N: a single problem has no alphas on the
-  // device, others have their own each.
+  // Returns the arguments for the library, with a C of rows() x N, and its scale factors, if it has any: a
+  // single problem has no alphas on the device, others have their own each.
   const dualgemm_args_t& args() const { return args_; }
   const Place& place(int32_t problem) const { return places_[problem]; }  // the last: the end of all
   int64_t rows() const { return rows_; }  // that A and C have room for, of all problems
+  size_t c_bytes() const { return c_.size(); }
+  size_t sfc_bytes() const { return sfc_.size(); }  // 0 where C has no factors
+  int32_t room(int32_t problem) const { return shape_.offsets() ? shape_.rows(problem) : shape_.m; }
 
   // Afterwards the operands are on the device alone.
   void forget_host_copy();
@@ -57,7 +60,7 @@ class InputSet {
   int64_t rows_;
   std::vector<uint8_t> codes_[3], scales_[3];  // A, B1, B2
   DeviceArray<uint8_t> a_, b1_, b2_, sfa_, sfb1_, sfb2_;
-  DeviceArray<uint16_t> c_;
+  DeviceArray<uint8_t> c_, sfc_;
   DeviceArray<float> alphas_;
   DeviceArray<int32_t> group_rows_;
   dualgemm_args_t args_;
@@ -65,6 +68,6 @@ class InputSet {
 
 // Returns how many sets a launch of this shape gets: `wanted`, as long as they take less than 16 GB. That
 // much is 100 times the L2 of a B200, and two are always needed for operands to be cold.
-int input_sets_of(const Shape& shape, int wanted);
+int input_sets_of(const Shape& shape, int wanted, const Epilogue& epilogue = DUALGEMM_DTYPE_FP16);
 
 }  // namespace bench

@@ -4,23 +4,16 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <iterator>
 #include <utility>
 
 #include "budget.h"
 #include "inputs.h"
-#include "test/ref/dual_gemm.h"
-#include "test/ref/formats.h"
 
 namespace bench {
 namespace {
 
 constexpr size_t kFlushBytes = size_t{512} << 20;  // four times the L2 of a B200
 constexpr int kFlushPasses = 16;  // 8 GiB written: over a millisecond, in which the launches queue up
-
-constexpr int64_t kSamplesPerProblem = 8;  // at least: the corners, and as many anywhere
 
 class Event {
  public:
@@ -45,44 +38,13 @@ Timing summarise(std::vector<double> us) {
   return {at(0.5), at(0.1), at(0.9)};
 }
 
-// This is the gate or up of one output, and how far the kernel's may be from it.
-struct Factor {
-  double value, error;
-};
-
-// The bound holds however the launch splits K. A factor that is rounded to the type of C on its way moves by
-// that, too; what it overflows to is not accounted for, and does not occur with these data.
-Factor factor_of(const Row& a, const Row& b, const Shape& s, double alpha, ref::Format type,
-                 Rounding rounding) {
-  const ref::Sum sum = ref::product(a.operand(), b.operand(), s.k).sums[0];
-  const double lost = *std::max_element(std::begin(sum.lost), std::end(sum.lost));
-  Factor out{alpha * sum.exact, std::fabs(alpha) * lost};
-  if (rounding == Rounding::kIntermediates)
-    out.error += ref::conversion_error(type, std::fabs(out.value) + out.error);
-  return out;
-}
-
-// Names the first element of C that belongs to no problem and was written, or returns an empty string.
-std::string outside(const Shape& s, const InputSet& x, const std::vector<uint16_t>& c) {
-  for (int32_t problem = 0; problem < s.problems(); ++problem) {
-    const auto begin = c.begin() + (x.place(problem).row + s.rows(problem)) * s.n;
-    const auto end = c.begin() + x.place(problem + 1).row * s.n;
-    const auto found = std::find_if(begin, end, [](uint16_t bits) { return bits != 0xFFFF; });
-    if (found == end) continue;
-    const int64_t element = found - (c.begin() + x.place(problem).row * s.n);
-    return "problem " + std::to_string(problem) + ": C[" + std::to_string(element / s.n) + "][" +
-           std::to_string(element % s.n) + "] belongs to no group and was written";
-  }
-  return {};
-}
-
 }  // namespace
 
 struct Workload::Impl {
-  Impl(const Shape& s, dualgemm_dtype_t t, int count, uint64_t seed) : shape(s), dtype(t), random(seed) {
+  Impl(const Shape& s, const Epilogue& e, int count, uint64_t seed) : shape(s), epilogue(e), random(seed) {
     check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     for (int i = 0; i < count; ++i) {
-      sets.push_back(std::make_unique<InputSet>(shape, dtype, random));
+      sets.push_back(std::make_unique<InputSet>(shape, epilogue, random));
       if (i >= kVerifiedSets) sets.back()->forget_host_copy();
     }
     check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
@@ -99,7 +61,7 @@ struct Workload::Impl {
   static constexpr int kVerifiedSets = 2;
 
   Shape shape;
-  dualgemm_dtype_t dtype;
+  Epilogue epilogue;
   Rng random;
   cudaStream_t stream = nullptr;
   Launch launch_one = [](const dualgemm_args_t& args, cudaStream_t on) {
@@ -108,54 +70,31 @@ struct Workload::Impl {
   std::vector<std::unique_ptr<InputSet>> sets;
 };
 
-Workload::Workload(const Shape& shape, dualgemm_dtype_t dtype, int input_sets, uint64_t seed)
-    : impl_(std::make_unique<Impl>(shape, dtype, input_sets, seed)) {}
+Workload::Workload(const Shape& shape, const Epilogue& epilogue, int input_sets, uint64_t seed)
+    : impl_(std::make_unique<Impl>(shape, epilogue, input_sets, seed)) {}
 Workload::~Workload() = default;
 
 void Workload::use(Launch launch) { impl_->launch_one = std::move(launch); }
 
 std::string Workload::verify(int samples, Rounding rounding) {
-  const Shape& s = impl_->shape;
-  const ref::Format type = impl_->dtype == DUALGEMM_DTYPE_FP16 ? ref::Format::kFp16 : ref::Format::kBf16;
-  std::vector<int32_t> with_rows;
-  for (int32_t problem = 0; problem < s.problems(); ++problem)
-    if (s.rows(problem) > 0) with_rows.push_back(problem);
-  const int64_t count = std::max<int64_t>(samples, kSamplesPerProblem * with_rows.size());
+  const auto fill = [this](void* device, size_t bytes) {
+    if (bytes > 0) check_cuda(cudaMemsetAsync(device, kUnwritten, bytes, impl_->stream), "cudaMemsetAsync");
+  };
+  const auto download = [](const void* device, size_t bytes) {
+    std::vector<uint8_t> host(bytes);
+    if (bytes > 0) check_cuda(cudaMemcpy(host.data(), device, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    return host;
+  };
   for (int set = 0; set < std::min<int>(impl_->sets.size(), Impl::kVerifiedSets); ++set) {
     const InputSet& x = *impl_->sets[set];
-    std::vector<uint16_t> c(x.rows() * s.n);
-    check_cuda(cudaMemsetAsync(x.args().c, 0xFF, c.size() * 2, impl_->stream), "cudaMemsetAsync");
+    fill(x.args().c, x.c_bytes());
+    fill(x.args().sfc, x.sfc_bytes());
     impl_->launch(x);
     impl_->synchronize();
-    check_cuda(cudaMemcpy(c.data(), x.args().c, c.size() * 2, cudaMemcpyDeviceToHost), "cudaMemcpy");
-    if (const std::string text = outside(s, x, c); !text.empty())
-      return "input set " + std::to_string(set) + ": " + text;
-
-    for (int64_t sample = 0; sample < count; ++sample) {
-      // Samples are taken in turns from every problem that has rows: its corners first, then anywhere.
-      const int32_t problem = with_rows[sample % with_rows.size()];
-      const auto turn = static_cast<int32_t>(sample / with_rows.size());
-      const int32_t last_row = s.rows(problem) - 1, last_column = s.n - 1;
-      const auto below = [this](int32_t end) { return static_cast<int32_t>(impl_->random.bits() % end); };
-      const int32_t row = turn < 4 ? (turn / 2) * last_row : below(last_row + 1);
-      const int32_t column = turn < 4 ? (turn % 2) * last_column : below(last_column + 1);
-      const Place& place = x.place(problem);
-      const Row a = x.row_of_a(problem, row);
-      const Factor g = factor_of(a, x.row_of_b(0, problem, column), s, place.alpha1, type, rounding);
-      const Factor u = factor_of(a, x.row_of_b(1, problem, column), s, place.alpha2, type, rounding);
-      const ref::Activation activation = ref::activation(x.args().activation);
-      const double expected = activation.f(g.value) * u.value;
-      const double error = ref::error_bound(activation, g.value, u.value, g.error, u.error);
-      const double got = ref::decode(type, c[(place.row + row) * s.n + column]);
-      if (!ref::may_become(type, expected, error, got)) {
-        char text[160];
-        std::snprintf(text, sizeof text,
-                      "input set %d, problem %d: C[%d][%d] = %.9g, expected %.9g, allowed error %.3g", set,
-                      problem, row, column, got, expected,
-                      error + ref::conversion_error(type, std::fabs(expected) + error));
-        return text;
-      }
-    }
+    const Written written{download(x.args().c, x.c_bytes()), download(x.args().sfc, x.sfc_bytes())};
+    const std::string text =
+        bench::verify(impl_->shape, impl_->epilogue, x, written, samples, rounding, impl_->random);
+    if (!text.empty()) return "input set " + std::to_string(set) + ": " + text;
   }
   return {};
 }

@@ -12,6 +12,7 @@
 
 #include "dualgemm.h"
 #include "shapes.h"
+#include "verify.h"
 
 namespace bench {
 
@@ -21,12 +22,10 @@ struct Timing {
 
 // Computes C of one input set.
 using Launch = std::function<void(const dualgemm_args_t&, cudaStream_t)>;
-// Gate and up stay fp32 on their way to C, or are rounded to the type of C first.
-enum class Rounding { kOnce, kIntermediates };
 
 class Workload {
  public:
-  Workload(const Shape& shape, dualgemm_dtype_t dtype, int input_sets, uint64_t seed);
+  Workload(const Shape& shape, const Epilogue& epilogue, int input_sets, uint64_t seed);
   ~Workload();
 
   // Says how the input sets are launched from now on; at first the library launches them.

@@ -13,7 +13,9 @@
 
 #include "budget.h"
 #include "host/cost_model.h"
+#include "host/epilogue_work.h"
 #include "host/select_instance.h"
+#include "names.h"
 #include "published.h"
 #include "sensitivity.h"
 
@@ -236,6 +238,88 @@ std::string sensitivity_table(const Machine& machine) {
   return text;
 }
 
+// An epilogue: its name, the kind of instance that has it, and what it asks for.
+struct Asked {
+  const char* name;
+  dualgemm::CType c_type;
+  bool general;
+  void (*of)(GemmShape&);
+};
+
+constexpr Asked kAsked[] = {
+    {"plain SwiGLU, fp16", dualgemm::CType::kFp16, false, [](GemmShape&) {}},
+    {"general SwiGLU, fp16", dualgemm::CType::kFp16, true, [](GemmShape&) {}},
+    {"general SwiGLU, fp32", dualgemm::CType::kFp32, true, [](GemmShape&) {}},
+    {"general SwiGLU, fp8", dualgemm::CType::kFp8, true, [](GemmShape&) {}},
+    {"general SwiGLU, nvfp4", dualgemm::CType::kNvfp4, true, [](GemmShape&) {}},
+    {"fp16 and GEGLU_ERF", dualgemm::CType::kFp16, true,
+     [](GemmShape& s) { s.activation = dualgemm::ActivationKind::kGegluErf; }},
+    {"fp16 and SITU", dualgemm::CType::kFp16, true,
+     [](GemmShape& s) { s.activation = dualgemm::ActivationKind::kSitu; }},
+    {"fp16 and both row factors", dualgemm::CType::kFp16, true,
+     [](GemmShape& s) { s.a_row_scale = s.c_row_scale = true; }},
+    {"fp16 and amax_out", dualgemm::CType::kFp16, true, [](GemmShape& s) { s.amax = true; }},
+    {"fp16, and d1 and d2 in bf16", dualgemm::CType::kFp16, true, [](GemmShape& s) { s.d_bits = 32; }},
+    {"fp16 and both biases", dualgemm::CType::kFp16, true, [](GemmShape& s) { s.biases = 2; }},
+    {"fp16 and EXACT_ACT", dualgemm::CType::kFp16, true, [](GemmShape& s) { s.exact = true; }},
+    {"fp16, EXACT_ACT and SITU", dualgemm::CType::kFp16, true,
+     [](GemmShape& s) { s.exact = true, s.activation = dualgemm::ActivationKind::kSitu; }},
+};
+
+// Prints what the model counts for one result of each step of a general epilogue.
+std::string epilogue_steps_table() {
+  namespace work = dualgemm::work;
+  std::string text = "| step | instructions | of them fp64 |\n| --- | --- | --- |\n";
+  const auto row = [&text](const std::string& name, double all, double fp64 = 0) {
+    text += fmt::format("| {} | {:.1f} | {} |\n", name, all, fp64 > 0 ? fmt::format("{:g}", fp64) : "");
+  };
+  row("the loop, alphas", work::kFrame);
+  for (const Named<dualgemm_activation_t>& a : kActivations)
+    row(a.name, work::activation_instructions(static_cast<dualgemm::ActivationKind>(a.number)));
+  for (const Named<dualgemm_activation_t>& a : kActivations) {
+    const work::Instructions exact =
+        work::exact_instructions(static_cast<dualgemm::ActivationKind>(a.number));
+    row(fmt::format("{}, EXACT_ACT", a.name), exact.all, exact.fp64);
+  }
+  for (const Named<dualgemm_dtype_t>& output : kOutputs)
+    row(fmt::format("{}: conversion, stores", output.name),
+        work::output_instructions(static_cast<dualgemm::CType>(output.number), false));
+  row("NVFP4 in tiles of 64 x 128, by shuffles", work::output_instructions(dualgemm::CType::kNvfp4, true));
+  row("a bias", work::kBias);
+  row("a_row_scale", work::kARowScale);
+  row("c_row_scale", work::kCRowScale);
+  row("amax_out", work::kAmax);
+  row("d1 and d2: conversion, stores", work::kBothD);
+  return text;
+}
+
+// Prints what each epilogue costs: with the instance that is chosen for it, the time of a launch, and the
+// part of it in which one tile's results leave the accumulators.
+std::string epilogues_table(const Machine& machine) {
+  const GemmShape shapes[] = {{256, 4096, 7168}, {2048, 3584, 8192}};
+  std::string text = "| epilogue |", line = "| --- |";
+  for (const GemmShape& shape : shapes) {
+    text += fmt::format(" {}: instance | us | of a tile, us |", shape_text(shape));
+    line += " --- | --- | --- |";
+  }
+  text += "\n" + line + "\n";
+  for (const Asked& asked : kAsked) {
+    text += fmt::format("| {} |", asked.name);
+    for (GemmShape shape : shapes) {
+      asked.of(shape);
+      const dualgemm::InstanceKind kind{dualgemm::Arch::kSm100, asked.c_type, asked.general};
+      const Instance& i = dualgemm::instance(dualgemm::select_instance(kind, shape, machine));
+      Cost cost;
+      cost_of(i, shape, machine, &cost);
+      const std::string_view name(i.name);
+      text += fmt::format(" {} | {} | {:.2f} |", name.substr(0, name.find('_')),
+                          us_and_range(i, shape, machine), cost.epilogue_us);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string model_markdown(const dualgemm_device_t& device) {
@@ -246,10 +330,10 @@ std::string model_markdown(const dualgemm_device_t& device) {
       "In parentheses: if one constant lay at either end of what its sources allow.\n\n"
       "### figures\n\n{}\n### choices\n\n{}\n### instances\n\n{}\n### published\n\n"
       "Published times of other kernels against the model: {}.\n"
-      "With constants fitted to 6 times of plain GEMM kernels alone: {}.\n\n{}\n### constants\n\n{}",
+      "With constants fitted to 6 times of plain GEMM kernels alone: {}.\n\n{}\n### steps\n\n{}\n### epilogues\n\n{}\n### constants\n\n{}",
       device.sm_count, figures_table(machine), choices_table(machine), instances_table(machine),
       error_text(b200, dualgemm::kB200Costs), error_text(b200, held_out()), errors_table(b200),
-      sensitivity_table(machine));
+      epilogue_steps_table(), epilogues_table(machine), sensitivity_table(machine));
 }
 
 }  // namespace bench

@@ -1,7 +1,9 @@
-// names.h -- what the tables of the benchmark call the outputs and the activations.
+// names.h -- the outputs and the activations, in the order and by the names that the tables of the benchmark
+// have for them.
 #pragma once
 
 #include "host/dualgemm.h"
+#include "host/names.h"
 
 namespace bench {
 
@@ -11,20 +13,21 @@ struct Named {
   const char* name;
 };
 
-inline constexpr Named<dualgemm_dtype_t> kOutputs[] = {{DUALGEMM_DTYPE_BF16, "BF16"},
-                                                       {DUALGEMM_DTYPE_FP16, "FP16"},
-                                                       {DUALGEMM_DTYPE_FP32, "FP32"},
-                                                       {DUALGEMM_DTYPE_FP8_E4M3, "FP8_E4M3"},
-                                                       {DUALGEMM_DTYPE_NVFP4, "NVFP4"}};
+constexpr Named<dualgemm_dtype_t> named(dualgemm_dtype_t dtype) {
+  return {dtype, dualgemm::dtype_name(dtype)};
+}
+constexpr Named<dualgemm_activation_t> named(dualgemm_activation_t activation) {
+  return {activation, dualgemm::activation_name(activation)};
+}
+
+inline constexpr Named<dualgemm_dtype_t> kOutputs[] = {
+    named(DUALGEMM_DTYPE_BF16), named(DUALGEMM_DTYPE_FP16), named(DUALGEMM_DTYPE_FP32),
+    named(DUALGEMM_DTYPE_FP8_E4M3), named(DUALGEMM_DTYPE_NVFP4)};
 
 inline constexpr Named<dualgemm_activation_t> kActivations[] = {
-    {DUALGEMM_ACTIVATION_SWIGLU, "SWIGLU"},
-    {DUALGEMM_ACTIVATION_GEGLU_TANH, "GEGLU_TANH"},
-    {DUALGEMM_ACTIVATION_GEGLU_ERF, "GEGLU_ERF"},
-    {DUALGEMM_ACTIVATION_REGLU, "REGLU"},
-    {DUALGEMM_ACTIVATION_GLU, "GLU"},
-    {DUALGEMM_ACTIVATION_SWIGLU_STEP, "SWIGLU_STEP"},
-    {DUALGEMM_ACTIVATION_SITU, "SITU"},
-};
+    named(DUALGEMM_ACTIVATION_SWIGLU),    named(DUALGEMM_ACTIVATION_GEGLU_TANH),
+    named(DUALGEMM_ACTIVATION_GEGLU_ERF), named(DUALGEMM_ACTIVATION_REGLU),
+    named(DUALGEMM_ACTIVATION_GLU),       named(DUALGEMM_ACTIVATION_SWIGLU_STEP),
+    named(DUALGEMM_ACTIVATION_SITU)};
 
 }  // namespace bench

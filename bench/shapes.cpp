@@ -107,6 +107,20 @@ std::string shape_text(const Shape& s) {
   return s.batch > 1 ? problems + " of " + size(s.m) : size(s.m);
 }
 
+int Epilogue::bits() const {
+  switch (dtype) {
+    case DUALGEMM_DTYPE_FP32: return 32;
+    case DUALGEMM_DTYPE_FP8_E4M3: return 8;
+    case DUALGEMM_DTYPE_NVFP4: return 4;
+    default: return 16;
+  }
+}
+
+int64_t Epilogue::pitch(int64_t n) const {
+  const int64_t piece = 128 / bits();
+  return (n + piece - 1) / piece * piece;
+}
+
 const std::vector<Suite>& suites() {
   static const std::vector<Suite> all = {
       {"contest",

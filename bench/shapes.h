@@ -1,4 +1,5 @@
-// shapes.h -- what the benchmark runs: single problems, batches and groups, and the suites it knows by name.
+// shapes.h -- what the benchmark runs: single problems, batches and groups, the suites it knows by name, and
+// what becomes of their products.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,20 @@ Shape parse_shape(const std::string& text);
 // Returns "256 x 4096 x 7168", "8 of 16 x 720 x 2880", or "offsets 8, 1024 x 4096 x 7168" for groups with all
 // their rows.
 std::string shape_text(const Shape& shape);
+
+// What becomes of both products: the activation, with its default parameters, and the type of C. One that is
+// named by its type alone is a plain SwiGLU, or the same in another type.
+struct Epilogue {
+  dualgemm_dtype_t dtype;
+  dualgemm_activation_t activation;
+  Epilogue(dualgemm_dtype_t type, dualgemm_activation_t with = DUALGEMM_ACTIVATION_SWIGLU)
+      : dtype(type), activation(with) {}
+  int bits() const;                                              // of an element of C
+  bool blocks() const { return dtype == DUALGEMM_DTYPE_NVFP4; }  // of C have a factor each
+  bool encodes() const { return blocks() || dtype == DUALGEMM_DTYPE_FP8_E4M3; }
+  // Returns the elements from one row of a C with n columns to the next: as few as whole 16 bytes take.
+  int64_t pitch(int64_t n) const;
+};
 
 struct Suite {
   std::string name, what;

@@ -145,12 +145,28 @@ void describe_outputs(Problem& p) {
   out[kAmax] = vector(1, kNumberBits, {"amax_out", nullptr, nullptr, x.amax_out, 1});
 }
 
-bool needs_general(const dualgemm_args_t& x) {
+const char* general_request(const dualgemm_args_t& x) {
   const dualgemm_args_t plain = default_args();
-  return (x.c_dtype != DUALGEMM_DTYPE_FP16 && x.c_dtype != DUALGEMM_DTYPE_BF16) ||
-         x.activation != plain.activation || x.swiglu_alpha != plain.swiglu_alpha ||
-         x.swiglu_beta != plain.swiglu_beta || x.swiglu_limit != plain.swiglu_limit || x.a_row_scale ||
-         x.bias1 || x.bias2 || x.c_row_scale || x.amax_out || x.d1 || (x.flags & DUALGEMM_FLAG_EXACT_ACT);
+  const struct {
+    const char* name;
+    bool made;
+  } requests[] = {
+      {"c_dtype", x.c_dtype != DUALGEMM_DTYPE_FP16 && x.c_dtype != DUALGEMM_DTYPE_BF16},
+      {"activation", x.activation != plain.activation},
+      {"swiglu_alpha", x.swiglu_alpha != plain.swiglu_alpha},
+      {"swiglu_beta", x.swiglu_beta != plain.swiglu_beta},
+      {"swiglu_limit", x.swiglu_limit != plain.swiglu_limit},
+      {"a_row_scale", x.a_row_scale != nullptr},
+      {"bias1", x.bias1 != nullptr},
+      {"bias2", x.bias2 != nullptr},
+      {"c_row_scale", x.c_row_scale != nullptr},
+      {"amax_out", x.amax_out != nullptr},
+      {"d1", x.d1 != nullptr},
+      {"DUALGEMM_FLAG_EXACT_ACT", (x.flags & DUALGEMM_FLAG_EXACT_ACT) != 0},
+  };
+  for (const auto& request : requests)
+    if (request.made) return request.name;
+  return nullptr;
 }
 
 }  // namespace
@@ -195,7 +211,7 @@ Problem problem_of(const dualgemm_args_t& args) {
   p.args = args;
   p.c_type = static_cast<CType>(args.c_dtype);
   p.activation = static_cast<ActivationKind>(args.activation);
-  p.general = needs_general(args);
+  p.general_request = general_request(args);
   p.problems = p.grouped() ? args.groups : std::max(args.batch, 1);
   p.empty = args.m == 0 || args.n == 0;
   describe_inputs(p);

@@ -6,6 +6,7 @@
 #include <cinttypes>
 
 #include "host/device.h"
+#include "host/names.h"
 #include "host/select_instance.h"
 #include "host/sf_layout.h"
 #include "host/status.h"
@@ -24,6 +25,11 @@ Shape shape_of(const Problem& problem) {
   Shape shape = {args.m, args.n, args.k, problem.problems, problem.grouped(), problem.activation};
   const Tensor &d1 = problem.outputs[kD1], &d2 = problem.outputs[kD2];
   if (d1.given()) shape.d_bits = d1.bits + d2.bits;
+  shape.biases = (args.bias1 ? 1 : 0) + (args.bias2 ? 1 : 0);
+  shape.a_row_scale = args.a_row_scale != nullptr;
+  shape.c_row_scale = args.c_row_scale != nullptr;
+  shape.amax = args.amax_out != nullptr;
+  shape.exact = (args.flags & DUALGEMM_FLAG_EXACT_ACT) != 0;
   if (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) {
     shape.m = kInvariantM;
     shape.problems = 1;
@@ -79,15 +85,15 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
   }
   // Split-K in the time of one wave is only right for the M it was chosen for.
   const bool split_k = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) == 0;
-  const InstanceKind kind{architecture.arch, problem.c_type, problem.general};
+  const InstanceKind kind{architecture.arch, problem.c_type, problem.general()};
   const Machine machine = machine_of(args, device);
   *index = select_instance(kind, shape_of(problem), machine, split_k);
   if (*index >= 0) return DUALGEMM_STATUS_SUCCESS;
   return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-              "c_dtype=%" PRId32 ", %s, group_mode=%" PRId32
-              ": no kernel for compute capability %s computes this on %" PRId32 " SMs",
-              args.c_dtype, problem.general ? "general epilogue" : "plain SwiGLU", args.group_mode,
-              architecture.capability, machine.sms);
+              "c_dtype=%" PRId32 " (%s), %s, group_mode=%" PRId32
+              " (%s): no kernel for compute capability %s computes this on %" PRId32 " SMs",
+              args.c_dtype, dtype_name(args.c_dtype), problem.general() ? "general epilogue" : "plain SwiGLU",
+              args.group_mode, group_mode_name(args.group_mode), architecture.capability, machine.sms);
 }
 
 }  // namespace dualgemm

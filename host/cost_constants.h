@@ -41,6 +41,9 @@ struct CostConstants {
   double tensor_bytes;      // per cycle and SM from tensor memory
   double special;           // special functions per cycle of an epilogue with eight warps, stores left out
   double special_of_four;   // and of one with four
+  double instructions;      // per cycle, for one result each: beside special functions, of a general epilogue
+  double fp64;              // operations of fp64 per cycle
+  double l1_load;           // cycles of a load by a thread that finds its bytes in L1
   double store;             // cycles of an SM to store whole sectors of one row that lie side by side
   double store_part;        // and to store less than a sector
   double exchange;          // cycles of an exchange between the shared memories of a cluster
@@ -93,6 +96,9 @@ inline constexpr CostConstants kB200Costs{
     .tensor_bytes = 1024,     // published
     .special = 13.6,          // H200: 6.8 results of SwiGLU, which takes two each
     .special_of_four = 11.8,  // H200
+    .instructions = 80,       // H200: what goes with 13.6 special functions (epilogue_work.h)
+    .fp64 = 64,               // published: 40 TFLOPS of a B200
+    .l1_load = 39,            // published
     .store = 1,               // published: one line per cycle, of however many bytes
     .store_part = 1,          // the same
     .exchange = 260,          // H200
@@ -121,6 +127,10 @@ inline constexpr CostRange kB200Ranges[] = {
     {"special functions", &CostConstants::special, 6.8, 16},
     // low: a kernel whose results wait for each other, on an H200; high: the roof of the unit
     {"special functions, four warps", &CostConstants::special_of_four, 5.6, 16},
+    // low: the slowest step by test/sass/schedule.py, a model of an H200; high: a warp a clock and scheduler
+    {"instructions", &CostConstants::instructions, 66, 128},
+    // low: published, 1.25 TFLOPS of a B300
+    {"operations of fp64", &CostConstants::fp64, 2, 64},
     // low: published; high: all SMs of an H200 store, also in the next line
     {"store of sectors", &CostConstants::store, 1, 2.5},
     {"store of parts of sectors", &CostConstants::store_part, 1, 3.6},
@@ -159,6 +169,9 @@ inline constexpr CostConstants kH200Costs{
     .tensor_bytes = std::numeric_limits<double>::infinity(),
     .special = 13.6,          // H200
     .special_of_four = 11.8,  // H200
+    .instructions = 80,       // H200, as for a B200
+    .fp64 = 64,               // published: 34 TFLOPS
+    .l1_load = 39,            // open: that of a B200
     .store = 1.1,             // H200, of one SM
     .store_part = 2,          // H200, of one SM
     .exchange = 260,          // H200
@@ -191,6 +204,8 @@ inline constexpr CostRange kH200Ranges[] = {
     // low: a kernel whose results wait for each other; high: the roof of the unit
     {"special functions", &CostConstants::special, 10.4, 16},
     {"special functions, four warps", &CostConstants::special_of_four, 5.6, 16},
+    // low: the slowest step by test/sass/schedule.py; high: a warp a clock and scheduler
+    {"instructions", &CostConstants::instructions, 66, 128},
     // low: one SM stores; high: all SMs store at the same time
     {"store of sectors", &CostConstants::store, 1.1, 2.5},
     {"store of parts of sectors", &CostConstants::store_part, 2, 3.6},

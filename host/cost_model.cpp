@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/epilogue_work.h"
 #include "host/sf_layout.h"
 
 namespace dualgemm {
@@ -28,7 +29,8 @@ struct Work {
   int32_t acc_columns() const { return p.mma.accumulators * p.mma.columns; }
   // Returns in how many chunks the epilogue takes that many accumulator columns, of both products together.
   double chunks(int32_t columns) const {
-    const int32_t at_once = 2 * p.epilogue.chunk_columns * p.epilogue.warps * 32 / lanes();
+    const int32_t width = epilogue.general ? work::kGeneralChunk : p.epilogue.chunk_columns;
+    const int32_t at_once = 2 * width * p.epilogue.warps * 32 / lanes();
     return static_cast<double>(ceil_div(columns, at_once));
   }
   double chunks() const { return chunks(acc_columns()); }
@@ -84,10 +86,34 @@ struct Work {
   double results() const {  // of one CTA and tile
     return std::min(p.tile.m, shape.m) * static_cast<double>(p.tile.n) / p.cluster_size();
   }
-  double activation_cycles() const {
+  double special_cycles() const {
+    if (shape.exact) return 0;
     return results() * special_functions(shape.activation) /
            (p.epilogue.warps < 8 ? t.special_of_four : t.special);
   }
+  // Returns what a general epilogue issues for one result beside what the special functions cover.
+  work::Instructions general_work() const {
+    const double steps =
+        work::kFrame + shape.biases * work::kBias + (shape.a_row_scale ? work::kARowScale : 0) +
+        (shape.c_row_scale ? work::kCRowScale : 0) + (shape.amax ? work::kAmax : 0) +
+        (shape.d_bits > 0 ? work::kBothD : 0) + work::output_instructions(epilogue.c_type, p.mma.swap_ab);
+    if (shape.exact) {
+      const work::Instructions exact = work::exact_instructions(shape.activation);
+      return {steps + exact.all, exact.fp64};
+    }
+    const double covered = special_functions(shape.activation) * work::kCoveredBySpecial;
+    return {std::max(0.0, steps + work::activation_instructions(shape.activation) - covered)};
+  }
+  // Returns the time of what is added to the special functions, as if nothing overlapped. A warp waits for
+  // the bias of every column, and in each tile for the first bytes of every vector, which come from DRAM.
+  double general_cycles() const {
+    if (!epilogue.general) return 0;
+    const work::Instructions issued = general_work();
+    const int32_t vectors = shape.biases + (shape.a_row_scale ? 1 : 0) + (shape.c_row_scale ? 1 : 0);
+    const double waits = shape.biases * t.l1_load / (32 * p.epilogue.warps);
+    return results() * (issued.all / t.instructions + issued.fp64 / t.fp64 + waits) + vectors * t.load;
+  }
+  double arithmetic_cycles() const { return special_cycles() + general_cycles(); }
   double store_cycles() const {
     const double stores = results() * epilogue.c_bits / 8 / epilogue.store_bytes;
     const double of_d = results() * shape.d_bits / 8 / kSectorBytes;
@@ -98,9 +124,9 @@ struct Work {
   }
   // The stores of a chunk go on during the arithmetic of the next.
   double epilogue_us() const {
-    const double activation = activation_cycles(), store = store_cycles();
-    return us(t.commit + read_cycles(acc_columns()) + std::max(activation, store) +
-              std::min(activation, store) / chunks());
+    const double arithmetic = arithmetic_cycles(), store = store_cycles();
+    return us(t.commit + read_cycles(acc_columns()) + std::max(arithmetic, store) +
+              std::min(arithmetic, store) / chunks());
   }
 
   // Returns the time for which the tensor core waits between two tiles, before it may write accumulators
@@ -109,7 +135,7 @@ struct Work {
     if (p.tmem.overlapped()) return us(t.commit + read_cycles(p.tmem.shared_columns) + t.wake);
     if (p.tmem.acc_stages > 1) return 0;
     // The last chunk of each warp is read after the arithmetic of those before it.
-    const double before = activation_cycles() * (chunks() - 1) / chunks();
+    const double before = arithmetic_cycles() * (chunks() - 1) / chunks();
     return us(t.commit + read_cycles(acc_columns()) + before + t.wake);
   }
 

@@ -8,8 +8,9 @@ namespace dualgemm {
 
 dualgemm_status_t fail_driver_too_old(int driver_version) {
   return fail(DUALGEMM_STATUS_DRIVER_TOO_OLD,
-              "driver supports CUDA %d.%d; the library is built with CUDA %d.%d", driver_version / 1000,
-              driver_version % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+              "driver_version=%d: supports CUDA %d.%d, the library is built with CUDA %d.%d", driver_version,
+              driver_version / 1000, driver_version % 1000 / 10, CUDART_VERSION / 1000,
+              CUDART_VERSION % 1000 / 10);
 }
 
 dualgemm_status_t fail_cuda(cudaError_t error, const char* call) {

@@ -73,7 +73,7 @@ typedef enum {
 DUALGEMM_API const char* dualgemm_status_name(dualgemm_status_t status) DUALGEMM_NOEXCEPT;
 DUALGEMM_API const char* dualgemm_status_string(dualgemm_status_t status) DUALGEMM_NOEXCEPT;
 
-/* What the last function of this library that returned a status on this thread had to say: "K=1000: must be a
+/* What the last function of this library that returned a status on this thread had to say: "k=1000: must be a
  * multiple of 16", or "" after a success. Valid until this thread's next such call. Never NULL. */
 DUALGEMM_API const char* dualgemm_last_error(void) DUALGEMM_NOEXCEPT;
 
@@ -130,8 +130,8 @@ enum {
   /* A row of C has the same bits whatever M, batch, groups and expected_rows are. */
   DUALGEMM_FLAG_BATCH_INVARIANT = 1 << 2,
   DUALGEMM_FLAG_CHECK_POINTERS = 1 << 3,  /* ask the driver about every pointer; not supported yet */
-  /* The activation is computed in fp64: C is within 2 ulp of fp32 before it is converted to c_dtype. Slow on
-     GPUs with little fp64, such as B300. */
+  /* The activation is computed in fp64: C is within 2 ulp of fp32 before it is converted to c_dtype. Slow, the
+     more on GPUs with little fp64, such as B300 (manual: MODEL.md). */
   DUALGEMM_FLAG_EXACT_ACT = 1 << 4,
   DUALGEMM_FLAG_NO_FALLBACK = 1 << 5      /* refuse emulation; this release has none, so it always holds */
 };
@@ -148,11 +148,21 @@ typedef enum {
 
 /* Everything a launch can be told. Fill it with dualgemm_args_init, then set what differs. Pointers are
  * device pointers, numbers are host values. Vectors, alphas and encode scales are aligned to an element.
- * Strides are from one problem, of the batch or a group, to the next. */
+ * Strides are from one problem, of the batch or a group, to the next.
+ *
+ * What a field asks for is done or refused, never ignored:
+ *   - flags and enumerators are ones that there are, also where the launch has no tensor of that type;
+ *   - pitches, strides and sizes of what is not there (its pointer is NULL) are 0, as are strides between
+ *     groups whose rows follow each other (OFFSETS);
+ *   - pointers and numbers that the c_dtype, the activation or the group_mode does not take keep their default;
+ *   - a stride between problems may be anything where there is one problem: it has no next one. */
 typedef struct dualgemm_args {
   uint32_t struct_size;          /* set by dualgemm_args_init */
   uint32_t flags;                /* DUALGEMM_FLAG_* */
-  int32_t m, n, k;               /* elements; k a multiple of 16, n of 16 (NVFP4 C), 4 (FP32 C), else 8 */
+  int32_t m, n, k;               /* elements; k a multiple of 16, n of 16 (NVFP4 C), 4 (FP32 C), else 8. With
+                                    m or n 0 nothing is done. With k 0 no input is read and all outputs but
+                                    amax_out become zero, whatever instance_id and max_sms are; groups, or a
+                                    bias, are NOT_SUPPORTED then */
   int32_t batch;                 /* problems of one shape; 0 = 1 */
   const void *a, *b1, *b2;       /* [m, k], [n, k], [n, k] packed E2M1, element 2i in the low nibble; 16-byte
                                     aligned */
@@ -186,13 +196,14 @@ typedef struct dualgemm_args {
                                            conversion, NaN if any is NaN; set it to 0 first */
   void *d1, *d2;                        /* optional [m, n] of d_dtype: g and u as the activation takes them,
                                            both or none; 16-byte aligned; overlap nothing else */
-  int64_t ldd1, ldd2;    /* as ldc */
+  int64_t ldd1, ldd2;                       /* as ldc */
   int64_t batch_stride_d1, batch_stride_d2; /* as batch_stride_c */
   int32_t d_dtype;       /* BF16 (default), FP16 or FP32 */
   int32_t instance_id;   /* 0 = automatic, else 1 .. dualgemm_instance_count() */
   int32_t max_sms;       /* 0 = all, else at most this many CTAs run at once */
   int32_t reserved0;     /* 0 */
-  void* workspace;       /* device; may be NULL while dualgemm_workspace_size() is 0 */
+  void* workspace;       /* device, 256-byte aligned: room that a launch may use. No instance of this release
+                            does; may be NULL while dualgemm_workspace_size() is 0 */
   size_t workspace_size; /* bytes */
   int32_t group_mode;    /* dualgemm_group_mode_t */
   int32_t groups;        /* with a group_mode 1 .. DUALGEMM_MAX_GROUPS, else 0 */
@@ -206,7 +217,7 @@ typedef struct dualgemm_args {
   int32_t alpha_stride, c_global_scale_stride, reserved1;
   int64_t bias_stride;
   /* Floats from the row factors of one problem to those of the next; 0 = m. With OFFSETS they lie by row of A
-     and of C: not looked at. */
+     and of C. */
   int64_t batch_stride_a_row_scale, batch_stride_c_row_scale;
 } dualgemm_args_t;
 

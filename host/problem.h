@@ -65,9 +65,9 @@ struct Problem {
   dualgemm_args_t args;  // as passed, younger fields than the caller's at their defaults
   CType c_type;
   ActivationKind activation;
-  bool general;      // needs an instance with the general epilogue
-  int32_t problems;  // of the batch, or groups: as many B1, B2, SFB1, SFB2 there are
-  bool empty;        // M == 0 or N == 0: succeed without looking any further
+  const char* general_request;  // the first field that asks for the general epilogue, or null
+  int32_t problems;             // of the batch, or groups: as many B1, B2, SFB1, SFB2 there are
+  bool empty;                   // M == 0 or N == 0: succeed without looking any further
   Tensor inputs[kInputs];
   Tensor outputs[kOutputs];
 
@@ -77,6 +77,7 @@ struct Problem {
   }
   auto written_outputs() const { return std::span(outputs) | std::views::filter(&Tensor::given); }
 
+  bool general() const { return general_request != nullptr; }
   bool grouped() const { return args.group_mode != DUALGEMM_GROUP_NONE; }
   bool group_offsets() const { return args.group_mode == DUALGEMM_GROUP_OFFSETS; }
   // Returns the largest number of groups that can have rows at all.

@@ -5,7 +5,9 @@
 #include <cinttypes>
 #include <limits>
 
+#include "host/names.h"
 #include "host/status.h"
+#include "host/text.h"
 #include "host/tiling.h"
 #include "kernel/instance.h"
 
@@ -22,65 +24,93 @@ constexpr int32_t kMaxColumns = std::numeric_limits<int32_t>::max() - 1023;
 // Refuses what the structure can express and the kernels of this release do not compute.
 dualgemm_status_t check_requests(const Problem& problem) {
   const dualgemm_args_t& args = problem.args;
-  const bool biased = args.bias1 || args.bias2;
-  const struct {
-    bool made;
-    const char* text;
-  } unsupported[] = {
-      {(args.flags & DUALGEMM_FLAG_CHECK_POINTERS) != 0, "flags: DUALGEMM_FLAG_CHECK_POINTERS"},
-      {args.sfa_layout != DUALGEMM_SF_LAYOUT_128X4, "sfa_layout: anything but 128X4"},
-      {biased && args.bias_dtype == DUALGEMM_DTYPE_FP16, "bias_dtype: anything but BF16 and FP32"},
-  };
-  for (const auto& request : unsupported)
-    if (request.made)
-      return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "%s: not supported by this release", request.text);
-  if (biased && args.k == 0)
+  if (args.flags & DUALGEMM_FLAG_CHECK_POINTERS)
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-                "bias1=%p, bias2=%p: must be NULL with K=0: a tensor map has no empty dimension, so that no "
-                "kernel can run, and the result is not zero",
-                args.bias1, args.bias2);
+                "flags=0x%" PRIx32 ": DUALGEMM_FLAG_CHECK_POINTERS is not supported by this release",
+                args.flags);
+  if (args.sfa_layout != DUALGEMM_SF_LAYOUT_128X4)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "sfa_layout=%" PRId32 " (%s): not supported by this release, only %d (%s) is",
+                args.sfa_layout, sf_layout_name(args.sfa_layout), DUALGEMM_SF_LAYOUT_128X4,
+                sf_layout_name(DUALGEMM_SF_LAYOUT_128X4));
+  const bool biased = args.bias1 || args.bias2;
+  if (biased && args.bias_dtype != DUALGEMM_DTYPE_BF16 && args.bias_dtype != DUALGEMM_DTYPE_FP32)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "bias_dtype=%" PRId32 " (%s): not supported by this release, only %d (%s) and %d (%s) are",
+                args.bias_dtype, dtype_name(args.bias_dtype), DUALGEMM_DTYPE_BF16,
+                dtype_name(DUALGEMM_DTYPE_BF16), DUALGEMM_DTYPE_FP32, dtype_name(DUALGEMM_DTYPE_FP32));
+  return kOk;
+}
+
+// Without K no kernel runs: a tensor map has no empty dimension. The sum of no products is 0 and the host
+// fills all outputs with zeros, where that is the result and it knows the rows.
+dualgemm_status_t check_without_k(const Problem& problem) {
+  const dualgemm_args_t& args = problem.args;
+  if (args.k > 0) return kOk;
+  if (problem.grouped())
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "k=0: must be above 0 with group_mode=%" PRId32
+                " (%s): outputs are filled with zeros then, and only the device knows their rows",
+                args.group_mode, group_mode_name(args.group_mode));
+  if (args.bias1 || args.bias2)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "k=0: must be above 0 with bias1=%s, bias2=%s: outputs are filled with zeros then, which is "
+                "not the result with a bias",
+                pointer_text(args.bias1).get(), pointer_text(args.bias2).get());
   return kOk;
 }
 
 // Checks that the instance that the caller asks for computes what the caller asks for.
 dualgemm_status_t check_instance(const Problem& problem) {
-  const int32_t id = problem.args.instance_id;
-  if (problem.grouped() && problem.args.m > kMaxGroupedRows)
-    return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "M=%" PRId32 ": at most %" PRId32 " with a group_mode",
-                problem.args.m, kMaxGroupedRows);
-  if (problem.args.n > kMaxColumns)
-    return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "N=%" PRId32 ": at most %" PRId32, problem.args.n,
+  const dualgemm_args_t& args = problem.args;
+  const int32_t id = args.instance_id;
+  if (problem.grouped() && args.m > kMaxGroupedRows)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "m=%" PRId32 ": must be at most %" PRId32 " with group_mode=%" PRId32 " (%s)", args.m,
+                kMaxGroupedRows, args.group_mode, group_mode_name(args.group_mode));
+  if (args.n > kMaxColumns)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "n=%" PRId32 ": must be at most %" PRId32, args.n,
                 kMaxColumns);
   if (id < 0 || id > instance_count())
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "instance_id=%" PRId32 ": must be in [0, %" PRId32 "]", id,
                 instance_count());
   if (id == 0) return kOk;
   const Instance& instance = dualgemm::instance(id - 1);
-  if (instance.epilogue.c_type != problem.c_type)
+  if (instance.epilogue.c_type != problem.c_type) {
+    const auto written = static_cast<int32_t>(instance.epilogue.c_type);
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-                "instance_id=%" PRId32 ": %s does not write the requested c_dtype", id, instance.name);
-  if (problem.general && !instance.epilogue.general)
+                "instance_id=%" PRId32 ": %s writes c_dtype=%" PRId32 " (%s), not c_dtype=%" PRId32 " (%s)",
+                id, instance.name, written, dtype_name(written), args.c_dtype, dtype_name(args.c_dtype));
+  }
+  if (problem.general() && !instance.epilogue.general)
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-                "instance_id=%" PRId32 ": %s computes a plain SwiGLU and nothing else", id, instance.name);
+                "instance_id=%" PRId32 ": %s computes a plain SwiGLU and nothing else, not what %s asks for",
+                id, instance.name, problem.general_request);
   if (instance.plan.tile.grouped != problem.grouped())
-    return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "instance_id=%" PRId32 ": %s is for launches %s a group_mode",
-                id, instance.name, problem.grouped() ? "without" : "with");
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "instance_id=%" PRId32 ": %s is for launches %s a group_mode, not for group_mode=%" PRId32
+                " (%s)",
+                id, instance.name, problem.grouped() ? "without" : "with", args.group_mode,
+                group_mode_name(args.group_mode));
   return kOk;
 }
 
 // Tiles have 32-bit numbers, whichever instance computes them.
 dualgemm_status_t check_tiles(const Problem& problem) {
-  const int32_t id = problem.args.instance_id;
+  const dualgemm_args_t& args = problem.args;
+  const int32_t id = args.instance_id;
   for (int32_t i = 0; i < instance_count(); ++i) {
     const Instance& x = instance(i);
-    const bool fits = x.epilogue.c_type == problem.c_type && x.epilogue.general == problem.general &&
+    const bool fits = x.epilogue.c_type == problem.c_type && x.epilogue.general == problem.general() &&
                       x.plan.tile.grouped == problem.grouped();
     if (!(id > 0 ? i == id - 1 : fits)) continue;
     const int64_t tiles = tile_bound(problem, x.plan.tile);
     if (tiles > std::numeric_limits<int32_t>::max())
       return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-                  "M=%" PRId32 ", N=%" PRId32 ": %" PRId64 " tiles, at most 2^31-1", problem.args.m,
-                  problem.args.n, tiles);
+                  "m=%" PRId32 ", n=%" PRId32 ", %s=%" PRId32 ": are %" PRId64 " tiles of %" PRId32
+                  " x %" PRId32 ", must be at most 2^31-1",
+                  args.m, args.n, problem.grouped() ? "groups" : "batch",
+                  problem.grouped() ? args.groups : args.batch, tiles, x.plan.tile.m, x.plan.tile.n);
   }
   return kOk;
 }
@@ -89,6 +119,7 @@ dualgemm_status_t check_tiles(const Problem& problem) {
 
 dualgemm_status_t check_supported(const Problem& problem) {
   if (auto status = check_requests(problem)) return status;
+  if (auto status = check_without_k(problem)) return status;
   if (auto status = check_instance(problem)) return status;
   return check_tiles(problem);
 }

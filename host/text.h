@@ -30,4 +30,12 @@ class Text {
   size_t used_ = 0;
 };
 
+// Returns an address as messages have it, where a pointer may be missing.
+inline Text<24> pointer_text(const void* pointer) {
+  Text<24> text;
+  if (pointer) text.add("%p", pointer);
+  else text.add("NULL");
+  return text;
+}
+
 }  // namespace dualgemm

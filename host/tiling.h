@@ -18,6 +18,10 @@ struct Shape {
   bool grouped = false;
   ActivationKind activation = ActivationKind::kSwiglu;
   int32_t d_bits = 0;  // of the elements of D1 and of D2 together, if they are asked for
+  int32_t biases = 0;  // bias1, bias2: how many there are
+  bool a_row_scale = false, c_row_scale = false;
+  bool amax = false;
+  bool exact = false;  // EXACT_ACT
 };
 
 // A launch may use this: SMs, and as many clusters of two and of four CTAs with full shared memory as run on

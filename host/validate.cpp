@@ -9,10 +9,12 @@
 #include <span>
 
 #include "host/arguments.h"
+#include "host/names.h"
 #include "host/region.h"
 #include "host/sf_layout.h"
 #include "host/status.h"
 #include "host/supported.h"
+#include "host/text.h"
 #include "kernel/plan.h"
 
 namespace dualgemm {
@@ -48,24 +50,31 @@ dualgemm_status_t check_enums(const dualgemm_args_t& args) {
       {"d_dtype", args.d_dtype, DUALGEMM_DTYPE_FP32},
       {"sfa_layout", args.sfa_layout, DUALGEMM_SF_LAYOUT_8X4},
       {"group_mode", args.group_mode, DUALGEMM_GROUP_MASKED},
-      {"reserved0", args.reserved0, 0},
-      {"reserved1", args.reserved1, 0},
   };
   for (const auto& e : enums)
     if (e.value < 0 || e.value > e.last)
       return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must be in [0, %" PRId32 "]", e.name,
                   e.value, e.last);
+  const struct {
+    const char* name;
+    int32_t value;
+  } reserved[] = {{"reserved0", args.reserved0}, {"reserved1", args.reserved1}};
+  for (const auto& r : reserved)
+    if (r.value != 0)
+      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must be 0", r.name, r.value);
   return kOk;
 }
 
 dualgemm_status_t check_groups(const dualgemm_args_t& args) {
   if (args.group_mode != DUALGEMM_GROUP_NONE) {
     if (args.groups < 1 || args.groups > kMaxGroups)
-      return fail(DUALGEMM_STATUS_INVALID_VALUE, "groups=%" PRId32 ": must be in [1, %d] with a group_mode",
-                  args.groups, kMaxGroups);
+      return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                  "groups=%" PRId32 ": must be in [1, %d] with group_mode=%" PRId32 " (%s)", args.groups,
+                  kMaxGroups, args.group_mode, group_mode_name(args.group_mode));
     if (args.batch > 1)
-      return fail(DUALGEMM_STATUS_INVALID_VALUE, "batch=%" PRId32 ": must be 0 or 1 with a group_mode",
-                  args.batch);
+      return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                  "batch=%" PRId32 ": must be 0 or 1 with group_mode=%" PRId32 " (%s)", args.batch,
+                  args.group_mode, group_mode_name(args.group_mode));
     return kOk;
   }
   if (args.groups != 0)
@@ -141,9 +150,9 @@ dualgemm_status_t check_numbers(const dualgemm_args_t& args) {
   const struct {
     const char* name;
     int32_t value;
-  } counts[] = {{"M", args.m},
-                {"N", args.n},
-                {"K", args.k},
+  } counts[] = {{"m", args.m},
+                {"n", args.n},
+                {"k", args.k},
                 {"batch", args.batch},
                 {"max_sms", args.max_sms},
                 {"expected_rows", args.expected_rows},
@@ -165,19 +174,19 @@ int column_multiple(int32_t dtype) {
   }
 }
 
-dualgemm_status_t check_shape(const Problem& problem) {
-  const dualgemm_args_t& args = problem.args;
+dualgemm_status_t check_shape(const dualgemm_args_t& args) {
   if (args.k % kSfBlock != 0)
-    return fail(DUALGEMM_STATUS_INVALID_SHAPE, "K=%" PRId32 ": must be a multiple of %d", args.k, kSfBlock);
-  if (args.k == 0 && problem.grouped())
-    return fail(DUALGEMM_STATUS_INVALID_SHAPE,
-                "K=0: must be above 0 with a group_mode: a tensor map has no empty dimension, so that no "
-                "kernel can run, and the host does not know the rows to fill");
-  if (const int multiple = column_multiple(args.c_dtype); args.n % multiple != 0)
-    return fail(DUALGEMM_STATUS_INVALID_SHAPE, "N=%" PRId32 ": must be a multiple of %d", args.n, multiple);
-  if (const int multiple = column_multiple(args.d_dtype); args.d1 && args.n % multiple != 0)
-    return fail(DUALGEMM_STATUS_INVALID_SHAPE, "N=%" PRId32 ": must be a multiple of %d with this d_dtype",
-                args.n, multiple);
+    return fail(DUALGEMM_STATUS_INVALID_SHAPE, "k=%" PRId32 ": must be a multiple of %d", args.k, kSfBlock);
+  const struct {
+    const char* name;
+    int32_t dtype;
+    bool written;
+  } outputs[] = {{"c_dtype", args.c_dtype, true}, {"d_dtype", args.d_dtype, args.d1 || args.d2}};
+  for (const auto& output : outputs)
+    if (const int multiple = column_multiple(output.dtype); output.written && args.n % multiple != 0)
+      return fail(DUALGEMM_STATUS_INVALID_SHAPE,
+                  "n=%" PRId32 ": must be a multiple of %d with %s=%" PRId32 " (%s)", args.n, multiple,
+                  output.name, output.dtype, dtype_name(output.dtype));
   return kOk;
 }
 
@@ -188,9 +197,13 @@ dualgemm_status_t check_pointers_present(const Problem& problem) {
       return fail(DUALGEMM_STATUS_NULL_POINTER, "%s=NULL: must be a device pointer", input.name);
   if (!args.c) return fail(DUALGEMM_STATUS_NULL_POINTER, "c=NULL: must be a device pointer");
   if (args.c_dtype == DUALGEMM_DTYPE_NVFP4 && !args.sfc)
-    return fail(DUALGEMM_STATUS_NULL_POINTER, "sfc=NULL: an NVFP4 output needs scale factors");
+    return fail(DUALGEMM_STATUS_NULL_POINTER,
+                "sfc=NULL: must be a device pointer with c_dtype=%" PRId32 " (%s)", args.c_dtype,
+                dtype_name(args.c_dtype));
   if (problem.grouped() && !args.group_rows)
-    return fail(DUALGEMM_STATUS_NULL_POINTER, "group_rows=NULL: must be a device pointer");
+    return fail(DUALGEMM_STATUS_NULL_POINTER,
+                "group_rows=NULL: must be a device pointer with group_mode=%" PRId32 " (%s)", args.group_mode,
+                group_mode_name(args.group_mode));
 
   if (args.c_dtype != DUALGEMM_DTYPE_NVFP4 && args.sfc)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "sfc=%p: must be NULL unless c_dtype is NVFP4", args.sfc);
@@ -199,7 +212,66 @@ dualgemm_status_t check_pointers_present(const Problem& problem) {
                 "c_global_scale_dev=%p: must be NULL unless c_dtype is NVFP4 or FP8_E4M3",
                 static_cast<const void*>(args.c_global_scale_dev));
   if (!args.d1 != !args.d2)
-    return fail(DUALGEMM_STATUS_INVALID_VALUE, "d1=%p, d2=%p: set both or none", args.d1, args.d2);
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "d1=%s, d2=%s: set both or none", pointer_text(args.d1).get(),
+                pointer_text(args.d2).get());
+  return kOk;
+}
+
+// What says how a tensor lies, or how large it is, is 0 where the launch has no such tensor.
+dualgemm_status_t check_absent(const dualgemm_args_t& args) {
+  const struct {
+    const char* name;
+    int64_t value;
+    bool there;
+    const char* missing;
+  } parts[] = {
+      {"ldd1", args.ldd1, args.d1 != nullptr, "d1 is NULL"},
+      {"ldd2", args.ldd2, args.d2 != nullptr, "d2 is NULL"},
+      {"batch_stride_d1", args.batch_stride_d1, args.d1 != nullptr, "d1 is NULL"},
+      {"batch_stride_d2", args.batch_stride_d2, args.d2 != nullptr, "d2 is NULL"},
+      {"batch_stride_sfc", args.batch_stride_sfc, args.sfc != nullptr, "sfc is NULL"},
+      {"bias_stride", args.bias_stride, args.bias1 || args.bias2, "bias1 and bias2 are NULL"},
+      {"batch_stride_a_row_scale", args.batch_stride_a_row_scale, args.a_row_scale != nullptr,
+       "a_row_scale is NULL"},
+      {"batch_stride_c_row_scale", args.batch_stride_c_row_scale, args.c_row_scale != nullptr,
+       "c_row_scale is NULL"},
+      {"alpha_stride", args.alpha_stride, args.alpha1_dev || args.alpha2_dev,
+       "alpha1_dev and alpha2_dev are NULL"},
+      {"c_global_scale_stride", args.c_global_scale_stride, args.c_global_scale_dev != nullptr,
+       "c_global_scale_dev is NULL"},
+  };
+  for (const auto& part : parts)
+    if (!part.there && part.value != 0)
+      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId64 ": must be 0 where %s", part.name, part.value,
+                  part.missing);
+  if (!args.workspace && args.workspace_size != 0)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "workspace_size=%zu: must be 0 where workspace is NULL",
+                args.workspace_size);
+  return kOk;
+}
+
+// With OFFSETS all that lies by the rows of A and of C is one tensor.
+dualgemm_status_t check_shared_rows(const dualgemm_args_t& args) {
+  if (args.group_mode != DUALGEMM_GROUP_OFFSETS) return kOk;
+  const struct {
+    const char* name;
+    int64_t value;
+  } strides[] = {
+      {"batch_stride_a", args.batch_stride_a},
+      {"batch_stride_sfa", args.batch_stride_sfa},
+      {"batch_stride_a_row_scale", args.batch_stride_a_row_scale},
+      {"batch_stride_c_row_scale", args.batch_stride_c_row_scale},
+      {"batch_stride_c", args.batch_stride_c},
+      {"batch_stride_sfc", args.batch_stride_sfc},
+      {"batch_stride_d1", args.batch_stride_d1},
+      {"batch_stride_d2", args.batch_stride_d2},
+  };
+  for (const auto& stride : strides)
+    if (stride.value != 0)
+      return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                  "%s=%" PRId64 ": must be 0 with group_mode=%" PRId32
+                  " (%s), where the rows of all groups follow each other",
+                  stride.name, stride.value, args.group_mode, group_mode_name(args.group_mode));
   return kOk;
 }
 
@@ -226,9 +298,9 @@ dualgemm_status_t check_pitch(const Tensor& t, const char* columns, int log2_byt
 
 dualgemm_status_t check_pitches(const Problem& problem) {
   for (const Tensor& t : problem.read_inputs())
-    if (auto status = check_pitch(t, "K", kInputBytes)) return status;
+    if (auto status = check_pitch(t, "k", kInputBytes)) return status;
   for (const Tensor& t : problem.written_outputs())
-    if (auto status = check_pitch(t, "N", kProblemsBytes)) return status;
+    if (auto status = check_pitch(t, "n", kProblemsBytes)) return status;
   return kOk;
 }
 
@@ -309,8 +381,10 @@ dualgemm_status_t validate(const dualgemm_args_t* user_args, Problem* problem) {
   *problem = problem_of(args);
   if (problem->empty) return kOk;
 
-  if (auto status = check_shape(*problem)) return status;
+  if (auto status = check_shape(problem->args)) return status;
   if (auto status = check_pointers_present(*problem)) return status;
+  if (auto status = check_absent(problem->args)) return status;
+  if (auto status = check_shared_rows(problem->args)) return status;
   if (auto status = check_pitches(*problem)) return status;
   if (auto status = check_strides(*problem)) return status;
   if (auto status = check_alignment(*problem)) return status;

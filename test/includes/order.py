@@ -36,8 +36,8 @@ KERNEL = [
     ['sm100/instances/*'],
 ]
 HOST = [
-    ['dualgemm.h', 'text.h', 'region.*', 'sf_layout.h', 'cost_constants.h'],
-    ['status.*', 'problem.h'],
+    ['dualgemm.h', 'text.h', 'region.*', 'sf_layout.h', 'cost_constants.h', 'epilogue_work.h'],
+    ['status.*', 'problem.h', 'names.h'],
     ['cuda_error.*', 'arguments.*', 'tiling.*', 'quantize.cpp'],
     ['supported.*', 'cost_model.*', 'device.*', 'tensor_map.*'],
     ['validate.*', 'select_instance.*', 'launch.*'],

@@ -15,10 +15,14 @@ namespace {
 using bench::Workload;
 using dualgemm_test::contains;
 
+constexpr dualgemm_dtype_t kTypes[] = {DUALGEMM_DTYPE_FP16, DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP32,
+                                       DUALGEMM_DTYPE_FP8_E4M3, DUALGEMM_DTYPE_NVFP4};
+
 // Returns what the benchmark says of a launch whose arguments `change` has changed.
 template <class Change>
-std::string verdict(const std::string& shape, const Change& change) {
-  Workload workload(bench::parse_shape(shape), DUALGEMM_DTYPE_FP16, 1, 7);
+std::string verdict(const std::string& shape, const Change& change,
+                    const bench::Epilogue& epilogue = DUALGEMM_DTYPE_FP16) {
+  Workload workload(bench::parse_shape(shape), epilogue, 1, 7);
   workload.use([&change](dualgemm_args_t args, cudaStream_t stream) {
     change(args);
     bench::check(dualgemm_launch_ex(&args, stream), "dualgemm_launch_ex");
@@ -38,6 +42,53 @@ TEST_CASE("bench: what the library computes is verified", "[bench]") {
       INFO(shape);
       CHECK(Workload(bench::parse_shape(shape), dtype, 2, 1).verify(50).empty());
     }
+}
+
+TEST_CASE("bench: every type of C is verified, with every activation", "[bench]") {
+  // 80 columns are 2 and a half pieces of 32 codes: C has a pitch of its own in NVFP4.
+  for (const dualgemm_dtype_t dtype : kTypes) {
+    INFO("type " << dtype);
+    for (const char* shape :
+         {"130x80x320", "2*40x80x320", "offsets:40,0,130x80x320", "masked:40,0,130x80x320"})
+      CHECK(Workload(bench::parse_shape(shape), dtype, 1, 3).verify(40).empty());
+    for (int32_t activation = 0; activation <= DUALGEMM_ACTIVATION_SITU; ++activation)
+      CHECK(Workload(bench::parse_shape("20x80x320"),
+                     bench::Epilogue(dtype, static_cast<dualgemm_activation_t>(activation)), 1, 3)
+                .verify(40)
+                .empty());
+  }
+}
+
+TEST_CASE("bench: what is wrong is noticed in every type of C", "[bench]") {
+  const dualgemm_test::DeviceArray<int32_t> rows(std::vector<int32_t>{40, 0, 131, 7});
+  for (const dualgemm_dtype_t dtype : kTypes) {
+    INFO("type " << dtype);
+    const auto says = [&](const std::string& shape, auto change) { return verdict(shape, change, dtype); };
+    CHECK(says("130x80x320", nothing).empty());
+    CHECK_THAT(
+        says("130x80x320", [](auto& args) { std::swap(args.b1, args.b2), std::swap(args.sfb1, args.sfb2); }),
+        contains("expected"));
+    // An alpha is off by a quarter, more than half a step of any type; a pitch; another activation.
+    CHECK_THAT(says("130x80x320", [](auto& args) { args.alpha2 = 0.75f; }), contains("expected"));
+    CHECK_THAT(says("130x80x320", [](auto& args) { args.activation = DUALGEMM_ACTIVATION_GLU; }),
+               contains("expected"));
+    CHECK_THAT(says("130x80x320", [](auto& args) { args.m = 129; }), contains("problem 0: "));
+    CHECK_THAT(says("masked:40,0,130,7x80x320", [&](auto& args) { args.group_rows = rows.data(); }),
+               contains("problem 2: C[130][0] belongs to no group"));
+    if (dtype != DUALGEMM_DTYPE_FP8_E4M3 && dtype != DUALGEMM_DTYPE_NVFP4) continue;
+    CHECK_THAT(says("130x80x320", [](auto& args) { args.c_global_scale *= 2; }), contains("expected"));
+  }
+  // Of C one problem is written with the factors of the other.
+  CHECK_THAT(verdict(
+                 "2*40x80x320",
+                 [](auto& args) {
+                   const auto factors =
+                       static_cast<int64_t>(dualgemm_sf_size(args.m, args.n, DUALGEMM_SF_LAYOUT_128X4));
+                   args.batch = 1;
+                   args.sfc = static_cast<uint8_t*>(args.sfc) + factors;
+                 },
+                 DUALGEMM_DTYPE_NVFP4),
+             contains("problem 0: factor 0 of row 0 of C = 0xFF"));
 }
 
 TEST_CASE("bench: operands and alphas that are not the problem's own are noticed", "[bench]") {

@@ -179,8 +179,9 @@ void DeviceSet::set_strides() {
   args_.batch_stride_sfa = stride_sfa_;
   args_.batch_stride_sfb1 = stride_sfb1_;
   args_.batch_stride_sfb2 = stride_sfb2_;
-  args_.batch_stride_a_row_scale = stride_rows_;
-  args_.batch_stride_c_row_scale = stride_c_rows_;
+  // Strides of what is not there are refused.
+  if (row_scale_.data()) args_.batch_stride_a_row_scale = stride_rows_;
+  if (c_row_scale_.data()) args_.batch_stride_c_row_scale = stride_c_rows_;
 }
 
 void DeviceSet::set_epilogue(const ProblemSet& set) {
@@ -202,7 +203,7 @@ void DeviceSet::set_epilogue(const ProblemSet& set) {
   args_.bias1 = bias1_.data();
   args_.bias2 = bias2_.data();
   args_.bias_dtype = first.bias_dtype;
-  args_.bias_stride = stride_bias_;
+  if (args_.bias1 || args_.bias2) args_.bias_stride = stride_bias_;
   if (options_.amax) args_.amax_out = amax_.data() + 1;
   if (options_.dtype != DUALGEMM_DTYPE_NVFP4 && options_.dtype != DUALGEMM_DTYPE_FP8_E4M3) return;
   const bool own = own_encodes(set);

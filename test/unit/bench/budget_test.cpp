@@ -98,33 +98,44 @@ TEST_CASE("the budget of a problem is what its busiest SM does", "[bench]") {
 
 TEST_CASE("DRAM: every 512 bytes of scale factors and every row that a problem uses, once", "[bench]") {
   const auto device = bench::described_b200();
-  for (const char* text :
-       {"300x72x640", "1x8x32", "5*70x200x832", "offsets:40,0,248,1,0x200x832", "masked:40,0,248,1,0x200x832",
-        "offsets:0,129x72x320", "masked:0,129x72x320", "offsets:20~3x136x192"}) {
+  const auto check = [&device](const char* text, dualgemm_dtype_t dtype, int64_t bits) {
     const bench::Shape shape = bench::parse_shape(text);
-    INFO(text);
+    INFO(text << ", type " << dtype);
     int64_t bytes = 0;
     double flops = 0;
-    const auto tensor = [&bytes, &shape](int32_t rows) {
+    const auto factors = [&bytes](int32_t rows, int32_t k) {
       std::set<int64_t> atoms;
-      for (int32_t row = 0; row < rows; ++row) {
-        bytes += shape.k / 2;
-        for (int32_t block = 0; block < shape.k / 16; ++block)
-          atoms.insert(dualgemm_sf_offset(rows, shape.k, DUALGEMM_SF_LAYOUT_128X4, row, block) / 512);
-      }
+      for (int32_t row = 0; row < rows; ++row)
+        for (int32_t block = 0; block < k / 16; ++block)
+          atoms.insert(dualgemm_sf_offset(rows, k, DUALGEMM_SF_LAYOUT_128X4, row, block) / 512);
       bytes += 512 * static_cast<int64_t>(atoms.size());
     };
     for (int32_t problem = 0; problem < shape.problems(); ++problem) {
       const int32_t rows = shape.rows(problem);
       if (rows == 0) continue;  // its weights are not read
-      for (const int32_t of : {rows, shape.n, shape.n}) tensor(of);
+      for (const int32_t of : {rows, shape.n, shape.n}) {
+        bytes += int64_t{of} * shape.k / 2;
+        factors(of, shape.k);
+      }
+      if (dtype == DUALGEMM_DTYPE_NVFP4) factors(rows, shape.n);
       for (int32_t row = 0; row < rows; ++row) {
-        bytes += 2 * shape.n;
+        bytes += bits * shape.n / 8;
         flops += 2 * 2.0 * shape.n * shape.k;
       }
     }
-    const bench::Budget b = bench::budget_of(shape, DUALGEMM_DTYPE_FP16, device);
+    const bench::Budget b = bench::budget_of(shape, dtype, device);
     CHECK(b.dram_bytes == bytes);
     CHECK(b.flops == flops);
+  };
+  for (const char* text :
+       {"300x72x640", "1x8x32", "5*70x200x832", "offsets:40,0,248,1,0x200x832", "masked:40,0,248,1,0x200x832",
+        "offsets:0,129x72x320", "masked:0,129x72x320", "offsets:20~3x136x192"}) {
+    check(text, DUALGEMM_DTYPE_FP16, 16);
+    check(text, DUALGEMM_DTYPE_BF16, 16);
+    check(text, DUALGEMM_DTYPE_FP32, 32);
+    check(text, DUALGEMM_DTYPE_FP8_E4M3, 8);
   }
+  for (const char* text :
+       {"300x80x640", "5*70x208x832", "offsets:40,0,248,1,0x208x832", "masked:0,129x80x320"})
+    check(text, DUALGEMM_DTYPE_NVFP4, 4);
 }

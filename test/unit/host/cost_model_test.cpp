@@ -3,6 +3,7 @@
 
 #include "host/cost_model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -224,6 +225,115 @@ TEST_CASE("an epilogue is priced by its special functions and by what it writes"
         (stored.dram_us - usual.dram_us) * kB200Costs.dram * static_cast<double>(usual.waves * usual.k_tiles);
     const double elements = static_cast<double>(shape.problems) * shape.m * shape.n;
     CHECK(std::fabs(bytes / (8 * elements) - 1) < 1e-6);
+  });
+}
+
+namespace {
+
+// Calls check(instance, shape, results) for every general instance and every shape that it can take: how many
+// results a CTA has in a tile. SITU, whose arithmetic takes longer than any store, is the activation.
+template <class Check>
+void for_general(const Check& check) {
+  for_all([&](const Instance& instance, Shape shape) {
+    Cost unused;
+    if (!instance.epilogue.general || !cost_of(instance, shape, kB200, &unused)) return;
+    shape.activation = ActivationKind::kSitu;
+    const TilePlan& tile = instance.plan.tile;
+    check(instance, shape,
+          static_cast<double>(std::min(tile.m, shape.m)) * tile.n /
+              (instance.plan.mma.cta_group * tile.split_k));
+  });
+}
+
+bool close(double x, double y) { return std::fabs(x - y) <= 1e-9 * std::fabs(y); }
+
+double epilogue_cycles(const Instance& instance, const Shape& shape,
+                       const CostConstants& constants = kB200Costs) {
+  Cost cost;
+  REQUIRE(cost_of(instance, shape, kB200, &cost, constants));
+  return cost.epilogue_us * constants.clock;
+}
+
+}  // namespace
+
+// The instructions are those that the machine code of general instances has for 16 results of a lane.
+TEST_CASE("each step of a general epilogue adds what its instructions and loads take", "[host][cost_model]") {
+  struct Step {
+    const char* name;
+    void (*ask)(Shape&);
+    double instructions, loads, vectors;
+  };
+  const Step steps[] = {{"a bias", [](Shape& s) { s.biases = 1; }, 197, 1, 1},
+                        {"both biases", [](Shape& s) { s.biases = 2; }, 394, 2, 2},
+                        {"a_row_scale", [](Shape& s) { s.a_row_scale = true; }, 59, 0, 1},
+                        {"c_row_scale", [](Shape& s) { s.c_row_scale = true; }, 52, 0, 1},
+                        {"amax_out", [](Shape& s) { s.amax = true; }, 90, 0, 0}};
+  for_general([&](const Instance& instance, const Shape& shape, double results) {
+    for (const Step& step : steps) {
+      INFO(step.name);
+      Shape with = shape;
+      step.ask(with);
+      const double added = epilogue_cycles(instance, with) - epilogue_cycles(instance, shape);
+      // 80 instructions per cycle; eight warps wait for a load of 39 cycles, and all for the 882 of the
+      // first.
+      const double expected =
+          results * (step.instructions / 16 / 80 + step.loads * 39 / (8 * 32)) + step.vectors * 882;
+      CHECK(close(added, expected));
+      Cost without, all;
+      REQUIRE((cost_of(instance, shape, kB200, &without) && cost_of(instance, with, kB200, &all)));
+      CHECK(all.total_us > without.total_us);
+    }
+  });
+}
+
+TEST_CASE("a conversion costs its instructions, and the more the narrower the type", "[host][cost_model]") {
+  for_general([](const Instance& instance, const Shape& shape, double results) {
+    const auto with = [&](CType c_type) {
+      Instance other = instance;
+      other.epilogue.c_type = c_type;  // what is stored stays
+      return epilogue_cycles(other, shape);
+    };
+    const auto of_chunk = [&](double instructions) { return results * instructions / 16 / 80; };
+    const double fp16 = with(CType::kFp16);
+    CHECK(with(CType::kBf16) == fp16);
+    CHECK(close(with(CType::kFp32), fp16 - of_chunk(2)));
+    CHECK(close(with(CType::kFp8), fp16 + of_chunk(17)));
+    CHECK(close(with(CType::kNvfp4), fp16 + of_chunk(instance.plan.mma.swap_ab ? 204 : 49)));
+  });
+}
+
+TEST_CASE("EXACT_ACT costs its loop, and the fewer units of fp64 there are the more", "[host][cost_model]") {
+  CostConstants little = kB200Costs;
+  little.fp64 = 2;
+  for_general([&](const Instance& instance, const Shape& shape, double results) {
+    const auto exact = [&](ActivationKind activation, const CostConstants& constants) {
+      Shape other = shape;
+      other.exact = true;
+      other.activation = activation;
+      return epilogue_cycles(instance, other, constants);
+    };
+    // SITU has 287 instructions for a result, 99 of fp64, and SwiGLU 137 and 36.
+    const double swiglu = exact(ActivationKind::kSwiglu, kB200Costs);
+    CHECK(close(exact(ActivationKind::kSitu, kB200Costs) - swiglu,
+                results * ((287 - 137) / 80.0 + (99 - 36) / 64.0)));
+    CHECK(close(exact(ActivationKind::kSwiglu, little) - swiglu, results * 36 * (1 / 2.0 - 1 / 64.0)));
+    for (const ActivationKind activation :
+         {ActivationKind::kSwiglu, ActivationKind::kGegluTanh, ActivationKind::kGegluErf,
+          ActivationKind::kReglu, ActivationKind::kGlu, ActivationKind::kSwigluStep, ActivationKind::kSitu}) {
+      INFO("activation " << static_cast<int32_t>(activation));
+      Shape approximate = shape;
+      approximate.activation = activation;
+      CHECK(exact(activation, kB200Costs) > epilogue_cycles(instance, approximate));
+    }
+  });
+}
+
+TEST_CASE("a general epilogue costs more than the plain one of the same tile", "[host][cost_model]") {
+  for_general([](const Instance& general, Shape shape, double) {
+    shape.activation = ActivationKind::kSwiglu;
+    Instance plain = general;
+    plain.epilogue.general = false;
+    CHECK(epilogue_cycles(general, shape) > epilogue_cycles(plain, shape));
   });
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "host/names.h"
 #include "host/tiling.h"
 #include "host/validate.h"
 #include "kernel/instance.h"
@@ -256,7 +257,8 @@ TEST_CASE("an instance of the other kind is refused", "[host][limits][grouped]")
       if (same_kind) continue;
       const std::string text = "instance_id=" + std::to_string(id) + ": " + instance.name +
                                " is for launches " + (instance.plan.tile.grouped ? "with" : "without") +
-                               " a group_mode";
+                               " a group_mode, not for group_mode=" + std::to_string(args.group_mode) + " (" +
+                               group_mode_name(args.group_mode) + ")";
       CHECK(std::string(dualgemm_last_error()) == text);
     }
 }

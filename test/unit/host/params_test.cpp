@@ -291,7 +291,8 @@ TEST_CASE("what the general epilogue takes when a launch asks for everything", "
     args.situ_up = 8;
     args.a_row_scale = address<const float>(0x4'0000'0000);
     args.c_row_scale = address<const float>(0x4'1000'0000);
-    args.batch_stride_c_row_scale = 303;
+    const bool shared = args.group_mode == DUALGEMM_GROUP_OFFSETS;  // these have no strides between groups
+    args.batch_stride_c_row_scale = shared ? 0 : 303;
     args.bias1 = address(0x4'2000'0000);
     args.bias2 = address(0x4'3000'0000);
     args.bias_stride = 290;
@@ -300,7 +301,7 @@ TEST_CASE("what the general epilogue takes when a launch asks for everything", "
     args.d2 = address(0x5'4000'0000);
     args.ldd1 = 296;
     args.ldd2 = 304;
-    args.batch_stride_d2 = 300 * 304 + 8;
+    args.batch_stride_d2 = shared ? 0 : 300 * 304 + 8;
     args.d_dtype = DUALGEMM_DTYPE_FP16;
     args.amax_out = address<float>(0x4'4000'0000);
     args.c_global_scale = 448;
@@ -310,15 +311,15 @@ TEST_CASE("what the general epilogue takes when a launch asks for everything", "
       if (i.epilogue.c_type == CType::kNvfp4 &&
           i.plan.tile.grouped == (args.group_mode != DUALGEMM_GROUP_NONE)) {
         INFO(i.name << ", group_mode " << args.group_mode);
-        check(i, args, args.group_mode == DUALGEMM_GROUP_OFFSETS);
+        check(i, args, shared);
         // One for all problems, and a stride of the factors that the caller chooses.
         dualgemm_args_t other = args;
         other.bias_stride = other.c_global_scale_stride = 0;
-        other.batch_stride_sfc = 8192;
+        other.batch_stride_sfc = shared ? 0 : 8192;
         const GeneralParams p = params_of(other, i).general;
         CHECK(p.bias_stride == 0);
         CHECK(p.encode_stride == 0);
-        CHECK(p.sfc_stride == (args.group_mode == DUALGEMM_GROUP_OFFSETS ? 0 : 8192));
+        CHECK(p.sfc_stride == other.batch_stride_sfc);
       }
   }
 }

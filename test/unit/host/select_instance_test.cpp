@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "arguments.h"
@@ -404,6 +405,46 @@ TEST_CASE("a launch gets a plain instance exactly where it asks for a plain SwiG
         CHECK(info.general == (changes == &general));
         CHECK(info.c_dtype == args.c_dtype);
       }
+}
+
+// Each request reaches the cost model: the choice is that for the shape which has it, and is another one
+// somewhere.
+TEST_CASE("what a launch asks of its epilogue counts in the choice", "[host][select_instance]") {
+  struct Request {
+    const char* name;
+    void (*ask)(dualgemm_args_t&);
+    void (*of)(Shape&);
+  };
+  const std::vector<Request> requests = {
+      {"EXACT_ACT", [](auto& a) { a.flags = DUALGEMM_FLAG_EXACT_ACT; }, [](Shape& s) { s.exact = true; }},
+      {"a bias", [](auto& a) { a.bias2 = somewhere(); }, [](Shape& s) { s.biases = 1; }},
+      {"both biases", [](auto& a) { a.bias1 = a.bias2 = somewhere(); }, [](Shape& s) { s.biases = 2; }},
+      {"a_row_scale", [](auto& a) { a.a_row_scale = somewhere(); }, [](Shape& s) { s.a_row_scale = true; }},
+      {"c_row_scale", [](auto& a) { a.c_row_scale = somewhere(); }, [](Shape& s) { s.c_row_scale = true; }},
+      {"amax_out", [](auto& a) { a.amax_out = somewhere(); }, [](Shape& s) { s.amax = true; }},
+      {"SITU", [](auto& a) { a.activation = DUALGEMM_ACTIVATION_SITU; },
+       [](Shape& s) { s.activation = ActivationKind::kSitu; }},
+      {"d1 and d2", [](auto& a) { a.d1 = somewhere(), a.d2 = dualgemm_test::address(uintptr_t{1} << 51); },
+       [](Shape& s) { s.d_bits = 32; }}};
+  const InstanceKind kind{Arch::kSm100, CType::kFp16, true};
+  for (const Request& request : requests) {
+    INFO(request.name);
+    int32_t others = 0;
+    for (const auto& [n, k] : {std::pair{192, 1024}, {2048, 7168}, {3584, 8192}, {14336, 4096}})
+      for (const int32_t m : kRows) {
+        dualgemm_args_t args = args_of(m, n, k, DUALGEMM_DTYPE_FP16);
+        args.c = dualgemm_test::address(uintptr_t{1} << 50);
+        request.ask(args);
+        const Shape plain{m, n, k};
+        Shape shape = plain;
+        request.of(shape);
+        const int32_t chosen = selected(args) - 1;
+        INFO(m << " x " << n << " x " << k);
+        CHECK(chosen == select_instance(kind, shape, kB200));
+        others += chosen != select_instance(kind, plain, kB200);
+      }
+    CHECK(others > 0);
+  }
 }
 
 TEST_CASE("the instances of every kind fit in the list of candidates", "[host][select_instance]") {

@@ -54,8 +54,8 @@ TEST_CASE("the last error lives until the next call and in one thread", "[host][
   other.join();
   CHECK(before.empty());
   CHECK(cuda_error == 0);
-  CHECK(after == "N=9: must be a multiple of 8");
-  CHECK(std::string(dualgemm_last_error()) == "K=1000: must be a multiple of 16");
+  CHECK(after == "n=9: must be a multiple of 8 with c_dtype=0 (BF16)");
+  CHECK(std::string(dualgemm_last_error()) == "k=1000: must be a multiple of 16");
 
   args.k = 512;
   REQUIRE(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_SUCCESS);

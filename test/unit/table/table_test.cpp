@@ -133,17 +133,18 @@ TEST_CASE("an output or an activation is accepted where an instance has it", "[t
   CHECK(choice(asked(DUALGEMM_DTYPE_FP16), b200()) == "b200_fp16");
   CHECK(
       refusal(asked(DUALGEMM_DTYPE_BF16)) ==
-      "c_dtype=0, plain SwiGLU, group_mode=0: no kernel for compute capability 10.x computes this on 148 SMs");
+      "c_dtype=0 (BF16), plain SwiGLU, group_mode=0 (NONE): no kernel for compute capability 10.x computes this on 148 SMs");
   CHECK(
       refusal(asked(DUALGEMM_DTYPE_BF16, DUALGEMM_ACTIVATION_REGLU)) ==
-      "c_dtype=0, general epilogue, group_mode=0: no kernel for compute capability 10.x computes this on 148 "
+      "c_dtype=0 (BF16), general epilogue, group_mode=0 (NONE): no kernel for compute capability 10.x computes this on 148 "
       "SMs");
 
   dualgemm_args_t forced = asked(DUALGEMM_DTYPE_FP16, DUALGEMM_ACTIVATION_GEGLU_TANH);
   forced.instance_id = 1;
-  CHECK(refusal(forced) == "instance_id=1: b200_fp16 computes a plain SwiGLU and nothing else");
+  CHECK(refusal(forced) ==
+        "instance_id=1: b200_fp16 computes a plain SwiGLU and nothing else, not what activation asks for");
   forced.instance_id = 3;
-  CHECK(refusal(forced) == "instance_id=3: b200_fp32 does not write the requested c_dtype");
+  CHECK(refusal(forced) == "instance_id=3: b200_fp32 writes c_dtype=2 (FP32), not c_dtype=1 (FP16)");
   forced.instance_id = 4;
   CHECK(choice(forced, b200()) == "b200_fp16_general");
 }
@@ -151,14 +152,14 @@ TEST_CASE("an output or an activation is accepted where an instance has it", "[t
 TEST_CASE("what only another architecture computes is refused", "[table]") {
   CHECK(
       refusal(asked(DUALGEMM_DTYPE_FP32), h200()) ==
-      "c_dtype=2, general epilogue, group_mode=0: no kernel for compute capability 9.0 computes this on 132 "
+      "c_dtype=2 (FP32), general epilogue, group_mode=0 (NONE): no kernel for compute capability 9.0 computes this on 132 "
       "SMs");
   dualgemm_args_t groups = masked_args();
   groups.c_dtype = DUALGEMM_DTYPE_FP16;
   CHECK(choice(groups, b200()) == "b200_fp16_grouped");
   CHECK(
       refusal(groups, h200()) ==
-      "c_dtype=1, plain SwiGLU, group_mode=2: no kernel for compute capability 9.0 computes this on 132 SMs");
+      "c_dtype=1 (FP16), plain SwiGLU, group_mode=2 (MASKED): no kernel for compute capability 9.0 computes this on 132 SMs");
 }
 
 TEST_CASE("the size of an output element counts in its cost and in its zeros", "[table]") {
