@@ -5,9 +5,9 @@
 #include <cinttypes>
 #include <limits>
 
+#include "host/instance_kinds.h"
 #include "host/status.h"
 #include "host/tiling.h"
-#include "kernel/instance.h"
 
 namespace dualgemm {
 namespace {
@@ -68,20 +68,22 @@ dualgemm_status_t check_instance(const Problem& problem) {
   return kOk;
 }
 
-// Tiles have 32-bit numbers, whichever instance computes them.
+// Tiles have 32-bit numbers.
+dualgemm_status_t check_tiles(const Problem& problem, const Instance& instance) {
+  const int64_t tiles = tile_bound(problem, instance.plan.tile);
+  if (tiles <= std::numeric_limits<int32_t>::max()) return kOk;
+  return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+              "M=%" PRId32 ", N=%" PRId32 ": %" PRId64 " tiles, at most 2^31-1", problem.args.m,
+              problem.args.n, tiles);
+}
+
+// Where the library chooses, they have to fit whichever instance it takes on whichever device.
 dualgemm_status_t check_tiles(const Problem& problem) {
-  const int32_t id = problem.args.instance_id;
-  for (int32_t i = 0; i < instance_count(); ++i) {
-    const Instance& x = instance(i);
-    const bool fits = x.epilogue.c_type == problem.c_type && x.epilogue.general == problem.general &&
-                      x.plan.tile.grouped == problem.grouped();
-    if (!(id > 0 ? i == id - 1 : fits)) continue;
-    const int64_t tiles = tile_bound(problem, x.plan.tile);
-    if (tiles > std::numeric_limits<int32_t>::max())
-      return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-                  "M=%" PRId32 ", N=%" PRId32 ": %" PRId64 " tiles, at most 2^31-1", problem.args.m,
-                  problem.args.n, tiles);
-  }
+  if (const int32_t id = problem.args.instance_id; id > 0) return check_tiles(problem, instance(id - 1));
+  for (const Architecture& architecture : kArchitectures)
+    for (const auto& [instance, index] :
+         instances_of({architecture.arch, problem.c_type, problem.general}, problem.grouped()))
+      if (auto status = check_tiles(problem, *instance)) return status;
   return kOk;
 }
 

@@ -18,6 +18,8 @@ struct Shape {
   bool grouped = false;
   ActivationKind activation = ActivationKind::kSwiglu;
   int32_t d_bits = 0;  // of the elements of D1 and of D2 together, if they are asked for
+
+  bool operator==(const Shape&) const = default;
 };
 
 // A launch may use this: SMs, and as many clusters of two and of four CTAs with full shared memory as run on
@@ -25,6 +27,8 @@ struct Shape {
 // architecture's largest chip has in proportion to its SMs.
 struct Machine {
   int32_t sms, clusters_of_2 = 0, clusters_of_4 = 0;
+
+  bool operator==(const Machine&) const = default;
 };
 
 // Returns the part of the device that a launch may use.
