@@ -3,8 +3,8 @@ BUILD := build
 JOBS  ?= $(shell nproc)
 ARGS  ?=
 
-.PHONY: help setup configure lib run test mutation soak cube bench ptx instances sass pages accuracy format \
-        format-check clean
+.PHONY: help setup configure lib run test mutation soak cube bench host-time ptx instances sass pages accuracy \
+        format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
@@ -47,6 +47,10 @@ cube: configure       ## every combination of what a launch may ask for, every a
 bench: configure      ## verify, then measure; without a Blackwell GPU, the arithmetic of each shape
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench cudart_sim cuda_sim
 	@test/run_anywhere.sh $(BUILD) $(BUILD)/dualgemm_bench $(ARGS)
+
+host-time: configure  ## what a call costs the CPU, on a CUDA runtime that does nothing
+	@cmake --build $(BUILD) -j $(JOBS) --target host_time host_time_twice
+	@$(BUILD)/host_time && echo && $(BUILD)/host_time_twice
 
 ptx: configure        ## the PTX of every kernel instance, into build/ptx/
 	@cmake --build $(BUILD) -j $(JOBS) --target ptx

@@ -43,6 +43,36 @@ Shape shape_of(const Problem& problem) {
   return shape;
 }
 
+// This is all that the automatic choice looks at.
+struct Question {
+  InstanceKind kind;
+  Shape shape;
+  Machine machine;
+  bool split_k;
+
+  bool operator==(const Question&) const = default;
+};
+
+// A program asks about the same few problems again and again. Each thread remembers its last answers, one for
+// each place that a question may take; an answer is a function of the question, so it never grows old.
+int32_t answer(const Question& question) {
+  struct Remembered {
+    Question question;
+    int32_t index;
+  };
+  constexpr size_t kPlaces = 16;
+  thread_local Remembered places[kPlaces] = {};  // of no problem: M, N and K are above 0 in every question
+  const Shape& shape = question.shape;
+  uint32_t mixed = 0;
+  for (const int32_t number : {shape.m, shape.n, shape.k, shape.problems})
+    mixed = (mixed ^ static_cast<uint32_t>(number)) * 0x9E3779B1u;  // 2^32 over the golden ratio
+  Remembered& place = places[mixed >> 28];
+  static_assert(kPlaces == 1 << (32 - 28));
+  if (!(place.question == question))
+    place = {question, select_instance(question.kind, shape, question.machine, question.split_k)};
+  return place.index;
+}
+
 // Can the instance that the caller asks for keep what the caller asks for, on this device?
 dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& device, Arch arch) {
   const dualgemm_args_t& args = problem.args;
@@ -87,7 +117,7 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
   const bool split_k = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) == 0;
   const InstanceKind kind{architecture.arch, problem.c_type, problem.general()};
   const Machine machine = machine_of(args, device);
-  *index = select_instance(kind, shape_of(problem), machine, split_k);
+  *index = answer({kind, shape_of(problem), machine, split_k});
   if (*index >= 0) return DUALGEMM_STATUS_SUCCESS;
   return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
               "c_dtype=%" PRId32 " (%s), %s, group_mode=%" PRId32

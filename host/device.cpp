@@ -35,8 +35,9 @@ class Once {
   std::atomic<bool> done_{false};
 };
 
-// This remembers which instances are loaded. To load one again does no harm: those beyond its size are loaded
-// by each launch.
+// This remembers which instances were loaded. To load one again does no harm: those beyond its size are
+// loaded by each launch. After cudaDeviceReset it stays true of what counts: the attribute survives, and
+// the code loads when it is used, in a capture as well (an H200, driver 580; CUDA documents neither).
 class Loaded {
  public:
   bool has(int32_t index) const {

@@ -34,11 +34,6 @@ bool preferred(const Candidate& left, const Candidate& right) {
 
 }  // namespace
 
-bool is_kind(const Instance& instance, const InstanceKind& kind) {
-  return instance.plan.arch == kind.arch && instance.epilogue.c_type == kind.c_type &&
-         instance.epilogue.general == kind.general;
-}
-
 int32_t best_of(std::span<const Candidate> candidates) {
   double lowest = std::numeric_limits<double>::infinity();
   for (const Candidate& c : candidates) lowest = std::min(lowest, c.cost.total_us);
@@ -51,14 +46,14 @@ int32_t best_of(std::span<const Candidate> candidates) {
 int32_t select_instance(const InstanceKind& kind, Shape shape, const Machine& machine, bool split_k) {
   Candidate candidates[kMaxOfKind];
   size_t count = 0;
-  for (int32_t i = 0; i < instance_count() && count < kMaxOfKind; ++i) {
-    const Instance& x = instance(i);
-    if (!is_kind(x, kind) || (x.plan.tile.split_k > 1 && !split_k)) continue;
+  for (const auto& [instance, index] : instances_of(kind, shape.grouped)) {
+    const Plan& plan = instance->plan;
+    if (plan.tile.split_k > 1 && !split_k) continue;
     Candidate& candidate = candidates[count];
-    if (!cost_of(x, shape, machine, &candidate.cost)) continue;
-    candidate.index = i;
-    candidate.split_k = x.plan.tile.split_k;
-    candidate.overlapped = x.plan.tmem.overlapped();
+    if (!cost_of(*instance, shape, machine, &candidate.cost)) continue;
+    candidate.index = index;
+    candidate.split_k = plan.tile.split_k;
+    candidate.overlapped = plan.tmem.overlapped();
     ++count;
   }
   const int32_t best = best_of({candidates, count});

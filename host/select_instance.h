@@ -7,18 +7,10 @@
 #include <span>
 
 #include "host/cost_model.h"
+#include "host/instance_kinds.h"
 #include "host/tiling.h"
-#include "kernel/instance.h"
 
 namespace dualgemm {
-
-// The instance has to be of this kind, whatever the size of the problem.
-struct InstanceKind {
-  Arch arch;
-  CType c_type;
-  bool general = false;
-};
-bool is_kind(const Instance& instance, const InstanceKind& kind);
 
 // This is an instance that takes the problem, as the choice looks at it.
 struct Candidate {
@@ -30,9 +22,6 @@ struct Candidate {
 // Returns the position of the one to take, or -1 when there is none: the simplest of those that come close to
 // the lowest cost.
 int32_t best_of(std::span<const Candidate> candidates);
-
-// Instances of one kind differ in tiles and rings alone. There may be this many.
-inline constexpr int32_t kMaxOfKind = 64;
 
 // Returns the index of an instance, or -1 when there is none of this kind that takes the problem on this
 // machine. Without `split_k`, instances that split K stay out of it.

@@ -5,11 +5,11 @@
 #include <cinttypes>
 #include <limits>
 
+#include "host/instance_kinds.h"
 #include "host/names.h"
 #include "host/status.h"
 #include "host/text.h"
 #include "host/tiling.h"
-#include "kernel/instance.h"
 
 namespace dualgemm {
 namespace {
@@ -95,23 +95,26 @@ dualgemm_status_t check_instance(const Problem& problem) {
   return kOk;
 }
 
-// Tiles have 32-bit numbers, whichever instance computes them.
-dualgemm_status_t check_tiles(const Problem& problem) {
+// Tiles have 32-bit numbers.
+dualgemm_status_t check_tiles(const Problem& problem, const Instance& instance) {
   const dualgemm_args_t& args = problem.args;
-  const int32_t id = args.instance_id;
-  for (int32_t i = 0; i < instance_count(); ++i) {
-    const Instance& x = instance(i);
-    const bool fits = x.epilogue.c_type == problem.c_type && x.epilogue.general == problem.general() &&
-                      x.plan.tile.grouped == problem.grouped();
-    if (!(id > 0 ? i == id - 1 : fits)) continue;
-    const int64_t tiles = tile_bound(problem, x.plan.tile);
-    if (tiles > std::numeric_limits<int32_t>::max())
-      return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-                  "m=%" PRId32 ", n=%" PRId32 ", %s=%" PRId32 ": are %" PRId64 " tiles of %" PRId32
-                  " x %" PRId32 ", must be at most 2^31-1",
-                  args.m, args.n, problem.grouped() ? "groups" : "batch",
-                  problem.grouped() ? args.groups : args.batch, tiles, x.plan.tile.m, x.plan.tile.n);
-  }
+  const TilePlan& tile = instance.plan.tile;
+  const int64_t tiles = tile_bound(problem, tile);
+  if (tiles <= std::numeric_limits<int32_t>::max()) return kOk;
+  return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+              "m=%" PRId32 ", n=%" PRId32 ", %s=%" PRId32 ": are %" PRId64 " tiles of %" PRId32 " x %" PRId32
+              ", must be at most 2^31-1",
+              args.m, args.n, problem.grouped() ? "groups" : "batch",
+              problem.grouped() ? args.groups : args.batch, tiles, tile.m, tile.n);
+}
+
+// Where the library chooses, they have to fit whichever instance it takes on whichever device.
+dualgemm_status_t check_tiles(const Problem& problem) {
+  if (const int32_t id = problem.args.instance_id; id > 0) return check_tiles(problem, instance(id - 1));
+  for (const Architecture& architecture : kArchitectures)
+    for (const auto& [instance, index] :
+         instances_of({architecture.arch, problem.c_type, problem.general()}, problem.grouped()))
+      if (auto status = check_tiles(problem, *instance)) return status;
   return kOk;
 }
 

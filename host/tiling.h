@@ -22,6 +22,8 @@ struct Shape {
   bool a_row_scale = false, c_row_scale = false;
   bool amax = false;
   bool exact = false;  // EXACT_ACT
+
+  bool operator==(const Shape&) const = default;
 };
 
 // A launch may use this: SMs, and as many clusters of two and of four CTAs with full shared memory as run on
@@ -29,6 +31,8 @@ struct Shape {
 // architecture's largest chip has in proportion to its SMs.
 struct Machine {
   int32_t sms, clusters_of_2 = 0, clusters_of_4 = 0;
+
+  bool operator==(const Machine&) const = default;
 };
 
 // Returns the part of the device that a launch may use.

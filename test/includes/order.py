@@ -38,7 +38,7 @@ KERNEL = [
 HOST = [
     ['dualgemm.h', 'text.h', 'region.*', 'sf_layout.h', 'cost_constants.h', 'epilogue_work.h'],
     ['status.*', 'problem.h', 'names.h'],
-    ['cuda_error.*', 'arguments.*', 'tiling.*', 'quantize.cpp'],
+    ['cuda_error.*', 'arguments.*', 'tiling.*', 'instance_kinds.*', 'quantize.cpp'],
     ['supported.*', 'cost_model.*', 'device.*', 'tensor_map.*'],
     ['validate.*', 'select_instance.*', 'launch.*'],
     ['choice.*'],

@@ -131,7 +131,8 @@ void Module::release_variables() {
   program_->globals.clear();
 }
 
-std::unique_ptr<Module> Module::load(const std::string& ptx, GlobalMemory& memory, const ModuleEditor& edit) {
+std::unique_ptr<Module> Module::load(const std::string& ptx, GlobalMemory& memory, const ModuleEditor& edit,
+                                     int device) {
   std::unique_ptr<Module> module(new Module);
   Program& program = *module->program_;
   program.memory = &memory;
@@ -141,7 +142,7 @@ std::unique_ptr<Module> Module::load(const std::string& ptx, GlobalMemory& memor
     if (variable.space != "global" && variable.space != "const") continue;
     if (variable.is_extern || variable.size == 0)
       throw Fault(FaultKind::kUnsupported, "variable " + variable.name + " is not defined in this module");
-    void* at = memory.allocate(variable.size, "__device__ " + variable.name);
+    void* at = memory.allocate(variable.size, "__device__ " + variable.name, device);
     std::memset(at, 0, variable.size);
     std::copy_n(variable.initial.begin(), std::min<size_t>(variable.initial.size(), variable.size),
                 static_cast<uint8_t*>(at));

@@ -28,9 +28,9 @@ class Program;  // decode/program.h: decoded instructions
 class Module {
  public:
   // Parses and decodes everything. A Fault kSyntax or kUnsupported names the PTX line, its text and the
-  // source line. Global variables are allocated in `memory` and initialised.
+  // source line. Global variables are allocated in the device's part of `memory` and initialised.
   static std::unique_ptr<Module> load(const std::string& ptx, GlobalMemory& memory,
-                                      const ModuleEditor& edit = {});
+                                      const ModuleEditor& edit = {}, int device = 0);
   ~Module();
   // Gives the memory of the variables back. Code and names stay, for those who still look at them.
   void release_variables();

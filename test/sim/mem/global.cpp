@@ -1,6 +1,7 @@
 // global.cpp -- the allocation map of device memory.
 #include "sim/mem/global.h"
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 
@@ -15,16 +16,17 @@ constexpr uint64_t kAlignment = 256;
 
 }  // namespace
 
-void* GlobalMemory::allocate(size_t size, std::string what) {
+void* GlobalMemory::allocate(size_t size, std::string what, int device) {
   if (size == 0) return nullptr;
   Allocation allocation;
   allocation.storage = std::make_unique<uint8_t[]>(size + 2 * kRedZone + kAlignment);
   allocation.base =
       (reinterpret_cast<uint64_t>(allocation.storage.get()) + kRedZone + kAlignment - 1) & ~(kAlignment - 1);
   allocation.size = size;
+  allocation.device = device;
   allocation.what = std::move(what);
   allocation.valid.assign(size, 0);
-  in_use_ += size;
+  in_use_[device] += size;
   void* base = reinterpret_cast<void*>(allocation.base);
   allocations_[allocation.base] = std::move(allocation);
   return base;
@@ -44,7 +46,7 @@ void GlobalMemory::adopt(void* memory, size_t size, std::string what) {
   allocation.size = size;
   allocation.what = std::move(what);
   allocation.valid.assign(size, 0xFF);
-  in_use_ += size;
+  in_use_[kNoDevice] += size;
   allocations_[base] = std::move(allocation);
 }
 
@@ -53,9 +55,20 @@ void GlobalMemory::release(void* memory) {
   if (it == allocations_.end())
     throw Fault(FaultKind::kBounds,
                 hex(reinterpret_cast<uint64_t>(memory)) + " is not the base of an allocation");
-  in_use_ -= it->second.size;
+  in_use_[it->second.device] -= it->second.size;
   last_ = nullptr;
   allocations_.erase(it);
+}
+
+void GlobalMemory::release_all_of(int device) {
+  std::erase_if(allocations_, [&](const auto& entry) { return entry.second.device == device; });
+  in_use_.erase(device);
+  last_ = nullptr;
+}
+
+size_t GlobalMemory::bytes_in_use(int device) const {
+  const auto found = in_use_.find(device);
+  return found == in_use_.end() ? 0 : found->second;
 }
 
 GlobalMemory::Allocation* GlobalMemory::find(uint64_t address, size_t n) {
@@ -103,9 +116,21 @@ std::string nearest(const std::map<uint64_t, GlobalMemory::Allocation>& allocati
 
 }  // namespace
 
+void GlobalMemory::require_reach(const Allocation& a, const char* what, uint64_t address, size_t n) const {
+  if (a.device == reach_.device || a.device == kNoDevice) return;
+  if (std::find(reach_.peers.begin(), reach_.peers.end(), a.device) != reach_.peers.end()) return;
+  const std::string owner = std::to_string(a.device), user = std::to_string(reach_.device);
+  throw Fault(FaultKind::kBounds,
+              std::string(what) + " of " + std::to_string(n) + " bytes at global address " + hex(address) +
+                  ": byte " + std::to_string(address - a.base) + " of " + a.what +
+                  ", which is memory of device " + owner + "; the kernel runs on device " + user +
+                  ", which has no access to it (cudaDeviceEnablePeerAccess)");
+}
+
 void GlobalMemory::read(uint64_t address, void* out, size_t n) {
   const Allocation* a = find(address, n);
   if (a == nullptr) out_of_bounds(allocations_, "read", address, n);
+  require_reach(*a, "read", address, n);
   const size_t at = address - a->base;
   const uint8_t* valid = a->valid.data() + at;
   if (n <= 8) {
@@ -127,6 +152,7 @@ void GlobalMemory::read(uint64_t address, void* out, size_t n) {
 void GlobalMemory::write(uint64_t address, const void* in, size_t n) {
   Allocation* a = find(address, n);
   if (a == nullptr) out_of_bounds(allocations_, "write", address, n);
+  require_reach(*a, "write", address, n);
   std::memcpy(reinterpret_cast<void*>(address), in, n);
   std::memset(a->valid.data() + (address - a->base), 0xFF, n);
 }

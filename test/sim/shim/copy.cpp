@@ -100,7 +100,9 @@ void fill_rows(Runtime& runtime, void* to, int value, const Rows& rows) {
   const auto target_row = [&](size_t row) { return static_cast<uint8_t*>(to) + row * rows.pitch; };
   std::vector<Region> regions;
   for (size_t row = 0; row < rows.height; ++row) {
-    device_range(runtime, target_row(row), rows.width, true, "destination");
+    const Allocation* target = device_range(runtime, target_row(row), rows.width, true, "destination");
+    require(runtime.reaches(runtime.order.current->device, target->device),
+            "the fill is of another device's memory, to which its stream's device has no access");
     append_region(regions, address_of(target_row(row)), rows.width, true);
   }
   runtime.order.announce(runtime, HostWork::Kind::kSet, std::move(regions));

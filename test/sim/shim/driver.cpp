@@ -1,9 +1,10 @@
 // driver.cpp -- the driver API that CUDA programs reach around the runtime for: tensor maps above all, and
-// what cudaGetDriverEntryPoint or cuGetProcAddress hand out. There is one context, always current. Calls
-// outside this table do not link, or are reported as not found by name.
+// what cudaGetDriverEntryPoint or cuGetProcAddress hand out. A device has one context, its primary one, and
+// one of them is always current. Calls outside this table do not link, or are reported as not found by name.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -75,8 +76,11 @@ const ResultName* find_result(CUresult code) {
   return nullptr;
 }
 
-// Any non-null value will do, because programs only compare it.
-CUcontext the_context() { return reinterpret_cast<CUcontext>(&sim::shim::runtime()); }
+// Any addresses will do, because programs only compare them.
+std::array<char, sim::shim::kMaxDevices> contexts;
+CUcontext context_of(int device) {
+  return reinterpret_cast<CUcontext>(&contexts[static_cast<size_t>(device)]);
+}
 
 void encode(CUtensorMap* map, uint32_t type, uint32_t rank, void* base, const uint64_t* dims,
             const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides,
@@ -113,9 +117,9 @@ CUresult cuGetErrorName(CUresult code, const char** text) {
 }
 
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
-  return driver_call("cuDeviceGet", [&](Runtime&) {
+  return driver_call("cuDeviceGet", [&](Runtime& runtime) {
     require(device, "no place for the device");
-    sim::shim::require_device(ordinal);
+    sim::shim::require_device(runtime, ordinal);
     *device = ordinal;
   });
 }
@@ -125,7 +129,7 @@ CUresult cuDeviceGetCount(int* count) { return driver_result(cudaGetDeviceCount(
 CUresult cuDeviceGetName(char* name, int size, CUdevice device) {
   return driver_call("cuDeviceGetName", [&](Runtime& runtime) {
     require(name && size > 0, "no place for the name");
-    sim::shim::require_device(device);
+    sim::shim::require_device(runtime, device);
     std::snprintf(name, static_cast<size_t>(size), "%s", sim::shim::device_name(runtime.machine).c_str());
   });
 }
@@ -133,7 +137,7 @@ CUresult cuDeviceGetName(char* name, int size, CUdevice device) {
 CUresult cuDeviceTotalMem(size_t* bytes, CUdevice device) {
   return driver_call("cuDeviceTotalMem", [&](Runtime& runtime) {
     require(bytes, "no place for the size");
-    sim::shim::require_device(device);
+    sim::shim::require_device(runtime, device);
     *bytes = runtime.machine.memory_bytes;
   });
 }
@@ -141,33 +145,37 @@ CUresult cuDeviceTotalMem(size_t* bytes, CUdevice device) {
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   return driver_call("cuDeviceGetAttribute", [&](Runtime& runtime) {
     require(value, "no place for the value");
-    sim::shim::require_device(device);
+    sim::shim::require_device(runtime, device);
     *value = sim::shim::device_attribute(runtime.machine, attribute);
   });
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
-  return driver_call("cuDevicePrimaryCtxRetain", [&](Runtime&) {
+  return driver_call("cuDevicePrimaryCtxRetain", [&](Runtime& runtime) {
     require(context, "no place for the context");
-    sim::shim::require_device(device);
-    *context = the_context();
+    sim::shim::require_device(runtime, device);
+    *context = context_of(device);
   });
 }
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
-  return driver_call("cuDevicePrimaryCtxRelease", [&](Runtime&) { sim::shim::require_device(device); });
+  return driver_call("cuDevicePrimaryCtxRelease",
+                     [&](Runtime& runtime) { sim::shim::require_device(runtime, device); });
 }
 
 CUresult cuCtxGetCurrent(CUcontext* context) {
   return driver_call("cuCtxGetCurrent", [&](Runtime&) {
     require(context, "no place for the context");
-    *context = the_context();
+    *context = context_of(sim::shim::current_device());
   });
 }
 
 CUresult cuCtxSetCurrent(CUcontext context) {
-  return driver_call("cuCtxSetCurrent", [&](Runtime&) {
-    require(context == the_context(), "not the context of the one device");
+  return driver_call("cuCtxSetCurrent", [&](Runtime& runtime) {
+    int device = 0;
+    while (device < runtime.device_count && context != context_of(device)) ++device;
+    require(device < runtime.device_count, "not the context of a device");
+    sim::shim::set_current_device(device);
   });
 }
 

@@ -13,26 +13,37 @@ void merge(Frontier& into, const Frontier& from) {
     if (std::find(into.begin(), into.end(), id) == into.end()) into.push_back(id);
 }
 
+const HostOrder::Device& HostOrder::of(int device) const {
+  static const Device kNone;
+  const auto found = devices_.find(device);
+  return found == devices_.end() ? kNone : found->second;
+}
+
 Frontier HostOrder::before(Runtime& runtime, const Stream& stream) const {
+  const Device& device = of(stream.device);
   Frontier after = host_;
+  merge(after, device.floor);
   merge(after, stream.done);
   Streams& streams = runtime.streams;
   if (streams.is_legacy(stream)) {
     streams.for_each([&](const Stream& other) {
-      if (streams.is_blocking(other)) merge(after, other.done);
+      if (other.device == stream.device && streams.is_blocking(other)) merge(after, other.done);
     });
-    merge(after, blocking_orphans_);
+    merge(after, device.blocking_orphans);
   } else if (streams.is_blocking(stream)) {
-    merge(after, streams.find(nullptr).done);
+    merge(after, streams.legacy(stream.device).done);
   }
   return after;
 }
 
-Frontier HostOrder::everything(Runtime& runtime) const {
+Frontier HostOrder::everything(Runtime& runtime, int device) const {
   Frontier all = host_;
-  runtime.streams.for_each([&](const Stream& stream) { merge(all, stream.done); });
-  merge(all, blocking_orphans_);
-  merge(all, other_orphans_);
+  merge(all, of(device).floor);
+  runtime.streams.for_each([&](const Stream& stream) {
+    if (stream.device == device) merge(all, stream.done);
+  });
+  merge(all, of(device).blocking_orphans);
+  merge(all, of(device).other_orphans);
   return all;
 }
 
@@ -46,7 +57,8 @@ void HostOrder::host_waits(Runtime& runtime, const char* what, Frontier frontier
 }
 
 void HostOrder::orphan(const Stream& stream) {
-  merge((stream.flags & cudaStreamNonBlocking) ? other_orphans_ : blocking_orphans_, stream.done);
+  Device& device = devices_[stream.device];
+  merge((stream.flags & cudaStreamNonBlocking) ? device.other_orphans : device.blocking_orphans, stream.done);
 }
 
 uint64_t HostOrder::announce(Runtime& runtime, HostWork::Kind kind, std::vector<Region> regions,

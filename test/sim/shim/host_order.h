@@ -1,10 +1,12 @@
 // host_order.h -- the numbers of host work and what each piece comes after. Execution is eager (work runs in
 // the call that enqueues it), so nothing here decides when work runs; it says what CUDA promises about its
-// order, which is less: a stream is in order, events and the legacy default stream join streams, a
-// synchronising call puts everything that the host enqueues later after what it waited for.
+// order, which is less: a stream is in order, events join streams, the legacy default stream joins those of
+// its device, a copy between two devices in it joins everything of both, and a synchronising call puts
+// everything that the host enqueues later after what it waited for.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +28,7 @@ struct WorkInProgress {
   const char* what = "";
   Frontier after;
   bool programmatic = false;
+  int device = 0;   // that does it
   uint64_t id = 0;  // 0 until announced
 };
 
@@ -37,8 +40,10 @@ class HostOrder {
   void host_waits(Runtime& runtime, const char* what, Frontier frontier);
   // A call returned only after its own work, such as a synchronous copy, had completed.
   void host_waited(Frontier done) { host_ = std::move(done); }
-  // Returns everything that is in any stream.
-  Frontier everything(Runtime& runtime) const;
+  // Returns everything that is in any stream of the device.
+  Frontier everything(Runtime& runtime, int device) const;
+  // All later work of the device comes after `frontier`.
+  void hold_back(int device, const Frontier& frontier) { merge(devices_[device].floor, frontier); }
   // A stream that goes away leaves its work behind.
   void orphan(const Stream& stream);
 
@@ -49,9 +54,15 @@ class HostOrder {
                     const std::string& what = {});
 
  private:
+  struct Device {
+    Frontier floor;  // what all work comes after
+    Frontier blocking_orphans, other_orphans;
+  };
+  const Device& of(int device) const;
+
   uint64_t next_ = 1;
   Frontier host_;
-  Frontier blocking_orphans_, other_orphans_;
+  std::map<int, Device> devices_;
 };
 
 // Appends [address, address + n) as regions of global memory.

@@ -22,12 +22,12 @@ FatBinary* Registry::add(const void* wrapper) {
 void Registry::remove(FatBinary* binary) {
   std::erase_if(kernels_, [&](const auto& entry) { return entry.second->owner == binary; });
   std::erase_if(variables_, [&](const auto& entry) { return entry.second.owner == binary; });
-  retire(*binary);
+  for (auto& [device, image] : binary->images) retire(image);
   binaries_.erase(binary);
 }
 
 void Registry::add_kernel(FatBinary* binary, const void* host_stub, const char* name) {
-  Kernel& kernel = binary->kernels.try_emplace(name, Kernel{binary, name}).first->second;
+  Kernel& kernel = binary->kernels.try_emplace(name, Kernel{binary, name, {}}).first->second;
   kernels_[host_stub] = &kernel;
   kernels_[&kernel] = &kernel;
 }
@@ -43,12 +43,12 @@ Kernel& Registry::kernel(const void* stub_or_handle) {
   return *found->second;
 }
 
-GlobalVariable Registry::variable(const void* host_variable, GlobalMemory& memory) {
+GlobalVariable Registry::variable(const void* host_variable, GlobalMemory& memory, int device) {
   const auto found = variables_.find(host_variable);
   if (found == variables_.end())
     fail(cudaErrorInvalidSymbol, "the symbol is no device variable that a loaded object registered");
   const Variable& variable = found->second;
-  const GlobalVariable* global = module(*variable.owner, memory).find_global(variable.name);
+  const GlobalVariable* global = module(*variable.owner, memory, device).find_global(variable.name);
   if (!global)
     fail(cudaErrorInvalidSymbol, "the PTX of the object does not define variable " + variable.name);
   return *global;
@@ -61,83 +61,103 @@ const std::string& Registry::text(FatBinary& binary) {
 }
 
 template <class Load>
-const Module& Registry::loaded(FatBinary& binary, const Load& load) {
-  if (binary.load_error.empty()) {
+const Module& Registry::loaded(Image& image, const Load& load) {
+  if (image.load_error.empty()) {
     try {
       return load();
     } catch (const FatbinError& error) {
-      binary.load_error_code = cudaErrorNoKernelImageForDevice;
-      binary.load_error = error.what();
+      image.load_error_code = cudaErrorNoKernelImageForDevice;
+      image.load_error = error.what();
     } catch (const Fault& fault) {
       judge_fault(runtime(), fault.kind(), fault.what());
-      binary.load_error_code =
+      image.load_error_code =
           fault.kind() == FaultKind::kSyntax ? cudaErrorInvalidPtx : cudaErrorUnsupportedPtxVersion;
-      binary.load_error = fault.what();
+      image.load_error = fault.what();
     }
   }
-  fail(static_cast<cudaError_t>(binary.load_error_code), binary.load_error);
+  fail(static_cast<cudaError_t>(image.load_error_code), image.load_error);
 }
 
-const Module& Registry::module(FatBinary& binary, GlobalMemory& memory) {
-  if (binary.module) return *binary.module;
-  return loaded(binary, [&]() -> const Module& {
+const Module& Registry::module(FatBinary& binary, GlobalMemory& memory, int device) {
+  Image& image = binary.images[device];
+  if (image.module) return *image.module;
+  return loaded(image, [&]() -> const Module& {
     std::string whole = text(binary);
     if (cut_) cut_(whole);
-    binary.module = Module::load(whole, memory, edit_);
-    return *binary.module;
+    image.module = Module::load(whole, memory, edit_, device);
+    return *image.module;
   });
 }
 
-const Module& Registry::module(const Kernel& kernel, GlobalMemory& memory) {
+const Module& Registry::module(const Kernel& kernel, GlobalMemory& memory, int device) {
   FatBinary& binary = *kernel.owner;
-  if (binary.module || edit_ || cut_) return module(binary, memory);
-  std::unique_ptr<Module>& part = binary.parts[kernel.name];
+  Image& image = binary.images[device];
+  if (image.module || edit_ || cut_) return module(binary, memory, device);
+  std::unique_ptr<Module>& part = image.parts[kernel.name];
   if (part) return *part;
-  return loaded(binary, [&]() -> const Module& {
+  return loaded(image, [&]() -> const Module& {
     std::string one = text(binary);
-    if (!kernels_stand_alone(one) || !keep_kernel(one, kernel.name)) return module(binary, memory);
-    part = Module::load(one, memory);
+    if (!kernels_stand_alone(one) || !keep_kernel(one, kernel.name)) return module(binary, memory, device);
+    part = Module::load(one, memory, {}, device);
     return *part;
   });
 }
 
-const KernelInfo& Registry::info(const Kernel& kernel, GlobalMemory& memory) {
-  const KernelInfo* info = module(kernel, memory).find_kernel(kernel.name);
+const KernelInfo& Registry::info(const Kernel& kernel, GlobalMemory& memory, int device) {
+  const KernelInfo* info = module(kernel, memory, device).find_kernel(kernel.name);
   if (!info)
     fail(cudaErrorInvalidDeviceFunction, "the PTX of the object does not define kernel " + kernel.name);
   return *info;
 }
 
-void Registry::retire(FatBinary& binary) {
-  if (binary.module && runtime().judge) {
-    binary.module->release_variables();
-    retired_.push_back(std::move(binary.module));
+std::vector<std::string> Registry::loaded_kernels(int device) const {
+  std::vector<std::string> names;
+  const auto add = [&](const Module& module) {
+    for (const KernelInfo& kernel : module.kernels()) names.push_back(kernel.name);
+  };
+  for (const auto& [handle, binary] : binaries_) {
+    const auto image = binary->images.find(device);
+    if (image == binary->images.end()) continue;
+    if (image->second.module) add(*image->second.module);
+    for (const auto& [name, part] : image->second.parts)
+      if (part) add(*part);
+  }
+  return names;
+}
+
+void Registry::retire(Image& image) {
+  if (image.module && runtime().judge) {
+    image.module->release_variables();
+    retired_.push_back(std::move(image.module));
   }
   if (runtime().judge)
-    for (auto& [name, part] : binary.parts)
+    for (auto& [name, part] : image.parts)
       if (part) retired_.push_back(std::move(part));
-  binary.module.reset();
-  binary.parts.clear();
-  binary.text.clear();
+  image = Image{};
 }
 
 void Registry::reload() {
   for (auto& [handle, binary] : binaries_) {
-    retire(*binary);
-    binary->load_error.clear();
+    for (auto& [device, image] : binary->images) retire(image);
+    binary->text.clear();
   }
+}
+
+void Registry::unload(int device) {
+  for (auto& [handle, binary] : binaries_)
+    if (const auto image = binary->images.find(device); image != binary->images.end()) retire(image->second);
 }
 
 void Registry::unload_all() {
   reload();
   for (auto& [handle, binary] : binaries_)
-    for (auto& [name, kernel] : binary->kernels) kernel = Kernel{binary.get(), name};
+    for (auto& [name, kernel] : binary->kernels) kernel.attributes.clear();
 }
 
-void Registry::bind_managed(FatBinary& binary, GlobalMemory& memory) {
+void Registry::bind_managed(FatBinary& binary, GlobalMemory& memory, int device) {
   for (const auto& [host, variable] : variables_)
     if (variable.owner == &binary && variable.managed_pointer)
-      *variable.managed_pointer = reinterpret_cast<void*>(this->variable(host, memory).address);
+      *variable.managed_pointer = reinterpret_cast<void*>(this->variable(host, memory, device).address);
 }
 
 }  // namespace sim::shim
@@ -191,7 +211,8 @@ void __cudaRegisterManagedVar(void** handle, void** host_pointer, char*, const c
 // load without a launch.
 char __cudaInitModule(void** handle) {
   return sim::shim::call("__cudaInitModule", [&](Runtime& runtime) {
-           runtime.registry.bind_managed(*reinterpret_cast<FatBinary*>(handle), runtime.memory);
+           runtime.registry.bind_managed(*reinterpret_cast<FatBinary*>(handle), runtime.memory,
+                                         sim::shim::current_device());
          }) == cudaSuccess;
 }
 

@@ -17,16 +17,20 @@ namespace sim::shim {
 
 struct FatBinary;
 
+// These are the attributes that a program set; -1 means the default.
+struct FunctionAttributes {
+  int max_dynamic_smem = -1;
+  int smem_carveout = -1;
+  int cluster_policy = 0;
+  bool non_portable_cluster = false;
+};
+
 // A kernel is known by its fat binary and name, never by the name alone: static kernels of two files share
 // one. Its address is the cudaKernel_t and the cudaFunction_t of the runtime.
 struct Kernel {
   FatBinary* owner;
   std::string name;
-  // These are function attributes that the program set; -1 means the default.
-  int max_dynamic_smem = -1;
-  int smem_carveout = -1;
-  int cluster_policy = 0;
-  bool non_portable_cluster = false;
+  std::map<int, FunctionAttributes> attributes;  // by device; a reset of the device leaves them, as an H200
 };
 
 struct Variable {
@@ -35,14 +39,19 @@ struct Variable {
   void** managed_pointer;  // host pointer to fill for __managed__ variables, null otherwise
 };
 
-struct FatBinary {
-  const void* wrapper;
+// This is what of a fat binary is loaded on one device.
+struct Image {
   std::unique_ptr<Module> module;  // null until first used
   // Kernels that stand alone are modules of their own, so that a program pays for those that it launches.
   std::map<std::string, std::unique_ptr<Module>> parts;
+  std::string load_error;   // why loading failed: the same answer every time
+  int load_error_code = 0;  // cudaError_t
+};
+
+struct FatBinary {
+  const void* wrapper;
   std::string text;                       // the PTX, empty until first used
-  std::string load_error;                 // why loading failed: the same answer every time
-  int load_error_code = 0;                // cudaError_t
+  std::map<int, Image> images;            // by device
   std::map<std::string, Kernel> kernels;  // by PTX name; node addresses are stable
 };
 
@@ -57,12 +66,14 @@ class Registry {
   // for anything else.
   Kernel& kernel(const void* stub_or_handle);
   // Throws Failure cudaErrorInvalidSymbol when the variable is unknown.
-  GlobalVariable variable(const void* host_variable, GlobalMemory& memory);
-  // Loads on first use. Throws Failure with the loader's text when the PTX is missing, malformed or
-  // unsupported.
-  const Module& module(FatBinary& binary, GlobalMemory& memory);
-  const Module& module(const Kernel& kernel, GlobalMemory& memory);  // which has this kernel
-  const KernelInfo& info(const Kernel& kernel, GlobalMemory& memory);
+  GlobalVariable variable(const void* host_variable, GlobalMemory& memory, int device);
+  // Loads on first use on the device. Throws Failure with the loader's text when the PTX is missing,
+  // malformed or unsupported.
+  const Module& module(FatBinary& binary, GlobalMemory& memory, int device);
+  const Module& module(const Kernel& kernel, GlobalMemory& memory, int device);  // which has this kernel
+  const KernelInfo& info(const Kernel& kernel, GlobalMemory& memory, int device);
+  // Returns the names of the kernels that are loaded on the device.
+  std::vector<std::string> loaded_kernels(int device) const;
   // Sets what is applied to every module that is loaded from now on, and to its text.
   void set_editor(ModuleEditor edit, std::function<void(std::string&)> cut) {
     edit_ = std::move(edit);
@@ -70,20 +81,22 @@ class Registry {
   }
   // Forgets every loaded module; the next use loads afresh. Function attributes stay.
   void reload();
-  // Forgets every loaded module and function attribute; the next use loads afresh.
+  // Forgets the modules that are loaded on the device; the next use loads afresh. Function attributes stay.
+  void unload(int device);
+  // Forgets every loaded module and function attribute.
   void unload_all();
   // Modules that were dropped live on while a judge may hold their instructions; this ends it.
   void forget_retired() { retired_.clear(); }
   // Points the host side of the binary's __managed__ variables at their memory.
-  void bind_managed(FatBinary& binary, GlobalMemory& memory);
+  void bind_managed(FatBinary& binary, GlobalMemory& memory, int device);
 
  private:
-  void retire(FatBinary& binary);
+  void retire(Image& image);
   // Returns the PTX of the binary for the simulated GPU. Throws FatbinError or Fault.
   const std::string& text(FatBinary& binary);
   // Calls load() unless it failed before; a failure gives the same answer every time.
   template <class Load>
-  const Module& loaded(FatBinary& binary, const Load& load);
+  const Module& loaded(Image& image, const Load& load);
 
   ModuleEditor edit_;
   std::function<void(std::string&)> cut_;

@@ -1,4 +1,5 @@
-// runtime_device.cpp -- the one device: selection, attributes, properties, limits and synchronisation.
+// runtime_device.cpp -- the devices, all alike: selection, attributes, properties, limits and
+// synchronisation.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
@@ -16,7 +17,29 @@ namespace {
 
 constexpr int kAccessWindowBytes = 128 << 20;
 
+thread_local int the_current_device = 0;
+
+[[noreturn]] void refuse_environment(const char* variable, const std::string& why) {
+  std::fprintf(stderr, "simulated CUDA: %s: %s\n", variable, why.c_str());
+  std::fflush(nullptr);
+  std::_Exit(2);
+}
+
 }  // namespace
+
+int current_device() { return the_current_device; }
+void set_current_device(int device) { the_current_device = device; }
+
+int device_count_from_environment() {
+  const char* text = std::getenv("SIM_DEVICES");
+  if (text == nullptr || *text == 0) return 1;
+  char* end = nullptr;
+  const long count = std::strtol(text, &end, 10);
+  if (*end != 0 || count < 1 || count > kMaxDevices)
+    refuse_environment("SIM_DEVICES",
+                       "'" + std::string(text) + "' is no number from 1 to " + std::to_string(kMaxDevices));
+  return static_cast<int>(count);
+}
 
 const Machine& machine_from_environment() {
   const char* name = std::getenv("SIM_MACHINE");
@@ -24,9 +47,7 @@ const Machine& machine_from_environment() {
   try {
     return machine_named(name);
   } catch (const std::invalid_argument& error) {
-    std::fprintf(stderr, "simulated CUDA: SIM_MACHINE: %s\n", error.what());
-    std::fflush(nullptr);
-    std::_Exit(2);
+    refuse_environment("SIM_MACHINE", error.what());
   }
 }
 
@@ -99,29 +120,51 @@ int device_attribute(const Machine& machine, int attribute) {
   }
 }
 
-void require_device(int device) {
-  if (device != 0)
-    fail(cudaErrorInvalidDevice, "device " + std::to_string(device) + "; there is one, device 0");
+void require_device(const Runtime& runtime, int device) {
+  if (device >= 0 && device < runtime.device_count) return;
+  const int last = runtime.device_count - 1;
+  fail(cudaErrorInvalidDevice,
+       "device " + std::to_string(device) +
+           (last == 0 ? "; there is one, device 0" : "; there are devices 0 to " + std::to_string(last)));
 }
 
-void reset_device(Runtime& runtime) {
-  runtime.registry.unload_all();
-  for (const auto& [address, block] : runtime.host_blocks)
+// The context of a device ends when its work has ended.
+void reset_device(Runtime& runtime, int device) {
+  runtime.order.host_waits(runtime, "cudaDeviceReset", runtime.order.everything(runtime, device));
+  runtime.registry.unload(device);
+  runtime.streams.destroy_all_of(device);
+  std::erase_if(runtime.peers,
+                [&](const auto& pair) { return pair.first == device || pair.second == device; });
+  std::erase_if(runtime.host_blocks, [&](const auto& entry) {
+    const auto& [address, block] = entry;
+    if (block.device != device) return false;
+    runtime.memory.release(reinterpret_cast<void*>(address));
     if (block.owner == HostBlock::Owner::kRuntime) std::free(reinterpret_cast<void*>(address));
-  runtime.host_blocks.clear();
-  runtime.memory = GlobalMemory{};
+    return true;
+  });
+  runtime.memory.release_all_of(device);
 }
 
 void set_machine(const Machine& machine) {
   std::lock_guard lock(runtime().mutex);
-  reset_device(runtime());
+  for (int device = 0; device < runtime().device_count; ++device) reset_device(runtime(), device);
+  runtime().registry.unload_all();
   runtime().machine = machine;
+}
+
+void set_device_count(int count) {
+  std::lock_guard lock(runtime().mutex);
+  if (count < 1 || count > kMaxDevices) throw std::invalid_argument("no such number of devices");
+  for (int device = count; device < runtime().device_count; ++device) reset_device(runtime(), device);
+  runtime().device_count = count;
+  set_current_device(0);
 }
 
 }  // namespace sim::shim
 
 using sim::Machine;
 using sim::shim::call;
+using sim::shim::current_device;
 using sim::shim::device_attribute;
 using sim::shim::fail;
 using sim::shim::require;
@@ -131,25 +174,28 @@ using sim::shim::Runtime;
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  return call("cudaGetDeviceCount", [&](Runtime&) {
+  return call("cudaGetDeviceCount", [&](Runtime& runtime) {
     require(count, "no place for the count");
-    *count = 1;
+    *count = runtime.device_count;
   });
 }
 
 cudaError_t cudaGetDevice(int* device) {
   return call("cudaGetDevice", [&](Runtime&) {
     require(device, "no place for the device");
-    *device = 0;
+    *device = current_device();
   });
 }
 
 cudaError_t cudaSetDevice(int device) {
-  return call("cudaSetDevice", [&](Runtime&) { require_device(device); });
+  return call("cudaSetDevice", [&](Runtime& runtime) {
+    require_device(runtime, device);
+    sim::shim::set_current_device(device);
+  });
 }
 
 cudaError_t cudaInitDevice(int device, unsigned, unsigned) {
-  return call("cudaInitDevice", [&](Runtime&) { require_device(device); });
+  return call("cudaInitDevice", [&](Runtime& runtime) { require_device(runtime, device); });
 }
 
 cudaError_t cudaSetDeviceFlags(unsigned) {
@@ -159,7 +205,7 @@ cudaError_t cudaSetDeviceFlags(unsigned) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   return call("cudaDeviceGetAttribute", [&](Runtime& runtime) {
     require(value, "no place for the value");
-    require_device(device);
+    require_device(runtime, device);
     *value = device_attribute(runtime.machine, attribute);
   });
 }
@@ -167,7 +213,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
   return call("cudaGetDeviceProperties", [&](Runtime& runtime) {
     require(p, "no place for the properties");
-    require_device(device);
+    require_device(runtime, device);
     const Machine& machine = runtime.machine;
     const auto attribute = [&](int which) { return device_attribute(machine, which); };
     *p = {};
@@ -209,16 +255,16 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device) {
 cudaError_t cudaDeviceSynchronize() {
   return call("cudaDeviceSynchronize", [](Runtime& runtime) {
     runtime.streams.forbid_during_capture("cudaDeviceSynchronize");
-    runtime.order.host_waits(runtime, "cudaDeviceSynchronize", runtime.order.everything(runtime));
+    runtime.order.host_waits(runtime, "cudaDeviceSynchronize",
+                             runtime.order.everything(runtime, current_device()));
   });
 }
 
-// Streams and events hold nothing of the device and stay. A faulted device stays faulted: CUDA asks for a new
-// process then.
+// A faulted device stays faulted: CUDA asks for a new process then.
 cudaError_t cudaDeviceReset() {
   return call("cudaDeviceReset", [](Runtime& runtime) {
     runtime.streams.forbid_during_capture("cudaDeviceReset");
-    sim::shim::reset_device(runtime);
+    sim::shim::reset_device(runtime, current_device());
   });
 }
 
@@ -238,11 +284,29 @@ cudaError_t cudaCtxResetPersistingL2Cache() {
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
-  return call("cudaDeviceCanAccessPeer", [&](Runtime&) {
+  return call("cudaDeviceCanAccessPeer", [&](Runtime& runtime) {
     require(can, "no place for the answer");
-    require_device(device);
-    require_device(peer);
-    *can = 0;
+    require_device(runtime, device);
+    require_device(runtime, peer);
+    *can = device != peer;
+  });
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+  return call("cudaDeviceEnablePeerAccess", [&](Runtime& runtime) {
+    require(flags == 0, "flags other than 0");
+    require_device(runtime, peer);
+    if (peer == current_device()) fail(cudaErrorInvalidDevice, "a device is no peer of itself");
+    if (!runtime.peers.emplace(current_device(), peer).second)
+      fail(cudaErrorPeerAccessAlreadyEnabled, "the current device has access already");
+  });
+}
+
+cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+  return call("cudaDeviceDisablePeerAccess", [&](Runtime& runtime) {
+    require_device(runtime, peer);
+    if (runtime.peers.erase({current_device(), peer}) == 0)
+      fail(cudaErrorPeerAccessNotEnabled, "the current device has no access");
   });
 }
 

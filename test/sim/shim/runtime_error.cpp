@@ -35,6 +35,8 @@ constexpr ErrorText kErrors[] = {
     SIM_ERROR(cudaErrorIllegalState, "the operation cannot be performed in the present state"),
     SIM_ERROR(cudaErrorSymbolNotFound, "named symbol not found"),
     SIM_ERROR(cudaErrorNotReady, "device not ready"),
+    SIM_ERROR(cudaErrorPeerAccessAlreadyEnabled, "peer access is already enabled"),
+    SIM_ERROR(cudaErrorPeerAccessNotEnabled, "peer access has not been enabled"),
     SIM_ERROR(cudaErrorIllegalAddress, "an illegal memory access was encountered"),
     SIM_ERROR(cudaErrorLaunchOutOfResources, "too many resources requested for launch"),
     SIM_ERROR(cudaErrorLaunchTimeout, "the launch timed out and was terminated"),

@@ -3,6 +3,7 @@
 // every rule of the machine itself is sim::launch's.
 #include <algorithm>
 #include <array>
+#include <string>
 #include <vector>
 
 #include "sim/shim/judging.h"
@@ -29,20 +30,28 @@ int max_threads(const KernelInfo& info) {
   return static_cast<int>(limit[0] * std::max(limit[1], 1u) * std::max(limit[2], 1u));
 }
 
-int max_dynamic_smem(const Kernel& kernel, const KernelInfo& info) {
-  if (kernel.max_dynamic_smem >= 0) return kernel.max_dynamic_smem;
+int max_dynamic_smem(const FunctionAttributes& attributes, const KernelInfo& info) {
+  if (attributes.max_dynamic_smem >= 0) return attributes.max_dynamic_smem;
   return std::max(0, kDefaultSmemPerBlock - static_cast<int>(info.static_smem));
+}
+
+// Returns what the program set on the current device.
+FunctionAttributes& attributes_of(Kernel& kernel) { return kernel.attributes[current_device()]; }
+
+const KernelInfo& info_of(Runtime& runtime, const Kernel& kernel) {
+  return runtime.registry.info(kernel, runtime.memory, current_device());
 }
 
 void check(const Machine& machine, const LaunchRequest& request, const KernelInfo& info) {
   const LaunchConfig& config = request.config;
+  const FunctionAttributes& attributes = attributes_of(*request.kernel);
   const auto say = [&](const std::string& why) { return "kernel " + readable(info.name) + ": " + why; };
   if (volume(config.grid) == 0 || volume(config.block) == 0)
     fail(cudaErrorInvalidConfiguration, say("the grid or the block is empty"));
   if (volume(config.block) > kMaxThreadsPerBlock)
     fail(cudaErrorInvalidConfiguration, say(std::to_string(volume(config.block)) + " threads in a block"));
 
-  const int smem_limit = max_dynamic_smem(*request.kernel, info);
+  const int smem_limit = max_dynamic_smem(attributes, info);
   if (config.dynamic_smem > static_cast<size_t>(smem_limit))
     fail(cudaErrorInvalidValue,
          say(std::to_string(config.dynamic_smem) + " bytes of dynamic shared memory, the function allows " +
@@ -52,7 +61,7 @@ void check(const Machine& machine, const LaunchRequest& request, const KernelInf
   if (info.explicit_cluster && !given(info.req_cluster) && !request.cluster_given)
     fail(cudaErrorInvalidClusterSize, say("needs the cluster dimension launch attribute"));
   if (cluster == 0 || cluster > kMaxClusterSize ||
-      (cluster > kPortableClusterSize && !request.kernel->non_portable_cluster))
+      (cluster > kPortableClusterSize && !attributes.non_portable_cluster))
     fail(cudaErrorInvalidClusterSize,
          say("a cluster of " + std::to_string(cluster) +
              " blocks; more than 8 need cudaFuncAttributeNonPortableClusterSizeAllowed, "
@@ -80,8 +89,18 @@ cudaError_t error_of(FaultKind kind) {
   return cudaErrorLaunchFailure;
 }
 
+// Returns what a grid on the device may touch.
+Reach reach_of(const Runtime& runtime, int device) {
+  Reach reach{device, {}};
+  for (const auto& [user, peer] : runtime.peers)
+    if (user == device) reach.peers.push_back(peer);
+  return reach;
+}
+
 void run(Runtime& runtime, const Kernel& kernel, const LaunchConfig& config, void* const* args) {
-  const Module& module = runtime.registry.module(kernel, runtime.memory);
+  const int device = runtime.order.current->device;
+  const Module& module = runtime.registry.module(kernel, runtime.memory, device);
+  runtime.memory.set_reach(reach_of(runtime, device));
   LaunchOptions options = launch_options(runtime);
   options.work = runtime.order.announce(runtime, HostWork::Kind::kLaunch, {}, kernel.name);
   try {
@@ -148,7 +167,7 @@ LaunchRequest read_request(Runtime& runtime, const cudaLaunchConfig_t& config, c
              "launch attribute " + std::to_string(config.attrs[i].id) + " is not supported");
     }
   }
-  const auto& required = runtime.registry.info(*request.kernel, runtime.memory).req_cluster;
+  const auto& required = info_of(runtime, *request.kernel).req_cluster;
   if (given(required) && !request.cluster_given)
     request.config.cluster = {required[0], std::max(required[1], 1u), std::max(required[2], 1u)};
   return request;
@@ -156,7 +175,11 @@ LaunchRequest read_request(Runtime& runtime, const cudaLaunchConfig_t& config, c
 
 void launch_kernel(Runtime& runtime, const LaunchRequest& request, void** args, cudaStream_t stream) {
   const Kernel& kernel = *request.kernel;
-  const KernelInfo& info = runtime.registry.info(kernel, runtime.memory);
+  Stream& target = runtime.streams.find(stream);
+  if (target.device != current_device())
+    fail(cudaErrorInvalidResourceHandle, "the stream belongs to device " + std::to_string(target.device) +
+                                             ", the current device is " + std::to_string(current_device()));
+  const KernelInfo& info = info_of(runtime, kernel);
   try {
     check(runtime.machine, request, info);
   } catch (const Failure& failure) {
@@ -164,7 +187,6 @@ void launch_kernel(Runtime& runtime, const LaunchRequest& request, void** args, 
     throw;
   }
   require(info.params.empty() || args, "the kernel takes parameters and the launch passes none");
-  Stream& target = runtime.streams.find(stream);
   Task task{cudaGraphNodeTypeKernel, kernel.name.c_str(), {}, request.programmatic};
   if (target.capture) {
     auto owned = std::make_shared<const OwnedArguments>(info, args);
@@ -213,7 +235,8 @@ std::vector<CallConfiguration>& pushed() {
 
 void set_attribute(Runtime& runtime, const void* function, cudaFuncAttribute attribute, int value) {
   Kernel& kernel = runtime.registry.kernel(function);
-  const sim::KernelInfo& info = runtime.registry.info(kernel, runtime.memory);
+  sim::shim::FunctionAttributes& attributes = sim::shim::attributes_of(kernel);
+  const sim::KernelInfo& info = sim::shim::info_of(runtime, kernel);
   const int limit = runtime.machine.smem_per_block_optin;
   switch (attribute) {
     case cudaFuncAttributeMaxDynamicSharedMemorySize:
@@ -221,18 +244,18 @@ void set_attribute(Runtime& runtime, const void* function, cudaFuncAttribute att
         fail(cudaErrorInvalidValue, "kernel " + sim::readable(info.name) + ": " + std::to_string(value) +
                                         " dynamic and " + std::to_string(info.static_smem) +
                                         " static bytes of shared memory exceed " + std::to_string(limit));
-      kernel.max_dynamic_smem = value;
+      attributes.max_dynamic_smem = value;
       break;
     case cudaFuncAttributePreferredSharedMemoryCarveout:
       require(value >= -1 && value <= 100, "the shared memory carveout is a percentage or -1");
-      kernel.smem_carveout = value;
+      attributes.smem_carveout = value;
       break;
-    case cudaFuncAttributeNonPortableClusterSizeAllowed: kernel.non_portable_cluster = value != 0; break;
+    case cudaFuncAttributeNonPortableClusterSizeAllowed: attributes.non_portable_cluster = value != 0; break;
     case cudaFuncAttributeClusterSchedulingPolicyPreference:
       require(
           value >= cudaClusterSchedulingPolicyDefault && value <= cudaClusterSchedulingPolicyLoadBalancing,
           "unknown cluster scheduling policy");
-      kernel.cluster_policy = value;
+      attributes.cluster_policy = value;
       break;
     default:
       fail(cudaErrorNotSupported, "function attribute " + std::to_string(attribute) + " cannot be set here");
@@ -316,21 +339,22 @@ cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache) {
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
   return call("cudaFuncGetAttributes", [&](Runtime& runtime) {
     require(attributes, "no place for the attributes");
-    const Kernel& kernel = runtime.registry.kernel(function);
-    const sim::KernelInfo& info = runtime.registry.info(kernel, runtime.memory);
+    Kernel& kernel = runtime.registry.kernel(function);
+    const sim::shim::FunctionAttributes& set = sim::shim::attributes_of(kernel);
+    const sim::KernelInfo& info = sim::shim::info_of(runtime, kernel);
     *attributes = {};
     attributes->sharedSizeBytes = info.static_smem;
     attributes->maxThreadsPerBlock = sim::shim::max_threads(info);
     attributes->numRegs = sim::shim::kAssumedRegisters;
     attributes->ptxVersion = attributes->binaryVersion = static_cast<int>(runtime.machine.arch());
-    attributes->maxDynamicSharedSizeBytes = sim::shim::max_dynamic_smem(kernel, info);
-    attributes->preferredShmemCarveout = kernel.smem_carveout;
+    attributes->maxDynamicSharedSizeBytes = sim::shim::max_dynamic_smem(set, info);
+    attributes->preferredShmemCarveout = set.smem_carveout;
     attributes->clusterDimMustBeSet = info.explicit_cluster;
     attributes->requiredClusterWidth = static_cast<int>(info.req_cluster[0]);
     attributes->requiredClusterHeight = static_cast<int>(info.req_cluster[1]);
     attributes->requiredClusterDepth = static_cast<int>(info.req_cluster[2]);
-    attributes->clusterSchedulingPolicyPreference = kernel.cluster_policy;
-    attributes->nonPortableClusterSizeAllowed = kernel.non_portable_cluster;
+    attributes->clusterSchedulingPolicyPreference = set.cluster_policy;
+    attributes->nonPortableClusterSizeAllowed = set.non_portable_cluster;
   });
 }
 
@@ -338,10 +362,11 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
                                                                    int threads, size_t smem, unsigned) {
   return call("cudaOccupancyMaxActiveBlocksPerMultiprocessor", [&](Runtime& runtime) {
     require(blocks && threads > 0, "no place for the answer, or no threads");
-    const Kernel& kernel = runtime.registry.kernel(function);
-    const sim::KernelInfo& info = runtime.registry.info(kernel, runtime.memory);
-    const bool launchable = threads <= sim::shim::max_threads(info) &&
-                            smem <= static_cast<size_t>(sim::shim::max_dynamic_smem(kernel, info));
+    Kernel& kernel = runtime.registry.kernel(function);
+    const sim::KernelInfo& info = sim::shim::info_of(runtime, kernel);
+    const int smem_limit = sim::shim::max_dynamic_smem(sim::shim::attributes_of(kernel), info);
+    const bool launchable =
+        threads <= sim::shim::max_threads(info) && smem <= static_cast<size_t>(smem_limit);
     *blocks = launchable ? sim::max_active_blocks_per_sm(runtime.machine, info, threads, smem) : 0;
   });
 }
@@ -354,7 +379,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
 cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* smem, const void* function, int blocks, int) {
   return call("cudaOccupancyAvailableDynamicSMemPerBlock", [&](Runtime& runtime) {
     require(smem && blocks > 0, "no place for the answer, or no blocks");
-    const sim::KernelInfo& info = runtime.registry.info(runtime.registry.kernel(function), runtime.memory);
+    const sim::KernelInfo& info = sim::shim::info_of(runtime, runtime.registry.kernel(function));
     // Each block gets whole units of the hardware's 128-byte granularity, less its reserved part.
     const sim::Machine& machine = runtime.machine;
     const int share = machine.smem_per_sm / blocks / 128 * 128 - machine.kReservedSmemPerBlock;
@@ -368,7 +393,7 @@ cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
   return call("cudaOccupancyMaxActiveClusters", [&](Runtime& runtime) {
     require(clusters && config, "no place for the answer, or no launch configuration");
     const auto request = sim::shim::read_request(runtime, *config, function);
-    const sim::KernelInfo& info = runtime.registry.info(*request.kernel, runtime.memory);
+    const sim::KernelInfo& info = sim::shim::info_of(runtime, *request.kernel);
     sim::shim::check(runtime.machine, request, info);
     *clusters = sim::max_active_clusters(runtime.machine, info, request.config);
   });
@@ -379,9 +404,10 @@ cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const void* function
   return call("cudaOccupancyMaxPotentialClusterSize", [&](Runtime& runtime) {
     require(size && config, "no place for the answer, or no launch configuration");
     auto request = sim::shim::read_request(runtime, *config, function);
-    const sim::KernelInfo& info = runtime.registry.info(*request.kernel, runtime.memory);
-    const unsigned largest =
-        request.kernel->non_portable_cluster ? sim::shim::kMaxClusterSize : sim::shim::kPortableClusterSize;
+    const sim::KernelInfo& info = sim::shim::info_of(runtime, *request.kernel);
+    const unsigned largest = sim::shim::attributes_of(*request.kernel).non_portable_cluster
+                                 ? sim::shim::kMaxClusterSize
+                                 : sim::shim::kPortableClusterSize;
     *size = 0;
     for (unsigned candidate = largest; candidate >= 1 && *size == 0; candidate /= 2) {
       request.config.cluster = {candidate, 1, 1};

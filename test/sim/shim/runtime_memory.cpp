@@ -12,6 +12,7 @@
 #include "sim/shim/state.h"
 
 using sim::shim::call;
+using sim::shim::current_device;
 using sim::shim::fail;
 using sim::shim::HostBlock;
 using sim::shim::require;
@@ -32,10 +33,10 @@ std::string numbered(Runtime& runtime, const char* what) {
   return what + (" " + std::to_string(++runtime.allocations));
 }
 
-void* allocate_device(Runtime& runtime, size_t size, const char* what) {
-  if (size > runtime.machine.memory_bytes - runtime.memory.bytes_in_use())
+void* allocate_device(Runtime& runtime, size_t size, const char* what, int device) {
+  if (size > runtime.machine.memory_bytes - runtime.memory.bytes_in_use(device))
     fail(cudaErrorMemoryAllocation, "the device has no " + std::to_string(size) + " bytes left");
-  return runtime.memory.allocate(size, numbered(runtime, what));
+  return runtime.memory.allocate(size, numbered(runtime, what), device);
 }
 
 void release_device(Runtime& runtime, void* pointer) {
@@ -50,7 +51,7 @@ void* allocate_host(Runtime& runtime, size_t size, cudaMemoryType type, unsigned
   void* memory = std::aligned_alloc(kHostAlignment, round_up(size, kHostAlignment));
   if (!memory) throw std::bad_alloc();
   runtime.memory.adopt(memory, size, numbered(runtime, what));
-  runtime.host_blocks[address_of(memory)] = {size, type, HostBlock::Owner::kRuntime, flags};
+  runtime.host_blocks[address_of(memory)] = {size, type, HostBlock::Owner::kRuntime, flags, current_device()};
   return memory;
 }
 
@@ -72,8 +73,19 @@ const HostBlock* host_block_of(const Runtime& runtime, const void* pointer) {
   return address_of(pointer) - next->first < next->second.size ? &next->second : nullptr;
 }
 
+// Returns the device whose memory holds an address, or kNoDevice.
+int device_of(Runtime& runtime, const void* pointer) {
+  const auto* allocation = runtime.memory.find(address_of(pointer), 1);
+  return allocation ? allocation->device : sim::kNoDevice;
+}
+
 bool is_device(Runtime& runtime, const void* pointer) {
-  return runtime.memory.find(address_of(pointer), 1) && !host_block_of(runtime, pointer);
+  return device_of(runtime, pointer) != sim::kNoDevice;
+}
+
+bool between_devices(Runtime& runtime, const void* to, const void* from) {
+  return is_device(runtime, to) && is_device(runtime, from) &&
+         device_of(runtime, to) != device_of(runtime, from);
 }
 
 // Synchronous copies and fills go through the legacy default stream and are therefore no part of any capture.
@@ -82,10 +94,16 @@ sim::shim::Frontier now(Runtime& runtime, const char* what, sim::shim::Work work
   return submit(runtime, nullptr, {cudaGraphNodeTypeMemcpy, what, std::move(work)});
 }
 
-// A copy with a host side has completed when the call returns; one inside the device, and a fill, need not
-// have. The copy of pageable memory to the device may end after the call as well, but no kernel can be seen
-// to overtake it.
+// A copy with a host side has completed when the call returns; one between device memories, and a fill, need
+// not have. The copy of pageable memory to the device may end after the call as well, but no kernel can be
+// seen to overtake it.
 void copy_now(Runtime& runtime, const char* what, const void* to, const void* from, sim::shim::Work work) {
+  if (between_devices(runtime, to, from)) {
+    runtime.streams.forbid_during_capture(what);
+    sim::shim::submit_between(runtime, device_of(runtime, to), device_of(runtime, from),
+                              {cudaGraphNodeTypeMemcpy, what, std::move(work)});
+    return;
+  }
   const auto done = now(runtime, what, std::move(work));
   if (!is_device(runtime, to) || !is_device(runtime, from)) runtime.order.host_waited(done);
 }
@@ -93,19 +111,31 @@ void copy_now(Runtime& runtime, const char* what, const void* to, const void* fr
 // An asynchronous copy to pageable memory returns when it has completed.
 void copy_later(Runtime& runtime, const char* what, const void* to, const void* from, cudaStream_t stream,
                 sim::shim::Work work) {
+  if (runtime.streams.is_legacy(runtime.streams.find(stream)) && between_devices(runtime, to, from)) {
+    sim::shim::submit_between(runtime, device_of(runtime, to), device_of(runtime, from),
+                              {cudaGraphNodeTypeMemcpy, what, std::move(work)});
+    return;
+  }
   const bool waits = !runtime.streams.find(stream).capture && is_device(runtime, from) &&
                      !runtime.memory.find(address_of(to), 1);
   const auto done = submit(runtime, stream, {cudaGraphNodeTypeMemcpy, what, std::move(work)});
   if (waits) runtime.order.host_waited(done);
 }
 
-// Device memory goes back when everybody who may use it has ended.
-void wait_for_device(Runtime& runtime, const char* what) {
-  runtime.order.host_waits(runtime, what, runtime.order.everything(runtime));
+// Memory goes back when the work of its device has ended.
+void wait_for_device(Runtime& runtime, const char* what, int device) {
+  runtime.order.host_waits(runtime, what, runtime.order.everything(runtime, device));
+}
+
+// Memory of the host goes with the device that was current when it was allocated.
+int home_of(Runtime& runtime, const void* pointer) {
+  if (const HostBlock* block = host_block_of(runtime, pointer)) return block->device;
+  const int device = device_of(runtime, pointer);
+  return device == sim::kNoDevice ? current_device() : device;
 }
 
 uint8_t* symbol_range(Runtime& runtime, const void* symbol, size_t n, size_t offset) {
-  const sim::GlobalVariable variable = runtime.registry.variable(symbol, runtime.memory);
+  const sim::GlobalVariable variable = runtime.registry.variable(symbol, runtime.memory, current_device());
   require(offset <= variable.size && n <= variable.size - offset, "the copy exceeds the symbol");
   return reinterpret_cast<uint8_t*>(variable.address) + offset;
 }
@@ -118,7 +148,7 @@ cudaError_t cudaMalloc(void** pointer, size_t size) {
   return call("cudaMalloc", [&](Runtime& runtime) {
     require(pointer, "no place for the pointer");
     runtime.streams.forbid_during_capture("cudaMalloc");
-    *pointer = allocate_device(runtime, size, "cudaMalloc");
+    *pointer = allocate_device(runtime, size, "cudaMalloc", current_device());
   });
 }
 
@@ -127,14 +157,14 @@ cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t 
     require(pointer && pitch, "no place for the pointer or the pitch");
     runtime.streams.forbid_during_capture("cudaMallocPitch");
     *pitch = round_up(width, kPitchAlignment);
-    *pointer = allocate_device(runtime, *pitch * height, "cudaMallocPitch");
+    *pointer = allocate_device(runtime, *pitch * height, "cudaMallocPitch", current_device());
   });
 }
 
 cudaError_t cudaFree(void* pointer) {
   return call("cudaFree", [&](Runtime& runtime) {
     runtime.streams.forbid_during_capture("cudaFree");
-    if (pointer) wait_for_device(runtime, "cudaFree");
+    if (pointer) wait_for_device(runtime, "cudaFree", home_of(runtime, pointer));
     const auto block = runtime.host_blocks.find(address_of(pointer));
     if (block != runtime.host_blocks.end() && block->second.type == cudaMemoryTypeManaged)
       release_host(runtime, pointer, cudaMemoryTypeManaged);
@@ -148,7 +178,8 @@ cudaError_t cudaMallocAsync(void** pointer, size_t size, cudaStream_t stream) {
     if (runtime.streams.find(stream).capture)
       fail(cudaErrorStreamCaptureUnsupported, "memory nodes in graphs are not simulated");
     submit(runtime, stream, {cudaGraphNodeTypeMemAlloc, "cudaMallocAsync", [&](Runtime& r) {
-                               *pointer = allocate_device(r, size, "cudaMallocAsync");
+                               *pointer =
+                                   allocate_device(r, size, "cudaMallocAsync", r.order.current->device);
                                r.order.announce(r, sim::HostWork::Kind::kHost, {});
                              }});
   });
@@ -186,7 +217,7 @@ cudaError_t cudaMallocHost(void** pointer, size_t size) {
 cudaError_t cudaFreeHost(void* pointer) {
   return call("cudaFreeHost", [&](Runtime& runtime) {
     runtime.streams.forbid_during_capture("cudaFreeHost");
-    if (pointer) wait_for_device(runtime, "cudaFreeHost");
+    if (pointer) wait_for_device(runtime, "cudaFreeHost", home_of(runtime, pointer));
     if (pointer) release_host(runtime, pointer, cudaMemoryTypeHost);
   });
 }
@@ -206,7 +237,8 @@ cudaError_t cudaHostRegister(void* pointer, size_t size, unsigned flags) {
     if (runtime.memory.find(address_of(pointer), 1))
       fail(cudaErrorHostMemoryAlreadyRegistered, "the memory is already known to the device");
     runtime.memory.adopt(pointer, size, numbered(runtime, "cudaHostRegister"));
-    runtime.host_blocks[address_of(pointer)] = {size, cudaMemoryTypeHost, HostBlock::Owner::kProgram, flags};
+    runtime.host_blocks[address_of(pointer)] = {size, cudaMemoryTypeHost, HostBlock::Owner::kProgram, flags,
+                                                current_device()};
   });
 }
 
@@ -240,7 +272,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return call("cudaMemGetInfo", [&](Runtime& runtime) {
     require(free && total, "no place for the answer");
     *total = runtime.machine.memory_bytes;
-    *free = runtime.machine.memory_bytes - runtime.memory.bytes_in_use();
+    *free = runtime.machine.memory_bytes - runtime.memory.bytes_in_use(current_device());
   });
 }
 
@@ -251,9 +283,11 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
     void* address = const_cast<void*>(pointer);
     if (const HostBlock* block = host_block_of(runtime, pointer)) {
       attributes->type = block->type;
+      attributes->device = block->device;
       attributes->devicePointer = attributes->hostPointer = address;
-    } else if (runtime.memory.find(address_of(pointer), 1)) {
+    } else if (const int device = device_of(runtime, pointer); device != sim::kNoDevice) {
       attributes->type = cudaMemoryTypeDevice;
+      attributes->device = device;
       attributes->devicePointer = address;
     } else {
       attributes->type = cudaMemoryTypeUnregistered;
@@ -292,6 +326,26 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
     copy_later(runtime, "cudaMemcpy2DAsync", to, from, stream, [=](Runtime& r) {
       sim::shim::copy_rows(r, to, to_pitch, from, Rows{from_pitch, width, height}, kind);
     });
+  });
+}
+
+// The devices are those of the two sides, and the pointers say the same: an H200 does not compare them.
+cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device, size_t n) {
+  return call("cudaMemcpyPeer", [&](Runtime& runtime) {
+    sim::shim::require_device(runtime, to_device);
+    sim::shim::require_device(runtime, from_device);
+    copy_now(runtime, "cudaMemcpyPeer", to, from,
+             [=](Runtime& r) { sim::shim::copy_bytes(r, to, from, n, cudaMemcpyDeviceToDevice); });
+  });
+}
+
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, size_t n,
+                                cudaStream_t stream) {
+  return call("cudaMemcpyPeerAsync", [&](Runtime& runtime) {
+    sim::shim::require_device(runtime, to_device);
+    sim::shim::require_device(runtime, from_device);
+    copy_later(runtime, "cudaMemcpyPeerAsync", to, from, stream,
+               [=](Runtime& r) { sim::shim::copy_bytes(r, to, from, n, cudaMemcpyDeviceToDevice); });
   });
 }
 
@@ -336,7 +390,7 @@ cudaError_t cudaGetSymbolAddress(void** address, const void* symbol) {
 cudaError_t cudaGetSymbolSize(size_t* size, const void* symbol) {
   return call("cudaGetSymbolSize", [&](Runtime& runtime) {
     require(size, "no place for the size");
-    *size = runtime.registry.variable(symbol, runtime.memory).size;
+    *size = runtime.registry.variable(symbol, runtime.memory, current_device()).size;
   });
 }
 

@@ -132,8 +132,7 @@ cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
   return call("cudaStreamGetDevice", [&](Runtime& runtime) {
     require(device, "no place for the device");
-    runtime.streams.find(stream);
-    *device = 0;
+    *device = runtime.streams.find(stream).device;
   });
 }
 
@@ -220,6 +219,8 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEve
     const Event& last = runtime.streams.find_event(end);
     require_uncaptured(first);
     require_uncaptured(last);
+    if (first.device != last.device)
+      fail(cudaErrorInvalidResourceHandle, "the events belong to different devices");
     if (!first.recorded || !last.recorded || ((first.flags | last.flags) & cudaEventDisableTiming))
       fail(cudaErrorInvalidResourceHandle, "an event was not recorded or carries no time");
     *milliseconds = std::chrono::duration<float, std::milli>(last.when - first.when).count();

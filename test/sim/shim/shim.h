@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "sim/launch.h"
 
@@ -28,10 +29,15 @@ LaunchStats last_launch_stats();
 // SIM_SEED, SIM_CHECKS, SIM_TRACE, SIM_JSON, SIM_NAMES, read at its first launch, copy or fill.
 void set_judge(Judge* judge);
 
-// Sets the GPU from now on, in place of the one that SIM_MACHINE names (kB200 unless it is set). The device
-// is reset: allocations, modules and function attributes are gone, and every fat binary is asked anew for the
-// image that this GPU runs.
+// Sets the GPU from now on, in place of the one that SIM_MACHINE names (kB200 unless it is set). Every device
+// is reset: allocations, modules, streams, events and function attributes are gone, and every fat binary is
+// asked anew for the image that this GPU runs.
 void set_machine(const Machine& machine);
+// Sets the number of such GPUs, in place of SIM_DEVICES (1 unless it is set). The devices that go are reset,
+// and those that stay keep what they have. The calling thread's current device is 0 then.
+void set_device_count(int count);
+// Returns the names of the kernels whose code is loaded on a device, of all fat binaries.
+std::vector<std::string> loaded_kernels(int device);
 
 GlobalMemory& memory();
 

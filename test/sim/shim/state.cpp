@@ -93,6 +93,11 @@ void reload_modules() {
   runtime().registry.reload();
 }
 
+std::vector<std::string> loaded_kernels(int device) {
+  std::lock_guard lock(runtime().mutex);
+  return runtime().registry.loaded_kernels(device);
+}
+
 GlobalMemory& memory() { return runtime().memory; }
 
 }  // namespace sim::shim

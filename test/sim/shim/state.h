@@ -9,8 +9,10 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "sim/exec/observer.h"
 #include "sim/launch.h"
@@ -50,16 +52,19 @@ struct HostBlock {
   cudaMemoryType type;  // cudaMemoryTypeHost or cudaMemoryTypeManaged
   Owner owner;
   unsigned flags;
+  int device;  // that was current
 };
 
 struct Runtime {
-  std::recursive_mutex mutex;  // recursive: a host function in a stream may call back
-  Machine machine = machine_from_environment();
+  std::recursive_mutex mutex;                    // recursive: a host function in a stream may call back
+  Machine machine = machine_from_environment();  // every device is one
+  int device_count = device_count_from_environment();
+  std::set<std::pair<int, int>> peers;  // a device, and another one to whose memory it was given access
   GlobalMemory memory;
   Registry registry;
   Streams streams;
   std::map<uint64_t, HostBlock> host_blocks;  // by address
-  cudaError_t sticky = cudaSuccess;
+  cudaError_t sticky = cudaSuccess;           // of all devices: so an H200 answers after a fault on another
   std::string fault_text;
   LaunchOptions launch_options;
   HostOrder order;
@@ -68,6 +73,11 @@ struct Runtime {
   bool environment_read = false;  // it is asked once, by the first work
   Observers watchers;             // the judge and the observer of a test together
   LaunchStats launch_stats;
+
+  // May a device use memory of `owner`?
+  bool reaches(int device, int owner) const {
+    return owner == kNoDevice || owner == device || peers.contains({device, owner});
+  }
 };
 
 Runtime& runtime();
@@ -92,6 +102,9 @@ cudaError_t call(const char* function, Body&& body) noexcept {
 // Runs a stream operation now, in call order, which is one legal schedule of any set of streams; or makes it
 // a node when the stream is being captured. Returns what work that waits for this one comes after.
 Frontier submit(Runtime& runtime, cudaStream_t stream, Task task);
+// Does the same with a copy between the memories of two devices that goes into the null stream: it comes
+// after all work of both, and all their later work comes after it.
+Frontier submit_between(Runtime& runtime, int one, int other, Task task);
 // Does the work of `task` after `after`; returns what later work must come after.
 Frontier perform(Runtime& runtime, const Task& task, Frontier after);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "sim/shim/state.h"
 
@@ -62,9 +63,23 @@ cudaStreamCaptureMode& thread_capture_mode() {
 
 Stream& Streams::create(unsigned flags, int priority) {
   require((flags & ~unsigned{cudaStreamNonBlocking}) == 0, "unknown stream flags");
-  auto* stream = new Stream{flags, priority, next_stream_id_++, nullptr, {}, {}, false, {}};
+  auto* stream = new Stream;
+  stream->device = current_device();
+  stream->flags = flags;
+  stream->priority = priority;
+  stream->id = next_stream_id_++;
   streams_.insert(stream);
   return *stream;
+}
+
+Streams::BuiltIn& Streams::built_in(int device) {
+  const auto [entry, fresh] = built_in_.try_emplace(device);
+  if (fresh)
+    for (Stream* stream : {&entry->second.legacy, &entry->second.per_thread}) {
+      stream->device = device;
+      stream->id = next_stream_id_++;
+    }
+  return entry->second;
 }
 
 void Streams::destroy(cudaStream_t handle) {
@@ -74,15 +89,27 @@ void Streams::destroy(cudaStream_t handle) {
 }
 
 Stream& Streams::find(cudaStream_t stream) {
-  if (stream == nullptr || stream == cudaStreamLegacy) return legacy_;
-  if (stream == cudaStreamPerThread) return per_thread_;
+  if (stream == nullptr || stream == cudaStreamLegacy) return legacy(current_device());
+  if (stream == cudaStreamPerThread) return built_in(current_device()).per_thread;
   return find_in(streams_, stream, "stream");
+}
+
+void Streams::destroy_all_of(int device) {
+  const auto destroy = [&](auto* object) {
+    if (object->device != device) return false;
+    delete object;
+    return true;
+  };
+  std::erase_if(streams_, destroy);
+  std::erase_if(events_, destroy);
+  built_in_.erase(device);
 }
 
 Event& Streams::create_event(unsigned flags) {
   require((flags & ~unsigned{cudaEventBlockingSync | cudaEventDisableTiming}) == 0,
           "unknown event flags (interprocess events are not supported)");
   auto* event = new Event;
+  event->device = current_device();
   event->flags = flags;
   events_.insert(event);
   return *event;
@@ -139,6 +166,9 @@ Node& Streams::append(Stream& stream, Task task) {
 }
 
 void Streams::record_event(Stream& stream, Event& event, Frontier done) {
+  if (stream.device != event.device)
+    fail(cudaErrorInvalidResourceHandle, "the event belongs to device " + std::to_string(event.device) +
+                                             ", the stream to device " + std::to_string(stream.device));
   event.recorded = true;
   event.when = std::chrono::steady_clock::now();
   event.capture = stream.capture;
@@ -185,8 +215,8 @@ void Streams::forbid_during_capture(const char* what) {
 
 void Streams::forbid_implicit_dependency(Stream& stream) {
   if (!is_legacy(stream)) return;
-  for_each_capturable([](Stream& other) {
-    if (!other.capture || (other.flags & cudaStreamNonBlocking)) return;
+  for_each_capturable([&](Stream& other) {
+    if (!other.capture || other.device != stream.device || (other.flags & cudaStreamNonBlocking)) return;
     other.capture->invalidated = true;
     fail(cudaErrorStreamCaptureImplicit,
          "work on the legacy default stream would depend on a blocking stream that is being captured");
@@ -223,7 +253,7 @@ GraphExec& Streams::find_exec(cudaGraphExec_t exec) { return find_in(execs_, exe
 void Streams::destroy_exec(cudaGraphExec_t exec) { destroy_in(execs_, exec, "executable graph"); }
 
 Frontier perform(Runtime& runtime, const Task& task, Frontier after) {
-  WorkInProgress work{task.what, std::move(after), task.programmatic};
+  WorkInProgress work{task.what, std::move(after), task.programmatic, task.device};
   WorkInProgress* const outer = runtime.order.current;  // a host function may call back
   runtime.order.current = &work;
   try {
@@ -242,6 +272,7 @@ Frontier perform(Runtime& runtime, const Task& task, Frontier after) {
 
 Frontier submit(Runtime& runtime, cudaStream_t handle, Task task) {
   Stream& stream = runtime.streams.find(handle);
+  task.device = stream.device;
   if (stream.capture) {
     runtime.streams.append(stream, std::move(task));
     return {};
@@ -258,6 +289,18 @@ Frontier submit(Runtime& runtime, cudaStream_t handle, Task task) {
   stream.done = perform(runtime, task, task.programmatic ? stream.done : before);
   stream.last_is_launch = task.type == cudaGraphNodeTypeKernel;
   stream.launched_after = before;
+  return stream.done;
+}
+
+Frontier submit_between(Runtime& runtime, int one, int other, Task task) {
+  Stream& stream = runtime.streams.legacy(current_device());
+  runtime.streams.forbid_implicit_dependency(stream);
+  task.device = stream.device;
+  Frontier before = runtime.order.before(runtime, stream);
+  for (const int device : {one, other}) merge(before, runtime.order.everything(runtime, device));
+  stream.done = perform(runtime, task, std::move(before));
+  stream.last_is_launch = false;
+  for (const int device : {one, other}) runtime.order.hold_back(device, stream.done);
   return stream.done;
 }
 

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <thread>
 #include <unordered_set>
@@ -24,6 +25,7 @@ struct Task {
   const char* what;  // the call that asked for it
   Work work;
   bool programmatic = false;  // a kernel that may start before the one before it has completed
+  int device = 0;             // of the stream that it was submitted to, or that recorded it
 };
 
 struct Node {
@@ -59,6 +61,7 @@ struct Capture {
 };
 
 struct Stream {
+  int device = 0;
   unsigned flags = cudaStreamDefault;
   int priority = 0;
   unsigned long long id = 0;
@@ -70,6 +73,7 @@ struct Stream {
 };
 
 struct Event {
+  int device = 0;
   unsigned flags = cudaEventDefault;
   bool recorded = false;
   std::chrono::steady_clock::time_point when;
@@ -78,22 +82,27 @@ struct Event {
   Frontier done;  // what the recording stream had done
 };
 
+// New streams and events, and the built-in streams that a handle names, are those of the calling thread's
+// current device.
 class Streams {
  public:
   Stream& create(unsigned flags, int priority);
   void destroy(cudaStream_t stream);
   // Null and cudaStreamLegacy are the legacy default stream, cudaStreamPerThread another built-in one.
   Stream& find(cudaStream_t stream);
-  bool is_legacy(const Stream& stream) const { return &stream == &legacy_; }
-  // Work of the legacy default stream and of such a stream never overlap.
-  bool is_blocking(const Stream& stream) const {
+  Stream& legacy(int device) { return built_in(device).legacy; }
+  bool is_legacy(const Stream& stream) { return &stream == &legacy(stream.device); }
+  // Work of the legacy default stream and of such a stream of the same device never overlap.
+  bool is_blocking(const Stream& stream) {
     return !is_legacy(stream) && (stream.flags & cudaStreamNonBlocking) == 0;
   }
   template <class Visit>
   void for_each(Visit visit) {
-    visit(legacy_);
+    for (auto& [device, streams] : built_in_) visit(streams.legacy);
     for_each_capturable(visit);
   }
+  // Ends the life of a device's streams and events.
+  void destroy_all_of(int device);
 
   Event& create_event(unsigned flags);
   void destroy_event(cudaEvent_t event);
@@ -122,13 +131,17 @@ class Streams {
   // Visits every stream that can be captured.
   template <class Visit>
   void for_each_capturable(Visit visit) {
-    visit(per_thread_);
+    for (auto& [device, streams] : built_in_) visit(streams.per_thread);
     for (Stream* stream : streams_) visit(*stream);
   }
 
-  Stream legacy_{cudaStreamDefault, 0, 1, nullptr, {}, {}, false, {}};
-  Stream per_thread_{cudaStreamDefault, 0, 2, nullptr, {}, {}, false, {}};
-  unsigned long long next_stream_id_ = 3, next_capture_id_ = 1;
+  struct BuiltIn {
+    Stream legacy, per_thread;
+  };
+  BuiltIn& built_in(int device);
+
+  std::map<int, BuiltIn> built_in_;  // by device, made when first asked for
+  unsigned long long next_stream_id_ = 1, next_capture_id_ = 1;
   std::unordered_set<Stream*> streams_;
   std::unordered_set<Event*> events_;
   std::unordered_set<Graph*> graphs_;

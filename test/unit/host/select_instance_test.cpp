@@ -16,6 +16,7 @@
 #include "host/dualgemm.h"
 #include "shapes.h"
 #include "support/catch.hpp"
+#include "support/rng.h"
 
 using dualgemm_test::b200;
 using dualgemm_test::forced;
@@ -512,4 +513,60 @@ TEST_CASE("every instance keeps to its static budget", "[host][select_instance]"
   CHECK(dualgemm_instance_info(0, &info) == DUALGEMM_STATUS_INVALID_VALUE);
   CHECK(dualgemm_instance_info(dualgemm_instance_count() + 1, &info) == DUALGEMM_STATUS_INVALID_VALUE);
   CHECK(dualgemm_instance_info(1, nullptr) == DUALGEMM_STATUS_NULL_POINTER);
+}
+
+// The interface remembers choices of the problems that a thread asked about last.
+TEST_CASE(
+    "what the interface answers is what the search finds, however often and in whatever order it is asked",
+    "[host][select_instance]") {
+  dualgemm_test::Rng rng(29);
+  const dualgemm_device_t device = b200();
+  std::vector<std::pair<dualgemm_args_t, int32_t>> asked;
+  for (int i = 0; i < 3000; ++i) {
+    const int32_t m = static_cast<int32_t>(rng.between(1, 3000)),
+                  k = static_cast<int32_t>(rng.between(1, 256));
+    dualgemm_args_t args = args_of(m, static_cast<int32_t>(rng.between(1, 512)) * 32, k * 32, i % 2);
+    args.batch = rng.between(0, 3) == 0 ? 8 : 1;
+    args.max_sms = rng.between(0, 3) == 0 ? 64 : 0;
+    args.flags = rng.between(0, 3) == 0 ? DUALGEMM_FLAG_BATCH_INVARIANT : 0;
+    const bool invariant = args.flags != 0;
+    const Shape shape{invariant ? 128 : m, args.n, args.k, invariant ? 1 : args.batch};
+    const Machine machine{args.max_sms ? args.max_sms : device.sm_count};
+    const int32_t index =
+        select_instance(kind_of(static_cast<CType>(args.c_dtype)), shape, machine, !invariant);
+    asked.emplace_back(args, index + 1);
+    CHECK(selected(args) == index + 1);
+    // Problems from shortly before, and the same ones on a smaller device.
+    for (int back = 0; back < 3; ++back) {
+      const auto& [before, id] =
+          asked[asked.size() - 1 - std::min<size_t>(asked.size() - 1, rng.between(0, 20))];
+      CHECK(selected(before) == id);
+    }
+    dualgemm_device_t smaller = device;
+    smaller.sm_count = 60;
+    const Machine part{args.max_sms ? std::min(args.max_sms, 60) : 60};
+    CHECK(selected(args, smaller) ==
+          select_instance(kind_of(static_cast<CType>(args.c_dtype)), shape, part, !invariant) + 1);
+  }
+}
+
+TEST_CASE("the lists of kinds hold every instance once, in the order of the table",
+          "[host][select_instance]") {
+  std::set<int32_t> seen;
+  for (const Architecture& architecture : kArchitectures)
+    for (int32_t c_type = 0; c_type <= static_cast<int32_t>(CType::kFp8); ++c_type)
+      for (const bool general : {false, true})
+        for (const bool grouped : {false, true}) {
+          const InstanceKind kind{architecture.arch, static_cast<CType>(c_type), general};
+          int32_t last = -1;
+          for (const auto& [listed, index] : instances_of(kind, grouped)) {
+            CHECK(listed == &instance(index));
+            CHECK(is_kind(*listed, kind));
+            CHECK(listed->plan.tile.grouped == grouped);
+            CHECK(index > last);
+            last = index;
+            CHECK(seen.insert(index).second);
+          }
+        }
+  CHECK(static_cast<int32_t>(seen.size()) == instance_count());
 }

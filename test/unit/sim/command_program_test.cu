@@ -45,6 +45,7 @@ int run(const char* what) {
   if (std::strcmp(what, "sleep") == 0)
     for (volatile int i = 0;; i = i + 1) {
     }
+  if (std::strcmp(what, "second device") == 0 && cudaSetDevice(1) != cudaSuccess) return EXIT_FAILURE;
   int* out = nullptr;
   if (cudaMalloc(&out, kThreads * sizeof(int)) != cudaSuccess) return EXIT_FAILURE;
   if (std::strcmp(what, "race") == 0) exchange<false><<<1, kThreads>>>(out);

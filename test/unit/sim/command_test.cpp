@@ -178,3 +178,20 @@ TEST_CASE("the machine is chosen by option or environment, and an unknown one li
   CHECK_THAT(refused.text,
              contains("SIM_MACHINE: no machine is named \"b100\"; the machines are B200, B300, H200"));
 }
+
+TEST_CASE("the environment says how many devices there are", "[command][devices]") {
+  const std::string runtime = std::filesystem::path(COMMAND).parent_path() / "sim";
+  const auto run = [&](const std::string& devices) {
+    return shell("SIM_DEVICES=" + devices + " LD_LIBRARY_PATH=" + runtime + " " + program +
+                 " 'second device'");
+  };
+  CHECK(run("2").status == 0);
+  CHECK(run("1").status == 1);
+  CHECK(run("").status == 1);
+  for (const char* devices : {"0", "129", "two"}) {
+    const Answer refused = run(devices);
+    CHECK(refused.status == 2);
+    CHECK_THAT(refused.text,
+               contains("SIM_DEVICES: '" + std::string(devices) + "' is no number from 1 to 128"));
+  }
+}

@@ -13,6 +13,7 @@
 #include "sim/shim/shim.h"
 #include "support/catch.hpp"
 #include "support/device_memory.h"
+#include "unit/sim/host_work.hpp"
 
 namespace {
 
@@ -36,60 +37,6 @@ __global__ void add_increment(int* out) { out[0] = increment; }
 struct Judged {
   explicit Judged(sim::Judge& judge) { sim::shim::set_judge(&judge); }
   ~Judged() { sim::shim::set_judge(nullptr); }
-};
-
-class Recorder : public sim::Observer {
- public:
-  Recorder() {
-    sim::LaunchOptions options;
-    options.observer = this;
-    sim::shim::set_launch_options(options);
-  }
-  ~Recorder() override { sim::shim::set_launch_options({}); }
-  void host(const sim::HostWork& work) override { works.push_back(work); }
-
-  const sim::HostWork& last(const std::string& what) const {
-    for (auto work = works.rbegin(); work != works.rend(); ++work)
-      if (work->what.find(what) != std::string::npos) return *work;
-    FAIL("no work is called " << what);
-    throw 0;
-  }
-  // Says whether `later` is after `earlier`, at once or through others.
-  bool ordered(const sim::HostWork& earlier, const sim::HostWork& later) const {
-    std::vector<uint64_t> open = later.after;
-    while (!open.empty()) {
-      const uint64_t id = open.back();
-      open.pop_back();
-      if (id == earlier.id) return true;
-      for (const sim::HostWork& work : works)
-        if (work.id == id && id > earlier.id) open.insert(open.end(), work.after.begin(), work.after.end());
-    }
-    return false;
-  }
-  bool ordered(const std::string& earlier, const std::string& later) const {
-    return ordered(last(earlier), last(later));
-  }
-  std::vector<sim::HostWork> works;
-};
-
-struct Stream {
-  explicit Stream(unsigned flags = cudaStreamNonBlocking) {
-    REQUIRE(cudaStreamCreateWithFlags(&handle, flags) == cudaSuccess);
-  }
-  ~Stream() { cudaStreamDestroy(handle); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  operator cudaStream_t() const { return handle; }
-  cudaStream_t handle = nullptr;
-};
-
-struct Event {
-  Event() { REQUIRE(cudaEventCreateWithFlags(&handle, cudaEventDisableTiming) == cudaSuccess); }
-  ~Event() { cudaEventDestroy(handle); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-  operator cudaEvent_t() const { return handle; }
-  cudaEvent_t handle = nullptr;
 };
 
 struct Buffer : dualgemm_test::DeviceArray<int> {

@@ -1,0 +1,216 @@
+// host_time.cpp -- what one call of dualgemm_launch_ex costs the CPU: checks, the choice of an instance, the
+// tensor maps and the parameters of the launch. It runs on a CUDA runtime that does nothing
+// (test/stub/cuda.h), and what the calls into that cost is taken away, so that the numbers are the
+// library's own.
+//
+//   host_time           prints a table of medians
+//   host_time --check   times nothing and fails when a call asks for heap memory
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <fmt/core.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <vector>
+
+#include "bench/heap_calls.h"
+#include "host/dualgemm.h"
+#include "stub/cuda.h"
+
+namespace {
+
+constexpr int kCallsPerSample = 32, kSamples = 4000;
+
+void* address(uint64_t gigabyte) { return reinterpret_cast<void*>(gigabyte << 30); }
+
+// Returns a problem whose every tensor has gigabytes of its own, which nobody touches.
+dualgemm_args_t problem(int32_t m, int32_t n, int32_t k) {
+  dualgemm_args_t args;
+  dualgemm_args_init(&args);
+  args.m = m, args.n = n, args.k = k;
+  args.a = address(64), args.b1 = address(128), args.b2 = address(192);
+  args.sfa = address(256), args.sfb1 = address(320), args.sfb2 = address(384);
+  args.c = address(448);
+  return args;
+}
+
+dualgemm_args_t batch(int32_t problems, dualgemm_args_t args) {
+  args.batch = problems;
+  return args;
+}
+
+dualgemm_args_t grouped(dualgemm_group_mode_t mode, int32_t groups, dualgemm_args_t args) {
+  args.group_mode = mode;
+  args.groups = groups;
+  args.group_rows = static_cast<const int32_t*>(address(512));
+  return args;
+}
+
+dualgemm_args_t with_instance(dualgemm_args_t args) {
+  const dualgemm_device_t b200 = {10, 0, 148, 13000, 0, "", 74, 34};
+  dualgemm_select_instance(&args, &b200, &args.instance_id);
+  return args;
+}
+
+// Returns the same problem with everything that the general epilogue can take, and an NVFP4 output.
+dualgemm_args_t general(dualgemm_args_t args) {
+  args.c_dtype = DUALGEMM_DTYPE_NVFP4;
+  args.sfc = address(576);
+  args.bias1 = address(640), args.bias2 = address(641);
+  args.a_row_scale = static_cast<const float*>(address(642));
+  args.c_row_scale = static_cast<const float*>(address(643));
+  args.c_global_scale_dev = args.alpha1_dev = args.alpha2_dev = static_cast<const float*>(address(644));
+  args.d1 = address(704), args.d2 = address(768);
+  args.amax_out = static_cast<float*>(address(832));
+  return args;
+}
+
+struct Case {
+  const char* name;
+  dualgemm_args_t args;
+  bool changes = false;  // M is another with every call: a thread remembers the choices of its last problems
+};
+
+std::vector<Case> cases() {
+  const dualgemm_args_t dense = problem(128, 14336, 4096), many = problem(2048, 2048, 7168);
+  const dualgemm_args_t of_batch = batch(8, problem(512, 2048, 7168));
+  const dualgemm_args_t offsets = grouped(DUALGEMM_GROUP_OFFSETS, 256, many);
+  const dualgemm_args_t masked = grouped(DUALGEMM_GROUP_MASKED, 8, problem(512, 4096, 7168));
+  return {{"dense", dense},
+          {"dense, another M each time", dense, true},
+          {"dense, general epilogue", general(dense)},
+          {"batch", of_batch},
+          {"batch, general epilogue", general(of_batch)},
+          {"OFFSETS", offsets},
+          {"OFFSETS, general epilogue", general(offsets)},
+          {"MASKED", masked},
+          {"MASKED, general epilogue", general(masked)},
+          {"dense, instance_id", with_instance(dense)},
+          {"dense, general epilogue, instance_id", with_instance(general(dense))},
+          {"MASKED, instance_id", with_instance(masked)}};
+}
+
+// Makes the calls into the runtime that a launch makes, and nothing else.
+class RuntimeCalls {
+ public:
+  RuntimeCalls() {
+    void* symbol = nullptr;
+    cudaDriverEntryPointQueryResult result;
+    cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &symbol, 12000, cudaEnableDefault, &result);
+    encode_ = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(symbol);
+  }
+  void operator()() {
+    int device;
+    cudaPeekAtLastError();
+    cudaGetDevice(&device);
+    for (CUtensorMap& map : maps_)
+      encode_(&map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 3, nullptr, nullptr, nullptr, nullptr, nullptr,
+              CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    const cudaLaunchConfig_t config{};
+    cudaLaunchKernelExC(&config, nullptr, nullptr);
+    cudaGetLastError();
+  }
+
+ private:
+  decltype(&cuTensorMapEncodeTiled) encode_;
+  std::array<CUtensorMap, 6> maps_;
+};
+
+struct Times {
+  double median, low, high;  // nanoseconds of a call; the 10th and the 90th percentile
+};
+
+template <class Call>
+Times measure(Call call) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> samples;
+  for (int i = 0; i < kSamples; ++i) {
+    const auto start = Clock::now();
+    for (int j = 0; j < kCallsPerSample; ++j) call();
+    const std::chrono::duration<double, std::nano> taken = Clock::now() - start;
+    samples.push_back(taken.count() / kCallsPerSample);
+  }
+  std::sort(samples.begin(), samples.end());
+  return {samples[kSamples / 2], samples[kSamples / 10], samples[kSamples - kSamples / 10]};
+}
+
+// The first call on a device asks about it and loads the kernel; the second is as all others.
+bool works(const Case& c) {
+  dualgemm_launch_ex(&c.args, nullptr);
+  if (dualgemm_launch_ex(&c.args, nullptr) == DUALGEMM_STATUS_SUCCESS) return true;
+  fmt::print(stderr, "{}: {}\n", c.name, dualgemm_last_error());
+  return false;
+}
+
+uint64_t heap_calls_of(const Case& c) {
+  const uint64_t before = bench::heap_calls();
+  dualgemm_launch_ex(&c.args, nullptr);
+  return bench::heap_calls() - before;
+}
+
+bool stay_off_the_heap(const std::vector<Case>& all) {
+  // A counter that counts nothing would show 0 as well.
+  const uint64_t before = bench::heap_calls();
+  const std::vector<int> something(100);
+  bool good = bench::heap_calls() > before && something.size() == 100;
+  for (const Case& c : all) {
+    const uint64_t calls = heap_calls_of(c);
+    if (calls != 0) fmt::print(stderr, "{}: {} heap calls\n", c.name, calls);
+    good = good && calls == 0;
+  }
+  return good;
+}
+
+// On another core each time a thread would find cold caches. Where it may not be pinned, it is not.
+void stay_on_this_core() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(static_cast<size_t>(sched_getcpu()), &cores);
+  sched_setaffinity(0, sizeof cores, &cores);
+}
+
+void print_table(const std::vector<Case>& all) {
+  stay_on_this_core();
+  RuntimeCalls runtime_calls;
+  const uint64_t before = dualgemm_test::stub_calls();
+  runtime_calls();
+  const uint64_t calls_of_runtime = dualgemm_test::stub_calls() - before;
+  const double runtime = measure(runtime_calls).median;
+
+  fmt::print("{} instances; {:.0f} ns of each call, spent in the stub of the runtime, are taken away\n\n",
+             dualgemm_instance_count(), runtime);
+  fmt::print("| call | median ns | 10 % to 90 % | heap calls |\n| --- | --- | --- | --- |\n");
+  for (const Case& c : all) {
+    const uint64_t first = dualgemm_test::stub_calls();
+    dualgemm_launch_ex(&c.args, nullptr);
+    if (dualgemm_test::stub_calls() - first != calls_of_runtime)
+      fmt::print(stderr, "{}: makes {} calls into the runtime, {} are taken away\n", c.name,
+                 dualgemm_test::stub_calls() - first, calls_of_runtime);
+    dualgemm_args_t args = c.args;
+    const Times t = measure([&] {
+      if (c.changes) args.m = args.m % 4096 + 1;
+      dualgemm_launch_ex(&args, nullptr);
+    });
+    fmt::print("| {} | {:.0f} | {:.0f} to {:.0f} | {} |\n", c.name, t.median - runtime, t.low - runtime,
+               t.high - runtime, heap_calls_of(c));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<Case> all = cases();
+  for (const Case& c : all)
+    if (!works(c)) return 1;
+  if (argc > 1 && std::strcmp(argv[1], "--check") == 0) {
+    if (!stay_off_the_heap(all)) return 1;
+    fmt::print("{} kinds of calls, no heap call\n", all.size());
+    return 0;
+  }
+  print_table(all);
+}

@@ -1,0 +1,33 @@
+// instance_kinds.h -- the instances of each kind. A launch looks at those of one kind alone, so that what it
+// costs the host does not rise with the outputs, epilogues and architectures that the table has.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernel/instance.h"
+
+namespace dualgemm {
+
+// An instance that a launch may take has to be of this kind, whatever the size of the problem.
+struct InstanceKind {
+  Arch arch;
+  CType c_type;
+  bool general = false;
+
+  bool operator==(const InstanceKind&) const = default;
+};
+bool is_kind(const Instance& instance, const InstanceKind& kind);
+
+// Instances of one kind differ in tiles and rings alone. There may be this many.
+inline constexpr int32_t kMaxOfKind = 64;
+
+struct IndexedInstance {
+  const Instance* instance;
+  int32_t index;  // in the table
+};
+
+// Returns the instances of a kind that are for groups, or those that are not, in the order of the table.
+std::span<const IndexedInstance> instances_of(const InstanceKind& kind, bool grouped);
+
+}  // namespace dualgemm

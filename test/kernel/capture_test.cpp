@@ -1,0 +1,120 @@
+// capture_test.cpp -- a launch with everything that the general epilogue can be asked for, captured once and
+// replayed a hundred times with other data: operands, alphas, encode scales, biases, row factors and the rows
+// of groups are what the replay finds on the device. Each replay has the bits of an ordinary launch on the
+// same data, and those are within the bound of the reference.
+#include <string>
+#include <vector>
+
+#include "kernel/extras.h"
+#include "support/device_set.h"
+#include "support/stream.h"
+
+using namespace dualgemm_test;
+
+namespace {
+
+constexpr int kReplays = 100, kDataSets = 8;
+constexpr int32_t kM = 24, kN = 32, kK = 64;
+
+// This is everything that a launch writes.
+struct Written {
+  std::vector<Output> c, d1, d2;
+  float amax;
+
+  explicit Written(const DeviceSet& device)
+      : c(device.download()), d1(device.download_d(0)), d2(device.download_d(1)), amax(device.amax()) {}
+  bool operator==(const Written&) const = default;
+};
+
+class Replayed {
+ public:
+  Replayed(const DeviceSet& device) {
+    check_cuda(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+    device.launch(stream_.get());
+    check_cuda(cudaStreamEndCapture(stream_.get(), &graph_), "cudaStreamEndCapture");
+    check_cuda(cudaGraphInstantiate(&executable_, graph_, 0), "cudaGraphInstantiate");
+  }
+  ~Replayed() {
+    cudaGraphExecDestroy(executable_);
+    cudaGraphDestroy(graph_);
+  }
+  Replayed(const Replayed&) = delete;
+  Replayed& operator=(const Replayed&) = delete;
+  void replay() const { check_cuda(cudaGraphLaunch(executable_, stream_.get()), "cudaGraphLaunch"); }
+
+ private:
+  Stream stream_;
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t executable_ = nullptr;
+};
+
+// Returns the data of a replay: other numbers, and for groups other rows, in tensors of the same size.
+ProblemSet data(bool masked, dualgemm_dtype_t dtype, int number) {
+  const uint64_t seed = 5000 + static_cast<uint64_t>(number);
+  Rng rng(seed);
+  ProblemSet set;
+  if (masked) {
+    std::vector<int32_t> rows;
+    for (int group = 0; group < 2; ++group) rows.push_back(rng.between(0, kM));
+    set = make_masked(Data::kFullRange, rows, kN, kK, seed, kM);
+    set.m = kM;
+  } else {
+    set = set_of(make_problem(Data::kFullRange, kM, kN, kK, seed));
+    set.problems[0].alpha1 *= uniform(rng, 0.5f, 2);
+    set.problems[0].alpha2 *= uniform(rng, 0.5f, 2);
+  }
+  for (Problem& p : set.problems) give_everything(p, rng);
+  if (dtype == DUALGEMM_DTYPE_NVFP4 || dtype == DUALGEMM_DTYPE_FP8_E4M3) {
+    give_encode(set, dtype);
+    for (Problem& p : set.problems) p.encode *= uniform(rng, 0.75f, 1.5f);
+  }
+  return set;
+}
+
+SetOptions everything(dualgemm_dtype_t dtype) {
+  SetOptions options;
+  options.dtype = dtype;
+  options.alphas_on_device = options.encode_on_device = true;
+  options.d = options.amax = true;
+  options.amax_before = 0.25f;
+  return options;
+}
+
+void check_replays(bool masked, dualgemm_dtype_t dtype) {
+  const SetOptions options = everything(dtype);
+  std::vector<ProblemSet> sets;
+  std::vector<Written> expected;
+  for (int i = 0; i < kDataSets; ++i) sets.push_back(data(masked, dtype, i));
+  DeviceSet device(sets[0], options);
+  for (const ProblemSet& set : sets) {
+    device.upload(set);
+    device.poison();
+    device.launch(nullptr);
+    expected.emplace_back(device);
+    if (expected.size() > 1) CHECK_FALSE(expected.back() == expected.front());
+  }
+  check_launch(sets[0], options);
+  check_launch(sets[1], options);
+
+  const Replayed captured(device);
+  for (int i = 0; i < kReplays; ++i) {
+    const size_t of = static_cast<size_t>(i) * 3 % kDataSets;
+    INFO("replay " << i << ", data " << of);
+    device.upload(sets[of]);
+    device.poison();
+    captured.replay();
+    REQUIRE(Written(device) == expected[of]);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a captured launch with all extras has the bits of an ordinary one at each of 100 replays",
+          "[capture]") {
+  for (const dualgemm_dtype_t dtype : kOutputs) DYNAMIC_SECTION("type " << dtype) check_replays(false, dtype);
+}
+
+TEST_CASE("a captured launch of groups by counts has the bits of an ordinary one at each of 100 replays",
+          "[capture][grouped]") {
+  for (const dualgemm_dtype_t dtype : kOutputs) DYNAMIC_SECTION("type " << dtype) check_replays(true, dtype);
+}

@@ -1,0 +1,118 @@
+// cuda.cpp -- see cuda.h. Everything that is remembered is a thread's own, so that the stub puts no
+// threads into an order that the library relies on by mistake.
+#include "stub/cuda.h"
+
+#include <cuda.h>
+
+#include <cstring>
+#include <thread>
+
+namespace {
+
+thread_local int device = 0;
+thread_local cudaError_t last_error = cudaSuccess;
+thread_local uint64_t calls = 0;
+
+cudaError_t answer(cudaError_t error = cudaSuccess) {
+  ++calls;
+  if (error != cudaSuccess) last_error = error;
+  return error;
+}
+
+cudaError_t answer_in(cudaStream_t stream) {
+  return answer(stream == dualgemm_test::stub_bad_stream() ? cudaErrorInvalidResourceHandle : cudaSuccess);
+}
+
+CUresult encode_tiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
+                      const cuuint64_t*, const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
+                      CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
+  ++calls;
+  std::memset(map, 0, sizeof *map);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+namespace dualgemm_test {
+
+uint64_t stub_calls() { return calls; }
+cudaStream_t stub_bad_stream() { return reinterpret_cast<cudaStream_t>(uintptr_t{0xbad}); }
+
+}  // namespace dualgemm_test
+
+extern "C" {
+
+cudaError_t cudaSetDevice(int ordinal) {
+  device = ordinal;
+  return answer();
+}
+
+cudaError_t cudaGetDevice(int* ordinal) {
+  *ordinal = device;
+  return answer();
+}
+
+// Lets other threads come in between, which ask the same at that moment.
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  std::this_thread::yield();
+  *properties = {};
+  std::strcpy(properties->name, "stub of a B200");
+  properties->major = 10;
+  properties->multiProcessorCount = 148;
+  return answer();
+}
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return answer();
+}
+
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void*, const cudaLaunchConfig_t* config) {
+  *clusters = config->attrs[0].val.clusterDim.x == 2 ? 74 : 34;
+  return answer();
+}
+
+cudaError_t cudaPeekAtLastError() {
+  ++calls;
+  return last_error;
+}
+
+cudaError_t cudaGetLastError() {
+  const cudaError_t error = cudaPeekAtLastError();
+  last_error = cudaSuccess;
+  return error;
+}
+
+const char* cudaGetErrorName(cudaError_t) { return "cudaErrorInvalidResourceHandle"; }
+const char* cudaGetErrorString(cudaError_t) { return "invalid resource handle"; }
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char*, void** function, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult* status) {
+  *function = reinterpret_cast<void*>(encode_tiled);
+  *status = cudaDriverEntryPointSuccess;
+  return answer();
+}
+
+cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return answer(); }
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void*, void**) {
+  return answer_in(config->stream);
+}
+
+cudaError_t cudaMemset2DAsync(void*, size_t, int, size_t, size_t, cudaStream_t stream) {
+  return answer_in(stream);
+}
+
+// What nvcc's host objects call: when they register, and in the stubs of kernels, which nobody runs.
+void** __cudaRegisterFatBinary(void*) { return nullptr; }
+void __cudaRegisterFatBinaryEnd(void**) {}
+void __cudaUnregisterFatBinary(void**) {}
+void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*, uint3*, dim3*, dim3*,
+                            int*) {}
+cudaError_t __cudaGetKernel(cudaKernel_t*, const void*) { return answer(); }
+cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void**, size_t, cudaStream_t stream) {
+  return answer_in(stream);
+}
+cudaError_t __cudaPopCallConfiguration(dim3*, dim3*, size_t*, void*) { return answer(); }
+
+}  // extern "C"

@@ -1,0 +1,17 @@
+// cuda.h -- a CUDA runtime that does nothing, for programs that look at the host side alone: every
+// function that a launch calls returns at once. Any number of devices, each a B200.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace dualgemm_test {
+
+// Returns how many calls this thread has made.
+uint64_t stub_calls();
+
+// A launch or a fill in this stream fails with cudaErrorInvalidResourceHandle.
+cudaStream_t stub_bad_stream();
+
+}  // namespace dualgemm_test
