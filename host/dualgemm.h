@@ -356,8 +356,8 @@ typedef struct dualgemm_sf_args {
   const int32_t* group_rows;
   const void* src;            /* swizzle: rows; unswizzle: atoms */
   void* dst;                  /* the other; the two do not overlap */
-  int64_t pitch;              /* of the rows, in bytes, at least k / 16; 0 = compact. Fast where it, the address
-                                 and the stride are multiples of 16 */
+  int64_t pitch;              /* of the rows, in bytes, at least k / 16; 0 = compact. Fast where it, the
+                                 address and the stride are multiples of 16 */
   /* Bytes from one matrix to the next; 0 = compact. Those of atoms are multiples of 16, and so is the address
      of atoms. */
   int64_t batch_stride_src, batch_stride_dst;
@@ -367,8 +367,7 @@ DUALGEMM_API void dualgemm_sf_args_init_sized(dualgemm_sf_args_t* args,
                                               size_t struct_size) DUALGEMM_NOEXCEPT;
 #define dualgemm_sf_args_init(args) dualgemm_sf_args_init_sized((args), sizeof(dualgemm_sf_args_t))
 
-/* From rows to atoms. Of each block of 128 rows that holds one in use every byte is written, padding as zero.
- * */
+/* From rows to atoms. Of each block of 128 rows that holds one in use all is written, padding as zero. */
 DUALGEMM_API dualgemm_status_t dualgemm_sf_swizzle(const dualgemm_sf_args_t* args,
                                                    dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
 DUALGEMM_API dualgemm_status_t dualgemm_sf_swizzle_host(const dualgemm_sf_args_t* args) DUALGEMM_NOEXCEPT;
@@ -408,8 +407,7 @@ typedef struct dualgemm_quantize_args {
   /* TENSOR: three floats are written: max|x|, the global scale, and 1 / it, which the launch takes for
      alpha1_dev and alpha2_dev. */
   float* tensor_scales;
-  /* ROW: [rows] floats are written, 1 / the scale of each row: the launch's a_row_scale, of the same stride.
-     */
+  /* ROW: [rows] floats are written, 1 / the scale of each row, which the launch takes for a_row_scale. */
   float* row_scale;
   int64_t batch_stride_row_scale; /* floats; 0 = rows */
 } dualgemm_quantize_args_t;
@@ -445,8 +443,8 @@ DUALGEMM_API dualgemm_status_t dualgemm_sf_split_host(const void* sf, int32_t n,
 
 /* From blocks of GGUF's type NVFP4 to rows of packed E2M1 and 128x4 factors. A block has 36 bytes for 64
  * elements: four factors, then the codes, eight bytes for each 16 elements; byte j has element j in its low
- * nibble and j + 8 in its high one. k is a multiple of 64; row_bytes is the distance of rows, 0 = k / 64 *
- * 36. A factor of 0x7F, which is zero there, becomes 0x00; above it is INVALID_VALUE. ldq counts elements, is
+ * nibble and j + 8 in its high one. k is a multiple of 64; row_bytes is the distance of rows, 0 = compact.
+ * A factor of 0x7F, which is zero there, becomes 0x00; above it is INVALID_VALUE. ldq counts elements, is
  * even and at least k (0 = k); the bytes between k and ldq and all padding of sf are written as zero. Host
  * memory. */
 DUALGEMM_API dualgemm_status_t dualgemm_import_gguf_host(const void* blocks, int64_t row_bytes, int32_t rows,
@@ -458,9 +456,10 @@ DUALGEMM_API dualgemm_status_t dualgemm_import_gguf_host(const void* blocks, int
 /* Computes on the host, in double precision, what a launch with these arguments does, every pointer of which
  * points to host memory: C, SFC, D1, D2 and amax_out, each converted once from the exact result, in the rows
  * in use. The launch's rules hold; instance_id, max_sms and flags change nothing. `y`, if it is not NULL,
- * gets C before its conversion, without the encode scale: [batch or groups, m, n] doubles, with OFFSETS [m,
- * n]. Plain loops: 2 m n k multiplications. */
-DUALGEMM_API dualgemm_status_t dualgemm_reference_host(const dualgemm_args_t* args, double* y) DUALGEMM_NOEXCEPT;
+ * gets C before its conversion, without the encode scale: [m, n] doubles, for each matrix of a batch and of
+ * groups with MASKED. Plain loops: 2 m n k multiplications. */
+DUALGEMM_API dualgemm_status_t dualgemm_reference_host(const dualgemm_args_t* args,
+                                                       double* y) DUALGEMM_NOEXCEPT;
 
 #ifdef __cplusplus
 }

@@ -89,9 +89,14 @@ class Buffer {
   explicit Buffer(size_t size, size_t shift = 0)
       : shift_(shift), bytes_(size + 2 * kGuard + shift, kPoison) {}
 
+  // Aligned to 16 bytes, but for the shift.
   uint8_t* host() { return bytes_.data() + kGuard + shift_; }
   const uint8_t* host() const { return bytes_.data() + kGuard + shift_; }
   size_t size() const { return bytes_.size() - 2 * kGuard - shift_; }
+  template <class T = uint8_t>
+  T* data() {
+    return reinterpret_cast<T*>(host());
+  }
   template <class T>
   void put(int64_t i, T value) {
     if (static_cast<size_t>(i + 1) * sizeof value > size()) throw std::logic_error("put: beyond the buffer");
@@ -141,32 +146,5 @@ inline std::string difference(const Buffer& got, const Buffer& expected) {
   return "byte " + std::to_string(a - got.all().begin() - (got.host() - got.all().data())) + " is " +
          std::to_string(*a) + ", expected " + std::to_string(*b);
 }
-
-// Host memory that begins at a multiple of 16 bytes, as the rules of the structures ask for on the host, too.
-class AlignedBuffer {
- public:
-  explicit AlignedBuffer(const Buffer& from) : from_(from), bytes_(from.all().size() + 16) {
-    const size_t before = static_cast<size_t>(from.host() - from.all().data());
-    const auto start = reinterpret_cast<uintptr_t>(bytes_.data() + Buffer::kGuard);
-    const size_t shift = before - Buffer::kGuard;
-    begin_ = bytes_.data() + (16 - start % 16) % 16;
-    data_ = begin_ + Buffer::kGuard + shift;
-    std::copy(from.all().begin(), from.all().end(), begin_);
-  }
-  template <class T = uint8_t>
-  T* data() const {
-    return reinterpret_cast<T*>(data_);
-  }
-  std::string difference(const Buffer& expected) const {
-    Buffer got = from_;
-    std::memcpy(const_cast<uint8_t*>(got.all().data()), begin_, got.all().size());
-    return dualgemm_test::difference(got, expected);
-  }
-
- private:
-  Buffer from_;
-  std::vector<uint8_t> bytes_;
-  uint8_t *begin_, *data_;
-};
 
 }  // namespace dualgemm_test

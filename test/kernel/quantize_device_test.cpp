@@ -244,14 +244,14 @@ void check_case(const Case& c) {
     CHECK(tensor.difference(t.tensor_after) == "");
     CHECK(x.difference(t.x) == "");
   }
-  const AlignedBuffer x(t.x), q(t.q), sf(t.sf), rows(t.rows), tensor(t.tensor), scales(t.scales);
+  Buffer x(t.x), q(t.q), sf(t.sf), rows(t.rows), tensor(t.tensor), scales(t.scales);
   point(args, c, x, q, sf, rows, tensor, scales);
   args.group_rows = c.division.mode == DUALGEMM_GROUP_NONE ? nullptr : c.division.group_rows.data();
   check_status(dualgemm_quantize_host_ex(&args));
-  CHECK(q.difference(t.q_after) == "");
-  CHECK(sf.difference(t.sf_after) == "");
-  CHECK(rows.difference(t.rows_after) == "");
-  CHECK(tensor.difference(t.tensor_after) == "");
+  CHECK(difference(q, t.q_after) == "");
+  CHECK(difference(sf, t.sf_after) == "");
+  CHECK(difference(rows, t.rows_after) == "");
+  CHECK(difference(tensor, t.tensor_after) == "");
 }
 
 constexpr dualgemm_scale_mode_t kModes[] = {DUALGEMM_SCALE_GIVEN, DUALGEMM_SCALE_TENSOR, DUALGEMM_SCALE_ROW};
@@ -397,27 +397,18 @@ std::vector<uint16_t> some_bf16(size_t count, uint64_t seed) {
 // Replaces A of a problem by these rows, as the twin on the host quantises them.
 void take_rows(Problem& p, const uint16_t* rows) {
   p.row_scale.assign(static_cast<size_t>(p.m), 0);
-  std::vector<uint8_t> a(p.a.size() + 16), sfa(p.sfa.size() + 16);
-  const auto aligned = [](std::vector<uint8_t>& v) {
-    return v.data() + (16 - reinterpret_cast<uintptr_t>(v.data()) % 16) % 16;
-  };
-  std::vector<uint16_t> x(static_cast<size_t>(p.m) * p.k + 8);
-  auto* const from = reinterpret_cast<uint16_t*>(reinterpret_cast<uint8_t*>(x.data()) +
-                                                 (16 - reinterpret_cast<uintptr_t>(x.data()) % 16) % 16);
-  std::copy(rows, rows + static_cast<int64_t>(p.m) * p.k, from);
+  const std::vector<uint16_t> x(rows, rows + static_cast<int64_t>(p.m) * p.k);
   dualgemm_quantize_args_t args;
   dualgemm_quantize_args_init(&args);
   args.rows = p.m;
   args.k = p.k;
-  args.x = from;
-  args.q = aligned(a);
-  args.sf = aligned(sfa);
+  args.x = x.data();
+  args.q = p.a.data();
+  args.sf = p.sfa.data();
   args.ldq = p.lda;
   args.scale_mode = DUALGEMM_SCALE_ROW;
   args.row_scale = p.row_scale.data();
   check_status(dualgemm_quantize_host_ex(&args));
-  p.a.assign(aligned(a), aligned(a) + p.a.size());
-  p.sfa.assign(aligned(sfa), aligned(sfa) + p.sfa.size());
 }
 
 }  // namespace
