@@ -217,8 +217,8 @@ dualgemm_quantize_args_t args_of(const Case& c, const Tensors& t) {
 }
 
 template <class Buffers>
-void point(dualgemm_quantize_args_t& args, const Case& c, const Buffers& x, const Buffers& q,
-           const Buffers& sf, const Buffers& rows, const Buffers& tensor, const Buffers& scales) {
+void point(dualgemm_quantize_args_t& args, const Case& c, Buffers& x, Buffers& q, Buffers& sf, Buffers& rows,
+           Buffers& tensor, Buffers& scales) {
   args.x = x.data();
   args.q = q.data();
   args.sf = sf.data();
