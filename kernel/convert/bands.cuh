@@ -5,6 +5,7 @@
 
 #include "kernel/common/groups.cuh"
 #include "kernel/convert/params.h"
+#include "kernel/epilogue/list.h"
 #include "ptx/sync.cuh"
 
 namespace dualgemm::convert {
@@ -27,14 +28,21 @@ DUALGEMM_DEVICE void for_each_tile(const BandParams& rows, const Body& body) {
   using Traits = BandTraits<kGrouped>;
   ptx::griddepcontrol_wait();
   ptx::griddepcontrol_launch_dependents();
-  __shared__ GroupTable<kGrouped ? kSfAtomRows : 1> table;
-  if constexpr (kGrouped) {
-    if (threadIdx.x < 32) write_group_table<Traits>(rows, table);
-    __syncthreads();
-  }
-  auto tiles = scheduler_of<Traits>(rows, table);
   Tile tile;
-  while (tiles.next(tile)) body(tile);
+  if constexpr (kGrouped) {
+    __shared__ GroupTable<kSfAtomRows> table;
+    __shared__ int32_t groups;
+    if (threadIdx.x < 32) {
+      const int32_t count = write_group_table<Traits>(rows, table);
+      if (threadIdx.x == 0) groups = count;
+    }
+    __syncthreads();
+    auto tiles = scheduler_of<Traits>(rows, table);
+    for (tiles.seek(groups); tiles.next(tile); tiles.seek(groups)) body(tile);
+  } else {
+    auto tiles = scheduler_of<Traits>(rows, Nothing{});
+    while (tiles.next(tile)) body(tile);
+  }
 }
 
 // The factors of a band lie in its atoms one after the other.

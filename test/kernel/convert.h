@@ -80,6 +80,13 @@ inline std::vector<Division> divisions() {
           offsets({0, 64, 300}, 7, 200)};
 }
 
+// So many matrices of one row, or groups, some of them without rows.
+inline std::vector<Division> many_problems(int32_t problems) {
+  std::vector<int32_t> counts(static_cast<size_t>(problems), 1);
+  for (size_t i = 0; i < counts.size(); ++i) counts[i] = i % 7 == 3 ? 0 : i % 5 == 1 ? 9 : 1;
+  return {batch_of(1, problems), masked(counts, 0), offsets(counts, 2, 3)};
+}
+
 // Bytes between guards: what a call may write is poison before it, and everything is compared after it.
 class Buffer {
  public:

@@ -115,6 +115,11 @@ TEST_CASE("factors: wide rows, which are read and written 16 bytes at a time", "
   CHECK(judged.findings() == "");
 }
 
+// Eight CTAs run on each of 148 SMs.
+TEST_CASE("factors: a CTA moves those of several tiles", "[convert][grouped]") {
+  for (const Division& division : many_problems(140)) check_case({division, 5120});
+}
+
 TEST_CASE("factors: whatever stands in group_rows is clamped", "[convert][grouped]") {
   Judged judged;
   Division wild = offsets({40, 60}, 0, 0);

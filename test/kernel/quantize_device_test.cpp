@@ -270,6 +270,18 @@ TEST_CASE("quantise: rows of every kind of launch, every type and scale", "[quan
   CHECK(judged.findings() == "");
 }
 
+// Four CTAs run on each of 148 SMs.
+TEST_CASE("quantise: a CTA quantises several tiles", "[quantize][grouped]") {
+  for (const Division& division : many_problems(10))
+    check_case({division, 5120, DUALGEMM_DTYPE_BF16, DUALGEMM_SCALE_TENSOR});
+}
+
+TEST_CASE("quantise: the largest magnitudes of a CTA's tiles do not mix", "[quantize]") {
+  Judged judged;
+  check_case({batch_of(1, 40), 80, DUALGEMM_DTYPE_BF16, DUALGEMM_SCALE_ROW});
+  CHECK(judged.findings() == "");
+}
+
 TEST_CASE("quantise: zeros, subnormals, the largest, infinities and NaN", "[quantize]") {
   for (const dualgemm_dtype_t dtype : kTypes)
     for (const dualgemm_scale_mode_t mode : kModes) {
