@@ -34,8 +34,8 @@ struct RunningSum {
   }
 };
 
-// All lanes of one warp call this. `p` has the fields of Params that say which rows there are. Returns how many
-// groups have rows.
+// All lanes of one warp call this. `p` has the fields of Params that say which rows there are. Returns how
+// many groups have rows.
 template <class Traits, class Rows>
 DUALGEMM_DEVICE int32_t write_group_table(const Rows& p, GroupTable<Traits::kPlan.tile.m>& table) {
   using Table = GroupTable<Traits::kPlan.tile.m>;

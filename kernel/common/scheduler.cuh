@@ -120,8 +120,8 @@ class GroupedScheduler {
     next_ += stride_;
     return true;
   }
-  // Moves on to the group of the next tile, or behind the last one, by halving `groups` entries: for CTAs whose
-  // tiles lie many groups apart.
+  // Moves on to the group of the next tile, or behind the last one, by halving `groups` entries: for CTAs
+  // whose tiles lie many groups apart.
   DUALGEMM_HOST_DEVICE constexpr void seek(int32_t groups) {
     const Table& t = *table_;
     while (i_ < groups) {
