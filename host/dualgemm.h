@@ -113,13 +113,6 @@ typedef enum {
   DUALGEMM_ACTIVATION_MAX_ENUM = 0x7fffffff
 } dualgemm_activation_t;
 
-typedef enum {
-  DUALGEMM_SF_LAYOUT_128X4 = 0,  /* atoms of 512 bytes: 128 rows x 64 elements of K (manual: Scale factors) */
-  DUALGEMM_SF_LAYOUT_LINEAR = 1, /* [rows, K/16] row-major; not supported yet */
-  DUALGEMM_SF_LAYOUT_8X4 = 2,    /* not supported yet */
-  DUALGEMM_SF_LAYOUT_MAX_ENUM = 0x7fffffff
-} dualgemm_sf_layout_t;
-
 /* dualgemm_args_t.flags */
 enum {
   /* May start before the preceding grid of the stream has ended (programmatic dependent launch). It waits for
@@ -181,7 +174,7 @@ typedef struct dualgemm_args {
   float situ_gate, situ_up;             /* default 4 and 25, above 0, not subnormal; SITU */
   int32_t c_dtype;                      /* dualgemm_dtype_t, default BF16 */
   int32_t bias_dtype;                   /* BF16 (default) or FP32 */
-  int32_t sfa_layout;                   /* dualgemm_sf_layout_t */
+  int32_t reserved2;                    /* 0 */
   float* amax_out;                      /* optional, one float: raised to the largest |C| before its
                                            conversion, NaN if any is NaN; set it to 0 first */
   void *d1, *d2;                        /* optional [m, n] of d_dtype: g and u as the activation takes them,
@@ -304,13 +297,12 @@ DUALGEMM_API dualgemm_status_t dualgemm_select_instance(const dualgemm_args_t* a
 
 /* ---- scale factors and quantisation, on the host ------------------------------------------------------- */
 
-/* Size of a scale-factor buffer, padding included; 0 when an argument is negative or the layout is not
- * supported. */
-DUALGEMM_API size_t dualgemm_sf_size(int32_t rows, int32_t k, dualgemm_sf_layout_t layout) DUALGEMM_NOEXCEPT;
+/* Size of a scale-factor buffer, padding included; 0 when an argument is negative. */
+DUALGEMM_API size_t dualgemm_sf_size(int32_t rows, int32_t k) DUALGEMM_NOEXCEPT;
 
 /* Where the factor of elements [16 * block, 16 * block + 16) of a row lies in the buffer; -1 when there is no
  * such place. Padding has offsets, too: row < 128 * ceil(rows / 128), block < 4 * ceil(k / 64). */
-DUALGEMM_API int64_t dualgemm_sf_offset(int32_t rows, int32_t k, dualgemm_sf_layout_t layout, int32_t row,
+DUALGEMM_API int64_t dualgemm_sf_offset(int32_t rows, int32_t k, int32_t row,
                                         int32_t block) DUALGEMM_NOEXCEPT;
 
 /* Encode scale of x [rows, k]: 448 * 6 / max|x|, so that the largest element becomes the largest NVFP4

@@ -59,14 +59,13 @@ dualgemm_status_t check_global_scale(float global_scale) {
 
 using namespace dualgemm;
 
-size_t dualgemm_sf_size(int32_t rows, int32_t k, dualgemm_sf_layout_t layout) noexcept {
-  if (rows < 0 || k < 0 || layout != DUALGEMM_SF_LAYOUT_128X4) return 0;
+size_t dualgemm_sf_size(int32_t rows, int32_t k) noexcept {
+  if (rows < 0 || k < 0) return 0;
   return static_cast<size_t>(sf_bytes(rows, k));
 }
 
-int64_t dualgemm_sf_offset(int32_t rows, int32_t k, dualgemm_sf_layout_t layout, int32_t row,
-                           int32_t block) noexcept {
-  if (rows < 0 || k < 0 || row < 0 || block < 0 || layout != DUALGEMM_SF_LAYOUT_128X4) return -1;
+int64_t dualgemm_sf_offset(int32_t rows, int32_t k, int32_t row, int32_t block) noexcept {
+  if (rows < 0 || k < 0 || row < 0 || block < 0) return -1;
   if (row >= sf_row_blocks(rows) * kSfAtomRows || block >= sf_atoms(k) * kSfAtomBlocks) return -1;
   return sf_offset(k, row, block);
 }

@@ -28,7 +28,6 @@ dualgemm_status_t check_requests(const Problem& problem) {
     const char* text;
   } unsupported[] = {
       {(args.flags & DUALGEMM_FLAG_CHECK_POINTERS) != 0, "flags: DUALGEMM_FLAG_CHECK_POINTERS"},
-      {args.sfa_layout != DUALGEMM_SF_LAYOUT_128X4, "sfa_layout: anything but 128X4"},
       {biased && args.bias_dtype == DUALGEMM_DTYPE_FP16, "bias_dtype: anything but BF16 and FP32"},
   };
   for (const auto& request : unsupported)

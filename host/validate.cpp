@@ -46,10 +46,10 @@ dualgemm_status_t check_enums(const dualgemm_args_t& args) {
       {"c_dtype", args.c_dtype, DUALGEMM_DTYPE_FP8_E4M3},
       {"bias_dtype", args.bias_dtype, DUALGEMM_DTYPE_FP32},
       {"d_dtype", args.d_dtype, DUALGEMM_DTYPE_FP32},
-      {"sfa_layout", args.sfa_layout, DUALGEMM_SF_LAYOUT_8X4},
       {"group_mode", args.group_mode, DUALGEMM_GROUP_MASKED},
       {"reserved0", args.reserved0, 0},
       {"reserved1", args.reserved1, 0},
+      {"reserved2", args.reserved2, 0},
   };
   for (const auto& e : enums)
     if (e.value < 0 || e.value > e.last)

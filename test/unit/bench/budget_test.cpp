@@ -110,7 +110,7 @@ TEST_CASE("DRAM: every 512 bytes of scale factors and every row that a problem u
       for (int32_t row = 0; row < rows; ++row) {
         bytes += shape.k / 2;
         for (int32_t block = 0; block < shape.k / 16; ++block)
-          atoms.insert(dualgemm_sf_offset(rows, shape.k, DUALGEMM_SF_LAYOUT_128X4, row, block) / 512);
+          atoms.insert(dualgemm_sf_offset(rows, shape.k, row, block) / 512);
       }
       bytes += 512 * static_cast<int64_t>(atoms.size());
     };

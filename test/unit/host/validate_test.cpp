@@ -66,7 +66,7 @@ TEST_CASE("flags, enumerators and numbers outside their range", "[host][validate
       {status, "c_dtype=5: must be in [0, 4]", [](auto& a) { a.c_dtype = 5; }},
       {status, "bias_dtype=3: must be in [0, 2]", [](auto& a) { a.bias_dtype = 3; }},
       {status, "d_dtype=3: must be in [0, 2]", [](auto& a) { a.d_dtype = 3; }},
-      {status, "sfa_layout=3: must be in [0, 2]", [](auto& a) { a.sfa_layout = 3; }},
+      {status, "reserved2=1: must be in [0, 0]", [](auto& a) { a.reserved2 = 1; }},
       {status, "reserved0=1: must be in [0, 0]", [](auto& a) { a.reserved0 = 1; }},
       {status, "reserved1=-1: must be in [0, 0]", [](auto& a) { a.reserved1 = -1; }},
       {status, "M=-1: must not be negative", [](auto& a) { a.m = -1; }},
@@ -222,8 +222,6 @@ TEST_CASE("requests this release does not compute are refused", "[host][validate
   check({
       {status, "flags: DUALGEMM_FLAG_CHECK_POINTERS: not supported by this release",
        [](auto& a) { a.flags = DUALGEMM_FLAG_CHECK_POINTERS; }},
-      {status, "sfa_layout", [](auto& a) { a.sfa_layout = DUALGEMM_SF_LAYOUT_LINEAR; }},
-      {status, "sfa_layout", [](auto& a) { a.sfa_layout = DUALGEMM_SF_LAYOUT_8X4; }},
       {status, "bias_dtype", [&](auto& a) { a.bias1 = buffer, a.bias_dtype = DUALGEMM_DTYPE_FP16; }},
       {status,
        "bias2=0x300000000: must be NULL with K=0: a tensor map has no empty dimension, so that no kernel can "
