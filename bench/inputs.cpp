@@ -12,9 +12,7 @@
 namespace bench {
 namespace {
 
-constexpr dualgemm_sf_layout_t kLayout = DUALGEMM_SF_LAYOUT_128X4;
-
-size_t sf_size(int64_t rows, int32_t k) { return dualgemm_sf_size(static_cast<int32_t>(rows), k, kLayout); }
+size_t sf_size(int64_t rows, int32_t k) { return dualgemm_sf_size(static_cast<int32_t>(rows), k); }
 
 // Returns codes of 0, 0.5, 1, 1.5 and their negatives.
 std::vector<uint8_t> random_codes(int64_t rows, int64_t k, Rng& random) {
@@ -40,7 +38,7 @@ uint8_t uniform_scale(uint64_t bits) {
 void put_scales(std::vector<uint8_t>& out, size_t at, int32_t rows, int32_t k, Rng& random) {
   for (int32_t row = 0; row < rows; ++row)
     for (int32_t block = 0; block < k / 16; ++block)
-      out[at + dualgemm_sf_offset(rows, k, kLayout, row, block)] = uniform_scale(random.bits());
+      out[at + dualgemm_sf_offset(rows, k, row, block)] = uniform_scale(random.bits());
 }
 
 std::vector<Place> places_of(const Shape& shape) {
@@ -103,8 +101,7 @@ float encode_scale_of(int32_t k) {
 Row row_of(const uint8_t* codes, const uint8_t* scales, int32_t rows, int32_t row, int32_t k) {
   Row out{std::vector<uint8_t>(codes, codes + k / 2), std::vector<uint8_t>(sf_size(1, k))};
   for (int32_t block = 0; block < k / 16; ++block)
-    out.scales[dualgemm_sf_offset(1, k, kLayout, 0, block)] =
-        scales[dualgemm_sf_offset(rows, k, kLayout, row, block)];
+    out.scales[dualgemm_sf_offset(1, k, 0, block)] = scales[dualgemm_sf_offset(rows, k, row, block)];
   return out;
 }
 

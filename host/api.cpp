@@ -9,6 +9,7 @@
 
 #include "host/arguments.h"
 #include "host/choice.h"
+#include "host/convert.h"
 #include "host/cuda_error.h"
 #include "host/device.h"
 #include "host/launch.h"
@@ -98,7 +99,8 @@ dualgemm_status_t dualgemm_init(void) noexcept {
   dualgemm_device_t device;
   if (auto status = query_current_device(&device)) return status;
   if (auto status = check_device(device)) return status;
-  return load_all(device);
+  if (auto status = load_all(device)) return status;
+  return load_conversions(device);
 }
 
 dualgemm_status_t dualgemm_current_device(dualgemm_device_t* device) noexcept {

@@ -113,13 +113,6 @@ typedef enum {
   DUALGEMM_ACTIVATION_MAX_ENUM = 0x7fffffff
 } dualgemm_activation_t;
 
-typedef enum {
-  DUALGEMM_SF_LAYOUT_128X4 = 0,  /* atoms of 512 bytes: 128 rows x 64 elements of K (manual: Scale factors) */
-  DUALGEMM_SF_LAYOUT_LINEAR = 1, /* [rows, K/16] row-major; not supported yet */
-  DUALGEMM_SF_LAYOUT_8X4 = 2,    /* not supported yet */
-  DUALGEMM_SF_LAYOUT_MAX_ENUM = 0x7fffffff
-} dualgemm_sf_layout_t;
-
 /* dualgemm_args_t.flags */
 enum {
   /* May start before the preceding grid of the stream has ended (programmatic dependent launch). It waits for
@@ -191,7 +184,7 @@ typedef struct dualgemm_args {
   float situ_gate, situ_up;             /* default 4 and 25, above 0, not subnormal; SITU */
   int32_t c_dtype;                      /* dualgemm_dtype_t, default BF16 */
   int32_t bias_dtype;                   /* BF16 (default) or FP32 */
-  int32_t sfa_layout;                   /* dualgemm_sf_layout_t */
+  int32_t reserved2;                    /* 0 */
   float* amax_out;                      /* optional, one float: raised to the largest |C| before its
                                            conversion, NaN if any is NaN; set it to 0 first */
   void *d1, *d2;                        /* optional [m, n] of d_dtype: g and u as the activation takes them,
@@ -315,13 +308,12 @@ DUALGEMM_API dualgemm_status_t dualgemm_select_instance(const dualgemm_args_t* a
 
 /* ---- scale factors and quantisation, on the host ------------------------------------------------------- */
 
-/* Size of a scale-factor buffer, padding included; 0 when an argument is negative or the layout is not
- * supported. */
-DUALGEMM_API size_t dualgemm_sf_size(int32_t rows, int32_t k, dualgemm_sf_layout_t layout) DUALGEMM_NOEXCEPT;
+/* Size of a scale-factor buffer, padding included; 0 when an argument is negative. */
+DUALGEMM_API size_t dualgemm_sf_size(int32_t rows, int32_t k) DUALGEMM_NOEXCEPT;
 
 /* Where the factor of elements [16 * block, 16 * block + 16) of a row lies in the buffer; -1 when there is no
  * such place. Padding has offsets, too: row < 128 * ceil(rows / 128), block < 4 * ceil(k / 64). */
-DUALGEMM_API int64_t dualgemm_sf_offset(int32_t rows, int32_t k, dualgemm_sf_layout_t layout, int32_t row,
+DUALGEMM_API int64_t dualgemm_sf_offset(int32_t rows, int32_t k, int32_t row,
                                         int32_t block) DUALGEMM_NOEXCEPT;
 
 /* Encode scale of x [rows, k]: 448 * 6 / max|x|, so that the largest element becomes the largest NVFP4
@@ -345,6 +337,132 @@ DUALGEMM_API dualgemm_status_t dualgemm_quantize_host(const float* x, int32_t ro
 DUALGEMM_API dualgemm_status_t dualgemm_dequantize_host(const void* q, int64_t ldq, const void* sf,
                                                         int32_t rows, int32_t k, float global_scale, float* x,
                                                         int64_t ldx) DUALGEMM_NOEXCEPT;
+
+/* ---- scale factors and quantisation, on the device ----------------------------------------------------- */
+
+/* These run kernels: asynchronous on `stream`, which belongs to the current device; they may be captured into
+ * a graph (after dualgemm_init). They need a GPU that launches run on. Each has a twin for host memory, which
+ * takes the same structure and gives the same bits. rows == 0 or k == 0 succeeds without touching anything.
+ *
+ * Rows, batches and groups are as those of A in a launch: with OFFSETS the rows of all groups follow each
+ * other and the factors of each begin at a block of 128 rows of their own, with MASKED and in a batch every
+ * problem has its own matrix. Of rows that are not in use nothing is read or written. */
+
+/* Scale factors in rows, as checkpoints hold them, and in 128x4 atoms. */
+typedef struct dualgemm_sf_args {
+  uint32_t struct_size;       /* set by dualgemm_sf_args_init */
+  uint32_t flags;             /* DUALGEMM_FLAG_PDL or 0 */
+  int32_t rows, k;            /* elements; k a multiple of 16: a row has k / 16 factors */
+  int32_t batch;              /* matrices of one shape; 0 = 1 */
+  int32_t group_mode, groups; /* as in dualgemm_args_t, with rows for m */
+  int32_t reserved0;          /* 0 */
+  const int32_t* group_rows;
+  const void* src;            /* swizzle: rows; unswizzle: atoms */
+  void* dst;                  /* the other; the two do not overlap */
+  int64_t pitch;              /* of the rows, in bytes, at least k / 16; 0 = compact. Fast where it, the
+                                 address and the stride are multiples of 16 */
+  /* Bytes from one matrix to the next; 0 = compact. Those of atoms are multiples of 16, and so is the address
+     of atoms. */
+  int64_t batch_stride_src, batch_stride_dst;
+} dualgemm_sf_args_t;
+
+DUALGEMM_API void dualgemm_sf_args_init_sized(dualgemm_sf_args_t* args,
+                                              size_t struct_size) DUALGEMM_NOEXCEPT;
+#define dualgemm_sf_args_init(args) dualgemm_sf_args_init_sized((args), sizeof(dualgemm_sf_args_t))
+
+/* From rows to atoms. Of each block of 128 rows that holds one in use all is written, padding as zero. */
+DUALGEMM_API dualgemm_status_t dualgemm_sf_swizzle(const dualgemm_sf_args_t* args,
+                                                   dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
+DUALGEMM_API dualgemm_status_t dualgemm_sf_swizzle_host(const dualgemm_sf_args_t* args) DUALGEMM_NOEXCEPT;
+
+/* From atoms to rows. Bytes between k / 16 and the pitch are not written. */
+DUALGEMM_API dualgemm_status_t dualgemm_sf_unswizzle(const dualgemm_sf_args_t* args,
+                                                     dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
+DUALGEMM_API dualgemm_status_t dualgemm_sf_unswizzle_host(const dualgemm_sf_args_t* args) DUALGEMM_NOEXCEPT;
+
+typedef enum {
+  DUALGEMM_SCALE_GIVEN = 0,  /* global_scale, times *global_scale_dev where there is one */
+  DUALGEMM_SCALE_TENSOR = 1, /* 448 * 6 / max|x| over all rows in use, to tensor_scales */
+  DUALGEMM_SCALE_ROW = 2,    /* the same of each row, its reciprocal to row_scale */
+  DUALGEMM_SCALE_MAX_ENUM = 0x7fffffff
+} dualgemm_scale_mode_t;
+
+/* From x to packed E2M1 and 128x4 factors: to A and SFA of a launch, for any rows, batch and groups. */
+typedef struct dualgemm_quantize_args {
+  uint32_t struct_size;       /* set by dualgemm_quantize_args_init */
+  uint32_t flags;             /* DUALGEMM_FLAG_PDL or 0 */
+  int32_t rows, k;            /* elements; k a multiple of 16 */
+  int32_t batch;              /* matrices of one shape; 0 = 1 */
+  int32_t group_mode, groups; /* as in dualgemm_args_t, with rows for m */
+  int32_t x_dtype;            /* BF16 (default), FP16 or FP32 */
+  const int32_t* group_rows;
+  const void* x;              /* [rows, k] of x_dtype; 16-byte aligned */
+  void* q;                    /* [rows, k] packed E2M1, the launch's A; 16-byte aligned */
+  void* sf;                   /* its factors, SFA; 16-byte aligned */
+  int64_t ldx, ldq;           /* from one row to the next, in elements; 0 = compact. Multiples of 16 bytes */
+  /* From one matrix to the next: elements, bytes of sf; multiples of 16 bytes; 0 = compact. */
+  int64_t batch_stride_x, batch_stride_q, batch_stride_sf;
+  int32_t scale_mode;         /* dualgemm_scale_mode_t, default GIVEN */
+  /* GIVEN: above 0, at most the largest float over 512; default 1, which it has to be otherwise. */
+  float global_scale;
+  const float* global_scale_dev; /* GIVEN: optional, multiplied into global_scale */
+  int64_t global_scale_stride;   /* floats from one matrix's or group's to the next; 0 = one for all */
+  /* TENSOR: three floats are written: max|x|, the global scale, and 1 / it, which the launch takes for
+     alpha1_dev and alpha2_dev. */
+  float* tensor_scales;
+  /* ROW: [rows] floats are written, 1 / the scale of each row, which the launch takes for a_row_scale. */
+  float* row_scale;
+  int64_t batch_stride_row_scale; /* floats; 0 = rows */
+} dualgemm_quantize_args_t;
+
+DUALGEMM_API void dualgemm_quantize_args_init_sized(dualgemm_quantize_args_t* args,
+                                                    size_t struct_size) DUALGEMM_NOEXCEPT;
+#define dualgemm_quantize_args_init(args) \
+  dualgemm_quantize_args_init_sized((args), sizeof(dualgemm_quantize_args_t))
+
+/* The arithmetic is that of dualgemm_quantize_host, after a conversion of x to fp32. A computed scale is that
+ * of dualgemm_global_scale_host. NaN makes the factor of its block 0x7F and counts in no maximum; an infinity
+ * counts as the largest float, and becomes 6 times its factor. Of each block of 128 rows that holds one in
+ * use every factor is written, padding as zero; of q the k elements of rows in use. */
+DUALGEMM_API dualgemm_status_t dualgemm_quantize(const dualgemm_quantize_args_t* args,
+                                                 dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
+DUALGEMM_API dualgemm_status_t dualgemm_quantize_host_ex(const dualgemm_quantize_args_t* args)
+    DUALGEMM_NOEXCEPT;
+
+/* ---- weights as checkpoints hold them, on the host ----------------------------------------------------- */
+
+/* How the rows of gate and up lie in one buffer. */
+typedef enum {
+  DUALGEMM_ROWS_STACKED = 0,     /* n rows of the first, then n rows of the second */
+  DUALGEMM_ROWS_INTERLEAVED = 1, /* even rows are the first's, odd ones the second's */
+  DUALGEMM_ROWS_MAX_ENUM = 0x7fffffff
+} dualgemm_row_order_t;
+
+/* Splits the 128x4 factors of a buffer of 2 n rows: sf, of dualgemm_sf_size(2 n, k) bytes, into sf1 and sf2
+ * of dualgemm_sf_size(n, k) bytes each, padding as zero. Host memory; no two overlap. */
+DUALGEMM_API dualgemm_status_t dualgemm_sf_split_host(const void* sf, int32_t n, int32_t k,
+                                                      dualgemm_row_order_t order, void* sf1,
+                                                      void* sf2) DUALGEMM_NOEXCEPT;
+
+/* From blocks of GGUF's type NVFP4 to rows of packed E2M1 and 128x4 factors. A block has 36 bytes for 64
+ * elements: four factors, then the codes, eight bytes for each 16 elements; byte j has element j in its low
+ * nibble and j + 8 in its high one. k is a multiple of 64; row_bytes is the distance of rows, 0 = compact.
+ * A factor of 0x7F, which is zero there, becomes 0x00; above it is INVALID_VALUE. ldq counts elements, is
+ * even and at least k (0 = k); the bytes between k and ldq and all padding of sf are written as zero. Host
+ * memory. */
+DUALGEMM_API dualgemm_status_t dualgemm_import_gguf_host(const void* blocks, int64_t row_bytes, int32_t rows,
+                                                         int32_t k, void* q, int64_t ldq,
+                                                         void* sf) DUALGEMM_NOEXCEPT;
+
+/* ---- reference ----------------------------------------------------------------------------------------- */
+
+/* Computes on the host, in double precision, what a launch with these arguments does, every pointer of which
+ * points to host memory: C, SFC, D1, D2 and amax_out, each converted once from the exact result, in the rows
+ * in use. The launch's rules hold; instance_id, max_sms and flags change nothing. `y`, if it is not NULL,
+ * gets C before its conversion, without the encode scale: [m, n] doubles, for each matrix of a batch and of
+ * groups with MASKED. Plain loops: 2 m n k multiplications. */
+DUALGEMM_API dualgemm_status_t dualgemm_reference_host(const dualgemm_args_t* args,
+                                                       double* y) DUALGEMM_NOEXCEPT;
 
 #ifdef __cplusplus
 }

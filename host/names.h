@@ -32,15 +32,6 @@ constexpr const char* activation_name(int32_t activation) {
   }
 }
 
-constexpr const char* sf_layout_name(int32_t layout) {
-  switch (layout) {
-    case DUALGEMM_SF_LAYOUT_128X4: return "128X4";
-    case DUALGEMM_SF_LAYOUT_LINEAR: return "LINEAR";
-    case DUALGEMM_SF_LAYOUT_8X4: return "8X4";
-    default: return "unknown";
-  }
-}
-
 constexpr const char* group_mode_name(int32_t mode) {
   switch (mode) {
     case DUALGEMM_GROUP_NONE: return "NONE";

@@ -1,68 +1,19 @@
-// quantize.cpp -- scale-factor layout, quantisation and dequantisation on the host. These are the library's
-// own word on what NVFP4 data look like; the kernel never sees them and they never see the GPU.
+// quantize.cpp -- scale-factor layout, quantisation and dequantisation of one matrix on the host. The kernels
+// never see these functions and they never see the GPU.
 
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 
 #include "host/dualgemm.h"
+#include "host/nvfp4.h"
 #include "host/sf_layout.h"
 #include "host/status.h"
 
 namespace dualgemm {
 namespace {
-
-constexpr float kE2m1Max = 6;
-constexpr float kUe4m3Max = 448;
-constexpr float kSmallestUe4m3 = 0x1p-9f;
-constexpr float kE2m1Values[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
-constexpr uint8_t kUe4m3Nan = 0x7F;
-
-// Returns the nearest code, ties to the even one, saturating at 6. The input is not negative; NaN becomes 6,
-// as the instructions of the GPU have it.
-uint8_t e2m1_magnitude(float value) {
-  for (uint8_t code = 0; code < 7; ++code) {
-    const float middle = (kE2m1Values[code] + kE2m1Values[code + 1]) / 2;
-    if (value < middle || (value == middle && code % 2 == 0)) return code;
-  }
-  return 7;
-}
-
-uint8_t to_e2m1(float value) {
-  const bool negative = std::signbit(value) && !std::isnan(value);
-  return static_cast<uint8_t>(e2m1_magnitude(std::fabs(value)) | (negative ? 8 : 0));
-}
-
-float from_e2m1(uint8_t code) {
-  const float magnitude = kE2m1Values[code & 7];
-  return code & 8 ? -magnitude : magnitude;
-}
-
-// UE4M3 has 4 exponent bits with bias 7, 3 mantissa bits, and subnormals below 2^-6.
-float from_ue4m3(uint8_t byte) {
-  const int code = byte & 0x7F;
-  if (code == kUe4m3Nan) return std::numeric_limits<float>::quiet_NaN();
-  const int exponent = code >> 3, mantissa = code & 7;
-  return exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -9)
-                       : std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
-}
-
-// Rounds to nearest, ties to even, saturating at 448. The input is not negative and no NaN.
-uint8_t to_ue4m3(float value) {
-  if (value >= kUe4m3Max) return 0x7E;
-  // The spacing is 2^(e-3) in the binade [2^e, 2^(e+1)) and 2^-9 in all below 2^-6. In units of the spacing
-  // the value keeps 3 mantissa bits, rounding up to the next binade carries into the exponent by itself. All
-  // other operations are exact.
-  const int exponent = value < 0x1p-6f ? -6 : std::ilogb(value);
-  const float units = std::ldexp(value, 3 - exponent);
-  float rounded = std::floor(units);
-  const float rest = units - rounded;
-  if (rest > 0.5f || (rest == 0.5f && std::fmod(rounded, 2.0f) == 1)) rounded += 1;
-  return static_cast<uint8_t>((exponent + 6) * 8 + static_cast<int>(rounded));
-}
 
 // These checks are shared by the three functions on float matrices; ldx == 0 is resolved.
 dualgemm_status_t check_matrix(const float* x, int32_t rows, int32_t k, int64_t* ldx) {
@@ -103,34 +54,18 @@ dualgemm_status_t check_global_scale(float global_scale) {
               static_cast<double>(global_scale));
 }
 
-// Quantises sixteen elements: returns their scale factor and writes eight bytes. The epilogue that writes
-// NVFP4 performs the same operations in fp32: what is rounded, and in which order, is part of the interface.
-uint8_t quantize_block(const float* x, float global_scale, uint8_t* packed) {
-  float amax = 0;
-  for (int i = 0; i < kSfBlock; ++i) amax = std::max(amax, std::fabs(x[i]));
-  const float sixth = global_scale * (1 / kE2m1Max);
-  const uint8_t factor = to_ue4m3(amax * sixth);
-  std::memset(packed, 0, kSfBlock / 2);
-  if (factor == 0) return 0;
-  const float encode = global_scale * (1 / from_ue4m3(factor));
-  for (int i = 0; i < kSfBlock; ++i)
-    packed[i / 2] = static_cast<uint8_t>(packed[i / 2] | to_e2m1(x[i] * encode) << (i % 2 * 4));
-  return factor;
-}
-
 }  // namespace
 }  // namespace dualgemm
 
 using namespace dualgemm;
 
-size_t dualgemm_sf_size(int32_t rows, int32_t k, dualgemm_sf_layout_t layout) noexcept {
-  if (rows < 0 || k < 0 || layout != DUALGEMM_SF_LAYOUT_128X4) return 0;
+size_t dualgemm_sf_size(int32_t rows, int32_t k) noexcept {
+  if (rows < 0 || k < 0) return 0;
   return static_cast<size_t>(sf_bytes(rows, k));
 }
 
-int64_t dualgemm_sf_offset(int32_t rows, int32_t k, dualgemm_sf_layout_t layout, int32_t row,
-                           int32_t block) noexcept {
-  if (rows < 0 || k < 0 || row < 0 || block < 0 || layout != DUALGEMM_SF_LAYOUT_128X4) return -1;
+int64_t dualgemm_sf_offset(int32_t rows, int32_t k, int32_t row, int32_t block) noexcept {
+  if (rows < 0 || k < 0 || row < 0 || block < 0) return -1;
   if (row >= sf_row_blocks(rows) * kSfAtomRows || block >= sf_atoms(k) * kSfAtomBlocks) return -1;
   return sf_offset(k, row, block);
 }
@@ -144,10 +79,7 @@ dualgemm_status_t dualgemm_global_scale_host(const float* x, int32_t rows, int32
   float amax = 0;
   for (int32_t r = 0; r < rows; ++r)
     for (int32_t i = 0; i < k; ++i) amax = std::max(amax, std::fabs(x[r * ldx + i]));
-  // A tiny maximum would ask for more than a float can hold, or than it can hold times 1 / factor. The
-  // largest scale for which it can loses range, not correctness.
-  constexpr float kLargest = std::numeric_limits<float>::max() * kSmallestUe4m3;
-  *global_scale = amax > 0 ? std::min(kUe4m3Max * kE2m1Max / amax, kLargest) : 1;
+  *global_scale = global_scale_of(amax);
   return DUALGEMM_STATUS_SUCCESS;
 }
 

@@ -28,11 +28,6 @@ dualgemm_status_t check_requests(const Problem& problem) {
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
                 "flags=0x%" PRIx32 ": DUALGEMM_FLAG_CHECK_POINTERS is not supported by this release",
                 args.flags);
-  if (args.sfa_layout != DUALGEMM_SF_LAYOUT_128X4)
-    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-                "sfa_layout=%" PRId32 " (%s): not supported by this release, only %d (%s) is",
-                args.sfa_layout, sf_layout_name(args.sfa_layout), DUALGEMM_SF_LAYOUT_128X4,
-                sf_layout_name(DUALGEMM_SF_LAYOUT_128X4));
   const bool biased = args.bias1 || args.bias2;
   if (biased && args.bias_dtype != DUALGEMM_DTYPE_BF16 && args.bias_dtype != DUALGEMM_DTYPE_FP32)
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,

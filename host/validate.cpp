@@ -48,7 +48,6 @@ dualgemm_status_t check_enums(const dualgemm_args_t& args) {
       {"c_dtype", args.c_dtype, DUALGEMM_DTYPE_FP8_E4M3},
       {"bias_dtype", args.bias_dtype, DUALGEMM_DTYPE_FP32},
       {"d_dtype", args.d_dtype, DUALGEMM_DTYPE_FP32},
-      {"sfa_layout", args.sfa_layout, DUALGEMM_SF_LAYOUT_8X4},
       {"group_mode", args.group_mode, DUALGEMM_GROUP_MASKED},
   };
   for (const auto& e : enums)
@@ -58,7 +57,8 @@ dualgemm_status_t check_enums(const dualgemm_args_t& args) {
   const struct {
     const char* name;
     int32_t value;
-  } reserved[] = {{"reserved0", args.reserved0}, {"reserved1", args.reserved1}};
+  } reserved[] = {
+      {"reserved0", args.reserved0}, {"reserved1", args.reserved1}, {"reserved2", args.reserved2}};
   for (const auto& r : reserved)
     if (r.value != 0)
       return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must be 0", r.name, r.value);

@@ -34,9 +34,10 @@ struct RunningSum {
   }
 };
 
-// All lanes of one warp call this.
-template <class Traits>
-DUALGEMM_DEVICE void write_group_table(const Params& p, GroupTable<Traits::kPlan.tile.m>& table) {
+// All lanes of one warp call this. `p` has the fields of Params that say which rows there are. Returns how
+// many groups have rows.
+template <class Traits, class Rows>
+DUALGEMM_DEVICE int32_t write_group_table(const Rows& p, GroupTable<Traits::kPlan.tile.m>& table) {
   using Table = GroupTable<Traits::kPlan.tile.m>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   RunningSum groups, m_tiles, blocks;
@@ -71,12 +72,13 @@ DUALGEMM_DEVICE void write_group_table(const Params& p, GroupTable<Traits::kPlan
     table.rows[groups.total] = last_end;
     table.problem[groups.total] = Table::kNone;
   }
+  return groups.total;
 }
 
 // Returns the tiles of this CTA, or of its cluster. `groups` is the table of a grouped kernel, and unused in
 // others.
-template <class Traits, class Groups>
-DUALGEMM_DEVICE auto scheduler_of(const Params& p, const Groups& groups) {
+template <class Traits, class Rows, class Groups>
+DUALGEMM_DEVICE auto scheduler_of(const Rows& p, const Groups& groups) {
   constexpr uint32_t kClusterSize = Traits::kPlan.cluster_size();
   const uint32_t first = blockIdx.x / kClusterSize, stride = gridDim.x / kClusterSize;
   if constexpr (Traits::kPlan.tile.grouped)

@@ -120,6 +120,16 @@ class GroupedScheduler {
     next_ += stride_;
     return true;
   }
+  // Moves on to the group of the next tile, or behind the last one, by halving `groups` entries: for CTAs
+  // whose tiles lie many groups apart.
+  DUALGEMM_HOST_DEVICE constexpr void seek(int32_t groups) {
+    const Table& t = *table_;
+    while (i_ < groups) {
+      const int32_t middle = i_ + (groups - i_) / 2;
+      if (next_ < static_cast<uint32_t>(t.m_tiles_before[middle + 1]) * n_tiles_) groups = middle;
+      else i_ = middle + 1;
+    }
+  }
 
  private:
   const Table* table_;

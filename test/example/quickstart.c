@@ -58,7 +58,7 @@ static float random_normal(uint64_t* state) {
 static tensor_t make_tensor(int rows, int k, float spread, uint64_t seed) {
   tensor_t t;
   const size_t count = (size_t)rows * k, bytes = count / 2;
-  const size_t factor_bytes = dualgemm_sf_size(rows, k, DUALGEMM_SF_LAYOUT_128X4);
+  const size_t factor_bytes = dualgemm_sf_size(rows, k);
   float* x = allocate(count * sizeof *x);
   void *elements = allocate(bytes), *factors = allocate(factor_bytes);
   for (size_t i = 0; i < count; ++i) x[i] = spread * random_normal(&seed);

@@ -27,21 +27,21 @@ SIM = [
 ]
 KERNEL = [
     ['architecture.h', 'params.h', 'epilogue/kinds.h', 'epilogue/list.h'],
-    ['plan.h'],
+    ['plan.h', 'convert/params.h'],
     ['instance.h', 'instance_name.h'],
     ['instances.*'],
     ['common/*'],
     ['epilogue/*'],
-    ['sm100/*'],
+    ['sm100/*', 'convert/*'],
     ['sm100/instances/*'],
 ]
 HOST = [
-    ['dualgemm.h', 'text.h', 'region.*', 'sf_layout.h', 'cost_constants.h', 'epilogue_work.h'],
-    ['status.*', 'problem.h', 'names.h'],
-    ['cuda_error.*', 'arguments.*', 'tiling.*', 'instance_kinds.*', 'quantize.cpp'],
-    ['supported.*', 'cost_model.*', 'device.*', 'tensor_map.*'],
-    ['validate.*', 'select_instance.*', 'launch.*'],
-    ['choice.*'],
+    ['dualgemm.h', 'text.h', 'region.*', 'sf_layout.h', 'nvfp4.*', 'cost_constants.h', 'epilogue_work.h'],
+    ['status.*', 'problem.h', 'names.h', 'rows.h', 'floats.*'],
+    ['cuda_error.*', 'arguments.*', 'tiling.*', 'instance_kinds.*', 'tensor_rules.*', 'quantize.cpp', 'import.cpp'],
+    ['supported.*', 'cost_model.*', 'device.*', 'tensor_map.*', 'conversion.*'],
+    ['validate.*', 'select_instance.*', 'launch.*', 'convert.*', 'convert_host.cpp'],
+    ['choice.*', 'reference.cpp'],
     ['api.cpp'],
 ]
 # house -> (folder, prefix of its own includes, levels, the other houses that it may include)

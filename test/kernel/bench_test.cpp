@@ -82,8 +82,7 @@ TEST_CASE("bench: what is wrong is noticed in every type of C", "[bench]") {
   CHECK_THAT(verdict(
                  "2*40x80x320",
                  [](auto& args) {
-                   const auto factors =
-                       static_cast<int64_t>(dualgemm_sf_size(args.m, args.n, DUALGEMM_SF_LAYOUT_128X4));
+                   const auto factors = static_cast<int64_t>(dualgemm_sf_size(args.m, args.n));
                    args.batch = 1;
                    args.sfc = static_cast<uint8_t*>(args.sfc) + factors;
                  },

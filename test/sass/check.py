@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """check.py -- what ptxas made of the kernels: prints one row per loop of a role and one per epilogue of every instance,
-and fails where one is over a limit below.
+and fails where one is over a limit below. The kernels that move factors and quantise are held to no local memory.
 
     check.py INSTANCES OBJECT [--nvdisasm PATH] [--list]
 
@@ -34,6 +34,8 @@ KERNEL = {
                    "first, and keeps nothing in uniform registers around it: the warp's number has to come out of a "
                    "shuffle and reach the choice of the role through no branch of elect"),
 }
+# The kernels that move factors and quantise are no instances: they have neither roles nor an epilogue.
+CONVERSION = re.compile(r"N8dualgemm7convert")
 # Where the epilogue is a function that the kernel calls, ptxas doubts once, before tensor memory is allocated. The
 # loops of the roles show that it costs them nothing.
 KERNEL_WITH_CALL = {**KERNEL, "BRA.DIV": (1, KERNEL["BRA.DIV"][1])}
@@ -162,6 +164,12 @@ def check_kernel(function, instance, report):
     return [[name, len(code), *(len(x) for x in found.values())]]
 
 
+def check_conversion(function, report):
+    name = re.search(r"convert\d+(\w+?_kernel)", function.name)[1]
+    spilled = [x for x in function.instructions() if x.mnemonic in ("LDL", "STL")]
+    report.check((name, "conversion"), "local memory", len(spilled), KERNEL, instructions=spilled)
+
+
 def check_roles(function, name, report):
     rows = []
     for _, blocks in sorted(role_loops(function).items()):
@@ -231,6 +239,8 @@ def main():
         kernel_rows += check_kernel(function, instance, report)
         role_rows += check_roles(function, name, report)
         epilogue_rows += check_epilogue(function, instance, report)
+    conversions = [functions.pop(entry) for entry in sorted(functions) if CONVERSION.search(entry)]
+    for function in conversions: check_conversion(function, report)
     for entry in sorted(functions):
         report.failures.append([(entry, "kernel"), f"{arguments.instances} does not have it"])
     table("Kernels", ["instance", "instructions", *KERNEL], merge(kernel_rows, outputs))
@@ -249,7 +259,8 @@ def main():
     compiler = assembler_release(pathlib.Path(arguments.object).read_bytes())
     note = "" if compiler == COMPILER else (f"; made by CUDA {compiler}, while the limits are for {COMPILER}: "
                                             "not a failure")
-    print(f"check.py: {len(instances)} kernels, {len(report.failures)} over a limit{note}")
+    print(f"check.py: {len(instances)} instances, {len(conversions)} conversions, {len(report.failures)} over a "
+          f"limit{note}")
     return 1 if report.failures and not note else 0
 
 

@@ -63,7 +63,7 @@ void run(const Case& x) {
   const Memory a(a_problems * x.m * pitch, 0x22), b1(x.problems * x.n * pitch, 0x33),
       b2(x.problems * x.n * pitch, 0x44);
   const int32_t sfa_rows = offsets ? x.m + 127 * x.problems : x.m;
-  const auto sf_bytes = [&](int32_t rows) { return dualgemm_sf_size(rows, x.k, DUALGEMM_SF_LAYOUT_128X4); };
+  const auto sf_bytes = [&](int32_t rows) { return dualgemm_sf_size(rows, x.k); };
   const Memory sfa(a_problems * sf_bytes(sfa_rows), 0x38), sfb1(x.problems * sf_bytes(x.n), 0x38),
       sfb2(x.problems * sf_bytes(x.n), 0x38);
   const dualgemm_test::DeviceArray<uint16_t> c((a_problems * x.m + kGuardRows) * ldc, kPoison);

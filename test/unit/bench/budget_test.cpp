@@ -107,7 +107,7 @@ TEST_CASE("DRAM: every 512 bytes of scale factors and every row that a problem u
       std::set<int64_t> atoms;
       for (int32_t row = 0; row < rows; ++row)
         for (int32_t block = 0; block < k / 16; ++block)
-          atoms.insert(dualgemm_sf_offset(rows, k, DUALGEMM_SF_LAYOUT_128X4, row, block) / 512);
+          atoms.insert(dualgemm_sf_offset(rows, k, row, block) / 512);
       bytes += 512 * static_cast<int64_t>(atoms.size());
     };
     for (int32_t problem = 0; problem < shape.problems(); ++problem) {

@@ -1,5 +1,5 @@
 /* The public header seen by a C99 compiler that is told to be pedantic: it must compile, and what it says
- * about sizes and defaults must be what the C++ side says. abi_test.cpp calls this. */
+ * about sizes and defaults must be what the C++ side says. abi_test.cpp and conversion_test.cpp call this. */
 #pragma GCC diagnostic error "-Wpedantic"
 
 #include "host/dualgemm.h"
@@ -11,9 +11,13 @@
 size_t c99_args_size(void);
 size_t c99_device_size(void);
 size_t c99_instance_info_size(void);
+size_t c99_sf_args_size(void);
+size_t c99_quantize_args_size(void);
 void c99_args_init(dualgemm_args_t* args);
 
 size_t c99_args_size(void) { return sizeof(dualgemm_args_t); }
 size_t c99_device_size(void) { return sizeof(dualgemm_device_t); }
 size_t c99_instance_info_size(void) { return sizeof(dualgemm_instance_info_t); }
+size_t c99_sf_args_size(void) { return sizeof(dualgemm_sf_args_t); }
+size_t c99_quantize_args_size(void) { return sizeof(dualgemm_quantize_args_t); }
 void c99_args_init(dualgemm_args_t* args) { dualgemm_args_init(args); }

@@ -105,7 +105,7 @@ void check_scales(const CUtensorMap& encoded, const Described& t, int32_t atoms,
   for (uint64_t problem = 0; problem < t.problems; ++problem)
     for (int32_t row = 0; row < t.rows; row += 128)
       for (int32_t block = 0; block < t.k / 16; block += 4) {
-        const int64_t offset = dualgemm_sf_offset(t.rows, t.k, DUALGEMM_SF_LAYOUT_128X4, row, block);
+        const int64_t offset = dualgemm_sf_offset(t.rows, t.k, row, block);
         CHECK(map.at({0, static_cast<uint64_t>(block / 4), static_cast<uint64_t>(row / 128), problem}) ==
               t.byte(problem, offset, t.stride));
       }

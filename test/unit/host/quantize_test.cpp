@@ -24,7 +24,7 @@ struct Quantized {
 Quantized quantize(const std::vector<float>& x, int32_t rows, int32_t k, float g, int64_t ldq = 0) {
   Quantized out;
   out.q.assign(static_cast<size_t>(rows * (ldq ? ldq : k) / 2), kGuard);
-  out.sf.assign(dualgemm_sf_size(rows, k, DUALGEMM_SF_LAYOUT_128X4), kGuard);
+  out.sf.assign(dualgemm_sf_size(rows, k), kGuard);
   const dualgemm_status_t status =
       dualgemm_quantize_host(x.data(), rows, k, 0, g, out.q.data(), ldq, out.sf.data());
   INFO(dualgemm_last_error());
@@ -228,7 +228,7 @@ TEST_CASE("all padding is written as zero", "[host][quantize]") {
   const Quantized out = quantize(x, rows, k, 1, ldq);
   for (int32_t row = 0; row < 256; ++row)
     for (int32_t block = 0; block < 32; ++block) {
-      const auto at = static_cast<size_t>(dualgemm_sf_offset(rows, k, DUALGEMM_SF_LAYOUT_128X4, row, block));
+      const auto at = static_cast<size_t>(dualgemm_sf_offset(rows, k, row, block));
       REQUIRE(out.sf[at] == (row < rows && block < k / 16 ? 0x38 : 0x00));
     }
   for (int32_t row = 0; row < rows; ++row)
@@ -248,8 +248,7 @@ TEST_CASE("the error is at most one factor, the widest half step of E2M1", "[hos
   double largest = 0;
   for (size_t i = 0; i < x.size(); ++i) {
     const auto row = static_cast<int32_t>(i / k), block = static_cast<int32_t>(i % k / 16);
-    const double factor =
-        ue4m3(out.sf[static_cast<size_t>(dualgemm_sf_offset(rows, k, DUALGEMM_SF_LAYOUT_128X4, row, block))]);
+    const double factor = ue4m3(out.sf[static_cast<size_t>(dualgemm_sf_offset(rows, k, row, block))]);
     // Between 4 and 6 a value moves by up to 1. A normal factor rounds down by at most 1/17,
     // so |value| <= 6 * 17/16 and saturation moves it by less than 1, too. Before it is converted, three
     // roundings to float have moved it by less than 6 * 17/16 * 3.01 * 2^-24 < 2^-19.
@@ -266,13 +265,11 @@ TEST_CASE("NVFP4 numbers survive the round trip", "[host][quantize]") {
   // Every scale factor meets every pair of codes, q -> x -> q. Each block holds a 6, so that the scale factor
   // is recovered.
   const int32_t rows = 126, k = 256;
-  std::vector<uint8_t> q(static_cast<size_t>(rows) * k / 2),
-      sf(dualgemm_sf_size(rows, k, DUALGEMM_SF_LAYOUT_128X4));
+  std::vector<uint8_t> q(static_cast<size_t>(rows) * k / 2), sf(dualgemm_sf_size(rows, k));
   for (size_t i = 0; i < q.size(); ++i) q[i] = i % 8 == 0 ? 0xF7 : static_cast<uint8_t>(i);
   for (int32_t row = 0; row < rows; ++row)
     for (int32_t block = 0; block < k / 16; ++block)
-      sf[static_cast<size_t>(dualgemm_sf_offset(rows, k, DUALGEMM_SF_LAYOUT_128X4, row, block))] =
-          static_cast<uint8_t>(row + 1);
+      sf[static_cast<size_t>(dualgemm_sf_offset(rows, k, row, block))] = static_cast<uint8_t>(row + 1);
   for (const float g : {1.0f, 0.125f, 4096.0f}) {
     std::vector<float> x(static_cast<size_t>(rows) * k);
     REQUIRE(dualgemm_dequantize_host(q.data(), 0, sf.data(), rows, k, g, x.data(), 0) ==

@@ -157,9 +157,6 @@ TEST_CASE("messages call every enumerator by the name that it has in the header"
   DUALGEMM_NAMED(activation_name, DUALGEMM_ACTIVATION_, GLU);
   DUALGEMM_NAMED(activation_name, DUALGEMM_ACTIVATION_, SWIGLU_STEP);
   DUALGEMM_NAMED(activation_name, DUALGEMM_ACTIVATION_, SITU);
-  DUALGEMM_NAMED(sf_layout_name, DUALGEMM_SF_LAYOUT_, 128X4);
-  DUALGEMM_NAMED(sf_layout_name, DUALGEMM_SF_LAYOUT_, LINEAR);
-  DUALGEMM_NAMED(sf_layout_name, DUALGEMM_SF_LAYOUT_, 8X4);
   DUALGEMM_NAMED(group_mode_name, DUALGEMM_GROUP_, NONE);
   DUALGEMM_NAMED(group_mode_name, DUALGEMM_GROUP_, OFFSETS);
   DUALGEMM_NAMED(group_mode_name, DUALGEMM_GROUP_, MASKED);

@@ -78,6 +78,21 @@ struct Groups {
   }
 };
 
+// A scheduler that looks for each tile among all groups.
+template <class Cfg>
+struct Seeking {
+  GroupedScheduler<Cfg> tiles;
+  int32_t groups;  // that have rows
+  bool next(Tile& tile) {
+    tiles.seek(groups);
+    return tiles.next(tile);
+  }
+};
+
+bool same(const Tile& x, const Tile& y) {
+  return x.m == y.m && x.n == y.n && x.problem == y.problem && x.row == y.row && x.rows == y.rows;
+}
+
 template <class Cfg>
 void check_groups(const Groups& groups, int32_t n_tiles, uint32_t ctas) {
   const auto table = groups.table<Cfg>();
@@ -85,6 +100,11 @@ void check_groups(const Groups& groups, int32_t n_tiles, uint32_t ctas) {
   size_t least = SIZE_MAX, most = 0, all = 0;
   for (uint32_t cta = 0; cta < ctas; ++cta) {
     const auto tiles = tiles_of(GroupedScheduler<Cfg>(table, n_tiles, groups.offsets, cta, ctas), 100000);
+    const auto with_rows = static_cast<int32_t>(
+        std::count_if(groups.rows.begin(), groups.rows.end(), [](int32_t m) { return m > 0; }));
+    const auto sought = tiles_of(
+        Seeking<Cfg>{GroupedScheduler<Cfg>(table, n_tiles, groups.offsets, cta, ctas), with_rows}, 100000);
+    REQUIRE(std::equal(tiles.begin(), tiles.end(), sought.begin(), sought.end(), same));
     least = std::min(least, tiles.size());
     most = std::max(most, tiles.size());
     for (const Tile& tile : tiles) {

@@ -1,0 +1,27 @@
+// nvfp4.h -- the numbers of NVFP4: E2M1, UE4M3, and the quantisation of a block of sixteen elements. These
+// are the library's own word on what such data look like.
+#pragma once
+
+#include <cstdint>
+
+namespace dualgemm {
+
+// Returns the code, in the lower four bits. Rounds to nearest, ties to even, saturates at 6; NaN becomes 6,
+// as the instructions of the GPU have it.
+uint8_t to_e2m1(float value);
+float from_e2m1(uint8_t code);
+
+// UE4M3 has 4 exponent bits with bias 7, 3 mantissa bits, and subnormals below 2^-6; bit 7 is no part of it.
+inline constexpr uint8_t kUe4m3Nan = 0x7F;
+float from_ue4m3(uint8_t byte);
+uint8_t to_ue4m3(float value);  // not negative; nearest, ties to even, saturates at 448; NaN stays NaN
+
+// Quantises sixteen elements: returns their scale factor and writes eight bytes. Kernels perform the same
+// operations in fp32: what is rounded, and in which order, is part of the interface.
+uint8_t quantize_block(const float* x, float global_scale, uint8_t* packed);
+
+// Returns the scale that makes this magnitude the largest NVFP4 number. An infinity counts as the largest
+// float.
+float global_scale_of(float largest);
+
+}  // namespace dualgemm

@@ -1,0 +1,182 @@
+// reference.cpp -- the result of a launch in double precision, computed on the host as the manual writes it
+// down: for callers who want to see what is right, and for the first answer where there is no GPU.
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "host/floats.h"
+#include "host/nvfp4.h"
+#include "host/rows.h"
+#include "host/status.h"
+#include "host/validate.h"
+
+namespace dualgemm {
+namespace {
+
+// These pass NaN on, as the kernel's do.
+double smaller(double x, double y) { return std::isnan(x) || std::isnan(y) ? x + y : std::min(x, y); }
+double larger(double x, double y) { return std::isnan(x) || std::isnan(y) ? x + y : std::max(x, y); }
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+// x times the sigmoid of y, also where the sigmoid is zero and x is not finite.
+double gated(double x, double y) { return y == -HUGE_VAL ? 0 : x * sigmoid(y); }
+
+// Returns f(g) * h(u).
+double activated(const dualgemm_args_t& args, double g, double u) {
+  const double alpha = args.swiglu_alpha, limit = args.swiglu_limit;
+  const double linear = larger(smaller(u, limit), -limit) + args.swiglu_beta;
+  switch (args.activation) {
+    case DUALGEMM_ACTIVATION_GEGLU_TANH:
+      return gated(g, 2 * std::sqrt(2 / std::numbers::pi) * (g + 0.044715 * g * g * g)) * u;
+    case DUALGEMM_ACTIVATION_GEGLU_ERF:
+      return g == -HUGE_VAL ? 0 * u : g * std::erfc(-g / std::numbers::sqrt2) / 2 * u;
+    case DUALGEMM_ACTIVATION_REGLU: return larger(g, 0) * u;
+    case DUALGEMM_ACTIVATION_GLU: return sigmoid(g) * u;
+    case DUALGEMM_ACTIVATION_SWIGLU_STEP: return smaller(gated(g, alpha * g), limit) * linear;
+    case DUALGEMM_ACTIVATION_SITU:
+      return args.situ_gate * std::tanh(g / args.situ_gate) * sigmoid(g) *
+             (args.situ_up * std::tanh(u / args.situ_up));
+    default: {
+      const double x = smaller(g, limit);
+      return gated(x, alpha * x) * linear;
+    }
+  }
+}
+
+// One row of an operand: its codes, and the factors of its matrix.
+struct Row {
+  const uint8_t* codes;
+  const uint8_t* factors;
+  int32_t row;  // of the factors
+
+  Row(const Tensor& operand, const Tensor& scales, int32_t matrix, int64_t at, int64_t first_block,
+      int32_t row)
+      : codes(static_cast<const uint8_t*>(operand.base) +
+              operand.bytes(matrix * operand.shared_stride() + at * operand.pitch)),
+        factors(static_cast<const uint8_t*>(scales.base) + matrix * scales.shared_stride() +
+                first_block * scales.row_elements),
+        row(row) {}
+};
+
+double dot(const Row& a, const Row& b, int32_t k) {
+  double sum = 0;
+  for (int32_t block = 0; block < k / kSfBlock; ++block) {
+    double products = 0;
+    for (int32_t i = block * kSfBlock; i < (block + 1) * kSfBlock; ++i) {
+      const auto code = [i](const Row& x) { return static_cast<uint8_t>(x.codes[i / 2] >> (i % 2 * 4)); };
+      products += double{from_e2m1(code(a))} * from_e2m1(code(b));
+    }
+    sum += products * from_ue4m3(a.factors[sf_offset(k, a.row, block)]) *
+           from_ue4m3(b.factors[sf_offset(k, b.row, block)]);
+  }
+  return sum;
+}
+
+class Reference {
+ public:
+  Reference(const Problem& problem, double* y)
+      : p_(problem),
+        args_(problem.args),
+        y_(y),
+        rows_{args_.m, problem.problems, args_.group_mode, args_.group_rows} {}
+
+  void run() const {
+    for_each_problem(rows_, [this](const RowsInUse& use) {
+      if (args_.c_dtype == DUALGEMM_DTYPE_NVFP4) clear_factors(use);
+      for (int32_t row = 0; row < use.count; ++row)
+        for (int32_t first = 0; first < args_.n; first += kSfBlock) compute(use, row, first);
+    });
+  }
+
+ private:
+  // A number of a vector that may not be there. Without K no input is read.
+  double number(Input input, double absent, int64_t i, int32_t dtype = DUALGEMM_DTYPE_FP32) const {
+    const Tensor& t = p_.inputs[input];
+    return t.given() && args_.k > 0 ? double{float_of(dtype, t.base, i)} : absent;
+  }
+  double of_problem(Input input, int32_t problem) const {
+    return number(input, 1, problem * p_.inputs[input].shared_stride());
+  }
+  double of_row(Input input, const RowsInUse& use, int32_t row) const {
+    return number(input, 1, use.matrix * p_.inputs[input].shared_stride() + use.first + row);
+  }
+
+  // Returns the gate or the up of one element, as the activation takes it.
+  double before(const RowsInUse& use, int32_t row, int32_t column, bool up) const {
+    const Input b = up ? kB2 : kB1, sfb = up ? kSfb2 : kSfb1, bias = up ? kBias2 : kBias1;
+    double sum = 0;
+    if (args_.k > 0)
+      sum =
+          dot(Row(p_.inputs[kA], p_.inputs[kSfa], use.matrix, int64_t{use.first} + row, use.first_block, row),
+              Row(p_.inputs[b], p_.inputs[sfb], use.problem, column, 0, column), args_.k);
+    const double alpha = (up ? args_.alpha2 : args_.alpha1) * of_problem(up ? kAlpha2 : kAlpha1, use.problem);
+    return alpha * of_row(kARowScale, use, row) * sum +
+           number(bias, 0, use.problem * p_.inputs[bias].shared_stride() + column, args_.bias_dtype);
+  }
+
+  static int64_t element(const Tensor& t, const RowsInUse& use, int32_t row, int32_t column) {
+    return use.matrix * t.shared_stride() + (int64_t{use.first} + row) * t.pitch + column;
+  }
+
+  // Computes up to sixteen elements of a row, which share a factor where C is NVFP4.
+  void compute(const RowsInUse& use, int32_t row, int32_t first) const {
+    const int32_t columns = std::min(kSfBlock, args_.n - first);
+    double y[kSfBlock];
+    for (int32_t i = 0; i < columns; ++i) {
+      const double g = before(use, row, first + i, false), u = before(use, row, first + i, true);
+      if (args_.d1) {
+        store_nearest(args_.d_dtype, args_.d1, element(p_.outputs[kD1], use, row, first + i), g);
+        store_nearest(args_.d_dtype, args_.d2, element(p_.outputs[kD2], use, row, first + i), u);
+      }
+      y[i] = args_.k > 0 ? activated(args_, g, u) : 0;
+      if (p_.inputs[kCRowScale].given()) y[i] *= of_row(kCRowScale, use, row);
+      if (args_.amax_out && args_.k > 0)
+        *args_.amax_out = static_cast<float>(larger(*args_.amax_out, std::fabs(y[i])));
+      if (y_) y_[(int64_t{use.matrix} * args_.m + use.first + row) * args_.n + first + i] = y[i];
+    }
+    store(use, row, first, columns, y);
+  }
+
+  void store(const RowsInUse& use, int32_t row, int32_t first, int32_t columns, const double* y) const {
+    const Tensor& c = p_.outputs[kC];
+    const int64_t at = element(c, use, row, first);
+    const float encode = args_.c_global_scale * static_cast<float>(of_problem(kCGlobalScale, use.problem));
+    if (args_.c_dtype == DUALGEMM_DTYPE_NVFP4) {
+      float x[kSfBlock];
+      std::copy(y, y + kSfBlock, x);
+      factors_of(use)[sf_offset(args_.n, row, first / kSfBlock)] =
+          quantize_block(x, encode, static_cast<uint8_t*>(args_.c) + at / 2);
+      return;
+    }
+    const double scale = args_.c_dtype == DUALGEMM_DTYPE_FP8_E4M3 ? encode : 1;
+    for (int32_t i = 0; i < columns; ++i) store_nearest(args_.c_dtype, args_.c, at + i, y[i] * scale);
+  }
+
+  uint8_t* factors_of(const RowsInUse& use) const {
+    const Tensor& sfc = p_.outputs[kSfc];
+    return static_cast<uint8_t*>(args_.sfc) + use.matrix * sfc.shared_stride() +
+           use.first_block * sfc.row_elements;
+  }
+  void clear_factors(const RowsInUse& use) const {
+    std::fill_n(factors_of(use), sf_row_blocks(use.count) * p_.outputs[kSfc].row_elements, uint8_t{0});
+  }
+
+  const Problem& p_;
+  const dualgemm_args_t& args_;
+  double* y_;
+  Rows rows_;
+};
+
+}  // namespace
+}  // namespace dualgemm
+
+using namespace dualgemm;
+
+dualgemm_status_t dualgemm_reference_host(const dualgemm_args_t* args, double* y) noexcept {
+  clear_last_error();
+  Problem problem;
+  if (auto status = validate(args, &problem)) return status;
+  if (!problem.empty) Reference(problem, y).run();
+  return DUALGEMM_STATUS_SUCCESS;
+}

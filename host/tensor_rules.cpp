@@ -1,0 +1,86 @@
+// tensor_rules.cpp -- see tensor_rules.h.
+
+#include "host/tensor_rules.h"
+
+#include <cinttypes>
+
+#include "host/sf_layout.h"
+#include "host/status.h"
+
+namespace dualgemm {
+namespace {
+
+constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
+
+// All problems of a tensor take fewer bytes than this power of two, which keeps their arithmetic in 64 bits.
+constexpr int kProblemsBytes = 48;
+
+int elements_of_alignment(const Tensor& t) { return t.alignment * 8 / t.bits; }
+
+// Rows without gaps between them count as one.
+Region region_of(const Tensor& t) {
+  if (!t.has_pitch()) return {t.name, t.base, t.problems, t.bytes(t.stride), 1, 0, t.bytes(t.rows * t.pitch)};
+  return {t.name, t.base, t.problems, t.bytes(t.stride), t.rows, t.bytes(t.pitch), t.bytes(t.row_elements)};
+}
+
+}  // namespace
+
+Tensor resolved(Tensor t) {
+  t.compact = t.pitch == 0;
+  if (t.compact) t.pitch = t.row_elements;
+  // The product wraps for a pitch that check_pitch refuses.
+  if (t.problems == 1 || t.stride == 0)
+    t.stride = static_cast<int64_t>(static_cast<uint64_t>(t.rows) * static_cast<uint64_t>(t.pitch));
+  return t;
+}
+
+dualgemm_status_t check_pitch(const Tensor& t, const char* columns) {
+  if (!t.has_pitch()) return kOk;
+  const int multiple = elements_of_alignment(t);
+  if (t.compact && t.pitch % multiple != 0)
+    return fail(DUALGEMM_STATUS_INVALID_STRIDE,
+                "%s=%" PRId64 ": rows must start at multiples of %" PRId32 " bytes, pass %s >= %" PRId64,
+                columns, t.pitch, t.alignment, t.pitch_name, ceil_div(t.pitch, multiple) * multiple);
+  if (t.pitch < t.row_elements)
+    return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be at least %s=%" PRId64, t.pitch_name,
+                t.pitch, columns, t.row_elements);
+  if (t.pitch % multiple != 0)
+    return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be a multiple of %d", t.pitch_name,
+                t.pitch, multiple);
+  if (t.pitch >= (int64_t{1} << kProblemsBytes) / t.rows * 8 / t.bits)
+    return fail(DUALGEMM_STATUS_INVALID_STRIDE,
+                "%s=%" PRId64 ": %" PRId64 " rows must take less than 2^%d bytes", t.pitch_name, t.pitch,
+                t.rows, kProblemsBytes);
+  return kOk;
+}
+
+dualgemm_status_t check_stride(const Tensor& t) {
+  if (t.stride < 0)
+    return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must not be negative", t.stride_name,
+                t.stride);
+  if (t.stride < t.elements())
+    return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be at least %" PRId64 ", one problem",
+                t.stride_name, t.stride, t.elements());
+  if (t.stride % elements_of_alignment(t) != 0)
+    return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be a multiple of %d", t.stride_name,
+                t.stride, elements_of_alignment(t));
+  if (t.stride / 8 >= (int64_t{1} << kProblemsBytes) / t.problems / t.bits)
+    return fail(DUALGEMM_STATUS_INVALID_STRIDE,
+                "%s=%" PRId64 ": %" PRId32 " problems must take less than 2^%d bytes", t.stride_name,
+                t.stride, t.problems, kProblemsBytes);
+  return kOk;
+}
+
+dualgemm_status_t check_alignment(const Tensor& t) {
+  if (reinterpret_cast<uintptr_t>(t.base) % static_cast<unsigned>(t.alignment) == 0) return kOk;
+  return fail(DUALGEMM_STATUS_MISALIGNED, "%s=%p: must be %" PRId32 "-byte aligned", t.name, t.base,
+              t.alignment);
+}
+
+dualgemm_status_t check_overlap(const Tensor& output, const Tensor& other) {
+  if (!overlap(region_of(output), region_of(other))) return kOk;
+  return fail(DUALGEMM_STATUS_ALIASING, "%s=%p: overlaps %s=%p", output.name, output.base, other.name,
+              other.base);
+}
+
+}  // namespace dualgemm

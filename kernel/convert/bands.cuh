@@ -1,0 +1,53 @@
+// bands.cuh -- the tiles of a CTA that moves factors or quantises: those of the scheduler of the GEMM, with
+// bands of 128 rows for the tiles of M. So rows of batches and groups are found, clamped and laid out by the
+// code that finds those of A and C.
+#pragma once
+
+#include "kernel/common/groups.cuh"
+#include "kernel/convert/params.h"
+#include "kernel/epilogue/list.h"
+#include "ptx/sync.cuh"
+
+namespace dualgemm::convert {
+
+template <bool kGrouped>
+struct BandTraits {
+  static constexpr Plan kPlan = [] {
+    Plan plan{};
+    plan.tile.m = kSfAtomRows;
+    plan.tile.split_k = plan.mma.cta_group = 1;
+    plan.tile.grouped = kGrouped;
+    return plan;
+  }();
+};
+
+// Calls body(tile) for every tile of this CTA, with all of its threads. Everything that a pointer of the
+// arguments points at is used after the wait for the preceding grid.
+template <bool kGrouped, class Body>
+DUALGEMM_DEVICE void for_each_tile(const BandParams& rows, const Body& body) {
+  using Traits = BandTraits<kGrouped>;
+  ptx::griddepcontrol_wait();
+  ptx::griddepcontrol_launch_dependents();
+  Tile tile;
+  if constexpr (kGrouped) {
+    __shared__ GroupTable<kSfAtomRows> table;
+    __shared__ int32_t groups;
+    if (threadIdx.x < 32) {
+      const int32_t count = write_group_table<Traits>(rows, table);
+      if (threadIdx.x == 0) groups = count;
+    }
+    __syncthreads();
+    auto tiles = scheduler_of<Traits>(rows, table);
+    for (tiles.seek(groups); tiles.next(tile); tiles.seek(groups)) body(tile);
+  } else {
+    auto tiles = scheduler_of<Traits>(rows, Nothing{});
+    while (tiles.next(tile)) body(tile);
+  }
+}
+
+// The factors of a band lie in its atoms one after the other.
+DUALGEMM_DEVICE uint8_t* band_of(uint8_t* factors, int64_t stride, const Tile& tile, int32_t atoms) {
+  return factors + tile.a_problem * stride + int64_t{tile.sfa_block} * atoms * kSfAtomBytes;
+}
+
+}  // namespace dualgemm::convert

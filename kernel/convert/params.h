@@ -1,0 +1,71 @@
+// params.h -- the arguments of the kernels that move scale factors and quantise, filled by host/ and passed
+// by value, and the table of these kernels. Plain C++, like kernel/params.h.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/architecture.h"
+
+namespace dualgemm {
+
+// These kernels are compiled for this architecture.
+inline constexpr Arch kConvertArch = Arch::kSm100;
+
+// These are the rows of a launch, with the fields of kernel/params.h. A tile is a band, which is a block of
+// 128 rows of scale factors, by a piece of the other direction.
+struct BandParams {
+  int32_t m;                  // rows of a problem, with groups at most
+  int32_t m_tiles, n_tiles;   // bands of a problem, pieces of a band
+  int32_t problems;           // of a batch, or groups
+  const int32_t* group_rows;  // as in Params
+  int32_t group_offsets;
+};
+
+// Factors in rows [problems][m][blocks], and the same in atoms.
+struct FactorParams {
+  BandParams rows;
+  uint8_t* linear;
+  int64_t pitch, stride;  // bytes of the linear factors
+  uint8_t* atoms;
+  int64_t atom_stride;  // bytes
+  int32_t blocks;       // factors of a row
+  int32_t wide;         // 1: linear rows begin at multiples of 16 bytes
+};
+
+// The first three that a reduction over the tensor writes.
+enum TensorScale { kLargest, kGlobalScale, kDecodeScale, kTensorScales };
+
+struct QuantizeParams {
+  BandParams rows;
+  const void* x;
+  int64_t x_pitch, x_stride;  // elements
+  uint8_t* q;
+  int64_t q_pitch, q_stride;  // bytes
+  uint8_t* factors;
+  int64_t factor_stride;  // bytes
+  int32_t k;
+  float scale;
+  const float* scale_dev;  // optional, multiplied into `scale`
+  int64_t scale_stride;
+  float* tensor_scales;  // kTensorScales floats, or null: the scale is given
+  float* row_scale;      // of the kernels that scale row by row: the reciprocals
+  int64_t row_scale_stride;
+};
+
+using FactorKernel = void (*)(FactorParams);
+using QuantizeKernel = void (*)(QuantizeParams);
+
+// CTAs of all of them have this many threads. So many fit on an SM.
+inline constexpr int32_t kConvertThreads = 256;
+inline constexpr int32_t kFactorCtas = 8, kQuantizeCtas = 4;
+
+// Pieces of a band: factors of a row that one tile moves, elements that it quantises; and where each row has
+// a scale of its own a tile has whole rows, and a band so many tiles.
+inline constexpr int32_t kFactorPiece = 32, kQuantizePiece = 64, kTilesOfRows = 16;
+
+// By the first index: without, and with groups. By the second: x is bf16, fp16 or fp32,
+// in the order of CType.
+extern const FactorKernel kSwizzleKernels[2], kUnswizzleKernels[2];
+extern const QuantizeKernel kLargestKernels[2][3], kQuantizeKernels[2][3], kQuantizeRowsKernels[2][3];
+
+}  // namespace dualgemm

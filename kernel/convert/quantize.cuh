@@ -1,0 +1,184 @@
+// quantize.cuh -- from fp32, bf16 or fp16 to NVFP4, with the arithmetic of an NVFP4 C (output_nvfp4.cuh). A
+// lane has a block of 16 elements. The lanes of a warp lie in an atom as its bytes do, so that they write 32
+// factors next to each other, and 32 bytes of codes in each of eight rows; of x they read 64 elements of each
+// of these.
+#pragma once
+
+#include <cfloat>
+
+#include "kernel/convert/bands.cuh"
+#include "kernel/epilogue/output_nvfp4.cuh"
+
+namespace dualgemm::convert {
+
+struct Bf16 {
+  static constexpr int kBytes = 2;
+  DUALGEMM_DEVICE static float value(const uint32_t* words, int i) {
+    return __uint_as_float(i % 2 ? words[i / 2] & 0xFFFF0000 : words[i / 2] << 16);
+  }
+};
+struct Fp16 {
+  static constexpr int kBytes = 2;
+  DUALGEMM_DEVICE static float value(const uint32_t* words, int i) {
+    return ptx::cvt_f32_f16(static_cast<uint16_t>(i % 2 ? words[i / 2] >> 16 : words[i / 2]));
+  }
+};
+struct Fp32 {
+  static constexpr int kBytes = 4;
+  DUALGEMM_DEVICE static float value(const uint32_t* words, int i) { return __uint_as_float(words[i]); }
+};
+
+// Byte i of an atom, and the block of x that it belongs to.
+struct BlockPlace {
+  int row;      // of the band
+  int block;    // of the row
+  bool exists;  // else its factor is padding
+
+  DUALGEMM_DEVICE BlockPlace(const QuantizeParams& p, const Tile& tile, int atom, int byte)
+      : row(byte / 16 + byte / kSfAtomBlocks % 4 * 32),
+        block(atom * kSfAtomBlocks + byte % kSfAtomBlocks),
+        exists(row < tile.rows && block < p.k / kSfBlock) {}
+};
+
+// Sixteen elements as they are loaded, 16 bytes at a time.
+template <class X>
+struct Block {
+  uint32_t words[4 * X::kBytes];
+
+  DUALGEMM_DEVICE void load(const QuantizeParams& p, const Tile& tile, const BlockPlace& at) {
+    if (!at.exists) return;
+    const int64_t element =
+        tile.a_problem * p.x_stride + (int64_t{tile.row} + at.row) * p.x_pitch + at.block * kSfBlock;
+    const auto* const from =
+        reinterpret_cast<const uint4*>(static_cast<const char*>(p.x) + element * X::kBytes);
+#pragma unroll
+    for (int i = 0; i < X::kBytes; ++i) {
+      const uint4 four = from[i];
+      words[4 * i] = four.x, words[4 * i + 1] = four.y, words[4 * i + 2] = four.z, words[4 * i + 3] = four.w;
+    }
+  }
+  // Returns the largest magnitude, or `largest` where that is larger. NaN is no magnitude.
+  DUALGEMM_DEVICE float largest(float largest) const {
+#pragma unroll
+    for (int i = 0; i < kSfBlock; ++i) largest = fmaxf(largest, fabsf(X::value(words, i)));
+    return largest;
+  }
+};
+
+template <class X>
+DUALGEMM_DEVICE void quantise(const QuantizeParams& p, const Tile& tile, int atom, int byte,
+                              const BlockPlace& at, const Block<X>& block, float scale) {
+  const int32_t atoms = (p.k + kSfAtomElems - 1) / kSfAtomElems;
+  uint8_t factor = 0;
+  if (at.exists) {
+    float x[kSfBlock];
+#pragma unroll
+    for (int i = 0; i < kSfBlock; ++i) x[i] = X::value(block.words, i);
+    const PackedBlock packed = quantise_block(x, scale);
+    ptx::st_global_v2_b32(p.q + tile.a_problem * p.q_stride + (int64_t{tile.row} + at.row) * p.q_pitch +
+                              at.block * (kSfBlock / 2),
+                          packed.packed);
+    factor = packed.factor;
+  }
+  band_of(p.factors, p.factor_stride, tile, atoms)[int64_t{atom} * kSfAtomBytes + byte] = factor;
+}
+
+// Returns the scale that makes the largest magnitude the largest NVFP4 number, as dualgemm_global_scale_host
+// has it. An infinity counts as the largest float.
+DUALGEMM_DEVICE float scale_of(float largest) {
+  if (largest == 0) return 1.0f;
+  return fminf(__fdiv_rn(448.0f * 6.0f, fminf(largest, FLT_MAX)), FLT_MAX / 512);
+}
+
+DUALGEMM_DEVICE float given_scale(const QuantizeParams& p, const Tile& tile) {
+  return p.scale_dev ? p.scale * p.scale_dev[tile.problem * p.scale_stride] : p.scale;
+}
+
+// Raises tensor_scales[kLargest], which is 0 before, to the largest magnitude of x.
+template <class X, bool kGrouped>
+__global__ void __launch_bounds__(kConvertThreads, kQuantizeCtas)
+    largest_kernel(const __grid_constant__ QuantizeParams p) {
+  float largest = 0;
+  for_each_tile<kGrouped>(p.rows, [&](const Tile& tile) {
+    Block<X> blocks[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+      blocks[i].load(p, tile, {p, tile, tile.n, static_cast<int>(threadIdx.x) + i * kConvertThreads});
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+      if (BlockPlace(p, tile, tile.n, static_cast<int>(threadIdx.x) + i * kConvertThreads).exists)
+        largest = blocks[i].largest(largest);
+  });
+  // Numbers that are not negative are ordered as integers are.
+  __shared__ int32_t of_warps[kConvertThreads / 32];
+  const int32_t of_warp = __reduce_max_sync(0xffffffff, __float_as_int(largest));
+  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = of_warp;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  int32_t all = 0;
+  for (const int32_t one : of_warps) all = max(all, one);
+  ptx::red_global_max_s32(p.tensor_scales + kLargest, all);
+}
+
+// One scale for a problem, or for all.
+template <class X, bool kGrouped>
+__global__ void __launch_bounds__(kConvertThreads, kQuantizeCtas)
+    quantize_kernel(const __grid_constant__ QuantizeParams p) {
+  for_each_tile<kGrouped>(p.rows, [&p](const Tile& tile) {
+    const float scale = p.tensor_scales ? scale_of(p.tensor_scales[kLargest]) : given_scale(p, tile);
+    Block<X> blocks[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+      blocks[i].load(p, tile, {p, tile, tile.n, static_cast<int>(threadIdx.x) + i * kConvertThreads});
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int byte = static_cast<int>(threadIdx.x) + i * kConvertThreads;
+      quantise(p, tile, tile.n, byte, {p, tile, tile.n, byte}, blocks[i], scale);
+    }
+  });
+  if (p.tensor_scales && blockIdx.x == 0 && threadIdx.x == 0) {
+    const float scale = scale_of(p.tensor_scales[kLargest]);
+    p.tensor_scales[kGlobalScale] = scale;
+    p.tensor_scales[kDecodeScale] = __frcp_rn(scale);
+  }
+}
+
+// A scale for each row. A tile is the eight rows of two lines of an atom, all of K: a warp takes every eighth
+// atom, first for the largest magnitudes and then, out of L2, for the codes.
+template <class X, bool kGrouped>
+__global__ void __launch_bounds__(kConvertThreads, kQuantizeCtas)
+    quantize_rows_kernel(const __grid_constant__ QuantizeParams p) {
+  constexpr int kWarps = kConvertThreads / 32, kRows = 32 / kSfAtomBlocks;
+  __shared__ float largest_of[kWarps][kRows];
+  for_each_tile<kGrouped>(p.rows, [&](const Tile& tile) {
+    const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+    const int byte = tile.n * 32 + lane, atoms = (p.k + kSfAtomElems - 1) / kSfAtomElems;
+    float largest = 0;
+    for (int atom = warp; atom < atoms; atom += kWarps) {
+      const BlockPlace at(p, tile, atom, byte);
+      Block<X> block;
+      block.load(p, tile, at);
+      if (at.exists) largest = block.largest(largest);
+    }
+#pragma unroll
+    for (int bit = 1; bit < kSfAtomBlocks; bit *= 2)
+      largest = fmaxf(largest, __shfl_xor_sync(0xffffffff, largest, bit));
+    if (lane % kSfAtomBlocks == 0) largest_of[warp][lane / kSfAtomBlocks] = largest;
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < kWarps; ++i) largest = fmaxf(largest, largest_of[i][lane / kSfAtomBlocks]);
+    __syncthreads();  // the next tile writes them again
+
+    const float scale = scale_of(largest);
+    if (const BlockPlace at(p, tile, 0, byte); warp == 0 && at.block == 0 && at.row < tile.rows)
+      p.row_scale[tile.a_problem * p.row_scale_stride + tile.row + at.row] = __frcp_rn(scale);
+    for (int atom = warp; atom < atoms; atom += kWarps) {
+      const BlockPlace at(p, tile, atom, byte);
+      Block<X> block;
+      block.load(p, tile, at);
+      quantise(p, tile, atom, byte, at, block, scale);
+    }
+  });
+}
+
+}  // namespace dualgemm::convert

@@ -1,0 +1,313 @@
+// conversion_test.cpp -- the structures of what moves factors and quantises: where their fields stand, their
+// defaults, sizes older and newer than the library's, and every rule, with one status and one text, which the
+// functions of the device and their twins on the host share.
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "arguments.h"
+#include "host/dualgemm.h"
+#include "support/catch.hpp"
+
+using dualgemm_test::address;
+
+extern "C" {
+size_t c99_sf_args_size(void);
+size_t c99_quantize_args_size(void);
+}
+
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// Each tensor has a gigabyte of its own.
+dualgemm_sf_args_t valid_sf_args() {
+  dualgemm_sf_args_t args;
+  dualgemm_sf_args_init(&args);
+  args.rows = 300;
+  args.k = 512;
+  args.src = address(0x1'0000'0000);
+  args.dst = address(0x1'4000'0000);
+  return args;
+}
+
+dualgemm_quantize_args_t valid_quantize_args() {
+  dualgemm_quantize_args_t args;
+  dualgemm_quantize_args_init(&args);
+  args.rows = 300;
+  args.k = 512;
+  args.x = address(0x1'0000'0000);
+  args.q = address(0x1'4000'0000);
+  args.sf = address(0x1'8000'0000);
+  return args;
+}
+
+template <class Args>
+struct Rule {
+  dualgemm_status_t status;
+  const char* text;
+  std::function<void(Args&)> break_it;
+};
+using SfRule = Rule<dualgemm_sf_args_t>;
+using QuantizeRule = Rule<dualgemm_quantize_args_t>;
+
+// Each function refuses what breaks a rule with the same status and text.
+template <class Args>
+void check(const std::vector<Rule<Args>>& rules, const Args& good,
+           const std::vector<std::function<dualgemm_status_t(const Args*)>>& functions) {
+  for (const Rule<Args>& rule : rules) {
+    Args args = good;
+    rule.break_it(args);
+    for (const auto& function : functions) {
+      INFO("expected text: " << rule.text);
+      CHECK(std::string(dualgemm_status_name(function(&args))) == dualgemm_status_name(rule.status));
+      CHECK(std::string(dualgemm_last_error()).find(rule.text) != std::string::npos);
+      INFO("actual text: " << dualgemm_last_error());
+      CHECK(std::string(dualgemm_last_error()).size() > 0);
+    }
+  }
+}
+
+dualgemm_status_t swizzle(const dualgemm_sf_args_t* args) noexcept {
+  return dualgemm_sf_swizzle(args, nullptr);
+}
+dualgemm_status_t unswizzle(const dualgemm_sf_args_t* args) noexcept {
+  return dualgemm_sf_unswizzle(args, nullptr);
+}
+dualgemm_status_t quantize(const dualgemm_quantize_args_t* args) noexcept {
+  return dualgemm_quantize(args, nullptr);
+}
+
+constexpr auto kValue = DUALGEMM_STATUS_INVALID_VALUE;
+constexpr auto kStride = DUALGEMM_STATUS_INVALID_STRIDE;
+constexpr auto kNull = DUALGEMM_STATUS_NULL_POINTER;
+
+void make_offsets(dualgemm_quantize_args_t& args) {
+  args.group_mode = DUALGEMM_GROUP_OFFSETS;
+  args.groups = 3;
+  args.group_rows = address<const int32_t>(0x2'0000'0000);
+}
+
+}  // namespace
+
+TEST_CASE("conversions: fields stay where programs find them", "[host][conversion][abi]") {
+  CHECK(c99_sf_args_size() == sizeof(dualgemm_sf_args_t));
+  CHECK(sizeof(dualgemm_sf_args_t) == 80);
+  CHECK(offsetof(dualgemm_sf_args_t, rows) == 8);
+  CHECK(offsetof(dualgemm_sf_args_t, group_rows) == 32);
+  CHECK(offsetof(dualgemm_sf_args_t, pitch) == 56);
+  CHECK(offsetof(dualgemm_sf_args_t, batch_stride_dst) == 72);
+  CHECK(c99_quantize_args_size() == sizeof(dualgemm_quantize_args_t));
+  CHECK(sizeof(dualgemm_quantize_args_t) == 152);
+  CHECK(offsetof(dualgemm_quantize_args_t, rows) == 8);
+  CHECK(offsetof(dualgemm_quantize_args_t, x_dtype) == 28);
+  CHECK(offsetof(dualgemm_quantize_args_t, x) == 40);
+  CHECK(offsetof(dualgemm_quantize_args_t, ldx) == 64);
+  CHECK(offsetof(dualgemm_quantize_args_t, scale_mode) == 104);
+  CHECK(offsetof(dualgemm_quantize_args_t, global_scale_dev) == 112);
+  CHECK(offsetof(dualgemm_quantize_args_t, batch_stride_row_scale) == 144);
+}
+
+TEST_CASE("conversions: defaults, and structures of other sizes", "[host][conversion][abi]") {
+  struct {
+    dualgemm_quantize_args_t known;
+    unsigned char unknown[8];
+  } newer;
+  std::memset(&newer, 0xFF, sizeof newer);
+  dualgemm_quantize_args_init_sized(&newer.known, sizeof newer);
+  CHECK(newer.known.struct_size == sizeof newer);
+  CHECK(newer.known.x_dtype == DUALGEMM_DTYPE_BF16);
+  CHECK(newer.known.scale_mode == DUALGEMM_SCALE_GIVEN);
+  CHECK(newer.known.global_scale == 1);
+  CHECK(newer.known.x == nullptr);
+  CHECK(newer.unknown[7] == 0);
+  CHECK(dualgemm_quantize_host_ex(&newer.known) == DUALGEMM_STATUS_SUCCESS);  // no rows
+  newer.unknown[7] = 1;
+  CHECK(dualgemm_quantize_host_ex(&newer.known) == DUALGEMM_STATUS_VERSION_MISMATCH);
+  CHECK(std::string(dualgemm_last_error()) ==
+        "struct_size=160: byte 159 is set, but this library knows only 152 bytes");
+  newer.known.struct_size = 151;
+  CHECK(dualgemm_quantize_host_ex(&newer.known) == DUALGEMM_STATUS_VERSION_MISMATCH);
+  dualgemm_sf_args_t args = valid_sf_args();
+  args.struct_size = 79;
+  CHECK(dualgemm_sf_swizzle_host(&args) == DUALGEMM_STATUS_VERSION_MISMATCH);
+  CHECK(dualgemm_sf_swizzle(nullptr, nullptr) == kNull);
+  CHECK(dualgemm_quantize(nullptr, nullptr) == kNull);
+  CHECK(std::string(dualgemm_last_error()) == "args=NULL: must point to a dualgemm_quantize_args_t");
+  dualgemm_sf_args_init(nullptr);
+  dualgemm_quantize_args_init(nullptr);
+}
+
+TEST_CASE("conversions: nothing is looked at where there is nothing to do", "[host][conversion]") {
+  for (const bool no_rows : {true, false}) {
+    dualgemm_sf_args_t args;
+    dualgemm_sf_args_init(&args);
+    (no_rows ? args.k : args.rows) = 48;
+    for (const auto function : {swizzle, unswizzle, dualgemm_sf_swizzle_host, dualgemm_sf_unswizzle_host})
+      CHECK(function(&args) == DUALGEMM_STATUS_SUCCESS);
+    dualgemm_quantize_args_t quantize_args;
+    dualgemm_quantize_args_init(&quantize_args);
+    (no_rows ? quantize_args.k : quantize_args.rows) = 48;
+    for (const auto function : {quantize, dualgemm_quantize_host_ex})
+      CHECK(function(&quantize_args) == DUALGEMM_STATUS_SUCCESS);
+    CHECK(std::string(dualgemm_last_error()).empty());
+  }
+}
+
+TEST_CASE("conversions: what moving factors refuses", "[host][conversion]") {
+  const std::vector<SfRule> rules = {
+      {kValue, "flags=0x2: unknown bits 0x2", [](auto& a) { a.flags = DUALGEMM_FLAG_STATIC_WEIGHTS; }},
+      {kValue, "group_mode=3: must be in [0, 2]", [](auto& a) { a.group_mode = 3; }},
+      {kValue, "reserved0=1: must be in [0, 0]", [](auto& a) { a.reserved0 = 1; }},
+      {kValue, "rows=-1: must not be negative", [](auto& a) { a.rows = -1; }},
+      {kValue, "k=-16: must not be negative", [](auto& a) { a.k = -16; }},
+      {kValue, "batch=-1: must not be negative", [](auto& a) { a.batch = -1; }},
+      {kValue, "groups=2: must be 0 without a group_mode", [](auto& a) { a.groups = 2; }},
+      {kValue, "group_rows=", [](auto& a) { a.group_rows = address<const int32_t>(64); }},
+      {kValue, "groups=0: must be in [1, 1024] with a group_mode", [](auto& a) { a.group_mode = 1; }},
+      {kValue, "batch=2: must be 0 or 1 with a group_mode",
+       [](auto& a) {
+         a.group_mode = 2;
+         a.groups = 1;
+         a.batch = 2;
+       }},
+      {DUALGEMM_STATUS_INVALID_SHAPE, "k=24: must be a multiple of 16", [](auto& a) { a.k = 24; }},
+      {kNull, "src=NULL: must not be NULL", [](auto& a) { a.src = nullptr; }},
+      {kNull, "dst=NULL: must not be NULL", [](auto& a) { a.dst = nullptr; }},
+      {kNull, "group_rows=NULL: must not be NULL",
+       [](auto& a) {
+         a.group_mode = 2;
+         a.groups = 1;
+       }},
+      {kStride, "pitch=31: must be at least k/16=32", [](auto& a) { a.pitch = 31; }},
+      {kStride, "pitch=-1: must be at least k/16=32", [](auto& a) { a.pitch = -1; }},
+      {kStride, "300 rows must take less than 2^48 bytes", [](auto& a) { a.pitch = int64_t{1} << 40; }},
+      {DUALGEMM_STATUS_ALIASING, "overlaps", [](auto& a) { a.dst = const_cast<void*>(a.src); }},
+  };
+  check<dualgemm_sf_args_t>(rules, valid_sf_args(),
+                            {swizzle, unswizzle, dualgemm_sf_swizzle_host, dualgemm_sf_unswizzle_host});
+
+  // What concerns one direction: the side of the atoms is aligned.
+  check<dualgemm_sf_args_t>({{kStride, "batch_stride_dst=12289: must be a multiple of 16",
+                              [](auto& a) {
+                                a.batch = 2;
+                                a.batch_stride_dst = 12289;
+                              }},
+                             {kStride, "batch_stride_src=9599: must be at least 9600, one problem",
+                              [](auto& a) {
+                                a.batch = 2;
+                                a.batch_stride_src = 9599;
+                              }},
+                             {DUALGEMM_STATUS_MISALIGNED, "dst=0x140000001: must be 16-byte aligned",
+                              [](auto& a) { a.dst = address(0x1'4000'0001); }},
+                             {DUALGEMM_STATUS_ALIASING, "dst=0x102000000: overlaps group_rows=0x102000000",
+                              [](auto& a) {
+                                a.group_mode = 2;
+                                a.groups = 1;
+                                a.dst = address(0x1'0200'0000);
+                                a.group_rows = address<const int32_t>(0x1'0200'0000);
+                              }}},
+                            valid_sf_args(), {swizzle, dualgemm_sf_swizzle_host});
+  check<dualgemm_sf_args_t>({{DUALGEMM_STATUS_MISALIGNED, "src=0x100000001: must be 16-byte aligned",
+                              [](auto& a) { a.src = address(0x1'0000'0001); }}},
+                            valid_sf_args(), {unswizzle, dualgemm_sf_unswizzle_host});
+}
+
+TEST_CASE("conversions: what quantising refuses", "[host][conversion]") {
+  const std::vector<QuantizeRule> rules = {
+      {kValue, "flags=0x10: unknown bits 0x10", [](auto& a) { a.flags = DUALGEMM_FLAG_EXACT_ACT; }},
+      {kValue, "x_dtype=3: must be in [0, 2]", [](auto& a) { a.x_dtype = DUALGEMM_DTYPE_NVFP4; }},
+      {kValue, "scale_mode=3: must be in [0, 2]", [](auto& a) { a.scale_mode = 3; }},
+      {kValue, "rows=-1: must not be negative", [](auto& a) { a.rows = -1; }},
+      {kValue, "groups=1025: must be in [1, 1024]",
+       [](auto& a) {
+         a.group_mode = 1;
+         a.groups = 1025;
+       }},
+      {kValue, "global_scale=0: must be above 0", [](auto& a) { a.global_scale = 0; }},
+      {kValue, "global_scale=nan: must be above 0", [](auto& a) { a.global_scale = kNan; }},
+      {kValue, "at most the largest float over 512", [](auto& a) { a.global_scale = 1e36f; }},
+      {kValue, "global_scale=2: must be 1 unless scale_mode is GIVEN",
+       [](auto& a) {
+         a.scale_mode = DUALGEMM_SCALE_ROW;
+         a.global_scale = 2;
+       }},
+      {kValue, "global_scale_stride=-1: must not be negative", [](auto& a) { a.global_scale_stride = -1; }},
+      {DUALGEMM_STATUS_INVALID_SHAPE, "k=8: must be a multiple of 16", [](auto& a) { a.k = 8; }},
+      {kNull, "x=NULL", [](auto& a) { a.x = nullptr; }},
+      {kNull, "q=NULL", [](auto& a) { a.q = nullptr; }},
+      {kNull, "sf=NULL", [](auto& a) { a.sf = nullptr; }},
+      {kNull, "group_rows=NULL",
+       [](auto& a) {
+         make_offsets(a);
+         a.group_rows = nullptr;
+       }},
+      {kNull, "tensor_scales=NULL", [](auto& a) { a.scale_mode = DUALGEMM_SCALE_TENSOR; }},
+      {kNull, "row_scale=NULL", [](auto& a) { a.scale_mode = DUALGEMM_SCALE_ROW; }},
+      {kValue, "tensor_scales=0x40: must be NULL unless scale_mode is TENSOR",
+       [](auto& a) { a.tensor_scales = address<float>(64); }},
+      {kValue, "row_scale=0x40: must be NULL unless scale_mode is ROW",
+       [](auto& a) { a.row_scale = address<float>(64); }},
+      {kValue, "global_scale_dev=0x40: must be NULL unless scale_mode is GIVEN",
+       [](auto& a) {
+         a.scale_mode = DUALGEMM_SCALE_ROW;
+         a.row_scale = address<float>(0x1'c000'0000);
+         a.global_scale_dev = address<float>(64);
+       }},
+      {kStride, "k=48: rows must start at multiples of 16 bytes, pass ldq >= 64", [](auto& a) { a.k = 48; }},
+      {kStride, "ldx=511: must be at least k=512", [](auto& a) { a.ldx = 511; }},
+      {kStride, "ldx=516: must be a multiple of 8", [](auto& a) { a.ldx = 516; }},
+      {kStride, "ldx=518: must be a multiple of 4",
+       [](auto& a) {
+         a.x_dtype = DUALGEMM_DTYPE_FP32;
+         a.ldx = 518;
+       }},
+      {kStride, "ldq=528: must be a multiple of 32", [](auto& a) { a.ldq = 528; }},
+      {kStride, "batch_stride_x=8: must be at least",
+       [](auto& a) {
+         a.batch = 2;
+         a.batch_stride_x = 8;
+       }},
+      {kStride, "batch_stride_row_scale=299: must be at least 300, one problem",
+       [](auto& a) {
+         a.batch = 2;
+         a.scale_mode = DUALGEMM_SCALE_ROW;
+         a.row_scale = address<float>(0x1'c000'0000);
+         a.batch_stride_row_scale = 299;
+       }},
+      {DUALGEMM_STATUS_MISALIGNED, "x=0x100000008: must be 16-byte aligned",
+       [](auto& a) { a.x = address(0x1'0000'0008); }},
+      {DUALGEMM_STATUS_MISALIGNED, "q=0x140000008: must be 16-byte aligned",
+       [](auto& a) { a.q = address(0x1'4000'0008); }},
+      {DUALGEMM_STATUS_MISALIGNED, "sf=0x180000004: must be 16-byte aligned",
+       [](auto& a) { a.sf = address(0x1'8000'0004); }},
+      {DUALGEMM_STATUS_MISALIGNED, "tensor_scales=0x1c0000002: must be 4-byte aligned",
+       [](auto& a) {
+         a.scale_mode = DUALGEMM_SCALE_TENSOR;
+         a.tensor_scales = address<float>(0x1'c000'0002);
+       }},
+      {DUALGEMM_STATUS_ALIASING, "q=0x100000000: overlaps x=0x100000000",
+       [](auto& a) { a.q = const_cast<void*>(a.x); }},
+      {DUALGEMM_STATUS_ALIASING, "q=0x140000000: overlaps sf=0x140000000", [](auto& a) { a.sf = a.q; }},
+      {DUALGEMM_STATUS_NOT_SUPPORTED, "rows=2147483647: at most 2147482624",
+       [](auto& a) {
+         a.rows = 2147483647;
+         a.k = 32;
+         a.x = address(0x10'0000'0000'0000);
+         a.q = address(0x20'0000'0000'0000);
+         a.sf = address(0x30'0000'0000'0000);
+       }},
+      {DUALGEMM_STATUS_NOT_SUPPORTED, "blocks of 128 rows with 2048 tiles each, at most 2^31-1",
+       [](auto& a) {
+         a.rows = 150000000;
+         a.k = 131072;
+         a.x = address(0x10'0000'0000'0000);
+         a.q = address(0x20'0000'0000'0000);
+         a.sf = address(0x30'0000'0000'0000);
+       }},
+  };
+  check<dualgemm_quantize_args_t>(rules, valid_quantize_args(), {quantize, dualgemm_quantize_host_ex});
+}
