@@ -103,6 +103,8 @@ cudaError_t cudaMemset2DAsync(void*, size_t, int, size_t, size_t, cudaStream_t s
   return answer_in(stream);
 }
 
+cudaError_t cudaMemsetAsync(void*, int, size_t, cudaStream_t stream) { return answer_in(stream); }
+
 // What nvcc's host objects call: when they register, and in the stubs of kernels, which nobody runs.
 void** __cudaRegisterFatBinary(void*) { return nullptr; }
 void __cudaRegisterFatBinaryEnd(void**) {}
