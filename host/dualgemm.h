@@ -123,8 +123,8 @@ enum {
   /* A row of C has the same bits whatever M, batch, groups and expected_rows are. */
   DUALGEMM_FLAG_BATCH_INVARIANT = 1 << 2,
   DUALGEMM_FLAG_CHECK_POINTERS = 1 << 3,  /* ask the driver about every pointer; not supported yet */
-  /* The activation is computed in fp64: C is within 2 ulp of fp32 before it is converted to c_dtype. Slow, the
-     more on GPUs with little fp64, such as B300 (manual: MODEL.md). */
+  /* The activation is computed in fp64: f(g) * h(u) is within 2 ulp of fp32, for g and u as the products gave
+     them. Slow, the more on GPUs with little fp64, such as B300 (manual: MODEL.md). */
   DUALGEMM_FLAG_EXACT_ACT = 1 << 4,
   DUALGEMM_FLAG_NO_FALLBACK = 1 << 5      /* refuse emulation; this release has none, so it always holds */
 };
@@ -148,14 +148,15 @@ typedef enum {
  *   - pitches, strides and sizes of what is not there (its pointer is NULL) are 0, as are strides between
  *     groups whose rows follow each other (OFFSETS);
  *   - pointers and numbers that the c_dtype, the activation or the group_mode does not take keep their default;
- *   - a stride between problems may be anything where there is one problem: it has no next one. */
+ *   - a stride between problems may be anything where there is one problem, which has no next one; those of 32
+ *     bits are not negative. */
 typedef struct dualgemm_args {
   uint32_t struct_size;          /* set by dualgemm_args_init */
   uint32_t flags;                /* DUALGEMM_FLAG_* */
-  int32_t m, n, k;               /* elements; k a multiple of 16, n of 16 (NVFP4 C), 4 (FP32 C), else 8. With
-                                    m or n 0 nothing is done. With k 0 no input is read and all outputs but
-                                    amax_out become zero, whatever instance_id and max_sms are; groups, or a
-                                    bias, are NOT_SUPPORTED then */
+  int32_t m, n, k;               /* elements; k a multiple of 16, n of 16 (NVFP4 C), 4 (FP32 C, with D1 and D2
+                                    in FP32, too), else 8. With m or n 0 nothing is done. With k 0 no input is
+                                    read and all outputs but amax_out become zero; groups, or a bias, are
+                                    NOT_SUPPORTED then */
   int32_t batch;                 /* problems of one shape; 0 = 1 */
   const void *a, *b1, *b2;       /* [m, k], [n, k], [n, k] packed E2M1, element 2i in the low nibble; 16-byte
                                     aligned */

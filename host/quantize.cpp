@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "host/dualgemm.h"
 #include "host/nvfp4.h"
@@ -49,8 +50,10 @@ dualgemm_status_t check_finite(const float* x, int32_t rows, int32_t k, int64_t 
 }
 
 dualgemm_status_t check_global_scale(float global_scale) {
-  if (global_scale > 0 && std::isfinite(global_scale)) return DUALGEMM_STATUS_SUCCESS;
-  return fail(DUALGEMM_STATUS_INVALID_VALUE, "global_scale=%g: must be finite and above 0",
+  if (global_scale > 0 && global_scale <= std::numeric_limits<float>::max() / 512)
+    return DUALGEMM_STATUS_SUCCESS;
+  return fail(DUALGEMM_STATUS_INVALID_VALUE,
+              "global_scale=%g: must be above 0 and at most the largest float over 512",
               static_cast<double>(global_scale));
 }
 

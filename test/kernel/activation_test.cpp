@@ -56,15 +56,31 @@ void for_all_instances(bool grouped, const Check& check) {
 
 }  // namespace
 
-TEST_CASE("every activation: ragged tiles and parts of K, with every tile and every type", "[activation]") {
+TEST_CASE("every tile computes every activation", "[activation]") {
+  for (const bool grouped : {false, true})
+    for (const NamedInstance& instance : general_instances_in_turn(grouped))
+      for (const dualgemm_activation_t activation : kActivations) {
+        INFO(instance.info.name << ", activation " << activation);
+        ProblemSet set = grouped ? make_masked(Data::kFullRange, {5, 0, 3}, 16, 48, 61)
+                                 : make_batch(Data::kFullRange, 1, 5, 16, 48, 61);
+        give_all(set, extras().back(), 62);
+        SetOptions options = use(instance);
+        options.activation = activation;
+        give_encode(set, options.dtype);
+        check_launch(set, options);
+      }
+}
+
+TEST_CASE("activations in turn: ragged tiles and parts of K, with every tile", "[activation]") {
   for_all_instances(false, [](SetOptions options, size_t turn, const NamedInstance& instance) {
     const int32_t m = instance.info.tile_m, n = instance.info.tile_n, k = instance.info.tile_k;
     options.ldc_padding = static_cast<int64_t>(turn % 3 * 16);
     for (ProblemSet set :
          {make_batch(Data::kFullRange, 1, 1, 16, 16, turn),  // all slices but one are empty
           make_batch(Data::kFullRange, 1, m + 3, n + 16, (instance.info.split_k + 1) * k - 48, turn)}) {
-      give_all(set, extras()[turn % extras().size()], turn);
+      // Another extra with each turn of an activation; those that bring parameters keep them.
       set.problems[0].parameters = parameters(turn);
+      give_all(set, extras()[(3 * turn + turn / std::size(kActivations)) % extras().size()], turn);
       give_encode(set, options.dtype);
       check_launch(set, options);
     }

@@ -373,6 +373,7 @@ TEST_CASE("the activation is as near as stated to that of the kernel's own gate 
 TEST_CASE("the exact activation is that of every type, batch and group, and other bits than the usual one",
           "[general]") {
   const auto exact_and_usual = [](const ProblemSet& set, SetOptions options) {
+    check_launch(set, options);
     const std::vector<Output> usual = run(set, options);
     options.flags = DUALGEMM_FLAG_EXACT_ACT;
     check_launch(set, options);

@@ -29,9 +29,10 @@ class Activation {
   double f(double g) const { return formula_->f(g, parameters_); }
   // Returns a bound of |f'| within dg of g.
   double slope(double g, double dg) const { return formula_->slope(g, dg, parameters_); }
-  // Returns the relative error of f(g) h(u) for exact g and u, products included.
+  // Returns the relative error of f(g) h(u) for exact g and u, products included. Two ulp of fp32 are at
+  // least 2^-23 of a number.
   double rounding(double g) const {
-    return arithmetic_ == Arithmetic::kExact ? 0x1p-22 : formula_->rounding(g, parameters_);
+    return arithmetic_ == Arithmetic::kExact ? 0x1p-23 : formula_->rounding(g, parameters_);
   }
   double h(double u) const { return formula_->h(u, parameters_); }
   // Returns a bound of |h'| within du of u.
