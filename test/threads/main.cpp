@@ -73,7 +73,7 @@ void ask(int thread, int round) {
 void provoke(int thread, int round) {
   dualgemm_args_t args = problem(16, 256, 512);
   args.k = 1000 + 16 * thread + 1;
-  const std::string expected = "K=" + std::to_string(args.k) + ": must be a multiple of 16";
+  const std::string expected = "k=" + std::to_string(args.k) + ": must be a multiple of 16";
   expect(dualgemm_launch_ex(&args, nullptr) == DUALGEMM_STATUS_INVALID_SHAPE, thread, "a wrong K");
   std::this_thread::yield();
   expect(dualgemm_last_error() == expected, thread, "the text of this thread's error");

@@ -326,7 +326,7 @@ TEST_CASE("the reference of K = 0 is zero, and it refuses what a launch refuses"
   args.c = c.data();
   args.k = 40;
   CHECK(dualgemm_reference_host(&args, nullptr) == DUALGEMM_STATUS_INVALID_SHAPE);
-  CHECK(std::string(dualgemm_last_error()) == "K=40: must be a multiple of 16");
+  CHECK(std::string(dualgemm_last_error()) == "k=40: must be a multiple of 16");
   args.k = 64;
   args.lda = 0;
   args.c_dtype = DUALGEMM_DTYPE_NVFP4;
