@@ -1,14 +1,16 @@
 // pdl_test.cu -- programmatic dependent launch: with the flag a launch may start before the preceding
 // kernel of its stream has ended. The tests are judged, because the simulator runs grids one after the other
-// and only the judge sees that nothing orders them: a producer that writes the activations late, a consumer
-// that reads C, an earlier reader of C; and what must be found when the promise of STATIC_WEIGHTS is broken.
+// and only the judge sees that nothing orders them: a producer that writes an input late, a consumer that
+// reads an output, an earlier reader of it; and what must be found when the promise of STATIC_WEIGHTS is
+// broken.
 #include <cuda_runtime.h>
 
 #include <string>
 
-#include "kernel/grouped.h"
+#include "kernel/extras.h"
 #include "kernel/judged.h"
 #include "ptx/sync.cuh"
+#include "ref/formats.h"
 #include "support/programmatic.h"
 #include "support/stream.h"
 
@@ -17,66 +19,111 @@ using namespace dualgemm_test;
 namespace {
 
 // Waits for the preceding kernel, lets what follows start at once, and only then copies.
-__global__ void copy_late(uint4* to, const uint4* from, unsigned words) {
+__global__ void copy_late(uint32_t* to, const uint32_t* from, unsigned words) {
   dualgemm::ptx::griddepcontrol_wait();
   dualgemm::ptx::griddepcontrol_launch_dependents();
   for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < words; i += gridDim.x * blockDim.x)
     to[i] = from[i];
 }
 
-void launch_copy(void* to, const void* from, size_t bytes, cudaStream_t stream) {
-  const ProgrammaticLaunch launch(2, 64, stream);
-  check_cuda(cudaLaunchKernelEx(&launch.config(), copy_late, static_cast<uint4*>(to),
-                                static_cast<const uint4*>(from), static_cast<unsigned>(bytes / 16)),
-             "cudaLaunchKernelEx");
-}
-
-// The kernel that precedes the launch may write this.
-struct Input {
+// This is what another kernel of the stream may write or read.
+struct Buffer {
   const char* name;
   const void* data;
   size_t bytes;
-  bool weight;
 };
 
-std::vector<Input> inputs_of(const DeviceSet& device, const ProblemSet& set) {
-  const dualgemm_args_t& args = device.args();
-  const Problem& p = set.problems[0];
-  std::vector<Input> out = {{"a", args.a, p.a.size(), false},
-                            {"sfa", args.sfa, p.sfa.size(), false},
-                            {"b1", args.b1, p.b1.size(), true},
-                            {"b2", args.b2, p.b2.size(), true},
-                            {"sfb1", args.sfb1, p.sfb1.size(), true},
-                            {"sfb2", args.sfb2, p.sfb2.size(), true},
-                            {"alphas", args.alpha1_dev, set.problems.size() * 8, false}};
-  if (args.group_rows != nullptr) out.push_back({"group_rows", args.group_rows, 16, false});
-  return out;
+void launch_copy(void* to, const void* from, size_t bytes, cudaStream_t stream) {
+  const ProgrammaticLaunch launch(2, 64, stream);
+  check_cuda(cudaLaunchKernelEx(&launch.config(), copy_late, static_cast<uint32_t*>(to),
+                                static_cast<const uint32_t*>(from), static_cast<unsigned>(bytes / 4)),
+             "cudaLaunchKernelEx");
 }
 
-// Runs on one stream, twice over, with each kernel allowed to overlap the preceding one: a kernel that writes
-// the input again, late, the dual GEMM, and a reader of C. Returns what the judge finds, after checking C.
-std::string findings_of_chain(const ProblemSet& set, const SetOptions& options, size_t written) {
-  DeviceSet device(set, options);
-  const Input input = inputs_of(device, set)[written];
-  const size_t c_bytes = static_cast<size_t>(set.m) * set.n * 2 / 16 * 16;
-  const DeviceArray<uint8_t> copy(input.bytes / 16 * 16), c(c_bytes);
-  check_cuda(cudaMemcpy(copy.data(), input.data, copy.size(), cudaMemcpyDeviceToDevice), "cudaMemcpy");
-  INFO(input.name);
+std::vector<Buffer> weights_of(const dualgemm_args_t& args, const ProblemSet& set) {
+  const Problem& p = set.problems[0];
+  return {{"b1", args.b1, p.b1.size()},
+          {"b2", args.b2, p.b2.size()},
+          {"sfb1", args.sfb1, p.sfb1.size()},
+          {"sfb2", args.sfb2, p.sfb2.size()}};
+}
+
+std::vector<Buffer> given_of(std::vector<Buffer> all) {
+  std::erase_if(all, [](const Buffer& buffer) { return buffer.data == nullptr; });
+  return all;
+}
+
+// Returns everything else that a plain launch reads.
+std::vector<Buffer> inputs_of(const dualgemm_args_t& args, const ProblemSet& set) {
+  const Problem& p = set.problems[0];
+  const size_t problems = set.problems.size();
+  return given_of({{"a", args.a, p.a.size()},
+                   {"sfa", args.sfa, p.sfa.size()},
+                   {"alphas", args.alpha1_dev, 2 * problems * sizeof(float)},
+                   {"group_rows", args.group_rows, problems * sizeof(int32_t)}});
+}
+
+// Returns what a general launch reads beside these, amax_out among it, which it raises.
+std::vector<Buffer> general_inputs_of(const dualgemm_args_t& args, const ProblemSet& set) {
+  const size_t row_factors = static_cast<size_t>(set.problems[0].m) * sizeof(float);
+  const size_t bias = static_cast<size_t>(set.n) * (args.bias_dtype == DUALGEMM_DTYPE_FP32 ? 4 : 2);
+  return given_of({{"a_row_scale", args.a_row_scale, row_factors},
+                   {"c_row_scale", args.c_row_scale, row_factors},
+                   {"bias1", args.bias1, bias},
+                   {"bias2", args.bias2, bias},
+                   {"amax_out", args.amax_out, sizeof(float)},
+                   {"c_global_scale_dev", args.c_global_scale_dev, set.problems.size() * sizeof(float)}});
+}
+
+std::vector<Buffer> outputs_of(const dualgemm_args_t& args, const ProblemSet& set) {
+  const auto matrix = [&](int32_t dtype) {
+    return static_cast<size_t>(set.m) * set.n * bits_of(static_cast<dualgemm_dtype_t>(dtype)) / 8;
+  };
+  return given_of({{"c", args.c, matrix(args.c_dtype)},
+                   {"d1", args.d1, matrix(args.d_dtype)},
+                   {"d2", args.d2, matrix(args.d_dtype)},
+                   {"sfc", args.sfc, ref::sf_bytes(set.problems[0].m, set.n)},
+                   {"amax_out", args.amax_out, sizeof(float)}});
+}
+
+// Launches, on one stream and each allowed to overlap the preceding one, kernels that write the input again,
+// late, dual GEMMs, and a reader of the output. A dual GEMM comes directly after each of the three. Returns
+// what the judge finds, after checking C.
+std::string findings_of_chain(DeviceSet& device, const ProblemSet& set, const SetOptions& options,
+                              const Buffer& input, const Buffer& output) {
+  INFO("written before: " << input.name << ", read before: " << output.name);
+  device.poison();
+  const DeviceArray<uint8_t> before(input.bytes), after(output.bytes);
+  check_cuda(cudaMemcpy(before.data(), input.data, input.bytes, cudaMemcpyDeviceToDevice), "cudaMemcpy");
   Judged judged;
   const Stream stream;
-  for (int repeat = 0; repeat < 2; ++repeat) {
-    launch_copy(const_cast<void*>(input.data), copy.data(), copy.size(), stream.get());
-    device.launch(stream.get());
-    device.launch(stream.get());
-    launch_copy(c.data(), device.args().c, c.size(), stream.get());
-  }
+  const auto write = [&] {
+    launch_copy(const_cast<void*>(input.data), before.data(), input.bytes, stream.get());
+  };
+  write();
+  device.launch(stream.get());
+  device.launch(stream.get());
+  launch_copy(after.data(), output.data, output.bytes, stream.get());
+  device.launch(stream.get());
+  write();
+  device.launch(stream.get());
   check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
-  check_values(set, device.download());
+  const std::vector<Output> out = device.download();
+  for (size_t i = 0; i < out.size(); ++i)
+    if (set.problems[i].m != 0) check(out[i], set.problems[i], options);
   return judged.findings();
 }
 
-ProblemSet dense_set(const NamedInstance& instance) {
-  return make_batch(Data::kFullRange, 2, 40, instance.info.tile_n, 528, 1, Alphas::kOwn);
+// Checks that nothing is found in chains that write each of these inputs, and read each output in turn.
+void check_chains(DeviceSet& device, const ProblemSet& set, const SetOptions& options,
+                  const std::vector<Buffer>& inputs) {
+  const std::vector<Buffer> outputs = outputs_of(device.args(), set);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    CHECK(findings_of_chain(device, set, options, inputs[i], outputs[i % outputs.size()]) == "");
+}
+
+ProblemSet dense_set(const NamedInstance& instance, int32_t k = 528) {
+  return make_batch(Data::kFullRange, 2, 40, instance.info.tile_n, k, 1, Alphas::kOwn);
 }
 
 }  // namespace
@@ -87,8 +134,10 @@ TEST_CASE("with PDL nothing is touched before the preceding kernel has ended", "
     DYNAMIC_SECTION(instance.info.name) {
       SetOptions options = use(instance);
       options.flags = DUALGEMM_FLAG_PDL;
-      for (size_t written = 0; written < 7; ++written)
-        CHECK(findings_of_chain(dense_set(instance), options, written) == "");
+      const ProblemSet set = dense_set(instance);
+      DeviceSet device(set, options);
+      check_chains(device, set, options, inputs_of(device.args(), set));
+      check_chains(device, set, options, weights_of(device.args(), set));
     }
   }
 }
@@ -103,8 +152,38 @@ TEST_CASE("with PDL nothing of groups is touched before the preceding kernel has
           options.flags = DUALGEMM_FLAG_PDL | weights;
           const ProblemSet set =
               make_groups(mode, Data::kFullRange, {70, 0, 9, 5}, instance.info.tile_n, 272, 2, 1);
-          for (size_t written : {0, 1, 6, 7}) CHECK(findings_of_chain(set, options, written) == "");
+          DeviceSet device(set, options);
+          check_chains(device, set, options, inputs_of(device.args(), set));
         }
+      }
+    }
+  }
+}
+
+TEST_CASE("with PDL a general epilogue touches nothing before the preceding kernel has ended",
+          "[pdl][general]") {
+  for (const NamedInstance& instance : general_instances_in_turn(false)) {
+    DYNAMIC_SECTION(instance.info.name) {
+      ProblemSet set = dense_set(instance, instance.info.split_k * instance.info.tile_k);
+      SetOptions options = use_all_of(instance, set);
+      options.flags = DUALGEMM_FLAG_PDL;
+      DeviceSet device(set, options);
+      check_chains(device, set, options, general_inputs_of(device.args(), set));
+    }
+  }
+}
+
+TEST_CASE("with PDL a general epilogue touches nothing of groups before the preceding kernel has ended",
+          "[pdl][general][grouped]") {
+  for (const NamedInstance& instance : general_instances(true)) {
+    if (instance.info.c_dtype != DUALGEMM_DTYPE_NVFP4) continue;  // takes and gives more than the others
+    for (dualgemm_group_mode_t mode : kGroupModes) {
+      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
+        ProblemSet set = make_groups(mode, Data::kFullRange, {70, 0, 9, 5}, instance.info.tile_n, 144, 2, 1);
+        SetOptions options = use_all_of(instance, set);
+        options.flags = DUALGEMM_FLAG_PDL;
+        DeviceSet device(set, options);
+        check_chains(device, set, options, general_inputs_of(device.args(), set));
       }
     }
   }
@@ -117,17 +196,20 @@ TEST_CASE("with STATIC_WEIGHTS only the weights may be read before the preceding
       SetOptions options = use(instance);
       options.flags = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
       const ProblemSet set = dense_set(instance);
-      for (size_t written : {0, 1, 6}) CHECK(findings_of_chain(set, options, written) == "");
+      DeviceSet device(set, options);
+      check_chains(device, set, options, inputs_of(device.args(), set));
       // A preceding kernel that does write them breaks the promise, and the judge sees the race: the launch
       // does overlap, and the weights are what it reads early.
-      for (size_t written : {2, 3, 4, 5}) {
-        const std::string found = findings_of_chain(set, options, written);
+      const Buffer c = outputs_of(device.args(), set).at(0);
+      for (const Buffer& weights : weights_of(device.args(), set)) {
+        const std::string found = findings_of_chain(device, set, options, weights, c);
         INFO(found);
         CHECK(found.find("race") != std::string::npos);
       }
       // Without the other flag it changes nothing.
       options.flags = DUALGEMM_FLAG_STATIC_WEIGHTS;
-      for (size_t written : {2, 4}) CHECK(findings_of_chain(set, options, written) == "");
+      DeviceSet late(set, options);
+      check_chains(late, set, options, weights_of(late.args(), set));
     }
   }
 }

@@ -1,8 +1,11 @@
 // device_problem.cpp -- see device_problem.h.
 #include "support/device_problem.h"
 
+#include <iterator>
 #include <map>
 #include <stdexcept>
+
+#include "support/extras.h"
 
 namespace dualgemm_test {
 DeviceProblem::DeviceProblem(const Problem& problem, const LaunchOptions& options)
@@ -79,6 +82,22 @@ LaunchOptions use(const NamedInstance& instance) {
   LaunchOptions options;
   options.dtype = static_cast<dualgemm_dtype_t>(instance.info.c_dtype);
   options.instance_id = instance.id;
+  return options;
+}
+
+SetOptions use_all_of(const NamedInstance& instance, ProblemSet& set) {
+  SetOptions options = use(instance);
+  if (instance.info.general == 0) return options;
+  // The types of the biases, and of gate and up, take turns.
+  Rng rng(1);
+  for (Problem& p : set.problems) {
+    p.bias_dtype = instance.id % 2 == 0 ? DUALGEMM_DTYPE_BF16 : DUALGEMM_DTYPE_FP32;
+    give_everything(p, rng);
+  }
+  give_encode(set, options.dtype);
+  options.encode_on_device = true;
+  options.d = options.amax = true;
+  options.d_dtype = kBeforeActivation[static_cast<size_t>(instance.id) % std::size(kBeforeActivation)];
   return options;
 }
 

@@ -58,5 +58,8 @@ NamedInstance general_instance(const std::string& tile, dualgemm_dtype_t dtype);
 
 // Returns launch options that force an instance, with the output type that is its own.
 LaunchOptions use(const NamedInstance& instance);
+// Does the same, and where the instance is general gives the problems everything that they may have beside
+// their operands and asks for everything that can be written.
+SetOptions use_all_of(const NamedInstance& instance, ProblemSet& set);
 
 }  // namespace dualgemm_test
