@@ -60,15 +60,21 @@ class Bench {
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
   const std::string& instance() const { return instance_; }
-  const sim::ptx::Function& kernel() const { return kernel_; }  // as it ships
+  // Returns the function under attack as it ships: the kernel, or of a general instance the epilogue, which
+  // is a function of its own; the other roles are those of the plain one.
+  const sim::ptx::Function& kernel() const { return kernel_; }
   const dualgemm_instance_info_t& info() const { return info_; }
   const Shape& shape() const { return shape_; }
   // Returns the rings of barriers, "full", "window_free", that a statement of the shipping kernel works on,
   // by its PTX line.
   const std::set<std::string>& rings_of(uint32_t ptx_line) const;
 
-  // Every later run executes the edited kernel, or with null the shipping one.
-  void use(std::function<void(sim::ptx::Function&)> edit);
+  // Says whether a run of the shipping kernel executes a statement, by its PTX line.
+  bool reaches(uint32_t ptx_line) const { return reached_.contains(ptx_line); }
+
+  // Every later run executes the kernel with this function edited, or its entry, or with null the shipping
+  // one.
+  void use(std::function<void(sim::ptx::Function&)> edit, bool in_entry = false);
   Run run(const Schedule& schedule);
 
  private:
@@ -85,12 +91,15 @@ class Bench {
   Shape shape_{};
   dualgemm_test::ProblemSet set_;
   std::vector<ref::DualGemm> expected_;
+  std::vector<ref::Matrix> expected_d_[2];
   std::unique_ptr<dualgemm_test::DeviceSet> device_;
   PrecedingBuffers preceding_{};
   sim::ptx::Function kernel_;
   size_t barriers_ = 0;  // of one CTA
   std::map<uint32_t, std::set<std::string>> rings_;
+  std::set<uint32_t> reached_;
   std::function<void(sim::ptx::Function&)> edit_;
+  bool in_entry_ = false;
   static Bench* loaded_;  // whose edit the runtime applies: it has one editor
 };
 

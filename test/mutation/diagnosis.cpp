@@ -122,11 +122,12 @@ Expectation expectation_of(const Mutant& m, const std::set<std::string>& rings) 
          {},
          {},
          {"mbarrier", "TMEM", "barrier", "was never written", "exit"}});
-  } else if (among({"bar.warp.sync", "elect.sync", "shfl.sync"})) {
+  } else if (among({"bar.warp.sync", "elect.sync", "shfl.sync", "redux.sync"})) {
     out.answers.push_back({{"race-lanes", "warp-*", "deadlock", "mbarrier-*", "race-tensor"},
                            {},
                            {},
                            {"divergent", "lanes", "mbarrier", "deadlock"}});
+    out.values_suffice = m.operation == "own value" || m.operation == "16 lanes away";
   } else {
     // A changed operand of a copy, multiplication, load or store shows in its own memory, or in other
     // numbers.
@@ -135,6 +136,8 @@ Expectation expectation_of(const Mutant& m, const std::set<std::string>& rings) 
         {{"race-*", "descriptor-*", "mbarrier-*", "deadlock", "tensor-*"}, {unit}, {}, {m.group}});
     add(out.answers, answers_of_ring("full"));
     out.answers.push_back({{}, {}, {}, {"TMEM", "shared", "descriptor", "map"}});
+    // What is read from the table of groups becomes an address.
+    if (m.group == "ld.shared") out.answers.push_back({{}, {}, {}, {"global address"}});
     out.values_suffice = true;
   }
   return out;

@@ -49,7 +49,22 @@ void compute(Function& function, size_t at, Operand& operand, const std::string&
   insert(function, at, std::move(step));
 }
 
+void write(const Operand& operand, std::string& out) {
+  out += std::to_string(static_cast<int>(operand.kind)) + "," + std::to_string(operand.reg) + "," +
+         std::to_string(operand.value) + operand.name;
+  for (const Operand& item : operand.items) write(item, out);
+}
+
 }  // namespace
+
+std::string listing(const Function& function) {
+  std::string out;
+  for (const Statement& statement : function.body) {
+    out += spelling(statement) + (statement.guarded ? "@" : " ");
+    for (const Operand& operand : statement.operands) write(operand, out);
+  }
+  return out;
+}
 
 std::string spelling(const Statement& statement) {
   std::string out = statement.opcode;

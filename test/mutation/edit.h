@@ -15,6 +15,9 @@ using sim::ptx::Function;
 using sim::ptx::Operand;
 using sim::ptx::Statement;
 
+// Returns every statement with its operands, as text that differs where the functions do.
+std::string listing(const Function& function);
+
 // Returns for example "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64".
 std::string spelling(const Statement& statement);
 // Does the spelling begin with `prefix`, up to the end of a word?

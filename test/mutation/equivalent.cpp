@@ -40,6 +40,8 @@ constexpr const char* kNoTile =
 constexpr const char* kGathers =
     "no memory passes between lanes here, and the next .sync or .aligned instruction (elect, tcgen05.ld, "
     "tcgen05.alloc, bar.sync, barrier.cluster) waits for the whole warp by itself";
+constexpr const char* kBroadcast =
+    "all lanes have this value already: the exchange tells it to the compiler alone";
 constexpr const char* kDependents =
     "it says that the next grid may start; "
     "whatever that one touches it waits for, and the end of a CTA says it, too";
@@ -56,7 +58,7 @@ constexpr const char* kSameWork =
     "both commits stand for the same mma and copies; which arrives first is open";
 
 constexpr const char* kWindows = "m256n1[29]*k256*";  // scale factors pass through windows
-constexpr const char* kSplit = "*k256s[24]_fp16";
+constexpr const char* kSplit = "*k256s[24]_*";
 constexpr const char* kOneTile =
     "split over K there is one tile: acc_empty is waited for once, in the phase before its first, "
     "and nothing arrives on it";
@@ -72,6 +74,9 @@ constexpr const char* kOnlyAttends =
     "between the two barriers of the exchange these warps touch no memory: they have nothing to publish";
 
 constexpr Entry kEntries[] = {
+    {"*", "own value shfl.sync @ warp_index #*", kBroadcast},
+    {"*", "16 lanes away shfl.sync @ warp_index #*", kBroadcast},
+    {"m[16]*k256[g_]*", ".gpu to .cta red @ *", "one CTA computes all tiles of the launch"},
     {"*", "delete prefetch.tensormap @ *", "a prefetch is a hint: it orders and changes nothing"},
     {"*[!g]_fp16", "every lane elect.sync @ prologue #0", "32 prefetches are as good a hint as one"},
     {"*[!g]_fp16", "no lane elect.sync @ prologue #0", "a prefetch is a hint: it orders and changes nothing"},
@@ -159,8 +164,6 @@ constexpr Entry kEntries[] = {
      "every thread passes both barriers, and nothing stands between them"},
     {"*g_fp16", "delete griddepcontrol.wait @ kernel #*", kSizesRead},
     {"*g_fp16", "exchange with the next ld.shared: griddepcontrol.wait @ kernel #1", kSizesRead},
-    {"*g_fp16", "exchange with the next bar.warp.sync: ld.global.u32 @ prologue/write_group_table #*",
-     kGathers},
     {"*", "delete bar.warp.sync @ *", kGathers},
     {"*", "exchange with the next bar.sync: bar.warp.sync @ prologue #0", kGathers},
     {"*", "exchange with the next bar.warp.sync: mbarrier.try_wait @ *_role/wait #*", kGathers},

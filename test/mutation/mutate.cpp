@@ -25,11 +25,18 @@ bool is_synchronisation(const Statement& s) {
                     "elect", "griddepcontrol", "cp.async.bulk.wait_group", "cp.async.bulk.commit_group"});
 }
 
+// Says whether the statement stores to global memory, which it names or not.
+bool is_global_store(const Statement& s) {
+  return s.opcode == "st" &&
+         std::none_of(s.qualifiers.begin(), s.qualifiers.end(), [](const std::string& qualifier) {
+           return qualifier.starts_with("shared") || qualifier == "local" || qualifier == "param";
+         });
+}
+
 // Says whether other threads can tell the order of the statement.
 bool is_visible(const Statement& s) {
-  return is_synchronisation(s) || is_tma(s) ||
-         any_of(s,
-                {"tcgen05", "ld.shared", "ld.shared::cta", "st.shared::cluster", "st.global", "ld.global"});
+  return is_synchronisation(s) || is_tma(s) || is_global_store(s) ||
+         any_of(s, {"tcgen05", "ld.shared", "ld.shared::cta", "st.shared::cluster", "ld.global", "red"});
 }
 
 // Says whether the statement turns an address of a CTA into that of its pair's leader: it keeps the upper
@@ -74,6 +81,9 @@ std::string group_of(const Statement& s) {
       "st.global",
       "ld.shared",
       "shfl.sync",
+      "redux.sync",
+      "red",
+      "st",
   };
   for (const char* group : kGroups)
     if (is(s, group)) return group;
@@ -189,6 +199,16 @@ void Sweep::synchronisation(size_t i) {
   } else if (is(s, "bar.warp.sync")) {
     add_deletion(i);
     add(i, "lane 0 only", [i](Function& f) { f.body[i].operands[0] = integer(1); });
+  } else if (any_of(s, {"shfl.sync", "redux.sync"})) {
+    const Operand& result = operands[0];
+    add_replaced(i, "own value", "mov.b32",
+                 {result.kind == Operand::Kind::kPair ? result.items.at(0) : result, operands[1]});
+    add(i, "lane 0 only", [i](Function& f) { f.body[i].operands.back() = integer(1); });
+    if (is(s, "shfl.sync")) add_flip(i, "16 lanes away", 2, 16);
+  } else if (is(s, "red")) {
+    add_deletion(i);
+    add_replaced(i, "a plain store", "st.global.b32", operands);
+    add_qualifier(i, "gpu", "cta");
   } else if (is(s, "bar.sync")) {
     add_deletion(i);
     add_replaced(i, "arrive only", "bar.arrive", {integer(0), integer(function_.max_ntid[0])});
@@ -338,9 +358,11 @@ void Sweep::operands(size_t i) {
   } else if (is(s, "tcgen05.ld")) {
     add_offset(i, "1 column on", 1, 1);
     add_offset(i, "32 lanes on", 1, int64_t(32) << 16);
-  } else if (is(s, "st.global")) {
+  } else if (is_global_store(s)) {
     add_offset(i, "32 bytes on", 0, 32);
     add_deletion(i);
+  } else if (is(s, "red")) {
+    add_offset(i, "32 bytes on", 0, 32);
   } else if (is(s, "ld.shared")) {
     add_offset(i, "8 bytes before", 1, -8);
   } else if (is(s, "prefetch.tensormap")) {

@@ -40,6 +40,7 @@ struct Mutant {
   uint32_t ptx_line = 0;  // of the statement under attack
   std::string source;     // "sm100/mma.cuh:59 in mma_role <- ..."
   std::function<void(Function&)> edit;
+  bool in_entry = false;  // it changes the kernel's entry, whatever function is under attack
 };
 
 // The sweep attacks synchronisation alone, or operands of copies, multiplications, loads and stores as well.

@@ -12,6 +12,9 @@
 #include "support/known_bugs.h"
 
 using namespace mutation;
+using dualgemm_test::general_instances_in_turn;
+using dualgemm_test::NamedInstance;
+using dualgemm_test::plain_instances;
 
 namespace {
 
@@ -37,6 +40,20 @@ Mutant mutant_named(const Bench& bench, const std::string& id) {
     if (mutant.id == id) return std::move(mutant);
   FAIL("no mutant " << id);
   return {};
+}
+
+// Checks that these mutants are killed with the right diagnosis, and the shipping kernel is clean.
+void check_caught(Bench& bench, const std::vector<const char*>& ids) {
+  for (const char* id : ids) {
+    const Mutant mutant = mutant_named(bench, id);
+    const Verdict verdict =
+        try_out(bench, mutant, expectation_of(mutant, bench.rings_of(mutant.ptx_line)), escalation().size());
+    INFO(id << ": " << verdict.report);
+    CHECK(verdict.killed());
+    CHECK(verdict.diagnosed);
+  }
+  bench.use(nullptr);
+  CHECK(bench.run({"default", 0}).outcome == Outcome::kClean);
 }
 
 }  // namespace
@@ -102,30 +119,19 @@ TEST_CASE("an operand is changed for one statement alone", "[mutation]") {
 }
 
 TEST_CASE("every mutant has a name of its own and changes the kernel", "[mutation]") {
-  const Bench bench("m128n64k256_fp16");
+  const auto [instance, least] =
+      GENERATE(table<const char*, size_t>({{"m128n64k256_fp16", 400}, {"m64n128k256s4_nvfp4_general", 90}}));
+  const Bench bench(instance);
   std::set<std::string> names;
   const auto all = sweep(bench.kernel(), bench.instance(), Breadth::kAll);
-  CHECK(all.size() > 400);
-  const auto text = [](const Function& f) {
-    std::string out;
-    const std::function<void(const Operand&)> add = [&](const Operand& o) {
-      out +=
-          std::to_string(int(o.kind)) + "," + std::to_string(o.reg) + "," + std::to_string(o.value) + o.name;
-      for (const Operand& item : o.items) add(item);
-    };
-    for (const Statement& s : f.body) {
-      out += spelling(s) + (s.guarded ? "@" : " ");
-      for (const Operand& o : s.operands) add(o);
-    }
-    return out;
-  };
-  const std::string shipping = text(bench.kernel());
+  CHECK(all.size() > least);
+  const std::string shipping = listing(bench.kernel());
   for (const Mutant& mutant : all) {
     CHECK(names.insert(mutant.id).second);
     Function edited = bench.kernel();
     mutant.edit(edited);
     INFO(mutant.id);
-    CHECK(text(edited) != shipping);
+    CHECK(listing(edited) != shipping);
   }
 }
 
@@ -160,32 +166,49 @@ TEST_CASE(
 
 TEST_CASE("one bug of every kind is caught in the shipping kernel", "[mutation]") {
   Bench bench("m128n64k256_fp16");
-  const char* const ids[] = {
-      "no wait mbarrier.try_wait @ mma_role/multiply/begin_k_tile/wait #0",
-      "no wait mbarrier.try_wait @ load_role/wait #0",
-      "other parity mbarrier.try_wait @ load_role/wait #1",
-      "arrive without bytes mbarrier.arrive @ load_role/load_role #0",
-      "arrive at once tcgen05.commit @ mma_role/multiply/give_back/commit #1",
-      "phase not flipped xor.b32 @ mma_role/multiply/give_back/operator++ #0",
-      "delete tcgen05.wait::ld @ epilogue_role/load_fragment #0",
-      "delete bar.sync @ prologue #0",
-      "delete barrier.cta.sync @ allocate_tensor_memory #0",
-      "delete griddepcontrol.wait @ kernel #0",
-      "delete tcgen05.dealloc @ teardown #0",
-      "sfb 4 columns on tcgen05.mma @ mma_role/multiply/issue/issue #0",
-      "outer coordinate + 1 cp.async.bulk.tensor @ load_role/load/load #0",
-      "32 lanes on tcgen05.ld @ epilogue_role/load_fragment #0",
-  };
-  for (const char* id : ids) {
-    const Mutant mutant = mutant_named(bench, id);
-    const Verdict verdict =
-        try_out(bench, mutant, expectation_of(mutant, bench.rings_of(mutant.ptx_line)), escalation().size());
-    INFO(id << ": " << verdict.report);
-    CHECK(verdict.killed());
+  check_caught(bench, {
+                          "no wait mbarrier.try_wait @ mma_role/multiply/begin_k_tile/wait #0",
+                          "no wait mbarrier.try_wait @ load_role/wait #0",
+                          "other parity mbarrier.try_wait @ load_role/wait #1",
+                          "arrive without bytes mbarrier.arrive @ load_role/load_role #0",
+                          "arrive at once tcgen05.commit @ mma_role/multiply/give_back/commit #1",
+                          "phase not flipped xor.b32 @ mma_role/multiply/give_back/operator++ #0",
+                          "delete tcgen05.wait::ld @ epilogue_role/load_fragment #0",
+                          "delete bar.sync @ prologue #0",
+                          "delete barrier.cta.sync @ allocate_tensor_memory #0",
+                          "delete griddepcontrol.wait @ kernel #0",
+                          "delete tcgen05.dealloc @ teardown #0",
+                          "sfb 4 columns on tcgen05.mma @ mma_role/multiply/issue/issue #0",
+                          "outer coordinate + 1 cp.async.bulk.tensor @ load_role/load/load #0",
+                          "32 lanes on tcgen05.ld @ epilogue_role/load_fragment #0",
+                      });
+}
+
+TEST_CASE("one bug of every kind is caught in the epilogue of a general instance", "[mutation]") {
+  Bench along_rows("m128n64k256_nvfp4_general");
+  check_caught(along_rows,
+               {
+                   "no wait mbarrier.try_wait @ epilogue_role/wait_for_accumulators/wait #0",
+                   "delete tcgen05.fence::before_thread_sync @ epilogue_role #0",
+                   "delete st.global @ "
+                   "epilogue_role/finish/finish/store_preactivations/store_both/store_one/store/store_row #0",
+                   "a plain store red @ epilogue_role/finish/finish/raise_amax #0",
+                   "own value redux.sync @ epilogue_role/finish/finish/raise_amax/__reduce_max_sync #0",
+                   "delete st @ epilogue_role/finish/store/store_block #1",
+                   "delete st @ epilogue_role/complete_tile #0",
+               });
+  for (const Planted& p : planted_bugs(along_rows)) {
+    const Verdict verdict = try_out(along_rows, p.mutant, p.expected, 1);
+    INFO(p.mutant.id << ": " << verdict.report);
     CHECK(verdict.diagnosed);
   }
-  bench.use(nullptr);
-  CHECK(bench.run({"default", 0}).outcome == Outcome::kClean);
+  Bench down_columns("m64n128k256s4_nvfp4_general");
+  check_caught(down_columns,
+               {
+                   ".gpu to .cta red @ reducing_epilogue_role/finish/finish/raise_amax #0",
+                   "16 lanes away shfl.sync @ reducing_epilogue_role/finish/store/transpose_16x16 #0",
+                   "another rank mapa @ reducing_epilogue_role/send_partial_sums #0",
+               });
 }
 
 TEST_CASE("a control is clean under every schedule of the campaign", "[mutation]") {
@@ -197,13 +220,17 @@ TEST_CASE("a control is clean under every schedule of the campaign", "[mutation]
   }
 }
 
-TEST_CASE("every plain kernel is clean under every mode", "[soak]") {
+TEST_CASE("every kernel is clean under every mode", "[soak]") {
   AllowList allowed(MUTATION_ALLOW_LIST);
-  // A general instance differs in the arithmetic of its lanes, the other type in one conversion.
-  for (const auto& instance : dualgemm_test::plain_instances()) {
-    if (instance.info.c_dtype != DUALGEMM_DTYPE_FP16) continue;
+  std::vector<NamedInstance> instances = plain_instances();
+  // The other type differs in one conversion.
+  std::erase_if(instances, [](const NamedInstance& i) { return i.info.c_dtype != DUALGEMM_DTYPE_FP16; });
+  for (const bool grouped : {false, true})
+    for (const NamedInstance& instance : general_instances_in_turn(grouped)) instances.push_back(instance);
+  for (const NamedInstance& instance : instances) {
     Bench bench(instance.info.name);
-    for (const Schedule& schedule : soak_schedules(4, 1)) {
+    // A general epilogue is the only part that is not that of a plain instance.
+    for (const Schedule& schedule : soak_schedules(instance.info.general ? 1 : 4, 1)) {
       INFO(instance.info.name << ", " << schedule.mode << " seed " << schedule.seed);
       CHECK(complaint(bench.run(schedule), allowed) == "");
     }

@@ -1,6 +1,6 @@
 // planted_cluster.cpp -- bugs of what only some kernels of the family have, planted by hand: of a pair of
 // CTAs that one mma works for, of the exchange of partial sums between the CTAs that split K, of overlapping
-// accumulators, and of groups.
+// accumulators, of groups, and of an epilogue that is a function of its own.
 #include <algorithm>
 
 #include "mutation/planter.h"
@@ -215,11 +215,33 @@ std::vector<Planted> GroupPlants::run() {
   return std::move(out_);
 }
 
+// The epilogue of a general instance is a function; what it waits for stands before its call.
+void call_without_wait(Function& f) {
+  size_t call = 0;
+  while (!is(f.body.at(call), "call")) ++call;
+  while (!is(f.body.at(call), "griddepcontrol.wait")) --call;
+  erase(f, call);
+}
+
 }  // namespace
 
 std::vector<Planted> planted_in_pair(const Bench& bench) { return PairPlants(bench).run(); }
 std::vector<Planted> planted_in_split(const Bench& bench) { return SplitPlants(bench).run(); }
 std::vector<Planted> planted_in_overlapped(const Bench& bench) { return OverlapPlants(bench).run(); }
 std::vector<Planted> planted_in_grouped(const Bench& bench) { return GroupPlants(bench).run(); }
+std::vector<Planted> planted_in_general(const Bench& bench) {
+  const std::string bug = "no griddepcontrol.wait before the epilogue is called";
+  Mutant mutant{"planted 42: " + bug,
+                bench.instance(),
+                bug,
+                "planted",
+                "griddepcontrol.wait",
+                "kernel",
+                0,
+                {},
+                call_without_wait,
+                true};
+  return {{42, bug, {}, std::move(mutant), {{{{"race-grids"}, {}, {}, {}}}}}};
+}
 
 }  // namespace mutation

@@ -91,6 +91,7 @@ Planter::Edit Planter::arrival_instead(size_t commit) {
 
 std::vector<Planted> planted_bugs(const Bench& bench) {
   const dualgemm_instance_info_t& info = bench.info();
+  if (info.general) return planted_in_general(bench);
   if (info.grouped) return planted_in_grouped(bench);
   if (info.split_k > 1) return planted_in_split(bench);
   if (info.overlapped) return planted_in_overlapped(bench);

@@ -61,5 +61,6 @@ std::vector<Planted> planted_in_pair(const Bench& bench);
 std::vector<Planted> planted_in_split(const Bench& bench);
 std::vector<Planted> planted_in_overlapped(const Bench& bench);
 std::vector<Planted> planted_in_grouped(const Bench& bench);
+std::vector<Planted> planted_in_general(const Bench& bench);
 
 }  // namespace mutation

@@ -16,7 +16,7 @@ struct PrecedingBuffer {
   bool write;             // read, and written back as they were
 };
 
-inline constexpr int kMostPrecedingBuffers = 16;
+inline constexpr int kMostPrecedingBuffers = 19;
 struct PrecedingBuffers {
   PrecedingBuffer buffer[kMostPrecedingBuffers];
   int32_t count;

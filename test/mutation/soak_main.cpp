@@ -1,7 +1,8 @@
-// soak_main.cpp -- `make soak`: every instance of the kernel as it ships under a thousand random schedules
-// and every directed one. It exits non-zero on anything found, and prints the smallest shape that still shows
-// it and the command that shows it again.
+// soak_main.cpp -- `make soak`: every instance of the kernel as it ships, plain or general, under a
+// thousand random schedules and every directed one. It exits non-zero on anything found, and prints the
+// smallest shape that still shows it and the command that shows it again.
 #include <fmt/core.h>
+#include <fnmatch.h>
 
 #include <chrono>
 #include <cstdio>
@@ -16,15 +17,16 @@ namespace {
 
 struct Options {
   size_t seeds = 1000, directed = 20;
-  std::string instance, mode, shape, allow = MUTATION_ALLOW_LIST;
+  std::string instance = "*", mode, shape, allow = MUTATION_ALLOW_LIST;
   uint64_t seed = 0;
   unsigned workers = default_workers();
 };
 
 std::vector<std::string> instances(const Options& options) {
-  if (!options.instance.empty()) return {options.instance};
   std::vector<std::string> out;
-  for (const auto& instance : dualgemm_test::all_instances()) out.push_back(instance.info.name);
+  for (const auto& instance : dualgemm_test::all_instances())
+    if (fnmatch(options.instance.c_str(), instance.info.name, 0) == 0) out.push_back(instance.info.name);
+  if (out.empty()) throw std::runtime_error("the library has no instance " + options.instance);
   return out;
 }
 
@@ -56,7 +58,7 @@ int run(const Options& options) {
   for (const std::string& instance : instances(options)) {
     const auto begin = std::chrono::steady_clock::now();
     const auto failure = soak(instance, schedules, options.allow, options.workers);
-    fmt::print("{:<20} {} schedules, {} in {:.0f} s\n", instance, schedules.size(),
+    fmt::print("{:<26} {} schedules, {} in {:.0f} s\n", instance, schedules.size(),
                failure ? "FAILED" : "clean",
                std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     std::fflush(stdout);
@@ -73,7 +75,7 @@ int main(int argc, char** argv) {
   CLI::App app("Runs the shipping kernel under very many schedules; nothing may be found.", "soak");
   app.add_option("--seeds", options.seeds, "random schedules of each instance");
   app.add_option("--directed", options.directed, "seeds of each directed mode");
-  app.add_option("--instance", options.instance, "only this instance");
+  app.add_option("--instance", options.instance, "instances whose name matches this shell pattern");
   app.add_option("--mode", options.mode, "one run in this mode");
   app.add_option("--seed", options.seed, "its seed");
   app.add_option("--shape", options.shape, "its shape, MxNxK");

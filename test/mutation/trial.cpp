@@ -27,7 +27,7 @@ std::string first_report(const Run& run) {
 Verdict try_out(Bench& bench, const Mutant& mutant, const Expectation& expected, size_t most) {
   Verdict verdict;
   verdict.id = mutant.id;
-  bench.use(mutant.edit);
+  bench.use(mutant.edit, mutant.in_entry);
   size_t tried = 0;
   for (const Schedule& schedule : escalation()) {
     if (tried++ == most) break;

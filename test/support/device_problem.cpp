@@ -89,7 +89,7 @@ SetOptions use_all_of(const NamedInstance& instance, ProblemSet& set) {
   SetOptions options = use(instance);
   if (instance.info.general == 0) return options;
   // The types of the biases, and of gate and up, take turns.
-  Rng rng(1);
+  Rng rng(2);
   for (Problem& p : set.problems) {
     p.bias_dtype = instance.id % 2 == 0 ? DUALGEMM_DTYPE_BF16 : DUALGEMM_DTYPE_FP32;
     give_everything(p, rng);
