@@ -40,7 +40,7 @@ soak: configure       ## the shipping kernel under thousands of schedules: nothi
 	@cmake --build $(BUILD) -j $(JOBS) --target soak
 	@$(BUILD)/soak
 
-cube: configure       ## every combination of what a launch may ask for, every activation in every instance, judged
+cube: configure       ## every combination of what a launch may ask for, every general instance with edges, judged
 	@cmake --build $(BUILD) -j $(JOBS) --target kernel_test cudart_sim cuda_sim
 	@LD_LIBRARY_PATH=$(BUILD)/sim $(BUILD)/kernel_test "[.cube]"
 

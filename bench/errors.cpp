@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "bench/inputs.h"
-#include "bench/names.h"
 #include "host/dualgemm.h"
+#include "host/names.h"
 #include "test/ref/activation.h"
 #include "test/ref/formats.h"
 #include "test/ref/nvfp4.h"
@@ -20,9 +20,26 @@ namespace bench {
 namespace {
 
 constexpr int32_t kResults = 1 << 10, kK = 32;
-constexpr double kRange = 20;  // of the gates, on either side of 0
+constexpr double kGates = 20, kUps = 16;  // largest, on either side of 0
 
-// One row of results whose gates go over the range, and whose ups are between 1 and 2.
+struct Parameterised {
+  dualgemm_activation_t activation;
+  const char* parameters;  // as the table says them
+  ref::Parameters values;
+};
+constexpr Parameterised kRows[] = {
+    {DUALGEMM_ACTIVATION_SWIGLU, "", {}},
+    {DUALGEMM_ACTIVATION_SWIGLU, " 1.702, 1, 7", {1.702f, 1, 7}},  // gpt-oss, MiniMax-M3
+    {DUALGEMM_ACTIVATION_SWIGLU, " 1, 0, 10", {1, 0, 10}},         // DeepSeek-V4
+    {DUALGEMM_ACTIVATION_GEGLU_TANH, "", {}},
+    {DUALGEMM_ACTIVATION_GEGLU_ERF, "", {}},
+    {DUALGEMM_ACTIVATION_REGLU, "", {}},
+    {DUALGEMM_ACTIVATION_GLU, "", {}},
+    {DUALGEMM_ACTIVATION_SWIGLU_STEP, " 1, 0, 7", {1, 0, 7}},  // Step 3.7
+    {DUALGEMM_ACTIVATION_SITU, " 4, 25", {}},                  // Kimi K3
+};
+
+// One row of results whose gates and ups go over their ranges.
 class Sweep {
  public:
   Sweep()
@@ -33,14 +50,18 @@ class Sweep {
         factors_(ref::sf_bytes(1, kResults), 0) {}
 
   // Returns C as bytes, and the bytes of its factors.
-  std::vector<uint8_t> run(const Named<dualgemm_activation_t>& activation, dualgemm_dtype_t c_dtype,
-                           uint32_t flags) {
+  std::vector<uint8_t> run(const Parameterised& row, dualgemm_dtype_t c_dtype, uint32_t flags) {
     dualgemm_args_t args;
     dualgemm_args_init(&args);
     args.m = 1, args.n = kResults, args.k = kK;
     args.a = args.b1 = args.b2 = args.sfa = args.sfb1 = args.sfb2 = zeros_.data();
     args.bias1 = gates_.data(), args.bias2 = ups_.data(), args.bias_dtype = DUALGEMM_DTYPE_FP32;
-    args.activation = activation.number;
+    args.activation = row.activation;
+    args.swiglu_alpha = static_cast<float>(row.values.alpha);
+    args.swiglu_beta = static_cast<float>(row.values.beta);
+    args.swiglu_limit = static_cast<float>(row.values.limit);
+    args.situ_gate = static_cast<float>(row.values.situ_gate);
+    args.situ_up = static_cast<float>(row.values.situ_up);
     args.flags = flags;
     args.c = c_.data(), args.c_dtype = c_dtype;
     if (c_dtype == DUALGEMM_DTYPE_NVFP4) args.sfc = factors_.data();
@@ -53,17 +74,17 @@ class Sweep {
   static std::vector<float> gates() {
     std::vector<float> out;
     for (int32_t i = 0; i < kResults; ++i)
-      out.push_back(static_cast<float>(kRange * (2 * (i + 0.5) / kResults - 1)));
+      out.push_back(static_cast<float>(kGates * (2 * (i + 0.5) / kResults - 1)));
     return out;
   }
   static std::vector<float> ups() {
     std::vector<float> out;
     for (int32_t i = 0; i < kResults; ++i)
-      out.push_back(1 + static_cast<float>(i * 7919 % kResults) / kResults);
+      out.push_back(static_cast<float>(kUps * (2 * (i * 7919 % kResults + 0.5) / kResults - 1)));
     return out;
   }
-  static std::vector<double> exact(const Named<dualgemm_activation_t>& activation) {
-    const ref::Activation a = ref::activation(activation.number);
+  static std::vector<double> exact(const Parameterised& row) {
+    const ref::Activation a = ref::activation(row.activation, row.values);
     const std::vector<float> g = gates(), u = ups();
     std::vector<double> out;
     for (int32_t i = 0; i < kResults; ++i) out.push_back(a.f(g[i]) * a.h(u[i]));
@@ -126,23 +147,23 @@ std::string errors_markdown() {
   std::string text =
       "| activation | fp32, ulp | fp32 with EXACT_ACT, ulp | bf16, ulp | fp16, ulp | fp8, other codes | nvfp4, other "
       "codes and factors |\n| --- | --- | --- | --- | --- | --- | --- |\n";
-  for (const Named<dualgemm_activation_t>& activation : kActivations) {
-    const std::vector<double> exact = Sweep::exact(activation);
+  for (const Parameterised& row : kRows) {
+    const std::vector<double> exact = Sweep::exact(row);
     const auto fp32 = [&](uint32_t flags) {
-      return largest_ulps(sweep.run(activation, DUALGEMM_DTYPE_FP32, flags), exact, ref::Format::kFp32, 4,
-                          23);
+      return largest_ulps(sweep.run(row, DUALGEMM_DTYPE_FP32, flags), exact, ref::Format::kFp32, 4, 23);
     };
     const auto half = [&](dualgemm_dtype_t dtype, ref::Format format, int mantissa) {
-      return largest_ulps(sweep.run(activation, dtype, 0), exact, format, 2, mantissa);
+      return largest_ulps(sweep.run(row, dtype, 0), exact, format, 2, mantissa);
     };
     const double approximate = fp32(0), in_fp64 = fp32(DUALGEMM_FLAG_EXACT_ACT);
     const double bf16 = half(DUALGEMM_DTYPE_BF16, ref::Format::kBf16, 7);
     const double fp16 = half(DUALGEMM_DTYPE_FP16, ref::Format::kFp16, 10);
-    const int32_t fp8 = other_fp8(sweep.run(activation, DUALGEMM_DTYPE_FP8_E4M3, 0), exact);
-    const std::vector<uint8_t> packed = sweep.run(activation, DUALGEMM_DTYPE_NVFP4, 0);
-    text += fmt::format("| {} | {:.1f} | {:.2f} | {:.3f} | {:.3f} | {} of {} | {} of {} |\n", activation.name,
-                        approximate, in_fp64, bf16, fp16, fp8, kResults,
-                        other_nvfp4(packed, sweep.factors(), exact), kResults + kResults / 16);
+    const int32_t fp8 = other_fp8(sweep.run(row, DUALGEMM_DTYPE_FP8_E4M3, 0), exact);
+    const std::vector<uint8_t> packed = sweep.run(row, DUALGEMM_DTYPE_NVFP4, 0);
+    text += fmt::format("| {}{} | {:.1f} | {:.2f} | {:.3f} | {:.3f} | {} of {} | {} of {} |\n",
+                        dualgemm::activation_name(row.activation), row.parameters, approximate, in_fp64, bf16,
+                        fp16, fp8, kResults, other_nvfp4(packed, sweep.factors(), exact),
+                        kResults + kResults / 16);
   }
   return text;
 }

@@ -19,9 +19,9 @@ inline constexpr float kLog2E = 1.44269504f;
 
 // Returns x * sigmoid(z) for exponent = -z log2 e.
 //   z -> +inf: 2^-inf = 0, the reciprocal of 1 is 1, and the result is x.
-//   z -> -inf: the power overflows to +inf and its reciprocal is 0. Below about -87 the result is therefore
-//   0, whose distance from the true value is under 2^-119; the select keeps 0 * -inf from becoming NaN. NaN
-//   passes through: it compares unequal to 0.
+//   z -> -inf: the power overflows to +inf and its reciprocal is 0. For z below about -87 the result is
+//   therefore 0, which is within |x| 2^-126 of the true value; the select keeps 0 * -inf from becoming NaN.
+//   NaN passes through: it compares unequal to 0.
 template <class Math>
 DUALGEMM_HOST_DEVICE float times_sigmoid(float x, float exponent) {
   const float sigmoid = Math::rcp(1.0f + Math::ex2(exponent));

@@ -1,5 +1,5 @@
 // exact.cuh -- C = f(gate) * h(up) in fp64, rounded once to fp32: within half an ulp of the true product but
-// for the errors of the fp64 functions, which are some 2^-28 of that.
+// for the errors of the fp64 functions and of their arguments, which are below 2^-20 of that.
 #pragma once
 
 #include <cmath>

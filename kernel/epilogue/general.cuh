@@ -2,14 +2,14 @@
 // activation is, is the same for all threads: a step that is not asked for costs a branch. The steps are
 //
 //   scale     g = (alpha1 a_row_scale[row]) acc1, u likewise
-//   bias      g += bias1[column], u += bias2[column]          (each rounded)
+//   bias      g += bias1[column], u += bias2[column]
 //   store     g and u to D1 and D2
 //   activate  y = f(g) h(u)
 //   weigh     y *= c_row_scale[row]
 //   largest   amax = max(amax, |y|)
 //
-// Each step goes over all elements of the fragment before the next one begins, and leaves its results in the
-// registers of what it took: gate and then y where acc1 was, up where acc2 was.
+// Each step rounds its results to fp32. It goes over all elements of the fragment before the next one begins,
+// and leaves its results in the registers of what it took: gate and then y where acc1 was, up where acc2 was.
 #pragma once
 
 #include "kernel/epilogue/activation.cuh"
@@ -77,7 +77,8 @@ class GeneralArithmetic {
                       tile_.problem * p_.general.bias_stride + at_.column, p_.n - at_.column);
     if (!bias.given()) return;
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) x[i] += bias[Layout::column(first + i)];
+    for (int i = 0; i < kWidth; ++i)  // never one operation with the product before it
+      x[i] = __fadd_rn(x[i], bias[Layout::column(first + i)]);
   }
 
   template <int kWidth>

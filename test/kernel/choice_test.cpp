@@ -112,6 +112,33 @@ TEST_CASE("with BATCH_INVARIANT the same holds of every output of the general ep
   }
 }
 
+TEST_CASE("with BATCH_INVARIANT the bits of a row depend neither on the batch nor on other groups",
+          "[choice][batch][grouped]") {
+  const auto [n, k] = kInvariant[1];
+  for (const dualgemm_dtype_t dtype : kOutputs) {
+    ProblemSet sets[] = {make_batch(Data::kFullRange, 3, 40, n, k, 34, Alphas::kOwn),
+                         make_offsets(Data::kFullRange, {9, 0, 130}, n, k, 35),
+                         make_masked(Data::kFullRange, {9, 130, 0}, n, k, 36)};
+    for (ProblemSet& set : sets) {
+      DYNAMIC_SECTION("type " << dtype << " " << text(set.mode)) {
+        SetOptions options;
+        options.dtype = dtype;
+        options.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
+        give_all(set, extras().back(), 37);
+        give_encode(set, dtype);
+        check_launch(set, options);
+        const std::vector<Output> together = run(set, options);
+        for (size_t i = 0; i < set.problems.size(); ++i) {
+          ProblemSet alone = set;
+          alone.problems = {set.problems[i]};
+          if (set.mode == DUALGEMM_GROUP_OFFSETS) alone.m = set.problems[i].m;
+          if (alone.m > 0) CHECK(run(alone, options).at(0) == together[i]);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("without BATCH_INVARIANT the number of rows decides how K is split", "[choice]") {
   // Without the flag some bits differ, so the test above can fail.
   bool differ = false;

@@ -1,6 +1,7 @@
 // cube_test.cpp -- every combination of what a launch may ask for is accepted; and the campaign of `make
 // cube`: each is launched, and every instance computes every activation, with edges, under every checker of
 // the judge.
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,17 +15,21 @@ using bench::Combination;
 
 namespace {
 
-// Rows from one to more than a tile has, so that the library chooses different tiles.
+// Rows from one to more than a tile has, so that the library chooses different tiles; biases are both or one
+// of them, factors those of A, of C, or both.
 ProblemSet problems_of(const Combination& x, uint64_t seed) {
-  constexpr int32_t kRows[] = {9, 1, 70, 131}, kColumns[] = {48, 80, 176};
+  constexpr int32_t kRows[] = {9, 1, 70, 131}, kColumns[] = {48, 80, 176}, kDepths[] = {80, 16, 272, 528};
   Rng rng(seed);
-  const int32_t m = kRows[rng.between(0, 3)], n = kColumns[rng.between(0, 2)], k = 80;
+  const int32_t m = kRows[rng.between(0, 3)], n = kColumns[rng.between(0, 2)], k = kDepths[rng.between(0, 3)];
   ProblemSet set = x.group_mode == DUALGEMM_GROUP_NONE
                        ? make_batch(Data::kFullRange, x.batch, m, n, k, seed, Alphas::kOwn)
                        : make_groups(x.group_mode, Data::kFullRange, {3, 0, m}, n, k, seed, 2);
+  const int32_t left_out = rng.between(0, 2);
   for (Problem& p : set.problems) {
     if (x.biases) give_biases(p, rng);
-    if (x.row_scale) give_row_scale(p, rng);
+    if (x.row_scale) give_row_scale(p, rng), give_c_row_scale(p, rng);
+    if (left_out == 1) p.bias1.clear(), p.row_scale.clear();
+    if (left_out == 2) p.bias2.clear(), p.c_row_scale.clear();
   }
   give_encode(set, x.c_dtype);
   return set;
@@ -47,11 +52,20 @@ ProblemSet around_edges(const dualgemm_instance_info_t& info, size_t turn) {
                      k, turn, 3);
 }
 
-SetOptions options_of(const Combination& x) {
+// The library chooses the instance of every second launch. The others get each that there is for them, in
+// turn: of those that split K, which run all their tiles at once, where the number of SMs is not limited.
+SetOptions options_of(const Combination& x, size_t turn) {
   SetOptions options;
+  if (turn % 2 != 0) {
+    std::vector<NamedInstance> all = general_instances(x.group_mode != DUALGEMM_GROUP_NONE);
+    std::erase_if(all, [&](const NamedInstance& instance) {
+      return instance.info.c_dtype != x.c_dtype || (x.max_sms != 0 && instance.info.split_k > 1);
+    });
+    options = SetOptions(use(all[turn / 2 % all.size()]));
+  }
   options.dtype = x.c_dtype;
   options.activation = x.activation;
-  options.flags = x.flags;
+  options.flags = x.flags | (turn % 5 == 0 ? DUALGEMM_FLAG_EXACT_ACT : 0);
   options.max_sms = x.max_sms;
   return options;
 }
@@ -74,13 +88,17 @@ TEST_CASE("no combination of output, activation, biases, row factors, launch and
 }
 
 TEST_CASE("the cube: every combination gives what the reference says, and nothing is found", "[.cube]") {
-  uint64_t seed = 0;
+  size_t turn = 0;
+  std::set<int32_t> asked_for;
   for (const Combination& x : bench::every_combination()) {
-    INFO(text(x));
+    const SetOptions options = options_of(x, ++turn);
+    asked_for.insert(options.instance_id);
+    INFO(text(x) << ", instance " << options.instance_id);
     Judged judged;
-    check_launch(problems_of(x, ++seed), options_of(x));
+    check_launch(problems_of(x, turn), options);
     CHECK(judged.findings() == "");
   }
+  CHECK(asked_for.size() == 1 + general_instances(false).size() + general_instances(true).size());
 }
 
 TEST_CASE("the cube: every instance computes every activation, and nothing is found", "[.cube]") {

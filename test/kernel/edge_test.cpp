@@ -113,7 +113,7 @@ TEST_CASE("nothing is found in a dense general launch around the edges of tiles 
   check_each(general_instances_in_turn(false), check_edges);
 }
 TEST_CASE("nothing is found in a dense launch of any general instance around the edges",
-          "[.full][edge][general]") {
+          "[.cube][edge][general]") {
   check_each(general_instances(false), check_edges);
 }
 
@@ -130,6 +130,6 @@ TEST_CASE("nothing is found in a general grouped launch around the edges of tile
   check_each(general_instances_in_turn(true), check_both_modes);
 }
 TEST_CASE("nothing is found in a grouped launch of any general instance around the edges",
-          "[.full][edge][grouped][general]") {
+          "[.cube][edge][grouped][general]") {
   check_each(general_instances(true), check_both_modes);
 }

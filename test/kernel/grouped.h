@@ -18,6 +18,7 @@ inline std::string text(const std::vector<int32_t>& rows) {
 }
 
 inline const char* text(dualgemm_group_mode_t mode) {
+  if (mode == DUALGEMM_GROUP_NONE) return "no groups";
   return mode == DUALGEMM_GROUP_OFFSETS ? "offsets" : "masked";
 }
 
