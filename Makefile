@@ -1,15 +1,17 @@
 # The front door. Every target is one step of CMake or CTest in build/; .ci/setup brings what they need.
-BUILD := build
-JOBS  ?= $(shell nproc)
-ARGS  ?=
+BUILD  := build
+JOBS   ?= $(shell nproc)
+ARGS   ?=
+PREFIX ?= /usr/local
 
-.PHONY: help setup configure lib run test mutation soak cube bench host-time ptx instances sass pages accuracy \
+.PHONY: help setup configure lib install run test mutation soak cube bench host-time ptx instances sass pages accuracy \
         format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "JOBS=$(JOBS)                  processes at once"
 	@echo "ARGS=\"...\"             what make bench hands to the benchmark"
+	@echo "PREFIX=/usr/local      where make install puts the library; DESTDIR=... before that"
 	@echo "DUALGEMM_NVCC=PATH     this compiler; DUALGEMM_NVCC=wheels: none that is installed (environment)"
 	@echo "SIM_MACHINE=h200       another simulated GPU than b200 (environment)"
 
@@ -21,8 +23,21 @@ configure: setup      ## CMake in build/
 	  cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DDUALGEMM_NVCC="$$NVCC" >$(BUILD)/configure.log || \
 	  { cat $(BUILD)/configure.log; exit 1; }
 
-lib: configure        ## build/libdualgemm.a
-	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm
+# The library as it ships has a build folder of its own: its device code is compressed and names no lines of the source.
+configure_lib = NVCC=$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) && \
+  cmake -S . -B $(BUILD)/lib -G Ninja -DCMAKE_BUILD_TYPE=Release -DDUALGEMM_NVCC="$$NVCC" -DDUALGEMM_DEVELOP=OFF \
+        -DDUALGEMM_BUILD_TESTS=OFF -DDUALGEMM_BUILD_BENCH=OFF -DCMAKE_INSTALL_PREFIX=$(PREFIX) -DDUALGEMM_BUILD_SIM=$(1) \
+        >$(BUILD)/configure_lib.log || { cat $(BUILD)/configure_lib.log; exit 1; }
+
+lib:                  ## build/lib/libdualgemm.a and .so, with nothing but nvcc, a C++ compiler, CMake and Ninja
+	@.ci/setup lib
+	@$(call configure_lib,OFF)
+	@cmake --build $(BUILD)/lib -j $(JOBS)
+
+install: setup        ## the library, its CMake package, dualgemm.pc and dualgemm-sim, into PREFIX
+	@$(call configure_lib,ON)
+	@cmake --build $(BUILD)/lib -j $(JOBS)
+	@DESTDIR=$(DESTDIR) cmake --install $(BUILD)/lib
 
 run: configure        ## build the library and a small C program that uses it, and run that
 	@cmake --build $(BUILD) -j $(JOBS) --target quickstart cudart_sim cuda_sim

@@ -1,11 +1,39 @@
 # nvcc.cmake -- device code as targets. nvcc compiles it by rule, since CMake 3.25 does not know the family target
 # 100f, whose machine code runs on every 10.x chip (B200, B300); one call per unit, so that units compile in parallel.
 
+# nvcc is where CMake looks for it, too: CMAKE_CUDA_COMPILER, CUDACXX, a toolkit's folder, the PATH.
+if(NOT DUALGEMM_NVCC AND CMAKE_CUDA_COMPILER)
+  set(DUALGEMM_NVCC ${CMAKE_CUDA_COMPILER})
+elseif(NOT DUALGEMM_NVCC AND DEFINED ENV{CUDACXX})
+  set(DUALGEMM_NVCC $ENV{CUDACXX})
+endif()
+find_program(DUALGEMM_NVCC nvcc DOC "nvcc of CUDA 12.9 or newer" PATH_SUFFIXES bin PATHS /usr/local/cuda
+             HINTS ${CUDAToolkit_ROOT} ENV CUDAToolkit_ROOT ENV CUDA_PATH)
+if(NOT DUALGEMM_NVCC)
+  message(FATAL_ERROR "there is no nvcc: set DUALGEMM_NVCC or CUDACXX to one of CUDA 12.9 or newer, or CUDAToolkit_ROOT "
+                      "to its toolkit; the Makefile finds or installs one")
+endif()
+file(REAL_PATH ${DUALGEMM_NVCC} DUALGEMM_CUDA_ROOT)
+cmake_path(GET DUALGEMM_CUDA_ROOT PARENT_PATH DUALGEMM_CUDA_ROOT)
+cmake_path(GET DUALGEMM_CUDA_ROOT PARENT_PATH DUALGEMM_CUDA_ROOT)
+add_library(dualgemm_cuda_headers INTERFACE)
+target_include_directories(dualgemm_cuda_headers SYSTEM INTERFACE ${DUALGEMM_CUDA_ROOT}/include)
+
+# -Wrestrict cries wolf on std::string concatenation in GCC 12 (GCC bug 105651).
+add_library(dualgemm_warnings INTERFACE)
+target_compile_options(dualgemm_warnings INTERFACE -Wall -Wextra $<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-Werror>
+                       $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
+
 # The level of optimisation is that of the host's side, which starts kernels and has tests; device code has -O3.
-set(nvcc_flags -O1 -lineinfo -I${PROJECT_SOURCE_DIR})
-# The PTX beside the machine code stays uncompressed, so that the simulator and a debugger read what ships. A spill or a
-# stack frame fails the build.
-set(nvcc_object_flags --compress-mode=none
+set(nvcc_flags -O1 -I${PROJECT_SOURCE_DIR})
+# What ships is small and knows no path of the build. With DUALGEMM_DEVELOP the PTX beside the machine code names lines of the
+# source, and stays uncompressed for a debugger. A spill or a stack frame fails the build.
+if(DUALGEMM_DEVELOP)
+  list(APPEND nvcc_flags -lineinfo --compress-mode=none)
+else()
+  list(APPEND nvcc_flags --compress-mode=size)
+endif()
+set(nvcc_object_flags
     -Werror all-warnings -Xptxas -warn-spills,-warn-lmem-usage,-Werror,-v
     -Xcompiler -fPIC,-Wall,-Wextra,-fvisibility=hidden,-fvisibility-inlines-hidden)
 

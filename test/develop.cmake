@@ -1,0 +1,28 @@
+# What the simulator, the benchmark and the tests share; the library has none of it.
+enable_language(C)
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 99)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+# Programs lie side by side at the top of the build folder, whichever folder makes them.
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+# Programs name libcudart.so.13 and no path: LD_LIBRARY_PATH decides whether that is NVIDIA's or the simulated one.
+set(CMAKE_SKIP_BUILD_RPATH ON)
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+if(DUALGEMM_BUILD_TESTS)
+  find_package(Catch2 REQUIRED)
+  find_program(SPIN spin REQUIRED)
+  enable_testing()
+endif()
+
+if(DUALGEMM_BUILD_BENCH OR DUALGEMM_BUILD_TESTS)
+  add_subdirectory(bench)
+endif()
+add_subdirectory(test)

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""package.py -- the library as somebody else builds, installs and links it: from a copy of its sources in a folder with a
+space in its name, as a subproject and by FetchContent; then installed, by the README's own line, pkg-config and
+find_package. Every program runs on the simulated runtime, and is to print "correct".
+
+    package.py SOURCE BUILD NVCC
+
+SOURCE is the root of the sources, BUILD the build folder of the tests with the simulated runtime in sim/.
+"""
+import argparse
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+LARGEST = 3 * 1000 * 1000  # bytes of the archive, with every instance
+
+
+def run(command, **more):
+    print("+ " + shlex.join(map(str, command)), flush=True)
+    done = subprocess.run([str(x) for x in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
+    if done.returncode != 0: sys.exit(f"{done.stdout}\npackage.py: this command failed: {shlex.join(map(str, command))}")
+    return done.stdout
+
+
+def require(condition, text):
+    if not condition: sys.exit(f"package.py: {text}")
+
+
+class Package:
+    def __init__(self, source, build, nvcc):
+        self.sim, self.nvcc = build / "sim", nvcc
+        self.home = build / "a package"
+        shutil.rmtree(self.home, ignore_errors=True)
+        self.home.mkdir()
+        self.source = self.home / "the sources"
+        tracked = subprocess.run(["git", "-C", source, "ls-files", "-z"], stdout=subprocess.PIPE, check=False).stdout
+        names = tracked.decode().split("\0")[:-1] or [str(p.relative_to(source)) for folder in ("host", "kernel", "ptx", "test")
+                                                      for p in (source / folder).rglob("*") if p.is_file()]
+        for name in [n for n in names if (source / n).exists()]:
+            (self.source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source / name, self.source / name)
+        shutil.copytree(self.source / "test/package/program", self.home / "program")
+        self.prefix = self.home / "prefix"
+        self.lib = self.home / "subproject/dualgemm"  # the build folder of the library, which is built once
+        self.cuda = pathlib.Path(nvcc).resolve().parent.parent
+
+    def environment(self, **more):
+        return {**os.environ, "CUDACXX": str(self.nvcc), "CUDAToolkit_ROOT": str(self.cuda), **more}
+
+    def correct(self, program):
+        libraries = f"{self.sim}:{self.prefix / 'lib'}"
+        out = run([program], env={**os.environ, "LD_LIBRARY_PATH": libraries})
+        require(re.search(r"\bcorrect\b", out), f"{program} printed: {out}")
+
+    def project(self, build, *options):
+        run(["cmake", "-S", self.home / "program", "-B", self.home / build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+             "-DCMAKE_SKIP_BUILD_RPATH=ON", *options], env=self.environment())
+        run(["cmake", "--build", self.home / build])
+        self.correct(self.home / build / "program")
+
+    def as_subproject(self):
+        for how in ("add_subdirectory", "FetchContent"):
+            self.project("subproject", f"-DHOW={how}", f"-DDUALGEMM_SOURCE={self.source}", "-DDUALGEMM_INSTALL=ON",
+                         f"-DCMAKE_INSTALL_PREFIX={self.prefix}", "-DCMAKE_INSTALL_LIBDIR=lib")
+        targets = run(["cmake", "--build", self.home / "subproject", "--target", "help"])
+        require(not re.search(r"_test\b|bench|cudasim|sim_objects", targets), "a subproject brings tests with it")
+
+    def installed(self):
+        run(["cmake", "--install", self.home / "subproject"])
+        archive = self.prefix / "lib/libdualgemm.a"
+        require(archive.stat().st_size < LARGEST, f"{archive} has {archive.stat().st_size} bytes")
+        for file in (archive, self.prefix / "lib/libdualgemm.so.0"):
+            require(str(self.home).encode() not in file.read_bytes(), f"{file} names a path of the build")
+        shown = run(["nm", "-D", "--defined-only", self.prefix / "lib/libdualgemm.so"])
+        declared = set(re.findall(r"DUALGEMM_API[^;]*?\b(dualgemm_\w+)\(", (self.source / "host/dualgemm.h").read_text()))
+        require({line.split()[-1] for line in shown.splitlines()} == declared,
+                f"libdualgemm.so shows other symbols than dualgemm.h declares:\n{shown}")
+        for kind in ("dualgemm", "shared"):
+            self.project(f"found {kind}", f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DKIND={kind}")
+
+    def without_cmake(self):
+        quickstart = self.source / "test/example/quickstart.c"
+        runtime = self.home / "cudart"  # wheels have no libcudart.so, which -lcudart looks for
+        runtime.mkdir()
+        real = next(p for folder in ("lib64", "lib") for p in (self.cuda / folder).glob("libcudart.so.1[0-9]"))
+        (runtime / "libcudart.so").symlink_to(real)
+        include = ["-std=c99", f"-I{self.cuda}/include", f"-L{runtime}"]
+        configured = self.environment(PKG_CONFIG_PATH=str(self.prefix / "lib/pkgconfig"))
+        flags = shlex.split(run(["pkg-config", "--cflags", "--libs", "dualgemm"], env=configured))
+        run(["gcc", *include, quickstart, *flags, "-lcudart", "-lm", "-o", self.home / "by pkg-config"])
+        self.correct(self.home / "by pkg-config")
+        readme = (self.source / "README.md").read_text()
+        line = next(x.strip().split("#")[0] for x in readme.splitlines() if x.strip().startswith("gcc "))
+        (self.home / "program.c").write_text(quickstart.read_text())
+        line = line.replace("build/lib/", f"{shlex.quote(str(self.prefix / 'lib'))}/").replace("$CUDA/lib64",
+                                                                                          shlex.quote(str(runtime)))
+        line = line.replace("-Ihost", f"-I{shlex.quote(str(self.prefix / 'include'))}").replace("$CUDA", str(self.cuda))
+        run(["sh", "-c", line], cwd=self.home)
+        self.correct(self.home / "a.out")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("source", "build", "nvcc"): parser.add_argument(name, type=pathlib.Path)
+    arguments = parser.parse_args()
+    package = Package(arguments.source.resolve(), arguments.build.resolve(), arguments.nvcc)
+    package.as_subproject()
+    package.installed()
+    package.without_cmake()
+
+
+if __name__ == "__main__":
+    main()
