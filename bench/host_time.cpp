@@ -51,7 +51,7 @@ dualgemm_args_t grouped(dualgemm_group_mode_t mode, int32_t groups, dualgemm_arg
 }
 
 dualgemm_args_t with_instance(dualgemm_args_t args) {
-  const dualgemm_device_t b200 = {10, 0, 148, 13000, 0, "", 74, 34};
+  const dualgemm_device_t b200 = {sizeof(dualgemm_device_t), 10, 0, 148, 13000, 0, "", 74, 34};
   dualgemm_select_instance(&args, &b200, &args.instance_id);
   return args;
 }

@@ -245,10 +245,12 @@ DUALGEMM_API dualgemm_status_t dualgemm_init(void) DUALGEMM_NOEXCEPT;
 /* ---- questions ----------------------------------------------------------------------------------------- */
 
 /* A device, as far as this library looks at one. Host memory; may be filled by hand to ask about a machine
- * that is not there: {10, 0, 148, 13000, 0, "NVIDIA B200", 0, 0}. */
+ * that is not there: after dualgemm_device_init a B200 is cc_major = 10, sm_count = 148,
+ * driver_version = 13000. */
 typedef struct dualgemm_device {
+  uint32_t struct_size;       /* set by dualgemm_device_init */
   int32_t cc_major, cc_minor; /* compute capability */
-  int32_t sm_count;
+  int32_t sm_count;           /* 1 .. 65535 */
   int32_t driver_version; /* what cudaDriverGetVersion reports, e.g. 13000 for CUDA 13.0 */
   int32_t ordinal;        /* for messages only */
   char name[68];          /* for messages only, NUL-terminated, may be empty */
@@ -258,7 +260,12 @@ typedef struct dualgemm_device {
   int32_t clusters_of_2, clusters_of_4;
 } dualgemm_device_t;
 
-/* Describes the calling thread's current device. */
+/* Sets the size, and all else to 0. */
+DUALGEMM_API void dualgemm_device_init_sized(dualgemm_device_t* device,
+                                             size_t struct_size) DUALGEMM_NOEXCEPT;
+#define dualgemm_device_init(device) dualgemm_device_init_sized((device), sizeof(dualgemm_device_t))
+
+/* Describes the calling thread's current device in a structure that dualgemm_device_init has seen. */
 DUALGEMM_API dualgemm_status_t dualgemm_current_device(dualgemm_device_t* device) DUALGEMM_NOEXCEPT;
 
 /* What a launch with these arguments would return before it launches: SUCCESS or the first violated rule. The
@@ -276,8 +283,9 @@ DUALGEMM_API dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* ar
 
 /* One kernel instance and what it costs: everything here is known when the library is built. */
 typedef struct dualgemm_instance_info {
-  const char* name;               /* "m128n64k256_fp16"; k256o: overlapped, k256g: grouped, k256s2: split_k */
+  uint32_t struct_size;           /* set by dualgemm_instance_info_init */
   int32_t c_dtype;                /* dualgemm_dtype_t */
+  const char* name;               /* "m128n64k256_fp16"; k256o: overlapped, k256g: grouped, k256s2: split_k */
   int32_t cta_group;              /* CTAs that share one tcgen05.mma: 1, or a pair */
   int32_t tile_m, tile_n, tile_k; /* tile of C, and K of a k-tile; tile_n columns of both products */
   int32_t stages;                 /* depth of the shared-memory ring of A, B1, B2 */
@@ -293,10 +301,17 @@ typedef struct dualgemm_instance_info {
   int32_t grouped;                /* 1: for launches with a group_mode, 0: for those without */
   int32_t overlapped;             /* 1: the accumulator pairs share columns */
   int32_t general;                /* 1: computes whatever a launch asks for; 0: a plain SwiGLU */
+  int32_t reserved0;              /* 0 */
 } dualgemm_instance_info_t;
 
-/* Ids are 1 .. dualgemm_instance_count(), the same for the life of a build; `info` is host memory.
- * INVALID_VALUE for any other id. */
+/* Sets the size, and all else to 0. */
+DUALGEMM_API void dualgemm_instance_info_init_sized(dualgemm_instance_info_t* info,
+                                                    size_t struct_size) DUALGEMM_NOEXCEPT;
+#define dualgemm_instance_info_init(info) \
+  dualgemm_instance_info_init_sized((info), sizeof(dualgemm_instance_info_t))
+
+/* Ids are 1 .. dualgemm_instance_count(), the same for the life of a build; `info` is host memory that
+ * dualgemm_instance_info_init has seen. INVALID_VALUE for any other id. */
 DUALGEMM_API int32_t dualgemm_instance_count(void) DUALGEMM_NOEXCEPT;
 DUALGEMM_API dualgemm_status_t dualgemm_instance_info(int32_t id,
                                                       dualgemm_instance_info_t* info) DUALGEMM_NOEXCEPT;
