@@ -56,6 +56,11 @@ dualgemm_args_t with_instance(dualgemm_args_t args) {
   return args;
 }
 
+dualgemm_args_t with_flags(uint32_t flags, dualgemm_args_t args) {
+  args.flags = flags;
+  return args;
+}
+
 // Returns the same problem with everything that the general epilogue can take, and an NVFP4 output.
 dualgemm_args_t general(dualgemm_args_t args) {
   args.c_dtype = DUALGEMM_DTYPE_NVFP4;
@@ -82,6 +87,7 @@ std::vector<Case> cases() {
   const dualgemm_args_t masked = grouped(DUALGEMM_GROUP_MASKED, 8, problem(512, 4096, 7168));
   return {{"dense", dense},
           {"dense, another M each time", dense, true},
+          {"dense, CHECK_POINTERS", with_flags(DUALGEMM_FLAG_CHECK_POINTERS, dense)},
           {"dense, general epilogue", general(dense)},
           {"batch", of_batch},
           {"batch, general epilogue", general(of_batch)},
