@@ -35,6 +35,9 @@ struct Tensor {
   int64_t elements() const { return (rows - 1) * pitch + row_elements; }
   // Counts the bytes from the first one of the first problem to the last of the last.
   int64_t all_bytes() const { return bytes((problems - 1) * stride + elements()); }
+  uintptr_t last_byte() const {
+    return reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(all_bytes()) - 1;
+  }
   // Returns the stride as the kernel takes it: 0 where all problems share the tensor.
   int64_t shared_stride() const { return problems > 1 ? stride : 0; }
 };

@@ -31,17 +31,6 @@ Region region_of(const Tensor& t) {
 
 }  // namespace
 
-Tensor resolved(Tensor t) {
-  t.compact = t.pitch == 0;
-  if (t.compact) t.pitch = t.row_elements;
-  // The stride of a single problem is not looked at. A pitch that no rule has seen yet may be so large that
-  // the product wraps; it is refused before anything looks at the stride.
-  if (t.problems == 1 || t.stride == 0)
-    t.stride = static_cast<int64_t>(static_cast<uint64_t>(t.rows) * static_cast<uint64_t>(t.pitch));
-  t.most_rows = t.rows;
-  return t;
-}
-
 dualgemm_status_t check_pitch(const Tensor& t, const char* columns, int log2_bytes) {
   if (!t.has_pitch()) return kOk;
   const int multiple = elements_of_alignment(t);
@@ -94,6 +83,10 @@ dualgemm_status_t check_end(const Tensor& t) {
 }
 
 dualgemm_status_t check_overlap(const Tensor& output, const Tensor& other) {
+  // Most end before the other begins.
+  if (output.last_byte() < reinterpret_cast<uintptr_t>(other.base) ||
+      other.last_byte() < reinterpret_cast<uintptr_t>(output.base))
+    return kOk;
   if (!overlap(region_of(output), region_of(other))) return kOk;
   return fail(DUALGEMM_STATUS_ALIASING, "%s=%p: overlaps %s=%p", output.name, output.base, other.name,
               other.base);

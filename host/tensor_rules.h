@@ -10,8 +10,17 @@ namespace dualgemm {
 // keeps the arithmetic of bytes in 64 bits.
 inline constexpr int kProblemsBytes = 48;
 
-// Fills in what a pitch or a stride of 0 stands for.
-Tensor resolved(Tensor t);
+// Fills in what a pitch or a stride of 0 stands for. The stride of a single problem is not looked at. A pitch
+// that no rule has seen yet may be so large that the product wraps; it is refused before anything looks at
+// the stride.
+inline Tensor resolved(Tensor t) {
+  t.compact = t.pitch == 0;
+  if (t.compact) t.pitch = t.row_elements;
+  if (t.problems == 1 || t.stride == 0)
+    t.stride = static_cast<int64_t>(static_cast<uint64_t>(t.rows) * static_cast<uint64_t>(t.pitch));
+  t.most_rows = t.rows;
+  return t;
+}
 
 // `columns` is what the caller calls the elements of a row. The rows of a problem take less than 2^log2_bytes
 // bytes.
