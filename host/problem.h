@@ -33,6 +33,11 @@ struct Tensor {
   int64_t bytes(int64_t elements) const { return elements * bits / 8; }
   // Counts the elements from the first one of a problem to the last.
   int64_t elements() const { return (rows - 1) * pitch + row_elements; }
+  // Counts the bytes from the first one of the first problem to the last of the last.
+  int64_t all_bytes() const { return bytes((problems - 1) * stride + elements()); }
+  uintptr_t last_byte() const {
+    return reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(all_bytes()) - 1;
+  }
   // Returns the stride as the kernel takes it: 0 where all problems share the tensor.
   int64_t shared_stride() const { return problems > 1 ? stride : 0; }
 };
@@ -61,15 +66,23 @@ enum Input {
 // The tensors that a kernel writes. All but the last become zero where K == 0.
 enum Output { kC, kSfc, kD1, kD2, kAmax, kOutputs };
 
+// The first field that asks for the general epilogue, and what it says: a number or an address.
+struct GeneralRequest {
+  const char* field = nullptr;  // null: there is none
+  double number = 0;
+  const void* address = nullptr;
+};
+
 struct Problem {
   dualgemm_args_t args;  // as passed, younger fields than the caller's at their defaults
   CType c_type;
   ActivationKind activation;
-  const char* general_request;  // the first field that asks for the general epilogue, or null
-  int32_t problems;             // of the batch, or groups: as many B1, B2, SFB1, SFB2 there are
-  bool empty;                   // M == 0 or N == 0: succeed without looking any further
+  GeneralRequest general_request;
+  int32_t problems;  // of the batch, or groups: as many B1, B2, SFB1, SFB2 there are
+  bool empty;        // M == 0 or N == 0: succeed without looking any further
   Tensor inputs[kInputs];
   Tensor outputs[kOutputs];
+  Tensor workspace;  // neither: what is given as room, and not used by any instance
 
   // K == 0 reads no input: what is said about them does not matter then.
   auto read_inputs() const {
@@ -77,7 +90,7 @@ struct Problem {
   }
   auto written_outputs() const { return std::span(outputs) | std::views::filter(&Tensor::given); }
 
-  bool general() const { return general_request != nullptr; }
+  bool general() const { return general_request.field != nullptr; }
   bool grouped() const { return args.group_mode != DUALGEMM_GROUP_NONE; }
   bool group_offsets() const { return args.group_mode == DUALGEMM_GROUP_OFFSETS; }
   // Returns the largest number of groups that can have rows at all.

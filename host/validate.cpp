@@ -10,10 +10,10 @@
 
 #include "host/arguments.h"
 #include "host/names.h"
-#include "host/region.h"
 #include "host/sf_layout.h"
 #include "host/status.h"
 #include "host/supported.h"
+#include "host/tensor_rules.h"
 #include "host/text.h"
 #include "kernel/plan.h"
 
@@ -28,13 +28,8 @@ constexpr uint32_t kKnownFlags = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHT
                                  DUALGEMM_FLAG_BATCH_INVARIANT | DUALGEMM_FLAG_CHECK_POINTERS |
                                  DUALGEMM_FLAG_EXACT_ACT | DUALGEMM_FLAG_NO_FALLBACK;
 
-// Addresses, row pitches and strides are multiples of the alignment: TMA, and stores of 16 bytes, need it.
-int elements_of_alignment(const Tensor& t) { return t.alignment * 8 / t.bits; }
-
-// Numbers of bytes stay below these powers of two. TMA strides are below the first, which is kept for a whole
-// operand, too; the second is more than a GPU can address, and keeps byte arithmetic in 64 bits.
+// TMA strides are below this power of two, in bytes, which is kept for a whole operand, too.
 constexpr int kInputBytes = 40;
-constexpr int kProblemsBytes = 48;
 
 dualgemm_status_t check_enums(const dualgemm_args_t& args) {
   if (args.flags & ~kKnownFlags)
@@ -46,7 +41,6 @@ dualgemm_status_t check_enums(const dualgemm_args_t& args) {
   } enums[] = {
       {"activation", args.activation, DUALGEMM_ACTIVATION_SITU},
       {"c_dtype", args.c_dtype, DUALGEMM_DTYPE_FP8_E4M3},
-      {"bias_dtype", args.bias_dtype, DUALGEMM_DTYPE_FP32},
       {"d_dtype", args.d_dtype, DUALGEMM_DTYPE_FP32},
       {"group_mode", args.group_mode, DUALGEMM_GROUP_MASKED},
   };
@@ -54,6 +48,10 @@ dualgemm_status_t check_enums(const dualgemm_args_t& args) {
     if (e.value < 0 || e.value > e.last)
       return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must be in [0, %" PRId32 "]", e.name,
                   e.value, e.last);
+  if (args.bias_dtype != DUALGEMM_DTYPE_BF16 && args.bias_dtype != DUALGEMM_DTYPE_FP32)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "bias_dtype=%" PRId32 " (%s): must be %d (%s) or %d (%s)",
+                args.bias_dtype, dtype_name(args.bias_dtype), DUALGEMM_DTYPE_BF16,
+                dtype_name(DUALGEMM_DTYPE_BF16), DUALGEMM_DTYPE_FP32, dtype_name(DUALGEMM_DTYPE_FP32));
   const struct {
     const char* name;
     int32_t value;
@@ -247,6 +245,9 @@ dualgemm_status_t check_absent(const dualgemm_args_t& args) {
   if (!args.workspace && args.workspace_size != 0)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "workspace_size=%zu: must be 0 where workspace is NULL",
                 args.workspace_size);
+  if (args.workspace_size >> kProblemsBytes)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "workspace_size=%zu: must be less than 2^%d",
+                args.workspace_size, kProblemsBytes);
   return kOk;
 }
 
@@ -275,57 +276,18 @@ dualgemm_status_t check_shared_rows(const dualgemm_args_t& args) {
   return kOk;
 }
 
-// `columns` is what the caller calls the elements of a row.
-dualgemm_status_t check_pitch(const Tensor& t, const char* columns, int log2_bytes) {
-  if (!t.has_pitch()) return kOk;
-  const int multiple = elements_of_alignment(t);
-  if (t.compact && t.pitch % multiple != 0)
-    return fail(DUALGEMM_STATUS_INVALID_STRIDE,
-                "%s=%" PRId64 ": rows must start at multiples of %" PRId32 " bytes, pass %s >= %" PRId64,
-                columns, t.pitch, t.alignment, t.pitch_name, ceil_div(t.pitch, multiple) * multiple);
-  if (t.pitch < t.row_elements)
-    return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be at least %s=%" PRId64, t.pitch_name,
-                t.pitch, columns, t.row_elements);
-  if (t.pitch % multiple != 0)
-    return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be a multiple of %d", t.pitch_name,
-                t.pitch, multiple);
-  if (t.pitch >= (int64_t{1} << log2_bytes) / t.rows * 8 / t.bits)
-    return fail(DUALGEMM_STATUS_INVALID_STRIDE,
-                "%s=%" PRId64 ": %" PRId64 " rows must take less than 2^%d bytes", t.pitch_name, t.pitch,
-                t.rows, log2_bytes);
-  return kOk;
-}
-
 dualgemm_status_t check_pitches(const Problem& problem) {
   for (const Tensor& t : problem.read_inputs())
     if (auto status = check_pitch(t, "k", kInputBytes)) return status;
   for (const Tensor& t : problem.written_outputs())
-    if (auto status = check_pitch(t, "n", kProblemsBytes)) return status;
-  return kOk;
-}
-
-// Checks the step from one problem of a tensor to the next.
-dualgemm_status_t check_stride(const Tensor& t) {
-  if (t.stride < 0)
-    return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must not be negative", t.stride_name,
-                t.stride);
-  if (t.stride < t.elements())
-    return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be at least %" PRId64 ", one problem",
-                t.stride_name, t.stride, t.elements());
-  if (t.stride % elements_of_alignment(t) != 0)
-    return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be a multiple of %d", t.stride_name,
-                t.stride, elements_of_alignment(t));
-  if (t.stride / 8 >= (int64_t{1} << kProblemsBytes) / t.problems / t.bits)
-    return fail(DUALGEMM_STATUS_INVALID_STRIDE,
-                "%s=%" PRId64 ": %" PRId32 " problems must take less than 2^%d bytes", t.stride_name,
-                t.stride, t.problems, kProblemsBytes);
+    if (auto status = check_pitch(t, "n")) return status;
   return kOk;
 }
 
 dualgemm_status_t check_strides(const Problem& problem) {
   for (const Tensor& t : problem.read_inputs()) {
     if (auto status = check_stride(t)) return status;
-    if (t.stride / 8 >= (int64_t{1} << kInputBytes) / t.bits)
+    if (t.stride >= (int64_t{8} << kInputBytes) / t.bits)
       return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be less than 2^%d bytes",
                   t.stride_name, t.stride, kInputBytes);
   }
@@ -334,39 +296,28 @@ dualgemm_status_t check_strides(const Problem& problem) {
   return kOk;
 }
 
-dualgemm_status_t check_aligned(const char* name, const void* pointer, int32_t alignment) {
-  if (reinterpret_cast<uintptr_t>(pointer) % static_cast<unsigned>(alignment) == 0) return kOk;
-  return fail(DUALGEMM_STATUS_MISALIGNED, "%s=%p: must be %" PRId32 "-byte aligned", name, pointer,
-              alignment);
-}
-
-dualgemm_status_t check_alignment(const Problem& problem) {
+dualgemm_status_t check_addresses(const Problem& problem, dualgemm_status_t (*check)(const Tensor&)) {
   for (const Tensor& t : problem.read_inputs())
-    if (auto status = check_aligned(t.name, t.base, t.alignment)) return status;
+    if (auto status = check(t)) return status;
   for (const Tensor& t : problem.written_outputs())
-    if (auto status = check_aligned(t.name, t.base, t.alignment)) return status;
-  return check_aligned("workspace", problem.args.workspace, 256);
+    if (auto status = check(t)) return status;
+  return check(problem.workspace);
 }
 
-// Rows without gaps between them count as one.
-Region region_of(const Tensor& t) {
-  if (!t.has_pitch()) return {t.name, t.base, t.problems, t.bytes(t.stride), 1, 0, t.bytes(t.rows * t.pitch)};
-  return {t.name, t.base, t.problems, t.bytes(t.stride), t.rows, t.bytes(t.pitch), t.bytes(t.row_elements)};
-}
-
+// Nothing overlaps an output, or the workspace.
 dualgemm_status_t check_aliasing(const Problem& problem) {
   for (const Tensor& output : problem.written_outputs()) {
-    const auto check = [region = region_of(output)](const Tensor& other) {
-      if (!overlap(region, region_of(other))) return kOk;
-      return fail(DUALGEMM_STATUS_ALIASING, "%s=%p: overlaps %s=%p", region.name, region.base, other.name,
-                  other.base);
-    };
     for (const Tensor& input : problem.read_inputs())
-      if (auto status = check(input)) return status;
+      if (auto status = check_overlap(output, input)) return status;
     for (const Tensor& other : problem.written_outputs())
       if (&other > &output)
-        if (auto status = check(other)) return status;
+        if (auto status = check_overlap(output, other)) return status;
   }
+  if (problem.args.workspace_size == 0) return kOk;
+  for (const Tensor& input : problem.read_inputs())
+    if (auto status = check_overlap(problem.workspace, input)) return status;
+  for (const Tensor& output : problem.written_outputs())
+    if (auto status = check_overlap(problem.workspace, output)) return status;
   return kOk;
 }
 
@@ -387,7 +338,8 @@ dualgemm_status_t validate(const dualgemm_args_t* user_args, Problem* problem) {
   if (auto status = check_shared_rows(problem->args)) return status;
   if (auto status = check_pitches(*problem)) return status;
   if (auto status = check_strides(*problem)) return status;
-  if (auto status = check_alignment(*problem)) return status;
+  if (auto status = check_addresses(*problem, check_alignment)) return status;
+  if (auto status = check_addresses(*problem, check_end)) return status;
   if (auto status = check_aliasing(*problem)) return status;
   return check_supported(*problem);
 }

@@ -11,6 +11,9 @@ namespace dualgemm_test {
 // Returns how many calls this thread has made.
 uint64_t stub_calls();
 
+// The next call that this thread makes of this function, a literal, does nothing and fails so.
+void stub_fail(const char* function, cudaError_t error);
+
 // A launch or a fill in this stream fails with cudaErrorInvalidResourceHandle.
 cudaStream_t stub_bad_stream();
 

@@ -94,6 +94,7 @@ float* somewhere() { return dualgemm_test::address<float>(0x4'0000'0000); }
 
 dualgemm_instance_info_t info_of(int32_t id) {
   dualgemm_instance_info_t info;
+  dualgemm_instance_info_init(&info);
   REQUIRE(dualgemm_instance_info(id, &info) == DUALGEMM_STATUS_SUCCESS);
   return info;
 }
@@ -510,6 +511,7 @@ TEST_CASE("every instance keeps to its static budget", "[host][select_instance]"
   }
   CHECK(names.size() == static_cast<size_t>(dualgemm_instance_count()));
   dualgemm_instance_info_t info;
+  dualgemm_instance_info_init(&info);
   CHECK(dualgemm_instance_info(0, &info) == DUALGEMM_STATUS_INVALID_VALUE);
   CHECK(dualgemm_instance_info(dualgemm_instance_count() + 1, &info) == DUALGEMM_STATUS_INVALID_VALUE);
   CHECK(dualgemm_instance_info(1, nullptr) == DUALGEMM_STATUS_NULL_POINTER);
