@@ -140,7 +140,7 @@ void describe_outputs(Problem& p) {
 }
 
 GeneralRequest general_request(const dualgemm_args_t& x) {
-  const dualgemm_args_t plain = default_args();
+  const dualgemm_args_t& plain = default_args();
   const struct {
     GeneralRequest request;
     bool made;
@@ -166,7 +166,8 @@ GeneralRequest general_request(const dualgemm_args_t& x) {
 
 }  // namespace
 
-dualgemm_args_t default_args() {
+namespace {
+constexpr dualgemm_args_t make_default_args() {
   dualgemm_args_t args{};
   args.struct_size = sizeof args;
   args.alpha1 = args.alpha2 = 1;
@@ -179,6 +180,12 @@ dualgemm_args_t default_args() {
   args.c_dtype = args.bias_dtype = args.d_dtype = DUALGEMM_DTYPE_BF16;
   return args;
 }
+}  // namespace
+
+const dualgemm_args_t& default_args() {
+  static constexpr dualgemm_args_t kArgs = make_default_args();
+  return kArgs;
+}
 
 dualgemm_status_t copy_args(const dualgemm_args_t* args, dualgemm_args_t* out) {
   constexpr Structure kStructure = {"args", "dualgemm_args_t", "dualgemm_args_init", kFirstReleaseSize,
@@ -187,9 +194,8 @@ dualgemm_status_t copy_args(const dualgemm_args_t* args, dualgemm_args_t* out) {
   return read_structure(kStructure, args, out);
 }
 
-Problem problem_of(const dualgemm_args_t& args) {
-  Problem p{};
-  p.args = args;
+void describe(Problem& p) {
+  const dualgemm_args_t& args = p.args;
   p.c_type = static_cast<CType>(args.c_dtype);
   p.activation = static_cast<ActivationKind>(args.activation);
   p.general_request = general_request(args);
@@ -197,7 +203,6 @@ Problem problem_of(const dualgemm_args_t& args) {
   p.empty = args.m == 0 || args.n == 0;
   describe_inputs(p);
   describe_outputs(p);
-  return p;
 }
 
 }  // namespace dualgemm

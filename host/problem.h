@@ -42,6 +42,8 @@ struct Tensor {
   int64_t shared_stride() const { return problems > 1 ? stride : 0; }
 };
 
+inline constexpr auto kGiven = [](const Tensor& t) { return t.given(); };
+
 // The tensors that a kernel reads are listed in the order in which they are checked. The first six have to be
 // given; Params has maps of them in this order.
 enum Input {
@@ -86,9 +88,9 @@ struct Problem {
 
   // K == 0 reads no input: what is said about them does not matter then.
   auto read_inputs() const {
-    return std::span(inputs, args.k > 0 ? size_t{kInputs} : 0) | std::views::filter(&Tensor::given);
+    return std::span(inputs, args.k > 0 ? size_t{kInputs} : 0) | std::views::filter(kGiven);
   }
-  auto written_outputs() const { return std::span(outputs) | std::views::filter(&Tensor::given); }
+  auto written_outputs() const { return std::span(outputs) | std::views::filter(kGiven); }
 
   bool general() const { return general_request.field != nullptr; }
   bool grouped() const { return args.group_mode != DUALGEMM_GROUP_NONE; }

@@ -17,10 +17,17 @@ constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
 // Addresses, row pitches and strides are multiples of the alignment: TMA, and stores of 16 bytes, need it.
 int elements_of_alignment(const Tensor& t) { return t.alignment * 8 / t.bits; }
 
-// Do `count` pieces of `elements` elements take 2^log2_bytes bytes or more? Neither product overflows: counts
-// have 31 bits.
+// A launch asks these two of every tensor, and a division takes longer than all else in them.
+
+// Do so many elements end between two multiples of the alignment? Both are powers of two, of bits.
+bool misaligned(int64_t elements, const Tensor& t) {
+  return (static_cast<uint64_t>(elements) * static_cast<uint64_t>(t.bits) & (8u * t.alignment - 1)) != 0;
+}
+
+// Do `count` pieces of `elements` elements take 2^log2_bytes bytes or more? Counts have 31 bits.
 bool reach(int64_t elements, int64_t count, int32_t bits, int log2_bytes) {
-  return elements >= ceil_div(int64_t{8} << log2_bytes, count * bits);
+  int64_t all = 0;
+  return __builtin_mul_overflow(elements, count * bits, &all) || all >= int64_t{8} << log2_bytes;
 }
 
 // Rows without gaps between them count as one.
@@ -33,17 +40,18 @@ Region region_of(const Tensor& t) {
 
 dualgemm_status_t check_pitch(const Tensor& t, const char* columns, int log2_bytes) {
   if (!t.has_pitch()) return kOk;
-  const int multiple = elements_of_alignment(t);
-  if (t.compact && t.pitch % multiple != 0)
+  if (t.compact && misaligned(t.pitch, t)) {
+    const int multiple = elements_of_alignment(t);
     return fail(DUALGEMM_STATUS_INVALID_STRIDE,
                 "%s=%" PRId64 ": rows must start at multiples of %" PRId32 " bytes, pass %s >= %" PRId64,
                 columns, t.pitch, t.alignment, t.pitch_name, ceil_div(t.pitch, multiple) * multiple);
+  }
   if (t.pitch < t.row_elements)
     return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be at least %s=%" PRId64, t.pitch_name,
                 t.pitch, columns, t.row_elements);
-  if (t.pitch % multiple != 0)
+  if (misaligned(t.pitch, t))
     return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be a multiple of %d", t.pitch_name,
-                t.pitch, multiple);
+                t.pitch, elements_of_alignment(t));
   if (reach(t.pitch, t.rows, t.bits, log2_bytes))
     return fail(DUALGEMM_STATUS_INVALID_STRIDE,
                 "%s=%" PRId64 ": %" PRId64 " rows must take less than 2^%d bytes", t.pitch_name, t.pitch,
@@ -58,7 +66,7 @@ dualgemm_status_t check_stride(const Tensor& t) {
   if (t.stride < t.elements())
     return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be at least %" PRId64 ", one problem",
                 t.stride_name, t.stride, t.elements());
-  if (t.stride % elements_of_alignment(t) != 0)
+  if (misaligned(t.stride, t))
     return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be a multiple of %d", t.stride_name,
                 t.stride, elements_of_alignment(t));
   if (reach(t.stride, t.problems, t.bits, kProblemsBytes))
@@ -69,7 +77,7 @@ dualgemm_status_t check_stride(const Tensor& t) {
 }
 
 dualgemm_status_t check_alignment(const Tensor& t) {
-  if (reinterpret_cast<uintptr_t>(t.base) % static_cast<unsigned>(t.alignment) == 0) return kOk;
+  if ((reinterpret_cast<uintptr_t>(t.base) & (static_cast<unsigned>(t.alignment) - 1)) == 0) return kOk;
   return fail(DUALGEMM_STATUS_MISALIGNED, "%s=%p: must be %" PRId32 "-byte aligned", t.name, t.base,
               t.alignment);
 }

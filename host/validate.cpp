@@ -3,6 +3,7 @@
 
 #include "host/validate.h"
 
+#include <array>
 #include <cinttypes>
 #include <cmath>
 #include <limits>
@@ -94,6 +95,7 @@ struct Range {
 };
 constexpr Range kFinite{[](float x) { return std::isfinite(x); }, "finite"};
 constexpr Range kAboveZero{[](float x) { return x > 0; }, "above 0"};
+constexpr Range kPositive{[](float x) { return x > 0 && std::isfinite(x); }, "finite and above 0"};
 // The kernel multiplies it by log2 e.
 constexpr Range kExponent{[](float x) { return std::fabs(x) <= 0x1p127f; },
                           "finite, and at most 2^127 in magnitude"};
@@ -113,7 +115,7 @@ dualgemm_status_t check_parameters(const dualgemm_args_t& args) {
   const bool swiglu =
       args.activation == DUALGEMM_ACTIVATION_SWIGLU || args.activation == DUALGEMM_ACTIVATION_SWIGLU_STEP;
   const bool situ = args.activation == DUALGEMM_ACTIVATION_SITU;
-  const dualgemm_args_t initial = default_args();
+  const dualgemm_args_t& initial = default_args();
   const struct {
     const char* name;
     float value;
@@ -132,12 +134,13 @@ dualgemm_status_t check_parameters(const dualgemm_args_t& args) {
        "infinity unless activation is SWIGLU or SWIGLU_STEP"},
       {"situ_gate", args.situ_gate, kBound, situ, initial.situ_gate, "4 unless activation is SITU"},
       {"situ_up", args.situ_up, kBound, situ, initial.situ_up, "25 unless activation is SITU"},
-      {"c_global_scale", args.c_global_scale, kEncode, encodes(args), initial.c_global_scale,
-       "1 unless c_dtype is NVFP4 or FP8_E4M3"},
+      {"c_global_scale", args.c_global_scale, args.c_dtype == DUALGEMM_DTYPE_FP8_E4M3 ? kPositive : kEncode,
+       encodes(args), initial.c_global_scale, "1 unless c_dtype is NVFP4 or FP8_E4M3"},
   };
   for (const auto& p : parameters) {
+    if (p.value == p.initial) continue;
     const bool in_range = p.range.holds(p.value);
-    if (!in_range || !(p.taken || p.value == p.initial))
+    if (!in_range || !p.taken)
       return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%g: must be %s", p.name, static_cast<double>(p.value),
                   in_range ? p.rule : p.range.text);
   }
@@ -287,7 +290,7 @@ dualgemm_status_t check_pitches(const Problem& problem) {
 dualgemm_status_t check_strides(const Problem& problem) {
   for (const Tensor& t : problem.read_inputs()) {
     if (auto status = check_stride(t)) return status;
-    if (t.stride >= (int64_t{8} << kInputBytes) / t.bits)
+    if (t.bytes(t.stride) >= int64_t{1} << kInputBytes)
       return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be less than 2^%d bytes",
                   t.stride_name, t.stride, kInputBytes);
   }
@@ -304,38 +307,52 @@ dualgemm_status_t check_addresses(const Problem& problem, dualgemm_status_t (*ch
   return check(problem.workspace);
 }
 
-// Nothing overlaps an output, or the workspace.
+// Nothing overlaps an output, or the workspace. Most tensors end before the other begins, which their first
+// and last addresses say.
 dualgemm_status_t check_aliasing(const Problem& problem) {
-  for (const Tensor& output : problem.written_outputs()) {
-    for (const Tensor& input : problem.read_inputs())
-      if (auto status = check_overlap(output, input)) return status;
-    for (const Tensor& other : problem.written_outputs())
-      if (&other > &output)
-        if (auto status = check_overlap(output, other)) return status;
+  struct Place {
+    uintptr_t first, last;
+    const Tensor* tensor;
+  };
+  std::array<Place, size_t{kInputs} + kOutputs> places;
+  size_t count = 0;
+  const auto add = [&](const Tensor& t) {
+    places[count++] = {reinterpret_cast<uintptr_t>(t.base), t.last_byte(), &t};
+  };
+  for (const Tensor& input : problem.read_inputs()) add(input);
+  const size_t inputs = count;
+  for (const Tensor& output : problem.written_outputs()) add(output);
+
+  const auto check = [](const Place& x, const Place& y) {
+    return x.last < y.first || y.last < x.first ? kOk : check_overlap(*x.tensor, *y.tensor);
+  };
+  for (size_t output = inputs; output < count; ++output) {
+    for (size_t other = 0; other < inputs; ++other)
+      if (auto status = check(places[output], places[other])) return status;
+    for (size_t other = output + 1; other < count; ++other)
+      if (auto status = check(places[output], places[other])) return status;
   }
   if (problem.args.workspace_size == 0) return kOk;
-  for (const Tensor& input : problem.read_inputs())
-    if (auto status = check_overlap(problem.workspace, input)) return status;
-  for (const Tensor& output : problem.written_outputs())
-    if (auto status = check_overlap(problem.workspace, output)) return status;
+  for (size_t other = 0; other < count; ++other)
+    if (auto status = check_overlap(problem.workspace, *places[other].tensor)) return status;
   return kOk;
 }
 
 }  // namespace
 
 dualgemm_status_t validate(const dualgemm_args_t* user_args, Problem* problem) {
-  dualgemm_args_t args;
-  if (auto status = copy_args(user_args, &args)) return status;
+  const dualgemm_args_t& args = problem->args;
+  if (auto status = copy_args(user_args, &problem->args)) return status;
   if (auto status = check_enums(args)) return status;
   if (auto status = check_numbers(args)) return status;
 
-  *problem = problem_of(args);
+  describe(*problem);
   if (problem->empty) return kOk;
 
-  if (auto status = check_shape(problem->args)) return status;
+  if (auto status = check_shape(args)) return status;
   if (auto status = check_pointers_present(*problem)) return status;
-  if (auto status = check_absent(problem->args)) return status;
-  if (auto status = check_shared_rows(problem->args)) return status;
+  if (auto status = check_absent(args)) return status;
+  if (auto status = check_shared_rows(args)) return status;
   if (auto status = check_pitches(*problem)) return status;
   if (auto status = check_strides(*problem)) return status;
   if (auto status = check_addresses(*problem, check_alignment)) return status;
