@@ -17,6 +17,11 @@
 using dualgemm_test::b200;
 using dualgemm_test::valid_args;
 
+extern "C" {
+void c99_device_init(dualgemm_device_t* device);
+void c99_instance_info_init(dualgemm_instance_info_t* info);
+}
+
 namespace {
 
 // Memory that ends where no memory follows: whoever touches a byte behind it ends the program.
@@ -190,8 +195,8 @@ TEST_CASE("initialisers set the size and nothing else but defaults", "[host][abi
   dualgemm_instance_info_t info;
   std::memset(&device, 0xEE, sizeof device);
   std::memset(&info, 0xEE, sizeof info);
-  dualgemm_device_init(&device);
-  dualgemm_instance_info_init(&info);
+  c99_device_init(&device);
+  c99_instance_info_init(&info);
   CHECK(device.struct_size == sizeof device);
   CHECK(info.struct_size == sizeof info);
   device.struct_size = info.struct_size = 0;
