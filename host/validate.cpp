@@ -95,11 +95,10 @@ struct Range {
 };
 constexpr Range kFinite{[](float x) { return std::isfinite(x); }, "finite"};
 constexpr Range kAboveZero{[](float x) { return x > 0; }, "above 0"};
-constexpr Range kPositive{[](float x) { return x > 0 && std::isfinite(x); }, "finite and above 0"};
 // The kernel multiplies it by log2 e.
 constexpr Range kExponent{[](float x) { return std::fabs(x) <= 0x1p127f; },
                           "finite, and at most 2^127 in magnitude"};
-// The kernel divides by a factor of at least 2^-9.
+// For an NVFP4 C the kernel divides by a factor of at least 2^-9; FP8 has the same limit.
 constexpr Range kEncode{[](float x) { return x > 0 && x <= std::numeric_limits<float>::max() / 512; },
                         "above 0, and at most the largest float over 512"};
 // The kernel multiplies by the reciprocal of a bound, which has to be finite.
@@ -134,8 +133,8 @@ dualgemm_status_t check_parameters(const dualgemm_args_t& args) {
        "infinity unless activation is SWIGLU or SWIGLU_STEP"},
       {"situ_gate", args.situ_gate, kBound, situ, initial.situ_gate, "4 unless activation is SITU"},
       {"situ_up", args.situ_up, kBound, situ, initial.situ_up, "25 unless activation is SITU"},
-      {"c_global_scale", args.c_global_scale, args.c_dtype == DUALGEMM_DTYPE_FP8_E4M3 ? kPositive : kEncode,
-       encodes(args), initial.c_global_scale, "1 unless c_dtype is NVFP4 or FP8_E4M3"},
+      {"c_global_scale", args.c_global_scale, kEncode, encodes(args), initial.c_global_scale,
+       "1 unless c_dtype is NVFP4 or FP8_E4M3"},
   };
   for (const auto& p : parameters) {
     if (p.value == p.initial) continue;
