@@ -181,10 +181,9 @@ dualgemm_status_t dualgemm_select_instance(const dualgemm_args_t* args, const du
   if (auto status = validate(args, &problem)) return status;
   if (!device) return fail(DUALGEMM_STATUS_NULL_POINTER, "device=NULL: must point to a dualgemm_device_t");
   if (!id) return fail(DUALGEMM_STATUS_NULL_POINTER, "id=NULL: must point to an int32_t");
-  *id = 0;  // an empty problem, or one without K, runs no kernel
-  if (problem.empty) return DUALGEMM_STATUS_SUCCESS;
-  int32_t index;
-  if (auto status = choose(problem, *device, &index)) return status;
+  int32_t index = -1;  // an empty problem, or one without K, runs no kernel
+  if (!problem.empty)
+    if (auto status = choose(problem, *device, &index)) return status;
   *id = index + 1;
   return DUALGEMM_STATUS_SUCCESS;
 }

@@ -1,0 +1,285 @@
+// fields.cpp -- see fields.h.
+
+#include "fuzz/fields.h"
+
+#include <cinttypes>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <type_traits>
+
+#include "fuzz/known_defects.h"
+
+namespace dualgemm_fuzz {
+namespace {
+
+template <class Member>
+constexpr Kind kind_of() {
+  if (std::is_pointer_v<Member>) return Kind::kPointer;
+  if (std::is_array_v<Member>) return Kind::kText;
+  if (std::is_same_v<Member, float>) return Kind::kFloat;
+  if (sizeof(Member) == 4) return std::is_signed_v<Member> ? Kind::kInt32 : Kind::kUint32;
+  return std::is_signed_v<Member> ? Kind::kInt64 : Kind::kUint64;
+}
+
+// A field that is missing from a list would never be changed.
+template <size_t kCount>
+constexpr size_t covered(const Field (&fields)[kCount]) {
+  size_t bytes = 0;
+  for (const Field& field : fields) bytes += field.size;
+  return bytes;
+}
+
+#define FIELD(member)                                                \
+  Field {                                                            \
+#member, offsetof(Structure, member), sizeof(Structure::member), \
+        kind_of < decltype(Structure::member)>()                     \
+  }
+
+using Structure = dualgemm_args_t;
+constexpr Field kArgs[] = {FIELD(struct_size),
+                           FIELD(flags),
+                           FIELD(m),
+                           FIELD(n),
+                           FIELD(k),
+                           FIELD(batch),
+                           FIELD(a),
+                           FIELD(b1),
+                           FIELD(b2),
+                           FIELD(sfa),
+                           FIELD(sfb1),
+                           FIELD(sfb2),
+                           FIELD(c),
+                           FIELD(sfc),
+                           FIELD(lda),
+                           FIELD(ldb1),
+                           FIELD(ldb2),
+                           FIELD(ldc),
+                           FIELD(batch_stride_a),
+                           FIELD(batch_stride_b1),
+                           FIELD(batch_stride_b2),
+                           FIELD(batch_stride_c),
+                           FIELD(batch_stride_sfa),
+                           FIELD(batch_stride_sfb1),
+                           FIELD(batch_stride_sfb2),
+                           FIELD(batch_stride_sfc),
+                           FIELD(alpha1),
+                           FIELD(alpha2),
+                           FIELD(alpha1_dev),
+                           FIELD(alpha2_dev),
+                           FIELD(a_row_scale),
+                           FIELD(bias1),
+                           FIELD(bias2),
+                           FIELD(c_row_scale),
+                           FIELD(c_global_scale),
+                           FIELD(activation),
+                           FIELD(c_global_scale_dev),
+                           FIELD(swiglu_alpha),
+                           FIELD(swiglu_beta),
+                           FIELD(swiglu_limit),
+                           FIELD(situ_gate),
+                           FIELD(situ_up),
+                           FIELD(c_dtype),
+                           FIELD(bias_dtype),
+                           FIELD(reserved2),
+                           FIELD(amax_out),
+                           FIELD(d1),
+                           FIELD(d2),
+                           FIELD(ldd1),
+                           FIELD(ldd2),
+                           FIELD(batch_stride_d1),
+                           FIELD(batch_stride_d2),
+                           FIELD(d_dtype),
+                           FIELD(instance_id),
+                           FIELD(max_sms),
+                           FIELD(reserved0),
+                           FIELD(workspace),
+                           FIELD(workspace_size),
+                           FIELD(group_mode),
+                           FIELD(groups),
+                           FIELD(group_rows),
+                           FIELD(expected_rows),
+                           FIELD(alpha_stride),
+                           FIELD(c_global_scale_stride),
+                           FIELD(reserved1),
+                           FIELD(bias_stride),
+                           FIELD(batch_stride_a_row_scale),
+                           FIELD(batch_stride_c_row_scale)};
+static_assert(covered(kArgs) == sizeof(Structure));
+
+namespace factors {
+using Structure = dualgemm_sf_args_t;
+constexpr Field kFields[] = {FIELD(struct_size),
+                             FIELD(flags),
+                             FIELD(rows),
+                             FIELD(k),
+                             FIELD(batch),
+                             FIELD(group_mode),
+                             FIELD(groups),
+                             FIELD(reserved0),
+                             FIELD(group_rows),
+                             FIELD(src),
+                             FIELD(dst),
+                             FIELD(pitch),
+                             FIELD(batch_stride_src),
+                             FIELD(batch_stride_dst)};
+static_assert(covered(kFields) == sizeof(Structure));
+}  // namespace factors
+
+namespace quantize {
+using Structure = dualgemm_quantize_args_t;
+constexpr Field kFields[] = {FIELD(struct_size),
+                             FIELD(flags),
+                             FIELD(rows),
+                             FIELD(k),
+                             FIELD(batch),
+                             FIELD(group_mode),
+                             FIELD(groups),
+                             FIELD(x_dtype),
+                             FIELD(group_rows),
+                             FIELD(x),
+                             FIELD(q),
+                             FIELD(sf),
+                             FIELD(ldx),
+                             FIELD(ldq),
+                             FIELD(batch_stride_x),
+                             FIELD(batch_stride_q),
+                             FIELD(batch_stride_sf),
+                             FIELD(scale_mode),
+                             FIELD(global_scale),
+                             FIELD(global_scale_dev),
+                             FIELD(global_scale_stride),
+                             FIELD(tensor_scales),
+                             FIELD(row_scale),
+                             FIELD(batch_stride_row_scale)};
+static_assert(covered(kFields) == sizeof(Structure));
+}  // namespace quantize
+
+namespace device {
+using Structure = dualgemm_device_t;
+constexpr Field kFields[] = {FIELD(cc_major), FIELD(cc_minor), FIELD(sm_count),      FIELD(driver_version),
+                             FIELD(ordinal),  FIELD(name),     FIELD(clusters_of_2), FIELD(clusters_of_4)};
+static_assert(covered(kFields) == sizeof(Structure));
+}  // namespace device
+#undef FIELD
+
+int64_t wrapped(uint64_t value) { return static_cast<int64_t>(value); }
+
+// Another address of the structure is near, or the ends of what an address can be.
+uint64_t notable_address(Bytes& bytes, Fields fields, const char* structure, uint64_t now) {
+  const Field& other = fields[static_cast<size_t>(bytes.below(static_cast<int32_t>(fields.size())))];
+  uint64_t there = now;
+  if (other.kind == Kind::kPointer) std::memcpy(&there, structure + other.offset, sizeof there);
+  switch (bytes.below(5)) {
+    case 0: return 0;
+    case 1: return there + static_cast<uint64_t>(bytes.raw<int8_t>());
+    case 2: return there + static_cast<uint64_t>(notable_integer(bytes, 16));
+    case 3:
+      return bytes.one_of({uint64_t{1} << 63, uint64_t{0}, uint64_t{1} << 48}) -
+             static_cast<uint64_t>(notable_integer(bytes, 4096));
+    default: return bytes.raw<uint64_t>();
+  }
+}
+
+template <class Number>
+Number load(const char* from) {
+  Number number;
+  std::memcpy(&number, from, sizeof number);
+  return number;
+}
+
+template <class Number>
+void store(char* to, Number number) {
+  std::memcpy(to, &number, sizeof number);
+}
+
+void change(Bytes& bytes, Fields fields, const Field& field, char* structure) {
+  char* const at = structure + field.offset;
+  switch (field.kind) {
+    case Kind::kInt32:
+    case Kind::kUint32: return store(at, static_cast<uint32_t>(notable_integer(bytes, load<int32_t>(at))));
+    case Kind::kInt64:
+    case Kind::kUint64: return store(at, notable_integer(bytes, load<int64_t>(at)));
+    case Kind::kFloat: return store(at, notable_float(bytes, load<float>(at)));
+    case Kind::kPointer:
+      return store(at, notable_address(bytes, fields, structure, load<uint64_t>(at)) & kAddresses);
+    case Kind::kText: return bytes.copy(at, field.size);
+  }
+}
+
+std::string value_text(const Field& field, const char* at) {
+  char text[64] = "";
+  switch (field.kind) {
+    case Kind::kInt32: std::snprintf(text, sizeof text, "%" PRId32, load<int32_t>(at)); break;
+    case Kind::kUint32:
+      std::snprintf(text, sizeof text, std::strcmp(field.name, "flags") == 0 ? "0x%" PRIx32 : "%" PRIu32,
+                    load<uint32_t>(at));
+      break;
+    case Kind::kInt64: std::snprintf(text, sizeof text, "%" PRId64, load<int64_t>(at)); break;
+    case Kind::kUint64: std::snprintf(text, sizeof text, "%" PRIu64, load<uint64_t>(at)); break;
+    case Kind::kFloat: std::snprintf(text, sizeof text, "%g", static_cast<double>(load<float>(at))); break;
+    case Kind::kPointer:
+      if (load<uint64_t>(at) == 0) return "NULL";
+      std::snprintf(text, sizeof text, "0x%" PRIx64, load<uint64_t>(at));
+      break;
+    case Kind::kText: break;
+  }
+  return text;
+}
+
+bool is_zero(const Field& field, const char* at) {
+  return std::all_of(at, at + field.size, [](char byte) { return byte == 0; });
+}
+
+}  // namespace
+
+Fields fields_of(const dualgemm_args_t&) { return kArgs; }
+Fields fields_of(const dualgemm_sf_args_t&) { return factors::kFields; }
+Fields fields_of(const dualgemm_quantize_args_t&) { return quantize::kFields; }
+Fields fields_of(const dualgemm_device_t&) { return device::kFields; }
+
+int64_t notable_integer(Bytes& bytes, int64_t now) {
+  const auto near = static_cast<uint64_t>(bytes.one_of({0, -1, 1}));
+  switch (bytes.below(8)) {
+    case 0: return bytes.raw<uint8_t>();
+    case 1: return wrapped(static_cast<uint64_t>(now) + static_cast<uint64_t>(bytes.raw<int8_t>()));
+    case 2: return wrapped((uint64_t{1} << bytes.below(64)) + near);
+    case 3: return wrapped(0 - (uint64_t{1} << bytes.below(64)) + near);
+    case 4: return wrapped(static_cast<uint64_t>(now) * bytes.raw<uint8_t>());
+    case 5: return wrapped(static_cast<uint64_t>(INT32_MAX - 1023) + near);
+    case 6:
+      return wrapped(bytes.one_of({uint64_t{INT32_MAX}, uint64_t{INT64_MAX}, uint64_t{1} << 31}) + near);
+    default: return bytes.raw<int64_t>();
+  }
+}
+
+float notable_float(Bytes& bytes, float now) {
+  using Limits = std::numeric_limits<float>;
+  const float value = bytes.one_of({0.0f, -0.0f, 1.0f, 2.0f, -now, Limits::infinity(), -Limits::infinity(),
+                                    Limits::quiet_NaN(), Limits::max(), Limits::max() / 512, Limits::min(),
+                                    Limits::denorm_min(), 0x1p127f, bytes.raw<float>()});
+  return bytes.one_of({value, std::nextafter(value, Limits::infinity()), std::nextafter(value, 0.0f)});
+}
+
+void spoil_fields(Bytes& bytes, Fields fields, void* structure, bool pointers) {
+  for (int32_t i = bytes.below(5); i > 0; --i) {
+    const Field& field = fields[static_cast<size_t>(bytes.below(static_cast<int32_t>(fields.size())))];
+    if (field.kind != Kind::kPointer || pointers) change(bytes, fields, field, static_cast<char*>(structure));
+  }
+}
+
+bool names_field(std::string_view text, Fields fields, const void* structure) {
+  for (const Field& field : fields) {
+    const std::string name = std::string(field.name) + '=';
+    if (!text.starts_with(name)) continue;
+    const char* const at = static_cast<const char*>(structure) + field.offset;
+    const std::string value = value_text(field, at);
+    const std::string_view rest = text.substr(name.size());
+    return (is_zero(field, at) && field.kind != Kind::kPointer) ||
+           (rest.starts_with(value) && rest.size() > value.size() &&
+            std::string_view(":, ").find(rest[value.size()]) != std::string_view::npos);
+  }
+  return false;
+}
+
+}  // namespace dualgemm_fuzz
