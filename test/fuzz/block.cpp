@@ -7,12 +7,11 @@ namespace dualgemm_fuzz {
 // The first bytes come from the input, the others from a generator that the input seeds.
 Buffer::Buffer(Bytes& bytes, size_t size, size_t shift) : shift_(shift), was_(size + shift) {
   uint32_t state = bytes.raw<uint16_t>();
-  for (uint8_t& byte : was_) {
-    state = state * 1664525 + 1013904223;
-    byte = static_cast<uint8_t>(state >> 24);
+  for (size_t i = 0; i < was_.size(); i += sizeof state) {
+    state = (state ^ state >> 15) * 0x2C1B3C6D + 0x297A2D39;
+    std::memcpy(was_.data() + i, &state, std::min(sizeof state, was_.size() - i));
   }
-  const size_t own = std::min<size_t>(was_.size(), bytes.raw<uint8_t>());
-  bytes.copy(was_.data(), own);
+  bytes.copy(was_.data(), std::min<size_t>(was_.size(), bytes.raw<uint8_t>()));
   now_ = was_;
 }
 

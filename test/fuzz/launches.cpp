@@ -102,6 +102,18 @@ void ask_about_another(Bytes& bytes, const dualgemm_args_t* args) {
   if (id > 0 && args->instance_id == 0) ask_for_chosen(*args, device, id);
 }
 
+// Who has no device to ask about, or no room for the answer, is told so once the arguments are right.
+void ask_with_null(const dualgemm_args_t* args, const dualgemm_device_t& device, bool legal) {
+  int32_t id = kUntouched;
+  const Answer answers[] = {answer_of(dualgemm_can_implement_on(args, nullptr)),
+                            answer_of(dualgemm_select_instance(args, nullptr, &id)),
+                            answer_of(dualgemm_select_instance(args, &device, nullptr)),
+                            answer_of(dualgemm_workspace_size(args, nullptr))};
+  require(id == kUntouched, "a refusal gives instance %d", id);
+  for (const Answer& answer : answers)
+    require(legal ? answer.status == DUALGEMM_STATUS_NULL_POINTER : !answer.good(), "NULL is taken");
+}
+
 }  // namespace
 
 void ask_and_launch(Bytes& bytes) {
@@ -119,6 +131,7 @@ void ask_and_launch(Bytes& bytes) {
   launch(args, device, answer, id, bad_stream);
   launch(args, device, answer, id, bad_stream);
   if (id > 0 && args->instance_id == 0) ask_for_chosen(*args, device, id);
+  if (bytes.one_in(64)) ask_with_null(args, device, answer.good());
   ask_about_another(bytes, args);
 }
 

@@ -53,7 +53,7 @@ class Tensors {
   // C before its conversion.
   size_t doubles() const { return bytes_of(Wide{args_.m} * args_.n * std::max<int64_t>(own_, 0) * 8); }
   // The reference is slow.
-  bool small() const { return Wide{args_.m} * args_.n * args_.k * problems_ <= 10000; }
+  bool small() const { return Wide{args_.m} * args_.n * args_.k * problems_ <= 5000; }
 
  private:
   template <class Pointer>
