@@ -38,7 +38,7 @@ void require_workspace(const dualgemm_args_t* args, const Answer& answer) {
 
 // The grid keeps to the instance and to what the caller allows.
 void require_grid(const dualgemm_args_t& args, const dualgemm_device_t& device, int32_t id) {
-  dualgemm_instance_info_t info;
+  dualgemm_instance_info_t info = blank_info();
   require(answer_of(dualgemm_instance_info(id, &info)).good(), "instance %d is not known", id);
   const dualgemm_test::StubWork& work = dualgemm_test::stub_work();
   const auto cluster = static_cast<unsigned>(info.cta_group * info.split_k);

@@ -128,7 +128,7 @@ dualgemm_quantize_args_t some_quantization(Bytes& bytes) {
 }
 
 dualgemm_device_t current_device() {
-  dualgemm_device_t device{};
+  dualgemm_device_t device = blank_device();
   require(dualgemm_current_device(&device) == DUALGEMM_STATUS_SUCCESS, "the device of the stub: %s",
           dualgemm_last_error());
   return device;

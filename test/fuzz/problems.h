@@ -10,6 +10,10 @@ dualgemm_args_t some_launch(Bytes& bytes);
 dualgemm_sf_args_t some_factors(Bytes& bytes);
 dualgemm_quantize_args_t some_quantization(Bytes& bytes);
 
+// What functions of the library fill in.
+inline dualgemm_device_t blank_device() { return {}; }
+inline dualgemm_instance_info_t blank_info() { return {}; }
+
 // The device that is current on the stub, and one that may be anything.
 dualgemm_device_t current_device();
 dualgemm_device_t some_device(Bytes& bytes);

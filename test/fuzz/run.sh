@@ -7,6 +7,7 @@ program=$1 processes=$2
 shift 2
 found=$(dirname "$program")/fuzz
 mkdir -p "$found"
+echo "fuzz: $processes processes, logs in $found/"
 pids=()
 for ((i = 1; i <= processes; ++i)); do
   "$program" -seed="$i" -max_len=1024 -len_control=0 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \

@@ -52,7 +52,7 @@ void defaults(Bytes& bytes, void (*init)(Args*, size_t)) {
 
 void instances(Bytes& bytes) {
   const int32_t id = bytes.one_in(2) ? bytes.below(100) : bytes.raw<int32_t>();
-  dualgemm_instance_info_t info{};
+  dualgemm_instance_info_t info = blank_info();
   info.name = "untouched";
   const dualgemm_instance_info_t before = info;
   const Answer answer = steady_answer([&] { return dualgemm_instance_info(id, &info); });
@@ -67,7 +67,7 @@ void instances(Bytes& bytes) {
 void devices(Bytes& bytes) {
   const int32_t ordinal = bytes.below(80);
   cudaSetDevice(ordinal);
-  dualgemm_device_t device{};
+  dualgemm_device_t device = blank_device();
   const dualgemm_device_t before = device;
   const Answer answer = steady_answer([&] { return dualgemm_current_device(&device); });
   require(answer.good() == (ordinal < 64), "device %d: \"%s\"", ordinal, answer.text.c_str());
