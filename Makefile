@@ -3,7 +3,7 @@ BUILD := build
 JOBS  ?= $(shell nproc)
 ARGS  ?=
 
-.PHONY: help setup configure lib run test mutation soak cube bench host-time ptx instances sass pages accuracy \
+.PHONY: help setup configure lib run test mutation soak fuzz cube bench host-time ptx instances sass pages accuracy \
         format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -39,6 +39,10 @@ mutation: configure   ## plant bugs in the shipping kernel: which of them does t
 soak: configure       ## the shipping kernel under thousands of schedules: nothing may be found
 	@cmake --build $(BUILD) -j $(JOBS) --target soak
 	@$(BUILD)/soak
+
+fuzz: configure       ## ten million inputs for the host side, under AddressSanitizer and UBSan: nothing may be found
+	@cmake --build $(BUILD) -j $(JOBS) --target fuzz
+	@test/fuzz/run.sh $(BUILD)/fuzz_test $(JOBS) -runs=$$((10000000 / $(JOBS)))
 
 cube: configure       ## every combination of what a launch may ask for, every general instance with edges, judged
 	@cmake --build $(BUILD) -j $(JOBS) --target kernel_test cudart_sim cuda_sim

@@ -202,10 +202,9 @@ dualgemm_status_t dualgemm_select_instance(const dualgemm_args_t* args, const du
   dualgemm_device_t described{};
   if (auto status = read_structure(kDeviceStructure, device, &described)) return status;
   if (!id) return fail(DUALGEMM_STATUS_NULL_POINTER, "id=NULL: must point to an int32_t");
-  *id = 0;  // an empty problem, or one without K, runs no kernel
-  if (problem.empty) return DUALGEMM_STATUS_SUCCESS;
-  int32_t index;
-  if (auto status = choose(problem, described, &index)) return status;
+  int32_t index = -1;  // an empty problem, or one without K, runs no kernel
+  if (!problem.empty)
+    if (auto status = choose(problem, described, &index)) return status;
   *id = index + 1;
   return DUALGEMM_STATUS_SUCCESS;
 }

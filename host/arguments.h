@@ -13,8 +13,8 @@ const dualgemm_args_t& default_args();
 // Refuses a size that fits no release, and fields that are set but not known.
 dualgemm_status_t copy_args(const dualgemm_args_t* args, dualgemm_args_t* out);
 
-// Completes a problem whose args are set, with checked enumerators and counts. Pitches and strides may still be
-// anything.
+// Completes a problem whose args are set, with checked enumerators and counts. Pitches and strides may
+// still be anything.
 void describe(Problem& problem);
 
 }  // namespace dualgemm

@@ -189,7 +189,16 @@ dualgemm_status_t check_pointers(const dualgemm_quantize_args_t& args) {
   if (!row)
     if (auto status = check_absent("row_scale", args.row_scale, "unless scale_mode is ROW")) return status;
   if (args.scale_mode != DUALGEMM_SCALE_GIVEN)
-    return check_absent("global_scale_dev", args.global_scale_dev, "unless scale_mode is GIVEN");
+    if (auto status = check_absent("global_scale_dev", args.global_scale_dev, "unless scale_mode is GIVEN"))
+      return status;
+  if (!args.global_scale_dev && args.global_scale_stride != 0)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                "global_scale_stride=%" PRId64 ": must be 0 where global_scale_dev is NULL",
+                args.global_scale_stride);
+  if (!row && args.batch_stride_row_scale != 0)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                "batch_stride_row_scale=%" PRId64 ": must be 0 where row_scale is NULL",
+                args.batch_stride_row_scale);
   return kOk;
 }
 

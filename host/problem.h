@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <ranges>
 #include <span>
 
 #include "host/dualgemm.h"
@@ -42,7 +41,35 @@ struct Tensor {
   int64_t shared_stride() const { return problems > 1 ? stride : 0; }
 };
 
-inline constexpr auto kGiven = [](const Tensor& t) { return t.given(); };
+// Those tensors of a list that the launch has. (A view of the standard library would say the same; clang has
+// compiled libstdc++'s since its release 16.)
+class GivenTensors {
+ public:
+  class Iterator {
+   public:
+    Iterator(const Tensor* at, const Tensor* end) : at_(at), end_(end) { skip(); }
+    const Tensor& operator*() const { return *at_; }
+    Iterator& operator++() {
+      ++at_;
+      skip();
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return at_ != other.at_; }
+
+   private:
+    void skip() {
+      while (at_ != end_ && !at_->given()) ++at_;
+    }
+    const Tensor *at_, *end_;
+  };
+
+  explicit GivenTensors(std::span<const Tensor> all) : all_(all) {}
+  Iterator begin() const { return {all_.data(), all_.data() + all_.size()}; }
+  Iterator end() const { return {all_.data() + all_.size(), all_.data() + all_.size()}; }
+
+ private:
+  std::span<const Tensor> all_;
+};
 
 // The tensors that a kernel reads are listed in the order in which they are checked. The first six have to be
 // given; Params has maps of them in this order.
@@ -87,10 +114,10 @@ struct Problem {
   Tensor workspace;  // neither: what is given as room, and not used by any instance
 
   // K == 0 reads no input: what is said about them does not matter then.
-  auto read_inputs() const {
-    return std::span(inputs, args.k > 0 ? size_t{kInputs} : 0) | std::views::filter(kGiven);
+  GivenTensors read_inputs() const {
+    return GivenTensors({inputs, args.k > 0 ? size_t{kInputs} : size_t{0}});
   }
-  auto written_outputs() const { return std::span(outputs) | std::views::filter(kGiven); }
+  GivenTensors written_outputs() const { return GivenTensors(outputs); }
 
   bool general() const { return general_request.field != nullptr; }
   bool grouped() const { return args.group_mode != DUALGEMM_GROUP_NONE; }

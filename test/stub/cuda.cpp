@@ -14,6 +14,7 @@ thread_local cudaError_t last_error = cudaSuccess;
 thread_local uint64_t calls = 0;
 thread_local const char* failing = nullptr;  // the next call of this function fails
 thread_local cudaError_t failure = cudaSuccess;
+thread_local dualgemm_test::StubWork work{};
 
 cudaError_t answer(cudaError_t error = cudaSuccess, const char* function = __builtin_FUNCTION()) {
   ++calls;
@@ -64,6 +65,7 @@ void stub_fail(const char* function, cudaError_t error) {
   failing = function;
   failure = error;
 }
+const StubWork& stub_work() { return work; }
 cudaStream_t stub_bad_stream() { return reinterpret_cast<cudaStream_t>(uintptr_t{0xbad}); }
 
 }  // namespace dualgemm_test
@@ -129,14 +131,26 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return answer(); }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void*, void**) {
+  ++work.launches;
+  work.grid = config->gridDim;
+  work.block = config->blockDim;
+  work.smem_bytes = config->dynamicSmemBytes;
+  work.cluster = 1;
+  for (unsigned i = 0; i < config->numAttrs; ++i)
+    if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
+      work.cluster = config->attrs[i].val.clusterDim.x;
   return answer_in(config->stream);
 }
 
 cudaError_t cudaMemset2DAsync(void*, size_t, int, size_t, size_t, cudaStream_t stream) {
+  ++work.fills;
   return answer_in(stream);
 }
 
-cudaError_t cudaMemsetAsync(void*, int, size_t, cudaStream_t stream) { return answer_in(stream); }
+cudaError_t cudaMemsetAsync(void*, int, size_t, cudaStream_t stream) {
+  ++work.fills;
+  return answer_in(stream);
+}
 
 // What nvcc's host objects call: when they register, and in the stubs of kernels, which nobody runs.
 void** __cudaRegisterFatBinary(void*) { return nullptr; }

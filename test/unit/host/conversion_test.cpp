@@ -259,6 +259,10 @@ TEST_CASE("conversions: what quantising refuses", "[host][conversion]") {
          a.row_scale = address<float>(0x1'c000'0000);
          a.global_scale_dev = address<float>(64);
        }},
+      {kValue, "global_scale_stride=1: must be 0 where global_scale_dev is NULL",
+       [](auto& a) { a.global_scale_stride = 1; }},
+      {kValue, "batch_stride_row_scale=300: must be 0 where row_scale is NULL",
+       [](auto& a) { a.batch_stride_row_scale = 300; }},
       {kStride, "k=48: rows must start at multiples of 16 bytes, pass ldq >= 64", [](auto& a) { a.k = 48; }},
       {kStride, "ldx=511: must be at least k=512", [](auto& a) { a.ldx = 511; }},
       {kStride, "ldx=516: must be a multiple of 8", [](auto& a) { a.ldx = 516; }},

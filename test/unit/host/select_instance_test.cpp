@@ -370,6 +370,13 @@ TEST_CASE("the caller's wishes reach the choice", "[host][select_instance]") {
     CHECK(dualgemm_select_instance(&args, &device, nullptr) == DUALGEMM_STATUS_NULL_POINTER);
     CHECK(id == -1);
   }
+  SECTION("a device that is refused leaves the id as it was") {
+    dualgemm_device_t device = b200();
+    device.sm_count = 0;
+    int32_t id = -1;
+    CHECK(dualgemm_select_instance(&args, &device, &id) == DUALGEMM_STATUS_INVALID_VALUE);
+    CHECK(id == -1);
+  }
 }
 
 TEST_CASE("a launch gets a plain instance exactly where it asks for a plain SwiGLU",
