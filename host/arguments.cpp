@@ -96,25 +96,30 @@ void describe_inputs(Problem& p) {
   const auto number = [&alike](const char* name, const char* stride_name, const float* base, int32_t stride) {
     return vector(1, kNumberBits, {name, nullptr, stride_name, base, alike(stride), stride});
   };
-  in[kAlpha1] = number("alpha1_dev", "alpha_stride", x.alpha1_dev, x.alpha_stride);
-  in[kAlpha2] = number("alpha2_dev", "alpha_stride", x.alpha2_dev, x.alpha_stride);
-  in[kCGlobalScale] =
-      number("c_global_scale_dev", "c_global_scale_stride", x.c_global_scale_dev, x.c_global_scale_stride);
+  // What the launch does not have stays as it is: without an address.
+  if (x.alpha1_dev) in[kAlpha1] = number("alpha1_dev", "alpha_stride", x.alpha1_dev, x.alpha_stride);
+  if (x.alpha2_dev) in[kAlpha2] = number("alpha2_dev", "alpha_stride", x.alpha2_dev, x.alpha_stride);
+  if (x.c_global_scale_dev)
+    in[kCGlobalScale] =
+        number("c_global_scale_dev", "c_global_scale_stride", x.c_global_scale_dev, x.c_global_scale_stride);
 
   const auto bias = [&x, &alike](const char* name, const void* base) {
     return vector(x.n, bits_of(x.bias_dtype),
                   {name, nullptr, "bias_stride", base, alike(x.bias_stride), x.bias_stride});
   };
-  in[kBias1] = bias("bias1", x.bias1);
-  in[kBias2] = bias("bias2", x.bias2);
+  if (x.bias1) in[kBias1] = bias("bias1", x.bias1);
+  if (x.bias2) in[kBias2] = bias("bias2", x.bias2);
 
   const auto row_scale = [&x](const Tensor& t) { return vector(x.m, kNumberBits, t); };
-  in[kARowScale] = row_scale(
-      {"a_row_scale", nullptr, "batch_stride_a_row_scale", x.a_row_scale, own, x.batch_stride_a_row_scale});
-  in[kCRowScale] = row_scale(
-      {"c_row_scale", nullptr, "batch_stride_c_row_scale", x.c_row_scale, own, x.batch_stride_c_row_scale});
-  in[kRowsOfGroups] = vector(x.groups + (p.group_offsets() ? 1 : 0), kNumberBits,
-                             {"group_rows", nullptr, nullptr, x.group_rows, 1});
+  if (x.a_row_scale)
+    in[kARowScale] = row_scale(
+        {"a_row_scale", nullptr, "batch_stride_a_row_scale", x.a_row_scale, own, x.batch_stride_a_row_scale});
+  if (x.c_row_scale)
+    in[kCRowScale] = row_scale(
+        {"c_row_scale", nullptr, "batch_stride_c_row_scale", x.c_row_scale, own, x.batch_stride_c_row_scale});
+  if (x.group_rows)
+    in[kRowsOfGroups] = vector(x.groups + (p.group_offsets() ? 1 : 0), kNumberBits,
+                               {"group_rows", nullptr, nullptr, x.group_rows, 1});
 }
 
 void describe_outputs(Problem& p) {
@@ -123,14 +128,17 @@ void describe_outputs(Problem& p) {
   Tensor* const out = p.outputs;
   out[kC] =
       matrix(x.n, bits_of(x.c_dtype), {"c", "ldc", "batch_stride_c", x.c, own, x.batch_stride_c, x.m, x.ldc});
-  out[kSfc] =
-      scale_factors(x.n, {"sfc", nullptr, "batch_stride_sfc", x.sfc, own, x.batch_stride_sfc, row_blocks(p)});
+  if (x.sfc)
+    out[kSfc] = scale_factors(
+        x.n, {"sfc", nullptr, "batch_stride_sfc", x.sfc, own, x.batch_stride_sfc, row_blocks(p)});
   const int32_t d_bits = bits_of(x.d_dtype);
-  out[kD1] =
-      matrix(x.n, d_bits, {"d1", "ldd1", "batch_stride_d1", x.d1, own, x.batch_stride_d1, x.m, x.ldd1});
-  out[kD2] =
-      matrix(x.n, d_bits, {"d2", "ldd2", "batch_stride_d2", x.d2, own, x.batch_stride_d2, x.m, x.ldd2});
-  out[kAmax] = vector(1, kNumberBits, {"amax_out", nullptr, nullptr, x.amax_out, 1});
+  if (x.d1)
+    out[kD1] =
+        matrix(x.n, d_bits, {"d1", "ldd1", "batch_stride_d1", x.d1, own, x.batch_stride_d1, x.m, x.ldd1});
+  if (x.d2)
+    out[kD2] =
+        matrix(x.n, d_bits, {"d2", "ldd2", "batch_stride_d2", x.d2, own, x.batch_stride_d2, x.m, x.ldd2});
+  if (x.amax_out) out[kAmax] = vector(1, kNumberBits, {"amax_out", nullptr, nullptr, x.amax_out, 1});
   p.workspace = {"workspace", nullptr, nullptr, x.workspace, 1};
   p.workspace.rows = 1;
   p.workspace.row_elements = static_cast<int64_t>(x.workspace_size);

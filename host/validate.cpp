@@ -36,19 +36,20 @@ dualgemm_status_t check_enums(const dualgemm_args_t& args) {
   if (args.flags & ~kKnownFlags)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "flags=0x%" PRIx32 ": unknown bits 0x%" PRIx32, args.flags,
                 args.flags & ~kKnownFlags);
-  const struct {
+  static constexpr struct {
     const char* name;
-    int32_t value, last;
-  } enums[] = {
-      {"activation", args.activation, DUALGEMM_ACTIVATION_SITU},
-      {"c_dtype", args.c_dtype, DUALGEMM_DTYPE_FP8_E4M3},
-      {"d_dtype", args.d_dtype, DUALGEMM_DTYPE_FP32},
-      {"group_mode", args.group_mode, DUALGEMM_GROUP_MASKED},
+    int32_t dualgemm_args_t::*value;
+    int32_t last;
+  } kEnums[] = {
+      {"activation", &dualgemm_args_t::activation, DUALGEMM_ACTIVATION_SITU},
+      {"c_dtype", &dualgemm_args_t::c_dtype, DUALGEMM_DTYPE_FP8_E4M3},
+      {"d_dtype", &dualgemm_args_t::d_dtype, DUALGEMM_DTYPE_FP32},
+      {"group_mode", &dualgemm_args_t::group_mode, DUALGEMM_GROUP_MASKED},
   };
-  for (const auto& e : enums)
-    if (e.value < 0 || e.value > e.last)
-      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must be in [0, %" PRId32 "]", e.name,
-                  e.value, e.last);
+  for (const auto& e : kEnums)
+    if (const int32_t value = args.*e.value; value < 0 || value > e.last)
+      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must be in [0, %" PRId32 "]", e.name, value,
+                  e.last);
   if (args.bias_dtype != DUALGEMM_DTYPE_BF16 && args.bias_dtype != DUALGEMM_DTYPE_FP32)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "bias_dtype=%" PRId32 " (%s): must be %d (%s) or %d (%s)",
                 args.bias_dtype, dtype_name(args.bias_dtype), DUALGEMM_DTYPE_BF16,
@@ -104,6 +105,11 @@ constexpr Range kEncode{[](float x) { return x > 0 && x <= std::numeric_limits<f
 // The kernel multiplies by the reciprocal of a bound, which has to be finite.
 constexpr Range kBound{[](float x) { return x > 0 && std::isnormal(x); }, "finite, normal and above 0"};
 
+bool always(const dualgemm_args_t&) { return true; }
+bool is_swiglu(const dualgemm_args_t& args) {
+  return args.activation == DUALGEMM_ACTIVATION_SWIGLU || args.activation == DUALGEMM_ACTIVATION_SWIGLU_STEP;
+}
+bool is_situ(const dualgemm_args_t& args) { return args.activation == DUALGEMM_ACTIVATION_SITU; }
 bool encodes(const dualgemm_args_t& args) {
   return args.c_dtype == DUALGEMM_DTYPE_NVFP4 || args.c_dtype == DUALGEMM_DTYPE_FP8_E4M3;
 }
@@ -111,56 +117,54 @@ bool encodes(const dualgemm_args_t& args) {
 // A parameter that the activation or the output does not take has to keep its default: nothing that a caller
 // asks for is ignored.
 dualgemm_status_t check_parameters(const dualgemm_args_t& args) {
-  const bool swiglu =
-      args.activation == DUALGEMM_ACTIVATION_SWIGLU || args.activation == DUALGEMM_ACTIVATION_SWIGLU_STEP;
-  const bool situ = args.activation == DUALGEMM_ACTIVATION_SITU;
-  const dualgemm_args_t& initial = default_args();
-  const struct {
+  static constexpr struct {
     const char* name;
-    float value;
+    float dualgemm_args_t::*value;
     Range range;
-    bool taken;
-    float initial;
+    bool (*taken)(const dualgemm_args_t&);
     const char* rule;
-  } parameters[] = {
-      {"alpha1", args.alpha1, kFinite, true, 1, nullptr},
-      {"alpha2", args.alpha2, kFinite, true, 1, nullptr},
-      {"swiglu_alpha", args.swiglu_alpha, kExponent, swiglu, initial.swiglu_alpha,
+  } kParameters[] = {
+      {"alpha1", &dualgemm_args_t::alpha1, kFinite, always, nullptr},
+      {"alpha2", &dualgemm_args_t::alpha2, kFinite, always, nullptr},
+      {"swiglu_alpha", &dualgemm_args_t::swiglu_alpha, kExponent, is_swiglu,
        "1 unless activation is SWIGLU or SWIGLU_STEP"},
-      {"swiglu_beta", args.swiglu_beta, kFinite, swiglu, initial.swiglu_beta,
+      {"swiglu_beta", &dualgemm_args_t::swiglu_beta, kFinite, is_swiglu,
        "0 unless activation is SWIGLU or SWIGLU_STEP"},
-      {"swiglu_limit", args.swiglu_limit, kAboveZero, swiglu, initial.swiglu_limit,
+      {"swiglu_limit", &dualgemm_args_t::swiglu_limit, kAboveZero, is_swiglu,
        "infinity unless activation is SWIGLU or SWIGLU_STEP"},
-      {"situ_gate", args.situ_gate, kBound, situ, initial.situ_gate, "4 unless activation is SITU"},
-      {"situ_up", args.situ_up, kBound, situ, initial.situ_up, "25 unless activation is SITU"},
-      {"c_global_scale", args.c_global_scale, kEncode, encodes(args), initial.c_global_scale,
+      {"situ_gate", &dualgemm_args_t::situ_gate, kBound, is_situ, "4 unless activation is SITU"},
+      {"situ_up", &dualgemm_args_t::situ_up, kBound, is_situ, "25 unless activation is SITU"},
+      {"c_global_scale", &dualgemm_args_t::c_global_scale, kEncode, encodes,
        "1 unless c_dtype is NVFP4 or FP8_E4M3"},
   };
-  for (const auto& p : parameters) {
-    if (p.value == p.initial) continue;
-    const bool in_range = p.range.holds(p.value);
-    if (!in_range || !p.taken)
-      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%g: must be %s", p.name, static_cast<double>(p.value),
+  const dualgemm_args_t& initial = default_args();
+  for (const auto& p : kParameters) {
+    const float value = args.*p.value;
+    if (value == initial.*p.value) continue;
+    const bool in_range = p.range.holds(value);
+    if (!in_range || !p.taken(args))
+      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%g: must be %s", p.name, static_cast<double>(value),
                   in_range ? p.rule : p.range.text);
   }
   return kOk;
 }
 
 dualgemm_status_t check_numbers(const dualgemm_args_t& args) {
-  const struct {
+  static constexpr struct {
     const char* name;
-    int32_t value;
-  } counts[] = {{"m", args.m},
-                {"n", args.n},
-                {"k", args.k},
-                {"batch", args.batch},
-                {"max_sms", args.max_sms},
-                {"expected_rows", args.expected_rows},
-                {"alpha_stride", args.alpha_stride},
-                {"c_global_scale_stride", args.c_global_scale_stride}};
-  for (const auto& c : counts)
-    if (c.value < 0)
-      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must not be negative", c.name, c.value);
+    int32_t dualgemm_args_t::*value;
+  } kCounts[] = {{"m", &dualgemm_args_t::m},
+                 {"n", &dualgemm_args_t::n},
+                 {"k", &dualgemm_args_t::k},
+                 {"batch", &dualgemm_args_t::batch},
+                 {"max_sms", &dualgemm_args_t::max_sms},
+                 {"expected_rows", &dualgemm_args_t::expected_rows},
+                 {"alpha_stride", &dualgemm_args_t::alpha_stride},
+                 {"c_global_scale_stride", &dualgemm_args_t::c_global_scale_stride}};
+  for (const auto& c : kCounts)
+    if (args.*c.value < 0)
+      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must not be negative", c.name,
+                  args.*c.value);
   if (auto status = check_groups(args)) return status;
   return check_parameters(args);
 }
@@ -241,7 +245,7 @@ dualgemm_status_t check_absent(const dualgemm_args_t& args) {
        "c_global_scale_dev is NULL"},
   };
   for (const auto& part : parts)
-    if (!part.there && part.value != 0)
+    if (part.value != 0 && !part.there)
       return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId64 ": must be 0 where %s", part.name, part.value,
                   part.missing);
   if (!args.workspace && args.workspace_size != 0)
