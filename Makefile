@@ -4,8 +4,8 @@ JOBS   ?= $(shell nproc)
 ARGS   ?=
 PREFIX ?= /usr/local
 
-.PHONY: help setup configure lib install run test mutation soak cube bench host-time ptx instances sass pages accuracy \
-        format format-check clean
+.PHONY: help setup configure lib install run test mutation soak fuzz cube bench host-time ptx instances sass pages \
+        accuracy format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
@@ -26,8 +26,8 @@ configure: setup      ## CMake in build/
 # The library as it ships has a build folder of its own: its device code is compressed and names no lines of the source.
 configure_lib = NVCC=$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) && \
   cmake -S . -B $(BUILD)/lib -G Ninja -DCMAKE_BUILD_TYPE=Release -DDUALGEMM_NVCC="$$NVCC" -DDUALGEMM_DEVELOP=OFF \
-        -DDUALGEMM_BUILD_TESTS=OFF -DDUALGEMM_BUILD_BENCH=OFF -DCMAKE_INSTALL_PREFIX=$(PREFIX) -DDUALGEMM_BUILD_SIM=$(1) \
-        >$(BUILD)/configure_lib.log || { cat $(BUILD)/configure_lib.log; exit 1; }
+        -DDUALGEMM_BUILD_TESTS=OFF -DDUALGEMM_BUILD_BENCH=OFF -DDUALGEMM_BUILD_SIM=$(1) \
+        -DCMAKE_INSTALL_PREFIX=$(PREFIX) >$(BUILD)/configure_lib.log || { cat $(BUILD)/configure_lib.log; exit 1; }
 
 lib:                  ## build/lib/libdualgemm.a and .so, with nothing but nvcc, a C++ compiler, CMake and Ninja
 	@.ci/setup lib
@@ -54,6 +54,10 @@ mutation: configure   ## plant bugs in the shipping kernel: which of them does t
 soak: configure       ## the shipping kernel under thousands of schedules: nothing may be found
 	@cmake --build $(BUILD) -j $(JOBS) --target soak
 	@$(BUILD)/soak
+
+fuzz: configure       ## ten million inputs for the host side, under AddressSanitizer and UBSan: nothing may be found
+	@cmake --build $(BUILD) -j $(JOBS) --target fuzz
+	@test/fuzz/run.sh $(BUILD)/fuzz_test $(JOBS) -runs=$$((10000000 / $(JOBS)))
 
 cube: configure       ## every combination of what a launch may ask for, every general instance with edges, judged
 	@cmake --build $(BUILD) -j $(JOBS) --target kernel_test cudart_sim cuda_sim

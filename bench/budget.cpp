@@ -40,7 +40,7 @@ void check(dualgemm_status_t status, const char* what) {
 }
 
 dualgemm_device_t described_b200() {
-  dualgemm_device_t device = {10, 0, 148, 13000, 0, {}, 0, 0};
+  dualgemm_device_t device = {sizeof(dualgemm_device_t), 10, 0, 148, 13000, 0, {}, 0, 0};
   std::snprintf(device.name, sizeof device.name, "NVIDIA B200 (described)");
   return device;
 }

@@ -215,6 +215,7 @@ int run(const Options& options) {
   const std::vector<bench::Shape> shapes = chosen_shapes(options);
 
   dualgemm_device_t device;
+  dualgemm_device_init(&device);
   const bool found = dualgemm_current_device(&device) == DUALGEMM_STATUS_SUCCESS;
   const std::string found_name = found ? device.name : "no CUDA device";
   const bool simulated = found && found_name.find("simulated") != std::string::npos;

@@ -51,8 +51,13 @@ dualgemm_args_t grouped(dualgemm_group_mode_t mode, int32_t groups, dualgemm_arg
 }
 
 dualgemm_args_t with_instance(dualgemm_args_t args) {
-  const dualgemm_device_t b200 = {10, 0, 148, 13000, 0, "", 74, 34};
+  const dualgemm_device_t b200 = {sizeof(dualgemm_device_t), 10, 0, 148, 13000, 0, "", 74, 34};
   dualgemm_select_instance(&args, &b200, &args.instance_id);
+  return args;
+}
+
+dualgemm_args_t with_flags(uint32_t flags, dualgemm_args_t args) {
+  args.flags = flags;
   return args;
 }
 
@@ -82,6 +87,7 @@ std::vector<Case> cases() {
   const dualgemm_args_t masked = grouped(DUALGEMM_GROUP_MASKED, 8, problem(512, 4096, 7168));
   return {{"dense", dense},
           {"dense, another M each time", dense, true},
+          {"dense, CHECK_POINTERS", with_flags(DUALGEMM_FLAG_CHECK_POINTERS, dense)},
           {"dense, general epilogue", general(dense)},
           {"batch", of_batch},
           {"batch, general epilogue", general(of_batch)},

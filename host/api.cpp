@@ -3,23 +3,27 @@
 
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <cinttypes>
-#include <cstring>
 
 #include "host/arguments.h"
+#include "host/check_pointers.h"
 #include "host/choice.h"
 #include "host/convert.h"
 #include "host/cuda_error.h"
 #include "host/device.h"
 #include "host/launch.h"
 #include "host/status.h"
+#include "host/structure.h"
 #include "host/text.h"
 #include "host/validate.h"
 #include "kernel/instance.h"
 
 namespace dualgemm {
 namespace {
+
+constexpr Structure kInfoStructure = {"info", "dualgemm_instance_info_t", "dualgemm_instance_info_init", 88,
+                                      sizeof(dualgemm_instance_info_t)};
+static_assert(kInfoStructure.size >= kInfoStructure.first_size);
 
 Text<192> build_info() {
   Text<192> text;
@@ -28,6 +32,11 @@ Text<192> build_info() {
   for (const Architecture& a : kArchitectures)
     if (built_for(a.arch)) text.add(", compute capability %s (%s)", a.capability, a.target);
   return text;
+}
+
+dualgemm_status_t look_up_pointers(const Problem& problem, const dualgemm_device_t& device) {
+  if ((problem.args.flags & DUALGEMM_FLAG_CHECK_POINTERS) == 0) return DUALGEMM_STATUS_SUCCESS;
+  return check_pointers(problem, device.ordinal);
 }
 
 dualgemm_status_t launch(const dualgemm_args_t* user_args, cudaStream_t stream) {
@@ -40,6 +49,7 @@ dualgemm_status_t launch(const dualgemm_args_t* user_args, cudaStream_t stream) 
   if (auto status = query_current_device(&device)) return status;
   int32_t index;
   if (auto status = choose(problem, device, &index)) return status;
+  if (auto status = look_up_pointers(problem, device)) return status;
   if (index < 0) return launch_zero_fill(problem, stream);
   if (auto status = load_once(device, index)) return status;
   return launch_instance(problem, instance(index), device, stream);
@@ -58,12 +68,16 @@ const char* dualgemm_build_info(void) noexcept {
 }
 
 void dualgemm_args_init_sized(dualgemm_args_t* args, size_t struct_size) noexcept {
-  if (!args) return;
-  const dualgemm_args_t defaults = default_args();
-  std::memset(args, 0, struct_size);
-  std::memcpy(args, &defaults, std::min(struct_size, sizeof defaults));
-  const auto size = static_cast<uint32_t>(struct_size);
-  std::memcpy(args, &size, std::min(struct_size, sizeof size));
+  const dualgemm_args_t& defaults = default_args();
+  init_structure(args, struct_size, &defaults, sizeof defaults);
+}
+
+void dualgemm_device_init_sized(dualgemm_device_t* device, size_t struct_size) noexcept {
+  init_structure(device, struct_size, nullptr, 0);
+}
+
+void dualgemm_instance_info_init_sized(dualgemm_instance_info_t* info, size_t struct_size) noexcept {
+  init_structure(info, struct_size, nullptr, 0);
 }
 
 dualgemm_status_t dualgemm_launch(const void* a, const void* b1, const void* b2, const void* sfa,
@@ -105,9 +119,12 @@ dualgemm_status_t dualgemm_init(void) noexcept {
 
 dualgemm_status_t dualgemm_current_device(dualgemm_device_t* device) noexcept {
   clear_last_error();
-  if (!device) return fail(DUALGEMM_STATUS_NULL_POINTER, "device=NULL: must point to a dualgemm_device_t");
+  if (auto status = check_structure(kDeviceStructure, device)) return status;
   const CudaErrorScope errors;
-  return query_current_device(device);
+  dualgemm_device_t current;
+  if (auto status = query_current_device(&current)) return status;
+  write_structure(kDeviceStructure, &current, device);
+  return DUALGEMM_STATUS_SUCCESS;
 }
 
 dualgemm_status_t dualgemm_can_implement(const dualgemm_args_t* args) noexcept {
@@ -119,7 +136,8 @@ dualgemm_status_t dualgemm_can_implement(const dualgemm_args_t* args) noexcept {
   dualgemm_device_t device;
   if (auto status = query_current_device(&device)) return status;
   int32_t index;
-  return choose(problem, device, &index);
+  if (auto status = choose(problem, device, &index)) return status;
+  return look_up_pointers(problem, device);
 }
 
 dualgemm_status_t dualgemm_can_implement_on(const dualgemm_args_t* args,
@@ -127,9 +145,10 @@ dualgemm_status_t dualgemm_can_implement_on(const dualgemm_args_t* args,
   clear_last_error();
   Problem problem;
   if (auto status = validate(args, &problem)) return status;
-  if (!device) return fail(DUALGEMM_STATUS_NULL_POINTER, "device=NULL: must point to a dualgemm_device_t");
+  dualgemm_device_t described{};
+  if (auto status = read_structure(kDeviceStructure, device, &described)) return status;
   int32_t index;
-  return problem.empty ? DUALGEMM_STATUS_SUCCESS : choose(problem, *device, &index);
+  return problem.empty ? DUALGEMM_STATUS_SUCCESS : choose(problem, described, &index);
 }
 
 dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* args, size_t* bytes) noexcept {
@@ -145,32 +164,33 @@ int32_t dualgemm_instance_count(void) noexcept { return instance_count(); }
 
 dualgemm_status_t dualgemm_instance_info(int32_t id, dualgemm_instance_info_t* info) noexcept {
   clear_last_error();
-  if (!info) return fail(DUALGEMM_STATUS_NULL_POINTER, "info=NULL: must point to a dualgemm_instance_info_t");
+  if (auto status = check_structure(kInfoStructure, info)) return status;
   if (id < 1 || id > instance_count())
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "id=%" PRId32 ": must be in [1, %" PRId32 "]", id,
                 instance_count());
   const Instance& instance = dualgemm::instance(id - 1);
   const Plan& plan = instance.plan;
-  *info = {};
-  info->name = instance.name;
-  info->c_dtype = static_cast<int32_t>(instance.epilogue.c_type);
-  info->cta_group = plan.mma.cta_group;
-  info->tile_m = plan.tile.m;
-  info->tile_n = plan.tile.n;
-  info->tile_k = plan.tile.k;
-  info->stages = plan.operands.stages;
-  info->acc_stages = plan.tmem.acc_stages;
-  info->mma_n = plan.mma.n;
-  info->mmas_per_step = plan.mma.per_step;
-  info->split_k = plan.tile.split_k;
-  info->threads = plan.threads;
-  info->smem_bytes = instance.smem_bytes;
-  info->tmem_columns = plan.tmem.allocated;
-  info->scale_stages = plan.scales.stages;
-  info->scale_k_tiles = plan.scales.k_tiles;
-  info->grouped = plan.tile.grouped;
-  info->overlapped = plan.tmem.overlapped();
-  info->general = instance.epilogue.general;
+  dualgemm_instance_info_t known{};
+  known.name = instance.name;
+  known.c_dtype = static_cast<int32_t>(instance.epilogue.c_type);
+  known.cta_group = plan.mma.cta_group;
+  known.tile_m = plan.tile.m;
+  known.tile_n = plan.tile.n;
+  known.tile_k = plan.tile.k;
+  known.stages = plan.operands.stages;
+  known.acc_stages = plan.tmem.acc_stages;
+  known.mma_n = plan.mma.n;
+  known.mmas_per_step = plan.mma.per_step;
+  known.split_k = plan.tile.split_k;
+  known.threads = plan.threads;
+  known.smem_bytes = instance.smem_bytes;
+  known.tmem_columns = plan.tmem.allocated;
+  known.scale_stages = plan.scales.stages;
+  known.scale_k_tiles = plan.scales.k_tiles;
+  known.grouped = plan.tile.grouped;
+  known.overlapped = plan.tmem.overlapped();
+  known.general = instance.epilogue.general;
+  write_structure(kInfoStructure, &known, info);
   return DUALGEMM_STATUS_SUCCESS;
 }
 
@@ -179,12 +199,12 @@ dualgemm_status_t dualgemm_select_instance(const dualgemm_args_t* args, const du
   clear_last_error();
   Problem problem;
   if (auto status = validate(args, &problem)) return status;
-  if (!device) return fail(DUALGEMM_STATUS_NULL_POINTER, "device=NULL: must point to a dualgemm_device_t");
+  dualgemm_device_t described{};
+  if (auto status = read_structure(kDeviceStructure, device, &described)) return status;
   if (!id) return fail(DUALGEMM_STATUS_NULL_POINTER, "id=NULL: must point to an int32_t");
-  *id = 0;  // an empty problem, or one without K, runs no kernel
-  if (problem.empty) return DUALGEMM_STATUS_SUCCESS;
-  int32_t index;
-  if (auto status = choose(problem, *device, &index)) return status;
+  int32_t index = -1;  // an empty problem, or one without K, runs no kernel
+  if (!problem.empty)
+    if (auto status = choose(problem, described, &index)) return status;
   *id = index + 1;
   return DUALGEMM_STATUS_SUCCESS;
 }

@@ -4,13 +4,12 @@
 #include "host/arguments.h"
 
 #include <algorithm>
-#include <cinttypes>
 #include <cstddef>
-#include <cstring>
 #include <limits>
 
 #include "host/sf_layout.h"
-#include "host/status.h"
+#include "host/structure.h"
+#include "host/tensor_rules.h"
 
 namespace dualgemm {
 namespace {
@@ -44,17 +43,6 @@ int32_t bits_of(int32_t dtype) {
   }
 }
 constexpr int32_t kNumberBits = 32;  // of a float, or of a number of rows
-
-// Fills in what 0 stands for. The stride of a single problem is not looked at. A pitch that no rule has seen
-// yet may be so large that the product wraps; it is refused before anything looks at the stride.
-Tensor resolved(Tensor t) {
-  t.compact = t.pitch == 0;
-  if (t.compact) t.pitch = t.row_elements;
-  if (t.problems == 1 || t.stride == 0)
-    t.stride = static_cast<int64_t>(static_cast<uint64_t>(t.rows) * static_cast<uint64_t>(t.pitch));
-  t.most_rows = t.rows;
-  return t;
-}
 
 // An operand or an output has rows of so many elements.
 Tensor matrix(int32_t row_elements, int32_t bits, Tensor t) {
@@ -108,25 +96,30 @@ void describe_inputs(Problem& p) {
   const auto number = [&alike](const char* name, const char* stride_name, const float* base, int32_t stride) {
     return vector(1, kNumberBits, {name, nullptr, stride_name, base, alike(stride), stride});
   };
-  in[kAlpha1] = number("alpha1_dev", "alpha_stride", x.alpha1_dev, x.alpha_stride);
-  in[kAlpha2] = number("alpha2_dev", "alpha_stride", x.alpha2_dev, x.alpha_stride);
-  in[kCGlobalScale] =
-      number("c_global_scale_dev", "c_global_scale_stride", x.c_global_scale_dev, x.c_global_scale_stride);
+  // What the launch does not have stays as it is: without an address.
+  if (x.alpha1_dev) in[kAlpha1] = number("alpha1_dev", "alpha_stride", x.alpha1_dev, x.alpha_stride);
+  if (x.alpha2_dev) in[kAlpha2] = number("alpha2_dev", "alpha_stride", x.alpha2_dev, x.alpha_stride);
+  if (x.c_global_scale_dev)
+    in[kCGlobalScale] =
+        number("c_global_scale_dev", "c_global_scale_stride", x.c_global_scale_dev, x.c_global_scale_stride);
 
   const auto bias = [&x, &alike](const char* name, const void* base) {
     return vector(x.n, bits_of(x.bias_dtype),
                   {name, nullptr, "bias_stride", base, alike(x.bias_stride), x.bias_stride});
   };
-  in[kBias1] = bias("bias1", x.bias1);
-  in[kBias2] = bias("bias2", x.bias2);
+  if (x.bias1) in[kBias1] = bias("bias1", x.bias1);
+  if (x.bias2) in[kBias2] = bias("bias2", x.bias2);
 
   const auto row_scale = [&x](const Tensor& t) { return vector(x.m, kNumberBits, t); };
-  in[kARowScale] = row_scale(
-      {"a_row_scale", nullptr, "batch_stride_a_row_scale", x.a_row_scale, own, x.batch_stride_a_row_scale});
-  in[kCRowScale] = row_scale(
-      {"c_row_scale", nullptr, "batch_stride_c_row_scale", x.c_row_scale, own, x.batch_stride_c_row_scale});
-  in[kRowsOfGroups] = vector(x.groups + (p.group_offsets() ? 1 : 0), kNumberBits,
-                             {"group_rows", nullptr, nullptr, x.group_rows, 1});
+  if (x.a_row_scale)
+    in[kARowScale] = row_scale(
+        {"a_row_scale", nullptr, "batch_stride_a_row_scale", x.a_row_scale, own, x.batch_stride_a_row_scale});
+  if (x.c_row_scale)
+    in[kCRowScale] = row_scale(
+        {"c_row_scale", nullptr, "batch_stride_c_row_scale", x.c_row_scale, own, x.batch_stride_c_row_scale});
+  if (x.group_rows)
+    in[kRowsOfGroups] = vector(x.groups + (p.group_offsets() ? 1 : 0), kNumberBits,
+                               {"group_rows", nullptr, nullptr, x.group_rows, 1});
 }
 
 void describe_outputs(Problem& p) {
@@ -135,43 +128,54 @@ void describe_outputs(Problem& p) {
   Tensor* const out = p.outputs;
   out[kC] =
       matrix(x.n, bits_of(x.c_dtype), {"c", "ldc", "batch_stride_c", x.c, own, x.batch_stride_c, x.m, x.ldc});
-  out[kSfc] =
-      scale_factors(x.n, {"sfc", nullptr, "batch_stride_sfc", x.sfc, own, x.batch_stride_sfc, row_blocks(p)});
+  if (x.sfc)
+    out[kSfc] = scale_factors(
+        x.n, {"sfc", nullptr, "batch_stride_sfc", x.sfc, own, x.batch_stride_sfc, row_blocks(p)});
   const int32_t d_bits = bits_of(x.d_dtype);
-  out[kD1] =
-      matrix(x.n, d_bits, {"d1", "ldd1", "batch_stride_d1", x.d1, own, x.batch_stride_d1, x.m, x.ldd1});
-  out[kD2] =
-      matrix(x.n, d_bits, {"d2", "ldd2", "batch_stride_d2", x.d2, own, x.batch_stride_d2, x.m, x.ldd2});
-  out[kAmax] = vector(1, kNumberBits, {"amax_out", nullptr, nullptr, x.amax_out, 1});
+  if (x.d1)
+    out[kD1] =
+        matrix(x.n, d_bits, {"d1", "ldd1", "batch_stride_d1", x.d1, own, x.batch_stride_d1, x.m, x.ldd1});
+  if (x.d2)
+    out[kD2] =
+        matrix(x.n, d_bits, {"d2", "ldd2", "batch_stride_d2", x.d2, own, x.batch_stride_d2, x.m, x.ldd2});
+  if (x.amax_out) out[kAmax] = vector(1, kNumberBits, {"amax_out", nullptr, nullptr, x.amax_out, 1});
+  p.workspace = {"workspace", nullptr, nullptr, x.workspace, 1};
+  p.workspace.rows = 1;
+  p.workspace.row_elements = static_cast<int64_t>(x.workspace_size);
+  p.workspace.bits = 8;
+  p.workspace.alignment = 256;
+  p.workspace = resolved(p.workspace);
 }
 
-const char* general_request(const dualgemm_args_t& x) {
-  const dualgemm_args_t plain = default_args();
+GeneralRequest general_request(const dualgemm_args_t& x) {
+  const dualgemm_args_t& plain = default_args();
   const struct {
-    const char* name;
+    GeneralRequest request;
     bool made;
   } requests[] = {
-      {"c_dtype", x.c_dtype != DUALGEMM_DTYPE_FP16 && x.c_dtype != DUALGEMM_DTYPE_BF16},
-      {"activation", x.activation != plain.activation},
-      {"swiglu_alpha", x.swiglu_alpha != plain.swiglu_alpha},
-      {"swiglu_beta", x.swiglu_beta != plain.swiglu_beta},
-      {"swiglu_limit", x.swiglu_limit != plain.swiglu_limit},
-      {"a_row_scale", x.a_row_scale != nullptr},
-      {"bias1", x.bias1 != nullptr},
-      {"bias2", x.bias2 != nullptr},
-      {"c_row_scale", x.c_row_scale != nullptr},
-      {"amax_out", x.amax_out != nullptr},
-      {"d1", x.d1 != nullptr},
-      {"DUALGEMM_FLAG_EXACT_ACT", (x.flags & DUALGEMM_FLAG_EXACT_ACT) != 0},
+      {{"c_dtype", static_cast<double>(x.c_dtype)},
+       x.c_dtype != DUALGEMM_DTYPE_FP16 && x.c_dtype != DUALGEMM_DTYPE_BF16},
+      {{"activation", static_cast<double>(x.activation)}, x.activation != plain.activation},
+      {{"swiglu_alpha", x.swiglu_alpha}, x.swiglu_alpha != plain.swiglu_alpha},
+      {{"swiglu_beta", x.swiglu_beta}, x.swiglu_beta != plain.swiglu_beta},
+      {{"swiglu_limit", x.swiglu_limit}, x.swiglu_limit != plain.swiglu_limit},
+      {{"a_row_scale", 0, x.a_row_scale}, x.a_row_scale != nullptr},
+      {{"bias1", 0, x.bias1}, x.bias1 != nullptr},
+      {{"bias2", 0, x.bias2}, x.bias2 != nullptr},
+      {{"c_row_scale", 0, x.c_row_scale}, x.c_row_scale != nullptr},
+      {{"amax_out", 0, x.amax_out}, x.amax_out != nullptr},
+      {{"d1", 0, x.d1}, x.d1 != nullptr},
+      {{"flags", static_cast<double>(x.flags)}, (x.flags & DUALGEMM_FLAG_EXACT_ACT) != 0},
   };
-  for (const auto& request : requests)
-    if (request.made) return request.name;
-  return nullptr;
+  for (const auto& [request, made] : requests)
+    if (made) return request;
+  return {};
 }
 
 }  // namespace
 
-dualgemm_args_t default_args() {
+namespace {
+constexpr dualgemm_args_t make_default_args() {
   dualgemm_args_t args{};
   args.struct_size = sizeof args;
   args.alpha1 = args.alpha2 = 1;
@@ -184,31 +188,22 @@ dualgemm_args_t default_args() {
   args.c_dtype = args.bias_dtype = args.d_dtype = DUALGEMM_DTYPE_BF16;
   return args;
 }
+}  // namespace
 
-dualgemm_status_t copy_args(const dualgemm_args_t* args, dualgemm_args_t* out) {
-  if (!args) return fail(DUALGEMM_STATUS_NULL_POINTER, "args=NULL: must point to a dualgemm_args_t");
-  const uint32_t size = args->struct_size;
-  if (size < kFirstReleaseSize)
-    return fail(
-        DUALGEMM_STATUS_VERSION_MISMATCH,
-        "struct_size=%" PRIu32 ": below %" PRIu32
-        ", that of release 0.2.0; compile with its header or a newer one, and call dualgemm_args_init",
-        size, kFirstReleaseSize);
-  *out = default_args();
-  const size_t shared = size < sizeof *out ? size : sizeof *out;
-  std::memcpy(out, args, shared);
-  const auto* bytes = reinterpret_cast<const unsigned char*>(args);
-  for (size_t i = shared; i < size; ++i)
-    if (bytes[i] != 0)
-      return fail(DUALGEMM_STATUS_VERSION_MISMATCH,
-                  "struct_size=%" PRIu32 ": byte %zu is set, but this library knows only %zu bytes", size, i,
-                  sizeof *out);
-  return DUALGEMM_STATUS_SUCCESS;
+const dualgemm_args_t& default_args() {
+  static constexpr dualgemm_args_t kArgs = make_default_args();
+  return kArgs;
 }
 
-Problem problem_of(const dualgemm_args_t& args) {
-  Problem p{};
-  p.args = args;
+dualgemm_status_t copy_args(const dualgemm_args_t* args, dualgemm_args_t* out) {
+  constexpr Structure kStructure = {"args", "dualgemm_args_t", "dualgemm_args_init", kFirstReleaseSize,
+                                    sizeof(dualgemm_args_t)};
+  *out = default_args();
+  return read_structure(kStructure, args, out);
+}
+
+void describe(Problem& p) {
+  const dualgemm_args_t& args = p.args;
   p.c_type = static_cast<CType>(args.c_dtype);
   p.activation = static_cast<ActivationKind>(args.activation);
   p.general_request = general_request(args);
@@ -216,7 +211,6 @@ Problem problem_of(const dualgemm_args_t& args) {
   p.empty = args.m == 0 || args.n == 0;
   describe_inputs(p);
   describe_outputs(p);
-  return p;
 }
 
 }  // namespace dualgemm

@@ -7,13 +7,14 @@
 namespace dualgemm {
 
 // Returns what dualgemm_args_init sets.
-dualgemm_args_t default_args();
+const dualgemm_args_t& default_args();
 
 // Copies what the caller has of the structure; fields that are younger than the caller keep their defaults.
 // Refuses a size that fits no release, and fields that are set but not known.
 dualgemm_status_t copy_args(const dualgemm_args_t* args, dualgemm_args_t* out);
 
-// Returns the launch that checked enumerators and counts describe. Pitches and strides may still be anything.
-Problem problem_of(const dualgemm_args_t& args);
+// Completes a problem whose args are set, with checked enumerators and counts. Pitches and strides may
+// still be anything.
+void describe(Problem& problem);
 
 }  // namespace dualgemm

@@ -3,11 +3,11 @@
 #include "host/conversion.h"
 
 #include <cinttypes>
-#include <cstring>
 #include <initializer_list>
 #include <limits>
 
 #include "host/status.h"
+#include "host/structure.h"
 #include "host/tensor_rules.h"
 #include "kernel/convert/params.h"
 
@@ -19,29 +19,6 @@ constexpr int kFloatBits = 32, kCodeBits = 4, kByteBits = 8;
 
 // Kernels compute places of a tile in 32 bits, up to the end of the last one.
 constexpr int32_t kMaxExtent = std::numeric_limits<int32_t>::max() - 1023;
-
-// Copies what the caller has of a structure; younger fields keep their defaults. `first_size` is that of the
-// first release that has the structure.
-template <class Args>
-dualgemm_status_t copy_args(const Args* from, const Args& defaults, uint32_t first_size, const char* type,
-                            Args* to) {
-  if (!from) return fail(DUALGEMM_STATUS_NULL_POINTER, "args=NULL: must point to a %s", type);
-  const uint32_t size = from->struct_size;
-  if (size < first_size)
-    return fail(DUALGEMM_STATUS_VERSION_MISMATCH,
-                "struct_size=%" PRIu32 ": below %" PRIu32 ", the least of a %s; initialise it", size,
-                first_size, type);
-  *to = defaults;
-  const size_t shared = size < sizeof *to ? size : sizeof *to;
-  std::memcpy(to, from, shared);
-  const auto* bytes = reinterpret_cast<const unsigned char*>(from);
-  for (size_t i = shared; i < size; ++i)
-    if (bytes[i] != 0)
-      return fail(DUALGEMM_STATUS_VERSION_MISMATCH,
-                  "struct_size=%" PRIu32 ": byte %zu is set, but this library knows only %zu bytes", size, i,
-                  sizeof *to);
-  return kOk;
-}
 
 dualgemm_status_t check_range(const char* name, int32_t value, int32_t last) {
   if (value >= 0 && value <= last) return kOk;
@@ -143,17 +120,16 @@ using Tensors = std::initializer_list<const Tensor*>;
 
 // Tensors that are not given break no rule.
 dualgemm_status_t check_tensors(Tensors inputs, Tensors outputs, const char* columns) {
-  for (dualgemm_status_t (*check)(const Tensor&) : {check_stride, check_alignment}) {
-    if (check == check_stride)
-      for (const Tensors& list : {inputs, outputs})
-        for (const Tensor* t : list)
-          if (t->given())
-            if (auto status = check_pitch(*t, columns)) return status;
+  const auto check_each = [&](const auto& check) {
     for (const Tensors& list : {inputs, outputs})
       for (const Tensor* t : list)
         if (t->given())
           if (auto status = check(*t)) return status;
-  }
+    return kOk;
+  };
+  if (auto status = check_each([columns](const Tensor& t) { return check_pitch(t, columns); })) return status;
+  for (dualgemm_status_t (*check)(const Tensor&) : {check_stride, check_alignment, check_end})
+    if (auto status = check_each(check)) return status;
   for (const Tensor* const* output = outputs.begin(); output != outputs.end(); ++output) {
     if (!(*output)->given()) continue;
     for (const Tensor* input : inputs)
@@ -213,7 +189,16 @@ dualgemm_status_t check_pointers(const dualgemm_quantize_args_t& args) {
   if (!row)
     if (auto status = check_absent("row_scale", args.row_scale, "unless scale_mode is ROW")) return status;
   if (args.scale_mode != DUALGEMM_SCALE_GIVEN)
-    return check_absent("global_scale_dev", args.global_scale_dev, "unless scale_mode is GIVEN");
+    if (auto status = check_absent("global_scale_dev", args.global_scale_dev, "unless scale_mode is GIVEN"))
+      return status;
+  if (!args.global_scale_dev && args.global_scale_stride != 0)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                "global_scale_stride=%" PRId64 ": must be 0 where global_scale_dev is NULL",
+                args.global_scale_stride);
+  if (!row && args.batch_stride_row_scale != 0)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                "batch_stride_row_scale=%" PRId64 ": must be 0 where row_scale is NULL",
+                args.batch_stride_row_scale);
   return kOk;
 }
 
@@ -253,11 +238,11 @@ dualgemm_quantize_args_t default_quantize_args() {
 }
 
 dualgemm_status_t validate(const dualgemm_sf_args_t* user_args, bool to_atoms, FactorConversion* out) {
-  constexpr uint32_t kFirstSize = 80;
-  static_assert(sizeof(dualgemm_sf_args_t) >= kFirstSize);
-  dualgemm_sf_args_t& args = out->args;
-  if (auto status = copy_args(user_args, default_sf_args(), kFirstSize, "dualgemm_sf_args_t", &args))
-    return status;
+  constexpr Structure kStructure = {"args", "dualgemm_sf_args_t", "dualgemm_sf_args_init", 80,
+                                    sizeof(dualgemm_sf_args_t)};
+  static_assert(kStructure.size >= kStructure.first_size);
+  dualgemm_sf_args_t& args = out->args = default_sf_args();
+  if (auto status = read_structure(kStructure, user_args, &args)) return status;
   if (auto status = check_flags(args)) return status;
   if (auto status = check_range("reserved0", args.reserved0, 0)) return status;
   if (auto status = check_counts(args)) return status;
@@ -291,12 +276,11 @@ dualgemm_status_t validate(const dualgemm_sf_args_t* user_args, bool to_atoms, F
 }
 
 dualgemm_status_t validate(const dualgemm_quantize_args_t* user_args, Quantization* out) {
-  constexpr uint32_t kFirstSize = 152;
-  static_assert(sizeof(dualgemm_quantize_args_t) >= kFirstSize);
-  dualgemm_quantize_args_t& args = out->args;
-  if (auto status =
-          copy_args(user_args, default_quantize_args(), kFirstSize, "dualgemm_quantize_args_t", &args))
-    return status;
+  constexpr Structure kStructure = {"args", "dualgemm_quantize_args_t", "dualgemm_quantize_args_init", 152,
+                                    sizeof(dualgemm_quantize_args_t)};
+  static_assert(kStructure.size >= kStructure.first_size);
+  dualgemm_quantize_args_t& args = out->args = default_quantize_args();
+  if (auto status = read_structure(kStructure, user_args, &args)) return status;
   if (auto status = check_flags(args)) return status;
   if (auto status = check_range("x_dtype", args.x_dtype, DUALGEMM_DTYPE_FP32)) return status;
   if (auto status = check_range("scale_mode", args.scale_mode, DUALGEMM_SCALE_ROW)) return status;

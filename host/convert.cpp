@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <cstring>
 
 #include "host/conversion.h"
 #include "host/cuda_error.h"
 #include "host/device.h"
 #include "host/status.h"
+#include "host/structure.h"
 #include "kernel/convert/params.h"
 
 namespace dualgemm {
@@ -39,9 +39,9 @@ dualgemm_status_t describe_launch(const Rows& rows, int32_t tiles_of_band, uint3
   if (auto status = check_device(device)) return status;
   if (served_architecture(device)->arch != kConvertArch)
     return fail(DUALGEMM_STATUS_ARCH_MISMATCH,
-                "factors are moved and data quantised on compute capability %s; device %" PRId32
-                " is %" PRId32 ".%" PRId32,
-                limits_of(kConvertArch).capability, device.ordinal, device.cc_major, device.cc_minor);
+                "cc_major=%" PRId32 ", cc_minor=%" PRId32 ": device %" PRId32
+                ", but factors are moved and data quantised on compute capability %s",
+                device.cc_major, device.cc_minor, device.ordinal, limits_of(kConvertArch).capability);
   *launch = {stream, (flags & DUALGEMM_FLAG_PDL) != 0, device.sm_count,
              rows.most_blocks() * rows.matrices() * tiles_of_band};
   return kOk;
@@ -148,15 +148,6 @@ dualgemm_status_t quantize(const dualgemm_quantize_args_t* user_args, cudaStream
   return launch_kernel(launch, kQuantizeKernels[grouped][args.x_dtype], params, kQuantizeCtas);
 }
 
-template <class Args>
-void init_args(Args* args, size_t struct_size, const Args& defaults) {
-  if (!args) return;
-  std::memset(static_cast<void*>(args), 0, struct_size);
-  std::memcpy(static_cast<void*>(args), &defaults, std::min(struct_size, sizeof defaults));
-  const auto size = static_cast<uint32_t>(struct_size);
-  std::memcpy(static_cast<void*>(args), &size, std::min(struct_size, sizeof size));
-}
-
 // Makes the runtime load a function.
 template <class Params>
 dualgemm_status_t load(Kernel<Params> kernel) {
@@ -184,11 +175,13 @@ dualgemm_status_t load_conversions(const dualgemm_device_t& device) {
 using namespace dualgemm;
 
 void dualgemm_sf_args_init_sized(dualgemm_sf_args_t* args, size_t struct_size) noexcept {
-  init_args(args, struct_size, default_sf_args());
+  const dualgemm_sf_args_t defaults = default_sf_args();
+  init_structure(args, struct_size, &defaults, sizeof defaults);
 }
 
 void dualgemm_quantize_args_init_sized(dualgemm_quantize_args_t* args, size_t struct_size) noexcept {
-  init_args(args, struct_size, default_quantize_args());
+  const dualgemm_quantize_args_t defaults = default_quantize_args();
+  init_structure(args, struct_size, &defaults, sizeof defaults);
 }
 
 dualgemm_status_t dualgemm_sf_swizzle(const dualgemm_sf_args_t* args, dualgemm_stream_t stream) noexcept {

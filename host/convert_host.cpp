@@ -67,8 +67,7 @@ class Quantizer {
     }
     for_each_problem(q_.rows, [&](const RowsInUse& use) {
       const float* const dev = q_.args.global_scale_dev;
-      const int64_t at = use.problem * q_.global_scale_dev.shared_stride();
-      quantize_rows(use, dev ? scale * dev[at] : scale);
+      quantize_rows(use, dev ? scale * dev[use.problem * q_.global_scale_dev.shared_stride()] : scale);
     });
   }
 

@@ -116,8 +116,10 @@ struct Work {
   double arithmetic_cycles() const { return special_cycles() + general_cycles(); }
   double store_cycles() const {
     const double stores = results() * epilogue.c_bits / 8 / epilogue.store_bytes;
+    const double of_factors = epilogue.c_type == CType::kNvfp4 ? results() / kSfBlock : 0;
     const double of_d = results() * shape.d_bits / 8 / kSectorBytes;
-    return stores * (epilogue.store_bytes < kSectorBytes ? t.store_part : t.store) + of_d * t.store;
+    return stores * (epilogue.store_bytes < kSectorBytes ? t.store_part : t.store) +
+           of_factors * t.store_part + of_d * t.store;
   }
   double read_cycles(int32_t columns) const {
     return chunks(columns) * t.tensor_read + columns * lanes() * int32_t{sizeof(float)} / t.tensor_bytes;

@@ -7,7 +7,8 @@
 
 namespace dualgemm {
 
-// Reports a failed CUDA call: CUDA_ERROR, or NO_DEVICE and DRIVER_TOO_OLD where the error says so.
+// Reports a failed CUDA call: CUDA_ERROR, or NO_DEVICE, DRIVER_TOO_OLD and ARCH_MISMATCH where the error says
+// so.
 dualgemm_status_t fail_cuda(cudaError_t error, const char* call);
 
 // Reports a driver that is older than the CUDA version of the build. Versions are as in cudaDriverGetVersion.

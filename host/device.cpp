@@ -102,6 +102,7 @@ dualgemm_status_t describe(int ordinal, dualgemm_device_t* device) {
     return fail_cuda(error, "cudaDriverGetVersion");
 
   *device = {};
+  device->struct_size = sizeof *device;
   device->cc_major = properties.major;
   device->cc_minor = properties.minor;
   device->sm_count = properties.multiProcessorCount;
@@ -123,10 +124,10 @@ dualgemm_status_t fail_architecture(const dualgemm_device_t& device) {
     if (built_for(architecture.arch)) served.add_member(architecture.capability);
   const int name_length = static_cast<int>(strnlen(device.name, sizeof device.name));
   return fail(DUALGEMM_STATUS_ARCH_MISMATCH,
-              "library is built for compute capability %s; device %" PRId32 " is %" PRId32 ".%" PRId32
-              " (%.*s)",
-              served.get(), device.ordinal, device.cc_major, device.cc_minor, name_length ? name_length : 7,
-              name_length ? device.name : "unnamed");
+              "cc_major=%" PRId32 ", cc_minor=%" PRId32 ": device %" PRId32
+              " (%.*s), but the library is built for compute capability %s",
+              device.cc_major, device.cc_minor, device.ordinal, name_length ? name_length : 7,
+              name_length ? device.name : "unnamed", served.get());
 }
 
 }  // namespace
@@ -146,8 +147,11 @@ const Architecture* served_architecture(const dualgemm_device_t& device) {
 }
 
 dualgemm_status_t check_device(const dualgemm_device_t& device) {
-  if (device.sm_count <= 0)
-    return fail(DUALGEMM_STATUS_INVALID_VALUE, "sm_count=%" PRId32 ": must be above 0", device.sm_count);
+  // Products of numbers of SMs stay within 31 bits.
+  constexpr int32_t kMostSms = 65535;
+  if (device.sm_count < 1 || device.sm_count > kMostSms)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "sm_count=%" PRId32 ": must be in [1, %" PRId32 "]",
+                device.sm_count, kMostSms);
   if (device.clusters_of_2 < 0 || device.clusters_of_4 < 0)
     return fail(DUALGEMM_STATUS_INVALID_VALUE,
                 "clusters_of_2=%" PRId32 ", clusters_of_4=%" PRId32 ": must not be negative",
@@ -163,8 +167,7 @@ dualgemm_status_t query_current_device(dualgemm_device_t* device) {
   int ordinal = 0;
   if (const cudaError_t error = cudaGetDevice(&ordinal)) return fail_cuda(error, "cudaGetDevice");
   if (ordinal >= kMaxDevices)
-    return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "device %d: only the first %d devices are supported", ordinal,
-                kMaxDevices);
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "ordinal=%d: must be below %d", ordinal, kMaxDevices);
   DeviceState& state = device_states[static_cast<size_t>(ordinal)];
   if (auto status = state.described.run([&] { return describe(ordinal, &state.device); })) return status;
   *device = state.device;

@@ -4,10 +4,15 @@
 #pragma once
 
 #include "host/dualgemm.h"
+#include "host/structure.h"
 #include "kernel/architecture.h"
 #include "kernel/instance.h"
 
 namespace dualgemm {
+
+inline constexpr Structure kDeviceStructure = {"device", "dualgemm_device_t", "dualgemm_device_init", 100,
+                                               sizeof(dualgemm_device_t)};
+static_assert(kDeviceStructure.size >= kDeviceStructure.first_size);
 
 // Says whether there is an instance for this architecture.
 bool built_for(Arch arch);

@@ -15,6 +15,12 @@
  * For all functions: pointers in argument structures are device pointers, "host" says otherwise; nothing is
  * allocated or synchronised; several threads may call at once. A function that returns a status leaves every
  * output untouched unless that is SUCCESS, and dualgemm_last_error() then names the argument and its value.
+ *
+ * 0.2.0 is the first release whose structures stay: it may break programs of 0.1, later releases break none
+ * of 0.2. A structure begins with its size, which its initialiser sets; later releases append fields. What an
+ * older program does not have keeps its default, what a newer one has is refused if it is used, and of a
+ * structure that is filled no more is written than the caller has. A size below that of 0.2.0, or above
+ * 4,096, is VERSION_MISMATCH.
  */
 #ifndef DUALGEMM_H
 #define DUALGEMM_H
@@ -61,7 +67,7 @@ typedef enum {
   DUALGEMM_STATUS_VERSION_MISMATCH = 7,     /* struct_size fits no release this library knows */
   DUALGEMM_STATUS_NOT_SUPPORTED = 8,        /* legal, but this release does not compute it */
   DUALGEMM_STATUS_NO_DEVICE = 9,            /* no CUDA device or no driver */
-  DUALGEMM_STATUS_ARCH_MISMATCH = 10,       /* the device is not one the library has kernels for */
+  DUALGEMM_STATUS_ARCH_MISMATCH = 10,       /* the library, or this program, has no kernel for the device */
   DUALGEMM_STATUS_DRIVER_TOO_OLD = 11,      /* the driver is older than the CUDA version of the build */
   DUALGEMM_STATUS_WORKSPACE_TOO_SMALL = 12, /* workspace_size is below dualgemm_workspace_size() */
   DUALGEMM_STATUS_CUDA_ERROR = 13,          /* a CUDA call failed; see dualgemm_last_cuda_error() */
@@ -122,11 +128,14 @@ enum {
   DUALGEMM_FLAG_STATIC_WEIGHTS = 1 << 1,
   /* A row of C has the same bits whatever M, batch, groups and expected_rows are. */
   DUALGEMM_FLAG_BATCH_INVARIANT = 1 << 2,
-  DUALGEMM_FLAG_CHECK_POINTERS = 1 << 3,  /* ask the driver about every pointer; not supported yet */
+  /* The driver is asked about every pointer: INVALID_VALUE unless all of its tensor lies in memory of the
+     current device, or in managed or registered host memory (manual: Behaviour). Functions that look at no
+     current device, such as dualgemm_can_implement_on, ask nobody. */
+  DUALGEMM_FLAG_CHECK_POINTERS = 1 << 3,
   /* The activation is computed in fp64: f(g) * h(u) is within 2 ulp of fp32, for g and u as the products gave
      them. Slow, the more on GPUs with little fp64, such as B300 (manual: MODEL.md). */
   DUALGEMM_FLAG_EXACT_ACT = 1 << 4,
-  DUALGEMM_FLAG_NO_FALLBACK = 1 << 5      /* refuse emulation; this release has none, so it always holds */
+  DUALGEMM_FLAG_NO_FALLBACK = 1 << 5 /* refuse emulation; this release has none, so it always holds */
 };
 
 /* Groups: problems whose rows are known on the device only, as in a mixture of experts (MoE). */
@@ -155,8 +164,8 @@ typedef struct dualgemm_args {
   uint32_t flags;                /* DUALGEMM_FLAG_* */
   int32_t m, n, k;               /* elements; k a multiple of 16, n of 16 (NVFP4 C), 4 (FP32 C, with D1 and D2
                                     in FP32, too), else 8. With m or n 0 nothing is done. With k 0 no input is
-                                    read and all outputs but amax_out become zero; groups, or a bias, are
-                                    NOT_SUPPORTED then */
+                                    read and all outputs but amax_out become zero, whatever instance_id and
+                                    max_sms are; groups, or a bias, are NOT_SUPPORTED then */
   int32_t batch;                 /* problems of one shape; 0 = 1 */
   const void *a, *b1, *b2;       /* [m, k], [n, k], [n, k] packed E2M1, element 2i in the low nibble; 16-byte
                                     aligned */
@@ -196,9 +205,9 @@ typedef struct dualgemm_args {
   int32_t instance_id;   /* 0 = automatic, else 1 .. dualgemm_instance_count() */
   int32_t max_sms;       /* 0 = all, else at most this many CTAs run at once */
   int32_t reserved0;     /* 0 */
-  void* workspace;       /* device, 256-byte aligned: room that a launch may use. No instance of this release
-                            does; may be NULL while dualgemm_workspace_size() is 0 */
-  size_t workspace_size; /* bytes */
+  void* workspace;       /* device, 256-byte aligned, overlaps nothing else: room that a launch may use. No
+                            instance of this release does; may be NULL while dualgemm_workspace_size() is 0 */
+  size_t workspace_size; /* bytes, below 2^48 */
   int32_t group_mode;    /* dualgemm_group_mode_t */
   int32_t groups;        /* with a group_mode 1 .. DUALGEMM_MAX_GROUPS, else 0 */
   /* Device memory, 4-byte aligned, with a group_mode. OFFSETS [groups + 1]: group g has the rows
@@ -245,10 +254,12 @@ DUALGEMM_API dualgemm_status_t dualgemm_init(void) DUALGEMM_NOEXCEPT;
 /* ---- questions ----------------------------------------------------------------------------------------- */
 
 /* A device, as far as this library looks at one. Host memory; may be filled by hand to ask about a machine
- * that is not there: {10, 0, 148, 13000, 0, "NVIDIA B200", 0, 0}. */
+ * that is not there: after dualgemm_device_init a B200 is cc_major = 10, sm_count = 148,
+ * driver_version = 13000. */
 typedef struct dualgemm_device {
+  uint32_t struct_size;       /* set by dualgemm_device_init */
   int32_t cc_major, cc_minor; /* compute capability */
-  int32_t sm_count;
+  int32_t sm_count;           /* 1 .. 65535 */
   int32_t driver_version; /* what cudaDriverGetVersion reports, e.g. 13000 for CUDA 13.0 */
   int32_t ordinal;        /* for messages only */
   char name[68];          /* for messages only, NUL-terminated, may be empty */
@@ -258,12 +269,18 @@ typedef struct dualgemm_device {
   int32_t clusters_of_2, clusters_of_4;
 } dualgemm_device_t;
 
-/* Describes the calling thread's current device. */
+/* Sets the size, and all else to 0. */
+DUALGEMM_API void dualgemm_device_init_sized(dualgemm_device_t* device,
+                                             size_t struct_size) DUALGEMM_NOEXCEPT;
+#define dualgemm_device_init(device) dualgemm_device_init_sized((device), sizeof(dualgemm_device_t))
+
+/* Describes the calling thread's current device in a structure that dualgemm_device_init has seen. */
 DUALGEMM_API dualgemm_status_t dualgemm_current_device(dualgemm_device_t* device) DUALGEMM_NOEXCEPT;
 
 /* What a launch with these arguments would return before it launches: SUCCESS or the first violated rule. The
  * first form asks about the current device, the second one needs no GPU. Pointers are compared, never
- * followed. */
+ * followed. With DUALGEMM_FLAG_CHECK_POINTERS the first asks the driver about them; the second, which has
+ * nobody to ask, takes any address. */
 DUALGEMM_API dualgemm_status_t dualgemm_can_implement(const dualgemm_args_t* args) DUALGEMM_NOEXCEPT;
 DUALGEMM_API dualgemm_status_t dualgemm_can_implement_on(const dualgemm_args_t* args,
                                                          const dualgemm_device_t* device) DUALGEMM_NOEXCEPT;
@@ -276,8 +293,9 @@ DUALGEMM_API dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* ar
 
 /* One kernel instance and what it costs: everything here is known when the library is built. */
 typedef struct dualgemm_instance_info {
-  const char* name;               /* "m128n64k256_fp16"; k256o: overlapped, k256g: grouped, k256s2: split_k */
+  uint32_t struct_size;           /* set by dualgemm_instance_info_init */
   int32_t c_dtype;                /* dualgemm_dtype_t */
+  const char* name;               /* "m128n64k256_fp16"; k256o: overlapped, k256g: grouped, k256s2: split_k */
   int32_t cta_group;              /* CTAs that share one tcgen05.mma: 1, or a pair */
   int32_t tile_m, tile_n, tile_k; /* tile of C, and K of a k-tile; tile_n columns of both products */
   int32_t stages;                 /* depth of the shared-memory ring of A, B1, B2 */
@@ -293,10 +311,17 @@ typedef struct dualgemm_instance_info {
   int32_t grouped;                /* 1: for launches with a group_mode, 0: for those without */
   int32_t overlapped;             /* 1: the accumulator pairs share columns */
   int32_t general;                /* 1: computes whatever a launch asks for; 0: a plain SwiGLU */
+  int32_t reserved0;              /* 0 */
 } dualgemm_instance_info_t;
 
-/* Ids are 1 .. dualgemm_instance_count(), the same for the life of a build; `info` is host memory.
- * INVALID_VALUE for any other id. */
+/* Sets the size, and all else to 0. */
+DUALGEMM_API void dualgemm_instance_info_init_sized(dualgemm_instance_info_t* info,
+                                                    size_t struct_size) DUALGEMM_NOEXCEPT;
+#define dualgemm_instance_info_init(info) \
+  dualgemm_instance_info_init_sized((info), sizeof(dualgemm_instance_info_t))
+
+/* Ids are 1 .. dualgemm_instance_count(), the same for the life of a build; `info` is host memory that
+ * dualgemm_instance_info_init has seen. INVALID_VALUE for any other id. */
 DUALGEMM_API int32_t dualgemm_instance_count(void) DUALGEMM_NOEXCEPT;
 DUALGEMM_API dualgemm_status_t dualgemm_instance_info(int32_t id,
                                                       dualgemm_instance_info_t* info) DUALGEMM_NOEXCEPT;

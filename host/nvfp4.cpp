@@ -46,7 +46,7 @@ float from_ue4m3(uint8_t byte) {
 }
 
 uint8_t to_ue4m3(float value) {
-  if (std::isnan(value)) return kUe4m3Nan;
+  if (!(value >= 0)) return kUe4m3Nan;
   if (value >= kUe4m3Max) return 0x7E;
   // The spacing is 2^(e-3) in the binade [2^e, 2^(e+1)) and 2^-9 in all below 2^-6. In units of the spacing
   // the value keeps 3 mantissa bits, rounding up to the next binade carries into the exponent by itself. All

@@ -14,7 +14,9 @@ float from_e2m1(uint8_t code);
 // UE4M3 has 4 exponent bits with bias 7, 3 mantissa bits, and subnormals below 2^-6; bit 7 is no part of it.
 inline constexpr uint8_t kUe4m3Nan = 0x7F;
 float from_ue4m3(uint8_t byte);
-uint8_t to_ue4m3(float value);  // not negative; nearest, ties to even, saturates at 448; NaN stays NaN
+// Nearest, ties to even, saturates at 448. NaN stays NaN, and a negative number, as of a scale in device
+// memory that no rule has seen, becomes one.
+uint8_t to_ue4m3(float value);
 
 // Quantises sixteen elements: returns their scale factor and writes eight bytes. Kernels perform the same
 // operations in fp32: what is rounded, and in which order, is part of the interface.

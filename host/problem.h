@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <ranges>
 #include <span>
 
 #include "host/dualgemm.h"
@@ -33,8 +32,43 @@ struct Tensor {
   int64_t bytes(int64_t elements) const { return elements * bits / 8; }
   // Counts the elements from the first one of a problem to the last.
   int64_t elements() const { return (rows - 1) * pitch + row_elements; }
+  // Counts the bytes from the first one of the first problem to the last of the last.
+  int64_t all_bytes() const { return bytes((problems - 1) * stride + elements()); }
+  uintptr_t last_byte() const {
+    return reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(all_bytes()) - 1;
+  }
   // Returns the stride as the kernel takes it: 0 where all problems share the tensor.
   int64_t shared_stride() const { return problems > 1 ? stride : 0; }
+};
+
+// Those tensors of a list that the launch has. (A view of the standard library would say the same; clang has
+// compiled libstdc++'s since its release 16.)
+class GivenTensors {
+ public:
+  class Iterator {
+   public:
+    Iterator(const Tensor* at, const Tensor* end) : at_(at), end_(end) { skip(); }
+    const Tensor& operator*() const { return *at_; }
+    Iterator& operator++() {
+      ++at_;
+      skip();
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return at_ != other.at_; }
+
+   private:
+    void skip() {
+      while (at_ != end_ && !at_->given()) ++at_;
+    }
+    const Tensor *at_, *end_;
+  };
+
+  explicit GivenTensors(std::span<const Tensor> all) : all_(all) {}
+  Iterator begin() const { return {all_.data(), all_.data() + all_.size()}; }
+  Iterator end() const { return {all_.data() + all_.size(), all_.data() + all_.size()}; }
+
+ private:
+  std::span<const Tensor> all_;
 };
 
 // The tensors that a kernel reads are listed in the order in which they are checked. The first six have to be
@@ -61,23 +95,31 @@ enum Input {
 // The tensors that a kernel writes. All but the last become zero where K == 0.
 enum Output { kC, kSfc, kD1, kD2, kAmax, kOutputs };
 
+// The first field that asks for the general epilogue, and what it says: a number or an address.
+struct GeneralRequest {
+  const char* field = nullptr;  // null: there is none
+  double number = 0;
+  const void* address = nullptr;
+};
+
 struct Problem {
   dualgemm_args_t args;  // as passed, younger fields than the caller's at their defaults
   CType c_type;
   ActivationKind activation;
-  const char* general_request;  // the first field that asks for the general epilogue, or null
-  int32_t problems;             // of the batch, or groups: as many B1, B2, SFB1, SFB2 there are
-  bool empty;                   // M == 0 or N == 0: succeed without looking any further
+  GeneralRequest general_request;
+  int32_t problems;  // of the batch, or groups: as many B1, B2, SFB1, SFB2 there are
+  bool empty;        // M == 0 or N == 0: succeed without looking any further
   Tensor inputs[kInputs];
   Tensor outputs[kOutputs];
+  Tensor workspace;  // neither: what is given as room, and not used by any instance
 
   // K == 0 reads no input: what is said about them does not matter then.
-  auto read_inputs() const {
-    return std::span(inputs, args.k > 0 ? size_t{kInputs} : 0) | std::views::filter(&Tensor::given);
+  GivenTensors read_inputs() const {
+    return GivenTensors({inputs, args.k > 0 ? size_t{kInputs} : size_t{0}});
   }
-  auto written_outputs() const { return std::span(outputs) | std::views::filter(&Tensor::given); }
+  GivenTensors written_outputs() const { return GivenTensors(outputs); }
 
-  bool general() const { return general_request != nullptr; }
+  bool general() const { return general_request.field != nullptr; }
   bool grouped() const { return args.group_mode != DUALGEMM_GROUP_NONE; }
   bool group_offsets() const { return args.group_mode == DUALGEMM_GROUP_OFFSETS; }
   // Returns the largest number of groups that can have rows at all.

@@ -41,6 +41,7 @@ dualgemm_status_t check_packed(const void* q, const void* sf, int32_t rows, int3
 }
 
 dualgemm_status_t check_finite(const float* x, int32_t rows, int32_t k, int64_t ldx) {
+  if (k == 0) return DUALGEMM_STATUS_SUCCESS;  // however many rows there are
   for (int32_t r = 0; r < rows; ++r)
     for (int32_t i = 0; i < k; ++i)
       if (!std::isfinite(x[r * ldx + i]))
@@ -80,7 +81,7 @@ dualgemm_status_t dualgemm_global_scale_host(const float* x, int32_t rows, int32
   if (!global_scale) return fail(DUALGEMM_STATUS_NULL_POINTER, "global_scale=NULL: must point to a float");
   if (auto status = check_finite(x, rows, k, ldx)) return status;
   float amax = 0;
-  for (int32_t r = 0; r < rows; ++r)
+  for (int32_t r = 0; r < rows && k > 0; ++r)
     for (int32_t i = 0; i < k; ++i) amax = std::max(amax, std::fabs(x[r * ldx + i]));
   *global_scale = global_scale_of(amax);
   return DUALGEMM_STATUS_SUCCESS;
@@ -113,6 +114,7 @@ dualgemm_status_t dualgemm_dequantize_host(const void* q, int64_t ldq, const voi
   if (auto status = check_matrix(x, rows, k, &ldx)) return status;
   if (auto status = check_packed(q, sf, rows, k, &ldq)) return status;
   if (auto status = check_global_scale(global_scale)) return status;
+  if (rows == 0 || k == 0) return DUALGEMM_STATUS_SUCCESS;
 
   for (int32_t r = 0; r < rows; ++r) {
     const uint8_t* packed = static_cast<const uint8_t*>(q) + r * (ldq / 2);

@@ -40,9 +40,10 @@ int64_t floor_div(int64_t value, int64_t divisor) {
 }  // namespace
 
 bool overlap(const Region& x, const Region& y) {
-  const auto distance =
-      static_cast<int64_t>(reinterpret_cast<uintptr_t>(y.base) - reinterpret_cast<uintptr_t>(x.base));
-  if (!ranges_meet(span(x), span(y), distance)) return false;
+  const auto x_start = reinterpret_cast<uintptr_t>(x.base), y_start = reinterpret_cast<uintptr_t>(y.base);
+  if (y_start < x_start) return overlap(y, x);
+  if (y_start - x_start >= static_cast<uint64_t>(span(x))) return false;
+  const auto distance = static_cast<int64_t>(y_start - x_start);
   if (!windows_meet(x, y, std::gcd(common_pitch(x), common_pitch(y)), distance)) return false;
   if (x.problems > 1 && y.problems > 1 && x.stride != y.stride) return true;
   if (x.problems == 1 && y.problems == 1) return problems_overlap(x, y, distance);

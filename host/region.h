@@ -8,7 +8,8 @@ namespace dualgemm {
 
 // A region is `problems` times `rows` rows of `row_bytes` bytes: rows are `pitch` bytes apart, problems
 // `stride`. Neither is looked at where there is only one. Rows do not overlap, and a problem ends before the
-// next one begins.
+// next one begins. From the first byte to the last there are fewer than 2^63, and none lies beyond the last
+// address.
 struct Region {
   const char* name;
   const void* base;

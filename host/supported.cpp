@@ -21,27 +21,10 @@ constexpr int32_t kMaxGroupedRows = std::numeric_limits<int32_t>::max() - 1023;
 // The same holds for the columns of any tile.
 constexpr int32_t kMaxColumns = std::numeric_limits<int32_t>::max() - 1023;
 
-// Refuses what the structure can express and the kernels of this release do not compute.
-dualgemm_status_t check_requests(const Problem& problem) {
-  const dualgemm_args_t& args = problem.args;
-  if (args.flags & DUALGEMM_FLAG_CHECK_POINTERS)
-    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-                "flags=0x%" PRIx32 ": DUALGEMM_FLAG_CHECK_POINTERS is not supported by this release",
-                args.flags);
-  const bool biased = args.bias1 || args.bias2;
-  if (biased && args.bias_dtype != DUALGEMM_DTYPE_BF16 && args.bias_dtype != DUALGEMM_DTYPE_FP32)
-    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-                "bias_dtype=%" PRId32 " (%s): not supported by this release, only %d (%s) and %d (%s) are",
-                args.bias_dtype, dtype_name(args.bias_dtype), DUALGEMM_DTYPE_BF16,
-                dtype_name(DUALGEMM_DTYPE_BF16), DUALGEMM_DTYPE_FP32, dtype_name(DUALGEMM_DTYPE_FP32));
-  return kOk;
-}
-
 // Without K no kernel runs: a tensor map has no empty dimension. The sum of no products is 0 and the host
 // fills all outputs with zeros, where that is the result and it knows the rows.
 dualgemm_status_t check_without_k(const Problem& problem) {
   const dualgemm_args_t& args = problem.args;
-  if (args.k > 0) return kOk;
   if (problem.grouped())
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
                 "k=0: must be above 0 with group_mode=%" PRId32
@@ -55,10 +38,8 @@ dualgemm_status_t check_without_k(const Problem& problem) {
   return kOk;
 }
 
-// Checks that the instance that the caller asks for computes what the caller asks for.
-dualgemm_status_t check_instance(const Problem& problem) {
+dualgemm_status_t check_extents(const Problem& problem) {
   const dualgemm_args_t& args = problem.args;
-  const int32_t id = args.instance_id;
   if (problem.grouped() && args.m > kMaxGroupedRows)
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
                 "m=%" PRId32 ": must be at most %" PRId32 " with group_mode=%" PRId32 " (%s)", args.m,
@@ -66,9 +47,26 @@ dualgemm_status_t check_instance(const Problem& problem) {
   if (args.n > kMaxColumns)
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "n=%" PRId32 ": must be at most %" PRId32, args.n,
                 kMaxColumns);
-  if (id < 0 || id > instance_count())
-    return fail(DUALGEMM_STATUS_INVALID_VALUE, "instance_id=%" PRId32 ": must be in [0, %" PRId32 "]", id,
-                instance_count());
+  return kOk;
+}
+
+Text<64> text_of(const GeneralRequest& request) {
+  Text<64> text;
+  if (request.address) text.add("%s=%p", request.field, request.address);
+  else text.add("%s=%g", request.field, request.number);
+  return text;
+}
+
+dualgemm_status_t check_instance_id(int32_t id) {
+  if (id >= 0 && id <= instance_count()) return kOk;
+  return fail(DUALGEMM_STATUS_INVALID_VALUE, "instance_id=%" PRId32 ": must be in [0, %" PRId32 "]", id,
+              instance_count());
+}
+
+// Checks that the instance that the caller asks for computes what the caller asks for.
+dualgemm_status_t check_instance(const Problem& problem) {
+  const dualgemm_args_t& args = problem.args;
+  const int32_t id = args.instance_id;
   if (id == 0) return kOk;
   const Instance& instance = dualgemm::instance(id - 1);
   if (instance.epilogue.c_type != problem.c_type) {
@@ -80,7 +78,7 @@ dualgemm_status_t check_instance(const Problem& problem) {
   if (problem.general() && !instance.epilogue.general)
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
                 "instance_id=%" PRId32 ": %s computes a plain SwiGLU and nothing else, not what %s asks for",
-                id, instance.name, problem.general_request);
+                id, instance.name, text_of(problem.general_request).get());
   if (instance.plan.tile.grouped != problem.grouped())
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
                 "instance_id=%" PRId32 ": %s is for launches %s a group_mode, not for group_mode=%" PRId32
@@ -90,34 +88,41 @@ dualgemm_status_t check_instance(const Problem& problem) {
   return kOk;
 }
 
-// Tiles have 32-bit numbers.
-dualgemm_status_t check_tiles(const Problem& problem, const Instance& instance) {
+// Tiles, and with split-K the CTAs that compute them all at once, have 31-bit numbers.
+dualgemm_status_t check_tiles(const Problem& problem, const Instance& instance, bool asked_for) {
   const dualgemm_args_t& args = problem.args;
   const TilePlan& tile = instance.plan.tile;
   const int64_t tiles = tile_bound(problem, tile);
-  if (tiles <= std::numeric_limits<int32_t>::max()) return kOk;
+  const int32_t ctas = asked_for && tile.split_k > 1 ? instance.plan.cluster_size() : 1;
+  if (tiles <= std::numeric_limits<int32_t>::max() / ctas) return kOk;
+  Text<64> computed_by;
+  if (ctas > 1) computed_by.add(", each computed by %" PRId32 " CTAs at once", ctas);
   return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
               "m=%" PRId32 ", n=%" PRId32 ", %s=%" PRId32 ": are %" PRId64 " tiles of %" PRId32 " x %" PRId32
-              ", must be at most 2^31-1",
+              "%s, must be at most 2^31-1 %s",
               args.m, args.n, problem.grouped() ? "groups" : "batch",
-              problem.grouped() ? args.groups : args.batch, tiles, tile.m, tile.n);
+              problem.grouped() ? args.groups : args.batch, tiles, tile.m, tile.n, computed_by.get(),
+              ctas > 1 ? "CTAs" : "tiles");
 }
 
-// Where the library chooses, they have to fit whichever instance it takes on whichever device.
+// Where the library chooses, the tiles have to fit whichever instance it takes on whichever device. It takes
+// split-K for no more than run at once.
 dualgemm_status_t check_tiles(const Problem& problem) {
-  if (const int32_t id = problem.args.instance_id; id > 0) return check_tiles(problem, instance(id - 1));
+  if (const int32_t id = problem.args.instance_id; id > 0)
+    return check_tiles(problem, instance(id - 1), true);
   for (const Architecture& architecture : kArchitectures)
     for (const auto& [instance, index] :
          instances_of({architecture.arch, problem.c_type, problem.general()}, problem.grouped()))
-      if (auto status = check_tiles(problem, *instance)) return status;
+      if (auto status = check_tiles(problem, *instance, false)) return status;
   return kOk;
 }
 
 }  // namespace
 
 dualgemm_status_t check_supported(const Problem& problem) {
-  if (auto status = check_requests(problem)) return status;
-  if (auto status = check_without_k(problem)) return status;
+  if (auto status = check_instance_id(problem.args.instance_id)) return status;
+  if (problem.args.k == 0) return check_without_k(problem);
+  if (auto status = check_extents(problem)) return status;
   if (auto status = check_instance(problem)) return status;
   return check_tiles(problem);
 }

@@ -1,5 +1,4 @@
-// tensor_map.cpp -- cuTensorMapEncodeTiled for the operands and their scale factors. The driver's function is
-// looked up at run time through the CUDA runtime, so that programs need not link libcuda.
+// tensor_map.cpp -- cuTensorMapEncodeTiled for the operands and their scale factors.
 //
 // `inner` dimensions run along K; behind them come rows (operands) or blocks of 128 rows (scale factors), and
 // then problems. What a box reads beyond the end of a dimension arrives as zero, which is what makes any M, N
@@ -14,13 +13,11 @@
 #include "host/tensor_map.h"
 
 #include <cudaTypedefs.h>
-#include <cuda_runtime_api.h>
 
-#include <atomic>
 #include <cinttypes>
 #include <cstdint>
 
-#include "host/cuda_error.h"
+#include "host/driver_function.h"
 #include "host/status.h"
 #include "host/text.h"
 
@@ -28,27 +25,7 @@ namespace dualgemm {
 namespace {
 
 using EncodeTiled = PFN_cuTensorMapEncodeTiled_v12000;
-
-dualgemm_status_t find_encode_tiled(EncodeTiled* encode) {
-  // A failed look-up is not remembered: a process may initialise CUDA later than its first call into this
-  // library.
-  static std::atomic<EncodeTiled> found{nullptr};
-  *encode = found.load(std::memory_order_relaxed);
-  if (*encode) return DUALGEMM_STATUS_SUCCESS;
-
-  void* symbol = nullptr;
-  cudaDriverEntryPointQueryResult result{};
-  const cudaError_t error =
-      cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &symbol, 12000, cudaEnableDefault, &result);
-  if (error != cudaSuccess)
-    return fail_cuda(error, "cudaGetDriverEntryPointByVersion(cuTensorMapEncodeTiled)");
-  if (result != cudaDriverEntryPointSuccess || !symbol)
-    return fail(DUALGEMM_STATUS_DRIVER_TOO_OLD, "the driver has no cuTensorMapEncodeTiled (query result %d)",
-                static_cast<int>(result));
-  *encode = reinterpret_cast<EncodeTiled>(symbol);
-  found.store(*encode, std::memory_order_relaxed);
-  return DUALGEMM_STATUS_SUCCESS;
-}
+constinit DriverFunction encode_tiled{"cuTensorMapEncodeTiled", 12000};
 
 constexpr cuuint32_t kMaxRank = 4;
 
@@ -129,7 +106,7 @@ MapShape scales_map(const Tensor& t, const Plan& plan, int32_t box_bands) {
 
 dualgemm_status_t encode_tensor_maps(const Problem& problem, const Plan& plan, Params* params) {
   EncodeTiled encode = nullptr;
-  if (auto status = find_encode_tiled(&encode)) return status;
+  if (auto status = encode_tiled.find(&encode)) return status;
 
   const struct {
     CUtensorMap* map;

@@ -3,7 +3,9 @@
 #include "host/tensor_rules.h"
 
 #include <cinttypes>
+#include <cstdint>
 
+#include "host/region.h"
 #include "host/sf_layout.h"
 #include "host/status.h"
 
@@ -12,10 +14,21 @@ namespace {
 
 constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
 
-// All problems of a tensor take fewer bytes than this power of two, which keeps their arithmetic in 64 bits.
-constexpr int kProblemsBytes = 48;
-
+// Addresses, row pitches and strides are multiples of the alignment: TMA, and stores of 16 bytes, need it.
 int elements_of_alignment(const Tensor& t) { return t.alignment * 8 / t.bits; }
+
+// A launch asks these two of every tensor, and a division takes longer than all else in them.
+
+// Do so many elements end between two multiples of the alignment? Both are powers of two, of bits.
+bool misaligned(int64_t elements, const Tensor& t) {
+  return (static_cast<uint64_t>(elements) * static_cast<uint64_t>(t.bits) & (8u * t.alignment - 1)) != 0;
+}
+
+// Do `count` pieces of `elements` elements take 2^log2_bytes bytes or more? Counts have 31 bits.
+bool reach(int64_t elements, int64_t count, int32_t bits, int log2_bytes) {
+  int64_t all = 0;
+  return __builtin_mul_overflow(elements, count * bits, &all) || all >= int64_t{8} << log2_bytes;
+}
 
 // Rows without gaps between them count as one.
 Region region_of(const Tensor& t) {
@@ -25,32 +38,24 @@ Region region_of(const Tensor& t) {
 
 }  // namespace
 
-Tensor resolved(Tensor t) {
-  t.compact = t.pitch == 0;
-  if (t.compact) t.pitch = t.row_elements;
-  // The product wraps for a pitch that check_pitch refuses.
-  if (t.problems == 1 || t.stride == 0)
-    t.stride = static_cast<int64_t>(static_cast<uint64_t>(t.rows) * static_cast<uint64_t>(t.pitch));
-  return t;
-}
-
-dualgemm_status_t check_pitch(const Tensor& t, const char* columns) {
+dualgemm_status_t check_pitch(const Tensor& t, const char* columns, int log2_bytes) {
   if (!t.has_pitch()) return kOk;
-  const int multiple = elements_of_alignment(t);
-  if (t.compact && t.pitch % multiple != 0)
+  if (t.compact && misaligned(t.pitch, t)) {
+    const int multiple = elements_of_alignment(t);
     return fail(DUALGEMM_STATUS_INVALID_STRIDE,
                 "%s=%" PRId64 ": rows must start at multiples of %" PRId32 " bytes, pass %s >= %" PRId64,
                 columns, t.pitch, t.alignment, t.pitch_name, ceil_div(t.pitch, multiple) * multiple);
+  }
   if (t.pitch < t.row_elements)
     return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be at least %s=%" PRId64, t.pitch_name,
                 t.pitch, columns, t.row_elements);
-  if (t.pitch % multiple != 0)
+  if (misaligned(t.pitch, t))
     return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be a multiple of %d", t.pitch_name,
-                t.pitch, multiple);
-  if (t.pitch >= (int64_t{1} << kProblemsBytes) / t.rows * 8 / t.bits)
+                t.pitch, elements_of_alignment(t));
+  if (reach(t.pitch, t.rows, t.bits, log2_bytes))
     return fail(DUALGEMM_STATUS_INVALID_STRIDE,
                 "%s=%" PRId64 ": %" PRId64 " rows must take less than 2^%d bytes", t.pitch_name, t.pitch,
-                t.rows, kProblemsBytes);
+                t.rows, log2_bytes);
   return kOk;
 }
 
@@ -61,10 +66,10 @@ dualgemm_status_t check_stride(const Tensor& t) {
   if (t.stride < t.elements())
     return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be at least %" PRId64 ", one problem",
                 t.stride_name, t.stride, t.elements());
-  if (t.stride % elements_of_alignment(t) != 0)
+  if (misaligned(t.stride, t))
     return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be a multiple of %d", t.stride_name,
                 t.stride, elements_of_alignment(t));
-  if (t.stride / 8 >= (int64_t{1} << kProblemsBytes) / t.problems / t.bits)
+  if (reach(t.stride, t.problems, t.bits, kProblemsBytes))
     return fail(DUALGEMM_STATUS_INVALID_STRIDE,
                 "%s=%" PRId64 ": %" PRId32 " problems must take less than 2^%d bytes", t.stride_name,
                 t.stride, t.problems, kProblemsBytes);
@@ -72,12 +77,24 @@ dualgemm_status_t check_stride(const Tensor& t) {
 }
 
 dualgemm_status_t check_alignment(const Tensor& t) {
-  if (reinterpret_cast<uintptr_t>(t.base) % static_cast<unsigned>(t.alignment) == 0) return kOk;
+  if ((reinterpret_cast<uintptr_t>(t.base) & (static_cast<unsigned>(t.alignment) - 1)) == 0) return kOk;
   return fail(DUALGEMM_STATUS_MISALIGNED, "%s=%p: must be %" PRId32 "-byte aligned", t.name, t.base,
               t.alignment);
 }
 
+dualgemm_status_t check_end(const Tensor& t) {
+  const int64_t bytes = t.all_bytes();
+  if (bytes == 0 || static_cast<uint64_t>(bytes) - 1 <= UINTPTR_MAX - reinterpret_cast<uintptr_t>(t.base))
+    return kOk;
+  return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%p: its %" PRId64 " bytes reach beyond the last address",
+              t.name, t.base, bytes);
+}
+
 dualgemm_status_t check_overlap(const Tensor& output, const Tensor& other) {
+  // Most end before the other begins.
+  if (output.last_byte() < reinterpret_cast<uintptr_t>(other.base) ||
+      other.last_byte() < reinterpret_cast<uintptr_t>(output.base))
+    return kOk;
   if (!overlap(region_of(output), region_of(other))) return kOk;
   return fail(DUALGEMM_STATUS_ALIASING, "%s=%p: overlaps %s=%p", output.name, output.base, other.name,
               other.base);

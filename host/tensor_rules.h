@@ -1,19 +1,35 @@
-// tensor_rules.h -- the rules about one tensor of a conversion: its pitch, its stride, its alignment, and
-// which bytes it takes. Texts start with the argument and its value.
+// tensor_rules.h -- the rules about one tensor of a launch or of a conversion, and about two: pitch, stride,
+// alignment, the bytes that it takes. Texts start with the argument and its value.
 #pragma once
 
 #include "host/problem.h"
-#include "host/region.h"
 
 namespace dualgemm {
 
-// Fills in what a pitch or a stride of 0 stands for.
-Tensor resolved(Tensor t);
+// All problems of a tensor take fewer bytes than this power of two, which is more than a GPU can address and
+// keeps the arithmetic of bytes in 64 bits.
+inline constexpr int kProblemsBytes = 48;
 
-// `columns` is what the caller calls the elements of a row.
-dualgemm_status_t check_pitch(const Tensor& t, const char* columns);
+// Fills in what a pitch or a stride of 0 stands for. The stride of a single problem is not looked at. A pitch
+// that no rule has seen yet may be so large that the product wraps; it is refused before anything looks at
+// the stride.
+inline Tensor resolved(Tensor t) {
+  t.compact = t.pitch == 0;
+  if (t.compact) t.pitch = t.row_elements;
+  if (t.problems == 1 || t.stride == 0)
+    t.stride = static_cast<int64_t>(static_cast<uint64_t>(t.rows) * static_cast<uint64_t>(t.pitch));
+  t.most_rows = t.rows;
+  return t;
+}
+
+// `columns` is what the caller calls the elements of a row. The rows of a problem take less than 2^log2_bytes
+// bytes.
+dualgemm_status_t check_pitch(const Tensor& t, const char* columns, int log2_bytes = kProblemsBytes);
+// Checks the step from one problem to the next.
 dualgemm_status_t check_stride(const Tensor& t);
 dualgemm_status_t check_alignment(const Tensor& t);
+// These look at addresses, after the rules above: the tensor ends within 64 bits, and the two share no byte.
+dualgemm_status_t check_end(const Tensor& t);
 dualgemm_status_t check_overlap(const Tensor& output, const Tensor& other);
 
 }  // namespace dualgemm

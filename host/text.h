@@ -26,7 +26,7 @@ class Text {
   void add_member(const char* member) { add("%s%s", used_ ? ", " : "", member); }
 
  private:
-  char text_[kSize] = "";
+  char text_[kSize] = {};  // clang 14 gives each size the zeros of the first one for a literal here
   size_t used_ = 0;
 };
 

@@ -3,6 +3,7 @@
 
 #include "host/validate.h"
 
+#include <array>
 #include <cinttypes>
 #include <cmath>
 #include <limits>
@@ -10,10 +11,10 @@
 
 #include "host/arguments.h"
 #include "host/names.h"
-#include "host/region.h"
 #include "host/sf_layout.h"
 #include "host/status.h"
 #include "host/supported.h"
+#include "host/tensor_rules.h"
 #include "host/text.h"
 #include "kernel/plan.h"
 
@@ -28,32 +29,31 @@ constexpr uint32_t kKnownFlags = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHT
                                  DUALGEMM_FLAG_BATCH_INVARIANT | DUALGEMM_FLAG_CHECK_POINTERS |
                                  DUALGEMM_FLAG_EXACT_ACT | DUALGEMM_FLAG_NO_FALLBACK;
 
-// Addresses, row pitches and strides are multiples of the alignment: TMA, and stores of 16 bytes, need it.
-int elements_of_alignment(const Tensor& t) { return t.alignment * 8 / t.bits; }
-
-// Numbers of bytes stay below these powers of two. TMA strides are below the first, which is kept for a whole
-// operand, too; the second is more than a GPU can address, and keeps byte arithmetic in 64 bits.
+// TMA strides are below this power of two, in bytes, which is kept for a whole operand, too.
 constexpr int kInputBytes = 40;
-constexpr int kProblemsBytes = 48;
 
 dualgemm_status_t check_enums(const dualgemm_args_t& args) {
   if (args.flags & ~kKnownFlags)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "flags=0x%" PRIx32 ": unknown bits 0x%" PRIx32, args.flags,
                 args.flags & ~kKnownFlags);
-  const struct {
+  static constexpr struct {
     const char* name;
-    int32_t value, last;
-  } enums[] = {
-      {"activation", args.activation, DUALGEMM_ACTIVATION_SITU},
-      {"c_dtype", args.c_dtype, DUALGEMM_DTYPE_FP8_E4M3},
-      {"bias_dtype", args.bias_dtype, DUALGEMM_DTYPE_FP32},
-      {"d_dtype", args.d_dtype, DUALGEMM_DTYPE_FP32},
-      {"group_mode", args.group_mode, DUALGEMM_GROUP_MASKED},
+    int32_t dualgemm_args_t::*value;
+    int32_t last;
+  } kEnums[] = {
+      {"activation", &dualgemm_args_t::activation, DUALGEMM_ACTIVATION_SITU},
+      {"c_dtype", &dualgemm_args_t::c_dtype, DUALGEMM_DTYPE_FP8_E4M3},
+      {"d_dtype", &dualgemm_args_t::d_dtype, DUALGEMM_DTYPE_FP32},
+      {"group_mode", &dualgemm_args_t::group_mode, DUALGEMM_GROUP_MASKED},
   };
-  for (const auto& e : enums)
-    if (e.value < 0 || e.value > e.last)
-      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must be in [0, %" PRId32 "]", e.name,
-                  e.value, e.last);
+  for (const auto& e : kEnums)
+    if (const int32_t value = args.*e.value; value < 0 || value > e.last)
+      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must be in [0, %" PRId32 "]", e.name, value,
+                  e.last);
+  if (args.bias_dtype != DUALGEMM_DTYPE_BF16 && args.bias_dtype != DUALGEMM_DTYPE_FP32)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "bias_dtype=%" PRId32 " (%s): must be %d (%s) or %d (%s)",
+                args.bias_dtype, dtype_name(args.bias_dtype), DUALGEMM_DTYPE_BF16,
+                dtype_name(DUALGEMM_DTYPE_BF16), DUALGEMM_DTYPE_FP32, dtype_name(DUALGEMM_DTYPE_FP32));
   const struct {
     const char* name;
     int32_t value;
@@ -99,12 +99,17 @@ constexpr Range kAboveZero{[](float x) { return x > 0; }, "above 0"};
 // The kernel multiplies it by log2 e.
 constexpr Range kExponent{[](float x) { return std::fabs(x) <= 0x1p127f; },
                           "finite, and at most 2^127 in magnitude"};
-// The kernel divides by a factor of at least 2^-9.
+// For an NVFP4 C the kernel divides by a factor of at least 2^-9; FP8 has the same limit.
 constexpr Range kEncode{[](float x) { return x > 0 && x <= std::numeric_limits<float>::max() / 512; },
                         "above 0, and at most the largest float over 512"};
 // The kernel multiplies by the reciprocal of a bound, which has to be finite.
 constexpr Range kBound{[](float x) { return x > 0 && std::isnormal(x); }, "finite, normal and above 0"};
 
+bool always(const dualgemm_args_t&) { return true; }
+bool is_swiglu(const dualgemm_args_t& args) {
+  return args.activation == DUALGEMM_ACTIVATION_SWIGLU || args.activation == DUALGEMM_ACTIVATION_SWIGLU_STEP;
+}
+bool is_situ(const dualgemm_args_t& args) { return args.activation == DUALGEMM_ACTIVATION_SITU; }
 bool encodes(const dualgemm_args_t& args) {
   return args.c_dtype == DUALGEMM_DTYPE_NVFP4 || args.c_dtype == DUALGEMM_DTYPE_FP8_E4M3;
 }
@@ -112,55 +117,54 @@ bool encodes(const dualgemm_args_t& args) {
 // A parameter that the activation or the output does not take has to keep its default: nothing that a caller
 // asks for is ignored.
 dualgemm_status_t check_parameters(const dualgemm_args_t& args) {
-  const bool swiglu =
-      args.activation == DUALGEMM_ACTIVATION_SWIGLU || args.activation == DUALGEMM_ACTIVATION_SWIGLU_STEP;
-  const bool situ = args.activation == DUALGEMM_ACTIVATION_SITU;
-  const dualgemm_args_t initial = default_args();
-  const struct {
+  static constexpr struct {
     const char* name;
-    float value;
+    float dualgemm_args_t::*value;
     Range range;
-    bool taken;
-    float initial;
+    bool (*taken)(const dualgemm_args_t&);
     const char* rule;
-  } parameters[] = {
-      {"alpha1", args.alpha1, kFinite, true, 1, nullptr},
-      {"alpha2", args.alpha2, kFinite, true, 1, nullptr},
-      {"swiglu_alpha", args.swiglu_alpha, kExponent, swiglu, initial.swiglu_alpha,
+  } kParameters[] = {
+      {"alpha1", &dualgemm_args_t::alpha1, kFinite, always, nullptr},
+      {"alpha2", &dualgemm_args_t::alpha2, kFinite, always, nullptr},
+      {"swiglu_alpha", &dualgemm_args_t::swiglu_alpha, kExponent, is_swiglu,
        "1 unless activation is SWIGLU or SWIGLU_STEP"},
-      {"swiglu_beta", args.swiglu_beta, kFinite, swiglu, initial.swiglu_beta,
+      {"swiglu_beta", &dualgemm_args_t::swiglu_beta, kFinite, is_swiglu,
        "0 unless activation is SWIGLU or SWIGLU_STEP"},
-      {"swiglu_limit", args.swiglu_limit, kAboveZero, swiglu, initial.swiglu_limit,
+      {"swiglu_limit", &dualgemm_args_t::swiglu_limit, kAboveZero, is_swiglu,
        "infinity unless activation is SWIGLU or SWIGLU_STEP"},
-      {"situ_gate", args.situ_gate, kBound, situ, initial.situ_gate, "4 unless activation is SITU"},
-      {"situ_up", args.situ_up, kBound, situ, initial.situ_up, "25 unless activation is SITU"},
-      {"c_global_scale", args.c_global_scale, kEncode, encodes(args), initial.c_global_scale,
+      {"situ_gate", &dualgemm_args_t::situ_gate, kBound, is_situ, "4 unless activation is SITU"},
+      {"situ_up", &dualgemm_args_t::situ_up, kBound, is_situ, "25 unless activation is SITU"},
+      {"c_global_scale", &dualgemm_args_t::c_global_scale, kEncode, encodes,
        "1 unless c_dtype is NVFP4 or FP8_E4M3"},
   };
-  for (const auto& p : parameters) {
-    const bool in_range = p.range.holds(p.value);
-    if (!in_range || !(p.taken || p.value == p.initial))
-      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%g: must be %s", p.name, static_cast<double>(p.value),
+  const dualgemm_args_t& initial = default_args();
+  for (const auto& p : kParameters) {
+    const float value = args.*p.value;
+    if (value == initial.*p.value) continue;
+    const bool in_range = p.range.holds(value);
+    if (!in_range || !p.taken(args))
+      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%g: must be %s", p.name, static_cast<double>(value),
                   in_range ? p.rule : p.range.text);
   }
   return kOk;
 }
 
 dualgemm_status_t check_numbers(const dualgemm_args_t& args) {
-  const struct {
+  static constexpr struct {
     const char* name;
-    int32_t value;
-  } counts[] = {{"m", args.m},
-                {"n", args.n},
-                {"k", args.k},
-                {"batch", args.batch},
-                {"max_sms", args.max_sms},
-                {"expected_rows", args.expected_rows},
-                {"alpha_stride", args.alpha_stride},
-                {"c_global_scale_stride", args.c_global_scale_stride}};
-  for (const auto& c : counts)
-    if (c.value < 0)
-      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must not be negative", c.name, c.value);
+    int32_t dualgemm_args_t::*value;
+  } kCounts[] = {{"m", &dualgemm_args_t::m},
+                 {"n", &dualgemm_args_t::n},
+                 {"k", &dualgemm_args_t::k},
+                 {"batch", &dualgemm_args_t::batch},
+                 {"max_sms", &dualgemm_args_t::max_sms},
+                 {"expected_rows", &dualgemm_args_t::expected_rows},
+                 {"alpha_stride", &dualgemm_args_t::alpha_stride},
+                 {"c_global_scale_stride", &dualgemm_args_t::c_global_scale_stride}};
+  for (const auto& c : kCounts)
+    if (args.*c.value < 0)
+      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must not be negative", c.name,
+                  args.*c.value);
   if (auto status = check_groups(args)) return status;
   return check_parameters(args);
 }
@@ -241,12 +245,15 @@ dualgemm_status_t check_absent(const dualgemm_args_t& args) {
        "c_global_scale_dev is NULL"},
   };
   for (const auto& part : parts)
-    if (!part.there && part.value != 0)
+    if (part.value != 0 && !part.there)
       return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId64 ": must be 0 where %s", part.name, part.value,
                   part.missing);
   if (!args.workspace && args.workspace_size != 0)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "workspace_size=%zu: must be 0 where workspace is NULL",
                 args.workspace_size);
+  if (args.workspace_size >> kProblemsBytes)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "workspace_size=%zu: must be less than 2^%d",
+                args.workspace_size, kProblemsBytes);
   return kOk;
 }
 
@@ -275,57 +282,18 @@ dualgemm_status_t check_shared_rows(const dualgemm_args_t& args) {
   return kOk;
 }
 
-// `columns` is what the caller calls the elements of a row.
-dualgemm_status_t check_pitch(const Tensor& t, const char* columns, int log2_bytes) {
-  if (!t.has_pitch()) return kOk;
-  const int multiple = elements_of_alignment(t);
-  if (t.compact && t.pitch % multiple != 0)
-    return fail(DUALGEMM_STATUS_INVALID_STRIDE,
-                "%s=%" PRId64 ": rows must start at multiples of %" PRId32 " bytes, pass %s >= %" PRId64,
-                columns, t.pitch, t.alignment, t.pitch_name, ceil_div(t.pitch, multiple) * multiple);
-  if (t.pitch < t.row_elements)
-    return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be at least %s=%" PRId64, t.pitch_name,
-                t.pitch, columns, t.row_elements);
-  if (t.pitch % multiple != 0)
-    return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be a multiple of %d", t.pitch_name,
-                t.pitch, multiple);
-  if (t.pitch >= (int64_t{1} << log2_bytes) / t.rows * 8 / t.bits)
-    return fail(DUALGEMM_STATUS_INVALID_STRIDE,
-                "%s=%" PRId64 ": %" PRId64 " rows must take less than 2^%d bytes", t.pitch_name, t.pitch,
-                t.rows, log2_bytes);
-  return kOk;
-}
-
 dualgemm_status_t check_pitches(const Problem& problem) {
   for (const Tensor& t : problem.read_inputs())
     if (auto status = check_pitch(t, "k", kInputBytes)) return status;
   for (const Tensor& t : problem.written_outputs())
-    if (auto status = check_pitch(t, "n", kProblemsBytes)) return status;
-  return kOk;
-}
-
-// Checks the step from one problem of a tensor to the next.
-dualgemm_status_t check_stride(const Tensor& t) {
-  if (t.stride < 0)
-    return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must not be negative", t.stride_name,
-                t.stride);
-  if (t.stride < t.elements())
-    return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be at least %" PRId64 ", one problem",
-                t.stride_name, t.stride, t.elements());
-  if (t.stride % elements_of_alignment(t) != 0)
-    return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be a multiple of %d", t.stride_name,
-                t.stride, elements_of_alignment(t));
-  if (t.stride / 8 >= (int64_t{1} << kProblemsBytes) / t.problems / t.bits)
-    return fail(DUALGEMM_STATUS_INVALID_STRIDE,
-                "%s=%" PRId64 ": %" PRId32 " problems must take less than 2^%d bytes", t.stride_name,
-                t.stride, t.problems, kProblemsBytes);
+    if (auto status = check_pitch(t, "n")) return status;
   return kOk;
 }
 
 dualgemm_status_t check_strides(const Problem& problem) {
   for (const Tensor& t : problem.read_inputs()) {
     if (auto status = check_stride(t)) return status;
-    if (t.stride / 8 >= (int64_t{1} << kInputBytes) / t.bits)
+    if (t.bytes(t.stride) >= int64_t{1} << kInputBytes)
       return fail(DUALGEMM_STATUS_INVALID_STRIDE, "%s=%" PRId64 ": must be less than 2^%d bytes",
                   t.stride_name, t.stride, kInputBytes);
   }
@@ -334,60 +302,64 @@ dualgemm_status_t check_strides(const Problem& problem) {
   return kOk;
 }
 
-dualgemm_status_t check_aligned(const char* name, const void* pointer, int32_t alignment) {
-  if (reinterpret_cast<uintptr_t>(pointer) % static_cast<unsigned>(alignment) == 0) return kOk;
-  return fail(DUALGEMM_STATUS_MISALIGNED, "%s=%p: must be %" PRId32 "-byte aligned", name, pointer,
-              alignment);
-}
-
-dualgemm_status_t check_alignment(const Problem& problem) {
+dualgemm_status_t check_addresses(const Problem& problem, dualgemm_status_t (*check)(const Tensor&)) {
   for (const Tensor& t : problem.read_inputs())
-    if (auto status = check_aligned(t.name, t.base, t.alignment)) return status;
+    if (auto status = check(t)) return status;
   for (const Tensor& t : problem.written_outputs())
-    if (auto status = check_aligned(t.name, t.base, t.alignment)) return status;
-  return check_aligned("workspace", problem.args.workspace, 256);
+    if (auto status = check(t)) return status;
+  return check(problem.workspace);
 }
 
-// Rows without gaps between them count as one.
-Region region_of(const Tensor& t) {
-  if (!t.has_pitch()) return {t.name, t.base, t.problems, t.bytes(t.stride), 1, 0, t.bytes(t.rows * t.pitch)};
-  return {t.name, t.base, t.problems, t.bytes(t.stride), t.rows, t.bytes(t.pitch), t.bytes(t.row_elements)};
-}
-
+// Nothing overlaps an output, or the workspace. Most tensors end before the other begins, which their first
+// and last addresses say.
 dualgemm_status_t check_aliasing(const Problem& problem) {
-  for (const Tensor& output : problem.written_outputs()) {
-    const auto check = [region = region_of(output)](const Tensor& other) {
-      if (!overlap(region, region_of(other))) return kOk;
-      return fail(DUALGEMM_STATUS_ALIASING, "%s=%p: overlaps %s=%p", region.name, region.base, other.name,
-                  other.base);
-    };
-    for (const Tensor& input : problem.read_inputs())
-      if (auto status = check(input)) return status;
-    for (const Tensor& other : problem.written_outputs())
-      if (&other > &output)
-        if (auto status = check(other)) return status;
+  struct Place {
+    uintptr_t first, last;
+    const Tensor* tensor;
+  };
+  std::array<Place, size_t{kInputs} + kOutputs> places;
+  size_t count = 0;
+  const auto add = [&](const Tensor& t) {
+    places[count++] = {reinterpret_cast<uintptr_t>(t.base), t.last_byte(), &t};
+  };
+  for (const Tensor& input : problem.read_inputs()) add(input);
+  const size_t inputs = count;
+  for (const Tensor& output : problem.written_outputs()) add(output);
+
+  const auto check = [](const Place& x, const Place& y) {
+    return x.last < y.first || y.last < x.first ? kOk : check_overlap(*x.tensor, *y.tensor);
+  };
+  for (size_t output = inputs; output < count; ++output) {
+    for (size_t other = 0; other < inputs; ++other)
+      if (auto status = check(places[output], places[other])) return status;
+    for (size_t other = output + 1; other < count; ++other)
+      if (auto status = check(places[output], places[other])) return status;
   }
+  if (problem.args.workspace_size == 0) return kOk;
+  for (size_t other = 0; other < count; ++other)
+    if (auto status = check_overlap(problem.workspace, *places[other].tensor)) return status;
   return kOk;
 }
 
 }  // namespace
 
 dualgemm_status_t validate(const dualgemm_args_t* user_args, Problem* problem) {
-  dualgemm_args_t args;
-  if (auto status = copy_args(user_args, &args)) return status;
+  const dualgemm_args_t& args = problem->args;
+  if (auto status = copy_args(user_args, &problem->args)) return status;
   if (auto status = check_enums(args)) return status;
   if (auto status = check_numbers(args)) return status;
 
-  *problem = problem_of(args);
+  describe(*problem);
   if (problem->empty) return kOk;
 
-  if (auto status = check_shape(problem->args)) return status;
+  if (auto status = check_shape(args)) return status;
   if (auto status = check_pointers_present(*problem)) return status;
-  if (auto status = check_absent(problem->args)) return status;
-  if (auto status = check_shared_rows(problem->args)) return status;
+  if (auto status = check_absent(args)) return status;
+  if (auto status = check_shared_rows(args)) return status;
   if (auto status = check_pitches(*problem)) return status;
   if (auto status = check_strides(*problem)) return status;
-  if (auto status = check_alignment(*problem)) return status;
+  if (auto status = check_addresses(*problem, check_alignment)) return status;
+  if (auto status = check_addresses(*problem, check_end)) return status;
   if (auto status = check_aliasing(*problem)) return status;
   return check_supported(*problem);
 }

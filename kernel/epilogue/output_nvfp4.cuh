@@ -69,7 +69,7 @@ class Nvfp4Writer {
   static constexpr int kRowsOfCta = kRows ? kSfAtomRows : Traits::kPlan.tile.m;
 
  public:
-  static constexpr int32_t kStoreBytes = 16;  // of one lane along a row, of two down a column
+  static constexpr int32_t kStoreBytes = kRows ? 8 : 16;  // a block, by one lane; two of them, by two lanes
   static constexpr int kLeastWidth = kSfBlock;
 
   DUALGEMM_DEVICE Nvfp4Writer(const Params& p, const Tile& tile, LanePlace at, const Nothing&)

@@ -161,6 +161,8 @@ int main(int argc, char** argv) {
   args.sfa = a.factors, args.sfb1 = b1.factors, args.sfb2 = b2.factors;
   args.c = c_device;
   args.m = m, args.n = n, args.k = k;
+  dualgemm_device_init(&device);
+  dualgemm_instance_info_init(&instance);
   dualgemm(dualgemm_current_device(&device), "dualgemm_current_device");
   dualgemm(dualgemm_select_instance(&args, &device, &instance_id), "dualgemm_select_instance");
   dualgemm(dualgemm_instance_info(instance_id, &instance), "dualgemm_instance_info");

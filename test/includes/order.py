@@ -38,10 +38,10 @@ KERNEL = [
 HOST = [
     ['dualgemm.h', 'text.h', 'region.*', 'sf_layout.h', 'nvfp4.*', 'cost_constants.h', 'epilogue_work.h'],
     ['status.*', 'problem.h', 'names.h', 'rows.h', 'floats.*'],
-    ['cuda_error.*', 'arguments.*', 'tiling.*', 'instance_kinds.*', 'tensor_rules.*', 'quantize.cpp', 'import.cpp'],
-    ['supported.*', 'cost_model.*', 'device.*', 'tensor_map.*', 'conversion.*'],
-    ['validate.*', 'select_instance.*', 'launch.*', 'convert.*', 'convert_host.cpp'],
-    ['choice.*', 'reference.cpp'],
+    ['cuda_error.*', 'structure.*', 'tensor_rules.*', 'tiling.*', 'instance_kinds.*', 'quantize.cpp', 'import.cpp'],
+    ['arguments.*', 'supported.*', 'cost_model.*', 'device.*', 'driver_function.*', 'conversion.*'],
+    ['tensor_map.*', 'check_pointers.*', 'validate.*', 'select_instance.*', 'convert.*', 'convert_host.cpp'],
+    ['choice.*', 'launch.*', 'reference.cpp'],
     ['api.cpp'],
 ]
 # house -> (folder, prefix of its own includes, levels, the other houses that it may include)

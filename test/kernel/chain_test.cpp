@@ -109,6 +109,7 @@ TEST_CASE("chain: from end to end, the second launch is what fp64 makes of the f
     ProblemSet set;
     dualgemm_activation_t activation;
     void (*give)(Problem&, Rng&);
+    int32_t second_n = 72;
   };
   const auto nothing = [](Problem&, Rng&) {};
   const Chain chains[] = {
@@ -119,7 +120,10 @@ TEST_CASE("chain: from end to end, the second launch is what fp64 makes of the f
       {"groups", make_offsets(Data::kFullRange, {40, 0, 129, 1}, 176, 272, 23),
        DUALGEMM_ACTIVATION_GEGLU_TANH, nothing},
       {"groups with capacities", make_masked(Data::kFullRange, {7, 130, 0}, 208, 272, 24, 9),
-       DUALGEMM_ACTIVATION_SITU, give_biases}};
+       DUALGEMM_ACTIVATION_SITU, give_biases},
+      // GLM-4.5-Air: an eighth of an expert's 1408, and the hidden size
+      {"an expert of a model", make_batch(Data::kFullRange, 1, 30, 176, 4096, 26), DUALGEMM_ACTIVATION_SWIGLU,
+       nothing, 4096}};
   for (const Chain& chain : chains) {
     DYNAMIC_SECTION(chain.name) {
       ProblemSet first = chain.set;
@@ -134,7 +138,7 @@ TEST_CASE("chain: from end to end, the second launch is what fp64 makes of the f
       const std::vector<Output> between = from.download();
 
       ProblemSet second = first;
-      second.n = 72;
+      second.n = chain.second_n;
       second.k = first.n;
       int64_t rows = 0, others = 0;
       for (size_t i = 0; i < between.size(); ++i) {

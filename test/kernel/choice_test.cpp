@@ -147,8 +147,10 @@ TEST_CASE("without BATCH_INVARIANT the number of rows decides how K is split", "
     for (int32_t m : {1, 2, 17, 128, kMostRows}) {
       const DeviceProblem problem(make_problem(Data::kFullRange, m, weights.n, weights.k, 31), {});
       dualgemm_device_t device;
+      dualgemm_device_init(&device);
       int32_t id = 0;
       dualgemm_instance_info_t info;
+      dualgemm_instance_info_init(&info);
       check_status(dualgemm_current_device(&device));
       check_status(dualgemm_select_instance(&problem.args(), &device, &id));
       check_status(dualgemm_instance_info(id, &info));

@@ -1,6 +1,9 @@
 // cube_test.cpp -- every combination of what a launch may ask for is accepted; and the campaign of `make
 // cube`: each is launched, and every instance computes every activation, with edges, under every checker of
 // the judge.
+#include <algorithm>
+#include <array>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,21 +18,24 @@ using bench::Combination;
 
 namespace {
 
-// Rows from one to more than a tile has, so that the library chooses different tiles; biases are both or one
-// of them, factors those of A, of C, or both.
-ProblemSet problems_of(const Combination& x, uint64_t seed) {
-  constexpr int32_t kRows[] = {9, 1, 70, 131}, kColumns[] = {48, 80, 176}, kDepths[] = {80, 16, 272, 528};
-  Rng rng(seed);
-  const int32_t m = kRows[rng.between(0, 3)], n = kColumns[rng.between(0, 2)], k = kDepths[rng.between(0, 3)];
+// Rows from one to more than a tile has, so that the library chooses different tiles; biases of either type,
+// both or one of them; factors of rows of A, and of C or not.
+ProblemSet problems_of(const Combination& x, Rng& rng) {
+  constexpr int32_t kRows[] = {9, 1, 70, 131}, kColumns[] = {48, 80, 176, 336},
+                    kDepths[] = {80, 16, 272, 528};
+  const int32_t m = kRows[rng.between(0, 3)], n = kColumns[rng.between(0, 3)], k = kDepths[rng.between(0, 3)];
+  const uint64_t seed = rng.bits();
   ProblemSet set = x.group_mode == DUALGEMM_GROUP_NONE
                        ? make_batch(Data::kFullRange, x.batch, m, n, k, seed, Alphas::kOwn)
                        : make_groups(x.group_mode, Data::kFullRange, {3, 0, m}, n, k, seed, 2);
-  const int32_t left_out = rng.between(0, 2);
+  const int32_t left_out = rng.between(0, 3);
+  const dualgemm_dtype_t bias_dtype = rng.below(2) == 0 ? DUALGEMM_DTYPE_BF16 : DUALGEMM_DTYPE_FP32;
   for (Problem& p : set.problems) {
-    if (x.biases) give_biases(p, rng);
-    if (x.row_scale) give_row_scale(p, rng), give_c_row_scale(p, rng);
-    if (left_out == 1) p.bias1.clear(), p.row_scale.clear();
-    if (left_out == 2) p.bias2.clear(), p.c_row_scale.clear();
+    if (x.biases) p.bias_dtype = bias_dtype, give_biases(p, rng);
+    if (x.row_scale) give_row_scale(p, rng);
+    if (x.row_scale && left_out == 0) give_c_row_scale(p, rng);
+    if (left_out == 1) p.bias1.clear();
+    if (left_out == 2) p.bias2.clear();
   }
   give_encode(set, x.c_dtype);
   return set;
@@ -52,21 +58,23 @@ ProblemSet around_edges(const dualgemm_instance_info_t& info, size_t turn) {
                      k, turn, 3);
 }
 
-// The library chooses the instance of every second launch. The others get each that there is for them, in
-// turn: of those that split K, which run all their tiles at once, where the number of SMs is not limited.
-SetOptions options_of(const Combination& x, size_t turn) {
+// The library chooses the instance of half of the launches. The others get one of those that there are for
+// them: of those that split K, which run all their tiles at once, where the number of SMs is not limited.
+SetOptions options_of(const Combination& x, Rng& rng) {
   SetOptions options;
-  if (turn % 2 != 0) {
+  if (rng.below(2) == 0) {
     std::vector<NamedInstance> all = general_instances(x.group_mode != DUALGEMM_GROUP_NONE);
     std::erase_if(all, [&](const NamedInstance& instance) {
       return instance.info.c_dtype != x.c_dtype || (x.max_sms != 0 && instance.info.split_k > 1);
     });
-    options = SetOptions(use(all[turn / 2 % all.size()]));
+    options = SetOptions(use(all[rng.below(static_cast<uint32_t>(all.size()))]));
   }
   options.dtype = x.c_dtype;
   options.activation = x.activation;
-  options.flags = x.flags | (turn % 5 == 0 ? DUALGEMM_FLAG_EXACT_ACT : 0);
+  options.flags = x.flags | (rng.below(5) == 0 ? DUALGEMM_FLAG_EXACT_ACT : 0);
   options.max_sms = x.max_sms;
+  options.d = options.amax = rng.below(2) == 0;
+  options.d_dtype = kBeforeActivation[rng.below(std::size(kBeforeActivation))];
   return options;
 }
 
@@ -75,6 +83,51 @@ std::string text(const Combination& x) {
          (x.biases ? ", biases" : "") + (x.row_scale ? ", row factors" : "") + ", group_mode " +
          std::to_string(x.group_mode) + ", batch " + std::to_string(x.batch) + ", flags " +
          std::to_string(x.flags) + ", max_sms " + std::to_string(x.max_sms);
+}
+
+void check_combination(const Combination& x, const SetOptions& options, Rng& rng) {
+  INFO(text(x) << ", instance " << options.instance_id);
+  Judged judged;
+  check_launch(problems_of(x, rng), options);
+  CHECK(judged.findings() == "");
+}
+
+// Returns combinations that have each choice of one thing together with each choice of any other: of those
+// that are left, always one that has most of the pairs that are missing.
+std::vector<Combination> every_pair() {
+  using Pair = std::array<int32_t, 4>;  // a thing and its choice, another and its choice
+  const auto pairs_of = [](const Combination& x) {
+    const int32_t launch = 10 * x.group_mode + x.batch;
+    const std::array<int32_t, 8> chosen = {x.c_dtype,
+                                           x.activation,
+                                           x.biases,
+                                           x.row_scale,
+                                           launch,
+                                           static_cast<int32_t>(x.flags & DUALGEMM_FLAG_PDL),
+                                           static_cast<int32_t>(x.flags & DUALGEMM_FLAG_BATCH_INVARIANT),
+                                           x.max_sms};
+    std::vector<Pair> pairs;
+    for (int32_t i = 0; i < 8; ++i)
+      for (int32_t j = 0; j < i; ++j) pairs.push_back({i, chosen[i], j, chosen[j]});
+    return pairs;
+  };
+  const std::vector<Combination> all = bench::every_combination();
+  std::set<Pair> missing;
+  for (const Combination& x : all)
+    for (const Pair& pair : pairs_of(x)) missing.insert(pair);
+  std::vector<Combination> some;
+  while (!missing.empty()) {
+    const auto gained = [&](const Combination& x) {
+      int32_t gained = 0;
+      for (const Pair& pair : pairs_of(x)) gained += missing.contains(pair);
+      return gained;
+    };
+    some.push_back(*std::max_element(all.begin(), all.end(), [&](const Combination& x, const Combination& y) {
+      return gained(x) < gained(y);
+    }));
+    for (const Pair& pair : pairs_of(some.back())) missing.erase(pair);
+  }
+  return some;
 }
 
 }  // namespace
@@ -87,18 +140,26 @@ TEST_CASE("no combination of output, activation, biases, row factors, launch and
   CHECK(bench::every_combination().size() == 5 * 4 * 224);
 }
 
+TEST_CASE("the cube: every pair of choices gives what the reference says, and nothing is found", "[cube]") {
+  Rng rng(1);
+  const std::vector<Combination> some = every_pair();
+  CHECK(some.size() < 80);
+  for (const Combination& x : some) check_combination(x, options_of(x, rng), rng);
+}
+
 TEST_CASE("the cube: every combination gives what the reference says, and nothing is found", "[.cube]") {
-  size_t turn = 0;
+  Rng rng(2);
   std::set<int32_t> asked_for;
+  std::map<std::pair<bool, bool>, int32_t> launches;  // of instances that are asked for, with limited SMs
   for (const Combination& x : bench::every_combination()) {
-    const SetOptions options = options_of(x, ++turn);
+    const SetOptions options = options_of(x, rng);
     asked_for.insert(options.instance_id);
-    INFO(text(x) << ", instance " << options.instance_id);
-    Judged judged;
-    check_launch(problems_of(x, turn), options);
-    CHECK(judged.findings() == "");
+    ++launches[{options.instance_id != 0, x.max_sms != 0}];
+    check_combination(x, options, rng);
   }
   CHECK(asked_for.size() == 1 + general_instances(false).size() + general_instances(true).size());
+  CHECK(launches.size() == 4);
+  for (const auto& [kind, count] : launches) CHECK(count > 1000);
 }
 
 TEST_CASE("the cube: every instance computes every activation, and nothing is found", "[.cube]") {

@@ -1,6 +1,6 @@
 // models_test.cpp -- layers of published models: their activations with their parameters, their N and K, few
 // rows. N is that of gate and up (the intermediate size), K the hidden size. Where all of a layer would take
-// too long here, there stands what one of several GPUs computes of it: a part of N, or of the experts.
+// too long here, there stands a part of it: of N, of the experts, as one of several GPUs has it, or less.
 //
 // The numbers are those of each model's config.json as its publisher or those who serve it give them. The
 // numbers of rows, factors for them, and NVFP4 as the type of C, are this test's choice.
@@ -51,8 +51,8 @@ const Model kQwen3 = {768, 2048, DUALGEMM_ACTIVATION_SWIGLU, {}, nothing};
 struct Layer {
   const char* name;
   const Model& model;
-  int32_t parts;              // GPUs that share N
-  int32_t experts;            // of this GPU; 1: a launch without groups
+  int32_t parts;              // of N, of which this is one
+  int32_t experts;            // 1: a launch without groups
   std::vector<int32_t> rows;  // of the experts that have any, which are spread over all
   dualgemm_group_mode_t mode;
   dualgemm_dtype_t dtype;
@@ -75,6 +75,7 @@ const std::vector<Layer>& layers() {
       {"Gemma 4 26B-A4B, 16 of 128 experts", kGemma4, 1, 16, {7, 1, 12}, kMasked, kBf16},
       {"Kimi K3, all 896 experts", kKimiK3, 192, 896, std::vector<int32_t>(16, 2), kMasked, kNvfp4},
       {"Kimi K3, one expert", kKimiK3, 1, 1, {12}, kDense, kBf16},
+      {"Kimi K3, one expert for the next launch", kKimiK3, 1, 1, {3}, kDense, kNvfp4},
       {"Step 3.7 Flash, 36 of 288 experts", kStep37, 4, 36, {1, 8, 3}, kOffsets, kBf16},
       {"Step 3.7 Flash, one expert", kStep37, 1, 1, {4}, kDense, kNvfp4},
       {"GLM-4.5-Air, all 128 experts", kGlm45Air, 8, 128, {11, 2, 1, 30}, kOffsets, kNvfp4},

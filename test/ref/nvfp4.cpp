@@ -25,7 +25,8 @@ bool code_may_be(double low, double high, double scale, uint8_t code) {
   const auto at = [&](double y, double direction) {
     return place(e2m1_encode(y * scale + direction * std::fabs(y * scale) * kThreeRoundings));
   };
-  return code < 16 && place(code) >= at(low, -1) && place(code) <= at(high, 1);
+  const bool neighbour = std::abs(place(code) - at((low + high) / 2, 0)) <= 1;
+  return code < 16 && neighbour && place(code) >= at(low, -1) && place(code) <= at(high, 1);
 }
 
 }  // namespace
@@ -53,7 +54,8 @@ BlockVerdict judge_block(const double* exact, const float* error, double encode,
   const double sixth = encode / 6;
   BlockVerdict verdict;
   verdict.factor = factor >= ue4m3_encode(low * sixth * (1 - kThreeRoundings)) &&
-                   factor <= ue4m3_encode(high * sixth * (1 + kThreeRoundings));
+                   factor <= ue4m3_encode(high * sixth * (1 + kThreeRoundings)) &&
+                   std::abs(factor - ue4m3_encode(largest * sixth)) <= 1;
   if (factor > 0x7E) return {false, kAll, 0};
   verdict.exceptions += verdict.factor && factor != ue4m3_encode(largest * sixth);
   if (factor == 0) {

@@ -109,6 +109,7 @@ void check_choice(const dualgemm_device_t& device) {
   int32_t zeros = 0;
   for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
     dualgemm_instance_info_t info;
+    dualgemm_instance_info_init(&info);
     check(dualgemm_instance_info(id, &info) == DUALGEMM_STATUS_SUCCESS, "instance_info");
     const bool ours = std::strstr(info.name, "zeros") != nullptr;
     zeros += ours;
@@ -125,10 +126,12 @@ void check_choice(const dualgemm_device_t& device) {
   dualgemm_args_t args = some_arguments();
   int32_t id = 0;
   dualgemm_instance_info_t info;
+  dualgemm_instance_info_init(&info);
   check(dualgemm_select_instance(&args, &device, &id) == DUALGEMM_STATUS_SUCCESS &&
             dualgemm_instance_info(id, &info) == DUALGEMM_STATUS_SUCCESS && std::strstr(info.name, "zeros"),
         std::string("choice: ") + dualgemm_last_error());
-  const dualgemm_device_t b200 = {10, 0, 148, device.driver_version, 0, "NVIDIA B200", 0, 0};
+  const dualgemm_device_t b200 = {
+      sizeof(dualgemm_device_t), 10, 0, 148, device.driver_version, 0, "NVIDIA B200", 0, 0};
   check(dualgemm_select_instance(&args, &b200, &id) == DUALGEMM_STATUS_SUCCESS &&
             dualgemm_instance_info(id, &info) == DUALGEMM_STATUS_SUCCESS && !std::strstr(info.name, "zeros"),
         std::string("choice on a B200: ") + dualgemm_last_error());
@@ -138,6 +141,7 @@ void check_choice(const dualgemm_device_t& device) {
 
 int main() {
   dualgemm_device_t device;
+  dualgemm_device_init(&device);
   check(dualgemm_current_device(&device) == DUALGEMM_STATUS_SUCCESS, dualgemm_last_error());
   check(device.cc_major == 9 && device.cc_minor == 0, "the device is of compute capability 9.0");
   check(dualgemm_init() == DUALGEMM_STATUS_SUCCESS, dualgemm_last_error());

@@ -12,15 +12,23 @@ namespace {
 thread_local int device = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 thread_local uint64_t calls = 0;
+thread_local const char* failing = nullptr;  // the next call of this function fails
+thread_local cudaError_t failure = cudaSuccess;
+thread_local dualgemm_test::StubWork work{};
 
-cudaError_t answer(cudaError_t error = cudaSuccess) {
+cudaError_t answer(cudaError_t error = cudaSuccess, const char* function = __builtin_FUNCTION()) {
   ++calls;
+  if (failing && std::strcmp(failing, function) == 0) {
+    failing = nullptr;
+    error = failure;
+  }
   if (error != cudaSuccess) last_error = error;
   return error;
 }
 
-cudaError_t answer_in(cudaStream_t stream) {
-  return answer(stream == dualgemm_test::stub_bad_stream() ? cudaErrorInvalidResourceHandle : cudaSuccess);
+cudaError_t answer_in(cudaStream_t stream, const char* function = __builtin_FUNCTION()) {
+  return answer(stream == dualgemm_test::stub_bad_stream() ? cudaErrorInvalidResourceHandle : cudaSuccess,
+                function);
 }
 
 CUresult encode_tiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
@@ -31,11 +39,33 @@ CUresult encode_tiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t, void*, 
   return CUDA_SUCCESS;
 }
 
+// All memory is the device's, and nobody knows where it ends.
+CUresult pointer_attributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr) {
+  ++calls;
+  for (unsigned i = 0; i < count; ++i) {
+    if (attributes[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
+      *static_cast<unsigned*>(data[i]) = CU_MEMORYTYPE_DEVICE;
+    if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) *static_cast<int*>(data[i]) = device;
+  }
+  return CUDA_SUCCESS;
+}
+
+void* driver_function(const char* name) {
+  if (std::strcmp(name, "cuTensorMapEncodeTiled") == 0) return reinterpret_cast<void*>(encode_tiled);
+  if (std::strcmp(name, "cuPointerGetAttributes") == 0) return reinterpret_cast<void*>(pointer_attributes);
+  return nullptr;
+}
+
 }  // namespace
 
 namespace dualgemm_test {
 
 uint64_t stub_calls() { return calls; }
+void stub_fail(const char* function, cudaError_t error) {
+  failing = function;
+  failure = error;
+}
+const StubWork& stub_work() { return work; }
 cudaStream_t stub_bad_stream() { return reinterpret_cast<cudaStream_t>(uintptr_t{0xbad}); }
 
 }  // namespace dualgemm_test
@@ -59,6 +89,11 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   std::strcpy(properties->name, "stub of a B200");
   properties->major = 10;
   properties->multiProcessorCount = 148;
+  return answer();
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  *value = attribute == cudaDevAttrComputeCapabilityMajor ? 10 : 0;
   return answer();
 }
 
@@ -86,24 +121,36 @@ cudaError_t cudaGetLastError() {
 const char* cudaGetErrorName(cudaError_t) { return "cudaErrorInvalidResourceHandle"; }
 const char* cudaGetErrorString(cudaError_t) { return "invalid resource handle"; }
 
-cudaError_t cudaGetDriverEntryPointByVersion(const char*, void** function, unsigned, unsigned long long,
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned, unsigned long long,
                                              cudaDriverEntryPointQueryResult* status) {
-  *function = reinterpret_cast<void*>(encode_tiled);
-  *status = cudaDriverEntryPointSuccess;
+  *function = driver_function(name);
+  *status = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
   return answer();
 }
 
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return answer(); }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void*, void**) {
+  ++work.launches;
+  work.grid = config->gridDim;
+  work.block = config->blockDim;
+  work.smem_bytes = config->dynamicSmemBytes;
+  work.cluster = 1;
+  for (unsigned i = 0; i < config->numAttrs; ++i)
+    if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
+      work.cluster = config->attrs[i].val.clusterDim.x;
   return answer_in(config->stream);
 }
 
 cudaError_t cudaMemset2DAsync(void*, size_t, int, size_t, size_t, cudaStream_t stream) {
+  ++work.fills;
   return answer_in(stream);
 }
 
-cudaError_t cudaMemsetAsync(void*, int, size_t, cudaStream_t stream) { return answer_in(stream); }
+cudaError_t cudaMemsetAsync(void*, int, size_t, cudaStream_t stream) {
+  ++work.fills;
+  return answer_in(stream);
+}
 
 // What nvcc's host objects call: when they register, and in the stubs of kernels, which nobody runs.
 void** __cudaRegisterFatBinary(void*) { return nullptr; }

@@ -11,6 +11,19 @@ namespace dualgemm_test {
 // Returns how many calls this thread has made.
 uint64_t stub_calls();
 
+// The next call that this thread makes of this function, a literal, does nothing and fails so.
+void stub_fail(const char* function, cudaError_t error);
+
+// What this thread has asked devices to do, also where the stream was bad.
+struct StubWork {
+  uint64_t launches, fills;
+  // Of the last launch.
+  dim3 grid, block;
+  unsigned cluster;
+  size_t smem_bytes;
+};
+const StubWork& stub_work();
+
 // A launch or a fill in this stream fails with cudaErrorInvalidResourceHandle.
 cudaStream_t stub_bad_stream();
 

@@ -23,6 +23,7 @@ std::vector<NamedInstance> all_instances() {
   std::vector<NamedInstance> out;
   for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
     NamedInstance instance{id, {}};
+    dualgemm_instance_info_init(&instance.info);
     check_status(dualgemm_instance_info(id, &instance.info));
     out.push_back(instance);
   }

@@ -311,11 +311,13 @@ void DeviceSet::launch(cudaStream_t stream) const { check_status(dualgemm_launch
 
 int32_t DeviceSet::split_k() const {
   dualgemm_device_t device;
+  dualgemm_device_init(&device);
   check_status(dualgemm_current_device(&device));
   int32_t id = 0;
   check_status(dualgemm_select_instance(&args_, &device, &id));
   if (id == 0) return 1;  // no kernel runs
   dualgemm_instance_info_t info;
+  dualgemm_instance_info_init(&info);
   check_status(dualgemm_instance_info(id, &info));
   return info.split_k;
 }

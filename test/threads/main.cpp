@@ -55,7 +55,7 @@ void launch(int thread, int round) {
 
 // The same question has the same answer, whoever asked what in between.
 void ask(int thread, int round) {
-  const dualgemm_device_t b200 = {10, 0, 148, 13000, 0, "B200", 74, 34};
+  const dualgemm_device_t b200 = {sizeof(dualgemm_device_t), 10, 0, 148, 13000, 0, "B200", 74, 34};
   const dualgemm_args_t args = problem(1 + round % 40 * 16, 1024 * (1 + thread), 4096);
   int32_t first = 0, second = 0;
   expect(dualgemm_select_instance(&args, &b200, &first) == DUALGEMM_STATUS_SUCCESS, thread, "a choice");
@@ -63,8 +63,10 @@ void ask(int thread, int round) {
   expect(dualgemm_select_instance(&args, &b200, &second) == DUALGEMM_STATUS_SUCCESS, thread, "a choice");
   expect(first > 0 && first == second, thread, "the same choice twice");
   dualgemm_instance_info_t info;
+  dualgemm_instance_info_init(&info);
   expect(dualgemm_instance_info(first, &info) == DUALGEMM_STATUS_SUCCESS, thread, "what an instance is");
   dualgemm_device_t device;
+  dualgemm_device_init(&device);
   expect(dualgemm_current_device(&device) == DUALGEMM_STATUS_SUCCESS, thread, "the device");
   expect(device.ordinal == device_of(thread, round), thread, "the device of this thread");
   expect(std::strlen(dualgemm_build_info()) > 0, thread, "what the library is");

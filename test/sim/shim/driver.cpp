@@ -12,6 +12,7 @@
 #include "sim/engine/tensor_map.h"
 #include "sim/shim/device.h"
 #include "sim/shim/launch_call.h"
+#include "sim/shim/pointer.h"
 #include "sim/shim/state.h"
 
 using sim::shim::call;
@@ -80,6 +81,29 @@ const ResultName* find_result(CUresult code) {
 std::array<char, sim::shim::kMaxDevices> contexts;
 CUcontext context_of(int device) {
   return reinterpret_cast<CUcontext>(&contexts[static_cast<size_t>(device)]);
+}
+
+template <class T>
+void store(void* place, T value) {
+  std::memcpy(place, &value, sizeof value);
+}
+
+void write_attribute(const sim::shim::Pointer& found, CUdeviceptr pointer, CUpointer_attribute attribute,
+                     void* place) {
+  const bool known = found.type != cudaMemoryTypeUnregistered;
+  const bool managed = found.type == cudaMemoryTypeManaged;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      return store<unsigned>(place, !known                             ? 0
+                                    : found.type == cudaMemoryTypeHost ? CU_MEMORYTYPE_HOST
+                                                                       : CU_MEMORYTYPE_DEVICE);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return store<int>(place, found.device);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return store<unsigned>(place, managed);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return store<CUdeviceptr>(place, known ? pointer : 0);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return store<CUdeviceptr>(place, found.start);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return store<size_t>(place, found.size);
+    default: fail(cudaErrorNotSupported, "this attribute of a pointer is not simulated");
+  }
 }
 
 void encode(CUtensorMap* map, uint32_t type, uint32_t rank, void* base, const uint64_t* dims,
@@ -182,6 +206,17 @@ CUresult cuCtxSetCurrent(CUcontext context) {
 CUresult cuCtxGetDevice(CUdevice* device) { return driver_result(cudaGetDevice(device)); }
 CUresult cuCtxSynchronize() { return driver_result(cudaDeviceSynchronize()); }
 
+// Of memory that CUDA does not know every attribute is 0, as on an H200.
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data,
+                                CUdeviceptr pointer) {
+  return driver_call("cuPointerGetAttributes", [&](Runtime& runtime) {
+    require(count > 0 && attributes && data, "no attributes, or no places for them");
+    const sim::shim::Pointer found =
+        sim::shim::look_up(runtime, reinterpret_cast<const void*>(static_cast<uintptr_t>(pointer)));
+    for (unsigned i = 0; i < count; ++i) write_attribute(found, pointer, attributes[i], data[i]);
+  });
+}
+
 CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* base,
                                 const cuuint64_t* dims, const cuuint64_t* strides, const cuuint32_t* box,
                                 const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
@@ -268,6 +303,7 @@ void* entry_point(const char* name) {
       SIM_ENTRY(cuCtxSetCurrent),
       SIM_ENTRY(cuCtxGetDevice),
       SIM_ENTRY(cuCtxSynchronize),
+      SIM_ENTRY(cuPointerGetAttributes),
       SIM_ENTRY(cuTensorMapEncodeTiled),
       SIM_ENTRY(cuTensorMapReplaceAddress),
       SIM_ENTRY(cuFuncSetAttribute),

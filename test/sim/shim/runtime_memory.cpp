@@ -9,11 +9,14 @@
 
 #include "sim/shim/copy.h"
 #include "sim/shim/device.h"
+#include "sim/shim/pointer.h"
 #include "sim/shim/state.h"
 
 using sim::shim::call;
 using sim::shim::current_device;
+using sim::shim::device_of;
 using sim::shim::fail;
+using sim::shim::host_block_of;
 using sim::shim::HostBlock;
 using sim::shim::require;
 using sim::shim::Rows;
@@ -63,20 +66,6 @@ void release_host(Runtime& runtime, void* pointer, cudaMemoryType type) {
   runtime.memory.release(pointer);
   runtime.host_blocks.erase(block);
   std::free(pointer);
-}
-
-// Returns the block that holds an address, or null.
-const HostBlock* host_block_of(const Runtime& runtime, const void* pointer) {
-  auto next = runtime.host_blocks.upper_bound(address_of(pointer));
-  if (next == runtime.host_blocks.begin()) return nullptr;
-  --next;
-  return address_of(pointer) - next->first < next->second.size ? &next->second : nullptr;
-}
-
-// Returns the device whose memory holds an address, or kNoDevice.
-int device_of(Runtime& runtime, const void* pointer) {
-  const auto* allocation = runtime.memory.find(address_of(pointer), 1);
-  return allocation ? allocation->device : sim::kNoDevice;
 }
 
 bool is_device(Runtime& runtime, const void* pointer) {
@@ -279,21 +268,13 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
   return call("cudaPointerGetAttributes", [&](Runtime& runtime) {
     require(attributes, "no place for the attributes");
+    const sim::shim::Pointer found = sim::shim::look_up(runtime, pointer);
     *attributes = {};
-    void* address = const_cast<void*>(pointer);
-    if (const HostBlock* block = host_block_of(runtime, pointer)) {
-      attributes->type = block->type;
-      attributes->device = block->device;
-      attributes->devicePointer = attributes->hostPointer = address;
-    } else if (const int device = device_of(runtime, pointer); device != sim::kNoDevice) {
-      attributes->type = cudaMemoryTypeDevice;
-      attributes->device = device;
-      attributes->devicePointer = address;
-    } else {
-      attributes->type = cudaMemoryTypeUnregistered;
-      attributes->device = cudaInvalidDeviceId;
-      attributes->hostPointer = address;
-    }
+    attributes->type = found.type;
+    attributes->device = found.device;
+    void* const address = const_cast<void*>(pointer);
+    if (found.type != cudaMemoryTypeUnregistered) attributes->devicePointer = address;
+    if (found.type != cudaMemoryTypeDevice) attributes->hostPointer = address;
   });
 }
 

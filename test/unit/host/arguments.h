@@ -14,7 +14,14 @@ T* address(uintptr_t value) {
   return reinterpret_cast<T*>(value);
 }
 
-inline dualgemm_device_t b200() { return {10, 0, 148, 13000, 0, "NVIDIA B200", 0, 0}; }
+inline dualgemm_device_t b200() {
+  dualgemm_device_t device;
+  dualgemm_device_init(&device);
+  device.cc_major = 10;
+  device.sm_count = 148;
+  device.driver_version = 13000;
+  return device;
+}
 
 // Returns a problem of 256 x 128 outputs, K = 512; every tensor has a gigabyte of its own.
 inline dualgemm_args_t valid_args() {

@@ -6,9 +6,11 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "arguments.h"
+#include "host/conversion.h"
 #include "host/dualgemm.h"
 #include "support/catch.hpp"
 
@@ -257,6 +259,10 @@ TEST_CASE("conversions: what quantising refuses", "[host][conversion]") {
          a.row_scale = address<float>(0x1'c000'0000);
          a.global_scale_dev = address<float>(64);
        }},
+      {kValue, "global_scale_stride=1: must be 0 where global_scale_dev is NULL",
+       [](auto& a) { a.global_scale_stride = 1; }},
+      {kValue, "batch_stride_row_scale=300: must be 0 where row_scale is NULL",
+       [](auto& a) { a.batch_stride_row_scale = 300; }},
       {kStride, "k=48: rows must start at multiples of 16 bytes, pass ldq >= 64", [](auto& a) { a.k = 48; }},
       {kStride, "ldx=511: must be at least k=512", [](auto& a) { a.ldx = 511; }},
       {kStride, "ldx=516: must be a multiple of 8", [](auto& a) { a.ldx = 516; }},
@@ -310,4 +316,110 @@ TEST_CASE("conversions: what quantising refuses", "[host][conversion]") {
        }},
   };
   check<dualgemm_quantize_args_t>(rules, valid_quantize_args(), {quantize, dualgemm_quantize_host_ex});
+}
+
+namespace {
+
+constexpr uintptr_t kAt = 0x8'0000'0000;
+
+// A tensor of a conversion of three groups of 300 rows with counts: its bytes, its alignment, its place.
+template <class Args>
+struct Part {
+  const char* name;
+  uintptr_t bytes, alignment;
+  bool written;
+  std::function<void(Args&, uintptr_t)> place;
+};
+
+// Of two tensors one of which is written, the other may lie right before and right behind it, and no nearer.
+template <class Args, class Validate>
+void check_pairs(const Args& good, const std::vector<Part<Args>>& parts, const Validate& validate) {
+  for (const Part<Args>& one : parts)
+    for (const Part<Args>& two : parts) {
+      if (&one == &two || !one.written) continue;
+      const auto status_at = [&](uintptr_t at) {
+        Args args = good;
+        one.place(args, kAt);
+        two.place(args, at);
+        return validate(args);
+      };
+      const uintptr_t before = kAt - two.bytes, behind = kAt + one.bytes;
+      INFO(one.name << " and " << two.name);
+      CHECK(status_at(kAt) == DUALGEMM_STATUS_ALIASING);
+      CHECK(std::string(dualgemm_last_error()).find(": overlaps ") != std::string::npos);
+      CHECK(status_at(before / two.alignment * two.alignment) == DUALGEMM_STATUS_SUCCESS);
+      CHECK(status_at((before / two.alignment + 1) * two.alignment) == DUALGEMM_STATUS_ALIASING);
+      const uintptr_t up = (behind + two.alignment - 1) / two.alignment * two.alignment;
+      CHECK(status_at(up) == DUALGEMM_STATUS_SUCCESS);
+      CHECK(status_at(up - two.alignment) == DUALGEMM_STATUS_ALIASING);
+    }
+}
+
+template <auto kMember, class Args>
+void put(Args& args, uintptr_t at) {
+  args.*kMember = reinterpret_cast<std::remove_reference_t<decltype(args.*kMember)>>(at);
+}
+
+}  // namespace
+
+TEST_CASE("conversions: no output overlaps an input or another output", "[host][conversion]") {
+  constexpr uintptr_t kGroups = 3, kRows = 300, kColumns = 512, kAtoms = 3 * 128 * kColumns / 16;
+  using Sf = dualgemm_sf_args_t;
+  Sf sf = valid_sf_args();
+  sf.group_mode = DUALGEMM_GROUP_MASKED;
+  sf.groups = kGroups;
+  sf.group_rows = address<const int32_t>(0x2'0000'0000);
+  const Part<Sf> counts = {"group_rows", kGroups * 4, 4, false, put<&Sf::group_rows, Sf>};
+  const uintptr_t linear = kGroups * kRows * kColumns / 16, atoms = kGroups * kAtoms;
+  for (const bool to_atoms : {true, false})
+    check_pairs<Sf>(
+        sf,
+        {{"src", to_atoms ? linear : atoms, uintptr_t{to_atoms ? 1u : 16u}, false, put<&Sf::src, Sf>},
+         {"dst", to_atoms ? atoms : linear, uintptr_t{to_atoms ? 16u : 1u}, true, put<&Sf::dst, Sf>},
+         counts},
+        [&](const Sf& args) {
+          dualgemm::FactorConversion conversion;
+          return dualgemm::validate(&args, to_atoms, &conversion);
+        });
+
+  using Q = dualgemm_quantize_args_t;
+  for (const int32_t mode : {DUALGEMM_SCALE_GIVEN, DUALGEMM_SCALE_TENSOR, DUALGEMM_SCALE_ROW}) {
+    Q q = valid_quantize_args();
+    q.group_mode = DUALGEMM_GROUP_MASKED;
+    q.groups = kGroups;
+    q.group_rows = address<const int32_t>(0x2'0000'0000);
+    q.scale_mode = mode;
+    std::vector<Part<Q>> parts = {
+        {"x", kGroups * kRows * kColumns * 2, 16, false, put<&Q::x, Q>},
+        {"q", kGroups * kRows * kColumns / 2, 16, true, put<&Q::q, Q>},
+        {"sf", kGroups * kAtoms, 16, true, put<&Q::sf, Q>},
+        {"group_rows", kGroups * 4, 4, false, put<&Q::group_rows, Q>},
+    };
+    if (mode == DUALGEMM_SCALE_GIVEN) {
+      q.global_scale_dev = address<const float>(0x2'1000'0000);
+      q.global_scale_stride = 1;
+      parts.push_back({"global_scale_dev", kGroups * 4, 4, false, put<&Q::global_scale_dev, Q>});
+    }
+    if (mode == DUALGEMM_SCALE_TENSOR) {
+      q.tensor_scales = address<float>(0x2'2000'0000);
+      parts.push_back({"tensor_scales", 3 * 4, 4, true, put<&Q::tensor_scales, Q>});
+    }
+    if (mode == DUALGEMM_SCALE_ROW) {
+      q.row_scale = address<float>(0x2'3000'0000);
+      parts.push_back({"row_scale", kGroups * kRows * 4, 4, true, put<&Q::row_scale, Q>});
+    }
+    check_pairs<Q>(q, parts, [](const Q& args) {
+      dualgemm::Quantization quantization;
+      return dualgemm::validate(&args, &quantization);
+    });
+  }
+}
+
+TEST_CASE("conversions: a tensor ends within the addresses that there are", "[host][conversion]") {
+  const auto value = DUALGEMM_STATUS_INVALID_VALUE;
+  check<dualgemm_sf_args_t>({{value, "src=0xffffffffffffda81: its 9600 bytes reach beyond the last address",
+                              [](auto& a) { a.src = address(uintptr_t{0} - 9599); }},
+                             {value, "dst=0xffffffffffffd010: its 12288 bytes reach beyond the last address",
+                              [](auto& a) { a.dst = address(uintptr_t{0} - 0x2ff0); }}},
+                            valid_sf_args(), {swizzle, dualgemm_sf_swizzle_host});
 }

@@ -287,18 +287,23 @@ TEST_CASE("each step of a general epilogue adds what its instructions and loads 
 }
 
 TEST_CASE("a conversion costs its instructions, and the more the narrower the type", "[host][cost_model]") {
-  for_general([](const Instance& instance, const Shape& shape, double results) {
-    const auto with = [&](CType c_type) {
+  CostConstants free_stores = kB200Costs, slow_parts = kB200Costs;
+  free_stores.store = free_stores.store_part = 0;
+  slow_parts.store_part = 1000;
+  for_general([&](const Instance& instance, const Shape& shape, double results) {
+    const auto with = [&](CType c_type, const CostConstants& constants) {
       Instance other = instance;
-      other.epilogue.c_type = c_type;  // what is stored stays
-      return epilogue_cycles(other, shape);
+      other.epilogue.c_type = c_type;  // what is stored stays, but for factors
+      return epilogue_cycles(other, shape, constants);
     };
     const auto of_chunk = [&](double instructions) { return results * instructions / 16 / 80; };
-    const double fp16 = with(CType::kFp16);
-    CHECK(with(CType::kBf16) == fp16);
-    CHECK(close(with(CType::kFp32), fp16 - of_chunk(2)));
-    CHECK(close(with(CType::kFp8), fp16 + of_chunk(17)));
-    CHECK(close(with(CType::kNvfp4), fp16 + of_chunk(instance.plan.mma.swap_ab ? 204 : 49)));
+    const double fp16 = with(CType::kFp16, free_stores);
+    CHECK(with(CType::kBf16, free_stores) == fp16);
+    CHECK(close(with(CType::kFp32, free_stores), fp16 - of_chunk(2)));
+    CHECK(close(with(CType::kFp8, free_stores), fp16 + of_chunk(17)));
+    CHECK(close(with(CType::kNvfp4, free_stores), fp16 + of_chunk(instance.plan.mma.swap_ab ? 204 : 49)));
+    // A factor of 16 results is a store of its own.
+    CHECK(with(CType::kNvfp4, slow_parts) - with(CType::kFp8, slow_parts) > 1000 * results / 16 * 0.9);
   });
 }
 

@@ -14,6 +14,7 @@
 
 TEST_CASE("the current device is described as the runtime describes it", "[host][launch]") {
   dualgemm_device_t device;
+  dualgemm_device_init(&device);
   REQUIRE(dualgemm_current_device(&device) == DUALGEMM_STATUS_SUCCESS);
   cudaDeviceProp properties;
   REQUIRE(cudaGetDeviceProperties(&properties, 0) == cudaSuccess);

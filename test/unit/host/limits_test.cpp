@@ -2,6 +2,7 @@
 // than max_sms, and under BATCH_INVARIANT an instance that does not depend on how many rows there are.
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -127,6 +128,39 @@ TEST_CASE("an instance that is asked for keeps max_sms or is refused", "[host][l
   }
   CHECK(accepted > 100);
   CHECK(refused > 100);
+}
+
+TEST_CASE("a grid has fewer than 2^31 CTAs, however they are demanded", "[host][limits]") {
+  const dualgemm_device_t device = b200();
+  int limited = 0;
+  for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
+    const TilePlan& tile = instance(id - 1).plan.tile;
+    const int32_t cluster = instance(id - 1).plan.cluster_size();
+    if (tile.grouped) continue;
+    dualgemm_args_t args = forced(id, valid_args());
+    args.k = 32;
+    args.m = 1;
+    args.n = 32;  // one tile of each problem
+    args.c = address(uintptr_t{1} << 56);
+    args.sfc = args.sfc ? address(uintptr_t{1} << 57) : nullptr;
+    const int32_t most = std::numeric_limits<int32_t>::max() / (tile.split_k > 1 ? cluster : 1);
+    args.batch = most;
+    CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_SUCCESS);
+    CHECK(grid_of(args, instance(id - 1)) <= std::numeric_limits<int32_t>::max());
+    if (tile.split_k == 1) continue;
+    args.batch = most + 1;
+    CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_NOT_SUPPORTED);
+    const std::string expected = "m=1, n=32, batch=" + std::to_string(most + 1) + ": are " +
+                                 std::to_string(most + 1) + " tiles of " + std::to_string(tile.m) + " x " +
+                                 std::to_string(tile.n) + ", each computed by " + std::to_string(cluster) +
+                                 " CTAs at once, must be at most 2^31-1 CTAs";
+    CHECK(std::string(dualgemm_last_error()) == expected);
+    // The library's own choice takes no split-K for so many.
+    args.instance_id = 0;
+    CHECK(selected(args).plan.tile.split_k == 1);
+    ++limited;
+  }
+  CHECK(limited > 0);
 }
 
 TEST_CASE("a cluster that the device cannot hold is refused", "[host][limits]") {

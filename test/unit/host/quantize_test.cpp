@@ -284,6 +284,29 @@ TEST_CASE("dequantisation ignores the sign of a factor and passes NaN on", "[hos
   for (const float value : x) CHECK(std::isnan(value));
 }
 
+TEST_CASE("a matrix without elements needs no memory, however many rows it has", "[host][quantize]") {
+  constexpr int32_t kRows = std::numeric_limits<int32_t>::max();
+  CHECK(dualgemm_quantize_host(nullptr, kRows, 0, 0, 1, nullptr, 32, nullptr) == DUALGEMM_STATUS_SUCCESS);
+  CHECK(dualgemm_dequantize_host(nullptr, 32, nullptr, kRows, 0, 1, nullptr, 0) == DUALGEMM_STATUS_SUCCESS);
+  float g = 0;
+  CHECK(dualgemm_global_scale_host(nullptr, kRows, 0, 0, &g) == DUALGEMM_STATUS_SUCCESS);
+  CHECK(g == 1);
+}
+
+TEST_CASE("a negative scale, which only device memory can hold, makes NaN of its blocks",
+          "[host][quantize]") {
+  alignas(16) float x[16];
+  alignas(16) uint8_t q[8], sf[512];
+  std::fill_n(x, 16, 1000.0f);
+  const float negative = -1;
+  dualgemm_quantize_args_t args;
+  dualgemm_quantize_args_init(&args);
+  args.rows = 1, args.k = 16, args.ldq = 32, args.x_dtype = DUALGEMM_DTYPE_FP32;
+  args.x = x, args.q = q, args.sf = sf, args.global_scale_dev = &negative;
+  REQUIRE(dualgemm_quantize_host_ex(&args) == DUALGEMM_STATUS_SUCCESS);
+  CHECK(sf[0] == 0x7F);
+}
+
 TEST_CASE("global scale", "[host][quantize]") {
   const auto scale_of = [](std::vector<float> x) {
     x.resize(16);

@@ -105,6 +105,23 @@ TEST_CASE("rows of one buffer at pitches with a common divisor are told apart", 
   CHECK(overlap(x, y));
 }
 
+TEST_CASE("tensors at both ends of the addresses are told apart", "[host][region]") {
+  const auto at = [](uintptr_t address) {
+    return Region{"region", reinterpret_cast<const void*>(address), 2, 64, 1, 0, 16};  // 80 bytes
+  };
+  constexpr uintptr_t kLast = ~uintptr_t{0};
+  for (const uintptr_t other :
+       {uintptr_t{0}, uintptr_t{1} << 62, uintptr_t{1} << 63, (uintptr_t{1} << 63) + 1, kLast - 80 - 79,
+        kLast - 79 - 48, kLast - 79 - 16}) {
+    CHECK(!overlap(at(kLast - 79), at(other)));
+    CHECK(!overlap(at(other), at(kLast - 79)));
+  }
+  for (const uintptr_t other : {kLast - 79, kLast - 79 - 15, kLast - 79 - 79, kLast - 79 - 64}) {
+    CHECK(overlap(at(kLast - 79), at(other)));
+    CHECK(overlap(at(other), at(kLast - 79)));
+  }
+}
+
 TEST_CASE("large tensors of many problems are compared in no time", "[host][region]") {
   const int64_t many = int64_t{1} << 31;
   const Region x = {"x", reinterpret_cast<const void*>(uintptr_t{1} << 50), many, 1 << 16, 16, 4096, 2048};

@@ -39,7 +39,7 @@ inline constexpr const char* kFields =
 // address, NULL, or an enumerator with its name.
 inline bool names_a_field(const std::string& text) {
   static const std::regex form(
-      "([a-z0-9_]+)=(NULL|0x[0-9a-f]+|-?[0-9.e+-]+|-?inf|-?nan)( \\([A-Z0-9_]+\\))?[:,] .+");
+      "([a-z0-9_]+)=(NULL|0x[0-9a-f]+|-?[0-9.e+-]+|-?inf|-?nan)( \\(([A-Z0-9_]+|unknown)\\))?[:,] .+");
   std::smatch part;
   return std::regex_match(text, part, form) &&
          std::string(kFields).find(" " + part[1].str() + " ") != std::string::npos;

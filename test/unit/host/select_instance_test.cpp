@@ -94,6 +94,7 @@ float* somewhere() { return dualgemm_test::address<float>(0x4'0000'0000); }
 
 dualgemm_instance_info_t info_of(int32_t id) {
   dualgemm_instance_info_t info;
+  dualgemm_instance_info_init(&info);
   REQUIRE(dualgemm_instance_info(id, &info) == DUALGEMM_STATUS_SUCCESS);
   return info;
 }
@@ -369,6 +370,13 @@ TEST_CASE("the caller's wishes reach the choice", "[host][select_instance]") {
     CHECK(dualgemm_select_instance(&args, &device, nullptr) == DUALGEMM_STATUS_NULL_POINTER);
     CHECK(id == -1);
   }
+  SECTION("a device that is refused leaves the id as it was") {
+    dualgemm_device_t device = b200();
+    device.sm_count = 0;
+    int32_t id = -1;
+    CHECK(dualgemm_select_instance(&args, &device, &id) == DUALGEMM_STATUS_INVALID_VALUE);
+    CHECK(id == -1);
+  }
 }
 
 TEST_CASE("a launch gets a plain instance exactly where it asks for a plain SwiGLU",
@@ -510,6 +518,7 @@ TEST_CASE("every instance keeps to its static budget", "[host][select_instance]"
   }
   CHECK(names.size() == static_cast<size_t>(dualgemm_instance_count()));
   dualgemm_instance_info_t info;
+  dualgemm_instance_info_init(&info);
   CHECK(dualgemm_instance_info(0, &info) == DUALGEMM_STATUS_INVALID_VALUE);
   CHECK(dualgemm_instance_info(dualgemm_instance_count() + 1, &info) == DUALGEMM_STATUS_INVALID_VALUE);
   CHECK(dualgemm_instance_info(1, nullptr) == DUALGEMM_STATUS_NULL_POINTER);

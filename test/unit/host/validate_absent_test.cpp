@@ -135,11 +135,14 @@ TEST_CASE("one problem has no next one: any stride from it goes", "[host][valida
 }
 
 TEST_CASE("an enumerator is one that there is, also where nothing has that type", "[host][validate]") {
-  check({{kInvalid, "bias_dtype=3: must be in [0, 2]", [](auto& a) { a.bias_dtype = DUALGEMM_DTYPE_NVFP4; }},
+  check({{kInvalid, "bias_dtype=3 (NVFP4): must be 0 (BF16) or 2 (FP32)",
+          [](auto& a) { a.bias_dtype = DUALGEMM_DTYPE_NVFP4; }},
          {kInvalid, "d_dtype=4: must be in [0, 2]", [](auto& a) { a.d_dtype = DUALGEMM_DTYPE_FP8_E4M3; }},
          {kInvalid, "d_dtype=-1: must be in [0, 2]", [](auto& a) { a.d_dtype = -1; }}});
   for (const int32_t dtype : {DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP16, DUALGEMM_DTYPE_FP32})
-    check_accepted({[=](auto& a) { a.bias_dtype = dtype; }, [=](auto& a) { a.d_dtype = dtype; }});
+    check_accepted({[=](auto& a) { a.d_dtype = dtype; }});
+  for (const int32_t dtype : {DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP32})
+    check_accepted({[=](auto& a) { a.bias_dtype = dtype; }});
 }
 
 TEST_CASE("messages call every enumerator by the name that it has in the header", "[host][validate]") {

@@ -57,6 +57,8 @@ dualgemm_args_t everything(const dualgemm_args_t& args) {
   all.bias1 = address(0x5'5000'0000);
   all.bias2 = address(0x5'6000'0000);
   all.bias_stride = all.n;
+  all.workspace = address(0x6'0000'0000);
+  all.workspace_size = 0x300;
   return all;
 }
 
@@ -302,7 +304,8 @@ const std::vector<Part> kWritten = {{"c", 0x4000, 16, put<&Args::c>},
                                     {"sfc", 0x800, 16, put<&Args::sfc>},
                                     {"d1", 0x10000, 16, put<&Args::d1>},
                                     {"d2", 0x10000, 16, put<&Args::d2>},
-                                    {"amax_out", 4, 4, put<&Args::amax_out>, false}};
+                                    {"amax_out", 4, 4, put<&Args::amax_out>, false},
+                                    {"workspace", 0x300, 256, put<&Args::workspace>, false}};
 const std::vector<Part> kRead = {{"a", 0x10000, 16, put<&Args::a>},
                                  {"b1", 0x8000, 16, put<&Args::b1>},
                                  {"b2", 0x8000, 16, put<&Args::b2>},
@@ -316,6 +319,7 @@ const std::vector<Part> kRead = {{"a", 0x10000, 16, put<&Args::a>},
                                  {"bias2", 128 * 2, 2, put<&Args::bias2>},
                                  {"c_row_scale", 256 * 4, 4, put<&Args::c_row_scale>},
                                  {"c_global_scale_dev", 4, 4, put<&Args::c_global_scale_dev>}};
+const Part kGroupRows = {"group_rows", 3 * 4, 4, put<&Args::group_rows>, false};  // MASKED
 
 std::string text_of(const Part& part, uintptr_t at) {
   std::ostringstream text;
@@ -328,7 +332,7 @@ std::string text_of(const Part& part, uintptr_t at) {
 void check_distance(const dualgemm_args_t& good, const Part& written, const Part& other, bool other_first) {
   constexpr uintptr_t kAt = 0x8'0000'0000;
   const auto bytes_of = [&good](const Part& part) {
-    return part.bytes * (part.of_each ? static_cast<uintptr_t>(std::max(good.batch, 1)) : 1);
+    return part.bytes * (part.of_each ? static_cast<uintptr_t>(std::max({good.batch, good.groups, 1})) : 1);
   };
   const auto lie = [&](uintptr_t at) {
     return [&written, &other, at](dualgemm_args_t& a) { written.place(a, kAt), other.place(a, at); };
@@ -349,12 +353,16 @@ void check_distance(const dualgemm_args_t& good, const Part& written, const Part
 
 }  // namespace
 
-TEST_CASE("no output overlaps an input or another output", "[host][validate]") {
-  for (const dualgemm_args_t& good : {everything(valid_args()), everything(batch_args())})
+TEST_CASE("no output, nor the workspace, overlaps an input or another output", "[host][validate]") {
+  for (const dualgemm_args_t& good :
+       {everything(valid_args()), everything(batch_args()), everything(masked_args())})
     for (size_t i = 0; i < kWritten.size(); ++i) {
       for (const Part& input : kRead) check_distance(good, kWritten[i], input, false);
+      if (good.group_rows) check_distance(good, kWritten[i], kGroupRows, false);
+      // Of two outputs the one that is listed first is named first, the workspace before all of them.
+      const auto rank = [](size_t part) { return part + 1 == kWritten.size() ? 0 : part + 1; };
       for (size_t j = 0; j < kWritten.size(); ++j)
-        if (i != j) check_distance(good, kWritten[i], kWritten[j], j < i);
+        if (i != j) check_distance(good, kWritten[i], kWritten[j], rank(j) < rank(i));
     }
   // Inputs may overlap each other.
   dualgemm_args_t shared = everything(batch_args());

@@ -37,6 +37,7 @@ TEST_CASE("valid arguments are accepted and leave no text", "[host][validate]") 
       [](auto& a) { a.alpha1_dev = a.alpha2_dev = address<const float>(0x3'0000'0004); },
       [](auto& a) { a.flags = DUALGEMM_FLAG_NO_FALLBACK | DUALGEMM_FLAG_BATCH_INVARIANT; },
       [](auto& a) { a.flags = DUALGEMM_FLAG_PDL; },
+      [](auto& a) { a.flags = DUALGEMM_FLAG_CHECK_POINTERS; },  // no device is asked here
       [](auto& a) { a.flags = DUALGEMM_FLAG_STATIC_WEIGHTS; },
       [](auto& a) { a.flags = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS; },
       [](auto& a) { a.alpha_stride = 1, a.alpha1_dev = address<const float>(0x3'0000'0000); },
@@ -62,7 +63,9 @@ TEST_CASE("flags, enumerators and numbers outside their range", "[host][validate
       {status, "activation=7: must be in [0, 6]", [](auto& a) { a.activation = 7; }},
       {status, "c_dtype=-1: must be in [0, 4]", [](auto& a) { a.c_dtype = -1; }},
       {status, "c_dtype=5: must be in [0, 4]", [](auto& a) { a.c_dtype = 5; }},
-      {status, "bias_dtype=3: must be in [0, 2]", [](auto& a) { a.bias_dtype = 3; }},
+      {status, "bias_dtype=1 (FP16): must be 0 (BF16) or 2 (FP32)", [](auto& a) { a.bias_dtype = 1; }},
+      {status, "bias_dtype=3 (NVFP4): must be 0 (BF16) or 2 (FP32)", [](auto& a) { a.bias_dtype = 3; }},
+      {status, "bias_dtype=-1 (unknown): must be 0 (BF16) or 2 (FP32)", [](auto& a) { a.bias_dtype = -1; }},
       {status, "d_dtype=3: must be in [0, 2]", [](auto& a) { a.d_dtype = 3; }},
       {status, "reserved0=1: must be 0", [](auto& a) { a.reserved0 = 1; }},
       {status, "reserved2=1: must be 0", [](auto& a) { a.reserved2 = 1; }},
@@ -149,6 +152,36 @@ TEST_CASE("row pitches", "[host][validate]") {
   check_accepted({[](auto& a) { a.lda = (1LL << 33) - 32, a.c = address(uintptr_t{1} << 56); }});
 }
 
+TEST_CASE("the limits of bytes are exact", "[host][validate]") {
+  const auto status = DUALGEMM_STATUS_INVALID_STRIDE;
+  // Rows of A lie 65,552 bytes apart: 16,773,120 of them take 2^40 - 65,536 bytes, and one more is too many.
+  const auto rows_of_a = [](int32_t m) {
+    return [m](dualgemm_args_t& a) {
+      a.m = m, a.n = 8, a.k = 131072, a.lda = 131104, a.c = address(uintptr_t{1} << 56);
+    };
+  };
+  check_accepted({rows_of_a(16773119), rows_of_a(16773120)});
+  check({{status, "lda=131104: 16773121 rows must take less than 2^40 bytes", rows_of_a(16773121)}});
+  // Rows of C lie 16,777,232 bytes apart: 16,777,200 of them take 2^48 - 256 bytes.
+  const auto rows_of_c = [](int32_t m) {
+    return [m](dualgemm_args_t& a) {
+      a.m = m, a.n = 8, a.k = 32, a.ldc = 8388616, a.c = address(uintptr_t{1} << 56);
+    };
+  };
+  check_accepted({rows_of_c(16777200)});
+  check({{status, "ldc=8388616: 16777201 rows must take less than 2^48 bytes", rows_of_c(16777201)}});
+  // The same of problems of C: 33,554,464 bytes, 8,388,600 times.
+  const auto problems = [](int32_t batch) {
+    return [batch](dualgemm_args_t& a) {
+      a.m = 1, a.n = 8, a.k = 32, a.batch = batch, a.batch_stride_c = 16777232;
+      a.c = address(uintptr_t{1} << 56);
+    };
+  };
+  check_accepted({problems(8388600)});
+  check({{status, "batch_stride_c=16777232: 8388601 problems must take less than 2^48 bytes",
+          problems(8388601)}});
+}
+
 TEST_CASE("alignment", "[host][validate]") {
   const auto status = DUALGEMM_STATUS_MISALIGNED;
   check({
@@ -189,6 +222,33 @@ TEST_CASE("the output may not overlap an input", "[host][validate]") {
   });
 }
 
+TEST_CASE("a tensor ends within the addresses that there are, and nothing wraps around", "[host][validate]") {
+  constexpr uintptr_t kEnd = 0;  // behind the last address
+  // A takes 0x10000 bytes, SFB1 0x1000, C 0x10000.
+  check_accepted({
+      [](auto& a) { a.a = address(kEnd - 0x10000); },
+      [](auto& a) { a.sfb1 = address(kEnd - 0x1000), a.a = address(16); },
+      [](auto& a) { a.c = address(kEnd - 0x10000), a.b1 = address(16); },
+      [](auto& a) { a.c = address(kEnd - 0x10000), a.a = address(kEnd - 0x20000), a.b1 = a.b2; },
+      [](auto& a) { a.c = address(16), a.a = address((uintptr_t{1} << 63) + 16); },
+      [](auto& a) { a.c = address(16), a.a = address(kEnd - 0x10000); },
+      [](auto& a) { a.workspace = address(kEnd - 0x100), a.workspace_size = 0x100; },
+  });
+  const auto status = DUALGEMM_STATUS_INVALID_VALUE;
+  check({
+      {status, "a=0xffffffffffff0010: its 65536 bytes reach beyond the last address",
+       [](auto& a) { a.a = address(kEnd - 0xfff0); }},
+      {status, "sfb1=0xfffffffffffff010: its 4096 bytes reach beyond the last address",
+       [](auto& a) { a.sfb1 = address(kEnd - 0xff0); }},
+      {status, "c=0xffffffffffff0010: its 65536 bytes reach beyond the last address",
+       [](auto& a) { a.c = address(kEnd - 0xfff0); }},
+      {status, "workspace=0xffffffffffffff00: its 257 bytes reach beyond the last address",
+       [](auto& a) { a.workspace = address(kEnd - 0x100), a.workspace_size = 0x101; }},
+      {DUALGEMM_STATUS_ALIASING, "c=0xffffffffffff0000: overlaps a=0xfffffffffffe0010",
+       [](auto& a) { a.c = address(kEnd - 0x10000), a.a = address(kEnd - 0x1fff0); }},
+  });
+}
+
 TEST_CASE("columns of one buffer with one pitch do not overlap", "[host][validate]") {
   // Rows have 1024 bytes: A uses 256 of them, C 256.
   const auto interleave = [](int64_t distance) {
@@ -218,10 +278,6 @@ TEST_CASE("requests this release does not compute are refused", "[host][validate
   const auto status = DUALGEMM_STATUS_NOT_SUPPORTED;
   void* const buffer = address(0x3'0000'0000);
   check({
-      {status, "flags=0x9: DUALGEMM_FLAG_CHECK_POINTERS is not supported by this release",
-       [](auto& a) { a.flags = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_CHECK_POINTERS; }},
-      {status, "bias_dtype=1 (FP16): not supported by this release, only 0 (BF16) and 2 (FP32) are",
-       [&](auto& a) { a.bias1 = buffer, a.bias_dtype = DUALGEMM_DTYPE_FP16; }},
       {status,
        "k=0: must be above 0 with bias1=NULL, bias2=0x300000000: outputs are filled with zeros then, which "
        "is not the result with a bias",
@@ -269,6 +325,25 @@ TEST_CASE("K == 0 looks at the outputs only", "[host][validate]") {
   CHECK(ask(args) == DUALGEMM_STATUS_NOT_SUPPORTED);
 }
 
+TEST_CASE("K == 0 runs no kernel, whatever instance_id and max_sms are", "[host][validate]") {
+  const dualgemm_device_t device = b200();
+  for (int32_t id = 0; id <= dualgemm_instance_count(); ++id)
+    for (const int32_t max_sms : {0, 1})
+      for (const int32_t c_dtype : {DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP32, DUALGEMM_DTYPE_FP8_E4M3}) {
+        dualgemm_args_t args = valid_args();
+        args.k = 0;
+        args.c_dtype = c_dtype;
+        args.instance_id = id;
+        args.max_sms = max_sms;
+        int32_t selected = -1;
+        CHECK(ask(args) == DUALGEMM_STATUS_SUCCESS);
+        CHECK(dualgemm_select_instance(&args, &device, &selected) == DUALGEMM_STATUS_SUCCESS);
+        CHECK(selected == 0);
+      }
+  for (const int32_t id : {-1, dualgemm_instance_count() + 1})
+    check({{DUALGEMM_STATUS_INVALID_VALUE, "instance_id=", [=](auto& a) { a.k = 0, a.instance_id = id; }}});
+}
+
 TEST_CASE("the first violated rule decides", "[host][validate]") {
   // Everything is wrong at once; each step repairs what was reported.
   struct Step {
@@ -279,7 +354,7 @@ TEST_CASE("the first violated rule decides", "[host][validate]") {
   dualgemm_args_t args;
   dualgemm_args_init(&args);
   args.struct_size = 0;
-  args.flags = 1u << 30 | DUALGEMM_FLAG_CHECK_POINTERS;
+  args.flags = 1u << 30;
   args.group_mode = 9;
   args.n = 12;
   args.m = -3;
@@ -289,12 +364,12 @@ TEST_CASE("the first violated rule decides", "[host][validate]") {
   args.sfc = address(0x3'0000'0000);
   args.ldc = 9;
   args.instance_id = 99999;
-  dualgemm_device_t device = {9, 0, 132, 12000, 3, "NVIDIA H200", 0, 0};
+  dualgemm_device_t device = {sizeof(dualgemm_device_t), 9, 0, 132, 12000, 3, "NVIDIA H200", 0, 0};
 
   const dualgemm_args_t good = valid_args();
   const std::vector<Step> steps = {
       {DUALGEMM_STATUS_VERSION_MISMATCH, "struct_size=0", [](auto& a) { a.struct_size = sizeof a; }},
-      {DUALGEMM_STATUS_INVALID_VALUE, "flags=", [](auto& a) { a.flags = DUALGEMM_FLAG_CHECK_POINTERS; }},
+      {DUALGEMM_STATUS_INVALID_VALUE, "flags=", [](auto& a) { a.flags = 0; }},
       {DUALGEMM_STATUS_INVALID_VALUE, "group_mode=9", [](auto& a) { a.group_mode = DUALGEMM_GROUP_MASKED; }},
       {DUALGEMM_STATUS_INVALID_VALUE, "m=-3", [](auto& a) { a.m = 256; }},
       {DUALGEMM_STATUS_INVALID_VALUE, "groups=0", [](auto& a) { a.groups = 2, a.batch_stride_b1 = -32; }},
@@ -316,7 +391,6 @@ TEST_CASE("the first violated rule decides", "[host][validate]") {
       {DUALGEMM_STATUS_INVALID_STRIDE, "batch_stride_b1=-32", [](auto& a) { a.batch_stride_b1 = 0; }},
       {DUALGEMM_STATUS_MISALIGNED, "a=0x280000008", [](auto& a) { a.a = a.c; }},
       {DUALGEMM_STATUS_ALIASING, "overlaps a", [&](auto& a) { a.a = good.a; }},
-      {DUALGEMM_STATUS_NOT_SUPPORTED, "CHECK_POINTERS", [](auto& a) { a.flags = 0; }},
       {DUALGEMM_STATUS_INVALID_VALUE, "instance_id=99999", [](auto& a) { a.instance_id = 1; }},
       {DUALGEMM_STATUS_NOT_SUPPORTED, "instance_id=1: ", [](auto& a) { a.instance_id = 0; }},
   };
@@ -329,7 +403,8 @@ TEST_CASE("the first violated rule decides", "[host][validate]") {
   }
   CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_ARCH_MISMATCH);
   CHECK(std::string(dualgemm_last_error()) ==
-        "library is built for compute capability 10.x; device 3 is 9.0 (NVIDIA H200)");
+        "cc_major=9, cc_minor=0: device 3 (NVIDIA H200), but the library is built for compute capability "
+        "10.x");
   device.cc_major = 10;
   CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_DRIVER_TOO_OLD);
   device.driver_version = 13000;
@@ -358,7 +433,28 @@ TEST_CASE("devices", "[host][validate]") {
   SECTION("a device without SMs is a mistake") {
     device.sm_count = 0;
     CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_INVALID_VALUE);
-    CHECK(std::string(dualgemm_last_error()) == "sm_count=0: must be above 0");
+    CHECK(std::string(dualgemm_last_error()) == "sm_count=0: must be in [1, 65535]");
+  }
+  SECTION("as is one with more SMs than the library counts") {
+    for (const int32_t count : {65536, std::numeric_limits<int32_t>::max(), -1}) {
+      device.sm_count = count;
+      CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_INVALID_VALUE);
+      CHECK(std::string(dualgemm_last_error()) ==
+            "sm_count=" + std::to_string(count) + ": must be in [1, 65535]");
+    }
+  }
+  SECTION("any number of SMs that it counts will do, with clusters that are not known or too many") {
+    for (const int32_t count : {1, 2, 4, 65535})
+      for (const int32_t clusters : {0, 1, std::numeric_limits<int32_t>::max()})
+        for (int32_t id = 0; id <= dualgemm_instance_count(); ++id) {
+          dualgemm_args_t forced = id > 0 ? dualgemm_test::forced(id, valid_args()) : valid_args();
+          device.sm_count = count;
+          device.clusters_of_2 = device.clusters_of_4 = clusters;
+          forced.max_sms = count - 1;
+          const dualgemm_status_t status = dualgemm_can_implement_on(&forced, &device);
+          INFO(count << " SMs, instance " << id << ": " << dualgemm_last_error());
+          CHECK((status == DUALGEMM_STATUS_SUCCESS || (id > 0 && status == DUALGEMM_STATUS_NOT_SUPPORTED)));
+        }
   }
   SECTION("as is one with fewer than no clusters") {
     device.clusters_of_2 = -1;

@@ -311,6 +311,45 @@ TEST_CASE("pointers are classified", "[shim]") {
   cudaGetLastError();
 }
 
+// The numbers are those of an H200.
+TEST_CASE("the driver says of an address whose it is, and of which allocation", "[shim]") {
+  DeviceArray<int> device(4);
+  int local = 0;
+  int* pinned = nullptr;
+  int* managed = nullptr;
+  REQUIRE(cudaMallocHost(&pinned, 64) == cudaSuccess);
+  REQUIRE(cudaMallocManaged(&managed, 64) == cudaSuccess);
+  const auto check = [](const void* address, unsigned type, unsigned managed_or_not, const void* start,
+                        size_t size) {
+    unsigned memory_type = 9, is_managed = 9;
+    int ordinal = 9;
+    CUdeviceptr seen_at = 9, range_start = 9;
+    size_t range_size = 9;
+    CUpointer_attribute attributes[] = {
+        CU_POINTER_ATTRIBUTE_MEMORY_TYPE,      CU_POINTER_ATTRIBUTE_IS_MANAGED,
+        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,   CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    void* places[] = {&memory_type, &is_managed, &ordinal, &seen_at, &range_start, &range_size};
+    const auto pointer = reinterpret_cast<CUdeviceptr>(address);
+    REQUIRE(cuPointerGetAttributes(6, attributes, places, pointer) == CUDA_SUCCESS);
+    CHECK(memory_type == type);
+    CHECK(is_managed == managed_or_not);
+    CHECK(ordinal == (type == 0 ? cudaInvalidDeviceId : 0));
+    CHECK(seen_at == (type == 0 ? 0 : pointer));
+    CHECK(range_start == reinterpret_cast<CUdeviceptr>(start));
+    CHECK(range_size == size);
+  };
+  check(device.data() + 1, CU_MEMORYTYPE_DEVICE, 0, device.data(), 16);
+  check(pinned + 15, CU_MEMORYTYPE_HOST, 0, pinned, 64);
+  check(managed, CU_MEMORYTYPE_DEVICE, 1, managed, 64);
+  check(&local, 0, 0, nullptr, 0);
+  check(device.data() + 4, 0, 0, nullptr, 0);
+  CHECK(cuPointerGetAttributes(0, nullptr, nullptr, 0) == CUDA_ERROR_INVALID_VALUE);
+  cudaGetLastError();
+  CHECK(cudaFreeHost(pinned) == cudaSuccess);
+  CHECK(cudaFree(managed) == cudaSuccess);
+}
+
 TEST_CASE("the device describes itself consistently", "[shim]") {
   cudaDeviceProp properties;
   REQUIRE(cudaGetDeviceProperties(&properties, 0) == cudaSuccess);

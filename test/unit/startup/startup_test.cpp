@@ -44,6 +44,7 @@ void keep(char (&text)[kSize], const char* from) {
 
 Answers::Answers() noexcept : seen_ordinary(ordinary) {
   count = dualgemm_instance_count();
+  dualgemm_instance_info_init(&last);
   info_status = dualgemm_instance_info(count, &last);
   keep(name, last.name);
   dualgemm_args_t args = dualgemm_test::valid_args();

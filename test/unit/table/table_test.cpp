@@ -51,7 +51,7 @@ const Instance& instance(int32_t index) { return kTable[index]; }
 
 namespace {
 
-dualgemm_device_t h200() { return {9, 0, 132, 13000, 1, "NVIDIA H200", 0, 0}; }
+dualgemm_device_t h200() { return {sizeof(dualgemm_device_t), 9, 0, 132, 13000, 1, "NVIDIA H200", 0, 0}; }
 
 dualgemm_args_t asked(dualgemm_dtype_t c_dtype,
                       dualgemm_activation_t activation = DUALGEMM_ACTIVATION_SWIGLU) {
@@ -66,6 +66,7 @@ std::string choice(const dualgemm_args_t& args, const dualgemm_device_t& device)
   int32_t id = 0;
   if (dualgemm_select_instance(&args, &device, &id) != DUALGEMM_STATUS_SUCCESS) return dualgemm_last_error();
   dualgemm_instance_info_t info;
+  dualgemm_instance_info_init(&info);
   REQUIRE(dualgemm_instance_info(id, &info) == DUALGEMM_STATUS_SUCCESS);
   return info.name;
 }
@@ -80,7 +81,8 @@ std::string refusal(const dualgemm_args_t& args, const dualgemm_device_t& device
 TEST_CASE("a device is served where the table has an instance for it", "[table]") {
   const dualgemm_args_t args = asked(DUALGEMM_DTYPE_FP16);
   const auto ask = [&](int32_t major, int32_t minor) {
-    const dualgemm_device_t device = {major, minor, 132, 13000, 2, "some GPU", 0, 0};
+    const dualgemm_device_t device = {
+        sizeof(dualgemm_device_t), major, minor, 132, 13000, 2, "some GPU", 0, 0};
     return dualgemm_can_implement_on(&args, &device);
   };
   CHECK(ask(9, 0) == DUALGEMM_STATUS_SUCCESS);
@@ -90,7 +92,8 @@ TEST_CASE("a device is served where the table has an instance for it", "[table]"
   CHECK(ask(12, 0) == DUALGEMM_STATUS_ARCH_MISMATCH);
   CHECK(ask(8, 9) == DUALGEMM_STATUS_ARCH_MISMATCH);
   CHECK(std::string(dualgemm_last_error()) ==
-        "library is built for compute capability 9.0, 10.x; device 2 is 8.9 (some GPU)");
+        "cc_major=8, cc_minor=9: device 2 (some GPU), but the library is built for compute capability 9.0, "
+        "10.x");
   const std::string info = dualgemm_build_info();
   CHECK(info.find(", compute capability 9.0 (sm_90a), compute capability 10.x (sm_100f)") !=
         std::string::npos);
@@ -142,7 +145,7 @@ TEST_CASE("an output or an activation is accepted where an instance has it", "[t
   dualgemm_args_t forced = asked(DUALGEMM_DTYPE_FP16, DUALGEMM_ACTIVATION_GEGLU_TANH);
   forced.instance_id = 1;
   CHECK(refusal(forced) ==
-        "instance_id=1: b200_fp16 computes a plain SwiGLU and nothing else, not what activation asks for");
+        "instance_id=1: b200_fp16 computes a plain SwiGLU and nothing else, not what activation=1 asks for");
   forced.instance_id = 3;
   CHECK(refusal(forced) == "instance_id=3: b200_fp32 writes c_dtype=2 (FP32), not c_dtype=1 (FP16)");
   forced.instance_id = 4;

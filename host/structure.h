@@ -1,0 +1,39 @@
+// structure.h -- structures of the interface begin with their size, which the header decides that a program
+// was compiled with: what is read and written of one that is older or newer than the library.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "host/dualgemm.h"
+
+namespace dualgemm {
+
+// What claims to be larger than this was never initialised: of it nothing but the size is read.
+inline constexpr uint32_t kMostStructureBytes = 4096;
+
+// What messages call a structure, and how large it is. Structures only ever grow.
+struct Structure {
+  const char* argument;  // by which functions take it
+  const char* type;
+  const char* init;     // what a program calls first
+  uint32_t first_size;  // in 0.2.0, the first release whose structures stay
+  uint32_t size;        // now
+};
+
+// Refuses NULL, and a size that fits no release.
+dualgemm_status_t check_structure(const Structure& structure, const void* pointer);
+
+// Copies what the caller has of a structure; what is younger than the caller's stays as it is in *to. Refuses
+// what check_structure refuses, and fields that are set but not known.
+dualgemm_status_t read_structure(const Structure& structure, const void* from, void* to);
+
+// Fills a structure of the caller's, which has been checked, up to the size that it has. Fields that the
+// library does not know become zero.
+void write_structure(const Structure& structure, const void* from, void* to);
+
+// Sets `bytes` bytes of a structure, as many as the caller's has: to its defaults, of which the library knows
+// `size` bytes, the rest to zero, and its size to `bytes`. Without a structure it does nothing.
+void init_structure(void* to, size_t bytes, const void* defaults, size_t size);
+
+}  // namespace dualgemm

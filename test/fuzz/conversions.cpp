@@ -1,0 +1,61 @@
+// conversions.cpp -- moving factors and quantising on the device: a refusal launches nothing, a success what
+// the structure asks for.
+
+#include "fuzz/answer.h"
+#include "fuzz/block.h"
+#include "fuzz/problems.h"
+#include "fuzz/targets.h"
+
+namespace dualgemm_fuzz {
+namespace {
+
+struct Expected {
+  uint64_t launches, fills;
+};
+
+Expected expected_of(const dualgemm_sf_args_t&) { return {1, 0}; }
+// The largest magnitude of the tensor comes from a kernel of its own, which raises what was set to 0.
+Expected expected_of(const dualgemm_quantize_args_t& args) {
+  return args.scale_mode == DUALGEMM_SCALE_TENSOR ? Expected{2, 1} : Expected{1, 0};
+}
+
+template <class Args, class Call>
+void convert(const Args* args, bool bad_stream, Call call) {
+  const cudaStream_t stream = bad_stream ? dualgemm_test::stub_bad_stream() : nullptr;
+  const Work work;
+  const Answer answer = answer_of(call(args, stream));
+  if (answer.status == DUALGEMM_STATUS_CUDA_ERROR) {
+    require(bad_stream && work.launches() + work.fills() == 1, "\"%s\"", answer.text.c_str());
+    return;
+  }
+  if (!answer.good()) {
+    require_named(answer, fields_of(Args{}), args, nullptr);
+    require(work.none(), "a refused call runs something: \"%s\"", answer.text.c_str());
+    require_same(answer, answer_of(call(args, stream)), "the same call again");
+    return;
+  }
+  const bool empty = args->rows == 0 || args->k == 0;
+  const Expected expected = empty ? Expected{0, 0} : expected_of(*args);
+  require(work.launches() == expected.launches && work.fills() == expected.fills, "%zu launches, %zu fills",
+          static_cast<size_t>(work.launches()), static_cast<size_t>(work.fills()));
+  if (empty) return;
+  const dualgemm_test::StubWork& last = dualgemm_test::stub_work();
+  require(!bad_stream && last.grid.x > 0 && last.grid.x <= INT32_MAX && last.grid.y == 1 && last.grid.z == 1,
+          "%u CTAs", last.grid.x);
+}
+
+}  // namespace
+
+void move_factors(Bytes& bytes) {
+  const bool bad_stream = bytes.one_in(16), swizzle = bytes.one_in(2);
+  const Claimed<dualgemm_sf_args_t> claim(bytes, some_factors(bytes));
+  convert(claim.get(), bad_stream, swizzle ? dualgemm_sf_swizzle : dualgemm_sf_unswizzle);
+}
+
+void quantize(Bytes& bytes) {
+  const bool bad_stream = bytes.one_in(16);
+  const Claimed<dualgemm_quantize_args_t> claim(bytes, some_quantization(bytes));
+  convert(claim.get(), bad_stream, dualgemm_quantize);
+}
+
+}  // namespace dualgemm_fuzz

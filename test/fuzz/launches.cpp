@@ -1,0 +1,156 @@
+// launches.cpp -- a launch and the questions about it: whoever is asked, the answer is the same, and what is
+// launched is what was announced.
+
+#include "fuzz/answer.h"
+#include "fuzz/block.h"
+#include "fuzz/problems.h"
+#include "fuzz/targets.h"
+
+namespace dualgemm_fuzz {
+namespace {
+
+using Claim = Claimed<dualgemm_args_t>;
+
+constexpr int32_t kUntouched = -77;
+
+// Asks both questions about a device that is described; they agree. The id is 0 where there is none.
+Answer ask_about(const dualgemm_args_t* args, const dualgemm_device_t& described, int32_t* id) {
+  std::vector<char> block(std::clamp<size_t>(described.struct_size, sizeof described.struct_size, 4096));
+  std::memcpy(block.data(), &described, std::min(block.size(), sizeof described));
+  const auto* const device = reinterpret_cast<const dualgemm_device_t*>(block.data());
+  const Answer answer = steady_answer([&] { return dualgemm_can_implement_on(args, device); });
+  *id = kUntouched;
+  require_same(answer, steady_answer([&] { return dualgemm_select_instance(args, device, id); }),
+               "can_implement_on and select_instance");
+  require(answer.good() ? *id >= 0 && *id <= dualgemm_instance_count() : *id == kUntouched,
+          "%s \"%s\" gives id %d", dualgemm_status_name(answer.status), answer.text.c_str(), *id);
+  if (!answer.good()) *id = 0;
+  return answer;
+}
+
+// What asks about no device is refused for the arguments alone, and then everybody refuses it.
+void require_workspace(const dualgemm_args_t* args, const Answer& answer) {
+  size_t size = 77;
+  const Answer workspace = steady_answer([&] { return dualgemm_workspace_size(args, &size); });
+  require(size == (workspace.good() ? 0 : 77), "workspace_size gives %zu", size);
+  if (answer.good() || !workspace.good())
+    require_same(workspace, answer, "workspace_size and can_implement_on");
+}
+
+// The grid keeps to the instance and to what the caller allows.
+void require_grid(const dualgemm_args_t& args, const dualgemm_device_t& device, int32_t id) {
+  dualgemm_instance_info_t info = blank_info();
+  require(answer_of(dualgemm_instance_info(id, &info)).good(), "instance %d is not known", id);
+  const dualgemm_test::StubWork& work = dualgemm_test::stub_work();
+  const auto cluster = static_cast<unsigned>(info.cta_group * info.split_k);
+  require(work.cluster == cluster && work.smem_bytes == static_cast<size_t>(info.smem_bytes) &&
+              work.block.x == static_cast<unsigned>(info.threads),
+          "%s is launched with clusters of %u, %zu bytes, %u threads", info.name, work.cluster,
+          work.smem_bytes, work.block.x);
+  const bool limited = args.max_sms > 0 && args.max_sms < device.sm_count;
+  const auto most = static_cast<unsigned>(limited ? args.max_sms : device.sm_count);
+  const unsigned grid = work.grid.x;
+  const bool whole =
+      grid > 0 && grid <= INT32_MAX && grid % cluster == 0 && work.grid.y == 1 && work.grid.z == 1;
+  require(whole && (grid <= most || (info.split_k > 1 && !limited)),
+          "%s is launched with %u CTAs, max_sms=%d", info.name, grid, args.max_sms);
+}
+
+void launch(const dualgemm_args_t* args, const dualgemm_device_t& device, const Answer& announced, int32_t id,
+            bool bad_stream) {
+  const cudaStream_t stream = bad_stream ? dualgemm_test::stub_bad_stream() : nullptr;
+  const Work work;
+  const Answer answer = answer_of(dualgemm_launch_ex(args, stream));
+  if (!announced.good()) {
+    require_same(announced, answer, "can_implement and launch_ex");
+    require(work.none(), "a refused launch runs something: \"%s\"", answer.text.c_str());
+    return;
+  }
+  const bool empty = args->m == 0 || args->n == 0, fill = !empty && args->k == 0;
+  require((id == 0) == (empty || fill), "m=%d, n=%d, k=%d has instance %d", args->m, args->n, args->k, id);
+  require(work.launches() == (id > 0 ? 1 : 0), "%zu launches", static_cast<size_t>(work.launches()));
+  require((work.fills() > 0) == fill, "%zu fills", static_cast<size_t>(work.fills()));
+  if (bad_stream && !empty) {
+    require(answer.status == DUALGEMM_STATUS_CUDA_ERROR &&
+                dualgemm_last_cuda_error() == cudaErrorInvalidResourceHandle,
+            "a bad stream: \"%s\"", answer.text.c_str());
+  } else {
+    require_same(announced, answer, "can_implement and launch_ex");
+  }
+  require(cudaPeekAtLastError() == cudaSuccess, "an error stays in the runtime");
+  if (id > 0) require_grid(*args, device, id);
+}
+
+// To ask for the instance that the library chooses changes nothing.
+void ask_for_chosen(dualgemm_args_t args, const dualgemm_device_t& device, int32_t id) {
+  args.struct_size = sizeof args;
+  args.instance_id = id;
+  int32_t again;
+  const Answer answer = ask_about(&args, device, &again);
+  require(answer.good() && again == id, "instance %d was chosen, and asked for it is refused: \"%s\"", id,
+          answer.text.c_str());
+}
+
+void ask_about_another(Bytes& bytes, const dualgemm_args_t* args) {
+  const dualgemm_device_t device = some_device(bytes);
+  int32_t id;
+  const Answer answer = ask_about(args, device, &id);
+  require_named(answer, fields_of(dualgemm_args_t{}), args, &device);
+  require_workspace(args, answer);
+  if (id > 0 && args->instance_id == 0) ask_for_chosen(*args, device, id);
+}
+
+// Who has no device to ask about, or no room for the answer, is told so once the arguments are right.
+void ask_with_null(const dualgemm_args_t* args, const dualgemm_device_t& device, bool legal) {
+  int32_t id = kUntouched;
+  const Answer answers[] = {answer_of(dualgemm_can_implement_on(args, nullptr)),
+                            answer_of(dualgemm_select_instance(args, nullptr, &id)),
+                            answer_of(dualgemm_select_instance(args, &device, nullptr)),
+                            answer_of(dualgemm_workspace_size(args, nullptr))};
+  require(id == kUntouched, "a refusal gives instance %d", id);
+  for (const Answer& answer : answers)
+    require(legal ? answer.status == DUALGEMM_STATUS_NULL_POINTER : !answer.good(), "NULL is taken");
+}
+
+}  // namespace
+
+void ask_and_launch(Bytes& bytes) {
+  const bool bad_stream = bytes.one_in(16);
+  const dualgemm_device_t device = current_device();
+  const Claim claim(bytes, some_launch(bytes));
+  const dualgemm_args_t* const args = claim.get();
+
+  int32_t id;
+  const Answer answer = ask_about(args, device, &id);
+  require_named(answer, fields_of(dualgemm_args_t{}), args, &device);
+  require_same(answer, steady_answer([&] { return dualgemm_can_implement(args); }),
+               "can_implement_on and can_implement");
+  require_workspace(args, answer);
+  launch(args, device, answer, id, bad_stream);
+  launch(args, device, answer, id, bad_stream);
+  if (id > 0 && args->instance_id == 0) ask_for_chosen(*args, device, id);
+  if (bytes.one_in(64)) ask_with_null(args, device, answer.good());
+  ask_about_another(bytes, args);
+}
+
+void launch_plainly(Bytes& bytes) {
+  const dualgemm_args_t from = some_launch(bytes);
+  dualgemm_args_t args;
+  dualgemm_args_init(&args);
+  args.m = from.m, args.n = from.n, args.k = from.k;
+  args.a = from.a, args.b1 = from.b1, args.b2 = from.b2;
+  args.sfa = from.sfa, args.sfb1 = from.sfb1, args.sfb2 = from.sfb2;
+  args.c = from.c;
+  args.alpha1 = from.alpha1, args.alpha2 = from.alpha2;
+  args.c_dtype = from.c_dtype;
+  const Answer expected = answer_of(dualgemm_launch_ex(&args, nullptr));
+  const Work work;
+  require_same(expected,
+               answer_of(dualgemm_launch(args.a, args.b1, args.b2, args.sfa, args.sfb1, args.sfb2, args.c,
+                                         args.m, args.n, args.k, args.alpha1, args.alpha2,
+                                         static_cast<dualgemm_dtype_t>(args.c_dtype), nullptr)),
+               "launch_ex and launch");
+  require(expected.good() || work.none(), "a refused launch runs something: \"%s\"", expected.text.c_str());
+}
+
+}  // namespace dualgemm_fuzz

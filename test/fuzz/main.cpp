@@ -1,0 +1,26 @@
+// main.cpp -- what libFuzzer calls. The first byte of an input decides what the others are about.
+
+#include "fuzz/targets.h"
+
+using namespace dualgemm_fuzz;
+
+namespace {
+
+void (*const kTargets[])(Bytes&) = {
+    ask_and_launch, ask_and_launch, ask_and_launch,       ask_and_launch,    ask_and_launch,   ask_and_launch,
+    launch_plainly, move_factors,   move_factors_on_host, quantize_on_host,  quantize_on_host, quantize,
+    convert_matrix, split_factors,  import_gguf,          compute_reference, look_up,
+};
+
+}  // namespace
+
+// The library asks for no memory, so nothing can leak, and who asked for a block is clear.
+extern "C" const char* __asan_default_options() {
+  return "detect_leaks=0:detect_stack_use_after_return=0:quarantine_size_mb=32:malloc_context_size=1";
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  Bytes bytes(data, size);
+  kTargets[bytes.raw<uint8_t>() % (sizeof kTargets / sizeof *kTargets)](bytes);
+  return 0;
+}

@@ -1,0 +1,93 @@
+// twins.cpp -- moving factors and quantising in host memory. The function for the device, which follows no
+// address on the stub, says whether its twin may refuse: both have the same rules. What the twin accepts is
+// tried in blocks of the size that the manual asks for, and gives the same bytes twice.
+
+#include "fuzz/answer.h"
+#include "fuzz/block.h"
+#include "fuzz/extents.h"
+#include "fuzz/memory.h"
+#include "fuzz/problems.h"
+#include "fuzz/targets.h"
+
+namespace dualgemm_fuzz {
+namespace {
+
+// Changes what is no address.
+template <class Args>
+void spoil_numbers(Bytes& bytes, Args* args) {
+  if (bytes.one_in(2)) spoil(bytes, args, false);
+  args->struct_size = sizeof *args;
+}
+
+template <class Args, class Device, class Host>
+void run_twin(const Args& args, Memory* memory, Device device, Host host) {
+  const Answer expected = answer_of(device(&args, nullptr));
+  if (expected.good() && !memory->fits()) return;
+  require_same(expected, answer_of(host(&args)), "the function for the device and its twin");
+  if (!expected.good())
+    return require(memory->unchanged(), "a refusal writes: \"%s\"", expected.text.c_str());
+  const auto first = memory->contents();
+  memory->restore();
+  require_same(expected, answer_of(host(&args)), "the same call again");
+  require(first == memory->contents(), "the same call writes something else");
+}
+
+}  // namespace
+
+void move_factors_on_host(Bytes& bytes) {
+  const bool swizzle = bytes.one_in(2);
+  dualgemm_sf_args_t args;
+  dualgemm_sf_args_init(&args);
+  args.rows = 1 + bytes.below(bytes.one_of({8, 300}));
+  args.k = 16 * (1 + bytes.below(20));
+  choose_rows(bytes, &args.batch, &args.group_mode, &args.groups);
+  if (bytes.one_in(2)) args.pitch = args.k / 16 + bytes.below(8);
+  spoil_numbers(bytes, &args);
+  const bool offsets = args.group_mode == DUALGEMM_GROUP_OFFSETS;
+  const int64_t problems = args.group_mode ? args.groups : std::max(args.batch, 1);
+  const int64_t row_stride = swizzle ? args.batch_stride_src : args.batch_stride_dst;
+  const int64_t atom_stride = swizzle ? args.batch_stride_dst : args.batch_stride_src;
+  const size_t rows = Rows{offsets ? 1 : problems, args.rows, args.k / 16, args.pitch, row_stride, 8}.bytes();
+  const size_t atoms = Factors{problems, args.rows, args.k, atom_stride, offsets}.bytes();
+
+  Memory memory(bytes);
+  memory.give(&args.src, swizzle ? rows : atoms);
+  memory.give(&args.dst, swizzle ? atoms : rows);
+  if (bytes.one_in(64)) args.dst = const_cast<void*>(args.src);
+  memory.give_rows(&args.group_rows, args.group_mode, args.groups, args.rows);
+  if (swizzle) run_twin(args, &memory, dualgemm_sf_swizzle, dualgemm_sf_swizzle_host);
+  else run_twin(args, &memory, dualgemm_sf_unswizzle, dualgemm_sf_unswizzle_host);
+}
+
+void quantize_on_host(Bytes& bytes) {
+  dualgemm_quantize_args_t args;
+  dualgemm_quantize_args_init(&args);
+  args.rows = 1 + bytes.below(bytes.one_of({8, 300}));
+  args.k = 32 * (1 + bytes.below(8));
+  args.x_dtype = bytes.below(3);
+  choose_rows(bytes, &args.batch, &args.group_mode, &args.groups);
+  args.scale_mode = bytes.below(3);
+  if (bytes.one_in(2)) args.ldx = args.k + 8 * bytes.below(4);
+  if (bytes.one_in(2)) args.ldq = args.k + 32 * bytes.below(4);
+  spoil_numbers(bytes, &args);
+  const bool offsets = args.group_mode == DUALGEMM_GROUP_OFFSETS;
+  const int64_t problems = args.group_mode ? args.groups : std::max(args.batch, 1);
+  const int64_t matrices = offsets ? 1 : problems, x_bits = args.x_dtype == DUALGEMM_DTYPE_FP32 ? 32 : 16;
+
+  Memory memory(bytes);
+  memory.give(&args.x, Rows{matrices, args.rows, args.k, args.ldx, args.batch_stride_x, x_bits}.bytes());
+  memory.give(&args.q, Rows{matrices, args.rows, args.k, args.ldq, args.batch_stride_q, 4}.bytes());
+  memory.give(&args.sf, Factors{problems, args.rows, args.k, args.batch_stride_sf, offsets}.bytes());
+  memory.give_rows(&args.group_rows, args.group_mode, args.groups, args.rows);
+  if (args.scale_mode == DUALGEMM_SCALE_TENSOR) memory.give(&args.tensor_scales, 3 * sizeof(float));
+  if (args.scale_mode == DUALGEMM_SCALE_ROW)
+    memory.give(&args.row_scale, Rows{matrices, 1, args.rows, 0, args.batch_stride_row_scale, 32}.bytes());
+  if (args.scale_mode == DUALGEMM_SCALE_GIVEN && bytes.one_in(4))
+    memory.give(
+        &args.global_scale_dev,
+        Rows{args.global_scale_stride == 0 ? 1 : problems, 1, 1, 0, args.global_scale_stride, 32}.bytes());
+  if (bytes.one_in(64)) args.q = const_cast<void*>(args.x);
+  run_twin(args, &memory, dualgemm_quantize, dualgemm_quantize_host_ex);
+}
+
+}  // namespace dualgemm_fuzz
