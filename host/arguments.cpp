@@ -198,7 +198,8 @@ const dualgemm_args_t& default_args() {
 dualgemm_status_t copy_args(const dualgemm_args_t* args, dualgemm_args_t* out) {
   constexpr Structure kStructure = {"args", "dualgemm_args_t", "dualgemm_args_init", kFirstReleaseSize,
                                     sizeof(dualgemm_args_t)};
-  *out = default_args();
+  // A structure of this release, or of a newer one, sets every field.
+  if (!args || args->struct_size < sizeof *args) *out = default_args();
   return read_structure(kStructure, args, out);
 }
 

@@ -128,8 +128,10 @@ dualgemm_status_t check_tensors(Tensors inputs, Tensors outputs, const char* col
     return kOk;
   };
   if (auto status = check_each([columns](const Tensor& t) { return check_pitch(t, columns); })) return status;
-  for (dualgemm_status_t (*check)(const Tensor&) : {check_stride, check_alignment, check_end})
+  for (dualgemm_status_t (*check)(const Tensor&) : {check_stride, check_alignment})
     if (auto status = check_each(check)) return status;
+  uintptr_t last;
+  if (auto status = check_each([&last](const Tensor& t) { return check_end(t, &last); })) return status;
   for (const Tensor* const* output = outputs.begin(); output != outputs.end(); ++output) {
     if (!(*output)->given()) continue;
     for (const Tensor* input : inputs)
