@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <limits>
 
+#include "host/names.h"
 #include "host/status.h"
 #include "host/structure.h"
 #include "host/tensor_rules.h"
@@ -81,6 +82,23 @@ dualgemm_status_t check_given(const char* name, const void* pointer) {
 dualgemm_status_t check_absent(const char* name, const void* pointer, const char* rule) {
   if (!pointer) return kOk;
   return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%p: must be NULL %s", name, pointer, rule);
+}
+
+struct Stride {
+  const char* name;
+  int64_t value;
+};
+
+// With OFFSETS the rows of all groups are one matrix.
+dualgemm_status_t check_shared_rows(int32_t group_mode, std::initializer_list<Stride> strides) {
+  if (group_mode != DUALGEMM_GROUP_OFFSETS) return kOk;
+  for (const Stride& stride : strides)
+    if (stride.value != 0)
+      return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                  "%s=%" PRId64 ": must be 0 with group_mode=%" PRId32
+                  " (%s), where the rows of all groups follow each other",
+                  stride.name, stride.value, group_mode, group_mode_name(group_mode));
+  return kOk;
 }
 
 Tensor group_rows_tensor(const Rows& rows) {
@@ -201,7 +219,10 @@ dualgemm_status_t check_pointers(const dualgemm_quantize_args_t& args) {
     return fail(DUALGEMM_STATUS_INVALID_VALUE,
                 "batch_stride_row_scale=%" PRId64 ": must be 0 where row_scale is NULL",
                 args.batch_stride_row_scale);
-  return kOk;
+  return check_shared_rows(args.group_mode, {{"batch_stride_x", args.batch_stride_x},
+                                             {"batch_stride_q", args.batch_stride_q},
+                                             {"batch_stride_sf", args.batch_stride_sf},
+                                             {"batch_stride_row_scale", args.batch_stride_row_scale}});
 }
 
 void describe(Quantization& out) {
@@ -256,6 +277,10 @@ dualgemm_status_t validate(const dualgemm_sf_args_t* user_args, bool to_atoms, F
   if (auto status = check_given("dst", args.dst)) return status;
   if (args.group_mode != DUALGEMM_GROUP_NONE)
     if (auto status = check_given("group_rows", args.group_rows)) return status;
+
+  if (auto status = check_shared_rows(args.group_mode, {{"batch_stride_src", args.batch_stride_src},
+                                                        {"batch_stride_dst", args.batch_stride_dst}}))
+    return status;
 
   const Rows& rows = out->rows;
   const struct {
