@@ -96,8 +96,8 @@ void describe_inputs(Problem& p) {
   const auto number = [&alike](const char* name, const char* stride_name, const float* base, int32_t stride) {
     return vector(1, kNumberBits, {name, nullptr, stride_name, base, alike(stride), stride});
   };
-  // What the launch does not have stays as it is: without an address. The two alphas share a stride, and so do
-  // the two biases: where either is there, both are described.
+  // What the launch does not have stays as it is: without an address. The two alphas share a stride, and so
+  // do the two biases: where either is there, both are described.
   if (x.alpha1_dev || x.alpha2_dev) {
     in[kAlpha1] = number("alpha1_dev", "alpha_stride", x.alpha1_dev, x.alpha_stride);
     in[kAlpha2] = number("alpha2_dev", "alpha_stride", x.alpha2_dev, x.alpha_stride);
