@@ -59,7 +59,7 @@ fuzz: configure       ## ten million inputs for the host side, under AddressSani
 	@cmake --build $(BUILD) -j $(JOBS) --target fuzz
 	@test/fuzz/run.sh $(BUILD)/fuzz_test $(JOBS) -runs=$$((10000000 / $(JOBS)))
 
-cube: configure       ## every combination of what a launch may ask for, every general instance with edges, judged
+cube: configure       ## every combination of what a launch may ask for, every instance with edges, judged
 	@cmake --build $(BUILD) -j $(JOBS) --target kernel_test cudart_sim cuda_sim
 	@LD_LIBRARY_PATH=$(BUILD)/sim $(BUILD)/kernel_test "[.cube]"
 

@@ -153,9 +153,9 @@ dualgemm_status_t dualgemm_can_implement_on(const dualgemm_args_t* args,
 
 dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* args, size_t* bytes) noexcept {
   clear_last_error();
-  if (!bytes) return fail(DUALGEMM_STATUS_NULL_POINTER, "bytes=NULL: must point to a size_t");
   Problem problem;
   if (auto status = validate(args, &problem)) return status;
+  if (!bytes) return fail(DUALGEMM_STATUS_NULL_POINTER, "bytes=NULL: must point to a size_t");
   *bytes = 0;  // with split-K the partial sums are exchanged through shared memory
   return DUALGEMM_STATUS_SUCCESS;
 }

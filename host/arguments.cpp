@@ -96,9 +96,12 @@ void describe_inputs(Problem& p) {
   const auto number = [&alike](const char* name, const char* stride_name, const float* base, int32_t stride) {
     return vector(1, kNumberBits, {name, nullptr, stride_name, base, alike(stride), stride});
   };
-  // What the launch does not have stays as it is: without an address.
-  if (x.alpha1_dev) in[kAlpha1] = number("alpha1_dev", "alpha_stride", x.alpha1_dev, x.alpha_stride);
-  if (x.alpha2_dev) in[kAlpha2] = number("alpha2_dev", "alpha_stride", x.alpha2_dev, x.alpha_stride);
+  // What the launch does not have stays as it is: without an address. The two alphas share a stride, and so
+  // do the two biases: where either is there, both are described.
+  if (x.alpha1_dev || x.alpha2_dev) {
+    in[kAlpha1] = number("alpha1_dev", "alpha_stride", x.alpha1_dev, x.alpha_stride);
+    in[kAlpha2] = number("alpha2_dev", "alpha_stride", x.alpha2_dev, x.alpha_stride);
+  }
   if (x.c_global_scale_dev)
     in[kCGlobalScale] =
         number("c_global_scale_dev", "c_global_scale_stride", x.c_global_scale_dev, x.c_global_scale_stride);
@@ -107,8 +110,10 @@ void describe_inputs(Problem& p) {
     return vector(x.n, bits_of(x.bias_dtype),
                   {name, nullptr, "bias_stride", base, alike(x.bias_stride), x.bias_stride});
   };
-  if (x.bias1) in[kBias1] = bias("bias1", x.bias1);
-  if (x.bias2) in[kBias2] = bias("bias2", x.bias2);
+  if (x.bias1 || x.bias2) {
+    in[kBias1] = bias("bias1", x.bias1);
+    in[kBias2] = bias("bias2", x.bias2);
+  }
 
   const auto row_scale = [&x](const Tensor& t) { return vector(x.m, kNumberBits, t); };
   if (x.a_row_scale)
@@ -198,7 +203,8 @@ const dualgemm_args_t& default_args() {
 dualgemm_status_t copy_args(const dualgemm_args_t* args, dualgemm_args_t* out) {
   constexpr Structure kStructure = {"args", "dualgemm_args_t", "dualgemm_args_init", kFirstReleaseSize,
                                     sizeof(dualgemm_args_t)};
-  *out = default_args();
+  // A structure of this release, or of a newer one, sets every field.
+  if (!args || args->struct_size < sizeof *args) *out = default_args();
   return read_structure(kStructure, args, out);
 }
 

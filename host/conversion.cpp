@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <limits>
 
+#include "host/names.h"
 #include "host/status.h"
 #include "host/structure.h"
 #include "host/tensor_rules.h"
@@ -83,6 +84,23 @@ dualgemm_status_t check_absent(const char* name, const void* pointer, const char
   return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%p: must be NULL %s", name, pointer, rule);
 }
 
+struct Stride {
+  const char* name;
+  int64_t value;
+};
+
+// With OFFSETS the rows of all groups are one matrix.
+dualgemm_status_t check_shared_rows(int32_t group_mode, std::initializer_list<Stride> strides) {
+  if (group_mode != DUALGEMM_GROUP_OFFSETS) return kOk;
+  for (const Stride& stride : strides)
+    if (stride.value != 0)
+      return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                  "%s=%" PRId64 ": must be 0 with group_mode=%" PRId32
+                  " (%s), where the rows of all groups follow each other",
+                  stride.name, stride.value, group_mode, group_mode_name(group_mode));
+  return kOk;
+}
+
 Tensor group_rows_tensor(const Rows& rows) {
   Tensor t{"group_rows", nullptr, nullptr, rows.group_rows, 1};
   t.rows = 1;
@@ -128,8 +146,10 @@ dualgemm_status_t check_tensors(Tensors inputs, Tensors outputs, const char* col
     return kOk;
   };
   if (auto status = check_each([columns](const Tensor& t) { return check_pitch(t, columns); })) return status;
-  for (dualgemm_status_t (*check)(const Tensor&) : {check_stride, check_alignment, check_end})
+  for (dualgemm_status_t (*check)(const Tensor&) : {check_stride, check_alignment})
     if (auto status = check_each(check)) return status;
+  uintptr_t last;
+  if (auto status = check_each([&last](const Tensor& t) { return check_end(t, &last); })) return status;
   for (const Tensor* const* output = outputs.begin(); output != outputs.end(); ++output) {
     if (!(*output)->given()) continue;
     for (const Tensor* input : inputs)
@@ -199,7 +219,10 @@ dualgemm_status_t check_pointers(const dualgemm_quantize_args_t& args) {
     return fail(DUALGEMM_STATUS_INVALID_VALUE,
                 "batch_stride_row_scale=%" PRId64 ": must be 0 where row_scale is NULL",
                 args.batch_stride_row_scale);
-  return kOk;
+  return check_shared_rows(args.group_mode, {{"batch_stride_x", args.batch_stride_x},
+                                             {"batch_stride_q", args.batch_stride_q},
+                                             {"batch_stride_sf", args.batch_stride_sf},
+                                             {"batch_stride_row_scale", args.batch_stride_row_scale}});
 }
 
 void describe(Quantization& out) {
@@ -254,6 +277,10 @@ dualgemm_status_t validate(const dualgemm_sf_args_t* user_args, bool to_atoms, F
   if (auto status = check_given("dst", args.dst)) return status;
   if (args.group_mode != DUALGEMM_GROUP_NONE)
     if (auto status = check_given("group_rows", args.group_rows)) return status;
+
+  if (auto status = check_shared_rows(args.group_mode, {{"batch_stride_src", args.batch_stride_src},
+                                                        {"batch_stride_dst", args.batch_stride_dst}}))
+    return status;
 
   const Rows& rows = out->rows;
   const struct {

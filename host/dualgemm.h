@@ -15,6 +15,7 @@
  * For all functions: pointers in argument structures are device pointers, "host" says otherwise; nothing is
  * allocated or synchronised; several threads may call at once. A function that returns a status leaves every
  * output untouched unless that is SUCCESS, and dualgemm_last_error() then names the argument and its value.
+ * (Where one call does several things on the device, and CUDA refuses a later one, the earlier ones are done.)
  *
  * 0.2.0 is the first release whose structures stay: it may break programs of 0.1, later releases break none
  * of 0.2. A structure begins with its size, which its initialiser sets; later releases append fields. What an
@@ -69,7 +70,7 @@ typedef enum {
   DUALGEMM_STATUS_NO_DEVICE = 9,            /* no CUDA device or no driver */
   DUALGEMM_STATUS_ARCH_MISMATCH = 10,       /* the library, or this program, has no kernel for the device */
   DUALGEMM_STATUS_DRIVER_TOO_OLD = 11,      /* the driver is older than the CUDA version of the build */
-  DUALGEMM_STATUS_WORKSPACE_TOO_SMALL = 12, /* workspace_size is below dualgemm_workspace_size() */
+  DUALGEMM_STATUS_WORKSPACE_TOO_SMALL = 12, /* never returned by this release, which needs none */
   DUALGEMM_STATUS_CUDA_ERROR = 13,          /* a CUDA call failed; see dualgemm_last_cuda_error() */
   DUALGEMM_STATUS_INTERNAL = 14,            /* a bug in this library */
   DUALGEMM_STATUS_MAX_ENUM = 0x7fffffff
@@ -185,10 +186,12 @@ typedef struct dualgemm_args {
   const float* a_row_scale;             /* optional [m], a factor for each row of A */
   const void *bias1, *bias2;            /* optional [n] of bias_dtype, added to g and u after all factors */
   const float* c_row_scale;             /* optional [m], a factor for each row of C after the activation */
-  float c_global_scale;                 /* encode scale of an NVFP4 or FP8 C, above 0; default 1 */
+  float c_global_scale;                 /* encode scale of an NVFP4 or FP8 C, above 0, at most the largest
+                                           float over 512; default 1 */
   int32_t activation;                   /* dualgemm_activation_t, default SWIGLU */
   const float* c_global_scale_dev;      /* optional, multiplied into c_global_scale */
-  float swiglu_alpha;                   /* default 1; this and the next two: SWIGLU, SWIGLU_STEP */
+  float swiglu_alpha;                   /* default 1, at most 2^127 in magnitude; this and the next two:
+                                           SWIGLU, SWIGLU_STEP */
   float swiglu_beta;                    /* default 0 */
   float swiglu_limit;                   /* default +infinity, above 0 */
   float situ_gate, situ_up;             /* default 4 and 25, above 0, not subnormal; SITU */
@@ -483,7 +486,8 @@ DUALGEMM_API dualgemm_status_t dualgemm_import_gguf_host(const void* blocks, int
 /* ---- reference ----------------------------------------------------------------------------------------- */
 
 /* Computes on the host, in double precision, what a launch with these arguments does, every pointer of which
- * points to host memory: C, SFC, D1, D2 and amax_out, each converted once from the exact result, in the rows
+ * points to host memory: C, SFC, D1, D2 and amax_out, each converted once from the exact result (to NVFP4 as
+ * dualgemm_quantize_host does, from fp32), in the rows
  * in use. The launch's rules hold; instance_id, max_sms and flags change nothing. `y`, if it is not NULL,
  * gets C before its conversion, without the encode scale: [m, n] doubles, for each matrix of a batch and of
  * groups with MASKED. Plain loops: 2 m n k multiplications. */

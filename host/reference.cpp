@@ -90,16 +90,21 @@ class Reference {
   }
 
  private:
-  // A number of a vector that may not be there. Without K no input is read.
-  double number(Input input, double absent, int64_t i, int32_t dtype = DUALGEMM_DTYPE_FP32) const {
-    const Tensor& t = p_.inputs[input];
-    return t.given() && args_.k > 0 ? double{float_of(dtype, t.base, i)} : absent;
+  // A vector may not be there. Without K no input is read, and its stride may be anything.
+  bool reads(Input input) const { return p_.inputs[input].given() && args_.k > 0; }
+  double number(Input input, int64_t i, int32_t dtype = DUALGEMM_DTYPE_FP32) const {
+    return float_of(dtype, p_.inputs[input].base, i);
   }
   double of_problem(Input input, int32_t problem) const {
-    return number(input, 1, problem * p_.inputs[input].shared_stride());
+    return reads(input) ? number(input, problem * p_.inputs[input].shared_stride()) : 1;
   }
   double of_row(Input input, const RowsInUse& use, int32_t row) const {
-    return number(input, 1, use.matrix * p_.inputs[input].shared_stride() + use.first + row);
+    if (!reads(input)) return 1;
+    return number(input, use.matrix * p_.inputs[input].shared_stride() + use.first + row);
+  }
+  double of_column(Input input, int32_t problem, int32_t column) const {
+    if (!reads(input)) return 0;
+    return number(input, problem * p_.inputs[input].shared_stride() + column, args_.bias_dtype);
   }
 
   // Returns the gate or the up of one element, as the activation takes it.
@@ -111,8 +116,7 @@ class Reference {
           dot(Row(p_.inputs[kA], p_.inputs[kSfa], use.matrix, int64_t{use.first} + row, use.first_block, row),
               Row(p_.inputs[b], p_.inputs[sfb], use.problem, column, 0, column), args_.k);
     const double alpha = (up ? args_.alpha2 : args_.alpha1) * of_problem(up ? kAlpha2 : kAlpha1, use.problem);
-    return alpha * of_row(kARowScale, use, row) * sum +
-           number(bias, 0, use.problem * p_.inputs[bias].shared_stride() + column, args_.bias_dtype);
+    return alpha * of_row(kARowScale, use, row) * sum + of_column(bias, use.problem, column);
   }
 
   static int64_t element(const Tensor& t, const RowsInUse& use, int32_t row, int32_t column) {

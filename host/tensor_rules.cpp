@@ -82,8 +82,9 @@ dualgemm_status_t check_alignment(const Tensor& t) {
               t.alignment);
 }
 
-dualgemm_status_t check_end(const Tensor& t) {
+dualgemm_status_t check_end(const Tensor& t, uintptr_t* last) {
   const int64_t bytes = t.all_bytes();
+  *last = reinterpret_cast<uintptr_t>(t.base) + static_cast<uintptr_t>(bytes) - 1;
   if (bytes == 0 || static_cast<uint64_t>(bytes) - 1 <= UINTPTR_MAX - reinterpret_cast<uintptr_t>(t.base))
     return kOk;
   return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%p: its %" PRId64 " bytes reach beyond the last address",

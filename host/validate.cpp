@@ -3,7 +3,6 @@
 
 #include "host/validate.h"
 
-#include <array>
 #include <cinttypes>
 #include <cmath>
 #include <limits>
@@ -223,31 +222,40 @@ dualgemm_status_t check_pointers_present(const Problem& problem) {
 
 // What says how a tensor lies, or how large it is, is 0 where the launch has no such tensor.
 dualgemm_status_t check_absent(const dualgemm_args_t& args) {
-  const struct {
+  using Args = dualgemm_args_t;
+  static constexpr struct {
     const char* name;
-    int64_t value;
-    bool there;
+    int64_t Args::*value;
+    bool (*there)(const Args&);
     const char* missing;
-  } parts[] = {
-      {"ldd1", args.ldd1, args.d1 != nullptr, "d1 is NULL"},
-      {"ldd2", args.ldd2, args.d2 != nullptr, "d2 is NULL"},
-      {"batch_stride_d1", args.batch_stride_d1, args.d1 != nullptr, "d1 is NULL"},
-      {"batch_stride_d2", args.batch_stride_d2, args.d2 != nullptr, "d2 is NULL"},
-      {"batch_stride_sfc", args.batch_stride_sfc, args.sfc != nullptr, "sfc is NULL"},
-      {"bias_stride", args.bias_stride, args.bias1 || args.bias2, "bias1 and bias2 are NULL"},
-      {"batch_stride_a_row_scale", args.batch_stride_a_row_scale, args.a_row_scale != nullptr,
-       "a_row_scale is NULL"},
-      {"batch_stride_c_row_scale", args.batch_stride_c_row_scale, args.c_row_scale != nullptr,
-       "c_row_scale is NULL"},
-      {"alpha_stride", args.alpha_stride, args.alpha1_dev || args.alpha2_dev,
-       "alpha1_dev and alpha2_dev are NULL"},
-      {"c_global_scale_stride", args.c_global_scale_stride, args.c_global_scale_dev != nullptr,
-       "c_global_scale_dev is NULL"},
+  } kParts[] = {
+      {"ldd1", &Args::ldd1, [](const Args& x) { return x.d1 != nullptr; }, "d1 is NULL"},
+      {"ldd2", &Args::ldd2, [](const Args& x) { return x.d2 != nullptr; }, "d2 is NULL"},
+      {"batch_stride_d1", &Args::batch_stride_d1, [](const Args& x) { return x.d1 != nullptr; },
+       "d1 is NULL"},
+      {"batch_stride_d2", &Args::batch_stride_d2, [](const Args& x) { return x.d2 != nullptr; },
+       "d2 is NULL"},
+      {"batch_stride_sfc", &Args::batch_stride_sfc, [](const Args& x) { return x.sfc != nullptr; },
+       "sfc is NULL"},
+      {"bias_stride", &Args::bias_stride, [](const Args& x) { return x.bias1 || x.bias2; },
+       "bias1 and bias2 are NULL"},
+      {"batch_stride_a_row_scale", &Args::batch_stride_a_row_scale,
+       [](const Args& x) { return x.a_row_scale != nullptr; }, "a_row_scale is NULL"},
+      {"batch_stride_c_row_scale", &Args::batch_stride_c_row_scale,
+       [](const Args& x) { return x.c_row_scale != nullptr; }, "c_row_scale is NULL"},
   };
-  for (const auto& part : parts)
-    if (part.value != 0 && !part.there)
-      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId64 ": must be 0 where %s", part.name, part.value,
-                  part.missing);
+  for (const auto& part : kParts)
+    if (args.*part.value != 0 && !part.there(args))
+      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId64 ": must be 0 where %s", part.name,
+                  args.*part.value, part.missing);
+  if (args.alpha_stride != 0 && !args.alpha1_dev && !args.alpha2_dev)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                "alpha_stride=%" PRId32 ": must be 0 where alpha1_dev and alpha2_dev are NULL",
+                args.alpha_stride);
+  if (args.c_global_scale_stride != 0 && !args.c_global_scale_dev)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                "c_global_scale_stride=%" PRId32 ": must be 0 where c_global_scale_dev is NULL",
+                args.c_global_scale_stride);
   if (!args.workspace && args.workspace_size != 0)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "workspace_size=%zu: must be 0 where workspace is NULL",
                 args.workspace_size);
@@ -302,42 +310,56 @@ dualgemm_status_t check_strides(const Problem& problem) {
   return kOk;
 }
 
-dualgemm_status_t check_addresses(const Problem& problem, dualgemm_status_t (*check)(const Tensor&)) {
+dualgemm_status_t check_alignments(const Problem& problem) {
   for (const Tensor& t : problem.read_inputs())
-    if (auto status = check(t)) return status;
+    if (auto status = check_alignment(t)) return status;
   for (const Tensor& t : problem.written_outputs())
-    if (auto status = check(t)) return status;
-  return check(problem.workspace);
+    if (auto status = check_alignment(t)) return status;
+  return check_alignment(problem.workspace);
 }
 
-// Nothing overlaps an output, or the workspace. Most tensors end before the other begins, which their first
-// and last addresses say.
-dualgemm_status_t check_aliasing(const Problem& problem) {
+// What a launch has, from its first byte to its last: inputs, then outputs.
+struct Places {
   struct Place {
     uintptr_t first, last;
     const Tensor* tensor;
-  };
-  std::array<Place, size_t{kInputs} + kOutputs> places;
-  size_t count = 0;
-  const auto add = [&](const Tensor& t) {
-    places[count++] = {reinterpret_cast<uintptr_t>(t.base), t.last_byte(), &t};
-  };
-  for (const Tensor& input : problem.read_inputs()) add(input);
-  const size_t inputs = count;
-  for (const Tensor& output : problem.written_outputs()) add(output);
+  } all[size_t{kInputs} + kOutputs];
+  size_t count = 0, inputs = 0;
 
-  const auto check = [](const Place& x, const Place& y) {
-    return x.last < y.first || y.last < x.first ? kOk : check_overlap(*x.tensor, *y.tensor);
+  dualgemm_status_t add(const Tensor& t) {
+    Place& place = all[count++];
+    place.first = reinterpret_cast<uintptr_t>(t.base);
+    place.tensor = &t;
+    return check_end(t, &place.last);
+  }
+};
+
+dualgemm_status_t check_ends(const Problem& problem, Places* places) {
+  for (const Tensor& input : problem.read_inputs())
+    if (auto status = places->add(input)) return status;
+  places->inputs = places->count;
+  for (const Tensor& output : problem.written_outputs())
+    if (auto status = places->add(output)) return status;
+  uintptr_t last;
+  return check_end(problem.workspace, &last);
+}
+
+// Nothing overlaps an output, or the workspace. Most tensors end before the other begins.
+dualgemm_status_t check_aliasing(const Problem& problem, const Places& places) {
+  const auto check = [&](size_t x, size_t y) {
+    const Places::Place &left = places.all[x], &right = places.all[y];
+    return left.last < right.first || right.last < left.first ? kOk
+                                                              : check_overlap(*left.tensor, *right.tensor);
   };
-  for (size_t output = inputs; output < count; ++output) {
-    for (size_t other = 0; other < inputs; ++other)
-      if (auto status = check(places[output], places[other])) return status;
-    for (size_t other = output + 1; other < count; ++other)
-      if (auto status = check(places[output], places[other])) return status;
+  for (size_t output = places.inputs; output < places.count; ++output) {
+    for (size_t input = 0; input < places.inputs; ++input)
+      if (auto status = check(output, input)) return status;
+    for (size_t other = output + 1; other < places.count; ++other)
+      if (auto status = check(output, other)) return status;
   }
   if (problem.args.workspace_size == 0) return kOk;
-  for (size_t other = 0; other < count; ++other)
-    if (auto status = check_overlap(problem.workspace, *places[other].tensor)) return status;
+  for (size_t i = 0; i < places.count; ++i)
+    if (auto status = check_overlap(problem.workspace, *places.all[i].tensor)) return status;
   return kOk;
 }
 
@@ -358,9 +380,10 @@ dualgemm_status_t validate(const dualgemm_args_t* user_args, Problem* problem) {
   if (auto status = check_shared_rows(args)) return status;
   if (auto status = check_pitches(*problem)) return status;
   if (auto status = check_strides(*problem)) return status;
-  if (auto status = check_addresses(*problem, check_alignment)) return status;
-  if (auto status = check_addresses(*problem, check_end)) return status;
-  if (auto status = check_aliasing(*problem)) return status;
+  if (auto status = check_alignments(*problem)) return status;
+  Places places;
+  if (auto status = check_ends(*problem, &places)) return status;
+  if (auto status = check_aliasing(*problem, places)) return status;
   return check_supported(*problem);
 }
 

@@ -71,7 +71,7 @@ void check_case(const Case& x) {
                  &after = to_atoms ? f.atoms_after : f.linear_after;
     const DeviceBuffer from(before), to(poison);
     dualgemm_sf_args_t args = args_of(x, f, group_rows.data());
-    if (x.apart != 0) {
+    if (x.apart != 0 && x.division.mode != DUALGEMM_GROUP_OFFSETS) {
       args.batch_stride_src = to_atoms ? f.linear_stride : f.atom_stride;
       args.batch_stride_dst = to_atoms ? f.atom_stride : f.linear_stride;
     }

@@ -204,11 +204,11 @@ dualgemm_quantize_args_t args_of(const Case& c, const Tensors& t) {
   args.groups = c.division.groups();
   args.ldx = c.gap == 0 ? 0 : t.ldx;
   args.ldq = t.ldq;
-  if (c.gap != 0) {
+  if (c.gap != 0 && c.division.mode != DUALGEMM_GROUP_OFFSETS) {
     args.batch_stride_x = t.stride_x;
     args.batch_stride_q = t.stride_q;
     args.batch_stride_sf = t.stride_sf;
-    args.batch_stride_row_scale = t.stride_rows;
+    if (c.mode == DUALGEMM_SCALE_ROW) args.batch_stride_row_scale = t.stride_rows;
   }
   args.scale_mode = c.mode;
   if (c.mode == DUALGEMM_SCALE_GIVEN) args.global_scale = c.scale;

@@ -59,7 +59,10 @@ std::vector<NamedInstance> general_instances(bool grouped) {
 }
 
 std::vector<NamedInstance> general_instances_in_turn(bool grouped) {
-  const std::vector<NamedInstance> all = general_instances(grouped);
+  return in_turn(general_instances(grouped));
+}
+
+std::vector<NamedInstance> in_turn(const std::vector<NamedInstance>& all) {
   std::map<std::string, std::vector<NamedInstance>> tiles;
   for (const NamedInstance& instance : all) tiles[tile_of(instance)].push_back(instance);
   std::vector<NamedInstance> out;

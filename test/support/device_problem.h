@@ -50,6 +50,8 @@ std::vector<NamedInstance> general_instances(bool grouped);
 
 // Returns one of them for each tile, with the outputs in turn.
 std::vector<NamedInstance> general_instances_in_turn(bool grouped);
+// Returns one of each tile, their types of C in turn.
+std::vector<NamedInstance> in_turn(const std::vector<NamedInstance>& all);
 
 // Returns the name of an instance's tile, which its siblings with other outputs share.
 std::string tile_of(const NamedInstance& instance);

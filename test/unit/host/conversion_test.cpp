@@ -87,7 +87,8 @@ constexpr auto kValue = DUALGEMM_STATUS_INVALID_VALUE;
 constexpr auto kStride = DUALGEMM_STATUS_INVALID_STRIDE;
 constexpr auto kNull = DUALGEMM_STATUS_NULL_POINTER;
 
-void make_offsets(dualgemm_quantize_args_t& args) {
+template <class Args>
+void make_offsets(Args& args) {
   args.group_mode = DUALGEMM_GROUP_OFFSETS;
   args.groups = 3;
   args.group_rows = address<const int32_t>(0x2'0000'0000);
@@ -193,7 +194,12 @@ TEST_CASE("conversions: what moving factors refuses", "[host][conversion]") {
                             {swizzle, unswizzle, dualgemm_sf_swizzle_host, dualgemm_sf_unswizzle_host});
 
   // What concerns one direction: the side of the atoms is aligned.
-  check<dualgemm_sf_args_t>({{kStride, "batch_stride_dst=12289: must be a multiple of 16",
+  check<dualgemm_sf_args_t>({{kValue, "batch_stride_src=7: must be 0 with group_mode=1 (OFFSETS)",
+                              [](auto& a) {
+                                make_offsets(a);
+                                a.batch_stride_src = 7;
+                              }},
+                             {kStride, "batch_stride_dst=12289: must be a multiple of 16",
                               [](auto& a) {
                                 a.batch = 2;
                                 a.batch_stride_dst = 12289;
@@ -263,6 +269,11 @@ TEST_CASE("conversions: what quantising refuses", "[host][conversion]") {
        [](auto& a) { a.global_scale_stride = 1; }},
       {kValue, "batch_stride_row_scale=300: must be 0 where row_scale is NULL",
        [](auto& a) { a.batch_stride_row_scale = 300; }},
+      {kValue, "batch_stride_sf=-3: must be 0 with group_mode=1 (OFFSETS)",
+       [](auto& a) {
+         make_offsets(a);
+         a.batch_stride_sf = -3;
+       }},
       {kStride, "k=48: rows must start at multiples of 16 bytes, pass ldq >= 64", [](auto& a) { a.k = 48; }},
       {kStride, "ldx=511: must be at least k=512", [](auto& a) { a.ldx = 511; }},
       {kStride, "ldx=516: must be a multiple of 8", [](auto& a) { a.ldx = 516; }},
@@ -305,6 +316,16 @@ TEST_CASE("conversions: what quantising refuses", "[host][conversion]") {
          a.x = address(0x10'0000'0000'0000);
          a.q = address(0x20'0000'0000'0000);
          a.sf = address(0x30'0000'0000'0000);
+       }},
+      {DUALGEMM_STATUS_NOT_SUPPORTED, "k=2147483632: at most 2147482624",
+       [](auto& a) {
+         a.rows = 1;
+         a.k = 2147483632;
+         a.x = address(0x10'0000'0000'0000);
+         a.q = address(0x20'0000'0000'0000);
+         a.sf = address(0x30'0000'0000'0000);
+         a.ldx = 2147483632;
+         a.ldq = 2147483648;
        }},
       {DUALGEMM_STATUS_NOT_SUPPORTED, "blocks of 128 rows with 2048 tiles each, at most 2^31-1",
        [](auto& a) {

@@ -320,6 +320,15 @@ TEST_CASE("what the general epilogue takes when a launch asks for everything", "
         CHECK(p.bias_stride == 0);
         CHECK(p.encode_stride == 0);
         CHECK(p.sfc_stride == other.batch_stride_sfc);
+        // The other one of a pair keeps the stride of both.
+        for (const bool first : {false, true}) {
+          dualgemm_args_t one = args;
+          (first ? one.bias2 : one.bias1) = nullptr;
+          one.alpha_stride = 3;
+          (first ? one.alpha1_dev : one.alpha2_dev) = address<const float>(0x4'6000'0000);
+          CHECK(params_of(one, i).general.bias_stride == args.bias_stride);
+          CHECK(params_of(one, i).alpha_stride == 3);
+        }
       }
   }
 }

@@ -87,6 +87,8 @@ TEST_CASE("parameters outside their range", "[host][validate]") {
   const auto status = DUALGEMM_STATUS_INVALID_VALUE;
   check({{status, "swiglu_alpha=inf: must be finite, and at most 2^127 in magnitude",
           [](auto& a) { a.swiglu_alpha = kInf; }},
+         {status, "swiglu_alpha=1.70141e+38: must be finite, and at most 2^127 in magnitude",
+          [](auto& a) { a.swiglu_alpha = std::nextafter(0x1p127f, kInf); }},
          {status, "swiglu_beta=nan: must be finite", [](auto& a) { a.swiglu_beta = kNan; }},
          {status, "swiglu_limit=nan: must be above 0", [](auto& a) { a.swiglu_limit = kNan; }},
          {status, "swiglu_limit=0: must be above 0", [](auto& a) { a.swiglu_limit = 0; }},
