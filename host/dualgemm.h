@@ -22,6 +22,8 @@
  * older program does not have keeps its default, what a newer one has is refused if it is used, and of a
  * structure that is filled no more is written than the caller has. A size below that of 0.2.0, or above
  * 4,096, is VERSION_MISMATCH.
+ *
+ * Whoever comes with a checkpoint begins at "from a checkpoint to a launch" below.
  */
 #ifndef DUALGEMM_H
 #define DUALGEMM_H
@@ -457,6 +459,38 @@ DUALGEMM_API dualgemm_status_t dualgemm_quantize(const dualgemm_quantize_args_t*
                                                  dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
 DUALGEMM_API dualgemm_status_t dualgemm_quantize_host_ex(const dualgemm_quantize_args_t* args)
     DUALGEMM_NOEXCEPT;
+
+/* ---- from a checkpoint to a launch --------------------------------------------------------------------- */
+
+/* Elements are passed as they are. Gate and up may share a buffer b; b + i is i bytes on:
+ *
+ *     two tensors [N, K]              b1 = gate    b2 = up                 ldb1 = ldb2 = 0
+ *     gate's rows, then up's          b1 = b       b2 = b + N * K / 2      ldb1 = ldb2 = 0
+ *     up's rows, then gate's          b1 = b + N * K / 2       b2 = b      ldb1 = ldb2 = 0
+ *     rows gate 0, up 0, gate 1, ..   b1 = b       b2 = b + K / 2          ldb1 = ldb2 = 2 * K
+ *
+ * Factors go to SFB1 and SFB2, each dualgemm_sf_size(N, K) bytes of atoms: 512 bytes for 128 rows x 4 factors.
+ * The one of elements 16 * block to 16 * block + 15 of a row lies at (dualgemm_sf_offset)
+ *
+ *     row / 128 * 128 * P + block / 4 * 512 + row % 32 * 16 + row % 128 / 32 * 4 + block % 4
+ *
+ * with P = 4 * ceil(K / 64), and is zero for the blocks K / 16 to P - 1; rows beyond the last may hold
+ * anything. SFA is alike. dualgemm_sf_swizzle makes atoms of rows of K / 16 bytes, once for gate and once for
+ * up: src = sf and sf + N * K / 16, or with rows in turn src = sf and sf + K / 16, pitch = K / 8. For atoms
+ * that gate and up share there is dualgemm_sf_split_host, for GGUF's blocks dualgemm_import_gguf_host.
+ *
+ * Global scales become the alphas. A is quantised by dualgemm_quantize in one of its scale modes:
+ *
+ *                  ModelOpt, GGUF: x = value * factor * s      compressed-tensors: x = value * factor / g
+ *     GIVEN        global_scale = 1 / input_scale              global_scale = input_global_scale
+ *                  alpha1 = input_scale * weight_scale_2       alpha1 = 1 / (input_global_scale *
+ *                                                                            weight_global_scale)
+ *     TENSOR, ROW  alpha1 = weight_scale_2                     alpha1 = 1 / weight_global_scale
+ *
+ * with gate's scale of the weight; alpha2 is the same with up's. Besides, TENSOR has alpha1_dev = alpha2_dev =
+ * tensor_scales + 2, and ROW has a_row_scale = row_scale. Where gate and up differ in input_scale both alphas
+ * take the larger one, where they differ in input_global_scale the smaller one. An NVFP4 C for down_proj has
+ * c_global_scale = 1 / its input_scale, or its input_global_scale. */
 
 /* ---- weights as checkpoints hold them, on the host ----------------------------------------------------- */
 

@@ -26,7 +26,9 @@ DUALGEMM_DEVICE PackedBlock quantise_block(const float* x, float encode) {
 #pragma unroll
   for (int i = 1; i < kSfBlock; ++i) largest = ptx::max_nan(largest, fabsf(x[i]));
   PackedBlock block;
-  const uint16_t factor = ptx::cvt_rn_satfinite_e4m3x2_f32(0.0f, largest * (encode * (1.0f / 6)));
+  // A factor has no sign: one below 0, of an encode scale that only the device knows, is NaN, and -0 is 0.
+  const float wanted = largest * (encode * (1.0f / 6));
+  const uint16_t factor = ptx::cvt_rn_satfinite_e4m3x2_f32(0.0f, wanted < 0 ? NAN : wanted) & 0x7F;
   block.factor = static_cast<uint8_t>(factor);
   const float value = ptx::cvt_f32_f16(static_cast<uint16_t>(ptx::cvt_rn_f16x2_e4m3x2(factor)));
   // The first reciprocal is off by 1 ulp at most. One step of Newton rounds that of an e4m3 correctly: it has

@@ -29,16 +29,28 @@ SetOptions with_type(SetOptions options, const NamedInstance& instance, dualgemm
   return options;
 }
 
-// Returns what the library's quantiser on the host makes of an fp32 output.
+// Returns what the library's quantiser on the host makes of an fp32 output, with any encode scale.
 Output quantised(const Output& wide, float encode) {
   std::vector<float> x;
   for (int64_t i = 0; i < wide.m * wide.n; ++i)
     x.push_back(static_cast<float>(wide.value(i / wide.n, i % wide.n)));
   Output out{wide.m, wide.n, DUALGEMM_DTYPE_NVFP4};
-  out.bits.resize(x.size() / 4);
+  const int64_t pitch = (wide.n + 31) / 32 * 32;
+  std::vector<uint16_t> rows(wide.m * pitch / 4);
   std::vector<uint8_t> factors(ref::sf_bytes(wide.m, wide.n));
-  check_status(dualgemm_quantize_host(x.data(), static_cast<int32_t>(wide.m), static_cast<int32_t>(wide.n), 0,
-                                      encode, out.bits.data(), 0, factors.data()));
+  dualgemm_quantize_args_t args;
+  dualgemm_quantize_args_init(&args);
+  args.rows = static_cast<int32_t>(wide.m);
+  args.k = static_cast<int32_t>(wide.n);
+  args.x_dtype = DUALGEMM_DTYPE_FP32;
+  args.x = x.data();
+  args.q = rows.data();
+  args.ldq = pitch;
+  args.sf = factors.data();
+  args.global_scale_dev = &encode;
+  check_status(dualgemm_quantize_host_ex(&args));
+  for (int64_t row = 0; row < wide.m; ++row)
+    out.bits.insert(out.bits.end(), &rows[row * pitch / 4], &rows[row * pitch / 4] + wide.n / 4);
   for (int64_t row = 0; row < wide.m; ++row)
     for (int64_t block = 0; block < wide.n / ref::kBlock; ++block)
       out.factors.push_back(factors[ref::sf_offset(wide.n, row, block)]);
@@ -215,6 +227,29 @@ TEST_CASE("NVFP4: encode scales from the smallest to the largest factors", "[nvf
       check_quantised(set, use(instance), instance);
       const Output out = run(set, use(instance))[0];
       CHECK(std::count(out.factors.begin(), out.factors.end(), 0x7E) > 0);
+    }
+  }
+}
+
+TEST_CASE("NVFP4: encode scales on the device that no rule can look at", "[nvfp4]") {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const NamedInstance& instance : nvfp4_instances(false)) {
+    DYNAMIC_SECTION(instance.info.name) {
+      ProblemSet set = make_batch(Data::kFullRange, 6, 33, 96, 64, 15);
+      const float encodes[] = {-1, -0.0f, 0, kInfinity, -kInfinity, std::nanf("")};
+      for (size_t i = 0; i < std::size(encodes); ++i) {
+        Problem& p = set.problems[i];
+        p.encode = encodes[i];
+        for (int64_t block = 0; block < 4; ++block)  // columns of zeros
+          for (int64_t column = 16; column < 32; ++column) p.sfb2[ref::sf_offset(p.k, column, block)] = 0;
+      }
+      SetOptions options = use(instance);
+      const std::vector<Output> narrow = run(set, options),
+                                wide = run(set, with_type(options, instance, DUALGEMM_DTYPE_FP32));
+      for (size_t i = 0; i < std::size(encodes); ++i) {
+        INFO("encode scale " << encodes[i]);
+        CHECK((narrow[i] == quantised(wide[i], encodes[i])));
+      }
     }
   }
 }

@@ -87,7 +87,7 @@ uint8_t quantise(const std::vector<float>& x, float scale, uint8_t* packed) {
     largest = larger(largest, std::fabs(value));
   }
   const float a_sixth = 1.0f / 6.0f, sixth = scale * a_sixth, scaled = largest * sixth;
-  const uint8_t factor = nan ? 0x7F : ref::ue4m3_encode(scaled);
+  const uint8_t factor = nan || scaled < 0 ? 0x7F : ref::ue4m3_encode(scaled);
   const float reciprocal = 1.0f / ref::ue4m3_decode(factor), encode = scale * reciprocal;
   for (size_t i = 0; i < 16; i += 2) {
     uint8_t codes[2] = {0, 0};
@@ -317,6 +317,17 @@ TEST_CASE("quantise: a scale on the device, for all problems or one each, is mul
     check_case({division, 80, DUALGEMM_DTYPE_BF16, DUALGEMM_SCALE_GIVEN, 3, {70, 1, 0.03f}});
   }
   CHECK(judged.findings() == "");
+}
+
+// What is below 0 has no factor: a factor has no sign.
+TEST_CASE("quantise: scales on the device that no rule can look at", "[quantize]") {
+  for (const dualgemm_dtype_t dtype : kTypes) {
+    Case c{batch_of(37, 6), 272, dtype, DUALGEMM_SCALE_GIVEN, 3, {-1, -0.0f, 0, kInfinity, -kInfinity, kNan}};
+    for (const bool special : {false, true}) {
+      c.special = special;
+      check_case(c);
+    }
+  }
 }
 
 TEST_CASE("quantise: the scale of a tensor or a row makes its largest element the largest number",
