@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""package.py -- the library as somebody else builds, installs and links it: from a copy of its sources in a folder with a
-space in its name, as a subproject and by FetchContent; then installed, by the README's own line, pkg-config and
-find_package. Every program runs on the simulated runtime, and is to print "correct".
+"""package.py -- the library as somebody else builds, installs and links it: from a copy of its sources in a folder with
+a space in its name, as a subproject and by FetchContent; then installed, by the README's own line, pkg-config and
+find_package. Every program runs on the simulated runtime, and is to print "correct". What is installed has the machine
+code of the build that the tests look at, and the functions and types of the record dualgemm.abi.
 
     package.py SOURCE BUILD NVCC
 
@@ -21,8 +22,9 @@ LARGEST = 3 * 1000 * 1000  # bytes of the archive, with every instance
 
 def run(command, **more):
     print("+ " + shlex.join(map(str, command)), flush=True)
-    done = subprocess.run([str(x) for x in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
-    if done.returncode != 0: sys.exit(f"{done.stdout}\npackage.py: this command failed: {shlex.join(map(str, command))}")
+    done = subprocess.run([str(x) for x in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False, **more)
+    require(done.returncode == 0, f"{done.stdout}\nthis command failed: {shlex.join(map(str, command))}")
     return done.stdout
 
 
@@ -32,17 +34,14 @@ def require(condition, text):
 
 class Package:
     def __init__(self, source, build, nvcc):
-        self.sim, self.nvcc = build / "sim", nvcc
+        self.build, self.sim, self.nvcc = build, build / "sim", nvcc
         self.home = build / "a package"
         shutil.rmtree(self.home, ignore_errors=True)
         self.home.mkdir()
         self.source = self.home / "the sources"
-        tracked = subprocess.run(["git", "-C", source, "ls-files", "-z"], stdout=subprocess.PIPE, check=False).stdout
-        names = tracked.decode().split("\0")[:-1] or [str(p.relative_to(source)) for folder in ("host", "kernel", "ptx", "test")
-                                                      for p in (source / folder).rglob("*") if p.is_file()]
-        for name in [n for n in names if (source / n).exists()]:
-            (self.source / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source / name, self.source / name)
+        self.source.mkdir()
+        for folder in ("host", "kernel", "ptx", "test"): shutil.copytree(source / folder, self.source / folder)
+        for file in ("CMakeLists.txt", "README.md"): shutil.copy(source / file, self.source / file)
         shutil.copytree(self.source / "test/package/program", self.home / "program")
         self.prefix = self.home / "prefix"
         self.lib = self.home / "subproject/dualgemm"  # the build folder of the library, which is built once
@@ -56,11 +55,11 @@ class Package:
         out = run([program], env={**os.environ, "LD_LIBRARY_PATH": libraries})
         require(re.search(r"\bcorrect\b", out), f"{program} printed: {out}")
 
-    def project(self, build, *options):
+    def project(self, build, *options, runs=True):
         run(["cmake", "-S", self.home / "program", "-B", self.home / build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
              "-DCMAKE_SKIP_BUILD_RPATH=ON", *options], env=self.environment())
         run(["cmake", "--build", self.home / build])
-        self.correct(self.home / build / "program")
+        if runs: self.correct(self.home / build / "program")
 
     def as_subproject(self):
         for how in ("add_subdirectory", "FetchContent"):
@@ -76,11 +75,26 @@ class Package:
         for file in (archive, self.prefix / "lib/libdualgemm.so.0"):
             require(str(self.home).encode() not in file.read_bytes(), f"{file} names a path of the build")
         shown = run(["nm", "-D", "--defined-only", self.prefix / "lib/libdualgemm.so"])
-        declared = set(re.findall(r"DUALGEMM_API[^;]*?\b(dualgemm_\w+)\(", (self.source / "host/dualgemm.h").read_text()))
+        header = (self.source / "host/dualgemm.h").read_text()
+        declared = set(re.findall(r"DUALGEMM_API[^;]*?\b(dualgemm_\w+)\(", header))
         require({line.split()[-1] for line in shown.splitlines()} == declared,
                 f"libdualgemm.so shows other symbols than dualgemm.h declares:\n{shown}")
         for kind in ("dualgemm", "shared"):
             self.project(f"found {kind}", f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DKIND={kind}")
+        self.project("found, static runtime", f"-DCMAKE_PREFIX_PATH={self.prefix}", "-DDUALGEMM_CUDART=static",
+                     runs=False)
+
+    def same_machine_code(self):
+        print(run([sys.executable, self.source / "test/sass/same.py", self.build / "libdualgemm.a",
+                   self.prefix / "lib/libdualgemm.a"]))
+
+    def same_abi(self):
+        """The functions and types of the interface, as the record has them."""
+        if not shutil.which("abidiff"):
+            print("package.py: there is no abidiff (package abigail-tools): the ABI is not compared")
+            return
+        run(["abidiff", "--headers-dir2", self.source / "host", self.source / "test/package/dualgemm.abi",
+             self.build / "libdualgemm.so"])
 
     def without_cmake(self):
         quickstart = self.source / "test/example/quickstart.c"
@@ -88,19 +102,30 @@ class Package:
         runtime.mkdir()
         real = next(p for folder in ("lib64", "lib") for p in (self.cuda / folder).glob("libcudart.so.1[0-9]"))
         (runtime / "libcudart.so").symlink_to(real)
-        include = ["-std=c99", f"-I{self.cuda}/include", f"-L{runtime}"]
+        gcc = ["gcc", "-std=c99", "-pedantic-errors", "-Wall", "-Wextra", "-Werror", f"-I{self.cuda}/include"]
+
         configured = self.environment(PKG_CONFIG_PATH=str(self.prefix / "lib/pkgconfig"))
         flags = shlex.split(run(["pkg-config", "--cflags", "--libs", "dualgemm"], env=configured))
-        run(["gcc", *include, quickstart, *flags, "-lcudart", "-lm", "-o", self.home / "by pkg-config"])
+        run([*gcc, quickstart, *flags, f"-L{runtime}", "-lcudart", "-lm", "-o", self.home / "by pkg-config"])
         self.correct(self.home / "by pkg-config")
+
+        # The line of README.md, with this machine's folders.
         readme = (self.source / "README.md").read_text()
-        line = next(x.strip().split("#")[0] for x in readme.splitlines() if x.strip().startswith("gcc "))
+        line = next(x.strip().split("  #")[0] for x in readme.splitlines() if x.strip().startswith("gcc "))
+        places = {"-Ihost": f"-I{self.prefix}/include", "build/lib/": f"{self.prefix}/lib/", "$CUDA/lib64": runtime,
+                  "$CUDA/include": f"{self.cuda}/include"}
+        for written, here in places.items():
+            require(written in line, f"README.md's line has no {written}: {line}")
+            line = line.replace(written, shlex.quote(str(here)))
         (self.home / "program.c").write_text(quickstart.read_text())
-        line = line.replace("build/lib/", f"{shlex.quote(str(self.prefix / 'lib'))}/").replace("$CUDA/lib64",
-                                                                                          shlex.quote(str(runtime)))
-        line = line.replace("-Ihost", f"-I{shlex.quote(str(self.prefix / 'include'))}").replace("$CUDA", str(self.cuda))
         run(["sh", "-c", line], cwd=self.home)
         self.correct(self.home / "a.out")
+
+        # NVIDIA's static runtime needs a driver, so that this one is linked and not run.
+        static = [p for folder in ("lib64", "lib") for p in (self.cuda / folder).glob("libcudart_static.a")]
+        require(static, f"{self.cuda} has no libcudart_static.a")
+        run([*gcc, quickstart, f"-I{self.prefix}/include", self.prefix / "lib/libdualgemm.a", static[0],
+             "-lstdc++", "-lm", "-lpthread", "-ldl", "-lrt", "-o", self.home / "static runtime"])
 
 
 def main():
@@ -110,6 +135,8 @@ def main():
     package = Package(arguments.source.resolve(), arguments.build.resolve(), arguments.nvcc)
     package.as_subproject()
     package.installed()
+    package.same_machine_code()
+    package.same_abi()
     package.without_cmake()
 
 
