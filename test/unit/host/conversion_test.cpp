@@ -162,7 +162,10 @@ TEST_CASE("conversions: nothing is looked at where there is nothing to do", "[ho
 
 TEST_CASE("conversions: what moving factors refuses", "[host][conversion]") {
   const std::vector<SfRule> rules = {
-      {kValue, "flags=0x2: unknown bits 0x2", [](auto& a) { a.flags = DUALGEMM_FLAG_STATIC_WEIGHTS; }},
+      {kValue, "flags=0x2: must be 0 or DUALGEMM_FLAG_PDL (0x1), nothing else",
+       [](auto& a) { a.flags = DUALGEMM_FLAG_STATIC_WEIGHTS; }},
+      {kValue, "flags=0x9: must be 0 or DUALGEMM_FLAG_PDL (0x1), nothing else",
+       [](auto& a) { a.flags = DUALGEMM_FLAG_CHECK_POINTERS | DUALGEMM_FLAG_PDL; }},
       {kValue, "group_mode=3: must be in [0, 2]", [](auto& a) { a.group_mode = 3; }},
       {kValue, "reserved0=1: must be in [0, 0]", [](auto& a) { a.reserved0 = 1; }},
       {kValue, "rows=-1: must not be negative", [](auto& a) { a.rows = -1; }},
@@ -226,7 +229,8 @@ TEST_CASE("conversions: what moving factors refuses", "[host][conversion]") {
 
 TEST_CASE("conversions: what quantising refuses", "[host][conversion]") {
   const std::vector<QuantizeRule> rules = {
-      {kValue, "flags=0x10: unknown bits 0x10", [](auto& a) { a.flags = DUALGEMM_FLAG_EXACT_ACT; }},
+      {kValue, "flags=0x8: must be 0 or DUALGEMM_FLAG_PDL (0x1), nothing else",
+       [](auto& a) { a.flags = DUALGEMM_FLAG_CHECK_POINTERS; }},
       {kValue, "x_dtype=3: must be in [0, 2]", [](auto& a) { a.x_dtype = DUALGEMM_DTYPE_NVFP4; }},
       {kValue, "scale_mode=3: must be in [0, 2]", [](auto& a) { a.scale_mode = 3; }},
       {kValue, "rows=-1: must not be negative", [](auto& a) { a.rows = -1; }},
