@@ -154,7 +154,9 @@ typedef enum {
  * Strides are from one problem, of the batch or a group, to the next.
  *
  * What a field asks for is done or refused, never ignored:
- *   - flags and enumerators are ones that there are, also where the launch has no tensor of that type;
+ *   - flags and enumerators are ones that there are, also where the launch has no tensor of that type. Two
+ *     flags hold by themselves: STATIC_WEIGHTS is the caller's promise, of which PDL alone makes use, and
+ *     NO_FALLBACK a condition, which every launch of this release keeps;
  *   - pitches, strides and sizes of what is not there (its pointer is NULL) are 0, as are strides between
  *     groups whose rows follow each other (OFFSETS);
  *   - pointers and numbers that the c_dtype, the activation or the group_mode does not take keep their default;
