@@ -339,12 +339,12 @@ DUALGEMM_API dualgemm_status_t dualgemm_select_instance(const dualgemm_args_t* a
 
 /* ---- scale factors and quantisation, on the host ------------------------------------------------------- */
 
-/* Size of a scale-factor buffer, padding included; 0 when an argument is negative. */
-DUALGEMM_API size_t dualgemm_sf_size(int32_t rows, int32_t k) DUALGEMM_NOEXCEPT;
 /* For all functions on host memory that take no structure: a matrix takes less than 2^48 bytes; matrices and
  * factors that are written overlap neither an input nor each other (ALIASING). Bytes between rows belong to a
  * matrix where they are written; rows in the gaps of others at the same distance in bytes do not overlap. */
 
+/* Size of a scale-factor buffer, padding included; 0 when an argument is negative. */
+DUALGEMM_API size_t dualgemm_sf_size(int32_t rows, int32_t k) DUALGEMM_NOEXCEPT;
 
 /* Where the factor of elements [16 * block, 16 * block + 16) of a row lies in the buffer; -1 when there is no
  * such place. Padding has offsets, too: row < 128 * ceil(rows / 128), block < 4 * ceil(k / 64). */
