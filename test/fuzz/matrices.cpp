@@ -20,7 +20,7 @@ int32_t usual_or_notable(Bytes& bytes, int32_t usual) {
 // 0 is compact.
 int64_t some_pitch(Bytes& bytes, int64_t compact) {
   if (bytes.one_in(8)) return notable_integer(bytes, compact);
-  return bytes.one_of<int64_t>({0, compact, compact + bytes.below(20)});
+  return bytes.one_of<int64_t>({0, compact, compact + bytes.below(20), compact + 16 * bytes.below(80)});
 }
 
 // The bytes of a tensor that a call reads or writes: rows, at a distance from each other.
