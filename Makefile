@@ -4,8 +4,8 @@ JOBS   ?= $(shell nproc)
 ARGS   ?=
 PREFIX ?= /usr/local
 
-.PHONY: help setup configure lib install run test mutation soak fuzz cube bench host-time ptx instances sass pages \
-        accuracy format format-check clean
+.PHONY: help setup configure lib install run examples test mutation soak fuzz cube bench host-time ptx instances sass \
+        pages accuracy format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
@@ -40,8 +40,12 @@ install: setup        ## the library, its CMake package, dualgemm.pc and dualgem
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD)/lib
 
 run: configure        ## build the library and a small C program that uses it, and run that
-	@cmake --build $(BUILD) -j $(JOBS) --target quickstart cudart_sim cuda_sim
-	@test/run_anywhere.sh $(BUILD) $(BUILD)/quickstart
+	@cmake --build $(BUILD) -j $(JOBS) --target example_quickstart cudart_sim cuda_sim
+	@test/run_anywhere.sh $(BUILD) $(BUILD)/example/quickstart
+
+examples: configure   ## build the examples, a page of code for each way to use the library; list and run them
+	@cmake --build $(BUILD) -j $(JOBS) --target examples
+	@test/example/run.sh $(BUILD)
 
 test: configure       ## build everything and run every test
 	@cmake --build $(BUILD) -j $(JOBS)
