@@ -177,6 +177,8 @@ class Refusals(unittest.TestCase):
         self.refused(TypeError, "bias: dualgemm_args_t has no such field", bias=0)
         self.refused(TypeError, "struct_size", struct_size=8)
         self.refused(OverflowError, "max_sms=4294967297: the field has 32 bits", max_sms=2**32 + 1)
+        self.refused(OverflowError, "batch=2147483648: the field has 32 bits", batch=2**31)
+        self.refused(OverflowError, "flags=-1: the field has 32 bits", flags=-1)
         self.refused(TypeError, "bias1: a tensor has data_ptr", bias1=object())
 
     def test_errors_of_the_library(self):

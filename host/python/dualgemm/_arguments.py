@@ -34,8 +34,8 @@ def fill(structure, fields):
             if views[name].read_only and name in _OUTPUTS: raise ValueError(f"{name}: this memory is read-only")
             value = views[name].address
         elif types[name] not in (ctypes.c_float, ctypes.c_char * 68):
-            value = int(value)  # ctypes would cut one that is too large
-            if not -1 << 8 * ctypes.sizeof(types[name]) - 1 <= value < 1 << 8 * ctypes.sizeof(types[name]):
+            value = int(value)
+            if types[name](value).value != value:  # ctypes cuts what is too large
                 raise OverflowError(f"{name}={value}: the field has {8 * ctypes.sizeof(types[name])} bits")
         setattr(structure, name, value)
     structure.views = views
