@@ -5,7 +5,7 @@ ARGS   ?=
 PREFIX ?= /usr/local
 
 .PHONY: help setup configure lib install run examples test mutation soak fuzz cube bench host-time ptx instances sass \
-        pages accuracy format format-check clean
+        pages contest contest-test accuracy format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
@@ -90,6 +90,12 @@ pages: configure      ## write the generated tables of the pages anew (make test
 sass: configure       ## the machine code of every kernel instance against its limits, where there is a disassembler
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm instances >/dev/null
 	@python3 test/sass/check.py $(BUILD)/test/sass/instances.json $(BUILD)/libdualgemm.a
+
+contest: configure    ## the kernel as one file for the public NVFP4 contest, build/contest/submission.py
+	@cmake --build $(BUILD) -j $(JOBS) --target contest
+
+contest-test: contest ## that file in the simulator, all of the contest's problems against the library's bits
+	@ctest --test-dir $(BUILD) -C contest -R '^contest: (nvcc|.* all problems)' --output-on-failure --no-tests=error
 
 accuracy: setup       ## the accuracy of the activation in its three forms, on the GPU of this machine
 	@NVCC=$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) && \
