@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One SwiGLU layer in NVFP4 with nothing but Python, libdualgemm and the CUDA runtime. Where there is torch, cupy or
+"""example.py -- one SwiGLU layer in NVFP4 with nothing but Python, libdualgemm and the CUDA runtime. Where there is torch, cupy or
 jax, their tensors stand where DeviceMemory stands here."""
 import array
 import ctypes
