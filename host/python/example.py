@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""example.py -- one SwiGLU layer in NVFP4 with nothing but Python, libdualgemm and the CUDA runtime. Where there is torch, cupy or
-jax, their tensors stand where DeviceMemory stands here."""
+"""example.py -- one SwiGLU layer in NVFP4 with nothing but Python, libdualgemm and the CUDA runtime. Where there is
+torch, cupy or jax, their tensors stand where DeviceMemory stands here."""
 import array
 import ctypes
 import random
