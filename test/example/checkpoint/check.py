@@ -241,11 +241,14 @@ def check_refused():
     dense = (FIXTURES / "modelopt_dense.safetensors").read_bytes()
     gguf = (FIXTURES / "dense.gguf").read_bytes()
     gate = "model.layers.0.mlp.gate_proj.weight"
+    factors = dense.index(read_safetensors(FIXTURES / "modelopt_dense.safetensors")[gate + "_scale"][1])
     blocks_name = "model.layers.0.mlp.experts.gate_up_proj_blocks"
     for make, expected in (
             (lambda: file("cut.safetensors", dense[:-1]), "model.layers.0.mlp.up_proj.weight: data_offsets"),
             (lambda: file("cut.safetensors", dense[:500]), "cut off in its header"),
             (lambda: file("cut.gguf", gguf[:-1024]), "blk.0.ffn_up.weight: its data reaches outside the file"),
+            (lambda: file("nan.safetensors", dense[:factors + 4] + b"\xff" + dense[factors + 5:]),
+             gate + ": a factor of its row 1 is NaN"),
             (lambda: file("empty", b""), "too short"),
             (lambda: FIXTURES / "none.safetensors", "No such file"),
             (lambda: FIXTURES / "modelopt_experts-1-of-2.safetensors",

@@ -107,7 +107,8 @@ void print_input_scales(const Mlp& mlp, const std::vector<double>& scales) {
 void print_found(const Mlp& mlp, const Choice& choice) {
   fmt::print("found        {}: {}, {}\n", mlp.gate, name_of(mlp.convention), mlp.layout);
   constexpr size_t kMost = 8;  // two projections, each with its scales
-  for (size_t i = 0; i < std::min(kMost, mlp.notes.size()); ++i) fmt::print("             {}\n", mlp.notes[i]);
+  for (size_t i = 0; i < std::min(kMost, mlp.notes.size()); ++i)
+    fmt::print("             {}\n", mlp.notes[i]);
   if (mlp.notes.size() > kMost) fmt::print("             ... and {} more\n", mlp.notes.size() - kMost);
   fmt::print("problem      N {}, K {}, experts {}", mlp.n, mlp.k, mlp.gates.size());
   if (choice.tp_size > 1) fmt::print(", rank {} of {}", choice.tp_rank, choice.tp_size);

@@ -41,7 +41,7 @@ constexpr Names kCompressedTensors = {Convention::kCompressedTensors, ".weight_p
                                       ".weight_global_scale",         ".input_global_scale", ".bias"};
 constexpr Names kGguf = {Convention::kGguf, ".weight", nullptr, ".scale", ".input_scale", ".bias"};
 
-// "….experts.12." becomes "….experts." with "." behind the number.
+// "m.experts.12." becomes "m.experts." with "." behind the number.
 void split_expert(Gate& gate) {
   const std::string& path = gate.before;
   const size_t digits = path.find_last_not_of("0123456789", path.size() - 2) + 1;
