@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""same.py -- have the kernels of two archives the same machine code, registers, memory and constants? Which lines of the
-source it comes from is no part of that.
+"""same.py -- have the kernels of two archives the same machine code, registers, memory and constants? Which lines of
+the source it comes from is no part of that.
 
     same.py ARCHIVE ARCHIVE
 """
