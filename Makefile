@@ -4,7 +4,7 @@ JOBS   ?= $(shell nproc)
 ARGS   ?=
 PREFIX ?= /usr/local
 
-.PHONY: help setup configure lib install run examples test mutation soak fuzz cube bench host-time ptx instances sass \
+.PHONY: help setup configure lib install by-hand run examples test mutation soak fuzz cube bench host-time ptx instances sass \
         pages contest contest-test accuracy format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -38,6 +38,10 @@ install: setup        ## the library, its CMake package, dualgemm.pc and dualgem
 	@$(call configure_lib,ON)
 	@cmake --build $(BUILD)/lib -j $(JOBS)
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD)/lib
+
+by-hand: configure    ## the library by the commands of host/README.md, without CMake, and a program that uses it
+	@cmake --build $(BUILD) -j $(JOBS) --target cudart_sim cuda_sim
+	@python3 test/package/package.py . $(BUILD) $$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) --by-hand
 
 run: configure        ## build the library and a small C program that uses it, and run that
 	@cmake --build $(BUILD) -j $(JOBS) --target example_quickstart cudart_sim cuda_sim

@@ -127,12 +127,28 @@ class Package:
         run([*gcc, quickstart, f"-I{self.prefix}/include", self.prefix / "lib/libdualgemm.a", static[0],
              "-lstdc++", "-lm", "-lpthread", "-ldl", "-lrt", "-o", self.home / "static runtime"])
 
+    def by_hand(self):
+        page = (self.source / "host/README.md").read_text()
+        lines = re.search(r"^Without CMake.*?\n\n((?:    .*\n)+)", page, re.M)[1]
+        path = f"{self.nvcc.parent}:{os.environ['PATH']}"
+        run(["sh", "-e", "-c", lines], cwd=self.source, env={**os.environ, "PATH": path})
+        real = next(p for folder in ("lib64", "lib") for p in (self.cuda / folder).glob("libcudart.so.1[0-9]"))
+        program = self.home / "by hand"
+        run(["gcc", "-std=c99", f"-I{self.source}/host", f"-I{self.cuda}/include",
+             self.source / "test/example/quickstart.c", self.source / "libdualgemm.a", real, "-lstdc++", "-lm",
+             "-o", program])
+        self.correct(program)
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("source", "build", "nvcc"): parser.add_argument(name, type=pathlib.Path)
+    parser.add_argument("--by-hand", action="store_true", help="the commands of host/README.md without CMake, and no more")
     arguments = parser.parse_args()
     package = Package(arguments.source.resolve(), arguments.build.resolve(), arguments.nvcc)
+    if arguments.by_hand:
+        package.by_hand()
+        return
     package.as_subproject()
     package.installed()
     package.same_machine_code()
