@@ -143,7 +143,7 @@ class Package:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("source", "build", "nvcc"): parser.add_argument(name, type=pathlib.Path)
-    parser.add_argument("--by-hand", action="store_true", help="the commands of host/README.md without CMake, and no more")
+    parser.add_argument("--by-hand", action="store_true", help="only the commands of host/README.md without CMake")
     arguments = parser.parse_args()
     package = Package(arguments.source.resolve(), arguments.build.resolve(), arguments.nvcc)
     if arguments.by_hand:
