@@ -4,8 +4,8 @@ JOBS   ?= $(shell nproc)
 ARGS   ?=
 PREFIX ?= /usr/local
 
-.PHONY: help setup configure lib install by-hand run examples test mutation soak fuzz cube bench host-time ptx instances sass \
-        pages contest contest-test accuracy format format-check clean
+.PHONY: help setup configure lib install by-hand run examples test mutation soak fuzz cube bench host-time ptx \
+        instances sass pages contest contest-test accuracy format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
