@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 
+RECORD = "test/package/dualgemm.abi"
 LARGEST = 3 * 1000 * 1000  # bytes of the archive, with every instance
 
 
@@ -89,12 +90,26 @@ class Package:
                    self.prefix / "lib/libdualgemm.a"]))
 
     def same_abi(self):
-        """The functions and types of the interface, as the record has them."""
+        """The functions and types of the interface, as the record of 0.2.0 has them: a program of 0.2 runs with every
+        later library. Fields are appended to structures, and then the record is written anew (--record)."""
         if not shutil.which("abidiff"):
             print("package.py: there is no abidiff (package abigail-tools): the ABI is not compared")
             return
-        run(["abidiff", "--headers-dir2", self.source / "host", self.source / "test/package/dualgemm.abi",
-             self.build / "libdualgemm.so"])
+        run(["abidiff", self.source / RECORD, self.interface()])
+
+    def interface(self):
+        """A library of the functions that the header declares, which do nothing: its types are the header's alone,
+        where those of libdualgemm.so bring the standard library's along."""
+        text = (self.source / "host/dualgemm.h").read_text()
+        bodies = re.sub(r"\)\s*DUALGEMM_NOEXCEPT;", ") { __builtin_trap(); }", text)
+        require(bodies.count("__builtin_trap") == text.count("\nDUALGEMM_API "), "a declaration has another form")
+        (self.home / "interface.c").write_text(bodies)
+        run(["gcc", "-std=c99", "-g", "-shared", "-fPIC", "-o", "interface.so", "interface.c"], cwd=self.home)
+        return self.home / "interface.so"
+
+    def record(self, file):
+        run(["abidw", "--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--no-elf-needed", "--type-id-style",
+             "hash", self.interface(), "--out-file", file])
 
     def without_cmake(self):
         quickstart = self.source / "test/example/quickstart.c"
@@ -102,7 +117,7 @@ class Package:
         runtime.mkdir()
         real = next(p for folder in ("lib64", "lib") for p in (self.cuda / folder).glob("libcudart.so.1[0-9]"))
         (runtime / "libcudart.so").symlink_to(real)
-        gcc = ["gcc", "-std=c99", "-pedantic-errors", "-Wall", "-Wextra", "-Werror", f"-I{self.cuda}/include"]
+        gcc = ["gcc", "-std=c99", "-pedantic-errors", "-Wall", "-Wextra", "-Werror", "-isystem", self.cuda / "include"]
 
         configured = self.environment(PKG_CONFIG_PATH=str(self.prefix / "lib/pkgconfig"))
         flags = shlex.split(run(["pkg-config", "--cflags", "--libs", "dualgemm"], env=configured))
@@ -124,7 +139,7 @@ class Package:
         # NVIDIA's static runtime needs a driver, so that this one is linked and not run.
         static = [p for folder in ("lib64", "lib") for p in (self.cuda / folder).glob("libcudart_static.a")]
         require(static, f"{self.cuda} has no libcudart_static.a")
-        run([*gcc, quickstart, f"-I{self.prefix}/include", self.prefix / "lib/libdualgemm.a", static[0],
+        run([*gcc, f"-I{self.prefix}/include", quickstart, self.prefix / "lib/libdualgemm.a", static[0],
              "-lstdc++", "-lm", "-lpthread", "-ldl", "-lrt", "-o", self.home / "static runtime"])
 
     def by_hand(self):
@@ -143,12 +158,12 @@ class Package:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("source", "build", "nvcc"): parser.add_argument(name, type=pathlib.Path)
+    parser.add_argument("--record", action="store_true", help=f"write {RECORD}, and no more")
     parser.add_argument("--by-hand", action="store_true", help="only the commands of host/README.md without CMake")
     arguments = parser.parse_args()
     package = Package(arguments.source.resolve(), arguments.build.resolve(), arguments.nvcc)
-    if arguments.by_hand:
-        package.by_hand()
-        return
+    if arguments.record: return package.record(arguments.source / RECORD)
+    if arguments.by_hand: return package.by_hand()
     package.as_subproject()
     package.installed()
     package.same_machine_code()
