@@ -85,6 +85,12 @@ class Package:
         self.project("found, static runtime", f"-DCMAKE_PREFIX_PATH={self.prefix}", "-DDUALGEMM_CUDART=static",
                      runs=False)
 
+    def simulator(self):
+        """The installed command runs an installed program, with nothing of the build in its environment."""
+        run(["cmake", "--install", self.build, "--component", "simulator", "--prefix", self.prefix])
+        shown = run([self.prefix / "bin/dualgemm-sim", self.home / "found dualgemm/program"], cwd="/")
+        require("correct" in shown and "0 E" in shown, f"dualgemm-sim printed: {shown}")
+
     def same_machine_code(self):
         print(run([sys.executable, self.source / "test/sass/same.py", self.build / "libdualgemm.a",
                    self.prefix / "lib/libdualgemm.a"]))
@@ -166,6 +172,7 @@ def main():
     if arguments.by_hand: return package.by_hand()
     package.as_subproject()
     package.installed()
+    package.simulator()
     package.same_machine_code()
     package.same_abi()
     package.without_cmake()
