@@ -5,7 +5,7 @@ ARGS   ?=
 PREFIX ?= /usr/local
 
 .PHONY: help setup configure lib install by-hand run examples test mutation soak fuzz cube bench host-time ptx \
-        instances sass pages contest contest-test accuracy format format-check clean
+        instances sass pages doxygen contest contest-test accuracy format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
@@ -87,9 +87,15 @@ instances: configure  ## every kernel instance: tile, cluster, stages, registers
 	@LD_LIBRARY_PATH=$(BUILD)/sim $(BUILD)/dualgemm_bench --instances | \
 	  python3 bench/instances.py $(BUILD)/kernel/*/instances/*.log
 
-pages: configure      ## write the generated tables of the pages anew (make test compares them)
+pages: configure      ## write the generated tables and drawings of the pages anew (make test compares them)
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench dualgemm-sim >/dev/null
 	@python3 test/pages/tables.py $(BUILD) --write
+	@python3 host/drawing/scale_factors.py
+
+doxygen:              ## dualgemm.h as HTML, into build/doxygen/; what has no comment is an error
+	@.ci/setup doxygen
+	@$(MAKE) --no-print-directory configure
+	@cmake --build $(BUILD) --target doxygen
 
 sass: configure       ## the machine code of every kernel instance against its limits, where there is a disassembler
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm instances >/dev/null

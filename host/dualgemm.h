@@ -34,6 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* This release; as one number 10000 major + 100 minor + patch. */
 #define DUALGEMM_VERSION_MAJOR 0
 #define DUALGEMM_VERSION_MINOR 2
 #define DUALGEMM_VERSION_PATCH 0
@@ -59,6 +60,7 @@ typedef struct CUstream_st* dualgemm_stream_t;
 
 /* ---- status -------------------------------------------------------------------------------------------- */
 
+/* What became of a call. */
 typedef enum {
   DUALGEMM_STATUS_SUCCESS = 0,
   DUALGEMM_STATUS_NULL_POINTER = 1,         /* a required pointer is NULL */
@@ -97,6 +99,7 @@ DUALGEMM_API const char* dualgemm_build_info(void) DUALGEMM_NOEXCEPT;
 
 /* ---- arguments ----------------------------------------------------------------------------------------- */
 
+/* The type of an element. */
 typedef enum {
   DUALGEMM_DTYPE_BF16 = 0,
   DUALGEMM_DTYPE_FP16 = 1,
@@ -106,6 +109,7 @@ typedef enum {
   DUALGEMM_DTYPE_MAX_ENUM = 0x7fffffff
 } dualgemm_dtype_t;
 
+/* What becomes of gate g and value u. */
 typedef enum {
   /* With alpha, beta, limit = swiglu_alpha, swiglu_beta, swiglu_limit, by default silu(g) * u:
      min(g, limit) * sigmoid(alpha * min(g, limit)) * (clamp(u, -limit, limit) + beta) */
@@ -393,7 +397,7 @@ typedef struct dualgemm_sf_args {
   int32_t batch;              /* matrices of one shape; 0 = 1 */
   int32_t group_mode, groups; /* as in dualgemm_args_t, with rows for m */
   int32_t reserved0;          /* 0 */
-  const int32_t* group_rows;
+  const int32_t* group_rows;  /* as there */
   const void* src;            /* swizzle: rows; unswizzle: atoms */
   void* dst;                  /* the other; the two do not overlap */
   int64_t pitch;              /* of the rows, in bytes, at least k / 16; 0 = compact. Fast where it, the
@@ -403,6 +407,7 @@ typedef struct dualgemm_sf_args {
   int64_t batch_stride_src, batch_stride_dst;
 } dualgemm_sf_args_t;
 
+/* Sets the size, and defaults. */
 DUALGEMM_API void dualgemm_sf_args_init_sized(dualgemm_sf_args_t* args,
                                               size_t struct_size) DUALGEMM_NOEXCEPT;
 #define dualgemm_sf_args_init(args) dualgemm_sf_args_init_sized((args), sizeof(dualgemm_sf_args_t))
@@ -417,6 +422,7 @@ DUALGEMM_API dualgemm_status_t dualgemm_sf_unswizzle(const dualgemm_sf_args_t* a
                                                      dualgemm_stream_t stream) DUALGEMM_NOEXCEPT;
 DUALGEMM_API dualgemm_status_t dualgemm_sf_unswizzle_host(const dualgemm_sf_args_t* args) DUALGEMM_NOEXCEPT;
 
+/* Where the global scale comes from. */
 typedef enum {
   DUALGEMM_SCALE_GIVEN = 0,  /* global_scale, times *global_scale_dev where there is one */
   DUALGEMM_SCALE_TENSOR = 1, /* 448 * 6 / max|x| over all rows in use, to tensor_scales */
@@ -432,7 +438,7 @@ typedef struct dualgemm_quantize_args {
   int32_t batch;              /* matrices of one shape; 0 = 1 */
   int32_t group_mode, groups; /* as in dualgemm_args_t, with rows for m */
   int32_t x_dtype;            /* BF16 (default), FP16 or FP32 */
-  const int32_t* group_rows;
+  const int32_t* group_rows;  /* as there */
   const void* x;              /* [rows, k] of x_dtype; 16-byte aligned */
   void* q;                    /* [rows, k] packed E2M1, the launch's A; 16-byte aligned */
   void* sf;                   /* its factors, SFA; 16-byte aligned */
@@ -452,6 +458,7 @@ typedef struct dualgemm_quantize_args {
   int64_t batch_stride_row_scale; /* floats; 0 = rows */
 } dualgemm_quantize_args_t;
 
+/* Sets the size, and defaults. */
 DUALGEMM_API void dualgemm_quantize_args_init_sized(dualgemm_quantize_args_t* args,
                                                     size_t struct_size) DUALGEMM_NOEXCEPT;
 #define dualgemm_quantize_args_init(args) \
