@@ -4,8 +4,8 @@ JOBS   ?= $(shell nproc)
 ARGS   ?=
 PREFIX ?= /usr/local
 
-.PHONY: help setup configure lib install run test mutation soak fuzz cube bench host-time ptx instances sass pages \
-        doxygen accuracy format format-check clean
+.PHONY: help setup configure lib install by-hand run examples test mutation soak fuzz cube bench host-time ptx \
+        instances sass pages doxygen contest contest-test accuracy format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
@@ -39,9 +39,17 @@ install: setup        ## the library, its CMake package, dualgemm.pc and dualgem
 	@cmake --build $(BUILD)/lib -j $(JOBS)
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD)/lib
 
+by-hand: configure    ## the library by the commands of host/README.md, without CMake, and a program that uses it
+	@cmake --build $(BUILD) -j $(JOBS) --target cudart_sim cuda_sim
+	@python3 test/package/package.py . $(BUILD) $$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) --by-hand
+
 run: configure        ## build the library and a small C program that uses it, and run that
-	@cmake --build $(BUILD) -j $(JOBS) --target quickstart cudart_sim cuda_sim
-	@test/run_anywhere.sh $(BUILD) $(BUILD)/quickstart
+	@cmake --build $(BUILD) -j $(JOBS) --target example_quickstart cudart_sim cuda_sim
+	@test/run_anywhere.sh $(BUILD) $(BUILD)/example/quickstart
+
+examples: configure   ## build the examples, a page of code for each way to use the library; list and run them
+	@cmake --build $(BUILD) -j $(JOBS) --target examples
+	@test/example/run.sh $(BUILD)
 
 test: configure       ## build everything and run every test
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -92,6 +100,12 @@ doxygen:              ## dualgemm.h as HTML, into build/doxygen/; what has no co
 sass: configure       ## the machine code of every kernel instance against its limits, where there is a disassembler
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm instances >/dev/null
 	@python3 test/sass/check.py $(BUILD)/test/sass/instances.json $(BUILD)/libdualgemm.a
+
+contest: configure    ## the kernel as one file for the public NVFP4 contest, build/contest/submission.py
+	@cmake --build $(BUILD) -j $(JOBS) --target contest
+
+contest-test: contest ## that file in the simulator, all of the contest's problems against the library's bits
+	@ctest --test-dir $(BUILD) -C contest -R '^contest: (nvcc|.* all problems)' --output-on-failure --no-tests=error
 
 accuracy: setup       ## the accuracy of the activation in its three forms, on the GPU of this machine
 	@NVCC=$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) && \

@@ -30,9 +30,10 @@ dualgemm_status_t check_range(const char* name, int32_t value, int32_t last) {
 // These concern the fields that both structures have.
 template <class Args>
 dualgemm_status_t check_flags(const Args& args) {
-  if (const uint32_t unknown = args.flags & ~uint32_t{DUALGEMM_FLAG_PDL})
-    return fail(DUALGEMM_STATUS_INVALID_VALUE, "flags=0x%" PRIx32 ": unknown bits 0x%" PRIx32, args.flags,
-                unknown);
+  if (args.flags & ~uint32_t{DUALGEMM_FLAG_PDL})
+    return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                "flags=0x%" PRIx32 ": must be 0 or DUALGEMM_FLAG_PDL (0x%x), nothing else", args.flags,
+                static_cast<unsigned>(DUALGEMM_FLAG_PDL));
   return check_range("group_mode", args.group_mode, DUALGEMM_GROUP_MASKED);
 }
 
@@ -134,8 +135,6 @@ Tensor floats(const char* name, const char* stride_name, const float* base, int3
   return resolved(t);
 }
 
-using Tensors = std::initializer_list<const Tensor*>;
-
 // Tensors that are not given break no rule.
 dualgemm_status_t check_tensors(Tensors inputs, Tensors outputs, const char* columns) {
   const auto check_each = [&](const auto& check) {
@@ -148,18 +147,7 @@ dualgemm_status_t check_tensors(Tensors inputs, Tensors outputs, const char* col
   if (auto status = check_each([columns](const Tensor& t) { return check_pitch(t, columns); })) return status;
   for (dualgemm_status_t (*check)(const Tensor&) : {check_stride, check_alignment})
     if (auto status = check_each(check)) return status;
-  uintptr_t last;
-  if (auto status = check_each([&last](const Tensor& t) { return check_end(t, &last); })) return status;
-  for (const Tensor* const* output = outputs.begin(); output != outputs.end(); ++output) {
-    if (!(*output)->given()) continue;
-    for (const Tensor* input : inputs)
-      if (input->given())
-        if (auto status = check_overlap(**output, *input)) return status;
-    for (const Tensor* const* other = output + 1; other != outputs.end(); ++other)
-      if ((*other)->given())
-        if (auto status = check_overlap(**output, **other)) return status;
-  }
-  return kOk;
+  return check_places(inputs, outputs);
 }
 
 dualgemm_status_t check_size(const Rows& rows, int32_t k, int32_t tiles_of_band) {

@@ -160,7 +160,9 @@ typedef enum {
  * Strides are from one problem, of the batch or a group, to the next.
  *
  * What a field asks for is done or refused, never ignored:
- *   - flags and enumerators are ones that there are, also where the launch has no tensor of that type;
+ *   - flags and enumerators are ones that there are, also where the launch has no tensor of that type. Two
+ *     flags hold by themselves: STATIC_WEIGHTS is the caller's promise, of which PDL alone makes use, and
+ *     NO_FALLBACK a condition, which every launch of this release keeps;
  *   - pitches, strides and sizes of what is not there (its pointer is NULL) are 0, as are strides between
  *     groups whose rows follow each other (OFFSETS);
  *   - pointers and numbers that the c_dtype, the activation or the group_mode does not take keep their default;
@@ -343,6 +345,10 @@ DUALGEMM_API dualgemm_status_t dualgemm_select_instance(const dualgemm_args_t* a
 
 /* ---- scale factors and quantisation, on the host ------------------------------------------------------- */
 
+/* For all functions on host memory that take no structure: a matrix takes less than 2^48 bytes; matrices and
+ * factors that are written overlap neither an input nor each other (ALIASING). Bytes between rows belong to a
+ * matrix where they are written; rows in the gaps of others at the same distance in bytes do not overlap. */
+
 /* Size of a scale-factor buffer, padding included; 0 when an argument is negative. */
 DUALGEMM_API size_t dualgemm_sf_size(int32_t rows, int32_t k) DUALGEMM_NOEXCEPT;
 
@@ -509,7 +515,7 @@ typedef enum {
 } dualgemm_row_order_t;
 
 /* Splits the 128x4 factors of a buffer of 2 n rows: sf, of dualgemm_sf_size(2 n, k) bytes, into sf1 and sf2
- * of dualgemm_sf_size(n, k) bytes each, padding as zero. Host memory; no two overlap. */
+ * of dualgemm_sf_size(n, k) bytes each, padding as zero. Host memory. */
 DUALGEMM_API dualgemm_status_t dualgemm_sf_split_host(const void* sf, int32_t n, int32_t k,
                                                       dualgemm_row_order_t order, void* sf1,
                                                       void* sf2) DUALGEMM_NOEXCEPT;
@@ -518,8 +524,7 @@ DUALGEMM_API dualgemm_status_t dualgemm_sf_split_host(const void* sf, int32_t n,
  * elements: four factors, then the codes, eight bytes for each 16 elements; byte j has element j in its low
  * nibble and j + 8 in its high one. k is a multiple of 64; row_bytes is the distance of rows, 0 = compact.
  * A factor of 0x7F, which is zero there, becomes 0x00; above it is INVALID_VALUE. ldq counts elements, is
- * even and at least k (0 = k); the bytes between k and ldq and all padding of sf are written as zero. Host
- * memory. */
+ * even and at least k (0 = k); the bytes between k and ldq and all padding of sf are written as zero. */
 DUALGEMM_API dualgemm_status_t dualgemm_import_gguf_host(const void* blocks, int64_t row_bytes, int32_t rows,
                                                          int32_t k, void* q, int64_t ldq,
                                                          void* sf) DUALGEMM_NOEXCEPT;
@@ -528,10 +533,9 @@ DUALGEMM_API dualgemm_status_t dualgemm_import_gguf_host(const void* blocks, int
 
 /* Computes on the host, in double precision, what a launch with these arguments does, every pointer of which
  * points to host memory: C, SFC, D1, D2 and amax_out, each converted once from the exact result (to NVFP4 as
- * dualgemm_quantize_host does, from fp32), in the rows
- * in use. The launch's rules hold; instance_id, max_sms and flags change nothing. `y`, if it is not NULL,
- * gets C before its conversion, without the encode scale: [m, n] doubles, for each matrix of a batch and of
- * groups with MASKED. Plain loops: 2 m n k multiplications. */
+ * dualgemm_quantize_host does, from fp32), in the rows in use. The launch's rules hold; instance_id, max_sms
+ * and flags change nothing. `y`, if it is not NULL, gets C before its conversion, without the encode scale:
+ * [m, n] doubles, for each matrix of a batch and of groups with MASKED. Plain loops: 2 m n k multiplications. */
 DUALGEMM_API dualgemm_status_t dualgemm_reference_host(const dualgemm_args_t* args,
                                                        double* y) DUALGEMM_NOEXCEPT;
 

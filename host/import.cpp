@@ -8,6 +8,7 @@
 #include "host/nvfp4.h"
 #include "host/sf_layout.h"
 #include "host/status.h"
+#include "host/tensor_rules.h"
 
 namespace dualgemm {
 namespace {
@@ -71,11 +72,14 @@ dualgemm_status_t dualgemm_sf_split_host(const void* sf, int32_t n, int32_t k, d
   if (auto status = check_given("sf", sf)) return status;
   if (auto status = check_given("sf1", sf1)) return status;
   if (auto status = check_given("sf2", sf2)) return status;
+  const Tensor both = host_factors("sf", sf, 2 * n, k), first = host_factors("sf1", sf1, n, k),
+               second = host_factors("sf2", sf2, n, k);
+  if (auto status = check_places({&both}, {&first, &second})) return status;
 
   const auto* const from = static_cast<const uint8_t*>(sf);
   for (int32_t side = 0; side < 2; ++side) {
     auto* const to = static_cast<uint8_t*>(side == 0 ? sf1 : sf2);
-    std::memset(to, 0, static_cast<size_t>(sf_bytes(n, k)));
+    std::memset(to, 0, static_cast<size_t>(first.all_bytes()));
     for (int32_t row = 0; row < n; ++row) {
       const int32_t there = order == DUALGEMM_ROWS_STACKED ? side * n + row : 2 * row + side;
       for (int32_t block = 0; block < k / kSfBlock; ++block)
@@ -93,30 +97,29 @@ dualgemm_status_t dualgemm_import_gguf_host(const void* blocks, int64_t row_byte
   if (auto status = check_given("blocks", blocks)) return status;
   if (auto status = check_given("q", q)) return status;
   if (auto status = check_given("sf", sf)) return status;
-  const int64_t compact = int64_t{k} / kGgufElements * kGgufBytes;
-  if (row_bytes == 0) row_bytes = compact;
-  if (row_bytes < compact)
-    return fail(DUALGEMM_STATUS_INVALID_STRIDE, "row_bytes=%" PRId64 ": must be at least k/64*36=%" PRId64,
-                row_bytes, compact);
-  if (ldq == 0) ldq = k;
-  if (ldq < k)
-    return fail(DUALGEMM_STATUS_INVALID_STRIDE, "ldq=%" PRId64 ": must be at least k=%" PRId32, ldq, k);
-  if (ldq % 2 != 0) return fail(DUALGEMM_STATUS_INVALID_STRIDE, "ldq=%" PRId64 ": must be even", ldq);
+  const Tensor in =
+      host_matrix("blocks", "row_bytes", blocks, rows, int64_t{k} / kGgufElements * kGgufBytes, 8, row_bytes);
+  if (auto status = check_pitch(in, "k/64*36")) return status;
+  const Tensor packed = host_matrix("q", "ldq", q, rows, k, 4, ldq);
+  if (auto status = check_pitch(packed, "k")) return status;
+  const Tensor written = with_gaps(packed), atoms = host_factors("sf", sf, rows, k);
+  if (auto status = check_places({&in}, {&written, &atoms})) return status;
   const auto* const from = static_cast<const uint8_t*>(blocks);
-  if (auto status = check_factors(from, row_bytes, rows, k)) return status;
+  if (auto status = check_factors(from, in.pitch, rows, k)) return status;
 
   auto* const factors = static_cast<uint8_t*>(sf);
-  std::memset(factors, 0, static_cast<size_t>(sf_bytes(rows, k)));
+  std::memset(factors, 0, static_cast<size_t>(atoms.all_bytes()));
+  const int64_t code_bytes = packed.bytes(packed.pitch);
   for (int32_t row = 0; row < rows; ++row) {
-    uint8_t* const codes = static_cast<uint8_t*>(q) + row * (ldq / 2);
+    uint8_t* const codes = static_cast<uint8_t*>(q) + row * code_bytes;
     for (int32_t block = 0; block < k / kSfBlock; ++block) {
-      const uint8_t* const there = from + row * row_bytes + block / kGgufFactors * kGgufBytes;
+      const uint8_t* const there = from + row * in.pitch + block / kGgufFactors * kGgufBytes;
       const int32_t in_block = block % kGgufFactors;
       // What is NaN in UE4M3 is zero there.
       factors[sf_offset(k, row, block)] = there[in_block] == kUe4m3Nan ? 0 : there[in_block];
       repack(there + kGgufFactors + in_block * kCodeBytes, codes + block * kCodeBytes);
     }
-    std::memset(codes + k / 2, 0, static_cast<size_t>((ldq - k) / 2));
+    std::memset(codes + k / 2, 0, static_cast<size_t>(code_bytes - k / 2));
   }
   return kOk;
 }

@@ -101,4 +101,41 @@ dualgemm_status_t check_overlap(const Tensor& output, const Tensor& other) {
               other.base);
 }
 
+dualgemm_status_t check_places(Tensors inputs, Tensors outputs) {
+  uintptr_t last;
+  for (const Tensors& list : {inputs, outputs})
+    for (const Tensor* t : list)
+      if (t->given())
+        if (auto status = check_end(*t, &last)) return status;
+  for (const Tensor* const* output = outputs.begin(); output != outputs.end(); ++output) {
+    if (!(*output)->given()) continue;
+    for (const Tensor* input : inputs)
+      if (input->given())
+        if (auto status = check_overlap(**output, *input)) return status;
+    for (const Tensor* const* other = output + 1; other != outputs.end(); ++other)
+      if ((*other)->given())
+        if (auto status = check_overlap(**output, **other)) return status;
+  }
+  return kOk;
+}
+
+Tensor host_matrix(const char* name, const char* pitch_name, const void* base, int32_t rows,
+                   int64_t row_elements, int32_t bits, int64_t pitch) {
+  Tensor t{name, pitch_name, nullptr, base, 1, 0, rows, pitch, row_elements, bits};
+  t.alignment = 1;
+  return resolved(t);
+}
+
+Tensor host_factors(const char* name, const void* base, int32_t rows, int32_t k) {
+  return host_matrix(name, nullptr, base, static_cast<int32_t>(sf_row_blocks(rows)),
+                     sf_atoms(k) * kSfAtomBytes, 8, 0);
+}
+
+Tensor with_gaps(const Tensor& matrix) {
+  Tensor t = matrix;
+  t.pitch_name = nullptr;
+  t.row_elements = t.pitch;
+  return t;
+}
+
 }  // namespace dualgemm

@@ -2,6 +2,8 @@
 // alignment, the bytes that it takes. Texts start with the argument and its value.
 #pragma once
 
+#include <initializer_list>
+
 #include "host/problem.h"
 
 namespace dualgemm {
@@ -32,5 +34,18 @@ dualgemm_status_t check_alignment(const Tensor& t);
 // no byte.
 dualgemm_status_t check_end(const Tensor& t, uintptr_t* last);
 dualgemm_status_t check_overlap(const Tensor& output, const Tensor& other);
+
+// Checks the ends of all tensors, then that each output overlaps neither an input nor an output behind it. A
+// tensor that is not given breaks no rule.
+using Tensors = std::initializer_list<const Tensor*>;
+dualgemm_status_t check_places(Tensors inputs, Tensors outputs);
+
+// A matrix in host memory, and factors in atoms, as functions without a structure take them: no address has
+// to be aligned.
+Tensor host_matrix(const char* name, const char* pitch_name, const void* base, int32_t rows,
+                   int64_t row_elements, int32_t bits, int64_t pitch);
+Tensor host_factors(const char* name, const void* base, int32_t rows, int32_t k);
+// The matrix as it is for those who write the bytes between its rows, too, and behind the last.
+Tensor with_gaps(const Tensor& matrix);
 
 }  // namespace dualgemm

@@ -10,8 +10,8 @@ endif()
 find_program(DUALGEMM_NVCC nvcc DOC "nvcc of CUDA 12.9 or newer" PATH_SUFFIXES bin PATHS /usr/local/cuda
              HINTS ${CUDAToolkit_ROOT} ENV CUDAToolkit_ROOT ENV CUDA_PATH)
 if(NOT DUALGEMM_NVCC)
-  message(FATAL_ERROR "there is no nvcc: set DUALGEMM_NVCC or CUDACXX to one of CUDA 12.9 or newer, or CUDAToolkit_ROOT "
-                      "to its toolkit; the Makefile finds or installs one")
+  message(FATAL_ERROR "there is no nvcc: set DUALGEMM_NVCC or CUDACXX to one of CUDA 12.9 or newer, or "
+                      "CUDAToolkit_ROOT to its toolkit; the Makefile finds or installs one")
 endif()
 file(REAL_PATH ${DUALGEMM_NVCC} DUALGEMM_CUDA_ROOT)
 cmake_path(GET DUALGEMM_CUDA_ROOT PARENT_PATH DUALGEMM_CUDA_ROOT)
@@ -26,8 +26,8 @@ target_compile_options(dualgemm_warnings INTERFACE -Wall -Wextra $<$<BOOL:${PROJ
 
 # The level of optimisation is that of the host's side, which starts kernels and has tests; device code has -O3.
 set(nvcc_flags -O1 -I${PROJECT_SOURCE_DIR})
-# What ships is small and knows no path of the build. With DUALGEMM_DEVELOP the PTX beside the machine code names lines of the
-# source, and stays uncompressed for a debugger. A spill or a stack frame fails the build.
+# What ships is small and knows no path of the build. With DUALGEMM_DEVELOP the PTX beside the machine code names lines
+# of the source, and stays uncompressed for a debugger. A spill or a stack frame fails the build.
 if(DUALGEMM_DEVELOP)
   list(APPEND nvcc_flags -lineinfo --compress-mode=none)
 else()

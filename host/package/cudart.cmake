@@ -1,6 +1,6 @@
-# The CUDA runtime as the target dualgemm::cudart: in the build of the library, and in that of a program that found it by
-# find_package. DUALGEMM_CUDART says which of the two runtimes that is; where CUDA::cudart is known already, as in a project
-# with find_package(CUDAToolkit), it is that one.
+# The CUDA runtime as the target dualgemm::cudart: in the build of the library, and in that of a program that found it
+# by find_package. DUALGEMM_CUDART says which of the two runtimes that is; where CUDA::cudart is known already, as in a
+# project with find_package(CUDAToolkit), it is that one.
 set(DUALGEMM_CUDART shared CACHE STRING "the CUDA runtime of programs: shared or static")
 set_property(CACHE DUALGEMM_CUDART PROPERTY STRINGS shared static)
 

@@ -1,5 +1,6 @@
-/* quickstart.c -- libdualgemm in one page of C99: C = silu(A * B1^T) * (A * B2^T), the first half of a SwiGLU
- * MLP, with NVFP4 activations and weights.
+/* quickstart.c -- C = silu(A * B1^T) * (A * B2^T) in C99, for any M, N, K, and why it is off by what it is
+ *
+ * The first half of a SwiGLU MLP, with NVFP4 activations and weights.
  *
  *     quickstart [M N K]
  *
@@ -168,7 +169,7 @@ int main(int argc, char** argv) {
   dualgemm(dualgemm_instance_info(instance_id, &instance), "dualgemm_instance_info");
   printf("device         %s\n", device_properties.name);
   printf("problem        M %d, N %d, K %d, NVFP4 -> BF16\n", m, n, k);
-  printf("instance  %s\n", instance.name);
+  printf("instance       %s\n", instance.name);
 
   /* Every output against the reference. What the kernel may lose:
    *   - the tensor core cuts its running sum to 24 bits once per 64 elements: each time at most 2^-23 of the
@@ -176,7 +177,7 @@ int main(int argc, char** argv) {
    *   - float arithmetic in the epilogue: silu's exponential, reciprocal and products, 2^-20 of the result,
    *     growing with the gate's size because exp(g) turns a relative error of g into |g| times that;
    *   - the conversion to BF16, 8 significant bits: 2^-8. */
-  double largest = 0, its_bound = 1;
+  double largest = 0, its_bound = 1, its_output = 0, its_sums = 0;
   long long wrong = 0;
   const double steps = ceil(k / 64.0);
   for (int row = 0; row < m; ++row) {
@@ -197,13 +198,20 @@ int main(int argc, char** argv) {
         if (wrong++ == 0)
           printf("C[%d][%d] is %.9g, expected %.9g within %.3g\n", row, column, got, expected, bound);
       } else if (error * its_bound > largest * bound) {
-        largest = error, its_bound = bound;
+        largest = error, its_bound = bound, its_output = expected, its_sums = before_rounding;
       }
     }
   }
   if (wrong == 0) {
     printf("largest error  %.3g where %.3g is allowed (%.0f %%), over %lld outputs\n", largest, its_bound,
            100 * largest / its_bound, (long long)m * n);
+    if (its_output != 0) { /* else all outputs are 0 and exact */
+      const double step = ldexp(1, ilogb(its_output) - 7);
+      printf(
+          "in words       half a step of BF16: it keeps 8 bits, so near %.4g its numbers are %.3g apart,\n"
+          "               and the nearest is up to half of that away, %.3g; sums and silu lose %.2g at most\n",
+          its_output, step, step / 2, its_sums);
+    }
     printf("verdict        correct\n");
   } else {
     printf("verdict        WRONG: %lld of %lld outputs outside their bound\n", wrong, (long long)m * n);

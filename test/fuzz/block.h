@@ -45,8 +45,10 @@ class Buffer {
     for (auto* all : {&was_, &now_})
       std::memcpy(all->data() + shift_ + i * sizeof number, &number, sizeof number);
   }
-  void mask(size_t n, size_t first, uint8_t kept) {
-    for (size_t i = shift_ + first; i < was_.size(); i += n) was_[i] &= kept;
+  // Clears bits in every n-th byte from this address on, if it lies in here.
+  void mask(const void* first, size_t n, uint8_t kept) {
+    const auto at = reinterpret_cast<uintptr_t>(first) - reinterpret_cast<uintptr_t>(now_.data());
+    for (size_t i = at; i < was_.size(); i += n) was_[i] &= kept;
     restore();
   }
   bool unchanged() const { return now_ == was_; }

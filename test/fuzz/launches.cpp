@@ -1,6 +1,9 @@
 // launches.cpp -- a launch and the questions about it: whoever is asked, the answer is the same, and what is
 // launched is what was announced.
 
+#include <algorithm>
+#include <iterator>
+
 #include "fuzz/answer.h"
 #include "fuzz/block.h"
 #include "fuzz/problems.h"
@@ -54,6 +57,48 @@ void require_grid(const dualgemm_args_t& args, const dualgemm_device_t& device, 
       grid > 0 && grid <= INT32_MAX && grid % cluster == 0 && work.grid.y == 1 && work.grid.z == 1;
   require(whole && (grid <= most || (info.split_k > 1 && !limited)),
           "%s is launched with %u CTAs, max_sms=%d", info.name, grid, args.max_sms);
+}
+
+// Does the launch have a pointer to memory that the driver does not know? Without K inputs are not looked at.
+bool has_unknown_memory(const dualgemm_args_t& args) {
+  const auto unknown = [](const void* at) {
+    return reinterpret_cast<uintptr_t>(at) >= dualgemm_test::kStubMemoryEnd;
+  };
+  const void* const inputs[] = {args.a,
+                                args.b1,
+                                args.b2,
+                                args.sfa,
+                                args.sfb1,
+                                args.sfb2,
+                                args.alpha1_dev,
+                                args.alpha2_dev,
+                                args.a_row_scale,
+                                args.bias1,
+                                args.bias2,
+                                args.c_row_scale,
+                                args.c_global_scale_dev,
+                                args.group_rows};
+  const void* const others[] = {args.c, args.sfc, args.d1, args.d2, args.amax_out, args.workspace};
+  return (args.k > 0 && std::any_of(std::begin(inputs), std::end(inputs), unknown)) ||
+         std::any_of(std::begin(others), std::end(others), unknown);
+}
+
+// The question about the current device has the answer of the one about a device that is described alike, but
+// that CHECK_POINTERS asks the driver for once, about memory.
+Answer ask_current(const dualgemm_args_t* args, const Answer& described) {
+  const Answer answer = steady_answer([&] { return dualgemm_can_implement(args); });
+  const bool asks =
+      described.good() && args->m > 0 && args->n > 0 && (args->flags & DUALGEMM_FLAG_CHECK_POINTERS) != 0;
+  if (!asks || !has_unknown_memory(*args)) {
+    require_same(described, answer, "can_implement_on and can_implement");
+    return answer;
+  }
+  require(answer.status == DUALGEMM_STATUS_INVALID_VALUE &&
+              answer.text.find("is no memory that device 0 sees") != std::string::npos,
+          "CHECK_POINTERS with memory that nobody knows: %s \"%s\"", dualgemm_status_name(answer.status),
+          answer.text.c_str());
+  require_named(answer, fields_of(dualgemm_args_t{}), args, nullptr);
+  return answer;
 }
 
 void launch(const dualgemm_args_t* args, const dualgemm_device_t& device, const Answer& announced, int32_t id,
@@ -123,11 +168,10 @@ void ask_and_launch(Bytes& bytes) {
   int32_t id;
   const Answer answer = ask_about(args, device, &id);
   require_named(answer, fields_of(dualgemm_args_t{}), args, &device);
-  require_same(answer, steady_answer([&] { return dualgemm_can_implement(args); }),
-               "can_implement_on and can_implement");
   require_workspace(args, answer);
-  launch(args, device, answer, id, bad_stream);
-  launch(args, device, answer, id, bad_stream);
+  const Answer announced = ask_current(args, answer);
+  launch(args, device, announced, id, bad_stream);
+  launch(args, device, announced, id, bad_stream);
   if (id > 0 && args->instance_id == 0) ask_for_chosen(*args, device, id);
   if (bytes.one_in(64)) ask_with_null(args, device, answer.good());
   ask_about_another(bytes, args);

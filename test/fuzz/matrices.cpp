@@ -1,7 +1,9 @@
 // matrices.cpp -- the functions for host memory that take no structure. Each has its rules written down here
 // once more, and is called with blocks of the size that the documentation asks for.
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 
 #include "fuzz/answer.h"
@@ -18,15 +20,55 @@ int32_t usual_or_notable(Bytes& bytes, int32_t usual) {
 // 0 is compact.
 int64_t some_pitch(Bytes& bytes, int64_t compact) {
   if (bytes.one_in(8)) return notable_integer(bytes, compact);
-  return bytes.one_of<int64_t>({0, compact, compact + bytes.below(20)});
+  return bytes.one_of<int64_t>({0, compact, compact + bytes.below(20), compact + 16 * bytes.below(80)});
+}
+
+// The bytes of a tensor that a call reads or writes: rows, at a distance from each other.
+struct Touched {
+  const void* at;
+  int64_t rows, step, row_bytes;
+
+  uintptr_t row(int64_t i) const {
+    return reinterpret_cast<uintptr_t>(at) + static_cast<uintptr_t>(i * step);
+  }
+  uintptr_t end() const { return row(rows - 1) + static_cast<uintptr_t>(row_bytes); }
+};
+
+// Of rows at unequal distances nobody says that those in gaps of others are told from those that are not.
+enum class Overlap { kNone, kMaybe, kSome };
+
+Overlap overlap(const Touched& x, const Touched& y) {
+  if (x.end() <= y.row(0) || y.end() <= x.row(0)) return Overlap::kNone;
+  for (int64_t i = 0; i < x.rows; ++i)
+    for (int64_t j = 0; j < y.rows; ++j)
+      if (x.row(i) < y.row(j) + static_cast<uintptr_t>(y.row_bytes) &&
+          y.row(j) < x.row(i) + static_cast<uintptr_t>(x.row_bytes))
+        return Overlap::kSome;
+  return x.rows == 1 || y.rows == 1 || x.step == y.step ? Overlap::kNone : Overlap::kMaybe;
+}
+
+// Of an output with an input, or of two outputs, what is worst.
+Overlap overlap(std::initializer_list<Touched> inputs, std::initializer_list<Touched> outputs) {
+  Overlap worst = Overlap::kNone;
+  for (const Touched* out = outputs.begin(); out != outputs.end(); ++out) {
+    for (const Touched& input : inputs) worst = std::max(worst, overlap(*out, input));
+    for (const Touched* other = out + 1; other != outputs.end(); ++other)
+      worst = std::max(worst, overlap(*out, *other));
+  }
+  return worst;
 }
 
 // What a call does is what the rules written down here say; a refusal writes nothing, and a success the same
 // bytes twice. What is legal and too large for a test is not called.
 template <class Call>
-void run(bool legal, Memory* memory, Call call) {
-  if (legal && !memory->fits()) return;
+void run(bool legal, Overlap overlaps, Memory* memory, Call call) {
+  if (legal && (!memory->fits() || overlaps == Overlap::kMaybe)) return;
   const Answer answer = answer_of(call());
+  if (legal && overlaps == Overlap::kSome) {
+    require(answer.status == DUALGEMM_STATUS_ALIASING, "tensors overlap: %s \"%s\"",
+            dualgemm_status_name(answer.status), answer.text.c_str());
+    legal = false;
+  }
   require(answer.good() == legal, "\"%s\", and the rules %s", answer.text.c_str(),
           legal ? "hold" : "do not hold");
   if (!legal) return require(memory->unchanged(), "a refusal writes: \"%s\"", answer.text.c_str());
@@ -34,6 +76,11 @@ void run(bool legal, Memory* memory, Call call) {
   memory->restore();
   require_same(answer, answer_of(call()), "the same call again");
   require(first == memory->contents(), "the same call writes something else");
+}
+
+// Rows take less than this together.
+bool fit_a_matrix(int32_t rows, int64_t step, int64_t bits) {
+  return Wide{rows} * step * bits < Wide{8} << 48;
 }
 
 // A matrix of floats, and its packed form.
@@ -50,28 +97,47 @@ struct Matrix {
         ldx(some_pitch(bytes, k)),
         ldq(some_pitch(bytes, k)),
         global_scale(bytes.one_in(4) ? notable_float(bytes, 1) : 1 + bytes.raw<uint8_t>()) {
-    memory->give(&x, Rows{1, rows, k, ldx, 0, 32}.bytes());
+    // Rows of q may lie between those of x.
+    if (bytes.one_in(8) && step_x() > 0 && step_x() < 1000) ldq = 8 * step_x();
     // The bytes between K and the pitch are written in every row.
-    memory->give(&q, bytes_of(Wide{rows} * (ldq == 0 ? k : ldq) / 2));
-    memory->give(&sf, Factors{1, rows, k, 0, false}.bytes());
+    const size_t x_size = Rows{1, rows, k, ldx, 0, 32}.bytes(), q_size = bytes_of(Wide{rows} * step_q() / 2),
+                 sf_size = Factors{1, rows, k, 0, false}.bytes();
+    memory->give(&x, x_size);
+    memory->give(&q, q_size);
+    memory->give(&sf, sf_size);
+    switch (bytes.below(3)) {
+      case 0: memory->give_together(&x, x_size, &q, q_size, alignof(float)); break;
+      case 1: memory->give_together(&x, x_size, &sf, sf_size, alignof(float)); break;
+      default: memory->give_together(&q, q_size, &sf, sf_size);
+    }
     if (reinterpret_cast<uintptr_t>(x) % alignof(float) != 0) x = nullptr;
     // Of a float without the first bit of the exponent.
-    if (!bytes.one_in(4)) memory->mask(0, 4, 3, 0xBF);
+    if (x && !bytes.one_in(4)) memory->mask(reinterpret_cast<uint8_t*>(x) + 3, 4, 0xBF);
   }
 
+  int64_t step_x() const { return ldx == 0 ? k : ldx; }
+  int64_t step_q() const { return ldq == 0 ? k : ldq; }
   bool empty() const { return rows == 0 || k == 0; }
   bool shape() const {
-    return rows >= 0 && k >= 0 && k % 16 == 0 && (ldx == 0 || ldx >= k) && (x || empty());
+    return rows >= 0 && k >= 0 && k % 16 == 0 && step_x() >= k && fit_a_matrix(rows, step_x(), 32) &&
+           (x || empty());
   }
-  bool packed() const { return (ldq == 0 || (ldq >= k && ldq % 2 == 0)) && ((q && sf) || empty()); }
+  bool packed() const {
+    return step_q() >= k && step_q() % 2 == 0 && fit_a_matrix(rows, step_q(), 4) && ((q && sf) || empty());
+  }
   bool scale() const { return global_scale > 0 && global_scale <= std::numeric_limits<float>::max() / 512; }
   bool finite() const {
     if (empty()) return true;
     for (int32_t row = 0; row < rows; ++row)
       for (int32_t i = 0; i < k; ++i)
-        if (!std::isfinite(x[row * (ldx == 0 ? k : ldx) + i])) return false;
+        if (!std::isfinite(x[row * step_x() + i])) return false;
     return true;
   }
+
+  Touched all_x() const { return {x, rows, step_x() * 4, int64_t{k} * 4}; }
+  Touched codes() const { return {q, rows, step_q() / 2, k / 2}; }
+  Touched codes_and_gaps() const { return {q, 1, 0, rows * step_q() / 2}; }
+  Touched factors() const { return {sf, 1, 0, static_cast<int64_t>(Factors{1, rows, k, 0, false}.bytes())}; }
 };
 
 }  // namespace
@@ -80,19 +146,22 @@ void convert_matrix(Bytes& bytes) {
   Memory memory(bytes);
   const Matrix m(bytes, &memory);
   float* global_scale;
+  const bool packed = m.shape() && m.packed() && m.scale(), placed = packed && memory.fits() && !m.empty();
   switch (bytes.below(3)) {
     case 0:
-      return run(m.shape() && m.packed() && m.scale() && (!memory.fits() || m.finite()), &memory, [&] {
-        return dualgemm_quantize_host(m.x, m.rows, m.k, m.ldx, m.global_scale, m.q, m.ldq, m.sf);
-      });
+      return run(
+          packed && (!memory.fits() || m.finite()),
+          placed ? overlap({m.all_x()}, {m.codes_and_gaps(), m.factors()}) : Overlap::kNone, &memory,
+          [&] { return dualgemm_quantize_host(m.x, m.rows, m.k, m.ldx, m.global_scale, m.q, m.ldq, m.sf); });
     case 1:
-      return run(m.shape() && m.packed() && m.scale(), &memory, [&] {
-        return dualgemm_dequantize_host(m.q, m.ldq, m.sf, m.rows, m.k, m.global_scale, m.x, m.ldx);
-      });
+      return run(packed, placed ? overlap({m.codes(), m.factors()}, {m.all_x()}) : Overlap::kNone, &memory,
+                 [&] {
+                   return dualgemm_dequantize_host(m.q, m.ldq, m.sf, m.rows, m.k, m.global_scale, m.x, m.ldx);
+                 });
     default:
       memory.give(&global_scale, sizeof *global_scale);
       if (reinterpret_cast<uintptr_t>(global_scale) % alignof(float) != 0) global_scale = nullptr;
-      return run(m.shape() && global_scale && (!memory.fits() || m.finite()), &memory,
+      return run(m.shape() && global_scale && (!memory.fits() || m.finite()), Overlap::kNone, &memory,
                  [&] { return dualgemm_global_scale_host(m.x, m.rows, m.k, m.ldx, global_scale); });
   }
 }
@@ -104,37 +173,93 @@ void split_factors(Bytes& bytes) {
   Memory memory(bytes);
   const void* sf;
   void *sf1, *sf2;
-  memory.give(&sf, Factors{1, 2 * int64_t{n}, k, 0, false}.bytes());
-  memory.give(&sf1, Factors{1, n, k, 0, false}.bytes());
-  memory.give(&sf2, Factors{1, n, k, 0, false}.bytes());
+  const size_t both = Factors{1, 2 * int64_t{n}, k, 0, false}.bytes(),
+               half = Factors{1, n, k, 0, false}.bytes();
+  memory.give(&sf, both);
+  memory.give(&sf1, half);
+  memory.give(&sf2, half);
+  switch (bytes.below(3)) {
+    case 0: memory.give_together(&sf, both, &sf1, half); break;
+    case 1: memory.give_together(&sf, both, &sf2, half); break;
+    default: memory.give_together(&sf1, half, &sf2, half);
+  }
+  const bool empty = n == 0 || k == 0;
   const bool legal = (order == DUALGEMM_ROWS_STACKED || order == DUALGEMM_ROWS_INTERLEAVED) && n >= 0 &&
-                     n <= INT32_MAX / 2 && k >= 0 && k % 16 == 0 && (n == 0 || k == 0 || (sf && sf1 && sf2));
-  run(legal, &memory,
+                     n <= INT32_MAX / 2 && k >= 0 && k % 16 == 0 && (empty || (sf && sf1 && sf2));
+  const auto touched = [](const void* at, size_t size) {
+    return Touched{at, 1, 0, static_cast<int64_t>(size)};
+  };
+  run(legal,
+      legal && !empty && memory.fits()
+          ? overlap({touched(sf, both)}, {touched(sf1, half), touched(sf2, half)})
+          : Overlap::kNone,
+      &memory,
       [&] { return dualgemm_sf_split_host(sf, n, k, static_cast<dualgemm_row_order_t>(order), sf1, sf2); });
 }
 
-void import_gguf(Bytes& bytes) {
-  const int32_t rows = usual_or_notable(bytes, bytes.below(140)),
-                k = usual_or_notable(bytes, 64 * bytes.below(4));
-  const int64_t compact = int64_t{k} / 64 * 36;
-  const int64_t row_bytes = some_pitch(bytes, compact), ldq = some_pitch(bytes, k);
-  const int64_t step = row_bytes == 0 ? compact : row_bytes;
-  Memory memory(bytes);
+namespace {
+
+struct Gguf {
+  int32_t rows, k;
+  int64_t row_bytes, ldq;
   uint8_t* blocks;
   void *q, *sf;
-  memory.give(&blocks, Rows{1, rows, compact, row_bytes, 0, 8}.bytes());
-  const bool factors_fit = memory.fits();
-  memory.give(&q, bytes_of(Wide{rows} * (ldq == 0 ? k : ldq) / 2));
-  memory.give(&sf, Factors{1, rows, k, 0, false}.bytes());
-  bool legal = rows >= 0 && k >= 0 && k % 64 == 0;
-  if (legal && rows > 0 && k > 0) {
-    legal = blocks && q && sf && step >= compact && (ldq == 0 || (ldq >= k && ldq % 2 == 0));
-    if (legal && !factors_fit) return;
-    if (legal && bytes.one_in(2)) memory.mask(0, 1, 0, 0x7F);
-    for (int64_t row = 0; legal && row < rows; ++row)
-      for (int64_t i = 0; i < k / 16; ++i) legal = legal && blocks[row * step + i / 4 * 36 + i % 4] <= 0x7F;
+  bool blocks_fit;
+
+  Gguf(Bytes& bytes, Memory* memory)
+      : rows(usual_or_notable(bytes, bytes.below(140))),
+        k(usual_or_notable(bytes, 64 * bytes.below(4))),
+        row_bytes(some_pitch(bytes, compact())),
+        ldq(some_pitch(bytes, k)) {
+    const size_t size = Rows{1, rows, compact(), row_bytes, 0, 8}.bytes(),
+                 q_size = bytes_of(Wide{rows} * step_q() / 2),
+                 sf_size = Factors{1, rows, k, 0, false}.bytes();
+    memory->give(&blocks, size);
+    blocks_fit = memory->fits();
+    memory->give(&q, q_size);
+    memory->give(&sf, sf_size);
+    switch (bytes.below(3)) {
+      case 0: memory->give_together(&blocks, size, &q, q_size); break;
+      case 1: memory->give_together(&blocks, size, &sf, sf_size); break;
+      default: memory->give_together(&q, q_size, &sf, sf_size);
+    }
+    if (blocks && bytes.one_in(2)) memory->mask(blocks, 1, 0x7F);
   }
-  run(legal, &memory, [&] { return dualgemm_import_gguf_host(blocks, row_bytes, rows, k, q, ldq, sf); });
+
+  int64_t compact() const { return int64_t{k} / 64 * 36; }
+  int64_t step() const { return row_bytes == 0 ? compact() : row_bytes; }
+  int64_t step_q() const { return ldq == 0 ? k : ldq; }
+  bool shape() const { return rows >= 0 && k >= 0 && k % 64 == 0; }
+  bool empty() const { return rows == 0 || k == 0; }
+  bool tensors() const {
+    return blocks && q && sf && step() >= compact() && fit_a_matrix(rows, step(), 8) && step_q() >= k &&
+           step_q() % 2 == 0 && fit_a_matrix(rows, step_q(), 4);
+  }
+  bool factors() const {
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t i = 0; i < k / 16; ++i)
+        if (blocks[row * step() + i / 4 * 36 + i % 4] > 0x7F) return false;
+    return true;
+  }
+  Overlap overlaps() const {
+    return overlap({{blocks, rows, step(), compact()}},
+                   {{q, 1, 0, rows * step_q() / 2},
+                    {sf, 1, 0, static_cast<int64_t>(Factors{1, rows, k, 0, false}.bytes())}});
+  }
+};
+
+}  // namespace
+
+void import_gguf(Bytes& bytes) {
+  Memory memory(bytes);
+  const Gguf g(bytes, &memory);
+  bool legal = g.shape() && (g.empty() || g.tensors());
+  if (legal && !g.empty() && !g.blocks_fit) return;
+  const bool placed = legal && !g.empty() && memory.fits();
+  const Overlap overlaps = placed ? g.overlaps() : Overlap::kNone;
+  legal = legal && (g.empty() || g.factors());
+  run(legal, overlaps, &memory,
+      [&] { return dualgemm_import_gguf_host(g.blocks, g.row_bytes, g.rows, g.k, g.q, g.ldq, g.sf); });
 }
 
 }  // namespace dualgemm_fuzz

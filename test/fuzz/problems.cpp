@@ -39,7 +39,7 @@ void choose_epilogue(Bytes& bytes, dualgemm_args_t* args) {
   args->c_dtype = bytes.below(5);
   if (args->c_dtype == DUALGEMM_DTYPE_NVFP4) args->sfc = far_address(8);
   args->activation = bytes.one_of({0, 0, 0, 1, 2, 3, 4, 5, 6});
-  args->flags = bytes.raw<uint8_t>() & ~uint32_t{DUALGEMM_FLAG_CHECK_POINTERS} & 0x3F;
+  args->flags = bytes.raw<uint8_t>() & 0x3F;
   if (bytes.one_in(4)) args->d1 = far_address(9), args->d2 = far_address(10), args->d_dtype = bytes.below(3);
   args->bias_dtype = bytes.one_of<int32_t>({DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP32});
   give(bytes, 11, &args->bias1);

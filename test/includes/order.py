@@ -38,8 +38,9 @@ KERNEL = [
 HOST = [
     ['dualgemm.h', 'text.h', 'region.*', 'sf_layout.h', 'nvfp4.*', 'cost_constants.h', 'epilogue_work.h'],
     ['status.*', 'problem.h', 'names.h', 'rows.h', 'floats.*'],
-    ['cuda_error.*', 'structure.*', 'tensor_rules.*', 'tiling.*', 'instance_kinds.*', 'quantize.cpp', 'import.cpp'],
-    ['arguments.*', 'supported.*', 'cost_model.*', 'device.*', 'driver_function.*', 'conversion.*'],
+    ['cuda_error.*', 'structure.*', 'tensor_rules.*', 'tiling.*', 'instance_kinds.*'],
+    ['arguments.*', 'supported.*', 'cost_model.*', 'device.*', 'driver_function.*', 'conversion.*', 'quantize.cpp',
+     'import.cpp'],
     ['tensor_map.*', 'check_pointers.*', 'validate.*', 'select_instance.*', 'convert.*', 'convert_host.cpp'],
     ['choice.*', 'launch.*', 'reference.cpp'],
     ['api.cpp'],

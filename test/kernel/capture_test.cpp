@@ -2,6 +2,7 @@
 // replayed a hundred times with other data: operands, alphas, encode scales, biases, row factors and the rows
 // of groups are what the replay finds on the device. Each replay has the bits of an ordinary launch on the
 // same data, and those are within the bound of the reference.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -48,16 +49,36 @@ class Replayed {
   cudaGraphExec_t executable_ = nullptr;
 };
 
+ProblemSet counted_groups(Rng& rng, uint64_t seed) {
+  std::vector<int32_t> rows;
+  for (int group = 0; group < 2; ++group) rows.push_back(rng.between(0, kM));
+  ProblemSet set = make_masked(Data::kFullRange, rows, kN, kK, seed, kM);
+  set.m = kM;
+  return set;
+}
+
+// Rows in front of the first group, and behind the last, belong to nobody. Some groups have none, so that the
+// factors of those behind them move by a block.
+ProblemSet divided_groups(Rng& rng, uint64_t seed) {
+  const int32_t first = rng.between(0, 3);
+  int32_t left = kM - first;
+  std::vector<int32_t> rows;
+  for (int group = 0; group < 4; ++group) {
+    rows.push_back(rng.below(4) == 0 ? 0 : rng.between(0, left));
+    left -= rows.back();
+  }
+  return make_offsets(Data::kFullRange, rows, kN, kK, seed, left, first);
+}
+
 // Returns the data of a replay: other numbers, and for groups other rows, in tensors of the same size.
-ProblemSet data(bool masked, dualgemm_dtype_t dtype, int number) {
+ProblemSet data(dualgemm_group_mode_t mode, dualgemm_dtype_t dtype, int number) {
   const uint64_t seed = 5000 + static_cast<uint64_t>(number);
   Rng rng(seed);
   ProblemSet set;
-  if (masked) {
-    std::vector<int32_t> rows;
-    for (int group = 0; group < 2; ++group) rows.push_back(rng.between(0, kM));
-    set = make_masked(Data::kFullRange, rows, kN, kK, seed, kM);
-    set.m = kM;
+  if (mode == DUALGEMM_GROUP_MASKED) {
+    set = counted_groups(rng, seed);
+  } else if (mode == DUALGEMM_GROUP_OFFSETS) {
+    set = divided_groups(rng, seed);
   } else {
     set = set_of(make_problem(Data::kFullRange, kM, kN, kK, seed));
     set.problems[0].alpha1 *= uniform(rng, 0.5f, 2);
@@ -77,14 +98,22 @@ SetOptions everything(dualgemm_dtype_t dtype) {
   options.alphas_on_device = options.encode_on_device = true;
   options.d = options.amax = true;
   options.amax_before = 0.25f;
+  options.any_division = true;
   return options;
 }
 
-void check_replays(bool masked, dualgemm_dtype_t dtype) {
+void check_replays(dualgemm_group_mode_t mode, dualgemm_dtype_t dtype) {
   const SetOptions options = everything(dtype);
   std::vector<ProblemSet> sets;
   std::vector<Written> expected;
-  for (int i = 0; i < kDataSets; ++i) sets.push_back(data(masked, dtype, i));
+  for (int i = 0; i < kDataSets; ++i) sets.push_back(data(mode, dtype, i));
+  const auto differs = [&sets](auto of) {
+    return std::any_of(sets.begin(), sets.end(),
+                       [&](const ProblemSet& set) { return of(set) != of(sets[0]); });
+  };
+  if (mode != DUALGEMM_GROUP_NONE) REQUIRE(differs([](const ProblemSet& set) { return set.group_rows(); }));
+  if (mode == DUALGEMM_GROUP_OFFSETS)
+    REQUIRE(differs([](const ProblemSet& set) { return set.row_blocks(); }));
   DeviceSet device(sets[0], options);
   for (const ProblemSet& set : sets) {
     device.upload(set);
@@ -111,10 +140,18 @@ void check_replays(bool masked, dualgemm_dtype_t dtype) {
 
 TEST_CASE("a captured launch with all extras has the bits of an ordinary one at each of 100 replays",
           "[capture]") {
-  for (const dualgemm_dtype_t dtype : kOutputs) DYNAMIC_SECTION("type " << dtype) check_replays(false, dtype);
+  for (const dualgemm_dtype_t dtype : kOutputs)
+    DYNAMIC_SECTION("type " << dtype) check_replays(DUALGEMM_GROUP_NONE, dtype);
 }
 
 TEST_CASE("a captured launch of groups by counts has the bits of an ordinary one at each of 100 replays",
           "[capture][grouped]") {
-  for (const dualgemm_dtype_t dtype : kOutputs) DYNAMIC_SECTION("type " << dtype) check_replays(true, dtype);
+  for (const dualgemm_dtype_t dtype : kOutputs)
+    DYNAMIC_SECTION("type " << dtype) check_replays(DUALGEMM_GROUP_MASKED, dtype);
+}
+
+TEST_CASE("a captured launch of groups by offsets has the bits of an ordinary one at each of 100 replays",
+          "[capture][grouped]") {
+  for (const dualgemm_dtype_t dtype : kOutputs)
+    DYNAMIC_SECTION("type " << dtype) check_replays(DUALGEMM_GROUP_OFFSETS, dtype);
 }

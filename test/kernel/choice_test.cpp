@@ -1,8 +1,10 @@
 // choice_test.cpp -- what a caller may ask of the choice of an instance, seen in what is launched: as few
 // CTAs as he allows, and bits of a row that do not depend on the number of rows.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "kernel/extras.h"
 #include "ref/formats.h"
@@ -59,6 +61,17 @@ void check_invariant(const Problem& whole, const LaunchOptions& options) {
     CHECK(std::equal(some.bits.begin(), some.bits.end(), all.bits.end() - some.bits.size()));
     CHECK(std::equal(some.factors.begin(), some.factors.end(), all.factors.end() - some.factors.size()));
   }
+}
+
+// Returns the instances that split K, one of each tile and number of parts, plain ones and general ones, with
+// the outputs in turn.
+std::vector<NamedInstance> with_split_k() {
+  std::vector<NamedInstance> out = in_turn(dense_instances());
+  const std::vector<NamedInstance> general = general_instances_in_turn(false);
+  out.insert(out.end(), general.begin(), general.end());
+  std::erase_if(out, [](const NamedInstance& instance) { return instance.info.split_k == 1; });
+  if (out.empty()) throw std::logic_error("no instance splits K");
+  return out;
 }
 
 }  // namespace
@@ -137,6 +150,61 @@ TEST_CASE("with BATCH_INVARIANT the bits of a row depend neither on the batch no
       }
     }
   }
+}
+
+TEST_CASE("an instance with split-K that is asked for gives a row the same bits however many rows there are",
+          "[choice]") {
+  for (const NamedInstance& instance : with_split_k()) {
+    // The k-tiles of the first are fewer than four parts, those of the second are shared out evenly.
+    for (const Weights& weights : {kInvariant[0], kInvariant[1]}) {
+      DYNAMIC_SECTION(instance.info.name << ", n " << weights.n << ", k " << weights.k) {
+        ProblemSet set = set_of(make_problem(Data::kFullRange, kMostRows, weights.n, weights.k, 38));
+        LaunchOptions options = use_all_of(instance, set);
+        options.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
+        check_invariant(set.problems[0], options);
+        // It is the instance that decides, not the flag.
+        const Output with_flag = run(set.problems[0], options);
+        options.flags = 0;
+        CHECK(run(set.problems[0], options) == with_flag);
+      }
+    }
+  }
+}
+
+TEST_CASE("an instance with split-K that is asked for gives a row the same bits in a batch and alone",
+          "[choice][batch]") {
+  const auto [n, k] = kInvariant[1];
+  for (const NamedInstance& instance : with_split_k()) {
+    DYNAMIC_SECTION(instance.info.name) {
+      ProblemSet set = make_batch(Data::kFullRange, 3, 40, n, k, 39, Alphas::kOwn);
+      SetOptions options = use_all_of(instance, set);
+      options.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
+      check_launch(set, options);
+      const std::vector<Output> together = run(set, options);
+      for (size_t i = 0; i < set.problems.size(); ++i) {
+        ProblemSet alone = set;
+        alone.problems = {set.problems[i]};
+        CHECK(run(alone, options).at(0) == together[i]);
+      }
+    }
+  }
+}
+
+TEST_CASE("how K is split decides the bits of a row", "[choice]") {
+  // So the tests above can fail.
+  const Problem p = make_problem(Data::kFullRange, 9, kInvariant[1].n, kInvariant[1].k, 40);
+  std::map<int32_t, std::set<std::vector<uint16_t>>> bits;  // by the parts of K
+  for (const NamedInstance& instance : general_instances(false))
+    if (instance.info.c_dtype == DUALGEMM_DTYPE_FP32)
+      bits[instance.info.split_k].insert(run(p, use(instance)).bits);
+  REQUIRE(bits.size() == 3);
+  std::set<std::vector<uint16_t>> all;
+  for (const auto& [split_k, of_one] : bits) {
+    INFO(split_k << " parts");
+    CHECK(of_one.size() == 1);
+    all.insert(of_one.begin(), of_one.end());
+  }
+  CHECK(all.size() == bits.size());
 }
 
 TEST_CASE("without BATCH_INVARIANT the number of rows decides how K is split", "[choice]") {

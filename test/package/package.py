@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""package.py -- the library as somebody else builds, installs and links it: from a copy of its sources in a folder with a
-space in its name, as a subproject and by FetchContent; then installed, by the README's own line, pkg-config and
-find_package. Every program runs on the simulated runtime, and is to print "correct".
+"""package.py -- the library as somebody else builds, installs and links it: from a copy of its sources in a folder with
+a space in its name, as a subproject and by FetchContent; then installed, by the README's own line, pkg-config and
+find_package. Every program runs on the simulated runtime, and is to print "correct". What is installed has the machine
+code of the build that the tests look at, and the functions and types of the record dualgemm.abi.
 
     package.py SOURCE BUILD NVCC
 
@@ -16,13 +17,15 @@ import shutil
 import subprocess
 import sys
 
+RECORD = "test/package/dualgemm.abi"
 LARGEST = 3 * 1000 * 1000  # bytes of the archive, with every instance
 
 
 def run(command, **more):
     print("+ " + shlex.join(map(str, command)), flush=True)
-    done = subprocess.run([str(x) for x in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
-    if done.returncode != 0: sys.exit(f"{done.stdout}\npackage.py: this command failed: {shlex.join(map(str, command))}")
+    done = subprocess.run([str(x) for x in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False, **more)
+    require(done.returncode == 0, f"{done.stdout}\nthis command failed: {shlex.join(map(str, command))}")
     return done.stdout
 
 
@@ -32,17 +35,14 @@ def require(condition, text):
 
 class Package:
     def __init__(self, source, build, nvcc):
-        self.sim, self.nvcc = build / "sim", nvcc
+        self.build, self.sim, self.nvcc = build, build / "sim", nvcc
         self.home = build / "a package"
         shutil.rmtree(self.home, ignore_errors=True)
         self.home.mkdir()
         self.source = self.home / "the sources"
-        tracked = subprocess.run(["git", "-C", source, "ls-files", "-z"], stdout=subprocess.PIPE, check=False).stdout
-        names = tracked.decode().split("\0")[:-1] or [str(p.relative_to(source)) for folder in ("host", "kernel", "ptx", "test")
-                                                      for p in (source / folder).rglob("*") if p.is_file()]
-        for name in [n for n in names if (source / n).exists()]:
-            (self.source / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source / name, self.source / name)
+        self.source.mkdir()
+        for folder in ("host", "kernel", "ptx", "test"): shutil.copytree(source / folder, self.source / folder)
+        for file in ("CMakeLists.txt", "README.md"): shutil.copy(source / file, self.source / file)
         shutil.copytree(self.source / "test/package/program", self.home / "program")
         self.prefix = self.home / "prefix"
         self.lib = self.home / "subproject/dualgemm"  # the build folder of the library, which is built once
@@ -56,11 +56,11 @@ class Package:
         out = run([program], env={**os.environ, "LD_LIBRARY_PATH": libraries})
         require(re.search(r"\bcorrect\b", out), f"{program} printed: {out}")
 
-    def project(self, build, *options):
+    def project(self, build, *options, runs=True):
         run(["cmake", "-S", self.home / "program", "-B", self.home / build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
              "-DCMAKE_SKIP_BUILD_RPATH=ON", *options], env=self.environment())
         run(["cmake", "--build", self.home / build])
-        self.correct(self.home / build / "program")
+        if runs: self.correct(self.home / build / "program")
 
     def as_subproject(self):
         for how in ("add_subdirectory", "FetchContent"):
@@ -76,11 +76,46 @@ class Package:
         for file in (archive, self.prefix / "lib/libdualgemm.so.0"):
             require(str(self.home).encode() not in file.read_bytes(), f"{file} names a path of the build")
         shown = run(["nm", "-D", "--defined-only", self.prefix / "lib/libdualgemm.so"])
-        declared = set(re.findall(r"DUALGEMM_API[^;]*?\b(dualgemm_\w+)\(", (self.source / "host/dualgemm.h").read_text()))
+        header = (self.source / "host/dualgemm.h").read_text()
+        declared = set(re.findall(r"DUALGEMM_API[^;]*?\b(dualgemm_\w+)\(", header))
         require({line.split()[-1] for line in shown.splitlines()} == declared,
                 f"libdualgemm.so shows other symbols than dualgemm.h declares:\n{shown}")
         for kind in ("dualgemm", "shared"):
             self.project(f"found {kind}", f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DKIND={kind}")
+        self.project("found, static runtime", f"-DCMAKE_PREFIX_PATH={self.prefix}", "-DDUALGEMM_CUDART=static",
+                     runs=False)
+
+    def simulator(self):
+        """The installed command runs an installed program, with nothing of the build in its environment."""
+        run(["cmake", "--install", self.build, "--component", "simulator", "--prefix", self.prefix])
+        shown = run([self.prefix / "bin/dualgemm-sim", self.home / "found dualgemm/program"], cwd="/")
+        require("correct" in shown and "0 E" in shown, f"dualgemm-sim printed: {shown}")
+
+    def same_machine_code(self):
+        print(run([sys.executable, self.source / "test/sass/same.py", self.build / "libdualgemm.a",
+                   self.prefix / "lib/libdualgemm.a"]))
+
+    def same_abi(self):
+        """The functions and types of the interface, as the record of 0.2.0 has them: a program of 0.2 runs with every
+        later library. Fields are appended to structures, and then the record is written anew (--record)."""
+        if not shutil.which("abidiff"):
+            print("package.py: there is no abidiff (package abigail-tools): the ABI is not compared")
+            return
+        run(["abidiff", self.source / RECORD, self.interface()])
+
+    def interface(self):
+        """A library of the functions that the header declares, which do nothing: its types are the header's alone,
+        where those of libdualgemm.so bring the standard library's along."""
+        text = (self.source / "host/dualgemm.h").read_text()
+        bodies = re.sub(r"\)\s*DUALGEMM_NOEXCEPT;", ") { __builtin_trap(); }", text)
+        require(bodies.count("__builtin_trap") == text.count("\nDUALGEMM_API "), "a declaration has another form")
+        (self.home / "interface.c").write_text(bodies)
+        run(["gcc", "-std=c99", "-g", "-shared", "-fPIC", "-o", "interface.so", "interface.c"], cwd=self.home)
+        return self.home / "interface.so"
+
+    def record(self, file):
+        run(["abidw", "--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--no-elf-needed", "--type-id-style",
+             "hash", self.interface(), "--out-file", file])
 
     def without_cmake(self):
         quickstart = self.source / "test/example/quickstart.c"
@@ -88,28 +123,58 @@ class Package:
         runtime.mkdir()
         real = next(p for folder in ("lib64", "lib") for p in (self.cuda / folder).glob("libcudart.so.1[0-9]"))
         (runtime / "libcudart.so").symlink_to(real)
-        include = ["-std=c99", f"-I{self.cuda}/include", f"-L{runtime}"]
+        gcc = ["gcc", "-std=c99", "-pedantic-errors", "-Wall", "-Wextra", "-Werror", "-isystem", self.cuda / "include"]
+
         configured = self.environment(PKG_CONFIG_PATH=str(self.prefix / "lib/pkgconfig"))
         flags = shlex.split(run(["pkg-config", "--cflags", "--libs", "dualgemm"], env=configured))
-        run(["gcc", *include, quickstart, *flags, "-lcudart", "-lm", "-o", self.home / "by pkg-config"])
+        run([*gcc, quickstart, *flags, f"-L{runtime}", "-lcudart", "-lm", "-o", self.home / "by pkg-config"])
         self.correct(self.home / "by pkg-config")
+
+        # The line of README.md, with this machine's folders.
         readme = (self.source / "README.md").read_text()
-        line = next(x.strip().split("#")[0] for x in readme.splitlines() if x.strip().startswith("gcc "))
+        line = next(x.strip().split("  #")[0] for x in readme.splitlines() if x.strip().startswith("gcc "))
+        places = {"-Ihost": f"-I{self.prefix}/include", "build/lib/": f"{self.prefix}/lib/", "$CUDA/lib64": runtime,
+                  "$CUDA/include": f"{self.cuda}/include"}
+        for written, here in places.items():
+            require(written in line, f"README.md's line has no {written}: {line}")
+            line = line.replace(written, shlex.quote(str(here)))
         (self.home / "program.c").write_text(quickstart.read_text())
-        line = line.replace("build/lib/", f"{shlex.quote(str(self.prefix / 'lib'))}/").replace("$CUDA/lib64",
-                                                                                          shlex.quote(str(runtime)))
-        line = line.replace("-Ihost", f"-I{shlex.quote(str(self.prefix / 'include'))}").replace("$CUDA", str(self.cuda))
         run(["sh", "-c", line], cwd=self.home)
         self.correct(self.home / "a.out")
+
+        # NVIDIA's static runtime needs a driver, so that this one is linked and not run.
+        static = [p for folder in ("lib64", "lib") for p in (self.cuda / folder).glob("libcudart_static.a")]
+        require(static, f"{self.cuda} has no libcudart_static.a")
+        run([*gcc, f"-I{self.prefix}/include", quickstart, self.prefix / "lib/libdualgemm.a", static[0],
+             "-lstdc++", "-lm", "-lpthread", "-ldl", "-lrt", "-o", self.home / "static runtime"])
+
+    def by_hand(self):
+        page = (self.source / "host/README.md").read_text()
+        lines = re.search(r"^Without CMake.*?\n\n((?:    .*\n)+)", page, re.M)[1]
+        path = f"{self.nvcc.parent}:{os.environ['PATH']}"
+        run(["sh", "-e", "-c", lines], cwd=self.source, env={**os.environ, "PATH": path})
+        real = next(p for folder in ("lib64", "lib") for p in (self.cuda / folder).glob("libcudart.so.1[0-9]"))
+        program = self.home / "by hand"
+        run(["gcc", "-std=c99", f"-I{self.source}/host", f"-I{self.cuda}/include",
+             self.source / "test/example/quickstart.c", self.source / "libdualgemm.a", real, "-lstdc++", "-lm",
+             "-o", program])
+        self.correct(program)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("source", "build", "nvcc"): parser.add_argument(name, type=pathlib.Path)
+    parser.add_argument("--record", action="store_true", help=f"write {RECORD}, and no more")
+    parser.add_argument("--by-hand", action="store_true", help="only the commands of host/README.md without CMake")
     arguments = parser.parse_args()
     package = Package(arguments.source.resolve(), arguments.build.resolve(), arguments.nvcc)
+    if arguments.record: return package.record(arguments.source / RECORD)
+    if arguments.by_hand: return package.by_hand()
     package.as_subproject()
     package.installed()
+    package.simulator()
+    package.same_machine_code()
+    package.same_abi()
     package.without_cmake()
 
 

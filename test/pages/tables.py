@@ -17,7 +17,9 @@ import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+from pages import ROOT, pages
+
 MARKED = re.compile(r"(<!-- printed by: (.+?) -->\n)(.*?)(<!-- end -->)", re.S)
 
 
@@ -64,11 +66,8 @@ class Printers:
 def main():
     if len(sys.argv) < 2: sys.exit(__doc__)
     printers, write = Printers(pathlib.Path(sys.argv[1]).resolve()), "--write" in sys.argv[2:]
-    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, text=True, stdout=subprocess.PIPE,
-                            check=False).stdout
-    pages = [ROOT / name for name in listed.split()] or [p for p in ROOT.glob("**/*.md") if "build" not in p.parts]
     tables, stale = 0, []
-    for page in pages:
+    for page in pages():
         before = page.read_text(encoding="utf-8")
         tables += len(MARKED.findall(before))
         after = MARKED.sub(lambda m: m[1] + printers.table(m[2]) + m[4], before)

@@ -1,12 +1,16 @@
 """disassembly.py -- the machine code of an object file as a flow graph: instructions, basic blocks, loops, and the
 registers that differ from lane to lane. It reads what nvdisasm prints and knows nothing of what is checked.
 """
+import ctypes
 import re
 import struct
 import subprocess
 import tempfile
 
 ELF_CUDA = 190  # e_machine
+SECTION_NOBITS = 8  # sh_type of what takes no room in the file
+FATBIN_MAGIC = struct.pack("<IH", 0xBA55ED50, 1)
+FATBIN_CUBIN, FATBIN_ZSTD = 2, 0x8000
 LINE = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P(?:\d+|T))\s+)?([A-Z][\w.]*)\s*(.*)$")
 LABEL = re.compile(r"^(\.L_\w+|\$[\w$]+):")
 FUNCTION = re.compile(r"^\.text\.(\w+):")
@@ -223,14 +227,45 @@ def disassemble(nvdisasm, path):
 
 
 def cubins(data):
-    """The CUDA ELF images in the bytes of a file, where they are not compressed."""
-    at = data.find(b"\x7fELF")
-    while at >= 0:
-        if struct.unpack_from("<H", data, at + 18)[0] == ELF_CUDA:
-            program, section = struct.unpack_from("<QQ", data, at + 0x20)
-            program_size, programs, section_size, sections = struct.unpack_from("<HHHH", data, at + 0x36)
-            yield data[at:at + max(section + section_size * sections, program + program_size * programs)]
-        at = data.find(b"\x7fELF", at + 4)
+    """The CUDA ELF images in the bytes of a file, which is such an image or holds fat binaries. The layout of those is
+    drawn in test/sim/shim/fatbin.h."""
+    if data[:4] == b"\x7fELF" and struct.unpack_from("<H", data, 18)[0] == ELF_CUDA:
+        yield data
+        return
+    container = data.find(FATBIN_MAGIC)
+    while container >= 0:
+        header, size = struct.unpack_from("<HQ", data, container + 6)
+        at = container + header
+        end = at + size
+        while at < end:
+            kind, _, header, padded, compressed = struct.unpack_from("<HHIQI", data, at)
+            flags, unpacked = struct.unpack_from("<Q", data, at + 40)[0], struct.unpack_from("<Q", data, at + 56)[0]
+            stored = data[at + header:at + header + (compressed or padded)]
+            if kind == FATBIN_CUBIN: yield unpack(stored, unpacked, flags) if compressed else stored
+            at += header + padded
+        container = data.find(FATBIN_MAGIC, end)
+
+
+def unpack(stored, size, flags):
+    out = ctypes.create_string_buffer(size)
+    if flags & FATBIN_ZSTD:
+        library = ctypes.CDLL("libzstd.so.1")
+        library.ZSTD_decompress.restype = ctypes.c_size_t
+        made = library.ZSTD_decompress(out, ctypes.c_size_t(size), stored, ctypes.c_size_t(len(stored)))
+    else:
+        made = ctypes.CDLL("liblz4.so.1").LZ4_decompress_safe(stored, out, len(stored), size)
+    if made != size: raise RuntimeError("a fat binary's entry does not unpack")
+    return out.raw
+
+
+def sections(cubin):
+    """The sections of an ELF image by name: their bytes."""
+    start = struct.unpack_from("<Q", cubin, 0x28)[0]
+    size, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
+    headers = [struct.unpack_from("<IIQQQQ", cubin, start + i * size) for i in range(count)]
+    strings = headers[names][4]
+    name = lambda at: cubin[strings + at:cubin.index(b"\0", strings + at)].decode()
+    return {name(h[0]): cubin[h[4]:h[4] + h[5]] for h in headers if h[1] != SECTION_NOBITS}
 
 
 def parse(text):

@@ -39,12 +39,13 @@ CUresult encode_tiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t, void*, 
   return CUDA_SUCCESS;
 }
 
-// All memory is the device's, and nobody knows where it ends.
-CUresult pointer_attributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr) {
+// Memory is the device's, and nobody knows where it ends, up to where CUDA knows none.
+CUresult pointer_attributes(unsigned count, CUpointer_attribute* attributes, void** data,
+                            CUdeviceptr address) {
   ++calls;
   for (unsigned i = 0; i < count; ++i) {
     if (attributes[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
-      *static_cast<unsigned*>(data[i]) = CU_MEMORYTYPE_DEVICE;
+      *static_cast<unsigned*>(data[i]) = address < dualgemm_test::kStubMemoryEnd ? CU_MEMORYTYPE_DEVICE : 0;
     if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) *static_cast<int*>(data[i]) = device;
   }
   return CUDA_SUCCESS;

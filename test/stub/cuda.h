@@ -24,6 +24,9 @@ struct StubWork {
 };
 const StubWork& stub_work();
 
+// To cuPointerGetAttributes all addresses below are memory of the current device, and none from here on.
+inline constexpr uint64_t kStubMemoryEnd = uint64_t{1} << 47;
+
 // A launch or a fill in this stream fails with cudaErrorInvalidResourceHandle.
 cudaStream_t stub_bad_stream();
 

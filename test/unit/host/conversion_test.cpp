@@ -162,7 +162,10 @@ TEST_CASE("conversions: nothing is looked at where there is nothing to do", "[ho
 
 TEST_CASE("conversions: what moving factors refuses", "[host][conversion]") {
   const std::vector<SfRule> rules = {
-      {kValue, "flags=0x2: unknown bits 0x2", [](auto& a) { a.flags = DUALGEMM_FLAG_STATIC_WEIGHTS; }},
+      {kValue, "flags=0x2: must be 0 or DUALGEMM_FLAG_PDL (0x1), nothing else",
+       [](auto& a) { a.flags = DUALGEMM_FLAG_STATIC_WEIGHTS; }},
+      {kValue, "flags=0x9: must be 0 or DUALGEMM_FLAG_PDL (0x1), nothing else",
+       [](auto& a) { a.flags = DUALGEMM_FLAG_CHECK_POINTERS | DUALGEMM_FLAG_PDL; }},
       {kValue, "group_mode=3: must be in [0, 2]", [](auto& a) { a.group_mode = 3; }},
       {kValue, "reserved0=1: must be in [0, 0]", [](auto& a) { a.reserved0 = 1; }},
       {kValue, "rows=-1: must not be negative", [](auto& a) { a.rows = -1; }},
@@ -226,7 +229,8 @@ TEST_CASE("conversions: what moving factors refuses", "[host][conversion]") {
 
 TEST_CASE("conversions: what quantising refuses", "[host][conversion]") {
   const std::vector<QuantizeRule> rules = {
-      {kValue, "flags=0x10: unknown bits 0x10", [](auto& a) { a.flags = DUALGEMM_FLAG_EXACT_ACT; }},
+      {kValue, "flags=0x8: must be 0 or DUALGEMM_FLAG_PDL (0x1), nothing else",
+       [](auto& a) { a.flags = DUALGEMM_FLAG_CHECK_POINTERS; }},
       {kValue, "x_dtype=3: must be in [0, 2]", [](auto& a) { a.x_dtype = DUALGEMM_DTYPE_NVFP4; }},
       {kValue, "scale_mode=3: must be in [0, 2]", [](auto& a) { a.scale_mode = 3; }},
       {kValue, "rows=-1: must not be negative", [](auto& a) { a.rows = -1; }},
@@ -343,7 +347,7 @@ namespace {
 
 constexpr uintptr_t kAt = 0x8'0000'0000;
 
-// A tensor of a conversion of three groups of 300 rows with counts: its bytes, its alignment, its place.
+// A tensor of a conversion of three groups: its bytes, its alignment, its place.
 template <class Args>
 struct Part {
   const char* name;
@@ -381,17 +385,29 @@ void put(Args& args, uintptr_t at) {
   args.*kMember = reinterpret_cast<std::remove_reference_t<decltype(args.*kMember)>>(at);
 }
 
-}  // namespace
+// Three groups of up to 300 rows each by counts, or of 300 rows together by offsets: what the host is certain
+// of. Then group_rows has an entry more than there are groups, and of the atoms one block is known.
+struct Groups {
+  int32_t mode;
+  uintptr_t rows, blocks, entries;
+};
+constexpr Groups kGroupings[] = {{DUALGEMM_GROUP_MASKED, 3 * 300, 3 * 3, 3},
+                                 {DUALGEMM_GROUP_OFFSETS, 300, 1, 3 + 1}};
 
-TEST_CASE("conversions: no output overlaps an input or another output", "[host][conversion]") {
-  constexpr uintptr_t kGroups = 3, kRows = 300, kColumns = 512, kAtoms = 3 * 128 * kColumns / 16;
+template <class Args>
+Args with_groups(Args args, const Groups& groups) {
+  args.group_mode = groups.mode;
+  args.groups = 3;
+  args.group_rows = address<const int32_t>(0x2'0000'0000);
+  return args;
+}
+
+void check_factor_pairs(const Groups& groups) {
+  constexpr uintptr_t kColumns = 512;
   using Sf = dualgemm_sf_args_t;
-  Sf sf = valid_sf_args();
-  sf.group_mode = DUALGEMM_GROUP_MASKED;
-  sf.groups = kGroups;
-  sf.group_rows = address<const int32_t>(0x2'0000'0000);
-  const Part<Sf> counts = {"group_rows", kGroups * 4, 4, false, put<&Sf::group_rows, Sf>};
-  const uintptr_t linear = kGroups * kRows * kColumns / 16, atoms = kGroups * kAtoms;
+  const Sf sf = with_groups(valid_sf_args(), groups);
+  const Part<Sf> counts = {"group_rows", groups.entries * 4, 4, false, put<&Sf::group_rows, Sf>};
+  const uintptr_t linear = groups.rows * kColumns / 16, atoms = groups.blocks * 128 * kColumns / 16;
   for (const bool to_atoms : {true, false})
     check_pairs<Sf>(
         sf,
@@ -402,37 +418,46 @@ TEST_CASE("conversions: no output overlaps an input or another output", "[host][
           dualgemm::FactorConversion conversion;
           return dualgemm::validate(&args, to_atoms, &conversion);
         });
+}
 
+void check_quantize_pairs(const Groups& groups, int32_t mode) {
+  constexpr uintptr_t kColumns = 512;
   using Q = dualgemm_quantize_args_t;
-  for (const int32_t mode : {DUALGEMM_SCALE_GIVEN, DUALGEMM_SCALE_TENSOR, DUALGEMM_SCALE_ROW}) {
-    Q q = valid_quantize_args();
-    q.group_mode = DUALGEMM_GROUP_MASKED;
-    q.groups = kGroups;
-    q.group_rows = address<const int32_t>(0x2'0000'0000);
-    q.scale_mode = mode;
-    std::vector<Part<Q>> parts = {
-        {"x", kGroups * kRows * kColumns * 2, 16, false, put<&Q::x, Q>},
-        {"q", kGroups * kRows * kColumns / 2, 16, true, put<&Q::q, Q>},
-        {"sf", kGroups * kAtoms, 16, true, put<&Q::sf, Q>},
-        {"group_rows", kGroups * 4, 4, false, put<&Q::group_rows, Q>},
-    };
-    if (mode == DUALGEMM_SCALE_GIVEN) {
-      q.global_scale_dev = address<const float>(0x2'1000'0000);
-      q.global_scale_stride = 1;
-      parts.push_back({"global_scale_dev", kGroups * 4, 4, false, put<&Q::global_scale_dev, Q>});
-    }
-    if (mode == DUALGEMM_SCALE_TENSOR) {
-      q.tensor_scales = address<float>(0x2'2000'0000);
-      parts.push_back({"tensor_scales", 3 * 4, 4, true, put<&Q::tensor_scales, Q>});
-    }
-    if (mode == DUALGEMM_SCALE_ROW) {
-      q.row_scale = address<float>(0x2'3000'0000);
-      parts.push_back({"row_scale", kGroups * kRows * 4, 4, true, put<&Q::row_scale, Q>});
-    }
-    check_pairs<Q>(q, parts, [](const Q& args) {
-      dualgemm::Quantization quantization;
-      return dualgemm::validate(&args, &quantization);
-    });
+  Q q = with_groups(valid_quantize_args(), groups);
+  q.scale_mode = mode;
+  std::vector<Part<Q>> parts = {
+      {"x", groups.rows * kColumns * 2, 16, false, put<&Q::x, Q>},
+      {"q", groups.rows * kColumns / 2, 16, true, put<&Q::q, Q>},
+      {"sf", groups.blocks * 128 * kColumns / 16, 16, true, put<&Q::sf, Q>},
+      {"group_rows", groups.entries * 4, 4, false, put<&Q::group_rows, Q>},
+  };
+  if (mode == DUALGEMM_SCALE_GIVEN) {
+    q.global_scale_dev = address<const float>(0x2'1000'0000);
+    q.global_scale_stride = 1;
+    parts.push_back({"global_scale_dev", 3 * 4, 4, false, put<&Q::global_scale_dev, Q>});
+  }
+  if (mode == DUALGEMM_SCALE_TENSOR) {
+    q.tensor_scales = address<float>(0x2'2000'0000);
+    parts.push_back({"tensor_scales", 3 * 4, 4, true, put<&Q::tensor_scales, Q>});
+  }
+  if (mode == DUALGEMM_SCALE_ROW) {
+    q.row_scale = address<float>(0x2'3000'0000);
+    parts.push_back({"row_scale", groups.rows * 4, 4, true, put<&Q::row_scale, Q>});
+  }
+  check_pairs<Q>(q, parts, [](const Q& args) {
+    dualgemm::Quantization quantization;
+    return dualgemm::validate(&args, &quantization);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("conversions: no output overlaps an input or another output", "[host][conversion]") {
+  for (const Groups& groups : kGroupings) {
+    INFO("group_mode " << groups.mode);
+    check_factor_pairs(groups);
+    for (const int32_t mode : {DUALGEMM_SCALE_GIVEN, DUALGEMM_SCALE_TENSOR, DUALGEMM_SCALE_ROW})
+      check_quantize_pairs(groups, mode);
   }
 }
 

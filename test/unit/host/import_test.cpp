@@ -134,7 +134,7 @@ TEST_CASE("splitting and importing refuse bad arguments and leave the output unt
   CHECK(text() == "row_bytes=35: must be at least k/64*36=36");
   CHECK(import(1, 64, 0, 62, in.data()) == DUALGEMM_STATUS_INVALID_STRIDE);
   CHECK(import(1, 64, 0, 65, in.data()) == DUALGEMM_STATUS_INVALID_STRIDE);
-  CHECK(text() == "ldq=65: must be even");
+  CHECK(text() == "ldq=65: must be a multiple of 2");
   CHECK(import(1, 64, 0, 0, nullptr) == DUALGEMM_STATUS_NULL_POINTER);
   in[36 + 3] = 0x80;
   CHECK(import(2, 64, 0, 0, in.data()) == DUALGEMM_STATUS_INVALID_VALUE);

@@ -255,6 +255,23 @@ TEST_CASE("under BATCH_INVARIANT nothing about the number of rows matters", "[ho
   CHECK(&selected(offsets) == &selected(masked));
 }
 
+TEST_CASE("BATCH_INVARIANT takes every instance that is asked for", "[host][limits]") {
+  // Its split of K does not look at the number of rows: choice_test.cpp has the bits.
+  const dualgemm_device_t device = b200();
+  int split = 0;
+  for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
+    const Instance& instance = dualgemm::instance(id - 1);
+    dualgemm_args_t args = forced(id, instance.plan.tile.grouped ? offsets_args() : valid_args());
+    args.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
+    int32_t selected_id = 0;
+    INFO(instance.name);
+    CHECK(dualgemm_select_instance(&args, &device, &selected_id) == DUALGEMM_STATUS_SUCCESS);
+    CHECK(selected_id == id);
+    split += instance.plan.tile.split_k > 1;
+  }
+  CHECK(split > 0);
+}
+
 TEST_CASE("groups get an instance made for them, from what is known of their rows",
           "[host][limits][grouped]") {
   for (const dualgemm_args_t& kind : all_kinds())

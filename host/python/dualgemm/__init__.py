@@ -1,0 +1,132 @@
+"""libdualgemm from Python: C = silu(alpha1 * A * B1^T) * (alpha2 * A * B2^T) in NVFP4, one kernel launch.
+
+Tensors come as they are, from torch, cupy, jax, or as addresses; neither torch nor numpy is needed. dualgemm.h
+documents what every function and field means, README.md how the two correspond."""
+import ctypes as _ctypes
+
+from ._arguments import arguments, fill as _fill, in_place as _in_place, initialised as _initialised
+from ._library import Error, load
+from ._structures import *  # noqa: F401,F403 -- the numbers of the header
+from ._structures import Args, Device, InstanceInfo, QuantizeArgs, SfArgs
+from ._tensors import CPU as _CPU, CUDA as _CUDA, stream_handle as _stream, view as _view
+
+
+def launch(a, b1, b2, sfa, sfb1, sfb2, out, alpha1=1.0, alpha2=1.0, *, stream=0, **fields):
+    """dualgemm_launch_ex on `stream`; asynchronous, the tensors are the caller's to keep. Returns `out`."""
+    args = _in_place(arguments(a, b1, b2, sfa, sfb1, sfb2, out, alpha1, alpha2, **fields), _CUDA)
+    load().dualgemm_launch_ex(args, _stream(stream))
+    return out
+
+
+def reference_host(a, b1, b2, sfa, sfb1, sfb2, out, alpha1=1.0, alpha2=1.0, *, y=None, **fields):
+    """dualgemm_reference_host: the same over host memory, exactly, slowly. Returns `out`."""
+    args = _in_place(arguments(a, b1, b2, sfa, sfb1, sfb2, out, alpha1, alpha2, **fields), _CPU)
+    load().dualgemm_reference_host(args, _view(y, "y").address)
+    return out
+
+
+def can_implement_on(args, device):
+    """Raises the Error that a launch with these arguments() would raise on this device()."""
+    load().dualgemm_can_implement_on(args, device)
+
+
+def select_instance(args, device):
+    """The id of the kernel that a launch with these arguments() runs on this device(), 0 if it runs none."""
+    chosen = _ctypes.c_int32()
+    load().dualgemm_select_instance(args, device, chosen)
+    return chosen.value
+
+
+def instance_info(instance_id):
+    """What the kernel of this id is and costs; ids are 1 .. instance_count()."""
+    info = _initialised(InstanceInfo)
+    load().dualgemm_instance_info(instance_id, info)
+    return info
+
+
+def instance_count():
+    return load().dualgemm_instance_count()
+
+
+def device(**fields):
+    """A device that need not be there: device(cc_major=10, sm_count=148, driver_version=13000) is a B200."""
+    return _fill(_initialised(Device), fields)
+
+
+def current_device():
+    """The calling thread's current device."""
+    found = _initialised(Device)
+    load().dualgemm_current_device(found)
+    return found
+
+
+def init():
+    """dualgemm_init: loads every kernel now."""
+    load().dualgemm_init()
+
+
+def version():
+    """Of the library that was found, as (major, minor, patch)."""
+    number = load().dualgemm_version()
+    return number // 10000, number // 100 % 100, number % 100
+
+
+def build_info():
+    return load().dualgemm_build_info().decode()
+
+
+def sf_size(rows, k):
+    """Bytes of the factors of a matrix in 128x4 atoms."""
+    return load().dualgemm_sf_size(rows, k)
+
+
+def _quantize_args(x, q, sf, fields, kind):
+    args = _initialised(QuantizeArgs)
+    fields = {"x": x, "q": q, "sf": sf, **fields}
+    tensor = _view(x, "x")
+    if tensor.dtype is not None: fields.setdefault("x_dtype", tensor.dtype)
+    if tensor.shape is not None and len(tensor.shape) == 2:
+        fields.setdefault("rows", tensor.shape[0])
+        fields.setdefault("k", tensor.shape[1])
+        if tensor.shape[0] > 1: fields.setdefault("ldx", tensor.strides[0])
+    return _in_place(_fill(args, fields), kind)
+
+
+def quantize(x, q, sf, *, stream=0, **fields):
+    """dualgemm_quantize: x [rows, k] to packed E2M1 and factors. The fields are those of dualgemm_quantize_args_t;
+    rows, k, ldx and x_dtype come from an x of two dimensions."""
+    load().dualgemm_quantize(_quantize_args(x, q, sf, fields, _CUDA), _stream(stream))
+
+
+def quantize_host(x, q, sf, **fields):
+    """dualgemm_quantize_host_ex: the same over host memory."""
+    load().dualgemm_quantize_host_ex(_quantize_args(x, q, sf, fields, _CPU))
+
+
+def global_scale_host(x, rows, k, ldx=0):
+    """dualgemm_global_scale_host of fp32 in host memory."""
+    scale = _ctypes.c_float()
+    load().dualgemm_global_scale_host(_view(x, "x").address, rows, k, ldx, scale)
+    return scale.value
+
+
+def _sf_args(src, dst, rows, k, fields, kind):
+    return _in_place(_fill(_initialised(SfArgs), {"src": src, "dst": dst, "rows": rows, "k": k, **fields}), kind)
+
+
+def sf_swizzle(src, dst, rows, k, *, stream=0, **fields):
+    """dualgemm_sf_swizzle: factors from rows, as checkpoints hold them, to 128x4 atoms."""
+    load().dualgemm_sf_swizzle(_sf_args(src, dst, rows, k, fields, _CUDA), _stream(stream))
+
+
+def sf_swizzle_host(src, dst, rows, k, **fields):
+    load().dualgemm_sf_swizzle_host(_sf_args(src, dst, rows, k, fields, _CPU))
+
+
+def sf_unswizzle(src, dst, rows, k, *, stream=0, **fields):
+    """The way back."""
+    load().dualgemm_sf_unswizzle(_sf_args(src, dst, rows, k, fields, _CUDA), _stream(stream))
+
+
+def sf_unswizzle_host(src, dst, rows, k, **fields):
+    load().dualgemm_sf_unswizzle_host(_sf_args(src, dst, rows, k, fields, _CPU))

@@ -1,0 +1,146 @@
+"""Memory as Python has it: what lies where, in which shape. Nothing is copied and no library is needed.
+
+A tensor is an address (an integer); an object with `data_ptr()`, as torch has it; one with `__dlpack__`, as cupy, jax,
+numpy and torch have it; or a buffer in host memory, such as bytes or array.array."""
+import ctypes
+import math
+from ctypes import c_int, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p, py_object
+from typing import NamedTuple, Optional
+
+from . import _structures as s
+
+CPU, CUDA = 1, 2  # kinds of memory, as DLPack numbers them
+
+
+class View(NamedTuple):
+    """What is known of a tensor. Strides count elements; `bits` is the size of one; of an address all is unknown."""
+    address: int
+    shape: Optional[tuple] = None
+    strides: Optional[tuple] = None
+    bits: int = 0
+    dtype: Optional[int] = None  # DTYPE_*, where the type of an element says that
+    device: Optional[int] = None  # kind of memory, as DLPack numbers it
+    read_only: bool = False
+
+    def gapless(self, ordered):
+        """Do its elements lie without gaps, and in their order if that is asked for, too?"""
+        dimensions = [(stride, size) for stride, size in zip(self.strides, self.shape) if size != 1]
+        expected = 1
+        for stride, size in reversed(dimensions) if ordered else sorted(dimensions):
+            if stride != expected: return False
+            expected *= size
+        return True
+
+    def size(self):
+        """Bytes of all elements."""
+        return math.prod(self.shape) * self.bits // 8
+
+
+class _DlTensor(ctypes.Structure):
+    _fields_ = [("data", c_void_p), ("device_type", c_int32), ("device_id", c_int32), ("ndim", c_int32),
+                ("code", c_uint8), ("bits", c_uint8), ("lanes", c_uint16), ("shape", ctypes.POINTER(c_int64)),
+                ("strides", ctypes.POINTER(c_int64)), ("byte_offset", c_uint64)]
+
+
+class _Managed(ctypes.Structure):
+    """DLManagedTensor begins with the tensor."""
+    _fields_ = [("tensor", _DlTensor)]
+
+
+class _Versioned(ctypes.Structure):
+    """DLManagedTensorVersioned"""
+    _fields_ = [("major", c_uint32), ("minor", c_uint32), ("context", c_void_p), ("deleter", c_void_p),
+                ("flags", c_uint64), ("tensor", _DlTensor)]
+
+
+class _Buffer(ctypes.Structure):
+    """Py_buffer"""
+    _fields_ = [("buf", c_void_p), ("obj", py_object), ("len", ctypes.c_ssize_t), ("itemsize", ctypes.c_ssize_t),
+                ("readonly", c_int), ("ndim", c_int), ("format", c_void_p), ("shape", c_void_p),
+                ("strides", c_void_p), ("suboffsets", c_void_p), ("internal", c_void_p)]
+
+
+# Type code and bits of DLPack, names of torch, formats of buffers. A byte says nothing: it may be E2M1 or E4M3.
+_DLPACK = {(4, 16): s.DTYPE_BF16, (2, 16): s.DTYPE_FP16, (2, 32): s.DTYPE_FP32, (10, 8): s.DTYPE_FP8_E4M3,
+           (17, 4): s.DTYPE_NVFP4}
+_NAMED = {"bfloat16": s.DTYPE_BF16, "float16": s.DTYPE_FP16, "float32": s.DTYPE_FP32,
+          "float8_e4m3fn": s.DTYPE_FP8_E4M3, "float4_e2m1fn_x2": s.DTYPE_NVFP4}
+_FORMATS = {"e": s.DTYPE_FP16, "f": s.DTYPE_FP32}
+
+
+def _compact_strides(shape):
+    strides = [1] * len(shape)
+    for i in range(len(shape) - 1, 0, -1): strides[i - 1] = strides[i] * max(shape[i], 1)
+    return tuple(strides)
+
+
+def _of_pointer(tensor):
+    """Of an object with data_ptr(), and as much else of torch's interface as it has."""
+    address = tensor.data_ptr()
+    if not hasattr(tensor, "shape"): return View(address)
+    shape = tuple(int(x) for x in tensor.shape)
+    stride = getattr(tensor, "stride", None)
+    strides = _compact_strides(shape) if stride is None else tuple(stride() if callable(stride) else stride)
+    dtype = _NAMED.get(str(getattr(tensor, "dtype", "")).split(".")[-1])
+    kind = getattr(getattr(tensor, "device", None), "type", None)
+    device = None if kind is None else CPU if kind == "cpu" else CUDA
+    return View(address, shape, strides, 8 * tensor.element_size(), dtype, device)
+
+
+def _capsule(tensor):
+    """Its capsule, without an order between the work that made it and ours: that is what the launch's stream says."""
+    stream = None if tensor.__dlpack_device__()[0] == CPU else -1
+    try:
+        return tensor.__dlpack__(stream=stream, max_version=(1, 0))
+    except TypeError:  # from before version 1
+        return tensor.__dlpack__(stream=stream)
+
+
+def _of_dlpack(capsule):
+    """The capsule keeps its name, so that whoever made it takes back what it holds when it goes."""
+    name = ctypes.pythonapi.PyCapsule_GetName
+    name.argtypes, name.restype = [py_object], ctypes.c_char_p
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.argtypes, pointer.restype = [py_object, ctypes.c_char_p], c_void_p
+    kind = {b"dltensor": _Managed, b"dltensor_versioned": _Versioned}.get(name(capsule))
+    if kind is None: raise TypeError(f"a capsule of DLPack is named dltensor and is used once, not {name(capsule)}")
+    managed = kind.from_address(pointer(capsule, name(capsule)))
+    if kind is _Versioned and managed.major != 1: raise TypeError(f"DLPack {managed.major} is not known, 1 is")
+    t = managed.tensor
+    shape = tuple(t.shape[i] for i in range(t.ndim))
+    strides = tuple(t.strides[i] for i in range(t.ndim)) if t.strides else _compact_strides(shape)
+    dtype = _DLPACK.get((t.code, t.bits)) if t.lanes == 1 or t.bits == 4 else None
+    read_only = kind is _Versioned and bool(managed.flags & 1)
+    return View((t.data or 0) + t.byte_offset, shape, strides, t.bits * t.lanes, dtype, t.device_type, read_only)
+
+
+def _of_buffer(tensor):
+    view, raw = memoryview(tensor), _Buffer()
+    ctypes.pythonapi.PyObject_GetBuffer(py_object(tensor), ctypes.byref(raw), c_int(0x11c))  # PyBUF_FULL_RO
+    address = raw.buf or 0
+    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(raw))
+    strides = tuple(x // view.itemsize for x in view.strides)
+    return View(address, view.shape, strides, 8 * view.itemsize, _FORMATS.get(view.format), CPU, view.readonly)
+
+
+def view(tensor, name):
+    """What `tensor`, the argument of this name, is."""
+    if tensor is None: return View(0)
+    if isinstance(tensor, int): return View(tensor)
+    if hasattr(tensor, "data_ptr"): return _of_pointer(tensor)
+    if type(tensor).__name__ == "PyCapsule": return _of_dlpack(tensor)
+    if hasattr(tensor, "__dlpack__"): return _of_dlpack(_capsule(tensor))
+    try:
+        return _of_buffer(tensor)
+    except TypeError:
+        raise TypeError(f"{name}: a tensor has data_ptr(), __dlpack__ or a buffer, or is an address, and this is a "
+                        f"{type(tensor).__name__}") from None
+
+
+def stream_handle(stream):
+    """The number of a stream: it itself, or what __cuda_stream__ or torch's cuda_stream says."""
+    if stream is None: return 0
+    if hasattr(stream, "__cuda_stream__"):
+        said = stream.__cuda_stream__
+        return int((said() if callable(said) else said)[1])
+    return int(getattr(stream, "cuda_stream", stream))

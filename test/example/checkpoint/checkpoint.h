@@ -1,0 +1,43 @@
+// checkpoint.h -- from the tensors of a checkpoint to gate and up: where they lie, and what they are worth.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "example/checkpoint/names.h"
+
+namespace checkpoint {
+
+// Gate or up of one expert, [n, k], where the file has it.
+struct Matrix {
+  std::string name;
+  const uint8_t* elements;  // GGUF: blocks, which have the factors as well
+  int64_t row_bytes;        // from one row to the next: of interleaved rows twice what a row has
+  const uint8_t* factors;   // GGUF: nullptr
+  int64_t factor_row_bytes;
+  // An element is code * factor * scale. Both scales are decode scales, whatever the file has.
+  double scale;
+  std::optional<double> input_scale;  // the same of A, as it was found by calibration
+  std::vector<float> bias;            // [n], or empty
+};
+
+struct Mlp {
+  Convention convention;
+  std::string gate, layout;        // the name of gate's tensor, and in words how its rows lie
+  std::vector<std::string> notes;  // "NAME TYPE [SHAPE]" of each tensor that was used
+  int32_t n, k;
+  std::vector<Matrix> gates, ups;                // one of each for every expert
+  std::vector<std::vector<uint8_t>> transposed;  // bytes that had to be moved before they could be rows
+};
+
+struct Choice {
+  std::string gate;          // as list_gates names it; "" = the first that is NVFP4
+  bool interleaved = false;  // a fused tensor has the rows g0, u0, g1, u1, ..., which no file says
+  int tp_rank = 0, tp_size = 1;
+};
+
+// Throws FormatError, which begins with a tensor's name, where something is missing or of another format.
+Mlp find_mlp(const Tensors& tensors, const Choice& choice);
+
+}  // namespace checkpoint

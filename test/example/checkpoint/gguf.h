@@ -1,0 +1,17 @@
+// gguf.h -- the directory of a .gguf file.
+#pragma once
+
+#include <vector>
+
+#include "example/checkpoint/tensor.h"
+
+namespace checkpoint {
+
+// The tensors of a file, which has to outlive them, with shapes turned to row-major. A type that is not in
+// the table of gguf.cpp gives a tensor without bytes, whose dtype is "type 14", so that a file may hold
+// others beside NVFP4. Throws FormatError, which names the tensor where it is one's fault.
+std::vector<StoredTensor> read_gguf(Bytes file);
+
+bool is_gguf(Bytes file);
+
+}  // namespace checkpoint

@@ -1,0 +1,51 @@
+// names.h -- which tensors of a checkpoint are gate and up.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "example/checkpoint/tensor.h"
+
+namespace checkpoint {
+
+enum class Convention { kModelOpt, kCompressedTensors, kGguf };
+const char* name_of(Convention convention);
+
+constexpr uint64_t kMostExperts = 1024;  // DUALGEMM_MAX_GROUPS
+
+// What a model calls its projections.
+struct Spelling {
+  const char *gate, *up;  // up is nullptr where one tensor has both
+};
+
+// What a format appends to that.
+struct Names {
+  Convention convention;
+  const char *elements, *factors, *scale, *input_scale, *bias;
+};
+
+struct Gate {
+  std::string before, after;  // "model.layers.3.mlp.experts.", "."; without experts "model.layers.0.mlp.", ""
+  const Spelling* spelling;
+  const Names* names;
+  const StoredTensor* first;  // its elements, of the first expert in the file
+  uint64_t experts = 0;       // the highest number there is, plus 1; 0 where the name has none
+
+  std::string stem(const char* leaf, uint64_t expert) const {
+    return before + (experts ? std::to_string(expert) + after : "") + leaf;
+  }
+  std::string label() const {
+    return before + (experts ? "*" + after : "") + spelling->gate + names->elements;
+  }
+};
+
+// The names of all tensors that are a gate, or gate and up in one. Experts count as one, numbered *.
+std::vector<std::string> list_gates(const Tensors& tensors);
+
+// The gate that list_gates names so, or of "" the first that is NVFP4. Throws FormatError if there is none.
+Gate choose_gate(const Tensors& tensors, const std::string& wanted);
+
+// Throws FormatError: the tensor's name, its type and shape, and why.
+[[noreturn]] void refuse(const StoredTensor& tensor, const std::string& why);
+
+}  // namespace checkpoint

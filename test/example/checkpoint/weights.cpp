@@ -1,0 +1,95 @@
+#include "example/checkpoint/weights.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace checkpoint {
+namespace {
+
+// Experts that are tensors of their own become one buffer, whose stride is the compact one; so do the rows
+// of a rank. (A buffer that is on the device already needs no copy: pitches and strides of the launch reach
+// into it.)
+std::vector<uint8_t> gather(const std::vector<Matrix>& matrices, int32_t n, bool factors, size_t row_bytes) {
+  std::vector<uint8_t> rows(matrices.size() * n * row_bytes);
+  uint8_t* to = rows.data();
+  for (const Matrix& matrix : matrices)
+    for (int32_t row = 0; row < n; ++row, to += row_bytes)
+      std::memcpy(
+          to,
+          factors ? matrix.factors + row * matrix.factor_row_bytes : matrix.elements + row * matrix.row_bytes,
+          row_bytes);
+  return rows;
+}
+
+// A NaN among the factors would make a column of C NaN, and nobody would know which tensor to blame.
+void check_factors(const Matrix& matrix, int32_t n, int32_t k) {
+  for (int32_t row = 0; row < n; ++row)
+    for (int32_t block = 0; block < k / 16; ++block)
+      if ((matrix.factors[row * matrix.factor_row_bytes + block] & 0x7F) == 0x7F)
+        throw FormatError(matrix.name + ": a factor of its row " + std::to_string(row) + " is NaN");
+}
+
+// Elements stay as they are. Factors in rows go to the device as rows, and are moved to atoms there.
+Weights upload_rows(const std::vector<Matrix>& matrices, int32_t n, int32_t k) {
+  for (const Matrix& matrix : matrices) check_factors(matrix, n, k);
+  const DeviceBuffer rows(gather(matrices, n, true, k / 16));
+  Weights weights{DeviceBuffer(gather(matrices, n, false, k / 2)),
+                  DeviceBuffer(matrices.size() * dualgemm_sf_size(n, k))};
+  dualgemm_sf_args_t args;
+  dualgemm_sf_args_init(&args);
+  args.rows = n, args.k = k;
+  args.batch = static_cast<int32_t>(matrices.size());
+  args.src = rows.as();
+  args.dst = weights.factors.as();
+  check(dualgemm_sf_swizzle(&args, nullptr), "dualgemm_sf_swizzle");
+  check(cudaDeviceSynchronize(), "the swizzle");  // the rows go away
+  return weights;
+}
+
+// GGUF's blocks have another order of elements, so both are made on the host.
+Weights upload_blocks(const std::vector<Matrix>& matrices, int32_t n, int32_t k) {
+  const size_t matrix_bytes = size_t(n) * k / 2, atoms = dualgemm_sf_size(n, k);
+  std::vector<uint8_t> elements(matrices.size() * matrix_bytes), factors(matrices.size() * atoms);
+  for (size_t e = 0; e < matrices.size(); ++e)
+    check(dualgemm_import_gguf_host(matrices[e].elements, matrices[e].row_bytes, n, k,
+                                    &elements[e * matrix_bytes], 0, &factors[e * atoms]),
+          matrices[e].name.c_str());
+  return {DeviceBuffer(elements), DeviceBuffer(factors)};
+}
+
+float from_e2m1(int code) {
+  constexpr float kValues[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+  return code & 8 ? -kValues[code & 7] : kValues[code];
+}
+
+float from_e4m3(int factor) {
+  const int exponent = factor >> 3 & 15, mantissa = factor & 7;
+  if (exponent == 15 && mantissa == 7) return NAN;
+  return exponent == 0 ? std::ldexp(float(mantissa), -9) : std::ldexp(float(8 + mantissa), exponent - 10);
+}
+
+}  // namespace
+
+Weights upload(const std::vector<Matrix>& matrices, int32_t n, int32_t k) {
+  return matrices[0].factors ? upload_rows(matrices, n, k) : upload_blocks(matrices, n, k);
+}
+
+std::vector<float> decode(const Matrix& matrix, int32_t n, int32_t k) {
+  std::vector<float> values;
+  for (int32_t row = 0; row < n; ++row)
+    for (int32_t i = 0; i < k; ++i) {
+      const uint8_t* const from = matrix.elements + row * matrix.row_bytes;
+      if (matrix.factors) {
+        const float factor = from_e4m3(matrix.factors[row * matrix.factor_row_bytes + i / 16]);
+        values.push_back(from_e2m1(from[i / 2] >> (i % 2 * 4) & 15) * factor);
+      } else {  // blocks of 64: four factors, then for each 16 elements eight bytes, of elements j and j + 8
+        const uint8_t* const block = from + i / 64 * 36;
+        const int part = i % 64 / 16, j = i % 16;
+        const float factor = block[part] == 0x7F ? 0 : from_e4m3(block[part]);
+        values.push_back(from_e2m1(block[4 + part * 8 + j % 8] >> (j / 8 * 4) & 15) * factor);
+      }
+    }
+  return values;
+}
+
+}  // namespace checkpoint

@@ -1,0 +1,98 @@
+// main.cpp -- the readers of checkpoints (test/example/checkpoint) under libFuzzer: any bytes are a file of
+// tensors inside these bytes, or are refused with FormatError. Then gate and up are looked for, with
+// options out of the input's last bytes, and every byte that they claim is read.
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "example/checkpoint/checkpoint.h"
+#include "example/checkpoint/gguf.h"
+#include "example/checkpoint/safetensors.h"
+
+using namespace checkpoint;
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most);
+
+namespace {
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+unsigned touch(Bytes bytes) {
+  unsigned sum = 0;
+  for (const uint8_t byte : bytes) sum += byte;
+  return sum;
+}
+
+unsigned touch(const Matrix& matrix, int32_t n, int32_t k) {
+  unsigned sum = 0;
+  for (int32_t row = 0; row < n; ++row) {
+    sum += touch({matrix.elements + row * matrix.row_bytes, size_t(matrix.factors ? k / 2 : k / 64 * 36)});
+    if (matrix.factors) sum += touch({matrix.factors + row * matrix.factor_row_bytes, size_t(k) / 16});
+  }
+  return sum;
+}
+
+void look(const Tensors& tensors, Bytes file) {
+  Choice choice;
+  const uint8_t options = file.empty() ? 0 : file.back();
+  choice.interleaved = options & 1;
+  choice.tp_size = 1 + (options >> 1 & 3);
+  choice.tp_rank = (options >> 3) % choice.tp_size;
+  const Mlp mlp = find_mlp(tensors, choice);
+  require(!mlp.gates.empty() && mlp.gates.size() == mlp.ups.size());
+  require(mlp.n > 0 && mlp.n % 8 == 0 && mlp.k > 0 && mlp.k % 32 == 0);
+  unsigned sum = 0;
+  for (const auto* side : {&mlp.gates, &mlp.ups})
+    for (const Matrix& matrix : *side) {
+      require(matrix.scale > 0 && matrix.input_scale.value_or(1) > 0);
+      require(matrix.bias.empty() || matrix.bias.size() == size_t(mlp.n));
+      sum += touch(matrix, mlp.n, mlp.k);
+    }
+  __asm__ volatile("" : : "r"(sum));  // or nothing would have to be read
+}
+
+}  // namespace
+
+extern "C" const char* __asan_default_options() {
+  return "detect_stack_use_after_return=0:quarantine_size_mb=32";
+}
+
+// Most bytes of a file are numbers of tensors, of which any will do, so all changes are made to what comes
+// before.
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t most, unsigned seed) {
+  constexpr size_t kMostHead = 2048;
+  size_t head = std::min(size, kMostHead);
+  uint64_t length;
+  if (size > sizeof length && !is_gguf({data, size})) {
+    std::memcpy(&length, data, sizeof length);
+    if (length <= size - sizeof length) head = sizeof length + length;
+  }
+  const std::vector<uint8_t> rest(data + head, data + size);
+  const size_t changed = LLVMFuzzerMutate(data, head, most - rest.size());
+  std::copy(rest.begin(), rest.end(), data + changed);
+  // A header of another length is still the header, except once in a while.
+  length = changed - std::min(changed, sizeof length);
+  if (!is_gguf({data, changed}) && changed > sizeof length && seed % 16 != 0)
+    std::memcpy(data, &length, sizeof length);
+  return changed + rest.size();
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const Bytes file(data, size);
+  try {
+    const std::vector<StoredTensor> stored = is_gguf(file) ? read_gguf(file) : read_safetensors(file);
+    for (const StoredTensor& tensor : stored)
+      require(tensor.bytes.empty() ||
+              (tensor.bytes.data() >= data && tensor.bytes.size() <= size &&
+               tensor.bytes.data() - data <= std::ptrdiff_t(size - tensor.bytes.size())));
+    Tensors tensors;
+    tensors.add(stored);
+    look(tensors, file);
+  } catch (const FormatError& error) {
+    require(std::strlen(error.what()) > 0);
+  }
+  return 0;
+}

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""tensors_test.py -- the Python module over tensors of every kind, on the simulated runtime: what their shapes and
+strides say reaches the launch, and what cannot be right is refused before it.
+
+    tensors_test.py MODULE
+
+MODULE is the folder of the module and of its example.
+"""
+import array
+import ctypes
+import os
+import random
+import subprocess
+import sys
+import unittest
+
+MODULE = sys.argv[1]
+sys.path.insert(0, MODULE)
+import dualgemm as d  # noqa: E402
+from dlpack import BF16, E2M1_X2, FP32, INT32, UINT8, Tensor, empty, on_gpu  # noqa: E402
+from example import DeviceMemory  # noqa: E402
+
+random.seed(1)
+B200 = dict(cc_major=10, sm_count=148, driver_version=13000)
+
+
+def codes(count):
+    return random.randbytes(count)
+
+
+def factors(rows, k, problems=1):
+    """UE4M3 powers of two, 1/4 to 2: products are exact in fp32, and so is g * u behind relu."""
+    size = problems * d.sf_size(rows, k)
+    return on_gpu(bytes(random.choice((0x28, 0x30, 0x38, 0x40)) for _ in range(size)), UINT8, (size,))
+
+
+class Problem:
+    """Tensors of one launch on the GPU; `out` are what it writes."""
+
+    def __init__(self, m=24, n=40, k=128, problems=(), a=None, b_problems=None, dtype=UINT8, c=BF16, **fields):
+        b = problems if b_problems is None else (b_problems,)
+        count, b_count = (problems or (1,))[0], (b or (1,))[0]
+        self.a = a or on_gpu(codes(count * m * k // 2), dtype, (*problems, m, k // 2))
+        self.b = [on_gpu(codes(b_count * n * k // 2), dtype, (*b, n, k // 2)) for _ in range(2)]
+        self.sfa = factors(m, k, max(count, b_count))  # with OFFSETS every group has blocks of its own
+        self.sfb = [factors(n, k, b_count) for _ in range(2)]
+        self.out = empty(c, (*problems, m, n))
+        self.fields = {"activation": d.ACTIVATION_REGLU, **fields}
+
+    def tensors(self):
+        return [self.a, *self.b, self.sfa, *self.sfb, self.out]
+
+    def on_host(self):
+        copies = [t.copied() for t in self.tensors()]
+        fields = {name: x.copied() if isinstance(x, Tensor) else x for name, x in self.fields.items()}
+        return copies, fields
+
+    def launch(self, **more):
+        return d.launch(*self.tensors(), **{**self.fields, **more})
+
+
+class Launches(unittest.TestCase):
+    def same(self, p, **more):
+        """The launch gives the reference's bits, which the memory of C did not have before."""
+        copies, fields = p.on_host()
+        before = p.out.bytes()
+        d.reference_host(*copies, **{**fields, **more})
+        p.launch(**more)
+        self.assertEqual(p.out.bytes(), copies[-1].bytes())
+        self.assertNotEqual(p.out.bytes(), before)
+
+    def test_shapes_alone(self):
+        self.same(Problem())
+        self.same(Problem(dtype=E2M1_X2, c=FP32))
+        self.same(Problem(m=1))
+
+    def test_alphas_and_fields(self):
+        bias = on_gpu(array.array("f", (random.randrange(-8, 8) for _ in range(40))).tobytes(), FP32, (40,))
+        rows = on_gpu(array.array("f", (random.choice((0.5, 2)) for _ in range(24))).tobytes(), FP32, (24,))
+        p = Problem(c=FP32, bias1=bias, bias2=bias, bias_dtype=d.DTYPE_FP32, a_row_scale=rows)
+        self.same(p, alpha1=0.5, alpha2=-2.0)
+
+    def test_rows_with_a_pitch(self):
+        """A inside a wider matrix, from its second half on, and C with gaps that nobody writes."""
+        m, k = 24, 128
+        wide = on_gpu(codes(m * k), UINT8, (m, k // 2), strides=(k, 1), offset=k // 2)
+        p = Problem(m=m, k=k, a=wide)
+        p.out = on_gpu(b"\xff" * (m * 48 * 2), BF16, (m, 40), strides=(48, 1))
+        self.same(p)
+        gaps = [p.out.bytes()[96 * row + 80:96 * row + 96] for row in range(m)]
+        self.assertEqual(set(gaps), {b"\xff" * 16})
+
+    def test_batch(self):
+        self.same(Problem(problems=(3,)))
+
+    def test_groups(self):
+        used = on_gpu(array.array("i", [24, 24, 24]).tobytes(), INT32, (3,))
+        self.same(Problem(problems=(3,), group_mode=d.GROUP_MASKED, group_rows=used))
+        ends = on_gpu(array.array("i", [0, 5, 24]).tobytes(), INT32, (3,))
+        self.same(Problem(b_problems=2, group_mode=d.GROUP_OFFSETS, group_rows=ends))
+
+    def test_second_outputs(self):
+        p = Problem(c=FP32, d_dtype=d.DTYPE_FP32)
+        p.fields.update(d1=empty(FP32, (24, 40)), d2=empty(FP32, (24, 40)))
+        copies, fields = p.on_host()
+        d.reference_host(*copies, **fields)
+        p.launch()
+        for name in ("d1", "d2"): self.assertEqual(p.fields[name].bytes(), fields[name].bytes())
+
+    def test_addresses_data_ptr_and_capsules(self):
+        """Memory that says nothing of itself: extents and types are fields."""
+        p = Problem(c=FP32)
+        p.launch()
+        expected = p.out.bytes()
+        extents = dict(m=24, n=40, k=128, c_dtype=d.DTYPE_FP32, **p.fields)
+        for kind in (lambda t: t.memory, lambda t: t.memory.data_ptr(), lambda t: t.__dlpack__()):
+            p.out = empty(FP32, (24, 40))
+            d.launch(*map(kind, p.tensors()), **extents)
+            self.assertEqual(p.out.bytes(), expected)
+
+    def test_capsules_of_both_kinds_are_given_back(self):
+        for versioned in (False, True):
+            p = Problem()
+            for tensor in p.tensors(): tensor.versioned = versioned
+            p.launch()
+            self.assertEqual(Tensor.live, 0)
+
+    def test_streams(self):
+        handle = ctypes.c_void_p()
+        from example import cuda
+        self.assertEqual(cuda.cudaStreamCreate(ctypes.byref(handle)), 0)
+        method = type("Stream", (), {"__cuda_stream__": lambda self: (0, handle.value)})()
+        for stream in (handle.value, type("Stream", (), {"cuda_stream": handle.value})(), method, None):
+            Problem().launch(stream=stream)
+        with self.assertRaises(d.Error): Problem().launch(stream=12345)
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, kind, text, change=lambda p: None, **fields):
+        p = Problem()
+        change(p)
+        before = p.out.bytes()
+        with self.assertRaisesRegex(kind, text): p.launch(**fields)
+        self.assertEqual(p.out.bytes(), before)
+
+    def test_shapes(self):
+        def set_(name, tensor): return lambda p: setattr(p, name, tensor)
+        matrix = on_gpu(codes(24 * 64), UINT8, (24, 64))
+        self.refused(ValueError, "b1: its shape says k=256, and k=128", lambda p: p.b.__setitem__(
+            0, on_gpu(codes(40 * 128), UINT8, (40, 128))))
+        self.refused(ValueError, "c: its shape says m=23", set_("out", empty(BF16, (23, 40))))
+        self.refused(ValueError, "a: its shape says m=24, and m=25", m=25)
+        self.refused(ValueError, "a: the strides", set_("a", Tensor(matrix.memory, UINT8, (24, 64), (1, 24))))
+        self.refused(ValueError, "a: the strides", set_("a", Tensor(matrix.memory, UINT8, (24, 64), (0, 1))))
+        self.refused(ValueError, "different numbers of problems",
+                     set_("a", on_gpu(codes(2 * 24 * 64), UINT8, (2, 24, 64))))
+        self.refused(ValueError, "a: the strides", set_("a", Tensor(matrix.memory, UINT8, (2, 24, 64), (0, 64, 1))))
+
+    def test_memory(self):
+        self.refused(ValueError, "sfa: has 512 bytes, and 1024 are needed",
+                     lambda p: setattr(p, "sfa", on_gpu(bytes(512), UINT8, (512,))))
+        self.refused(ValueError, "a: lies in host memory", lambda p: setattr(p, "a", p.a.copied()))
+        self.refused(ValueError, "sfb1: scale factors lie without gaps", lambda p: p.sfb.__setitem__(
+            0, Tensor(p.sfb[0].memory, UINT8, (512,), (2,))))
+        self.refused(ValueError, "bias1: its elements lie one behind the other", bias_dtype=d.DTYPE_FP32,
+                     bias1=Tensor(empty(FP32, (80,)).memory, FP32, (40,), (2,)))
+        p = Problem()
+        copies, fields = p.on_host()
+        with self.assertRaisesRegex(ValueError, "b1: lies in device memory"):
+            d.reference_host(copies[0], p.b[0], *copies[2:], **fields)
+        with self.assertRaisesRegex(ValueError, "c: this memory is read-only"):
+            d.reference_host(*copies[:-1], bytes(24 * 40 * 2), **fields, m=24)
+        copies[-1].read_only = True
+        with self.assertRaisesRegex(ValueError, "c: this memory is read-only"): d.reference_host(*copies, **fields)
+
+    def test_fields(self):
+        self.refused(TypeError, "bias: dualgemm_args_t has no such field", bias=0)
+        self.refused(TypeError, "struct_size", struct_size=8)
+        self.refused(OverflowError, "max_sms=4294967297: the field has 32 bits", max_sms=2**32 + 1)
+        self.refused(OverflowError, "batch=2147483648: the field has 32 bits", batch=2**31)
+        self.refused(OverflowError, "flags=-1: the field has 32 bits", flags=-1)
+        self.refused(TypeError, "bias1: a tensor has data_ptr", bias1=object())
+
+    def test_errors_of_the_library(self):
+        with self.assertRaises(d.Error) as caught: Problem(k=128).launch(max_sms=-1)
+        self.assertEqual((caught.exception.status, caught.exception.name), (2, "DUALGEMM_STATUS_INVALID_VALUE"))
+        self.assertRegex(str(caught.exception), "^DUALGEMM_STATUS_INVALID_VALUE: max_sms=-1")
+        self.assertEqual(caught.exception.cuda_error, 0)
+
+
+class Questions(unittest.TestCase):
+    def test_questions_need_no_gpu(self):
+        args = d.arguments(*Problem(m=256, n=512, k=256).tensors())
+        chosen = d.select_instance(args, d.device(**B200))
+        self.assertTrue(1 <= chosen <= d.instance_count())
+        self.assertEqual(d.instance_info(chosen).c_dtype, d.DTYPE_BF16)
+        d.can_implement_on(args, d.device(**B200))
+        with self.assertRaises(d.Error) as caught: d.can_implement_on(args, d.device(**{**B200, "cc_major": 9}))
+        self.assertEqual(caught.exception.name, "DUALGEMM_STATUS_ARCH_MISMATCH")
+        with self.assertRaises(d.Error): d.instance_info(0)
+
+    def test_the_version_and_the_device(self):
+        self.assertEqual(d.version()[:2], (0, 2))
+        self.assertIn(".".join(map(str, d.version())), d.build_info())
+        self.assertEqual((d.current_device().cc_major, d.current_device().sm_count), (10, 148))
+
+    def test_importing_takes_nothing_along(self):
+        """Neither torch, numpy nor the library; the first call says what was looked for."""
+        code = ("import sys, dualgemm; assert not {'torch', 'numpy'} & set(sys.modules)\n"
+                "try: dualgemm.version()\nexcept ImportError as error: assert '/none.so' in str(error); print('good')")
+        out = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True,
+                             env={**os.environ, "PYTHONPATH": MODULE, "DUALGEMM_LIBRARY": "/none.so"}).stdout
+        self.assertEqual(out, "good\n")
+
+
+class Conversions(unittest.TestCase):
+    def test_quantize_and_its_twin(self):
+        rows, k = 37, 96
+        x = array.array("f", (random.gauss(0, 3) for _ in range(rows * k)))
+        q, sf = bytearray(rows * k // 2), bytearray(d.sf_size(rows, k))
+        d.quantize_host(memoryview(x.tobytes()).cast("f", (rows, k)), q, sf, global_scale=2.0)
+        device = [empty(UINT8, (len(q),)), empty(UINT8, (len(sf),))]
+        d.quantize(on_gpu(x.tobytes(), FP32, (rows, k)), *device, global_scale=2.0)
+        self.assertEqual([t.bytes() for t in device], [bytes(q), bytes(sf)])
+        self.assertGreater(len(set(q)), 16)
+        self.assertEqual(d.global_scale_host(x, rows, k), ctypes.c_float(448 * 6 / max(map(abs, x))).value)
+
+    def test_factors_to_atoms_and_back(self):
+        rows, k = 130, 160
+        source = codes(rows * k // 16)
+        atoms, back = bytearray(d.sf_size(rows, k)), bytearray(len(source))
+        d.sf_swizzle_host(source, atoms, rows, k)
+        for row, block in ((0, 0), (129, 9), (64, 5)):
+            offset = d.load().dualgemm_sf_offset(rows, k, row, block)
+            self.assertEqual(atoms[offset], source[row * k // 16 + block])
+        device, again = empty(UINT8, (len(atoms),)), empty(UINT8, (len(source),))
+        d.sf_swizzle(on_gpu(source, UINT8, (len(source),)), device, rows, k)
+        d.sf_unswizzle(device, again, rows, k)
+        d.sf_unswizzle_host(atoms, back, rows, k)
+        self.assertEqual((device.bytes(), again.bytes(), bytes(back)), (bytes(atoms), source, source))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""torch_test.py -- torch.ops.dualgemm.swiglu on the CPU: registration, fake kernel, torch.library.opcheck, and its
+result against torch's own arithmetic; and torch's tensors as arguments. Exits with 77 where there is no torch.
+
+    torch_test.py MODULE
+"""
+import contextlib
+import sys
+import unittest
+from unittest import mock
+
+sys.path.insert(0, sys.argv[1])
+try:
+    import torch
+except ImportError as error:
+    print(f"torch_test.py: skipped, there is no torch: {error}")
+    sys.exit(77)
+import dualgemm as d  # noqa: E402
+from dualgemm import _tensors, torch_op  # noqa: E402
+
+M, N, K = 20, 24, 128
+E2M1 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], dtype=torch.float64)
+
+
+def matrix(*shape):
+    """Packed E2M1, factors in rows and in atoms, and what they are worth, in double precision."""
+    *problems, rows, k = shape
+    packed = torch.randint(256, (*problems, rows, k // 2), dtype=torch.uint8)
+    factors = torch.rand(*problems, rows, k // 16).to(torch.float8_e4m3fn)
+    atoms = torch.zeros(*problems, d.sf_size(rows, k), dtype=torch.uint8)
+    d.sf_swizzle_host(factors.view(torch.uint8), atoms, rows, k, batch=(problems or [1])[0])
+    codes = torch.stack((packed & 15, packed >> 4), -1).flatten(-2)
+    return packed, atoms, E2M1[codes.long()] * factors.double().repeat_interleave(16, -1)
+
+
+def inputs(*problems):
+    (a, sfa, x), (b1, sfb1, w1), (b2, sfb2, w2) = (matrix(*problems, rows, K) for rows in (M, N, N))
+    return (a, b1, b2, sfa, sfb1, sfb2), (x, w1, w2)
+
+
+class Operator(unittest.TestCase):
+    def test_the_result_is_that_of_torch(self):
+        for problems in ((), (3,)):
+            tensors, (x, w1, w2) = inputs(*problems)
+            got = torch.ops.dualgemm.swiglu(*tensors, 0.01, 0.5, torch.float32)
+            gate, up = 0.01 * x @ w1.mT, 0.5 * x @ w2.mT
+            torch.testing.assert_close(got.double(), torch.nn.functional.silu(gate) * up, rtol=1e-6, atol=1e-6)
+
+    def test_factors_on_the_device(self):
+        tensors, _ = inputs()
+        alpha = torch.tensor([0.25])
+        got = torch.ops.dualgemm.swiglu(*tensors, alpha1_dev=alpha, alpha2_dev=alpha)
+        self.assertTrue(torch.equal(got, torch.ops.dualgemm.swiglu(*tensors, 0.25, 0.25)))
+        self.assertFalse(torch.equal(got, torch.ops.dualgemm.swiglu(*tensors)))
+
+    def test_opcheck(self):
+        for problems in ((), (2,)):
+            tensors, _ = inputs(*problems)
+            for more in ((), (0.5, 0.25, torch.float16), (1.0, 1.0, torch.float32, torch.tensor([2.0]))):
+                torch.library.opcheck(torch.ops.dualgemm.swiglu.default, (*tensors, *more))
+
+    def test_the_fake_kernel(self):
+        tensors, _ = inputs()
+        with torch._subclasses.FakeTensorMode() as mode:
+            tensors = [mode.from_tensor(t) for t in tensors]
+            out = torch.ops.dualgemm.swiglu(*tensors, out_dtype=torch.float8_e4m3fn)
+            self.assertEqual((out.shape, out.dtype), ((M, N), torch.float8_e4m3fn))
+            with self.assertRaises(RuntimeError): torch.ops.dualgemm.swiglu(tensors[0], *tensors[:1], *tensors[2:])
+
+    def test_compiled_code_calls_it(self):
+        tensors, _ = inputs()
+        compiled = torch.compile(lambda *t: torch.ops.dualgemm.swiglu(*t) * 2, backend="aot_eager", fullgraph=True)
+        self.assertTrue(torch.equal(compiled(*tensors), torch.ops.dualgemm.swiglu(*tensors) * 2))
+
+    def test_on_a_gpu_it_launches_on_the_current_stream(self):
+        """No GPU here: what the implementation for GPUs hands on."""
+        tensors, _ = inputs()
+        with mock.patch.object(torch_op, "launch", side_effect=lambda *t, **more: t[6]) as launch, \
+             mock.patch.object(torch.cuda, "device", return_value=contextlib.nullcontext()), \
+             mock.patch.object(torch.cuda, "current_stream", return_value=mock.Mock(cuda_stream=17)):
+            out = torch_op._on_gpu(*tensors, 2.0, 3.0, torch.float16)
+        (*given, c, alpha1, alpha2), named = launch.call_args
+        self.assertTrue(all(x is y for x, y in zip(given, tensors)) and c is out)
+        self.assertEqual((alpha1, alpha2, out.shape, out.dtype), (2, 3, (M, N), torch.float16))
+        self.assertEqual((list(named), d._stream(named["stream"])), (["stream"], 17))
+
+
+class Tensors(unittest.TestCase):
+    def test_types_of_torch(self):
+        types = {torch.bfloat16: (16, d.DTYPE_BF16), torch.float16: (16, d.DTYPE_FP16), torch.int32: (32, None),
+                 torch.float8_e4m3fn: (8, d.DTYPE_FP8_E4M3), torch.uint8: (8, None), torch.float32: (32, d.DTYPE_FP32)}
+        if hasattr(torch, "float4_e2m1fn_x2"): types[torch.float4_e2m1fn_x2] = (8, d.DTYPE_NVFP4)
+        for dtype, (bits, number) in types.items():
+            tensor = torch.empty(4, 6, 8, dtype=dtype)[1:, ::2]
+            view = _tensors.view(tensor, "tensor")
+            self.assertEqual(view, (tensor.data_ptr(), (3, 3, 8), (48, 16, 1), bits, number, _tensors.CPU, False))
+
+    def test_dlpack_says_what_data_ptr_says(self):
+        tensor = torch.empty(5, 16, dtype=torch.bfloat16)[1:, 8:]
+        capsule = _tensors.view(tensor.__dlpack__(), "capsule")
+        self.assertEqual(capsule, _tensors.view(tensor, "tensor"))
+
+    def test_numpy(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("there is no numpy")
+        array = numpy.zeros((4, 6), numpy.float32)[1:, 2:]
+        expected = (array.ctypes.data, (3, 4), (6, 1), 32, d.DTYPE_FP32, _tensors.CPU, False)
+        self.assertEqual(_tensors.view(array, "array"), expected)
+        array.flags.writeable = False
+        self.assertTrue(_tensors.view(array, "array").read_only)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
