@@ -10,9 +10,9 @@ span between backticks, that begins as COMMANDS says. What is done with it says 
     options   only that the program has these options: the line is a synopsis, or one of those that take minutes
 
 C is put into fragment.c, compiled by the README's own line, and run on the simulated GPU; of Python the names of
-arguments are looked for in dualgemm.h. Blocks that another test runs say so in ELSEWHERE. Others are quotations (QUOTED)
-and drawings, of which each page has as many as DRAWINGS says: a new block is either a command, or code, or somebody has
-counted it there.
+arguments are looked for in dualgemm.h. What another test or a target of make runs stands in ELSEWHERE. Other blocks are
+quotations (QUOTED) and drawings, of which each page has as many as DRAWINGS says: a new block is either a command, or
+code, or somebody has counted it there.
 """
 import ast
 import json
