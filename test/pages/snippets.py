@@ -7,6 +7,7 @@ span between backticks, that begins as COMMANDS says. What is done with it says 
     list      with the tests only listed, which have to be some: `make test` runs them
     dry       a target of make by `make -n`, one of the build by ninja: it builds, writes the tree, takes more than ten
               seconds or wants a GPU, and has a name for that reason
+    elsewhere nothing: a test of another room does it
     options   only that the program has these options: the line is a synopsis, or one of those that take minutes
 
 C is put into fragment.c, compiled by the README's own line, and run on the simulated GPU. Blocks of other kinds are
@@ -26,16 +27,22 @@ COMMANDS = re.compile(r"(make|ctest|cmake|ninja|gcc|g\+\+|nvcc|bash|sh|sudo|git|
                       r"|dualgemm[_-](bench|sim)(?= )")
 TREATMENTS = [
     (r"make help", "run"),
+    (r"pip install ", "elsewhere"),
     (r"make |bash \.ci/run|cmake --build|\S+ make |build/fuzz_test FILE", "dry"),
-    (r"ctest |build/\w+_test (?!--list|FILE)|build/\w+_test$", "list"),
+    (r"ctest |build/\w+_test (?!FILE)|build/\w+_test$", "list"),
     (r"(build/)?dualgemm_bench|dualgemm-sim|build/mutation|build/soak .*\*", "options"),
     (r"", "run"),
 ]
 QUOTED = {"test/defects/README.md": ["test/defects/defects.def", "test/defects/*.cu"]}
-DRAWINGS = {"README.md": 2, "bench/README.md": 1, "host/README.md": 8, "kernel/README.md": 3, "test/README.md": 1,
-            "test/sim/JUDGE.md": 2, "test/sim/README.md": 1}
+DRAWINGS = {"README.md": 2, "bench/README.md": 1, "host/README.md": 8, "host/python/README.md": 1, "kernel/README.md": 3,
+            "test/README.md": 1, "test/example/checkpoint/README.md": 1, "test/sim/JUDGE.md": 2, "test/sim/README.md": 1}
+# Blocks of other commands, by their first lines, and the target of make that runs them.
+OTHERS = {"mkdir -p plain general": "make by-hand", "popcorn-cli submit build/contest/submission.py": "make contest"}
 # Placeholders of the pages.
-PLACEHOLDERS = [("./program args...", "./program 16 8 64"), ("--test-dir build", "--test-dir tests")]
+PLACEHOLDERS = [("./program args...", "./program 16 8 64"), ("--test-dir build", "--test-dir tests"),
+                ("build/lib/libdualgemm.a -L$CUDA/lib64", "build/libdualgemm.a -Lbuild/sim"),
+                ("MODEL/model-00001-of-00003.safetensors ...",
+                 "test/example/checkpoint/fixtures/modelopt_dense.safetensors")]
 
 
 class Page:
@@ -95,9 +102,14 @@ class Tries:
     def list(self, where, typed):
         if typed.startswith("cmake"): return self.dry(where, typed)
         for placeholder, value in PLACEHOLDERS: typed = typed.replace(placeholder, value)
-        _, said = self.shell(typed + (" -N" if typed.startswith("ctest") else " --list-tests"))
-        counted = re.search(r"Total Tests: (\d+)|^(\d+) (?:matching )?test cases?", said, re.M)
-        return self.require(counted and int(counted[1] or counted[2]) > 0, where, typed, said)
+        if "--list" not in typed: typed += " -N" if typed.startswith("ctest") else " --list-tests"
+        _, said = self.shell(typed)
+        counted = re.search(r"(?:Total Tests: |^)(\d+)(?: (?:matching )?test cases?| tags?|$)", said, re.M)
+        return self.require(counted and int(counted[1]) > 0, where, typed, said)
+
+    def elsewhere(self, where, typed):
+        """test/python installs the module, into a folder of its own."""
+        self.require(typed == "pip install ./host/python", where, typed)
 
     def dry(self, where, typed):
         if typed == "build/fuzz_test FILE": typed = "make fuzz"  # there is none without clang
@@ -136,12 +148,14 @@ def tried(page, tries):
         first = block.strip().splitlines()[0]
         where = f"{page.name}: {first.strip()[:40]}"
         if language == "c": tries.c(where, block)
+        elif language == "python": continue  # test/python/installed_test.py runs the example that it is a part of
         elif language not in (None, "sh"): tries.require(False, where, f"nobody tries code in {language}")
         elif first.strip().startswith("gcc "): continue  # every C snippet is compiled by this line
         elif COMMANDS.match(first.strip()):
             for line in joined(block):
                 tries.require(COMMANDS.match(line), where, f"a command among others? {line}")
                 tries.command(where, line)
+        elif first.strip() in OTHERS: tries.dry(where, OTHERS[first.strip()])
         elif first.strip().startswith("{"):
             (tries.place / "names.json").write_text(json.dumps(json.loads(block)))
             tries.run(where, "build/dualgemm-sim --names names.json ./program 16 8 64")
