@@ -34,8 +34,9 @@ TREATMENTS = [
     (r"", "run"),
 ]
 QUOTED = {"test/defects/README.md": ["test/defects/defects.def", "test/defects/*.cu"]}
-DRAWINGS = {"README.md": 2, "bench/README.md": 1, "host/README.md": 8, "host/python/README.md": 1, "kernel/README.md": 3,
-            "test/README.md": 1, "test/example/checkpoint/README.md": 1, "test/sim/JUDGE.md": 2, "test/sim/README.md": 1}
+DRAWINGS = {"README.md": 2, "bench/README.md": 1, "host/README.md": 8, "host/python/README.md": 1,
+            "kernel/README.md": 3, "test/README.md": 1, "test/example/checkpoint/README.md": 1,
+            "test/sim/JUDGE.md": 2, "test/sim/README.md": 1}
 # Blocks of other commands, by their first lines, and the target of make that runs them.
 OTHERS = {"mkdir -p plain general": "make by-hand", "popcorn-cli submit build/contest/submission.py": "make contest"}
 # Placeholders of the pages.
