@@ -7,8 +7,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def files(*patterns):
     """What git knows or would add, or None where this is no checkout."""
-    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *patterns], cwd=ROOT,
-                            text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *patterns]
+    listed = subprocess.run(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                            check=False)
     return [ROOT / name for name in listed.stdout.split("\0") if name] if listed.returncode == 0 else None
 
 

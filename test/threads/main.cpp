@@ -1,7 +1,8 @@
 // main.cpp -- eight threads use the library at once, each in its own way, on a CUDA runtime that does
-// nothing: launches and conversions on several devices, their twins on the host, questions, errors. Built with -fsanitize=thread, which ends the
-// program with status 66 when two threads touch the same bytes without an order. Beside that each thread
-// looks whether its answers, and the text of its last error, are its own.
+// nothing: launches and conversions on several devices, their twins on the host, questions, errors. Built
+// with -fsanitize=thread, which ends the program with status 66 when two threads touch the same bytes
+// without an order. Beside that each thread looks whether its answers, and the text of its last error, are
+// its own.
 
 #include <cuda_runtime_api.h>
 
