@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""snippets.py SOURCE BUILD [-v] -- everything that a page says to type, and every piece of code on a page, is tried: in
+"""snippets.py BUILD [-v] -- everything that a page says to type, and every piece of code on a page, is tried: in
 an empty folder, where build/, test/ and the rest are links to those of this build. A command is a line of a block, or a
 span between backticks, that begins as COMMANDS says. What is done with it says the first fitting line of TREATMENTS:
 
@@ -10,10 +10,12 @@ span between backticks, that begins as COMMANDS says. What is done with it says 
     elsewhere nothing: a test of another room does it
     options   only that the program has these options: the line is a synopsis, or one of those that take minutes
 
-C is put into fragment.c, compiled by the README's own line, and run on the simulated GPU. Blocks of other kinds are
-quotations (QUOTED) and drawings, of which each page has as many as DRAWINGS says: a new block is either a command, or
-code, or somebody has counted it there.
+C is put into fragment.c, compiled by the README's own line, and run on the simulated GPU; of Python the names of
+arguments are looked for in dualgemm.h. Blocks that another test runs say so in ELSEWHERE. Others are quotations (QUOTED)
+and drawings, of which each page has as many as DRAWINGS says: a new block is either a command, or code, or somebody has
+counted it there.
 """
+import ast
 import json
 import os
 import pathlib
@@ -22,23 +24,42 @@ import subprocess
 import sys
 import tempfile
 
-COMMANDS = re.compile(r"(make|ctest|cmake|ninja|gcc|g\+\+|nvcc|bash|sh|sudo|git|grep|sed|python3?|pip3?|apt-get|export"
+sys.dont_write_bytecode = True
+from pages import ROOT, pages
+
+COMMANDS = re.compile(r"(make|ctest|cmake|ninja|gcc|g\+\+|nvcc|bash|sh|sudo|git|grep|sed|python3?|apt-get|export"
                       r"|docker)(?= )|[A-Z][A-Z_]+=\S+ +\S|(build|\.|test(/\w+)*)/[\w-]+(\.sh|\.py)?(?= )"
                       r"|dualgemm[_-](bench|sim)(?= )")
 TREATMENTS = [
     (r"make help", "run"),
     (r"pip install ", "elsewhere"),
     (r"make |bash \.ci/run|cmake --build|\S+ make |build/fuzz_test FILE", "dry"),
+<<<<<<< HEAD
     (r"ctest |build/\w+_test (?!FILE)|build/\w+_test$", "list"),
+=======
+    (r"ctest |build/\w+_test\b", "list"),
+>>>>>>> i13-docs
     (r"(build/)?dualgemm_bench|dualgemm-sim|build/mutation|build/soak .*\*", "options"),
     (r"", "run"),
 ]
+# What a block or a span begins with, and what runs it: a target of make, a test, or nobody here.
+ELSEWHERE = {
+    "mkdir -p plain general": "make by-hand",
+    "pip install ./host/python": "ctest -R 'python: the module as pip installs it'",
+    "test/run_anywhere.sh build build/from_checkpoint MODEL": "ctest -R 'from_checkpoint'",
+    "popcorn-cli": None,  # needs an account and a GPU of the contest's
+}
 QUOTED = {"test/defects/README.md": ["test/defects/defects.def", "test/defects/*.cu"]}
+<<<<<<< HEAD
 DRAWINGS = {"README.md": 2, "bench/README.md": 1, "host/README.md": 8, "host/python/README.md": 1,
             "kernel/README.md": 3, "test/README.md": 1, "test/example/checkpoint/README.md": 1,
             "test/sim/JUDGE.md": 2, "test/sim/README.md": 1}
 # Blocks of other commands, by their first lines, and the target of make that runs them.
 OTHERS = {"mkdir -p plain general": "make by-hand", "popcorn-cli submit build/contest/submission.py": "make contest"}
+=======
+DRAWINGS = {"README.md": 2, "bench/README.md": 1, "host/README.md": 8, "kernel/README.md": 3, "test/README.md": 1,
+            "test/example/checkpoint/README.md": 1, "test/sim/JUDGE.md": 2, "test/sim/README.md": 1}
+>>>>>>> i13-docs
 # Placeholders of the pages.
 PLACEHOLDERS = [("./program args...", "./program 16 8 64"), ("--test-dir build", "--test-dir tests"),
                 ("build/lib/libdualgemm.a -L$CUDA/lib64", "build/libdualgemm.a -Lbuild/sim"),
@@ -66,11 +87,11 @@ def joined(block):
 
 
 class Tries:
-    def __init__(self, source, build, verbose):
-        self.source, self.build, self.verbose, self.failed = source, build, verbose, []
+    def __init__(self, build, verbose):
+        self.verbose, self.failed = verbose, []
         self.folder = tempfile.TemporaryDirectory(prefix="pages")
         self.place = pathlib.Path(self.folder.name)
-        for entry in source.iterdir():
+        for entry in ROOT.iterdir():
             if entry.name not in ("build", ".git"): (self.place / entry.name).symlink_to(entry)
         (self.place / "build").symlink_to(build)
         for name, program in (("program", "quickstart"), ("any_program_with_embedded_sm_100_ptx", "quickstart"),
@@ -92,8 +113,11 @@ class Tries:
 
     def command(self, where, typed):
         typed = re.sub(r"\s+# .*$", "", typed)
+        for begin, elsewhere in ELSEWHERE.items():
+            if typed.startswith(begin): return elsewhere and self.command(f"{where}, elsewhere", elsewhere)
         treatment = next(name for pattern, name in TREATMENTS if re.match(pattern, typed))
         for part in typed.split(" && "): getattr(self, treatment)(f"{where} ({treatment})", part)
+        return None
 
     def run(self, where, typed):
         for placeholder, value in PLACEHOLDERS: typed = typed.replace(placeholder, value)
@@ -103,6 +127,7 @@ class Tries:
     def list(self, where, typed):
         if typed.startswith("cmake"): return self.dry(where, typed)
         for placeholder, value in PLACEHOLDERS: typed = typed.replace(placeholder, value)
+<<<<<<< HEAD
         if "--list" not in typed: typed += " -N" if typed.startswith("ctest") else " --list-tests"
         _, said = self.shell(typed)
         counted = re.search(r"(?:Total Tests: |^)(\d+)(?: (?:matching )?test cases?| tags?|$)", said, re.M)
@@ -111,6 +136,13 @@ class Tries:
     def elsewhere(self, where, typed):
         """test/python installs the module, into a folder of its own."""
         self.require(typed == "pip install ./host/python", where, typed)
+=======
+        if typed.startswith("ctest"): typed = f"{typed if '--test-dir' in typed else typed + ' --test-dir tests'} -N"
+        elif "--list" not in typed: typed += " --list-tests"
+        _, said = self.shell(typed)
+        counted = re.search(r"^(?:Total Tests: )?(\d+)(?: matching| test| tag|$)", said, re.M)
+        return self.require(counted and int(counted[1]) > 0, where, typed, said)
+>>>>>>> i13-docs
 
     def dry(self, where, typed):
         if typed == "build/fuzz_test FILE": typed = "make fuzz"  # there is none without clang
@@ -128,36 +160,54 @@ class Tries:
         unknown = [option for option in re.findall(r"--[\w-]+", typed) if not re.search(rf"{option}\b", said)]
         self.require("Usage" in said and not unknown, where, typed, f"not in its --help: {unknown}\n{said}")
 
+    def compiler(self, line):
+        """A page's line for the compiler, with this build in the place of one by `make lib`."""
+        return line.replace("build/lib/", "build/").replace("$CUDA/lib64", "build/sim")
+
     def c(self, where, code):
         (self.place / "fragment.inc").write_text(code)
-        readme = (self.source / "README.md").read_text()
-        line = re.search(r"^    (gcc .*?)(?: +# .*)?$", readme, re.M)[1]
-        for typed, here in (("program.c", "-I. test/pages/fragment.c -o fragment"), ("build/lib/", "build/"),
-                            ("$CUDA/lib64", "build/sim")):
-            if typed not in line: sys.exit(f"snippets.py: the README's gcc line has no {typed}")
-            line = line.replace(typed, here)
+        line = self.compiler(re.search(r"^    (gcc .*?)(?: +# .*)?$", (ROOT / "README.md").read_text(), re.M)[1])
+        line = line.replace("program.c", "-I. test/pages/fragment.c -o fragment")
         status, said = self.shell(f"{line} -Wall -Werror && LD_LIBRARY_PATH=build/sim ./fragment")
         self.require(status == 0 and "correct" in said, where, "C", said)
+
+    def python(self, where, code):
+        header = (ROOT / "host/dualgemm.h").read_text()
+        arguments = [node.arg for node in ast.walk(ast.parse(code)) if isinstance(node, ast.keyword)]
+        unknown = [name for name in arguments if not re.search(rf"\b{name}\b", header)]
+        self.require(arguments and not unknown, where, "Python", f"not in dualgemm.h: {unknown}")
 
 
 def tried(page, tries):
     """Tries what is on a page, and returns how many blocks nothing was to be done with."""
     drawings = 0
-    sources = [file for pattern in QUOTED.get(page.name, []) for file in tries.source.glob(pattern)]
+    sources = [file for pattern in QUOTED.get(page.name, []) for file in ROOT.glob(pattern)]
     quoted = "".join(file.read_text() for file in sources)
     for language, block in page.blocks:
-        first = block.strip().splitlines()[0]
-        where = f"{page.name}: {first.strip()[:40]}"
+        first = block.strip().splitlines()[0].strip()
+        where = f"{page.name}: {first[:40]}"
         if language == "c": tries.c(where, block)
+<<<<<<< HEAD
         elif language == "python": continue  # test/python/installed_test.py runs the example that it is a part of
+=======
+        elif language == "python": tries.python(where, block)
+>>>>>>> i13-docs
         elif language not in (None, "sh"): tries.require(False, where, f"nobody tries code in {language}")
-        elif first.strip().startswith("gcc "): continue  # every C snippet is compiled by this line
-        elif COMMANDS.match(first.strip()):
+        elif first.startswith("gcc "): continue  # every C snippet is compiled by this line
+        elif first.startswith("g++ "): tries.run(where, tries.compiler(first))
+        elif first.startswith("launch("): tries.python(where, re.sub(r"^    ", "", block, flags=re.M))
+        elif first.startswith(tuple(ELSEWHERE)): tries.command(where, first)
+        elif COMMANDS.match(first):
             for line in joined(block):
-                tries.require(COMMANDS.match(line), where, f"a command among others? {line}")
+                known = COMMANDS.match(line) or line.startswith(tuple(ELSEWHERE))
+                tries.require(known, where, f"a command among others? {line}")
                 tries.command(where, line)
+<<<<<<< HEAD
         elif first.strip() in OTHERS: tries.dry(where, OTHERS[first.strip()])
         elif first.strip().startswith("{"):
+=======
+        elif first.startswith("{"):
+>>>>>>> i13-docs
             (tries.place / "names.json").write_text(json.dumps(json.loads(block)))
             tries.run(where, "build/dualgemm-sim --names names.json ./program 16 8 64")
         elif quoted:
@@ -169,13 +219,10 @@ def tried(page, tries):
 
 
 def main():
-    source, build = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
-    tries = Tries(source, build, "-v" in sys.argv)
-    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=source, text=True, stdout=subprocess.PIPE, check=False)
-    names = listed.stdout.split() or [str(page.relative_to(source)) for page in source.glob("**/*.md")
-                                      if "build" not in page.parts]
-    for name in names:
-        drawings = tried(Page(name, (source / name).read_text(encoding="utf-8")), tries)
+    tries = Tries(pathlib.Path(sys.argv[1]).resolve(), "-v" in sys.argv)
+    for page in pages():
+        name = str(page.relative_to(ROOT))
+        drawings = tried(Page(name, page.read_text(encoding="utf-8")), tries)
         counted = DRAWINGS.get(name, 0)
         tries.require(drawings == counted, name, f"{drawings} blocks are neither commands, nor code that is tried, nor "
                       f"quotations; DRAWINGS counts {counted} drawings")
