@@ -7,13 +7,12 @@ span between backticks, that begins as COMMANDS says. What is done with it says 
     list      with the tests only listed, which have to be some: `make test` runs them
     dry       a target of make by `make -n`, one of the build by ninja: it builds, writes the tree, takes more than ten
               seconds or wants a GPU, and has a name for that reason
-    elsewhere nothing: a test of another room does it
     options   only that the program has these options: the line is a synopsis, or one of those that take minutes
 
 C is put into fragment.c, compiled by the README's own line, and run on the simulated GPU; of Python the names of
-arguments are looked for in dualgemm.h. Blocks that another test runs say so in ELSEWHERE. Others are quotations (QUOTED)
-and drawings, of which each page has as many as DRAWINGS says: a new block is either a command, or code, or somebody has
-counted it there.
+arguments are looked for in dualgemm.h. Blocks that another test runs say so in ELSEWHERE. Others are quotations
+(QUOTED) and drawings, of which each page has as many as DRAWINGS says: a new block is either a command, or code, or
+somebody has counted it there.
 """
 import ast
 import json
@@ -32,13 +31,8 @@ COMMANDS = re.compile(r"(make|ctest|cmake|ninja|gcc|g\+\+|nvcc|bash|sh|sudo|git|
                       r"|dualgemm[_-](bench|sim)(?= )")
 TREATMENTS = [
     (r"make help", "run"),
-    (r"pip install ", "elsewhere"),
     (r"make |bash \.ci/run|cmake --build|\S+ make |build/fuzz_test FILE", "dry"),
-<<<<<<< HEAD
-    (r"ctest |build/\w+_test (?!FILE)|build/\w+_test$", "list"),
-=======
     (r"ctest |build/\w+_test\b", "list"),
->>>>>>> i13-docs
     (r"(build/)?dualgemm_bench|dualgemm-sim|build/mutation|build/soak .*\*", "options"),
     (r"", "run"),
 ]
@@ -50,21 +44,10 @@ ELSEWHERE = {
     "popcorn-cli": None,  # needs an account and a GPU of the contest's
 }
 QUOTED = {"test/defects/README.md": ["test/defects/defects.def", "test/defects/*.cu"]}
-<<<<<<< HEAD
-DRAWINGS = {"README.md": 2, "bench/README.md": 1, "host/README.md": 8, "host/python/README.md": 1,
-            "kernel/README.md": 3, "test/README.md": 1, "test/example/checkpoint/README.md": 1,
-            "test/sim/JUDGE.md": 2, "test/sim/README.md": 1}
-# Blocks of other commands, by their first lines, and the target of make that runs them.
-OTHERS = {"mkdir -p plain general": "make by-hand", "popcorn-cli submit build/contest/submission.py": "make contest"}
-=======
 DRAWINGS = {"README.md": 2, "bench/README.md": 1, "host/README.md": 8, "kernel/README.md": 3, "test/README.md": 1,
             "test/example/checkpoint/README.md": 1, "test/sim/JUDGE.md": 2, "test/sim/README.md": 1}
->>>>>>> i13-docs
 # Placeholders of the pages.
-PLACEHOLDERS = [("./program args...", "./program 16 8 64"), ("--test-dir build", "--test-dir tests"),
-                ("build/lib/libdualgemm.a -L$CUDA/lib64", "build/libdualgemm.a -Lbuild/sim"),
-                ("MODEL/model-00001-of-00003.safetensors ...",
-                 "test/example/checkpoint/fixtures/modelopt_dense.safetensors")]
+PLACEHOLDERS = [("./program args...", "./program 16 8 64"), ("--test-dir build", "--test-dir tests")]
 
 
 class Page:
@@ -127,22 +110,11 @@ class Tries:
     def list(self, where, typed):
         if typed.startswith("cmake"): return self.dry(where, typed)
         for placeholder, value in PLACEHOLDERS: typed = typed.replace(placeholder, value)
-<<<<<<< HEAD
-        if "--list" not in typed: typed += " -N" if typed.startswith("ctest") else " --list-tests"
-        _, said = self.shell(typed)
-        counted = re.search(r"(?:Total Tests: |^)(\d+)(?: (?:matching )?test cases?| tags?|$)", said, re.M)
-        return self.require(counted and int(counted[1]) > 0, where, typed, said)
-
-    def elsewhere(self, where, typed):
-        """test/python installs the module, into a folder of its own."""
-        self.require(typed == "pip install ./host/python", where, typed)
-=======
         if typed.startswith("ctest"): typed = f"{typed if '--test-dir' in typed else typed + ' --test-dir tests'} -N"
         elif "--list" not in typed: typed += " --list-tests"
         _, said = self.shell(typed)
         counted = re.search(r"^(?:Total Tests: )?(\d+)(?: matching| test| tag|$)", said, re.M)
         return self.require(counted and int(counted[1]) > 0, where, typed, said)
->>>>>>> i13-docs
 
     def dry(self, where, typed):
         if typed == "build/fuzz_test FILE": typed = "make fuzz"  # there is none without clang
@@ -187,11 +159,7 @@ def tried(page, tries):
         first = block.strip().splitlines()[0].strip()
         where = f"{page.name}: {first[:40]}"
         if language == "c": tries.c(where, block)
-<<<<<<< HEAD
-        elif language == "python": continue  # test/python/installed_test.py runs the example that it is a part of
-=======
         elif language == "python": tries.python(where, block)
->>>>>>> i13-docs
         elif language not in (None, "sh"): tries.require(False, where, f"nobody tries code in {language}")
         elif first.startswith("gcc "): continue  # every C snippet is compiled by this line
         elif first.startswith("g++ "): tries.run(where, tries.compiler(first))
@@ -202,12 +170,7 @@ def tried(page, tries):
                 known = COMMANDS.match(line) or line.startswith(tuple(ELSEWHERE))
                 tries.require(known, where, f"a command among others? {line}")
                 tries.command(where, line)
-<<<<<<< HEAD
-        elif first.strip() in OTHERS: tries.dry(where, OTHERS[first.strip()])
-        elif first.strip().startswith("{"):
-=======
         elif first.startswith("{"):
->>>>>>> i13-docs
             (tries.place / "names.json").write_text(json.dumps(json.loads(block)))
             tries.run(where, "build/dualgemm-sim --names names.json ./program 16 8 64")
         elif quoted:
