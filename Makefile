@@ -2,10 +2,11 @@
 BUILD  := build
 JOBS   ?= $(shell nproc)
 ARGS   ?=
+REPORT ?=
 PREFIX ?= /usr/local
 
-.PHONY: help setup configure lib install run test mutation soak fuzz cube bench host-time ptx instances sass pages \
-        accuracy format format-check clean
+.PHONY: help setup configure lib install run test mutation soak fuzz cube bench plot host-time ptx instances sass \
+        pages accuracy format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
@@ -63,9 +64,16 @@ cube: configure       ## every combination of what a launch may ask for, every i
 	@cmake --build $(BUILD) -j $(JOBS) --target kernel_test cudart_sim cuda_sim
 	@LD_LIBRARY_PATH=$(BUILD)/sim $(BUILD)/kernel_test "[.cube]"
 
-bench: configure      ## verify, then measure; without a Blackwell GPU, the arithmetic of each shape
+bench: configure      ## verify, then measure, beside cuBLASLt; without a Blackwell GPU, what the cost model expects
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench cudart_sim cuda_sim
 	@test/run_anywhere.sh $(BUILD) $(BUILD)/dualgemm_bench $(ARGS)
+
+plot: configure       ## build/plots/: roofline, time against M, parts of a launch, of a run or of REPORT=FILE.json
+	@.ci/setup plot
+	@mkdir -p $(BUILD)/plots
+	@$(if $(REPORT),,$(MAKE) --no-print-directory bench ARGS="$(if $(ARGS),$(ARGS),--suite contest,decode,prefill,rows) \
+	    --json $(BUILD)/plots/report.json")
+	@PYTHONPATH=$(BUILD)/matplotlib python3 bench/plot.py $(or $(REPORT),$(BUILD)/plots/report.json) $(BUILD)/plots
 
 host-time: configure  ## what a call costs the CPU, on a CUDA runtime that does nothing
 	@cmake --build $(BUILD) -j $(JOBS) --target host_time host_time_twice
