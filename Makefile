@@ -2,10 +2,11 @@
 BUILD  := build
 JOBS   ?= $(shell nproc)
 ARGS   ?=
+REPORT ?=
 PREFIX ?= /usr/local
 
-.PHONY: help setup configure lib install by-hand run examples test mutation soak fuzz cube bench host-time ptx \
-        instances sass pages doxygen contest contest-test accuracy format format-check clean
+.PHONY: help setup configure lib install package-test by-hand run examples test mutation soak fuzz cube bench plot \
+        host-time ptx instances sass pages doxygen contest contest-test accuracy format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
@@ -39,6 +40,10 @@ install: setup        ## the library, its CMake package, dualgemm.pc and dualgem
 	@cmake --build $(BUILD)/lib -j $(JOBS)
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD)/lib
 
+package-test: configure ## the library as it ships: built as a subproject, installed, linked in every way
+	@cmake --build $(BUILD) -j $(JOBS)
+	@python3 test/package/package.py . $(BUILD) $$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) --whole
+
 by-hand: configure    ## the library by the commands of host/README.md, without CMake, and a program that uses it
 	@cmake --build $(BUILD) -j $(JOBS) --target cudart_sim cuda_sim
 	@python3 test/package/package.py . $(BUILD) $$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) --by-hand
@@ -71,9 +76,16 @@ cube: configure       ## every combination of what a launch may ask for, every i
 	@cmake --build $(BUILD) -j $(JOBS) --target kernel_test cudart_sim cuda_sim
 	@LD_LIBRARY_PATH=$(BUILD)/sim $(BUILD)/kernel_test "[.cube]"
 
-bench: configure      ## verify, then measure; without a Blackwell GPU, the arithmetic of each shape
+bench: configure      ## verify, then measure, beside cuBLASLt; without a Blackwell GPU, what the cost model expects
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench cudart_sim cuda_sim
 	@test/run_anywhere.sh $(BUILD) $(BUILD)/dualgemm_bench $(ARGS)
+
+plot: configure       ## build/plots/: roofline, time against M, parts of a launch, of a run or of REPORT=FILE.json
+	@.ci/setup plot
+	@mkdir -p $(BUILD)/plots
+	@$(if $(REPORT),,$(MAKE) --no-print-directory bench ARGS="$(if $(ARGS),$(ARGS),--suite contest,decode,prefill,rows) \
+	    --json $(BUILD)/plots/report.json")
+	@PYTHONPATH=$(BUILD)/matplotlib python3 bench/plot.py $(or $(REPORT),$(BUILD)/plots/report.json) $(BUILD)/plots
 
 host-time: configure  ## what a call costs the CPU, on a CUDA runtime that does nothing
 	@cmake --build $(BUILD) -j $(JOBS) --target host_time host_time_twice

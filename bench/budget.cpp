@@ -15,17 +15,8 @@ namespace {
 using dualgemm::ceil_div;
 using dualgemm::sf_bytes;
 
-// The choice looks at the numbers alone, but the arguments are checked as for a launch: distinct aligned
-// addresses, never followed.
-const dualgemm::Instance& chosen(dualgemm_args_t args, const dualgemm_device_t& device) {
-  uintptr_t address = uintptr_t{1} << 40;
-  for (const void** input : {&args.a, &args.b1, &args.b2, &args.sfa, &args.sfb1, &args.sfb2})
-    *input = reinterpret_cast<const void*>(address += uintptr_t{1} << 40);
-  args.c = reinterpret_cast<void*>(address += uintptr_t{1} << 40);
-  if (args.c_dtype == DUALGEMM_DTYPE_NVFP4)
-    args.sfc = reinterpret_cast<void*>(address + (uintptr_t{1} << 40));
-  if (args.group_mode != DUALGEMM_GROUP_NONE)
-    args.group_rows = reinterpret_cast<const int32_t*>(uintptr_t{1} << 40);
+// The choice looks at the numbers alone, but the arguments are checked as for a launch.
+const dualgemm::Instance& chosen(const dualgemm_args_t& args, const dualgemm_device_t& device) {
   int32_t id;
   check(dualgemm_select_instance(&args, &device, &id), "dualgemm_select_instance");
   return dualgemm::instance(id - 1);
@@ -65,8 +56,21 @@ dualgemm_args_t sizes_of(const Shape& shape, const Epilogue& epilogue) {
   return args;
 }
 
+dualgemm_args_t described_args(const Shape& shape, const Epilogue& epilogue) {
+  dualgemm_args_t args = sizes_of(shape, epilogue);
+  uintptr_t address = uintptr_t{1} << 40;
+  for (const void** input : {&args.a, &args.b1, &args.b2, &args.sfa, &args.sfb1, &args.sfb2})
+    *input = reinterpret_cast<const void*>(address += uintptr_t{1} << 40);
+  args.c = reinterpret_cast<void*>(address += uintptr_t{1} << 40);
+  if (args.c_dtype == DUALGEMM_DTYPE_NVFP4)
+    args.sfc = reinterpret_cast<void*>(address + (uintptr_t{1} << 40));
+  if (args.group_mode != DUALGEMM_GROUP_NONE)
+    args.group_rows = reinterpret_cast<const int32_t*>(uintptr_t{1} << 40);
+  return args;
+}
+
 Budget budget_of(const Shape& shape, const Epilogue& epilogue, const dualgemm_device_t& device) {
-  const dualgemm_args_t args = sizes_of(shape, epilogue);
+  const dualgemm_args_t args = described_args(shape, epilogue);
   Budget b{};
   b.instance = &chosen(args, device);
   const dualgemm::Plan& plan = b.instance->plan;

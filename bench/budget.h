@@ -31,9 +31,12 @@ inline constexpr int64_t kFlopsPerClock = 2ll * 128 * 256 * 64 / 128;
 // mean of all.
 dualgemm_args_t sizes_of(const Shape& shape, const Epilogue& epilogue);
 
+// The same with addresses, which nothing follows: distinct and aligned, as the checks of a launch ask for.
+dualgemm_args_t described_args(const Shape& shape, const Epilogue& epilogue);
+
 Budget budget_of(const Shape& shape, const Epilogue& epilogue, const dualgemm_device_t& device);
 
-// Returns A B200, to ask about when there is none.
+// Returns a B200, to ask about when there is none.
 dualgemm_device_t described_b200();
 
 // Throws std::runtime_error with the library's own words unless `status` is SUCCESS.

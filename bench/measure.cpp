@@ -74,6 +74,11 @@ Workload::Workload(const Shape& shape, const Epilogue& epilogue, int input_sets,
     : impl_(std::make_unique<Impl>(shape, epilogue, input_sets, seed)) {}
 Workload::~Workload() = default;
 
+const Shape& Workload::shape() const { return impl_->shape; }
+const Epilogue& Workload::epilogue() const { return impl_->epilogue; }
+int Workload::input_sets() const { return static_cast<int>(impl_->sets.size()); }
+const InputSet& Workload::input_set(int index) const { return *impl_->sets[static_cast<size_t>(index)]; }
+
 void Workload::use(Launch launch) { impl_->launch_one = std::move(launch); }
 
 std::string Workload::verify(int samples, Rounding rounding) {
@@ -139,25 +144,6 @@ Timing Workload::time_graph(int repeats) {
   check_cuda(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
   check_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
   return summarise(us);
-}
-
-Machine describe_machine(const dualgemm_device_t& device) {
-  const auto attribute = [&](cudaDeviceAttr which) {
-    int value = 0;
-    check_cuda(cudaDeviceGetAttribute(&value, which, device.ordinal), "cudaDeviceGetAttribute");
-    return value;
-  };
-  Machine m;
-  m.name = device.name;
-  m.sms = device.sm_count;
-  m.driver = device.driver_version;
-  check_cuda(cudaRuntimeGetVersion(&m.runtime), "cudaRuntimeGetVersion");
-  m.clock_ghz = attribute(cudaDevAttrClockRate) * 1e-6;
-  // The clock is in kHz, there are two transfers per clock, and the width is in bits.
-  m.dram_tb_s = attribute(cudaDevAttrMemoryClockRate) * 1e3 * 2 * attribute(cudaDevAttrGlobalMemoryBusWidth) /
-                8 * 1e-12;
-  m.tensor_pflops = kFlopsPerClock * m.clock_ghz * 1e9 * m.sms * 1e-15;
-  return m;
 }
 
 }  // namespace bench

@@ -28,6 +28,11 @@ class Workload {
   Workload(const Shape& shape, const Epilogue& epilogue, int input_sets, uint64_t seed);
   ~Workload();
 
+  const Shape& shape() const;
+  const Epilogue& epilogue() const;
+  int input_sets() const;
+  const InputSet& input_set(int index) const;
+
   // Says how the input sets are launched from now on; at first the library launches them.
   void use(Launch launch);
 
@@ -35,8 +40,8 @@ class Workload {
   // a double-precision reference. Returns the first mismatch, or an empty string.
   std::string verify(int samples, Rounding rounding = Rounding::kOnce);
 
-  // Times by the contest protocol: flush L2, then one event pair around one launch per input set, back to
-  // back on a stream.
+  // Times from launch to launch: flush L2, then one event pair around one launch per input set, back to back
+  // on a stream.
   Timing time_stream(int repeats);
 
   // Times the same launches captured into one CUDA graph, with an event pair around each replay.
@@ -46,14 +51,5 @@ class Workload {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-struct Machine {
-  std::string name;
-  int32_t sms = 0, driver = 0, runtime = 0;
-  double clock_ghz = 0;      // the highest the SMs are allowed
-  double dram_tb_s = 0;      // pin rate
-  double tensor_pflops = 0;  // NVFP4 dense, at clock_ghz
-};
-Machine describe_machine(const dualgemm_device_t& device);
 
 }  // namespace bench

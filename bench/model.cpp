@@ -15,6 +15,7 @@
 #include "host/cost_model.h"
 #include "host/epilogue_work.h"
 #include "host/select_instance.h"
+#include "modelled.h"
 #include "names.h"
 #include "published.h"
 #include "sensitivity.h"
@@ -68,20 +69,9 @@ double us_of(const Instance& instance, const GemmShape& shape, const Machine& ma
   return cost.total_us;
 }
 
-// Returns the time of an instance, and the lowest and highest time that it gets when one constant is at
-// either end of its range.
 std::string us_and_range(const Instance& instance, const GemmShape& shape, const Machine& machine) {
-  const double us = us_of(instance, shape, machine, dualgemm::kB200Costs);
-  double low = us, high = us;
-  for (const dualgemm::CostRange& range : dualgemm::kB200Ranges)
-    for (const double value : {range.low, range.high}) {
-      dualgemm::CostConstants constants = dualgemm::kB200Costs;
-      constants.*range.constant = value;
-      const double other = us_of(instance, shape, machine, constants);
-      low = std::min(low, other);
-      high = std::max(high, other);
-    }
-  return fmt::format("{:.1f} ({:.1f} to {:.1f})", us, low, high);
+  const Modelled m = modelled(instance, shape, machine);
+  return fmt::format("{:.1f} ({:.1f} to {:.1f})", m.us(), m.low_us, m.high_us);
 }
 
 // Returns the faster of the two tiles of the best public kernel, which has neither groups nor a choice of its

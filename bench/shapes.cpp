@@ -143,6 +143,13 @@ const std::vector<Suite>& suites() {
         {4096, 14336, 4096, "Llama-8B"},
         {4096, 2048, 7168, "DeepSeek-V3 expert"},
         {4096, 12288, 5120, "GLM-4.5 dense"}}},
+      {"rows", "one pair of weights, from one token to many: how the time rises with M",
+       [] {
+         std::vector<Shape> shapes;
+         for (const int32_t m : {1, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 4096})
+           shapes.push_back({m, 4096, 7168, "contest weights"});
+         return shapes;
+       }()},
       {"ragged",
        "sizes that are no multiple of a tile",
        {{300, 720, 2880, "gpt-oss-120b, 1/4"},

@@ -70,11 +70,28 @@ class Verifier {
   // moves by that, too; what it overflows to is not accounted for, and does not occur with these data.
   Expected preactivation(const Row& a, const Row& b, double alpha) const {
     const ref::Sum sum = ref::product(a.operand(), b.operand(), s_.k).sums[0];
+    if (rounding_ == Rounding::kBf16Products) {
+      // The products of two operands are exact in fp32. Each addition loses less than an ulp of a sum that no
+      // order makes larger than all magnitudes together.
+      const double lost = 0x1p-23 * s_.k * magnitude(a, b);
+      const double error = lost + ref::conversion_error(ref::Format::kBf16, std::fabs(sum.exact) + lost);
+      return {alpha * sum.exact, std::fabs(alpha) * error};
+    }
     const double lost = *std::max_element(std::begin(sum.lost), std::end(sum.lost));
     Expected out{alpha * sum.exact, std::fabs(alpha) * lost};
     if (rounding_ == Rounding::kIntermediates)
       out.error += ref::conversion_error(format_of(epilogue_), std::fabs(out.value) + out.error);
     return out;
+  }
+  // Returns the sum of |a b| over K.
+  double magnitude(const Row& a, const Row& b) const {
+    const auto element = [this](const Row& row, int32_t i) {
+      return std::fabs(double{ref::e2m1_decode(ref::nibble(row.codes.data(), i))} *
+                       ref::ue4m3_decode(row.scales[ref::sf_offset(s_.k, 0, i / ref::kBlock)]));
+    };
+    double sum = 0;
+    for (int32_t i = 0; i < s_.k; ++i) sum += element(a, i) * element(b, i);
+    return sum;
   }
   Expected result(const Row& a, int32_t problem, int32_t column) const {
     const Place& place = x_.place(problem);

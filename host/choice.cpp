@@ -18,31 +18,6 @@ namespace {
 // Under BATCH_INVARIANT the choice pretends that M is this: one block of 128 rows, what decoding sees most.
 constexpr int32_t kInvariantM = 128;
 
-// Returns the shape that the choice looks at. It is a guess where only the device knows the rows of the
-// groups.
-Shape shape_of(const Problem& problem) {
-  const dualgemm_args_t& args = problem.args;
-  Shape shape = {args.m, args.n, args.k, problem.problems, problem.grouped(), problem.activation};
-  const Tensor &d1 = problem.outputs[kD1], &d2 = problem.outputs[kD2];
-  if (d1.given()) shape.d_bits = d1.bits + d2.bits;
-  shape.biases = (args.bias1 ? 1 : 0) + (args.bias2 ? 1 : 0);
-  shape.a_row_scale = args.a_row_scale != nullptr;
-  shape.c_row_scale = args.c_row_scale != nullptr;
-  shape.amax = args.amax_out != nullptr;
-  shape.exact = (args.flags & DUALGEMM_FLAG_EXACT_ACT) != 0;
-  if (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) {
-    shape.m = kInvariantM;
-    shape.problems = 1;
-  } else if (problem.grouped()) {
-    if (problem.group_offsets()) {
-      shape.problems = problem.groups_with_rows();
-      shape.m = static_cast<int32_t>(ceil_div(args.m, shape.problems));
-    }
-    if (args.expected_rows > 0) shape.m = std::min(args.expected_rows, args.m);
-  }
-  return shape;
-}
-
 // This is all that the automatic choice looks at.
 struct Question {
   InstanceKind kind;
@@ -102,6 +77,29 @@ dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& 
 }
 
 }  // namespace
+
+Shape shape_of(const Problem& problem) {
+  const dualgemm_args_t& args = problem.args;
+  Shape shape = {args.m, args.n, args.k, problem.problems, problem.grouped(), problem.activation};
+  const Tensor &d1 = problem.outputs[kD1], &d2 = problem.outputs[kD2];
+  if (d1.given()) shape.d_bits = d1.bits + d2.bits;
+  shape.biases = (args.bias1 ? 1 : 0) + (args.bias2 ? 1 : 0);
+  shape.a_row_scale = args.a_row_scale != nullptr;
+  shape.c_row_scale = args.c_row_scale != nullptr;
+  shape.amax = args.amax_out != nullptr;
+  shape.exact = (args.flags & DUALGEMM_FLAG_EXACT_ACT) != 0;
+  if (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) {
+    shape.m = kInvariantM;
+    shape.problems = 1;
+  } else if (problem.grouped()) {
+    if (problem.group_offsets()) {
+      shape.problems = problem.groups_with_rows();
+      shape.m = static_cast<int32_t>(ceil_div(args.m, shape.problems));
+    }
+    if (args.expected_rows > 0) shape.m = std::min(args.expected_rows, args.m);
+  }
+  return shape;
+}
 
 dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device, int32_t* index) {
   *index = -1;

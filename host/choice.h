@@ -5,8 +5,13 @@
 #include <cstdint>
 
 #include "host/problem.h"
+#include "host/tiling.h"
 
 namespace dualgemm {
+
+// Returns the shape that the choice looks at. It is a guess where only the device knows the rows of the
+// groups.
+Shape shape_of(const Problem& problem);
 
 // Checks what is left once the device is known. *index becomes that of the instance to launch, or -1 where
 // none runs because K is 0.

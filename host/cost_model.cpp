@@ -193,8 +193,11 @@ bool cost_of(const Instance& i, Shape shape, const Machine& machine, Cost* cost,
   const double first = std::min<double>(steps, stages);
   const double last_tile =
       first * std::max({c.fill_us, c.dram_us, c.tensor_us}) + (steps - first) * std::max(supply, c.tensor_us);
-  c.total_us =
-      constants.fixed + work.start_us() + (waves - 1) * tile + last_tile + c.epilogue_us + work.exchange_us();
+  c.fixed_us = constants.fixed;
+  c.start_us = work.start_us();
+  c.tiles_us = (waves - 1) * tile + last_tile;
+  c.exchange_us = work.exchange_us();
+  c.total_us = c.fixed_us + c.start_us + c.tiles_us + c.epilogue_us + c.exchange_us;
   *cost = c;
   return true;
 }

@@ -21,7 +21,11 @@ struct Cost {
   double latency_us;     // per k-tile: one round through the rings
   double exposed_us;     // per tile but the last: the tensor core waits for the epilogue
   double epilogue_us;    // of one tile
-  double total_us;
+  double fixed_us;       // gap between launches, prologue, drain
+  double start_us;       // until the first copies have arrived
+  double tiles_us;       // the tiles, but for the epilogue of the last one
+  double exchange_us;    // of sums between the slices of K
+  double total_us;       // the sum of these four and of an epilogue
 };
 
 // Returns false, and no cost, for an instance that cannot take the problem: a cluster that does not fit on

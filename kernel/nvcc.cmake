@@ -69,18 +69,21 @@ function(nvcc_variants stem extension source flags variants result)
   set(${result} ${made} PARENT_SCOPE)
 endfunction()
 
-# nvcc_objects(NAME [STANDARD c++17] [ARCH 100f] [INCLUDE FOLDERS...] SOURCES...): an object library with one object per
-# source, compiled for an architecture, which is the Blackwell family unless it is named. What links to it, in whichever
+# nvcc_objects(NAME [STANDARD c++17] [ARCH 100f...] [INCLUDE FOLDERS...] SOURCES...): an object library with one object
+# per source, compiled for the architectures that are named, or for the Blackwell family. What links to it, in whichever
 # folder, gets its objects. With VARIANTS NAME=FLAG... a source has one object for each of them, source_NAME.
 function(nvcc_objects name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "STANDARD;ARCH" "INCLUDE;SOURCES;VARIANTS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "STANDARD" "ARCH;INCLUDE;SOURCES;VARIANTS")
   if(NOT arg_STANDARD)
     set(arg_STANDARD c++20)
   endif()
   if(NOT arg_ARCH)
     set(arg_ARCH 100f)
   endif()
-  set(target -gencode "arch=compute_${arg_ARCH},code=[compute_${arg_ARCH},sm_${arg_ARCH}]")
+  set(target)
+  foreach(arch IN LISTS arg_ARCH)
+    list(APPEND target -gencode "arch=compute_${arch},code=[compute_${arch},sm_${arch}]")
+  endforeach()
   list(TRANSFORM arg_INCLUDE PREPEND -I)
   set(objects)
   foreach(source IN LISTS arg_SOURCES)

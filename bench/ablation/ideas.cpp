@@ -6,14 +6,17 @@
 
 #include "bench/ablation/kernels.h"
 #include "bench/budget.h"
+#include "bench/unfused.h"
 #include "host/device.h"
 #include "host/launch.h"
 #include "host/validate.h"
+#include "test/support/device_memory.h"
 
 namespace bench {
 namespace {
 
 using dualgemm::Instance;
+using dualgemm_test::check_cuda;
 
 constexpr bool kNotModelled = false;
 
@@ -134,9 +137,9 @@ void launch(const Way& way, const dualgemm_args_t& args, const Intermediates& in
   product.alpha1_dev = args.alpha2_dev;
   product.c = intermediates.ups;
   run(*way.instance, product, stream);
-  const cudaError_t error =
-      launch_activation(intermediates.gates, intermediates.ups, args.c, int64_t{args.m} * args.n, stream);
-  if (error != cudaSuccess) throw std::runtime_error(std::string("activation: ") + cudaGetErrorString(error));
+  const Products products{intermediates.gates, intermediates.ups, args.n, DUALGEMM_DTYPE_FP16};
+  check_cuda(launch_activation(products, {args.m, args.n}, args.c, DUALGEMM_DTYPE_FP16, stream),
+             "activation");
 }
 
 }  // namespace bench

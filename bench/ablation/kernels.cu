@@ -1,5 +1,5 @@
 // kernels.cu -- kernels that the library does not ship: instances of its source that do one thing
-// differently, and the activation kernel of the two-pass way.
+// differently.
 #include "bench/ablation/kernels.h"
 
 #include "bench/ablation/bulk_store.cuh"
@@ -133,50 +133,11 @@ struct First : OneProductVariant<First, kOneBTwoPairs, kFirstOnly> {
   using Arithmetic = Plain<Identity>;
 };
 
-constexpr int kActivationThreads = 256;
-
-// Returns two fp16 as floats.
-__device__ TwoFloats floats(uint32_t halves) {
-  TwoFloats result;
-  asm("{\n\t"
-      ".reg .b16 low, high;\n\t"
-      "mov.b32 {low, high}, %2;\n\t"
-      "cvt.f32.f16 %0, low;\n\t"
-      "cvt.f32.f16 %1, high;\n\t"
-      "}"
-      : "=f"(result.first), "=f"(result.second)
-      : "r"(halves));
-  return result;
-}
-
-// Each thread computes eight outputs: the intermediates are read, and C is written, 16 bytes at a time.
-__global__ void __launch_bounds__(kActivationThreads)
-    activation(const uint4* gates, const uint4* ups, uint4* c, int64_t vectors) {
-  const int64_t i = int64_t{blockIdx.x} * kActivationThreads + threadIdx.x;
-  if (i >= vectors) return;
-  const uint4 g = gates[i], u = ups[i];
-  const auto results = [](uint32_t gates2, uint32_t ups2) {
-    const TwoFloats gate = floats(gates2), up = floats(ups2);
-    return Fp16::pack(silu<ApproximateMath>(gate.first) * up.first,
-                      silu<ApproximateMath>(gate.second) * up.second);
-  };
-  c[i] = {results(g.x, u.x), results(g.y, u.y), results(g.z, u.z), results(g.w, u.w)};
-}
-
 }  // namespace
 
 extern constinit const InstanceList kAblations =
     sm100::list_of(List<Depth6, Depth5, Depth4, Depth3, Depth2, Depth1, Depth6Bulk, OneKTilePerScaleStage,
                         FourKTilesPerScaleStage, CopyFirst, CopyNext, ReadATwice, SharedRcp, Rotated, OnePair,
                         TwoMmas, TwoMmasPair, Sequential, First>{});
-
-cudaError_t launch_activation(const void* gates, const void* ups, void* c, int64_t elements,
-                              cudaStream_t stream) {
-  const int64_t vectors = elements / 8;
-  const auto blocks = static_cast<unsigned>((vectors + kActivationThreads - 1) / kActivationThreads);
-  activation<<<blocks, kActivationThreads, 0, stream>>>(
-      static_cast<const uint4*>(gates), static_cast<const uint4*>(ups), static_cast<uint4*>(c), vectors);
-  return cudaGetLastError();
-}
 
 }  // namespace bench

@@ -11,6 +11,8 @@
 
 #include "bench/ablation/ideas.h"
 #include "bench/measure.h"
+#include "bench/progress.h"
+#include "bench/table.h"
 #include "host/cost_model.h"
 #include "test/support/device_memory.h"
 
@@ -28,8 +30,18 @@ std::vector<const Idea*> chosen(const std::string& name) {
 
 std::string problem_text(const Shape& s) { return fmt::format("{} x {} x {}", s.m, s.n, s.k); }
 
-void print_title(const Shape& shape, const Idea& idea) {
-  fmt::print("\n{}, {}: {}\n", idea.name, problem_text(shape), idea.title);
+void print_title(const Shape& shape, const Idea& idea, const Table& table) {
+  fmt::print("\n{}, {}\n{}\n{}", idea.name, problem_text(shape), idea.title, table.heading());
+}
+
+// The columns of a way, before those of its times. All ways are for fp16.
+Table table_of(std::vector<Column> times) {
+  times.insert(times.begin(), {{"", 32, true}, {"instance", 24, true}});
+  return Table(times);
+}
+std::string instance_text(const Way& way) {
+  const std::string name = way.instance->name;
+  return name.substr(0, name.rfind('_'));
 }
 
 json row_json(const Shape& shape, const Idea& idea, const Way& way) {
@@ -44,9 +56,6 @@ json row_json(const Shape& shape, const Idea& idea, const Way& way) {
 
 json timing_json(const Timing& t) {
   return {{"median_us", t.median_us}, {"p10_us", t.p10_us}, {"p90_us", t.p90_us}};
-}
-std::string timing_text(const Timing& t) {
-  return fmt::format("{:.2f} ({:.2f}..{:.2f})", t.median_us, t.p10_us, t.p90_us);
 }
 
 // Gives times relative to the first row of the table: "1.00" for that row itself.
@@ -72,18 +81,18 @@ std::vector<std::string> idea_names() {
 
 json print_ablations(const std::vector<Shape>& shapes, const AblationRun& run, int& wrong) {
   json rows = json::array();
+  const Table table = run.verify_only ? table_of({{"", 8, true}})
+                                      : table_of({{"us (p10..p90)", 20}, {"graph, us", 9}, {"of first", 8}});
   for (const Shape& shape : shapes) {
-    fmt::print(stderr, "{}: preparing {} input sets\n", problem_text(shape), run.input_sets);
+    show_progress(fmt::format("{}: preparing {} input sets", problem_text(shape), run.input_sets));
     Workload workload(shape, DUALGEMM_DTYPE_FP16, run.input_sets, 1);
     // The products of the two-pass way go here.
     const size_t elements = static_cast<size_t>(shape.m) * static_cast<size_t>(shape.n);
     const dualgemm_test::DeviceArray<uint16_t> gates(elements), ups(elements);
     const Intermediates products{gates.data(), ups.data()};
     for (const Idea* idea : chosen(run.idea)) {
-      print_title(shape, *idea);
-      if (!run.verify_only)
-        fmt::print("{:<36} {:<32} {:>25} {:>25} {:>8}\n", "", "instance", "contest, us (p10..p90)",
-                   "graph, us (p10..p90)", "of first");
+      clear_progress();
+      print_title(shape, *idea, table);
       Ratio ratio;
       for (const Way& way : idea->ways) {
         json row = row_json(shape, *idea, way);
@@ -94,19 +103,19 @@ json print_ablations(const std::vector<Shape>& shapes, const AblationRun& run, i
         const std::string mismatch =
             workload.verify(run.samples, way.two_pass ? Rounding::kIntermediates : Rounding::kOnce);
         row["verified"] = mismatch.empty();
-        fmt::print("{:<36} {:<32} ", way.what, way.instance->name);
         if (!mismatch.empty()) {
           ++wrong;
-          row["mismatch"] = mismatch;
-          fmt::print("WRONG: {}\n", mismatch);
+          row["error"] = "wrong: " + mismatch;
+          fmt::print("{}", wrapped(way.what + ": FAILED: wrong: " + mismatch));
         } else if (run.verify_only) {
-          fmt::print("verified\n");
+          fmt::print("{}", table.line({way.what, instance_text(way), "verified"}));
         } else {
           const Timing stream = workload.time_stream(run.repeats), graph = workload.time_graph(run.repeats);
-          row["contest"] = timing_json(stream);
+          row["stream"] = timing_json(stream);
           row["graph"] = timing_json(graph);
-          fmt::print("{:>25} {:>25} {:>8}\n", timing_text(stream), timing_text(graph),
-                     ratio.of(graph.median_us));
+          fmt::print("{}", table.line({way.what, instance_text(way),
+                                       range_text(stream.median_us, stream.p10_us, stream.p90_us, us_text),
+                                       us_text(graph.median_us), ratio.of(graph.median_us)}));
         }
         std::fflush(stdout);
         rows.push_back(row);
@@ -119,25 +128,26 @@ json print_ablations(const std::vector<Shape>& shapes, const AblationRun& run, i
 json print_modelled_ablations(const std::vector<Shape>& shapes, const std::string& idea_name,
                               const dualgemm_device_t& device) {
   const dualgemm::Machine machine{device.sm_count, device.clusters_of_2, device.clusters_of_4};
-  fmt::print("Modelled for {} SMs, not measured.\n", device.sm_count);
+  fmt::print("MODELLED for {} SMs, not measured.\n", device.sm_count);
   json rows = json::array();
+  const Table table = table_of({{"modelled, us", 12}, {"of first", 8}});
   for (const Shape& shape : shapes) {
     for (const Idea* idea : chosen(idea_name)) {
-      print_title(shape, *idea);
-      fmt::print("{:<36} {:<32} {:>12} {:>8}\n", "", "instance", "modelled, us", "of first");
+      print_title(shape, *idea, table);
       Ratio ratio;
       for (const Way& way : idea->ways) {
         json row = row_json(shape, *idea, way);
         dualgemm::Cost cost;
-        fmt::print("{:<36} {:<32} ", way.what, way.instance->name);
+        std::vector<std::string> cells = {way.what, instance_text(way)};
         if (!way.modelled) {
-          fmt::print("{:>12}\n", "not modelled");
+          cells.push_back("not modelled");
         } else if (!cost_of(*way.instance, {shape.m, shape.n, shape.k}, machine, &cost)) {
-          fmt::print("{:>12}\n", "too large");
+          cells.push_back("too large");
         } else {
-          fmt::print("{:>12.2f} {:>8}\n", cost.total_us, ratio.of(cost.total_us));
+          cells.insert(cells.end(), {fmt::format("{:.2f}", cost.total_us), ratio.of(cost.total_us)});
           row["modelled_us"] = cost.total_us;
         }
+        fmt::print("{}", table.line(cells));
         rows.push_back(row);
       }
     }

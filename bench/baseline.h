@@ -1,0 +1,48 @@
+// baseline.h -- what a program does that has no fused kernel: cuBLASLt multiplies, and a kernel computes
+// the activation of the products in memory. It gets the numbers of the library's own operands, and is
+// verified and timed by the same methods. README.md describes it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dualgemm.h"
+#include "measure.h"
+#include "product.h"
+
+namespace bench {
+
+// One way to compute the whole: both products in one GEMM whose weights are B1 above B2, or in one each.
+struct BaselineWay {
+  OperandFormat format;
+  int gemms;
+
+  // Returns "bf16, 1 GEMM".
+  std::string text() const;
+};
+
+struct BaselineTime {
+  BaselineWay way;
+  Timing stream{}, graph{};
+  std::string error = {};  // why there is no time
+};
+
+// Returns the ways that the device can take for the shape, or says why there are none. `library` is null
+// where there is none.
+std::vector<BaselineWay> baseline_ways(const lt::Library* library, const Shape& shape,
+                                       const Epilogue& epilogue, const dualgemm_device_t& device,
+                                       std::string* why_none);
+
+// Returns what computes C of the input sets of `workload` in this way, by the first algorithm that `library`
+// proposes.
+Launch baseline_launch(const lt::Library& library, const Workload& workload, const BaselineWay& way);
+
+// Verifies and times each on the input sets of `workload`, which launches the last one from then on. What
+// goes wrong is said in the result.
+std::vector<BaselineTime> time_baselines(const lt::Library& library, Workload* workload,
+                                         const std::vector<BaselineWay>& ways, int samples, int repeats);
+
+// Returns the fastest that has a time, or null.
+const BaselineTime* fastest(const std::vector<BaselineTime>& times);
+
+}  // namespace bench

@@ -1,0 +1,63 @@
+// product.h -- one GEMM by cuBLASLt: D = A B^T in bf16, of bf16 or NVFP4 operands.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "cublaslt.h"
+
+namespace bench {
+
+enum class OperandFormat { kBf16, kNvfp4 };
+
+// A [m, k] and B [n, k] are compact, of D [m, n] the rows are d_pitch elements apart. Problems of a batch are
+// as many elements apart as the strides say.
+struct ProductShape {
+  OperandFormat format;
+  int32_t m, n, k;
+  int64_t d_pitch;
+  uint32_t alignment;  // bytes, of every address
+  int32_t batch = 1;
+  int64_t a_stride = 0, b_stride = 0, d_stride = 0;
+};
+
+// NVFP4 operands have scale factors, in atoms of 128x4.
+struct ProductOperands {
+  const void *a, *b;
+  void* d;
+  const void *a_scales = nullptr, *b_scales = nullptr;
+};
+
+class Product {
+ public:
+  static constexpr size_t kWorkspaceBytes = size_t{64} << 20;
+
+  // Throws std::runtime_error where the library computes no such product on the current device.
+  Product(const lt::Library& library, const ProductShape& shape);
+  ~Product();
+  Product(const Product&) = delete;
+  Product& operator=(const Product&) = delete;
+
+  // The ways to compute it that the library proposes, the most promising first.
+  int algorithms() const { return static_cast<int>(heuristics_.size()); }
+  void use(int algorithm) { algorithm_ = static_cast<size_t>(algorithm); }
+
+  // Returns a status of the library. The workspace has kWorkspaceBytes.
+  int launch(const ProductOperands& x, void* workspace, cudaStream_t stream) const;
+
+ private:
+  void describe(const ProductShape& shape);
+  void destroy();
+
+  const lt::Library& library_;
+  const bool scaled_;
+  lt::MatmulDesc desc_ = nullptr;
+  lt::Layout a_ = nullptr, b_ = nullptr, d_ = nullptr;
+  lt::Preference preference_ = nullptr;
+  std::vector<lt::Heuristic> heuristics_;
+  size_t algorithm_ = 0;
+};
+
+}  // namespace bench

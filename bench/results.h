@@ -1,0 +1,54 @@
+// results.h -- what the benchmark finds out about each problem. One problem that goes wrong says so in its
+// row, and the others follow.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "baseline.h"
+#include "budget.h"
+#include "measure.h"
+#include "modelled.h"
+#include "shapes.h"
+
+namespace bench {
+
+struct Result {
+  Shape shape;
+  std::string error = {};  // why what follows is not all there
+  std::optional<Budget> budget = {};
+  std::optional<Modelled> modelled = {};
+  int input_sets = 0;
+  bool verified = false;
+  std::optional<Timing> stream = {}, graph = {};
+  std::optional<unsigned> sm_mhz = {};  // just after these
+  std::vector<BaselineTime> baselines = {};
+  std::string no_baseline = {};  // why there are none
+
+  // Returns the time from launch to launch: measured, else modelled, else none.
+  std::optional<double> us() const;
+};
+
+// Fills in a row for each shape; what `fill` throws becomes the row's error. `show` gets every row when it is
+// done.
+std::vector<Result> run_all(const std::vector<Shape>& shapes, const std::function<void(Result*)>& fill,
+                            const std::function<void(const Result&)>& show);
+
+// What a run on a GPU does with each problem.
+struct Effort {
+  int repeats, input_sets, samples;
+  bool verify_only;
+  bool library;   // the library itself is verified and timed
+  bool baseline;  // so is what it is compared with
+};
+
+// Fills in what is known without running anything; throws std::runtime_error for what the library refuses.
+void describe(Result* result, const Epilogue& epilogue, const dualgemm_device_t& device);
+
+// Verifies and times on the current device, which is `device`. A row keeps what is known when something
+// throws.
+void measure(Result* result, const Epilogue& epilogue, const dualgemm_device_t& device, const Effort& effort);
+
+}  // namespace bench

@@ -1,0 +1,133 @@
+// unfused.cu -- see unfused.h.
+#include "bench/unfused.h"
+
+#include <algorithm>
+
+#include "kernel/epilogue/activation.cuh"
+#include "kernel/epilogue/epilogue.cuh"
+#include "kernel/epilogue/output.cuh"
+#include "kernel/plan.h"
+
+namespace bench {
+namespace {
+
+using dualgemm::ApproximateMath;
+using dualgemm::TwoFloats;
+
+constexpr int kThreads = 128;
+constexpr int64_t kMostBlocks = 65535;  // along y and z of a grid
+
+// The types of products, and of C: two numbers to a word, the first one in the low half.
+struct Fp16 : dualgemm::Fp16 {
+  __device__ static TwoFloats unpack(uint32_t pair) {
+    TwoFloats result;
+    asm("{\n\t"
+        ".reg .b16 low, high;\n\t"
+        "mov.b32 {low, high}, %2;\n\t"
+        "cvt.f32.f16 %0, low;\n\t"
+        "cvt.f32.f16 %1, high;\n\t"
+        "}"
+        : "=f"(result.first), "=f"(result.second)
+        : "r"(pair));
+    return result;
+  }
+};
+struct Bf16 : dualgemm::Bf16 {
+  __device__ static TwoFloats unpack(uint32_t pair) {
+    return {__uint_as_float(pair << 16), __uint_as_float(pair & 0xFFFF0000u)};
+  }
+};
+
+// Returns an e2m1 number.
+__device__ float decoded(uint32_t code) {
+  const uint64_t doubled = 0x0C08060403020100u;  // the magnitudes, times two
+  const float magnitude = 0.5f * static_cast<float>(doubled >> (code & 7) * 8 & 0xFF);
+  return code & 8 ? -magnitude : magnitude;
+}
+
+// Returns a ue4m3 number: its exponent and mantissa are the top bits of a float's.
+__device__ float factor_of(uint8_t code) {
+  if (code < 8) return static_cast<float>(code) * 0x1p-9f;
+  return __uint_as_float((code + (120u << 3)) << 20);
+}
+
+// Each thread writes the 16 elements that share a scale factor.
+__global__ void __launch_bounds__(kThreads)
+    dequantise(const uint2* codes, const uint8_t* scales, int32_t rows, int32_t blocks, uint4* out) {
+  const int32_t block = static_cast<int32_t>(blockIdx.x) * kThreads + static_cast<int32_t>(threadIdx.x);
+  if (block >= blocks) return;
+  const int32_t atoms = (blocks + dualgemm::kSfAtomBlocks - 1) / dualgemm::kSfAtomBlocks;
+  for (auto row = static_cast<int32_t>(blockIdx.y); row < rows; row += static_cast<int32_t>(gridDim.y)) {
+    const int64_t atom = int64_t{row / dualgemm::kSfAtomRows} * atoms + block / dualgemm::kSfAtomBlocks;
+    const float factor =
+        factor_of(scales[atom * dualgemm::kSfAtomBytes + dualgemm::sf_offset_in_atom(row, block)]);
+    const int64_t at = int64_t{row} * blocks + block;
+    const uint2 elements = codes[at];
+    const auto eight = [factor](uint32_t nibbles) {
+      const auto two = [factor](uint32_t pair) {
+        return Bf16::pack(decoded(pair) * factor, decoded(pair >> 4) * factor);
+      };
+      return uint4{two(nibbles), two(nibbles >> 8), two(nibbles >> 16), two(nibbles >> 24)};
+    };
+    out[2 * at] = eight(elements.x);
+    out[2 * at + 1] = eight(elements.y);
+  }
+}
+
+// Each thread computes eight results of a row: products are read, and C is written, 16 bytes at a time.
+template <class In, class Out>
+__global__ void __launch_bounds__(kThreads)
+    activation(const uint4* gates, const uint4* ups, int64_t pitch, const float* alpha1, const float* alpha2,
+               int32_t rows, int32_t vectors, uint4* c) {
+  const int32_t column = static_cast<int32_t>(blockIdx.x) * kThreads + static_cast<int32_t>(threadIdx.x);
+  if (column >= vectors) return;
+  const float of_gate = alpha1 ? alpha1[blockIdx.z] : 1.0f, of_up = alpha2 ? alpha2[blockIdx.z] : 1.0f;
+  for (auto row = static_cast<int32_t>(blockIdx.y); row < rows; row += static_cast<int32_t>(gridDim.y)) {
+    const int64_t at = int64_t{blockIdx.z} * rows + row;
+    const uint4 g = gates[at * pitch + column], u = ups[at * pitch + column];
+    const auto results = [=](uint32_t gate_pair, uint32_t up_pair) {
+      const TwoFloats gate = In::unpack(gate_pair), up = In::unpack(up_pair);
+      return Out::pack(dualgemm::silu<ApproximateMath>(of_gate * gate.first) * (of_up * up.first),
+                       dualgemm::silu<ApproximateMath>(of_gate * gate.second) * (of_up * up.second));
+    };
+    c[at * vectors + column] = {results(g.x, u.x), results(g.y, u.y), results(g.z, u.z), results(g.w, u.w)};
+  }
+}
+
+dim3 grid_of(int32_t across, int32_t rows, int32_t problems = 1) {
+  return {static_cast<unsigned>((across + kThreads - 1) / kThreads),
+          static_cast<unsigned>(std::min<int64_t>(rows, kMostBlocks)), static_cast<unsigned>(problems)};
+}
+
+template <class In, class Out>
+cudaError_t launch_typed(const Products& x, const Extents& extents, void* c, cudaStream_t stream) {
+  const int32_t vectors = extents.columns / 8;
+  activation<In, Out><<<grid_of(vectors, extents.rows, extents.problems), kThreads, 0, stream>>>(
+      static_cast<const uint4*>(x.gates), static_cast<const uint4*>(x.ups), x.pitch / 8, x.alpha1, x.alpha2,
+      extents.rows, vectors, static_cast<uint4*>(c));
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+cudaError_t launch_dequantise(const void* codes, const void* scales, int32_t rows, int32_t k, void* bf16,
+                              cudaStream_t stream) {
+  const int32_t blocks = k / dualgemm::kSfBlock;
+  dequantise<<<grid_of(blocks, rows), kThreads, 0, stream>>>(static_cast<const uint2*>(codes),
+                                                             static_cast<const uint8_t*>(scales), rows,
+                                                             blocks, static_cast<uint4*>(bf16));
+  return cudaGetLastError();
+}
+
+cudaError_t launch_activation(const Products& products, const Extents& extents, void* c,
+                              dualgemm_dtype_t c_dtype, cudaStream_t stream) {
+  const bool to_bf16 = c_dtype == DUALGEMM_DTYPE_BF16;
+  if (extents.problems > kMostBlocks) return cudaErrorInvalidValue;
+  if (products.dtype == DUALGEMM_DTYPE_BF16)
+    return to_bf16 ? launch_typed<Bf16, Bf16>(products, extents, c, stream)
+                   : launch_typed<Bf16, Fp16>(products, extents, c, stream);
+  return to_bf16 ? launch_typed<Fp16, Bf16>(products, extents, c, stream)
+                 : launch_typed<Fp16, Fp16>(products, extents, c, stream);
+}
+
+}  // namespace bench

@@ -1,0 +1,35 @@
+// unfused.h -- what stands around a GEMM where no kernel computes the whole: operands as numbers that a GEMM
+// library multiplies, and the activation of products that lie in memory. For the benchmark and its tests; the
+// library has none of it.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "host/dualgemm.h"
+
+namespace bench {
+
+// Writes the NVFP4 elements of `rows` compact rows, with their scale factors in atoms of 128x4, as bf16,
+// which holds each of them exactly. k is a multiple of 32.
+cudaError_t launch_dequantise(const void* codes, const void* scales, int32_t rows, int32_t k, void* bf16,
+                              cudaStream_t stream);
+
+struct Products {
+  const void *gates, *ups;
+  int64_t pitch;                                     // elements from one row to the next, of both
+  dualgemm_dtype_t dtype;                            // FP16 or BF16
+  const float *alpha1 = nullptr, *alpha2 = nullptr;  // of each problem, on the device; null: 1
+};
+
+// These are the rows of each problem, one after the other, and their columns, a multiple of 8.
+struct Extents {
+  int32_t rows, columns, problems = 1;
+};
+
+// Computes c = silu(alpha1 * gate) * (alpha2 * up). C is compact and FP16 or BF16.
+cudaError_t launch_activation(const Products& products, const Extents& extents, void* c,
+                              dualgemm_dtype_t c_dtype, cudaStream_t stream);
+
+}  // namespace bench

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""program.py -- dualgemm_bench as a person runs it, on the simulated CUDA runtime.
+
+    program.py BUILD [plot]
+
+Without `plot`: widths, statuses, progress, reports. With it: plot.py on such a report, or status 77 where there is no
+matplotlib.
+"""
+import json
+import os
+import pathlib
+import pty
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+SUITES = ["contest", "decode", "prefill", "rows", "ragged", "batch", "grouped"]
+
+
+def bench(*arguments, status=0, error=subprocess.PIPE):
+    run = subprocess.run([str(BUILD / "dualgemm_bench"), *map(str, arguments)], text=True, stdout=subprocess.PIPE,
+                         stderr=error, env=dict(os.environ, LD_LIBRARY_PATH=str(BUILD / "sim")), check=False)
+    assert run.returncode == status, f"{arguments}: status {run.returncode}, not {status}: {run.stdout}{run.stderr}"
+    wide = [line for line in run.stdout.splitlines() if len(line) > 100]
+    assert not wide, f"{arguments}: wider than 100 columns: {wide}"
+    return run
+
+
+def tables(folder):
+    for suite in SUITES:
+        run = bench("--suite", suite)
+        assert "MODELLED, not measured" in run.stdout and run.stderr == "", run.stdout + run.stderr
+    for idea in "two-pass", "scale-ring", "activation":
+        bench("--ablation", idea, "--shape", "256x4096x7168")
+
+
+def failures(folder):
+    report = folder / "failures.json"
+    run = bench("--shape", "256x4x7168", "--shape", "256x4096x7168", "--json", report, status=1)
+    assert "256x4x7168: FAILED:" in run.stdout and "\n256x4096x7168 " in run.stdout, run.stdout
+    rows = json.loads(report.read_text())["results"]
+    assert "error" in rows[0] and "us" not in rows[0] and rows[1]["us"] > 0, rows
+    run = bench("--shape", "256x4096x7168", "--shape", "256x40", status=1)  # nothing runs
+    assert run.stdout == "" and "--shape 256x40: expected" in run.stderr, run.stdout + run.stderr
+    assert "needs a GPU" in bench("--baseline-only", status=1).stderr
+
+
+def progress(folder):
+    arguments = ("--verify-only", "--shape", "16x64x64", "--samples", "4")
+    assert bench(*arguments).stderr == ""
+    controller, terminal = pty.openpty()
+    run = bench(*arguments, error=terminal)
+    os.close(terminal)
+    written = os.read(controller, 1 << 16).decode()
+    assert "verified" in run.stdout and "16 x 64 x 64: verifying" in written, run.stdout + written
+
+
+def reports(folder):
+    old, other = folder / "old.json", folder / "other.json"
+    bench("--suite", "contest", "--json", old)
+    report = json.loads(old.read_text())
+    assert report["schema"] == 1 and report["times"] == "modelled" and len(report["results"]) == 4, report
+    assert report["library"]["git"], report["library"]
+    run = bench("--suite", "contest,decode", "--compare", old)
+    assert run.stdout.count(" 1.000\n") == 4 and "4 of 10 shapes now and of 4 then" in run.stdout, run.stdout
+    other.write_text(json.dumps(dict(report, schema=99)))
+    assert "has schema 99" in bench("--compare", other, status=1).stderr
+    other.write_text(json.dumps(dict(report, times="measured")))
+    assert "do not compare" in bench("--compare", other, status=1).stderr
+
+
+def plots(folder):
+    report = folder / "report.json"
+    bench("--suite", "contest,rows", "--json", report)
+    environment = dict(os.environ, PYTHONPATH=str(BUILD / "matplotlib"), MPLCONFIGDIR=str(folder))
+    run = subprocess.run([sys.executable, str(ROOT / "bench/plot.py"), str(report), str(folder / "plots")], text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, check=False)
+    print(run.stdout, end="")
+    if run.returncode: sys.exit(run.returncode)
+    for name in "roofline", "rows", "parts":
+        root = xml.etree.ElementTree.parse(folder / "plots" / f"{name}.svg").getroot()
+        assert root.tag.endswith("svg") and len(list(root.iter())) > 50, name
+        assert "MODELLED" in (folder / "plots" / f"{name}.svg").read_text(), name
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        for check in [plots] if "plot" in sys.argv[2:] else [tables, failures, progress, reports]:
+            check(pathlib.Path(name))
+
+
+if __name__ == "__main__":
+    main()

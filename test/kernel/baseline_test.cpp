@@ -1,0 +1,187 @@
+// baseline_test.cpp -- the benchmark's baseline on a stand-in for cuBLASLt, written from its documentation:
+// matrices are column-major, op(A) is A or its transpose, scale factors lie in atoms of 128x4. Every way
+// computes what the library computes.
+#include "bench/baseline.h"
+
+#include <bit>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "bench/budget.h"
+#include "bench/inputs.h"
+#include "bench/measure.h"
+#include "ref/formats.h"
+#include "support/catch.hpp"
+
+namespace {
+
+using namespace bench;
+using dualgemm_test::contains;
+
+struct Matrix {
+  int type = 0;
+  uint64_t rows = 0, columns = 0;
+  int64_t pitch = 0, stride = 0;
+  int32_t batch = 1;
+};
+struct Desc {
+  std::map<int, std::vector<uint8_t>> set;
+  template <class T>
+  T get(int which, T otherwise = {}) const {
+    const auto found = set.find(which);
+    if (found == set.end()) return otherwise;
+    REQUIRE(found->second.size() == sizeof(T));
+    std::memcpy(&otherwise, found->second.data(), sizeof(T));
+    return otherwise;
+  }
+};
+
+Matrix& matrix(lt::Layout layout) { return *reinterpret_cast<Matrix*>(layout); }
+Desc& desc(lt::MatmulDesc x) { return *reinterpret_cast<Desc*>(x); }
+std::vector<uint8_t> bytes(const void* value, size_t size) {
+  const auto* first = static_cast<const uint8_t*>(value);
+  return {first, first + size};
+}
+
+// Returns the elements of problem `p`, element (row, column) at column * rows + row, with their factors.
+std::vector<float> elements(const Matrix& x, const void* device, const void* scales, int64_t p) {
+  const auto count = static_cast<size_t>(x.pitch * static_cast<int64_t>(x.columns));
+  const bool four_bits = x.type == lt::kReal4FE2M1;
+  std::vector<uint8_t> data(four_bits ? count / 2 : count * 2), factors;
+  const int64_t at = four_bits ? p * x.stride / 2 : p * x.stride * 2;
+  check_cuda(
+      cudaMemcpy(data.data(), static_cast<const uint8_t*>(device) + at, data.size(), cudaMemcpyDeviceToHost),
+      "operand");
+  const auto k = static_cast<int64_t>(x.rows);
+  if (four_bits) {
+    factors.resize(ref::sf_bytes(static_cast<int64_t>(x.columns), k));
+    check_cuda(cudaMemcpy(factors.data(), scales, factors.size(), cudaMemcpyDeviceToHost), "factors");
+  }
+  std::vector<float> out;
+  for (int64_t column = 0; column < static_cast<int64_t>(x.columns); ++column)
+    for (int64_t row = 0; row < k; ++row) {
+      const int64_t i = column * x.pitch + row;
+      if (four_bits) {
+        out.push_back(ref::e2m1_decode(ref::nibble(data.data(), i)) *
+                      ref::ue4m3_decode(factors[ref::sf_offset(k, column, row / ref::kBlock)]));
+      } else {
+        out.push_back(std::bit_cast<float>(uint32_t{data[2 * i]} << 16 | uint32_t{data[2 * i + 1]} << 24));
+      }
+    }
+  return out;
+}
+
+int matmul(lt::Handle, lt::MatmulDesc of, const void* alpha, const void* a, lt::Layout a_layout,
+           const void* b, lt::Layout b_layout, const void* beta, const void*, lt::Layout, void* d,
+           lt::Layout d_layout, const lt::Algorithm*, void*, size_t, cudaStream_t stream) {
+  const Matrix &A = matrix(a_layout), &B = matrix(b_layout), &D = matrix(d_layout);
+  REQUIRE(desc(of).get<int32_t>(lt::kTransA) == lt::kOpTransposed);  // the only op that this knows
+  REQUIRE((A.rows == B.rows && D.rows == A.columns && D.columns == B.columns));
+  REQUIRE((*static_cast<const float*>(alpha) == 1 && *static_cast<const float*>(beta) == 0));
+  REQUIRE(D.type == lt::kReal16BF);
+  if (A.type == lt::kReal4FE2M1)
+    for (const int mode : {lt::kAScaleMode, lt::kBScaleMode})
+      REQUIRE(desc(of).get<int32_t>(mode) == lt::kScaleVec16Ue4m3);
+  check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  for (int64_t p = 0; p < D.batch; ++p) {
+    const auto x = elements(A, a, desc(of).get<const void*>(lt::kAScalePointer), p);
+    const auto y = elements(B, b, desc(of).get<const void*>(lt::kBScalePointer), p);
+    for (uint64_t column = 0; column < D.columns; ++column) {
+      std::vector<uint16_t> out;
+      for (uint64_t row = 0; row < D.rows; ++row) {
+        float sum = 0;
+        for (uint64_t i = 0; i < A.rows; ++i) sum += x[row * A.rows + i] * y[column * A.rows + i];
+        const auto bits = std::bit_cast<uint32_t>(sum);
+        out.push_back(static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16));
+      }
+      auto* const to = static_cast<uint16_t*>(d) + p * D.stride + static_cast<int64_t>(column) * D.pitch;
+      check_cuda(cudaMemcpy(to, out.data(), out.size() * 2, cudaMemcpyHostToDevice), "D");
+    }
+  }
+  return lt::kStatusSuccess;
+}
+
+int alive = 0;  // descriptors and layouts
+
+lt::Library stand_in() {
+  lt::Library x;
+  x.version = [] { return size_t{130000}; };
+  x.desc_create = [](lt::MatmulDesc* out, int compute, int scale) {
+    REQUIRE((compute == lt::kCompute32F && scale == lt::kReal32F));
+    *out = reinterpret_cast<lt::MatmulDesc>(new Desc);
+    return ++alive, 0;
+  };
+  x.desc_destroy = [](lt::MatmulDesc which) { return delete &desc(which), --alive, 0; };
+  x.desc_set = [](lt::MatmulDesc which, lt::DescAttribute attribute, const void* value, size_t size) {
+    desc(which).set[attribute] = bytes(value, size);
+    return 0;
+  };
+  x.layout_create = [](lt::Layout* out, int type, uint64_t rows, uint64_t columns, int64_t pitch) {
+    *out = reinterpret_cast<lt::Layout>(new Matrix{type, rows, columns, pitch});
+    return ++alive, 0;
+  };
+  x.layout_destroy = [](lt::Layout which) { return delete &matrix(which), --alive, 0; };
+  x.layout_set = [](lt::Layout which, lt::LayoutAttribute attribute, const void* value, size_t size) {
+    REQUIRE(size == (attribute == lt::kBatchCount ? 4 : 8));
+    if (attribute == lt::kBatchCount) std::memcpy(&matrix(which).batch, value, 4);
+    if (attribute == lt::kStridedBatchOffset) std::memcpy(&matrix(which).stride, value, 8);
+    return 0;
+  };
+  x.preference_create = [](lt::Preference* out) {
+    *out = reinterpret_cast<lt::Preference>(new Desc);
+    return ++alive, 0;
+  };
+  x.preference_destroy = [](lt::Preference which) {
+    return delete reinterpret_cast<Desc*>(which), --alive, 0;
+  };
+  x.preference_set = [](lt::Preference, lt::PreferenceAttribute, const void*, size_t) { return 0; };
+  x.heuristic = [](lt::Handle, lt::MatmulDesc, lt::Layout, lt::Layout, lt::Layout, lt::Layout, lt::Preference,
+                   int, lt::Heuristic* out, int* count) {
+    *out = {};
+    *count = 1;
+    return 0;
+  };
+  x.matmul = matmul;
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("baseline: every way of it computes what the library computes", "[bench]") {
+  const lt::Library library = stand_in();
+  for (const char* shape : {"130x72x320", "3*40x72x320", "20x128x320", "1x256x64"})
+    for (const dualgemm_dtype_t dtype : {DUALGEMM_DTYPE_FP16, DUALGEMM_DTYPE_BF16}) {
+      Workload workload(parse_shape(shape), dtype, 2, 7);
+      std::string unused;
+      const auto ways = baseline_ways(&library, workload.shape(), dtype, described_b200(), &unused);
+      CHECK(ways.size() == (workload.shape().n % 128 == 0 ? 4 : 2));
+      for (const BaselineWay& way : ways) {
+        INFO(shape << ", " << way.text());
+        workload.use(baseline_launch(library, workload, way));
+        CHECK(workload.verify(60, Rounding::kBf16Products).empty());
+      }
+    }
+  CHECK(alive == 0);
+}
+
+TEST_CASE("baseline: a library without an algorithm for a product, or that fails, is said to be so",
+          "[bench]") {
+  lt::Library library = stand_in();
+  Workload workload(parse_shape("16x64x64"), DUALGEMM_DTYPE_FP16, 1, 7);
+  const BaselineWay way{OperandFormat::kBf16, 1};
+  const auto error_of = [&] {
+    const std::vector<BaselineTime> times = time_baselines(library, &workload, {way}, 4, 1);
+    CHECK(fastest(times) == nullptr);
+    return times.at(0).error;
+  };
+  library.heuristic = [](lt::Handle, lt::MatmulDesc, lt::Layout, lt::Layout, lt::Layout, lt::Layout,
+                         lt::Preference, int, lt::Heuristic*, int* count) { return *count = 0, 0; };
+  CHECK_THAT(error_of(), contains("no algorithm for this product"));
+  library.heuristic = [](lt::Handle, lt::MatmulDesc, lt::Layout, lt::Layout, lt::Layout, lt::Layout,
+                         lt::Preference, int, lt::Heuristic*, int*) { return lt::kStatusNotSupported; };
+  CHECK_THAT(error_of(), contains("cublasLtMatmulAlgoGetHeuristic: status 15 (not supported)"));
+  CHECK(alive == 0);
+}
