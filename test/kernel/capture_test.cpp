@@ -152,6 +152,7 @@ TEST_CASE("a captured launch of groups by counts has the bits of an ordinary one
 
 TEST_CASE("a captured launch of groups by offsets has the bits of an ordinary one at each of 100 replays",
           "[capture][grouped]") {
-  for (const dualgemm_dtype_t dtype : kOutputs)
+  // Beside the factors of NVFP4, which move with the groups, an output differs from one by counts in nothing.
+  for (const dualgemm_dtype_t dtype : {DUALGEMM_DTYPE_NVFP4, DUALGEMM_DTYPE_BF16})
     DYNAMIC_SECTION("type " << dtype) check_replays(DUALGEMM_GROUP_OFFSETS, dtype);
 }

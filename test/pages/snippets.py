@@ -77,7 +77,8 @@ class Tries:
         for entry in ROOT.iterdir():
             if entry.name not in ("build", ".git"): (self.place / entry.name).symlink_to(entry)
         (self.place / "build").symlink_to(build)
-        for name, program in (("program", "quickstart"), ("any_program_with_embedded_sm_100_ptx", "quickstart"),
+        for name, program in (("program", "example/quickstart"),
+                              ("any_program_with_embedded_sm_100_ptx", "example/quickstart"),
                               ("any_program_with_embedded_sm_90_ptx", "sm90_zeros_run")):
             (self.place / name).symlink_to(build / program)
         (self.place / "tests").mkdir()  # CTest writes where it runs, and may be running in build/

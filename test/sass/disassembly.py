@@ -28,8 +28,17 @@ LANE_REGISTERS = ("SR_TID", "SR_LANEID", "SR_EQMASK", "SR_LTMASK", "SR_LEMASK", 
 class Instruction:
     """One line, as `@P1 ISETP.GE.AND P2, PT, R8, R5, PT`."""
 
+    known = {}  # what was read of a line's text, which stands in many kernels
+
     def __init__(self, address, guard, opcode, rest):
-        self.address, self.guard, self.opcode = address, guard, opcode
+        key = (guard, opcode, rest)
+        if key not in Instruction.known:
+            self.read(guard, opcode, rest)
+            Instruction.known[key] = vars(self).copy()
+        vars(self).update(Instruction.known[key], address=address)
+
+    def read(self, guard, opcode, rest):
+        self.guard, self.opcode = guard, opcode
         targets = TARGETS.search(rest)
         self.targets = targets[1].split(",") if targets else re.findall(r"`\((\.L_\w+|\$[\w$]+)\)", rest)
         text = rest.split("(*")[0].split(";")[0].strip()
