@@ -28,7 +28,7 @@ configure: setup      ## CMake in build/
 configure_lib = NVCC=$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) && \
   cmake -S . -B $(BUILD)/lib -G Ninja -DCMAKE_BUILD_TYPE=Release -DDUALGEMM_NVCC="$$NVCC" -DDUALGEMM_DEVELOP=OFF \
         -DDUALGEMM_BUILD_TESTS=OFF -DDUALGEMM_BUILD_BENCH=OFF -DDUALGEMM_BUILD_SIM=$(1) \
-        -DCMAKE_INSTALL_PREFIX=$(PREFIX) >$(BUILD)/configure_lib.log || { cat $(BUILD)/configure_lib.log; exit 1; }
+        -DCMAKE_INSTALL_PREFIX="$(PREFIX)" >$(BUILD)/configure_lib.log || { cat $(BUILD)/configure_lib.log; exit 1; }
 
 lib:                  ## build/lib/libdualgemm.a and .so, with nothing but nvcc, a C++ compiler, CMake and Ninja
 	@.ci/setup lib
@@ -38,7 +38,7 @@ lib:                  ## build/lib/libdualgemm.a and .so, with nothing but nvcc,
 install: setup        ## the library, its CMake package, dualgemm.pc and dualgemm-sim, into PREFIX
 	@$(call configure_lib,ON)
 	@cmake --build $(BUILD)/lib -j $(JOBS)
-	@DESTDIR=$(DESTDIR) cmake --install $(BUILD)/lib
+	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD)/lib
 
 package-test: configure ## the library as it ships: built as a subproject, installed, linked in every way
 	@cmake --build $(BUILD) -j $(JOBS)

@@ -27,6 +27,12 @@ if(NOT TARGET dualgemm::cudart)
                           "CUDA toolkit")
     endif()
     find_package(Threads REQUIRED)
+    find_path(DUALGEMM_CUDART_INCLUDE cuda_runtime_api.h
+              HINTS ${DUALGEMM_CUDA_ROOT} ${CUDAToolkit_ROOT} ENV CUDAToolkit_ROOT ENV CUDA_PATH
+              PATHS /usr/local/cuda PATH_SUFFIXES include targets/x86_64-linux/include)
+    if(DUALGEMM_CUDART_INCLUDE)
+      target_include_directories(dualgemm::cudart SYSTEM INTERFACE ${DUALGEMM_CUDART_INCLUDE})
+    endif()
     target_link_libraries(dualgemm::cudart INTERFACE ${DUALGEMM_CUDART_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS} rt)
   endif()
 endif()
