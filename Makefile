@@ -35,7 +35,8 @@ lib:                  ## build/lib/libdualgemm.a and .so, with nothing but nvcc,
 	@$(call configure_lib,OFF)
 	@cmake --build $(BUILD)/lib -j $(JOBS)
 
-install: setup        ## the library, its CMake package, dualgemm.pc and dualgemm-sim, into PREFIX
+install:              ## the library, its CMake package, dualgemm.pc and dualgemm-sim, into PREFIX
+	@.ci/setup install
 	@$(call configure_lib,ON)
 	@cmake --build $(BUILD)/lib -j $(JOBS)
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD)/lib

@@ -127,9 +127,7 @@ class Package:
         gcc = ["gcc", "-std=c99", "-pedantic-errors", "-Wall", "-Wextra", "-Werror", "-isystem", self.cuda / "include"]
 
         configured = self.environment(PKG_CONFIG_PATH=str(self.prefix / "lib/pkgconfig"))
-        prefix = str(self.prefix).replace(" ", "\\ ")
-        flags = shlex.split(run(["pkg-config", f"--define-variable=prefix={prefix}", "--cflags", "--libs", "dualgemm"],
-                                env=configured))
+        flags = shlex.split(run(["pkg-config", "--cflags", "--libs", "dualgemm"], env=configured))
         run([*gcc, quickstart, *flags, f"-L{runtime}", "-lcudart", "-lm", "-o", self.home / "by pkg-config"])
         self.correct(self.home / "by pkg-config")
 
