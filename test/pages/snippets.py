@@ -40,7 +40,6 @@ TREATMENTS = [
 ELSEWHERE = {
     "mkdir -p plain general": "make by-hand",
     "pip install ./host/python": "ctest -R 'python: the module as pip installs it'",
-    "test/run_anywhere.sh build build/from_checkpoint MODEL": "ctest -R 'from_checkpoint'",
     "popcorn-cli": None,  # needs an account and a GPU of the contest's
 }
 QUOTED = {"test/defects/README.md": ["test/defects/defects.def", "test/defects/*.cu"]}

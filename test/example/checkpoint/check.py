@@ -3,7 +3,9 @@
 with the fixture as it is decoded here. The program judges its launch with fp64 and a derived bound, but by its own idea
 of what the tensors mean. Here that idea is tested: each fixture's layout is written down once more, and C is computed
 from activations that were never quantised. Quantisation moves C by a tenth or so; another order of rows, rank, scale or
-convention by its whole size. FIXTURE `refused` tries files that are no such checkpoint. Needs Python alone."""
+convention by its whole size. FIXTURE `refused` tries files that are no such checkpoint, `edges` those that nearly are
+none. Needs Python alone."""
+import itertools
 import json
 import math
 import pathlib
@@ -22,17 +24,16 @@ def option(name, default):
     return int(OPTIONS[OPTIONS.index(name) + 1]) if name in OPTIONS else default
 
 
-def read_safetensors(path):
-    data = path.read_bytes()
+def locate_safetensors(data):
     length, = struct.unpack("<Q", data[:8])
     header = json.loads(data[8:8 + length])
     header.pop("__metadata__")
-    return {name: (entry["shape"], data[8 + length:][slice(*entry["data_offsets"])])
+    return {name: (entry["shape"], slice(*(8 + length + offset for offset in entry["data_offsets"])))
             for name, entry in header.items()}
 
 
-def read_gguf(path):
-    data, at = path.read_bytes(), 0
+def locate_gguf(data):
+    at = 0
 
     def take(form):
         nonlocal at
@@ -57,9 +58,20 @@ def read_gguf(path):
         name, dimensions = string(), take("I")[0]
         entries.append((name, list(take(f"{dimensions}Q"))[::-1], *take("IQ")))
     begin = -(-at // 32) * 32
-    size = {0: lambda count: count * 4, 40: lambda count: count // 64 * 36}
-    return {name: (shape, data[begin + offset:][:size[kind](math.prod(shape))])
+    size = {0: lambda count: count * 4, 8: lambda count: count // 32 * 34, 40: lambda count: count // 64 * 36}
+    return {name: (shape, slice(begin + offset, begin + offset + size[kind](math.prod(shape))))
             for name, shape, kind, offset in entries}
+
+
+def located(path):
+    """The file, and of each tensor the shape and where in the file it is."""
+    data = path.read_bytes()
+    return data, (locate_gguf if data[:4] == b"GGUF" else locate_safetensors)(data)
+
+
+def read(path):
+    data, places = located(path)
+    return {name: (shape, data[place]) for name, (shape, place) in places.items()}
 
 
 def floats(tensor):
@@ -117,8 +129,8 @@ def compressed(t, stem):
             1 / floats(t[stem + ".weight_global_scale"])[0], 1 / floats(a)[0] if a else None)
 
 
-def pair(read, t, before):
-    return [(*read(t, before + "gate_proj"), None), (*read(t, before + "up_proj"), None)]
+def pair(linear, t, before):
+    return [(*linear(t, before + "gate_proj"), None), (*linear(t, before + "up_proj"), None)]
 
 
 def fused(t, stem, experts, split, turn=lambda x: x):
@@ -141,7 +153,7 @@ def alternate(rows):
 def experts_of(name):
     """What the fixture is: for each expert gate and up, and of each the rows, scale, input scale and bias."""
     files = sorted(FIXTURES.glob(name + "*.safetensors"))
-    t = {key: value for file in files for key, value in read_safetensors(file).items()}
+    t = {key: value for file in files for key, value in read(file).items()}
     if name == "modelopt_dense":
         return files, [pair(modelopt, t, "model.layers.0.mlp.")]
     if name == "modelopt_fused":
@@ -158,12 +170,16 @@ def experts_of(name):
     if name == "compressed_experts":
         return files, [pair(compressed, t, f"model.language_model.layers.0.mlp.experts.{e}.") for e in range(3)]
     if name == "dense_gguf":
-        t = read_gguf(FIXTURES / "dense.gguf")
+        t = read(FIXTURES / "dense.gguf")
         return [FIXTURES / "dense.gguf"], [[
             (blocks(t[stem + ".weight"]), floats(t[stem + ".scale"])[0], floats(t[stem + ".input_scale"])[0], None)
             for stem in ("blk.0.ffn_gate", "blk.0.ffn_up")]]
+    if name == "shared_gguf":
+        t = read(FIXTURES / "shared.gguf")
+        return [FIXTURES / "shared.gguf"], [[(blocks(t[stem + ".weight"]), floats(t[stem + ".scale"])[0], None, None)
+                                             for stem in ("blk.0.ffn_gate_shexp", "blk.0.ffn_up_shexp")]]
     assert name == "experts_gguf"
-    t = read_gguf(FIXTURES / "experts.gguf")
+    t = read(FIXTURES / "experts.gguf")
     sides = [zip(rows_of(blocks(t[stem + ".weight"]), 2), floats(t[stem + ".scale"]))
              for stem in ("blk.0.ffn_gate_exps", "blk.0.ffn_up_exps")]
     return [FIXTURES / "experts.gguf"], [[(*side, None, None) for side in expert] for expert in zip(*sides)]
@@ -228,44 +244,95 @@ def check_fixture():
     expect(distance(c, straight) < 0.25 and distance(c, swapped) > 0.5, "that is not C")
 
 
+def file(name, data):
+    path = pathlib.Path(FOLDER) / f"{NAME}_{name}"  # tests run side by side
+    path.write_bytes(data)
+    return path
+
+
+def one(name, dtype, shape, size):
+    header = json.dumps({name: {"dtype": dtype, "shape": shape, "data_offsets": [0, size]}}).encode()
+    return file("refused.safetensors", struct.pack("<Q", len(header)) + header + bytes(size))
+
+
+def changed(path, name, at, value):
+    """The file with other bytes in one of its tensors."""
+    data, places = located(path)
+    begin = places[name][1].start + at
+    return file("changed" + path.suffix, data[:begin] + value + data[begin + len(value):])
+
+
+def beside(path, name, dtype, shape, data):
+    """The file, and one tensor more behind its others."""
+    old = path.read_bytes()
+    length, = struct.unpack("<Q", old[:8])
+    header, old = json.loads(old[8:8 + length]), old[8 + length:]
+    header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(old), len(old) + len(data)]}
+    text = json.dumps(header).encode()
+    return file("beside.safetensors", struct.pack("<Q", len(text)) + text + old + data)
+
+
+def refused():
+    """Arguments, and what the program says of them."""
+    dense, gguf = FIXTURES / "modelopt_dense.safetensors", FIXTURES / "dense.gguf"
+    layer = "model.layers.0.mlp."
+    gate = layer + "gate_proj.weight"
+    return (
+        (lambda: file("cut.safetensors", dense.read_bytes()[:-1]), layer + "up_proj.weight: data_offsets"),
+        (lambda: file("cut.safetensors", dense.read_bytes()[:500]), "cut off in its header"),
+        (lambda: file("cut.gguf", gguf.read_bytes()[:-1024]), "blk.0.ffn_up.weight: its data reaches outside the file"),
+        (lambda: changed(dense, gate + "_scale", 5, b"\xff"),
+         gate + "_scale: F8_E4M3 [352, 4] has a factor that is NaN in row 1, columns 16 to 31"),
+        (lambda: changed(dense, gate + "_scale", 5, b"\xb8"),
+         gate + "_scale: F8_E4M3 [352, 4] has a factor that is negative in row 1, columns 16 to 31"),
+        (lambda: changed(gguf, "blk.0.ffn_gate.weight", 36 + 3, b"\xb8"),
+         "blk.0.ffn_gate.weight: NVFP4 [24, 128] has a factor that is negative in row 0, columns 112 to 127"),
+        (lambda: changed(dense, gate + "_scale_2", 0, struct.pack("<f", 1e30)),
+         gate + "_scale_2: F32 [] is 1.00000002e+30, which is no scale"),
+        (lambda: beside(dense, layer + "up_proj.pre_quant_scale", "BF16", [64], bytes((0x80, 0x3F)) * 64),
+         layer + "up_proj.pre_quant_scale: BF16 [64] is AWQ's: activations would have to be multiplied"),
+        (lambda: [FIXTURES / "shared.gguf", "--gate", "blk.0.ffn_gate_exps.weight"],
+         "blk.0.ffn_gate_exps.weight: Q8_0 [2, 8, 64] is ggml's type 8: of a GGUF's weights NVFP4 alone is read"),
+        (lambda: file("empty", b""), "too short"),
+        (lambda: FIXTURES / "none.safetensors", "No such file"),
+        (lambda: FIXTURES / "modelopt_experts-1-of-2.safetensors",
+         "model.layers.3.mlp.experts.0.up_proj.weight: is missing"),
+        (lambda: FIXTURES / "modelopt_experts-2-of-2.safetensors",
+         "model.layers.3.mlp.experts.0.up_proj.input_scale: F32 [] is the first of 12 tensors"),
+        (lambda: one(gate, "F8_E4M3", [16, 64], 1024), gate + ": F8_E4M3 [16, 64] is not NVFP4"),
+        (lambda: one(gate, "BF16", [16, 64], 2048), gate + ": BF16 [16, 64] is not NVFP4"),
+        (lambda: one(layer + "experts.gate_up_proj_blocks", "U8", [2, 32, 2, 16], 2048),
+         layer + "experts.gate_up_proj_blocks: U8 [2, 32, 2, 16] belongs to no"))
+
+
 def check_refused():
-    def file(name, data):
-        path = pathlib.Path(FOLDER) / name
-        path.write_bytes(data)
-        return path
-
-    def one(name, dtype, shape, size):
-        header = json.dumps({name: {"dtype": dtype, "shape": shape, "data_offsets": [0, size]}}).encode()
-        return file("refused.safetensors", struct.pack("<Q", len(header)) + header + bytes(size))
-
-    dense = (FIXTURES / "modelopt_dense.safetensors").read_bytes()
-    gguf = (FIXTURES / "dense.gguf").read_bytes()
-    gate = "model.layers.0.mlp.gate_proj.weight"
-    factors = dense.index(read_safetensors(FIXTURES / "modelopt_dense.safetensors")[gate + "_scale"][1])
-    blocks_name = "model.layers.0.mlp.experts.gate_up_proj_blocks"
-    for make, expected in (
-            (lambda: file("cut.safetensors", dense[:-1]), "model.layers.0.mlp.up_proj.weight: data_offsets"),
-            (lambda: file("cut.safetensors", dense[:500]), "cut off in its header"),
-            (lambda: file("cut.gguf", gguf[:-1024]), "blk.0.ffn_up.weight: its data reaches outside the file"),
-            (lambda: file("nan.safetensors", dense[:factors + 4] + b"\xff" + dense[factors + 5:]),
-             gate + ": a factor of its row 1 is NaN"),
-            (lambda: file("empty", b""), "too short"),
-            (lambda: FIXTURES / "none.safetensors", "No such file"),
-            (lambda: FIXTURES / "modelopt_experts-1-of-2.safetensors",
-             "model.layers.3.mlp.experts.0.up_proj.weight: is missing"),
-            (lambda: FIXTURES / "modelopt_experts-2-of-2.safetensors",
-             "model.layers.3.mlp.experts.0.up_proj.input_scale: F32 [] is the first of 12 tensors"),
-            (lambda: one(gate, "F8_E4M3", [16, 64], 1024), gate + ": F8_E4M3 [16, 64] is not NVFP4"),
-            (lambda: one(gate, "BF16", [16, 64], 2048), gate + ": BF16 [16, 64] is not NVFP4"),
-            (lambda: one(blocks_name, "U8", [2, 32, 2, 16], 2048), blocks_name + ": U8 [2, 32, 2, 16] belongs to no")):
-        path = make()
-        ran = subprocess.run([PROGRAM, str(path)], stderr=subprocess.PIPE, text=True)
+    for make, expected in refused():
+        made = make()
+        arguments = made if isinstance(made, list) else [made]
+        ran = subprocess.run([PROGRAM, *map(str, arguments)], stderr=subprocess.PIPE, text=True)
         print(ran.stderr, end="")
-        expect(ran.returncode == 1 and expected in ran.stderr, f"{path} is not refused with: {expected}")
+        expect(ran.returncode == 1 and expected in ran.stderr, f"{arguments} is not refused with: {expected}")
+
+
+def check_edges():
+    """Scales at either end of what is taken, a row without weights, and a factor that is the other zero."""
+    dense = FIXTURES / "modelopt_dense.safetensors"
+    stems = [f"model.layers.0.mlp.{name}." for name in ("gate_proj", "up_proj")]
+    for weight, a in itertools.product((2 ** -41, 2 ** 18), (2 ** -41, 2 ** -10, 2 ** 18)):
+        path = dense
+        for stem in stems:
+            path = changed(path, stem + "weight_scale_2", 0, struct.pack("<f", weight))
+            path = changed(path, stem + "input_scale", 0, struct.pack("<f", a))
+        path = changed(path, stems[0] + "weight_scale", 3 * 4, bytes((0, 0, 0x80, 0)))
+        ran = subprocess.run([PROGRAM, str(path)], stdout=subprocess.PIPE, text=True)
+        print(weight, a, ran.stdout, sep="\n")
+        expect(ran.returncode == 0 and "verdict      correct" in ran.stdout, f"scales {weight} and {a}")
 
 
 if __name__ == "__main__":
-    if NAME == "refused":
+    if NAME == "edges":
+        check_edges()
+    elif NAME == "refused":
         check_refused()
     else:
         check_fixture()

@@ -3,43 +3,13 @@
 
 #include "example/checkpoint/checkpoint.h"
 
-#include <bit>
-#include <cfloat>
-#include <cmath>
-
 #include "example/checkpoint/names.h"
+#include "example/checkpoint/numbers.h"
 
 namespace checkpoint {
 namespace {
 
-constexpr uint64_t kMostExtent = uint64_t{1} << 30;
-
-uint64_t load(const uint8_t* bytes, int count) {
-  uint64_t bits = 0;
-  for (int i = 0; i < count; ++i) bits |= uint64_t{bytes[i]} << (8 * i);
-  return bits;
-}
-
-float float_at(const StoredTensor& tensor, uint64_t i) {
-  if (tensor.dtype == "F32")
-    return std::bit_cast<float>(static_cast<uint32_t>(load(&tensor.bytes[4 * i], 4)));
-  return std::bit_cast<float>(static_cast<uint32_t>(load(&tensor.bytes[2 * i], 2) << 16));  // BF16
-}
-
-// One number for all experts, or one for each; as decode scales.
-std::vector<double> read_scales(const StoredTensor& tensor, uint64_t experts, bool encode) {
-  const uint64_t count = element_count(tensor.name, tensor.shape);
-  if (tensor.dtype != "F32" || (count != 1 && count != experts))
-    refuse(tensor, "is not one F32, or one for each of " + std::to_string(experts) + " experts");
-  std::vector<double> scales;
-  for (uint64_t i = 0; i < experts; ++i) {
-    const float stored = float_at(tensor, count == 1 ? 0 : i);
-    if (!std::isnormal(stored) || stored < 0)
-      refuse(tensor, "is " + std::to_string(stored) + ", which is no scale");
-    scales.push_back(encode ? 1 / double{stored} : stored);
-  }
-  return scales;
-}
+constexpr uint64_t kMostExtent = uint64_t{1} << 30;  // of a tensor; N and K of a launch are an int32_t
 
 // One tensor of elements, with all that belongs to it.
 struct Stored {
@@ -52,8 +22,10 @@ struct Stored {
 
 uint64_t experts_of(const StoredTensor& tensor) {
   if (tensor.shape.size() != 2 && tensor.shape.size() != 3) refuse(tensor, "has neither 2 nor 3 dimensions");
-  for (const uint64_t extent : tensor.shape)
-    if (extent == 0 || extent > kMostExtent) refuse(tensor, "is empty, or larger than 2^30");
+  for (size_t i = 0; i < tensor.shape.size(); ++i)
+    if (tensor.shape[i] == 0 || tensor.shape[i] > kMostExtent)
+      refuse(tensor, "has " + std::to_string(tensor.shape[i]) + " as its dimension " + std::to_string(i) +
+                         ", which is not 1 to 2^30");
   const uint64_t experts = tensor.shape.size() == 3 ? tensor.shape[0] : 1;
   if (experts > kMostExperts) refuse(tensor, "has more than 1,024 experts");
   return experts;
@@ -80,20 +52,26 @@ void read_elements(const StoredTensor& elements, const StoredTensor& factors, St
     return true;
   };
   const size_t last = elements.shape.size() - 1;
+  const auto k_of = [&](size_t wide) {  // twice the bytes, before any of them is touched
+    const uint64_t k = 2 * elements.shape[wide];
+    if (k > kMostExtent) refuse(elements, "has K = " + std::to_string(k) + ", more than 2^30");
+    return k;
+  };
   if (like(last)) {
     stored.rows = elements.shape[last - 1];
-    stored.k = 2 * elements.shape[last];
+    stored.k = k_of(last);
     stored.elements = elements.bytes.data();
     stored.factors = factors.bytes.data();
   } else if (last == 2 && like(1)) {
     stored.rows = elements.shape[2];
-    stored.k = 2 * elements.shape[1];
+    stored.k = k_of(1);
     stored.elements = transpose(elements, stored.experts, mlp);
     stored.factors = transpose(factors, stored.experts, mlp);
     mlp.layout = "transposed, ";
   } else {
     refuse(factors, "does not have a factor for each 16 elements of " + describe(elements));
   }
+  check_factors(factors, stored.factors, stored.experts, stored.rows, stored.k);
 }
 
 Stored read_stored(const Tensors& tensors, const std::string& stem, const Names& names, Mlp& mlp) {
@@ -104,27 +82,31 @@ Stored read_stored(const Tensors& tensors, const std::string& stem, const Names&
   Stored stored{};
   const StoredTensor& elements = use(tensors.need(stem + names.elements));
   stored.tensor = &elements;
-  if (names.convention == Convention::kGguf) {
-    if (elements.dtype != "NVFP4") refuse(elements, "is not NVFP4, GGUF's type 40");
+  const bool gguf = names.convention == Convention::kGguf;
+  if (elements.dtype != (gguf ? "NVFP4" : "U8"))
+    refuse(elements, elements.ggml_type ? "is ggml's type " + std::to_string(*elements.ggml_type) +
+                                              ": of a GGUF's weights NVFP4 alone is read, type 40"
+                                        : "is not NVFP4, which has bytes (U8) of two elements");
+  if (gguf) {
     stored.experts = experts_of(elements);
     stored.rows = elements.shape[elements.shape.size() - 2];
     stored.k = elements.shape.back();
     stored.elements = elements.bytes.data();
+    check_factors(elements, stored.elements, stored.experts, stored.rows, stored.k);
   } else {
-    if (elements.dtype != "U8") refuse(elements, "is not NVFP4, which has bytes (U8) of two elements");
     read_elements(elements, use(tensors.need(stem + names.factors)), stored, mlp);
   }
   const bool encode = names.convention == Convention::kCompressedTensors;
   if (const StoredTensor* scale = tensors.find(stem + names.scale))
     stored.scales = read_scales(use(*scale), stored.experts, encode);
-  else if (names.convention == Convention::kGguf)
-    stored.scales.assign(stored.experts, 1);  // llama.cpp multiplies by it where it is there
+  else if (gguf) stored.scales.assign(stored.experts, 1);  // llama.cpp multiplies by it where it is there
   else tensors.need(stem + names.scale);
-  if (const StoredTensor* scale = tensors.find(stem + names.input_scale)) {
+  if (const StoredTensor* scale = tensors.find(stem + names.input_scale))
     stored.input_scales = read_scales(use(*scale), stored.experts, encode);
-    for (const double one : stored.input_scales)
-      if (1 / one > FLT_MAX / 512) refuse(*scale, "is so small that blocks of activations would overflow");
-  }
+  if (const StoredTensor* scale = tensors.find(stem + names.pre_quant_scale))
+    refuse(*scale,
+           "is AWQ's: activations would have to be multiplied by it, each k by its own, before they "
+           "are quantised, which is not done here");
   stored.bias = tensors.find(stem + names.bias);
   if (stored.bias) use(*stored.bias);
   return stored;
@@ -145,7 +127,7 @@ Matrix make_matrix(const Stored& stored, uint64_t expert, uint64_t first, uint64
     if ((bias.dtype != "BF16" && bias.dtype != "F32") ||
         element_count(bias.name, bias.shape) != stored.experts * stored.rows)
       refuse(bias, "is not one BF16 or F32 for each row of " + describe(*stored.tensor));
-    for (uint64_t i = 0; i < n; ++i) matrix.bias.push_back(float_at(bias, row + i * step));
+    for (uint64_t i = 0; i < n; ++i) matrix.bias.push_back(read_bias(bias, row + i * step));
   }
   return matrix;
 }

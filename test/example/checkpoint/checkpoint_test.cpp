@@ -2,69 +2,15 @@
 // refused, on the fixtures and on tensors that exist here alone. That the numbers are right, check.py says.
 #include "example/checkpoint/checkpoint.h"
 
-#include <cstring>
-#include <deque>
 #include <string>
 
 #include "example/checkpoint/gguf.h"
+#include "example/checkpoint/made.h"
 #include "example/checkpoint/safetensors.h"
 #include "support/catch.hpp"
 
 using namespace checkpoint;
 using dualgemm_test::contains;
-
-namespace {
-
-// Tensors without a file.
-struct Made {
-  std::deque<std::vector<uint8_t>> memory;
-  std::vector<StoredTensor> tensors;
-
-  Made() = default;
-  Made(Made&&) = default;  // a copy's tensors would be in the memory of the first
-
-  Made& add(const std::string& name, const std::string& dtype, std::vector<uint64_t> shape, size_t element) {
-    size_t bytes = element;
-    for (const uint64_t extent : shape) bytes *= extent;
-    tensors.push_back({name, dtype, std::move(shape), memory.emplace_back(bytes)});
-    return *this;
-  }
-  Made& scale(const std::string& name, std::vector<float> values, std::vector<uint64_t> shape) {
-    add(name, "F32", std::move(shape), 4);
-    std::memcpy(memory.back().data(), values.data(), values.size() * 4);
-    return *this;
-  }
-  Made& modelopt(const std::string& stem, uint64_t n, uint64_t k, float scale_2, float input) {
-    add(stem + ".weight", "U8", {n, k / 2}, 1).add(stem + ".weight_scale", "F8_E4M3", {n, k / 16}, 1);
-    return scale(stem + ".weight_scale_2", {scale_2}, {}).scale(stem + ".input_scale", {input}, {});
-  }
-  // One expert's gate and up in [e, rows, k / 2].
-  Made& stacked(std::vector<uint64_t> elements, std::vector<uint64_t> factors, std::vector<float> scale_2) {
-    const std::string stem = "m.experts.gate_up_proj";
-    add(stem, "U8", std::move(elements), 1).add(stem + "_weight_scale", "F8_E4M3", std::move(factors), 1);
-    const uint64_t count = scale_2.size();
-    return scale(stem + "_weight_scale_2", std::move(scale_2), {count});
-  }
-  StoredTensor& operator[](const std::string& name) {
-    for (StoredTensor& tensor : tensors)
-      if (tensor.name == name) return tensor;
-    throw std::out_of_range(name);
-  }
-  Tensors all() const {
-    Tensors result;
-    result.add(tensors);
-    return result;
-  }
-  Mlp find(const Choice& choice = {}) const { return find_mlp(all(), choice); }
-};
-
-Made plain() {
-  Made made;
-  made.modelopt("l.0.mlp.gate_proj", 32, 64, 0.5f, 0.25f).modelopt("l.0.mlp.up_proj", 32, 64, 2, 0.25f);
-  return made;
-}
-
-}  // namespace
 
 TEST_CASE("checkpoint: gate and up of their own are taken as they lie", "[checkpoint]") {
   Made made = plain();
@@ -189,7 +135,36 @@ TEST_CASE("checkpoint: what is no NVFP4 layer is refused, and the tensor named",
   }
   SECTION("nothing") {
     made[gate + ".weight"].shape = {0, 32};
-    expected = gate + ".weight: U8 [0, 32] is empty";
+    expected = gate + ".weight: U8 [0, 32] has 0 as its dimension 0";
+  }
+  SECTION("more rows than an int counts") {  // a cast would make 32 of them
+    made[gate + ".weight"].shape = {(uint64_t{1} << 32) + 32, 32};
+    expected = gate + ".weight: U8 [4294967328, 32] has 4294967328 as its dimension 0";
+  }
+  SECTION("a K that is no int, though its bytes are") {
+    made[gate + ".weight"].shape = {1, uint64_t{1} << 30};
+    made[gate + ".weight_scale"].shape = {1, uint64_t{1} << 27};
+    expected = gate + ".weight: U8 [1, 1073741824] has K = 2147483648, more than 2^30";
+  }
+  SECTION("such a K, transposed") {
+    made[gate + ".weight"].shape = {1, uint64_t{1} << 30, 16};
+    made[gate + ".weight_scale"].shape = {1, uint64_t{1} << 27, 16};
+    expected = gate + ".weight: U8 [1, 1073741824, 16] has K = 2147483648, more than 2^30";
+  }
+  SECTION("GGUF's weights of another type") {
+    made[gate + ".weight"].dtype = "Q4_K";
+    made[gate + ".weight"].ggml_type = 12;
+    expected = gate + ".weight: Q4_K [32, 32] is ggml's type 12: of a GGUF's weights NVFP4 alone is read";
+  }
+  SECTION("a gate of a GGUF, and an up of another file") {
+    made[gate + ".weight"].name = "x";
+    made.gguf(gate);
+    expected = up + ".weight: U8 [32, 32] is not NVFP4";
+  }
+  SECTION("AWQ's scales of activations") {
+    const std::string name = GENERATE_COPY(gate, up) + ".pre_quant_scale";
+    made.add(name, "BF16", {64}, 2);
+    expected = name + ": BF16 [64] is AWQ's: activations would have to be multiplied by it";
   }
   SECTION("ranks that do not divide N") {
     choice.tp_size = 5;
@@ -211,11 +186,19 @@ TEST_CASE("checkpoint: what is no NVFP4 layer is refused, and the tensor named",
   CHECK_THROWS_WITH(made.find(choice), contains(expected));
 }
 
-TEST_CASE("checkpoint: a number that is no scale is refused", "[checkpoint]") {
-  const float bad = GENERATE(0.0f, -1.0f, INFINITY, NAN, 1e-45f);
-  Made made = plain();
-  std::memcpy(made.memory[2].data(), &bad, sizeof bad);
-  CHECK_THROWS_WITH(made.find(), contains("l.0.mlp.gate_proj.weight_scale_2: F32 [] is "));
+TEST_CASE("checkpoint: GGUF's shared experts are one dense MLP, beside experts of another type",
+          "[checkpoint]") {
+  Made made;
+  for (const char* leaf : {"gate", "up"}) {
+    const std::string before = std::string("blk.0.ffn_") + leaf;
+    made.gguf(before + "_shexp").scale(before + "_shexp.scale", {0.5f}, {1});
+    made.add(before + "_exps.weight", "Q4_K", {4, 8, 256}, 0)[before + "_exps.weight"].ggml_type = 12;
+  }
+  const Mlp mlp = made.find();
+  CHECK(mlp.gate == "blk.0.ffn_gate_shexp.weight");
+  CHECK(mlp.gates.size() == 1);
+  CHECK(mlp.ups[0].elements == made["blk.0.ffn_up_shexp.weight"].bytes.data());
+  CHECK(mlp.ups[0].scale == 0.5);
 }
 
 TEST_CASE("checkpoint: one layer is chosen of several", "[checkpoint]") {

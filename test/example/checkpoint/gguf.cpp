@@ -27,6 +27,19 @@ const std::map<uint32_t, Type> kTypes = {{0, {"F32", 1, 4}},  {1, {"F16", 1, 2}}
                                          {25, {"I16", 1, 2}}, {26, {"I32", 1, 4}},  {27, {"I64", 1, 8}},
                                          {28, {"F64", 1, 8}}, {30, {"BF16", 1, 2}}, {40, {"NVFP4", 64, 36}}};
 
+// Types that are not read, so that a refusal can call them by their name.
+const std::map<uint32_t, const char*> kOtherTypes = {
+    {2, "Q4_0"},     {3, "Q4_1"},    {6, "Q5_0"},     {7, "Q5_1"},   {8, "Q8_0"},    {9, "Q8_1"},
+    {10, "Q2_K"},    {11, "Q3_K"},   {12, "Q4_K"},    {13, "Q5_K"},  {14, "Q6_K"},   {15, "Q8_K"},
+    {16, "IQ2_XXS"}, {17, "IQ2_XS"}, {18, "IQ3_XXS"}, {19, "IQ1_S"}, {20, "IQ4_NL"}, {21, "IQ3_S"},
+    {22, "IQ2_S"},   {23, "IQ4_XS"}, {29, "IQ1_M"},   {34, "TQ1_0"}, {35, "TQ2_0"},  {39, "MXFP4"}};
+
+std::string name_of_type(uint32_t type) {
+  if (const auto known = kTypes.find(type); known != kTypes.end()) return known->second.name;
+  const auto other = kOtherTypes.find(type);
+  return other == kOtherTypes.end() ? "type " + std::to_string(type) : other->second;
+}
+
 enum ValueType : uint32_t { kUint32 = 4, kString = 8, kArray = 9 };
 // Bytes of a value, by its type; a string and an array have their own length.
 constexpr uint64_t kValueBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
@@ -115,7 +128,8 @@ Entry read_entry(Reader& reader, uint64_t alignment) {
     throw FormatError(name + ": its data is not aligned to " + std::to_string(alignment) + " bytes");
 
   const auto known = kTypes.find(type);
-  tensor.dtype = known == kTypes.end() ? "type " + std::to_string(type) : known->second.name;
+  tensor.dtype = name_of_type(type);
+  tensor.ggml_type = type;
   const uint64_t count = element_count(tensor.name, tensor.shape);
   if (known == kTypes.end()) return entry;
   const auto& [_, elements, bytes] = known->second;

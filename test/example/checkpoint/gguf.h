@@ -8,7 +8,7 @@
 namespace checkpoint {
 
 // The tensors of a file, which has to outlive them, with shapes turned to row-major. A type that is not in
-// the table of gguf.cpp gives a tensor without bytes, whose dtype is "type 14", so that a file may hold
+// the first table of gguf.cpp gives a tensor without bytes, whose dtype is "Q6_K", so that a file may hold
 // others beside NVFP4. Throws FormatError, which names the tensor where it is one's fault.
 std::vector<StoredTensor> read_gguf(Bytes file);
 

@@ -46,20 +46,21 @@ constexpr uint32_t kF32 = 0, kNvfp4 = 40;
 
 TEST_CASE("gguf: tensors have their name, type, shape and bytes", "[checkpoint][gguf]") {
   Writer w;
-  w.header(3, 4);
+  w.header(4, 4);
   w.string("general.architecture").number(8, 4).string("llama");
   w.string("a.number").number(10, 4).number(1, 8);
   w.string("names").number(9, 4).number(8, 4).number(2, 8).string("one").string("");
   w.string("numbers").number(9, 4).number(5, 4).number(3, 8).number(0, 12);
   w.tensor("w", {128, 2, 3}, kNvfp4, 0).tensor("k", {32}, 14, 448).tensor("s", {1}, kF32, 448);
+  w.tensor("l", {32}, 99, 448);
   w.data(452);
   const auto tensors = read_gguf(w.file);
-  REQUIRE(tensors.size() == 3);
+  REQUIRE(tensors.size() == 4);
   CHECK(tensors[0].name == "w");
   CHECK(checkpoint::describe(tensors[0]) == "NVFP4 [3, 2, 128]");
   CHECK(tensors[0].bytes.size() == 3 * 2 * 2 * 36);
   CHECK(tensors[0].bytes.data() == w.file.data() + w.file.size() - 452);
-  CHECK(checkpoint::describe(tensors[1]) == "type 14 [32]");
+  CHECK(checkpoint::describe(tensors[1]) == "Q6_K [32]");
   CHECK(tensors[1].bytes.empty());
   CHECK(tensors[2].bytes.data() == w.file.data() + w.file.size() - 4);
 }

@@ -4,6 +4,7 @@
 //                          STEM.weight_scale   F8_E4M3 [n, k/16]
 //                          STEM.weight_scale_2 F32     []          decode: largest |weight| / (6 * 448)
 //                          STEM.input_scale    F32     []          decode, the same of the activations
+//                          STEM.pre_quant_scale        [k]         AWQ: refused
 //     compressed-tensors   STEM.weight_packed, weight_scale        e.g. RedHatAI/Qwen3-32B-NVFP4
 //                          STEM.weight_global_scale F32 [1]        encode: its reciprocal is ModelOpt's
 //                          STEM.input_global_scale  F32 [1]        encode
@@ -11,7 +12,7 @@
 //     (ModelOpt)           parameter of the module and not a Linear, hence "_"; [e, rows, k/2], or
 //                          [e, k/2, rows] where the model multiplies from the other side, as Llama 4 does
 //     GGUF                 STEM.weight NVFP4 [n, k] or [e, n, k]; STEM.scale, STEM.input_scale F32 [1] or
-//                          [e], both decode
+//                          [e], both decode; shared experts (_shexp) are one dense MLP
 //
 // The sources: the loaders of vLLM and SGLang (modelopt.py, modelopt_quant.py: alpha = input_scale *
 // weight_scale_2; compressed_tensors_w4a4_nvfp4.py: the global scales are divisors), of TensorRT-LLM for
@@ -27,19 +28,19 @@
 namespace checkpoint {
 namespace {
 
-constexpr Spelling kSpellings[] = {{"gate_proj", "up_proj"},
-                                   {"w1", "w3"},
-                                   {"gate_up_proj", nullptr},
-                                   {"ffn_gate", "ffn_up"},
-                                   {"ffn_gate_exps", "ffn_up_exps"}};
+constexpr Spelling kSpellings[] = {{"gate_proj", "up_proj"},         {"w1", "w3"},
+                                   {"gate_up_proj", nullptr},        {"ffn_gate", "ffn_up"},
+                                   {"ffn_gate_exps", "ffn_up_exps"}, {"ffn_gate_shexp", "ffn_up_shexp"}};
 
-constexpr Names kModelOpt = {Convention::kModelOpt, ".weight",      ".weight_scale",
-                             ".weight_scale_2",     ".input_scale", ".bias"};
-constexpr Names kModelOptParameter = {Convention::kModelOpt, "",     "_weight_scale", "_weight_scale_2",
-                                      "_input_scale",        "_bias"};
-constexpr Names kCompressedTensors = {Convention::kCompressedTensors, ".weight_packed",      ".weight_scale",
-                                      ".weight_global_scale",         ".input_global_scale", ".bias"};
-constexpr Names kGguf = {Convention::kGguf, ".weight", nullptr, ".scale", ".input_scale", ".bias"};
+constexpr Names kModelOpt = {Convention::kModelOpt, ".weight", ".weight_scale",   ".weight_scale_2",
+                             ".input_scale",        ".bias",   ".pre_quant_scale"};
+constexpr Names kModelOptParameter = {Convention::kModelOpt, "",      "_weight_scale",   "_weight_scale_2",
+                                      "_input_scale",        "_bias", "_pre_quant_scale"};
+constexpr Names kCompressedTensors = {
+    Convention::kCompressedTensors, ".weight_packed", ".weight_scale",   ".weight_global_scale",
+    ".input_global_scale",          ".bias",          ".pre_quant_scale"};
+constexpr Names kGguf = {Convention::kGguf, ".weight", nullptr,           ".scale",
+                         ".input_scale",    ".bias",   ".pre_quant_scale"};
 
 // "m.experts.12." becomes "m.experts." with "." behind the number.
 void split_expert(Gate& gate) {
@@ -62,7 +63,7 @@ std::optional<Gate> parse_gate(const StoredTensor& tensor) {
     for (const Spelling& spelling : kSpellings) {
       if (stem.substr(leaf) != spelling.gate) continue;
       if (names == &kModelOptParameter && spelling.up) continue;
-      Gate gate{stem.substr(0, leaf), "", &spelling, tensor.dtype == "NVFP4" ? &kGguf : names, &tensor};
+      Gate gate{stem.substr(0, leaf), "", &spelling, tensor.ggml_type ? &kGguf : names, &tensor};
       split_expert(gate);
       return gate;
     }

@@ -21,7 +21,7 @@ struct Spelling {
 // What a format appends to that.
 struct Names {
   Convention convention;
-  const char *elements, *factors, *scale, *input_scale, *bias;
+  const char *elements, *factors, *scale, *input_scale, *bias, *pre_quant_scale;
 };
 
 struct Gate {

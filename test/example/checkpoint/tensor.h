@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -24,6 +25,7 @@ struct StoredTensor {
   std::string dtype;            // the spelling of safetensors: U8, F8_E4M3, F32; and NVFP4, which is GGUF's
   std::vector<uint64_t> shape;  // row-major: elements along the last dimension follow each other
   Bytes bytes;                  // inside the file
+  std::optional<uint32_t> ggml_type = {};  // of a GGUF's tensor
 };
 
 // "U8 [352, 128]"

@@ -3,8 +3,9 @@
 //     sum of magnitudes; and alpha is rounded to float, as are the steps from there to g and u;
 //   - x * sigmoid(a * x) is at most 1.1 times as steep as x, and a clamp does not add to that;
 //   - float arithmetic in the epilogue: 2^-20 of the result, growing with the size of a * g, because exp
-//     turns a relative error of it into that many times as much;
-//   - the conversion to BF16, 8 significant bits: 2^-8.
+//     turns a relative error of it into that many times as much, where exp is not small beside 1;
+//   - the conversion to BF16, 8 significant bits: 2^-8;
+//   - what is below the least normal float, 2^-126, may be zero. (A row of zeros has no other error.)
 
 #include "example/checkpoint/verify.h"
 
@@ -51,10 +52,11 @@ void Verdict::add(const Problem& problem) {
           dot(a, &up[b], problem.k, problem.row_scales[row] * problem.up->scale, problem.up->bias, column);
       const double x = std::min<double>(g.value, limit);
       const double f = x / (1 + std::exp(-alpha * x));
+      const double exponent = std::fabs(alpha * x) / (1 + std::exp(alpha * x));
       const double h = std::clamp<double>(u.value, -limit, limit) + beta;
       const double before = 1.1 * g.error * (std::fabs(h) + u.error) + std::fabs(f) * u.error +
-                            std::ldexp(std::fabs(f * h) * (1 + std::fabs(alpha * x)), -20);
-      const double bound = before + std::ldexp(std::fabs(f * h) + before, -8);
+                            std::ldexp(std::fabs(f * h) * (1 + exponent), -20);
+      const double bound = before + std::ldexp(std::fabs(f * h) + before, -8) + 0x1p-126;
       const float got = std::bit_cast<float>(uint32_t{problem.c[row * problem.n + column]} << 16);
       const double part = std::fabs(got - f * h) / bound;
       ++outputs;

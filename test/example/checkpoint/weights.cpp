@@ -21,17 +21,8 @@ std::vector<uint8_t> gather(const std::vector<Matrix>& matrices, int32_t n, bool
   return rows;
 }
 
-// A NaN among the factors would make a column of C NaN, and nobody would know which tensor to blame.
-void check_factors(const Matrix& matrix, int32_t n, int32_t k) {
-  for (int32_t row = 0; row < n; ++row)
-    for (int32_t block = 0; block < k / 16; ++block)
-      if ((matrix.factors[row * matrix.factor_row_bytes + block] & 0x7F) == 0x7F)
-        throw FormatError(matrix.name + ": a factor of its row " + std::to_string(row) + " is NaN");
-}
-
 // Elements stay as they are. Factors in rows go to the device as rows, and are moved to atoms there.
 Weights upload_rows(const std::vector<Matrix>& matrices, int32_t n, int32_t k) {
-  for (const Matrix& matrix : matrices) check_factors(matrix, n, k);
   const DeviceBuffer rows(gather(matrices, n, true, k / 16));
   Weights weights{DeviceBuffer(gather(matrices, n, false, k / 2)),
                   DeviceBuffer(matrices.size() * dualgemm_sf_size(n, k))};

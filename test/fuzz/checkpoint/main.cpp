@@ -3,6 +3,7 @@
 // options out of the input's last bytes, and every byte that they claim is read.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -47,7 +48,7 @@ void look(const Tensors& tensors, Bytes file) {
   unsigned sum = 0;
   for (const auto* side : {&mlp.gates, &mlp.ups})
     for (const Matrix& matrix : *side) {
-      require(matrix.scale > 0 && matrix.input_scale.value_or(1) > 0);
+      require(std::isnormal(static_cast<float>(matrix.scale * matrix.input_scale.value_or(1))));
       require(matrix.bias.empty() || matrix.bias.size() == size_t(mlp.n));
       sum += touch(matrix, mlp.n, mlp.k);
     }
