@@ -60,11 +60,11 @@ def main():
                                               global_scale=scales[i])
     alpha1, alpha2 = (1 / scale for scale in scales)
 
-    # Activations, on the GPU.
-    a, sfa, c = DeviceMemory(m * k // 2), DeviceMemory(dualgemm.sf_size(m, k)), DeviceMemory(m * n * 4)
-    dualgemm.quantize(on_gpu(x), a, sfa, rows=m, k=k, x_dtype=dualgemm.DTYPE_FP32)
-    tensors = [on_gpu(t) for t in (*b, *sfb)]
-    dualgemm.launch(a, *tensors[:2], sfa, *tensors[2:], c, alpha1, alpha2, m=m, n=n, k=k, c_dtype=dualgemm.DTYPE_FP32)
+    # Activations, on the GPU. quantize and launch are asynchronous: what they read has to live until they are done.
+    x_gpu, a, sfa = on_gpu(x), DeviceMemory(m * k // 2), DeviceMemory(dualgemm.sf_size(m, k))
+    dualgemm.quantize(x_gpu, a, sfa, rows=m, k=k, x_dtype=dualgemm.DTYPE_FP32)
+    b_gpu, sfb_gpu, c = [on_gpu(t) for t in b], [on_gpu(t) for t in sfb], DeviceMemory(m * n * 4)
+    dualgemm.launch(a, *b_gpu, sfa, *sfb_gpu, c, alpha1, alpha2, m=m, n=n, k=k, c_dtype=dualgemm.DTYPE_FP32)
 
     # The same in double precision, on the host.
     a, sfa = a.to(bytearray(m * k // 2)), sfa.to(bytearray(dualgemm.sf_size(m, k)))

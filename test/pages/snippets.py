@@ -39,6 +39,7 @@ TREATMENTS = [
 # What a block or a span begins with, and what runs it: a target of make, a test, or nobody here.
 ELSEWHERE = {
     "mkdir -p plain general": "make by-hand",
+    "python3 -m venv": None,  # Debian's python3 has no venv without a package that nothing else here needs
     "pip install ./host/python": "ctest -R 'python: the module as pip installs it'",
     "popcorn-cli": None,  # needs an account and a GPU of the contest's
 }

@@ -42,11 +42,12 @@ GONE = DELETER(gone)
 
 
 class Tensor:
-    """`memory` with a shape, strides in elements, a type and a byte offset. `live` counts capsules."""
+    """`memory` with a shape, strides in elements, a type and a byte offset. `live` counts capsules. Capsules of an
+    `owning` one have a copy of the memory, of which nothing is left when they go."""
     live = 0
 
-    def __init__(self, memory, dtype, shape, strides=None, offset=0, versioned=True, read_only=False):
-        self.memory, self.dtype, self.shape, self.offset = memory, dtype, tuple(shape), offset
+    def __init__(self, memory, dtype, shape, strides=None, offset=0, versioned=True, read_only=False, owning=False):
+        self.memory, self.dtype, self.shape, self.offset, self.owning = memory, dtype, tuple(shape), offset, owning
         self.strides, self.versioned, self.read_only = strides and tuple(strides), versioned, read_only
         self.on_gpu = isinstance(memory, DeviceMemory)
 
@@ -58,19 +59,22 @@ class Tensor:
         kind, name = (Versioned, b"dltensor_versioned") if self.versioned else (Managed, b"dltensor")
         arrays = [(ctypes.c_int64 * len(x))(*x) for x in (self.shape, self.strides or ())]
 
+        memory = bytearray(self.memory) if self.owning else self.memory
+
         def release(_address):
             Tensor.live -= 1
             managed.tensor.data = 1  # of no use to anybody who still looks
+            if self.owning: memory[:] = bytes(len(memory))
 
         managed = kind()
         Tensor.live += 1
         managed.deleter = DELETER(release)
-        data = self.memory.data_ptr() if self.on_gpu else ctypes.addressof(DeviceMemory.place(self.memory))
+        data = memory.data_ptr() if self.on_gpu else ctypes.addressof(DeviceMemory.place(memory))
         managed.tensor = DlTensor(data, self.__dlpack_device__(), len(self.shape), *self.dtype,
                                   ctypes.addressof(arrays[0]), ctypes.addressof(arrays[1]) if self.strides else None,
                                   self.offset)
         if self.versioned: managed.major, managed.minor, managed.flags = 1, 0, int(self.read_only)
-        self.kept = (managed, arrays)
+        self.kept = (managed, arrays, memory)
         new = ctypes.pythonapi.PyCapsule_New
         new.argtypes, new.restype = [ctypes.c_void_p, ctypes.c_char_p, DELETER], ctypes.py_object
         return new(ctypes.addressof(managed), name, GONE)

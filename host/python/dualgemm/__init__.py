@@ -4,11 +4,13 @@ Tensors come as they are, from torch, cupy, jax, or as addresses; neither torch 
 documents what every function and field means, README.md how the two correspond."""
 import ctypes as _ctypes
 
-from ._arguments import arguments, fill as _fill, in_place as _in_place, initialised as _initialised
+from . import _rules
+from ._arguments import (arguments, beside as _beside, complete as _complete, fill as _fill, in_place as _in_place,
+                         initialised as _initialised)
 from ._library import Error, load
 from ._structures import *  # noqa: F401,F403 -- the numbers of the header
-from ._structures import Args, Device, InstanceInfo, QuantizeArgs, SfArgs
-from ._tensors import CPU as _CPU, CUDA as _CUDA, stream_handle as _stream, view as _view
+from ._structures import DTYPE_FP32, Device, InstanceInfo, QuantizeArgs, SfArgs
+from ._tensors import CPU as _CPU, CUDA as _CUDA, stream_handle as _stream
 
 
 def launch(a, b1, b2, sfa, sfb1, sfb2, out, alpha1=1.0, alpha2=1.0, *, stream=0, **fields):
@@ -20,8 +22,9 @@ def launch(a, b1, b2, sfa, sfb1, sfb2, out, alpha1=1.0, alpha2=1.0, *, stream=0,
 
 def reference_host(a, b1, b2, sfa, sfb1, sfb2, out, alpha1=1.0, alpha2=1.0, *, y=None, **fields):
     """dualgemm_reference_host: the same over host memory, exactly, slowly. Returns `out`."""
-    args = _in_place(arguments(a, b1, b2, sfa, sfb1, sfb2, out, alpha1, alpha2, **fields), _CPU)
-    load().dualgemm_reference_host(args, _view(y, "y").address)
+    args = arguments(a, b1, b2, sfa, sfb1, sfb2, out, alpha1, alpha2, **fields)
+    y = _beside(args, "y", y, _rules.Y)
+    load().dualgemm_reference_host(_in_place(args, _CPU), y)
     return out
 
 
@@ -81,20 +84,12 @@ def sf_size(rows, k):
 
 
 def _quantize_args(x, q, sf, fields, kind):
-    args = _initialised(QuantizeArgs)
-    fields = {"x": x, "q": q, "sf": sf, **fields}
-    tensor = _view(x, "x")
-    if tensor.dtype is not None: fields.setdefault("x_dtype", tensor.dtype)
-    if tensor.shape is not None and len(tensor.shape) == 2:
-        fields.setdefault("rows", tensor.shape[0])
-        fields.setdefault("k", tensor.shape[1])
-        if tensor.shape[0] > 1: fields.setdefault("ldx", tensor.strides[0])
-    return _in_place(_fill(args, fields), kind)
+    return _in_place(_complete(QuantizeArgs, _rules.QUANTIZE, {"x": x, "q": q, "sf": sf, **fields}), kind)
 
 
 def quantize(x, q, sf, *, stream=0, **fields):
     """dualgemm_quantize: x [rows, k] to packed E2M1 and factors. The fields are those of dualgemm_quantize_args_t;
-    rows, k, ldx and x_dtype come from an x of two dimensions."""
+    rows, k, batch or groups, pitches, strides and x_dtype come from tensors of two or three dimensions."""
     load().dualgemm_quantize(_quantize_args(x, q, sf, fields, _CUDA), _stream(stream))
 
 
@@ -104,29 +99,30 @@ def quantize_host(x, q, sf, **fields):
 
 
 def global_scale_host(x, rows, k, ldx=0):
-    """dualgemm_global_scale_host of fp32 in host memory."""
-    scale = _ctypes.c_float()
-    load().dualgemm_global_scale_host(_view(x, "x").address, rows, k, ldx, scale)
+    """dualgemm_global_scale_host of fp32 in host memory; ldx 0 is the pitch of an x of two dimensions."""
+    fields = {"rows": rows, "k": k, "batch": 1, "x_dtype": DTYPE_FP32, **({"ldx": ldx} if ldx else {})}
+    args, scale = _quantize_args(x, None, None, fields, _CPU), _ctypes.c_float()
+    load().dualgemm_global_scale_host(args.x, args.rows, args.k, args.ldx, scale)
     return scale.value
 
 
-def _sf_args(src, dst, rows, k, fields, kind):
-    return _in_place(_fill(_initialised(SfArgs), {"src": src, "dst": dst, "rows": rows, "k": k, **fields}), kind)
+def _sf_args(rules, src, dst, rows, k, fields, kind):
+    return _in_place(_complete(SfArgs, rules, {"src": src, "dst": dst, "rows": rows, "k": k, **fields}), kind)
 
 
 def sf_swizzle(src, dst, rows, k, *, stream=0, **fields):
     """dualgemm_sf_swizzle: factors from rows, as checkpoints hold them, to 128x4 atoms."""
-    load().dualgemm_sf_swizzle(_sf_args(src, dst, rows, k, fields, _CUDA), _stream(stream))
+    load().dualgemm_sf_swizzle(_sf_args(_rules.SWIZZLE, src, dst, rows, k, fields, _CUDA), _stream(stream))
 
 
 def sf_swizzle_host(src, dst, rows, k, **fields):
-    load().dualgemm_sf_swizzle_host(_sf_args(src, dst, rows, k, fields, _CPU))
+    load().dualgemm_sf_swizzle_host(_sf_args(_rules.SWIZZLE, src, dst, rows, k, fields, _CPU))
 
 
 def sf_unswizzle(src, dst, rows, k, *, stream=0, **fields):
     """The way back."""
-    load().dualgemm_sf_unswizzle(_sf_args(src, dst, rows, k, fields, _CUDA), _stream(stream))
+    load().dualgemm_sf_unswizzle(_sf_args(_rules.UNSWIZZLE, src, dst, rows, k, fields, _CUDA), _stream(stream))
 
 
 def sf_unswizzle_host(src, dst, rows, k, **fields):
-    load().dualgemm_sf_unswizzle_host(_sf_args(src, dst, rows, k, fields, _CPU))
+    load().dualgemm_sf_unswizzle_host(_sf_args(_rules.UNSWIZZLE, src, dst, rows, k, fields, _CPU))

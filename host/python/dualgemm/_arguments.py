@@ -1,17 +1,13 @@
 """Argument structures from tensors: what their shapes and strides say is filled in, and what disagrees is refused."""
 import ctypes
-import math
 
 from . import _structures as s
 from ._library import load
+from ._rules import ARGS, ATOMS, BY_ROW, OUTPUTS
 from ._tensors import CPU, CUDA, view
 
-_BITS = {s.DTYPE_BF16: 16, s.DTYPE_FP16: 16, s.DTYPE_FP32: 32, s.DTYPE_NVFP4: 4, s.DTYPE_FP8_E4M3: 8}
-_OUTPUTS = {"c", "sfc", "d1", "d2", "amax_out", "workspace", "dst", "q", "sf", "tensor_scales", "row_scale"}
-
-# Matrices of a launch: their rows and columns, and the fields for their strides.
-_MATRICES = {"a": ("m", "k"), "b1": ("n", "k"), "b2": ("n", "k"), "c": ("m", "n"), "d1": ("m", "n"), "d2": ("m", "n")}
-_FACTORS = {"sfa": ("m", "k"), "sfb1": ("n", "k"), "sfb2": ("n", "k"), "sfc": ("m", "n")}
+_KINDS = {CPU: "host", CUDA: "device", 3: "pinned host", 13: "managed"}  # of memory, as DLPack numbers them
+_EVERYWHERE = (None, 3, 13)
 
 
 def initialised(kind):
@@ -23,41 +19,47 @@ def initialised(kind):
     return structure
 
 
+def _put_view(structure, name, tensor):
+    structure.views[name] = found = view(tensor, name)
+    if found.read_only and name in OUTPUTS: raise ValueError(f"{name}: this memory is read-only, or a copy")
+    return found.address
+
+
+def _put_number(structure, name, value):
+    kind = dict(structure._fields_)[name]
+    if kind not in (ctypes.c_float, ctypes.c_char * 68):
+        value = int(value)
+        if kind(value).value != value:  # ctypes cuts what is too large
+            raise OverflowError(f"{name}={value}: the field has {8 * ctypes.sizeof(kind)} bits")
+    setattr(structure, name, value)
+
+
 def fill(structure, fields):
-    """Sets fields by their names; tensors become addresses. The structure holds the tensors."""
-    types, views = dict(structure._fields_), {}
+    """Sets fields by their names; tensors become addresses. The structure holds the tensors by their views."""
+    types, structure.views = dict(structure._fields_), {}
     for name, value in fields.items():
         if name not in types or name == "struct_size":
             raise TypeError(f"{name}: {type(structure).__doc__} has no such field that a program sets")
-        if types[name] is ctypes.c_void_p:
-            views[name] = view(value, name)
-            if views[name].read_only and name in _OUTPUTS: raise ValueError(f"{name}: this memory is read-only")
-            value = views[name].address
-        elif types[name] not in (ctypes.c_float, ctypes.c_char * 68):
-            value = int(value)
-            if types[name](value).value != value:  # ctypes cuts what is too large
-                raise OverflowError(f"{name}={value}: the field has {8 * ctypes.sizeof(types[name])} bits")
-        setattr(structure, name, value)
-    structure.views = views
-    structure.held = tuple(fields.values())
+        if types[name] is ctypes.c_void_p: setattr(structure, name, _put_view(structure, name, value))
+        else: _put_number(structure, name, value)
     return structure
 
 
 def in_place(structure, kind):
     """The structure, if all its tensors may lie in this kind of memory."""
     for name, tensor in structure.views.items():
-        if tensor.device in (CPU, CUDA) and tensor.device != kind:
-            lies, taken = ("host", "device") if kind == CUDA else ("device", "host")
-            raise ValueError(f"{name}: lies in {lies} memory, and this function takes tensors in {taken} memory")
+        if tensor.device not in (kind, *_EVERYWHERE):
+            lies = _KINDS.get(tensor.device, "some other")
+            raise ValueError(f"{name}: lies in {lies} memory, and this function takes tensors in {_KINDS[kind]} memory")
     return structure
 
 
 class _Shapes:
-    """What the tensors of a launch say of its extents and strides."""
+    """What the tensors of a structure say of its extents, types and strides."""
 
-    def __init__(self, args, fields):
-        self.args, self.fields = args, fields
-        self.found = {name: fields[name] for name in ("m", "n", "k") if name in fields}
+    def __init__(self, structure, rules, fields):
+        self.structure, self.rules, self.fields = structure, rules, fields
+        self.found = {name: fields[name] for name in ("m", "n", "k", "rows") if name in fields}
         self.problems = {}
 
     def agree(self, name, extent, value):
@@ -65,11 +67,11 @@ class _Shapes:
         if said != value: raise ValueError(f"{name}: its shape says {extent}={value}, and {extent}={said} was said")
 
     def put(self, field, value):
-        if field not in self.fields: setattr(self.args, field, value)
+        if field not in self.fields: _put_number(self.structure, field, value)
 
-    def matrix(self, name, bits):
-        tensor = self.args.views[name]
-        if tensor.shape is None or len(tensor.shape) < 2: return
+    def matrix(self, name, rule, tensor):
+        """What its shape says, if it has one of rows."""
+        bits = rule.bits(self.structure)
         if tensor.bits % bits: raise ValueError(f"{name}: elements of {tensor.bits} bits hold none of {bits} bits")
         if len(tensor.shape) > 3: raise ValueError(f"{name}: a matrix has 2 dimensions, or 3 with one for problems")
         per = tensor.bits // bits
@@ -77,62 +79,71 @@ class _Shapes:
         stride, pitch, step = (0, *tensor.strides)[-3:]
         if (columns > 1 and step != 1) or (rows > 1 and pitch < columns) or (problems > 1 and stride < 1):
             raise ValueError(f"{name}: the strides {tensor.strides} are not those of rows one behind the other")
-        self.agree(name, _MATRICES[name][0], rows)
-        self.agree(name, _MATRICES[name][1], columns * per)
+        self.agree(name, rule.rows, rows)
+        self.agree(name, rule.columns, columns * per * rule.per)
         self.problems[name] = problems
-        if rows > 1: self.put(f"ld{name}", pitch * per)
-        if problems > 1: self.put(f"batch_stride_{name}", stride * per)
+        if rows > 1: self.put(rule.pitch, pitch * per)
+        if problems > 1: self.put(rule.stride, stride * per)
 
     def count_problems(self):
         """A batch, or groups, is a first dimension of all matrices; with OFFSETS, of B1 and B2 alone."""
-        offsets = self.args.group_mode == s.GROUP_OFFSETS
-        counts = {name: count for name, count in self.problems.items() if not offsets or name in ("b1", "b2")}
-        if any(self.problems[name] != 1 for name in self.problems.keys() - counts.keys()):
-            raise ValueError("with OFFSETS only b1 and b2 have a dimension for groups")
+        offsets, rules = self.structure.group_mode == s.GROUP_OFFSETS, self.rules
+        counts = {name: count for name, count in self.problems.items() if not offsets or rules[name].count != BY_ROW}
+        for name in self.problems.keys() - counts.keys():
+            if self.problems[name] != 1:
+                raise ValueError(f"{name}: with OFFSETS the rows of all groups follow each other, in 2 dimensions")
         if len(set(counts.values())) > 1: raise ValueError(f"matrices of different numbers of problems: {counts}")
-        field = "batch" if self.args.group_mode == s.GROUP_NONE else "groups"
-        if counts:
-            count = next(iter(counts.values()))
+        field = "batch" if self.structure.group_mode == s.GROUP_NONE else "groups"
+        for name, count in counts.items():
             said = self.fields.get(field, count)
-            if max(said, 1) != max(count, 1): raise ValueError(f"{field}={said}, and b1 has {count} problems")
+            if max(said, 1) != max(count, 1): raise ValueError(f"{field}={said}, and {name} has {count} problems")
             if field == "groups" or count > 1: self.put(field, count)
 
-    def check_sizes(self):
-        """Memory that is too small. With OFFSETS the factors of A and C depend on where groups begin."""
-        args = self.args
-        problems = max(args.batch, args.groups, 1)
-        for name, tensor in args.views.items():
-            if tensor.shape is None: continue
-            offsets = args.group_mode == s.GROUP_OFFSETS and name in ("a", "c", "d1", "d2", "sfa", "sfc")
-            extents = [getattr(args, x) for x in (_MATRICES | _FACTORS).get(name, ())]
-            need = 0
-            if name in _FACTORS:
-                if not tensor.gapless(ordered=False): raise ValueError(f"{name}: scale factors lie without gaps")
-                need = 0 if offsets else problems * load().dualgemm_sf_size(*extents)
-            elif name in _MATRICES and len(tensor.shape) < 2 and not getattr(args, f"ld{name}"):
-                need = (1 if offsets else problems) * math.prod(extents) * bits_of(args, name) // 8
-            elif name not in _MATRICES and not tensor.gapless(ordered=True):
-                raise ValueError(f"{name}: its elements lie one behind the other")
-            if tensor.size() < need: raise ValueError(f"{name}: has {tensor.size()} bytes, and {need} are needed")
+
+def _check_element(structure, name, rule):
+    element, field = structure.views[name].element, rule.dtype_field
+    if rule.takes(structure, element): return
+    said = f", as {field}={getattr(structure, field)} says" if field else ""
+    raise ValueError(f"{name}: its elements are {element}, and {rule.wanted(structure)} is needed{said}")
 
 
-def bits_of(args, name):
-    """Bits of an element of a matrix of a launch."""
-    if name in ("a", "b1", "b2"): return 4
-    dtype = args.c_dtype if name == "c" else args.d_dtype
-    return _BITS.get(dtype, 8)  # the library refuses what is no type
+def _check_size(structure, name, rule):
+    """Memory that is too small, or that has gaps where no field says so."""
+    tensor = structure.views[name]
+    if tensor.shape is None: return
+    if rule.pitch is ATOMS:
+        if not tensor.gapless(ordered=False): raise ValueError(f"{name}: scale factors lie without gaps")
+    elif (rule.pitch is None or len(tensor.shape) < 2) and not tensor.gapless(ordered=True):
+        raise ValueError(f"{name}: its elements lie one behind the other")
+    need = rule.size(structure, load().dualgemm_sf_size)
+    if tensor.size() < need: raise ValueError(f"{name}: has {tensor.size()} bytes, and {need} are needed")
+
+
+def complete(kind, rules, fields):
+    """A structure of these fields, and of what its tensors say of those that are not given."""
+    structure = fill(initialised(kind), fields)
+    shapes = _Shapes(structure, rules, fields)
+    for name, tensor in structure.views.items():
+        if rules[name].dtype_field and tensor.dtype is not None: shapes.put(rules[name].dtype_field, tensor.dtype)
+    for name, tensor in structure.views.items():
+        _check_element(structure, name, rules[name])
+        if isinstance(rules[name].pitch, str) and len(tensor.shape or ()) > 1: shapes.matrix(name, rules[name], tensor)
+    for extent, value in shapes.found.items(): _put_number(structure, extent, value)
+    shapes.count_problems()
+    for name in structure.views: _check_size(structure, name, rules[name])
+    return structure
+
+
+def beside(structure, name, tensor, rule):
+    """The address of a tensor that a function takes beside its structure, which holds it."""
+    address = _put_view(structure, name, tensor)
+    _check_element(structure, name, rule)
+    _check_size(structure, name, rule)
+    return address
 
 
 def arguments(a=None, b1=None, b2=None, sfa=None, sfb1=None, sfb2=None, out=None, alpha1=1.0, alpha2=1.0, **fields):
-    """dualgemm_args_t for these tensors. m, n, k, batch or groups, pitches, strides and the type of C come from the
-    tensors as far as they know them; every other field, and any of these, may be given by its name."""
-    args = initialised(s.Args)
-    fill(args, {"a": a, "b1": b1, "b2": b2, "sfa": sfa, "sfb1": sfb1, "sfb2": sfb2, "c": out, "alpha1": alpha1,
-                "alpha2": alpha2, **fields})
-    shapes = _Shapes(args, fields)
-    if args.views["c"].dtype is not None: shapes.put("c_dtype", args.views["c"].dtype)
-    for name in [x for x in _MATRICES if x in args.views]: shapes.matrix(name, bits_of(args, name))
-    for extent, value in shapes.found.items(): setattr(args, extent, value)
-    shapes.count_problems()
-    shapes.check_sizes()
-    return args
+    """dualgemm_args_t for these tensors. m, n, k, batch or groups, pitches, strides and the types of C, D1, D2 and the
+    biases come from the tensors as far as they know them; every other field, and any of these, may be given by name."""
+    return complete(s.Args, ARGS, {"a": a, "b1": b1, "b2": b2, "sfa": sfa, "sfb1": sfb1, "sfb2": sfb2, "c": out,
+                                   "alpha1": alpha1, "alpha2": alpha2, **fields})

@@ -22,8 +22,8 @@ def _fields(kind, names):
 
 
 class Structure(ctypes.Structure):
-    """A structure of the header, whose first field is its size. `held` are the objects whose memory it names."""
-    held = ()
+    """A structure of the header, whose first field is its size. `views` hold the objects whose memory it names."""
+    views = {}
 
     def __repr__(self):
         values = (f"{name}={getattr(self, name)!r}" for name, _ in self._fields_)

@@ -3,13 +3,12 @@
 A tensor is an address (an integer); an object with `data_ptr()`, as torch has it; one with `__dlpack__`, as cupy, jax,
 numpy and torch have it; or a buffer in host memory, such as bytes or array.array."""
 import ctypes
-import math
 from ctypes import c_int, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p, py_object
 from typing import NamedTuple, Optional
 
-from . import _structures as s
-
 CPU, CUDA = 1, 2  # kinds of memory, as DLPack numbers them
+
+ELEMENTS = ("bfloat16", "float16", "float32", "float4_e2m1fn", "float8_e4m3fn")  # as DTYPE_* number them
 
 
 class View(NamedTuple):
@@ -18,12 +17,19 @@ class View(NamedTuple):
     shape: Optional[tuple] = None
     strides: Optional[tuple] = None
     bits: int = 0
-    dtype: Optional[int] = None  # DTYPE_*, where the type of an element says that
+    element: Optional[str] = None  # as torch names it
     device: Optional[int] = None  # kind of memory, as DLPack numbers it
     read_only: bool = False
+    held: object = None  # whose memory it is: the tensor, or the capsule that owns it
+
+    @property
+    def dtype(self):
+        """DTYPE_*, where the type of an element says that. A byte says nothing: it may be E2M1 or E4M3."""
+        return ELEMENTS.index(self.element) if self.element in ELEMENTS else None
 
     def gapless(self, ordered):
         """Do its elements lie without gaps, and in their order if that is asked for, too?"""
+        if 0 in self.shape: return True
         dimensions = [(stride, size) for stride, size in zip(self.strides, self.shape) if size != 1]
         expected = 1
         for stride, size in reversed(dimensions) if ordered else sorted(dimensions):
@@ -32,8 +38,9 @@ class View(NamedTuple):
         return True
 
     def size(self):
-        """Bytes of all elements."""
-        return math.prod(self.shape) * self.bits // 8
+        """Bytes from its first element to its last."""
+        if 0 in self.shape: return 0
+        return (1 + sum((size - 1) * stride for size, stride in zip(self.shape, self.strides))) * self.bits // 8
 
 
 class _DlTensor(ctypes.Structure):
@@ -60,12 +67,9 @@ class _Buffer(ctypes.Structure):
                 ("strides", c_void_p), ("suboffsets", c_void_p), ("internal", c_void_p)]
 
 
-# Type code and bits of DLPack, names of torch, formats of buffers. A byte says nothing: it may be E2M1 or E4M3.
-_DLPACK = {(4, 16): s.DTYPE_BF16, (2, 16): s.DTYPE_FP16, (2, 32): s.DTYPE_FP32, (10, 8): s.DTYPE_FP8_E4M3,
-           (17, 4): s.DTYPE_NVFP4}
-_NAMED = {"bfloat16": s.DTYPE_BF16, "float16": s.DTYPE_FP16, "float32": s.DTYPE_FP32,
-          "float8_e4m3fn": s.DTYPE_FP8_E4M3, "float4_e2m1fn_x2": s.DTYPE_NVFP4}
-_FORMATS = {"e": s.DTYPE_FP16, "f": s.DTYPE_FP32}
+# Names of elements by DLPack's type code, and by the format of a buffer.
+_CODES = {0: "int{}", 1: "uint{}", 2: "float{}", 4: "bfloat{}", 10: "float8_e4m3fn", 17: "float4_e2m1fn"}
+_FORMATS = {**dict.fromkeys("efd", "float"), **dict.fromkeys("bhilqn", "int"), **dict.fromkeys("cBHILQN", "uint")}
 
 
 def _compact_strides(shape):
@@ -77,14 +81,14 @@ def _compact_strides(shape):
 def _of_pointer(tensor):
     """Of an object with data_ptr(), and as much else of torch's interface as it has."""
     address = tensor.data_ptr()
-    if not hasattr(tensor, "shape"): return View(address)
+    if not hasattr(tensor, "shape"): return View(address, held=tensor)
     shape = tuple(int(x) for x in tensor.shape)
     stride = getattr(tensor, "stride", None)
     strides = _compact_strides(shape) if stride is None else tuple(stride() if callable(stride) else stride)
-    dtype = _NAMED.get(str(getattr(tensor, "dtype", "")).split(".")[-1])
+    element = str(getattr(tensor, "dtype", "")).split(".")[-1].replace("fn_x2", "fn") or None
     kind = getattr(getattr(tensor, "device", None), "type", None)
     device = None if kind is None else CPU if kind == "cpu" else CUDA
-    return View(address, shape, strides, 8 * tensor.element_size(), dtype, device)
+    return View(address, shape, strides, 8 * tensor.element_size(), element, device, held=tensor)
 
 
 def _capsule(tensor):
@@ -97,7 +101,7 @@ def _capsule(tensor):
 
 
 def _of_dlpack(capsule):
-    """The capsule keeps its name, so that whoever made it takes back what it holds when it goes."""
+    """The capsule keeps its name, so that whoever made it takes back what it holds when it goes, with the view."""
     name = ctypes.pythonapi.PyCapsule_GetName
     name.argtypes, name.restype = [py_object], ctypes.c_char_p
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -109,22 +113,25 @@ def _of_dlpack(capsule):
     t = managed.tensor
     shape = tuple(t.shape[i] for i in range(t.ndim))
     strides = tuple(t.strides[i] for i in range(t.ndim)) if t.strides else _compact_strides(shape)
-    dtype = _DLPACK.get((t.code, t.bits)) if t.lanes == 1 or t.bits == 4 else None
-    read_only = kind is _Versioned and bool(managed.flags & 1)
-    return View((t.data or 0) + t.byte_offset, shape, strides, t.bits * t.lanes, dtype, t.device_type, read_only)
+    element = _CODES.get(t.code, "type %d of DLPack with {} bits" % t.code).format(t.bits)
+    if t.lanes != 1 and t.bits != 4: element = f"{t.lanes} times {element}"
+    read_only = kind is _Versioned and managed.flags & 3 != 0  # what is written to a copy is lost
+    return View((t.data or 0) + t.byte_offset, shape, strides, t.bits * t.lanes, element, t.device_type, read_only,
+                capsule)
 
 
 def _of_buffer(tensor):
     view, raw = memoryview(tensor), _Buffer()
-    ctypes.pythonapi.PyObject_GetBuffer(py_object(tensor), ctypes.byref(raw), c_int(0x11c))  # PyBUF_FULL_RO
+    ctypes.pythonapi.PyObject_GetBuffer(py_object(tensor), ctypes.byref(raw), c_int(0x1c))  # PyBUF_RECORDS_RO
     address = raw.buf or 0
     ctypes.pythonapi.PyBuffer_Release(ctypes.byref(raw))
+    bits, kind = 8 * view.itemsize, _FORMATS.get(view.format.lstrip("@=<"))
+    element = f"{kind}{bits}" if kind else f"of format {view.format}"
     strides = tuple(x // view.itemsize for x in view.strides)
-    return View(address, view.shape, strides, 8 * view.itemsize, _FORMATS.get(view.format), CPU, view.readonly)
+    return View(address, view.shape, strides, bits, element, CPU, view.readonly, view)
 
 
-def view(tensor, name):
-    """What `tensor`, the argument of this name, is."""
+def _viewed(tensor, name):
     if tensor is None: return View(0)
     if isinstance(tensor, int): return View(tensor)
     if hasattr(tensor, "data_ptr"): return _of_pointer(tensor)
@@ -137,10 +144,24 @@ def view(tensor, name):
                         f"{type(tensor).__name__}") from None
 
 
+def _fits(address, name):
+    """ctypes cuts what is too large, as of 2**64 to NULL."""
+    if not 0 <= address < 1 << 8 * ctypes.sizeof(c_void_p):
+        raise ValueError(f"{name}={address}: no address has this value")
+    return address
+
+
+def view(tensor, name):
+    """What `tensor`, the argument of this name, is."""
+    found = _viewed(tensor, name)
+    _fits(found.address, name)
+    return found
+
+
 def stream_handle(stream):
     """The number of a stream: it itself, or what __cuda_stream__ or torch's cuda_stream says."""
     if stream is None: return 0
     if hasattr(stream, "__cuda_stream__"):
         said = stream.__cuda_stream__
-        return int((said() if callable(said) else said)[1])
-    return int(getattr(stream, "cuda_stream", stream))
+        stream = (said() if callable(said) else said)[1]
+    return _fits(int(getattr(stream, "cuda_stream", stream)), "stream")

@@ -1,0 +1,109 @@
+"""What every tensor of a structure has to be, as dualgemm.h says it in words: its element, and where its bytes lie."""
+from typing import NamedTuple, Optional, Union
+
+from ._structures import GROUP_OFFSETS
+from ._tensors import ELEMENTS
+
+E2M1, UE4M3, FP32, FP64, INT32 = "float4_e2m1fn", "float8_e4m3fn", "float32", "float64", "int32"
+_BYTES = ("uint8", "int8")  # of any meaning
+_BITS = {E2M1: 4, UE4M3: 8, "bfloat16": 16, "float16": 16, FP32: 32, FP64: 64, INT32: 32}
+
+# How many there are: one for each problem of a batch or group; the same, but one with OFFSETS, where the rows of all
+# groups follow each other; one for all, or with a stride one for each.
+EACH, BY_ROW, SHARED = range(3)
+ATOMS = object()  # in the place of a pitch: the rows lie in 128x4 atoms
+OUTPUTS = {"c", "sfc", "d1", "d2", "amax_out", "workspace", "y", "dst", "q", "sf", "tensor_scales", "row_scale"}
+
+
+class Tensor(NamedTuple):
+    """`rows` rows of `columns` elements. An extent is a number, a field, or computed from the structure."""
+    element: Optional[str]  # its name, or the field that says the type; None: any
+    rows: Union[str, int]
+    columns: object
+    count: int = SHARED
+    pitch: object = None  # the field for it; None: rows follow each other
+    stride: Optional[str] = None  # the field for it; None: problems follow each other
+    per: int = 1  # how much of the extent `columns` is one element
+
+    @property
+    def dtype_field(self):
+        return self.element if str(self.element).endswith("_dtype") else None
+
+    def wanted(self, args):
+        """The name of its element; None: any, or a type that the library refuses."""
+        if not self.dtype_field: return self.element
+        number = getattr(args, self.dtype_field)
+        return ELEMENTS[number] if 0 <= number < len(ELEMENTS) else None
+
+    def takes(self, args, element):
+        """May its elements be these? None is not known."""
+        wanted = self.wanted(args)
+        return wanted is None or element in (wanted, None, *_BYTES)
+
+    def bits(self, args):
+        return _BITS.get(self.wanted(args), 8)
+
+    def size(self, args, sf_size):
+        """Bytes from its first element to its last. With OFFSETS factors have as many blocks as there may be at most:
+        how many there are, only the device knows."""
+        rows, columns = (x(args) if callable(x) else getattr(args, x) if isinstance(x, str) else x
+                         for x in (self.rows, self.columns))
+        if rows <= 0 or columns <= 0: return 0
+        follow = self.count == BY_ROW and args.group_mode == GROUP_OFFSETS
+        stride = getattr(args, self.stride) if self.stride else 0
+        if self.pitch is ATOMS:
+            one = compact = (rows + 127 * (min(args.groups, rows) if follow else 1)) // 128 * sf_size(128, columns)
+        else:
+            columns //= self.per
+            pitch = self.pitch and getattr(args, self.pitch) or columns
+            one, compact = (rows - 1) * pitch + columns, rows * pitch
+        alone = follow or self.count == SHARED and stride == 0
+        problems = 1 if alone else max(args.batch, args.groups, 1)
+        return -(-((problems - 1) * (stride or compact) + one) * self.bits(args) // 8)
+
+
+def _group_rows(args):
+    return args.groups + (args.group_mode == GROUP_OFFSETS)
+
+
+ARGS = {
+    "a": Tensor(E2M1, "m", "k", BY_ROW, "lda", "batch_stride_a"),
+    "b1": Tensor(E2M1, "n", "k", EACH, "ldb1", "batch_stride_b1"),
+    "b2": Tensor(E2M1, "n", "k", EACH, "ldb2", "batch_stride_b2"),
+    "sfa": Tensor(UE4M3, "m", "k", BY_ROW, ATOMS, "batch_stride_sfa"),
+    "sfb1": Tensor(UE4M3, "n", "k", EACH, ATOMS, "batch_stride_sfb1"),
+    "sfb2": Tensor(UE4M3, "n", "k", EACH, ATOMS, "batch_stride_sfb2"),
+    "c": Tensor("c_dtype", "m", "n", BY_ROW, "ldc", "batch_stride_c"),
+    "d1": Tensor("d_dtype", "m", "n", BY_ROW, "ldd1", "batch_stride_d1"),
+    "d2": Tensor("d_dtype", "m", "n", BY_ROW, "ldd2", "batch_stride_d2"),
+    "sfc": Tensor(UE4M3, "m", "n", BY_ROW, ATOMS, "batch_stride_sfc"),
+    "alpha1_dev": Tensor(FP32, 1, 1, SHARED, None, "alpha_stride"),
+    "alpha2_dev": Tensor(FP32, 1, 1, SHARED, None, "alpha_stride"),
+    "bias1": Tensor("bias_dtype", 1, "n", SHARED, None, "bias_stride"),
+    "bias2": Tensor("bias_dtype", 1, "n", SHARED, None, "bias_stride"),
+    "a_row_scale": Tensor(FP32, 1, "m", BY_ROW, None, "batch_stride_a_row_scale"),
+    "c_row_scale": Tensor(FP32, 1, "m", BY_ROW, None, "batch_stride_c_row_scale"),
+    "c_global_scale_dev": Tensor(FP32, 1, 1, SHARED, None, "c_global_scale_stride"),
+    "amax_out": Tensor(FP32, 1, 1),
+    "group_rows": Tensor(INT32, 1, _group_rows),
+    "workspace": Tensor(None, 1, "workspace_size"),
+}
+Y = Tensor(FP64, "m", "n", BY_ROW)  # that dualgemm_reference_host takes beside its structure
+QUANTIZE = {
+    "x": Tensor("x_dtype", "rows", "k", BY_ROW, "ldx", "batch_stride_x"),
+    "q": Tensor(E2M1, "rows", "k", BY_ROW, "ldq", "batch_stride_q"),
+    "sf": Tensor(UE4M3, "rows", "k", BY_ROW, ATOMS, "batch_stride_sf"),
+    "global_scale_dev": Tensor(FP32, 1, 1, SHARED, None, "global_scale_stride"),
+    "tensor_scales": Tensor(FP32, 1, 3),
+    "row_scale": Tensor(FP32, 1, "rows", BY_ROW, None, "batch_stride_row_scale"),
+    "group_rows": Tensor(INT32, 1, _group_rows),
+}
+
+
+def _conversion(linear, atoms):
+    return {linear: Tensor(UE4M3, "rows", "k", BY_ROW, "pitch", f"batch_stride_{linear}", 16),
+            atoms: Tensor(UE4M3, "rows", "k", BY_ROW, ATOMS, f"batch_stride_{atoms}"),
+            "group_rows": Tensor(INT32, 1, _group_rows)}
+
+
+SWIZZLE, UNSWIZZLE = _conversion("src", "dst"), _conversion("dst", "src")
