@@ -149,6 +149,30 @@ class Package:
         run([*gcc, f"-I{self.prefix}/include", quickstart, self.prefix / "lib/libdualgemm.a", static[0],
              "-lstdc++", "-lm", "-lpthread", "-ldl", "-lrt", "-o", self.home / "static runtime"])
 
+    def by_the_page(self):
+        """The CMakeLists.txt and the Makefile of host/README.md, each in a folder of its own."""
+        page = (self.source / "host/README.md").read_text()
+        cuda = self.home / "cuda"
+        cuda.mkdir()
+        (cuda / "include").symlink_to(self.cuda / "include")
+        (cuda / "lib64").symlink_to(self.home / "cudart")
+        for name, kind in (("CMakeLists.txt", "cmake"), ("Makefile", "make")):
+            mine = self.home / f"mine, {kind}"
+            mine.mkdir()
+            (mine / name).write_text(re.search(rf"^```{kind}\n(.*?)^```", page, re.M | re.S)[1])
+            shutil.copy(self.source / "test/example/quickstart.c", mine / "program.c")
+            if kind == "cmake":
+                run(["cmake", "-B", "build", f"-DCMAKE_PREFIX_PATH={self.prefix}"], cwd=mine, env=self.environment())
+                run(["cmake", "--build", "build"], cwd=mine)
+            else:
+                configured = self.environment(PKG_CONFIG_PATH=str(self.prefix / "lib/pkgconfig"))
+                quoted = str(cuda).replace(" ", "\\ ")
+                run(["make", "program", f"CUDA={quoted}"], cwd=mine, env=configured)
+            program = mine / ("build/program" if kind == "cmake" else "program")
+            shown = run([self.prefix / "bin/dualgemm-sim", program], cwd="/",
+                        env={**os.environ, "LD_LIBRARY_PATH": str(self.prefix / "lib")})
+            require("correct" in shown and "0 E" in shown, f"dualgemm-sim printed: {shown}")
+
     def by_hand(self):
         page = (self.source / "host/README.md").read_text()
         lines = re.search(r"^Without CMake.*?\n\n((?:    .*\n)+)", page, re.M)[1]
@@ -157,7 +181,7 @@ class Package:
         real = next(p for folder in ("lib64", "lib") for p in (self.cuda / folder).glob("libcudart.so.1[0-9]"))
         program = self.home / "by hand"
         run(["gcc", "-std=c99", f"-I{self.source}/host", f"-I{self.cuda}/include",
-             self.source / "test/example/quickstart.c", self.source / "libdualgemm.a", real, "-lstdc++", "-lm",
+             self.source / "test/example/quickstart.c", self.source / "build/libdualgemm.a", real, "-lstdc++", "-lm",
              "-o", program])
         self.correct(program)
 
@@ -182,6 +206,7 @@ def main():
     package.simulator()
     package.same_abi()
     package.without_cmake()
+    package.by_the_page()
 
 
 if __name__ == "__main__":

@@ -38,7 +38,8 @@ TREATMENTS = [
 ]
 # What a block or a span begins with, and what runs it: a target of make, a test, or nobody here.
 ELSEWHERE = {
-    "mkdir -p plain general": "make by-hand",
+    "mkdir -p build/plain build/general": "make by-hand",
+    "cmake -B build -DCMAKE_PREFIX_PATH": "ctest -R 'package: as a subproject'",  # with the files of the page
     "python3 -m venv": None,  # Debian's python3 has no venv without a package that nothing else here needs
     "pip install ./host/python": "ctest -R 'python: the module as pip installs it'",
     "popcorn-cli": None,  # needs an account and a GPU of the contest's
@@ -161,6 +162,7 @@ def tried(page, tries):
         where = f"{page.name}: {first[:40]}"
         if language == "c": tries.c(where, block)
         elif language == "python": tries.python(where, block)
+        elif language in ("cmake", "make"): continue  # test/package takes these files from the page
         elif language not in (None, "sh"): tries.require(False, where, f"nobody tries code in {language}")
         elif first.startswith("gcc "): continue  # every C snippet is compiled by this line
         elif first.startswith("g++ "): tries.run(where, tries.compiler(first))
