@@ -435,8 +435,9 @@ class Places(unittest.TestCase):
     def test_strides_of_nothing(self):
         """Of a tensor without elements, as numpy has them, and of dimensions of one element."""
         b, sf, fields = bytearray(16 * 64), bytearray(1024), dict(m=0, n=16, k=128)
-        for a, out in (((0, 64), (0, 16)), ((1, 0, 64), (1, 0, 16))):
-            a, out = (Tensor(bytearray(16), kind, shape, (0,) * len(shape)) for kind, shape in ((UINT8, a), (FP32, out)))
+        for problems in (), (1,):
+            a, out = (Tensor(bytearray(16), kind, (*problems, 0, columns), (0,) * (len(problems) + 2))
+                      for kind, columns in ((UINT8, 64), (FP32, 16)))
             args = d.arguments(a, b, b, sf, sf, sf, out, n=16)
             self.assertEqual((args.m, args.n, args.k, args.lda, args.ldc), (0, 16, 128, 0, 0))
             d.reference_host(a, b, b, sf, sf, sf, out, n=16)
@@ -468,14 +469,14 @@ class Places(unittest.TestCase):
                                        alpha1_dev=Elsewhere(bytearray(y), FP32, (3,)))
 
     def test_addresses(self):
-        good = dict(a=16, b1=16, b2=16, sfa=16, sfb1=16, sfb2=16)
+        good, rows = dict(a=16, b1=16, b2=16, sfa=16, sfb1=16, sfb2=16), dict(rows=1, k=16)
         for wrong in (2**64, 2**70, -1, -2**63):
             text = "={}: no address has this value$".format(re.escape(str(wrong)))
             with self.assertRaisesRegex(ValueError, f"^b1{text}"): d.launch(**{**good, "b1": wrong}, out=16)
             with self.assertRaisesRegex(ValueError, f"^sf{text}"): d.quantize(16, 16, wrong)
             with self.assertRaisesRegex(ValueError, f"^y{text}"): d.reference_host(**good, out=16, y=wrong, **EXTENTS)
             with self.assertRaisesRegex(ValueError, f"^x{text}"): d.global_scale_host(Bytes(wrong, 64), 1, 16)
-            with self.assertRaisesRegex(ValueError, f"^stream{text}"): d.quantize(16, 16, 16, rows=1, k=16, stream=wrong)
+            with self.assertRaisesRegex(ValueError, f"^stream{text}"): d.quantize(16, 16, 16, **rows, stream=wrong)
         self.assertEqual(d.arguments(a=2**64 - 16, **EXTENTS).a, 2**64 - 16)
 
 
