@@ -122,6 +122,7 @@ int run_ablations(const Options& options, const Place& place, const std::vector<
   if (std::any_of(shapes.begin(), shapes.end(),
                   [](const bench::Shape& s) { return s.problems() > 1 || s.grouped(); }))
     throw std::runtime_error("--ablation: for single problems only");
+  for (const bench::Shape& shape : shapes) bench::check_compact(shape);
   int wrong = 0;
   if (report.at("times") == "modelled") {
     const dualgemm_device_t device = place.supported ? place.device : bench::described_b200();

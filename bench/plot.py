@@ -34,9 +34,18 @@ def pyplot():
 
 
 def read(path):
-    report = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    try:
+        report = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        sys.exit(f"plot.py: {path}: {error.strerror}")
+    except (ValueError, RecursionError) as error:
+        sys.exit(f"plot.py: {path} is no JSON: {error}")
+    if not isinstance(report, dict): sys.exit(f"plot.py: {path} is no report of dualgemm_bench --json")
     if report.get("schema") != SCHEMA: sys.exit(f"plot.py: {path} has schema {report.get('schema')}, not {SCHEMA}")
-    rows = [row for row in report["results"] if "us" in row]
+    results = report.get("results")
+    if not isinstance(results, list) or not all(isinstance(row, dict) for row in results):
+        sys.exit(f"plot.py: {path} is no report of dualgemm_bench --json: it has no results")
+    rows = [row for row in results if "us" in row]
     if not rows: sys.exit(f"plot.py: {path} has no times of the library")
     return report, rows
 
@@ -139,8 +148,8 @@ def parts(plt, report, rows):
 
 def main():
     if len(sys.argv) != 3: sys.exit(__doc__)
-    plt = pyplot()
     report, rows = read(sys.argv[1])
+    plt = pyplot()
     folder = pathlib.Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
     for name, draw in {"roofline": roofline, "rows": against_rows, "parts": parts}.items():

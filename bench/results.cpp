@@ -36,12 +36,14 @@ std::vector<Result> run_all(const std::vector<Shape>& shapes, const std::functio
 }
 
 void describe(Result* result, const Epilogue& epilogue, const dualgemm_device_t& device) {
+  check_compact(result->shape);
   result->budget = budget_of(result->shape, epilogue, device);
   result->modelled = modelled(*result->budget->instance, result->shape, epilogue, device);
 }
 
 void measure(Result* result, const Epilogue& epilogue, const dualgemm_device_t& device,
              const Effort& effort) {
+  check_compact(result->shape);
   const std::string name = shape_text(result->shape);
   if (effort.library) describe(result, epilogue, device);
   result->input_sets = input_sets_of(

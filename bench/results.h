@@ -44,7 +44,8 @@ struct Effort {
   bool baseline;  // so is what it is compared with
 };
 
-// Fills in what is known without running anything; throws std::runtime_error for what the library refuses.
+// Fills in what is known without running anything; throws std::runtime_error for what the library or the
+// benchmark refuses.
 void describe(Result* result, const Epilogue& epilogue, const dualgemm_device_t& device);
 
 // Verifies and times on the current device, which is `device`. A row keeps what is known when something

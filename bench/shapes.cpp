@@ -94,8 +94,13 @@ Shape parse_shape(const std::string& text) {
     if (part[1].matched) shape.batch = number(text, part[1]);
   }
   if (shape.m < 1 || shape.n < 1 || shape.k < 1 || shape.batch < 1) refuse(text, "numbers must be positive");
-  if (shape.k % 32 != 0) refuse(text, "the benchmark's tensors are compact, K % 32 == 0");
   return shape;
+}
+
+void check_compact(const Shape& shape) {
+  if (shape.k % 32 != 0)
+    throw std::runtime_error("K = " + std::to_string(shape.k) +
+                             ": the benchmark's tensors are compact, K % 32 == 0");
 }
 
 std::string shape_text(const Shape& s) {

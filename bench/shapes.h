@@ -35,6 +35,10 @@ std::vector<int32_t> skewed_rows(int32_t groups, int64_t total);
 // Parses the arguments of --shape (README.md); throws std::runtime_error.
 Shape parse_shape(const std::string& text);
 
+// Throws std::runtime_error for a shape that the library may take, but whose rows the benchmark cannot lay
+// out without gaps.
+void check_compact(const Shape& shape);
+
 // Returns "256 x 4096 x 7168", "8 of 16 x 720 x 2880", or "offsets 8, 1024 x 4096 x 7168" for groups with all
 // their rows.
 std::string shape_text(const Shape& shape);

@@ -43,6 +43,11 @@ def failures(folder):
     assert "256x4x7168: FAILED:" in run.stdout and "\n256x4096x7168 " in run.stdout, run.stdout
     rows = json.loads(report.read_text())["results"]
     assert "error" in rows[0] and "us" not in rows[0] and rows[1]["us"] > 0, rows
+    for effort in [], ["--verify-only", "--samples", "4"]:
+        run = bench("--shape", "100x7x33", "--shape", "16x64x64", *effort, status=1)
+        assert "\n100x7x33: FAILED: K = 33: " in run.stdout and "\n16x64x64 " in run.stdout, run.stdout
+    run = bench("--ablation", "store", "--shape", "256x4096x7168", "--shape", "100x7x33", status=1)
+    assert run.stdout == "" and "K = 33: " in run.stderr, run.stdout + run.stderr
     run = bench("--shape", "256x4096x7168", "--shape", "256x40", status=1)  # nothing runs
     assert run.stdout == "" and "--shape 256x40: expected" in run.stderr, run.stdout + run.stderr
     assert "needs a GPU" in bench("--baseline-only", status=1).stderr
@@ -72,12 +77,30 @@ def reports(folder):
     assert "do not compare" in bench("--compare", other, status=1).stderr
 
 
+def plot(report, folder):
+    environment = dict(os.environ, PYTHONPATH=str(BUILD / "matplotlib"), MPLCONFIGDIR=str(folder))
+    return subprocess.run([sys.executable, str(ROOT / "bench/plot.py"), str(report), str(folder / "plots")], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, check=False)
+
+
+def no_plots(folder):
+    """Of what is no report there is one line, with or without matplotlib."""
+    texts = {"absent": None, "empty": b"", "cut": b'{"schema": 1, "results": [', "bytes": b"\xff\xfe\0", "list": b"[1]",
+             "bare": b'{"schema": 1}', "other": b'{"schema": 99}', "rows": b'{"schema": 1, "results": [1]}',
+             "deep": b"[" * 100000}
+    for name, text in texts.items():
+        if text is not None: (folder / name).write_bytes(text)
+        run = plot(folder / name, folder)
+        said = run.stdout.splitlines()
+        assert run.returncode == 1 and len(said) == 1 and said[0].startswith("plot.py: "), (name, run)
+        assert str(folder / name) in said[0], (name, run)
+    assert "Is a directory" in plot(folder, folder).stdout
+
+
 def plots(folder):
     report = folder / "report.json"
     bench("--suite", "contest,rows", "--json", report)
-    environment = dict(os.environ, PYTHONPATH=str(BUILD / "matplotlib"), MPLCONFIGDIR=str(folder))
-    run = subprocess.run([sys.executable, str(ROOT / "bench/plot.py"), str(report), str(folder / "plots")], text=True,
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, check=False)
+    run = plot(report, folder)
     print(run.stdout, end="")
     if run.returncode: sys.exit(run.returncode)
     for name in "roofline", "rows", "parts":
@@ -88,7 +111,7 @@ def plots(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as name:
-        for check in [plots] if "plot" in sys.argv[2:] else [tables, failures, progress, reports]:
+        for check in [plots] if "plot" in sys.argv[2:] else [tables, failures, progress, reports, no_plots]:
             check(pathlib.Path(name))
 
 

@@ -20,6 +20,7 @@ from dualgemm import _rules  # noqa: E402
 from dlpack import BF16, FP32, UINT8, Tensor, empty, on_gpu  # noqa: E402
 
 B200 = d.device(cc_major=10, sm_count=148, driver_version=13000)
+EXTENTS = dict(m=2, n=16, k=16)
 RULES = {d.Args: [_rules.ARGS], d.QuantizeArgs: [_rules.QUANTIZE], d.SfArgs: [_rules.SWIZZLE, _rules.UNSWIZZLE]}
 
 
@@ -32,6 +33,13 @@ class Bytes:
 
     def data_ptr(self): return self.address
     def element_size(self): return 1
+
+
+class Address:
+    """A tensor that says where it is, and nothing else."""
+
+    def __init__(self, address): self.address = address
+    def data_ptr(self): return self.address
 
 
 def random_launch(mode, c):
@@ -49,7 +57,7 @@ def random_launch(mode, c):
     def matrix(name, rows, columns, bits, several):
         pitch = random.choice((0, -(-columns // 32) * 32 + 32 * random.choice((0, 0, 2))))
         if not pitch and columns * bits % 128: pitch = -(-columns // 32) * 32
-        fields[f"ld{name}"], aligned[name] = pitch, 16
+        fields[f"ld{name}"], aligned["out" if name == "c" else name] = pitch, 16
         stride = 128 * -(-rows * (pitch or columns) // 128) + 128 * random.randrange(2)
         if several and (rows * (pitch or columns) * bits % 128 or random.random() < 0.5):
             fields[f"batch_stride_{name}"] = stride
@@ -81,13 +89,13 @@ class Sizes(unittest.TestCase):
     def test_every_pointer_has_a_rule(self):
         for structure, tables in RULES.items():
             pointers = {name for name, kind in structure._fields_ if kind is ctypes.c_void_p}
-            for table in tables: self.assertEqual(set(table), pointers)
+            for table in tables: self.assertEqual({"c" if name == "out" else name for name in table}, pointers)
 
     def accepted(self, fields, places, name, size):
         tensors = {other: Bytes(address, 1 << 40) for other, address in places.items()}
         tensors[name] = Bytes(places[name], size)
         try:
-            return d.arguments(out=tensors.pop("c"), **tensors, **fields)
+            return d.arguments(**tensors, **fields)
         except ValueError as error:
             self.assertRegex(str(error), rf"^{name}: has {size} bytes, and \d+ are needed$")
             return None
@@ -106,7 +114,7 @@ class Sizes(unittest.TestCase):
         for i in range(30):  # every group mode with every type of C, twice
             fields, aligned = random_launch(i % 3, i % 5)
             workspace = 1 << 47
-            given = {**dict.fromkeys(("a", "b1", "b2", "sfa", "sfb1", "sfb2", "c"), 16), **aligned}
+            given = {**dict.fromkeys(("a", "b1", "b2", "sfa", "sfb1", "sfb2", "out"), 16), **aligned}
             if fields["c_dtype"] == d.DTYPE_NVFP4: given["sfc"] = 16
             places = {name: (i + 1) << 41 for i, name in enumerate(given)}
             for name, alignment in aligned.items():
@@ -115,23 +123,20 @@ class Sizes(unittest.TestCase):
                     size = self.least({**fields, "workspace": workspace}, places, name)
                     begin = workspace - -(-size // alignment) * alignment
                     for address, overlaps in ((begin, False), (begin + alignment, True)):
-                        args = d.arguments(out=places["c"] if name != "c" else address,
-                                           **{**{x: y for x, y in places.items() if x != "c"},
-                                              **({name: address} if name != "c" else {})},
-                                           workspace=workspace, **fields)
+                        args = d.arguments(**{**places, name: address}, workspace=workspace, **fields)
                         try:
                             d.can_implement_on(args, B200)
                             self.assertFalse(overlaps)
                         except d.Error as error:
                             self.assertEqual((error.name, overlaps), ("DUALGEMM_STATUS_ALIASING", True), str(error))
-                            self.assertIn(f"{name}=", str(error))
+                            self.assertIn("c=" if name == "out" else f"{name}=", str(error))
         self.assertEqual(seen, set(_rules.ARGS) - {"workspace"})
 
     def test_factors_with_offsets(self):
         """Three groups of 130 rows together begin a block each: 128 + 1 + 1 rows are three, 1 + 1 + 128 are, too."""
         fields = dict(m=130, n=160, k=96, group_mode=d.GROUP_OFFSETS, groups=3, c_dtype=d.DTYPE_NVFP4)
         block = 128 * 8  # of 96 / 16 factors, in fours
-        places = {name: (i + 1) << 41 for i, name in enumerate(("a", "b1", "b2", "sfa", "sfb1", "sfb2", "c", "sfc"))}
+        places = {name: (i + 1) << 41 for i, name in enumerate(("a", "b1", "b2", "sfa", "sfb1", "sfb2", "out", "sfc"))}
         self.assertEqual(self.least(fields, places, "sfa"), 3 * block)
         self.assertEqual(self.least(fields, places, "sfc"), 3 * 128 * 12)
         self.assertEqual(self.least({**fields, "m": 2, "groups": 9}, places, "sfa"), 2 * block)
@@ -219,10 +224,57 @@ class Sizes(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "^x: its elements are float64, and float32 is needed"):
             d.global_scale_host(array.array("d", x), 3, 16)
 
+    def test_extents_that_nobody_says(self):
+        """Taken as 0 they would make a launch of nothing, which succeeds."""
+        data = [bytearray(size) for size in (3 * 64, 8 * 64, 8 * 64, 1024, 1024, 1024, 3 * 8 * 2)]
+        bare = [Address(16 << i) for i in range(7)]
+        extents = dict(m=3, n=8, k=128)
+        for missing in extents:
+            said = {name: value for name, value in extents.items() if name != missing}
+            for call in (lambda: d.launch(*bare, **said), lambda: d.reference_host(*data, **said),
+                         lambda: d.arguments(*bare, **said)):
+                with self.assertRaisesRegex(ValueError, f"^{missing}: neither given nor known"): call()
+        x, q, sf = array.array("f", [1]) * (10 * 64), bytearray(10 * 32), bytearray(512)
+        for missing, said in (("rows", dict(k=64)), ("k", dict(rows=10))):
+            for call, tensors in ((d.quantize, bare[:3]), (d.quantize_host, (x, q, sf))):
+                with self.assertRaisesRegex(ValueError, f"^{missing}: neither given nor known"):
+                    call(*tensors, **said, x_dtype=d.DTYPE_FP32)
+        self.assertEqual(set(data[-1] + q + sf), {0})
+        for none in extents:  # a 0 that is given is a launch of nothing, or is refused by the library
+            args = d.arguments(*bare, **{**extents, none: 0})
+            self.assertEqual(getattr(args, none), 0)
+        d.reference_host(*data, **{**extents, "m": 0})
+        d.quantize_host(x, q, sf, rows=0, k=64)
+
+    def test_integers(self):
+        class Index:
+            def __index__(self): return 3
+
+        self.assertEqual(d.arguments(m=Index(), n=True, k=16).m, 3)
+        for name in ("m", "k", "batch", "lda", "flags", "workspace_size"):
+            for value in (1.5, 2.0, "16", b"16", None, [], 1j):
+                with self.assertRaisesRegex(ValueError, f"^{name}={re.escape(repr(value))}: an integer is needed$"):
+                    d.arguments(**{**EXTENTS, name: value})
+        for name, value in (("m", 2**31), ("n", -2**31 - 1), ("lda", 2**63), ("flags", 2**32)):
+            with self.assertRaisesRegex(ValueError, f"^{name}={value}: the field has (32|64) bits$"):
+                d.arguments(**{**EXTENTS, name: value})
+        for name in ("alpha1", "swiglu_limit"):
+            for value in (None, "1", 1j, 10**400):
+                with self.assertRaisesRegex(ValueError, f"^{name}={re.escape(repr(value))}: "):
+                    d.arguments(**{**EXTENTS, name: value})
+        for value in ("x", "16", 1.5, object(), []):
+            with self.assertRaisesRegex(ValueError, f"^stream={re.escape(repr(value))}: neither a number nor a stream"):
+                d.quantize(16, 16, 16, rows=1, k=16, stream=value)
+        for call, name in ((lambda x: d.sf_size(x, 16), "rows"), (lambda x: d.sf_size(16, x), "k"),
+                           (d.instance_info, "instance_id"), (lambda x: d.device(sm_count=x), "sm_count")):
+            for value in (1.5, 2**32 + 1):
+                with self.assertRaisesRegex(ValueError, f"^{name}={value}: "): call(value)
+        with self.assertRaisesRegex(ValueError, "^name='B200': "): d.device(name="B200")
+
     def test_extents_that_a_field_cannot_hold(self):
         tall = Bytes(1 << 40, 0)
         tall.shape = (2**32 + 24, 8)  # 24, if 32 bits were all that is looked at
-        with self.assertRaisesRegex(OverflowError, f"^rows={2**32 + 24}: the field has 32 bits"):
+        with self.assertRaisesRegex(ValueError, f"^rows={2**32 + 24}: the field has 32 bits"):
             d.quantize_host(bytearray(24 * 16 * 2), tall, bytearray(2048), k=16)
 
 
@@ -253,11 +305,10 @@ class Elements(unittest.TestCase):
         fields = dict(m=2, n=16, k=32, group_mode=d.GROUP_MASKED, groups=1, c_dtype=d.DTYPE_BF16,
                       d_dtype=d.DTYPE_FP16, bias_dtype=d.DTYPE_FP32)
         takes = {"a": E2M1, "b1": E2M1, "b2": E2M1, "sfa": UE4M3, "sfb1": UE4M3, "sfb2": UE4M3, "sfc": UE4M3,
-                 "c": {"bfloat16"}, "d1": {"float16"}, "d2": {"float16"}, "bias1": FP32_ONLY, "bias2": FP32_ONLY,
+                 "out": {"bfloat16"}, "d1": {"float16"}, "d2": {"float16"}, "bias1": FP32_ONLY, "bias2": FP32_ONLY,
                  "group_rows": INT32_ONLY, "workspace": set(NAMED)}
         for name in _rules.ARGS:
-            passed = "out" if name == "c" else name
-            self.check(name, takes.get(name, FP32_ONLY), lambda t: d.arguments(**{passed: t}, **fields))
+            self.check(name, takes.get(name, FP32_ONLY), lambda t: d.arguments(**{name: t}, **fields))
 
     def test_of_quantize(self):
         takes = {"x": {"float16"}, "q": E2M1, "sf": UE4M3, "group_rows": INT32_ONLY}
@@ -277,21 +328,21 @@ class Elements(unittest.TestCase):
                                                                     group_mode=d.GROUP_MASKED))
 
     def test_types_that_tensors_say(self):
-        args = d.arguments(m=2, n=4, out=Tensor(bytearray(32), FP32, (2, 4)), bias2=array.array("f", [0]) * 4,
+        args = d.arguments(m=2, n=4, k=16, out=Tensor(bytearray(32), FP32, (2, 4)), bias2=array.array("f", [0]) * 4,
                            d1=Tensor(bytearray(16), (2, 16, 1), (2, 4)))
         self.assertEqual((args.c_dtype, args.d_dtype, args.bias_dtype), (d.DTYPE_FP32, d.DTYPE_FP16, d.DTYPE_FP32))
         with self.assertRaisesRegex(ValueError, "^bias1: its elements are float32, .* as bias_dtype=0 says"):
-            d.arguments(n=4, bias1=array.array("f", [0]) * 4, bias_dtype=d.DTYPE_BF16)
+            d.arguments(m=2, n=4, k=16, bias1=array.array("f", [0]) * 4, bias_dtype=d.DTYPE_BF16)
         with self.assertRaisesRegex(ValueError, "^bias[12]: its elements are (bfloat16|float32)"):
-            d.arguments(n=4, bias1=array.array("f", [0]) * 4, bias2=Tensor(bytearray(8), BF16, (4,)))
+            d.arguments(m=2, n=4, k=16, bias1=array.array("f", [0]) * 4, bias2=Tensor(bytearray(8), BF16, (4,)))
 
     def test_of_buffers(self):
         formats = {"f": True, "d": False, "i": False, "l": False, "q": False, "B": True, "b": True}
         for letter, good in formats.items():
             data = array.array(letter, bytes(64))
-            if good: d.arguments(alpha1_dev=data)
+            if good: d.arguments(**EXTENTS, alpha1_dev=data)
             else: self.assertRaisesRegex(ValueError, "^alpha1_dev: its elements", d.arguments, alpha1_dev=data)
-        d.arguments(alpha1_dev=(ctypes.c_float * 4)())
+        d.arguments(**EXTENTS, alpha1_dev=(ctypes.c_float * 4)())
         self.assertRaisesRegex(ValueError, "^alpha1_dev: its elements are of format >f", d.arguments,
                                alpha1_dev=(ctypes.c_float.__ctype_be__ * 4)())
         self.assertRaisesRegex(ValueError, "^alpha1_dev: its elements are 2 times float32", d.arguments,
@@ -378,13 +429,30 @@ class Places(unittest.TestCase):
     def test_vectors_have_no_gaps(self):
         for shape, strides in (((10,), (2,)), ((2, 5), (6, 1)), ((2, 5), (1, 2))):
             with self.assertRaisesRegex(ValueError, "^a_row_scale: its elements lie one behind the other"):
-                d.arguments(m=10, a_row_scale=self.tensor(shape, strides))
-        d.arguments(m=10, a_row_scale=self.tensor((2, 5), (5, 1)))
+                d.arguments(m=10, n=16, k=16, a_row_scale=self.tensor(shape, strides))
+        d.arguments(m=10, n=16, k=16, a_row_scale=self.tensor((2, 5), (5, 1)))
+
+    def test_strides_of_nothing(self):
+        """Of a tensor without elements, as numpy has them, and of dimensions of one element."""
+        b, sf, fields = bytearray(16 * 64), bytearray(1024), dict(m=0, n=16, k=128)
+        for problems in (), (1,):
+            a, out = (Tensor(bytearray(16), kind, (*problems, 0, columns), (0,) * (len(problems) + 2))
+                      for kind, columns in ((UINT8, 64), (FP32, 16)))
+            args = d.arguments(a, b, b, sf, sf, sf, out, n=16)
+            self.assertEqual((args.m, args.n, args.k, args.lda, args.ldc), (0, 16, 128, 0, 0))
+            d.reference_host(a, b, b, sf, sf, sf, out, n=16)
+        args = d.arguments(Tensor(bytearray(16), UINT8, (4, 0), (1, 1)), n=16)
+        self.assertEqual((args.m, args.k, args.lda), (4, 0, 0))
+        row = array.array("f", self.x[:64])
+        self.both(self.tensor((1, 1, 64), (0, 0, 1)), self.compact(row, rows=1, k=64))
+        self.assertEqual(d.arguments(m=3, n=1, k=16, out=self.tensor((3, 1), (8, 0))).ldc, 8)
+        with self.assertRaisesRegex(ValueError, "^a: its shape says m=0, and m=1 was said"):
+            d.arguments(Tensor(bytearray(16), UINT8, (0, 64), (0, 0)), **{**fields, "m": 1})
 
     def test_tensors_without_elements(self):
         d.arguments(m=0, n=16, k=16, sfa=Tensor(bytearray(8), UINT8, (3, 0), (1, 1)))
         with self.assertRaisesRegex(ValueError, "^alpha1_dev: has 0 bytes, and 4 are needed"):
-            d.arguments(alpha1_dev=Tensor(bytearray(64), FP32, (8, 0), (1, 1)))
+            d.arguments(**EXTENTS, alpha1_dev=Tensor(bytearray(64), FP32, (8, 0), (1, 1)))
 
     def test_kinds_of_memory(self):
         """DLPack numbers them: host, CUDA, pinned and managed memory, and those of other makers."""
@@ -397,19 +465,19 @@ class Places(unittest.TestCase):
             if good: d.quantize_host(x, q, sf)
             else: self.assertRaisesRegex(ValueError, "^x: lies in .* memory", d.quantize_host, x, q, sf)
             if kind in (1, 10):  # before a launch reads any of it
-                self.assertRaisesRegex(ValueError, "^alpha1_dev: lies in .* memory", d.launch, *[16] * 7,
+                self.assertRaisesRegex(ValueError, "^alpha1_dev: lies in .* memory", d.launch, *[16] * 7, **EXTENTS,
                                        alpha1_dev=Elsewhere(bytearray(y), FP32, (3,)))
 
     def test_addresses(self):
-        good = dict(a=16, b1=16, b2=16, sfa=16, sfb1=16, sfb2=16)
+        good, rows = dict(a=16, b1=16, b2=16, sfa=16, sfb1=16, sfb2=16), dict(rows=1, k=16)
         for wrong in (2**64, 2**70, -1, -2**63):
             text = "={}: no address has this value$".format(re.escape(str(wrong)))
             with self.assertRaisesRegex(ValueError, f"^b1{text}"): d.launch(**{**good, "b1": wrong}, out=16)
             with self.assertRaisesRegex(ValueError, f"^sf{text}"): d.quantize(16, 16, wrong)
-            with self.assertRaisesRegex(ValueError, f"^y{text}"): d.reference_host(**good, out=16, y=wrong)
+            with self.assertRaisesRegex(ValueError, f"^y{text}"): d.reference_host(**good, out=16, y=wrong, **EXTENTS)
             with self.assertRaisesRegex(ValueError, f"^x{text}"): d.global_scale_host(Bytes(wrong, 64), 1, 16)
-            with self.assertRaisesRegex(ValueError, f"^stream{text}"): d.quantize(16, 16, 16, stream=wrong)
-        self.assertEqual(d.arguments(a=2**64 - 16).a, 2**64 - 16)
+            with self.assertRaisesRegex(ValueError, f"^stream{text}"): d.quantize(16, 16, 16, **rows, stream=wrong)
+        self.assertEqual(d.arguments(a=2**64 - 16, **EXTENTS).a, 2**64 - 16)
 
 
 class Capsules(unittest.TestCase):
@@ -439,7 +507,7 @@ class Capsules(unittest.TestCase):
 
     def test_arguments_hold_buffers_and_objects(self):
         buffer, tensor = bytearray(64), Bytes(1 << 40, 64)
-        args, gone = d.arguments(a=buffer, b1=tensor), weakref.ref(tensor)
+        args, gone = d.arguments(a=buffer, b1=tensor, m=1, n=1, k=64), weakref.ref(tensor)
         del tensor
         with self.assertRaises(BufferError): buffer.extend(b"x")  # which could move it
         self.assertIsNotNone(gone())
@@ -454,7 +522,7 @@ class Capsules(unittest.TestCase):
 
     def test_nothing_is_written_to_a_copy(self):
         copy = Tensor(bytearray(3 * 8 * 2), BF16, (3, 8), read_only=2)  # the flag of a copy
-        with self.assertRaisesRegex(ValueError, "^c: this memory is read-only, or a copy"):
+        with self.assertRaisesRegex(ValueError, "^out: this memory is read-only, or a copy"):
             d.reference_host(*self.inputs(), copy)
 
 

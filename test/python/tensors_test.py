@@ -148,7 +148,7 @@ class Refusals(unittest.TestCase):
         matrix = on_gpu(codes(24 * 64), UINT8, (24, 64))
         self.refused(ValueError, "b1: its shape says k=256, and k=128", lambda p: p.b.__setitem__(
             0, on_gpu(codes(40 * 128), UINT8, (40, 128))))
-        self.refused(ValueError, "c: its shape says m=23", set_("out", empty(BF16, (23, 40))))
+        self.refused(ValueError, "out: its shape says m=23", set_("out", empty(BF16, (23, 40))))
         self.refused(ValueError, "a: its shape says m=24, and m=25", m=25)
         self.refused(ValueError, "a: the strides", set_("a", Tensor(matrix.memory, UINT8, (24, 64), (1, 24))))
         self.refused(ValueError, "a: the strides", set_("a", Tensor(matrix.memory, UINT8, (24, 64), (0, 1))))
@@ -168,17 +168,18 @@ class Refusals(unittest.TestCase):
         copies, fields = p.on_host()
         with self.assertRaisesRegex(ValueError, "b1: lies in device memory"):
             d.reference_host(copies[0], p.b[0], *copies[2:], **fields)
-        with self.assertRaisesRegex(ValueError, "c: this memory is read-only"):
+        with self.assertRaisesRegex(ValueError, "out: this memory is read-only"):
             d.reference_host(*copies[:-1], bytes(24 * 40 * 2), **fields, m=24)
         copies[-1].read_only = True
-        with self.assertRaisesRegex(ValueError, "c: this memory is read-only"): d.reference_host(*copies, **fields)
+        with self.assertRaisesRegex(ValueError, "out: this memory is read-only"): d.reference_host(*copies, **fields)
 
     def test_fields(self):
         self.refused(TypeError, "bias: dualgemm_args_t has no such field", bias=0)
         self.refused(TypeError, "struct_size", struct_size=8)
-        self.refused(OverflowError, "max_sms=4294967297: the field has 32 bits", max_sms=2**32 + 1)
-        self.refused(OverflowError, "batch=2147483648: the field has 32 bits", batch=2**31)
-        self.refused(OverflowError, "flags=-1: the field has 32 bits", flags=-1)
+        self.refused(TypeError, "^c: dualgemm_args_t has no such field", c=16)  # it is `out`
+        self.refused(ValueError, "max_sms=4294967297: the field has 32 bits", max_sms=2**32 + 1)
+        self.refused(ValueError, "batch=2147483648: the field has 32 bits", batch=2**31)
+        self.refused(ValueError, "flags=-1: the field has 32 bits", flags=-1)
         self.refused(TypeError, "bias1: a tensor has data_ptr", bias1=object())
 
     def test_errors_of_the_library(self):

@@ -6,7 +6,7 @@ import ctypes as _ctypes
 
 from . import _rules
 from ._arguments import (arguments, beside as _beside, complete as _complete, fill as _fill, in_place as _in_place,
-                         initialised as _initialised)
+                         initialised as _initialised, integer as _integer)
 from ._library import Error, load
 from ._structures import *  # noqa: F401,F403 -- the numbers of the header
 from ._structures import DTYPE_FP32, Device, InstanceInfo, QuantizeArgs, SfArgs
@@ -43,7 +43,7 @@ def select_instance(args, device):
 def instance_info(instance_id):
     """What the kernel of this id is and costs; ids are 1 .. instance_count()."""
     info = _initialised(InstanceInfo)
-    load().dualgemm_instance_info(instance_id, info)
+    load().dualgemm_instance_info(_integer("instance_id", instance_id), info)
     return info
 
 
@@ -80,7 +80,7 @@ def build_info():
 
 def sf_size(rows, k):
     """Bytes of the factors of a matrix in 128x4 atoms."""
-    return load().dualgemm_sf_size(rows, k)
+    return load().dualgemm_sf_size(_integer("rows", rows), _integer("k", k))
 
 
 def _quantize_args(x, q, sf, fields, kind):

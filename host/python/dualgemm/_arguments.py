@@ -1,5 +1,6 @@
 """Argument structures from tensors: what their shapes and strides say is filled in, and what disagrees is refused."""
 import ctypes
+import operator
 
 from . import _structures as s
 from ._library import load
@@ -8,6 +9,8 @@ from ._tensors import CPU, CUDA, view
 
 _KINDS = {CPU: "host", CUDA: "device", 3: "pinned host", 13: "managed"}  # of memory, as DLPack numbers them
 _EVERYWHERE = (None, 3, 13)
+_FIELDS = {"out": "c"}  # of arguments that are named otherwise
+_EXTENTS = ("m", "n", "k", "rows")
 
 
 def initialised(kind):
@@ -25,22 +28,33 @@ def _put_view(structure, name, tensor):
     return found.address
 
 
+def integer(name, value, kind=ctypes.c_int32):
+    """The value, if this type of ctypes, which cuts what is too large, holds it."""
+    try:
+        value = operator.index(value)
+    except TypeError:
+        raise ValueError(f"{name}={value!r}: an integer is needed") from None
+    if kind(value).value != value: raise ValueError(f"{name}={value}: the field has {8 * ctypes.sizeof(kind)} bits")
+    return value
+
+
 def _put_number(structure, name, value):
     kind = dict(structure._fields_)[name]
-    if kind not in (ctypes.c_float, ctypes.c_char * 68):
-        value = int(value)
-        if kind(value).value != value:  # ctypes cuts what is too large
-            raise OverflowError(f"{name}={value}: the field has {8 * ctypes.sizeof(kind)} bits")
-    setattr(structure, name, value)
+    if kind not in (ctypes.c_float, ctypes.c_char * 68): value = integer(name, value, kind)
+    try:
+        setattr(structure, name, value)
+    except (TypeError, ValueError, OverflowError) as error:  # which do not say of what
+        raise ValueError(f"{name}={value!r}: {error}") from None
 
 
 def fill(structure, fields):
     """Sets fields by their names; tensors become addresses. The structure holds the tensors by their views."""
     types, structure.views = dict(structure._fields_), {}
     for name, value in fields.items():
-        if name not in types or name == "struct_size":
+        field = _FIELDS.get(name, name)
+        if field not in types or name in ("struct_size", *_FIELDS.values()):
             raise TypeError(f"{name}: {type(structure).__doc__} has no such field that a program sets")
-        if types[name] is ctypes.c_void_p: setattr(structure, name, _put_view(structure, name, value))
+        if types[field] is ctypes.c_void_p: setattr(structure, field, _put_view(structure, name, value))
         else: _put_number(structure, name, value)
     return structure
 
@@ -59,7 +73,7 @@ class _Shapes:
 
     def __init__(self, structure, rules, fields):
         self.structure, self.rules, self.fields = structure, rules, fields
-        self.found = {name: fields[name] for name in ("m", "n", "k", "rows") if name in fields}
+        self.found = {name: fields[name] for name in _EXTENTS if name in fields}
         self.problems = {}
 
     def agree(self, name, extent, value):
@@ -77,13 +91,21 @@ class _Shapes:
         per = tensor.bits // bits
         problems, rows, columns = (1, *tensor.shape)[-3:]
         stride, pitch, step = (0, *tensor.strides)[-3:]
-        if (columns > 1 and step != 1) or (rows > 1 and pitch < columns) or (problems > 1 and stride < 1):
+        empty = 0 in tensor.shape  # then strides say nothing
+        wrong = (columns > 1 and step != 1) or (rows > 1 and pitch < columns) or (problems > 1 and stride < 1)
+        if wrong and not empty:
             raise ValueError(f"{name}: the strides {tensor.strides} are not those of rows one behind the other")
         self.agree(name, rule.rows, rows)
         self.agree(name, rule.columns, columns * per * rule.per)
         self.problems[name] = problems
-        if rows > 1: self.put(rule.pitch, pitch * per)
-        if problems > 1: self.put(rule.stride, stride * per)
+        if rows > 1 and not empty: self.put(rule.pitch, pitch * per)
+        if problems > 1 and not empty: self.put(rule.stride, stride * per)
+
+    def put_extents(self):
+        for extent in _EXTENTS:
+            if extent in self.found: _put_number(self.structure, extent, self.found[extent])
+            elif hasattr(self.structure, extent):
+                raise ValueError(f"{extent}: neither given nor known from the shape of a tensor")
 
     def count_problems(self):
         """A batch, or groups, is a first dimension of all matrices; with OFFSETS, of B1 and B2 alone."""
@@ -128,7 +150,7 @@ def complete(kind, rules, fields):
     for name, tensor in structure.views.items():
         _check_element(structure, name, rules[name])
         if isinstance(rules[name].pitch, str) and len(tensor.shape or ()) > 1: shapes.matrix(name, rules[name], tensor)
-    for extent, value in shapes.found.items(): _put_number(structure, extent, value)
+    shapes.put_extents()
     shapes.count_problems()
     for name in structure.views: _check_size(structure, name, rules[name])
     return structure
@@ -145,5 +167,5 @@ def beside(structure, name, tensor, rule):
 def arguments(a=None, b1=None, b2=None, sfa=None, sfb1=None, sfb2=None, out=None, alpha1=1.0, alpha2=1.0, **fields):
     """dualgemm_args_t for these tensors. m, n, k, batch or groups, pitches, strides and the types of C, D1, D2 and the
     biases come from the tensors as far as they know them; every other field, and any of these, may be given by name."""
-    return complete(s.Args, ARGS, {"a": a, "b1": b1, "b2": b2, "sfa": sfa, "sfb1": sfb1, "sfb2": sfb2, "c": out,
+    return complete(s.Args, ARGS, {"a": a, "b1": b1, "b2": b2, "sfa": sfa, "sfb1": sfb1, "sfb2": sfb2, "out": out,
                                    "alpha1": alpha1, "alpha2": alpha2, **fields})

@@ -12,7 +12,7 @@ _BITS = {E2M1: 4, UE4M3: 8, "bfloat16": 16, "float16": 16, FP32: 32, FP64: 64, I
 # groups follow each other; one for all, or with a stride one for each.
 EACH, BY_ROW, SHARED = range(3)
 ATOMS = object()  # in the place of a pitch: the rows lie in 128x4 atoms
-OUTPUTS = {"c", "sfc", "d1", "d2", "amax_out", "workspace", "y", "dst", "q", "sf", "tensor_scales", "row_scale"}
+OUTPUTS = {"out", "sfc", "d1", "d2", "amax_out", "workspace", "y", "dst", "q", "sf", "tensor_scales", "row_scale"}
 
 
 class Tensor(NamedTuple):
@@ -66,6 +66,7 @@ def _group_rows(args):
     return args.groups + (args.group_mode == GROUP_OFFSETS)
 
 
+# By the names that arguments have in Python: `out` is the field c.
 ARGS = {
     "a": Tensor(E2M1, "m", "k", BY_ROW, "lda", "batch_stride_a"),
     "b1": Tensor(E2M1, "n", "k", EACH, "ldb1", "batch_stride_b1"),
@@ -73,7 +74,7 @@ ARGS = {
     "sfa": Tensor(UE4M3, "m", "k", BY_ROW, ATOMS, "batch_stride_sfa"),
     "sfb1": Tensor(UE4M3, "n", "k", EACH, ATOMS, "batch_stride_sfb1"),
     "sfb2": Tensor(UE4M3, "n", "k", EACH, ATOMS, "batch_stride_sfb2"),
-    "c": Tensor("c_dtype", "m", "n", BY_ROW, "ldc", "batch_stride_c"),
+    "out": Tensor("c_dtype", "m", "n", BY_ROW, "ldc", "batch_stride_c"),
     "d1": Tensor("d_dtype", "m", "n", BY_ROW, "ldd1", "batch_stride_d1"),
     "d2": Tensor("d_dtype", "m", "n", BY_ROW, "ldd2", "batch_stride_d2"),
     "sfc": Tensor(UE4M3, "m", "n", BY_ROW, ATOMS, "batch_stride_sfc"),

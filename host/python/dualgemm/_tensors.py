@@ -164,4 +164,8 @@ def stream_handle(stream):
     if hasattr(stream, "__cuda_stream__"):
         said = stream.__cuda_stream__
         stream = (said() if callable(said) else said)[1]
-    return _fits(int(getattr(stream, "cuda_stream", stream)), "stream")
+    handle = getattr(stream, "cuda_stream", stream)
+    # A handle may convert to its number, as those of NVIDIA's own bindings do; a float is none.
+    if not hasattr(handle, "__index__") and (hasattr(handle, "__float__") or not hasattr(handle, "__int__")):
+        raise ValueError(f"stream={handle!r}: neither a number nor a stream")
+    return _fits(int(handle), "stream")

@@ -137,7 +137,8 @@ std::vector<StoredTensor> read_safetensors(Bytes file) {
   uint64_t length = 0;
   for (uint64_t i = 0; i < kLengthBytes; ++i) length |= uint64_t{file[i]} << (8 * i);
   if (length > kMostHeaderBytes)
-    throw FormatError("a header of " + std::to_string(length) + " bytes: at most 100,000,000 are read");
+    throw FormatError("neither GGUF nor safetensors, whose header would have " + std::to_string(length) +
+                      " bytes: at most 100,000,000 are read");
   if (length > file.size() - kLengthBytes)
     throw FormatError("cut off in its header, of which there are " +
                       std::to_string(file.size() - kLengthBytes) + " of " + std::to_string(length) +

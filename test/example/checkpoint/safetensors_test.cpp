@@ -119,6 +119,10 @@ TEST_CASE("safetensors: a header longer than the file, or than is read, is refus
   CHECK_THROWS_WITH(read_safetensors(file_of("{}", 0, 3)), contains("cut off in its header"));
   CHECK_THROWS_WITH(read_safetensors(file_of("{}", 0, 100'000'001)), contains("at most 100,000,000"));
   CHECK_THROWS_WITH(read_safetensors(file_of("{}", 0, ~uint64_t{0})), contains("at most 100,000,000"));
+  const std::string text = "root:x:0:0:root:/root:/bin/bash\n";
+  CHECK_THROWS_WITH(
+      read_safetensors(std::vector<uint8_t>(text.begin(), text.end())),
+      contains("neither GGUF nor safetensors, whose header would have 3475222254926655346 bytes"));
 }
 
 TEST_CASE("safetensors: a million brackets end at the third", "[checkpoint][safetensors]") {

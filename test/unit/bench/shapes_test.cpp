@@ -54,7 +54,6 @@ TEST_CASE("what is no shape is refused, by name", "[bench]") {
                            "0x8x32",
                            "1x0x32",
                            "1x8x0",
-                           "1x8x48",
                            "0*1x8x32",
                            "2*offsets:1x8x32",
                            "groups:1x8x32",
@@ -77,6 +76,14 @@ TEST_CASE("what is no shape is refused, by name", "[bench]") {
   std::string many = "masked:1";
   for (int i = 0; i < DUALGEMM_MAX_GROUPS; ++i) many += ",1";
   CHECK_THROWS_WITH(parse_shape(many + "x8x32"), contains("too many"));
+}
+
+TEST_CASE("a shape whose rows would have gaps is a shape, which the benchmark refuses", "[bench]") {
+  CHECK_NOTHROW(bench::check_compact(parse_shape("1x8x64")));
+  for (const char* text : {"1x8x48", "100x7x33", "2*1x8x1", "masked:4x8x16"}) {
+    INFO(text);
+    CHECK_THROWS_WITH(bench::check_compact(parse_shape(text)), contains("K % 32 == 0"));
+  }
 }
 
 TEST_CASE("skewed rows add up, and are distributed like an exponential", "[bench]") {

@@ -167,6 +167,14 @@ TEST_CASE("the machine is chosen by option or environment, and an unknown one li
   CHECK(unknown.status == 2);
   CHECK_THAT(unknown.text, contains("no machine is named \"b100\"; the machines are B200, B300, H200"));
 
+  const auto beside = [&](const std::string& machine, const std::string& options) {
+    return shell("SIM_MACHINE=" + machine + " " COMMAND " " + options + program);
+  };
+  CHECK_THAT(beside("h200", "").text, contains("nothing that the H200"));
+  CHECK(beside("h200", "--machine b200 ").status == 0);
+  CHECK(beside("", "").status == 0);
+  CHECK(beside("b100", "").status == 2);
+
   const std::string runtime = std::filesystem::path(COMMAND).parent_path() / "sim";
   const auto run = [&](const std::string& machine) {
     return shell("SIM_MACHINE=" + machine + " LD_LIBRARY_PATH=" + runtime + " " + program);
