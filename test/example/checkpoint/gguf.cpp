@@ -23,6 +23,7 @@ struct Type {
   const char* name;
   uint64_t elements, bytes;  // of a block
 };
+// The numbers are those of enum ggml_type, in ggml's ggml.h.
 const std::map<uint32_t, Type> kTypes = {{0, {"F32", 1, 4}},  {1, {"F16", 1, 2}},   {24, {"I8", 1, 1}},
                                          {25, {"I16", 1, 2}}, {26, {"I32", 1, 4}},  {27, {"I64", 1, 8}},
                                          {28, {"F64", 1, 8}}, {30, {"BF16", 1, 2}}, {40, {"NVFP4", 64, 36}}};
