@@ -8,6 +8,7 @@
 
 #include "dualgemm.h"
 #include "measure.h"
+#include "operands.h"
 #include "product.h"
 
 namespace bench {
@@ -17,7 +18,7 @@ struct BaselineWay {
   OperandFormat format;
   int gemms;
 
-  // Returns "bf16, 1 GEMM".
+  // Returns "fp16, 1 GEMM".
   std::string text() const;
 };
 
@@ -27,20 +28,24 @@ struct BaselineTime {
   std::string error = {};  // why there is no time
 };
 
+// A way that has been verified and may be timed, by the fastest of the algorithms that cuBLASLt proposes.
+struct Baseline {
+  BaselineWay way;
+  Launch launch = {};
+  std::string error = {};  // why there is no launch
+};
+
 // Returns the ways that the device can take for the shape, or says why there are none. `library` is null
 // where there is none.
 std::vector<BaselineWay> baseline_ways(const lt::Library* library, const Shape& shape,
                                        const Epilogue& epilogue, const dualgemm_device_t& device,
                                        std::string* why_none);
 
-// Returns what computes C of the input sets of `workload` in this way, by the first algorithm that `library`
-// proposes.
-Launch baseline_launch(const lt::Library& library, const Workload& workload, const BaselineWay& way);
-
-// Verifies and times each on the input sets of `workload`, which launches the last one from then on. What
+// Prepares each way to compute the input sets of `workload`, whose operands these are, and verifies it. What
 // goes wrong is said in the result.
-std::vector<BaselineTime> time_baselines(const lt::Library& library, Workload* workload,
-                                         const std::vector<BaselineWay>& ways, int samples, int repeats);
+std::vector<Baseline> prepare_baselines(const lt::Library& library, Workload* workload,
+                                        SharedOperands* operands, const std::vector<BaselineWay>& ways,
+                                        int samples);
 
 // Returns the fastest that has a time, or null.
 const BaselineTime* fastest(const std::vector<BaselineTime>& times);

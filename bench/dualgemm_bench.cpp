@@ -57,6 +57,7 @@ auto number_of(const List& list, const std::string& name) {
 
 struct Options {
   std::vector<std::string> suites{"contest"}, shapes;
+  std::vector<std::string> contenders;
   std::string dtype = "fp16", activation = "SWIGLU", json_path, compare_path, ablation;
   int repeats = 20, input_sets = 50, samples = 1000;
   bool verify_only = false, baseline_only = false, instances = false, model = false, cube = false,
@@ -137,6 +138,12 @@ int run_ablations(const Options& options, const Place& place, const std::vector<
   return wrong == 0 ? 0 : 1;
 }
 
+std::vector<bench::ContenderFunctions> load_contenders(const std::vector<std::string>& paths) {
+  std::vector<bench::ContenderFunctions> out;
+  for (const std::string& path : paths) out.push_back(bench::load_contender(path));
+  return out;
+}
+
 // Prints a row for each shape, and then what the columns mean and how the times compare with earlier ones.
 int run_shapes(const Options& options, const Place& place, const std::vector<bench::Shape>& shapes,
                bench::Times times, const bench::Machine& machine, json report) {
@@ -148,8 +155,13 @@ int run_shapes(const Options& options, const Place& place, const std::vector<ben
     bench::check_comparable(old_report, report);
   }
   const bool timed = times != bench::Times::kModelled;
-  const bench::Effort effort{options.repeats,     options.input_sets,     options.samples,
-                             options.verify_only, !options.baseline_only, !options.verify_only};
+  const bench::Effort effort{options.repeats,
+                             options.input_sets,
+                             options.samples,
+                             options.verify_only,
+                             !options.baseline_only,
+                             !options.verify_only,
+                             load_contenders(options.contenders)};
   const dualgemm_device_t device = place.supported || timed ? place.device : bench::described_b200();
   const bench::Report table(times, machine, shapes);
   if (!timed) fmt::print("Nothing is timed: no Blackwell GPU here (found: {}).\n", place.name);
@@ -237,6 +249,11 @@ int main(int argc, char** argv) {
                "print the choices and the times that the cost model predicts and stop");
   app.add_flag("--baseline-only", options.baseline_only,
                "time cuBLASLt and an activation kernel alone; Hopper or newer")
+      ->excludes(verify_only)
+      ->excludes(ablation);
+  app.add_option(
+         "--contender", options.contenders,
+         "a kernel of somebody else's, timed in turns with the library (contender.h); may be repeated")
       ->excludes(verify_only)
       ->excludes(ablation);
   app.add_option("--json", options.json_path, "also write everything to this file");

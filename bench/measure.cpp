@@ -4,7 +4,6 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "budget.h"
 #include "inputs.h"
@@ -14,6 +13,7 @@ namespace {
 
 constexpr size_t kFlushBytes = size_t{512} << 20;  // four times the L2 of a B200
 constexpr int kFlushPasses = 16;  // 8 GiB written: over a millisecond, in which the launches queue up
+constexpr int kWarmUpReplays = 3;
 
 class Event {
  public:
@@ -21,7 +21,7 @@ class Event {
   ~Event() { cudaEventDestroy(event_); }
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
-  void record(cudaStream_t stream) { check_cuda(cudaEventRecord(event_, stream), "cudaEventRecord"); }
+  void record(cudaStream_t stream) const { check_cuda(cudaEventRecord(event_, stream), "cudaEventRecord"); }
   double us_since(const Event& start) const {
     float ms;
     check_cuda(cudaEventElapsedTime(&ms, start.event_, event_), "cudaEventElapsedTime");
@@ -38,6 +38,38 @@ Timing summarise(std::vector<double> us) {
   return {at(0.5), at(0.1), at(0.9)};
 }
 
+// Calls `time` for each of `ways` in turns, `repeats` times, and summarises what it returned for each.
+std::vector<Timing> in_turns(size_t ways, int repeats, const std::function<double(size_t)>& time) {
+  std::vector<std::vector<double>> us(ways);
+  for (int repeat = 0; repeat < repeats; ++repeat)
+    for (size_t way = 0; way < ways; ++way) us[way].push_back(time(way));
+  std::vector<Timing> out;
+  for (const std::vector<double>& of_way : us) out.push_back(summarise(of_way));
+  return out;
+}
+
+// The launches of one way, as a graph.
+class Graph {
+ public:
+  Graph(cudaStream_t stream, const std::function<void()>& launch) : stream_(stream) {
+    check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+    launch();
+    cudaGraph_t graph = nullptr;
+    check_cuda(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+    const cudaError_t status = cudaGraphInstantiate(&executable_, graph, 0);
+    cudaGraphDestroy(graph);
+    check_cuda(status, "cudaGraphInstantiate");
+  }
+  ~Graph() { cudaGraphExecDestroy(executable_); }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  void replay() const { check_cuda(cudaGraphLaunch(executable_, stream_), "cudaGraphLaunch"); }
+
+ private:
+  cudaStream_t stream_;
+  cudaGraphExec_t executable_ = nullptr;
+};
+
 }  // namespace
 
 struct Workload::Impl {
@@ -51,9 +83,8 @@ struct Workload::Impl {
   }
   ~Impl() { cudaStreamDestroy(stream); }
 
-  void launch(const InputSet& x) const { launch_one(x.args(), stream); }
-  void launch_all() const {
-    for (const auto& set : sets) launch(*set);
+  void launch_all(const Launch& launch) const {
+    for (const auto& set : sets) launch(set->args(), stream);
   }
   void synchronize() const { check_cuda(cudaStreamSynchronize(stream), "the kernel"); }
 
@@ -64,11 +95,12 @@ struct Workload::Impl {
   Epilogue epilogue;
   Rng random;
   cudaStream_t stream = nullptr;
-  Launch launch_one = [](const dualgemm_args_t& args, cudaStream_t on) {
-    check(dualgemm_launch_ex(&args, on), "dualgemm_launch_ex");
-  };
   std::vector<std::unique_ptr<InputSet>> sets;
 };
+
+void launch_library(const dualgemm_args_t& args, cudaStream_t stream) {
+  check(dualgemm_launch_ex(&args, stream), "dualgemm_launch_ex");
+}
 
 Workload::Workload(const Shape& shape, const Epilogue& epilogue, int input_sets, uint64_t seed)
     : impl_(std::make_unique<Impl>(shape, epilogue, input_sets, seed)) {}
@@ -79,9 +111,7 @@ const Epilogue& Workload::epilogue() const { return impl_->epilogue; }
 int Workload::input_sets() const { return static_cast<int>(impl_->sets.size()); }
 const InputSet& Workload::input_set(int index) const { return *impl_->sets[static_cast<size_t>(index)]; }
 
-void Workload::use(Launch launch) { impl_->launch_one = std::move(launch); }
-
-std::string Workload::verify(int samples, Rounding rounding) {
+std::string Workload::verify(int samples, const Launch& launch, Rounding rounding) {
   const auto fill = [this](void* device, size_t bytes) {
     if (bytes > 0) check_cuda(cudaMemsetAsync(device, kUnwritten, bytes, impl_->stream), "cudaMemsetAsync");
   };
@@ -94,7 +124,7 @@ std::string Workload::verify(int samples, Rounding rounding) {
     const InputSet& x = *impl_->sets[set];
     fill(x.args().c, x.c_bytes());
     fill(x.args().sfc, x.sfc_bytes());
-    impl_->launch(x);
+    launch(x.args(), impl_->stream);
     impl_->synchronize();
     const Written written{download(x.args().c, x.c_bytes()), download(x.args().sfc, x.sfc_bytes())};
     const std::string text =
@@ -104,46 +134,36 @@ std::string Workload::verify(int samples, Rounding rounding) {
   return {};
 }
 
-Timing Workload::time_stream(int repeats) {
+std::vector<Timing> Workload::time_stream(const std::vector<Launch>& ways, int repeats) {
   const DeviceArray<uint8_t> flush(kFlushBytes);
-  Event start, stop;
-  std::vector<double> us;
-  impl_->launch_all();
-  for (int repeat = 0; repeat < repeats; ++repeat) {
+  const Event start, stop;
+  for (const Launch& way : ways) impl_->launch_all(way);
+  return in_turns(ways.size(), repeats, [&](size_t way) {
     impl_->synchronize();
-    for (int pass = 0; pass < kFlushPasses; ++pass) {
+    for (int pass = 0; pass < kFlushPasses; ++pass)
       check_cuda(cudaMemsetAsync(flush.data(), pass, kFlushBytes, impl_->stream), "cudaMemsetAsync");
-    }
     start.record(impl_->stream);
-    impl_->launch_all();
+    impl_->launch_all(ways[way]);
     stop.record(impl_->stream);
     impl_->synchronize();
-    us.push_back(stop.us_since(start) / static_cast<double>(impl_->sets.size()));
-  }
-  return summarise(us);
+    return stop.us_since(start) / static_cast<double>(impl_->sets.size());
+  });
 }
 
-Timing Workload::time_graph(int repeats) {
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t executable = nullptr;
-  check_cuda(cudaStreamBeginCapture(impl_->stream, cudaStreamCaptureModeThreadLocal),
-             "cudaStreamBeginCapture");
-  impl_->launch_all();
-  check_cuda(cudaStreamEndCapture(impl_->stream, &graph), "cudaStreamEndCapture");
-  check_cuda(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
-  const int warm_up = 3;
-  Event start, stop;
-  std::vector<double> us;
-  for (int repeat = -warm_up; repeat < repeats; ++repeat) {
+std::vector<Timing> Workload::time_graph(const std::vector<Launch>& ways, int repeats) {
+  std::vector<std::unique_ptr<Graph>> graphs;
+  for (const Launch& way : ways)
+    graphs.push_back(std::make_unique<Graph>(impl_->stream, [&] { impl_->launch_all(way); }));
+  const Event start, stop;
+  const auto time = [&](size_t way) {
     start.record(impl_->stream);
-    check_cuda(cudaGraphLaunch(executable, impl_->stream), "cudaGraphLaunch");
+    graphs[way]->replay();
     stop.record(impl_->stream);
     impl_->synchronize();
-    if (repeat >= 0) us.push_back(stop.us_since(start) / static_cast<double>(impl_->sets.size()));
-  }
-  check_cuda(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
-  check_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
-  return summarise(us);
+    return stop.us_since(start) / static_cast<double>(impl_->sets.size());
+  };
+  in_turns(ways.size(), kWarmUpReplays, time);
+  return in_turns(ways.size(), repeats, time);
 }
 
 }  // namespace bench

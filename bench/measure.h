@@ -23,6 +23,9 @@ struct Timing {
 // Computes C of one input set.
 using Launch = std::function<void(const dualgemm_args_t&, cudaStream_t)>;
 
+// The library does.
+void launch_library(const dualgemm_args_t& args, cudaStream_t stream);
+
 class Workload {
  public:
   Workload(const Shape& shape, const Epilogue& epilogue, int input_sets, uint64_t seed);
@@ -33,19 +36,19 @@ class Workload {
   int input_sets() const;
   const InputSet& input_set(int index) const;
 
-  // Says how the input sets are launched from now on; at first the library launches them.
-  void use(Launch launch);
-
   // Launches two input sets and compares `samples` outputs of each, or more if there are many problems, with
   // a double-precision reference. Returns the first mismatch, or an empty string.
-  std::string verify(int samples, Rounding rounding = Rounding::kOnce);
+  std::string verify(int samples, const Launch& launch = launch_library, Rounding rounding = Rounding::kOnce);
+
+  // Both time several ways to compute the input sets, in turns: each repeat times every way once, so that
+  // what clocks and temperature do meanwhile happens to all of them.
 
   // Times from launch to launch: flush L2, then one event pair around one launch per input set, back to back
   // on a stream.
-  Timing time_stream(int repeats);
+  std::vector<Timing> time_stream(const std::vector<Launch>& ways, int repeats);
 
-  // Times the same launches captured into one CUDA graph, with an event pair around each replay.
-  Timing time_graph(int repeats);
+  // Times the same launches captured into one CUDA graph for each way, with an event pair around each replay.
+  std::vector<Timing> time_graph(const std::vector<Launch>& ways, int repeats);
 
  private:
   struct Impl;

@@ -64,4 +64,26 @@ GpuState gpu_state(int ordinal) {
   return state;
 }
 
+// nvml.h, nvmlDeviceGetViolationStatus and nvmlViolationTime_t: a time stamp in microseconds, the time that a
+// policy held the clocks down in nanoseconds; policy 0 is that of power.
+std::optional<PowerReading> power_reading(int ordinal) {
+  struct {
+    unsigned long long reference_us, violation_ns;
+  } status = {};
+  void* const from = library();
+  Device device = nullptr;
+  if (from == nullptr || !find_device(from, ordinal, &device)) return {};
+  constexpr int kPowerPolicy = 0;
+  const auto ask = find<int(Device, int, void*)>(from, "nvmlDeviceGetViolationStatus");
+  if (ask == nullptr || ask(device, kPowerPolicy, &status) != kSuccess) return {};
+  return PowerReading{status.reference_us, status.violation_ns};
+}
+
+std::optional<double> power_limited_share(const std::optional<PowerReading>& before,
+                                          const std::optional<PowerReading>& after) {
+  if (!before || !after || after->at_us <= before->at_us) return {};
+  const double limited_us = static_cast<double>(after->limited_ns - before->limited_ns) * 1e-3;
+  return limited_us / static_cast<double>(after->at_us - before->at_us);
+}
+
 }  // namespace bench

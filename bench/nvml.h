@@ -2,6 +2,7 @@
 // run time, so that neither a build nor a run needs it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -17,5 +18,14 @@ struct GpuState {
 
 // `ordinal` is that of the CUDA runtime.
 GpuState gpu_state(int ordinal);
+
+// What share of the time from one reading to a later one the power limit held the clocks down; nothing where
+// either is not known.
+struct PowerReading {
+  uint64_t at_us, limited_ns;  // limited_ns: since the driver was loaded
+};
+std::optional<PowerReading> power_reading(int ordinal);
+std::optional<double> power_limited_share(const std::optional<PowerReading>& before,
+                                          const std::optional<PowerReading>& after);
 
 }  // namespace bench

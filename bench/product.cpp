@@ -36,7 +36,8 @@ Product::Product(const lt::Library& library, const ProductShape& shape)
 Product::~Product() { destroy(); }
 
 void Product::describe(const ProductShape& s) {
-  const int type = scaled_ ? lt::kReal4FE2M1 : lt::kReal16BF;
+  const int of_products = products_are_fp16(s.format) ? lt::kReal16F : lt::kReal16BF;
+  const int type = scaled_ ? lt::kReal4FE2M1 : of_products;
   check(library_.desc_create(&desc_, lt::kCompute32F, lt::kReal32F), "cublasLtMatmulDescCreate");
   const auto set = [this](lt::DescAttribute which, int32_t value) {
     check(library_.desc_set(desc_, which, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
@@ -48,7 +49,7 @@ void Product::describe(const ProductShape& s) {
   }
   b_ = layout(library_, type, s.k, s.n, s.k, s.batch, s.b_stride);
   a_ = layout(library_, type, s.k, s.m, s.k, s.batch, s.a_stride);
-  d_ = layout(library_, lt::kReal16BF, s.n, s.m, s.d_pitch, s.batch, s.d_stride);
+  d_ = layout(library_, of_products, s.n, s.m, s.d_pitch, s.batch, s.d_stride);
   check(library_.preference_create(&preference_), "cublasLtMatmulPreferenceCreate");
   const size_t bytes = kWorkspaceBytes;
   check(library_.preference_set(preference_, lt::kMaxWorkspaceBytes, &bytes, sizeof bytes), "workspace");

@@ -1,4 +1,4 @@
-// product.h -- one GEMM by cuBLASLt: D = A B^T in bf16, of bf16 or NVFP4 operands.
+// product.h -- one GEMM by cuBLASLt: D = A B^T of fp16, bf16 or NVFP4 operands.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,7 +10,15 @@
 
 namespace bench {
 
-enum class OperandFormat { kBf16, kNvfp4 };
+enum class OperandFormat { kFp16, kBf16, kNvfp4 };
+
+constexpr const char* format_name(OperandFormat format) {
+  constexpr const char* kNames[] = {"fp16", "bf16", "nvfp4"};
+  return kNames[static_cast<int>(format)];
+}
+
+// Products of NVFP4 operands are bf16, others are what their operands are.
+constexpr bool products_are_fp16(OperandFormat format) { return format == OperandFormat::kFp16; }
 
 // A [m, k] and B [n, k] are compact, of D [m, n] the rows are d_pitch elements apart. Problems of a batch are
 // as many elements apart as the strides say.

@@ -69,8 +69,18 @@ json modelled_json(const Modelled& m) {
 }
 
 json baseline_json(const BaselineTime& time) {
-  json out = {{"operands", time.way.format == OperandFormat::kBf16 ? "bf16" : "nvfp4"},
-              {"gemms", time.way.gemms}};
+  json out = {{"operands", format_name(time.way.format)}, {"gemms", time.way.gemms}};
+  if (!time.error.empty()) {
+    out["error"] = time.error;
+    return out;
+  }
+  out["stream"] = to_json(time.stream);
+  out["graph"] = to_json(time.graph);
+  return out;
+}
+
+json contender_json(const ContenderTime& time) {
+  json out = {{"name", time.name}, {"exact", time.exact}};
   if (!time.error.empty()) {
     out["error"] = time.error;
     return out;
@@ -130,7 +140,9 @@ json to_json(const Result& result, const Machine& machine) {
   if (result.stream) row["stream"] = to_json(*result.stream);
   if (result.graph) row["graph"] = to_json(*result.graph);
   if (result.sm_mhz) row["sm_mhz"] = *result.sm_mhz;
+  if (result.power_limited) row["power_limited"] = *result.power_limited;
   for (const BaselineTime& time : result.baselines) row["baselines"].push_back(baseline_json(time));
+  for (const ContenderTime& time : result.contenders) row["contenders"].push_back(contender_json(time));
   if (!result.no_baseline.empty()) row["no_baseline"] = result.no_baseline;
   if (const BaselineTime* best = fastest(result.baselines); best && result.stream)
     row["speed_up"] = best->stream.median_us / result.stream->median_us;

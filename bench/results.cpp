@@ -41,6 +41,39 @@ void describe(Result* result, const Epilogue& epilogue, const dualgemm_device_t&
   result->modelled = modelled(*result->budget->instance, result->shape, epilogue, device);
 }
 
+namespace {
+
+// Times the library, if it is to be, and all else that runs, each in its turn.
+void time_in_turns(Result* result, Workload* workload, const std::vector<Baseline>& baselines,
+                   const std::vector<Contender>& contenders, const Effort& effort) {
+  std::vector<Launch> ways;
+  if (effort.library) ways.push_back(launch_library);
+  for (const Baseline& baseline : baselines)
+    if (baseline.launch) ways.push_back(baseline.launch);
+  for (const Contender& contender : contenders)
+    if (contender.launch) ways.push_back(contender.launch);
+  const std::vector<Timing> stream = workload->time_stream(ways, effort.repeats),
+                            graph = workload->time_graph(ways, effort.repeats);
+  size_t next = 0;
+  const auto take = [&](auto* time) {
+    time->stream = stream[next];
+    time->graph = graph[next++];
+  };
+  if (effort.library) take(result);
+  for (const Baseline& baseline : baselines) {
+    BaselineTime& time = result->baselines.emplace_back(BaselineTime{baseline.way});
+    time.error = baseline.error;
+    if (baseline.launch) take(&time);
+  }
+  for (const Contender& contender : contenders) {
+    ContenderTime& time = result->contenders.emplace_back(ContenderTime{contender.name, contender.exact});
+    time.error = contender.error;
+    if (contender.launch) take(&time);
+  }
+}
+
+}  // namespace
+
 void measure(Result* result, const Epilogue& epilogue, const dualgemm_device_t& device,
              const Effort& effort) {
   check_compact(result->shape);
@@ -56,21 +89,25 @@ void measure(Result* result, const Epilogue& epilogue, const dualgemm_device_t& 
       throw std::runtime_error("wrong: " + wrong);
     result->verified = true;
     if (effort.verify_only) return;
-    show_progress(name + ": timing");
-    result->stream = workload.time_stream(effort.repeats);
-    result->sm_mhz = gpu_state(device.ordinal).sm_mhz;
-    result->graph = workload.time_graph(effort.repeats);
   }
-  if (!effort.baseline) return;
-  const lt::Library* const library = lt::library();
-  const std::vector<BaselineWay> ways =
-      baseline_ways(library, result->shape, epilogue, device, &result->no_baseline);
-  if (!ways.empty())
-    result->baselines = time_baselines(*library, &workload, ways, effort.samples, effort.repeats);
-  if (effort.library) return;
+  SharedOperands operands(workload);
+  std::vector<Baseline> baselines;
+  if (effort.baseline) {
+    const lt::Library* const library = lt::library();
+    const std::vector<BaselineWay> ways =
+        baseline_ways(library, result->shape, epilogue, device, &result->no_baseline);
+    if (ways.empty() && !effort.library) throw std::runtime_error(result->no_baseline);
+    if (!ways.empty()) baselines = prepare_baselines(*library, &workload, &operands, ways, effort.samples);
+  }
+  const std::vector<Contender> contenders =
+      prepare_contenders(effort.contenders, &workload, &operands, effort.samples);
+  show_progress(name + ": timing");
+  const std::optional<PowerReading> before = power_reading(device.ordinal);
+  time_in_turns(result, &workload, baselines, contenders, effort);
   result->sm_mhz = gpu_state(device.ordinal).sm_mhz;
-  if (ways.empty()) throw std::runtime_error(result->no_baseline);
-  if (fastest(result->baselines) == nullptr) throw std::runtime_error(result->baselines.front().error);
+  result->power_limited = power_limited_share(before, power_reading(device.ordinal));
+  if (!effort.library && fastest(result->baselines) == nullptr)
+    throw std::runtime_error(result->baselines.front().error);
 }
 
 }  // namespace bench

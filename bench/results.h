@@ -9,6 +9,7 @@
 
 #include "baseline.h"
 #include "budget.h"
+#include "contenders.h"
 #include "measure.h"
 #include "modelled.h"
 #include "shapes.h"
@@ -24,8 +25,11 @@ struct Result {
   bool verified = false;
   std::optional<Timing> stream = {}, graph = {};
   std::optional<unsigned> sm_mhz = {};  // just after these
+  std::optional<double> power_limited =
+      {};  // the share of the time that the power limit held the clocks down
   std::vector<BaselineTime> baselines = {};
   std::string no_baseline = {};  // why there are none
+  std::vector<ContenderTime> contenders = {};
 
   // Returns the time from launch to launch: measured, else modelled, else none.
   std::optional<double> us() const;
@@ -40,8 +44,9 @@ std::vector<Result> run_all(const std::vector<Shape>& shapes, const std::functio
 struct Effort {
   int repeats, input_sets, samples;
   bool verify_only;
-  bool library;   // the library itself is verified and timed
-  bool baseline;  // so is what it is compared with
+  bool library;                                     // the library itself is verified and timed
+  bool baseline;                                    // so is what it is compared with
+  std::vector<ContenderFunctions> contenders = {};  // and these
 };
 
 // Fills in what is known without running anything; throws std::runtime_error for what the library or the

@@ -64,7 +64,8 @@ double flops_of(const Shape& shape) { return 4.0 * static_cast<double>(shape.row
 // Returns "31.95 bf16 1" for one GEMM.
 std::string way_text(const BaselineTime& time) {
   return fmt::format("{} {} {}", us_text(time.stream.median_us),
-                     time.way.format == OperandFormat::kBf16 ? "bf16" : "fp4", time.way.gemms);
+                     time.way.format == OperandFormat::kNvfp4 ? "fp4" : format_name(time.way.format),
+                     time.way.gemms);
 }
 
 }  // namespace
@@ -141,7 +142,18 @@ std::string Report::measured_row(const Result& result) const {
     cells.insert(cells.end(),
                  {way_text(*baseline), fmt::format("{:.2f}", baseline->stream.median_us / t.median_us)});
   else cells.push_back("-");
-  return line(result, cells);
+  std::string text = line(result, cells);
+  for (const ContenderTime& time : result.contenders) {
+    const std::string what = time.name + (time.exact ? "" : ", with other weights") + ": ";
+    text +=
+        wrapped(what + (time.error.empty() ? fmt::format("{} us, {:.2f} of ours",
+                                                         range_text(time.stream.median_us, time.stream.p10_us,
+                                                                    time.stream.p90_us, us_text),
+                                                         time.stream.median_us / t.median_us)
+                                           : time.error),
+                2);
+  }
+  return text;
 }
 
 std::string Report::baseline_rows(const Result& result) const {
@@ -182,7 +194,11 @@ std::string Report::legend(const std::vector<Result>& results) const {
         reasons.insert(compact(result.shape) + ", " + time.way.text() + ": " + time.error);
   }
   if (measured && any)
-    explain("baseline: us of cuBLASLt in bf16 or fp4, with 1 or 2 GEMMs, and an activation kernel.");
+    explain("baseline: us of cuBLASLt in fp16, bf16 or fp4, with 1 or 2 GEMMs, and an activation kernel.");
+  for (const Result& result : results)
+    if (result.power_limited.value_or(0) > 0)
+      text += wrapped(fmt::format("{}: the power limit held the clocks down for {:.0f} % of the time.",
+                                  compact(result.shape), *result.power_limited * 100));
   for (const std::string& reason : reasons) text += wrapped("No baseline: " + reason + ".");
   return text;
 }

@@ -52,6 +52,7 @@ __device__ float factor_of(uint8_t code) {
 }
 
 // Each thread writes the 16 elements that share a scale factor.
+template <class Out>
 __global__ void __launch_bounds__(kThreads)
     dequantise(const uint2* codes, const uint8_t* scales, int32_t rows, int32_t blocks, uint4* out) {
   const int32_t block = static_cast<int32_t>(blockIdx.x) * kThreads + static_cast<int32_t>(threadIdx.x);
@@ -65,7 +66,7 @@ __global__ void __launch_bounds__(kThreads)
     const uint2 elements = codes[at];
     const auto eight = [factor](uint32_t nibbles) {
       const auto two = [factor](uint32_t pair) {
-        return Bf16::pack(decoded(pair) * factor, decoded(pair >> 4) * factor);
+        return Out::pack(decoded(pair) * factor, decoded(pair >> 4) * factor);
       };
       return uint4{two(nibbles), two(nibbles >> 8), two(nibbles >> 16), two(nibbles >> 24)};
     };
@@ -110,12 +111,13 @@ cudaError_t launch_typed(const Products& x, const Extents& extents, void* c, cud
 
 }  // namespace
 
-cudaError_t launch_dequantise(const void* codes, const void* scales, int32_t rows, int32_t k, void* bf16,
-                              cudaStream_t stream) {
+cudaError_t launch_dequantise(const void* codes, const void* scales, int32_t rows, int32_t k,
+                              dualgemm_dtype_t dtype, void* out, cudaStream_t stream) {
   const int32_t blocks = k / dualgemm::kSfBlock;
-  dequantise<<<grid_of(blocks, rows), kThreads, 0, stream>>>(static_cast<const uint2*>(codes),
-                                                             static_cast<const uint8_t*>(scales), rows,
-                                                             blocks, static_cast<uint4*>(bf16));
+  const auto kernel = dtype == DUALGEMM_DTYPE_BF16 ? dequantise<Bf16> : dequantise<Fp16>;
+  kernel<<<grid_of(blocks, rows), kThreads, 0, stream>>>(static_cast<const uint2*>(codes),
+                                                         static_cast<const uint8_t*>(scales), rows, blocks,
+                                                         static_cast<uint4*>(out));
   return cudaGetLastError();
 }
 

@@ -11,10 +11,10 @@
 
 namespace bench {
 
-// Writes the NVFP4 elements of `rows` compact rows, with their scale factors in atoms of 128x4, as bf16,
-// which holds each of them exactly. k is a multiple of 32.
-cudaError_t launch_dequantise(const void* codes, const void* scales, int32_t rows, int32_t k, void* bf16,
-                              cudaStream_t stream);
+// Writes the NVFP4 elements of `rows` compact rows, with their scale factors in atoms of 128x4, as FP16 or
+// BF16, either of which holds each of them exactly. k is a multiple of 32.
+cudaError_t launch_dequantise(const void* codes, const void* scales, int32_t rows, int32_t k,
+                              dualgemm_dtype_t dtype, void* out, cudaStream_t stream);
 
 struct Products {
   const void *gates, *ups;

@@ -70,11 +70,12 @@ class Verifier {
   // moves by that, too; what it overflows to is not accounted for, and does not occur with these data.
   Expected preactivation(const Row& a, const Row& b, double alpha) const {
     const ref::Sum sum = ref::product(a.operand(), b.operand(), s_.k).sums[0];
-    if (rounding_ == Rounding::kBf16Products) {
+    if (rounding_ == Rounding::kFp16Products || rounding_ == Rounding::kBf16Products) {
       // The products of two operands are exact in fp32. Each addition loses less than an ulp of a sum that no
       // order makes larger than all magnitudes together.
       const double lost = 0x1p-23 * s_.k * magnitude(a, b);
-      const double error = lost + ref::conversion_error(ref::Format::kBf16, std::fabs(sum.exact) + lost);
+      const ref::Format to = rounding_ == Rounding::kFp16Products ? ref::Format::kFp16 : ref::Format::kBf16;
+      const double error = lost + ref::conversion_error(to, std::fabs(sum.exact) + lost);
       return {alpha * sum.exact, std::fabs(alpha) * error};
     }
     const double lost = *std::max_element(std::begin(sum.lost), std::end(sum.lost));

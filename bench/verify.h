@@ -12,8 +12,8 @@
 namespace bench {
 
 // Gate and up stay fp32 on their way to C, or are rounded to the type of C first, or are sums in fp32 of any
-// order that are rounded to bf16 before they meet their alphas.
-enum class Rounding { kOnce, kIntermediates, kBf16Products };
+// order that are rounded to fp16 or bf16 before they meet their alphas.
+enum class Rounding { kOnce, kIntermediates, kFp16Products, kBf16Products };
 
 // C and its factors of all problems of an input set, as they lie on the device.
 struct Written {

@@ -93,33 +93,46 @@ json print_ablations(const std::vector<Shape>& shapes, const AblationRun& run, i
     for (const Idea* idea : chosen(run.idea)) {
       clear_progress();
       print_title(shape, *idea, table);
-      Ratio ratio;
+      std::vector<json> of_idea;
+      std::vector<Launch> right;  // those that are verified, to be timed in turns
       for (const Way& way : idea->ways) {
-        json row = row_json(shape, *idea, way);
+        json& row = of_idea.emplace_back(row_json(shape, *idea, way));
         load(way);
-        workload.use([&way, &products](const dualgemm_args_t& args, cudaStream_t stream) {
+        const Launch launch_way = [&way, &products](const dualgemm_args_t& args, cudaStream_t stream) {
           launch(way, args, products, stream);
-        });
-        const std::string mismatch =
-            workload.verify(run.samples, way.two_pass ? Rounding::kIntermediates : Rounding::kOnce);
+        };
+        const std::string mismatch = workload.verify(
+            run.samples, launch_way, way.two_pass ? Rounding::kIntermediates : Rounding::kOnce);
         row["verified"] = mismatch.empty();
-        if (!mismatch.empty()) {
-          ++wrong;
-          row["error"] = "wrong: " + mismatch;
-          fmt::print("{}", wrapped(way.what + ": FAILED: wrong: " + mismatch));
+        if (mismatch.empty()) right.push_back(launch_way);
+        else row["error"] = "wrong: " + mismatch;
+        wrong += !mismatch.empty();
+      }
+      std::vector<Timing> stream, graph;
+      if (!run.verify_only) {
+        stream = workload.time_stream(right, run.repeats);
+        graph = workload.time_graph(right, run.repeats);
+      }
+      Ratio ratio;
+      size_t next = 0;
+      for (size_t i = 0; i < of_idea.size(); ++i) {
+        json& row = of_idea[i];
+        const Way& way = idea->ways[i];
+        if (row.contains("error")) {
+          fmt::print("{}", wrapped(way.what + ": FAILED: " + row["error"].get<std::string>()));
         } else if (run.verify_only) {
           fmt::print("{}", table.line({way.what, instance_text(way), "verified"}));
         } else {
-          const Timing stream = workload.time_stream(run.repeats), graph = workload.time_graph(run.repeats);
-          row["stream"] = timing_json(stream);
-          row["graph"] = timing_json(graph);
+          const Timing &s = stream[next], &g = graph[next++];
+          row["stream"] = timing_json(s);
+          row["graph"] = timing_json(g);
           fmt::print("{}", table.line({way.what, instance_text(way),
-                                       range_text(stream.median_us, stream.p10_us, stream.p90_us, us_text),
-                                       us_text(graph.median_us), ratio.of(graph.median_us)}));
+                                       range_text(s.median_us, s.p10_us, s.p90_us, us_text),
+                                       us_text(g.median_us), ratio.of(g.median_us)}));
         }
-        std::fflush(stdout);
         rows.push_back(row);
       }
+      std::fflush(stdout);
     }
   }
   return rows;

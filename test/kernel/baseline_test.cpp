@@ -68,11 +68,20 @@ std::vector<float> elements(const Matrix& x, const void* device, const void* sca
         out.push_back(ref::e2m1_decode(ref::nibble(data.data(), i)) *
                       ref::ue4m3_decode(factors[ref::sf_offset(k, column, row / ref::kBlock)]));
       } else {
-        out.push_back(std::bit_cast<float>(uint32_t{data[2 * i]} << 16 | uint32_t{data[2 * i + 1]} << 24));
+        const ref::Format format = x.type == lt::kReal16F ? ref::Format::kFp16 : ref::Format::kBf16;
+        out.push_back(
+            static_cast<float>(ref::decode(format, uint32_t{data[2 * i]} | uint32_t{data[2 * i + 1]} << 8)));
       }
     }
   return out;
 }
+
+// These round to nearest, ties to even; x is finite, and no larger than fp16 holds.
+uint16_t bf16_of(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+uint16_t fp16_of(float x) { return std::bit_cast<uint16_t>(static_cast<_Float16>(x)); }
 
 int matmul(lt::Handle, lt::MatmulDesc of, const void* alpha, const void* a, lt::Layout a_layout,
            const void* b, lt::Layout b_layout, const void* beta, const void*, lt::Layout, void* d,
@@ -81,7 +90,7 @@ int matmul(lt::Handle, lt::MatmulDesc of, const void* alpha, const void* a, lt::
   REQUIRE(desc(of).get<int32_t>(lt::kTransA) == lt::kOpTransposed);  // the only op that this knows
   REQUIRE((A.rows == B.rows && D.rows == A.columns && D.columns == B.columns));
   REQUIRE((*static_cast<const float*>(alpha) == 1 && *static_cast<const float*>(beta) == 0));
-  REQUIRE(D.type == lt::kReal16BF);
+  REQUIRE(D.type == (A.type == lt::kReal16F ? lt::kReal16F : lt::kReal16BF));
   if (A.type == lt::kReal4FE2M1)
     for (const int mode : {lt::kAScaleMode, lt::kBScaleMode})
       REQUIRE(desc(of).get<int32_t>(mode) == lt::kScaleVec16Ue4m3);
@@ -94,8 +103,7 @@ int matmul(lt::Handle, lt::MatmulDesc of, const void* alpha, const void* a, lt::
       for (uint64_t row = 0; row < D.rows; ++row) {
         float sum = 0;
         for (uint64_t i = 0; i < A.rows; ++i) sum += x[row * A.rows + i] * y[column * A.rows + i];
-        const auto bits = std::bit_cast<uint32_t>(sum);
-        out.push_back(static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16));
+        out.push_back(D.type == lt::kReal16F ? fp16_of(sum) : bf16_of(sum));
       }
       auto* const to = static_cast<uint16_t*>(d) + p * D.stride + static_cast<int64_t>(column) * D.pitch;
       check_cuda(cudaMemcpy(to, out.data(), out.size() * 2, cudaMemcpyHostToDevice), "D");
@@ -157,14 +165,34 @@ TEST_CASE("baseline: every way of it computes what the library computes", "[benc
       Workload workload(parse_shape(shape), dtype, 2, 7);
       std::string unused;
       const auto ways = baseline_ways(&library, workload.shape(), dtype, described_b200(), &unused);
-      CHECK(ways.size() == (workload.shape().n % 128 == 0 ? 4 : 2));
-      for (const BaselineWay& way : ways) {
-        INFO(shape << ", " << way.text());
-        workload.use(baseline_launch(library, workload, way));
-        CHECK(workload.verify(60, Rounding::kBf16Products).empty());
+      CHECK(ways.size() == (workload.shape().n % 128 == 0 ? 6 : 4));
+      SharedOperands operands(workload);
+      for (const Baseline& baseline : prepare_baselines(library, &workload, &operands, ways, 60)) {
+        INFO(shape << ", " << baseline.way.text());
+        CHECK(baseline.error.empty());
+        CHECK(baseline.launch != nullptr);
       }
     }
   CHECK(alive == 0);
+}
+
+TEST_CASE("baseline: products that are wrong are noticed", "[bench]") {
+  lt::Library library = stand_in();
+  library.matmul = [](lt::Handle handle, lt::MatmulDesc of, const void* alpha, const void* a,
+                      lt::Layout a_layout, const void* b, lt::Layout b_layout, const void* beta,
+                      const void* c, lt::Layout c_layout, void* d, lt::Layout d_layout,
+                      const lt::Algorithm* algorithm, void* workspace, size_t bytes, cudaStream_t stream) {
+    Matrix shorter_a = matrix(a_layout), shorter_b = matrix(b_layout);  // without the last 16 of K
+    shorter_a.rows -= 16, shorter_b.rows -= 16;
+    return matmul(handle, of, alpha, a, reinterpret_cast<lt::Layout>(&shorter_a), b,
+                  reinterpret_cast<lt::Layout>(&shorter_b), beta, c, c_layout, d, d_layout, algorithm,
+                  workspace, bytes, stream);
+  };
+  Workload workload(parse_shape("20x72x64"), DUALGEMM_DTYPE_FP16, 1, 7);
+  SharedOperands operands(workload);
+  for (const OperandFormat format : {OperandFormat::kFp16, OperandFormat::kBf16})
+    CHECK_THAT(prepare_baselines(library, &workload, &operands, {{format, 1}}, 60).at(0).error,
+               contains("wrong: input set 0: problem 0: C[0][0]"));
 }
 
 TEST_CASE("baseline: a library without an algorithm for a product, or that fails, is said to be so",
@@ -173,9 +201,10 @@ TEST_CASE("baseline: a library without an algorithm for a product, or that fails
   Workload workload(parse_shape("16x64x64"), DUALGEMM_DTYPE_FP16, 1, 7);
   const BaselineWay way{OperandFormat::kBf16, 1};
   const auto error_of = [&] {
-    const std::vector<BaselineTime> times = time_baselines(library, &workload, {way}, 4, 1);
-    CHECK(fastest(times) == nullptr);
-    return times.at(0).error;
+    SharedOperands operands(workload);
+    const std::vector<Baseline> baselines = prepare_baselines(library, &workload, &operands, {way}, 4);
+    CHECK(baselines.at(0).launch == nullptr);
+    return baselines.at(0).error;
   };
   library.heuristic = [](lt::Handle, lt::MatmulDesc, lt::Layout, lt::Layout, lt::Layout, lt::Layout,
                          lt::Preference, int, lt::Heuristic*, int* count) { return *count = 0, 0; };

@@ -23,11 +23,10 @@ template <class Change>
 std::string verdict(const std::string& shape, const Change& change,
                     const bench::Epilogue& epilogue = DUALGEMM_DTYPE_FP16) {
   Workload workload(bench::parse_shape(shape), epilogue, 1, 7);
-  workload.use([&change](dualgemm_args_t args, cudaStream_t stream) {
+  return workload.verify(16, [&change](dualgemm_args_t args, cudaStream_t stream) {
     change(args);
-    bench::check(dualgemm_launch_ex(&args, stream), "dualgemm_launch_ex");
+    bench::launch_library(args, stream);
   });
-  return workload.verify(16);
 }
 void nothing(dualgemm_args_t&) {}
 
@@ -130,9 +129,28 @@ TEST_CASE("bench: rows that no group owns are not to be written", "[bench][group
 TEST_CASE("bench: groups are captured into a graph and timed", "[bench][grouped]") {
   for (const std::string& shape : kShapes) {
     Workload workload(bench::parse_shape(shape), DUALGEMM_DTYPE_FP16, 2, 1);
-    CHECK(workload.time_graph(1).median_us >= 0);
+    CHECK(workload.time_graph({bench::launch_library}, 1).at(0).median_us >= 0);
     CHECK(workload.verify(16).empty());
   }
+}
+
+TEST_CASE("bench: several ways are timed in turns, each as often as the others", "[bench]") {
+  constexpr int kSets = 2, kRepeats = 3;
+  Workload workload(bench::parse_shape("8x64x64"), DUALGEMM_DTYPE_FP16, kSets, 1);
+  std::string order;
+  const auto way = [&order](char name) {
+    return [&order, name](const dualgemm_args_t&, cudaStream_t) { order += name; };
+  };
+  CHECK(workload.time_stream({way('a'), way('b'), way('c')}, kRepeats).size() == 3);
+  // Once each before the first time is taken.
+  CHECK(order ==
+        "aabbcc"
+        "aabbcc"
+        "aabbcc"
+        "aabbcc");
+  order.clear();
+  CHECK(workload.time_graph({way('a'), way('b')}, kRepeats).size() == 2);
+  CHECK(order == "aabb");  // captured once
 }
 
 TEST_CASE("bench: input sets are many, and no more than memory holds", "[bench]") {

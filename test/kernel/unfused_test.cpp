@@ -41,15 +41,16 @@ std::vector<uint16_t> product(const std::vector<uint16_t>& a, const std::vector<
   return d;
 }
 
-std::vector<uint16_t> dequantised(const void* codes, const void* scales, int32_t rows, int32_t k) {
+std::vector<uint16_t> dequantised(const void* codes, const void* scales, int32_t rows, int32_t k,
+                                  dualgemm_dtype_t dtype = DUALGEMM_DTYPE_BF16) {
   const DeviceArray<uint16_t> out(static_cast<size_t>(rows) * static_cast<size_t>(k));
-  check_cuda(bench::launch_dequantise(codes, scales, rows, k, out.data(), nullptr), "dequantise");
+  check_cuda(bench::launch_dequantise(codes, scales, rows, k, dtype, out.data(), nullptr), "dequantise");
   return out.host();
 }
 
 }  // namespace
 
-TEST_CASE("unfused: every code with every finite scale factor becomes exactly its bf16", "[bench]") {
+TEST_CASE("unfused: every code with every finite scale factor becomes exactly its fp16 and bf16", "[bench]") {
   // 127 scale factors, each with a block of all codes: four blocks to a row.
   constexpr int32_t kRows = 33, kK = 64;
   std::vector<uint8_t> codes(kRows * kK / 2), scales(ref::sf_bytes(kRows, kK));
@@ -58,14 +59,18 @@ TEST_CASE("unfused: every code with every finite scale factor becomes exactly it
     for (int32_t block = 0; block < kK / ref::kBlock; ++block)
       scales[ref::sf_offset(kK, row, block)] = static_cast<uint8_t>((row * 4 + block) % 127);
   const DeviceArray<uint8_t> device_codes(codes), device_scales(scales);
-  const std::vector<uint16_t> got = dequantised(device_codes.data(), device_scales.data(), kRows, kK);
-  for (int32_t row = 0; row < kRows; ++row)
-    for (int32_t i = 0; i < kK; ++i) {
-      const uint8_t scale = scales[ref::sf_offset(kK, row, i / ref::kBlock)];
-      const float expected =
-          ref::e2m1_decode(ref::nibble(&codes[row * kK / 2], i)) * ref::ue4m3_decode(scale);
-      REQUIRE(ref::bf16_decode(got[row * kK + i]) == static_cast<double>(expected));
-    }
+  for (const auto& [dtype, format] : {std::pair(DUALGEMM_DTYPE_FP16, ref::Format::kFp16),
+                                      std::pair(DUALGEMM_DTYPE_BF16, ref::Format::kBf16)}) {
+    const std::vector<uint16_t> got =
+        dequantised(device_codes.data(), device_scales.data(), kRows, kK, dtype);
+    for (int32_t row = 0; row < kRows; ++row)
+      for (int32_t i = 0; i < kK; ++i) {
+        const uint8_t scale = scales[ref::sf_offset(kK, row, i / ref::kBlock)];
+        const float expected =
+            ref::e2m1_decode(ref::nibble(&codes[row * kK / 2], i)) * ref::ue4m3_decode(scale);
+        REQUIRE(ref::decode(format, got[row * kK + i]) == static_cast<double>(expected));
+      }
+  }
 }
 
 TEST_CASE("unfused: scale factors of many rows and blocks are found in their atoms", "[bench]") {
@@ -123,7 +128,7 @@ TEST_CASE("unfused: GEMMs in float between both kernels are verified, and other 
   bench::Workload workload(shape, DUALGEMM_DTYPE_FP16, 1, 7);
   const bench::InputSet& set = workload.input_set(0);
   const auto verdict = [&](bool swapped) {
-    workload.use([&](const dualgemm_args_t& args, cudaStream_t stream) {
+    const bench::Launch unfused = [&](const dualgemm_args_t& args, cudaStream_t stream) {
       const int32_t rows = shape.m, n = shape.n, k = shape.k;
       const auto of = [](const void* from, int64_t bytes) {
         return static_cast<const uint8_t*>(from) + bytes;
@@ -149,8 +154,8 @@ TEST_CASE("unfused: GEMMs in float between both kernels are verified, and other 
                    "activation");
         check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
       }
-    });
-    return workload.verify(200, bench::Rounding::kBf16Products);
+    };
+    return workload.verify(200, unfused, bench::Rounding::kBf16Products);
   };
   CHECK(verdict(false).empty());
   CHECK_THAT(verdict(true), contains("expected"));

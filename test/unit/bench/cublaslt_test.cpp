@@ -17,7 +17,7 @@ static_assert(offsetof(lt::Heuristic, status) == offsetof(cublasLtMatmulHeuristi
 static_assert(lt::kStatusSuccess == CUBLAS_STATUS_SUCCESS);
 static_assert(lt::kStatusNotSupported == CUBLAS_STATUS_NOT_SUPPORTED);
 static_assert(lt::kCompute32F == CUBLAS_COMPUTE_32F);
-static_assert(lt::kReal32F == CUDA_R_32F && lt::kReal16BF == CUDA_R_16BF);
+static_assert(lt::kReal32F == CUDA_R_32F && lt::kReal16F == CUDA_R_16F && lt::kReal16BF == CUDA_R_16BF);
 static_assert(lt::kReal4FE2M1 == CUDA_R_4F_E2M1);
 static_assert(lt::kOpTransposed == CUBLAS_OP_T);
 static_assert(lt::kTransA == static_cast<int>(CUBLASLT_MATMUL_DESC_TRANSA));

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bench/compare.h"
+#include "bench/nvml.h"
 #include "bench/report_json.h"
 #include "bench/tables.h"
 #include "support/catch.hpp"
@@ -222,6 +223,31 @@ TEST_CASE("what does not compare is refused, another device is noted", "[bench]"
              contains("another device! It was another GPU, and is a GPU now"));
 }
 
+TEST_CASE("a shape that the power limit slowed down is named below the table", "[bench]") {
+  using bench::PowerReading;
+  const auto share = [](const std::optional<PowerReading>& before, const std::optional<PowerReading>& after) {
+    return bench::power_limited_share(before, after);
+  };
+  CHECK(share(PowerReading{1000, 5000}, PowerReading{3000, 505000}) == 0.25);  // 500 of 2,000 us
+  CHECK(share(PowerReading{1000, 5000}, PowerReading{3000, 5000}) == 0.0);
+  CHECK(!share({}, PowerReading{3000, 5000}));
+  CHECK(!share(PowerReading{1000, 5000}, {}));
+  CHECK(!share(PowerReading{1000, 5000}, PowerReading{1000, 5000}));
+
+  std::vector<Result> results = {timed({256, 4096, 7168, ""}, 12), timed({512, 4096, 7168, ""}, 16)};
+  results[1].power_limited = 0.25;
+  const bench::Report report(Times::kMeasured, bench::described_machine(),
+                             {results[0].shape, results[1].shape});
+  CHECK_THAT(report.legend(results),
+             contains("512x4096x7168: the power limit held the clocks down for 25 %") &&
+                 !contains("256x4096x7168: the power"));
+  CHECK(to_json(results[1], bench::described_machine()).at("power_limited") == 0.25);
+  CHECK(!to_json(results[0], bench::described_machine()).contains("power_limited"));
+}
+
+// What every device can take that has a baseline at all.
+const std::string kDense = "fp16, 1 GEMM; fp16, 2 GEMMs; bf16, 1 GEMM; bf16, 2 GEMMs; ";
+
 TEST_CASE("the ways of the baseline are those that a device can take", "[bench]") {
   bench::lt::Library library;
   library.version = [] { return size_t{130000}; };
@@ -233,14 +259,14 @@ TEST_CASE("the ways of the baseline are those that a device can take", "[bench]"
       text += way.text() + "; ";
     return text;
   };
-  CHECK(ways("8x128x64") == "bf16, 1 GEMM; bf16, 2 GEMMs; nvfp4, 1 GEMM; nvfp4, 2 GEMMs; ");
-  CHECK(ways("8x72x64") == "bf16, 1 GEMM; bf16, 2 GEMMs; ");
-  CHECK(ways("2*8x128x64") == "bf16, 1 GEMM; bf16, 2 GEMMs; ");
+  CHECK(ways("8x128x64") == kDense + "nvfp4, 1 GEMM; nvfp4, 2 GEMMs; ");
+  CHECK(ways("8x72x64") == kDense);
+  CHECK(ways("2*8x128x64") == kDense);
   device.cc_major = 9;
-  CHECK(ways("8x128x64") == "bf16, 1 GEMM; bf16, 2 GEMMs; ");
+  CHECK(ways("8x128x64") == kDense);
   device = bench::described_b200();
   library.version = [] { return size_t{120600}; };
-  CHECK(ways("8x128x64") == "bf16, 1 GEMM; bf16, 2 GEMMs; ");
+  CHECK(ways("8x128x64") == kDense);
 }
 
 TEST_CASE("what has no baseline says why", "[bench]") {

@@ -1,0 +1,39 @@
+/* contender.h -- a kernel of somebody else's, as a shared object that `dualgemm_bench --contender FILE.so` times in
+   turns with the library: what to define, in C or C++, with C linkage. bench/contenders has wrappers. */
+#ifndef DUALGEMM_BENCH_CONTENDER_H
+#define DUALGEMM_BENCH_CONTENDER_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One input set, on the device, compact. The numbers are those of the library's NVFP4 operands, exactly. */
+typedef struct {
+  int32_t m, n, k;
+  const void* a; /* fp16 [m, k] */
+  const void* b; /* fp16 [2 n, k]: the weights of the gate above those of the other product */
+} contender_problem;
+
+/* The name in tables and reports. */
+const char* contender_name(void);
+
+/* 1 where the products are those of the numbers above, which the benchmark then verifies; 0 where the weights are
+   others, of another format. */
+int contender_is_exact(void);
+
+/* Returns what a launch needs of an input set, weights in its own format for example; NULL where it does not take this
+   shape, or has no memory. The operands live longer. This is not timed. */
+void* contender_create(const contender_problem* problem);
+
+/* Writes the products, fp16 [m, 2 n], gate left of the other one; the activation is the benchmark's. `stream` is a
+   cudaStream_t, which may be captured into a graph. Returns 0, or what went wrong. */
+int contender_multiply(void* created, void* products, void* stream);
+
+void contender_destroy(void* created);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

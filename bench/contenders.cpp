@@ -1,0 +1,119 @@
+// contenders.cpp -- see contenders.h.
+#include "contenders.h"
+
+#include <dlfcn.h>
+
+#include <memory>
+#include <stdexcept>
+#include <unordered_map>
+
+#include "inputs.h"
+#include "progress.h"
+#include "unfused.h"
+
+namespace bench {
+namespace {
+
+// What one contender has made of the input sets.
+class Created {
+ public:
+  Created(const ContenderFunctions& functions, const Workload& workload,
+          std::shared_ptr<const OperandSets> operands)
+      : functions_(functions),
+        shape_(workload.shape()),
+        dtype_(workload.epilogue().dtype),
+        operands_(std::move(operands)),
+        products_(static_cast<size_t>(shape_.m) * 2 * static_cast<size_t>(shape_.n)) {
+    for (int i = 0; i < workload.input_sets(); ++i) {
+      const Operands& x = operands_->of(workload.input_set(i).args().c);
+      if (of_.contains(&x)) continue;
+      const contender_problem problem{shape_.m, shape_.n, shape_.k, x.a, x.b.data()};
+      void* const created = functions_.create(&problem);
+      if (created == nullptr) {
+        destroy();
+        throw std::runtime_error("does not take this shape");
+      }
+      of_[&x] = created;
+    }
+    check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  }
+  ~Created() { destroy(); }
+  Created(const Created&) = delete;
+  Created& operator=(const Created&) = delete;
+
+  void launch(const dualgemm_args_t& args, cudaStream_t stream) const {
+    const int status = functions_.multiply(of_.at(&operands_->of(args.c)), products_.data(), stream);
+    if (status != 0) throw std::runtime_error("contender_multiply returned " + std::to_string(status));
+    const Products products{products_.data(),    products_.data() + args.n, 2 * int64_t{args.n},
+                            DUALGEMM_DTYPE_FP16, args.alpha1_dev,           args.alpha2_dev};
+    check_cuda(launch_activation(products, {args.m, args.n}, args.c, dtype_, stream), "activation");
+  }
+
+ private:
+  void destroy() {
+    for (const auto& [operands, created] : of_) functions_.destroy(created);
+    of_.clear();
+  }
+
+  ContenderFunctions functions_;
+  Shape shape_;
+  dualgemm_dtype_t dtype_;
+  std::shared_ptr<const OperandSets> operands_;
+  DeviceArray<uint16_t> products_;  // every launch writes them
+  std::unordered_map<const Operands*, void*> of_;
+};
+
+Launch prepare(const ContenderFunctions& functions, Workload* workload, SharedOperands* operands, bool exact,
+               int samples) {
+  const Shape& shape = workload->shape();
+  const Epilogue& epilogue = workload->epilogue();
+  if (shape.grouped() || shape.batch > 1) throw std::runtime_error("contenders take one problem");
+  if (epilogue.activation != DUALGEMM_ACTIVATION_SWIGLU ||
+      (epilogue.dtype != DUALGEMM_DTYPE_FP16 && epilogue.dtype != DUALGEMM_DTYPE_BF16))
+    throw std::runtime_error("contenders compute SWIGLU to fp16 or bf16");
+  const auto created = std::make_shared<Created>(functions, *workload, operands->in(OperandFormat::kFp16));
+  const Launch launch = [created](const dualgemm_args_t& args, cudaStream_t stream) {
+    created->launch(args, stream);
+  };
+  if (exact)
+    if (const std::string wrong = workload->verify(samples, launch, Rounding::kFp16Products); !wrong.empty())
+      throw std::runtime_error("wrong: " + wrong);
+  return launch;
+}
+
+}  // namespace
+
+ContenderFunctions load_contender(const std::string& path) {
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) throw std::runtime_error(std::string("--contender: ") + dlerror());
+  ContenderFunctions out;
+  const auto find = [&](auto* function, const char* name) {
+    *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(dlsym(library, name));
+    if (*function == nullptr) throw std::runtime_error("--contender: " + path + " does not define " + name);
+  };
+  find(&out.name, "contender_name");
+  find(&out.is_exact, "contender_is_exact");
+  find(&out.create, "contender_create");
+  find(&out.multiply, "contender_multiply");
+  find(&out.destroy, "contender_destroy");
+  return out;
+}
+
+std::vector<Contender> prepare_contenders(const std::vector<ContenderFunctions>& all, Workload* workload,
+                                          SharedOperands* operands, int samples) {
+  std::vector<Contender> out;
+  for (const ContenderFunctions& functions : all) {
+    Contender contender{functions.name(), functions.is_exact() != 0};
+    try {
+      show_progress(shape_text(workload->shape()) + ": " + contender.name);
+      contender.launch = prepare(functions, workload, operands, contender.exact, samples);
+    } catch (const std::exception& error) {
+      contender.error = error.what();
+      cudaGetLastError();  // what follows starts without it
+    }
+    out.push_back(std::move(contender));
+  }
+  return out;
+}
+
+}  // namespace bench

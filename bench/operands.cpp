@@ -1,0 +1,76 @@
+// operands.cpp -- see operands.h.
+#include "operands.h"
+
+#include <algorithm>
+
+#include "inputs.h"
+#include "unfused.h"
+
+namespace bench {
+namespace {
+
+constexpr double kMostBytes = 16e9;  // of operands, as of the library's own (inputs.h)
+
+size_t count(int64_t elements) { return static_cast<size_t>(elements); }
+
+std::unique_ptr<Operands> dequantised(const Shape& s, const InputSet& set, dualgemm_dtype_t dtype) {
+  const int64_t rows = set.rows(), weights = int64_t{s.n} * s.k, problems = s.problems();
+  auto x = std::make_unique<Operands>(count(2 * rows * s.k), count(4 * weights * problems), 0);
+  const auto at = [](const void* from, int64_t bytes) { return static_cast<const uint8_t*>(from) + bytes; };
+  const auto factors_of_b = static_cast<int64_t>(dualgemm_sf_size(s.n, s.k));
+  const auto convert = [&](const void* codes, const void* scales, int32_t of, uint8_t* to) {
+    check_cuda(launch_dequantise(codes, scales, of, s.k, dtype, to, nullptr), "dequantise");
+  };
+  for (int32_t p = 0; p < problems; ++p) {
+    const Place& place = set.place(p);
+    convert(at(set.args().a, place.row * s.k / 2), at(set.args().sfa, static_cast<int64_t>(place.sfa)),
+            set.room(p), x->a_copy.data() + 2 * place.row * s.k);
+    uint8_t* const b = x->b.data() + 4 * weights * p;
+    convert(at(set.args().b1, weights / 2 * p), at(set.args().sfb1, factors_of_b * p), s.n, b);
+    convert(at(set.args().b2, weights / 2 * p), at(set.args().sfb2, factors_of_b * p), s.n, b + 2 * weights);
+  }
+  return x;
+}
+
+// The codes and factors of B1 and B2 in one tensor; those of A stay where they are. N is a multiple of 128,
+// so that no atom of factors has rows of both.
+std::unique_ptr<Operands> joined(const Shape& s, const InputSet& set) {
+  const size_t codes = count(int64_t{s.n} * s.k / 2), factors = dualgemm_sf_size(s.n, s.k);
+  auto x = std::make_unique<Operands>(0, 2 * codes, 2 * factors);
+  x->a = set.args().a;
+  x->a_scales = set.args().sfa;
+  const auto copy = [](uint8_t* to, const void* from, size_t bytes) {
+    check_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice), "cudaMemcpy");
+  };
+  copy(x->b.data(), set.args().b1, codes);
+  copy(x->b.data() + codes, set.args().b2, codes);
+  copy(x->b_scales.data(), set.args().sfb1, factors);
+  copy(x->b_scales.data() + factors, set.args().sfb2, factors);
+  return x;
+}
+
+double bytes_of(const Shape& s, OperandFormat format) {
+  const double elements = (static_cast<double>(s.rows()) + 2.0 * s.n * s.problems()) * s.k;
+  return elements * (format == OperandFormat::kNvfp4 ? 9.0 / 16 : 2);
+}
+
+}  // namespace
+
+dualgemm_dtype_t dtype_of(OperandFormat format) {
+  return format == OperandFormat::kFp16 ? DUALGEMM_DTYPE_FP16 : DUALGEMM_DTYPE_BF16;
+}
+
+OperandSets::OperandSets(const Workload& workload, OperandFormat format) {
+  const Shape& shape = workload.shape();
+  const int sets = workload.input_sets();
+  const int fit = std::max(2, static_cast<int>(kMostBytes / bytes_of(shape, format)));
+  for (int i = 0; i < std::min(sets, fit); ++i)
+    operands_.push_back(format == OperandFormat::kNvfp4
+                            ? joined(shape, workload.input_set(i))
+                            : dequantised(shape, workload.input_set(i), dtype_of(format)));
+  for (int i = 0; i < sets; ++i)
+    place_[workload.input_set(i).args().c] = static_cast<size_t>(i) % operands_.size();
+  check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+}
+
+}  // namespace bench

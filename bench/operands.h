@@ -1,0 +1,57 @@
+// operands.h -- the operands of the benchmark's input sets as others take them: dequantised, or with the weights
+// of both products in one tensor.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "dualgemm.h"
+#include "measure.h"
+#include "product.h"
+#include "test/support/device_memory.h"
+
+namespace bench {
+
+// The type of a GEMM's products, and of its operands where these are dequantised.
+dualgemm_dtype_t dtype_of(OperandFormat format);
+
+// The operands of one input set, all problems one after the other: B1 above B2 for each.
+struct Operands {
+  Operands(size_t a_bytes, size_t b_bytes, size_t scale_bytes)
+      : a_copy(a_bytes), b(b_bytes), b_scales(scale_bytes), a(a_copy.data()) {}
+  dualgemm_test::DeviceArray<uint8_t> a_copy, b, b_scales;
+  const void *a, *a_scales = nullptr;
+};
+
+// Those of all input sets in one format, or of as many as take 16 GB; all that multiply them share these.
+class OperandSets {
+ public:
+  OperandSets(const Workload& workload, OperandFormat format);
+
+  // Returns those of the input set whose C this is.
+  const Operands& of(const void* c) const { return *operands_[place_.at(c)]; }
+
+ private:
+  std::vector<std::unique_ptr<Operands>> operands_;
+  std::unordered_map<const void*, size_t> place_;
+};
+
+// Those of a workload in each format, made when they are first asked for.
+class SharedOperands {
+ public:
+  explicit SharedOperands(const Workload& workload) : workload_(&workload) {}
+  std::shared_ptr<const OperandSets> in(OperandFormat format) {
+    std::shared_ptr<const OperandSets>& sets = sets_[format];
+    if (sets == nullptr) sets = std::make_shared<OperandSets>(*workload_, format);
+    return sets;
+  }
+
+ private:
+  const Workload* workload_;
+  std::map<OperandFormat, std::shared_ptr<const OperandSets>> sets_;
+};
+
+}  // namespace bench
