@@ -9,7 +9,7 @@
 
 namespace {
 
-constexpr int kGroup = 128;       // elements of K that share a scale
+constexpr int kGroup = 128;        // elements of K that share a scale
 constexpr int kMostParallel = 16;  // marlin_cuda's max_par, which its locks are counted by
 
 struct Weights {
@@ -59,8 +59,8 @@ int contender_multiply(void* created, void* products, void* stream) {
   const Weights& w = *static_cast<const Weights*>(created);
   int device = 0;
   cudaGetDevice(&device);
-  return marlin_cuda(w.problem.a, w.codes, products, w.scales, w.problem.m, 2 * w.problem.n, w.problem.k, w.locks,
-                     kGroup, device, static_cast<cudaStream_t>(stream));
+  return marlin_cuda(w.problem.a, w.codes, products, w.scales, w.problem.m, 2 * w.problem.n, w.problem.k,
+                     w.locks, kGroup, device, static_cast<cudaStream_t>(stream));
 }
 
 void contender_destroy(void* created) {

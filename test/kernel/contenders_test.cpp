@@ -19,8 +19,8 @@ namespace {
 using namespace bench;
 using dualgemm_test::contains;
 
-int alive = 0;       // of what contenders have created
-int left_out = 0;    // the last of K, which a wrong contender does not multiply
+int alive = 0;     // of what contenders have created
+int left_out = 0;  // the last of K, which a wrong contender does not multiply
 
 std::vector<uint16_t> download(const void* from, size_t count) {
   std::vector<uint16_t> out(count);
@@ -84,8 +84,9 @@ TEST_CASE("contenders: one that computes the library's numbers is verified", "[b
   CHECK(alive == 0);
 }
 
-TEST_CASE("contenders: one that is exact and computes other numbers is noticed, one that is not is not verified",
-          "[bench]") {
+TEST_CASE(
+    "contenders: one that is exact and computes other numbers is noticed, one that is not is not verified",
+    "[bench]") {
   left_out = 16;
   CHECK_THAT(prepared(on_the_host(), "20x72x64").error, contains("wrong: input set 0: problem 0: C[0][0]"));
   ContenderFunctions other = on_the_host();
@@ -106,7 +107,8 @@ TEST_CASE("contenders: what one does not take, or fails at, is said", "[bench]")
   CHECK_THAT(prepared(fails, "20x72x64").error, contains("contender_multiply returned 5"));
   CHECK_THAT(prepared(on_the_host(), "2*20x72x64").error, contains("one problem"));
   CHECK_THAT(prepared(on_the_host(), "masked:20,3x72x64").error, contains("one problem"));
-  CHECK_THAT(prepared(on_the_host(), "20x72x64", DUALGEMM_DTYPE_FP32).error, contains("SWIGLU to fp16 or bf16"));
+  CHECK_THAT(prepared(on_the_host(), "20x72x64", DUALGEMM_DTYPE_FP32).error,
+             contains("SWIGLU to fp16 or bf16"));
   CHECK(alive == 0);
 }
 
