@@ -26,7 +26,7 @@ function(dualgemm_cudart kind)
     cmake_path(GET toolkit PARENT_PATH toolkit)
   endif()
   set(places HINTS ${DUALGEMM_CUDA_ROOT} ${CUDAToolkit_ROOT} ENV CUDAToolkit_ROOT ENV CUDA_PATH ${toolkit}
-             PATHS /usr/local/cuda)
+             PATHS /usr/local/cuda ${DUALGEMM_BUILT_WITH})
   find_library(DUALGEMM_CUDART_${kind} NAMES ${ARGN} ${places} PATH_SUFFIXES lib64 lib targets/x86_64-linux/lib)
   if(NOT DUALGEMM_CUDART_${kind})
     message(FATAL_ERROR "dualgemm: there is no CUDA runtime (${ARGN}); set CUDAToolkit_ROOT to a CUDA toolkit")

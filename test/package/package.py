@@ -152,25 +152,21 @@ class Package:
     def by_the_page(self):
         """The CMakeLists.txt and the Makefile of host/README.md, each in a folder of its own."""
         page = (self.source / "host/README.md").read_text()
-        cuda = self.home / "cuda"
-        cuda.mkdir()
-        (cuda / "include").symlink_to(self.cuda / "include")
-        (cuda / "lib64").symlink_to(self.home / "cudart")
+        # As somebody has it who has set nothing but what the page says.
+        environment = {k: v for k, v in os.environ.items() if k not in ("CUDACXX", "CUDAToolkit_ROOT", "LD_LIBRARY_PATH")}
         for name, kind in (("CMakeLists.txt", "cmake"), ("Makefile", "make")):
             mine = self.home / f"mine, {kind}"
             mine.mkdir()
             (mine / name).write_text(re.search(rf"^```{kind}\n(.*?)^```", page, re.M | re.S)[1])
             shutil.copy(self.source / "test/example/quickstart.c", mine / "program.c")
             if kind == "cmake":
-                run(["cmake", "-B", "build", f"-DCMAKE_PREFIX_PATH={self.prefix}"], cwd=mine, env=self.environment())
+                run(["cmake", "-B", "build", f"-DCMAKE_PREFIX_PATH={self.prefix}"], cwd=mine, env=environment)
                 run(["cmake", "--build", "build"], cwd=mine)
             else:
-                configured = self.environment(PKG_CONFIG_PATH=str(self.prefix / "lib/pkgconfig"))
-                quoted = str(cuda).replace(" ", "\\ ")
-                run(["make", "program", f"CUDA={quoted}"], cwd=mine, env=configured)
+                environment["PKG_CONFIG_PATH"] = str(self.prefix / "lib/pkgconfig")
+                run(["make", "program"], cwd=mine, env=environment)
             program = mine / ("build/program" if kind == "cmake" else "program")
-            shown = run([self.prefix / "bin/dualgemm-sim", program], cwd="/",
-                        env={**os.environ, "LD_LIBRARY_PATH": str(self.prefix / "lib")})
+            shown = run([self.prefix / "bin/dualgemm-sim", program], cwd="/", env=environment)
             require("correct" in shown and "0 E" in shown, f"dualgemm-sim printed: {shown}")
 
     def by_hand(self):

@@ -49,7 +49,8 @@ QUOTED = {"test/defects/README.md": ["test/defects/defects.def", "test/defects/*
 DRAWINGS = {"README.md": 2, "bench/README.md": 1, "host/README.md": 8, "kernel/README.md": 3, "test/README.md": 1,
             "test/example/checkpoint/README.md": 1, "test/sim/JUDGE.md": 2, "test/sim/README.md": 1}
 # Placeholders of the pages.
-PLACEHOLDERS = [("./program args...", "./program 16 8 64"), ("--test-dir build", "--test-dir tests")]
+PLACEHOLDERS = [("./program args...", "./program 16 8 64"), ("--test-dir build", "--test-dir tests"),
+                ("$HOME/dualgemm/bin/dualgemm-sim", "build/dualgemm-sim")]
 
 
 class Page:
