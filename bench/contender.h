@@ -1,5 +1,6 @@
-/* contender.h -- a kernel of somebody else's, as a shared object that `dualgemm_bench --contender FILE.so` times in
-   turns with the library: what to define, in C or C++, with C linkage. bench/contenders has wrappers. */
+/* contender.h -- a kernel of somebody else's, as a shared object that `dualgemm_bench --contender FILE.so`
+   times in turns with the library: what to define, in C or C++, with C linkage. bench/contenders has
+   wrappers. */
 #ifndef DUALGEMM_BENCH_CONTENDER_H
 #define DUALGEMM_BENCH_CONTENDER_H
 
@@ -19,16 +20,16 @@ typedef struct {
 /* The name in tables and reports. */
 const char* contender_name(void);
 
-/* 1 where the products are those of the numbers above, which the benchmark then verifies; 0 where the weights are
-   others, of another format. */
+/* 1 where the products are those of the numbers above, which the benchmark then verifies; 0 where the weights
+   are others, of another format. */
 int contender_is_exact(void);
 
-/* Returns what a launch needs of an input set, weights in its own format for example; NULL where it does not take this
-   shape, or has no memory. The operands live longer. This is not timed. */
+/* Returns what a launch needs of an input set, weights in its own format for example; NULL where it does not
+   take this shape, or has no memory. The operands live longer. This is not timed. */
 void* contender_create(const contender_problem* problem);
 
-/* Writes the products, fp16 [m, 2 n], gate left of the other one; the activation is the benchmark's. `stream` is a
-   cudaStream_t, which may be captured into a graph. Returns 0, or what went wrong. */
+/* Writes the products, fp16 [m, 2 n], gate left of the other one; the activation is the benchmark's. `stream`
+   is a cudaStream_t, which may be captured into a graph. Returns 0, or what went wrong. */
 int contender_multiply(void* created, void* products, void* stream);
 
 void contender_destroy(void* created);

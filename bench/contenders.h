@@ -36,8 +36,8 @@ struct ContenderTime {
   std::string error = {};  // why there is no time
 };
 
-// Prepares each to compute the input sets of `workload`, whose operands these are, and verifies those that are
-// exact. What goes wrong is said in the result.
+// Prepares each to compute the input sets of `workload`, whose operands these are, and verifies those that
+// are exact. What goes wrong is said in the result.
 std::vector<Contender> prepare_contenders(const std::vector<ContenderFunctions>& all, Workload* workload,
                                           SharedOperands* operands, int samples);
 

@@ -1,5 +1,5 @@
-// operands.h -- the operands of the benchmark's input sets as others take them: dequantised, or with the weights
-// of both products in one tensor.
+// operands.h -- the operands of the benchmark's input sets as others take them: dequantised, or with the
+// weights of both products in one tensor.
 #pragma once
 
 #include <cstdint>

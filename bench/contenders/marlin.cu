@@ -1,6 +1,6 @@
-// marlin.cu -- IST-DASLab's Marlin as a contender: fp16 activations, INT4 weights with an fp16 scale for each 128
-// of K. Its kernel is not here; marlin.sh compiles this with a checkout of it. Its weights are random, since its
-// format does not hold those of NVFP4.
+// marlin.cu -- IST-DASLab's Marlin as a contender: fp16 activations, INT4 weights with an fp16 scale for each
+// 128 of K. Its kernel is not here; marlin.sh compiles this with a checkout of it. Its weights are random,
+// since its format does not hold those of NVFP4.
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 

@@ -1,5 +1,5 @@
-// contenders_test.cpp -- kernels of others beside the library in the benchmark: what is exact is verified, what goes
-// wrong is said, and nothing that was made is left.
+// contenders_test.cpp -- kernels of others beside the library in the benchmark: what is exact is verified,
+// what goes wrong is said, and nothing that was made is left.
 #include "bench/contenders.h"
 
 #include <bit>
