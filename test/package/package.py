@@ -153,7 +153,8 @@ class Package:
         """The CMakeLists.txt and the Makefile of host/README.md, each in a folder of its own."""
         page = (self.source / "host/README.md").read_text()
         # As somebody has it who has set nothing but what the page says.
-        environment = {k: v for k, v in os.environ.items() if k not in ("CUDACXX", "CUDAToolkit_ROOT", "LD_LIBRARY_PATH")}
+        said = ("CUDACXX", "CUDAToolkit_ROOT", "LD_LIBRARY_PATH")
+        environment = {name: value for name, value in os.environ.items() if name not in said}
         for name, kind in (("CMakeLists.txt", "cmake"), ("Makefile", "make")):
             mine = self.home / f"mine, {kind}"
             mine.mkdir()
