@@ -4,7 +4,8 @@
 # nvcc is where CMake looks for it, too: CMAKE_CUDA_COMPILER, CUDACXX (paths, or names on the PATH), a toolkit's folder,
 # the PATH; at last where the Makefile installs it from wheels.
 find_program(DUALGEMM_NVCC NAMES ${CMAKE_CUDA_COMPILER} $ENV{CUDACXX} nvcc DOC "nvcc of CUDA 12.9 or newer"
-             PATH_SUFFIXES bin PATHS /usr/local/cuda ${PROJECT_SOURCE_DIR}/build/cuda/nvidia/cu13 HINTS ${CUDAToolkit_ROOT} ENV CUDAToolkit_ROOT ENV CUDA_PATH)
+             PATH_SUFFIXES bin PATHS /usr/local/cuda ${PROJECT_SOURCE_DIR}/build/cuda/nvidia/cu13
+             HINTS ${CUDAToolkit_ROOT} ENV CUDAToolkit_ROOT ENV CUDA_PATH)
 if(NOT DUALGEMM_NVCC)
   message(FATAL_ERROR "there is no nvcc: set DUALGEMM_NVCC or CUDACXX to one of CUDA 12.9 or newer, or "
                       "CUDAToolkit_ROOT to its toolkit; the Makefile finds or installs one")
