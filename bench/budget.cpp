@@ -100,7 +100,7 @@ Budget budget_of(const Shape& shape, const Epilogue& epilogue, const dualgemm_de
   const bool last_counts = tile.split_k == 1 || all_k_tiles % tile.split_k == 1;
   const int64_t steps = k_tiles * plan.mma.steps - (last_counts ? skipped : 0);
   const int64_t step_flops = 2ll * tile.m * 2 * tile.n * step_k / plan.mma.cta_group;
-  b.tensor_clocks = b.tiles_per_sm * steps * step_flops / kFlopsPerClock;
+  b.tensor_clocks = b.tiles_per_sm * steps * step_flops / tensor_rate(device).flops_per_clock;
   b.flops = 4.0 * static_cast<double>(shape.rows()) * shape.n * shape.k;
   return b;
 }

@@ -23,9 +23,17 @@ struct Budget {
   double flops;           // 2 GEMMs, 2 operations per multiply-add, padding not counted
 };
 
-// One SM's tensor core does this many operations in NVFP4 per clock: one 128 x 256 x 64 multiply-add takes
-// 128 clocks.
-inline constexpr int64_t kFlopsPerClock = 2ll * 128 * 256 * 64 / 128;
+// One SM's tensor cores do this many operations per clock, with the operands that the kernel gives them:
+// NVFP4 on 10.x, where one 128 x 256 x 64 multiply-add takes 128 clocks, and fp16 on 9.0, where one of 64 x
+// 256 x 16 takes as many.
+struct TensorRate {
+  const char* operands;
+  int64_t flops_per_clock;
+};
+constexpr TensorRate tensor_rate(const dualgemm_device_t& device) {
+  if (device.cc_major == 9) return {"fp16", 2ll * 64 * 256 * 16 / 128};
+  return {"NVFP4", 2ll * 128 * 256 * 64 / 128};
+}
 
 // Returns everything that the library is told in numbers: no pointers yet. A usual group is said to have the
 // mean of all.

@@ -18,11 +18,13 @@ struct Rates {
 // These are as a B200's driver reports them (test/sim/machine.h).
 constexpr Rates kB200Rates{1965e3, 3996e3, 7680};
 
-void set_rates(Machine* m, const Rates& rates) {
+void set_rates(Machine* m, const dualgemm_device_t& device, const Rates& rates) {
   m->clock_ghz = rates.sm_khz * 1e-6;
   // There are two transfers per clock.
   m->dram_tb_s = rates.memory_khz * 1e3 * 2 * rates.bus_bits / 8 * 1e-12;
-  m->tensor_pflops = kFlopsPerClock * m->clock_ghz * 1e9 * m->sms * 1e-15;
+  const TensorRate tensor = tensor_rate(device);
+  m->operands = tensor.operands;
+  m->tensor_pflops = static_cast<double>(tensor.flops_per_clock) * m->clock_ghz * 1e9 * m->sms * 1e-15;
 }
 
 }  // namespace
@@ -39,8 +41,9 @@ Machine describe_machine(const dualgemm_device_t& device) {
   m.sms = device.sm_count;
   m.driver = device.driver_version;
   dualgemm_test::check_cuda(cudaRuntimeGetVersion(&m.runtime), "cudaRuntimeGetVersion");
-  set_rates(&m, {attribute(cudaDevAttrClockRate), attribute(cudaDevAttrMemoryClockRate),
-                 attribute(cudaDevAttrGlobalMemoryBusWidth)});
+  set_rates(&m, device,
+            {attribute(cudaDevAttrClockRate), attribute(cudaDevAttrMemoryClockRate),
+             attribute(cudaDevAttrGlobalMemoryBusWidth)});
   return m;
 }
 
@@ -49,7 +52,7 @@ Machine described_machine() {
   Machine m;
   m.name = device.name;
   m.sms = device.sm_count;
-  set_rates(&m, kB200Rates);
+  set_rates(&m, device, kB200Rates);
   return m;
 }
 

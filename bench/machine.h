@@ -11,9 +11,10 @@ namespace bench {
 struct Machine {
   std::string name;
   int32_t sms = 0, driver = 0, runtime = 0;
-  double clock_ghz = 0;      // the highest the SMs are allowed
-  double dram_tb_s = 0;      // pin rate
-  double tensor_pflops = 0;  // NVFP4 dense, at clock_ghz
+  double clock_ghz = 0;       // the highest the SMs are allowed
+  double dram_tb_s = 0;       // pin rate
+  const char* operands = "";  // of the tensor cores, where these are the limit
+  double tensor_pflops = 0;   // dense, of these, at clock_ghz
 };
 
 // A device that the CUDA runtime knows.

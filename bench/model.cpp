@@ -125,8 +125,8 @@ std::string choices_table(const Machine& machine) {
       text +=
           fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", &shape == &c.shapes[0] ? c.name : "",
                       shape_text(shape), without_dtype(i.name), cost.waves, k_tiles * cost.fill_bytes / 1000,
-                      k_tiles * flops / kFlopsPerClock, us_and_range(i, shape, machine),
-                      other ? us_and_range(*other, shape, machine) : "-");
+                      k_tiles * flops / tensor_rate(described_b200()).flops_per_clock,
+                      us_and_range(i, shape, machine), other ? us_and_range(*other, shape, machine) : "-");
     }
   return text;
 }

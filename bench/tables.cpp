@@ -102,8 +102,8 @@ std::string Report::heading() const {
   std::string of =
       fmt::format("{} {}: {} SMs, up to {:.3f} GHz", what, machine_.name, machine_.sms, machine_.clock_ghz);
   if (times_ == Times::kModelled || times_ == Times::kMeasured)
-    of += fmt::format(", {:.2f} TB/s of DRAM pins, {:.2f} PFLOP/s of NVFP4 at that clock", machine_.dram_tb_s,
-                      machine_.tensor_pflops);
+    of += fmt::format(", {:.2f} TB/s of DRAM pins, {:.2f} PFLOP/s of {} at that clock", machine_.dram_tb_s,
+                      machine_.tensor_pflops, machine_.operands);
   return wrapped(of + ".", 0) + "\n" + table_.heading();
 }
 

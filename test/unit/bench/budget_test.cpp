@@ -91,7 +91,7 @@ TEST_CASE("the budget of a problem is what its busiest SM does", "[bench]") {
       CHECK(b.tiles * b.cluster == tiles);
       CHECK(b.tiles_per_sm == busiest.tiles);
       CHECK(b.fill_bytes == busiest.bytes);
-      CHECK(b.tensor_clocks == busiest.flops / bench::kFlopsPerClock);
+      CHECK(b.tensor_clocks == busiest.flops / bench::tensor_rate(device).flops_per_clock);
     }
   CHECK(seen.size() >= 8);  // pairs, swap A/B, split-K and groups among them
 }
