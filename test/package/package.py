@@ -67,8 +67,11 @@ class Package:
         for how in ("add_subdirectory", "FetchContent"):
             self.project("subproject", f"-DHOW={how}", f"-DDUALGEMM_SOURCE={self.source}", "-DDUALGEMM_INSTALL=ON",
                          f"-DCMAKE_INSTALL_PREFIX={self.prefix}", "-DCMAKE_INSTALL_LIBDIR=lib", target=target)
-        targets = run(["cmake", "--build", self.home / "subproject", "--target", "help"])
-        require(not re.search(r"_test\b|bench|cudasim|sim_objects", targets), "a subproject brings tests with it")
+        shown = run(["cmake", "--build", self.home / "subproject", "--target", "help"])
+        targets = re.findall(r"^([\w-]+): ", shown, re.M)
+        require("dualgemm_host" in targets, f"targets: {shown}")
+        foreign = [name for name in targets if re.search(r"_test$|bench|cudasim|sim_objects", name)]
+        require(not foreign, f"a subproject brings tests with it: {foreign}")
 
     def ships(self):
         """The library as it ships: small, without paths of the build, with the machine code that the tests look at."""

@@ -28,7 +28,7 @@ from pages import ROOT, pages
 
 COMMANDS = re.compile(r"(make|ctest|cmake|ninja|gcc|g\+\+|nvcc|bash|sh|sudo|git|grep|sed|python3?|apt-get|export"
                       r"|docker)(?= )|[A-Z][A-Z_]+=\S+ +\S|(build|\.|test(/\w+)*)/[\w-]+(\.sh|\.py)?(?= )"
-                      r"|dualgemm[_-](bench|sim)(?= )")
+                      r"|(\$HOME/dualgemm/bin/)?dualgemm[_-](bench|sim)(?= )")
 TREATMENTS = [
     (r"make help", "run"),
     (r"make |bash \.ci/run|cmake --build|\S+ make |build/fuzz_test FILE", "dry"),
