@@ -5,8 +5,9 @@ ARGS   ?=
 REPORT ?=
 PREFIX ?= /usr/local
 
-.PHONY: help setup configure lib install package-test by-hand run examples test mutation soak fuzz cube bench plot \
-        host-time ptx instances sass pages doxygen contest contest-test accuracy format format-check clean
+.PHONY: help setup configure lib install package-test by-hand run examples test test-h100 test-gpu mutation soak \
+        fuzz cube bench plot host-time ptx instances sass pages doxygen contest contest-test accuracy format \
+        format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
@@ -61,6 +62,14 @@ test: configure       ## build everything and run every test
 	@cmake --build $(BUILD) -j $(JOBS)
 	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --no-tests=error
 
+test-h100: configure  ## the kernels for compute capability 9.0 on the simulated H100: part of it is in make test
+	@cmake --build $(BUILD) -j $(JOBS) --target kernel_test
+	@SIM_MACHINE=h100 $(BUILD)/kernel_test -f test/kernel/on_h100.txt -d yes
+
+test-gpu: configure   ## the tests of the kernels that need no simulator, on this machine's GPU
+	@cmake --build $(BUILD) -j $(JOBS) --target kernel_test_gpu
+	@test/on_gpu.sh $(BUILD) $(BUILD)/kernel_test_gpu
+
 mutation: configure   ## plant bugs in the shipping kernel: which of them does the simulator catch and name?
 	@cmake --build $(BUILD) -j $(JOBS) --target mutation
 	@$(BUILD)/mutation --json $(BUILD)/mutation.json
@@ -77,7 +86,7 @@ cube: configure       ## every combination of what a launch may ask for, every i
 	@cmake --build $(BUILD) -j $(JOBS) --target kernel_test cudart_sim cuda_sim
 	@LD_LIBRARY_PATH=$(BUILD)/sim $(BUILD)/kernel_test "[.cube]"
 
-bench: configure      ## verify, then measure, beside cuBLASLt; without a Blackwell GPU, what the cost model expects
+bench: configure      ## verify, then measure, beside cuBLASLt; without such a GPU, what the cost model expects
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench cudart_sim cuda_sim
 	@test/run_anywhere.sh $(BUILD) $(BUILD)/dualgemm_bench $(ARGS)
 

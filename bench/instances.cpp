@@ -60,10 +60,28 @@ json to_json(const TmemPlan& x) {
 
 json to_json(const EpiloguePlan& x) { return {{"warps", x.warps}, {"chunk_columns", x.chunk_columns}}; }
 
+json to_json(const ExpandPlan& x) {
+  return {{"warps", x.warps}, {"stages", x.stages}, {"k", x.k}, {"stage_bytes", x.stage_bytes}};
+}
+
+json to_json(const ConsumerPlan& x) {
+  return {{"column_groups", x.column_groups},
+          {"k_groups", x.k_groups},
+          {"columns", x.columns},
+          {"exchange_rows", x.exchange_rows}};
+}
+
+json to_json(const RegisterPlan& x) {
+  return {{"launch", x.launch}, {"feed", x.feed}, {"consume", x.consume}};
+}
+
 json to_json(const Plan& x) {
-  return {{"arch", limits_of(x.arch).target}, {"tile", to_json(x.tile)}, {"operands", to_json(x.operands)},
-          {"scales", to_json(x.scales)},      {"mma", to_json(x.mma)},   {"tmem", to_json(x.tmem)},
-          {"epilogue", to_json(x.epilogue)},  {"threads", x.threads},    {"cluster_size", x.cluster_size()}};
+  return {
+      {"arch", limits_of(x.arch).target},  {"tile", to_json(x.tile)},     {"operands", to_json(x.operands)},
+      {"scales", to_json(x.scales)},       {"mma", to_json(x.mma)},       {"tmem", to_json(x.tmem)},
+      {"epilogue", to_json(x.epilogue)},   {"expand", to_json(x.expand)}, {"consumers", to_json(x.consumers)},
+      {"registers", to_json(x.registers)}, {"threads", x.threads},        {"ctas_per_sm", x.ctas_per_sm},
+      {"cluster_size", x.cluster_size()}};
 }
 
 json to_json(const EpilogueKind& x) {

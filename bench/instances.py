@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""instances.py -- the table of kernel instances: their plans (dualgemm_bench --instances, as JSON on standard input)
-beside the registers and spills that ptxas reported when their kernels were compiled.
+"""instances.py -- a table of kernel instances for each architecture: their plans (dualgemm_bench --instances, as JSON
+on standard input) beside the registers and spills that ptxas reported when their kernels were compiled.
 
     dualgemm_bench --instances | instances.py LOG...
 """
@@ -25,10 +25,26 @@ def ptxas_report(log):
     return report
 
 
-def row(instances, report):
-    """One line for the instances of one plan and arithmetic, which differ in the output alone."""
-    plan = instances[0]["plan"]
+def columns(plan):
+    """What a table says of a plan between its tile and its registers: {heading: cell}."""
     tile, mma, operands, scales, tmem = (plan[part] for part in ("tile", "mma", "operands", "scales", "tmem"))
+    shared = {"tile M x N": f"{tile['m']} x {tile['n']}", "split-K": tile["split_k"]}
+    if plan["arch"] == "sm_90a":
+        consumers, expand, registers = plan["consumers"], plan["expand"], plan["registers"]
+        return {**shared, "CTAs of an SM": plan["ctas_per_sm"],
+                "warpgroups, by columns x K": f"{consumers['column_groups']} x {consumers['k_groups']}",
+                "expander warps": expand["warps"] or "a pass", "stages": operands["stages"],
+                "of scale factors": scales["stages"], "of A in fp16": expand["stages"],
+                "registers of roles": f"{registers['feed']}, {registers['consume']}"}
+    return {**shared, "CTAs of a cluster": plan["cluster_size"],
+            "mma per 64 of K": f"{mma['per_step']} of N = {mma['n']}", "stages": operands["stages"],
+            "stages of scale factors x k-tiles": f"{scales['stages']} x {scales['k_tiles']}",
+            "accumulator pairs": f"{tmem['acc_stages']}{', overlapped' if tmem['shared_columns'] else ''}"}
+
+
+def row(instances, report):
+    """One line, {heading: cell}, for the instances of one plan and arithmetic, which differ in the output alone."""
+    plan = instances[0]["plan"]
     for other in instances[1:]:
         if other["plan"] != plan:
             sys.exit(f"instances.py: {instances[0]['name']} and {other['name']} have different plans")
@@ -36,12 +52,11 @@ def row(instances, report):
         sys.exit(f"instances.py: ptxas says nothing of {', '.join(missing)}")
     each = lambda values: " / ".join(dict.fromkeys(map(str, values)))
     outputs = ",".join(x["epilogue"]["c_name"] for x in instances)
-    accumulators = f"{tmem['acc_stages']}{', overlapped' if tmem['shared_columns'] else ''}"
-    return [name_without_output(instances[0]).replace("*", f"{{{outputs}}}"), f"{tile['m']} x {tile['n']}",
-            tile["split_k"], plan["cluster_size"], f"{mma['per_step']} of N = {mma['n']}", operands["stages"],
-            f"{scales['stages']} x {scales['k_tiles']}", accumulators, each(report[x["entry"]][0] for x in instances),
-            each(report[x["entry"]][1] for x in instances), each(f"{x['smem_bytes']:,} B" for x in instances),
-            tmem["allocated"]]
+    tmem = {"TMEM columns": plan["tmem"]["allocated"]} if plan["tmem"]["allocated"] else {}
+    return {"instance": name_without_output(instances[0]).replace("*", f"{{{outputs}}}"), **columns(plan),
+            "registers": each(report[x["entry"]][0] for x in instances),
+            "spilled": each(report[x["entry"]][1] for x in instances),
+            "shared memory": each(f"{x['smem_bytes']:,} B" for x in instances), **tmem}
 
 
 def name_without_output(instance):
@@ -54,11 +69,12 @@ def main():
     report, groups = {}, {}
     for log in sys.argv[1:]: report.update(ptxas_report(log))
     for instance in json.load(sys.stdin): groups.setdefault(name_without_output(instance), []).append(instance)
-    head = ["instance", "tile M x N", "split-K", "CTAs of a cluster", "mma per 64 of K", "stages",
-            "stages of scale factors x k-tiles", "accumulator pairs", "registers", "spilled", "shared memory",
-            "TMEM columns"]
-    for cells in [head, ["---"] * len(head)] + [row(group, report) for group in groups.values()]:
-        print("| " + " | ".join(map(str, cells)) + " |")
+    rows = {}
+    for group in groups.values(): rows.setdefault(group[0]["plan"]["arch"], []).append(row(group, report))
+    for arch, table in rows.items():
+        print(f"### {arch}")
+        for cells in [table[0], ["---"] * len(table[0])] + [x.values() for x in table]:
+            print("| " + " | ".join(map(str, cells)) + " |")
 
 
 if __name__ == "__main__":

@@ -38,16 +38,6 @@ Timing summarise(std::vector<double> us) {
   return {at(0.5), at(0.1), at(0.9)};
 }
 
-// Calls `time` for each of `ways` in turns, `repeats` times, and summarises what it returned for each.
-std::vector<Timing> in_turns(size_t ways, int repeats, const std::function<double(size_t)>& time) {
-  std::vector<std::vector<double>> us(ways);
-  for (int repeat = 0; repeat < repeats; ++repeat)
-    for (size_t way = 0; way < ways; ++way) us[way].push_back(time(way));
-  std::vector<Timing> out;
-  for (const std::vector<double>& of_way : us) out.push_back(summarise(of_way));
-  return out;
-}
-
 // The launches of one way, as a graph.
 class Graph {
  public:
@@ -97,6 +87,15 @@ struct Workload::Impl {
   cudaStream_t stream = nullptr;
   std::vector<std::unique_ptr<InputSet>> sets;
 };
+
+std::vector<Timing> in_turns(size_t ways, int repeats, const std::function<double(size_t)>& time) {
+  std::vector<std::vector<double>> us(ways);
+  for (int repeat = 0; repeat < repeats; ++repeat)
+    for (size_t way = 0; way < ways; ++way) us[way].push_back(time(way));
+  std::vector<Timing> out;
+  for (const std::vector<double>& of_way : us) out.push_back(summarise(of_way));
+  return out;
+}
 
 void launch_library(const dualgemm_args_t& args, cudaStream_t stream) {
   check(dualgemm_launch_ex(&args, stream), "dualgemm_launch_ex");

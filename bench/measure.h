@@ -20,6 +20,9 @@ struct Timing {
   double median_us, p10_us, p90_us;  // per launch, over the repeats
 };
 
+// Calls `time` for each of `ways` in turns, `repeats` times, and summarises what it returned for each.
+std::vector<Timing> in_turns(size_t ways, int repeats, const std::function<double(size_t)>& time);
+
 // Computes C of one input set.
 using Launch = std::function<void(const dualgemm_args_t&, cudaStream_t)>;
 

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cinttypes>
+#include <limits>
 
 #include "host/arguments.h"
 #include "host/check_pointers.h"
@@ -37,6 +38,20 @@ Text<192> build_info() {
 dualgemm_status_t look_up_pointers(const Problem& problem, const dualgemm_device_t& device) {
   if ((problem.args.flags & DUALGEMM_FLAG_CHECK_POINTERS) == 0) return DUALGEMM_STATUS_SUCCESS;
   return check_pointers(problem, device.ordinal);
+}
+
+// Returns the bytes of workspace that the choice would make use of if it had them: none where no device is
+// known, or where what is asked for is refused anyway.
+size_t usable_workspace(Problem problem) {
+  const CudaErrorScope errors;
+  dualgemm_device_t device;
+  problem.args.workspace = &problem;  // somewhere: it is compared with null
+  problem.args.workspace_size = std::numeric_limits<size_t>::max();
+  int32_t index = -1;
+  const bool chosen = query_current_device(&device) == DUALGEMM_STATUS_SUCCESS &&
+                      choose(problem, device, &index) == DUALGEMM_STATUS_SUCCESS;
+  clear_last_error();
+  return chosen && index >= 0 && instance(index).plan.expanded_a() ? expanded_bytes(problem) : 0;
 }
 
 dualgemm_status_t launch(const dualgemm_args_t* user_args, cudaStream_t stream) {
@@ -114,7 +129,7 @@ dualgemm_status_t dualgemm_init(void) noexcept {
   if (auto status = query_current_device(&device)) return status;
   if (auto status = check_device(device)) return status;
   if (auto status = load_all(device)) return status;
-  return load_conversions(device);
+  return load_conversions();
 }
 
 dualgemm_status_t dualgemm_current_device(dualgemm_device_t* device) noexcept {
@@ -156,7 +171,7 @@ dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* args, size_t* b
   Problem problem;
   if (auto status = validate(args, &problem)) return status;
   if (!bytes) return fail(DUALGEMM_STATUS_NULL_POINTER, "bytes=NULL: must point to a size_t");
-  *bytes = 0;  // with split-K the partial sums are exchanged through shared memory
+  *bytes = problem.empty ? 0 : usable_workspace(problem);
   return DUALGEMM_STATUS_SUCCESS;
 }
 
@@ -190,6 +205,7 @@ dualgemm_status_t dualgemm_instance_info(int32_t id, dualgemm_instance_info_t* i
   known.grouped = plan.tile.grouped;
   known.overlapped = plan.tmem.overlapped();
   known.general = instance.epilogue.general;
+  known.cc_major = limits_of(plan.arch).cc_major;
   write_structure(kInfoStructure, &known, info);
   return DUALGEMM_STATUS_SUCCESS;
 }

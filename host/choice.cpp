@@ -23,7 +23,7 @@ struct Question {
   InstanceKind kind;
   Shape shape;
   Machine machine;
-  bool split_k;
+  Allowed allowed;
 
   bool operator==(const Question&) const = default;
 };
@@ -44,7 +44,7 @@ int32_t answer(const Question& question) {
   Remembered& place = places[mixed >> 28];
   static_assert(kPlaces == 1 << (32 - 28));
   if (!(place.question == question))
-    place = {question, select_instance(question.kind, shape, question.machine, question.split_k)};
+    place = {question, select_instance(question.kind, shape, question.machine, question.allowed)};
   return place.index;
 }
 
@@ -59,7 +59,11 @@ dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& 
         "instance_id=%" PRId32 ": %s is for compute capability %s, the device is %" PRId32 ".%" PRId32,
         args.instance_id, instance.name, limits_of(plan.arch).capability, device.cc_major, device.cc_minor);
   const int32_t cluster = plan.cluster_size();
-  const int64_t at_once = clusters_at_once(machine_of(args, device), arch, cluster);
+  if (plan.expanded_a() && args.workspace_size < expanded_bytes(problem))
+    return fail(DUALGEMM_STATUS_WORKSPACE_TOO_SMALL,
+                "instance_id=%" PRId32 ": %s needs workspace_size=%zu, not workspace_size=%zu",
+                args.instance_id, instance.name, expanded_bytes(problem), args.workspace_size);
+  const int64_t at_once = clusters_at_once(machine_of(args, device), plan);
   const int64_t needed = plan.tile.split_k > 1 ? tile_bound(problem, plan.tile) : 1;
   const bool limited = args.max_sms > 0 && args.max_sms < device.sm_count;
   if (limited && needed > at_once)
@@ -111,11 +115,12 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
     *index = args.instance_id - 1;
     return check_forced(problem, device, architecture.arch);
   }
-  // Split-K in the time of one wave is only right for the M it was chosen for.
-  const bool split_k = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) == 0;
+  // Split-K in the time of one wave is only right for the M it was chosen for, and so is a workspace.
+  const bool invariant = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) != 0;
+  const bool room = args.workspace != nullptr && args.workspace_size >= expanded_bytes(problem);
   const InstanceKind kind{architecture.arch, problem.c_type, problem.general()};
   const Machine machine = machine_of(args, device);
-  *index = answer({kind, shape_of(problem), machine, split_k});
+  *index = answer({kind, shape_of(problem), machine, {!invariant, !invariant && room}});
   if (*index >= 0) return DUALGEMM_STATUS_SUCCESS;
   return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
               "c_dtype=%" PRId32 " (%s), %s, group_mode=%" PRId32

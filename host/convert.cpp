@@ -6,7 +6,6 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <cinttypes>
 
 #include "host/conversion.h"
 #include "host/cuda_error.h"
@@ -31,17 +30,12 @@ struct Launch {
   int64_t tiles;
 };
 
-// The device has to be one that these kernels are built for.
+// The device has to be one that the library is built for.
 dualgemm_status_t describe_launch(const Rows& rows, int32_t tiles_of_band, uint32_t flags,
                                   cudaStream_t stream, Launch* launch) {
   dualgemm_device_t device;
   if (auto status = query_current_device(&device)) return status;
   if (auto status = check_device(device)) return status;
-  if (served_architecture(device)->arch != kConvertArch)
-    return fail(DUALGEMM_STATUS_ARCH_MISMATCH,
-                "cc_major=%" PRId32 ", cc_minor=%" PRId32 ": device %" PRId32
-                ", but factors are moved and data quantised on compute capability %s",
-                device.cc_major, device.cc_minor, device.ordinal, limits_of(kConvertArch).capability);
   *launch = {stream, (flags & DUALGEMM_FLAG_PDL) != 0, device.sm_count,
              rows.most_blocks() * rows.matrices() * tiles_of_band};
   return kOk;
@@ -148,18 +142,14 @@ dualgemm_status_t quantize(const dualgemm_quantize_args_t* user_args, cudaStream
   return launch_kernel(launch, kQuantizeKernels[grouped][args.x_dtype], params, kQuantizeCtas);
 }
 
-// Makes the runtime load a function.
 template <class Params>
 dualgemm_status_t load(Kernel<Params> kernel) {
-  const cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                                 cudaFuncAttributeMaxDynamicSharedMemorySize, 0);
-  return error == cudaSuccess ? kOk : fail_cuda(error, "cudaFuncSetAttribute");
+  return load_kernel(reinterpret_cast<const void*>(kernel), 0);
 }
 
 }  // namespace
 
-dualgemm_status_t load_conversions(const dualgemm_device_t& device) {
-  if (served_architecture(device)->arch != kConvertArch) return kOk;
+dualgemm_status_t load_conversions() {
   for (const auto* kernels : {&kSwizzleKernels, &kUnswizzleKernels})
     for (const FactorKernel kernel : *kernels)
       if (auto status = load(kernel)) return status;
@@ -168,6 +158,28 @@ dualgemm_status_t load_conversions(const dualgemm_device_t& device) {
       for (const QuantizeKernel kernel : of_type)
         if (auto status = load(kernel)) return status;
   return kOk;
+}
+
+dualgemm_status_t launch_expansion(const Problem& problem, const Machine& machine, cudaStream_t stream) {
+  const dualgemm_args_t& args = problem.args;
+  const Tensor &a = problem.inputs[kA], &sfa = problem.inputs[kSfa];
+  const Rows rows{args.m, problem.problems, args.group_mode, args.group_rows};
+  const auto pieces = static_cast<int32_t>(expanded_pitch(problem) / kExpandPiece);
+  ExpandParams params{};
+  params.rows = band_params(rows, pieces);
+  params.a = static_cast<const uint8_t*>(a.base);
+  params.a_pitch = a.bytes(a.pitch);
+  params.a_stride = a.bytes(a.shared_stride());
+  params.factors = static_cast<const uint8_t*>(sfa.base);
+  params.factor_stride = sfa.shared_stride();
+  params.expanded = static_cast<uint16_t*>(args.workspace);
+  params.pitch = expanded_pitch(problem);
+  params.stride = a.rows * params.pitch;
+  params.k = args.k;
+  const Launch launch{stream, (args.flags & DUALGEMM_FLAG_PDL) != 0, machine.sms,
+                      rows.most_blocks() * rows.matrices() * pieces};
+  const int32_t ctas_of_sm = machine.limited ? 1 : kExpandCtas;
+  return launch_kernel(launch, kExpandKernels[problem.grouped()], params, ctas_of_sm);
 }
 
 }  // namespace dualgemm

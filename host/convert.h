@@ -1,11 +1,18 @@
-// convert.h -- the kernels of convert.cpp, as dualgemm_init loads them.
+// convert.h -- the kernels of convert.cpp, as dualgemm_init loads them, and the one that a launch runs before
+// its own.
 #pragma once
 
-#include "host/dualgemm.h"
+#include <cuda_runtime_api.h>
+
+#include "host/problem.h"
+#include "host/tiling.h"
 
 namespace dualgemm {
 
-// Loads them all on the current device, which is `device`, where they are built for it.
-dualgemm_status_t load_conversions(const dualgemm_device_t& device);
+// Loads all of them that are exported on the current device.
+dualgemm_status_t load_conversions();
+
+// Expands A of a problem into its workspace, for an instance that takes it so.
+dualgemm_status_t launch_expansion(const Problem& problem, const Machine& machine, cudaStream_t stream);
 
 }  // namespace dualgemm

@@ -13,6 +13,7 @@
 #include "host/cuda_error.h"
 #include "host/status.h"
 #include "host/text.h"
+#include "kernel/convert/params.h"
 
 namespace dualgemm {
 namespace {
@@ -65,28 +66,32 @@ struct DeviceState {
 constexpr int kMaxDevices = 64;
 constinit std::array<DeviceState, kMaxDevices> device_states;
 
-// Counts the clusters of `size` CTAs that run at once, for the instance with the most shared memory; of equal
-// ones the first, which has the least code to load.
-dualgemm_status_t count_clusters(Arch arch, int32_t size, int32_t* clusters) {
+// Returns the instance with the most shared memory; of equal ones the first, which has the least code to
+// load. Where none has clusters there is nothing to count, and it is null.
+const Instance* largest_for_clusters(Arch arch) {
   const Instance* largest = nullptr;
-  for (const Instance& instance : instances())
-    if (instance.plan.arch == arch && instance.plan.cluster_size() == size &&
-        (!largest || instance.smem_bytes > largest->smem_bytes))
-      largest = &instance;
-  if (!largest) return DUALGEMM_STATUS_SUCCESS;
-  if (auto status = load_instance(*largest)) return status;
+  bool clusters = false;
+  for (const Instance& instance : instances(arch)) {
+    clusters = clusters || instance.plan.cluster_size() > 1;
+    if (!largest || instance.smem_bytes > largest->smem_bytes) largest = &instance;
+  }
+  return clusters ? largest : nullptr;
+}
 
+// Counts the clusters of `size` CTAs with full shared memory that run at once: those of an instance that is
+// loaded. Its own clusters may have another size.
+dualgemm_status_t count_clusters(const Instance& instance, int32_t size, int32_t* clusters) {
   cudaLaunchAttribute cluster{};
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim = {static_cast<unsigned>(size), 1, 1};
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(size));
-  config.blockDim = dim3(static_cast<unsigned>(largest->plan.threads));
-  config.dynamicSmemBytes = static_cast<size_t>(largest->smem_bytes);
+  config.blockDim = dim3(static_cast<unsigned>(instance.plan.threads));
+  config.dynamicSmemBytes = static_cast<size_t>(instance.smem_bytes);
   config.attrs = &cluster;
   config.numAttrs = 1;
   int count = 0;
-  const auto* const kernel = reinterpret_cast<const void*>(largest->kernel);
+  const auto* const kernel = reinterpret_cast<const void*>(instance.kernel);
   if (const cudaError_t error = cudaOccupancyMaxActiveClusters(&count, kernel, &config))
     return fail_cuda(error, "cudaOccupancyMaxActiveClusters");
   *clusters = count;
@@ -113,9 +118,11 @@ dualgemm_status_t describe(int ordinal, dualgemm_device_t* device) {
     clear_last_error();
     return DUALGEMM_STATUS_SUCCESS;
   }
-  const Arch arch = served_architecture(*device)->arch;
-  if (auto status = count_clusters(arch, 2, &device->clusters_of_2)) return status;
-  return count_clusters(arch, 4, &device->clusters_of_4);
+  const Instance* const largest = largest_for_clusters(served_architecture(*device)->arch);
+  if (!largest) return DUALGEMM_STATUS_SUCCESS;
+  if (auto status = load_instance(*largest)) return status;
+  if (auto status = count_clusters(*largest, 2, &device->clusters_of_2)) return status;
+  return count_clusters(*largest, 4, &device->clusters_of_4);
 }
 
 dualgemm_status_t fail_architecture(const dualgemm_device_t& device) {
@@ -133,9 +140,8 @@ dualgemm_status_t fail_architecture(const dualgemm_device_t& device) {
 }  // namespace
 
 bool built_for(Arch arch) {
-  for (const Instance& instance : instances())
-    if (instance.plan.arch == arch) return true;
-  return false;
+  const Instances of_arch = instances(arch);
+  return of_arch.begin() != of_arch.end();
 }
 
 const Architecture* served_architecture(const dualgemm_device_t& device) {
@@ -174,13 +180,19 @@ dualgemm_status_t query_current_device(dualgemm_device_t* device) {
   return DUALGEMM_STATUS_SUCCESS;
 }
 
-dualgemm_status_t load_instance(const Instance& instance) {
+dualgemm_status_t load_kernel(const void* kernel, int32_t smem_bytes) {
   // Setting the attribute makes the runtime load the function, which it must not put off until a stream
   // capture.
   const cudaError_t error =
-      cudaFuncSetAttribute(reinterpret_cast<const void*>(instance.kernel),
-                           cudaFuncAttributeMaxDynamicSharedMemorySize, instance.smem_bytes);
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, smem_bytes);
   return error == cudaSuccess ? DUALGEMM_STATUS_SUCCESS : fail_cuda(error, "cudaFuncSetAttribute");
+}
+
+dualgemm_status_t load_instance(const Instance& instance) {
+  if (instance.plan.expanded_a())
+    for (const ExpandKernel kernel : kExpandKernels)
+      if (auto status = load_kernel(reinterpret_cast<const void*>(kernel), 0)) return status;
+  return load_kernel(reinterpret_cast<const void*>(instance.kernel), instance.smem_bytes);
 }
 
 dualgemm_status_t load_once(const dualgemm_device_t& device, int32_t index) {

@@ -27,7 +27,10 @@ dualgemm_status_t check_device(const dualgemm_device_t& device);
 // Fills in the calling thread's current device, which is asked once per device, then remembered.
 dualgemm_status_t query_current_device(dualgemm_device_t* device);
 
-// Lets the current device run the instance: loads the kernel and allows it its shared memory.
+// Loads a kernel on the current device, and allows it its shared memory.
+dualgemm_status_t load_kernel(const void* kernel, int32_t smem_bytes);
+
+// Lets the current device run the instance: loads its kernel, and those that expand A for it.
 dualgemm_status_t load_instance(const Instance& instance);
 
 // Do that for one instance, by its index, or for all, on the current device, which is `device`; once per

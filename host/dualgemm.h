@@ -74,7 +74,7 @@ typedef enum {
   DUALGEMM_STATUS_NO_DEVICE = 9,            /* no CUDA device or no driver */
   DUALGEMM_STATUS_ARCH_MISMATCH = 10,       /* the library, or this program, has no kernel for the device */
   DUALGEMM_STATUS_DRIVER_TOO_OLD = 11,      /* the driver is older than the CUDA version of the build */
-  DUALGEMM_STATUS_WORKSPACE_TOO_SMALL = 12, /* never returned by this release, which needs none */
+  DUALGEMM_STATUS_WORKSPACE_TOO_SMALL = 12, /* the instance that is asked for needs more of it */
   DUALGEMM_STATUS_CUDA_ERROR = 13,          /* a CUDA call failed; see dualgemm_last_cuda_error() */
   DUALGEMM_STATUS_INTERNAL = 14,            /* a bug in this library */
   DUALGEMM_STATUS_MAX_ENUM = 0x7fffffff
@@ -216,8 +216,8 @@ typedef struct dualgemm_args {
   int32_t instance_id;   /* 0 = automatic, else 1 .. dualgemm_instance_count() */
   int32_t max_sms;       /* 0 = all, else at most this many CTAs run at once */
   int32_t reserved0;     /* 0 */
-  void* workspace;       /* device, 256-byte aligned, overlaps nothing else: room that a launch may use. No
-                            instance of this release does; may be NULL while dualgemm_workspace_size() is 0 */
+  void* workspace;       /* device, 256-byte aligned, overlaps nothing else: optional room for a launch, which is
+                            faster with dualgemm_workspace_size() bytes where these are not 0 */
   size_t workspace_size; /* bytes, below 2^48 */
   int32_t group_mode;    /* dualgemm_group_mode_t */
   int32_t groups;        /* with a group_mode 1 .. DUALGEMM_MAX_GROUPS, else 0 */
@@ -296,7 +296,9 @@ DUALGEMM_API dualgemm_status_t dualgemm_can_implement(const dualgemm_args_t* arg
 DUALGEMM_API dualgemm_status_t dualgemm_can_implement_on(const dualgemm_args_t* args,
                                                          const dualgemm_device_t* device) DUALGEMM_NOEXCEPT;
 
-/* Bytes of workspace that a launch with these arguments needs. 0 for every instance of this release. */
+/* Bytes of workspace that make a launch with these arguments faster on the current device: on compute
+ * capability 9.0, with many rows of A, which are expanded there once. 0 elsewhere, with BATCH_INVARIANT, and
+ * without a device. With less room, or none, a launch takes an instance that needs none. */
 DUALGEMM_API dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* args,
                                                        size_t* bytes) DUALGEMM_NOEXCEPT;
 
@@ -307,12 +309,12 @@ typedef struct dualgemm_instance_info {
   uint32_t struct_size;           /* set by dualgemm_instance_info_init */
   int32_t c_dtype;                /* dualgemm_dtype_t */
   const char* name;               /* "m128n64k256_fp16"; k256o: overlapped, k256g: grouped, k256s2: split_k */
-  int32_t cta_group;              /* CTAs that share one tcgen05.mma: 1, or a pair */
+  int32_t cta_group;              /* CTAs that share one tcgen05.mma: 1, or a pair; 1 with wgmma (9.0) */
   int32_t tile_m, tile_n, tile_k; /* tile of C, and K of a k-tile; tile_n columns of both products */
   int32_t stages;                 /* depth of the shared-memory ring of A, B1, B2 */
-  int32_t acc_stages;             /* accumulator pairs in tensor memory */
-  int32_t mma_n;                  /* N of one tcgen05.mma */
-  int32_t mmas_per_step;          /* tcgen05.mma per 64 elements of K */
+  int32_t acc_stages;             /* accumulator pairs in tensor memory; 0 where there is none (9.0) */
+  int32_t mma_n;                  /* N of one tcgen05.mma, or wgmma */
+  int32_t mmas_per_step;          /* tcgen05.mma per 64 elements of K; 1 with wgmma: four of 16 in a warpgroup */
   int32_t split_k;                /* parts of K, each computed by its own CTA or pair of one cluster */
   int32_t threads;                /* per CTA */
   int32_t smem_bytes;             /* dynamic shared memory per CTA */
@@ -322,7 +324,7 @@ typedef struct dualgemm_instance_info {
   int32_t grouped;                /* 1: for launches with a group_mode, 0: for those without */
   int32_t overlapped;             /* 1: the accumulator pairs share columns */
   int32_t general;                /* 1: computes whatever a launch asks for; 0: a plain SwiGLU */
-  int32_t reserved0;              /* 0 */
+  int32_t cc_major;               /* compute capability that it is for: 9 (9.0), 10 (10.x) */
 } dualgemm_instance_info_t;
 
 /* Sets the size, and all else to 0. */

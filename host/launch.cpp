@@ -2,6 +2,7 @@
 
 #include "host/launch.h"
 
+#include "host/convert.h"
 #include "host/cuda_error.h"
 #include "host/status.h"
 #include "host/tensor_map.h"
@@ -113,8 +114,11 @@ dualgemm_status_t launch_instance(const Problem& problem, const Instance& instan
                                   const dualgemm_device_t& device, cudaStream_t stream) {
   Params params;
   if (auto status = make_params(problem, instance, &params)) return status;
+  const Machine machine = machine_of(problem.args, device);
+  if (instance.plan.expanded_a())
+    if (auto status = launch_expansion(problem, machine, stream)) return status;
   LaunchConfig launch;
-  const int64_t ctas = grid_size(problem, instance.plan, machine_of(problem.args, device));
+  const int64_t ctas = grid_size(problem, instance.plan, machine);
   make_launch_config(problem, instance, ctas, stream, &launch);
   void* arguments[] = {&params};
   const cudaError_t error =

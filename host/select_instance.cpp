@@ -43,12 +43,13 @@ int32_t best_of(std::span<const Candidate> candidates) {
   return best ? static_cast<int32_t>(best - candidates.data()) : -1;
 }
 
-int32_t select_instance(const InstanceKind& kind, Shape shape, const Machine& machine, bool split_k) {
+int32_t select_instance(const InstanceKind& kind, Shape shape, const Machine& machine, Allowed allowed) {
   Candidate candidates[kMaxOfKind];
   size_t count = 0;
   for (const auto& [instance, index] : instances_of(kind, shape.grouped)) {
     const Plan& plan = instance->plan;
-    if (plan.tile.split_k > 1 && !split_k) continue;
+    if (plan.tile.split_k > 1 && !allowed.split_k) continue;
+    if (plan.expanded_a() && !allowed.expanded_a) continue;
     Candidate& candidate = candidates[count];
     if (!cost_of(*instance, shape, machine, &candidate.cost)) continue;
     candidate.index = index;

@@ -24,7 +24,13 @@ struct Candidate {
 int32_t best_of(std::span<const Candidate> candidates);
 
 // Returns the index of an instance, or -1 when there is none of this kind that takes the problem on this
-// machine. Without `split_k`, instances that split K stay out of it.
-int32_t select_instance(const InstanceKind& kind, Shape shape, const Machine& machine, bool split_k = true);
+// machine. Some stay out of it unless they are allowed.
+struct Allowed {
+  bool split_k = true;
+  bool expanded_a = false;  // those that need a workspace, for A expanded by a pass
+
+  bool operator==(const Allowed&) const = default;
+};
+int32_t select_instance(const InstanceKind& kind, Shape shape, const Machine& machine, Allowed allowed = {});
 
 }  // namespace dualgemm

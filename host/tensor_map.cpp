@@ -20,6 +20,7 @@
 #include "host/driver_function.h"
 #include "host/status.h"
 #include "host/text.h"
+#include "host/tiling.h"
 
 namespace dualgemm {
 namespace {
@@ -102,6 +103,22 @@ MapShape scales_map(const Tensor& t, const Plan& plan, int32_t box_bands) {
           {kWordsPerAtom, u32(plan.scales.steps), u32(box_bands), 1}};
 }
 
+// A expanded to fp16, in the workspace: a row has panels of 64 places, 128 bytes, and a box two of them, half
+// a k-tile of all rows of a tile.
+MapShape expanded_map(const Problem& problem, const Plan& plan) {
+  constexpr cuuint32_t kPanel = 64, kPanelBytes = kPanel * sizeof(uint16_t);
+  const Tensor& a = problem.inputs[kA];
+  const cuuint64_t pitch = u64(expanded_pitch(problem)) * sizeof(uint16_t);
+  return {"expanded A",
+          CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+          CU_TENSOR_MAP_SWIZZLE_128B,
+          problem.args.workspace,
+          4,
+          {kPanel, u64(a.rows), pitch / kPanelBytes, u64(a.problems)},
+          {pitch, kPanelBytes, pitch * u64(a.rows)},
+          {kPanel, u32(plan.tile.m), u32(plan.expand.k) / kPanel, 1}};
+}
+
 }  // namespace
 
 dualgemm_status_t encode_tensor_maps(const Problem& problem, const Plan& plan, Params* params) {
@@ -118,8 +135,10 @@ dualgemm_status_t encode_tensor_maps(const Problem& problem, const Plan& plan, P
     const Tensor& t = problem.inputs[i];
     const MapShape shape =
         t.has_pitch() ? operand_map(t, plan, maps[i].box_rows) : scales_map(t, plan, maps[i].box_rows);
+    if (plan.expanded_a() && (i == kA || i == kSfa)) continue;  // the pass reads them
     if (auto status = encode_map(encode, shape, maps[i].map)) return status;
   }
+  if (plan.expanded_a()) return encode_map(encode, expanded_map(problem, plan), &params->expanded);
   return DUALGEMM_STATUS_SUCCESS;
 }
 

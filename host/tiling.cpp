@@ -6,12 +6,13 @@
 #include <cmath>
 
 #include "host/sf_layout.h"
+#include "kernel/convert/params.h"
 
 namespace dualgemm {
 
 Machine machine_of(const dualgemm_args_t& args, const dualgemm_device_t& device) {
-  const int32_t sms = args.max_sms > 0 ? std::min(args.max_sms, device.sm_count) : device.sm_count;
-  return {sms, device.clusters_of_2, device.clusters_of_4};
+  const bool limited = args.max_sms > 0 && args.max_sms < device.sm_count;
+  return {limited ? args.max_sms : device.sm_count, device.clusters_of_2, device.clusters_of_4, limited};
 }
 
 int64_t m_tiles(const TilePlan& tile, int64_t rows) { return ceil_div(rows, tile.m); }
@@ -37,18 +38,48 @@ int64_t mean_tiles(const Shape& shape, const TilePlan& tile) {
   return static_cast<int64_t>(std::ceil(mean_m_tiles(shape, tile) * others));
 }
 
-int32_t clusters_at_once(const Machine& machine, Arch arch, int32_t size) {
-  const int32_t by_sms = machine.sms / size;
-  if (size == 2 && machine.clusters_of_2 > 0) return std::min(by_sms, machine.clusters_of_2);
-  if (size < 4 || by_sms == 0) return by_sms;
-  const Architecture& largest = limits_of(arch);
-  const int32_t in_proportion = std::max(1, largest.clusters_of_4 * machine.sms / largest.sms);
-  return std::min(by_sms, machine.clusters_of_4 > 0 ? machine.clusters_of_4 : in_proportion);
+namespace {
+
+// Counts the clusters of `size` CTAs that the parts of an architecture's largest chip have room for.
+int32_t clusters_of_parts(const Architecture& architecture, int32_t size, int32_t ctas_per_sm) {
+  int32_t clusters = 0;
+  for (const int32_t sms : architecture.parts) clusters += sms * ctas_per_sm / size;
+  return clusters;
+}
+
+}  // namespace
+
+int32_t clusters_at_once(const Machine& machine, Arch arch, int32_t size, int32_t ctas_per_sm) {
+  const int64_t by_sms = machine.sms * ctas_per_sm / size;
+  int64_t at_once = by_sms;
+  if (size == 2 && machine.clusters_of_2 > 0) {
+    at_once = int64_t{machine.clusters_of_2} * ctas_per_sm;
+  } else if (size > 2) {
+    const Architecture& largest = limits_of(arch);
+    const int64_t of_parts = clusters_of_parts(largest, size, ctas_per_sm);
+    at_once = machine.clusters_of_4 > 0 ? of_parts * machine.clusters_of_4 / clusters_of_parts(largest, 4, 1)
+                                        : of_parts * machine.sms / largest.sms;
+    at_once = std::max(int64_t{1}, at_once);
+  }
+  return static_cast<int32_t>(std::min(by_sms, at_once));
+}
+
+int32_t clusters_at_once(const Machine& machine, const Plan& plan) {
+  return clusters_at_once(machine, plan.arch, plan.cluster_size(), machine.limited ? 1 : plan.ctas_per_sm);
 }
 
 int64_t grid_clusters(const Plan& plan, int64_t tiles, const Machine& machine) {
-  const int64_t at_once = std::max(1, clusters_at_once(machine, plan.arch, plan.cluster_size()));
+  const int64_t at_once = std::max(1, clusters_at_once(machine, plan));
   return plan.tile.split_k > 1 ? tiles : std::min(tiles, at_once);
+}
+
+int64_t expanded_pitch(const Problem& problem) {
+  return ceil_div(problem.args.k, kExpandPiece) * kExpandPiece;
+}
+
+size_t expanded_bytes(const Problem& problem) {
+  const Tensor& a = problem.inputs[kA];
+  return sizeof(uint16_t) * static_cast<size_t>(a.problems * a.rows * expanded_pitch(problem));
 }
 
 int64_t grid_size(const Problem& problem, const Plan& plan, const Machine& machine) {

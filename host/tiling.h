@@ -3,6 +3,7 @@
 // alone.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "host/problem.h"
@@ -28,9 +29,11 @@ struct Shape {
 
 // A launch may use this: SMs, and as many clusters of two and of four CTAs with full shared memory as run on
 // the device at once. 0 says that a number is not known: clusters_at_once() then assumes what the
-// architecture's largest chip has in proportion to its SMs.
+// architecture's largest chip has in proportion to its SMs. If it is limited (max_sms), it may not have more
+// CTAs at once than SMs, also where two of them would share one.
 struct Machine {
   int32_t sms, clusters_of_2 = 0, clusters_of_4 = 0;
+  bool limited = false;
 
   bool operator==(const Machine&) const = default;
 };
@@ -52,12 +55,19 @@ int64_t tile_bound(const Problem& problem, const TilePlan& tile);
 double mean_m_tiles(const Shape& shape, const TilePlan& tile);
 int64_t mean_tiles(const Shape& shape, const TilePlan& tile);
 
-// Counts the clusters of `size` CTAs (1, 2 or 4) that run at the same time, one CTA to an SM.
-int32_t clusters_at_once(const Machine& machine, Arch arch, int32_t size);
+// Counts the clusters of `size` CTAs that run at the same time, with that many CTAs to an SM.
+int32_t clusters_at_once(const Machine& machine, Arch arch, int32_t size, int32_t ctas_per_sm = 1);
+// Does the same for a plan.
+int32_t clusters_at_once(const Machine& machine, const Plan& plan);
 
 // Counts the clusters of a launch. Without split-K there are no more than run at once, since each computes
 // several tiles.
 int64_t grid_clusters(const Plan& plan, int64_t tiles, const Machine& machine);
+
+// Returns the bytes of A in fp16, each row of whole k-tiles of 256 elements (kernel/sm90/expand_pass.cuh),
+// and the elements of such a row.
+int64_t expanded_pitch(const Problem& problem);
+size_t expanded_bytes(const Problem& problem);
 
 // Counts the CTAs of a launch.
 int64_t grid_size(const Problem& problem, const Plan& plan, const Machine& machine);

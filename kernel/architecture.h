@@ -18,15 +18,18 @@ struct Architecture {
   int32_t max_smem_bytes;  // shared memory that a CTA can opt in to
   int32_t tmem_columns;    // tensor memory of an SM: 128 lanes x this many columns x 32 bits
   int32_t store_bytes;     // that one lane can store at once
-  // Its largest chip has this many SMs, and runs this many clusters of four CTAs with all their shared memory
-  // at once: they do not cross the borders of a GPC, whose SMs are no multiple of four.
-  int32_t sms, clusters_of_4;
+  // Its largest chip has this many SMs. A cluster of more than two CTAs keeps to one of these parts of it,
+  // each with so many SMs.
+  int32_t sms;
+  int32_t parts[8];
 };
 
 // The entries are in the order of Arch. The CUDA C++ Programming Guide, "Technical Specifications per Compute
 // Capability", has the limits. By the nvcc manual, "GPU Feature List", sm_90a runs on 9.0 alone, the family
-// target sm_100f on every 10.x. PTX ISA 9.0, 9.7.9.11 (st), has the stores. Clusters of four were measured on
-// an H200; a B200 has 34 by its published GPC sizes, less two to be safe.
+// target sm_100f on every 10.x. PTX ISA 9.0, 9.7.9.11 (st), has the stores. The parts of an H200 are its
+// GPCs, one of which gives half of its SMs to such clusters: with one CTA to an SM 30 clusters of four and 15
+// of eight run at once, with two 62 and 30, as measured. A B200 has room for 34 clusters of four by its
+// published GPC sizes; these parts have room for two less, to be safe.
 inline constexpr Architecture kArchitectures[] = {
     {.arch = Arch::kSm90,
      .target = "sm_90a",
@@ -38,7 +41,7 @@ inline constexpr Architecture kArchitectures[] = {
      .tmem_columns = 0,
      .store_bytes = 16,
      .sms = 132,
-     .clusters_of_4 = 30},
+     .parts = {18, 18, 16, 16, 16, 16, 16, 8}},
     {.arch = Arch::kSm100,
      .target = "sm_100f",
      .capability = "10.x",
@@ -49,7 +52,7 @@ inline constexpr Architecture kArchitectures[] = {
      .tmem_columns = 512,
      .store_bytes = 32,
      .sms = 148,
-     .clusters_of_4 = 32},
+     .parts = {16, 16, 16, 16, 16, 16, 16, 16}},
 };
 static_assert(kArchitectures[static_cast<int32_t>(Arch::kSm90)].arch == Arch::kSm90 &&
               kArchitectures[static_cast<int32_t>(Arch::kSm100)].arch == Arch::kSm100);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernel/epilogue/kinds.h"
+#include "kernel/epilogue/list.h"
 #include "kernel/params.h"
 #include "kernel/plan.h"
 
@@ -24,30 +25,48 @@ struct InstanceList {
   int32_t count;
 };
 
+// Returns the list of some kernels: Entry<Traits>::kInstance is what each is in the table.
+template <template <class> class Entry, class... AllTraits>
+inline constexpr Instance kInstancesOf[] = {Entry<AllTraits>::kInstance...};
+template <template <class> class Entry, class... AllTraits>
+consteval InstanceList list_of(List<AllTraits...>) {
+  return {kInstancesOf<Entry, AllTraits...>, sizeof...(AllTraits)};
+}
+
 // These are the instances of the library in the order of their ids, which start at 1: the id of instance(i)
 // is i + 1.
 int32_t instance_count();
 const Instance& instance(int32_t index);
 
-// This makes "for (const Instance& i : instances())" possible.
+// This makes "for (const Instance& i : instances())" possible, and the same for those of one architecture.
 class Instances {
  public:
   class Iterator {
    public:
-    explicit Iterator(int32_t index) : index_(index) {}
+    Iterator(int32_t index, const Arch* arch) : index_(index), arch_(arch) { skip(); }
     const Instance& operator*() const { return instance(index_); }
     Iterator& operator++() {
       ++index_;
+      skip();
       return *this;
     }
     bool operator!=(const Iterator& other) const { return index_ != other.index_; }
 
    private:
+    void skip() {
+      while (arch_ && index_ < instance_count() && instance(index_).plan.arch != *arch_) ++index_;
+    }
     int32_t index_;
+    const Arch* arch_;
   };
-  Iterator begin() const { return Iterator(0); }
-  Iterator end() const { return Iterator(instance_count()); }
+  explicit Instances(const Arch* arch) : arch_(arch) {}
+  Iterator begin() const { return {0, arch_}; }
+  Iterator end() const { return {instance_count(), arch_}; }
+
+ private:
+  const Arch* arch_;  // null: of all
 };
-inline Instances instances() { return {}; }
+inline Instances instances() { return Instances(nullptr); }
+inline Instances instances(Arch arch) { return Instances(&limits_of(arch).arch); }
 
 }  // namespace dualgemm

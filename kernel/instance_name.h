@@ -1,7 +1,8 @@
 // instance_name.h -- the name of an instance, composed of its plan and its epilogue: "m128n64k256s2_fp16".
-// After the tile come s2, s4: split-K over this many CTAs or pairs; o: accumulators that overlap; g: for
-// groups; then the variant, if it is one of bench/ablation; the output; and "general", if what the epilogue
-// computes is said by the launch.
+// Names of compute capability 9.0 begin with sm90. After the tile come s2, s4: split-K over this many CTAs or
+// pairs; o: accumulators that overlap; x: for an A that a pass has expanded; g: for groups; then the variant,
+// if it is one of bench/ablation; the output; and "general", if what the epilogue computes is said by the
+// launch.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +29,11 @@ struct InstanceName {
 
 constexpr InstanceName name_of_plan(const Plan& plan) {
   InstanceName name;
+  if (plan.arch == Arch::kSm90) name.add("sm90");
   name.add("m").add(plan.tile.m).add("n").add(plan.tile.n).add("k").add(plan.tile.k);
   if (plan.tile.split_k > 1) name.add("s").add(plan.tile.split_k);
   if (plan.tmem.overlapped()) name.add("o");
+  if (plan.expand.stages > 0 && plan.expand.warps == 0) name.add("x");
   if (plan.tile.grouped) name.add("g");
   return name;
 }

@@ -1,5 +1,6 @@
 # nvcc.cmake -- device code as targets. nvcc compiles it by rule, since CMake 3.25 does not know the family target
 # 100f, whose machine code runs on every 10.x chip (B200, B300); one call per unit, so that units compile in parallel.
+# 90a is Hopper (H100, H200), with its wgmma.
 
 # nvcc is where CMake looks for it, too: CMAKE_CUDA_COMPILER, CUDACXX (paths, or names on the PATH), a toolkit's folder,
 # the PATH; at last where the Makefile installs it from wheels.
@@ -21,8 +22,9 @@ add_library(dualgemm_warnings INTERFACE)
 target_compile_options(dualgemm_warnings INTERFACE -Wall -Wextra $<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-Werror>
                        $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
 
-# The level of optimisation is that of the host's side, which starts kernels and has tests; device code has -O3.
-set(nvcc_flags -O1 -I${PROJECT_SOURCE_DIR})
+# The level of optimisation is that of the host's side, which starts kernels; device code has -O3.
+set(nvcc_optimise -O1)
+set(nvcc_flags -I${PROJECT_SOURCE_DIR})
 # What ships is small and knows no path of the build. With DUALGEMM_DEVELOP the PTX beside the machine code names lines
 # of the source, and stays uncompressed for a debugger. A spill or a stack frame fails the build.
 if(DUALGEMM_DEVELOP)
@@ -34,16 +36,29 @@ set(nvcc_object_flags
     -Werror all-warnings -Xptxas -warn-spills,-warn-lmem-usage,-Werror,-v
     -Xcompiler -fPIC,-Wall,-Wextra,-fvisibility=hidden,-fvisibility-inlines-hidden)
 
+# ptxas says C7510 to C7519 where it makes every wgmma of a function wait for the one before it, and why. That is no
+# warning to it, so that -Werror lets it pass.
+set(nvcc_serialised "(C751[0-9])")
+
 # nvcc_command(OUTPUT SOURCE FLAGS...): one call, made again when a file that it reads has changed. OUTPUT.log has what
-# the compiler said; of objects, the registers of every kernel, too.
+# the compiler said; of objects, the registers of every kernel, too. FLAGS may begin with PIPELINED: serialised wgmma
+# are an error then.
 function(nvcc_command output source)
+  set(check)
+  if("PIPELINED" IN_LIST ARGN)
+    list(REMOVE_ITEM ARGN PIPELINED)
+    # The lines to blame, no object, and a failure.
+    set(check COMMAND sh -c "! grep \"$0\" \"$1\" || ! rm \"$2\"" ${nvcc_serialised} ${output}.log ${output})
+  endif()
   cmake_path(GET output PARENT_PATH folder)
   file(MAKE_DIRECTORY ${folder})
   cmake_path(RELATIVE_PATH output BASE_DIRECTORY ${PROJECT_BINARY_DIR} OUTPUT_VARIABLE name)
   add_custom_command(
     OUTPUT ${output}
-    COMMAND ${DUALGEMM_NVCC} ${nvcc_flags} ${ARGN} -MD -MF ${output}.d -MT ${output} ${source} -o ${output}
+    COMMAND ${DUALGEMM_NVCC} ${nvcc_optimise} ${nvcc_flags} ${ARGN} -MD -MF ${output}.d -MT ${output} ${source}
+            -o ${output}
             > ${output}.log 2>&1 || sh -c "cat \"$0\"; exit 1" ${output}.log
+    ${check}
     DEPENDS ${source} DEPFILE ${output}.d
     COMMENT "nvcc ${name}" VERBATIM)
 endfunction()
@@ -66,11 +81,12 @@ function(nvcc_variants stem extension source flags variants result)
   set(${result} ${made} PARENT_SCOPE)
 endfunction()
 
-# nvcc_objects(NAME [STANDARD c++17] [ARCH 100f...] [INCLUDE FOLDERS...] SOURCES...): an object library with one object
-# per source, compiled for the architectures that are named, or for the Blackwell family. What links to it, in whichever
-# folder, gets its objects. With VARIANTS NAME=FLAG... a source has one object for each of them, source_NAME.
+# nvcc_objects(NAME [PIPELINED] [STANDARD c++17] [ARCH 100f...] [INCLUDE FOLDERS...] SOURCES...): an object library with
+# one object per source, compiled for the architectures that are named, or for the Blackwell family. What links to it,
+# in whichever folder, gets its objects. With VARIANTS NAME=FLAG... a source has one object for each of them,
+# source_NAME. PIPELINED: no wgmma may be serialised.
 function(nvcc_objects name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "STANDARD" "ARCH;INCLUDE;SOURCES;VARIANTS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "PIPELINED" "STANDARD" "ARCH;INCLUDE;SOURCES;VARIANTS")
   if(NOT arg_STANDARD)
     set(arg_STANDARD c++20)
   endif()
@@ -82,13 +98,17 @@ function(nvcc_objects name)
     list(APPEND target -gencode "arch=compute_${arch},code=[compute_${arch},sm_${arch}]")
   endforeach()
   list(TRANSFORM arg_INCLUDE PREPEND -I)
+  set(pipelined)
+  if(arg_PIPELINED)
+    set(pipelined PIPELINED)
+  endif()
   set(objects)
   foreach(source IN LISTS arg_SOURCES)
     cmake_path(ABSOLUTE_PATH source)
     cmake_path(RELATIVE_PATH source OUTPUT_VARIABLE object)
     cmake_path(REMOVE_EXTENSION object LAST_ONLY)
     cmake_path(ABSOLUTE_PATH object BASE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
-    set(flags -std=${arg_STANDARD} ${target} ${nvcc_object_flags} ${arg_INCLUDE} -c)
+    set(flags ${pipelined} -std=${arg_STANDARD} ${target} ${nvcc_object_flags} ${arg_INCLUDE} -c)
     nvcc_variants(${object} o ${source} "${flags}" "${arg_VARIANTS}" made)
     list(APPEND objects ${made})
   endforeach()
@@ -98,21 +118,22 @@ function(nvcc_objects name)
   add_dependencies(${name} ${name}_units)
 endfunction()
 
-# nvcc_ptx(TARGET ARCH 100f SOURCES... [VARIANTS...]): the PTX of every source, as FILE.ptx or FILE_NAME.ptx in the
-# folder ptx of the build.
+# nvcc_ptx(TARGET FOLDER NAME ARCH 100f SOURCES... [VARIANTS...]): the PTX of every source, as FILE.ptx or FILE_NAME.ptx
+# in ptx/FOLDER of the build.
 function(nvcc_ptx target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "ARCH" "SOURCES;VARIANTS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDER;ARCH" "SOURCES;VARIANTS")
+  set(folder ${PROJECT_BINARY_DIR}/ptx/${arg_FOLDER})
   set(outputs)
   foreach(source IN LISTS arg_SOURCES)
     cmake_path(ABSOLUTE_PATH source)
     cmake_path(GET source STEM LAST_ONLY unit)
     set(flags -std=c++20 -arch=compute_${arg_ARCH} -ptx)
-    nvcc_variants(${PROJECT_BINARY_DIR}/ptx/${unit} ptx ${source} "${flags}" "${arg_VARIANTS}" made)
+    nvcc_variants(${folder}/${unit} ptx ${source} "${flags}" "${arg_VARIANTS}" made)
     list(APPEND outputs ${made})
   endforeach()
   add_custom_target(${target} DEPENDS ${outputs})
   # A source that is gone leaves nothing behind: who reads this folder reads all of it.
-  file(GLOB left ${PROJECT_BINARY_DIR}/ptx/*.ptx)
+  file(GLOB left ${folder}/*.ptx)
   list(REMOVE_ITEM left ${outputs})
   foreach(output IN LISTS left)
     file(REMOVE ${output})

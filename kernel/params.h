@@ -44,7 +44,10 @@ struct GeneralParams {
 //   b1, b2       UINT8   {k/2, n, problems}                   {128, b_box_rows, 1}                  128B
 //   sfa          INT64   {64, atoms, row blocks, problems}    {64, 4 k_tiles, 1, 1}                 none
 //   sfb1, sfb2   INT64   {64, atoms, row blocks, problems}    {64, 4 k_tiles, sfb_blocks, 1}        none
+//   expanded     FP16    {64, rows, panels, problems}         {64, tile.m, 2, 1}                    128B
 //
+// `expanded` is A as a pass before the kernel leaves it (sm90/expand_pass.cuh), for instances that take it so
+// (expand.warps == 0 where expand.stages > 0): rows of whole k-tiles, each four panels of 64 places.
 // The boxes are those of the instance's plan (OperandPlan, ScalePlan).
 // An atom is 512 bytes: the scale factors of 128 rows x 64 elements of K.
 // atoms = ceil(k / 64), row blocks = ceil(rows / 128).
@@ -52,7 +55,7 @@ struct GeneralParams {
 // whose rows follow each other (group_offsets) share one A, C and SFA, with problems = 1; the scale factors
 // of a group start at a new row block there.
 struct alignas(128) Params {
-  CUtensorMap a, b1, b2, sfa, sfb1, sfb2;
+  CUtensorMap a, b1, b2, sfa, sfb1, sfb2, expanded;
   Matrix c;
   const float* alpha1_dev;  // optional, multiplied into alpha1 and alpha2; may be null
   const float* alpha2_dev;

@@ -67,7 +67,8 @@ struct ScalePlan {
   bool operator==(const ScalePlan&) const = default;
 };
 
-// This describes the multiplication of one k-tile. A step is the K of one mma.
+// This describes the multiplication of one k-tile. A step is 64 elements of K, as many as an atom of scale
+// factors has: one tcgen05.mma, or four wgmma.
 struct MmaPlan {
   int32_t cta_group;     // CTAs that one mma works for: 2 is the 2-SM form
   bool swap_ab;          // the rows of B1 and B2 are on the M side of the mma, those of A on the N side
@@ -99,6 +100,38 @@ struct TmemPlan {
   bool operator==(const TmemPlan&) const = default;
 };
 
+// Where the tensor core has no operands of four bits (sm90), those of both sides are expanded to fp16: B1 and
+// B2 in the registers of the warps that multiply, A in a ring of its own in shared memory. A stage of that
+// ring holds k elements of K of all rows of A of the tile.
+struct ExpandPlan {
+  int32_t warps;  // that expand A from the ring of operands; 0: it comes expanded, from a pass before
+  int32_t stages;
+  int32_t k;
+  int32_t stage_bytes;
+
+  bool operator==(const ExpandPlan&) const = default;
+};
+
+// Warpgroups that multiply and finish (sm90): `column_groups` x `k_groups` of them. Those of a column group
+// have the same columns of C, and each k group takes its share of every k-tile.
+struct ConsumerPlan {
+  int32_t column_groups, k_groups;
+  int32_t columns;        // of C, of a column group
+  int32_t exchange_rows;  // rows of C whose sums lie in shared memory at a time, on the way to another lane
+
+  DUALGEMM_HOST_DEVICE constexpr int32_t warpgroups() const { return column_groups * k_groups; }
+
+  bool operator==(const ConsumerPlan&) const = default;
+};
+
+// Registers of a thread by its role (sm90), which setmaxnreg gives it: of those that load and expand, and of
+// those that multiply. At launch all have as many.
+struct RegisterPlan {
+  int32_t launch, feed, consume;
+
+  bool operator==(const RegisterPlan&) const = default;
+};
+
 // The epilogue has `warps` warps, and each takes `chunk_columns` columns into registers at a time.
 struct EpiloguePlan {
   int32_t warps;
@@ -115,9 +148,15 @@ struct Plan {
   MmaPlan mma;
   TmemPlan tmem;
   EpiloguePlan epilogue;
+  ExpandPlan expand;
+  ConsumerPlan consumers;
+  RegisterPlan registers;
   int32_t threads;
+  int32_t ctas_per_sm = 1;  // that run on an SM at once, by their registers and shared memory
 
   DUALGEMM_HOST_DEVICE constexpr int32_t cluster_size() const { return mma.cta_group * tile.split_k; }
+  // A comes expanded, from a pass before the launch.
+  DUALGEMM_HOST_DEVICE constexpr bool expanded_a() const { return expand.stages > 0 && expand.warps == 0; }
   DUALGEMM_HOST_DEVICE constexpr int32_t ring_bytes() const {
     return operands.stages * operands.stage_bytes + scales.stages * scales.stage_bytes;
   }

@@ -21,6 +21,11 @@ DUALGEMM_DEVICE void st_shared_cluster_v4_b32(uint32_t address, const uint32_t* 
                : "memory");
 }
 
+// st.shared::cluster.b32 [address], value;      9.7.9.11
+DUALGEMM_DEVICE void st_shared_cluster_b32(uint32_t address, uint32_t value) {
+  asm volatile("st.shared::cluster.b32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+}
+
 // ld.shared::cta.v4.b32 {values[0], ..., values[3]}, [address];      9.7.9.8
 DUALGEMM_DEVICE void ld_shared_v4_b32(uint32_t (&values)[4], uint32_t address) {
   asm volatile("ld.shared::cta.v4.b32 {%0, %1, %2, %3}, [%4];"
@@ -33,5 +38,11 @@ DUALGEMM_DEVICE void ld_shared_v4_b32(uint32_t (&values)[4], uint32_t address) {
 // Orders this thread's ordinary accesses and the asynchronous ones it knows to be complete,
 // in both directions.
 DUALGEMM_DEVICE void fence_proxy_async() { asm volatile("fence.proxy.async;" ::: "memory"); }
+
+// fence.proxy.async.shared::cta;      9.7.13.4
+// The same for accesses to this CTA's shared memory alone: it does not wait for writes to global memory.
+DUALGEMM_DEVICE void fence_proxy_async_shared_cta() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 
 }  // namespace dualgemm::ptx

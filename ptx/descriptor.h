@@ -46,6 +46,17 @@ DUALGEMM_HOST_DEVICE constexpr uint64_t scale_descriptor(uint32_t smem_address) 
   return matrix_descriptor(smem_address, 128, Swizzle::kNone);
 }
 
+// Shared-memory matrix descriptor of wgmma for a K-major operand of 128-byte rows in the 128-byte swizzle
+// (PTX ISA 9.0, 9.7.15.5.1.2.2). Its swizzle has two bits and numbers of its own; eight rows are 1024 bytes,
+// and the leading offset is not used.
+//
+//   bits 0-13 start address   16-29 leading offset   32-45 stride offset
+//        49-51 base offset: 0, as above   62-63 swizzle: 1 = 128 bytes
+DUALGEMM_HOST_DEVICE constexpr uint64_t wgmma_descriptor(uint32_t smem_address) {
+  return bit_field(matrix_offset(smem_address), 0, 13) | bit_field(1, 16, 29) |
+         bit_field(matrix_offset(1024), 32, 45) | bit_field(1, 62, 63);
+}
+
 // `descriptor` with its start address moved by `bytes`, a multiple of 16. The address field does not carry
 // out of its 14 bits because an operand never crosses the end of the 256 KiB window.
 DUALGEMM_HOST_DEVICE constexpr uint64_t advance(uint64_t descriptor, uint32_t bytes) {

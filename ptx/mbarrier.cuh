@@ -25,6 +25,19 @@ DUALGEMM_DEVICE void mbarrier_arrive(uint64_t* mbar) {
   asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(smem_u32(mbar)) : "memory");
 }
 
+// @arrives mbarrier.arrive.release.cta.shared::cta.b64 _, [mbar];      9.7.13.15.13
+// The predicate stands for a branch where that would end a sequence of wgmma.
+DUALGEMM_DEVICE void mbarrier_arrive_if(uint64_t* mbar, bool arrives) {
+  asm volatile(
+      "{\n\t"
+      ".reg .pred arrives;\n\t"
+      "setp.ne.b32 arrives, %1, 0;\n\t"
+      "@arrives mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];\n\t"
+      "}" ::"r"(smem_u32(mbar)),
+      "r"(static_cast<uint32_t>(arrives))
+      : "memory");
+}
+
 // mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [mbar];      9.7.13.15.13
 // `mbar_address` may name another CTA of the cluster. Relaxed: orders no memory accesses; tcgen05 operations
 // are ordered by the tcgen05 fences around it.

@@ -28,6 +28,21 @@ DUALGEMM_DEVICE void barrier_sync(uint32_t id, uint32_t threads) {
   asm volatile("barrier.cta.sync.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+// setmaxnreg.dec.sync.aligned.u32 registers;      9.7.19.5
+// Each thread of the warpgroup keeps `registers`, a multiple of 8, and gives the others back to the CTA.
+template <int kRegisters>
+DUALGEMM_DEVICE void setmaxnreg_dec() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters) : "memory");
+}
+
+// setmaxnreg.inc.sync.aligned.u32 registers;      9.7.19.5
+// Returns when each thread of the warpgroup has `registers`, a multiple of 8; waits until others have given
+// back what is missing.
+template <int kRegisters>
+DUALGEMM_DEVICE void setmaxnreg_inc() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters) : "memory");
+}
+
 // griddepcontrol.wait;      9.7.13.13
 // Returns when the grids this one depends on have completed and their writes are visible; at once in a launch
 // that does not start before they end.

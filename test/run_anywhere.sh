@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs a program on the GPU when there is a Blackwell one, else on the simulated B200: the program itself is the same,
-# only the libcudart.so.13 it finds differs.
+# Runs a program on the GPU when there is one that the library is compiled for, else on the simulated B200: the program
+# itself is the same, only the libcudart.so.13 it finds differs.
 #   run_anywhere.sh BUILD_DIR PROGRAM ARGUMENTS...
 set -euo pipefail
 build=$1
 shift
 libraries=$build/sim
-if nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | grep -q '^10\.'; then
+if nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | grep -qE '^(9\.0|10\.)'; then
   cuda=$(dirname "$(dirname "$(sed -n 's/^NVCC := //p' "$build/cuda.mk")")")
   libraries=$cuda/lib64:$cuda/lib
 fi

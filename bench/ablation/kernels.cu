@@ -135,9 +135,9 @@ struct First : OneProductVariant<First, kOneBTwoPairs, kFirstOnly> {
 
 }  // namespace
 
-extern constinit const InstanceList kAblations =
-    sm100::list_of(List<Depth6, Depth5, Depth4, Depth3, Depth2, Depth1, Depth6Bulk, OneKTilePerScaleStage,
-                        FourKTilesPerScaleStage, CopyFirst, CopyNext, ReadATwice, SharedRcp, Rotated, OnePair,
-                        TwoMmas, TwoMmasPair, Sequential, First>{});
+extern constinit const InstanceList kAblations = list_of<sm100::Entry>(
+    List<Depth6, Depth5, Depth4, Depth3, Depth2, Depth1, Depth6Bulk, OneKTilePerScaleStage,
+         FourKTilesPerScaleStage, CopyFirst, CopyNext, ReadATwice, SharedRcp, Rotated, OnePair, TwoMmas,
+         TwoMmasPair, Sequential, First>{});
 
 }  // namespace bench

@@ -10,6 +10,7 @@
 #include "kernel/common/scheduler.cuh"
 #include "kernel/common/wait.cuh"
 #include "kernel/params.h"
+#include "ptx/cluster.cuh"
 #include "ptx/sync.cuh"
 
 namespace dualgemm {
@@ -113,6 +114,9 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
   // A box counts in full, also where it sticks out of the tensor and zeros are written. The other CTA's bytes
   // may land first: the phase cannot end before this arrival.
   const auto expect = [&](uint64_t& full, uint32_t bytes) {
+    // Where warps read the stages themselves (sm90), they do so through the generic proxy, and the copies
+    // that follow write through the async one. The reads come before this fence by the wait before it.
+    if constexpr (Traits::kPlan.expand.stages > 0) ptx::fence_proxy_async_shared_cta();
     if (cta.leads()) ptx::mbarrier_arrive_expect_tx(&full, Cta<Traits>::kGroup * bytes);
   };
   for (Tile tile; tiles.next(tile);) {

@@ -3,9 +3,12 @@
 //
 //   barrier          count             arrives                              waits   meaning
 //   full[s]          2, + the bytes    both load roles, bytes of TMA        mma     stage s is filled
-//   empty[s]         1                 the multiply role, when it has read  loads   stage s may be used
+//   empty[s]         its readers       the multiply role, when it has read  loads   stage s may be used
 //   scale_full[q]    2, + the bytes    both load roles, bytes of TMA        mma     scale stage q is filled
-//   scale_empty[q]   1                 the multiply role, when it has read  loads   scale stage q may be used
+//   scale_empty[q]   its readers       the multiply role, when it has read  loads   scale stage q may be used
+//
+// A stage has one reader where the completion of an mma arrives; where warps read it themselves (sm90), each
+// is one.
 //
 // Each load role arrives on full or scale_full with the bytes of its own copies, so the phase ends when both
 // have issued their copies and all bytes have landed, in whichever order. The bytes are those of one stage,
@@ -15,8 +18,10 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernel/common/pipeline.cuh"
+#include "kernel/epilogue/list.h"
 #include "ptx/mbarrier.cuh"
 
 namespace dualgemm {
@@ -24,12 +29,24 @@ namespace dualgemm {
 // So many warps fill every stage, each with its own part (load.cuh).
 inline constexpr uint32_t kLoadRoles = 2;
 
+// An array that may be empty.
+template <int32_t kBytes>
+struct BytesOf {
+  using Type = uint8_t[kBytes];
+};
+template <>
+struct BytesOf<0> {
+  using Type = Nothing;
+};
+template <int32_t kBytes>
+using Bytes = typename BytesOf<kBytes>::Type;
+
 // A stage holds one k-tile of operands, in rows of 128 bytes in the 128-byte swizzle, whose pattern repeats
-// every 1024 bytes. It has the boxes of B1 and B2, or the one that this CTA brings. B2 follows B1 directly,
-// so that one mma can read both as one operand.
+// every 1024 bytes. It has the box of A, unless that comes expanded (sm90), and the boxes of B1 and B2, or
+// the one that this CTA brings. B2 follows B1 directly, so that one mma can read both as one operand.
 template <class Traits>
 struct Stage {
-  uint8_t a[Traits::kPlan.operands.a_bytes];
+  [[no_unique_address]] Bytes<Traits::kPlan.operands.a_bytes> a;
   uint8_t b[Traits::kPlan.operands.b_boxes][Traits::kPlan.operands.b_box_bytes];
 };
 
@@ -37,7 +54,7 @@ struct Stage {
 // order of K.
 template <class Traits>
 struct ScaleStage {
-  uint8_t sfa[Traits::kPlan.scales.sfa_bytes];
+  [[no_unique_address]] Bytes<Traits::kPlan.scales.sfa_bytes> sfa;
   uint8_t sfb[Traits::kPlan.mma.products][Traits::kPlan.scales.sfb_bytes];
 };
 
@@ -59,12 +76,13 @@ struct Rings {
                 "a stage is exactly what TMA delivers");
   static_assert(sizeof(Stage<Traits>) % 1024 == 0, "every stage starts at a pattern of the swizzle");
 
-  // One thread calls this, before anything arrives.
-  DUALGEMM_DEVICE void init_barriers() {
-    for (uint64_t& mbar : full) ptx::mbarrier_init(&mbar, kLoadRoles);
-    for (uint64_t& mbar : empty) ptx::mbarrier_init(&mbar, 1);
-    for (uint64_t& mbar : scale_full) ptx::mbarrier_init(&mbar, kLoadRoles);
-    for (uint64_t& mbar : scale_empty) ptx::mbarrier_init(&mbar, 1);
+  // One thread calls this, before anything arrives. `readers` arrive when they have read a stage, `loads`
+  // roles fill it.
+  DUALGEMM_DEVICE void init_barriers(uint32_t readers = 1, uint32_t loads = kLoadRoles) {
+    for (uint64_t& mbar : full) ptx::mbarrier_init(&mbar, loads);
+    for (uint64_t& mbar : empty) ptx::mbarrier_init(&mbar, readers);
+    for (uint64_t& mbar : scale_full) ptx::mbarrier_init(&mbar, loads);
+    for (uint64_t& mbar : scale_empty) ptx::mbarrier_init(&mbar, readers);
   }
 };
 

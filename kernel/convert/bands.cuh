@@ -46,7 +46,8 @@ DUALGEMM_DEVICE void for_each_tile(const BandParams& rows, const Body& body) {
 }
 
 // The factors of a band lie in its atoms one after the other.
-DUALGEMM_DEVICE uint8_t* band_of(uint8_t* factors, int64_t stride, const Tile& tile, int32_t atoms) {
+template <class Byte>
+DUALGEMM_DEVICE Byte* band_of(Byte* factors, int64_t stride, const Tile& tile, int32_t atoms) {
   return factors + tile.a_problem * stride + int64_t{tile.sfa_block} * atoms * kSfAtomBytes;
 }
 

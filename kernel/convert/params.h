@@ -4,12 +4,7 @@
 
 #include <cstdint>
 
-#include "kernel/architecture.h"
-
 namespace dualgemm {
-
-// These kernels are compiled for this architecture.
-inline constexpr Arch kConvertArch = Arch::kSm100;
 
 // These are the rows of a launch, with the fields of kernel/params.h. A tile is a band, which is a block of
 // 128 rows of scale factors, by a piece of the other direction.
@@ -52,20 +47,37 @@ struct QuantizeParams {
   int64_t row_scale_stride;
 };
 
+// A in NVFP4, and the same in fp16 for an instance that takes it so (Params::expanded): each row has whole
+// k-tiles of 256 elements, in the order of K of sm90/expand.cuh, zero where A ends.
+struct ExpandParams {
+  BandParams rows;
+  const uint8_t* a;
+  int64_t a_pitch, a_stride;  // bytes
+  const uint8_t* factors;
+  int64_t factor_stride;  // bytes
+  uint16_t* expanded;
+  int64_t pitch, stride;  // elements; the pitch is kExpandPiece times the k-tiles
+  int32_t k;
+};
+
+using ExpandKernel = void (*)(ExpandParams);
 using FactorKernel = void (*)(FactorParams);
 using QuantizeKernel = void (*)(QuantizeParams);
 
 // CTAs of all of them have this many threads. So many fit on an SM.
 inline constexpr int32_t kConvertThreads = 256;
-inline constexpr int32_t kFactorCtas = 8, kQuantizeCtas = 4;
+inline constexpr int32_t kFactorCtas = 8, kQuantizeCtas = 4, kExpandCtas = 4;
 
 // Pieces of a band: factors of a row that one tile moves, elements that it quantises; and where each row has
 // a scale of its own a tile has whole rows, and a band so many tiles.
 inline constexpr int32_t kFactorPiece = 32, kQuantizePiece = 64, kTilesOfRows = 16;
+// One tile of the kernels that expand A has this much of K, a k-tile.
+inline constexpr int32_t kExpandPiece = 256;
 
 // By the first index: without, and with groups. By the second: x is bf16, fp16 or fp32,
 // in the order of CType.
 extern const FactorKernel kSwizzleKernels[2], kUnswizzleKernels[2];
+extern const ExpandKernel kExpandKernels[2];  // for 9.0 alone, which needs them
 extern const QuantizeKernel kLargestKernels[2][3], kQuantizeKernels[2][3], kQuantizeRowsKernels[2][3];
 
 }  // namespace dualgemm

@@ -6,11 +6,14 @@
 //
 // Each byte of the factors has one writer. Of the rows that exist, the lane that has a block writes its
 // factor; where the row ends within an atom, the lane that would have the next block writes zero. The rows
-// beyond the last one, up to the end of their block of 128, are zeroed by complete_tile.
+// beyond the last one, up to the end of their block of 128, are zeroed by complete_tile, and so is what no
+// lane of a narrow tile would have.
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 
+#include "kernel/epilogue/e2m1.cuh"
 #include "kernel/epilogue/output.cuh"
 
 namespace dualgemm {
@@ -40,8 +43,8 @@ DUALGEMM_DEVICE PackedBlock quantise_block(const float* x, float encode) {
 #pragma unroll
   for (int i = 0; i < kSfBlock; ++i) scaled[i] = x[i] * scale;
   // Where the factor is 0 the reciprocal is infinite, and the elements are +0.
-  block.packed[0] = block.factor == 0 ? 0 : ptx::cvt_rn_satfinite_e2m1x8_f32(scaled);
-  block.packed[1] = block.factor == 0 ? 0 : ptx::cvt_rn_satfinite_e2m1x8_f32(scaled + kSfBlock / 2);
+  block.packed[0] = block.factor == 0 ? 0 : to_e2m1x8(scaled);
+  block.packed[1] = block.factor == 0 ? 0 : to_e2m1x8(scaled + kSfBlock / 2);
   return block;
 }
 
@@ -68,7 +71,11 @@ template <class Traits, class Layout>
 class Nvfp4Writer {
   static constexpr bool kRows = std::is_same_v<Layout, AlongRow>;
   static_assert(kRows || std::is_same_v<Layout, DownColumn>);
-  static constexpr int kRowsOfCta = kRows ? kSfAtomRows : Traits::kPlan.tile.m;
+  static constexpr int kRowsOfCta = std::min(kSfAtomRows, Traits::kPlan.tile.m);
+  // Tiles that are narrower than an atom write the factors of a part of it.
+  static constexpr int kColumns = Traits::kPlan.tile.n;
+  static constexpr int kPiece = std::min(kColumns, kSfAtomElems);
+  static_assert(kColumns % kSfAtomElems == 0 || kColumns == kSfAtomElems / 2);
 
  public:
   static constexpr int32_t kStoreBytes = kRows ? 8 : 16;  // a block, by one lane; two of them, by two lanes
@@ -118,16 +125,17 @@ class Nvfp4Writer {
     }
   }
 
-  // Zeroes the factors of the rows beyond the last, as far as the atoms of this tile go. `thread` is the
-  // number of the thread among those of the epilogue.
+  // Zeroes the factors of the rows beyond the last, as far as the atoms of this tile go, and those beyond the
+  // last column that no lane has. `thread` is the number of the thread among those of the epilogue.
   DUALGEMM_DEVICE void complete_tile(int thread) const {
-    if (rows_ <= 0 || rows_ > kRowsOfCta) return;  // none that exist, or other tiles go on below
-    constexpr int kThreads = 32 * Traits::kPlan.epilogue.warps;
-    const int tile_column = column_ - column_ % Traits::kPlan.tile.n;
-    const int columns = min(Traits::kPlan.tile.n, padded_columns() - tile_column);
-    const int atoms = columns / kSfAtomElems, missing = kSfAtomRows - block_row_ - rows_;
-    for (int i = thread; i < missing * atoms; i += kThreads)
-      *reinterpret_cast<uint32_t*>(factor(rows_ + i % missing, tile_column + i / missing * kSfAtomElems)) = 0;
+    if (rows_ <= 0) return;  // none that exist
+    const int first = column_ - column_ % kColumns;
+    const bool last = first + kColumns >= n_;
+    const int end = last ? padded_columns() : first + kColumns;
+    if (rows_ <= kRowsOfCta)  // else other tiles go on below
+      zero_factors(thread, rows_, kSfAtomRows - block_row_, first, end);
+    if constexpr (kColumns < kSfAtomElems)
+      if (last) zero_factors(thread, 0, min(rows_, kRowsOfCta), first + kColumns, end);
   }
 
  private:
@@ -136,6 +144,15 @@ class Nvfp4Writer {
   DUALGEMM_DEVICE uint8_t* factor(int row, int column) const {
     return factors_ + int64_t{column / kSfAtomElems} * kSfAtomBytes +
            sf_offset_in_atom(block_row_ + row, column / kSfBlock);
+  }
+  // Zeroes those of some rows and columns, as far as a tile has them in an atom at a time.
+  DUALGEMM_DEVICE void zero_factors(int thread, int first_row, int end_row, int first_column,
+                                    int end_column) const {
+    constexpr int kThreads = 32 * Traits::kPlan.epilogue.warps;
+    using Word = std::conditional_t<kPiece == kSfAtomElems, uint32_t, uint16_t>;
+    const int rows = end_row - first_row, count = rows * ((end_column - first_column) / kPiece);
+    for (int i = thread; i < count; i += kThreads)
+      *reinterpret_cast<Word*>(factor(first_row + i % rows, first_column + i / rows * kPiece)) = 0;
   }
   DUALGEMM_DEVICE void store_block(int row, int column, const float* x) const {
     if (row >= rows_ || column >= padded_columns()) return;

@@ -9,19 +9,12 @@
 namespace dualgemm::sm100 {
 
 template <class Traits>
-consteval Instance instance_of() {
-  return {.name = kInstanceName<Traits>.text,
-          .kernel = &dual_gemm_kernel<Traits>,
-          .plan = Traits::kPlan,
-          .epilogue = epilogue_kind<Traits, Layout<Traits>>(),
-          .smem_bytes = sizeof(SharedStorage<Traits>)};
-}
-
-template <class... AllTraits>
-inline constexpr Instance kTable[] = {instance_of<AllTraits>()...};
-template <class... Member>
-consteval InstanceList list_of(List<Member...>) {
-  return {kTable<Member...>, sizeof...(Member)};
-}
+struct Entry {
+  static constexpr Instance kInstance = {.name = kInstanceName<Traits>.text,
+                                         .kernel = &dual_gemm_kernel<Traits>,
+                                         .plan = Traits::kPlan,
+                                         .epilogue = epilogue_kind<Traits, Layout<Traits>>(),
+                                         .smem_bytes = sizeof(SharedStorage<Traits>)};
+};
 
 }  // namespace dualgemm::sm100

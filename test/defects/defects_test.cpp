@@ -37,6 +37,18 @@ struct Judged {
   std::string text;  // the findings, one line each, and the fault that ended the run
 };
 
+// The machine that a subject runs on.
+template <class Type>
+constexpr const sim::Machine& kMachine = sim::kB200;
+template <>
+constexpr const sim::Machine& kMachine<Warpgroup> = sim::kH100;
+
+struct OnMachine {
+  explicit OnMachine(const sim::Machine& machine) { sim::shim::set_machine(machine); }
+  ~OnMachine() { sim::shim::set_machine(sim::kB200); }
+  OnMachine(const OnMachine&) = delete;
+};
+
 bool is_advice(const sim::Report& report) { return report.severity == 'A'; }
 
 std::string line(const sim::Report& report) {
@@ -121,14 +133,17 @@ void expect_silence(Run run) {
     using Defect = Type;                                                \
     const auto run_subject = subject;                                   \
     TEST_CASE("correct: " #subject ", " #Type "::kNone", "[correct]") { \
+      const OnMachine here(kMachine<Type>);                             \
       expect_silence([] { return subject(Type::kNone); });              \
     }
 #define DEFECT(name, number, text, severity, rule, summary, ...)                                \
   TEST_CASE("defect " #number ": " text, "[defect]") {                                          \
+    const OnMachine here(kMachine<Defect>);                                                     \
     expect([] { return run_subject(Defect::name); }, {severity, rule, summary, {__VA_ARGS__}}); \
   }
 #define CORRECT(name, text)                                   \
   TEST_CASE("correct: " #name ": " text, "[correct]") {       \
+    const OnMachine here(kMachine<Defect>);                   \
     expect_silence([] { return run_subject(Defect::name); }); \
   }
 #define END(Type, subject) }

@@ -32,14 +32,15 @@ KERNEL = [
     ['instances.*'],
     ['common/*'],
     ['epilogue/*'],
-    ['sm100/*', 'convert/*'],
-    ['sm100/instances/*'],
+    ['instance_list.cuh', 'convert/*'],
+    ['sm90/*', 'sm100/*'],
+    ['sm90/instances/*', 'sm100/instances/*'],
 ]
 HOST = [
     ['dualgemm.h', 'text.h', 'region.*', 'sf_layout.h', 'nvfp4.*', 'cost_constants.h', 'epilogue_work.h'],
     ['status.*', 'problem.h', 'names.h', 'rows.h', 'floats.*'],
     ['cuda_error.*', 'structure.*', 'tensor_rules.*', 'tiling.*', 'instance_kinds.*'],
-    ['arguments.*', 'supported.*', 'cost_model.*', 'device.*', 'driver_function.*', 'conversion.*', 'quantize.cpp',
+    ['arguments.*', 'supported.*', 'cost_[!c]*', 'device.*', 'driver_function.*', 'conversion.*', 'quantize.cpp',
      'import.cpp'],
     ['tensor_map.*', 'check_pointers.*', 'validate.*', 'select_instance.*', 'convert.*', 'convert_host.cpp'],
     ['choice.*', 'launch.*', 'reference.cpp'],

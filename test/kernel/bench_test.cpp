@@ -135,22 +135,17 @@ TEST_CASE("bench: groups are captured into a graph and timed", "[bench][grouped]
 }
 
 TEST_CASE("bench: several ways are timed in turns, each as often as the others", "[bench]") {
-  constexpr int kSets = 2, kRepeats = 3;
-  Workload workload(bench::parse_shape("8x64x64"), DUALGEMM_DTYPE_FP16, kSets, 1);
   std::string order;
-  const auto way = [&order](char name) {
-    return [&order, name](const dualgemm_args_t&, cudaStream_t) { order += name; };
-  };
-  CHECK(workload.time_stream({way('a'), way('b'), way('c')}, kRepeats).size() == 3);
-  // Once each before the first time is taken.
-  CHECK(order ==
-        "aabbcc"
-        "aabbcc"
-        "aabbcc"
-        "aabbcc");
-  order.clear();
-  CHECK(workload.time_graph({way('a'), way('b')}, kRepeats).size() == 2);
-  CHECK(order == "aabb");  // captured once
+  const std::vector<bench::Timing> timings = bench::in_turns(3, 3, [&order](size_t way) {
+    order += static_cast<char>('a' + way);
+    return static_cast<double>(10 * (way + 1) + order.size());
+  });
+  CHECK(order == "abcabcabc");
+  REQUIRE(timings.size() == 3);
+  for (size_t way = 0; way < 3; ++way) {  // the second of its three times
+    CHECK(timings[way].median_us == static_cast<double>(10 * (way + 1) + 4 + way));
+    CHECK((timings[way].p10_us < timings[way].median_us && timings[way].median_us < timings[way].p90_us));
+  }
 }
 
 TEST_CASE("bench: input sets are many, and no more than memory holds", "[bench]") {

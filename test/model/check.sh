@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 "$spin" -a "${@/#/-D}" "$model" >spin.log || { cat spin.log; exit 2; }
 [[ $expected == holds ]] && optimise=-O1 || optimise=-O0  # a bug is found soon
-"$cc" $optimise -w -DSAFETY -DCOLLAPSE -DMEMLIM=1024 -o pan pan.c
+"$cc" $optimise -w -DSAFETY -DMEMLIM=1024 -o pan pan.c
 ./pan -m100000 >pan.log 2>&1 || { cat pan.log; exit 2; }
 grep -E 'pan:|errors:|states, stored|elapsed' pan.log || true
 if grep -qE 'max search depth too small|out of memory|MEMLIM bound|aborted' pan.log; then

@@ -61,8 +61,12 @@ std::vector<Mutant> controls(const Function& kernel, const std::string& instance
   add("fence.acq_rel.gpu before every arrival", before_every("mbarrier.arrive", "fence.acq_rel.gpu"));
   add("tcgen05.fence::before_thread_sync before every commit",
       before_every("tcgen05.commit", "tcgen05.fence::before_thread_sync"));
-  add("tcgen05.fence::after_thread_sync after every wait",
-      after_every_wait("tcgen05.fence::after_thread_sync"));
+  const bool blackwell = std::any_of(kernel.body.begin(), kernel.body.end(),
+                                     [](const Statement& statement) { return is(statement, "tcgen05"); });
+  if (blackwell)
+    add("tcgen05.fence::after_thread_sync after every wait",
+        after_every_wait("tcgen05.fence::after_thread_sync"));
+  add("wgmma.fence before every wgmma", before_every("wgmma.mma_async", "wgmma.fence.sync.aligned"));
   add("fence.proxy.async after every wait", after_every_wait("fence.proxy.async"));
   add("cluster scope on every arrival", everywhere("mbarrier.arrive", widen));
   add("cluster scope on every wait", everywhere("mbarrier.try_wait", widen));

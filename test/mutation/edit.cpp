@@ -185,7 +185,8 @@ std::vector<uint32_t> writes(const Statement& statement) {
 
 std::vector<uint32_t> reads(const Statement& statement) {
   std::vector<uint32_t> out;
-  const size_t first = writes(statement).empty() ? 0 : 1;
+  const bool accumulates = is(statement, "wgmma.mma_async");  // its first operand is both
+  const size_t first = writes(statement).empty() || accumulates ? 0 : 1;
   for (size_t i = first; i < statement.operands.size(); ++i) collect(statement.operands[i], out);
   if (statement.guarded) out.push_back(statement.guard);
   return out;

@@ -195,7 +195,7 @@ TEST_CASE("one bug of every kind is caught in the epilogue of a general instance
                    "a plain store red @ epilogue_role/finish/finish/raise_amax #0",
                    "own value redux.sync @ epilogue_role/finish/finish/raise_amax/__reduce_max_sync #0",
                    "delete st @ epilogue_role/finish/store/store_block #1",
-                   "delete st @ epilogue_role/complete_tile #0",
+                   "delete st @ epilogue_role/complete_tile/zero_factors #0",
                });
   for (const Planted& p : planted_bugs(along_rows)) {
     const Verdict verdict = try_out(along_rows, p.mutant, p.expected, 1);

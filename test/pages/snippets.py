@@ -38,7 +38,7 @@ TREATMENTS = [
 ]
 # What a block or a span begins with, and what runs it: a target of make, a test, or nobody here.
 ELSEWHERE = {
-    "mkdir -p build/plain build/general": "make by-hand",
+    "mkdir -p build/h0 build/h1": "make by-hand",
     "cmake -B build -DCMAKE_PREFIX_PATH": "ctest -R 'package: as a subproject'",  # with the files of the page
     "python3 -m venv": None,  # Debian's python3 has no venv without a package that nothing else here needs
     "pip install ./host/python": "ctest -R 'python: the module as pip installs it'",
@@ -46,7 +46,7 @@ ELSEWHERE = {
     "popcorn-cli": None,  # needs an account and a GPU of the contest's
 }
 QUOTED = {"test/defects/README.md": ["test/defects/defects.def", "test/defects/*.cu"]}
-DRAWINGS = {"README.md": 2, "bench/README.md": 1, "host/README.md": 8, "kernel/README.md": 3, "test/README.md": 1,
+DRAWINGS = {"README.md": 2, "bench/README.md": 1, "host/README.md": 8, "kernel/README.md": 4, "test/README.md": 1,
             "test/example/checkpoint/README.md": 1, "test/sim/JUDGE.md": 2, "test/sim/README.md": 1}
 # Placeholders of the pages.
 PLACEHOLDERS = [("./program args...", "./program 16 8 64"), ("--test-dir build", "--test-dir tests"),

@@ -36,15 +36,17 @@ class Printers:
                                                    stdout=subprocess.PIPE, check=True).stdout
         return self.printed[command]
 
-    def instances(self):
+    def instances(self, arch):
         logs = sorted((self.build / "kernel").glob("*/instances/*.log"))
-        return self.run("python3", ROOT / "bench/instances.py", *logs,
-                        given=self.run(self.build / "dualgemm_bench", "--instances"))
+        return self.below(arch, self.run("python3", ROOT / "bench/instances.py", *logs,
+                                         given=self.run(self.build / "dualgemm_bench", "--instances")))
 
     def model(self, heading):
-        """The table below a heading of `make bench ARGS=--model`."""
-        sections = dict(re.findall(r"^### (\w+)\n(.*?)(?=^### |\Z)", self.run(self.build / "dualgemm_bench", "--model"),
-                                   re.S | re.M))
+        return self.below(heading, self.run(self.build / "dualgemm_bench", "--model"))
+
+    def below(self, heading, text):
+        """The table below a heading."""
+        sections = dict(re.findall(r"^### (\w+)\n(.*?)(?=^### |\Z)", text, re.S | re.M))
         return "".join(line + "\n" for line in sections[heading].splitlines() if line.startswith("|"))
 
     def rules(self):
@@ -55,7 +57,7 @@ class Printers:
         return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
     def table(self, name):
-        if name == "make instances": return self.instances()
+        if found := re.fullmatch(r"make instances, (\w+)", name): return self.instances(found[1])
         if found := re.fullmatch(r"make bench ARGS=(--cube|--errors)", name):
             return self.run(self.build / "dualgemm_bench", found[1])
         if name == "dualgemm-sim --rules": return self.rules()

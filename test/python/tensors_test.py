@@ -196,7 +196,7 @@ class Questions(unittest.TestCase):
         self.assertTrue(1 <= chosen <= d.instance_count())
         self.assertEqual(d.instance_info(chosen).c_dtype, d.DTYPE_BF16)
         d.can_implement_on(args, d.device(**B200))
-        with self.assertRaises(d.Error) as caught: d.can_implement_on(args, d.device(**{**B200, "cc_major": 9}))
+        with self.assertRaises(d.Error) as caught: d.can_implement_on(args, d.device(**{**B200, "cc_major": 8}))
         self.assertEqual(caught.exception.name, "DUALGEMM_STATUS_ARCH_MISMATCH")
         with self.assertRaises(d.Error): d.instance_info(0)
 

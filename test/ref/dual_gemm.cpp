@@ -26,6 +26,19 @@
 //     e_acc = sum over the slices of e_chain + u * (sum of |sum so far| after each slice but the first)
 // With S = 1 that is e_chain.
 //
+// On compute capability 9.0 the sums come from wgmma of fp16, whose operands are exact
+// (kernel/sm90/expand.cuh): one fused operation per 16 elements. 16 products and the accumulator are aligned
+// to the largest exponent E among them, cut to multiples of 2^(E-25), added exactly, and the sum is cut
+// toward zero to float. Per step this loses less than 2^-23 |c_t| + 17 * 2^-25 * max(|c_t-1|, largest
+// product). The elements of a k-tile of 256 come in another order: first those whose k has bit 5 clear, then
+// the others, 8 steps each, in an order that is nobody's business here. Whatever it is, within such a half no
+// sum is larger than the one before the half plus W, and no product larger than W, where W bounds the sum of
+// the products' magnitudes by the norms of the row's and the column's elements (Cauchy and Schwarz). A half
+// thus loses at most
+//     8 * (2^-23 + 17 * 2^-25) * (|c| before the half + W)
+// Both halves of the k-tiles may be one chain, or each a chain of its own whose sums are added in float: the
+// larger of both bounds holds for either. Slices of K are those of above.
+//
 // The epilogue works in float, with the relative error u for each rounded operation:
 //   gate g = alpha1 acc1, up v = alpha2 acc2: two roundings (host alpha times device alpha, times the sum)
 //     dg = |alpha1| e_acc1 + 2u |g|,  dv likewise
@@ -58,6 +71,10 @@ constexpr int64_t kTileRows = 4, kTileCols = 16;
 constexpr int64_t kBlocksPerStep = 4;    // one tcgen05.mma: 64 elements
 constexpr int64_t kBlocksPerKTile = 16;  // K is split between k-tiles
 
+// Returns which half of which k-tile a block of K belongs to, for wgmma: as its k has bit 5 clear or set.
+constexpr int64_t half_of(int64_t block) { return block / kBlocksPerKTile * 2 + block / 2 % 2; }
+constexpr int64_t halves_of(int64_t blocks) { return (blocks + kBlocksPerKTile - 1) / kBlocksPerKTile * 2; }
+
 using Floats16 = float __attribute__((vector_size(64)));
 using Floats8 = float __attribute__((vector_size(32)));
 using Doubles8 = double __attribute__((vector_size(64)));
@@ -68,7 +85,8 @@ using FloatsInMemory = float __attribute__((vector_size(64), aligned(4), may_ali
 // lanes][i][row % lanes].
 struct Unpacked {
   std::vector<float> values, scales;
-  float scale_max = 0;  // at least 2^-6 where any row exists, NaN if any scale factor is
+  std::vector<double> norms;  // [row][half of a k-tile]: of its values times their scale factors
+  float scale_max = 0;        // at least 2^-6 where any row exists, NaN if any scale factor is
 };
 
 Unpacked unpack(const Operand& x, int64_t first_row, int64_t rows, int64_t k, int64_t lanes) {
@@ -76,7 +94,8 @@ Unpacked unpack(const Operand& x, int64_t first_row, int64_t rows, int64_t k, in
   for (int code = 0; code < 16; ++code) value_of[code] = e2m1_decode(static_cast<uint8_t>(code));
   for (int code = 0; code < 256; ++code) scale_of[code] = ue4m3_decode(static_cast<uint8_t>(code));
   const int64_t padded = (rows + lanes - 1) / lanes * lanes, blocks = k / kBlock;
-  Unpacked out{std::vector<float>(padded * k), std::vector<float>(padded * blocks), 0x1p-6f};
+  Unpacked out{std::vector<float>(padded * k), std::vector<float>(padded * blocks),
+               std::vector<double>(padded * halves_of(blocks)), 0x1p-6f};
   for (int64_t row = 0; row < std::min(rows, x.rows - first_row); ++row) {
     const uint8_t* codes = x.codes + (first_row + row) * x.pitch;
     float* values = &out.values[row / lanes * lanes * k + row % lanes];
@@ -84,9 +103,14 @@ Unpacked unpack(const Operand& x, int64_t first_row, int64_t rows, int64_t k, in
     for (int64_t block = 0; block < blocks; ++block) {
       const float scale = scale_of[x.scales[sf_offset(k, first_row + row, block)]];
       out.scales[(row / lanes * blocks + block) * lanes + row % lanes] = scale;
+      double squares = 0;
+      for (int64_t i = block * kBlock; i < (block + 1) * kBlock; ++i)
+        squares += double{values[i * lanes]} * values[i * lanes];
+      out.norms[row * halves_of(blocks) + half_of(block)] += squares * scale * scale;
       if (!(scale <= out.scale_max)) out.scale_max = scale;
     }
   }
+  for (double& norm : out.norms) norm = std::sqrt(norm);
   return out;
 }
 
@@ -140,10 +164,12 @@ using Terms = Doubles8[kTileRows][2];  // of one step
   ++c.slice;
 }
 
+// If `halves` is not null, it gets what each half of a k-tile adds to the outputs; it starts as zeros.
 // Here a is 4 rows of `blocks` * 16 values, one after the other, and b is 16 rows interleaved; scale factors
 // likewise.
 __attribute__((target_clones("avx512f", "fma", "default"))) void multiply(
-    const float* a, const float* a_scales, const float* b, const float* b_scales, int64_t blocks, Tile& out) {
+    const float* a, const float* a_scales, const float* b, const float* b_scales, int64_t blocks, Tile& out,
+    Terms* halves) {
   const int64_t k = blocks * kBlock;
   Tile tile = {};
   Terms step = {};
@@ -159,8 +185,11 @@ __attribute__((target_clones("avx512f", "fma", "default"))) void multiply(
       const Floats16 term = dot[r] * (a_scales[r * blocks + block] * scales);
       const Floats8 low = __builtin_shufflevector(term, term, 0, 1, 2, 3, 4, 5, 6, 7);
       const Floats8 high = __builtin_shufflevector(term, term, 8, 9, 10, 11, 12, 13, 14, 15);
-      step[r][0] += __builtin_convertvector(low, Doubles8);
-      step[r][1] += __builtin_convertvector(high, Doubles8);
+      const Doubles8 terms[2] = {__builtin_convertvector(low, Doubles8),
+                                 __builtin_convertvector(high, Doubles8)};
+      for (int h = 0; h < 2; ++h) step[r][h] += terms[h];
+      if (!halves) continue;
+      for (int h = 0; h < 2; ++h) halves[half_of(block)][r][h] += terms[h];
     }
     const int64_t next = block + 1;
     if (next % kBlocksPerStep != 0 && next != blocks) continue;
@@ -184,9 +213,35 @@ Sum sum_at(const Tile& tile, int64_t row, int64_t column, int64_t blocks, double
   return out;
 }
 
+// Bounds what wgmma may lose of one output, for a number of slices of K and for one chain or two. `added` has
+// what each half of a k-tile adds to it, and `reach` the bounds W.
+double lost_by_wgmma(std::span<const double> added, std::span<const double> reach, int slices, int groups) {
+  constexpr double kStep = 0x1p-23 + 17 * 0x1p-25;
+  constexpr int kSteps = 8;
+  const auto k_tiles = static_cast<int64_t>(added.size()) / 2;
+  double lost = 0, sum = 0;
+  bool any = false;
+  for (int64_t slice = 0; slice < slices; ++slice) {
+    double chains[2] = {0, 0};
+    const int64_t first = k_tiles * slice / slices * 2, last = k_tiles * (slice + 1) / slices * 2;
+    for (int64_t i = first; i < last; ++i) {
+      double& chain = chains[groups == 2 ? i % 2 : 0];
+      lost += kSteps * kStep * (std::fabs(chain) + reach[i]);
+      chain += added[i];
+    }
+    const double of_slice = chains[0] + chains[1];
+    if (groups == 2) lost += 0x1p-24 * std::fabs(of_slice);
+    sum += of_slice;
+    if (any) lost += 0x1p-24 * std::fabs(sum);
+    any = any || first < last;
+  }
+  return lost;
+}
+
 // Calls each(row, column, sums) for every output of A times each of `sides`, on several threads.
 template <size_t kSides, class Each>
-void for_each_output(const Operand& a, const Operand* const (&sides)[kSides], int64_t k, Each each) {
+void for_each_output(const Operand& a, const Operand* const (&sides)[kSides], int64_t k, TensorCore core,
+                     Each each) {
   if (k % kBlock != 0) throw std::invalid_argument("k is not a multiple of 16");
   const int64_t m = a.rows, n = sides[0]->rows, blocks = k / kBlock;
   const Unpacked left = unpack(a, 0, (m + kTileRows - 1) / kTileRows * kTileRows, k, 1);
@@ -195,20 +250,39 @@ void for_each_output(const Operand& a, const Operand* const (&sides)[kSides], in
   std::atomic<int64_t> next_column{0};
   const auto work = [&] {
     Tile tiles[kSides];
+    const bool wgmma = core == TensorCore::kWgmma;
+    const auto count = static_cast<size_t>(halves_of(blocks));
+    // This stands for Terms[count] of each side: a vector of arrays cannot be filled. The clone of multiply
+    // for AVX-512 stores whole registers, while by its type alone a Doubles8 would lie at any multiple of 16.
+    struct alignas(sizeof(Doubles8)) Half {
+      Terms terms;
+    };
+    std::vector<Half> halves(wgmma ? kSides * count : 0);
+    std::vector<double> added(count), reach(count);
     for (int64_t column; (column = next_column.fetch_add(kTileCols)) < n;) {
       const int64_t width = std::min(kTileCols, n - column);
       std::vector<Unpacked> right;
       for (const Operand* side : sides) right.push_back(unpack(*side, column, width, k, kTileCols));
       for (int64_t row = 0; row < m; row += kTileRows) {
+        std::fill(halves.begin(), halves.end(), Half{});
         for (size_t s = 0; s < kSides; ++s)
           multiply(&left.values[row * k], &left.scales[row * blocks], right[s].values.data(),
-                   right[s].scales.data(), blocks, tiles[s]);
+                   right[s].scales.data(), blocks, tiles[s], wgmma ? &halves[s * count].terms : nullptr);
         for (int64_t r = 0; r < std::min(kTileRows, m - row); ++r)
           for (int64_t i = 0; i < width; ++i) {
             Sum sums[kSides];
-            for (size_t s = 0; s < kSides; ++s)
+            for (size_t s = 0; s < kSides; ++s) {
               sums[s] =
                   sum_at(tiles[s], r, i, blocks, static_cast<double>(left.scale_max) * right[s].scale_max);
+              if (!wgmma) continue;
+              for (size_t half = 0; half < count; ++half) {
+                added[half] = halves[s * count + half].terms[r][i / 8][i % 8];
+                reach[half] = left.norms[(row + r) * count + half] * right[s].norms[i * count + half];
+              }
+              for (size_t split = 0; split < std::size(kSplits); ++split)
+                sums[s].lost[split] = std::max(lost_by_wgmma(added, reach, kSplits[split], 1),
+                                               lost_by_wgmma(added, reach, kSplits[split], 2));
+            }
             each(row + r, column + i, sums);
           }
       }
@@ -249,10 +323,10 @@ double error_bound(const Activation& activation, double g, double up, double dg,
   return bound * kSecondOrder + kSmallest * (1 + std::fabs(g) * h);
 }
 
-Product product(const Operand& a, const Operand& b, int64_t k) {
+Product product(const Operand& a, const Operand& b, int64_t k, TensorCore core) {
   Product out{a.rows, b.rows, std::vector<Sum>(a.rows * b.rows)};
   if (k == 0) return out;
-  for_each_output<1>(a, {&b}, k, [&](int64_t row, int64_t column, const Sum(&sums)[1]) {
+  for_each_output<1>(a, {&b}, k, core, [&](int64_t row, int64_t column, const Sum(&sums)[1]) {
     out.sums[row * out.n + column] = sums[0];
   });
   return out;
@@ -290,10 +364,10 @@ Matrix zeros(int64_t m, int64_t n) {
 }  // namespace
 
 Matrix before_activation(const Operand& a, const Operand& b, int64_t k, float alpha,
-                         std::span<const float> row_scale, std::span<const float> bias) {
+                         std::span<const float> row_scale, std::span<const float> bias, TensorCore core) {
   Matrix out = zeros(a.rows, b.rows);
   if (k == 0) return out;
-  for_each_output<1>(a, {&b}, k, [&](int64_t row, int64_t column, const Sum(&sums)[1]) {
+  for_each_output<1>(a, {&b}, k, core, [&](int64_t row, int64_t column, const Sum(&sums)[1]) {
     const Scaled x = scaled(sums[0], alpha, at(row_scale, row), at(bias, column));
     const int64_t index = row * out.n + column;
     out.c[index] = x.value;
@@ -305,11 +379,11 @@ Matrix before_activation(const Operand& a, const Operand& b, int64_t k, float al
 }
 
 DualGemm dual_gemm(const Operand& a, const Operand& b1, const Operand& b2, int64_t k, float alpha1,
-                   float alpha2, const Activation& activation, const RowsAndColumns& terms) {
+                   float alpha2, const Activation& activation, const RowsAndColumns& terms, TensorCore core) {
   if (b1.rows != b2.rows) throw std::invalid_argument("B1 and B2 have different numbers of rows");
   DualGemm out{zeros(a.rows, b1.rows), std::vector<float>(static_cast<size_t>(a.rows * b1.rows))};
   if (k == 0) return out;  // empty sums: every output is zero
-  for_each_output<2>(a, {&b1, &b2}, k, [&](int64_t row, int64_t column, const Sum(&sums)[2]) {
+  for_each_output<2>(a, {&b1, &b2}, k, core, [&](int64_t row, int64_t column, const Sum(&sums)[2]) {
     const float* const factor = at(terms.row_scale, row);
     const Scaled g = scaled(sums[0], alpha1, factor, at(terms.bias1, column));
     const Scaled h = scaled(sums[1], alpha2, factor, at(terms.bias2, column));

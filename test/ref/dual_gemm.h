@@ -27,10 +27,13 @@ struct Operand {
 // are added up in float.
 inline constexpr int kSplits[] = {1, 2, 4};
 
+// The instructions of a tensor core: each has an order and a rounding of its own.
+enum class TensorCore { kTcgen05, kWgmma };
+
 // This is one output of one GEMM, without its alpha: the sum over K, and how far the kernel's may be from it.
 struct Sum {
   double exact;                     // up to double rounding
-  double tensor_core;               // of one chain, rounded as the tensor core rounds it
+  double tensor_core;               // of one chain, rounded as tcgen05.mma rounds it
   double lost[std::size(kSplits)];  // bound of |kernel - exact|
 };
 
@@ -47,7 +50,7 @@ struct Matrix {
 };
 
 struct DualGemm : Matrix {
-  // This is C [m, n], with the sums rounded as the tensor core rounds those of one chain, the rest in double.
+  // This is C [m, n], with the sums rounded as tcgen05.mma rounds those of one chain, the rest in double.
   std::vector<float> tensor_core;
 };
 
@@ -61,14 +64,16 @@ struct RowsAndColumns {
 };
 
 // k is a multiple of 16. A NaN scale factor makes every output that uses it NaN.
-Product product(const Operand& a, const Operand& b, int64_t k);
+Product product(const Operand& a, const Operand& b, int64_t k, TensorCore core = TensorCore::kTcgen05);
 DualGemm dual_gemm(const Operand& a, const Operand& b1, const Operand& b2, int64_t k, float alpha1,
-                   float alpha2, const Activation& activation, const RowsAndColumns& terms = {});
+                   float alpha2, const Activation& activation, const RowsAndColumns& terms = {},
+                   TensorCore core = TensorCore::kTcgen05);
 
 // Returns one of gate and up as the activation takes it: alpha * A * B^T with the factors of rows and the
 // bias.
 Matrix before_activation(const Operand& a, const Operand& b, int64_t k, float alpha,
-                         std::span<const float> row_scale = {}, std::span<const float> bias = {});
+                         std::span<const float> row_scale = {}, std::span<const float> bias = {},
+                         TensorCore core = TensorCore::kTcgen05);
 
 // Bounds |kernel - f(g) h(up)| for a gate and an up that are off by dg and du before they meet their alphas.
 double error_bound(const Activation& activation, double g, double up, double dg, double du);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """check.py -- what ptxas made of the kernels: prints one row per loop of a role and one per epilogue of every instance,
-and fails where one is over a limit below. The kernels that move factors and quantise are held to no local memory.
+and fails where one is over a limit below. The kernels that move factors and quantise are held to no local memory. Of
+those for sm_90a the loops are looked at, not the epilogue.
 
     check.py INSTANCES OBJECT [--nvdisasm PATH] [--list]
 
@@ -34,8 +35,8 @@ KERNEL = {
                    "first, and keeps nothing in uniform registers around it: the warp's number has to come out of a "
                    "shuffle and reach the choice of the role through no branch of elect"),
 }
-# The kernels that move factors and quantise are no instances: they have neither roles nor an epilogue.
-CONVERSION = re.compile(r"N8dualgemm7convert")
+# The kernels that move factors, quantise and expand are no instances: they have neither roles nor an epilogue.
+CONVERSION = re.compile(r"N8dualgemm(7convert|4sm90(?=13expand_kernel))\d+(\w+?_kernel)")
 # Where the epilogue is a function that the kernel calls, ptxas doubts once, before tensor memory is allocated. The
 # loops of the roles show that it costs them nothing.
 KERNEL_WITH_CALL = {**KERNEL, "BRA.DIV": (1, KERNEL["BRA.DIV"][1])}
@@ -46,6 +47,22 @@ ROLE_LOOP = {
     "S2R": (2, "a special register read in every iteration: ptxas computes the start of shared memory again rather "
                "than keep it, for each of two waits at most"),
     "division": (0, "some 15 instructions and a special function in every iteration"),
+}
+# A warpgroup of sm_90a expands the 64 rows of its fragment, gate and up, for each wgmma of 16 elements of K, which has
+# them in registers: eight for a thread. What they take beside the wgmma decides how fast weights come in.
+MULTIPLY_LOOP = {
+    "instructions per element": (4.5, "expansion of a weight: three logical operations for two and one multiplication, "
+                                      "and a k-tile's waits, which count twice where two warpgroups share it"),
+    "HMUL2 per element": (0.5, "one for a pair of weights: their common factor"),
+    "R2UR": (16, "descriptors of wgmma that ptxas keeps in vector registers"),
+    "S2R": (1, ROLE_LOOP["S2R"][1]),
+    "division": ROLE_LOOP["division"],
+}
+KERNEL_90 = {
+    **KERNEL,
+    "lane branches": (7, "the choice of a role by a warp's number that ptxas keeps in a vector register, which costs "
+                         "once, and an arrival by some lanes"),
+    "BRA.DIV": (6, "waits of the warps that expand and multiply: ptxas does not see that a warp is together there"),
 }
 # For one result. One more multiplication than SwiGLU has (those by alpha1, alpha2, log2 e, sigmoid and up) is a fix-up
 # of the range of ex2 or rcp. The clocks are modelled, for a result of all lanes of a warp (schedule.py): eight for each
@@ -66,13 +83,14 @@ GENERAL_EPILOGUE = {
                           "prices the steps by their instructions (host/epilogue_work.h): count them again"),
 }
 EPILOGUE_WARPS = 2  # per scheduler
+ELEMENTS_OF_WGMMA = 64 * 16 // 128  # that a thread expands for one
 # At least:
 EPILOGUE_LEAST = {
     "LDTM": (8, "columns per load of tensor memory: few loads, one wait for many columns"),
     "32-byte stores": (1, "for every 32 bytes of neighbouring results in a row there is a store of a whole sector"),
 }
 
-ISSUES = re.compile(r"UTC\w*MMA|UTMALDG")
+ISSUES = re.compile(r"UTC\w*MMA|HGMMA|UTMALDG")
 
 
 def find_nvdisasm():
@@ -94,7 +112,7 @@ def assembler_release(data):
 
 def role_loops(function):
     """{header: blocks} of the innermost loops that issue mma or copies."""
-    heads = {function.inner[b] for b, x, _ in function.walk(function.reachable)
+    heads = {function.inner[b] for b, x in function.each(function.reachable)
              if ISSUES.match(x.opcode) and b in function.inner}
     return {h: function.loops[h] for h in heads}
 
@@ -107,14 +125,15 @@ def measure_role_loop(function, blocks):
         if x.mnemonic == "R2UR" and not any(s in lanes for s in x.sources): found["R2UR"].append(x)
         if x.mnemonic in ("S2R", "S2UR", "CS2R") and "SRZ" not in x.operands: found["S2R"].append(x)
         if x.mnemonic == "F2I": found["division"].append(x)
-        if re.match(r"UTC\w*MMA", x.opcode): found["mma"].append(x)
+        if re.match(r"UTC\w*MMA|HGMMA", x.opcode): found["mma"].append(x)
+        if x.mnemonic == "HMUL2": found["HMUL2"].append(x)
         if x.mnemonic in ("UTCCP", "UTMALDG"): found[x.mnemonic].append(x)
     return found
 
 
 def lane_branches(function):
     """Branches that all paths to some work of a role take and whose predicate differs between lanes."""
-    work = {b for b, x, _ in function.walk(function.reachable) if ISSUES.match(x.opcode) or x.mnemonic == "LDTM"}
+    work = {b for b, x in function.each(function.reachable) if ISSUES.match(x.opcode) or x.mnemonic == "LDTM"}
     required = set.union(set(), *[function.dominators[b] for b in work])
     return [x for _, x, lanes in function.walk(required)
             if x.branches() and "U" not in x.modifiers and any(s in lanes for s in x.sources)]
@@ -154,9 +173,10 @@ class Report:
 
 def check_kernel(function, instance, report):
     name, limits = instance["name"], KERNEL_WITH_CALL if instance["epilogue"]["general"] else KERNEL
+    if function.target == "sm_90": limits = KERNEL_90
     code = function.instructions()
     # The epilogue, and what comes behind the roles, keep nothing in uniform registers.
-    issuing = function.leading_to(b for b, x, _ in function.walk(function.reachable) if ISSUES.match(x.opcode))
+    issuing = function.leading_to(b for b, x in function.each(function.reachable) if ISSUES.match(x.opcode))
     found = {"local memory": [x for x in code if x.mnemonic in ("LDL", "STL")],
              "lane branches": lane_branches(function),
              "BRA.DIV": [x for b in issuing for x in function.blocks[b].instructions
@@ -167,9 +187,10 @@ def check_kernel(function, instance, report):
 
 
 def check_conversion(function, report):
-    name = re.search(r"convert\d+(\w+?_kernel)", function.name)[1]
+    name = CONVERSION.search(function.name)[2]
     spilled = [x for x in function.instructions() if x.mnemonic in ("LDL", "STL")]
-    report.check((name, "conversion"), "local memory", len(spilled), KERNEL, instructions=spilled)
+    what = (f"{name}, {function.target}", "conversion")
+    report.check(what, "local memory", len(spilled), KERNEL, instructions=spilled)
 
 
 def check_roles(function, name, report):
@@ -177,8 +198,13 @@ def check_roles(function, name, report):
     for _, blocks in sorted(role_loops(function).items()):
         found = measure_role_loop(function, blocks)
         role = "mma" if found["mma"] else "load"
+        limits = MULTIPLY_LOOP if function.target == "sm_90" and role == "mma" else ROLE_LOOP
         for measure in ROLE_LOOP:
-            report.check((name, f"{role} loop"), measure, len(found[measure]), ROLE_LOOP, instructions=found[measure])
+            report.check((name, f"{role} loop"), measure, len(found[measure]), limits, instructions=found[measure])
+        if limits is MULTIPLY_LOOP:
+            elements = ELEMENTS_OF_WGMMA * len(found["mma"])
+            for measure, part in (("instructions per element", "instructions"), ("HMUL2 per element", "HMUL2")):
+                report.check((name, "mma loop"), measure, len(found[part]) / elements, limits)
         rows.append([name, role] +
                     [len(found[m]) for m in ("mma", "UTCCP", "UTMALDG", "instructions", "R2UR", "S2R", "division")])
     if {row[1] for row in rows} != {"mma", "load"}:
@@ -231,20 +257,21 @@ def main():
         print("check.py: skipped: there is no nvdisasm on this machine")
         return 0
     instances, report = json.loads(pathlib.Path(arguments.instances).read_text(encoding="utf-8")), Report()
-    functions = {f.name: f for f in disassemble(arguments.nvdisasm, arguments.object)}
+    functions = {(f.name, f.target): f for f in disassemble(arguments.nvdisasm, arguments.object)}
     outputs = sorted({x["epilogue"]["c_name"] for x in instances})
     kernel_rows, role_rows, epilogue_rows = [], [], []
     for instance in sorted(instances, key=lambda x: x["name"]):
-        name, function = instance["name"], functions.pop(instance["entry"], None)
+        target = instance["plan"]["arch"].rstrip("af")
+        name, function = instance["name"], functions.pop((instance["entry"], target), None)
         if function is None:
             report.failures.append([(name, "kernel"), f"{arguments.object} does not have it"])
             continue
         kernel_rows += check_kernel(function, instance, report)
         role_rows += check_roles(function, name, report)
-        epilogue_rows += check_epilogue(function, instance, report)
-    conversions = [functions.pop(entry) for entry in sorted(functions) if CONVERSION.search(entry)]
+        if target != "sm_90": epilogue_rows += check_epilogue(function, instance, report)
+    conversions = [functions.pop(entry) for entry in sorted(functions) if CONVERSION.search(entry[0])]
     for function in conversions: check_conversion(function, report)
-    for entry in sorted(functions):
+    for entry, _ in sorted(functions):
         report.failures.append([(entry, "kernel"), f"{arguments.instances} does not have it"])
     table("Kernels", ["instance", "instructions", *KERNEL], merge(kernel_rows, outputs))
     table("Loops that issue, per iteration",

@@ -98,8 +98,8 @@ class Block:
 class Function:
     """Blocks of a kernel and of the functions it calls, in the order of their addresses; the first is the entry."""
 
-    def __init__(self, name, lines):
-        self.name = name
+    def __init__(self, name, lines, target):
+        self.name, self.target = name, target
         self.blocks = []
         labels, pending, start = {}, [], True
         for item in lines:
@@ -198,6 +198,10 @@ class Function:
                     self.lanes[s] |= state
                     if s not in work: work.append(s)
 
+    def each(self, blocks):
+        """(block, instruction) of some blocks."""
+        return ((i, x) for i in sorted(blocks) for x in self.blocks[i].instructions)
+
     def walk(self, blocks):
         """(block, instruction, registers that differ between lanes before it) of some blocks."""
         for i in sorted(blocks):
@@ -231,8 +235,13 @@ def disassemble(nvdisasm, path):
             file.flush()
             done = subprocess.run([nvdisasm, "-c", file.name], capture_output=True, text=True, check=False)
         if done.returncode: raise RuntimeError(f"{nvdisasm} fails on {path}: {done.stderr.strip()}")
-        functions += parse(done.stdout)
+        functions += parse(done.stdout, target(cubin))
     return functions
+
+
+def target(cubin):
+    """As "sm_90": what it is compiled for, without what stands behind the number."""
+    return f"sm_{struct.unpack_from('<I', cubin, 0x30)[0] >> 8 & 0xFF}"
 
 
 def cubins(data):
@@ -277,11 +286,11 @@ def sections(cubin):
     return {name(h[0]): cubin[h[4]:h[4] + h[5]] for h in headers if h[1] != SECTION_NOBITS}
 
 
-def parse(text):
+def parse(text, compiled_for):
     functions, name, lines = [], None, []
     for line in text.splitlines() + [".text.:"]:
         if (head := re.match(r"^\.text\.(\S*):", line)):
-            if name: functions.append(Function(name, lines))
+            if name: functions.append(Function(name, lines, compiled_for))
             name, lines = head[1], []
         elif label := LABEL.match(line): lines.append(label[1])
         elif found := LINE.match(line): lines.append(Instruction(int(found[1], 16), found[2], found[3], found[4]))

@@ -10,7 +10,7 @@ import re
 import sys
 
 sys.dont_write_bytecode = True
-from disassembly import cubins, sections  # noqa: E402
+from disassembly import cubins, sections, target  # noqa: E402
 
 # What a GPU loads of a kernel, or a driver reads of it.
 LOADED = re.compile(r"\.(text|nv\.info|nv\.constant\d*|nv\.shared\S*|nv\.capmerc\.text)\.(\S+)")
@@ -25,13 +25,13 @@ def without_indices(section, content):
 
 
 def kernels(path):
-    """For every kernel a digest of each section."""
+    """For every kernel and what it is compiled for, a digest of each section."""
     found = {}
     for cubin in cubins(pathlib.Path(path).read_bytes()):
         for name, content in sections(cubin).items():
             if match := LOADED.fullmatch(name):
                 digest = hashlib.sha256(without_indices(match[1], content)).hexdigest()
-                found.setdefault(match[2], {})[match[1]] = digest
+                found.setdefault(f"{match[2]} ({target(cubin)})", {})[match[1]] = digest
     return found
 
 

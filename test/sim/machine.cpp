@@ -9,7 +9,7 @@
 namespace sim {
 namespace {
 
-constexpr const Machine* kMachines[] = {&kB200, &kB300, &kH200};
+constexpr const Machine* kMachines[] = {&kB200, &kB300, &kH200, &kH100};
 
 // Compute capability 10.1 was the first number of a chip that is not of the family of 10.0; the chip is 11.0
 // now.

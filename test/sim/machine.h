@@ -106,6 +106,20 @@ inline constexpr Machine kH200 = {.name = "H200",
                                   .copy_engines = 3,
                                   .cluster_groups = {18, 18, 16, 16, 16, 16, 16, 8, 2, 2, 2, 2}};
 
+// An H100 SXM5 of 80 GB differs from an H200 in its memory. SMs, L2 and the ten 512-bit memory controllers
+// are those of NVIDIA's Hopper architecture in depth, clocks and memory what nvidia-smi says of one. How many
+// TPCs each GPC has differs from chip to chip, and no occupancy was published with the rest: the groups are
+// the H200's.
+inline constexpr Machine kH100 = [] {
+  Machine machine = kH200;
+  machine.name = "H100";
+  machine.l2_bytes = 52428800;
+  machine.memory_bytes = size_t{81559} << 20;
+  machine.memory_clock_khz = 2619000;
+  machine.memory_bus_bits = 5120;
+  return machine;
+}();
+
 // Finds a machine by its name, in upper or lower case. Where there is none, it throws std::invalid_argument
 // with the names of all machines.
 const Machine& machine_named(const std::string& name);

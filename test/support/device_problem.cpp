@@ -20,12 +20,15 @@ Output run(const Problem& problem, const LaunchOptions& options) {
 }
 
 std::vector<NamedInstance> all_instances() {
+  dualgemm_device_t device;
+  dualgemm_device_init(&device);
+  check_status(dualgemm_current_device(&device));
   std::vector<NamedInstance> out;
   for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
     NamedInstance instance{id, {}};
     dualgemm_instance_info_init(&instance.info);
     check_status(dualgemm_instance_info(id, &instance.info));
-    out.push_back(instance);
+    if (instance.info.cc_major == device.cc_major) out.push_back(instance);
   }
   return out;
 }

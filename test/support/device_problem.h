@@ -35,7 +35,7 @@ class DeviceProblem {
 // Uploads, launches on the default stream, and reads back.
 Output run(const Problem& problem, const LaunchOptions& options = {});
 
-// These are the instances of the library: ids and what they are.
+// These are the instances of the library for the current device: ids and what they are.
 struct NamedInstance {
   int32_t id;
   dualgemm_instance_info_t info;

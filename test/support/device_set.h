@@ -94,6 +94,7 @@ class DeviceSet {
   std::optional<GuardedFactors> sfc_;
   std::optional<GuardedMatrix> d_[2];
   DeviceArray<float> amax_;  // between two others
+  std::optional<DeviceArray<uint8_t>> workspace_;
   dualgemm_args_t args_;
 };
 

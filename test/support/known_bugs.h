@@ -97,6 +97,9 @@ inline constexpr KnownBug kKnownBugs[] = {
     {78, "two blocks write one word"},
     {79, "an access outside every allocation, or to freed memory"},
     {80, "memory is read that nobody wrote"},
+    {81, "a wgmma works on registers without a wgmma.fence"},
+    {82, "accumulators are used while a wgmma works on them"},
+    {83, "the warps of a warpgroup ask for different registers"},
 };
 
 }  // namespace dualgemm_test

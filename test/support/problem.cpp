@@ -85,19 +85,31 @@ Problem make_problem(Data data, int32_t m, int32_t n, int32_t k, uint64_t seed, 
   return p;
 }
 
+namespace {
+
+// Returns that of the current device, whose bound a result has to keep.
+ref::TensorCore tensor_core() {
+  dualgemm_device_t device;
+  dualgemm_device_init(&device);
+  const bool known = dualgemm_current_device(&device) == DUALGEMM_STATUS_SUCCESS;
+  return known && device.cc_major == 9 ? ref::TensorCore::kWgmma : ref::TensorCore::kTcgen05;
+}
+
+}  // namespace
+
 ref::DualGemm Problem::reference(dualgemm_activation_t activation, ref::Arithmetic arithmetic) const {
   return ref::dual_gemm({a.data(), lda / 2, sfa.data(), m}, {b1.data(), ldb1 / 2, sfb1.data(), n},
                         {b2.data(), ldb2 / 2, sfb2.data(), n}, k, alpha1, alpha2,
                         ref::activation(activation, parameters, arithmetic),
-                        {row_scale, bias1, bias2, c_row_scale});
+                        {row_scale, bias1, bias2, c_row_scale}, tensor_core());
 }
 
 ref::Matrix Problem::reference_d(int side) const {
   const ref::Operand left = {a.data(), lda / 2, sfa.data(), m};
   return side == 0 ? ref::before_activation(left, {b1.data(), ldb1 / 2, sfb1.data(), n}, k, alpha1, row_scale,
-                                            bias1)
+                                            bias1, tensor_core())
                    : ref::before_activation(left, {b2.data(), ldb2 / 2, sfb2.data(), n}, k, alpha2, row_scale,
-                                            bias2);
+                                            bias2, tensor_core());
 }
 
 int bits_of(dualgemm_dtype_t dtype) {

@@ -26,6 +26,7 @@ enum class Part : uint8_t {
   kCpAsync,   // a thread's cp.async groups: complete
   kTensorLd,  // a warp's tcgen05.ld: complete
   kTensorSt,  // a warp's tcgen05.st: complete
+  kWgmma,     // a warp's parts of wgmma.mma_async: complete up to then
   kMbarrier,  // an mbarrier between init and inval: number of phases known to be complete
   kGrids,     // griddepcontrol.wait was passed: 1
 };

@@ -3,12 +3,14 @@
 
 #include "sim/check/protocol_text.h"
 #include "sim/engine/descriptor.h"
+#include "sim/engine/wgmma.h"
 #include "sim/fault.h"
 
 namespace sim::protocol {
 namespace {
 
 constexpr uint32_t kMapFloat16 = 6, kMapBfloat16 = 9;  // CUtensorMapDataType
+constexpr uint32_t kF16 = 0, kBf16 = 1;                // of the instruction descriptor
 
 uint32_t field(uint64_t bits, int first, int last) {
   return uint32_t(bits >> first & ((uint64_t(1) << (last - first + 1)) - 1));
@@ -47,6 +49,14 @@ void DescriptorCheck::report(const char* rule_id, const AsyncIssue& issue, const
 }
 
 void DescriptorCheck::issue(const AsyncIssue& issue) {
+  if (issue.wgmma != nullptr) {
+    const WgmmaOp& op = *issue.wgmma;
+    const uint32_t type = op.bf16 ? kBf16 : kF16;
+    if (!op.a_in_registers)
+      check(issue, {"matrix A", op.a_desc, kWgmmaRows, op.a_mn_major, type}, issue.thread.cta);
+    check(issue, {"matrix B", op.b_desc, uint32_t(op.n), op.b_mn_major, type}, issue.thread.cta);
+    return;
+  }
   const bool mma = issue.kind == AsyncIssue::Kind::kMma;
   if (!mma && issue.kind != AsyncIssue::Kind::kTmemCopy) return;
   std::set<uint64_t> ctas;
@@ -72,7 +82,8 @@ void DescriptorCheck::issue(const AsyncIssue& issue) {
 void DescriptorCheck::check(const AsyncIssue& issue, const Operand& operand, uint64_t cta) {
   SmemDescriptor d;
   try {
-    d = decode_smem_descriptor(operand.descriptor);
+    d = issue.wgmma != nullptr ? decode_wgmma_descriptor(operand.descriptor)
+                               : decode_smem_descriptor(operand.descriptor);
   } catch (const Fault&) {
     return;  // the machine refuses it
   }
@@ -104,8 +115,7 @@ void DescriptorCheck::check_copy(const AsyncIssue& issue, const Operand& operand
            std::string(operand.name) + " is read with " + swizzle_name(span) +
                ", but the tensor map that wrote its bytes has " + swizzle_name(copy.map.swizzle),
            copy, cta, address);
-  if (issue.kind != AsyncIssue::Kind::kMma || issue.scaled) return;
-  constexpr uint32_t kF16 = 0, kBf16 = 1;
+  if (issue.kind == AsyncIssue::Kind::kTmemCopy || issue.scaled) return;
   const bool half = copy.map.type == kMapFloat16 && operand.type == kBf16;
   const bool brain = copy.map.type == kMapBfloat16 && operand.type == kF16;
   if (half || brain)

@@ -4,6 +4,9 @@
 
 #include <cstring>
 
+#include "sim/decode/program.h"
+#include "sim/exec/occupancy.h"
+
 namespace sim {
 
 ProtocolChecker::ProtocolChecker(FindingSink sink, const Clocks* clocks)
@@ -22,8 +25,10 @@ void ProtocolChecker::start(const GridStart& grid) {
   descriptors_.start();
   tmem_.start();
   collector_.start();
-  threads_.start(grid.machine.registers_per_sm);
   const Dim3 block = grid.config != nullptr ? grid.config->block : Dim3{};
+  const int64_t warps = (block.x * block.y * block.z + 31) / 32;
+  const int registers = grid.kernel != nullptr ? registers_at_launch(grid.machine, grid.kernel->info) : 0;
+  threads_.start(registers != 0 ? registers * 32 * warps : grid.machine.registers_per_sm);
   deadlock_.start(block.x * block.y * block.z);
 }
 

@@ -73,7 +73,7 @@ const std::vector<Rule> kProtocolRules = {
     {"barrier-mixes-red", kS, Evidence::kDoc, "PTX ISA: bar, barrier",
      "bar.red is not mixed with bar.sync or bar.arrive on one active barrier."},
     {"setmaxnreg-pool", kE, Evidence::kDoc, kSetMaxReg,
-     "The registers that the warps of a CTA ask for fit the register file."},
+     "The registers that the warps of a CTA ask for are no more than it was launched with."},
     {"deadlock", kE, Evidence::kDoc, "PTX ISA: Parallel Synchronization and Communication Instructions",
      "Every wait is ended by what other threads, or operations in flight, still do."},
 };

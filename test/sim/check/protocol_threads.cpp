@@ -24,8 +24,8 @@ bool reduces(const Inst* inst) {
 
 }  // namespace
 
-void ThreadProtocol::start(int registers_per_sm) {
-  registers_per_sm_ = registers_per_sm;
+void ThreadProtocol::start(int64_t registers) {
+  registers_ = registers;
   stores_.clear();
   uncommitted_.clear();
   meetings_.clear();
@@ -109,10 +109,10 @@ void ThreadProtocol::registers(const SyncEvent& event) {
     lines.push_back("warp " + std::to_string(it->first.second) + ": " + std::to_string(it->second.amount) +
                     " registers a thread at " + place(it->second.inst));
   }
-  if (sum <= registers_per_sm_ || !pool_reported_.insert(cta).second) return;
+  if (sum <= registers_ || !pool_reported_.insert(cta).second) return;
   Finding out = finding("setmaxnreg-pool",
                         "the warps of CTA " + std::to_string(cta) + " ask for " + std::to_string(sum) +
-                            " registers together; an SM has " + std::to_string(registers_per_sm_),
+                            " registers together; it has " + std::to_string(registers_),
                         site(event));
   out.notes = std::move(lines);
   sink_(std::move(out));

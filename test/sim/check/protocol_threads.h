@@ -14,7 +14,7 @@ namespace sim::protocol {
 class ThreadProtocol {
  public:
   explicit ThreadProtocol(const FindingSink& sink) : sink_(sink) {}
-  void start(int registers_per_sm);
+  void start(int64_t registers);  // of a CTA
   void issue(const AsyncIssue& issue);
   void sync(const SyncEvent& event);
 
@@ -34,7 +34,7 @@ class ThreadProtocol {
   void cta_exit(uint64_t cta);
 
   const FindingSink& sink_;
-  int registers_per_sm_ = 0;
+  int64_t registers_ = 0;
   std::map<uint64_t, Stores> stores_;                           // by thread
   std::map<uint64_t, Site> uncommitted_;                        // by thread: the youngest MMA or copy
   std::map<std::pair<uint64_t, uint64_t>, Meeting> meetings_;   // by CTA and barrier

@@ -349,6 +349,11 @@ void RaceChecker::issue(const AsyncIssue& issue) {
       op.done = component(issue.kind == Kind::kTmemLoad ? Part::kTensorLd : Part::kTensorSt, number);
       op.lanes = kAllLanes;
       break;
+    case Kind::kWgmma:
+      op.done = component(Part::kWgmma, number);
+      op.lanes = kAllLanes;
+      w.wgmma_issued.push_back(op.issued);
+      break;
     default: break;
   }
   if (issue.kind == Kind::kCommit) {

@@ -63,6 +63,7 @@ class RaceChecker : public Observer, public Clocks {
   void proxy_fence(const SyncEvent& e, Knowledge& knowledge, uint32_t lanes);
   void thread_fence(const SyncEvent& e, Knowledge& knowledge, uint32_t lanes, Component warp);
   void groups(const SyncEvent& e);
+  void wgmma_groups(const SyncEvent& e);
   void tensor_memory(const SyncEvent& e);
   void leave_cta(const SyncEvent& e);
   // race_report.cpp

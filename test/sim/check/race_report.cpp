@@ -26,6 +26,7 @@ const char* name(Kind kind) {
     case Kind::kCommit: return "tcgen05.commit";
     case Kind::kTmemLoad: return "tcgen05.ld";
     case Kind::kTmemStore: return "tcgen05.st";
+    case Kind::kWgmma: return "wgmma";
   }
   return "asynchronous operation";
 }
@@ -79,6 +80,7 @@ std::string RaceChecker::covering(const AsyncOperation& op, const Region& region
   }
   if (op.is(Kind::kTmemLoad)) return "tcgen05.wait::ld is missing between the load and the synchronisation";
   if (op.is(Kind::kTmemStore)) return "tcgen05.wait::st is missing between the store and the synchronisation";
+  if (op.is(Kind::kWgmma)) return "no wgmma.wait_group on this path covers this wgmma";
   if (op.is(Kind::kCpAsync)) return "the group of this cp.async was not waited for by its thread";
   if (op.sources != 0)
     return write || region.memory == Memory::kGlobal

@@ -70,6 +70,8 @@ struct WarpState {
   std::array<LastWait, 32> waited;
   std::array<std::vector<Time>, 32> bulk_groups, copy_groups;  // when each was closed
   uint32_t bulk_lanes = 0, copy_lanes = 0;                     // lanes that ever issued one
+  std::vector<Time> wgmma_issued;                              // when each was
+  std::vector<size_t> wgmma_groups;                            // size of wgmma_issued as each was closed
 };
 
 struct CtaState {

@@ -48,6 +48,8 @@ void RaceChecker::sync(const SyncEvent& e) {
     case Kind::kBulkWait:
     case Kind::kCpAsyncCommit:
     case Kind::kCpAsyncWait: return groups(e);
+    case Kind::kWgmmaCommit:
+    case Kind::kWgmmaWait: return wgmma_groups(e);
     case Kind::kTmemWaitLd:
     case Kind::kTmemWaitSt:
     case Kind::kTmemAlloc:
@@ -76,6 +78,7 @@ void RaceChecker::sync(const SyncEvent& e) {
     }
     case Kind::kCtaExit: return leave_cta(e);
     case Kind::kTmemRelinquish:
+    case Kind::kWgmmaFence:
     case Kind::kGridLaunch:
     case Kind::kSetMaxRegisters: return;
   }
@@ -200,6 +203,30 @@ void RaceChecker::groups(const SyncEvent& e) {
       if (!bulk) return knowledge.happens_before.raise(component(Part::kCpAsync, number), group, time);
       knowledge.happens_before.raise(component(Part::kBulkRead, number), group, time);
       if (!e.read) knowledge.happens_before.raise(component(Part::kBulkDone, number), group, time);
+    });
+  }
+}
+
+// ---- wgmma ----
+
+// The operations of the groups that are over are over for every warp of the warpgroup: the parts of the four
+// are one operation. What it read may be overwritten through either proxy, since completion is followed by an
+// implicit proxy fence (PTX ISA 9.7.15.4).
+void RaceChecker::wgmma_groups(const SyncEvent& e) {
+  constexpr uint32_t kWarpgroup = 4;
+  WarpState& w = state_.warp(e.thread);
+  if (e.kind == Kind::kWgmmaCommit) return w.wgmma_groups.push_back(w.wgmma_issued.size());
+  const size_t allowed = size_t(std::max<int64_t>(e.amount, 0));
+  if (w.wgmma_groups.size() <= allowed) return;
+  const size_t complete = w.wgmma_groups[w.wgmma_groups.size() - 1 - allowed];
+  if (complete == 0) return;
+  Thread part = e.thread;
+  for (uint32_t i = 0; i < kWarpgroup; ++i) {
+    part.warp = e.thread.warp / kWarpgroup * kWarpgroup + i;
+    const std::vector<Time>& issued = state_.warp(part).wgmma_issued;
+    if (issued.size() < complete) continue;
+    state_.update(w, lanes_of(e), [&](Knowledge& knowledge, uint32_t) {
+      knowledge.happens_before.raise(component(Part::kWgmma, warp_number(part)), issued[complete - 1]);
     });
   }
 }

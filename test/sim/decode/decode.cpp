@@ -8,6 +8,7 @@
 #include "sim/decode/opcodes.h"
 #include "sim/decode/operands.h"
 #include "sim/decode/targets.h"
+#include "sim/decode/wgmma_operands.h"
 #include "sim/fault.h"
 #include "sim/machine.h"
 
@@ -58,6 +59,7 @@ class KernelDecoder {
     lay_out_shared();
     for (const Function* function : order_) lay_out_local(*function);
     for (const Function* function : order_) append(*function);
+    find_wgmma_registers(kernel_);
     return std::move(kernel_);
   }
 
@@ -105,6 +107,8 @@ class KernelDecoder {
     std::copy_n(entry_.req_ntid, 3, info.req_ntid.begin());
     std::copy_n(entry_.req_cluster, 3, info.req_cluster.begin());
     info.explicit_cluster = entry_.explicit_cluster;
+    info.max_registers = entry_.max_registers;
+    info.min_ctas = entry_.min_ctas;
     for (const auto& [name, address] : program_.addresses)
       names_.symbols[name] = {Symbol::Kind::kAddress, address};
   }
@@ -235,8 +239,11 @@ class KernelDecoder {
       // to a predicate.
       if (type == ptx::Type::kPred && inst.operation != Operation::alu && inst.operation != Operation::mov)
         type = ptx::Type::kNone;
+      // Descriptors, factors and transpositions are integers whatever the matrices hold.
+      if (inst.operation == Operation::wgmma_mma) type = ptx::Type::kNone;
       inst.operands.push_back(resolve_operand(statement.operands[i], type, names, statement));
     }
+    if (inst.operation == Operation::wgmma_mma) check_wgmma(inst);
     if (inst.operation == Operation::bra) inst.targets = {uint32_t(inst.operands[0].offset)};
     if ((inst.operation == Operation::ld || inst.operation == Operation::st) && inst.space == Space::kParam)
       fix_param_space(&inst);
@@ -269,6 +276,8 @@ class KernelDecoder {
       } else if (qualifier.size() > 1 && qualifier[0] == 'x' &&
                  qualifier.find_first_not_of("0123456789", 1) == std::string::npos) {
         inst->repeat = uint8_t(std::stoi(qualifier.substr(1)));
+      } else if (qualifier.starts_with("m64n")) {
+        inst->columns = uint16_t(std::stoi(qualifier.substr(4)));
       }
     }
   }

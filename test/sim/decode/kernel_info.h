@@ -23,6 +23,8 @@ struct KernelInfo {
   std::array<uint32_t, 3> req_ntid{};     // .reqntid
   std::array<uint32_t, 3> req_cluster{};  // .reqnctapercluster, zeros when absent
   bool explicit_cluster = false;          // .explicitcluster
+  uint32_t max_registers = 0;             // .maxnreg, 0 when absent
+  uint32_t min_ctas = 0;                  // .minnctapersm
 };
 struct GlobalVariable {
   std::string name;

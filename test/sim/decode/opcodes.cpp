@@ -35,6 +35,11 @@ constexpr Group kGroups[] = {
     {"@repeat", "x1 x2 x4 x8 x16 x32 x64 x128"},
     {"@ldshape", "32x32b 16x64b 16x128b 16x256b 16x32bx2"},
     {"@cpshape", "128x256b 4x256b 128x128b 64x128b 32x128b warpx2::02_13 warpx2::01_23 warpx4"},
+    {"@wgmma_shape",
+     "m64n8k16 m64n16k16 m64n24k16 m64n32k16 m64n40k16 m64n48k16 m64n56k16 m64n64k16 m64n72k16 "
+     "m64n80k16 m64n88k16 m64n96k16 m64n104k16 m64n112k16 m64n120k16 m64n128k16 m64n136k16 "
+     "m64n144k16 m64n152k16 m64n160k16 m64n168k16 m64n176k16 m64n184k16 m64n192k16 m64n200k16 "
+     "m64n208k16 m64n216k16 m64n224k16 m64n232k16 m64n240k16 m64n248k16 m64n256k16"},
     {"@collector", "collector::a::fill collector::a::use collector::a::lastuse collector::a::discard"},
 };
 
@@ -54,6 +59,8 @@ constexpr OpcodeRow kRows[] = {
     {"st", "", "@space @sem @scope @cache @vec @type", "aS?s", st},
     {"atom", "", "@space @sem @scope @arith @vec @type noftz L2::cache_hint", "DaS?ss", atom},
     {"red", "", "@space @sem @scope @arith @vec @type noftz L2::cache_hint", "aS?s", atom},
+    {"ldmatrix", "sync aligned m8n8 b16", "x1 x2 x4 trans shared shared::cta", "Da", ldmatrix},
+    {"stmatrix", "sync aligned m8n8 b16", "x1 x2 x4 trans shared shared::cta", "aS", stmatrix},
     {"prefetch", "", "@space L1 L2 L2::evict_last L2::evict_normal", "a", prefetch},
     {"prefetch", "tensormap", "param const", "a", prefetch},
     {"prefetchu", "", "L1", "a", prefetch},
@@ -138,9 +145,17 @@ constexpr OpcodeRow kRows[] = {
     {"cp", "async bulk prefetch tensor", "@dim L2 global tile L2::cache_hint", "a?s", prefetch},
     {"st", "async", "weak shared::cluster mbarrier::complete_tx::bytes @vec @type", "aSa", st_async},
 
-    {"setmaxnreg", "", "inc dec sync aligned u32", "s", setmaxnreg},
+    {"setmaxnreg", "inc sync aligned u32", "", "s", setmaxnreg},
+    {"setmaxnreg", "dec sync aligned u32", "", "s", setmaxnreg},
 
-    // Tensor core
+    // Tensor core of Hopper
+    {"wgmma", "mma_async sync aligned f32 f16", "@wgmma_shape", "DSssss?ss", wgmma_mma},
+    {"wgmma", "mma_async sync aligned f32 bf16", "@wgmma_shape", "DSssss?ss", wgmma_mma},
+    {"wgmma", "fence sync aligned", "", "", wgmma_fence},
+    {"wgmma", "commit_group sync aligned", "", "", wgmma_commit},
+    {"wgmma", "wait_group sync aligned", "", "s", wgmma_wait},
+
+    // Tensor core of Blackwell
     {"tcgen05", "alloc sync aligned", "@group shared::cta b32", "as", tcgen05_alloc},
     {"tcgen05", "dealloc sync aligned", "@group b32", "ss", tcgen05_dealloc},
     {"tcgen05", "relinquish_alloc_permit sync aligned", "@group", "", tcgen05_relinquish},

@@ -124,11 +124,15 @@ struct Inst {
   Space source_space = Space::kGeneric;  // last state space: the same when only one is written
   uint8_t vector = 1;                    // .v2 .v4 .v8
   uint8_t repeat = 0;                    // .x1 .. .x128 of tcgen05.ld/st
+  uint16_t columns = 0;                  // N of wgmma.mma_async
   std::bitset<size_t(Q::kCount)> qualifiers;
   std::vector<Operand> operands;
   uint32_t rejoin = kNowhere;     // branches: where diverged lanes meet again
   std::vector<uint32_t> targets;  // brx.idx
-  uint32_t callee = kNowhere;     // call: index into Kernel::functions
+  // The registers among the operands that some wgmma.mma_async of the kernel has as accumulator or fragment
+  // of A, as indices into Kernel::wgmma_registers; those of a wgmma.mma_async in the order of its operands.
+  std::vector<uint32_t> wgmma_registers;
+  uint32_t callee = kNowhere;  // call: index into Kernel::functions
   AluCode alu;
   LaneLoop lanes = nullptr;  // arithmetic on a whole warp at once, where there is such a form
 
@@ -146,6 +150,7 @@ struct Kernel {
   KernelInfo info;
   std::vector<Inst> code;
   std::vector<std::string> register_names;
+  std::vector<uint32_t> wgmma_registers;  // accumulators and fragments of every wgmma.mma_async, rising
   std::vector<DeviceFunction> functions;
   uint32_t static_smem_end = 0;      // shared-window offset behind the static variables
   uint32_t dynamic_smem_offset = 0;  // aligned as the extern arrays ask

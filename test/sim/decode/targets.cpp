@@ -26,6 +26,8 @@ constexpr TargetRule kRules[] = {
     {"tcgen05", "", "100f"},
     {"tcgen05", "scale_vec::2X", "100a 103a"},
     {"tcgen05", "scale_vec::4X", "100a 103a"},
+    {"wgmma", "", "90a"},
+    {"stmatrix", "", "90"},
     {"setmaxnreg", "", "90a 100f"},
     {"cp", "cta_group::1", "100f"},
     {"cp", "cta_group::2", "100f"},

@@ -161,9 +161,7 @@ SmemDescriptor decode_smem_descriptor(uint64_t bits) {
     case 6: d.span = 32; break;
     default: check.protocol("swizzle mode " + std::to_string(field(bits, 61, 63)) + " does not exist");
   }
-  // With base offset 0 the pattern begins where the address bits of its row number are zero, at multiples of
-  // 1024, 512 or 256 bytes. A start may lie inside the first row of the pattern, where it steps along K.
-  if (d.span != 0 && d.start % (d.span * 8) >= d.span)
+  if (!in_first_row_of_pattern(d))
     check.protocol("start address " + std::to_string(d.start) + " is not in the first row of a " +
                    std::to_string(d.span * 8) + "-byte aligned swizzle pattern, but the base offset is 0");
   return d;

@@ -19,6 +19,13 @@ struct SmemDescriptor {
 };
 SmemDescriptor decode_smem_descriptor(uint64_t bits);
 
+// With base offset 0 the pattern of a swizzle begins where the address bits of its row number are zero, at
+// multiples of 1024, 512 or 256 bytes. A start may lie inside the first row of the pattern, where it steps
+// along K.
+inline bool in_first_row_of_pattern(const SmemDescriptor& d) {
+  return d.span == 0 || d.start % (d.span * 8) < d.span;
+}
+
 // Returns the address of the 16-byte chunk `chunk` of row `row` of a K-major operand (a row is contiguous
 // along K):
 //   none:      start + (row/8)*SBO + (row%8)*16 + chunk*LBO

@@ -16,7 +16,9 @@ constexpr uint32_t kChunksPerRow = 2;  // K of one instruction is 32 bytes of a 
 int lane_of(uint32_t taddr) { return static_cast<int>(taddr >> 16); }
 int column_of(uint32_t taddr) { return static_cast<int>(taddr & 0xFFFF); }
 
-std::vector<ByteRange> merged(std::vector<uint32_t> chunks) {
+}  // namespace
+
+std::vector<ByteRange> merged_chunks(std::vector<uint32_t> chunks) {
   std::sort(chunks.begin(), chunks.end());
   std::vector<ByteRange> ranges;
   for (uint32_t chunk : chunks) {
@@ -26,8 +28,6 @@ std::vector<ByteRange> merged(std::vector<uint32_t> chunks) {
   }
   return ranges;
 }
-
-}  // namespace
 
 std::vector<ByteRange> operand_ranges(const MmaOp& op, bool operand_b) {
   if (!operand_b && op.a_in_tmem) return {};
@@ -43,7 +43,7 @@ std::vector<ByteRange> operand_ranges(const MmaOp& op, bool operand_b) {
     for (uint32_t row = 0; row < rows; ++row)
       for (uint32_t c = 0; c < kChunksPerRow; ++c) chunks.push_back(k_major_address(d, row, c));
   }
-  return merged(std::move(chunks));
+  return merged_chunks(std::move(chunks));
 }
 
 std::vector<CellRange> accumulator_cells(const MmaOp& op) {
@@ -74,7 +74,7 @@ std::vector<ByteRange> cp_source(CpShape shape, uint64_t smem_desc) {
   std::vector<uint32_t> chunks;
   for (uint32_t row = 0; row < plan.rows; ++row)
     for (uint32_t c = 0; c < plan.chunks; ++c) chunks.push_back(k_major_address(d, row, c));
-  return merged(std::move(chunks));
+  return merged_chunks(std::move(chunks));
 }
 
 CellRange cp_destination(CpShape shape, uint32_t taddr) {

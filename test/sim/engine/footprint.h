@@ -19,6 +19,9 @@ struct CellRange {
   int lane, lanes, column, columns;
 };
 
+// Returns the bytes of the 16-byte chunks that begin at `chunks`, in rising order and merged.
+std::vector<ByteRange> merged_chunks(std::vector<uint32_t> chunks);
+
 // Returns the shared-memory bytes that a matrix operand reads in each CTA, in rising order and merged. There
 // are none for A in tensor memory.
 std::vector<ByteRange> operand_ranges(const MmaOp& op, bool operand_b);

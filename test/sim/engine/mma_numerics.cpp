@@ -1,4 +1,4 @@
-// mma_numerics.cpp -- the dot product of the tensor core.
+// mma_numerics.cpp -- the dot product of the tensor core in its block-scaled kinds.
 //
 // Block-scaled 4-bit kinds follow a published model that its authors report bit-exact on the hardware for
 // cta_group::1, M = 128, K = 64:
@@ -8,9 +8,8 @@
 // where trunc cuts each of the five terms toward zero to a multiple of 2^(E-35) and E is the largest of the
 // exponents of the four scale products and of C. A scale product's exponent is the sum of its factors'
 // exponents, whatever the dot product is; zero counts as exponent -126. NaN in C or a used scale gives
-// 0x7FFFFFFF. The dense kinds follow the same scheme per product with 25 fractional bits. These are assumed,
-// not published: infinite C stays infinite; a sum that truncates to nothing is +0; the 25-bit sum covers one
-// whole instruction (16 products of 16-bit operands, 8 of tf32).
+// 0x7FFFFFFF. The dense kinds are in mma_dense.cpp. These are assumed, not published: infinite C stays
+// infinite; a sum that truncates to nothing is +0.
 //
 // The tile version works in double: after truncation every term is a multiple of 2^(E-35) below 2^(E+11.1),
 // so the five-term sum needs at most 49 bits and double adds it exactly. Most outputs need no truncation at
@@ -31,7 +30,6 @@ constexpr int kDepth = 64;  // K of one instruction
 constexpr int kGroups = 4;  // groups of the model, whatever the number of scales
 constexpr int kGroupDepth = kDepth / kGroups;
 constexpr int kBlockScaledFraction = 35;
-constexpr int kDenseFraction = 25;
 constexpr int kExponentFloor = -126;
 constexpr uint32_t kNan32 = 0x7FFFFFFF;
 
@@ -43,11 +41,6 @@ int scale_exponent(float scale, ScaleFormat format) {
   const int exponent = std::ilogb(scale);
   constexpr int kUe4m3Floor = -6;
   return format == ScaleFormat::kUe4m3 ? std::max(exponent, kUe4m3Floor) : exponent;
-}
-
-int accumulator_exponent(float c) {
-  const int biased = static_cast<int>(std::bit_cast<uint32_t>(c) >> 23 & 0xFF);
-  return std::max(biased, 1) - 127;
 }
 
 int64_t shift_toward_zero(int64_t value, int left) {
@@ -68,7 +61,7 @@ float mma_block_scaled_reference(const uint8_t a[64], const uint8_t b[64], const
   if (std::isinf(c)) return c;
 
   int exponent_a[kGroups], exponent_b[kGroups];
-  int top = accumulator_exponent(c);
+  int top = f32_exponent(c);
   for (int g = 0; g < kGroups; ++g) {
     exponent_a[g] = scale_exponent(sfa[g / groups_per_scale], format);
     exponent_b[g] = scale_exponent(sfb[g / groups_per_scale], format);
@@ -76,7 +69,7 @@ float mma_block_scaled_reference(const uint8_t a[64], const uint8_t b[64], const
   }
   const int unit = top - kBlockScaledFraction;  // everything below is in units of 2^unit
 
-  const int exponent_c = accumulator_exponent(c);
+  const int exponent_c = f32_exponent(c);
   const int64_t significand_c = static_cast<int64_t>(std::ldexp(c, 23 - exponent_c));
   int64_t sum = shift_toward_zero(significand_c, exponent_c - 23 - unit);
   for (int g = 0; g < kGroups; ++g) {
@@ -89,27 +82,6 @@ float mma_block_scaled_reference(const uint8_t a[64], const uint8_t b[64], const
     sum += shift_toward_zero(dot * eighths_a * eighths_b, exponent_a[g] + exponent_b[g] - 8 - unit);
   }
   return f64_to_f32_toward_zero(std::ldexp(static_cast<double>(sum), unit));  // |sum| < 2^50
-}
-
-double mma_dense_sum(const float* a, const float* b, int k, float c) {
-  int exponent[kDepth];
-  int top = accumulator_exponent(c);
-  double special = 0;  // becomes NaN or infinity when a product or c is
-  for (int i = 0; i < k; ++i) {
-    exponent[i] = accumulator_exponent(a[i]) + accumulator_exponent(b[i]);
-    if (a[i] == 0 || b[i] == 0) exponent[i] = kExponentFloor;
-    top = std::max(top, exponent[i]);
-    special += double{a[i]} * double{b[i]};
-  }
-  special += c;
-  if (!std::isfinite(special)) return special;
-
-  const int unit = top - kDenseFraction;
-  // Each product is below 2^(top+2): at most 28 bits in units, exact as double and as integer.
-  const auto units = [unit](double x) { return std::trunc(std::ldexp(x, -unit)); };
-  double sum = units(c);
-  for (int i = 0; i < k; ++i) sum += units(double{a[i]} * double{b[i]});
-  return std::ldexp(sum, unit);
 }
 
 namespace {

@@ -4,6 +4,7 @@
 // mma_numerics.cpp.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -26,6 +27,12 @@ uint8_t f32_to_e2m1(float x);            // .rn.satfinite, NaN -> +6
 uint8_t f32_to_e4m3(float x);            // .rn.satfinite, NaN -> 0x7F
 uint8_t f32_to_e5m2(float x);            // .rn.satfinite
 uint8_t f32_to_ue8m0(float x, Round r);  // .satfinite, kZero or kUp
+
+// Returns the exponent of the leading bit of a normal number; that of zero and of a subnormal one is -126.
+inline int f32_exponent(float x) {
+  const int biased = static_cast<int>(std::bit_cast<uint32_t>(x) >> 23 & 0xFF);
+  return (biased > 1 ? biased : 1) - 127;
+}
 
 // This is f32 arithmetic in any rounding mode, bit-exact to IEEE 754; `flush` stands for .ftz.
 float f32_add(float a, float b, Round r, bool flush);
@@ -75,6 +82,19 @@ std::vector<TileVariant> tile_variants();
 // exact, aligned to the largest exponent among products and c, truncated to 25 fractional bits, and added
 // exactly. The caller rounds the result.
 double mma_dense_sum(const float* a, const float* b, int k, float c);
+
+// Computes the same for every output of a tile with k = 16, rounded toward zero to f32, fast and bit-equal to
+// the sum above. a is rows x 16, b cols x 16, d rows x cols accumulators (row-major), which are read when
+// `accumulate` is set.
+constexpr int kDenseTileDepth = 16;
+void mma_dense_tile(const float* a, const float* b, int rows, int cols, bool accumulate, float* d);
+
+// Returns, for tests, the variants of mma_dense_tile that this processor can run, fastest first.
+struct DenseTileVariant {
+  const char* name;
+  void (*run)(const float* a, const float* b, int rows, int cols, bool accumulate, float* d);
+};
+std::vector<DenseTileVariant> dense_tile_variants();
 // A value beyond the range becomes infinity, as the tensor core gives, and NaN becomes 0x7FFFFFFF.
 float f64_to_f32_toward_zero(double x);
 

@@ -181,6 +181,7 @@ void exit(Exec& x, const Inst&) {
   check_transfers(x.warp, "lanes exit");
   Warp& warp = x.warp;
   exit_lanes(x);
+  check_wgmma_exit(warp);
   if (warp.live == 0) check_register_requests(warp);
 }
 

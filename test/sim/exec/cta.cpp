@@ -1,5 +1,6 @@
 // cta.cpp -- how clusters of CTAs begin and end.
 #include "sim/exec/machine.h"
+#include "sim/exec/occupancy.h"
 
 namespace sim {
 
@@ -50,6 +51,7 @@ std::unique_ptr<Cluster> start_cluster(Grid& grid, uint64_t index) {
       warp->live = threads - first >= 32 ? 0xFFFFFFFF : (1u << (threads - first)) - 1;
       warp->registers = std::make_unique_for_overwrite<uint64_t[]>(grid.kernel.register_names.size() * 32);
       warp->written.resize(grid.kernel.register_names.size());
+      warp->registers_held = uint32_t(registers_at_launch(grid.machine, grid.kernel.info));
       if (grid.kernel.local_bytes != 0)
         warp->local = std::make_unique<Bytes>(size_t(grid.kernel.local_bytes) * 32, "local memory");
       auto fragment = std::make_unique<Fragment>();

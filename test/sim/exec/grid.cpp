@@ -15,7 +15,8 @@ constexpr uint64_t kLivelock = 64 << 20;          // without visible change, bef
 
 // Decides which tensor operations may take effect; it is asked for the oldest first. Those of one thread keep
 // the order that the ISA promises: cp and mma before a later mma, everything before a later commit. The
-// others keep their order, too, while the policy keeps issue order. Copies are independent.
+// others keep their order, too, while the policy keeps issue order. Those of a warpgroup are in order always.
+// Copies are independent.
 class TensorOrder {
  public:
   explicit TensorOrder(bool keep_order) : keep_order_(keep_order) {}
@@ -45,7 +46,9 @@ class TensorOrder {
 // completed.
 bool step(Grid& grid, AsyncOp& op) {
   const auto report = [&](AsyncLanding::Step what) {
-    if (grid.observer != nullptr) grid.observer->land({what, op.id});
+    if (grid.observer == nullptr) return;
+    for (const uint64_t part : op.others) grid.observer->land({what, part});
+    grid.observer->land({what, op.id});
   };
   const bool reads = op.reads_next();
   if (reads) {

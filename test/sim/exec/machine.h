@@ -26,6 +26,7 @@
 #include "sim/exec/launch_config.h"
 #include "sim/exec/observer.h"
 #include "sim/exec/policy.h"
+#include "sim/exec/wgmma.h"
 #include "sim/fault.h"
 #include "sim/machine.h"
 #include "sim/mem/bytes.h"
@@ -55,7 +56,17 @@ struct Join {
 };
 
 struct Wait {
-  enum class Kind : uint8_t { kNone, kMbarrier, kNamedBarrier, kClusterBarrier, kWarp, kTmem, kGroups };
+  enum class Kind : uint8_t {
+    kNone,
+    kMbarrier,
+    kNamedBarrier,
+    kClusterBarrier,
+    kWarp,
+    kTmem,
+    kGroups,
+    kWgmma,
+    kRegisters
+  };
   struct Phase {
     Cta* cta;
     uint32_t offset;
@@ -65,10 +76,10 @@ struct Wait {
   std::vector<Phase> phases;  // kMbarrier: one per distinct barrier
   uint64_t parity = 0;        // kMbarrier, as asked
   uint32_t barrier = 0;       // kNamedBarrier
-  uint64_t generation = 0;    // kNamedBarrier, kClusterBarrier
+  uint64_t generation = 0;    // kNamedBarrier, kClusterBarrier; kWgmma: operations that have to be complete
   uint32_t members = 0;       // kWarp
   uint32_t lanes = 0;         // lanes that execute the instruction (the guard may have removed some)
-  uint32_t allowed = 0;       // kGroups: groups that may stay pending
+  uint32_t allowed = 0;       // kGroups: groups that may stay pending; kRegisters: of the pool, as needed
   bool bulk = false;          // kGroups
   bool read = false;          // kGroups: only until their sources are read
   bool aligned = false;       // kWarp: at an .aligned instruction, where every live lane has to come
@@ -133,7 +144,9 @@ struct Warp {
   uint32_t cluster_arrived = 0;  // lanes that arrived at the cluster barrier, until it completes
   std::array<uint64_t, 32> cluster_generation{};
   std::vector<std::shared_ptr<TmemTransfer>> transfers;
+  std::unique_ptr<WgmmaWarp> wgmma;         // made at the first wgmma instruction
   std::vector<uint64_t> register_requests;  // setmaxnreg, in order
+  uint32_t registers_held = 0;              // by a thread, 0 where the kernel does not say
 };
 
 struct NamedBarrier {
@@ -165,6 +178,8 @@ struct Cta {
   std::array<NamedBarrier, 16> named;
   std::unique_ptr<Tmem> tmem;  // made at the first use: 256 KiB
   TmemRequest tmem_request;
+  std::vector<std::unique_ptr<Warpgroup>> warpgroups;  // made at their first wgmma instruction
+  uint32_t register_pool = 0;                          // registers that setmaxnreg.dec released
   uint32_t live_warps = 0;
   uint32_t tensor_group = 0;  // cta_group of the kernel's tcgen05 instructions, 0 before the first
   bool exited() const { return live_warps == 0; }
@@ -173,21 +188,23 @@ struct Cta {
 };
 
 struct AsyncOp {
-  enum class Kind : uint8_t { kCopy, kTensorCopy, kTensorMma, kTensorCommit, kTmemLoad, kTmemStore };
+  enum class Kind : uint8_t { kCopy, kTensorCopy, kTensorMma, kTensorCommit, kTmemLoad, kTmemStore, kWgmma };
   uint64_t id = 0;
   Kind kind = Kind::kCopy;
   const Inst* inst = nullptr;
   Cta* issuer = nullptr;
   uint32_t warp = 0, lane = 0;
-  uint32_t ranks = 0;          // CTAs of the cluster whose memory it still touches
-  std::unique_ptr<Copy> copy;  // of a copy, which moves in steps; else null
-  std::function<void()> land;  // without a copy: the whole effect, in one step
-  bool sources_read = false;   // as the observer was told
+  uint32_t ranks = 0;            // CTAs of the cluster whose memory it still touches
+  std::unique_ptr<Copy> copy;    // of a copy, which moves in steps; else null
+  std::function<void()> land;    // without a copy: the whole effect, in one step
+  bool sources_read = false;     // as the observer was told
+  std::vector<uint64_t> others;  // kWgmma: the numbers of the parts of the other warps
   bool reads_next() const { return copy && !copy->sources_read(); }
   std::vector<MbarrierRef> signals;  // the mbarriers its completion will reach
-  // True for operations that the tensor core starts in an order among those of their thread.
+  // True for operations that the tensor core starts in an order among those of their thread or warpgroup.
   bool queued() const {
-    return kind == Kind::kTensorCopy || kind == Kind::kTensorMma || kind == Kind::kTensorCommit;
+    return kind == Kind::kTensorCopy || kind == Kind::kTensorMma || kind == Kind::kTensorCommit ||
+           kind == Kind::kWgmma;
   }
 };
 
@@ -280,9 +297,15 @@ struct Exec {
   void launch_async(AsyncOp::Kind kind, uint32_t lane, uint32_t ranks, std::function<void()> land,
                     AsyncIssue&& facts = {});
   void launch_copy(uint32_t lane, std::unique_ptr<Copy> copy, AsyncIssue&& facts);
+  // Several warps issue one operation, each its part: every warp announces its own, and the last one launches
+  // the whole as that of warp `first`. announce() tells the observer and returns the number of the part.
+  uint64_t announce(uint32_t lane, AsyncIssue&& facts);
+  void launch_parts(AsyncOp::Kind kind, uint32_t first, const std::vector<uint64_t>& numbers,
+                    std::function<void()> land);
 
  private:
   void issue(std::unique_ptr<AsyncOp> op, AsyncIssue&& facts);
+  void start(std::unique_ptr<AsyncOp> op);
 };
 
 #define SIM_FOR_LANES(lane, lane_mask)         \
@@ -306,6 +329,11 @@ void drop_from_joins(Warp& warp, std::shared_ptr<Join> join, uint32_t lanes);
 // tmem_ops.cpp
 void use_registers(Exec& x, const Inst& inst);  // loads whose registers the instruction names take effect
 void check_transfers(const Warp& warp, const char* what);  // Fault kProtocol when one was never waited for
+
+// wgmma_ops.cpp
+void use_wgmma_registers(Exec& x, const Inst& inst);  // Fault kProtocol when the tensor core has one of them
+void check_wgmma_exit(const Warp& warp);              // Fault kProtocol when one was never waited for
+std::string wgmma_wait_text(const Warp& warp, uint64_t operations);
 
 // sync_ops.cpp
 void check_register_requests(const Warp& warp);  // the warps of a warpgroup ask for the same registers

@@ -18,6 +18,7 @@ namespace sim {
 struct Inst;
 struct Kernel;
 struct TensorMap;
+struct WgmmaOp;
 
 struct Thread {
   uint64_t cta = 0;  // linear index of the CTA in the grid
@@ -82,17 +83,19 @@ struct AsyncIssue {
     kCommit,       // tcgen05.commit: arrives when the thread's earlier kMma and kTmemCopy have completed
     kTmemLoad,     // tcgen05.ld, the whole warp
     kTmemStore,    // tcgen05.st, the whole warp
+    kWgmma,        // wgmma.mma_async: the part of one warp, the whole warp
   };
   Kind kind = Kind::kBulkLoad;
   uint64_t id = 0;  // rising within the grid, never reused
-  Thread thread;    // kTmemLoad, kTmemStore: lane is the lowest of the warp, which issues as a whole
+  Thread thread;    // kTmemLoad, kTmemStore, kWgmma: lane is the lowest of the warp, which issues as a whole
   uint32_t mask = 0;
   int cta_group = 0;  // tcgen05: 1 or 2
   std::vector<Region> reads, writes;
   // How completion is learned depends on the kind. Copies that signal mbarriers, and kCommit, name them in
   // `barriers` with the bytes that each is given (for kCommit: one arrival each, bytes 0). kBulkStore and
   // kTensorStore belong to the thread's open bulk group, kCpAsync to its open cp.async group. kTmemLoad and
-  // kTmemStore are waited for by tcgen05.wait::ld and ::st, kMma and kTmemCopy by a later kCommit.
+  // kTmemStore are waited for by tcgen05.wait::ld and ::st, kMma and kTmemCopy by a later kCommit. kWgmma
+  // belongs to the warp's open wgmma group.
   struct Signal {
     MbarrierRef barrier;
     int64_t bytes = 0;
@@ -109,6 +112,7 @@ struct AsyncIssue {
   bool a_in_tmem = false, accumulate = false, scaled = false;
   enum class Collector : uint8_t { kDiscard, kFill, kUse, kLastUse };
   Collector collector = Collector::kDiscard;  // of A
+  const WgmmaOp* wgmma = nullptr;             // kWgmma: its operands
   const Inst* inst = nullptr;
 };
 
@@ -153,6 +157,11 @@ struct SyncEvent {
     kTmemAlloc,
     kTmemDealloc,
     kTmemRelinquish,
+    // Events of one warp as a whole. What four warps of a warpgroup issue as their n-th kWgmma is one
+    // operation, so its end is known to be the end of all four parts.
+    kWgmmaFence,       // orders registers only
+    kWgmmaCommit,      // closes the open group of the warp
+    kWgmmaWait,        // amount: groups that may stay pending
     kTmemUse,          // a register of an unwaited tcgen05.ld is used; async_id: that load
     kGridWait,         // griddepcontrol.wait
     kGridLaunch,       // griddepcontrol.launch_dependents

@@ -24,6 +24,19 @@ int max_active_blocks_per_sm(const Machine& machine, const KernelInfo& kernel, i
                    int(machine.smem_per_sm / used)});
 }
 
+int registers_at_launch(const Machine& machine, const KernelInfo& kernel) {
+  constexpr int kUnit = 8, kMost = 256;
+  int registers = kernel.max_registers == 0 ? 0 : (int(kernel.max_registers) + kUnit - 1) / kUnit * kUnit;
+  const auto& shape = kernel.req_ntid[0] != 0 ? kernel.req_ntid : kernel.max_ntid;
+  if (shape[0] != 0) {
+    const uint32_t threads = shape[0] * std::max(1u, shape[1]) * std::max(1u, shape[2]);
+    const int allotted = int((threads + 31) / 32 * 32 * std::max(1u, kernel.min_ctas));
+    const int left = std::min(machine.registers_per_sm / allotted / kUnit * kUnit, kMost);
+    registers = registers == 0 ? left : std::min(registers, left);
+  }
+  return std::min(registers, kMost);
+}
+
 int max_active_clusters(const Machine& machine, const KernelInfo& kernel, const LaunchConfig& config) {
   const Dim3 &b = config.block, &c = config.cluster;
   const int size = int(c.x * c.y * c.z);

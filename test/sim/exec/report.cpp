@@ -81,6 +81,11 @@ std::string waiting_for(const Warp& warp, const Fragment& fragment) {
              (wait.aligned ? ": an aligned instruction in divergent code" : "");
     case Wait::Kind::kTmem: return tensor_memory_text(cta);
     case Wait::Kind::kGroups: return "waits for its groups of copies";
+    case Wait::Kind::kRegisters:
+      return "waits for registers: its threads hold " + std::to_string(warp.registers_held) +
+             " each and need " + std::to_string(wait.allowed) +
+             " more together, but the pool of the CTA has " + std::to_string(cta.register_pool);
+    case Wait::Kind::kWgmma: return wgmma_wait_text(warp, wait.generation);
   }
   return "";
 }

@@ -315,21 +315,42 @@ void grid_dependency(Exec& x, const Inst& inst) {
 
 void nanosleep(Exec&, const Inst&) {}
 
-// Register budgets do not change what a program computes, so only rules are checked: those of the operand,
-// and that the four warps of a warpgroup ask for the same.
+// A CTA begins with the registers of its warps and an empty pool. What .dec releases goes to the pool, and
+// .inc waits until the pool has what it asks for; nothing says that a warp that exits gives its registers
+// back. The values of registers stay as they are: which of them fit is for ptxas to see to.
 void setmaxnreg(Exec& x, const Inst& inst) {
   if (!x.converged()) return;
-  const uint64_t count = x.source(inst.operands[0].value, uint32_t(__builtin_ctz(x.mask)));
-  if (count < 24 || count > 256 || count % 8 != 0)
-    throw Fault(FaultKind::kProtocol, "setmaxnreg of " + std::to_string(count) +
-                                          ": the count is a multiple of 8 between 24 and 256");
-  x.warp.register_requests.push_back(count);
-  check_register_requests(x.warp);
-  if (!x.watched()) return;
-  SyncEvent event;
-  event.kind = SyncEvent::Kind::kSetMaxRegisters;
-  event.amount = int64_t(count);
-  x.report(event, x.mask);
+  const uint32_t count = uint32_t(x.uniform(inst.operands[0].value, "the register count"));
+  uint32_t& held = x.warp.registers_held;
+  const bool more = inst.has(Q::kInc);
+  const auto wrong = [&](const std::string& text) {
+    throw Fault(FaultKind::kProtocol, "setmaxnreg of " + std::to_string(count) + ": " + text);
+  };
+  if (!x.fragment->entered) {
+    if (count < 24 || count > 256 || count % 8 != 0) wrong("the count is a multiple of 8 between 24 and 256");
+    if (held == 0) wrong("the kernel has neither .maxnreg nor .maxntid, which say what its threads hold");
+    if (more ? count < held : count > held)
+      wrong(std::string(more ? ".inc" : ".dec") + " by threads that hold " + std::to_string(held) +
+            " registers");
+    x.warp.register_requests.push_back(count);
+    check_register_requests(x.warp);
+    SyncEvent event;
+    event.kind = SyncEvent::Kind::kSetMaxRegisters;
+    event.amount = int64_t(count);
+    x.report(event, x.mask);
+  }
+  const uint32_t moved = (more ? count - held : held - count) * uint32_t(Machine::kWarpSize);
+  x.fragment->entered = more && x.cta.register_pool < moved;
+  if (x.fragment->entered) {
+    Wait w;
+    w.kind = Wait::Kind::kRegisters;
+    w.allowed = moved;
+    x.wait(std::move(w), false);
+    return;
+  }
+  x.cta.register_pool = more ? x.cta.register_pool - moved : x.cta.register_pool + moved;
+  held = count;
+  x.changed();
 }
 
 }  // namespace op

@@ -6,7 +6,7 @@
 
 namespace sim::op {
 
-// The .sync.aligned instructions of tensor memory take all 32 lanes. False means that the fragment sleeps
+// The .sync.aligned instructions of the tensor core take all 32 lanes. False means that the fragment sleeps
 // until they are here.
 bool whole_warp(Exec& x);
 

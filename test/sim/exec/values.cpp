@@ -175,18 +175,37 @@ void Exec::launch_copy(uint32_t lane, std::unique_ptr<Copy> copy, AsyncIssue&& f
   issue(std::move(op), std::move(facts));
 }
 
+void Exec::launch_parts(AsyncOp::Kind kind, uint32_t first, const std::vector<uint64_t>& numbers,
+                        std::function<void()> land) {
+  auto op = std::make_unique<AsyncOp>();
+  op->kind = kind;
+  op->id = numbers.back();
+  op->others.assign(numbers.begin(), numbers.end() - 1);
+  op->warp = first;
+  op->ranks = 1u << cta.rank;
+  op->land = std::move(land);
+  start(std::move(op));
+}
+
+uint64_t Exec::announce(uint32_t lane, AsyncIssue&& facts) {
+  facts.id = grid.next_op++;
+  if (grid.observer == nullptr) return facts.id;
+  facts.thread = thread(lane);
+  if (facts.mask == 0) facts.mask = 1u << lane;
+  facts.inst = &grid.kernel.code[fragment->pc];
+  grid.observer->issue(facts);
+  return facts.id;
+}
+
 void Exec::issue(std::unique_ptr<AsyncOp> op, AsyncIssue&& facts) {
-  op->id = grid.next_op++;
+  op->warp = warp.index;
+  op->id = announce(op->lane, std::move(facts));
+  start(std::move(op));
+}
+
+void Exec::start(std::unique_ptr<AsyncOp> op) {
   op->inst = &grid.kernel.code[fragment->pc];
   op->issuer = &cta;
-  op->warp = warp.index;
-  if (grid.observer != nullptr) {
-    facts.id = op->id;
-    facts.thread = thread(op->lane);
-    if (facts.mask == 0) facts.mask = 1u << op->lane;
-    facts.inst = op->inst;
-    grid.observer->issue(facts);
-  }
   cluster.pending.push_back(std::move(op));
   ++grid.stats.async_operations;
   changed();

@@ -120,6 +120,10 @@ bool ready(Warp& warp, Fragment& fragment) {
       break;
     }
     case Wait::Kind::kTmem: done = true; break;  // looks again whenever anything happened
+    case Wait::Kind::kWgmma:
+      done = cta.warpgroups[warp.index / kWarpgroup]->complete >= wait.generation;
+      break;
+    case Wait::Kind::kRegisters: done = cta.register_pool >= wait.allowed; break;
     case Wait::Kind::kGroups:
       done = true;
       SIM_FOR_LANES(lane, wait.lanes) {
@@ -193,6 +197,8 @@ bool run_warp(Grid& grid, Warp& warp, uint32_t quantum) {
         if (grid.observer != nullptr)
           grid.observer->instruction(x.thread(uint32_t(__builtin_ctz(x.mask))), x.mask, *inst);
         if (!warp.transfers.empty()) use_registers(x, *inst);
+        if (warp.wgmma && !inst->wgmma_registers.empty() && inst->operation != Operation::wgmma_mma)
+          use_wgmma_registers(x, *inst);
         kHandlers[size_t(inst->operation)](x, *inst);
       }
       fragment->pc = x.next_pc;

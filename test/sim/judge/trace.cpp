@@ -25,6 +25,7 @@ const char* name(AsyncIssue::Kind kind) {
     case K::kCommit: return "commit";
     case K::kTmemLoad: return "tmem load";
     case K::kTmemStore: return "tmem store";
+    case K::kWgmma: return "wgmma";
   }
   return "";
 }
@@ -56,6 +57,9 @@ const char* name(SyncEvent::Kind kind) {
     case K::kTmemAlloc: return "tmem alloc";
     case K::kTmemDealloc: return "tmem dealloc";
     case K::kTmemRelinquish: return "tmem relinquish";
+    case K::kWgmmaFence: return "wgmma fence";
+    case K::kWgmmaCommit: return "wgmma commit";
+    case K::kWgmmaWait: return "wgmma wait";
     case K::kTmemUse: return "tmem register used";
     case K::kGridWait: return "grid wait";
     case K::kGridLaunch: return "grid launch dependents";

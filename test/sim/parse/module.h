@@ -103,6 +103,7 @@ struct Function {
   std::vector<Statement> body;
   std::map<std::string, std::vector<uint32_t>> branch_targets;  // .branchtargets tables: label indices
   uint32_t max_ntid[3] = {0, 0, 0}, req_ntid[3] = {0, 0, 0}, req_cluster[3] = {0, 0, 0};
+  uint32_t max_registers = 0, min_ctas = 0;  // .maxnreg, .minnctapersm
   bool explicit_cluster = false;
 };
 

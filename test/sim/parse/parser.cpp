@@ -343,8 +343,12 @@ void Parser::parse_function_attributes(Function& function) {
       parse_extent(function.req_cluster);
     } else if (accept(".explicitcluster")) {
       function.explicit_cluster = true;
-    } else if (at(".minnctapersm") || at(".maxnreg") || at(".maxclusterrank") || at(".local_maxnreg") ||
-               at(".maxnctapersm") || at(".abi_preserve") || at(".abi_preserve_control")) {
+    } else if (accept(".maxnreg")) {
+      function.max_registers = static_cast<uint32_t>(parse_constant());
+    } else if (accept(".minnctapersm")) {
+      function.min_ctas = static_cast<uint32_t>(parse_constant());
+    } else if (at(".maxclusterrank") || at(".local_maxnreg") || at(".maxnctapersm") || at(".abi_preserve") ||
+               at(".abi_preserve_control")) {
       // These are hints for the register allocator and the occupancy; they do not change what a program
       // computes.
       advance();

@@ -37,7 +37,7 @@ TEST_CASE("fields stay where programs of the first release find them", "[host][a
   CHECK(offsetof(dualgemm_instance_info_t, name) == 8);
   CHECK(offsetof(dualgemm_instance_info_t, tmem_columns) == 60);
   CHECK(offsetof(dualgemm_instance_info_t, general) == 80);
-  CHECK(offsetof(dualgemm_instance_info_t, reserved0) == 84);
+  CHECK(offsetof(dualgemm_instance_info_t, cc_major) == 84);
   CHECK(sizeof(dualgemm_instance_info_t) == 88);
   CHECK(sizeof(dualgemm_status_t) == 4);
   CHECK(offsetof(dualgemm_args_t, struct_size) == 0);

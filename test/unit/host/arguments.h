@@ -23,6 +23,21 @@ inline dualgemm_device_t b200() {
   return device;
 }
 
+inline dualgemm_device_t h100() {
+  dualgemm_device_t device = b200();
+  device.cc_major = 9;
+  device.sm_count = 132;
+  return device;
+}
+
+// Returns a device that runs what is compiled for this architecture.
+inline dualgemm_device_t device_for(dualgemm::Arch arch) {
+  return arch == dualgemm::Arch::kSm90 ? h100() : b200();
+}
+inline dualgemm_device_t device_for(const dualgemm::Instance& instance) {
+  return device_for(instance.plan.arch);
+}
+
 // Returns a problem of 256 x 128 outputs, K = 512; every tensor has a gigabyte of its own.
 inline dualgemm_args_t valid_args() {
   dualgemm_args_t args;
@@ -72,10 +87,14 @@ inline dualgemm_args_t computed_by(const dualgemm::Instance& instance, const dua
   return with_output(static_cast<int32_t>(instance.epilogue.c_type), args);
 }
 
-// Returns these arguments, for the instance `id` and what it computes.
+// Returns these arguments, for the instance `id` and what it computes, with the room that it may need.
 inline dualgemm_args_t forced(int32_t id, const dualgemm_args_t& args) {
   dualgemm_args_t out = computed_by(dualgemm::instance(id - 1), args);
   out.instance_id = id;
+  if (dualgemm::instance(id - 1).plan.expanded_a()) {
+    out.workspace = args.workspace ? args.workspace : address(uintptr_t{1} << 58);
+    out.workspace_size = args.workspace ? args.workspace_size : (size_t{1} << 47);
+  }
   return out;
 }
 

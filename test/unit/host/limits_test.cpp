@@ -17,7 +17,9 @@
 using dualgemm_test::address;
 using dualgemm_test::b200;
 using dualgemm_test::batch_args;
+using dualgemm_test::device_for;
 using dualgemm_test::forced;
+using dualgemm_test::h100;
 using dualgemm_test::masked_args;
 using dualgemm_test::offsets_args;
 using dualgemm_test::valid_args;
@@ -71,42 +73,43 @@ void for_sizes(const dualgemm_args_t& kind, const Check& check) {
 }  // namespace
 
 TEST_CASE("an automatic choice keeps max_sms", "[host][limits]") {
+  const dualgemm_device_t device = GENERATE(b200(), h100());
   for (const dualgemm_args_t& kind : all_kinds())
-    for_sizes(kind, [](dualgemm_args_t args) {
-      for (const int32_t max_sms : {1, 2, 3, 5, 16, 64, 147}) {
+    for_sizes(kind, [&](dualgemm_args_t args) {
+      for (const int32_t max_sms : {1, 2, 3, 5, 16, 64, 131}) {
         args.max_sms = max_sms;
         for (const uint32_t flags : {0u, uint32_t{DUALGEMM_FLAG_BATCH_INVARIANT}}) {
           args.flags = flags;
-          const Instance& instance = selected(args);
+          const Instance& instance = selected(args, device);
           INFO("max_sms=" << max_sms << ": " << instance.name);
-          CHECK(grid_of(args, instance) <= max_sms);
-          CHECK(grid_of(args, instance) > 0);
+          CHECK(grid_of(args, instance, device) <= max_sms);
+          CHECK(grid_of(args, instance, device) > 0);
         }
       }
     });
 }
 
 TEST_CASE("an instance that is asked for keeps max_sms or is refused", "[host][limits]") {
-  const dualgemm_device_t device = b200();
   int refused = 0, accepted = 0;
   for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
     const Instance& instance = dualgemm::instance(id - 1);
+    const dualgemm_device_t device = device_for(instance);
     const int32_t cluster = instance.plan.mma.cta_group * instance.plan.tile.split_k;
     for_sizes(instance.plan.tile.grouped ? offsets_args() : valid_args(), [&](dualgemm_args_t args) {
       args = forced(id, args);
       CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_SUCCESS);
-      for (const int32_t max_sms : {1, 2, 3, 5, 16, 64, 147}) {
+      for (const int32_t max_sms : {1, 2, 3, 5, 16, 64, 131}) {
         args.max_sms = max_sms;
         const int64_t all_tiles = tile_bound(checked(args), instance.plan.tile) * cluster;
-        const bool can =
-            max_sms >= cluster && (instance.plan.tile.split_k == 1 || all_tiles <= 32 * max_sms / 148 * 4 ||
-                                   (cluster == 2 && all_tiles <= max_sms));
+        const int32_t of_four = instance.plan.arch == Arch::kSm90 ? 30 * max_sms / 132 : 32 * max_sms / 148;
+        const bool can = max_sms >= cluster && (instance.plan.tile.split_k == 1 || all_tiles <= of_four * 4 ||
+                                                (cluster == 2 && all_tiles <= max_sms));
         INFO("max_sms=" << max_sms << ": " << instance.name);
         int32_t selected_id = -1;
         const dualgemm_status_t status = dualgemm_can_implement_on(&args, &device);
         CHECK(dualgemm_select_instance(&args, &device, &selected_id) == status);
         if (status == DUALGEMM_STATUS_SUCCESS) {
-          CHECK(grid_of(args, instance) <= max_sms);
+          CHECK(grid_of(args, instance, device) <= max_sms);
           CHECK(selected_id == id);
           ++accepted;
         } else {
@@ -120,7 +123,7 @@ TEST_CASE("an instance that is asked for keeps max_sms or is refused", "[host][l
         if (can) CHECK(status == DUALGEMM_STATUS_SUCCESS);
       }
       // As many as there are, or more, limit nothing.
-      for (const int32_t max_sms : {148, 1000}) {
+      for (const int32_t max_sms : {device.sm_count, 1000}) {
         args.max_sms = max_sms;
         CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_SUCCESS);
       }
@@ -131,9 +134,9 @@ TEST_CASE("an instance that is asked for keeps max_sms or is refused", "[host][l
 }
 
 TEST_CASE("a grid has fewer than 2^31 CTAs, however they are demanded", "[host][limits]") {
-  const dualgemm_device_t device = b200();
   int limited = 0;
   for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
+    const dualgemm_device_t device = device_for(instance(id - 1));
     const TilePlan& tile = instance(id - 1).plan.tile;
     const int32_t cluster = instance(id - 1).plan.cluster_size();
     if (tile.grouped) continue;
@@ -146,7 +149,7 @@ TEST_CASE("a grid has fewer than 2^31 CTAs, however they are demanded", "[host][
     const int32_t most = std::numeric_limits<int32_t>::max() / (tile.split_k > 1 ? cluster : 1);
     args.batch = most;
     CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_SUCCESS);
-    CHECK(grid_of(args, instance(id - 1)) <= std::numeric_limits<int32_t>::max());
+    CHECK(grid_of(args, instance(id - 1), device) <= std::numeric_limits<int32_t>::max());
     if (tile.split_k == 1) continue;
     args.batch = most + 1;
     CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_NOT_SUPPORTED);
@@ -157,19 +160,19 @@ TEST_CASE("a grid has fewer than 2^31 CTAs, however they are demanded", "[host][
     CHECK(std::string(dualgemm_last_error()) == expected);
     // The library's own choice takes no split-K for so many.
     args.instance_id = 0;
-    CHECK(selected(args).plan.tile.split_k == 1);
+    CHECK(selected(args, device).plan.tile.split_k == 1);
     ++limited;
   }
   CHECK(limited > 0);
 }
 
 TEST_CASE("a cluster that the device cannot hold is refused", "[host][limits]") {
-  dualgemm_device_t small = b200();
-  small.sm_count = 1;
   for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
     const Instance& instance = dualgemm::instance(id - 1);
+    dualgemm_device_t small = device_for(instance);
+    small.sm_count = 1;
     const dualgemm_args_t args = forced(id, instance.plan.tile.grouped ? masked_args() : valid_args());
-    const bool fits = instance.plan.mma.cta_group * instance.plan.tile.split_k == 1;
+    const bool fits = instance.plan.mma.cta_group * instance.plan.tile.split_k <= instance.plan.ctas_per_sm;
     INFO(instance.name);
     CHECK(dualgemm_can_implement_on(&args, &small) ==
           (fits ? DUALGEMM_STATUS_SUCCESS : DUALGEMM_STATUS_NOT_SUPPORTED));
@@ -177,12 +180,17 @@ TEST_CASE("a cluster that the device cannot hold is refused", "[host][limits]") 
 }
 
 TEST_CASE("a launch has as many CTAs as run at once, or as it has tiles", "[host][limits]") {
-  dualgemm_device_t device = b200();
-  device.clusters_of_2 = 70;
-  device.clusters_of_4 = 30;
   for (const Instance& instance : instances()) {
+    dualgemm_device_t device = device_for(instance);
+    device.clusters_of_2 = 60;
+    device.clusters_of_4 = 30;
     const int32_t cluster = instance.plan.mma.cta_group * instance.plan.tile.split_k;
-    const int64_t at_once = cluster == 1 ? 148 : cluster == 2 ? 70 : 30;
+    const int32_t to_an_sm = instance.plan.ctas_per_sm;
+    // Two CTAs to an SM of a Hopper GPU: 62 clusters of four where 30 run with one, as measured.
+    const int64_t at_once = cluster == 1    ? device.sm_count * to_an_sm
+                            : cluster == 2  ? 60 * to_an_sm
+                            : to_an_sm == 1 ? 30
+                                            : 62;
     const auto check = [&](dualgemm_args_t args) {
       int64_t tiles = 0;  // of one problem
       for (int32_t m = 0; m < args.m; m += instance.plan.tile.m)
@@ -217,6 +225,7 @@ TEST_CASE("groups never have more tiles than the host counts on", "[host][limits
       int64_t tiles = 0;
       for (int32_t g = 0; g < args.groups; ++g)
         for (int32_t row = ends[g]; row < ends[g + 1]; row += instance.plan.tile.m) ++tiles;
+      tiles *= (args.n + instance.plan.tile.n - 1) / instance.plan.tile.n;
       const int64_t bound = tile_bound(checked(args), instance.plan.tile);
       REQUIRE(tiles <= bound);
       reached = reached || tiles == bound;
@@ -226,13 +235,14 @@ TEST_CASE("groups never have more tiles than the host counts on", "[host][limits
 }
 
 TEST_CASE("under BATCH_INVARIANT nothing about the number of rows matters", "[host][limits]") {
+  const dualgemm_device_t device = GENERATE(b200(), h100());
   for (const dualgemm_args_t& kind : all_kinds()) {
     dualgemm_args_t args = kind;
     args.n = 2048;
     args.k = 7168;
     args.c = address(uintptr_t{1} << 50);
     args.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
-    const Instance* const first = &selected(args);
+    const Instance* const first = &selected(args, device);
     CHECK(first->plan.tile.split_k == 1);
     bool differs_without = false;
     for (const int32_t m : {1, 17, 64, 129, 512, 8192})
@@ -241,26 +251,26 @@ TEST_CASE("under BATCH_INVARIANT nothing about the number of rows matters", "[ho
         (args.group_mode ? args.groups : args.batch) = problems;
         args.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
         args.expected_rows = 0;
-        CHECK(&selected(args) == first);
+        CHECK(&selected(args, device) == first);
         if (args.group_mode) args.expected_rows = 1 + m / 3;
-        CHECK(&selected(args) == first);
+        CHECK(&selected(args, device) == first);
         args.flags = 0;
-        differs_without = differs_without || &selected(args) != first;
+        differs_without = differs_without || &selected(args, device) != first;
       }
     CHECK(differs_without);
   }
   // Both ways of saying where the rows of groups are choose the same.
   dualgemm_args_t offsets = offsets_args(), masked = masked_args();
   offsets.flags = masked.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
-  CHECK(&selected(offsets) == &selected(masked));
+  CHECK(&selected(offsets, device) == &selected(masked, device));
 }
 
 TEST_CASE("BATCH_INVARIANT takes every instance that is asked for", "[host][limits]") {
   // Its split of K does not look at the number of rows: choice_test.cpp has the bits.
-  const dualgemm_device_t device = b200();
   int split = 0;
   for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
     const Instance& instance = dualgemm::instance(id - 1);
+    const dualgemm_device_t device = device_for(instance);
     dualgemm_args_t args = forced(id, instance.plan.tile.grouped ? offsets_args() : valid_args());
     args.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
     int32_t selected_id = 0;
@@ -274,10 +284,11 @@ TEST_CASE("BATCH_INVARIANT takes every instance that is asked for", "[host][limi
 
 TEST_CASE("groups get an instance made for them, from what is known of their rows",
           "[host][limits][grouped]") {
-  for (const dualgemm_args_t& kind : all_kinds())
-    for_sizes(kind, [](const dualgemm_args_t& args) {
-      CHECK(selected(args).plan.tile.grouped == (args.group_mode != DUALGEMM_GROUP_NONE));
-    });
+  for (const dualgemm_device_t& device : {b200(), h100()})
+    for (const dualgemm_args_t& kind : all_kinds())
+      for_sizes(kind, [&](const dualgemm_args_t& args) {
+        CHECK(selected(args, device).plan.tile.grouped == (args.group_mode != DUALGEMM_GROUP_NONE));
+      });
   const auto choice = [](dualgemm_args_t args, int32_t m, int32_t groups, int32_t expected_rows) {
     args.n = 2048;
     args.k = 4096;
@@ -297,10 +308,10 @@ TEST_CASE("groups get an instance made for them, from what is known of their row
 }
 
 TEST_CASE("an instance of the other kind is refused", "[host][limits][grouped]") {
-  const dualgemm_device_t device = b200();
   for (int32_t id = 1; id <= dualgemm_instance_count(); ++id)
     for (const dualgemm_args_t& kind : all_kinds()) {
       const Instance& instance = dualgemm::instance(id - 1);
+      const dualgemm_device_t device = device_for(instance);
       const dualgemm_args_t args = forced(id, kind);
       const bool same_kind = instance.plan.tile.grouped == (args.group_mode != DUALGEMM_GROUP_NONE);
       CHECK(dualgemm_can_implement_on(&args, &device) ==

@@ -111,6 +111,29 @@ void check_scales(const CUtensorMap& encoded, const Described& t, int32_t atoms,
       }
 }
 
+// Of A and its factors: or of A as a pass before the launch has expanded it to fp16, in rows of whole
+// k-tiles.
+void check_activations(const Params& p, const dualgemm_args_t& args, const Instance& i, const Described& a,
+                       const Described& sfa) {
+  if (!i.plan.expanded_a()) {
+    check_operand(p.a, a, i.plan.tile.m / i.plan.mma.cta_group);
+    check_scales(p.sfa, sfa, 4 * i.plan.scales.k_tiles, 1);
+    return;
+  }
+  const Map map(p.expanded);
+  const auto k_tiles = static_cast<uint64_t>((a.k + 255) / 256), rows = static_cast<uint64_t>(a.rows);
+  CHECK(map.type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
+  CHECK(map.swizzle == sim::Swizzle::k128B);
+  CHECK(map.sizes() == Numbers{64, rows, 4 * k_tiles, a.problems});
+  CHECK(map.boxes() == Numbers{64, static_cast<uint64_t>(i.plan.tile.m), 2, 1});
+  for (uint64_t problem = 0; problem < a.problems; ++problem)
+    for (const uint64_t row : {uint64_t{0}, rows - 1})
+      for (const uint64_t place : {uint64_t{0}, uint64_t{77}, 256 * k_tiles - 1})
+        CHECK(map.at({place % 64, row, place / 64, problem}) ==
+              reinterpret_cast<uintptr_t>(args.workspace) +
+                  2 * ((problem * rows + row) * 256 * k_tiles + place));
+}
+
 void check_matrix(const Matrix& matrix, const void* start, int64_t pitch, int64_t stride) {
   CHECK(matrix.start == start);
   CHECK(matrix.pitch == pitch);
@@ -134,6 +157,8 @@ dualgemm_args_t odd(dualgemm_args_t args) {
   args.lda = 608;
   args.ldb1 = args.ldb2 = 640;
   args.ldc = 272;
+  args.workspace = dualgemm_test::address(0x6'0000'0000);
+  args.workspace_size = 0x1000'0000;
   return args;
 }
 constexpr int64_t kSfaBytes = 3 * 10 * 512, kSfbBytes = 3 * 10 * 512;  // 3 bands, 10 atoms along K
@@ -144,8 +169,7 @@ TEST_CASE("tensor maps of one problem", "[host][params]") {
   const dualgemm_args_t args = odd(valid_args());
   for_instances(false, [&](const Instance& i) {
     const Params p = params_of(args, i);
-    check_operand(p.a, {args.a, 1, 300, 592, 608, 0}, i.plan.tile.m / i.plan.mma.cta_group);
-    check_scales(p.sfa, {args.sfa, 1, 300, 592, 0, 0}, 4 * i.plan.scales.k_tiles, 1);
+    check_activations(p, args, i, {args.a, 1, 300, 592, 608, 0}, {args.sfa, 1, 300, 592, 0, 0});
     check_weights(p, args, i, 1, 0, 0);
   });
 }
@@ -154,8 +178,7 @@ TEST_CASE("tensor maps of a batch and of masked groups", "[host][params][batch][
   const auto check = [](const Instance& i, const dualgemm_args_t& args, int64_t a, int64_t b, int64_t sfa,
                         int64_t sfb) {
     const Params p = params_of(args, i);
-    check_operand(p.a, {args.a, 3, 300, 592, 608, a}, i.plan.tile.m / i.plan.mma.cta_group);
-    check_scales(p.sfa, {args.sfa, 3, 300, 592, 0, sfa}, 4 * i.plan.scales.k_tiles, 1);
+    check_activations(p, args, i, {args.a, 3, 300, 592, 608, a}, {args.sfa, 3, 300, 592, 0, sfa});
     check_weights(p, args, i, 3, b, sfb);
   };
   for (const bool grouped : {false, true})
@@ -174,15 +197,14 @@ TEST_CASE("tensor maps of groups whose rows follow each other", "[host][params][
   for_instances(true, [](const Instance& i) {
     dualgemm_args_t args = odd(offsets_args());
     Params p = params_of(args, i);
-    check_operand(p.a, {args.a, 1, 300, 592, 608, 0}, i.plan.tile.m / i.plan.mma.cta_group);
     check_weights(p, args, i, 3, 264 * 640, kSfbBytes);
     // Three groups of 300 rows together can have at most this many bands: (1, 129, 170) rows have 1 + 2 + 2.
-    check_scales(p.sfa, {args.sfa, 1, 5 * 128, 592, 0, 0}, 4 * i.plan.scales.k_tiles, 1);
+    check_activations(p, args, i, {args.a, 1, 300, 592, 608, 0}, {args.sfa, 1, 5 * 128, 592, 0, 0});
     // Two rows are in two groups at most.
     args.m = 2;
     args.groups = 1024;
     p = params_of(args, i);
-    check_scales(p.sfa, {args.sfa, 1, 2 * 128, 592, 0, 0}, 4 * i.plan.scales.k_tiles, 1);
+    check_activations(p, args, i, {args.a, 1, 2, 592, 608, 0}, {args.sfa, 1, 2 * 128, 592, 0, 0});
   });
 }
 

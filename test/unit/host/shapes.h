@@ -1,12 +1,12 @@
-// shapes.h -- a B200, and shapes of every kind for the tests that go over all of them: decoding, prefill,
-// widths that tensor parallelism leaves, batches and groups.
+// shapes.h -- a B200, an H100, and shapes of every kind for the tests that go over all of them: decoding,
+// prefill, widths that tensor parallelism leaves, batches and groups.
 #pragma once
 
 #include "host/cost_model.h"
 
 namespace dualgemm_test {
 
-inline constexpr dualgemm::Machine kB200{148};
+inline constexpr dualgemm::Machine kB200{148}, kH100{132};
 
 inline constexpr dualgemm::Shape kShapes[] = {{1, 2048, 7168},
                                               {16, 360, 2880},

@@ -364,7 +364,7 @@ TEST_CASE("the first violated rule decides", "[host][validate]") {
   args.sfc = address(0x3'0000'0000);
   args.ldc = 9;
   args.instance_id = 99999;
-  dualgemm_device_t device = {sizeof(dualgemm_device_t), 9, 0, 132, 12000, 3, "NVIDIA H200", 0, 0};
+  dualgemm_device_t device = {sizeof(dualgemm_device_t), 12, 0, 132, 12000, 3, "some GPU", 0, 0};
 
   const dualgemm_args_t good = valid_args();
   const std::vector<Step> steps = {
@@ -403,8 +403,8 @@ TEST_CASE("the first violated rule decides", "[host][validate]") {
   }
   CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_ARCH_MISMATCH);
   CHECK(std::string(dualgemm_last_error()) ==
-        "cc_major=9, cc_minor=0: device 3 (NVIDIA H200), but the library is built for compute capability "
-        "10.x");
+        "cc_major=12, cc_minor=0: device 3 (some GPU), but the library is built for compute capability "
+        "9.0, 10.x");
   device.cc_major = 10;
   CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_DRIVER_TOO_OLD);
   device.driver_version = 13000;
@@ -414,9 +414,9 @@ TEST_CASE("the first violated rule decides", "[host][validate]") {
 TEST_CASE("devices", "[host][validate]") {
   const dualgemm_args_t args = valid_args();
   dualgemm_device_t device = b200();
-  SECTION("the whole 10.x family is served, its neighbours are not") {
+  SECTION("9.0 and the whole 10.x family are served, their neighbours are not") {
     for (const auto& [major, minor, served] :
-         {std::array{10, 0, 1}, {10, 3, 1}, {9, 0, 0}, {11, 0, 0}, {12, 0, 0}, {8, 9, 0}}) {
+         {std::array{10, 0, 1}, {10, 3, 1}, {9, 0, 1}, {9, 1, 0}, {11, 0, 0}, {12, 0, 0}, {8, 9, 0}}) {
       device.cc_major = major;
       device.cc_minor = minor;
       CHECK(dualgemm_can_implement_on(&args, &device) ==
@@ -424,7 +424,7 @@ TEST_CASE("devices", "[host][validate]") {
     }
   }
   SECTION("a name that fills its field needs no terminator") {
-    device.cc_major = 9;
+    device.cc_major = 12;
     for (char& c : device.name) c = 'x';
     CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_ARCH_MISMATCH);
     CHECK(std::string(dualgemm_last_error()).find("(" + std::string(sizeof device.name, 'x') + ")") !=
@@ -466,6 +466,44 @@ TEST_CASE("devices", "[host][validate]") {
     CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_DRIVER_TOO_OLD);
     CHECK(std::string(dualgemm_last_error())
               .find("driver_version=12090: supports CUDA 12.9, the library is built with CUDA ") == 0);
+  }
+}
+
+TEST_CASE("a workspace makes a launch faster on 9.0, and is needed where such an instance is asked for",
+          "[host][validate]") {
+  dualgemm_args_t args = valid_args();
+  args.m = 4096, args.n = 4096, args.k = 7168 + 32, args.c = address(uintptr_t{1} << 50);
+  const size_t needed = size_t{4096} * (7168 + 256) * 2;
+  const dualgemm_device_t h100 = dualgemm_test::h100();
+  const auto selected = [&](const dualgemm_device_t& device) {
+    int32_t id = 0;
+    REQUIRE(dualgemm_select_instance(&args, &device, &id) == DUALGEMM_STATUS_SUCCESS);
+    return id;
+  };
+  const int32_t without = selected(h100), on_b200 = selected(b200());
+  CHECK(!dualgemm::instance(without - 1).plan.expanded_a());
+  args.workspace = address(uintptr_t{1} << 52);
+  for (const size_t size : {needed - 1, needed, needed + 1}) {
+    args.workspace_size = size;
+    args.flags = 0;
+    const int32_t id = selected(h100);
+    CHECK(dualgemm::instance(id - 1).plan.expanded_a() == (size >= needed));
+    CHECK(selected(b200()) == on_b200);
+    args.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
+    CHECK(!dualgemm::instance(selected(h100) - 1).plan.expanded_a());
+  }
+  args.flags = 0;
+  args.workspace_size = needed - 1;
+  for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
+    const dualgemm::Instance& instance = dualgemm::instance(id - 1);
+    if (!instance.plan.expanded_a() || instance.plan.tile.grouped) continue;
+    dualgemm_args_t forced = dualgemm_test::forced(id, args);
+    CHECK(dualgemm_can_implement_on(&forced, &h100) == DUALGEMM_STATUS_WORKSPACE_TOO_SMALL);
+    CHECK(std::string(dualgemm_last_error()) == "instance_id=" + std::to_string(id) + ": " + instance.name +
+                                                    " needs workspace_size=" + std::to_string(needed) +
+                                                    ", not workspace_size=" + std::to_string(needed - 1));
+    forced.workspace_size = needed;
+    CHECK(dualgemm_can_implement_on(&forced, &h100) == DUALGEMM_STATUS_SUCCESS);
   }
 }
 

@@ -27,6 +27,13 @@ TEST_CASE("operand descriptor: 128-byte swizzle, eight rows every 1024 bytes", "
   static_assert(ptx::operand_descriptor(0x400) == 0x4000404000000040, "usable in a constant expression");
 }
 
+// PTX ISA 9.0, 9.7.15.5.1.2.2: the swizzle of wgmma has two bits, 1 is 128 bytes.
+TEST_CASE("wgmma descriptor: 128-byte swizzle, eight rows every 1024 bytes", "[descriptor]") {
+  CHECK(ptx::wgmma_descriptor(0x8400) == 0x4000004000010840);
+  CHECK(ptx::wgmma_descriptor(0x2008400) == ptx::wgmma_descriptor(0x8400));
+  CHECK(ptx::advance(ptx::wgmma_descriptor(0x8400), 32) == 0x4000004000010842);
+}
+
 TEST_CASE("scale descriptor: no swizzle, eight rows every 128 bytes", "[descriptor]") {
   CHECK(ptx::scale_descriptor(0x1E800) == 0x0000400800001E80);
 }

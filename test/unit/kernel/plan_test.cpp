@@ -2,6 +2,7 @@
 // worked out by hand, and the columns of tensor memory, without overlap but the one that is meant.
 #include "kernel/sm100/plan.h"
 
+#include <algorithm>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -9,8 +10,10 @@
 #include "kernel/instance.h"
 #include "kernel/instance_name.h"
 #include "kernel/sm100/tmem_map.cuh"
+#include "kernel/sm90/plan.h"
 #include "support/catch.hpp"
 
+using dualgemm::Arch;
 using dualgemm::Instance;
 using dualgemm::Plan;
 using dualgemm::sm100::Options;
@@ -19,7 +22,7 @@ using dualgemm::sm100::TmemMap;
 
 namespace {
 
-constexpr int kMaxSmemBytes = 227 * 1024;  // of a CTA of compute capability 10.x
+constexpr int kMaxSmemBytes = 227 * 1024;  // of a CTA of compute capability 9.0 and 10.x
 constexpr int kTmemColumns = 512;
 
 // Returns the plan of a tile's instances, by the name that they have without their epilogue.
@@ -28,6 +31,13 @@ const Plan& plan_named(const std::string& tile) {
     if (std::string(instance.name).starts_with(tile + "_")) return instance.plan;
   FAIL("the library has no instance " << tile);
   return dualgemm::instance(0).plan;
+}
+
+std::vector<Instance> instances_of(Arch arch) {
+  std::vector<Instance> out;
+  for (const Instance& instance : dualgemm::instances())
+    if (instance.plan.arch == arch) out.push_back(instance);
+  return out;
 }
 
 // Returns the options that a plan was derived from.
@@ -41,6 +51,19 @@ Options options_of(const Plan& plan) {
           .acc_stages = plan.tmem.acc_stages,
           .grouped = plan.tile.grouped,
           .keep_a = plan.mma.keep_a};
+}
+
+dualgemm::sm90::Options sm90_options_of(const Plan& plan) {
+  return {.tile_m = plan.tile.m,
+          .tile_n = plan.tile.n,
+          .split_k = plan.tile.split_k,
+          .k_groups = plan.consumers.k_groups,
+          .stages = plan.operands.stages,
+          .scale_stages = plan.scales.stages,
+          .expanded_stages = plan.expand.stages,
+          .expander_warps = plan.expand.warps,
+          .ctas_per_sm = plan.ctas_per_sm,
+          .grouped = plan.tile.grouped};
 }
 
 // This plan exists when this test is compiled, as TmemMap needs it, and has what tensor memory depends on.
@@ -73,7 +96,8 @@ bool same_map(const Plan& left, const Plan& right) {
 TEST_CASE("every instance has the plan that follows from its options, and its name", "[plan]") {
   for (const Instance& instance : dualgemm::instances()) {
     INFO(instance.name);
-    CHECK((instance.plan == plan_of(options_of(instance.plan))));
+    if (instance.plan.arch == Arch::kSm100) CHECK((instance.plan == plan_of(options_of(instance.plan))));
+    else CHECK((instance.plan == dualgemm::sm90::plan_of(sm90_options_of(instance.plan))));
     CHECK(std::string(instance.name)
               .starts_with(std::string(dualgemm::name_of_plan(instance.plan).text) + "_"));
   }
@@ -82,13 +106,13 @@ TEST_CASE("every instance has the plan that follows from its options, and its na
 TEST_CASE("every instance has a map of tensor memory that is tested here, and every such map an instance",
           "[plan]") {
   const auto match = [](const Plan& plan, auto map) { return same_map(plan, decltype(map)::kPlan); };
-  for (const Instance& instance : dualgemm::instances()) {
+  for (const Instance& instance : instances_of(Arch::kSm100)) {
     INFO(instance.name);
     CHECK(std::apply([&](auto... map) { return (match(instance.plan, map) || ...); }, Maps{}));
   }
   const auto has_instance = [&](auto map) {
     int32_t count = 0;
-    for (const Instance& instance : dualgemm::instances()) count += match(instance.plan, map);
+    for (const Instance& instance : instances_of(Arch::kSm100)) count += match(instance.plan, map);
     return count > 0;
   };
   CHECK(std::apply([&](auto... map) { return (has_instance(map) && ...); }, Maps{}));
@@ -177,7 +201,7 @@ TEST_CASE("a pair with tile n = 192: two mma, scale factors of B in two blocks o
 }
 
 TEST_CASE("shared memory: all of it fits, and one more stage would not", "[plan]") {
-  for (const Instance& instance : dualgemm::instances()) {
+  for (const Instance& instance : instances_of(Arch::kSm100)) {
     INFO(instance.name);
     const Plan& plan = instance.plan;
     const int rings =
@@ -187,6 +211,56 @@ TEST_CASE("shared memory: all of it fits, and one more stage would not", "[plan]
     CHECK(instance.smem_bytes <= kMaxSmemBytes);
     CHECK(instance.smem_bytes + plan.operands.stage_bytes > kMaxSmemBytes);
   }
+}
+
+// A warpgroup of 9.0 has the registers that it asks for: 65,536 of an SM, in eights per thread, 1 KiB of the
+// 228 KiB of shared memory for each CTA.
+TEST_CASE("9.0: the CTAs of an SM fit into its registers and shared memory", "[plan]") {
+  std::vector<std::string> names;
+  for (const Instance& instance : instances_of(Arch::kSm90)) {
+    INFO(instance.name);
+    const Plan& plan = instance.plan;
+    const int consumers = 128 * plan.consumers.column_groups * plan.consumers.k_groups;
+    CHECK(plan.ctas_per_sm * plan.threads * plan.registers.launch <= 65536);
+    CHECK(plan.registers.feed * (plan.threads - consumers) + plan.registers.consume * consumers <=
+          plan.threads * plan.registers.launch);
+    for (int registers : {plan.registers.launch, plan.registers.feed, plan.registers.consume}) {
+      CHECK(registers % 8 == 0);
+      CHECK(registers >= 24);
+      CHECK(registers <= 240);
+    }
+    // Accumulators of both products of its 32 columns, and two sets of four fragments.
+    CHECK(plan.registers.consume >= 2 * 32 * plan.tile.m / 128 + 2 * 4 * 4);
+    CHECK(instance.smem_bytes <= kMaxSmemBytes);
+    CHECK(plan.ctas_per_sm * (instance.smem_bytes + 1024) <= 228 * 1024);
+    CHECK(instance.smem_bytes >= plan.ring_bytes() + plan.expand.stages * plan.tile.m * 128 * 2);
+    names.emplace_back(instance.name);
+  }
+  CHECK(!names.empty());
+  std::sort(names.begin(), names.end());
+  CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
+}
+
+TEST_CASE("9.0: few rows of A, two warpgroups share 32 columns and each k-tile", "[plan]") {
+  const Plan& plan = plan_named("sm90m8n32k256s2");
+  CHECK(plan.mma.m == 64);
+  CHECK(plan.mma.n == 8);
+  CHECK(plan.cluster_size() == 2);
+  CHECK(plan.operands.stage_bytes == 1024 + 2 * 4096);
+  CHECK(plan.scales.stage_bytes == 3 * 2048);
+  CHECK(plan.expand.stage_bytes == 8 * 128 * 2);
+  CHECK(plan.consumers.warpgroups() == 2);
+  CHECK(plan.threads == 2 * 128 + 128);
+}
+
+TEST_CASE("9.0: 128 rows of A, a warpgroup for each 32 columns", "[plan]") {
+  const Plan& plan = plan_named("sm90m128n64k256");
+  CHECK(plan.mma.n == 128);
+  CHECK(plan.operands.stage_bytes == 16384 + 2 * 8192);
+  CHECK(plan.expand.stage_bytes == 128 * 128 * 2);
+  CHECK(plan.consumers.column_groups == 2);
+  CHECK(plan.consumers.k_groups == 1);
+  CHECK(plan.threads == 2 * 128 + 2 * 128);
 }
 
 TEMPLATE_LIST_TEST_CASE("tensor memory: every column has one meaning, or the two that are meant", "[plan]",

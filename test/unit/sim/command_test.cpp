@@ -165,7 +165,7 @@ TEST_CASE("the machine is chosen by option or environment, and an unknown one li
              contains("nothing that the H200 (compute capability 9.0) runs") && contains("compute_100f"));
   const Answer unknown = command("--machine b100 " + program);
   CHECK(unknown.status == 2);
-  CHECK_THAT(unknown.text, contains("no machine is named \"b100\"; the machines are B200, B300, H200"));
+  CHECK_THAT(unknown.text, contains("no machine is named \"b100\"; the machines are B200, B300, H200, H100"));
 
   const auto beside = [&](const std::string& machine, const std::string& options) {
     return shell("SIM_MACHINE=" + machine + " " COMMAND " " + options + program);
@@ -184,7 +184,7 @@ TEST_CASE("the machine is chosen by option or environment, and an unknown one li
   const Answer refused = run("b100");
   CHECK(refused.status == 2);
   CHECK_THAT(refused.text,
-             contains("SIM_MACHINE: no machine is named \"b100\"; the machines are B200, B300, H200"));
+             contains("SIM_MACHINE: no machine is named \"b100\"; the machines are B200, B300, H200, H100"));
 }
 
 TEST_CASE("the environment says how many devices there are", "[command][devices]") {

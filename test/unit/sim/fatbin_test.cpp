@@ -148,19 +148,19 @@ TEST_CASE("each machine takes plain PTX up to its own number, its family's and w
     uint32_t arch;
     uint64_t flags;
     const char* name;
-    bool b200, b300, h200;  // runs there
+    bool b200, b300, h200, h100;  // runs there
   };
-  const Image image = GENERATE(values<Image>({{80, 0, "compute_80", true, true, true},
-                                              {90, 0, "compute_90", true, true, true},
-                                              {90, kTargetA, "compute_90a", false, false, true},
-                                              {100, 0, "compute_100", true, true, false},
-                                              {100, kTargetA, "compute_100a", true, false, false},
-                                              {100, kTargetF, "compute_100f", true, true, false},
-                                              {101, kTargetF, "compute_101f", false, false, false},
-                                              {103, 0, "compute_103", false, true, false},
-                                              {103, kTargetA, "compute_103a", false, true, false},
-                                              {103, kTargetF, "compute_103f", false, true, false},
-                                              {120, 0, "compute_120", false, false, false}}));
+  const Image image = GENERATE(values<Image>({{80, 0, "compute_80", true, true, true, true},
+                                              {90, 0, "compute_90", true, true, true, true},
+                                              {90, kTargetA, "compute_90a", false, false, true, true},
+                                              {100, 0, "compute_100", true, true, false, false},
+                                              {100, kTargetA, "compute_100a", true, false, false, false},
+                                              {100, kTargetF, "compute_100f", true, true, false, false},
+                                              {101, kTargetF, "compute_101f", false, false, false, false},
+                                              {103, 0, "compute_103", false, true, false, false},
+                                              {103, kTargetA, "compute_103a", false, true, false, false},
+                                              {103, kTargetF, "compute_103f", false, true, false, false},
+                                              {120, 0, "compute_120", false, false, false, false}}));
   CAPTURE(image.name);
   Container c;
   c.add(kPtx, image.arch, image.flags, "x");
@@ -172,6 +172,7 @@ TEST_CASE("each machine takes plain PTX up to its own number, its family's and w
   check(sim::kB200, image.b200);
   check(sim::kB300, image.b300);
   check(sim::kH200, image.h200);
+  check(sim::kH100, image.h100);
 }
 
 TEST_CASE("a cubin that runs goes before any PTX, and its own PTX stands for it", "[fatbin]") {

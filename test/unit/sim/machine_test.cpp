@@ -39,7 +39,8 @@ TEST_CASE("a machine is found by its name in either case, and an unknown name li
   CHECK(&sim::machine_named("b200") == &sim::kB200);
   CHECK(&sim::machine_named("B300") == &sim::kB300);
   CHECK(&sim::machine_named("h200") == &sim::kH200);
-  CHECK_THROWS_WITH(sim::machine_named("b100"), contains("\"b100\"") && contains("B200, B300, H200"));
+  CHECK(&sim::machine_named("H100") == &sim::kH100);
+  CHECK_THROWS_WITH(sim::machine_named("b100"), contains("\"b100\"") && contains("B200, B300, H200, H100"));
 }
 
 TEST_CASE("the simulated H200 answers what an H200 answered", "[machine]") {
@@ -120,7 +121,7 @@ TEST_CASE("the simulated B300 holds as many clusters as is published of one", "[
 }
 
 TEST_CASE("every SM of every machine is in one group", "[machine]") {
-  for (const sim::Machine& machine : {sim::kB200, sim::kB300, sim::kH200}) {
+  for (const sim::Machine& machine : {sim::kB200, sim::kB300, sim::kH200, sim::kH100}) {
     CAPTURE(machine.name);
     int sms = 0;
     for (const int group : machine.cluster_groups) sms += group;
@@ -129,7 +130,7 @@ TEST_CASE("every SM of every machine is in one group", "[machine]") {
 }
 
 TEST_CASE("the device and the driver name the machine, and say that it is simulated", "[machine]") {
-  const sim::Machine machine = GENERATE(sim::kB200, sim::kB300, sim::kH200);
+  const sim::Machine machine = GENERATE(sim::kB200, sim::kB300, sim::kH200, sim::kH100);
   const OnMachine here(machine);
   const std::string expected = std::string("simulated ") + machine.name;
   cudaDeviceProp properties;
@@ -182,7 +183,7 @@ TEST_CASE("a module is launched only on a machine that its target runs on", "[ma
     memory.run(kernel_text("", "ret;"), shape(1, 1), {}, options);
   };
   run(sim::kB200);
-  for (const sim::Machine& machine : {sim::kB300, sim::kH200}) {
+  for (const sim::Machine& machine : {sim::kB300, sim::kH200, sim::kH100}) {
     const sim::Fault fault = sim_test::fault_of([&] { run(machine); });
     CHECK(fault.kind() == sim::FaultKind::kLaunch);
     CHECK(sim_test::says(fault, std::string("compiled for sm_100a, which the ") + machine.name));

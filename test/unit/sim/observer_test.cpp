@@ -23,12 +23,13 @@ Recorder watch(const std::string& body, uint32_t threads = 32, uint32_t ctas = 1
   Machine machine;
   sim::LaunchOptions options;
   options.observer = &recorder;
-  const std::string text = kernel_text(".param .u64 out", R"(
+  const std::string text =
+      kernel_text(".param .u64 out", R"(
     .reg .pred %p<16>; .reg .b32 %r<64>; .reg .b64 %rd<32>;
     .local .align 8 .b8 mine[16];
     ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mov.u32 %r2, bar; mov.u32 %r3, word;
   )" + body + " ret;",
-                                       ".shared .align 16 .b8 bar[16]; .shared .align 16 .b8 word[64];");
+                  ".shared .align 16 .b8 bar[16]; .shared .align 16 .b8 word[64];", ".maxntid 256");
   if (memory == nullptr) memory = &machine.memory;
   const auto module = sim::Module::load(text, *memory);
   void* args[] = {&out};

@@ -91,7 +91,7 @@ TEST_CASE("protocol: register budgets", "[protocol]") {
   SECTION("that do not") {
     for (uint32_t warp = 4; warp < 12; ++warp) registers(s, warp, 240);
     REQUIRE(s.rules() == "setmaxnreg-pool");
-    CHECK(s.findings[0].summary == "the warps of CTA 0 ask for 69120 registers together; an SM has 65536");
+    CHECK(s.findings[0].summary == "the warps of CTA 0 ask for 69120 registers together; it has 65536");
   }
 }
 

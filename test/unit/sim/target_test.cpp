@@ -14,7 +14,8 @@ struct Line {
   const char* text;
   const char* accepted;  // one letter per target: y or n
 };
-constexpr const char *kAll = "yyyyyyyy", *kBlackwell = "nnyyyyyy", *kFamily = "nnnyynyy";
+constexpr const char *kAll = "yyyyyyyy", *kBlackwell = "nnyyyyyy", *kFamily = "nnnyynyy",
+                     *kHopper = "nynnnnnn";
 constexpr Line kLines[] = {
     {"tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [r1], 32;", kFamily},
     {"tcgen05.dealloc.cta_group::1.sync.aligned.b32 r1, 32;", kFamily},
@@ -29,6 +30,14 @@ constexpr Line kLines[] = {
     {"tcgen05.ld.sync.aligned.32x32b.x1.b32 {r1}, [r2];", kFamily},
     {"tcgen05.wait::ld.sync.aligned;", kFamily},
     {"setmaxnreg.inc.sync.aligned.u32 64;", "nynyynyy"},
+    {"wgmma.fence.sync.aligned;", kHopper},
+    {"wgmma.commit_group.sync.aligned;", kHopper},
+    {"wgmma.wait_group.sync.aligned 0;", kHopper},
+    {"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {f1,f2,f3,f4}, d1, d2, p, 1, 1, 0, 0;", kHopper},
+    {"wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {f1,f2,f3,f4}, {r1,r2,r3,r4}, d2, p, 1, -1, 1;",
+     kHopper},
+    {"stmatrix.sync.aligned.m8n8.x1.shared.b16 [r1], {r2};", kAll},
+    {"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {r1,r2,r3,r4}, [r1];", kAll},
     {"cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [r1], [d1,{r2}], [r4];",
      kAll},
     {"cp.async.bulk.tensor.1d.shared::cta.global.mbarrier::complete_tx::bytes [r1], [d1,{r2}], [r4];", kAll},

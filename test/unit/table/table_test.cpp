@@ -209,17 +209,19 @@ TEST_CASE("an architecture has costs of its own, each constant within its range"
       CHECK(table.constants.*range.constant <= range.high);
     }
   }
-  CHECK(cost_table(Arch::kSm90).constants.clock == kH200Costs.clock);
-  CHECK(cost_table(Arch::kSm100).constants.clock == kB200Costs.clock);
+  CHECK(cost_table(Arch::kSm90).constants.dram == kH100Costs.dram);
+  CHECK(cost_table(Arch::kSm100).constants.dram == kB200Costs.dram);
   for (const Instance& x : instances()) {
     const Shape shape{300, 4096, 7168, 1, x.plan.tile.grouped};
-    Cost cost, with_others;
+    Cost cost, own, slower;
     INFO(x.name);
     REQUIRE(cost_of(x, shape, {132}, &cost));
-    const bool hopper = x.plan.arch == Arch::kSm90;
-    REQUIRE(cost_of(x, shape, {132}, &with_others, hopper ? kB200Costs : kH200Costs));
+    CostConstants constants = x.plan.arch == Arch::kSm90 ? kH100Costs : kB200Costs;
+    REQUIRE(cost_of(x, shape, {132}, &own, constants));
+    constants.clock /= 2;
+    REQUIRE(cost_of(x, shape, {132}, &slower, constants));
     CHECK(std::isfinite(cost.total_us));
-    CHECK(cost.total_us > 0);
-    CHECK(cost.total_us != with_others.total_us);
+    CHECK(cost.total_us == own.total_us);
+    CHECK(cost.total_us < slower.total_us);
   }
 }

@@ -1,0 +1,94 @@
+// expand.cuh -- from NVFP4 to the fp16 operands of wgmma, and the order of K in which these lie. An e2m1
+// number is sign, two bits of exponent and one of mantissa: s e e m. Placed into fp16 as
+//
+//   15   14..12   11..9   8..0
+//   s    0 0 0    e e m   0
+//
+// it is the same number times 2^-14, subnormal or not, since the exponent of fp16 is biased by 15 and that of
+// e2m1 by 1. A factor is an fp16 number as it stands. Their product is a multiple of 2^-24, the smallest
+// fp16, and has at most 1 + 1 + 4 bits of significance, so that fp16 holds it exactly; NaN stays NaN. Both
+// operands are expanded, so that a sum of products is that of A * B^T times 2^-28, which kUnscale undoes:
+// exactly, in fp32, whatever alpha is.
+//
+// The order of K is arbitrary, as long as that of A is that of B1 and B2. It is chosen so that a lane that
+// loads 16 bytes, 32 neighbours of a row, has its own part of the fragments of eight wgmma. The places of a
+// k-tile are the elements of K in this order:
+//
+//   bit of the place   7     6  5   4     3      2  1   0
+//   is                 half  word   step  upper  quad   second
+//   bit of k           5     4  3   0     1      7  6   2
+//
+// Of a lane's 64 elements of a k-tile, `half` names one of two loads of 16 bytes, and `word` its 32 bits. A
+// word holds eight elements, and the even ones, 0 2 4 6, come out of it together, as the upper bytes of four
+// fp16. Bytes 0 and 2 make one register of a fragment, bytes 1 and 3 another: so a register holds elements k
+// and k + 4 (`second`), the even ones are for one wgmma and the odd ones for the next (`step`), and the two
+// registers are those of the lower and the upper eight of its 16 elements of K (`upper`, figure of PTX ISA
+// 9.0, 9.7.15.5.1.1). `quad` is the lane's number of four.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/sm90/plan.h"
+#include "ptx/host_device.h"
+
+namespace dualgemm::sm90 {
+
+// Sums of products of expanded operands are multiplied with this.
+inline constexpr float kUnscale = 0x1p28f;
+
+// Returns the element of a k-tile at a place.
+DUALGEMM_HOST_DEVICE constexpr int k_of_place(int place) {
+  const auto bit = [place](int from, int to) { return (place >> from & 1) << to; };
+  return bit(7, 5) | bit(6, 4) | bit(5, 3) | bit(4, 0) | bit(3, 1) | bit(2, 7) | bit(1, 6) | bit(0, 2);
+}
+
+// A lane's 16 bytes of one half are 32 elements, of two blocks. The first half of the words is for the wgmma
+// of one panel of A, the second for those of the other, and each has a factor of its own.
+inline constexpr int kWords = 4, kPanelWords = 2, kPanels = 2;
+// A panel has four wgmma: two for each word.
+inline constexpr int kPanelSteps = kPanelK / kWgmmaK;
+static_assert(kHalfK == kPanels * kPanelK && kPanelSteps == 2 * kPanelWords);
+
+// Returns which 16 bytes of a row of 128 the lanes of a number in their quad load for a half, as they lie in
+// the 128-byte swizzle: its 16-byte columns are exchanged by the row. Lanes of two neighbouring rows then
+// load from eight different ones, which are all banks.
+DUALGEMM_HOST_DEVICE constexpr int operand_offset(int row, int quad, int half) {
+  return row * 128 + ((2 * quad + half) ^ row % 8) * 16;
+}
+
+// Registers of a word, in fp16: [step][upper], elements k and k + 4.
+struct Pairs {
+  uint32_t pair[2][2];
+};
+
+// Half comes in as a type: the kernel passes HalfMath (half_math.cuh), a test on the host fp16 of its own.
+//   and_or(x, y, z)  (x & y) | z
+//   spread(x)        bytes 0 and 2 of x as the upper bytes of two fp16
+//   multiply(x, y)   two fp16 products
+template <class Half>
+DUALGEMM_HOST_DEVICE uint32_t expand_pair(uint32_t word, int step, int upper, uint32_t factor) {
+  constexpr uint32_t kSigns = 0x80808080, kMagnitudes = 0x0E0E0E0E, kUpperBytes = 0xFF00FF00;
+  const uint32_t bytes = step == 0 ? Half::and_or(word << 4, kSigns, word << 1 & kMagnitudes)
+                                   : Half::and_or(word, kSigns, word >> 3 & kMagnitudes);
+  return Half::multiply(upper == 0 ? Half::spread(bytes) : bytes & kUpperBytes, factor);
+}
+template <class Half>
+DUALGEMM_HOST_DEVICE Pairs expand_word(uint32_t word, uint32_t factor) {
+  const auto pair = [=](int step, int upper) { return expand_pair<Half>(word, step, upper, factor); };
+  return {{{pair(0, 0), pair(0, 1)}, {pair(1, 0), pair(1, 1)}}};
+}
+
+// Four factors of a row, those of an atom, as they lie in shared memory. The sign bit of a factor means
+// nothing.
+struct Factors {
+  uint32_t bytes;
+
+  // Returns the factor of a panel of a half, twice.
+  template <class Half>
+  DUALGEMM_HOST_DEVICE uint32_t of(int half, int panel) const {
+    const uint32_t pair = Half::from_e4m3x2(static_cast<uint16_t>((bytes & 0x7F7F7F7F) >> 16 * half));
+    return panel == 0 ? Half::low_twice(pair) : Half::high_twice(pair);
+  }
+};
+
+}  // namespace dualgemm::sm90

@@ -1,0 +1,19 @@
+// instance.cuh -- a kernel as an entry of the table of instances.
+#pragma once
+
+#include "kernel/instance.h"
+#include "kernel/instance_name.h"
+#include "kernel/sm90/dual_gemm.cuh"
+
+namespace dualgemm::sm90 {
+
+template <class Traits>
+struct Entry {
+  static constexpr Instance kInstance = {.name = kInstanceName<Traits>.text,
+                                         .kernel = &dual_gemm_kernel<Traits>,
+                                         .plan = Traits::kPlan,
+                                         .epilogue = epilogue_kind<Traits, AlongRow>(),
+                                         .smem_bytes = sizeof(SharedStorage<Traits>)};
+};
+
+}  // namespace dualgemm::sm90

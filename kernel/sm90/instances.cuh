@@ -1,0 +1,32 @@
+// instances.cuh -- from options to the entries of the table of instances (instance_list.cuh), for compute
+// capability 9.0.
+#pragma once
+
+#include "kernel/instance_list.cuh"
+#include "kernel/sm90/instance.cuh"
+
+namespace dualgemm::sm90 {
+
+template <Options kOptions, class... Output>
+auto with_outputs(List<Output...>) -> List<Traits<kOptions, Output, InstanceArithmetic>...>;
+
+// A plain instance for few rows of A shares the SM with another CTA, so that one loads while the other ends.
+// A general one takes more registers than half of those of an SM: it has the SM for itself, and rings of
+// twice the depth.
+constexpr Options for_few_rows(Options o) {
+  if (!InstanceArithmetic::kGeneral) {
+    o.ctas_per_sm = 2;
+  } else {
+    o.stages *= 2;
+    o.scale_stages *= 2;
+    o.expanded_stages *= 2;
+  }
+  return o;
+}
+
+// This is the list of each options with each output: options outermost.
+template <Options... kOptions>
+inline constexpr InstanceList kInstances = list_of<Entry>(
+    typename Joined<decltype(with_outputs<kOptions>(InstanceArithmetic::Outputs{}))...>::Type{});
+
+}  // namespace dualgemm::sm90

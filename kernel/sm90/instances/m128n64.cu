@@ -1,0 +1,20 @@
+// m128n64.cu -- for many rows of A. Six warps expand them, or a pass has done that before.
+#include "kernel/sm90/instances.cuh"
+
+namespace dualgemm {
+
+constexpr sm90::Options kWhole{
+    .tile_m = 128, .tile_n = 64, .stages = 3, .scale_stages = 2, .expanded_stages = 3, .expander_warps = 6};
+constexpr sm90::Options kGrouped{.tile_m = 128,
+                                 .tile_n = 64,
+                                 .stages = 2,
+                                 .scale_stages = 2,
+                                 .expanded_stages = 3,
+                                 .expander_warps = 6,
+                                 .grouped = true};
+constexpr sm90::Options kExpanded{
+    .tile_m = 128, .tile_n = 64, .stages = 4, .scale_stages = 4, .expanded_stages = 4, .expander_warps = 0};
+
+extern constinit const InstanceList LIST(sm90_m128n64) = sm90::kInstances<kWhole, kGrouped, kExpanded>;
+
+}  // namespace dualgemm

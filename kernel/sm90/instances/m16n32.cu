@@ -1,0 +1,18 @@
+// m16n32.cu -- for up to sixteen rows of A, over many SMs.
+#include "kernel/sm90/instances.cuh"
+
+namespace dualgemm {
+
+constexpr sm90::Options kWhole = sm90::for_few_rows(
+    {.tile_m = 16, .tile_n = 32, .k_groups = 2, .stages = 4, .scale_stages = 4, .expanded_stages = 4});
+constexpr sm90::Options kSplit2 = sm90::for_few_rows({.tile_m = 16,
+                                                      .tile_n = 32,
+                                                      .split_k = 2,
+                                                      .k_groups = 2,
+                                                      .stages = 4,
+                                                      .scale_stages = 4,
+                                                      .expanded_stages = 4});
+
+extern constinit const InstanceList LIST(sm90_m16n32) = sm90::kInstances<kWhole, kSplit2>;
+
+}  // namespace dualgemm

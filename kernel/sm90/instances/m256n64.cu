@@ -1,0 +1,18 @@
+// m256n64.cu -- for very many rows of A, which a pass has expanded before.
+#include "kernel/sm90/instances.cuh"
+
+namespace dualgemm {
+
+constexpr sm90::Options kExpanded{
+    .tile_m = 256, .tile_n = 64, .stages = 3, .scale_stages = 3, .expanded_stages = 2, .expander_warps = 0};
+constexpr sm90::Options kGrouped{.tile_m = 256,
+                                 .tile_n = 64,
+                                 .stages = 3,
+                                 .scale_stages = 3,
+                                 .expanded_stages = 2,
+                                 .expander_warps = 0,
+                                 .grouped = true};
+
+extern constinit const InstanceList LIST(sm90_m256n64) = sm90::kInstances<kExpanded, kGrouped>;
+
+}  // namespace dualgemm

@@ -1,0 +1,25 @@
+// m64n64.cu -- for up to 64 rows of A, and for groups of as many.
+#include "kernel/sm90/instances.cuh"
+
+namespace dualgemm {
+
+constexpr sm90::Options kWhole{
+    .tile_m = 64, .tile_n = 64, .stages = 4, .scale_stages = 4, .expanded_stages = 5, .expander_warps = 6};
+constexpr sm90::Options kSplit2{.tile_m = 64,
+                                .tile_n = 64,
+                                .split_k = 2,
+                                .stages = 4,
+                                .scale_stages = 4,
+                                .expanded_stages = 4,
+                                .expander_warps = 6};
+constexpr sm90::Options kGrouped{.tile_m = 64,
+                                 .tile_n = 64,
+                                 .stages = 4,
+                                 .scale_stages = 4,
+                                 .expanded_stages = 4,
+                                 .expander_warps = 6,
+                                 .grouped = true};
+
+extern constinit const InstanceList LIST(sm90_m64n64) = sm90::kInstances<kWhole, kSplit2, kGrouped>;
+
+}  // namespace dualgemm

@@ -1,0 +1,162 @@
+// plan.h -- the options of a kernel for compute capability 9.0, and the plan that follows from them. What the
+// warps, registers and the exchange of sums take is derived here, the bytes of stages in kernel/plan.h;
+// nothing is derived twice. This is plain C++ without CUDA types.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernel/plan.h"
+
+namespace dualgemm::sm90 {
+
+// These options distinguish one instance from another. A CTA computes a tile of tile_m rows and tile_n
+// columns of C. A warpgroup takes 32 of the columns: 32 rows of B1 and the same 32 of B2 are the 64 rows of
+// its wgmma, whose columns are all tile_m rows of A.
+struct Options {
+  int32_t tile_m, tile_n;
+  int32_t split_k = 1;         // CTAs of a cluster that share a tile
+  int32_t k_groups = 1;        // warpgroups that share the same columns, each with its halves of the k-tiles
+  int32_t stages;              // of the operand ring
+  int32_t scale_stages;        // of the ring of scale factors
+  int32_t expanded_stages;     // of the ring of A in fp16, half a k-tile each
+  int32_t expander_warps = 2;  // 0: A comes expanded, from a pass before (expand_pass.cuh)
+  int32_t ctas_per_sm = 1;
+  bool grouped = false;  // several problems, whose rows are known on the device only
+};
+
+inline constexpr int32_t kTileK = 256;  // 128 bytes of e2m1: one row of a 128-byte-swizzled operand
+inline constexpr int32_t kHalfK = kTileK / 2;
+inline constexpr int32_t kPanelK = 64;      // of fp16 are 128 bytes: a row of the swizzled ring of A
+inline constexpr int32_t kWgmmaM = 64;      // rows of the fragment of a warpgroup
+inline constexpr int32_t kWgmmaK = 16;      // of one wgmma of fp16
+inline constexpr int32_t kStepK = kPanelK;  // elements of K that one group of wgmma multiplies
+inline constexpr int32_t kColumns =
+    kWgmmaM / 2;                            // of C, of a warpgroup: gate and up are rows of one fragment
+inline constexpr int32_t kWarpgroup = 128;  // threads
+inline constexpr int32_t kWarpgroupWarps = kWarpgroup / 32;
+inline constexpr int32_t kLoadWarps = 2;  // one for the weights, one for the activations
+
+// An SM has this many registers, which a CTA gets in eights per thread; it also has this much shared memory,
+// of which each CTA takes 1 KiB for the system (CUDA C++ Programming Guide, "Technical Specifications per
+// Compute Capability" and "Shared Memory" of 9.0).
+inline constexpr int32_t kRegistersOfSm = 65536, kMaxRegisters = 240;
+inline constexpr int32_t kLoadRegisters = 40, kExpandRegisters = 48;  // that these roles need
+inline constexpr int32_t kSmemOfSm = 228 * 1024, kSmemOfSystem = 1024;
+
+// The sums that lanes exchange lie in rows this much longer than the columns: lanes of a warp that write
+// eight columns of four rows, or read 16 bytes each of eight rows, then meet every bank once (exchange.cuh).
+inline constexpr int32_t kExchangePadding = 4;
+
+constexpr MmaPlan mma_plan(const Options& o) {
+  MmaPlan x{};
+  x.cta_group = 1;
+  x.swap_ab = true;
+  x.m = kWgmmaM;
+  x.n = o.tile_m;
+  x.steps = kTileK / kStepK;
+  x.products = x.accumulators = 2;
+  x.per_step = 1;
+  x.columns = o.tile_m;
+  return x;
+}
+
+// Where A comes expanded, neither of the two rings of what TMA brings has a part of it.
+constexpr OperandPlan without_a(OperandPlan x) {
+  x.stage_bytes -= x.a_bytes;
+  x.a_bytes = 0;
+  return x;
+}
+constexpr ScalePlan without_a(ScalePlan x) {
+  x.stage_bytes -= x.sfa_bytes;
+  x.sfa_bytes = 0;
+  return x;
+}
+
+constexpr ExpandPlan expand_plan(const Options& o) {
+  return {.warps = o.expander_warps,
+          .stages = o.expanded_stages,
+          .k = kHalfK,
+          .stage_bytes = o.tile_m * kHalfK * 2};
+}
+
+constexpr ConsumerPlan consumer_plan(const Options& o) {
+  return {.column_groups = o.tile_n / kColumns,
+          .k_groups = o.k_groups,
+          .columns = kColumns,
+          // With split-K each CTA finishes its share of the rows, all at once.
+          .exchange_rows = o.split_k > 1 ? (o.tile_m + o.split_k - 1) / o.split_k : std::min(o.tile_m, 32)};
+}
+
+// The load roles and the expanders need few registers; what they give back goes to those that multiply.
+constexpr RegisterPlan register_plan(const Plan& plan) {
+  const auto in_eights = [](int32_t registers) { return registers / 8 * 8; };
+  const int32_t consumers = kWarpgroup * plan.consumers.warpgroups(), others = plan.threads - consumers;
+  RegisterPlan x{};
+  x.launch = std::min(in_eights(kRegistersOfSm / plan.ctas_per_sm / plan.threads), kMaxRegisters);
+  x.feed = plan.expand.warps == 0 ? kLoadRegisters : kExpandRegisters;
+  x.consume = std::min(in_eights((x.launch * plan.threads - x.feed * others) / consumers), kMaxRegisters);
+  return x;
+}
+
+constexpr Plan plan_of(const Options& o) {
+  Plan plan{};
+  plan.arch = Arch::kSm90;
+  plan.tile = {o.tile_m, o.tile_n, kTileK, o.split_k, o.grouped};
+  plan.mma = mma_plan(o);
+  plan.operands = operand_plan(plan.tile, plan.mma, o.stages);
+  plan.scales = scale_plan(plan.tile, plan.mma, o.scale_stages, /*k_tiles=*/1);
+  if (o.expander_warps == 0) {
+    plan.operands = without_a(plan.operands);
+    plan.scales = without_a(plan.scales);
+  }
+  plan.expand = expand_plan(o);
+  plan.consumers = consumer_plan(o);
+  plan.epilogue = {.warps = kWarpgroupWarps * plan.consumers.warpgroups(), .chunk_columns = 8};
+  // setmaxnreg is executed by whole warpgroups, which the expanders and the load roles make up together;
+  // without expanders two warps have nothing to do.
+  plan.threads =
+      kWarpgroup * plan.consumers.warpgroups() + std::max(kWarpgroup, 32 * (plan.expand.warps + kLoadWarps));
+  plan.ctas_per_sm = o.ctas_per_sm;
+  plan.registers = register_plan(plan);
+  return plan;
+}
+
+// Returns the shared memory that a CTA may have.
+DUALGEMM_HOST_DEVICE constexpr int32_t smem_limit(const Plan& plan) {
+  const int32_t share = kSmemOfSm / plan.ctas_per_sm - kSmemOfSystem,
+                most = limits_of(Arch::kSm90).max_smem_bytes;
+  return share < most ? share : most;
+}
+
+// A kernel cannot be any of this, each with its reason.
+template <Options kOptions, Plan kPlan>
+constexpr bool possible() {
+  constexpr Options o = kOptions;
+  static_assert(o.tile_m == 8 || o.tile_m == 16 || o.tile_m == 32 || o.tile_m == 64 || o.tile_m == 128 ||
+                    o.tile_m == 256,
+                "tile_m: the rows of A are the columns of a wgmma, and ptx/wgmma.cuh has these");
+  static_assert(
+      o.tile_n % kColumns == 0 && o.tile_n > 0 && kSfAtomRows % o.tile_n == 0,
+      "tile_n: a warpgroup has 32 columns of C, and a tile lies in one block of 128 rows of factors");
+  static_assert(o.stages > 0 && o.scale_stages > 0 && o.expanded_stages > 0,
+                "stages, scale_stages, expanded_stages: at least 1");
+  static_assert(o.k_groups == 1 || o.k_groups == 2, "k_groups: a k-tile has two halves");
+  static_assert(o.split_k >= 1 && o.split_k <= 8, "split_k: a cluster has at most 8 CTAs");
+  static_assert(!o.grouped || o.split_k == 1,
+                "grouped: split-K has one tile per cluster, groups have any number of tiles");
+  static_assert(o.expander_warps == 0 || (o.expander_warps + kLoadWarps) % kWarpgroupWarps == 0,
+                "expander_warps: with two load roles they are whole warpgroups, which execute setmaxnreg");
+  static_assert(o.tile_m <= kSfAtomRows || o.expander_warps == 0,
+                "tile_m: expanders need factors of A of one block of 128 rows");
+  static_assert(kPlan.threads <= 1024, "a CTA has at most 1024 threads");
+  static_assert(
+      kPlan.registers.feed <= kPlan.registers.launch && kPlan.registers.consume >= kPlan.registers.launch,
+      "registers: loads and expanders give some back, for those that multiply");
+  static_assert(kPlan.operands.a_bytes % 1024 == 0 && kPlan.operands.b_box_bytes % 1024 == 0 &&
+                    kPlan.expand.stage_bytes % 1024 == 0,
+                "operands start at a pattern of the 128-byte swizzle, which repeats every 1024 bytes");
+  return true;
+}
+
+}  // namespace dualgemm::sm90

@@ -1,0 +1,71 @@
+// roles.cuh -- which warp does what: the kernel is warp-specialized. Registers belong to warpgroups, four
+// warps each (setmaxnreg): those that multiply and finish come first, and the others, the expanders and after
+// them the two load roles, make up whole ones together.
+#pragma once
+
+#include "kernel/sm90/plan.h"
+#include "ptx/common.cuh"
+
+namespace dualgemm::sm90 {
+
+enum class Role {
+  kMultiply,         // expands B1 and B2 in registers, multiplies, and finishes its part of C
+  kExpand,           // expands A in shared memory
+  kLoadWeights,      // TMA of B1, B2 and their scale factors; initialises the barriers
+  kLoadActivations,  // TMA of A and its scale factors, or of A in fp16; reads the sizes of groups
+  kNone
+};
+
+// The index is broadcast from lane 0, so that the compiler sees one value per warp and keeps the roles'
+// arithmetic scalar.
+DUALGEMM_DEVICE int warp_index() { return __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0); }
+
+template <class Traits>
+DUALGEMM_DEVICE Role role_of(int warp) {
+  constexpr Plan kPlan = Traits::kPlan;
+  constexpr int kConsumers = kWarpgroupWarps * kPlan.consumers.warpgroups();
+  if (warp < kConsumers) return Role::kMultiply;
+  if (warp < kConsumers + kPlan.expand.warps) return Role::kExpand;
+  switch (warp - kConsumers - kPlan.expand.warps) {
+    case 0: return Role::kLoadWeights;
+    case 1: return Role::kLoadActivations;
+    default: return Role::kNone;
+  }
+}
+
+// Barriers of the CTA by their number: 0 is that of __syncthreads, and each column group has one from here
+// on.
+inline constexpr uint32_t kColumnsBarrier = 1;
+
+// Where a thread of the multiply role stands.
+template <class Traits>
+struct Consumer {
+  static constexpr ConsumerPlan kPlan = Traits::kPlan.consumers;
+  static constexpr int kThreads = kWarpgroup * kPlan.warpgroups();
+  static constexpr int kThreadsOfColumns = kWarpgroup * kPlan.k_groups;  // of one column group
+
+  int warp;  // of the role
+  int lane;
+
+  DUALGEMM_DEVICE explicit Consumer(int warp_) : warp(warp_), lane(static_cast<int>(threadIdx.x) % 32) {}
+  DUALGEMM_DEVICE int k_group() const {
+    return kPlan.k_groups == 1 ? 0 : warp / kWarpgroupWarps / kPlan.column_groups;
+  }
+  DUALGEMM_DEVICE int column_group() const {
+    return kPlan.column_groups == 1 ? 0 : warp / kWarpgroupWarps % kPlan.column_groups;
+  }
+  // Returns the number of the thread, and that among those of its column group.
+  DUALGEMM_DEVICE int thread() const { return 32 * warp + lane; }
+  DUALGEMM_DEVICE int thread_of_columns() const {
+    return kWarpgroup * k_group() + 32 * (warp % kWarpgroupWarps) + lane;
+  }
+  // A warp has eight columns of the tile, as rows 0-7 (gate) and 8-15 (up) of its 16 rows of the fragment.
+  DUALGEMM_DEVICE int first_column() const {
+    return kColumns * column_group() + kColumns / kWarpgroupWarps * (warp % kWarpgroupWarps);
+  }
+  // Of the fragment a lane has this column of the tile, and of each eight rows of the tile this pair.
+  DUALGEMM_DEVICE int column() const { return first_column() + lane / 4; }
+  DUALGEMM_DEVICE int first_row() const { return lane % 4 * 2; }
+};
+
+}  // namespace dualgemm::sm90

@@ -1,0 +1,67 @@
+// shared_storage.cuh -- the shared memory of one CTA. Its size is the dynamic shared memory of a launch. The
+// barriers of the two rings that TMA fills are described in common/rings.cuh; empty and scale_empty are
+// arrived on by each warp that multiplies, when its lanes have loaded what they need to registers, and by
+// each expander. A third ring holds A in fp16:
+//
+//   barrier             count                       arrives                who waits   meaning
+//   expanded_full[e]    expand.warps, or 1 + bytes  each expander warp     multiply    half a k-tile is there
+//   expanded_empty[e]   4 column groups             each multiplying warp  expanders   its wgmma have read it
+//
+// Where a pass before has expanded A, its load role fills the third ring by TMA, and is the one that arrives.
+// Where two k groups share the columns, the stages of the third ring go to them in turn.
+#pragma once
+
+#include <type_traits>
+
+#include "kernel/common/rings.cuh"
+#include "kernel/common/scheduler.cuh"
+#include "kernel/epilogue/list.h"
+#include "kernel/sm90/plan.h"
+
+namespace dualgemm::sm90 {
+
+// Half a k-tile of A in fp16: two panels of 64 places each, whose rows of 128 bytes lie in the 128-byte
+// swizzle.
+template <class Traits>
+struct ExpandedStage {
+  static constexpr int32_t kPanelBytes = Traits::kPlan.tile.m * kPanelK * 2;
+  uint8_t panel[kHalfK / kPanelK][kPanelBytes];
+  static_assert(sizeof(panel) == Traits::kPlan.expand.stage_bytes);
+};
+
+// The sums that lanes exchange: of each part, which is a k group of a slice of K, and of each product
+// (exchange.cuh).
+template <class Traits>
+struct ExchangedSums {
+  static constexpr Plan kPlan = Traits::kPlan;
+  static constexpr int kParts = kPlan.tile.split_k * kPlan.consumers.k_groups;
+  static constexpr int kRows = kPlan.consumers.exchange_rows;
+  static constexpr int kPitch = kPlan.tile.n + kExchangePadding;
+
+  alignas(16) float sum[kParts][2][kRows][kPitch];
+};
+
+// The results of 32 rows of each column group, in two places in turn (staged.cuh).
+template <class Traits>
+struct StagedResults {
+  static constexpr int kRows = Traits::kPlan.tile.m < 32 ? Traits::kPlan.tile.m : 32;
+  // Eight rows of 16 bytes this far apart lie in all banks once.
+  static constexpr int kPitch = kColumns * 2 + 16;
+
+  alignas(16) uint8_t bytes[Traits::kPlan.consumers.column_groups][2][kRows][kPitch];
+};
+
+template <class Traits>
+struct SharedStorage {
+  static constexpr Plan kPlan = Traits::kPlan;
+
+  ExpandedStage<Traits> expanded[kPlan.expand.stages];
+  Rings<Traits> rings;
+  uint64_t expanded_full[kPlan.expand.stages];
+  uint64_t expanded_empty[kPlan.expand.stages];
+  std::conditional_t<Traits::kStaged, StagedResults<Traits>, ExchangedSums<Traits>> results;
+  std::conditional_t<kPlan.tile.grouped, GroupTable<kPlan.tile.m>, Nothing> groups;
+  [[no_unique_address]] typename Traits::Output::Shared output;
+};
+
+}  // namespace dualgemm::sm90

@@ -1,0 +1,91 @@
+// staged.cuh -- how a plain instance finishes a tile where each warpgroup has all of its sums: results in 16
+// bits go to shared memory as transposed matrices, and from there to C, 16 bytes of a row at a time.
+//
+//   lane: gate and up of two rows, one column  -->  two results  --stmatrix-->  [row][32 columns]  -->  C
+//
+// Every 32 rows have one of two places in turn, and one barrier of the warpgroup between writing and reading:
+// whoever writes a place again has passed the barrier of the other, before which all had read this one.
+#pragma once
+
+#include "kernel/epilogue/epilogue.cuh"
+#include "kernel/sm90/multiply.cuh"
+#include "ptx/global.cuh"
+#include "ptx/matrix.cuh"
+#include "ptx/sync.cuh"
+
+namespace dualgemm::sm90 {
+
+// What a lane has of the fragment, as the arithmetic of a plain instance sees it: it does not ask where.
+struct FragmentLayout {};
+
+template <class Traits>
+class FinishStaged {
+  static constexpr Plan kPlan = Traits::kPlan;
+  using Results = StagedResults<Traits>;
+  using Output = typename Traits::Output;
+  static constexpr int kMatrices = Results::kRows / 8;  // of eight rows of C
+  static constexpr int kPieceBytes = 16, kPieces = kColumns * 2 / kPieceBytes;
+  static_assert(Output::kBits == 16 && kPlan.consumers.k_groups == 1 && kPlan.tile.split_k == 1);
+
+ public:
+  DUALGEMM_DEVICE FinishStaged(const Params& p, SharedStorage<Traits>& smem, Cta<Traits>,
+                               Consumer<Traits> consumer)
+      : p_(p), results_(smem.results), consumer_(consumer) {}
+
+  DUALGEMM_DEVICE void finish(const Accumulators<Traits>& sums, const Tile& tile) {
+    const typename Traits::Arithmetic::template Of<Traits, FragmentLayout> arithmetic(p_, tile, {});
+    const Output output(p_, tile);
+#pragma unroll
+    for (int first = 0; first < kPlan.tile.m; first += Results::kRows, place_ ^= 1) {
+      // Two rows of each matrix, the pair of a lane.
+      Fragment<2 * kMatrices> fragment;
+#pragma unroll
+      for (int i = 0; i < 2 * kMatrices; ++i) {
+        const int at = (first / 8 + i / 2) * 4 + i % 2;
+        fragment.acc1[i] = __float_as_uint(sums.d[at] * kUnscale);
+        fragment.acc2[i] = __float_as_uint(sums.d[at + 2] * kUnscale);
+      }
+      uint32_t matrices[kMatrices];
+      arithmetic.finish(fragment, 0, Packed{output}, matrices);
+      auto& place = results_.bytes[consumer_.column_group()][place_];
+      // Lane i names row i; of x1 and x2 the other lanes' addresses are not used.
+      uint8_t* const row =
+          place[consumer_.lane % Results::kRows] + consumer_.warp % kWarpgroupWarps * kPieceBytes;
+      ptx::stmatrix_m8n8_trans(ptx::smem_u32(row), matrices);
+      // The results of all four warps are there before they are read below.
+      ptx::barrier_sync(kColumnsBarrier + consumer_.column_group(), kWarpgroup);
+      store(tile, first, place);
+    }
+  }
+
+ private:
+  // The writer that the arithmetic hands its results to.
+  struct Packed {
+    const Output& output;
+    template <int kCount>
+    DUALGEMM_DEVICE void put(uint32_t (&words)[kCount], int i, TwoFloats x) const {
+      output.put(words, i, x);
+    }
+  };
+
+  // The existing columns of a row are a multiple of 16 bytes (output.cuh).
+  DUALGEMM_DEVICE void store(const Tile& tile, int first,
+                             const uint8_t (&place)[Results::kRows][Results::kPitch]) const {
+    const int thread = consumer_.thread_of_columns();
+    const int row = thread / kPieces, piece = thread % kPieces;
+    const int column = tile.n * kPlan.tile.n + consumer_.column_group() * kColumns + piece * 8;
+    if (row >= Results::kRows || first + row >= tile.rows || column + 8 > p_.n) return;
+    const uint4 x = *reinterpret_cast<const uint4*>(place[row] + piece * kPieceBytes);
+    const uint32_t words[4] = {x.x, x.y, x.z, x.w};
+    uint16_t* const c = static_cast<uint16_t*>(p_.c.start) + tile.a_problem * p_.c.stride +
+                        (int64_t{tile.row} + first + row) * p_.c.pitch + column;
+    ptx::st_global_v4_b32(c, words);
+  }
+
+  const Params& p_;
+  Results& results_;
+  Consumer<Traits> consumer_;
+  int place_ = 0;
+};
+
+}  // namespace dualgemm::sm90

@@ -1,0 +1,31 @@
+// traits.cuh -- the template parameter of the kernel and of its roles: the plan, the epilogue, and the parts
+// of the pipeline.
+#pragma once
+
+#include <type_traits>
+
+#include "kernel/common/k_loop.cuh"
+#include "kernel/common/load.cuh"
+#include "kernel/sm90/exchange.cuh"
+#include "kernel/sm90/plan.h"
+#include "kernel/sm90/staged.cuh"
+
+namespace dualgemm::sm90 {
+
+template <Options kOptions, class Output_, class Arithmetic_>
+struct Traits {
+  static constexpr Plan kPlan = plan_of(kOptions);
+  static_assert(possible<kOptions, kPlan>());
+  static constexpr const char* kVariant = "";
+  using Output = Output_;
+  using Arithmetic = Arithmetic_;
+  using KLoop = dualgemm::KLoop<Traits>;
+  using LoadWeights = dualgemm::LoadWeights<Traits>;
+  using LoadActivations = dualgemm::LoadActivations<Traits>;
+  // A plain instance whose sums are complete in a warpgroup needs no exchange of them.
+  static constexpr bool kStaged =
+      !Arithmetic::kGeneral && kPlan.tile.split_k == 1 && kPlan.consumers.k_groups == 1;
+  using Finish = std::conditional_t<kStaged, FinishStaged<Traits>, FinishExchanged<Traits>>;
+};
+
+}  // namespace dualgemm::sm90

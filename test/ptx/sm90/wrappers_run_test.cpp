@@ -1,0 +1,131 @@
+// wrappers_run_test.cpp -- launches the kernels of wrappers_test.cu and compares what they leave behind with
+// values derived here from the text of PTX ISA 9.0. No expected value comes from ptx/ or from the simulator.
+#include "test/ptx/sm90/wrappers.h"
+
+#include <vector>
+
+#include "sim/machine.h"
+#include "sim/shim/shim.h"
+#include "support/catch.hpp"
+#include "test/ptx/launch.h"
+
+using namespace wrappers;
+
+namespace {
+
+// The simulator's device runs sm_90a in this program.
+[[maybe_unused]] const bool kChosen = (sim::shim::set_machine(sim::kH100), true);
+
+// fp16 of the integers 0 to 7.
+constexpr uint16_t kFp16[] = {0x0000, 0x3C00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700};
+
+// The numbers of a matrix are 0 to 7, so that each sum is an integer below 2^12, exact in any order.
+struct Matrix {
+  int rows, columns;
+  std::vector<uint32_t> numbers;
+
+  Matrix(int rows_, int columns_, uint32_t seed) : rows(rows_), columns(columns_) {
+    for (uint32_t word : distinct_words(static_cast<size_t>(rows * columns)))
+      numbers.push_back((word ^ seed) % 8);
+  }
+  uint32_t at(int row, int column) const { return numbers.at(static_cast<size_t>(row * columns + column)); }
+  std::vector<uint32_t> fp16() const {
+    std::vector<uint32_t> words;
+    for (size_t i = 0; i < numbers.size(); i += 2)
+      words.push_back(uint32_t{kFp16[numbers[i + 1]]} << 16 | kFp16[numbers[i]]);
+    return words;
+  }
+};
+
+void check_multiply(int n, void (*kernel)(const uint32_t*, const uint32_t*, float*)) {
+  INFO("n " << n);
+  const Matrix a(64, 16, 3), b(n, 64, 5);
+  DeviceArray<uint32_t> a_device(a.fp16()), b_device(b.fp16());
+  DeviceArray<float> d(static_cast<size_t>(64 * n));
+  launch(kernel, 128, a_device.data(), b_device.data(), d.data());
+  const std::vector<float> got = d.host();
+  int wrong = 0;
+  for (int row = 0; row < 64; ++row)
+    for (int column = 0; column < n; ++column) {
+      uint32_t sum = 0;
+      for (int k = 0; k < 16; ++k) sum += 2 * a.at(row, k) * b.at(column, 16 + k);
+      wrong += got[static_cast<size_t>(row * n + column)] != static_cast<float>(sum);
+    }
+  CHECK(wrong == 0);
+}
+
+}  // namespace
+
+TEST_CASE("wgmma: two products of one group, of every width", "[ptx][sm90]") {
+  check_multiply(8, wgmma_n8);
+  check_multiply(16, wgmma_n16);
+  check_multiply(32, wgmma_n32);
+  check_multiply(64, wgmma_n64);
+  check_multiply(128, wgmma_n128);
+  check_multiply(256, wgmma_n256);
+}
+
+// Element j of row r of matrix i goes to the row of lane 8 i + j, place r (PTX ISA 9.0, 9.7.14.5.16, .trans).
+TEST_CASE("stmatrix: each matrix is stored transposed, where its lanes say", "[ptx][sm90]") {
+  for (int matrices : {1, 2, 4}) {
+    INFO(matrices << " matrices");
+    DeviceArray<uint32_t> out(32 * 8);
+    launch(stmatrix, 32, matrices, out.data());
+    const std::vector<uint32_t> words = out.host();
+    for (int lane = 0; lane < 32; ++lane)
+      for (int place = 0; place < 16; ++place) {
+        const bool written = lane < 8 * matrices && place < 8;
+        const uint32_t expected =
+            written ? static_cast<uint32_t>(64 * (lane / 8) + 8 * place + lane % 8) : 0xFFFF;
+        const uint32_t word = words[static_cast<size_t>(lane * 8 + place / 2)];
+        CHECK((word >> place % 2 * 16 & 0xFFFF) == expected);
+      }
+  }
+}
+
+TEST_CASE("setmaxnreg: what one warpgroup gives back others get", "[ptx][sm90]") {
+  DeviceArray<uint32_t> out(384);
+  launch(setmaxnreg, 384, out.data());
+  CHECK(out.host() == std::vector<uint32_t>(384, 1));
+}
+
+TEST_CASE("mbarrier_arrive_if: lanes without the predicate do not arrive", "[ptx][sm90]") {
+  DeviceArray<uint32_t> out(32);
+  launch(mbarrier_arrive_if, 32, 5, out.data());
+  CHECK(out.host() == std::vector<uint32_t>(32, 1));
+  check_waits_forever(run(mbarrier_arrive_if, 32, 4, out.data()), "phase");
+}
+
+TEST_CASE("st_shared_cluster_b32: a word goes where mapa says", "[ptx][sm90]") {
+  DeviceArray<uint32_t> out(32);
+  launch(st_shared_cluster_b32, 32, out.data());
+  const std::vector<uint32_t> words = out.host();
+  for (uint32_t i = 0; i < 32; ++i) CHECK(words[i] == 31 - i + 7);
+}
+
+// 1.5 * 2.5 = 3.75, the smallest subnormal times 1, the largest times itself, 2^-14 * 2^-10 = 2^-24, ties
+// that go to the even number.
+TEST_CASE("mul_rn_f16x2: products of each half, subnormal ones too", "[ptx][sm90]") {
+  const struct {
+    uint16_t x, y, product;
+  } cases[] = {{0x3E00, 0x4100, 0x4380}, {0x0001, 0x3C00, 0x0001}, {0x7BFF, 0x7BFF, 0x7C00},
+               {0x0400, 0x1400, 0x0001}, {0x0001, 0x3800, 0x0000}, {0x0003, 0x3800, 0x0002},
+               {0xBC00, 0x0001, 0x8001}};
+  std::vector<uint32_t> in, expected;
+  for (const auto& low : cases)
+    for (const auto& high : cases) {
+      in.insert(in.end(), {uint32_t{high.x} << 16 | low.x, uint32_t{high.y} << 16 | low.y});
+      expected.push_back(uint32_t{high.product} << 16 | low.product);
+    }
+  DeviceArray<uint32_t> in_device(in), out(expected.size());
+  launch(mul_rn_f16x2, static_cast<unsigned>(expected.size()), in_device.data(), out.data());
+  CHECK(out.host() == expected);
+}
+
+TEST_CASE("lop3_and_or: (x & y) | z of every bit", "[ptx][sm90]") {
+  const std::vector<uint32_t> in = {0xF0F0F0F0, 0xCCCCCCCC, 0xAAAAAAAA, 0xFFFFFFFF, 0x12345678,
+                                    0,          0,          0xFFFFFFFF, 0x87654321};
+  DeviceArray<uint32_t> in_device(in), out(3);
+  launch(lop3_and_or, 3, in_device.data(), out.data());
+  CHECK(out.host() == std::vector<uint32_t>{0xEAEAEAEA, 0x12345678, 0x87654321});
+}

@@ -1,0 +1,15 @@
+// wgmma_operands.h -- what a module decides about its wgmma.mma_async before it runs: whether shape, types
+// and operands go together, and which registers the tensor core works on while the program goes on.
+#pragma once
+
+#include "sim/decode/program.h"
+
+namespace sim {
+
+// Throws Fault kSyntax for what ptxas refuses, kUnsupported for elements that are no registers of their own.
+void check_wgmma(const Inst& inst);
+
+// Sets Kernel::wgmma_registers, and Inst::wgmma_registers of every instruction.
+void find_wgmma_registers(Kernel& kernel);
+
+}  // namespace sim

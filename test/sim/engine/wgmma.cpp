@@ -1,0 +1,120 @@
+// wgmma.cpp -- the descriptors, layouts and footprints of wgmma.mma_async.
+#include "sim/engine/wgmma.h"
+
+#include <cstring>
+
+#include "sim/engine/numerics.h"
+#include "sim/fault.h"
+#include "sim/text.h"
+
+namespace sim {
+namespace {
+
+constexpr uint32_t kChunk = 16;            // bytes that every layout keeps together
+constexpr uint32_t kElementsPerChunk = 8;  // of 16 bits
+constexpr uint32_t kDepth = kWgmmaDepth;
+
+uint32_t field(uint64_t bits, int first, int last) {
+  return static_cast<uint32_t>(bits >> first & ((uint64_t{1} << (last - first + 1)) - 1));
+}
+
+// Calls visit(address, row, k) for every chunk of rows [first, first + rows), where row and k are those of
+// its first element; the others follow along K, or along M or N when the operand is MN-major.
+template <class Visit>
+void for_chunks(uint64_t descriptor, bool mn_major, uint32_t first, uint32_t rows, Visit&& visit) {
+  const SmemDescriptor d = decode_wgmma_descriptor(descriptor);
+  if (mn_major) {
+    for (uint32_t k = 0; k < kDepth; ++k)
+      for (uint32_t row = first; row < first + rows; row += kElementsPerChunk)
+        visit(mn_major_address(d, row / kElementsPerChunk, k), row, k);
+  } else {
+    for (uint32_t row = first; row < first + rows; ++row)
+      for (uint32_t k = 0; k < kDepth; k += kElementsPerChunk)
+        visit(k_major_address(d, row, k / kElementsPerChunk), row, k);
+  }
+}
+
+std::vector<ByteRange> footprint(uint64_t descriptor, bool mn_major, uint32_t first, uint32_t rows) {
+  std::vector<uint32_t> chunks;
+  for_chunks(descriptor, mn_major, first, rows,
+             [&](uint32_t address, uint32_t, uint32_t) { chunks.push_back(address); });
+  return merged_chunks(std::move(chunks));
+}
+
+void read_operand(const WgmmaOp& op, bool of_b, const Bytes& smem, uint32_t rows, float* out) {
+  const bool mn_major = of_b ? op.b_mn_major : op.a_mn_major;
+  for_chunks(
+      of_b ? op.b_desc : op.a_desc, mn_major, 0, rows, [&](uint32_t address, uint32_t row, uint32_t k) {
+        const uint8_t* bytes = smem.view(address, kChunk);
+        for (uint32_t e = 0; e < kElementsPerChunk; ++e) {
+          uint16_t bits;
+          std::memcpy(&bits, bytes + 2 * e, sizeof bits);
+          out[mn_major ? (row + e) * kDepth + k : row * kDepth + k + e] = wgmma_element(op, bits, of_b);
+        }
+      });
+}
+
+}  // namespace
+
+SmemDescriptor decode_wgmma_descriptor(uint64_t bits) {
+  const auto fail = [bits](FaultKind kind, const std::string& text) {
+    throw Fault(kind, "matrix descriptor " + hex(bits) + ": " + text);
+  };
+  for (const auto& [first, last] : {std::pair{14, 15}, {30, 31}, {46, 48}, {52, 61}})
+    if (field(bits, first, last) != 0)
+      fail(FaultKind::kProtocol,
+           "bits " + std::to_string(first) + "-" + std::to_string(last) + " have no meaning on sm_90");
+  // The ISA gives the value of the field, but not the address of an element under it.
+  if (field(bits, 49, 51) != 0) fail(FaultKind::kUnsupported, "matrix base offset other than 0");
+
+  constexpr uint32_t kSpans[] = {0, 128, 64, 32};
+  SmemDescriptor d;
+  d.start = field(bits, 0, 13) * 16;
+  d.leading = field(bits, 16, 29) * 16;
+  d.stride = field(bits, 32, 45) * 16;
+  d.span = kSpans[field(bits, 62, 63)];
+  if (!in_first_row_of_pattern(d))
+    fail(FaultKind::kProtocol, "start address " + std::to_string(d.start) + " is not in the first row of a " +
+                                   std::to_string(d.span * 8) +
+                                   "-byte aligned swizzle pattern, but the base offset is 0");
+  return d;
+}
+
+void check_wgmma(const WgmmaOp& op) {
+  if (op.n < 8 || op.n > 256 || op.n % 8 != 0)
+    throw Fault(FaultKind::kProtocol, "wgmma of N = " + std::to_string(op.n));
+  if (!op.a_in_registers) decode_wgmma_descriptor(op.a_desc);
+  decode_wgmma_descriptor(op.b_desc);
+}
+
+std::vector<ByteRange> wgmma_bytes_of_a(const WgmmaOp& op, int warp) {
+  if (op.a_in_registers) return {};
+  return footprint(op.a_desc, op.a_mn_major, static_cast<uint32_t>(warp * kWgmmaWarpRows), kWgmmaWarpRows);
+}
+
+std::vector<ByteRange> wgmma_bytes_of_b(const WgmmaOp& op) {
+  return footprint(op.b_desc, op.b_mn_major, 0, static_cast<uint32_t>(op.n));
+}
+
+MatrixCell wgmma_d_cell(int warp, int lane, int i) {
+  return {warp * kWgmmaWarpRows + lane / 4 + 8 * (i / 2 % 2), 8 * (i / 4) + 2 * (lane % 4) + i % 2};
+}
+
+MatrixCell wgmma_a_cell(int warp, int lane, int j) {
+  return {warp * kWgmmaWarpRows + lane / 4 + 8 * (j % 2), 8 * (j / 2) + 2 * (lane % 4)};
+}
+
+float wgmma_element(const WgmmaOp& op, uint16_t bits, bool of_b) {
+  const float value = op.bf16 ? bf16_to_f32(bits) : f16_to_f32(bits);
+  return (of_b ? op.negate_b : op.negate_a) ? -value : value;
+}
+
+void read_wgmma_a(const WgmmaOp& op, const Bytes& smem, float* a) {
+  read_operand(op, false, smem, kWgmmaRows, a);
+}
+
+void read_wgmma_b(const WgmmaOp& op, const Bytes& smem, float* b) {
+  read_operand(op, true, smem, static_cast<uint32_t>(op.n), b);
+}
+
+}  // namespace sim

@@ -1,0 +1,55 @@
+// wgmma.h -- what wgmma.mma_async computes, as pure functions over shared memory and fragments: 64 rows of A,
+// 16 deep, times N columns of B. The rows are those of the four warps of a warpgroup, 16 each, and a thread
+// holds (PTX ISA 9.7.15.5.1 "Register Fragments"; g = lane / 4, t = lane % 4):
+//
+//   register i of D  row g + 8 * (i / 2 % 2)   column 8 * (i / 4) + 2 * t + i % 2
+//   register j of A  row g + 8 * (j % 2)       column 8 * (j / 2) + 2 * t (low half) and the next (high half)
+//
+// When this runs and who waits for it is exec/'s business; the numerics are in numerics.h.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/engine/descriptor.h"
+#include "sim/engine/footprint.h"
+#include "sim/mem/bytes.h"
+
+namespace sim {
+
+constexpr int kWgmmaRows = 64, kWgmmaWarpRows = 16, kWgmmaDepth = 16;
+
+struct WgmmaOp {
+  int n = 0;
+  bool bf16 = false;            // operands are bf16, else f16
+  bool a_in_registers = false;  // then a_desc means nothing
+  uint64_t a_desc = 0, b_desc = 0;
+  bool a_mn_major = false, b_mn_major = false;
+  bool negate_a = false, negate_b = false;
+  bool accumulate = false;  // scale-d
+};
+
+// Decodes a matrix descriptor of sm_90 (PTX ISA 9.7.15.5.1.2.2 "Matrix Descriptor Format"): the fields of the
+// descriptor of tcgen05 but for a swizzle of two bits. It faults as decode_smem_descriptor does.
+SmemDescriptor decode_wgmma_descriptor(uint64_t bits);
+
+// Checks what the operands alone decide. Throws Fault kProtocol or kUnsupported.
+void check_wgmma(const WgmmaOp& op);
+
+// Return the bytes of shared memory that the part of one warp reads: its 16 rows of A, and all of B.
+std::vector<ByteRange> wgmma_bytes_of_a(const WgmmaOp& op, int warp);
+std::vector<ByteRange> wgmma_bytes_of_b(const WgmmaOp& op);
+
+struct MatrixCell {
+  int row, column;
+};
+MatrixCell wgmma_d_cell(int warp, int lane, int i);
+MatrixCell wgmma_a_cell(int warp, int lane, int j);  // of the low half of the register
+
+// Reads A (64 x 16) or B (n x 16) as numbers, a row after the other, with the sign that the operation gives
+// them. Throws Fault kPoison or kBounds.
+void read_wgmma_a(const WgmmaOp& op, const Bytes& smem, float* a);
+void read_wgmma_b(const WgmmaOp& op, const Bytes& smem, float* b);
+float wgmma_element(const WgmmaOp& op, uint16_t bits, bool of_b);
+
+}  // namespace sim

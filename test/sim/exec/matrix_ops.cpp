@@ -1,0 +1,81 @@
+// matrix_ops.cpp -- ldmatrix and stmatrix: one, two or four matrices of 8 x 8 elements of 16 bits between
+// shared memory and the registers of a warp. Lane 8 * j + r gives the address of row r of matrix j, 16 bytes;
+// register j of lane l holds elements 2 * (l % 4) (low half) and 2 * (l % 4) + 1 of row l / 4 of matrix j or,
+// with .trans, of its column l / 4 (PTX ISA 9.7.14.5.15 and 9.7.14.5.16).
+#include <cstring>
+
+#include "sim/exec/handlers.h"
+#include "sim/exec/machine.h"
+#include "sim/exec/tmem_ops.h"
+
+namespace sim::op {
+namespace {
+
+constexpr uint32_t kRows = 8, kRowBytes = 16;
+
+using Matrix = uint16_t[kRows][kRows];
+
+const Value& element(const Operand& operand, uint32_t i) {
+  return operand.kind == Operand::Kind::kVector ? operand.items[i] : operand.value;
+}
+
+void check_registers(const Inst& inst, const Operand& registers) {
+  const size_t given = registers.kind == Operand::Kind::kVector ? registers.items.size() : 1;
+  if (inst.repeat != given)
+    throw Fault(FaultKind::kUnsupported,
+                std::to_string(given) + " registers for " + std::to_string(int(inst.repeat)) + " matrices");
+}
+
+// Returns the address of a row, which has to lie in shared memory. Lanes beyond the rows give none.
+uint64_t row_address(const Exec& x, const Inst& inst, const Operand& operand, uint32_t lane) {
+  const uint64_t address = x.address(operand, lane);
+  if (x.shared_of(inst.space, address, kRowBytes).cta != &x.cta)
+    throw Fault(FaultKind::kBounds, "a row of a matrix in the shared memory of another CTA");
+  return address;
+}
+
+// Visits the halves of every lane: visit(lane, half, row, column).
+template <class Visit>
+void for_halves(const Inst& inst, Visit&& visit) {
+  const bool transposed = inst.has(Q::kTrans);
+  for (uint32_t lane = 0; lane < 32; ++lane)
+    for (uint32_t half = 0; half < 2; ++half) {
+      const uint32_t along = 2 * (lane % 4) + half, across = lane / 4;
+      visit(lane, half, transposed ? along : across, transposed ? across : along);
+    }
+}
+
+}  // namespace
+
+void ldmatrix(Exec& x, const Inst& inst) {
+  if (!whole_warp(x)) return;
+  check_registers(inst, inst.operands[0]);
+  Matrix matrices[4];
+  for (uint32_t lane = 0; lane < kRows * inst.repeat; ++lane)
+    x.load(inst.space, row_address(x, inst, inst.operands[1], lane), lane,
+           matrices[lane / kRows][lane % kRows], kRowBytes);
+  for (uint32_t j = 0; j < inst.repeat; ++j) {
+    uint32_t values[32] = {};
+    for_halves(inst, [&](uint32_t lane, uint32_t half, uint32_t row, uint32_t column) {
+      values[lane] |= uint32_t(matrices[j][row][column]) << (16 * half);
+    });
+    for (uint32_t lane = 0; lane < 32; ++lane) x.write(element(inst.operands[0], j), lane, values[lane]);
+  }
+}
+
+void stmatrix(Exec& x, const Inst& inst) {
+  if (!whole_warp(x)) return;
+  check_registers(inst, inst.operands[1]);
+  Matrix matrices[4];
+  for (uint32_t j = 0; j < inst.repeat; ++j) {
+    const Value& from = element(inst.operands[1], j);
+    for_halves(inst, [&](uint32_t lane, uint32_t half, uint32_t row, uint32_t column) {
+      matrices[j][row][column] = uint16_t(x.source(from, lane) >> (16 * half));
+    });
+  }
+  for (uint32_t lane = 0; lane < kRows * inst.repeat; ++lane)
+    x.store(inst.space, row_address(x, inst, inst.operands[0], lane), lane,
+            matrices[lane / kRows][lane % kRows], kRowBytes);
+}
+
+}  // namespace sim::op

@@ -1,0 +1,167 @@
+// select_sm90_test.cpp -- the choice of a kernel instance for compute capability 9.0, and what its instances
+// keep to.
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bench/sensitivity.h"
+#include "host/select_instance.h"
+#include "shapes.h"
+#include "support/catch.hpp"
+
+using dualgemm_test::kH100;
+using namespace dualgemm;
+
+namespace {
+
+constexpr InstanceKind kPlain{Arch::kSm90, CType::kFp16};
+
+// Calls look_at(shape) for shapes of models in use, with the few rows of decoding in small steps.
+template <class LookAt>
+void for_each_shape(const LookAt& look_at) {
+  bench::for_each_shape(look_at);
+  for (const int32_t k : {2048, 4096, 7168})
+    for (const int32_t n : {192, 1024, 2048, 4096, 7168, 14336})
+      for (const int32_t m : {4, 8, 12, 24, 32, 48}) look_at(Shape{m, n, k});
+}
+
+constexpr Allowed kRoom{.expanded_a = true};
+
+const Instance& chosen(const Shape& shape, InstanceKind kind = kPlain, Allowed allowed = {}) {
+  const int32_t index = select_instance(kind, shape, kH100, allowed);
+  REQUIRE(index >= 0);
+  CHECK(is_kind(instance(index), kind));
+  return instance(index);
+}
+
+}  // namespace
+
+TEST_CASE("on 9.0 every instance is chosen for something", "[host][select_instance]") {
+  std::set<std::string> seen;
+  for_each_shape([&](const Shape& shape) {
+    seen.insert(chosen(shape).name);
+    seen.insert(chosen(shape, kPlain, kRoom).name);
+  });
+  for (const Instance& instance : instances(Arch::kSm90)) {
+    if (!is_kind(instance, kPlain)) continue;
+    INFO(instance.name);
+    CHECK(seen.count(instance.name) == 1);
+  }
+}
+
+TEST_CASE("on 9.0 the tile follows the rows", "[host][select_instance]") {
+  for (const int32_t k : {2048, 4096, 7168})
+    for (const int32_t n : {1024, 2048, 4096, 7168, 14336}) {
+      int32_t before = 0;
+      for (const int32_t m : {1, 8, 16, 32, 64, 128, 4096}) {
+        const Instance& instance = chosen({m, n, k});
+        INFO(m << " x " << n << " x " << k << ": " << instance.name);
+        // More rows get no smaller tile. Where there are columns for all SMs, up to 64 of them lie in one
+        // tile or two. None is larger than four times what they need.
+        CHECK(instance.plan.tile.m >= before);
+        if (m <= 64 && n >= 4096) CHECK(2 * instance.plan.tile.m >= m);
+        CHECK((instance.plan.tile.m <= 16 || instance.plan.tile.m <= 4 * m));
+        before = instance.plan.tile.m;
+      }
+    }
+}
+
+TEST_CASE("on 9.0 A is expanded by a pass where there is room for it and there are many rows",
+          "[host][select_instance]") {
+  for (const int32_t k : {2048, 4096, 7168})
+    for (const int32_t n : {1024, 2048, 4096, 7168, 14336}) {
+      INFO("N = " << n << ", K = " << k);
+      CHECK(chosen({4096, n, k}, kPlain, kRoom).plan.expanded_a());
+      for (const int32_t m : {1, 16, 64, 512, 4096}) CHECK(!chosen({m, n, k}).plan.expanded_a());
+      for (const int32_t m : {1, 16}) CHECK(!chosen({m, n, k}, kPlain, kRoom).plan.expanded_a());
+    }
+}
+
+TEST_CASE("on 9.0 K is split where there are fewer tiles than SMs", "[host][select_instance]") {
+  CHECK(chosen({1, 2048, 7168}).plan.tile.split_k > 1);
+  CHECK(chosen({16, 512, 7168}).plan.tile.split_k > 1);
+  CHECK(chosen({64, 2048, 7168}).plan.tile.split_k > 1);
+  CHECK(chosen({1, 14336, 4096}).plan.tile.split_k == 1);
+  CHECK(chosen({4096, 4096, 4096}).plan.tile.split_k == 1);
+}
+
+TEST_CASE("on 9.0 every output, epilogue and grouping has an instance for any number of rows",
+          "[host][select_instance]") {
+  for (const CType c_type : {CType::kBf16, CType::kFp16, CType::kFp32, CType::kNvfp4, CType::kFp8})
+    for (const bool general : {false, true}) {
+      if (!general && c_type != CType::kBf16 && c_type != CType::kFp16) continue;
+      for (const bool grouped : {false, true})
+        for (const int32_t m : {1, 100, 5000}) {
+          const InstanceKind kind{Arch::kSm90, c_type, general};
+          CHECK(chosen({m, 4096, 4096, 8, grouped}, kind).plan.tile.grouped == grouped);
+        }
+    }
+}
+
+// What an H200's faster memory would choose differently costs little, and so does a constant at either end of
+// what its sources allow.
+TEST_CASE("on 9.0 the choice hardly depends on where a constant lies", "[host][select_instance]") {
+  const auto regret = [](const CostConstants& constants) {
+    bench::Regret all{};
+    for_each_shape([&](const Shape& shape) {
+      const Instance& choice = chosen(shape);
+      double fastest = std::numeric_limits<double>::infinity(), own = 0;
+      for (const auto& [other, index] : instances_of(kPlain, shape.grouped)) {
+        Cost cost;
+        if (other->plan.expanded_a() || !cost_of(*other, shape, kH100, &cost, constants)) continue;
+        fastest = std::min(fastest, cost.total_us);
+        if (other == &choice) own = cost.total_us;
+      }
+      ++all.shapes;
+      all.close += own <= fastest * (1.02 + 1e-12);
+      all.worst = std::max(all.worst, own / fastest - 1);
+    });
+    return all;
+  };
+  const auto check = [&](const std::string& what, const CostConstants& constants, double close,
+                         double worst) {
+    const bench::Regret all = regret(constants);
+    INFO(what << ": " << all.close << " of " << all.shapes << " within 2 %, the worst " << 100 * all.worst
+              << " % slower");
+    CHECK(all.close >= close * all.shapes);
+    CHECK(all.worst < worst);
+  };
+  check("H100", kH100Costs, 1, 0.02 + 1e-9);
+  check("H200", kH200Costs, 0.9, 0.25);  // chosen, not derived, as those below
+  for (const CostRange& range : cost_table(Arch::kSm90).ranges)
+    for (const double value : {range.low, range.high}) {
+      CostConstants constants = kH100Costs;
+      constants.*range.constant = value;
+      check(range.name, constants, 0.8, 0.3);
+    }
+}
+
+TEST_CASE("on 9.0 every instance keeps to its static budget", "[host][select_instance]") {
+  int32_t count = 0;
+  for (const Instance& instance : instances(Arch::kSm90)) {
+    const Plan& plan = instance.plan;
+    INFO(instance.name);
+    ++count;
+    // Of the 228 KiB of an SM each CTA takes 1 KiB for the system, and has at most 227.
+    CHECK(instance.smem_bytes + 1024 <= 228 * 1024 / plan.ctas_per_sm);
+    CHECK(instance.smem_bytes <= 232448);
+    // A stage of a CTA has rows of tile.k / 2 bytes for B1 and B2, and for A if this comes packed; A is
+    // there, or there once more, in fp16.
+    const int32_t rows_of_a = plan.expanded_a() ? 0 : plan.tile.m;
+    const int32_t stage = (rows_of_a + 2 * plan.tile.n) * plan.tile.k / 2;
+    CHECK(plan.operands.stage_bytes == stage);
+    CHECK(instance.smem_bytes >= plan.operands.stages * stage + plan.expand.stages * plan.expand.stage_bytes);
+    CHECK(plan.operands.stages >= 2);
+    // 64 K registers of an SM.
+    CHECK(plan.ctas_per_sm * plan.threads * plan.registers.launch <= 65536);
+    CHECK(plan.threads % 128 == 0);
+    CHECK(plan.threads * plan.ctas_per_sm <= 2048);
+    CHECK(plan.tmem.allocated == 0);
+    CHECK(plan.mma.cta_group == 1);
+    CHECK(plan.cluster_size() <= 8);  // the largest portable cluster
+  }
+  CHECK(count > 0);
+}
