@@ -49,13 +49,17 @@ __global__ void __cluster_dims__(2, 1, 1) remote_arrive_kernel(uint32_t* out) {
     if constexpr (d != RemoteArrive::kNoInitFence) fence_mbarrier_init_release_cluster();
   }
   __syncwarp();
-  cluster_arrive_relaxed();
-  cluster_wait_acquire();
+  if constexpr (d != RemoteArrive::kNoBarrier) {
+    cluster_arrive_relaxed();
+    cluster_wait_acquire();
+  }
   if (threadIdx.x != 0) return;
   if (cluster_ctarank() == 1) {
     store_cluster(shared_of(&word, 0), 1000);
     const uint32_t theirs = shared_of(&full, 0);
     if constexpr (d == RemoteArrive::kDefaultScope) mbarrier_arrive_cluster_default(theirs);
+    else if constexpr (d == RemoteArrive::kRelaxedArrival)
+      asm volatile("mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0];" ::"r"(theirs) : "memory");
     else if constexpr (d == RemoteArrive::kLocalForm)
       asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(theirs) : "memory");
     else mbarrier_arrive_cluster(theirs);

@@ -183,6 +183,8 @@ LaunchStats launch(const Module& module, const std::string& name, const LaunchCo
   policy.start();
   Grid grid(machine, *kernel, checked, memory, parameters.base(), policy, options.observer);
   grid.shared_shift = shared_shift(policy);
+  grid.go_on = options.go_on && options.observer != nullptr;
+  grid.elect_lowest = options.elect_lowest;
   run(grid, options.work);
   return grid.stats;
 }

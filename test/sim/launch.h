@@ -52,6 +52,10 @@ struct LaunchOptions {
   Observer* observer = nullptr;  // null: nobody watches
   uint64_t work = 0;             // HostWork::id of this launch, 0 without the runtime
   Machine machine = kB200;
+  // When true, a fault of one instruction or operation is told to the observer, which has to be there, and the
+  // grid goes on: what has no value is zero, and what cannot be done is left out.
+  bool go_on = false;
+  bool elect_lowest = false;  // elect.sync elects the lowest lane, whatever the policy says
 };
 
 // Runs the grid to completion. args[i] points at the value of parameter i. Throws Fault with the site in its

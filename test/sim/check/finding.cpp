@@ -1,8 +1,9 @@
 // finding.cpp -- the rules of all checkers under their names.
 #include "sim/check/finding.h"
 
-#include <algorithm>
 #include <stdexcept>
+#include <string_view>
+#include <unordered_map>
 
 namespace sim {
 
@@ -17,11 +18,14 @@ const std::vector<const Rule*>& all_rules() {
 }
 
 const Rule& rule(const char* id) {
-  const auto& all = all_rules();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const Rule* r) { return std::string(r->id) == id; });
-  if (found == all.end()) throw std::logic_error(std::string("no rule is called ") + id);
-  return **found;
+  static const auto by_id = [] {
+    std::unordered_map<std::string_view, const Rule*> out;
+    for (const Rule* one : all_rules()) out[one->id] = one;
+    return out;
+  }();
+  const auto found = by_id.find(id);
+  if (found == by_id.end()) throw std::logic_error(std::string("no rule is called ") + id);
+  return *found->second;
 }
 
 }  // namespace sim

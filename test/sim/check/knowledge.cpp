@@ -28,6 +28,7 @@ void Knowledge::acquire(const Knowledge& released) {
   tensormap_ready.join(released.tensormap_ready);
   for (const auto& [address, clock] : released.tensormap) tensormap_at(address).join(clock);
   any_scope.join(released.any_scope);
+  narrow.join(released.narrow);
   meets.join(released.meets);
   acquire_relaxed(released);
 }
@@ -35,12 +36,15 @@ void Knowledge::acquire(const Knowledge& released) {
 void Knowledge::acquire_relaxed(const Knowledge& released) {
   tensor_edge.join(released.tensor_edge);
   inits.join(released.inits);
+  inits_unfenced.join(released.inits_unfenced);
   cause.join(released.cause);
 }
 
-void Knowledge::acquire_narrow(const Knowledge& released) {
+void Knowledge::acquire_narrow(const Knowledge& released, bool reported) {
   any_scope.join(released.happens_before);
   any_scope.join(released.any_scope);
+  narrow.join(released.narrow);
+  if (reported) narrow.join(released.happens_before);
   acquire_relaxed(released);
 }
 
@@ -71,7 +75,7 @@ bool Knowledge::same(const Knowledge& o) const {
          std::equal(tensormap.begin(), tensormap.end(), o.tensormap.begin(), o.tensormap.end(), alike) &&
          async_ready.same(o.async_ready) && tensormap_ready.same(o.tensormap_ready) &&
          tensor.same(o.tensor) && tensor_edge.same(o.tensor_edge) && inits.same(o.inits) &&
-         any_scope.same(o.any_scope) && meets.same(o.meets) && cause.same(o.cause) && parked == o.parked &&
+         inits_unfenced.same(o.inits_unfenced) && narrow.same(o.narrow) && any_scope.same(o.any_scope) && meets.same(o.meets) && cause.same(o.cause) && parked == o.parked &&
          offered == o.offered;
 }
 

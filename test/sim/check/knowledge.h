@@ -28,8 +28,10 @@ struct Knowledge {
   // after_thread_sync moves the latter to the former.
   VectorClock tensor, tensor_edge;
   VectorClock inits;  // mbarrier.init that fence.mbarrier_init has followed, own or received
+  VectorClock inits_unfenced;  // those that only a relaxed arrival at the cluster barrier has followed
   // These are what would be known if scopes did not matter, and if elect, shfl and vote ordered memory.
   VectorClock any_scope, meets;
+  VectorClock narrow;  // the part of any_scope of which it was reported that the scope is too small
   // This is what must have happened for this thread to be here, over edges of any strength. It says nothing
   // of memory except for tcgen05.ld and .st that were waited for.
   VectorClock cause;
@@ -45,8 +47,8 @@ struct Knowledge {
   void acquire(const Knowledge& released);
   // Adds only what travels with relaxed operations: the order of tcgen05 fences, inits, causes.
   void acquire_relaxed(const Knowledge& released);
-  // Acquires through an edge whose scope leaves one of the parties out.
-  void acquire_narrow(const Knowledge& released);
+  // Acquires through an edge whose scope leaves one of the parties out; `reported` if that is a finding.
+  void acquire_narrow(const Knowledge& released, bool reported);
   void park(const Knowledge& released);
   // Returns what `lanes` of a warp release at `now`: all that they know and all that they did.
   Knowledge released(Component warp, uint32_t lanes, Time now) const;

@@ -1,5 +1,5 @@
-// machine_rules.cpp -- the rules that the machine itself keeps while it runs, one for each kind of fault that
-// ends a grid.
+// machine_rules.cpp -- the rules that the machine itself keeps while it runs: one for each kind of fault that
+// ends a grid, and those that it only remarks on.
 #include "sim/check/finding.h"
 
 namespace sim {
@@ -21,6 +21,11 @@ const std::vector<Rule> kMachineRules = {
     {"machine-launch", Severity::kError, Evidence::kDoc,
      "CUDA C++ Programming Guide, execution configuration and compute capabilities",
      "Grid, block, cluster and shared memory stay inside the limits of the kernel and of the machine."},
+    {"tmem-lane-bits", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 9.7.16.2.3.1 Access restrictions",
+     "The lane in the address of tcgen05.ld or .st is one of the quarter that the warp may access; hardware "
+     "takes the quarter from the number of the warp."},
+    {"setmaxnreg-warpgroup", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 9.7.20.5 setmaxnreg",
+     "The warps of a warpgroup execute the same setmaxnreg."},
     {"machine-unsupported", Severity::kError, Evidence::kAssumed, "tool: a limit of the simulator",
      "The simulator refuses what it does not know; the program was not judged any further."},
 };

@@ -68,7 +68,7 @@ const std::vector<Rule> kProtocolRules = {
      "before it: same matrix, same bytes, and no MMA on the tensor core in between that drops it."},
     {"tcgen05-uncommitted", kE, Evidence::kDoc, kCommit,
      "Every tcgen05.mma and tcgen05.cp is followed by a tcgen05.commit of its thread before the CTA exits."},
-    {"store-unwaited-at-exit", kE, Evidence::kDoc, "PTX ISA: cp.async.bulk.wait_group",
+    {"store-unwaited-at-exit", kS, Evidence::kProvenKernel, "PTX ISA: cp.async.bulk.wait_group",
      "A thread waits until its bulk stores have read shared memory before it exits."},
     {"barrier-mixes-red", kS, Evidence::kDoc, "PTX ISA: bar, barrier",
      "bar.red is not mixed with bar.sync or bar.arrive on one active barrier."},

@@ -122,10 +122,17 @@ void RaceChecker::flush() {
         ++end;
       if (end > i + 1) later.stride = uint8_t(std::countr_zero(a.region.bytes));
     }
-    if (!later.strong && !later.write && end == i + 1)
-      while (end < n && follows(end, 0)) ++end;
+    if (!later.strong && end == i + 1 && later.write == (a.digest != 0))
+      while (end < n && follows(end, 0) && batch_[end].digest == a.digest) ++end;
+    // Of stores side by side nobody asks what they stored.
+    later.digest = later.stride == Touch::kTogether ? a.digest : 0;
     for (size_t j = i; j < end; ++j) later.lanes |= 1u << batch_[j].thread.lane;
     touch_batch(&batch_[i], end - i, later, *knowledge);
+    if (later.same_stores()) {
+      const uint64_t from = a.region.address;
+      hits_ = {{later, {"warp-same-write", Lack::kInstruction}, from, from + a.region.bytes, {}}};
+      report_hits(later, a.region, *knowledge);
+    }
     i = end;
   }
   if (later.strong)
@@ -197,8 +204,9 @@ void RaceChecker::touch(const Touch& later, const Region& region, const Knowledg
   if (!hits_.empty()) report_hits(later, region, knowledge);
 }
 
-void RaceChecker::touch_line(Line& line, const Touch& later, const Region& region, const Knowledge& knowledge,
+void RaceChecker::touch_line(Line& line, const Touch& touch, const Region& region, const Knowledge& knowledge,
                              uint64_t base) {
+  Touch later = touch;
   const uint64_t step = region.memory == Memory::kTensor ? 0 : 1;
   for (const Touch& earlier : line) {
     const LineMask common = earlier.mask & later.mask;
@@ -211,6 +219,8 @@ void RaceChecker::touch_line(Line& line, const Touch& later, const Region& regio
           common);
   }
   if (later.write) {
+    for (const Touch& earlier : line)
+      if (stores_the_same(earlier, later)) later.lanes |= earlier.lanes;
     for (Touch& earlier : line) earlier.mask = earlier.mask.without(later.mask);
     std::erase_if(line, [](const Touch& earlier) { return !earlier.mask.any(); });
   } else if (!line.empty()) {
@@ -363,7 +373,8 @@ void RaceChecker::issue(const AsyncIssue& issue) {
   for (const AsyncIssue::Signal& s : issue.barriers) {
     BarrierState* b = state_.barrier(s.barrier);
     op.signals.push_back({s.barrier, b == nullptr ? 0 : b->id, s.bytes, 0, false});
-    if (b != nullptr) check_init(*b, s.barrier, {issue.thread, op.mask, op.id, op.inst}, knowledge);
+    if (b != nullptr)
+      check_init(*b, s.barrier, {issue.thread, op.mask, op.id, op.inst}, knowledge, !op.generic());
   }
   for (const Region& r : issue.writes)
     if (r.memory == Memory::kTensor) {
@@ -430,7 +441,7 @@ void RaceChecker::publish(const Access& a) {
     const Publication& publication = at->second;
     state_.update(w, lane, [&](Knowledge& knowledge, uint32_t) {
       if (!scopes_meet(state_, publication.cta, publication.scope, a.thread.cta, scope))
-        knowledge.acquire_narrow(publication.by_release);
+        knowledge.acquire_narrow(publication.by_release, false);
       else if (acquires(a.order)) knowledge.acquire(publication.by_release);
       else knowledge.park(publication.by_release);
     });

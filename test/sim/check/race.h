@@ -37,7 +37,7 @@ class RaceChecker : public Observer, public Clocks {
   void flush();
   void touch_batch(const Access* first, size_t count, Touch touch, const Knowledge& knowledge);
   void touch(const Touch& later, const Region& region, const Knowledge& knowledge);
-  void touch_line(Line& line, const Touch& later, const Region& region, const Knowledge& knowledge,
+  void touch_line(Line& line, const Touch& touch, const Region& region, const Knowledge& knowledge,
                   uint64_t base);
   void touch_runs(const Touch& later, const std::vector<Region>& regions, const Knowledge& knowledge);
   void touch_run(const Runs& run, const Region& region, const Knowledge& knowledge);
@@ -50,8 +50,8 @@ class RaceChecker : public Observer, public Clocks {
   // race_mbarrier.cpp
   void mbarrier(const SyncEvent& e);
   void mbarrier_init(const SyncEvent& e);
-  void check_init(const BarrierState& b, const MbarrierRef& ref, const Site& site,
-                  const Knowledge& knowledge);
+  void check_init(BarrierState& b, const MbarrierRef& ref, const Site& site, const Knowledge& knowledge,
+                  bool asynchronous);
   void mbarrier_arrive(const SyncEvent& e, BarrierState& b);
   void mbarrier_complete_tx(const SyncEvent& e, BarrierState& b);
   void mbarrier_wait(const SyncEvent& e, BarrierState& b);

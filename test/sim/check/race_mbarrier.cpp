@@ -22,7 +22,8 @@ void RaceChecker::mbarrier(const SyncEvent& e) {
     f.missing = kStart;
     return report(std::move(f), nullptr, e.inst);
   }
-  if (e.async_id == 0) check_init(*b, e.mbarrier, site_of(e), *state_.warp(e.thread).knows[e.thread.lane]);
+  if (e.async_id == 0)
+    check_init(*b, e.mbarrier, site_of(e), *state_.warp(e.thread).knows[e.thread.lane], false);
   switch (e.kind) {
     case Kind::kMbarrierInval: state_.barriers.erase({e.mbarrier.cta, e.mbarrier.offset}); return;
     case Kind::kMbarrierArrive:
@@ -58,25 +59,43 @@ void RaceChecker::mbarrier_init(const SyncEvent& e) {
   touch(later, object, *w.knows[e.thread.lane]);
 }
 
-void RaceChecker::check_init(const BarrierState& b, const MbarrierRef& ref, const Site& site,
-                             const Knowledge& knowledge) {
+// The initialisation is an ordinary write. A thread sees it across any edge of its memory order; the
+// asynchronous proxy, which counts bytes and arrivals there, only across a fence.
+void RaceChecker::check_init(BarrierState& b, const MbarrierRef& ref, const Site& site,
+                             const Knowledge& knowledge, bool asynchronous) {
   const Component initialiser = threads_of(b.init_thread);
   const uint32_t lane = 1u << b.init_thread.lane;
-  if (site.thread.cta == b.init_thread.cta && site.thread.warp == b.init_thread.warp &&
-      site.thread.lane == b.init_thread.lane)
-    return;
-  if (knowledge.happens_before.knows(initialiser, lane, b.init) ||
-      knowledge.inits.knows(initialiser, lane, b.init))
-    return;
+  const auto knows = [&](const VectorClock& clock) { return clock.knows(initialiser, lane, b.init); };
+  const bool own = site.thread.cta == b.init_thread.cta && site.thread.warp == b.init_thread.warp &&
+                   site.thread.lane == b.init_thread.lane;
+  const bool seen = own || knows(knowledge.happens_before) || knows(knowledge.inits);
+  asynchronous = asynchronous && !b.used_by_async_proxy;
+  b.used_by_async_proxy = b.used_by_async_proxy || asynchronous;
   Finding f;
-  f.rule = &rule("mbarrier-init-order");
-  f.summary = "an mbarrier is used by a thread that need not see its initialisation";
+  if (seen) {
+    const auto fenced = [&] {
+      return knows(knowledge.inits) || knows(knowledge.fenced_shared) ||
+             std::any_of(knowledge.fenced_cta.begin(), knowledge.fenced_cta.end(),
+                         [&](const auto& entry) { return entry.first == ref.cta && knows(entry.second); });
+    };
+    if (!asynchronous || fenced()) return;
+    f.rule = &rule("mbarrier-init-fence");
+    f.summary = "an asynchronous operation uses an mbarrier whose initialisation no fence has followed";
+  } else if (knows(knowledge.inits_unfenced)) {
+    f.rule = &rule("mbarrier-init-fence");
+    f.summary = "an mbarrier is used whose initialisation only a relaxed arrival at the cluster barrier follows";
+  } else {
+    f.rule = &rule("mbarrier-init-order");
+    f.summary = "an mbarrier is used by a thread that need not see its initialisation";
+  }
   f.later = site;
   f.has_earlier = true;
   f.earlier = {b.init_thread, lane, 0, b.init_inst};
   f.has_mbarrier = true;
   f.mbarrier = ref;
-  f.missing = site.thread.cta == b.init_thread.cta
+  f.missing = f.rule->severity == Severity::kStrict
+                  ? "fence.mbarrier_init.release.cluster after mbarrier.init, by its thread"
+              : site.thread.cta == b.init_thread.cta
                   ? "a barrier of the CTA between mbarrier.init and the use"
                   : "a cluster barrier between mbarrier.init and the use, with release, "
                     "or relaxed after fence.mbarrier_init.release.cluster by the thread that initialised";
@@ -166,8 +185,8 @@ void RaceChecker::mbarrier_wait(const SyncEvent& e, BarrierState& b) {
     if (wide) learned.acquire(b.complete.remote);
     state_.update(w, lanes_of(e), [&](Knowledge& knowledge, uint32_t) {
       relaxed ? knowledge.park(learned) : knowledge.acquire(learned);
-      if (!wide) knowledge.acquire_narrow(b.complete.remote);
-      knowledge.acquire_narrow(b.complete.narrow);
+      if (!wide) knowledge.acquire_narrow(b.complete.remote, true);
+      knowledge.acquire_narrow(b.complete.narrow, true);
     });
     waited_ = {before, w.knows[e.thread.lane], seen};
   }

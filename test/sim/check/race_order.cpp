@@ -17,6 +17,13 @@ uint64_t cta_of(Component warp) { return thread_of(warp, 0).cta; }
 bool knows_lanes(const VectorClock& clock, const Touch& earlier, const Touch& later, bool program_order) {
   if (clock.knows(earlier.warp, earlier.lanes, earlier.time)) return true;
   const bool same_warp = earlier.warp == later.warp && program_order;
+  if (earlier.same_stores()) {
+    // Whoever knows of one of the stores finds these bytes; that there are several was reported with them.
+    if (same_warp && (later.lanes & ~earlier.lanes) == 0) return true;
+    for (uint32_t rest = earlier.lanes; rest != 0; rest &= rest - 1)
+      if (clock.knows(earlier.warp, rest & -rest, earlier.time)) return true;
+    return false;
+  }
   if (same_warp && earlier.same_pattern(later) &&
       (earlier.stride != Touch::kTogether || (earlier.lanes & (earlier.lanes - 1)) == 0))
     return true;
@@ -135,12 +142,13 @@ Verdict unordered(const RaceState& state, const Touch& earlier, const Touch& lat
   const bool synchronous = earlier.operation == nullptr && later.operation == nullptr;
   if (synchronous) {
     if (morally_strong(state, earlier, later)) return {};
-    if (earlier.warp == later.warp && earlier.time == later.time)
+    if (earlier.warp == later.warp && (earlier.time == later.time || stores_the_same(earlier, later)))
       return {"warp-same-write", Lack::kInstruction};
   }
   if (known(knowledge.meets, earlier, later, region, true)) return {"warp-meet-order", Lack::kMeet};
   if (known(knowledge.any_scope, earlier, later, region, true)) {
     if (!synchronous) return {};  // the scope was reported where the wait was
+    if (known(knowledge.narrow, earlier, later, region, true)) return {"scope-mismatch", Lack::kScope};
     return {"race-data", Lack::kScope};
   }
   if (knowledge.parked && known(knowledge.parked->happens_before, earlier, later, region, true)) {
@@ -155,6 +163,11 @@ Verdict unordered(const RaceState& state, const Touch& earlier, const Touch& lat
 }
 
 }  // namespace
+
+bool stores_the_same(const Touch& earlier, const Touch& later) {
+  return earlier.digest != 0 && earlier.digest == later.digest && earlier.warp == later.warp &&
+         earlier.mask == later.mask && earlier.work == later.work;
+}
 
 bool scopes_meet(const RaceState& state, uint64_t cta_a, Scope a, uint64_t cta_b, Scope b) {
   if (cta_a == cta_b) return true;

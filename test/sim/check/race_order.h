@@ -40,6 +40,9 @@ struct Verdict {
 Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, const Knowledge& knowledge,
               const Region& region);
 
+// True for stores of the same bytes to the same place by lanes of one warp.
+bool stores_the_same(const Touch& earlier, const Touch& later);
+
 // True when the scopes of both parties include the other.
 bool scopes_meet(const RaceState& state, uint64_t cta_a, Scope a, uint64_t cta_b, Scope b);
 

@@ -153,6 +153,7 @@ void RaceChecker::report_hits(const Touch& later, const Region& region, const Kn
   for (const Hit& hit : hits_) {
     Finding f;
     f.rule = &rule(hit.verdict.rule);
+    if (reported_.contains({f.rule, hit.earlier.inst, later.inst})) continue;
     const bool tensor = region.memory == Memory::kTensor;
     const std::string who = name(later, state_.host, tensor);
     const std::string other = name(hit.earlier, state_.host, tensor);

@@ -95,6 +95,7 @@ struct BarrierState {
   Thread init_thread;
   const Inst* init_inst = nullptr;
   Time init = 0;
+  bool used_by_async_proxy = false;
   std::map<uint64_t, Arrivals> open;  // by phase
   Arrivals complete;                  // of every phase a wait has seen
 };

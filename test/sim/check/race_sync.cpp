@@ -90,9 +90,10 @@ void RaceChecker::barrier_arrive(const SyncEvent& e, Knowledge& record) {
   WarpState& w = state_.warp(e.thread);
   const uint32_t lanes = lanes_of(e);
   state_.update(w, lanes, [&](Knowledge& knowledge, uint32_t group) {
-    record.acquire(e.order == Order::kRelaxed
-                       ? knowledge.released_relaxed(Scope::kCluster, w.threads, group, state_.now)
-                       : knowledge.released(w.threads, group, state_.now));
+    if (e.order != Order::kRelaxed) return record.acquire(knowledge.released(w.threads, group, state_.now));
+    record.acquire(knowledge.released_relaxed(Scope::kCluster, w.threads, group, state_.now));
+    record.inits_unfenced.join(knowledge.happens_before);
+    record.inits_unfenced.raise(w.threads, group, state_.now);
   });
 }
 
@@ -259,12 +260,12 @@ void RaceChecker::tensor_memory(const SyncEvent& e) {
     report(std::move(f), load == nullptr ? nullptr : load->inst, e.inst);
     return;
   }
-  // Allocation and its end take hold of whole columns. A pair does it in one act, reported by the CTA that
-  // came last; in the other CTA it is the act of the warp with the same number.
-  const Thread owner{e.cta, e.thread.warp, e.thread.lane};
+  // Allocation and its end take hold of whole columns. A pair does it in one act, when a warp of each CTA has
+  // come: what either knows, the act follows.
+  const Thread owner = e.partner && e.partner->cta == e.cta ? *e.partner : e.thread;
   Knowledge knowledge = *w.knows[e.thread.lane];
-  if (e.cta != e.thread.cta) {
-    const Knowledge& theirs = state_.knowledge(owner);
+  if (e.partner) {
+    const Knowledge& theirs = state_.knowledge(*e.partner);
     knowledge.acquire(theirs);
     knowledge.tensor.join(theirs.tensor);
   }
@@ -308,13 +309,16 @@ void RaceChecker::leave_cta(const SyncEvent& e) {
     for (const Touch& earlier : touches) {
       // This is alloc or dealloc, perhaps of the pair.
       if (earlier.operation == nullptr && memory == Memory::kTensor) continue;
+      // A store that its thread did not wait for is a finding of its own: store-unwaited-at-exit.
+      if (earlier.operation != nullptr && earlier.operation->sources != 0) continue;
       const bool remote = thread_of(earlier.warp, 0).cta != index;
       const bool over =
           earlier.operation != nullptr
               ? earlier.operation->known(cta.at_exit.happens_before, earlier.write, region) ||
                     earlier.operation->known(cta.at_exit.tensor, earlier.write, region) ||
                     earlier.operation->known(cta.at_exit.any_scope, earlier.write, region)
-              : !remote || cta.at_exit.happens_before.knows(earlier.warp, earlier.lanes, earlier.time);
+              : !remote || cta.at_exit.happens_before.knows(earlier.warp, earlier.lanes, earlier.time) ||
+                    cta.at_exit.narrow.knows(earlier.warp, earlier.lanes, earlier.time);
       if (over) continue;
       hits_.clear();
       const uint64_t from = memory == Memory::kTensor ? line : region.address + earlier.mask.first();

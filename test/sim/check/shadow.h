@@ -44,11 +44,16 @@ struct Touch {
   uint32_t work = 0;  // host work it belongs to
   uint8_t lane0 = 0, stride = kTogether;
   int16_t origin = 0;
+  uint64_t digest = 0;  // of a store, as in Access
   bool write = false, strong = false, atomic = false;
   Proxy proxy = Proxy::kGeneric;
   Scope scope = Scope::kCta;
   bool host = false;  // work of the host, no thread
   LineMask bytes_of(uint32_t lane) const;
+  // True for several lanes that stored the same bytes to the same place: it does not matter whose came last.
+  bool same_stores() const {
+    return write && digest != 0 && stride == kTogether && (lanes & (lanes - 1)) != 0;
+  }
   bool same_pattern(const Touch& o) const {
     return lane0 == o.lane0 && stride == o.stride && lanes == o.lanes && origin == o.origin;
   }

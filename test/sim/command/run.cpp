@@ -61,6 +61,8 @@ void set_or_clear(const char* name, const std::string& value) {
   set_or_clear("SIM_TRACE", options.trace);
   set_or_clear("SIM_NAMES", options.names);
   set_or_clear("SIM_JSON", report);
+  set_or_clear("SIM_CONTINUE", options.go_on ? "1" : "");
+  set_or_clear("SIM_ELECT_LOWEST", options.elect_lowest ? "1" : "");
   set_or_clear("SIM_QUIET", "1");
   if (options.quiet) {
     const int nowhere = open("/dev/null", O_WRONLY);

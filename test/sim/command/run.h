@@ -18,6 +18,7 @@ struct RunOptions {
   std::string checks, names, trace;
   double timeout = 0;  // seconds, 0: none
   bool quiet = false;  // the program's own output is dropped
+  bool go_on = false, elect_lowest = false;  // as in sim::JudgeOptions
 };
 
 struct RunResult {

@@ -154,9 +154,6 @@ Cell ld_cell(LdShape shape, int repeat, uint32_t taddr, int warp_in_cta, int thr
   constexpr uint32_t kRankBit = 0x80;
   if (lane_field >= 2 * kRankBit)
     throw Fault(FaultKind::kBounds, at("tcgen05.ld/st", taddr) + ": the lane is outside tensor memory");
-  if (static_cast<int>(lane_field % kRankBit / 32) != quarter)
-    protocol(at("tcgen05.ld/st", taddr) + ": warp " + std::to_string(warp_in_cta) + " may access lanes " +
-             std::to_string(32 * quarter) + ".." + std::to_string(32 * quarter + 31) + " only");
   const uint32_t lane_alignment = shape == LdShape::k32x32b ? 32 : 16;
   if (lane_field % lane_alignment != 0)
     throw Fault(FaultKind::kMisaligned, at("tcgen05.ld/st", taddr) + ": the lane must be a multiple of " +

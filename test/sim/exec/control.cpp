@@ -32,10 +32,42 @@ std::string read_text(Exec& x, uint64_t address) {
                                     read_text(x, argument(first + 3, 8)));
 }
 
+// selp with poison among its inputs: only what is selected counts.
+void select_with_poison(Exec& x, const Inst& inst) {
+  const Value& to = inst.operands[0].value;
+  SIM_FOR_LANES(lane, x.mask) {
+    const Value& from = inst.operands[x.source(inst.operands[3].value, lane) != 0 ? 1 : 2].value;
+    if ((x.holes(from) >> lane & 1) != 0) x.poison(to, 1u << lane, from);
+    else x.write(to, lane, x.source(from, lane));
+  }
+  x.mask = 0;
+}
+
+// Where an input is poison the result is, unless it is a predicate: that decides something. The other lanes
+// go on.
+void pass_poison_on(Exec& x, const Inst& inst) {
+  const Operand& to = inst.operands[0];
+  if (inst.statement->opcode == "selp") return select_with_poison(x, inst);
+  uint32_t poisoned = 0;
+  for (uint32_t i = 0; i < inst.alu.inputs; ++i) {
+    const Value& from = inst.operands[i + 1].value;
+    const uint32_t holes = x.holes(from);
+    if (holes == 0) continue;
+    if (to.kind == Operand::Kind::kPair || to.value.bits == 1) x.source(from, uint32_t(__builtin_ctz(holes)));
+    x.poison(to.value, holes, from);
+    poisoned |= holes;
+  }
+  x.mask &= ~poisoned;
+}
+
 }  // namespace
 
 void alu(Exec& x, const Inst& inst) {
   const AluCode& code = inst.alu;
+  uint32_t holes = 0;
+  for (uint32_t i = 0; i < code.inputs; ++i) holes |= x.holes(inst.operands[i + 1].value);
+  if (holes != 0) pass_poison_on(x, inst);
+  if (x.mask == 0) return;
   uint64_t scratch[6][32];
   const uint64_t* sources[6] = {};
   uint64_t in[6], out[4];
@@ -70,14 +102,23 @@ void mov(Exec& x, const Inst& inst) {
   const Operand &to = inst.operands[0], &from = inst.operands[1];
   if (to.kind == Operand::Kind::kVector) {  // unpack: first element from the low bits
     const int part = ptx::bits(inst.type) / int(to.items.size());
-    SIM_FOR_LANES(lane, x.mask) {
+    const uint32_t holes = x.holes(from.value);
+    if (holes != 0)
+      for (const Value& item : to.items) x.poison(item, holes, from.value);
+    SIM_FOR_LANES(lane, x.mask & ~holes) {
       const uint64_t value = x.source(from.value, lane);
       for (size_t i = 0; i < to.items.size(); ++i) x.write(to.items[i], lane, value >> (int(i) * part));
     }
   } else if (from.kind == Operand::Kind::kVector) {  // pack
     const int part = ptx::bits(inst.type) / int(from.items.size());
     const uint64_t part_mask = part >= 64 ? ~uint64_t(0) : (uint64_t(1) << part) - 1;
-    SIM_FOR_LANES(lane, x.mask) {
+    uint32_t holes = 0;
+    for (const Value& item : from.items)
+      if (const uint32_t more = x.holes(item); more != 0) {
+        x.poison(to.value, more, item);
+        holes |= more;
+      }
+    SIM_FOR_LANES(lane, x.mask & ~holes) {
       uint64_t value = 0;
       for (size_t i = 0; i < from.items.size(); ++i)
         value |= (x.source(from.items[i], lane) & part_mask) << (int(i) * part);
@@ -85,6 +126,10 @@ void mov(Exec& x, const Inst& inst) {
     }
   } else {
     uint64_t scratch[32];
+    if (const uint32_t holes = x.holes(from.value); holes != 0 && to.value.bits != 1) {
+      x.poison(to.value, holes, from.value);
+      x.mask &= ~holes;
+    }
     const uint64_t* values = x.sources(from.value, scratch);
     if (x.mask == 0xFFFFFFFF && to.value.kind == Value::Kind::kRegister) {
       const uint64_t keep = to.value.bits < 64 ? (uint64_t(1) << to.value.bits) - 1 : ~uint64_t(0);
@@ -178,11 +223,21 @@ void ret(Exec& x, const Inst&) {
 }
 
 void exit(Exec& x, const Inst&) {
-  check_transfers(x.warp, "lanes exit");
+  const uint32_t lanes = x.mask;
   Warp& warp = x.warp;
+  try {
+    check_transfers(warp, "lanes exit");
+  } catch (const Fault& fault) {
+    x.outlive(fault, lanes);
+    warp.transfers.clear();
+  }
   exit_lanes(x);
-  check_wgmma_exit(warp);
-  if (warp.live == 0) check_register_requests(warp);
+  try {
+    check_wgmma_exit(warp);
+  } catch (const Fault& fault) {
+    x.outlive(fault, lanes);
+  }
+  if (warp.live == 0) check_register_requests(x);
 }
 
 void trap(Exec&, const Inst& inst) {

@@ -139,6 +139,18 @@ void Copy::piece(GlobalMemory& memory, Policy& policy) {
   if (pieces_.empty() && group) --group->pending;
 }
 
+void Copy::give_up() {
+  if (!planned_) plan(1);
+  for (const Piece& piece : pieces_)
+    for (size_t i = piece.first; i < piece.last; ++i)
+      if (Cta* cta = targets[i].barrier_cta; cta != nullptr && cta->mbarriers.contains(targets[i].barrier))
+        mbarrier_complete_tx(*cta, targets[i].barrier, int64_t(piece.end - piece.begin));
+  pieces_.clear();
+  if (!group) return;
+  if (!sources_read()) --group->unread;
+  --group->pending;
+}
+
 void Copy::footprint(AsyncIssue& facts) const {
   for_runs(sources, [&](size_t, size_t, uint64_t global, uint32_t n) {
     facts.reads.push_back(global_region(global, n, false));

@@ -79,7 +79,11 @@ void exit_lanes(Exec& x) {
   event.cta = x.cta.linear;
   x.report(event, lanes);
   if (x.warp.live == 0 && --x.cta.live_warps == 0) {
-    check_exit(x.cta);
+    try {
+      check_exit(x.cta);
+    } catch (const Fault& fault) {
+      x.outlive(fault, lanes);
+    }
     event.kind = SyncEvent::Kind::kCtaExit;
     x.report(event, lanes);
     --x.cluster.live_ctas;
@@ -110,7 +114,8 @@ std::string pending_barriers(const Cta& cta, const AsyncOp& op) {
 
 void check_exit(Cta& cta) {
   for (const auto& op : cta.cluster->pending)
-    if (op->ranks >> cta.rank & 1)
+    // A store to global memory finds its source all the same: the protocol checker remarks on it.
+    if ((op->ranks >> cta.rank & 1) != 0 && !(op->copy && op->copy->targets.empty()))
       throw Fault(FaultKind::kProtocol,
                   "the CTA exits while an asynchronous operation still uses its memory: warp " +
                       std::to_string(op->warp) + " of CTA rank " + std::to_string(op->issuer->rank) +

@@ -78,7 +78,12 @@ void move_on(Cluster& cluster, size_t index) {
   try {
     complete = step(grid, op);
   } catch (const Fault& fault) {
-    throw Fault(fault.kind(), std::string("asynchronous operation: ") + fault.what());
+    const Fault what(fault.kind(), std::string("asynchronous operation: ") + fault.what());
+    const Warp& issuer = *op.issuer->warps[op.warp];
+    if (!grid.outlives(located(what, grid, issuer, 1u << op.lane, *op.inst))) throw what;
+    if (op.copy) op.copy->give_up();
+    if (grid.observer != nullptr) grid.observer->land({AsyncLanding::Step::kComplete, op.id});
+    complete = true;
   }
   cluster.landing = nullptr;
   if (complete) cluster.pending.erase(cluster.pending.begin() + std::ptrdiff_t(index));

@@ -17,7 +17,9 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/decode/program.h"
@@ -129,11 +131,18 @@ struct TmemTransfer {
   std::function<void()> land;
 };
 
+// Says how a register came to hold poison.
+struct Poison {
+  const Inst* inst;   // that put it there
+  std::string cause;  // "register %r1, which was never written"
+};
+
 struct Warp {
   Cta* cta = nullptr;
   uint32_t index = 0, live = 0;
   std::unique_ptr<uint64_t[]> registers;  // 32 lanes a register, with a value where `written` has the lane
   std::vector<uint32_t> written;          // by register: lanes that wrote it
+  std::map<uint32_t, Poison> poisoned;    // by register: of those that were not written, what others know
   std::vector<std::unique_ptr<Fragment>> fragments;
   std::vector<std::shared_ptr<Join>> joins;  // with lanes waiting in them
   size_t turn = 0;
@@ -161,7 +170,7 @@ struct TmemRequest {  // tcgen05.alloc/dealloc of a pair: both CTAs must ask for
   enum class State : uint8_t { kNone, kAsked, kDone };
   State state = State::kNone;
   bool free = false;
-  uint32_t columns = 0, base = 0;
+  uint32_t columns = 0, base = 0, warp = 0;
 };
 
 struct Cta {
@@ -234,6 +243,11 @@ struct Grid {
   Observer* observer;
   LaunchStats stats;
   uint32_t shared_shift = 0;  // of every shared window
+  std::set<std::pair<const char*, const Inst*>> remarked;
+  bool go_on = false, elect_lowest = false;  // LaunchOptions
+  // Tells the observer of a fault, which has its place, and returns true when the grid goes on. Nothing helps
+  // against a deadlock, a trap or what the simulator does not know.
+  bool outlives(const Fault& fault) const;
   uint64_t next_op = 1;
   uint64_t changed_at = 0;  // warp instruction count at the last change another thread could see
   std::vector<std::unique_ptr<Cluster>> resident;
@@ -257,7 +271,16 @@ struct Exec {
   uint64_t uniform(const Value& value, const char* what) const;  // Fault kProtocol when lanes differ
   uint64_t address(const Operand& operand, uint32_t lane) const;
   void write(const Value& destination, uint32_t lane, uint64_t bits);
-  void poison(const Value& destination, uint32_t lane);
+  // Poison passes through moves, arithmetic, shuffles and loads of tensor memory; where it decides anything,
+  // source() is asked, and that is a fault.
+  uint32_t holes(const Value& value) const {  // executing lanes in which the value is poison
+    return value.kind == Value::Kind::kRegister ? mask & ~warp.written[value.reg] : 0;
+  }
+  void poison(const Value& destination, uint32_t lane, const std::string& cause);
+  void poison(const Value& destination, uint32_t lanes, const Value& from);
+
+  // Throws the fault on unless the grid goes on.
+  void outlive(const Fault& fault, uint32_t lanes) const;
 
   // These access memory.
   struct Shared {
@@ -292,6 +315,8 @@ struct Exec {
   Thread thread(uint32_t lane) const { return {cta.linear, warp.index, lane}; }
   bool watched() const { return grid.observer != nullptr; }
   void report(SyncEvent event, uint32_t lanes) const;  // fills thread, mask and inst
+  // Tells the observer of a rule that the instruction breaks, once for each instruction.
+  void remark(const char* rule, const std::string& text, const char* missing) const;
   bool wakes_early();  // try_wait returns although nothing changed: a few times, never for ever
   // `facts` describe the operation to the observer; thread, number and instruction are filled in.
   void launch_async(AsyncOp::Kind kind, uint32_t lane, uint32_t ranks, std::function<void()> land,
@@ -304,6 +329,9 @@ struct Exec {
                     std::function<void()> land);
 
  private:
+  void load_checked(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes, Seen seen);
+  void store_checked(Space space, uint64_t address, uint32_t lane, const void* in, uint32_t bytes, Seen seen);
+  void make_up(uint32_t reg, uint32_t lane) const;  // a value where there is none, if the grid goes on
   void issue(std::unique_ptr<AsyncOp> op, AsyncIssue&& facts);
   void start(std::unique_ptr<AsyncOp> op);
 };
@@ -336,7 +364,7 @@ void check_wgmma_exit(const Warp& warp);              // Fault kProtocol when on
 std::string wgmma_wait_text(const Warp& warp, uint64_t operations);
 
 // sync_ops.cpp
-void check_register_requests(const Warp& warp);  // the warps of a warpgroup ask for the same registers
+void check_register_requests(const Exec& x);  // the warps of a warpgroup ask for the same registers
 
 // memory.cpp: what the qualifiers of an instruction say
 Order order_of(const Inst& inst, Order otherwise);
@@ -351,6 +379,7 @@ void mbarrier_arrive(Cta& cta, uint32_t offset, int32_t count);
 
 // report.cpp
 std::string deadlock_report(const Grid& grid);
+Fault located(const Fault& fault, const Grid& grid, const Warp& warp, uint32_t lanes, const Inst& inst);
 [[noreturn]] void throw_at(const Fault& fault, const Grid& grid, const Warp& warp, uint32_t lanes,
                            const Inst& inst);
 std::string where(const Grid& grid, const Cta& cta);

@@ -1,5 +1,8 @@
 // memory.cpp -- one lane's access to memory: which space an address names, whose memory that is, and the
 // checks that every access passes: window, alignment, bounds, written bytes, live mbarriers.
+#include <algorithm>
+#include <cstring>
+
 #include "sim/exec/machine.h"
 
 namespace sim {
@@ -35,7 +38,19 @@ bool in_parameters(const Grid& grid, uint64_t address) {
   return address >= grid.param_base && address < grid.param_base + grid.kernel.info.param_bytes;
 }
 
-void tell(const Exec& x, const Region& region, uint32_t lane, Exec::Seen seen) {
+uint64_t digest_of(const void* bytes, uint32_t count) {
+  uint64_t digest = count;
+  for (uint32_t at = 0; at < count; at += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, static_cast<const uint8_t*>(bytes) + at, std::min(count - at, 8u));
+    digest = (digest ^ word) * 0x9E3779B97F4A7C15u;
+    digest ^= digest >> 32;
+  }
+  return digest | 1;
+}
+
+// `stored` are the bytes of a store.
+void tell(const Exec& x, const Region& region, uint32_t lane, Exec::Seen seen, const void* stored = nullptr) {
   if (seen == Exec::Seen::kNot) return;
   Access access;
   access.thread = x.thread(lane);
@@ -46,6 +61,7 @@ void tell(const Exec& x, const Region& region, uint32_t lane, Exec::Seen seen) {
   if (access.atomic) access.region.write = true;
   access.order = order_of(*access.inst, access.atomic ? Order::kRelaxed : Order::kWeak);
   access.scope = scope_of(*access.inst, access.atomic ? Scope::kGpu : Scope::kSys);
+  if (stored != nullptr) access.digest = digest_of(stored, region.bytes);
   x.grid.observer->access(access);
 }
 
@@ -114,6 +130,25 @@ uint64_t Exec::global_of(Space space, uint64_t address) const {
 }
 
 void Exec::load(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes, Seen seen) {
+  if (!grid.go_on) return load_checked(space, address, lane, out, bytes, seen);
+  try {
+    load_checked(space, address, lane, out, bytes, seen);
+  } catch (const Fault& fault) {
+    outlive(fault, 1u << lane);
+    std::memset(out, 0, bytes);
+  }
+}
+
+void Exec::store(Space space, uint64_t address, uint32_t lane, const void* in, uint32_t bytes, Seen seen) {
+  if (!grid.go_on) return store_checked(space, address, lane, in, bytes, seen);
+  try {
+    store_checked(space, address, lane, in, bytes, seen);
+  } catch (const Fault& fault) {
+    outlive(fault, 1u << lane);
+  }
+}
+
+void Exec::load_checked(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes, Seen seen) {
   const bool generic = space == Space::kGeneric;
   switch (classify(space, address)) {
     case Space::kShared:
@@ -148,7 +183,8 @@ void Exec::load(Space space, uint64_t address, uint32_t lane, void* out, uint32_
   }
 }
 
-void Exec::store(Space space, uint64_t address, uint32_t lane, const void* in, uint32_t bytes, Seen seen) {
+void Exec::store_checked(Space space, uint64_t address, uint32_t lane, const void* in, uint32_t bytes,
+                         Seen seen) {
   const bool generic = space == Space::kGeneric;
   switch (classify(space, address)) {
     case Space::kShared:
@@ -156,7 +192,7 @@ void Exec::store(Space space, uint64_t address, uint32_t lane, const void* in, u
       check_aligned("shared", address, bytes);
       const Shared at = shared(generic ? address - kSharedWindow : address, bytes, space != Space::kShared);
       check_no_mbarrier(*at.cta, at.offset, bytes);
-      if (watched()) tell(*this, {Memory::kShared, true, at.cta->linear, at.offset, bytes}, lane, seen);
+      if (watched()) tell(*this, {Memory::kShared, true, at.cta->linear, at.offset, bytes}, lane, seen, in);
       at.cta->shared.write(at.offset, in, bytes);
       break;
     }
@@ -176,7 +212,7 @@ void Exec::store(Space space, uint64_t address, uint32_t lane, const void* in, u
       check_aligned("global", address, bytes);
       if (in_parameters(grid, address))
         throw Fault(FaultKind::kBounds, "write to the kernel's parameters at " + hex(address));
-      if (watched()) tell(*this, {Memory::kGlobal, true, 0, address, bytes}, lane, seen);
+      if (watched()) tell(*this, {Memory::kGlobal, true, 0, address, bytes}, lane, seen, in);
       grid.memory.write(address, in, bytes);
       break;
   }

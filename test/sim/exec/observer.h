@@ -7,10 +7,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/exec/launch_config.h"
+#include "sim/fault.h"
 #include "sim/machine.h"
 
 namespace sim {
@@ -56,6 +58,7 @@ struct Access {
   uint32_t mask = 0;  // lanes that execute the instruction together
   Region region;
   bool atomic = false;  // read-modify-write; region.write is set
+  uint64_t digest = 0;  // of a plain store: equal where the bytes stored are equal, never 0
   Order order = Order::kWeak;
   Scope scope = Scope::kSys;
   const Inst* inst = nullptr;
@@ -153,7 +156,7 @@ struct SyncEvent {
     kTmemWaitLd,
     kTmemWaitSt,
     // `object` is the first column and `amount` the columns of `cta`. A pair reports both CTAs, by the warp
-    // that asks last.
+    // that asks last; `partner` is the thread that asked in the other CTA.
     kTmemAlloc,
     kTmemDealloc,
     kTmemRelinquish,
@@ -197,6 +200,7 @@ struct SyncEvent {
   uint64_t phase = 0;
   int64_t amount = 0, bytes = 0;
   uint64_t async_id = 0;
+  std::optional<Thread> partner;  // kTmemAlloc, kTmemDealloc of a pair
   Order order = Order::kWeak;
   Scope scope = Scope::kCta;
   Fence fence = Fence::kNone;
@@ -230,6 +234,16 @@ struct GridStart {
   Machine machine = kB200;
 };
 
+// A remark is about a rule that was broken in a way that ends nothing: hardware takes it as it is. `rule` is
+// the id of one of check/'s rules.
+struct Remark {
+  const char* rule = nullptr;
+  std::string text, missing;
+  Thread thread;
+  uint32_t mask = 0;
+  const Inst* inst = nullptr;
+};
+
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -242,6 +256,9 @@ class Observer {
   virtual void issue(const AsyncIssue&) {}
   virtual void land(const AsyncLanding&) {}
   virtual void sync(const SyncEvent&) {}
+  virtual void remark(const Remark&) {}
+  // A fault that did not end the grid, because LaunchOptions::go_on says so.
+  virtual void outlived(FaultKind, const std::string& /*text*/) {}
 };
 
 // Passes every event on to several observers.
@@ -271,6 +288,12 @@ class Observers : public Observer {
   }
   void sync(const SyncEvent& e) override {
     for (Observer* o : all_) o->sync(e);
+  }
+  void remark(const Remark& e) override {
+    for (Observer* o : all_) o->remark(e);
+  }
+  void outlived(FaultKind kind, const std::string& text) override {
+    for (Observer* o : all_) o->outlived(kind, text);
   }
 
  private:

@@ -125,10 +125,28 @@ std::string deadlock_report(const Grid& grid) {
   return out;
 }
 
+Fault located(const Fault& fault, const Grid& grid, const Warp& warp, uint32_t lanes, const Inst& inst) {
+  return Fault(fault.kind(), std::string(fault.what()) + "\n  in kernel " + grid.kernel.info.name + ", " +
+                                 where(grid, *warp.cta) + ", warp " + std::to_string(warp.index) + ", " +
+                                 lanes_text(lanes) + "\n  at " + describe(*inst.statement));
+}
+
 void throw_at(const Fault& fault, const Grid& grid, const Warp& warp, uint32_t lanes, const Inst& inst) {
-  throw Fault(fault.kind(), std::string(fault.what()) + "\n  in kernel " + grid.kernel.info.name + ", " +
-                                where(grid, *warp.cta) + ", warp " + std::to_string(warp.index) + ", " +
-                                lanes_text(lanes) + "\n  at " + describe(*inst.statement));
+  throw located(fault, grid, warp, lanes, inst);
+}
+
+bool Grid::outlives(const Fault& fault) const {
+  const FaultKind kind = fault.kind();
+  const bool local = kind == FaultKind::kPoison || kind == FaultKind::kBounds ||
+                     kind == FaultKind::kMisaligned || kind == FaultKind::kProtocol;
+  if (!go_on || !local) return false;
+  observer->outlived(kind, fault.what());
+  return true;
+}
+
+void Exec::outlive(const Fault& fault, uint32_t lanes) const {
+  if (!grid.go_on || !grid.outlives(located(fault, grid, warp, lanes, grid.kernel.code[fragment->pc])))
+    throw fault;
 }
 
 }  // namespace sim

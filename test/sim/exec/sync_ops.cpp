@@ -180,7 +180,8 @@ SyncEvent fence_event(const Inst& inst) {
 
 }  // namespace
 
-void check_register_requests(const Warp& warp) {
+void check_register_requests(const Exec& x) {
+  const Warp& warp = x.warp;
   const std::vector<uint64_t>& mine = warp.register_requests;
   const uint32_t first = warp.index & ~3u;
   for (const auto& other : warp.cta->warps) {
@@ -191,9 +192,10 @@ void check_register_requests(const Warp& warp) {
     if (std::equal(mine.begin(), mine.begin() + std::ptrdiff_t(common), theirs.begin()) &&
         (!both_gone || mine.size() == theirs.size()))
       continue;
-    throw Fault(FaultKind::kProtocol,
-                "setmaxnreg: the warps of a warpgroup must ask for the same registers, but warps " +
-                    std::to_string(warp.index) + " and " + std::to_string(other->index) + " differ");
+    x.remark("setmaxnreg-warpgroup",
+             "setmaxnreg: the warps of a warpgroup must ask for the same registers, but warps " +
+                 std::to_string(warp.index) + " and " + std::to_string(other->index) + " differ",
+             "the same setmaxnreg in all four warps");
   }
 }
 
@@ -333,7 +335,7 @@ void setmaxnreg(Exec& x, const Inst& inst) {
       wrong(std::string(more ? ".inc" : ".dec") + " by threads that hold " + std::to_string(held) +
             " registers");
     x.warp.register_requests.push_back(count);
-    check_register_requests(x.warp);
+    check_register_requests(x);
     SyncEvent event;
     event.kind = SyncEvent::Kind::kSetMaxRegisters;
     event.amount = int64_t(count);

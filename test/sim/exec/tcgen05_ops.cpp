@@ -69,10 +69,23 @@ void tell_columns(const Exec& x, SyncEvent::Kind kind, const Group& group, uint3
     SyncEvent event;
     event.kind = kind;
     event.cta = group.ctas[i]->linear;
+    for (const Cta* cta : group.ctas)
+      if (group.size == 2 && cta != &x.cta) event.partner = Thread{cta->linear, cta->tmem_request.warp, 0};
     event.object = base;
     event.amount = columns;
     x.report(event, x.mask);
   }
+}
+
+// Nothing may be under way in tensor memory that is freed. Freeing it is an act of the whole group, so this is
+// asked when all of it have come.
+void check_idle(const Exec& x, const Group& group) {
+  for (const auto& pending : x.cluster.pending)
+    if (pending->kind != AsyncOp::Kind::kCopy && (pending->ranks & group.ranks) != 0)
+      throw Fault(FaultKind::kProtocol, "tensor memory is freed while a tcgen05 operation is pending: " +
+                                            describe(*pending->inst->statement));
+  for (int i = 0; i < group.size; ++i)
+    for (const auto& warp : group.ctas[i]->warps) check_transfers(*warp, "tensor memory is freed");
 }
 
 // alloc and dealloc of a pair happen when a warp of each CTA asks for the same. Returns false when this CTA's
@@ -82,6 +95,7 @@ bool meet(Exec& x, const Group& group, const TmemRequest& mine) {
   const bool asked = own.state == TmemRequest::State::kAsked;
   own = mine;
   own.state = TmemRequest::State::kAsked;
+  own.warp = x.warp.index;
   Cta& peer = group.ctas[0] == &x.cta ? *group.ctas[1] : *group.ctas[0];
   TmemRequest& other = peer.tmem_request;
   if (other.state == TmemRequest::State::kAsked) {
@@ -90,6 +104,7 @@ bool meet(Exec& x, const Group& group, const TmemRequest& mine) {
                   "the CTAs of a pair ask for different tensor memory: " + std::to_string(own.columns) +
                       " and " + std::to_string(other.columns) + " columns");
     if (own.free) {
+      check_idle(x, group);
       for (Cta* cta : group.ctas) cta->tensor_memory().dealloc(int(own.base), int(own.columns));
       tell_columns(x, SyncEvent::Kind::kTmemDealloc, group, own.base, own.columns);
       own.state = other.state = TmemRequest::State::kDone;
@@ -219,16 +234,11 @@ void tcgen05_dealloc(Exec& x, const Inst& inst) {
   mine.free = true;
   mine.base = uint32_t(x.uniform(inst.operands[0].value, "the tensor memory address"));
   mine.columns = uint32_t(x.uniform(inst.operands[1].value, "the column count"));
-  for (const auto& pending : x.cluster.pending)
-    if (pending->kind != AsyncOp::Kind::kCopy && (pending->ranks & group.ranks) != 0)
-      throw Fault(FaultKind::kProtocol, "tensor memory is freed while a tcgen05 operation is pending: " +
-                                            describe(*pending->inst->statement));
-  for (int i = 0; i < group.size; ++i)
-    for (const auto& warp : group.ctas[i]->warps) check_transfers(*warp, "tensor memory is freed");
   if (group.size == 2) {
     if (!meet(x, group, mine)) return;
     granted(x, &mine);
   } else {
+    check_idle(x, group);
     x.cta.tensor_memory().dealloc(int(mine.base), int(mine.columns));
     tell_columns(x, SyncEvent::Kind::kTmemDealloc, group, mine.base, mine.columns);
   }

@@ -18,13 +18,13 @@ void end_early(Exec& x, TmemTransfer& transfer) {
   const auto op =
       std::find_if(pending.begin(), pending.end(), [&](const auto& p) { return p->id == transfer.id; });
   pending.erase(op);
+  transfer.landed = true;
   try {
     transfer.land();
   } catch (const Fault& fault) {
     throw Fault(fault.kind(),
                 std::string(fault.what()) + "; issued by " + describe(*transfer.inst->statement));
   }
-  transfer.landed = true;
   x.changed();
   if (!x.watched()) return;
   x.grid.observer->land({AsyncLanding::Step::kSourcesRead, transfer.id});
@@ -119,6 +119,13 @@ TmemAccess access_of(Exec& x, const Inst& inst, const Operand& address, const Op
   for (uint32_t lane = 1; lane < 32; ++lane)
     if (uint32_t(x.address(address, lane)) != access.address)
       throw Fault(FaultKind::kProtocol, "the tensor memory address differs between the lanes of a warp");
+  // The quarter that the address names is not looked at: the warp's own is taken.
+  if (const uint32_t lane = access.address >> 16, own = x.warp.index % 4 * 32; lane % 128 / 32 * 32 != own)
+    x.remark("tmem-lane-bits",
+             "the address names lane " + std::to_string(lane % 128) + " of tensor memory, but warp " +
+                 std::to_string(x.warp.index) + " accesses lanes " + std::to_string(own) + ".." +
+                 std::to_string(own + 31) + ", whatever the address says",
+             "the lane of the address: 32 * (warp % 4)");
   access.half_split = 0;
   const bool split = access.shape == LdShape::k16x32bx2;
   if (inst.operands.size() != (split ? 3u : 2u))
@@ -141,7 +148,9 @@ Cell cell_of(const TmemAccess& a, const Warp& warp, uint32_t lane, int j, int ha
   return ld_cell(a.shape, a.repeat, a.address, int(warp.index), int(lane), j, a.half_split, a.packed, half);
 }
 
-void read_cells(Warp& warp, const Operand& to, const TmemAccess& a) {
+// Cells that nobody wrote make poison of the register: it is no error to load more than is used.
+void read_cells(Warp& warp, const Inst& inst, const TmemAccess& a) {
+  const Operand& to = inst.operands[0];
   const Tmem& tmem = warp.cta->tensor_memory();
   const auto write = [&](int j, uint32_t lane, uint32_t bits) {
     const Value& destination = element(to, j);
@@ -149,24 +158,36 @@ void read_cells(Warp& warp, const Operand& to, const TmemAccess& a) {
     warp.registers[destination.reg * 32 + lane] = bits;
     warp.written[destination.reg] |= 1u << lane;
   };
+  const auto poison = [&](int j, uint32_t lane, const Cell& cell) {
+    const Value& destination = element(to, j);
+    if (destination.kind != Value::Kind::kRegister) return;
+    warp.written[destination.reg] &= ~(1u << lane);
+    warp.poisoned[destination.reg] = {&inst, "TMEM lane " + std::to_string(cell.lane) + " column " +
+                                                 std::to_string(cell.column) + " was never written"};
+  };
+  uint32_t row[Tmem::kColumns];
+  uint8_t valid[Tmem::kColumns];
   if (a.shape == LdShape::k32x32b && !a.packed) {  // one row of cells per lane
-    uint32_t row[Tmem::kColumns];
     for (uint32_t lane = 0; lane < 32; ++lane) {
       const Cell first = cell_of(a, warp, lane, 0, 0);
-      tmem.read_row(first.lane, first.column, a.registers, row);
-      for (int j = 0; j < a.registers; ++j) write(j, lane, row[j]);
+      const int whole = tmem.read_row_with_poison(first.lane, first.column, a.registers, row, valid);
+      for (int j = 0; j < whole; ++j) write(j, lane, row[j]);
+      for (int j = whole; j < a.registers; ++j)
+        if (valid[j] != 0) write(j, lane, row[j]);
+        else poison(j, lane, {first.lane, first.column + j});
     }
     return;
   }
   for (uint32_t lane = 0; lane < 32; ++lane)
     for (int j = 0; j < a.registers; ++j) {
       uint32_t value = 0;
-      for (int half = 0; half < (a.packed ? 2 : 1); ++half) {
-        const Cell cell = cell_of(a, warp, lane, j, half);
-        const uint32_t bits = tmem.read(cell.lane, cell.column);
-        value |= a.packed ? (bits & 0xFFFF) << (16 * half) : bits;
-      }
-      write(j, lane, value);
+      const Cell first = cell_of(a, warp, lane, j, 0);
+      const int cells = a.packed ? 2 : 1;
+      const int whole = tmem.read_row_with_poison(first.lane, first.column, cells, row, valid);
+      for (int half = 0; half < whole; ++half)
+        value |= a.packed ? (row[half] & 0xFFFF) << (16 * half) : row[half];
+      if (whole == cells) write(j, lane, value);
+      else poison(j, lane, {first.lane, first.column + whole});
     }
 }
 
@@ -221,7 +242,7 @@ void tcgen05_ld(Exec& x, const Inst& inst) {
   for (int j = 0; j < a.registers; ++j)
     if (element(to, j).kind == Value::Kind::kRegister) transfer->registers.push_back(element(to, j).reg);
   std::sort(transfer->registers.begin(), transfer->registers.end());
-  transfer->land = [&warp = x.warp, &to, a] { read_cells(warp, to, a); };
+  transfer->land = [&warp = x.warp, &inst, a] { read_cells(warp, inst, a); };
   start(x, inst, a, std::move(transfer));
 }
 

@@ -65,18 +65,28 @@ uint64_t special_value(const Exec& x, Special special, uint32_t lane) {
   return 0;
 }
 
-[[noreturn]] void unwritten(const Exec& x, uint32_t reg, uint32_t lane) {
-  throw Fault(FaultKind::kPoison, "register " + x.grid.kernel.register_names[reg] + " is read by lane " +
-                                      std::to_string(lane) + " but was never written");
+Fault unwritten(const Exec& x, uint32_t reg, uint32_t lane) {
+  const std::string what =
+      "register " + x.grid.kernel.register_names[reg] + " is read by lane " + std::to_string(lane);
+  const auto known = x.warp.poisoned.find(reg);
+  if (known == x.warp.poisoned.end()) return Fault(FaultKind::kPoison, what + " but was never written");
+  return Fault(FaultKind::kPoison, what + " but holds no value: " + known->second.cause + "; it came by " +
+                                       describe(*known->second.inst->statement));
 }
 
 }  // namespace
+
+void Exec::make_up(uint32_t reg, uint32_t lane) const {
+  outlive(unwritten(*this, reg, lane), 1u << lane);
+  warp.registers[reg * 32 + lane] = 0;
+  warp.written[reg] |= 1u << lane;
+}
 
 uint64_t Exec::source(const Value& value, uint32_t lane) const {
   uint64_t out = 0;
   switch (value.kind) {
     case Value::Kind::kRegister:
-      if ((warp.written[value.reg] >> lane & 1) == 0) unwritten(*this, value.reg, lane);
+      if ((warp.written[value.reg] >> lane & 1) == 0) make_up(value.reg, lane);
       out = warp.registers[value.reg * 32 + lane];
       break;
     case Value::Kind::kConstant: out = value.constant; break;
@@ -93,7 +103,7 @@ uint64_t Exec::source(const Value& value, uint32_t lane) const {
 const uint64_t* Exec::sources(const Value& value, uint64_t scratch[32]) const {
   if (value.kind == Value::Kind::kRegister && !value.negated) {
     const uint32_t missing = mask & ~warp.written[value.reg];
-    if (missing != 0) unwritten(*this, value.reg, uint32_t(__builtin_ctz(missing)));
+    SIM_FOR_LANES(lane, missing) make_up(value.reg, lane);
     return &warp.registers[value.reg * 32];
   }
   if (value.kind == Value::Kind::kConstant && !value.negated) {
@@ -124,8 +134,21 @@ void Exec::write(const Value& destination, uint32_t lane, uint64_t bits) {
   warp.written[destination.reg] |= 1u << lane;
 }
 
-void Exec::poison(const Value& destination, uint32_t lane) {
-  if (destination.kind == Value::Kind::kRegister) warp.written[destination.reg] &= ~(1u << lane);
+void Exec::poison(const Value& destination, uint32_t lane, const std::string& cause) {
+  if (destination.kind != Value::Kind::kRegister) return;
+  warp.written[destination.reg] &= ~(1u << lane);
+  warp.poisoned[destination.reg] = {&grid.kernel.code[fragment->pc], cause};
+}
+
+void Exec::poison(const Value& destination, uint32_t lanes, const Value& from) {
+  if (destination.kind != Value::Kind::kRegister) return;
+  warp.written[destination.reg] &= ~lanes;
+  const auto known = warp.poisoned.find(from.reg);
+  const Poison origin = known != warp.poisoned.end()
+                            ? known->second
+                            : Poison{&grid.kernel.code[fragment->pc],
+                                     "register " + grid.kernel.register_names[from.reg] + " was never written"};
+  warp.poisoned[destination.reg] = origin;
 }
 
 uint32_t Exec::elected_lane() const {
@@ -141,6 +164,12 @@ void Exec::report(SyncEvent event, uint32_t lanes) const {
   event.mask = lanes;
   event.inst = &grid.kernel.code[fragment->pc];
   grid.observer->sync(event);
+}
+
+void Exec::remark(const char* rule, const std::string& text, const char* missing) const {
+  const Inst& inst = grid.kernel.code[fragment->pc];
+  if (grid.observer == nullptr || !grid.remarked.insert({rule, &inst}).second) return;
+  grid.observer->remark({rule, text, missing, thread(uint32_t(__builtin_ctz(mask))), mask, &inst});
 }
 
 // A policy that wakes waits for ever would keep the machine from ever finding out that nothing moves.

@@ -148,6 +148,22 @@ Fragment* pick(Warp& warp) {
   return nullptr;
 }
 
+// Goes on behind an instruction that could not be executed. Its result is zero, or true, which ends a loop
+// that waits.
+void leave_out(Exec& x, const Inst& inst) {
+  const auto fill = [&](const Value& value) {
+    if (value.kind != Value::Kind::kRegister) return;
+    SIM_FOR_LANES(lane, x.mask & ~x.warp.written[value.reg]) x.write(value, lane, value.bits == 1);
+  };
+  if (!inst.operands.empty() && inst.operands[0].kind != Operand::Kind::kAddress) {
+    fill(inst.operands[0].value);
+    for (const Value& item : inst.operands[0].items) fill(item);
+  }
+  x.fragment->entered = false;
+  x.fragment->wait = Wait{};
+  ++x.fragment->pc;
+}
+
 }  // namespace
 
 bool CopyGroups::at_most(uint32_t pending, bool read) const {
@@ -209,7 +225,9 @@ bool run_warp(Grid& grid, Warp& warp, uint32_t quantum) {
       if (fragment->wait.kind != Wait::Kind::kNone) break;
     }
   } catch (const Fault& fault) {
-    throw_at(fault, grid, warp, x.mask, *inst);
+    const Fault here = located(fault, grid, warp, x.mask, *inst);
+    if (!grid.outlives(here)) throw here;
+    leave_out(x, *inst);
   }
   return true;
 }
@@ -304,7 +322,11 @@ bool Exec::meet(uint32_t members, bool aligned) {
 
 bool Exec::converged() {
   if (mask == warp.live) return true;
-  if (grid.policy.reconverge() || mask != fragment->mask) throw apart(grid, warp, *fragment, mask);
+  if (grid.policy.reconverge() || mask != fragment->mask) {
+    outlive(apart(grid, warp, *fragment, mask), mask);
+    mask = fragment->mask;
+    if (mask == warp.live) return true;
+  }
   return meet(0xFFFFFFFF, true);
 }
 

@@ -11,8 +11,10 @@ void shfl(Exec& x, const Inst& inst) {
   const Operand& to = inst.operands[0];
   const Value& d = to.kind == Operand::Kind::kPair ? to.items[0] : to.value;
   if (!x.gather(uint32_t(x.uniform(inst.operands[4].value, "the member mask")))) return;
+  const Value& given = inst.operands[1].value;
+  const uint32_t holes = x.holes(given);
   uint64_t result[32] = {};
-  uint32_t defined = 0;
+  uint32_t defined = 0, poisoned = 0;
   SIM_FOR_LANES(lane, x.mask) {
     const uint32_t b = uint32_t(x.source(inst.operands[2].value, lane)) & 31;
     const uint32_t c = uint32_t(x.source(inst.operands[3].value, lane));
@@ -34,15 +36,18 @@ void shfl(Exec& x, const Inst& inst) {
       inside = from <= int(high);
     }
     if (!inside) from = int(lane);
-    if (x.mask >> from & 1) {
-      result[lane] = x.source(inst.operands[1].value, uint32_t(from));
+    if (holes >> from & 1) {
+      poisoned |= 1u << lane;
+    } else if (x.mask >> from & 1) {
+      result[lane] = x.source(given, uint32_t(from));
       defined |= 1u << lane;
     }
     if (to.kind == Operand::Kind::kPair) x.write(to.items[1], lane, inside);
   }
   SIM_FOR_LANES(lane, x.mask) {
     if (defined >> lane & 1) x.write(d, lane, result[lane]);
-    else x.poison(d, lane);  // the source lane does not take part
+    else if (poisoned >> lane & 1) x.poison(d, 1u << lane, given);
+    else x.poison(d, lane, "the lane it was to come from did not take part");
   }
 }
 
@@ -85,7 +90,8 @@ void match_all(Exec& x, const Inst& inst) {
 // The ISA leaves the leader open but fixed for a mask.
 void elect(Exec& x, const Inst& inst) {
   if (!x.gather(uint32_t(x.uniform(inst.operands[1].value, "the member mask")))) return;
-  const uint32_t leader = x.grid.policy.leader(x.mask);
+  const uint32_t leader =
+      x.grid.elect_lowest ? uint32_t(__builtin_ctz(x.mask)) : x.grid.policy.leader(x.mask);
   if (leader >= 32 || (x.mask >> leader & 1) == 0)
     throw std::logic_error("the policy elects lane " + std::to_string(leader) + ", not one of " +
                            hex(x.mask));

@@ -85,6 +85,16 @@ class Judge::Watcher : public Observers {
     }
     Observers::start(grid);
   }
+  void remark(const Remark& remark) override {
+    Finding finding;
+    finding.rule = &rule(remark.rule);
+    finding.summary = remark.text;
+    finding.later = {remark.thread, remark.mask, 0, remark.inst};
+    finding.missing = remark.missing;
+    finding.every_schedule = false;
+    judge_.add(std::move(finding));
+  }
+  void outlived(FaultKind kind, const std::string& text) override { judge_.add(kind, text); }
   void finish(const char* fault) override {
     Observers::finish(fault);
     if (const Certifier* certifier = judge_.checkers_->certifier()) judge_.certify(certifier->certificate());
@@ -202,8 +212,8 @@ std::string Judge::barrier_name(const std::string& waiting) const {
 
 // The machine puts the place at the end of a fault's text: "  in kernel K, CTA (0,0,0), warp 1, lane 0" and
 // "  at PTX line 12: `...` (source)". A deadlock has one line for everybody who waits instead.
-void Judge::fault(FaultKind kind, const std::string& text) {
-  if (kind == FaultKind::kDeadlock && deadlock_explained_) return write_json(false);
+void Judge::add(FaultKind kind, const std::string& text) {
+  if (kind == FaultKind::kDeadlock && deadlock_explained_) return;
   Report report = report_of(rule(rule_of(kind)));
   report.every_schedule = false;
   size_t begin = 0;
@@ -233,13 +243,19 @@ void Judge::fault(FaultKind kind, const std::string& text) {
   replace_all(report.summary, mangled, report.later.kernel);
   for (std::string& note : report.notes) note += barrier_name(note);
   count(report);
+}
+
+void Judge::fault(FaultKind kind, const std::string& text) {
+  add(kind, text);
   write_json(false);
 }
 
 std::string Judge::take_text() {
   std::string out;
   const std::string program =
-      replay_words(options_.machine, words_of(options_.checks), options_.names, options_.program);
+      replay_words({options_.machine, words_of(options_.checks), options_.names, options_.go_on,
+                    options_.elect_lowest},
+                   options_.program);
   for (; rendered_ < reports_.size(); ++rendered_) out += render(reports_[rendered_], program) + "\n";
   return out;
 }
@@ -302,6 +318,14 @@ bool options_from_environment(JudgeOptions& options) {
   if (const char* value = read("SIM_TRACE")) options.trace = value;
   if (const char* value = read("SIM_JSON")) options.json = value;
   if (const char* value = read("SIM_NAMES")) options.names = value;
+  const auto read_switch = [&](const char* name, bool* is_on) {
+    const char* value = read(name);
+    if (value == nullptr) return;
+    *is_on = std::strcmp(value, "1") == 0;
+    if (!*is_on && std::strcmp(value, "0") != 0) throw names_variable(name, value, "it is 0 or 1");
+  };
+  read_switch("SIM_CONTINUE", &options.go_on);
+  read_switch("SIM_ELECT_LOWEST", &options.elect_lowest);
   return any;
 }
 

@@ -26,6 +26,8 @@ struct JudgeOptions {
   std::string json;     // file, written anew after every grid with findings, after every fault and at the end
   std::string names;    // file of a name table
   std::string program;  // as typed, for the replay line
+  // As in LaunchOptions: what is an error ends no grid; elect.sync elects the lowest lane.
+  bool go_on = false, elect_lowest = false;
 };
 
 class Judge {
@@ -67,6 +69,7 @@ class Judge {
   };
 
   SiteText text_of(const Site& site) const;
+  void add(FaultKind kind, const std::string& text);
   std::string barrier_name(const std::string& waiting) const;
   void count(Report& report);
   void certify(const Certificate& certificate);
@@ -89,7 +92,7 @@ class Judge {
 };
 
 // Reads the options of the judge that the environment asks for: SIM_MODE, SIM_SEED, SIM_CHECKS, SIM_TRACE,
-// SIM_JSON, SIM_NAMES. Returns false when none of them is set. Throws std::runtime_error, which names the
+// SIM_JSON, SIM_NAMES, SIM_CONTINUE, SIM_ELECT_LOWEST. Returns false when none of them is set. Throws std::runtime_error, which names the
 // variable and its value, when one does not work.
 bool options_from_environment(JudgeOptions& options);
 

@@ -125,12 +125,14 @@ std::string replay_line(const Seen& run, const std::string& program) {
   return "dualgemm-sim --mode " + run.mode + " --seed " + std::to_string(run.seed) + " " + program;
 }
 
-std::string replay_words(const std::string& machine, const std::string& checks, const std::string& names,
-                         const std::string& program) {
+std::string replay_words(const ReplayOptions& options, const std::string& program) {
   std::string out;
-  if (machine != kB200.name) out += "--machine " + shell_word(machine) + " ";
-  if (!checks.empty() && checks != "all") out += "--checks " + shell_word(checks) + " ";
-  if (!names.empty()) out += "--names " + shell_word(names) + " ";
+  if (options.machine != kB200.name) out += "--machine " + shell_word(options.machine) + " ";
+  if (!options.checks.empty() && options.checks != "all")
+    out += "--checks " + shell_word(options.checks) + " ";
+  if (!options.names.empty()) out += "--names " + shell_word(options.names) + " ";
+  if (options.go_on) out += "--continue ";
+  if (options.elect_lowest) out += "--elect-lowest ";
   return out + program;
 }
 

@@ -74,8 +74,11 @@ std::string render(const Report& report, const std::string& program);
 std::string replay_line(const Seen& run, const std::string& program);
 // Returns the options that a replay needs besides mode and seed, and the program, as render and replay_line
 // take them.
-std::string replay_words(const std::string& machine, const std::string& checks, const std::string& names,
-                         const std::string& program);
+struct ReplayOptions {
+  std::string machine, checks, names;
+  bool go_on = false, elect_lowest = false;
+};
+std::string replay_words(const ReplayOptions& options, const std::string& program);
 std::string range_text(const RegionText& region);  // "shared memory [0x400, 0x800) of CTA 1"
 
 // Adds `more` to `all`: a finding that is already there only adds the runs that showed it.

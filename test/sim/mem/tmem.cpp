@@ -72,6 +72,16 @@ void Tmem::read_row(int lane, int column, int n, uint32_t* out) const {
   std::memcpy(out, &cells_[first], count * sizeof(uint32_t));
 }
 
+int Tmem::read_row_with_poison(int lane, int column, int n, uint32_t* out, uint8_t* valid) const {
+  check(lane, column, n);
+  const size_t first = index(lane, column);
+  const size_t count = static_cast<size_t>(n);
+  std::memcpy(out, &cells_[first], count * sizeof(uint32_t));
+  std::memcpy(valid, &valid_[first], count);
+  const void* poison = std::memchr(valid, 0, count);
+  return poison == nullptr ? n : static_cast<int>(static_cast<const uint8_t*>(poison) - valid);
+}
+
 void Tmem::write_row(int lane, int column, int n, const uint32_t* in) {
   if (n <= 0) return;
   check(lane, column, n);

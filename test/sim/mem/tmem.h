@@ -23,6 +23,8 @@ class Tmem {
   void poison(int lane, int column);
   // These access n cells of one lane, starting at a column, for the tensor core.
   void read_row(int lane, int column, int n, uint32_t* out) const;
+  // Reads cells that may be poison. Returns where the first such one is among them, n when there is none.
+  int read_row_with_poison(int lane, int column, int n, uint32_t* out, uint8_t* valid) const;
   void write_row(int lane, int column, int n, const uint32_t* in);
 
   // alloc returns the base column, or -1 when it must wait for space. A Fault kProtocol enforces every rule

@@ -72,6 +72,8 @@ LaunchOptions launch_options(Runtime& runtime) {
   options.machine = runtime.machine;
   Judge* const judge = runtime.judge;
   if (judge == nullptr) return options;
+  options.go_on = judge->options().go_on;
+  options.elect_lowest = judge->options().elect_lowest;
   if (options.policy == nullptr) options.policy = &judge->policy();
   if (options.observer == nullptr) {
     options.observer = &judge->observer();

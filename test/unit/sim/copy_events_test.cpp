@@ -226,7 +226,7 @@ TEST_CASE(
 
 TEST_CASE(
     "a CTA may exit when its own part of a multicast has landed, "
-    "and when its stores have read their sources",
+    "and when its stores have not read their sources",
     "[copy_events]") {
   // The policy lands rank 1's piece first; rank 1 leaves while rank 0 still waits.
   class PeerFirst : public sim::Policy {
@@ -258,5 +258,5 @@ TEST_CASE(
     return machine.fetch(in, 4);
   };
   CHECK(store("cp.async.bulk.wait_group.read 0;") == Words(4, 0));
-  CHECK(fault_of([&] { store(""); }).kind() == FaultKind::kProtocol);
+  CHECK(store("") == Words(4, 0));  // store-unwaited-at-exit, and nothing worse
 }

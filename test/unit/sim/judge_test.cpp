@@ -239,9 +239,9 @@ TEST_CASE("a finding is reported once a pair of instructions, with a count", "[j
 }
 
 TEST_CASE("a replay repeats the checks and the names", "[judge]") {
-  CHECK(sim::replay_words("B200", "all", "", "./p") == "./p");
-  CHECK(sim::replay_words("H200", "race", "a b.txt", "./p") ==
-        "--machine H200 --checks race --names 'a b.txt' ./p");
+  CHECK(sim::replay_words({"B200", "all", ""}, "./p") == "./p");
+  CHECK(sim::replay_words({"H200", "race", "a b.txt", true, true}, "./p") ==
+        "--machine H200 --checks race --names 'a b.txt' --continue --elect-lowest ./p");
   for (const char* checks : {"all", "none", "race", "protocol,certificate", "race,protocol"})
     CHECK(sim::words_of(sim::parse_checks(checks)) == checks);
   CHECK_THROWS_WITH(sim::parse_checks("races"), contains("\"races\"; the checks are race"));

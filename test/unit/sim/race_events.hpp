@@ -60,8 +60,10 @@ class Events {
   explicit Events(Start start = kReady) {
     for (uint64_t cta : {0, 1}) begin(cta, 0);
     if (start == kBare) return;
-    for (uint64_t cta : {0, 1})
+    for (uint64_t cta : {0, 1}) {
       for (uint32_t b = 0; b < 4; ++b) init(at(cta, 0), bar(b, cta));
+      fence(at(cta, 0), SyncEvent::Fence::kMbarrierInit);
+    }
     cluster_sync();
   }
   // Returns the rules that were broken, by name, each once.
@@ -78,7 +80,7 @@ class Events {
 
   // ---- accesses ----
   void access(Thread t, Region r, bool write, Order order = Order::kWeak, Scope scope = Scope::kSys,
-              bool atomic = false) {
+              bool atomic = false, uint64_t digest = 0) {
     sim::Access a;
     a.thread = t;
     a.mask = 1u << t.lane;
@@ -87,13 +89,17 @@ class Events {
     a.order = order;
     a.scope = scope;
     a.atomic = atomic;
+    a.digest = digest;
     a.inst = inst();
     checker.access(a);
   }
-  void write(Thread t, Region r) { access(t, r, true); }
+  void write(Thread t, Region r, uint64_t digest = 0) {
+    access(t, r, true, Order::kWeak, Scope::kSys, false, digest);
+  }
   void read(Thread t, Region r) { access(t, r, false); }
   // Adds one instruction of a whole warp: lane i touches r advanced by i * step.
-  void warp_access(uint64_t cta, uint32_t warp, Region r, bool write, uint32_t step) {
+  // Stores with a digest store the same bytes.
+  void warp_access(uint64_t cta, uint32_t warp, Region r, bool write, uint32_t step, uint64_t digest = 0) {
     const sim::Inst* one = inst();
     for (uint32_t lane = 0; lane < 32; ++lane) {
       sim::Access a;
@@ -102,6 +108,7 @@ class Events {
       a.region = r;
       a.region.address += lane * step;
       a.region.write = write;
+      a.digest = digest;
       a.inst = one;
       checker.access(a);
     }

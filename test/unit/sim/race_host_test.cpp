@@ -42,6 +42,7 @@ TEST_CASE("Grids of one stream are ordered, through every proxy", "[race]") {
     e.checker.finish(nullptr);
     launch(e, work(Work::Kind::kLaunch, 2, std::move(after)));
     e.init(at(0, 0), Events::bar(0));
+    e.fence(at(0, 0), SyncEvent::Fence::kMbarrierInit);
     e.load(at(0, 0), shared(0, 0x2000, 256), Events::bar(0));
     return e.broken();
   };
@@ -116,6 +117,7 @@ TEST_CASE("A copy of the host beside a grid that loads by TMA", "[race]") {
     e.checker.host(work(Work::Kind::kSet, 1, {}, {written(0x10000, 4096)}));
     launch(e, work(Work::Kind::kLaunch, 2, std::move(after)));
     e.init(at(0, 0), Events::bar(0));
+    e.fence(at(0, 0), SyncEvent::Fence::kMbarrierInit);
     e.load(at(0, 0), shared(0, 0x2000, 256), Events::bar(0));
     return e.broken();
   };

@@ -299,6 +299,7 @@ TEST_CASE("A pair takes and frees its columns as one act, told by the CTA that c
       SyncEvent columns = e.event(kind, at(1, 3), kWarp);
       columns.cta = cta;
       columns.amount = 128;
+      columns.partner = at(0, 3);
       e.checker.sync(columns);
     }
   };
@@ -319,6 +320,23 @@ TEST_CASE("A pair takes and frees its columns as one act, told by the CTA that c
   CHECK(run(true, true) == "");
   CHECK(run(false, true) == "race-tensor");
   CHECK(run(true, false) == "race-tensor");
+}
+
+TEST_CASE("Columns of a pair are freed after what either of the two warps knows", "[race]") {
+  const auto run = [](bool together) {
+    Events e;
+    e.mma(kMma, {kOperand}, tensor(1, 0, 128), 2);
+    e.commit(kMma, kFull, 0, 2);
+    e.wait(at(0, 4), kFull, 0);
+    e.after(at(0, 4), kWarp);
+    SyncEvent columns = e.event(Sync::kTmemDealloc, at(1, 3), kWarp);  // knows nothing of the mma
+    columns.amount = 128;
+    if (together) columns.partner = at(0, 4);
+    e.checker.sync(columns);
+    return e.broken();
+  };
+  CHECK(run(true) == "");
+  CHECK(run(false) == "race-tensor");
 }
 
 TEST_CASE("An allocation of a pair is known through the warp of either CTA", "[race]") {

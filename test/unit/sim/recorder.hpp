@@ -15,11 +15,13 @@ struct Recorder : sim::Observer {
   std::vector<sim::AsyncIssue> issues;
   std::vector<sim::AsyncLanding> landings;
   std::vector<sim::SyncEvent> syncs;
+  std::vector<std::string> remarks;  // the rules
 
   void access(const sim::Access& e) override { accesses.push_back(e); }
   void issue(const sim::AsyncIssue& e) override { issues.push_back(e); }
   void land(const sim::AsyncLanding& e) override { landings.push_back(e); }
   void sync(const sim::SyncEvent& e) override { syncs.push_back(e); }
+  void remark(const sim::Remark& e) override { remarks.push_back(e.rule); }
 
   std::vector<sim::SyncEvent> of(sim::SyncEvent::Kind kind) const {
     std::vector<sim::SyncEvent> out;

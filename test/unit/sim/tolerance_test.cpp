@@ -1,0 +1,155 @@
+// tolerance_test.cpp -- what hardware takes as it is: poison that decides nothing, and rules that the machine
+// only remarks on. Beside each stands what remains a fault.
+#include <algorithm>
+
+#include "sim/exec/observer.h"
+#include "sim/exec/policy.h"
+#include "support/catch.hpp"
+#include "unit/sim/lanes_fixture.hpp"
+
+using namespace sim_test;
+using sim::FaultKind;
+
+namespace {
+
+struct Remarks : sim::Observer {
+  std::vector<std::string> rules, outlives;
+  void remark(const sim::Remark& e) override { rules.push_back(e.rule); }
+  void outlived(FaultKind kind, const std::string& text) override {
+    outlives.push_back(std::string(sim::name(kind)) + ": " + text);
+  }
+};
+
+// As run_lanes, observed; what was stored to `out` is in `result`, zero where nothing was.
+struct Watched {
+  Remarks seen;
+  std::vector<uint32_t> result;
+};
+Watched watch(const std::string& body, uint32_t threads = 32, bool go_on = false,
+              const std::string& directives = "", const std::string& before = kBulkShared) {
+  Watched out;
+  Machine machine;
+  uint32_t* memory = machine.make(std::vector<uint32_t>(threads));
+  sim::LaunchOptions options;
+  options.observer = &out.seen;
+  options.go_on = go_on;
+  machine.run(kernel_text(kOut, kProlog + body, before, directives), shape(1, threads), {&memory}, options);
+  out.result = machine.fetch(memory, threads);
+  return out;
+}
+
+bool has(const std::vector<std::string>& all, const std::string& text) {
+  return std::any_of(all.begin(), all.end(), [&](const std::string& one) {
+    return one.find(text) != std::string::npos;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("poison that is moved, computed with, shuffled or not selected is no fault", "[poison]") {
+  const std::string body = GENERATE(std::string("mov.u32 %r3, %r2;"), "add.u32 %r3, %r2, 1;",
+                                    "shfl.sync.idx.b32 %r3, %r2, 0, 31, -1;", "mov.b64 %rd2, {%r2, %r1};",
+                                    "mov.b64 {%r3, %r4}, %rd2;", "cvt.u64.u32 %rd2, %r2;");
+  CAPTURE(body);
+  CHECK_NOTHROW(run_lanes(body + "st.global.u32 [%rd1], %r1; ret;"));
+  const auto out = run_lanes("setp.lt.u32 %p1, %r1, 40; selp.u32 %r3, %r1, %r2, %p1; st.global.u32 [%rd1], %r3; ret;");
+  CHECK(out[31] == 31);
+}
+
+TEST_CASE("poison that decides a store, an address, a predicate or a branch is a fault that tells its way",
+          "[poison]") {
+  const std::string use = GENERATE(
+      std::string("st.global.u32 [%rd1], %r4;"), "st.shared.u32 [%r4], %r1;", "setp.eq.u32 %p1, %r4, 0;",
+      "add.u32 %r5, %r4, 1; setp.eq.u32 %p1, %r5, 0;", "bar.sync %r4;", "selp.u32 %r5, 1, %r4, %p2; st.global.u32 [%rd1], %r5;");
+  CAPTURE(use);
+  const auto fault = lanes_fault("setp.gt.u32 %p2, %r1, 50; mov.u32 %r3, %r2; add.u32 %r4, %r3, 1;" + use + "ret;");
+  CHECK(fault.kind() == FaultKind::kPoison);
+  CHECK(says(fault, "register %r2 was never written; it came by PTX line"));
+  CHECK(says(fault, "mov.u32 %r3, %r2"));
+}
+
+TEST_CASE("poison of some lanes is that of no other", "[poison]") {
+  const auto out = run_lanes(R"(
+    setp.lt.u32 %p1, %r1, 4; @%p1 mov.u32 %r2, 5;
+    add.u32 %r3, %r2, %r1; st.global.u32 [%rd1], %r1; @%p1 st.global.u32 [%rd1], %r3; ret;)");
+  CHECK(out[3] == 8);
+  CHECK(out[4] == 4);
+}
+
+TEST_CASE("cells of tensor memory that nobody wrote may be loaded, not used", "[poison]") {
+  const auto body = [](const std::string& use) {
+    return "mov.u32 %r2, buffer; tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r2], 32;"
+           "ld.shared.u32 %r3, [%r2]; tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r4, %r5}, [%r3];"
+           "tcgen05.wait::ld.sync.aligned; tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32;" +
+           use + "st.global.u32 [%rd1], %r1; ret;";
+  };
+  CHECK_NOTHROW(run_lanes(body(""), 32, kBulkShared));
+  const auto fault = lanes_fault(body("st.global.u32 [%rd1], %r5;"), 32, kBulkShared);
+  CHECK(fault.kind() == FaultKind::kPoison);
+  CHECK(says(fault, "TMEM lane 31 column 1 was never written; it came by"));
+  CHECK(says(fault, "tcgen05.ld"));
+}
+
+TEST_CASE("an address of tcgen05.ld that names another quarter is remarked on", "[remark]") {
+  const auto rules = [](int lane) {
+    return watch("mov.u32 %r2, buffer; tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r2], 32;"
+                 "ld.shared.u32 %r3, [%r2]; add.u32 %r5, %r3, " +
+                 std::to_string(lane << 16) +
+                 "; tcgen05.st.sync.aligned.32x32b.x1.b32 [%r5], {%r1}; tcgen05.wait::st.sync.aligned;"
+                 "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32; ret;")
+        .seen.rules;
+  };
+  CHECK(rules(0).empty());
+  CHECK(rules(32) == std::vector<std::string>{"tmem-lane-bits"});
+  CHECK(rules(128).empty());  // the rank bit of pair kernels
+  CHECK(fault_of([&] { rules(16); }).kind() == FaultKind::kMisaligned);
+}
+
+TEST_CASE("warps of a warpgroup that ask for different registers are remarked on", "[remark][setmaxnreg]") {
+  const auto rules = [](const std::string& second) {
+    return watch("setp.lt.u32 %p1, %r1, 32; @%p1 bra FIRST; " + second +
+                     " bra DONE; FIRST: setmaxnreg.dec.sync.aligned.u32 32; DONE: ret;",
+                 128, false, ".maxnreg 64")
+        .seen.rules;
+  };
+  CHECK(rules("setmaxnreg.dec.sync.aligned.u32 32;").empty());
+  CHECK(has(rules("setmaxnreg.dec.sync.aligned.u32 40;"), "setmaxnreg-warpgroup"));
+  CHECK(has(rules(""), "setmaxnreg-warpgroup"));
+  CHECK(fault_of([&] { rules("setmaxnreg.dec.sync.aligned.u32 20;"); }).kind() == FaultKind::kProtocol);
+}
+
+TEST_CASE("a grid that goes on tells every fault and judges what lies behind it", "[outlived]") {
+  const auto faults = [](const std::string& body) {
+    const Watched run = watch(body + "mov.u32 %r20, 7; st.global.u32 [%rd1], %r20; ret;", 32, true);
+    CHECK(run.result == std::vector<uint32_t>(32, 7));
+    return run.seen.outlives;
+  };
+  CHECK(faults("").empty());
+  CHECK(has(faults("st.global.u32 [%rd1], %r2;"), "unwritten value: register %r2 is read by lane 0"));
+  CHECK(has(faults("st.global.u32 [%rd1+4096], %r1;"), "write of 4 bytes at global address"));
+  CHECK(has(faults("ld.global.u32 %r3, [%rd1+2]; add.u32 %r4, %r3, 1;"), "misaligned"));
+  CHECK(has(faults("mov.u32 %r2, bar; mbarrier.arrive.shared::cta.b64 _, [%r2];"), "mbarrier"));
+  CHECK(has(faults("setp.lt.u32 %p1, %r1, 4; @%p1 tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;"),
+            "aligned instruction in divergent code"));
+  const auto two = faults("st.global.u32 [%rd1+4096], %r1; st.shared.u32 [%r3], %r1;");
+  CHECK(has(two, "st.global.u32 [%rd1+4096]"));
+  CHECK(has(two, "st.shared.u32 [%r3]"));
+  // Without a trap or a deadlock there is always a way on; with one there is none.
+  CHECK(fault_of([&] { faults("trap;"); }).kind() == FaultKind::kTrap);
+}
+
+TEST_CASE("elect.sync elects the lowest lane where that is asked for", "[elect]") {
+  struct Last : sim::DefaultPolicy {
+    uint32_t leader(uint32_t members) override { return 31 - uint32_t(__builtin_clz(members)); }
+  } last;
+  for (const bool lowest : {false, true}) {
+    Machine machine;
+    uint32_t* memory = machine.make<uint32_t>(32);
+    sim::LaunchOptions options;
+    options.policy = &last;
+    options.elect_lowest = lowest;
+    machine.run(kernel_text(kOut, kProlog + std::string("elect.sync %r2|%p1, -1; st.global.u32 [%rd1], %r2; ret;")),
+                shape(1, 32), {&memory}, options);
+    CHECK(machine.fetch(memory, 32)[0] == (lowest ? 0 : 31));
+  }
+}
