@@ -76,12 +76,12 @@ Sanitizer read_sanitizer() {
 
 struct Verdict {
   int status = -1;
-  std::string first;  // rule of the first finding of class E, empty: none
+  std::string first;  // rule of the first finding of class E or S, empty: none
 };
 
 Verdict judge(const std::string& arguments) {
   const std::string json = "planted_test." + std::to_string(getpid()) + ".json";
-  const int status = std::system((COMMAND " --machine h200 --quiet --timeout 60 --json " + json +
+  const int status = std::system((COMMAND " --machine h200 --fail-on S --quiet --timeout 60 --json " + json +
                                   " " PLANTED " " + arguments + " >/dev/null 2>&1")
                                      .c_str());
   Verdict verdict;
@@ -92,7 +92,7 @@ Verdict judge(const std::string& arguments) {
   const nlohmann::json report = nlohmann::json::parse(in);
   std::remove(json.c_str());
   for (const auto& finding : report.at("findings"))
-    if (verdict.first.empty() && finding.at("severity") == "E") verdict.first = finding.at("rule");
+    if (verdict.first.empty() && finding.at("severity") != "A") verdict.first = finding.at("rule");
   return verdict;
 }
 

@@ -24,4 +24,45 @@ std::string readable(const std::string& mangled) {
   return text ? text.get() : mangled;
 }
 
+namespace {
+
+void erase_all(std::string& text, const std::string& what) {
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at))
+    text.erase(at, what.size());
+}
+
+// Replaces by "..." what stands between brackets of that kind which lie in `depth` pairs of angle brackets.
+std::string without_insides(const std::string& name, char open, char close, int depth) {
+  std::string out;
+  int angles = 0, inside = 0;
+  for (const char c : name) {
+    if (inside > 0) {
+      inside += (c == open) - (c == close);
+      if (inside == 0) out += c;
+      continue;
+    }
+    out += c;
+    if (c == open && angles == depth) {
+      out += "...";
+      inside = 1;
+    } else {
+      angles += (c == '<') - (c == '>');
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string short_name(std::string name) {
+  constexpr size_t kMost = 72;
+  if (name.size() <= kMost) return name;
+  erase_all(name, "(anonymous namespace)::");
+  if (name.starts_with("void ")) name.erase(0, 5);
+  if (name.size() > kMost) name = without_insides(name, '(', ')', 0);
+  for (int depth = 2; depth >= 0 && name.size() > kMost; --depth)
+    name = without_insides(name, '<', '>', depth);
+  return name;
+}
+
 }  // namespace sim

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/exec/observer.h"
@@ -42,6 +43,8 @@ struct Finding {
   Site later;           // where it was noticed
   bool has_earlier = false;
   Site earlier;  // the other party
+  std::vector<std::pair<std::string, Site>>
+      others;  // further ones of the same kind: what they did, and where
   bool has_region = false;
   Region region;  // the bytes in question
   bool has_mbarrier = false;

@@ -32,16 +32,34 @@ int64_t MbarrierRecord::seen(const Thread& thread) const {
   return kNever;
 }
 
+// Lanes of a warp that brought the same at the same place are one line.
 std::vector<std::string> contribution_lines(const PhaseRecord& phase) {
   std::vector<std::string> lines;
-  for (const Contribution& c : phase.contributions) {
+  const auto& all = phase.contributions;
+  const auto alike = [](const Contribution& a, const Contribution& b) {
+    return a.by.inst == b.by.inst && a.by.thread.cta == b.by.thread.cta &&
+           a.by.thread.warp == b.by.thread.warp && a.commit == b.commit;
+  };
+  for (size_t i = 0; i < all.size(); ++i) {
+    Contribution c = all[i];
+    const auto same = [&](const Contribution& other) { return alike(c, other); };
+    if (std::any_of(all.begin(), all.begin() + std::ptrdiff_t(i), same)) continue;
+    uint32_t lanes = 0;
+    c.arrivals = c.expected = c.delivered = 0;
+    for (size_t j = i; j < all.size(); ++j) {
+      if (!same(all[j])) continue;
+      c.arrivals += all[j].arrivals;
+      c.expected += all[j].expected;
+      c.delivered += all[j].delivered;
+      lanes |= 1u << all[j].by.thread.lane;
+    }
     std::string line;
     if (c.arrivals != 0) line = plural(c.arrivals, "arrival");
     if (c.expected != 0) line += (line.empty() ? "" : ", ") + plural(c.expected, "byte") + " expected";
     if (c.delivered != 0) line += (line.empty() ? "" : ", ") + plural(c.delivered, "byte") + " delivered";
     if (line.empty()) continue;
-    lines.push_back("phase " + std::to_string(phase.number) + ": " + line + " by " + name(c.by.thread) +
-                    " at " + place(c.by.inst));
+    lines.push_back("phase " + std::to_string(phase.number) + ": " + line + " by " +
+                    name(c.by.thread, lanes) + " at " + place(c.by.inst));
   }
   return lines;
 }

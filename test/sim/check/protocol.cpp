@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "sim/check/protocol_text.h"
 #include "sim/decode/program.h"
 #include "sim/exec/occupancy.h"
 
@@ -38,6 +39,12 @@ void ProtocolChecker::finish(const char* fault) {
     deadlock_.explain();
   mbarriers_.finish(fault);
   image_.finish(fault);
+}
+
+void ProtocolChecker::remark(const Remark& remark) {
+  Finding out = protocol::finding(remark.rule, remark.text, {remark.thread, remark.mask, 0, remark.inst});
+  out.missing = remark.missing;
+  sink_(std::move(out));
 }
 
 void ProtocolChecker::access(const Access& access) { image_.access(access); }

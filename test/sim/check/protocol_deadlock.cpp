@@ -143,6 +143,9 @@ void DeadlockExplainer::explain_mbarrier(const Waiting& waiting, Reason& out) co
     for (const auto& [warp, c] : givers(*last, amount)) {
       if (now.contains(warp)) continue;
       out.lacks.push_back({warp.first, warp.second});
+      if (out.missing.empty())
+        out.missing = plural(amount(*c), what) + " of " + warp_name(warp.first, warp.second) + " at " +
+                      place(c->by.inst) + ", which phase " + std::to_string(last->number) + " had";
       out.lines.push_back("phase " + std::to_string(last->number) + " had " + plural(amount(*c), what) +
                           " of " + warp_name(warp.first, warp.second) + " at " + place(c->by.inst) +
                           ", this one has none of it");
@@ -152,9 +155,13 @@ void DeadlockExplainer::explain_mbarrier(const Waiting& waiting, Reason& out) co
   if (bytes > 0) missing("byte", [](const Contribution& c) { return c.delivered; });
   int64_t in_flight = 0;
   for (const auto& [id, copy] : barrier->copies) in_flight += copy.left;
+  if (bytes > in_flight && out.missing.empty())
+    out.missing = plural(bytes - in_flight, "byte") + ", which no copy in flight brings";
   if (bytes > in_flight)
     out.lines.push_back("no copy in flight brings the missing " + plural(bytes - in_flight, "byte"));
 
+  if (arrivals > 0 && out.missing.empty())
+    out.missing = plural(arrivals, "arrival") + " at " + name(out.mbarrier);
   hint(*barrier, waiting, out);
 }
 
@@ -188,7 +195,9 @@ void DeadlockExplainer::explain_meeting(const Meeting* meeting, const std::vecto
     absent += (absent.empty() ? "" : ", ") + warp_name(warp.cta, warp.warp);
     out.lacks.push_back(warp);
   }
-  if (!absent.empty()) out.lines.push_back("not there: " + absent);
+  if (absent.empty()) return;
+  out.lines.push_back("not there: " + absent);
+  out.missing = "the arrival of " + absent;
 }
 
 void DeadlockExplainer::explain_named(const Waiting& waiting, Reason& out) const {
@@ -303,14 +312,18 @@ void DeadlockExplainer::explain() {
     return;
   }
   const std::vector<WarpId> ring = cycle(reasons);
-  // The headline is a wait at an mbarrier whose bytes do not add up, else one in a cycle, else one that
-  // nobody is known to end, else any. Of those, a wait at an mbarrier comes first: a barrier of threads only
-  // waits for who is held elsewhere.
+  // The headline is a wait at an mbarrier whose bytes do not add up, else one in a cycle, else one for warps
+  // that wait for nothing themselves, else one that nobody is known to end, else any. Of those, a wait at an
+  // mbarrier comes first: a barrier of threads only waits for who is held elsewhere.
+  const auto waits = [&](const WarpId& who) {
+    return std::any_of(reasons.begin(), reasons.end(), [&](const Reason& r) { return r.who == who; });
+  };
   const auto blame = [&](const Reason& r) {
     const MbarrierRecord* barrier = r.has_mbarrier ? mbarriers_.find(r.mbarrier) : nullptr;
     if (barrier != nullptr && barrier->tx != 0) return 0;
     if (std::find(ring.begin(), ring.end(), r.who) != ring.end()) return r.has_mbarrier ? 1 : 2;
-    return (r.lacks.empty() ? 3 : 5) + (r.has_mbarrier ? 0 : 1);
+    const bool root = std::none_of(r.lacks.begin(), r.lacks.end(), waits);
+    return (r.lacks.empty() ? 5 : root ? 3 : 7) + (r.has_mbarrier ? 0 : 1);
   };
   const Reason& first = *std::min_element(
       reasons.begin(), reasons.end(), [&](const Reason& a, const Reason& b) { return blame(a) < blame(b); });
@@ -318,6 +331,7 @@ void DeadlockExplainer::explain() {
   out.every_schedule = false;  // another order may get round it, and show something else
   out.has_mbarrier = first.has_mbarrier;
   out.mbarrier = first.mbarrier;
+  out.missing = first.missing;
   if (!ring.empty()) {
     std::string line = "cycle: ";
     for (size_t i = 0; i < ring.size(); ++i)

@@ -55,6 +55,7 @@ class DeadlockExplainer {
     std::string subject, what;  // "CTA 0 warp 1 lane 0", "waits for ..."
     std::vector<std::string> lines;
     std::vector<WarpId> lacks;  // warps that can end it
+    std::string missing;        // the one thing that would
     Site site;
     bool has_mbarrier = false;
     MbarrierRef mbarrier;

@@ -10,6 +10,12 @@ std::string name(const Thread& thread) {
          std::to_string(thread.lane);
 }
 
+std::string name(const Thread& thread, uint32_t lanes) {
+  if ((lanes & (lanes - 1)) == 0) return name(thread);
+  return "CTA " + std::to_string(thread.cta) + " warp " + std::to_string(thread.warp) + " lanes " +
+         hex(lanes);
+}
+
 std::string name(const MbarrierRef& barrier) {
   return "mbarrier " + hex(barrier.offset) + " of CTA " + std::to_string(barrier.cta);
 }

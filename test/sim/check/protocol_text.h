@@ -9,8 +9,9 @@
 
 namespace sim::protocol {
 
-std::string name(const Thread& thread);             // "CTA 0 warp 4 lane 0"
-std::string name(const MbarrierRef& barrier);       // "mbarrier 0x400 of CTA 0"
+std::string name(const Thread& thread);                  // "CTA 0 warp 4 lane 0"
+std::string name(const Thread& thread, uint32_t lanes);  // "CTA 0 warp 4 lanes 0xff" of several
+std::string name(const MbarrierRef& barrier);            // "mbarrier 0x400 of CTA 0"
 std::string place(const Inst* inst);                // "PTX line 12: `...` (kernel.cu:3)"; "an unknown place"
 std::string range(uint64_t first, uint64_t bytes);  // "[0x400, 0x800)"
 

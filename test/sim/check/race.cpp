@@ -58,6 +58,7 @@ void RaceChecker::host(const HostWork& work) {
     later.write = region.write;
     touch_run({region.address, region.bytes, 0, 1, later}, region, *state_.nothing);
   }
+  report_hits();
 }
 
 void RaceChecker::start(const GridStart& grid) {
@@ -130,11 +131,12 @@ void RaceChecker::flush() {
     touch_batch(&batch_[i], end - i, later, *knowledge);
     if (later.same_stores()) {
       const uint64_t from = a.region.address;
-      hits_ = {{later, {"warp-same-write", Lack::kInstruction}, from, from + a.region.bytes, {}}};
-      report_hits(later, a.region, *knowledge);
+      hit(later, later, {"warp-same-write", Lack::kInstruction}, a.region, *knowledge, from,
+          from + a.region.bytes, {});
     }
     i = end;
   }
+  report_hits();
   if (later.strong)
     for (const Access& a : batch_) publish(a);
   else if (later.write && !state_.published.empty())
@@ -161,17 +163,14 @@ bool RaceChecker::touchable(const Touch& later, const Region& region, const Know
   if (begun && !left) return true;
   const Verdict verdict =
       left ? Verdict{"exit-access", Lack::kNothing} : Verdict{"cluster-start", Lack::kStart};
-  hits_.clear();
   Touch owner;
   owner.warp = component(Part::kThreads, region.cta << 8);
-  hits_.push_back({owner, verdict, region.address, region.address + region.bytes, {}});
-  report_hits(later, region, *state_.nothing);
+  hit(owner, later, verdict, region, *state_.nothing, region.address, region.address + region.bytes, {});
   return !left;
 }
 
 void RaceChecker::touch(const Touch& later, const Region& region, const Knowledge& knowledge) {
   if (!touchable(later, region, knowledge)) return;
-  hits_.clear();
   Touch part_of_it = later;
   if (region.memory == Memory::kTensor) {
     part_of_it.mask = LineMask::range(region.lane, region.lanes);
@@ -201,7 +200,6 @@ void RaceChecker::touch(const Touch& later, const Region& region, const Knowledg
     }
     if (region.memory == Memory::kGlobal) compare_with_runs(later, region, knowledge);
   }
-  if (!hits_.empty()) report_hits(later, region, knowledge);
 }
 
 void RaceChecker::touch_line(Line& line, const Touch& touch, const Region& region, const Knowledge& knowledge,
@@ -215,8 +213,8 @@ void RaceChecker::touch_line(Line& line, const Touch& touch, const Region& regio
       continue;
     const Verdict verdict = judge(state_, earlier, later, knowledge, region);
     if (verdict.rule != nullptr)
-      hit(earlier, later, verdict, region, base + step * common.first(), base + step * common.last() + 1,
-          common);
+      hit(earlier, later, verdict, region, knowledge, base + step * common.first(),
+          base + step * common.last() + 1, common);
   }
   if (later.write) {
     for (const Touch& earlier : line)
@@ -240,16 +238,17 @@ void RaceChecker::touch_line(Line& line, const Touch& touch, const Region& regio
   line.push_back(later);
 }
 
-void RaceChecker::hit(const Touch& earlier, const Touch&, const Verdict& verdict, const Region&,
-                      uint64_t from, uint64_t to, LineMask mask) {
+void RaceChecker::hit(const Touch& earlier, const Touch& later, const Verdict& verdict, const Region& region,
+                      const Knowledge& knowledge, uint64_t from, uint64_t to, LineMask mask) {
   for (Hit& h : hits_)
     if (h.verdict.rule == verdict.rule && h.earlier.inst == earlier.inst &&
-        h.earlier.operation == earlier.operation && from <= h.to && h.from <= to) {
+        h.earlier.operation == earlier.operation && h.region.memory == region.memory &&
+        h.region.cta == region.cta && from <= h.to && h.from <= to) {
       h.from = std::min(h.from, from);
       h.to = std::max(h.to, to);
       return;
     }
-  hits_.push_back({earlier, verdict, from, to, mask});
+  hits_.push_back({earlier, verdict, from, to, mask, later, region, &knowledge});
 }
 
 void RaceChecker::compare_with_runs(const Touch& later, const Region& region, const Knowledge& knowledge) {
@@ -262,13 +261,12 @@ void RaceChecker::compare_with_runs(const Touch& later, const Region& region, co
       const auto [from, to] = run.overlap(region.address, end);
       if (from == to) continue;
       const Verdict verdict = judge(state_, run.touch, later, knowledge, region);
-      if (verdict.rule != nullptr) hit(run.touch, later, verdict, region, from, to, {});
+      if (verdict.rule != nullptr) hit(run.touch, later, verdict, region, knowledge, from, to, {});
     }
   }
 }
 
 void RaceChecker::touch_run(const Runs& run, const Region& region, const Knowledge& knowledge) {
-  hits_.clear();
   for (uint64_t i = 0; i < run.count; ++i) {
     const uint64_t from = run.address + i * run.stride, to = from + run.bytes;
     for (uint64_t line = from / kLineBytes; line * kLineBytes < to; ++line) {
@@ -282,7 +280,7 @@ void RaceChecker::touch_run(const Runs& run, const Region& region, const Knowled
         later.mask = mask;
         const Verdict verdict = judge(state_, earlier, later, knowledge, region);
         if (verdict.rule != nullptr)
-          hit(earlier, later, verdict, region, line * kLineBytes + common.first(),
+          hit(earlier, later, verdict, region, knowledge, line * kLineBytes + common.first(),
               line * kLineBytes + common.last() + 1, common);
       }
     }
@@ -291,7 +289,6 @@ void RaceChecker::touch_run(const Runs& run, const Region& region, const Knowled
   whole.address = run.address;
   whole.bytes = uint32_t(run.bytes);
   if (state_.shadow.host_wrote()) compare_with_runs(run.touch, whole, knowledge);
-  if (!hits_.empty()) report_hits(run.touch, region, knowledge);
   state_.shadow.add_runs(run);
 }
 
@@ -382,6 +379,7 @@ void RaceChecker::issue(const AsyncIssue& issue) {
       break;
     }
   issue_regions(issue, op, knowledge);
+  report_hits();
 }
 
 void RaceChecker::issue_regions(const AsyncIssue& issue, const AsyncOperation& op,

@@ -32,6 +32,9 @@ class RaceChecker : public Observer, public Clocks {
     Verdict verdict;
     uint64_t from = 0, to = 0;  // bytes, or columns of tensor memory
     LineMask mask;
+    Touch later;
+    Region region;
+    const Knowledge* knowledge;  // of the later party, until the hits are reported
   };
   // race.cpp
   void flush();
@@ -44,7 +47,7 @@ class RaceChecker : public Observer, public Clocks {
   void compare_with_runs(const Touch& later, const Region& region, const Knowledge& knowledge);
   bool touchable(const Touch& later, const Region& region, const Knowledge& knowledge);
   void hit(const Touch& earlier, const Touch& later, const Verdict& verdict, const Region& region,
-           uint64_t from, uint64_t to, LineMask mask);
+           const Knowledge& knowledge, uint64_t from, uint64_t to, LineMask mask);
   void issue_regions(const AsyncIssue& issue, const AsyncOperation& op, const Knowledge& knowledge);
   void publish(const Access& a);
   // race_mbarrier.cpp
@@ -67,7 +70,8 @@ class RaceChecker : public Observer, public Clocks {
   void tensor_memory(const SyncEvent& e);
   void leave_cta(const SyncEvent& e);
   // race_report.cpp
-  void report_hits(const Touch& later, const Region& region, const Knowledge& knowledge);
+  void report_hits();
+  Finding finding_of(const Hit& hit) const;
   void report(Finding finding, const Inst* earlier, const Inst* later);
   std::string missing(const Hit& hit, const Touch& later, const Region& region,
                       const Knowledge& knowledge) const;
@@ -82,7 +86,7 @@ class RaceChecker : public Observer, public Clocks {
   RaceState state_;
   std::vector<Access> batch_;  // accesses of one warp instruction
   Waited waited_;
-  std::vector<Hit> hits_;  // of the region being touched
+  std::vector<Hit> hits_;  // of the event, to be reported at its end
   std::set<std::tuple<const Rule*, const Inst*, const Inst*>> reported_;
 };
 

@@ -57,6 +57,7 @@ void RaceChecker::mbarrier_init(const SyncEvent& e) {
   object.bytes = 8;
   object.write = true;
   touch(later, object, *w.knows[e.thread.lane]);
+  report_hits();
 }
 
 // The initialisation is an ordinary write. A thread sees it across any edge of its memory order; the
@@ -83,7 +84,8 @@ void RaceChecker::check_init(BarrierState& b, const MbarrierRef& ref, const Site
     f.summary = "an asynchronous operation uses an mbarrier whose initialisation no fence has followed";
   } else if (knows(knowledge.inits_unfenced)) {
     f.rule = &rule("mbarrier-init-fence");
-    f.summary = "an mbarrier is used whose initialisation only a relaxed arrival at the cluster barrier follows";
+    f.summary =
+        "an mbarrier is used whose initialisation only a relaxed arrival at the cluster barrier follows";
   } else {
     f.rule = &rule("mbarrier-init-order");
     f.summary = "an mbarrier is used by a thread that need not see its initialisation";

@@ -1,5 +1,7 @@
 // race_report.cpp -- findings in words: who conflicts with whom over which bytes, and what would have kept
 // them apart.
+#include <algorithm>
+
 #include "sim/check/race.h"
 #include "sim/text.h"
 
@@ -149,68 +151,95 @@ std::string RaceChecker::missing(const Hit& hit, const Touch& later, const Regio
   return "";
 }
 
-void RaceChecker::report_hits(const Touch& later, const Region& region, const Knowledge& knowledge) {
-  for (const Hit& hit : hits_) {
-    Finding f;
-    f.rule = &rule(hit.verdict.rule);
-    if (reported_.contains({f.rule, hit.earlier.inst, later.inst})) continue;
-    const bool tensor = region.memory == Memory::kTensor;
-    const std::string who = name(later, state_.host, tensor);
-    const std::string other = name(hit.earlier, state_.host, tensor);
-    const std::string where = place(region, hit.from, hit.to);
-    if (hit.verdict.lack == Lack::kNothing) {
-      f.summary = who + " touches " + where + " after that CTA has left";
-    } else if (hit.verdict.lack == Lack::kStart) {
-      f.summary = who + " touches " + where + ", which need not have started";
-    } else if (std::string(hit.verdict.rule) == "exit-pending") {
-      f.summary =
-          "the CTA leaves while " + other + " may still " + (hit.earlier.write ? "write " : "read ") + where;
-    } else if (hit.verdict.lack == Lack::kSameProxyOnly) {
-      f.summary = who + " overwrites " + where + " after " + other +
-                  " of another CTA has read it, ordered by an mbarrier alone";
-      f.has_earlier = true;
+Finding RaceChecker::finding_of(const Hit& hit) const {
+  const Touch& later = hit.later;
+  const Region& region = hit.region;
+  Finding f;
+  f.rule = &rule(hit.verdict.rule);
+  const bool tensor = region.memory == Memory::kTensor;
+  const std::string who = name(later, state_.host, tensor);
+  const std::string other = name(hit.earlier, state_.host, tensor);
+  const std::string where = place(region, hit.from, hit.to);
+  if (hit.verdict.lack == Lack::kNothing) {
+    f.summary = who + " touches " + where + " after that CTA has left";
+  } else if (hit.verdict.lack == Lack::kStart) {
+    f.summary = who + " touches " + where + ", which need not have started";
+  } else if (std::string(hit.verdict.rule) == "exit-pending") {
+    f.summary =
+        "the CTA leaves while " + other + " may still " + (hit.earlier.write ? "write " : "read ") + where;
+  } else if (hit.verdict.lack == Lack::kSameProxyOnly) {
+    f.summary = who + " overwrites " + where + " after " + other +
+                " of another CTA has read it, ordered by an mbarrier alone";
+    f.has_earlier = true;
+  } else {
+    const bool pending = hit.earlier.operation != nullptr && hit.verdict.lack == Lack::kCompletion;
+    f.summary = who + (later.write ? " overwrites " : " reads ") + where +
+                (pending ? " while " + other + " may still " : " not ordered after " + other + " that ") +
+                (pending ? (hit.earlier.write ? "write it" : "read it")
+                         : (hit.earlier.write ? "wrote it" : "read it"));
+    f.has_earlier = true;
+  }
+  f.later = site_of(later);
+  if (std::string(hit.verdict.rule) == "exit-pending") {
+    f.later.thread.cta = region.cta;
+    f.has_earlier = true;
+  }
+  f.earlier = site_of(hit.earlier);
+  f.has_region = true;
+  f.region = region;
+  f.region.write = later.write;
+  if (tensor) {
+    f.region.column = uint16_t(hit.from);
+    f.region.columns = uint16_t(hit.to - hit.from);
+    f.region.lane = uint16_t(hit.mask.any() ? hit.mask.first() : 0);
+    f.region.lanes = uint16_t(hit.mask.any() ? hit.mask.last() + 1 - hit.mask.first() : 128);
+  } else {
+    f.region.address = hit.from;
+    f.region.bytes = uint32_t(hit.to - hit.from);
+  }
+  f.missing = missing(hit, later, region, *hit.knowledge);
+  const auto warp = state_.ctas.find(f.later.thread.cta);
+  if (!later.host && warp != state_.ctas.end() && f.later.thread.warp < warp->second.warps.size() &&
+      warp->second.warps[f.later.thread.warp] != nullptr) {
+    const LastWait& last = warp->second.warps[f.later.thread.warp]->waited[f.later.thread.lane];
+    if (last.any) {
+      f.has_mbarrier = true;
+      f.mbarrier = last.barrier;
+      f.notes.push_back("the later thread last waited for " + place(last.barrier) +
+                        (last.phase + 1 == 0 ? std::string(" before its first phase")
+                                             : " phase " + std::to_string(last.phase)));
     } else {
-      const bool pending = hit.earlier.operation != nullptr && hit.verdict.lack == Lack::kCompletion;
-      f.summary = who + (later.write ? " overwrites " : " reads ") + where +
-                  (pending ? " while " + other + " may still " : " not ordered after " + other + " that ") +
-                  (pending ? (hit.earlier.write ? "write it" : "read it")
-                           : (hit.earlier.write ? "wrote it" : "read it"));
-      f.has_earlier = true;
+      f.notes.push_back("the later thread has not waited for any mbarrier");
     }
-    f.later = site_of(later);
-    if (std::string(hit.verdict.rule) == "exit-pending") {
-      f.later.thread.cta = region.cta;
-      f.has_earlier = true;
+  }
+  return f;
+}
+
+// Hits of one event that break the same rule are one finding, which names all earlier parties, the last of
+// them first.
+void RaceChecker::report_hits() {
+  if (hits_.size() > 1)
+    std::stable_sort(hits_.begin(), hits_.end(),
+                     [](const Hit& a, const Hit& b) { return a.earlier.time > b.earlier.time; });
+  std::vector<bool> told(hits_.size());
+  for (size_t i = 0; i < hits_.size(); ++i) {
+    const Hit& first = hits_[i];
+    const Rule* broken = &rule(first.verdict.rule);
+    if (told[i] || reported_.contains({broken, first.earlier.inst, first.later.inst})) continue;
+    Finding finding = finding_of(first);
+    for (size_t j = i + 1; j < hits_.size(); ++j) {
+      const Hit& other = hits_[j];
+      if (other.verdict.rule != first.verdict.rule || other.later.inst != first.later.inst) continue;
+      told[j] = true;
+      if (other.earlier.inst == first.earlier.inst ||
+          !reported_.insert({broken, other.earlier.inst, other.later.inst}).second || !finding.has_earlier)
+        continue;
+      const bool tensor = other.region.memory == Memory::kTensor;
+      finding.others.emplace_back(
+          name(other.earlier, state_.host, tensor) + " of " + place(other.region, other.from, other.to),
+          site_of(other.earlier));
     }
-    f.earlier = site_of(hit.earlier);
-    f.has_region = true;
-    f.region = region;
-    f.region.write = later.write;
-    if (tensor) {
-      f.region.column = uint16_t(hit.from);
-      f.region.columns = uint16_t(hit.to - hit.from);
-      f.region.lane = uint16_t(hit.mask.any() ? hit.mask.first() : 0);
-      f.region.lanes = uint16_t(hit.mask.any() ? hit.mask.last() + 1 - hit.mask.first() : 128);
-    } else {
-      f.region.address = hit.from;
-      f.region.bytes = uint32_t(hit.to - hit.from);
-    }
-    f.missing = missing(hit, later, region, knowledge);
-    const auto warp = state_.ctas.find(f.later.thread.cta);
-    if (!later.host && warp != state_.ctas.end() && f.later.thread.warp < warp->second.warps.size() &&
-        warp->second.warps[f.later.thread.warp] != nullptr) {
-      const LastWait& last = warp->second.warps[f.later.thread.warp]->waited[f.later.thread.lane];
-      if (last.any) {
-        f.has_mbarrier = true;
-        f.mbarrier = last.barrier;
-        f.notes.push_back("the later thread last waited for " + place(last.barrier) +
-                          (last.phase + 1 == 0 ? std::string(" before its first phase")
-                                               : " phase " + std::to_string(last.phase)));
-      } else {
-        f.notes.push_back("the later thread has not waited for any mbarrier");
-      }
-    }
-    report(std::move(f), hit.earlier.inst, later.inst);
+    report(std::move(finding), first.earlier.inst, first.later.inst);
   }
   hits_.clear();
 }

@@ -257,7 +257,8 @@ void RaceChecker::tensor_memory(const SyncEvent& e) {
       f.earlier = {load->thread, load->mask, load->id, load->inst};
     }
     f.missing = "tcgen05.wait::ld between the load and the use";
-    report(std::move(f), load == nullptr ? nullptr : load->inst, e.inst);
+    // One load has many registers, each with its first use: the first of them speaks for all.
+    report(std::move(f), load == nullptr ? nullptr : load->inst, nullptr);
     return;
   }
   // Allocation and its end take hold of whole columns. A pair does it in one act, when a warp of each CTA has
@@ -285,6 +286,7 @@ void RaceChecker::tensor_memory(const SyncEvent& e) {
   columns.column = uint16_t(e.object);
   columns.columns = uint16_t(e.amount);
   touch(later, columns, knowledge);
+  report_hits();
 }
 
 // ---- the end of a CTA ----
@@ -320,14 +322,13 @@ void RaceChecker::leave_cta(const SyncEvent& e) {
               : !remote || cta.at_exit.happens_before.knows(earlier.warp, earlier.lanes, earlier.time) ||
                     cta.at_exit.narrow.knows(earlier.warp, earlier.lanes, earlier.time);
       if (over) continue;
-      hits_.clear();
       const uint64_t from = memory == Memory::kTensor ? line : region.address + earlier.mask.first();
       const uint64_t to = memory == Memory::kTensor ? line + 1 : region.address + earlier.mask.last() + 1;
       hit(earlier, end, {"exit-pending", earlier.operation != nullptr ? Lack::kCompletion : Lack::kOrder},
-          region, from, to, earlier.mask);
-      report_hits(end, region, cta.at_exit);
+          region, cta.at_exit, from, to, earlier.mask);
     }
   });
+  report_hits();
   cta.exited = true;
   cta.warps.clear();
   cta.named.clear();

@@ -14,14 +14,14 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <map>
+#include <iterator>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <thread>
 
 #include "sim/command/run.h"
+#include "sim/command/verdict.h"
 #include "sim/judge/names.h"
 #include "sim/judge/parts.h"
 #include "sim/judge/report.h"
@@ -32,9 +32,10 @@ namespace {
 
 using command::RunOptions;
 using command::RunResult;
+using command::Status;
+using command::Verdict;
+using enum command::Status;
 namespace fs = std::filesystem;
-
-enum Status { kClean = 0, kErrors = 1, kUsage = 2, kNotJudged = 3 };
 
 struct Usage : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -151,15 +152,41 @@ std::vector<RunOptions> plan(const Options& options, const std::set<std::string>
   return runs;
 }
 
+// Says on a terminal how far many runs have come, on a line that it takes away at the end.
+class Progress {
+ public:
+  explicit Progress(size_t runs) : runs_(runs), shown_(runs > 1 && isatty(STDERR_FILENO) != 0) {}
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress() {
+    if (shown_) fmt::print(stderr, "\r\033[K");
+  }
+  void show(size_t done, const RunResult& run) {
+    if (!shown_) return;
+    with_errors_ += std::any_of(run.findings.begin(), run.findings.end(),
+                                [](const sim::Report& report) { return report.severity == 'E'; });
+    fmt::print(stderr, "\r\033[K{} of {} runs, {} with errors", done, runs_, with_errors_);
+    std::fflush(stderr);
+  }
+
+ private:
+  size_t runs_, with_errors_ = 0;
+  bool shown_;
+};
+
 std::vector<RunResult> run_all(const std::vector<RunOptions>& runs, unsigned jobs) {
   std::vector<RunResult> results(runs.size());
   std::atomic<size_t> next{0};
   std::mutex mutex;
   std::exception_ptr error;
+  Progress progress(runs.size());
+  size_t done = 0;
   const auto work = [&] {
     for (size_t i = next++; i < runs.size(); i = next++) {
       try {
         results[i] = command::run(runs[i]);
+        const std::lock_guard lock(mutex);
+        progress.show(++done, results[i]);
       } catch (...) {
         const std::lock_guard lock(mutex);
         error = std::current_exception();
@@ -175,122 +202,11 @@ std::vector<RunResult> run_all(const std::vector<RunOptions>& runs, unsigned job
   return results;
 }
 
-std::string outcome(const RunResult& run) {
-  if (run.timed_out) return "ran out of time";
-  if (run.signal != 0) return fmt::format("was ended by signal {} ({})", run.signal, strsignal(run.signal));
-  if (run.status != 0) return fmt::format("ended with status {}", run.status);
-  if (!run.judged) return "made no launch, or ended without its report";
-  if (run.grids == 0) return "ran no kernel";
-  return "";
-}
-
-struct Verdict {
-  std::vector<sim::Report> findings;
-  sim::CertificateText certificate;
-  std::map<char, size_t> classes;
-  size_t allowed = 0;
-  std::map<char, size_t> beyond;  // classes of findings that only kBeyond showed
-  size_t failed_beyond = 0;       // runs of it
-  bool judged = true;             // every run told all it had to tell
-};
-
-// This schedule takes away an order that kernels rely on and that the ISA does not list. Where it was not
-// asked for by name, what it alone shows is told, but is no part of the verdict.
-constexpr const char* kBeyond = "strict-tensor";
-
-bool only_beyond(const sim::Report& report) {
-  return std::all_of(report.seen.begin(), report.seen.end(),
-                     [](const sim::Seen& run) { return run.mode == kBeyond; });
-}
-
-Verdict judge(const std::vector<RunResult>& runs, const std::set<std::string>& allow, bool beyond_counts) {
-  Verdict verdict;
-  std::vector<sim::Report> all;
-  for (const RunResult& run : runs) {
-    for (const sim::Report& report : run.findings) sim::merge(all, report);
-    sim::merge(verdict.certificate, run.certificate);
-    const bool explained = std::any_of(run.findings.begin(), run.findings.end(),
-                                       [](const sim::Report& report) { return report.severity == 'E'; });
-    if (outcome(run).empty()) continue;
-    if (!beyond_counts && run.mode == kBeyond) ++verdict.failed_beyond;
-    else if (!explained) verdict.judged = false;
-  }
-  for (sim::Report& report : all) {
-    if (allow.contains(report.rule)) {
-      ++verdict.allowed;
-      continue;
-    }
-    if (!beyond_counts && only_beyond(report)) {
-      ++verdict.beyond[report.severity];
-      continue;
-    }
-    ++verdict.classes[report.severity];
-    if (report.severity == 'U') verdict.judged = false;
-    verdict.findings.push_back(std::move(report));
-  }
-  const std::string order = "EUSA";
-  std::stable_sort(verdict.findings.begin(), verdict.findings.end(), [&](const auto& a, const auto& b) {
-    return order.find(a.severity) < order.find(b.severity);
-  });
-  return verdict;
-}
-
-Status status_of(Verdict& verdict, char fail_on) {
-  const std::string order = "ESA";
-  for (const char letter : order.substr(0, order.find(fail_on) + 1))
-    if (verdict.classes[letter] != 0) return kErrors;
-  return verdict.judged ? kClean : kNotJudged;
-}
-
-void print(Verdict& verdict, const std::vector<RunResult>& runs, const std::string& program, Status status) {
-  for (const sim::Report& report : verdict.findings) {
-    std::string text = sim::render(report, program);
-    if (report.seen.size() > 1) {
-      text += "  runs     ";
-      for (size_t i = 0; i < std::min<size_t>(report.seen.size(), 8); ++i)
-        text += fmt::format(" {}:{}", report.seen[i].mode, report.seen[i].seed);
-      if (report.seen.size() > 8) text += fmt::format(" and {} more", report.seen.size() - 8);
-      text += "\n";
-    }
-    fmt::print("{}\n", text);
-  }
-  for (const RunResult& run : runs)
-    if (const std::string what = outcome(run); !what.empty())
-      fmt::print("mode {} seed {}: the program {}\n", run.mode, run.seed, what);
-  if (!verdict.beyond.empty() || verdict.failed_beyond != 0)
-    fmt::print("only {} showed {} E, {} S, {} A and {} failed run{}, which do not count unless --mode names it\n",
-               kBeyond, verdict.beyond['E'], verdict.beyond['S'], verdict.beyond['A'], verdict.failed_beyond,
-               verdict.failed_beyond == 1 ? "" : "s");
-  fmt::print("{}", sim::render(verdict.certificate));
-  uint64_t grids = 0;
-  for (const RunResult& run : runs) grids += run.grids;
-  fmt::print("dualgemm-sim: {} run{}, {} grid{}: {} E, {} S, {} A", runs.size(), runs.size() == 1 ? "" : "s",
-             grids, grids == 1 ? "" : "s", verdict.classes['E'], verdict.classes['S'], verdict.classes['A']);
-  if (verdict.allowed != 0) fmt::print(", {} allowed", verdict.allowed);
-  if (verdict.classes['U'] != 0) fmt::print("; {} unsupported by the simulator", verdict.classes['U']);
-  fmt::print("{}\n", status == kNotJudged ? "; not judged to the end" : "");
-}
-
-void write_json(const std::string& file, Verdict& verdict, const std::vector<RunResult>& runs,
-                const std::string& program, Status status) {
-  nlohmann::json out{{"program", program},
-                     {"findings", verdict.findings},
-                     {"certificate", verdict.certificate},
-                     {"status", int(status)},
-                     {"allowed", verdict.allowed}};
-  for (const char letter : {'E', 'S', 'A', 'U'})
-    out["classes"][std::string(1, letter)] = verdict.classes[letter];
-  for (const RunResult& run : runs)
-    out["runs"].push_back({{"mode", run.mode},
-                           {"seed", run.seed},
-                           {"status", run.status},
-                           {"signal", run.signal},
-                           {"timed_out", run.timed_out},
-                           {"judged", run.judged},
-                           {"grids", run.grids}});
-  std::ofstream stream(file);
-  stream << out.dump(1) << '\n';
-  if (!stream.flush()) throw std::runtime_error(fmt::format("--json {}: the file cannot be written", file));
+// True for a program with kernels in it that asks for no shared runtime: nvcc's default is a static one.
+bool has_own_runtime(const std::string& program) {
+  std::ifstream in(program, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  return bytes.find(".nv_fatbin") != std::string::npos && bytes.find("libcudart.so") == std::string::npos;
 }
 
 Status main_of(const Options& options) {
@@ -314,9 +230,13 @@ Status main_of(const Options& options) {
   Verdict verdict = judge(runs, allow, options.mode != "all");
   const Status status = status_of(verdict, options.fail_on);
   print(verdict, runs,
-        sim::replay_words(
-            {machine, options.checks, options.names, options.go_on, options.elect_lowest}, program),
+        sim::replay_words({machine, options.checks, options.names, options.go_on, options.elect_lowest},
+                          program),
         status);
+  if (std::none_of(runs.begin(), runs.end(), [](const RunResult& run) { return run.judged; }) &&
+      has_own_runtime(options.program[0]))
+    fmt::print("{} holds its own copy of the CUDA runtime: compile with -cudart shared -lineinfo\n",
+               options.program[0]);
   if (!options.json.empty()) write_json(options.json, verdict, runs, program, status);
   return status;
 }

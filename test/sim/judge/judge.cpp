@@ -80,19 +80,11 @@ class Judge::Watcher : public Observers {
     if (grid.kernel != nullptr && !grid.kernel->code.empty()) {
       const Inst* first = grid.kernel->code.data();
       std::erase_if(judge_.launched_, [&](const Launched& one) { return one.first == first; });
-      judge_.launched_.push_back({first, first + grid.kernel->code.size(), readable(grid.kernel->info.name),
+      judge_.launched_.push_back({first, first + grid.kernel->code.size(),
+                                  short_name(readable(grid.kernel->info.name)),
                                   grid.config != nullptr ? grid.config->grid : Dim3{}});
     }
     Observers::start(grid);
-  }
-  void remark(const Remark& remark) override {
-    Finding finding;
-    finding.rule = &rule(remark.rule);
-    finding.summary = remark.text;
-    finding.later = {remark.thread, remark.mask, 0, remark.inst};
-    finding.missing = remark.missing;
-    finding.every_schedule = false;
-    judge_.add(std::move(finding));
   }
   void outlived(FaultKind kind, const std::string& text) override { judge_.add(kind, text); }
   void finish(const char* fault) override {
@@ -161,6 +153,11 @@ void Judge::add(Finding finding) {
   report.summary = finding.summary;
   report.later = text_of(finding.later);
   if (finding.has_earlier) report.earlier = text_of(finding.earlier);
+  for (const auto& [what, site] : finding.others) {
+    const SiteText text = text_of(site);
+    report.others.push_back(what + ", " + text.where + "\nPTX line " + std::to_string(text.ptx_line) + ": `" +
+                            text.text + "`" + (text.source.empty() ? "" : "\n" + text.source));
+  }
   if (finding.has_region) report.region = sim::text_of(finding.region, names_);
   if (finding.has_mbarrier)
     report.mbarrier = {finding.mbarrier.cta, finding.mbarrier.offset, names_.of(finding.mbarrier)};
@@ -239,7 +236,7 @@ void Judge::add(FaultKind kind, const std::string& text) {
     }
   }
   const std::string mangled = kernel_in(text);
-  report.later.kernel = readable(mangled);
+  report.later.kernel = short_name(readable(mangled));
   replace_all(report.summary, mangled, report.later.kernel);
   for (std::string& note : report.notes) note += barrier_name(note);
   count(report);
@@ -252,10 +249,9 @@ void Judge::fault(FaultKind kind, const std::string& text) {
 
 std::string Judge::take_text() {
   std::string out;
-  const std::string program =
-      replay_words({options_.machine, words_of(options_.checks), options_.names, options_.go_on,
-                    options_.elect_lowest},
-                   options_.program);
+  const std::string program = replay_words(
+      {options_.machine, words_of(options_.checks), options_.names, options_.go_on, options_.elect_lowest},
+      options_.program);
   for (; rendered_ < reports_.size(); ++rendered_) out += render(reports_[rendered_], program) + "\n";
   return out;
 }

@@ -141,6 +141,7 @@ std::string render(const Report& report, const std::string& program) {
   if (const std::string site = site_text(report.later); !site.empty())
     field(out, report.earlier ? "later" : "at", site);
   if (report.earlier) field(out, "earlier", site_text(*report.earlier));
+  for (const std::string& other : report.others) field(out, "and", other);
   if (report.region)
     field(out, "bytes",
           range_text(*report.region) + (report.region->write ? ", written" : ", read") +
@@ -218,15 +219,11 @@ void from_json(const nlohmann::json& in, CertificateText& c) {
 }
 
 void to_json(nlohmann::json& out, const Report& report) {
-  out = {{"rule", report.rule},
-         {"severity", std::string(1, report.severity)},
-         {"evidence", report.evidence},
-         {"section", report.section},
-         {"says", report.says},
-         {"summary", report.summary},
-         {"missing", report.missing},
-         {"notes", report.notes},
-         {"every_schedule", report.every_schedule}};
+  out = {{"rule", report.rule},         {"severity", std::string(1, report.severity)},
+         {"evidence", report.evidence}, {"section", report.section},
+         {"says", report.says},         {"summary", report.summary},
+         {"missing", report.missing},   {"notes", report.notes},
+         {"others", report.others},     {"every_schedule", report.every_schedule}};
   put(out["later"], report.later);
   out["earlier"] = nullptr;
   if (report.earlier) put(out["earlier"], *report.earlier);
@@ -253,6 +250,7 @@ void from_json(const nlohmann::json& in, Report& report) {
   in.at("summary").get_to(report.summary);
   in.at("missing").get_to(report.missing);
   in.at("notes").get_to(report.notes);
+  in.at("others").get_to(report.others);
   in.at("every_schedule").get_to(report.every_schedule);
   get(in.at("later"), report.later);
   if (!in.at("earlier").is_null()) get(in.at("earlier"), report.earlier.emplace());

@@ -53,6 +53,7 @@ struct Report {
   std::string summary;
   SiteText later;
   std::optional<SiteText> earlier;
+  std::vector<std::string> others;  // further earlier parties, each with its place
   std::optional<RegionText> region;
   std::optional<BarrierText> mbarrier;
   std::string missing;

@@ -40,17 +40,38 @@ __global__ void wait_forever(int* out) {
 
 __global__ void outside(int* out) { out[1 << 20] = 1; }
 
+__global__ void outside_twice(int* out) {
+  out[1 << 20] = 1;
+  if (out[2 << 20] == 7) out[0] = 1;
+}
+
+__global__ void same_word(int* out) { out[0] = 1; }
+
+// Works only if the lowest lane is elected.
+__global__ void elected(int* out) {
+  uint32_t lane;
+  asm volatile("{\n\t.reg .pred p;\n\telect.sync %0|p, -1;\n\t}" : "=r"(lane));
+  if (lane != threadIdx.x % 32 && threadIdx.x % 32 == 0) asm volatile("trap;");
+  out[threadIdx.x] = 1;
+}
+
 int run(const char* what) {
   if (std::strcmp(what, "nothing") == 0) return EXIT_SUCCESS;
   if (std::strcmp(what, "sleep") == 0)
     for (volatile int i = 0;; i = i + 1) {
     }
   if (std::strcmp(what, "second device") == 0 && cudaSetDevice(1) != cudaSuccess) return EXIT_FAILURE;
+  const char* mode = std::getenv("SIM_MODE");  // of the schedule that it runs under
   int* out = nullptr;
   if (cudaMalloc(&out, kThreads * sizeof(int)) != cudaSuccess) return EXIT_FAILURE;
   if (std::strcmp(what, "race") == 0) exchange<false><<<1, kThreads>>>(out);
   else if (std::strcmp(what, "deadlock") == 0) wait_forever<<<1, 1>>>(out);
   else if (std::strcmp(what, "bounds") == 0) outside<<<1, 1>>>(out);
+  else if (std::strcmp(what, "bounds twice") == 0) outside_twice<<<1, 1>>>(out);
+  else if (std::strcmp(what, "same") == 0) same_word<<<1, 32>>>(out);
+  else if (std::strcmp(what, "lane 0") == 0) elected<<<1, 32>>>(out);
+  else if (std::strcmp(what, "beyond") == 0 && mode != nullptr && std::strcmp(mode, "strict-tensor") == 0)
+    exchange<false><<<1, kThreads>>>(out);
   else exchange<true><<<1, kThreads>>>(out);
   if (cudaDeviceSynchronize() != cudaSuccess) return EXIT_FAILURE;
   std::printf("the program ran\n");

@@ -98,6 +98,57 @@ TEST_CASE("a program that fails, hangs or launches nothing was not judged", "[co
   CHECK_THAT(missing.text, contains("./no_such_program cannot be started"));
 }
 
+TEST_CASE("runs that failed in one way are one line", "[command]") {
+  const Answer failed = command("--mode default,late --seeds 4 --quiet " + program + " fail");
+  CHECK_THAT(failed.text, contains("the program ended with status 7 in 8 of 8 runs: default:0 default:1 "
+                                   "default:2 default:3 late:0 late:1 and 2 more\n"));
+}
+
+TEST_CASE("a program with its own copy of the runtime is told how to compile", "[command]") {
+  const File copy(".static");
+  std::ofstream(copy.path) << "#!/bin/sh\n# .nv_fatbin\n";
+  std::filesystem::permissions(copy.path, std::filesystem::perms::owner_all);
+  const Answer answer = command(copy.path);
+  CHECK(answer.status == 3);
+  CHECK_THAT(answer.text, contains("compile with -cudart shared -lineinfo\n"));
+  CHECK_THAT(command(program + " nothing").text, !contains("-cudart shared"));
+}
+
+TEST_CASE("from which class on findings fail is chosen", "[command]") {
+  CHECK(command("--quiet " + program + " same").status == 0);
+  CHECK_THAT(command("--quiet " + program + " same").text, contains("0 E, 1 S"));
+  CHECK(command("--quiet --fail-on S " + program + " same").status == 1);
+  CHECK(command("--quiet --fail-on S " + program).status == 0);
+  CHECK(command("--quiet --fail-on A --allow warp-same-write " + program + " same").status == 0);
+  CHECK(command("--fail-on X " + program).status == 2);
+}
+
+TEST_CASE("behind an error that is let pass the next one is found", "[command]") {
+  const Answer one = command("--quiet " + program + " 'bounds twice'");
+  CHECK(one.status == 1);
+  CHECK_THAT(one.text, contains("1 E, "));
+  const Answer both = command("--quiet --continue " + program + " 'bounds twice'");
+  CHECK(both.status == 1);
+  CHECK_THAT(both.text, contains("2 E, "));
+  CHECK_THAT(both.text, contains("--continue " + program));
+}
+
+TEST_CASE("the lowest lane is elected in every schedule if that is asked for", "[command]") {
+  CHECK(command("--quiet --mode random --seeds 8 " + program + " 'lane 0'").status == 1);
+  CHECK(command("--quiet --mode random --seeds 8 --elect-lowest " + program + " 'lane 0'").status == 0);
+}
+
+TEST_CASE("what only strict-tensor shows counts where it was asked for by name", "[command]") {
+  const Answer all = command("--quiet --mode all " + program + " beyond");
+  CHECK(all.status == 0);
+  CHECK_THAT(all.text, contains("only strict-tensor showed 2 E, 0 S, 0 A and 0 failed runs"));
+  CHECK_THAT(all.text, contains(": 0 E, 0 S, 0 A\n"));
+  const Answer asked = command("--quiet --mode default,strict-tensor " + program + " beyond");
+  CHECK(asked.status == 1);
+  CHECK_THAT(asked.text, !contains("only strict-tensor"));
+  CHECK(command("--quiet --mode all " + program + " race").status == 1);
+}
+
 TEST_CASE("wrong usage is refused with the argument and its value", "[command]") {
   const auto refused = [](const std::string& arguments, const std::string& why) {
     const Answer answer = command(arguments);

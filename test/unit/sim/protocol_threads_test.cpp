@@ -109,6 +109,7 @@ TEST_CASE("protocol: a deadlock for bytes names what came and what did not", "[p
         "CTA 0 warp 1 lane 0 waits for phase 0 of mbarrier 0x400 of CTA 0, which lacks 256 bytes");
   CHECK(has_note(f, "  phase 0: 1 of 1 arrival, 1280 bytes expected, 1024 delivered"));
   CHECK(has_note(f, "  no copy in flight brings the missing 256 bytes"));
+  CHECK(f.missing == "256 bytes, which no copy in flight brings");
   CHECK(has_note(
       f, "  phase 0: 1024 bytes delivered by CTA 0 warp 0 lane 0 at PTX line 3: `cp.async.bulk.tensor`"));
 }
@@ -131,9 +132,43 @@ TEST_CASE("protocol: a deadlock of producer and consumer is a cycle", "[protocol
   CHECK(f.summary ==
         "CTA 0 warp 0 lane 0 waits for phase 1 of mbarrier 0x408 of CTA 0, which lacks 1 arrival");
   CHECK(f.notes.at(0) == "cycle: CTA 0 warp 0 -> CTA 0 warp 1 -> CTA 0 warp 0");
+  CHECK(f.missing == "1 arrival of CTA 0 warp 1 at PTX line 2: `mbarrier.arrive`, which phase 0 had");
   CHECK(has_note(
       f,
       "  phase 0 had 1 arrival of CTA 0 warp 1 at PTX line 2: `mbarrier.arrive`, this one has none of it"));
+}
+
+TEST_CASE("protocol: of many waits the one whose missing arrival holds up the others comes first",
+          "[protocol]") {
+  Stream s(96);
+  s.cta(0);
+  s.init(kFull, 1);
+  s.init(kEmpty, 1);
+  const sim::Thread third{0, 2, 0};
+  s.arrive(kFull, kProducer);
+  s.wait(kFull, kConsumer, 0);
+  s.arrive(kEmpty, third);
+  s.wait(kEmpty, kProducer, 0);
+  s.exit(third, 0xFFFFFFFF);
+  s.sleep(kFull, kConsumer, 1);   // for the producer,
+  s.sleep(kEmpty, kProducer, 1);  // which waits for a warp that has left
+  s.finish("deadlock in kernel k: nothing can move");
+  REQUIRE(s.rules() == "deadlock");
+  CHECK(s.findings[0].mbarrier == kEmpty);
+  CHECK(s.findings[0].missing ==
+        "1 arrival of CTA 0 warp 2 at PTX line 2: `mbarrier.arrive`, which phase 0 had");
+}
+
+TEST_CASE("protocol: lanes of a warp that arrived at one place are one line", "[protocol]") {
+  Stream s;
+  s.cta(0);
+  s.init(kFull, 64);
+  for (uint32_t lane = 0; lane < 32; ++lane) s.arrive(kFull, {0, 0, lane});
+  s.sleep(kFull, kConsumer, 0);
+  s.finish("deadlock in kernel k: nothing can move");
+  REQUIRE(s.rules() == "deadlock");
+  CHECK(has_note(s.findings[0],
+                 "  phase 0: 32 arrivals by CTA 0 warp 0 lanes 0xffffffff at PTX line 2: `mbarrier.arrive`"));
 }
 
 TEST_CASE("protocol: a deadlock before the first fill hints at the parity", "[protocol]") {
@@ -174,6 +209,7 @@ TEST_CASE("protocol: a deadlock at barriers of threads lists who is not there", 
     REQUIRE(s.rules() == "deadlock");
     CHECK(s.findings[0].summary == "CTA 0 warp 0 waits at barrier 0 for all threads, 32 are there");
     CHECK(has_note(s.findings[0], "  not there: CTA 0 warp 2"));
+    CHECK(s.findings[0].missing == "the arrival of CTA 0 warp 2");
   }
   SECTION("a number of threads") {
     for (uint32_t warp = 0; warp < 2; ++warp) meet(s, {0, warp, 0}, 1, 0, 64, "bar.sync");

@@ -61,6 +61,21 @@ TEST_CASE("Lanes of one instruction that store to one place are a strict finding
   CHECK(e.broken() == "warp-same-write");
 }
 
+TEST_CASE("A race names every earlier access that is not ordered, the last one first", "[race]") {
+  Events e;
+  e.write(at(0, 0), shared(0, 0x1000, 4));
+  e.write(at(0, 1), shared(0, 0x1004, 4));
+  e.read(at(0, 2), shared(0, 0x1008, 4));
+  e.write(at(0, 3), shared(0, 0x1000, 16));
+  CHECK(e.broken() == "race-data");
+  REQUIRE(e.found.size() == 1);
+  CHECK(e.found[0].earlier.thread.warp == 2);
+  REQUIRE(e.found[0].others.size() == 2);
+  CHECK(e.found[0].others[0].first == "an ordinary store of shared [0x1004,0x1008) of CTA 0");
+  CHECK(e.found[0].others[0].second.thread.warp == 1);
+  CHECK(e.found[0].others[1].second.thread.warp == 0);
+}
+
 TEST_CASE("Whose store of the same bytes came last does not matter, within a warp", "[race]") {
   const Region word = shared(0, 0x1000, 4);
   const bool same = GENERATE(true, false);

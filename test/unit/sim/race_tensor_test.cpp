@@ -322,6 +322,26 @@ TEST_CASE("A pair takes and frees its columns as one act, told by the CTA that c
   CHECK(run(true, false) == "race-tensor");
 }
 
+TEST_CASE("A CTA that leaves under many operations is one finding", "[race]") {
+  Events e;
+  for (uint16_t column = 0; column < 64; column += 8) e.mma(kMma, {kOperand}, tensor(0, column, 8));
+  e.exit_cta(0, {0, 1, 2, 3, 4, 5});
+  CHECK(e.broken() == "exit-pending");
+  CHECK(e.found.size() == 1);
+}
+
+TEST_CASE("A load whose registers are used before the wait is one finding, however many they are", "[race]") {
+  Events e;
+  e.ld(0, 1, 0, 32);
+  for (int i = 0; i < 32; ++i) {
+    SyncEvent use = e.event(Sync::kTmemUse, at(0, 1), kWarp);
+    use.async_id = 1;
+    e.checker.sync(use);
+  }
+  CHECK(e.broken() == "tensor-use-before-wait");
+  CHECK(e.found.size() == 1);
+}
+
 TEST_CASE("Columns of a pair are freed after what either of the two warps knows", "[race]") {
   const auto run = [](bool together) {
     Events e;

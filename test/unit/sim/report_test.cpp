@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sim/text.h"
 #include "support/catch.hpp"
 
 namespace {
@@ -18,6 +19,8 @@ sim::Report full() {
   report.later = {"k<1>", "CTA 1 (1,0,0), warp 4, lane 0", 83,
                   1187,   "cp.async.bulk.tensor.3d ...;",  "a.cu:212 in load <- a.cu:90"};
   report.earlier = {"k<1>", "CTA 0 (0,0,0), warp 5, lane 0", 0, 1420, "tcgen05.mma ...;", ""};
+  report.others = {
+      "bulk load of shared [0x8400,0x8480) of CTA 1, CTA 0, warp 1, lane 2\nPTX line 7: `cp ...;`"};
   report.region = {"shared", true, 1, 0x8400, 0x4000, 0, 0, 0, 0, "A stage 2"};
   report.mbarrier = {1, 0x420, "mbarrier 2 of 5 initialised at a.cu:41"};
   report.missing = "a wait for empty[3]";
@@ -39,6 +42,8 @@ TEST_CASE(
             a.cu:212 in load <- a.cu:90
   earlier   CTA 0 (0,0,0), warp 5, lane 0 of kernel k<1>
             PTX line 1420: `tcgen05.mma ...;`
+  and       bulk load of shared [0x8400,0x8480) of CTA 1, CTA 0, warp 1, lane 2
+            PTX line 7: `cp ...;`
   bytes     shared memory [0x8400, 0xc400) of CTA 1, written
             A stage 2
   barrier   mbarrier at shared offset 0x420 of CTA 1
@@ -52,6 +57,19 @@ TEST_CASE(
   seen      3 times
   replay    dualgemm-sim --mode late --seed 17 ./test --shape '1 2'
 )");
+}
+
+TEST_CASE("long names of kernels are cut from the inside", "[report]") {
+  using sim::short_name;
+  CHECK(short_name("exchange<false>(int*)") == "exchange<false>(int*)");
+  const std::string space = "some_library_with_a_long_name";
+  CHECK(
+      short_name(
+          "void (anonymous namespace)::kernel<float, 128>(float const*, float const*, float*, int, int, int)") ==
+      "kernel<float, 128>(float const*, float const*, float*, int, int, int)");
+  CHECK(short_name("void k<" + space + "::Shape<128, 128, 64>, " + space + "::Epilogue<float>>(" + space +
+                   "::Params)") == "k<...>(...)");
+  CHECK(short_name("void k<T<A<" + space + ">, B<" + space + ">>>(Params)") == "k<T<A<...>, B<...>>>(...)");
 }
 
 TEST_CASE("a report without sites and bytes has no empty lines", "[report]") {
@@ -82,6 +100,7 @@ TEST_CASE("JSON holds all of a report", "[report]") {
     "region": {"memory": "shared", "write": true, "cta": 1, "address": 33792, "bytes": 16384, "lane": 0,
                "lanes": 0, "column": 0, "columns": 0, "name": "A stage 2"},
     "mbarrier": {"cta": 1, "offset": 1056, "name": "mbarrier 2 of 5 initialised at a.cu:41"},
+    "others": ["bulk load of shared [0x8400,0x8480) of CTA 1, CTA 0, warp 1, lane 2\nPTX line 7: `cp ...;`"],
     "missing": "a wait for empty[3]", "notes": ["the producer waited for empty[2]\nphase 2"],
     "every_schedule": true, "seen": [{"mode": "late", "seed": 17, "count": 3}]})json");
   CHECK(json == expected);

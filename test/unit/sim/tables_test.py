@@ -22,14 +22,14 @@ def text(*globs, without=None):
 def orphans():
     tables = text('test/sim/check/*_rules.cpp')
     rules = re.findall(r'^    \{"([a-z0-9-]+)",', tables, re.MULTILINE)
-    code = text('test/sim/check/*.cpp', 'test/sim/judge/*.cpp', without='_rules.cpp')
+    code = text('test/sim/check/*.cpp', 'test/sim/judge/*.cpp', 'test/sim/exec/*.cpp', without='_rules.cpp')
     tests = text('test/unit/sim/*', 'test/defects/*', without='.py')
     for rule in rules:
         if f'"{rule}"' not in code:
             yield f'rule {rule}: no code reports it'
         if f'"{rule}"' not in tests:
             yield f'rule {rule}: no test expects it'
-    for rule in re.findall(r'\b(?:rule|finding)\("([a-z0-9-]+)"', code):
+    for rule in re.findall(r'\b(?:rule|finding|remark)\("([a-z0-9-]+)"', code):
         if rule not in rules:
             yield f'rule {rule}: in no table'
 
