@@ -6,8 +6,8 @@ REPORT ?=
 PREFIX ?= /usr/local
 
 .PHONY: help setup configure lib install package-test by-hand run examples test test-h100 test-gpu mutation soak \
-        fuzz cube bench plot host-time ptx instances sass pages doxygen contest contest-test accuracy format \
-        format-check clean
+        fuzz cube bench plot host-time bench-sim ptx instances sass pages doxygen contest contest-test accuracy \
+        format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
@@ -100,6 +100,10 @@ plot: configure       ## build/plots/: roofline, time against M, parts of a laun
 host-time: configure  ## what a call costs the CPU, on a CUDA runtime that does nothing
 	@cmake --build $(BUILD) -j $(JOBS) --target host_time host_time_twice
 	@$(BUILD)/host_time && echo && $(BUILD)/host_time_twice
+
+bench-sim: configure  ## how fast the simulated GPU runs five kinds of programs, and what its judge costs
+	@cmake --build $(BUILD) -j $(JOBS) --target sim_speed
+	@$(BUILD)/sim_speed $(ARGS)
 
 ptx: configure        ## the PTX of every kernel instance, into build/ptx/
 	@cmake --build $(BUILD) -j $(JOBS) --target ptx

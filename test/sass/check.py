@@ -3,12 +3,13 @@
 and fails where one is over a limit below. The kernels that move factors and quantise are held to no local memory. Of
 those for sm_90a the loops are looked at, not the epilogue.
 
-    check.py INSTANCES OBJECT [--nvdisasm PATH] [--list]
+    check.py INSTANCES OBJECT [--nvdisasm PATH] [--list] [--in-turn]
 
 INSTANCES is what `dualgemm_bench --instances` prints: which entry is which instance.
-OBJECT is libdualgemm.a, an object file or a cubin; --list prints the instructions that count against a limit. nvdisasm
-is looked for beside the compiler of build/cuda.mk, in build/nvdisasm and on the PATH. The exit status is 0 where there
-is none, and where another compiler than that of the limits made the code: then the tables are for information.
+OBJECT is libdualgemm.a, an object file or a cubin; --list prints the instructions that count against a limit; with
+--in-turn one output of every plan is looked at, each output in turn. nvdisasm is looked for beside the compiler of
+build/cuda.mk, in build/nvdisasm and on the PATH. The exit status is 0 where there is none, and where another compiler
+than that of the limits made the code: then the tables are for information.
 """
 import argparse
 import collections
@@ -19,7 +20,7 @@ import shutil
 import sys
 
 sys.dont_write_bytecode = True
-from disassembly import disassemble  # noqa: E402
+from disassembly import cubins, disassemble, kernels, target  # noqa: E402
 from schedule import clocks_per_result  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -246,33 +247,45 @@ def merge(rows, outputs):
     return [[key[0] if len(names) > 1 else min(names), *key[1:]] for key, names in groups.items()]
 
 
+def in_turn(named):
+    """Of instances by their entry, one of those that differ in the output type alone, the outputs in turn."""
+    plans = {}
+    for entry, x in named.items():
+        plans.setdefault(x["name"].replace(f"_{x['epilogue']['c_name']}", ""), []).append(entry)
+    return [outputs[i % len(outputs)] for i, outputs in enumerate(plans.values())]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("instances")
     parser.add_argument("object")
     parser.add_argument("--nvdisasm", default=find_nvdisasm())
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--in-turn", action="store_true")
     arguments = parser.parse_args()
     if arguments.nvdisasm is None:
         print("check.py: skipped: there is no nvdisasm on this machine")
         return 0
     instances, report = json.loads(pathlib.Path(arguments.instances).read_text(encoding="utf-8")), Report()
-    functions = {(f.name, f.target): f for f in disassemble(arguments.nvdisasm, arguments.object)}
+    code = pathlib.Path(arguments.object).read_bytes()
+    named = {(x["entry"], x["plan"]["arch"].rstrip("af")): x for x in instances}
+    held = {(name, target(cubin)) for cubin in cubins(code) for name in kernels(cubin)}
+    conversions = sorted(entry for entry in held if CONVERSION.search(entry[0]))
+    for entry in sorted(held - named.keys() - set(conversions)):
+        report.failures.append([(entry[0], "kernel"), f"{arguments.instances} does not have it"])
+    for entry in sorted(named.keys() - held):
+        report.failures.append([(named[entry]["name"], "kernel"), f"{arguments.object} does not have it"])
+    chosen = {entry: named[entry] for entry in (in_turn(named) if arguments.in_turn else named) if entry in held}
+    functions = {(f.name, f.target): f
+                 for f in disassemble(arguments.nvdisasm, code, {*chosen, *conversions})}
     outputs = sorted({x["epilogue"]["c_name"] for x in instances})
     kernel_rows, role_rows, epilogue_rows = [], [], []
-    for instance in sorted(instances, key=lambda x: x["name"]):
-        target = instance["plan"]["arch"].rstrip("af")
-        name, function = instance["name"], functions.pop((instance["entry"], target), None)
-        if function is None:
-            report.failures.append([(name, "kernel"), f"{arguments.object} does not have it"])
-            continue
+    for entry, instance in sorted(chosen.items(), key=lambda x: x[1]["name"]):
+        function = functions[entry]
         kernel_rows += check_kernel(function, instance, report)
-        role_rows += check_roles(function, name, report)
-        if target != "sm_90": epilogue_rows += check_epilogue(function, instance, report)
-    conversions = [functions.pop(entry) for entry in sorted(functions) if CONVERSION.search(entry[0])]
-    for function in conversions: check_conversion(function, report)
-    for entry, _ in sorted(functions):
-        report.failures.append([(entry, "kernel"), f"{arguments.instances} does not have it"])
+        role_rows += check_roles(function, instance["name"], report)
+        if function.target != "sm_90": epilogue_rows += check_epilogue(function, instance, report)
+    for entry in conversions: check_conversion(functions[entry], report)
     table("Kernels", ["instance", "instructions", *KERNEL], merge(kernel_rows, outputs))
     table("Loops that issue, per iteration",
           ["instance", "role", "mma", "scale copies", "TMA", "instructions", "R2UR of a shared value", "S2R",
@@ -286,11 +299,11 @@ def main():
     for name, part, text in merge([[name, part, text] for (name, part), text in report.failures], outputs):
         print(f"over a limit: {name}, {part}: {text}")
     for measure, why in report.reasons.items(): print(f"why {measure}: {why}")
-    compiler = assembler_release(pathlib.Path(arguments.object).read_bytes())
+    compiler = assembler_release(code)
     note = "" if compiler == COMPILER else (f"; made by CUDA {compiler}, while the limits are for {COMPILER}: "
                                             "not a failure")
-    print(f"check.py: {len(instances)} instances, {len(conversions)} conversions, {len(report.failures)} over a "
-          f"limit{note}")
+    print(f"check.py: {len(chosen)} of {len(instances)} instances, {len(conversions)} conversions, "
+          f"{len(report.failures)} over a limit{note}")
     return 1 if report.failures and not note else 0
 
 

@@ -9,6 +9,7 @@ import tempfile
 
 ELF_CUDA = 190  # e_machine
 SECTION_NOBITS = 8  # sh_type of what takes no room in the file
+SYMBOL_BYTES, GLOBAL_FUNCTION = 24, 0x12  # of a symbol table: an entry, and st_info of a kernel
 FATBIN_MAGIC = struct.pack("<IH", 0xBA55ED50, 1)
 FATBIN_CUBIN, FATBIN_ZSTD = 2, 0x8000
 LINE = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P(?:\d+|T))\s+)?([A-Z][\w.]*)\s*(.*)$")
@@ -225,16 +226,27 @@ def step_lanes(state, x):
         elif x.guard is None: state.discard(r)
 
 
-def disassemble(nvdisasm, path):
-    """The kernels of an object file or a cubin."""
-    with open(path, "rb") as file: data = file.read()
+def kernels(cubin):
+    """The kernels of an image: {name: its place in the table of symbols}."""
+    of, found = sections(cubin), {}
+    for i in range(len(of[".symtab"]) // SYMBOL_BYTES):
+        name, info = struct.unpack_from("<IB", of[".symtab"], i * SYMBOL_BYTES)
+        if info == GLOBAL_FUNCTION: found[of[".strtab"][name:of[".strtab"].index(b"\0", name)].decode()] = i
+    return found
+
+
+def disassemble(nvdisasm, data, entries):
+    """Of the kernels in the bytes of a file those that are named, each with what it is compiled for."""
     functions = []
     for cubin in cubins(data):
+        symbols = [str(i) for name, i in kernels(cubin).items() if (name, target(cubin)) in entries]
+        if not symbols: continue
         with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
             file.write(cubin)
             file.flush()
-            done = subprocess.run([nvdisasm, "-c", file.name], capture_output=True, text=True, check=False)
-        if done.returncode: raise RuntimeError(f"{nvdisasm} fails on {path}: {done.stderr.strip()}")
+            command = [nvdisasm, "-c", "-fun", ",".join(symbols), file.name]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode: raise RuntimeError(f"{nvdisasm} fails: {done.stderr.strip()}")
         functions += parse(done.stdout, target(cubin))
     return functions
 
