@@ -88,11 +88,10 @@ constexpr int kWords = kStageBytes / 4, kReaders = 128;
 // cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [dst], [src], bytes, [mbar];
 // PTX ISA 9.0, 9.7.9.25.4.1. Addresses and `bytes` are multiples of 16.
 __device__ void copy_in(void* dst, const void* src, uint32_t bytes, uint64_t* mbar) {
-  asm volatile(
-      "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-          dualgemm::ptx::smem_u32(dst)),
-      "l"(__cvta_generic_to_global(src)), "r"(bytes), "r"(dualgemm::ptx::smem_u32(mbar))
-      : "memory");
+  asm volatile("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   dualgemm::ptx::smem_u32(dst)),
+               "l"(__cvta_generic_to_global(src)), "r"(bytes), "r"(dualgemm::ptx::smem_u32(mbar))
+               : "memory");
 }
 
 __device__ void wait(uint64_t* mbar, uint32_t parity) {
@@ -164,7 +163,7 @@ class Bytes : public Program {
  private:
   // Returns byte i of the first block after some passes.
   static uint8_t shuffled(const std::vector<uint8_t>& in, int passes, int i) {
-    return passes == 0 ? in[i]   : shuffled(in, passes - 1, place_of(i)) ^ uint8_t(i);
+    return passes == 0 ? in[i] : shuffled(in, passes - 1, place_of(i)) ^ uint8_t(i);
   }
   static std::vector<uint8_t> bytes(int ctas) {
     std::vector<uint8_t> out(size_t(ctas) * kBlockBytes);

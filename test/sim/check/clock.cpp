@@ -54,17 +54,20 @@ void VectorClock::raise(Component c, uint32_t lanes, Time time) {
   if (lanes == kAllLanes) return raise(c, time);
   if (lanes == 0 || knows(c, lanes, time)) return;
   Entry& e = own(c);
-  auto all = std::make_shared<Lanes>();
-  if (e.lanes) *all = *e.lanes;
-  else all->fill(e.time);
+  if (!e.lanes) {
+    e.lanes = std::make_shared<Lanes>();
+    e.lanes->fill(e.time);
+  } else if (e.lanes.use_count() > 1) {
+    e.lanes = std::make_shared<Lanes>(*e.lanes);
+  }
   for (uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
-    Time& lane = (*all)[size_t(__builtin_ctz(rest))];
+    Time& lane = (*e.lanes)[size_t(__builtin_ctz(rest))];
     lane = std::max(lane, time);
   }
-  const auto [least, most] = std::minmax_element(all->begin(), all->end());
-  e.time = *least;
-  if (*least == *most) e.lanes.reset();
-  else e.lanes = std::move(all);
+  Time most = 0;
+  e.time = time;
+  for (const Time lane : *e.lanes) e.time = std::min(e.time, lane), most = std::max(most, lane);
+  if (e.time == most) e.lanes.reset();
 }
 
 bool VectorClock::covers(const Entry& a, const Entry& b) {
@@ -87,23 +90,33 @@ void VectorClock::lift(Entry& a, const Entry& b) {
   a.lanes = std::move(all);
 }
 
-bool VectorClock::covers(const Entries& a, const Entries& b) {
-  if (a.size() < b.size()) return false;
-  size_t i = 0;
-  for (const Entry& e : b) {
-    while (i < a.size() && a[i].key < e.key) ++i;
-    if (i == a.size() || a[i].key != e.key || !covers(a[i], e)) return false;
+VectorClock::Order VectorClock::compare(const Entries& a, const Entries& b) {
+  Order out;
+  auto x = a.begin();
+  auto y = b.begin();
+  while ((out.covers || out.covered) && x != a.end() && y != b.end()) {
+    if (x->key == y->key) {
+      out.covers = out.covers && covers(*x, *y);
+      out.covered = out.covered && covers(*y, *x);
+      ++x, ++y;
+    } else if (x->key < y->key) {
+      out.covered = false;
+      ++x;
+    } else {
+      out.covers = false;
+      ++y;
+    }
   }
-  return true;
+  out.covered = out.covered && x == a.end();
+  out.covers = out.covers && y == b.end();
+  return out;
 }
 
 void VectorClock::join(const VectorClock& other) {
   if (!other.data_ || data_ == other.data_) return;
-  if (!data_ || covers(*other.data_, *data_)) {
-    data_ = other.data_;
-    return;
-  }
-  if (covers(*data_, *other.data_)) return;
+  const Order order = data_ ? compare(*data_, *other.data_) : Order{false, true};
+  if (order.covered) data_ = other.data_;
+  if (order.covered || order.covers) return;
   auto out = std::make_shared<Entries>();
   out->reserve(data_->size() + other.data_->size());
   auto a = data_->begin();

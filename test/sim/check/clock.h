@@ -56,12 +56,15 @@ class VectorClock {
   struct Entry {
     Component key = 0;
     Time time = 0;                       // the least of the lanes
-    std::shared_ptr<const Lanes> lanes;  // null: all lanes alike
+    std::shared_ptr<Lanes> lanes;        // null: all lanes alike; changed only while nobody shares it
   };
   using Entries = std::vector<Entry>;  // sorted by key
   static bool covers(const Entry& a, const Entry& b);
   static void lift(Entry& a, const Entry& b);
-  static bool covers(const Entries& a, const Entries& b);
+  struct Order {
+    bool covers = true, covered = true;  // the first says all that the second does; and the other way
+  };
+  static Order compare(const Entries& a, const Entries& b);
   const Entry* find(Component c) const;
   Entry& own(Component c);  // a private copy of the entries, with this one
   std::shared_ptr<Entries> data_;

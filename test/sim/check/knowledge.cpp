@@ -55,13 +55,15 @@ void Knowledge::park(const Knowledge& released) {
   parked = std::make_shared<const Knowledge>(std::move(all));
 }
 
+void Knowledge::acquire_from(const Knowledge& from, Component warp, uint32_t lanes, Time now) {
+  acquire(from);
+  happens_before.raise(warp, lanes, now);
+  cause.raise(warp, lanes, now);
+}
+
 Knowledge Knowledge::released(Component warp, uint32_t lanes, Time now) const {
-  Knowledge out = *this;
-  out.parked.reset();
-  out.offered.reset();
-  out.tensor = {};
-  out.happens_before.raise(warp, lanes, now);
-  out.cause.raise(warp, lanes, now);
+  Knowledge out;
+  out.acquire_from(*this, warp, lanes, now);
   return out;
 }
 

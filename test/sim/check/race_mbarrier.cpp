@@ -126,21 +126,19 @@ void RaceChecker::mbarrier_arrive(const SyncEvent& e, BarrierState& b) {
   }
   WarpState& w = state_.warp(e.thread);
   const bool relaxed = e.order == Order::kRelaxed;
-  for_lanes(lanes_of(e), [&](uint32_t lane) {
-    const Knowledge& knowledge = *w.knows[lane];
-    const Knowledge out = relaxed ? knowledge.released_relaxed(e.scope, w.threads, 1u << lane, state_.now)
-                                  : knowledge.released(w.threads, 1u << lane, state_.now);
-    if (e.thread.cta == e.mbarrier.cta) {
-      phase.here.acquire(out);
-    } else if (e.scope >= Scope::kCluster) {
-      phase.remote.acquire(out);
-      phase.has_remote = true;
-      phase.remote_site = site_of(e);
-    } else {
-      phase.narrow.acquire(out);
-      phase.has_narrow = true;
-      phase.narrow_site = site_of(e);
-    }
+  Knowledge* to = &phase.here;
+  if (e.thread.cta != e.mbarrier.cta && e.scope >= Scope::kCluster) {
+    to = &phase.remote;
+    phase.has_remote = true;
+    phase.remote_site = site_of(e);
+  } else if (e.thread.cta != e.mbarrier.cta) {
+    to = &phase.narrow;
+    phase.has_narrow = true;
+    phase.narrow_site = site_of(e);
+  }
+  state_.for_groups(w, lanes_of(e), [&](const KnowledgePtr& knowledge, uint32_t group) {
+    if (relaxed) to->acquire(knowledge->released_relaxed(e.scope, w.threads, group, state_.now));
+    else to->acquire_from(*knowledge, w.threads, group, state_.now);
   });
 }
 

@@ -159,18 +159,25 @@ struct RaceState {
     return cta == by || knowledge.cause.mentions(component(Part::kThreads, cta << 8),
                                                  component(Part::kThreads, (cta << 8) + 255, 255));
   }
-  // Changes the knowledge of `lanes`; lanes that know the same are changed once and go on sharing.
-  template <class Change>
-  void update(WarpState& w, uint32_t lanes, Change&& change) {
-    KnowledgePtr latest;
+  // Visits the knowledge of `lanes`, that of those that know the same once.
+  template <class Visit>
+  static void for_groups(const WarpState& w, uint32_t lanes, Visit&& visit) {
     while (lanes != 0) {
-      const KnowledgePtr before = w.knows[size_t(__builtin_ctz(lanes))];
+      const KnowledgePtr knowledge = w.knows[size_t(__builtin_ctz(lanes))];
       uint32_t group = 0;
       for (uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
         const uint32_t lane = uint32_t(__builtin_ctz(rest));
-        if (w.knows[lane] == before) group |= 1u << lane;
+        if (w.knows[lane] == knowledge) group |= 1u << lane;
       }
       lanes &= ~group;
+      visit(knowledge, group);
+    }
+  }
+  // Changes the knowledge of `lanes`; lanes that know the same are changed once and go on sharing.
+  template <class Change>
+  static void update(WarpState& w, uint32_t lanes, Change&& change) {
+    KnowledgePtr latest;
+    for_groups(w, lanes, [&](const KnowledgePtr& before, uint32_t group) {
       auto after = std::make_shared<Knowledge>(*before);
       change(*after, group);
       KnowledgePtr result = after;
@@ -178,7 +185,7 @@ struct RaceState {
       else if (latest && after->same(*latest)) result = latest;
       latest = result;
       for (uint32_t rest = group; rest != 0; rest &= rest - 1) w.knows[size_t(__builtin_ctz(rest))] = result;
-    }
+    });
   }
 };
 

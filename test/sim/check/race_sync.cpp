@@ -64,7 +64,7 @@ void RaceChecker::sync(const SyncEvent& e) {
       WarpState& w = state_.warp(e.thread);
       Knowledge& at_exit = state_.cta(e.thread.cta).at_exit;
       for_lanes(lanes_of(e), [&](uint32_t lane) {
-        at_exit.acquire(w.knows[lane]->released(w.threads, 1u << lane, state_.now));
+        at_exit.acquire_from(*w.knows[lane], w.threads, 1u << lane, state_.now);
         at_exit.tensor.join(w.knows[lane]->tensor);
       });
       return;
@@ -89,10 +89,10 @@ void RaceChecker::sync(const SyncEvent& e) {
 void RaceChecker::barrier_arrive(const SyncEvent& e, Knowledge& record) {
   WarpState& w = state_.warp(e.thread);
   const uint32_t lanes = lanes_of(e);
-  state_.update(w, lanes, [&](Knowledge& knowledge, uint32_t group) {
-    if (e.order != Order::kRelaxed) return record.acquire(knowledge.released(w.threads, group, state_.now));
-    record.acquire(knowledge.released_relaxed(Scope::kCluster, w.threads, group, state_.now));
-    record.inits_unfenced.join(knowledge.happens_before);
+  state_.for_groups(w, lanes, [&](const KnowledgePtr& knowledge, uint32_t group) {
+    if (e.order != Order::kRelaxed) return record.acquire_from(*knowledge, w.threads, group, state_.now);
+    record.acquire(knowledge->released_relaxed(Scope::kCluster, w.threads, group, state_.now));
+    record.inits_unfenced.join(knowledge->happens_before);
     record.inits_unfenced.raise(w.threads, group, state_.now);
   });
 }
@@ -100,8 +100,8 @@ void RaceChecker::barrier_arrive(const SyncEvent& e, Knowledge& record) {
 void RaceChecker::warp_sync(const SyncEvent& e) {
   WarpState& w = state_.warp(e.thread);
   Knowledge all;
-  state_.update(w, e.mask, [&](Knowledge& knowledge, uint32_t group) {
-    all.acquire(knowledge.released(w.threads, group, state_.now));
+  state_.for_groups(w, e.mask, [&](const KnowledgePtr& knowledge, uint32_t group) {
+    all.acquire_from(*knowledge, w.threads, group, state_.now);
   });
   state_.update(w, e.mask, [&](Knowledge& knowledge, uint32_t) { knowledge.acquire(all); });
 }
@@ -109,8 +109,8 @@ void RaceChecker::warp_sync(const SyncEvent& e) {
 void RaceChecker::warp_meet(const SyncEvent& e) {
   WarpState& w = state_.warp(e.thread);
   Knowledge all;
-  state_.update(w, e.mask, [&](Knowledge& knowledge, uint32_t group) {
-    all.acquire(knowledge.released(w.threads, group, state_.now));
+  state_.for_groups(w, e.mask, [&](const KnowledgePtr& knowledge, uint32_t group) {
+    all.acquire_from(*knowledge, w.threads, group, state_.now);
   });
   state_.update(w, e.mask, [&](Knowledge& knowledge, uint32_t) {
     knowledge.meets.join(all.happens_before);
