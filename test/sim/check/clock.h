@@ -55,8 +55,8 @@ class VectorClock {
   using Lanes = std::array<Time, 32>;
   struct Entry {
     Component key = 0;
-    Time time = 0;                       // the least of the lanes
-    std::shared_ptr<Lanes> lanes;        // null: all lanes alike; changed only while nobody shares it
+    Time time = 0;                 // the least of the lanes
+    std::shared_ptr<Lanes> lanes;  // null: all lanes alike; changed only while nobody shares it
   };
   using Entries = std::vector<Entry>;  // sorted by key
   static bool covers(const Entry& a, const Entry& b);

@@ -27,12 +27,10 @@ Proxy proxy_of(Kind kind, Memory memory) {
   return kind == Kind::kCpAsync || kind == Kind::kStAsync ? Proxy::kGeneric : Proxy::kAsync;
 }
 
-// True for an earlier read that says no more than the later one: whoever follows the later follows the
-// earlier, too.
+// True for an earlier read of some of the bytes that says no more than the later one: whoever follows the
+// later follows the earlier, too.
 bool dominated(const Touch& earlier, const Touch& later, const Knowledge& knowledge) {
-  if (earlier.write || earlier.proxy != later.proxy || earlier.mask.without(later.mask).any() ||
-      earlier.strong != later.strong)
-    return false;
+  if (earlier.proxy != later.proxy || earlier.strong != later.strong) return false;
   if (earlier.operation == nullptr && later.operation == nullptr)
     return (earlier.warp == later.warp && earlier.same_pattern(later)) ||
            (earlier.work == later.work &&
@@ -107,11 +105,11 @@ void RaceChecker::flush() {
   const size_t n = batch_.size();
   for (size_t i = 0; i < n;) {
     const Access& a = batch_[i];
-    const KnowledgePtr knowledge = w.knows[a.thread.lane];
+    const Knowledge* const knowledge = w.knows[a.thread.lane].get();
     const auto follows = [&](size_t j, uint64_t step) {
       const Access& b = batch_[j];
       return b.region.bytes == a.region.bytes && b.region.cta == a.region.cta &&
-             b.region.address == a.region.address + step && w.knows[b.thread.lane] == knowledge;
+             b.region.address == a.region.address + step && w.knows[b.thread.lane].get() == knowledge;
     };
     size_t end = i + 1;
     later.lane0 = uint8_t(a.thread.lane);
@@ -128,7 +126,10 @@ void RaceChecker::flush() {
     // Of stores side by side nobody asks what they stored.
     later.digest = later.stride == Touch::kTogether ? a.digest : 0;
     for (size_t j = i; j < end; ++j) later.lanes |= 1u << batch_[j].thread.lane;
-    touch_batch(&batch_[i], end - i, later, *knowledge);
+    // The bytes of accesses side by side, or all of the same bytes.
+    Region region = a.region;
+    if (later.stride != Touch::kTogether) region.bytes *= uint32_t(end - i);
+    touch(later, region, *knowledge);
     if (later.same_stores()) {
       const uint64_t from = a.region.address;
       hit(later, later, {"warp-same-write", Lack::kInstruction}, a.region, *knowledge, from,
@@ -146,16 +147,9 @@ void RaceChecker::flush() {
   batch_.clear();
 }
 
-// Touches the bytes of `count` accesses side by side, or all of the same bytes.
-void RaceChecker::touch_batch(const Access* first, size_t count, Touch later, const Knowledge& knowledge) {
-  Region region = first->region;
-  if (later.stride != Touch::kTogether) region.bytes *= uint32_t(count);
-  touch(later, region, knowledge);
-}
-
 // Checks that the owner of shared or tensor memory has begun and has not left.
 bool RaceChecker::touchable(const Touch& later, const Region& region, const Knowledge& knowledge) {
-  if (region.memory == Memory::kGlobal) return true;
+  if (region.memory == Memory::kGlobal || thread_of(later.warp, 0).cta == region.cta) return true;
   const auto at = state_.ctas.find(region.cta);
   const bool left = at != state_.ctas.end() && at->second.exited;
   const bool begun =
@@ -202,40 +196,33 @@ void RaceChecker::touch(const Touch& later, const Region& region, const Knowledg
   }
 }
 
-void RaceChecker::touch_line(Line& line, const Touch& touch, const Region& region, const Knowledge& knowledge,
+void RaceChecker::touch_line(Line& line, const Touch& later, const Region& region, const Knowledge& knowledge,
                              uint64_t base) {
-  Touch later = touch;
   const uint64_t step = region.memory == Memory::kTensor ? 0 : 1;
-  for (const Touch& earlier : line) {
-    const LineMask common = earlier.mask & later.mask;
-    if (!(earlier.write || later.write) || !common.any() ||
-        (later.operation != nullptr && earlier.operation == later.operation))
-      continue;
+  const auto compare = [&](const Touch& earlier) {
+    if (later.operation != nullptr && earlier.operation == later.operation) return;
     const Verdict verdict = judge(state_, earlier, later, knowledge, region);
-    if (verdict.rule != nullptr)
-      hit(earlier, later, verdict, region, knowledge, base + step * common.first(),
-          base + step * common.last() + 1, common);
-  }
+    if (verdict.rule == nullptr) return;
+    const LineMask common = earlier.mask & later.mask;
+    hit(earlier, later, verdict, region, knowledge, base + step * common.first(),
+        base + step * common.last() + 1, common);
+  };
   if (later.write) {
-    for (const Touch& earlier : line)
-      if (stores_the_same(earlier, later)) later.lanes |= earlier.lanes;
-    for (Touch& earlier : line) earlier.mask = earlier.mask.without(later.mask);
-    std::erase_if(line, [](const Touch& earlier) { return !earlier.mask.any(); });
-  } else if (!line.empty()) {
-    if (line.size() >= kCrowded)
-      std::erase_if(line, [&](const Touch& earlier) { return dominated(earlier, later, knowledge); });
-    else if (const auto same = std::find_if(line.begin(), line.end(),
-                                            [&](const Touch& earlier) {
-                                              return earlier.warp == later.warp &&
-                                                     earlier.mask == later.mask &&
-                                                     dominated(earlier, later, knowledge);
-                                            });
-             same != line.end()) {
-      *same = later;
-      return;
-    }
+    uint32_t same = 0;  // lanes that stored the same
+    line.writes.cut(later.mask, [&](const Touch& earlier) {
+      compare(earlier);
+      if (stores_the_same(earlier, later)) same |= earlier.lanes;
+    });
+    line.reads.cut(later.mask, compare);
+    line.writes.add(later).lanes |= same;
+  } else {
+    line.writes.for_each(later.mask, compare);
+    const bool crowded = line.reads.size() >= kCrowded;
+    line.reads.replace_within(later.mask, [&](const Touch& earlier) {
+      return (crowded || earlier.warp == later.warp) && dominated(earlier, later, knowledge);
+    });
+    line.reads.add(later);
   }
-  line.push_back(later);
 }
 
 void RaceChecker::hit(const Touch& earlier, const Touch& later, const Verdict& verdict, const Region& region,
@@ -273,16 +260,16 @@ void RaceChecker::touch_run(const Runs& run, const Region& region, const Knowled
       const Line* touches = state_.shadow.find_global(line);
       if (touches == nullptr) continue;
       const LineMask mask = part(line, from, to);
-      for (const Touch& earlier : *touches) {
+      touches->for_each(mask, [&](const Touch& earlier) {
+        if (!(earlier.write || run.touch.write)) return;
         const LineMask common = earlier.mask & mask;
-        if (!(earlier.write || run.touch.write) || !common.any()) continue;
         Touch later = run.touch;
         later.mask = mask;
         const Verdict verdict = judge(state_, earlier, later, knowledge, region);
         if (verdict.rule != nullptr)
           hit(earlier, later, verdict, region, knowledge, line * kLineBytes + common.first(),
               line * kLineBytes + common.last() + 1, common);
-      }
+      });
     }
   }
   Region whole = region;

@@ -38,7 +38,6 @@ class RaceChecker : public Observer, public Clocks {
   };
   // race.cpp
   void flush();
-  void touch_batch(const Access* first, size_t count, Touch touch, const Knowledge& knowledge);
   void touch(const Touch& later, const Region& region, const Knowledge& knowledge);
   void touch_line(Line& line, const Touch& touch, const Region& region, const Knowledge& knowledge,
                   uint64_t base);

@@ -56,7 +56,8 @@ const std::vector<Rule> kRaceRules = {
     {"mbarrier-init-order", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.13.15.9 mbarrier.init",
      "An mbarrier is used by other threads only after a barrier that follows its init; "
      "by other CTAs after a cluster barrier with release, or relaxed after fence.mbarrier_init."},
-    {"mbarrier-init-fence", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 9.7.13.4 fence.mbarrier_init",
+    {"mbarrier-init-fence", Severity::kStrict, Evidence::kProvenKernel,
+     "PTX ISA 9.7.13.4 fence.mbarrier_init",
      "The initialisation of an mbarrier is followed by fence.mbarrier_init before a relaxed arrival at the "
      "cluster barrier, and by that or a proxy fence before the first asynchronous operation that signals it."},
     {"race-grids", Severity::kError, Evidence::kDoc,

@@ -308,11 +308,11 @@ void RaceChecker::leave_cta(const SyncEvent& e) {
     region.address = uint64_t(line) * kLineBytes;
     region.column = uint16_t(line);
     region.columns = 1;
-    for (const Touch& earlier : touches) {
+    touches.for_each(LineMask::range(0, kLineBytes), [&](const Touch& earlier) {
       // This is alloc or dealloc, perhaps of the pair.
-      if (earlier.operation == nullptr && memory == Memory::kTensor) continue;
+      if (earlier.operation == nullptr && memory == Memory::kTensor) return;
       // A store that its thread did not wait for is a finding of its own: store-unwaited-at-exit.
-      if (earlier.operation != nullptr && earlier.operation->sources != 0) continue;
+      if (earlier.operation != nullptr && earlier.operation->sources != 0) return;
       const bool remote = thread_of(earlier.warp, 0).cta != index;
       const bool over =
           earlier.operation != nullptr
@@ -321,12 +321,12 @@ void RaceChecker::leave_cta(const SyncEvent& e) {
                     earlier.operation->known(cta.at_exit.any_scope, earlier.write, region)
               : !remote || cta.at_exit.happens_before.knows(earlier.warp, earlier.lanes, earlier.time) ||
                     cta.at_exit.narrow.knows(earlier.warp, earlier.lanes, earlier.time);
-      if (over) continue;
+      if (over) return;
       const uint64_t from = memory == Memory::kTensor ? line : region.address + earlier.mask.first();
       const uint64_t to = memory == Memory::kTensor ? line + 1 : region.address + earlier.mask.last() + 1;
       hit(earlier, end, {"exit-pending", earlier.operation != nullptr ? Lack::kCompletion : Lack::kOrder},
           region, cta.at_exit, from, to, earlier.mask);
-    }
+    });
   });
   report_hits();
   cta.exited = true;

@@ -30,6 +30,31 @@ LineMask Touch::bytes_of(uint32_t lane) const {
   return from < to ? mask & LineMask::range(uint32_t(from), uint32_t(to - from)) : LineMask{};
 }
 
+Touch& Touches::add(const Touch& touch) {
+  all_ = all_ | touch.mask;
+  masks_.push_back(touch.mask);
+  return touches_.emplace_back(touch);
+}
+
+size_t Touches::next(size_t i, const LineMask& mask) const {
+  constexpr size_t kAtOnce = 8;
+  if (!(all_ & mask).any()) return size();
+  for (; i + kAtOnce <= size(); i += kAtOnce) {
+    LineMask some;
+    for (size_t j = 0; j < kAtOnce; ++j) some = some | (masks_[i + j] & mask);
+    if (some.any()) break;
+  }
+  while (i < size() && !(masks_[i] & mask).any()) ++i;
+  return i;
+}
+
+void Touches::erase(size_t i) {
+  masks_[i] = masks_.back();
+  touches_[i] = touches_.back();
+  masks_.pop_back();
+  touches_.pop_back();
+}
+
 std::pair<uint64_t, uint64_t> Runs::overlap(uint64_t from, uint64_t to) const {
   uint64_t i = 0;
   if (from >= address + bytes && stride != 0) i = (from - address - bytes) / stride + 1;

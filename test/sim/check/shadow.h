@@ -22,6 +22,7 @@ struct LineMask {
   static LineMask range(uint32_t first, uint32_t count);  // [first, first + count) within [0, 128)
   bool any() const { return (low | high) != 0; }
   LineMask operator&(const LineMask& o) const { return {low & o.low, high & o.high}; }
+  LineMask operator|(const LineMask& o) const { return {low | o.low, high | o.high}; }
   LineMask without(const LineMask& o) const { return {low & ~o.low, high & ~o.high}; }
   bool operator==(const LineMask&) const = default;
   uint32_t first() const;  // of a mask that is not empty
@@ -59,8 +60,59 @@ struct Touch {
   }
 };
 
+// These are touches of one line. Their masks stand apart from them, and all bytes that any of them has are
+// known: most comparisons end there, and a line that was touched byte by byte has a hundred touches.
+class Touches {
+ public:
+  bool empty() const { return masks_.empty(); }
+  size_t size() const { return masks_.size(); }
+  Touch& add(const Touch& touch);
+  // Visits those that have some of these bytes.
+  template <class Visit>
+  void for_each(const LineMask& mask, Visit&& visit) const {
+    for (size_t i = next(0, mask); i < size(); i = next(i + 1, mask)) visit(at(i));
+  }
+  // Visits them and takes these bytes away from them; those that have none left are gone.
+  template <class Visit>
+  void cut(const LineMask& mask, Visit&& visit) {
+    for (size_t i = next(0, mask); i < size(); i = next(i, mask)) {
+      visit(at(i));
+      masks_[i] = masks_[i].without(mask);
+      if (!masks_[i].any()) erase(i);
+    }
+    all_ = all_.without(mask);
+  }
+  // Takes out those within these bytes of which this is true, before one is added that has all of them.
+  template <class Condition>
+  void replace_within(const LineMask& mask, Condition&& condition) {
+    for (size_t i = next(0, mask); i < size();)
+      if (!masks_[i].without(mask).any() && condition(touches_[i])) erase(i), i = next(i, mask);
+      else i = next(i + 1, mask);
+  }
+
+ private:
+  size_t next(size_t i, const LineMask& mask) const;  // from i on, one with some of these bytes
+  Touch at(size_t i) const {
+    Touch touch = touches_[i];
+    touch.mask = masks_[i];
+    return touch;
+  }
+  void erase(size_t i);  // the last one takes its place
+  LineMask all_;
+  std::vector<LineMask> masks_;
+  std::vector<Touch> touches_;  // their own masks are out of date
+};
+
 // A line is the touches with which a later one has to be compared.
-using Line = std::vector<Touch>;
+struct Line {
+  Touches writes, reads;
+  bool empty() const { return writes.empty() && reads.empty(); }
+  template <class Visit>
+  void for_each(const LineMask& mask, Visit&& visit) const {
+    writes.for_each(mask, visit);
+    reads.for_each(mask, visit);
+  }
+};
 
 // These are bytes of global memory read by asynchronous operations, or touched by the host: `count` runs of
 // `bytes`, `stride` apart. They are kept aside, since a matrix is read by every tile and hardly ever written.

@@ -50,18 +50,23 @@ uint64_t digest_of(const void* bytes, uint32_t count) {
 }
 
 // `stored` are the bytes of a store.
-void tell(const Exec& x, const Region& region, uint32_t lane, Exec::Seen seen, const void* stored = nullptr) {
+void tell(const Exec& x, Memory memory, uint64_t cta, uint64_t address, uint32_t bytes, uint32_t lane,
+          Exec::Seen seen, const void* stored = nullptr) {
   if (seen == Exec::Seen::kNot) return;
   Access access;
   access.thread = x.thread(lane);
   access.mask = x.mask;
-  access.region = region;
+  access.region.memory = memory;
+  access.region.write = stored != nullptr;
+  access.region.cta = cta;
+  access.region.address = address;
+  access.region.bytes = bytes;
   access.inst = &x.grid.kernel.code[x.fragment->pc];
   access.atomic = seen == Exec::Seen::kAtomic;
   if (access.atomic) access.region.write = true;
   access.order = order_of(*access.inst, access.atomic ? Order::kRelaxed : Order::kWeak);
   access.scope = scope_of(*access.inst, access.atomic ? Scope::kGpu : Scope::kSys);
-  if (stored != nullptr) access.digest = digest_of(stored, region.bytes);
+  if (stored != nullptr) access.digest = digest_of(stored, bytes);
   x.grid.observer->access(access);
 }
 
@@ -155,7 +160,7 @@ void Exec::load_checked(Space space, uint64_t address, uint32_t lane, void* out,
     case Space::kSharedCluster: {
       check_aligned("shared", address, bytes);
       const Shared at = shared(generic ? address - kSharedWindow : address, bytes, space != Space::kShared);
-      if (watched()) tell(*this, {Memory::kShared, false, at.cta->linear, at.offset, bytes}, lane, seen);
+      if (watched()) tell(*this, Memory::kShared, at.cta->linear, at.offset, bytes, lane, seen);
       at.cta->shared.read(at.offset, out, bytes);
       break;
     }
@@ -177,7 +182,7 @@ void Exec::load_checked(Space space, uint64_t address, uint32_t lane, void* out,
     default:
       check_aligned("global", address, bytes);
       if (watched() && !in_parameters(grid, address))
-        tell(*this, {Memory::kGlobal, false, 0, address, bytes}, lane, seen);
+        tell(*this, Memory::kGlobal, 0, address, bytes, lane, seen);
       grid.memory.read(address, out, bytes);
       break;
   }
@@ -192,7 +197,7 @@ void Exec::store_checked(Space space, uint64_t address, uint32_t lane, const voi
       check_aligned("shared", address, bytes);
       const Shared at = shared(generic ? address - kSharedWindow : address, bytes, space != Space::kShared);
       check_no_mbarrier(*at.cta, at.offset, bytes);
-      if (watched()) tell(*this, {Memory::kShared, true, at.cta->linear, at.offset, bytes}, lane, seen, in);
+      if (watched()) tell(*this, Memory::kShared, at.cta->linear, at.offset, bytes, lane, seen, in);
       at.cta->shared.write(at.offset, in, bytes);
       break;
     }
@@ -212,7 +217,7 @@ void Exec::store_checked(Space space, uint64_t address, uint32_t lane, const voi
       check_aligned("global", address, bytes);
       if (in_parameters(grid, address))
         throw Fault(FaultKind::kBounds, "write to the kernel's parameters at " + hex(address));
-      if (watched()) tell(*this, {Memory::kGlobal, true, 0, address, bytes}, lane, seen, in);
+      if (watched()) tell(*this, Memory::kGlobal, 0, address, bytes, lane, seen, in);
       grid.memory.write(address, in, bytes);
       break;
   }
