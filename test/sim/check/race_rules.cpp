@@ -56,9 +56,13 @@ const std::vector<Rule> kRaceRules = {
     {"mbarrier-init-order", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.13.15.9 mbarrier.init",
      "An mbarrier is used by other threads only after a barrier that follows its init; "
      "by other CTAs after a cluster barrier with release, or relaxed after fence.mbarrier_init."},
-    {"mbarrier-init-fence", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 9.7.13.4 fence.mbarrier_init",
+    {"mbarrier-init-fence", Severity::kStrict, Evidence::kProvenKernel,
+     "PTX ISA 9.7.13.4 fence.mbarrier_init",
      "The initialisation of an mbarrier is followed by fence.mbarrier_init before a relaxed arrival at the "
      "cluster barrier, and by that or a proxy fence before the first asynchronous operation that signals it."},
+    {"non-coherent-read", Severity::kStrict, Evidence::kDoc, "PTX ISA 9.7.9.9 ld.global.nc",
+     "What ld.global.nc reads is not written by the grid that reads it, before or after: nothing inside the "
+     "grid orders the non-coherent cache after the write."},
     {"race-grids", Severity::kError, Evidence::kDoc,
      "CUDA Programming Guide, Asynchronous concurrent execution",
      "Work that touches the same memory is ordered by its stream, by events, or by griddepcontrol.wait."},

@@ -61,6 +61,7 @@ void tell(const Exec& x, const Region& region, uint32_t lane, Exec::Seen seen, c
   if (access.atomic) access.region.write = true;
   access.order = order_of(*access.inst, access.atomic ? Order::kRelaxed : Order::kWeak);
   access.scope = scope_of(*access.inst, access.atomic ? Scope::kGpu : Scope::kSys);
+  access.non_coherent = access.inst->has(Q::kNonCoherent);
   if (stored != nullptr) access.digest = digest_of(stored, region.bytes);
   x.grid.observer->access(access);
 }
