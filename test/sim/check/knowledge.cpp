@@ -75,8 +75,8 @@ bool Knowledge::same(const Knowledge& o) const {
          std::equal(tensormap.begin(), tensormap.end(), o.tensormap.begin(), o.tensormap.end(), alike) &&
          async_ready.same(o.async_ready) && tensormap_ready.same(o.tensormap_ready) &&
          tensor.same(o.tensor) && tensor_edge.same(o.tensor_edge) && inits.same(o.inits) &&
-         inits_unfenced.same(o.inits_unfenced) && narrow.same(o.narrow) && any_scope.same(o.any_scope) && meets.same(o.meets) && cause.same(o.cause) && parked == o.parked &&
-         offered == o.offered;
+         inits_unfenced.same(o.inits_unfenced) && narrow.same(o.narrow) && any_scope.same(o.any_scope) &&
+         meets.same(o.meets) && cause.same(o.cause) && parked == o.parked && offered == o.offered;
 }
 
 Knowledge Knowledge::released_relaxed(Scope scope, Component warp, uint32_t lanes, Time now) const {

@@ -27,7 +27,7 @@ struct Knowledge {
   // travel with its synchronisation: what before_thread_sync has added and what was received.
   // after_thread_sync moves the latter to the former.
   VectorClock tensor, tensor_edge;
-  VectorClock inits;  // mbarrier.init that fence.mbarrier_init has followed, own or received
+  VectorClock inits;           // mbarrier.init that fence.mbarrier_init has followed, own or received
   VectorClock inits_unfenced;  // those that only a relaxed arrival at the cluster barrier has followed
   // These are what would be known if scopes did not matter, and if elect, shfl and vote ordered memory.
   VectorClock any_scope, meets;

@@ -52,9 +52,9 @@ AsyncOperation* RaceState::operation(uint64_t id) {
 }
 
 // Returns the work that need not be over when `predecessor` has come as far as the work after it asks for at
-// the moment. A programmatic launch starts when its predecessor lets it, and its griddepcontrol.wait waits for
-// that one alone: what was before it is over only if it waited itself. Any other work waits for all of its
-// stream.
+// the moment. A programmatic launch starts when its predecessor lets it, and its griddepcontrol.wait waits
+// for that one alone: what was before it is over only if it waited itself. Any other work waits for all of
+// its stream.
 const std::vector<uint64_t>& HostOrder::beside_predecessor(const Work& predecessor, bool programmatic,
                                                            Moment moment) const {
   if (!programmatic || moment == kPassed || !predecessor.programmatic) return predecessor.beside[kPassed];
@@ -87,8 +87,8 @@ void HostOrder::add(const HostWork& work) {
   Work w;
   w.programmatic = work.programmatic;
   w.what = work.what;
-  // What a dependent launch waits for is the grid before it alone, not those that the stream has not come past
-  // either.
+  // What a dependent launch waits for is the grid before it alone, not those that the stream has not come
+  // past either.
   HostWork direct = work;
   if (work.programmatic)
     std::erase_if(direct.after, [&](uint64_t a) {

@@ -55,7 +55,7 @@ class Copy {
 
   void read(GlobalMemory& memory);                   // captures the sources
   void piece(GlobalMemory& memory, Policy& policy);  // one more piece lands and is counted
-  void give_up();  // nothing more lands, but everything counts as if it had
+  void give_up();                                    // nothing more lands, but everything counts as if it had
 
   // Tells the observer the exact bytes.
   void footprint(AsyncIssue& facts) const;

@@ -144,10 +144,11 @@ void Exec::poison(const Value& destination, uint32_t lanes, const Value& from) {
   if (destination.kind != Value::Kind::kRegister) return;
   warp.written[destination.reg] &= ~lanes;
   const auto known = warp.poisoned.find(from.reg);
-  const Poison origin = known != warp.poisoned.end()
-                            ? known->second
-                            : Poison{&grid.kernel.code[fragment->pc],
-                                     "register " + grid.kernel.register_names[from.reg] + " was never written"};
+  const Poison origin =
+      known != warp.poisoned.end()
+          ? known->second
+          : Poison{&grid.kernel.code[fragment->pc],
+                   "register " + grid.kernel.register_names[from.reg] + " was never written"};
   warp.poisoned[destination.reg] = origin;
 }
 

@@ -93,8 +93,8 @@ class Judge {
 };
 
 // Reads the options of the judge that the environment asks for: SIM_MODE, SIM_SEED, SIM_CHECKS, SIM_TRACE,
-// SIM_JSON, SIM_NAMES, SIM_CONTINUE, SIM_ELECT_LOWEST, SIM_ALIGN_AS_DECLARED. Returns false when none of them is set. Throws std::runtime_error, which names the
-// variable and its value, when one does not work.
+// SIM_JSON, SIM_NAMES, SIM_CONTINUE, SIM_ELECT_LOWEST, SIM_ALIGN_AS_DECLARED. Returns false when none of them
+// is set. Throws std::runtime_error, which names the variable and its value, when one does not work.
 bool options_from_environment(JudgeOptions& options);
 
 }  // namespace sim

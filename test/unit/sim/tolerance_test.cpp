@@ -39,9 +39,8 @@ Watched watch(const std::string& body, uint32_t threads = 32, bool go_on = false
 }
 
 bool has(const std::vector<std::string>& all, const std::string& text) {
-  return std::any_of(all.begin(), all.end(), [&](const std::string& one) {
-    return one.find(text) != std::string::npos;
-  });
+  return std::any_of(all.begin(), all.end(),
+                     [&](const std::string& one) { return one.find(text) != std::string::npos; });
 }
 
 }  // namespace
@@ -52,17 +51,20 @@ TEST_CASE("poison that is moved, computed with, shuffled or not selected is no f
                                     "mov.b64 {%r3, %r4}, %rd2;", "cvt.u64.u32 %rd2, %r2;");
   CAPTURE(body);
   CHECK_NOTHROW(run_lanes(body + "st.global.u32 [%rd1], %r1; ret;"));
-  const auto out = run_lanes("setp.lt.u32 %p1, %r1, 40; selp.u32 %r3, %r1, %r2, %p1; st.global.u32 [%rd1], %r3; ret;");
+  const auto out =
+      run_lanes("setp.lt.u32 %p1, %r1, 40; selp.u32 %r3, %r1, %r2, %p1; st.global.u32 [%rd1], %r3; ret;");
   CHECK(out[31] == 31);
 }
 
 TEST_CASE("poison that decides a store, an address, a predicate or a branch is a fault that tells its way",
           "[poison]") {
-  const std::string use = GENERATE(
-      std::string("st.global.u32 [%rd1], %r4;"), "st.shared.u32 [%r4], %r1;", "setp.eq.u32 %p1, %r4, 0;",
-      "add.u32 %r5, %r4, 1; setp.eq.u32 %p1, %r5, 0;", "bar.sync %r4;", "selp.u32 %r5, 1, %r4, %p2; st.global.u32 [%rd1], %r5;");
+  const std::string use =
+      GENERATE(std::string("st.global.u32 [%rd1], %r4;"), "st.shared.u32 [%r4], %r1;",
+               "setp.eq.u32 %p1, %r4, 0;", "add.u32 %r5, %r4, 1; setp.eq.u32 %p1, %r5, 0;", "bar.sync %r4;",
+               "selp.u32 %r5, 1, %r4, %p2; st.global.u32 [%rd1], %r5;");
   CAPTURE(use);
-  const auto fault = lanes_fault("setp.gt.u32 %p2, %r1, 50; mov.u32 %r3, %r2; add.u32 %r4, %r3, 1;" + use + "ret;");
+  const auto fault =
+      lanes_fault("setp.gt.u32 %p2, %r1, 50; mov.u32 %r3, %r2; add.u32 %r4, %r3, 1;" + use + "ret;");
   CHECK(fault.kind() == FaultKind::kPoison);
   CHECK(says(fault, "register %r2 was never written; it came by PTX line"));
   CHECK(says(fault, "mov.u32 %r3, %r2"));
@@ -92,11 +94,12 @@ TEST_CASE("cells of tensor memory that nobody wrote may be loaded, not used", "[
 
 TEST_CASE("an address of tcgen05.ld that names another quarter is remarked on", "[remark]") {
   const auto rules = [](int lane) {
-    return watch("mov.u32 %r2, buffer; tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r2], 32;"
-                 "ld.shared.u32 %r3, [%r2]; add.u32 %r5, %r3, " +
-                 std::to_string(lane << 16) +
-                 "; tcgen05.st.sync.aligned.32x32b.x1.b32 [%r5], {%r1}; tcgen05.wait::st.sync.aligned;"
-                 "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32; ret;")
+    return watch(
+               "mov.u32 %r2, buffer; tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r2], 32;"
+               "ld.shared.u32 %r3, [%r2]; add.u32 %r5, %r3, " +
+               std::to_string(lane << 16) +
+               "; tcgen05.st.sync.aligned.32x32b.x1.b32 [%r5], {%r1}; tcgen05.wait::st.sync.aligned;"
+               "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32; ret;")
         .seen.rules;
   };
   CHECK(rules(0).empty());
@@ -129,8 +132,9 @@ TEST_CASE("a grid that goes on tells every fault and judges what lies behind it"
   CHECK(has(faults("st.global.u32 [%rd1+4096], %r1;"), "write of 4 bytes at global address"));
   CHECK(has(faults("ld.global.u32 %r3, [%rd1+2]; add.u32 %r4, %r3, 1;"), "misaligned"));
   CHECK(has(faults("mov.u32 %r2, bar; mbarrier.arrive.shared::cta.b64 _, [%r2];"), "mbarrier"));
-  CHECK(has(faults("setp.lt.u32 %p1, %r1, 4; @%p1 tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;"),
-            "aligned instruction in divergent code"));
+  CHECK(
+      has(faults("setp.lt.u32 %p1, %r1, 4; @%p1 tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;"),
+          "aligned instruction in divergent code"));
   const auto two = faults("st.global.u32 [%rd1+4096], %r1; st.shared.u32 [%r3], %r1;");
   CHECK(has(two, "st.global.u32 [%rd1+4096]"));
   CHECK(has(two, "st.shared.u32 [%r3]"));
@@ -148,8 +152,9 @@ TEST_CASE("elect.sync elects the lowest lane where that is asked for", "[elect]"
     sim::LaunchOptions options;
     options.policy = &last;
     options.elect_lowest = lowest;
-    machine.run(kernel_text(kOut, kProlog + std::string("elect.sync %r2|%p1, -1; st.global.u32 [%rd1], %r2; ret;")),
-                shape(1, 32), {&memory}, options);
+    machine.run(
+        kernel_text(kOut, kProlog + std::string("elect.sync %r2|%p1, -1; st.global.u32 [%rd1], %r2; ret;")),
+        shape(1, 32), {&memory}, options);
     CHECK(machine.fetch(memory, 32)[0] == (lowest ? 0 : 31));
   }
 }
