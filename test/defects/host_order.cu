@@ -63,9 +63,38 @@ Outcome run_dependent() {
   return outcome(out, [](size_t i) { return uint32_t(1000 + i); });
 }
 
+// The first grid writes weights, the second lets the third start, which reads them before it waits for it.
+template <Chain d>
+__global__ void between_kernel(uint32_t* to) {
+  if constexpr (d == Chain::kEarlyLaunch) griddepcontrol_launch_dependents();
+  if constexpr (d != Chain::kNoWaitBetween) griddepcontrol_wait();
+  if constexpr (d != Chain::kEarlyLaunch) griddepcontrol_launch_dependents();
+  to[threadIdx.x] = 7;
+}
+
+template <Chain d>
+__global__ void late_wait_kernel(const uint32_t* weights, const uint32_t* from, uint32_t* to) {
+  if constexpr (d == Chain::kWaitFirst || d == Chain::kNoWaitBetween) griddepcontrol_wait();
+  const uint32_t weight = static_cast<const volatile uint32_t*>(weights)[threadIdx.x];
+  griddepcontrol_wait();
+  to[threadIdx.x] = weight + static_cast<const volatile uint32_t*>(from)[threadIdx.x];
+}
+
+template <Chain d>
+Outcome run_chain() {
+  DeviceArray<uint32_t> weights(kWords), between(kWords), out(kWords);
+  fill_kernel<<<1, kWords>>>(weights.data());
+  const dualgemm_test::ProgrammaticLaunch launch(1, kWords);
+  cudaLaunchKernelEx(&launch.config(), between_kernel<d>, between.data());
+  cudaLaunchKernelEx(&launch.config(), late_wait_kernel<d>, static_cast<const uint32_t*>(weights.data()),
+                     static_cast<const uint32_t*>(between.data()), out.data());
+  return outcome(out, [](size_t i) { return uint32_t(1007 + i); });
+}
+
 }  // namespace
 
 DEFECTS_SUBJECT(Streams, streams, run_streams)
 DEFECTS_SUBJECT(Dependent, dependent_launch, run_dependent)
+DEFECTS_SUBJECT(Chain, dependent_chain, run_chain)
 
 }  // namespace defects

@@ -10,6 +10,7 @@ const char* name(FaultKind kind) {
     case FaultKind::kPoison: return "use of an unwritten value";
     case FaultKind::kBounds: return "out of bounds";
     case FaultKind::kMisaligned: return "misaligned access";
+    case FaultKind::kAlignment: return "alignment not declared";
     case FaultKind::kProtocol: return "protocol violation";
     case FaultKind::kDeadlock: return "deadlock";
     case FaultKind::kTrap: return "trap";

@@ -13,6 +13,7 @@ enum class FaultKind {
   kPoison,       // use of poison, a value that nobody wrote
   kBounds,       // an access outside an allocation, window or limit
   kMisaligned,   // an address that breaks the alignment rule of the access
+  kAlignment,    // an address that is aligned by the placement of shared memory alone, not as declared
   kProtocol,     // a rule of an instruction broken: mbarrier, TMEM allocation, descriptors, aligned execution
   kDeadlock,     // nobody can move and somebody has not exited
   kTrap,         // the program executed trap or a failed assertion

@@ -110,11 +110,13 @@ void keep_freed_memory() {
   (void)kept;  // if not, it is slower and nothing else
 }
 
-uint32_t shared_shift(Policy& policy) {
-  const uint32_t shift = policy.shared_shift();
-  if (shift % 1024 != 0 || shift > Policy::kMaxSharedShift)
+// Hardware places the window at a multiple of 1024, but promises no more than the module asks for.
+uint32_t shared_shift(Policy& policy, const Kernel& kernel, bool as_declared) {
+  const uint32_t align = as_declared ? kernel.shared_align : 1024;
+  const uint32_t shift = policy.shared_shift(align);
+  if (shift % align != 0 || shift > Policy::kMaxSharedShift)
     throw Fault(FaultKind::kLaunch, "the policy shifts shared windows by " + std::to_string(shift) +
-                                        " bytes: not a multiple of 1024 up to " +
+                                        " bytes: not a multiple of " + std::to_string(align) + " up to " +
                                         std::to_string(Policy::kMaxSharedShift));
   return shift;
 }
@@ -182,7 +184,7 @@ LaunchStats launch(const Module& module, const std::string& name, const LaunchCo
   Policy& policy = options.policy != nullptr ? *options.policy : default_policy;
   policy.start();
   Grid grid(machine, *kernel, checked, memory, parameters.base(), policy, options.observer);
-  grid.shared_shift = shared_shift(policy);
+  grid.shared_shift = shared_shift(policy, *kernel, options.align_as_declared);
   grid.go_on = options.go_on && options.observer != nullptr;
   grid.elect_lowest = options.elect_lowest;
   run(grid, options.work);

@@ -52,9 +52,11 @@ struct LaunchOptions {
   Observer* observer = nullptr;  // null: nobody watches
   uint64_t work = 0;             // HostWork::id of this launch, 0 without the runtime
   Machine machine = kB200;
-  // When true, a fault of one instruction or operation is told to the observer, which has to be there, and the
-  // grid goes on: what has no value is zero, and what cannot be done is left out.
+  // When true, a fault of one instruction or operation is told to the observer, which has to be there, and
+  // the grid goes on: what has no value is zero, and what cannot be done is left out.
   bool go_on = false;
+  // When false, shared windows start at multiples of 1024 in every schedule, as on the hardware.
+  bool align_as_declared = true;
   bool elect_lowest = false;  // elect.sync elects the lowest lane, whatever the policy says
 };
 

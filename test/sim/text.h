@@ -12,8 +12,8 @@ std::string plural(int64_t n, const char* one);  // "1 arrival", "2 arrivals"
 // Returns a C++ name as the programmer wrote it; any other name is unchanged.
 std::string readable(const std::string& mangled);
 
-// Returns the name of a kernel with its parameters and template arguments left out as far as that takes to fit
-// in a line: "dual_gemm_kernel<Traits<...>>(...)".
+// Returns the name of a kernel with its parameters and template arguments left out as far as that takes to
+// fit in a line: "dual_gemm_kernel<Traits<...>>(...)".
 std::string short_name(std::string readable);
 
 }  // namespace sim

@@ -21,6 +21,11 @@ const std::vector<Rule> kMachineRules = {
     {"machine-launch", Severity::kError, Evidence::kDoc,
      "CUDA C++ Programming Guide, execution configuration and compute capabilities",
      "Grid, block, cluster and shared memory stay inside the limits of the kernel and of the machine."},
+    {"shared-alignment", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 5.4.5 Alignment",
+     "Dynamic shared memory is aligned as its module declares it, to 16 bytes where it says nothing; a box of "
+     "a tensor map needs 128, and the whole pattern of its swizzle where it has one."},
+    {"prefetch-outside", Severity::kAdvice, Evidence::kAssumed, "tool: no rule of the ISA, but seldom meant",
+     "A prefetched box is less than a box away from its tensor."},
     {"tmem-lane-bits", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 9.7.16.2.3.1 Access restrictions",
      "The lane in the address of tcgen05.ld or .st is one of the quarter that the warp may access; hardware "
      "takes the quarter from the number of the warp."},

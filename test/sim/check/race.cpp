@@ -62,6 +62,7 @@ void RaceChecker::host(const HostWork& work) {
 void RaceChecker::start(const GridStart& grid) {
   ++state_.now;
   state_.work = grid.work;
+  state_.conduct = {};
   state_.shadow.forget_ctas();
   if (grid.work == 0 || state_.shadow.global_size() > kGlobalLimit) {
     state_.shadow.forget_all();
@@ -76,7 +77,10 @@ void RaceChecker::start(const GridStart& grid) {
   state_.sequential = {};
 }
 
-void RaceChecker::finish(const char*) { flush(); }
+void RaceChecker::finish(const char*) {
+  flush();
+  state_.host.ran(state_.work, state_.conduct);
+}
 
 void RaceChecker::access(const Access& a) {
   if (!batch_.empty()) {
@@ -101,6 +105,7 @@ void RaceChecker::flush() {
   later.write = batch_[0].region.write;
   later.atomic = batch_[0].atomic;
   later.strong = strong(batch_[0]);
+  later.non_coherent = batch_[0].non_coherent;
   later.scope = batch_[0].order == Order::kVolatile ? Scope::kSys : batch_[0].scope;
   const size_t n = batch_.size();
   for (size_t i = 0; i < n;) {

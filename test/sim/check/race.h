@@ -59,6 +59,7 @@ class RaceChecker : public Observer, public Clocks {
   void mbarrier_wait(const SyncEvent& e, BarrierState& b);
   // race_sync.cpp
   void barrier_arrive(const SyncEvent& e, Knowledge& record);
+  void launch_dependents(const SyncEvent& e);
   void warp_sync(const SyncEvent& e);
   void warp_meet(const SyncEvent& e);
   void fence(const SyncEvent& e);

@@ -189,6 +189,7 @@ Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, 
   if (region.memory == Memory::kTensor) return judge_tensor(state, earlier, later, knowledge, region);
   if (!known(knowledge.happens_before, earlier, later, region, true))
     return unordered(state, earlier, later, knowledge, region);
+  if (later.non_coherent && earlier.write) return {"non-coherent-read", Lack::kReadOnly};
   const bool earlier_generic = earlier.operation == nullptr || earlier.operation->generic();
   const bool later_generic = later.operation == nullptr || later.operation->generic();
   if (later.proxy == Proxy::kTensormap) {

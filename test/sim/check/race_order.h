@@ -25,6 +25,7 @@ enum class Lack : uint8_t {
   kSameProxyOnly,  // asynchronous operations of two CTAs
   kGridWait,       // griddepcontrol.wait
   kHost,           // the host's work is concurrent
+  kReadOnly,       // nothing inside a grid orders it
 };
 
 // This is what a peer CTA has to do before its shared memory is touched.

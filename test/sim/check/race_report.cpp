@@ -145,7 +145,12 @@ std::string RaceChecker::missing(const Hit& hit, const Touch& later, const Regio
     case Lack::kSameProxyOnly:
       return "nothing, where multicast kernels are right: "
              "the ISA promises same-proxy order within a CTA only";
-    case Lack::kGridWait: return "griddepcontrol.wait before the access";
+    case Lack::kGridWait:
+      return std::string("griddepcontrol.wait before the access") +
+             (state_.host.follows_early_launch(later.work)
+                  ? ", or, in the grid before, griddepcontrol.launch_dependents after griddepcontrol.wait"
+                  : "");
+    case Lack::kReadOnly: return "ld.global without .nc, or a grid of its own for the write";
     case Lack::kHost: return "the same stream, an event, or a synchronisation of the host";
   }
   return "";

@@ -51,18 +51,29 @@ AsyncOperation* RaceState::operation(uint64_t id) {
   return at == by_id.end() ? nullptr : at->second;
 }
 
-// Returns earlier work that `work` is not ordered after, which is what none of its predecessors is ordered
+// Returns the work that need not be over when `predecessor` has come as far as the work after it asks for at
+// the moment. A programmatic launch starts when its predecessor lets it, and its griddepcontrol.wait waits
+// for that one alone: what was before it is over only if it waited itself. Any other work waits for all of
+// its stream.
+const std::vector<uint64_t>& HostOrder::beside_predecessor(const Work& predecessor, bool programmatic,
+                                                           Moment moment) const {
+  if (!programmatic || moment == kPassed || !predecessor.programmatic) return predecessor.beside[kPassed];
+  const bool waited = moment == kStart ? predecessor.conduct.waits && predecessor.conduct.waits_before_launch
+                                       : predecessor.conduct.waits;
+  return predecessor.beside[waited ? kWaited : kStart];
+}
+
+// Returns earlier work that need not be over at the moment, which is what none of its predecessors is ordered
 // after either.
-std::vector<uint64_t> HostOrder::combine(const HostWork& work, bool waited) const {
+std::vector<uint64_t> HostOrder::combine(const HostWork& work, Moment moment) const {
   std::vector<uint64_t> beside;
   for (const auto& [id, unused] : works_)
     if (id < work.id) beside.push_back(id);
   for (const uint64_t a : work.after) {
     const auto at = works_.find(a);
     if (at == works_.end()) continue;
-    const bool complete = !work.programmatic || waited;
-    const std::vector<uint64_t>& theirs =
-        at->second.programmatic && !complete ? at->second.beside : at->second.beside_waited;
+    const bool complete = !work.programmatic || moment != kStart;
+    const std::vector<uint64_t>& theirs = beside_predecessor(at->second, work.programmatic, moment);
     std::erase_if(beside, [&](uint64_t x) {
       if (x > a) return false;
       if (x == a) return complete;
@@ -76,15 +87,43 @@ void HostOrder::add(const HostWork& work) {
   Work w;
   w.programmatic = work.programmatic;
   w.what = work.what;
-  w.beside = combine(work, false);
-  w.beside_waited = combine(work, true);
+  // What a dependent launch waits for is the grid before it alone, not those that the stream has not come
+  // past either.
+  HostWork direct = work;
+  if (work.programmatic)
+    std::erase_if(direct.after, [&](uint64_t a) {
+      return std::any_of(work.after.begin(), work.after.end(), [&](uint64_t other) {
+        const auto at = works_.find(other);
+        return at != works_.end() && at->second.programmatic &&
+               std::find(at->second.stream.begin(), at->second.stream.end(), a) != at->second.stream.end();
+      });
+    });
+  w.stream = work.after;
+  w.after = direct.after;
+  w.beside[kStart] = combine(direct, kStart);
+  w.beside[kWaited] = combine(direct, kWaited);
+  w.beside[kPassed] = combine(work, kPassed);
   works_[work.id] = std::move(w);
+}
+
+void HostOrder::ran(uint64_t work, const GridConduct& conduct) {
+  if (const auto at = works_.find(work); at != works_.end()) at->second.conduct = conduct;
+}
+
+bool HostOrder::follows_early_launch(uint64_t work) const {
+  const auto at = works_.find(work);
+  if (at == works_.end() || !at->second.programmatic) return false;
+  return std::any_of(at->second.after.begin(), at->second.after.end(), [&](uint64_t a) {
+    const auto before = works_.find(a);
+    return before != works_.end() && before->second.programmatic && before->second.conduct.waits &&
+           !before->second.conduct.waits_before_launch;
+  });
 }
 
 bool HostOrder::before(uint64_t earlier, uint64_t later, bool waited) const {
   const auto at = works_.find(later);
   if (at == works_.end() || works_.count(earlier) == 0) return earlier <= later;
-  const auto& beside = waited ? at->second.beside_waited : at->second.beside;
+  const auto& beside = at->second.beside[waited ? kWaited : kStart];
   return earlier < later && !std::binary_search(beside.begin(), beside.end(), earlier);
 }
 

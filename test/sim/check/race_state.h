@@ -75,7 +75,7 @@ struct WarpState {
 };
 
 struct CtaState {
-  bool started = false, exited = false;
+  bool started = false, exited = false, launched_dependents = false;
   uint64_t cluster = 0, rank = 0;
   std::vector<std::unique_ptr<WarpState>> warps;
   std::map<uint64_t, std::map<uint64_t, Knowledge>> named;  // by number, by generation
@@ -112,10 +112,21 @@ struct CommitRecord {
   const AsyncOperation* operation = nullptr;
 };
 
+// Says what a grid did about programmatic dependent launch.
+struct GridConduct {
+  bool waits =
+      false;  // some thread executed griddepcontrol.wait, so that the grid ends after what it waited for
+  // Every CTA had waited when it first executed griddepcontrol.launch_dependents, or has left without it.
+  bool waits_before_launch = true;
+};
+
 // Knows which work of the host is ordered before which.
 class HostOrder {
  public:
   void add(const HostWork& work);
+  void ran(uint64_t work, const GridConduct& conduct);
+  // True when `work` may have started before a grid that it follows had waited for those before that one.
+  bool follows_early_launch(uint64_t work) const;
   // True when `earlier` is complete before `later` begins or, with `waited`, before griddepcontrol.wait
   // returns in it.
   bool before(uint64_t earlier, uint64_t later, bool waited) const;
@@ -123,18 +134,26 @@ class HostOrder {
   bool programmatic(uint64_t work) const;
 
  private:
+  // The moments of a piece of work: it starts, its griddepcontrol.wait returns, and its stream has come past
+  // it, which waits for everything before.
+  enum Moment { kStart, kWaited, kPassed, kMoments };
   struct Work {
-    std::vector<uint64_t> beside, beside_waited;  // sorted: earlier work it is not ordered after
+    std::array<std::vector<uint64_t>, kMoments> beside;  // sorted: earlier work that need not be over by then
+    std::vector<uint64_t> after, stream;  // what it waits for; that, and what its stream has not come past
     bool programmatic = false;
+    GridConduct conduct;
     std::string what;
   };
-  std::vector<uint64_t> combine(const HostWork& work, bool waited) const;
+  std::vector<uint64_t> combine(const HostWork& work, Moment moment) const;
+  const std::vector<uint64_t>& beside_predecessor(const Work& predecessor, bool programmatic,
+                                                  Moment moment) const;
   std::map<uint64_t, Work> works_;
 };
 
 struct RaceState {
   Time now = 0;
   uint64_t work = 0;  // of the running grid
+  GridConduct conduct;
   std::unordered_map<uint64_t, CtaState> ctas;
   std::unordered_map<uint64_t, std::map<uint64_t, Knowledge>> clusters;  // barrier generations
   std::map<std::pair<uint64_t, uint32_t>, BarrierState> barriers;

@@ -55,7 +55,9 @@ void RaceChecker::sync(const SyncEvent& e) {
     case Kind::kTmemAlloc:
     case Kind::kTmemDealloc:
     case Kind::kTmemUse: return tensor_memory(e);
+    case Kind::kGridLaunch: return launch_dependents(e);
     case Kind::kGridWait:
+      state_.conduct.waits = true;
       state_.update(state_.warp(e.thread), lanes_of(e), [](Knowledge& knowledge, uint32_t) {
         knowledge.happens_before.raise(component(Part::kGrids, 0), 1);
       });
@@ -79,9 +81,18 @@ void RaceChecker::sync(const SyncEvent& e) {
     case Kind::kCtaExit: return leave_cta(e);
     case Kind::kTmemRelinquish:
     case Kind::kWgmmaFence:
-    case Kind::kGridLaunch:
     case Kind::kSetMaxRegisters: return;
   }
+}
+
+// The first griddepcontrol.launch_dependents of a CTA speaks for it, and any of its threads may be the first.
+void RaceChecker::launch_dependents(const SyncEvent& e) {
+  state_.cta(e.thread.cta).launched_dependents = true;
+  WarpState& w = state_.warp(e.thread);
+  for_lanes(lanes_of(e), [&](uint32_t lane) {
+    const bool waited = w.knows[lane]->happens_before.of(component(Part::kGrids, 0)) != 0;
+    state_.conduct.waits_before_launch = state_.conduct.waits_before_launch && waited;
+  });
 }
 
 // ---- barriers of threads ----
@@ -329,6 +340,8 @@ void RaceChecker::leave_cta(const SyncEvent& e) {
     });
   });
   report_hits();
+  if (!cta.launched_dependents && cta.at_exit.happens_before.of(component(Part::kGrids, 0)) == 0)
+    state_.conduct.waits_before_launch = false;
   cta.exited = true;
   cta.warps.clear();
   cta.named.clear();

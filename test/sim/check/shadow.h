@@ -46,7 +46,7 @@ struct Touch {
   uint8_t lane0 = 0, stride = kTogether;
   int16_t origin = 0;
   uint64_t digest = 0;  // of a store, as in Access
-  bool write = false, strong = false, atomic = false;
+  bool write = false, strong = false, atomic = false, non_coherent = false;
   Proxy proxy = Proxy::kGeneric;
   Scope scope = Scope::kCta;
   bool host = false;  // work of the host, no thread

@@ -145,6 +145,7 @@ std::vector<RunOptions> plan(const Options& options, const std::set<std::string>
       run.quiet = options.quiet;
       run.go_on = options.go_on;
       run.elect_lowest = options.elect_lowest;
+      run.align_as_declared = !allow.contains("shared-alignment");
       runs.push_back(run);
     }
   if (runs.size() > 1 && !options.trace.empty())

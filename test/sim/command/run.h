@@ -16,9 +16,9 @@ struct RunOptions {
   std::string machine, mode;
   uint64_t seed = 0;
   std::string checks, names, trace;
-  double timeout = 0;                        // seconds, 0: none
-  bool quiet = false;                        // the program's own output is dropped
-  bool go_on = false, elect_lowest = false;  // as in sim::JudgeOptions
+  double timeout = 0;                                                  // seconds, 0: none
+  bool quiet = false;                                                  // the program's own output is dropped
+  bool go_on = false, elect_lowest = false, align_as_declared = true;  // as in sim::JudgeOptions
 };
 
 struct RunResult {

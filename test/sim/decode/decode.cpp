@@ -133,6 +133,8 @@ class KernelDecoder {
     uint64_t align = 16;
     for (const Variable* variable : dynamics) align = std::max(align, variable->align);
     kernel_.dynamic_smem_offset = uint32_t(align_up(end, align));
+    for (const Variable* variable : statics) align = std::max(align, variable->align);
+    if (!dynamics.empty()) kernel_.shared_align = uint32_t(std::min<uint64_t>(align, kernel_.shared_align));
     for (const Variable* variable : dynamics)
       names_.symbols[variable->name] = {Symbol::Kind::kShared, kernel_.dynamic_smem_offset};
   }

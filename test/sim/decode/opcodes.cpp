@@ -142,7 +142,7 @@ constexpr OpcodeRow kRows[] = {
      "@dim shared::cta shared::cluster tile multicast::cluster @group L2::cache_hint", "aaa?ss", tensor_load},
     {"cp", "async bulk tensor global bulk_group", "@dim shared::cta tile L2::cache_hint", "aa?s",
      tensor_store},
-    {"cp", "async bulk prefetch tensor", "@dim L2 global tile L2::cache_hint", "a?s", prefetch},
+    {"cp", "async bulk prefetch tensor", "@dim L2 global tile L2::cache_hint", "a?s", tensor_prefetch},
     {"st", "async", "weak shared::cluster mbarrier::complete_tx::bytes @vec @type", "aSa", st_async},
 
     {"setmaxnreg", "inc sync aligned u32", "", "s", setmaxnreg},

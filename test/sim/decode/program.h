@@ -154,6 +154,7 @@ struct Kernel {
   std::vector<DeviceFunction> functions;
   uint32_t static_smem_end = 0;      // shared-window offset behind the static variables
   uint32_t dynamic_smem_offset = 0;  // aligned as the extern arrays ask
+  uint32_t shared_align = 1024;      // what the module may count on, at most 1024; 16 where it says nothing
   uint32_t local_bytes = 0;          // per lane
 };
 

@@ -58,15 +58,6 @@ bool is_padded(uint32_t type) { return type == k16U4Align16 || type == k16U6Alig
 // Returns the bits that an element takes in shared memory; padded types spread 16 elements over 16 bytes.
 uint64_t smem_bits(uint32_t type) { return is_padded(type) ? 8 : static_cast<uint64_t>(kTypeBits[type]); }
 
-uint32_t swizzle_span(Swizzle swizzle) {
-  switch (swizzle) {
-    case Swizzle::kNone: return 0;
-    case Swizzle::k32B: return 32;
-    case Swizzle::k64B: return 64;
-    default: return 128;
-  }
-}
-
 // Returns the elements of a dimension that reach shared memory: a traversal stride skips elements of the box.
 // Dimension 0 has none.
 uint32_t taken(const TensorMap& map, uint32_t i) {
@@ -220,6 +211,15 @@ struct RowEmitter {
 };
 
 }  // namespace
+
+uint32_t swizzle_span(Swizzle swizzle) {
+  switch (swizzle) {
+    case Swizzle::kNone: return 0;
+    case Swizzle::k32B: return 32;
+    case Swizzle::k64B: return 64;
+    default: return 128;
+  }
+}
 
 int TensorMap::element_bits() const { return kTypeBits[type]; }
 

@@ -12,6 +12,9 @@ namespace sim {
 
 enum class Swizzle : uint8_t { kNone, k32B, k64B, k128B, k128BAtom32B, k128BAtom32BFlip8B, k128BAtom64B };
 
+// Returns the bytes of a row of the swizzle's pattern, which has eight rows; 0 without a swizzle.
+uint32_t swizzle_span(Swizzle swizzle);
+
 struct TensorMap {
   uint32_t type = 0;               // CUtensorMapDataType
   uint32_t rank = 0;               // 1..5

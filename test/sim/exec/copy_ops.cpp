@@ -32,6 +32,19 @@ void require_aligned(const char* what, uint64_t address, uint64_t align) {
                 std::string(what) + " " + hex(address) + " is not a multiple of " + std::to_string(align));
 }
 
+// The box of a tensor map in shared memory. Where only the placement of the window, which a schedule has
+// changed, aligns it, the module asks for too little.
+void require_box_aligned(const Exec& x, const TensorMap& map, uint64_t offset) {
+  const uint32_t shift = x.grid.shared_shift;
+  const uint64_t pattern = std::max(128u, 8 * swizzle_span(map.swizzle));
+  if (offset % pattern != 0 && (offset - shift) % pattern == 0)
+    throw Fault(FaultKind::kAlignment, "a box of a tensor map needs " + std::to_string(pattern) +
+                                           "-byte alignment in shared memory, " +
+                                           "of which the module declares " +
+                                           std::to_string(x.grid.kernel.shared_align));
+  require_aligned("shared offset", offset, 128);
+}
+
 void require_bulk_size(uint64_t bytes) {
   if (bytes == 0 || bytes % 16 != 0)
     throw Fault(FaultKind::kMisaligned,
@@ -208,7 +221,7 @@ void tensor_load(Exec& x, const Inst& inst) {
     const uint64_t bytes = box.map.box_bytes();
     const Shared to =
         copy_shared(x, x.address(inst.operands[0], lane), bytes, inst.space == Space::kSharedCluster);
-    require_aligned("shared offset", to.offset, 128);
+    require_box_aligned(x, box.map, to.offset);
     const Shared barrier = copy_barrier(x, inst.operands[2], lane);
     auto copy = copy_of(bytes);
     copy->sources = box.spans(to.offset, Transfer::kLoad);
@@ -218,13 +231,28 @@ void tensor_load(Exec& x, const Inst& inst) {
   }
 }
 
+// cp.async.bulk.prefetch.tensor [map, {c}] moves nothing that a program can see.
+void tensor_prefetch(Exec& x, const Inst& inst) {
+  SIM_FOR_LANES(lane, x.mask) {
+    const Box box(x, inst, inst.operands[0], lane);
+    for (uint32_t i = 0; i < box.map.rank; ++i) {
+      const int64_t at = box.coordinates[i], size = box.map.box[i];
+      if (at < int64_t(box.map.dims[i]) + size && at + 2 * size > 0) continue;
+      x.remark("prefetch-outside",
+               "a box is prefetched at coordinate " + std::to_string(i) + " = " + std::to_string(at) +
+                   " of a tensor that ends at " + std::to_string(box.map.dims[i]),
+               "");
+    }
+  }
+}
+
 // cp.async.bulk.tensor.global.shared::cta.bulk_group [map, {c}], [src]
 void tensor_store(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) {
     const Box box(x, inst, inst.operands[0], lane);
     const uint64_t bytes = box.map.box_bytes();
     const Shared from = copy_shared(x, x.address(inst.operands[1], lane), bytes, false);
-    require_aligned("shared offset", from.offset, 128);
+    require_box_aligned(x, box.map, from.offset);
     auto copy = copy_of(bytes);
     read_shared(*copy, from);
     copy->destinations = box.spans(from.offset, Transfer::kStore);

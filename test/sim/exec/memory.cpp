@@ -66,6 +66,7 @@ void tell(const Exec& x, Memory memory, uint64_t cta, uint64_t address, uint32_t
   if (access.atomic) access.region.write = true;
   access.order = order_of(*access.inst, access.atomic ? Order::kRelaxed : Order::kWeak);
   access.scope = scope_of(*access.inst, access.atomic ? Scope::kGpu : Scope::kSys);
+  access.non_coherent = access.inst->has(Q::kNonCoherent);
   if (stored != nullptr) access.digest = digest_of(stored, bytes);
   x.grid.observer->access(access);
 }

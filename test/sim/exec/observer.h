@@ -57,8 +57,9 @@ struct Access {
   Thread thread;
   uint32_t mask = 0;  // lanes that execute the instruction together
   Region region;
-  bool atomic = false;  // read-modify-write; region.write is set
-  uint64_t digest = 0;  // of a plain store: equal where the bytes stored are equal, never 0
+  bool atomic = false;        // read-modify-write; region.write is set
+  bool non_coherent = false;  // ld.global.nc
+  uint64_t digest = 0;        // of a plain store: equal where the bytes stored are equal, never 0
   Order order = Order::kWeak;
   Scope scope = Scope::kSys;
   const Inst* inst = nullptr;

@@ -57,10 +57,10 @@ class Policy {
   virtual uint32_t piece(uint32_t /*left*/) { return 0; }  // which of the `left` pieces lands next
   // Returns the lane that elect.sync elects. It is always the same one of a mask.
   virtual uint32_t leader(uint32_t members) { return uint32_t(__builtin_ctz(members)); }
-  // Returns by how many bytes the shared windows of the grid start later: a multiple of 1024, at most
+  // Returns by how many bytes the shared windows of the grid start later: a multiple of `align`, at most
   // kMaxSharedShift.
   static constexpr uint32_t kMaxSharedShift = 8192;
-  virtual uint32_t shared_shift() { return 0; }
+  virtual uint32_t shared_shift(uint32_t /*align*/) { return 0; }
   // When false, diverged lanes meet again only where an instruction asks for it.
   virtual bool reconverge() { return true; }
   // When true, tcgen05.ld reads tensor memory at issue, else when its registers are first used or waited for.

@@ -138,7 +138,8 @@ void throw_at(const Fault& fault, const Grid& grid, const Warp& warp, uint32_t l
 bool Grid::outlives(const Fault& fault) const {
   const FaultKind kind = fault.kind();
   const bool local = kind == FaultKind::kPoison || kind == FaultKind::kBounds ||
-                     kind == FaultKind::kMisaligned || kind == FaultKind::kProtocol;
+                     kind == FaultKind::kMisaligned || kind == FaultKind::kAlignment ||
+                     kind == FaultKind::kProtocol;
   if (!go_on || !local) return false;
   observer->outlived(kind, fault.what());
   return true;

@@ -77,8 +77,8 @@ void tell_columns(const Exec& x, SyncEvent::Kind kind, const Group& group, uint3
   }
 }
 
-// Nothing may be under way in tensor memory that is freed. Freeing it is an act of the whole group, so this is
-// asked when all of it have come.
+// Nothing may be under way in tensor memory that is freed. Freeing it is an act of the whole group, so this
+// is asked when all of it have come.
 void check_idle(const Exec& x, const Group& group) {
   for (const auto& pending : x.cluster.pending)
     if (pending->kind != AsyncOp::Kind::kCopy && (pending->ranks & group.ranks) != 0)

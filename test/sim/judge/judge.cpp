@@ -322,6 +322,7 @@ bool options_from_environment(JudgeOptions& options) {
   };
   read_switch("SIM_CONTINUE", &options.go_on);
   read_switch("SIM_ELECT_LOWEST", &options.elect_lowest);
+  read_switch("SIM_ALIGN_AS_DECLARED", &options.align_as_declared);
   return any;
 }
 

@@ -28,6 +28,7 @@ struct JudgeOptions {
   std::string program;  // as typed, for the replay line
   // As in LaunchOptions: what is an error ends no grid; elect.sync elects the lowest lane.
   bool go_on = false, elect_lowest = false;
+  bool align_as_declared = true;
 };
 
 class Judge {
@@ -92,8 +93,8 @@ class Judge {
 };
 
 // Reads the options of the judge that the environment asks for: SIM_MODE, SIM_SEED, SIM_CHECKS, SIM_TRACE,
-// SIM_JSON, SIM_NAMES, SIM_CONTINUE, SIM_ELECT_LOWEST. Returns false when none of them is set. Throws std::runtime_error, which names the
-// variable and its value, when one does not work.
+// SIM_JSON, SIM_NAMES, SIM_CONTINUE, SIM_ELECT_LOWEST, SIM_ALIGN_AS_DECLARED. Returns false when none of them
+// is set. Throws std::runtime_error, which names the variable and its value, when one does not work.
 bool options_from_environment(JudgeOptions& options);
 
 }  // namespace sim

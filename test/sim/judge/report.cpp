@@ -87,6 +87,7 @@ const char* rule_of(FaultKind kind) {
     case FaultKind::kPoison: return "machine-poison";
     case FaultKind::kBounds: return "machine-bounds";
     case FaultKind::kMisaligned: return "machine-misaligned";
+    case FaultKind::kAlignment: return "shared-alignment";
     case FaultKind::kProtocol: return "machine-protocol";
     case FaultKind::kDeadlock: return "machine-deadlock";
     case FaultKind::kTrap: return "machine-trap";

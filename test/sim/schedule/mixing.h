@@ -43,7 +43,7 @@ class Tear : public Mixed {
   using Mixed::Mixed;
   uint32_t pieces(uint64_t) override { return 2 + random.below(7); }
   uint32_t piece(uint32_t left) override { return random.below(left); }
-  uint32_t shared_shift() override { return some_shift(); }
+  uint32_t shared_shift(uint32_t align) override { return some_shift(align); }
 };
 
 // Diverge keeps diverged lanes apart until an instruction asks for them.
@@ -82,7 +82,7 @@ class Priorities : public Seeded {
   bool load_early() override { return random.one_in(2); }
   uint32_t pieces(uint64_t) override { return random.one_in(2) ? 1 : 1 + random.below(8); }
   uint32_t piece(uint32_t left) override { return random.below(left); }
-  uint32_t shared_shift() override { return some_shift(); }
+  uint32_t shared_shift(uint32_t align) override { return some_shift(align); }
 
  private:
   static uint64_t name(const Agent& agent) { return agent.id * 2 + is_warp(agent); }

@@ -45,7 +45,10 @@ class Seeded : public Policy {
   uint64_t seed() const { return seed_; }
   uint32_t some_quantum() { return 8u << random.below(6); }
   uint64_t some_slice() { return uint64_t(256) << random.below(10); }
-  uint32_t some_shift() const { return uint32_t(mix(seed_ ^ 0x51) % (kMaxSharedShift / 1024 + 1)) * 1024; }
+  uint32_t some_shift(uint32_t align) const {
+    const uint32_t whole = uint32_t(mix(seed_ ^ 0x51) % (kMaxSharedShift / 1024)) * 1024;
+    return whole + uint32_t(mix(seed_ ^ 0x52) % (1024 / align + 1)) * align;
+  }
   Random random;
 
  private:

@@ -73,6 +73,7 @@ LaunchOptions launch_options(Runtime& runtime) {
   Judge* const judge = runtime.judge;
   if (judge == nullptr) return options;
   options.go_on = judge->options().go_on;
+  options.align_as_declared = judge->options().align_as_declared;
   options.elect_lowest = judge->options().elect_lowest;
   if (options.policy == nullptr) options.policy = &judge->policy();
   if (options.observer == nullptr) {

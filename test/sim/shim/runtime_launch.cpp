@@ -77,7 +77,8 @@ void check(const Machine& machine, const LaunchRequest& request, const KernelInf
 cudaError_t error_of(FaultKind kind) {
   switch (kind) {
     case FaultKind::kBounds: return cudaErrorIllegalAddress;
-    case FaultKind::kMisaligned: return cudaErrorMisalignedAddress;
+    case FaultKind::kMisaligned:
+    case FaultKind::kAlignment: return cudaErrorMisalignedAddress;
     case FaultKind::kDeadlock: return cudaErrorLaunchTimeout;
     case FaultKind::kLaunch: return cudaErrorInvalidConfiguration;
     case FaultKind::kUnsupported: return cudaErrorInvalidDeviceFunction;

@@ -61,6 +61,8 @@ struct Case {
   std::string mode = "default";   // of sim::make_policy
   sim::Policy* policy = nullptr;  // instead of a mode
   sim::Observer* observer = nullptr;
+  std::string variables = kSharedVariables;
+  size_t dynamic = 0;  // bytes of shared memory
 };
 
 // Runs one cluster; `in` is read and written in place.
@@ -71,8 +73,8 @@ inline Words run(Machine& machine, uint32_t* in, const Case& c) {
   options.policy = c.policy != nullptr ? c.policy : policy.get();
   options.observer = c.observer;
   MapBytes map = c.map;
-  machine.run(kernel_text(kParams, kProlog + c.body, kSharedVariables),
-              shape(c.cluster, c.threads, c.cluster), {&out, &in, &map}, options);
+  machine.run(kernel_text(kParams, kProlog + c.body, c.variables),
+              shape(c.cluster, c.threads, c.cluster, c.dynamic), {&out, &in, &map}, options);
   return machine.fetch(out, size_t(c.threads) * c.cluster);
 }
 

@@ -2,6 +2,7 @@
 // Every copy runs in several legal orders, so that a missing wait shows as poison and a wait that never ends
 // as a deadlock.
 #include "unit/sim/copies_fixture.hpp"
+#include "unit/sim/recorder.hpp"
 
 using namespace sim_test;
 using sim::FaultKind;
@@ -190,6 +191,29 @@ TEST_CASE("cp.async groups complete oldest first, and reading before the wait is
   CHECK(read("cp.async.wait_group 0;", 4) == 2);
   CHECK(fault_of([&] { read("cp.async.wait_group 1;", 4); }).kind() == FaultKind::kPoison);
   CHECK(fault_of([&] { read("cp.async.wait_group 2;", 0); }).kind() == FaultKind::kPoison);
+}
+
+TEST_CASE("a prefetch of a box far outside its tensor is remarked on", "[copies][remark]") {
+  const auto remarks = [](int x, int y) {
+    const Tensor tensor = matrix(0, 0, 0);  // 40 x 10, boxes of 32 x 8
+    Machine machine;
+    Recorder seen;
+    uint32_t* in = machine.make(counting(size_t(tensor.words), 1));
+    Case prefetch;
+    prefetch.body = "mov.u32 %r20, " + std::to_string(x) + "; mov.u32 %r21, " + std::to_string(y) +
+                    "; cp.async.bulk.prefetch.tensor.2d.L2.global [%rd5, {%r20, %r21}]; ret;";
+    prefetch.map = encode(tensor, in);
+    prefetch.observer = &seen;
+    run(machine, in, prefetch);
+    return seen.remarks;
+  };
+  const std::vector<std::string> far{"prefetch-outside"};
+  CHECK(remarks(0, 0).empty());
+  CHECK(remarks(40, 17).empty());  // the next box
+  CHECK(remarks(-60, -8).empty());
+  CHECK(remarks(0, 18) == far);
+  CHECK(remarks(0, -16) == far);
+  CHECK(remarks(72, 0) == far);
 }
 
 TEST_CASE("prefetches load in every form and change nothing", "[copies]") {

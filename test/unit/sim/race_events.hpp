@@ -277,11 +277,12 @@ class Events {
     issue(Kind::kTmemStore, at(cta, warp), {}, {tensor(cta, column, count, uint16_t(32 * (warp % 4)), 32)});
   }
 
+  const sim::Inst* inst() { return &insts_.emplace_back(); }  // every event an instruction of its own
+
   std::vector<sim::Finding> found;
   sim::RaceChecker checker{[this](sim::Finding f) { found.push_back(std::move(f)); }};
 
  private:
-  const sim::Inst* inst() { return &insts_.emplace_back(); }  // every event an instruction of its own
   std::deque<sim::Inst> insts_;
   uint64_t last_id_ = 0, generations_ = 0;
 };

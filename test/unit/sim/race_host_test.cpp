@@ -90,6 +90,71 @@ TEST_CASE("griddepcontrol.wait travels with synchronisation", "[race]") {
   CHECK(e.broken() == "race-grids");
 }
 
+TEST_CASE("A grid that is let start after a wait follows what was waited for", "[race]") {
+  enum Middle {
+    kWaitsThenLaunches,
+    kLaunchesThenWaits,
+    kOtherWarpLaunches,
+    kOnlyWaits,
+    kOnlyLaunches,
+    kNeither
+  };
+  const auto run = [](Middle middle, bool last_waits, bool last_programmatic = true) {
+    Events e(Events::kBare);
+    launch(e, work(Work::Kind::kLaunch, 1, {}));
+    e.write(at(0, 0), global(0x10000, 4));
+    e.exit_cta(0, {0, 1});
+    e.checker.finish(nullptr);
+    launch(e, work(Work::Kind::kLaunch, 2, {1}, {}, true));
+    if (middle == kLaunchesThenWaits || middle == kOnlyLaunches) e.plain(Sync::kGridLaunch, at(0, 0));
+    if (middle != kNeither && middle != kOnlyLaunches) e.plain(Sync::kGridWait, at(0, 0));
+    if (middle == kWaitsThenLaunches) e.plain(Sync::kGridLaunch, at(0, 0));
+    if (middle == kOtherWarpLaunches) e.plain(Sync::kGridLaunch, at(0, 1));
+    e.exit_cta(0, {0, 1});
+    e.checker.finish(nullptr);
+    launch(e, work(Work::Kind::kLaunch, 3, {2}, {}, last_programmatic));
+    if (last_waits) e.plain(Sync::kGridWait, at(0, 0));
+    e.read(at(0, 0), global(0x10000, 4));
+    return e.broken();
+  };
+  // Read before the last grid has waited: whether the middle one had waited when it let it start.
+  CHECK(run(kWaitsThenLaunches, false) == "");
+  CHECK(run(kOnlyWaits, false) == "");
+  CHECK(run(kLaunchesThenWaits, false) == "race-grids");
+  CHECK(run(kOtherWarpLaunches, false) == "race-grids");
+  CHECK(run(kOnlyLaunches, false) == "race-grids");
+  // After it has waited: for the middle one, which ended after the first only if it waited for that.
+  for (const Middle middle : {kWaitsThenLaunches, kLaunchesThenWaits, kOtherWarpLaunches, kOnlyWaits})
+    CHECK(run(middle, true) == "");
+  for (const Middle middle : {kOnlyLaunches, kNeither}) {
+    CHECK(run(middle, true) == "race-grids");
+    CHECK(run(middle, false, false) == "");  // an ordinary launch follows all of its stream
+  }
+}
+
+TEST_CASE("Chains of dependent launches reach back as far as every grid between has waited", "[race]") {
+  const auto run = [](uint64_t grids, uint64_t careless) {
+    Events e(Events::kBare);
+    launch(e, work(Work::Kind::kLaunch, 1, {}));
+    e.write(at(0, 0), global(0x10000, 4));
+    e.exit_cta(0, {0});
+    e.checker.finish(nullptr);
+    for (uint64_t id = 2; id <= grids; ++id) {
+      std::vector<uint64_t> after;  // all that the stream has not come past
+      for (uint64_t before = id - 1; before > 0; --before) after.push_back(before);
+      launch(e, work(Work::Kind::kLaunch, id, after, {}, true));
+      if (id != careless) e.plain(Sync::kGridWait, at(0, 0));
+      if (id == grids) e.read(at(0, 0), global(0x10000, 4));
+      e.exit_cta(0, {0});
+      e.checker.finish(nullptr);
+    }
+    return e.broken();
+  };
+  for (uint64_t grids = 2; grids < 6; ++grids) CHECK(run(grids, 0) == "");
+  for (uint64_t careless = 2; careless < 5; ++careless)
+    CHECK(run(5, careless) == (careless == 2 ? "race-grids" : ""));
+}
+
 TEST_CASE("Copies of the host are ordered with grids like grids", "[race]") {
   const auto before = [](std::vector<uint64_t> after) {
     Events e(Events::kBare);

@@ -76,6 +76,30 @@ TEST_CASE("A race names every earlier access that is not ordered, the last one f
   CHECK(e.found[0].others[1].second.thread.warp == 0);
 }
 
+TEST_CASE("Nothing inside a grid orders ld.global.nc after a write", "[race]") {
+  const auto run = [](bool non_coherent, bool barrier) {
+    Events e;
+    e.write(at(0, 0), global(0x10000, 4));
+    if (barrier) e.bar_sync(0, {0, 1});
+    sim::Access load;
+    load.thread = at(0, 1);
+    load.mask = 1;
+    load.region = global(0x10000, 4);
+    load.non_coherent = non_coherent;
+    load.inst = e.inst();
+    e.checker.access(load);
+    return e.broken();
+  };
+  CHECK(run(false, true) == "");
+  CHECK(run(true, true) == "non-coherent-read");
+  CHECK(run(true, false) == "race-data");
+  Events before;  // a write that follows the read harms nothing
+  before.read(at(0, 1), global(0x10000, 4));
+  before.bar_sync(0, {0, 1});
+  before.write(at(0, 0), global(0x10000, 4));
+  CHECK(before.broken() == "");
+}
+
 TEST_CASE("Whose store of the same bytes came last does not matter, within a warp", "[race]") {
   const Region word = shared(0, 0x1000, 4);
   const bool same = GENERATE(true, false);

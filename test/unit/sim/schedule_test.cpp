@@ -41,7 +41,7 @@ class Recorder : public sim::Policy {
   uint32_t pieces(uint64_t bytes) override { return note(policy_.pieces(bytes)); }
   uint32_t piece(uint32_t left) override { return note(policy_.piece(left)); }
   uint32_t leader(uint32_t members) override { return note(policy_.leader(members)); }
-  uint32_t shared_shift() override { return note(policy_.shared_shift()); }
+  uint32_t shared_shift(uint32_t align) override { return note(policy_.shared_shift(align)); }
   bool reconverge() override { return policy_.reconverge(); }
   bool load_early() override { return note(policy_.load_early()); }
 
@@ -409,7 +409,7 @@ TEST_CASE("random and tear: shared windows begin later, by the same for all CTAs
 TEST_CASE("a program that takes the shared window's start for granted falls out of a shifted one",
           "[schedule]") {
   class Shifted : public sim::DefaultPolicy {
-    uint32_t shared_shift() override { return 2048; }
+    uint32_t shared_shift(uint32_t) override { return 2048; }
   } policy;
   const auto store = [&](const char* address) {
     Machine machine;

@@ -171,3 +171,42 @@ TEST_CASE("a multicast commit arrives at the barrier of every CTA in its mask an
   const Words out = run(machine, machine.make(Words{0}), {body, 32, 4, {}, mode});
   for (uint32_t i = 0; i < 128; ++i) CHECK(out[i] == (i / 32 % 2 == 0 ? 1u : 0u));
 }
+
+TEST_CASE("dynamic shared memory is aligned as the module declares, and a box that needs more is told so",
+          "[tensor]") {
+  // Starts the window as late as the declaration allows.
+  struct Shifted : sim::DefaultPolicy {
+    uint32_t shared_shift(uint32_t align) override { return align; }
+  } shifted;
+  sim::DefaultPolicy usual;
+  const auto load = [&](sim::Policy& policy, int align, uint32_t swizzle, const std::string& move = "") {
+    const Tensor tensor = matrix(0, 0, swizzle);
+    Machine machine;
+    uint32_t* in = machine.make(counting(size_t(tensor.words), 1));
+    Case c;
+    std::string list;
+    c.body =
+        move + "add.u32 %r2, %r3, 1024;" + coordinates(tensor, &list) + kInit +
+        "@!%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 1024;\n"
+        "@!%p1 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r3], [%rd5, " +
+        list + "], [%r2];\n" + kWait + kLeave;
+    c.map = encode(tensor, in);
+    c.policy = &policy;
+    c.dynamic = 4096;
+    c.variables =
+        ".extern .shared .align " + std::to_string(align) + " .b8 buffer[]; .extern .shared .b8 bar[];";
+    run(machine, in, c);
+  };
+  const std::string round_up = "add.u32 %r3, %r3, 1023; and.b32 %r3, %r3, 0xFFFFFC00;";
+  for (const int align : {1, 16, 128, 1024}) CHECK_NOTHROW(load(usual, align, 3));
+  CHECK_NOTHROW(load(shifted, 1024, 3));
+  CHECK_NOTHROW(load(shifted, 128, 0));
+  CHECK_NOTHROW(load(shifted, 16, 3, round_up));
+  const auto kind = [&](int align, uint32_t swizzle, const std::string& move = "") {
+    return fault_of([&] { load(shifted, align, swizzle, move); }).kind();
+  };
+  CHECK(kind(1, 0) == FaultKind::kAlignment);
+  CHECK(kind(16, 0) == FaultKind::kAlignment);
+  CHECK(kind(128, 3) == FaultKind::kAlignment);
+  CHECK(kind(16, 0, "add.u32 %r3, %r3, 32;") == FaultKind::kMisaligned);  // in every schedule
+}
