@@ -51,8 +51,9 @@ dualgemm_status_t check_enums(const dualgemm_args_t& args) {
                   e.last);
   if (args.a_dtype != DUALGEMM_DTYPE_NVFP4 && args.a_dtype != DUALGEMM_DTYPE_BF16 &&
       args.a_dtype != DUALGEMM_DTYPE_FP16)
-    return fail(DUALGEMM_STATUS_INVALID_VALUE, "a_dtype=%" PRId32 " (%s): must be %d (%s), %d (%s) or %d (%s)",
-                args.a_dtype, dtype_name(args.a_dtype), DUALGEMM_DTYPE_BF16, dtype_name(DUALGEMM_DTYPE_BF16),
+    return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                "a_dtype=%" PRId32 " (%s): must be %d (%s), %d (%s) or %d (%s)", args.a_dtype,
+                dtype_name(args.a_dtype), DUALGEMM_DTYPE_BF16, dtype_name(DUALGEMM_DTYPE_BF16),
                 DUALGEMM_DTYPE_FP16, dtype_name(DUALGEMM_DTYPE_FP16), DUALGEMM_DTYPE_NVFP4,
                 dtype_name(DUALGEMM_DTYPE_NVFP4));
   if (args.bias_dtype != DUALGEMM_DTYPE_BF16 && args.bias_dtype != DUALGEMM_DTYPE_FP32)

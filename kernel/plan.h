@@ -105,8 +105,9 @@ struct TmemPlan {
 // expanded in the registers of the warps that multiply, and A lies in a ring of its own in shared memory, in
 // an order of K that suits them. A stage of that ring holds k elements of K of all rows of A of the tile.
 struct ExpandPlan {
-  int32_t warps;  // that expand A from the ring of operands, or put A of 16 bits in order where it lies; 0: it
-                  // comes as it shall be, from a pass before
+  int32_t
+      warps;  // that expand A from the ring of operands, or put A of 16 bits in order where it lies; 0: it
+              // comes as it shall be, from a pass before
   int32_t stages;
   int32_t k;
   int32_t stage_bytes;

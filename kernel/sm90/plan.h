@@ -15,12 +15,13 @@ namespace dualgemm::sm90 {
 // its wgmma, whose columns are all tile_m rows of A.
 struct Options {
   int32_t tile_m, tile_n;
-  int32_t split_k = 1;         // CTAs of a cluster that share a tile
-  int32_t k_groups = 1;        // warpgroups that share the same columns, each with its halves of the k-tiles
-  int32_t stages;              // of the operand ring
-  int32_t scale_stages;        // of the ring of scale factors
-  int32_t expanded_stages;     // of the ring of A in 16 bits, half a k-tile each
-  int32_t expander_warps = 2;  // or orderers, of an A of 16 bits; 0: a pass before has done that (expand_pass.cuh)
+  int32_t split_k = 1;      // CTAs of a cluster that share a tile
+  int32_t k_groups = 1;     // warpgroups that share the same columns, each with its halves of the k-tiles
+  int32_t stages;           // of the operand ring
+  int32_t scale_stages;     // of the ring of scale factors
+  int32_t expanded_stages;  // of the ring of A in 16 bits, half a k-tile each
+  int32_t expander_warps =
+      2;  // or orderers, of an A of 16 bits; 0: a pass before has done that (expand_pass.cuh)
   int32_t ctas_per_sm = 1;
   bool grouped = false;  // several problems, whose rows are known on the device only
   CType a_type = CType::kNvfp4;

@@ -17,12 +17,8 @@ struct SixteenBit {
                                                      .scale_stages = 4,
                                                      .expanded_stages = 10,
                                                      .a_type = kType});
-  static constexpr Options kFew = for_few_rows({.tile_m = 16,
-                                                .tile_n = 64,
-                                                .stages = 3,
-                                                .scale_stages = 3,
-                                                .expanded_stages = 8,
-                                                .a_type = kType});
+  static constexpr Options kFew = for_few_rows(
+      {.tile_m = 16, .tile_n = 64, .stages = 3, .scale_stages = 3, .expanded_stages = 8, .a_type = kType});
   static constexpr Options kFewGrouped = for_few_rows({.tile_m = 16,
                                                        .tile_n = 64,
                                                        .stages = 3,
