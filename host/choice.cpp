@@ -123,11 +123,11 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
   const dualgemm_args_t& args = problem.args;
   if (args.k == 0) return DUALGEMM_STATUS_SUCCESS;
   const Architecture& architecture = *served_architecture(device);
-  if (auto status = check_a(problem, device, architecture.arch)) return status;
   if (args.instance_id > 0) {
     *index = args.instance_id - 1;
     return check_forced(problem, device, architecture.arch);
   }
+  if (auto status = check_a(problem, device, architecture.arch)) return status;
   // Split-K in the time of one wave is only right for the M it was chosen for, and so is a workspace.
   const bool invariant = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) != 0;
   const bool room = args.workspace != nullptr && args.workspace_size >= expanded_bytes(problem);
@@ -138,7 +138,7 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
   return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
               "c_dtype=%" PRId32 " (%s), %s, group_mode=%" PRId32
               " (%s): no kernel for compute capability %s computes this on %" PRId32 " SMs",
-              args.c_dtype, dtype_name(args.c_dtype), kind.general ? "general epilogue" : "plain SwiGLU",
+              args.c_dtype, dtype_name(args.c_dtype), problem.general() ? "general epilogue" : "plain SwiGLU",
               args.group_mode, group_mode_name(args.group_mode), architecture.capability, machine.sms);
 }
 
