@@ -34,7 +34,7 @@ def columns(plan):
         return {**shared, "CTAs of an SM": plan["ctas_per_sm"],
                 "warpgroups, by columns x K": f"{consumers['column_groups']} x {consumers['k_groups']}",
                 "expander warps": expand["warps"] or "a pass", "stages": operands["stages"],
-                "of scale factors": scales["stages"], "of A in fp16": expand["stages"],
+                "of scale factors": scales["stages"], "of A in 16 bits": expand["stages"],
                 "registers of roles": f"{registers['feed']}, {registers['consume']}"}
     return {**shared, "CTAs of a cluster": plan["cluster_size"],
             "mma per 64 of K": f"{mma['per_step']} of N = {mma['n']}", "stages": operands["stages"],

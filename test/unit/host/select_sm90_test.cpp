@@ -78,7 +78,8 @@ TEST_CASE(
   for (const int32_t k : {2048, 4096, 7168})
     for (const int32_t n : {1024, 2048, 4096, 7168, 14336}) {
       INFO("N = " << n << ", K = " << k);
-      CHECK(chosen({4096, n, k}, kind, kRoom).plan.expanded_a());
+      // Few columns of tiles put an A of 16 bits in order sooner than a pass does.
+      if (n > 1024 || kind == kPlain) CHECK(chosen({4096, n, k}, kind, kRoom).plan.expanded_a());
       for (const int32_t m : {1, 16, 64, 512, 4096}) CHECK(!chosen({m, n, k}, kind).plan.expanded_a());
       for (const int32_t m : {1, 16}) CHECK(!chosen({m, n, k}, kind, kRoom).plan.expanded_a());
     }
