@@ -33,10 +33,12 @@ struct ExpandedStage {
 };
 
 // The barriers of whole k-tiles of A that have yet to be put in order.
-template <int32_t kCount>
+template <int32_t kKTiles>
 struct Unordered {
-  uint64_t full[kCount];
+  uint64_t full[kKTiles];
 };
+template <>
+struct Unordered<0> {};
 
 // The sums that lanes exchange: of each part, which is a k group of a slice of K, and of each product
 // (exchange.cuh).
@@ -68,8 +70,7 @@ struct SharedStorage {
   Rings<Traits> rings;
   uint64_t expanded_full[kPlan.expand.stages];
   uint64_t expanded_empty[kPlan.expand.stages];
-  [[no_unique_address]] std::conditional_t<kPlan.orders_a(), Unordered<kPlan.expand.stages / 2>, Nothing>
-      unordered;
+  [[no_unique_address]] Unordered<kPlan.orders_a() ? kPlan.expand.stages / 2 : 0> unordered;
   std::conditional_t<Traits::kStaged, StagedResults<Traits>, ExchangedSums<Traits>> results;
   std::conditional_t<kPlan.tile.grouped, GroupTable<kPlan.tile.m>, Nothing> groups;
   [[no_unique_address]] typename Traits::Output::Shared output;

@@ -89,7 +89,7 @@ TEST_CASE("an A of 16 bits gives the reference's result for every k", "[.h100][a
 // Both types have the numbers of NVFP4, and their products with weights are the same up to a power of two: so
 // where K is added up in the same order, no bit differs.
 TEST_CASE("the numbers of an A in NVFP4 give its bits in 16, too", "[.h100][a16]") {
-  for (const NamedInstance& instance : sixteen_bit_instances()) {
+  for (const NamedInstance& instance : in_turn(sixteen_bit_instances())) {
     const std::string name = instance.info.name;
     INFO(name);
     // "sm90m64n64k256g_abf16_fp16_general" is compared with "sm90m64n64k256g_fp16_general".
