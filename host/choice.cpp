@@ -80,8 +80,8 @@ dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& 
   return DUALGEMM_STATUS_SUCCESS;
 }
 
-// The tensor cores of 10.x multiply NVFP4 with NVFP4, and those of 9.0 what the kernel expands it to, which is
-// why these alone take an A of 16 bits.
+// The tensor cores of 10.x multiply NVFP4 with NVFP4, those of 9.0 what the kernel expands it to: so these
+// alone take an A of 16 bits.
 dualgemm_status_t check_a(const Problem& problem, const dualgemm_device_t& device, Arch arch) {
   if (problem.packed_a() || arch == Arch::kSm90) return DUALGEMM_STATUS_SUCCESS;
   const int32_t a_dtype = problem.args.a_dtype;

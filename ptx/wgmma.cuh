@@ -155,7 +155,8 @@ DUALGEMM_DEVICE void wgmma_m64k16_f32_f16(float (&d)[128], const uint32_t (&a)[4
       : "memory");
 }
 
-// wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16 {d...}, {a[0], ..., a[3]}, b, true, 1, 1, 0;   9.7.15.5.2
+// wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16 {d...}, {a[0], ..., a[3]}, b, true, 1, 1, 0;
+// 9.7.15.5.2
 // The same of bf16.
 
 DUALGEMM_DEVICE void wgmma_m64k16_f32_bf16(float (&d)[8], const uint32_t (&a)[4], uint64_t b_descriptor) {

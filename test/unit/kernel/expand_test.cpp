@@ -1,5 +1,5 @@
-// expand_test.cpp -- the expansion of NVFP4 to fp16 and bf16 for wgmma: the value of every code with every factor, in
-// every place of a word, and the order of K that both operands have to agree in.
+// expand_test.cpp -- the expansion of NVFP4 to fp16 and bf16 for wgmma: the value of every code with every
+// factor, in every place of a word, and the order of K that both operands have to agree in.
 #include "kernel/sm90/expand.cuh"
 
 #include <bit>
