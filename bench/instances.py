@@ -34,7 +34,7 @@ def columns(plan):
         return {**shared, "CTAs of an SM": plan["ctas_per_sm"],
                 "warpgroups, by columns x K": f"{consumers['column_groups']} x {consumers['k_groups']}",
                 "expander warps": expand["warps"] or "a pass", "stages": operands["stages"],
-                "of scale factors": scales["stages"], "of A in fp16": expand["stages"],
+                "of scale factors": scales["stages"], "of A in 16 bits": expand["stages"],
                 "registers of roles": f"{registers['feed']}, {registers['consume']}"}
     return {**shared, "CTAs of a cluster": plan["cluster_size"],
             "mma per 64 of K": f"{mma['per_step']} of N = {mma['n']}", "stages": operands["stages"],
@@ -52,8 +52,9 @@ def row(instances, report):
         sys.exit(f"instances.py: ptxas says nothing of {', '.join(missing)}")
     each = lambda values: " / ".join(dict.fromkeys(map(str, values)))
     outputs = ",".join(x["epilogue"]["c_name"] for x in instances)
+    if len(instances) > 1: outputs = f"{{{outputs}}}"
     tmem = {"TMEM columns": plan["tmem"]["allocated"]} if plan["tmem"]["allocated"] else {}
-    return {"instance": name_without_output(instances[0]).replace("*", f"{{{outputs}}}"), **columns(plan),
+    return {"instance": name_without_output(instances[0]).replace("*", outputs), **columns(plan),
             "registers": each(report[x["entry"]][0] for x in instances),
             "spilled": each(report[x["entry"]][1] for x in instances),
             "shared memory": each(f"{x['smem_bytes']:,} B" for x in instances), **tmem}

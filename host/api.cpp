@@ -206,6 +206,7 @@ dualgemm_status_t dualgemm_instance_info(int32_t id, dualgemm_instance_info_t* i
   known.overlapped = plan.tmem.overlapped();
   known.general = instance.epilogue.general;
   known.cc_major = limits_of(plan.arch).cc_major;
+  known.a_dtype = static_cast<int32_t>(plan.a_type);
   write_structure(kInfoStructure, &known, info);
   return DUALGEMM_STATUS_SUCCESS;
 }

@@ -79,15 +79,18 @@ void describe_inputs(Problem& p) {
   const int32_t own = row_problems(p), all = p.problems;
   const int64_t sfb_blocks = sf_row_blocks(x.n);
   Tensor* const in = p.inputs;
+  in[kA] =
+      matrix(x.k, bits_of(x.a_dtype), {"a", "lda", "batch_stride_a", x.a, own, x.batch_stride_a, x.m, x.lda});
   const auto operand = [&x](const Tensor& t) { return matrix(x.k, bits_of(DUALGEMM_DTYPE_NVFP4), t); };
-  in[kA] = operand({"a", "lda", "batch_stride_a", x.a, own, x.batch_stride_a, x.m, x.lda});
   in[kB1] = operand({"b1", "ldb1", "batch_stride_b1", x.b1, all, x.batch_stride_b1, x.n, x.ldb1});
   in[kB2] = operand({"b2", "ldb2", "batch_stride_b2", x.b2, all, x.batch_stride_b2, x.n, x.ldb2});
 
   const auto factors = [&x](const Tensor& t) { return scale_factors(x.k, t); };
-  in[kSfa] = factors({"sfa", nullptr, "batch_stride_sfa", x.sfa, own, x.batch_stride_sfa, row_blocks(p)});
-  if (p.group_offsets())
-    in[kSfa].most_rows = (x.m + int64_t{kSfAtomRows - 1} * p.groups_with_rows()) / kSfAtomRows;
+  if (p.packed_a()) {
+    in[kSfa] = factors({"sfa", nullptr, "batch_stride_sfa", x.sfa, own, x.batch_stride_sfa, row_blocks(p)});
+    if (p.group_offsets())
+      in[kSfa].most_rows = (x.m + int64_t{kSfAtomRows - 1} * p.groups_with_rows()) / kSfAtomRows;
+  }
   in[kSfb1] = factors({"sfb1", nullptr, "batch_stride_sfb1", x.sfb1, all, x.batch_stride_sfb1, sfb_blocks});
   in[kSfb2] = factors({"sfb2", nullptr, "batch_stride_sfb2", x.sfb2, all, x.batch_stride_sfb2, sfb_blocks});
 
@@ -191,6 +194,7 @@ constexpr dualgemm_args_t make_default_args() {
   args.situ_up = 25;
   args.activation = DUALGEMM_ACTIVATION_SWIGLU;
   args.c_dtype = args.bias_dtype = args.d_dtype = DUALGEMM_DTYPE_BF16;
+  args.a_dtype = DUALGEMM_DTYPE_NVFP4;
   return args;
 }
 }  // namespace
@@ -210,6 +214,7 @@ dualgemm_status_t copy_args(const dualgemm_args_t* args, dualgemm_args_t* out) {
 
 void describe(Problem& p) {
   const dualgemm_args_t& args = p.args;
+  p.a_type = static_cast<CType>(args.a_dtype);
   p.c_type = static_cast<CType>(args.c_dtype);
   p.activation = static_cast<ActivationKind>(args.activation);
   p.general_request = general_request(args);

@@ -80,6 +80,18 @@ dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& 
   return DUALGEMM_STATUS_SUCCESS;
 }
 
+// The tensor cores of 10.x multiply NVFP4 with NVFP4, those of 9.0 what the kernel expands it to: so these
+// alone take an A of 16 bits.
+dualgemm_status_t check_a(const Problem& problem, const dualgemm_device_t& device, Arch arch) {
+  if (problem.packed_a() || arch == Arch::kSm90) return DUALGEMM_STATUS_SUCCESS;
+  const int32_t a_dtype = problem.args.a_dtype;
+  return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+              "a_dtype=%" PRId32 " (%s): must be %d (%s) on compute capability %" PRId32 ".%" PRId32
+              ", whose tensor cores multiply NVFP4 with nothing else",
+              a_dtype, dtype_name(a_dtype), DUALGEMM_DTYPE_NVFP4, dtype_name(DUALGEMM_DTYPE_NVFP4),
+              device.cc_major, device.cc_minor);
+}
+
 }  // namespace
 
 Shape shape_of(const Problem& problem) {
@@ -115,10 +127,11 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
     *index = args.instance_id - 1;
     return check_forced(problem, device, architecture.arch);
   }
+  if (auto status = check_a(problem, device, architecture.arch)) return status;
   // Split-K in the time of one wave is only right for the M it was chosen for, and so is a workspace.
   const bool invariant = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) != 0;
   const bool room = args.workspace != nullptr && args.workspace_size >= expanded_bytes(problem);
-  const InstanceKind kind{architecture.arch, problem.c_type, problem.general()};
+  const InstanceKind kind = kind_for(architecture.arch, problem);
   const Machine machine = machine_of(args, device);
   *index = answer({kind, shape_of(problem), machine, {!invariant, !invariant && room}});
   if (*index >= 0) return DUALGEMM_STATUS_SUCCESS;

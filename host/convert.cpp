@@ -179,7 +179,7 @@ dualgemm_status_t launch_expansion(const Problem& problem, const Machine& machin
   const Launch launch{stream, (args.flags & DUALGEMM_FLAG_PDL) != 0, machine.sms,
                       rows.most_blocks() * rows.matrices() * pieces};
   const int32_t ctas_of_sm = machine.limited ? 1 : kExpandCtas;
-  return launch_kernel(launch, kExpandKernels[problem.grouped()], params, ctas_of_sm);
+  return launch_kernel(launch, kExpandKernels[problem.packed_a()][problem.grouped()], params, ctas_of_sm);
 }
 
 }  // namespace dualgemm

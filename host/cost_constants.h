@@ -52,7 +52,9 @@ struct CostConstants {
 
   // The others are of 9.0 alone.
   double expand_weight = 0;      // cycles of an SM to expand an element of B1 or B2
+  double expand_bf16 = 1;        // times that to bf16
   double expand_activation = 0;  // and one of A
+  double order_activation = 0;   // and to put one of A in order
   double multiply_adds = 0;      // of wgmma, per cycle and SM
   double least_columns = 0;      // a wgmma of fewer columns takes as long as one of these
   double beside = 0;      // the part of the shorter of expanding and wgmma that the longer does not hide
@@ -61,7 +63,7 @@ struct CostConstants {
   double turn = 0;        // cycles from the last wgmma of a tile to its results, and to the next tile
   double finish = 0;      // cycles for a result on its way through shared memory
   double meet = 0;        // us more until the CTAs of a cluster have met for the exchange
-  double pass = 0;        // us of a launch that expands A, and
+  double pass = 0;        // us of a launch that expands A, or puts it in order, and
   double pass_bytes = 1;  // bytes per us of it
 };
 
@@ -187,7 +189,9 @@ inline constexpr CostConstants kH100Costs{
     .exchange = 260,             // H200
     .exchange_per_kb = 50.5,     // H200
     .expand_weight = 0.034,      // times
+    .expand_bf16 = 1.19,         // counted: 497 instructions of the loop, 417 to fp16
     .expand_activation = 0.045,  // kernel
+    .order_activation = 0.031,   // open: four bytes through shared memory, 128 in a cycle
     .multiply_adds = 2048,       // published
     .least_columns = 16,         // times, which do not tell it from 8 to 48
     .beside = 0.28,              // times
@@ -219,6 +223,10 @@ inline constexpr CostRange kHopperRanges[] = {
     {"expansion of a weight", &CostConstants::expand_weight, 0.027, 0.036},
     // low: half of the weights'; high: twice
     {"expansion of an activation", &CostConstants::expand_activation, 0.02, 0.07},
+    // low: as to fp16; high: what stands above, and half as much again
+    {"expansion to bf16", &CostConstants::expand_bf16, 1, 1.5},
+    // low: what stands above hides half; high: an expansion
+    {"order of an activation", &CostConstants::order_activation, 0.015, 0.07},
     {"least columns of a wgmma", &CostConstants::least_columns, 8, 48},
     {"not hidden", &CostConstants::beside, 0.2, 0.45},
     {"chain of a step", &CostConstants::chain, 170, 300},

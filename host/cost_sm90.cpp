@@ -18,10 +18,12 @@ struct Sm90 : Work {
 
   double weights() const { return 2.0 * p.tile.n * p.tile.k; }  // elements of a k-tile, of both products
 
-  // Returns the time in which the warps of an SM expand the k-tiles of its CTAs.
+  // Returns the time in which the warps of an SM expand the k-tiles of its CTAs, or put A in order.
   double expand_us() const {
     const double activations = p.expand.warps > 0 ? static_cast<double>(p.tile.m) * p.tile.k : 0;
-    return us(busy * (weights() * t.expand_weight + activations * t.expand_activation));
+    const double weight = t.expand_weight * (p.a_type == CType::kBf16 ? t.expand_bf16 : 1);
+    const double activation = p.orders_a() ? t.order_activation : t.expand_activation;
+    return us(busy * (weights() * weight + activations * activation));
   }
   // Returns the time in which its tensor cores multiply them.
   double wgmma_us() const {
@@ -38,11 +40,11 @@ struct Sm90 : Work {
   double finish_us() const {
     return us(t.turn + busy * (arithmetic_cycles() + store_cycles() + results() * t.finish));
   }
-  // Returns the time of a pass that expands A before the launch.
+  // Returns the time of a pass over A before the launch.
   double pass_us() const {
     if (!p.expanded_a()) return 0;
-    constexpr double kBytes = 9.0 / 16 + 2;  // of an element, read and written
-    return t.pass + kBytes * shape.problems * shape.m * shape.k / t.pass_bytes;
+    const double bytes = bytes_of_a() + 2;  // of an element, read and written
+    return t.pass + bytes * shape.problems * shape.m * shape.k / t.pass_bytes;
   }
 };
 

@@ -11,16 +11,19 @@ namespace dualgemm {
 double Work::dram_bytes() const {
   const double k_bytes = shape.k * 9.0 / 16, bands = mean_m_tiles(shape, p.tile) / kBandTiles;
   const double weights = p.mma.accumulators * k_bytes * shape.n;
-  const double band = k_bytes * std::min(bands, 1.0) * kBandTiles * p.tile.m;
+  const double a_bytes = shape.k * bytes_of_a();
+  const double band = a_bytes * std::min(bands, 1.0) * kBandTiles * p.tile.m;
   const double passes = weights + band > t.l2_bytes ? std::ceil(bands) : 1;
   const double written = written_bits() / 8 * shape.m * shape.n;
-  return shape.problems * (k_bytes * shape.m + weights * passes + written);
+  return shape.problems * (a_bytes * shape.m + weights * passes + written);
 }
 
 double Work::fill_us(double active) const {
   const auto bytes = static_cast<double>(fill_bytes());
   const double scale_copies = 1 + static_cast<double>(p.mma.products) / p.mma.cta_group;
-  const double copies = 1 + p.operands.b_boxes + scale_copies / p.scales.k_tiles;
+  // An A of 16 bits comes in four panels, and has no factors.
+  const double panels = p.orders_a() ? 2 : 0;
+  const double copies = 1 + panels + p.operands.b_boxes + scale_copies / p.scales.k_tiles;
   return std::max(bytes / t.fill_per_sm + copies * t.per_copy, bytes * active / t.fill_all_sms);
 }
 

@@ -21,14 +21,16 @@ struct Work {
   double us(double cycles) const { return cycles / t.clock; }
   // These are the scale factors of one k-tile.
   int64_t scale_bytes() const { return p.scales.stage_bytes / p.scales.k_tiles; }
-  // An A that comes expanded has two bytes for an element.
+  // An element of A takes so many bytes in memory, factors included.
+  double bytes_of_a() const { return p.packed_a() ? 9.0 / 16 : 2; }
+  // An A that comes in 16 bits is not in the ring of operands.
   int64_t fill_bytes() const {
-    return p.operands.stage_bytes + scale_bytes() + (p.expanded_a() ? 2 * p.tile.m * p.tile.k : 0);
+    return p.operands.stage_bytes + scale_bytes() + (p.operands.a_bytes == 0 ? 2 * p.tile.m * p.tile.k : 0);
   }
 
   // Returns the bytes to and from DRAM: A once, C and what else is written once, B1 and B2 once, or once
-  // for each band of tiles when a pass over them pushes the first rows out of L2 again. An element of an
-  // operand takes half a byte and a sixteenth.
+  // for each band of tiles when a pass over them pushes the first rows out of L2 again. An element in NVFP4
+  // takes half a byte and a sixteenth.
   double dram_bytes() const;
 
   // Returns the time of a k-tile's bytes and of the copies that bring them, if so many CTAs are at work. Of

@@ -7,8 +7,8 @@
  *
  * B1 and B2 are two plain tensors; nothing is interleaved or repacked. Swapping them changes the result.
  *
- * A [M, K], B1 and B2 [N, K] are NVFP4 (E2M1, one UE4M3 factor per 16 elements along K), C [M, N] is BF16,
- * FP16, FP32, FP8 E4M3 or NVFP4 again, all row-major. A launch may ask for other activations than silu, and
+ * A [M, K], B1 and B2 [N, K] are NVFP4 (E2M1, one UE4M3 factor per 16 elements along K), on Hopper A may be
+ * BF16 or FP16, too; C [M, N] is BF16, FP16, FP32, FP8 E4M3 or NVFP4 again, all row-major. A launch may ask for other activations than silu, and
  * for factors of rows, biases and more. host/README.md is the manual: formulas, drawings of layouts, batches
  * and groups, the promise of every flag. Here each function and field says what it takes.
  *
@@ -176,9 +176,10 @@ typedef struct dualgemm_args {
                                     read and all outputs but amax_out become zero, whatever instance_id and
                                     max_sms are; groups, or a bias, are NOT_SUPPORTED then */
   int32_t batch;                 /* problems of one shape; 0 = 1 */
-  const void *a, *b1, *b2;       /* [m, k], [n, k], [n, k] packed E2M1, element 2i in the low nibble; 16-byte
-                                    aligned */
-  const void *sfa, *sfb1, *sfb2; /* UE4M3, dualgemm_sf_size bytes each; 16-byte aligned */
+  const void *a, *b1, *b2;       /* [m, k], [n, k], [n, k] packed E2M1, element 2i in the low nibble, or a of
+                                    another a_dtype; 16-byte aligned */
+  const void *sfa, *sfb1, *sfb2; /* UE4M3, dualgemm_sf_size bytes each; 16-byte aligned. sfa is NULL where
+                                    a_dtype is not NVFP4 */
   void* c;                       /* [m, n] of c_dtype; 16-byte aligned; overlaps nothing else */
   /* Factors of an NVFP4 C, which the next launch takes as SFA: dualgemm_sf_size(m, n) bytes, with OFFSETS the
      blocks of all groups as in SFA; 16-byte aligned. NULL for any other c_dtype. */
@@ -233,6 +234,10 @@ typedef struct dualgemm_args {
   /* Floats from the row factors of one problem to those of the next; 0 = m. With OFFSETS they lie by row of A
      and of C. */
   int64_t batch_stride_a_row_scale, batch_stride_c_row_scale;
+  /* NVFP4 (default), or BF16 or FP16: a is [m, k] of that type then, and sfa NULL. On compute capability 9.0
+     alone, NOT_SUPPORTED elsewhere */
+  int32_t a_dtype;
+  int32_t reserved3; /* 0 */
 } dualgemm_args_t;
 
 /* Sets defaults: a plain SwiGLU with BF16 output, compact tensors, alpha1 = alpha2 = 1, every pointer NULL.
@@ -297,8 +302,8 @@ DUALGEMM_API dualgemm_status_t dualgemm_can_implement_on(const dualgemm_args_t* 
                                                          const dualgemm_device_t* device) DUALGEMM_NOEXCEPT;
 
 /* Bytes of workspace that make a launch with these arguments faster on the current device: on compute
- * capability 9.0, with many rows of A, which are expanded there once. 0 elsewhere, with BATCH_INVARIANT, and
- * without a device. With less room, or none, a launch takes an instance that needs none. */
+ * capability 9.0, with many rows of A, which are expanded there once, or put in order if they have 16 bits. 0
+ * elsewhere, with BATCH_INVARIANT, and without a device. With less room, or none, a launch takes an instance that needs none. */
 DUALGEMM_API dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* args,
                                                        size_t* bytes) DUALGEMM_NOEXCEPT;
 
@@ -325,6 +330,8 @@ typedef struct dualgemm_instance_info {
   int32_t overlapped;             /* 1: the accumulator pairs share columns */
   int32_t general;                /* 1: computes whatever a launch asks for; 0: a plain SwiGLU */
   int32_t cc_major;               /* compute capability that it is for: 9 (9.0), 10 (10.x) */
+  int32_t a_dtype;                /* dualgemm_dtype_t: NVFP4, BF16 or FP16 */
+  int32_t reserved0;              /* 0 */
 } dualgemm_instance_info_t;
 
 /* Sets the size, and all else to 0. */

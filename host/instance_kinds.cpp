@@ -3,17 +3,26 @@
 
 #include "host/instance_kinds.h"
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 
 namespace dualgemm {
 namespace {
 
+constexpr CType kATypes[] = {CType::kNvfp4, CType::kBf16, CType::kFp16};
 constexpr size_t kCTypes = static_cast<size_t>(CType::kFp8) + 1;
-constexpr size_t kKinds = std::size(kArchitectures) * kCTypes * 2;
+constexpr size_t kKinds = std::size(kArchitectures) * std::size(kATypes) * kCTypes * 2;
 
 size_t number_of(const InstanceKind& kind) {
-  return (static_cast<size_t>(kind.arch) * kCTypes + static_cast<size_t>(kind.c_type)) * 2 + kind.general;
+  const auto a_type = static_cast<size_t>(std::find(kATypes, std::end(kATypes) - 1, kind.a_type) - kATypes);
+  const size_t types = (static_cast<size_t>(kind.arch) * std::size(kATypes) + a_type) * kCTypes +
+                       static_cast<size_t>(kind.c_type);
+  return types * 2 + kind.general;
+}
+
+InstanceKind kind_of(const Instance& instance) {
+  return {instance.plan.arch, instance.epilogue.c_type, instance.epilogue.general, instance.plan.a_type};
 }
 
 struct Lists {
@@ -27,8 +36,7 @@ struct Lists {
     for (auto& [dense, grouped] : of_kind) dense.count = grouped.count = 0;
     int32_t index = 0;
     for (const Instance& instance : instances()) {
-      const InstanceKind kind{instance.plan.arch, instance.epilogue.c_type, instance.epilogue.general};
-      List& list = of_kind[number_of(kind)][instance.plan.tile.grouped];
+      List& list = of_kind[number_of(kind_of(instance))][instance.plan.tile.grouped];
       if (list.count < list.entries.size()) list.entries[list.count++] = {&instance, index};
       ++index;
     }
@@ -37,9 +45,12 @@ struct Lists {
 
 }  // namespace
 
-bool is_kind(const Instance& instance, const InstanceKind& kind) {
-  return instance.plan.arch == kind.arch && instance.epilogue.c_type == kind.c_type &&
-         instance.epilogue.general == kind.general;
+bool is_kind(const Instance& instance, const InstanceKind& kind) { return kind_of(instance) == kind; }
+
+InstanceKind kind_for(Arch arch, const Problem& problem) {
+  InstanceKind kind{arch, problem.c_type, problem.general(), problem.a_type};
+  if (!kind.general) kind.general = instances_of(kind, problem.grouped()).empty();
+  return kind;
 }
 
 std::span<const IndexedInstance> instances_of(const InstanceKind& kind, bool grouped) {

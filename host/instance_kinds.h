@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "host/problem.h"
 #include "kernel/instance.h"
 
 namespace dualgemm {
@@ -14,10 +15,15 @@ struct InstanceKind {
   Arch arch;
   CType c_type;
   bool general = false;
+  CType a_type = CType::kNvfp4;
 
   bool operator==(const InstanceKind&) const = default;
 };
 bool is_kind(const Instance& instance, const InstanceKind& kind);
+
+// Returns the kind that computes a problem on an architecture: a plain one if that is all that is asked for,
+// unless there is none for these types of A and C.
+InstanceKind kind_for(Arch arch, const Problem& problem);
 
 // Instances of one kind differ in tiles and rings alone. There may be this many.
 inline constexpr int32_t kMaxOfKind = 64;

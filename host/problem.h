@@ -72,7 +72,7 @@ class GivenTensors {
 };
 
 // The tensors that a kernel reads are listed in the order in which they are checked. The first six have to be
-// given; Params has maps of them in this order.
+// given, but for factors of an A that has none; Params has maps of them in this order.
 enum Input {
   kA,
   kB1,
@@ -104,7 +104,7 @@ struct GeneralRequest {
 
 struct Problem {
   dualgemm_args_t args;  // as passed, younger fields than the caller's at their defaults
-  CType c_type;
+  CType a_type, c_type;
   ActivationKind activation;
   GeneralRequest general_request;
   int32_t problems;  // of the batch, or groups: as many B1, B2, SFB1, SFB2 there are
@@ -119,6 +119,7 @@ struct Problem {
   }
   GivenTensors written_outputs() const { return GivenTensors(outputs); }
 
+  bool packed_a() const { return a_type == CType::kNvfp4; }
   bool general() const { return general_request.field != nullptr; }
   bool grouped() const { return args.group_mode != DUALGEMM_GROUP_NONE; }
   bool group_offsets() const { return args.group_mode == DUALGEMM_GROUP_OFFSETS; }

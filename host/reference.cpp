@@ -44,31 +44,39 @@ double activated(const dualgemm_args_t& args, double g, double u) {
   }
 }
 
-// One row of an operand: its codes, and the factors of its matrix.
+// One row of an operand: its elements, and in NVFP4 the factors of its matrix.
 struct Row {
-  const uint8_t* codes;
+  int32_t dtype;
+  const uint8_t* elements;
   const uint8_t* factors;
   int32_t row;  // of the factors
 
-  Row(const Tensor& operand, const Tensor& scales, int32_t matrix, int64_t at, int64_t first_block,
-      int32_t row)
-      : codes(static_cast<const uint8_t*>(operand.base) +
-              operand.bytes(matrix * operand.shared_stride() + at * operand.pitch)),
-        factors(static_cast<const uint8_t*>(scales.base) + matrix * scales.shared_stride() +
-                first_block * scales.row_elements),
-        row(row) {}
+  Row(int32_t dtype, const Tensor& operand, const Tensor& scales, int32_t matrix, int64_t at,
+      int64_t first_block, int32_t row)
+      : dtype(dtype),
+        elements(static_cast<const uint8_t*>(operand.base) +
+                 operand.bytes(matrix * operand.shared_stride() + at * operand.pitch)),
+        factors(static_cast<const uint8_t*>(scales.base)),
+        row(row) {
+    if (factors) factors += matrix * scales.shared_stride() + first_block * scales.row_elements;
+  }
+
+  double element(int32_t i) const {
+    if (dtype != DUALGEMM_DTYPE_NVFP4) return float_of(dtype, elements, i);
+    return from_e2m1(static_cast<uint8_t>(elements[i / 2] >> (i % 2 * 4)));
+  }
+  double factor(int32_t k, int32_t block) const {
+    return factors ? from_ue4m3(factors[sf_offset(k, row, block)]) : 1;
+  }
 };
 
 double dot(const Row& a, const Row& b, int32_t k) {
   double sum = 0;
   for (int32_t block = 0; block < k / kSfBlock; ++block) {
     double products = 0;
-    for (int32_t i = block * kSfBlock; i < (block + 1) * kSfBlock; ++i) {
-      const auto code = [i](const Row& x) { return static_cast<uint8_t>(x.codes[i / 2] >> (i % 2 * 4)); };
-      products += double{from_e2m1(code(a))} * from_e2m1(code(b));
-    }
-    sum += products * from_ue4m3(a.factors[sf_offset(k, a.row, block)]) *
-           from_ue4m3(b.factors[sf_offset(k, b.row, block)]);
+    for (int32_t i = block * kSfBlock; i < (block + 1) * kSfBlock; ++i)
+      products += a.element(i) * b.element(i);
+    sum += products * a.factor(k, block) * b.factor(k, block);
   }
   return sum;
 }
@@ -112,9 +120,10 @@ class Reference {
     const Input b = up ? kB2 : kB1, sfb = up ? kSfb2 : kSfb1, bias = up ? kBias2 : kBias1;
     double sum = 0;
     if (args_.k > 0)
-      sum =
-          dot(Row(p_.inputs[kA], p_.inputs[kSfa], use.matrix, int64_t{use.first} + row, use.first_block, row),
-              Row(p_.inputs[b], p_.inputs[sfb], use.problem, column, 0, column), args_.k);
+      sum = dot(Row(args_.a_dtype, p_.inputs[kA], p_.inputs[kSfa], use.matrix, int64_t{use.first} + row,
+                    use.first_block, row),
+                Row(DUALGEMM_DTYPE_NVFP4, p_.inputs[b], p_.inputs[sfb], use.problem, column, 0, column),
+                args_.k);
     const double alpha = (up ? args_.alpha2 : args_.alpha1) * of_problem(up ? kAlpha2 : kAlpha1, use.problem);
     return alpha * of_row(kARowScale, use, row) * sum + of_column(bias, use.problem, column);
   }

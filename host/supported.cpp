@@ -69,6 +69,12 @@ dualgemm_status_t check_instance(const Problem& problem) {
   const int32_t id = args.instance_id;
   if (id == 0) return kOk;
   const Instance& instance = dualgemm::instance(id - 1);
+  if (instance.plan.a_type != problem.a_type) {
+    const auto read = static_cast<int32_t>(instance.plan.a_type);
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "instance_id=%" PRId32 ": %s reads a_dtype=%" PRId32 " (%s), not a_dtype=%" PRId32 " (%s)",
+                id, instance.name, read, dtype_name(read), args.a_dtype, dtype_name(args.a_dtype));
+  }
   if (instance.epilogue.c_type != problem.c_type) {
     const auto written = static_cast<int32_t>(instance.epilogue.c_type);
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
@@ -112,7 +118,7 @@ dualgemm_status_t check_tiles(const Problem& problem) {
     return check_tiles(problem, instance(id - 1), true);
   for (const Architecture& architecture : kArchitectures)
     for (const auto& [instance, index] :
-         instances_of({architecture.arch, problem.c_type, problem.general()}, problem.grouped()))
+         instances_of(kind_for(architecture.arch, problem), problem.grouped()))
       if (auto status = check_tiles(problem, *instance, false)) return status;
   return kOk;
 }

@@ -74,6 +74,8 @@ dualgemm_status_t encode_map(EncodeTiled encode, const MapShape& shape, CUtensor
 cuuint64_t u64(int64_t value) { return static_cast<cuuint64_t>(value); }
 cuuint32_t u32(int64_t value) { return static_cast<cuuint32_t>(value); }
 
+constexpr cuuint32_t kPanel = 64;  // 16-bit elements of A, or places
+
 // Operands are packed E2M1 as bytes, two elements each. A box row is 128 bytes, the K of a k-tile, and is
 // stored 128-byte swizzled, the layout the matrix descriptors of the mma expect. Bytes serve as well as the
 // packed 4-bit type (16U4_ALIGN8B), which would count the same box in elements; its relative 16U4_ALIGN16B
@@ -87,6 +89,18 @@ MapShape operand_map(const Tensor& t, const Plan& plan, int32_t box_rows) {
           {u64(t.bytes(t.row_elements)), u64(t.most_rows), u64(t.problems)},
           {u64(t.bytes(t.pitch)), u64(t.bytes(t.stride))},
           {u32(t.bytes(plan.tile.k)), u32(box_rows), 1}};
+}
+
+// An A of 16 bits comes in panels: a box row is 64 elements, 128 bytes, as long as a row of the swizzle.
+MapShape sixteen_bit_map(const Tensor& t, const Plan& plan) {
+  return {t.name,
+          CU_TENSOR_MAP_DATA_TYPE_UINT16,
+          CU_TENSOR_MAP_SWIZZLE_128B,
+          t.base,
+          3,
+          {u64(t.row_elements), u64(t.most_rows), u64(t.problems)},
+          {u64(t.bytes(t.pitch)), u64(t.bytes(t.stride))},
+          {kPanel, u32(plan.tile.m), 1}};
 }
 
 // Scale factors are 8-byte words: a box has at most 256 elements along a dimension, and the 64 words of an
@@ -103,14 +117,14 @@ MapShape scales_map(const Tensor& t, const Plan& plan, int32_t box_bands) {
           {kWordsPerAtom, u32(plan.scales.steps), u32(box_bands), 1}};
 }
 
-// A expanded to fp16, in the workspace: a row has panels of 64 places, 128 bytes, and a box two of them, half
-// a k-tile of all rows of a tile.
+// A expanded, or in order, in the workspace: a row has panels of 64 places, 128 bytes, and a box two of them,
+// half a k-tile of all rows of a tile.
 MapShape expanded_map(const Problem& problem, const Plan& plan) {
-  constexpr cuuint32_t kPanel = 64, kPanelBytes = kPanel * sizeof(uint16_t);
+  constexpr cuuint32_t kPanelBytes = kPanel * sizeof(uint16_t);
   const Tensor& a = problem.inputs[kA];
   const cuuint64_t pitch = u64(expanded_pitch(problem)) * sizeof(uint16_t);
   return {"expanded A",
-          CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+          CU_TENSOR_MAP_DATA_TYPE_UINT16,
           CU_TENSOR_MAP_SWIZZLE_128B,
           problem.args.workspace,
           4,
@@ -132,10 +146,12 @@ dualgemm_status_t encode_tensor_maps(const Problem& problem, const Plan& plan, P
                    {&params->b2, plan.operands.b_box_rows}, {&params->sfa, 1},
                    {&params->sfb1, plan.scales.sfb_blocks}, {&params->sfb2, plan.scales.sfb_blocks}};
   for (int32_t i = 0; i < kMaps; ++i) {
-    const Tensor& t = problem.inputs[i];
-    const MapShape shape =
-        t.has_pitch() ? operand_map(t, plan, maps[i].box_rows) : scales_map(t, plan, maps[i].box_rows);
     if (plan.expanded_a() && (i == kA || i == kSfa)) continue;  // the pass reads them
+    const Tensor& t = problem.inputs[i];
+    if (!t.given()) continue;  // an A of 16 bits has no factors
+    const MapShape shape = !t.has_pitch()               ? scales_map(t, plan, maps[i].box_rows)
+                           : i == kA && plan.orders_a() ? sixteen_bit_map(t, plan)
+                                                        : operand_map(t, plan, maps[i].box_rows);
     if (auto status = encode_map(encode, shape, maps[i].map)) return status;
   }
   if (plan.expanded_a()) return encode_map(encode, expanded_map(problem, plan), &params->expanded);

@@ -49,6 +49,13 @@ dualgemm_status_t check_enums(const dualgemm_args_t& args) {
     if (const int32_t value = args.*e.value; value < 0 || value > e.last)
       return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must be in [0, %" PRId32 "]", e.name, value,
                   e.last);
+  if (args.a_dtype != DUALGEMM_DTYPE_NVFP4 && args.a_dtype != DUALGEMM_DTYPE_BF16 &&
+      args.a_dtype != DUALGEMM_DTYPE_FP16)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                "a_dtype=%" PRId32 " (%s): must be %d (%s), %d (%s) or %d (%s)", args.a_dtype,
+                dtype_name(args.a_dtype), DUALGEMM_DTYPE_BF16, dtype_name(DUALGEMM_DTYPE_BF16),
+                DUALGEMM_DTYPE_FP16, dtype_name(DUALGEMM_DTYPE_FP16), DUALGEMM_DTYPE_NVFP4,
+                dtype_name(DUALGEMM_DTYPE_NVFP4));
   if (args.bias_dtype != DUALGEMM_DTYPE_BF16 && args.bias_dtype != DUALGEMM_DTYPE_FP32)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "bias_dtype=%" PRId32 " (%s): must be %d (%s) or %d (%s)",
                 args.bias_dtype, dtype_name(args.bias_dtype), DUALGEMM_DTYPE_BF16,
@@ -56,8 +63,10 @@ dualgemm_status_t check_enums(const dualgemm_args_t& args) {
   const struct {
     const char* name;
     int32_t value;
-  } reserved[] = {
-      {"reserved0", args.reserved0}, {"reserved1", args.reserved1}, {"reserved2", args.reserved2}};
+  } reserved[] = {{"reserved0", args.reserved0},
+                  {"reserved1", args.reserved1},
+                  {"reserved2", args.reserved2},
+                  {"reserved3", args.reserved3}};
   for (const auto& r : reserved)
     if (r.value != 0)
       return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must be 0", r.name, r.value);
@@ -195,9 +204,11 @@ dualgemm_status_t check_shape(const dualgemm_args_t& args) {
 
 dualgemm_status_t check_pointers_present(const Problem& problem) {
   const dualgemm_args_t& args = problem.args;
-  for (const Tensor& input : std::span(problem.inputs, args.k > 0 ? size_t{kMaps} : 0))
+  for (const Tensor& input : std::span(problem.inputs, args.k > 0 ? size_t{kMaps} : 0)) {
+    if (&input == &problem.inputs[kSfa] && !problem.packed_a()) continue;
     if (!input.given())
       return fail(DUALGEMM_STATUS_NULL_POINTER, "%s=NULL: must be a device pointer", input.name);
+  }
   if (!args.c) return fail(DUALGEMM_STATUS_NULL_POINTER, "c=NULL: must be a device pointer");
   if (args.c_dtype == DUALGEMM_DTYPE_NVFP4 && !args.sfc)
     return fail(DUALGEMM_STATUS_NULL_POINTER,
@@ -208,6 +219,8 @@ dualgemm_status_t check_pointers_present(const Problem& problem) {
                 "group_rows=NULL: must be a device pointer with group_mode=%" PRId32 " (%s)", args.group_mode,
                 group_mode_name(args.group_mode));
 
+  if (!problem.packed_a() && args.sfa)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "sfa=%p: must be NULL unless a_dtype is NVFP4", args.sfa);
   if (args.c_dtype != DUALGEMM_DTYPE_NVFP4 && args.sfc)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "sfc=%p: must be NULL unless c_dtype is NVFP4", args.sfc);
   if (!encodes(args) && args.c_global_scale_dev)
@@ -229,6 +242,8 @@ dualgemm_status_t check_absent(const dualgemm_args_t& args) {
     bool (*there)(const Args&);
     const char* missing;
   } kParts[] = {
+      {"batch_stride_sfa", &Args::batch_stride_sfa,
+       [](const Args& x) { return x.a_dtype == DUALGEMM_DTYPE_NVFP4; }, "a_dtype is not NVFP4"},
       {"ldd1", &Args::ldd1, [](const Args& x) { return x.d1 != nullptr; }, "d1 is NULL"},
       {"ldd2", &Args::ldd2, [](const Args& x) { return x.d2 != nullptr; }, "d2 is NULL"},
       {"batch_stride_d1", &Args::batch_stride_d1, [](const Args& x) { return x.d1 != nullptr; },

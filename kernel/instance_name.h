@@ -1,8 +1,8 @@
 // instance_name.h -- the name of an instance, composed of its plan and its epilogue: "m128n64k256s2_fp16".
 // Names of compute capability 9.0 begin with sm90. After the tile come s2, s4: split-K over this many CTAs or
-// pairs; o: accumulators that overlap; x: for an A that a pass has expanded; g: for groups; then the variant,
-// if it is one of bench/ablation; the output; and "general", if what the epilogue computes is said by the
-// launch.
+// pairs; o: accumulators that overlap; x: for an A that a pass has expanded, or put in order; g: for groups;
+// then abf16 or afp16, if A is not in NVFP4; the variant, if it is one of bench/ablation; the output; and
+// "general", if what the epilogue computes is said by the launch.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,9 @@ constexpr InstanceName name_of_plan(const Plan& plan) {
   name.add("m").add(plan.tile.m).add("n").add(plan.tile.n).add("k").add(plan.tile.k);
   if (plan.tile.split_k > 1) name.add("s").add(plan.tile.split_k);
   if (plan.tmem.overlapped()) name.add("o");
-  if (plan.expand.stages > 0 && plan.expand.warps == 0) name.add("x");
+  if (plan.expanded_a()) name.add("x");
   if (plan.tile.grouped) name.add("g");
+  if (!plan.packed_a()) name.add(plan.a_type == CType::kBf16 ? "_abf16" : "_afp16");
   return name;
 }
 

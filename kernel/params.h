@@ -41,13 +41,15 @@ struct GeneralParams {
 //
 //   map          type    dims                                 box                                   swizzle
 //   a            UINT8   {k/2, rows, problems}                {128, a_box_rows, 1}                  128B
+//   a, 16 bits   UINT16  {k, rows, problems}                  {64, tile.m, 1}                       128B
 //   b1, b2       UINT8   {k/2, n, problems}                   {128, b_box_rows, 1}                  128B
 //   sfa          INT64   {64, atoms, row blocks, problems}    {64, 4 k_tiles, 1, 1}                 none
 //   sfb1, sfb2   INT64   {64, atoms, row blocks, problems}    {64, 4 k_tiles, sfb_blocks, 1}        none
-//   expanded     FP16    {64, rows, panels, problems}         {64, tile.m, 2, 1}                    128B
+//   expanded     UINT16  {64, rows, panels, problems}         {64, tile.m, 2, 1}                    128B
 //
 // `expanded` is A as a pass before the kernel leaves it (sm90/expand_pass.cuh), for instances that take it so
-// (expand.warps == 0 where expand.stages > 0): rows of whole k-tiles, each four panels of 64 places.
+// (Plan::expanded_a): rows of whole k-tiles, each four panels of 64 places. These have no maps of A and SFA,
+// and instances for an A of 16 bits none of SFA.
 // The boxes are those of the instance's plan (OperandPlan, ScalePlan).
 // An atom is 512 bytes: the scale factors of 128 rows x 64 elements of K.
 // atoms = ceil(k / 64), row blocks = ceil(rows / 128).

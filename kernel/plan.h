@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernel/architecture.h"
+#include "kernel/epilogue/kinds.h"
 #include "ptx/host_device.h"
 
 namespace dualgemm {
@@ -100,11 +101,13 @@ struct TmemPlan {
   bool operator==(const TmemPlan&) const = default;
 };
 
-// Where the tensor core has no operands of four bits (sm90), those of both sides are expanded to fp16: B1 and
-// B2 in the registers of the warps that multiply, A in a ring of its own in shared memory. A stage of that
-// ring holds k elements of K of all rows of A of the tile.
+// Where the tensor core has no operands of four bits (sm90), those of both sides have 16: B1 and B2 are
+// expanded in the registers of the warps that multiply, and A lies in a ring of its own in shared memory, in
+// an order of K that suits them. A stage of that ring holds k elements of K of all rows of A of the tile.
 struct ExpandPlan {
-  int32_t warps;  // that expand A from the ring of operands; 0: it comes expanded, from a pass before
+  int32_t
+      warps;  // that expand A from the ring of operands, or put A of 16 bits in order where it lies; 0: it
+              // comes as it shall be, from a pass before
   int32_t stages;
   int32_t k;
   int32_t stage_bytes;
@@ -142,6 +145,7 @@ struct EpiloguePlan {
 
 struct Plan {
   Arch arch;
+  CType a_type = CType::kNvfp4;  // or bf16, fp16, on sm90
   TilePlan tile;
   OperandPlan operands;
   ScalePlan scales;
@@ -155,8 +159,11 @@ struct Plan {
   int32_t ctas_per_sm = 1;  // that run on an SM at once, by their registers and shared memory
 
   DUALGEMM_HOST_DEVICE constexpr int32_t cluster_size() const { return mma.cta_group * tile.split_k; }
-  // A comes expanded, from a pass before the launch.
+  DUALGEMM_HOST_DEVICE constexpr bool packed_a() const { return a_type == CType::kNvfp4; }
+  // A comes from a pass before the launch: expanded, and in order.
   DUALGEMM_HOST_DEVICE constexpr bool expanded_a() const { return expand.stages > 0 && expand.warps == 0; }
+  // A of 16 bits comes as it is, and warps of the kernel put it in order.
+  DUALGEMM_HOST_DEVICE constexpr bool orders_a() const { return !packed_a() && expand.warps > 0; }
   DUALGEMM_HOST_DEVICE constexpr int32_t ring_bytes() const {
     return operands.stages * operands.stage_bytes + scales.stages * scales.stage_bytes;
   }

@@ -76,6 +76,14 @@ DUALGEMM_DEVICE uint32_t mul_rn_f16x2(uint32_t x, uint32_t y) {
   return result;
 }
 
+// mul.rn.bf16x2 result, x, y;      9.7.4.3
+// Subnormal numbers count as what they are.
+DUALGEMM_DEVICE uint32_t mul_rn_bf16x2(uint32_t x, uint32_t y) {
+  uint32_t result;
+  asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(x), "r"(y));
+  return result;
+}
+
 // lop3.b32 result, x, y, z, 0xEA;      9.7.8.6
 // (x & y) | z, as one operation that the compiler does not take apart to join it with masks around it.
 DUALGEMM_DEVICE uint32_t lop3_and_or(uint32_t x, uint32_t y, uint32_t z) {

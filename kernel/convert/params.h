@@ -47,8 +47,9 @@ struct QuantizeParams {
   int64_t row_scale_stride;
 };
 
-// A in NVFP4, and the same in fp16 for an instance that takes it so (Params::expanded): each row has whole
-// k-tiles of 256 elements, in the order of K of sm90/expand.cuh, zero where A ends.
+// A in NVFP4, or in 16 bits without factors, and the same in 16 bits for an instance that takes it so
+// (Params::expanded): each row has whole k-tiles of 256 elements, in the order of K of sm90/expand.cuh, zero
+// where A ends.
 struct ExpandParams {
   BandParams rows;
   const uint8_t* a;
@@ -77,7 +78,8 @@ inline constexpr int32_t kExpandPiece = 256;
 // By the first index: without, and with groups. By the second: x is bf16, fp16 or fp32,
 // in the order of CType.
 extern const FactorKernel kSwizzleKernels[2], kUnswizzleKernels[2];
-extern const ExpandKernel kExpandKernels[2];  // for 9.0 alone, which needs them
+// For 9.0 alone, which needs them. By the first index: A has 16 bits, or is in NVFP4; by the second as above.
+extern const ExpandKernel kExpandKernels[2][2];
 extern const QuantizeKernel kLargestKernels[2][3], kQuantizeKernels[2][3], kQuantizeRowsKernels[2][3];
 
 }  // namespace dualgemm

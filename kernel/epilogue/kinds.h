@@ -6,8 +6,8 @@
 
 namespace dualgemm {
 
-// This is the element type of C, or of another tensor of the epilogue. The numbers are those of the public
-// interface (DUALGEMM_DTYPE_*), asserted in host/.
+// This is the element type of C, of another tensor of the epilogue, or of A. The numbers are those of the
+// public interface (DUALGEMM_DTYPE_*), asserted in host/.
 enum class CType : int32_t { kBf16 = 0, kFp16 = 1, kFp32 = 2, kNvfp4 = 3, kFp8 = 4 };
 
 // An activation is f(gate) * h(up); activation.cuh has the formulas. The numbers are those of

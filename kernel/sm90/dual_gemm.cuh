@@ -1,5 +1,6 @@
 // dual_gemm.cuh -- the kernel for compute capability 9.0: C = f(alpha1 * A * B1^T) * h(alpha2 * A * B2^T)
-// with A, B1, B2 in NVFP4, which are expanded to fp16 on the way. It sets the CTA up, gives each warp its
+// with B1, B2 in NVFP4, which are expanded on the way: to fp16, where A is in NVFP4, too, or in fp16, and to
+// bf16 where A is. It sets the CTA up, gives each warp its
 // role, and takes the CTA down. The kernel is warp-specialized and persistent: a CTA computes one tile of C
 // after another, and while some warps finish a tile, the others are already at the next.
 //
@@ -8,18 +9,20 @@
 //   load activations: A   --'              |                     ^
 //                                          '--> expand A --------'  expanded_full[e]
 //
-// Where a pass before has expanded A, there are no expanders, and load activations fills the stages e itself
-// (load_expanded.cuh).
+// Where A has 16 bits, load activations fills the stages e itself (load_a.cuh), and the expanders are
+// orderers, which put it in order there (order_role.cuh). Where a pass before has done the work of either,
+// there are none.
 //
-//   s: stage of operands, q: stage of scale factors, e: stage of A in fp16, all in shared memory; each has an
-//   empty barrier for the way back
+//   s: stage of operands, q: stage of scale factors, e: stage of A in 16 bits, all in shared memory; each has
+//   an empty barrier for the way back
 //
 // With split-K there is one tile per cluster, and its CTAs exchange their parts of the sums (exchange.cuh).
 //
 // Programmatic dependent launch (PDL): the kernel may start before the preceding grid has ended, and that
 // grid may still write any of our inputs and use our outputs. So every role that reads an input or writes an
 // output first executes griddepcontrol.wait, with one exception: weights that the caller says to be static
-// are loaded sooner, but not before the sizes of groups are known. Expanders read nothing but shared memory.
+// are loaded sooner, but not before the sizes of groups are known. Expanders and orderers read nothing but
+// shared memory.
 //
 // common/rings.cuh and shared_storage.cuh have the barriers, roles.cuh the warps, common/groups.cuh the table
 // of groups.
@@ -28,8 +31,9 @@
 #include "kernel/common/groups.cuh"
 #include "kernel/common/load.cuh"
 #include "kernel/sm90/expand_role.cuh"
-#include "kernel/sm90/load_expanded.cuh"
+#include "kernel/sm90/load_a.cuh"
 #include "kernel/sm90/multiply.cuh"
+#include "kernel/sm90/order_role.cuh"
 #include "kernel/sm90/traits.cuh"
 
 namespace dualgemm::sm90 {
@@ -39,18 +43,22 @@ namespace dualgemm::sm90 {
 template <class Traits>
 DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Role role) {
   constexpr Plan kPlan = Traits::kPlan;
-  constexpr bool kExpands = kPlan.expand.warps > 0;
+  constexpr bool kInRings = kPlan.operands.a_bytes > 0;  // A, for the expanders
   if (role == Role::kLoadActivations && ptx::elect_sync()) {
     prefetch_tensor_maps(p);
-    if constexpr (!kExpands) ptx::prefetch_tensormap(&p.expanded);
+    if constexpr (kPlan.expanded_a()) ptx::prefetch_tensormap(&p.expanded);
   }
   if (role == Role::kLoadWeights && ptx::elect_sync()) {
-    // Warps that multiply and expanders read both rings. An A that comes expanded is not in them.
-    smem.rings.init_barriers(kWarpgroupWarps * kPlan.consumers.warpgroups() + kPlan.expand.warps,
-                             kExpands ? kLoadRoles : 1);
-    for (uint64_t& mbar : smem.expanded_full) ptx::mbarrier_init(&mbar, kExpands ? kPlan.expand.warps : 1);
+    // Warps that multiply and expanders read both rings. An A that comes in 16 bits is not in them.
+    smem.rings.init_barriers(
+        kWarpgroupWarps * kPlan.consumers.warpgroups() + (kInRings ? kPlan.expand.warps : 0),
+        kInRings ? kLoadRoles : 1);
+    for (uint64_t& mbar : smem.expanded_full)
+      ptx::mbarrier_init(&mbar, kPlan.expanded_a() ? 1 : kPlan.expand.warps);
     for (uint64_t& mbar : smem.expanded_empty)
       ptx::mbarrier_init(&mbar, kWarpgroupWarps * kPlan.consumers.column_groups);
+    if constexpr (kPlan.orders_a())
+      for (uint64_t& mbar : smem.unordered.full) ptx::mbarrier_init(&mbar, 1);
     ptx::fence_mbarrier_init_release_cluster();  // before TMA arrives on them
   }
   if constexpr (kPlan.tile.grouped) {
@@ -106,16 +114,17 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, Traits::kPlan.ctas_per_
   }
   ptx::setmaxnreg_dec<kPlan.registers.feed>();
   if (role == Role::kExpand) {
-    if constexpr (kPlan.expand.warps > 0)
-      expand_role<Traits>(p, smem, cta, tiles, warp - kWarpgroupWarps * kPlan.consumers.warpgroups());
+    const int own = warp - kWarpgroupWarps * kPlan.consumers.warpgroups();
+    if constexpr (kPlan.orders_a()) order_role<Traits>(p, smem, cta, tiles, own);
+    else if constexpr (!kPlan.expanded_a()) expand_role<Traits>(p, smem, cta, tiles, own);
   } else if (role == Role::kLoadWeights) {
     if (!p.static_weights) ptx::griddepcontrol_wait();  // the preceding grid may write B1 and B2
     load_role<typename Traits::LoadWeights>(p, smem.rings, cta, tiles);
   } else if (role == Role::kLoadActivations) {
     ptx::griddepcontrol_wait();  // the preceding grid may write A
-    if constexpr (kPlan.expand.warps > 0)
+    if constexpr (kPlan.operands.a_bytes > 0)
       load_role<typename Traits::LoadActivations>(p, smem.rings, cta, tiles);
-    else load_expanded_role<Traits>(p, smem, cta, tiles);
+    else load_a_role<Traits>(p, smem, cta, tiles);
   }
   if constexpr (kSplit) FinishExchanged<Traits>::meet_cluster();
 }

@@ -128,7 +128,7 @@ class FinishExchanged {
         x[i] += four.x, x[i + 1] += four.y, x[i + 2] += four.z, x[i + 3] += four.w;
       }
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) sum[i] = __float_as_uint(x[i] * kUnscale);
+    for (int i = 0; i < kWidth; ++i) sum[i] = __float_as_uint(x[i] * Traits::kUnscale);
   }
 
   const Params& p_;

@@ -1,13 +1,15 @@
-// expand.cuh -- from NVFP4 to the fp16 operands of wgmma, and the order of K in which these lie. An e2m1
-// number is sign, two bits of exponent and one of mantissa: s e e m. Placed into fp16 as
+// expand.cuh -- from NVFP4 to the operands of wgmma, fp16 or bf16, and the order of K in which these lie. An
+// e2m1 number is sign, two bits of exponent and one of mantissa: s e e m. It is placed as
 //
-//   15   14..12   11..9   8..0
-//   s    0 0 0    e e m   0
+//   fp16   15   14..12   11..9   8..0         bf16   15   14..9         8..6    5..0
+//          s    0 0 0    e e m   0                   s    0 0 0 0 0 0   e e m   0
 //
-// it is the same number times 2^-14, subnormal or not, since the exponent of fp16 is biased by 15 and that of
-// e2m1 by 1. A factor is an fp16 number as it stands. Their product is a multiple of 2^-24, the smallest
-// fp16, and has at most 1 + 1 + 4 bits of significance, so that fp16 holds it exactly; NaN stays NaN. Both
-// operands are expanded, so that a sum of products is that of A * B^T times 2^-28, which kUnscale undoes:
+// and is then the same number times 2^-14, or 2^-126, subnormal or not, since the exponent of fp16 is biased
+// by 15, that of bf16 by 127, and that of e2m1 by 1. A factor is an fp16 number as it stands; for bf16 it is
+// multiplied with 2^119, which leaves the largest, 448, below 2^128. The product of both is a multiple of
+// 2^-24, the smallest fp16, or of 2^-17 in bf16, and has at most 1 + 1 + 4 bits of significance, so that
+// either type holds it exactly; NaN stays NaN. An A in NVFP4 is expanded to fp16 like the weights, an A of 16
+// bits is what it is. So a sum of products is that of A * B^T times a power of two, which `unscale` undoes:
 // exactly, in fp32, whatever alpha is.
 //
 // The order of K is arbitrary, as long as that of A is that of B1 and B2. It is chosen so that a lane that
@@ -33,8 +35,14 @@
 
 namespace dualgemm::sm90 {
 
-// Sums of products of expanded operands are multiplied with this.
-inline constexpr float kUnscale = 0x1p28f;
+// Sums of products are multiplied with this, for an A of this type.
+constexpr float unscale(CType a_type) {
+  switch (a_type) {
+    case CType::kBf16: return 0x1p7f;
+    case CType::kFp16: return 0x1p14f;
+    default: return 0x1p28f;  // both operands are expanded
+  }
+}
 
 // Returns the element of a k-tile at a place.
 DUALGEMM_HOST_DEVICE constexpr int k_of_place(int place) {
@@ -56,25 +64,40 @@ DUALGEMM_HOST_DEVICE constexpr int operand_offset(int row, int quad, int half) {
   return row * 128 + ((2 * quad + half) ^ row % 8) * 16;
 }
 
-// Registers of a word, in fp16: [step][upper], elements k and k + 4.
+// Registers of a word, in 16 bits each: [step][upper], elements k and k + 4.
 struct Pairs {
   uint32_t pair[2][2];
 };
 
-// Half comes in as a type: the kernel passes HalfMath (half_math.cuh), a test on the host fp16 of its own.
-//   and_or(x, y, z)  (x & y) | z
-//   spread(x)        bytes 0 and 2 of x as the upper bytes of two fp16
-//   multiply(x, y)   two fp16 products
-template <class Half>
-DUALGEMM_HOST_DEVICE uint32_t expand_pair(uint32_t word, int step, int upper, uint32_t factor) {
-  constexpr uint32_t kSigns = 0x80808080, kMagnitudes = 0x0E0E0E0E, kUpperBytes = 0xFF00FF00;
-  const uint32_t bytes = step == 0 ? Half::and_or(word << 4, kSigns, word << 1 & kMagnitudes)
-                                   : Half::and_or(word, kSigns, word >> 3 & kMagnitudes);
-  return Half::multiply(upper == 0 ? Half::spread(bytes) : bytes & kUpperBytes, factor);
+// Math comes in as a type: the kernel passes HalfMath or BrainMath (half_math.cuh), a test on the host fp16
+// and bf16 of its own.
+//   kType                  the type of the operands, fp16 or bf16
+//   and_or(x, y, z)        (x & y) | z
+//   spread(x)              bytes 0 and 2 of x as the upper bytes of two fp16
+//   multiply(x, y)         two products
+//   factor_twice(x, i)     of two e4m3 numbers, one as the factor of two elements
+template <class Math>
+DUALGEMM_HOST_DEVICE uint32_t place_pair(uint32_t word, int step, int upper) {
+  if constexpr (Math::kType == CType::kFp16) {
+    // Four numbers at a time, each in a byte, which is the upper one of an fp16.
+    constexpr uint32_t kSigns = 0x80808080, kMagnitudes = 0x0E0E0E0E, kUpperBytes = 0xFF00FF00;
+    const uint32_t bytes = step == 0 ? Math::and_or(word << 4, kSigns, word << 1 & kMagnitudes)
+                                     : Math::and_or(word, kSigns, word >> 3 & kMagnitudes);
+    return upper == 0 ? Math::spread(bytes) : bytes & kUpperBytes;
+  } else {
+    constexpr uint32_t kSigns = 0x80008000, kMagnitudes = 0x01C001C0;
+    const auto up = [word](int bits) { return bits >= 0 ? word << bits : word >> -bits; };
+    const int below = 4 * (2 * upper + step);  // bits of the word before this number
+    return Math::and_or(up(12 - below), kSigns, up(6 - below) & kMagnitudes);
+  }
 }
-template <class Half>
+template <class Math>
+DUALGEMM_HOST_DEVICE uint32_t expand_pair(uint32_t word, int step, int upper, uint32_t factor) {
+  return Math::multiply(place_pair<Math>(word, step, upper), factor);
+}
+template <class Math>
 DUALGEMM_HOST_DEVICE Pairs expand_word(uint32_t word, uint32_t factor) {
-  const auto pair = [=](int step, int upper) { return expand_pair<Half>(word, step, upper, factor); };
+  const auto pair = [=](int step, int upper) { return expand_pair<Math>(word, step, upper, factor); };
   return {{{pair(0, 0), pair(0, 1)}, {pair(1, 0), pair(1, 1)}}};
 }
 
@@ -84,10 +107,9 @@ struct Factors {
   uint32_t bytes;
 
   // Returns the factor of a panel of a half, twice.
-  template <class Half>
+  template <class Math>
   DUALGEMM_HOST_DEVICE uint32_t of(int half, int panel) const {
-    const uint32_t pair = Half::from_e4m3x2(static_cast<uint16_t>((bytes & 0x7F7F7F7F) >> 16 * half));
-    return panel == 0 ? Half::low_twice(pair) : Half::high_twice(pair);
+    return Math::factor_twice(static_cast<uint16_t>((bytes & 0x7F7F7F7F) >> 16 * half), panel);
   }
 };
 

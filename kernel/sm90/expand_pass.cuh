@@ -1,11 +1,12 @@
-// expand_pass.cuh -- A from NVFP4 to fp16 in a pass of its own, once, for instances that take it so: where
-// there are many rows of A, every column of tiles would have to expand them anew. A lane makes eight
-// neighbouring places, 16 bytes, and a warp those of a k-tile of a row.
+// expand_pass.cuh -- A from NVFP4 to fp16, or from 16 bits to the same in order, in a pass of its own, once,
+// for instances that take it so: where there are many rows of A, every column of tiles would have to do it
+// anew. A lane makes eight neighbouring places, 16 bytes, and a warp those of a k-tile of a row.
 #pragma once
 
 #include "kernel/convert/bands.cuh"
 #include "kernel/sm90/expand.cuh"
 #include "kernel/sm90/half_math.cuh"
+#include "kernel/sm90/order.cuh"
 #include "ptx/global.cuh"
 
 namespace dualgemm::sm90 {
@@ -30,7 +31,25 @@ DUALGEMM_DEVICE void expand_places(const ExpandParams& p, const uint8_t* row, co
   }
 }
 
-template <bool kGrouped>
+// Returns the same eight places of a row that has 16 bits. Each load of a warp has a part of all four lines
+// of a k-tile of the row, of which the first brings them to L1.
+DUALGEMM_DEVICE void order_places(const ExpandParams& p, const uint8_t* row, int k_tile, int column,
+                                  uint32_t (&pairs)[4]) {
+  const int first = k_of_place(8 * column);
+#pragma unroll
+  for (int quad = 0; quad < 4; ++quad) {
+    const int k = k_tile * kTileK + first - first % 2 + quad * kSfAtomElems;
+    uint32_t low = 0, high = 0;
+    if (k < p.k) {  // a chunk of eight lies within the row or beyond it
+      low = *reinterpret_cast<const uint32_t*>(row + 2 * k);
+      high = *reinterpret_cast<const uint32_t*>(row + 2 * k + 8);
+    }
+    pairs[quad] = order_pair(low, high, first % 2);
+  }
+}
+
+// A is packed, in NVFP4, or has 16 bits.
+template <bool kPacked, bool kGrouped>
 __global__ void __launch_bounds__(kConvertThreads, kExpandCtas)
     expand_kernel(const __grid_constant__ ExpandParams p) {
   constexpr int kWarps = kConvertThreads / 32;
@@ -38,13 +57,17 @@ __global__ void __launch_bounds__(kConvertThreads, kExpandCtas)
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   convert::for_each_tile<kGrouped>(p.rows, [&](const Tile& tile) {
     const int32_t atoms = (p.k + kSfAtomElems - 1) / kSfAtomElems;
-    const uint8_t* const factors = convert::band_of(p.factors, p.factor_stride, tile, atoms);
 #pragma unroll 2
     for (int row = warp; row < kSfAtomRows; row += kWarps) {
       if (row >= tile.rows) break;
+      const uint8_t* const a = p.a + tile.a_problem * p.a_stride + (int64_t{tile.row} + row) * p.a_pitch;
       uint32_t pairs[4];
-      expand_places(p, p.a + tile.a_problem * p.a_stride + (int64_t{tile.row} + row) * p.a_pitch,
-                    factors + sf_offset_in_atom(row, 0), tile.n, lane, pairs);
+      if constexpr (kPacked) {
+        const uint8_t* const factors = convert::band_of(p.factors, p.factor_stride, tile, atoms);
+        expand_places(p, a, factors + sf_offset_in_atom(row, 0), tile.n, lane, pairs);
+      } else {
+        order_places(p, a, tile.n, lane, pairs);
+      }
       ptx::st_global_v4_b32(p.expanded + tile.a_problem * p.stride + (int64_t{tile.row} + row) * p.pitch +
                                 tile.n * kTileK + 8 * lane,
                             pairs);

@@ -1,19 +1,48 @@
-// half_math.cuh -- the operations of expand.cuh as instructions.
+// half_math.cuh -- the operations of expand.cuh as instructions, for fp16 and for bf16, and the wgmma of each
+// type.
 #pragma once
 
+#include "kernel/plan.h"
 #include "ptx/math.cuh"
+#include "ptx/wgmma.cuh"
 
 namespace dualgemm::sm90 {
 
 struct HalfMath {
+  static constexpr CType kType = CType::kFp16;
+
   DUALGEMM_DEVICE static uint32_t and_or(uint32_t x, uint32_t y, uint32_t z) {
     return ptx::lop3_and_or(x, y, z);
   }
   DUALGEMM_DEVICE static uint32_t spread(uint32_t x) { return __byte_perm(x, 0, 0x2404); }
   DUALGEMM_DEVICE static uint32_t multiply(uint32_t x, uint32_t y) { return ptx::mul_rn_f16x2(x, y); }
-  DUALGEMM_DEVICE static uint32_t from_e4m3x2(uint16_t x) { return ptx::cvt_rn_f16x2_e4m3x2(x); }
-  DUALGEMM_DEVICE static uint32_t low_twice(uint32_t x) { return __byte_perm(x, 0, 0x1010); }
-  DUALGEMM_DEVICE static uint32_t high_twice(uint32_t x) { return __byte_perm(x, 0, 0x3232); }
+  DUALGEMM_DEVICE static uint32_t factor_twice(uint16_t pair, int i) {
+    return __byte_perm(ptx::cvt_rn_f16x2_e4m3x2(pair), 0, i == 0 ? 0x1010 : 0x3232);
+  }
+  template <int kCount>
+  DUALGEMM_DEVICE static void wgmma(float (&d)[kCount], const uint32_t (&a)[4], uint64_t b_descriptor) {
+    ptx::wgmma_m64k16_f32_f16(d, a, b_descriptor);
+  }
+};
+
+struct BrainMath {
+  static constexpr CType kType = CType::kBf16;
+
+  DUALGEMM_DEVICE static uint32_t and_or(uint32_t x, uint32_t y, uint32_t z) {
+    return ptx::lop3_and_or(x, y, z);
+  }
+  DUALGEMM_DEVICE static uint32_t multiply(uint32_t x, uint32_t y) { return ptx::mul_rn_bf16x2(x, y); }
+  // By way of fp16 and fp32: there is no instruction from e4m3 to bf16, and NaN stays NaN on this one.
+  DUALGEMM_DEVICE static uint32_t factor_twice(uint16_t pair, int i) {
+    const uint32_t halves = ptx::cvt_rn_f16x2_e4m3x2(pair);
+    const float factor =
+        ptx::cvt_f32_f16(static_cast<uint16_t>(i == 0 ? halves : halves >> 16)) * 0x1p119f;  // expand.cuh
+    return ptx::cvt_rn_bf16x2_f32(factor, factor);
+  }
+  template <int kCount>
+  DUALGEMM_DEVICE static void wgmma(float (&d)[kCount], const uint32_t (&a)[4], uint64_t b_descriptor) {
+    ptx::wgmma_m64k16_f32_bf16(d, a, b_descriptor);
+  }
 };
 
 }  // namespace dualgemm::sm90

@@ -10,6 +10,12 @@ namespace dualgemm::sm90 {
 template <Options kOptions, class... Output>
 auto with_outputs(List<Output...>) -> List<Traits<kOptions, Output, InstanceArithmetic>...>;
 
+// A plain instance for an A of 16 bits writes that type, and what writes another is general.
+template <Options kOptions>
+using OutputsOf = std::conditional_t<InstanceArithmetic::kGeneral || kOptions.a_type == CType::kNvfp4,
+                                     InstanceArithmetic::Outputs,
+                                     List<std::conditional_t<kOptions.a_type == CType::kBf16, Bf16, Fp16>>>;
+
 // A plain instance for few rows of A shares the SM with another CTA, so that one loads while the other ends.
 // A general one takes more registers than half of those of an SM: it has the SM for itself, and rings of
 // twice the depth.
@@ -26,7 +32,7 @@ constexpr Options for_few_rows(Options o) {
 
 // This is the list of each options with each output: options outermost.
 template <Options... kOptions>
-inline constexpr InstanceList kInstances = list_of<Entry>(
-    typename Joined<decltype(with_outputs<kOptions>(InstanceArithmetic::Outputs{}))...>::Type{});
+inline constexpr InstanceList kInstances =
+    list_of<Entry>(typename Joined<decltype(with_outputs<kOptions>(OutputsOf<kOptions>{}))...>::Type{});
 
 }  // namespace dualgemm::sm90

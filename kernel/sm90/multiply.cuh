@@ -22,7 +22,6 @@
 #include "kernel/sm90/roles.cuh"
 #include "kernel/sm90/shared_storage.cuh"
 #include "ptx/descriptor.h"
-#include "ptx/wgmma.cuh"
 
 namespace dualgemm::sm90 {
 
@@ -58,6 +57,7 @@ struct Words {
 
 template <class Traits>
 class Multiplier {
+  using Math = typename Traits::Math;
   static constexpr Plan kPlan = Traits::kPlan;
   static constexpr int kGroups = kPlan.consumers.k_groups;
   static constexpr int kOwnHalves = 2 / kGroups;  // of each k-tile
@@ -123,13 +123,13 @@ class Multiplier {
   // Rows 0-7 of the warp's fragment are of B1, rows 8-15 of B2: registers 0 and 2, and 1 and 3.
   DUALGEMM_DEVICE static Fragments expand(const Words (&words)[2], const Factors (&factors)[2], int half,
                                           int panel) {
-    const uint32_t gate_factor = factors[0].template of<HalfMath>(half, panel),
-                   up_factor = factors[1].template of<HalfMath>(half, panel);
+    const uint32_t gate_factor = factors[0].template of<Math>(half, panel),
+                   up_factor = factors[1].template of<Math>(half, panel);
     Fragments x;
 #pragma unroll
     for (int i = 0; i < kPanelWords; ++i) {
-      const Pairs gate = expand_word<HalfMath>(words[0].word[panel * kPanelWords + i], gate_factor),
-                  up = expand_word<HalfMath>(words[1].word[panel * kPanelWords + i], up_factor);
+      const Pairs gate = expand_word<Math>(words[0].word[panel * kPanelWords + i], gate_factor),
+                  up = expand_word<Math>(words[1].word[panel * kPanelWords + i], up_factor);
 #pragma unroll
       for (int step = 0; step < 2; ++step) {
         uint32_t(&registers)[4] = x.of_step[2 * i + step];
@@ -148,8 +148,7 @@ class Multiplier {
     ptx::wgmma_fence();  // the registers above are written before the wgmma read them
 #pragma unroll
     for (int step = 0; step < kPanelSteps; ++step)
-      ptx::wgmma_m64k16_f32_f16(sums.d, fragments.of_step[step],
-                                ptx::advance(descriptor, step * kWgmmaK * 2));
+      Math::wgmma(sums.d, fragments.of_step[step], ptx::advance(descriptor, step * kWgmmaK * 2));
     ptx::wgmma_commit_group();
   }
 

@@ -15,21 +15,23 @@ namespace dualgemm::sm90 {
 // its wgmma, whose columns are all tile_m rows of A.
 struct Options {
   int32_t tile_m, tile_n;
-  int32_t split_k = 1;         // CTAs of a cluster that share a tile
-  int32_t k_groups = 1;        // warpgroups that share the same columns, each with its halves of the k-tiles
-  int32_t stages;              // of the operand ring
-  int32_t scale_stages;        // of the ring of scale factors
-  int32_t expanded_stages;     // of the ring of A in fp16, half a k-tile each
-  int32_t expander_warps = 2;  // 0: A comes expanded, from a pass before (expand_pass.cuh)
+  int32_t split_k = 1;      // CTAs of a cluster that share a tile
+  int32_t k_groups = 1;     // warpgroups that share the same columns, each with its halves of the k-tiles
+  int32_t stages;           // of the operand ring
+  int32_t scale_stages;     // of the ring of scale factors
+  int32_t expanded_stages;  // of the ring of A in 16 bits, half a k-tile each
+  int32_t expander_warps =
+      2;  // or orderers, of an A of 16 bits; 0: a pass before has done that (expand_pass.cuh)
   int32_t ctas_per_sm = 1;
   bool grouped = false;  // several problems, whose rows are known on the device only
+  CType a_type = CType::kNvfp4;
 };
 
 inline constexpr int32_t kTileK = 256;  // 128 bytes of e2m1: one row of a 128-byte-swizzled operand
 inline constexpr int32_t kHalfK = kTileK / 2;
-inline constexpr int32_t kPanelK = 64;      // of fp16 are 128 bytes: a row of the swizzled ring of A
+inline constexpr int32_t kPanelK = 64;      // of 16 bits are 128 bytes: a row of the swizzled ring of A
 inline constexpr int32_t kWgmmaM = 64;      // rows of the fragment of a warpgroup
-inline constexpr int32_t kWgmmaK = 16;      // of one wgmma of fp16
+inline constexpr int32_t kWgmmaK = 16;      // of one wgmma of fp16 or bf16
 inline constexpr int32_t kStepK = kPanelK;  // elements of K that one group of wgmma multiplies
 inline constexpr int32_t kColumns =
     kWgmmaM / 2;                            // of C, of a warpgroup: gate and up are rows of one fragment
@@ -61,7 +63,7 @@ constexpr MmaPlan mma_plan(const Options& o) {
   return x;
 }
 
-// Where A comes expanded, neither of the two rings of what TMA brings has a part of it.
+// Only an A that the kernel expands has a part of the two rings of what TMA brings.
 constexpr OperandPlan without_a(OperandPlan x) {
   x.stage_bytes -= x.a_bytes;
   x.a_bytes = 0;
@@ -102,11 +104,12 @@ constexpr RegisterPlan register_plan(const Plan& plan) {
 constexpr Plan plan_of(const Options& o) {
   Plan plan{};
   plan.arch = Arch::kSm90;
+  plan.a_type = o.a_type;
   plan.tile = {o.tile_m, o.tile_n, kTileK, o.split_k, o.grouped};
   plan.mma = mma_plan(o);
   plan.operands = operand_plan(plan.tile, plan.mma, o.stages);
   plan.scales = scale_plan(plan.tile, plan.mma, o.scale_stages, /*k_tiles=*/1);
-  if (o.expander_warps == 0) {
+  if (o.expander_warps == 0 || !plan.packed_a()) {
     plan.operands = without_a(plan.operands);
     plan.scales = without_a(plan.scales);
   }
@@ -149,6 +152,10 @@ constexpr bool possible() {
                 "expander_warps: with two load roles they are whole warpgroups, which execute setmaxnreg");
   static_assert(o.tile_m <= kSfAtomRows || o.expander_warps == 0,
                 "tile_m: expanders need factors of A of one block of 128 rows");
+  static_assert(o.a_type == CType::kNvfp4 || o.a_type == CType::kBf16 || o.a_type == CType::kFp16,
+                "a_type: wgmma multiplies fp16 and bf16, to which NVFP4 is expanded");
+  static_assert(!kPlan.orders_a() || o.expanded_stages % 2 == 0,
+                "expanded_stages: whole k-tiles, within which A of 16 bits is put in order");
   static_assert(kPlan.threads <= 1024, "a CTA has at most 1024 threads");
   static_assert(
       kPlan.registers.feed <= kPlan.registers.launch && kPlan.registers.consume >= kPlan.registers.launch,

@@ -1,14 +1,17 @@
 // shared_storage.cuh -- the shared memory of one CTA. Its size is the dynamic shared memory of a launch. The
 // barriers of the two rings that TMA fills are described in common/rings.cuh; empty and scale_empty are
 // arrived on by each warp that multiplies, when its lanes have loaded what they need to registers, and by
-// each expander. A third ring holds A in fp16:
+// each expander. A third ring holds A in 16 bits, in order:
 //
 //   barrier             count                       arrives                who waits   meaning
 //   expanded_full[e]    expand.warps, or 1 + bytes  each expander warp     multiply    half a k-tile is there
 //   expanded_empty[e]   4 column groups             each multiplying warp  expanders   its wgmma have read it
+//   unordered.full[u]   1 + bytes                   load activations       orderers    a k-tile of A as it is
 //
-// Where a pass before has expanded A, its load role fills the third ring by TMA, and is the one that arrives.
-// Where two k groups share the columns, the stages of the third ring go to them in turn.
+// Where a pass before has made A what it is here, its load role fills the third ring by TMA, and is the one
+// that arrives and waits. Where A has 16 bits and comes as it is, the load role fills two stages at once with
+// a k-tile, and orderers put it in order where it lies (order_role.cuh). Where two k groups share the
+// columns, the stages of the third ring go to them in turn.
 #pragma once
 
 #include <type_traits>
@@ -20,7 +23,7 @@
 
 namespace dualgemm::sm90 {
 
-// Half a k-tile of A in fp16: two panels of 64 places each, whose rows of 128 bytes lie in the 128-byte
+// Half a k-tile of A in 16 bits: two panels of 64 places each, whose rows of 128 bytes lie in the 128-byte
 // swizzle.
 template <class Traits>
 struct ExpandedStage {
@@ -28,6 +31,14 @@ struct ExpandedStage {
   uint8_t panel[kHalfK / kPanelK][kPanelBytes];
   static_assert(sizeof(panel) == Traits::kPlan.expand.stage_bytes);
 };
+
+// The barriers of whole k-tiles of A that have yet to be put in order.
+template <int32_t kKTiles>
+struct Unordered {
+  uint64_t full[kKTiles];
+};
+template <>
+struct Unordered<0> {};
 
 // The sums that lanes exchange: of each part, which is a k group of a slice of K, and of each product
 // (exchange.cuh).
@@ -59,6 +70,7 @@ struct SharedStorage {
   Rings<Traits> rings;
   uint64_t expanded_full[kPlan.expand.stages];
   uint64_t expanded_empty[kPlan.expand.stages];
+  [[no_unique_address]] Unordered<kPlan.orders_a() ? kPlan.expand.stages / 2 : 0> unordered;
   std::conditional_t<Traits::kStaged, StagedResults<Traits>, ExchangedSums<Traits>> results;
   std::conditional_t<kPlan.tile.grouped, GroupTable<kPlan.tile.m>, Nothing> groups;
   [[no_unique_address]] typename Traits::Output::Shared output;

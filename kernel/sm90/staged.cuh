@@ -42,8 +42,8 @@ class FinishStaged {
 #pragma unroll
       for (int i = 0; i < 2 * kMatrices; ++i) {
         const int at = (first / 8 + i / 2) * 4 + i % 2;
-        fragment.acc1[i] = __float_as_uint(sums.d[at] * kUnscale);
-        fragment.acc2[i] = __float_as_uint(sums.d[at + 2] * kUnscale);
+        fragment.acc1[i] = __float_as_uint(sums.d[at] * Traits::kUnscale);
+        fragment.acc2[i] = __float_as_uint(sums.d[at + 2] * Traits::kUnscale);
       }
       uint32_t matrices[kMatrices];
       arithmetic.finish(fragment, 0, Packed{output}, matrices);

@@ -7,6 +7,7 @@
 #include "kernel/common/k_loop.cuh"
 #include "kernel/common/load.cuh"
 #include "kernel/sm90/exchange.cuh"
+#include "kernel/sm90/half_math.cuh"
 #include "kernel/sm90/plan.h"
 #include "kernel/sm90/staged.cuh"
 
@@ -17,6 +18,9 @@ struct Traits {
   static constexpr Plan kPlan = plan_of(kOptions);
   static_assert(possible<kOptions, kPlan>());
   static constexpr const char* kVariant = "";
+  // wgmma multiplies A and the weights in one type. An A in NVFP4 is expanded to fp16.
+  using Math = std::conditional_t<kPlan.a_type == CType::kBf16, BrainMath, HalfMath>;
+  static constexpr float kUnscale = unscale(kPlan.a_type);
   using Output = Output_;
   using Arithmetic = Arithmetic_;
   using KLoop = dualgemm::KLoop<Traits>;

@@ -2,6 +2,7 @@
 // launched is what was announced.
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 
 #include "fuzz/answer.h"
@@ -16,6 +17,21 @@ namespace {
 using Claim = Claimed<dualgemm_args_t>;
 
 constexpr int32_t kUntouched = -77;
+
+// Returns the structure as the library reads it: that of an older program is shorter.
+dualgemm_args_t whole(const dualgemm_args_t* args) {
+  dualgemm_args_t all;
+  dualgemm_args_init(&all);
+  std::memcpy(&all, args, std::clamp<size_t>(args->struct_size, sizeof args->struct_size, sizeof all));
+  return all;
+}
+
+// A refusal of these arguments, which may be NULL, names one of them.
+void require_argument(const Answer& answer, const dualgemm_args_t* args, const dualgemm_device_t* device) {
+  if (!args) return require_named(answer, fields_of(dualgemm_args_t{}), nullptr, device);
+  const dualgemm_args_t all = whole(args);
+  require_named(answer, fields_of(all), &all, device);
+}
 
 // Asks both questions about a device that is described; they agree. The id is 0 where there is none.
 Answer ask_about(const dualgemm_args_t* args, const dualgemm_device_t& described, int32_t* id) {
@@ -99,7 +115,7 @@ Answer ask_current(const dualgemm_args_t* args, const Answer& described) {
               answer.text.find("is no memory that device 0 sees") != std::string::npos,
           "CHECK_POINTERS with memory that nobody knows: %s \"%s\"", dualgemm_status_name(answer.status),
           answer.text.c_str());
-  require_named(answer, fields_of(dualgemm_args_t{}), args, nullptr);
+  require_argument(answer, args, nullptr);
   return answer;
 }
 
@@ -142,9 +158,9 @@ void ask_about_another(Bytes& bytes, const dualgemm_args_t* args) {
   const dualgemm_device_t device = some_device(bytes);
   int32_t id;
   const Answer answer = ask_about(args, device, &id);
-  require_named(answer, fields_of(dualgemm_args_t{}), args, &device);
+  require_argument(answer, args, &device);
   require_workspace(args, answer);
-  if (id > 0 && args->instance_id == 0) ask_for_chosen(*args, device, id);
+  if (id > 0 && args->instance_id == 0) ask_for_chosen(whole(args), device, id);
 }
 
 // Who has no device to ask about, or no room for the answer, is told so once the arguments are right.
@@ -169,12 +185,12 @@ void ask_and_launch(Bytes& bytes) {
 
   int32_t id;
   const Answer answer = ask_about(args, device, &id);
-  require_named(answer, fields_of(dualgemm_args_t{}), args, &device);
+  require_argument(answer, args, &device);
   require_workspace(args, answer);
   const Answer announced = ask_current(args, answer);
   launch(args, device, announced, id, bad_stream);
   launch(args, device, announced, id, bad_stream);
-  if (id > 0 && args->instance_id == 0) ask_for_chosen(*args, device, id);
+  if (id > 0 && args->instance_id == 0) ask_for_chosen(whole(args), device, id);
   if (bytes.one_in(64)) ask_with_null(args, device, answer.good());
   ask_about_another(bytes, args);
 }

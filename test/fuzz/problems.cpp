@@ -63,6 +63,10 @@ dualgemm_args_t some_launch(Bytes& bytes) {
   args.a = far_address(0), args.b1 = far_address(1), args.b2 = far_address(2);
   args.sfa = far_address(3), args.sfb1 = far_address(4), args.sfb2 = far_address(5);
   args.c = far_address(6);
+  if (bytes.one_in(4)) {
+    args.a_dtype = bytes.one_of<int32_t>({DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP16});
+    args.sfa = nullptr;
+  }
   choose_epilogue(bytes, &args);
   choose_rows(bytes, &args.batch, &args.group_mode, &args.groups);
   if (args.groups > 0) args.group_rows = static_cast<const int32_t*>(far_address(7));

@@ -30,7 +30,7 @@ class Tensors {
 
   void give() {
     dualgemm_args_t& x = args_;
-    matrix(&x.a, {own_, x.m, x.k, x.lda, x.batch_stride_a, 4});
+    matrix(&x.a, {own_, x.m, x.k, x.lda, x.batch_stride_a, bits_of(x.a_dtype)});
     matrix(&x.b1, {problems_, x.n, x.k, x.ldb1, x.batch_stride_b1, 4});
     matrix(&x.b2, {problems_, x.n, x.k, x.ldb2, x.batch_stride_b2, 4});
     factors(&x.sfa, {problems_, x.m, x.k, x.batch_stride_sfa, offsets_});

@@ -146,7 +146,7 @@ TEST_CASE("a launch loads what it needs on its device, dualgemm_init everything"
   REQUIRE(dualgemm_init() == DUALGEMM_STATUS_SUCCESS);
   // Scale factors are moved in two directions, activations quantised by three kernels for three types; each
   // has a kernel for groups and one for all else.
-  CHECK(loaded(3) == dualgemm_test::all_instances().size() + 2 * 2 + 3 * 3 * 2);
+  CHECK(loaded(3) == dualgemm_test::instances_of_device().size() + 2 * 2 + 3 * 3 * 2);
   CHECK(loaded(2) == first);
 }
 

@@ -126,6 +126,14 @@ TEST_CASE("nothing is found in a dense launch of any instance around the edges",
   check_each(general_instances(false), check_edges<Depths::kAll>);
 }
 
+TEST_CASE("nothing is found around the edges of tiles and rings where A has 16 bits", "[.h100][edge][a16]") {
+  std::vector<NamedInstance> dense = sixteen_bit_instances(), grouped = dense;
+  std::erase_if(dense, [](const NamedInstance& x) { return x.info.grouped != 0; });
+  std::erase_if(grouped, [](const NamedInstance& x) { return x.info.grouped == 0; });
+  check_each(in_turn(dense), check_edges);
+  check_each(in_turn(grouped), check_both_modes);
+}
+
 TEST_CASE("nothing is found in a batch", "[edge][batch]") { check_each(dense_instances(), check_batch); }
 TEST_CASE("nothing is found in a general batch", "[edge][batch][general]") {
   check_each(general_instances_in_turn(false), check_batch);

@@ -302,8 +302,8 @@ class Elements(unittest.TestCase):
                         build(tensor)
 
     def test_of_a_launch(self):
-        fields = dict(m=2, n=16, k=32, group_mode=d.GROUP_MASKED, groups=1, c_dtype=d.DTYPE_BF16,
-                      d_dtype=d.DTYPE_FP16, bias_dtype=d.DTYPE_FP32)
+        fields = dict(m=2, n=16, k=32, group_mode=d.GROUP_MASKED, groups=1, a_dtype=d.DTYPE_NVFP4,
+                      c_dtype=d.DTYPE_BF16, d_dtype=d.DTYPE_FP16, bias_dtype=d.DTYPE_FP32)
         takes = {"a": E2M1, "b1": E2M1, "b2": E2M1, "sfa": UE4M3, "sfb1": UE4M3, "sfb2": UE4M3, "sfc": UE4M3,
                  "out": {"bfloat16"}, "d1": {"float16"}, "d2": {"float16"}, "bias1": FP32_ONLY, "bias2": FP32_ONLY,
                  "group_rows": INT32_ONLY, "workspace": set(NAMED)}
@@ -331,6 +331,9 @@ class Elements(unittest.TestCase):
         args = d.arguments(m=2, n=4, k=16, out=Tensor(bytearray(32), FP32, (2, 4)), bias2=array.array("f", [0]) * 4,
                            d1=Tensor(bytearray(16), (2, 16, 1), (2, 4)))
         self.assertEqual((args.c_dtype, args.d_dtype, args.bias_dtype), (d.DTYPE_FP32, d.DTYPE_FP16, d.DTYPE_FP32))
+        for a, number in ((Tensor(bytearray(64), BF16, (2, 16)), d.DTYPE_BF16),
+                          (Tensor(bytearray(64), (2, 16, 1), (2, 16)), d.DTYPE_FP16), (bytearray(16), d.DTYPE_NVFP4)):
+            self.assertEqual(d.arguments(a=a, m=2, n=4, k=16).a_dtype, number)
         with self.assertRaisesRegex(ValueError, "^bias1: its elements are float32, .* as bias_dtype=0 says"):
             d.arguments(m=2, n=4, k=16, bias1=array.array("f", [0]) * 4, bias_dtype=d.DTYPE_BF16)
         with self.assertRaisesRegex(ValueError, "^bias[12]: its elements are (bfloat16|float32)"):

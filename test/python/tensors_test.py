@@ -10,6 +10,7 @@ import array
 import ctypes
 import os
 import random
+import struct
 import subprocess
 import sys
 import unittest
@@ -106,6 +107,27 @@ class Launches(unittest.TestCase):
         d.reference_host(*copies, **fields)
         p.launch()
         for name in ("d1", "d2"): self.assertEqual(p.fields[name].bytes(), fields[name].bytes())
+
+    def test_an_a_of_16_bits(self):
+        """Its type is that of the tensor. The numbers that A has in NVFP4 give the same result; a B200 takes none."""
+        m, k, numbers = 24, 128, (0, 0.5, 1, 1.5, 2, 3, 4, 6)
+        p = Problem(c=FP32)
+        (a, *b, sfa, sfb1, sfb2, out), fields = p.on_host()
+        d.reference_host(a, *b, sfa, sfb1, sfb2, out, **fields)
+        expected, codes_of_a, factors_of_a, wide = out.bytes(), a.bytes(), sfa.bytes(), bytearray()
+        for i in range(m * k):
+            code = codes_of_a[i // 2] >> i % 2 * 4 & 15
+            factor = factors_of_a[d.load().dualgemm_sf_offset(m, k, i // k, i % k // 16)]
+            value = (-1) ** (code >> 3) * numbers[code & 7] * 2.0 ** (factor // 8 - 7)
+            wide += struct.pack("<f", value)[2:]  # a bf16 is the upper half
+        a16 = Tensor(wide, BF16, (m, k))
+        out.memory[:] = bytes(len(out.memory))
+        d.reference_host(a16, *b, None, sfb1, sfb2, out, **fields)
+        self.assertEqual(out.bytes(), expected)
+        p.a, p.sfa = on_gpu(bytes(wide), BF16, (m, k)), None
+        with self.assertRaisesRegex(d.Error, r"NOT_SUPPORTED: a_dtype=0 \(BF16\)"): p.launch()
+        p.sfa = sfa
+        with self.assertRaisesRegex(ValueError, "sfa: lies in host memory"): p.launch()
 
     def test_addresses_data_ptr_and_capsules(self):
         """Memory that says nothing of itself: extents and types are fields."""

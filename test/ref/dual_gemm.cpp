@@ -4,6 +4,9 @@
 // of 16 is exact in float, and so is its product with two scale factors (12 + 4 + 4 bits). Only the sum over
 // blocks is rounded, in double: 2^-53 of the running sum per block, which the slack below covers.
 //
+// An A of 16 bits has up to 11 bits of its own and 30 or more powers of two: its products with e2m1 values
+// are added in double, too.
+//
 // What the kernel may differ by. Its sums come from tcgen05.mma kind::mxf4nvf4, one fused operation per 64
 // elements: four block terms and the accumulator are aligned to the largest exponent E among them (for a
 // term, that of its scale factors), cut to multiples of 2^(E-35), added exactly, and the sum is cut toward
@@ -26,7 +29,7 @@
 //     e_acc = sum over the slices of e_chain + u * (sum of |sum so far| after each slice but the first)
 // With S = 1 that is e_chain.
 //
-// On compute capability 9.0 the sums come from wgmma of fp16, whose operands are exact
+// On compute capability 9.0 the sums come from wgmma of fp16, or of bf16 if A is, whose operands are exact
 // (kernel/sm90/expand.cuh): one fused operation per 16 elements. 16 products and the accumulator are aligned
 // to the largest exponent E among them, cut to multiples of 2^(E-25), added exactly, and the sum is cut
 // toward zero to float. Per step this loses less than 2^-23 |c_t| + 17 * 2^-25 * max(|c_t-1|, largest
@@ -89,6 +92,12 @@ struct Unpacked {
   float scale_max = 0;        // at least 2^-6 where any row exists, NaN if any scale factor is
 };
 
+// Every number of either type is a float.
+float sixteen_bits(Elements type, const uint8_t* bytes) {
+  const auto bits = static_cast<uint16_t>(bytes[0] | bytes[1] << 8);
+  return static_cast<float>(type == Elements::kFp16 ? fp16_decode(bits) : bf16_decode(bits));
+}
+
 Unpacked unpack(const Operand& x, int64_t first_row, int64_t rows, int64_t k, int64_t lanes) {
   float value_of[16], scale_of[256];
   for (int code = 0; code < 16; ++code) value_of[code] = e2m1_decode(static_cast<uint8_t>(code));
@@ -96,12 +105,14 @@ Unpacked unpack(const Operand& x, int64_t first_row, int64_t rows, int64_t k, in
   const int64_t padded = (rows + lanes - 1) / lanes * lanes, blocks = k / kBlock;
   Unpacked out{std::vector<float>(padded * k), std::vector<float>(padded * blocks),
                std::vector<double>(padded * halves_of(blocks)), 0x1p-6f};
+  const bool packed = x.elements == Elements::kNvfp4;
   for (int64_t row = 0; row < std::min(rows, x.rows - first_row); ++row) {
     const uint8_t* codes = x.codes + (first_row + row) * x.pitch;
     float* values = &out.values[row / lanes * lanes * k + row % lanes];
-    for (int64_t i = 0; i < k; ++i) values[i * lanes] = value_of[nibble(codes, i)];
+    for (int64_t i = 0; i < k; ++i)
+      values[i * lanes] = packed ? value_of[nibble(codes, i)] : sixteen_bits(x.elements, codes + 2 * i);
     for (int64_t block = 0; block < blocks; ++block) {
-      const float scale = scale_of[x.scales[sf_offset(k, first_row + row, block)]];
+      const float scale = packed ? scale_of[x.scales[sf_offset(k, first_row + row, block)]] : 1;
       out.scales[(row / lanes * blocks + block) * lanes + row % lanes] = scale;
       double squares = 0;
       for (int64_t i = block * kBlock; i < (block + 1) * kBlock; ++i)
@@ -142,6 +153,13 @@ using Terms = Doubles8[kTileRows][2];  // of one step
   sum += reinterpret_cast<Doubles8>(reinterpret_cast<Bits8>(x) & no_sign);
 }
 
+[[gnu::always_inline]] inline void widen(const Floats16& x, Doubles8 (&out)[2]) {
+  const Floats8 low = __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7);
+  const Floats8 high = __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15);
+  out[0] = __builtin_convertvector(low, Doubles8);
+  out[1] = __builtin_convertvector(high, Doubles8);
+}
+
 // Adds a step of the tensor core, after which `block` is the first block.
 [[gnu::always_inline]] inline void add_step(Chains& c, const Terms& step, int64_t block, int64_t blocks) {
   const Bits8 keep24 = Bits8{} + ~((uint64_t{1} << 29) - 1);  // of a double's 53 significant bits
@@ -164,29 +182,38 @@ using Terms = Doubles8[kTileRows][2];  // of one step
   ++c.slice;
 }
 
-// If `halves` is not null, it gets what each half of a k-tile adds to the outputs; it starts as zeros.
+// If `halves` is not null, it gets what each half of a k-tile adds to the outputs; it starts as zeros. Where
+// the sum of a block is not exact in float, `wide` asks for double.
 // Here a is 4 rows of `blocks` * 16 values, one after the other, and b is 16 rows interleaved; scale factors
 // likewise.
 __attribute__((target_clones("avx512f", "fma", "default"))) void multiply(
-    const float* a, const float* a_scales, const float* b, const float* b_scales, int64_t blocks, Tile& out,
-    Terms* halves) {
+    const float* a, const float* a_scales, const float* b, const float* b_scales, int64_t blocks, bool wide,
+    Tile& out, Terms* halves) {
   const int64_t k = blocks * kBlock;
   Tile tile = {};
   Terms step = {};
   for (size_t i = 0; i < std::size(kSplits); ++i) tile.chains[i].slices = kSplits[i];
   for (int64_t block = 0; block < blocks; ++block) {
     Floats16 dot[kTileRows] = {};
+    Terms exact = {};
     for (int64_t i = block * kBlock; i < (block + 1) * kBlock; ++i) {
       const Floats16 column = *reinterpret_cast<const FloatsInMemory*>(b + i * kTileCols);
-      for (int64_t r = 0; r < kTileRows; ++r) dot[r] += a[r * k + i] * column;
+      if (!wide) {
+        for (int64_t r = 0; r < kTileRows; ++r) dot[r] += a[r * k + i] * column;
+        continue;
+      }
+      Doubles8 columns[2];
+      widen(column, columns);
+      for (int64_t r = 0; r < kTileRows; ++r)
+        for (int h = 0; h < 2; ++h) exact[r][h] += double{a[r * k + i]} * columns[h];
     }
     const Floats16 scales = *reinterpret_cast<const FloatsInMemory*>(b_scales + block * kTileCols);
     for (int64_t r = 0; r < kTileRows; ++r) {
-      const Floats16 term = dot[r] * (a_scales[r * blocks + block] * scales);
-      const Floats8 low = __builtin_shufflevector(term, term, 0, 1, 2, 3, 4, 5, 6, 7);
-      const Floats8 high = __builtin_shufflevector(term, term, 8, 9, 10, 11, 12, 13, 14, 15);
-      const Doubles8 terms[2] = {__builtin_convertvector(low, Doubles8),
-                                 __builtin_convertvector(high, Doubles8)};
+      const Floats16 both = a_scales[r * blocks + block] * scales;
+      Doubles8 terms[2];
+      widen(wide ? both : dot[r] * both, terms);
+      if (wide)
+        for (int h = 0; h < 2; ++h) terms[h] *= exact[r][h];
       for (int h = 0; h < 2; ++h) step[r][h] += terms[h];
       if (!halves) continue;
       for (int h = 0; h < 2; ++h) halves[half_of(block)][r][h] += terms[h];
@@ -267,7 +294,8 @@ void for_each_output(const Operand& a, const Operand* const (&sides)[kSides], in
         std::fill(halves.begin(), halves.end(), Half{});
         for (size_t s = 0; s < kSides; ++s)
           multiply(&left.values[row * k], &left.scales[row * blocks], right[s].values.data(),
-                   right[s].scales.data(), blocks, tiles[s], wgmma ? &halves[s * count].terms : nullptr);
+                   right[s].scales.data(), blocks, a.elements != Elements::kNvfp4, tiles[s],
+                   wgmma ? &halves[s * count].terms : nullptr);
         for (int64_t r = 0; r < std::min(kTileRows, m - row); ++r)
           for (int64_t i = 0; i < width; ++i) {
             Sum sums[kSides];

@@ -15,12 +15,14 @@
 namespace ref {
 
 // An operand has `rows` rows of k e2m1 codes, `pitch` bytes from row to row, and their scale factors in the
-// layout of formats.h.
+// layout of formats.h; or k elements of 16 bits, and no scale factors.
+enum class Elements { kNvfp4, kFp16, kBf16 };
 struct Operand {
   const uint8_t* codes;
   int64_t pitch;
   const uint8_t* scales;
   int64_t rows;
+  Elements elements = Elements::kNvfp4;
 };
 
 // A sum may be taken in any of these numbers of slices of K: each slice is a chain of its own, and their sums

@@ -59,6 +59,12 @@ MULTIPLY_LOOP = {
     "S2R": (1, ROLE_LOOP["S2R"][1]),
     "division": ROLE_LOOP["division"],
 }
+MULTIPLY_LOOP_BF16 = {
+    **MULTIPLY_LOOP,
+    "instructions per element": (5.125, "expansion of a weight to bf16: two shifts, two logical operations and one "
+                                        "multiplication for two, and a k-tile's waits, which count twice where two "
+                                        "warpgroups share it"),
+}
 KERNEL_90 = {
     **KERNEL,
     "lane branches": (7, "the choice of a role by a warp's number that ptxas keeps in a vector register, which costs "
@@ -199,10 +205,11 @@ def check_roles(function, name, report):
     for _, blocks in sorted(role_loops(function).items()):
         found = measure_role_loop(function, blocks)
         role = "mma" if found["mma"] else "load"
-        limits = MULTIPLY_LOOP if function.target == "sm_90" and role == "mma" else ROLE_LOOP
+        multiplies = function.target == "sm_90" and role == "mma"
+        limits = (MULTIPLY_LOOP_BF16 if "_abf16_" in name else MULTIPLY_LOOP) if multiplies else ROLE_LOOP
         for measure in ROLE_LOOP:
             report.check((name, f"{role} loop"), measure, len(found[measure]), limits, instructions=found[measure])
-        if limits is MULTIPLY_LOOP:
+        if multiplies:
             elements = ELEMENTS_OF_WGMMA * len(found["mma"])
             for measure, part in (("instructions per element", "instructions"), ("HMUL2 per element", "HMUL2")):
                 report.check((name, "mma loop"), measure, len(found[part]) / elements, limits)

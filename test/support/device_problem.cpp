@@ -19,7 +19,7 @@ Output run(const Problem& problem, const LaunchOptions& options) {
   return device.download();
 }
 
-std::vector<NamedInstance> all_instances() {
+std::vector<NamedInstance> instances_of_device() {
   dualgemm_device_t device;
   dualgemm_device_init(&device);
   check_status(dualgemm_current_device(&device));
@@ -30,6 +30,17 @@ std::vector<NamedInstance> all_instances() {
     check_status(dualgemm_instance_info(id, &instance.info));
     if (instance.info.cc_major == device.cc_major) out.push_back(instance);
   }
+  return out;
+}
+
+std::vector<NamedInstance> sixteen_bit_instances() {
+  std::vector<NamedInstance> out = instances_of_device();
+  std::erase_if(out, [](const NamedInstance& x) { return x.info.a_dtype == DUALGEMM_DTYPE_NVFP4; });
+  return out;
+}
+std::vector<NamedInstance> all_instances() {
+  std::vector<NamedInstance> out = instances_of_device();
+  std::erase_if(out, [](const NamedInstance& x) { return x.info.a_dtype != DUALGEMM_DTYPE_NVFP4; });
   return out;
 }
 
@@ -75,7 +86,8 @@ std::vector<NamedInstance> in_turn(const std::vector<NamedInstance>& all) {
 
 std::string tile_of(const NamedInstance& instance) {
   const std::string name = instance.info.name;
-  return name.substr(0, name.find('_'));
+  const size_t type = name.find("_a");  // "sm90m64n64k256_abf16_fp16": the type of A is part of it
+  return name.substr(0, name.find('_', type == std::string::npos ? 0 : type + 1));
 }
 
 NamedInstance general_instance(const std::string& tile, dualgemm_dtype_t dtype) {
@@ -88,6 +100,7 @@ NamedInstance general_instance(const std::string& tile, dualgemm_dtype_t dtype) 
 LaunchOptions use(const NamedInstance& instance) {
   LaunchOptions options;
   options.dtype = static_cast<dualgemm_dtype_t>(instance.info.c_dtype);
+  options.a_dtype = static_cast<dualgemm_dtype_t>(instance.info.a_dtype);
   options.instance_id = instance.id;
   return options;
 }

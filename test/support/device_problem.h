@@ -40,7 +40,9 @@ struct NamedInstance {
   int32_t id;
   dualgemm_instance_info_t info;
 };
-std::vector<NamedInstance> all_instances();
+std::vector<NamedInstance> instances_of_device();
+std::vector<NamedInstance> sixteen_bit_instances();  // of them, for an A of 16 bits
+std::vector<NamedInstance> all_instances();          // of them, for an A in NVFP4, as are all that follow
 // These compute a plain SwiGLU and nothing else.
 std::vector<NamedInstance> plain_instances();
 std::vector<NamedInstance> dense_instances();    // of them, for one problem or a batch

@@ -104,10 +104,11 @@ DeviceSet::DeviceSet(const ProblemSet& set, const SetOptions& options)
       stride_sfa_(offsets(mode_) ? 0 : ref::sf_bytes(m_, set.k) + 16 * options.gap),
       stride_sfb1_(ref::sf_bytes(n_, set.k) + 4 * 16 * options.gap),
       stride_sfb2_(ref::sf_bytes(n_, set.k) + 5 * 16 * options.gap),
-      a_(room(set.problems.size(), stride_a_, m_ * set.problems[0].lda) / 2),
+      a_(room(set.problems.size(), stride_a_, m_ * set.problems[0].lda) * bits_of(options.a_dtype) / 8),
       b1_(room(set.problems.size(), stride_b1_, n_ * set.problems[0].ldb1) / 2),
       b2_(room(set.problems.size(), stride_b2_, n_ * set.problems[0].ldb2) / 2),
-      sfa_(room(set.problems.size(), stride_sfa_, row_blocks(set) * ref::sf_bytes(128, set.k))),
+      sfa_(packed_a() ? room(set.problems.size(), stride_sfa_, row_blocks(set) * ref::sf_bytes(128, set.k))
+                      : 0),
       sfb1_(room(set.problems.size(), stride_sfb1_, ref::sf_bytes(n_, set.k))),
       sfb2_(room(set.problems.size(), stride_sfb2_, ref::sf_bytes(n_, set.k))),
       stride_rows_(offsets(mode_) ? 0 : m_ + options.gap),
@@ -146,6 +147,7 @@ void DeviceSet::set_tensors(const ProblemSet& set) {
   args_.m = set.m;
   args_.n = set.n;
   args_.k = set.k;
+  args_.a_dtype = options_.a_dtype;
   args_.a = a_.data();
   args_.b1 = b1_.data();
   args_.b2 = b2_.data();
@@ -183,7 +185,7 @@ void DeviceSet::set_strides() {
   args_.batch_stride_b1 = stride_b1_;
   args_.batch_stride_b2 = stride_b2_;
   args_.batch_stride_c = stride_c_;
-  args_.batch_stride_sfa = stride_sfa_;
+  if (packed_a()) args_.batch_stride_sfa = stride_sfa_;
   args_.batch_stride_sfb1 = stride_sfb1_;
   args_.batch_stride_sfb2 = stride_sfb2_;
   // Strides of what is not there are refused.
@@ -282,12 +284,12 @@ void DeviceSet::upload(const ProblemSet& set) {
   const int64_t band = ref::sf_bytes(128, set.k);
   const auto put = [&](DeviceArray<uint8_t>& to, uint8_t fill, const std::vector<uint8_t> Problem::*bytes,
                        auto at) { to.upload(laid_out(to.size(), fill, set, bytes, at)); };
-  put(a_, kLargest, &Problem::a,
-      [&](size_t i) { return (i * stride_a_ + rows_[i].first * set.problems[i].lda) / 2; });
+  upload_a(set);
   put(b1_, kLargest, &Problem::b1, [&](size_t i) { return i * stride_b1_ / 2; });
   put(b2_, kLargest, &Problem::b2, [&](size_t i) { return i * stride_b2_ / 2; });
-  put(sfa_, kNan, &Problem::sfa,
-      [&](size_t i) { return one_after_the_other ? blocks[i] * band : i * stride_sfa_; });
+  if (packed_a())
+    put(sfa_, kNan, &Problem::sfa,
+        [&](size_t i) { return one_after_the_other ? blocks[i] * band : i * stride_sfa_; });
   put(sfb1_, kNan, &Problem::sfb1, [&](size_t i) { return i * stride_sfb1_; });
   put(sfb2_, kNan, &Problem::sfb2, [&](size_t i) { return i * stride_sfb2_; });
   alphas_.upload(alphas);
@@ -297,6 +299,21 @@ void DeviceSet::upload(const ProblemSet& set) {
   bias1_.upload(biases(set, &Problem::bias1, stride_bias_));
   bias2_.upload(biases(set, &Problem::bias2, stride_bias_));
   upload_group_rows(group_rows);
+}
+
+// Puts the rows of each problem at their places, and the largest codes, or NaN in 16 bits, everywhere else.
+void DeviceSet::upload_a(const ProblemSet& set) {
+  std::vector<uint8_t> all(a_.size(), packed_a() ? kLargest : 0xFF);
+  for (size_t i = 0; i < set.problems.size(); ++i) {
+    const Problem& p = set.problems[i];
+    const std::vector<uint8_t> own = p.a_of(options_.a_dtype);
+    const int64_t at =
+        (static_cast<int64_t>(i) * stride_a_ + rows_[i].first * p.lda) * bits_of(options_.a_dtype) / 8;
+    if (static_cast<size_t>(at) + own.size() > all.size())
+      throw std::logic_error("a problem does not fit into its buffer");
+    std::copy(own.begin(), own.end(), all.begin() + at);
+  }
+  a_.upload(all);
 }
 
 // Puts the factors of each problem's rows at their places, and NaN everywhere else.

@@ -21,6 +21,7 @@ void check_status(dualgemm_status_t status);  // std::runtime_error with what th
 // A test may ask this of a launch besides the problem.
 struct LaunchOptions {
   dualgemm_dtype_t dtype = DUALGEMM_DTYPE_FP16;
+  dualgemm_dtype_t a_dtype = DUALGEMM_DTYPE_NVFP4;
   dualgemm_activation_t activation = kDefaultActivation;
   int32_t instance_id = 0;  // 0: the library chooses
   int32_t max_sms = 0;
@@ -72,6 +73,8 @@ class DeviceSet {
   void set_strides();
   void set_epilogue(const ProblemSet& set);
   void set_problems(const ProblemSet& set);
+  bool packed_a() const { return options_.a_dtype == DUALGEMM_DTYPE_NVFP4; }
+  void upload_a(const ProblemSet& set);
   void upload_rows(DeviceArray<float>& to, const ProblemSet& set, const std::vector<float> Problem::*factors,
                    int64_t stride);
   // Returns the blocks of 128 rows in the scale factors of A and of C: of one problem, with OFFSETS of all.

@@ -2,6 +2,7 @@
 #include "support/problem.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
@@ -87,6 +88,22 @@ Problem make_problem(Data data, int32_t m, int32_t n, int32_t k, uint64_t seed, 
 
 namespace {
 
+// Returns the bits of a number that the type has. Throws for any other.
+uint16_t exact_bits(dualgemm_dtype_t dtype, double x) {
+  if (std::isnan(x)) return 0x7FFF;
+  if (dtype == DUALGEMM_DTYPE_BF16) {
+    const auto bits = std::bit_cast<uint32_t>(static_cast<float>(x));
+    if (ref::bf16_decode(static_cast<uint16_t>(bits >> 16)) == x) return static_cast<uint16_t>(bits >> 16);
+  } else {
+    const int exponent = x == 0 ? -14 : std::max(std::ilogb(x), -14);
+    const double mantissa = std::ldexp(std::fabs(x), 10 - exponent);  // 1024 to 2047, less if subnormal
+    const auto bits = static_cast<uint16_t>((std::signbit(x) ? 0x8000 : 0) + (exponent + 14) * 1024 +
+                                            static_cast<int>(mantissa));
+    if (exponent <= 15 && ref::fp16_decode(bits) == x) return bits;
+  }
+  throw std::domain_error("no number of 16 bits");
+}
+
 // Returns that of the current device, whose bound a result has to keep.
 ref::TensorCore tensor_core() {
   dualgemm_device_t device;
@@ -97,19 +114,64 @@ ref::TensorCore tensor_core() {
 
 }  // namespace
 
+ref::Operand Problem::left() const {
+  if (a16.empty()) return {a.data(), lda / 2, sfa.data(), m};
+  return {reinterpret_cast<const uint8_t*>(a16.data()), 2 * lda, nullptr, m,
+          a16_dtype == DUALGEMM_DTYPE_FP16 ? ref::Elements::kFp16 : ref::Elements::kBf16};
+}
+
+std::vector<uint8_t> Problem::a_of(dualgemm_dtype_t a_dtype) const {
+  if (a_dtype == DUALGEMM_DTYPE_NVFP4) return a;
+  std::vector<uint16_t> out(static_cast<size_t>(m * lda), 0xFFFF);
+  if (!a16.empty()) {
+    if (a16_dtype != a_dtype) throw std::invalid_argument("A has another type of 16 bits");
+    out = a16;
+  } else {
+    for (int64_t row = 0; row < m; ++row)
+      for (int64_t i = 0; i < k; ++i)
+        out[row * lda + i] =
+            exact_bits(a_dtype, double{ref::e2m1_decode(ref::nibble(&a[row * lda / 2], i))} *
+                                    ref::ue4m3_decode(sfa[ref::sf_offset(k, row, i / ref::kBlock)]));
+  }
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(out.data());
+  return {bytes, bytes + 2 * out.size()};
+}
+
 ref::DualGemm Problem::reference(dualgemm_activation_t activation, ref::Arithmetic arithmetic) const {
-  return ref::dual_gemm({a.data(), lda / 2, sfa.data(), m}, {b1.data(), ldb1 / 2, sfb1.data(), n},
-                        {b2.data(), ldb2 / 2, sfb2.data(), n}, k, alpha1, alpha2,
-                        ref::activation(activation, parameters, arithmetic),
+  return ref::dual_gemm(left(), {b1.data(), ldb1 / 2, sfb1.data(), n}, {b2.data(), ldb2 / 2, sfb2.data(), n},
+                        k, alpha1, alpha2, ref::activation(activation, parameters, arithmetic),
                         {row_scale, bias1, bias2, c_row_scale}, tensor_core());
 }
 
 ref::Matrix Problem::reference_d(int side) const {
-  const ref::Operand left = {a.data(), lda / 2, sfa.data(), m};
-  return side == 0 ? ref::before_activation(left, {b1.data(), ldb1 / 2, sfb1.data(), n}, k, alpha1, row_scale,
-                                            bias1, tensor_core())
-                   : ref::before_activation(left, {b2.data(), ldb2 / 2, sfb2.data(), n}, k, alpha2, row_scale,
-                                            bias2, tensor_core());
+  return side == 0 ? ref::before_activation(left(), {b1.data(), ldb1 / 2, sfb1.data(), n}, k, alpha1,
+                                            row_scale, bias1, tensor_core())
+                   : ref::before_activation(left(), {b2.data(), ldb2 / 2, sfb2.data(), n}, k, alpha2,
+                                            row_scale, bias2, tensor_core());
+}
+
+Problem with_sixteen_bits(const Problem& p, dualgemm_dtype_t a_dtype, uint64_t seed) {
+  const bool fp16 = a_dtype == DUALGEMM_DTYPE_FP16;
+  const int mantissa = fp16 ? 10 : 7;
+  Problem out = p;
+  Rng rng(seed);
+  out.a16.assign(static_cast<size_t>(p.m * p.lda), 0xFFFF);
+  out.a16_dtype = a_dtype;
+  double squares = 0;
+  for (int64_t row = 0; row < p.m; ++row)
+    for (int64_t i = 0; i < p.k; ++i) {
+      double x = std::ldexp(rng.between(1 << mantissa, (2 << mantissa) - 1), rng.between(-24, 10) - mantissa);
+      // The smallest fp16 is 2^-24: what lies below it is cut off.
+      if (fp16) x = std::ldexp(std::floor(std::ldexp(x, 24)), -24);
+      if (rng.below(2) == 0) x = -x;
+      squares += x * x;
+      out.a16[row * p.lda + i] = exact_bits(a_dtype, x);
+    }
+  // The mean square of an element of NVFP4 in kFullRange, from which the alphas come, over that of these.
+  const double factor = 2.93 * 104 / std::sqrt(squares / std::max<double>(1, static_cast<double>(p.m) * p.k));
+  out.alpha1 = static_cast<float>(p.alpha1 * factor);
+  out.alpha2 = static_cast<float>(p.alpha2 * factor);
+  return out;
 }
 
 int bits_of(dualgemm_dtype_t dtype) {

@@ -20,6 +20,10 @@ struct Problem {
   int64_t lda = 0, ldb1 = 0, ldb2 = 0;  // elements; multiples of 32
   float alpha1 = 1, alpha2 = 1;
   std::vector<uint8_t> a, b1, b2, sfa, sfb1, sfb2;
+  // Another A instead, [m, lda] of a type of 16 bits; empty: none. A launch that takes its A in 16 bits gets
+  // this one, or else the numbers that A is in NVFP4, which both types have.
+  std::vector<uint16_t> a16;
+  dualgemm_dtype_t a16_dtype = DUALGEMM_DTYPE_BF16;
   // What the general epilogue takes; empty: none. The biases are numbers that their type has.
   std::vector<float> row_scale, bias1, bias2, c_row_scale;
   dualgemm_dtype_t bias_dtype = DUALGEMM_DTYPE_BF16;
@@ -31,6 +35,12 @@ struct Problem {
                           ref::Arithmetic arithmetic = ref::Arithmetic::kFloat) const;
   // Gate (0) or up (1) as the activation takes it.
   ref::Matrix reference_d(int side) const;
+
+  // Returns A as a launch takes it whose a_dtype this is, in bytes. Between k and the pitch 16 bits are NaN.
+  std::vector<uint8_t> a_of(dualgemm_dtype_t a_dtype) const;
+
+ private:
+  ref::Operand left() const;
 };
 
 enum class Data {
@@ -41,6 +51,10 @@ enum class Data {
   // Codes of 0, 1, 2 and their negatives, scale factors 1: every sum is an integer, exact in any order.
   kIntegers,
 };
+
+// Returns the same with an A of this type: numbers of all its significant bits, and of 35 powers of two,
+// subnormal ones of fp16 among them. The alphas bring gate and up to a few units.
+Problem with_sixteen_bits(const Problem& p, dualgemm_dtype_t a_dtype, uint64_t seed);
 
 // A row of A has `pitch_padding` elements, a multiple of 32, beyond the next legal pitch, one of B1 twice as
 // many, one of B2 three times as many.

@@ -165,7 +165,8 @@ def beside(structure, name, tensor, rule):
 
 
 def arguments(a=None, b1=None, b2=None, sfa=None, sfb1=None, sfb2=None, out=None, alpha1=1.0, alpha2=1.0, **fields):
-    """dualgemm_args_t for these tensors. m, n, k, batch or groups, pitches, strides and the types of C, D1, D2 and the
-    biases come from the tensors as far as they know them; every other field, and any of these, may be given by name."""
+    """dualgemm_args_t for these tensors. m, n, k, batch or groups, pitches, strides and the types of A, C, D1, D2 and
+    the biases come from the tensors as far as they know them; every other field, and any of these, may be given by
+    name."""
     return complete(s.Args, ARGS, {"a": a, "b1": b1, "b2": b2, "sfa": sfa, "sfb1": sfb1, "sfb2": sfb2, "out": out,
                                    "alpha1": alpha1, "alpha2": alpha2, **fields})

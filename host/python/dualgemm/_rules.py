@@ -68,7 +68,7 @@ def _group_rows(args):
 
 # By the names that arguments have in Python: `out` is the field c.
 ARGS = {
-    "a": Tensor(E2M1, "m", "k", BY_ROW, "lda", "batch_stride_a"),
+    "a": Tensor("a_dtype", "m", "k", BY_ROW, "lda", "batch_stride_a"),
     "b1": Tensor(E2M1, "n", "k", EACH, "ldb1", "batch_stride_b1"),
     "b2": Tensor(E2M1, "n", "k", EACH, "ldb2", "batch_stride_b2"),
     "sfa": Tensor(UE4M3, "m", "k", BY_ROW, ATOMS, "batch_stride_sfa"),

@@ -51,6 +51,7 @@ class Args(Structure):
         ("group_rows", c_void_p),
         *_fields(c_int32, "expected_rows alpha_stride c_global_scale_stride reserved1"),
         *_fields(c_int64, "bias_stride batch_stride_a_row_scale batch_stride_c_row_scale"),
+        *_fields(c_int32, "a_dtype reserved3"),
     ]
 
 
@@ -69,7 +70,8 @@ class InstanceInfo(Structure):
     _fields_ = [
         ("struct_size", c_uint32), ("c_dtype", c_int32), ("name", c_char_p),
         *_fields(c_int32, "cta_group tile_m tile_n tile_k stages acc_stages mma_n mmas_per_step split_k threads "
-                          "smem_bytes tmem_columns scale_stages scale_k_tiles grouped overlapped general cc_major"),
+                          "smem_bytes tmem_columns scale_stages scale_k_tiles grouped overlapped general cc_major "
+                          "a_dtype reserved0"),
     ]
 
 

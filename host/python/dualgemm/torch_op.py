@@ -17,11 +17,12 @@ def _given(**optional):
     return {name: tensor for name, tensor in optional.items() if tensor is not None}
 
 
-def _on_gpu(a: torch.Tensor, b1: torch.Tensor, b2: torch.Tensor, sfa: torch.Tensor, sfb1: torch.Tensor,
+def _on_gpu(a: torch.Tensor, b1: torch.Tensor, b2: torch.Tensor, sfa: Optional[torch.Tensor], sfb1: torch.Tensor,
             sfb2: torch.Tensor, alpha1: float = 1.0, alpha2: float = 1.0, out_dtype: torch.dtype = torch.bfloat16,
             alpha1_dev: Optional[torch.Tensor] = None, alpha2_dev: Optional[torch.Tensor] = None) -> torch.Tensor:
     """C [m, n] of bfloat16, float16, float32 or float8_e4m3fn from a [m, k / 2], b1 and b2 [n, k / 2], of uint8 or
-    float4_e2m1fn_x2, and their factors in 128x4 atoms; all with one more dimension in front for a batch."""
+    float4_e2m1fn_x2, and their factors in 128x4 atoms; all with one more dimension in front for a batch. On Hopper a
+    may be [m, k] of bfloat16 or float16, and sfa None."""
     out = _empty(a, b1, out_dtype)
     with torch.cuda.device(a.device):
         return launch(a, b1, b2, sfa, sfb1, sfb2, out, alpha1, alpha2, stream=torch.cuda.current_stream(),
@@ -39,6 +40,7 @@ def _(a, b1, b2, sfa, sfb1, sfb2, alpha1=1.0, alpha2=1.0, out_dtype=torch.bfloat
 
 @swiglu.register_fake
 def _(a, b1, b2, sfa, sfb1, sfb2, alpha1=1.0, alpha2=1.0, out_dtype=torch.bfloat16, alpha1_dev=None, alpha2_dev=None):
-    torch._check(a.shape[-1] == b1.shape[-1] and b1.shape == b2.shape,
+    per_byte = 1 if a.dtype in (torch.bfloat16, torch.float16) else 2
+    torch._check(a.shape[-1] * per_byte == b1.shape[-1] * 2 and b1.shape == b2.shape,
                  lambda: "a, b1 and b2 have one k, b1 and b2 one n")
     return _empty(a, b1, out_dtype)

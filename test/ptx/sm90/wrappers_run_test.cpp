@@ -16,8 +16,10 @@ namespace {
 // The simulator's device runs sm_90a in this program.
 [[maybe_unused]] const bool kChosen = (sim::shim::set_machine(sim::kH100), true);
 
-// fp16 of the integers 0 to 7.
-constexpr uint16_t kFp16[] = {0x0000, 0x3C00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700};
+// fp16 and bf16 of the integers 0 to 7.
+using Integers = uint16_t[8];
+constexpr Integers kFp16 = {0x0000, 0x3C00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700};
+constexpr Integers kBf16 = {0x0000, 0x3F80, 0x4000, 0x4040, 0x4080, 0x40A0, 0x40C0, 0x40E0};
 
 // The numbers of a matrix are 0 to 7, so that each sum is an integer below 2^12, exact in any order.
 struct Matrix {
@@ -29,18 +31,19 @@ struct Matrix {
       numbers.push_back((word ^ seed) % 8);
   }
   uint32_t at(int row, int column) const { return numbers.at(static_cast<size_t>(row * columns + column)); }
-  std::vector<uint32_t> fp16() const {
+  std::vector<uint32_t> pairs(const Integers& of) const {
     std::vector<uint32_t> words;
     for (size_t i = 0; i < numbers.size(); i += 2)
-      words.push_back(uint32_t{kFp16[numbers[i + 1]]} << 16 | kFp16[numbers[i]]);
+      words.push_back(uint32_t{of[numbers[i + 1]]} << 16 | of[numbers[i]]);
     return words;
   }
 };
 
-void check_multiply(int n, void (*kernel)(const uint32_t*, const uint32_t*, float*)) {
+void check_multiply(int n, void (*kernel)(const uint32_t*, const uint32_t*, float*),
+                    const Integers& of = kFp16) {
   INFO("n " << n);
   const Matrix a(64, 16, 3), b(n, 64, 5);
-  DeviceArray<uint32_t> a_device(a.fp16()), b_device(b.fp16());
+  DeviceArray<uint32_t> a_device(a.pairs(of)), b_device(b.pairs(of));
   DeviceArray<float> d(static_cast<size_t>(64 * n));
   launch(kernel, 128, a_device.data(), b_device.data(), d.data());
   const std::vector<float> got = d.host();
@@ -63,6 +66,13 @@ TEST_CASE("wgmma: two products of one group, of every width", "[ptx][sm90]") {
   check_multiply(64, wgmma_n64);
   check_multiply(128, wgmma_n128);
   check_multiply(256, wgmma_n256);
+}
+
+TEST_CASE("wgmma: the same of bf16", "[ptx][sm90]") {
+  check_multiply(16, wgmma_bf16_n16, kBf16);
+  check_multiply(64, wgmma_bf16_n64, kBf16);
+  check_multiply(128, wgmma_bf16_n128, kBf16);
+  check_multiply(256, wgmma_bf16_n256, kBf16);
 }
 
 // Element j of row r of matrix i goes to the row of lane 8 i + j, place r (PTX ISA 9.0, 9.7.14.5.16, .trans).
@@ -101,6 +111,25 @@ TEST_CASE("st_shared_cluster_b32: a word goes where mapa says", "[ptx][sm90]") {
   launch(st_shared_cluster_b32, 32, out.data());
   const std::vector<uint32_t> words = out.host();
   for (uint32_t i = 0; i < 32; ++i) CHECK(words[i] == 31 - i + 7);
+}
+
+// 1.5 * 2.5 = 3.75, the smallest subnormal times 1 and times 2^119, as weights are, the largest times itself,
+// 2^-126 times 2^-7, a tie that goes to the even number, and a sign.
+TEST_CASE("mul_rn_bf16x2: products of each half, subnormal ones too", "[ptx][sm90]") {
+  const struct {
+    uint16_t x, y, product;
+  } cases[] = {{0x3FC0, 0x4020, 0x4070}, {0x0001, 0x3F80, 0x0001}, {0x0001, 0x7B00, 0x3880},
+               {0x0040, 0x7F60, 0x3FE0}, {0x7F7F, 0x7F7F, 0x7F80}, {0x0080, 0x3C00, 0x0001},
+               {0x0003, 0x3F00, 0x0002}, {0xBF80, 0x0001, 0x8001}};
+  std::vector<uint32_t> in, expected;
+  for (const auto& low : cases)
+    for (const auto& high : cases) {
+      in.insert(in.end(), {uint32_t{high.x} << 16 | low.x, uint32_t{high.y} << 16 | low.y});
+      expected.push_back(uint32_t{high.product} << 16 | low.product);
+    }
+  DeviceArray<uint32_t> in_device(in), out(expected.size());
+  launch(mul_rn_bf16x2, static_cast<unsigned>(expected.size()), in_device.data(), out.data());
+  CHECK(out.host() == expected);
 }
 
 // 1.5 * 2.5 = 3.75, the smallest subnormal times 1, the largest times itself, 2^-14 * 2^-10 = 2^-24, ties

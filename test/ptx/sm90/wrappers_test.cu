@@ -13,11 +13,24 @@ namespace ptx = dualgemm::ptx;
 
 namespace {
 
-constexpr int kRowWords = 32;  // of 64 f16: 128 bytes
+constexpr int kRowWords = 32;  // of 64 elements of 16 bits: 128 bytes
 
-// D = A B^T twice over, for A of 64 rows and 16 elements of K, as f16x2 [64][8], and B of kN rows and 64, as
+struct OfF16 {
+  template <int kCount>
+  static __device__ void multiply(float (&d)[kCount], const uint32_t (&a)[4], uint64_t b) {
+    ptx::wgmma_m64k16_f32_f16(d, a, b);
+  }
+};
+struct OfBf16 {
+  template <int kCount>
+  static __device__ void multiply(float (&d)[kCount], const uint32_t (&a)[4], uint64_t b) {
+    ptx::wgmma_m64k16_f32_bf16(d, a, b);
+  }
+};
+
+// D = A B^T twice over, for A of 64 rows and 16 elements of K, as pairs [64][8], and B of kN rows and 64, as
 // [kN][32], of which those from 16 on count. Both wgmma are one group.
-template <int kN>
+template <int kN, class Wgmma = OfF16>
 __device__ void multiply(const uint32_t* a, const uint32_t* b, float* d) {
   __shared__ __align__(1024) uint32_t rows[kN * kRowWords];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
@@ -38,8 +51,8 @@ __device__ void multiply(const uint32_t* a, const uint32_t* b, float* d) {
   }
   const uint64_t descriptor = ptx::advance(ptx::wgmma_descriptor(ptx::smem_u32(rows)), 32);
   ptx::wgmma_fence();
-  ptx::wgmma_m64k16_f32_f16(sums, registers, descriptor);
-  ptx::wgmma_m64k16_f32_f16(sums, registers, descriptor);
+  Wgmma::multiply(sums, registers, descriptor);
+  Wgmma::multiply(sums, registers, descriptor);
   ptx::wgmma_commit_group();
   ptx::wgmma_wait_group<0>();
 #pragma unroll
@@ -81,6 +94,19 @@ __global__ void __launch_bounds__(128) wgmma_n128(const uint32_t* a, const uint3
 }
 __global__ void __launch_bounds__(128) wgmma_n256(const uint32_t* a, const uint32_t* b, float* d) {
   multiply<256>(a, b, d);
+}
+
+__global__ void __launch_bounds__(128) wgmma_bf16_n16(const uint32_t* a, const uint32_t* b, float* d) {
+  multiply<16, OfBf16>(a, b, d);
+}
+__global__ void __launch_bounds__(128) wgmma_bf16_n64(const uint32_t* a, const uint32_t* b, float* d) {
+  multiply<64, OfBf16>(a, b, d);
+}
+__global__ void __launch_bounds__(128) wgmma_bf16_n128(const uint32_t* a, const uint32_t* b, float* d) {
+  multiply<128, OfBf16>(a, b, d);
+}
+__global__ void __launch_bounds__(128) wgmma_bf16_n256(const uint32_t* a, const uint32_t* b, float* d) {
+  multiply<256, OfBf16>(a, b, d);
 }
 
 // Element n of a matrix, row by row, is n and 64 more for each matrix before it. Lane i names row i of 32,
@@ -125,6 +151,9 @@ __global__ void st_shared_cluster_b32(uint32_t* out) {
 
 __global__ void mul_rn_f16x2(const uint32_t* in, uint32_t* out) {
   out[threadIdx.x] = ptx::mul_rn_f16x2(in[2 * threadIdx.x], in[2 * threadIdx.x + 1]);
+}
+__global__ void mul_rn_bf16x2(const uint32_t* in, uint32_t* out) {
+  out[threadIdx.x] = ptx::mul_rn_bf16x2(in[2 * threadIdx.x], in[2 * threadIdx.x + 1]);
 }
 __global__ void lop3_and_or(const uint32_t* in, uint32_t* out) {
   out[threadIdx.x] = ptx::lop3_and_or(in[3 * threadIdx.x], in[3 * threadIdx.x + 1], in[3 * threadIdx.x + 2]);

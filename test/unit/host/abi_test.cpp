@@ -38,7 +38,8 @@ TEST_CASE("fields stay where programs of the first release find them", "[host][a
   CHECK(offsetof(dualgemm_instance_info_t, tmem_columns) == 60);
   CHECK(offsetof(dualgemm_instance_info_t, general) == 80);
   CHECK(offsetof(dualgemm_instance_info_t, cc_major) == 84);
-  CHECK(sizeof(dualgemm_instance_info_t) == 88);
+  CHECK(offsetof(dualgemm_instance_info_t, a_dtype) == 88);
+  CHECK(sizeof(dualgemm_instance_info_t) == 96);
   CHECK(sizeof(dualgemm_status_t) == 4);
   CHECK(offsetof(dualgemm_args_t, struct_size) == 0);
   CHECK(offsetof(dualgemm_args_t, m) == 8);
@@ -66,7 +67,9 @@ TEST_CASE("fields stay where programs of the first release find them", "[host][a
   CHECK(offsetof(dualgemm_args_t, reserved1) == 404);
   CHECK(offsetof(dualgemm_args_t, bias_stride) == 408);
   CHECK(offsetof(dualgemm_args_t, batch_stride_c_row_scale) == 424);
-  CHECK(sizeof(dualgemm_args_t) == 432);  // what comes later lies behind
+  CHECK(offsetof(dualgemm_args_t, a_dtype) == 432);  // what comes later lies behind
+  CHECK(offsetof(dualgemm_args_t, reserved3) == 436);
+  CHECK(sizeof(dualgemm_args_t) == 440);
   CHECK(DUALGEMM_STATUS_NOT_SUPPORTED == 8);
   CHECK(DUALGEMM_STATUS_CUDA_ERROR == 13);
   CHECK(DUALGEMM_DTYPE_BF16 == 0);
@@ -98,7 +101,7 @@ TEST_CASE("version", "[host][abi]") {
   CHECK(info.find("10.x") != std::string::npos);
 }
 
-TEST_CASE("defaults are a plain SwiGLU with BF16 output", "[host][abi]") {
+TEST_CASE("defaults are a plain SwiGLU of NVFP4 with BF16 output", "[host][abi]") {
   dualgemm_args_t args;
   std::memset(&args, 0xFF, sizeof args);
   c99_args_init(&args);
@@ -115,10 +118,12 @@ TEST_CASE("defaults are a plain SwiGLU with BF16 output", "[host][abi]") {
   CHECK(args.c_dtype == DUALGEMM_DTYPE_BF16);
   CHECK(args.bias_dtype == DUALGEMM_DTYPE_BF16);
   CHECK(args.d_dtype == DUALGEMM_DTYPE_BF16);
+  CHECK(args.a_dtype == DUALGEMM_DTYPE_NVFP4);
   // Everything else is zero.
   args.struct_size = 0;
   args.alpha1 = args.alpha2 = args.swiglu_alpha = args.swiglu_limit = args.c_global_scale = 0;
   args.situ_gate = args.situ_up = 0;
+  args.a_dtype = 0;
   const auto* bytes = reinterpret_cast<const unsigned char*>(&args);
   for (size_t i = 0; i < sizeof args; ++i) CHECK(bytes[i] == 0);
   dualgemm_args_init(nullptr);
@@ -145,6 +150,7 @@ TEST_CASE("argument structures of other sizes", "[host][abi]") {
   }
   SECTION("the first release's, with anything after it") {
     std::memset(newer.unknown, 0xFF, sizeof newer.unknown);
+    newer.known.a_dtype = newer.known.reserved3 = -1;  // A is in NVFP4, as it was for these programs
     CHECK(ask(432) == DUALGEMM_STATUS_SUCCESS);
   }
   SECTION("larger, and the caller uses nothing of the excess") {

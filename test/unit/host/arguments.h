@@ -82,9 +82,18 @@ inline dualgemm_args_t with_output(int32_t c_dtype, dualgemm_args_t args) {
   return args;
 }
 
-// Returns these arguments, with the output of an instance.
+// Returns these arguments with an A of this type, and the scale factors that it may need.
+inline dualgemm_args_t with_a(int32_t a_dtype, dualgemm_args_t args) {
+  args.a_dtype = a_dtype;
+  args.sfa = a_dtype == DUALGEMM_DTYPE_NVFP4 ? valid_args().sfa : nullptr;
+  if (!args.sfa) args.batch_stride_sfa = 0;
+  return args;
+}
+
+// Returns these arguments, with the A and the output of an instance.
 inline dualgemm_args_t computed_by(const dualgemm::Instance& instance, const dualgemm_args_t& args) {
-  return with_output(static_cast<int32_t>(instance.epilogue.c_type), args);
+  return with_a(static_cast<int32_t>(instance.plan.a_type),
+                with_output(static_cast<int32_t>(instance.epilogue.c_type), args));
 }
 
 // Returns these arguments, for the instance `id` and what it computes, with the room that it may need.

@@ -93,6 +93,21 @@ void check_operand(const CUtensorMap& encoded, const Described& t, int32_t box_r
               t.byte(problem, (row * t.ld + element) / 2, t.stride / 2));
 }
 
+// Of an A of 16 bits, which comes in panels of 64 elements.
+void check_sixteen_bits(const CUtensorMap& encoded, const Described& t, int32_t box_rows) {
+  const Map map(encoded);
+  CHECK(map.type == CU_TENSOR_MAP_DATA_TYPE_UINT16);
+  CHECK(map.swizzle == sim::Swizzle::k128B);
+  CHECK(!map.nan_fill);
+  CHECK(map.sizes() == Numbers{static_cast<uint64_t>(t.k), static_cast<uint64_t>(t.rows), t.problems});
+  CHECK(map.boxes() == Numbers{64, static_cast<uint64_t>(box_rows), 1});
+  for (uint64_t problem = 0; problem < t.problems; ++problem)
+    for (const int32_t row : {0, 1, t.rows - 1})
+      for (const int32_t element : {0, 1, t.k - 1})
+        CHECK(map.at({static_cast<uint64_t>(element), static_cast<uint64_t>(row), problem}) ==
+              t.byte(problem, 2 * (row * t.ld + element), 2 * t.stride));
+}
+
 void check_scales(const CUtensorMap& encoded, const Described& t, int32_t atoms, int32_t blocks) {
   const Map map(encoded);
   CHECK(map.type == CU_TENSOR_MAP_DATA_TYPE_INT64);
@@ -111,10 +126,11 @@ void check_scales(const CUtensorMap& encoded, const Described& t, int32_t atoms,
       }
 }
 
-// Of A and its factors: or of A as a pass before the launch has expanded it to fp16, in rows of whole
-// k-tiles.
+// Of A and its factors; or of an A of 16 bits; or of A as a pass before the launch has left it in 16 bits, in
+// rows of whole k-tiles.
 void check_activations(const Params& p, const dualgemm_args_t& args, const Instance& i, const Described& a,
                        const Described& sfa) {
+  if (i.plan.orders_a()) return check_sixteen_bits(p.a, a, i.plan.tile.m);
   if (!i.plan.expanded_a()) {
     check_operand(p.a, a, i.plan.tile.m / i.plan.mma.cta_group);
     check_scales(p.sfa, sfa, 4 * i.plan.scales.k_tiles, 1);
@@ -122,7 +138,7 @@ void check_activations(const Params& p, const dualgemm_args_t& args, const Insta
   }
   const Map map(p.expanded);
   const auto k_tiles = static_cast<uint64_t>((a.k + 255) / 256), rows = static_cast<uint64_t>(a.rows);
-  CHECK(map.type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
+  CHECK(map.type == CU_TENSOR_MAP_DATA_TYPE_UINT16);
   CHECK(map.swizzle == sim::Swizzle::k128B);
   CHECK(map.sizes() == Numbers{64, rows, 4 * k_tiles, a.problems});
   CHECK(map.boxes() == Numbers{64, static_cast<uint64_t>(i.plan.tile.m), 2, 1});

@@ -71,6 +71,11 @@ dualgemm_args_t operands_of(const Problem& p) {
   args.b1 = p.b1.data();
   args.b2 = p.b2.data();
   args.sfa = p.sfa.data();
+  if (!p.a16.empty()) {
+    args.a = p.a16.data();
+    args.a_dtype = p.a16_dtype;
+    args.sfa = nullptr;
+  }
   args.sfb1 = p.sfb1.data();
   args.sfb2 = p.sfb2.data();
   args.lda = p.lda;
@@ -176,6 +181,21 @@ TEST_CASE("the reference is that of the tests: every activation, output and extr
         largest = std::max(largest, std::fabs(got.y[i]));
       }
       CHECK(got.amax == static_cast<float>(largest));
+    }
+}
+
+TEST_CASE("the reference takes an A of 16 bits", "[host][reference]") {
+  for (const dualgemm_dtype_t a_dtype : {DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP16})
+    for (const int64_t padding : {0, 32}) {
+      const Problem p =
+          with_sixteen_bits(make_problem(Data::kFullRange, 21, 80, 144, 5, padding), a_dtype, 6);
+      const Result got = reference_of(p, {});
+      const ref::DualGemm expected = p.reference();
+      const Comparison c = compare(got.c, expected);
+      INFO(c.first);
+      CHECK(c.mismatches == 0);
+      for (size_t i = 0; i < got.y.size(); ++i)
+        CHECK(got.y[i] == Approx(expected.c[i]).epsilon(1e-9).margin(1e-30));
     }
 }
 

@@ -460,7 +460,7 @@ TEST_CASE("what a launch asks of its epilogue counts in the choice", "[host][sel
 
 TEST_CASE("the instances of every kind fit in the list of candidates", "[host][select_instance]") {
   for (const Instance& one : instances()) {
-    const InstanceKind kind{one.plan.arch, one.epilogue.c_type, one.epilogue.general};
+    const InstanceKind kind{one.plan.arch, one.epilogue.c_type, one.epilogue.general, one.plan.a_type};
     int32_t count = 0;
     for (const Instance& other : instances()) count += is_kind(other, kind);
     INFO(one.name);
@@ -565,20 +565,22 @@ TEST_CASE(
 TEST_CASE("the lists of kinds hold every instance once, in the order of the table",
           "[host][select_instance]") {
   std::set<int32_t> seen;
+  const auto check = [&](const InstanceKind& kind, bool grouped) {
+    int32_t last = -1;
+    for (const auto& [listed, index] : instances_of(kind, grouped)) {
+      CHECK(listed == &instance(index));
+      CHECK(is_kind(*listed, kind));
+      CHECK(listed->plan.tile.grouped == grouped);
+      CHECK(index > last);
+      last = index;
+      CHECK(seen.insert(index).second);
+    }
+  };
   for (const Architecture& architecture : kArchitectures)
-    for (int32_t c_type = 0; c_type <= static_cast<int32_t>(CType::kFp8); ++c_type)
-      for (const bool general : {false, true})
-        for (const bool grouped : {false, true}) {
-          const InstanceKind kind{architecture.arch, static_cast<CType>(c_type), general};
-          int32_t last = -1;
-          for (const auto& [listed, index] : instances_of(kind, grouped)) {
-            CHECK(listed == &instance(index));
-            CHECK(is_kind(*listed, kind));
-            CHECK(listed->plan.tile.grouped == grouped);
-            CHECK(index > last);
-            last = index;
-            CHECK(seen.insert(index).second);
-          }
-        }
+    for (const CType a_type : {CType::kNvfp4, CType::kBf16, CType::kFp16})
+      for (int32_t c_type = 0; c_type <= static_cast<int32_t>(CType::kFp8); ++c_type)
+        for (const bool general : {false, true})
+          for (const bool grouped : {false, true})
+            check({architecture.arch, static_cast<CType>(c_type), general, a_type}, grouped);
   CHECK(static_cast<int32_t>(seen.size()) == instance_count());
 }

@@ -18,6 +18,7 @@ using namespace dualgemm;
 namespace {
 
 constexpr InstanceKind kPlain{Arch::kSm90, CType::kFp16};
+constexpr InstanceKind kSixteenBits{Arch::kSm90, CType::kBf16, false, CType::kBf16};
 
 // Calls look_at(shape) for shapes of models in use, with the few rows of decoding in small steps.
 template <class LookAt>
@@ -40,13 +41,14 @@ const Instance& chosen(const Shape& shape, InstanceKind kind = kPlain, Allowed a
 }  // namespace
 
 TEST_CASE("on 9.0 every instance is chosen for something", "[host][select_instance]") {
+  const InstanceKind kind = GENERATE(kPlain, kSixteenBits);
   std::set<std::string> seen;
   for_each_shape([&](const Shape& shape) {
-    seen.insert(chosen(shape).name);
-    seen.insert(chosen(shape, kPlain, kRoom).name);
+    seen.insert(chosen(shape, kind).name);
+    seen.insert(chosen(shape, kind, kRoom).name);
   });
   for (const Instance& instance : instances(Arch::kSm90)) {
-    if (!is_kind(instance, kPlain)) continue;
+    if (!is_kind(instance, kind)) continue;
     INFO(instance.name);
     CHECK(seen.count(instance.name) == 1);
   }
@@ -69,14 +71,17 @@ TEST_CASE("on 9.0 the tile follows the rows", "[host][select_instance]") {
     }
 }
 
-TEST_CASE("on 9.0 A is expanded by a pass where there is room for it and there are many rows",
-          "[host][select_instance]") {
+TEST_CASE(
+    "on 9.0 A is expanded, or put in order, by a pass where there is room for it and there are many rows",
+    "[host][select_instance]") {
+  const InstanceKind kind = GENERATE(kPlain, kSixteenBits);
   for (const int32_t k : {2048, 4096, 7168})
     for (const int32_t n : {1024, 2048, 4096, 7168, 14336}) {
       INFO("N = " << n << ", K = " << k);
-      CHECK(chosen({4096, n, k}, kPlain, kRoom).plan.expanded_a());
-      for (const int32_t m : {1, 16, 64, 512, 4096}) CHECK(!chosen({m, n, k}).plan.expanded_a());
-      for (const int32_t m : {1, 16}) CHECK(!chosen({m, n, k}, kPlain, kRoom).plan.expanded_a());
+      // Few columns of tiles put an A of 16 bits in order sooner than a pass does.
+      if (n > 1024 || kind == kPlain) CHECK(chosen({4096, n, k}, kind, kRoom).plan.expanded_a());
+      for (const int32_t m : {1, 16, 64, 512, 4096}) CHECK(!chosen({m, n, k}, kind).plan.expanded_a());
+      for (const int32_t m : {1, 16}) CHECK(!chosen({m, n, k}, kind, kRoom).plan.expanded_a());
     }
 }
 
@@ -90,12 +95,16 @@ TEST_CASE("on 9.0 K is split where there are fewer tiles than SMs", "[host][sele
 
 TEST_CASE("on 9.0 every output, epilogue and grouping has an instance for any number of rows",
           "[host][select_instance]") {
+  const CType a_type = GENERATE(CType::kNvfp4, CType::kBf16, CType::kFp16);
+  const bool packed = a_type == CType::kNvfp4;
   for (const CType c_type : {CType::kBf16, CType::kFp16, CType::kFp32, CType::kNvfp4, CType::kFp8})
     for (const bool general : {false, true}) {
-      if (!general && c_type != CType::kBf16 && c_type != CType::kFp16) continue;
+      // Of those for an A of 16 bits a plain one writes the type of A.
+      const bool plain = packed ? c_type == CType::kBf16 || c_type == CType::kFp16 : c_type == a_type;
+      if (!general && !plain) continue;
       for (const bool grouped : {false, true})
         for (const int32_t m : {1, 100, 5000}) {
-          const InstanceKind kind{Arch::kSm90, c_type, general};
+          const InstanceKind kind{Arch::kSm90, c_type, general, a_type};
           CHECK(chosen({m, 4096, 4096, 8, grouped}, kind).plan.tile.grouped == grouped);
         }
     }
@@ -149,8 +158,8 @@ TEST_CASE("on 9.0 every instance keeps to its static budget", "[host][select_ins
     CHECK(instance.smem_bytes + 1024 <= 228 * 1024 / plan.ctas_per_sm);
     CHECK(instance.smem_bytes <= 232448);
     // A stage of a CTA has rows of tile.k / 2 bytes for B1 and B2, and for A if this comes packed; A is
-    // there, or there once more, in fp16.
-    const int32_t rows_of_a = plan.expanded_a() ? 0 : plan.tile.m;
+    // there, or there once more, in 16 bits.
+    const int32_t rows_of_a = plan.expanded_a() || !plan.packed_a() ? 0 : plan.tile.m;
     const int32_t stage = (rows_of_a + 2 * plan.tile.n) * plan.tile.k / 2;
     CHECK(plan.operands.stage_bytes == stage);
     CHECK(instance.smem_bytes >= plan.operands.stages * stage + plan.expand.stages * plan.expand.stage_bytes);

@@ -91,6 +91,78 @@ TEST_CASE("flags, enumerators and numbers outside their range", "[host][validate
   });
 }
 
+TEST_CASE("an A of 16 bits", "[host][validate]") {
+  const dualgemm_args_t good = dualgemm_test::with_a(DUALGEMM_DTYPE_BF16, valid_args());
+  const dualgemm_device_t h100 = dualgemm_test::h100();
+  SECTION("is NVFP4, BF16 or FP16") {
+    const auto status = DUALGEMM_STATUS_INVALID_VALUE;
+    const char* const rule = "must be 0 (BF16), 1 (FP16) or 3 (NVFP4)";
+    check({{status, "a_dtype=2 (FP32): ", [](auto& a) { a.a_dtype = DUALGEMM_DTYPE_FP32; }},
+           {status, "a_dtype=4 (FP8_E4M3): ", [](auto& a) { a.a_dtype = DUALGEMM_DTYPE_FP8_E4M3; }},
+           {status, rule, [](auto& a) { a.a_dtype = 5; }},
+           {status, "a_dtype=-1 (unknown): ", [](auto& a) { a.a_dtype = -1; }},
+           {status, "reserved3=1: must be 0", [](auto& a) { a.reserved3 = 1; }}});
+  }
+  SECTION("has no factors, rows of two bytes for an element, and all else of any A") {
+    check({{DUALGEMM_STATUS_INVALID_VALUE, "sfa=0x1c0000000: must be NULL unless a_dtype is NVFP4",
+            [](auto& a) { a.sfa = address(0x1'c000'0000); }},
+           {DUALGEMM_STATUS_INVALID_VALUE, "batch_stride_sfa=16: must be 0 where a_dtype is not NVFP4",
+            [](auto& a) { a.batch_stride_sfa = 16; }},
+           {DUALGEMM_STATUS_NULL_POINTER, "a=NULL", [](auto& a) { a.a = nullptr; }},
+           {DUALGEMM_STATUS_MISALIGNED, "a=0x100000008: must be 16-byte aligned",
+            [](auto& a) { a.a = address(0x1'0000'0008); }},
+           {DUALGEMM_STATUS_INVALID_SHAPE, "k=520: must be a multiple of 16", [](auto& a) { a.k = 520; }},
+           {DUALGEMM_STATUS_INVALID_STRIDE, "lda=504: must be at least k=512", [](auto& a) { a.lda = 504; }},
+           {DUALGEMM_STATUS_INVALID_STRIDE, "lda=516: must be a multiple of 8", [](auto& a) { a.lda = 516; }},
+           {DUALGEMM_STATUS_INVALID_STRIDE, "batch_stride_a=131064: must be at least 131072",
+            [](auto& a) { a.batch = 2, a.batch_stride_a = 131064; }},
+           {DUALGEMM_STATUS_ALIASING,
+            "c=", [](auto& a) { a.c = address(0x1'0000'0000 + 2 * 256 * 512 - 16); }}},
+          good);
+  }
+  SECTION("is taken on 9.0, with a pitch in steps of 8 elements") {
+    for (const int32_t a_dtype : {DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP16})
+      for (const int64_t lda : {0, 512, 520}) {
+        dualgemm_args_t args = dualgemm_test::with_a(a_dtype, valid_args());
+        args.lda = lda;
+        args.c = address(0x1'0000'0000 + 2 * 256 * 520);  // A ends before it
+        CHECK(dualgemm_can_implement_on(&args, &h100) == DUALGEMM_STATUS_SUCCESS);
+        CHECK(std::string(dualgemm_last_error()).empty());
+      }
+  }
+  SECTION("is refused on 10.x with the reason, but for K == 0") {
+    for (const int32_t minor : {0, 3}) {
+      dualgemm_device_t device = b200();
+      device.cc_minor = minor;
+      dualgemm_args_t args = good;
+      CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_NOT_SUPPORTED);
+      CHECK(std::string(dualgemm_last_error()) ==
+            "a_dtype=0 (BF16): must be 3 (NVFP4) on compute capability 10." + std::to_string(minor) +
+                ", whose tensor cores multiply NVFP4 with nothing else");
+      args.k = 0;
+      CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_SUCCESS);
+    }
+  }
+  SECTION("is read by instances for it alone") {
+    for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
+      const dualgemm::Instance& instance = dualgemm::instance(id - 1);
+      if (instance.plan.tile.grouped) continue;
+      const int32_t own = static_cast<int32_t>(instance.plan.a_type);
+      for (const int32_t a_dtype : {DUALGEMM_DTYPE_NVFP4, DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP16}) {
+        const dualgemm_args_t args = dualgemm_test::with_a(a_dtype, dualgemm_test::forced(id, valid_args()));
+        const dualgemm_device_t device = dualgemm_test::device_for(instance);
+        INFO(instance.name << " and a_dtype " << a_dtype);
+        CHECK(dualgemm_can_implement_on(&args, &device) ==
+              (own == a_dtype ? DUALGEMM_STATUS_SUCCESS : DUALGEMM_STATUS_NOT_SUPPORTED));
+        if (own == a_dtype) continue;
+        const std::string text = dualgemm_last_error();
+        CHECK(
+            text.starts_with("instance_id=" + std::to_string(id) + ": " + instance.name + " reads a_dtype="));
+      }
+    }
+  }
+}
+
 TEST_CASE("an empty output succeeds before pointers and shapes are looked at", "[host][validate]") {
   for (const bool no_rows : {true, false}) {
     dualgemm_args_t args;

@@ -1,12 +1,14 @@
-// expand_test.cpp -- the expansion of NVFP4 to fp16 for wgmma: the value of every code with every factor, in
-// every place of a word, and the order of K that both operands have to agree in.
+// expand_test.cpp -- the expansion of NVFP4 to fp16 and bf16 for wgmma: the value of every code with every
+// factor, in every place of a word, and the order of K that both operands have to agree in.
 #include "kernel/sm90/expand.cuh"
 
+#include <bit>
 #include <bitset>
 #include <cmath>
 #include <set>
 #include <stdexcept>
 
+#include "kernel/sm90/order.cuh"
 #include "ref/formats.h"
 #include "support/catch.hpp"
 
@@ -31,6 +33,9 @@ uint32_t pair_of(uint16_t first, uint16_t second) { return uint32_t{second} << 1
 
 // The operations of expand.cuh from their definitions.
 struct Half {
+  static constexpr dualgemm::CType kType = dualgemm::CType::kFp16;
+  static constexpr int kExponent = -14;  // of what an expanded number has become
+  static double decode(uint16_t bits) { return ref::fp16_decode(bits); }
   static uint32_t and_or(uint32_t x, uint32_t y, uint32_t z) { return (x & y) | z; }
   static uint32_t spread(uint32_t x) { return (x & 0xFF) << 8 | (x & 0xFF0000) << 8; }
   static uint16_t multiply(uint16_t x, uint16_t y) {
@@ -39,24 +44,46 @@ struct Half {
   static uint32_t multiply(uint32_t x, uint32_t y) {
     return pair_of(multiply(low(x), low(y)), multiply(high(x), high(y)));
   }
-  static uint32_t from_e4m3x2(uint16_t x) {
-    return pair_of(exact_fp16(ref::e4m3_decode(static_cast<uint8_t>(x))),
-                   exact_fp16(ref::e4m3_decode(static_cast<uint8_t>(x >> 8))));
+  static uint32_t factor_twice(uint16_t x, int i) {
+    const uint16_t factor = exact_fp16(ref::e4m3_decode(static_cast<uint8_t>(x >> 8 * i)));
+    return pair_of(factor, factor);
   }
-  static uint32_t low_twice(uint32_t x) { return pair_of(low(x), low(x)); }
-  static uint32_t high_twice(uint32_t x) { return pair_of(high(x), high(x)); }
+};
+
+uint16_t exact_bf16(double x) {
+  if (std::isnan(x)) return 0x7FC0;
+  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(x));
+  if (ref::bf16_decode(static_cast<uint16_t>(bits >> 16)) != x) throw std::domain_error("no bf16 number");
+  return static_cast<uint16_t>(bits >> 16);
+}
+
+struct Brain {
+  static constexpr dualgemm::CType kType = dualgemm::CType::kBf16;
+  static constexpr int kExponent = -7;
+  static double decode(uint16_t bits) { return ref::bf16_decode(bits); }
+  static uint32_t and_or(uint32_t x, uint32_t y, uint32_t z) { return (x & y) | z; }
+  static uint32_t multiply(uint32_t x, uint32_t y) {
+    return pair_of(exact_bf16(decode(low(x)) * decode(low(y))),
+                   exact_bf16(decode(high(x)) * decode(high(y))));
+  }
+  static uint32_t factor_twice(uint16_t x, int i) {
+    const uint16_t factor = exact_bf16(std::ldexp(ref::e4m3_decode(static_cast<uint8_t>(x >> 8 * i)), 119));
+    return pair_of(factor, factor);
+  }
 };
 
 // Where element i of a word goes: elements k and k + 4 share a register, even and odd ones differ in the
 // step.
+template <class Math>
 double element(const sm90::Pairs& pairs, int i) {
   const uint32_t pair = pairs.pair[i % 2][i / 2 % 2];
-  return ref::fp16_decode(i < 4 ? low(pair) : high(pair));
+  return Math::decode(i < 4 ? low(pair) : high(pair));
 }
 
 }  // namespace
 
-TEST_CASE("expansion: every code times every factor is exact, in every place", "[expand]") {
+TEMPLATE_TEST_CASE("expansion: every code times every factor is exact, in every place", "[expand]", Half,
+                   Brain) {
   for (int factor = 0; factor < 256; ++factor)
     for (int half = 0; half < 2; ++half)
       for (int panel = 0; panel < 2; ++panel) {
@@ -64,16 +91,17 @@ TEST_CASE("expansion: every code times every factor is exact, in every place", "
         const uint32_t other = 0x01010101u * static_cast<uint32_t>(factor == 0x11 ? 0x22 : 0x11);
         const int shift = 8 * (2 * half + panel);
         const sm90::Factors factors{(other & ~(0xFFu << shift)) | static_cast<uint32_t>(factor) << shift};
-        const uint32_t twice = factors.of<Half>(half, panel);
+        const uint32_t twice = factors.of<TestType>(half, panel);
         for (int code = 0; code < 16; ++code)
           for (int place = 0; place < 8; ++place) {
             const uint32_t word = static_cast<uint32_t>(code) << 4 * place;
-            const sm90::Pairs pairs = sm90::expand_word<Half>(word, twice);
+            const sm90::Pairs pairs = sm90::expand_word<TestType>(word, twice);
             for (int i = 0; i < 8; ++i) {
               const uint8_t here = static_cast<uint8_t>(i == place ? code : 0);
               const double expected = double{ref::e2m1_decode(here)} *
-                                      ref::ue4m3_decode(static_cast<uint8_t>(factor)) * std::ldexp(1.0, -14);
-              const double actual = element(pairs, i);
+                                      ref::ue4m3_decode(static_cast<uint8_t>(factor)) *
+                                      std::ldexp(1.0, TestType::kExponent);
+              const double actual = element<TestType>(pairs, i);
               if (std::isnan(expected) ? !std::isnan(actual) : actual != expected) {
                 INFO("code " << code << ", factor " << factor << ", place " << place << ", element " << i);
                 CHECK(actual == expected);
@@ -81,8 +109,9 @@ TEST_CASE("expansion: every code times every factor is exact, in every place", "
             }
           }
       }
-  // Both operands carry 2^-14.
-  CHECK(sm90::kUnscale == std::ldexp(1.0f, 28));
+  // What the weights carry, and an A that is expanded as well.
+  CHECK(sm90::unscale(TestType::kType) == std::ldexp(1.0f, -TestType::kExponent));
+  CHECK(sm90::unscale(dualgemm::CType::kNvfp4) == std::ldexp(1.0f, 28));
 }
 
 TEST_CASE("order of K: each element of a k-tile has one place", "[expand]") {
@@ -109,6 +138,29 @@ TEST_CASE("order of K: a lane's words hold what the fragments ask of it", "[expa
           INFO("quad " << quad << ", half " << half << ", word " << word << ", element " << i);
           CHECK(sm90::k_of_place(place) == 2 * byte + i % 2);
         }
+}
+
+// Of four chunks of eight neighbours, 64 apart, column j of the places has a pair for each quad.
+TEST_CASE("order of K: elements of 16 bits go to the places of their k", "[expand]") {
+  for (int first = 0; first < 64; first += 8) {
+    // Element k of the k-tile is the number k.
+    uint32_t chunk[4][4];
+    for (int quad = 0; quad < 4; ++quad)
+      for (int i = 0; i < 4; ++i) {
+        const int k = 64 * quad + first + 2 * i;
+        chunk[quad][i] = static_cast<uint32_t>((k + 1) << 16 | k);
+      }
+    for (int step = 0; step < 2; ++step)
+      for (int upper = 0; upper < 2; ++upper) {
+        const int half = first / 32, word = first / 8 % 4;
+        const int place = 128 * half + 32 * word + 16 * step + 8 * upper;
+        for (int quad = 0; quad < 4; ++quad) {
+          const uint32_t pair = sm90::order_pair(chunk[quad][upper], chunk[quad][upper + 2], step);
+          CHECK(low(pair) == sm90::k_of_place(place + 2 * quad));
+          CHECK(high(pair) == sm90::k_of_place(place + 2 * quad + 1));
+        }
+      }
+  }
 }
 
 TEST_CASE("operands: lanes load where the swizzle put their bytes, from all banks at once", "[expand]") {

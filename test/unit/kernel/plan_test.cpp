@@ -63,7 +63,8 @@ dualgemm::sm90::Options sm90_options_of(const Plan& plan) {
           .expanded_stages = plan.expand.stages,
           .expander_warps = plan.expand.warps,
           .ctas_per_sm = plan.ctas_per_sm,
-          .grouped = plan.tile.grouped};
+          .grouped = plan.tile.grouped,
+          .a_type = plan.a_type};
 }
 
 // This plan exists when this test is compiled, as TmemMap needs it, and has what tensor memory depends on.

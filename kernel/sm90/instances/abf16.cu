@@ -1,0 +1,8 @@
+// abf16.cu -- the tiles for an A in bf16.
+#include "kernel/sm90/sixteen_bit.cuh"
+
+namespace dualgemm {
+
+extern constinit const InstanceList LIST(sm90_abf16) = sm90::SixteenBit<CType::kBf16>::instances();
+
+}  // namespace dualgemm

@@ -1,0 +1,21 @@
+// order.cuh -- 16-bit elements of A in the order of K (expand.cuh). Eight neighbours from a multiple of 8 on,
+// a chunk of 16 bytes, are the elements of one word of e2m1. Four chunks 64 elements apart, one for each
+// number in a quad of lanes, are 32 neighbouring places, four columns of 16 bytes:
+//
+//   word of a chunk    0     1     2     3          column 2 step + upper, word `quad`
+//   elements           0 1   2 3   4 5   6 7   -->  elements 2 upper + step and 4 more, of that quad's chunk
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/sm90/plan.h"
+#include "ptx/host_device.h"
+
+namespace dualgemm::sm90 {
+
+// Returns a word of a column, from the words `upper` and `upper` + 2 of a chunk.
+DUALGEMM_HOST_DEVICE constexpr uint32_t order_pair(uint32_t low, uint32_t high, int step) {
+  return step == 0 ? (low & 0xFFFF) | high << 16 : low >> 16 | (high & 0xFFFF0000);
+}
+
+}  // namespace dualgemm::sm90

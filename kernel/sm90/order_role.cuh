@@ -1,0 +1,80 @@
+// order_role.cuh -- the orderers: A of 16 bits is put in order where TMA has left it, a k-tile at a time. A
+// k-tile of a row is 512 bytes in four panels, before and after:
+//
+//   before   panel `quad`: elements 64 quad to 64 quad + 63, of which chunk c = 4 half + word
+//   after    panel 2 half + word / 2: places, of which columns 4 (word % 2) to 4 (word % 2) + 3
+//
+// A lane has the four chunks c of a row in registers, and a warp all of four rows, before it writes any. Of
+// eight lanes that load or store 16 bytes at once, four have c and four c ^ 5, in four neighbouring rows: the
+// swizzle puts them into eight columns, which are all banks, before, where the two differ in bit 2, and
+// after, where bit 0 decides about the same bit of the column.
+#pragma once
+
+#include "kernel/common/cta.cuh"
+#include "kernel/common/wait.cuh"
+#include "kernel/params.h"
+#include "kernel/sm90/expand.cuh"
+#include "kernel/sm90/order.cuh"
+#include "kernel/sm90/shared_storage.cuh"
+#include "ptx/cluster.cuh"
+#include "ptx/sync.cuh"
+
+namespace dualgemm::sm90 {
+
+inline constexpr int kRowsInOrder = 4;
+
+// Puts a k-tile of the rows first .. first + 3 of the tile in order. `panels` are those of two stages, which
+// follow each other.
+template <class Traits>
+DUALGEMM_DEVICE void order_rows(uint8_t* panels, int first) {
+  constexpr int kPanelBytes = ExpandedStage<Traits>::kPanelBytes;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int row = first + lane % kRowsInOrder;
+  const int c = lane / 8 ^ lane / kRowsInOrder % 2 * 5;
+  const auto at = [=](int panel, int column) {
+    return reinterpret_cast<uint4*>(panels + panel * kPanelBytes + row * 128 + (column ^ row % 8) * 16);
+  };
+  uint4 chunk[4];
+#pragma unroll
+  for (int quad = 0; quad < 4; ++quad) chunk[quad] = *at(quad, c);
+  __syncwarp();  // all lanes have loaded what is written over below
+#pragma unroll
+  for (int step = 0; step < 2; ++step)
+#pragma unroll
+    for (int upper = 0; upper < 2; ++upper) {
+      const auto pair = [&](int quad) {
+        const uint4& x = chunk[quad];
+        return upper == 0 ? order_pair(x.x, x.z, step) : order_pair(x.y, x.w, step);
+      };
+      *at(c / kPanelWords, c % kPanelWords * 4 + step * 2 + upper) =
+          make_uint4(pair(0), pair(1), pair(2), pair(3));
+    }
+}
+
+template <class Traits, class Scheduler>
+DUALGEMM_DEVICE void order_role(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta,
+                                Scheduler tiles, int warp) {
+  constexpr Plan kPlan = Traits::kPlan;
+  const typename Traits::KLoop loop(p.k_tiles, cta.slice);
+  auto u = consumer_start<kPlan.expand.stages / 2>();
+  for (Tile tile; tiles.next(tile);) {
+#pragma unroll 1
+    for (int32_t i = 0; i < loop.length(); ++i, ++u) {
+      wait(smem.unordered.full[u.index], u.phase);
+#pragma unroll 1
+      for (int first = warp * kRowsInOrder; first < kPlan.tile.m; first += kPlan.expand.warps * kRowsInOrder)
+        order_rows<Traits>(smem.expanded[2 * u.index].panel[0], first);
+      // What each lane read and wrote comes before what wgmma read, and what TMA writes after that, both of
+      // which are through the async proxy; the arrivals of one lane tell it for all.
+      ptx::fence_proxy_async_shared_cta();
+      __syncwarp();
+      if (ptx::elect_sync()) {
+        ptx::mbarrier_arrive(&smem.expanded_full[2 * u.index]);
+        ptx::mbarrier_arrive(&smem.expanded_full[2 * u.index + 1]);
+      }
+      __syncwarp();
+    }
+  }
+}
+
+}  // namespace dualgemm::sm90
