@@ -43,7 +43,7 @@ __global__ void shuffle(const uint8_t* in, uint8_t* out) {
   }
 }
 
-// ---- registers: arithmetic that hardly touches memory ------------------------------------------------------
+// ---- registers: arithmetic that hardly touches memory -----------------------------------------------------
 
 constexpr int kRounds = 400;
 
@@ -60,7 +60,7 @@ __global__ void mix(uint32_t* out) {
   out[blockIdx.x * kThreads + threadIdx.x] = x;
 }
 
-// ---- barriers: sums by halves, which a barrier separates ----------------------------------------------------
+// ---- barriers: sums by halves, which a barrier separates --------------------------------------------------
 
 constexpr int kSums = 40;
 
@@ -80,7 +80,7 @@ __global__ void add_up(const uint32_t* in, uint32_t* sum) {
   }
 }
 
-// ---- copies: a warp that fills a ring of stages, and warps that empty it -----------------------------------
+// ---- copies: a warp that fills a ring of stages, and warps that empty it ----------------------------------
 
 constexpr int kStages = 4, kStageBytes = 4096, kCopies = 40;
 constexpr int kWords = kStageBytes / 4, kReaders = 128;
@@ -134,7 +134,7 @@ __global__ void drain_ring(const uint32_t* in, uint32_t* out) {
   }
 }
 
-// ---- programs ----------------------------------------------------------------------------------------------
+// ---- programs ---------------------------------------------------------------------------------------------
 
 void check(bool right, const std::string& name) {
   if (!right) throw std::runtime_error(name + ": a wrong result");

@@ -1,5 +1,6 @@
-// sim_speed.cpp -- `make bench-sim`: how fast the simulated GPU runs, and what each checker of its judge makes
-// of that, for five kinds of programs. The times are those of this machine's CPU and say nothing of a GPU's.
+// sim_speed.cpp -- `make bench-sim`: how fast the simulated GPU runs, and what each checker of its judge
+// makes of that, for five kinds of programs. The times are those of this machine's CPU and say nothing of a
+// GPU's.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -40,8 +41,8 @@ double warp_instructions(bench::Program& program) {
   return counter.count();
 }
 
-// Runs the program, with checkers if there is a word for them. Returns seconds of the CPU. Throws when they find
-// anything but advice.
+// Runs the program, with checkers if there is a word for them. Returns seconds of the CPU. Throws when they
+// find anything but advice.
 double seconds(bench::Program& program, const char* checks) {
   std::optional<sim::Judge> judge;
   if (checks != nullptr) {

@@ -50,8 +50,8 @@ struct Knowledge {
   // Acquires through an edge whose scope leaves one of the parties out; `reported` if that is a finding.
   void acquire_narrow(const Knowledge& released, bool reported);
   void park(const Knowledge& released);
-  // Acquires what `lanes` of a warp, which know `from`, release at `now`: all that they know and all that they
-  // did.
+  // Acquires what `lanes` of a warp, which know `from`, release at `now`: all that they know and all that
+  // they did.
   void acquire_from(const Knowledge& from, Component warp, uint32_t lanes, Time now);
   // Returns that alone.
   Knowledge released(Component warp, uint32_t lanes, Time now) const;
