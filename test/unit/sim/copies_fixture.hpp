@@ -63,6 +63,7 @@ struct Case {
   sim::Observer* observer = nullptr;
   std::string variables = kSharedVariables;
   size_t dynamic = 0;  // bytes of shared memory
+  bool align_as_declared = true;
 };
 
 // Runs one cluster; `in` is read and written in place.
@@ -72,6 +73,7 @@ inline Words run(Machine& machine, uint32_t* in, const Case& c) {
   sim::LaunchOptions options;
   options.policy = c.policy != nullptr ? c.policy : policy.get();
   options.observer = c.observer;
+  options.align_as_declared = c.align_as_declared;
   MapBytes map = c.map;
   machine.run(kernel_text(kParams, kProlog + c.body, c.variables),
               shape(c.cluster, c.threads, c.cluster, c.dynamic), {&out, &in, &map}, options);

@@ -156,7 +156,9 @@ TEST_CASE("every kind of fault has its machine rule, and what the simulator does
   for (const auto& [kind, id] : rules) {
     CHECK(sim::rule_of(kind) == id);
     const sim::Rule& rule = sim::rule(sim::rule_of(kind));
-    CHECK(sim::severity_letter(rule) == (kind == kSyntax || kind == kUnsupported ? 'U' : 'E'));
+    CHECK(sim::severity_letter(rule) == (kind == kSyntax || kind == kUnsupported ? 'U'
+                                         : kind == kAlignment                    ? 'S'
+                                                                                 : 'E'));
   }
 }
 

@@ -179,7 +179,8 @@ TEST_CASE("dynamic shared memory is aligned as the module declares, and a box th
     uint32_t shared_shift(uint32_t align) override { return align; }
   } shifted;
   sim::DefaultPolicy usual;
-  const auto load = [&](sim::Policy& policy, int align, uint32_t swizzle, const std::string& move = "") {
+  const auto load = [&](sim::Policy& policy, int align, uint32_t swizzle, const std::string& move = "",
+                        bool align_as_declared = true) {
     const Tensor tensor = matrix(0, 0, swizzle);
     Machine machine;
     uint32_t* in = machine.make(counting(size_t(tensor.words), 1));
@@ -193,6 +194,7 @@ TEST_CASE("dynamic shared memory is aligned as the module declares, and a box th
     c.map = encode(tensor, in);
     c.policy = &policy;
     c.dynamic = 4096;
+    c.align_as_declared = align_as_declared;
     c.variables =
         ".extern .shared .align " + std::to_string(align) + " .b8 buffer[]; .extern .shared .b8 bar[];";
     run(machine, in, c);
@@ -202,6 +204,7 @@ TEST_CASE("dynamic shared memory is aligned as the module declares, and a box th
   CHECK_NOTHROW(load(shifted, 1024, 3));
   CHECK_NOTHROW(load(shifted, 128, 0));
   CHECK_NOTHROW(load(shifted, 16, 3, round_up));
+  CHECK_NOTHROW(load(shifted, 16, 3, "", false));
   const auto kind = [&](int align, uint32_t swizzle, const std::string& move = "") {
     return fault_of([&] { load(shifted, align, swizzle, move); }).kind();
   };

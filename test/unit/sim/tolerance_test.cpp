@@ -142,6 +142,23 @@ TEST_CASE("a grid that goes on tells every fault and judges what lies behind it"
   CHECK(fault_of([&] { faults("trap;"); }).kind() == FaultKind::kTrap);
 }
 
+TEST_CASE("a grid that goes on past a copy that failed does not wait for it for ever", "[outlived]") {
+  const Watched run = watch(R"(
+    mov.u32 %r2, bar; mov.u32 %r3, buffer; add.u64 %rd2, %rd9, 65536; mov.u32 %r4, 0;
+    mbarrier.init.shared::cta.b64 [%r2], 1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 64;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd2], 64, [%r2];
+  WAIT:
+    mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r2], %r4;
+    @!%p1 bra WAIT;
+    ld.shared.u32 %r5, [%r3]; mov.u32 %r5, 9; st.global.u32 [%rd1], %r5; ret;)",
+                            1, true);
+  CHECK(run.result[0] == 9);
+  REQUIRE(run.seen.outlives.size() == 2);
+  CHECK(has({run.seen.outlives[0]}, "asynchronous operation: read of 64 bytes"));
+  CHECK(has({run.seen.outlives[1]}, "ld.shared.u32 %r5"));  // what the copy did not bring
+}
+
 TEST_CASE("elect.sync elects the lowest lane where that is asked for", "[elect]") {
   struct Last : sim::DefaultPolicy {
     uint32_t leader(uint32_t members) override { return 31 - uint32_t(__builtin_clz(members)); }
