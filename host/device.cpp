@@ -49,7 +49,7 @@ class Loaded {
   }
 
  private:
-  static constexpr int32_t kInstances = 256;
+  static constexpr int32_t kInstances = 512;
   static size_t word(int32_t index) { return static_cast<size_t>(index) / 64; }
   static uint64_t bit(int32_t index) { return uint64_t{1} << index % 64; }
   std::array<std::atomic<uint64_t>, kInstances / 64> words_{};

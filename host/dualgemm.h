@@ -7,10 +7,11 @@
  *
  * B1 and B2 are two plain tensors; nothing is interleaved or repacked. Swapping them changes the result.
  *
- * A [M, K], B1 and B2 [N, K] are NVFP4 (E2M1, one UE4M3 factor per 16 elements along K), on Hopper A may be
- * BF16 or FP16, too; C [M, N] is BF16, FP16, FP32, FP8 E4M3 or NVFP4 again, all row-major. A launch may ask for other activations than silu, and
- * for factors of rows, biases and more. host/README.md is the manual: formulas, drawings of layouts, batches
- * and groups, the promise of every flag. Here each function and field says what it takes.
+ * A [M, K], B1 and B2 [N, K] are NVFP4 (E2M1, one UE4M3 factor per 16 elements along K); on Hopper A may be
+ * BF16 or FP16, too. C [M, N] is BF16, FP16, FP32, FP8 E4M3 or NVFP4 again; all are row-major. A launch may
+ * ask for other activations than silu, and for factors of rows, biases and more. host/README.md is the manual:
+ * formulas, drawings of layouts, batches and groups, the promise of every flag. Here each function and field
+ * says what it takes.
  *
  * For all functions: pointers in argument structures are device pointers, "host" says otherwise; nothing is
  * allocated or synchronised; several threads may call at once. A function that returns a status leaves every
@@ -303,7 +304,8 @@ DUALGEMM_API dualgemm_status_t dualgemm_can_implement_on(const dualgemm_args_t* 
 
 /* Bytes of workspace that make a launch with these arguments faster on the current device: on compute
  * capability 9.0, with many rows of A, which are expanded there once, or put in order if they have 16 bits. 0
- * elsewhere, with BATCH_INVARIANT, and without a device. With less room, or none, a launch takes an instance that needs none. */
+ * elsewhere, with BATCH_INVARIANT, and without a device. With less room, or none, a launch takes an instance
+ * that needs none. */
 DUALGEMM_API dualgemm_status_t dualgemm_workspace_size(const dualgemm_args_t* args,
                                                        size_t* bytes) DUALGEMM_NOEXCEPT;
 

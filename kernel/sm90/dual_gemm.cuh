@@ -1,8 +1,8 @@
 // dual_gemm.cuh -- the kernel for compute capability 9.0: C = f(alpha1 * A * B1^T) * h(alpha2 * A * B2^T)
 // with B1, B2 in NVFP4, which are expanded on the way: to fp16, where A is in NVFP4, too, or in fp16, and to
-// bf16 where A is. It sets the CTA up, gives each warp its
-// role, and takes the CTA down. The kernel is warp-specialized and persistent: a CTA computes one tile of C
-// after another, and while some warps finish a tile, the others are already at the next.
+// bf16 where A is. It sets the CTA up, gives each warp its role, and takes the CTA down. The kernel is
+// warp-specialized and persistent: a CTA computes one tile of C after another, and while some warps finish a
+// tile, the others are already at the next.
 //
 //   load weights: B1, B2  --.
 //                           |--full[s], scale_full[q]-->   multiply, finish --> C
