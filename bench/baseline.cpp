@@ -136,9 +136,10 @@ std::vector<BaselineWay> baseline_ways(const lt::Library* library, const Shape& 
   if (library == nullptr) return none("no cuBLASLt (libcublasLt.so.13 or .12 on the library path)");
   std::vector<BaselineWay> ways;
   for (const OperandFormat format : {OperandFormat::kFp16, OperandFormat::kBf16})
-    for (const int gemms : {1, 2}) ways.push_back({format, gemms});
-  if (device.cc_major >= 10 && library->version() >= lt::kFirstWithNvfp4 && shape.batch == 1 &&
-      shape.n % 128 == 0)
+    if (shape.packed_a() || dtype_of(format) == shape.a_dtype)
+      for (const int gemms : {1, 2}) ways.push_back({format, gemms});
+  if (shape.packed_a() && device.cc_major >= 10 && library->version() >= lt::kFirstWithNvfp4 &&
+      shape.batch == 1 && shape.n % 128 == 0)
     for (const int gemms : {1, 2}) ways.push_back({OperandFormat::kNvfp4, gemms});
   return ways;
 }

@@ -15,6 +15,8 @@ namespace {
 using dualgemm::ceil_div;
 using dualgemm::sf_bytes;
 
+constexpr size_t kMuchWorkspace = size_t{1} << 40;
+
 // The choice looks at the numbers alone, but the arguments are checked as for a launch.
 const dualgemm::Instance& chosen(const dualgemm_args_t& args, const dualgemm_device_t& device) {
   int32_t id;
@@ -44,6 +46,7 @@ dualgemm_args_t sizes_of(const Shape& shape, const Epilogue& epilogue) {
   args.k = shape.k;
   args.lda = args.ldb1 = args.ldb2 = ceil_div(shape.k, 32) * 32;
   args.ldc = epilogue.pitch(shape.n);
+  args.a_dtype = shape.a_dtype;
   args.c_dtype = epilogue.dtype;
   args.activation = epilogue.activation;
   if (shape.grouped()) {
@@ -62,6 +65,11 @@ dualgemm_args_t described_args(const Shape& shape, const Epilogue& epilogue) {
   for (const void** input : {&args.a, &args.b1, &args.b2, &args.sfa, &args.sfb1, &args.sfb2})
     *input = reinterpret_cast<const void*>(address += uintptr_t{1} << 40);
   args.c = reinterpret_cast<void*>(address += uintptr_t{1} << 40);
+  if (!shape.packed_a()) {
+    args.sfa = nullptr;
+    args.workspace = reinterpret_cast<void*>(address + (uintptr_t{2} << 40));
+    args.workspace_size = kMuchWorkspace;
+  }
   if (args.c_dtype == DUALGEMM_DTYPE_NVFP4)
     args.sfc = reinterpret_cast<void*>(address + (uintptr_t{1} << 40));
   if (args.group_mode != DUALGEMM_GROUP_NONE)
@@ -82,7 +90,8 @@ Budget budget_of(const Shape& shape, const Epilogue& epilogue, const dualgemm_de
     b.tiles += m_tiles(tile, rows) * n_tiles(tile, shape.n);
     const int64_t c_bytes =
         int64_t{rows} * shape.n * epilogue.bits() / 8 + (epilogue.blocks() ? sf_bytes(rows, shape.n) : 0);
-    b.dram_bytes += int64_t{rows} * shape.k / 2 + sf_bytes(rows, shape.k) + weight_bytes + c_bytes;
+    b.dram_bytes += int64_t{rows} * shape.k * shape.a_bits() / 8 +
+                    (shape.packed_a() ? sf_bytes(rows, shape.k) : 0) + weight_bytes + c_bytes;
   }
   b.cluster = plan.cluster_size();
   const int64_t clusters = grid_clusters(plan, b.tiles, dualgemm::machine_of(args, device));
@@ -91,8 +100,11 @@ Budget budget_of(const Shape& shape, const Epilogue& epilogue, const dualgemm_de
   // A CTA of the cluster does its part of K for a tile. Boxes count in full at the edges.
   const int64_t all_k_tiles = dualgemm::k_tiles(tile, shape.k);
   const int64_t k_tiles = ceil_div(all_k_tiles, tile.split_k);
-  b.fill_bytes =
-      b.tiles_per_sm * k_tiles * (plan.operands.stage_bytes + plan.scales.stage_bytes / plan.scales.k_tiles);
+  // An A that comes in 16 bits has a ring of its own.
+  const int64_t own_a =
+      plan.operands.a_bytes == 0 ? int64_t{plan.expand.stage_bytes} * tile.k / plan.expand.k : 0;
+  b.fill_bytes = b.tiles_per_sm * k_tiles *
+                 (plan.operands.stage_bytes + plan.scales.stage_bytes / plan.scales.k_tiles + own_a);
   // The tensor core skips steps past the end of K, which the last part has. It alone counts where it has
   // more k-tiles than the others.
   const int32_t step_k = tile.k / plan.mma.steps;

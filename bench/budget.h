@@ -24,14 +24,16 @@ struct Budget {
 };
 
 // One SM's tensor cores do this many operations per clock, with the operands that the kernel gives them:
-// NVFP4 on 10.x, where one 128 x 256 x 64 multiply-add takes 128 clocks, and fp16 on 9.0, where one of 64 x
-// 256 x 16 takes as many.
+// NVFP4 on 10.x, where one 128 x 256 x 64 multiply-add takes 128 clocks, and on 9.0 fp16, or bf16 if A is,
+// where one of 64 x 256 x 16 takes as many.
 struct TensorRate {
   const char* operands;
   int64_t flops_per_clock;
 };
-constexpr TensorRate tensor_rate(const dualgemm_device_t& device) {
-  if (device.cc_major == 9) return {"fp16", 2ll * 64 * 256 * 16 / 128};
+constexpr TensorRate tensor_rate(const dualgemm_device_t& device,
+                                 dualgemm_dtype_t a_dtype = DUALGEMM_DTYPE_NVFP4) {
+  if (device.cc_major == 9)
+    return {a_dtype == DUALGEMM_DTYPE_BF16 ? "bf16" : "fp16", 2ll * 64 * 256 * 16 / 128};
   return {"NVFP4", 2ll * 128 * 256 * 64 / 128};
 }
 
@@ -39,7 +41,8 @@ constexpr TensorRate tensor_rate(const dualgemm_device_t& device) {
 // mean of all.
 dualgemm_args_t sizes_of(const Shape& shape, const Epilogue& epilogue);
 
-// The same with addresses, which nothing follows: distinct and aligned, as the checks of a launch ask for.
+// The same with addresses, which nothing follows: distinct and aligned, as the checks of a launch ask for. An
+// A of 16 bits comes with all the workspace that a launch may make use of, as inputs.h has it.
 dualgemm_args_t described_args(const Shape& shape, const Epilogue& epilogue);
 
 Budget budget_of(const Shape& shape, const Epilogue& epilogue, const dualgemm_device_t& device);

@@ -71,6 +71,7 @@ Launch prepare(const ContenderFunctions& functions, Workload* workload, SharedOp
   if (epilogue.activation != DUALGEMM_ACTIVATION_SWIGLU ||
       (epilogue.dtype != DUALGEMM_DTYPE_FP16 && epilogue.dtype != DUALGEMM_DTYPE_BF16))
     throw std::runtime_error("contenders compute SWIGLU to fp16 or bf16");
+  if (shape.a_dtype == DUALGEMM_DTYPE_BF16) throw std::runtime_error("contenders take their A in fp16");
   const auto created = std::make_shared<Created>(functions, *workload, operands->in(OperandFormat::kFp16));
   const Launch launch = [created](const dualgemm_args_t& args, cudaStream_t stream) {
     created->launch(args, stream);

@@ -43,6 +43,10 @@ constexpr bench::Named<dualgemm_dtype_t> kTypes[] = {{DUALGEMM_DTYPE_FP16, "fp16
                                                      {DUALGEMM_DTYPE_FP8_E4M3, "fp8"},
                                                      {DUALGEMM_DTYPE_NVFP4, "nvfp4"}};
 
+// What --a-dtype calls the types of A.
+constexpr bench::Named<dualgemm_dtype_t> kTypesOfA[] = {
+    {DUALGEMM_DTYPE_NVFP4, "nvfp4"}, {DUALGEMM_DTYPE_BF16, "bf16"}, {DUALGEMM_DTYPE_FP16, "fp16"}};
+
 template <class List>
 std::vector<std::string> names_of(const List& list) {
   std::vector<std::string> out;
@@ -58,13 +62,13 @@ auto number_of(const List& list, const std::string& name) {
 struct Options {
   std::vector<std::string> suites{"contest"}, shapes;
   std::vector<std::string> contenders;
-  std::string dtype = "fp16", activation = "SWIGLU", json_path, compare_path, ablation;
+  std::string a_dtype = "nvfp4", dtype = "fp16", activation = "SWIGLU", json_path, compare_path, ablation;
   int repeats = 20, input_sets = 50, samples = 1000;
   bool verify_only = false, baseline_only = false, instances = false, model = false, cube = false,
        errors = false;
 };
 
-std::vector<bench::Shape> chosen_shapes(const Options& options) {
+std::vector<bench::Shape> named_shapes(const Options& options) {
   std::vector<bench::Shape> out;
   for (const std::string& text : options.shapes) out.push_back(bench::parse_shape(text));
   if (!out.empty()) return out;
@@ -75,6 +79,12 @@ std::vector<bench::Shape> chosen_shapes(const Options& options) {
     if (suite == all.end()) throw std::runtime_error("unknown suite " + name);
     out.insert(out.end(), suite->shapes.begin(), suite->shapes.end());
   }
+  return out;
+}
+
+std::vector<bench::Shape> chosen_shapes(const Options& options) {
+  std::vector<bench::Shape> out = named_shapes(options);
+  for (bench::Shape& shape : out) shape.a_dtype = number_of(kTypesOfA, options.a_dtype);
   return out;
 }
 
@@ -118,8 +128,8 @@ void write_json(const json& report, const std::string& path) {
 
 int run_ablations(const Options& options, const Place& place, const std::vector<bench::Shape>& shapes,
                   json report) {
-  if (options.dtype != "fp16" || options.activation != "SWIGLU")
-    throw std::runtime_error("--ablation: built for --dtype fp16 --activation SWIGLU only");
+  if (options.a_dtype != "nvfp4" || options.dtype != "fp16" || options.activation != "SWIGLU")
+    throw std::runtime_error("--ablation: built for --a-dtype nvfp4 --dtype fp16 --activation SWIGLU only");
   if (std::any_of(shapes.begin(), shapes.end(),
                   [](const bench::Shape& s) { return s.problems() > 1 || s.grouped(); }))
     throw std::runtime_error("--ablation: for single problems only");
@@ -207,9 +217,10 @@ int run(const Options& options) {
   const bench::Times times = times_of(options, place);
   const bool described = times == bench::Times::kModelled && !place.supported;
   const bench::Machine machine =
-      described ? bench::described_machine() : bench::describe_machine(place.device);
-  const bench::RunInfo info{times,           DUALGEMM_GIT_HASH, options.dtype, options.activation,
-                            options.repeats, options.samples};
+      described ? bench::described_machine()
+                : bench::describe_machine(place.device, number_of(kTypesOfA, options.a_dtype));
+  const bench::RunInfo info{times,           DUALGEMM_GIT_HASH, options.dtype,  options.activation,
+                            options.repeats, options.samples,   options.a_dtype};
   const json report = bench::report_json(
       info, machine, place.gpu && !described ? bench::gpu_state(place.device.ordinal) : bench::GpuState{});
   if (!options.ablation.empty()) return run_ablations(options, place, shapes, report);
@@ -228,6 +239,8 @@ int main(int argc, char** argv) {
       ->delimiter(',');
   app.add_option("--shape", options.shapes,
                  "instead of a suite, may be repeated: MxNxK, L*MxNxK, offsets:G~RxNxK");
+  app.add_option("--a-dtype", options.a_dtype, "type of A; bf16 and fp16 on Hopper")
+      ->check(CLI::IsMember(names_of(kTypesOfA)));
   app.add_option("--dtype", options.dtype, "type of C")->check(CLI::IsMember(names_of(kTypes)));
   app.add_option("--activation", options.activation, "with its default parameters")
       ->transform(CLI::IsMember(names_of(bench::kActivations), CLI::ignore_case));

@@ -2,6 +2,7 @@
 #include "inputs.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
@@ -22,6 +23,29 @@ std::vector<uint8_t> random_codes(int64_t rows, int64_t k, Rng& random) {
     std::memcpy(&out[i], &word, std::min<size_t>(8, out.size() - i));
   }
   return out;
+}
+
+// Returns uniform numbers in [-1, 1), multiples of 2^-15 that are rounded to a type of 16 bits: they have all
+// significant bits of either, and about the spread of the codes above times their scale factors.
+std::vector<uint8_t> random_halves(int64_t rows, int64_t k, dualgemm_dtype_t dtype, Rng& random) {
+  std::vector<uint8_t> out(rows * k * 2);
+  for (size_t i = 0; i < out.size(); i += 8) {
+    uint64_t word = random.bits(), four = 0;
+    for (int bit = 0; bit < 64; bit += 16, word >>= 16) {
+      const float x = static_cast<float>(static_cast<int16_t>(word & 0xFFFF)) * 0x1p-15f;
+      // A bf16 is the upper half of a float: that rounds towards zero.
+      const auto bits = dtype == DUALGEMM_DTYPE_BF16 ? static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16)
+                                                     : std::bit_cast<uint16_t>(static_cast<_Float16>(x));
+      four |= uint64_t{bits} << bit;
+    }
+    std::memcpy(&out[i], &four, std::min<size_t>(8, out.size() - i));
+  }
+  return out;
+}
+
+std::vector<uint8_t> elements_of_a(const Shape& shape, int64_t rows, Rng& random) {
+  return shape.packed_a() ? random_codes(rows, shape.k, random)
+                          : random_halves(rows, shape.k, shape.a_dtype, random);
 }
 
 // Returns ue4m3 of a uniform number in [0, 1), rounded down: the top bits of the number's exponent and
@@ -52,7 +76,7 @@ std::vector<Place> places_of(const Shape& shape) {
     if (shape.problems() == 1 && !shape.grouped()) places[0].alpha1 = places[0].alpha2 = 1;
     const int32_t room = shape.offsets() ? shape.rows(p) : shape.m;
     row += room;
-    sfa += sf_size(room, shape.k);
+    if (shape.packed_a()) sfa += sf_size(room, shape.k);
     sfc += sf_size(room, shape.n);
   }
   places.push_back({row, sfa, sfc, 0, 0});  // the end
@@ -61,6 +85,7 @@ std::vector<Place> places_of(const Shape& shape) {
 
 std::vector<uint8_t> scales_of_a(const Shape& shape, const std::vector<Place>& places, Rng& random) {
   std::vector<uint8_t> out(places.back().sfa);
+  if (!shape.packed_a()) return out;
   for (int32_t p = 0; p < shape.problems(); ++p)
     put_scales(out, places[p].sfa, shape.rows(p), shape.k, random);
   return out;
@@ -107,11 +132,19 @@ Row row_of(const uint8_t* codes, const uint8_t* scales, int32_t rows, int32_t ro
 
 }  // namespace
 
-InputSet::InputSet(const Shape& s, const Epilogue& epilogue, Rng& random)
+size_t workspace_bytes(const Shape& shape, const Epilogue& epilogue) {
+  size_t bytes = 0;
+  const dualgemm_args_t args = described_args(shape, epilogue);
+  if (!shape.packed_a()) check(dualgemm_workspace_size(&args, &bytes), "dualgemm_workspace_size");
+  return bytes;
+}
+
+InputSet::InputSet(const Shape& s, const Epilogue& epilogue, const DeviceArray<uint8_t>& workspace,
+                   Rng& random)
     : shape_(s),
       places_(places_of(s)),
       rows_(places_.back().row),
-      codes_{random_codes(rows_, s.k, random), random_codes(int64_t{s.n} * s.problems(), s.k, random),
+      codes_{elements_of_a(s, rows_, random), random_codes(int64_t{s.n} * s.problems(), s.k, random),
              random_codes(int64_t{s.n} * s.problems(), s.k, random)},
       scales_{scales_of_a(s, places_, random), scales_of_b(s, random), scales_of_b(s, random)},
       a_(codes_[0]),
@@ -131,6 +164,8 @@ InputSet::InputSet(const Shape& s, const Epilogue& epilogue, Rng& random)
   args_.sfa = sfa_.data();
   args_.sfb1 = sfb1_.data();
   args_.sfb2 = sfb2_.data();
+  args_.workspace = workspace.data();
+  args_.workspace_size = workspace.size();
   args_.c = c_.data();
   args_.sfc = sfc_.data();
   if (epilogue.encodes()) args_.c_global_scale = encode_scale_of(s.k);
@@ -149,6 +184,12 @@ void InputSet::forget_host_copy() {
 
 Row InputSet::row_of_a(int32_t problem, int32_t row) const {
   const Place& at = places_[problem];
+  if (!shape_.packed_a()) {
+    const auto first = codes_[0].begin() + (at.row + row) * shape_.k * 2;
+    return {std::vector<uint8_t>(first, first + int64_t{shape_.k} * 2),
+            {},
+            shape_.a_dtype == DUALGEMM_DTYPE_BF16 ? ref::Elements::kBf16 : ref::Elements::kFp16};
+  }
   return row_of(&codes_[0][(at.row + row) * shape_.k / 2], &scales_[0][at.sfa], room(problem), row, shape_.k);
 }
 
@@ -161,7 +202,7 @@ int input_sets_of(const Shape& shape, int wanted, const Epilogue& epilogue) {
   const std::vector<Place> places = places_of(shape);
   const double weights = 2.0 * shape.problems() * (shape.n * shape.k / 2.0 + sf_size(shape.n, shape.k));
   const double c_row = static_cast<double>(epilogue.pitch(shape.n)) * epilogue.bits() / 8;
-  const double rest = places.back().row * (shape.k / 2.0 + c_row) + places.back().sfa +
+  const double rest = places.back().row * (shape.k * shape.a_bits() / 8.0 + c_row) + places.back().sfa +
                       (epilogue.blocks() ? places.back().sfc : 0);
   return std::min(wanted, std::max(2, static_cast<int>(16e9 / (weights + rest))));
 }

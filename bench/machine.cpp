@@ -18,18 +18,17 @@ struct Rates {
 // These are as a B200's driver reports them (test/sim/machine.h).
 constexpr Rates kB200Rates{1965e3, 3996e3, 7680};
 
-void set_rates(Machine* m, const dualgemm_device_t& device, const Rates& rates) {
+void set_rates(Machine* m, const TensorRate& tensor, const Rates& rates) {
   m->clock_ghz = rates.sm_khz * 1e-6;
   // There are two transfers per clock.
   m->dram_tb_s = rates.memory_khz * 1e3 * 2 * rates.bus_bits / 8 * 1e-12;
-  const TensorRate tensor = tensor_rate(device);
   m->operands = tensor.operands;
   m->tensor_pflops = static_cast<double>(tensor.flops_per_clock) * m->clock_ghz * 1e9 * m->sms * 1e-15;
 }
 
 }  // namespace
 
-Machine describe_machine(const dualgemm_device_t& device) {
+Machine describe_machine(const dualgemm_device_t& device, dualgemm_dtype_t a_dtype) {
   const auto attribute = [&](cudaDeviceAttr which) {
     int value = 0;
     dualgemm_test::check_cuda(cudaDeviceGetAttribute(&value, which, device.ordinal),
@@ -41,7 +40,7 @@ Machine describe_machine(const dualgemm_device_t& device) {
   m.sms = device.sm_count;
   m.driver = device.driver_version;
   dualgemm_test::check_cuda(cudaRuntimeGetVersion(&m.runtime), "cudaRuntimeGetVersion");
-  set_rates(&m, device,
+  set_rates(&m, tensor_rate(device, a_dtype),
             {attribute(cudaDevAttrClockRate), attribute(cudaDevAttrMemoryClockRate),
              attribute(cudaDevAttrGlobalMemoryBusWidth)});
   return m;
@@ -52,7 +51,7 @@ Machine described_machine() {
   Machine m;
   m.name = device.name;
   m.sms = device.sm_count;
-  set_rates(&m, device, kB200Rates);
+  set_rates(&m, tensor_rate(device), kB200Rates);
   return m;
 }
 

@@ -17,8 +17,8 @@ struct Machine {
   double tensor_pflops = 0;   // dense, of these, at clock_ghz
 };
 
-// A device that the CUDA runtime knows.
-Machine describe_machine(const dualgemm_device_t& device);
+// A device that the CUDA runtime knows, and an A of this type.
+Machine describe_machine(const dualgemm_device_t& device, dualgemm_dtype_t a_dtype = DUALGEMM_DTYPE_NVFP4);
 
 // A B200 where there is none, with the clocks that one reports.
 Machine described_machine();

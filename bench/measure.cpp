@@ -63,10 +63,11 @@ class Graph {
 }  // namespace
 
 struct Workload::Impl {
-  Impl(const Shape& s, const Epilogue& e, int count, uint64_t seed) : shape(s), epilogue(e), random(seed) {
+  Impl(const Shape& s, const Epilogue& e, int count, uint64_t seed)
+      : shape(s), epilogue(e), random(seed), workspace(workspace_bytes(s, e)) {
     check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     for (int i = 0; i < count; ++i) {
-      sets.push_back(std::make_unique<InputSet>(shape, epilogue, random));
+      sets.push_back(std::make_unique<InputSet>(shape, epilogue, workspace, random));
       if (i >= kVerifiedSets) sets.back()->forget_host_copy();
     }
     check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
@@ -84,6 +85,7 @@ struct Workload::Impl {
   Shape shape;
   Epilogue epilogue;
   Rng random;
+  DeviceArray<uint8_t> workspace;  // of all sets, which are launched one after the other
   cudaStream_t stream = nullptr;
   std::vector<std::unique_ptr<InputSet>> sets;
 };

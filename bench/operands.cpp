@@ -13,9 +13,12 @@ constexpr double kMostBytes = 16e9;  // of operands, as of the library's own (in
 
 size_t count(int64_t elements) { return static_cast<size_t>(elements); }
 
+// An A of 16 bits, whose type this is then, stays where it is.
 std::unique_ptr<Operands> dequantised(const Shape& s, const InputSet& set, dualgemm_dtype_t dtype) {
   const int64_t rows = set.rows(), weights = int64_t{s.n} * s.k, problems = s.problems();
-  auto x = std::make_unique<Operands>(count(2 * rows * s.k), count(4 * weights * problems), 0);
+  auto x =
+      std::make_unique<Operands>(s.packed_a() ? count(2 * rows * s.k) : 0, count(4 * weights * problems), 0);
+  if (!s.packed_a()) x->a = set.args().a;
   const auto at = [](const void* from, int64_t bytes) { return static_cast<const uint8_t*>(from) + bytes; };
   const auto factors_of_b = static_cast<int64_t>(dualgemm_sf_size(s.n, s.k));
   const auto convert = [&](const void* codes, const void* scales, int32_t of, uint8_t* to) {
@@ -23,8 +26,9 @@ std::unique_ptr<Operands> dequantised(const Shape& s, const InputSet& set, dualg
   };
   for (int32_t p = 0; p < problems; ++p) {
     const Place& place = set.place(p);
-    convert(at(set.args().a, place.row * s.k / 2), at(set.args().sfa, static_cast<int64_t>(place.sfa)),
-            set.room(p), x->a_copy.data() + 2 * place.row * s.k);
+    if (s.packed_a())
+      convert(at(set.args().a, place.row * s.k / 2), at(set.args().sfa, static_cast<int64_t>(place.sfa)),
+              set.room(p), x->a_copy.data() + 2 * place.row * s.k);
     uint8_t* const b = x->b.data() + 4 * weights * p;
     convert(at(set.args().b1, weights / 2 * p), at(set.args().sfb1, factors_of_b * p), s.n, b);
     convert(at(set.args().b2, weights / 2 * p), at(set.args().sfb2, factors_of_b * p), s.n, b + 2 * weights);

@@ -35,18 +35,20 @@ json shape_json(const Shape& shape) {
 }
 
 json budget_json(const Budget& b) {
-  return {{"instance", b.instance->name},
-          {"tiles", b.tiles},
-          {"cluster", b.cluster},
-          {"ctas", b.ctas},
-          {"tiles_per_sm", b.tiles_per_sm},
-          {"dram_bytes", b.dram_bytes},
-          {"fill_bytes_per_sm", b.fill_bytes},
-          {"tensor_clocks_per_sm", b.tensor_clocks},
-          {"flops", b.flops},
-          {"smem_bytes", b.instance->smem_bytes},
-          {"tmem_columns", b.instance->plan.tmem.allocated},
-          {"stages", b.instance->plan.operands.stages}};
+  json out = {{"instance", b.instance->name},
+              {"tiles", b.tiles},
+              {"cluster", b.cluster},
+              {"ctas", b.ctas},
+              {"tiles_per_sm", b.tiles_per_sm},
+              {"dram_bytes", b.dram_bytes},
+              {"fill_bytes_per_sm", b.fill_bytes},
+              {"tensor_clocks_per_sm", b.tensor_clocks},
+              {"flops", b.flops},
+              {"smem_bytes", b.instance->smem_bytes},
+              {"tmem_columns", b.instance->plan.tmem.allocated},
+              {"stages", b.instance->plan.operands.stages}};
+  if (!b.instance->plan.packed_a()) out["a_order"] = a_order_text(b);
+  return out;
 }
 
 // The parts add up to the whole: what the tiles take is split into what the tensor core does and what it
@@ -167,6 +169,7 @@ json report_json(const RunInfo& info, const Machine& machine, const GpuState& st
             {"git", info.git}}},
           {"device", device_json(machine, state)},
           {"times", times_name(info.times)},
+          {"a_dtype", info.a_dtype},
           {"dtype", info.dtype},
           {"activation", info.activation},
           {"repeats", info.repeats},

@@ -22,6 +22,7 @@ struct RunInfo {
   std::string git;  // the commit that the program was built of, or "unknown"
   std::string dtype, activation;
   int repeats, samples;
+  std::string a_dtype = "nvfp4";
 };
 
 nlohmann::json to_json(const Result& result, const Machine& machine);

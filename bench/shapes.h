@@ -16,12 +16,15 @@ struct Shape {
   int32_t batch = 1;
   dualgemm_group_mode_t mode = DUALGEMM_GROUP_NONE;
   std::vector<int32_t> group_rows = {};  // with a mode: how many rows each group has
+  dualgemm_dtype_t a_dtype = DUALGEMM_DTYPE_NVFP4;
 
   int32_t problems() const { return grouped() ? static_cast<int32_t>(group_rows.size()) : batch; }
   int32_t rows(int32_t problem) const { return grouped() ? group_rows[problem] : m; }
   int64_t rows() const;  // of all problems
   bool grouped() const { return mode != DUALGEMM_GROUP_NONE; }
   bool offsets() const { return mode == DUALGEMM_GROUP_OFFSETS; }
+  bool packed_a() const { return a_dtype == DUALGEMM_DTYPE_NVFP4; }  // with scale factors, else of 16 bits
+  int a_bits() const { return packed_a() ? 4 : 16; }                 // of an element
 };
 
 // Returns groups of these rows; MASKED has room for the largest of them, rounded up to 128 rows.

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "budget.h"
+#include "host/names.h"
 
 namespace bench {
 namespace {
@@ -19,20 +20,27 @@ std::string compact(const Shape& shape) {
   return text;
 }
 
-std::vector<Column> columns_of(Times times, bool baselines) {
+std::vector<Column> columns_of(Times times, bool baselines, bool orders) {
   constexpr bool kLeft = true;
+  std::vector<Column> all = {{"instance", 14, kLeft}};
+  if (orders) all.push_back({"A by", 6, kLeft});
   switch (times) {
     case Times::kModelled:
-      return {{"instance", 14, kLeft}, {"us (range)", 20}, {"TFLOP/s", 7}, {"of roof", 7}};
+      all.insert(all.end(), {{"us (range)", 20}, {"TFLOP/s", 7}, {"of roof", 7}});
+      return all;
     case Times::kMeasured: {
-      std::vector<Column> all = {
-          {"instance", 14, kLeft}, {"us (p10..p90)", 20}, {"model", 5}, {"TFLOP/s", 7}, {"of roof", 7}};
+      all.insert(all.end(), {{"us (p10..p90)", 20}, {"model", 5}, {"TFLOP/s", 7}, {"of roof", 7}});
       if (baselines) all.insert(all.end(), {{"baseline", 12}, {"speed-up", 8}});
       return all;
     }
     case Times::kBaseline: return {{"way", 14, kLeft}, {"us (p10..p90)", 20}, {"graph", 6}, {"TFLOP/s", 7}};
-    default: return {{"instance", 14, kLeft}, {"", 8, kLeft}};
+    default: all.push_back({"", 8, kLeft}); return all;
   }
+}
+
+// Returns the type of A of all of them.
+dualgemm_dtype_t a_of(const std::vector<Shape>& shapes) {
+  return shapes.empty() ? DUALGEMM_DTYPE_NVFP4 : shapes.front().a_dtype;
 }
 
 // Puts the columns of the shape and, if it fits, of the label before the others.
@@ -44,7 +52,7 @@ Table table_for(Times times, const std::vector<Shape>& shapes, bool* labels) {
     label_width = std::max(label_width, static_cast<int>(shape.label.size()));
     baselines = baselines || !shape.grouped();
   }
-  const std::vector<Column> others = columns_of(times, baselines);
+  const std::vector<Column> others = columns_of(times, baselines, a_of(shapes) != DUALGEMM_DTYPE_NVFP4);
   const int room = kMostColumns - 1 - Table(others).width();
   std::vector<Column> all = {{"M x N x K", std::min(shape_width, room), true}};
   *labels = shape_width + 1 + label_width <= room;
@@ -75,13 +83,17 @@ std::string short_name(const char* instance) {
   return name.substr(0, name.find('_'));
 }
 
+const char* a_order_text(const Budget& budget) {
+  return budget.instance->plan.expanded_a() ? "pass" : "kernel";
+}
+
 const char* times_name(Times times) {
   constexpr const char* kNames[] = {"modelled", "measured", "baseline", "verified"};
   return kNames[static_cast<int>(times)];
 }
 
 Report::Report(Times times, const Machine& machine, const std::vector<Shape>& shapes)
-    : times_(times), machine_(machine), table_(table_for(times, shapes, &labels_)) {}
+    : times_(times), machine_(machine), a_dtype_(a_of(shapes)), table_(table_for(times, shapes, &labels_)) {}
 
 std::string Report::heading() const {
   const char* what = "";
@@ -104,6 +116,7 @@ std::string Report::heading() const {
   if (times_ == Times::kModelled || times_ == Times::kMeasured)
     of += fmt::format(", {:.2f} TB/s of DRAM pins, {:.2f} PFLOP/s of {} at that clock", machine_.dram_tb_s,
                       machine_.tensor_pflops, machine_.operands);
+  if (a_dtype_ != DUALGEMM_DTYPE_NVFP4) of += fmt::format(". A is {}", dualgemm::dtype_name(a_dtype_));
   return wrapped(of + ".", 0) + "\n" + table_.heading();
 }
 
@@ -113,31 +126,41 @@ std::string Report::line(const Result& result, std::vector<std::string> cells) c
   return table_.line(cells);
 }
 
+std::vector<std::string> Report::computed_by(const Result& result) const {
+  std::vector<std::string> cells = {short_name(result.budget->instance->name)};
+  if (!result.shape.packed_a()) cells.emplace_back(a_order_text(*result.budget));
+  return cells;
+}
+
 std::string Report::row(const Result& result) const {
   if (!result.error.empty()) return wrapped(compact(result.shape) + ": FAILED: " + result.error);
   switch (times_) {
     case Times::kModelled: return modelled_row(result);
     case Times::kMeasured: return measured_row(result);
     case Times::kBaseline: return baseline_rows(result);
-    default: return line(result, {short_name(result.budget->instance->name), "verified"});
+    default: break;
   }
+  std::vector<std::string> cells = computed_by(result);
+  cells.emplace_back("verified");
+  return line(result, cells);
 }
 
 std::string Report::modelled_row(const Result& result) const {
   const Modelled& m = *result.modelled;
   const Roof roof = roof_of(static_cast<double>(result.budget->dram_bytes), result.budget->flops, machine_);
-  return line(result, {short_name(result.budget->instance->name),
-                       range_text(m.us(), m.low_us, m.high_us, modelled_us_text),
-                       tflops_text(result.budget->flops, m.us()), share_text(roof, m.us())});
+  std::vector<std::string> cells = computed_by(result);
+  cells.insert(cells.end(), {range_text(m.us(), m.low_us, m.high_us, modelled_us_text),
+                             tflops_text(result.budget->flops, m.us()), share_text(roof, m.us())});
+  return line(result, cells);
 }
 
 std::string Report::measured_row(const Result& result) const {
   const Timing& t = *result.stream;
   const Roof roof = roof_of(static_cast<double>(result.budget->dram_bytes), result.budget->flops, machine_);
-  std::vector<std::string> cells = {
-      short_name(result.budget->instance->name), range_text(t.median_us, t.p10_us, t.p90_us, us_text),
-      modelled_us_text(result.modelled->us()), tflops_text(result.budget->flops, t.median_us),
-      share_text(roof, t.median_us)};
+  std::vector<std::string> cells = computed_by(result);
+  cells.insert(cells.end(),
+               {range_text(t.median_us, t.p10_us, t.p90_us, us_text), modelled_us_text(result.modelled->us()),
+                tflops_text(result.budget->flops, t.median_us), share_text(roof, t.median_us)});
   if (const BaselineTime* baseline = fastest(result.baselines))
     cells.insert(cells.end(),
                  {way_text(*baseline), fmt::format("{:.2f}", baseline->stream.median_us / t.median_us)});
@@ -184,6 +207,9 @@ std::string Report::legend(const std::vector<Result>& results) const {
   if (modelled || measured)
     explain(
         "TFLOP/s: 4 M N K operations. of roof: T, of the tensor cores' peak; D, of the rate of DRAM's pins.");
+  if (a_dtype_ != DUALGEMM_DTYPE_NVFP4 && times_ != Times::kBaseline)
+    explain(
+        "A by: what puts A in the order of the weights, the kernel, or a pass before it into the workspace.");
   std::set<std::string> reasons;
   bool any = false;
   for (const Result& result : results) {

@@ -31,12 +31,18 @@ class Report {
   std::string measured_row(const Result& result) const;
   std::string baseline_rows(const Result& result) const;
   std::string line(const Result& result, std::vector<std::string> cells) const;
+  // Returns the cells that say what computes it.
+  std::vector<std::string> computed_by(const Result& result) const;
 
   Times times_;
   Machine machine_;
   bool labels_ = false;  // there is room for them
+  dualgemm_dtype_t a_dtype_;
   Table table_;
 };
+
+// Returns who puts an A of 16 bits in the order that the weights have: "kernel", or a "pass" before it.
+const char* a_order_text(const Budget& budget);
 
 // Returns the name of an instance up to its type and epilogue, which the heading of a run has.
 std::string short_name(const char* instance);

@@ -33,6 +33,11 @@ ref::Format format_of(const Epilogue& epilogue) {
   }
 }
 
+// An A of 16 bits is multiplied on 9.0 alone, whose sums keep a bound of their own.
+ref::TensorCore tensor_core(const Shape& shape) {
+  return shape.packed_a() ? ref::TensorCore::kTcgen05 : ref::TensorCore::kWgmma;
+}
+
 class Verifier {
  public:
   Verifier(const Shape& s, const Epilogue& epilogue, const InputSet& x, const Written& written,
@@ -42,7 +47,8 @@ class Verifier {
         x_(x),
         written_(written),
         rounding_(rounding),
-        activation_(ref::activation(epilogue.activation)) {}
+        activation_(ref::activation(epilogue.activation)),
+        core_(tensor_core(s)) {}
 
   // Names the first element of C that belongs to no problem and was written, or returns an empty string.
   std::string outside() const {
@@ -69,7 +75,7 @@ class Verifier {
   // The bound holds however the launch splits K. A gate or an up that is rounded to the type of C on its way
   // moves by that, too; what it overflows to is not accounted for, and does not occur with these data.
   Expected preactivation(const Row& a, const Row& b, double alpha) const {
-    const ref::Sum sum = ref::product(a.operand(), b.operand(), s_.k).sums[0];
+    const ref::Sum sum = ref::product(a.operand(), b.operand(), s_.k, core_).sums[0];
     if (rounding_ == Rounding::kFp16Products || rounding_ == Rounding::kBf16Products) {
       // The products of two operands are exact in fp32. Each addition loses less than an ulp of a sum that no
       // order makes larger than all magnitudes together.
@@ -87,6 +93,11 @@ class Verifier {
   // Returns the sum of |a b| over K.
   double magnitude(const Row& a, const Row& b) const {
     const auto element = [this](const Row& row, int32_t i) {
+      if (row.elements != ref::Elements::kNvfp4) {
+        const ref::Format type =
+            row.elements == ref::Elements::kBf16 ? ref::Format::kBf16 : ref::Format::kFp16;
+        return std::fabs(ref::decode(type, row.codes[2 * i] | uint32_t{row.codes[2 * i + 1]} << 8));
+      }
       return std::fabs(double{ref::e2m1_decode(ref::nibble(row.codes.data(), i))} *
                        ref::ue4m3_decode(row.scales[ref::sf_offset(s_.k, 0, i / ref::kBlock)]));
     };
@@ -154,6 +165,7 @@ class Verifier {
   const Written& written_;
   Rounding rounding_;
   ref::Activation activation_;
+  ref::TensorCore core_;
 };
 
 }  // namespace

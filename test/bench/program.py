@@ -20,9 +20,10 @@ BUILD = pathlib.Path(sys.argv[1]).resolve()
 SUITES = ["contest", "decode", "prefill", "rows", "ragged", "batch", "grouped"]
 
 
-def bench(*arguments, status=0, error=subprocess.PIPE):
+def bench(*arguments, status=0, error=subprocess.PIPE, machine="b200"):
     run = subprocess.run([str(BUILD / "dualgemm_bench"), *map(str, arguments)], text=True, stdout=subprocess.PIPE,
-                         stderr=error, env=dict(os.environ, LD_LIBRARY_PATH=str(BUILD / "sim")), check=False)
+                         stderr=error, check=False,
+                         env=dict(os.environ, LD_LIBRARY_PATH=str(BUILD / "sim"), SIM_MACHINE=machine))
     assert run.returncode == status, f"{arguments}: status {run.returncode}, not {status}: {run.stdout}{run.stderr}"
     wide = [line for line in run.stdout.splitlines() if len(line) > 100]
     assert not wide, f"{arguments}: wider than 100 columns: {wide}"
@@ -51,6 +52,28 @@ def failures(folder):
     run = bench("--shape", "256x4096x7168", "--shape", "256x40", status=1)  # nothing runs
     assert run.stdout == "" and "--shape 256x40: expected" in run.stderr, run.stdout + run.stderr
     assert "needs a GPU" in bench("--baseline-only", status=1).stderr
+
+
+def sixteen_bits(folder):
+    """Hopper computes an A of 16 bits, by instances for it; elsewhere the library's reason is all there is."""
+    report = folder / "sixteen_bits.json"
+    verified = ("--verify-only", "--shape", "20x64x64", "--samples", "20", "--json", report)
+    for a_dtype in "bf16", "fp16":
+        run = bench("--a-dtype", a_dtype, *verified, machine="h100")
+        written = json.loads(report.read_text())
+        row = written["results"][0]
+        assert written["a_dtype"] == a_dtype and row["verified"] and f"_a{a_dtype}_" in row["instance"], written
+        assert f"A is {a_dtype.upper()}" in run.stdout and f" {row['a_order']} " in run.stdout, run.stdout
+        for effort in verified, ["--shape", "20x64x64", "--json", report]:
+            run = bench("--a-dtype", a_dtype, *effort, status=1)
+            row = json.loads(report.read_text())["results"][0]
+            assert "\n20x64x64: FAILED: " in run.stdout and "a_dtype=" in row["error"], run.stdout
+            assert not {"instance", "verified", "us"} & set(row), row
+    bench(*verified, machine="h100")
+    written = json.loads(report.read_text())
+    assert written["a_dtype"] == "nvfp4" and "a_order" not in written["results"][0], written
+    run = bench("--ablation", "store", "--a-dtype", "bf16", status=1)
+    assert run.stdout == "" and "--a-dtype nvfp4" in run.stderr, run.stdout + run.stderr
 
 
 def progress(folder):
@@ -111,7 +134,8 @@ def plots(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as name:
-        for check in [plots] if "plot" in sys.argv[2:] else [tables, failures, progress, reports, no_plots]:
+        for check in [plots] if "plot" in sys.argv[2:] else [tables, failures, sixteen_bits, progress, reports,
+                                                            no_plots]:
             check(pathlib.Path(name))
 
 

@@ -176,6 +176,33 @@ TEST_CASE("baseline: every way of it computes what the library computes", "[benc
   CHECK(alive == 0);
 }
 
+TEST_CASE("baseline: an A of 16 bits is multiplied as it is, in its own type", "[.h100][bench][a16]") {
+  const lt::Library library = stand_in();
+  dualgemm_device_t device;
+  dualgemm_device_init(&device);
+  check(dualgemm_current_device(&device), "dualgemm_current_device");
+  for (const dualgemm_dtype_t a_dtype : {DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP16})
+    for (const char* text : {"20x72x320", "3*10x72x320"}) {
+      Shape shape = parse_shape(text);
+      shape.a_dtype = a_dtype;
+      Workload workload(shape, DUALGEMM_DTYPE_FP16, 2, 7);
+      std::string unused;
+      const auto ways = baseline_ways(&library, shape, DUALGEMM_DTYPE_FP16, device, &unused);
+      CHECK(ways.size() == 2);
+      SharedOperands operands(workload);
+      for (const Baseline& baseline : prepare_baselines(library, &workload, &operands, ways, 60)) {
+        INFO(text << ", " << baseline.way.text() << ": " << baseline.error);
+        CHECK(dtype_of(baseline.way.format) == a_dtype);
+        CHECK(baseline.launch != nullptr);
+        for (const int set : {0, 1}) {
+          const dualgemm_args_t& args = workload.input_set(set).args();
+          CHECK(operands.in(baseline.way.format)->of(args.c).a == args.a);
+        }
+      }
+    }
+  CHECK(alive == 0);
+}
+
 TEST_CASE("baseline: products that are wrong are noticed", "[bench]") {
   lt::Library library = stand_in();
   library.matmul = [](lt::Handle handle, lt::MatmulDesc of, const void* alpha, const void* a,

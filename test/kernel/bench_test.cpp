@@ -89,6 +89,45 @@ TEST_CASE("bench: what is wrong is noticed in every type of C", "[bench]") {
              contains("problem 0: factor 0 of row 0 of C = 0xFF"));
 }
 
+TEST_CASE("bench: an A of 16 bits is verified", "[.h100][bench][a16]") {
+  for (const dualgemm_dtype_t a_dtype : {DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP16}) {
+    const auto says = [a_dtype](const std::string& text, const auto& change) {
+      bench::Shape shape = bench::parse_shape(text);
+      shape.a_dtype = a_dtype;
+      Workload workload(shape, a_dtype, 1, 7);
+      const dualgemm_args_t& args = workload.input_set(0).args();
+      CHECK(args.a_dtype == a_dtype);
+      CHECK(args.sfa == nullptr);
+      return workload.verify(16, [&change](dualgemm_args_t changed, cudaStream_t stream) {
+        change(changed);
+        bench::launch_library(changed, stream);
+      });
+    };
+    for (const std::string& text : kShapes) {
+      INFO(text);
+      CHECK(says(text, nothing).empty());
+    }
+    // The same bits are other numbers in the other type.
+    const bool bf16 = a_dtype == DUALGEMM_DTYPE_BF16;
+    const dualgemm_dtype_t other = bf16 ? DUALGEMM_DTYPE_FP16 : DUALGEMM_DTYPE_BF16;
+    CHECK_THAT(says(kShapes[0], [other](auto& args) { args.a_dtype = other; }), contains("expected"));
+  }
+}
+
+TEST_CASE("bench: an A of 16 bits with many rows gets the workspace of a pass", "[.h100][bench][a16]") {
+  const bench::Epilogue epilogue = DUALGEMM_DTYPE_BF16;
+  bench::Shape many = bench::parse_shape("4096x4096x7168"), few = bench::parse_shape("20x72x320");
+  CHECK(bench::workspace_bytes(many, epilogue) == 0);  // NVFP4
+  many.a_dtype = few.a_dtype = DUALGEMM_DTYPE_BF16;
+  CHECK(bench::workspace_bytes(many, epilogue) >= size_t{2} * 4096 * 7168);
+  CHECK(bench::workspace_bytes(few, epilogue) == 0);
+  const dualgemm_test::DeviceArray<uint8_t> workspace(size_t{1} << 20);
+  dualgemm_test::Rng random(1);
+  const bench::InputSet set(few, epilogue, workspace, random);
+  CHECK(set.args().workspace == workspace.data());
+  CHECK(set.args().workspace_size == workspace.size());
+}
+
 TEST_CASE("bench: operands and alphas that are not the problem's own are noticed", "[bench]") {
   for (const std::string& shape : kShapes) {
     INFO(shape);

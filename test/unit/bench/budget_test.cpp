@@ -97,9 +97,11 @@ TEST_CASE("the budget of a problem is what its busiest SM does", "[bench]") {
 }
 
 TEST_CASE("DRAM: every 512 bytes of scale factors and every row that a problem uses, once", "[bench]") {
-  const auto device = bench::described_b200();
-  const auto check = [&device](const char* text, dualgemm_dtype_t dtype, int64_t bits) {
-    const bench::Shape shape = bench::parse_shape(text);
+  dualgemm_device_t device = bench::described_b200();
+  const auto check = [&device](const char* text, dualgemm_dtype_t dtype, int64_t bits,
+                               dualgemm_dtype_t a_dtype = DUALGEMM_DTYPE_NVFP4) {
+    bench::Shape shape = bench::parse_shape(text);
+    shape.a_dtype = a_dtype;
     INFO(text << ", type " << dtype);
     int64_t bytes = 0;
     double flops = 0;
@@ -113,7 +115,9 @@ TEST_CASE("DRAM: every 512 bytes of scale factors and every row that a problem u
     for (int32_t problem = 0; problem < shape.problems(); ++problem) {
       const int32_t rows = shape.rows(problem);
       if (rows == 0) continue;  // its weights are not read
-      for (const int32_t of : {rows, shape.n, shape.n}) {
+      const bool packed = a_dtype == DUALGEMM_DTYPE_NVFP4;
+      if (!packed) bytes += 2 * int64_t{rows} * shape.k;
+      for (const int32_t of : {packed ? rows : 0, shape.n, shape.n}) {
         bytes += int64_t{of} * shape.k / 2;
         factors(of, shape.k);
       }
@@ -138,4 +142,26 @@ TEST_CASE("DRAM: every 512 bytes of scale factors and every row that a problem u
   for (const char* text :
        {"300x80x640", "5*70x208x832", "offsets:40,0,248,1,0x208x832", "masked:0,129x80x320"})
     check(text, DUALGEMM_DTYPE_NVFP4, 4);
+  device.cc_major = 9;
+  for (const char* text : {"1x8x32", "5*70x200x832", "2048x3584x8192", "offsets:40,0,248x200x832"})
+    for (const dualgemm_dtype_t a_dtype : {DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP16})
+      check(text, DUALGEMM_DTYPE_FP16, 16, a_dtype);
+}
+
+TEST_CASE("an A of 16 bits goes into shared memory as such", "[bench]") {
+  dualgemm_device_t device = bench::described_b200();
+  device.cc_major = 9;
+  int passes = 0;
+  for (const char* text : {"1x3584x8192", "256x4096x7168", "2048x3584x8192", "offsets:40,0,248x200x832"}) {
+    bench::Shape shape = bench::parse_shape(text);
+    shape.a_dtype = DUALGEMM_DTYPE_BF16;
+    const bench::Budget b = bench::budget_of(shape, DUALGEMM_DTYPE_BF16, device);
+    INFO(text << ": " << b.instance->name);
+    passes += b.instance->plan.expanded_a();
+    const dualgemm::TilePlan& c = b.instance->plan.tile;
+    const int64_t k_tiles = ((shape.k + c.k - 1) / c.k + c.split_k - 1) / c.split_k;
+    const int64_t factors = c.k / 64 * 2 * 512 * ((c.n + 127) / 128);
+    CHECK(b.fill_bytes == b.tiles_per_sm * k_tiles * (2 * c.m * c.k + 2 * c.n * c.k / 2 + factors));
+  }
+  CHECK((passes > 0 && passes < 4));  // both ways are among them
 }

@@ -216,6 +216,12 @@ TEST_CASE("what does not compare is refused, another device is noted", "[bench]"
   CHECK_THROWS_WITH(bench::check_comparable(report_of(results, Times::kModelled), report),
                     contains("times was \"modelled\", and is \"measured\" now"));
   other = report;
+  other.erase("a_dtype");  // as reports were that knew NVFP4 alone
+  CHECK_NOTHROW(bench::check_comparable(other, report));
+  other["a_dtype"] = "bf16";
+  CHECK_THROWS_WITH(bench::check_comparable(other, report),
+                    contains("a_dtype was \"bf16\", and is \"nvfp4\" now"));
+  other = report;
   other["dtype"] = "bf16";
   CHECK_THROWS_WITH(bench::check_comparable(other, report), contains("dtype was \"bf16\""));
   const json elsewhere = report_of(results, Times::kMeasured, "another GPU");
@@ -267,6 +273,38 @@ TEST_CASE("the ways of the baseline are those that a device can take", "[bench]"
   device = bench::described_b200();
   library.version = [] { return size_t{120600}; };
   CHECK(ways("8x128x64") == kDense);
+}
+
+TEST_CASE(
+    "an A of 16 bits has the baseline of its own type, and a column and a field of who puts it in order",
+    "[bench]") {
+  bench::lt::Library library;
+  library.version = [] { return size_t{130000}; };
+  dualgemm_device_t device = bench::described_b200();
+  Shape shape = bench::parse_shape("512x4096x7168");
+  shape.a_dtype = DUALGEMM_DTYPE_BF16;
+  Result refused{shape};
+  CHECK_THROWS_WITH(describe(&refused, DUALGEMM_DTYPE_BF16, device),
+                    contains("NOT_SUPPORTED") && contains("a_dtype="));
+  device.cc_major = 9;
+  std::string unused;
+  const auto ways = baseline_ways(&library, shape, DUALGEMM_DTYPE_BF16, device, &unused);
+  REQUIRE(ways.size() == 2);
+  for (const bench::BaselineWay& way : ways) CHECK(way.format == bench::OperandFormat::kBf16);
+  std::vector<std::string> orders;
+  for (const int32_t m : {16, 4096}) {
+    shape.m = m;
+    Result result{shape};
+    describe(&result, DUALGEMM_DTYPE_BF16, device);
+    const std::string order = to_json(result, bench::described_machine()).at("a_order");
+    const bench::Report report(Times::kModelled, bench::described_machine(), {shape});
+    CHECK_THAT(report.heading(), contains("A is BF16") && contains("A by"));
+    CHECK_THAT(report.row(result), contains(" " + order + " "));
+    CHECK_THAT(report.legend({result}), contains("A by:"));
+    orders.push_back(order);
+  }
+  CHECK((orders == std::vector<std::string>{"kernel", "pass"}));
+  CHECK(!to_json(described({16, 4096, 7168, ""}), bench::described_machine()).contains("a_order"));
 }
 
 TEST_CASE("what has no baseline says why", "[bench]") {
