@@ -65,11 +65,9 @@ dualgemm_args_t described_args(const Shape& shape, const Epilogue& epilogue) {
   for (const void** input : {&args.a, &args.b1, &args.b2, &args.sfa, &args.sfb1, &args.sfb2})
     *input = reinterpret_cast<const void*>(address += uintptr_t{1} << 40);
   args.c = reinterpret_cast<void*>(address += uintptr_t{1} << 40);
-  if (!shape.packed_a()) {
-    args.sfa = nullptr;
-    args.workspace = reinterpret_cast<void*>(address + (uintptr_t{2} << 40));
-    args.workspace_size = kMuchWorkspace;
-  }
+  if (!shape.packed_a()) args.sfa = nullptr;
+  args.workspace = reinterpret_cast<void*>(address + (uintptr_t{2} << 40));
+  args.workspace_size = kMuchWorkspace;
   if (args.c_dtype == DUALGEMM_DTYPE_NVFP4)
     args.sfc = reinterpret_cast<void*>(address + (uintptr_t{1} << 40));
   if (args.group_mode != DUALGEMM_GROUP_NONE)

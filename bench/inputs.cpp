@@ -135,7 +135,7 @@ Row row_of(const uint8_t* codes, const uint8_t* scales, int32_t rows, int32_t ro
 size_t workspace_bytes(const Shape& shape, const Epilogue& epilogue) {
   size_t bytes = 0;
   const dualgemm_args_t args = described_args(shape, epilogue);
-  if (!shape.packed_a()) check(dualgemm_workspace_size(&args, &bytes), "dualgemm_workspace_size");
+  check(dualgemm_workspace_size(&args, &bytes), "dualgemm_workspace_size");
   return bytes;
 }
 

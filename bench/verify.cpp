@@ -33,9 +33,12 @@ ref::Format format_of(const Epilogue& epilogue) {
   }
 }
 
-// An A of 16 bits is multiplied on 9.0 alone, whose sums keep a bound of their own.
-ref::TensorCore tensor_core(const Shape& shape) {
-  return shape.packed_a() ? ref::TensorCore::kTcgen05 : ref::TensorCore::kWgmma;
+// Returns the tensor core of the current device: sums of each keep a bound of their own.
+ref::TensorCore tensor_core() {
+  dualgemm_device_t device;
+  dualgemm_device_init(&device);
+  check(dualgemm_current_device(&device), "dualgemm_current_device");
+  return device.cc_major == 9 ? ref::TensorCore::kWgmma : ref::TensorCore::kTcgen05;
 }
 
 class Verifier {
@@ -48,7 +51,7 @@ class Verifier {
         written_(written),
         rounding_(rounding),
         activation_(ref::activation(epilogue.activation)),
-        core_(tensor_core(s)) {}
+        core_(tensor_core()) {}
 
   // Names the first element of C that belongs to no problem and was written, or returns an empty string.
   std::string outside() const {
