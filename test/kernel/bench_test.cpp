@@ -114,7 +114,8 @@ TEST_CASE("bench: an A of 16 bits is verified", "[.h100][bench][a16]") {
   }
 }
 
-TEST_CASE("bench: an A with many rows gets the workspace of a pass", "[.h100][bench][a16]") {
+TEST_CASE("bench: an A of 16 bits or of 4 gets the workspace of a pass where it has many rows",
+          "[.h100][bench][a16]") {
   const bench::Epilogue epilogue = DUALGEMM_DTYPE_BF16;
   bench::Shape many = bench::parse_shape("4096x4096x7168"), few = bench::parse_shape("20x72x320");
   for (const dualgemm_dtype_t a_dtype : {DUALGEMM_DTYPE_NVFP4, DUALGEMM_DTYPE_BF16}) {
