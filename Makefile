@@ -78,9 +78,11 @@ soak: configure       ## the shipping kernel under thousands of schedules: nothi
 	@cmake --build $(BUILD) -j $(JOBS) --target soak
 	@$(BUILD)/soak
 
-fuzz: configure       ## ten million inputs for the host side, under AddressSanitizer and UBSan: nothing may be found
+fuzz: configure       ## ten million inputs for the host side, one for the simulator's readers, under sanitizers
 	@cmake --build $(BUILD) -j $(JOBS) --target fuzz
 	@test/fuzz/run.sh $(BUILD)/fuzz_test $(JOBS) -runs=$$((10000000 / $(JOBS)))
+	@test/fuzz/run.sh $(BUILD)/fuzz_readers $(JOBS) -runs=$$((1000000 / $(JOBS))) -max_len=65536 \
+	  -seed_inputs=$(BUILD)/test/fuzz/readers/program.fatbin,$$(echo test/fuzz/readers/seeds/*.ptx | tr ' ' ,)
 
 cube: configure       ## every combination of what a launch may ask for, every instance with edges, judged
 	@cmake --build $(BUILD) -j $(JOBS) --target kernel_test cudart_sim cuda_sim

@@ -1,4 +1,4 @@
-// launch.cpp -- modules and the limits of a launch: everything between a CUDA call and a running grid.
+// launch.cpp -- the limits of a launch: everything between a loaded module and a running grid.
 #include "sim/launch.h"
 
 #include <malloc.h>
@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "sim/exec/machine.h"
-#include "sim/parse/module.h"
 
 namespace sim {
 namespace {
@@ -122,53 +121,6 @@ uint32_t shared_shift(Policy& policy, const Kernel& kernel, bool as_declared) {
 }
 
 }  // namespace
-
-Module::Module() : program_(std::make_unique<Program>()) {}
-
-Module::~Module() { release_variables(); }
-
-void Module::release_variables() {
-  for (const GlobalVariable& variable : program_->globals)
-    program_->memory->release(reinterpret_cast<void*>(variable.address));
-  program_->globals.clear();
-}
-
-std::unique_ptr<Module> Module::load(const std::string& ptx, GlobalMemory& memory, const ModuleEditor& edit,
-                                     int device) {
-  std::unique_ptr<Module> module(new Module);
-  Program& program = *module->program_;
-  program.memory = &memory;
-  program.text = ptx::parse(ptx);
-  if (edit) edit(program.text);
-  for (const ptx::Variable& variable : program.text.variables) {
-    if (variable.space != "global" && variable.space != "const") continue;
-    if (variable.is_extern || variable.size == 0)
-      throw Fault(FaultKind::kUnsupported, "variable " + variable.name + " is not defined in this module");
-    void* at = memory.allocate(variable.size, "__device__ " + variable.name, device);
-    std::memset(at, 0, variable.size);
-    std::copy_n(variable.initial.begin(), std::min<size_t>(variable.initial.size(), variable.size),
-                static_cast<uint8_t*>(at));
-    const uint64_t address = reinterpret_cast<uint64_t>(at);
-    memory.mark_written(address, variable.size);
-    program.globals.push_back({variable.name, address, variable.size});
-    program.addresses[variable.name] = address;
-  }
-  decode(program);
-  return module;
-}
-
-const KernelInfo* Module::find_kernel(const std::string& name) const {
-  const Kernel* kernel = program_->find(name);
-  return kernel == nullptr ? nullptr : &kernel->info;
-}
-
-const GlobalVariable* Module::find_global(const std::string& name) const {
-  for (const GlobalVariable& variable : program_->globals)
-    if (variable.name == name) return &variable;
-  return nullptr;
-}
-
-const std::vector<KernelInfo>& Module::kernels() const { return program_->infos; }
 
 LaunchStats launch(const Module& module, const std::string& name, const LaunchConfig& config,
                    void* const* args, GlobalMemory& memory, const LaunchOptions& options) {

@@ -119,7 +119,7 @@ void Spelling::finish(AluCode* code) const {
 }
 
 void Spelling::unsupported(const std::string& why) const {
-  throw Fault(FaultKind::kUnsupported, "unsupported arithmetic: " + statement_.text + " (" + why + ")");
+  throw Fault(FaultKind::kUnsupported, "unsupported arithmetic (" + why + "): " + describe(statement_));
 }
 
 }  // namespace alu

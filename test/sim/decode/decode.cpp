@@ -2,6 +2,7 @@
 // kernel refers to are laid out from the start of the usable shared window, extern (dynamic) arrays after
 // them; local variables and call parameters share one block per lane.
 #include <algorithm>
+#include <charconv>
 #include <functional>
 #include <set>
 
@@ -18,6 +19,19 @@ namespace {
 using ptx::Function;
 using ptx::Statement;
 using ptx::Variable;
+
+constexpr size_t kMostCalls = 1000;  // deep; they are followed on the stack
+// The parameters of a kernel have at most 32764 bytes (PTX ISA, Kernel Function Parameters), and a thread has
+// 512 KB of local memory (CUDA C++ Programming Guide, Technical Specifications per Compute Capability).
+constexpr uint64_t kMostParameters = 32764, kMostLocal = uint64_t{512} << 10;
+// Far beyond what a block may have, which the launch compares; its sums fit into 32 bits.
+constexpr uint64_t kMostShared = uint64_t{1} << 31;
+
+[[noreturn]] void too_large(const Variable& variable, const char* what, uint64_t most) {
+  throw Fault(FaultKind::kUnsupported, "PTX line " + std::to_string(variable.ptx_line) + ": with " +
+                                           variable.name + " there are more than " + std::to_string(most) +
+                                           " bytes of " + what);
+}
 
 uint64_t align_up(uint64_t value, uint64_t align) { return (value + align - 1) / align * align; }
 
@@ -67,10 +81,15 @@ class KernelDecoder {
   // Collects functions depth first, callers before callees. A function that reaches itself is refused,
   // because it has no finite register file.
   void collect(const Function& function) {
-    if (std::find(path_.begin(), path_.end(), &function) != path_.end())
-      throw Fault(FaultKind::kUnsupported, "function " + function.name + " is recursive");
+    const auto refuse = [&](const std::string& why) {
+      throw Fault(FaultKind::kUnsupported, "PTX line " + std::to_string(function.ptx_line) + ": function " +
+                                               function.name + " " + why);
+    };
+    if (std::find(path_.begin(), path_.end(), &function) != path_.end()) refuse("is recursive");
+    if (std::find(order_.begin(), order_.end(), &function) != order_.end()) return;
+    if (path_.size() == kMostCalls) refuse("is called more than " + std::to_string(kMostCalls) + " deep");
     path_.push_back(&function);
-    if (std::find(order_.begin(), order_.end(), &function) == order_.end()) order_.push_back(&function);
+    order_.push_back(&function);
     for (const Statement& statement : function.body) {
       for (const ptx::Operand& operand : statement.operands)
         visit_names(operand, [&](const std::string& name) { referenced_.insert(name); });
@@ -101,6 +120,7 @@ class KernelDecoder {
       const uint64_t offset = align_up(info.param_bytes, std::max<uint64_t>(1, param.align));
       info.params.push_back({param.name, param.size, param.align, offset});
       info.param_bytes = offset + param.size;
+      if (info.param_bytes > kMostParameters) too_large(param, "parameters", kMostParameters);
       names_.symbols[param.name] = {Symbol::Kind::kParam, offset};
     }
     std::copy_n(entry_.max_ntid, 3, info.max_ntid.begin());
@@ -127,6 +147,7 @@ class KernelDecoder {
       end = align_up(end, std::max<uint64_t>(1, variable->align));
       names_.symbols[variable->name] = {Symbol::Kind::kShared, end};
       end += variable->size;
+      if (end > kMostShared) too_large(*variable, "shared memory", kMostShared);
     }
     kernel_.static_smem_end = uint32_t(end);
     kernel_.info.static_smem = end - Machine::kReservedSmemPerBlock;
@@ -141,6 +162,7 @@ class KernelDecoder {
 
   uint64_t local_variable(const Variable& variable) {
     const uint64_t offset = align_up(kernel_.local_bytes, std::max<uint64_t>(1, variable.align));
+    if (offset + variable.size > kMostLocal) too_large(variable, "local memory", kMostLocal);
     kernel_.local_bytes = uint32_t(offset + variable.size);
     return offset;
   }
@@ -183,8 +205,12 @@ class KernelDecoder {
     for (const Statement& statement : function.body)
       kernel_.code.push_back(instruction(statement, function, names));
     const Inst* end = kernel_.code.size() == first ? nullptr : &kernel_.code.back();
-    // Falling off the end leaves, as `exit` or `ret` would.
-    if (end == nullptr || end->guarded || (!ends_path(*end) && !is_branch(*end)))
+    const uint32_t behind = uint32_t(kernel_.code.size());
+    const bool reached = std::any_of(kernel_.code.begin() + first, kernel_.code.end(), [&](const Inst& inst) {
+      return std::find(inst.targets.begin(), inst.targets.end(), behind) != inst.targets.end();
+    });
+    // Falling off the end, or branching there, leaves, as `exit` or `ret` would.
+    if (end == nullptr || end->guarded || reached || (!ends_path(*end) && !is_branch(*end)))
       kernel_.code.push_back(implicit_exit(function));
     find_rejoins(kernel_.code, first, uint32_t(kernel_.code.size()));
   }
@@ -259,6 +285,14 @@ class KernelDecoder {
         inst->space = Space::kLocal;
   }
 
+  // Returns 0 for what is no such number; the tables of spellings refuse its qualifier.
+  template <class T>
+  static T number(const std::string& digits) {
+    T value = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return value;
+  }
+
   static void read_qualifiers(const Statement& statement, Inst* inst) {
     bool first_space = true;
     for (const std::string& qualifier : statement.qualifiers) {
@@ -277,9 +311,9 @@ class KernelDecoder {
         inst->vector = uint8_t(qualifier[1] - '0');
       } else if (qualifier.size() > 1 && qualifier[0] == 'x' &&
                  qualifier.find_first_not_of("0123456789", 1) == std::string::npos) {
-        inst->repeat = uint8_t(std::stoi(qualifier.substr(1)));
+        inst->repeat = number<uint8_t>(qualifier.substr(1));
       } else if (qualifier.starts_with("m64n")) {
-        inst->columns = uint16_t(std::stoi(qualifier.substr(4)));
+        inst->columns = number<uint16_t>(qualifier.substr(4));
       }
     }
   }
@@ -339,12 +373,6 @@ class KernelDecoder {
 };
 
 }  // namespace
-
-std::string describe(const Statement& statement) {
-  std::string out = "PTX line " + std::to_string(statement.site.ptx_line) + ": `" + statement.text + "`";
-  if (!statement.site.source.empty()) out += " (" + statement.site.source + ")";
-  return out;
-}
 
 void decode(Program& program) {
   for (const Function& function : program.text.functions) {

@@ -178,7 +178,4 @@ void decode(Program& program);
 // immediate post-dominator, or to kNowhere when that is the end of the function.
 void find_rejoins(std::vector<Inst>& code, uint32_t first, uint32_t last);
 
-// Names a statement as every message does: "PTX line 12: `add.s32 ...` (kernel.cu:3)".
-std::string describe(const ptx::Statement& statement);
-
 }  // namespace sim

@@ -48,7 +48,7 @@ constexpr TargetRule kRules[] = {
     {"cvt", "ue8m0x2", "100f"},
 };
 
-std::vector<std::string_view> words(std::string_view text) {
+std::vector<std::string_view> split(std::string_view text) {
   std::vector<std::string_view> out;
   while (!text.empty()) {
     out.push_back(text.substr(0, text.find(' ')));
@@ -63,8 +63,8 @@ bool applies(const TargetRule& rule, const ptx::Statement& statement) {
     return std::find(all.begin(), all.end(), qualifier) != all.end();
   };
   if (rule.operands != 0 && rule.operands != statement.operands.size()) return false;
-  return std::ranges::count(words(rule.opcodes), statement.opcode) != 0 &&
-         std::ranges::all_of(words(rule.qualifiers), has_qualifier);
+  return std::ranges::count(split(rule.opcodes), statement.opcode) != 0 &&
+         std::ranges::all_of(split(rule.qualifiers), has_qualifier);
 }
 
 bool has(const Target& target, const Target& needed) {
@@ -83,7 +83,7 @@ void check_target(const Target& target, const ptx::Statement& statement) {
     if (!applies(rule, statement)) continue;
     std::string needed;
     bool found = false;
-    for (const std::string_view word : words(rule.targets)) {
+    for (const std::string_view word : split(rule.targets)) {
       const Target one = parse_target(std::string(word));
       needed += (needed.empty() ? "sm_" : " or sm_") + one.text();
       found |= has(target, one);

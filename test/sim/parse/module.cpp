@@ -1,4 +1,4 @@
-// module.cpp -- the type names of PTX and their widths.
+// module.cpp -- the type names of PTX and their widths, and how a message names a statement.
 #include "sim/parse/module.h"
 
 #include <array>
@@ -38,6 +38,12 @@ bool parse_type(const std::string& text, Type* out) {
     }
   }
   return false;
+}
+
+std::string describe(const Statement& statement) {
+  std::string out = "PTX line " + std::to_string(statement.site.ptx_line) + ": `" + statement.text + "`";
+  if (!statement.site.source.empty()) out += " (" + statement.site.source + ")";
+  return out;
 }
 
 }  // namespace sim::ptx

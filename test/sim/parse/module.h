@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sim::ptx {
@@ -80,6 +81,9 @@ struct Statement {
   std::string text;  // the statement as written, for messages
 };
 
+// Names a statement as every message does: "PTX line 12: `add.s32 ...` (kernel.cu:3)".
+std::string describe(const Statement& statement);
+
 struct Register {
   std::string name;
   Type type;
@@ -91,12 +95,16 @@ struct Variable {  // .global .const .shared .local, .param
   Type type = Type::kNone;
   uint64_t size = 0, align = 1;  // bytes; size 0 for an unsized extern array
   bool is_extern = false;
-  std::vector<uint8_t> initial;  // empty: zero for global/const, poison for shared/local
+  uint32_t ptx_line = 0;
+  // Offsets of elements and their bits, for those that have a value. The others are zero for global/const,
+  // poison for shared/local.
+  std::vector<std::pair<uint64_t, uint64_t>> initial;
 };
 
 struct Function {
   std::string name;
   bool is_entry = false, is_declaration = false;
+  uint32_t ptx_line = 0;
   std::vector<Variable> params, returns;
   std::vector<Variable> locals;     // .local, .shared and .param variables declared inside, names made unique
   std::vector<Register> registers;  // dense

@@ -4,9 +4,16 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 namespace sim::ptx {
+namespace {
+
+constexpr uint32_t kMostNested = 100;  // what nvcc emits has three levels
+// The host has a shadow of every variable among its own data, which is less than 2 GB in the code model that
+// nvcc compiles for.
+constexpr uint64_t kMostBytes = uint64_t{1} << 31;
+
+}  // namespace
 
 Module parse(const std::string& text) { return Parser(text).parse_module(); }
 
@@ -51,6 +58,10 @@ void Parser::skip_statement() {
     advance();
   }
   advance();
+}
+
+Parser::Nested::Nested(Parser& parser) : depth_(parser.depth_) {
+  if (++depth_ > kMostNested) parser.fail("nested more than " + std::to_string(kMostNested) + " deep");
 }
 
 // ---- module level ----
@@ -188,7 +199,8 @@ Variable Parser::parse_variable(std::string_view space, bool is_extern, Token* n
   for (;;) {
     if (accept(".align")) {
       const uint64_t value = static_cast<uint64_t>(expect_integer("an alignment"));
-      if (!std::has_single_bit(value)) fail("an alignment is a power of two");
+      if (!std::has_single_bit(value) || value > kMostBytes)
+        fail("an alignment is a power of two up to 2^31");
       if (!pointee) align = value;
     } else if (accept(".attribute")) {
       expect("(");
@@ -212,6 +224,7 @@ Variable Parser::parse_variable(std::string_view space, bool is_extern, Token* n
   const Token name_token = expect_word("a variable name");
   if (name != nullptr) *name = name_token;
   variable.name = name_token.text;
+  variable.ptx_line = name_token.line;
   const uint64_t element = static_cast<uint64_t>(bits(variable.type)) / 8;
   if (element == 0) fail("a variable needs a type of whole bytes");
   variable.align = align != 0 ? align : element * vector;
@@ -229,11 +242,13 @@ Variable Parser::parse_variable(std::string_view space, bool is_extern, Token* n
   }
   if (vector > 1) dimensions.push_back(vector);
   variable.size = element;
-  for (const uint64_t n : dimensions) variable.size *= n;
+  for (const uint64_t n : dimensions) {
+    if (__builtin_mul_overflow(variable.size, n, &variable.size) || variable.size > kMostBytes)
+      lexer_.fail(FaultKind::kSyntax, name_token, "a variable has at most 2^31 bytes");
+  }
 
   if (accept("=")) {
     if (unsized) unsupported("an initialised array needs its size");
-    variable.initial.assign(variable.size, 0);
     if (dimensions.empty()) {
       parse_initial_element(variable, 0);
     } else {
@@ -247,6 +262,7 @@ void Parser::parse_initialiser(Variable& variable, const std::vector<uint64_t>& 
                                uint64_t offset) {
   uint64_t stride = static_cast<uint64_t>(bits(variable.type)) / 8;
   for (size_t i = level + 1; i < dimensions.size(); ++i) stride *= dimensions[i];
+  const Nested nested(*this);
   expect("{");
   if (accept("}")) return;
   uint64_t i = 0;
@@ -263,6 +279,7 @@ void Parser::parse_initialiser(Variable& variable, const std::vector<uint64_t>& 
 }
 
 void Parser::parse_initial_element(Variable& variable, uint64_t offset) {
+  if (bits(variable.type) > 64) unsupported("an initial value of 128 bits");
   if (at_kind(Token::Kind::kWord) && !at("WARP_SZ")) unsupported("a symbol's address as an initial value");
   Operand value;
   if (at_kind(Token::Kind::kInteger) && !(variable.type == Type::kF32 || variable.type == Type::kF64)) {
@@ -287,7 +304,7 @@ void Parser::parse_initial_element(Variable& variable, uint64_t offset) {
   } else if (value.kind == Operand::Kind::kFloat) {
     fail("a floating-point value for an integer variable");
   }
-  std::memcpy(variable.initial.data() + offset, &pattern, static_cast<size_t>(bits(variable.type)) / 8);
+  variable.initial.emplace_back(offset, pattern);
 }
 
 // ---- function header ----
@@ -296,6 +313,7 @@ void Parser::parse_function(bool is_entry, bool is_extern) {
   Function function;
   function.is_entry = is_entry;
   if (at("(")) function.returns = parse_parameters();
+  function.ptx_line = current_.line;
   function.name = expect_word("a function name").text;
   module_names_.insert(function.name);
   if (at("(")) function.params = parse_parameters();

@@ -56,6 +56,17 @@ class Parser {
   int64_t expect_integer(const char* what);
   void skip_statement();
 
+  // Counts what stands inside of what while it lives. The parser descends on the stack, which ends.
+  class Nested {
+   public:
+    explicit Nested(Parser& parser);
+    ~Nested() { --depth_; }
+    Nested(const Nested&) = delete;
+
+   private:
+    uint32_t& depth_;
+  };
+
   // Constants (parser_operand.cpp).
   int64_t parse_constant();
   int64_t parse_constant_term();
@@ -98,6 +109,8 @@ class Parser {
   Lexer lexer_;
   Token current_;
   size_t previous_end_ = 0;  // offset behind the token before current_
+  uint32_t depth_ = 0;       // of Nested
+  size_t registers_ = 0;     // declared in all functions
   Module module_;
   std::set<std::string> module_names_;
   SourceMap sources_;

@@ -6,6 +6,9 @@
 namespace sim::ptx {
 namespace {
 
+constexpr int64_t kMostRegisters = 1 << 24;
+constexpr size_t kSpareRegisters = 1 << 12;  // a short text may round up the number that it declares
+
 // Returns the statement on one line, with white space collapsed and without comments.
 std::string on_one_line(std::string_view text) {
   std::string out;
@@ -95,8 +98,12 @@ void Parser::parse_registers(Body& body) {
     if (accept("<")) {
       const int64_t count = expect_integer("a number of registers");
       expect(">");
-      if (count < 0 || count > (1 << 24))
+      if (count < 0 || count > kMostRegisters)
         lexer_.fail(FaultKind::kSyntax, name, "impossible number of registers");
+      // Who names each of its registers once has fewer than its text has bytes.
+      registers_ += static_cast<size_t>(count);
+      if (registers_ > lexer_.text().size() + kSpareRegisters)
+        lexer_.fail(FaultKind::kSyntax, name, "more registers than the module could name");
       fresh = body.scopes.declare_registers(name.text, static_cast<uint32_t>(count), type);
     } else {
       fresh = body.scopes.declare_register(name.text, type);

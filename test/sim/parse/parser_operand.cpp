@@ -73,6 +73,7 @@ constexpr BinaryOperator kOperators[] = {{"|", 1}, {"^", 2}, {"&", 3}, {"+", 5},
 int64_t Parser::parse_constant() { return parse_constant_above(0); }
 
 int64_t Parser::parse_constant_term() {
+  const Nested nested(*this);
   if (accept("-")) return static_cast<int64_t>(-static_cast<uint64_t>(parse_constant_term()));
   if (accept("+")) return parse_constant_term();
   if (accept("~")) return ~parse_constant_term();
@@ -217,6 +218,7 @@ Operand Parser::parse_list(Body& body, uint32_t statement, std::string_view clos
 }
 
 Operand Parser::parse_plain_operand(Body& body, uint32_t statement) {
+  const Nested nested(*this);
   if (at("[")) return parse_address(body, statement);
   if (accept("{")) return parse_list(body, statement, "}");
   if (at_kind(Token::Kind::kWord) && !at("WARP_SZ")) return parse_word_operand(body, statement);

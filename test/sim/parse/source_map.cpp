@@ -8,6 +8,10 @@
 namespace sim::ptx {
 namespace {
 
+// Each .loc may be called from the one before it, so that without an end a text as long as the module would
+// stand at every statement.
+constexpr int kMostLinks = 100;
+
 // "dualgemm::mma_role<Traits<4>>(Params const&)" becomes "mma_role", because a chain of full signatures
 // would hide the lines.
 std::string short_name(const std::string& mangled) {
@@ -95,7 +99,8 @@ std::string SourceMap::read_name(std::string_view label, int64_t offset) const {
 
 std::string SourceMap::text(uint32_t location) const {
   std::string out;
-  while (location != kNowhere) {
+  for (int links = 0; location != kNowhere; ++links) {
+    if (links == kMostLinks) return out + " <- ...";
     const Location& here = locations_[location];
     out += (out.empty() ? "" : " <- ") + place(here.at);
     if (here.function.empty()) break;

@@ -1,6 +1,6 @@
 // fatbin.cpp -- the layout is drawn in fatbin.h. Every size read from the container is checked against the
 // bytes the container says it has before it is used, so that a foreign or truncated container is an error and
-// not a crash.
+// not a crash. Such an error names the byte, counted from the start of the container.
 #include "sim/shim/fatbin.h"
 
 #include <lz4.h>
@@ -33,8 +33,25 @@ T field(const uint8_t* at) {
   return value;
 }
 
-FatbinEntry read_entry(const uint8_t* at, uint32_t header_size, uint64_t padded_size) {
+// Returns the most bytes that a payload can unpack to, so that no field alone decides how much memory is
+// taken. A byte of a long match makes 255 bytes in LZ4 (LZ4 block format); in zstd a block makes at most
+// 128 KB out of no less than 4 bytes (RFC 8878, section 3.1.1.2).
+uint64_t most_unpacked(FatbinEntry::Storage storage, uint64_t stored) {
+  switch (storage) {
+    case FatbinEntry::Storage::kLz4: return stored * 255;
+    case FatbinEntry::Storage::kZstd: return stored / 4 * (uint64_t{128} << 10);
+    case FatbinEntry::Storage::kPlain: break;
+  }
+  return stored;
+}
+
+[[noreturn]] void fail(uint64_t offset, const std::string& message) {
+  throw FatbinError("byte " + std::to_string(offset) + " of the fat binary: " + message);
+}
+
+FatbinEntry read_entry(const uint8_t* at, uint64_t offset, uint32_t header_size, uint64_t padded_size) {
   FatbinEntry entry;
+  entry.offset = offset;
   switch (field<uint16_t>(at)) {
     case 1: entry.kind = FatbinEntry::Kind::kPtx; break;
     case 2: entry.kind = FatbinEntry::Kind::kCubin; break;
@@ -50,12 +67,12 @@ FatbinEntry read_entry(const uint8_t* at, uint32_t header_size, uint64_t padded_
   if (flags & kFlagLz4) entry.storage = FatbinEntry::Storage::kLz4;
   const bool packed = entry.storage != FatbinEntry::Storage::kPlain;
   if (packed != (compressed_size != 0) || ((flags & kFlagZstd) && (flags & kFlagLz4)))
-    throw FatbinError("fat binary entry " + entry.name() +
-                      " is compressed in a way this reader does not know");
+    fail(offset, "entry " + entry.name() + " is compressed in a way this reader does not know");
   entry.stored_size = packed ? compressed_size : padded_size;
   entry.text_size = packed ? field<uint64_t>(at + 56) : padded_size;
-  if (entry.stored_size > padded_size || entry.text_size > kMaxTextSize)
-    throw FatbinError("fat binary entry " + entry.name() + " claims more bytes than it has");
+  if (entry.stored_size > padded_size || entry.text_size > kMaxTextSize ||
+      entry.text_size > most_unpacked(entry.storage, entry.stored_size))
+    fail(offset, "entry " + entry.name() + " claims more bytes than it has");
   return entry;
 }
 
@@ -106,19 +123,19 @@ std::vector<FatbinEntry> fatbin_entries(const void* wrapper_address) {
   const uint16_t header_size = field<uint16_t>(container + 6);
   if (field<uint32_t>(container) != kContainerMagic || field<uint16_t>(container + 4) != 1 ||
       header_size < 16)
-    throw FatbinError("the fat binary container has an unknown magic number or version");
+    fail(0, "the container has an unknown magic number or version");
 
   std::vector<FatbinEntry> entries;
-  const uint8_t* at = container + header_size;
-  uint64_t left = field<uint64_t>(container + 8);
+  uint64_t offset = header_size, left = field<uint64_t>(container + 8);
   while (left > 0) {
-    if (left < kMinEntryHeader) throw FatbinError("the fat binary container ends inside an entry");
+    if (left < kMinEntryHeader) fail(offset, "the container ends inside an entry");
+    const uint8_t* at = container + offset;
     const uint32_t entry_header = field<uint32_t>(at + 4);
     const uint64_t padded_size = field<uint64_t>(at + 8);
     if (entry_header < kMinEntryHeader || entry_header > left || padded_size > left - entry_header)
-      throw FatbinError("the fat binary container ends inside an entry");
-    entries.push_back(read_entry(at, entry_header, padded_size));
-    at += entry_header + padded_size;
+      fail(offset, "the container ends inside an entry");
+    entries.push_back(read_entry(at, offset, entry_header, padded_size));
+    offset += entry_header + padded_size;
     left -= entry_header + padded_size;
   }
   return entries;
@@ -158,7 +175,7 @@ std::string unpack_ptx(const FatbinEntry& entry) {
       break;
     }
   }
-  if (!good) throw FatbinError("the PTX of fat binary entry " + entry.name() + " does not decompress");
+  if (!good) fail(entry.offset, "the PTX of entry " + entry.name() + " does not decompress");
   // The text ends at its NUL; what follows is the padding of the container.
   text.resize(std::min(text.find('\0'), text.size()));
   return text;

@@ -23,7 +23,7 @@
 namespace sim::shim {
 
 // The container is damaged, of an unknown form, or holds nothing that this machine can run; the text says
-// which.
+// which, and of damage at which byte.
 class FatbinError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -35,6 +35,7 @@ struct FatbinEntry {
   Kind kind = Kind::kOther;
   Storage storage = Storage::kPlain;
   Target target;
+  uint64_t offset = 0;  // of the entry, in the container
   const uint8_t* payload = nullptr;
   uint64_t stored_size = 0;  // bytes at payload
   uint64_t text_size = 0;    // bytes once unpacked

@@ -124,6 +124,14 @@ TEST_CASE("every storage gives back the text that went in", "[fatbin]") {
   CHECK(unpack_ptx(entries[0]) == long_text());
 }
 
+TEST_CASE("text that compresses as well as text can is no damage", "[fatbin]") {
+  const uint64_t storage = GENERATE(kZstd, kLz4);
+  const std::string text(size_t{10} << 20, '\n');
+  Container container;
+  container.add(kPtx, 100, storage, text);
+  CHECK(unpack_ptx(fatbin_entries(container.wrapper()).at(0)) == text);
+}
+
 TEST_CASE("the newest PTX the device can compile is chosen", "[fatbin]") {
   SECTION("newer wins, cubins of other devices and newer devices do not count") {
     Container c;
@@ -246,11 +254,27 @@ TEST_CASE("damaged or foreign containers are refused", "[fatbin]") {
   }
   SECTION("entry longer than the container") {
     put<uint64_t>(c.bytes(), 16 + 8, c.bytes().size());
-    CHECK_THROWS_AS(fatbin_entries(c.wrapper()), FatbinError);
+    CHECK_THROWS_WITH(fatbin_entries(c.wrapper()), contains("byte 16 of the fat binary"));
   }
   SECTION("compressed flag without a compressed size") {
     put<uint32_t>(c.bytes(), 16 + 16, 0);
-    CHECK_THROWS_AS(fatbin_entries(c.wrapper()), FatbinError);
+    CHECK_THROWS_WITH(fatbin_entries(c.wrapper()), contains("byte 16 of the fat binary"));
+  }
+  SECTION("an entry damaged behind a whole one") {
+    const size_t second = c.bytes().size();
+    c.add(kPtx, 100, 0, "x");
+    put<uint32_t>(c.bytes(), second + 4, 63);
+    CHECK_THROWS_WITH(fatbin_entries(c.wrapper()),
+                      contains("byte " + std::to_string(second) + " of the fat binary"));
+  }
+  SECTION("an uncompressed size that no such payload unpacks to") {
+    Container small;
+    const uint64_t storage = GENERATE(kZstd, kLz4);
+    small.add(kPtx, 100, storage, "x");
+    const uint64_t stored = small.bytes()[16 + 16];
+    put<uint64_t>(small.bytes(), 16 + 56, uint64_t{1} << 31);
+    REQUIRE(stored < 64);
+    CHECK_THROWS_WITH(fatbin_entries(small.wrapper()), contains("byte 16") && contains("claims more bytes"));
   }
   SECTION("payload that is no frame") {
     c.bytes()[16 + 0x50] ^= 0xff;
