@@ -1,6 +1,6 @@
 // main.cpp -- the simulator's readers under libFuzzer. An input that begins with a container's magic number
-// is a fat binary, any other is PTX text. It is read up to a loaded module, or refused with an error that says
-// where.
+// is a fat binary, any other is PTX text. It is read up to a loaded module, or refused with an error that
+// says where.
 
 #include <cctype>
 #include <cstdio>
