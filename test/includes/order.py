@@ -20,6 +20,7 @@ SIM = [
     ['decode/*'],
     ['exec/*'],
     ['launch.*'],
+    ['module.cpp'],
     ['schedule/*'],
     ['check/*'],
     ['judge/*'],
