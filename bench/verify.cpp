@@ -9,6 +9,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "budget.h"
 #include "test/ref/dual_gemm.h"
 #include "test/ref/formats.h"
 #include "test/ref/nvfp4.h"
