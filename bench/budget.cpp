@@ -66,7 +66,7 @@ dualgemm_args_t described_args(const Shape& shape, const Epilogue& epilogue) {
     *input = reinterpret_cast<const void*>(address += uintptr_t{1} << 40);
   args.c = reinterpret_cast<void*>(address += uintptr_t{1} << 40);
   if (!shape.packed_a()) args.sfa = nullptr;
-  args.workspace = reinterpret_cast<void*>(address + (uintptr_t{2} << 40));
+  args.workspace = reinterpret_cast<void*>(uintptr_t{1} << 56);  // behind the largest C
   args.workspace_size = kMuchWorkspace;
   if (args.c_dtype == DUALGEMM_DTYPE_NVFP4)
     args.sfc = reinterpret_cast<void*>(address + (uintptr_t{1} << 40));
