@@ -70,8 +70,9 @@ json modelled_json(const Modelled& m) {
            {{"fill", c.fill_us}, {"tensor", c.tensor_us}, {"dram", c.dram_us}, {"latency", c.latency_us}}}};
 }
 
-json baseline_json(const BaselineTime& time) {
-  json out = {{"operands", format_name(time.way.format)}, {"gemms", time.way.gemms}};
+// Adds to `out` what was measured of another's kernels, or why nothing was.
+template <class Time>
+json with_times(json out, const Time& time) {
   if (!time.error.empty()) {
     out["error"] = time.error;
     return out;
@@ -81,15 +82,12 @@ json baseline_json(const BaselineTime& time) {
   return out;
 }
 
+json baseline_json(const BaselineTime& time) {
+  return with_times({{"operands", format_name(time.way.format)}, {"gemms", time.way.gemms}}, time);
+}
+
 json contender_json(const ContenderTime& time) {
-  json out = {{"name", time.name}, {"exact", time.exact}};
-  if (!time.error.empty()) {
-    out["error"] = time.error;
-    return out;
-  }
-  out["stream"] = to_json(time.stream);
-  out["graph"] = to_json(time.graph);
-  return out;
+  return with_times({{"name", time.name}, {"exact", time.exact}}, time);
 }
 
 // The times that others published for a B200, in the terms of our shapes.

@@ -29,11 +29,11 @@ __global__ void shuffle(const uint8_t* in, uint8_t* out) {
   const size_t first = size_t{blockIdx.x} * kBlockBytes;
   for (int i = threadIdx.x; i < kBlockBytes; i += kThreads) block[0][i] = in[first + i];
   for (int pass = 0; pass < kPasses; ++pass) {
-    __syncthreads();
+    __syncthreads();  // all bytes of a pass are written before the next one reads them
     for (int i = threadIdx.x; i < kBlockBytes; i += kThreads)
       block[(pass + 1) % 2][i] = block[pass % 2][place_of(i)] ^ uint8_t(i);
   }
-  __syncthreads();
+  __syncthreads();  // and before the rows below do
   // Each thread goes on with a row of its own, of which a byte depends on the one before it.
   uint8_t x = 0;
   for (int i = threadIdx.x * kRow; i < (threadIdx.x + 1) * kRow; ++i) {
@@ -69,11 +69,11 @@ __global__ void add_up(const uint32_t* in, uint32_t* sum) {
 #pragma unroll 1
   for (int i = 0; i < kSums; ++i) {
     part[threadIdx.x] = in[threadIdx.x] + i;
-    __syncthreads();
+    __syncthreads();  // all parts are written before the first halves add the others to theirs
 #pragma unroll 1
     for (int half = kThreads / 2; half > 0; half /= 2) {
       if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-      __syncthreads();
+      __syncthreads();  // as above, for the next halves
     }
     if (threadIdx.x == 0) atomicAdd(sum, part[0]);
     __syncthreads();  // part[0] is read before it is written again
@@ -110,12 +110,12 @@ __global__ void drain_ring(const uint32_t* in, uint32_t* out) {
     }
     dualgemm::ptx::fence_mbarrier_init_release_cluster();
   }
-  __syncthreads();
+  __syncthreads();  // the barriers are initialised before anybody waits for one or a copy counts on one
   if (threadIdx.x < kReaders) {
     uint32_t sum = 0;
     for (int i = 0; i < kCopies; ++i) {
       const int s = i % kStages;
-      wait(&full[s], i / kStages % 2);
+      wait(&full[s], i / kStages % 2);  // the copy has written the stage before it is read
       for (int word = threadIdx.x; word < kWords; word += kReaders) sum += stage[s][word];
       dualgemm::ptx::fence_proxy_async_shared_cta();  // the words are read before a copy overwrites them
       dualgemm::ptx::mbarrier_arrive(&empty[s]);
@@ -125,7 +125,9 @@ __global__ void drain_ring(const uint32_t* in, uint32_t* out) {
     const uint32_t* const first = in + size_t{blockIdx.x} * kCopies * kWords;
     for (int i = 0; i < kCopies; ++i) {
       const int s = i % kStages;
-      wait(&empty[s], i / kStages % 2 ^ 1);  // a new barrier counts as in a phase that has completed
+      // All have read the stage before the copy overwrites it. A new barrier counts as in a phase that has
+      // completed.
+      wait(&empty[s], i / kStages % 2 ^ 1);
       dualgemm::ptx::mbarrier_arrive_expect_tx(&full[s], kStageBytes);
       copy_in(stage[s], first + i * kWords, kStageBytes, &full[s]);
     }

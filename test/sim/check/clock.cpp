@@ -90,8 +90,8 @@ void VectorClock::lift(Entry& a, const Entry& b) {
   a.lanes = std::move(all);
 }
 
-VectorClock::Order VectorClock::compare(const Entries& a, const Entries& b) {
-  Order out;
+VectorClock::Coverage VectorClock::compare(const Entries& a, const Entries& b) {
+  Coverage out;
   auto x = a.begin();
   auto y = b.begin();
   while ((out.covers || out.covered) && x != a.end() && y != b.end()) {
@@ -114,9 +114,9 @@ VectorClock::Order VectorClock::compare(const Entries& a, const Entries& b) {
 
 void VectorClock::join(const VectorClock& other) {
   if (!other.data_ || data_ == other.data_) return;
-  const Order order = data_ ? compare(*data_, *other.data_) : Order{false, true};
-  if (order.covered) data_ = other.data_;
-  if (order.covered || order.covers) return;
+  const Coverage which = data_ ? compare(*data_, *other.data_) : Coverage{false, true};
+  if (which.covered) data_ = other.data_;
+  if (which.covered || which.covers) return;
   auto out = std::make_shared<Entries>();
   out->reserve(data_->size() + other.data_->size());
   auto a = data_->begin();

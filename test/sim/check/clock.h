@@ -61,10 +61,10 @@ class VectorClock {
   using Entries = std::vector<Entry>;  // sorted by key
   static bool covers(const Entry& a, const Entry& b);
   static void lift(Entry& a, const Entry& b);
-  struct Order {
+  struct Coverage {
     bool covers = true, covered = true;  // the first says all that the second does; and the other way
   };
-  static Order compare(const Entries& a, const Entries& b);
+  static Coverage compare(const Entries& a, const Entries& b);
   const Entry* find(Component c) const;
   Entry& own(Component c);  // a private copy of the entries, with this one
   std::shared_ptr<Entries> data_;
