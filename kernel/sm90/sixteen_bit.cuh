@@ -6,6 +6,11 @@
 
 namespace dualgemm::sm90 {
 
+constexpr Options grouped(Options o) {
+  o.grouped = true;
+  return o;
+}
+
 template <CType kType>
 struct SixteenBit {
   // A k-tile more of A than of the weights: it is put in order before it is multiplied.
@@ -19,13 +24,7 @@ struct SixteenBit {
                                                      .a_type = kType});
   static constexpr Options kFew = for_few_rows(
       {.tile_m = 16, .tile_n = 64, .stages = 3, .scale_stages = 3, .expanded_stages = 8, .a_type = kType});
-  static constexpr Options kFewGrouped = for_few_rows({.tile_m = 16,
-                                                       .tile_n = 64,
-                                                       .stages = 3,
-                                                       .scale_stages = 3,
-                                                       .expanded_stages = 8,
-                                                       .grouped = true,
-                                                       .a_type = kType});
+  static constexpr Options kFewGrouped = grouped(kFew);
   static constexpr Options kSome{.tile_m = 64,
                                  .tile_n = 64,
                                  .stages = 4,
@@ -55,14 +54,7 @@ struct SixteenBit {
                                     .expanded_stages = 2,
                                     .expander_warps = 0,
                                     .a_type = kType};
-  static constexpr Options kOrderedGrouped{.tile_m = 256,
-                                           .tile_n = 64,
-                                           .stages = 3,
-                                           .scale_stages = 3,
-                                           .expanded_stages = 2,
-                                           .expander_warps = 0,
-                                           .grouped = true,
-                                           .a_type = kType};
+  static constexpr Options kOrderedGrouped = grouped(kOrdered);
 
   static consteval InstanceList instances() {
     if constexpr (InstanceArithmetic::kGeneral) return kInstances<kSome, kSomeGrouped>;
