@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <iterator>
+#include <sstream>
+#include <string>
 #include <vector>
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most);
@@ -19,95 +22,21 @@ constexpr size_t kContainerHeader = 16, kEntryHeader = 64;
 constexpr uint64_t kLz4 = 0x2000, kZstd = 0x8000, kTargetA = 0x100000, kTargetF = 0x200000;
 constexpr size_t kMostText = 8192;
 
-constexpr const char* kNumbers[] = {"0",
-                                    "1",
-                                    "-1",
-                                    "2",
-                                    "3",
-                                    "16",
-                                    "255",
-                                    "65536",
-                                    "2147483647",
-                                    "4294967295",
-                                    "4294967296",
-                                    "16777216",
-                                    "0x7fffffffffffffff",
-                                    "0x8000000000000000",
-                                    "0xffffffffffffffff",
-                                    "18446744073709551616",
-                                    "0f3F800000",
-                                    "0d3FF0000000000000",
-                                    "1e400",
-                                    "0.5",
-                                    "017",
-                                    "0b101",
-                                    "(1<<40)",
-                                    "(5/0)",
-                                    "WARP_SZ"};
-constexpr const char* kWords[] = {"{",
-                                  "}",
-                                  "(",
-                                  ")",
-                                  "[",
-                                  "]",
-                                  "<",
-                                  ">",
-                                  ",",
-                                  ";",
-                                  ":",
-                                  "|",
-                                  "=",
-                                  "@",
-                                  "!",
-                                  "-",
-                                  "~",
-                                  "_",
-                                  "/*",
-                                  "//",
-                                  "\"",
-                                  ".reg",
-                                  ".b8",
-                                  ".b128",
-                                  ".pred",
-                                  ".u64",
-                                  ".f32",
-                                  ".global",
-                                  ".shared",
-                                  ".local",
-                                  ".param",
-                                  ".const",
-                                  ".extern",
-                                  ".align",
-                                  ".v4",
-                                  ".entry k",
-                                  ".func f",
-                                  ".loc",
-                                  ".file",
-                                  ".section",
-                                  ".visible",
-                                  ".maxntid",
-                                  ".reqntid",
-                                  ".pragma",
-                                  ".ptr",
-                                  "inlined_at",
-                                  "function_name",
-                                  ".target",
-                                  ".x99999999999",
-                                  ".m64n",
-                                  ".v2",
-                                  ".wide",
-                                  ".f16x2",
-                                  "bra",
-                                  "brx.idx",
-                                  "call",
-                                  "ret;",
-                                  "exit;",
-                                  ".branchtargets",
-                                  ".callprototype",
-                                  "%tid.x",
-                                  "%clock64",
-                                  "L0:",
-                                  ".attribute"};
+std::vector<std::string> words_of(const char* text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+const std::vector<std::string> kNumbers = words_of(
+    "0 1 -1 2 3 16 255 65536 2147483647 4294967295 4294967296 16777216 0x7fffffffffffffff "
+    "0x8000000000000000 0xffffffffffffffff 18446744073709551616 0f3F800000 0d3FF0000000000000 "
+    "1e400 0.5 017 0b101 (1<<40) (5/0) WARP_SZ");
+const std::vector<std::string> kWords = words_of(
+    "{ } ( ) [ ] < > , ; : | = @ ! - ~ _ /* // \" .reg .b8 .b128 .pred .u64 .f32 .global "
+    ".shared .local .param .const .extern .align .v4 .entry k .func f .loc .file .section "
+    ".visible .maxntid .reqntid .pragma .ptr inlined_at function_name .target .x99999999999 "
+    ".m64n .v2 .wide .f16x2 bra brx.idx call ret; exit; .branchtargets .callprototype %tid.x "
+    "%clock64 L0: .attribute");
 
 template <class T>
 T field(const std::string& bytes, size_t at) {
@@ -219,8 +148,8 @@ void change_token(std::string& text, Random& random) {
     case 1: tokens.insert(place, std::string(token)); break;
     case 2: std::swap(token, tokens[below(tokens.size(), random)]); break;
     case 3: token = space + other.substr(blanks(other)); break;
-    case 4: tokens.insert(place, " " + std::string(kWords[below(std::size(kWords), random)])); break;
-    case 5: token = space + kWords[below(std::size(kWords), random)]; break;
+    case 4: tokens.insert(place, " " + one_of(kWords, random)); break;
+    case 5: token = space + one_of(kWords, random); break;
     case 6: {
       // Nesting and lists of any length.
       const size_t times = size_t{1} << random() % 13;
@@ -236,7 +165,7 @@ void change_token(std::string& text, Random& random) {
              !std::isdigit(uint8_t(tokens[at][std::min(blanks(tokens[at]), tokens[at].size() - 1)])))
         ++at;
       if (at == tokens.size()) return;
-      tokens[at] = tokens[at].substr(0, blanks(tokens[at])) + kNumbers[below(std::size(kNumbers), random)];
+      tokens[at] = tokens[at].substr(0, blanks(tokens[at])) + one_of(kNumbers, random);
       break;
     }
     default: {
