@@ -39,8 +39,8 @@ __device__ inline bool quantise(const __half* values, Group* group) {
   float largest = 0;
   for (int i = 0; i < kGroup; ++i) largest = fmaxf(largest, fabsf(__half2float(values[i])));
   for (int code = 1; code < 8; ++code) {
-    group->factor = static_cast<uint8_t>(__nv_cvt_float_to_fp8(
-        2 * largest / static_cast<float>(kTwice[code]), __NV_SATFINITE, __NV_E4M3));
+    group->factor = static_cast<uint8_t>(
+        __nv_cvt_float_to_fp8(2 * largest / static_cast<float>(kTwice[code]), __NV_SATFINITE, __NV_E4M3));
     if (encode(values, value_of(group->factor), group)) return true;
   }
   return false;

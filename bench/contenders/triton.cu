@@ -1,6 +1,6 @@
 // triton.cu -- a GEMM written in Triton (triton_gemm.py) as a contender: fp16 activations and NVFP4 weights,
-// repacked for it. Like Triton's autotuner it times its tiles on each shape and keeps the fastest; that is part
-// of contender_create. Its kernels were compiled before: triton.sh makes triton_tiles.inc.
+// repacked for it. Like Triton's autotuner it times its tiles on each shape and keeps the fastest, as part of
+// contender_create. Its kernels were compiled before: triton.sh makes triton_tiles.inc.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -22,10 +22,10 @@ struct Tile {
 
 #include "triton_tiles.inc"
 
-constexpr int kStep = 64;     // elements of K in a step of the kernel
-constexpr int kWords = 16;    // of 16 bits that hold a step of a row
+constexpr int kStep = 64;   // elements of K in a step of the kernel
+constexpr int kWords = 16;  // of 16 bits that hold a step of a row
 constexpr int kMostTiles = sizeof(kTiles) / sizeof(kTiles[0]);
-constexpr int kTrials = 7;    // of each tile; their median counts
+constexpr int kTrials = 7;  // of each tile; their median counts
 
 struct Choice {
   int tile = -1, splits = 1;
@@ -53,12 +53,14 @@ __device__ uint32_t place(int group, uint8_t code) {
 
 // A thread for each step of each row. Counts groups that are not of NVFP4.
 __global__ void pack(const __half* b, int rows, int k, uint16_t* words, uint32_t* factors, int* others) {
-  const int row = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x), step = static_cast<int>(blockIdx.y);
+  const int row = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x),
+            step = static_cast<int>(blockIdx.y);
   if (row >= rows) return;
   uint32_t word[kWords] = {}, factor = 0;
   for (int g = 0; g < kStep / nvfp4::kGroup; ++g) {
     nvfp4::Group group;
-    if (!nvfp4::quantise(b + size_t{1} * row * k + step * kStep + g * nvfp4::kGroup, &group)) atomicAdd(others, 1);
+    if (!nvfp4::quantise(b + size_t{1} * row * k + step * kStep + g * nvfp4::kGroup, &group))
+      atomicAdd(others, 1);
     factor |= static_cast<uint32_t>(group.factor) << 8 * g;
     for (int i = 0; i < kWords; ++i) word[i] |= place(g, group.codes[i]);
   }
@@ -82,10 +84,11 @@ cudaKernel_t kernel_of(int tile) {
   cudaKernel_t loaded = nullptr;
   int device = 0;
   if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaLibraryLoadData(&library, kTiles[tile].image, nullptr, nullptr, 0, nullptr, nullptr, 0) != cudaSuccess ||
+      cudaLibraryLoadData(&library, kTiles[tile].image, nullptr, nullptr, 0, nullptr, nullptr, 0) !=
+          cudaSuccess ||
       cudaLibraryGetKernel(&loaded, library, kTiles[tile].name) != cudaSuccess ||
-      cudaKernelSetAttributeForDevice(loaded, cudaFuncAttributeMaxDynamicSharedMemorySize, kTiles[tile].shared,
-                                      device) != cudaSuccess)
+      cudaKernelSetAttributeForDevice(loaded, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      kTiles[tile].shared, device) != cudaSuccess)
     return nullptr;
   return kernel = loaded;
 }
@@ -98,7 +101,8 @@ cudaError_t launch(const Weights& w, const Choice& choice, void* products, cudaS
   int n = 2 * p.n;
   void* scratch = nullptr;  // Triton's two last parameters, of no use here
   const void *words = w.words, *factors = w.factors, *partial = w.partial, *arrived = w.arrived;
-  void* arguments[] = {&p.a, &words, &factors, &products, &partial, &arrived, &p.m, &n, &p.k, &scratch, &scratch};
+  void* arguments[] = {&p.a, &words, &factors, &products, &partial, &arrived,
+                       &p.m, &n,     &p.k,     &scratch,  &scratch};
   const dim3 grid(static_cast<unsigned>(tiles_of(p, tile)), static_cast<unsigned>(choice.splits));
   return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, static_cast<unsigned>(tile.threads),
                           arguments, static_cast<size_t>(tile.shared), stream);
@@ -182,7 +186,8 @@ bool pack_weights(Weights* w) {
       cudaMalloc(&w->factors, of_rows * sizeof(uint32_t)) == cudaSuccess &&
       cudaMalloc(&others, sizeof(int)) == cudaSuccess && cudaMemset(others, 0, sizeof(int)) == cudaSuccess) {
     const dim3 grid(static_cast<unsigned>(divided(rows, 128)), static_cast<unsigned>(steps));
-    pack<<<grid, 128>>>(static_cast<const __half*>(w->problem.b), rows, w->problem.k, w->words, w->factors, others);
+    pack<<<grid, 128>>>(static_cast<const __half*>(w->problem.b), rows, w->problem.k, w->words, w->factors,
+                        others);
     if (cudaMemcpy(&count, others, sizeof(int), cudaMemcpyDeviceToHost) != cudaSuccess) count = 1;
   }
   cudaFree(others);
@@ -199,7 +204,8 @@ int contender_is_exact() { return 1; }
 void* contender_create(const contender_problem* problem) {
   const int64_t n = 2 * int64_t{problem->n};
   // Whole tiles, and offsets of 32 bits, as Triton's are.
-  if (n % 256 != 0 || problem->k % kStep != 0 || int64_t{problem->m} * std::max<int64_t>(n, problem->k) > INT32_MAX)
+  if (n % 256 != 0 || problem->k % kStep != 0 ||
+      int64_t{problem->m} * std::max<int64_t>(n, problem->k) > INT32_MAX)
     return nullptr;
   static std::map<std::array<int, 3>, Choice> tuned;
   auto* const w = new Weights{*problem};

@@ -1,6 +1,6 @@
 #!/bin/sh
-# triton.sh OUT.so -- a kernel in Triton as a contender of the benchmark. Needs triton 3.6.0 for python3 (PYTHON=...), but
-# no GPU, and on the machine that runs it no Triton.
+# triton.sh OUT.so -- a kernel in Triton as a contender of the benchmark. Needs triton 3.6.0 for python3 (PYTHON=...),
+# but no GPU, and on the machine that runs it no Triton.
 set -eu
 here=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)

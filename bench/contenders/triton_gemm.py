@@ -37,7 +37,7 @@ def unpack_factors(word):
 @triton.jit
 def unpack_weights(words, f0, f1, f2, f3):
     """The weights of the four groups, times 2^-7. The bits of e2m1, moved to where fp16 has them, are 2^14 times
-    smaller; bits of a word are where few instructions move them, two words at a time (pack in triton.cu)."""
+    smaller; bits of a word are where few instructions move them, two words at a time (place in triton.cu)."""
     return tl.inline_asm_elementwise(
         """
         {
