@@ -25,7 +25,8 @@ struct Tile {
 constexpr int kStep = 64;   // elements of K in a step of the kernel
 constexpr int kWords = 16;  // of 16 bits that hold a step of a row
 constexpr int kMostTiles = sizeof(kTiles) / sizeof(kTiles[0]);
-constexpr int kTrials = 7;  // of each tile; their median counts
+constexpr int kTrials = 7;                 // of each tile; their median counts
+constexpr size_t kMostPartial = 64 << 20;  // bytes of sums that an input set may have: there are many sets
 
 struct Choice {
   int tile = -1, splits = 1;
@@ -108,6 +109,11 @@ cudaError_t launch(const Weights& w, const Choice& choice, void* products, cudaS
                           arguments, static_cast<size_t>(tile.shared), stream);
 }
 
+size_t bytes_of_partial(const contender_problem& p, const Choice& choice) {
+  const Tile& tile = kTiles[choice.tile];
+  return size_t{4} * tiles_of(p, tile) * tile.rows * tile.columns * choice.splits;
+}
+
 bool allocate_partial(Weights* w, const Choice& choice) {
   cudaFree(w->partial);
   cudaFree(w->arrived);
@@ -115,9 +121,9 @@ bool allocate_partial(Weights* w, const Choice& choice) {
   w->arrived = nullptr;
   const Tile& tile = kTiles[choice.tile];
   if (!tile.split) return true;
-  const size_t tiles = static_cast<size_t>(tiles_of(w->problem, tile)), counters = tiles * sizeof(int);
-  const size_t bytes = tiles * static_cast<size_t>(choice.splits * tile.rows * tile.columns) * sizeof(float);
-  return cudaMalloc(&w->partial, bytes) == cudaSuccess && cudaMalloc(&w->arrived, counters) == cudaSuccess &&
+  const size_t counters = static_cast<size_t>(tiles_of(w->problem, tile)) * sizeof(int);
+  return cudaMalloc(&w->partial, bytes_of_partial(w->problem, choice)) == cudaSuccess &&
+         cudaMalloc(&w->arrived, counters) == cudaSuccess &&
          cudaMemset(w->arrived, 0, counters) == cudaSuccess;
 }
 
@@ -135,7 +141,9 @@ std::vector<Choice> candidates(const contender_problem& p, int sms) {
       continue;
     }
     for (const int splits : {2, 3, 4, 6, 8, 12, 16})
-      if (tiles * splits <= 8 * sms && p.k / kStep >= 4 * splits) out.push_back({i, splits});
+      if (tiles * splits <= 8 * sms && p.k / kStep >= 4 * splits &&
+          bytes_of_partial(p, {i, splits}) <= kMostPartial)
+        out.push_back({i, splits});
   }
   return out;
 }
