@@ -65,7 +65,7 @@ struct Options {
   std::string a_dtype = "nvfp4", dtype = "fp16", activation = "SWIGLU", json_path, compare_path, ablation;
   int repeats = 20, input_sets = 50, samples = 1000;
   bool verify_only = false, baseline_only = false, instances = false, model = false, cube = false,
-       errors = false;
+       errors = false, every_instance = false;
 };
 
 std::vector<bench::Shape> named_shapes(const Options& options) {
@@ -113,7 +113,7 @@ bench::Times times_of(const Options& options, const Place& place) {
   if (options.verify_only) {
     if (!place.supported)
       throw std::runtime_error(
-          "--verify-only needs a device of compute capability 10.x (found: " + place.name + ")");
+          "--verify-only needs a device of compute capability 9.0 or 10.x (found: " + place.name + ")");
     return bench::Times::kVerified;
   }
   return place.supported && place.gpu ? bench::Times::kMeasured : bench::Times::kModelled;
@@ -170,11 +170,13 @@ int run_shapes(const Options& options, const Place& place, const std::vector<ben
                              options.samples,
                              options.verify_only,
                              !options.baseline_only,
-                             !options.verify_only,
-                             load_contenders(options.contenders)};
+                             !options.verify_only && !options.every_instance,
+                             load_contenders(options.contenders),
+                             options.every_instance};
   const dualgemm_device_t device = place.supported || timed ? place.device : bench::described_b200();
   const bench::Report table(times, machine, shapes);
-  if (!timed) fmt::print("Nothing is timed: no Blackwell GPU here (found: {}).\n", place.name);
+  if (!timed)
+    fmt::print("Nothing is timed: no GPU of compute capability 9.0 or 10.x here (found: {}).\n", place.name);
   fmt::print("{}", table.heading());
   const std::vector<bench::Result> results = bench::run_all(
       shapes,
@@ -267,6 +269,10 @@ int main(int argc, char** argv) {
   app.add_option(
          "--contender", options.contenders,
          "a kernel of somebody else's, timed in turns with the library (contender.h); may be repeated")
+      ->excludes(verify_only)
+      ->excludes(ablation);
+  app.add_flag("--every-instance", options.every_instance,
+               "time every instance that takes a shape, instead of the baseline")
       ->excludes(verify_only)
       ->excludes(ablation);
   app.add_option("--json", options.json_path, "also write everything to this file");

@@ -9,6 +9,8 @@
 #include <string>
 
 #include "budget.h"
+#include "host/tiling.h"
+#include "host/validate.h"
 
 namespace bench {
 namespace {
@@ -133,10 +135,14 @@ Row row_of(const uint8_t* codes, const uint8_t* scales, int32_t rows, int32_t ro
 }  // namespace
 
 size_t workspace_bytes(const Shape& shape, const Epilogue& epilogue) {
-  size_t bytes = 0;
+  dualgemm_device_t device;
+  dualgemm_device_init(&device);
+  check(dualgemm_current_device(&device), "dualgemm_current_device");
+  if (device.cc_major != 9) return 0;
   const dualgemm_args_t args = described_args(shape, epilogue);
-  check(dualgemm_workspace_size(&args, &bytes), "dualgemm_workspace_size");
-  return bytes;
+  dualgemm::Problem problem;
+  check(dualgemm::validate(&args, &problem), "validate");
+  return dualgemm::expanded_bytes(problem);
 }
 
 InputSet::InputSet(const Shape& s, const Epilogue& epilogue, const DeviceArray<uint8_t>& workspace,
@@ -158,28 +164,45 @@ InputSet::InputSet(const Shape& s, const Epilogue& epilogue, const DeviceArray<u
       alphas_(alphas_of(s, places_)),
       group_rows_(group_rows_of(s, places_)),
       args_(sizes_of(s, epilogue)) {
+  args_.workspace = workspace.data();
+  args_.workspace_size = workspace.size();
+  if (epilogue.encodes()) args_.c_global_scale = encode_scale_of(s.k);
+  bind();
+}
+
+InputSet::InputSet(const InputSet& other)
+    : shape_(other.shape_),
+      places_(other.places_),
+      rows_(other.rows_),
+      a_(other.a_),
+      b1_(other.b1_),
+      b2_(other.b2_),
+      sfa_(other.sfa_),
+      sfb1_(other.sfb1_),
+      sfb2_(other.sfb2_),
+      c_(other.c_),
+      sfc_(other.sfc_),
+      alphas_(other.alphas_),
+      group_rows_(other.group_rows_),
+      args_(other.args_) {
+  bind();
+}
+
+void InputSet::bind() {
   args_.a = a_.data();
   args_.b1 = b1_.data();
   args_.b2 = b2_.data();
   args_.sfa = sfa_.data();
   args_.sfb1 = sfb1_.data();
   args_.sfb2 = sfb2_.data();
-  args_.workspace = workspace.data();
-  args_.workspace_size = workspace.size();
   args_.c = c_.data();
   args_.sfc = sfc_.data();
-  if (epilogue.encodes()) args_.c_global_scale = encode_scale_of(s.k);
-  if (s.grouped()) args_.group_rows = group_rows_.data();
-  if (s.grouped() || s.problems() > 1) {
+  if (shape_.grouped()) args_.group_rows = group_rows_.data();
+  if (shape_.grouped() || shape_.problems() > 1) {
     args_.alpha1_dev = alphas_.data();
-    args_.alpha2_dev = args_.alpha1_dev + s.problems();
+    args_.alpha2_dev = args_.alpha1_dev + shape_.problems();
     args_.alpha_stride = 1;
   }
-}
-
-void InputSet::forget_host_copy() {
-  for (auto& x : codes_) std::vector<uint8_t>().swap(x);
-  for (auto& x : scales_) std::vector<uint8_t>().swap(x);
 }
 
 Row InputSet::row_of_a(int32_t problem, int32_t row) const {
@@ -204,7 +227,8 @@ int input_sets_of(const Shape& shape, int wanted, const Epilogue& epilogue) {
   const double c_row = static_cast<double>(epilogue.pitch(shape.n)) * epilogue.bits() / 8;
   const double rest = places.back().row * (shape.k * shape.a_bits() / 8.0 + c_row) + places.back().sfa +
                       (epilogue.blocks() ? places.back().sfc : 0);
-  return std::min(wanted, std::max(2, static_cast<int>(16e9 / (weights + rest))));
+  const double flops = 4.0 * static_cast<double>(shape.rows()) * shape.n * shape.k;
+  return std::min(wanted, std::max(2, static_cast<int>(std::min(16e9 / (weights + rest), 1e13 / flops))));
 }
 
 }  // namespace bench

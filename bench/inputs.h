@@ -36,14 +36,17 @@ struct Row {
   }
 };
 
-// Returns the bytes of workspace that launches on the current device make use of where A has 16 bits, which a
-// pass then puts in order. They get none where A is NVFP4, so that times compare with those of older reports.
+// Returns the bytes of workspace that any instance could make use of on the current device, most of which
+// choose to use none: on Hopper those for A in 16 bits, elsewhere 0.
 size_t workspace_bytes(const Shape& shape, const Epilogue& epilogue);
 
 class InputSet {
  public:
   // One launch after the other may have the same workspace.
   InputSet(const Shape& shape, const Epilogue& epilogue, const DeviceArray<uint8_t>& workspace, Rng& random);
+
+  // Has the same operands as `other` at addresses of its own, and no host copy of them.
+  explicit InputSet(const InputSet& other);
 
   // Returns the arguments for the library, with a C of rows() x N, and its scale factors, if it has any: a
   // single problem has no alphas on the device, others have their own each.
@@ -54,14 +57,14 @@ class InputSet {
   size_t sfc_bytes() const { return sfc_.size(); }  // 0 where C has no factors
   int32_t room(int32_t problem) const { return shape_.offsets() ? shape_.rows(problem) : shape_.m; }
 
-  // Afterwards the operands are on the device alone.
-  void forget_host_copy();
-
   // Returns row `row` of A of `problem`, and row `row` of its B1 (side 0) or B2 (side 1).
   Row row_of_a(int32_t problem, int32_t row) const;
   Row row_of_b(int side, int32_t problem, int32_t row) const;
 
  private:
+  // Gives the arguments the addresses.
+  void bind();
+
   Shape shape_;
   std::vector<Place> places_;
   int64_t rows_;
@@ -73,8 +76,9 @@ class InputSet {
   dualgemm_args_t args_;
 };
 
-// Returns how many sets a launch of this shape gets: `wanted`, as long as they take less than 16 GB. That
-// much is 100 times the L2 of a B200, and two are always needed for operands to be cold.
+// Returns how many sets a launch of this shape gets: `wanted`, as long as they take less than 16 GB, which is
+// 100 times the L2 of a B200, and their launches about 10 ms at one PFLOP/s; two are always needed for operands
+// to be cold.
 int input_sets_of(const Shape& shape, int wanted, const Epilogue& epilogue = DUALGEMM_DTYPE_FP16);
 
 }  // namespace bench

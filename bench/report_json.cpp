@@ -86,6 +86,10 @@ json baseline_json(const BaselineTime& time) {
   return with_times({{"operands", format_name(time.way.format)}, {"gemms", time.way.gemms}}, time);
 }
 
+json instance_json(const InstanceTime& time) {
+  return with_times({{"name", time.name()}, {"modelled_us", or_null(time.modelled_us)}}, time);
+}
+
 json contender_json(const ContenderTime& time) {
   return with_times({{"name", time.name}, {"exact", time.exact}}, time);
 }
@@ -143,6 +147,7 @@ json to_json(const Result& result, const Machine& machine) {
   if (result.power_limited) row["power_limited"] = *result.power_limited;
   for (const BaselineTime& time : result.baselines) row["baselines"].push_back(baseline_json(time));
   for (const ContenderTime& time : result.contenders) row["contenders"].push_back(contender_json(time));
+  for (const InstanceTime& time : result.instances) row["instances"].push_back(instance_json(time));
   if (!result.no_baseline.empty()) row["no_baseline"] = result.no_baseline;
   if (const BaselineTime* best = fastest(result.baselines); best && result.stream)
     row["speed_up"] = best->stream.median_us / result.stream->median_us;

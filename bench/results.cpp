@@ -5,6 +5,7 @@
 #include <exception>
 #include <stdexcept>
 
+#include "budget.h"
 #include "inputs.h"
 #include "nvml.h"
 #include "progress.h"
@@ -43,6 +44,39 @@ void describe(Result* result, const Epilogue& epilogue, const dualgemm_device_t&
 
 namespace {
 
+Launch launch_instance(int32_t id) {
+  return [id](const dualgemm_args_t& args, cudaStream_t stream) {
+    dualgemm_args_t with_id = args;
+    with_id.instance_id = id;
+    launch_library(with_id, stream);
+  };
+}
+
+std::optional<double> modelled_us(int32_t id, const Shape& shape, const Epilogue& epilogue,
+                                  const dualgemm_device_t& device) {
+  try {
+    return modelled(dualgemm::instance(id - 1), shape, epilogue, device).us();
+  } catch (const std::runtime_error&) {
+    return {};
+  }
+}
+
+// Verifies every instance that takes the shape, and returns them.
+std::vector<InstanceTime> every_instance(Workload* workload, const Epilogue& epilogue,
+                                         const dualgemm_device_t& device, int samples) {
+  const Shape& shape = workload->shape();
+  std::vector<InstanceTime> out;
+  for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
+    dualgemm_args_t args = described_args(shape, epilogue);
+    args.instance_id = id;
+    if (dualgemm_can_implement_on(&args, &device) != DUALGEMM_STATUS_SUCCESS) continue;
+    InstanceTime& time = out.emplace_back(InstanceTime{id, modelled_us(id, shape, epilogue, device)});
+    show_progress(shape_text(shape) + ": verifying " + time.name());
+    time.error = workload->verify(samples, launch_instance(id));
+  }
+  return out;
+}
+
 // Times the library, if it is to be, and all else that runs, each in its turn.
 void time_in_turns(Result* result, Workload* workload, const std::vector<Baseline>& baselines,
                    const std::vector<Contender>& contenders, const Effort& effort) {
@@ -52,6 +86,8 @@ void time_in_turns(Result* result, Workload* workload, const std::vector<Baselin
     if (baseline.launch) ways.push_back(baseline.launch);
   for (const Contender& contender : contenders)
     if (contender.launch) ways.push_back(contender.launch);
+  for (const InstanceTime& time : result->instances)
+    if (time.error.empty()) ways.push_back(launch_instance(time.id));
   const std::vector<Timing> stream = workload->time_stream(ways, effort.repeats),
                             graph = workload->time_graph(ways, effort.repeats);
   size_t next = 0;
@@ -70,6 +106,8 @@ void time_in_turns(Result* result, Workload* workload, const std::vector<Baselin
     time.error = contender.error;
     if (contender.launch) take(&time);
   }
+  for (InstanceTime& time : result->instances)
+    if (time.error.empty()) take(&time);
 }
 
 }  // namespace
@@ -103,6 +141,7 @@ void measure(Result* result, const Epilogue& epilogue, const dualgemm_device_t& 
   }
   const std::vector<Contender> contenders =
       prepare_contenders(effort.contenders, &workload, &operands, effort.samples);
+  if (effort.every_instance) result->instances = every_instance(&workload, epilogue, device, effort.samples);
   show_progress(name + ": timing");
   const std::optional<PowerReading> before = power_reading(device.ordinal);
   time_in_turns(result, &workload, baselines, contenders, effort);

@@ -16,6 +16,16 @@
 
 namespace bench {
 
+// What one instance takes for a shape, chosen or not.
+struct InstanceTime {
+  int32_t id;
+  std::optional<double> modelled_us;  // the model has no split-K in several waves
+  Timing stream{}, graph{};
+  std::string error = {};  // why there is no time
+
+  const char* name() const { return dualgemm::instance(id - 1).name; }
+};
+
 struct Result {
   Shape shape;
   std::string error = {};  // why what follows is not all there
@@ -30,6 +40,7 @@ struct Result {
   std::vector<BaselineTime> baselines = {};
   std::string no_baseline = {};  // why there are none
   std::vector<ContenderTime> contenders = {};
+  std::vector<InstanceTime> instances = {};
 
   // Returns the time from launch to launch: measured, else modelled, else none.
   std::optional<double> us() const;
@@ -47,6 +58,7 @@ struct Effort {
   bool library;                                     // the library itself is verified and timed
   bool baseline;                                    // so is what it is compared with
   std::vector<ContenderFunctions> contenders = {};  // and these
+  bool every_instance = false;  // of those that take the shape, each is verified and timed
 };
 
 // Fills in what is known without running anything; throws std::runtime_error for what the library or the

@@ -155,6 +155,23 @@ const std::vector<Suite>& suites() {
            shapes.push_back({m, 4096, 7168, "contest weights"});
          return shapes;
        }()},
+      {"hopper", "weights of models in use, from one token to many",
+       [] {
+         struct Weights {
+           int32_t n, k;
+           const char* label;
+         };
+         constexpr Weights kAll[] = {{4096, 7168, "contest weights"},
+                                     {14336, 4096, "Llama-8B"},
+                                     {2048, 7168, "DeepSeek-V3 expert"},
+                                     {28672, 8192, "Llama-70B"},
+                                     {2880, 2880, "gpt-oss"}};
+         std::vector<Shape> shapes;
+         for (const Weights& w : kAll)
+           for (const int32_t m : {1, 8, 16, 32, 64, 128, 256, 512, 2048, 4096})
+             shapes.push_back({m, w.n, w.k, w.label});
+         return shapes;
+       }()},
       {"ragged",
        "sizes that are no multiple of a tile",
        {{300, 720, 2880, "gpt-oss-120b, 1/4"},

@@ -176,6 +176,16 @@ std::string Report::measured_row(const Result& result) const {
                                            : time.error),
                 2);
   }
+  for (const InstanceTime& time : result.instances)
+    text += wrapped(
+        time.name() + std::string(": ") +
+            (time.error.empty() ? fmt::format("{} us, in a graph {}, model {}",
+                                              range_text(time.stream.median_us, time.stream.p10_us,
+                                                         time.stream.p90_us, us_text),
+                                              us_text(time.graph.median_us),
+                                              time.modelled_us ? modelled_us_text(*time.modelled_us) : "none")
+                                : "wrong: " + time.error),
+        2);
   return text;
 }
 

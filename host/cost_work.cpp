@@ -9,10 +9,10 @@
 namespace dualgemm {
 
 double Work::dram_bytes() const {
-  const double k_bytes = shape.k * 9.0 / 16, bands = mean_m_tiles(shape, p.tile) / kBandTiles;
+  const double k_bytes = shape.k * 9.0 / 16, bands = mean_m_tiles(shape, p.tile) / p.band_tiles();
   const double weights = p.mma.accumulators * k_bytes * shape.n;
   const double a_bytes = shape.k * bytes_of_a();
-  const double band = a_bytes * std::min(bands, 1.0) * kBandTiles * p.tile.m;
+  const double band = a_bytes * std::min(bands, 1.0) * p.band_tiles() * p.tile.m;
   const double passes = weights + band > t.l2_bytes ? std::ceil(bands) : 1;
   const double written = written_bits() / 8 * shape.m * shape.n;
   return shape.problems * (a_bytes * shape.m + weights * passes + written);

@@ -29,8 +29,9 @@ DUALGEMM_HOST_DEVICE constexpr int32_t sf_offset_in_atom(int32_t row, int32_t bl
 // A launch has at most this many groups, because their table lies in shared memory.
 inline constexpr int32_t kMaxGroups = 1024;
 
-// A band has this many tiles of M, whose rows of A are meant to stay in L2 together (common/scheduler.cuh).
-inline constexpr uint32_t kBandTiles = 16;
+// A band has at most this many tiles of M, whose rows of A are meant to stay in L2 together
+// (common/scheduler.cuh), and where A has 16 bits in an L2 of 50 MB (sm90) at most so many rows.
+inline constexpr uint32_t kBandTiles = 16, kBandRowsOf16Bits = 1024;
 
 // A CTA, or the two CTAs of a 2-SM mma, compute a tile of C from m rows of A, n rows of B1 and n of B2. With
 // split_k > 1 that many of them, all in one cluster, share the tile: each takes a part of K, and they add
@@ -116,13 +117,15 @@ struct ExpandPlan {
 };
 
 // Warpgroups that multiply and finish (sm90): `column_groups` x `k_groups` of them. Those of a column group
-// have the same columns of C, and each k group takes its share of every k-tile.
+// have the same columns of C. Two k groups take a half of every k-tile each, four of every other one.
 struct ConsumerPlan {
   int32_t column_groups, k_groups;
   int32_t columns;        // of C, of a column group
   int32_t exchange_rows;  // rows of C whose sums lie in shared memory at a time, on the way to another lane
 
   DUALGEMM_HOST_DEVICE constexpr int32_t warpgroups() const { return column_groups * k_groups; }
+  // k-tiles that different groups work on at once.
+  DUALGEMM_HOST_DEVICE constexpr int32_t tile_groups() const { return k_groups == 4 ? 2 : 1; }
 
   bool operator==(const ConsumerPlan&) const = default;
 };
@@ -160,6 +163,13 @@ struct Plan {
 
   DUALGEMM_HOST_DEVICE constexpr int32_t cluster_size() const { return mma.cta_group * tile.split_k; }
   DUALGEMM_HOST_DEVICE constexpr bool packed_a() const { return a_type == CType::kNvfp4; }
+  // Tiles of M in a band.
+  DUALGEMM_HOST_DEVICE constexpr uint32_t band_tiles() const {
+    const uint32_t most =
+        arch == Arch::kSm90 ? kBandRowsOf16Bits / static_cast<uint32_t>(tile.m) : kBandTiles;
+    return most < kBandTiles ? most : kBandTiles;
+  }
+
   // A comes from a pass before the launch: expanded, and in order.
   DUALGEMM_HOST_DEVICE constexpr bool expanded_a() const { return expand.stages > 0 && expand.warps == 0; }
   // A of 16 bits comes as it is, and warps of the kernel put it in order.

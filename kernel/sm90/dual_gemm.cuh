@@ -44,17 +44,20 @@ template <class Traits>
 DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Role role) {
   constexpr Plan kPlan = Traits::kPlan;
   constexpr bool kInRings = kPlan.operands.a_bytes > 0;  // A, for the expanders
+  // Arrivals by which a stage of A is full: of all orderers, of the expanders of a half, or of the load role.
+  constexpr int kFills = kPlan.orders_a()     ? kPlan.expand.warps
+                         : kPlan.expanded_a() ? 1
+                                              : kPlan.expand.warps / 2;
   if (role == Role::kLoadActivations && ptx::elect_sync()) {
     prefetch_tensor_maps(p);
     if constexpr (kPlan.expanded_a()) ptx::prefetch_tensormap(&p.expanded);
   }
   if (role == Role::kLoadWeights && ptx::elect_sync()) {
-    // Warps that multiply and expanders read both rings. An A that comes in 16 bits is not in them.
-    smem.rings.init_barriers(
-        kWarpgroupWarps * kPlan.consumers.warpgroups() + (kInRings ? kPlan.expand.warps : 0),
-        kInRings ? kLoadRoles : 1);
-    for (uint64_t& mbar : smem.expanded_full)
-      ptx::mbarrier_init(&mbar, kPlan.expanded_a() ? 1 : kPlan.expand.warps);
+    // Warps that multiply a k-tile and expanders read both rings. An A that comes in 16 bits is not in them.
+    smem.rings.init_barriers(kWarpgroupWarps * kPlan.consumers.warpgroups() / kPlan.consumers.tile_groups() +
+                                 (kInRings ? kPlan.expand.warps : 0),
+                             kInRings ? kLoadRoles : 1);
+    for (uint64_t& mbar : smem.expanded_full) ptx::mbarrier_init(&mbar, kFills);
     for (uint64_t& mbar : smem.expanded_empty)
       ptx::mbarrier_init(&mbar, kWarpgroupWarps * kPlan.consumers.column_groups);
     if constexpr (kPlan.orders_a())
@@ -77,6 +80,7 @@ DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Role
 template <class Traits, class Scheduler>
 DUALGEMM_DEVICE void multiply_role(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta,
                                    Scheduler tiles, int warp) {
+  constexpr Plan kPlan = Traits::kPlan;
   const Consumer<Traits> consumer(warp);
   const typename Traits::KLoop loop(p.k_tiles, cta.slice);
   Multiplier<Traits> multiplier(smem, consumer);
@@ -84,6 +88,8 @@ DUALGEMM_DEVICE void multiply_role(const Params& p, SharedStorage<Traits>& smem,
   Accumulators<Traits> sums;
   for (Tile tile; tiles.next(tile);) {
     multiplier.multiply(sums, tile, loop);
+    // The other CTAs of the cluster run: the prologue says so.
+    if constexpr (kPlan.cluster_size() > 1) ptx::cluster_wait_acquire();
     finish.finish(sums, tile);
   }
   Traits::Output::complete();
@@ -103,9 +109,6 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, Traits::kPlan.ctas_per_
   const Role role = role_of<Traits>(warp);
   prologue(p, smem, role);
   const auto tiles = scheduler_of<Traits>(p, smem.groups);
-  // With split-K all threads meet the cluster twice: here, after the arrival of the prologue, and when the
-  // sums have been sent.
-  if constexpr (kSplit) ptx::cluster_wait_acquire();
   if (role == Role::kMultiply) {
     ptx::setmaxnreg_inc<kPlan.registers.consume>();
     ptx::griddepcontrol_wait();  // the preceding grid may write the alphas and use C
@@ -126,7 +129,12 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, Traits::kPlan.ctas_per_
       load_role<typename Traits::LoadActivations>(p, smem.rings, cta, tiles);
     else load_a_role<Traits>(p, smem, cta, tiles);
   }
-  if constexpr (kSplit) FinishExchanged<Traits>::meet_cluster();
+  // With split-K all threads meet the cluster twice: before sums are sent, after the arrival of the prologue, and
+  // when they have been sent. There is one tile, so that those that multiply do so once.
+  if constexpr (kSplit) {
+    ptx::cluster_wait_acquire();
+    FinishExchanged<Traits>::meet_cluster();
+  }
 }
 
 }  // namespace dualgemm::sm90

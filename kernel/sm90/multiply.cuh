@@ -60,12 +60,14 @@ class Multiplier {
   using Math = typename Traits::Math;
   static constexpr Plan kPlan = Traits::kPlan;
   static constexpr int kGroups = kPlan.consumers.k_groups;
-  static constexpr int kOwnHalves = 2 / kGroups;  // of each k-tile
+  static constexpr int kOwnHalves = kGroups == 1 ? 2 : 1;              // of each k-tile that is its own
+  static constexpr int kTileGroups = kPlan.consumers.tile_groups();    // which take k-tiles in turn
+  static constexpr int kStagePanels = ExpandedStage<Traits>::kPanels;  // of A
 
  public:
   DUALGEMM_DEVICE Multiplier(SharedStorage<Traits>& smem, Consumer<Traits> consumer)
       : smem_(smem), consumer_(consumer) {
-    for (int i = 0; i < consumer_.k_group(); ++i) ++e_;
+    for (int i = 0; i < half_of_group(); ++i) ++e_;
   }
 
   // Leaves the sums of all k-tiles of `loop`, of this warpgroup's halves, in `sums`.
@@ -75,39 +77,49 @@ class Multiplier {
     const int factor_offset = consumer_.lane % 4 * kSfAtomBytes +
                               sf_offset_in_atom(tile.n * kPlan.tile.n % kSfAtomRows + column, 0);
     const bool first_lane = consumer_.lane == 0;
+    const int first_tile = consumer_.k_group() / 2;
     int previous = e_.index;  // the stage of A that the last group of wgmma reads
     sums.clear();
 #pragma unroll 1
     for (int32_t i = 0; i < loop.length(); ++i, ++s_, ++q_) {
+      if (kTileGroups > 1 && i % kTileGroups != first_tile) {
+        advance();
+        continue;
+      }
       wait(smem_.rings.full[s_.index], s_.phase);
       wait(smem_.rings.scale_full[q_.index], q_.phase);
       const Factors factors[2] = {load_factors(0, factor_offset), load_factors(1, factor_offset)};
 #pragma unroll
       for (int own = 0; own < kOwnHalves; ++own) {
-        const int half = kGroups == 2 ? consumer_.k_group() : own;
+        const int half = kGroups == 1 ? own : half_of_group();
         const Words words[2] = {load_words(0, column, half), load_words(1, column, half)};
-        wait(smem_.expanded_full[e_.index], e_.phase);
-        // All lanes have loaded what they need of this k-tile: the wait above brought them together.
-        if (own == kOwnHalves - 1) {
-          ptx::mbarrier_arrive_if(&smem_.rings.empty[s_.index], first_lane);
-          ptx::mbarrier_arrive_if(&smem_.rings.scale_empty[q_.index], first_lane);
-        }
 #pragma unroll
         for (int panel = 0; panel < kPanels; ++panel) {
-          multiply_panel(sums, expand(words, factors, half, panel), smem_.expanded[e_.index].panel[panel]);
+          const bool first_of_stage = panel % kStagePanels == 0;
+          if (first_of_stage) wait(smem_.expanded_full[e_.index], e_.phase);
+          // All lanes have loaded what they need of this k-tile: the wait above brought them together.
+          if (panel == 0 && own == kOwnHalves - 1) {
+            ptx::mbarrier_arrive_if(&smem_.rings.empty[s_.index], first_lane);
+            ptx::mbarrier_arrive_if(&smem_.rings.scale_empty[q_.index], first_lane);
+          }
+          multiply_panel(sums, expand(words, factors, half, panel),
+                         smem_.expanded[e_.index].panel[panel % kStagePanels]);
           // The group before this one is done: its registers may be written again, and with the first
-          // panel of a half the stage that it read.
+          // panel of a stage the stage that it read.
           ptx::wgmma_wait_group<1>();
-          if (panel == 0)
-            ptx::mbarrier_arrive_if(&smem_.expanded_empty[previous], first_lane && (i > 0 || own > 0));
+          if (first_of_stage)
+            ptx::mbarrier_arrive_if(&smem_.expanded_empty[previous],
+                                    first_lane && (i >= kTileGroups || own > 0 || panel > 0));
+          if (panel % kStagePanels == kStagePanels - 1) {
+            previous = e_.index;
+            advance();
+          }
         }
-        previous = e_.index;
-        advance();
       }
     }
     ptx::wgmma_wait_group<0>();
     sums.defined_here();
-    ptx::mbarrier_arrive_if(&smem_.expanded_empty[previous], first_lane && loop.length() > 0);
+    ptx::mbarrier_arrive_if(&smem_.expanded_empty[previous], first_lane && loop.length() > first_tile);
   }
 
  private:
@@ -152,9 +164,11 @@ class Multiplier {
     ptx::wgmma_commit_group();
   }
 
+  DUALGEMM_DEVICE int half_of_group() const { return consumer_.k_group() % 2; }
+  // To the next stage of A that is its own, or past a k-tile of others.
   DUALGEMM_DEVICE void advance() {
-#pragma unroll
-    for (int i = 0; i < kGroups; ++i) ++e_;
+    ++e_;
+    if (kGroups > 1) ++e_;
   }
 
   SharedStorage<Traits>& smem_;

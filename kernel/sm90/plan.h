@@ -16,10 +16,10 @@ namespace dualgemm::sm90 {
 struct Options {
   int32_t tile_m, tile_n;
   int32_t split_k = 1;      // CTAs of a cluster that share a tile
-  int32_t k_groups = 1;     // warpgroups that share the same columns, each with its halves of the k-tiles
+  int32_t k_groups = 1;     // warpgroups that share the same columns, each with halves of k-tiles of its own
   int32_t stages;           // of the operand ring
   int32_t scale_stages;     // of the ring of scale factors
-  int32_t expanded_stages;  // of the ring of A in 16 bits, half a k-tile each
+  int32_t expanded_stages;  // of the ring of A in 16 bits: half a k-tile each, after a pass a panel of 64
   int32_t expander_warps =
       2;  // or orderers, of an A of 16 bits; 0: a pass before has done that (expand_pass.cuh)
   int32_t ctas_per_sm = 1;
@@ -75,11 +75,10 @@ constexpr ScalePlan without_a(ScalePlan x) {
   return x;
 }
 
+// Warps write half a k-tile at a time; TMA brings less, so that more of the ring is on its way.
 constexpr ExpandPlan expand_plan(const Options& o) {
-  return {.warps = o.expander_warps,
-          .stages = o.expanded_stages,
-          .k = kHalfK,
-          .stage_bytes = o.tile_m * kHalfK * 2};
+  const int32_t k = o.expander_warps == 0 ? kPanelK : kHalfK;
+  return {.warps = o.expander_warps, .stages = o.expanded_stages, .k = k, .stage_bytes = o.tile_m * k * 2};
 }
 
 constexpr ConsumerPlan consumer_plan(const Options& o) {
@@ -144,7 +143,8 @@ constexpr bool possible() {
       "tile_n: a warpgroup has 32 columns of C, and a tile lies in one block of 128 rows of factors");
   static_assert(o.stages > 0 && o.scale_stages > 0 && o.expanded_stages > 0,
                 "stages, scale_stages, expanded_stages: at least 1");
-  static_assert(o.k_groups == 1 || o.k_groups == 2, "k_groups: a k-tile has two halves");
+  static_assert(o.k_groups == 1 || o.k_groups == 2 || o.k_groups == 4,
+                "k_groups: a k-tile has two halves, and groups take one tile or two in turn");
   static_assert(o.split_k >= 1 && o.split_k <= 8, "split_k: a cluster has at most 8 CTAs");
   static_assert(!o.grouped || o.split_k == 1,
                 "grouped: split-K has one tile per cluster, groups have any number of tiles");
@@ -154,6 +154,10 @@ constexpr bool possible() {
                 "tile_m: expanders need factors of A of one block of 128 rows");
   static_assert(o.a_type == CType::kNvfp4 || o.a_type == CType::kBf16 || o.a_type == CType::kFp16,
                 "a_type: wgmma multiplies fp16 and bf16, to which NVFP4 is expanded");
+  static_assert(o.expander_warps % 2 == 0,
+                "expander_warps: as many for one half of a k-tile as for the other");
+  static_assert(o.expander_warps > 0 || o.k_groups == 1,
+                "k_groups: they share A by halves of a k-tile, and after a pass it comes in less");
   static_assert(!kPlan.orders_a() || o.expanded_stages % 2 == 0,
                 "expanded_stages: whole k-tiles, within which A of 16 bits is put in order");
   static_assert(kPlan.threads <= 1024, "a CTA has at most 1024 threads");

@@ -4,7 +4,7 @@
 // each expander. A third ring holds A in 16 bits, in order:
 //
 //   barrier             count                       arrives                who waits   meaning
-//   expanded_full[e]    expand.warps, or 1 + bytes  each expander warp     multiply    half a k-tile is there
+//   expanded_full[e]    warps of a half, 1 + bytes  expander warps         multiply    a stage of A is there
 //   expanded_empty[e]   4 column groups             each multiplying warp  expanders   its wgmma have read it
 //   unordered.full[u]   1 + bytes                   load activations       orderers    a k-tile of A as it is
 //
@@ -23,12 +23,13 @@
 
 namespace dualgemm::sm90 {
 
-// Half a k-tile of A in 16 bits: two panels of 64 places each, whose rows of 128 bytes lie in the 128-byte
+// A stage of A in 16 bits: one or two panels of 64 places each, whose rows of 128 bytes lie in the 128-byte
 // swizzle.
 template <class Traits>
 struct ExpandedStage {
   static constexpr int32_t kPanelBytes = Traits::kPlan.tile.m * kPanelK * 2;
-  uint8_t panel[kHalfK / kPanelK][kPanelBytes];
+  static constexpr int32_t kPanels = Traits::kPlan.expand.k / kPanelK;
+  uint8_t panel[kPanels][kPanelBytes];
   static_assert(sizeof(panel) == Traits::kPlan.expand.stage_bytes);
 };
 

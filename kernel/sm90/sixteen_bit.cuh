@@ -47,11 +47,18 @@ struct SixteenBit {
                                  .expanded_stages = 4,
                                  .expander_warps = 6,
                                  .a_type = kType};
+  static constexpr Options kSomeOrdered{.tile_m = 128,
+                                        .tile_n = 64,
+                                        .stages = 4,
+                                        .scale_stages = 4,
+                                        .expanded_stages = 8,
+                                        .expander_warps = 0,
+                                        .a_type = kType};
   static constexpr Options kOrdered{.tile_m = 256,
                                     .tile_n = 64,
-                                    .stages = 3,
-                                    .scale_stages = 3,
-                                    .expanded_stages = 2,
+                                    .stages = 2,
+                                    .scale_stages = 2,
+                                    .expanded_stages = 5,
                                     .expander_warps = 0,
                                     .a_type = kType};
   static constexpr Options kOrderedGrouped = grouped(kOrdered);
@@ -59,7 +66,8 @@ struct SixteenBit {
   static consteval InstanceList instances() {
     if constexpr (InstanceArithmetic::kGeneral) return kInstances<kSome, kSomeGrouped>;
     else
-      return kInstances<kSplitFew, kFew, kFewGrouped, kSome, kSomeGrouped, kMany, kOrdered, kOrderedGrouped>;
+      return kInstances<kSplitFew, kFew, kFewGrouped, kSome, kSomeGrouped, kMany, kSomeOrdered, kOrdered,
+                        kOrderedGrouped>;
   }
 };
 

@@ -25,8 +25,12 @@ class DeviceArray {
   }
   DeviceArray(size_t count, int byte) : DeviceArray(count) { fill(byte); }
   explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) { upload(values); }
+  // The copy comes after everything that the device was given to do.
+  DeviceArray(const DeviceArray& other) : DeviceArray(other.count_) {
+    if (count_ != 0)
+      check_cuda(cudaMemcpy(data_, other.data_, count_ * sizeof(T), cudaMemcpyDeviceToDevice), "copy");
+  }
   ~DeviceArray() { cudaFree(data_); }
-  DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
 
   T* data() const { return data_; }

@@ -13,8 +13,16 @@ constexpr sm90::Options kGrouped{.tile_m = 128,
                                  .expander_warps = 6,
                                  .grouped = true};
 constexpr sm90::Options kExpanded{
-    .tile_m = 128, .tile_n = 64, .stages = 4, .scale_stages = 4, .expanded_stages = 4, .expander_warps = 0};
+    .tile_m = 128, .tile_n = 64, .stages = 4, .scale_stages = 4, .expanded_stages = 8, .expander_warps = 0};
+constexpr sm90::Options kExpandedSplit2{.tile_m = 128,
+                                        .tile_n = 64,
+                                        .split_k = 2,
+                                        .stages = 3,
+                                        .scale_stages = 3,
+                                        .expanded_stages = 5,
+                                        .expander_warps = 0};
 
-extern constinit const InstanceList LIST(sm90_m128n64) = sm90::kInstances<kWhole, kGrouped, kExpanded>;
+extern constinit const InstanceList LIST(sm90_m128n64) =
+    sm90::kInstances<kWhole, kGrouped, kExpanded, kExpandedSplit2>;
 
 }  // namespace dualgemm

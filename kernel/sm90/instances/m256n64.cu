@@ -4,12 +4,12 @@
 namespace dualgemm {
 
 constexpr sm90::Options kExpanded{
-    .tile_m = 256, .tile_n = 64, .stages = 3, .scale_stages = 3, .expanded_stages = 2, .expander_warps = 0};
+    .tile_m = 256, .tile_n = 64, .stages = 2, .scale_stages = 2, .expanded_stages = 5, .expander_warps = 0};
 constexpr sm90::Options kGrouped{.tile_m = 256,
                                  .tile_n = 64,
-                                 .stages = 3,
-                                 .scale_stages = 3,
-                                 .expanded_stages = 2,
+                                 .stages = 2,
+                                 .scale_stages = 2,
+                                 .expanded_stages = 5,
                                  .expander_warps = 0,
                                  .grouped = true};
 

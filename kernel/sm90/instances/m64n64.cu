@@ -1,4 +1,5 @@
-// m64n64.cu -- for up to 64 rows of A, and for groups of as many.
+// m64n64.cu -- for up to 64 rows of A, and for groups of as many. Six warps expand them, or a pass has done that
+// before.
 #include "kernel/sm90/instances.cuh"
 
 namespace dualgemm {
@@ -19,7 +20,10 @@ constexpr sm90::Options kGrouped{.tile_m = 64,
                                  .expanded_stages = 4,
                                  .expander_warps = 6,
                                  .grouped = true};
+constexpr sm90::Options kExpanded = sm90::for_few_rows(
+    {.tile_m = 64, .tile_n = 64, .stages = 3, .scale_stages = 3, .expanded_stages = 5, .expander_warps = 0});
 
-extern constinit const InstanceList LIST(sm90_m64n64) = sm90::kInstances<kWhole, kSplit2, kGrouped>;
+extern constinit const InstanceList LIST(sm90_m64n64) =
+    sm90::kInstances<kWhole, kSplit2, kGrouped, kExpanded>;
 
 }  // namespace dualgemm

@@ -1,10 +1,10 @@
-// m8n32.cu -- for up to eight rows of A.
+// m8n32.cu -- for up to eight rows of A, over many SMs.
 #include "kernel/sm90/instances.cuh"
 
 namespace dualgemm {
 
-constexpr sm90::Options kWhole = sm90::for_few_rows(
-    {.tile_m = 8, .tile_n = 32, .k_groups = 2, .stages = 5, .scale_stages = 5, .expanded_stages = 4});
+constexpr sm90::Options kWhole =
+    sm90::in_four_k_groups({.tile_m = 8, .tile_n = 32, .stages = 8, .scale_stages = 8, .expanded_stages = 8});
 constexpr sm90::Options kSplit2 = sm90::for_few_rows({.tile_m = 8,
                                                       .tile_n = 32,
                                                       .split_k = 2,
@@ -12,14 +12,7 @@ constexpr sm90::Options kSplit2 = sm90::for_few_rows({.tile_m = 8,
                                                       .stages = 5,
                                                       .scale_stages = 5,
                                                       .expanded_stages = 4});
-constexpr sm90::Options kSplit4 = sm90::for_few_rows({.tile_m = 8,
-                                                      .tile_n = 32,
-                                                      .split_k = 4,
-                                                      .k_groups = 2,
-                                                      .stages = 5,
-                                                      .scale_stages = 5,
-                                                      .expanded_stages = 4});
 
-extern constinit const InstanceList LIST(sm90_m8n32) = sm90::kInstances<kWhole, kSplit2, kSplit4>;
+extern constinit const InstanceList LIST(sm90_m8n32) = sm90::kInstances<kWhole, kSplit2>;
 
 }  // namespace dualgemm
