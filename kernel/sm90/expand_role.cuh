@@ -21,7 +21,9 @@ namespace dualgemm::sm90 {
 inline constexpr int kRowsAtOnce = 8;
 
 // Expands one half of k-tiles, for eight rows of the tile at a time. Rows of a lane differ by multiples of
-// eight, so that their places in the swizzle are the same: they are worked out once.
+// eight, so that their places in the swizzle are the same. What lies side by side differs in bits of the
+// offset that nothing else has: the four pieces of 16 bytes in bits 5 and 6 where they are read, in bits 4
+// and 5 where they are written.
 template <class Traits>
 class RowExpander {
  public:
@@ -29,43 +31,38 @@ class RowExpander {
     const int lane = static_cast<int>(threadIdx.x) % 32, word = lane / kRowsAtOnce;
     row_ = lane % kRowsAtOnce;
     panel_ = word / kPanelWords;
-#pragma unroll
-    for (int quad = 0; quad < 4; ++quad) from_[quad] = operand_offset(row_, quad, half) + 4 * word;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int column = word % kPanelWords * 4 + i;  // of 16 bytes
-      to_[i] = panel_ * ExpandedStage<Traits>::kPanelBytes + row_ * 128 + (column ^ row_) * 16;
-    }
+    from_ = operand_offset(row_, 0, half) + 4 * word;
+    const int column = word % kPanelWords * 4;  // of 16 bytes
+    to_ = panel_ * ExpandedStage<Traits>::kPanelBytes + row_ * 128 + (column ^ row_) * 16;
   }
 
   // Expands the rows first .. first + 7. `block_row` is where the tile begins in its block of 128 rows of
   // factors.
   DUALGEMM_DEVICE void expand(const Stage<Traits>& stage, const ScaleStage<Traits>& scales,
                               ExpandedStage<Traits>& expanded, int first, int block_row) const {
-    const uint8_t* const a = stage.a + first * 128;
+    const int from = first * 128 + from_, to = first * 128 + to_;
     const uint8_t* const factors = scales.sfa + sf_offset_in_atom(block_row + first + row_, 0);
     Pairs of_quad[4];
 #pragma unroll
     for (int quad = 0; quad < 4; ++quad)
       of_quad[quad] = expand_word<HalfMath>(
-          *reinterpret_cast<const uint32_t*>(a + from_[quad]),
+          *reinterpret_cast<const uint32_t*>(stage.a + (from ^ quad << 5)),
           Factors{*reinterpret_cast<const uint32_t*>(factors + quad * kSfAtomBytes)}.template of<HalfMath>(
               half_, panel_));
-    uint8_t* const to = expanded.panel[0] + first * 128;
 #pragma unroll
     for (int step = 0; step < 2; ++step)
 #pragma unroll
       for (int upper = 0; upper < 2; ++upper) {
         const auto pair = [&](int quad) { return of_quad[quad].pair[step][upper]; };
-        *reinterpret_cast<uint4*>(to + to_[2 * step + upper]) =
+        *reinterpret_cast<uint4*>(expanded.panel[0] + (to ^ (2 * step + upper) << 4)) =
             make_uint4(pair(0), pair(1), pair(2), pair(3));
       }
   }
 
  private:
   int half_, row_, panel_;
-  int from_[4];  // in a stage, of the first eight rows: the word of each quad
-  int to_[4];    // in an expanded stage: [2 step + upper]
+  int from_;  // in a stage, of the first eight rows: the word of the first piece
+  int to_;    // in an expanded stage: the first of four columns
 };
 
 template <class Traits, class Scheduler>

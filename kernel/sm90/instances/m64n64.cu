@@ -21,7 +21,7 @@ constexpr sm90::Options kGrouped{.tile_m = 64,
                                  .expander_warps = 6,
                                  .grouped = true};
 constexpr sm90::Options kExpanded = sm90::for_few_rows(
-    {.tile_m = 64, .tile_n = 64, .stages = 3, .scale_stages = 3, .expanded_stages = 5, .expander_warps = 0});
+    {.tile_m = 64, .tile_n = 64, .stages = 3, .scale_stages = 3, .expanded_stages = 4, .expander_warps = 0});
 
 extern constinit const InstanceList LIST(sm90_m64n64) =
     sm90::kInstances<kWhole, kSplit2, kGrouped, kExpanded>;
