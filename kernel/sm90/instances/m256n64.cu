@@ -7,9 +7,9 @@ constexpr sm90::Options kExpanded{
     .tile_m = 256, .tile_n = 64, .stages = 2, .scale_stages = 2, .expanded_stages = 5, .expander_warps = 0};
 constexpr sm90::Options kGrouped{.tile_m = 256,
                                  .tile_n = 64,
-                                 .stages = 2,
-                                 .scale_stages = 2,
-                                 .expanded_stages = 5,
+                                 .stages = 3,
+                                 .scale_stages = 3,
+                                 .expanded_stages = 4,
                                  .expander_warps = 0,
                                  .grouped = true};
 
