@@ -17,6 +17,7 @@
 #include "ablation/tables.h"
 #include "bench/git_hash.h"
 #include "budget.h"
+#include "calibrate.h"
 #include "compare.h"
 #include "cube.h"
 #include "dualgemm.h"
@@ -62,7 +63,8 @@ auto number_of(const List& list, const std::string& name) {
 struct Options {
   std::vector<std::string> suites{"contest"}, shapes;
   std::vector<std::string> contenders;
-  std::string a_dtype = "nvfp4", dtype = "fp16", activation = "SWIGLU", json_path, compare_path, ablation;
+  std::string a_dtype = "nvfp4", dtype = "fp16", activation = "SWIGLU", json_path, compare_path,
+              calibrate_path, ablation;
   int repeats = 20, input_sets = 50, samples = 1000;
   bool verify_only = false, baseline_only = false, instances = false, model = false, cube = false,
        errors = false, every_instance = false;
@@ -214,6 +216,10 @@ int run(const Options& options) {
     fmt::print("{}", bench::model_markdown(bench::described_b200()));
     return 0;
   }
+  if (!options.calibrate_path.empty()) {
+    fmt::print("{}", bench::calibration(bench::read_report(options.calibrate_path)));
+    return 0;
+  }
   const std::vector<bench::Shape> shapes = chosen_shapes(options);
   const Place place = find_place();
   const bench::Times times = times_of(options, place);
@@ -275,6 +281,8 @@ int main(int argc, char** argv) {
                "time every instance that takes a shape, instead of the baseline")
       ->excludes(verify_only)
       ->excludes(ablation);
+  app.add_option("--calibrate", options.calibrate_path,
+                 "fit the cost model's constants for Hopper to such a run, written by --json, and stop");
   app.add_option("--json", options.json_path, "also write everything to this file");
   app.add_option("--compare", options.compare_path, "print how the times differ from those of such a file")
       ->excludes(verify_only)

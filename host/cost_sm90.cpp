@@ -68,8 +68,10 @@ void cost_sm90(const Work& shared, const Machine& machine, Cost* cost) {
       std::pow(c.tensor_us, kDegree) + std::pow(c.dram_us, kDegree) + std::pow(supply, kDegree), 1 / kDegree);
   c.fixed_us = work.t.fixed + work.pass_us();
   c.start_us = work.t.latency + work.us(work.t.wake + (work.p.tile.grouped ? work.t.load : 0));
-  c.tiles_us = waves * steps * k_tile + (waves - 1) * c.exposed_us;
   c.exchange_us = work.exchange_us() + (work.p.tile.split_k > 1 ? work.t.meet : 0);
+  // With split-K the CTAs of a wave begin anew.
+  const double between = c.exposed_us + (work.p.tile.split_k > 1 ? (c.start_us + c.exchange_us) / most : 0);
+  c.tiles_us = waves * steps * k_tile + (waves - 1) * between;
   c.total_us = c.fixed_us + c.start_us + c.tiles_us + c.epilogue_us + c.exchange_us;
 }
 

@@ -34,44 +34,60 @@ double us(const Instance& instance, const Shape& shape, const Machine& machine =
   return cost.total_us;
 }
 
-// These times were measured on an H100 80GB HBM3 (driver 580.159.04, November 2026), of the kernel's first
-// form: fp16, from launch to launch in a CUDA graph, weights in DRAM. Where there was a pass, it expanded A
-// before the launch, and the time is that of both.
+// These times were measured on an H200 (driver 580.159.04, 2026-11-23): of the fastest plain fp16 instance, from
+// launch to launch in a CUDA graph, weights in DRAM, with the pass over A where there is one.
 struct Measured {
   int32_t n, k, m;
+  std::string instance;
   double us;
-  bool pass;
 };
-constexpr Measured kMeasured[] = {
-    {4096, 7168, 1, 15.4, false},    {4096, 7168, 16, 16.8, false},  {4096, 7168, 64, 22.4, false},
-    {4096, 7168, 128, 29.0, true},   {4096, 7168, 256, 48.6, true},  {4096, 7168, 512, 82.7, true},
-    {4096, 7168, 2048, 318, true},   {14336, 4096, 1, 29.9, false},  {14336, 4096, 16, 30.5, false},
-    {14336, 4096, 64, 36.5, true},   {14336, 4096, 128, 54.6, true}, {14336, 4096, 256, 95.7, true},
-    {14336, 4096, 512, 156.6, true}, {14336, 4096, 2048, 645, true}, {2048, 7168, 1, 11.0, false},
-    {2048, 7168, 16, 11.5, false},   {2048, 7168, 64, 16.3, false},  {2048, 7168, 128, 23.1, false},
-};
+const Measured kMeasured[] = {
+    {4096, 7168, 1, "sm90m8n64k256s2", 16.5},        {4096, 7168, 8, "sm90m8n64k256s2", 16.6},
+    {4096, 7168, 16, "sm90m16n64k256s2", 18.6},      {4096, 7168, 32, "sm90m32n64k256s2", 20.7},
+    {4096, 7168, 64, "sm90m64n64k256s2", 25.4},      {4096, 7168, 128, "sm90m128n64k256s2x", 34.1},
+    {4096, 7168, 256, "sm90m128n64k256x", 50.9},     {4096, 7168, 512, "sm90m256n64k256x", 81.9},
+    {4096, 7168, 2048, "sm90m256n64k256x", 298.2},   {4096, 7168, 4096, "sm90m256n64k256x", 575.8},
+    {14336, 4096, 1, "sm90m16n64k256", 30},          {14336, 4096, 8, "sm90m16n64k256", 29.7},
+    {14336, 4096, 16, "sm90m16n64k256", 29.7},       {14336, 4096, 32, "sm90m32n64k256", 40.8},
+    {14336, 4096, 64, "sm90m64n64k256x", 37.9},      {14336, 4096, 128, "sm90m128n64k256x", 55},
+    {14336, 4096, 256, "sm90m256n64k256x", 93.1},    {14336, 4096, 512, "sm90m128n64k256x", 168.8},
+    {14336, 4096, 2048, "sm90m256n64k256x", 584.8},  {14336, 4096, 4096, "sm90m256n64k256x", 1128.1},
+    {2048, 7168, 1, "sm90m8n32k256s2", 13.4},        {2048, 7168, 8, "sm90m8n32k256s2", 13.4},
+    {2048, 7168, 16, "sm90m16n32k256s2", 15.3},      {2048, 7168, 32, "sm90m16n64k256s2", 18},
+    {2048, 7168, 64, "sm90m32n64k256s2", 20.1},      {2048, 7168, 128, "sm90m64n64k256s2", 24.6},
+    {2048, 7168, 256, "sm90m128n64k256s2x", 35.8},   {2048, 7168, 512, "sm90m128n64k256x", 51.7},
+    {2048, 7168, 2048, "sm90m256n64k256x", 157},     {2048, 7168, 4096, "sm90m256n64k256x", 309.1},
+    {2880, 2880, 1, "sm90m8n32k256", 9.7},           {2880, 2880, 8, "sm90m8n32k256", 9.5},
+    {2880, 2880, 16, "sm90m16n32k256", 10.4},        {2880, 2880, 32, "sm90m32n64k256s2", 11.5},
+    {2880, 2880, 64, "sm90m64n64k256s2", 14},        {2880, 2880, 128, "sm90m64n64k256", 19.6},
+    {2880, 2880, 256, "sm90m128n64k256x", 28.2},     {2880, 2880, 512, "sm90m256n64k256x", 43.7},
+    {2880, 2880, 2048, "sm90m256n64k256x", 106.6},   {2880, 2880, 4096, "sm90m256n64k256x", 201.2},
+    {28672, 8192, 1, "sm90m8n64k256s2", 89.8},       {28672, 8192, 8, "sm90m8n64k256s2", 90},
+    {28672, 8192, 16, "sm90m16n64k256s2", 102.9},    {28672, 8192, 32, "sm90m32n64k256s2", 150.7},
+    {28672, 8192, 64, "sm90m64n64k256x", 127.9},     {28672, 8192, 128, "sm90m128n64k256x", 188.5},
+    {28672, 8192, 256, "sm90m128n64k256x", 317.7},   {28672, 8192, 512, "sm90m256n64k256x", 551.2},
+    {28672, 8192, 2048, "sm90m256n64k256x", 2276.5}, {28672, 8192, 4096, "sm90m256n64k256x", 4476.1}};
 // The gap between two launches on a stream, 1.76 us on an H200, is 0.73 us in a graph.
 constexpr double kGraphSaves = 1.03;
 
 }  // namespace
 
-// Which instance ran is no longer known: the fastest by the model stands for it.
 TEST_CASE("9.0: the model agrees with times that were measured", "[host][cost_model]") {
   double squares = 0;
   for (const Measured& x : kMeasured) {
-    double modelled = std::numeric_limits<double>::infinity();
-    for (Instance instance : instances(Arch::kSm90)) {
-      if (instance.epilogue.general || !instance.epilogue.output(CType::kFp16)) continue;
-      if (x.pass) instance.plan.expand.warps = 0;
-      Cost cost;
-      if (cost_of(instance, {x.m, x.n, x.k}, kH100, &cost)) modelled = std::min(modelled, cost.total_us);
-    }
-    const double error = (modelled - kGraphSaves) / x.us - 1;
-    INFO(x.m << " x " << x.n << " x " << x.k << ": " << modelled - kGraphSaves << " us, measured " << x.us);
-    CHECK(std::fabs(error) < 0.12);
+    const auto all = instances(Arch::kSm90);
+    const auto instance = std::find_if(all.begin(), all.end(),
+                                       [&](const Instance& i) { return i.name == x.instance + "_fp16"; });
+    REQUIRE(instance != all.end());
+    Cost cost;
+    REQUIRE(cost_of(*instance, {x.m, x.n, x.k}, kH100, &cost, kH200Costs));
+    const double modelled = cost.total_us - kGraphSaves, error = modelled / x.us - 1;
+    INFO(x.m << " x " << x.n << " x " << x.k << " by " << x.instance << ": " << modelled << " us, measured "
+             << x.us);
+    CHECK(std::fabs(error) < 0.25);
     squares += error * error;
   }
-  CHECK(std::sqrt(squares / std::size(kMeasured)) < 0.06);
+  CHECK(std::sqrt(squares / std::size(kMeasured)) < 0.08);
 }
 
 TEST_CASE("9.0: clusters run where the parts of the chip have room for them", "[host][cost_model]") {
