@@ -6,7 +6,7 @@ REPORT ?=
 PREFIX ?= /usr/local
 
 .PHONY: help setup configure lib install package-test by-hand run examples test test-h100 test-gpu mutation soak \
-        fuzz cube bench plot host-time bench-sim ptx instances sass pages doxygen contest contest-test accuracy \
+        fuzz cube bench calibrate plot host-time bench-sim ptx instances sass pages doxygen contest contest-test accuracy \
         format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -91,6 +91,12 @@ cube: configure       ## every combination of what a launch may ask for, every i
 bench: configure      ## verify, then measure, beside cuBLASLt; without such a GPU, what the cost model expects
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench cudart_sim cuda_sim
 	@test/run_anywhere.sh $(BUILD) $(BUILD)/dualgemm_bench $(ARGS)
+
+calibrate: configure  ## on a Hopper GPU: times of every instance, and the cost model's constants by them
+	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench cudart_sim cuda_sim
+	@test/run_anywhere.sh $(BUILD) $(BUILD)/dualgemm_bench --suite hopper --every-instance --repeats 5 --samples 16 \
+	  --json $(BUILD)/calibrate.json
+	@test/run_anywhere.sh $(BUILD) $(BUILD)/dualgemm_bench --calibrate $(BUILD)/calibrate.json
 
 plot: configure       ## build/plots/: roofline, time against M, parts of a launch, of a run or of REPORT=FILE.json
 	@.ci/setup plot

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <stdexcept>
 #include <string>
 
 #include "host/cost_model.h"
@@ -32,6 +32,12 @@ double us(const Instance& instance, const Shape& shape, const Machine& machine =
   Cost cost;
   REQUIRE(cost_of(instance, shape, machine, &cost));
   return cost.total_us;
+}
+
+const Instance& named(const std::string& name) {
+  for (const Instance& instance : instances(Arch::kSm90))
+    if (instance.name == name) return instance;
+  throw std::runtime_error("no instance " + name);
 }
 
 // These times were measured on an H200 (driver 580.159.04, 2026-11-23): of the fastest plain fp16 instance, from
@@ -75,12 +81,8 @@ constexpr double kGraphSaves = 1.03;
 TEST_CASE("9.0: the model agrees with times that were measured", "[host][cost_model]") {
   double squares = 0;
   for (const Measured& x : kMeasured) {
-    const auto all = instances(Arch::kSm90);
-    const auto instance = std::find_if(all.begin(), all.end(),
-                                       [&](const Instance& i) { return i.name == x.instance + "_fp16"; });
-    REQUIRE(instance != all.end());
     Cost cost;
-    REQUIRE(cost_of(*instance, {x.m, x.n, x.k}, kH100, &cost, kH200Costs));
+    REQUIRE(cost_of(named(x.instance + "_fp16"), {x.m, x.n, x.k}, kH100, &cost, kH200Costs));
     const double modelled = cost.total_us - kGraphSaves, error = modelled / x.us - 1;
     INFO(x.m << " x " << x.n << " x " << x.k << " by " << x.instance << ": " << modelled << " us, measured "
              << x.us);
