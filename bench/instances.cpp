@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <span>
 #include <stdexcept>
 #include <string>
 
@@ -87,7 +88,10 @@ json to_json(const Plan& x) {
 }
 
 json to_json(const EpilogueKind& x) {
-  return {{"c_name", x.c_name}, {"c_bits", x.c_bits}, {"store_bytes", x.store_bytes}, {"general", x.general}};
+  json outputs = json::array();
+  for (const OutputKind& output : std::span(x.outputs, static_cast<size_t>(x.output_count)))
+    outputs.push_back({{"name", output.name}, {"bits", output.bits}, {"store_bytes", output.store_bytes}});
+  return {{"general", x.general}, {"outputs", outputs}};
 }
 
 // Returns the name as it stands in the machine code.

@@ -51,7 +51,7 @@ def row(instances, report):
     if missing := [x["name"] for x in instances if x["entry"] not in report]:
         sys.exit(f"instances.py: ptxas says nothing of {', '.join(missing)}")
     each = lambda values: " / ".join(dict.fromkeys(map(str, values)))
-    outputs = ",".join(x["epilogue"]["c_name"] for x in instances)
+    outputs = ",".join(x["epilogue"]["outputs"][0]["name"] for x in instances)
     if len(instances) > 1: outputs = f"{{{outputs}}}"
     tmem = {"TMEM columns": plan["tmem"]["allocated"]} if plan["tmem"]["allocated"] else {}
     return {"instance": name_without_output(instances[0]).replace("*", outputs), **columns(plan),
@@ -61,8 +61,8 @@ def row(instances, report):
 
 
 def name_without_output(instance):
-    """The name with * for the output."""
-    return re.sub(rf"_{instance['epilogue']['c_name']}(?=_|$)", "_*", instance["name"])
+    """The name with * for the output. That of a general instance, which writes any, has none."""
+    return re.sub(rf"_{instance['epilogue']['outputs'][0]['name']}$", "_*", instance["name"])
 
 
 def main():

@@ -296,6 +296,7 @@ std::string epilogues_table(const Machine& machine) {
   for (const Asked& asked : kAsked) {
     text += fmt::format("| {} |", asked.name);
     for (GemmShape shape : shapes) {
+      shape.c_type = asked.c_type;
       asked.of(shape);
       const dualgemm::InstanceKind kind{dualgemm::Arch::kSm100, asked.c_type, asked.general};
       const Instance& i = dualgemm::instance(dualgemm::select_instance(kind, shape, machine));

@@ -31,7 +31,7 @@ inline dualgemm::Instance contest_entry(const char* name, int32_t tile_m, int32_
   return described(
       name, {.tile_m = tile_m, .tile_n = tile_n, .stages = stages, .scale_stages = stages, .keep_a = true},
       {.accumulators = 2, .together = 2, .per_step = 2}, {.warps = 4, .chunk_columns = 8},
-      {CType::kFp16, "fp16", 16, 16, false});
+      {false, 1, {{CType::kFp16, "fp16", 16, 16}}});
 }
 inline const dualgemm::Instance kV1Narrow = contest_entry("v1g, 128 x 64", 128, 64, 5);
 inline const dualgemm::Instance kV1Wide = contest_entry("v1g, 128 x 128", 128, 128, 4);
@@ -60,7 +60,7 @@ inline const Published kPublished[] = {
 inline const dualgemm::Instance kLarge = described(
     "fast.cu, 256 x 128", {.tile_m = 256, .tile_n = 128, .stages = 6, .scale_stages = 6, .acc_stages = 2},
     {.accumulators = 2, .together = 2, .per_step = 1}, {.warps = 4, .chunk_columns = 32},
-    {dualgemm::CType::kFp16, "two fp16", 32, 32, false});
+    {false, 1, {{dualgemm::CType::kFp16, "two fp16", 32, 32}}});
 
 struct PublishedLarge {
   const dualgemm::Instance& instance;
@@ -68,7 +68,7 @@ struct PublishedLarge {
   double kernel_us;
 };
 inline const PublishedLarge kPublishedLarge{
-    kLarge, {8192, 4096, 8192, 1, false, dualgemm::ActivationKind::kReglu}, 173.2};
+    kLarge, {.m = 8192, .n = 4096, .k = 8192, .activation = dualgemm::ActivationKind::kReglu}, 173.2};
 inline constexpr double kLaunchGap = 1.6;  // us, part of what the model predicts: fit, with the rest of it
 
 // Returns constants fitted to six published times of plain GEMM kernels alone (of the same author: K = 16384

@@ -187,7 +187,7 @@ dualgemm_status_t dualgemm_instance_info(int32_t id, dualgemm_instance_info_t* i
   const Plan& plan = instance.plan;
   dualgemm_instance_info_t known{};
   known.name = instance.name;
-  known.c_dtype = static_cast<int32_t>(instance.epilogue.c_type);
+  known.c_dtype = instance.epilogue.general ? -1 : static_cast<int32_t>(instance.epilogue.outputs[0].type);
   known.cta_group = plan.mma.cta_group;
   known.tile_m = plan.tile.m;
   known.tile_n = plan.tile.n;

@@ -96,7 +96,8 @@ dualgemm_status_t check_a(const Problem& problem, const dualgemm_device_t& devic
 
 Shape shape_of(const Problem& problem) {
   const dualgemm_args_t& args = problem.args;
-  Shape shape = {args.m, args.n, args.k, problem.problems, problem.grouped(), problem.activation};
+  Shape shape = {
+      args.m, args.n, args.k, problem.problems, problem.grouped(), problem.c_type, problem.activation};
   const Tensor &d1 = problem.outputs[kD1], &d2 = problem.outputs[kD2];
   if (d1.given()) shape.d_bits = d1.bits + d2.bits;
   shape.biases = (args.bias1 ? 1 : 0) + (args.bias2 ? 1 : 0);

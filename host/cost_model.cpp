@@ -10,9 +10,11 @@ bool cost_of(const Instance& i, Shape shape, const Machine& machine, Cost* cost,
              const CostConstants& constants) {
   const Plan& plan = i.plan;
   const int64_t at_once = clusters_at_once(machine, plan);
-  if (at_once == 0 || shape.grouped != plan.tile.grouped) return false;
+  const EpilogueKind& epilogue = i.epilogue;
+  const OutputKind* const output = epilogue.general ? epilogue.output(shape.c_type) : epilogue.outputs;
+  if (at_once == 0 || shape.grouped != plan.tile.grouped || !output) return false;
 
-  const Work work{plan, i.epilogue, shape, constants};
+  const Work work{plan, epilogue.general, *output, shape, constants};
   Cost c{};
   c.tiles = mean_tiles(shape, plan.tile);
   c.waves = ceil_div(c.tiles, at_once);

@@ -16,7 +16,7 @@ struct Sm100 : Work {
   int32_t acc_columns() const { return p.mma.accumulators * p.mma.columns; }
   // Returns in how many chunks the epilogue takes that many accumulator columns, of both products together.
   double chunks(int32_t columns) const {
-    const int32_t width = epilogue.general ? work::kGeneralChunk : p.epilogue.chunk_columns;
+    const int32_t width = general ? work::kGeneralChunk : p.epilogue.chunk_columns;
     const int32_t at_once = 2 * width * p.epilogue.warps * 32 / lanes();
     return static_cast<double>(ceil_div(columns, at_once));
   }

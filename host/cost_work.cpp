@@ -41,7 +41,7 @@ work::Instructions Work::general_work() const {
   const double steps =
       work::kFrame + shape.biases * work::kBias + (shape.a_row_scale ? work::kARowScale : 0) +
       (shape.c_row_scale ? work::kCRowScale : 0) + (shape.amax ? work::kAmax : 0) +
-      (shape.d_bits > 0 ? work::kBothD : 0) + work::output_instructions(epilogue.c_type, p.mma.swap_ab);
+      (shape.d_bits > 0 ? work::kBothD : 0) + work::output_instructions(c.type, p.mma.swap_ab);
   if (shape.exact) {
     const work::Instructions exact = work::exact_instructions(shape.activation);
     return {steps + exact.all, exact.fp64};
@@ -53,7 +53,7 @@ work::Instructions Work::general_work() const {
 // A warp waits for the bias of every column, and in each tile for the first bytes of every vector, which come
 // from DRAM.
 double Work::general_cycles() const {
-  if (!epilogue.general) return 0;
+  if (!general) return 0;
   const work::Instructions issued = general_work();
   const int32_t vectors = shape.biases + (shape.a_row_scale ? 1 : 0) + (shape.c_row_scale ? 1 : 0);
   const double waits = shape.biases * t.l1_load / (32 * p.epilogue.warps);
@@ -61,10 +61,10 @@ double Work::general_cycles() const {
 }
 
 double Work::store_cycles() const {
-  const double stores = results() * epilogue.c_bits / 8 / epilogue.store_bytes;
-  const double of_factors = epilogue.c_type == CType::kNvfp4 ? results() / kSfBlock : 0;
+  const double stores = results() * c.bits / 8 / c.store_bytes;
+  const double of_factors = c.type == CType::kNvfp4 ? results() / kSfBlock : 0;
   const double of_d = results() * shape.d_bits / 8 / kSectorBytes;
-  return stores * (epilogue.store_bytes < kSectorBytes ? t.store_part : t.store) + of_factors * t.store_part +
+  return stores * (c.store_bytes < kSectorBytes ? t.store_part : t.store) + of_factors * t.store_part +
          of_d * t.store;
 }
 

@@ -14,7 +14,8 @@ namespace dualgemm {
 
 struct Work {
   const Plan& p;
-  const EpilogueKind& epilogue;
+  bool general;
+  const OutputKind& c;
   const Shape& shape;
   const CostConstants& t;
 
@@ -38,9 +39,7 @@ struct Work {
   double fill_us(double active) const;
 
   // Returns what one result takes in memory. Sixteen of an NVFP4 C have a factor of eight bits in common.
-  double written_bits() const {
-    return epilogue.c_bits + (epilogue.c_type == CType::kNvfp4 ? 0.5 : 0.0) + shape.d_bits;
-  }
+  double written_bits() const { return c.bits + (c.type == CType::kNvfp4 ? 0.5 : 0.0) + shape.d_bits; }
   double results() const;  // of one CTA and tile
   // Returns the cycles of an SM for the special functions of a tile, and for what a general epilogue adds to
   // them, as if nothing overlapped.

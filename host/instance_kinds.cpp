@@ -11,18 +11,13 @@ namespace dualgemm {
 namespace {
 
 constexpr CType kATypes[] = {CType::kNvfp4, CType::kBf16, CType::kFp16};
-constexpr size_t kCTypes = static_cast<size_t>(CType::kFp8) + 1;
-constexpr size_t kKinds = std::size(kArchitectures) * std::size(kATypes) * kCTypes * 2;
+constexpr size_t kKinds = std::size(kArchitectures) * std::size(kATypes) * size_t{kCTypes} * 2;
 
 size_t number_of(const InstanceKind& kind) {
   const auto a_type = static_cast<size_t>(std::find(kATypes, std::end(kATypes) - 1, kind.a_type) - kATypes);
-  const size_t types = (static_cast<size_t>(kind.arch) * std::size(kATypes) + a_type) * kCTypes +
+  const size_t types = (static_cast<size_t>(kind.arch) * std::size(kATypes) + a_type) * size_t{kCTypes} +
                        static_cast<size_t>(kind.c_type);
   return types * 2 + kind.general;
-}
-
-InstanceKind kind_of(const Instance& instance) {
-  return {instance.plan.arch, instance.epilogue.c_type, instance.epilogue.general, instance.plan.a_type};
 }
 
 struct Lists {
@@ -36,8 +31,13 @@ struct Lists {
     for (auto& [dense, grouped] : of_kind) dense.count = grouped.count = 0;
     int32_t index = 0;
     for (const Instance& instance : instances()) {
-      List& list = of_kind[number_of(kind_of(instance))][instance.plan.tile.grouped];
-      if (list.count < list.entries.size()) list.entries[list.count++] = {&instance, index};
+      const EpilogueKind& epilogue = instance.epilogue;
+      for (int32_t i = 0; i < epilogue.output_count; ++i) {
+        const InstanceKind kind{instance.plan.arch, epilogue.outputs[i].type, epilogue.general,
+                                instance.plan.a_type};
+        List& list = of_kind[number_of(kind)][instance.plan.tile.grouped];
+        if (list.count < list.entries.size()) list.entries[list.count++] = {&instance, index};
+      }
       ++index;
     }
   }
@@ -45,7 +45,10 @@ struct Lists {
 
 }  // namespace
 
-bool is_kind(const Instance& instance, const InstanceKind& kind) { return kind_of(instance) == kind; }
+bool is_kind(const Instance& instance, const InstanceKind& kind) {
+  return instance.plan.arch == kind.arch && instance.plan.a_type == kind.a_type &&
+         instance.epilogue.general == kind.general && instance.epilogue.output(kind.c_type);
+}
 
 InstanceKind kind_for(Arch arch, const Problem& problem) {
   InstanceKind kind{arch, problem.c_type, problem.general(), problem.a_type};

@@ -10,7 +10,8 @@
 
 namespace dualgemm {
 
-// An instance that a launch may take has to be of this kind, whatever the size of the problem.
+// An instance that a launch may take has to be of this kind, whatever the size of the problem. A general
+// instance is of several, one for each type of C that it writes.
 struct InstanceKind {
   Arch arch;
   CType c_type;

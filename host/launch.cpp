@@ -81,6 +81,7 @@ dualgemm_status_t make_params(const Problem& problem, const Instance& instance, 
   params->n_tiles = static_cast<int32_t>(n_tiles(tile, args.n));
   params->k_tiles = static_cast<int32_t>(k_tiles(tile, args.k));
   params->problems = problem.problems;
+  params->c_type = args.c_dtype;
   params->group_rows = args.group_rows;
   params->group_offsets = problem.group_offsets() ? 1 : 0;
   params->static_weights = (args.flags & kEarlyWeights) == kEarlyWeights ? 1 : 0;

@@ -46,6 +46,7 @@ int32_t best_of(std::span<const Candidate> candidates) {
 int32_t select_instance(const InstanceKind& kind, Shape shape, const Machine& machine, Allowed allowed) {
   Candidate candidates[kMaxOfKind];
   size_t count = 0;
+  shape.c_type = kind.c_type;
   for (const auto& [instance, index] : instances_of(kind, shape.grouped)) {
     const Plan& plan = instance->plan;
     if (plan.tile.split_k > 1 && !allowed.split_k) continue;

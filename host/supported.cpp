@@ -75,8 +75,8 @@ dualgemm_status_t check_instance(const Problem& problem) {
                 "instance_id=%" PRId32 ": %s reads a_dtype=%" PRId32 " (%s), not a_dtype=%" PRId32 " (%s)",
                 id, instance.name, read, dtype_name(read), args.a_dtype, dtype_name(args.a_dtype));
   }
-  if (instance.epilogue.c_type != problem.c_type) {
-    const auto written = static_cast<int32_t>(instance.epilogue.c_type);
+  if (!instance.epilogue.output(problem.c_type)) {
+    const auto written = static_cast<int32_t>(instance.epilogue.outputs[0].type);
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
                 "instance_id=%" PRId32 ": %s writes c_dtype=%" PRId32 " (%s), not c_dtype=%" PRId32 " (%s)",
                 id, instance.name, written, dtype_name(written), args.c_dtype, dtype_name(args.c_dtype));

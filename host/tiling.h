@@ -17,6 +17,7 @@ struct Shape {
   int32_t m, n, k;
   int32_t problems = 1;
   bool grouped = false;
+  CType c_type = CType::kBf16;  // that a general instance writes; a plain one has its own
   ActivationKind activation = ActivationKind::kSwiglu;
   int32_t d_bits = 0;  // of the elements of D1 and of D2 together, if they are asked for
   int32_t biases = 0;  // bias1, bias2: how many there are

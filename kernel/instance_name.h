@@ -1,8 +1,8 @@
 // instance_name.h -- the name of an instance, composed of its plan and its epilogue: "m128n64k256s2_fp16".
 // Names of compute capability 9.0 begin with sm90. After the tile come s2, s4: split-K over this many CTAs or
 // pairs; o: accumulators that overlap; x: for an A that a pass has expanded, or put in order; g: for groups;
-// then abf16 or afp16, if A is not in NVFP4; the variant, if it is one of bench/ablation; the output; and
-// "general", if what the epilogue computes is said by the launch.
+// then abf16 or afp16, if A is not in NVFP4; the variant, if it is one of bench/ablation; the output, or
+// "general", if what the epilogue computes and writes is said by the launch.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,8 @@ template <class Traits>
 consteval InstanceName instance_name() {
   InstanceName name = name_of_plan(Traits::kPlan);
   if (*Traits::kVariant) name.add("_").add(Traits::kVariant);
-  name.add("_").add(Traits::Output::kName);
-  if (Traits::Arithmetic::kGeneral) name.add("_general");
+  if constexpr (Traits::Arithmetic::kGeneral) name.add("_general");
+  else name.add("_").add(Traits::Output::kName);
   return name;
 }
 template <class Traits>

@@ -66,6 +66,7 @@ struct alignas(128) Params {
   int32_t m, n, k;  // elements; k is a multiple of 16, n of 4. m: rows of A, with groups at most
   int32_t m_tiles, n_tiles, k_tiles;  // of the instance: ceil(m / tile.m), and so on
   int32_t problems;                   // of a batch, or groups
+  int32_t c_type;                     // CType that a general instance writes; a plain one has its own
   // For grouped instances these are the ends of the rows of each group, [groups + 1], or their numbers,
   // [groups].
   const int32_t* group_rows;

@@ -6,7 +6,7 @@
 #include "kernel/epilogue/fragment.cuh"
 #include "kernel/epilogue/general.cuh"
 #include "kernel/epilogue/output.cuh"
-#include "kernel/epilogue/output_nvfp4.cuh"
+#include "kernel/epilogue/output_any.cuh"
 #include "kernel/epilogue/scaling.cuh"
 #include "ptx/math.cuh"
 
@@ -49,8 +49,8 @@ class PlainArithmetic {
 };
 
 // What becomes of a pair of accumulators is fixed when an instance is compiled (Plain), or said by the launch
-// (General). Every tile has an instance of each arithmetic with each of its outputs; the ids of those that
-// differ in the output alone follow each other. kernel/README.md says how to add an activation or an output.
+// (General). So is the type of C: every tile has a plain instance for each of some types, whose ids follow
+// each other, and one general instance for all. kernel/README.md says how to add an activation or an output.
 template <class Activation>
 struct Plain {
   static constexpr bool kGeneral = false;
@@ -60,7 +60,7 @@ struct Plain {
 };
 struct General {
   static constexpr bool kGeneral = true;
-  using Outputs = List<Fp16, Bf16, Fp32, Fp8, Nvfp4>;
+  using Outputs = List<AnyOutput>;
   template <class Traits, class Layout>
   using Of = GeneralArithmetic<Traits, Layout, ApproximateMath>;
 };

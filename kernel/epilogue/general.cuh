@@ -91,15 +91,8 @@ class GeneralArithmetic {
   }
   template <int kWidth, class Format>
   DUALGEMM_DEVICE void store_both(const float* g, const float* u, int first) const {
-    store_one<kWidth>(DirectWriter<Traits, Format, Layout, matrix_d1>(p_, tile_, at_), g, first);
-    store_one<kWidth>(DirectWriter<Traits, Format, Layout, matrix_d2>(p_, tile_, at_), u, first);
-  }
-  template <int kWidth, class Writer>
-  DUALGEMM_DEVICE static void store_one(const Writer& writer, const float* x, int first) {
-    typename Writer::template Results<kWidth> results;
-#pragma unroll
-    for (int i = 0; i < kWidth; i += 2) writer.put(results, i, {x[i], x[i + 1]});
-    writer.store(results, first);
+    store_floats<kWidth>(DirectWriter<Traits, Format, Layout, matrix_d1>(p_, tile_, at_), g, first);
+    store_floats<kWidth>(DirectWriter<Traits, Format, Layout, matrix_d2>(p_, tile_, at_), u, first);
   }
 
   template <int kWidth>

@@ -4,11 +4,14 @@
 
 #include <cstdint>
 
+#include "kernel/epilogue/list.h"
+
 namespace dualgemm {
 
 // This is the element type of C, of another tensor of the epilogue, or of A. The numbers are those of the
 // public interface (DUALGEMM_DTYPE_*), asserted in host/.
 enum class CType : int32_t { kBf16 = 0, kFp16 = 1, kFp32 = 2, kNvfp4 = 3, kFp8 = 4 };
+inline constexpr int32_t kCTypes = 5;
 
 // An activation is f(gate) * h(up); activation.cuh has the formulas. The numbers are those of
 // DUALGEMM_ACTIVATION_*.
@@ -32,21 +35,43 @@ constexpr int32_t special_functions(ActivationKind activation) {
   }
 }
 
-// This describes the epilogue of an instance.
+// This describes one type of C that an instance writes.
+struct OutputKind {
+  CType type;
+  const char* name;     // "fp16"
+  int32_t bits;         // of one element
+  int32_t store_bytes;  // of a row: what one store of a warp writes side by side
+};
+
+// This describes the epilogue of an instance: a plain SwiGLU of one type, or whatever a launch says, in any
+// type.
 struct EpilogueKind {
-  CType c_type;
-  const char* c_name;   // "fp16"
-  int32_t c_bits;       // of one element of C
-  int32_t store_bytes;  // of a row of C: what one store of a warp writes side by side
-  bool general;         // computes whatever the launch says; else a plain SwiGLU
+  bool general;
+  int32_t output_count;
+  OutputKind outputs[kCTypes];
+
+  // Returns what it writes as this type; null where it does not.
+  constexpr const OutputKind* output(CType type) const {
+    for (int32_t i = 0; i < output_count; ++i)
+      if (outputs[i].type == type) return &outputs[i];
+    return nullptr;
+  }
 };
 
 // Layout says where a lane's elements lie in C (fragment.cuh).
+template <class Traits, class Layout, class Output>
+consteval OutputKind output_kind() {
+  return {Output::kType, Output::kName, Output::kBits, Output::template Writer<Traits, Layout>::kStoreBytes};
+}
+template <class Traits, class Layout, class... Output>
+consteval EpilogueKind epilogue_kind(List<Output...>) {
+  return {Traits::Arithmetic::kGeneral, sizeof...(Output), {output_kind<Traits, Layout, Output>()...}};
+}
 template <class Traits, class Layout>
 consteval EpilogueKind epilogue_kind() {
-  using Output = typename Traits::Output;
-  return {Output::kType, Output::kName, Output::kBits, Output::template Writer<Traits, Layout>::kStoreBytes,
-          Traits::Arithmetic::kGeneral};
+  if constexpr (Traits::Arithmetic::kGeneral)
+    return epilogue_kind<Traits, Layout>(typename Traits::Output::Types{});
+  else return epilogue_kind<Traits, Layout>(List<typename Traits::Output>{});
 }
 
 }  // namespace dualgemm

@@ -27,6 +27,15 @@ DUALGEMM_DEVICE const Matrix& matrix_c(const Params& p) { return p.c; }
 DUALGEMM_DEVICE const Matrix& matrix_d1(const Params& p) { return p.general.d1; }
 DUALGEMM_DEVICE const Matrix& matrix_d2(const Params& p) { return p.general.d2; }
 
+// Tells the compiler that this lies in global memory, which it does not see in a function that is called with
+// Params. With a store to an address of any space ptxas 13.0 doubts that the lanes of a warp are together,
+// and brings them together again all over the function.
+template <class Element>
+DUALGEMM_DEVICE Element* in_global_memory(void* start) {
+  __builtin_assume(__isGlobal(start));
+  return static_cast<Element*>(start);
+}
+
 // Writes what a lane has of one tile. Traits tell how wide the stores of the architecture are.
 template <class Traits, class Format, class Layout, const Matrix& (*kMatrix)(const Params&) = matrix_c>
 class DirectWriter {
@@ -49,7 +58,7 @@ class DirectWriter {
         rows_(tile.rows - at.row),
         columns_(p.n - at.column),
         pitch_(kMatrix(p).pitch),
-        elements_(static_cast<Element*>(kMatrix(p).start) + tile.a_problem * kMatrix(p).stride +
+        elements_(in_global_memory<Element>(kMatrix(p).start) + tile.a_problem * kMatrix(p).stride +
                   (int64_t{tile.row} + at.row) * kMatrix(p).pitch + at.column) {}
 
   // Returns how many elements of the lane exist in C, along the direction of the layout; possibly more than
@@ -130,6 +139,15 @@ class DirectWriter {
   int64_t pitch_;
   Element* elements_;
 };
+
+// Hands neighbouring results to a writer, which stores them.
+template <int kWidth, class Writer>
+DUALGEMM_DEVICE void store_floats(const Writer& writer, const float* x, int first) {
+  typename Writer::template Results<kWidth> results;
+#pragma unroll
+  for (int i = 0; i < kWidth; i += 2) writer.put(results, i, {x[i], x[i + 1]});
+  writer.store(results, first);
+}
 
 // An output says which shared memory it needs for all epilogue warps, and what each of them has to do after
 // its last tile. It is also the format of its elements: put() converts two neighbours among the words of a

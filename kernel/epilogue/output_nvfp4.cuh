@@ -90,10 +90,10 @@ class Nvfp4Writer {
         rows_(tile.rows - first_row_),
         block_row_(tile.m * Traits::kPlan.tile.m % kSfAtomRows),
         pitch_(p.c.pitch / 2),
-        c_(static_cast<uint8_t*>(p.c.start) + tile.a_problem * (p.c.stride / 2) +
+        c_(in_global_memory<uint8_t>(p.c.start) + tile.a_problem * (p.c.stride / 2) +
            (int64_t{tile.row} + first_row_) * pitch_) {
     const int64_t atoms = (p.n + kSfAtomElems - 1) / kSfAtomElems;
-    factors_ = static_cast<uint8_t*>(p.general.sfc) + tile.a_problem * p.general.sfc_stride +
+    factors_ = in_global_memory<uint8_t>(p.general.sfc) + tile.a_problem * p.general.sfc_stride +
                (tile.sfa_block + first_row_ / kSfAtomRows) * atoms * kSfAtomBytes;
   }
 

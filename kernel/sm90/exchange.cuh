@@ -25,8 +25,8 @@ class FinishExchanged {
   static constexpr int kSlices = kPlan.tile.split_k;
   using Sums = ExchangedSums<Traits>;
   using Place = Consumer<Traits>;
-  // An item is so many columns of a row: 16 where a block of NVFP4 is that long, or fp8 as 16 bytes.
-  static constexpr int kWidth = Traits::Output::kBits < 16 ? 16 : 8;
+  // An item is so many columns of a row: 16 where C may be NVFP4, whose blocks are that long.
+  static constexpr int kWidth = Traits::Arithmetic::kGeneral ? 16 : 8;
   static constexpr int kAside = kColumns / kWidth;  // items of a row of a column group
   static constexpr int kItems = Sums::kRows * kAside;
   static constexpr int kWarpsOfItems = (kItems + 31) / 32;

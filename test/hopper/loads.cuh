@@ -128,8 +128,7 @@ Instance load_instance_of() {
   i.kernel = reinterpret_cast<void (*)(Params)>(
       reinterpret_cast<void (*)()>(&load_kernel<Traits, Consumer, kWaits>));
   i.plan = Traits::kPlan;
-  i.epilogue.c_type = Traits::Output::kType;
-  i.epilogue.c_bits = Traits::Output::kBits;
+  i.epilogue = {false, 1, {{Traits::Output::kType, "", Traits::Output::kBits, 0}}};
   i.smem_bytes = static_cast<int32_t>(sizeof(SharedStorage<Traits>));
   return i;
 }

@@ -41,10 +41,10 @@ void for_all_instances(bool grouped, const Check& check) {
     const std::string tile = tile_of(instance);
     auto at = std::find(tiles.begin(), tiles.end(), tile);
     if (at == tiles.end()) at = tiles.insert(tiles.end(), tile);
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       for (size_t second : {0, 1}) {
         const size_t turn =
-            static_cast<size_t>(at - tiles.begin()) + 3 * static_cast<size_t>(instance.info.c_dtype) + second;
+            static_cast<size_t>(at - tiles.begin()) + 3 * static_cast<size_t>(instance.dtype) + second;
         SetOptions options = use(instance);
         options.activation = kActivations[turn % std::size(kActivations)];
         INFO("activation " << options.activation);
@@ -60,7 +60,7 @@ TEST_CASE("every tile computes every activation", "[activation]") {
   for (const bool grouped : {false, true})
     for (const NamedInstance& instance : general_instances_in_turn(grouped))
       for (const dualgemm_activation_t activation : kActivations) {
-        INFO(instance.info.name << ", activation " << activation);
+        INFO(instance.name << ", activation " << activation);
         ProblemSet set = grouped ? make_masked(Data::kFullRange, {5, 0, 3}, 16, 48, 61)
                                  : make_batch(Data::kFullRange, 1, 5, 16, 48, 61);
         give_all(set, extras().back(), 62);

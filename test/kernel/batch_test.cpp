@@ -27,7 +27,7 @@ void check_batch(const ProblemSet& set, const SetOptions& options) {
 
 TEST_CASE("a batch gives every problem the bits of a launch of its own", "[batch]") {
   for (const NamedInstance& instance : dense_instances()) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       SetOptions options = use(instance);
       for (int32_t batch : {1, 2, 3, 5}) {
         options.gap = batch == 3 ? 1 : 0;
@@ -42,8 +42,8 @@ TEST_CASE("a batch gives every problem the bits of a launch of its own", "[batch
 
 TEST_CASE("the problems of a batch stand where their strides say", "[batch]") {
   for (const NamedInstance& instance : dense_instances()) {
-    if (instance.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
-    DYNAMIC_SECTION(instance.info.name) {
+    if (instance.dtype != DUALGEMM_DTYPE_BF16) continue;
+    DYNAMIC_SECTION(instance.name) {
       // The gaps are no multiple of a row, of a box of the tensor maps, or of 128 bytes.
       for (int32_t gap : {1, 5, 64}) {
         SetOptions options = use(instance);
@@ -60,7 +60,7 @@ TEST_CASE("the problems of a batch stand where their strides say", "[batch]") {
 
 TEST_CASE("the alphas on the device are one for all problems of a batch or one each", "[batch]") {
   for (const NamedInstance& instance : dense_instances()) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       SetOptions options = use(instance);
       options.alphas_on_device = true;
       for (Alphas alphas : {Alphas::kShared, Alphas::kOwn}) {
@@ -75,7 +75,7 @@ TEST_CASE("a CTA that computes tiles of several problems gives the bits of one t
           "[batch]") {
   for (const NamedInstance& instance : dense_instances()) {
     if (instance.info.split_k > 1) continue;  // launches all its tiles at once
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       const ProblemSet set =
           make_batch(Data::kFullRange, 4, instance.info.tile_m + 8, 136, 320, 60, Alphas::kOwn);
       const std::vector<Output> one_each = run(set, SetOptions(use(instance)));
@@ -91,8 +91,8 @@ TEST_CASE("each input of one problem of a batch matters there and nowhere else",
   const int32_t n = 72, k = 320;
   const ProblemSet set = make_batch(Data::kIntegers, 3, 100, n, k, 70);
   for (const NamedInstance& instance : dense_instances()) {
-    if (instance.info.c_dtype != DUALGEMM_DTYPE_FP16) continue;
-    DYNAMIC_SECTION(instance.info.name) {
+    if (instance.dtype != DUALGEMM_DTYPE_FP16) continue;
+    DYNAMIC_SECTION(instance.name) {
       const SetOptions options = use(instance);
       const std::vector<Output> before = run(set, options);
       for (size_t changed = 0; changed < set.problems.size(); ++changed) {

@@ -106,7 +106,7 @@ std::vector<Case> cases_of(const NamedInstance& instance) {
   return instance.info.grouped ? grouped_cases(instance) : dense_cases(instance);
 }
 
-std::string key(const NamedInstance& instance, const Case& c) { return instance.info.name + (" " + c.name); }
+std::string key(const NamedInstance& instance, const Case& c) { return instance.name + (" " + c.name); }
 
 // Returns FNV-1a, 64 bits, over the bytes of all rows of all problems. DeviceSet::download has C filled with
 // NaN before the launch and throws when a byte outside these rows has changed, so this is all that a launch
@@ -154,10 +154,10 @@ TEST_CASE("every instance writes the bits on record", "[bits]") {
   const std::map<std::string, std::string> recorded = record();
   size_t compared = 0;
   for (const NamedInstance& instance : plain_instances()) {
-    const std::string first = std::string(instance.info.name) + " ";
+    const std::string first = instance.name + " ";
     if (const auto line = recorded.lower_bound(first);
         line == recorded.end() || !line->first.starts_with(first)) {
-      WARN(instance.info.name << " is not on record");
+      WARN(instance.name << " is not on record");
       continue;
     }
     ++compared;

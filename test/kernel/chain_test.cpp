@@ -169,8 +169,8 @@ TEST_CASE("chain: a dense launch, with columns that do and do not fill a block o
 TEST_CASE("chain: every tile writes what the next launch reads", "[chain]") {
   for (const bool grouped : {false, true})
     for (const NamedInstance& instance : general_instances(grouped)) {
-      if (instance.info.c_dtype != DUALGEMM_DTYPE_NVFP4) continue;
-      DYNAMIC_SECTION(instance.info.name) {
+      if (instance.dtype != DUALGEMM_DTYPE_NVFP4) continue;
+      DYNAMIC_SECTION(instance.name) {
         ProblemSet set = grouped ? make_offsets(Data::kFullRange, {33, 0, 129}, 208, 272, 2, 7, 5)
                                  : make_batch(Data::kFullRange, 1, 150, 208, 272, 2);
         give_encode(set, DUALGEMM_DTYPE_NVFP4);

@@ -157,7 +157,7 @@ TEST_CASE("an instance with split-K that is asked for gives a row the same bits 
   for (const NamedInstance& instance : with_split_k()) {
     // The k-tiles of the first are fewer than four parts, those of the second are shared out evenly.
     for (const Weights& weights : {kInvariant[0], kInvariant[1]}) {
-      DYNAMIC_SECTION(instance.info.name << ", n " << weights.n << ", k " << weights.k) {
+      DYNAMIC_SECTION(instance.name << ", n " << weights.n << ", k " << weights.k) {
         ProblemSet set = set_of(make_problem(Data::kFullRange, kMostRows, weights.n, weights.k, 38));
         LaunchOptions options = use_all_of(instance, set);
         options.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
@@ -175,7 +175,7 @@ TEST_CASE("an instance with split-K that is asked for gives a row the same bits 
           "[choice][batch]") {
   const auto [n, k] = kInvariant[1];
   for (const NamedInstance& instance : with_split_k()) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       ProblemSet set = make_batch(Data::kFullRange, 3, 40, n, k, 39, Alphas::kOwn);
       SetOptions options = use_all_of(instance, set);
       options.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
@@ -195,8 +195,7 @@ TEST_CASE("how K is split decides the bits of a row", "[choice]") {
   const Problem p = make_problem(Data::kFullRange, 9, kInvariant[1].n, kInvariant[1].k, 40);
   std::map<int32_t, std::set<std::vector<uint16_t>>> bits;  // by the parts of K
   for (const NamedInstance& instance : general_instances(false))
-    if (instance.info.c_dtype == DUALGEMM_DTYPE_FP32)
-      bits[instance.info.split_k].insert(run(p, use(instance)).bits);
+    if (instance.dtype == DUALGEMM_DTYPE_FP32) bits[instance.info.split_k].insert(run(p, use(instance)).bits);
   REQUIRE(bits.size() == 3);
   std::set<std::vector<uint16_t>> all;
   for (const auto& [split_k, of_one] : bits) {

@@ -36,7 +36,7 @@ void check_against_reference(const Problem& p, const LaunchOptions& options) {
 std::vector<NamedInstance> instances_of(dualgemm_dtype_t dtype) {
   std::vector<NamedInstance> out;
   for (const NamedInstance& instance : dense_instances()) {
-    if (instance.info.c_dtype == dtype) out.push_back(instance);
+    if (instance.dtype == dtype) out.push_back(instance);
   }
   return out;
 }
@@ -50,7 +50,7 @@ TEST_CASE("the library offers every tile for every output type, plain and genera
                          {1, DUALGEMM_DTYPE_FP8_E4M3}};
   std::map<std::string, Epilogues> epilogues_of;  // of a tile, by its name
   for (const NamedInstance& instance : all_instances())
-    CHECK(epilogues_of[tile_of(instance)].emplace(instance.info.general, instance.info.c_dtype).second);
+    CHECK(epilogues_of[tile_of(instance)].emplace(instance.info.general, instance.dtype).second);
   CHECK(epilogues_of.size() >= 4);
   for (const auto& [tile, epilogues] : epilogues_of) {
     INFO(tile);
@@ -60,7 +60,7 @@ TEST_CASE("the library offers every tile for every output type, plain and genera
 
 TEST_CASE("ragged m and n give the reference's result with every instance", "[kernel]") {
   for (const NamedInstance& instance : dense_instances()) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       for (int32_t m : {1, 7, 127, 128, 129, 200, 257}) {
         for (int32_t n : {8, 72, 136}) {
           check_against_reference(make_problem(Data::kFullRange, m, n, 320, 100 + m * 7 + n), use(instance));
@@ -72,7 +72,7 @@ TEST_CASE("ragged m and n give the reference's result with every instance", "[ke
 
 TEST_CASE("every k gives the reference's result with every instance", "[kernel]") {
   for (const NamedInstance& instance : dense_instances()) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       // Odd multiples of 16 need a padded pitch; 272 spills 16 elements into a second tile of K.
       for (int32_t k : {16, 32, 48, 64, 80, 240, 256, 272, 512, 1024}) {
         check_against_reference(make_problem(Data::kFullRange, 130, 136, k, 200 + k), use(instance));
@@ -85,7 +85,7 @@ TEST_CASE("every k gives the reference's result with every instance", "[kernel]"
 TEST_CASE("the ring of stages may be partly used, filled exactly and reused many times", "[kernel]") {
   for (const NamedInstance& instance : instances_of(DUALGEMM_DTYPE_FP16)) {
     const int32_t stages = instance.info.stages, tile_k = instance.info.tile_k;
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       for (int32_t k_tiles : {1, stages - 1, stages, stages + 1, 3 * stages + 1}) {
         check_against_reference(make_problem(Data::kFullRange, 64, 136, k_tiles * tile_k, 300 + k_tiles),
                                 use(instance));
@@ -97,7 +97,7 @@ TEST_CASE("the ring of stages may be partly used, filled exactly and reused many
 TEST_CASE("a CTA that computes several tiles gives the bits of one that computes a single tile", "[kernel]") {
   for (const NamedInstance& instance : instances_of(DUALGEMM_DTYPE_FP16)) {
     if (instance.info.split_k > 1) continue;  // computes one tile
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       // There are 2 or 3 row tiles, and at least 2 column tiles.
       const Problem p = make_problem(Data::kFullRange, 300, 328, 576, 400);
       const Output one_each = run(p, use(instance));
@@ -116,7 +116,7 @@ TEST_CASE("a CTA that computes several tiles gives the bits of one that computes
 
 TEST_CASE("sums of integers are exact up to the activation, wherever an element stands", "[kernel]") {
   for (const NamedInstance& instance : dense_instances()) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       check_against_reference(make_problem(Data::kIntegers, 257, 136, 1040, 500), use(instance));
     }
   }
@@ -182,7 +182,7 @@ TEST_CASE("each of the six inputs matters where it should and nowhere else", "[k
 
 TEST_CASE("columns between n and ldc, and everything around C, stay untouched", "[kernel]") {
   for (const NamedInstance& instance : dense_instances()) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       for (int64_t padding : {8, 64, 120}) {
         LaunchOptions options = use(instance);
         options.ldc_padding = padding;  // DeviceProblem::download checks the bytes
@@ -194,7 +194,7 @@ TEST_CASE("columns between n and ldc, and everything around C, stay untouched", 
 
 TEST_CASE("scale factors of rows that do not exist, and bytes beyond k, have no effect", "[kernel]") {
   for (const NamedInstance& instance : instances_of(DUALGEMM_DTYPE_FP16)) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       // The row padding is 0x7F, the pitch bytes are random.
       const Problem p = make_problem(Data::kFullRange, 130, 72, 80, 900, 32);
       Problem clean = p;
@@ -227,7 +227,7 @@ TEST_CASE("a NaN scale factor poisons its row or its column and nothing else", "
   p.sfb1[ref::sf_offset(p.k, 5, 0)] = 0x7F;
   p.sfb2[ref::sf_offset(p.k, 130, 9)] = 0xFF;  // the sign bit does not count
   for (const NamedInstance& instance : dense_instances()) {
-    DYNAMIC_SECTION(instance.info.name) { check_against_reference(p, use(instance)); }
+    DYNAMIC_SECTION(instance.name) { check_against_reference(p, use(instance)); }
   }
 }
 
@@ -244,7 +244,7 @@ TEST_CASE("results beyond the largest fp16 number become infinity", "[kernel]") 
 
 TEST_CASE("alphas on the device give the bits of alphas on the host", "[kernel]") {
   for (const NamedInstance& instance : instances_of(DUALGEMM_DTYPE_BF16)) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       const Problem p = make_problem(Data::kFullRange, 70, 136, 256, 1300);
       LaunchOptions device = use(instance);
       device.alphas_on_device = true;
@@ -260,7 +260,7 @@ TEST_CASE("a row's bits depend neither on the other rows nor on the tile", "[ker
   const Problem whole = make_problem(Data::kFullRange, 257, n, k, 1500);
   std::map<int32_t, std::vector<uint16_t>> by_split;  // K is added up in another order when it is split
   for (const NamedInstance& instance : instances_of(DUALGEMM_DTYPE_FP16)) {
-    INFO(instance.info.name);
+    INFO(instance.name);
     const Output all = run(whole, use(instance));
     std::vector<uint16_t>& expected = by_split[instance.info.split_k];
     if (expected.empty()) expected = all.bits;

@@ -15,17 +15,16 @@ struct Shape {
 };
 
 // Returns by how many columns C may be smaller or larger.
-int32_t column_step(const dualgemm_instance_info_t& info) {
-  return info.c_dtype == DUALGEMM_DTYPE_NVFP4 ? 16 : 8;
-}
+int32_t column_step(const NamedInstance& instance) { return instance.dtype == DUALGEMM_DTYPE_NVFP4 ? 16 : 8; }
 
 // The main loop of a general instance is that of the plain one with the same tile: only a test of every
 // instance takes all depths of both.
 enum class Depths { kAll, kSome };
 
-std::vector<Shape> edges(const dualgemm_instance_info_t& info, Depths depths) {
+std::vector<Shape> edges(const NamedInstance& instance, Depths depths) {
+  const dualgemm_instance_info_t& info = instance.info;
   const int32_t m = info.tile_m, n = info.tile_n, k = info.tile_k, scale_stage = info.scale_k_tiles * k;
-  const int32_t step = column_step(info);
+  const int32_t step = column_step(instance);
   std::vector<Shape> out = {{1, step, 16, 0}};
   // The rows are around the tile; the second k-tile has one of its four steps.
   for (int32_t rows : {m - 1, m, m + 1})
@@ -48,7 +47,7 @@ std::vector<Shape> edges(const dualgemm_instance_info_t& info, Depths depths) {
 template <Depths kDepths>
 void check_edges(const NamedInstance& instance) {
   Judged judged;
-  for (const Shape& shape : edges(instance.info, kDepths)) {
+  for (const Shape& shape : edges(instance, kDepths)) {
     INFO("m " << shape.m << ", n " << shape.n << ", k " << shape.k);
     ProblemSet set = make_batch(Data::kFullRange, 1, shape.m, shape.n, shape.k, shape.m + shape.k);
     SetOptions options = use_all_of(instance, set);
@@ -60,8 +59,8 @@ void check_edges(const NamedInstance& instance) {
 
 void check_batch(const NamedInstance& instance) {
   Judged judged;
-  ProblemSet set = make_batch(Data::kFullRange, 3, instance.info.tile_m + 1, 64 + column_step(instance.info),
-                              272, 5, Alphas::kOwn);
+  ProblemSet set = make_batch(Data::kFullRange, 3, instance.info.tile_m + 1, 64 + column_step(instance), 272,
+                              5, Alphas::kOwn);
   SetOptions options = use_all_of(instance, set);
   options.max_sms = instance.info.split_k > 1 ? 0 : instance.info.cta_group;
   options.gap = 1;
@@ -72,7 +71,7 @@ void check_batch(const NamedInstance& instance) {
 void check_grouped_edges(const NamedInstance& instance, dualgemm_group_mode_t mode, Depths depths) {
   const dualgemm_instance_info_t& info = instance.info;
   const int32_t m = info.tile_m, n = info.tile_n, k = info.tile_k, scale_stage = info.scale_k_tiles * k;
-  const int32_t step = column_step(info);
+  const int32_t step = column_step(instance);
   Judged judged;
   const auto check = [&](const std::vector<int32_t>& rows, int32_t columns, int32_t deep, int32_t max_sms) {
     INFO("rows " << text(rows) << ", n " << columns << ", k " << deep);
@@ -98,7 +97,7 @@ void check_grouped_edges(const NamedInstance& instance, dualgemm_group_mode_t mo
 
 template <class Check>
 void check_each(const std::vector<NamedInstance>& instances, const Check& check) {
-  for (const NamedInstance& instance : instances) DYNAMIC_SECTION(instance.info.name) {
+  for (const NamedInstance& instance : instances) DYNAMIC_SECTION(instance.name) {
       check(instance);
     }
 }

@@ -19,22 +19,23 @@ namespace {
 SetOptions asking_for_all(const NamedInstance& instance) {
   SetOptions options = use(instance);
   options.d = options.amax = true;
-  options.d_dtype = kBeforeActivation[instance.id % std::size(kBeforeActivation)];
+  options.d_dtype = kBeforeActivation[(instance.id + instance.dtype) % std::size(kBeforeActivation)];
   return options;
 }
 
 // Returns every extra for the types of 16 bits. The other types differ behind all of them: for these one in
 // turn, and everything at once.
 std::vector<Extra> extras_for(const NamedInstance& instance) {
-  if (bits_of(static_cast<dualgemm_dtype_t>(instance.info.c_dtype)) == 16) return extras();
-  return {extras()[static_cast<size_t>(instance.id) % (extras().size() - 1)], extras().back()};
+  if (bits_of(instance.dtype) == 16) return extras();
+  return {extras()[static_cast<size_t>(instance.id + instance.dtype) % (extras().size() - 1)],
+          extras().back()};
 }
 
 }  // namespace
 
 TEST_CASE("the general epilogue computes what a launch asks for, with every tile", "[general]") {
   for (const NamedInstance& instance : general_instances_in_turn(false)) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       const int32_t m = instance.info.tile_m, n = instance.info.tile_n, k = instance.info.tile_k;
       for (const Extra& extra : extras_for(instance)) {
         INFO(extra.name);
@@ -53,9 +54,9 @@ TEST_CASE("the general epilogue computes what a launch asks for, with every tile
 TEST_CASE("fp32 has columns in steps of 4 and fp8 in steps of 8, with every tile", "[general]") {
   for (const bool grouped : {false, true})
     for (const NamedInstance& instance : general_instances(grouped)) {
-      const bool fp32 = instance.info.c_dtype == DUALGEMM_DTYPE_FP32;
-      if (!fp32 && instance.info.c_dtype != DUALGEMM_DTYPE_FP8_E4M3) continue;
-      INFO(instance.info.name);
+      const bool fp32 = instance.dtype == DUALGEMM_DTYPE_FP32;
+      if (!fp32 && instance.dtype != DUALGEMM_DTYPE_FP8_E4M3) continue;
+      INFO(instance.name);
       const int32_t least = fp32 ? 4 : 8;
       for (const int32_t n : {least, instance.info.tile_n + 3 * least}) {
         ProblemSet set = grouped ? make_masked(Data::kFullRange, {7, 0, 33}, n, 80, 43)
@@ -72,9 +73,8 @@ TEST_CASE("fp32 has columns in steps of 4 and fp8 in steps of 8, with every tile
 TEST_CASE("the general epilogue with its defaults gives the bits of the plain one", "[general]") {
   for (const bool grouped : {false, true})
     for (const NamedInstance& plain : grouped ? grouped_instances() : dense_instances()) {
-      INFO(plain.info.name);
-      const NamedInstance general =
-          general_instance(tile_of(plain), static_cast<dualgemm_dtype_t>(plain.info.c_dtype));
+      INFO(plain.name);
+      const NamedInstance general = general_instance(tile_of(plain), plain.dtype);
       const int32_t m = plain.info.tile_m + 1, n = plain.info.tile_n + 8, k = 2 * plain.info.tile_k;
       const ProblemSet set = grouped ? make_masked(Data::kFullRange, {m, 0, 7}, n, k, 3)
                                      : make_batch(Data::kFullRange, 2, m, n, k, 3, Alphas::kOwn);
@@ -85,9 +85,9 @@ TEST_CASE("the general epilogue with its defaults gives the bits of the plain on
 }
 
 TEST_CASE("all output types hold the same numbers", "[general]") {
-  // What the fp32 instance of a tile gives is what the others round.
+  // What a tile gives in fp32 is what it rounds to the others.
   for (const NamedInstance& wide : general_instances(false)) {
-    if (wide.info.c_dtype != DUALGEMM_DTYPE_FP32) continue;
+    if (wide.dtype != DUALGEMM_DTYPE_FP32) continue;
     DYNAMIC_SECTION(tile_of(wide)) {
       Problem p = make_problem(Data::kFullRange, wide.info.tile_m / 2 + 5, 80, 272, 30);
       Rng rng(31);
@@ -120,7 +120,7 @@ TEST_CASE("all output types hold the same numbers", "[general]") {
 TEST_CASE("what the general epilogue takes and gives is that of each problem of a batch",
           "[general][batch]") {
   for (const NamedInstance& instance : general_instances_in_turn(false)) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       for (const int32_t gap : {0, 2}) {
         SetOptions options = asking_for_all(instance);
         options.gap = gap;
@@ -136,7 +136,7 @@ TEST_CASE("what the general epilogue takes and gives is that of each problem of 
 TEST_CASE("what the general epilogue takes and gives is that of each group", "[general][grouped]") {
   for (const NamedInstance& instance : general_instances(true)) {
     for (const dualgemm_group_mode_t mode : kGroupModes) {
-      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
+      DYNAMIC_SECTION(instance.name << " " << text(mode)) {
         const int32_t m = instance.info.tile_m;
         SetOptions options = asking_for_all(instance);
         options.gap = mode == DUALGEMM_GROUP_MASKED ? 2 : 0;
@@ -152,7 +152,7 @@ TEST_CASE("what the general epilogue takes and gives is that of each group", "[g
 TEST_CASE("of 1,024 groups an eighth has rows and everything of its own", "[general][grouped]") {
   for (const dualgemm_group_mode_t mode : kGroupModes)
     for (const NamedInstance& instance : general_instances_in_turn(true)) {
-      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
+      DYNAMIC_SECTION(instance.name << " " << text(mode)) {
         std::vector<int32_t> rows(DUALGEMM_MAX_GROUPS, 0);
         for (size_t g = 7; g < rows.size(); g += 8) rows[g] = 1 + g % 3;
         ProblemSet set = make_groups(mode, Data::kFullRange, rows, 16, 96, 45, 2);
@@ -168,10 +168,10 @@ TEST_CASE("of 1,024 groups 896 have rows, or an eighth, and everything of their 
   for (const NamedInstance& instance : general_instances(true)) {
     // One type for each mode: what differs between types is no matter of the number of groups. A tile for
     // each of 896 groups is only simulated where tiles are small.
-    const bool nvfp4 = instance.info.c_dtype == DUALGEMM_DTYPE_NVFP4, small = instance.info.tile_m == 64;
-    if (!nvfp4 && instance.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
+    const bool nvfp4 = instance.dtype == DUALGEMM_DTYPE_NVFP4, small = instance.info.tile_m == 64;
+    if (!nvfp4 && instance.dtype != DUALGEMM_DTYPE_BF16) continue;
     const dualgemm_group_mode_t mode = nvfp4 ? DUALGEMM_GROUP_OFFSETS : DUALGEMM_GROUP_MASKED;
-    DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
+    DYNAMIC_SECTION(instance.name << " " << text(mode)) {
       std::vector<int32_t> rows;
       for (int32_t g = 0; g < DUALGEMM_MAX_GROUPS; ++g) {
         const bool any = small ? g % 8 != 5 : g % 8 == 7;
@@ -191,7 +191,7 @@ TEST_CASE("nothing is found where the general epilogue follows a kernel that wri
           "[general][pdl]") {
   for (const bool grouped : {false, true})
     for (const NamedInstance& instance : general_instances_in_turn(grouped)) {
-      DYNAMIC_SECTION(instance.info.name) {
+      DYNAMIC_SECTION(instance.name) {
         SetOptions options = asking_for_all(instance);
         options.flags = DUALGEMM_FLAG_PDL;
         const int32_t m = instance.info.tile_m + 1;
@@ -213,7 +213,7 @@ TEST_CASE("a general launch gives the same bits and the same largest magnitude u
           "[general][schedule]") {
   for (const bool grouped : {false, true})
     for (const NamedInstance& instance : general_instances_in_turn(grouped)) {
-      DYNAMIC_SECTION(instance.info.name) {
+      DYNAMIC_SECTION(instance.name) {
         const SetOptions options = asking_for_all(instance);
         ProblemSet set = grouped ? make_masked(Data::kFullRange, {70, 0, 7}, 144, 272, 50)
                                  : make_batch(Data::kFullRange, 2, 70, 144, 272, 50, Alphas::kOwn);

@@ -37,8 +37,7 @@ inline void check_values(const ProblemSet& set, const std::vector<Output>& out) 
 // same order.
 inline void check_bits(const ProblemSet& set, const std::vector<Output>& out) {
   for (const NamedInstance& dense : dense_instances()) {
-    if (dense.info.c_dtype != out.at(0).dtype || dense.info.tile_m != 128 || dense.info.split_k != 1)
-      continue;
+    if (dense.dtype != out.at(0).dtype || dense.info.tile_m != 128 || dense.info.split_k != 1) continue;
     for (size_t g = 0; g < out.size(); ++g) {
       INFO("group " << g << ", " << set.problems[g].m << " rows");
       CHECK((out[g].bits == run(set.problems[g], use(dense)).bits));

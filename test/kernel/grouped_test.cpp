@@ -35,7 +35,7 @@ std::vector<int32_t> sizes_around(int32_t tile_m) {
 TEST_CASE("groups of any size give the bits of a dense launch of each", "[grouped]") {
   for (const NamedInstance& instance : grouped_instances()) {
     for (dualgemm_group_mode_t mode : kGroupModes) {
-      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
+      DYNAMIC_SECTION(instance.name << " " << text(mode)) {
         const SetOptions options = use(instance);
         const std::vector<int32_t> around = sizes_around(instance.info.tile_m);
         for (int32_t spare : {0, 9})
@@ -62,7 +62,7 @@ TEST_CASE("groups of any size give the bits of a dense launch of each", "[groupe
 TEST_CASE("every k gives the reference's result in groups", "[grouped]") {
   for (const NamedInstance& instance : grouped_instances()) {
     for (dualgemm_group_mode_t mode : kGroupModes) {
-      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
+      DYNAMIC_SECTION(instance.name << " " << text(mode)) {
         const int32_t stages = instance.info.stages, tile_k = instance.info.tile_k;
         for (int32_t k : {16, 48, 64, 80, 240, 272, 2 * tile_k, 3 * tile_k, (stages + 1) * tile_k}) {
           INFO("k " << k);
@@ -76,7 +76,7 @@ TEST_CASE("every k gives the reference's result in groups", "[grouped]") {
 
 TEST_CASE("groups without any row write nothing", "[grouped]") {
   for (const NamedInstance& instance : grouped_instances()) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       for (int32_t groups : {1, 3, 200}) {
         const std::vector<int32_t> none(groups, 0);
         for (const Output& out :
@@ -92,7 +92,7 @@ TEST_CASE("groups without any row write nothing", "[grouped]") {
 
 TEST_CASE("rows in front of the first group and behind the last belong to nobody", "[grouped]") {
   for (const NamedInstance& instance : grouped_instances()) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       SetOptions options = use(instance);
       options.ldc_padding = 16;
       check_set(make_offsets(Data::kFullRange, {5, 0, 61}, 72, 272, 40, 150, 33), options);
@@ -103,7 +103,7 @@ TEST_CASE("rows in front of the first group and behind the last belong to nobody
 TEST_CASE("weights and scale factors of groups stand where their strides say", "[grouped]") {
   for (const NamedInstance& instance : grouped_instances()) {
     for (dualgemm_group_mode_t mode : kGroupModes) {
-      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
+      DYNAMIC_SECTION(instance.name << " " << text(mode)) {
         SetOptions options = use(instance);
         for (int32_t gap : {1, 7}) {
           options.gap = gap;
@@ -117,7 +117,7 @@ TEST_CASE("weights and scale factors of groups stand where their strides say", "
 TEST_CASE("groups share the alphas or have their own", "[grouped]") {
   const std::vector<int32_t> rows = {9, 70, 0, 33};
   for (const NamedInstance& instance : grouped_instances()) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       for (bool on_device : {false, true}) {
         SetOptions options = use(instance);
         options.alphas_on_device = on_device;
@@ -134,7 +134,7 @@ TEST_CASE("a CTA that computes tiles of several groups gives the bits of one tha
           "[grouped]") {
   for (const NamedInstance& instance : grouped_instances()) {
     for (dualgemm_group_mode_t mode : kGroupModes) {
-      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
+      DYNAMIC_SECTION(instance.name << " " << text(mode)) {
         const int32_t tile_m = instance.info.tile_m;
         const ProblemSet set =
             make_groups(mode, Data::kFullRange, {tile_m + 1, 0, 1, 2 * tile_m, 0, 3}, 264, 320, 70);
@@ -153,10 +153,10 @@ TEST_CASE("a CTA that computes tiles of several groups gives the bits of one tha
 
 TEST_CASE("hundreds of experts with a few rows each", "[grouped]") {
   for (const NamedInstance& instance : grouped_instances()) {
-    if (instance.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
+    if (instance.dtype != DUALGEMM_DTYPE_BF16) continue;
     for (dualgemm_group_mode_t mode : kGroupModes) {
       for (int32_t experts : {64, DUALGEMM_MAX_GROUPS}) {
-        DYNAMIC_SECTION(instance.info.name << " " << text(mode) << " " << experts) {
+        DYNAMIC_SECTION(instance.name << " " << text(mode) << " " << experts) {
           Rng rng(80 + experts);
           std::vector<int32_t> rows;
           // Most experts get nothing, as when few tokens meet many experts.
@@ -172,7 +172,7 @@ TEST_CASE("hundreds of experts with a few rows each", "[grouped]") {
 TEST_CASE("all rows in one of many groups", "[grouped]") {
   for (const NamedInstance& instance : grouped_instances()) {
     for (dualgemm_group_mode_t mode : kGroupModes) {
-      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
+      DYNAMIC_SECTION(instance.name << " " << text(mode)) {
         for (size_t full : {0, 31, 63}) {
           std::vector<int32_t> rows(64, 0);
           rows[full] = 300;
@@ -201,7 +201,7 @@ TEST_CASE("offsets outside the rows or out of order are clamped", "[grouped]") {
       {{0, INT_MAX, INT_MIN, INT_MAX, INT_MIN, 0, 100}, 0, {200, 0, 0, 0, 0, 0}, 0},
   };
   for (const NamedInstance& instance : of_both_epilogues()) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       for (const Clamped& c : cases) {
         INFO(text(c.said));
         const ProblemSet set = make_offsets(Data::kFullRange, c.rows, 80, 320, 90, c.spare, c.first_row);
@@ -217,7 +217,7 @@ TEST_CASE("offsets outside the rows or out of order are clamped", "[grouped]") {
 
 TEST_CASE("row counts outside the capacity are clamped", "[grouped]") {
   for (const NamedInstance& instance : of_both_epilogues()) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       const ProblemSet set = make_masked(Data::kFullRange, {0, 130, 130, 130, 0, 5}, 80, 320, 91);
       DeviceSet device(set, use(instance));
       device.upload_group_rows({-1, 131, 130, INT_MAX, INT_MIN, 5});
@@ -230,9 +230,9 @@ TEST_CASE("row counts outside the capacity are clamped", "[grouped]") {
 TEST_CASE("each input of one group matters there and nowhere else", "[grouped]") {
   const std::vector<int32_t> rows = {20, 0, 70, 41};
   for (const NamedInstance& instance : grouped_instances()) {
-    if (instance.info.c_dtype != DUALGEMM_DTYPE_FP16) continue;
+    if (instance.dtype != DUALGEMM_DTYPE_FP16) continue;
     for (dualgemm_group_mode_t mode : kGroupModes) {
-      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
+      DYNAMIC_SECTION(instance.name << " " << text(mode)) {
         const ProblemSet set = make_groups(mode, Data::kIntegers, rows, 72, 320, 95, 4);
         const SetOptions options = use(instance);
         const std::vector<Output> before = run(set, options);
@@ -255,9 +255,9 @@ TEST_CASE("each input of one group matters there and nowhere else", "[grouped]")
 
 TEST_CASE("a captured launch takes the sizes that it finds on the device at every replay", "[grouped]") {
   for (const NamedInstance& instance : grouped_instances()) {
-    if (instance.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
+    if (instance.dtype != DUALGEMM_DTYPE_BF16) continue;
     for (dualgemm_group_mode_t mode : kGroupModes) {
-      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
+      DYNAMIC_SECTION(instance.name << " " << text(mode)) {
         const std::vector<std::vector<int32_t>> sizes = {
             {50, 60, 70, 20}, {0, 0, 0, 0}, {1, 129, 0, 70}, {70, 0, 130, 0}, {50, 60, 70, 20}};
         const auto set_of = [&](const std::vector<int32_t>& rows, uint64_t seed) {

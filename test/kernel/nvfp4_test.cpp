@@ -18,7 +18,7 @@ namespace {
 
 std::vector<NamedInstance> nvfp4_instances(bool grouped) {
   std::vector<NamedInstance> out = general_instances(grouped);
-  std::erase_if(out, [](const NamedInstance& x) { return x.info.c_dtype != DUALGEMM_DTYPE_NVFP4; });
+  std::erase_if(out, [](const NamedInstance& x) { return x.dtype != DUALGEMM_DTYPE_NVFP4; });
   return out;
 }
 
@@ -80,7 +80,7 @@ TEST_CASE("an NVFP4 output is the quantised fp32 output, for rows and columns ar
   const std::vector<NamedInstance> instances = nvfp4_instances(false);
   // Every tile meets every number of rows, once, with the columns in turn.
   for (size_t tile = 0; tile < instances.size(); ++tile) {
-    DYNAMIC_SECTION(instances[tile].info.name) {
+    DYNAMIC_SECTION(instances[tile].name) {
       for (size_t i = 0; i < std::size(rows); ++i) {
         SetOptions options = use(instances[tile]);
         options.ldc_padding = i % 2 * 32;
@@ -95,7 +95,7 @@ TEST_CASE("an NVFP4 output is the quantised fp32 output, for rows and columns ar
 
 TEST_CASE("NVFP4: every tile, with every split of K, whole and ragged, its tiles in turn", "[nvfp4]") {
   for (const NamedInstance& instance : nvfp4_instances(false)) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       const int32_t m = instance.info.tile_m, n = instance.info.tile_n, k = instance.info.tile_k;
       SetOptions options = use(instance);
       if (instance.info.split_k == 1) options.max_sms = instance.info.cta_group;
@@ -114,7 +114,7 @@ TEST_CASE("NVFP4: every tile, with every split of K, whole and ragged, its tiles
 TEST_CASE("NVFP4: a batch, with factors at their stride and an encode scale each, on host and device",
           "[nvfp4][batch]") {
   for (const NamedInstance& instance : nvfp4_instances(false)) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       for (const int32_t gap : {0, 3}) {
         SetOptions options = use(instance);
         options.gap = gap;
@@ -137,7 +137,7 @@ TEST_CASE("NVFP4: a batch, with factors at their stride and an encode scale each
 TEST_CASE("NVFP4: each group's factors begin at a block of 128 rows of its own", "[nvfp4][grouped]") {
   for (const NamedInstance& instance : nvfp4_instances(true)) {
     for (const dualgemm_group_mode_t mode : kGroupModes) {
-      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
+      DYNAMIC_SECTION(instance.name << " " << text(mode)) {
         const int32_t m = instance.info.tile_m;
         for (const std::vector<int32_t>& rows :
              {std::vector<int32_t>{0, 1, 128, 0, 129, 17, 0}, {257, 3, m - 1, m + 1}, {0, 0, 0}, {5, 300}}) {
@@ -161,7 +161,7 @@ TEST_CASE("NVFP4: each group's factors begin at a block of 128 rows of its own",
 TEST_CASE("NVFP4: a larger buffer of factors is touched no further than the groups reach",
           "[nvfp4][grouped]") {
   for (const NamedInstance& instance : nvfp4_instances(true)) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       SetOptions options = use(instance);
       options.any_division = true;
       ProblemSet set = make_offsets(Data::kFullRange, {3, 0, 140, 1}, 208, 64, 7, 300);
@@ -173,7 +173,7 @@ TEST_CASE("NVFP4: a larger buffer of factors is touched no further than the grou
 
 TEST_CASE("NVFP4: NaN makes the factor of its block NaN and no other", "[nvfp4]") {
   for (const NamedInstance& instance : nvfp4_instances(false)) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       Problem p = make_problem(Data::kFullRange, 70, 80, 64, 8);
       p.encode = 5;
       p.sfb1[ref::sf_offset(p.k, 37, 1)] = 0x7F;  // column 37
@@ -190,7 +190,7 @@ TEST_CASE("NVFP4: NaN makes the factor of its block NaN and no other", "[nvfp4]"
 
 TEST_CASE("NVFP4: blocks of zeros and of numbers too small for a factor are +0", "[nvfp4]") {
   for (const NamedInstance& instance : nvfp4_instances(false)) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       Problem p = make_problem(Data::kFullRange, 40, 80, 64, 9);
       p.c_row_scale.assign(40, 1);
       for (int row : {3, 17}) p.c_row_scale[row] = row == 3 ? 0 : -1e-7f;
@@ -211,7 +211,7 @@ TEST_CASE("NVFP4: blocks of zeros and of numbers too small for a factor are +0",
 TEST_CASE("NVFP4: encode scales from the smallest to the largest factors", "[nvfp4]") {
   for (const NamedInstance& instance : nvfp4_instances(false)) {
     if (instance.info.tile_m != 128 || instance.info.split_k != 1) continue;
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       for (const float encode : {1e-5f, 1e-3f, 0.1f, 100.0f, 1e4f, 3e7f}) {
         ProblemSet set = make_batch(Data::kFullRange, 1, 33, 208, 64, 10);
         set.problems[0].encode = encode;
@@ -234,7 +234,7 @@ TEST_CASE("NVFP4: encode scales from the smallest to the largest factors", "[nvf
 TEST_CASE("NVFP4: encode scales on the device that no rule can look at", "[nvfp4]") {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const NamedInstance& instance : nvfp4_instances(false)) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       ProblemSet set = make_batch(Data::kFullRange, 6, 33, 96, 64, 15);
       const float encodes[] = {-1, -0.0f, 0, kInfinity, -kInfinity, std::nanf("")};
       for (size_t i = 0; i < std::size(encodes); ++i) {
@@ -279,7 +279,7 @@ TEST_CASE("NVFP4: 176 columns need a pitch of 192, and nothing is written where 
 TEST_CASE("nothing is found in launches with NVFP4 outputs", "[nvfp4][edge]") {
   for (const bool grouped : {false, true})
     for (const NamedInstance& instance : nvfp4_instances(grouped)) {
-      DYNAMIC_SECTION(instance.info.name) {
+      DYNAMIC_SECTION(instance.name) {
         const int32_t m = instance.info.tile_m, n = instance.info.tile_n, k = instance.info.tile_k;
         Judged judged;
         SetOptions options = use(instance);

@@ -130,8 +130,8 @@ ProblemSet dense_set(const NamedInstance& instance, int32_t k = 528) {
 
 TEST_CASE("with PDL nothing is touched before the preceding kernel has ended", "[pdl]") {
   for (const NamedInstance& instance : dense_instances()) {
-    if (instance.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
-    DYNAMIC_SECTION(instance.info.name) {
+    if (instance.dtype != DUALGEMM_DTYPE_BF16) continue;
+    DYNAMIC_SECTION(instance.name) {
       SetOptions options = use(instance);
       options.flags = DUALGEMM_FLAG_PDL;
       const ProblemSet set = dense_set(instance);
@@ -144,9 +144,9 @@ TEST_CASE("with PDL nothing is touched before the preceding kernel has ended", "
 
 TEST_CASE("with PDL nothing of groups is touched before the preceding kernel has ended", "[pdl][grouped]") {
   for (const NamedInstance& instance : grouped_instances()) {
-    if (instance.info.c_dtype != DUALGEMM_DTYPE_BF16) continue;
+    if (instance.dtype != DUALGEMM_DTYPE_BF16) continue;
     for (dualgemm_group_mode_t mode : kGroupModes) {
-      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
+      DYNAMIC_SECTION(instance.name << " " << text(mode)) {
         for (uint32_t weights : {0u, static_cast<uint32_t>(DUALGEMM_FLAG_STATIC_WEIGHTS)}) {
           SetOptions options = use(instance);
           options.flags = DUALGEMM_FLAG_PDL | weights;
@@ -163,7 +163,7 @@ TEST_CASE("with PDL nothing of groups is touched before the preceding kernel has
 TEST_CASE("with PDL a general epilogue touches nothing before the preceding kernel has ended",
           "[pdl][general]") {
   for (const NamedInstance& instance : general_instances_in_turn(false)) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       ProblemSet set = dense_set(instance, instance.info.split_k * instance.info.tile_k);
       SetOptions options = use_all_of(instance, set);
       options.flags = DUALGEMM_FLAG_PDL;
@@ -176,9 +176,9 @@ TEST_CASE("with PDL a general epilogue touches nothing before the preceding kern
 TEST_CASE("with PDL a general epilogue touches nothing of groups before the preceding kernel has ended",
           "[pdl][general][grouped]") {
   for (const NamedInstance& instance : general_instances(true)) {
-    if (instance.info.c_dtype != DUALGEMM_DTYPE_NVFP4) continue;  // takes and gives more than the others
+    if (instance.dtype != DUALGEMM_DTYPE_NVFP4) continue;  // takes and gives more than the others
     for (dualgemm_group_mode_t mode : kGroupModes) {
-      DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
+      DYNAMIC_SECTION(instance.name << " " << text(mode)) {
         ProblemSet set = make_groups(mode, Data::kFullRange, {70, 0, 9, 5}, instance.info.tile_n, 144, 2, 1);
         SetOptions options = use_all_of(instance, set);
         options.flags = DUALGEMM_FLAG_PDL;
@@ -191,8 +191,8 @@ TEST_CASE("with PDL a general epilogue touches nothing of groups before the prec
 
 TEST_CASE("with STATIC_WEIGHTS only the weights may be read before the preceding kernel has ended", "[pdl]") {
   for (const NamedInstance& instance : dense_instances()) {
-    if (instance.info.c_dtype != DUALGEMM_DTYPE_FP16) continue;
-    DYNAMIC_SECTION(instance.info.name) {
+    if (instance.dtype != DUALGEMM_DTYPE_FP16) continue;
+    DYNAMIC_SECTION(instance.name) {
       SetOptions options = use(instance);
       options.flags = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
       const ProblemSet set = dense_set(instance);

@@ -64,7 +64,7 @@ TEST_CASE("an A of 16 bits is refused where tensor cores do not multiply it", "[
 
 TEST_CASE("an A of 16 bits gives the reference's result for ragged m and n", "[.h100][a16]") {
   for (const NamedInstance& instance : instances(false, false)) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       for (int32_t m : {1, 15, 65, 257})
         for (int32_t n : {8, 72})
           check_against_reference(
@@ -76,7 +76,7 @@ TEST_CASE("an A of 16 bits gives the reference's result for ragged m and n", "[.
 
 TEST_CASE("an A of 16 bits gives the reference's result for every k", "[.h100][a16]") {
   for (const NamedInstance& instance : instances(false, false)) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       for (int32_t k : {16, 48, 64, 80, 240, 256, 272, 1040})
         check_against_reference(with_own_a(make_problem(Data::kFullRange, 35, 72, k, 200 + k), use(instance)),
                                 use(instance));
@@ -90,14 +90,14 @@ TEST_CASE("an A of 16 bits gives the reference's result for every k", "[.h100][a
 // where K is added up in the same order, no bit differs.
 TEST_CASE("the numbers of an A in NVFP4 give its bits in 16, too", "[.h100][a16]") {
   for (const NamedInstance& instance : in_turn(sixteen_bit_instances())) {
-    const std::string name = instance.info.name;
+    const std::string name = instance.name;
     INFO(name);
-    // "sm90m64n64k256g_abf16_fp16_general" is compared with "sm90m64n64k256g_fp16_general".
+    // "sm90m64n64k256g_abf16_general_fp16" is compared with "sm90m64n64k256g_general_fp16".
     const size_t type = name.find("_a");
     const std::string packed = name.substr(0, type) + name.substr(name.find('_', type + 1));
     const std::vector<NamedInstance> all = all_instances();
     const auto other =
-        std::find_if(all.begin(), all.end(), [&](const NamedInstance& x) { return x.info.name == packed; });
+        std::find_if(all.begin(), all.end(), [&](const NamedInstance& x) { return x.name == packed; });
     REQUIRE(other != all.end());
     const int32_t m = instance.info.tile_m / 2 + 5, n = instance.info.tile_n + 16;
     ProblemSet set = instance.info.grouped != 0 ? make_masked(Data::kFullRange, {m, 0, 7}, n, 784, 3)
@@ -110,7 +110,7 @@ TEST_CASE("the numbers of an A in NVFP4 give its bits in 16, too", "[.h100][a16]
 
 TEST_CASE("a NaN in an A of 16 bits poisons its row and nothing else", "[.h100][a16]") {
   for (const NamedInstance& instance : instances(false, false)) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       const LaunchOptions options = use(instance);
       Problem p = with_own_a(make_problem(Data::kFullRange, 70, 72, 528, 11), options);
       const Output before = run(p, options);
@@ -132,7 +132,7 @@ TEST_CASE("a NaN in an A of 16 bits poisons its row and nothing else", "[.h100][
 TEST_CASE("an A of 16 bits is that of each problem of a batch", "[.h100][a16][batch]") {
   for (const bool general : {false, true})
     for (const NamedInstance& instance : in_turn(instances(general, false))) {
-      DYNAMIC_SECTION(instance.info.name) {
+      DYNAMIC_SECTION(instance.name) {
         ProblemSet set = make_batch(Data::kFullRange, 3, 33, 80, 272, 4, Alphas::kOwn);
         SetOptions options = use_all_of(instance, set);
         options.gap = 2;
@@ -146,7 +146,7 @@ TEST_CASE("an A of 16 bits is that of each group", "[.h100][a16][grouped]") {
   for (const bool general : {false, true})
     for (const NamedInstance& instance : in_turn(instances(general, true)))
       for (const dualgemm_group_mode_t mode : kGroupModes) {
-        DYNAMIC_SECTION(instance.info.name << " " << text(mode)) {
+        DYNAMIC_SECTION(instance.name << " " << text(mode)) {
           const int32_t m = instance.info.tile_m;
           ProblemSet set = make_groups(mode, Data::kFullRange, {0, m + 1, 0, 5, m, 130}, 80, 272, 6, 3);
           SetOptions options = use_all_of(instance, set);
@@ -176,7 +176,7 @@ TEST_CASE("every output and epilogue takes an A of 16 bits, with the instance th
 
 TEST_CASE("an A of 16 bits gives the same bits under every schedule", "[.h100][a16][schedule]") {
   for (const NamedInstance& instance : in_turn(sixteen_bit_instances())) {
-    DYNAMIC_SECTION(instance.info.name) {
+    DYNAMIC_SECTION(instance.name) {
       const dualgemm_instance_info_t& info = instance.info;
       SetOptions options = use(instance);
       options.max_sms = info.split_k > 1 ? 0 : 1;

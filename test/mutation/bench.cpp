@@ -24,7 +24,7 @@ constexpr size_t kMostSightings = 64;  // of one run; what follows a first error
 
 NamedInstance instance_named(const std::string& name) {
   for (const NamedInstance& instance : dualgemm_test::all_instances())
-    if (instance.info.name == name) return instance;
+    if (instance.name == name) return instance;
   throw std::runtime_error("the library has no instance " + name);
 }
 
@@ -154,12 +154,13 @@ const char* name(Outcome outcome) {
   return "?";
 }
 
-Shape smoke_shape(const dualgemm_instance_info_t& info) {
+Shape smoke_shape(const NamedInstance& instance) {
+  const dualgemm_instance_info_t& info = instance.info;
   const int32_t depth = std::max(info.stages, info.scale_stages * info.scale_k_tiles);  // in k-tiles
   // With split-K there is one tile, ragged, whose last share of columns is not empty, and twice as many
   // k-tiles in each slice as the rings hold.
   // Columns are ragged, too, as far as an NVFP4 output allows it.
-  const int32_t eight = info.c_dtype == DUALGEMM_DTYPE_NVFP4 ? 16 : 8;
+  const int32_t eight = instance.dtype == DUALGEMM_DTYPE_NVFP4 ? 16 : 8;
   if (info.split_k > 1)
     return {info.tile_m - 8, info.tile_n - eight, info.split_k * 2 * depth * info.tile_k - 144};
   // With groups there are four tiles, in two of the groups one each.
@@ -189,7 +190,7 @@ Bench::~Bench() {
 Bench::Bench(const std::string& name, const Shape* shape) : instance_(name) {
   const NamedInstance instance = instance_named(name);
   info_ = instance.info;
-  shape_ = shape != nullptr ? *shape : smoke_shape(info_);
+  shape_ = shape != nullptr ? *shape : smoke_shape(instance);
   set_ = problems_of(info_, shape_);
   dualgemm_test::SetOptions options = dualgemm_test::use_all_of(instance, set_);
   for (const dualgemm_test::Problem& problem : set_.problems) {

@@ -51,7 +51,7 @@ struct Shape {
 };
 // Returns a shape for an instance in which every ring wraps several times in one CTA, and m, n and k are
 // ragged.
-Shape smoke_shape(const dualgemm_instance_info_t& info);
+Shape smoke_shape(const dualgemm_test::NamedInstance& instance);
 
 class Bench {
  public:

@@ -51,11 +51,11 @@ constexpr Campaigned kCampaign[] = {
     // Of general instances the epilogue is attacked, with its stores and what its lanes exchange. What is
     // planted is that it waits for no preceding grid. With split-K or groups it touches nothing of a launch
     // before it has met other warps, which have waited.
-    {"m128n64k256_nvfp4_general", true, Breadth::kAll, 3},     // stores along rows, factors of blocks
-    {"m64n128k256s4_nvfp4_general", false, Breadth::kAll, 3},  // a transposition, an exchange of partial sums
-    {"m256n128k256o_bf16_general", true, Breadth::kAll, 3},    // pairs, overlapping accumulators
-    {"m64n128k256_fp8_general", true, Breadth::kAll, 3},       // stores of single elements down columns
-    {"m128n128k256g_fp32_general", false, Breadth::kAll, 3},   // groups, stores of whole sectors
+    {"m128n64k256_general_nvfp4", true, Breadth::kAll, 3},     // stores along rows, factors of blocks
+    {"m64n128k256s4_general_nvfp4", false, Breadth::kAll, 3},  // a transposition, an exchange of partial sums
+    {"m256n128k256o_general_bf16", true, Breadth::kAll, 3},    // pairs, overlapping accumulators
+    {"m64n128k256_general_fp8", true, Breadth::kAll, 3},       // stores of single elements down columns
+    {"m128n128k256g_general_fp32", false, Breadth::kAll, 3},   // groups, stores of whole sectors
 };
 
 std::vector<Scored> campaign(Bench& bench, std::vector<Scored> jobs, const std::vector<Expectation>& expected,

@@ -120,7 +120,7 @@ TEST_CASE("an operand is changed for one statement alone", "[mutation]") {
 
 TEST_CASE("every mutant has a name of its own and changes the kernel", "[mutation]") {
   const auto [instance, least] =
-      GENERATE(table<const char*, size_t>({{"m128n64k256_fp16", 400}, {"m64n128k256s4_nvfp4_general", 90}}));
+      GENERATE(table<const char*, size_t>({{"m128n64k256_fp16", 400}, {"m64n128k256s4_general_nvfp4", 90}}));
   const Bench bench(instance);
   std::set<std::string> names;
   const auto all = sweep(bench.kernel(), bench.instance(), Breadth::kAll);
@@ -185,30 +185,32 @@ TEST_CASE("one bug of every kind is caught in the shipping kernel", "[mutation]"
 }
 
 TEST_CASE("one bug of every kind is caught in the epilogue of a general instance", "[mutation]") {
-  Bench along_rows("m128n64k256_nvfp4_general");
-  check_caught(along_rows,
-               {
-                   "no wait mbarrier.try_wait @ epilogue_role/wait_for_accumulators/wait #0",
-                   "delete tcgen05.fence::before_thread_sync @ epilogue_role #0",
-                   "delete st.global @ "
-                   "epilogue_role/finish/finish/store_preactivations/store_both/store_one/store/store_row #0",
-                   "a plain store red @ epilogue_role/finish/finish/raise_amax #0",
-                   "own value redux.sync @ epilogue_role/finish/finish/raise_amax/__reduce_max_sync #0",
-                   "delete st @ epilogue_role/finish/store/store_block #1",
-                   "delete st @ epilogue_role/complete_tile/zero_factors #0",
-               });
+  Bench along_rows("m128n64k256_general_nvfp4");
+  check_caught(
+      along_rows,
+      {
+          "no wait mbarrier.try_wait @ epilogue_role/wait_for_accumulators/wait #0",
+          "delete tcgen05.fence::before_thread_sync @ epilogue_role #0",
+          "delete st.global @ "
+          "epilogue_role/finish/finish/store_preactivations/store_both/store_floats/store/store_row #4",
+          "a plain store red @ epilogue_role/finish/finish/raise_amax #0",
+          "own value redux.sync @ epilogue_role/finish/finish/raise_amax/__reduce_max_sync #0",
+          "delete st.global @ epilogue_role/finish/store/store_floats/store/store_block #1",
+          "delete st.global @ epilogue_role/complete_tile/complete_tile/zero_factors #0",
+      });
   for (const Planted& p : planted_bugs(along_rows)) {
     const Verdict verdict = try_out(along_rows, p.mutant, p.expected, 1);
     INFO(p.mutant.id << ": " << verdict.report);
     CHECK(verdict.diagnosed);
   }
-  Bench down_columns("m64n128k256s4_nvfp4_general");
-  check_caught(down_columns,
-               {
-                   ".gpu to .cta red @ reducing_epilogue_role/finish/finish/raise_amax #0",
-                   "16 lanes away shfl.sync @ reducing_epilogue_role/finish/store/transpose_16x16 #0",
-                   "another rank mapa @ reducing_epilogue_role/send_partial_sums #0",
-               });
+  Bench down_columns("m64n128k256s4_general_nvfp4");
+  check_caught(
+      down_columns,
+      {
+          ".gpu to .cta red @ reducing_epilogue_role/finish/finish/raise_amax #0",
+          "16 lanes away shfl.sync @ reducing_epilogue_role/finish/store/store_floats/store/transpose_16x16 #0",
+          "another rank mapa @ reducing_epilogue_role/send_partial_sums #0",
+      });
 }
 
 TEST_CASE("a control is clean under every schedule of the campaign", "[mutation]") {
@@ -223,13 +225,13 @@ TEST_CASE("a control is clean under every schedule of the campaign", "[mutation]
 TEST_CASE("every plain kernel is clean under every mode, and general ones under some in turn", "[soak]") {
   AllowList allowed(MUTATION_ALLOW_LIST);
   const auto check = [&allowed](Bench& bench, const NamedInstance& instance, const Schedule& schedule) {
-    INFO(instance.info.name << ", " << schedule.mode << " seed " << schedule.seed);
+    INFO(instance.name << ", " << schedule.mode << " seed " << schedule.seed);
     CHECK(complaint(bench.run(schedule), allowed) == "");
   };
   const std::vector<Schedule> schedules = soak_schedules(1, 1);
   for (const NamedInstance& instance : plain_instances()) {
-    if (instance.info.c_dtype != DUALGEMM_DTYPE_FP16) continue;  // the other type differs in one conversion
-    Bench bench(instance.info.name);
+    if (instance.dtype != DUALGEMM_DTYPE_FP16) continue;  // the other type differs in one conversion
+    Bench bench(instance.name);
     for (const Schedule& schedule : schedules) check(bench, instance, schedule);
   }
   // A general epilogue is the only part that is not that of a plain instance: `make soak` has all schedules.
@@ -237,7 +239,7 @@ TEST_CASE("every plain kernel is clean under every mode, and general ones under 
   size_t turn = 0;
   for (const bool grouped : {false, true})
     for (const NamedInstance& instance : general_instances_in_turn(grouped)) {
-      Bench bench(instance.info.name);
+      Bench bench(instance.name);
       for (size_t i = turn++ % kTurns; i < schedules.size(); i += kTurns)
         check(bench, instance, schedules[i]);
     }

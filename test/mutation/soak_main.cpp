@@ -25,7 +25,7 @@ struct Options {
 std::vector<std::string> instances(const Options& options) {
   std::vector<std::string> out;
   for (const auto& instance : dualgemm_test::all_instances())
-    if (fnmatch(options.instance.c_str(), instance.info.name, 0) == 0) out.push_back(instance.info.name);
+    if (fnmatch(options.instance.c_str(), instance.name.c_str(), 0) == 0) out.push_back(instance.name);
   if (out.empty()) throw std::runtime_error("the library has no instance " + options.instance);
   return out;
 }

@@ -86,7 +86,7 @@ PLAIN_EPILOGUE = {
 GENERAL_EPILOGUE = {
     "EX2": (8 + 2 / 8, "all activations together have eight for a result"),
     "RCP": (8 + 2 / 8, "all activations together have eight for a result"),
-    "instructions": (145, "of the blocks that compute activations or convert, all of them together; the cost model "
+    "instructions": (150, "of the blocks that compute activations or convert, all of them together; the cost model "
                           "prices the steps by their instructions (host/epilogue_work.h): count them again"),
 }
 EPILOGUE_WARPS = 2  # per scheduler
@@ -233,9 +233,12 @@ def check_epilogue(function, instance, report):
     if "clocks" in most: per["clocks"] = clocks_per_result(found["code"], results, EPILOGUE_WARPS)
     for measure in most: report.check(where, measure, per[measure], most)
     least = {"LDTM": min(columns)}
-    # With swap A/B a lane holds a column of C, so that a warp writes 64 bytes of a row at a time.
-    if kind["store_bytes"] == 32 and kind["c_bits"] >= 16 and not instance["plan"]["mma"]["swap_ab"]:
-        least["32-byte stores"] = 256 / kind["c_bits"] * len(found["32-byte stores"]) / results
+    # With swap A/B a lane holds a column of C, so that a warp writes 64 bytes of a row at a time. A general epilogue
+    # has the stores of every type of C, and of D1 and D2 in those of 16 and 32 bits.
+    bits = sum(x["bits"] for x in kind["outputs"] if x["bits"] >= 16 and x["store_bytes"] == 32)
+    if kind["general"]: bits *= 3
+    if not instance["plan"]["mma"]["swap_ab"]:
+        least["32-byte stores"] = 256 / bits * len(found["32-byte stores"]) / results
     for measure, value in least.items(): report.check(where, measure, value, EPILOGUE_LEAST, least=True)
     stores = f"{least['32-byte stores']:g}" if "32-byte stores" in least else "-"
     measures = [f"{per[m]:.3g}" if m in per else "-" for m in PLAIN_EPILOGUE]
@@ -249,7 +252,7 @@ def table(title, head, rows):
 
 def merge(rows, outputs):
     """One row for the instances that differ in the output type alone, of which `outputs` has the names."""
-    groups, output = {}, re.compile(rf"_({'|'.join(outputs)})(?=_|$)")
+    groups, output = {}, re.compile(rf"_({'|'.join(outputs)})$")
     for name, *cells in rows: groups.setdefault((output.sub("", name), *map(str, cells)), set()).add(name)
     return [[key[0] if len(names) > 1 else min(names), *key[1:]] for key, names in groups.items()]
 
@@ -258,7 +261,7 @@ def in_turn(named):
     """Of instances by their entry, one of those that differ in the output type alone, the outputs in turn."""
     plans = {}
     for entry, x in named.items():
-        plans.setdefault(x["name"].replace(f"_{x['epilogue']['c_name']}", ""), []).append(entry)
+        plans.setdefault(re.sub(rf"_{x['epilogue']['outputs'][0]['name']}$", "", x["name"]), []).append(entry)
     return [outputs[i % len(outputs)] for i, outputs in enumerate(plans.values())]
 
 
@@ -285,7 +288,7 @@ def main():
     chosen = {entry: named[entry] for entry in (in_turn(named) if arguments.in_turn else named) if entry in held}
     functions = {(f.name, f.target): f
                  for f in disassemble(arguments.nvdisasm, code, {*chosen, *conversions})}
-    outputs = sorted({x["epilogue"]["c_name"] for x in instances})
+    outputs = sorted({output["name"] for x in instances for output in x["epilogue"]["outputs"]})
     kernel_rows, role_rows, epilogue_rows = [], [], []
     for entry, instance in sorted(chosen.items(), key=lambda x: x[1]["name"]):
         function = functions[entry]

@@ -126,8 +126,7 @@ void check_choice(const dualgemm_device_t& device) {
     check(dualgemm_instance_info(id, &info) == DUALGEMM_STATUS_SUCCESS, "instance_info");
     dualgemm_args_t args = some_arguments();
     args.instance_id = id;
-    args.c_dtype = info.c_dtype;
-    if (info.c_dtype == DUALGEMM_DTYPE_NVFP4) args.sfc = reinterpret_cast<void*>(uintptr_t{8} << 30);
+    args.c_dtype = info.general ? DUALGEMM_DTYPE_FP32 : info.c_dtype;
     if (info.grouped || info.cc_major == device.cc_major) continue;
     check(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_NOT_SUPPORTED &&
               std::strstr(dualgemm_last_error(), info.name) != nullptr,

@@ -23,12 +23,17 @@ std::vector<NamedInstance> instances_of_device() {
   dualgemm_device_t device;
   dualgemm_device_init(&device);
   check_status(dualgemm_current_device(&device));
+  constexpr const char* kTypes[] = {"_bf16", "_fp16", "_fp32", "_nvfp4", "_fp8"};
   std::vector<NamedInstance> out;
   for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
-    NamedInstance instance{id, {}};
-    dualgemm_instance_info_init(&instance.info);
-    check_status(dualgemm_instance_info(id, &instance.info));
-    if (instance.info.cc_major == device.cc_major) out.push_back(instance);
+    dualgemm_instance_info_t info;
+    dualgemm_instance_info_init(&info);
+    check_status(dualgemm_instance_info(id, &info));
+    if (info.cc_major != device.cc_major) continue;
+    if (info.general == 0) out.push_back({id, info, static_cast<dualgemm_dtype_t>(info.c_dtype), info.name});
+    else
+      for (const dualgemm_dtype_t dtype : kOutputs)
+        out.push_back({id, info, dtype, std::string(info.name) + kTypes[dtype]});
   }
   return out;
 }
@@ -85,21 +90,20 @@ std::vector<NamedInstance> in_turn(const std::vector<NamedInstance>& all) {
 }
 
 std::string tile_of(const NamedInstance& instance) {
-  const std::string name = instance.info.name;
+  const std::string& name = instance.name;
   const size_t type = name.find("_a");  // "sm90m64n64k256_abf16_fp16": the type of A is part of it
   return name.substr(0, name.find('_', type == std::string::npos ? 0 : type + 1));
 }
 
 NamedInstance general_instance(const std::string& tile, dualgemm_dtype_t dtype) {
   for (const NamedInstance& instance : all_instances())
-    if (instance.info.general != 0 && instance.info.c_dtype == dtype && tile_of(instance) == tile)
-      return instance;
+    if (instance.info.general != 0 && instance.dtype == dtype && tile_of(instance) == tile) return instance;
   throw std::invalid_argument("no general instance of " + tile + " with type " + std::to_string(dtype));
 }
 
 LaunchOptions use(const NamedInstance& instance) {
   LaunchOptions options;
-  options.dtype = static_cast<dualgemm_dtype_t>(instance.info.c_dtype);
+  options.dtype = instance.dtype;
   options.a_dtype = static_cast<dualgemm_dtype_t>(instance.info.a_dtype);
   options.instance_id = instance.id;
   return options;
@@ -109,15 +113,16 @@ SetOptions use_all_of(const NamedInstance& instance, ProblemSet& set) {
   SetOptions options = use(instance);
   if (instance.info.general == 0) return options;
   // The types of the biases, and of gate and up, take turns.
+  const auto turn = static_cast<size_t>(instance.id + instance.dtype);
   Rng rng(2);
   for (Problem& p : set.problems) {
-    p.bias_dtype = instance.id % 2 == 0 ? DUALGEMM_DTYPE_BF16 : DUALGEMM_DTYPE_FP32;
+    p.bias_dtype = turn % 2 == 0 ? DUALGEMM_DTYPE_BF16 : DUALGEMM_DTYPE_FP32;
     give_everything(p, rng);
   }
   give_encode(set, options.dtype);
   options.encode_on_device = true;
   options.d = options.amax = true;
-  options.d_dtype = kBeforeActivation[static_cast<size_t>(instance.id) % std::size(kBeforeActivation)];
+  options.d_dtype = kBeforeActivation[turn % std::size(kBeforeActivation)];
   return options;
 }
 

@@ -35,10 +35,13 @@ class DeviceProblem {
 // Uploads, launches on the default stream, and reads back.
 Output run(const Problem& problem, const LaunchOptions& options = {});
 
-// These are the instances of the library for the current device: ids and what they are.
+// These are the instances of the library for the current device: ids and what they are. A general one stands
+// here once for each type of C that it writes.
 struct NamedInstance {
   int32_t id;
   dualgemm_instance_info_t info;
+  dualgemm_dtype_t dtype;  // of C
+  std::string name;  // with the type: "m64n128k256_general_nvfp4", where the library leaves that to a launch
 };
 std::vector<NamedInstance> instances_of_device();
 std::vector<NamedInstance> sixteen_bit_instances();  // of them, for an A of 16 bits
@@ -50,17 +53,17 @@ std::vector<NamedInstance> grouped_instances();  // of them, for groups
 // These compute whatever a launch asks for.
 std::vector<NamedInstance> general_instances(bool grouped);
 
-// Returns one of them for each tile, with the outputs in turn.
+// Returns one of them for each tile, with the types of C in turn.
 std::vector<NamedInstance> general_instances_in_turn(bool grouped);
 // Returns one of each tile, their types of C in turn.
 std::vector<NamedInstance> in_turn(const std::vector<NamedInstance>& all);
 
-// Returns the name of an instance's tile, which its siblings with other outputs share.
+// Returns the name of an instance's tile, which its siblings with other types of C share.
 std::string tile_of(const NamedInstance& instance);
-// Returns the general instance with this tile and this output type. Throws when there is none.
+// Returns the general instance with this tile, for this type of C. Throws when there is none.
 NamedInstance general_instance(const std::string& tile, dualgemm_dtype_t dtype);
 
-// Returns launch options that force an instance, with the output type that is its own.
+// Returns launch options that force an instance and its type of C.
 LaunchOptions use(const NamedInstance& instance);
 // Does the same, and where the instance is general gives the problems everything that they may have beside
 // their operands and asks for everything that can be written.

@@ -90,17 +90,20 @@ inline dualgemm_args_t with_a(int32_t a_dtype, dualgemm_args_t args) {
   return args;
 }
 
-// Returns these arguments, with the A and the output of an instance.
-inline dualgemm_args_t computed_by(const dualgemm::Instance& instance, const dualgemm_args_t& args) {
-  return with_a(static_cast<int32_t>(instance.plan.a_type),
-                with_output(static_cast<int32_t>(instance.epilogue.c_type), args));
+// Returns these arguments, with the A of an instance.
+inline dualgemm_args_t with_a_of(const dualgemm::Instance& instance, const dualgemm_args_t& args) {
+  return with_a(static_cast<int32_t>(instance.plan.a_type), args);
 }
 
-// Returns these arguments, for the instance `id` and what it computes, with the room that it may need.
+// Returns these arguments, for the instance `id` and what it computes, with the room that it may need. Of the
+// types of C that general instances write, each has one, in turn.
 inline dualgemm_args_t forced(int32_t id, const dualgemm_args_t& args) {
-  dualgemm_args_t out = computed_by(dualgemm::instance(id - 1), args);
+  const dualgemm::Instance& instance = dualgemm::instance(id - 1);
+  const dualgemm::EpilogueKind& epilogue = instance.epilogue;
+  const dualgemm::OutputKind& output = epilogue.outputs[id % epilogue.output_count];
+  dualgemm_args_t out = with_a_of(instance, with_output(static_cast<int32_t>(output.type), args));
   out.instance_id = id;
-  if (dualgemm::instance(id - 1).plan.expanded_a()) {
+  if (instance.plan.expanded_a()) {
     out.workspace = args.workspace ? args.workspace : address(uintptr_t{1} << 58);
     out.workspace_size = args.workspace ? args.workspace_size : (size_t{1} << 47);
   }

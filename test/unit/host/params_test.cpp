@@ -13,10 +13,10 @@
 #include "support/catch.hpp"
 
 using dualgemm_test::batch_args;
-using dualgemm_test::computed_by;
 using dualgemm_test::masked_args;
 using dualgemm_test::offsets_args;
 using dualgemm_test::valid_args;
+using dualgemm_test::with_a_of;
 using dualgemm_test::with_output;
 using namespace dualgemm;
 
@@ -34,7 +34,7 @@ Problem checked(const dualgemm_args_t& args) {
 
 Params params_of(const dualgemm_args_t& args, const Instance& instance) {
   Params params;
-  const dualgemm_status_t status = make_params(checked(computed_by(instance, args)), instance, &params);
+  const dualgemm_status_t status = make_params(checked(with_a_of(instance, args)), instance, &params);
   INFO(dualgemm_last_error());
   REQUIRE(status == DUALGEMM_STATUS_SUCCESS);
   return params;
@@ -44,7 +44,7 @@ Params params_of(const dualgemm_args_t& args, const Instance& instance) {
 template <class Check>
 void for_instances(bool grouped, const Check& check) {
   for (const Instance& instance : instances())
-    if (instance.epilogue.c_type == CType::kBf16 && instance.plan.tile.grouped == grouped) {
+    if (instance.epilogue.output(CType::kBf16) && instance.plan.tile.grouped == grouped) {
       INFO(instance.name);
       check(instance);
     }
@@ -249,6 +249,7 @@ TEST_CASE("the other fields of Params", "[host][params]") {
     CHECK((p.k_tiles - 1) * i.plan.tile.k < 592);
     CHECK(p.k_tiles * i.plan.tile.k >= 592);
     CHECK(p.problems == 3);
+    CHECK(p.c_type == DUALGEMM_DTYPE_BF16);
     CHECK(p.group_rows == nullptr);
     CHECK(p.static_weights == 0);
   });
@@ -346,7 +347,7 @@ TEST_CASE("what the general epilogue takes when a launch asks for everything", "
     args.c_global_scale_dev = address<const float>(0x4'5000'0000);
     args.c_global_scale_stride = 5;
     for (const Instance& i : instances())
-      if (i.epilogue.c_type == CType::kNvfp4 &&
+      if (i.epilogue.output(CType::kNvfp4) &&
           i.plan.tile.grouped == (args.group_mode != DUALGEMM_GROUP_NONE)) {
         INFO(i.name << ", group_mode " << args.group_mode);
         check(i, args, shared);
@@ -354,6 +355,7 @@ TEST_CASE("what the general epilogue takes when a launch asks for everything", "
         dualgemm_args_t other = args;
         other.bias_stride = other.c_global_scale_stride = 0;
         other.batch_stride_sfc = shared ? 0 : 8192;
+        CHECK(params_of(other, i).c_type == DUALGEMM_DTYPE_NVFP4);
         const GeneralParams p = params_of(other, i).general;
         CHECK(p.bias_stride == 0);
         CHECK(p.encode_stride == 0);
@@ -377,7 +379,7 @@ TEST_CASE("the parameters of SwiGLU reach the general epilogue", "[host][params]
   args.swiglu_beta = 1;
   args.swiglu_limit = 7;
   for (const Instance& i : instances())
-    if (i.epilogue.c_type == CType::kBf16 && i.epilogue.general && !i.plan.tile.grouped) {
+    if (i.epilogue.general && !i.plan.tile.grouped) {
       const GeneralParams p = params_of(args, i).general;
       CHECK(p.swiglu_alpha == 1.702f);
       CHECK(p.swiglu_beta == 1);

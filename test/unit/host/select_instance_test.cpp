@@ -34,7 +34,7 @@ constexpr InstanceKind kind_of(CType c_type) { return {Arch::kSm100, c_type}; }
 const Instance& chosen(Shape shape, const Machine& machine = kB200, CType c_type = CType::kFp16) {
   const int32_t index = select_instance(kind_of(c_type), shape, machine);
   REQUIRE(index >= 0);
-  CHECK(instance(index).epilogue.c_type == c_type);
+  CHECK(instance(index).epilogue.output(c_type) != nullptr);
   CHECK(!instance(index).epilogue.general);
   return instance(index);
 }
@@ -332,23 +332,24 @@ TEST_CASE("the caller's wishes reach the choice", "[host][select_instance]") {
       const dualgemm_device_t device = hopper ? dualgemm_test::h100() : b200();
       INFO(info.name);
       args = forced(id, args);
-      CHECK(args.c_dtype == info.c_dtype);
+      CHECK((info.general ? info.c_dtype == -1 : info.c_dtype == args.c_dtype));
       set_groups(info.grouped != 0);
       CHECK(selected(args, device) == id);
       refused(hopper ? b200() : dualgemm_test::h100());
       set_groups(info.grouped == 0);
       refused(device);
       set_groups(info.grouped != 0);
-      // Another output, or, of a plain one, another activation.
-      if (!info.general) {
-        args.activation = DUALGEMM_ACTIVATION_REGLU;
-        refused(device);
-        args.activation = DUALGEMM_ACTIVATION_SWIGLU;
-      }
+      // Of a plain one another activation, or another output.
       const dualgemm_args_t own = args;
-      args =
-          with_output(args.c_dtype == DUALGEMM_DTYPE_BF16 ? DUALGEMM_DTYPE_FP16 : DUALGEMM_DTYPE_BF16, own);
-      refused(device);
+      for (int32_t c_dtype = 0; c_dtype <= DUALGEMM_DTYPE_FP8_E4M3; ++c_dtype) {
+        args = with_output(c_dtype, own);
+        if (info.general || c_dtype == own.c_dtype) CHECK(selected(args, device) == id);
+        else refused(device);
+      }
+      args = own;
+      args.activation = DUALGEMM_ACTIVATION_REGLU;
+      if (info.general) CHECK(selected(args, device) == id);
+      else refused(device);
       args = own;
     }
     set_groups(false);
@@ -414,7 +415,7 @@ TEST_CASE("a launch gets a plain instance exactly where it asks for a plain SwiG
         const dualgemm_instance_info_t info = info_of(selected(args));
         INFO((changes == &plain ? "plain " : "general ") << i << ": " << info.name);
         CHECK(info.general == (changes == &general));
-        CHECK(info.c_dtype == args.c_dtype);
+        CHECK(info.c_dtype == (info.general ? -1 : args.c_dtype));
       }
 }
 
@@ -460,7 +461,8 @@ TEST_CASE("what a launch asks of its epilogue counts in the choice", "[host][sel
 
 TEST_CASE("the instances of every kind fit in the list of candidates", "[host][select_instance]") {
   for (const Instance& one : instances()) {
-    const InstanceKind kind{one.plan.arch, one.epilogue.c_type, one.epilogue.general, one.plan.a_type};
+    const InstanceKind kind{one.plan.arch, one.epilogue.outputs[0].type, one.epilogue.general,
+                            one.plan.a_type};
     int32_t count = 0;
     for (const Instance& other : instances()) count += is_kind(other, kind);
     INFO(one.name);
@@ -515,8 +517,7 @@ TEST_CASE("every instance keeps to its static budget", "[host][select_instance]"
     if (info.grouped) name += "g";
     if (info.split_k > 1) name += "s" + std::to_string(info.split_k);
     constexpr const char* kTypes[] = {"_bf16", "_fp16", "_fp32", "_nvfp4", "_fp8"};
-    name += kTypes[info.c_dtype];
-    if (info.general) name += "_general";
+    name += info.general ? "_general" : kTypes[info.c_dtype];
     CHECK(info.name == name);
   }
   CHECK(names.size() == static_cast<size_t>(dualgemm_instance_count()));
@@ -562,9 +563,9 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("the lists of kinds hold every instance once, in the order of the table",
+TEST_CASE("the lists of kinds hold every instance once for each type of C, in the order of the table",
           "[host][select_instance]") {
-  std::set<int32_t> seen;
+  std::set<std::pair<int32_t, CType>> seen;
   const auto check = [&](const InstanceKind& kind, bool grouped) {
     int32_t last = -1;
     for (const auto& [listed, index] : instances_of(kind, grouped)) {
@@ -573,7 +574,7 @@ TEST_CASE("the lists of kinds hold every instance once, in the order of the tabl
       CHECK(listed->plan.tile.grouped == grouped);
       CHECK(index > last);
       last = index;
-      CHECK(seen.insert(index).second);
+      CHECK(seen.insert({index, kind.c_type}).second);
     }
   };
   for (const Architecture& architecture : kArchitectures)
@@ -582,5 +583,10 @@ TEST_CASE("the lists of kinds hold every instance once, in the order of the tabl
         for (const bool general : {false, true})
           for (const bool grouped : {false, true})
             check({architecture.arch, static_cast<CType>(c_type), general, a_type}, grouped);
-  CHECK(static_cast<int32_t>(seen.size()) == instance_count());
+  for (int32_t index = 0; index < instance_count(); ++index) {
+    const size_t types = instance(index).epilogue.general ? 5 : 1;
+    const auto listed = [index](const auto& one) { return one.first == index; };
+    INFO(instance(index).name);
+    CHECK(static_cast<size_t>(std::count_if(seen.begin(), seen.end(), listed)) == types);
+  }
 }

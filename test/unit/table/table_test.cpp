@@ -25,9 +25,9 @@ using dualgemm_test::valid_args;
 namespace dualgemm {
 namespace {
 
-constexpr EpilogueKind kFp16{CType::kFp16, "fp16", 16, 64, false};
-constexpr EpilogueKind kFp16General{CType::kFp16, "fp16", 16, 64, true};
-constexpr EpilogueKind kFp32{CType::kFp32, "fp32", 32, 128, true};
+constexpr EpilogueKind kFp16{false, 1, {{CType::kFp16, "fp16", 16, 64}}};
+constexpr EpilogueKind kFp16General{true, 1, {{CType::kFp16, "fp16", 16, 64}}};
+constexpr EpilogueKind kFp32{true, 1, {{CType::kFp32, "fp32", 32, 128}}};
 
 constexpr Plan b200_plan(bool grouped) {
   return sm100::plan_of(
@@ -168,8 +168,11 @@ TEST_CASE("what only another architecture computes is refused", "[table]") {
 TEST_CASE("the size of an output element counts in its cost and in its zeros", "[table]") {
   using namespace dualgemm;
   Cost half, single;
-  REQUIRE(cost_of(instance(0), {256, 4096, 512}, {148}, &half));
-  REQUIRE(cost_of(instance(2), {256, 4096, 512}, {148}, &single));
+  Shape shape{256, 4096, 512};
+  REQUIRE(cost_of(instance(0), shape, {148}, &half));
+  CHECK_FALSE(cost_of(instance(2), shape, {148}, &single));  // that writes fp32 alone
+  shape.c_type = CType::kFp32;
+  REQUIRE(cost_of(instance(2), shape, {148}, &single));
   const double bytes =
       (single.dram_us - half.dram_us) * kB200Costs.dram * static_cast<double>(half.waves * half.k_tiles);
   CHECK(std::fabs(bytes / (2.0 * 256 * 4096) - 1) < 1e-9);
@@ -212,7 +215,7 @@ TEST_CASE("an architecture has costs of its own, each constant within its range"
   CHECK(cost_table(Arch::kSm90).constants.dram == kH100Costs.dram);
   CHECK(cost_table(Arch::kSm100).constants.dram == kB200Costs.dram);
   for (const Instance& x : instances()) {
-    const Shape shape{300, 4096, 7168, 1, x.plan.tile.grouped};
+    const Shape shape{300, 4096, 7168, 1, x.plan.tile.grouped, x.epilogue.outputs[0].type};
     Cost cost, own, slower;
     INFO(x.name);
     REQUIRE(cost_of(x, shape, {132}, &cost));
