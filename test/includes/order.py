@@ -27,7 +27,8 @@ SIM = [
     ['shim/*', 'command/*'],
 ]
 KERNEL = [
-    ['architecture.h', 'params.h', 'epilogue/kinds.h', 'epilogue/list.h'],
+    ['epilogue/list.h'],
+    ['architecture.h', 'params.h', 'epilogue/kinds.h'],
     ['plan.h', 'convert/params.h'],
     ['instance.h', 'instance_name.h'],
     ['instances.*'],
