@@ -192,7 +192,8 @@ TEST_CASE("bench: input sets are many, and no more than memory holds", "[bench]"
   const auto sets = [](const char* shape, int wanted) {
     return bench::input_sets_of(bench::parse_shape(shape), wanted);
   };
-  for (const char* shape : {"512x4096x7168", "4096x14336x4096"}) CHECK(sets(shape, 50) == 50);
+  CHECK(sets("512x4096x7168", 50) == 50);
+  CHECK(sets("4096x14336x4096", 50) == 10);  // of 0.96e12 operations each
   // Each of 256 experts has 2 * 2048 * 7168 elements: 4.2 GB with their scale factors.
   CHECK(sets("offsets:256~8x2048x7168", 50) == 3);
   CHECK(sets("offsets:256~8x2048x7168", 2) == 2);

@@ -1,11 +1,13 @@
 // bits_test.cpp -- the bits of C that every instance of the plain SwiGLU writes for a set of problems,
-// against those on record in bits.txt.gz: a rearrangement of the kernel keeps them all. Where the bits are
-// meant to change,
+// against those on record: a rearrangement of the kernel keeps them all. sm100.txt.gz is of the simulated
+// B200, sm90.txt.gz of a real H200, whose bits the simulated H100 has to write. Where the bits are meant to
+// change,
 //
-//     build/kernel_test "[.record]" && gzip -9nc build/test/kernel/bits.txt > test/kernel/bits.txt.gz
+//     build/kernel_test "[.record]" && gzip -9nc build/test/kernel/sm100.txt > test/kernel/bits/sm100.txt.gz
+//     make test-gpu ARGS="[.record]" && gzip -9nc sm90.txt > test/kernel/bits/sm90.txt.gz      # on an H200
 //
-// writes the record anew, and the commit that changes it says why. An instance without any line is new: it is
-// skipped with a warning until it is recorded.
+// write the records anew, and the commit that changes one says why. An instance without any line is new: it
+// is skipped with a warning until it is recorded.
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
@@ -133,10 +135,16 @@ std::string hash(const Case& c) {
   return hash(device.download());
 }
 
+// Returns the file of the instances of this device, whose names begin with their architecture.
+std::string record_path() {
+  const std::string name = plain_instances().front().name;
+  return std::string(BITS_DIRECTORY "/") + (name.starts_with("sm90") ? "sm90" : "sm100") + ".txt";
+}
+
 // Maps "instance case" to its hash. A line that says something else, or says it twice, is an error of its
 // own.
 std::map<std::string, std::string> record() {
-  std::ifstream file(BITS_RECORD);
+  std::ifstream file(record_path());
   REQUIRE(file.is_open());
   std::map<std::string, std::string> out;
   for (std::string line; std::getline(file, line);) {
@@ -180,7 +188,7 @@ TEST_CASE("every line on record belongs to an instance", "[bits]") {
 }
 
 TEST_CASE("write the record of bits anew", "[.record]") {
-  std::ofstream file(BITS_RECORD);
+  std::ofstream file(record_path());
   for (const NamedInstance& instance : plain_instances()) {
     for (const Case& c : cases_of(instance)) file << key(instance, c) << " " << hash(c) << "\n";
   }

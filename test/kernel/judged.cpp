@@ -1,6 +1,8 @@
 // judged.cpp -- see judged.h.
 #include "kernel/judged.h"
 
+#include "sim/exec/policy.h"
+#include "sim/judge/judge.h"
 #include "sim/schedule/schedule.h"
 #include "sim/shim/shim.h"
 
@@ -18,8 +20,14 @@ sim::JudgeOptions options_of(const std::string& mode, uint64_t seed) {
 
 }  // namespace
 
-Judged::Judged(const std::string& mode, uint64_t seed) : judge_(options_of(mode, seed), sim::shim::memory()) {
-  sim::shim::set_judge(&judge_);
+struct Judged::Impl {
+  sim::Judge judge;
+  explicit Impl(const sim::JudgeOptions& options) : judge(options, sim::shim::memory()) {}
+};
+
+Judged::Judged(const std::string& mode, uint64_t seed)
+    : impl_(std::make_unique<Impl>(options_of(mode, seed))) {
+  sim::shim::set_judge(&impl_->judge);
 }
 
 Judged::~Judged() {
@@ -29,20 +37,25 @@ Judged::~Judged() {
 
 std::string Judged::findings() const {
   std::string out;
-  for (const sim::Report& report : judge_.reports())
+  for (const sim::Report& report : impl_->judge.reports())
     if (report.severity != 'A') out += sim::render(report, "kernel_test");
   return out;
 }
 
 std::string Judged::findings_and_certificate() const {
   std::string out = findings();
-  for (const sim::CertificateText::Refused& refused : judge_.certificate().refused)
+  for (const sim::CertificateText::Refused& refused : impl_->judge.certificate().refused)
     out += std::to_string(refused.count) + " mbarriers of " + refused.init + ": " + refused.reason + "\n";
   return out;
 }
 
-Scheduled::Scheduled(const std::string& mode, uint64_t seed) : policy_(sim::make_policy(mode, seed)) {
-  sim::shim::set_launch_options({policy_.get(), nullptr});
+struct Scheduled::Impl {
+  std::unique_ptr<sim::Policy> policy;
+  Impl(const std::string& mode, uint64_t seed) : policy(sim::make_policy(mode, seed)) {}
+};
+
+Scheduled::Scheduled(const std::string& mode, uint64_t seed) : impl_(std::make_unique<Impl>(mode, seed)) {
+  sim::shim::set_launch_options({impl_->policy.get(), nullptr});
 }
 
 Scheduled::~Scheduled() { sim::shim::set_launch_options({}); }

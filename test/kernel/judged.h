@@ -1,13 +1,11 @@
-// judged.h -- launches of a test on the simulated B200 under a schedule of its choice: with every checker
-// watching, or with the schedule alone.
+// judged.h -- launches of a test on the simulated GPU under a schedule of its choice: with every checker
+// watching, or with the schedule alone. On a GPU of its own (make test-gpu) nobody watches, and it schedules
+// as it likes.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
-
-#include "sim/exec/policy.h"
-#include "sim/judge/judge.h"
 
 namespace dualgemm_test {
 
@@ -26,7 +24,8 @@ class Judged {
   std::string findings_and_certificate() const;
 
  private:
-  sim::Judge judge_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 // Everything launched while it lives runs under this schedule, unwatched.
@@ -38,7 +37,8 @@ class Scheduled {
   Scheduled& operator=(const Scheduled&) = delete;
 
  private:
-  std::unique_ptr<sim::Policy> policy_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace dualgemm_test
