@@ -68,7 +68,7 @@ test-h100: configure  ## the kernels for compute capability 9.0 on the simulated
 
 test-gpu: configure   ## the tests of the kernels that need no simulator, on this machine's GPU
 	@cmake --build $(BUILD) -j $(JOBS) --target kernel_test_gpu
-	@test/on_gpu.sh $(BUILD) $(BUILD)/kernel_test_gpu $(ARGS)
+	@test/on_gpu.sh $(BUILD) $(BUILD)/kernel_test_gpu $(or $(ARGS),"~[.]~[simulated]")
 
 mutation: configure   ## plant bugs in the shipping kernel: which of them does the simulator catch and name?
 	@cmake --build $(BUILD) -j $(JOBS) --target mutation
