@@ -30,6 +30,12 @@ constexpr Options for_few_rows(Options o) {
   return o;
 }
 
+// Four k groups of a plain instance hide each other's waits; a general one has registers for two.
+constexpr Options in_four_k_groups(Options o) {
+  o.k_groups = InstanceArithmetic::kGeneral ? 2 : 4;
+  return o;
+}
+
 // This is the list of each options with each output: options outermost.
 template <Options... kOptions>
 inline constexpr InstanceList kInstances =
