@@ -165,8 +165,11 @@ std::map<std::string, std::string> record() {
 }  // namespace
 
 TEST_CASE("every instance writes the bits on record", "[bits]") {
-  if (record_is_of_a_gpu() && simulated())
-    SKIP("the record is that of a real H200, whose ex2 and rcp are not rounded as the simulator's are");
+  if (record_is_of_a_gpu() && simulated()) {
+    WARN(
+        "skipped: the record is that of a real H200, whose ex2 and rcp are not rounded as the simulator's are");
+    return;
+  }
   const std::map<std::string, std::string> recorded = record();
   size_t compared = 0;
   for (const NamedInstance& instance : plain_instances()) {

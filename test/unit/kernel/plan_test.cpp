@@ -234,7 +234,7 @@ TEST_CASE("9.0: the CTAs of an SM fit into its registers and shared memory", "[p
     CHECK(plan.registers.consume >= 2 * 32 * plan.tile.m / 128 + 2 * 4 * 4);
     CHECK(instance.smem_bytes <= kMaxSmemBytes);
     CHECK(plan.ctas_per_sm * (instance.smem_bytes + 1024) <= 228 * 1024);
-    CHECK(instance.smem_bytes >= plan.ring_bytes() + plan.expand.stages * plan.tile.m * 128 * 2);
+    CHECK(instance.smem_bytes >= plan.ring_bytes() + plan.expand.stages * plan.tile.m * plan.expand.k * 2);
     names.emplace_back(instance.name);
   }
   CHECK(!names.empty());
