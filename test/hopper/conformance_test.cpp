@@ -1,8 +1,7 @@
 // conformance_test.cpp -- the simulator against an H200: the same program, record by record. golden.txt.gz is
 // what the H200 printed (record.sh). Exact records must be equal bit for bit, unless kExplained says why they
 // cannot be; tables of approximate functions must lie within the ISA's error bound of the H200's results;
-// free records are printed. Nothing is left out: a record missing on either side is a failure, but for those
-// of kUnrecorded, which no GPU has been asked for yet; they are compared with nothing, and the test says so.
+// free records are printed. Nothing is left out: a record missing on either side is a failure.
 // Where an exact record differs, `hopper_conformance --images FILE` writes its bytes, here as there.
 #include <algorithm>
 #include <bit>
@@ -34,14 +33,6 @@ struct Explanation {
   const char* why;
 };
 const std::vector<Explanation> kExplained = {};
-
-// These families wait for a Hopper GPU: record.sh records them with all others, and then this line goes.
-constexpr const char* kUnrecorded[] = {"wgmma/"};
-
-bool unrecorded(const std::string& name) {
-  return std::any_of(std::begin(kUnrecorded), std::end(kUnrecorded),
-                     [&](const char* family) { return name.starts_with(family); });
-}
 
 const Explanation* explanation(const std::string& name) {
   for (const Explanation& e : kExplained) {
@@ -219,18 +210,10 @@ TEST_CASE("conformance: every record equals the H200's, or lies within the ISA's
   REQUIRE_FALSE(golden.empty());
   std::set<std::string> seen;
   std::ostringstream report;  // an assertion in between would drop what INFO was told
-  size_t exact = 0, tables = 0, free = 0, explained = 0, skipped = 0, failures = 0;
+  size_t exact = 0, tables = 0, free = 0, explained = 0, failures = 0;
   for (const Record& record : simulated()) {
     seen.insert(record.name);
     const auto found = golden.find(record.name);
-    if (found == golden.end() && unrecorded(record.name)) {
-      if (!record.error.empty()) {
-        report << record.name << " ended in " << record.error << '\n';
-        ++failures;
-      }
-      ++skipped;
-      continue;
-    }
     if (found == golden.end()) {
       report << record.name << " has no golden line" << '\n';
       ++failures;
@@ -263,13 +246,6 @@ TEST_CASE("conformance: every record equals the H200's, or lies within the ISA's
       ++failures;
     }
   }
-  for (const char* family : kUnrecorded) {
-    const auto first = golden.lower_bound(family);
-    if (first != golden.end() && first->first.starts_with(family)) {
-      report << family << " is recorded and still stands in kUnrecorded\n";
-      ++failures;
-    }
-  }
   for (const auto& [name, line] : golden)
     if (seen.count(name) == 0) {
       report << name << " was recorded on the H200 and not here" << '\n';
@@ -277,9 +253,6 @@ TEST_CASE("conformance: every record equals the H200's, or lies within the ISA's
     }
   std::printf("%zu exact records (%zu of them explained), %zu tables, %zu free; %zu failures\n", exact,
               explained, tables, free, failures);
-  if (skipped != 0)
-    WARN("SKIPPED: " << skipped
-                     << " records that no GPU has made yet ran here and were compared with nothing");
   INFO(report.str());
   CHECK(failures == 0);
 }

@@ -141,7 +141,7 @@ void check_activations(const Params& p, const dualgemm_args_t& args, const Insta
   CHECK(map.type == CU_TENSOR_MAP_DATA_TYPE_UINT16);
   CHECK(map.swizzle == sim::Swizzle::k128B);
   CHECK(map.sizes() == Numbers{64, rows, 4 * k_tiles, a.problems});
-  CHECK(map.boxes() == Numbers{64, static_cast<uint64_t>(i.plan.tile.m), 2, 1});
+  CHECK(map.boxes() == Numbers{64, static_cast<uint64_t>(i.plan.tile.m), 1, 1});
   for (uint64_t problem = 0; problem < a.problems; ++problem)
     for (const uint64_t row : {uint64_t{0}, rows - 1})
       for (const uint64_t place : {uint64_t{0}, uint64_t{77}, 256 * k_tiles - 1})

@@ -15,7 +15,6 @@
 using dualgemm::DenseScheduler;
 using dualgemm::GroupedScheduler;
 using dualgemm::GroupTable;
-using dualgemm::kBandTiles;
 using dualgemm::Tile;
 
 namespace {
@@ -173,18 +172,31 @@ TEST_CASE("the load is even: no CTA has two tiles more than another", "[schedule
 
 TEST_CASE("CTAs with neighbouring numbers share rows of B until the M tiles of a band run out",
           "[scheduler]") {
-  const int32_t m_tiles = 2 * kBandTiles + 3, n_tiles = 5;
+  constexpr int32_t band_tiles = Rows256::kPlan.band_tiles();
+  const int32_t m_tiles = 2 * band_tiles + 3, n_tiles = 5;
   const std::vector<Tile> tiles = dense_tiles<Rows256>(m_tiles * 256, n_tiles, 2, 0, 1);
   size_t i = 0;
   for (int32_t problem = 0; problem < 2; ++problem)
-    for (int32_t band = 0; band < m_tiles; band += kBandTiles)
+    for (int32_t band = 0; band < m_tiles; band += band_tiles)
       for (int32_t n = 0; n < n_tiles; ++n)
-        for (int32_t m = band; m < std::min<int32_t>(band + kBandTiles, m_tiles); ++m, ++i) {
+        for (int32_t m = band; m < std::min<int32_t>(band + band_tiles, m_tiles); ++m, ++i) {
           REQUIRE(tiles[i].problem == problem);
           REQUIRE(tiles[i].n == n);
           REQUIRE(tiles[i].m == m);
         }
   CHECK(i == tiles.size());
+}
+
+TEST_CASE("a band has 16 tiles, and where A has 16 bits at most 1024 rows", "[scheduler]") {
+  dualgemm::Plan plan{};
+  for (const auto& [arch, rows, tiles] : {std::tuple{dualgemm::Arch::kSm100, 256, 16u},
+                                          {dualgemm::Arch::kSm90, 8, 16u},
+                                          {dualgemm::Arch::kSm90, 128, 8u},
+                                          {dualgemm::Arch::kSm90, 256, 4u}}) {
+    plan.arch = arch;
+    plan.tile.m = rows;
+    CHECK(plan.band_tiles() == tiles);
+  }
 }
 
 TEST_CASE("a CTA beyond the last tile has nothing to do, again and again", "[scheduler]") {
