@@ -60,6 +60,8 @@ class Printers:
         if found := re.fullmatch(r"make instances, (\w+)", name): return self.instances(found[1])
         if found := re.fullmatch(r"make bench ARGS=(--cube|--errors)", name):
             return self.run(self.build / "dualgemm_bench", found[1])
+        if found := re.fullmatch(r"bench/hopper.py (\w+)", name):
+            return self.run("python3", ROOT / "bench/hopper.py", found[1])
         if name == "dualgemm-sim --rules": return self.rules()
         if found := re.fullmatch(r"make bench ARGS=--model, (\w+)", name): return self.model(found[1])
         sys.exit(f"tables.py: nothing prints \"{name}\"")

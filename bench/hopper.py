@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""hopper.py -- the tables of HOPPER.md, of the reports in bench/results that --json wrote on Hopper GPUs.
+
+    hopper.py h200 | h100       every problem: our time, and how many times as long the others take
+    hopper.py means             geometric means of that over the weights, by M
+"""
+import json
+import math
+import pathlib
+import sys
+
+RESULTS = pathlib.Path(__file__).resolve().parent / "results"
+GPUS = {"h200": "H200", "h100": "H100"}
+OTHERS = {"Marlin (INT4, 128)": "Marlin, INT4", "vLLM Marlin (NVFP4)": "vLLM's Marlin", "Triton 3.6 (NVFP4)": "Triton"}
+# Weights of gpt-oss are too small to fill the GPU, so they stand in the tables and not in the means.
+LEFT_OUT = (2880, 2880)
+
+
+def report(gpu):
+    return json.loads((RESULTS / f"{gpu}.json").read_text(encoding="utf-8"))
+
+
+def graph(entry):
+    return entry["graph"]["median_us"]
+
+
+def ratios(row):
+    """Of each other: its time over ours, in a CUDA graph; None where it has none."""
+    ours = graph(row)
+    out = {"cuBLASLt": min(graph(way) for way in row["baselines"] if "graph" in way) / ours}
+    for contender in row["contenders"]:
+        out[OTHERS[contender["name"]]] = graph(contender) / ours if "graph" in contender else None
+    return out
+
+
+def text(ratio):
+    return "-" if ratio is None else f"{ratio:.2f}"
+
+
+def line(cells):
+    print("| " + " | ".join(cells) + " |")
+
+
+def problems(gpu):
+    columns = ["cuBLASLt", *OTHERS.values()]
+    line(["N x K", "M", "instance", "us (p10..p90)", *columns, "TFLOP/s"])
+    line(["---"] * (5 + len(columns)))
+    for row in report(gpu)["results"]:
+        of, times = ratios(row), row["graph"]
+        held = " *" if row.get("power_limited", 0) > 0.1 else ""
+        line([f"{row['n']} x {row['k']}", str(row["m"]), row["instance"].removesuffix("_fp16"),
+              f"{times['median_us']:.1f} ({times['p10_us']:.1f}..{times['p90_us']:.1f}){held}",
+              *(text(of[column]) for column in columns), f"{row['flops'] / graph(row) * 1e-6:.0f}"])
+
+
+def means():
+    columns = ["cuBLASLt", *OTHERS.values()]
+    line(["M", *(f"{GPUS[gpu]}: {column}" for gpu in GPUS for column in columns)])
+    line(["---"] * (1 + len(GPUS) * len(columns)))
+    reports = {gpu: report(gpu)["results"] for gpu in GPUS}
+    for m in sorted({row["m"] for row in reports["h200"]}):
+        cells = [str(m)]
+        for rows in reports.values():
+            of = [ratios(row) for row in rows if row["m"] == m and (row["n"], row["k"]) != LEFT_OUT]
+            for column in columns:
+                known = [one[column] for one in of if one[column] is not None]
+                cells.append(f"{math.exp(sum(map(math.log, known)) / len(known)):.2f}")
+        line(cells)
+
+
+def main():
+    if sys.argv[1:] == ["means"]: means()
+    elif len(sys.argv) == 2 and sys.argv[1] in GPUS: problems(sys.argv[1])
+    else: sys.exit(__doc__)
+
+
+main()
