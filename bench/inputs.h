@@ -77,8 +77,8 @@ class InputSet {
 };
 
 // Returns how many sets a launch of this shape gets: `wanted`, as long as they take less than 16 GB, which is
-// 100 times the L2 of a B200, and their launches about 10 ms at one PFLOP/s; two are always needed for operands
-// to be cold.
+// 100 times the L2 of a B200, and their launches about 10 ms at one PFLOP/s; two are always needed for
+// operands to be cold.
 int input_sets_of(const Shape& shape, int wanted, const Epilogue& epilogue = DUALGEMM_DTYPE_FP16);
 
 }  // namespace bench

@@ -155,10 +155,11 @@ inline constexpr CostRange kB200Ranges[] = {
 
 // ---- H100, H200 ------------------------------------------------------------------------------------------
 
-// What is marked "times" is fit to the times of all plain fp16 instances on an H200 (bench/calibrate.h: CUDA graphs,
-// cold weights, driver 580.159.04, 2026-11-23), for products of five pairs of weights with M from 1 to 4096, and
-// tried on those of twenty products on an H100 80GB HBM3. Of the instances within 1.5 of the fastest the formula is
-// within 7 % in the mean square, and what it chooses takes 1.1 % more than the fastest in the mean.
+// What is marked "times" is fit to the times of all plain fp16 instances on an H200 (bench/calibrate.h: CUDA
+// graphs, cold weights, driver 580.159.04, 2026-11-23), for products of five pairs of weights with M from 1
+// to 4096, and tried on those of twenty products on an H100 80GB HBM3. Of the instances within 1.5 of the
+// fastest the formula is within 7 % in the mean square, and what it chooses takes 1.1 % more than the fastest
+// in the mean.
 inline constexpr CostConstants kH100Costs{
     .clock = 1755,  // published: the boost clock that dense products hold
     .fill_per_sm =

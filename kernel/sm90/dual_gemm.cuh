@@ -129,8 +129,8 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, Traits::kPlan.ctas_per_
       load_role<typename Traits::LoadActivations>(p, smem.rings, cta, tiles);
     else load_a_role<Traits>(p, smem, cta, tiles);
   }
-  // With split-K all threads meet the cluster twice: before sums are sent, after the arrival of the prologue, and
-  // when they have been sent. There is one tile, so that those that multiply do so once.
+  // With split-K all threads meet the cluster twice: before sums are sent, after the arrival of the prologue,
+  // and when they have been sent. There is one tile, so that those that multiply do so once.
   if constexpr (kSplit) {
     ptx::cluster_wait_acquire();
     FinishExchanged<Traits>::meet_cluster();

@@ -1,10 +1,10 @@
 // expand_role.cuh -- the expanders: A from the ring of operands to the ring of A in fp16, with its factors
 // multiplied in. Every other warp expands the first half of each k-tile, the others the second, so that one
-// half does not wait for the other; the warps of a half share its rows, eight at a time. Lane 8 w + r has word
-// w of four 16-byte pieces of row r, one for each number in a quad of lanes (expand.cuh): together they are 32
-// neighbouring places. Its loads are free of conflicts, since the swizzle puts the pieces of eight rows into
-// eight columns, and the four words of each are its four banks; so are its stores, 16 bytes of eight rows in
-// eight columns.
+// half does not wait for the other; the warps of a half share its rows, eight at a time. Lane 8 w + r has
+// word w of four 16-byte pieces of row r, one for each number in a quad of lanes (expand.cuh): together they
+// are 32 neighbouring places. Its loads are free of conflicts, since the swizzle puts the pieces of eight
+// rows into eight columns, and the four words of each are its four banks; so are its stores, 16 bytes of
+// eight rows in eight columns.
 #pragma once
 
 #include "kernel/common/cta.cuh"

@@ -40,8 +40,8 @@ const Instance& named(const std::string& name) {
   throw std::runtime_error("no instance " + name);
 }
 
-// These times were measured on an H200 (driver 580.159.04, 2026-11-23): of the fastest plain fp16 instance, from
-// launch to launch in a CUDA graph, weights in DRAM, with the pass over A where there is one.
+// These times were measured on an H200 (driver 580.159.04, 2026-11-23): of the fastest plain fp16 instance,
+// from launch to launch in a CUDA graph, weights in DRAM, with the pass over A where there is one.
 struct Measured {
   int32_t n, k, m;
   std::string instance;
