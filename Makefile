@@ -6,8 +6,8 @@ REPORT ?=
 PREFIX ?= /usr/local
 
 .PHONY: help setup configure lib install package-test by-hand run examples test test-h100 test-gpu mutation soak \
-        fuzz cube bench calibrate plot host-time bench-sim ptx instances sass pages doxygen contest contest-test accuracy \
-        format format-check clean
+        fuzz cube bench calibrate plot host-time bench-sim ptx instances sass pages doxygen contest contest-test \
+        accuracy format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
