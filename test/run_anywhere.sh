@@ -11,7 +11,7 @@ if nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | grep -
   libraries=$cuda/lib64:$cuda/lib
 fi
 if [[ $libraries == "$build/sim" && ! -e $build/sim/libcudart.so.13 ]]; then
-  echo "run_anywhere.sh: no GPU that the library is compiled for, and no simulator in $build/sim: make run builds one" >&2
+  echo "run_anywhere.sh: no GPU that the library is for, and no simulator in $build/sim: make run builds one" >&2
   exit 1
 fi
 LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec "$@"

@@ -53,13 +53,14 @@ DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Role
     if constexpr (kPlan.expanded_a()) ptx::prefetch_tensormap(&p.expanded);
   }
   if (role == Role::kLoadWeights && ptx::elect_sync()) {
-    // Warps that multiply a k-tile and expanders read both rings. An A that comes in 16 bits is not in them.
-    smem.rings.init_barriers(kWarpgroupWarps * kPlan.consumers.warpgroups() / kPlan.consumers.tile_groups() +
-                                 (kInRings ? kPlan.expand.warps : 0),
-                             kInRings ? kLoadRoles : 1);
+    // Warps that multiply and expanders read both rings. An A that comes in 16 bits is not in them.
+    smem.rings.init_barriers(
+        kWarpgroupWarps * kPlan.consumers.warpgroups() + (kInRings ? kPlan.expand.warps : 0),
+        kInRings ? kLoadRoles : 1);
     for (uint64_t& mbar : smem.expanded_full) ptx::mbarrier_init(&mbar, kFills);
     for (uint64_t& mbar : smem.expanded_empty)
-      ptx::mbarrier_init(&mbar, kWarpgroupWarps * kPlan.consumers.column_groups);
+      ptx::mbarrier_init(&mbar,
+                         kWarpgroupWarps * kPlan.consumers.column_groups * kPlan.consumers.tile_groups());
     if constexpr (kPlan.orders_a())
       for (uint64_t& mbar : smem.unordered.full) ptx::mbarrier_init(&mbar, 1);
     ptx::fence_mbarrier_init_release_cluster();  // before TMA arrives on them

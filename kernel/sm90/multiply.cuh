@@ -83,7 +83,7 @@ class Multiplier {
 #pragma unroll 1
     for (int32_t i = 0; i < loop.length(); ++i, ++s_, ++q_) {
       if (kTileGroups > 1 && i % kTileGroups != first_tile) {
-        advance();
+        pass_by(first_lane);
         continue;
       }
       wait(smem_.rings.full[s_.index], s_.phase);
@@ -123,6 +123,17 @@ class Multiplier {
   }
 
  private:
+  // A k-tile of other groups. Which stage it has depends on all tiles before it, so that every group sees each
+  // phase of every barrier: a wait tells a phase from the next, not from the one after that.
+  DUALGEMM_DEVICE void pass_by(bool first_lane) {
+    wait(smem_.rings.full[s_.index], s_.phase);
+    wait(smem_.rings.scale_full[q_.index], q_.phase);
+    wait(smem_.expanded_full[e_.index], e_.phase);
+    ptx::mbarrier_arrive_if(&smem_.rings.empty[s_.index], first_lane);
+    ptx::mbarrier_arrive_if(&smem_.rings.scale_empty[q_.index], first_lane);
+    ptx::mbarrier_arrive_if(&smem_.expanded_empty[e_.index], first_lane);
+    advance();
+  }
   DUALGEMM_DEVICE Factors load_factors(int product, int offset) const {
     return {*reinterpret_cast<const uint32_t*>(smem_.rings.scale_stage[q_.index].sfb[product] + offset)};
   }
@@ -165,7 +176,7 @@ class Multiplier {
   }
 
   DUALGEMM_DEVICE int half_of_group() const { return consumer_.k_group() % 2; }
-  // To the next stage of A that is its own, or past a k-tile of others.
+  // To the next stage of A that it looks at.
   DUALGEMM_DEVICE void advance() {
     ++e_;
     if (kGroups > 1) ++e_;

@@ -158,8 +158,8 @@ constexpr bool possible() {
                 "expander_warps: as many for one half of a k-tile as for the other");
   static_assert(o.expander_warps > 0 || o.k_groups == 1,
                 "k_groups: they share A by halves of a k-tile, and after a pass it comes in less");
-  static_assert(!kPlan.orders_a() || o.expanded_stages % 2 == 0,
-                "expanded_stages: whole k-tiles, within which A of 16 bits is put in order");
+  static_assert(o.expander_warps == 0 || o.expanded_stages % 2 == 0,
+                "expanded_stages: whole k-tiles, so that a half has the same stages each time");
   static_assert(kPlan.threads <= 1024, "a CTA has at most 1024 threads");
   static_assert(
       kPlan.registers.feed <= kPlan.registers.launch && kPlan.registers.consume >= kPlan.registers.launch,

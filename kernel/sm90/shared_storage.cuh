@@ -5,7 +5,7 @@
 //
 //   barrier             count                       arrives                who waits   meaning
 //   expanded_full[e]    warps of a half, 1 + bytes  expander warps         multiply    a stage of A is there
-//   expanded_empty[e]   4 column groups             each multiplying warp  expanders   its wgmma have read it
+//   expanded_empty[e]   warps that multiply a half  each of them           expanders   its wgmma have read it
 //   unordered.full[u]   1 + bytes                   load activations       orderers    a k-tile of A as it is
 //
 // Where a pass before has made A what it is here, its load role fills the third ring by TMA, and is the one

@@ -4,12 +4,12 @@
 namespace dualgemm {
 
 constexpr sm90::Options kWhole{
-    .tile_m = 128, .tile_n = 64, .stages = 3, .scale_stages = 2, .expanded_stages = 3, .expander_warps = 6};
+    .tile_m = 128, .tile_n = 64, .stages = 2, .scale_stages = 2, .expanded_stages = 4, .expander_warps = 6};
 constexpr sm90::Options kGrouped{.tile_m = 128,
                                  .tile_n = 64,
-                                 .stages = 2,
+                                 .stages = 3,
                                  .scale_stages = 2,
-                                 .expanded_stages = 3,
+                                 .expanded_stages = 2,
                                  .expander_warps = 6,
                                  .grouped = true};
 constexpr sm90::Options kExpanded{

@@ -5,7 +5,7 @@
 namespace dualgemm {
 
 constexpr sm90::Options kWhole{
-    .tile_m = 64, .tile_n = 64, .stages = 4, .scale_stages = 4, .expanded_stages = 5, .expander_warps = 6};
+    .tile_m = 64, .tile_n = 64, .stages = 4, .scale_stages = 4, .expanded_stages = 4, .expander_warps = 6};
 constexpr sm90::Options kSplit2{.tile_m = 64,
                                 .tile_n = 64,
                                 .split_k = 2,
