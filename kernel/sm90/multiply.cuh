@@ -123,8 +123,8 @@ class Multiplier {
   }
 
  private:
-  // A k-tile of other groups. Which stage it has depends on all tiles before it, so that every group sees each
-  // phase of every barrier: a wait tells a phase from the next, not from the one after that.
+  // A k-tile of other groups. Which stage it has depends on all tiles before it, so that every group sees
+  // each phase of every barrier: a wait tells a phase from the next, not from the one after that.
   DUALGEMM_DEVICE void pass_by(bool first_lane) {
     wait(smem_.rings.full[s_.index], s_.phase);
     wait(smem_.rings.scale_full[q_.index], q_.phase);
