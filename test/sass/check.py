@@ -52,8 +52,9 @@ ROLE_LOOP = {
 # A warpgroup of sm_90a expands the 64 rows of its fragment, gate and up, for each wgmma of 16 elements of K, which has
 # them in registers: eight for a thread. What they take beside the wgmma decides how fast weights come in.
 MULTIPLY_LOOP = {
-    "instructions per element": (4.5, "expansion of a weight: three logical operations for two and one multiplication, "
-                                      "and a k-tile's waits, which count twice where two warpgroups share it"),
+    "instructions per element": (5.5, "expansion of a weight: three logical operations for two and one multiplication, "
+                                      "and a k-tile's waits, which count twice where two warpgroups share it, and with "
+                                      "four those of a k-tile of the others as well"),
     "HMUL2 per element": (0.5, "one for a pair of weights: their common factor"),
     "R2UR": (16, "descriptors of wgmma that ptxas keeps in vector registers"),
     "S2R": (1, ROLE_LOOP["S2R"][1]),
@@ -69,7 +70,7 @@ KERNEL_90 = {
     **KERNEL,
     "lane branches": (7, "the choice of a role by a warp's number that ptxas keeps in a vector register, which costs "
                          "once, and an arrival by some lanes"),
-    "BRA.DIV": (6, "waits of the warps that expand and multiply: ptxas does not see that a warp is together there"),
+    "BRA.DIV": (7, "waits of the warps that expand and multiply: ptxas does not see that a warp is together there"),
 }
 # For one result. One more multiplication than SwiGLU has (those by alpha1, alpha2, log2 e, sigmoid and up) is a fix-up
 # of the range of ex2 or rcp. The clocks are modelled, for a result of all lanes of a warp (schedule.py): eight for each
