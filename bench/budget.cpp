@@ -98,9 +98,8 @@ Budget budget_of(const Shape& shape, const Epilogue& epilogue, const dualgemm_de
   // A CTA of the cluster does its part of K for a tile. Boxes count in full at the edges.
   const int64_t all_k_tiles = dualgemm::k_tiles(tile, shape.k);
   const int64_t k_tiles = ceil_div(all_k_tiles, tile.split_k);
-  // An A that comes in 16 bits has a ring of its own.
-  const int64_t own_a =
-      plan.operands.a_bytes == 0 ? int64_t{plan.expand.stage_bytes} * tile.k / plan.expand.k : 0;
+  // An A that comes in 16 bits is not among the operands.
+  const int64_t own_a = plan.operands.a_bytes == 0 ? int64_t{2} * tile.m * tile.k : 0;
   b.fill_bytes = b.tiles_per_sm * k_tiles *
                  (plan.operands.stage_bytes + plan.scales.stage_bytes / plan.scales.k_tiles + own_a);
   // The tensor core skips steps past the end of K, which the last part has. It alone counts where it has

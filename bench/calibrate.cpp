@@ -62,7 +62,8 @@ std::vector<Problem> problems_of(const nlohmann::json& report) {
     problem.shape.problems = row.at("problems");
     for (const auto& time : row.at("instances")) {
       const auto found = by_name.find(time.at("name"));
-      if (found == by_name.end() || !time.contains("graph")) continue;
+      // A general instance is no candidate where a plain one is.
+      if (found == by_name.end() || found->second->epilogue.general || !time.contains("graph")) continue;
       problem.times.push_back({found->second, time.at("graph").at("median_us").get<double>() + kStreamGap});
       problem.least = std::min(problem.least, problem.times.back().us);
     }
@@ -70,6 +71,20 @@ std::vector<Problem> problems_of(const nlohmann::json& report) {
   }
   if (out.empty()) throw std::runtime_error("--calibrate: the report has no times of instances for 9.0");
   return out;
+}
+
+// What the model says is the fastest, and its time; no instance if none can run.
+Time chosen_by_model(const Problem& problem, const dualgemm::Machine& machine,
+                     const CostConstants& constants) {
+  Time chosen{nullptr, INFINITY};
+  double least = INFINITY;
+  for (const Time& time : problem.times)
+    if (Cost cost;
+        cost_of(*time.instance, problem.shape, machine, &cost, constants) && cost.total_us < least) {
+      least = cost.total_us;
+      chosen = time;
+    }
+  return chosen;
 }
 
 // How far the model is from the times: weighted, of all, and what the fastest by the model costs over the
@@ -83,7 +98,6 @@ Distance distance(const std::vector<Problem>& problems, const dualgemm::Machine&
   Distance out;
   double weights = 0, count = 0;
   for (const Problem& problem : problems) {
-    double chosen = INFINITY, of_chosen = INFINITY;
     for (const Time& time : problem.times) {
       Cost cost;
       if (!cost_of(*time.instance, problem.shape, machine, &cost, constants)) continue;
@@ -94,12 +108,8 @@ Distance distance(const std::vector<Problem>& problems, const dualgemm::Machine&
         out.mean_square += error * error;
         ++count;
       }
-      if (cost.total_us < chosen) {
-        chosen = cost.total_us;
-        of_chosen = time.us;
-      }
     }
-    out.choice += std::log(of_chosen / problem.least);
+    out.choice += std::log(chosen_by_model(problem, machine, constants).us / problem.least);
   }
   out.weighted /= weights;
   out.mean_square = std::sqrt(out.mean_square / count);
@@ -134,6 +144,22 @@ CostConstants fit(const std::vector<Problem>& problems, const dualgemm::Machine&
   return constants;
 }
 
+// Names the choices that cost more than a few percent.
+std::string bad_choices(const std::vector<Problem>& problems, const dualgemm::Machine& machine,
+                        const CostConstants& constants) {
+  constexpr double kWorthIt = 1.04;
+  std::string out;
+  for (const Problem& problem : problems) {
+    const Time chosen = chosen_by_model(problem, machine, constants);
+    if (chosen.us < kWorthIt * problem.least) continue;
+    const Time& best = *std::min_element(problem.times.begin(), problem.times.end(),
+                                         [](const Time& x, const Time& y) { return x.us < y.us; });
+    out += fmt::format("  {} x {} x {}: {} {:.1f} us, but {} {:.1f} us\n", problem.shape.m, problem.shape.n,
+                       problem.shape.k, chosen.instance->name, chosen.us, best.instance->name, best.us);
+  }
+  return out;
+}
+
 std::string distance_text(const Distance& x) {
   return fmt::format("{:.1f} % from times up to 1.5 of the fastest, chosen {:.2f} % over the fastest",
                      100 * x.mean_square, 100 * x.choice);
@@ -152,7 +178,8 @@ std::string calibration(const nlohmann::json& report) {
                   device.at("driver").is_null() ? "unknown" : device.at("driver").get<std::string>(),
                   report.at("date").get<std::string>(), problems.size());
   out += "before: " + distance_text(distance(problems, machine, before)) + "\n";
-  out += "after:  " + distance_text(distance(problems, machine, after)) + "\n";
+  out += "after:  " + distance_text(distance(problems, machine, after)) + "\n" +
+         bad_choices(problems, machine, after);
   for (const Constant& constant : kFitted)
     out += fmt::format("  {:18} {:12.4g} -> {:12.4g}\n", constant.name, before.*constant.value,
                        after.*constant.value);

@@ -63,7 +63,11 @@ json to_json(const TmemPlan& x) {
 json to_json(const EpiloguePlan& x) { return {{"warps", x.warps}, {"chunk_columns", x.chunk_columns}}; }
 
 json to_json(const ExpandPlan& x) {
-  return {{"warps", x.warps}, {"stages", x.stages}, {"k", x.k}, {"stage_bytes", x.stage_bytes}};
+  return {{"warps", x.warps},
+          {"from_pass", x.from_pass},
+          {"bytes", x.bytes},
+          {"stages", x.stages},
+          {"stage_bytes", x.stage_bytes}};
 }
 
 json to_json(const ConsumerPlan& x) {

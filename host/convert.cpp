@@ -164,7 +164,7 @@ dualgemm_status_t launch_expansion(const Problem& problem, const Machine& machin
   const dualgemm_args_t& args = problem.args;
   const Tensor &a = problem.inputs[kA], &sfa = problem.inputs[kSfa];
   const Rows rows{args.m, problem.problems, args.group_mode, args.group_rows};
-  const auto pieces = static_cast<int32_t>(expanded_pitch(problem) / kExpandPiece);
+  const auto pieces = static_cast<int32_t>(ceil_div(args.k, kExpandPiece) * (kSfAtomRows / kExpandRows));
   ExpandParams params{};
   params.rows = band_params(rows, pieces);
   params.a = static_cast<const uint8_t*>(a.base);

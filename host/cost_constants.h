@@ -157,13 +157,12 @@ inline constexpr CostRange kB200Ranges[] = {
 
 // What is marked "times" is fit to the times of all plain fp16 instances on an H200 (bench/calibrate.h: CUDA
 // graphs, cold weights, driver 580.159.04, 2026-11-23), for products of five pairs of weights with M from 1
-// to 4096, and tried on those of twenty products on an H100 80GB HBM3. Of the instances within 1.5 of the
-// fastest the formula is within 7 % in the mean square, and what it chooses takes 1.1 % more than the fastest
-// in the mean.
+// to 4096. Of the instances within 1.5 of the fastest the formula is within 7 % in the mean square, and what
+// it chooses takes 0.3 % more than the fastest in the mean.
 inline constexpr CostConstants kH100Costs{
     .clock = 1755,  // published: the boost clock that dense products hold
     .fill_per_sm =
-        209e3,  // times; H200: 89 bytes per cycle in a loop of producer and consumer are 176e3 at 1980 MHz
+        213e3,  // times; H200: 89 bytes per cycle in a loop of producer and consumer are 176e3 at 1980 MHz
     .fill_all_sms = 17.0e6,  // H200: 65 bytes per cycle and SM where the two SMs of a TPC read the same lines
     .per_copy = 0.0093,      // H200: 18.5 cycles of the thread that issues
     .dram = 3.0e6,           // H100: a copy from one place to another
@@ -174,7 +173,7 @@ inline constexpr CostConstants kH100Costs{
     .scale_copy_short = 0,
     .commit = 0,
     .wake = 70,              // H200: 63 to 76, of a whole warp
-    .fixed = 3.5,            // times: 2.5 in a graph, and what the gap of a stream is longer (H200)
+    .fixed = 1.81,           // times: 0.78 in a graph, and what the gap of a stream is longer (H200)
     .cluster_barrier = 382,  // H200: with release and acquire, in steady state
     .load = 655,             // H200: 560 from the near half of the chip, 750 from the far one
     .tensor_read = 0,        // accumulators are in registers
@@ -188,26 +187,26 @@ inline constexpr CostConstants kH100Costs{
     .store_part = 2,             // H200, of one SM
     .exchange = 260,             // H200
     .exchange_per_kb = 50.5,     // H200
-    .expand_weight = 0.0277,     // times
+    .expand_weight = 0.027,      // times
     .expand_bf16 = 1.19,         // counted: 497 instructions of the loop, 417 to fp16
-    .expand_activation = 0.076,  // times
+    .expand_activation = 0.068,  // times
     .order_activation = 0.031,   // open: four bytes through shared memory, 128 in a cycle
     .multiply_adds = 2048,       // published
     .least_columns = 16,         // times, which do not tell it from 8 to 48
-    .beside = 0.2,               // times
-    .chain = 255,                // times
-    .round = 2.2,                // times
-    .turn = 2300,                // times: with the start of the next tile
+    .beside = 0.28,              // times
+    .chain = 278,                // times
+    .round = 0.95,               // times
+    .turn = 300,                 // times: with the start of the next tile
     .finish = 0.1,               // times
-    .meet = 1.05,                // times
-    .pass = 4.5,                 // times, with what its launch keeps the next waiting
+    .meet = 2.28,                // times
+    .pass = 3.95,                // times, with what its launch keeps the next waiting
     .pass_bytes = 2.4e6,         // H100: 512 to 4096 rows
 };
 
 // An H200 is an H100 with other memory.
 constexpr CostConstants h200_costs() {
   CostConstants costs = kH100Costs;
-  costs.dram = 3.5e6;     // times
+  costs.dram = 4.4e6;     // times
   costs.l2_bytes = 30e6;  // 60 MB in two partitions
   return costs;
 }

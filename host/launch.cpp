@@ -59,12 +59,19 @@ dualgemm_status_t fill_with_zeros(const Tensor& t, cudaStream_t stream) {
   return DUALGEMM_STATUS_SUCCESS;
 }
 
+// Returns whether the kernel may start while the pass before it still runs: if that is an ordinary launch, all
+// that preceded it has ended, and wrote the weights. Of a kernel of which two CTAs share an SM, they would
+// crowd on the SMs that the pass leaves first.
+bool overlaps_pass(const Problem& problem, const Plan& plan) {
+  return plan.expanded_a() && plan.ctas_per_sm == 1 && !(problem.args.flags & DUALGEMM_FLAG_PDL);
+}
+
 }  // namespace
 
 dualgemm_status_t make_params(const Problem& problem, const Instance& instance, Params* params) {
   const dualgemm_args_t& args = problem.args;
   const TilePlan& tile = instance.plan.tile;
-  // Without PDL nothing is read early, and STATIC_WEIGHTS changes nothing.
+  // Without PDL STATIC_WEIGHTS changes nothing.
   constexpr uint32_t kEarlyWeights = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
   *params = {};
   if (auto status = encode_tensor_maps(problem, instance.plan, params)) return status;
@@ -84,7 +91,8 @@ dualgemm_status_t make_params(const Problem& problem, const Instance& instance, 
   params->c_type = args.c_dtype;
   params->group_rows = args.group_rows;
   params->group_offsets = problem.group_offsets() ? 1 : 0;
-  params->static_weights = (args.flags & kEarlyWeights) == kEarlyWeights ? 1 : 0;
+  params->static_weights =
+      (args.flags & kEarlyWeights) == kEarlyWeights || overlaps_pass(problem, instance.plan) ? 1 : 0;
   params->general = general_params(problem);
   return DUALGEMM_STATUS_SUCCESS;
 }
@@ -97,7 +105,7 @@ void make_launch_config(const Problem& problem, const Instance& instance, int64_
     attribute.id = cudaLaunchAttributeClusterDimension;
     attribute.val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
   }
-  if (problem.args.flags & DUALGEMM_FLAG_PDL) {
+  if (problem.args.flags & DUALGEMM_FLAG_PDL || overlaps_pass(problem, instance.plan)) {
     cudaLaunchAttribute& attribute = launch->attributes[count++] = {};
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attribute.val.programmaticStreamSerializationAllowed = 1;

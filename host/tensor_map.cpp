@@ -117,8 +117,8 @@ MapShape scales_map(const Tensor& t, const Plan& plan, int32_t box_bands) {
           {kWordsPerAtom, u32(plan.scales.steps), u32(box_bands), 1}};
 }
 
-// A expanded, or in order, in the workspace: a row has panels of 64 places, 128 bytes, and a box two of them,
-// half a k-tile of all rows of a tile.
+// A expanded, or in order, in the workspace: a row has panels of 64 places, 128 bytes, and a box one of
+// them, or those of a k-tile, as a stage has of all rows of a tile.
 MapShape expanded_map(const Problem& problem, const Plan& plan) {
   constexpr cuuint32_t kPanelBytes = kPanel * sizeof(uint16_t);
   const Tensor& a = problem.inputs[kA];
@@ -130,7 +130,7 @@ MapShape expanded_map(const Problem& problem, const Plan& plan) {
           4,
           {kPanel, u64(a.rows), pitch / kPanelBytes, u64(a.problems)},
           {pitch, kPanelBytes, pitch * u64(a.rows)},
-          {kPanel, u32(plan.tile.m), u32(plan.expand.k) / kPanel, 1}};
+          {kPanel, u32(plan.tile.m), u32(plan.expand.stages > 0 ? 1 : plan.tile.k / kPanel), 1}};
 }
 
 }  // namespace

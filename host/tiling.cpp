@@ -74,7 +74,7 @@ int64_t grid_clusters(const Plan& plan, int64_t tiles, const Machine& machine) {
 }
 
 int64_t expanded_pitch(const Problem& problem) {
-  return ceil_div(problem.args.k, kExpandPiece) * kExpandPiece;
+  return ceil_div(problem.args.k, kExpandKTile) * kExpandKTile;
 }
 
 size_t expanded_bytes(const Problem& problem) {

@@ -57,7 +57,8 @@ struct OperandPlan {
   bool operator==(const OperandPlan&) const = default;
 };
 
-// This describes the ring of scale factors in shared memory. A stage holds the factors of k_tiles k-tiles.
+// This describes the ring of scale factors in shared memory. A stage holds the factors of k_tiles k-tiles; or
+// those of one lie in each stage of the operands (sm90).
 struct ScalePlan {
   int32_t stages;
   int32_t k_tiles;               // fewer and larger copies where there are several
@@ -65,6 +66,7 @@ struct ScalePlan {
   int32_t sfb_blocks;            // blocks of 128 rows of SFB1, and of SFB2
   int32_t sfa_bytes, sfb_bytes;  // sfb_bytes: of each of SFB1 and SFB2
   int32_t stage_bytes;
+  bool with_operands;
 
   bool operator==(const ScalePlan&) const = default;
 };
@@ -103,29 +105,27 @@ struct TmemPlan {
 };
 
 // Where the tensor core has no operands of four bits (sm90), those of both sides have 16: B1 and B2 are
-// expanded in the registers of the warps that multiply, and A lies in a ring of its own in shared memory, in
-// an order of K that suits them. A stage of that ring holds k elements of K of all rows of A of the tile.
+// expanded in the registers of the warps that multiply, and A lies in shared memory, in an order of K that
+// suits them: that of a k-tile in each stage of the operands; or, from a pass and of many rows, in a ring of
+// its own, whose stages are a quarter of that.
 struct ExpandPlan {
-  int32_t
-      warps;  // that expand A from the ring of operands, or put A of 16 bits in order where it lies; 0: it
-              // comes as it shall be, from a pass before
-  int32_t stages;
-  int32_t k;
+  int32_t warps;   // that expand A, or put A of 16 bits in order where it lies
+  bool from_pass;  // it comes as it shall be, from a pass before
+  int32_t bytes;   // of A in 16 bits in a stage of the operands, 0 where it has a ring of its own
+  int32_t stages;  // of that ring, 0 without
   int32_t stage_bytes;
 
   bool operator==(const ExpandPlan&) const = default;
 };
 
 // Warpgroups that multiply and finish (sm90): `column_groups` x `k_groups` of them. Those of a column group
-// have the same columns of C. Two k groups take a half of every k-tile each, four of every other one.
+// have the same columns of C, and each a half of every k-tile if they are two.
 struct ConsumerPlan {
   int32_t column_groups, k_groups;
   int32_t columns;        // of C, of a column group
   int32_t exchange_rows;  // rows of C whose sums lie in shared memory at a time, on the way to another lane
 
   DUALGEMM_HOST_DEVICE constexpr int32_t warpgroups() const { return column_groups * k_groups; }
-  // k-tiles that different groups work on at once.
-  DUALGEMM_HOST_DEVICE constexpr int32_t tile_groups() const { return k_groups == 4 ? 2 : 1; }
 
   bool operator==(const ConsumerPlan&) const = default;
 };
@@ -171,11 +171,12 @@ struct Plan {
   }
 
   // A comes from a pass before the launch: expanded, and in order.
-  DUALGEMM_HOST_DEVICE constexpr bool expanded_a() const { return expand.stages > 0 && expand.warps == 0; }
+  DUALGEMM_HOST_DEVICE constexpr bool expanded_a() const { return expand.from_pass; }
   // A of 16 bits comes as it is, and warps of the kernel put it in order.
   DUALGEMM_HOST_DEVICE constexpr bool orders_a() const { return !packed_a() && expand.warps > 0; }
   DUALGEMM_HOST_DEVICE constexpr int32_t ring_bytes() const {
-    return operands.stages * operands.stage_bytes + scales.stages * scales.stage_bytes;
+    return operands.stages * (operands.stage_bytes + expand.bytes) + scales.stages * scales.stage_bytes +
+           expand.stages * expand.stage_bytes;
   }
 
   bool operator==(const Plan&) const = default;

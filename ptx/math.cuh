@@ -64,7 +64,7 @@ DUALGEMM_DEVICE uint16_t cvt_rn_satfinite_e4m3x2_f32(float high, float low) {
 // Exact: every e4m3 is an f16.
 DUALGEMM_DEVICE uint32_t cvt_rn_f16x2_e4m3x2(uint16_t x) {
   uint32_t result;
-  asm volatile("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(result) : "h"(x) : "memory");
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(result) : "h"(x));
   return result;
 }
 

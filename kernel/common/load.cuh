@@ -111,12 +111,13 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
   const typename Traits::KLoop loop(p.k_tiles, cta.slice);
   auto s = producer_start<Rings<Traits>::kStages>();       // the next stage to fill
   auto q = producer_start<Rings<Traits>::kScaleStages>();  // the next scale stage to fill
+  constexpr bool kOwnScales = Rings<Traits>::kOwnScales;
   // A box counts in full, also where it sticks out of the tensor and zeros are written. The other CTA's bytes
   // may land first: the phase cannot end before this arrival.
   const auto expect = [&](uint64_t& full, uint32_t bytes) {
     // Where warps read the stages themselves (sm90), they do so through the generic proxy, and the copies
     // that follow write through the async one. The reads come before this fence by the wait before it.
-    if constexpr (Traits::kPlan.expand.stages > 0) ptx::fence_proxy_async_shared_cta();
+    if constexpr (Traits::kPlan.arch == Arch::kSm90) ptx::fence_proxy_async_shared_cta();
     if (cta.leads()) ptx::mbarrier_arrive_expect_tx(&full, Cta<Traits>::kGroup * bytes);
   };
   for (Tile tile; tiles.next(tile);) {
@@ -125,20 +126,25 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
       const auto k = loop[i];
       // On a new barrier a wait for the phase before the first passes at once: nothing holds up the first
       // round through a ring.
-      if (loop.in_scale_stage(i) == 0) {
-        // The reads of this scale stage by the mma come before the bytes below.
-        wait(rings.scale_empty[q.index], q.phase);
-        if (ptx::elect_sync()) {
-          expect(rings.scale_full[q.index], Part::kScaleStageBytes);
-          part.load_scales(rings.scale_stage[q.index], rings.scale_full[q.index], tile, k);
+      if constexpr (kOwnScales) {
+        if (loop.in_scale_stage(i) == 0) {
+          // The reads of this scale stage by the mma come before the bytes below.
+          wait(rings.scale_empty[q.index], q.phase);
+          if (ptx::elect_sync()) {
+            expect(rings.scale_full[q.index], Part::kScaleStageBytes);
+            part.load_scales(rings.scale_stage[q.index], rings.scale_full[q.index], tile, k);
+          }
+          __syncwarp();
+          ++q;
         }
-        __syncwarp();
-        ++q;
       }
       wait(rings.empty[s.index], s.phase);  // the mma have read this stage, in both CTAs of a pair
       if (ptx::elect_sync()) {
-        expect(rings.full[s.index], Part::kStageBytes);
-        part.load(rings.stage[s.index], rings.full[s.index], tile, k);
+        Stage<Traits>& stage = rings.stage[s.index];
+        uint64_t& full = rings.full[s.index];
+        expect(full, Part::kStageBytes + (kOwnScales ? 0 : Part::kScaleStageBytes));
+        if constexpr (!kOwnScales) part.load_scales(stage.scales, full, tile, k);
+        part.load(stage, full, tile, k);
       }
       __syncwarp();
       ++s;
@@ -157,7 +163,7 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
     __syncwarp();
   }
   drain(rings.empty, s);
-  drain(rings.scale_empty, q);
+  if constexpr (kOwnScales) drain(rings.scale_empty, q);
 }
 
 // One thread calls this.

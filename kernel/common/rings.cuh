@@ -29,38 +29,47 @@ namespace dualgemm {
 // So many warps fill every stage, each with its own part (load.cuh).
 inline constexpr uint32_t kLoadRoles = 2;
 
-// An array that may be empty.
-template <int32_t kBytes>
+// An array that may be empty. Two empty members of one type would need two addresses: each has a name.
+template <int32_t kBytes, class Name>
 struct BytesOf {
   using Type = uint8_t[kBytes];
 };
-template <>
-struct BytesOf<0> {
-  using Type = Nothing;
+template <class Name>
+struct BytesOf<0, Name> {
+  struct Type {};
 };
-template <int32_t kBytes>
-using Bytes = typename BytesOf<kBytes>::Type;
-
-// A stage holds one k-tile of operands, in rows of 128 bytes in the 128-byte swizzle, whose pattern repeats
-// every 1024 bytes. It has the box of A, unless that comes expanded (sm90), and the boxes of B1 and B2, or
-// the one that this CTA brings. B2 follows B1 directly, so that one mma can read both as one operand.
-template <class Traits>
-struct Stage {
-  [[no_unique_address]] Bytes<Traits::kPlan.operands.a_bytes> a;
-  uint8_t b[Traits::kPlan.operands.b_boxes][Traits::kPlan.operands.b_box_bytes];
-};
+template <int32_t kBytes, class Name>
+using Bytes = typename BytesOf<kBytes, Name>::Type;
 
 // A scale stage holds the scale factors of its k-tiles: for each block of 128 rows, atoms of 512 bytes in the
 // order of K.
 template <class Traits>
 struct ScaleStage {
-  [[no_unique_address]] Bytes<Traits::kPlan.scales.sfa_bytes> sfa;
+  [[no_unique_address]] Bytes<Traits::kPlan.scales.sfa_bytes, struct Sfa> sfa;
   uint8_t sfb[Traits::kPlan.mma.products][Traits::kPlan.scales.sfb_bytes];
 };
 
-// The rings start at a multiple of 1024 bytes.
+// A stage holds one k-tile of operands, in rows of 128 bytes in the 128-byte swizzle, whose pattern repeats
+// every 1024 bytes. It has the box of A, unless that comes in 16 bits (sm90), and the boxes of B1 and B2, or
+// the one that this CTA brings. B2 follows B1 directly, so that one mma can read both as one operand.
 template <class Traits>
-struct Rings {
+struct Operands {
+  [[no_unique_address]] Bytes<Traits::kPlan.operands.a_bytes, struct A> a;
+  uint8_t b[Traits::kPlan.operands.b_boxes][Traits::kPlan.operands.b_box_bytes];
+};
+// On sm90 it also has A in 16 bits, if that has no ring of its own, and the scale factors.
+template <class Traits>
+struct OperandsAndScales : Operands<Traits> {
+  [[no_unique_address]] Bytes<Traits::kPlan.expand.bytes, struct Expanded> expanded;
+  ScaleStage<Traits> scales;
+};
+template <class Traits>
+using Stage =
+    std::conditional_t<Traits::kPlan.scales.with_operands, OperandsAndScales<Traits>, Operands<Traits>>;
+
+// Where the factors lie with the operands, there is one ring.
+template <class Traits, bool kOwnScales = !Traits::kPlan.scales.with_operands>
+struct RingsInMemory {
   static constexpr int32_t kStages = Traits::kPlan.operands.stages,
                            kScaleStages = Traits::kPlan.scales.stages;
 
@@ -70,19 +79,36 @@ struct Rings {
   uint64_t empty[kStages];
   uint64_t scale_full[kScaleStages];
   uint64_t scale_empty[kScaleStages];
+};
+template <class Traits>
+struct RingsInMemory<Traits, false> {
+  static constexpr int32_t kStages = Traits::kPlan.operands.stages, kScaleStages = kStages;
 
-  static_assert(sizeof(Stage<Traits>) == Traits::kPlan.operands.stage_bytes &&
+  Stage<Traits> stage[kStages];
+  uint64_t full[kStages];
+  uint64_t empty[kStages];
+};
+
+// The rings start at a multiple of 1024 bytes.
+template <class Traits>
+struct Rings : RingsInMemory<Traits> {
+  static constexpr bool kOwnScales = !Traits::kPlan.scales.with_operands;
+
+  static_assert(sizeof(Stage<Traits>) == Traits::kPlan.operands.stage_bytes + Traits::kPlan.expand.bytes +
+                                             (kOwnScales ? 0 : Traits::kPlan.scales.stage_bytes) &&
                     sizeof(ScaleStage<Traits>) == Traits::kPlan.scales.stage_bytes,
-                "a stage is exactly what TMA delivers");
+                "a stage has no gaps");
   static_assert(sizeof(Stage<Traits>) % 1024 == 0, "every stage starts at a pattern of the swizzle");
 
   // One thread calls this, before anything arrives. `readers` arrive when they have read a stage, `loads`
   // roles fill it.
   DUALGEMM_DEVICE void init_barriers(uint32_t readers = 1, uint32_t loads = kLoadRoles) {
-    for (uint64_t& mbar : full) ptx::mbarrier_init(&mbar, loads);
-    for (uint64_t& mbar : empty) ptx::mbarrier_init(&mbar, readers);
-    for (uint64_t& mbar : scale_full) ptx::mbarrier_init(&mbar, loads);
-    for (uint64_t& mbar : scale_empty) ptx::mbarrier_init(&mbar, readers);
+    for (uint64_t& mbar : this->full) ptx::mbarrier_init(&mbar, loads);
+    for (uint64_t& mbar : this->empty) ptx::mbarrier_init(&mbar, readers);
+    if constexpr (kOwnScales) {
+      for (uint64_t& mbar : this->scale_full) ptx::mbarrier_init(&mbar, loads);
+      for (uint64_t& mbar : this->scale_empty) ptx::mbarrier_init(&mbar, readers);
+    }
   }
 };
 

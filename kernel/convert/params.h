@@ -57,7 +57,7 @@ struct ExpandParams {
   const uint8_t* factors;
   int64_t factor_stride;  // bytes
   uint16_t* expanded;
-  int64_t pitch, stride;  // elements; the pitch is kExpandPiece times the k-tiles
+  int64_t pitch, stride;  // elements; the pitch is 256 times the k-tiles
   int32_t k;
 };
 
@@ -67,13 +67,15 @@ using QuantizeKernel = void (*)(QuantizeParams);
 
 // CTAs of all of them have this many threads. So many fit on an SM.
 inline constexpr int32_t kConvertThreads = 256;
-inline constexpr int32_t kFactorCtas = 8, kQuantizeCtas = 4, kExpandCtas = 4;
+inline constexpr int32_t kFactorCtas = 8, kQuantizeCtas = 4, kExpandCtas = 3;
 
 // Pieces of a band: factors of a row that one tile moves, elements that it quantises; and where each row has
 // a scale of its own a tile has whole rows, and a band so many tiles.
 inline constexpr int32_t kFactorPiece = 32, kQuantizePiece = 64, kTilesOfRows = 16;
-// One tile of the kernels that expand A has this much of K, a k-tile.
-inline constexpr int32_t kExpandPiece = 256;
+// A warp of the kernels that expand A makes a k-tile of so many rows. One tile of theirs has the k-tiles of all
+// warps of a CTA.
+inline constexpr int32_t kExpandKTile = 256, kExpandRows = 8;
+inline constexpr int32_t kExpandPiece = kExpandKTile * kConvertThreads / 32;
 
 // By the first index: without, and with groups. By the second: x is bf16, fp16 or fp32,
 // in the order of CType.

@@ -5,16 +5,15 @@
 // tile, the others are already at the next.
 //
 //   load weights: B1, B2  --.
-//                           |--full[s], scale_full[q]-->   multiply, finish --> C
-//   load activations: A   --'              |                     ^
-//                                          '--> expand A --------'  expanded_full[e]
+//                           |--full[s]-->   multiply, finish --> C
+//   load activations: A   --'       |            ^
+//                                   '-> expand A '  ready[s]
 //
-// Where A has 16 bits, load activations fills the stages e itself (load_a.cuh), and the expanders are
-// orderers, which put it in order there (order_role.cuh). Where a pass before has done the work of either,
-// there are none.
+// Where A has 16 bits, the expanders are orderers, which put it in order where it lies (order_role.cuh). Where
+// a pass before has done the work of either, there are none, and an A of many rows comes by panels, in a ring
+// of its own (load_a.cuh).
 //
-//   s: stage of operands, q: stage of scale factors, e: stage of A in 16 bits, all in shared memory; each has
-//   an empty barrier for the way back
+//   s: stage of operands and scale factors, in shared memory; it has an empty barrier for the way back
 //
 // With split-K there is one tile per cluster, and its CTAs exchange their parts of the sums (exchange.cuh).
 //
@@ -41,28 +40,25 @@ namespace dualgemm::sm90 {
 // Prepares what the roles need: barriers, the table of groups and the first prefetches. Every warp takes part
 // and leaves converged.
 template <class Traits>
-DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Role role) {
+DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta, Role role) {
   constexpr Plan kPlan = Traits::kPlan;
-  constexpr bool kInRings = kPlan.operands.a_bytes > 0;  // A, for the expanders
-  // Arrivals by which a stage of A is full: of all orderers, of the expanders of a half, or of the load role.
-  constexpr int kFills = kPlan.orders_a()     ? kPlan.expand.warps
-                         : kPlan.expanded_a() ? 1
-                                              : kPlan.expand.warps / 2;
-  if (role == Role::kLoadActivations && ptx::elect_sync()) {
+  constexpr int kReaders = kWarpgroupWarps * kPlan.consumers.warpgroups();
+  constexpr bool kPanelRing = kPlan.expand.stages > 0;
+  if (role == Role::kLoadWeights && ptx::elect_sync()) {
     prefetch_tensor_maps(p);
     if constexpr (kPlan.expanded_a()) ptx::prefetch_tensormap(&p.expanded);
+    // Beside a pass that still runs nothing waits for this.
+    if constexpr (!kPlan.tile.grouped && !kPlan.expanded_a())
+      prefetch_weights<Traits>(p, cta, scheduler_of<Traits>(p, smem.groups));
   }
-  if (role == Role::kLoadWeights && ptx::elect_sync()) {
-    // Warps that multiply and expanders read both rings. An A that comes in 16 bits is not in them.
-    smem.rings.init_barriers(
-        kWarpgroupWarps * kPlan.consumers.warpgroups() + (kInRings ? kPlan.expand.warps : 0),
-        kInRings ? kLoadRoles : 1);
-    for (uint64_t& mbar : smem.expanded_full) ptx::mbarrier_init(&mbar, kFills);
-    for (uint64_t& mbar : smem.expanded_empty)
-      ptx::mbarrier_init(&mbar,
-                         kWarpgroupWarps * kPlan.consumers.column_groups * kPlan.consumers.tile_groups());
-    if constexpr (kPlan.orders_a())
-      for (uint64_t& mbar : smem.unordered.full) ptx::mbarrier_init(&mbar, 1);
+  if (role == Role::kLoadActivations && ptx::elect_sync()) {
+    smem.rings.init_barriers(kReaders, kPanelRing ? 1 : kLoadRoles);
+    if constexpr (kPanelRing) {
+      for (uint64_t& mbar : smem.panel_full) ptx::mbarrier_init(&mbar, 1);
+      for (uint64_t& mbar : smem.panel_empty) ptx::mbarrier_init(&mbar, kReaders);
+    }
+    if constexpr (kPlan.expand.warps > 0)
+      for (uint64_t& mbar : smem.ready) ptx::mbarrier_init(&mbar, kPlan.expand.warps);
     ptx::fence_mbarrier_init_release_cluster();  // before TMA arrives on them
   }
   if constexpr (kPlan.tile.grouped) {
@@ -75,7 +71,15 @@ DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Role
   __syncthreads();  // barriers and table are written before anybody reads them
   // The other CTAs of the cluster run before any of them is sent sums; that they do is waited for there. The
   // arrival may be relaxed: nothing that was written here is read in another CTA.
-  if constexpr (kPlan.cluster_size() > 1) ptx::cluster_arrive_relaxed();
+  if constexpr (kPlan.tile.split_k > 1 && !Traits::kSumsInRings) ptx::cluster_arrive_relaxed();
+}
+
+// Sums may be sent to the other CTAs of the cluster: they run, as the prologue says, or have read their rings
+// where the sums are to lie.
+template <class Traits>
+DUALGEMM_DEVICE void meet_before_sums() {
+  if constexpr (Traits::kSumsInRings) ptx::cluster_arrive_release();
+  ptx::cluster_wait_acquire();
 }
 
 template <class Traits, class Scheduler>
@@ -89,8 +93,7 @@ DUALGEMM_DEVICE void multiply_role(const Params& p, SharedStorage<Traits>& smem,
   Accumulators<Traits> sums;
   for (Tile tile; tiles.next(tile);) {
     multiplier.multiply(sums, tile, loop);
-    // The other CTAs of the cluster run: the prologue says so.
-    if constexpr (kPlan.cluster_size() > 1) ptx::cluster_wait_acquire();
+    if constexpr (kPlan.tile.split_k > 1) meet_before_sums<Traits>();
     finish.finish(sums, tile);
   }
   Traits::Output::complete();
@@ -101,14 +104,14 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, Traits::kPlan.ctas_per_
     dual_gemm_kernel(const __grid_constant__ Params p) {
   constexpr Plan kPlan = Traits::kPlan;
   static_assert(sizeof(SharedStorage<Traits>) <= smem_limit(kPlan),
-                "stages, scale_stages, expanded_stages: a CTA has this much shared memory");
+                "stages, panel_stages: a CTA has this much shared memory");
   constexpr bool kSplit = kPlan.tile.split_k > 1;
   extern __shared__ __align__(1024) uint8_t smem_bytes[];
   auto& smem = *reinterpret_cast<SharedStorage<Traits>*>(smem_bytes);
   const int warp = warp_index();
   const auto cta = Cta<Traits>::self();
   const Role role = role_of<Traits>(warp);
-  prologue(p, smem, role);
+  prologue(p, smem, cta, role);
   const auto tiles = scheduler_of<Traits>(p, smem.groups);
   if (role == Role::kMultiply) {
     ptx::setmaxnreg_inc<kPlan.registers.consume>();
@@ -126,14 +129,13 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, Traits::kPlan.ctas_per_
     load_role<typename Traits::LoadWeights>(p, smem.rings, cta, tiles);
   } else if (role == Role::kLoadActivations) {
     ptx::griddepcontrol_wait();  // the preceding grid may write A
-    if constexpr (kPlan.operands.a_bytes > 0)
-      load_role<typename Traits::LoadActivations>(p, smem.rings, cta, tiles);
-    else load_a_role<Traits>(p, smem, cta, tiles);
+    if constexpr (kPlan.expand.stages > 0) load_panels_role<Traits>(p, smem, cta, tiles);
+    else load_role<typename Traits::LoadActivations>(p, smem.rings, cta, tiles);
   }
-  // With split-K all threads meet the cluster twice: before sums are sent, after the arrival of the prologue,
-  // and when they have been sent. There is one tile, so that those that multiply do so once.
+  // With split-K all threads meet the cluster twice: before sums are sent, and when they have been sent. There
+  // is one tile, so that those that multiply do so once.
   if constexpr (kSplit) {
-    ptx::cluster_wait_acquire();
+    meet_before_sums<Traits>();
     FinishExchanged<Traits>::meet_cluster();
   }
 }

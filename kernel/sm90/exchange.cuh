@@ -78,7 +78,7 @@ class FinishExchanged {
     for (int i = 0; i < Accumulators<Traits>::kCount; ++i) {
       const int row = 8 * (i / 4) + i % 2, product = i / 2 % 2;  // of a lane whose first row is 0
       if (row / Sums::kRows * Sums::kRows != first) continue;
-      smem_.results.sum[part][product][row % Sums::kRows + consumer_.first_row()][consumer_.column()] =
+      smem_.exchanged().sum[part][product][row % Sums::kRows + consumer_.first_row()][consumer_.column()] =
           sums.d[i];
     }
   }
@@ -89,7 +89,7 @@ class FinishExchanged {
 #pragma unroll
     for (int i = 0; i < Accumulators<Traits>::kCount; ++i) {
       const int row = 8 * (i / 4) + consumer_.first_row() + i % 2, product = i / 2 % 2;
-      const float* const at = &smem_.results.sum[part][product][row % Sums::kRows][consumer_.column()];
+      const float* const at = &smem_.exchanged().sum[part][product][row % Sums::kRows][consumer_.column()];
       ptx::st_shared_cluster_b32(ptx::mapa(ptx::smem_u32(at), static_cast<uint32_t>(row / Sums::kRows)),
                                  __float_as_uint(sums.d[i]));
     }
@@ -124,7 +124,7 @@ class FinishExchanged {
 #pragma unroll
       for (int i = 0; i < kWidth; i += 4) {
         const float4 four =
-            *reinterpret_cast<const float4*>(&smem_.results.sum[part][product][row][column + i]);
+            *reinterpret_cast<const float4*>(&smem_.exchanged().sum[part][product][row][column + i]);
         x[i] += four.x, x[i + 1] += four.y, x[i + 2] += four.z, x[i + 3] += four.w;
       }
 #pragma unroll

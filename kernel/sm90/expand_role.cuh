@@ -1,5 +1,5 @@
-// expand_role.cuh -- the expanders: A from the ring of operands to the ring of A in fp16, with its factors
-// multiplied in. Every other warp expands the first half of each k-tile, the others the second, so that one
+// expand_role.cuh -- the expanders: A of a stage to fp16 in the same stage, with its factors multiplied in.
+// Every other warp expands the first half of each k-tile, the others the second, so that one
 // half does not wait for the other; the warps of a half share its rows, eight at a time. Lane 8 w + r has
 // word w of four 16-byte pieces of row r, one for each number in a quad of lanes (expand.cuh): together they
 // are 32 neighbouring places. Its loads are free of conflicts, since the swizzle puts the pieces of eight
@@ -33,15 +33,14 @@ class RowExpander {
     panel_ = word / kPanelWords;
     from_ = operand_offset(row_, 0, half) + 4 * word;
     const int column = word % kPanelWords * 4;  // of 16 bytes
-    to_ = panel_ * ExpandedStage<Traits>::kPanelBytes + row_ * 128 + (column ^ row_) * 16;
+    to_ = (kPanels * half + panel_) * kPanelBytes<Traits> + row_ * 128 + (column ^ row_) * 16;
   }
 
   // Expands the rows first .. first + 7. `block_row` is where the tile begins in its block of 128 rows of
   // factors.
-  DUALGEMM_DEVICE void expand(const Stage<Traits>& stage, const ScaleStage<Traits>& scales,
-                              ExpandedStage<Traits>& expanded, int first, int block_row) const {
+  DUALGEMM_DEVICE void expand(Stage<Traits>& stage, int first, int block_row) const {
     const int from = first * 128 + from_, to = first * 128 + to_;
-    const uint8_t* const factors = scales.sfa + sf_offset_in_atom(block_row + first + row_, 0);
+    const uint8_t* const factors = stage.scales.sfa + sf_offset_in_atom(block_row + first + row_, 0);
     Pairs of_quad[4];
 #pragma unroll
     for (int quad = 0; quad < 4; ++quad)
@@ -54,7 +53,7 @@ class RowExpander {
 #pragma unroll
       for (int upper = 0; upper < 2; ++upper) {
         const auto pair = [&](int quad) { return of_quad[quad].pair[step][upper]; };
-        *reinterpret_cast<uint4*>(expanded.panel[0] + (to ^ (2 * step + upper) << 4)) =
+        *reinterpret_cast<uint4*>(stage.expanded + (to ^ (2 * step + upper) << 4)) =
             make_uint4(pair(0), pair(1), pair(2), pair(3));
       }
   }
@@ -62,7 +61,7 @@ class RowExpander {
  private:
   int half_, row_, panel_;
   int from_;  // in a stage, of the first eight rows: the word of the first piece
-  int to_;    // in an expanded stage: the first of four columns
+  int to_;    // in its A in fp16: the first of four columns
 };
 
 template <class Traits, class Scheduler>
@@ -76,30 +75,21 @@ DUALGEMM_DEVICE void expand_role(const Params& p, SharedStorage<Traits>& smem, C
   const RowExpander<Traits> rows(half);
   Rings<Traits>& rings = smem.rings;
   auto s = consumer_start<Rings<Traits>::kStages>();
-  auto q = consumer_start<Rings<Traits>::kScaleStages>();
-  auto e = producer_start<kPlan.expand.stages>();
-  if (half == 1) ++e;
   for (Tile tile; tiles.next(tile);) {
     const int block_row = tile.m * kPlan.tile.m % kSfAtomRows;
 #pragma unroll 1
-    for (int32_t i = 0; i < loop.length(); ++i, ++s, ++q, ++e, ++e) {
+    for (int32_t i = 0; i < loop.length(); ++i, ++s) {
+      // The stage is filled. That it was filled again says that the wgmma have read what is written over here.
       wait(rings.full[s.index], s.phase);
-      wait(rings.scale_full[q.index], q.phase);
-      wait(smem.expanded_empty[e.index], e.phase);  // the wgmma have read this stage
 #pragma unroll(kPlan.tile.m <= 2 * kStride ? 2 : 1)
       for (int first = first_row; first < kPlan.tile.m; first += kStride)
-        rows.expand(rings.stage[s.index], rings.scale_stage[q.index], smem.expanded[e.index], first,
-                    block_row);
+        rows.expand(rings.stage[s.index], first, block_row);
       // What each lane wrote comes before what wgmma read, which is through the async proxy; the arrival of
-      // one lane tells it for all. All lanes have loaded what they need of the other two stages as well: the
-      // barrier of the warp says so.
+      // one lane tells it for all. The warps that multiply wait for it before they free the stage: so what
+      // the lanes read here comes before the next copy, too.
       ptx::fence_proxy_async_shared_cta();
       __syncwarp();
-      if (ptx::elect_sync()) {
-        ptx::mbarrier_arrive(&smem.expanded_full[e.index]);
-        ptx::mbarrier_arrive(&rings.empty[s.index]);
-        ptx::mbarrier_arrive(&rings.scale_empty[q.index]);
-      }
+      if (ptx::elect_sync()) ptx::mbarrier_arrive(&smem.ready[s.index]);
       __syncwarp();
     }
   }

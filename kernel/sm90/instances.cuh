@@ -24,15 +24,14 @@ constexpr Options for_few_rows(Options o) {
     o.ctas_per_sm = 2;
   } else {
     o.stages *= 2;
-    o.scale_stages *= 2;
-    o.expanded_stages *= 2;
   }
   return o;
 }
 
-// Four k groups of a plain instance hide each other's waits; a general one has registers for two.
-constexpr Options in_four_k_groups(Options o) {
-  o.k_groups = InstanceArithmetic::kGeneral ? 2 : 4;
+// Four warpgroups leave each other about a hundred registers. A general instance takes more: it has two, and
+// half of the columns.
+constexpr Options for_many_columns(Options o) {
+  if (InstanceArithmetic::kGeneral) o.tile_n /= 2;
   return o;
 }
 

@@ -1,9 +1,10 @@
-// load_a.cuh -- the load role of the activations where A comes in 16 bits: TMA copies straight into the ring
-// of such an A. What a pass before has put in order comes a stage at a time; an A as it is comes by whole
-// k-tiles, four panels of 64 neighbouring elements each, for the orderers.
+// load_a.cuh -- how A comes in 16 bits by TMA. As it is, for the orderers, it comes in four panels of 64
+// neighbouring elements each. What a pass before has put in order comes a k-tile at a time to the ring of the
+// operands, or panel by panel to a ring of its own.
 #pragma once
 
 #include "kernel/common/cta.cuh"
+#include "kernel/common/load.cuh"
 #include "kernel/common/scheduler.cuh"
 #include "kernel/common/wait.cuh"
 #include "kernel/params.h"
@@ -12,39 +13,55 @@
 
 namespace dualgemm::sm90 {
 
+inline constexpr int kTilePanels = kTileK / kPanelK;
+
+// This is a part of load_role: it brings a k-tile of A to each stage of the operands.
+template <class Traits>
+struct LoadA {
+  static constexpr Plan kPlan = Traits::kPlan;
+  static constexpr uint32_t kStageBytes = kPlan.expand.bytes, kScaleStageBytes = 0;
+  static constexpr bool kLaunchesDependents = true;
+
+  const Params& p;
+  Cta<Traits> cta;
+  uint64_t policy;
+
+  DUALGEMM_DEVICE LoadA(const Params& p_, Cta<Traits> cta_) : p(p_), cta(cta_) {
+    // The CTAs of other columns of C read the same rows.
+    policy = ptx::create_policy_evict_last();
+  }
+  DUALGEMM_DEVICE void load(Stage<Traits>& stage, uint64_t& full, const Tile& tile, KTile k) const {
+    if constexpr (kPlan.expanded_a()) {
+      cta.load(stage.expanded, p.expanded,
+               ptx::Coordinates4{0, tile.row, k.index * kTilePanels, tile.a_problem}, full, policy);
+    } else {
+#pragma unroll
+      for (int panel = 0; panel < kTilePanels; ++panel)
+        cta.load(stage.expanded + panel * kPanelBytes<Traits>, p.a,
+                 ptx::Coordinates3{k.index * kTileK + panel * kPanelK, tile.row, tile.a_problem}, full,
+                 policy);
+    }
+  }
+  DUALGEMM_DEVICE void load_scales(ScaleStage<Traits>&, uint64_t&, const Tile&, KTile) const {}
+};
+
 template <class Traits, class Scheduler>
-DUALGEMM_DEVICE void load_a_role(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta,
-                                 Scheduler tiles) {
-  constexpr Plan kPlan = Traits::kPlan;
-  constexpr int kStagePanels = ExpandedStage<Traits>::kPanels, kStagesOfTile = kTileK / kPlan.expand.k;
-  constexpr int kTogether = kPlan.orders_a() ? kStagesOfTile : 1;  // stages that are filled at once
+DUALGEMM_DEVICE void load_panels_role(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta,
+                                      Scheduler tiles) {
   const typename Traits::KLoop loop(p.k_tiles, cta.slice);
   // The CTAs of other columns of C read the same rows.
   const uint64_t policy = ptx::create_policy_evict_last();
-  auto e = producer_start<kPlan.expand.stages>();
+  auto e = producer_start<Traits::kPlan.expand.stages>();
   for (Tile tile; tiles.next(tile);) {
+    const int32_t first = loop.range.first * kTilePanels;
 #pragma unroll 1  // one thread issues it all: keep the code small
-    for (int32_t i = 0; i < kStagesOfTile * loop.length(); i += kTogether) {
-      const int32_t k_tile = loop[i / kStagesOfTile].index, first = e.index;
-#pragma unroll
-      for (int stage = 0; stage < kTogether; ++stage, ++e)
-        wait(smem.expanded_empty[e.index], e.phase);  // the wgmma have read this stage
+    for (int32_t i = 0; i < loop.length() * kTilePanels; ++i, ++e) {
+      wait(smem.panel_empty[e.index], e.phase);  // the wgmma have read this stage
       if (ptx::elect_sync()) {
-        if constexpr (kPlan.orders_a()) {
-          uint64_t& full = smem.unordered.full[first / kTogether];
-          ptx::mbarrier_arrive_expect_tx(&full, kTogether * kPlan.expand.stage_bytes);
-#pragma unroll
-          for (int panel = 0; panel < kTileK / kPanelK; ++panel)
-            cta.load(smem.expanded[first + panel / kStagePanels].panel[panel % kStagePanels], p.a,
-                     ptx::Coordinates3{k_tile * kTileK + panel * kPanelK, tile.row, tile.a_problem}, full,
-                     policy);
-        } else {
-          uint64_t& full = smem.expanded_full[first];
-          ptx::mbarrier_arrive_expect_tx(&full, kPlan.expand.stage_bytes);
-          const int panel = k_tile * (kTileK / kPanelK) + i % kStagesOfTile * kStagePanels;
-          cta.load(&smem.expanded[first], p.expanded, ptx::Coordinates4{0, tile.row, panel, tile.a_problem},
-                   full, policy);
-        }
+        uint64_t& full = smem.panel_full[e.index];
+        ptx::mbarrier_arrive_expect_tx(&full, kPanelBytes<Traits>);
+        cta.load(smem.panel[e.index], p.expanded, ptx::Coordinates4{0, tile.row, first + i, tile.a_problem},
+                 full, policy);
       }
       __syncwarp();
     }
@@ -52,7 +69,7 @@ DUALGEMM_DEVICE void load_a_role(const Params& p, SharedStorage<Traits>& smem, C
   // The next grid may start now (load.cuh says why it may, and why so late).
   if (ptx::elect_sync()) ptx::griddepcontrol_launch_dependents();
   __syncwarp();
-  drain(smem.expanded_empty, e);
+  drain(smem.panel_empty, e);
 }
 
 }  // namespace dualgemm::sm90

@@ -59,16 +59,13 @@ template <class Traits>
 class Multiplier {
   using Math = typename Traits::Math;
   static constexpr Plan kPlan = Traits::kPlan;
-  static constexpr int kGroups = kPlan.consumers.k_groups;
-  static constexpr int kOwnHalves = kGroups == 1 ? 2 : 1;              // of each k-tile that is its own
-  static constexpr int kTileGroups = kPlan.consumers.tile_groups();    // which take k-tiles in turn
-  static constexpr int kStagePanels = ExpandedStage<Traits>::kPanels;  // of A
+  static constexpr int kOwnHalves = 2 / kPlan.consumers.k_groups;  // of each k-tile
+  static constexpr bool kPanelRing = kPlan.expand.stages > 0;      // A has a ring of its own
+  static constexpr bool kWaitsForA = kPlan.expand.warps > 0;       // until warps have put it in order
 
  public:
   DUALGEMM_DEVICE Multiplier(SharedStorage<Traits>& smem, Consumer<Traits> consumer)
-      : smem_(smem), consumer_(consumer) {
-    for (int i = 0; i < half_of_group(); ++i) ++e_;
-  }
+      : smem_(smem), consumer_(consumer) {}
 
   // Leaves the sums of all k-tiles of `loop`, of this warpgroup's halves, in `sums`.
   DUALGEMM_DEVICE void multiply(Accumulators<Traits>& sums, const Tile& tile,
@@ -76,70 +73,63 @@ class Multiplier {
     const int column = consumer_.column();
     const int factor_offset = consumer_.lane % 4 * kSfAtomBytes +
                               sf_offset_in_atom(tile.n * kPlan.tile.n % kSfAtomRows + column, 0);
-    const bool first_lane = consumer_.lane == 0;
-    const int first_tile = consumer_.k_group() / 2;
-    int previous = e_.index;  // the stage of A that the last group of wgmma reads
     sums.clear();
 #pragma unroll 1
-    for (int32_t i = 0; i < loop.length(); ++i, ++s_, ++q_) {
-      if (kTileGroups > 1 && i % kTileGroups != first_tile) {
-        pass_by(first_lane);
-        continue;
-      }
+    for (int32_t i = 0; i < loop.length(); ++i, ++s_) {
+      const Stage<Traits>& stage = smem_.rings.stage[s_.index];
       wait(smem_.rings.full[s_.index], s_.phase);
-      wait(smem_.rings.scale_full[q_.index], q_.phase);
-      const Factors factors[2] = {load_factors(0, factor_offset), load_factors(1, factor_offset)};
+      uint32_t a = 0;
+      if constexpr (!kPanelRing) a = one_of_warp(ptx::smem_u32(stage.expanded));
+      const Factors factors[2] = {load_factors(stage, 0, factor_offset),
+                                  load_factors(stage, 1, factor_offset)};
 #pragma unroll
       for (int own = 0; own < kOwnHalves; ++own) {
-        const int half = kGroups == 1 ? own : half_of_group();
-        const Words words[2] = {load_words(0, column, half), load_words(1, column, half)};
+        const int half = kOwnHalves == 2 ? own : consumer_.k_group();
+        const Words words[2] = {load_words(stage, 0, column, half), load_words(stage, 1, column, half)};
 #pragma unroll
         for (int panel = 0; panel < kPanels; ++panel) {
-          const bool first_of_stage = panel % kStagePanels == 0;
-          if (first_of_stage) wait(smem_.expanded_full[e_.index], e_.phase);
-          // All lanes have loaded what they need of this k-tile: the wait above brought them together.
-          if (panel == 0 && own == kOwnHalves - 1) {
-            ptx::mbarrier_arrive_if(&smem_.rings.empty[s_.index], first_lane);
-            ptx::mbarrier_arrive_if(&smem_.rings.scale_empty[q_.index], first_lane);
-          }
-          multiply_panel(sums, expand(words, factors, half, panel),
-                         smem_.expanded[e_.index].panel[panel % kStagePanels]);
-          // The group before this one is done: its registers may be written again, and with the first
-          // panel of a stage the stage that it read.
+          const Fragments fragments = expand(words, factors, half, panel);
+          const bool first = own == 0 && panel == 0, last = own == kOwnHalves - 1 && panel == kPanels - 1;
+          if constexpr (kWaitsForA)
+            if (first) wait(smem_.ready[s_.index], s_.phase);
+          if constexpr (kPanelRing) wait(smem_.panel_full[e_.index], e_.phase);
+          if constexpr (kPanelRing)
+            multiply_panel(sums, fragments, one_of_warp(ptx::smem_u32(smem_.panel[e_.index])));
+          else multiply_panel(sums, fragments, a + (half * kPanels + panel) * kPanelBytes<Traits>);
+          // The group of wgmma before this one is done: its registers may be written again, and what it read
+          // as well. A stage of operands is freed after a wait for a barrier that brought the lanes together,
+          // when all had loaded what they need of it.
           ptx::wgmma_wait_group<1>();
-          if (first_of_stage)
-            ptx::mbarrier_arrive_if(&smem_.expanded_empty[previous],
-                                    first_lane && (i >= kTileGroups || own > 0 || panel > 0));
-          if (panel % kStagePanels == kStagePanels - 1) {
-            previous = e_.index;
-            advance();
+          if constexpr (kPanelRing) {
+            release(smem_.panel_empty[read_], i > 0 || !first);
+            read_ = e_.index;
+            ++e_;
+            if (last) release(smem_.rings.empty[s_.index], true);
+          } else if (first) {
+            release(smem_.rings.empty[read_], i > 0);
           }
         }
       }
+      if constexpr (!kPanelRing) read_ = s_.index;
     }
     ptx::wgmma_wait_group<0>();
     sums.defined_here();
-    ptx::mbarrier_arrive_if(&smem_.expanded_empty[previous], first_lane && loop.length() > first_tile);
+    __syncwarp();  // all lanes have loaded what they need of the last stage
+    if constexpr (kPanelRing) release(smem_.panel_empty[read_], loop.length() > 0);
+    else release(smem_.rings.empty[read_], loop.length() > 0);
   }
 
  private:
-  // A k-tile of other groups. Which stage it has depends on all tiles before it, so that every group sees
-  // each phase of every barrier: a wait tells a phase from the next, not from the one after that.
-  DUALGEMM_DEVICE void pass_by(bool first_lane) {
-    wait(smem_.rings.full[s_.index], s_.phase);
-    wait(smem_.rings.scale_full[q_.index], q_.phase);
-    wait(smem_.expanded_full[e_.index], e_.phase);
-    ptx::mbarrier_arrive_if(&smem_.rings.empty[s_.index], first_lane);
-    ptx::mbarrier_arrive_if(&smem_.rings.scale_empty[q_.index], first_lane);
-    ptx::mbarrier_arrive_if(&smem_.expanded_empty[e_.index], first_lane);
-    advance();
+  DUALGEMM_DEVICE static uint32_t one_of_warp(uint32_t x) { return __shfl_sync(0xffffffff, x, 0); }
+  DUALGEMM_DEVICE void release(uint64_t& empty, bool was_read) const {
+    ptx::mbarrier_arrive_if(&empty, was_read && consumer_.lane == 0);
   }
-  DUALGEMM_DEVICE Factors load_factors(int product, int offset) const {
-    return {*reinterpret_cast<const uint32_t*>(smem_.rings.scale_stage[q_.index].sfb[product] + offset)};
+  DUALGEMM_DEVICE static Factors load_factors(const Stage<Traits>& stage, int product, int offset) {
+    return {*reinterpret_cast<const uint32_t*>(stage.scales.sfb[product] + offset)};
   }
-  DUALGEMM_DEVICE Words load_words(int product, int row, int half) const {
-    const uint4 x = *reinterpret_cast<const uint4*>(smem_.rings.stage[s_.index].b[product] +
-                                                    operand_offset(row, consumer_.lane % 4, half));
+  DUALGEMM_DEVICE Words load_words(const Stage<Traits>& stage, int product, int row, int half) const {
+    const uint4 x =
+        *reinterpret_cast<const uint4*>(stage.b[product] + operand_offset(row, consumer_.lane % 4, half));
     return {{x.x, x.y, x.z, x.w}};
   }
 
@@ -166,8 +156,8 @@ class Multiplier {
   }
 
   DUALGEMM_DEVICE static void multiply_panel(Accumulators<Traits>& sums, const Fragments& fragments,
-                                             const uint8_t* panel) {
-    const uint64_t descriptor = ptx::wgmma_descriptor(ptx::smem_u32(panel));
+                                             uint32_t panel) {
+    const uint64_t descriptor = ptx::wgmma_descriptor(panel);
     ptx::wgmma_fence();  // the registers above are written before the wgmma read them
 #pragma unroll
     for (int step = 0; step < kPanelSteps; ++step)
@@ -175,18 +165,11 @@ class Multiplier {
     ptx::wgmma_commit_group();
   }
 
-  DUALGEMM_DEVICE int half_of_group() const { return consumer_.k_group() % 2; }
-  // To the next stage of A that it looks at.
-  DUALGEMM_DEVICE void advance() {
-    ++e_;
-    if (kGroups > 1) ++e_;
-  }
-
   SharedStorage<Traits>& smem_;
   Consumer<Traits> consumer_;
   PipelineState<Rings<Traits>::kStages> s_ = consumer_start<Rings<Traits>::kStages>();
-  PipelineState<Rings<Traits>::kScaleStages> q_ = consumer_start<Rings<Traits>::kScaleStages>();
-  PipelineState<kPlan.expand.stages> e_ = consumer_start<kPlan.expand.stages>();
+  PipelineState<kPanelRing ? kPlan.expand.stages : 1> e_ = {0, 0};
+  int read_ = 0;  // the stage that the last group of wgmma read
 };
 
 }  // namespace dualgemm::sm90

@@ -18,4 +18,17 @@ DUALGEMM_HOST_DEVICE constexpr uint32_t order_pair(uint32_t low, uint32_t high, 
   return step == 0 ? (low & 0xFFFF) | high << 16 : low >> 16 | (high & 0xFFFF0000);
 }
 
+// Makes the four columns of a chunk of each number in a quad, of a type with words x, y, z, w.
+template <class Chunk>
+DUALGEMM_HOST_DEVICE constexpr void order_chunks(const Chunk (&chunk)[4], Chunk (&column)[4]) {
+  for (int step = 0; step < 2; ++step)
+    for (int upper = 0; upper < 2; ++upper) {
+      const auto pair = [&](int quad) {
+        const Chunk& x = chunk[quad];
+        return upper == 0 ? order_pair(x.x, x.z, step) : order_pair(x.y, x.w, step);
+      };
+      column[2 * step + upper] = {pair(0), pair(1), pair(2), pair(3)};
+    }
+}
+
 }  // namespace dualgemm::sm90

@@ -23,32 +23,24 @@ namespace dualgemm::sm90 {
 
 inline constexpr int kRowsInOrder = 4;
 
-// Puts a k-tile of the rows first .. first + 3 of the tile in order. `panels` are those of two stages, which
-// follow each other.
+// Puts a k-tile of the rows first .. first + 3 of the tile in order.
 template <class Traits>
 DUALGEMM_DEVICE void order_rows(uint8_t* panels, int first) {
-  constexpr int kPanelBytes = ExpandedStage<Traits>::kPanelBytes;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int row = first + lane % kRowsInOrder;
   const int c = lane / 8 ^ lane / kRowsInOrder % 2 * 5;
   const auto at = [=](int panel, int column) {
-    return reinterpret_cast<uint4*>(panels + panel * kPanelBytes + row * 128 + (column ^ row % 8) * 16);
+    return reinterpret_cast<uint4*>(panels + panel * kPanelBytes<Traits> + row * 128 +
+                                    (column ^ row % 8) * 16);
   };
   uint4 chunk[4];
 #pragma unroll
   for (int quad = 0; quad < 4; ++quad) chunk[quad] = *at(quad, c);
   __syncwarp();  // all lanes have loaded what is written over below
+  uint4 column[4];
+  order_chunks(chunk, column);
 #pragma unroll
-  for (int step = 0; step < 2; ++step)
-#pragma unroll
-    for (int upper = 0; upper < 2; ++upper) {
-      const auto pair = [&](int quad) {
-        const uint4& x = chunk[quad];
-        return upper == 0 ? order_pair(x.x, x.z, step) : order_pair(x.y, x.w, step);
-      };
-      *at(c / kPanelWords, c % kPanelWords * 4 + step * 2 + upper) =
-          make_uint4(pair(0), pair(1), pair(2), pair(3));
-    }
+  for (int i = 0; i < 4; ++i) *at(c / kPanelWords, c % kPanelWords * 4 + i) = column[i];
 }
 
 template <class Traits, class Scheduler>
@@ -56,22 +48,19 @@ DUALGEMM_DEVICE void order_role(const Params& p, SharedStorage<Traits>& smem, Ct
                                 Scheduler tiles, int warp) {
   constexpr Plan kPlan = Traits::kPlan;
   const typename Traits::KLoop loop(p.k_tiles, cta.slice);
-  auto u = consumer_start<kPlan.expand.stages / 2>();
+  auto s = consumer_start<Rings<Traits>::kStages>();
   for (Tile tile; tiles.next(tile);) {
 #pragma unroll 1
-    for (int32_t i = 0; i < loop.length(); ++i, ++u) {
-      wait(smem.unordered.full[u.index], u.phase);
+    for (int32_t i = 0; i < loop.length(); ++i, ++s) {
+      wait(smem.rings.full[s.index], s.phase);
 #pragma unroll 1
       for (int first = warp * kRowsInOrder; first < kPlan.tile.m; first += kPlan.expand.warps * kRowsInOrder)
-        order_rows<Traits>(smem.expanded[2 * u.index].panel[0], first);
+        order_rows<Traits>(smem.rings.stage[s.index].expanded, first);
       // What each lane read and wrote comes before what wgmma read, and what TMA writes after that, both of
       // which are through the async proxy; the arrivals of one lane tell it for all.
       ptx::fence_proxy_async_shared_cta();
       __syncwarp();
-      if (ptx::elect_sync()) {
-        ptx::mbarrier_arrive(&smem.expanded_full[2 * u.index]);
-        ptx::mbarrier_arrive(&smem.expanded_full[2 * u.index + 1]);
-      }
+      if (ptx::elect_sync()) ptx::mbarrier_arrive(&smem.ready[s.index]);
       __syncwarp();
     }
   }

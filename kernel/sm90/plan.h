@@ -15,11 +15,11 @@ namespace dualgemm::sm90 {
 // its wgmma, whose columns are all tile_m rows of A.
 struct Options {
   int32_t tile_m, tile_n;
-  int32_t split_k = 1;      // CTAs of a cluster that share a tile
-  int32_t k_groups = 1;     // warpgroups that share the same columns, each with halves of k-tiles of its own
-  int32_t stages;           // of the operand ring
-  int32_t scale_stages;     // of the ring of scale factors
-  int32_t expanded_stages;  // of the ring of A in 16 bits: half a k-tile each, after a pass a panel of 64
+  int32_t split_k = 1;   // CTAs of a cluster that share a tile
+  int32_t k_groups = 1;  // warpgroups that share the same columns, each with half of every k-tile
+  int32_t stages;        // of the operand ring
+  int32_t panel_stages =
+      0;  // of a ring of A in 16 bits, a panel each; 0: it lies in the stages of the operands
   int32_t expander_warps =
       2;  // or orderers, of an A of 16 bits; 0: a pass before has done that (expand_pass.cuh)
   int32_t ctas_per_sm = 1;
@@ -29,7 +29,7 @@ struct Options {
 
 inline constexpr int32_t kTileK = 256;  // 128 bytes of e2m1: one row of a 128-byte-swizzled operand
 inline constexpr int32_t kHalfK = kTileK / 2;
-inline constexpr int32_t kPanelK = 64;      // of 16 bits are 128 bytes: a row of the swizzled ring of A
+inline constexpr int32_t kPanelK = 64;      // of 16 bits are 128 bytes: a row of A in the 128-byte swizzle
 inline constexpr int32_t kWgmmaM = 64;      // rows of the fragment of a warpgroup
 inline constexpr int32_t kWgmmaK = 16;      // of one wgmma of fp16 or bf16
 inline constexpr int32_t kStepK = kPanelK;  // elements of K that one group of wgmma multiplies
@@ -75,10 +75,13 @@ constexpr ScalePlan without_a(ScalePlan x) {
   return x;
 }
 
-// Warps write half a k-tile at a time; TMA brings less, so that more of the ring is on its way.
 constexpr ExpandPlan expand_plan(const Options& o) {
-  const int32_t k = o.expander_warps == 0 ? kPanelK : kHalfK;
-  return {.warps = o.expander_warps, .stages = o.expanded_stages, .k = k, .stage_bytes = o.tile_m * k * 2};
+  const int32_t row = o.tile_m * 2;  // bytes of one element of K
+  return {.warps = o.expander_warps,
+          .from_pass = o.expander_warps == 0,
+          .bytes = o.panel_stages == 0 ? row * kTileK : 0,
+          .stages = o.panel_stages,
+          .stage_bytes = o.panel_stages == 0 ? 0 : row * kPanelK};
 }
 
 constexpr ConsumerPlan consumer_plan(const Options& o) {
@@ -86,7 +89,7 @@ constexpr ConsumerPlan consumer_plan(const Options& o) {
           .k_groups = o.k_groups,
           .columns = kColumns,
           // With split-K each CTA finishes its share of the rows, all at once.
-          .exchange_rows = o.split_k > 1 ? (o.tile_m + o.split_k - 1) / o.split_k : std::min(o.tile_m, 32)};
+          .exchange_rows = o.split_k > 1 ? (o.tile_m + o.split_k - 1) / o.split_k : std::min(o.tile_m, 16)};
 }
 
 // The load roles and the expanders need few registers; what they give back goes to those that multiply.
@@ -107,7 +110,8 @@ constexpr Plan plan_of(const Options& o) {
   plan.tile = {o.tile_m, o.tile_n, kTileK, o.split_k, o.grouped};
   plan.mma = mma_plan(o);
   plan.operands = operand_plan(plan.tile, plan.mma, o.stages);
-  plan.scales = scale_plan(plan.tile, plan.mma, o.scale_stages, /*k_tiles=*/1);
+  plan.scales = scale_plan(plan.tile, plan.mma, o.stages, /*k_tiles=*/1);
+  plan.scales.with_operands = true;
   if (o.expander_warps == 0 || !plan.packed_a()) {
     plan.operands = without_a(plan.operands);
     plan.scales = without_a(plan.scales);
@@ -141,10 +145,8 @@ constexpr bool possible() {
   static_assert(
       o.tile_n % kColumns == 0 && o.tile_n > 0 && kSfAtomRows % o.tile_n == 0,
       "tile_n: a warpgroup has 32 columns of C, and a tile lies in one block of 128 rows of factors");
-  static_assert(o.stages > 0 && o.scale_stages > 0 && o.expanded_stages > 0,
-                "stages, scale_stages, expanded_stages: at least 1");
-  static_assert(o.k_groups == 1 || o.k_groups == 2 || o.k_groups == 4,
-                "k_groups: a k-tile has two halves, and groups take one tile or two in turn");
+  static_assert(o.stages > 0 && o.panel_stages >= 0, "stages: at least 1");
+  static_assert(o.k_groups == 1 || o.k_groups == 2, "k_groups: a k-tile has two halves");
   static_assert(o.split_k >= 1 && o.split_k <= 8, "split_k: a cluster has at most 8 CTAs");
   static_assert(!o.grouped || o.split_k == 1,
                 "grouped: split-K has one tile per cluster, groups have any number of tiles");
@@ -156,16 +158,14 @@ constexpr bool possible() {
                 "a_type: wgmma multiplies fp16 and bf16, to which NVFP4 is expanded");
   static_assert(o.expander_warps % 2 == 0,
                 "expander_warps: as many for one half of a k-tile as for the other");
-  static_assert(o.expander_warps > 0 || o.k_groups == 1,
-                "k_groups: they share A by halves of a k-tile, and after a pass it comes in less");
-  static_assert(o.expander_warps == 0 || o.expanded_stages % 2 == 0,
-                "expanded_stages: whole k-tiles, so that a half has the same stages each time");
+  static_assert(o.panel_stages == 0 || (o.expander_warps == 0 && o.k_groups == 1),
+                "panel_stages: A comes by panels from a pass, and those that multiply read all of them");
   static_assert(kPlan.threads <= 1024, "a CTA has at most 1024 threads");
   static_assert(
       kPlan.registers.feed <= kPlan.registers.launch && kPlan.registers.consume >= kPlan.registers.launch,
       "registers: loads and expanders give some back, for those that multiply");
   static_assert(kPlan.operands.a_bytes % 1024 == 0 && kPlan.operands.b_box_bytes % 1024 == 0 &&
-                    kPlan.expand.stage_bytes % 1024 == 0,
+                    kPlan.expand.bytes % 1024 == 0 && kPlan.expand.stage_bytes % 1024 == 0,
                 "operands start at a pattern of the 128-byte swizzle, which repeats every 1024 bytes");
   return true;
 }

@@ -1,17 +1,15 @@
 // shared_storage.cuh -- the shared memory of one CTA. Its size is the dynamic shared memory of a launch. The
-// barriers of the two rings that TMA fills are described in common/rings.cuh; empty and scale_empty are
-// arrived on by each warp that multiplies, when its lanes have loaded what they need to registers, and by
-// each expander. A third ring holds A in 16 bits, in order:
+// barriers of the ring that TMA fills are described in common/rings.cuh; `empty` is arrived on by each warp
+// that multiplies, when it has loaded to registers what it needs of a stage and its wgmma have read the A in
+// it. There are two more sets of barriers, of which a kernel has one at most:
 //
-//   barrier             count                       arrives                who waits   meaning
-//   expanded_full[e]    warps of a half, 1 + bytes  expander warps         multiply    a stage of A is there
-//   expanded_empty[e]   warps that multiply a half  each of them           expanders   its wgmma have read it
-//   unordered.full[u]   1 + bytes                   load activations       orderers    a k-tile of A as it is
+//   barrier        count                  arrives               who waits   meaning
+//   ready[s]       expanders, orderers    each of them          multiply    the A of stage s is in order
+//   panel_full[e]  1 + bytes              load activations      multiply    a panel of A is there
+//   panel_empty[e] warps that multiply    each of them          loads       its wgmma have read it
 //
-// Where a pass before has made A what it is here, its load role fills the third ring by TMA, and is the one
-// that arrives and waits. Where A has 16 bits and comes as it is, the load role fills two stages at once with
-// a k-tile, and orderers put it in order where it lies (order_role.cuh). Where two k groups share the
-// columns, the stages of the third ring go to them in turn.
+// `ready` is for an A that warps of the kernel expand, or put in order where it lies. A panel is a quarter of
+// a k-tile of A from a pass: of many rows this makes a finer ring.
 #pragma once
 
 #include <type_traits>
@@ -23,23 +21,9 @@
 
 namespace dualgemm::sm90 {
 
-// A stage of A in 16 bits: one or two panels of 64 places each, whose rows of 128 bytes lie in the 128-byte
-// swizzle.
+// A panel is 64 places of K of A in 16 bits: rows of 128 bytes in the 128-byte swizzle.
 template <class Traits>
-struct ExpandedStage {
-  static constexpr int32_t kPanelBytes = Traits::kPlan.tile.m * kPanelK * 2;
-  static constexpr int32_t kPanels = Traits::kPlan.expand.k / kPanelK;
-  uint8_t panel[kPanels][kPanelBytes];
-  static_assert(sizeof(panel) == Traits::kPlan.expand.stage_bytes);
-};
-
-// The barriers of whole k-tiles of A that have yet to be put in order.
-template <int32_t kKTiles>
-struct Unordered {
-  uint64_t full[kKTiles];
-};
-template <>
-struct Unordered<0> {};
+inline constexpr int32_t kPanelBytes = Traits::kPlan.tile.m* kPanelK * 2;
 
 // The sums that lanes exchange: of each part, which is a k group of a slice of K, and of each product
 // (exchange.cuh).
@@ -63,18 +47,39 @@ struct StagedResults {
   alignas(16) uint8_t bytes[Traits::kPlan.consumers.column_groups][2][kRows][kPitch];
 };
 
+// The ring of A by panels, if there is one. It comes first, so that its panels start at a multiple of 1024
+// bytes, and the rings behind them too.
+template <class Traits, bool kThere = (Traits::kPlan.expand.stages > 0)>
+struct Panels {
+  uint8_t panel[Traits::kPlan.expand.stages][kPanelBytes<Traits>];
+};
 template <class Traits>
-struct SharedStorage {
-  static constexpr Plan kPlan = Traits::kPlan;
+struct Panels<Traits, false> {};
 
-  ExpandedStage<Traits> expanded[kPlan.expand.stages];
+template <class Traits>
+struct SharedStorage : Panels<Traits> {
+  static constexpr Plan kPlan = Traits::kPlan;
+  template <class T, bool kThere>
+  using If = std::conditional_t<kThere, T, Nothing>;
+  template <int32_t kCount>
+  using Barriers = If<uint64_t[kCount > 0 ? kCount : 1], (kCount > 0)>;
+  using Results = std::conditional_t<Traits::kStaged, StagedResults<Traits>, ExchangedSums<Traits>>;
+
   Rings<Traits> rings;
-  uint64_t expanded_full[kPlan.expand.stages];
-  uint64_t expanded_empty[kPlan.expand.stages];
-  [[no_unique_address]] Unordered<kPlan.orders_a() ? kPlan.expand.stages / 2 : 0> unordered;
-  std::conditional_t<Traits::kStaged, StagedResults<Traits>, ExchangedSums<Traits>> results;
-  std::conditional_t<kPlan.tile.grouped, GroupTable<kPlan.tile.m>, Nothing> groups;
+  Barriers<kPlan.expand.stages> panel_full, panel_empty;
+  Barriers<kPlan.expand.warps == 0 ? 0 : kPlan.operands.stages> ready;
+  If<Results, !Traits::kSumsInRings> results;
+  If<GroupTable<kPlan.tile.m>, kPlan.tile.grouped> groups;
   [[no_unique_address]] typename Traits::Output::Shared output;
+
+  DUALGEMM_DEVICE ExchangedSums<Traits>& exchanged() {
+    if constexpr (Traits::kSumsInRings) {
+      static_assert(sizeof(ExchangedSums<Traits>) <= kPlan.ring_bytes());
+      return *reinterpret_cast<ExchangedSums<Traits>*>(this);
+    } else {
+      return results;
+    }
+  }
 };
 
 }  // namespace dualgemm::sm90

@@ -13,61 +13,50 @@ constexpr Options grouped(Options o) {
 
 template <CType kType>
 struct SixteenBit {
-  // A k-tile more of A than of the weights: it is put in order before it is multiplied.
-  static constexpr Options kSplitFew = for_few_rows({.tile_m = 16,
-                                                     .tile_n = 32,
-                                                     .split_k = 2,
-                                                     .k_groups = 2,
-                                                     .stages = 4,
-                                                     .scale_stages = 4,
-                                                     .expanded_stages = 10,
-                                                     .a_type = kType});
-  static constexpr Options kFew = for_few_rows(
-      {.tile_m = 16, .tile_n = 64, .stages = 3, .scale_stages = 3, .expanded_stages = 8, .a_type = kType});
-  static constexpr Options kFewGrouped = grouped(kFew);
-  static constexpr Options kSome{.tile_m = 64,
-                                 .tile_n = 64,
-                                 .stages = 4,
-                                 .scale_stages = 4,
-                                 .expanded_stages = 8,
-                                 .expander_warps = 6,
-                                 .a_type = kType};
-  static constexpr Options kSomeGrouped{.tile_m = 64,
-                                        .tile_n = 64,
-                                        .stages = 3,
-                                        .scale_stages = 3,
-                                        .expanded_stages = 8,
-                                        .expander_warps = 6,
-                                        .grouped = true,
-                                        .a_type = kType};
-  static constexpr Options kMany{.tile_m = 128,
-                                 .tile_n = 64,
-                                 .stages = 4,
-                                 .scale_stages = 4,
-                                 .expanded_stages = 4,
-                                 .expander_warps = 6,
-                                 .a_type = kType};
-  static constexpr Options kSomeOrdered{.tile_m = 128,
-                                        .tile_n = 64,
-                                        .stages = 4,
-                                        .scale_stages = 4,
-                                        .expanded_stages = 8,
-                                        .expander_warps = 0,
-                                        .a_type = kType};
-  static constexpr Options kOrdered{.tile_m = 256,
-                                    .tile_n = 64,
-                                    .stages = 2,
-                                    .scale_stages = 2,
-                                    .expanded_stages = 5,
-                                    .expander_warps = 0,
-                                    .a_type = kType};
-  static constexpr Options kOrderedGrouped = grouped(kOrdered);
+  static constexpr Options kFew{
+      .tile_m = 16, .tile_n = 128, .stages = 4, .expander_warps = 6, .a_type = kType};
+  static constexpr Options kFewSplit2{
+      .tile_m = 16, .tile_n = 64, .split_k = 2, .stages = 6, .expander_warps = 6, .a_type = kType};
+  static constexpr Options kFewestSplit2 = for_few_rows({.tile_m = 16,
+                                                         .tile_n = 32,
+                                                         .split_k = 2,
+                                                         .k_groups = 2,
+                                                         .stages = 4,
+                                                         .expander_warps = 2,
+                                                         .a_type = kType});
+  static constexpr Options kFewGrouped =
+      for_few_rows({.tile_m = 16, .tile_n = 64, .stages = 2, .grouped = true, .a_type = kType});
+  static constexpr Options kSome{
+      .tile_m = 64, .tile_n = 64, .stages = 4, .expander_warps = 6, .a_type = kType};
+  static constexpr Options kSomeGrouped{
+      .tile_m = 64, .tile_n = 64, .stages = 3, .expander_warps = 6, .grouped = true, .a_type = kType};
+  static constexpr Options kSomeSplit2{
+      .tile_m = 64, .tile_n = 64, .split_k = 2, .stages = 4, .expander_warps = 6, .a_type = kType};
+  static constexpr Options kSomeOrderedSplit2{
+      .tile_m = 64, .tile_n = 64, .split_k = 2, .stages = 4, .expander_warps = 0, .a_type = kType};
+  static constexpr Options kSomeOrdered{
+      .tile_m = 64, .tile_n = 128, .stages = 4, .panel_stages = 6, .expander_warps = 0, .a_type = kType};
+  static constexpr Options kMany{
+      .tile_m = 128, .tile_n = 64, .stages = 2, .expander_warps = 6, .a_type = kType};
+  static constexpr Options kManyOrdered{
+      .tile_m = 128, .tile_n = 64, .stages = 4, .panel_stages = 8, .expander_warps = 0, .a_type = kType};
+  static constexpr Options kManyOrderedSplit2{.tile_m = 128,
+                                              .tile_n = 64,
+                                              .split_k = 2,
+                                              .stages = 3,
+                                              .panel_stages = 10,
+                                              .expander_warps = 0,
+                                              .a_type = kType};
+  static constexpr Options kMostOrdered{
+      .tile_m = 256, .tile_n = 64, .stages = 2, .panel_stages = 5, .expander_warps = 0, .a_type = kType};
+  static constexpr Options kMostOrderedGrouped = grouped(kMostOrdered);
 
   static consteval InstanceList instances() {
     if constexpr (InstanceArithmetic::kGeneral) return kInstances<kSome, kSomeGrouped>;
     else
-      return kInstances<kSplitFew, kFew, kFewGrouped, kSome, kSomeGrouped, kMany, kSomeOrdered, kOrdered,
-                        kOrderedGrouped>;
+      return kInstances<kFew, kFewSplit2, kFewestSplit2, kFewGrouped, kSome, kSomeGrouped, kSomeSplit2,
+                        kSomeOrderedSplit2, kSomeOrdered, kMany, kManyOrdered, kManyOrderedSplit2,
+                        kMostOrdered, kMostOrderedGrouped>;
   }
 };
 

@@ -8,6 +8,7 @@
 #include "kernel/common/load.cuh"
 #include "kernel/sm90/exchange.cuh"
 #include "kernel/sm90/half_math.cuh"
+#include "kernel/sm90/load_a.cuh"
 #include "kernel/sm90/plan.h"
 #include "kernel/sm90/staged.cuh"
 
@@ -25,10 +26,14 @@ struct Traits {
   using Arithmetic = Arithmetic_;
   using KLoop = dualgemm::KLoop<Traits>;
   using LoadWeights = dualgemm::LoadWeights<Traits>;
-  using LoadActivations = dualgemm::LoadActivations<Traits>;
+  using LoadActivations =
+      std::conditional_t<(kPlan.operands.a_bytes > 0), dualgemm::LoadActivations<Traits>, LoadA<Traits>>;
   // A plain instance whose sums are complete in a warpgroup needs no exchange of them.
   static constexpr bool kStaged =
       !Arithmetic::kGeneral && kPlan.tile.split_k == 1 && kPlan.consumers.k_groups == 1;
+  // With split-K a cluster has one tile: when it has been multiplied, sums of many rows may lie where the
+  // rings were. Those of few have room beside them, and need not wait until the others have read theirs.
+  static constexpr bool kSumsInRings = kPlan.tile.split_k > 1 && kPlan.tile.m >= 32;
   using Finish = std::conditional_t<kStaged, FinishStaged<Traits>, FinishExchanged<Traits>>;
 };
 

@@ -45,18 +45,20 @@ std::vector<NamedInstance> instances_of(dualgemm_dtype_t dtype) {
 }  // namespace
 
 TEST_CASE("the library offers every tile for every output type, plain and general", "[kernel]") {
-  using Epilogues = std::set<std::pair<int32_t, int32_t>>;  // general, type
-  const Epilogues all = {{0, DUALGEMM_DTYPE_FP16},    {0, DUALGEMM_DTYPE_BF16}, {1, DUALGEMM_DTYPE_FP16},
-                         {1, DUALGEMM_DTYPE_BF16},    {1, DUALGEMM_DTYPE_FP32}, {1, DUALGEMM_DTYPE_NVFP4},
-                         {1, DUALGEMM_DTYPE_FP8_E4M3}};
-  std::map<std::string, Epilogues> epilogues_of;  // of a tile, by its name
+  using Types = std::set<int32_t>;
+  std::map<std::string, Types> plain, general;  // by the tile
   for (const NamedInstance& instance : all_instances())
-    CHECK(epilogues_of[tile_of(instance)].emplace(instance.info.general, instance.dtype).second);
-  CHECK(epilogues_of.size() >= 4);
-  for (const auto& [tile, epilogues] : epilogues_of) {
+    CHECK((instance.info.general ? general : plain)[tile_of(instance)].insert(instance.dtype).second);
+  CHECK(plain.size() >= 4);
+  std::set<std::string> general_tiles;
+  for (const auto& [tile, types] : plain) {
     INFO(tile);
-    CHECK(epilogues == all);
+    CHECK(types == Types{DUALGEMM_DTYPE_FP16, DUALGEMM_DTYPE_BF16});
+    CHECK(general[general_tile(tile)] == Types{DUALGEMM_DTYPE_FP16, DUALGEMM_DTYPE_BF16, DUALGEMM_DTYPE_FP32,
+                                               DUALGEMM_DTYPE_NVFP4, DUALGEMM_DTYPE_FP8_E4M3});
+    general_tiles.insert(general_tile(tile));
   }
+  CHECK(general_tiles.size() == general.size());
 }
 
 TEST_CASE("ragged m and n give the reference's result with every instance", "[kernel]") {

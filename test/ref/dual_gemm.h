@@ -27,7 +27,7 @@ struct Operand {
 
 // A sum may be taken in any of these numbers of slices of K: each slice is a chain of its own, and their sums
 // are added up in float.
-inline constexpr int kSplits[] = {1, 2, 4};
+inline constexpr int kSplits[] = {1, 2, 3, 4};
 
 // The instructions of a tensor core: each has an order and a rounding of its own.
 enum class TensorCore { kTcgen05, kWgmma };

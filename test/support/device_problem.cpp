@@ -95,6 +95,12 @@ std::string tile_of(const NamedInstance& instance) {
   return name.substr(0, name.find('_', type == std::string::npos ? 0 : type + 1));
 }
 
+std::string general_tile(const std::string& tile) {
+  const size_t columns = tile.find("n128");
+  if (!tile.starts_with("sm90") || columns == std::string::npos) return tile;
+  return std::string(tile).replace(columns, 4, "n64");
+}
+
 NamedInstance general_instance(const std::string& tile, dualgemm_dtype_t dtype) {
   for (const NamedInstance& instance : all_instances())
     if (instance.info.general != 0 && instance.dtype == dtype && tile_of(instance) == tile) return instance;

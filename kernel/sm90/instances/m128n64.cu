@@ -3,24 +3,13 @@
 
 namespace dualgemm {
 
-constexpr sm90::Options kWhole{
-    .tile_m = 128, .tile_n = 64, .stages = 2, .scale_stages = 2, .expanded_stages = 4, .expander_warps = 6};
-constexpr sm90::Options kGrouped{.tile_m = 128,
-                                 .tile_n = 64,
-                                 .stages = 3,
-                                 .scale_stages = 2,
-                                 .expanded_stages = 2,
-                                 .expander_warps = 6,
-                                 .grouped = true};
+constexpr sm90::Options kWhole{.tile_m = 128, .tile_n = 64, .stages = 2, .expander_warps = 6};
+constexpr sm90::Options kGrouped{
+    .tile_m = 128, .tile_n = 64, .stages = 2, .expander_warps = 6, .grouped = true};
 constexpr sm90::Options kExpanded{
-    .tile_m = 128, .tile_n = 64, .stages = 4, .scale_stages = 4, .expanded_stages = 8, .expander_warps = 0};
-constexpr sm90::Options kExpandedSplit2{.tile_m = 128,
-                                        .tile_n = 64,
-                                        .split_k = 2,
-                                        .stages = 3,
-                                        .scale_stages = 3,
-                                        .expanded_stages = 5,
-                                        .expander_warps = 0};
+    .tile_m = 128, .tile_n = 64, .stages = 4, .panel_stages = 8, .expander_warps = 0};
+constexpr sm90::Options kExpandedSplit2{
+    .tile_m = 128, .tile_n = 64, .split_k = 2, .stages = 3, .panel_stages = 10, .expander_warps = 0};
 
 extern constinit const InstanceList LIST(sm90_m128n64) =
     sm90::kInstances<kWhole, kGrouped, kExpanded, kExpandedSplit2>;

@@ -4,14 +4,9 @@
 namespace dualgemm {
 
 constexpr sm90::Options kExpanded{
-    .tile_m = 256, .tile_n = 64, .stages = 2, .scale_stages = 2, .expanded_stages = 5, .expander_warps = 0};
-constexpr sm90::Options kGrouped{.tile_m = 256,
-                                 .tile_n = 64,
-                                 .stages = 3,
-                                 .scale_stages = 3,
-                                 .expanded_stages = 4,
-                                 .expander_warps = 0,
-                                 .grouped = true};
+    .tile_m = 256, .tile_n = 64, .stages = 2, .panel_stages = 5, .expander_warps = 0};
+constexpr sm90::Options kGrouped{
+    .tile_m = 256, .tile_n = 64, .stages = 3, .panel_stages = 4, .expander_warps = 0, .grouped = true};
 
 extern constinit const InstanceList LIST(sm90_m256n64) = sm90::kInstances<kExpanded, kGrouped>;
 

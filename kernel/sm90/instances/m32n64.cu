@@ -3,16 +3,9 @@
 
 namespace dualgemm {
 
-constexpr sm90::Options kWhole = sm90::for_few_rows(
-    {.tile_m = 32, .tile_n = 64, .stages = 3, .scale_stages = 3, .expanded_stages = 2, .expander_warps = 6});
-constexpr sm90::Options kSplit2{.tile_m = 32,
-                                .tile_n = 64,
-                                .split_k = 2,
-                                .stages = 6,
-                                .scale_stages = 6,
-                                .expanded_stages = 6,
-                                .expander_warps = 6};
+constexpr sm90::Options kSplit2{.tile_m = 32, .tile_n = 64, .split_k = 2, .stages = 5, .expander_warps = 10};
+constexpr sm90::Options kSplit3{.tile_m = 32, .tile_n = 64, .split_k = 3, .stages = 5, .expander_warps = 6};
 
-extern constinit const InstanceList LIST(sm90_m32n64) = sm90::kInstances<kWhole, kSplit2>;
+extern constinit const InstanceList LIST(sm90_m32n64) = sm90::kInstances<kSplit2, kSplit3>;
 
 }  // namespace dualgemm

@@ -4,26 +4,16 @@
 
 namespace dualgemm {
 
-constexpr sm90::Options kWhole{
-    .tile_m = 64, .tile_n = 64, .stages = 4, .scale_stages = 4, .expanded_stages = 4, .expander_warps = 6};
-constexpr sm90::Options kSplit2{.tile_m = 64,
-                                .tile_n = 64,
-                                .split_k = 2,
-                                .stages = 4,
-                                .scale_stages = 4,
-                                .expanded_stages = 4,
-                                .expander_warps = 6};
-constexpr sm90::Options kGrouped{.tile_m = 64,
-                                 .tile_n = 64,
-                                 .stages = 4,
-                                 .scale_stages = 4,
-                                 .expanded_stages = 4,
-                                 .expander_warps = 6,
-                                 .grouped = true};
-constexpr sm90::Options kExpanded = sm90::for_few_rows(
-    {.tile_m = 64, .tile_n = 64, .stages = 3, .scale_stages = 3, .expanded_stages = 4, .expander_warps = 0});
+constexpr sm90::Options kWhole{.tile_m = 64, .tile_n = 64, .stages = 3, .expander_warps = 6};
+constexpr sm90::Options kSplit2{.tile_m = 64, .tile_n = 64, .split_k = 2, .stages = 3, .expander_warps = 6};
+constexpr sm90::Options kGrouped{
+    .tile_m = 64, .tile_n = 64, .stages = 3, .expander_warps = 6, .grouped = true};
+constexpr sm90::Options kExpandedSplit2{
+    .tile_m = 64, .tile_n = 64, .split_k = 2, .stages = 4, .expander_warps = 0};
+constexpr sm90::Options kExpandedSplit3{
+    .tile_m = 64, .tile_n = 64, .split_k = 3, .stages = 4, .expander_warps = 0};
 
 extern constinit const InstanceList LIST(sm90_m64n64) =
-    sm90::kInstances<kWhole, kSplit2, kGrouped, kExpanded>;
+    sm90::kInstances<kWhole, kSplit2, kGrouped, kExpandedSplit2, kExpandedSplit3>;
 
 }  // namespace dualgemm

@@ -3,8 +3,7 @@
 
 namespace dualgemm {
 
-constexpr sm90::Options kSplit2 = sm90::for_few_rows(
-    {.tile_m = 8, .tile_n = 64, .split_k = 2, .stages = 4, .scale_stages = 4, .expanded_stages = 4});
+constexpr sm90::Options kSplit2 = sm90::for_few_rows({.tile_m = 8, .tile_n = 64, .split_k = 2, .stages = 4});
 
 extern constinit const InstanceList LIST(sm90_m8n64) = sm90::kInstances<kSplit2>;
 

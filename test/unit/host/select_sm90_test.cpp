@@ -162,7 +162,8 @@ TEST_CASE("on 9.0 every instance keeps to its static budget", "[host][select_ins
     const int32_t rows_of_a = plan.expanded_a() || !plan.packed_a() ? 0 : plan.tile.m;
     const int32_t stage = (rows_of_a + 2 * plan.tile.n) * plan.tile.k / 2;
     CHECK(plan.operands.stage_bytes == stage);
-    CHECK(instance.smem_bytes >= plan.operands.stages * stage + plan.expand.stages * plan.expand.stage_bytes);
+    CHECK(instance.smem_bytes >=
+          plan.operands.stages * (stage + plan.expand.bytes) + plan.expand.stages * plan.expand.stage_bytes);
     CHECK(plan.operands.stages >= 2);
     // 64 K registers of an SM.
     CHECK(plan.ctas_per_sm * plan.threads * plan.registers.launch <= 65536);

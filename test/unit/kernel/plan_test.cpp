@@ -59,8 +59,7 @@ dualgemm::sm90::Options sm90_options_of(const Plan& plan) {
           .split_k = plan.tile.split_k,
           .k_groups = plan.consumers.k_groups,
           .stages = plan.operands.stages,
-          .scale_stages = plan.scales.stages,
-          .expanded_stages = plan.expand.stages,
+          .panel_stages = plan.expand.stages,
           .expander_warps = plan.expand.warps,
           .ctas_per_sm = plan.ctas_per_sm,
           .grouped = plan.tile.grouped,
@@ -234,7 +233,12 @@ TEST_CASE("9.0: the CTAs of an SM fit into its registers and shared memory", "[p
     CHECK(plan.registers.consume >= 2 * 32 * plan.tile.m / 128 + 2 * 4 * 4);
     CHECK(instance.smem_bytes <= kMaxSmemBytes);
     CHECK(plan.ctas_per_sm * (instance.smem_bytes + 1024) <= 228 * 1024);
-    CHECK(instance.smem_bytes >= plan.ring_bytes() + plan.expand.stages * plan.tile.m * plan.expand.k * 2);
+    CHECK(instance.smem_bytes >= plan.ring_bytes());
+    // Factors lie in the stages of the operands, and so does A in 16 bits, or in a ring of quarters of k-tiles.
+    const int32_t a_of_k_tile = plan.tile.m * plan.tile.k * 2;
+    CHECK(plan.scales.stages == plan.operands.stages);
+    CHECK(plan.expand.bytes == (plan.expand.stages == 0 ? a_of_k_tile : 0));
+    CHECK(plan.expand.stage_bytes == (plan.expand.stages == 0 ? 0 : a_of_k_tile / 4));
     names.emplace_back(instance.name);
   }
   CHECK(!names.empty());
@@ -249,7 +253,7 @@ TEST_CASE("9.0: few rows of A, two warpgroups share 32 columns and each k-tile",
   CHECK(plan.cluster_size() == 2);
   CHECK(plan.operands.stage_bytes == 1024 + 2 * 4096);
   CHECK(plan.scales.stage_bytes == 3 * 2048);
-  CHECK(plan.expand.stage_bytes == 8 * 128 * 2);
+  CHECK(plan.expand.bytes == 8 * 256 * 2);
   CHECK(plan.consumers.warpgroups() == 2);
   CHECK(plan.threads == 2 * 128 + 128);
 }
@@ -258,7 +262,7 @@ TEST_CASE("9.0: 128 rows of A, a warpgroup for each 32 columns", "[plan]") {
   const Plan& plan = plan_named("sm90m128n64k256");
   CHECK(plan.mma.n == 128);
   CHECK(plan.operands.stage_bytes == 16384 + 2 * 8192);
-  CHECK(plan.expand.stage_bytes == 128 * 128 * 2);
+  CHECK(plan.expand.bytes == 128 * 256 * 2);
   CHECK(plan.consumers.column_groups == 2);
   CHECK(plan.consumers.k_groups == 1);
   CHECK(plan.threads == 2 * 128 + 2 * 128);

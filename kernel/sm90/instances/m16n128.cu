@@ -1,0 +1,11 @@
+// m16n128.cu -- for up to sixteen rows of A and many of the weights.
+#include "kernel/sm90/instances.cuh"
+
+namespace dualgemm {
+
+constexpr sm90::Options kWhole =
+    sm90::for_many_columns({.tile_m = 16, .tile_n = 128, .stages = 4, .expander_warps = 6});
+
+extern constinit const InstanceList LIST(sm90_m16n128) = sm90::kInstances<kWhole>;
+
+}  // namespace dualgemm
