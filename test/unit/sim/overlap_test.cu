@@ -202,7 +202,6 @@ TEST_CASE("overlap: a launch is held until the device is asked for something els
   const DeviceArray<uint32_t> words(kWords, 0);
   const Stream first, second;
   const Event event;
-  std::vector<std::string> starts;
   struct Starts : sim::Observer {
     uint64_t grids = 0;
     void start(const sim::GridStart&) override { ++grids; }
@@ -240,4 +239,29 @@ TEST_CASE("overlap: a launch is refused at once, and a fault comes with the call
   CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
   sim::shim::set_launch_options({});
   sim::shim::clear_fault();
+}
+
+TEST_CASE("overlap: grids of two devices run together, each on the memory of its own", "[overlap]") {
+  sim::shim::set_device_count(2);
+  const auto policy = sim::make_policy("overlap", 1);
+  {
+    std::vector<uint32_t*> words(2);
+    for (int device : {0, 1}) {
+      REQUIRE(cudaSetDevice(device) == cudaSuccess);
+      REQUIRE(cudaMalloc(&words[device], kWords * sizeof(uint32_t)) == cudaSuccess);
+    }
+    sim::shim::set_launch_options({policy.get(), nullptr});
+    for (int device : {0, 1}) {
+      REQUIRE(cudaSetDevice(device) == cudaSuccess);
+      write_words<<<1, 1>>>(words[device]);
+    }
+    sim::shim::set_launch_options({});
+    for (int device : {0, 1}) {
+      Words copy(kWords);
+      CHECK(cudaMemcpy(copy.data(), words[device], kWords * sizeof(uint32_t), cudaMemcpyDefault) ==
+            cudaSuccess);
+      CHECK(copy == Words(kWords, 1));
+    }
+  }
+  sim::shim::set_device_count(1);
 }
