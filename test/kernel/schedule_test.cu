@@ -18,7 +18,8 @@ struct Schedule {
   uint64_t seed;
 };
 
-// These are every family of schedules but the default one, to which they are compared.
+// These are every family of schedules but the default one, to which they are compared, and the one that
+// several grids take.
 const Schedule kSchedules[] = {{"early", 0},          {"late", 3},    {"one-late", 4}, {"starve-warp", 5},
                                {"starve-cta", 6},     {"reverse", 7}, {"tear", 8},     {"diverge", 9},
                                {"strict-tensor", 10}, {"random", 11}, {"random", 12}};

@@ -1,10 +1,11 @@
-// launch.cpp -- the limits of a launch: everything between a loaded module and a running grid.
+// launch.cpp -- the limits of a launch: everything between a loaded module and running grids.
 #include "sim/launch.h"
 
 #include <malloc.h>
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "sim/exec/machine.h"
 
@@ -87,20 +88,6 @@ class Parameters {
   uint8_t* base_;
 };
 
-// Runs the grid, and tells the observer of its start and finish.
-void run(Grid& grid, uint64_t work) {
-  Observer* observer = grid.observer;
-  if (observer == nullptr) return grid.run();
-  observer->start({&grid.kernel, &grid.config, work, grid.param_base, grid.machine});
-  try {
-    grid.run();
-  } catch (const std::exception& failure) {
-    observer->finish(failure.what());
-    throw;
-  }
-  observer->finish(nullptr);
-}
-
 // The memory of a CTA is megabytes that live for milliseconds. If malloc returned them to the system with
 // each CTA, every page of the next one would be mapped and cleared anew, which takes a third of the time.
 // 32 MB is the largest threshold of mmap that every glibc takes; 1 GB is more than a cluster needs.
@@ -122,25 +109,56 @@ uint32_t shared_shift(Policy& policy, const Kernel& kernel, bool as_declared) {
 
 }  // namespace
 
-LaunchStats launch(const Module& module, const std::string& name, const LaunchConfig& config,
-                   void* const* args, GlobalMemory& memory, const LaunchOptions& options) {
+struct Launch::Accepted {
+  const Kernel& kernel;
+  LaunchConfig config;
+  Parameters parameters;
+};
+
+Launch::Launch(const Module& module, const std::string& name, const LaunchConfig& config, void* const* args,
+               GlobalMemory& memory, const Machine& machine) {
   const Kernel* kernel = module.program().find(name);
   if (kernel == nullptr) throw Fault(FaultKind::kLaunch, "the module has no kernel " + name);
-  const Machine& machine = options.machine;
   if (const std::string& target = module.program().text.target; !machine.compiles(parse_target(target)))
     refuse(kernel->info, "compiled for " + target + ", which the " + machine.name + " does not run");
   const LaunchConfig checked = check(machine, kernel->info, config);
+  accepted_.reset(new Accepted{*kernel, checked, {kernel->info, args, memory}});
+}
+
+Launch::~Launch() = default;
+
+void run(const std::vector<Launch*>& launches, GlobalMemory& memory, const LaunchOptions& options) {
   keep_freed_memory();
-  const Parameters parameters(kernel->info, args, memory);
   DefaultPolicy default_policy;
   Policy& policy = options.policy != nullptr ? *options.policy : default_policy;
   policy.start();
-  Grid grid(machine, *kernel, checked, memory, parameters.base(), policy, options.observer);
-  grid.shared_shift = shared_shift(policy, *kernel, options.align_as_declared);
-  grid.go_on = options.go_on && options.observer != nullptr;
-  grid.elect_lowest = options.elect_lowest;
-  run(grid, options.work);
-  return grid.stats;
+  std::vector<std::unique_ptr<Grid>> grids;
+  std::map<const Launch*, const Grid*> grid_of;
+  for (const Launch* launch : launches) {
+    const Launch::Accepted& accepted = *launch->accepted_;
+    auto grid = std::make_unique<Grid>(options.machine, accepted.kernel, accepted.config, memory,
+                                       accepted.parameters.base(), policy, options.observer);
+    grid->shared_shift = shared_shift(policy, accepted.kernel, options.align_as_declared);
+    grid->go_on = options.go_on && options.observer != nullptr;
+    grid->elect_lowest = options.elect_lowest;
+    grid->work = launch->work;
+    grid->reach = launch->reach;
+    for (const Launch* other : launch->after) grid->after.push_back(grid_of.at(other));
+    for (const Launch* other : launch->preceding) grid->preceding.push_back(grid_of.at(other));
+    grid_of[launch] = grid.get();
+    grids.push_back(std::move(grid));
+  }
+  std::vector<Grid*> together;
+  for (const auto& grid : grids) together.push_back(grid.get());
+  run_together(together);
+  for (size_t i = 0; i < launches.size(); ++i) launches[i]->stats = grids[i]->stats;
+}
+
+LaunchStats launch(const Module& module, const std::string& name, const LaunchConfig& config,
+                   void* const* args, GlobalMemory& memory, const LaunchOptions& options) {
+  Launch one(module, name, config, args, memory, options.machine);
+  run({&one}, memory, options);
+  return one.stats;
 }
 
 }  // namespace sim

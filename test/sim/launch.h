@@ -50,7 +50,6 @@ class Policy;    // exec/policy.h: decides who moves next and when asynchronous 
 struct LaunchOptions {
   Policy* policy = nullptr;      // null: the default order, deterministic
   Observer* observer = nullptr;  // null: nobody watches
-  uint64_t work = 0;             // HostWork::id of this launch, 0 without the runtime
   Machine machine = kB200;
   // When true, a fault of one instruction or operation is told to the observer, which has to be there, and
   // the grid goes on: what has no value is zero, and what cannot be done is left out.
@@ -60,8 +59,32 @@ struct LaunchOptions {
   bool elect_lowest = false;  // elect.sync elects the lowest lane, whatever the policy says
 };
 
-// Runs the grid to completion. args[i] points at the value of parameter i. Throws Fault with the site in its
-// text, kLaunch also when the module was compiled for a target that the machine does not run.
+// This is a launch that the machine accepts, with its parameters.
+class Launch {
+ public:
+  // args[i] points at the value of parameter i. Throws Fault kLaunch, also when the module was compiled for a
+  // target that the machine does not run.
+  Launch(const Module& module, const std::string& kernel, const LaunchConfig& config, void* const* args,
+         GlobalMemory& memory, const Machine& machine);
+  ~Launch();
+  uint64_t work = 0;  // HostWork::id, 0 without the runtime: another one for each of those that run together
+  Reach reach;
+  std::vector<const Launch*> after;  // have to end before it starts
+  std::vector<const Launch*>
+      preceding;      // have to let it start, and to end before griddepcontrol.wait returns
+  LaunchStats stats;  // when it has run
+
+ private:
+  friend void run(const std::vector<Launch*>&, GlobalMemory&, const LaunchOptions&);
+  struct Accepted;
+  std::unique_ptr<const Accepted> accepted_;
+};
+
+// Runs grids together, to their completion. They stand in the order of their launches, and those that they
+// come after are among them. Throws Fault with the site in its text.
+void run(const std::vector<Launch*>& launches, GlobalMemory& memory, const LaunchOptions& options = {});
+
+// Runs one grid.
 LaunchStats launch(const Module& module, const std::string& kernel, const LaunchConfig& config,
                    void* const* args, GlobalMemory& memory, const LaunchOptions& options = {});
 

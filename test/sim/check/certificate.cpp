@@ -22,19 +22,20 @@ size_t Certificate::certified() const {
       std::count_if(barriers.begin(), barriers.end(), [](const Barrier& b) { return b.certified(); }));
 }
 
-void Certifier::start(const GridStart&) {
-  live_.clear();
-  out_ = Certificate{};
+void Certifier::start(const GridStart& grid) {
+  run_.start(grid.work);
+  *run_ = Run{};
 }
 
 // A run that ended in a fault proves nothing.
 void Certifier::finish(const char* fault) {
-  out_.complete = fault == nullptr;
-  for (auto& [ref, state] : live_) {
+  run_->out.complete = fault == nullptr;
+  for (auto& [ref, state] : run_->live) {
     refuse(state, "the run ended while the barrier was in use");
-    out_.barriers.push_back(state.result);
+    run_->out.barriers.push_back(state.result);
   }
-  live_.clear();
+  run_->live.clear();
+  run_.finish();
 }
 
 void Certifier::refuse(State& state, const std::string& reason) {
@@ -125,8 +126,8 @@ void Certifier::landed(State& state, uint64_t id, int64_t amount, const char* wh
 
 void Certifier::issue(const AsyncIssue& issue) {
   for (const AsyncIssue::Signal& signal : issue.barriers) {
-    const auto it = live_.find(key(signal.barrier));
-    if (it == live_.end()) continue;
+    const auto it = run_->live.find(key(signal.barrier));
+    if (it == run_->live.end()) continue;
     State& state = it->second;
     const bool commit = issue.kind == AsyncIssue::Kind::kCommit;
     State::Flight& flight = state.flights[issue.id];
@@ -143,23 +144,23 @@ void Certifier::sync(const SyncEvent& event) {
     state.result.barrier = event.mbarrier;
     state.result.init = event.inst;
     state.count = state.pending = event.amount;
-    live_.insert_or_assign(key(event.mbarrier), std::move(state));
+    run_->live.insert_or_assign(key(event.mbarrier), std::move(state));
     return;
   }
   if (event.kind == Kind::kCtaExit) {
-    const auto first = live_.lower_bound(key(MbarrierRef{event.thread.cta, 0}));
-    const auto last = live_.lower_bound(key(MbarrierRef{event.thread.cta + 1, 0}));
+    const auto first = run_->live.lower_bound(key(MbarrierRef{event.thread.cta, 0}));
+    const auto last = run_->live.lower_bound(key(MbarrierRef{event.thread.cta + 1, 0}));
     for (auto it = first; it != last; ++it) end(it->second);
-    live_.erase(first, last);
+    run_->live.erase(first, last);
     return;
   }
-  const auto it = live_.find(key(event.mbarrier));
-  if (it == live_.end()) return;
+  const auto it = run_->live.find(key(event.mbarrier));
+  if (it == run_->live.end()) return;
   State& state = it->second;
   switch (event.kind) {
     case Kind::kMbarrierInval:
       end(state);
-      live_.erase(it);
+      run_->live.erase(it);
       break;
     case Kind::kMbarrierArrive:
     case Kind::kMbarrierArriveDrop:
@@ -189,7 +190,7 @@ void Certifier::sync(const SyncEvent& event) {
 void Certifier::end(State& state) {
   if (state.touched) refuse(state, "it ends in the middle of phase " + std::to_string(state.phase));
   state.result.phases = state.phase;
-  out_.barriers.push_back(state.result);
+  run_->out.barriers.push_back(state.result);
 }
 
 }  // namespace sim

@@ -16,6 +16,7 @@
 
 #include "sim/check/clock.h"
 #include "sim/check/finding.h"
+#include "sim/exec/per_grid.h"
 
 namespace sim {
 
@@ -39,10 +40,12 @@ class Certifier : public Observer {
   // `sink` is told of threads that wait on although nothing holds the barrier back for them.
   Certifier(const Clocks& clocks, FindingSink sink) : clocks_(clocks), sink_(std::move(sink)) {}
   void start(const GridStart&) override;
+  void resume(uint64_t work) override { run_.resume(work); }
   void finish(const char* fault) override;
   void issue(const AsyncIssue& issue) override;
   void sync(const SyncEvent& event) override;
-  const Certificate& certificate() const { return out_; }
+  // Returns that of the grid that ended last.
+  const Certificate& certificate() const { return run_->out; }
 
  private:
   struct Wait {
@@ -80,8 +83,11 @@ class Certifier : public Observer {
 
   const Clocks& clocks_;
   FindingSink sink_;
-  std::map<uint64_t, State> live_;
-  Certificate out_;
+  struct Run {  // of a grid
+    std::map<uint64_t, State> live;
+    Certificate out;
+  };
+  PerGrid<Run> run_;
 };
 
 }  // namespace sim

@@ -10,35 +10,40 @@
 
 namespace sim {
 
+ProtocolChecker::Protocols::Protocols(const FindingSink& sink, const Clocks* clocks)
+    : mbarriers(sink, clocks),
+      image(sink, mbarriers),
+      descriptors(sink, image),
+      tmem(sink, image),
+      collector(sink, image),
+      threads(sink),
+      deadlock(sink, mbarriers) {}
+
 ProtocolChecker::ProtocolChecker(FindingSink sink, const Clocks* clocks)
     : sink_(std::move(sink)),
-      mbarriers_(sink_, clocks),
-      image_(sink_, mbarriers_),
-      descriptors_(sink_, image_),
-      tmem_(sink_, image_),
-      collector_(sink_, image_),
-      threads_(sink_),
-      deadlock_(sink_, mbarriers_) {}
+      of_grid_([this, clocks] { return std::make_unique<Protocols>(sink_, clocks); }) {}
 
 void ProtocolChecker::start(const GridStart& grid) {
-  mbarriers_.start();
-  image_.start();
-  descriptors_.start();
-  tmem_.start();
-  collector_.start();
+  of_grid_.start(grid.work);
+  of_grid_->mbarriers.start();
+  of_grid_->image.start();
+  of_grid_->descriptors.start();
+  of_grid_->tmem.start();
+  of_grid_->collector.start();
   const Dim3 block = grid.config != nullptr ? grid.config->block : Dim3{};
   const int64_t warps = (block.x * block.y * block.z + 31) / 32;
   const int registers = grid.kernel != nullptr ? registers_at_launch(grid.machine, grid.kernel->info) : 0;
-  threads_.start(registers != 0 ? registers * 32 * warps : grid.machine.registers_per_sm);
-  deadlock_.start(block.x * block.y * block.z);
+  of_grid_->threads.start(registers != 0 ? registers * 32 * warps : grid.machine.registers_per_sm);
+  of_grid_->deadlock.start(block.x * block.y * block.z);
 }
 
 void ProtocolChecker::finish(const char* fault) {
   if (fault != nullptr &&
       (std::strncmp(fault, "deadlock", 8) == 0 || std::strncmp(fault, "livelock", 8) == 0))
-    deadlock_.explain();
-  mbarriers_.finish(fault);
-  image_.finish(fault);
+    of_grid_->deadlock.explain();
+  of_grid_->mbarriers.finish(fault);
+  of_grid_->image.finish(fault);
+  of_grid_.finish();
 }
 
 void ProtocolChecker::remark(const Remark& remark) {
@@ -47,25 +52,25 @@ void ProtocolChecker::remark(const Remark& remark) {
   sink_(std::move(out));
 }
 
-void ProtocolChecker::access(const Access& access) { image_.access(access); }
+void ProtocolChecker::access(const Access& access) { of_grid_->image.access(access); }
 
 void ProtocolChecker::issue(const AsyncIssue& issue) {
-  descriptors_.issue(issue);
-  tmem_.issue(issue);
-  collector_.issue(issue);
-  image_.issue(issue);
-  mbarriers_.issue(issue);
-  threads_.issue(issue);
+  of_grid_->descriptors.issue(issue);
+  of_grid_->tmem.issue(issue);
+  of_grid_->collector.issue(issue);
+  of_grid_->image.issue(issue);
+  of_grid_->mbarriers.issue(issue);
+  of_grid_->threads.issue(issue);
 }
 
 void ProtocolChecker::sync(const SyncEvent& event) {
   using Kind = SyncEvent::Kind;
-  deadlock_.sync(event);
-  tmem_.sync(event);
-  collector_.sync(event);
-  threads_.sync(event);
-  if (event.kind == Kind::kCtaExit) image_.cta_exit(event.thread.cta);
-  mbarriers_.sync(event);
+  of_grid_->deadlock.sync(event);
+  of_grid_->tmem.sync(event);
+  of_grid_->collector.sync(event);
+  of_grid_->threads.sync(event);
+  if (event.kind == Kind::kCtaExit) of_grid_->image.cta_exit(event.thread.cta);
+  of_grid_->mbarriers.sync(event);
 }
 
 }  // namespace sim

@@ -19,6 +19,7 @@
 #include "sim/check/protocol_image.h"
 #include "sim/check/protocol_threads.h"
 #include "sim/check/tmem_protocol.h"
+#include "sim/exec/per_grid.h"
 
 namespace sim {
 
@@ -27,6 +28,7 @@ class ProtocolChecker : public Observer {
   // `clocks` are those of the race checker, if it observes the run, too; it has to see every event first.
   explicit ProtocolChecker(FindingSink sink, const Clocks* clocks = nullptr);
   void start(const GridStart& grid) override;
+  void resume(uint64_t work) override { of_grid_.resume(work); }
   void finish(const char* fault) override;
   void access(const Access& access) override;
   void issue(const AsyncIssue& issue) override;
@@ -34,14 +36,18 @@ class ProtocolChecker : public Observer {
   void remark(const Remark& remark) override;
 
  private:
+  struct Protocols {
+    Protocols(const FindingSink& sink, const Clocks* clocks);
+    protocol::MbarrierProtocol mbarriers;
+    protocol::SharedImage image;
+    protocol::DescriptorCheck descriptors;
+    protocol::TmemProtocol tmem;
+    protocol::CollectorProtocol collector;
+    protocol::ThreadProtocol threads;
+    protocol::DeadlockExplainer deadlock;
+  };
   FindingSink sink_;
-  protocol::MbarrierProtocol mbarriers_;
-  protocol::SharedImage image_;
-  protocol::DescriptorCheck descriptors_;
-  protocol::TmemProtocol tmem_;
-  protocol::CollectorProtocol collector_;
-  protocol::ThreadProtocol threads_;
-  protocol::DeadlockExplainer deadlock_;
+  PerGrid<Protocols> of_grid_;
 };
 
 }  // namespace sim

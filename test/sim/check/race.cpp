@@ -29,7 +29,8 @@ Proxy proxy_of(Kind kind, Memory memory) {
 
 // True for an earlier read of some of the bytes that says no more than the later one: whoever follows the
 // later follows the earlier, too.
-bool dominated(const Touch& earlier, const Touch& later, const Knowledge& knowledge) {
+bool dominated(const Touch& earlier, const Touch& later, const Knowledge& knowledge, const HostOrder& host) {
+  if (earlier.work != later.work && !host.before(earlier.work, later.work, false)) return false;
   if (earlier.proxy != later.proxy || earlier.strong != later.strong) return false;
   if (earlier.operation == nullptr && later.operation == nullptr)
     return (earlier.warp == later.warp && earlier.same_pattern(later)) ||
@@ -59,27 +60,33 @@ void RaceChecker::host(const HostWork& work) {
   report_hits();
 }
 
+// Other grids may come now, which may depend on what this one has done so far.
+void RaceChecker::leave_grid() {
+  flush();
+  state_.host.ran(state_.grid->work, state_.grid->conduct);
+}
+
 void RaceChecker::start(const GridStart& grid) {
+  leave_grid();
   ++state_.now;
-  state_.work = grid.work;
-  state_.conduct = {};
-  state_.shadow.forget_ctas();
-  if (grid.work == 0 || state_.shadow.global_size() > kGlobalLimit) {
-    state_.shadow.forget_all();
+  if (!state_.grid.any_under_way() && (grid.work == 0 || state_.global.size() > kGlobalLimit)) {
+    state_.global.forget_all();
     state_.operations.clear();
   }
-  state_.by_id.clear();
-  state_.ctas.clear();
-  state_.clusters.clear();
-  state_.barriers.clear();
-  state_.commits.clear();
-  state_.published.clear();
-  state_.sequential = {};
+  state_.grid.start(grid.work);
+  *state_.grid = GridState{};
+  state_.grid->work = grid.work;
+  state_.host.started(grid.work);
+}
+
+void RaceChecker::resume(uint64_t work) {
+  leave_grid();
+  state_.grid.resume(work);
 }
 
 void RaceChecker::finish(const char*) {
-  flush();
-  state_.host.ran(state_.work, state_.conduct);
+  leave_grid();
+  state_.grid.finish();
 }
 
 void RaceChecker::access(const Access& a) {
@@ -100,7 +107,7 @@ void RaceChecker::flush() {
   Touch later;
   later.time = state_.now;
   later.warp = w.threads;
-  later.work = uint32_t(state_.work);
+  later.work = uint32_t(state_.grid->work);
   later.inst = batch_[0].inst;
   later.write = batch_[0].region.write;
   later.atomic = batch_[0].atomic;
@@ -145,9 +152,9 @@ void RaceChecker::flush() {
   report_hits();
   if (later.strong)
     for (const Access& a : batch_) publish(a);
-  else if (later.write && !state_.published.empty())
+  else if (later.write && !state_.grid->published.empty())
     for (const Access& a : batch_)
-      state_.published.erase(
+      state_.grid->published.erase(
           {a.region.memory, a.region.memory == Memory::kShared ? a.region.cta : 0, a.region.address});
   batch_.clear();
 }
@@ -155,8 +162,8 @@ void RaceChecker::flush() {
 // Checks that the owner of shared or tensor memory has begun and has not left.
 bool RaceChecker::touchable(const Touch& later, const Region& region, const Knowledge& knowledge) {
   if (region.memory == Memory::kGlobal || thread_of(later.warp, 0).cta == region.cta) return true;
-  const auto at = state_.ctas.find(region.cta);
-  const bool left = at != state_.ctas.end() && at->second.exited;
+  const auto at = state_.grid->ctas.find(region.cta);
+  const bool left = at != state_.grid->ctas.end() && at->second.exited;
   const bool begun =
       region.memory == Memory::kTensor || state_.begun(region.cta, thread_of(later.warp, 0).cta, knowledge);
   if (begun && !left) return true;
@@ -174,7 +181,7 @@ void RaceChecker::touch(const Touch& later, const Region& region, const Knowledg
   if (region.memory == Memory::kTensor) {
     part_of_it.mask = LineMask::range(region.lane, region.lanes);
     for (uint32_t column = region.column; column < uint32_t(region.column) + region.columns; ++column)
-      touch_line(state_.shadow.tensor(region.cta, column & 511), part_of_it, region, knowledge, column);
+      touch_line(state_.grid->shadow.tensor(region.cta, column & 511), part_of_it, region, knowledge, column);
   } else {
     const uint64_t from = region.address, to = from + region.bytes;
     for (uint64_t line = from / kLineBytes; line * kLineBytes < to; ++line) {
@@ -193,9 +200,9 @@ void RaceChecker::touch(const Touch& later, const Region& region, const Knowledg
             int16_t(int64_t(from + (uint64_t(skipped) << part_of_it.stride)) - int64_t(line * kLineBytes));
       }
       if (region.memory == Memory::kShared)
-        touch_line(state_.shadow.shared(region.cta, uint32_t(line)), part_of_it, region, knowledge,
+        touch_line(state_.grid->shadow.shared(region.cta, uint32_t(line)), part_of_it, region, knowledge,
                    line * kLineBytes);
-      else touch_line(state_.shadow.global(line), part_of_it, region, knowledge, line * kLineBytes);
+      else touch_line(state_.global.line(line), part_of_it, region, knowledge, line * kLineBytes);
     }
     if (region.memory == Memory::kGlobal) compare_with_runs(later, region, knowledge);
   }
@@ -224,7 +231,7 @@ void RaceChecker::touch_line(Line& line, const Touch& later, const Region& regio
     line.writes.for_each(later.mask, compare);
     const bool crowded = line.reads.size() >= kCrowded;
     line.reads.replace_within(later.mask, [&](const Touch& earlier) {
-      return (crowded || earlier.warp == later.warp) && dominated(earlier, later, knowledge);
+      return (crowded || earlier.warp == later.warp) && dominated(earlier, later, knowledge, state_.host);
     });
     line.reads.add(later);
   }
@@ -245,7 +252,7 @@ void RaceChecker::hit(const Touch& earlier, const Touch& later, const Verdict& v
 
 void RaceChecker::compare_with_runs(const Touch& later, const Region& region, const Knowledge& knowledge) {
   for (uint64_t at = region.address, end = at + region.bytes; at < end; at = (at | 0xFFFF) + 1) {
-    const std::vector<Runs>* runs = state_.shadow.runs_of(at);
+    const std::vector<Runs>* runs = state_.global.runs_of(at);
     if (runs == nullptr) continue;
     for (const Runs& run : *runs) {
       if (!(later.write || run.touch.write)) continue;
@@ -262,7 +269,7 @@ void RaceChecker::touch_run(const Runs& run, const Region& region, const Knowled
   for (uint64_t i = 0; i < run.count; ++i) {
     const uint64_t from = run.address + i * run.stride, to = from + run.bytes;
     for (uint64_t line = from / kLineBytes; line * kLineBytes < to; ++line) {
-      const Line* touches = state_.shadow.find_global(line);
+      const Line* touches = state_.global.find(line);
       if (touches == nullptr) continue;
       const LineMask mask = part(line, from, to);
       touches->for_each(mask, [&](const Touch& earlier) {
@@ -280,8 +287,8 @@ void RaceChecker::touch_run(const Runs& run, const Region& region, const Knowled
   Region whole = region;
   whole.address = run.address;
   whole.bytes = uint32_t(run.bytes);
-  if (state_.shadow.host_wrote()) compare_with_runs(run.touch, whole, knowledge);
-  state_.shadow.add_runs(run);
+  if (state_.global.host_wrote()) compare_with_runs(run.touch, whole, knowledge);
+  state_.global.add_runs(run);
 }
 
 // Gathers the reads of global memory by an asynchronous operation into strided runs, and touches those.
@@ -313,7 +320,7 @@ void RaceChecker::issue(const AsyncIssue& issue) {
   ++state_.now;
   WarpState& w = state_.warp(issue.thread);
   AsyncOperation& op = state_.operations.emplace_back();
-  state_.by_id[issue.id] = &op;
+  state_.grid->by_id[issue.id] = &op;
   const uint32_t lane = issue.thread.lane;
   const Knowledge& knowledge = *w.knows[lane];
   op.kind = issue.kind;
@@ -357,7 +364,7 @@ void RaceChecker::issue(const AsyncIssue& issue) {
   }
   if (issue.kind == Kind::kCommit) {
     op.complete_before = knowledge.happens_before.completions();
-    state_.commits[queue_lane(op.done, lane)].push_back({op.issued, &op});
+    state_.grid->commits[queue_lane(op.done, lane)].push_back({op.issued, &op});
   }
   for (const AsyncIssue::Signal& s : issue.barriers) {
     BarrierState* b = state_.barrier(s.barrier);
@@ -381,7 +388,7 @@ void RaceChecker::issue_regions(const AsyncIssue& issue, const AsyncOperation& o
   later.inst = op.inst;
   later.operation = &op;
   later.warp = threads_of(op.thread);
-  later.work = uint32_t(state_.work);
+  later.work = uint32_t(state_.grid->work);
   later.lanes = op.lanes;
   later.lane0 = uint8_t(op.thread.lane);
   if (issue.map != nullptr && issue.map_address != 0) {
@@ -425,9 +432,9 @@ void RaceChecker::publish(const Access& a) {
   const auto key =
       std::tuple(a.region.memory, a.region.memory == Memory::kShared ? a.region.cta : 0, a.region.address);
   const Scope scope = a.order == Order::kVolatile ? Scope::kSys : a.scope;
-  const auto at = state_.published.find(key);
+  const auto at = state_.grid->published.find(key);
   const KnowledgePtr before = w.knows[a.thread.lane];
-  if (at != state_.published.end() && (!a.region.write || a.atomic)) {
+  if (at != state_.grid->published.end() && (!a.region.write || a.atomic)) {
     const Publication& publication = at->second;
     state_.update(w, lane, [&](Knowledge& knowledge, uint32_t) {
       if (!scopes_meet(state_, publication.cta, publication.scope, a.thread.cta, scope))
@@ -439,7 +446,7 @@ void RaceChecker::publish(const Access& a) {
   if (!a.region.write) return;
   Knowledge out = releases(a.order) ? before->released(w.threads, lane, state_.now)
                                     : before->released_relaxed(scope, w.threads, lane, state_.now);
-  Publication& publication = state_.published[key];
+  Publication& publication = state_.grid->published[key];
   if (a.atomic) publication.by_release.acquire(out);  // a read-modify-write continues what it read
   else publication.by_release = std::move(out);
   publication.cta = a.thread.cta;
@@ -450,8 +457,8 @@ Stamp RaceChecker::now(const Thread& thread) const { return {threads_of(thread),
 
 bool RaceChecker::ordered(const Stamp& stamp, const Thread& thread) const {
   if (stamp.thread == threads_of(thread) && stamp.lane == thread.lane) return stamp.time <= state_.now;
-  const auto cta = state_.ctas.find(thread.cta);
-  if (cta == state_.ctas.end() || thread.warp >= cta->second.warps.size()) return false;
+  const auto cta = state_.grid->ctas.find(thread.cta);
+  if (cta == state_.grid->ctas.end() || thread.warp >= cta->second.warps.size()) return false;
   const auto& w = cta->second.warps[thread.warp];
   return w && w->knows[thread.lane]->cause.knows(stamp.thread, 1u << stamp.lane, stamp.time);
 }

@@ -17,6 +17,7 @@ class RaceChecker : public Observer, public Clocks {
   explicit RaceChecker(FindingSink sink) : sink_(std::move(sink)) {}
   void host(const HostWork& work) override;
   void start(const GridStart& grid) override;
+  void resume(uint64_t work) override;
   void finish(const char* fault) override;
   void access(const Access& a) override;
   void issue(const AsyncIssue& issue) override;
@@ -37,6 +38,7 @@ class RaceChecker : public Observer, public Clocks {
     const Knowledge* knowledge;  // of the later party, until the hits are reported
   };
   // race.cpp
+  void leave_grid();
   void flush();
   void touch(const Touch& later, const Region& region, const Knowledge& knowledge);
   void touch_line(Line& line, const Touch& touch, const Region& region, const Knowledge& knowledge,

@@ -25,7 +25,7 @@ void RaceChecker::mbarrier(const SyncEvent& e) {
   if (e.async_id == 0)
     check_init(*b, e.mbarrier, site_of(e), *state_.warp(e.thread).knows[e.thread.lane], false);
   switch (e.kind) {
-    case Kind::kMbarrierInval: state_.barriers.erase({e.mbarrier.cta, e.mbarrier.offset}); return;
+    case Kind::kMbarrierInval: state_.grid->barriers.erase({e.mbarrier.cta, e.mbarrier.offset}); return;
     case Kind::kMbarrierArrive:
     case Kind::kMbarrierArriveDrop: return mbarrier_arrive(e, *b);
     case Kind::kMbarrierCompleteTx: return mbarrier_complete_tx(e, *b);
@@ -41,11 +41,11 @@ void RaceChecker::mbarrier_init(const SyncEvent& e) {
   b.init_thread = e.thread;
   b.init_inst = e.inst;
   b.init = state_.now;
-  state_.barriers[{e.mbarrier.cta, e.mbarrier.offset}] = std::move(b);
+  state_.grid->barriers[{e.mbarrier.cta, e.mbarrier.offset}] = std::move(b);
   Touch later;
   later.time = state_.now;
   later.warp = w.threads;
-  later.work = uint32_t(state_.work);
+  later.work = uint32_t(state_.grid->work);
   later.lanes = 1u << e.thread.lane;
   later.lane0 = uint8_t(e.thread.lane);
   later.inst = e.inst;

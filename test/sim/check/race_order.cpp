@@ -80,9 +80,10 @@ bool knows_warp(const VectorClock& clock, Component warp, Time time) {
 std::vector<Component> warps_of(const RaceState& state, const Touch& earlier) {
   std::vector<Component> warps{earlier.warp};
   const Thread thread = thread_of(earlier.warp, 0);
-  const auto own = state.ctas.find(thread.cta);
-  if (earlier.inst == nullptr || !earlier.inst->has(Q::kGroup2) || own == state.ctas.end()) return warps;
-  for (const auto& [index, cta] : state.ctas)
+  const auto own = state.grid->ctas.find(thread.cta);
+  if (earlier.inst == nullptr || !earlier.inst->has(Q::kGroup2) || own == state.grid->ctas.end())
+    return warps;
+  for (const auto& [index, cta] : state.grid->ctas)
     if (cta.cluster == own->second.cluster && cta.rank == (own->second.rank ^ 1))
       warps.push_back(threads_of({index, thread.warp, 0}));
   return warps;
@@ -171,9 +172,9 @@ bool stores_the_same(const Touch& earlier, const Touch& later) {
 
 bool scopes_meet(const RaceState& state, uint64_t cta_a, Scope a, uint64_t cta_b, Scope b) {
   if (cta_a == cta_b) return true;
-  const auto one = state.ctas.find(cta_a), other = state.ctas.find(cta_b);
-  const bool one_cluster =
-      one != state.ctas.end() && other != state.ctas.end() && one->second.cluster == other->second.cluster;
+  const auto one = state.grid->ctas.find(cta_a), other = state.grid->ctas.find(cta_b);
+  const bool one_cluster = one != state.grid->ctas.end() && other != state.grid->ctas.end() &&
+                           one->second.cluster == other->second.cluster;
   const Scope needed = one_cluster ? Scope::kCluster : Scope::kGpu;
   return a >= needed && b >= needed;
 }
@@ -184,7 +185,9 @@ Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, 
   if (earlier.work != later.work) {
     const bool waited = knowledge.happens_before.of(component(Part::kGrids, 0)) != 0;
     if (state.host.before(earlier.work, later.work, waited)) return {};
-    return {"race-grids", state.host.before(earlier.work, later.work, true) ? Lack::kGridWait : Lack::kHost};
+    // Of grids that run together, the one that was launched first may come later.
+    const auto [first, second] = std::minmax(earlier.work, later.work);
+    return {"race-grids", state.host.before(first, second, true) ? Lack::kGridWait : Lack::kHost};
   }
   if (region.memory == Memory::kTensor) return judge_tensor(state, earlier, later, knowledge, region);
   if (!known(knowledge.happens_before, earlier, later, region, true))

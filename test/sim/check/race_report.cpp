@@ -75,8 +75,8 @@ Site site_of(const Touch& t) {
 // Says where the end of an operation could have been learned.
 std::string RaceChecker::covering(const AsyncOperation& op, const Region& region, bool write) const {
   if (op.is(Kind::kTmemLoad) || op.is(Kind::kTmemStore)) {
-    const auto cta = state_.ctas.find(op.thread.cta);
-    if (cta != state_.ctas.end() && op.thread.warp < cta->second.warps.size() &&
+    const auto cta = state_.grid->ctas.find(op.thread.cta);
+    if (cta != state_.grid->ctas.end() && op.thread.warp < cta->second.warps.size() &&
         op.known(cta->second.warps[op.thread.warp]->knows[op.thread.lane]->happens_before, write, region))
       return "a barrier, or an mbarrier arrival and wait, after the tcgen05.wait of the earlier warp";
   }
@@ -89,8 +89,8 @@ std::string RaceChecker::covering(const AsyncOperation& op, const Region& region
                ? "the bulk group of this store was not waited for (cp.async.bulk.wait_group without .read)"
                : "the bulk group of this store was not waited for (cp.async.bulk.wait_group.read)";
   if (op.tensor_core()) {
-    const auto at = state_.commits.find(queue_lane(op.done, op.thread.lane));
-    if (at != state_.commits.end())
+    const auto at = state_.grid->commits.find(queue_lane(op.done, op.thread.lane));
+    if (at != state_.grid->commits.end())
       for (const CommitRecord& commit : at->second) {
         if (commit.issued < op.issued) continue;
         std::string out =
@@ -147,7 +147,7 @@ std::string RaceChecker::missing(const Hit& hit, const Touch& later, const Regio
              "the ISA promises same-proxy order within a CTA only";
     case Lack::kGridWait:
       return std::string("griddepcontrol.wait before the access") +
-             (state_.host.follows_early_launch(later.work)
+             (state_.host.follows_early_launch(std::max(later.work, hit.earlier.work))
                   ? ", or, in the grid before, griddepcontrol.launch_dependents after griddepcontrol.wait"
                   : "");
     case Lack::kReadOnly: return "ld.global without .nc, or a grid of its own for the write";
@@ -203,8 +203,8 @@ Finding RaceChecker::finding_of(const Hit& hit) const {
     f.region.bytes = uint32_t(hit.to - hit.from);
   }
   f.missing = missing(hit, later, region, *hit.knowledge);
-  const auto warp = state_.ctas.find(f.later.thread.cta);
-  if (!later.host && warp != state_.ctas.end() && f.later.thread.warp < warp->second.warps.size() &&
+  const auto warp = state_.grid->ctas.find(f.later.thread.cta);
+  if (!later.host && warp != state_.grid->ctas.end() && f.later.thread.warp < warp->second.warps.size() &&
       warp->second.warps[f.later.thread.warp] != nullptr) {
     const LastWait& last = warp->second.warps[f.later.thread.warp]->waited[f.later.thread.lane];
     if (last.any) {

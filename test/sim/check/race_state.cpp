@@ -42,38 +42,39 @@ WarpState& RaceState::warp(const Thread& t) {
 }
 
 BarrierState* RaceState::barrier(const MbarrierRef& ref) {
-  const auto at = barriers.find({ref.cta, ref.offset});
-  return at == barriers.end() ? nullptr : &at->second;
+  const auto at = grid->barriers.find({ref.cta, ref.offset});
+  return at == grid->barriers.end() ? nullptr : &at->second;
 }
 
 AsyncOperation* RaceState::operation(uint64_t id) {
-  const auto at = by_id.find(id);
-  return at == by_id.end() ? nullptr : at->second;
+  const auto at = grid->by_id.find(id);
+  return at == grid->by_id.end() ? nullptr : at->second;
 }
 
-// Returns the work that need not be over when `predecessor` has come as far as the work after it asks for at
-// the moment. A programmatic launch starts when its predecessor lets it, and its griddepcontrol.wait waits
-// for that one alone: what was before it is over only if it waited itself. Any other work waits for all of
-// its stream.
-const std::vector<uint64_t>& HostOrder::beside_predecessor(const Work& predecessor, bool programmatic,
-                                                           Moment moment) const {
-  if (!programmatic || moment == kPassed || !predecessor.programmatic) return predecessor.beside[kPassed];
+// Returns the moment of `predecessor` at which it is known to be when the work after it has come to `moment`.
+// A programmatic launch starts when its predecessor lets it, and its griddepcontrol.wait waits for that one
+// alone: what was before it is over only if it waited itself. Any other work waits for all of its stream.
+HostOrder::Moment HostOrder::moment_of_predecessor(const Work& predecessor, bool programmatic,
+                                                   Moment moment) {
+  if (!programmatic || moment == kPassed || !predecessor.programmatic) return kPassed;
   const bool waited = moment == kStart ? predecessor.conduct.waits && predecessor.conduct.waits_before_launch
                                        : predecessor.conduct.waits;
-  return predecessor.beside[waited ? kWaited : kStart];
+  return waited ? kWaited : kStart;
 }
 
 // Returns earlier work that need not be over at the moment, which is what none of its predecessors is ordered
 // after either.
-std::vector<uint64_t> HostOrder::combine(const HostWork& work, Moment moment) const {
+std::vector<uint64_t> HostOrder::combine(uint64_t id, const Work& work, Moment moment) const {
   std::vector<uint64_t> beside;
-  for (const auto& [id, unused] : works_)
-    if (id < work.id) beside.push_back(id);
-  for (const uint64_t a : work.after) {
+  for (const auto& [earlier, unused] : works_)
+    if (earlier < id) beside.push_back(earlier);
+  for (const uint64_t a : moment == kPassed ? work.stream : work.after) {
     const auto at = works_.find(a);
     if (at == works_.end()) continue;
     const bool complete = !work.programmatic || moment != kStart;
-    const std::vector<uint64_t>& theirs = beside_predecessor(at->second, work.programmatic, moment);
+    std::vector<uint64_t> room;
+    const std::vector<uint64_t>& theirs =
+        this->beside(a, moment_of_predecessor(at->second, work.programmatic, moment), room);
     std::erase_if(beside, [&](uint64_t x) {
       if (x > a) return false;
       if (x == a) return complete;
@@ -83,27 +84,38 @@ std::vector<uint64_t> HostOrder::combine(const HostWork& work, Moment moment) co
   return beside;
 }
 
+void HostOrder::settle(uint64_t id, Moment moment) {
+  const auto at = works_.find(id);
+  if (at == works_.end() || (moment != kPassed && !at->second.programmatic)) return;
+  auto& settled = at->second.beside[moment];
+  if (!settled) settled = combine(id, at->second, moment);
+}
+
+const std::vector<uint64_t>& HostOrder::beside(uint64_t id, Moment moment,
+                                               std::vector<uint64_t>& room) const {
+  const Work& work = works_.at(id);
+  const auto& settled = work.beside[work.programmatic ? moment : kPassed];
+  if (settled) return *settled;
+  return room = combine(id, work, moment);
+}
+
 void HostOrder::add(const HostWork& work) {
   Work w;
   w.programmatic = work.programmatic;
   w.what = work.what;
   // What a dependent launch waits for is the grid before it alone, not those that the stream has not come
   // past either.
-  HostWork direct = work;
+  w.stream = w.after = work.after;
   if (work.programmatic)
-    std::erase_if(direct.after, [&](uint64_t a) {
+    std::erase_if(w.after, [&](uint64_t a) {
       return std::any_of(work.after.begin(), work.after.end(), [&](uint64_t other) {
         const auto at = works_.find(other);
         return at != works_.end() && at->second.programmatic &&
                std::find(at->second.stream.begin(), at->second.stream.end(), a) != at->second.stream.end();
       });
     });
-  w.stream = work.after;
-  w.after = direct.after;
-  w.beside[kStart] = combine(direct, kStart);
-  w.beside[kWaited] = combine(direct, kWaited);
-  w.beside[kPassed] = combine(work, kPassed);
   works_[work.id] = std::move(w);
+  settle(work.id, kPassed);
 }
 
 void HostOrder::ran(uint64_t work, const GridConduct& conduct) {
@@ -123,8 +135,10 @@ bool HostOrder::follows_early_launch(uint64_t work) const {
 bool HostOrder::before(uint64_t earlier, uint64_t later, bool waited) const {
   const auto at = works_.find(later);
   if (at == works_.end() || works_.count(earlier) == 0) return earlier <= later;
-  const auto& beside = at->second.beside[waited ? kWaited : kStart];
-  return earlier < later && !std::binary_search(beside.begin(), beside.end(), earlier);
+  if (earlier >= later) return false;
+  std::vector<uint64_t> room;
+  const std::vector<uint64_t>& concurrent = beside(later, waited ? kWaited : kStart, room);
+  return !std::binary_search(concurrent.begin(), concurrent.end(), earlier);
 }
 
 const std::string& HostOrder::what(uint64_t work) const {

@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "sim/check/finding.h"
 #include "sim/check/knowledge.h"
 #include "sim/check/shadow.h"
+#include "sim/exec/per_grid.h"
 
 namespace sim {
 
@@ -120,10 +122,15 @@ struct GridConduct {
   bool waits_before_launch = true;
 };
 
-// Knows which work of the host is ordered before which.
+// Knows which work of the host is ordered before which. Grids may run together: what a grid starts after
+// depends on the conduct of those before it until then, and what its griddepcontrol.wait waits for on their
+// conduct until that returns.
 class HostOrder {
  public:
   void add(const HostWork& work);
+  void started(uint64_t work) { settle(work, kStart); }
+  void waited(uint64_t work) { settle(work, kWaited); }  // griddepcontrol.wait has returned
+  // Says how a grid has behaved so far.
   void ran(uint64_t work, const GridConduct& conduct);
   // True when `work` may have started before a grid that it follows had waited for those before that one.
   bool follows_early_launch(uint64_t work) const;
@@ -138,36 +145,46 @@ class HostOrder {
   // it, which waits for everything before.
   enum Moment { kStart, kWaited, kPassed, kMoments };
   struct Work {
-    std::array<std::vector<uint64_t>, kMoments> beside;  // sorted: earlier work that need not be over by then
+    // Earlier work that need not be over by then, sorted, once nothing that comes can change it. Work that is
+    // not programmatic has one moment only, kPassed.
+    std::array<std::optional<std::vector<uint64_t>>, kMoments> beside;
     std::vector<uint64_t> after, stream;  // what it waits for; that, and what its stream has not come past
     bool programmatic = false;
     GridConduct conduct;
     std::string what;
   };
-  std::vector<uint64_t> combine(const HostWork& work, Moment moment) const;
-  const std::vector<uint64_t>& beside_predecessor(const Work& predecessor, bool programmatic,
-                                                  Moment moment) const;
+  void settle(uint64_t work, Moment moment);
+  // `room` is for what is not settled.
+  const std::vector<uint64_t>& beside(uint64_t id, Moment moment, std::vector<uint64_t>& room) const;
+  static Moment moment_of_predecessor(const Work& predecessor, bool programmatic, Moment moment);
+  std::vector<uint64_t> combine(uint64_t id, const Work& work, Moment moment) const;
   std::map<uint64_t, Work> works_;
 };
 
-struct RaceState {
-  Time now = 0;
-  uint64_t work = 0;  // of the running grid
+// What is remembered of one grid.
+struct GridState {
+  uint64_t work = 0;
   GridConduct conduct;
   std::unordered_map<uint64_t, CtaState> ctas;
   std::unordered_map<uint64_t, std::map<uint64_t, Knowledge>> clusters;  // barrier generations
   std::map<std::pair<uint64_t, uint32_t>, BarrierState> barriers;
-  uint64_t next_barrier = 1;
   std::map<std::tuple<Memory, uint64_t, uint64_t>, Publication> published;  // by memory, owner, address
-  std::deque<AsyncOperation> operations;
-  std::unordered_map<uint64_t, AsyncOperation*> by_id;               // of the running grid
+  std::unordered_map<uint64_t, AsyncOperation*> by_id;
   std::unordered_map<Component, std::vector<CommitRecord>> commits;  // by queue and lane of the issuer
   Knowledge sequential;                                              // passes between fence.sc
-  Shadow shadow;
+  CtaShadow shadow;
+};
+
+struct RaceState {
+  Time now = 0;
+  PerGrid<GridState> grid;
+  uint64_t next_barrier = 1;
+  std::deque<AsyncOperation> operations;
+  GlobalShadow global;
   HostOrder host;
   KnowledgePtr nothing = std::make_shared<const Knowledge>();
 
-  CtaState& cta(uint64_t index) { return ctas[index]; }
+  CtaState& cta(uint64_t index) { return grid->ctas[index]; }
   WarpState& warp(const Thread& t);
   const Knowledge& knowledge(const Thread& t) { return *warp(t).knows[t.lane]; }
   BarrierState* barrier(const MbarrierRef& ref);

@@ -33,9 +33,9 @@ void RaceChecker::sync(const SyncEvent& e) {
     case Kind::kWarpSync: return warp_sync(e);
     case Kind::kWarpMeet: return warp_meet(e);
     case Kind::kClusterArrive:
-      return barrier_arrive(e, state_.clusters[state_.cta(e.thread.cta).cluster][e.phase]);
+      return barrier_arrive(e, state_.grid->clusters[state_.cta(e.thread.cta).cluster][e.phase]);
     case Kind::kClusterWait: {
-      auto& generations = state_.clusters[state_.cta(e.thread.cta).cluster];
+      auto& generations = state_.grid->clusters[state_.cta(e.thread.cta).cluster];
       generations.erase(generations.begin(), generations.lower_bound(e.phase));
       const Knowledge& record = generations[e.phase];
       state_.update(state_.warp(e.thread), lanes_of(e), [&](Knowledge& knowledge, uint32_t) {
@@ -57,7 +57,8 @@ void RaceChecker::sync(const SyncEvent& e) {
     case Kind::kTmemUse: return tensor_memory(e);
     case Kind::kGridLaunch: return launch_dependents(e);
     case Kind::kGridWait:
-      state_.conduct.waits = true;
+      state_.grid->conduct.waits = true;
+      state_.host.waited(state_.grid->work);
       state_.update(state_.warp(e.thread), lanes_of(e), [](Knowledge& knowledge, uint32_t) {
         knowledge.happens_before.raise(component(Part::kGrids, 0), 1);
       });
@@ -91,7 +92,7 @@ void RaceChecker::launch_dependents(const SyncEvent& e) {
   WarpState& w = state_.warp(e.thread);
   for_lanes(lanes_of(e), [&](uint32_t lane) {
     const bool waited = w.knows[lane]->happens_before.of(component(Part::kGrids, 0)) != 0;
-    state_.conduct.waits_before_launch = state_.conduct.waits_before_launch && waited;
+    state_.grid->conduct.waits_before_launch = state_.grid->conduct.waits_before_launch && waited;
   });
 }
 
@@ -138,11 +139,11 @@ void RaceChecker::thread_fence(const SyncEvent& e, Knowledge& knowledge, uint32_
     knowledge.parked.reset();
     knowledge.acquire(*parked);
   }
-  if (e.order == Order::kSeqCst) knowledge.acquire(state_.sequential);
+  if (e.order == Order::kSeqCst) knowledge.acquire(state_.grid->sequential);
   if (!releases(e.order)) return;
   knowledge.offered = std::make_shared<const Knowledge>(knowledge.released(warp, lanes, state_.now));
   knowledge.offered_scope = e.scope;
-  if (e.order == Order::kSeqCst) state_.sequential.acquire(*knowledge.offered);
+  if (e.order == Order::kSeqCst) state_.grid->sequential.acquire(*knowledge.offered);
 }
 
 // A fence that works both ways takes effect at once. One that works one way only makes ready what came before
@@ -284,7 +285,7 @@ void RaceChecker::tensor_memory(const SyncEvent& e) {
   Touch later;
   later.time = state_.now;
   later.warp = threads_of(owner);
-  later.work = uint32_t(state_.work);
+  later.work = uint32_t(state_.grid->work);
   later.lanes = kAllLanes;
   later.inst = e.inst;
   later.write = true;
@@ -308,11 +309,11 @@ void RaceChecker::leave_cta(const SyncEvent& e) {
   Touch end;
   end.time = state_.now;
   end.warp = component(Part::kThreads, index << 8);
-  end.work = uint32_t(state_.work);
+  end.work = uint32_t(state_.grid->work);
   end.write = true;
   end.inst = e.inst;
   end.lanes = 1;
-  state_.shadow.for_each_line(index, [&](Memory memory, uint32_t line, Line& touches) {
+  state_.grid->shadow.for_each_line(index, [&](Memory memory, uint32_t line, Line& touches) {
     Region region;
     region.memory = memory;
     region.cta = index;
@@ -341,12 +342,12 @@ void RaceChecker::leave_cta(const SyncEvent& e) {
   });
   report_hits();
   if (!cta.launched_dependents && cta.at_exit.happens_before.of(component(Part::kGrids, 0)) == 0)
-    state_.conduct.waits_before_launch = false;
+    state_.grid->conduct.waits_before_launch = false;
   cta.exited = true;
   cta.warps.clear();
   cta.named.clear();
   cta.at_exit = {};
-  state_.shadow.forget_cta(index);
+  state_.grid->shadow.forget(index);
 }
 
 }  // namespace sim

@@ -64,7 +64,7 @@ std::pair<uint64_t, uint64_t> Runs::overlap(uint64_t from, uint64_t to) const {
   return lo < hi ? std::pair{lo, hi} : std::pair<uint64_t, uint64_t>{0, 0};
 }
 
-Shadow::Cta& Shadow::of(uint64_t cta) {
+CtaShadow::Cta& CtaShadow::of(uint64_t cta) {
   if (last_ != nullptr && last_cta_ == cta) return *last_;
   std::unique_ptr<Cta>& slot = ctas_[cta];
   if (!slot) slot = std::make_unique<Cta>();
@@ -73,7 +73,17 @@ Shadow::Cta& Shadow::of(uint64_t cta) {
   return *last_;
 }
 
-Line& Shadow::global(uint64_t line) {
+void CtaShadow::for_each_line(uint64_t cta, const std::function<void(Memory, uint32_t, Line&)>& visit) {
+  const auto at = ctas_.find(cta);
+  if (at == ctas_.end()) return;
+  Cta& c = *at->second;
+  for (size_t i = 0; i < c.shared.size(); ++i)
+    if (!c.shared[i].empty()) visit(Memory::kShared, uint32_t(i), c.shared[i]);
+  for (size_t i = 0; i < c.tensor.size(); ++i)
+    if (!c.tensor[i].empty()) visit(Memory::kTensor, uint32_t(i), c.tensor[i]);
+}
+
+Line& GlobalShadow::line(uint64_t line) {
   const uint64_t page = line / kPageLines;
   if (last_page_ == nullptr || last_page_number_ != page) {
     auto& slot = pages_[page];
@@ -84,7 +94,7 @@ Line& Shadow::global(uint64_t line) {
   return (*last_page_)[line % kPageLines];
 }
 
-Line* Shadow::find_global(uint64_t line) {
+Line* GlobalShadow::find(uint64_t line) {
   const uint64_t page = line / kPageLines;
   if (last_page_ == nullptr || last_page_number_ != page) {
     const auto at = pages_.find(page);
@@ -95,7 +105,7 @@ Line* Shadow::find_global(uint64_t line) {
   return &(*last_page_)[line % kPageLines];
 }
 
-void Shadow::add_runs(const Runs& runs) {
+void GlobalShadow::add_runs(const Runs& runs) {
   host_wrote_ = host_wrote_ || runs.touch.write;
   uint64_t previous = ~uint64_t(0);
   for (uint64_t i = 0; i < runs.count; ++i) {
@@ -109,24 +119,13 @@ void Shadow::add_runs(const Runs& runs) {
   }
 }
 
-const std::vector<Runs>* Shadow::runs_of(uint64_t address) const {
+const std::vector<Runs>* GlobalShadow::runs_of(uint64_t address) const {
   if (page_runs_.empty()) return nullptr;
   const auto at = page_runs_.find(address >> kRunPageShift);
   return at == page_runs_.end() ? nullptr : &at->second;
 }
 
-void Shadow::for_each_line(uint64_t cta, const std::function<void(Memory, uint32_t, Line&)>& visit) {
-  const auto at = ctas_.find(cta);
-  if (at == ctas_.end()) return;
-  Cta& c = *at->second;
-  for (size_t i = 0; i < c.shared.size(); ++i)
-    if (!c.shared[i].empty()) visit(Memory::kShared, uint32_t(i), c.shared[i]);
-  for (size_t i = 0; i < c.tensor.size(); ++i)
-    if (!c.tensor[i].empty()) visit(Memory::kTensor, uint32_t(i), c.tensor[i]);
-}
-
-void Shadow::forget_all() {
-  forget_ctas();
+void GlobalShadow::forget_all() {
   pages_.clear();
   page_runs_.clear();
   runs_ = 0;

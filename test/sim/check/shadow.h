@@ -123,21 +123,14 @@ struct Runs {
   std::pair<uint64_t, uint64_t> overlap(uint64_t from, uint64_t to) const;
 };
 
-class Shadow {
+// Shared and tensor memory of the CTAs of one grid.
+class CtaShadow {
  public:
   Line& shared(uint64_t cta, uint32_t line) { return of(cta).shared_line(line); }
   Line& tensor(uint64_t cta, uint32_t column) { return of(cta).tensor[column]; }
-  Line& global(uint64_t line);
-  Line* find_global(uint64_t line);  // null: nothing there yet
-  void add_runs(const Runs& runs);
-  // Returns the runs in the page, or null.
-  const std::vector<Runs>* runs_of(uint64_t address) const;
   void for_each_line(uint64_t cta, const std::function<void(Memory, uint32_t, Line&)>& visit);
-  void forget_cta(uint64_t cta) { ctas_.erase(cta), last_ = nullptr; }
-  void forget_ctas() { ctas_.clear(), last_ = nullptr; }
-  void forget_all();
-  bool host_wrote() const { return host_wrote_; }               // some run is a write
-  size_t global_size() const { return pages_.size() + runs_; }  // pages and runs that are kept
+  void forget(uint64_t cta) { ctas_.erase(cta), last_ = nullptr; }
+  void forget_all() { ctas_.clear(), last_ = nullptr; }
 
  private:
   struct Cta {
@@ -149,15 +142,31 @@ class Shadow {
     }
   };
   Cta& of(uint64_t cta);
+  std::unordered_map<uint64_t, std::unique_ptr<Cta>> ctas_;
+  uint64_t last_cta_ = 0;
+  Cta* last_ = nullptr;
+};
+
+// Global memory, across grids.
+class GlobalShadow {
+ public:
+  Line& line(uint64_t line);
+  Line* find(uint64_t line);  // null: nothing there yet
+  void add_runs(const Runs& runs);
+  // Returns the runs in the page, or null.
+  const std::vector<Runs>* runs_of(uint64_t address) const;
+  void forget_all();
+  bool host_wrote() const { return host_wrote_; }        // some run is a write
+  size_t size() const { return pages_.size() + runs_; }  // pages and runs that are kept
+
+ private:
   static constexpr uint32_t kPageLines = 64;
   static constexpr uint32_t kRunPageShift = 16;
-  std::unordered_map<uint64_t, std::unique_ptr<Cta>> ctas_;
   std::unordered_map<uint64_t, std::unique_ptr<std::array<Line, kPageLines>>> pages_;
   std::unordered_map<uint64_t, std::vector<Runs>> page_runs_;  // by page of 64 KiB
   size_t runs_ = 0;
   bool host_wrote_ = false;
-  uint64_t last_cta_ = 0, last_page_number_ = 0;
-  Cta* last_ = nullptr;
+  uint64_t last_page_number_ = 0;
   std::array<Line, kPageLines>* last_page_ = nullptr;
 };
 

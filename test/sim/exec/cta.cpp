@@ -86,6 +86,7 @@ void exit_lanes(Exec& x) {
     }
     event.kind = SyncEvent::Kind::kCtaExit;
     x.report(event, lanes);
+    x.grid.releasing_ctas += !x.cta.launched_dependents;
     --x.cluster.live_ctas;
   }
   check_named_barriers(x.cta);

@@ -1,7 +1,7 @@
-// grid.cpp -- the scheduler. Clusters run in rounds: first some begin, up to what the machine holds, and then
-// each one runs until it is done, cannot move or has used up its slice. The policy chooses how many begin and
-// in which order they run; by default one begins in a round, so that most grids need the memory of a single
-// cluster.
+// grid.cpp -- the scheduler of one grid. Clusters run in rounds: first some begin, up to what the machine
+// holds, and then each one runs until it is done, cannot move or has used up its slice. The policy chooses
+// how many begin and in which order they run; by default one begins in a round, so that most grids need the
+// memory of a single cluster.
 #include <algorithm>
 
 #include "sim/exec/machine.h"
@@ -167,14 +167,13 @@ bool run_cluster(Cluster& cluster) {
   return true;
 }
 
-// Begins as many clusters as the policy says. `room` is how many have not begun and fit on the machine.
-void begin_clusters(Grid& grid, uint64_t first, uint64_t room) {
-  const uint64_t count = room > 1 ? std::clamp<uint64_t>(grid.policy.clusters_to_begin(room), 1, room) : room;
-  for (uint64_t i = 0; i < count; ++i) grid.resident.push_back(start_cluster(grid, first + i));
+}  // namespace
+
+void begin_clusters(Grid& grid, uint64_t room) {
+  uint64_t count = room > 1 ? std::clamp<uint64_t>(grid.policy.clusters_to_begin(room), 1, room) : room;
+  for (; count > 0; --count) grid.resident.push_back(start_cluster(grid, grid.begun++));
 }
 
-// Gives every resident cluster its slice, in the order of the policy. Returns false when nothing could move
-// at all.
 bool run_round(Grid& grid) {
   std::vector<Cluster*> clusters;
   std::vector<uint64_t> numbers;
@@ -193,8 +192,6 @@ bool run_round(Grid& grid) {
   return moved;
 }
 
-}  // namespace
-
 void complete_youngest(Cluster& cluster) {
   TensorOrder order(cluster.grid->policy.keep_tensor_order());
   bool free = true;
@@ -203,23 +200,29 @@ void complete_youngest(Cluster& cluster) {
   while (free && cluster.pending.size() > index) move_on(cluster, index);
 }
 
-void Grid::run() {
-  const Dim3 &g = config.grid, &c = config.cluster;
-  const uint64_t clusters = uint64_t(g.x / c.x) * (g.y / c.y) * (g.z / c.z);
-  const uint64_t limit = uint64_t(std::max(1, max_active_clusters(machine, kernel.info, config)));
-  uint64_t next = 0;
-  const auto room = [&] { return std::min<uint64_t>(clusters - next, limit - resident.size()); };
-  while (next < clusters || !resident.empty()) {
-    const size_t before = resident.size();
-    begin_clusters(*this, next, room());
-    next += resident.size() - before;
-    if (run_round(*this) || room() != 0) continue;
-    const bool released = std::any_of(resident.begin(), resident.end(),
-                                      [](const auto& cluster) { return release_a_join(*cluster); });
-    if (!released && !resident.empty())
-      throw Fault(FaultKind::kDeadlock,
-                  "deadlock in kernel " + kernel.info.name + ": nothing can move\n" + deadlock_report(*this));
-  }
+Grid::Grid(const Machine& gpu, const Kernel& k, const LaunchConfig& c, GlobalMemory& m, uint64_t params,
+           Policy& p, Observer* o)
+    : machine(gpu),
+      kernel(k),
+      config(c),
+      memory(m),
+      param_base(params),
+      policy(p),
+      observer(o),
+      clusters(uint64_t(c.grid.x / c.cluster.x) * (c.grid.y / c.cluster.y) * (c.grid.z / c.cluster.z)),
+      limit(uint64_t(std::max(1, max_active_clusters(gpu, k.info, c)))) {}
+
+bool Grid::may_start() const {
+  const auto lets_start = [](const Grid* grid) {
+    const Dim3& c = grid->config.cluster;
+    return grid->releasing_ctas == grid->clusters * c.x * c.y * c.z;
+  };
+  return std::all_of(after.begin(), after.end(), std::mem_fn(&Grid::over)) &&
+         std::all_of(preceding.begin(), preceding.end(), lets_start);
+}
+
+bool Grid::preceding_over() const {
+  return std::all_of(preceding.begin(), preceding.end(), std::mem_fn(&Grid::over));
 }
 
 }  // namespace sim

@@ -67,7 +67,8 @@ struct Wait {
     kTmem,
     kGroups,
     kWgmma,
-    kRegisters
+    kRegisters,
+    kGrids
   };
   struct Phase {
     Cta* cta;
@@ -191,6 +192,7 @@ struct Cta {
   uint32_t register_pool = 0;                          // registers that setmaxnreg.dec released
   uint32_t live_warps = 0;
   uint32_t tensor_group = 0;  // cta_group of the kernel's tcgen05 instructions, 0 before the first
+  bool launched_dependents = false;
   bool exited() const { return live_warps == 0; }
   Tmem& tensor_memory();
   Mbarrier& mbarrier(uint32_t offset);  // Fault kProtocol when none was initialised there
@@ -232,8 +234,7 @@ struct Cluster {
 
 struct Grid {
   Grid(const Machine& gpu, const Kernel& k, const LaunchConfig& c, GlobalMemory& m, uint64_t params,
-       Policy& p, Observer* o)
-      : machine(gpu), kernel(k), config(c), memory(m), param_base(params), policy(p), observer(o) {}
+       Policy& p, Observer* o);
   const Machine& machine;
   const Kernel& kernel;
   const LaunchConfig& config;
@@ -251,8 +252,20 @@ struct Grid {
   uint64_t next_op = 1;
   uint64_t changed_at = 0;  // warp instruction count at the last change another thread could see
   std::vector<std::unique_ptr<Cluster>> resident;
+  uint64_t clusters, limit;  // how many it has; how many of them the machine holds at once
+  uint64_t begun = 0;        // clusters, in the order of their numbers
 
-  void run();
+  // These are of grids that run together.
+  uint64_t number = 0;                 // among them, in the order of their launches
+  uint64_t work = 0;                   // HostWork::id
+  Reach reach;                         // set in the memory while it moves
+  std::vector<const Grid*> after;      // have to end before it starts
+  std::vector<const Grid*> preceding;  // have to let it start, and to end before griddepcontrol.wait returns
+  uint64_t releasing_ctas = 0;         // executed griddepcontrol.launch_dependents, or have left without it
+  bool stuck = false;                  // could not move when its turn was last
+  bool over() const { return begun == clusters && resident.empty(); }
+  bool may_start() const;
+  bool preceding_over() const;
 };
 
 // This is what a handler works with: one instruction of one fragment.
@@ -372,6 +385,14 @@ Scope scope_of(const Inst& inst, Scope otherwise);
 
 // grid.cpp
 void complete_youngest(Cluster& cluster);  // lands the operation just issued, unless older ones hold it back
+// Begins as many clusters as the policy says. `room` is how many have not begun and fit on the machine.
+void begin_clusters(Grid& grid, uint64_t room);
+// Gives every resident cluster its slice, in the order of the policy. Returns false when nothing could move
+// at all.
+bool run_round(Grid& grid);
+
+// together.cpp
+void run_together(const std::vector<Grid*>& grids);  // in the order of their launches
 
 // These change barriers for handlers and for landing operations; the latter are reported as Cluster::landing.
 void mbarrier_complete_tx(Cta& cta, uint32_t offset, int64_t bytes);

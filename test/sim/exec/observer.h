@@ -250,6 +250,9 @@ class Observer {
   virtual ~Observer() = default;
   virtual void host(const HostWork&) {}
   virtual void start(const GridStart&) {}
+  // Several grids can be under way. What follows start() is that grid's, and what follows this is that of the
+  // grid with this GridStart::work.
+  virtual void resume(uint64_t /*work*/) {}
   // `fault` is the text of the fault that ended the grid, null when it ran to its end. A deadlock is a fault.
   virtual void finish(const char* /*fault*/) {}
   virtual void instruction(const Thread& /*lowest lane*/, uint32_t /*mask*/, const Inst&) {}
@@ -271,6 +274,9 @@ class Observers : public Observer {
   }
   void start(const GridStart& e) override {
     for (Observer* o : all_) o->start(e);
+  }
+  void resume(uint64_t work) override {
+    for (Observer* o : all_) o->resume(work);
   }
   void finish(const char* e) override {
     for (Observer* o : all_) o->finish(e);

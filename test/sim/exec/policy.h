@@ -1,7 +1,7 @@
-// policy.h -- every choice that the ISA leaves open: which cluster runs, who moves in it, when asynchronous
-// work reads its sources, when and in how many pieces it lands (takes effect), whether a wait wakes early,
-// who is elected, where shared memory begins. A policy sees identities only; whatever it answers is a legal
-// run.
+// policy.h -- every choice that the ISA leaves open: which grid and which cluster run, who moves in it, when
+// asynchronous work reads its sources, when and in how many pieces it lands (takes effect), whether a wait
+// wakes early, who is elected, where shared memory begins. A policy sees identities only; whatever it answers
+// is a legal run.
 #pragma once
 
 #include <cstddef>
@@ -28,12 +28,19 @@ struct Agent {
 class Policy {
  public:
   virtual ~Policy() = default;
-  // Is called before every grid, so that the choices of a run depend on nothing that happened before it.
+  // Is called before every grid, or grids that run together, so that the choices of a run depend on nothing
+  // that happened before it.
   virtual void start() {}
   // Returns the index of the agent that moves. There is one at least. Operations come first, the oldest
   // before the others, and then the warps in index order.
   virtual size_t next(const std::vector<Agent>& agents) = 0;
   virtual uint32_t quantum() { return 512; }  // instructions a warp may run before the next choice
+  // When true, a launched grid waits for later ones until the host gives the device other work or waits for
+  // it; those that nothing orders run together then, and griddepcontrol.wait waits.
+  virtual bool overlaps_grids() const { return false; }
+  // Returns the index of the grid whose turn it is; in a turn it does a round. `grids` are the numbers of
+  // those that may be able to move, in rising order, which is that of their launches; there are two at least.
+  virtual size_t next_grid(const std::vector<uint64_t>& /*grids*/) { return 0; }
   // Clusters take turns in rounds: in each round every resident cluster runs once, for a slice.
   // Returns the warp instructions of a slice.
   virtual uint64_t slice() { return 1 << 20; }

@@ -86,6 +86,7 @@ std::string waiting_for(const Warp& warp, const Fragment& fragment) {
              " each and need " + std::to_string(wait.allowed) +
              " more together, but the pool of the CTA has " + std::to_string(cta.register_pool);
     case Wait::Kind::kWgmma: return wgmma_wait_text(warp, wait.generation);
+    case Wait::Kind::kGrids: return "waits for the grids before its own";
   }
   return "";
 }

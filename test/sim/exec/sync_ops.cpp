@@ -309,9 +309,19 @@ void fence(Exec& x, const Inst& inst) {
 }
 
 void grid_dependency(Exec& x, const Inst& inst) {
-  if (!x.watched()) return;
+  const bool waits = spelled(inst, "wait");
+  if (waits && !x.grid.preceding_over()) {
+    Wait w;
+    w.kind = Wait::Kind::kGrids;
+    x.wait(std::move(w), false);
+    return;
+  }
+  if (!waits && !x.cta.launched_dependents) {
+    x.cta.launched_dependents = true;
+    ++x.grid.releasing_ctas;
+  }
   SyncEvent event;
-  event.kind = spelled(inst, "wait") ? SyncEvent::Kind::kGridWait : SyncEvent::Kind::kGridLaunch;
+  event.kind = waits ? SyncEvent::Kind::kGridWait : SyncEvent::Kind::kGridLaunch;
   x.report(event, x.mask);
 }
 

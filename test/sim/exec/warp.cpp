@@ -124,6 +124,7 @@ bool ready(Warp& warp, Fragment& fragment) {
       done = cta.warpgroups[warp.index / kWarpgroup]->complete >= wait.generation;
       break;
     case Wait::Kind::kRegisters: done = cta.register_pool >= wait.allowed; break;
+    case Wait::Kind::kGrids: done = cluster.grid->preceding_over(); break;
     case Wait::Kind::kGroups:
       done = true;
       SIM_FOR_LANES(lane, wait.lanes) {

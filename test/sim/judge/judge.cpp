@@ -77,18 +77,24 @@ class Judge::Watcher : public Observers {
     ++judge_.grids_;
     judge_.by_site_.clear();
     judge_.deadlock_explained_ = false;
+    judge_.shape_.start(grid.work);
+    *judge_.shape_ = grid.config != nullptr ? grid.config->grid : Dim3{};
     if (grid.kernel != nullptr && !grid.kernel->code.empty()) {
       const Inst* first = grid.kernel->code.data();
       std::erase_if(judge_.launched_, [&](const Launched& one) { return one.first == first; });
       judge_.launched_.push_back({first, first + grid.kernel->code.size(),
-                                  short_name(readable(grid.kernel->info.name)),
-                                  grid.config != nullptr ? grid.config->grid : Dim3{}});
+                                  short_name(readable(grid.kernel->info.name)), *judge_.shape_});
     }
     Observers::start(grid);
+  }
+  void resume(uint64_t work) override {
+    judge_.shape_.resume(work);
+    Observers::resume(work);
   }
   void outlived(FaultKind kind, const std::string& text) override { judge_.add(kind, text); }
   void finish(const char* fault) override {
     Observers::finish(fault);
+    judge_.shape_.finish();
     if (const Certifier* certifier = judge_.checkers_->certifier()) judge_.certify(certifier->certificate());
     if (judge_.reports_.size() != judge_.written_) judge_.write_json(false);
   }
@@ -198,11 +204,11 @@ void Judge::count(Report& report) {
 std::string Judge::barrier_name(const std::string& waiting) const {
   const size_t cta = waiting.find("CTA ("), barrier = waiting.find("mbarrier at shared offset 0x");
   unsigned x = 0, y = 0, z = 0, offset = 0;
-  if (launched_.empty() || cta == std::string::npos || barrier == std::string::npos ||
+  if (cta == std::string::npos || barrier == std::string::npos ||
       std::sscanf(waiting.c_str() + cta, "CTA (%u,%u,%u)", &x, &y, &z) != 3 ||
       std::sscanf(waiting.c_str() + barrier, "mbarrier at shared offset %x", &offset) != 1)
     return "";
-  const Dim3& g = launched_.back().grid;
+  const Dim3& g = *shape_;
   const std::string name = names_.of(MbarrierRef{x + uint64_t(g.x) * (y + uint64_t(g.y) * z), offset});
   return name.empty() ? "" : " [" + name + "]";
 }

@@ -82,6 +82,7 @@ class Judge {
   std::unique_ptr<Observer> trace_;
   std::unique_ptr<Watcher> watcher_;
   std::vector<Launched> launched_;
+  PerGrid<Dim3> shape_;
   std::vector<Report> reports_;
   CertificateText certificate_;
   std::map<std::string, size_t> by_key_;

@@ -91,32 +91,30 @@ std::string quote_source(const std::string& line) {
 
 // CTAs are numbered afresh in every grid, and have other memory.
 void Names::start(const GridStart& grid) {
-  barriers_.clear();
-  shared_.clear();
-  barriers_of_.clear();
-  loads_of_.clear();
-  tensor_.clear();
-  param_base_ = grid.param_base;
-  window_ = shift_ = 0;
+  learned_.start(grid.work);
+  *learned_ = Learned{};
+  learned_->param_base = grid.param_base;
   if (grid.kernel != nullptr && grid.config != nullptr)
-    window_ = grid.kernel->dynamic_smem_offset + grid.config->dynamic_smem;
-  param_bytes_ = grid.kernel != nullptr ? grid.kernel->info.param_bytes : 0;
+    learned_->window = grid.kernel->dynamic_smem_offset + grid.config->dynamic_smem;
+  learned_->param_bytes = grid.kernel != nullptr ? grid.kernel->info.param_bytes : 0;
 }
 
 void Names::sync(const SyncEvent& event) {
-  if (event.kind == SyncEvent::Kind::kCtaStart && event.object >= window_) shift_ = event.object - window_;
+  if (event.kind == SyncEvent::Kind::kCtaStart && event.object >= learned_->window)
+    learned_->shift = event.object - learned_->window;
   if (event.kind != SyncEvent::Kind::kMbarrierInit || event.inst == nullptr) return;
   const Place place{event.mbarrier.cta, event.inst->statement->site.source};
-  const auto [entry, fresh] = barriers_.try_emplace({event.mbarrier.cta, event.mbarrier.offset});
+  const auto [entry, fresh] = learned_->barriers.try_emplace({event.mbarrier.cta, event.mbarrier.offset});
   if (!fresh && entry->second.place == place) return;  // initialised again
-  entry->second = {place, ++barriers_of_[place], source_line(*event.inst), 8, ""};
+  entry->second = {place, ++learned_->barriers_of[place], source_line(*event.inst), 8, ""};
 }
 
 void Names::learn_load(const AsyncIssue& issue, const char* what) {
   std::string detail;
   if (issue.map != nullptr) {
-    const uint64_t offset = issue.map_address - param_base_;
-    if (issue.map_address >= param_base_ && offset < param_bytes_) detail = "parameter+" + hex(offset);
+    const uint64_t offset = issue.map_address - learned_->param_base;
+    if (issue.map_address >= learned_->param_base && offset < learned_->param_bytes)
+      detail = "parameter+" + hex(offset);
     else if (const auto* whole = allocation(issue.map_address))
       detail = whole->what + "+" + hex(issue.map_address - whole->base);
     if (!detail.empty()) detail = " (tensor map at " + detail + ")";
@@ -127,14 +125,14 @@ void Names::learn_load(const AsyncIssue& issue, const char* what) {
       ctas.push_back(region.cta);
   for (const uint64_t cta : ctas) {
     const Region whole = hull(issue.writes, cta);
-    const auto [entry, fresh] = shared_.try_emplace({cta, whole.address});
+    const auto [entry, fresh] = learned_->shared.try_emplace({cta, whole.address});
     if (!fresh) {
       entry->second.bytes = std::max<uint64_t>(entry->second.bytes, whole.bytes);
       continue;
     }
     // A load that reaches several CTAs counts in each of them.
     const Place place{cta, issue.inst->statement->site.source};
-    entry->second = {place, ++loads_of_[place], source_line(*issue.inst), whole.bytes, detail};
+    entry->second = {place, ++learned_->loads_of[place], source_line(*issue.inst), whole.bytes, detail};
     entry->second.line = std::string(what) + at_line(entry->second.line);
   }
 }
@@ -142,7 +140,7 @@ void Names::learn_load(const AsyncIssue& issue, const char* what) {
 void Names::learn_columns(const AsyncIssue& issue, const char* what) {
   for (const Region& region : issue.writes) {
     if (region.memory != Memory::kTensor) continue;
-    auto& known = tensor_[region.cta];
+    auto& known = learned_->tensor[region.cta];
     const bool there = std::any_of(known.begin(), known.end(), [&](const Columns& columns) {
       return columns.first == region.column && columns.count == region.columns;
     });
@@ -166,11 +164,11 @@ void Names::issue(const AsyncIssue& issue) {
 const GlobalMemory::Allocation* Names::allocation(uint64_t address) const { return memory_.find(address, 1); }
 
 std::string Names::of(const MbarrierRef& mbarrier) const {
-  const auto found = barriers_.find({mbarrier.cta, mbarrier.offset});
-  if (found == barriers_.end()) return "";
+  const auto found = learned_->barriers.find({mbarrier.cta, mbarrier.offset});
+  if (found == learned_->barriers.end()) return "";
   const Known& known = found->second;
-  return "mbarrier " + std::to_string(known.ordinal) + " of " + std::to_string(barriers_of_.at(known.place)) +
-         " initialised" + at_line(known.line);
+  return "mbarrier " + std::to_string(known.ordinal) + " of " +
+         std::to_string(learned_->barriers_of.at(known.place)) + " initialised" + at_line(known.line);
 }
 
 std::string Names::of(const Region& region) const {
@@ -182,8 +180,8 @@ std::string Names::of(const Region& region) const {
     const uint32_t end = region.column + std::max<uint32_t>(1, region.columns);
     for (const NameTable::Tensor& row : table_.tensor)
       if (row.column < end && region.column < row.column + row.columns) return row.name;
-    const auto known = tensor_.find(region.cta);
-    if (known == tensor_.end()) return "";
+    const auto known = learned_->tensor.find(region.cta);
+    if (known == learned_->tensor.end()) return "";
     for (const Columns& columns : known->second)
       if (columns.first < end && region.column < columns.first + columns.count)
         return "columns " + std::to_string(columns.first) + ".." +
@@ -192,13 +190,14 @@ std::string Names::of(const Region& region) const {
   }
   const uint64_t end = region.address + std::max<uint32_t>(1, region.bytes);
   for (const NameTable::Shared& row : table_.shared)
-    if (row.offset + shift_ < end && region.address < row.offset + shift_ + row.bytes) return row.name;
+    if (row.offset + learned_->shift < end && region.address < row.offset + learned_->shift + row.bytes)
+      return row.name;
   if (region.bytes <= 8) {  // a barrier's own word
     const std::string barrier = of(MbarrierRef{region.cta, uint32_t(region.address & ~uint64_t(7))});
     if (!barrier.empty()) return barrier;
   }
-  auto next = shared_.lower_bound({region.cta, end});
-  if (next == shared_.begin()) return "";
+  auto next = learned_->shared.lower_bound({region.cta, end});
+  if (next == learned_->shared.begin()) return "";
   --next;
   const auto& [place, known] = *next;
   if (place.first != region.cta || place.second + known.bytes <= region.address) return "";

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/exec/observer.h"
+#include "sim/exec/per_grid.h"
 #include "sim/mem/global.h"
 
 namespace sim {
@@ -37,6 +38,8 @@ class Names : public Observer {
   void set_table(NameTable table) { table_ = std::move(table); }
 
   void start(const GridStart& grid) override;
+  void resume(uint64_t work) override { learned_.resume(work); }
+  void finish(const char*) override { learned_.finish(); }
   void issue(const AsyncIssue& issue) override;
   void sync(const SyncEvent& event) override;
 
@@ -65,12 +68,15 @@ class Names : public Observer {
 
   GlobalMemory& memory_;
   NameTable table_;
-  uint64_t window_ = 0;  // bytes of a shared window that starts where it always does
-  uint64_t shift_ = 0;   // by which the schedule lets it start later: the table does not move
-  uint64_t param_base_ = 0, param_bytes_ = 0;
-  std::map<std::pair<uint64_t, uint64_t>, Known> barriers_, shared_;  // by CTA and offset
-  std::map<Place, uint32_t> barriers_of_, loads_of_;                  // how many a line made
-  std::map<uint64_t, std::vector<Columns>> tensor_;                   // by CTA
+  struct Learned {        // of a grid
+    uint64_t window = 0;  // bytes of a shared window that starts where it always does
+    uint64_t shift = 0;   // by which the schedule lets it start later: the table does not move
+    uint64_t param_base = 0, param_bytes = 0;
+    std::map<std::pair<uint64_t, uint64_t>, Known> barriers, shared;  // by CTA and offset
+    std::map<Place, uint32_t> barriers_of, loads_of;                  // how many a line made
+    std::map<uint64_t, std::vector<Columns>> tensor;                  // by CTA
+  };
+  PerGrid<Learned> learned_;
 };
 
 // Returns where an instruction stands, as "sm100/mma.cuh:41": the innermost line of its chain, or the line

@@ -106,6 +106,8 @@ void Trace::start(const GridStart& grid) {
   out_ << "grid " << grid.work << ' ' << (grid.kernel != nullptr ? grid.kernel->info.name : "") << '\n';
 }
 
+void Trace::resume(uint64_t work) { out_ << "resume " << work << '\n'; }
+
 void Trace::finish(const char* fault) {
   out_ << (fault == nullptr ? "end" : "fault") << '\n';
   out_.flush();

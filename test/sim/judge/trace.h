@@ -16,6 +16,7 @@ class Trace : public Observer {
 
   void host(const HostWork& work) override;
   void start(const GridStart& grid) override;
+  void resume(uint64_t work) override;
   void finish(const char* fault) override;
   void instruction(const Thread& thread, uint32_t mask, const Inst& inst) override;
   void issue(const AsyncIssue& issue) override;

@@ -29,6 +29,13 @@ size_t Mixed::next(const std::vector<Agent>& agents) {
   return operations + random.below(warps);
 }
 
+size_t Overlap::next_grid(const std::vector<uint64_t>& grids) {
+  constexpr uint32_t kVictims = 4, kSeldom = 64;
+  const size_t chosen = random.below(uint32_t(grids.size()));
+  const bool victim = grids[chosen] == seed() % kVictims;  // of the first grids; a seed may pick none
+  return victim && !random.one_in(kSeldom) ? (chosen + 1) % grids.size() : chosen;
+}
+
 void Priorities::start() {
   Seeded::start();
   clusters_ = Random(seed() ^ 0xC1);

@@ -61,6 +61,27 @@ class StrictTensor : public Mixed {
   bool keep_tensor_order() override { return false; }
 };
 
+// Overlap runs grids that nothing orders together, in small turns. The seed says how long a turn is at most,
+// and may pick one grid that seldom has one.
+class Overlap : public Mixed {
+ public:
+  explicit Overlap(uint64_t seed) : Mixed(seed), longest_(1u << mix(seed) % 8) {}
+  bool overlaps_grids() const override { return true; }
+  size_t next_grid(const std::vector<uint64_t>& grids) override;
+  uint32_t quantum() override { return 1 + random.below(longest_); }
+  uint64_t slice() override { return 1 + random.below(longest_); }
+  // A few clusters at a time keep the memory of a run small.
+  uint64_t clusters_to_begin(uint64_t room) override {
+    return 1 + random.below(uint32_t(std::min<uint64_t>(room, 4)));
+  }
+  size_t next_cluster(const std::vector<uint64_t>& clusters) override {
+    return random.below(uint32_t(clusters.size()));
+  }
+
+ private:
+  uint32_t longest_;  // turn, in instructions
+};
+
 // Priorities is probabilistic concurrency testing: everybody has a random priority and the highest moves; at
 // a few random steps the one that would move falls below all others. Whatever takes d = 3 ordered steps to go
 // wrong is found with a probability that is known and not small.

@@ -46,6 +46,9 @@ const Entry kEntries[] = {
     {{"diverge", "diverged lanes meet only where an instruction asks, in small random turns"}, make<Diverge>},
     {{"strict-tensor", "tensor operations of a thread keep only the order that the ISA lists"},
      make<StrictTensor>},
+    {{"overlap",
+      "grids that nothing orders run together, in small random turns; the seed may pick one to lag"},
+     make<Overlap>},
     {{"random", "random priorities with a few changes, and every other choice, also of clusters, at random"},
      make<Priorities>},
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/shim/held.h"
 #include "sim/shim/judging.h"
 #include "sim/shim/state.h"
 
@@ -48,6 +49,7 @@ Frontier HostOrder::everything(Runtime& runtime, int device) const {
 }
 
 void HostOrder::host_waits(Runtime& runtime, const char* what, Frontier frontier) {
+  run_held(runtime);
   merge(frontier, host_);
   WorkInProgress work{what, std::move(frontier)};
   WorkInProgress* const outer = current;

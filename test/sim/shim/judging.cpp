@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "sim/judge/judge.h"
+#include "sim/shim/held.h"
 #include "sim/shim/shim.h"
 #include "sim/shim/state.h"
 
@@ -34,6 +35,7 @@ void print_findings(Judge& judge) {
 
 void at_exit() {
   std::lock_guard lock(runtime().mutex);
+  run_held_quietly(runtime(), "exit");
   print_findings(*from_environment);
   try {
     from_environment->write_json(true);
@@ -96,6 +98,7 @@ void judge_fault(Runtime& runtime, FaultKind kind, const std::string& text) {
 
 void set_judge(Judge* judge) {
   std::lock_guard lock(runtime().mutex);
+  run_held_quietly(runtime(), "set_judge");
   runtime().environment_read = true;
   runtime().judge = judge;
   if (judge == nullptr) runtime().registry.forget_retired();

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "sim/shim/fatbin.h"
+#include "sim/shim/held.h"
 #include "sim/shim/judging.h"
 #include "sim/shim/one_kernel.h"
 #include "sim/shim/state.h"
@@ -182,6 +183,7 @@ void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void** handle) {
   Runtime& runtime = sim::shim::runtime();
   std::lock_guard lock(runtime.mutex);
+  sim::shim::run_held_quietly(runtime, "__cudaUnregisterFatBinary");
   runtime.registry.remove(reinterpret_cast<FatBinary*>(handle));
 }
 

@@ -3,9 +3,12 @@
 // every rule of the machine itself is sim::launch's.
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "sim/shim/held.h"
 #include "sim/shim/judging.h"
 #include "sim/shim/launch_call.h"
 #include "sim/text.h"
@@ -74,22 +77,6 @@ void check(const Machine& machine, const LaunchRequest& request, const KernelInf
   }
 }
 
-cudaError_t error_of(FaultKind kind) {
-  switch (kind) {
-    case FaultKind::kBounds: return cudaErrorIllegalAddress;
-    case FaultKind::kMisaligned:
-    case FaultKind::kAlignment: return cudaErrorMisalignedAddress;
-    case FaultKind::kDeadlock: return cudaErrorLaunchTimeout;
-    case FaultKind::kLaunch: return cudaErrorInvalidConfiguration;
-    case FaultKind::kUnsupported: return cudaErrorInvalidDeviceFunction;
-    case FaultKind::kSyntax: return cudaErrorInvalidPtx;
-    case FaultKind::kPoison:
-    case FaultKind::kProtocol:
-    case FaultKind::kTrap: return cudaErrorLaunchFailure;
-  }
-  return cudaErrorLaunchFailure;
-}
-
 // Returns what a grid on the device may touch.
 Reach reach_of(const Runtime& runtime, int device) {
   Reach reach{device, {}};
@@ -101,17 +88,15 @@ Reach reach_of(const Runtime& runtime, int device) {
 void run(Runtime& runtime, const Kernel& kernel, const LaunchConfig& config, void* const* args) {
   const int device = runtime.order.current->device;
   const Module& module = runtime.registry.module(kernel, runtime.memory, device);
-  runtime.memory.set_reach(reach_of(runtime, device));
-  LaunchOptions options = launch_options(runtime);
-  options.work = runtime.order.announce(runtime, HostWork::Kind::kLaunch, {}, kernel.name);
+  std::unique_ptr<Launch> launch;
   try {
-    runtime.launch_stats = launch(module, kernel.name, config, args, runtime.memory, options);
+    launch = std::make_unique<Launch>(module, kernel.name, config, args, runtime.memory, runtime.machine);
   } catch (const Fault& fault) {
-    judge_fault(runtime, fault.kind(), fault.what());
-    // A rejected configuration ran nothing. Any other fault stopped the grid midway, and memory cannot be
-    // trusted.
-    throw Failure(error_of(fault.kind()), fault.what(), fault.kind() != FaultKind::kLaunch);
+    fail_launch(runtime, fault);
   }
+  launch->reach = reach_of(runtime, device);
+  launch->work = runtime.order.announce(runtime, HostWork::Kind::kLaunch, {}, kernel.name);
+  hold(runtime, std::move(launch));
 }
 
 // Holds parameter values that outlive the call that passed them, for graph nodes.

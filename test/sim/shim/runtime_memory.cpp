@@ -9,6 +9,7 @@
 
 #include "sim/shim/copy.h"
 #include "sim/shim/device.h"
+#include "sim/shim/held.h"
 #include "sim/shim/pointer.h"
 #include "sim/shim/state.h"
 
@@ -20,6 +21,7 @@ using sim::shim::host_block_of;
 using sim::shim::HostBlock;
 using sim::shim::require;
 using sim::shim::Rows;
+using sim::shim::run_held;
 using sim::shim::Runtime;
 using sim::shim::submit;
 
@@ -236,6 +238,7 @@ cudaError_t cudaHostUnregister(void* pointer) {
     const auto block = runtime.host_blocks.find(address_of(pointer));
     if (block == runtime.host_blocks.end() || block->second.owner != HostBlock::Owner::kProgram)
       fail(cudaErrorHostMemoryNotRegistered, "the pointer was not registered");
+    run_held(runtime);
     runtime.memory.release(pointer);
     runtime.host_blocks.erase(block);
   });

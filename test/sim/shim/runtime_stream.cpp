@@ -1,6 +1,6 @@
-// runtime_stream.cpp -- streams, events, captures and graphs of the runtime API. Work was done when the call
-// that submitted it returned, so every synchronisation succeeds at once; only the rules of captures are left
-// to check.
+// runtime_stream.cpp -- streams, events, captures and graphs of the runtime API. Work was done when the
+// call that submitted it returned, or runs in the call that waits (held.h), so there is nothing to wait for;
+// only the rules of captures are left to check.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>

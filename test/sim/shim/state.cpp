@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "sim/shim/held.h"
 #include "sim/shim/shim.h"
 
 namespace sim::shim {
@@ -75,6 +76,7 @@ void clear_fault() {
 
 void set_launch_options(const LaunchOptions& options) {
   std::lock_guard lock(runtime().mutex);
+  run_held_quietly(runtime(), "set_launch_options");
   runtime().launch_options = options;
 }
 
@@ -90,6 +92,7 @@ void set_module_editor(ModuleEditor edit, std::function<void(std::string&)> cut)
 
 void reload_modules() {
   std::lock_guard lock(runtime().mutex);
+  run_held_quietly(runtime(), "reload_modules");
   runtime().registry.reload();
 }
 

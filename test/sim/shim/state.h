@@ -8,11 +8,13 @@
 
 #include <exception>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "sim/exec/observer.h"
 #include "sim/launch.h"
@@ -68,7 +70,8 @@ struct Runtime {
   std::string fault_text;
   LaunchOptions launch_options;
   HostOrder order;
-  uint64_t allocations = 0;  // made so far: they are numbered
+  std::vector<std::unique_ptr<Launch>> held;  // held.h
+  uint64_t allocations = 0;                   // made so far: they are numbered
   Judge* judge = nullptr;
   bool environment_read = false;  // it is asked once, by the first work
   Observers watchers;             // the judge and the observer of a test together
@@ -99,8 +102,9 @@ cudaError_t call(const char* function, Body&& body) noexcept {
   }
 }
 
-// Runs a stream operation now, in call order, which is one legal schedule of any set of streams; or makes it
-// a node when the stream is being captured. Returns what work that waits for this one comes after.
+// Runs a stream operation now, in call order, which is one legal schedule of any set of streams, but for
+// launches that the schedule holds (held.h); or makes it a node when the stream is being captured. Returns
+// what work that waits for this one comes after.
 Frontier submit(Runtime& runtime, cudaStream_t stream, Task task);
 // Does the same with a copy between the memories of two devices that goes into the null stream: it comes
 // after all work of both, and all their later work comes after it.

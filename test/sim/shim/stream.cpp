@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "sim/shim/held.h"
 #include "sim/shim/state.h"
 
 namespace sim::shim {
@@ -178,7 +179,7 @@ void Streams::record_event(Stream& stream, Event& event, Frontier done) {
 
 void Streams::wait_event(Stream& stream, Event& event) {
   const std::shared_ptr<Capture> capture = event.capture.lock();
-  // Work outside captures is complete as soon as it was submitted: there is only an order to remember.
+  // Work outside captures is on its way as soon as it was submitted: there is only an order to remember.
   if (!capture || !capture->graph) {
     if (stream.capture && event.recorded) {
       stream.capture->invalidated = true;
@@ -253,6 +254,7 @@ GraphExec& Streams::find_exec(cudaGraphExec_t exec) { return find_in(execs_, exe
 void Streams::destroy_exec(cudaGraphExec_t exec) { destroy_in(execs_, exec, "executable graph"); }
 
 Frontier perform(Runtime& runtime, const Task& task, Frontier after) {
+  if (task.type != cudaGraphNodeTypeKernel) run_held(runtime);
   WorkInProgress work{task.what, std::move(after), task.programmatic, task.device};
   WorkInProgress* const outer = runtime.order.current;  // a host function may call back
   runtime.order.current = &work;

@@ -1,6 +1,7 @@
-// stream.h -- streams, events, captures and graphs. Execution is eager (work runs in the call that enqueues
-// it), so a stream holds no queue. It matters only for what a capture must get right: the dependencies
-// between recorded nodes, forks and joins through events, and the calls that are forbidden meanwhile.
+// stream.h -- streams, events, captures and graphs. Work runs in the call that enqueues it, or is held with
+// that of all streams (held.h), so a stream holds no queue. It matters only for what a capture must get
+// right: the dependencies between recorded nodes, forks and joins through events, and the calls that are
+// forbidden meanwhile.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -189,3 +189,91 @@ TEST_CASE("A copy of the host beside a grid that loads by TMA", "[race]") {
   CHECK(run({1}) == "");
   CHECK(run({}) == "race-grids");
 }
+
+namespace {
+
+// The events that come are those of another grid.
+void turn_to(Events& e, uint64_t work) { e.checker.resume(work); }
+
+}  // namespace
+
+TEST_CASE("Grids that run together are told apart by their work, not by the numbers of their CTAs",
+          "[race]") {
+  const bool together = GENERATE(false, true);
+  Events e(Events::kBare);
+  launch(e, work(Work::Kind::kLaunch, 1, {}));
+  e.write(at(0, 0), shared(0, 0x2000, 4));
+  if (!together) e.checker.finish(nullptr);
+  launch(e, work(Work::Kind::kLaunch, 2, {}));
+  e.read(at(0, 1), shared(0, 0x2000, 4));  // another CTA's
+  e.write(at(0, 1), global(0x10000, 4));
+  e.bar_sync(0, {0, 1});
+  if (together) turn_to(e, 1);
+  else launch(e, work(Work::Kind::kLaunch, 3, {2}));
+  e.write(at(0, 2), global(0x20000, 4));
+  CHECK(e.broken() == "");
+  if (!together) return;
+  e.read(at(0, 1), shared(0, 0x2000, 4));  // the barrier was the other grid's
+  CHECK(e.broken() == "race-data");
+}
+
+TEST_CASE("Of grids that run together the one that was launched first may come later", "[race]") {
+  const bool programmatic = GENERATE(false, true);
+  Events e(Events::kBare);
+  launch(e, work(Work::Kind::kLaunch, 1, {}));
+  launch(e, work(Work::Kind::kLaunch, 2, programmatic ? std::vector<uint64_t>{1} : std::vector<uint64_t>{},
+                 {}, programmatic));
+  e.read(at(0, 0), global(0x10000, 4));
+  turn_to(e, 1);
+  e.write(at(0, 0), global(0x10000, 4));
+  CHECK(e.broken() == "race-grids");
+  REQUIRE(e.found.size() == 1);
+  CHECK((e.found[0].missing.find("griddepcontrol.wait") != std::string::npos) == programmatic);
+}
+
+TEST_CASE("What a grid of a chain starts after is known when it starts, not when it is launched", "[race]") {
+  const bool middle_waits_first = GENERATE(false, true);
+  Events e(Events::kBare);
+  e.checker.host(work(Work::Kind::kLaunch, 1, {}));
+  e.checker.host(work(Work::Kind::kLaunch, 2, {1}, {}, true));
+  e.checker.host(work(Work::Kind::kLaunch, 3, {2, 1}, {}, true));
+  const auto start = [&](uint64_t id) {
+    sim::GridStart start;
+    start.work = id;
+    e.checker.start(start);
+    e.begin(0, 0);
+  };
+  start(1);
+  e.plain(Sync::kGridLaunch, at(0, 0));
+  start(2);
+  if (!middle_waits_first) e.plain(Sync::kGridLaunch, at(0, 0));
+  turn_to(e, 1);
+  e.write(at(0, 0), global(0x10000, 4));
+  e.exit_cta(0, {0});
+  e.checker.finish(nullptr);
+  turn_to(e, 2);
+  e.plain(Sync::kGridWait, at(0, 0));
+  if (middle_waits_first) e.plain(Sync::kGridLaunch, at(0, 0));
+  start(3);
+  e.read(at(0, 0), global(0x10000, 4));
+  CHECK(e.broken() == (middle_waits_first ? "" : "race-grids"));
+}
+
+TEST_CASE("Of two grids that read, a write that follows one alone is a race with the other", "[race]") {
+  const auto run = [](std::vector<uint64_t> second, std::vector<uint64_t> writer) {
+    Events e(Events::kBare);
+    launch(e, work(Work::Kind::kLaunch, 1, {}));
+    e.read(at(0, 0), global(0x10000, 4));
+    e.checker.finish(nullptr);
+    launch(e, work(Work::Kind::kLaunch, 2, std::move(second)));
+    e.read(at(0, 0), global(0x10000, 4));
+    e.checker.finish(nullptr);
+    launch(e, work(Work::Kind::kLaunch, 3, std::move(writer)));
+    e.write(at(0, 0), global(0x10000, 4));
+    return e.broken();
+  };
+  CHECK(run({}, {1, 2}) == "");
+  CHECK(run({1}, {2}) == "");
+  CHECK(run({}, {1}) == "race-grids");
+  CHECK(run({}, {2}) == "race-grids");
+}

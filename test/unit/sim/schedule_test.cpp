@@ -30,6 +30,8 @@ class Recorder : public sim::Policy {
     return note(chosen);
   }
   uint32_t quantum() override { return note(policy_.quantum()); }
+  bool overlaps_grids() const override { return policy_.overlaps_grids(); }
+  size_t next_grid(const std::vector<uint64_t>& grids) override { return note(policy_.next_grid(grids)); }
   uint64_t slice() override { return note(policy_.slice()); }
   uint64_t clusters_to_begin(uint64_t room) override { return note(policy_.clusters_to_begin(room)); }
   size_t next_cluster(const std::vector<uint64_t>& clusters) override {

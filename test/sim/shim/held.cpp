@@ -1,0 +1,87 @@
+// held.cpp -- see held.h.
+#include "sim/shim/held.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "sim/exec/policy.h"
+#include "sim/shim/judging.h"
+#include "sim/shim/state.h"
+
+namespace sim::shim {
+namespace {
+
+constexpr size_t kMostHeld = 128;  // as many grids can be resident on a device
+
+cudaError_t error_of(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kBounds: return cudaErrorIllegalAddress;
+    case FaultKind::kMisaligned:
+    case FaultKind::kAlignment: return cudaErrorMisalignedAddress;
+    case FaultKind::kDeadlock: return cudaErrorLaunchTimeout;
+    case FaultKind::kLaunch: return cudaErrorInvalidConfiguration;
+    case FaultKind::kUnsupported: return cudaErrorInvalidDeviceFunction;
+    case FaultKind::kSyntax: return cudaErrorInvalidPtx;
+    case FaultKind::kPoison:
+    case FaultKind::kProtocol:
+    case FaultKind::kTrap: return cudaErrorLaunchFailure;
+  }
+  return cudaErrorLaunchFailure;
+}
+
+bool contains(const Frontier& frontier, uint64_t id) {
+  return std::find(frontier.begin(), frontier.end(), id) != frontier.end();
+}
+
+// What is not held any more is over. A programmatic launch depends on the one right before it: those that
+// this one depends on itself stand in `after` because nobody has come past them.
+void put_in_order(Launch& launch, const WorkInProgress& work,
+                  const std::vector<std::unique_ptr<Launch>>& held) {
+  std::vector<const Launch*>& before = work.programmatic ? launch.preceding : launch.after;
+  for (const auto& other : held)
+    if (contains(work.after, other->work)) before.push_back(other.get());
+  if (!work.programmatic) return;
+  const std::vector<const Launch*> all = before;
+  for (const Launch* other : all)
+    for (const Launch* theirs : other->preceding) std::erase(before, theirs);
+}
+
+}  // namespace
+
+void fail_launch(Runtime& runtime, const Fault& fault) {
+  judge_fault(runtime, fault.kind(), fault.what());
+  // A rejected configuration ran nothing. Any other fault stopped the grid midway, and memory cannot be
+  // trusted.
+  throw Failure(error_of(fault.kind()), fault.what(), fault.kind() != FaultKind::kLaunch);
+}
+
+void hold(Runtime& runtime, std::unique_ptr<Launch> launch) {
+  put_in_order(*launch, *runtime.order.current, runtime.held);
+  runtime.held.push_back(std::move(launch));
+  const Policy* const policy = launch_options(runtime).policy;
+  if (policy == nullptr || !policy->overlaps_grids() || runtime.held.size() == kMostHeld) run_held(runtime);
+}
+
+void run_held(Runtime& runtime) {
+  if (runtime.held.empty()) return;
+  const std::vector<std::unique_ptr<Launch>> held = std::exchange(runtime.held, {});
+  std::vector<Launch*> launches;
+  for (const auto& launch : held) launches.push_back(launch.get());
+  try {
+    run(launches, runtime.memory, launch_options(runtime));
+  } catch (const Fault& fault) {
+    fail_launch(runtime, fault);
+  }
+  runtime.launch_stats = held.back()->stats;
+}
+
+void run_held_quietly(Runtime& runtime, const char* function) {
+  try {
+    run_held(runtime);
+  } catch (...) {
+    record_failure(runtime, function);
+  }
+}
+
+}  // namespace sim::shim

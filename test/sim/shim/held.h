@@ -1,0 +1,24 @@
+// held.h -- launches on their way to the machine. A schedule that overlaps grids holds every launch until the
+// host waits for something or gives the device other work than launches; what was held runs together then, in
+// the order that CUDA promises and no other. Any other schedule runs a launch at once.
+#pragma once
+
+#include <memory>
+
+#include "sim/launch.h"
+
+namespace sim::shim {
+
+struct Runtime;
+
+// Takes the launch that HostOrder::current is, which was announced, and runs it unless the schedule holds it.
+void hold(Runtime& runtime, std::unique_ptr<Launch> launch);
+// Runs what is held. Throws Failure when a grid faults, which then counts as the caller's.
+void run_held(Runtime& runtime);
+// Does the same where nobody can be told of a failure, which is recorded.
+void run_held_quietly(Runtime& runtime, const char* function);
+
+// Throws the fault of a launch on as the Failure that a caller is told, and tells the judge.
+[[noreturn]] void fail_launch(Runtime& runtime, const Fault& fault);
+
+}  // namespace sim::shim
