@@ -89,9 +89,10 @@ std::vector<Schedule> adversarial() {
   return all;
 }
 
+// The schedule must show the diagnosis and nothing else but what follows from it.
 template <class Run>
-void expect(Run run, const Diagnosis& expected) {
-  const Judged result = judged({"default", 0}, run);
+void expect_under(const Schedule& schedule, Run run, const Diagnosis& expected) {
+  const Judged result = judged(schedule, run);
   INFO(result.text);
   {
     INFO("expected: " << expected.severity << " " << expected.rule << ": " << expected.summary);
@@ -103,6 +104,11 @@ void expect(Run run, const Diagnosis& expected) {
     INFO("not expected: " << line(report));
     CHECK(std::find(expected.beside.begin(), expected.beside.end(), report.rule) != expected.beside.end());
   }
+}
+
+template <class Run>
+void expect(Run run, const Diagnosis& expected) {
+  expect_under({"default", 0}, run, expected);
   if (expected.severity == 'A') return;
   for (const Schedule& schedule : adversarial()) {
     const Judged other = judged(schedule, run);
@@ -140,6 +146,13 @@ void expect_silence(Run run) {
   TEST_CASE("defect " #number ": " text, "[defect]") {                                          \
     const OnMachine here(kMachine<Defect>);                                                     \
     expect([] { return run_subject(Defect::name); }, {severity, rule, summary, {__VA_ARGS__}}); \
+  }
+#define DEFECT_UNDER(mode, seed, name, number, text, severity, rule, summary, ...) \
+  TEST_CASE("defect " #number ": " text, "[defect]") {                             \
+    const OnMachine here(kMachine<Defect>);                                        \
+    const Diagnosis expected = {severity, rule, summary, {__VA_ARGS__}};           \
+    expect_under(                                                                  \
+        {mode, seed}, [] { return run_subject(Defect::name); }, expected);         \
   }
 #define CORRECT(name, text)                                   \
   TEST_CASE("correct: " #name ": " text, "[correct]") {       \

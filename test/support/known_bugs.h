@@ -100,6 +100,10 @@ inline constexpr KnownBug kKnownBugs[] = {
     {81, "a wgmma works on registers without a wgmma.fence"},
     {82, "accumulators are used while a wgmma works on them"},
     {83, "the warps of a warpgroup ask for different registers"},
+    {84, "no fence between mbarrier.init and the first asynchronous operation that signals it"},
+    {85, "shared memory is aligned by luck where its module declares less"},
+    {86, "a non-coherent load of what the grid itself writes"},
+    {87, "a grid lets the next one start before it has waited itself"},
 };
 
 }  // namespace dualgemm_test
