@@ -190,8 +190,6 @@ constexpr Entry kEntries[] = {
     {"m256*", "* @ mma_role/drain/operator++*", kMmaDrain, true},
     {"m256*", "exchange with the next bar.warp.sync: mbarrier.try_wait @ mma_role/drain/wait #*", kGathers},
     {kWindows, ".acquire to .relaxed mbarrier.try_wait @ mma_role/multiply/wait #[12]", kFenceOrders},
-    {kWindows, "exchange with the next fence.mbarrier_init: mbarrier.init @ prologue #*",
-     "the last barrier is that of a window, which only its own CTA uses"},
     {kWindows,
      "exchange with the next elect.sync: tcgen05.fence::after_thread_sync @ mma_role/multiply #[12]",
      "elect.sync touches no memory: the fence still stands between the wait and the copies"},

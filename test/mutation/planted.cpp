@@ -213,7 +213,7 @@ void Plants::tensor_memory() {
   const size_t load = at("tcgen05.ld", "epilogue_role");
   plant(38, "a warp loads the lanes of the next one", load,
         [load](Function& f) { add_to_operand(f, load, 1, int64_t(32) << 16); },
-        {{{{}, {}, {}, {"may access lanes"}}}});
+        {{{{"tmem-lane-bits"}, {}, {}, {}}}});
   plant(45, "the instruction descriptor says ue8m0 scale factors", mma,
         every_mma([](Function& f, size_t i) { flip_operand(f, i, 3, int64_t(1) << 23); }), {{}, true});
   plant(45, "the instruction descriptor names another scale factor of A", mma,
