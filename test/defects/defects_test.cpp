@@ -118,6 +118,15 @@ void expect(Run run, const Diagnosis& expected) {
 }
 
 template <class Run>
+void expect_wrong_values(Run run) {
+  const Judged result = judged({"default", 0}, run);
+  INFO(result.text);
+  CHECK(std::all_of(result.reports.begin(), result.reports.end(), is_advice));
+  CHECK(result.outcome.error == cudaSuccess);
+  CHECK_FALSE(result.outcome.right);
+}
+
+template <class Run>
 void expect_silence(Run run) {
   std::vector<Schedule> schedules = adversarial();
   schedules.insert(schedules.begin(), {"default", 0});
@@ -153,6 +162,11 @@ void expect_silence(Run run) {
     const Diagnosis expected = {severity, rule, summary, {__VA_ARGS__}};           \
     expect_under(                                                                  \
         {mode, seed}, [] { return run_subject(Defect::name); }, expected);         \
+  }
+#define WRONG(name, number, text)                                  \
+  TEST_CASE("defect " #number ": " text, "[defect]") {             \
+    const OnMachine here(kMachine<Defect>);                        \
+    expect_wrong_values([] { return run_subject(Defect::name); }); \
   }
 #define CORRECT(name, text)                                   \
   TEST_CASE("correct: " #name ": " text, "[correct]") {       \

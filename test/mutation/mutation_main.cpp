@@ -1,6 +1,6 @@
 // mutation_main.cpp -- `make mutation`: plants bugs in the PTX that ships and reports which of them the
-// simulator catches, and whether it names the cause. It exits non-zero on any survivor, any bug planted by hand
-// whose report is not the right one, any wrong or idle table entry, any unclean control.
+// simulator catches, and whether it names the cause. It exits non-zero on any survivor, any bug planted by
+// hand whose report is not the right one, any wrong or idle table entry, any unclean control.
 #include <fmt/core.h>
 #include <fnmatch.h>
 

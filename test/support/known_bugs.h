@@ -104,6 +104,10 @@ inline constexpr KnownBug kKnownBugs[] = {
     {85, "shared memory is aligned by luck where its module declares less"},
     {86, "a non-coherent load of what the grid itself writes"},
     {87, "a grid lets the next one start before it has waited itself"},
+    {88, "accumulators are rewritten while a product adds to them"},
+    {89, "an operand in shared memory is rewritten while a product reads it"},
+    {90, "no proxy fence between a product that read shared memory and the stores that rewrite it"},
+    {91, "a sum of blocks is not rescaled where their maximum is new"},
 };
 
 }  // namespace dualgemm_test

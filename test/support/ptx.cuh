@@ -164,4 +164,22 @@ DUALGEMM_DEVICE void tcgen05_st_x4(uint32_t to, uint32_t value) {
                : "memory");
 }
 
+// D = A * B, or D = A * B + D, of 16-bit elements in shared memory.
+DUALGEMM_DEVICE void tcgen05_mma_f16(uint32_t d, uint64_t a, uint64_t b, uint32_t shape, bool accumulate) {
+  asm volatile(
+      "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %4, 0;\n\t"
+      "tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, p;\n\t}" ::"r"(d),
+      "l"(a), "l"(b), "r"(shape), "r"(uint32_t(accumulate))
+      : "memory");
+}
+#define FOUR(values, i) "r"(values[i]), "r"(values[i + 1]), "r"(values[i + 2]), "r"(values[i + 3])
+DUALGEMM_DEVICE void tcgen05_st_32x32b(uint32_t to, const uint32_t (&values)[16]) {
+  asm volatile(
+      "tcgen05.st.sync.aligned.32x32b.x16.b32 [%0], "
+      "{%1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16};" ::"r"(to),
+      FOUR(values, 0), FOUR(values, 4), FOUR(values, 8), FOUR(values, 12)
+      : "memory");
+}
+#undef FOUR
+
 }  // namespace test_ptx
