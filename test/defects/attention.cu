@@ -19,7 +19,6 @@
 // Weights are powers of two, as scores are whole numbers: every sum is exact in whatever order it is made.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "defects/device.cuh"
 #include "defects/host.h"
@@ -230,13 +229,6 @@ __global__ void __launch_bounds__(192)
 int q_element(int query, int i) { return i % 16 == query % 16 ? (query + i) % 3 - 1 : 0; }
 int k_element(int key, int i) { return (key * (key + 3) + i * key / 4 + 3 * i) % 5 - 2; }
 int v_element(int key, int i) { return (2 * key + 5 * i) % 7 - 3; }
-
-uint16_t bf16(int value) {
-  const float number = float(value);
-  uint32_t bits;
-  std::memcpy(&bits, &number, sizeof bits);
-  return uint16_t(bits >> 16);
-}
 
 template <class Element>
 std::vector<uint16_t> matrix(int rows, int columns, Element element) {

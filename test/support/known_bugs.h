@@ -108,6 +108,9 @@ inline constexpr KnownBug kKnownBugs[] = {
     {89, "an operand in shared memory is rewritten while a product reads it"},
     {90, "no proxy fence between a product that read shared memory and the stores that rewrite it"},
     {91, "a sum of blocks is not rescaled where their maximum is new"},
+    {92, "a bulk store is in no group when its thread waits"},
+    {93, "another thread waits for a bulk store than the one that issued it"},
+    {94, "a fragment lies in another order than the instruction takes it"},
 };
 
 }  // namespace dualgemm_test

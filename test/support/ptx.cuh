@@ -136,6 +136,19 @@ DUALGEMM_DEVICE void store_cluster(uint32_t to, uint32_t value) {
   asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(to), "r"(value) : "memory");
 }
 
+// ---- matrices of 8 x 8 elements of 16 bits ----------------------------------------------------------------
+DUALGEMM_DEVICE void ldmatrix_x4(uint32_t (&values)[4], uint32_t row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(values[0]), "=r"(values[1]), "=r"(values[2]), "=r"(values[3])
+               : "r"(row)
+               : "memory");
+}
+DUALGEMM_DEVICE void stmatrix_x4(uint32_t row, const uint32_t (&values)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row), "r"(values[0]),
+               "r"(values[1]), "r"(values[2]), "r"(values[3])
+               : "memory");
+}
+
 // ---- flags in global memory -------------------------------------------------------------------------------
 DUALGEMM_DEVICE void store_release_gpu(uint32_t* to, uint32_t value) {
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
