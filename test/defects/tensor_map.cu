@@ -33,13 +33,6 @@ __global__ void edge_kernel(const __grid_constant__ CUtensorMap map, uint8_t* ou
   }
 }
 
-DUALGEMM_DEVICE void fence_tensormap_release() {
-  asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
-}
-DUALGEMM_DEVICE void fence_tensormap_acquire(const CUtensorMap* map) {
-  asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
-}
-
 template <Map d>
 __global__ void patch_kernel(CUtensorMap* map, const CUtensorMap* patch, uint8_t* out) {
   __shared__ alignas(128) uint8_t box[kBoxes][kBoxBytes];

@@ -111,6 +111,9 @@ inline constexpr KnownBug kKnownBugs[] = {
     {92, "a bulk store is in no group when its thread waits"},
     {93, "another thread waits for a bulk store than the one that issued it"},
     {94, "a fragment lies in another order than the instruction takes it"},
+    {95, "a copy by a tensor map in shared memory"},
+    {96, "a tensor map where tensormap.replace does not take it"},
+    {97, "a tensor map with a field of another group"},
 };
 
 }  // namespace dualgemm_test

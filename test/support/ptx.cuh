@@ -136,6 +136,34 @@ DUALGEMM_DEVICE void store_cluster(uint32_t to, uint32_t value) {
   asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(to), "r"(value) : "memory");
 }
 
+// ---- tensor maps that a kernel changes --------------------------------------------------------------------
+DUALGEMM_DEVICE void tensormap_replace_global_address(CUtensorMap* shared, const void* address) {
+  asm volatile(
+      "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%0], %1;" ::"r"(smem_u32(shared)),
+      "l"(address)
+      : "memory");
+}
+template <int kDimension>
+DUALGEMM_DEVICE void tensormap_replace_global_dim(CUtensorMap* shared, uint32_t size) {
+  asm volatile(
+      "tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%0], %2, %1;" ::"r"(smem_u32(shared)),
+      "r"(size), "n"(kDimension)
+      : "memory");
+}
+DUALGEMM_DEVICE void tensormap_cp_fenceproxy(CUtensorMap* to, const CUtensorMap* shared) {
+  asm volatile(
+      "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
+      "[%0], [%1], 128;" ::"l"(to),
+      "r"(smem_u32(shared))
+      : "memory");
+}
+DUALGEMM_DEVICE void fence_tensormap_release() {
+  asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
+}
+DUALGEMM_DEVICE void fence_tensormap_acquire(const CUtensorMap* map) {
+  asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
+}
+
 // ---- matrices of 8 x 8 elements of 16 bits ----------------------------------------------------------------
 DUALGEMM_DEVICE void ldmatrix_x4(uint32_t (&values)[4], uint32_t row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"

@@ -106,6 +106,7 @@ void RaceChecker::flush() {
   later.atomic = batch_[0].atomic;
   later.strong = strong(batch_[0]);
   later.non_coherent = batch_[0].non_coherent;
+  later.collective = batch_[0].collective;
   later.scope = batch_[0].order == Order::kVolatile ? Scope::kSys : batch_[0].scope;
   const size_t n = batch_.size();
   for (size_t i = 0; i < n;) {
@@ -135,7 +136,7 @@ void RaceChecker::flush() {
     Region region = a.region;
     if (later.stride != Touch::kTogether) region.bytes *= uint32_t(end - i);
     touch(later, region, *knowledge);
-    if (later.same_stores()) {
+    if (later.same_stores() && !later.collective) {
       const uint64_t from = a.region.address;
       hit(later, later, {"warp-same-write", Lack::kInstruction}, a.region, *knowledge, from,
           from + a.region.bytes, {});

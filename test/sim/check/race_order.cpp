@@ -181,6 +181,7 @@ bool scopes_meet(const RaceState& state, uint64_t cta_a, Scope a, uint64_t cta_b
 Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, const Knowledge& knowledge,
               const Region& region) {
   if (earlier.host && later.host && earlier.work == later.work) return {};
+  if (earlier.collective && earlier.warp == later.warp && earlier.time == later.time) return {};
   if (earlier.work != later.work) {
     const bool waited = knowledge.happens_before.of(component(Part::kGrids, 0)) != 0;
     if (state.host.before(earlier.work, later.work, waited)) return {};

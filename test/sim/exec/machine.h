@@ -290,9 +290,9 @@ struct Exec {
   Shared shared(uint64_t address, uint64_t bytes, bool any_rank) const;
   // Takes the spaces shared, shared::cluster and generic.
   Shared shared_of(Space space, uint64_t address, uint64_t bytes) const;
-  // Says what the observer is told of an access: the access as it is, one half of a read-modify-write, or
-  // nothing.
-  enum class Seen : uint8_t { kPlain, kAtomic, kNot };
+  // Says what the observer is told of an access: the access as it is, one half of a read-modify-write, the
+  // access of a warp that all its lanes make as one, or nothing.
+  enum class Seen : uint8_t { kPlain, kAtomic, kCollective, kNot };
   void load(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes,
             Seen seen = Seen::kPlain);
   void store(Space space, uint64_t address, uint32_t lane, const void* in, uint32_t bytes,

@@ -59,6 +59,7 @@ struct Access {
   Region region;
   bool atomic = false;        // read-modify-write; region.write is set
   bool non_coherent = false;  // ld.global.nc
+  bool collective = false;    // one access of the whole warp, told of each lane
   uint64_t digest = 0;        // of a plain store: equal where the bytes stored are equal, never 0
   Order order = Order::kWeak;
   Scope scope = Scope::kSys;
