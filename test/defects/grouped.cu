@@ -1,6 +1,6 @@
-// grouped.cu -- three groups of rows, each a matrix of its own with a size of its own, by one CTA: C = A + 1. For
-// every group the kernel replaces the address and the rows of two tensor maps, that of the loads and that of the
-// stores, in shared memory, and copies them to global memory, where TMA takes them from.
+// grouped.cu -- three groups of rows, each a matrix of its own with a size of its own, by one CTA: C = A + 1.
+// For every group the kernel replaces the address and the rows of two tensor maps, that of the loads and that
+// of the stores, in shared memory, and copies them to global memory, where TMA takes them from.
 //
 //   warps   who       does
 //   0       maps      replaces and copies the maps; thread 0 loads boxes, stores them, and waits for both
@@ -77,7 +77,8 @@ __global__ void grouped_kernel(const __grid_constant__ Groups groups, const __gr
       if constexpr (d == Grouped::kAcquiredEarly) fence_tensormap_acquire(&maps->load);
       publish<d>(&maps->load, &mine.load);
       publish<d>(&maps->store, &mine.store);
-      if constexpr (d != Grouped::kNoAcquire && d != Grouped::kAcquiredEarly) fence_tensormap_acquire(&maps->load);
+      if constexpr (d != Grouped::kNoAcquire && d != Grouped::kAcquiredEarly)
+        fence_tensormap_acquire(&maps->load);
       fence_tensormap_acquire(d == Grouped::kOtherAcquired ? &maps->load : &maps->store);
     }
 #pragma unroll 1
@@ -95,7 +96,8 @@ __global__ void grouped_kernel(const __grid_constant__ Groups groups, const __gr
       if constexpr (d != Grouped::kNoFullWait) mbarrier_wait(&full, boxes % 2);
       if (warp_index() == 1)
         for (int word = lane_index(); word < kBoxBytes / 4; word += 32)
-          reinterpret_cast<volatile uint32_t*>(box)[word] = reinterpret_cast<volatile uint32_t*>(box)[word] + 0x01010101;
+          reinterpret_cast<volatile uint32_t*>(box)[word] =
+              reinterpret_cast<volatile uint32_t*>(box)[word] + 0x01010101;
       if constexpr (d != Grouped::kNoProxyFence) fence_proxy_async_shared();
       __syncthreads();
       if (threadIdx.x == 0) {

@@ -114,6 +114,11 @@ inline constexpr KnownBug kKnownBugs[] = {
     {95, "a copy by a tensor map in shared memory"},
     {96, "a tensor map where tensormap.replace does not take it"},
     {97, "a tensor map with a field of another group"},
+    {98, "a request to cancel a cluster after one that failed"},
+    {99, "a cluster is taken from a response that says there is none"},
+    {100, "a CTA leaves before the response to its request"},
+    {101, "a response to a request lies where the instruction does not take it"},
+    {102, "work that was taken over is not done"},
 };
 
 }  // namespace dualgemm_test

@@ -136,6 +136,44 @@ DUALGEMM_DEVICE void store_cluster(uint32_t to, uint32_t value) {
   asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(to), "r"(value) : "memory");
 }
 
+// ---- cluster launch control -------------------------------------------------------------------------------
+struct CancelResponse {  // opaque
+  uint64_t low, high;
+};
+DUALGEMM_DEVICE void clusterlaunchcontrol_try_cancel(void* response, uint64_t* barrier) {
+  asm volatile(
+      "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%0], [%1];" ::"r"(
+          smem_u32(response)),
+      "r"(smem_u32(barrier))
+      : "memory");
+}
+DUALGEMM_DEVICE CancelResponse load_response(const void* response) {
+  CancelResponse out;
+  asm volatile("{\n\t.reg .b128 q;\n\tld.shared.b128 q, [%2];\n\tmov.b128 {%0, %1}, q;\n\t}"
+               : "=l"(out.low), "=l"(out.high)
+               : "r"(smem_u32(response))
+               : "memory");
+  return out;
+}
+DUALGEMM_DEVICE bool clusterlaunchcontrol_is_canceled(const CancelResponse& response) {
+  uint32_t canceled;
+  asm volatile(
+      "{\n\t.reg .b128 q;\n\t.reg .pred p;\n\tmov.b128 q, {%1, %2};\n\t"
+      "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p, q;\n\tselp.u32 %0, 1, 0, p;\n\t}"
+      : "=r"(canceled)
+      : "l"(response.low), "l"(response.high));
+  return canceled != 0;
+}
+DUALGEMM_DEVICE uint32_t clusterlaunchcontrol_first_ctaid_x(const CancelResponse& response) {
+  uint32_t x;
+  asm volatile(
+      "{\n\t.reg .b128 q;\n\tmov.b128 q, {%1, %2};\n\t"
+      "clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %0, q;\n\t}"
+      : "=r"(x)
+      : "l"(response.low), "l"(response.high));
+  return x;
+}
+
 // ---- tensor maps that a kernel changes --------------------------------------------------------------------
 DUALGEMM_DEVICE void tensormap_replace_global_address(CUtensorMap* shared, const void* address) {
   asm volatile(

@@ -364,7 +364,8 @@ void RaceChecker::issue(const AsyncIssue& issue) {
     BarrierState* b = state_.barrier(s.barrier);
     op.signals.push_back({s.barrier, b == nullptr ? 0 : b->id, s.bytes, 0, false});
     if (b != nullptr)
-      check_init(*b, s.barrier, {issue.thread, op.mask, op.id, op.inst}, knowledge, !op.generic());
+      check_init(*b, s.barrier, {issue.thread, op.mask, op.id, op.inst}, knowledge,
+                 !op.generic() && !op.is(Kind::kTryCancel));  // which takes the mbarrier by the generic proxy
   }
   for (const Region& r : issue.writes)
     if (r.memory == Memory::kTensor) {

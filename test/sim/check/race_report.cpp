@@ -23,6 +23,7 @@ const char* name(Kind kind) {
     case Kind::kTensorStore: return "TMA store";
     case Kind::kCpAsync: return "cp.async";
     case Kind::kStAsync: return "st.async";
+    case Kind::kTryCancel: return "try_cancel";
     case Kind::kMma: return "tcgen05.mma";
     case Kind::kTmemCopy: return "tcgen05.cp";
     case Kind::kCommit: return "tcgen05.commit";

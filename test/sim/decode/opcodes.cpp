@@ -157,6 +157,14 @@ constexpr OpcodeRow kRows[] = {
      tensormap_copy},
     {"st", "async", "weak shared::cluster mbarrier::complete_tx::bytes @vec @type", "aSa", st_async},
 
+    {"clusterlaunchcontrol", "try_cancel async mbarrier::complete_tx::bytes b128",
+     "shared::cta multicast::cluster::all", "aa", try_cancel},
+    {"clusterlaunchcontrol", "query_cancel is_canceled pred b128", "", "ds", query_cancel},
+    {"clusterlaunchcontrol", "query_cancel get_first_ctaid v4 b32 b128", "", "Ds", query_cancel},
+    {"clusterlaunchcontrol", "query_cancel get_first_ctaid::x b32 b128", "", "ds", query_cancel},
+    {"clusterlaunchcontrol", "query_cancel get_first_ctaid::y b32 b128", "", "ds", query_cancel},
+    {"clusterlaunchcontrol", "query_cancel get_first_ctaid::z b32 b128", "", "ds", query_cancel},
+
     {"setmaxnreg", "inc sync aligned u32", "", "s", setmaxnreg},
     {"setmaxnreg", "dec sync aligned u32", "", "s", setmaxnreg},
 

@@ -203,16 +203,23 @@ void complete_youngest(Cluster& cluster) {
   while (free && cluster.pending.size() > index) move_on(cluster, index);
 }
 
+std::optional<Dim3> Grid::cancel_cluster() {
+  if (next_cluster == clusters || !policy.cancel()) return {};
+  const uint64_t index = next_cluster++, nx = config.grid.x / config.cluster.x,
+                 ny = config.grid.y / config.cluster.y;
+  return Dim3{uint32_t(index % nx) * config.cluster.x, uint32_t(index / nx % ny) * config.cluster.y,
+              uint32_t(index / nx / ny) * config.cluster.z};
+}
+
 void Grid::run() {
   const Dim3 &g = config.grid, &c = config.cluster;
-  const uint64_t clusters = uint64_t(g.x / c.x) * (g.y / c.y) * (g.z / c.z);
+  clusters = uint64_t(g.x / c.x) * (g.y / c.y) * (g.z / c.z);
   const uint64_t limit = uint64_t(std::max(1, max_active_clusters(machine, kernel.info, config)));
-  uint64_t next = 0;
-  const auto room = [&] { return std::min<uint64_t>(clusters - next, limit - resident.size()); };
-  while (next < clusters || !resident.empty()) {
+  const auto room = [&] { return std::min<uint64_t>(clusters - next_cluster, limit - resident.size()); };
+  while (next_cluster < clusters || !resident.empty()) {
     const size_t before = resident.size();
-    begin_clusters(*this, next, room());
-    next += resident.size() - before;
+    begin_clusters(*this, next_cluster, room());
+    next_cluster += resident.size() - before;
     if (run_round(*this) || room() != 0) continue;
     const bool released = std::any_of(resident.begin(), resident.end(),
                                       [](const auto& cluster) { return release_a_join(*cluster); });

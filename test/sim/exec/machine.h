@@ -17,6 +17,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -190,7 +191,8 @@ struct Cta {
   std::vector<std::unique_ptr<Warpgroup>> warpgroups;  // made at their first wgmma instruction
   uint32_t register_pool = 0;                          // registers that setmaxnreg.dec released
   uint32_t live_warps = 0;
-  uint32_t tensor_group = 0;  // cta_group of the kernel's tcgen05 instructions, 0 before the first
+  bool cancel_failed = false;  // clusterlaunchcontrol.query_cancel has said so to a thread
+  uint32_t tensor_group = 0;   // cta_group of the kernel's tcgen05 instructions, 0 before the first
   bool exited() const { return live_warps == 0; }
   Tmem& tensor_memory();
   Mbarrier& mbarrier(uint32_t offset);  // Fault kProtocol when none was initialised there
@@ -251,8 +253,12 @@ struct Grid {
   uint64_t next_op = 1;
   uint64_t changed_at = 0;  // warp instruction count at the last change another thread could see
   std::vector<std::unique_ptr<Cluster>> resident;
+  uint64_t next_cluster = 0, clusters = 0;  // the first that has not begun and was not cancelled; all
 
   void run();
+  // Takes the first cluster that has not begun out of the launch and returns its first CTA, if there is one
+  // and the policy lets the request succeed.
+  std::optional<Dim3> cancel_cluster();
 };
 
 // This is what a handler works with: one instruction of one fragment.

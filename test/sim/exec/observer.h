@@ -83,6 +83,7 @@ struct AsyncIssue {
     kTensorStore,  // cp.async.bulk.tensor, shared to global
     kCpAsync,      // cp.async
     kStAsync,      // st.async
+    kTryCancel,    // clusterlaunchcontrol.try_cancel: its response
     kMma,          // tcgen05.mma
     kTmemCopy,     // tcgen05.cp
     kCommit,       // tcgen05.commit: arrives when the thread's earlier kMma and kTmemCopy have completed

@@ -1,5 +1,5 @@
-// tensormap_ops.cpp -- tensor maps that a kernel changes: one field at a time (PTX ISA 9.7.9.27), and copied by
-// a warp from shared to global memory with the release that the tensormap proxy needs (9.7.13.16).
+// tensormap_ops.cpp -- tensor maps that a kernel changes: one field at a time (PTX ISA 9.7.9.27), and copied
+// by a warp from shared to global memory with the release that the tensormap proxy needs (9.7.13.16).
 #include <algorithm>
 #include <iterator>
 
@@ -13,12 +13,16 @@ namespace {
 constexpr uint32_t kMapBytes = 128;
 
 MapField field_of(const Inst& inst) {
-  constexpr std::pair<Q, MapField> kFields[] = {
-      {Q::kGlobalAddress, MapField::kGlobalAddress}, {Q::kRank, MapField::kRank},
-      {Q::kBoxDim, MapField::kBoxDim},               {Q::kGlobalDim, MapField::kGlobalDim},
-      {Q::kGlobalStride, MapField::kGlobalStride},   {Q::kElementStride, MapField::kElementStride},
-      {Q::kElementType, MapField::kElementType},     {Q::kInterleave, MapField::kInterleave},
-      {Q::kSwizzle, MapField::kSwizzle},             {Q::kFill, MapField::kFill}};
+  constexpr std::pair<Q, MapField> kFields[] = {{Q::kGlobalAddress, MapField::kGlobalAddress},
+                                                {Q::kRank, MapField::kRank},
+                                                {Q::kBoxDim, MapField::kBoxDim},
+                                                {Q::kGlobalDim, MapField::kGlobalDim},
+                                                {Q::kGlobalStride, MapField::kGlobalStride},
+                                                {Q::kElementStride, MapField::kElementStride},
+                                                {Q::kElementType, MapField::kElementType},
+                                                {Q::kInterleave, MapField::kInterleave},
+                                                {Q::kSwizzle, MapField::kSwizzle},
+                                                {Q::kFill, MapField::kFill}};
   return std::find_if(std::begin(kFields), std::end(kFields),
                       [&](const auto& entry) { return inst.has(entry.first); })
       ->second;

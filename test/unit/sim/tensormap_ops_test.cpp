@@ -10,8 +10,9 @@ namespace {
 
 constexpr uint32_t kMapWord = 704;  // of the allocation: where the kernel keeps its map, behind the tensor
 
-// Warp 0 copies the map of the parameters to shared memory, 1024 bytes behind the box, has `change` done to it
-// there by thread 0, and copies it to global memory. %r30 = that place in shared memory, %rd20 = in global.
+// Warp 0 copies the map of the parameters to shared memory, 1024 bytes behind the box, has `change` done to
+// it there by thread 0, and copies it to global memory. %r30 is that place in shared memory, %rd20 that in
+// global memory.
 std::string through_shared(const std::string& change, const std::string& size = "128") {
   return kInit + std::string(R"(
     add.u32 %r30, %r3, 1024; add.s64 %rd20, %rd9, 2816;
@@ -20,7 +21,8 @@ std::string through_shared(const std::string& change, const std::string& size = 
     mul.wide.u32 %rd21, %r1, 4; add.s64 %rd22, %rd5, %rd21; ld.u32 %r31, [%rd22];
     shl.b32 %r32, %r1, 2; add.u32 %r32, %r30, %r32; st.shared.u32 [%r32], %r31;
     bar.warp.sync -1;
-  )") + change + R"(
+  )") + change +
+         R"(
     bar.warp.sync -1;
     tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd20], [%r30], )" +
          size + R"(;
