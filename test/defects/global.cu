@@ -102,7 +102,7 @@ __global__ void flag_kernel(uint32_t* word, uint32_t* flag, uint32_t* out) {
   else if constexpr (d != Flag::kNoFlag)
     while (load_acquire_gpu(flag) == 0) {
     }
-  *out = d == Flag::kNonCoherentLoad ? __ldg(word) : *static_cast<volatile uint32_t*>(word);
+  *out = d == Flag::kNonCoherentLoad ? load_non_coherent(word) : *static_cast<volatile uint32_t*>(word);
 }
 
 template <Flag d>

@@ -102,7 +102,7 @@ inline constexpr KnownBug kKnownBugs[] = {
     {83, "the warps of a warpgroup ask for different registers"},
     {84, "no fence between mbarrier.init and the first asynchronous operation that signals it"},
     {85, "shared memory is aligned by luck where its module declares less"},
-    {86, "a non-coherent load of what the grid itself writes"},
+    {86, "a non-coherent load of what the grid itself, or one that has not ended, writes"},
     {87, "a grid lets the next one start before it has waited itself"},
     {88, "accumulators are rewritten while a product adds to them"},
     {89, "an operand in shared memory is rewritten while a product reads it"},

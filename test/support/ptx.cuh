@@ -230,6 +230,11 @@ DUALGEMM_DEVICE uint32_t load_acquire_gpu(const uint32_t* from) {
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
   return value;
 }
+DUALGEMM_DEVICE uint32_t load_non_coherent(const uint32_t* from) {
+  uint32_t value;
+  asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+  return value;
+}
 DUALGEMM_DEVICE uint32_t load_relaxed_gpu(const uint32_t* from) {
   uint32_t value;
   asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
