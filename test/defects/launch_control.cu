@@ -1,5 +1,5 @@
-// launch_control.cu -- a persistent kernel: one tile a block, and a block that has done its own asks for the tile
-// of a block that has not begun (cluster launch control), two responses ahead.
+// launch_control.cu -- a persistent kernel: one tile a block, and a block that has done its own asks for the
+// tile of a block that has not begun (cluster launch control), two responses ahead.
 //
 //   warps    who         does
 //   0        scheduler   thread 0: asks, as long as there is something to take over
@@ -44,7 +44,8 @@ DUALGEMM_DEVICE void schedule(Board& s, uint8_t* responses) {
     const int i = n % kStages;
     if constexpr (d != Persistent::kNoEmptyWait) mbarrier_wait(&s.empty[i], n / kStages % 2 ^ 1);
     if constexpr (d == Persistent::kNoBytes) mbarrier_arrive(&s.full[i]);
-    else mbarrier_arrive_expect_tx(&s.full[i], d == Persistent::kFewBytes ? kResponseBytes / 2 : kResponseBytes);
+    else
+      mbarrier_arrive_expect_tx(&s.full[i], d == Persistent::kFewBytes ? kResponseBytes / 2 : kResponseBytes);
     clusterlaunchcontrol_try_cancel(responses + i * kResponseBytes, &s.full[i]);
     if (d == Persistent::kLeavesEarly && n == 1) return;
     more = clusterlaunchcontrol_is_canceled(take<d>(s, responses, n));

@@ -233,14 +233,18 @@ void RaceChecker::touch_line(Line& line, const Touch& later, const Region& regio
 
 void RaceChecker::hit(const Touch& earlier, const Touch& later, const Verdict& verdict, const Region& region,
                       const Knowledge& knowledge, uint64_t from, uint64_t to, LineMask mask) {
-  for (Hit& h : hits_)
-    if (h.verdict.rule == verdict.rule && h.earlier.inst == earlier.inst &&
-        h.earlier.operation == earlier.operation && h.region.memory == region.memory &&
-        h.region.cta == region.cta && from <= h.to && h.from <= to) {
-      h.from = std::min(h.from, from);
-      h.to = std::max(h.to, to);
-      return;
-    }
+  // A kernel that breaks a rule with thousands of operations at once does it at a few places.
+  if (reported_.contains({&rule(verdict.rule), earlier.inst, later.inst})) return;
+  std::vector<size_t>& alike =
+      alike_[{verdict.rule, earlier.inst, earlier.operation, region.memory, region.cta}];
+  for (const size_t i : alike) {
+    Hit& h = hits_[i];
+    if (from > h.to || h.from > to) continue;
+    h.from = std::min(h.from, from);
+    h.to = std::max(h.to, to);
+    return;
+  }
+  alike.push_back(hits_.size());
   hits_.push_back({earlier, verdict, from, to, mask, later, region, &knowledge});
 }
 

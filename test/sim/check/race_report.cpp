@@ -248,6 +248,7 @@ void RaceChecker::report_hits() {
     report(std::move(finding), first.earlier.inst, first.later.inst);
   }
   hits_.clear();
+  alike_.clear();
 }
 
 void RaceChecker::report(Finding finding, const Inst* earlier, const Inst* later) {

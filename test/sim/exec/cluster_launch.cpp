@@ -30,7 +30,8 @@ namespace op {
 void query_cancel(Exec& x, const Inst& inst) {
   const Operand &to = inst.operands[0], &from = inst.operands[1];
   if (from.kind != Operand::Kind::kVector)
-    throw Fault(FaultKind::kUnsupported, "clusterlaunchcontrol.query_cancel of a register of fewer than 128 bits");
+    throw Fault(FaultKind::kUnsupported,
+                "clusterlaunchcontrol.query_cancel of a register of fewer than 128 bits");
   SIM_FOR_LANES(lane, x.mask) {
     const uint64_t halves[2] = {x.source(from.items[0], lane), x.source(from.items[1], lane)};
     Response response;

@@ -1,5 +1,5 @@
-// cluster_launch.h -- the response of cluster launch control, 16 bytes that are opaque to programs: their layout
-// is ours, and only the two instructions see it.
+// cluster_launch.h -- the response of cluster launch control, 16 bytes that are opaque to programs: their
+// layout is ours, and only the two instructions see it.
 #pragma once
 
 #include <cstdint>
