@@ -314,7 +314,7 @@ void replace_field(void* bytes128, MapField field, uint32_t ordinal, uint64_t va
                                             std::to_string(count) + " dimensions");
     return ordinal;
   };
-  // Types as the instruction numbers them (table of 9.7.9.27).
+  // Types as the instruction numbers them (table of 9.7.9.26).
   constexpr Type kTypes[] = {kUint8,       kUint16,     kUint32,      kInt32,      kUint64,   kInt64,
                              kFloat16,     kFloat32,    kFloat32Ftz,  kFloat64,    kBfloat16, kTfloat32,
                              kTfloat32Ftz, k16U4Align8, k16U4Align16, k16U6Align16};

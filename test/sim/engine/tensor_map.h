@@ -46,7 +46,7 @@ int encode_tiled(void* out128, uint32_t type, uint32_t rank, void* base, const u
 // of them breaks a rule of the encoder.
 TensorMap decode_tensor_map(const void* bytes128);
 
-// Mirrors tensormap.replace (PTX ISA 9.7.9.27): changes one field of a map. `ordinal` counts dimensions from
+// Mirrors tensormap.replace (PTX ISA 9.7.9.26): changes one field of a map. `ordinal` counts dimensions from
 // the innermost, for kGlobalStride from the one after it; fields without dimensions take none. Values are
 // those of the instruction: kRank is one less than the rank, kElementType and the three after it have numbers
 // of their own. Throws Fault kProtocol when the bytes are no map or the value is none of the field;

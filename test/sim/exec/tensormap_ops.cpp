@@ -1,4 +1,4 @@
-// tensormap_ops.cpp -- tensor maps that a kernel changes: one field at a time (PTX ISA 9.7.9.27), and copied
+// tensormap_ops.cpp -- tensor maps that a kernel changes: one field at a time (PTX ISA 9.7.9.26), and copied
 // by a warp from shared to global memory with the release that the tensormap proxy needs (9.7.13.16).
 #include <algorithm>
 #include <iterator>
