@@ -119,6 +119,7 @@ inline constexpr KnownBug kKnownBugs[] = {
     {100, "a CTA leaves before the response to its request"},
     {101, "a response to a request lies where the instruction does not take it"},
     {102, "work that was taken over is not done"},
+    {103, "a fence of a tensor map whose scope leaves its user out"},
 };
 
 }  // namespace dualgemm_test

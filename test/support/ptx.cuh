@@ -188,12 +188,16 @@ DUALGEMM_DEVICE void tensormap_replace_global_dim(CUtensorMap* shared, uint32_t 
       "r"(size), "n"(kDimension)
       : "memory");
 }
+template <bool kCtaScope = false>
 DUALGEMM_DEVICE void tensormap_cp_fenceproxy(CUtensorMap* to, const CUtensorMap* shared) {
-  asm volatile(
-      "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
-      "[%0], [%1], 128;" ::"l"(to),
-      "r"(smem_u32(shared))
-      : "memory");
+#define COPY(scope)                                                                           \
+  asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release." scope \
+               ".sync.aligned [%0], [%1], 128;" ::"l"(to),                                    \
+               "r"(smem_u32(shared))                                                          \
+               : "memory")
+  if constexpr (kCtaScope) COPY("cta");
+  else COPY("gpu");
+#undef COPY
 }
 DUALGEMM_DEVICE void fence_tensormap_release() {
   asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");

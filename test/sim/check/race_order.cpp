@@ -195,7 +195,8 @@ Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, 
   const bool later_generic = later.operation == nullptr || later.operation->generic();
   if (later.proxy == Proxy::kTensormap) {
     if (!earlier_generic) return {};
-    for (const auto& [address, clock] : knowledge.tensormap)
+    const bool own = cta_of(earlier.warp) == cta_of(later.warp);
+    for (const auto& [address, clock] : (own ? knowledge.tensormap_of_cta : knowledge.tensormap).seen)
       if (address == region.address && known(clock, earlier, later, region, false)) return {};
     return {"tensormap-fence", Lack::kTensormapFence};
   }

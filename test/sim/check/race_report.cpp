@@ -133,7 +133,7 @@ std::string RaceChecker::missing(const Hit& hit, const Touch& later, const Regio
     case Lack::kOperandFence: return "fence.proxy.async after the wait for the commit";
     case Lack::kTensormapFence:
       return "fence.proxy.tensormap::generic.release by the writer, "
-             "and .acquire of this map's 128 bytes on the way to its use";
+             "and .acquire of this map's 128 bytes on the way to its use, both at .gpu between CTAs";
     case Lack::kRelease:
       return "tcgen05.fence::before_thread_sync, or .release on the arrival, "
              "after the completion of the earlier operation";

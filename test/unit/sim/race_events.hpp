@@ -196,11 +196,11 @@ class Events {
     e.scope = scope;
     checker.sync(e);
   }
-  void tensormap_fence(Thread t, Order order, uint64_t address) {
+  void tensormap_fence(Thread t, Order order, uint64_t address, Scope scope = Scope::kGpu) {
     SyncEvent e = event(Sync::kFence, t);
     e.fence = SyncEvent::Fence::kProxyTensormap;
     e.order = order;
-    e.scope = Scope::kGpu;
+    e.scope = scope;
     e.address = address;
     e.bytes = 128;
     checker.sync(e);
