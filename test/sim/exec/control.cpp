@@ -100,8 +100,8 @@ void alu(Exec& x, const Inst& inst) {
 
 void mov(Exec& x, const Inst& inst) {
   const Operand &to = inst.operands[0], &from = inst.operands[1];
-  if (to.kind == Operand::Kind::kVector && from.kind == Operand::Kind::kVector) {  // halves of 128 bits
-    if (inst.type != ptx::Type::kB128 || to.items.size() != 2 || from.items.size() != 2)
+  if (inst.type == ptx::Type::kB128) {  // two halves on both sides
+    if (to.items.size() != 2 || from.items.size() != 2)
       throw Fault(FaultKind::kUnsupported, "mov.b128 of other parts than two of 64 bits");
     for (size_t i = 0; i < to.items.size(); ++i) {
       const uint32_t holes = x.holes(from.items[i]);

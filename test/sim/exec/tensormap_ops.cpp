@@ -52,9 +52,10 @@ void tensormap_copy(Exec& x, const Inst& inst) {
     throw Fault(FaultKind::kProtocol, "tensormap.cp_fenceproxy copies 128 bytes");
   const auto same = [&](const Operand& operand) {
     const uint64_t at = x.address(operand, uint32_t(__builtin_ctz(x.mask)));
-    SIM_FOR_LANES(lane, x.mask)
-    if (x.address(operand, lane) != at)
-      throw Fault(FaultKind::kProtocol, "the lanes of a tensormap.cp_fenceproxy name different addresses");
+    SIM_FOR_LANES(lane, x.mask) {
+      if (x.address(operand, lane) != at)
+        throw Fault(FaultKind::kProtocol, "the lanes of a tensormap.cp_fenceproxy name different addresses");
+    }
     return at;
   };
   const uint64_t to = same(inst.operands[0]), from = same(inst.operands[1]);

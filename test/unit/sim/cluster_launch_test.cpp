@@ -144,6 +144,8 @@ TEST_CASE("cluster launch control refuses what its sections leave undefined", "[
         FaultKind::kProtocol);
   CHECK(fault(".reg .b64 %d<4>; mov.u64 %d1, 7; mov.b128 %q1, {%d1, %d1};"
               "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p3, %q1;") == FaultKind::kProtocol);
+  CHECK(fault("mov.b128 %q1, 5;") == FaultKind::kUnsupported);
+  CHECK(fault("ld.shared.v2.b128 {%q1, %q2}, [%r3];") == FaultKind::kUnsupported);
   CHECK(fault("add.u32 %r3, %r3, 8;" + std::string(kAsk)) == FaultKind::kMisaligned);
   LatePolicy late;
   CHECK(fault(kAsk, &late) == FaultKind::kProtocol);  // the CTA exits before the response has come
