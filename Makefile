@@ -71,8 +71,9 @@ test-gpu: configure   ## the tests of the kernels that need no simulator, on thi
 	@test/on_gpu.sh $(BUILD) $(BUILD)/kernel_test_gpu $(or $(ARGS),"~[.]~[simulated]")
 
 mutation: configure   ## plant bugs in the shipping kernel: which of them does the simulator catch and name?
-	@cmake --build $(BUILD) -j $(JOBS) --target mutation
+	@cmake --build $(BUILD) -j $(JOBS) --target mutation defects_test
 	@$(BUILD)/mutation --json $(BUILD)/mutation.json
+	@$(BUILD)/defects_test '[.many]'
 
 soak: configure       ## the shipping kernel under thousands of schedules: nothing may be found
 	@cmake --build $(BUILD) -j $(JOBS) --target soak

@@ -14,6 +14,8 @@ struct Outcome {
 
 #define SUBJECT(Type, subject) enum class Type { kNone,
 #define DEFECT(name, ...) name,
+#define DEFECT_UNDER(mode, seed, name, ...) name,
+#define WRONG(name, ...) name,
 #define CORRECT(name, text) name,
 #define END(Type, subject) \
   kCount                   \

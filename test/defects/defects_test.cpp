@@ -42,6 +42,15 @@ template <class Type>
 constexpr const sim::Machine& kMachine = sim::kB200;
 template <>
 constexpr const sim::Machine& kMachine<Warpgroup> = sim::kH100;
+// Of the persistent kernel one block runs at a time, so that in every schedule it has others to take over.
+constexpr sim::Machine kOneBlock = [] {
+  sim::Machine machine = sim::kB200;
+  machine.sms = machine.ctas_per_sm = 1;
+  machine.cluster_groups = {1};
+  return machine;
+}();
+template <>
+constexpr const sim::Machine& kMachine<Persistent> = kOneBlock;
 
 struct OnMachine {
   explicit OnMachine(const sim::Machine& machine) { sim::shim::set_machine(machine); }
@@ -82,16 +91,19 @@ bool matches(const sim::Report& report, const Diagnosis& expected) {
          matches(report.summary.c_str(), expected.summary.c_str());
 }
 
-std::vector<Schedule> adversarial() {
+// Every mode but the default with so many seeds.
+std::vector<Schedule> adversarial(uint64_t seeds = 1) {
   std::vector<Schedule> all;
   for (const sim::Mode& mode : sim::modes())
-    if (std::string(mode.name) != "default") all.push_back({mode.name, 1});
+    for (uint64_t seed = 1; seed <= seeds && std::string(mode.name) != "default"; ++seed)
+      all.push_back({mode.name, seed});
   return all;
 }
 
+// The schedule must show the diagnosis and nothing else but what follows from it.
 template <class Run>
-void expect(Run run, const Diagnosis& expected) {
-  const Judged result = judged({"default", 0}, run);
+void expect_under(const Schedule& schedule, Run run, const Diagnosis& expected) {
+  const Judged result = judged(schedule, run);
   INFO(result.text);
   {
     INFO("expected: " << expected.severity << " " << expected.rule << ": " << expected.summary);
@@ -103,6 +115,11 @@ void expect(Run run, const Diagnosis& expected) {
     INFO("not expected: " << line(report));
     CHECK(std::find(expected.beside.begin(), expected.beside.end(), report.rule) != expected.beside.end());
   }
+}
+
+template <class Run>
+void expect(Run run, const Diagnosis& expected) {
+  expect_under({"default", 0}, run, expected);
   if (expected.severity == 'A') return;
   for (const Schedule& schedule : adversarial()) {
     const Judged other = judged(schedule, run);
@@ -112,10 +129,23 @@ void expect(Run run, const Diagnosis& expected) {
 }
 
 template <class Run>
-void expect_silence(Run run) {
+void expect_wrong_values(Run run) {
+  const Judged result = judged({"default", 0}, run);
+  INFO(result.text);
+  CHECK(std::all_of(result.reports.begin(), result.reports.end(), is_advice));
+  CHECK(result.outcome.error == cudaSuccess);
+  CHECK_FALSE(result.outcome.right);
+}
+
+std::vector<Schedule> usual() {
   std::vector<Schedule> schedules = adversarial();
   schedules.insert(schedules.begin(), {"default", 0});
   for (uint64_t seed = 2; seed < 6; ++seed) schedules.push_back({"random", seed});
+  return schedules;
+}
+
+template <class Run>
+void expect_silence(Run run, const std::vector<Schedule>& schedules = usual()) {
   for (const Schedule& schedule : schedules) {
     const Judged result = judged(schedule, run);
     INFO(result.text);
@@ -128,18 +158,34 @@ void expect_silence(Run run) {
 }  // namespace
 
 // Each subject has a namespace, in which its defects find their type and function by one name.
-#define SUBJECT(Type, subject)                                          \
-  namespace subject##_test {                                            \
-    using Defect = Type;                                                \
-    const auto run_subject = subject;                                   \
-    TEST_CASE("correct: " #subject ", " #Type "::kNone", "[correct]") { \
-      const OnMachine here(kMachine<Type>);                             \
-      expect_silence([] { return subject(Type::kNone); });              \
+#define SUBJECT(Type, subject)                                              \
+  namespace subject##_test {                                                \
+    using Defect = Type;                                                    \
+    const auto run_subject = subject;                                       \
+    TEST_CASE("correct: " #subject ", " #Type "::kNone", "[correct]") {     \
+      const OnMachine here(kMachine<Type>);                                 \
+      expect_silence([] { return subject(Type::kNone); });                  \
+    }                                                                       \
+    TEST_CASE("correct under many schedules: " #subject, "[.many]") {       \
+      const OnMachine here(kMachine<Type>);                                 \
+      expect_silence([] { return subject(Type::kNone); }, adversarial(20)); \
     }
 #define DEFECT(name, number, text, severity, rule, summary, ...)                                \
   TEST_CASE("defect " #number ": " text, "[defect]") {                                          \
     const OnMachine here(kMachine<Defect>);                                                     \
     expect([] { return run_subject(Defect::name); }, {severity, rule, summary, {__VA_ARGS__}}); \
+  }
+#define DEFECT_UNDER(mode, seed, name, number, text, severity, rule, summary, ...) \
+  TEST_CASE("defect " #number ": " text, "[defect]") {                             \
+    const OnMachine here(kMachine<Defect>);                                        \
+    const Diagnosis expected = {severity, rule, summary, {__VA_ARGS__}};           \
+    expect_under(                                                                  \
+        {mode, seed}, [] { return run_subject(Defect::name); }, expected);         \
+  }
+#define WRONG(name, number, text)                                  \
+  TEST_CASE("defect " #number ": " text, "[defect]") {             \
+    const OnMachine here(kMachine<Defect>);                        \
+    expect_wrong_values([] { return run_subject(Defect::name); }); \
   }
 #define CORRECT(name, text)                                   \
   TEST_CASE("correct: " #name ": " text, "[correct]") {       \

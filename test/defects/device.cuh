@@ -36,6 +36,13 @@ DUALGEMM_DEVICE void mbarrier_wait_relaxed(uint64_t* barrier, uint32_t parity) {
 DUALGEMM_DEVICE uint64_t matrix_descriptor(const void* start, uint32_t stride, uint64_t swizzle) {
   return (smem_u32(start) & 0x3FFFF) >> 4 | uint64_t(stride >> 4) << 32 | uint64_t(1) << 46 | swizzle << 61;
 }
+// Returns the address at which a lane of ldmatrix or stmatrix finds its row: four matrices are 16 rows and
+// two chunks of 16 bytes. Rows have 128 bytes and lie under the 128-byte swizzle: chunk c of row r is at
+// place c ^ r % 8.
+DUALGEMM_DEVICE uint32_t matrix_row(uint32_t tile, uint32_t first_row, uint32_t first_chunk) {
+  const uint32_t row = first_row + lane_index() % 16, chunk = first_chunk + lane_index() / 16;
+  return tile + row * 128 + (chunk ^ row % 8) * 16;
+}
 DUALGEMM_DEVICE uint64_t scale_descriptor(const void* start) { return matrix_descriptor(start, 128, 0); }
 
 }  // namespace defects

@@ -71,7 +71,8 @@ __global__ void single_kernel(const uint32_t* in, uint32_t* out) {
   __shared__ alignas(128) uint32_t copy[4];
   __shared__ uint64_t full;
   mbarrier_init(&full, 1);
-  fence_mbarrier_init_release_cluster();
+  if constexpr (d == Single::kProxyFence) fence_proxy_async_shared();
+  else if constexpr (d != Single::kNoInitFence) fence_mbarrier_init_release_cluster();
   mbarrier_arrive_expect_tx(&full, sizeof copy);
   bulk_load(copy, in, sizeof copy, &full);
   mbarrier_wait(&full, d == Single::kFreshParity ? 1 : 0);
@@ -101,7 +102,7 @@ __global__ void flag_kernel(uint32_t* word, uint32_t* flag, uint32_t* out) {
   else if constexpr (d != Flag::kNoFlag)
     while (load_acquire_gpu(flag) == 0) {
     }
-  *out = *static_cast<volatile uint32_t*>(word);
+  *out = d == Flag::kNonCoherentLoad ? load_non_coherent(word) : *static_cast<volatile uint32_t*>(word);
 }
 
 template <Flag d>

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -62,6 +63,14 @@ inline std::vector<uint32_t> counting(size_t n) {
   std::vector<uint32_t> values(n);
   for (size_t i = 0; i < n; ++i) values[i] = static_cast<uint32_t>(1000 + i);
   return values;
+}
+
+// Returns a whole number that bf16 holds.
+inline uint16_t bf16(int value) {
+  const float number = float(value);
+  uint32_t bits;
+  std::memcpy(&bits, &number, sizeof bits);
+  return uint16_t(bits >> 16);
 }
 
 inline float e2m1(int code) {

@@ -15,8 +15,12 @@ __global__ void fill_kernel(uint32_t* to) {
 
 template <Dependent d>
 __global__ void copy_kernel(const uint32_t* from, uint32_t* to) {
+  uint32_t word = 0;
+  if constexpr (d == Dependent::kNonCoherentBeforeWait) word = load_non_coherent(from + threadIdx.x);
   if constexpr (d != Dependent::kNoGridWait) griddepcontrol_wait();
-  to[threadIdx.x] = static_cast<const volatile uint32_t*>(from)[threadIdx.x];
+  if constexpr (d != Dependent::kNonCoherentBeforeWait)
+    word = static_cast<const volatile uint32_t*>(from)[threadIdx.x];
+  to[threadIdx.x] = word;
 }
 
 // One stream fills a buffer, another copies it, by a kernel and by cudaMemcpyAsync.

@@ -1,6 +1,7 @@
 // tensor_map.cu -- copies through tensor maps. The first kernel loads two boxes of 8 rows of a matrix of 12
 // rows: the second box crosses the edge, is filled up with zeros and still counts in full. The second kernel
-// loads through a map in global memory, writes another map over it and loads again.
+// loads through a map in global memory, writes another map over it and loads again. In the third
+// one block makes the map of another. The fourth loads a swizzled box into dynamic shared memory.
 #include "defects/device.cuh"
 #include "defects/host.h"
 
@@ -8,6 +9,7 @@ namespace defects {
 namespace {
 
 constexpr int kWidth = 64, kRows = 12, kBoxRows = 8, kBoxBytes = kWidth * kBoxRows, kBoxes = 2;
+constexpr uint32_t kPattern = 8 * kWidth;
 
 template <Map d>
 __global__ void edge_kernel(const __grid_constant__ CUtensorMap map, uint8_t* out) {
@@ -29,13 +31,6 @@ __global__ void edge_kernel(const __grid_constant__ CUtensorMap map, uint8_t* ou
     for (int at = threadIdx.x; at < kBoxBytes; at += blockDim.x)
       out[i * kBoxBytes + at] = static_cast<volatile uint8_t*>(box[i])[at];
   }
-}
-
-DUALGEMM_DEVICE void fence_tensormap_release() {
-  asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
-}
-DUALGEMM_DEVICE void fence_tensormap_acquire(const CUtensorMap* map) {
-  asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
 }
 
 template <Map d>
@@ -61,6 +56,62 @@ __global__ void patch_kernel(CUtensorMap* map, const CUtensorMap* patch, uint8_t
     mbarrier_wait(&full[i], 0);
     for (int at = threadIdx.x; at < kBoxBytes; at += blockDim.x)
       out[i * kBoxBytes + at] = static_cast<volatile uint8_t*>(box[i])[at];
+  }
+}
+
+// Block 0 makes the map of block 1 and hands it over by a flag.
+template <Handed d>
+__global__ void handed_kernel(const __grid_constant__ CUtensorMap any, const uint8_t* in, CUtensorMap* map,
+                              uint32_t* flag, uint8_t* out) {
+  __shared__ alignas(128) uint8_t box[kBoxBytes];
+  __shared__ alignas(128) CUtensorMap mine;
+  __shared__ uint64_t full;
+  if (blockIdx.x == 0) {
+    if (threadIdx.x == 0) {
+      mine = any;
+      tensormap_replace_global_address(&mine, in);
+    }
+    __syncwarp();
+    tensormap_cp_fenceproxy<d == Handed::kReleaseCtaScope>(map, &mine);
+    __syncwarp();
+    if (threadIdx.x == 0) store_release_gpu(flag, 1);
+    return;
+  }
+  if (threadIdx.x == 0) {
+    mbarrier_init(&full, 1);
+    fence_mbarrier_init_release_cluster();
+    while (load_acquire_gpu(flag) == 0) {
+    }
+    if constexpr (d == Handed::kAcquireCtaScope)
+      asm volatile("fence.proxy.tensormap::generic.acquire.cta [%0], 128;" ::"l"(map) : "memory");
+    else if constexpr (d != Handed::kNoAcquire) fence_tensormap_acquire(map);
+    mbarrier_arrive_expect_tx(&full, kBoxBytes);
+    tensor_load(box, map, 0, 0, &full);
+  }
+  __syncwarp();
+  mbarrier_wait(&full, 0);
+  for (int i = threadIdx.x; i < kBoxBytes; i += 32) out[i] = static_cast<volatile uint8_t*>(box)[i];
+}
+
+// The rows of the box lie in the pattern of the 64-byte swizzle, which repeats every 512 bytes: chunk c of
+// row r is at place c ^ r / 2 % 4. The module declares less, so the kernel looks for a multiple itself.
+template <Window d>
+__global__ void window_kernel(const __grid_constant__ CUtensorMap map, uint8_t* out) {
+  extern __shared__ __align__(128) uint8_t window[];
+  uint64_t& full = *reinterpret_cast<uint64_t*>(window + kBoxBytes + kPattern);
+  const uint32_t lacking = d == Window::kNotRoundedUp ? 0 : -smem_u32(window) % kPattern;
+  uint8_t* const box = window + lacking;
+  if (threadIdx.x == 0) {
+    mbarrier_init(&full, 1);
+    fence_mbarrier_init_release_cluster();
+    mbarrier_arrive_expect_tx(&full, kBoxBytes);
+    tensor_load(box, &map, 0, 0, &full);
+  }
+  __syncthreads();
+  mbarrier_wait(&full, 0);
+  for (int at = threadIdx.x; at < kBoxBytes; at += blockDim.x) {
+    const int row = at / kWidth, chunk = at % kWidth / 16;
+    out[at] = static_cast<volatile uint8_t*>(box)[row * kWidth + (chunk ^ row / 2 % 4) * 16 + at % 16];
   }
 }
 
@@ -94,6 +145,26 @@ Outcome patch() {
       out, [&](size_t i) { return i < kBoxBytes ? values[i] : values[i - kBoxBytes + kShift * kWidth]; });
 }
 
+template <Window d>
+Outcome run_window() {
+  DeviceArray<uint8_t> in(matrix()), out(kBoxBytes, 0xFF);
+  const CUtensorMap map = byte_map(in.data(), kWidth, kRows, kWidth, kBoxRows, CU_TENSOR_MAP_SWIZZLE_64B);
+  window_kernel<d><<<1, 64, kBoxBytes + kPattern + sizeof(uint64_t)>>>(map, out.data());
+  const auto values = matrix();
+  return outcome(out, [&](size_t i) { return values[i]; });
+}
+
+template <Handed d>
+Outcome run_handed() {
+  DeviceArray<uint8_t> in(matrix()), other(std::vector<uint8_t>(kRows * kWidth, 0xEE)), out(kBoxBytes, 0xFF);
+  DeviceArray<CUtensorMap> map(1);
+  DeviceArray<uint32_t> flag(1);
+  const CUtensorMap any = byte_map(other.data(), kWidth, kRows, kWidth, kBoxRows, CU_TENSOR_MAP_SWIZZLE_NONE);
+  handed_kernel<d><<<2, 32>>>(any, in.data(), map.data(), flag.data(), out.data());
+  const auto values = matrix();
+  return outcome(out, [&](size_t i) { return values[i]; });
+}
+
 template <Map d>
 Outcome run() {
   if constexpr (d == Map::kBytesOfPartialBox) {
@@ -109,5 +180,7 @@ Outcome run() {
 }  // namespace
 
 DEFECTS_SUBJECT(Map, tensor_map, run)
+DEFECTS_SUBJECT(Handed, handed_map, run_handed)
+DEFECTS_SUBJECT(Window, dynamic_window, run_window)
 
 }  // namespace defects

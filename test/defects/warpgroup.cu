@@ -11,9 +11,7 @@
 //   full[s]   1 and 24576 B    producer, and the two copies     stage s is filled
 //   empty[s]  8                lane 0 of each consumer warp     stage s may be filled again
 //
-// A stage and the tile of D have rows of 128 bytes under the 128-byte swizzle: chunk c of row r is at place
-// c ^ r % 8.
-#include <cstring>
+// A stage and the tile of D have rows of 128 bytes under the 128-byte swizzle.
 
 #include "defects/device.cuh"
 #include "defects/host.h"
@@ -72,28 +70,14 @@ DUALGEMM_DEVICE void settle(uint32_t (&values)[n]) {
   for (int i = 0; i < n; ++i) asm volatile("" : "+r"(values[i])::"memory");
 }
 
-// Returns the address at which a lane of ldmatrix or stmatrix finds its row: four matrices are 16 rows and
-// two chunks of 16 bytes.
-DUALGEMM_DEVICE uint32_t matrix_row(uint32_t tile, uint32_t first_row, uint32_t first_chunk) {
-  const uint32_t row = first_row + lane_index() % 16, chunk = first_chunk + lane_index() / 16;
-  return tile + row * kRowBytes + (chunk ^ row % 8) * 16;
-}
-DUALGEMM_DEVICE void load_fragments(uint32_t (&a)[4], uint32_t address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3])
-               : "r"(address)
-               : "memory");
-}
 DUALGEMM_DEVICE uint32_t pair_of(float low, float high) {
   uint32_t pair;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
 }
+// Stores 16 rows of 16 columns, which lie in d as wgmma leaves them.
 DUALGEMM_DEVICE void store_matrices(uint32_t address, const float* d) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
-               "r"(pair_of(d[0], d[1])), "r"(pair_of(d[2], d[3])), "r"(pair_of(d[4], d[5])),
-               "r"(pair_of(d[6], d[7]))
-               : "memory");
+  stmatrix_x4(address, {pair_of(d[0], d[1]), pair_of(d[2], d[3]), pair_of(d[4], d[5]), pair_of(d[6], d[7])});
 }
 
 template <Warpgroup d>
@@ -129,7 +113,7 @@ DUALGEMM_DEVICE void multiply(float (&sums)[kAccumulators], uint32_t half, uint3
     mbarrier_wait(&full[s], block / kStages % 2);
 #pragma unroll
     for (int step = 1; step < kSteps; step += 2)
-      load_fragments(fragments[block % 2][step / 2], matrix_row(a, warp_index() % 4 * 16, 2 * step));
+      ldmatrix_x4(fragments[block % 2][step / 2], matrix_row(a, warp_index() % 4 * 16, 2 * step));
     settle(sums);
     settle(fragments[block % 2][0]);
     settle(fragments[block % 2][1]);
@@ -197,13 +181,6 @@ __global__ void __launch_bounds__(kThreads, 1)
 
 int a_element(int m, int k) { return (m + k * k) % 3 - 1; }
 int b_element(int n, int k) { return (2 * n + k) % 5 % 3 - 1; }
-
-uint16_t bf16(int value) {
-  const float number = float(value);
-  uint32_t bits;
-  std::memcpy(&bits, &number, sizeof bits);
-  return uint16_t(bits >> 16);
-}
 
 template <class Element>
 std::vector<uint16_t> matrix(int rows, Element element) {

@@ -50,10 +50,10 @@ Outcome strongest(const Run& run) {
   return run.values.empty() ? Outcome::kClean : Outcome::kWrongValues;
 }
 
-// Notes the name of the last kernel launched.
+// Notes the names of the kernels launched.
 struct Names : sim::Observer {
-  std::string last;
-  void start(const sim::GridStart& grid) override { last = grid.kernel->info.name; }
+  std::vector<std::string> all;
+  void start(const sim::GridStart& grid) override { all.push_back(grid.kernel->info.name); }
 };
 
 // Notes which instructions are executed, and which of them works on which barrier.
@@ -103,6 +103,26 @@ std::string first_mismatch(const std::vector<dualgemm_test::Output>& out,
   return {};
 }
 
+size_t first_with_rows(const dualgemm_test::ProblemSet& set) {
+  size_t index = 0;
+  while (set.problems[index].m == 0) ++index;
+  return index;
+}
+
+PrecedingBuffers weights_of(const dualgemm_args_t& args, const dualgemm_test::ProblemSet& set) {
+  const size_t index = first_with_rows(set);
+  const dualgemm_test::Problem& first = set.problems[index];
+  PrecedingBuffers out{};
+  const auto add = [&](const void* data, size_t bytes) {
+    out.buffer[out.count++] = spread(static_cast<const uint8_t*>(data) + index * bytes, bytes, false);
+  };
+  add(args.b1, first.b1.size());
+  add(args.b2, first.b2.size());
+  add(args.sfb1, first.sfb1.size());
+  add(args.sfb2, first.sfb2.size());
+  return out;
+}
+
 PrecedingBuffers buffers_of(const dualgemm_args_t& args, const dualgemm_test::ProblemSet& set) {
   PrecedingBuffers out{};
   const auto add = [&](const void* data, size_t bytes, bool write) {
@@ -110,8 +130,7 @@ PrecedingBuffers buffers_of(const dualgemm_args_t& args, const dualgemm_test::Pr
   };
   // What each problem has of its own is that of the first one with rows. C and what lies as it does begin
   // with these rows.
-  size_t index = 0;
-  while (set.problems[index].m == 0) ++index;
+  const size_t index = first_with_rows(set);
   const dualgemm_test::Problem& first = set.problems[index];
   const auto add_own = [&](const void* data, size_t bytes) {
     if (data != nullptr) add(static_cast<const uint8_t*>(data) + index * bytes, bytes, true);
@@ -205,12 +224,13 @@ Bench::Bench(const std::string& name, const Shape* shape) : instance_(name) {
   if (options.dtype == DUALGEMM_DTYPE_FP32) options.ldc_padding = 1;
   device_ = std::make_unique<dualgemm_test::DeviceSet>(set_, options);
   preceding_ = buffers_of(device_->args(), set_);
+  weights_ = weights_of(device_->args(), set_);
   // The library sets the attributes of all its kernels at its first launch; from here on only one is decoded.
   sim::shim::set_module_editor({});
   sim::shim::reload_modules();
   Names launched;
   launch_to_load(launched);
-  entry_ = launched.last;
+  entry_ = launched.all.at(launched.all.size() - 2);  // the following kernel is the last
   use([this](sim::ptx::Function& f) { kernel_ = f; });
   Executed executed;
   launch_to_load(executed);
@@ -232,6 +252,7 @@ const std::set<std::string>& Bench::rings_of(uint32_t ptx_line) const {
 void Bench::launch() const {
   launch_preceding(preceding_, nullptr);
   device_->launch(nullptr);
+  launch_following(weights_, nullptr);
 }
 
 void Bench::launch_to_load(sim::Observer& observer) {

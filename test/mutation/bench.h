@@ -1,7 +1,8 @@
 // bench.h -- a kernel instance on the simulated device with a problem and its expected result, ready to run
 // again and again: as it ships or edited, under any schedule, with every checker watching. The problem is
 // small but wraps every ring several times: one CTA or cluster, several tiles, several k-tiles each. A
-// preceding kernel writes what it reads, and it may start before that one has ended.
+// preceding kernel writes what it reads, and it may start before that one has ended; a following one may
+// start before it has ended, and reads weights that the preceding one wrote.
 #pragma once
 
 #include <functional>
@@ -93,7 +94,7 @@ class Bench {
   std::vector<ref::DualGemm> expected_;
   std::vector<ref::Matrix> expected_d_[2];
   std::unique_ptr<dualgemm_test::DeviceSet> device_;
-  PrecedingBuffers preceding_{};
+  PrecedingBuffers preceding_{}, weights_{};
   sim::ptx::Function kernel_;
   size_t barriers_ = 0;  // of one CTA
   std::map<uint32_t, std::set<std::string>> rings_;

@@ -100,10 +100,6 @@ std::vector<Mutant> controls(const Function& kernel, const std::string& instance
         insert(f, i,
                make(f.body[i], "mbarrier.expect_tx.relaxed.cta.shared::cta.b64", {barrier, integer(1024)}));
       }));
-  add("dependents are launched at once", [](Function& f) {
-    insert(f, 0, make(f.body[0], "griddepcontrol.launch_dependents", {}));
-    f.body[0].guarded = false;
-  });
   add("dependents are not launched early",
       everywhere("griddepcontrol.launch_dependents", [](Function& f, size_t i) { erase(f, i); }));
   add("every bar.warp.sync twice",

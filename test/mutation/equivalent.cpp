@@ -31,8 +31,7 @@ constexpr const char* kTeardown =
 constexpr const char* kFenceOrders =
     "what meets here are tcgen05 operations, and the tcgen05 fence beside it orders them at any strength";
 constexpr const char* kInitFence =
-    "the fence publishes the barriers to the cluster; "
-    "where only their own CTA uses them, the CTA barrier does";
+    "the last barrier is one at which threads of its own CTA alone arrive: the CTA barrier publishes it";
 constexpr const char* kOneCta = "m[16]*";  // instances whose mma work for one CTA
 
 constexpr const char* kNoTile =
@@ -43,8 +42,8 @@ constexpr const char* kGathers =
 constexpr const char* kBroadcast =
     "all lanes have this value already: the exchange tells it to the compiler alone";
 constexpr const char* kDependents =
-    "it says that the next grid may start; "
-    "whatever that one touches it waits for, and the end of a CTA says it, too";
+    "it says that the next grid may start, which the end of a CTA says, too: "
+    "later, or by more lanes that have waited, lets it in no earlier";
 constexpr const char* kShallowScales =
     "the ring of scale factors is the shallower one: "
     "the mma that gave its scale stage back come after those that read the stage, and the scale stage is "
@@ -88,7 +87,6 @@ constexpr Entry kEntries[] = {
      "exchange with the next tcgen05.fence::before_thread_sync: "
      "tcgen05.relinquish_alloc_permit @ allocate_tensor_memory #0",
      "the permit concerns other CTAs and orders nothing of this one"},
-    {kOneCta, "delete fence.mbarrier_init @ *", kInitFence},
     {kOneCta, "exchange with the next fence.mbarrier_init: *", kInitFence},
     {"*", "*tcgen05.fence::before_thread_sync @ allocate_tensor_memory #*", kAlloc},
     {"*", "*tcgen05.fence::after_thread_sync @ allocate_tensor_memory #*", kAlloc},
@@ -192,8 +190,6 @@ constexpr Entry kEntries[] = {
     {"m256*", "* @ mma_role/drain/operator++*", kMmaDrain, true},
     {"m256*", "exchange with the next bar.warp.sync: mbarrier.try_wait @ mma_role/drain/wait #*", kGathers},
     {kWindows, ".acquire to .relaxed mbarrier.try_wait @ mma_role/multiply/wait #[12]", kFenceOrders},
-    {kWindows, "exchange with the next fence.mbarrier_init: mbarrier.init @ prologue #*",
-     "the last barrier is that of a window, which only its own CTA uses"},
     {kWindows,
      "exchange with the next elect.sync: tcgen05.fence::after_thread_sync @ mma_role/multiply #[12]",
      "elect.sync touches no memory: the fence still stands between the wait and the copies"},

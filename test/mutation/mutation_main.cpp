@@ -1,6 +1,6 @@
 // mutation_main.cpp -- `make mutation`: plants bugs in the PTX that ships and reports which of them the
-// simulator catches, and whether it names the cause. It exits non-zero on any survivor, any wrong or idle
-// table entry, any unclean control.
+// simulator catches, and whether it names the cause. It exits non-zero on any survivor, any bug planted by
+// hand whose report is not the right one, any wrong or idle table entry, any unclean control.
 #include <fmt/core.h>
 #include <fnmatch.h>
 
@@ -120,7 +120,8 @@ class Campaign {
                                           .dump(1)
                                    << "\n";
     const Tally s = tally(sweep_), p = tally(planted_), c = tally(controls_);
-    return s.survivors + s.wrong_table + idle.size() + p.survivors + p.wrong_table + c.killed == 0 ? 0 : 1;
+    const size_t misnamed = p.killed - p.diagnosed;
+    return s.survivors + s.wrong_table + idle.size() + p.survivors + misnamed + c.killed == 0 ? 0 : 1;
   }
 
  private:

@@ -138,6 +138,9 @@ void Plants::set_up_and_teardown() {
            {"mbarrier.init", "tcgen05.alloc"},
            {},
            {"no mbarrier was initialised"}}}});
+  const size_t fence = at("fence.mbarrier_init", "prologue");
+  plant(84, "no fence between mbarrier.init and the first copy", fence, erased({fence}),
+        {{{{"mbarrier-init-fence"}, {}, {}, {}}}});
   const size_t named = at("barrier.cta.sync", "allocate_tensor_memory");
   plant(24, "no barrier between tcgen05.alloc and the loads of the address", named,
         [named](Function& f) { erase(f, named); },
@@ -210,7 +213,7 @@ void Plants::tensor_memory() {
   const size_t load = at("tcgen05.ld", "epilogue_role");
   plant(38, "a warp loads the lanes of the next one", load,
         [load](Function& f) { add_to_operand(f, load, 1, int64_t(32) << 16); },
-        {{{{}, {}, {}, {"may access lanes"}}}});
+        {{{{"tmem-lane-bits"}, {}, {}, {}}}});
   plant(45, "the instruction descriptor says ue8m0 scale factors", mma,
         every_mma([](Function& f, size_t i) { flip_operand(f, i, 3, int64_t(1) << 23); }), {{}, true});
   plant(45, "the instruction descriptor names another scale factor of A", mma,
@@ -238,6 +241,13 @@ void Plants::two_rings() {
   for (size_t n = 0; n < waits.size(); ++n)
     plant(42, fmt::format("no griddepcontrol.wait in one of the {} roles that need it", waits.size()),
           waits[n], erased({waits[n]}), {{{{"race-grids"}, {}, {}, {}}}});
+  // The weights of the next grid are those of the one before this one.
+  plant(87, "the next grid is let in before this one has waited", waits[0],
+        [](Function& f) {
+          insert(f, 0, make(f.body[0], "griddepcontrol.launch_dependents", {}));
+          f.body[0].guarded = false;
+        },
+        {{{{"race-grids"}, {}, {}, {}}}});
   // This is the address of scale_empty[q], as it is computed where it is committed to: from that of
   // scale_full[q].
   const size_t commit = at_ring("tcgen05.commit", "mma_role", "scale_empty");

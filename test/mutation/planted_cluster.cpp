@@ -95,7 +95,7 @@ void PairPlants::waits_and_commits() {
 void PairPlants::cluster() {
   const size_t fence = at("fence.mbarrier_init", "prologue");
   plant(23, "no fence.mbarrier_init before a relaxed cluster arrive", fence,
-        [fence](Function& f) { erase(f, fence); }, {{{{"mbarrier-init-order"}, {}, {}, {}}}});
+        [fence](Function& f) { erase(f, fence); }, {{{{"mbarrier-init-fence"}, {}, {}, {}}}});
   const size_t start = at("barrier.cluster.arrive", "prologue");
   plant(22, "no cluster barrier between mbarrier.init and the first use by the other CTA", start,
         without_barrier({start}),

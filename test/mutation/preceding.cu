@@ -1,5 +1,5 @@
-// preceding.cu -- see preceding.h. It lets what follows start at once, so that nothing but
-// griddepcontrol.wait over there orders the two.
+// preceding.cu -- see preceding.h. The preceding kernel lets what follows start at once, so that nothing but
+// griddepcontrol.wait over there orders the two. The following one waits for nothing.
 #include "mutation/preceding.h"
 
 #include <cuda_runtime.h>
@@ -8,6 +8,7 @@
 
 #include "ptx/sync.cuh"
 #include "support/device_memory.h"
+#include "support/programmatic.h"
 
 namespace mutation {
 namespace {
@@ -25,6 +26,14 @@ __global__ void preceding(PrecedingBuffers buffers) {
   }
 }
 
+__global__ void following(PrecedingBuffers weights) {
+  for (int i = 0; i < weights.count; ++i) {
+    const PrecedingBuffer& buffer = weights.buffer[i];
+    if (threadIdx.x < buffer.count)
+      (void)*static_cast<const volatile uint32_t*>(buffer.words + threadIdx.x * buffer.pitch);
+  }
+}
+
 }  // namespace
 
 PrecedingBuffer spread(const void* data, size_t bytes, bool write) {
@@ -38,6 +47,11 @@ void launch_preceding(const PrecedingBuffers& buffers, cudaStream_t stream) {
   config.blockDim = kThreads;
   config.stream = stream;
   dualgemm_test::check_cuda(cudaLaunchKernelEx(&config, preceding, buffers), "the preceding kernel");
+}
+
+void launch_following(const PrecedingBuffers& weights, cudaStream_t stream) {
+  const dualgemm_test::ProgrammaticLaunch launch(1, kThreads, stream);
+  dualgemm_test::check_cuda(cudaLaunchKernelEx(&launch.config(), following, weights), "the following kernel");
 }
 
 }  // namespace mutation

@@ -1,5 +1,7 @@
-// preceding.h -- the preceding kernel: what a launch that may start before it has ended has to wait for. It
-// rewrites a little of everything the launch reads, and reads a little of what the launch writes.
+// preceding.h -- the kernels around a launch. The preceding one is what a launch that may start before it has
+// ended has to wait for: it rewrites a little of everything the launch reads, and reads a little of what the
+// launch writes. The following one may start as soon as the launch lets it, and reads weights that the
+// preceding one wrote before it waits for anything, as a launch with STATIC_WEIGHTS does.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -25,7 +27,8 @@ struct PrecedingBuffers {
 // Returns at most 64 words of [data, data + bytes).
 PrecedingBuffer spread(const void* data, size_t bytes, bool write);
 
-// Throws std::runtime_error when the launch failed.
+// These throw std::runtime_error when the launch failed.
 void launch_preceding(const PrecedingBuffers& buffers, cudaStream_t stream);
+void launch_following(const PrecedingBuffers& weights, cudaStream_t stream);
 
 }  // namespace mutation

@@ -136,6 +136,89 @@ DUALGEMM_DEVICE void store_cluster(uint32_t to, uint32_t value) {
   asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(to), "r"(value) : "memory");
 }
 
+// ---- cluster launch control -------------------------------------------------------------------------------
+struct CancelResponse {  // opaque
+  uint64_t low, high;
+};
+DUALGEMM_DEVICE void clusterlaunchcontrol_try_cancel(void* response, uint64_t* barrier) {
+  asm volatile(
+      "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%0], [%1];" ::"r"(
+          smem_u32(response)),
+      "r"(smem_u32(barrier))
+      : "memory");
+}
+DUALGEMM_DEVICE CancelResponse load_response(const void* response) {
+  CancelResponse out;
+  asm volatile("{\n\t.reg .b128 q;\n\tld.shared.b128 q, [%2];\n\tmov.b128 {%0, %1}, q;\n\t}"
+               : "=l"(out.low), "=l"(out.high)
+               : "r"(smem_u32(response))
+               : "memory");
+  return out;
+}
+DUALGEMM_DEVICE bool clusterlaunchcontrol_is_canceled(const CancelResponse& response) {
+  uint32_t canceled;
+  asm volatile(
+      "{\n\t.reg .b128 q;\n\t.reg .pred p;\n\tmov.b128 q, {%1, %2};\n\t"
+      "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p, q;\n\tselp.u32 %0, 1, 0, p;\n\t}"
+      : "=r"(canceled)
+      : "l"(response.low), "l"(response.high));
+  return canceled != 0;
+}
+DUALGEMM_DEVICE uint32_t clusterlaunchcontrol_first_ctaid_x(const CancelResponse& response) {
+  uint32_t x;
+  asm volatile(
+      "{\n\t.reg .b128 q;\n\tmov.b128 q, {%1, %2};\n\t"
+      "clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %0, q;\n\t}"
+      : "=r"(x)
+      : "l"(response.low), "l"(response.high));
+  return x;
+}
+
+// ---- tensor maps that a kernel changes --------------------------------------------------------------------
+DUALGEMM_DEVICE void tensormap_replace_global_address(CUtensorMap* shared, const void* address) {
+  asm volatile(
+      "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%0], %1;" ::"r"(smem_u32(shared)),
+      "l"(address)
+      : "memory");
+}
+template <int kDimension>
+DUALGEMM_DEVICE void tensormap_replace_global_dim(CUtensorMap* shared, uint32_t size) {
+  asm volatile(
+      "tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%0], %2, %1;" ::"r"(smem_u32(shared)),
+      "r"(size), "n"(kDimension)
+      : "memory");
+}
+template <bool kCtaScope = false>
+DUALGEMM_DEVICE void tensormap_cp_fenceproxy(CUtensorMap* to, const CUtensorMap* shared) {
+#define COPY(scope)                                                                           \
+  asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release." scope \
+               ".sync.aligned [%0], [%1], 128;" ::"l"(to),                                    \
+               "r"(smem_u32(shared))                                                          \
+               : "memory")
+  if constexpr (kCtaScope) COPY("cta");
+  else COPY("gpu");
+#undef COPY
+}
+DUALGEMM_DEVICE void fence_tensormap_release() {
+  asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
+}
+DUALGEMM_DEVICE void fence_tensormap_acquire(const CUtensorMap* map) {
+  asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
+}
+
+// ---- matrices of 8 x 8 elements of 16 bits ----------------------------------------------------------------
+DUALGEMM_DEVICE void ldmatrix_x4(uint32_t (&values)[4], uint32_t row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(values[0]), "=r"(values[1]), "=r"(values[2]), "=r"(values[3])
+               : "r"(row)
+               : "memory");
+}
+DUALGEMM_DEVICE void stmatrix_x4(uint32_t row, const uint32_t (&values)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row), "r"(values[0]),
+               "r"(values[1]), "r"(values[2]), "r"(values[3])
+               : "memory");
+}
+
 // ---- flags in global memory -------------------------------------------------------------------------------
 DUALGEMM_DEVICE void store_release_gpu(uint32_t* to, uint32_t value) {
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
@@ -151,6 +234,11 @@ DUALGEMM_DEVICE uint32_t load_acquire_gpu(const uint32_t* from) {
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
   return value;
 }
+DUALGEMM_DEVICE uint32_t load_non_coherent(const uint32_t* from) {
+  uint32_t value;
+  asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+  return value;
+}
 DUALGEMM_DEVICE uint32_t load_relaxed_gpu(const uint32_t* from) {
   uint32_t value;
   asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
@@ -163,5 +251,23 @@ DUALGEMM_DEVICE void tcgen05_st_x4(uint32_t to, uint32_t value) {
   asm volatile("tcgen05.st.sync.aligned.32x32b.x4.b32 [%0], {%1, %1, %1, %1};" ::"r"(to), "r"(value)
                : "memory");
 }
+
+// D = A * B, or D = A * B + D, of 16-bit elements in shared memory.
+DUALGEMM_DEVICE void tcgen05_mma_f16(uint32_t d, uint64_t a, uint64_t b, uint32_t shape, bool accumulate) {
+  asm volatile(
+      "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %4, 0;\n\t"
+      "tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, p;\n\t}" ::"r"(d),
+      "l"(a), "l"(b), "r"(shape), "r"(uint32_t(accumulate))
+      : "memory");
+}
+#define FOUR(values, i) "r"(values[i]), "r"(values[i + 1]), "r"(values[i + 2]), "r"(values[i + 3])
+DUALGEMM_DEVICE void tcgen05_st_32x32b(uint32_t to, const uint32_t (&values)[16]) {
+  asm volatile(
+      "tcgen05.st.sync.aligned.32x32b.x16.b32 [%0], "
+      "{%1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16};" ::"r"(to),
+      FOUR(values, 0), FOUR(values, 4), FOUR(values, 8), FOUR(values, 12)
+      : "memory");
+}
+#undef FOUR
 
 }  // namespace test_ptx

@@ -14,10 +14,24 @@ VectorClock& clock_of(std::vector<std::pair<uint64_t, VectorClock>>& clocks, uin
   return at->second;
 }
 
+bool alike(const std::pair<uint64_t, VectorClock>& a, const std::pair<uint64_t, VectorClock>& b) {
+  return a.first == b.first && a.second.same(b.second);
+}
+
 }  // namespace
 
 VectorClock& Knowledge::fenced_in(uint64_t cta) { return clock_of(fenced_cta, cta); }
-VectorClock& Knowledge::tensormap_at(uint64_t address) { return clock_of(tensormap, address); }
+VectorClock& TensormapFences::at(uint64_t address) { return clock_of(seen, address); }
+
+void TensormapFences::join(const TensormapFences& other) {
+  ready.join(other.ready);
+  for (const auto& [address, clock] : other.seen) at(address).join(clock);
+}
+
+bool TensormapFences::same(const TensormapFences& other) const {
+  return ready.same(other.ready) &&
+         std::equal(seen.begin(), seen.end(), other.seen.begin(), other.seen.end(), alike);
+}
 
 void Knowledge::acquire(const Knowledge& released) {
   happens_before.join(released.happens_before);
@@ -25,8 +39,8 @@ void Knowledge::acquire(const Knowledge& released) {
   fenced_shared.join(released.fenced_shared);
   for (const auto& [cta, clock] : released.fenced_cta) fenced_in(cta).join(clock);
   async_ready.join(released.async_ready);
-  tensormap_ready.join(released.tensormap_ready);
-  for (const auto& [address, clock] : released.tensormap) tensormap_at(address).join(clock);
+  tensormap_of_cta.join(released.tensormap_of_cta);
+  tensormap.join(released.tensormap);
   any_scope.join(released.any_scope);
   narrow.join(released.narrow);
   meets.join(released.meets);
@@ -68,17 +82,14 @@ Knowledge Knowledge::released(Component warp, uint32_t lanes, Time now) const {
 }
 
 bool Knowledge::same(const Knowledge& o) const {
-  const auto alike = [](const auto& a, const auto& b) {
-    return a.first == b.first && a.second.same(b.second);
-  };
   return happens_before.same(o.happens_before) && fenced_global.same(o.fenced_global) &&
          fenced_shared.same(o.fenced_shared) &&
          std::equal(fenced_cta.begin(), fenced_cta.end(), o.fenced_cta.begin(), o.fenced_cta.end(), alike) &&
-         std::equal(tensormap.begin(), tensormap.end(), o.tensormap.begin(), o.tensormap.end(), alike) &&
-         async_ready.same(o.async_ready) && tensormap_ready.same(o.tensormap_ready) &&
-         tensor.same(o.tensor) && tensor_edge.same(o.tensor_edge) && inits.same(o.inits) &&
-         inits_unfenced.same(o.inits_unfenced) && narrow.same(o.narrow) && any_scope.same(o.any_scope) &&
-         meets.same(o.meets) && cause.same(o.cause) && parked == o.parked && offered == o.offered;
+         async_ready.same(o.async_ready) && tensormap_of_cta.same(o.tensormap_of_cta) &&
+         tensormap.same(o.tensormap) && tensor.same(o.tensor) && tensor_edge.same(o.tensor_edge) &&
+         inits.same(o.inits) && inits_unfenced.same(o.inits_unfenced) && narrow.same(o.narrow) &&
+         any_scope.same(o.any_scope) && meets.same(o.meets) && cause.same(o.cause) && parked == o.parked &&
+         offered == o.offered;
 }
 
 Knowledge Knowledge::released_relaxed(Scope scope, Component warp, uint32_t lanes, Time now) const {

@@ -12,6 +12,16 @@
 
 namespace sim {
 
+// Fences of the tensormap proxy: what a release has made ready, and what an acquire of the map at an address
+// has let in of it (sorted).
+struct TensormapFences {
+  VectorClock ready;
+  std::vector<std::pair<uint64_t, VectorClock>> seen;
+  VectorClock& at(uint64_t address);
+  void join(const TensormapFences& other);
+  bool same(const TensormapFences& other) const;
+};
+
 struct Knowledge {
   VectorClock happens_before;  // synchronisation of the generic proxy, completions observed
   // These are the parts of happens_before that a proxy fence has followed, so that the async proxy sees them:
@@ -19,10 +29,11 @@ struct Knowledge {
   // sorted by CTA).
   VectorClock fenced_global, fenced_shared;
   std::vector<std::pair<uint64_t, VectorClock>> fenced_cta;
-  // Fences that work one way only come in pairs. These are what a release has made ready for an acquire to
-  // let in.
-  VectorClock async_ready, tensormap_ready;
-  std::vector<std::pair<uint64_t, VectorClock>> tensormap;  // seen by reads of the map at an address; sorted
+  // Fences that work one way only come in pairs. This is what a release has made ready for an acquire to let
+  // in.
+  VectorClock async_ready;
+  // Fences of every scope serve the CTA of both parties, those of a wider one other CTAs, too.
+  TensormapFences tensormap_of_cta, tensormap;
   // `tensor` are the tcgen05 operations that later ones of this thread follow. `tensor_edge` are those that
   // travel with its synchronisation: what before_thread_sync has added and what was received.
   // after_thread_sync moves the latter to the former.
@@ -42,7 +53,6 @@ struct Knowledge {
   Scope offered_scope = Scope::kCta;
 
   VectorClock& fenced_in(uint64_t cta);
-  VectorClock& tensormap_at(uint64_t address);
   // Adds everything that a thread comes to know when it synchronises with the one that released.
   void acquire(const Knowledge& released);
   // Adds only what travels with relaxed operations: the order of tcgen05 fences, inits, causes.

@@ -113,6 +113,7 @@ void RaceChecker::flush() {
   later.atomic = batch_[0].atomic;
   later.strong = strong(batch_[0]);
   later.non_coherent = batch_[0].non_coherent;
+  later.collective = batch_[0].collective;
   later.scope = batch_[0].order == Order::kVolatile ? Scope::kSys : batch_[0].scope;
   const size_t n = batch_.size();
   for (size_t i = 0; i < n;) {
@@ -142,7 +143,7 @@ void RaceChecker::flush() {
     Region region = a.region;
     if (later.stride != Touch::kTogether) region.bytes *= uint32_t(end - i);
     touch(later, region, *knowledge);
-    if (later.same_stores()) {
+    if (later.same_stores() && !later.collective) {
       const uint64_t from = a.region.address;
       hit(later, later, {"warp-same-write", Lack::kInstruction}, a.region, *knowledge, from,
           from + a.region.bytes, {});
@@ -239,14 +240,18 @@ void RaceChecker::touch_line(Line& line, const Touch& later, const Region& regio
 
 void RaceChecker::hit(const Touch& earlier, const Touch& later, const Verdict& verdict, const Region& region,
                       const Knowledge& knowledge, uint64_t from, uint64_t to, LineMask mask) {
-  for (Hit& h : hits_)
-    if (h.verdict.rule == verdict.rule && h.earlier.inst == earlier.inst &&
-        h.earlier.operation == earlier.operation && h.region.memory == region.memory &&
-        h.region.cta == region.cta && from <= h.to && h.from <= to) {
-      h.from = std::min(h.from, from);
-      h.to = std::max(h.to, to);
-      return;
-    }
+  // A kernel that breaks a rule with thousands of operations at once does it at a few places.
+  if (reported_.contains({&rule(verdict.rule), earlier.inst, later.inst})) return;
+  std::vector<size_t>& alike =
+      alike_[{verdict.rule, earlier.inst, earlier.operation, region.memory, region.cta}];
+  for (const size_t i : alike) {
+    Hit& h = hits_[i];
+    if (from > h.to || h.from > to) continue;
+    h.from = std::min(h.from, from);
+    h.to = std::max(h.to, to);
+    return;
+  }
+  alike.push_back(hits_.size());
   hits_.push_back({earlier, verdict, from, to, mask, later, region, &knowledge});
 }
 
@@ -370,7 +375,8 @@ void RaceChecker::issue(const AsyncIssue& issue) {
     BarrierState* b = state_.barrier(s.barrier);
     op.signals.push_back({s.barrier, b == nullptr ? 0 : b->id, s.bytes, 0, false});
     if (b != nullptr)
-      check_init(*b, s.barrier, {issue.thread, op.mask, op.id, op.inst}, knowledge, !op.generic());
+      check_init(*b, s.barrier, {issue.thread, op.mask, op.id, op.inst}, knowledge,
+                 !op.generic() && !op.is(Kind::kTryCancel));  // which takes the mbarrier by the generic proxy
   }
   for (const Region& r : issue.writes)
     if (r.memory == Memory::kTensor) {

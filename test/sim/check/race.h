@@ -5,6 +5,7 @@
 // that takes the same paths.
 #pragma once
 
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -89,6 +90,9 @@ class RaceChecker : public Observer, public Clocks {
   std::vector<Access> batch_;  // accesses of one warp instruction
   Waited waited_;
   std::vector<Hit> hits_;  // of the event, to be reported at its end
+  // Those of them that may be one: of one rule, one earlier party and one memory.
+  std::map<std::tuple<const char*, const Inst*, const AsyncOperation*, Memory, uint64_t>, std::vector<size_t>>
+      alike_;
   std::set<std::tuple<const Rule*, const Inst*, const Inst*>> reported_;
 };
 

@@ -182,6 +182,7 @@ bool scopes_meet(const RaceState& state, uint64_t cta_a, Scope a, uint64_t cta_b
 Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, const Knowledge& knowledge,
               const Region& region) {
   if (earlier.host && later.host && earlier.work == later.work) return {};
+  if (earlier.collective && earlier.warp == later.warp && earlier.time == later.time) return {};
   if (earlier.work != later.work) {
     const bool waited = knowledge.happens_before.of(component(Part::kGrids, 0)) != 0;
     if (state.host.before(earlier.work, later.work, waited)) return {};
@@ -197,7 +198,8 @@ Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, 
   const bool later_generic = later.operation == nullptr || later.operation->generic();
   if (later.proxy == Proxy::kTensormap) {
     if (!earlier_generic) return {};
-    for (const auto& [address, clock] : knowledge.tensormap)
+    const bool own = cta_of(earlier.warp) == cta_of(later.warp);
+    for (const auto& [address, clock] : (own ? knowledge.tensormap_of_cta : knowledge.tensormap).seen)
       if (address == region.address && known(clock, earlier, later, region, false)) return {};
     return {"tensormap-fence", Lack::kTensormapFence};
   }

@@ -23,6 +23,7 @@ const char* name(Kind kind) {
     case Kind::kTensorStore: return "TMA store";
     case Kind::kCpAsync: return "cp.async";
     case Kind::kStAsync: return "st.async";
+    case Kind::kTryCancel: return "try_cancel";
     case Kind::kMma: return "tcgen05.mma";
     case Kind::kTmemCopy: return "tcgen05.cp";
     case Kind::kCommit: return "tcgen05.commit";
@@ -132,7 +133,7 @@ std::string RaceChecker::missing(const Hit& hit, const Touch& later, const Regio
     case Lack::kOperandFence: return "fence.proxy.async after the wait for the commit";
     case Lack::kTensormapFence:
       return "fence.proxy.tensormap::generic.release by the writer, "
-             "and .acquire of this map's 128 bytes on the way to its use";
+             "and .acquire of this map's 128 bytes on the way to its use, both at .gpu between CTAs";
     case Lack::kRelease:
       return "tcgen05.fence::before_thread_sync, or .release on the arrival, "
              "after the completion of the earlier operation";
@@ -247,6 +248,7 @@ void RaceChecker::report_hits() {
     report(std::move(finding), first.earlier.inst, first.later.inst);
   }
   hits_.clear();
+  alike_.clear();
 }
 
 void RaceChecker::report(Finding finding, const Inst* earlier, const Inst* later) {

@@ -37,7 +37,7 @@ const std::vector<Rule> kRaceRules = {
      "asynchronous operations of two CTAs on the same bytes rely on the barrier between them alone."},
     {"tensormap-fence", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.13.4 fence.proxy.tensormap",
      "A tensor map written by the device is used only after fence.proxy.tensormap: "
-     ".release after the write, then .acquire of the map's bytes."},
+     ".release after the write, then .acquire of the map's bytes, at scopes that include both CTAs."},
     {"race-tensor", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.16.6 tcgen05 memory consistency",
      "Operations on the same cells of tensor memory are ordered by completion (commit and wait, wait::ld, "
      "wait::st) and tcgen05 fences, or are a pair that executes in order."},

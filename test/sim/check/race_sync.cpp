@@ -154,9 +154,11 @@ void RaceChecker::proxy_fence(const SyncEvent& e, Knowledge& knowledge, uint32_t
     clock.raise(threads_of(e.thread), lanes, state_.now);
   };
   if (e.fence == Fence::kProxyTensormap) {
-    if (e.order == Order::kRelease) follow(knowledge.tensormap_ready);
-    else if (e.bytes >= int64_t(kLineBytes))
-      knowledge.tensormap_at(e.address).join(knowledge.tensormap_ready);
+    for (TensormapFences* fences : {&knowledge.tensormap_of_cta, &knowledge.tensormap}) {
+      if (fences == &knowledge.tensormap && e.scope == Scope::kCta) continue;
+      if (e.order == Order::kRelease) follow(fences->ready);
+      else if (e.bytes >= int64_t(kLineBytes)) fences->at(e.address).join(fences->ready);
+    }
     return;
   }
   const uint8_t spaces = e.spaces == 0 ? 0xFF : e.spaces;

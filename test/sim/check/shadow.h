@@ -49,7 +49,8 @@ struct Touch {
   bool write = false, strong = false, atomic = false, non_coherent = false;
   Proxy proxy = Proxy::kGeneric;
   Scope scope = Scope::kCta;
-  bool host = false;  // work of the host, no thread
+  bool collective = false;  // as in Access
+  bool host = false;        // work of the host, no thread
   LineMask bytes_of(uint32_t lane) const;
   // True for several lanes that stored the same bytes to the same place: it does not matter whose came last.
   bool same_stores() const {

@@ -192,6 +192,11 @@ class KernelDecoder {
     names.first_register = uint32_t(kernel_.register_names.size());
     names.first_instruction = first;
     for (const ptx::Register& reg : function.registers) kernel_.register_names.push_back(reg.name);
+    for (uint32_t i = 0; i < function.registers.size(); ++i) {
+      if (function.registers[i].type != ptx::Type::kB128) continue;
+      names.high_halves[i] = uint32_t(kernel_.register_names.size());
+      kernel_.register_names.push_back(function.registers[i].name + " (high half)");
+    }
     for (const Variable& variable : function.locals) {
       const auto found = names_.symbols.find(function.name + "/" + variable.name);
       if (found != names_.symbols.end()) names.symbols[variable.name] = found->second;
@@ -272,9 +277,15 @@ class KernelDecoder {
       inst.operands.push_back(resolve_operand(statement.operands[i], type, names, statement));
     }
     if (inst.operation == Operation::wgmma_mma) check_wgmma(inst);
+    const bool memory = inst.operation == Operation::ld || inst.operation == Operation::st;
+    if (inst.type == ptx::Type::kB128 && memory) {  // one access, of two halves
+      if (inst.vector != 1)
+        throw Fault(FaultKind::kUnsupported, "a vector of 128-bit elements: " + describe(statement));
+      inst.type = ptx::Type::kB64;
+      inst.vector = 2;
+    }
     if (inst.operation == Operation::bra) inst.targets = {uint32_t(inst.operands[0].offset)};
-    if ((inst.operation == Operation::ld || inst.operation == Operation::st) && inst.space == Space::kParam)
-      fix_param_space(&inst);
+    if (memory && inst.space == Space::kParam) fix_param_space(&inst);
     return inst;
   }
 

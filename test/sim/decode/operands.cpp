@@ -188,6 +188,14 @@ Operand resolve_operand(const ptx::Operand& operand, ptx::Type type, const Names
       out.kind = Operand::Kind::kVector;
       items(0, type);
       return out;
+    case Kind::kRegister:
+      out.value = resolve_value(operand, type, names, statement);
+      if (const auto high = names.high_halves.find(operand.reg); high != names.high_halves.end()) {
+        out.kind = Operand::Kind::kVector;
+        out.items = {out.value, out.value};
+        out.items[1].reg = high->second;
+      }
+      return out;
     case Kind::kPair:
       out.kind = Operand::Kind::kPair;
       items(0, type);

@@ -19,6 +19,8 @@ struct Names {
   std::map<std::string, Symbol> symbols;
   const std::vector<ptx::Register>* registers = nullptr;  // of the function being decoded
   uint32_t first_register = 0;
+  // A register of 128 bits is two of the kernel's: this is the second of each, by its number in the function.
+  std::map<uint32_t, uint32_t> high_halves;
   uint32_t first_instruction = 0;  // label targets are relative to the function
 };
 

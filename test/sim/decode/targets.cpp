@@ -29,6 +29,9 @@ constexpr TargetRule kRules[] = {
     {"wgmma", "", "90a"},
     {"stmatrix", "", "90"},
     {"setmaxnreg", "", "90a 100f"},
+    {"tensormap", "replace", "90a 100f"},
+    {"clusterlaunchcontrol", "", "100"},
+    {"clusterlaunchcontrol", "multicast::cluster::all", "100f"},
     {"cp", "cta_group::1", "100f"},
     {"cp", "cta_group::2", "100f"},
     // 256-bit accesses

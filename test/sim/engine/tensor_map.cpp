@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 
 #include "sim/fault.h"
 
@@ -86,6 +87,16 @@ uint64_t checksum(const Packed& packed) {  // FNV-1a
   uint64_t hash = 0xcbf29ce484222325;
   for (size_t i = kFirst; i < sizeof packed; ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
   return hash;
+}
+
+Packed packed_map(const void* bytes128) {
+  Packed packed;
+  std::memcpy(&packed, bytes128, sizeof packed);
+  if (packed.magic != kMagic || packed.checksum != checksum(packed))
+    throw Fault(FaultKind::kProtocol,
+                "the 128 bytes are no tensor map: neither cuTensorMapEncodeTiled nor tensormap.replace "
+                "wrote them, or they were changed since");
+  return packed;
 }
 
 // Returns an empty text when the arguments are legal, else the sentence that says which is not.
@@ -267,12 +278,7 @@ int encode_tiled(void* out128, uint32_t type, uint32_t rank, void* base, const u
 }
 
 TensorMap decode_tensor_map(const void* bytes128) {
-  Packed packed;
-  std::memcpy(&packed, bytes128, sizeof packed);
-  if (packed.magic != kMagic || packed.checksum != checksum(packed))
-    throw Fault(FaultKind::kProtocol,
-                "the 128 bytes are no tensor map: cuTensorMapEncodeTiled did not write them, "
-                "or they were changed since");
+  const Packed packed = packed_map(bytes128);
   TensorMap map;
   map.type = packed.type;
   map.rank = packed.rank;
@@ -288,7 +294,72 @@ TensorMap decode_tensor_map(const void* bytes128) {
     map.element_strides[i] = packed.element_strides[i];
     if (i > 0) map.strides[i] = packed.strides[i - 1];
   }
+  const std::string broken =
+      broken_rule(bytes128, map, map.dims.data(), map.strides.data() + 1, map.box.data(),
+                  map.element_strides.data(), packed.swizzle, packed.nan_fill);
+  if (!broken.empty()) throw Fault(FaultKind::kProtocol, "the tensor map is none to copy by: " + broken);
   return map;
+}
+
+void replace_field(void* bytes128, MapField field, uint32_t ordinal, uint64_t value) {
+  Packed packed = packed_map(bytes128);
+  const auto require = [&](bool legal, const char* name, const char* range) {
+    if (!legal)
+      throw Fault(FaultKind::kProtocol, std::string("tensormap.replace: ") + name + " " +
+                                            std::to_string(value) + " is outside " + range);
+  };
+  const auto dimension = [&](uint32_t count) {
+    if (ordinal >= count)
+      throw Fault(FaultKind::kProtocol, "tensormap.replace: ordinal " + std::to_string(ordinal) + " of " +
+                                            std::to_string(count) + " dimensions");
+    return ordinal;
+  };
+  // Types as the instruction numbers them (table of 9.7.9.26).
+  constexpr Type kTypes[] = {kUint8,       kUint16,     kUint32,      kInt32,      kUint64,   kInt64,
+                             kFloat16,     kFloat32,    kFloat32Ftz,  kFloat64,    kBfloat16, kTfloat32,
+                             kTfloat32Ftz, k16U4Align8, k16U4Align16, k16U6Align16};
+  static_assert(std::size(kTypes) == kTypeCount);
+  switch (field) {
+    case MapField::kGlobalAddress: packed.base = value; break;
+    case MapField::kRank:
+      require(value < kMaxRank, "rank less one", "0..4");
+      packed.rank = static_cast<uint8_t>(value + 1);
+      break;
+    case MapField::kBoxDim:
+      require(value >= 1 && value <= kMaxBox, "box_dim", "1..256");
+      packed.box[dimension(kMaxRank)] = static_cast<uint8_t>(value - 1);
+      break;
+    case MapField::kGlobalDim:
+      require(value >= 1, "global_dim", "1..2^32-1");
+      packed.dims[dimension(kMaxRank)] = static_cast<uint32_t>(value - 1);
+      break;
+    case MapField::kGlobalStride: packed.strides[dimension(kMaxRank - 1)] = value; break;
+    case MapField::kElementStride:
+      require(value >= 1 && value <= kMaxElementStride, "element_stride", "1..8");
+      packed.element_strides[dimension(kMaxRank)] = static_cast<uint8_t>(value);
+      break;
+    case MapField::kElementType:
+      require(value < kTypeCount, "elemtype", "0..15");
+      packed.type = static_cast<uint8_t>(kTypes[value]);
+      break;
+    case MapField::kInterleave:
+      require(value < kInterleaveCount, "interleave_layout", "0..2");
+      packed.interleave = static_cast<uint8_t>(value);
+      break;
+    case MapField::kSwizzle:
+      if (value == 4 || packed.swizzle > static_cast<uint8_t>(Swizzle::k128B))
+        throw Fault(FaultKind::kUnsupported,
+                    "tensormap.replace of a swizzle of 96 bytes, or of one with an atomicity of its own");
+      require(value <= static_cast<uint8_t>(Swizzle::k128B), "swizzle_mode", "0..4");
+      packed.swizzle = static_cast<uint8_t>(value);
+      break;
+    case MapField::kFill:
+      require(value < kFillCount, "fill_mode", "0..1");
+      packed.nan_fill = static_cast<uint8_t>(value);
+      break;
+  }
+  packed.checksum = checksum(packed);
+  std::memcpy(bytes128, &packed, sizeof packed);
 }
 
 void box_pieces(const TensorMap& map, const std::array<int32_t, 5>& coordinates, uint32_t smem_base,

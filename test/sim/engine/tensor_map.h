@@ -42,8 +42,28 @@ int encode_tiled(void* out128, uint32_t type, uint32_t rank, void* base, const u
                  const uint32_t* element_strides, uint32_t interleave, uint32_t swizzle,
                  uint32_t l2_promotion, uint32_t oob_fill, std::string* why);
 
-// Throws Fault kProtocol when the 128 bytes were not written by encode_tiled.
+// Throws Fault kProtocol when the 128 bytes were not written by encode_tiled, or when what replace_field made
+// of them breaks a rule of the encoder.
 TensorMap decode_tensor_map(const void* bytes128);
+
+// Mirrors tensormap.replace (PTX ISA 9.7.9.26): changes one field of a map. `ordinal` counts dimensions from
+// the innermost, for kGlobalStride from the one after it; fields without dimensions take none. Values are
+// those of the instruction: kRank is one less than the rank, kElementType and the three after it have numbers
+// of their own. Throws Fault kProtocol when the bytes are no map or the value is none of the field;
+// whether the fields go together is asked when the map is used.
+enum class MapField : uint8_t {
+  kGlobalAddress,
+  kRank,
+  kBoxDim,
+  kGlobalDim,
+  kGlobalStride,
+  kElementStride,
+  kElementType,
+  kInterleave,
+  kSwizzle,
+  kFill
+};
+void replace_field(void* bytes128, MapField field, uint32_t ordinal, uint64_t value);
 
 // This is one contiguous piece of a box transfer, at most 16 bytes of shared memory (the swizzle atom).
 struct BoxPiece {

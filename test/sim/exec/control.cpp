@@ -100,7 +100,15 @@ void alu(Exec& x, const Inst& inst) {
 
 void mov(Exec& x, const Inst& inst) {
   const Operand &to = inst.operands[0], &from = inst.operands[1];
-  if (to.kind == Operand::Kind::kVector) {  // unpack: first element from the low bits
+  if (inst.type == ptx::Type::kB128) {  // two halves on both sides
+    if (to.items.size() != 2 || from.items.size() != 2)
+      throw Fault(FaultKind::kUnsupported, "mov.b128 of other parts than two of 64 bits");
+    for (size_t i = 0; i < to.items.size(); ++i) {
+      const uint32_t holes = x.holes(from.items[i]);
+      if (holes != 0) x.poison(to.items[i], holes, from.items[i]);
+      SIM_FOR_LANES(lane, x.mask & ~holes) x.write(to.items[i], lane, x.source(from.items[i], lane));
+    }
+  } else if (to.kind == Operand::Kind::kVector) {  // unpack: first element from the low bits
     const int part = ptx::bits(inst.type) / int(to.items.size());
     const uint32_t holes = x.holes(from.value);
     if (holes != 0)

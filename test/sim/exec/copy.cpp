@@ -77,7 +77,9 @@ uint32_t Copy::ranks() const {
 void Copy::read(GlobalMemory& memory) {
   // The image begins as zeros: what lies outside a tensor, unless fill says otherwise.
   image.resize(bytes);
-  if (source != nullptr) {
+  if (answer) {
+    image = answer();
+  } else if (source != nullptr) {
     const auto take = [&](uint64_t at, uint64_t n) {
       std::memcpy(image.data() + at, source->shared.view(source_offset + at, n), n);
     };

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -37,10 +38,12 @@ class Copy {
   };
 
   uint64_t bytes = 0;
-  // A copy reads global spans or shared memory. If it reads neither, its image was there at issue.
+  // A copy reads global spans or shared memory, or asks the machine for its image. If it does none of these,
+  // its image was there at issue.
   std::vector<Span> sources;
   Cta* source = nullptr;
   uint32_t source_offset = 0;
+  std::function<std::vector<uint8_t>()> answer;
   std::array<uint8_t, 16> fill{};  // the image where `sources` leave gaps
   // It writes the whole image to every target, or parts of the image to global spans.
   std::vector<Target> targets;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "sim/engine/tensor_map.h"
+#include "sim/exec/cluster_launch.h"
 #include "sim/exec/handlers.h"
 #include "sim/exec/machine.h"
 
@@ -372,6 +373,32 @@ void st_async(Exec& x, const Inst& inst) {
     copy->targets = targets(x, inst, lane, to, copy_barrier(x, inst.operands[2], lane), bytes, 3);
     copy->image = std::move(data);
     x.launch_copy(lane, std::move(copy), facts_of(Kind::kStAsync));
+  }
+}
+
+// try_cancel.async [a], [mbar]: whether a cluster that has not begun is taken out of the launch is decided
+// when the request is carried out, and the 16 bytes that say it land as those of a copy do.
+void try_cancel(Exec& x, const Inst& inst) {
+  SIM_FOR_LANES(lane, x.mask) {
+    if (x.cta.cancel_failed)
+      throw Fault(FaultKind::kProtocol,
+                  "clusterlaunchcontrol.try_cancel by a CTA that has seen an earlier one fail");
+    const Shared to = copy_shared(x, x.address(inst.operands[0], lane), kCancelBytes, false);
+    const Shared barrier = copy_barrier(x, inst.operands[1], lane);
+    require_aligned("shared offset", to.offset, kCancelBytes);
+    if (barrier.cta != &x.cta)
+      throw Fault(FaultKind::kBounds, "the mbarrier of a clusterlaunchcontrol.try_cancel is in another CTA");
+    auto copy = copy_of(kCancelBytes);
+    const size_t last = inst.has(Q::kMulticastAll) ? x.cluster.ctas.size() : 1;
+    for (size_t rank = 0; rank < last; ++rank) {
+      Cta& cta = inst.has(Q::kMulticastAll) ? x.cluster.at(uint32_t(rank)) : x.cta;
+      cta.mbarrier(barrier.offset);
+      require_no_mbarrier({&cta, to.offset}, kCancelBytes);
+      cta.shared.poison(to.offset, kCancelBytes);
+      copy->targets.push_back({&cta, to.offset, &cta, barrier.offset});
+    }
+    copy->answer = [&grid = x.grid] { return cancel_response(grid.cancel_cluster()); };
+    x.launch_copy(lane, std::move(copy), facts_of(Kind::kTryCancel));
   }
 }
 

@@ -225,4 +225,12 @@ bool Grid::preceding_over() const {
   return std::all_of(preceding.begin(), preceding.end(), std::mem_fn(&Grid::over));
 }
 
+std::optional<Dim3> Grid::cancel_cluster() {
+  if (begun == clusters || !policy.cancel()) return {};
+  const uint64_t index = begun++, nx = config.grid.x / config.cluster.x,
+                 ny = config.grid.y / config.cluster.y;
+  return Dim3{uint32_t(index % nx) * config.cluster.x, uint32_t(index / nx % ny) * config.cluster.y,
+              uint32_t(index / nx / ny) * config.cluster.z};
+}
+
 }  // namespace sim

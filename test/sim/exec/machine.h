@@ -17,6 +17,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -191,7 +192,8 @@ struct Cta {
   std::vector<std::unique_ptr<Warpgroup>> warpgroups;  // made at their first wgmma instruction
   uint32_t register_pool = 0;                          // registers that setmaxnreg.dec released
   uint32_t live_warps = 0;
-  uint32_t tensor_group = 0;  // cta_group of the kernel's tcgen05 instructions, 0 before the first
+  bool cancel_failed = false;  // clusterlaunchcontrol.query_cancel has said so to a thread
+  uint32_t tensor_group = 0;   // cta_group of the kernel's tcgen05 instructions, 0 before the first
   bool launched_dependents = false;
   bool exited() const { return live_warps == 0; }
   Tmem& tensor_memory();
@@ -266,6 +268,9 @@ struct Grid {
   bool over() const { return begun == clusters && resident.empty(); }
   bool may_start() const;
   bool preceding_over() const;
+  // Takes the first cluster that has not begun out of the launch and returns its first CTA, if there is one
+  // and the policy lets the request succeed.
+  std::optional<Dim3> cancel_cluster();
 };
 
 // This is what a handler works with: one instruction of one fragment.
@@ -303,9 +308,9 @@ struct Exec {
   Shared shared(uint64_t address, uint64_t bytes, bool any_rank) const;
   // Takes the spaces shared, shared::cluster and generic.
   Shared shared_of(Space space, uint64_t address, uint64_t bytes) const;
-  // Says what the observer is told of an access: the access as it is, one half of a read-modify-write, or
-  // nothing.
-  enum class Seen : uint8_t { kPlain, kAtomic, kNot };
+  // Says what the observer is told of an access: the access as it is, one half of a read-modify-write, the
+  // access of a warp that all its lanes make as one, or nothing.
+  enum class Seen : uint8_t { kPlain, kAtomic, kCollective, kNot };
   void load(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes,
             Seen seen = Seen::kPlain);
   void store(Space space, uint64_t address, uint32_t lane, const void* in, uint32_t bytes,

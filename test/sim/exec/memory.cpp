@@ -63,8 +63,11 @@ void tell(const Exec& x, Memory memory, uint64_t cta, uint64_t address, uint32_t
   access.region.bytes = bytes;
   access.inst = &x.grid.kernel.code[x.fragment->pc];
   access.atomic = seen == Exec::Seen::kAtomic;
+  access.collective = seen == Exec::Seen::kCollective;
   if (access.atomic) access.region.write = true;
-  access.order = order_of(*access.inst, access.atomic ? Order::kRelaxed : Order::kWeak);
+  // The order that a copy of a tensor map names is that of its fence.
+  access.order = access.collective ? Order::kWeak
+                                   : order_of(*access.inst, access.atomic ? Order::kRelaxed : Order::kWeak);
   access.scope = scope_of(*access.inst, access.atomic ? Scope::kGpu : Scope::kSys);
   access.non_coherent = access.inst->has(Q::kNonCoherent);
   if (stored != nullptr) access.digest = digest_of(stored, bytes);

@@ -59,6 +59,7 @@ struct Access {
   Region region;
   bool atomic = false;        // read-modify-write; region.write is set
   bool non_coherent = false;  // ld.global.nc
+  bool collective = false;    // one access of the whole warp, told of each lane
   uint64_t digest = 0;        // of a plain store: equal where the bytes stored are equal, never 0
   Order order = Order::kWeak;
   Scope scope = Scope::kSys;
@@ -82,6 +83,7 @@ struct AsyncIssue {
     kTensorStore,  // cp.async.bulk.tensor, shared to global
     kCpAsync,      // cp.async
     kStAsync,      // st.async
+    kTryCancel,    // clusterlaunchcontrol.try_cancel: its response
     kMma,          // tcgen05.mma
     kTmemCopy,     // tcgen05.cp
     kCommit,       // tcgen05.commit: arrives when the thread's earlier kMma and kTmemCopy have completed

@@ -50,6 +50,8 @@ class Policy {
   // Returns the index of the cluster that runs next. `clusters` are the numbers of those that have not run in
   // this round, in rising order; there are two at least.
   virtual size_t next_cluster(const std::vector<uint64_t>& /*clusters*/) { return 0; }
+  // When false, a request to cancel a cluster fails although one has not begun.
+  virtual bool cancel() { return true; }
   virtual bool wake_early() { return false; }  // try_wait returns false although nothing changed
   // When true, the operation that was just issued completes before the next instruction, if older ones allow
   // it.

@@ -165,7 +165,7 @@ SyncEvent fence_event(const Inst& inst) {
     event.scope = scope_of(inst, Scope::kCta);
     event.spaces = spaces_of(inst);
     if (event.spaces == 0) event.spaces = kEverywhere;
-  } else if (spelled(inst, "tensormap::generic")) {
+  } else if (spelled(inst, "tensormap::generic")) {  // also of tensormap.cp_fenceproxy
     event.fence = Fence::kProxyTensormap;
     event.order = order_of(inst, Order::kAcqRel);
     event.scope = scope_of(inst, Scope::kCta);
@@ -297,7 +297,8 @@ void cluster_wait(Exec& x, const Inst& inst) {
 void fence(Exec& x, const Inst& inst) {
   if (!x.watched()) return;
   SyncEvent event = fence_event(inst);
-  if (event.fence != SyncEvent::Fence::kProxyTensormap || inst.operands.empty()) {
+  const bool of_map = event.fence == SyncEvent::Fence::kProxyTensormap && event.order == Order::kAcquire;
+  if (!of_map || inst.operands.empty()) {
     x.report(event, x.mask);
     return;
   }

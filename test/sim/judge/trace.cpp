@@ -20,6 +20,7 @@ const char* name(AsyncIssue::Kind kind) {
     case K::kTensorStore: return "tensor store";
     case K::kCpAsync: return "cp.async";
     case K::kStAsync: return "st.async";
+    case K::kTryCancel: return "try_cancel";
     case K::kMma: return "mma";
     case K::kTmemCopy: return "tmem copy";
     case K::kCommit: return "commit";

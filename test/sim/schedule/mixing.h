@@ -99,6 +99,7 @@ class Priorities : public Seeded {
   size_t next_cluster(const std::vector<uint64_t>& clusters) override {
     return clusters_.below(uint32_t(clusters.size()));
   }
+  bool cancel() override { return !random.one_in(8); }
   bool wake_early() override { return random.one_in(8); }
   bool load_early() override { return random.one_in(2); }
   uint32_t pieces(uint64_t) override { return random.one_in(2) ? 1 : 1 + random.below(8); }

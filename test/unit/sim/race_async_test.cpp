@@ -350,6 +350,27 @@ TEST_CASE("A tensor map patched by the device needs its own fence", "[race]") {
   CHECK(e.broken() == "race-async");
 }
 
+TEST_CASE("Fences of a tensor map at CTA scope serve that CTA alone", "[race]") {
+  const Scope released = GENERATE(Scope::kCta, Scope::kGpu), acquired = GENERATE(Scope::kCta, Scope::kGpu);
+  const uint64_t writer = GENERATE(0u, 1u);
+  CAPTURE(released, acquired, writer);
+  Events e;
+  e.write(at(writer, 0), global(0x70000, 8));
+  e.tensormap_fence(at(writer, 0), Order::kRelease, 0, released);
+  e.cluster_sync();
+  e.tensormap_fence(at(0, 1), Order::kAcquire, 0x70000, acquired);
+  AsyncIssue i;
+  i.kind = Kind::kTensorLoad;
+  i.id = 1000;
+  i.thread = at(0, 1);
+  i.map = reinterpret_cast<const sim::TensorMap*>(&i);
+  i.map_address = 0x70000;
+  i.barriers = {{kFull, kBytes}};
+  e.checker.issue(i);
+  const bool wide = released == Scope::kGpu && acquired == Scope::kGpu;
+  CHECK(e.broken() == (writer == 0 || wide ? "" : "tensormap-fence"));
+}
+
 TEST_CASE("A CTA leaves with nothing in flight, and is not touched afterwards", "[race]") {
   const auto run = [](bool wait) {
     Events e;

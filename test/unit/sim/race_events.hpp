@@ -99,7 +99,9 @@ class Events {
   void read(Thread t, Region r) { access(t, r, false); }
   // Adds one instruction of a whole warp: lane i touches r advanced by i * step.
   // Stores with a digest store the same bytes.
-  void warp_access(uint64_t cta, uint32_t warp, Region r, bool write, uint32_t step, uint64_t digest = 0) {
+  // `collective`: they make one access.
+  void warp_access(uint64_t cta, uint32_t warp, Region r, bool write, uint32_t step, uint64_t digest = 0,
+                   bool collective = false) {
     const sim::Inst* one = inst();
     for (uint32_t lane = 0; lane < 32; ++lane) {
       sim::Access a;
@@ -109,6 +111,7 @@ class Events {
       a.region.address += lane * step;
       a.region.write = write;
       a.digest = digest;
+      a.collective = collective;
       a.inst = one;
       checker.access(a);
     }
@@ -193,11 +196,11 @@ class Events {
     e.scope = scope;
     checker.sync(e);
   }
-  void tensormap_fence(Thread t, Order order, uint64_t address) {
+  void tensormap_fence(Thread t, Order order, uint64_t address, Scope scope = Scope::kGpu) {
     SyncEvent e = event(Sync::kFence, t);
     e.fence = SyncEvent::Fence::kProxyTensormap;
     e.order = order;
-    e.scope = Scope::kGpu;
+    e.scope = scope;
     e.address = address;
     e.bytes = 128;
     checker.sync(e);

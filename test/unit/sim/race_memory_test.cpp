@@ -61,6 +61,25 @@ TEST_CASE("Lanes of one instruction that store to one place are a strict finding
   CHECK(e.broken() == "warp-same-write");
 }
 
+TEST_CASE("A store that a warp makes as one is every lane's, and follows what each of them knows", "[race]") {
+  const bool ordered = GENERATE(false, true);
+  Events e;
+  e.write(at(0, 0, 5), shared(0, 0x1000, 4));
+  if (ordered) e.warp_sync(0, 0);
+  e.warp_access(0, 0, shared(0, 0x1000, 4), false, 0, 0, true);
+  CHECK(e.broken() == (ordered ? "" : "race-lanes"));
+  Events own;
+  own.warp_access(0, 0, global(0x90000, 4), true, 0, 77, true);
+  own.read(at(0, 0, 5), global(0x90000, 4));
+  CHECK(own.broken() == "");
+  // Lanes that know different things make it as one all the same.
+  own.fence(at(0, 0, 3), sim::SyncEvent::Fence::kThread, 0, 0, Order::kSeqCst, Scope::kGpu);
+  own.warp_access(0, 0, global(0x91000, 4), true, 0, 77, true);
+  CHECK(own.broken() == "");
+  own.read(at(0, 1, 5), global(0x90000, 4));
+  CHECK(own.broken() == "race-data");
+}
+
 TEST_CASE("A race names every earlier access that is not ordered, the last one first", "[race]") {
   Events e;
   e.write(at(0, 0), shared(0, 0x1000, 4));

@@ -37,6 +37,7 @@ class Recorder : public sim::Policy {
   size_t next_cluster(const std::vector<uint64_t>& clusters) override {
     return note(policy_.next_cluster(clusters));
   }
+  bool cancel() override { return note(policy_.cancel()); }
   bool wake_early() override { return note(policy_.wake_early()); }
   bool at_once() override { return note(policy_.at_once()); }
   bool keep_tensor_order() override { return note(policy_.keep_tensor_order()); }

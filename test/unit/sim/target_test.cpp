@@ -30,6 +30,16 @@ constexpr Line kLines[] = {
     {"tcgen05.ld.sync.aligned.32x32b.x1.b32 {r1}, [r2];", kFamily},
     {"tcgen05.wait::ld.sync.aligned;", kFamily},
     {"setmaxnreg.inc.sync.aligned.u32 64;", "nynyynyy"},
+    {"tensormap.replace.tile.global_address.shared::cta.b1024.b64 [r1], d1;", "nynyynyy"},
+    {"tensormap.replace.tile.global_dim.global.b1024.b32 [d1], 1, r1;", "nynyynyy"},
+    {"tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [d1], [r1], 128;",
+     kAll},
+    {"clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [r1], [r4];",
+     kBlackwell},
+    {"clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.multicast::cluster::all"
+     ".b128 [r1], [r4];",
+     kFamily},
+    {"clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p, q;", kBlackwell},
     {"wgmma.fence.sync.aligned;", kHopper},
     {"wgmma.commit_group.sync.aligned;", kHopper},
     {"wgmma.wait_group.sync.aligned 0;", kHopper},
@@ -78,7 +88,7 @@ sim::ptx::Statement statement_of(const std::string& text) {
   return sim::ptx::parse(
              ".version 9.0\n.target sm_100a\n.address_size 64\n.entry k() {\n"
              ".reg .pred p; .reg .b32 r1,r2,r3,r4,r5; .reg .b64 d1,d2,d3,d4; .reg .b16 h1,h2;\n"
-             ".reg .f32 f1,f2,f3,f4; .reg .b8 b1;\n" +
+             ".reg .f32 f1,f2,f3,f4; .reg .b8 b1; .reg .b128 q;\n" +
              text + "\n}\n")
       .functions[0]
       .body.at(0);

@@ -213,6 +213,42 @@ TEST_CASE("tensor map: 128 bytes that the encoder did not write do not decode", 
   CHECK(fault_of([&] { sim::decode_tensor_map(zeros); }).kind() == sim::FaultKind::kProtocol);
 }
 
+TEST_CASE("tensor map: a replaced field makes of a map what the encoder makes of the changed arguments",
+          "[tensor]") {
+  using Field = sim::MapField;
+  const auto check = [](Field field, uint32_t ordinal, uint64_t value, void (*change)(Arguments&)) {
+    Arguments a;
+    a.box[0] = 64;  // legal with every swizzle and type below
+    a.swizzle = 0;
+    Encoded before = encode(a);
+    change(a);
+    const Encoded after = encode(a);
+    INFO(after.why);
+    REQUIRE(after.result == 0);
+    REQUIRE(std::memcmp(before.bytes, after.bytes, sizeof before.bytes) != 0);
+    sim::replace_field(before.bytes, field, ordinal, value);
+    CHECK(std::memcmp(before.bytes, after.bytes, sizeof before.bytes) == 0);
+  };
+  check(Field::kGlobalAddress, 0, 0x20000, [](Arguments& a) { a.base = 0x20000; });
+  check(Field::kBoxDim, 1, 7, [](Arguments& a) { a.box[1] = 7; });
+  check(Field::kGlobalDim, 0, 500, [](Arguments& a) { a.dims[0] = 500; });
+  check(Field::kGlobalDim, 1, 33, [](Arguments& a) { a.dims[1] = 33; });
+  check(Field::kGlobalStride, 0, 1024, [](Arguments& a) { a.strides[0] = 1024; });
+  check(Field::kElementStride, 1, 2, [](Arguments& a) { a.element_strides[1] = 2; });
+  check(Field::kSwizzle, 0, 2, [](Arguments& a) { a.swizzle = 2; });
+  // The numbers of the types are the instruction's own.
+  check(Field::kElementType, 0, 7, [](Arguments& a) { a.type = kF32; });
+  check(Field::kElementType, 0, 8, [](Arguments& a) { a.type = kF32Ftz; });
+  check(Field::kElementType, 0, 9, [](Arguments& a) { a.type = kF64; });
+  check(Field::kElementType, 0, 10, [](Arguments& a) { a.type = kBf16; });
+  check(Field::kElementType, 0, 13, [](Arguments& a) { a.type = kU4Align8; });
+  Encoded fewer = encode(Arguments{});  // the other dimensions stay as they were
+  sim::replace_field(fewer.bytes, Field::kRank, 0, 0);
+  CHECK(sim::decode_tensor_map(fewer.bytes).rank == 1);
+  sim::replace_field(fewer.bytes, Field::kRank, 0, 1);
+  CHECK(std::memcmp(fewer.bytes, encode(Arguments{}).bytes, sizeof fewer.bytes) == 0);
+}
+
 TEST_CASE("tensor map: boxes inside, across every edge and outside equal the definition", "[tensor]") {
   Arguments a;
   a.base = 0x40000;
