@@ -227,10 +227,10 @@ bool Grid::preceding_over() const {
 
 std::optional<Dim3> Grid::cancel_cluster() {
   if (begun == clusters || !policy.cancel()) return {};
-  const uint64_t index = begun++, nx = config.grid.x / config.cluster.x,
-                 ny = config.grid.y / config.cluster.y;
-  return Dim3{uint32_t(index % nx) * config.cluster.x, uint32_t(index / nx % ny) * config.cluster.y,
-              uint32_t(index / nx / ny) * config.cluster.z};
+  const Dim3& c = config.cluster;
+  const uint64_t index = begun++, nx = config.grid.x / c.x, ny = config.grid.y / c.y;
+  releasing_ctas += c.x * c.y * c.z;  // they hold up no dependent grid
+  return Dim3{uint32_t(index % nx) * c.x, uint32_t(index / nx % ny) * c.y, uint32_t(index / nx / ny) * c.z};
 }
 
 }  // namespace sim
