@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """hopper.py -- the tables of HOPPER.md, of the reports in bench/results that --json wrote on Hopper GPUs.
 
-    hopper.py h200 | h100       every problem: our time, and how many times as long the others take
-    hopper.py means             geometric means of that over the weights, by M
+    hopper.py h200 | h100 | h200_fp16     every problem: our time, and how many times as long the others take
+    hopper.py means | means_fp16          geometric means of that over the weights, by M
 """
 import json
 import math
@@ -10,7 +10,7 @@ import pathlib
 import sys
 
 RESULTS = pathlib.Path(__file__).resolve().parent / "results"
-GPUS = {"h200": "H200", "h100": "H100"}
+REPORTS = {"means": {"h200": "H200", "h100": "H100"}, "means_fp16": {"h200_fp16": "H200"}}
 OTHERS = {"Marlin": "Marlin, INT4", "vLLM Marlin": "vLLM's Marlin", "Triton 3.6": "Triton"}  # by the name before "("
 # Weights of gpt-oss are too small to fill the GPU, so they stand in the tables and not in the means.
 LEFT_OUT = (2880, 2880)
@@ -48,19 +48,19 @@ def problems(gpu):
     for row in report(gpu)["results"]:
         of, times = ratios(row), row["graph"]
         held = " *" if row.get("power_limited", 0) > 0.1 else ""
-        line([f"{row['n']} x {row['k']}", str(row["m"]), row["instance"].removesuffix("_fp16"),
+        line([f"{row['n']} x {row['k']}", str(row["m"]), row["instance"].removesuffix("_fp16").removesuffix("_afp16"),
               f"{times['median_us']:.1f} ({times['p10_us']:.1f}..{times['p90_us']:.1f}){held}",
               *(text(of[column]) for column in columns), f"{row['flops'] / graph(row) * 1e-6:.0f}"])
 
 
-def means():
+def means(gpus):
     columns = ["cuBLASLt", *OTHERS.values()]
-    line(["M", *(f"{GPUS[gpu]}: {column}" for gpu in GPUS for column in columns)])
-    line(["---"] * (1 + len(GPUS) * len(columns)))
-    reports = {gpu: report(gpu)["results"] for gpu in GPUS}
-    for m in sorted({row["m"] for row in reports["h200"]}):
+    line(["M", *(f"{gpu}: {column}" for gpu in gpus.values() for column in columns)])
+    line(["---"] * (1 + len(gpus) * len(columns)))
+    reports = [report(name)["results"] for name in gpus]
+    for m in sorted({row["m"] for row in reports[0]}):
         cells = [str(m)]
-        for rows in reports.values():
+        for rows in reports:
             of = [ratios(row) for row in rows if row["m"] == m and (row["n"], row["k"]) != LEFT_OUT]
             for column in columns:
                 known = [one[column] for one in of if one[column] is not None]
@@ -69,8 +69,9 @@ def means():
 
 
 def main():
-    if sys.argv[1:] == ["means"]: means()
-    elif len(sys.argv) == 2 and sys.argv[1] in GPUS: problems(sys.argv[1])
+    what = sys.argv[1] if len(sys.argv) == 2 else None
+    if what in REPORTS: means(REPORTS[what])
+    elif any(what in gpus for gpus in REPORTS.values()): problems(what)
     else: sys.exit(__doc__)
 
 

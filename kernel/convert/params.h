@@ -72,8 +72,8 @@ inline constexpr int32_t kFactorCtas = 8, kQuantizeCtas = 4, kExpandCtas = 3;
 // Pieces of a band: factors of a row that one tile moves, elements that it quantises; and where each row has
 // a scale of its own a tile has whole rows, and a band so many tiles.
 inline constexpr int32_t kFactorPiece = 32, kQuantizePiece = 64, kTilesOfRows = 16;
-// A warp of the kernels that expand A makes a k-tile of so many rows. One tile of theirs has the k-tiles of all
-// warps of a CTA.
+// A warp of the kernels that expand A makes a k-tile of so many rows. One tile of theirs has the k-tiles of
+// all warps of a CTA.
 inline constexpr int32_t kExpandKTile = 256, kExpandRows = 8;
 inline constexpr int32_t kExpandPiece = kExpandKTile * kConvertThreads / 32;
 

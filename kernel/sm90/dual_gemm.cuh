@@ -9,9 +9,9 @@
 //   load activations: A   --'       |            ^
 //                                   '-> expand A '  ready[s]
 //
-// Where A has 16 bits, the expanders are orderers, which put it in order where it lies (order_role.cuh). Where
-// a pass before has done the work of either, there are none, and an A of many rows comes by panels, in a ring
-// of its own (load_a.cuh).
+// Where A has 16 bits, the expanders are orderers, which put it in order where it lies (order_role.cuh).
+// Where a pass before has done the work of either, there are none, and an A of many rows comes by panels, in
+// a ring of its own (load_a.cuh).
 //
 //   s: stage of operands and scale factors, in shared memory; it has an empty barrier for the way back
 //
@@ -132,8 +132,8 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, Traits::kPlan.ctas_per_
     if constexpr (kPlan.expand.stages > 0) load_panels_role<Traits>(p, smem, cta, tiles);
     else load_role<typename Traits::LoadActivations>(p, smem.rings, cta, tiles);
   }
-  // With split-K all threads meet the cluster twice: before sums are sent, and when they have been sent. There
-  // is one tile, so that those that multiply do so once.
+  // With split-K all threads meet the cluster twice: before sums are sent, and when they have been sent.
+  // There is one tile, so that those that multiply do so once.
   if constexpr (kSplit) {
     meet_before_sums<Traits>();
     FinishExchanged<Traits>::meet_cluster();

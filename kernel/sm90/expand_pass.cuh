@@ -13,15 +13,15 @@
 namespace dualgemm::sm90 {
 
 // A piece of a row is what four 32-bit words of e2m1 make, one of each number in a quad of lanes, or four
-// chunks of eight elements of 16 bits: 32 places, as four columns of 16 bytes. A k-tile has eight, numbered as
-// `half` and `word` are in expand.cuh.
+// chunks of eight elements of 16 bits: 32 places, as four columns of 16 bytes. A k-tile has eight, numbered
+// as `half` and `word` are in expand.cuh.
 inline constexpr int kPieceBytes = 64, kPieces = kTileK * 2 / kPieceBytes;
 struct Piece {
   uint4 column[4];
 };
 
-// A k-tile of rows of one warp, on the way from its lanes to global memory. Eight lanes that write 16 bytes of
-// a column each, in eight rows, meet every bank once.
+// A k-tile of rows of one warp, on the way from its lanes to global memory. Eight lanes that write 16 bytes
+// of a column each, in eight rows, meet every bank once.
 struct StagedRows {
   alignas(16) uint8_t row[kExpandRows][kTileK * 2 + 16];
 

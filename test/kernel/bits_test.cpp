@@ -3,10 +3,10 @@
 // B200, sm90.txt.gz of a real H200. Where the bits are meant to change,
 //
 //     build/kernel_test "[.record]" && gzip -9nc build/test/kernel/sm100.txt > test/kernel/bits/sm100.txt.gz
-//     make test-gpu ARGS="[.record]" && gzip -9nc build/test/kernel/sm90.txt > test/kernel/bits/sm90.txt.gz   # H200
+//     make test-gpu ARGS="[.record]" && gzip -9nc build/test/kernel/sm90.txt > test/kernel/bits/sm90.txt.gz
 //
-// write the records anew, and the commit that changes one says why. An instance without any line is new: it
-// is skipped with a warning until it is recorded.
+// write the records anew, the second on an H200, and the commit that changes one says why. An instance
+// without any line is new: it is skipped with a warning until it is recorded.
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>

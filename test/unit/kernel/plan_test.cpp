@@ -234,7 +234,8 @@ TEST_CASE("9.0: the CTAs of an SM fit into its registers and shared memory", "[p
     CHECK(instance.smem_bytes <= kMaxSmemBytes);
     CHECK(plan.ctas_per_sm * (instance.smem_bytes + 1024) <= 228 * 1024);
     CHECK(instance.smem_bytes >= plan.ring_bytes());
-    // Factors lie in the stages of the operands, and so does A in 16 bits, or in a ring of quarters of k-tiles.
+    // Factors lie in the stages of the operands, and so does A in 16 bits, unless a ring has quarters of its
+    // k-tiles.
     const int32_t a_of_k_tile = plan.tile.m * plan.tile.k * 2;
     CHECK(plan.scales.stages == plan.operands.stages);
     CHECK(plan.expand.bytes == (plan.expand.stages == 0 ? a_of_k_tile : 0));
