@@ -140,6 +140,19 @@ class DirectWriter {
   Element* elements_;
 };
 
+// This is the base of a writer that converts results when it stores them: until then they stay in fp32.
+struct Fp32Results {
+  template <int kWidth>
+  struct Results {
+    float values[kWidth];
+  };
+  template <int kWidth>
+  DUALGEMM_DEVICE static void put(Results<kWidth>& results, int i, TwoFloats x) {
+    results.values[i] = x.first;
+    results.values[i + 1] = x.second;
+  }
+};
+
 // Hands neighbouring results to a writer, which stores them.
 template <int kWidth, class Writer>
 DUALGEMM_DEVICE void store_floats(const Writer& writer, const float* x, int first) {

@@ -11,7 +11,7 @@ namespace dualgemm {
 // Writes what a lane has of one tile. It has a writer of each type, so that what these compute once for a
 // tile is not computed for each store.
 template <class Traits, class Layout>
-class AnyWriter {
+class AnyWriter : public Fp32Results {
   template <class Output>
   using WriterOf = typename Output::template Writer<Traits, Layout>;
 
@@ -27,16 +27,6 @@ class AnyWriter {
         nvfp4_(p, tile, at, shared) {}
 
   DUALGEMM_DEVICE int extent() const { return type_ == CType::kNvfp4 ? nvfp4_.extent() : fp32_.extent(); }
-
-  template <int kWidth>
-  struct Results {
-    float values[kWidth];
-  };
-  template <int kWidth>
-  DUALGEMM_DEVICE static void put(Results<kWidth>& results, int i, TwoFloats x) {
-    results.values[i] = x.first;
-    results.values[i + 1] = x.second;
-  }
 
   // Stores the elements first .. first + kWidth - 1.
   template <int kWidth>

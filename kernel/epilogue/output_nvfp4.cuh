@@ -68,7 +68,7 @@ DUALGEMM_DEVICE void transpose_16x16(float* x) {
 
 // Writes what a lane has of one tile.
 template <class Traits, class Layout>
-class Nvfp4Writer {
+class Nvfp4Writer : public Fp32Results {
   static constexpr bool kRows = std::is_same_v<Layout, AlongRow>;
   static_assert(kRows || std::is_same_v<Layout, DownColumn>);
   static constexpr int kRowsOfCta = std::min(kSfAtomRows, Traits::kPlan.tile.m);
@@ -99,16 +99,6 @@ class Nvfp4Writer {
 
   // Along a row the blocks of the last atom count, down a column the rows that exist.
   DUALGEMM_DEVICE int extent() const { return kRows ? padded_columns() - column_ : rows_; }
-
-  template <int kWidth>
-  struct Results {
-    float values[kWidth];
-  };
-  template <int kWidth>
-  DUALGEMM_DEVICE static void put(Results<kWidth>& results, int i, TwoFloats x) {
-    results.values[i] = x.first;
-    results.values[i + 1] = x.second;
-  }
 
   // Stores the elements first .. first + kWidth - 1.
   template <int kWidth>
