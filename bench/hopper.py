@@ -3,6 +3,7 @@
 
     hopper.py h200 | h100 | h200_fp16     every problem: our time, and how many times as long the others take
     hopper.py means | means_fp16          geometric means of that over the weights, by M
+    hopper.py h200_grouped                groups of rows, which the others do not have
 """
 import json
 import math
@@ -68,9 +69,21 @@ def means(gpus):
         line(cells)
 
 
+def groups(name):
+    line(["groups", "rows of all", "N x K", "instance", "us (p10..p90)", "TB/s", "TFLOP/s"])
+    line(["---"] * 7)
+    for row in report(name)["results"]:
+        rows, times = round(row["flops"] / (4 * row["n"] * row["k"])), row["graph"]
+        line([f"{row['problems']}, {row['mode']}", str(rows), f"{row['n']} x {row['k']}",
+              row["instance"].removesuffix("_fp16"),
+              f"{times['median_us']:.1f} ({times['p10_us']:.1f}..{times['p90_us']:.1f})",
+              f"{row['dram_bytes'] / graph(row) * 1e-6:.2f}", f"{row['flops'] / graph(row) * 1e-6:.0f}"])
+
+
 def main():
     what = sys.argv[1] if len(sys.argv) == 2 else None
     if what in REPORTS: means(REPORTS[what])
+    elif what == "h200_grouped": groups(what)
     elif any(what in gpus for gpus in REPORTS.values()): problems(what)
     else: sys.exit(__doc__)
 
