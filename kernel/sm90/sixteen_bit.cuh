@@ -24,8 +24,7 @@ struct SixteenBit {
                                                          .stages = 4,
                                                          .expander_warps = 2,
                                                          .a_type = kType});
-  static constexpr Options kFewGrouped =
-      for_few_rows({.tile_m = 16, .tile_n = 64, .stages = 2, .grouped = true, .a_type = kType});
+  static constexpr Options kFewGrouped = grouped(kFew);
   static constexpr Options kSome{
       .tile_m = 64, .tile_n = 64, .stages = 4, .expander_warps = 6, .a_type = kType};
   static constexpr Options kSomeGrouped{

@@ -10,8 +10,10 @@ constexpr sm90::Options kExpanded{
     .tile_m = 128, .tile_n = 64, .stages = 4, .panel_stages = 8, .expander_warps = 0};
 constexpr sm90::Options kExpandedSplit2{
     .tile_m = 128, .tile_n = 64, .split_k = 2, .stages = 3, .panel_stages = 10, .expander_warps = 0};
+constexpr sm90::Options kExpandedGrouped{
+    .tile_m = 128, .tile_n = 64, .stages = 4, .panel_stages = 7, .expander_warps = 0, .grouped = true};
 
 extern constinit const InstanceList LIST(sm90_m128n64) =
-    sm90::kInstances<kWhole, kGrouped, kExpanded, kExpandedSplit2>;
+    sm90::kInstances<kWhole, kGrouped, kExpanded, kExpandedSplit2, kExpandedGrouped>;
 
 }  // namespace dualgemm

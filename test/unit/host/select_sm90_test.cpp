@@ -27,6 +27,14 @@ void for_each_shape(const LookAt& look_at) {
   for (const int32_t k : {2048, 4096, 7168})
     for (const int32_t n : {192, 1024, 2048, 4096, 7168, 14336})
       for (const int32_t m : {4, 8, 12, 24, 32, 48}) look_at(Shape{m, n, k});
+  // Experts of a prefill, with many rows each.
+  for (const int32_t n : {2048, 4096})
+    for (const int32_t m : {512, 1024, 4096}) {
+      Shape shape{m, n, 7168};
+      shape.problems = 8;
+      shape.grouped = true;
+      look_at(shape);
+    }
 }
 
 constexpr Allowed kRoom{.expanded_a = true};
