@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -285,7 +286,7 @@ struct EntryPoint {
 // The runtime that nvcc links into a program by default asks for every function of the driver, and first for
 // one without a name. It cannot work here, which is said once, and not for each function.
 void say_missing(const char* name) {
-  static bool own_runtime = false;
+  static std::atomic<bool> own_runtime = false;
   if (own_runtime) return;
   own_runtime = *name == 0;
   if (own_runtime)

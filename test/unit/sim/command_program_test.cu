@@ -65,7 +65,8 @@ __global__ void __maxnreg__(128) registers(int* out) {
 
 constexpr uint32_t kRow = 64, kRows = 8;  // bytes, rows of a box
 
-// Loads a box to dynamic shared memory, which is declared with less alignment than the pattern of its swizzle needs.
+// Loads a box to dynamic shared memory, which is declared with less alignment than the pattern of its
+// swizzle needs.
 __global__ void load_box(int* out, const __grid_constant__ CUtensorMap map) {
   extern __shared__ uint8_t window[];
   const uint32_t box = uint32_t(__cvta_generic_to_shared(window)), barrier = box + kRow * kRows;
