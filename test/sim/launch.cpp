@@ -8,6 +8,7 @@
 #include <map>
 
 #include "sim/exec/machine.h"
+#include "sim/text.h"
 
 namespace sim {
 namespace {
@@ -16,7 +17,7 @@ constexpr size_t kParamAlign = 128;  // tensor maps are read in place
 constexpr uint32_t kMaxCluster = 16;
 
 [[noreturn]] void refuse(const KernelInfo& kernel, const std::string& why) {
-  throw Fault(FaultKind::kLaunch, "launch of " + kernel.name + ": " + why);
+  throw Fault(FaultKind::kLaunch, "launch of " + short_name(readable(kernel.name)) + ": " + why);
 }
 
 std::string text(uint32_t x, uint32_t y, uint32_t z) {
@@ -75,7 +76,8 @@ class Parameters {
         static_cast<uint8_t*>(std::align(kParamAlign, std::max<size_t>(1, kernel.param_bytes), start, space));
     for (size_t i = 0; i < kernel.params.size(); ++i)
       std::memcpy(base_ + kernel.params[i].offset, args[i], kernel.params[i].size);
-    memory_.adopt(base_, std::max<size_t>(1, kernel.param_bytes), "parameters of " + kernel.name);
+    memory_.adopt(base_, std::max<size_t>(1, kernel.param_bytes),
+                  "parameters of " + short_name(readable(kernel.name)));
   }
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;

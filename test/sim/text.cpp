@@ -65,4 +65,16 @@ std::string short_name(std::string name) {
   return name;
 }
 
+std::string kernel_in(const std::string& text) {
+  const size_t at = text.find("in kernel ");
+  if (at == std::string::npos) return "";
+  return text.substr(at + 10, text.find_first_of(",: \n", at + 10) - at - 10);
+}
+
+std::string with_short_kernel(std::string text) {
+  const std::string mangled = kernel_in(text);
+  if (mangled.empty()) return text;
+  return text.replace(text.find("in kernel ") + 10, mangled.size(), short_name(readable(mangled)));
+}
+
 }  // namespace sim

@@ -46,12 +46,6 @@ void ProtocolChecker::finish(const char* fault) {
   of_grid_.finish();
 }
 
-void ProtocolChecker::remark(const Remark& remark) {
-  Finding out = protocol::finding(remark.rule, remark.text, {remark.thread, remark.mask, 0, remark.inst});
-  out.missing = remark.missing;
-  sink_(std::move(out));
-}
-
 void ProtocolChecker::access(const Access& access) { of_grid_->image.access(access); }
 
 void ProtocolChecker::issue(const AsyncIssue& issue) {

@@ -33,7 +33,6 @@ class ProtocolChecker : public Observer {
   void access(const Access& access) override;
   void issue(const AsyncIssue& issue) override;
   void sync(const SyncEvent& event) override;
-  void remark(const Remark& remark) override;
 
  private:
   struct Protocols {

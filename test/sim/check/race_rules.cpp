@@ -59,10 +59,11 @@ const std::vector<Rule> kRaceRules = {
     {"mbarrier-init-fence", Severity::kStrict, Evidence::kProvenKernel,
      "PTX ISA 9.7.13.4 fence.mbarrier_init",
      "The initialisation of an mbarrier is followed by fence.mbarrier_init before a relaxed arrival at the "
-     "cluster barrier, and by that or a proxy fence before the first asynchronous operation that signals it."},
+     "cluster barrier, and by that or a proxy fence before the first operation of the asynchronous proxy "
+     "that signals it."},
     {"non-coherent-read", Severity::kStrict, Evidence::kDoc, "PTX ISA 9.7.9.9 ld.global.nc",
-     "What ld.global.nc reads is not written by the grid that reads it, before or after: nothing inside the "
-     "grid orders the non-coherent cache after the write."},
+     "What ld.global.nc reads was not written before by the grid that reads it: nothing inside the grid "
+     "orders the non-coherent cache after the write."},
     {"race-grids", Severity::kError, Evidence::kDoc,
      "CUDA Programming Guide, Asynchronous concurrent execution",
      "Work that touches the same memory is ordered by its stream, by events, or by griddepcontrol.wait."},

@@ -19,19 +19,6 @@
 namespace sim {
 namespace {
 
-void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  if (from.empty()) return;
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-}
-
-// Returns the kernel that the text of a fault speaks of, empty when it names none.
-std::string kernel_in(const std::string& text) {
-  const size_t at = text.find("in kernel ");
-  if (at == std::string::npos) return "";
-  return text.substr(at + 10, text.find_first_of(",: \n", at + 10) - at - 10);
-}
-
 RegionText text_of(const Region& region, const Names& names) {
   RegionText out;
   out.memory = region.memory == Memory::kGlobal   ? "global"
@@ -90,6 +77,16 @@ class Judge::Watcher : public Observers {
   void resume(uint64_t work) override {
     judge_.shape_.resume(work);
     Observers::resume(work);
+  }
+  // Whatever is checked, the rules of the machine hold.
+  void remark(const Remark& remark) override {
+    Observers::remark(remark);
+    Finding finding;
+    finding.rule = &rule(remark.rule);
+    finding.summary = remark.text;
+    finding.later = {remark.thread, remark.mask, 0, remark.inst};
+    finding.missing = remark.missing;
+    judge_.add(std::move(finding));
   }
   void outlived(FaultKind kind, const std::string& text) override { judge_.add(kind, text); }
   void finish(const char* fault) override {
@@ -241,9 +238,8 @@ void Judge::add(FaultKind kind, const std::string& text) {
       report.notes.push_back(line);
     }
   }
-  const std::string mangled = kernel_in(text);
-  report.later.kernel = short_name(readable(mangled));
-  replace_all(report.summary, mangled, report.later.kernel);
+  report.later.kernel = short_name(readable(kernel_in(text)));
+  report.summary = with_short_kernel(std::move(report.summary));
   for (std::string& note : report.notes) note += barrier_name(note);
   count(report);
 }

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -282,6 +283,19 @@ struct EntryPoint {
   void* address;
 };
 
+// The runtime that nvcc links into a program by default asks for every function of the driver, and first for
+// one without a name. It cannot work here, which is said once, and not for each function.
+void say_missing(const char* name) {
+  static std::atomic<bool> own_runtime = false;
+  if (own_runtime) return;
+  own_runtime = *name == 0;
+  if (own_runtime)
+    std::fprintf(stderr,
+                 "simulated CUDA: this program holds its own copy of the CUDA runtime: "
+                 "compile with -cudart shared -lineinfo\n");
+  else std::fprintf(stderr, "simulated CUDA: the driver function %s is not simulated\n", name);
+}
+
 void* entry_point(const char* name) {
 #define SIM_ENTRY(function) \
   { #function, reinterpret_cast < void*>(::function) }
@@ -315,7 +329,7 @@ void* entry_point(const char* name) {
 #undef SIM_ENTRY
   for (const EntryPoint& entry : kEntryPoints)
     if (std::strcmp(entry.name, name) == 0) return entry.address;
-  std::fprintf(stderr, "simulated CUDA: the driver function %s is not simulated\n", name);
+  say_missing(name);
   return nullptr;
 }
 

@@ -8,6 +8,7 @@
 #include "sim/exec/policy.h"
 #include "sim/shim/judging.h"
 #include "sim/shim/state.h"
+#include "sim/text.h"
 
 namespace sim::shim {
 namespace {
@@ -53,7 +54,7 @@ void fail_launch(Runtime& runtime, const Fault& fault) {
   judge_fault(runtime, fault.kind(), fault.what());
   // A rejected configuration ran nothing. Any other fault stopped the grid midway, and memory cannot be
   // trusted.
-  throw Failure(error_of(fault.kind()), fault.what(), fault.kind() != FaultKind::kLaunch);
+  throw Failure(error_of(fault.kind()), with_short_kernel(fault.what()), fault.kind() != FaultKind::kLaunch);
 }
 
 void hold(Runtime& runtime, std::unique_ptr<Launch> launch) {

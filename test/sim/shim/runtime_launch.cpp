@@ -48,7 +48,9 @@ const KernelInfo& info_of(Runtime& runtime, const Kernel& kernel) {
 void check(const Machine& machine, const LaunchRequest& request, const KernelInfo& info) {
   const LaunchConfig& config = request.config;
   const FunctionAttributes& attributes = attributes_of(*request.kernel);
-  const auto say = [&](const std::string& why) { return "kernel " + readable(info.name) + ": " + why; };
+  const auto say = [&](const std::string& why) {
+    return "kernel " + short_name(readable(info.name)) + ": " + why;
+  };
   if (volume(config.grid) == 0 || volume(config.block) == 0)
     fail(cudaErrorInvalidConfiguration, say("the grid or the block is empty"));
   if (volume(config.block) > kMaxThreadsPerBlock)
@@ -227,8 +229,9 @@ void set_attribute(Runtime& runtime, const void* function, cudaFuncAttribute att
   switch (attribute) {
     case cudaFuncAttributeMaxDynamicSharedMemorySize:
       if (value < 0 || static_cast<size_t>(value) + info.static_smem > static_cast<size_t>(limit))
-        fail(cudaErrorInvalidValue, "kernel " + sim::readable(info.name) + ": " + std::to_string(value) +
-                                        " dynamic and " + std::to_string(info.static_smem) +
+        fail(cudaErrorInvalidValue, "kernel " + sim::short_name(sim::readable(info.name)) + ": " +
+                                        std::to_string(value) + " dynamic and " +
+                                        std::to_string(info.static_smem) +
                                         " static bytes of shared memory exceed " + std::to_string(limit));
       attributes.max_dynamic_smem = value;
       break;

@@ -1,5 +1,6 @@
 // command_program_test.cu -- the programs that command_test.cpp judges, one for each word it is started with.
 // It is an ordinary CUDA program: which runtime it gets is decided by LD_LIBRARY_PATH.
+#include <cuda.h>
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -55,6 +56,58 @@ __global__ void elected(int* out) {
   out[threadIdx.x] = 1;
 }
 
+// The warps of a warpgroup ask for different registers.
+__global__ void __maxnreg__(128) registers(int* out) {
+  if (threadIdx.x < 32) asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+  else asm volatile("setmaxnreg.dec.sync.aligned.u32 64;");
+  if (threadIdx.x == 0) out[0] = 1;
+}
+
+constexpr uint32_t kRow = 64, kRows = 8;  // bytes, rows of a box
+
+// Loads a box to dynamic shared memory, which is declared with less alignment than the pattern of its
+// swizzle needs.
+__global__ void load_box(int* out, const __grid_constant__ CUtensorMap map) {
+  extern __shared__ uint8_t window[];
+  const uint32_t box = uint32_t(__cvta_generic_to_shared(window)), barrier = box + kRow * kRows;
+  asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(barrier) : "memory");
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(kRow * kRows)
+               : "memory");
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %2}], [%3];" ::
+          "r"(box),
+      "l"(&map), "r"(0), "r"(barrier)
+      : "memory");
+  uint32_t done = 0;
+  while (done == 0)
+    asm volatile(
+        "{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared.b64 p, [%1], 0;\n\tselp.u32 %0, 1, 0, p;\n\t}"
+        : "=r"(done)
+        : "r"(barrier)
+        : "memory");
+  int sum = 0;
+  for (uint32_t i = 0; i < kRow * kRows; ++i) sum += window[i];
+  out[0] = sum;
+}
+
+void launch_load_box(int* out) {
+  void *bytes = nullptr, *encode = nullptr;
+  cudaDriverEntryPointQueryResult found;
+  if (cudaMalloc(&bytes, kRow * kRows) != cudaSuccess || cudaMemset(bytes, 3, kRow * kRows) != cudaSuccess ||
+      cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000, cudaEnableDefault, &found) !=
+          cudaSuccess)
+    std::exit(EXIT_FAILURE);
+  CUtensorMap map;
+  const cuuint64_t extents[] = {kRow, kRows}, pitches[] = {kRow};
+  const cuuint32_t box[] = {kRow, kRows}, steps[] = {1, 1};
+  reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
+      &map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, bytes, extents, pitches, box, steps,
+      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_64B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  load_box<<<1, 1, kRow * kRows + sizeof(uint64_t)>>>(out, map);
+}
+
 int run(const char* what) {
   if (std::strcmp(what, "nothing") == 0) return EXIT_SUCCESS;
   if (std::strcmp(what, "sleep") == 0)
@@ -70,10 +123,15 @@ int run(const char* what) {
   else if (std::strcmp(what, "bounds twice") == 0) outside_twice<<<1, 1>>>(out);
   else if (std::strcmp(what, "same") == 0) same_word<<<1, 32>>>(out);
   else if (std::strcmp(what, "lane 0") == 0) elected<<<1, 32>>>(out);
+  else if (std::strcmp(what, "registers") == 0) registers<<<1, 128>>>(out);
+  else if (std::strcmp(what, "box") == 0 || std::strcmp(what, "box, killed") == 0) launch_load_box(out);
   else if (std::strcmp(what, "beyond") == 0 && mode != nullptr && std::strcmp(mode, "strict-tensor") == 0)
     exchange<false><<<1, kThreads>>>(out);
   else exchange<true><<<1, kThreads>>>(out);
-  if (cudaDeviceSynchronize() != cudaSuccess) return EXIT_FAILURE;
+  if (cudaDeviceSynchronize() != cudaSuccess) {
+    if (std::strcmp(what, "box, killed") == 0) std::abort();
+    return EXIT_FAILURE;
+  }
   std::printf("the program ran\n");
   return std::strcmp(what, "fail") == 0 ? 7 : EXIT_SUCCESS;
 }

@@ -105,13 +105,16 @@ TEST_CASE("runs that failed in one way are one line", "[command]") {
 }
 
 TEST_CASE("a program with its own copy of the runtime is told how to compile", "[command]") {
-  const File copy(".static");
-  std::ofstream(copy.path) << "#!/bin/sh\n# .nv_fatbin\n";
-  std::filesystem::permissions(copy.path, std::filesystem::perms::owner_all);
-  const Answer answer = command(copy.path);
-  CHECK(answer.status == 3);
-  CHECK_THAT(answer.text, contains("compile with -cudart shared -lineinfo\n"));
-  CHECK_THAT(command(program + " nothing").text, !contains("-cudart shared"));
+  for (const std::string option : {"", "--quiet "}) {
+    const Answer answer = command(option + COMMAND_PROGRAM_STATIC);
+    CHECK(answer.status == 3);
+    const size_t told =
+        answer.text.find("holds its own copy of the CUDA runtime: compile with -cudart shared");
+    REQUIRE(told != std::string::npos);
+    CHECK_THAT(answer.text.substr(told + 10), !contains("its own copy"));
+    CHECK_THAT(answer.text, !contains("is not simulated"));
+  }
+  CHECK_THAT(command("--quiet " + program + " nothing").text, !contains("-cudart shared"));
 }
 
 TEST_CASE("from which class on findings fail is chosen", "[command]") {
@@ -147,6 +150,44 @@ TEST_CASE("what only strict-tensor shows counts where it was asked for by name",
   CHECK(asked.status == 1);
   CHECK_THAT(asked.text, !contains("only strict-tensor"));
   CHECK(command("--quiet --mode all " + program + " race").status == 1);
+}
+
+TEST_CASE("a run that strict-tensor fails as others do counts", "[command]") {
+  const Answer answer = command("--quiet --mode all " + program + " fail");
+  CHECK(answer.status == 3);
+  CHECK_THAT(answer.text, contains("ended with status 7"));
+  CHECK_THAT(answer.text, !contains("only strict-tensor"));
+}
+
+TEST_CASE("a schedule that is named beside all runs once, and counts", "[command]") {
+  const Answer all = command("--quiet --mode all " + program);
+  CHECK(command("--quiet --mode all,late " + program).text == all.text);
+  CHECK(command("--quiet --mode all,strict-tensor " + program + " beyond").status == 1);
+  CHECK(command("--quiet --mode all,lat " + program).status == 2);
+}
+
+TEST_CASE("a run that failed is not judged to the end, though its finding is of class S", "[command]") {
+  CHECK(command("--quiet " + program + " box").status == 0);
+  const std::string shifted = "--quiet --mode random --seed 0 ";
+  for (const std::string what : {" box", " 'box, killed'"}) {
+    const Answer answer = command(shifted + program + what);
+    CHECK(answer.status == 3);
+    CHECK_THAT(answer.text,
+               contains("S shared-alignment: ") && contains("0 E, 1 S, 0 A; not judged to the end"));
+    CHECK(command("--allow shared-alignment " + shifted + program + what).status == 0);
+  }
+}
+
+TEST_CASE("the rules of the machine hold without any check", "[command]") {
+  CHECK(command("--quiet --checks none --fail-on S " + program + " registers").status == 1);
+  CHECK_THAT(command("--quiet --checks none " + program + " registers").text,
+             contains("S setmaxnreg-warpgroup"));
+}
+
+TEST_CASE("what a program hears of a fault has the short name of the kernel", "[command]") {
+  const Answer answer = command(program + " bounds");
+  CHECK_THAT(answer.text, contains("in kernel (anonymous namespace)::outside(int*), CTA (0,0,0)"));
+  CHECK_THAT(answer.text, !contains("_ZN"));
 }
 
 TEST_CASE("wrong usage is refused with the argument and its value", "[command]") {

@@ -113,10 +113,17 @@ TEST_CASE("Nothing inside a grid orders ld.global.nc after a write", "[race]") {
   CHECK(run(true, true) == "non-coherent-read");
   CHECK(run(true, false) == "race-data");
   Events before;  // a write that follows the read harms nothing
-  before.read(at(0, 1), global(0x10000, 4));
+  sim::Access load;
+  load.thread = at(0, 1);
+  load.mask = 1;
+  load.region = global(0x10000, 4);
+  load.non_coherent = true;
+  load.inst = before.inst();
+  before.checker.access(load);
   before.bar_sync(0, {0, 1});
   before.write(at(0, 0), global(0x10000, 4));
   CHECK(before.broken() == "");
+  CHECK(std::string(sim::rule("non-coherent-read").says).find("was not written before") != std::string::npos);
 }
 
 TEST_CASE("Whose store of the same bytes came last does not matter, within a warp", "[race]") {
@@ -272,6 +279,13 @@ TEST_CASE("The asynchronous proxy sees the initialisation of an mbarrier across 
     CHECK(run(fence, true) == "mbarrier-init-fence");
     CHECK(run(fence, false) == "");  // threads alone need no fence
   }
+  Events generic(Events::kBare);
+  generic.init(at(0, 0), kFull);
+  generic.bar_sync(0, {0, 1});
+  generic.issue(Kind::kStAsync, at(0, 1), {}, {shared(0, 0x2000, 8)}, {{kFull, 8}});
+  CHECK(generic.broken() == "");  // st.async belongs to the generic proxy
+  CHECK(std::string(sim::rule("mbarrier-init-fence").says).find("operation of the asynchronous proxy") !=
+        std::string::npos);
 }
 
 TEST_CASE("An mbarrier is used after its initialisation", "[race]") {

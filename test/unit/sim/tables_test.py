@@ -57,6 +57,20 @@ def orphans():
     for page in ('README.md', 'test/EVIDENCE.md'):
         if not re.search(rf'\b{len(rules)} rules\b', text(page)):
             yield f'{page}: does not say that there are {len(rules)} rules'
+
+    # The front page sums up what EVIDENCE.md lists: bugs planted by hand, all found, and systematic edits.
+    def numbers(page, pattern):
+        match = re.search(pattern.replace('#', r'([\d,]+)'), ' '.join(text(page).split()))
+        return [int(number.replace(',', '')) for number in match.groups()] if match else []
+
+    front = numbers('README.md', 'Of # changes planted .*? it found #; # are harmless')
+    listed = numbers('test/EVIDENCE.md', '# of # variants .*?; # systematic edits .*?: # found, .*?, # equivalent')
+    if len(front) != 3 or len(listed) != 5:
+        yield 'README.md or test/EVIDENCE.md: the planted changes were not found'
+    else:
+        known_found, known, edits, found_edits, equivalent = listed
+        if front != [known + edits, known_found + found_edits, equivalent] or found_edits + equivalent != edits:
+            yield f'README.md counts planted changes as {front}, test/EVIDENCE.md as {listed}'
     if min(len(rules), len(classes), len(resolved)) == 0:
         yield 'a table was not found: this test does not know how it is written any more'
 
