@@ -61,7 +61,7 @@ class RaceChecker : public Observer, public Clocks {
   void mbarrier_complete_tx(const SyncEvent& e, BarrierState& b);
   void mbarrier_wait(const SyncEvent& e, BarrierState& b);
   // race_sync.cpp
-  void barrier_arrive(const SyncEvent& e, Knowledge& record);
+  void barrier_arrive(const SyncEvent& e, Gathered& record);
   void launch_dependents(const SyncEvent& e);
   void warp_sync(const SyncEvent& e);
   void warp_meet(const SyncEvent& e);
