@@ -88,10 +88,12 @@ void SharedImage::changed(const Region& region) {
   });
 }
 
-void SharedImage::access(const Access& access) {
-  if (access.region.memory != Memory::kShared) return;
-  if (access.region.write) changed(access.region);
-  else read(access.region, {access.thread, access.mask, 0, access.inst});
+void SharedImage::accesses(const std::vector<Access>& accesses) {
+  if (windows_.empty() || accesses[0].region.memory != Memory::kShared) return;
+  for (const Access& access : accesses) {
+    if (access.region.write) changed(access.region);
+    else read(access.region, {access.thread, access.mask, 0, access.inst});
+  }
 }
 
 void SharedImage::issue(const AsyncIssue& issue) {

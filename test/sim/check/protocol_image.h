@@ -33,7 +33,7 @@ class SharedImage {
 
   SharedImage(const FindingSink& sink, MbarrierProtocol& mbarriers) : sink_(sink), mbarriers_(mbarriers) {}
   void start();
-  void access(const Access& access);
+  void accesses(const std::vector<Access>& accesses);
   void issue(const AsyncIssue& issue);
   void cta_exit(uint64_t cta);
   void finish(const char* fault);

@@ -10,7 +10,6 @@ using Kind = SyncEvent::Kind;
 using Fence = SyncEvent::Fence;
 
 void RaceChecker::sync(const SyncEvent& e) {
-  flush();
   ++state_.now;
   switch (e.kind) {
     case Kind::kMbarrierInit:
