@@ -115,7 +115,7 @@ void RaceChecker::accesses(const std::vector<Access>& all) {
     later.lane0 = uint8_t(a.thread.lane);
     later.lanes = 1u << a.thread.lane;
     later.stride = Touch::kTogether;
-    if (!later.strong && std::has_single_bit(a.region.bytes)) {
+    if (!later.strong && (a.region.bytes & (a.region.bytes - 1)) == 0) {
       while (end < n && all[end].thread.lane == a.thread.lane + (end - i) &&
              follows(end, (end - i) * a.region.bytes))
         ++end;
