@@ -46,6 +46,11 @@ class SharedImage {
     std::map<uint64_t, Copy> copies;  // by address, disjoint
     uint64_t low = ~uint64_t(0), high = 0;
   };
+  // The copy that the latest region lay in, as the next lane's region mostly does, too.
+  struct Latest {
+    Copy* copy = nullptr;
+    uint64_t cta = 0;
+  };
   // Counts what became of the copies of one instruction.
   struct Tally {
     uint64_t copies = 0, never = 0, partly = 0;
@@ -62,6 +67,7 @@ class SharedImage {
   const FindingSink& sink_;
   MbarrierProtocol& mbarriers_;
   std::unordered_map<uint64_t, Window> windows_;  // by CTA
+  Latest latest_;
   std::map<const Inst*, Tally> tallies_;
 };
 

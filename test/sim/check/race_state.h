@@ -164,6 +164,7 @@ struct GridState {
   uint64_t work = 0;
   GridConduct conduct;
   std::unordered_map<uint64_t, CtaState> ctas;
+  std::pair<uint64_t, CtaState*> latest_cta{0, nullptr};  // the one of them that was asked for last
   std::unordered_map<uint64_t, std::map<uint64_t, Gathered>> clusters;  // barrier generations
   std::map<std::pair<uint64_t, uint32_t>, BarrierState> barriers;
   std::map<std::tuple<Memory, uint64_t, uint64_t>, Publication> published;  // by memory, owner, address
@@ -182,7 +183,11 @@ struct RaceState {
   HostOrder host;
   KnowledgePtr nothing = std::make_shared<const Knowledge>();
 
-  CtaState& cta(uint64_t index) { return grid->ctas[index]; }
+  CtaState& cta(uint64_t index) {
+    auto& [latest, state] = grid->latest_cta;
+    if (state == nullptr || latest != index) grid->latest_cta = {index, &grid->ctas[index]};
+    return *state;
+  }
   WarpState& warp(const Thread& t);
   const Knowledge& knowledge(const Thread& t) { return *warp(t).knows[t.lane]; }
   BarrierState* barrier(const MbarrierRef& ref);
