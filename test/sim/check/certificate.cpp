@@ -97,12 +97,12 @@ void Certifier::wait(State& state, const SyncEvent& event) {
   for (uint32_t lane = 0; lane < 32; ++lane) {
     if ((lanes >> lane & 1) == 0) continue;
     const Thread thread{event.thread.cta, event.thread.warp, lane};
-    const auto before = state.seen.find(key(thread));
-    const uint64_t expected = before == state.seen.end() ? 0 : before->second;
+    uint64_t& seen = state.seen[key(thread)];
+    const uint64_t expected = seen;
     if (state.phase > expected + 1)
       refuse(state, protocol::name(thread) + " waits for " + phase_before(state.phase) +
                         " without having seen " + phase_before(state.phase - 1));
-    state.seen[key(thread)] = state.phase;
+    seen = state.phase;
     state.waits.push_back({thread, clocks_.now(thread), event.inst, false});
     if (state.lag_reported) continue;
     if (const auto lag = state.lags.find(key(thread)); lag != state.lags.end())

@@ -64,6 +64,8 @@ void VectorClock::raise(Component c, uint32_t lanes, Time time) {
     Time& lane = (*e.lanes)[size_t(__builtin_ctz(rest))];
     lane = std::max(lane, time);
   }
+  // The least of them stays the least while any other lane is there.
+  if (std::find(e.lanes->rbegin(), e.lanes->rend(), e.time) != e.lanes->rend()) return;
   Time most = 0;
   e.time = time;
   for (const Time lane : *e.lanes) e.time = std::min(e.time, lane), most = std::max(most, lane);

@@ -101,4 +101,24 @@ Knowledge Knowledge::released_relaxed(Scope scope, Component warp, uint32_t lane
   return out;
 }
 
+void Gathered::add(const KnowledgePtr& from, Component warp, uint32_t lanes, Time now) {
+  if (from == added_) {
+    happens_before.raise(warp, lanes, now);
+    cause.raise(warp, lanes, now);
+  } else {
+    acquire_from(*from, warp, lanes, now);
+    added_ = from;
+  }
+}
+
+KnowledgePtr Gathered::teach(const KnowledgePtr& before) {
+  if (before == before_) return learned_;
+  before_ = before;
+  auto after = std::make_shared<Knowledge>(*before);
+  after->acquire(*this);
+  if (after->same(*before)) learned_ = before;
+  else if (!learned_ || !after->same(*learned_)) learned_ = std::move(after);
+  return learned_;
+}
+
 }  // namespace sim

@@ -72,4 +72,20 @@ struct Knowledge {
   Knowledge released_relaxed(Scope scope, Component warp, uint32_t lanes, Time now) const;
 };
 
+using KnowledgePtr = std::shared_ptr<const Knowledge>;
+
+// This is what arrivals have released together. Most who arrive know the same as the one before them, and
+// most who leave a barrier learn the same as the one before them: both are worked out once.
+class Gathered : public Knowledge {
+ public:
+  void add(const KnowledgePtr& from, Component warp, uint32_t lanes, Time now);
+  // Returns what one who knows `before` knows after acquiring this, when all have arrived. Those who then
+  // know the same share it.
+  KnowledgePtr teach(const KnowledgePtr& before);
+
+ private:
+  KnowledgePtr added_;             // the latest that was added
+  KnowledgePtr before_, learned_;  // the latest that teach() was asked, and its answer
+};
+
 }  // namespace sim

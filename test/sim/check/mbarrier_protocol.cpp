@@ -105,13 +105,23 @@ void MbarrierProtocol::report(const char* rule_id, const MbarrierRecord& barrier
 }
 
 Contribution& MbarrierProtocol::contribution(MbarrierRecord& barrier, const Site& by, bool commit) {
-  for (Contribution& c : barrier.open().contributions)
-    if (c.by.inst == by.inst && key(c.by.thread) == key(by.thread) && c.commit == commit) {
-      c.by.async_id = std::max(c.by.async_id, by.async_id);
-      return c;
-    }
-  barrier.open().contributions.push_back({by, 0, 0, 0, commit});
-  return barrier.open().contributions.back();
+  PhaseRecord& phase = barrier.open();
+  const uint32_t lane = 1u << by.thread.lane;
+  auto lanes = std::find_if(phase.contributors.begin(), phase.contributors.end(), [&](const auto& other) {
+    return other.inst == by.inst && other.cta == by.thread.cta && other.warp == by.thread.warp &&
+           other.commit == commit;
+  });
+  if (lanes == phase.contributors.end())
+    lanes = phase.contributors.insert(lanes, {by.thread.cta, by.thread.warp, by.inst, commit, 0});
+  if ((lanes->mask & lane) != 0)
+    for (Contribution& c : phase.contributions)
+      if (c.by.inst == by.inst && key(c.by.thread) == key(by.thread) && c.commit == commit) {
+        c.by.async_id = std::max(c.by.async_id, by.async_id);
+        return c;
+      }
+  lanes->mask |= lane;
+  phase.contributions.push_back({by, 0, 0, 0, commit});
+  return phase.contributions.back();
 }
 
 void MbarrierProtocol::issue(const AsyncIssue& issue) {

@@ -29,6 +29,15 @@ struct PhaseRecord {
   std::vector<Stamp> seen;  // when, by every thread, where clocks can tell
   Site seen_by;             // the first of them
   std::vector<Contribution> contributions;
+  // The lanes among the contributors, by warp, instruction and kind: most contribute once.
+  struct Lanes {
+    uint64_t cta = 0;
+    uint32_t warp = 0;
+    const Inst* inst = nullptr;
+    bool commit = false;
+    uint32_t mask = 0;
+  };
+  std::vector<Lanes> contributors;
 };
 
 struct MbarrierRecord {

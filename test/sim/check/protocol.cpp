@@ -46,7 +46,7 @@ void ProtocolChecker::finish(const char* fault) {
   of_grid_.finish();
 }
 
-void ProtocolChecker::access(const Access& access) { of_grid_->image.access(access); }
+void ProtocolChecker::accesses(const std::vector<Access>& accesses) { of_grid_->image.accesses(accesses); }
 
 void ProtocolChecker::issue(const AsyncIssue& issue) {
   of_grid_->descriptors.issue(issue);

@@ -30,7 +30,7 @@ class ProtocolChecker : public Observer {
   void start(const GridStart& grid) override;
   void resume(uint64_t work) override { of_grid_.resume(work); }
   void finish(const char* fault) override;
-  void access(const Access& access) override;
+  void accesses(const std::vector<Access>& accesses) override;
   void issue(const AsyncIssue& issue) override;
   void sync(const SyncEvent& event) override;
 

@@ -38,6 +38,7 @@ void forgive_fill(SharedImage::Copy& copy) {
 
 void SharedImage::start() {
   windows_.clear();
+  latest_ = {};
   tallies_.clear();
 }
 
@@ -53,20 +54,27 @@ const SharedImage::Copy* SharedImage::find(uint64_t cta, uint64_t address) const
 
 template <class Visit>
 void SharedImage::overlapping(const Region& region, Visit&& visit) {
-  const auto found = windows_.find(region.cta);
-  if (found == windows_.end()) return;
-  Window& window = found->second;
   const uint64_t end = region.address + region.bytes;
-  if (region.address >= window.high || end <= window.low) return;
-  auto it = window.copies.upper_bound(region.address);
-  if (it != window.copies.begin()) --it;
-  for (; it != window.copies.end() && it->first < end; ++it) {
-    Copy& copy = it->second;
+  const auto meet = [&](Copy& copy) {
     const uint64_t first = std::max(region.address, copy.address);
     const uint64_t last = std::min(end, copy.address + copy.bytes);
     if (first < last)
       visit(copy, (first - copy.address) / kChunk, (last - copy.address + kChunk - 1) / kChunk);
+    return first == region.address && last == end;
+  };
+  if (latest_.copy != nullptr && latest_.cta == region.cta && region.address >= latest_.copy->address &&
+      end <= latest_.copy->address + latest_.copy->bytes) {
+    meet(*latest_.copy);
+    return;
   }
+  const auto found = windows_.find(region.cta);
+  if (found == windows_.end()) return;
+  Window& window = found->second;
+  if (region.address >= window.high || end <= window.low) return;
+  auto it = window.copies.upper_bound(region.address);
+  if (it != window.copies.begin()) --it;
+  for (; it != window.copies.end() && it->first < end; ++it)
+    if (meet(it->second)) latest_ = {&it->second, region.cta};
 }
 
 void SharedImage::read(const Region& region, const Site& by) {
@@ -88,10 +96,12 @@ void SharedImage::changed(const Region& region) {
   });
 }
 
-void SharedImage::access(const Access& access) {
-  if (access.region.memory != Memory::kShared) return;
-  if (access.region.write) changed(access.region);
-  else read(access.region, {access.thread, access.mask, 0, access.inst});
+void SharedImage::accesses(const std::vector<Access>& accesses) {
+  if (windows_.empty() || accesses[0].region.memory != Memory::kShared) return;
+  for (const Access& access : accesses) {
+    if (access.region.write) changed(access.region);
+    else read(access.region, {access.thread, access.mask, 0, access.inst});
+  }
 }
 
 void SharedImage::issue(const AsyncIssue& issue) {
@@ -105,6 +115,7 @@ void SharedImage::issue(const AsyncIssue& issue) {
 }
 
 void SharedImage::write(const AsyncIssue& issue, const Region& region) {
+  latest_ = {};
   Window& window = windows_[region.cta];
   const uint64_t end = region.address + region.bytes;
   auto it = window.copies.upper_bound(region.address);
@@ -165,6 +176,7 @@ void SharedImage::cta_exit(uint64_t cta) {
   if (window == windows_.end()) return;
   for (auto& [address, copy] : window->second.copies) retire(cta, copy);
   windows_.erase(window);
+  latest_ = {};
 }
 
 // After a fault, what would have been read is not known.

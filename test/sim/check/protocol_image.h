@@ -33,7 +33,7 @@ class SharedImage {
 
   SharedImage(const FindingSink& sink, MbarrierProtocol& mbarriers) : sink_(sink), mbarriers_(mbarriers) {}
   void start();
-  void access(const Access& access);
+  void accesses(const std::vector<Access>& accesses);
   void issue(const AsyncIssue& issue);
   void cta_exit(uint64_t cta);
   void finish(const char* fault);
@@ -45,6 +45,11 @@ class SharedImage {
   struct Window {
     std::map<uint64_t, Copy> copies;  // by address, disjoint
     uint64_t low = ~uint64_t(0), high = 0;
+  };
+  // The copy that the latest region lay in, as the next lane's region mostly does, too.
+  struct Latest {
+    Copy* copy = nullptr;
+    uint64_t cta = 0;
   };
   // Counts what became of the copies of one instruction.
   struct Tally {
@@ -62,6 +67,7 @@ class SharedImage {
   const FindingSink& sink_;
   MbarrierProtocol& mbarriers_;
   std::unordered_map<uint64_t, Window> windows_;  // by CTA
+  Latest latest_;
   std::map<const Inst*, Tally> tallies_;
 };
 

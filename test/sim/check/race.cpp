@@ -44,7 +44,6 @@ bool dominated(const Touch& earlier, const Touch& later, const Knowledge& knowle
 }  // namespace
 
 void RaceChecker::host(const HostWork& work) {
-  flush();
   ++state_.now;
   state_.host.add(work);
   if (work.kind == HostWork::Kind::kLaunch) return;
@@ -62,7 +61,6 @@ void RaceChecker::host(const HostWork& work) {
 
 // Other grids may come now, which may depend on what this one has done so far.
 void RaceChecker::leave_grid() {
-  flush();
   state_.host.ran(state_.grid->work, state_.grid->conduct);
 }
 
@@ -89,38 +87,27 @@ void RaceChecker::finish(const char*) {
   state_.grid.finish();
 }
 
-void RaceChecker::access(const Access& a) {
-  if (!batch_.empty()) {
-    const Access& last = batch_.back();
-    if (last.inst != a.inst || last.thread.cta != a.thread.cta || last.thread.warp != a.thread.warp ||
-        last.mask != a.mask || last.thread.lane > a.thread.lane || a.region.write != last.region.write ||
-        a.region.memory != last.region.memory)
-      flush();
-  }
-  if (batch_.empty()) ++state_.now;
-  batch_.push_back(a);
-}
-
-void RaceChecker::flush() {
-  if (batch_.empty()) return;
-  const WarpState& w = state_.warp(batch_[0].thread);
+void RaceChecker::accesses(const std::vector<Access>& all) {
+  ++state_.now;
+  const Access& one = all[0];
+  const WarpState& w = state_.warp(one.thread);
   Touch later;
   later.time = state_.now;
   later.warp = w.threads;
   later.work = uint32_t(state_.grid->work);
-  later.inst = batch_[0].inst;
-  later.write = batch_[0].region.write;
-  later.atomic = batch_[0].atomic;
-  later.strong = strong(batch_[0]);
-  later.non_coherent = batch_[0].non_coherent;
-  later.collective = batch_[0].collective;
-  later.scope = batch_[0].order == Order::kVolatile ? Scope::kSys : batch_[0].scope;
-  const size_t n = batch_.size();
+  later.inst = one.inst;
+  later.write = one.region.write;
+  later.atomic = one.atomic;
+  later.strong = strong(one);
+  later.non_coherent = one.non_coherent;
+  later.collective = one.collective;
+  later.scope = one.order == Order::kVolatile ? Scope::kSys : one.scope;
+  const size_t n = all.size();
   for (size_t i = 0; i < n;) {
-    const Access& a = batch_[i];
+    const Access& a = all[i];
     const Knowledge* const knowledge = w.knows[a.thread.lane].get();
     const auto follows = [&](size_t j, uint64_t step) {
-      const Access& b = batch_[j];
+      const Access& b = all[j];
       return b.region.bytes == a.region.bytes && b.region.cta == a.region.cta &&
              b.region.address == a.region.address + step && w.knows[b.thread.lane].get() == knowledge;
     };
@@ -128,17 +115,17 @@ void RaceChecker::flush() {
     later.lane0 = uint8_t(a.thread.lane);
     later.lanes = 1u << a.thread.lane;
     later.stride = Touch::kTogether;
-    if (!later.strong && std::has_single_bit(a.region.bytes)) {
-      while (end < n && batch_[end].thread.lane == a.thread.lane + (end - i) &&
+    if (!later.strong && (a.region.bytes & (a.region.bytes - 1)) == 0) {
+      while (end < n && all[end].thread.lane == a.thread.lane + (end - i) &&
              follows(end, (end - i) * a.region.bytes))
         ++end;
       if (end > i + 1) later.stride = uint8_t(std::countr_zero(a.region.bytes));
     }
     if (!later.strong && end == i + 1 && later.write == (a.digest != 0))
-      while (end < n && follows(end, 0) && batch_[end].digest == a.digest) ++end;
+      while (end < n && follows(end, 0) && all[end].digest == a.digest) ++end;
     // Of stores side by side nobody asks what they stored.
     later.digest = later.stride == Touch::kTogether ? a.digest : 0;
-    for (size_t j = i; j < end; ++j) later.lanes |= 1u << batch_[j].thread.lane;
+    for (size_t j = i; j < end; ++j) later.lanes |= 1u << all[j].thread.lane;
     // The bytes of accesses side by side, or all of the same bytes.
     Region region = a.region;
     if (later.stride != Touch::kTogether) region.bytes *= uint32_t(end - i);
@@ -152,12 +139,11 @@ void RaceChecker::flush() {
   }
   report_hits();
   if (later.strong)
-    for (const Access& a : batch_) publish(a);
+    for (const Access& a : all) publish(a);
   else if (later.write && !state_.grid->published.empty())
-    for (const Access& a : batch_)
+    for (const Access& a : all)
       state_.grid->published.erase(
           {a.region.memory, a.region.memory == Memory::kShared ? a.region.cta : 0, a.region.address});
-  batch_.clear();
 }
 
 // Checks that the owner of shared or tensor memory has begun and has not left.
@@ -321,7 +307,6 @@ void RaceChecker::touch_runs(const Touch& later, const std::vector<Region>& regi
 }
 
 void RaceChecker::issue(const AsyncIssue& issue) {
-  flush();
   ++state_.now;
   WarpState& w = state_.warp(issue.thread);
   AsyncOperation& op = state_.operations.emplace_back();
@@ -425,7 +410,6 @@ void RaceChecker::issue_regions(const AsyncIssue& issue, const AsyncOperation& o
 }
 
 void RaceChecker::land(const AsyncLanding& landing) {
-  flush();
   if (landing.step != AsyncLanding::Step::kComplete) return;
   if (AsyncOperation* op = state_.operation(landing.id))
     for (AsyncOperation::Signal& s : op->signals) s.landed = true;

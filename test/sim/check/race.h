@@ -20,7 +20,7 @@ class RaceChecker : public Observer, public Clocks {
   void start(const GridStart& grid) override;
   void resume(uint64_t work) override;
   void finish(const char* fault) override;
-  void access(const Access& a) override;
+  void accesses(const std::vector<Access>& all) override;
   void issue(const AsyncIssue& issue) override;
   void land(const AsyncLanding& landing) override;
   void sync(const SyncEvent& event) override;
@@ -40,7 +40,6 @@ class RaceChecker : public Observer, public Clocks {
   };
   // race.cpp
   void leave_grid();
-  void flush();
   void touch(const Touch& later, const Region& region, const Knowledge& knowledge);
   void touch_line(Line& line, const Touch& touch, const Region& region, const Knowledge& knowledge,
                   uint64_t base);
@@ -61,7 +60,7 @@ class RaceChecker : public Observer, public Clocks {
   void mbarrier_complete_tx(const SyncEvent& e, BarrierState& b);
   void mbarrier_wait(const SyncEvent& e, BarrierState& b);
   // race_sync.cpp
-  void barrier_arrive(const SyncEvent& e, Knowledge& record);
+  void barrier_arrive(const SyncEvent& e, Gathered& record);
   void launch_dependents(const SyncEvent& e);
   void warp_sync(const SyncEvent& e);
   void warp_meet(const SyncEvent& e);
@@ -87,7 +86,6 @@ class RaceChecker : public Observer, public Clocks {
 
   FindingSink sink_;
   RaceState state_;
-  std::vector<Access> batch_;  // accesses of one warp instruction
   Waited waited_;
   std::vector<Hit> hits_;  // of the event, to be reported at its end
   // Those of them that may be one: of one rule, one earlier party and one memory.

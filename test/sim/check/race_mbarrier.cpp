@@ -126,7 +126,7 @@ void RaceChecker::mbarrier_arrive(const SyncEvent& e, BarrierState& b) {
   }
   WarpState& w = state_.warp(e.thread);
   const bool relaxed = e.order == Order::kRelaxed;
-  Knowledge* to = &phase.here;
+  Gathered* to = &phase.here;
   if (e.thread.cta != e.mbarrier.cta && e.scope >= Scope::kCluster) {
     to = &phase.remote;
     phase.has_remote = true;
@@ -138,7 +138,7 @@ void RaceChecker::mbarrier_arrive(const SyncEvent& e, BarrierState& b) {
   }
   state_.for_groups(w, lanes_of(e), [&](const KnowledgePtr& knowledge, uint32_t group) {
     if (relaxed) to->acquire(knowledge->released_relaxed(e.scope, w.threads, group, state_.now));
-    else to->acquire_from(*knowledge, w.threads, group, state_.now);
+    else to->add(knowledge, w.threads, group, state_.now);
   });
 }
 

@@ -19,8 +19,6 @@
 
 namespace sim {
 
-using KnowledgePtr = std::shared_ptr<const Knowledge>;
-
 inline uint64_t warp_number(const Thread& t) { return t.cta << 8 | t.warp; }
 inline Component threads_of(const Thread& t) { return component(Part::kThreads, warp_number(t)); }
 inline Thread thread_of(Component warp, uint32_t lane) {
@@ -80,14 +78,14 @@ struct CtaState {
   bool started = false, exited = false, launched_dependents = false;
   uint64_t cluster = 0, rank = 0;
   std::vector<std::unique_ptr<WarpState>> warps;
-  std::map<uint64_t, std::map<uint64_t, Knowledge>> named;  // by number, by generation
-  Knowledge at_exit;                                        // of every thread that has left
+  std::map<uint64_t, std::map<uint64_t, Gathered>> named;  // by number, by generation
+  Gathered at_exit;                                        // of every thread that has left
 };
 
 struct Arrivals {
-  Knowledge here;    // by threads of the barrier's CTA, and completions
-  Knowledge remote;  // by other CTAs, at a scope that includes the barrier's
-  Knowledge narrow;  // by other CTAs, at a scope that does not
+  Gathered here;    // by threads of the barrier's CTA, and completions
+  Gathered remote;  // by other CTAs, at a scope that includes the barrier's
+  Gathered narrow;  // by other CTAs, at a scope that does not
   bool has_remote = false, has_narrow = false;
   Site remote_site, narrow_site;
 };
@@ -166,7 +164,8 @@ struct GridState {
   uint64_t work = 0;
   GridConduct conduct;
   std::unordered_map<uint64_t, CtaState> ctas;
-  std::unordered_map<uint64_t, std::map<uint64_t, Knowledge>> clusters;  // barrier generations
+  std::pair<uint64_t, CtaState*> latest_cta{0, nullptr};  // the one of them that was asked for last
+  std::unordered_map<uint64_t, std::map<uint64_t, Gathered>> clusters;  // barrier generations
   std::map<std::pair<uint64_t, uint32_t>, BarrierState> barriers;
   std::map<std::tuple<Memory, uint64_t, uint64_t>, Publication> published;  // by memory, owner, address
   std::unordered_map<uint64_t, AsyncOperation*> by_id;
@@ -184,7 +183,11 @@ struct RaceState {
   HostOrder host;
   KnowledgePtr nothing = std::make_shared<const Knowledge>();
 
-  CtaState& cta(uint64_t index) { return grid->ctas[index]; }
+  CtaState& cta(uint64_t index) {
+    auto& [latest, state] = grid->latest_cta;
+    if (state == nullptr || latest != index) grid->latest_cta = {index, &grid->ctas[index]};
+    return *state;
+  }
   WarpState& warp(const Thread& t);
   const Knowledge& knowledge(const Thread& t) { return *warp(t).knows[t.lane]; }
   BarrierState* barrier(const MbarrierRef& ref);
@@ -208,6 +211,13 @@ struct RaceState {
       lanes &= ~group;
       visit(knowledge, group);
     }
+  }
+  // The lanes acquire what was gathered.
+  static void learn(WarpState& w, uint32_t lanes, Gathered& gathered) {
+    for_groups(w, lanes, [&](const KnowledgePtr& before, uint32_t group) {
+      const KnowledgePtr after = gathered.teach(before);
+      for (; group != 0; group &= group - 1) w.knows[size_t(__builtin_ctz(group))] = after;
+    });
   }
   // Changes the knowledge of `lanes`; lanes that know the same are changed once and go on sharing.
   template <class Change>

@@ -10,7 +10,6 @@ using Kind = SyncEvent::Kind;
 using Fence = SyncEvent::Fence;
 
 void RaceChecker::sync(const SyncEvent& e) {
-  flush();
   ++state_.now;
   switch (e.kind) {
     case Kind::kMbarrierInit:
@@ -25,10 +24,7 @@ void RaceChecker::sync(const SyncEvent& e) {
     case Kind::kBarrierLeave: {
       auto& generations = state_.cta(e.cta).named[e.object];
       generations.erase(generations.begin(), generations.lower_bound(e.phase));
-      const Knowledge& record = generations[e.phase];
-      state_.update(state_.warp(e.thread), lanes_of(e),
-                    [&](Knowledge& knowledge, uint32_t) { knowledge.acquire(record); });
-      return;
+      return state_.learn(state_.warp(e.thread), lanes_of(e), generations[e.phase]);
     }
     case Kind::kWarpSync: return warp_sync(e);
     case Kind::kWarpMeet: return warp_meet(e);
@@ -37,11 +33,10 @@ void RaceChecker::sync(const SyncEvent& e) {
     case Kind::kClusterWait: {
       auto& generations = state_.grid->clusters[state_.cta(e.thread.cta).cluster];
       generations.erase(generations.begin(), generations.lower_bound(e.phase));
-      const Knowledge& record = generations[e.phase];
-      state_.update(state_.warp(e.thread), lanes_of(e), [&](Knowledge& knowledge, uint32_t) {
-        e.order == Order::kRelaxed ? knowledge.park(record) : knowledge.acquire(record);
-      });
-      return;
+      Gathered& record = generations[e.phase];
+      WarpState& w = state_.warp(e.thread);
+      if (e.order != Order::kRelaxed) return state_.learn(w, lanes_of(e), record);
+      return state_.update(w, lanes_of(e), [&](Knowledge& knowledge, uint32_t) { knowledge.park(record); });
     }
     case Kind::kFence: return fence(e);
     case Kind::kBulkCommit:
@@ -65,12 +60,11 @@ void RaceChecker::sync(const SyncEvent& e) {
       return;
     case Kind::kExit: {
       WarpState& w = state_.warp(e.thread);
-      Knowledge& at_exit = state_.cta(e.thread.cta).at_exit;
-      for_lanes(lanes_of(e), [&](uint32_t lane) {
-        at_exit.acquire_from(*w.knows[lane], w.threads, 1u << lane, state_.now);
-        at_exit.tensor.join(w.knows[lane]->tensor);
+      Gathered& at_exit = state_.cta(e.thread.cta).at_exit;
+      return state_.for_groups(w, lanes_of(e), [&](const KnowledgePtr& knowledge, uint32_t group) {
+        at_exit.add(knowledge, w.threads, group, state_.now);
+        at_exit.tensor.join(knowledge->tensor);
       });
-      return;
     }
     case Kind::kCtaStart: {
       CtaState& cta = state_.cta(e.thread.cta);
@@ -98,11 +92,11 @@ void RaceChecker::launch_dependents(const SyncEvent& e) {
 
 // ---- barriers of threads ----
 
-void RaceChecker::barrier_arrive(const SyncEvent& e, Knowledge& record) {
+void RaceChecker::barrier_arrive(const SyncEvent& e, Gathered& record) {
   WarpState& w = state_.warp(e.thread);
   const uint32_t lanes = lanes_of(e);
   state_.for_groups(w, lanes, [&](const KnowledgePtr& knowledge, uint32_t group) {
-    if (e.order != Order::kRelaxed) return record.acquire_from(*knowledge, w.threads, group, state_.now);
+    if (e.order != Order::kRelaxed) return record.add(knowledge, w.threads, group, state_.now);
     record.acquire(knowledge->released_relaxed(Scope::kCluster, w.threads, group, state_.now));
     record.inits_unfenced.join(knowledge->happens_before);
     record.inits_unfenced.raise(w.threads, group, state_.now);

@@ -2,25 +2,9 @@
 #include "sim/check/shadow.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace sim {
-
-LineMask LineMask::range(uint32_t first, uint32_t count) {
-  const auto below = [](uint32_t n) { return n >= 64 ? ~uint64_t(0) : (uint64_t(1) << n) - 1; };
-  const uint32_t end = first + count;
-  LineMask m;
-  if (first < 64) m.low = below(end) & ~below(first);
-  if (end > 64) m.high = below(end - 64) & ~below(first > 64 ? first - 64 : 0);
-  return m;
-}
-
-uint32_t LineMask::first() const {
-  return low != 0 ? uint32_t(__builtin_ctzll(low)) : 64 + uint32_t(__builtin_ctzll(high));
-}
-
-uint32_t LineMask::last() const {
-  return high != 0 ? 127 - uint32_t(__builtin_clzll(high)) : 63 - uint32_t(__builtin_clzll(low));
-}
 
 LineMask Touch::bytes_of(uint32_t lane) const {
   if ((lanes >> lane & 1) == 0) return {};
@@ -30,13 +14,40 @@ LineMask Touch::bytes_of(uint32_t lane) const {
   return from < to ? mask & LineMask::range(uint32_t(from), uint32_t(to - from)) : LineMask{};
 }
 
-Touch& Touches::add(const Touch& touch) {
+Touch& Writes::add(const Touch& touch) {
   all_ = all_ | touch.mask;
-  masks_.push_back(touch.mask);
-  return touches_.emplace_back(touch);
+  touches_.push_back(touch);
+  enter(touches_.size() - 1);
+  return touches_.back();
 }
 
-size_t Touches::next(size_t i, const LineMask& mask) const {
+void Writes::enter(size_t i) {
+  const LineMask& mask = touches_[i].mask;
+  const uint32_t first = mask.first(), count = mask.last() + 1 - first;
+  if (mask == LineMask::range(first, count)) std::memset(&of_byte_[first], int(i), count);
+  else
+    for (LineMask rest = mask; rest.any(); rest = rest.without(LineMask::range(rest.first(), 1)))
+      of_byte_[rest.first()] = uint8_t(i);
+}
+
+void Writes::erase(size_t i) {
+  touches_[i] = touches_.back();
+  touches_.pop_back();
+  if (i < touches_.size()) enter(i);
+}
+
+void Reads::add(const Touch& touch) {
+  constexpr size_t kFew = 8;
+  if (size() == 1 || size() == kFew) {  // many may come: threads that read bytes one by one
+    masks_.reserve(size() * kFew);
+    touches_.reserve(size() * kFew);
+  }
+  all_ = all_ | touch.mask;
+  masks_.push_back(touch.mask);
+  touches_.push_back(touch);
+}
+
+size_t Reads::next(size_t i, const LineMask& mask) const {
   constexpr size_t kAtOnce = 8;
   if (!(all_ & mask).any()) return size();
   for (; i + kAtOnce <= size(); i += kAtOnce) {
@@ -48,7 +59,7 @@ size_t Touches::next(size_t i, const LineMask& mask) const {
   return i;
 }
 
-void Touches::erase(size_t i) {
+void Reads::erase(size_t i) {
   masks_[i] = masks_.back();
   touches_[i] = touches_.back();
   masks_.pop_back();

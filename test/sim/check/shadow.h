@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "sim/check/clock.h"
@@ -19,14 +20,27 @@ constexpr uint32_t kLineBytes = 128;
 // A mask selects among the 128 bytes of a line, or the 128 lanes of a column.
 struct LineMask {
   uint64_t low = 0, high = 0;
-  static LineMask range(uint32_t first, uint32_t count);  // [first, first + count) within [0, 128)
+  // [first, first + count) within [0, 128)
+  static LineMask range(uint32_t first, uint32_t count) {
+    const auto below = [](uint32_t n) { return n >= 64 ? ~uint64_t(0) : (uint64_t(1) << n) - 1; };
+    const uint32_t end = first + count;
+    LineMask m;
+    if (first < 64) m.low = below(end) & ~below(first);
+    if (end > 64) m.high = below(end - 64) & ~below(first > 64 ? first - 64 : 0);
+    return m;
+  }
   bool any() const { return (low | high) != 0; }
   LineMask operator&(const LineMask& o) const { return {low & o.low, high & o.high}; }
   LineMask operator|(const LineMask& o) const { return {low | o.low, high | o.high}; }
   LineMask without(const LineMask& o) const { return {low & ~o.low, high & ~o.high}; }
   bool operator==(const LineMask&) const = default;
-  uint32_t first() const;  // of a mask that is not empty
-  uint32_t last() const;
+  // Those of a mask that is not empty.
+  uint32_t first() const {
+    return low != 0 ? uint32_t(__builtin_ctzll(low)) : 64 + uint32_t(__builtin_ctzll(high));
+  }
+  uint32_t last() const {
+    return high != 0 ? 127 - uint32_t(__builtin_clzll(high)) : 63 - uint32_t(__builtin_clzll(low));
+  }
 };
 
 struct AsyncOperation;  // race_state.h
@@ -61,24 +75,61 @@ struct Touch {
   }
 };
 
-// These are touches of one line. Their masks stand apart from them, and all bytes that any of them has are
-// known: most comparisons end there, and a line that was touched byte by byte has a hundred touches.
-class Touches {
+// These are the latest writes of the bytes of one line: each of them has bytes that no other has.
+class Writes {
  public:
-  bool empty() const { return masks_.empty(); }
-  size_t size() const { return masks_.size(); }
+  bool empty() const { return touches_.empty(); }
+  // `touch` comes after a cut of its bytes.
   Touch& add(const Touch& touch);
   // Visits those that have some of these bytes.
   template <class Visit>
   void for_each(const LineMask& mask, Visit&& visit) const {
-    for (size_t i = next(0, mask); i < size(); i = next(i + 1, mask)) visit(at(i));
+    for (LineMask rest = all_ & mask; rest.any();) {
+      const Touch& touch = touches_[of_byte_[rest.first()]];
+      visit(touch);
+      rest = rest.without(touch.mask);
+    }
   }
   // Visits them and takes these bytes away from them; those that have none left are gone.
   template <class Visit>
   void cut(const LineMask& mask, Visit&& visit) {
+    for (LineMask rest = all_ & mask; rest.any();) {
+      const size_t i = of_byte_[rest.first()];
+      Touch& touch = touches_[i];
+      visit(std::as_const(touch));
+      rest = rest.without(touch.mask);
+      touch.mask = touch.mask.without(mask);
+      if (!touch.mask.any()) erase(i);
+    }
+    all_ = all_.without(mask);
+  }
+
+ private:
+  void erase(size_t i);     // the last one takes its place
+  void enter(size_t i);     // the bytes of a touch into of_byte_
+  LineMask all_;            // bytes that some touch has
+  std::array<uint8_t, kLineBytes> of_byte_;  // which touch has it
+  std::vector<Touch> touches_;
+};
+
+// These are reads of one line, which may have bytes in common. Their masks stand apart, too, and all bytes that
+// any of them has are known: most comparisons end there, and a line that was read byte by byte has a hundred
+// touches.
+class Reads {
+ public:
+  bool empty() const { return masks_.empty(); }
+  size_t size() const { return masks_.size(); }
+  void add(const Touch& touch);
+  // As for writes.
+  template <class Visit>
+  void for_each(const LineMask& mask, Visit&& visit) const {
+    for (size_t i = next(0, mask); i < size(); i = next(i + 1, mask)) visit(touches_[i]);
+  }
+  template <class Visit>
+  void cut(const LineMask& mask, Visit&& visit) {
     for (size_t i = next(0, mask); i < size(); i = next(i, mask)) {
-      visit(at(i));
-      masks_[i] = masks_[i].without(mask);
+      visit(std::as_const(touches_[i]));
+      touches_[i].mask = masks_[i] = masks_[i].without(mask);
       if (!masks_[i].any()) erase(i);
     }
     all_ = all_.without(mask);
@@ -93,20 +144,16 @@ class Touches {
 
  private:
   size_t next(size_t i, const LineMask& mask) const;  // from i on, one with some of these bytes
-  Touch at(size_t i) const {
-    Touch touch = touches_[i];
-    touch.mask = masks_[i];
-    return touch;
-  }
-  void erase(size_t i);  // the last one takes its place
+  void erase(size_t i);                               // the last one takes its place
   LineMask all_;
   std::vector<LineMask> masks_;
-  std::vector<Touch> touches_;  // their own masks are out of date
+  std::vector<Touch> touches_;
 };
 
 // A line is the touches with which a later one has to be compared.
 struct Line {
-  Touches writes, reads;
+  Writes writes;
+  Reads reads;
   bool empty() const { return writes.empty() && reads.empty(); }
   template <class Visit>
   void for_each(const LineMask& mask, Visit&& visit) const {

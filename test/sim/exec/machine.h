@@ -244,6 +244,7 @@ struct Grid {
   uint64_t param_base;
   Policy& policy;
   Observer* observer;
+  std::vector<Access> accesses;  // of the instruction, which the observer has yet to be told
   LaunchStats stats;
   uint32_t shared_shift = 0;  // of every shared window
   std::set<std::pair<const char*, const Inst*>> remarked;
@@ -332,6 +333,7 @@ struct Exec {
   }
   Thread thread(uint32_t lane) const { return {cta.linear, warp.index, lane}; }
   bool watched() const { return grid.observer != nullptr; }
+  void tell_accesses() const;                          // those so far, before anything else is told
   void report(SyncEvent event, uint32_t lanes) const;  // fills thread, mask and inst
   // Tells the observer of a rule that the instruction breaks, once for each instruction.
   void remark(const char* rule, const std::string& text, const char* missing) const;

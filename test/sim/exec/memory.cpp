@@ -42,7 +42,8 @@ uint64_t digest_of(const void* bytes, uint32_t count) {
   uint64_t digest = count;
   for (uint32_t at = 0; at < count; at += 8) {
     uint64_t word = 0;
-    std::memcpy(&word, static_cast<const uint8_t*>(bytes) + at, std::min(count - at, 8u));
+    for (uint32_t i = std::min(count - at, 8u); i > 0; --i)
+      word = word << 8 | static_cast<const uint8_t*>(bytes)[at + i - 1];
     digest = (digest ^ word) * 0x9E3779B97F4A7C15u;
     digest ^= digest >> 32;
   }
@@ -53,25 +54,34 @@ uint64_t digest_of(const void* bytes, uint32_t count) {
 void tell(const Exec& x, Memory memory, uint64_t cta, uint64_t address, uint32_t bytes, uint32_t lane,
           Exec::Seen seen, const void* stored = nullptr) {
   if (seen == Exec::Seen::kNot) return;
-  Access access;
-  access.thread = x.thread(lane);
-  access.mask = x.mask;
-  access.region.memory = memory;
-  access.region.write = stored != nullptr;
+  const bool atomic = seen == Exec::Seen::kAtomic, write = atomic || stored != nullptr;
+  std::vector<Access>& accesses = x.grid.accesses;
+  if (!accesses.empty() &&
+      (accesses[0].region.memory != memory || accesses[0].region.write != write))
+    x.tell_accesses();
+  if (accesses.empty()) {
+    Access& access = accesses.emplace_back();
+    access.thread = x.thread(lane);
+    access.mask = x.mask;
+    access.region.memory = memory;
+    access.region.write = write;
+    access.inst = &x.grid.kernel.code[x.fragment->pc];
+    access.atomic = atomic;
+    access.collective = seen == Exec::Seen::kCollective;
+    // The order that a copy of a tensor map names is that of its fence.
+    access.order = access.collective ? Order::kWeak
+                                     : order_of(*access.inst, atomic ? Order::kRelaxed : Order::kWeak);
+    access.scope = scope_of(*access.inst, atomic ? Scope::kGpu : Scope::kSys);
+    access.non_coherent = access.inst->has(Q::kNonCoherent);
+  } else {
+    accesses.push_back(accesses[0]);
+  }
+  Access& access = accesses.back();
+  access.thread.lane = lane;
   access.region.cta = cta;
   access.region.address = address;
   access.region.bytes = bytes;
-  access.inst = &x.grid.kernel.code[x.fragment->pc];
-  access.atomic = seen == Exec::Seen::kAtomic;
-  access.collective = seen == Exec::Seen::kCollective;
-  if (access.atomic) access.region.write = true;
-  // The order that a copy of a tensor map names is that of its fence.
-  access.order = access.collective ? Order::kWeak
-                                   : order_of(*access.inst, access.atomic ? Order::kRelaxed : Order::kWeak);
-  access.scope = scope_of(*access.inst, access.atomic ? Scope::kGpu : Scope::kSys);
-  access.non_coherent = access.inst->has(Q::kNonCoherent);
   if (stored != nullptr) access.digest = digest_of(stored, bytes);
-  x.grid.observer->access(access);
 }
 
 }  // namespace
@@ -92,6 +102,12 @@ Scope scope_of(const Inst& inst, Scope otherwise) {
   if (inst.has(Q::kScopeGpu) || inst.has(Q::kScopeGl)) return Scope::kGpu;
   if (inst.has(Q::kScopeSys)) return Scope::kSys;
   return otherwise;
+}
+
+void Exec::tell_accesses() const {
+  if (grid.accesses.empty()) return;
+  grid.observer->accesses(grid.accesses);
+  grid.accesses.clear();
 }
 
 Cta& Cluster::at(uint32_t rank) {

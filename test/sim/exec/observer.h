@@ -258,7 +258,9 @@ class Observer {
   // `fault` is the text of the fault that ended the grid, null when it ran to its end. A deadlock is a fault.
   virtual void finish(const char* /*fault*/) {}
   virtual void instruction(const Thread& /*lowest lane*/, uint32_t /*mask*/, const Inst&) {}
-  virtual void access(const Access&) {}
+  // The lanes of an instruction, in their order. The accesses differ in lane, place and digest only: those of
+  // an instruction with two kinds of them come apart.
+  virtual void accesses(const std::vector<Access>&) {}
   virtual void issue(const AsyncIssue&) {}
   virtual void land(const AsyncLanding&) {}
   virtual void sync(const SyncEvent&) {}
@@ -286,8 +288,8 @@ class Observers : public Observer {
   void instruction(const Thread& t, uint32_t mask, const Inst& inst) override {
     for (Observer* o : all_) o->instruction(t, mask, inst);
   }
-  void access(const Access& e) override {
-    for (Observer* o : all_) o->access(e);
+  void accesses(const std::vector<Access>& e) override {
+    for (Observer* o : all_) o->accesses(e);
   }
   void issue(const AsyncIssue& e) override {
     for (Observer* o : all_) o->issue(e);

@@ -147,6 +147,7 @@ bool Grid::outlives(const Fault& fault) const {
 }
 
 void Exec::outlive(const Fault& fault, uint32_t lanes) const {
+  tell_accesses();
   if (!grid.go_on || !grid.outlives(located(fault, grid, warp, lanes, grid.kernel.code[fragment->pc])))
     throw fault;
 }

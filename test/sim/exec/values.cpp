@@ -161,6 +161,7 @@ uint32_t Exec::elected_lane() const {
 
 void Exec::report(SyncEvent event, uint32_t lanes) const {
   if (grid.observer == nullptr) return;
+  tell_accesses();
   event.thread = thread(uint32_t(__builtin_ctz(lanes)));
   event.mask = lanes;
   event.inst = &grid.kernel.code[fragment->pc];

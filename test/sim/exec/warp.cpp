@@ -217,6 +217,7 @@ bool run_warp(Grid& grid, Warp& warp, uint32_t quantum) {
         if (warp.wgmma && !inst->wgmma_registers.empty() && inst->operation != Operation::wgmma_mma)
           use_wgmma_registers(x, *inst);
         kHandlers[size_t(inst->operation)](x, *inst);
+        x.tell_accesses();
       }
       fragment->pc = x.next_pc;
       if (fragment->mask == 0) {
@@ -226,6 +227,7 @@ bool run_warp(Grid& grid, Warp& warp, uint32_t quantum) {
       if (fragment->wait.kind != Wait::Kind::kNone) break;
     }
   } catch (const Fault& fault) {
+    x.tell_accesses();
     const Fault here = located(fault, grid, warp, x.mask, *inst);
     if (!grid.outlives(here)) throw here;
     leave_out(x, *inst);

@@ -93,7 +93,7 @@ TEST_CASE("ldmatrix and stmatrix touch a row for each lane that gives an address
   Recorder seen;
   run("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%m0, %m1}, [%r3];", &seen);
   size_t rows = 0;
-  for (const sim::Access& access : seen.accesses)
+  for (const sim::Access& access : seen.accessed)
     rows += access.inst->operation == sim::Operation::ldmatrix && !access.region.write &&
             access.region.bytes == 16 && access.region.address % kRowStride == 1024 % kRowStride;
   CHECK(rows == 16);

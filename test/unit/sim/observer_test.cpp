@@ -78,10 +78,10 @@ TEST_CASE("watched: a load, store or atomic of global and shared memory is one a
       {Memory::kShared, kWindow + 16, 4, true, true, Order::kAcqRel, Scope::kCta},
       {Memory::kGlobal, address, 4, true, true, Order::kRelease, Scope::kGpu},
   };
-  REQUIRE(seen.accesses.size() == expected.size());
+  REQUIRE(seen.accessed.size() == expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
     CAPTURE(i);
-    const sim::Access& a = seen.accesses[i];
+    const sim::Access& a = seen.accessed[i];
     CHECK(a.region.memory == expected[i].memory);
     CHECK(a.region.address == expected[i].address);
     CHECK(a.region.bytes == expected[i].bytes);
@@ -102,8 +102,8 @@ TEST_CASE("watched: an access of another CTA's shared memory names its owner, an
     st.shared::cluster.u32 [%r6], %r1;
     barrier.cluster.arrive; barrier.cluster.wait;)",
                               4, 2);
-  REQUIRE(seen.accesses.size() == 8);
-  for (const sim::Access& a : seen.accesses) {
+  REQUIRE(seen.accessed.size() == 8);
+  for (const sim::Access& a : seen.accessed) {
     CHECK(a.region.cta == 1 - a.thread.cta);
     CHECK(a.region.address == kWindow + 16 + 4 * a.thread.lane);
     CHECK(a.mask == 0xF);

@@ -89,7 +89,7 @@ TEST_CASE("protocol: bytes stored by threads belong to no map", "[protocol]") {
   sim::Access store;
   store.thread = kLoader;
   store.region = Stream::shared(0, 0x4000, 4, true);
-  s.checker.access(store);
+  s.checker.accesses({store});
   scales(s);
   s.send(mma(s, 0x4000, 0x10000));
   CHECK(s.rules() == "");

@@ -167,7 +167,7 @@ class Stream {
     a.mask = 1u << t.lane;
     a.region = region;
     a.inst = at(text);
-    checker.access(a);
+    checker.accesses({a});
   }
 
  private:

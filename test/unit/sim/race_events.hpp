@@ -91,7 +91,7 @@ class Events {
     a.atomic = atomic;
     a.digest = digest;
     a.inst = inst();
-    checker.access(a);
+    checker.accesses({a});
   }
   void write(Thread t, Region r, uint64_t digest = 0) {
     access(t, r, true, Order::kWeak, Scope::kSys, false, digest);
@@ -103,8 +103,9 @@ class Events {
   void warp_access(uint64_t cta, uint32_t warp, Region r, bool write, uint32_t step, uint64_t digest = 0,
                    bool collective = false) {
     const sim::Inst* one = inst();
+    std::vector<sim::Access> all;
     for (uint32_t lane = 0; lane < 32; ++lane) {
-      sim::Access a;
+      sim::Access& a = all.emplace_back();
       a.thread = at(cta, warp, lane);
       a.mask = kWarp;
       a.region = r;
@@ -113,8 +114,8 @@ class Events {
       a.digest = digest;
       a.collective = collective;
       a.inst = one;
-      checker.access(a);
     }
+    checker.accesses(all);
   }
   void warp_write(uint64_t cta, uint32_t warp, uint64_t address) {
     warp_access(cta, warp, shared(cta, address, 4), true, 4);

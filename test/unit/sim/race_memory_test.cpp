@@ -106,7 +106,7 @@ TEST_CASE("Nothing inside a grid orders ld.global.nc after a write", "[race]") {
     load.region = global(0x10000, 4);
     load.non_coherent = non_coherent;
     load.inst = e.inst();
-    e.checker.access(load);
+    e.checker.accesses({load});
     return e.broken();
   };
   CHECK(run(false, true) == "");

@@ -11,13 +11,15 @@
 namespace sim_test {
 
 struct Recorder : sim::Observer {
-  std::vector<sim::Access> accesses;
+  std::vector<sim::Access> accessed;
   std::vector<sim::AsyncIssue> issues;
   std::vector<sim::AsyncLanding> landings;
   std::vector<sim::SyncEvent> syncs;
   std::vector<std::string> remarks;  // the rules
 
-  void access(const sim::Access& e) override { accesses.push_back(e); }
+  void accesses(const std::vector<sim::Access>& e) override {
+    accessed.insert(accessed.end(), e.begin(), e.end());
+  }
   void issue(const sim::AsyncIssue& e) override { issues.push_back(e); }
   void land(const sim::AsyncLanding& e) override { landings.push_back(e); }
   void sync(const sim::SyncEvent& e) override { syncs.push_back(e); }

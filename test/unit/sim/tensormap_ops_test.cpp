@@ -78,7 +78,7 @@ TEST_CASE("tensormap.replace is a store of the whole map, cp_fenceproxy an acces
   Recorder seen;
   loaded("@!%p1 tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r30], 1, 7;", "default", &seen);
   std::vector<sim::Access> maps;
-  for (const sim::Access& access : seen.accesses)
+  for (const sim::Access& access : seen.accessed)
     if (access.region.bytes == 128) maps.push_back(access);
   REQUIRE(maps.size() == 1 + 32 + 32);
   for (size_t i = 0; i < maps.size(); ++i) {
