@@ -64,12 +64,17 @@ void VectorClock::raise(Component c, uint32_t lanes, Time time) {
     Time& lane = (*e.lanes)[size_t(__builtin_ctz(rest))];
     lane = std::max(lane, time);
   }
-  // The least of them stays the least while any other lane is there.
-  if (std::find(e.lanes->rbegin(), e.lanes->rend(), e.time) != e.lanes->rend()) return;
-  Time most = 0;
-  e.time = time;
-  for (const Time lane : *e.lanes) e.time = std::min(e.time, lane), most = std::max(most, lane);
-  if (e.time == most) e.lanes.reset();
+  e.time = least(*e.lanes);
+  const auto alike = [&](Time lane) { return lane == e.time; };
+  if (std::all_of(e.lanes->begin(), e.lanes->end(), alike)) e.lanes.reset();
+}
+
+// Four chains of comparisons, which a CPU follows side by side.
+Time VectorClock::least(const Lanes& lanes) {
+  std::array<Time, 4> out{lanes[0], lanes[1], lanes[2], lanes[3]};
+  for (size_t i = 4; i < lanes.size(); i += 4)
+    for (size_t j = 0; j < 4; ++j) out[j] = std::min(out[j], lanes[i + j]);
+  return std::min(std::min(out[0], out[1]), std::min(out[2], out[3]));
 }
 
 bool VectorClock::covers(const Entry& a, const Entry& b) {

@@ -59,6 +59,7 @@ class VectorClock {
     std::shared_ptr<Lanes> lanes;  // null: all lanes alike; changed only while nobody shares it
   };
   using Entries = std::vector<Entry>;  // sorted by key
+  static Time least(const Lanes& lanes);
   static bool covers(const Entry& a, const Entry& b);
   static void lift(Entry& a, const Entry& b);
   struct Coverage {

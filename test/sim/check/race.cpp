@@ -60,9 +60,7 @@ void RaceChecker::host(const HostWork& work) {
 }
 
 // Other grids may come now, which may depend on what this one has done so far.
-void RaceChecker::leave_grid() {
-  state_.host.ran(state_.grid->work, state_.grid->conduct);
-}
+void RaceChecker::leave_grid() { state_.host.ran(state_.grid->work, state_.grid->conduct); }
 
 void RaceChecker::start(const GridStart& grid) {
   leave_grid();

@@ -47,6 +47,7 @@ BarrierState* RaceState::barrier(const MbarrierRef& ref) {
 }
 
 AsyncOperation* RaceState::operation(uint64_t id) {
+  if (id == 0) return nullptr;
   const auto at = grid->by_id.find(id);
   return at == grid->by_id.end() ? nullptr : at->second;
 }

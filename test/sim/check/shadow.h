@@ -105,16 +105,16 @@ class Writes {
   }
 
  private:
-  void erase(size_t i);     // the last one takes its place
-  void enter(size_t i);     // the bytes of a touch into of_byte_
-  LineMask all_;            // bytes that some touch has
+  void erase(size_t i);                      // the last one takes its place
+  void enter(size_t i);                      // the bytes of a touch into of_byte_
+  LineMask all_;                             // bytes that some touch has
   std::array<uint8_t, kLineBytes> of_byte_;  // which touch has it
   std::vector<Touch> touches_;
 };
 
-// These are reads of one line, which may have bytes in common. Their masks stand apart, too, and all bytes that
-// any of them has are known: most comparisons end there, and a line that was read byte by byte has a hundred
-// touches.
+// These are reads of one line, which may have bytes in common. Their masks stand apart, too, and all bytes
+// that any of them has are known: most comparisons end there, and a line that was read byte by byte has a
+// hundred touches.
 class Reads {
  public:
   bool empty() const { return masks_.empty(); }

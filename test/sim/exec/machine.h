@@ -333,8 +333,8 @@ struct Exec {
   }
   Thread thread(uint32_t lane) const { return {cta.linear, warp.index, lane}; }
   bool watched() const { return grid.observer != nullptr; }
-  void tell_accesses() const;                          // those so far, before anything else is told
-  void report(SyncEvent event, uint32_t lanes) const;  // fills thread, mask and inst
+  void tell_accesses() const;                           // those so far, before anything else is told
+  void report(SyncEvent& event, uint32_t lanes) const;  // fills thread, mask and inst
   // Tells the observer of a rule that the instruction breaks, once for each instruction.
   void remark(const char* rule, const std::string& text, const char* missing) const;
   bool wakes_early();  // try_wait returns although nothing changed: a few times, never for ever

@@ -40,7 +40,7 @@ SyncEvent event_of(SyncEvent::Kind kind, const Cta& cta, uint32_t offset) {
 }
 
 // Is called before the barrier changes, so that the phase is the one in which the event counts.
-void tell(const Exec& x, const Inst& inst, SyncEvent event, uint32_t lanes, Order order) {
+void tell(const Exec& x, const Inst& inst, SyncEvent& event, uint32_t lanes, Order order) {
   event.order = order_of(inst, order);
   event.scope = scope_of(inst, Scope::kCta);
   event.local_form = inst.space == Space::kShared;
@@ -224,8 +224,10 @@ void mbarrier_inval(Exec& x, const Inst& inst) {
   SIM_FOR_LANES(lane, x.mask) {
     const Exec::Shared at = barrier_at(x, inst, inst.operands[0], lane);
     at.cta->mbarrier(at.offset);
-    if (x.watched())
-      tell(x, inst, event_of(SyncEvent::Kind::kMbarrierInval, *at.cta, at.offset), 1u << lane, Order::kWeak);
+    if (x.watched()) {
+      SyncEvent event = event_of(SyncEvent::Kind::kMbarrierInval, *at.cta, at.offset);
+      tell(x, inst, event, 1u << lane, Order::kWeak);
+    }
     at.cta->mbarriers.erase(at.offset);
     x.changed();
   }

@@ -56,8 +56,7 @@ void tell(const Exec& x, Memory memory, uint64_t cta, uint64_t address, uint32_t
   if (seen == Exec::Seen::kNot) return;
   const bool atomic = seen == Exec::Seen::kAtomic, write = atomic || stored != nullptr;
   std::vector<Access>& accesses = x.grid.accesses;
-  if (!accesses.empty() &&
-      (accesses[0].region.memory != memory || accesses[0].region.write != write))
+  if (!accesses.empty() && (accesses[0].region.memory != memory || accesses[0].region.write != write))
     x.tell_accesses();
   if (accesses.empty()) {
     Access& access = accesses.emplace_back();
@@ -69,8 +68,8 @@ void tell(const Exec& x, Memory memory, uint64_t cta, uint64_t address, uint32_t
     access.atomic = atomic;
     access.collective = seen == Exec::Seen::kCollective;
     // The order that a copy of a tensor map names is that of its fence.
-    access.order = access.collective ? Order::kWeak
-                                     : order_of(*access.inst, atomic ? Order::kRelaxed : Order::kWeak);
+    access.order =
+        access.collective ? Order::kWeak : order_of(*access.inst, atomic ? Order::kRelaxed : Order::kWeak);
     access.scope = scope_of(*access.inst, atomic ? Scope::kGpu : Scope::kSys);
     access.non_coherent = access.inst->has(Q::kNonCoherent);
   } else {

@@ -159,7 +159,7 @@ uint32_t Exec::elected_lane() const {
   return uint32_t(__builtin_ctz(mask));
 }
 
-void Exec::report(SyncEvent event, uint32_t lanes) const {
+void Exec::report(SyncEvent& event, uint32_t lanes) const {
   if (grid.observer == nullptr) return;
   tell_accesses();
   event.thread = thread(uint32_t(__builtin_ctz(lanes)));
