@@ -119,7 +119,7 @@ TEST_CASE("Nothing inside a grid orders ld.global.nc after a write", "[race]") {
   load.region = global(0x10000, 4);
   load.non_coherent = true;
   load.inst = before.inst();
-  before.checker.access(load);
+  before.checker.accesses({load});
   before.bar_sync(0, {0, 1});
   before.write(at(0, 0), global(0x10000, 4));
   CHECK(before.broken() == "");
