@@ -134,8 +134,11 @@ Verdict judge_tensor(const RaceState& state, const Touch& earlier, const Touch& 
 }
 
 bool morally_strong(const RaceState& state, const Touch& earlier, const Touch& later) {
-  return earlier.strong && later.strong && earlier.mask == later.mask &&
-         scopes_meet(state, cta_of(earlier.warp), earlier.scope, cta_of(later.warp), later.scope);
+  if (!earlier.strong || !later.strong || !(earlier.mask == later.mask)) return false;
+  if (earlier.work == later.work)
+    return scopes_meet(state, cta_of(earlier.warp), earlier.scope, cta_of(later.warp), later.scope);
+  const Scope needed = state.host.same_device(earlier.work, later.work) ? Scope::kGpu : Scope::kSys;
+  return earlier.scope >= needed && later.scope >= needed;
 }
 
 Verdict unordered(const RaceState& state, const Touch& earlier, const Touch& later,
@@ -186,6 +189,7 @@ Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, 
   if (earlier.work != later.work) {
     const bool waited = knowledge.happens_before.of(component(Part::kGrids, 0)) != 0;
     if (state.host.before(earlier.work, later.work, waited)) return {};
+    if (morally_strong(state, earlier, later)) return {};
     // Of grids that run together, the one that was launched first may come later.
     const auto [first, second] = std::minmax(earlier.work, later.work);
     return {"race-grids", state.host.before(first, second, true) ? Lack::kGridWait : Lack::kHost};

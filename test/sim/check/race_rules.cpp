@@ -65,7 +65,8 @@ const std::vector<Rule> kRaceRules = {
      "grid orders the non-coherent cache after the write."},
     {"race-grids", Severity::kError, Evidence::kDoc,
      "CUDA Programming Guide, Asynchronous concurrent execution",
-     "Work that touches the same memory is ordered by its stream, by events, or by griddepcontrol.wait."},
+     "Work that touches the same memory is ordered by its stream, by events, or by griddepcontrol.wait, "
+     "unless both accesses are strong at scopes that include each other."},
     {"cluster-start", Severity::kError, Evidence::kDoc, "CUDA Programming Guide, Distributed shared memory",
      "A CTA touches the shared memory of another one of its cluster only when that one is known "
      "to have started: after a cluster barrier, or anything else that it signalled."},
