@@ -20,6 +20,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -133,7 +134,7 @@ struct TmemTransfer {
   std::function<void()> land;
 };
 
-// Says how a register came to hold poison.
+// Says how a lane's register came to hold poison.
 struct Poison {
   const Inst* inst;   // that put it there
   std::string cause;  // "register %r1, which was never written"
@@ -144,7 +145,9 @@ struct Warp {
   uint32_t index = 0, live = 0;
   std::unique_ptr<uint64_t[]> registers;  // 32 lanes a register, with a value where `written` has the lane
   std::vector<uint32_t> written;          // by register: lanes that wrote it
-  std::map<uint32_t, Poison> poisoned;    // by register: of those that were not written, what others know
+  // Of what was not written, whence its poison came: registers by register * 32 + lane, places in local
+  // memory by their offset in `local`.
+  std::unordered_map<uint64_t, std::shared_ptr<const Poison>> poisoned, spilled;
   std::vector<std::unique_ptr<Fragment>> fragments;
   std::vector<std::shared_ptr<Join>> joins;  // with lanes waiting in them
   size_t turn = 0;
@@ -289,12 +292,14 @@ struct Exec {
   uint64_t uniform(const Value& value, const char* what) const;  // Fault kProtocol when lanes differ
   uint64_t address(const Operand& operand, uint32_t lane) const;
   void write(const Value& destination, uint32_t lane, uint64_t bits);
-  // Poison passes through moves, arithmetic, shuffles and loads of tensor memory; where it decides anything,
-  // source() is asked, and that is a fault.
+  // Poison passes through moves, arithmetic, predicates, shuffles, local memory and loads of tensor memory;
+  // where it decides anything else, source() is asked, and that is a fault.
   uint32_t holes(const Value& value) const {  // executing lanes in which the value is poison
     return value.kind == Value::Kind::kRegister ? mask & ~warp.written[value.reg] : 0;
   }
-  void poison(const Value& destination, uint32_t lane, const std::string& cause);
+  std::shared_ptr<const Poison> origin(const Value& value, uint32_t lane) const;  // of its poison
+  std::shared_ptr<const Poison> origin(const std::string& cause) const;           // in this instruction
+  void poison(const Value& destination, uint32_t lane, std::shared_ptr<const Poison> origin);
   void poison(const Value& destination, uint32_t lanes, const Value& from);
 
   // Throws the fault on unless the grid goes on.
@@ -315,6 +320,11 @@ struct Exec {
             Seen seen = Seen::kPlain);
   void store(Space space, uint64_t address, uint32_t lane, const void* in, uint32_t bytes,
              Seen seen = Seen::kPlain);
+  // Local memory takes poison and gives it back: a spilled register need not hold a value.
+  bool local(Space space, uint64_t address) const;
+  void spill(Space space, uint64_t address, uint32_t lane, const Value& from, uint32_t bytes);
+  // Returns false when the bytes of local memory hold a value; otherwise `to` is poison afterwards.
+  bool reload_poison(Space space, uint64_t address, uint32_t lane, const Value& to, uint32_t bytes);
   uint64_t global_of(Space space, uint64_t address) const;  // Fault kBounds unless it is global memory
 
   // Waiting puts the fragment to sleep. Unless `resume_after`, it executes the instruction again when it
