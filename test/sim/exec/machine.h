@@ -150,6 +150,8 @@ struct Warp {
   std::unordered_map<uint64_t, std::shared_ptr<const Poison>> poisoned, spilled;
   std::vector<std::unique_ptr<Fragment>> fragments;
   std::vector<std::shared_ptr<Join>> joins;  // with lanes waiting in them
+  // Lanes were let go on although others were to join them: they wait where an instruction is .aligned.
+  bool ahead = false;
   size_t turn = 0;
   std::unique_ptr<Bytes> local;  // lane-major
   std::array<CopyGroups, 32> bulk_groups, async_groups;
@@ -379,7 +381,9 @@ void check_cluster_barrier(Cluster& cluster);
 bool run_warp(Grid& grid, Warp& warp, uint32_t quantum);  // false: no fragment could run
 bool can_run(Warp& warp);
 void diverge(Exec& x, uint32_t taken, uint32_t target, uint32_t rejoin);
-bool release_a_join(Cluster& cluster);  // breaks a wait between lanes of one warp; false when there is none
+// Breaks a wait between lanes of one warp; false when there is none. With `others_come` the other lanes
+// still run.
+bool release_a_join(Cluster& cluster, bool others_come = false);
 void drop_from_joins(Warp& warp, std::shared_ptr<Join> join, uint32_t lanes);
 
 // tmem_ops.cpp
