@@ -252,6 +252,7 @@ struct Grid {
   LaunchStats stats;
   uint32_t shared_shift = 0;  // of every shared window
   std::set<std::pair<const char*, const Inst*>> remarked;
+  std::set<uint32_t> mixed_warpgroups;       // whose different setmaxnreg were remarked on
   bool go_on = false, elect_lowest = false;  // LaunchOptions
   // Tells the observer of a fault, which has its place, and returns true when the grid goes on. Nothing helps
   // against a deadlock, a trap or what the simulator does not know.

@@ -152,8 +152,10 @@ TEST_CASE("warps of a warpgroup that ask for different registers are remarked on
         .seen.rules;
   };
   CHECK(rules("setmaxnreg.dec.sync.aligned.u32 32;").empty());
-  CHECK(has(rules("setmaxnreg.dec.sync.aligned.u32 40;"), "setmaxnreg-warpgroup"));
-  CHECK(has(rules(""), "setmaxnreg-warpgroup"));
+  const std::vector<std::string> once{"setmaxnreg-warpgroup"};
+  CHECK(rules("setmaxnreg.dec.sync.aligned.u32 40;") == once);
+  CHECK(rules("") == once);
+  CHECK(rules("setmaxnreg.dec.sync.aligned.u32 40; setmaxnreg.dec.sync.aligned.u32 24;") == once);
   CHECK(fault_of([&] { rules("setmaxnreg.dec.sync.aligned.u32 20;"); }).kind() == FaultKind::kProtocol);
 }
 
