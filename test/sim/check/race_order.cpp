@@ -156,8 +156,7 @@ Verdict unordered(const RaceState& state, const Touch& earlier, const Touch& lat
     return {"race-data", Lack::kScope};
   }
   if (knowledge.parked && known(knowledge.parked->happens_before, earlier, later, region, true)) {
-    if (earlier.operation != nullptr && later.operation != nullptr) return {"relaxed-wait", Lack::kAcquire};
-    return {synchronous ? "race-data" : "race-async", Lack::kAcquire};
+    return {synchronous ? "race-data" : "relaxed-wait", Lack::kAcquire};
   }
   if (earlier.operation != nullptr) return {"race-async", Lack::kCompletion};
   return {!synchronous                 ? "race-async"

@@ -18,7 +18,8 @@ const std::vector<Rule> kRaceRules = {
      "An asynchronous operation may touch its bytes from issue until its completion has been observed; "
      "nothing else touches them meanwhile unless both read."},
     {"relaxed-wait", Severity::kStrict, Evidence::kAssumed, "PTX ISA 9.7.13.15.16 mbarrier.try_wait",
-     "A relaxed wait alone does not order later asynchronous operations after what the phase completed."},
+     "A relaxed wait alone orders neither asynchronous operations after what the phase completed, nor accesses "
+     "or the exit of a CTA after asynchronous operations that it completed."},
     {"proxy-fence", Severity::kError, Evidence::kDoc, "PTX ISA 8.6 Proxies",
      "What the generic proxy wrote reaches the asynchronous proxy only across fence.proxy.async, "
      "executed after the write and before the operation, on the path of synchronisation between them."},
