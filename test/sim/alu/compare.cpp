@@ -283,3 +283,12 @@ bool resolve_compare(Spelling& s, AluCode* code) {
 }
 
 }  // namespace sim::alu
+
+namespace sim {
+
+bool third_decides(const AluCode& code, const uint64_t* in) {
+  const uint64_t third = alu::third_of(code, in);
+  return alu::combine(code, false, third) == alu::combine(code, true, third);
+}
+
+}  // namespace sim

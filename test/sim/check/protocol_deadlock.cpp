@@ -221,6 +221,9 @@ void DeadlockExplainer::explain_named(const Waiting& waiting, Reason& out) const
   else
     for (const auto& [warp, lanes] : meeting.before) expected.push_back(warp);
   explain_meeting(&meeting, expected, out);
+  if (out.missing.empty() && meeting.asked > arrived)
+    out.missing = plural(meeting.asked - arrived, "thread") + " at barrier " +
+                  std::to_string(waiting.event.object) + " of CTA " + std::to_string(cta);
 }
 
 void DeadlockExplainer::explain_cluster(Reason& out) const {

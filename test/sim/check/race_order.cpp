@@ -134,8 +134,11 @@ Verdict judge_tensor(const RaceState& state, const Touch& earlier, const Touch& 
 }
 
 bool morally_strong(const RaceState& state, const Touch& earlier, const Touch& later) {
-  return earlier.strong && later.strong && earlier.mask == later.mask &&
-         scopes_meet(state, cta_of(earlier.warp), earlier.scope, cta_of(later.warp), later.scope);
+  if (!earlier.strong || !later.strong || !(earlier.mask == later.mask)) return false;
+  if (earlier.work == later.work)
+    return scopes_meet(state, cta_of(earlier.warp), earlier.scope, cta_of(later.warp), later.scope);
+  const Scope needed = state.host.same_device(earlier.work, later.work) ? Scope::kGpu : Scope::kSys;
+  return earlier.scope >= needed && later.scope >= needed;
 }
 
 Verdict unordered(const RaceState& state, const Touch& earlier, const Touch& later,
@@ -153,8 +156,7 @@ Verdict unordered(const RaceState& state, const Touch& earlier, const Touch& lat
     return {"race-data", Lack::kScope};
   }
   if (knowledge.parked && known(knowledge.parked->happens_before, earlier, later, region, true)) {
-    if (earlier.operation != nullptr && later.operation != nullptr) return {"relaxed-wait", Lack::kAcquire};
-    return {synchronous ? "race-data" : "race-async", Lack::kAcquire};
+    return {synchronous ? "race-data" : "relaxed-wait", Lack::kAcquire};
   }
   if (earlier.operation != nullptr) return {"race-async", Lack::kCompletion};
   return {!synchronous                 ? "race-async"
@@ -186,6 +188,7 @@ Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, 
   if (earlier.work != later.work) {
     const bool waited = knowledge.happens_before.of(component(Part::kGrids, 0)) != 0;
     if (state.host.before(earlier.work, later.work, waited)) return {};
+    if (morally_strong(state, earlier, later)) return {};
     // Of grids that run together, the one that was launched first may come later.
     const auto [first, second] = std::minmax(earlier.work, later.work);
     return {"race-grids", state.host.before(first, second, true) ? Lack::kGridWait : Lack::kHost};

@@ -8,13 +8,14 @@ namespace sim {
 
 enum class Lack : uint8_t {
   kNothing,
-  kStart,         // a CTA that need not have begun
-  kOrder,         // no synchronisation at all
-  kCompletion,    // the asynchronous operation was not waited for
-  kScope,         // an edge whose scope leaves a party out
-  kAcquire,       // a relaxed wait or load without an acquire fence
-  kProxyFence,    // generic, then asynchronous
-  kOperandFence,  // operand of the tensor core, then generic
+  kStart,          // a CTA that need not have begun
+  kOrder,          // no synchronisation at all
+  kCompletion,     // the asynchronous operation was not waited for
+  kScope,          // an edge whose scope leaves a party out
+  kAcquire,        // a relaxed wait or load without an acquire fence
+  kAcquireAtExit,  // the same, and the CTA leaves
+  kProxyFence,     // generic, then asynchronous
+  kOperandFence,   // operand of the tensor core, then generic
   kTensormapFence,
   kRelease,        // only relaxed signals lead here
   kBeforeFence,    // tcgen05.fence::before_thread_sync

@@ -18,7 +18,8 @@ const std::vector<Rule> kRaceRules = {
      "An asynchronous operation may touch its bytes from issue until its completion has been observed; "
      "nothing else touches them meanwhile unless both read."},
     {"relaxed-wait", Severity::kStrict, Evidence::kAssumed, "PTX ISA 9.7.13.15.16 mbarrier.try_wait",
-     "A relaxed wait alone does not order later asynchronous operations after what the phase completed."},
+     "A relaxed wait alone orders neither asynchronous operations after what the phase completed, nor accesses "
+     "or the exit of a CTA after asynchronous operations that it completed."},
     {"proxy-fence", Severity::kError, Evidence::kDoc, "PTX ISA 8.6 Proxies",
      "What the generic proxy wrote reaches the asynchronous proxy only across fence.proxy.async, "
      "executed after the write and before the operation, on the path of synchronisation between them."},
@@ -66,7 +67,8 @@ const std::vector<Rule> kRaceRules = {
      "orders the non-coherent cache after the write."},
     {"race-grids", Severity::kError, Evidence::kDoc,
      "CUDA Programming Guide, Asynchronous concurrent execution",
-     "Work that touches the same memory is ordered by its stream, by events, or by griddepcontrol.wait."},
+     "Work that touches the same memory is ordered by its stream, by events, or by griddepcontrol.wait, "
+     "unless both accesses are strong at scopes that include each other."},
     {"cluster-start", Severity::kError, Evidence::kDoc, "CUDA Programming Guide, Distributed shared memory",
      "A CTA touches the shared memory of another one of its cluster only when that one is known "
      "to have started: after a cluster barrier, or anything else that it signalled."},

@@ -104,6 +104,7 @@ void HostOrder::add(const HostWork& work) {
   Work w;
   w.programmatic = work.programmatic;
   w.what = work.what;
+  w.device = work.device;
   // What a dependent launch waits for is the grid before it alone, not those that the stream has not come
   // past either.
   w.stream = w.after = work.after;
@@ -140,6 +141,11 @@ bool HostOrder::before(uint64_t earlier, uint64_t later, bool waited) const {
   std::vector<uint64_t> room;
   const std::vector<uint64_t>& concurrent = beside(later, waited ? kWaited : kStart, room);
   return !std::binary_search(concurrent.begin(), concurrent.end(), earlier);
+}
+
+bool HostOrder::same_device(uint64_t a, uint64_t b) const {
+  const auto one = works_.find(a), other = works_.find(b);
+  return one != works_.end() && other != works_.end() && one->second.device == other->second.device;
 }
 
 const std::string& HostOrder::what(uint64_t work) const {

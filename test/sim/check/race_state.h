@@ -137,6 +137,8 @@ class HostOrder {
   bool before(uint64_t earlier, uint64_t later, bool waited) const;
   const std::string& what(uint64_t work) const;
   bool programmatic(uint64_t work) const;
+  // True when one device does both.
+  bool same_device(uint64_t a, uint64_t b) const;
 
  private:
   // The moments of a piece of work: it starts, its griddepcontrol.wait returns, and its stream has come past
@@ -150,6 +152,7 @@ class HostOrder {
     bool programmatic = false;
     GridConduct conduct;
     std::string what;
+    int device = 0;
   };
   void settle(uint64_t work, Moment moment);
   // `room` is for what is not settled.

@@ -64,6 +64,7 @@ void RaceChecker::sync(const SyncEvent& e) {
       return state_.for_groups(w, lanes_of(e), [&](const KnowledgePtr& knowledge, uint32_t group) {
         at_exit.add(knowledge, w.threads, group, state_.now);
         at_exit.tensor.join(knowledge->tensor);
+        if (knowledge->parked) at_exit.park(*knowledge->parked);
       });
     }
     case Kind::kCtaStart: {
@@ -330,10 +331,14 @@ void RaceChecker::leave_cta(const SyncEvent& e) {
               : !remote || cta.at_exit.happens_before.knows(earlier.warp, earlier.lanes, earlier.time) ||
                     cta.at_exit.narrow.knows(earlier.warp, earlier.lanes, earlier.time);
       if (over) return;
+      const Knowledge* const parked = cta.at_exit.parked.get();
+      Verdict verdict{"exit-pending", earlier.operation != nullptr ? Lack::kCompletion : Lack::kOrder};
+      if (parked != nullptr && earlier.operation != nullptr &&
+          earlier.operation->known(parked->happens_before, earlier.write, region))
+        verdict = {"relaxed-wait", Lack::kAcquireAtExit};
       const uint64_t from = memory == Memory::kTensor ? line : region.address + earlier.mask.first();
       const uint64_t to = memory == Memory::kTensor ? line + 1 : region.address + earlier.mask.last() + 1;
-      hit(earlier, end, {"exit-pending", earlier.operation != nullptr ? Lack::kCompletion : Lack::kOrder},
-          region, cta.at_exit, from, to, earlier.mask);
+      hit(earlier, end, verdict, region, cta.at_exit, from, to, earlier.mask);
     });
   });
   report_hits();

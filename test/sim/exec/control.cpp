@@ -32,32 +32,33 @@ std::string read_text(Exec& x, uint64_t address) {
                                     read_text(x, argument(first + 3, 8)));
 }
 
-// selp with poison among its inputs: only what is selected counts.
-void select_with_poison(Exec& x, const Inst& inst) {
-  const Value& to = inst.operands[0].value;
-  SIM_FOR_LANES(lane, x.mask) {
-    const Value& from = inst.operands[x.source(inst.operands[3].value, lane) != 0 ? 1 : 2].value;
-    if ((x.holes(from) >> lane & 1) != 0) x.poison(to, 1u << lane, from);
-    else x.write(to, lane, x.source(from, lane));
-  }
-  x.mask = 0;
-}
-
-// Where an input is poison the result is, unless it is a predicate: that decides something. The other lanes
-// go on.
-void pass_poison_on(Exec& x, const Inst& inst) {
+// Where an input is poison the result is, unless no value of that input would change it. The other lanes go
+// on.
+void pass_poison_on(Exec& x, const Inst& inst, uint32_t lanes) {
   const Operand& to = inst.operands[0];
-  if (inst.statement->opcode == "selp") return select_with_poison(x, inst);
-  uint32_t poisoned = 0;
-  for (uint32_t i = 0; i < inst.alu.inputs; ++i) {
-    const Value& from = inst.operands[i + 1].value;
-    const uint32_t holes = x.holes(from);
-    if (holes == 0) continue;
-    if (to.kind == Operand::Kind::kPair || to.value.bits == 1) x.source(from, uint32_t(__builtin_ctz(holes)));
-    x.poison(to.value, holes, from);
-    poisoned |= holes;
+  const std::vector<Value> whole{to.value};
+  const std::vector<Value>& results = to.kind == Operand::Kind::kPair ? to.items : whole;
+  SIM_FOR_LANES(lane, lanes) {
+    uint64_t in[6] = {}, out[4] = {};
+    uint32_t unknown = 0;
+    const Value* poisoned = nullptr;
+    for (uint32_t i = 0; i < inst.alu.inputs; ++i) {
+      const Value& from = inst.operands[i + 1].value;
+      if ((x.holes(from) >> lane & 1) == 0) {
+        in[i] = x.source(from, lane);
+        continue;
+      }
+      unknown |= 1u << i;
+      if (poisoned == nullptr) poisoned = &from;
+    }
+    if (decided(inst.statement->opcode, inst.alu, in, unknown, out)) {
+      for (size_t i = 0; i < results.size(); ++i) x.write(results[i], lane, out[i]);
+    } else {
+      const auto origin = x.origin(*poisoned, lane);
+      for (const Value& result : results) x.poison(result, lane, origin);
+    }
   }
-  x.mask &= ~poisoned;
+  x.mask &= ~lanes;
 }
 
 }  // namespace
@@ -66,7 +67,7 @@ void alu(Exec& x, const Inst& inst) {
   const AluCode& code = inst.alu;
   uint32_t holes = 0;
   for (uint32_t i = 0; i < code.inputs; ++i) holes |= x.holes(inst.operands[i + 1].value);
-  if (holes != 0) pass_poison_on(x, inst);
+  if (holes != 0) pass_poison_on(x, inst, holes);
   if (x.mask == 0) return;
   uint64_t scratch[6][32];
   const uint64_t* sources[6] = {};
@@ -134,7 +135,7 @@ void mov(Exec& x, const Inst& inst) {
     }
   } else {
     uint64_t scratch[32];
-    if (const uint32_t holes = x.holes(from.value); holes != 0 && to.value.bits != 1) {
+    if (const uint32_t holes = x.holes(from.value); holes != 0) {
       x.poison(to.value, holes, from.value);
       x.mask &= ~holes;
     }

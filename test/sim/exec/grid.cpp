@@ -157,7 +157,7 @@ bool run_cluster(Cluster& cluster) {
     }
     run_warp(grid, *chosen.warp, grid.policy.quantum());
     const uint64_t quiet = grid.stats.warp_instructions - grid.changed_at;
-    if (quiet > kSpinBeforeRelease) release_a_join(cluster);
+    if (quiet > kSpinBeforeRelease) release_a_join(cluster, true);
     if (quiet > kLivelock)
       throw Fault(FaultKind::kDeadlock,
                   "livelock: " + std::to_string(quiet) +

@@ -20,6 +20,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -133,7 +134,7 @@ struct TmemTransfer {
   std::function<void()> land;
 };
 
-// Says how a register came to hold poison.
+// Says how a lane's register came to hold poison.
 struct Poison {
   const Inst* inst;   // that put it there
   std::string cause;  // "register %r1, which was never written"
@@ -144,9 +145,13 @@ struct Warp {
   uint32_t index = 0, live = 0;
   std::unique_ptr<uint64_t[]> registers;  // 32 lanes a register, with a value where `written` has the lane
   std::vector<uint32_t> written;          // by register: lanes that wrote it
-  std::map<uint32_t, Poison> poisoned;    // by register: of those that were not written, what others know
+  // Of what was not written, whence its poison came: registers by register * 32 + lane, places in local
+  // memory by their offset in `local`.
+  std::unordered_map<uint64_t, std::shared_ptr<const Poison>> poisoned, spilled;
   std::vector<std::unique_ptr<Fragment>> fragments;
   std::vector<std::shared_ptr<Join>> joins;  // with lanes waiting in them
+  // Lanes were let go on although others were to join them: they wait where an instruction is .aligned.
+  bool ahead = false;
   size_t turn = 0;
   std::unique_ptr<Bytes> local;  // lane-major
   std::array<CopyGroups, 32> bulk_groups, async_groups;
@@ -248,6 +253,7 @@ struct Grid {
   LaunchStats stats;
   uint32_t shared_shift = 0;  // of every shared window
   std::set<std::pair<const char*, const Inst*>> remarked;
+  std::set<uint32_t> mixed_warpgroups;       // whose different setmaxnreg were remarked on
   bool go_on = false, elect_lowest = false;  // LaunchOptions
   // Tells the observer of a fault, which has its place, and returns true when the grid goes on. Nothing helps
   // against a deadlock, a trap or what the simulator does not know.
@@ -290,12 +296,14 @@ struct Exec {
   uint64_t uniform(const Value& value, const char* what) const;  // Fault kProtocol when lanes differ
   uint64_t address(const Operand& operand, uint32_t lane) const;
   void write(const Value& destination, uint32_t lane, uint64_t bits);
-  // Poison passes through moves, arithmetic, shuffles and loads of tensor memory; where it decides anything,
-  // source() is asked, and that is a fault.
+  // Poison passes through moves, arithmetic, predicates, shuffles, local memory and loads of tensor memory;
+  // where it decides anything else, source() is asked, and that is a fault.
   uint32_t holes(const Value& value) const {  // executing lanes in which the value is poison
     return value.kind == Value::Kind::kRegister ? mask & ~warp.written[value.reg] : 0;
   }
-  void poison(const Value& destination, uint32_t lane, const std::string& cause);
+  std::shared_ptr<const Poison> origin(const Value& value, uint32_t lane) const;  // of its poison
+  std::shared_ptr<const Poison> origin(const std::string& cause) const;           // in this instruction
+  void poison(const Value& destination, uint32_t lane, std::shared_ptr<const Poison> origin);
   void poison(const Value& destination, uint32_t lanes, const Value& from);
 
   // Throws the fault on unless the grid goes on.
@@ -316,6 +324,11 @@ struct Exec {
             Seen seen = Seen::kPlain);
   void store(Space space, uint64_t address, uint32_t lane, const void* in, uint32_t bytes,
              Seen seen = Seen::kPlain);
+  // Local memory takes poison and gives it back: a spilled register need not hold a value.
+  bool local(Space space, uint64_t address) const;
+  void spill(Space space, uint64_t address, uint32_t lane, const Value& from, uint32_t bytes);
+  // Returns false when the bytes of local memory hold a value; otherwise `to` is poison afterwards.
+  bool reload_poison(Space space, uint64_t address, uint32_t lane, const Value& to, uint32_t bytes);
   uint64_t global_of(Space space, uint64_t address) const;  // Fault kBounds unless it is global memory
 
   // Waiting puts the fragment to sleep. Unless `resume_after`, it executes the instruction again when it
@@ -371,7 +384,9 @@ void check_cluster_barrier(Cluster& cluster);
 bool run_warp(Grid& grid, Warp& warp, uint32_t quantum);  // false: no fragment could run
 bool can_run(Warp& warp);
 void diverge(Exec& x, uint32_t taken, uint32_t target, uint32_t rejoin);
-bool release_a_join(Cluster& cluster);  // breaks a wait between lanes of one warp; false when there is none
+// Breaks a wait between lanes of one warp; false when there is none. With `others_come` the other lanes
+// still run.
+bool release_a_join(Cluster& cluster, bool others_come = false);
 void drop_from_joins(Warp& warp, std::shared_ptr<Join> join, uint32_t lanes);
 
 // tmem_ops.cpp

@@ -172,6 +172,26 @@ void Exec::store(Space space, uint64_t address, uint32_t lane, const void* in, u
   }
 }
 
+bool Exec::local(Space space, uint64_t address) const { return classify(space, address) == Space::kLocal; }
+
+void Exec::spill(Space space, uint64_t address, uint32_t lane, const Value& from, uint32_t bytes) {
+  const uint64_t at = uint64_t(lane) * grid.kernel.local_bytes +
+                      (space == Space::kGeneric ? address - kLocalWindow : address);
+  const uint64_t nothing = 0;
+  store(space, address, lane, &nothing, bytes, Seen::kNot);  // checks the address
+  warp.local->poison(at, bytes);
+  warp.spilled[at] = origin(from, lane);
+}
+
+bool Exec::reload_poison(Space space, uint64_t address, uint32_t lane, const Value& to, uint32_t bytes) {
+  const uint64_t at = uint64_t(lane) * grid.kernel.local_bytes +
+                      (space == Space::kGeneric ? address - kLocalWindow : address);
+  const auto spilled = warp.spilled.find(at);
+  if (spilled == warp.spilled.end() || warp.local->valid(at, bytes)) return false;
+  poison(to, lane, spilled->second);
+  return true;
+}
+
 void Exec::load_checked(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes, Seen seen) {
   const bool generic = space == Space::kGeneric;
   switch (classify(space, address)) {

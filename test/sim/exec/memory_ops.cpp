@@ -110,7 +110,17 @@ void ld(Exec& x, const Inst& inst) {
   const uint32_t size = uint32_t(ptx::bits(inst.type)) / 8;
   uint8_t buffer[64];
   SIM_FOR_LANES(lane, x.mask) {
-    x.load(inst.space, x.address(from, lane), lane, buffer, size * inst.vector);
+    const uint64_t address = x.address(from, lane);
+    if (!x.warp.spilled.empty() && x.local(inst.space, address)) {
+      for (uint32_t i = 0; i < inst.vector; ++i) {
+        uint64_t value = 0;
+        if (x.reload_poison(inst.space, address + i * size, lane, element(to, i), size)) continue;
+        x.load(inst.space, address + i * size, lane, &value, size);
+        x.write(element(to, i), lane, sign_extend(value, inst.type));
+      }
+      continue;
+    }
+    x.load(inst.space, address, lane, buffer, size * inst.vector);
     for (uint32_t i = 0; i < inst.vector; ++i) {
       uint64_t value = 0;
       std::memcpy(&value, buffer + i * size, size);
@@ -125,11 +135,19 @@ void st(Exec& x, const Inst& inst) {
   const uint32_t size = uint32_t(ptx::bits(inst.type)) / 8;
   uint8_t buffer[64];
   SIM_FOR_LANES(lane, x.mask) {
+    const uint64_t address = x.address(to, lane);
+    const bool local = x.local(inst.space, address);
+    uint32_t spilled = 0;  // elements that are poison
     for (uint32_t i = 0; i < inst.vector; ++i) {
-      const uint64_t value = x.source(element(from, i), lane);
+      const Value& stored = element(from, i);
+      const bool poison = local && (x.holes(stored) >> lane & 1) != 0;
+      spilled |= uint32_t(poison) << i;
+      const uint64_t value = poison ? 0 : x.source(stored, lane);
       std::memcpy(buffer + i * size, &value, size);
     }
-    x.store(inst.space, x.address(to, lane), lane, buffer, size * inst.vector);
+    x.store(inst.space, address, lane, buffer, size * inst.vector);
+    for (uint32_t i = 0; spilled >> i != 0; ++i)
+      if (spilled >> i & 1) x.spill(inst.space, address + i * size, lane, element(from, i), size);
   }
 }
 

@@ -227,6 +227,7 @@ struct HostWork {
   bool programmatic = false;
   std::vector<Region> regions;  // kCopy, kSet, kHost: what it touches
   std::string what;             // "cudaMemcpyAsync", or the kernel's name
+  int device = 0;               // that does it
 };
 
 struct GridStart {

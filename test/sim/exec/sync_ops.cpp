@@ -184,6 +184,7 @@ void check_register_requests(const Exec& x) {
   const Warp& warp = x.warp;
   const std::vector<uint64_t>& mine = warp.register_requests;
   const uint32_t first = warp.index & ~3u;
+  if (x.grid.mixed_warpgroups.contains(first)) return;
   for (const auto& other : warp.cta->warps) {
     const std::vector<uint64_t>& theirs = other->register_requests;
     if ((other->index & ~3u) != first) continue;
@@ -196,6 +197,8 @@ void check_register_requests(const Exec& x) {
              "setmaxnreg: the warps of a warpgroup must ask for the same registers, but warps " +
                  std::to_string(warp.index) + " and " + std::to_string(other->index) + " differ",
              "the same setmaxnreg in all four warps");
+    x.grid.mixed_warpgroups.insert(first);
+    return;
   }
 }
 

@@ -162,8 +162,9 @@ void read_cells(Warp& warp, const Inst& inst, const TmemAccess& a) {
     const Value& destination = element(to, j);
     if (destination.kind != Value::Kind::kRegister) return;
     warp.written[destination.reg] &= ~(1u << lane);
-    warp.poisoned[destination.reg] = {&inst, "TMEM lane " + std::to_string(cell.lane) + " column " +
-                                                 std::to_string(cell.column) + " was never written"};
+    warp.poisoned[uint64_t(destination.reg) * 32 + lane] =
+        std::make_shared<const Poison>(Poison{&inst, "TMEM lane " + std::to_string(cell.lane) + " column " +
+                                                         std::to_string(cell.column) + " was never written"});
   };
   uint32_t row[Tmem::kColumns];
   uint8_t valid[Tmem::kColumns];

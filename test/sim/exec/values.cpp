@@ -68,10 +68,10 @@ uint64_t special_value(const Exec& x, Special special, uint32_t lane) {
 Fault unwritten(const Exec& x, uint32_t reg, uint32_t lane) {
   const std::string what =
       "register " + x.grid.kernel.register_names[reg] + " is read by lane " + std::to_string(lane);
-  const auto known = x.warp.poisoned.find(reg);
+  const auto known = x.warp.poisoned.find(uint64_t(reg) * 32 + lane);
   if (known == x.warp.poisoned.end()) return Fault(FaultKind::kPoison, what + " but was never written");
-  return Fault(FaultKind::kPoison, what + " but holds no value: " + known->second.cause + "; it came by " +
-                                       describe(*known->second.inst->statement));
+  return Fault(FaultKind::kPoison, what + " but holds no value: " + known->second->cause + "; it came by " +
+                                       describe(*known->second->inst->statement));
 }
 
 }  // namespace
@@ -134,22 +134,24 @@ void Exec::write(const Value& destination, uint32_t lane, uint64_t bits) {
   warp.written[destination.reg] |= 1u << lane;
 }
 
-void Exec::poison(const Value& destination, uint32_t lane, const std::string& cause) {
+std::shared_ptr<const Poison> Exec::origin(const std::string& cause) const {
+  return std::make_shared<const Poison>(Poison{&grid.kernel.code[fragment->pc], cause});
+}
+
+std::shared_ptr<const Poison> Exec::origin(const Value& value, uint32_t lane) const {
+  const auto known = warp.poisoned.find(uint64_t(value.reg) * 32 + lane);
+  if (known != warp.poisoned.end()) return known->second;
+  return origin("register " + grid.kernel.register_names[value.reg] + " was never written");
+}
+
+void Exec::poison(const Value& destination, uint32_t lane, std::shared_ptr<const Poison> origin) {
   if (destination.kind != Value::Kind::kRegister) return;
   warp.written[destination.reg] &= ~(1u << lane);
-  warp.poisoned[destination.reg] = {&grid.kernel.code[fragment->pc], cause};
+  warp.poisoned[uint64_t(destination.reg) * 32 + lane] = std::move(origin);
 }
 
 void Exec::poison(const Value& destination, uint32_t lanes, const Value& from) {
-  if (destination.kind != Value::Kind::kRegister) return;
-  warp.written[destination.reg] &= ~lanes;
-  const auto known = warp.poisoned.find(from.reg);
-  const Poison origin =
-      known != warp.poisoned.end()
-          ? known->second
-          : Poison{&grid.kernel.code[fragment->pc],
-                   "register " + grid.kernel.register_names[from.reg] + " was never written"};
-  warp.poisoned[destination.reg] = origin;
+  SIM_FOR_LANES(lane, lanes) poison(destination, lane, origin(from, lane));
 }
 
 uint32_t Exec::elected_lane() const {

@@ -253,12 +253,13 @@ void diverge(Exec& x, uint32_t taken, uint32_t target, uint32_t rejoin) {
   x.warp.fragments.push_back(std::move(jump));
 }
 
-bool release_a_join(Cluster& cluster) {
+bool release_a_join(Cluster& cluster, bool others_come) {
   for (const auto& cta : cluster.ctas)
     for (const auto& warp : cta->warps) {
       check_apart(*cluster.grid, *warp);
       if (!warp->joins.empty()) {
         leave_join(*warp, std::shared_ptr<Join>(warp->joins.back()));
+        warp->ahead |= others_come;
         ++cluster.events;
         return true;
       }
@@ -311,7 +312,13 @@ bool Exec::meet(uint32_t members, bool aligned) {
     return false;
   }
   for (Fragment* other : others) {
-    if (!grid.policy.reconverge() && other->pc == fragment->pc && other->calls == fragment->calls) {
+    if ((warp.ahead || !grid.policy.reconverge()) && other->pc == fragment->pc &&
+        other->calls == fragment->calls) {
+      if (other->join != fragment->join) {
+        drop_from_joins(warp, other->join, other->mask);
+        drop_from_joins(warp, fragment->join, fragment->mask);
+        set_join(*fragment, nullptr);
+      }
       fragment->mask |= other->mask;
       remove(warp, other);
     } else {
@@ -325,7 +332,7 @@ bool Exec::meet(uint32_t members, bool aligned) {
 
 bool Exec::converged() {
   if (mask == warp.live) return true;
-  if (grid.policy.reconverge() || mask != fragment->mask) {
+  if ((grid.policy.reconverge() && !warp.ahead) || mask != fragment->mask) {
     outlive(apart(grid, warp, *fragment, mask), mask);
     mask = fragment->mask;
     if (mask == warp.live) return true;

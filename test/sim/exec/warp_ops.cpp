@@ -14,7 +14,8 @@ void shfl(Exec& x, const Inst& inst) {
   const Value& given = inst.operands[1].value;
   const uint32_t holes = x.holes(given);
   uint64_t result[32] = {};
-  uint32_t defined = 0, poisoned = 0;
+  uint32_t defined = 0;
+  std::shared_ptr<const Poison> poisoned[32];
   SIM_FOR_LANES(lane, x.mask) {
     const uint32_t b = uint32_t(x.source(inst.operands[2].value, lane)) & 31;
     const uint32_t c = uint32_t(x.source(inst.operands[3].value, lane));
@@ -37,7 +38,7 @@ void shfl(Exec& x, const Inst& inst) {
     }
     if (!inside) from = int(lane);
     if (holes >> from & 1) {
-      poisoned |= 1u << lane;
+      poisoned[lane] = x.origin(given, uint32_t(from));
     } else if (x.mask >> from & 1) {
       result[lane] = x.source(given, uint32_t(from));
       defined |= 1u << lane;
@@ -46,8 +47,8 @@ void shfl(Exec& x, const Inst& inst) {
   }
   SIM_FOR_LANES(lane, x.mask) {
     if (defined >> lane & 1) x.write(d, lane, result[lane]);
-    else if (poisoned >> lane & 1) x.poison(d, 1u << lane, given);
-    else x.poison(d, lane, "the lane it was to come from did not take part");
+    else if (poisoned[lane]) x.poison(d, lane, poisoned[lane]);
+    else x.poison(d, lane, x.origin("the lane it was to come from did not take part"));
   }
 }
 

@@ -70,7 +70,7 @@ uint64_t HostOrder::announce(Runtime& runtime, HostWork::Kind kind, std::vector<
   const LaunchOptions options = launch_options(runtime);
   if (options.observer != nullptr)
     options.observer->host({kind, current->id, current->after, current->programmatic, std::move(regions),
-                            what.empty() ? current->what : what});
+                            what.empty() ? current->what : what, current->device});
   return current->id;
 }
 

@@ -67,6 +67,34 @@ TEST_CASE("a lane may spin on another lane of its warp that waits to reconverge"
   for (uint32_t value : out) CHECK(value == 7);
 }
 
+TEST_CASE("lanes that wait long for one that works meet it at the barrier", "[exec]") {
+  const auto out = run_lanes(R"(
+    mov.u32 %r2, 0; setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra MEET;
+  WORK:
+    add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 3000000;
+    @%p2 bra WORK;
+  MEET:
+    bar.sync 0; bar.sync 0;
+    st.global.u32 [%rd1], %r2; ret;)");
+  CHECK(out[0] == 3000000);
+  CHECK(out[31] == 0);
+}
+
+TEST_CASE("a lane that spins for ever is a deadlock, whatever the lanes that wait for it would do",
+          "[exec]") {
+  const auto fault = lanes_fault(R"(
+    mov.u32 %r2, 0; setp.ne.u32 %p1, %r1, 0; st.global.u32 [%rd1], %r2;
+    @%p1 bra MEET;
+  SPIN:
+    ld.volatile.global.u32 %r3, [%rd9]; setp.eq.u32 %p2, %r3, 0;
+    @%p2 bra SPIN;
+  MEET:
+    bar.sync 0; ret;)");
+  CHECK(fault.kind() == FaultKind::kDeadlock);
+  CHECK(says(fault, "livelock"));
+}
+
 TEST_CASE("shfl.up, shfl.down and shfl.idx clamp at the ends and say so", "[exec]") {
   const auto out = run_lanes(R"(
     shfl.sync.up.b32 %r2|%p1, %r1, 3, 0, -1;

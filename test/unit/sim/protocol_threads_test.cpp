@@ -221,6 +221,12 @@ TEST_CASE("protocol: a deadlock at barriers of threads lists who is not there", 
     CHECK(has_note(s.findings[0],
                    "CTA 0 warp 0 waits at barrier 1 for 64 threads, 32 are there at PTX line 1: `bar.sync`"));
   }
+  SECTION("a number of threads that never met before") {
+    meet(s, {0, 0, 0}, 1, 0, 64, "bar.sync");
+    s.finish("deadlock in kernel k: nothing can move");
+    REQUIRE(s.rules() == "deadlock");
+    CHECK(s.findings[0].missing == "32 threads at barrier 1 of CTA 0");
+  }
   SECTION("who only arrives does not wait") {
     meet(s, {0, 0, 0}, 1, 0, 64, "bar.arrive");
     s.finish("deadlock in kernel k: nothing can move");

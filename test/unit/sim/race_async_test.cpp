@@ -394,6 +394,35 @@ TEST_CASE("A CTA leaves with nothing in flight, and is not touched afterwards", 
   CHECK(e.broken() == "exit-access");
 }
 
+TEST_CASE("What follows only from a relaxed wait is no error by itself", "[race]") {
+  enum Then { kExit, kRead, kCopy };
+  const auto run = [](Then then, Order order) {
+    Events e;
+    const uint64_t id = e.load(kTma, kTile, kFull);
+    e.landed(id, kFull, 0, kTile.bytes);
+    e.wait(kTma, kFull, 0, order);
+    if (then == kRead) e.read(kTma, kTile);
+    if (then == kCopy) e.load(kTma, kTile, kFull);
+    if (then == kExit) e.exit_cta(0, {0, 1, 2, 3, 4, 5});
+    return e.broken();
+  };
+  for (const Then then : {kExit, kRead, kCopy}) {
+    CHECK(run(then, Order::kAcquire) == "");
+    CHECK(run(then, Order::kRelaxed) == "relaxed-wait");
+  }
+  const auto reuse = [](Order order) {
+    Events e;
+    e.read(at(0, 1), kTile);
+    e.arrive(at(0, 1), kEmpty, 0);
+    e.wait(kTma, kEmpty, 0, order);
+    e.fence(kTma, SyncEvent::Fence::kProxyAsync);
+    e.load(kTma, kTile, kFull);
+    return e.broken();
+  };
+  CHECK(reuse(Order::kAcquire) == "");
+  CHECK(reuse(Order::kRelaxed) == "relaxed-wait");
+}
+
 TEST_CASE("A peer's access is ordered before the owner leaves", "[race]") {
   const auto run = [](bool barrier) {
     Events e;

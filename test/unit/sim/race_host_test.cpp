@@ -277,3 +277,34 @@ TEST_CASE("Of two grids that read, a write that follows one alone is a race with
   CHECK(run({}, {1}) == "race-grids");
   CHECK(run({}, {2}) == "race-grids");
 }
+
+TEST_CASE("Strong accesses of grids that nothing orders are no race where their scopes include each other",
+          "[race]") {
+  struct Party {
+    Order order;
+    Scope scope;
+    bool atomic;
+  };
+  const auto run = [](const Party& first, const Party& second, int device = 0) {
+    Events e(Events::kBare);
+    launch(e, work(Work::Kind::kLaunch, 1, {}));
+    e.access(at(0, 0), global(0x10000, 4), true, first.order, first.scope, first.atomic);
+    e.checker.finish(nullptr);
+    Work other = work(Work::Kind::kLaunch, 2, {});
+    other.device = device;
+    launch(e, other);
+    e.access(at(0, 0), global(0x10000, 4), true, second.order, second.scope, second.atomic);
+    return e.broken();
+  };
+  const Party atomic{Order::kRelaxed, Scope::kGpu, true}, release{Order::kRelease, Scope::kGpu, false},
+      of_the_cta{Order::kRelaxed, Scope::kCta, true}, of_the_system{Order::kRelaxed, Scope::kSys, true},
+      weak{Order::kWeak, Scope::kSys, false};
+  CHECK(run(atomic, atomic) == "");
+  CHECK(run(atomic, release) == "");
+  CHECK(run(atomic, of_the_cta) == "race-grids");
+  CHECK(run(of_the_cta, atomic) == "race-grids");
+  CHECK(run(atomic, weak) == "race-grids");
+  CHECK(run(weak, atomic) == "race-grids");
+  CHECK(run(atomic, atomic, 1) == "race-grids");
+  CHECK(run(of_the_system, of_the_system, 1) == "");
+}
