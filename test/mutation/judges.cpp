@@ -6,10 +6,31 @@
 #include "sim/schedule/schedule.h"
 
 namespace mutation {
+namespace {
+
+// What the machine lets pass with a remark is a finding, too.
+class Remarks : public sim::Observer {
+ public:
+  explicit Remarks(sim::FindingSink sink) : sink_(std::move(sink)) {}
+  void remark(const sim::Remark& remark) override {
+    sim::Finding finding;
+    finding.rule = &sim::rule(remark.rule);
+    finding.summary = remark.text;
+    finding.later = {remark.thread, remark.mask, 0, remark.inst};
+    finding.missing = remark.missing;
+    sink_(std::move(finding));
+  }
+
+ private:
+  sim::FindingSink sink_;
+};
+
+}  // namespace
 
 Judges::Judges(sim::FindingSink sink) {
   checkers_.push_back(std::make_unique<sim::RaceChecker>(sink));
   checkers_.push_back(std::make_unique<sim::ProtocolChecker>(sink));
+  checkers_.push_back(std::make_unique<Remarks>(sink));
   for (const auto& checker : checkers_) all_.add(*checker);
 }
 Judges::~Judges() = default;

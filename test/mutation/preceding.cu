@@ -15,22 +15,31 @@ namespace {
 
 constexpr uint32_t kThreads = 64;
 
+// Weak accesses, which the compiler has to keep: volatile ones would be strong, and race with nothing.
+__device__ uint32_t load(const uint32_t* word) {
+  uint32_t value;
+  asm volatile("ld.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  return value;
+}
+__device__ void store(uint32_t* word, uint32_t value) {
+  asm volatile("st.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+}
+
 __global__ void preceding(PrecedingBuffers buffers) {
   dualgemm::ptx::griddepcontrol_launch_dependents();
   for (int i = 0; i < buffers.count; ++i) {
     const PrecedingBuffer& buffer = buffers.buffer[i];
     if (threadIdx.x >= buffer.count) continue;
-    volatile uint32_t* word = buffer.words + threadIdx.x * buffer.pitch;
-    const uint32_t value = *word;
-    if (buffer.write) *word = value;
+    uint32_t* const word = buffer.words + threadIdx.x * buffer.pitch;
+    const uint32_t value = load(word);
+    if (buffer.write) store(word, value);
   }
 }
 
 __global__ void following(PrecedingBuffers weights) {
   for (int i = 0; i < weights.count; ++i) {
     const PrecedingBuffer& buffer = weights.buffer[i];
-    if (threadIdx.x < buffer.count)
-      (void)*static_cast<const volatile uint32_t*>(buffer.words + threadIdx.x * buffer.pitch);
+    if (threadIdx.x < buffer.count) load(buffer.words + threadIdx.x * buffer.pitch);
   }
 }
 
