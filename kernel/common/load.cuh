@@ -171,7 +171,7 @@ DUALGEMM_DEVICE void prefetch_tensor_maps(const Params& p) {
   for (const CUtensorMap* map : {&p.b1, &p.b2, &p.a, &p.sfb1, &p.sfb2, &p.sfa}) ptx::prefetch_tensormap(map);
 }
 
-// Brings the first weights into L2, before the barriers of a pair are ready for copies to shared memory. This
+// Brings the first weights into L2, before the barriers are ready for copies to shared memory. This
 // is safe also where the preceding grid still writes them. L2 is where all writes become visible, so what was
 // prefetched is never stale, and unless the weights are static their copies to shared memory still come after
 // griddepcontrol.wait. There are at most four prefetches, since more would delay the other warps at the

@@ -20,7 +20,8 @@
 // Programmatic dependent launch (PDL): the kernel may start before the preceding grid has ended, and that
 // grid may still write any of our inputs and use our outputs. So every role that reads an input or writes an
 // output first executes griddepcontrol.wait, with one exception: weights that the caller says to be static
-// are loaded sooner, but not before the sizes of groups are known. Expanders and orderers read nothing but
+// are loaded sooner, but not before the sizes of groups are known; and so are those of a launch without PDL
+// whose preceding grid is its own pass over A (host/launch.cpp). Expanders and orderers read nothing but
 // shared memory.
 //
 // common/rings.cuh and shared_storage.cuh have the barriers, roles.cuh the warps, common/groups.cuh the table

@@ -9,7 +9,8 @@
 //
 // Sums lie as [part][product][row][column], four more columns than there are (kExchangePadding): eight
 // columns of four rows, two apart, which a warp writes at once, lie in all banks, and so do 16 bytes of
-// neighbouring items below, eight of which a warp reads at once.
+// neighbouring items below, eight of which a warp reads at once. With split-K those of many rows lie where
+// the rings were (traits.cuh), so that the cluster meets before they are sent as well.
 #pragma once
 
 #include "kernel/epilogue/epilogue.cuh"

@@ -120,6 +120,8 @@ class Multiplier {
   }
 
  private:
+  // Returns the same value from lane 0, so that the compiler keeps the descriptors made of it in uniform
+  // registers: once per stage, not once per wgmma.
   DUALGEMM_DEVICE static uint32_t one_of_warp(uint32_t x) { return __shfl_sync(0xffffffff, x, 0); }
   DUALGEMM_DEVICE void release(uint64_t& empty, bool was_read) const {
     ptx::mbarrier_arrive_if(&empty, was_read && consumer_.lane == 0);
