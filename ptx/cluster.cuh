@@ -21,9 +21,12 @@ DUALGEMM_DEVICE void st_shared_cluster_v4_b32(uint32_t address, const uint32_t* 
                : "memory");
 }
 
-// st.shared::cluster.b32 [address], value;      9.7.9.11
-DUALGEMM_DEVICE void st_shared_cluster_b32(uint32_t address, uint32_t value) {
-  asm volatile("st.shared::cluster.b32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+// ld.shared::cluster.v4.b32 {values[0], ..., values[3]}, [address];      9.7.9.8
+DUALGEMM_DEVICE void ld_shared_cluster_v4_b32(uint32_t (&values)[4], uint32_t address) {
+  asm volatile("ld.shared::cluster.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(values[0]), "=r"(values[1]), "=r"(values[2]), "=r"(values[3])
+               : "r"(address)
+               : "memory");
 }
 
 // ld.shared::cta.v4.b32 {values[0], ..., values[3]}, [address];      9.7.9.8

@@ -84,11 +84,28 @@ DUALGEMM_DEVICE uint32_t mul_rn_bf16x2(uint32_t x, uint32_t y) {
   return result;
 }
 
-// lop3.b32 result, x, y, z, 0xEA;      9.7.8.6
-// (x & y) | z, as one operation that the compiler does not take apart to join it with masks around it.
-DUALGEMM_DEVICE uint32_t lop3_and_or(uint32_t x, uint32_t y, uint32_t z) {
+// lop3.b32 result, mask, x, y, 0xCA;      9.7.8.6
+// The bits of x where those of mask are 1, else those of y, as one operation that the compiler does not take
+// apart to join it with masks around it.
+DUALGEMM_DEVICE uint32_t lop3_select(uint32_t mask, uint32_t x, uint32_t y) {
   uint32_t result;
-  asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(result) : "r"(x), "r"(y), "r"(z));
+  asm("lop3.b32 %0, %1, %2, %3, 0xCA;" : "=r"(result) : "r"(mask), "r"(x), "r"(y));
+  return result;
+}
+
+// mov.b32 {low, high}, x;  mov.b32 result, {low, low};  or {high, high};      9.7.9.2
+// One half of x twice. ptxas makes it a part of the instruction that takes the result, if that works on
+// halves.
+DUALGEMM_DEVICE uint32_t half_twice(uint32_t x, int half) {
+  uint32_t result;
+  if (half == 0)
+    asm("{\n\t.reg .b16 low, high;\n\tmov.b32 {low, high}, %1;\n\tmov.b32 %0, {low, low};\n\t}"
+        : "=r"(result)
+        : "r"(x));
+  else
+    asm("{\n\t.reg .b16 low, high;\n\tmov.b32 {low, high}, %1;\n\tmov.b32 %0, {high, high};\n\t}"
+        : "=r"(result)
+        : "r"(x));
   return result;
 }
 

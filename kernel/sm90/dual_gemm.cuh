@@ -70,17 +70,6 @@ DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Cta<
   }
   __syncwarp();     // one lane worked above; what follows needs the warp together
   __syncthreads();  // barriers and table are written before anybody reads them
-  // The other CTAs of the cluster run before any of them is sent sums; that they do is waited for there. The
-  // arrival may be relaxed: nothing that was written here is read in another CTA.
-  if constexpr (kPlan.tile.split_k > 1 && !Traits::kSumsInRings) ptx::cluster_arrive_relaxed();
-}
-
-// Sums may be sent to the other CTAs of the cluster: they run, as the prologue says, or have read their rings
-// where the sums are to lie.
-template <class Traits>
-DUALGEMM_DEVICE void meet_before_sums() {
-  if constexpr (Traits::kSumsInRings) ptx::cluster_arrive_release();
-  ptx::cluster_wait_acquire();
 }
 
 template <class Traits, class Scheduler>
@@ -94,7 +83,6 @@ DUALGEMM_DEVICE void multiply_role(const Params& p, SharedStorage<Traits>& smem,
   Accumulators<Traits> sums;
   for (Tile tile; tiles.next(tile);) {
     multiplier.multiply(sums, tile, loop);
-    if constexpr (kPlan.tile.split_k > 1) meet_before_sums<Traits>();
     finish.finish(sums, tile);
   }
   Traits::Output::complete();
@@ -133,10 +121,10 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, Traits::kPlan.ctas_per_
     if constexpr (kPlan.expand.stages > 0) load_panels_role<Traits>(p, smem, cta, tiles);
     else load_role<typename Traits::LoadActivations>(p, smem.rings, cta, tiles);
   }
-  // With split-K all threads meet the cluster twice: before sums are sent, and when they have been sent.
-  // There is one tile, so that those that multiply do so once.
+  // With split-K all threads meet the cluster twice (exchange.cuh): when sums have been written, and when they
+  // have been read. There is one tile, so that those that multiply do so once.
   if constexpr (kSplit) {
-    meet_before_sums<Traits>();
+    FinishExchanged<Traits>::meet_cluster();
     FinishExchanged<Traits>::meet_cluster();
   }
 }

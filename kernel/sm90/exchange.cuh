@@ -5,12 +5,12 @@
 // does not depend on who was first.
 //
 //   split_k = 1:   sums of some rows  --shared memory-->  add up, finish  -->  the next rows
-//   split_k > 1:   all sums  --shared memory of the rows' CTA-->  cluster barrier  -->  add up, finish
+//   split_k > 1:   all sums  --shared memory of each CTA, cluster barrier-->  add up a share, finish
 //
-// Sums lie as [part][product][row][column], four more columns than there are (kExchangePadding): eight
+// Sums lie as [k group][product][row][column], four more columns than there are (kExchangePadding): eight
 // columns of four rows, two apart, which a warp writes at once, lie in all banks, and so do 16 bytes of
-// neighbouring items below, eight of which a warp reads at once. With split-K those of many rows lie where
-// the rings were (traits.cuh), so that the cluster meets before they are sent as well.
+// neighbouring items below, eight of which a warp reads at once. With split-K they lie where the rings were.
+// A CTA reads the sums of others where they are: words that it sent would go four bytes at a time.
 #pragma once
 
 #include "kernel/epilogue/epilogue.cuh"
@@ -28,8 +28,9 @@ class FinishExchanged {
   using Place = Consumer<Traits>;
   // An item is so many columns of a row: 16 where C may be NVFP4, whose blocks are that long.
   static constexpr int kWidth = Traits::Arithmetic::kGeneral ? 16 : 8;
-  static constexpr int kAside = kColumns / kWidth;  // items of a row of a column group
-  static constexpr int kItems = Sums::kRows * kAside;
+  static constexpr int kAside = kColumns / kWidth;                      // items of a row of a column group
+  static constexpr int kShare = (Sums::kRows + kSlices - 1) / kSlices;  // rows that are finished at once
+  static constexpr int kItems = kShare * kAside;
   static constexpr int kWarpsOfItems = (kItems + 31) / 32;
 
  public:
@@ -39,11 +40,11 @@ class FinishExchanged {
 
   DUALGEMM_DEVICE void finish(const Accumulators<Traits>& sums, const Tile& tile) {
     if constexpr (kSlices > 1) {
-      send(sums);
-      // The sums are written before they are read below. From here on nobody reaches into another CTA, so
-      // each may exit when it likes.
-      meet_cluster();
-      finish_rows(tile, static_cast<int>(cta_.slice) * Sums::kRows);
+      ptx::barrier_sync(kMultiplyBarrier, Place::kThreads);  // the rings are read before sums are kept there
+      keep(sums, 0);
+      meet_cluster();  // the sums are written before any CTA reads them
+      finish_rows(tile, static_cast<int>(cta_.slice) * kShare);
+      meet_cluster();  // the sums are read before their CTA may exit
     } else {
 #pragma unroll 1  // what finishes them is long where it is general
       for (int first = 0; first < kPlan.tile.m; first += Sums::kRows) {
@@ -84,19 +85,7 @@ class FinishExchanged {
     }
   }
 
-  // Sends the sums of each row to the CTA that finishes it.
-  DUALGEMM_DEVICE void send(const Accumulators<Traits>& sums) {
-    const int part = static_cast<int>(cta_.slice) * kPlan.consumers.k_groups + consumer_.k_group();
-#pragma unroll
-    for (int i = 0; i < Accumulators<Traits>::kCount; ++i) {
-      const int row = 8 * (i / 4) + consumer_.first_row() + i % 2, product = i / 2 % 2;
-      const float* const at = &smem_.exchanged().sum[part][product][row % Sums::kRows][consumer_.column()];
-      ptx::st_shared_cluster_b32(ptx::mapa(ptx::smem_u32(at), static_cast<uint32_t>(row / Sums::kRows)),
-                                 __float_as_uint(sums.d[i]));
-    }
-  }
-
-  // Adds up and finishes the rows of the tile from `first` on whose sums are here. Lanes that have no item
+  // Adds up and finishes kShare rows of the tile from `first` on, whose sums are kept. Lanes that have no item
   // take part with a row that does not exist, as an epilogue may need all lanes of a warp.
   DUALGEMM_DEVICE void finish_rows(const Tile& tile, int first) {
     const int rows = min(tile.rows, kPlan.tile.m);
@@ -110,8 +99,8 @@ class FinishExchanged {
           p_, tile, {exists ? first + row : tile.rows, tile.n * kPlan.tile.n + column}, smem_.output);
       Fragment<kWidth> sum{};
       if (exists) {
-        add_up(sum.acc1, 0, row, column);
-        add_up(sum.acc2, 1, row, column);
+        add_up(sum.acc1, 0, (first + row) % Sums::kRows, column);
+        add_up(sum.acc2, 1, (first + row) % Sums::kRows, column);
       }
       __syncwarp();
       epilogue.finish(sum, 0);
@@ -121,15 +110,26 @@ class FinishExchanged {
   DUALGEMM_DEVICE void add_up(uint32_t (&sum)[kWidth], int product, int row, int column) const {
     float x[kWidth] = {};
 #pragma unroll
-    for (int part = 0; part < Sums::kParts; ++part)
+    for (int slice = 0; slice < kSlices; ++slice)
 #pragma unroll
-      for (int i = 0; i < kWidth; i += 4) {
-        const float4 four =
-            *reinterpret_cast<const float4*>(&smem_.exchanged().sum[part][product][row][column + i]);
-        x[i] += four.x, x[i + 1] += four.y, x[i + 2] += four.z, x[i + 3] += four.w;
-      }
+      for (int k_group = 0; k_group < kPlan.consumers.k_groups; ++k_group)
+#pragma unroll
+        for (int i = 0; i < kWidth; i += 4) {
+          uint32_t four[4];
+          read(four, slice, &smem_.exchanged().sum[k_group][product][row][column + i]);
+#pragma unroll
+          for (int j = 0; j < 4; ++j) x[i + j] += __uint_as_float(four[j]);
+        }
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) sum[i] = __float_as_uint(x[i] * Traits::kUnscale);
+  }
+
+  // Reads four sums of the CTA that has a slice of K, which lie there as `place` does here.
+  DUALGEMM_DEVICE static void read(uint32_t (&four)[4], int slice, const float* place) {
+    const uint32_t here = ptx::smem_u32(place);
+    if constexpr (kSlices > 1)
+      ptx::ld_shared_cluster_v4_b32(four, ptx::mapa(here, static_cast<uint32_t>(slice)));
+    else ptx::ld_shared_v4_b32(four, here);
   }
 
   const Params& p_;

@@ -72,23 +72,23 @@ struct Pairs {
 // Math comes in as a type: the kernel passes HalfMath or BrainMath (half_math.cuh), a test on the host fp16
 // and bf16 of its own.
 //   kType                  the type of the operands, fp16 or bf16
-//   and_or(x, y, z)        (x & y) | z
-//   spread(x)              bytes 0 and 2 of x as the upper bytes of two fp16
+//   select(mask, x, y)     bits of x where those of mask are 1, else of y
 //   multiply(x, y)         two products
 //   factor_twice(x, i)     of two e4m3 numbers, one as the factor of two elements
 template <class Math>
 DUALGEMM_HOST_DEVICE uint32_t place_pair(uint32_t word, int step, int upper) {
   if constexpr (Math::kType == CType::kFp16) {
-    // Four numbers at a time, each in a byte, which is the upper one of an fp16.
-    constexpr uint32_t kSigns = 0x80808080, kMagnitudes = 0x0E0E0E0E, kUpperBytes = 0xFF00FF00;
-    const uint32_t bytes = step == 0 ? Math::and_or(word << 4, kSigns, word << 1 & kMagnitudes)
-                                     : Math::and_or(word, kSigns, word >> 3 & kMagnitudes);
-    return upper == 0 ? Math::spread(bytes) : bytes & kUpperBytes;
+    // Four numbers at a time, each in a byte, which is the upper one of an fp16. The last step removes the bits
+    // of other numbers between theirs.
+    constexpr uint32_t kSigns = 0x80808080, kPlaced = 0x8E008E00;
+    const uint32_t bytes =
+        step == 0 ? Math::select(kSigns, word << 4, word << 1) : Math::select(kSigns, word, word >> 3);
+    return (upper == 0 ? bytes << 8 : bytes) & kPlaced;
   } else {
-    constexpr uint32_t kSigns = 0x80008000, kMagnitudes = 0x01C001C0;
+    constexpr uint32_t kSigns = 0x80008000, kPlaced = 0x81C081C0;
     const auto up = [word](int bits) { return bits >= 0 ? word << bits : word >> -bits; };
     const int below = 4 * (2 * upper + step);  // bits of the word before this number
-    return Math::and_or(up(12 - below), kSigns, up(6 - below) & kMagnitudes);
+    return Math::select(kSigns, up(12 - below), up(6 - below)) & kPlaced;
   }
 }
 template <class Math>

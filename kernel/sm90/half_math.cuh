@@ -11,13 +11,12 @@ namespace dualgemm::sm90 {
 struct HalfMath {
   static constexpr CType kType = CType::kFp16;
 
-  DUALGEMM_DEVICE static uint32_t and_or(uint32_t x, uint32_t y, uint32_t z) {
-    return ptx::lop3_and_or(x, y, z);
+  DUALGEMM_DEVICE static uint32_t select(uint32_t mask, uint32_t x, uint32_t y) {
+    return ptx::lop3_select(mask, x, y);
   }
-  DUALGEMM_DEVICE static uint32_t spread(uint32_t x) { return __byte_perm(x, 0, 0x2404); }
   DUALGEMM_DEVICE static uint32_t multiply(uint32_t x, uint32_t y) { return ptx::mul_rn_f16x2(x, y); }
   DUALGEMM_DEVICE static uint32_t factor_twice(uint16_t pair, int i) {
-    return __byte_perm(ptx::cvt_rn_f16x2_e4m3x2(pair), 0, i == 0 ? 0x1010 : 0x3232);
+    return ptx::half_twice(ptx::cvt_rn_f16x2_e4m3x2(pair), i);
   }
   template <int kCount>
   DUALGEMM_DEVICE static void wgmma(float (&d)[kCount], const uint32_t (&a)[4], uint64_t b_descriptor) {
@@ -28,8 +27,8 @@ struct HalfMath {
 struct BrainMath {
   static constexpr CType kType = CType::kBf16;
 
-  DUALGEMM_DEVICE static uint32_t and_or(uint32_t x, uint32_t y, uint32_t z) {
-    return ptx::lop3_and_or(x, y, z);
+  DUALGEMM_DEVICE static uint32_t select(uint32_t mask, uint32_t x, uint32_t y) {
+    return ptx::lop3_select(mask, x, y);
   }
   DUALGEMM_DEVICE static uint32_t multiply(uint32_t x, uint32_t y) { return ptx::mul_rn_bf16x2(x, y); }
   // By way of fp16 and fp32: there is no instruction from e4m3 to bf16, and NaN stays NaN on this one.

@@ -78,8 +78,8 @@ class Multiplier {
     for (int32_t i = 0; i < loop.length(); ++i, ++s_) {
       const Stage<Traits>& stage = smem_.rings.stage[s_.index];
       wait(smem_.rings.full[s_.index], s_.phase);
-      uint32_t a = 0;
-      if constexpr (!kPanelRing) a = one_of_warp(ptx::smem_u32(stage.expanded));
+      uint64_t a = 0;  // descriptor of the A of this stage
+      if constexpr (!kPanelRing) a = descriptor_of(stage.expanded);
       const Factors factors[2] = {load_factors(stage, 0, factor_offset),
                                   load_factors(stage, 1, factor_offset)};
 #pragma unroll
@@ -93,9 +93,9 @@ class Multiplier {
           if constexpr (kWaitsForA)
             if (first) wait(smem_.ready[s_.index], s_.phase);
           if constexpr (kPanelRing) wait(smem_.panel_full[e_.index], e_.phase);
-          if constexpr (kPanelRing)
-            multiply_panel(sums, fragments, one_of_warp(ptx::smem_u32(smem_.panel[e_.index])));
-          else multiply_panel(sums, fragments, a + (half * kPanels + panel) * kPanelBytes<Traits>);
+          if constexpr (kPanelRing) a = descriptor_of(smem_.panel[e_.index]);
+          const int panel_of_stage = kPanelRing ? 0 : half * kPanels + panel;
+          multiply_panel(sums, fragments, ptx::advance(a, panel_of_stage * kPanelBytes<Traits>));
           // The group of wgmma before this one is done: its registers may be written again, and what it read
           // as well. A stage of operands is freed after a wait for a barrier that brought the lanes together,
           // when all had loaded what they need of it.
@@ -120,9 +120,11 @@ class Multiplier {
   }
 
  private:
-  // Returns the same value from lane 0, so that the compiler keeps the descriptors made of it in uniform
-  // registers: once per stage, not once per wgmma.
-  DUALGEMM_DEVICE static uint32_t one_of_warp(uint32_t x) { return __shfl_sync(0xffffffff, x, 0); }
+  // Returns the descriptor of an A in 16 bits. The address is broadcast from lane 0, so that the compiler
+  // keeps the descriptors made of it in uniform registers: once per stage, not once per wgmma.
+  DUALGEMM_DEVICE static uint64_t descriptor_of(const uint8_t* a) {
+    return ptx::wgmma_descriptor(__shfl_sync(0xffffffff, ptx::smem_u32(a), 0));
+  }
   DUALGEMM_DEVICE void release(uint64_t& empty, bool was_read) const {
     ptx::mbarrier_arrive_if(&empty, was_read && consumer_.lane == 0);
   }
@@ -158,8 +160,7 @@ class Multiplier {
   }
 
   DUALGEMM_DEVICE static void multiply_panel(Accumulators<Traits>& sums, const Fragments& fragments,
-                                             uint32_t panel) {
-    const uint64_t descriptor = ptx::wgmma_descriptor(panel);
+                                             uint64_t descriptor) {
     ptx::wgmma_fence();  // the registers above are written before the wgmma read them
 #pragma unroll
     for (int step = 0; step < kPanelSteps; ++step)

@@ -88,8 +88,7 @@ constexpr ConsumerPlan consumer_plan(const Options& o) {
   return {.column_groups = o.tile_n / kColumns,
           .k_groups = o.k_groups,
           .columns = kColumns,
-          // With split-K each CTA finishes its share of the rows, all at once.
-          .exchange_rows = o.split_k > 1 ? (o.tile_m + o.split_k - 1) / o.split_k : std::min(o.tile_m, 16)};
+          .exchange_rows = o.split_k > 1 ? o.tile_m : std::min(o.tile_m, 16)};
 }
 
 // The load roles and the expanders need few registers; what they give back goes to those that multiply.

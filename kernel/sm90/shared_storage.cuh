@@ -25,16 +25,14 @@ namespace dualgemm::sm90 {
 template <class Traits>
 inline constexpr int32_t kPanelBytes = Traits::kPlan.tile.m* kPanelK * 2;
 
-// The sums that lanes exchange: of each part, which is a k group of a slice of K, and of each product
-// (exchange.cuh).
+// The sums of a CTA that lanes exchange, of each k group and of each product (exchange.cuh).
 template <class Traits>
 struct ExchangedSums {
   static constexpr Plan kPlan = Traits::kPlan;
-  static constexpr int kParts = kPlan.tile.split_k * kPlan.consumers.k_groups;
   static constexpr int kRows = kPlan.consumers.exchange_rows;
   static constexpr int kPitch = kPlan.tile.n + kExchangePadding;
 
-  alignas(16) float sum[kParts][2][kRows][kPitch];
+  alignas(16) float sum[kPlan.consumers.k_groups][2][kRows][kPitch];
 };
 
 // The results of 32 rows of each column group, in two places in turn (staged.cuh).

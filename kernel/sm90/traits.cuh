@@ -31,9 +31,8 @@ struct Traits {
   // A plain instance whose sums are complete in a warpgroup needs no exchange of them.
   static constexpr bool kStaged =
       !Arithmetic::kGeneral && kPlan.tile.split_k == 1 && kPlan.consumers.k_groups == 1;
-  // With split-K a cluster has one tile: when it has been multiplied, sums of many rows may lie where the
-  // rings were. Those of few have room beside them, and need not wait until the others have read theirs.
-  static constexpr bool kSumsInRings = kPlan.tile.split_k > 1 && kPlan.tile.m >= 32;
+  // With split-K a CTA has one tile: when it has been multiplied, its sums may lie where the rings were.
+  static constexpr bool kSumsInRings = kPlan.tile.split_k > 1;
   using Finish = std::conditional_t<kStaged, FinishStaged<Traits>, FinishExchanged<Traits>>;
 };
 

@@ -106,11 +106,11 @@ TEST_CASE("mbarrier_arrive_if: lanes without the predicate do not arrive", "[ptx
   check_waits_forever(run(mbarrier_arrive_if, 32, 4, out.data()), "phase");
 }
 
-TEST_CASE("st_shared_cluster_b32: a word goes where mapa says", "[ptx][sm90]") {
+TEST_CASE("ld_shared_cluster_v4_b32: words come from where mapa says", "[ptx][sm90]") {
   DeviceArray<uint32_t> out(32);
-  launch(st_shared_cluster_b32, 32, out.data());
+  launch(ld_shared_cluster_v4_b32, 8, out.data());
   const std::vector<uint32_t> words = out.host();
-  for (uint32_t i = 0; i < 32; ++i) CHECK(words[i] == 31 - i + 7);
+  for (uint32_t i = 0; i < 32; ++i) CHECK(words[i] == 100 * (7 - i / 4) + i % 4);
 }
 
 // 1.5 * 2.5 = 3.75, the smallest subnormal times 1 and times 2^119, as weights are, the largest times itself,
@@ -151,10 +151,16 @@ TEST_CASE("mul_rn_f16x2: products of each half, subnormal ones too", "[ptx][sm90
   CHECK(out.host() == expected);
 }
 
-TEST_CASE("lop3_and_or: (x & y) | z of every bit", "[ptx][sm90]") {
+TEST_CASE("lop3_select: bits of x where the mask has ones, else of y", "[ptx][sm90]") {
   const std::vector<uint32_t> in = {0xF0F0F0F0, 0xCCCCCCCC, 0xAAAAAAAA, 0xFFFFFFFF, 0x12345678,
                                     0,          0,          0xFFFFFFFF, 0x87654321};
   DeviceArray<uint32_t> in_device(in), out(3);
-  launch(lop3_and_or, 3, in_device.data(), out.data());
-  CHECK(out.host() == std::vector<uint32_t>{0xEAEAEAEA, 0x12345678, 0x87654321});
+  launch(lop3_select, 3, in_device.data(), out.data());
+  CHECK(out.host() == std::vector<uint32_t>{0xCACACACA, 0x12345678, 0x87654321});
+}
+
+TEST_CASE("half_twice: the lower or the upper half, in both", "[ptx][sm90]") {
+  DeviceArray<uint32_t> out(2);
+  launch(half_twice, 1, 0x1234ABCD, out.data());
+  CHECK(out.host() == std::vector<uint32_t>{0xABCDABCD, 0x12341234});
 }

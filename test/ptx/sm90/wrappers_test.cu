@@ -142,11 +142,13 @@ __global__ void mbarrier_arrive_if(uint32_t lanes, uint32_t* out) {
   out[threadIdx.x] = 1;
 }
 
-__global__ void st_shared_cluster_b32(uint32_t* out) {
-  __shared__ uint32_t words[32];
-  ptx::st_shared_cluster_b32(ptx::mapa(ptx::smem_u32(&words[31 - threadIdx.x]), 0), threadIdx.x + 7);
+__global__ void ld_shared_cluster_v4_b32(uint32_t* out) {
+  __shared__ alignas(16) uint32_t words[8][4];
+  for (uint32_t i = 0; i < 4; ++i) words[threadIdx.x][i] = 100 * threadIdx.x + i;
   __syncwarp();
-  out[threadIdx.x] = words[threadIdx.x];
+  uint32_t values[4];
+  ptx::ld_shared_cluster_v4_b32(values, ptx::mapa(ptx::smem_u32(words[7 - threadIdx.x]), 0));
+  for (uint32_t i = 0; i < 4; ++i) out[4 * threadIdx.x + i] = values[i];
 }
 
 __global__ void mul_rn_f16x2(const uint32_t* in, uint32_t* out) {
@@ -155,8 +157,11 @@ __global__ void mul_rn_f16x2(const uint32_t* in, uint32_t* out) {
 __global__ void mul_rn_bf16x2(const uint32_t* in, uint32_t* out) {
   out[threadIdx.x] = ptx::mul_rn_bf16x2(in[2 * threadIdx.x], in[2 * threadIdx.x + 1]);
 }
-__global__ void lop3_and_or(const uint32_t* in, uint32_t* out) {
-  out[threadIdx.x] = ptx::lop3_and_or(in[3 * threadIdx.x], in[3 * threadIdx.x + 1], in[3 * threadIdx.x + 2]);
+__global__ void lop3_select(const uint32_t* in, uint32_t* out) {
+  out[threadIdx.x] = ptx::lop3_select(in[3 * threadIdx.x], in[3 * threadIdx.x + 1], in[3 * threadIdx.x + 2]);
+}
+__global__ void half_twice(uint32_t x, uint32_t* out) {
+  for (int half = 0; half < 2; ++half) out[half] = ptx::half_twice(x, half);
 }
 
 }  // extern "C"

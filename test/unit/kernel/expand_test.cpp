@@ -36,8 +36,7 @@ struct Half {
   static constexpr dualgemm::CType kType = dualgemm::CType::kFp16;
   static constexpr int kExponent = -14;  // of what an expanded number has become
   static double decode(uint16_t bits) { return ref::fp16_decode(bits); }
-  static uint32_t and_or(uint32_t x, uint32_t y, uint32_t z) { return (x & y) | z; }
-  static uint32_t spread(uint32_t x) { return (x & 0xFF) << 8 | (x & 0xFF0000) << 8; }
+  static uint32_t select(uint32_t mask, uint32_t x, uint32_t y) { return (x & mask) | (y & ~mask); }
   static uint16_t multiply(uint16_t x, uint16_t y) {
     return exact_fp16(ref::fp16_decode(x) * ref::fp16_decode(y));
   }
@@ -61,7 +60,7 @@ struct Brain {
   static constexpr dualgemm::CType kType = dualgemm::CType::kBf16;
   static constexpr int kExponent = -7;
   static double decode(uint16_t bits) { return ref::bf16_decode(bits); }
-  static uint32_t and_or(uint32_t x, uint32_t y, uint32_t z) { return (x & y) | z; }
+  static uint32_t select(uint32_t mask, uint32_t x, uint32_t y) { return (x & mask) | (y & ~mask); }
   static uint32_t multiply(uint32_t x, uint32_t y) {
     return pair_of(exact_bf16(decode(low(x)) * decode(low(y))),
                    exact_bf16(decode(high(x)) * decode(high(y))));
