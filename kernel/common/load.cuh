@@ -26,7 +26,7 @@ struct LoadWeights {
   static constexpr uint32_t kStageBytes = kPlan.operands.b_boxes * kPlan.operands.b_box_bytes;
   // This many bytes land in one CTA, whichever CTA brings them.
   static constexpr uint32_t kScaleStageBytes = kPlan.mma.products * kPlan.scales.sfb_bytes;
-  static constexpr bool kLaunchesDependents = false;
+  static constexpr bool kBringsA = false;
 
   Cta<Traits> cta;
   const CUtensorMap *b[2], *sfb[2];  // of each box; where there is one, both entries name it
@@ -78,7 +78,7 @@ struct LoadActivations {
   static constexpr Plan kPlan = Traits::kPlan;
   static constexpr uint32_t kStageBytes = kPlan.operands.a_bytes;
   static constexpr uint32_t kScaleStageBytes = kPlan.scales.sfa_bytes;
-  static constexpr bool kLaunchesDependents = true;
+  static constexpr bool kBringsA = true;
 
   const Params& p;
   Cta<Traits> cta;
@@ -141,7 +141,7 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
       wait(rings.empty[s.index], s.phase);  // the mma have read this stage, in both CTAs of a pair
       if (ptx::elect_sync()) {
         Stage<Traits>& stage = rings.stage[s.index];
-        uint64_t& full = rings.full[s.index];
+        uint64_t& full = rings.template full_of<Part::kBringsA>(s.index);
         expect(full, Part::kStageBytes + (kOwnScales ? 0 : Part::kScaleStageBytes));
         if constexpr (!kOwnScales) part.load_scales(stage.scales, full, tile, k);
         part.load(stage, full, tile, k);
@@ -150,7 +150,7 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
       ++s;
     }
   }
-  if constexpr (Part::kLaunchesDependents) {
+  if constexpr (Part::kBringsA) {
     // The next grid may start on SMs that are free. It is this late for speed alone: now all copies of A have
     // been issued, and the loads of the next grid do not compete with them. It is safe because a grid that
     // starts early executes griddepcontrol.wait, which returns when this grid has ended, before it writes

@@ -6,6 +6,11 @@
 //   empty[s]         its readers       the multiply role, when it has read  loads   stage s may be used
 //   scale_full[q]    2, + the bytes    both load roles, bytes of TMA        mma     scale stage q is filled
 //   scale_empty[q]   its readers       the multiply role, when it has read  loads   scale stage q may be used
+//   a_full[s]        1, + the bytes    load activations, bytes of TMA       warps   the A of stage s is there
+//
+// Where warps expand A or put it in order before it is multiplied (sm90), its bytes and its factors have the
+// barrier a_full, so that this work does not wait for the weights, which come from DRAM; full then counts one
+// load role.
 //
 // A stage has one reader where the completion of an mma arrives; where warps read it themselves (sm90), each
 // is one.
@@ -87,6 +92,7 @@ struct RingsInMemory<Traits, false> {
   Stage<Traits> stage[kStages];
   uint64_t full[kStages];
   uint64_t empty[kStages];
+  std::conditional_t<(Traits::kPlan.expand.warps > 0), uint64_t[kStages], Nothing> a_full;
 };
 
 // The rings start at a multiple of 1024 bytes.
@@ -100,15 +106,27 @@ struct Rings : RingsInMemory<Traits> {
                 "a stage has no gaps");
   static_assert(sizeof(Stage<Traits>) % 1024 == 0, "every stage starts at a pattern of the swizzle");
 
-  // One thread calls this, before anything arrives. `readers` arrive when they have read a stage, `loads`
-  // roles fill it.
-  DUALGEMM_DEVICE void init_barriers(uint32_t readers = 1, uint32_t loads = kLoadRoles) {
-    for (uint64_t& mbar : this->full) ptx::mbarrier_init(&mbar, loads);
+  static constexpr bool kOwnBarrierOfA = Traits::kPlan.expand.warps > 0;
+  // Load roles that a full stage counts: A may have a barrier, or a ring, of its own.
+  static constexpr uint32_t kFillers = kOwnBarrierOfA || Traits::kPlan.expand.stages > 0 ? 1 : kLoadRoles;
+
+  // Returns the barrier of a stage on which the load role of A or that of the weights arrives.
+  template <bool kBringsA>
+  DUALGEMM_DEVICE uint64_t& full_of(int index) {
+    if constexpr (kBringsA && kOwnBarrierOfA) return this->a_full[index];
+    else return this->full[index];
+  }
+
+  // One thread calls this, before anything arrives. `readers` arrive when they have read a stage.
+  DUALGEMM_DEVICE void init_barriers(uint32_t readers = 1) {
+    for (uint64_t& mbar : this->full) ptx::mbarrier_init(&mbar, kFillers);
     for (uint64_t& mbar : this->empty) ptx::mbarrier_init(&mbar, readers);
     if constexpr (kOwnScales) {
-      for (uint64_t& mbar : this->scale_full) ptx::mbarrier_init(&mbar, loads);
+      for (uint64_t& mbar : this->scale_full) ptx::mbarrier_init(&mbar, kFillers);
       for (uint64_t& mbar : this->scale_empty) ptx::mbarrier_init(&mbar, readers);
     }
+    if constexpr (kOwnBarrierOfA)
+      for (uint64_t& mbar : this->a_full) ptx::mbarrier_init(&mbar, 1);
   }
 };
 

@@ -4,10 +4,9 @@
 // warp-specialized and persistent: a CTA computes one tile of C after another, and while some warps finish a
 // tile, the others are already at the next.
 //
-//   load weights: B1, B2  --.
-//                           |--full[s]-->   multiply, finish --> C
-//   load activations: A   --'       |            ^
-//                                   '-> expand A '  ready[s]
+//   load weights: B1, B2  ----full[s]--->   multiply, finish --> C
+//                                                ^
+//   load activations: A   --a_full[s]--> expand A '  ready[s]
 //
 // Where A has 16 bits, the expanders are orderers, which put it in order where it lies (order_role.cuh).
 // Where a pass before has done the work of either, there are none, and an A of many rows comes by panels, in
@@ -53,7 +52,7 @@ DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Cta<
       prefetch_weights<Traits>(p, cta, scheduler_of<Traits>(p, smem.groups));
   }
   if (role == Role::kLoadActivations && ptx::elect_sync()) {
-    smem.rings.init_barriers(kReaders, kPanelRing ? 1 : kLoadRoles);
+    smem.rings.init_barriers(kReaders);
     if constexpr (kPanelRing) {
       for (uint64_t& mbar : smem.panel_full) ptx::mbarrier_init(&mbar, 1);
       for (uint64_t& mbar : smem.panel_empty) ptx::mbarrier_init(&mbar, kReaders);

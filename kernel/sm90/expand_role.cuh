@@ -79,9 +79,8 @@ DUALGEMM_DEVICE void expand_role(const Params& p, SharedStorage<Traits>& smem, C
     const int block_row = tile.m * kPlan.tile.m % kSfAtomRows;
 #pragma unroll 1
     for (int32_t i = 0; i < loop.length(); ++i, ++s) {
-      // The stage is filled. That it was filled again says that the wgmma have read what is written over
-      // here.
-      wait(rings.full[s.index], s.phase);
+      // A is there. That it was filled again says that the wgmma have read what is written over here.
+      wait(rings.a_full[s.index], s.phase);
 #pragma unroll(kPlan.tile.m <= 2 * kStride ? 2 : 1)
       for (int first = first_row; first < kPlan.tile.m; first += kStride)
         rows.expand(rings.stage[s.index], first, block_row);

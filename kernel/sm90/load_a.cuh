@@ -20,7 +20,7 @@ template <class Traits>
 struct LoadA {
   static constexpr Plan kPlan = Traits::kPlan;
   static constexpr uint32_t kStageBytes = kPlan.expand.bytes, kScaleStageBytes = 0;
-  static constexpr bool kLaunchesDependents = true;
+  static constexpr bool kBringsA = true;
 
   const Params& p;
   Cta<Traits> cta;

@@ -52,7 +52,7 @@ DUALGEMM_DEVICE void order_role(const Params& p, SharedStorage<Traits>& smem, Ct
   for (Tile tile; tiles.next(tile);) {
 #pragma unroll 1
     for (int32_t i = 0; i < loop.length(); ++i, ++s) {
-      wait(smem.rings.full[s.index], s.phase);
+      wait(smem.rings.a_full[s.index], s.phase);
 #pragma unroll 1
       for (int first = warp * kRowsInOrder; first < kPlan.tile.m; first += kPlan.expand.warps * kRowsInOrder)
         order_rows<Traits>(smem.rings.stage[s.index].expanded, first);
