@@ -127,9 +127,11 @@ Verdict judge_tensor(const RaceState& state, const Touch& earlier, const Touch& 
   // It was over before a relaxed signal that led here, so it is in order, but not by the letter of the ISA.
   if (known(knowledge.cause, earlier, later, region, false))
     return {"tensor-fence", fence == Lack::kAfterFence ? fence : Lack::kRelease};
-  if (through(knowledge.tensor_edge)) return {"race-tensor", Lack::kAfterFence};
+  const bool edge = through(knowledge.tensor_edge);
+  // A commit, or a release, that only a relaxed wait saw: with a fence after that wait it would be in order.
   if (knowledge.parked && through(knowledge.parked->happens_before))
-    return {"race-tensor", Lack::kBeforeFence};
+    return {"relaxed-wait", edge ? Lack::kAfterFence : Lack::kAcquire};
+  if (edge) return {"race-tensor", Lack::kAfterFence};
   return {"race-tensor", Lack::kCompletion};
 }
 
