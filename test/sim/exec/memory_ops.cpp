@@ -178,7 +178,10 @@ void atom(Exec& x, const Inst& inst) {
 }
 
 // Prefetches move nothing that a program can see.
-void prefetch(Exec&, const Inst&) {}
+void prefetch(Exec& x, const Inst& inst) {
+  for (const Operand& operand : inst.operands)
+    if (!x.prefetches(operand.value)) return;
+}
 
 void cvta(Exec& x, const Inst& inst) {
   const uint64_t window = inst.space == Space::kShared || inst.space == Space::kSharedCluster ? kSharedWindow

@@ -119,13 +119,17 @@ TmemAccess access_of(Exec& x, const Inst& inst, const Operand& address, const Op
   for (uint32_t lane = 1; lane < 32; ++lane)
     if (uint32_t(x.address(address, lane)) != access.address)
       throw Fault(FaultKind::kProtocol, "the tensor memory address differs between the lanes of a warp");
-  // The quarter that the address names is not looked at: the warp's own is taken.
-  if (const uint32_t lane = access.address >> 16, own = x.warp.index % 4 * 32; lane % 128 / 32 * 32 != own)
+  // Neither the quarter that the address names is looked at, the warp's own is taken, nor a lane inside of
+  // what the shape takes as a whole.
+  const uint32_t lane = access.address >> 16 & 127, own = x.warp.index % 4 * 32;
+  const uint32_t lanes = uint32_t(ld_lanes(access.shape)), first = own + (lanes == 16 ? lane & 16 : 0);
+  if (lane != first)
     x.remark("tmem-lane-bits",
-             "the address names lane " + std::to_string(lane % 128) + " of tensor memory, but warp " +
-                 std::to_string(x.warp.index) + " accesses lanes " + std::to_string(own) + ".." +
-                 std::to_string(own + 31) + ", whatever the address says",
-             "the lane of the address: 32 * (warp % 4)");
+             "the address names lane " + std::to_string(lane) + " of tensor memory, but warp " +
+                 std::to_string(x.warp.index) + " accesses lanes " + std::to_string(first) + ".." +
+                 std::to_string(first + lanes - 1) + ", whatever the address says",
+             lanes == 16 ? "the lane of the address: 32 * (warp % 4), or 16 more"
+                         : "the lane of the address: 32 * (warp % 4)");
   access.half_split = 0;
   const bool split = access.shape == LdShape::k16x32bx2;
   if (inst.operands.size() != (split ? 3u : 2u))

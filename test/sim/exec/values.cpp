@@ -176,6 +176,16 @@ void Exec::remark(const char* rule, const std::string& text, const char* missing
   grid.observer->remark({rule, text, missing, thread(uint32_t(__builtin_ctz(mask))), mask, &inst});
 }
 
+bool Exec::prefetches(const Value& value) const {
+  const uint32_t missing = holes(value);
+  if (missing == 0) return true;
+  remark("prefetch-outside",
+         std::string("what is prefetched is undefined: ") +
+             unwritten(*this, value.reg, uint32_t(__builtin_ctz(missing))).what(),
+         "");
+  return false;
+}
+
 // A policy that wakes waits for ever would keep the machine from ever finding out that nothing moves.
 bool Exec::wakes_early() {
   constexpr uint32_t kMost = 4;  // between two changes that a wait of the cluster may depend on

@@ -128,20 +128,44 @@ TEST_CASE("the origin of poison is that of the lane that uses it", "[poison]") {
       says(of_another, "register %r4 is read by lane 5 but holds no value: register %r3 was never written"));
 }
 
-TEST_CASE("an address of tcgen05.ld that names another quarter is remarked on", "[remark]") {
-  const auto rules = [](int lane) {
-    return watch(
-               "mov.u32 %r2, buffer; tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r2], 32;"
-               "ld.shared.u32 %r3, [%r2]; add.u32 %r5, %r3, " +
-               std::to_string(lane << 16) +
-               "; tcgen05.st.sync.aligned.32x32b.x1.b32 [%r5], {%r1}; tcgen05.wait::st.sync.aligned;"
-               "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32; ret;")
-        .seen.rules;
+TEST_CASE("an address of tcgen05.ld or .st that names lanes of another place is remarked on", "[remark]") {
+  struct Shape {
+    const char *name, *registers, *split;
+    bool whole_quarter;
   };
+  const Shape shape = GENERATE(Shape{"32x32b.x1", "%r1", "", true}, Shape{"16x64b.x1", "%r1", "", false},
+                               Shape{"16x128b.x1", "%r1, %r1", "", false},
+                               Shape{"16x256b.x1", "%r1, %r1, %r1, %r1", "", false},
+                               Shape{"16x32bx2.x1", "%r1", ", 1", false});
+  CAPTURE(shape.name);
+  const auto rules = [&](int lane) {
+    const std::string name = shape.name, store_split = shape.split, registers = shape.registers;
+    const std::string into = registers.size() > 8   ? "%r10, %r11, %r12, %r13"
+                             : registers.size() > 4 ? "%r10, %r11"
+                                                    : "%r10";
+    const auto run = [&](const std::string& access) {
+      return watch(
+                 "mov.u32 %r2, buffer; tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r2], 32;"
+                 "ld.shared.u32 %r3, [%r2]; add.u32 %r5, %r3, " +
+                 std::to_string(lane << 16) + ";" + access +
+                 "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32; ret;")
+          .seen.rules;
+    };
+    const auto stored = run("tcgen05.st.sync.aligned." + name + ".b32 [%r5]" + store_split + ", {" +
+                            registers + "}; tcgen05.wait::st.sync.aligned;");
+    const auto loaded = run("tcgen05.ld.sync.aligned." + name + ".b32 {" + into + "}, [%r5]" + store_split +
+                            "; tcgen05.wait::ld.sync.aligned;");
+    CHECK(stored == loaded);
+    return loaded;
+  };
+  const std::vector<std::string> once{"tmem-lane-bits"}, nothing;
   CHECK(rules(0).empty());
-  CHECK(rules(32) == std::vector<std::string>{"tmem-lane-bits"});
+  CHECK(rules(32) == once);
   CHECK(rules(128).empty());  // the rank bit of pair kernels
-  CHECK(fault_of([&] { rules(16); }).kind() == FaultKind::kMisaligned);
+  CHECK(rules(16) == (shape.whole_quarter ? once : nothing));
+  CHECK(rules(7) == once);
+  CHECK(rules(128 + 24) == once);
+  CHECK(fault_of([&] { rules(256); }).kind() == FaultKind::kBounds);
 }
 
 TEST_CASE("warps of a warpgroup that ask for different registers are remarked on", "[remark][setmaxnreg]") {
