@@ -162,13 +162,15 @@ void read_cells(Warp& warp, const Inst& inst, const TmemAccess& a) {
     warp.registers[destination.reg * 32 + lane] = bits;
     warp.written[destination.reg] |= 1u << lane;
   };
-  const auto poison = [&](int j, uint32_t lane, const Cell& cell) {
+  const auto poison = [&](int j, uint32_t lane, const Cell& cell, Bits bits = {0, kWhole}) {
     const Value& destination = element(to, j);
     if (destination.kind != Value::Kind::kRegister) return;
+    write(j, lane, uint32_t(bits.known));
     warp.written[destination.reg] &= ~(1u << lane);
-    warp.poisoned[uint64_t(destination.reg) * 32 + lane] =
-        std::make_shared<const Poison>(Poison{&inst, "TMEM lane " + std::to_string(cell.lane) + " column " +
-                                                         std::to_string(cell.column) + " was never written"});
+    const std::string cause = "TMEM lane " + std::to_string(cell.lane) + " column " +
+                              std::to_string(cell.column) + " was never written";
+    warp.poisoned[uint64_t(destination.reg) * 32 + lane] = {
+        std::make_shared<const Poison>(Poison{&inst, cause}), bits.unknown};
   };
   uint32_t row[Tmem::kColumns];
   uint8_t valid[Tmem::kColumns];
@@ -185,14 +187,22 @@ void read_cells(Warp& warp, const Inst& inst, const TmemAccess& a) {
   }
   for (uint32_t lane = 0; lane < 32; ++lane)
     for (int j = 0; j < a.registers; ++j) {
-      uint32_t value = 0;
       const Cell first = cell_of(a, warp, lane, j, 0);
       const int cells = a.packed ? 2 : 1;
       const int whole = tmem.read_row_with_poison(first.lane, first.column, cells, row, valid);
-      for (int half = 0; half < whole; ++half)
-        value |= a.packed ? (row[half] & 0xFFFF) << (16 * half) : row[half];
-      if (whole == cells) write(j, lane, value);
-      else poison(j, lane, {first.lane, first.column + whole});
+      const Cell missing{first.lane, first.column + whole};
+      if (!a.packed) {
+        if (whole == cells) write(j, lane, row[0]);
+        else poison(j, lane, missing);
+        continue;
+      }
+      Bits bits;
+      for (int half = 0; half < 2; ++half)
+        (valid[half] != 0 ? bits.known : bits.unknown) |=
+            uint64_t(valid[half] != 0 ? row[half] & 0xFFFF : 0xFFFF) << (16 * half);
+      if (bits.unknown == 0xFFFFFFFF) bits.unknown = kWhole;
+      if (whole == cells) write(j, lane, uint32_t(bits.known));
+      else poison(j, lane, missing, bits);
     }
 }
 
