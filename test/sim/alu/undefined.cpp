@@ -53,7 +53,8 @@ bool is_wired(const Question& q) {
   if (q.is("cvt"))  // between integers it cuts, and fills with zeros or the sign
     return q.code.inputs == 1 && alu::is_integer(q.code.from) && alu::is_integer(q.code.dst) &&
            !alu::has(q.code, alu::kSat);
-  const auto found = std::find_if(kWired.begin(), kWired.end(), [&](const Wired& w) { return q.is(w.opcode); });
+  const auto found =
+      std::find_if(kWired.begin(), kWired.end(), [&](const Wired& w) { return q.is(w.opcode); });
   return found != kWired.end() && q.unclear >> found->controls == 0;
 }
 
@@ -76,7 +77,8 @@ uint64_t try_all(const Question& q, uint64_t* out) {
 // A sum, a difference and the lower part of a product depend on no bit above their own: what lies below the
 // lowest unknown bit is certain. A factor that ends in n zeros lifts that bit by n; zero leaves nothing.
 bool wraps(const Question& q) {
-  constexpr auto kOpcodes = std::to_array<std::string_view>({"add", "sub", "neg", "mul", "mad", "mul24", "mad24"});
+  constexpr auto kOpcodes =
+      std::to_array<std::string_view>({"add", "sub", "neg", "mul", "mad", "mul24", "mad24"});
   return alu::is_integer(q.code.type) && !q.says("sat") &&
          std::any_of(kOpcodes.begin(), kOpcodes.end(), [&](std::string_view o) { return q.is(o); });
 }
