@@ -140,35 +140,4 @@ bool resolve_alu(const ptx::Statement& statement, AluCode* out) {
   alu::Spelling(statement).unsupported("no such instruction for these types");
 }
 
-bool decided(const std::string& opcode, const AluCode& code, const uint64_t* in, uint32_t unknown,
-             uint64_t* out) {
-  // A bit of these depends on no more than one bit of each input, so all zeros and all ones try everything.
-  constexpr auto kBitByBit = std::to_array<std::string_view>({"and", "lop3", "not", "or", "selp", "xor"});
-  constexpr uint32_t kThird = 4;
-  uint64_t tried[6];
-  std::copy_n(in, code.inputs, tried);
-  const auto compute = [&](uint64_t* to) {
-    if (code.extra_outputs == 0) to[0] = code.fn(code, tried);
-    else code.fn2(code, tried, to);
-  };
-  if (opcode == "setp" || opcode == "set") {
-    if (unknown & kThird || !third_decides(code, in)) return false;
-    compute(out);
-    return true;
-  }
-  const bool chooses_bytes = opcode == "prmt" && !(unknown & kThird);
-  if (!chooses_bytes && std::find(kBitByBit.begin(), kBitByBit.end(), opcode) == kBitByBit.end())
-    return false;
-  const uint64_t all_ones = ~uint64_t(0) >> (64 - ptx::bits(code.type));
-  for (uint32_t ones = unknown;; ones = (ones - 1) & unknown) {  // every subset of the unknown inputs
-    for (uint32_t i = 0; i < code.inputs; ++i)
-      if (unknown >> i & 1) tried[i] = ones >> i & 1 ? all_ones : 0;
-    uint64_t result = 0;
-    compute(&result);
-    if (ones == unknown) out[0] = result;
-    else if (result != out[0]) return false;
-    if (ones == 0) return true;
-  }
-}
-
 }  // namespace sim

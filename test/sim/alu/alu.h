@@ -33,10 +33,11 @@ struct AluCode {
 // qualifier or type is not known.
 bool resolve_alu(const ptx::Statement& statement, AluCode* out);
 
-// Computes an instruction whose inputs in the bit mask `unknown` may hold anything. Returns false unless the
-// result is the same whatever they hold; where that is not clear it is taken not to be.
-bool decided(const std::string& opcode, const AluCode& code, const uint64_t* in, uint32_t unknown,
-             uint64_t* out);
+// Computes an instruction of whose inputs the bits in `unknown` may hold anything. Returns which bits of the
+// result, or of each result, depend on them; they are zero in `out`. Where that is not clear, all do, and
+// `out` is left alone.
+uint64_t undefined_bits(const ptx::Statement& statement, const AluCode& code, const uint64_t* in,
+                        const uint64_t* unknown, uint64_t* out);
 
 // True for a comparison whose third input decides, whatever is compared.
 bool third_decides(const AluCode& code, const uint64_t* in);

@@ -44,6 +44,11 @@ void Knowledge::acquire(const Knowledge& released) {
   any_scope.join(released.any_scope);
   narrow.join(released.narrow);
   meets.join(released.meets);
+  unacquired.join(released.unacquired);
+  if (released.parked) {
+    unacquired.join(released.parked->happens_before);
+    unacquired.join(released.parked->unacquired);
+  }
   acquire_relaxed(released);
 }
 
@@ -88,8 +93,8 @@ bool Knowledge::same(const Knowledge& o) const {
          async_ready.same(o.async_ready) && tensormap_of_cta.same(o.tensormap_of_cta) &&
          tensormap.same(o.tensormap) && tensor.same(o.tensor) && tensor_edge.same(o.tensor_edge) &&
          inits.same(o.inits) && inits_unfenced.same(o.inits_unfenced) && narrow.same(o.narrow) &&
-         any_scope.same(o.any_scope) && meets.same(o.meets) && cause.same(o.cause) && parked == o.parked &&
-         offered == o.offered;
+         any_scope.same(o.any_scope) && meets.same(o.meets) && unacquired.same(o.unacquired) &&
+         cause.same(o.cause) && parked == o.parked && offered == o.offered;
 }
 
 Knowledge Knowledge::released_relaxed(Scope scope, Component warp, uint32_t lanes, Time now) const {

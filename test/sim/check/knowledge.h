@@ -43,6 +43,9 @@ struct Knowledge {
   // These are what would be known if scopes did not matter, and if elect, shfl and vote ordered memory.
   VectorClock any_scope, meets;
   VectorClock narrow;  // the part of any_scope of which it was reported that the scope is too small
+  // What those whom this thread follows had parked: they know it, but did not acquire it, and this thread
+  // cannot do that for them.
+  VectorClock unacquired;
   // This is what must have happened for this thread to be here, over edges of any strength. It says nothing
   // of memory except for tcgen05.ld and .st that were waited for.
   VectorClock cause;
@@ -60,6 +63,12 @@ struct Knowledge {
   // Acquires through an edge whose scope leaves one of the parties out; `reported` if that is a finding.
   void acquire_narrow(const Knowledge& released, bool reported);
   void park(const Knowledge& released);
+  // True when `question` has a clock that would be known if relaxed waits and loads acquired.
+  template <typename Question>
+  bool but_for_acquire(const Question& question) const {
+    return question(unacquired) ||
+           (parked && (question(parked->happens_before) || question(parked->unacquired)));
+  }
   // Acquires what `lanes` of a warp, which know `from`, release at `now`: all that they know and all that
   // they did.
   void acquire_from(const Knowledge& from, Component warp, uint32_t lanes, Time now);

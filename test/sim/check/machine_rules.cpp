@@ -25,10 +25,11 @@ const std::vector<Rule> kMachineRules = {
      "Dynamic shared memory is aligned as its module declares it, to 16 bytes where it says nothing; a box of "
      "a tensor map needs 128, and the whole pattern of its swizzle where it has one."},
     {"prefetch-outside", Severity::kAdvice, Evidence::kAssumed, "tool: no rule of the ISA, but seldom meant",
-     "A prefetched box is less than a box away from its tensor."},
+     "What a prefetch names has a value, and a prefetched box is less than a box away from its tensor."},
     {"tmem-lane-bits", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 9.7.16.2.3.1 Access restrictions",
-     "The lane in the address of tcgen05.ld or .st is one of the quarter that the warp may access; hardware "
-     "takes the quarter from the number of the warp."},
+     "The lane in the address of tcgen05.ld or .st is the first of the quarter that the warp may access, or, "
+     "for shapes of 16 lanes, of either half of it; hardware takes the quarter from the number of the warp, "
+     "and of the address that half."},
     {"setmaxnreg-warpgroup", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 9.7.20.5 setmaxnreg",
      "The warps of a warpgroup execute the same setmaxnreg."},
     {"machine-unsupported", Severity::kError, Evidence::kAssumed, "tool: a limit of the simulator",

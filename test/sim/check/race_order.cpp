@@ -127,9 +127,10 @@ Verdict judge_tensor(const RaceState& state, const Touch& earlier, const Touch& 
   // It was over before a relaxed signal that led here, so it is in order, but not by the letter of the ISA.
   if (known(knowledge.cause, earlier, later, region, false))
     return {"tensor-fence", fence == Lack::kAfterFence ? fence : Lack::kRelease};
-  if (through(knowledge.tensor_edge)) return {"race-tensor", Lack::kAfterFence};
-  if (knowledge.parked && through(knowledge.parked->happens_before))
-    return {"race-tensor", Lack::kBeforeFence};
+  const bool edge = through(knowledge.tensor_edge);
+  // A commit, or a release, that only a relaxed wait saw: with a fence after that wait it would be in order.
+  if (knowledge.but_for_acquire(through)) return {"relaxed-wait", edge ? Lack::kAfterFence : Lack::kAcquire};
+  if (edge) return {"race-tensor", Lack::kAfterFence};
   return {"race-tensor", Lack::kCompletion};
 }
 
@@ -155,9 +156,9 @@ Verdict unordered(const RaceState& state, const Touch& earlier, const Touch& lat
     if (known(knowledge.narrow, earlier, later, region, true)) return {"scope-mismatch", Lack::kScope};
     return {"race-data", Lack::kScope};
   }
-  if (knowledge.parked && known(knowledge.parked->happens_before, earlier, later, region, true)) {
+  if (knowledge.but_for_acquire(
+          [&](const VectorClock& clock) { return known(clock, earlier, later, region, true); }))
     return {synchronous ? "race-data" : "relaxed-wait", Lack::kAcquire};
-  }
   if (earlier.operation != nullptr) return {"race-async", Lack::kCompletion};
   return {!synchronous                 ? "race-async"
           : earlier.warp == later.warp ? "race-lanes"

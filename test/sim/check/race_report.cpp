@@ -124,7 +124,7 @@ std::string RaceChecker::missing(const Hit& hit, const Touch& later, const Regio
       return "the edge between them is of CTA scope: .release.cluster and .acquire.cluster would order them";
     case Lack::kAcquire:
     case Lack::kAcquireAtExit:
-      return "the wait or load was relaxed: .acquire on it, or an acquire fence after it";
+      return "the wait or load on the way was relaxed: .acquire on it, or an acquire fence after it";
     case Lack::kProxyFence: {
       const bool some =
           !(region.memory == Memory::kGlobal ? knowledge.fenced_global : knowledge.fenced_shared).empty();

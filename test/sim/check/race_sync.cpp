@@ -331,10 +331,11 @@ void RaceChecker::leave_cta(const SyncEvent& e) {
               : !remote || cta.at_exit.happens_before.knows(earlier.warp, earlier.lanes, earlier.time) ||
                     cta.at_exit.narrow.knows(earlier.warp, earlier.lanes, earlier.time);
       if (over) return;
-      const Knowledge* const parked = cta.at_exit.parked.get();
       Verdict verdict{"exit-pending", earlier.operation != nullptr ? Lack::kCompletion : Lack::kOrder};
-      if (parked != nullptr && earlier.operation != nullptr &&
-          earlier.operation->known(parked->happens_before, earlier.write, region))
+      const auto known = [&](const VectorClock& clock) {
+        return earlier.operation->known(clock, earlier.write, region);
+      };
+      if (earlier.operation != nullptr && cta.at_exit.but_for_acquire(known))
         verdict = {"relaxed-wait", Lack::kAcquireAtExit};
       const uint64_t from = memory == Memory::kTensor ? line : region.address + earlier.mask.first();
       const uint64_t to = memory == Memory::kTensor ? line + 1 : region.address + earlier.mask.last() + 1;

@@ -142,6 +142,8 @@ int ld_registers(LdShape shape, int repeat) {
   return registers <= 128 ? registers : -1;
 }
 
+int ld_lanes(LdShape shape) { return shape == LdShape::k32x32b ? 32 : 16; }
+
 Cell ld_cell(LdShape shape, int repeat, uint32_t taddr, int warp_in_cta, int thread, int j, int half_split,
              bool pack, int half) {
   const int registers = ld_registers(shape, repeat);
@@ -154,10 +156,6 @@ Cell ld_cell(LdShape shape, int repeat, uint32_t taddr, int warp_in_cta, int thr
   constexpr uint32_t kRankBit = 0x80;
   if (lane_field >= 2 * kRankBit)
     throw Fault(FaultKind::kBounds, at("tcgen05.ld/st", taddr) + ": the lane is outside tensor memory");
-  const uint32_t lane_alignment = shape == LdShape::k32x32b ? 32 : 16;
-  if (lane_field % lane_alignment != 0)
-    throw Fault(FaultKind::kMisaligned, at("tcgen05.ld/st", taddr) + ": the lane must be a multiple of " +
-                                            std::to_string(lane_alignment));
 
   // Lanes count from the addressed one, and columns as the unpacked form counts them.
   const int t = thread;
@@ -186,8 +184,8 @@ Cell ld_cell(LdShape shape, int repeat, uint32_t taddr, int warp_in_cta, int thr
       break;
   }
   if (pack) column = 2 * column + half;  // a register spans two columns; the split counts columns as they are
-  const Cell cell{32 * quarter + static_cast<int>(lane_field & 16) + lane,
-                  static_cast<int>(column_of(taddr)) + column + split};
+  const int half_of_quarter = ld_lanes(shape) == 16 ? static_cast<int>(lane_field & 16) : 0;
+  const Cell cell{32 * quarter + half_of_quarter + lane, static_cast<int>(column_of(taddr)) + column + split};
   if (cell.column < 0 || cell.column >= Tmem::kColumns)
     throw Fault(FaultKind::kBounds, at("tcgen05.ld/st", taddr) + ": column " + std::to_string(cell.column));
   return cell;

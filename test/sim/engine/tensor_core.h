@@ -60,10 +60,11 @@ void execute_cp(CpShape shape, uint32_t taddr, uint64_t smem_desc, const CtaMemo
 enum class LdShape : uint8_t { k32x32b, k16x64b, k16x128b, k16x256b, k16x32bx2 };
 // Returns the registers of a thread, or -1 when shape and repeat do not go together.
 int ld_registers(LdShape shape, int repeat);
+int ld_lanes(LdShape shape);  // that it accesses: 32, or one half of them
 // Returns the cell that register j of a thread holds; warp_in_cta % 4 says which quarter of the lanes the
-// warp has. Throws Fault kProtocol when the lane field of taddr names the quarter of another warp, and
-// kMisaligned or kBounds for other addresses that are wrong. `pack` stands for .pack::16b and .unpack::16b,
-// where a register spans two columns, and `half` chooses one of them.
+// warp has. Of the lane field of taddr one bit counts, and only for shapes of 16 lanes: which half of the
+// quarter is meant. Throws Fault kBounds for a lane or a column that tensor memory has not. `pack` stands for
+// .pack::16b and .unpack::16b, where a register spans two columns, and `half` chooses one of them.
 struct Cell {
   int lane, column;
 };

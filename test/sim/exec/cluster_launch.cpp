@@ -52,7 +52,8 @@ void query_cancel(Exec& x, const Inst& inst) {
       x.write(to.items[0], lane, response.x);
       x.write(to.items[1], lane, response.y);
       x.write(to.items[2], lane, response.z);
-      x.poison(to.items[3], lane, x.origin("the fourth element of get_first_ctaid, which is undefined"));
+      x.write(to.items[3], lane, {0, kWhole},
+              x.origin("the fourth element of get_first_ctaid, which is undefined"));
     } else {
       x.write(to.value, lane,
               inst.has(Q::kFirstX)   ? response.x

@@ -32,33 +32,31 @@ std::string read_text(Exec& x, uint64_t address) {
                                     read_text(x, argument(first + 3, 8)));
 }
 
-// Where an input is poison the result is, unless no value of that input would change it. The other lanes go
+// Where bits of an input are poison, so are those bits of the result that they may change. The other lanes go
 // on.
 void pass_poison_on(Exec& x, const Inst& inst, uint32_t lanes) {
   const Operand& to = inst.operands[0];
   const std::vector<Value> whole{to.value};
   const std::vector<Value>& results = to.kind == Operand::Kind::kPair ? to.items : whole;
   SIM_FOR_LANES(lane, lanes) {
-    uint64_t in[6] = {}, out[4] = {};
-    uint32_t unknown = 0;
+    uint64_t in[6] = {}, unknown[6] = {}, out[4] = {};
     const Value* poisoned = nullptr;
     for (uint32_t i = 0; i < inst.alu.inputs; ++i) {
       const Value& from = inst.operands[i + 1].value;
-      if ((x.holes(from) >> lane & 1) == 0) {
-        in[i] = x.source(from, lane);
-        continue;
-      }
-      unknown |= 1u << i;
-      if (poisoned == nullptr) poisoned = &from;
+      const Bits bits = x.bits(from, lane);
+      in[i] = bits.known;
+      unknown[i] = bits.unknown;
+      if (poisoned == nullptr && bits.unknown != 0) poisoned = &from;
     }
-    if (decided(inst.statement->opcode, inst.alu, in, unknown, out)) {
-      for (size_t i = 0; i < results.size(); ++i) x.write(results[i], lane, out[i]);
-    } else {
-      const auto origin = x.origin(*poisoned, lane);
-      for (const Value& result : results) x.poison(result, lane, origin);
-    }
+    const uint64_t missing = undefined_bits(*inst.statement, inst.alu, in, unknown, out);
+    const auto origin = x.origin(*poisoned, lane);
+    for (size_t i = 0; i < results.size(); ++i) x.write(results[i], lane, {out[i], missing}, origin);
   }
   x.mask &= ~lanes;
+}
+
+void copy_hole(Exec& x, const Value& to, uint32_t lane, const Value& from) {
+  x.write(to, lane, x.bits(from, lane), x.origin(from, lane));
 }
 
 }  // namespace
@@ -106,14 +104,18 @@ void mov(Exec& x, const Inst& inst) {
       throw Fault(FaultKind::kUnsupported, "mov.b128 of other parts than two of 64 bits");
     for (size_t i = 0; i < to.items.size(); ++i) {
       const uint32_t holes = x.holes(from.items[i]);
-      if (holes != 0) x.poison(to.items[i], holes, from.items[i]);
+      SIM_FOR_LANES(lane, holes) copy_hole(x, to.items[i], lane, from.items[i]);
       SIM_FOR_LANES(lane, x.mask & ~holes) x.write(to.items[i], lane, x.source(from.items[i], lane));
     }
   } else if (to.kind == Operand::Kind::kVector) {  // unpack: first element from the low bits
     const int part = ptx::bits(inst.type) / int(to.items.size());
     const uint32_t holes = x.holes(from.value);
-    if (holes != 0)
-      for (const Value& item : to.items) x.poison(item, holes, from.value);
+    SIM_FOR_LANES(lane, holes) {
+      const Bits bits = x.bits(from.value, lane);
+      const auto origin = x.origin(from.value, lane);
+      for (size_t i = 0; i < to.items.size(); ++i)
+        x.write(to.items[i], lane, {bits.known >> (int(i) * part), bits.unknown >> (int(i) * part)}, origin);
+    }
     SIM_FOR_LANES(lane, x.mask & ~holes) {
       const uint64_t value = x.source(from.value, lane);
       for (size_t i = 0; i < to.items.size(); ++i) x.write(to.items[i], lane, value >> (int(i) * part));
@@ -122,11 +124,18 @@ void mov(Exec& x, const Inst& inst) {
     const int part = ptx::bits(inst.type) / int(from.items.size());
     const uint64_t part_mask = part >= 64 ? ~uint64_t(0) : (uint64_t(1) << part) - 1;
     uint32_t holes = 0;
-    for (const Value& item : from.items)
-      if (const uint32_t more = x.holes(item); more != 0) {
-        x.poison(to.value, more, item);
-        holes |= more;
+    for (const Value& item : from.items) holes |= x.holes(item);
+    SIM_FOR_LANES(lane, holes) {
+      Bits all;
+      std::shared_ptr<const Poison> origin;
+      for (size_t i = 0; i < from.items.size(); ++i) {
+        const Bits bits = x.bits(from.items[i], lane);
+        all.known |= (bits.known & part_mask) << (int(i) * part);
+        all.unknown |= (bits.unknown & part_mask) << (int(i) * part);
+        if (bits.unknown != 0 && !origin) origin = x.origin(from.items[i], lane);
       }
+      x.write(to.value, lane, all, origin);
+    }
     SIM_FOR_LANES(lane, x.mask & ~holes) {
       uint64_t value = 0;
       for (size_t i = 0; i < from.items.size(); ++i)
@@ -136,7 +145,7 @@ void mov(Exec& x, const Inst& inst) {
   } else {
     uint64_t scratch[32];
     if (const uint32_t holes = x.holes(from.value); holes != 0) {
-      x.poison(to.value, holes, from.value);
+      SIM_FOR_LANES(lane, holes) copy_hole(x, to.value, lane, from.value);
       x.mask &= ~holes;
     }
     const uint64_t* values = x.sources(from.value, scratch);

@@ -234,6 +234,10 @@ void tensor_load(Exec& x, const Inst& inst) {
 
 // cp.async.bulk.prefetch.tensor [map, {c}] moves nothing that a program can see.
 void tensor_prefetch(Exec& x, const Inst& inst) {
+  const Operand& map = inst.operands[0];
+  if (!x.prefetches(map.value)) return;
+  for (const Value& coordinate : map.items)
+    if (!x.prefetches(coordinate)) return;
   SIM_FOR_LANES(lane, x.mask) {
     const Box box(x, inst, inst.operands[0], lane);
     for (uint32_t i = 0; i < box.map.rank; ++i) {

@@ -140,14 +140,34 @@ struct Poison {
   std::string cause;  // "register %r1, which was never written"
 };
 
+constexpr uint64_t kWhole = ~uint64_t(0);  // all bits of a register, however many it has
+
+// A Hole is what a lane's register lacks: the bits that are poison.
+struct Hole {
+  std::shared_ptr<const Poison> origin;
+  uint64_t unknown;
+};
+
+// Bits are what a value that may have a hole holds: zero where nothing is known.
+struct Bits {
+  uint64_t known = 0, unknown = 0;
+};
+
+// This is a byte of local memory that holds poison, and what is known of it.
+struct SpilledByte {
+  std::shared_ptr<const Poison> origin;
+  uint8_t known, unknown;
+};
+
 struct Warp {
   Cta* cta = nullptr;
   uint32_t index = 0, live = 0;
   std::unique_ptr<uint64_t[]> registers;  // 32 lanes a register, with a value where `written` has the lane
-  std::vector<uint32_t> written;          // by register: lanes that wrote it
-  // Of what was not written, whence its poison came: registers by register * 32 + lane, places in local
-  // memory by their offset in `local`.
-  std::unordered_map<uint64_t, std::shared_ptr<const Poison>> poisoned, spilled;
+  std::vector<uint32_t> written;          // by register: lanes that wrote all bits of it
+  // Of the others, which bits are missing and whence their poison came, by register * 32 + lane. Where there
+  // is no entry, nobody wrote any.
+  std::unordered_map<uint64_t, Hole> poisoned;
+  std::unordered_map<uint64_t, SpilledByte> spilled;  // by the offset in `local`
   std::vector<std::unique_ptr<Fragment>> fragments;
   std::vector<std::shared_ptr<Join>> joins;  // with lanes waiting in them
   // Lanes were let go on although others were to join them: they wait where an instruction is .aligned.
@@ -296,15 +316,15 @@ struct Exec {
   uint64_t uniform(const Value& value, const char* what) const;  // Fault kProtocol when lanes differ
   uint64_t address(const Operand& operand, uint32_t lane) const;
   void write(const Value& destination, uint32_t lane, uint64_t bits);
-  // Poison passes through moves, arithmetic, predicates, shuffles, local memory and loads of tensor memory;
-  // where it decides anything else, source() is asked, and that is a fault.
-  uint32_t holes(const Value& value) const {  // executing lanes in which the value is poison
+  // Poison passes bit by bit through moves, arithmetic, predicates, shuffles, local memory and loads of
+  // tensor memory; where it decides anything else, source() is asked, and that is a fault.
+  uint32_t holes(const Value& value) const {  // executing lanes in which bits of the value are poison
     return value.kind == Value::Kind::kRegister ? mask & ~warp.written[value.reg] : 0;
   }
+  Bits bits(const Value& value, uint32_t lane) const;
   std::shared_ptr<const Poison> origin(const Value& value, uint32_t lane) const;  // of its poison
   std::shared_ptr<const Poison> origin(const std::string& cause) const;           // in this instruction
-  void poison(const Value& destination, uint32_t lane, std::shared_ptr<const Poison> origin);
-  void poison(const Value& destination, uint32_t lanes, const Value& from);
+  void write(const Value& destination, uint32_t lane, Bits bits, std::shared_ptr<const Poison> origin);
 
   // Throws the fault on unless the grid goes on.
   void outlive(const Fault& fault, uint32_t lanes) const;
@@ -327,8 +347,10 @@ struct Exec {
   // Local memory takes poison and gives it back: a spilled register need not hold a value.
   bool local(Space space, uint64_t address) const;
   void spill(Space space, uint64_t address, uint32_t lane, const Value& from, uint32_t bytes);
-  // Returns false when the bytes of local memory hold a value; otherwise `to` is poison afterwards.
-  bool reload_poison(Space space, uint64_t address, uint32_t lane, const Value& to, uint32_t bytes);
+  // Returns null when all the bytes of local memory hold a value, or one was never written; otherwise the
+  // origin of the poison in `out`.
+  std::shared_ptr<const Poison> reload(Space space, uint64_t address, uint32_t lane, uint32_t bytes,
+                                       Bits* out) const;
   uint64_t global_of(Space space, uint64_t address) const;  // Fault kBounds unless it is global memory
 
   // Waiting puts the fragment to sleep. Unless `resume_after`, it executes the instruction again when it
@@ -350,6 +372,8 @@ struct Exec {
   void report(SyncEvent& event, uint32_t lanes) const;  // fills thread, mask and inst
   // Tells the observer of a rule that the instruction breaks, once for each instruction.
   void remark(const char* rule, const std::string& text, const char* missing) const;
+  // Says whether what a prefetch is about has a value; where it has none, that is remarked on.
+  bool prefetches(const Value& value) const;
   bool wakes_early();  // try_wait returns although nothing changed: a few times, never for ever
   // `facts` describe the operation to the observer; thread, number and instruction are filled in.
   void launch_async(AsyncOp::Kind kind, uint32_t lane, uint32_t ranks, std::function<void()> land,

@@ -177,19 +177,37 @@ bool Exec::local(Space space, uint64_t address) const { return classify(space, a
 void Exec::spill(Space space, uint64_t address, uint32_t lane, const Value& from, uint32_t bytes) {
   const uint64_t at = uint64_t(lane) * grid.kernel.local_bytes +
                       (space == Space::kGeneric ? address - kLocalWindow : address);
-  const uint64_t nothing = 0;
-  store(space, address, lane, &nothing, bytes, Seen::kNot);  // checks the address
-  warp.local->poison(at, bytes);
-  warp.spilled[at] = origin(from, lane);
+  const Bits held = this->bits(from, lane);
+  const auto cause = origin(from, lane);
+  store(space, address, lane, &held.known, bytes, Seen::kNot);  // checks the address
+  for (uint32_t i = 0; i < bytes; ++i) {
+    const uint8_t unknown = uint8_t(held.unknown >> 8 * i);
+    if (unknown == 0) continue;
+    warp.local->poison(at + i, 1);
+    warp.spilled[at + i] = {cause, uint8_t(held.known >> 8 * i), unknown};
+  }
 }
 
-bool Exec::reload_poison(Space space, uint64_t address, uint32_t lane, const Value& to, uint32_t bytes) {
+std::shared_ptr<const Poison> Exec::reload(Space space, uint64_t address, uint32_t lane, uint32_t bytes,
+                                           Bits* out) const {
   const uint64_t at = uint64_t(lane) * grid.kernel.local_bytes +
                       (space == Space::kGeneric ? address - kLocalWindow : address);
-  const auto spilled = warp.spilled.find(at);
-  if (spilled == warp.spilled.end() || warp.local->valid(at, bytes)) return false;
-  poison(to, lane, spilled->second);
-  return true;
+  std::shared_ptr<const Poison> origin;
+  for (uint32_t i = 0; i < bytes; ++i) {
+    uint8_t known = 0, unknown = 0;
+    if (warp.local->valid(at + i, 1)) {
+      warp.local->read(at + i, &known, 1);
+    } else {
+      const auto spilled = warp.spilled.find(at + i);
+      if (spilled == warp.spilled.end()) return nullptr;
+      if (!origin) origin = spilled->second.origin;
+      known = spilled->second.known;
+      unknown = spilled->second.unknown;
+    }
+    out->known |= uint64_t(known) << 8 * i;
+    out->unknown |= uint64_t(unknown) << 8 * i;
+  }
+  return origin;
 }
 
 void Exec::load_checked(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes, Seen seen) {

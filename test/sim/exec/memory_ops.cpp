@@ -1,4 +1,5 @@
 // memory_ops.cpp -- loads, stores, atomics and the instructions that convert addresses.
+#include <algorithm>
 #include <cstring>
 
 #include "sim/engine/numerics.h"
@@ -114,7 +115,12 @@ void ld(Exec& x, const Inst& inst) {
     if (!x.warp.spilled.empty() && x.local(inst.space, address)) {
       for (uint32_t i = 0; i < inst.vector; ++i) {
         uint64_t value = 0;
-        if (x.reload_poison(inst.space, address + i * size, lane, element(to, i), size)) continue;
+        Bits bits;
+        if (const auto origin = x.reload(inst.space, address + i * size, lane, size, &bits)) {
+          bits = {sign_extend(bits.known, inst.type), sign_extend(bits.unknown, inst.type)};
+          x.write(element(to, i), lane, bits, origin);
+          continue;
+        }
         x.load(inst.space, address + i * size, lane, &value, size);
         x.write(element(to, i), lane, sign_extend(value, inst.type));
       }
@@ -133,16 +139,27 @@ void st(Exec& x, const Inst& inst) {
   const Operand &to = inst.operands[0], &from = inst.operands[1];
   check_vector(inst, from);
   const uint32_t size = uint32_t(ptx::bits(inst.type)) / 8;
+  const uint64_t stored_bits =
+      ~uint64_t(0) >> (64 - 8 * std::min(size, 8u));  // of a register that may be wider
+  uint32_t holes = 0;
+  for (uint32_t i = 0; i < inst.vector; ++i) holes |= x.holes(element(from, i));
   uint8_t buffer[64];
   SIM_FOR_LANES(lane, x.mask) {
     const uint64_t address = x.address(to, lane);
-    const bool local = x.local(inst.space, address);
     uint32_t spilled = 0;  // elements that are poison
     for (uint32_t i = 0; i < inst.vector; ++i) {
       const Value& stored = element(from, i);
-      const bool poison = local && (x.holes(stored) >> lane & 1) != 0;
-      spilled |= uint32_t(poison) << i;
-      const uint64_t value = poison ? 0 : x.source(stored, lane);
+      uint64_t value = 0;
+      if ((holes >> lane & 1) == 0) {
+        value = x.source(stored, lane);
+      } else {
+        const Bits bits = x.bits(stored, lane);
+        value = bits.known;
+        if ((bits.unknown & stored_bits) != 0) {
+          if (x.local(inst.space, address)) spilled |= 1u << i;
+          else value = x.source(stored, lane);
+        }
+      }
       std::memcpy(buffer + i * size, &value, size);
     }
     x.store(inst.space, address, lane, buffer, size * inst.vector);
@@ -178,7 +195,10 @@ void atom(Exec& x, const Inst& inst) {
 }
 
 // Prefetches move nothing that a program can see.
-void prefetch(Exec&, const Inst&) {}
+void prefetch(Exec& x, const Inst& inst) {
+  for (const Operand& operand : inst.operands)
+    if (!x.prefetches(operand.value)) return;
+}
 
 void cvta(Exec& x, const Inst& inst) {
   const uint64_t window = inst.space == Space::kShared || inst.space == Space::kSharedCluster ? kSharedWindow

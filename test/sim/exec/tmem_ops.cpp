@@ -119,13 +119,17 @@ TmemAccess access_of(Exec& x, const Inst& inst, const Operand& address, const Op
   for (uint32_t lane = 1; lane < 32; ++lane)
     if (uint32_t(x.address(address, lane)) != access.address)
       throw Fault(FaultKind::kProtocol, "the tensor memory address differs between the lanes of a warp");
-  // The quarter that the address names is not looked at: the warp's own is taken.
-  if (const uint32_t lane = access.address >> 16, own = x.warp.index % 4 * 32; lane % 128 / 32 * 32 != own)
+  // Neither the quarter that the address names is looked at, the warp's own is taken, nor a lane inside of
+  // what the shape takes as a whole.
+  const uint32_t lane = access.address >> 16 & 127, own = x.warp.index % 4 * 32;
+  const uint32_t lanes = uint32_t(ld_lanes(access.shape)), first = own + (lanes == 16 ? lane & 16 : 0);
+  if (lane != first)
     x.remark("tmem-lane-bits",
-             "the address names lane " + std::to_string(lane % 128) + " of tensor memory, but warp " +
-                 std::to_string(x.warp.index) + " accesses lanes " + std::to_string(own) + ".." +
-                 std::to_string(own + 31) + ", whatever the address says",
-             "the lane of the address: 32 * (warp % 4)");
+             "the address names lane " + std::to_string(lane) + " of tensor memory, but warp " +
+                 std::to_string(x.warp.index) + " accesses lanes " + std::to_string(first) + ".." +
+                 std::to_string(first + lanes - 1) + ", whatever the address says",
+             lanes == 16 ? "the lane of the address: 32 * (warp % 4), or 16 more"
+                         : "the lane of the address: 32 * (warp % 4)");
   access.half_split = 0;
   const bool split = access.shape == LdShape::k16x32bx2;
   if (inst.operands.size() != (split ? 3u : 2u))
@@ -158,13 +162,15 @@ void read_cells(Warp& warp, const Inst& inst, const TmemAccess& a) {
     warp.registers[destination.reg * 32 + lane] = bits;
     warp.written[destination.reg] |= 1u << lane;
   };
-  const auto poison = [&](int j, uint32_t lane, const Cell& cell) {
+  const auto poison = [&](int j, uint32_t lane, const Cell& cell, Bits bits = {0, kWhole}) {
     const Value& destination = element(to, j);
     if (destination.kind != Value::Kind::kRegister) return;
+    write(j, lane, uint32_t(bits.known));
     warp.written[destination.reg] &= ~(1u << lane);
-    warp.poisoned[uint64_t(destination.reg) * 32 + lane] =
-        std::make_shared<const Poison>(Poison{&inst, "TMEM lane " + std::to_string(cell.lane) + " column " +
-                                                         std::to_string(cell.column) + " was never written"});
+    const std::string cause = "TMEM lane " + std::to_string(cell.lane) + " column " +
+                              std::to_string(cell.column) + " was never written";
+    warp.poisoned[uint64_t(destination.reg) * 32 + lane] = {
+        std::make_shared<const Poison>(Poison{&inst, cause}), bits.unknown};
   };
   uint32_t row[Tmem::kColumns];
   uint8_t valid[Tmem::kColumns];
@@ -181,14 +187,22 @@ void read_cells(Warp& warp, const Inst& inst, const TmemAccess& a) {
   }
   for (uint32_t lane = 0; lane < 32; ++lane)
     for (int j = 0; j < a.registers; ++j) {
-      uint32_t value = 0;
       const Cell first = cell_of(a, warp, lane, j, 0);
       const int cells = a.packed ? 2 : 1;
       const int whole = tmem.read_row_with_poison(first.lane, first.column, cells, row, valid);
-      for (int half = 0; half < whole; ++half)
-        value |= a.packed ? (row[half] & 0xFFFF) << (16 * half) : row[half];
-      if (whole == cells) write(j, lane, value);
-      else poison(j, lane, {first.lane, first.column + whole});
+      const Cell missing{first.lane, first.column + whole};
+      if (!a.packed) {
+        if (whole == cells) write(j, lane, row[0]);
+        else poison(j, lane, missing);
+        continue;
+      }
+      Bits bits;
+      for (int half = 0; half < 2; ++half)
+        (valid[half] != 0 ? bits.known : bits.unknown) |=
+            uint64_t(valid[half] != 0 ? row[half] & 0xFFFF : 0xFFFF) << (16 * half);
+      if (bits.unknown == 0xFFFFFFFF) bits.unknown = kWhole;
+      if (whole == cells) write(j, lane, uint32_t(bits.known));
+      else poison(j, lane, missing, bits);
     }
 }
 

@@ -65,20 +65,29 @@ uint64_t special_value(const Exec& x, Special special, uint32_t lane) {
   return 0;
 }
 
+uint64_t width_of(const Value& value) {
+  return value.bits < 64 ? (uint64_t(1) << value.bits) - 1 : ~uint64_t(0);
+}
+
 Fault unwritten(const Exec& x, uint32_t reg, uint32_t lane) {
   const std::string what =
       "register " + x.grid.kernel.register_names[reg] + " is read by lane " + std::to_string(lane);
   const auto known = x.warp.poisoned.find(uint64_t(reg) * 32 + lane);
   if (known == x.warp.poisoned.end()) return Fault(FaultKind::kPoison, what + " but was never written");
-  return Fault(FaultKind::kPoison, what + " but holds no value: " + known->second->cause + "; it came by " +
-                                       describe(*known->second->inst->statement));
+  const auto& [origin, unknown] = known->second;
+  return Fault(FaultKind::kPoison, what + (unknown == kWhole ? " but" : " but in the bits " + hex(unknown)) +
+                                       " holds no value: " + origin->cause + "; it came by " +
+                                       describe(*origin->inst->statement));
 }
 
 }  // namespace
 
 void Exec::make_up(uint32_t reg, uint32_t lane) const {
   outlive(unwritten(*this, reg, lane), 1u << lane);
-  warp.registers[reg * 32 + lane] = 0;
+  Value made_up;
+  made_up.kind = Value::Kind::kRegister;
+  made_up.reg = reg;
+  warp.registers[reg * 32 + lane] = bits(made_up, lane).known;
   warp.written[reg] |= 1u << lane;
 }
 
@@ -140,18 +149,26 @@ std::shared_ptr<const Poison> Exec::origin(const std::string& cause) const {
 
 std::shared_ptr<const Poison> Exec::origin(const Value& value, uint32_t lane) const {
   const auto known = warp.poisoned.find(uint64_t(value.reg) * 32 + lane);
-  if (known != warp.poisoned.end()) return known->second;
+  if (known != warp.poisoned.end()) return known->second.origin;
   return origin("register " + grid.kernel.register_names[value.reg] + " was never written");
 }
 
-void Exec::poison(const Value& destination, uint32_t lane, std::shared_ptr<const Poison> origin) {
-  if (destination.kind != Value::Kind::kRegister) return;
-  warp.written[destination.reg] &= ~(1u << lane);
-  warp.poisoned[uint64_t(destination.reg) * 32 + lane] = std::move(origin);
+Bits Exec::bits(const Value& value, uint32_t lane) const {
+  if (value.kind != Value::Kind::kRegister || (warp.written[value.reg] >> lane & 1) != 0)
+    return {source(value, lane), 0};
+  const auto known = warp.poisoned.find(uint64_t(value.reg) * 32 + lane);
+  if (known == warp.poisoned.end()) return {0, width_of(value)};
+  const uint64_t held = warp.registers[value.reg * 32 + lane], unknown = known->second.unknown;
+  return {(value.negated ? held ^ 1 : held) & ~unknown, unknown & width_of(value)};
 }
 
-void Exec::poison(const Value& destination, uint32_t lanes, const Value& from) {
-  SIM_FOR_LANES(lane, lanes) poison(destination, lane, origin(from, lane));
+void Exec::write(const Value& destination, uint32_t lane, Bits bits, std::shared_ptr<const Poison> origin) {
+  const uint64_t whole = width_of(destination), unknown = bits.unknown & whole;
+  write(destination, lane, bits.known & ~unknown);
+  if (unknown == 0 || destination.kind != Value::Kind::kRegister) return;
+  warp.written[destination.reg] &= ~(1u << lane);
+  warp.poisoned[uint64_t(destination.reg) * 32 + lane] = {std::move(origin),
+                                                          unknown == whole ? kWhole : unknown};
 }
 
 uint32_t Exec::elected_lane() const {
@@ -174,6 +191,16 @@ void Exec::remark(const char* rule, const std::string& text, const char* missing
   const Inst& inst = grid.kernel.code[fragment->pc];
   if (grid.observer == nullptr || !grid.remarked.insert({rule, &inst}).second) return;
   grid.observer->remark({rule, text, missing, thread(uint32_t(__builtin_ctz(mask))), mask, &inst});
+}
+
+bool Exec::prefetches(const Value& value) const {
+  const uint32_t missing = holes(value);
+  if (missing == 0) return true;
+  remark("prefetch-outside",
+         std::string("what is prefetched is undefined: ") +
+             unwritten(*this, value.reg, uint32_t(__builtin_ctz(missing))).what(),
+         "");
+  return false;
 }
 
 // A policy that wakes waits for ever would keep the machine from ever finding out that nothing moves.

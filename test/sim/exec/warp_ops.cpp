@@ -13,8 +13,7 @@ void shfl(Exec& x, const Inst& inst) {
   if (!x.gather(uint32_t(x.uniform(inst.operands[4].value, "the member mask")))) return;
   const Value& given = inst.operands[1].value;
   const uint32_t holes = x.holes(given);
-  uint64_t result[32] = {};
-  uint32_t defined = 0;
+  Bits result[32];
   std::shared_ptr<const Poison> poisoned[32];
   SIM_FOR_LANES(lane, x.mask) {
     const uint32_t b = uint32_t(x.source(inst.operands[2].value, lane)) & 31;
@@ -37,19 +36,16 @@ void shfl(Exec& x, const Inst& inst) {
       inside = from <= int(high);
     }
     if (!inside) from = int(lane);
-    if (holes >> from & 1) {
-      poisoned[lane] = x.origin(given, uint32_t(from));
-    } else if (x.mask >> from & 1) {
-      result[lane] = x.source(given, uint32_t(from));
-      defined |= 1u << lane;
+    if (holes >> from & 1) poisoned[lane] = x.origin(given, uint32_t(from));
+    if (x.mask >> from & 1) {
+      result[lane] = x.bits(given, uint32_t(from));
+    } else {
+      result[lane].unknown = kWhole;
+      poisoned[lane] = x.origin("the lane it was to come from did not take part");
     }
     if (to.kind == Operand::Kind::kPair) x.write(to.items[1], lane, inside);
   }
-  SIM_FOR_LANES(lane, x.mask) {
-    if (defined >> lane & 1) x.write(d, lane, result[lane]);
-    else if (poisoned[lane]) x.poison(d, lane, poisoned[lane]);
-    else x.poison(d, lane, x.origin("the lane it was to come from did not take part"));
-  }
+  SIM_FOR_LANES(lane, x.mask) x.write(d, lane, result[lane], std::move(poisoned[lane]));
 }
 
 void vote(Exec& x, const Inst& inst) {

@@ -1,10 +1,12 @@
 // alu_test.cpp -- arithmetic of one lane against plain C++ or against values worked out
 // from the ISA's definitions. Each case is a PTX statement, so that spelling, operand count
 // and semantics are tested together.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,94 @@ constexpr uint64_t kNan = 0x7FFFFFFF;
 constexpr int32_t kMin32 = std::numeric_limits<int32_t>::min();
 
 }  // namespace
+
+TEST_CASE("bits that are called defined are the same whatever the others hold", "[alu][poison]") {
+  struct Op {
+    const char* name;
+    uint32_t inputs;
+    bool exact;  // no bit is called undefined without need, once what controls it is known
+    uint32_t controls = 4;
+  };
+  const Op op = GENERATE(
+      Op{"and.b32", 2, true}, Op{"or.b32", 2, true}, Op{"xor.b64", 2, true}, Op{"not.b32", 1, true},
+      Op{"and.b16", 2, true}, Op{"brev.b32", 1, true}, Op{"shl.b32", 2, true, 1}, Op{"shr.u32", 2, true, 1},
+      Op{"shr.s32", 2, true, 1}, Op{"shr.s64", 2, true, 1}, Op{"shf.l.clamp.b32", 3, true, 2},
+      Op{"shf.r.wrap.b32", 3, true, 2}, Op{"prmt.b32", 3, true, 2}, Op{"prmt.b32.rc16", 3, true, 2},
+      Op{"bfe.u32", 3, true, 1}, Op{"bfe.s32", 3, true, 1}, Op{"bfi.b32", 4, true, 2},
+      Op{"szext.wrap.s32", 2, true, 1}, Op{"cvt.u32.u8", 1, true}, Op{"cvt.s32.s16", 1, true},
+      Op{"cvt.s64.s32", 1, true}, Op{"cvt.u16.u64", 1, true}, Op{"add.s32", 2, false},
+      Op{"sub.u32", 2, false}, Op{"neg.s32", 1, false}, Op{"add.u64", 2, false}, Op{"mul.lo.u32", 2, false},
+      Op{"mul.hi.u32", 2, false}, Op{"mul.hi.s32", 2, false}, Op{"mul.wide.s32", 2, false},
+      Op{"mul.wide.u16", 2, false}, Op{"mul.lo.s64", 2, false}, Op{"mad.lo.u32", 3, false},
+      Op{"mad.hi.u32", 3, false}, Op{"mad.wide.s32", 3, false}, Op{"mul24.lo.s32", 2, false},
+      Op{"mul24.hi.u32", 2, false}, Op{"mad24.lo.u32", 3, false}, Op{"mad24.hi.s32", 3, false},
+      Op{"add.sat.s32", 2, false}, Op{"cvt.sat.s8.s32", 1, false}, Op{"min.u32", 2, false},
+      Op{"popc.b32", 1, false}, Op{"add.f32", 2, false}, Op{"fma.rn.f32", 3, false},
+      Op{"add.f16x2", 2, false}, Op{"fma.rn.bf16x2", 3, false}, Op{"mul.f32x2", 2, false},
+      Op{"cvt.rn.f16x2.f32", 2, false}, Op{"cvt.rn.satfinite.e4m3x2.f32", 2, false},
+      Op{"cvt.rn.satfinite.e2m1x2.f32", 2, false}, Op{"cvt.rn.f16x2.e4m3x2", 1, false},
+      Op{"cvt.pack.sat.s8.s32.b32", 3, false});
+  CAPTURE(op.name);
+  static const char* const kSources[] = {"x", "y", "z", "w"};
+  std::string text = std::string(op.name) + " d";
+  for (uint32_t i = 0; i < op.inputs; ++i) text += std::string(", ") + kSources[i];
+  const sim::ptx::Statement statement = statement_of(text + ";");
+  const sim::AluCode code = code_of(text + ";");
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 400; ++round) {
+    uint64_t in[4] = {}, unknown[4] = {};
+    std::vector<std::pair<uint32_t, uint64_t>> holes;  // input, bit
+    for (uint32_t i = 0; i < op.inputs; ++i) {
+      in[i] = random() >> random() % 64 << random() % 32;
+      if (i >= op.controls) in[i] %= 40;  // amounts, positions, lengths
+      if (round % 5 == 0) in[i] = 0;
+    }
+    const bool control = !op.exact && round % 2 == 0;
+    for (int n = 0; n < 6; ++n) {
+      const uint32_t i = uint32_t(random() % (control ? op.inputs : std::min(op.inputs, op.controls)));
+      const uint64_t bit = uint64_t(1) << random() % (n < 3 ? 64 : 32);
+      if (unknown[i] & bit) continue;
+      unknown[i] |= bit;
+      in[i] &= ~bit;
+      holes.emplace_back(i, bit);
+    }
+    uint64_t out[4] = {};
+    const uint64_t missing = sim::undefined_bits(statement, code, in, unknown, out);
+    CHECK((out[0] & missing) == 0);
+    uint64_t differing = 0, first = 0;
+    for (uint32_t chosen = 0; chosen < 1u << holes.size(); ++chosen) {
+      uint64_t tried[4];
+      std::copy_n(in, 4, tried);
+      for (size_t n = 0; n < holes.size(); ++n)
+        if (chosen >> n & 1) tried[holes[n].first] |= holes[n].second;
+      const uint64_t result = code.fn(code, tried);
+      if (chosen == 0) first = result;
+      differing |= result ^ first;
+      if (missing != ~uint64_t(0) && (result & ~missing) != out[0])
+        FAIL_CHECK(result << " against " << out[0] << " but for " << missing);
+    }
+    if (op.exact) CHECK(missing == differing);
+  }
+}
+
+TEST_CASE("a zero, a shift of everything and a choice leave nothing of what nobody knows", "[alu][poison]") {
+  const auto missing = [](const std::string& text, std::vector<uint64_t> in, std::vector<uint64_t> unknown) {
+    uint64_t out[4] = {};
+    const auto statement = statement_of(text);
+    return sim::undefined_bits(statement, code_of(text), in.data(), unknown.data(), out);
+  };
+  const uint64_t all = 0xFFFFFFFF;
+  CHECK(missing("and.b32 d, x, y;", {0, 0}, {all, 0}) == 0);
+  CHECK(missing("mul.lo.u32 d, x, y;", {0, 0}, {all, 0}) == 0);
+  CHECK(missing("mul.wide.s32 d, x, y;", {0, 0}, {0, all}) == 0);
+  CHECK(missing("mul.hi.u32 d, x, y;", {0, 0}, {all, 0}) == 0);
+  CHECK(missing("mad.lo.u32 d, x, y, z;", {0, 0, 9}, {all, 0, 0}) == 0);
+  CHECK(missing("mul.lo.u32 d, x, y;", {0, 64}, {all, 0}) << 32 == ~uint64_t(63) << 32);
+  CHECK(missing("shl.b32 d, x, y;", {0, 32}, {all, 0}) == 0);
+  CHECK(missing("shl.b32 d, x, y;", {1, 0}, {0, 1}) == ~uint64_t(0));
+  CHECK(missing("cvt.u32.u8 d, x;", {3}, {0xFFFFFF00}) == 0);
+  CHECK(missing("mul.f32 d, x, y;", {0, 0}, {all, 0}) == ~uint64_t(0));  // infinity times zero is none
+}
 
 TEST_CASE("integer sums and products wrap in their own width", "[alu]") {
   const int32_t edges[] = {0, 1, -1, 7, -8, kMin32, std::numeric_limits<int32_t>::max()};

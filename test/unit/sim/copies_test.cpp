@@ -216,6 +216,33 @@ TEST_CASE("a prefetch of a box far outside its tensor is remarked on", "[copies]
   CHECK(remarks(72, 0) == far);
 }
 
+TEST_CASE("a prefetch of what has no value is remarked on, and goes nowhere", "[copies][remark][poison]") {
+  // %rd20 and %r20 are what each form takes from a register that may never have been written.
+  const std::string form =
+      GENERATE("prefetch.global.L2 [%rd20];", "prefetch.L1 [%rd20+64];", "prefetchu.L1 [%rd20];",
+               "prefetch.tensormap [%rd20];", "cp.async.bulk.prefetch.L2.global [%rd20], 64;",
+               "cp.async.bulk.prefetch.L2.global [%rd9], %r20;",
+               "cp.async.bulk.prefetch.tensor.2d.L2.global [%rd20, {%r6, %r6}];",
+               "cp.async.bulk.prefetch.tensor.2d.L2.global [%rd5, {%r6, %r20}];");
+  CAPTURE(form);
+  const auto remarks = [&](const std::string& before) {
+    const Tensor tensor = matrix(0, 0, 0);
+    Machine machine;
+    Recorder seen;
+    uint32_t* in = machine.make(counting(size_t(tensor.words), 1));
+    Case prefetch;
+    prefetch.body = before + form + form + "st.global.u32 [%rd1], 7; ret;";
+    prefetch.map = encode(tensor, in);
+    prefetch.observer = &seen;
+    CHECK(run(machine, in, prefetch)[0] == 7);
+    return seen.remarks;
+  };
+  const std::vector<std::string> each{"prefetch-outside", "prefetch-outside"};
+  CHECK(remarks("mov.u64 %rd20, %rd5; mov.u32 %r20, 0;").empty());
+  CHECK(remarks("") == each);
+  CHECK(remarks("setp.lt.u32 %p1, %r1, 0; @%p1 mov.u64 %rd20, %rd5; @%p1 mov.u32 %r20, 0;") == each);
+}
+
 TEST_CASE("prefetches load in every form and change nothing", "[copies]") {
   const std::string form =
       GENERATE("prefetch.global.L2 [%rd9];", "prefetch.global.L1 [%rd9];", "prefetch.L2 [%rd9];",

@@ -423,6 +423,36 @@ TEST_CASE("What follows only from a relaxed wait is no error by itself", "[race]
   CHECK(reuse(Order::kRelaxed) == "relaxed-wait");
 }
 
+TEST_CASE("Whoever follows a thread that waited relaxed has no order by that either", "[race]") {
+  enum Then { kExit, kRead, kCopy };
+  struct Path {
+    Order wait;
+    bool complete = true, fence_by_waiter = false, fence_by_follower = false;
+  };
+  const auto run = [](Then then, const Path& path) {
+    Events e;
+    const Thread waiter = at(0, 1);
+    const uint64_t id = e.load(kTma, kTile, kFull);
+    if (path.complete) e.landed(id, kFull, 0, kTile.bytes);
+    e.wait(waiter, kFull, 0, path.wait);
+    if (path.fence_by_waiter) e.fence(waiter, SyncEvent::Fence::kThread, 0, 0, Order::kAcquire);
+    e.arrive(waiter, kEmpty, 0);
+    e.wait(at(0, 2), kEmpty, 0);
+    if (path.fence_by_follower) e.fence(at(0, 2), SyncEvent::Fence::kThread, 0, 0, Order::kAcquire);
+    if (then == kRead) e.read(at(0, 2), kTile);
+    if (then == kCopy) e.load(at(0, 2), kTile, kFull);
+    if (then == kExit) e.exit_cta(0, {2});
+    return e.broken();
+  };
+  for (const Then then : {kExit, kRead, kCopy}) {
+    CHECK(run(then, {Order::kAcquire}) == "");
+    CHECK(run(then, {Order::kRelaxed}) == "relaxed-wait");
+    CHECK(run(then, {Order::kRelaxed, true, true}) == "");
+    CHECK(run(then, {Order::kRelaxed, true, false, true}) == "relaxed-wait");
+    CHECK(run(then, {Order::kRelaxed, false}) == (then == kExit ? "exit-pending" : "race-async"));
+  }
+}
+
 TEST_CASE("A peer's access is ordered before the owner leaves", "[race]") {
   const auto run = [](bool barrier) {
     Events e;

@@ -27,8 +27,44 @@ TEST_CASE("Reading an accumulator: commit, wait and fence", "[race]") {
   CHECK(run(true, Order::kAcquire, true) == "");
   CHECK(run(true, Order::kRelaxed, true) == "");
   CHECK(run(true, Order::kAcquire, false) == "tensor-fence");
-  CHECK(run(true, Order::kRelaxed, false) == "race-tensor");
+  CHECK(run(true, Order::kRelaxed, false) == "relaxed-wait");
   CHECK(run(false, Order::kAcquire, true) == "race-tensor");
+  CHECK(run(false, Order::kRelaxed, true) == "race-tensor");
+}
+
+TEST_CASE("What follows a commit that a relaxed wait saw", "[race]") {
+  enum class Then { kLoad, kMma, kDealloc, kRefill, kStore, kExit };
+  const auto run = [](Then then, bool fence, bool commit = true) {
+    Events e;
+    e.mma(kMma, {kOperand}, kD);
+    if (commit) e.commit(kMma, kFull, 0);
+    else e.arrive(kMma, kFull, 0);
+    const Thread later = at(0, 4);
+    e.wait(later, kFull, 0, Order::kRelaxed);
+    if (fence) e.after(later, kWarp);
+    switch (then) {
+      case Then::kLoad: e.ld(0, 4, 0, 32); break;
+      case Then::kMma: e.mma(later, {}, kD, 2); break;
+      case Then::kDealloc: e.columns(Sync::kTmemDealloc, 0, 4, 0, 128); break;
+      case Then::kRefill: e.load(later, kOperand, kEmpty); break;
+      case Then::kStore: e.write(later, kOperand); break;
+      case Then::kExit: e.exit_cta(0, {0, 1, 2, 3, 4, 5}); break;
+    }
+    return e.broken();
+  };
+  // The fence orders asynchronous operations of the tensor core; what frees the columns is synchronous.
+  for (const Then then : {Then::kLoad, Then::kMma, Then::kExit}) {
+    CHECK(run(then, true) == "");
+    CHECK(run(then, false) == "relaxed-wait");
+  }
+  CHECK(run(Then::kDealloc, false) == "");
+  for (const bool fence : {false, true}) {
+    CHECK(run(Then::kRefill, fence) == "relaxed-wait");
+    CHECK(run(Then::kStore, fence) == "relaxed-wait");
+  }
+  CHECK(run(Then::kLoad, true, false) == "race-tensor");
+  CHECK(run(Then::kDealloc, true, false) == "race-tensor");
+  CHECK(run(Then::kRefill, true, false) == "race-async");
 }
 
 TEST_CASE("Releasing an accumulator: wait::ld, fence, arrival, wait, fence", "[race]") {
@@ -135,12 +171,12 @@ TEST_CASE("Pairs of one thread that execute in order, and pairs the ISA does not
 }
 
 TEST_CASE("Pipelined pairs of two threads need tcgen05 fences but no completion", "[race]") {
-  const auto run = [](bool before, bool after) {
+  const auto run = [](bool before, bool after, Order arrive = Order::kRelaxed) {
     Events e;
     const Thread copier = at(0, 4);
     e.cp(copier, kOperand, kScale);
     if (before) e.before(copier);
-    e.arrive(copier, kFull, 0, Order::kRelaxed);
+    e.arrive(copier, kFull, 0, arrive);
     e.wait(kMma, kFull, 0, Order::kRelaxed);
     if (after) e.after(kMma);
     e.mma(kMma, {kScale}, kD);
@@ -149,6 +185,8 @@ TEST_CASE("Pipelined pairs of two threads need tcgen05 fences but no completion"
   CHECK(run(true, true) == "");
   CHECK(run(false, true) == "race-tensor");
   CHECK(run(true, false) == "race-tensor");
+  CHECK(run(true, false, Order::kRelease) == "relaxed-wait");
+  CHECK(run(false, true, Order::kRelease) == "relaxed-wait");
 }
 
 TEST_CASE("Scale factors copied by another thread while an mma may read them", "[race]") {
