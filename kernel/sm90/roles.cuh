@@ -33,8 +33,8 @@ DUALGEMM_DEVICE Role role_of(int warp) {
   }
 }
 
-// Barriers of the CTA by their number: 0 is that of __syncthreads, one is for all that multiply, and each column
-// group has one from kColumnsBarrier on.
+// Barriers of the CTA by their number: 0 is that of __syncthreads, one is for all that multiply, and each
+// column group has one from kColumnsBarrier on.
 inline constexpr uint32_t kMultiplyBarrier = 1, kColumnsBarrier = 2;
 
 // Where a thread of the multiply role stands.
