@@ -85,8 +85,8 @@ class FinishExchanged {
     }
   }
 
-  // Adds up and finishes kShare rows of the tile from `first` on, whose sums are kept. Lanes that have no item
-  // take part with a row that does not exist, as an epilogue may need all lanes of a warp.
+  // Adds up and finishes kShare rows of the tile from `first` on, whose sums are kept. Lanes that have no
+  // item take part with a row that does not exist, as an epilogue may need all lanes of a warp.
   DUALGEMM_DEVICE void finish_rows(const Tile& tile, int first) {
     const int rows = min(tile.rows, kPlan.tile.m);
 #pragma unroll 1
