@@ -120,8 +120,8 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, Traits::kPlan.ctas_per_
     if constexpr (kPlan.expand.stages > 0) load_panels_role<Traits>(p, smem, cta, tiles);
     else load_role<typename Traits::LoadActivations>(p, smem.rings, cta, tiles);
   }
-  // With split-K all threads meet the cluster twice (exchange.cuh): when sums have been written, and when they
-  // have been read. There is one tile, so that those that multiply do so once.
+  // With split-K all threads meet the cluster twice (exchange.cuh): when sums have been written, and when
+  // they have been read. There is one tile, so that those that multiply do so once.
   if constexpr (kSplit) {
     FinishExchanged<Traits>::meet_cluster();
     FinishExchanged<Traits>::meet_cluster();

@@ -78,8 +78,8 @@ struct Pairs {
 template <class Math>
 DUALGEMM_HOST_DEVICE uint32_t place_pair(uint32_t word, int step, int upper) {
   if constexpr (Math::kType == CType::kFp16) {
-    // Four numbers at a time, each in a byte, which is the upper one of an fp16. Bits of other numbers between
-    // theirs are removed last.
+    // Four numbers at a time, each in a byte, which is the upper one of an fp16. Bits of other numbers
+    // between theirs are removed last.
     constexpr uint32_t kSigns = 0x80808080, kPlaced = 0x8E008E00;
     const uint32_t bytes =
         step == 0 ? Math::select(kSigns, word << 4, word << 1) : Math::select(kSigns, word, word >> 3);
