@@ -25,8 +25,8 @@ void SpinWatch::sync(const SyncEvent& event) {
     warps_[{event.thread.cta, event.thread.warp}].tests_mbarriers = true;
 }
 
-// A load that other threads are meant to write is a strong one, unless there is none. Who tests an mbarrier is
-// known to wait for it.
+// A load that other threads are meant to write is a strong one, unless there is none. Whoever tests an
+// mbarrier is known to wait for it.
 std::vector<Spin> SpinWatch::seen() const {
   std::vector<Spin> out;
   for (const auto& [id, warp] : warps_) {
