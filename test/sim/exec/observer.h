@@ -239,6 +239,9 @@ struct GridStart {
   uint64_t work = 0;  // HostWork::id, 0 when launched without the runtime
   uint64_t param_base = 0;
   Machine machine = kB200;
+  // The alignment that the module declares of dynamic shared memory, where the schedule has placed that at no
+  // multiple of 1024; else 0.
+  uint32_t declared_align = 0;
 };
 
 // A remark is about a rule that was broken in a way that ends nothing: hardware takes it as it is. `rule` is

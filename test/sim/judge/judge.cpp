@@ -56,16 +56,6 @@ RegionText text_of(const Region& region, const Names& names) {
   return out;
 }
 
-Report report_of(const Rule& rule) {
-  Report report;
-  report.rule = rule.id;
-  report.severity = severity_letter(rule);
-  report.evidence = evidence_name(rule.evidence);
-  report.section = rule.section;
-  report.says = rule.says;
-  return report;
-}
-
 }  // namespace
 
 // Passes every event on to all observers: first to those that learn names and sites, then to the trace, then
@@ -77,7 +67,7 @@ class Judge::Watcher : public Observers {
     ++judge_.grids_;
     judge_.by_site_.clear();
     judge_.of_grid_.start(grid.work);
-    *judge_.of_grid_ = {grid.config != nullptr ? grid.config->grid : Dim3{}, {}, {}};
+    *judge_.of_grid_ = {grid.config != nullptr ? grid.config->grid : Dim3{}, grid.declared_align, {}, {}};
     if (grid.kernel != nullptr && !grid.kernel->code.empty()) {
       const Inst* first = grid.kernel->code.data();
       std::erase_if(judge_.launched_, [&](const Launched& one) { return one.first == first; });
@@ -203,6 +193,7 @@ Report Judge::report_of(const Finding& finding) const {
   report.missing = finding.missing;
   report.notes = finding.notes;
   report.every_schedule = finding.every_schedule;
+  report.declared_align = of_grid_->declared_align;
   return report;
 }
 
@@ -276,6 +267,7 @@ void Judge::add(FaultKind kind, const std::string& text) {
   report.later.kernel = short_name(readable(kernel_in(text)));
   report.summary = with_short_kernel(std::move(report.summary));
   for (std::string& note : report.notes) note += barrier_name(note);
+  report.declared_align = of_grid_->declared_align;
   count(std::move(report));
 }
 

@@ -72,6 +72,7 @@ class Judge {
 
   struct OfGrid {
     Dim3 shape;
+    uint32_t declared_align = 0;  // as in GridStart
     // Barriers, by CTA and offset, that counted bytes in another phase, and the report that says so. It names
     // what follows from that, too.
     std::map<std::pair<uint64_t, uint32_t>, size_t> out_of_step;
