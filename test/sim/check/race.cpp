@@ -212,7 +212,7 @@ void RaceChecker::touch_line(Line& line, const Touch& later, const Region& regio
   });
   if (later.write) {
     uint32_t same = 0;  // lanes that stored the same
-    if (!later.strong) line.overtaken.cut(later.mask);
+    if (!later.strong && !line.overtaken.empty()) line.overtaken.cut(later.mask);
     line.writes.cut(later.mask, [&](const Touch& earlier) {
       compare(earlier);
       if (stores_the_same(earlier, later)) same |= earlier.lanes;

@@ -54,7 +54,6 @@ void Overtaken::add(const Touch& touch) {
 }
 
 void Overtaken::cut(const LineMask& mask) {
-  if (!touches_) return;
   for (Touch& touch : *touches_) touch.mask = touch.mask.without(mask);
   std::erase_if(*touches_, [](const Touch& touch) { return !touch.mask.any(); });
   if (touches_->empty()) touches_.reset();

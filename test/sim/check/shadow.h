@@ -154,10 +154,11 @@ class Reads {
 // the latest write of the bytes need not follow them. They are few; of many the latest are kept.
 class Overtaken {
  public:
+  bool empty() const { return touches_ == nullptr; }
   void add(const Touch& touch);
   template <class Visit>
   void for_each(const LineMask& mask, Visit&& visit) const {
-    if (!touches_) return;
+    if (empty()) return;
     for (const Touch& touch : *touches_)
       if ((touch.mask & mask).any()) visit(touch);
   }
