@@ -126,10 +126,12 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(192)
     }
   }
   __syncwarp();
+  const bool early = d == Pair::kDeallocBeforePeer && rank == 0;
+  if (warp == 0 && early) tcgen05_dealloc<2>(base, kAllocated);
   tcgen05_fence_before_thread_sync();
   cluster_sync();
   tcgen05_fence_after_thread_sync();
-  if (warp == 0) tcgen05_dealloc<2>(base, kAllocated);
+  if (warp == 0 && !early) tcgen05_dealloc<2>(base, kAllocated);
 }
 
 template <Pair d>

@@ -8,18 +8,10 @@
 namespace mutation {
 namespace {
 
-// What the machine lets pass with a remark is a finding, too.
 class Remarks : public sim::Observer {
  public:
   explicit Remarks(sim::FindingSink sink) : sink_(std::move(sink)) {}
-  void remark(const sim::Remark& remark) override {
-    sim::Finding finding;
-    finding.rule = &sim::rule(remark.rule);
-    finding.summary = remark.text;
-    finding.later = {remark.thread, remark.mask, 0, remark.inst};
-    finding.missing = remark.missing;
-    sink_(std::move(finding));
-  }
+  void remark(const sim::Remark& remark) override { sink_(sim::finding_of(remark)); }
 
  private:
   sim::FindingSink sink_;

@@ -28,4 +28,13 @@ const Rule& rule(const char* id) {
   return *found->second;
 }
 
+Finding finding_of(const Remark& remark) {
+  Finding out;
+  out.rule = &rule(remark.rule);
+  out.summary = remark.text;
+  out.later = {remark.thread, remark.mask, 0, remark.inst};
+  out.missing = remark.missing;
+  return out;
+}
+
 }  // namespace sim

@@ -48,10 +48,11 @@ struct Finding {
   bool has_region = false;
   Region region;  // the bytes in question
   bool has_mbarrier = false;
-  MbarrierRef mbarrier;            // the barrier in question
-  std::string missing;             // what would have ordered or prevented it
-  std::vector<std::string> notes;  // further facts, one line each
-  bool every_schedule = true;      // follows from the order of synchronisation, not from this run's timing
+  MbarrierRef mbarrier;              // the barrier in question
+  std::vector<MbarrierRef> signals;  // those that tell of the end of the earlier operation
+  std::string missing;               // what would have ordered or prevented it
+  std::vector<std::string> notes;    // further facts, one line each
+  bool every_schedule = true;        // follows from the order of synchronisation, not from this run's timing
 };
 
 // Checkers hand their findings to a sink: the judge, or a test.
@@ -60,5 +61,8 @@ using FindingSink = std::function<void(Finding)>;
 extern const std::vector<Rule> kRaceRules, kProtocolRules, kMachineRules;
 const Rule& rule(const char* id);  // std::logic_error: no such rule
 const std::vector<const Rule*>& all_rules();
+
+// What the machine lets pass with a remark is a finding, too.
+Finding finding_of(const Remark& remark);
 
 }  // namespace sim

@@ -177,6 +177,7 @@ void MbarrierProtocol::sync(const SyncEvent& event) {
       barriers_.erase(first, last);
       return;
     }
+    case Kind::kExit: leaving_ = event.thread.cta; return;
     default: break;
   }
   MbarrierRecord* barrier = live(event.mbarrier);
@@ -241,11 +242,13 @@ void MbarrierProtocol::complete_tx(MbarrierRecord& barrier, const SyncEvent& eve
   if (const auto found = barrier.copies.find(event.async_id); found != barrier.copies.end()) {
     MbarrierRecord::Copy* copy = &found->second;
     by = copy->by;
-    if (copy->phase != barrier.phase && !copy->reported)
+    if (copy->phase != barrier.phase && !copy->reported) {
+      barrier.bytes_reported = true;
       report("mbarrier-bytes-in-other-phase", barrier,
              plural(event.bytes, "byte") + " of a copy issued in phase " + std::to_string(copy->phase) +
                  " of " + name(barrier.ref) + " count in phase " + std::to_string(barrier.phase),
              by, &barrier.open());
+    }
     copy->left -= event.bytes;
     if (copy->left <= 0) barrier.copies.erase(found);
   }
@@ -262,7 +265,7 @@ void MbarrierProtocol::settle(MbarrierRecord& barrier, const Site& by) {
   PhaseRecord& done = barrier.open();
   for (auto& [id, copy] : barrier.copies) {
     if (copy.reported || copy.phase != barrier.phase) continue;
-    copy.reported = true;
+    copy.reported = barrier.bytes_reported = true;
     report("mbarrier-bytes-in-other-phase", barrier,
            "phase " + std::to_string(barrier.phase) + " of " + name(barrier.ref) + " completes with " +
                plural(done.expected, "byte") + " expected while " + plural(copy.left, "byte") +
@@ -382,25 +385,28 @@ void MbarrierProtocol::end(const MbarrierRecord& barrier, const Site& by) {
            by, &barrier.open());
 }
 
-// A fault about bytes a barrier still expects is explained by who expected and who delivered.
-void MbarrierProtocol::finish(const char* fault) {
-  if (fault == nullptr || std::strstr(fault, "still expects") == nullptr) return;
-  for (const auto& [unused, barrier] : barriers_) {
-    if (barrier.tx == 0) continue;
-    const PhaseRecord& open = barrier.open();
-    Finding out =
-        finding("mbarrier-byte-balance",
-                name(barrier.ref) + " ends with " +
-                    (barrier.tx > 0 ? plural(barrier.tx, "byte") + " more expected than delivered"
-                                    : plural(-barrier.tx, "byte") + " more delivered than expected") +
-                    " in " + phase_line(barrier, open),
-                barrier.init);
+// The bytes of one barrier do not add up for one reason. If it made a phase complete early, that was said.
+bool MbarrierProtocol::explain(const char* fault) {
+  bool explained = false;
+  for (auto& [unused, barrier] : barriers_) {
+    const std::string there = "arrived at the mbarrier at shared offset " + hex(barrier.ref.offset) + " than";
+    if (barrier.tx == 0 || barrier.ref.cta != leaving_ || std::strstr(fault, there.c_str()) == nullptr)
+      continue;
+    explained = true;
+    if (barrier.bytes_reported) continue;
+    Finding out = finding("mbarrier-byte-balance",
+                          name(barrier.ref) + " ends with " +
+                              (barrier.tx > 0 ? plural(barrier.tx, "byte") + " more expected than arrived"
+                                              : plural(-barrier.tx, "byte") + " more arrived than expected") +
+                              " in " + phase_line(barrier, barrier.open()),
+                          barrier.init);
     out.has_mbarrier = true;
     out.mbarrier = barrier.ref;
     for (const PhaseRecord& phase : barrier.phases)
       for (std::string& line : contribution_lines(phase)) out.notes.push_back(std::move(line));
     sink_(std::move(out));
   }
+  return explained;
 }
 
 }  // namespace sim::protocol

@@ -67,6 +67,7 @@ struct MbarrierRecord {
   std::map<uint64_t, Copy> copies;  // by operation
   bool carries_bytes = false;       // bytes were expected or delivered
   bool early_arrival_reported = false, early_copy_reported = false;
+  bool bytes_reported = false;  // some of them counted in another phase than they were meant for
 
   PhaseRecord& open() { return phases.back(); }
   PhaseRecord* before_open() { return phases.size() > 1 ? &phases[phases.size() - 2] : nullptr; }
@@ -91,7 +92,9 @@ class MbarrierProtocol {
   // Checks a thread's use of bytes that a copy on `barrier`, issued while `phase` was open, has written or
   // will write.
   void consume(const MbarrierRef& barrier, uint64_t phase, const Site& by, const Region& region);
-  void finish(const char* fault);
+  // Returns true when `fault` is that a CTA left a barrier whose bytes do not add up. A finding says why, a
+  // new one or an earlier one.
+  bool explain(const char* fault);
 
   const MbarrierRecord* find(const MbarrierRef& ref) const;
   const std::map<uint64_t, MbarrierRecord>& all() const { return barriers_; }
@@ -116,6 +119,7 @@ class MbarrierProtocol {
   const FindingSink& sink_;
   const Clocks* clocks_;
   std::map<uint64_t, MbarrierRecord> barriers_;
+  uint64_t leaving_ = 0;                           // the CTA whose thread left last
   std::map<uint64_t, Site> commits_;               // issued, by id: the place of the commit
   std::map<uint64_t, uint64_t> observed_commits_;  // by thread: the youngest commit somebody saw arrive
 };

@@ -38,12 +38,20 @@ void ProtocolChecker::start(const GridStart& grid) {
 }
 
 void ProtocolChecker::finish(const char* fault) {
+  explained_ = false;
   if (fault != nullptr &&
-      (std::strncmp(fault, "deadlock", 8) == 0 || std::strncmp(fault, "livelock", 8) == 0))
+      (std::strncmp(fault, "deadlock", 8) == 0 || std::strncmp(fault, "livelock", 8) == 0)) {
     of_grid_->deadlock.explain();
-  of_grid_->mbarriers.finish(fault);
+    explained_ = true;
+  } else if (fault != nullptr) {
+    explained_ = of_grid_->mbarriers.explain(fault);
+  }
   of_grid_->image.finish(fault);
   of_grid_.finish();
+}
+
+void ProtocolChecker::outlived(FaultKind, const std::string& text) {
+  explained_ = of_grid_->mbarriers.explain(text.c_str());
 }
 
 void ProtocolChecker::accesses(const std::vector<Access>& accesses) { of_grid_->image.accesses(accesses); }

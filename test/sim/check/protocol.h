@@ -33,6 +33,10 @@ class ProtocolChecker : public Observer {
   void accesses(const std::vector<Access>& accesses) override;
   void issue(const AsyncIssue& issue) override;
   void sync(const SyncEvent& event) override;
+  void outlived(FaultKind kind, const std::string& text) override;
+  void spins(const Spin& spin) override { of_grid_->deadlock.spins(spin); }
+  // True when findings say more of the latest fault than the machine does.
+  bool explained() const { return explained_; }
 
  private:
   struct Protocols {
@@ -47,6 +51,7 @@ class ProtocolChecker : public Observer {
   };
   FindingSink sink_;
   PerGrid<Protocols> of_grid_;
+  bool explained_ = false;
 };
 
 }  // namespace sim

@@ -13,10 +13,10 @@ namespace {
 
 constexpr size_t kMaxLines = 64;
 
-bool only_arrives(const Inst* inst) {
+bool has_qualifier(const Inst* inst, const char* qualifier) {
   if (inst == nullptr || inst->statement == nullptr) return false;
   const auto& q = inst->statement->qualifiers;
-  return std::find(q.begin(), q.end(), "arrive") != q.end();
+  return std::find(q.begin(), q.end(), qualifier) != q.end();
 }
 
 // Returns what each warp gave to a phase.
@@ -39,6 +39,7 @@ void DeadlockExplainer::start(uint32_t threads_per_cta) {
   warps_.clear();
   ctas_.clear();
   clusters_.clear();
+  spins_.clear();
 }
 
 void DeadlockExplainer::Meeting::arrive(uint64_t in, const WarpId& who, uint32_t lanes) {
@@ -96,7 +97,7 @@ void DeadlockExplainer::sync(const SyncEvent& event) {
       Meeting& meeting = ctas_[event.cta].named[event.object];
       meeting.arrive(event.phase, who, event.mask);
       meeting.asked = event.amount;
-      if (!only_arrives(event.inst)) set(Waiting::For::kNamedBarrier, event);
+      if (!has_qualifier(event.inst, "arrive")) set(Waiting::For::kNamedBarrier, event);
       break;
     }
     case Kind::kClusterArrive:
@@ -112,6 +113,18 @@ void DeadlockExplainer::sync(const SyncEvent& event) {
       clusters_[ctas_[event.thread.cta].cluster].leave(event.phase);
       break;
     case Kind::kMbarrierWait: clear(event); break;
+    case Kind::kTmemAsk: set(Waiting::For::kColumns, event); break;
+    case Kind::kTmemAlloc:
+    case Kind::kTmemDealloc:
+      clear(event);
+      if (event.partner) {
+        SyncEvent other = event;
+        other.thread = *event.partner;
+        clear(other);
+      }
+      if (event.kind == Kind::kTmemAlloc) ctas_[event.cta].columns[event.object] = event;
+      else ctas_[event.cta].columns.erase(event.object);
+      break;
     default: break;
   }
 }
@@ -238,6 +251,63 @@ void DeadlockExplainer::explain_cluster(Reason& out) const {
   explain_meeting(meeting == clusters_.end() ? nullptr : &meeting->second, expected, out);
 }
 
+bool DeadlockExplainer::asks_for_columns(uint64_t cta) const {
+  for (auto it = warps_.lower_bound({cta, 0}); it != warps_.end() && it->first.cta == cta; ++it)
+    for (const Waiting& waiting : it->second.waiting)
+      if (waiting.what == Waiting::For::kColumns) return true;
+  return false;
+}
+
+void DeadlockExplainer::explain_columns(const Waiting& waiting, Reason& out) const {
+  const SyncEvent& event = waiting.event;
+  const std::string request = has_qualifier(event.inst, "dealloc") ? "tcgen05.dealloc" : "tcgen05.alloc";
+  out.what += "waits in " + request + " of " + plural(event.amount, "column");
+  if (event.partner && !asks_for_columns(event.partner->cta)) {
+    const uint64_t peer = event.partner->cta;
+    for (auto it = warps_.lower_bound({peer, 0}); it != warps_.end() && it->first.cta == peer; ++it)
+      if (it->second.live != 0) out.lacks.push_back(it->first);
+    const std::string name = "CTA " + std::to_string(peer);
+    out.what += " for " + name + ", the other one of its pair, which " +
+                (out.lacks.empty() ? "has left without asking" : "never asked");
+    out.lines.push_back("both CTAs of a pair execute " + request + "; no warp of " + name + " did");
+    out.missing = request + " by a warp of " + name;
+    return;
+  }
+  const auto own = ctas_.find(out.who.cta);
+  int64_t held = 0;
+  if (own != ctas_.end())
+    for (const auto& [first, by] : own->second.columns) {
+      held += by.amount;
+      out.lacks.push_back({by.thread.cta, by.thread.warp});
+      out.lines.push_back(name(by.thread) + " allocated columns " + std::to_string(first) + ".." +
+                          std::to_string(int64_t(first) + by.amount - 1) + " at " + place(by.inst));
+    }
+  out.what += " of tensor memory, of which its CTA holds " + std::to_string(held) + " of 512";
+  out.missing = "tcgen05.dealloc of columns that the CTA holds";
+}
+
+// While nothing changes, everybody sleeps or runs in a circle: what a circle reads, nobody will write.
+DeadlockExplainer::Reason DeadlockExplainer::reason(const Spin& spin) {
+  Reason out;
+  out.who = {spin.thread.cta, spin.thread.warp};
+  out.subject = name(spin.thread, spin.mask);
+  out.site = {spin.thread, spin.mask, 0, spin.inst};
+  out.region = spin.region;
+  if (!spin.region) {
+    out.what = "runs in a circle and reads nothing there that another thread could write";
+    out.missing = "an end of the loop that its own thread brings about";
+    return out;
+  }
+  const Region& r = *spin.region;
+  const std::string bytes = (r.memory == Memory::kShared ? "shared " : "global ") +
+                            range(r.address, r.bytes) +
+                            (r.memory == Memory::kShared ? " of CTA " + std::to_string(r.cta) : "");
+  out.what = "reads " + bytes + " again and again, which nobody will write: every other thread has left, " +
+             "sleeps, or runs in a circle, too";
+  out.missing = "a store to " + bytes + " by a thread that waits for nothing";
+  return out;
+}
+
 DeadlockExplainer::Reason DeadlockExplainer::reason(const WarpId& who, const Waiting& waiting) const {
   Reason out;
   out.who = who;
@@ -249,6 +319,7 @@ DeadlockExplainer::Reason DeadlockExplainer::reason(const WarpId& who, const Wai
     case Waiting::For::kMbarrier: explain_mbarrier(waiting, out); break;
     case Waiting::For::kNamedBarrier: explain_named(waiting, out); break;
     case Waiting::For::kClusterBarrier: explain_cluster(out); break;
+    case Waiting::For::kColumns: explain_columns(waiting, out); break;
   }
   return out;
 }
@@ -308,6 +379,7 @@ void DeadlockExplainer::explain() {
   std::vector<Reason> reasons;
   for (const auto& [who, warp] : warps_)
     for (const Waiting& waiting : warp.waiting) reasons.push_back(reason(who, waiting));
+  for (const Spin& spin : spins_) reasons.push_back(reason(spin));
   if (reasons.empty()) {
     Finding out = finding("deadlock", "nothing can move, and no wait for a barrier was seen", {});
     out.every_schedule = false;
@@ -334,6 +406,8 @@ void DeadlockExplainer::explain() {
   out.every_schedule = false;  // another order may get round it, and show something else
   out.has_mbarrier = first.has_mbarrier;
   out.mbarrier = first.mbarrier;
+  out.has_region = first.region.has_value();
+  if (first.region) out.region = *first.region;
   out.missing = first.missing;
   if (!ring.empty()) {
     std::string line = "cycle: ";

@@ -1,9 +1,10 @@
 // protocol_deadlock.h -- why a grid cannot move: who waits for which barrier and phase, what that phase still
-// lacks, who brought it in earlier phases, and the cycle these waits form.
+// lacks, who brought it in earlier phases, who runs in a circle, and the cycle these waits form.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ class DeadlockExplainer {
       : sink_(sink), mbarriers_(mbarriers) {}
   void start(uint32_t threads_per_cta);
   void sync(const SyncEvent& event);
+  void spins(const Spin& spin) { spins_.push_back(spin); }
   void explain();
 
  private:
@@ -28,7 +30,7 @@ class DeadlockExplainer {
   };
   // Says what lanes of a warp wait for, according to the last event that they reported.
   struct Waiting {
-    enum class For : uint8_t { kMbarrier, kNamedBarrier, kClusterBarrier };
+    enum class For : uint8_t { kMbarrier, kNamedBarrier, kClusterBarrier, kColumns };
     For what = For::kMbarrier;
     uint32_t lanes = 0;
     SyncEvent event;
@@ -48,6 +50,7 @@ class DeadlockExplainer {
   struct Cta {
     uint64_t cluster = 0;
     std::map<uint64_t, Meeting> named;
+    std::map<uint64_t, SyncEvent> columns;  // of tensor memory, by the first: who allocated them
   };
   // A reason is one wait, explained.
   struct Reason {
@@ -59,6 +62,7 @@ class DeadlockExplainer {
     Site site;
     bool has_mbarrier = false;
     MbarrierRef mbarrier;
+    std::optional<Region> region;
   };
 
   void clear(const SyncEvent& event);
@@ -69,6 +73,9 @@ class DeadlockExplainer {
   void explain_meeting(const Meeting* meeting, const std::vector<WarpId>& expected, Reason& out) const;
   void explain_named(const Waiting& waiting, Reason& out) const;
   void explain_cluster(Reason& out) const;
+  void explain_columns(const Waiting& waiting, Reason& out) const;
+  bool asks_for_columns(uint64_t cta) const;
+  static Reason reason(const Spin& spin);
   static void list(const std::vector<Reason>& reasons, uint64_t first_cta, Finding& out);
   std::vector<WarpId> cycle(const std::vector<Reason>& reasons) const;
 
@@ -78,6 +85,7 @@ class DeadlockExplainer {
   std::map<WarpId, Warp> warps_;
   std::map<uint64_t, Cta> ctas_;
   std::map<uint64_t, Meeting> clusters_;
+  std::vector<Spin> spins_;
 };
 
 }  // namespace sim::protocol

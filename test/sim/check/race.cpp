@@ -204,11 +204,20 @@ void RaceChecker::touch_line(Line& line, const Touch& later, const Region& regio
     hit(earlier, later, verdict, region, knowledge, base + step * common.first(),
         base + step * common.last() + 1, common);
   };
+  line.overtaken.for_each(later.mask, [&](const Touch& earlier) {
+    const bool both_wide = earlier.scope >= Scope::kGpu && later.scope >= Scope::kGpu;
+    if (later.strong && both_wide && earlier.mask == later.mask) return;
+    // Whoever has read the store follows it without a fence, too (PTX ISA, Causality order).
+    if (!knowledge.cause.knows(earlier.warp, earlier.lanes, earlier.time)) compare(earlier);
+  });
   if (later.write) {
     uint32_t same = 0;  // lanes that stored the same
+    if (!later.strong && !line.overtaken.empty()) line.overtaken.cut(later.mask);
     line.writes.cut(later.mask, [&](const Touch& earlier) {
       compare(earlier);
       if (stores_the_same(earlier, later)) same |= earlier.lanes;
+      if (earlier.strong && later.strong && overtakes(state_, earlier, later, knowledge, region))
+        line.overtaken.add(earlier);
     });
     line.reads.cut(later.mask, compare);
     line.writes.add(later).lanes |= same;

@@ -182,6 +182,16 @@ bool scopes_meet(const RaceState& state, uint64_t cta_a, Scope a, uint64_t cta_b
   return a >= needed && b >= needed;
 }
 
+bool overtakes(const RaceState& state, const Touch& earlier, const Touch& later, const Knowledge& knowledge,
+               const Region& region) {
+  if (earlier.operation != nullptr || later.operation != nullptr || later.atomic ||
+      !morally_strong(state, earlier, later))
+    return false;
+  if (earlier.work == later.work) return !known(knowledge.happens_before, earlier, later, region, true);
+  const bool waited = knowledge.happens_before.of(component(Part::kGrids, 0)) != 0;
+  return !state.host.before(earlier.work, later.work, waited);
+}
+
 Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, const Knowledge& knowledge,
               const Region& region) {
   if (earlier.host && later.host && earlier.work == later.work) return {};

@@ -42,6 +42,11 @@ struct Verdict {
 Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, const Knowledge& knowledge,
               const Region& region);
 
+// True for strong stores of the same bytes that nothing orders, unless the later one reads the earlier, as an
+// atomic does: that is no race, but whoever follows `later` need not follow `earlier`.
+bool overtakes(const RaceState& state, const Touch& earlier, const Touch& later, const Knowledge& knowledge,
+               const Region& region);
+
 // True for stores of the same bytes to the same place by lanes of one warp.
 bool stores_the_same(const Touch& earlier, const Touch& later);
 

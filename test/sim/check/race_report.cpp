@@ -195,6 +195,9 @@ Finding RaceChecker::finding_of(const Hit& hit) const {
     f.has_earlier = true;
   }
   f.earlier = site_of(hit.earlier);
+  if (hit.earlier.operation != nullptr)
+    for (const AsyncOperation::Signal& signal : hit.earlier.operation->signals)
+      f.signals.push_back(signal.ref);
   f.has_region = true;
   f.region = region;
   f.region.write = later.write;

@@ -75,6 +75,7 @@ void RaceChecker::sync(const SyncEvent& e) {
       return;
     }
     case Kind::kCtaExit: return leave_cta(e);
+    case Kind::kTmemAsk:
     case Kind::kTmemRelinquish:
     case Kind::kWgmmaFence:
     case Kind::kSetMaxRegisters: return;

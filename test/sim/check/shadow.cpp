@@ -36,6 +36,29 @@ void Writes::erase(size_t i) {
   if (i < touches_.size()) enter(i);
 }
 
+// Lanes of one instruction are one touch. What a lane stored earlier comes before what it stores now.
+void Overtaken::add(const Touch& touch) {
+  constexpr size_t kMost = 16;
+  if (!touches_) touches_ = std::make_unique<std::vector<Touch>>();
+  bool known = false;
+  for (Touch& other : *touches_) {
+    if (other.warp != touch.warp || other.work != touch.work || !(other.mask == touch.mask)) continue;
+    known = known || other.time == touch.time;
+    if (other.time == touch.time) other.lanes |= touch.lanes;
+    else other.lanes &= ~touch.lanes;
+  }
+  std::erase_if(*touches_, [](const Touch& other) { return other.lanes == 0; });
+  if (known) return;
+  if (touches_->size() == kMost) touches_->erase(touches_->begin());
+  touches_->push_back(touch);
+}
+
+void Overtaken::cut(const LineMask& mask) {
+  for (Touch& touch : *touches_) touch.mask = touch.mask.without(mask);
+  std::erase_if(*touches_, [](const Touch& touch) { return !touch.mask.any(); });
+  if (touches_->empty()) touches_.reset();
+}
+
 void Reads::add(const Touch& touch) {
   constexpr size_t kFew = 8;
   if (size() == 1 || size() == kFew) {  // many may come: threads that read bytes one by one

@@ -150,14 +150,34 @@ class Reads {
   std::vector<Touch> touches_;
 };
 
+// These are strong stores of one line that nothing orders before the strong ones that came later: who follows
+// the latest write of the bytes need not follow them. They are few; of many the latest are kept.
+class Overtaken {
+ public:
+  bool empty() const { return touches_ == nullptr; }
+  void add(const Touch& touch);
+  template <class Visit>
+  void for_each(const LineMask& mask, Visit&& visit) const {
+    if (empty()) return;
+    for (const Touch& touch : *touches_)
+      if ((touch.mask & mask).any()) visit(touch);
+  }
+  void cut(const LineMask& mask);
+
+ private:
+  std::unique_ptr<std::vector<Touch>> touches_;  // hardly any line has one
+};
+
 // A line is the touches with which a later one has to be compared.
 struct Line {
   Writes writes;
+  Overtaken overtaken;
   Reads reads;
   bool empty() const { return writes.empty() && reads.empty(); }
   template <class Visit>
   void for_each(const LineMask& mask, Visit&& visit) const {
     writes.for_each(mask, visit);
+    overtaken.for_each(mask, visit);
     reads.for_each(mask, visit);
   }
 };

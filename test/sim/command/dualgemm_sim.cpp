@@ -20,6 +20,7 @@
 #include <sstream>
 #include <thread>
 
+#include "sim/command/alignment.h"
 #include "sim/command/run.h"
 #include "sim/command/verdict.h"
 #include "sim/judge/names.h"
@@ -185,6 +186,18 @@ class Progress {
   bool shown_;
 };
 
+// A run with errors that may come of the alignment of shared memory is done again with what hardware gives.
+RunResult run_and_blame(const RunOptions& options) {
+  RunResult result = command::run(options);
+  if (!command::may_lack_alignment(result)) return result;
+  RunOptions again = options;
+  again.align_as_declared = false;
+  again.trace.clear();
+  again.quiet = true;
+  command::blame_alignment(result, command::run(again));
+  return result;
+}
+
 std::vector<RunResult> run_all(const std::vector<RunOptions>& runs, unsigned jobs) {
   std::vector<RunResult> results(runs.size());
   std::atomic<size_t> next{0};
@@ -195,7 +208,7 @@ std::vector<RunResult> run_all(const std::vector<RunOptions>& runs, unsigned job
   const auto work = [&] {
     for (size_t i = next++; i < runs.size(); i = next++) {
       try {
-        results[i] = command::run(runs[i]);
+        results[i] = run_and_blame(runs[i]);
         const std::lock_guard lock(mutex);
         progress.show(++done, results[i]);
       } catch (...) {

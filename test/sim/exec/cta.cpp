@@ -105,8 +105,7 @@ std::string pending_barriers(const Cta& cta, const AsyncOp& op) {
     const auto found = cta.mbarriers.find(target.barrier);
     if (found != cta.mbarriers.end())
       out += " (phase " + std::to_string(found->second.phase()) + ", pending arrivals " +
-             std::to_string(found->second.pending()) + ", pending bytes " +
-             std::to_string(found->second.tx()) + ")";
+             std::to_string(found->second.pending()) + ", " + pending_bytes(found->second) + ")";
   }
   return out;
 }
@@ -121,10 +120,15 @@ void check_exit(Cta& cta) {
                   "the CTA exits while an asynchronous operation still uses its memory: warp " +
                       std::to_string(op->warp) + " of CTA rank " + std::to_string(op->issuer->rank) +
                       " issued " + describe(*op->inst->statement) + pending_barriers(cta, *op));
-  for (const auto& [offset, barrier] : cta.mbarriers)
-    if (barrier.tx() != 0)
-      throw Fault(FaultKind::kProtocol, "the CTA exits while the mbarrier at shared offset " + hex(offset) +
-                                            " still expects " + std::to_string(barrier.tx()) + " bytes");
+  for (const auto& [offset, barrier] : cta.mbarriers) {
+    if (barrier.tx() == 0) continue;
+    const bool lacks = barrier.tx() > 0;
+    throw Fault(FaultKind::kProtocol, "the CTA exits although " +
+                                          std::to_string(lacks ? barrier.tx() : -barrier.tx()) +
+                                          (lacks ? " bytes fewer" : " bytes more") +
+                                          " have arrived at the mbarrier at shared offset " + hex(offset) +
+                                          " than it was told to expect");
+  }
   if (cta.tmem && cta.tmem->allocated_columns() != 0)
     throw Fault(FaultKind::kProtocol, "the CTA exits with " + std::to_string(cta.tmem->allocated_columns()) +
                                           " tensor memory columns allocated");

@@ -3,15 +3,19 @@
 // how many begin and in which order they run; by default one begins in a round, so that most grids need the
 // memory of a single cluster.
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "sim/exec/machine.h"
 #include "sim/exec/occupancy.h"
+#include "sim/exec/spin.h"
 
 namespace sim {
 namespace {
 
 constexpr uint64_t kSpinBeforeRelease = 8 << 20;  // without visible change, before waiting lanes are set free
 constexpr uint64_t kLivelock = 64 << 20;          // without visible change, before the run is given up
+constexpr uint64_t kWatched = 1 << 16;            // the slice of a cluster that is watched then
 
 // Decides which tensor operations may take effect; it is asked for the oldest first. Those of one thread keep
 // the order that the ISA promises: cp and mma before a later mma, everything before a later commit. The
@@ -139,13 +143,15 @@ struct Movers {
 // but still has to take effect.
 bool finished(const Cluster& cluster) { return cluster.live_ctas == 0 && cluster.pending.empty(); }
 
+// Returns how many warp instructions changed nothing that another thread could see.
+uint64_t quiet_for(const Grid& grid) { return grid.stats.warp_instructions - grid.changed_at; }
+
 // Lets a cluster move until its slice is used. Returns false when nothing in it could move at all.
-bool run_cluster(Cluster& cluster) {
+bool run_cluster(Cluster& cluster, uint64_t slice) {
   Grid& grid = *cluster.grid;
   const uint64_t begin = grid.stats.warp_instructions;
   Movers movers;
   bool moved = false;
-  const uint64_t slice = std::max<uint64_t>(1, grid.policy.slice());
   while (!finished(cluster) && grid.stats.warp_instructions - begin < slice) {
     movers.collect(cluster);
     if (movers.agents.empty()) return moved;
@@ -156,25 +162,14 @@ bool run_cluster(Cluster& cluster) {
       continue;
     }
     run_warp(grid, *chosen.warp, grid.policy.quantum());
-    const uint64_t quiet = grid.stats.warp_instructions - grid.changed_at;
-    if (quiet > kSpinBeforeRelease) release_a_join(cluster, true);
-    if (quiet > kLivelock)
-      throw Fault(FaultKind::kDeadlock,
-                  "livelock: " + std::to_string(quiet) +
-                      " warp instructions changed nothing that another thread could see\n" +
-                      deadlock_report(grid));
+    if (quiet_for(grid) > kSpinBeforeRelease) release_a_join(cluster, true);
   }
   return true;
 }
 
-}  // namespace
-
-void begin_clusters(Grid& grid, uint64_t room) {
-  uint64_t count = room > 1 ? std::clamp<uint64_t>(grid.policy.clusters_to_begin(room), 1, room) : room;
-  for (; count > 0; --count) grid.resident.push_back(start_cluster(grid, grid.begun++));
-}
-
-bool run_round(Grid& grid) {
+// Every resident cluster runs once, for a slice of so many instructions, or as the policy says. Returns false
+// when nothing could move.
+bool run_clusters(Grid& grid, std::optional<uint64_t> slice = {}) {
   std::vector<Cluster*> clusters;
   std::vector<uint64_t> numbers;
   for (const auto& cluster : grid.resident) {
@@ -184,13 +179,45 @@ bool run_round(Grid& grid) {
   bool moved = false;
   while (!clusters.empty()) {
     const size_t chosen = clusters.size() > 1 ? grid.policy.next_cluster(numbers) : 0;
-    moved = run_cluster(*clusters.at(chosen)) || moved;
+    const uint64_t length = slice ? *slice : std::max<uint64_t>(1, grid.policy.slice());
+    moved = run_cluster(*clusters.at(chosen), length) || moved;
     clusters.erase(clusters.begin() + std::ptrdiff_t(chosen));
     numbers.erase(numbers.begin() + std::ptrdiff_t(chosen));
     std::erase_if(grid.resident, [](const auto& cluster) { return finished(*cluster); });
   }
   return moved;
 }
+
+// Runs one more round and looks at what keeps the warps running. If nothing changed again, that is a fault.
+bool run_watched(Grid& grid) {
+  SpinWatch watch(grid.observer);
+  Observer* const observer = std::exchange(grid.observer, &watch);
+  bool moved = false;
+  try {
+    moved = run_clusters(grid, kWatched);
+  } catch (...) {
+    grid.observer = observer;
+    throw;
+  }
+  grid.observer = observer;
+  const uint64_t quiet = quiet_for(grid);
+  if (quiet <= kLivelock) return moved;
+  const std::vector<Spin> spins = watch.seen();
+  if (observer != nullptr)
+    for (const Spin& spin : spins) observer->spins(spin);
+  throw Fault(FaultKind::kDeadlock, "livelock: " + std::to_string(quiet) +
+                                        " warp instructions changed nothing that another thread could see\n" +
+                                        deadlock_report(grid, spins));
+}
+
+}  // namespace
+
+void begin_clusters(Grid& grid, uint64_t room) {
+  uint64_t count = room > 1 ? std::clamp<uint64_t>(grid.policy.clusters_to_begin(room), 1, room) : room;
+  for (; count > 0; --count) grid.resident.push_back(start_cluster(grid, grid.begun++));
+}
+
+bool run_round(Grid& grid) { return quiet_for(grid) > kLivelock ? run_watched(grid) : run_clusters(grid); }
 
 void complete_youngest(Cluster& cluster) {
   TensorOrder order(cluster.grid->policy.keep_tensor_order());

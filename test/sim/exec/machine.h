@@ -445,10 +445,11 @@ void mbarrier_complete_tx(Cta& cta, uint32_t offset, int64_t bytes);
 void mbarrier_arrive(Cta& cta, uint32_t offset, int32_t count);
 
 // report.cpp
-std::string deadlock_report(const Grid& grid);
+std::string deadlock_report(const Grid& grid, const std::vector<Spin>& spins = {});
 Fault located(const Fault& fault, const Grid& grid, const Warp& warp, uint32_t lanes, const Inst& inst);
 [[noreturn]] void throw_at(const Fault& fault, const Grid& grid, const Warp& warp, uint32_t lanes,
                            const Inst& inst);
 std::string where(const Grid& grid, const Cta& cta);
+std::string pending_bytes(const Mbarrier& barrier);  // or how many too many have arrived
 
 }  // namespace sim

@@ -162,6 +162,9 @@ struct SyncEvent {
     // that asks last; `partner` is the thread that asked in the other CTA.
     kTmemAlloc,
     kTmemDealloc,
+    // A warp asks for `amount` columns, or to free them, and sleeps: until the other CTA of its pair, that of
+    // `partner`, asks for the same, or until so many are free.
+    kTmemAsk,
     kTmemRelinquish,
     // Events of one warp as a whole. What four warps of a warpgroup issue as their n-th kWgmma is one
     // operation, so its end is known to be the end of all four parts.
@@ -203,7 +206,7 @@ struct SyncEvent {
   uint64_t phase = 0;
   int64_t amount = 0, bytes = 0;
   uint64_t async_id = 0;
-  std::optional<Thread> partner;  // kTmemAlloc, kTmemDealloc of a pair
+  std::optional<Thread> partner;  // kTmemAlloc, kTmemDealloc, kTmemAsk of a pair
   Order order = Order::kWeak;
   Scope scope = Scope::kCta;
   Fence fence = Fence::kNone;
@@ -236,6 +239,9 @@ struct GridStart {
   uint64_t work = 0;  // HostWork::id, 0 when launched without the runtime
   uint64_t param_base = 0;
   Machine machine = kB200;
+  // The alignment that the module declares of dynamic shared memory, where the schedule has placed that at no
+  // multiple of 1024; else 0.
+  uint32_t declared_align = 0;
 };
 
 // A remark is about a rule that was broken in a way that ends nothing: hardware takes it as it is. `rule` is
@@ -246,6 +252,14 @@ struct Remark {
   Thread thread;
   uint32_t mask = 0;
   const Inst* inst = nullptr;
+};
+
+// A warp has run for very long while nothing changed, and runs in a circle.
+struct Spin {
+  Thread thread;
+  uint32_t mask = 0;
+  const Inst* inst = nullptr;    // a load of the circle, any instruction of one that loads nothing
+  std::optional<Region> region;  // what it loads again and again
 };
 
 class Observer {
@@ -266,6 +280,7 @@ class Observer {
   virtual void land(const AsyncLanding&) {}
   virtual void sync(const SyncEvent&) {}
   virtual void remark(const Remark&) {}
+  virtual void spins(const Spin&) {}  // before finish() with a livelock
   // A fault that did not end the grid, because LaunchOptions::go_on says so.
   virtual void outlived(FaultKind, const std::string& /*text*/) {}
 };
@@ -303,6 +318,9 @@ class Observers : public Observer {
   }
   void remark(const Remark& e) override {
     for (Observer* o : all_) o->remark(e);
+  }
+  void spins(const Spin& e) override {
+    for (Observer* o : all_) o->spins(e);
   }
   void outlived(FaultKind kind, const std::string& text) override {
     for (Observer* o : all_) o->outlived(kind, text);

@@ -55,7 +55,7 @@ std::string waiting_for(const Warp& warp, const Fragment& fragment) {
         if (found != phase.cta->mbarriers.end())
           out += " (phase " + std::to_string(found->second.phase()) + ", pending arrivals " +
                  std::to_string(found->second.pending()) + " of " + std::to_string(found->second.expected()) +
-                 ", pending bytes " + std::to_string(found->second.tx()) + ")";
+                 ", " + pending_bytes(found->second) + ")";
         out += signalling(*phase.cta, phase.offset);
         if (&phase != &wait.phases.back()) out += "; ";
       }
@@ -91,7 +91,18 @@ std::string waiting_for(const Warp& warp, const Fragment& fragment) {
   return "";
 }
 
+std::string circle_text(const Spin& spin) {
+  if (!spin.region) return "runs in a circle";
+  return std::string("reads ") + (spin.region->memory == Memory::kShared ? "shared" : "global") +
+         " address " + hex(spin.region->address) + " again and again, which nobody will write,";
+}
+
 }  // namespace
+
+std::string pending_bytes(const Mbarrier& barrier) {
+  return barrier.tx() < 0 ? std::to_string(-barrier.tx()) + " bytes more than expected"
+                          : "pending bytes " + std::to_string(barrier.tx());
+}
 
 std::string where(const Grid& grid, const Cta& cta) {
   std::string out = "CTA (" + std::to_string(cta.ctaid[0]) + "," + std::to_string(cta.ctaid[1]) + "," +
@@ -102,7 +113,7 @@ std::string where(const Grid& grid, const Cta& cta) {
   return out;
 }
 
-std::string deadlock_report(const Grid& grid) {
+std::string deadlock_report(const Grid& grid, const std::vector<Spin>& spins) {
   constexpr int kMaxLines = 64;
   std::string out;
   int lines = 0;
@@ -112,11 +123,17 @@ std::string deadlock_report(const Grid& grid) {
     out += "  " + where(grid, cta) + ", warp " + std::to_string(warp.index) + ", " + lanes_text(lanes) + " " +
            what + " at " + describe(*inst.statement) + "\n";
   };
+  for (const Spin& spin : spins)
+    for (const auto& cluster : grid.resident)
+      for (const auto& cta : cluster->ctas)
+        if (cta->linear == spin.thread.cta)
+          line(*cta, *cta->warps[spin.thread.warp], spin.mask, circle_text(spin), *spin.inst);
   for (const auto& cluster : grid.resident)
     for (const auto& cta : cluster->ctas)
       for (const auto& warp : cta->warps) {
         for (const auto& fragment : warp->fragments)
-          line(*cta, *warp, fragment->mask, waiting_for(*warp, *fragment), grid.kernel.code[fragment->pc]);
+          if (spins.empty() || fragment->wait.kind != Wait::Kind::kNone)
+            line(*cta, *warp, fragment->mask, waiting_for(*warp, *fragment), grid.kernel.code[fragment->pc]);
         for (const auto& join : warp->joins)
           line(*cta, *warp, join->arrived,
                "waits for lanes " + hex(join->expected & ~join->arrived) + " to reconverge",

@@ -59,6 +59,7 @@ bool granted(Exec& x, TmemRequest* out) {
   if (x.cta.tmem_request.state != TmemRequest::State::kDone) return false;
   *out = x.cta.tmem_request;
   x.cta.tmem_request = TmemRequest{};
+  x.fragment->entered = false;
   return true;
 }
 
@@ -86,6 +87,24 @@ void check_idle(const Exec& x, const Group& group) {
                                             describe(*pending->inst->statement));
   for (int i = 0; i < group.size; ++i)
     for (const auto& warp : group.ctas[i]->warps) check_transfers(*warp, "tensor memory is freed");
+}
+
+// The warp sleeps until anything happens, and then asks again.
+void sleep(Exec& x, const Group& group, const TmemRequest& request) {
+  const bool first = !x.fragment->entered;
+  x.fragment->entered = true;
+  Wait w;
+  w.kind = Wait::Kind::kTmem;
+  x.wait(std::move(w), false);
+  if (!first || !x.watched()) return;
+  SyncEvent event;
+  event.kind = SyncEvent::Kind::kTmemAsk;
+  event.cta = x.cta.linear;
+  event.object = request.base;
+  event.amount = request.columns;
+  for (const Cta* cta : group.ctas)
+    if (group.size == 2 && cta != &x.cta) event.partner = Thread{cta->linear, 0, 0};
+  x.report(event, x.mask);
 }
 
 // alloc and dealloc of a pair happen when a warp of each CTA asks for the same. Returns false when this CTA's
@@ -122,9 +141,7 @@ bool meet(Exec& x, const Group& group, const TmemRequest& mine) {
   if (own.state != TmemRequest::State::kDone) {
     // Asking again changes nothing; if it counted, two pairs would wake each other for ever.
     if (!asked) x.changed();
-    Wait w;
-    w.kind = Wait::Kind::kTmem;
-    x.wait(std::move(w), false);
+    sleep(x, group, mine);
     return false;
   }
   x.changed();
@@ -214,12 +231,8 @@ void tcgen05_alloc(Exec& x, const Inst& inst) {
       base = x.cta.tensor_memory().alloc(int(request.columns));
       if (base >= 0) tell_columns(x, SyncEvent::Kind::kTmemAlloc, group, uint32_t(base), request.columns);
     }
-    if (base < 0) {
-      Wait w;
-      w.kind = Wait::Kind::kTmem;
-      x.wait(std::move(w), false);
-      return;
-    }
+    if (base < 0) return sleep(x, group, request);
+    x.fragment->entered = false;
   }
   const uint32_t lane = uint32_t(__builtin_ctz(x.mask));
   const uint32_t address = uint32_t(base);

@@ -19,12 +19,7 @@ void end_early(Exec& x, TmemTransfer& transfer) {
       std::find_if(pending.begin(), pending.end(), [&](const auto& p) { return p->id == transfer.id; });
   pending.erase(op);
   transfer.landed = true;
-  try {
-    transfer.land();
-  } catch (const Fault& fault) {
-    throw Fault(fault.kind(),
-                std::string(fault.what()) + "; issued by " + describe(*transfer.inst->statement));
-  }
+  transfer.land();
   x.changed();
   if (!x.watched()) return;
   x.grid.observer->land({AsyncLanding::Step::kSourcesRead, transfer.id});
@@ -234,9 +229,14 @@ void start(Exec& x, const Inst& inst, const TmemAccess& a, std::shared_ptr<TmemT
   transfer->inst = &inst;
   transfer->id = x.grid.next_op;
   x.warp.transfers.push_back(transfer);
-  // The address of a late transfer is checked now, not when it lands.
+  // The cells of a late transfer are checked now, not when it lands: what is wrong with them is the fault of
+  // this instruction in every schedule.
   AsyncIssue facts;
-  if (late || x.watched()) facts = facts_of(x, a, transfer->store);
+  if (late || x.watched()) {
+    facts = facts_of(x, a, transfer->store);
+    for (const Region& cells : transfer->store ? facts.writes : facts.reads)
+      x.cta.tensor_memory().check(cells.lane, cells.column, cells.columns);
+  }
   x.launch_async(
       transfer->store ? AsyncOp::Kind::kTmemStore : AsyncOp::Kind::kTmemLoad, 0, 1u << x.cta.rank,
       [transfer] {

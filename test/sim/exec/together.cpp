@@ -34,7 +34,8 @@ void Together::start(Grid& grid) {
   current_ = &grid;
   grid.memory.set_reach(grid.reach);
   if (grid.observer != nullptr)
-    grid.observer->start({&grid.kernel, &grid.config, grid.work, grid.param_base, grid.machine});
+    grid.observer->start({&grid.kernel, &grid.config, grid.work, grid.param_base, grid.machine,
+                          grid.shared_shift % kReservedShared != 0 ? grid.kernel.shared_align : 0});
   const auto later = [&](const Grid* other) { return other->number > grid.number; };
   running_.insert(std::find_if(running_.begin(), running_.end(), later), &grid);
 }

@@ -2,6 +2,7 @@
 #include "sim/judge/judge.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cerrno>
 #include <cstdio>
@@ -10,6 +11,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <string_view>
+#include <utility>
 
 #include "sim/decode/program.h"
 #include "sim/judge/trace.h"
@@ -18,6 +21,16 @@
 
 namespace sim {
 namespace {
+
+constexpr const char* kOtherPhase = "mbarrier-bytes-in-other-phase";
+// What goes wrong at a barrier whose phases no longer fit the copies.
+constexpr std::array<std::string_view, 7> kOfPhases = {"mbarrier-copy-before-observed",
+                                                       "mbarrier-arrive-before-observed",
+                                                       "mbarrier-bytes-unobserved",
+                                                       "mbarrier-phase-lap",
+                                                       "mbarrier-phase-skipped",
+                                                       "mbarrier-lagging-waiter",
+                                                       "deadlock"};
 
 RegionText text_of(const Region& region, const Names& names) {
   RegionText out;
@@ -43,16 +56,6 @@ RegionText text_of(const Region& region, const Names& names) {
   return out;
 }
 
-Report report_of(const Rule& rule) {
-  Report report;
-  report.rule = rule.id;
-  report.severity = severity_letter(rule);
-  report.evidence = evidence_name(rule.evidence);
-  report.section = rule.section;
-  report.says = rule.says;
-  return report;
-}
-
 }  // namespace
 
 // Passes every event on to all observers: first to those that learn names and sites, then to the trace, then
@@ -63,35 +66,33 @@ class Judge::Watcher : public Observers {
   void start(const GridStart& grid) override {
     ++judge_.grids_;
     judge_.by_site_.clear();
-    judge_.deadlock_explained_ = false;
-    judge_.shape_.start(grid.work);
-    *judge_.shape_ = grid.config != nullptr ? grid.config->grid : Dim3{};
+    judge_.of_grid_.start(grid.work);
+    *judge_.of_grid_ = {grid.config != nullptr ? grid.config->grid : Dim3{}, grid.declared_align, {}, {}};
     if (grid.kernel != nullptr && !grid.kernel->code.empty()) {
       const Inst* first = grid.kernel->code.data();
       std::erase_if(judge_.launched_, [&](const Launched& one) { return one.first == first; });
       judge_.launched_.push_back({first, first + grid.kernel->code.size(),
-                                  short_name(readable(grid.kernel->info.name)), *judge_.shape_});
+                                  short_name(readable(grid.kernel->info.name)), judge_.of_grid_->shape});
     }
     Observers::start(grid);
   }
   void resume(uint64_t work) override {
-    judge_.shape_.resume(work);
+    judge_.of_grid_.resume(work);
     Observers::resume(work);
   }
   // Whatever is checked, the rules of the machine hold.
   void remark(const Remark& remark) override {
     Observers::remark(remark);
-    Finding finding;
-    finding.rule = &rule(remark.rule);
-    finding.summary = remark.text;
-    finding.later = {remark.thread, remark.mask, 0, remark.inst};
-    finding.missing = remark.missing;
-    judge_.add(std::move(finding));
+    judge_.add(finding_of(remark));
   }
-  void outlived(FaultKind kind, const std::string& text) override { judge_.add(kind, text); }
+  void outlived(FaultKind kind, const std::string& text) override {
+    Observers::outlived(kind, text);
+    if (!judge_.checkers_->explained()) judge_.add(kind, text);
+  }
   void finish(const char* fault) override {
     Observers::finish(fault);
-    judge_.shape_.finish();
+    judge_.explained_ = fault != nullptr && judge_.checkers_->explained();
+    judge_.of_grid_.finish();
     if (const Certifier* certifier = judge_.checkers_->certifier()) judge_.certify(certifier->certificate());
     if (judge_.reports_.size() != judge_.written_) judge_.write_json(false);
   }
@@ -144,15 +145,40 @@ SiteText Judge::text_of(const Site& site) const {
   return out;
 }
 
+// A barrier that was told of too few bytes lets waits end too early, from then on: its phases complete out of
+// step with the copies, which others touch while they land, until nothing moves. That is one mistake.
+bool Judge::follows_from_another(const Finding& finding) {
+  const std::string id = finding.rule->id;
+  std::vector<MbarrierRef> barriers;
+  if (id == "race-async") barriers = finding.signals;
+  else if (finding.has_mbarrier && std::find(kOfPhases.begin(), kOfPhases.end(), id) != kOfPhases.end())
+    barriers = {finding.mbarrier};
+  for (const MbarrierRef& barrier : barriers) {
+    const auto cause = of_grid_->out_of_step.find({barrier.cta, barrier.offset});
+    if (cause == of_grid_->out_of_step.end()) continue;
+    const SiteText there = text_of(finding.later);
+    if (of_grid_->consequences.insert({finding.rule, finding.later.inst}).second)
+      reports_[cause->second].notes.push_back("and so " + finding.summary + ": " + there.where +
+                                              ", PTX line " + std::to_string(there.ptx_line) + ": `" +
+                                              there.text + "`");
+    return true;
+  }
+  return false;
+}
+
 void Judge::add(Finding finding) {
-  deadlock_explained_ |= std::strcmp(finding.rule->id, "deadlock") == 0;
+  if (follows_from_another(finding)) return;
   const auto site =
       std::make_tuple(finding.rule, finding.later.inst, finding.has_earlier ? finding.earlier.inst : nullptr);
-  if (const auto known = by_site_.find(site); known != by_site_.end()) {
-    ++reports_[known->second].seen.front().count;
-    return;
-  }
-  Report report = report_of(*finding.rule);
+  const auto [known, fresh] = by_site_.try_emplace(site, reports_.size());
+  if (fresh) known->second = count(report_of(finding));
+  else ++reports_[known->second].seen.front().count;
+  if (std::strcmp(finding.rule->id, kOtherPhase) == 0)
+    of_grid_->out_of_step[{finding.mbarrier.cta, finding.mbarrier.offset}] = known->second;
+}
+
+Report Judge::report_of(const Finding& finding) const {
+  Report report = sim::report_of(*finding.rule);
   report.summary = finding.summary;
   report.later = text_of(finding.later);
   if (finding.has_earlier) report.earlier = text_of(finding.earlier);
@@ -164,11 +190,11 @@ void Judge::add(Finding finding) {
   if (finding.has_region) report.region = sim::text_of(finding.region, names_);
   if (finding.has_mbarrier)
     report.mbarrier = {finding.mbarrier.cta, finding.mbarrier.offset, names_.of(finding.mbarrier)};
-  report.missing = std::move(finding.missing);
-  report.notes = std::move(finding.notes);
+  report.missing = finding.missing;
+  report.notes = finding.notes;
   report.every_schedule = finding.every_schedule;
-  count(report);
-  by_site_[site] = by_key_.at(report.key());
+  report.declared_align = of_grid_->declared_align;
+  return report;
 }
 
 void Judge::certify(const Certificate& certificate) {
@@ -187,14 +213,15 @@ void Judge::certify(const Certificate& certificate) {
   merge(certificate_, more);
 }
 
-void Judge::count(Report& report) {
+size_t Judge::count(Report report) {
   const auto [entry, fresh] = by_key_.try_emplace(report.key(), reports_.size());
-  if (!fresh) {
+  if (fresh) {
+    report.seen = {{options_.mode, options_.seed, 1}};
+    reports_.push_back(std::move(report));
+  } else {
     ++reports_[entry->second].seen.front().count;
-    return;
   }
-  report.seen = {{options_.mode, options_.seed, 1}};
-  reports_.push_back(report);
+  return entry->second;
 }
 
 // Returns " [mbarrier 2 of 5 initialised at ...]" for a line about a waiting warp of the grid.
@@ -205,7 +232,7 @@ std::string Judge::barrier_name(const std::string& waiting) const {
       std::sscanf(waiting.c_str() + cta, "CTA (%u,%u,%u)", &x, &y, &z) != 3 ||
       std::sscanf(waiting.c_str() + barrier, "mbarrier at shared offset %x", &offset) != 1)
     return "";
-  const Dim3& g = *shape_;
+  const Dim3& g = of_grid_->shape;
   const std::string name = names_.of(MbarrierRef{x + uint64_t(g.x) * (y + uint64_t(g.y) * z), offset});
   return name.empty() ? "" : " [" + name + "]";
 }
@@ -213,8 +240,7 @@ std::string Judge::barrier_name(const std::string& waiting) const {
 // The machine puts the place at the end of a fault's text: "  in kernel K, CTA (0,0,0), warp 1, lane 0" and
 // "  at PTX line 12: `...` (source)". A deadlock has one line for everybody who waits instead.
 void Judge::add(FaultKind kind, const std::string& text) {
-  if (kind == FaultKind::kDeadlock && deadlock_explained_) return;
-  Report report = report_of(rule(rule_of(kind)));
+  Report report = sim::report_of(rule(rule_of(kind)));
   report.every_schedule = false;
   size_t begin = 0;
   while (begin <= text.size()) {
@@ -241,11 +267,12 @@ void Judge::add(FaultKind kind, const std::string& text) {
   report.later.kernel = short_name(readable(kernel_in(text)));
   report.summary = with_short_kernel(std::move(report.summary));
   for (std::string& note : report.notes) note += barrier_name(note);
-  count(report);
+  report.declared_align = of_grid_->declared_align;
+  count(std::move(report));
 }
 
 void Judge::fault(FaultKind kind, const std::string& text) {
-  add(kind, text);
+  if (!std::exchange(explained_, false)) add(kind, text);
   write_json(false);
 }
 

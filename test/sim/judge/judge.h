@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -69,10 +70,21 @@ class Judge {
     Dim3 grid;
   };
 
+  struct OfGrid {
+    Dim3 shape;
+    uint32_t declared_align = 0;  // as in GridStart
+    // Barriers, by CTA and offset, that counted bytes in another phase, and the report that says so. It names
+    // what follows from that, too.
+    std::map<std::pair<uint64_t, uint32_t>, size_t> out_of_step;
+    std::set<std::pair<const Rule*, const Inst*>> consequences;  // that a report names
+  };
+
   SiteText text_of(const Site& site) const;
+  bool follows_from_another(const Finding& finding);
   void add(FaultKind kind, const std::string& text);
   std::string barrier_name(const std::string& waiting) const;
-  void count(Report& report);
+  Report report_of(const Finding& finding) const;
+  size_t count(Report report);  // returns its place among the reports
   void certify(const Certificate& certificate);
 
   JudgeOptions options_;
@@ -82,12 +94,12 @@ class Judge {
   std::unique_ptr<Observer> trace_;
   std::unique_ptr<Watcher> watcher_;
   std::vector<Launched> launched_;
-  PerGrid<Dim3> shape_;
+  PerGrid<OfGrid> of_grid_;
   std::vector<Report> reports_;
   CertificateText certificate_;
   std::map<std::string, size_t> by_key_;
   std::map<std::tuple<const Rule*, const Inst*, const Inst*>, size_t> by_site_;  // of this grid
-  bool deadlock_explained_ = false;  // a checker said more of this grid's deadlock than the machine can
+  bool explained_ = false;  // a finding says more of the fault that ended the grid than the machine can
   size_t rendered_ = 0;
   size_t written_ = 0;
   uint64_t grids_ = 0;

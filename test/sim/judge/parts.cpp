@@ -4,7 +4,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "sim/check/protocol.h"
 #include "sim/check/race.h"
 
 namespace sim {
@@ -50,7 +49,11 @@ Checkers::Checkers(const Checks& checks, const FindingSink& sink) {
     clocks = race.get();
     all_.push_back(std::move(race));
   }
-  if (checks.protocol) all_.push_back(std::make_unique<ProtocolChecker>(sink, clocks));
+  if (checks.protocol) {
+    auto protocol = std::make_unique<ProtocolChecker>(sink, clocks);
+    protocol_ = protocol.get();
+    all_.push_back(std::move(protocol));
+  }
   if (!checks.certificate) return;
   auto certifier = std::make_unique<Certifier>(*clocks, sink);
   certifier_ = certifier.get();

@@ -7,6 +7,7 @@
 
 #include "sim/check/certificate.h"
 #include "sim/check/finding.h"
+#include "sim/check/protocol.h"
 
 namespace sim {
 
@@ -24,9 +25,12 @@ class Checkers {
   const std::vector<std::unique_ptr<Observer>>& all() const { return all_; }
   // Returns null when nobody asked for a certificate. It is that of the grid that ended last.
   const Certifier* certifier() const { return certifier_; }
+  // True when findings say more of the latest fault than the machine does.
+  bool explained() const { return protocol_ != nullptr && protocol_->explained(); }
 
  private:
   std::vector<std::unique_ptr<Observer>> all_;  // the race checker first: the others ask its clocks
+  const ProtocolChecker* protocol_ = nullptr;
   const Certifier* certifier_ = nullptr;
 };
 

@@ -58,6 +58,16 @@ void get(const nlohmann::json& in, SiteText& site) {
 
 }  // namespace
 
+Report report_of(const Rule& rule) {
+  Report report;
+  report.rule = rule.id;
+  report.severity = severity_letter(rule);
+  report.evidence = evidence_name(rule.evidence);
+  report.section = rule.section;
+  report.says = rule.says;
+  return report;
+}
+
 std::string Report::key() const {
   return rule + "|" + site_key(later) + "|" + (earlier ? site_key(*earlier) : "");
 }
@@ -154,6 +164,10 @@ std::string render(const Report& report, const std::string& program) {
               (report.mbarrier->name.empty() ? "" : "\n" + report.mbarrier->name));
   if (!report.missing.empty()) field(out, "missing", report.missing);
   for (const std::string& note : report.notes) field(out, "note", note);
+  if (report.declared_align != 0 && report.rule.starts_with("machine-"))
+    field(out, "note",
+          "in this run dynamic shared memory is aligned to " + std::to_string(report.declared_align) +
+              " bytes only, as its module declares");
   field(out, "certain",
         report.every_schedule ? "for every schedule: it follows from the order of synchronisation"
                               : "for this schedule; another one may not show it");
@@ -220,11 +234,17 @@ void from_json(const nlohmann::json& in, CertificateText& c) {
 }
 
 void to_json(nlohmann::json& out, const Report& report) {
-  out = {{"rule", report.rule},         {"severity", std::string(1, report.severity)},
-         {"evidence", report.evidence}, {"section", report.section},
-         {"says", report.says},         {"summary", report.summary},
-         {"missing", report.missing},   {"notes", report.notes},
-         {"others", report.others},     {"every_schedule", report.every_schedule}};
+  out = {{"rule", report.rule},
+         {"severity", std::string(1, report.severity)},
+         {"evidence", report.evidence},
+         {"section", report.section},
+         {"says", report.says},
+         {"summary", report.summary},
+         {"missing", report.missing},
+         {"notes", report.notes},
+         {"others", report.others},
+         {"every_schedule", report.every_schedule},
+         {"declared_align", report.declared_align}};
   put(out["later"], report.later);
   out["earlier"] = nullptr;
   if (report.earlier) put(out["earlier"], *report.earlier);
@@ -253,6 +273,7 @@ void from_json(const nlohmann::json& in, Report& report) {
   in.at("notes").get_to(report.notes);
   in.at("others").get_to(report.others);
   in.at("every_schedule").get_to(report.every_schedule);
+  in.at("declared_align").get_to(report.declared_align);
   get(in.at("later"), report.later);
   if (!in.at("earlier").is_null()) get(in.at("earlier"), report.earlier.emplace());
   if (const auto& r = in.at("region"); !r.is_null())

@@ -59,12 +59,16 @@ struct Report {
   std::string missing;
   std::vector<std::string> notes;
   bool every_schedule = true;
+  // What the module declares of dynamic shared memory, where the schedule has aligned that no better; else 0.
+  uint32_t declared_align = 0;
   std::vector<Seen> seen;
 
   // Two findings are one when the same rule is broken at the same pair of source lines, or of instructions
   // where no line is known.
   std::string key() const;
 };
+
+Report report_of(const Rule& rule);  // that it was broken
 
 char severity_letter(const Rule& rule);
 const char* evidence_name(Evidence evidence);  // "H200", "proven kernel", "documented", "assumed"

@@ -57,6 +57,7 @@ const char* name(SyncEvent::Kind kind) {
     case K::kTmemWaitSt: return "tmem wait st";
     case K::kTmemAlloc: return "tmem alloc";
     case K::kTmemDealloc: return "tmem dealloc";
+    case K::kTmemAsk: return "tmem sleeps";
     case K::kTmemRelinquish: return "tmem relinquish";
     case K::kWgmmaFence: return "wgmma fence";
     case K::kWgmmaCommit: return "wgmma commit";

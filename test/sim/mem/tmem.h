@@ -18,6 +18,7 @@ class Tmem {
   // Cells are stored lane by lane: those of one lane are contiguous over columns. All access throws Fault
   // kBounds when the cell is outside the array or its column is not allocated; reading throws kPoison when it
   // was never written.
+  void check(int lane, int column, int n) const;  // n columns of a lane
   uint32_t read(int lane, int column) const;
   void write(int lane, int column, uint32_t value);
   void poison(int lane, int column);
@@ -37,7 +38,6 @@ class Tmem {
   int allocated_columns() const;  // still held: a leak when the CTA exits
 
  private:
-  void check(int lane, int column, int n) const;  // n columns of a lane
   std::vector<uint32_t> cells_;
   std::vector<uint8_t> valid_;
   std::array<int16_t, kColumns> owner_;  // base column of the allocation that holds this column, -1 when free

@@ -63,6 +63,15 @@ __global__ void __maxnreg__(128) registers(int* out) {
   if (threadIdx.x == 0) out[0] = 1;
 }
 
+// Rounds the address of dynamic shared memory up to a multiple of 1024, for which the launch gives no bytes.
+__global__ void round_up(int* out, uint32_t beyond) {
+  extern __shared__ uint8_t window[];
+  const uint32_t start = (uint32_t(__cvta_generic_to_shared(window)) + 1023) / 1024 * 1024;
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(start + 1020 + beyond), "r"(1) : "memory");
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(start + 1016 + beyond), "r"(1) : "memory");
+  out[0] = 1;
+}
+
 constexpr uint32_t kRow = 64, kRows = 8;  // bytes, rows of a box
 
 // Loads a box to dynamic shared memory, which is declared with less alignment than the pattern of its
@@ -124,6 +133,8 @@ int run(const char* what) {
   else if (std::strcmp(what, "same") == 0) same_word<<<1, 32>>>(out);
   else if (std::strcmp(what, "lane 0") == 0) elected<<<1, 32>>>(out);
   else if (std::strcmp(what, "registers") == 0) registers<<<1, 128>>>(out);
+  else if (std::strcmp(what, "rounded") == 0) round_up<<<1, 1, 1024>>>(out, 0);
+  else if (std::strcmp(what, "rounded, outside") == 0) round_up<<<1, 1, 1024>>>(out, 16384);
   else if (std::strcmp(what, "box") == 0 || std::strcmp(what, "box, killed") == 0) launch_load_box(out);
   else if (std::strcmp(what, "beyond") == 0 && mode != nullptr && std::strcmp(mode, "strict-tensor") == 0)
     exchange<false><<<1, kThreads>>>(out);

@@ -178,6 +178,26 @@ TEST_CASE("a run that failed is not judged to the end, though its finding is of 
   }
 }
 
+TEST_CASE("an error that only the alignment of shared memory brings about is of class S", "[command]") {
+  CHECK(command("--quiet " + program + " rounded").status == 0);
+  const std::string shifted = "--quiet --mode random --seed 0 ";
+  const Answer lacking = command(shifted + program + " rounded");
+  CHECK(lacking.status == 3);  // not judged behind the fault
+  CHECK_THAT(lacking.text,
+             contains("S shared-alignment: dynamic shared memory is aligned to 16 bytes only, as "
+                      "its module declares, and this kernel needs more: access of 4 bytes at") &&
+                 contains("machine-bounds is not found in the same run") &&
+                 contains("0 E, 1 S, 0 A; not judged to the end"));
+  CHECK(command("--allow shared-alignment " + shifted + program + " rounded").status == 0);
+  const Answer all = command("--continue " + shifted + program + " rounded");
+  CHECK_THAT(all.text, contains("and so machine-bounds: access of 4 bytes") && contains("0 E, 1 S, 0 A"));
+
+  const Answer outside = command(shifted + program + " 'rounded, outside'");
+  CHECK(outside.status == 1);
+  CHECK_THAT(outside.text, contains("E machine-bounds: ") && contains("1 E, 0 S, 0 A"));
+  CHECK_THAT(outside.text, !contains("as its module declares"));
+}
+
 TEST_CASE("the rules of the machine hold without any check", "[command]") {
   CHECK(command("--quiet --checks none --fail-on S " + program + " registers").status == 1);
   CHECK_THAT(command("--quiet --checks none " + program + " registers").text,

@@ -93,6 +93,11 @@ TEST_CASE("a lane that spins for ever is a deadlock, whatever the lanes that wai
     bar.sync 0; ret;)");
   CHECK(fault.kind() == FaultKind::kDeadlock);
   CHECK(says(fault, "livelock"));
+  const std::string text = fault.what();
+  const size_t reads = text.find("warp 0, lane 0 reads global address 0x");
+  REQUIRE(reads != std::string::npos);
+  CHECK(text.find("again and again, which nobody will write, at PTX line") > reads);
+  CHECK(text.find("waits for named barrier") > reads);  // what follows from it
 }
 
 TEST_CASE("shfl.up, shfl.down and shfl.idx clamp at the ends and say so", "[exec]") {
@@ -384,4 +389,5 @@ TEST_CASE("a thread that spins for ever without changing anything is reported as
                                  1);
   CHECK(fault.kind() == FaultKind::kDeadlock);
   CHECK(says(fault, "livelock"));
+  CHECK(says(fault, "warp 0, lane 0 runs in a circle at PTX line"));
 }

@@ -209,17 +209,58 @@ TEST_CASE("protocol: arrivals left in an incomplete phase at the end", "[protoco
   CHECK(s.findings[0].summary == "mbarrier 0x408 of CTA 0 ends in phase 0 with 1 of 2 arrivals");
 }
 
-TEST_CASE("protocol: a fault about expected bytes is explained by the balance", "[protocol]") {
+TEST_CASE("protocol: a fault about the bytes of a barrier is explained by the balance, once", "[protocol]") {
   Stream s;
   s.cta(0);
+  s.cta(1);
   s.init(kFull, 1);
-  s.arrive(kFull, kProducer, 2048);
-  s.land(kFull, s.send(s.load(kFull, kProducer, 0x800, 1024)), 1024);
-  s.finish("the CTA exits while the mbarrier at shared offset 0x400 still expects 1024 bytes");
-  REQUIRE(s.rules() == "mbarrier-byte-balance");
-  CHECK(s.findings[0].summary ==
-        "mbarrier 0x400 of CTA 0 ends with 1024 bytes more expected than delivered in phase 0: "
-        "1 of 1 arrival, 2048 bytes expected, 1024 delivered");
+  s.init({1, 0x400}, 1);
+  s.arrive({1, 0x400}, {1, 0, 0}, 512);  // its bytes are still to come
+  const auto leave = [&](const char* fault) {
+    s.exit(kConsumer, 0xFFFFFFFF);
+    s.finish(fault);
+  };
+  SECTION("fewer than expected") {
+    s.arrive(kFull, kProducer, 2048);
+    s.land(kFull, s.send(s.load(kFull, kProducer, 0x800, 1024)), 1024);
+    leave(
+        "the CTA exits although 1024 bytes fewer have arrived at the mbarrier at shared offset 0x400 than "
+        "it was told to expect");
+    REQUIRE(s.rules() == "mbarrier-byte-balance");
+    CHECK(s.findings[0].summary ==
+          "mbarrier 0x400 of CTA 0 ends with 1024 bytes more expected than arrived in phase 0: "
+          "1 of 1 arrival, 2048 bytes expected, 1024 delivered");
+    CHECK(s.checker.explained());
+  }
+  const char* const more =
+      "the CTA exits although 1024 bytes more have arrived at the mbarrier at shared offset 0x400 than it was "
+      "told to expect";
+  SECTION("more than expected") {
+    s.land(kFull, s.send(s.load(kFull, kProducer, 0x800, 1024)), 1024);
+    leave(more);
+    REQUIRE(s.rules() == "mbarrier-byte-balance");
+    CHECK(s.findings[0].summary ==
+          "mbarrier 0x400 of CTA 0 ends with 1024 bytes more arrived than expected in phase 0: "
+          "0 of 1 arrival, 0 bytes expected, 1024 delivered");
+    CHECK(s.checker.explained());
+  }
+  SECTION("more than expected, which made a phase complete early") {
+    s.arrive(kFull, kProducer, 1024);
+    const uint64_t a = s.send(s.load(kFull, kProducer, 0x800, 1024));
+    const uint64_t b = s.send(s.load(kFull, kProducer, 0xC00, 1024));
+    s.land(kFull, a, 1024);
+    s.wait(kFull, kConsumer, 0);
+    s.land(kFull, b, 1024);
+    leave(more);
+    CHECK(s.rules() == "mbarrier-bytes-in-other-phase");
+    CHECK(s.checker.explained());
+  }
+  SECTION("another fault explains itself") {
+    s.land(kFull, s.send(s.load(kFull, kProducer, 0x800, 1024)), 1024);
+    leave("access of 4 bytes at shared offset 0x400");
+    CHECK(s.rules() == "");
+    CHECK_FALSE(s.checker.explained());
+  }
 }
 
 TEST_CASE("protocol: an arrival follows a wait for the phase before by order, not by chance", "[protocol]") {

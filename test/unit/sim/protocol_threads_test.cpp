@@ -247,3 +247,79 @@ TEST_CASE("protocol: a deadlock at barriers of threads lists who is not there", 
             "  not there: CTA 1 warp 0, CTA 1 warp 1, CTA 1 warp 2"});
   }
 }
+
+TEST_CASE("protocol: a deadlock over the columns of a pair names the CTA that never asked", "[protocol]") {
+  Stream s(32);
+  s.cta(0, 0, 0);
+  s.cta(1, 0, 1);
+  const auto columns = [&](Kind kind, uint64_t cta, const char* text, int64_t amount) {
+    SyncEvent e = s.event(kind, {cta, 0, 0}, text);
+    e.mask = 0xFFFFFFFF;
+    e.cta = cta;
+    e.amount = amount;
+    e.partner = Thread{1 - cta, 0, 0};
+    s.send(e);
+  };
+  const auto finish = [&] {
+    s.finish("deadlock in kernel k: nothing can move");
+    REQUIRE(s.rules() == "deadlock");
+    return s.findings[0];
+  };
+  SECTION("and waits for nothing") {
+    columns(Kind::kTmemAsk, 0, "tcgen05.dealloc.cta_group::2", 64);
+    const sim::Finding f = finish();
+    CHECK(f.summary ==
+          "CTA 0 warp 0 waits in tcgen05.dealloc of 64 columns for CTA 1, the other one of its pair, "
+          "which never asked");
+    CHECK(f.missing == "tcgen05.dealloc by a warp of CTA 1");
+  }
+  SECTION("and has left") {
+    columns(Kind::kTmemAsk, 0, "tcgen05.alloc.cta_group::2", 64);
+    s.exit({1, 0, 0}, 0xFFFFFFFF);
+    s.cta_exit(1);
+    CHECK(finish().summary ==
+          "CTA 0 warp 0 waits in tcgen05.alloc of 64 columns for CTA 1, the other one of its pair, "
+          "which has left without asking");
+  }
+  SECTION("or that both lack columns") {
+    columns(Kind::kTmemAlloc, 0, "tcgen05.alloc.cta_group::2", 512);
+    columns(Kind::kTmemAlloc, 1, "tcgen05.alloc.cta_group::2", 512);
+    columns(Kind::kTmemAsk, 0, "tcgen05.alloc.cta_group::2", 64);
+    columns(Kind::kTmemAsk, 1, "tcgen05.alloc.cta_group::2", 64);
+    const sim::Finding f = finish();
+    CHECK(f.summary ==
+          "CTA 0 warp 0 waits in tcgen05.alloc of 64 columns of tensor memory, of which its CTA holds 512 of "
+          "512");
+    CHECK(has_note(f,
+                   "  CTA 0 warp 0 lane 0 allocated columns 0..511 at PTX line 1: "
+                   "`tcgen05.alloc.cta_group::2`"));
+  }
+  SECTION("who has got them waits no more") {
+    columns(Kind::kTmemAsk, 0, "tcgen05.alloc.cta_group::2", 64);
+    columns(Kind::kTmemAlloc, 1, "tcgen05.alloc.cta_group::2", 64);
+    CHECK(finish().summary == "nothing can move, and no wait for a barrier was seen");
+  }
+}
+
+TEST_CASE("protocol: a livelock names first what the circle reads", "[protocol]") {
+  Stream s(64);
+  s.cta(0);
+  meet(s, {0, 1, 0}, 0, 0, 0, "bar.sync");
+  sim::Spin spin{{0, 0, 3}, 1u << 3, s.at("ld.acquire.gpu.u32"), Stream::shared(0, 0x800, 4)};
+  const bool reads = GENERATE(true, false);
+  if (!reads) spin.region.reset();
+  s.checker.spins(spin);
+  s.finish("livelock: 67108865 warp instructions changed nothing that another thread could see");
+  REQUIRE(s.rules() == "deadlock");
+  const sim::Finding& f = s.findings[0];
+  CHECK(f.later.inst == spin.inst);
+  CHECK(f.has_region == reads);
+  CHECK(f.summary ==
+        (reads
+             ? "CTA 0 warp 0 lane 3 reads shared [0x800, 0x804) of CTA 0 again and again, which nobody will "
+               "write: every other thread has left, sleeps, or runs in a circle, too"
+             : "CTA 0 warp 0 lane 3 runs in a circle and reads nothing there that another thread could "
+               "write"));
+  CHECK(
+      has_note(f, "CTA 0 warp 1 waits at barrier 0 for all threads, 32 are there at PTX line 1: `bar.sync`"));
+}

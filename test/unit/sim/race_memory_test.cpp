@@ -95,6 +95,108 @@ TEST_CASE("A race names every earlier access that is not ordered, the last one f
   CHECK(e.found[0].others[1].second.thread.warp == 0);
 }
 
+TEST_CASE("A strong store that a later one of another thread has overwritten is named, too", "[race]") {
+  const Region word = global(0x90000, 4);
+  const auto add = [&](Events& e, Thread t, bool atomic = false) {
+    e.access(t, word, true, Order::kRelaxed, Scope::kGpu, atomic);
+  };
+  SECTION(
+      "the thread of the later store follows only its own, unless it is an atomic, which reads the other") {
+    const bool ordered = GENERATE(false, true), atomic = GENERATE(false, true);
+    Events e;
+    add(e, at(0, 0), atomic);
+    add(e, at(0, 1), atomic);
+    if (ordered) e.bar_sync(0, {0, 1});
+    e.read(at(0, 1), word);
+    CHECK(e.broken() == (ordered || atomic ? "" : "race-data"));
+    if (!ordered && !atomic) CHECK(e.found.at(0).earlier.thread.warp == 0);
+  }
+  SECTION("an ordinary store and a copy are compared with all of them, which are gone behind it") {
+    const bool copy = GENERATE(false, true);
+    Events e;
+    for (uint32_t warp = 0; warp < 3; ++warp) add(e, at(0, warp));
+    if (copy) e.issue(Kind::kBulkLoad, at(0, 3), {word}, {shared(0, 0x1000, 4)}, {{Events::bar(0), 4}});
+    else e.write(at(0, 3), word);
+    REQUIRE(e.found.size() == 1);
+    CHECK(e.found[0].earlier.thread.warp == 2);
+    REQUIRE(e.found[0].others.size() == 2);
+    CHECK(e.found[0].others[0].first == "a strong store of global [0x90000,0x90004)");
+    CHECK(e.found[0].others[1].second.thread.warp == 0);
+    Events after;
+    add(after, at(0, 0));
+    add(after, at(0, 1));
+    after.bar_sync(0, {0, 1});
+    after.write(at(0, 1), word);
+    after.bar_sync(0, {1, 2}, 1);
+    after.read(at(0, 2), word);
+    CHECK(after.broken() == "");
+  }
+  SECTION("who has read one of them follows it") {
+    Events e;
+    add(e, at(0, 0));
+    e.access(at(0, 1), word, false, Order::kRelaxed, Scope::kGpu);
+    add(e, at(0, 1));
+    e.read(at(0, 1), word);
+    CHECK(e.broken() == "");
+  }
+  SECTION("many by the lanes of one warp are one, that of another warp is not forgotten over them") {
+    Events e;
+    add(e, at(0, 1));
+    for (int turn = 0; turn < 40; ++turn) {
+      std::vector<sim::Access> all(32);
+      const sim::Inst* one = e.inst();
+      for (uint32_t lane = 0; lane < 32; ++lane) {
+        all[lane].thread = at(0, 0, lane);
+        all[lane].mask = kWarp;
+        all[lane].region = word;
+        all[lane].region.write = true;
+        all[lane].order = Order::kRelaxed;
+        all[lane].scope = Scope::kGpu;
+        all[lane].inst = one;
+      }
+      e.checker.accesses(all);
+    }
+    e.warp_sync(0, 0);
+    e.read(at(0, 0, 31), word);
+    REQUIRE(e.broken() == "race-data");
+    CHECK(e.found.at(0).earlier.thread.warp == 1);
+    CHECK(e.found.at(0).others.empty());
+  }
+  SECTION("the thread that counts itself last has seen the others, and may write the counter") {
+    Events e;
+    const auto fence = [&](Thread t) {
+      e.fence(t, SyncEvent::Fence::kThread, 0, 0, Order::kAcqRel, Scope::kGpu);
+    };
+    for (uint32_t warp = 0; warp < 3; ++warp) {
+      fence(at(0, warp));
+      add(e, at(0, warp), true);
+    }
+    fence(at(0, 2));
+    e.write(at(0, 2), word);
+    CHECK(e.broken() == "");
+  }
+  SECTION("two ordinary stores that nothing orders are a finding of their own, at the later one") {
+    Events e;
+    e.write(at(0, 0), word);
+    e.write(at(0, 1), word);
+    e.read(at(0, 2), word);
+    CHECK(e.broken() == "race-data");
+    REQUIRE(e.found.size() == 2);
+    CHECK(e.found[0].later.thread.warp == 1);
+    CHECK(e.found[0].earlier.thread.warp == 0);
+    CHECK(e.found[1].later.thread.warp == 2);
+  }
+  SECTION("whoever follows a store follows what that one follows") {
+    Events e;
+    e.write(at(0, 0), word);
+    e.bar_sync(0, {0, 1});
+    e.write(at(0, 1), word);
+    e.bar_sync(0, {1, 2}, 1);
+    e.read(at(0, 2), word);
+    CHECK(e.broken() == "");
+  }
+}
+
 TEST_CASE("Nothing inside a grid orders ld.global.nc after a write", "[race]") {
   const auto run = [](bool non_coherent, bool barrier) {
     Events e;

@@ -26,6 +26,7 @@ sim::Report full() {
   report.missing = "a wait for empty[3]";
   report.notes = {"the producer waited for empty[2]\nphase 2"};
   report.every_schedule = true;
+  report.declared_align = 16;
   report.seen = {{"late", 17, 3}};
   return report;
 }
@@ -87,6 +88,16 @@ TEST_CASE("a report without sites and bytes has no empty lines", "[report]") {
 )");
 }
 
+TEST_CASE("a fault under a schedule that aligns shared memory no better than declared says so", "[report]") {
+  sim::Report report = full();
+  const std::string says = "in this run dynamic shared memory is aligned to 16 bytes only";
+  CHECK(sim::render(report, "p").find(says) == std::string::npos);  // a race has nothing to do with it
+  report.rule = "machine-bounds";
+  CHECK(sim::render(report, "p").find(says) != std::string::npos);
+  report.declared_align = 0;
+  CHECK(sim::render(report, "p").find(says) == std::string::npos);
+}
+
 TEST_CASE("JSON holds all of a report", "[report]") {
   const nlohmann::json json = full();
   const nlohmann::json expected = nlohmann::json::parse(R"json({
@@ -102,7 +113,7 @@ TEST_CASE("JSON holds all of a report", "[report]") {
     "mbarrier": {"cta": 1, "offset": 1056, "name": "mbarrier 2 of 5 initialised at a.cu:41"},
     "others": ["bulk load of shared [0x8400,0x8480) of CTA 1, CTA 0, warp 1, lane 2\nPTX line 7: `cp ...;`"],
     "missing": "a wait for empty[3]", "notes": ["the producer waited for empty[2]\nphase 2"],
-    "every_schedule": true, "seen": [{"mode": "late", "seed": 17, "count": 3}]})json");
+    "every_schedule": true, "declared_align": 16, "seen": [{"mode": "late", "seed": 17, "count": 3}]})json");
   CHECK(json == expected);
   const auto back = json.get<sim::Report>();
   CHECK(nlohmann::json(back) == json);

@@ -8,6 +8,7 @@
 
 #include "support/catch.hpp"
 #include "unit/sim/late_policy.hpp"
+#include "unit/sim/recorder.hpp"
 #include "unit/sim/tensor_fixture.hpp"
 
 using namespace sim_test;
@@ -82,6 +83,9 @@ TEST_CASE("allocating for a pair without a pair is refused", "[tcgen05]") {
 
 TEST_CASE("a deadlock over tensor memory says what is held and who has not asked", "[tcgen05]") {
   Machine machine;
+  Recorder seen;
+  sim::LaunchOptions options;
+  options.observer = &seen;
   const auto fault = fault_of([&] {
     machine.run(kernel_text("", R"(
       .reg .pred %p<4>; .reg .b32 %r<8>;
@@ -95,11 +99,44 @@ TEST_CASE("a deadlock over tensor memory says what is held and who has not asked
       @!%p2 bra WAIT;
       ret;)",
                             ".shared .align 4 .b8 cell[4]; .shared .align 8 .b8 bar[8];"),
-                sim_test::shape(2, 32, 2), {});
+                sim_test::shape(2, 32, 2), {}, options);
   });
+  const auto asked = seen.of(sim::SyncEvent::Kind::kTmemAsk);
+  REQUIRE(asked.size() == 1);
+  CHECK(asked[0].thread.cta == 0);
+  CHECK(asked[0].amount == 32);
+  CHECK(asked[0].partner.value().cta == 1);
   CHECK(fault.kind() == FaultKind::kDeadlock);
   CHECK(says(fault, "its CTA holds 0 of 512 columns"));
   CHECK(says(fault, "asks to allocate 32, and CTA rank 1, its pair, has not asked"));
+}
+
+TEST_CASE("a load past the allocated columns is a fault of the load, whenever it takes effect", "[tcgen05]") {
+  class LateLoads : public LatePolicy {
+   public:
+    bool load_early() override { return false; }
+  } late;
+  const std::string body = R"(
+      .reg .b32 %r<4>;
+      mov.u32 %r1, cell;
+      tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 32;
+      tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [32];
+      tcgen05.wait::ld.sync.aligned;
+      ret;)";
+  std::vector<std::string> texts;
+  for (sim::Policy* policy : {static_cast<sim::Policy*>(nullptr), static_cast<sim::Policy*>(&late)}) {
+    Machine machine;
+    sim::LaunchOptions options;
+    options.policy = policy;
+    const auto fault = fault_of([&] {
+      machine.run(kernel_text("", body, ".shared .align 4 .b8 cell[4];"), sim_test::shape(1, 32), {},
+                  options);
+    });
+    CHECK(fault.kind() == FaultKind::kBounds);
+    CHECK(says(fault, ": `tcgen05.ld."));
+    texts.emplace_back(fault.what());
+  }
+  CHECK(texts[0] == texts[1]);
 }
 
 TEST_CASE("a CTA that asks for tensor memory again keeps nobody from moving", "[tcgen05]") {
