@@ -155,10 +155,10 @@ inline constexpr CostRange kB200Ranges[] = {
 
 // ---- H100, H200 ------------------------------------------------------------------------------------------
 
-// What is marked "times" is fit to the times of all plain fp16 instances on an H200 (bench/calibrate.h: CUDA
+// What is marked "times" is fit to the times of all plain fp16 instances on an H100 (bench/calibrate.h: CUDA
 // graphs, cold weights, driver 580.159.04, 2026-11-23), for products of five pairs of weights with M from 1
 // to 4096. Of the instances within 1.5 of the fastest the formula is within 7 % in the mean square, and what
-// it chooses takes 0.3 % more than the fastest in the mean.
+// it chooses takes 0.2 % more than the fastest in the mean.
 inline constexpr CostConstants kH100Costs{
     .clock = 1755,  // published: the boost clock that dense products hold
     .fill_per_sm =
@@ -173,7 +173,7 @@ inline constexpr CostConstants kH100Costs{
     .scale_copy_short = 0,
     .commit = 0,
     .wake = 70,              // H200: 63 to 76, of a whole warp
-    .fixed = 1.81,           // times: 0.78 in a graph, and what the gap of a stream is longer (H200)
+    .fixed = 1.79,           // times: 0.78 in a graph, and what the gap of a stream is longer (H200)
     .cluster_barrier = 382,  // H200: with release and acquire, in steady state
     .load = 655,             // H200: 560 from the near half of the chip, 750 from the far one
     .tensor_read = 0,        // accumulators are in registers
@@ -189,17 +189,17 @@ inline constexpr CostConstants kH100Costs{
     .exchange_per_kb = 50.5,     // H200
     .expand_weight = 0.027,      // times
     .expand_bf16 = 1.19,         // counted: 497 instructions of the loop, 417 to fp16
-    .expand_activation = 0.068,  // times
+    .expand_activation = 0.061,  // times
     .order_activation = 0.08,    // times, of an A in fp16: 0.067 for tiles of 64 rows, 0.1 for those of 128
     .multiply_adds = 2048,       // published
     .least_columns = 16,         // times, which do not tell it from 8 to 48
-    .beside = 0.28,              // times
-    .chain = 278,                // times
-    .round = 0.95,               // times
+    .beside = 0.25,              // times
+    .chain = 170,                // times
+    .round = 0.86,               // times
     .turn = 300,                 // times: with the start of the next tile
     .finish = 0.1,               // times
-    .meet = 2.28,                // times
-    .pass = 3.95,                // times, with what its launch keeps the next waiting
+    .meet = 2.32,                // times
+    .pass = 3.83,                // times, with what its launch keeps the next waiting
     .pass_bytes = 2.4e6,         // H100: 512 to 4096 rows
 };
 
