@@ -12,7 +12,8 @@ import sys
 
 RESULTS = pathlib.Path(__file__).resolve().parent / "results"
 REPORTS = {"means": {"h200": "H200", "h100": "H100"}, "means_fp16": {"h200_fp16": "H200"}}
-OTHERS = {"Marlin": "Marlin, INT4", "vLLM Marlin": "vLLM's Marlin", "Triton 3.6": "Triton"}  # by the name before "("
+# By the name before "(".
+OTHERS = {"Marlin": "Marlin, INT4", "vLLM Marlin": "vLLM's Marlin", "Triton 3.6": "Triton", "Humming": "Humming"}
 # Weights of gpt-oss are too small to fill the GPU, so they stand in the tables and not in the means.
 LEFT_OUT = (2880, 2880)
 
@@ -34,6 +35,12 @@ def ratios(row):
     return out
 
 
+def timed(reports):
+    """The others that the reports have."""
+    known = {name for rows in reports for row in rows for name in ratios(row)}
+    return [name for name in ("cuBLASLt", *OTHERS.values()) if name in known]
+
+
 def text(ratio):
     return "-" if ratio is None else f"{ratio:.2f}"
 
@@ -43,7 +50,7 @@ def line(cells):
 
 
 def problems(gpu):
-    columns = ["cuBLASLt", *OTHERS.values()]
+    columns = timed([report(gpu)["results"]])
     line(["N x K", "M", "instance", "us (p10..p90)", *columns, "TFLOP/s"])
     line(["---"] * (5 + len(columns)))
     for row in report(gpu)["results"]:
@@ -55,10 +62,10 @@ def problems(gpu):
 
 
 def means(gpus):
-    columns = ["cuBLASLt", *OTHERS.values()]
+    reports = [report(name)["results"] for name in gpus]
+    columns = timed(reports)
     line(["M", *(f"{gpu}: {column}" for gpu in gpus.values() for column in columns)])
     line(["---"] * (1 + len(gpus) * len(columns)))
-    reports = [report(name)["results"] for name in gpus]
     for m in sorted({row["m"] for row in reports[0]}):
         cells = [str(m)]
         for rows in reports:
