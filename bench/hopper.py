@@ -14,7 +14,7 @@ RESULTS = pathlib.Path(__file__).resolve().parent / "results"
 REPORTS = {"means": {"h200": "H200", "h100": "H100"}, "means_fp16": {"h200_fp16": "H200"}}
 # By the name before "(".
 OTHERS = {"Marlin": "Marlin, INT4", "vLLM Marlin": "vLLM's Marlin", "Triton 3.6": "Triton", "Humming": "Humming"}
-# Weights of gpt-oss are too small to fill the GPU, so they stand in the tables and not in the means.
+# Weights of gpt-oss are small: they stand in the tables and not in the means.
 LEFT_OUT = (2880, 2880)
 
 
@@ -58,7 +58,7 @@ def problems(gpu):
         held = " *" if row.get("power_limited", 0) > 0.1 else ""
         line([f"{row['n']} x {row['k']}", str(row["m"]), row["instance"].removesuffix("_fp16").removesuffix("_afp16"),
               f"{times['median_us']:.1f} ({times['p10_us']:.1f}..{times['p90_us']:.1f}){held}",
-              *(text(of[column]) for column in columns), f"{row['flops'] / graph(row) * 1e-6:.0f}"])
+              *(text(of.get(column)) for column in columns), f"{row['flops'] / graph(row) * 1e-6:.0f}"])
 
 
 def means(gpus):
@@ -71,8 +71,8 @@ def means(gpus):
         for rows in reports:
             of = [ratios(row) for row in rows if row["m"] == m and (row["n"], row["k"]) != LEFT_OUT]
             for column in columns:
-                known = [one[column] for one in of if one[column] is not None]
-                cells.append(f"{math.exp(sum(map(math.log, known)) / len(known)):.2f}")
+                known = [one[column] for one in of if one.get(column) is not None]
+                cells.append(f"{math.exp(sum(map(math.log, known)) / len(known)):.2f}" if known else "-")
         line(cells)
 
 

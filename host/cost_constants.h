@@ -157,8 +157,8 @@ inline constexpr CostRange kB200Ranges[] = {
 
 // What is marked "times" is fit to the times of all plain fp16 instances on an H100 (bench/calibrate.h: CUDA
 // graphs, cold weights, driver 580.159.04, 2026-11-23), for products of five pairs of weights with M from 1
-// to 4096. Of the instances within 1.5 of the fastest the formula is within 7 % in the mean square, and what
-// it chooses takes 0.2 % more than the fastest in the mean.
+// to 4096. Of the instances that take at most 1.5 times as long as the fastest the formula is within 7 % in
+// the mean square, and what it chooses takes 0.2 % more than the fastest in the mean.
 inline constexpr CostConstants kH100Costs{
     .clock = 1755,  // published: the boost clock that dense products hold
     .fill_per_sm =
@@ -190,23 +190,24 @@ inline constexpr CostConstants kH100Costs{
     .expand_weight = 0.027,      // times
     .expand_bf16 = 1.27,         // counted: 413 instructions of the loop, 325 to fp16
     .expand_activation = 0.061,  // times
-    .order_activation = 0.08,    // times, of an A in fp16: 0.067 for tiles of 64 rows, 0.1 for those of 128
-    .multiply_adds = 2048,       // published
-    .least_columns = 16,         // times, which do not tell it from 8 to 48
-    .beside = 0.25,              // times
-    .chain = 170,                // times
-    .round = 0.86,               // times
-    .turn = 300,                 // times: with the start of the next tile
-    .finish = 0.1,               // times
-    .meet = 2.32,                // times
-    .pass = 3.83,                // times, with what its launch keeps the next waiting
-    .pass_bytes = 2.4e6,         // H100: 512 to 4096 rows
+    .order_activation =
+        0.08,  // times on an H200, of an A in fp16: 0.067 for tiles of 64 rows, 0.1 for those of 128
+    .multiply_adds = 2048,  // published
+    .least_columns = 16,    // times, which do not tell it from 8 to 48
+    .beside = 0.25,         // times
+    .chain = 170,           // times
+    .round = 0.86,          // times
+    .turn = 300,            // times: with the start of the next tile
+    .finish = 0.1,          // times
+    .meet = 2.32,           // times
+    .pass = 3.83,           // times, with what its launch keeps the next waiting
+    .pass_bytes = 2.4e6,    // H100: 512 to 4096 rows
 };
 
 // An H200 is an H100 with other memory.
 constexpr CostConstants h200_costs() {
   CostConstants costs = kH100Costs;
-  costs.dram = 4.4e6;     // times
+  costs.dram = 4.4e6;     // those times on an H200
   costs.l2_bytes = 30e6;  // 60 MB in two partitions
   return costs;
 }
@@ -220,9 +221,9 @@ inline constexpr CostRange kHopperRanges[] = {
     {"rate of DRAM", &CostConstants::dram, 2.3e6, 4.4e6},
     // low and high: fits with other constants held
     {"expansion of a weight", &CostConstants::expand_weight, 0.027, 0.036},
-    // low: half of the weights'; high: twice
+    // low: a third of the fit; high: half as much again
     {"expansion of an activation", &CostConstants::expand_activation, 0.02, 0.09},
-    // low: as to fp16; high: what stands above, and half as much again
+    // low: as to fp16; high: twice what its machine code has more
     {"expansion to bf16", &CostConstants::expand_bf16, 1, 1.5},
     // low: four bytes through shared memory, 128 in a cycle; high: tiles of 128 rows
     {"order of an activation", &CostConstants::order_activation, 0.031, 0.1},
@@ -234,7 +235,7 @@ inline constexpr CostRange kHopperRanges[] = {
     {"turn of a tile", &CostConstants::turn, 300, 2500},
     {"finish of a result", &CostConstants::finish, 0.1, 0.5},
     {"meeting of a cluster", &CostConstants::meet, 1, 3},
-    // low: st.async; high: one bulk copy per warp
+    // low and high: ways to send them, st.async and one bulk copy per warp
     {"exchange, per KB", &CostConstants::exchange_per_kb, 47, 68},
     // low: the smallest sum of its parts; high: the largest
     {"fixed time", &CostConstants::fixed, 1.0, 3.5},

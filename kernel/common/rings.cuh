@@ -2,15 +2,16 @@
 // role: one of operands, one of scale factors.
 //
 //   barrier          count             arrives                              waits   meaning
-//   full[s]          2, + the bytes    both load roles, bytes of TMA        mma     stage s is filled
+//   full[s]          2, + the bytes    both load roles, bytes of TMA        mma     stage s is filled (*)
 //   empty[s]         its readers       the multiply role, when it has read  loads   stage s may be used
 //   scale_full[q]    2, + the bytes    both load roles, bytes of TMA        mma     scale stage q is filled
 //   scale_empty[q]   its readers       the multiply role, when it has read  loads   scale stage q may be used
 //   a_full[s]        1, + the bytes    load activations, bytes of TMA       warps   the A of stage s is there
 //
-// Where warps expand A or put it in order before it is multiplied (sm90), its bytes and its factors have the
-// barrier a_full, so that this work does not wait for the weights, which come from DRAM; full then counts one
-// load role.
+// (*) On sm90 the weights may have this barrier for themselves, and it counts one load role: where A has a
+// ring of its own (sm90/shared_storage.cuh), and where warps expand A or put it in order before it is
+// multiplied. Its bytes and its factors then arrive on a_full, so that this work does not wait for weights,
+// which come from DRAM.
 //
 // A stage has one reader where the completion of an mma arrives; where warps read it themselves (sm90), each
 // is one.
