@@ -13,11 +13,18 @@ constexpr const char* kGathers =
 constexpr const char* kOtherWait =
     "the lanes must have met between their reads of a stage and the arrival that frees it, which comes a "
     "k-tile later: there are two waits between, and each brings them together";
+constexpr const char* kPanelWaits =
+    "of the five waits of a k-tile one of the others brings the lanes together between their reads of the "
+    "stage and the arrival that frees it";
 constexpr const char* kFencedByLoads =
     "before its copies each load role executes fence.proxy.async, which comes after the CTA barrier: that "
     "orders the initialisation, too";
 constexpr const char* kInitFence =
     "the last barrier is one at which threads of its own CTA alone arrive: the CTA barrier publishes it";
+constexpr const char* kMeetFirst =
+    "those that multiply touch nothing of a launch before they have met the other roles, which have waited";
+constexpr const char* kExpandersFence =
+    "what the expanders have read of A they fence themselves before they arrive on ready";
 constexpr const char* kDrain =
     "who arrives on these barriers are threads of this CTA, which lasts until they have done so; "
     "a drain that waits for something else passes as well, or fails plainly";
@@ -52,15 +59,16 @@ constexpr EquivalentEntry kEntries[] = {
     {"*", "* lane elect.sync @ load_role #2", kDependents},
     {"*", "delete griddepcontrol.launch_dependents @ *", kDependents},
     {"*", "exchange with the next griddepcontrol.launch_dependents: elect.sync @ *", kDependents},
-    {"sm90m8*", "delete griddepcontrol.wait @ kernel #0",
-     "those that multiply touch nothing of a launch before they have met the other roles, which have waited"},
-    {"sm90m8*", "delete fence.proxy @ load_role/load_role #1",
-     "what the expanders have read of A they fence themselves before they arrive on ready"},
+    {"sm90m8*", "delete griddepcontrol.wait @ kernel #0", kMeetFirst},
+    {"sm90m16n32*", "delete griddepcontrol.wait @ kernel #0", kMeetFirst},
+    {"sm90m8*", "delete fence.proxy @ load_role/load_role #1", kExpandersFence},
+    {"sm90m16n32*", "delete fence.proxy @ load_role/load_role #1", kExpandersFence},
     {"*", ".release to .relaxed mbarrier.arrive @ load_role/load_role #0", kLoaderWrites},
     {"*", ".release to .relaxed mbarrier.arrive @ load_panels_role #0", kLoaderWrites},
     {"*", "* @ load_panels_role/drain/*", kDrain, true},
     {"*", "* lane elect.sync @ load_panels_role #1", kDependents},
-    {"*", "exchange with the next bar.warp.sync: griddepcontrol.launch_dependents @ *", kDependents},
+    {"*", "exchange with the next bar.warp.sync: griddepcontrol.launch_dependents @ load_panels_role #0",
+     kDependents},
     {"*", "exchange with the next cp.async.bulk.tensor: mbarrier.arrive @ load_panels_role #0", kCounts},
     {"*", "exchange with the next cp.async.bulk.tensor: mbarrier.arrive @ load_role/*", kCounts},
     {"*", "exchange with the next mbarrier.arrive: fence.proxy @ load_role/load_role #*", kStillBetween},
@@ -76,16 +84,21 @@ constexpr EquivalentEntry kEntries[] = {
     {kSplit, "no barrier barrier.cluster.arrive @ meet_cluster #[01]", kOtherRoles},
     {kSplit, "delete barrier.cluster.wait @ meet_cluster #1", kOtherRoles},
     {kSplit, ".release to .relaxed barrier.cluster.arrive @ meet_cluster #[01]", kOnlyAttends},
-    {kSplit, "delete bar.warp.sync @ multiply_role/multiply/wait #[01]", kOtherWait},
+    {"sm90m8*", "delete bar.warp.sync @ multiply_role/multiply/wait #[01]", kOtherWait},
     {kSplit, "exchange with the next bar.warp.sync: mbarrier.try_wait @ multiply_role/multiply/wait #[01]",
      kOtherWait},
     {kSplit, "exchange with the next ld.shared: bar.warp.sync @ multiply_role/multiply/wait #0",
      "each lane has waited for itself"},
-    {"sm90m16n128*", "delete bar.warp.sync @ multiply_role/multiply/wait #[01]", kOtherWait},
-    {"sm90m16n128*",
+    {"sm90m16*", "delete bar.warp.sync @ multiply_role/multiply/wait #[01]", kOtherWait},
+    {"sm90m16*",
      "exchange with the next bar.warp.sync: mbarrier.try_wait @ multiply_role/multiply/wait #[01]",
      kOtherWait},
-    {"sm90m16n128*", "exchange with the next ld.shared: bar.warp.sync @ multiply_role/multiply/wait #0",
+    {"sm90m16*", "exchange with the next ld.shared: bar.warp.sync @ multiply_role/multiply/wait #0",
+     "each lane has waited for itself"},
+    {"sm90m128*", "delete bar.warp.sync @ multiply_role/multiply/wait #[014]", kPanelWaits},
+    {"sm90m128*", "exchange with the next bar.warp.sync: mbarrier.try_wait @ multiply_role/multiply/wait #0",
+     kPanelWaits},
+    {"sm90m128*", "exchange with the next ld.shared: bar.warp.sync @ multiply_role/multiply/wait #0",
      "each lane has waited for itself"},
     {"sm90m128*",
      "exchange with the next bar.warp.sync: mbarrier.try_wait @ multiply_role/multiply/wait #[14]",
