@@ -73,6 +73,7 @@ test-gpu: configure   ## the tests of the kernels that need no simulator, on thi
 mutation: configure   ## plant bugs in the shipping kernel: which of them does the simulator catch and name?
 	@cmake --build $(BUILD) -j $(JOBS) --target mutation defects_test
 	@$(BUILD)/mutation --json $(BUILD)/mutation.json
+	@SIM_MACHINE=h100 $(BUILD)/mutation --json $(BUILD)/mutation_h100.json
 	@$(BUILD)/defects_test '[.many]'
 
 soak: configure       ## the shipping kernel under thousands of schedules: nothing may be found

@@ -20,6 +20,9 @@ namespace {
 using dualgemm_test::Data;
 using dualgemm_test::NamedInstance;
 
+// The barriers follow the rings, whose sizes are multiples of this, and shared memory moves by such
+// multiples.
+constexpr uint32_t kRingsStep = 1024;
 constexpr size_t kMostSightings = 64;  // of one run; what follows a first error is rarely news
 
 NamedInstance instance_named(const std::string& name) {
@@ -180,8 +183,11 @@ Shape smoke_shape(const NamedInstance& instance) {
   // k-tiles in each slice as the rings hold.
   // Columns are ragged, too, as far as an NVFP4 output allows it.
   const int32_t eight = instance.dtype == DUALGEMM_DTYPE_NVFP4 ? 16 : 8;
+  // On 9.0 it is one k-tile more: the last one lies in the first stage, where the sums are kept after it.
+  const int32_t more = info.cc_major == 9 ? 1 : 0;
   if (info.split_k > 1)
-    return {info.tile_m - 8, info.tile_n - eight, info.split_k * 2 * depth * info.tile_k - 144};
+    return {info.tile_m - std::min(8, info.tile_m / 4), info.tile_n - eight,
+            info.split_k * (2 * depth + more) * info.tile_k - 144};
   // With groups there are four tiles, in two of the groups one each.
   if (info.grouped) return {info.tile_m + 20, info.tile_n - eight, (depth - 2) * info.tile_k + 112};
   // A pair is twice the work, so it gets two tiles of nearly twice as many k-tiles as the rings hold;
@@ -193,8 +199,11 @@ Shape smoke_shape(const NamedInstance& instance) {
   // With two pairs of accumulators there are 2 x 3 tiles of four k-tiles. With one there are 2 x 2 tiles,
   // each of more k-tiles than there are stages, or the wait for the pair would stand in for the waits inside
   // a tile. The last k-tile has two of its four steps.
-  const int32_t columns = info.acc_stages * info.tile_n, k_tiles = info.acc_stages == 1 ? depth : 3;
-  return {info.tile_m + 40, columns + 16 + eight % 16, k_tiles * info.tile_k + 112};
+  // Without any (9.0) there are 2 x 2 tiles of four k-tiles, too.
+  const int32_t columns = std::max(info.acc_stages, 1) * info.tile_n,
+                k_tiles = info.acc_stages == 1 ? depth : 3;
+  return {info.tile_m + std::min(40, info.tile_m - 3), columns + 16 + eight % 16,
+          k_tiles * info.tile_k + 112};
 }
 
 Bench* Bench::loaded_ = nullptr;
@@ -231,11 +240,12 @@ Bench::Bench(const std::string& name, const Shape* shape) : instance_(name) {
   Names launched;
   launch_to_load(launched);
   entry_ = launched.all.at(launched.all.size() - 2);  // the following kernel is the last
+  after_pass_ = launched.all.size() > 3;              // the preceding one and the pass come before
   use([this](sim::ptx::Function& f) { kernel_ = f; });
   Executed executed;
   launch_to_load(executed);
   reached_ = executed.lines;
-  barriers_ = executed.offsets.size();
+  for (const uint32_t offset : executed.offsets) barriers_.push_back(offset % kRingsStep);
   for (const auto& [line, offset] : executed.used) {
     const std::string barrier = barrier_name(offset);
     rings_[line].insert(barrier.substr(0, barrier.find('[')));
@@ -267,7 +277,7 @@ void Bench::launch_to_load(sim::Observer& observer) {
 
 void Bench::use(std::function<void(sim::ptx::Function&)> edit, bool in_entry) {
   edit_ = std::move(edit);
-  in_entry_ = in_entry || info_.general == 0;
+  in_entry_ = in_entry || info_.general == 0 || info_.cc_major == 9;
   load();
 }
 
@@ -285,24 +295,34 @@ void Bench::load() {
   sim::shim::reload_modules();
 }
 
-std::string Bench::barrier_name(uint32_t offset) const {
-  // The barriers follow the rings, whose sizes are multiples of 1024,
-  // and shared memory moves by such multiples.
+std::vector<std::pair<const char*, int32_t>> Bench::ring_lengths() const {
+  const int32_t stages = info_.stages;
+  if (info_.cc_major == 9) {
+    // Behind a pass the other barriers, if there are any, are those of the panels.
+    const int32_t panels = (static_cast<int32_t>(barriers_.size()) - 2 * stages) / 2;
+    if (after_pass_)
+      return {{"full", stages}, {"empty", stages}, {"panel_full", panels}, {"panel_empty", panels}};
+    return {{"full", stages}, {"empty", stages}, {"a_full", stages}};
+  }
   const int32_t acc = info_.overlapped ? 1 : info_.acc_stages;
-  int32_t index = static_cast<int32_t>(offset % 1024 / 8);
-  if (offset % 8 != 0 || index >= static_cast<int32_t>(barriers_)) return "offset " + std::to_string(offset);
-  const std::pair<const char*, int32_t> rings[] = {{"full", info_.stages},
-                                                   {"empty", info_.stages},
-                                                   {"scale_full", info_.scale_stages},
-                                                   {"scale_empty", info_.scale_stages},
-                                                   {"acc_full", acc},
-                                                   {"acc_empty", acc}};
+  return {{"full", stages},
+          {"empty", stages},
+          {"scale_full", info_.scale_stages},
+          {"scale_empty", info_.scale_stages},
+          {"acc_full", acc},
+          {"acc_empty", acc}};
+}
+
+std::string Bench::barrier_name(uint32_t offset) const {
+  const auto found = std::lower_bound(barriers_.begin(), barriers_.end(), offset % kRingsStep);
+  if (found == barriers_.end() || *found != offset % kRingsStep) return "offset " + std::to_string(offset);
+  auto index = static_cast<int32_t>(found - barriers_.begin());
   const auto text = [](const char* ring, int32_t i) { return ring + ("[" + std::to_string(i) + "]"); };
-  for (const auto& [ring, count] : rings) {
+  for (const auto& [ring, count] : ring_lengths()) {
     if (index < count) return text(ring, index);
     index -= count;
   }
-  return text("window_free", index);
+  return text(info_.cc_major == 9 ? "ready" : "window_free", index);
 }
 
 // Reports name a barrier by its shared offset: "mbarrier 0x2fc08", "mbarrier at shared offset 0x2fc08".

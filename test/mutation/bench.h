@@ -61,8 +61,8 @@ class Bench {
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
   const std::string& instance() const { return instance_; }
-  // Returns the function under attack as it ships: the kernel, or of a general instance the epilogue, which
-  // is a function of its own; the other roles are those of the plain one.
+  // Returns the function under attack as it ships: the kernel, or of a general instance for compute
+  // capability 10.x the epilogue, which is a function of its own; the other roles are those of the plain one.
   const sim::ptx::Function& kernel() const { return kernel_; }
   const dualgemm_instance_info_t& info() const { return info_; }
   const Shape& shape() const { return shape_; }
@@ -83,6 +83,8 @@ class Bench {
   void launch() const;
   void launch_to_load(sim::Observer& observer);
   Sighting sighting(const sim::Finding& finding) const;
+  // Returns the rings of barriers in their order in shared memory, without the last one, which has the rest.
+  std::vector<std::pair<const char*, int32_t>> ring_lengths() const;
   std::string barrier_name(uint32_t offset) const;
   std::string barriers_in(const std::string& text) const;
   std::string compare_output();
@@ -96,7 +98,8 @@ class Bench {
   std::unique_ptr<dualgemm_test::DeviceSet> device_;
   PrecedingBuffers preceding_{}, weights_{};
   sim::ptx::Function kernel_;
-  size_t barriers_ = 0;  // of one CTA
+  bool after_pass_ = false;         // a pass over A comes before the kernel (9.0)
+  std::vector<uint32_t> barriers_;  // of one CTA: offsets behind the rings
   std::map<uint32_t, std::set<std::string>> rings_;
   std::set<uint32_t> reached_;
   std::function<void(sim::ptx::Function&)> edit_;

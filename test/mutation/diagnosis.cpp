@@ -39,8 +39,14 @@ void add(std::vector<Answer>& all, std::vector<Answer> more) {
 }
 
 const std::vector<std::string> kBarrierRules = {"mbarrier-*", "deadlock"};
-const std::vector<std::string> kRings = {"full",     "empty",     "scale_full", "scale_empty",
-                                         "acc_full", "acc_empty", "window_free"};
+const std::vector<std::string> kRings = {"full",       "empty",       "scale_full",  "scale_empty",
+                                         "acc_full",   "acc_empty",   "window_free", "a_full",
+                                         "panel_full", "panel_empty", "ready"};
+// Warps read and write stages themselves, and wgmma read what they wrote (9.0).
+const Answer kOfWarps = {{"race-async", "race-data", "proxy-*", "relaxed-wait"},
+                         {"wgmma.mma_async", "st.shared", "ld.shared"},
+                         {},
+                         {"wgmma"}};
 
 }  // namespace
 
@@ -67,11 +73,13 @@ std::vector<Answer> answers_of_ring(const std::string& ring) {
         {{"race-tensor", "tensor-fence", "relaxed-wait"}, {"tcgen05.ld", "tcgen05.mma"}, {}, {"TMEM"}});
   if (ring.starts_with("scale") || ring == "window_free")  // they guard columns, too
     out.push_back({{"race-tensor", "tensor-*", "relaxed-wait"}, {"tcgen05.cp", "tcgen05.mma"}, {}, {"TMEM"}});
-  if (!ring.starts_with("acc") && ring != "window_free")
+  if (!ring.starts_with("acc") && ring != "window_free") {
+    out.push_back(kOfWarps);
     out.push_back({{"race-async", "relaxed-wait"},
                    {"cp.async.bulk.tensor", "tcgen05.mma", "tcgen05.cp"},
                    {},
                    {"of shared memory of CTA", "at shared offset"}});
+  }
   return out;
 }
 
@@ -85,7 +93,7 @@ Expectation expectation_of(const Mutant& m, const std::set<std::string>& rings) 
     out.answers.push_back({{"tensor-*", "race-*", "proxy-*", "relaxed-wait", "mbarrier-*"},
                            {},
                            {},
-                           {"divergent", "mbarrier", "TMEM"}});
+                           {"divergent", "mbarrier", "TMEM", "barrier.cluster"}});
   }
   if (among({"mbarrier.try_wait", "mbarrier.arrive", "tcgen05.commit", "ring arithmetic"})) {
     // Arithmetic serves both ends of a role; a barrier next to the right one may be of the next ring.
@@ -111,9 +119,11 @@ Expectation expectation_of(const Mutant& m, const std::set<std::string>& rings) 
          {},
          {},
          {"barrier.cluster", "mbarrier", "cluster"}});
-  } else if (among({"fence.proxy", "st.shared::cluster", "ld.shared::cta", "mapa"})) {
+  } else if (among({"fence.proxy", "st.shared::cluster", "ld.shared::cta", "ld.shared::cluster", "mapa"})) {
     out.answers.push_back({{"race-*", "proxy-*", "exit-*"}, {"st.shared", "ld.shared"}, {}, {"shared"}});
     out.values_suffice = m.group != "fence.proxy";  // a sum of the wrong parts breaks no rule
+  } else if (m.group.starts_with("wgmma")) {
+    out.answers.push_back(kOfWarps);
   } else if (m.group.starts_with("griddepcontrol")) {
     out.answers.push_back({{"race-grids"}, {}, {}, {}});
   } else if (among({"bar.sync", "barrier.cta.sync"})) {
@@ -122,11 +132,13 @@ Expectation expectation_of(const Mutant& m, const std::set<std::string>& rings) 
          {},
          {},
          {"mbarrier", "TMEM", "barrier", "was never written", "exit"}});
+    out.answers.push_back(kOfWarps);
   } else if (among({"bar.warp.sync", "elect.sync", "shfl.sync", "redux.sync"})) {
     out.answers.push_back({{"race-lanes", "warp-*", "deadlock", "mbarrier-*", "race-tensor"},
                            {},
                            {},
                            {"divergent", "lanes", "mbarrier", "deadlock"}});
+    out.answers.push_back(kOfWarps);
     out.values_suffice = m.operation == "own value" || m.operation == "16 lanes away";
   } else {
     // A changed operand of a copy, multiplication, load or store shows in its own memory, or in other

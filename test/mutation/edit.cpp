@@ -168,7 +168,7 @@ std::vector<uint32_t> writes(const Statement& statement) {
   // Opcodes whose first operand is not a result, by their beginnings.
   static constexpr std::string_view kNoResult[] = {
       // memory
-      "st", "cp", "prefetch",
+      "st", "stmatrix", "cp", "prefetch",
       // order
       "bar", "fence", "mbarrier.init", "mbarrier.arrive", "griddepcontrol",
       // control flow

@@ -1,4 +1,5 @@
-// equivalent.cpp -- see equivalent.h.
+// equivalent.cpp -- see equivalent.h. This table is that of compute capability 10.x, and equivalent_sm90.cpp
+// has that of 9.0.
 #include "mutation/equivalent.h"
 
 #include <fnmatch.h>
@@ -8,12 +9,7 @@
 namespace mutation {
 namespace {
 
-struct Entry {
-  const char* instance;  // patterns of the shell
-  const char* id;
-  const char* reason;
-  bool may_fail = false;  // some of the family hang or fault instead: such a kill is no error of the entry
-};
+using Entry = EquivalentEntry;
 
 constexpr const char* kDrain =
     "the other load warp waits for the same barriers, and the commit to acc_full, "
@@ -196,8 +192,13 @@ constexpr Entry kEntries[] = {
     {"*", ".acquire to .relaxed * @ mma_role/drain/*", kMmaDrain},
 };
 
+std::span<const Entry> entries_for(const Mutant& mutant) {
+  if (is_sm90(mutant.instance)) return equivalent_in_sm90();
+  return kEntries;
+}
+
 const Entry* find(const Mutant& mutant) {
-  for (const Entry& entry : kEntries)
+  for (const Entry& entry : entries_for(mutant))
     if (fnmatch(entry.instance, mutant.instance.c_str(), 0) == 0 &&
         fnmatch(entry.id, mutant.id.c_str(), 0) == 0)
       return &entry;
@@ -220,7 +221,7 @@ std::vector<std::string> idle_entries(const std::vector<Mutant>& mutants) {
   std::set<const Entry*> used;
   for (const Mutant& mutant : mutants) used.insert(find(mutant));
   std::vector<std::string> out;
-  for (const Entry& entry : kEntries)
+  for (const Entry& entry : entries_for(mutants.at(0)))
     if (!used.contains(&entry)) out.push_back(std::string(entry.instance) + " / " + entry.id);
   return out;
 }

@@ -2,12 +2,22 @@
 // is killed after all is an error of this table.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "mutation/mutate.h"
 
 namespace mutation {
+
+struct EquivalentEntry {
+  const char* instance;  // patterns of the shell
+  const char* id;
+  const char* reason;
+  bool may_fail = false;  // some of the family hang or fault instead: such a kill is no error of the entry
+};
+// Returns the entries for instances of compute capability 9.0.
+std::span<const EquivalentEntry> equivalent_in_sm90();
 
 // Returns the reason; where it is empty the mutant must be killed.
 std::string why_equivalent(const Mutant& mutant);
@@ -16,8 +26,8 @@ bool equivalent_everywhere(const Mutant& mutant);
 // Says whether its entry covers a family of which some members hang or fault: such a kill is no error of the
 // table.
 bool may_fail(const Mutant& mutant);
-// Returns the entries that none of these mutants needs: their instruction is gone, or entries before them
-// cover the same mutants. The whole sweep is to have none.
+// Returns the entries for the compute capability of these mutants that none of them needs: their instruction
+// is gone, or entries before them cover the same mutants. The whole sweep is to have none.
 std::vector<std::string> idle_entries(const std::vector<Mutant>& mutants);
 
 }  // namespace mutation

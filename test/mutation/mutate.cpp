@@ -22,7 +22,8 @@ bool is_synchronisation(const Statement& s) {
   return any_of(s, {"mbarrier", "fence", "tcgen05.wait::ld", "tcgen05.wait::st",
                     "tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync", "tcgen05.commit",
                     "tcgen05.alloc", "tcgen05.dealloc", "tcgen05.relinquish_alloc_permit", "bar", "barrier",
-                    "elect", "griddepcontrol", "cp.async.bulk.wait_group", "cp.async.bulk.commit_group"});
+                    "elect", "griddepcontrol", "cp.async.bulk.wait_group", "cp.async.bulk.commit_group",
+                    "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group"});
 }
 
 // Says whether the statement stores to global memory, which it names or not.
@@ -36,7 +37,8 @@ bool is_global_store(const Statement& s) {
 // Says whether other threads can tell the order of the statement.
 bool is_visible(const Statement& s) {
   return is_synchronisation(s) || is_tma(s) || is_global_store(s) ||
-         any_of(s, {"tcgen05", "ld.shared", "ld.shared::cta", "st.shared::cluster", "ld.global", "red"});
+         any_of(s, {"tcgen05", "wgmma", "ld.shared", "ld.shared::cta", "ld.shared::cluster",
+                    "st.shared::cluster", "stmatrix", "ld.global", "red"});
 }
 
 // Says whether the statement turns an address of a CTA into that of its pair's leader: it keeps the upper
@@ -64,6 +66,10 @@ std::string group_of(const Statement& s) {
       "tcgen05.mma",
       "tcgen05.cp",
       "tcgen05.ld",
+      "wgmma.fence",
+      "wgmma.commit_group",
+      "wgmma.wait_group",
+      "wgmma.mma_async",
       "cp.async.bulk.tensor",
       "barrier.cluster.arrive",
       "barrier.cluster.wait",
@@ -74,6 +80,8 @@ std::string group_of(const Statement& s) {
       "mapa",
       "st.shared::cluster",
       "ld.shared::cta",
+      "ld.shared::cluster",
+      "stmatrix",
       "bar.warp.sync",
       "bar.sync",
       "elect.sync",
@@ -245,6 +253,9 @@ void Sweep::synchronisation(size_t i) {
         erase(f, i);
         erase(f, i);
       });
+  } else if (is(s, "wgmma.wait_group")) {
+    add_deletion(i);
+    add_offset(i, "a group more under way", 0, 1);
   } else if (is_tma(s)) {
     add_ranks(i);
     add_own_cta(i, "own barrier", 2);
@@ -253,7 +264,7 @@ void Sweep::synchronisation(size_t i) {
   } else if (is(s, "st.shared::cluster")) {
     add_deletion(i);
     add_offset(i, "16 bytes on", 0, 16);
-  } else if (is(s, "ld.shared::cta")) {
+  } else if (any_of(s, {"ld.shared::cta", "ld.shared::cluster"})) {
     add_offset(i, "16 bytes on", 1, 16);
   } else if (is_synchronisation(s)) {
     add_deletion(i);

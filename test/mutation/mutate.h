@@ -30,6 +30,9 @@ class Places {
   std::vector<std::string> names_, paths_;
 };
 
+// Says whether an instance is for compute capability 9.0, by its name.
+inline bool is_sm90(const std::string& instance) { return instance.starts_with("sm90"); }
+
 struct Mutant {
   std::string id;  // "delete tcgen05.wait::ld @ epilogue_role/load_fragment #0": stable, what tables match
   std::string instance;   // "m128n64k256_fp16"

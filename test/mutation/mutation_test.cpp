@@ -56,6 +56,18 @@ void check_caught(Bench& bench, const std::vector<const char*>& ids) {
   CHECK(bench.run({"default", 0}).outcome == Outcome::kClean);
 }
 
+// Checks that the bugs planted by hand are killed in the default schedule with the right diagnosis, and the
+// shipping kernel is clean.
+void check_planted(Bench& bench) {
+  for (const Planted& p : planted_bugs(bench)) {
+    const Verdict verdict = try_out(bench, p.mutant, p.expected, 1);
+    INFO(p.mutant.id << ": " << verdict.report);
+    CHECK(verdict.diagnosed);
+  }
+  bench.use(nullptr);
+  CHECK(bench.run({"default", 0}).outcome == Outcome::kClean);
+}
+
 }  // namespace
 
 TEST_CASE("a branch reaches the same statement after others were taken out or put in", "[mutation]") {
@@ -208,11 +220,7 @@ TEST_CASE("one bug of every kind is caught in the epilogue of a general instance
           "delete st.global @ epilogue_role/finish/store/store_floats/store/store_block #1",
           "delete st.global @ epilogue_role/complete_tile/complete_tile/zero_factors #0",
       });
-  for (const Planted& p : planted_bugs(along_rows)) {
-    const Verdict verdict = try_out(along_rows, p.mutant, p.expected, 1);
-    INFO(p.mutant.id << ": " << verdict.report);
-    CHECK(verdict.diagnosed);
-  }
+  check_planted(along_rows);
   Bench down_columns("m64n128k256s4_general_nvfp4");
   check_caught(
       down_columns,
@@ -221,6 +229,19 @@ TEST_CASE("one bug of every kind is caught in the epilogue of a general instance
           "16 lanes away shfl.sync @ reducing_epilogue_role/finish/store/store_floats/store/transpose_16x16 #0",
           "another rank mapa @ reducing_epilogue_role/send_partial_sums #0",
       });
+}
+
+// Instances for compute capability 9.0 are those of the simulated H100.
+TEST_CASE("one bug of every kind is caught in a kernel of warps that expand A", "[.][on_h100]") {
+  Bench bench("sm90m8n32k256s2_fp16");
+  check_planted(bench);
+}
+
+TEST_CASE("bugs of groups and of panels of A are caught", "[.][on_h100]") {
+  for (const char* instance : {"sm90m16n128k256g_fp16", "sm90m128n64k256x_fp16"}) {
+    Bench bench(instance);
+    check_planted(bench);
+  }
 }
 
 TEST_CASE("a control is clean under every schedule of the campaign", "[mutation]") {

@@ -8,17 +8,6 @@
 namespace mutation {
 namespace {
 
-// Takes the arrives of a cluster barrier out, and the wait that follows each directly: one, or those of
-// different roles that meet there.
-Planter::Edit without_barrier(std::vector<size_t> arrives) {
-  return [arrives = std::move(arrives)](Function& f) {
-    for (size_t n = arrives.size(); n-- > 0;) {
-      erase(f, arrives[n]);
-      erase(f, arrives[n]);
-    }
-  };
-}
-
 class PairPlants : public Planter {
  public:
   using Planter::Planter;

@@ -57,6 +57,15 @@ void Planter::absent(int number, const std::string& bug, const std::string& why)
   out_.push_back({number, bug, why, {}, {}});
 }
 
+Planter::Edit Planter::without_barrier(std::vector<size_t> arrives) {
+  return [arrives = std::move(arrives)](Function& f) {
+    for (size_t n = arrives.size(); n-- > 0;) {
+      erase(f, arrives[n]);
+      erase(f, arrives[n]);
+    }
+  };
+}
+
 Planter::Edit Planter::no_wait(size_t wait) {
   return [wait](Function& f) {
     f.body[wait] = make(f.body[wait], "mov.pred", {f.body[wait].operands[0], integer(-1)});
@@ -91,6 +100,7 @@ Planter::Edit Planter::arrival_instead(size_t commit) {
 
 std::vector<Planted> planted_bugs(const Bench& bench) {
   const dualgemm_instance_info_t& info = bench.info();
+  if (info.cc_major == 9) return planted_in_sm90(bench);
   if (info.general) return planted_in_general(bench);
   if (info.grouped) return planted_in_grouped(bench);
   if (info.split_k > 1) return planted_in_split(bench);

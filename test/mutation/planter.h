@@ -31,6 +31,9 @@ class Planter {
   void plant(int number, const std::string& bug, size_t at, Edit edit, Expectation expected);
   void absent(int number, const std::string& bug, const std::string& why);
 
+  // Takes out the arrives of a cluster barrier, and the wait that follows each directly: one, or those of
+  // different roles that meet there.
+  static Edit without_barrier(std::vector<size_t> arrives);
   static Edit no_wait(size_t wait);  // an mbarrier.try_wait succeeds at once
   static Edit no_waits(std::vector<size_t> waits);
   static Edit erased(std::vector<size_t> statements);
@@ -62,5 +65,6 @@ std::vector<Planted> planted_in_split(const Bench& bench);
 std::vector<Planted> planted_in_overlapped(const Bench& bench);
 std::vector<Planted> planted_in_grouped(const Bench& bench);
 std::vector<Planted> planted_in_general(const Bench& bench);
+std::vector<Planted> planted_in_sm90(const Bench& bench);
 
 }  // namespace mutation

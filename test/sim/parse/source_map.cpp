@@ -81,14 +81,18 @@ std::string SourceMap::read_name(std::string_view label, int64_t offset) const {
     // $L__info_string12.
     if (next >= strings_.size() || strings_[next] != ':') continue;
     ++next;
+    // One character stands behind each .b8, or several do.
     std::string mangled;
     for (int64_t i = 0;; ++i) {
-      next = strings_.find(".b8", next);
+      next = strings_.find_first_not_of(", \t\n", next);
       if (next == std::string_view::npos) return {};
-      next = strings_.find_first_of("0123456789", next + 3);
+      if (strings_.substr(next).starts_with(".b8")) next = strings_.find_first_not_of(" \t", next + 3);
       if (next == std::string_view::npos) return {};
       unsigned code = 0;
-      std::from_chars(strings_.data() + next, strings_.data() + strings_.size(), code);
+      const auto [end, error] =
+          std::from_chars(strings_.data() + next, strings_.data() + strings_.size(), code);
+      if (error != std::errc()) return {};
+      next = static_cast<size_t>(end - strings_.data());
       if (i < offset) continue;
       if (code == 0) return short_name(mangled);
       mangled += static_cast<char>(code);

@@ -207,6 +207,7 @@ TEST_CASE("a site names line, function and the chain of inlining", "[parser]") {
 	.loc	1 80 3
 	.loc	2 41 5, function_name $L__info_string0, inlined_at 1 80 3
 	bar.sync 0;
+	.loc	2 42 5, function_name $L__info_string1, inlined_at 1 81 3
 	ret;
 }
 	.file	1 "/build/kernel/dual_gemm.cuh"
@@ -222,11 +223,15 @@ $L__info_string0:
 .b8 111
 .b8 118
 .b8 0
+$L__info_string1:
+.b8 95,90,51,98,97
+.b8 114,118,0
 	}
 )");
   const Site& site = m.functions[0].body[0].site;
   CHECK(site.source == "kernel/mma.cuh:41 in foo <- kernel/dual_gemm.cuh:80");
   CHECK(site.ptx_line == 8);
+  CHECK(m.functions[0].body[1].site.source == "kernel/mma.cuh:42 in bar <- kernel/dual_gemm.cuh:81");
 }
 
 TEST_CASE("comments, several statements a line and empty statements", "[parser]") {

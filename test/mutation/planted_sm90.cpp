@@ -1,0 +1,231 @@
+// planted_sm90.cpp -- bugs planted by hand in kernels for compute capability 9.0, by what each has:
+// expanders, a ring of panels, groups, the exchange of split-K.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "mutation/planter.h"
+
+namespace mutation {
+namespace {
+
+class Sm90Plants : public Planter {
+ public:
+  using Planter::Planter;
+  std::vector<Planted> run();
+
+ private:
+  void load_roles();
+  void expanders();
+  void panels();
+  void multiplication();
+  void split();
+  void whole_tiles();
+  void grids();
+  void set_up();
+
+  bool has(const std::string& ring) const { return !all_at_ring("mbarrier.try_wait", "", ring).empty(); }
+  // Returns the first statement behind `i` with this spelling.
+  size_t next(size_t i, const std::string& opcode) const {
+    do ++i;
+    while (!is(statement(i), opcode));
+    return i;
+  }
+  static Edit more(size_t i, size_t operand, int64_t delta) {
+    return [i, operand, delta](Function& f) { add_to_operand(f, i, operand, delta); };
+  }
+};
+
+Answer barrier_of(const char* ring) { return {{"mbarrier-*", "deadlock"}, {}, {ring}, {"mbarrier"}}; }
+
+const Answer kStage = {{"race-async"},
+                       {"cp.async.bulk.tensor", "wgmma.mma_async"},
+                       {},
+                       {"at shared offset", "was never written"}};
+const Answer kUnfenced = {{"proxy-*"}, {"st.shared", "ld.shared", "wgmma", "cp.async.bulk"}, {}, {}};
+const Answer kInFlight = {{}, {}, {}, {"in flight", "wgmma"}};
+const Answer kSums = {
+    {"race-*", "proxy-*"}, {"st.shared", "ld.shared", "stmatrix", "wgmma"}, {}, {"was never written"}};
+
+void Sm90Plants::load_roles() {
+  const size_t full = at_ring("mbarrier.try_wait", "multiply_role", "full");
+  const size_t empty = at_ring("mbarrier.try_wait", "load_role/wait", "empty");
+  const size_t arrive = at_ring("mbarrier.arrive.expect_tx", "load_role", "full");
+  const size_t release = at_ring("mbarrier.arrive", "multiply_role", "empty");
+  const size_t reads = at("fence.proxy", "load_role");
+  plant(1, "arrive.expect_tx announces nothing: a plain arrive", arrive, without_bytes(arrive),
+        {{barrier_of("full"), kStage}});
+  plant(8, "no wait for the full barrier", full, no_wait(full), {{barrier_of("full"), kStage}});
+  plant(9, "no wait for the empty barrier", empty, no_wait(empty),
+        {{barrier_of("full"), barrier_of("a_full"), kStage}});
+  plant(5, "the producer starts with the wrong parity", empty,
+        [empty](Function& f) { flip_operand(f, empty, 2, 1); }, {{barrier_of("empty")}});
+  plant(10, "the release names the next stage's barrier", release, more(release, 1, 8),
+        {{barrier_of("empty"), kStage}});
+  const std::vector<size_t> inits = all_at_ring("mbarrier.init", "prologue", "empty");
+  plant(30, "one warp too few frees a stage", inits.at(0),
+        [inits](Function& f) {
+          for (size_t n = inits.size(); n-- > 0;) add_to_operand(f, inits[n], 1, -1);
+        },
+        {{barrier_of("empty"), kStage}});
+  plant(64, "no proxy fence between the reads of a stage and the copy that fills it again", reads,
+        erased(places_.find("fence.proxy", "load_role")), {{kUnfenced}});
+}
+
+void Sm90Plants::expanders() {
+  const size_t a_full = at_ring("mbarrier.try_wait", "expand_role", "a_full");
+  const size_t ready = at_ring("mbarrier.try_wait", "multiply_role", "ready");
+  const size_t bytes = at_ring("mbarrier.arrive.expect_tx", "load_role", "a_full");
+  const size_t arrive = at_ring("mbarrier.arrive", "expand_role", "ready");
+  const size_t fence = at("fence.proxy", "expand_role");
+  const size_t together = next(fence, "bar.warp.sync");
+  constexpr int64_t kFactors = 4 * 512;  // bytes of the factors of A in a stage
+  plant(2, "too few bytes expected on a_full: the factors of A forgotten", bytes, more(bytes, 2, -kFactors),
+        {{barrier_of("a_full"), kStage}});
+  plant(3, "too many bytes expected on a_full: the factors of A counted twice", bytes,
+        more(bytes, 2, kFactors), {{barrier_of("a_full")}});
+  plant(8, "the expanders do not wait for A", a_full, no_wait(a_full), {{barrier_of("a_full"), kStage}});
+  plant(8, "no wait for the expanders", ready, no_wait(ready), {{barrier_of("ready"), kSums}});
+  plant(4, "the wait for the expanders starts with the wrong parity", ready,
+        [ready](Function& f) { flip_operand(f, ready, 2, 1); }, {{barrier_of("ready"), kSums}});
+  const std::vector<size_t> inits = all_at_ring("mbarrier.init", "prologue", "ready");
+  plant(30, "one expander too few completes ready", inits.at(0),
+        [inits](Function& f) {
+          for (size_t n = inits.size(); n-- > 0;) add_to_operand(f, inits[n], 1, -1);
+        },
+        {{barrier_of("ready"), kSums}});
+  plant(12, "no fence.proxy.async between the expanders' stores and the wgmma", fence, erased({fence}),
+        {{kUnfenced}});
+  plant(12, "the expanders arrive on ready before their fence", fence,
+        [fence, behind = next(arrive, "bar.warp.sync")](Function& f) { move_behind(f, fence, behind); },
+        {{kUnfenced}});
+  plant(13, "one lane fences for its warp, before that has met", fence,
+        [fence](Function& f) {
+          Operand lane;
+          lane.kind = Operand::Kind::kSpecial;
+          lane.name = "%laneid";
+          const Operand copy = of_register(fresh_register(f, sim::ptx::Type::kB32));
+          const Operand first = of_register(fresh_register(f, sim::ptx::Type::kPred));
+          const Statement like = f.body[fence];
+          f.body[fence].guarded = true;
+          f.body[fence].guard = first.reg;
+          insert(f, fence, make(like, "setp.eq.u32", {first, copy, integer(0)}));
+          insert(f, fence, make(like, "mov.u32", {copy, lane}));
+        },
+        {{kUnfenced}});
+  plant(39, "the elected expander arrives before its warp has met", together, erased({together}),
+        {{{{"warp-*", "race-*", "proxy-*"}, {}, {}, {}}}});
+}
+
+void Sm90Plants::panels() {
+  const size_t full = at_ring("mbarrier.try_wait", "multiply_role", "panel_full");
+  const size_t empty = at_ring("mbarrier.try_wait", "load_panels_role", "panel_empty");
+  const size_t bytes = at_ring("mbarrier.arrive.expect_tx", "load_panels_role", "panel_full");
+  const size_t release = at_ring("mbarrier.arrive", "multiply_role", "panel_empty");
+  plant(2, "too few bytes of a panel expected", bytes, more(bytes, 2, -1024),
+        {{barrier_of("panel_full"), kStage}});
+  plant(8, "no wait for a panel", full, no_wait(full), {{barrier_of("panel_full"), kStage}});
+  plant(9, "no wait for an empty panel", empty, no_wait(empty), {{barrier_of("panel_full"), kStage}});
+  plant(10, "the release names the next panel's barrier", release, more(release, 1, 8),
+        {{barrier_of("panel_empty"), kStage}});
+}
+
+void Sm90Plants::multiplication() {
+  const std::vector<size_t> waits = places_.find("wgmma.wait_group", "multiply_role");
+  const size_t fence = at("wgmma.fence", "multiply_role"), mma = at("wgmma.mma_async", "multiply_role");
+  plant(11, "a stage is freed while wgmma may still read it: two groups may be under way", waits.at(0),
+        more(waits[0], 0, 1), {{kStage, kInFlight}});
+  plant(82, "the sums are taken while the last wgmma add to them", waits.back(), erased({waits.back()}),
+        {{kInFlight}});
+  plant(81, "no wgmma.fence between the fragments and the wgmma that read them", fence, erased({fence}),
+        {{{{}, {}, {}, {"wgmma.fence"}}}});
+  plant(27, "the descriptor of A says 64-byte swizzle, the tensor map 128", mma,
+        [all = places_.find("wgmma.mma_async", "multiply_role")](Function& f) {
+          for (size_t n = all.size(); n-- > 0;) flip_operand(f, all[n], 2, int64_t(3) << 62);
+        },
+        {{{{"descriptor-swizzle"}, {"wgmma"}, {}, {"matrix descriptor"}}}});
+}
+
+void Sm90Plants::split() {
+  // Those that multiply have their own copy of the two barriers, and the other roles one.
+  const std::vector<size_t> own = places_.find("barrier.cluster.arrive", "multiply_role");
+  std::vector<size_t> others = places_.find("barrier.cluster.arrive", "meet_cluster");
+  std::erase_if(others, [&](size_t i) { return std::find(own.begin(), own.end(), i) != own.end(); });
+  const auto both = [&](size_t n) {
+    std::vector<size_t> out = {own.at(n), others.at(n)};
+    std::sort(out.begin(), out.end());
+    return out;
+  };
+  const size_t barrier = at("barrier.cta.sync", "multiply_role"), mapa = at("mapa", "multiply_role");
+  plant(49, "sums are kept over the rings before all have read them", barrier, erased({barrier}), {{kSums}});
+  plant(50, "sums of other CTAs are read before they need be there", own.at(0), without_barrier(both(0)),
+        {{kSums}});
+  plant(66, "the cluster barrier before the sums are read releases nothing", own.at(0),
+        [arrives = both(0)](Function& f) {
+          for (size_t i : arrives) replace_qualifier(f.body[i], "release", "relaxed");
+        },
+        {{kSums}});
+  plant(34, "a CTA exits before its sums need have been read", own.at(1), without_barrier(both(1)),
+        {{{{"exit-*"}, {}, {}, {"exit"}}}});
+  plant(52, "sums are read from the wrong rank", mapa, [mapa](Function& f) { flip_operand(f, mapa, 2, 1); },
+        {{kSums}, true});
+}
+
+void Sm90Plants::whole_tiles() {
+  const size_t barrier = at("barrier.cta.sync", "multiply_role");
+  plant(70, "no barrier between the results of a warpgroup and the lanes that store them", barrier,
+        erased(places_.find("barrier.cta.sync", "multiply_role")), {{kSums}});
+}
+
+void Sm90Plants::grids() {
+  const std::vector<Answer> stale = {{{"race-grids"}, {}, {}, {}}};
+  if (bench_.info().grouped != 0) {
+    const size_t wait = at("griddepcontrol.wait", "prologue");
+    plant(42, "no griddepcontrol.wait before the sizes of the groups are read", wait, erased({wait}),
+          {stale});
+    return;  // all others come after this one
+  }
+  // With split-K those that multiply touch nothing of a launch before they have met the other roles. A pass
+  // has itself waited before it lets this grid start, and nobody but the load role of A reads what it writes.
+  const size_t of_multiply_role = next(at("setmaxnreg.inc", ""), "griddepcontrol.wait");
+  const std::vector<size_t> waits = places_.find("griddepcontrol.wait", "");
+  for (size_t n = 0; n < waits.size(); ++n)
+    if (has("ready") ? waits[n] != of_multiply_role || bench_.info().split_k == 1 : n + 1 == waits.size())
+      plant(42, fmt::format("no griddepcontrol.wait in role {} of {}", n + 1, waits.size()), waits[n],
+            erased({waits[n]}), {stale});
+}
+
+void Sm90Plants::set_up() {
+  const size_t barrier = at("bar.sync", "prologue"), fence = at("fence.mbarrier_init", "prologue");
+  const size_t registers = at("setmaxnreg.inc", "");
+  plant(bench_.info().grouped != 0 ? 63 : 22, "no barrier between the set-up and the first use of it",
+        barrier, erased({barrier}),
+        {{{{"race-*", "mbarrier-*"},
+           {"mbarrier.init", "st.shared"},
+           {},
+           {"no mbarrier was initialised", "was never written"}}}});
+  // The other load roles execute fence.proxy.async before every copy.
+  if (has("panel_full"))
+    plant(84, "no fence between mbarrier.init and the first copy", fence, erased({fence}),
+          {{{{"mbarrier-init-fence"}, {}, {}, {}}}});
+  plant(46, "setmaxnreg asks for more than the other warps gave back", registers, more(registers, 0, 16),
+        {{{{"setmaxnreg-*", "deadlock"}, {}, {}, {"setmaxnreg"}}}});
+}
+
+std::vector<Planted> Sm90Plants::run() {
+  load_roles();
+  if (has("ready")) expanders();
+  if (has("panel_full")) panels();
+  multiplication();
+  if (bench_.info().split_k > 1) split();
+  else whole_tiles();
+  grids();
+  set_up();
+  return std::move(out_);
+}
+
+}  // namespace
+
+std::vector<Planted> planted_in_sm90(const Bench& bench) { return Sm90Plants(bench).run(); }
+
+}  // namespace mutation
