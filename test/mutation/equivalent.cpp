@@ -26,8 +26,6 @@ constexpr const char* kTeardown =
     "nothing is left for the fence to order before the deallocation";
 constexpr const char* kFenceOrders =
     "what meets here are tcgen05 operations, and the tcgen05 fence beside it orders them at any strength";
-constexpr const char* kInitFence =
-    "the last barrier is one at which threads of its own CTA alone arrive: the CTA barrier publishes it";
 constexpr const char* kOneCta = "m[16]*";  // instances whose mma work for one CTA
 
 constexpr const char* kNoTile =
@@ -35,11 +33,6 @@ constexpr const char* kNoTile =
 constexpr const char* kGathers =
     "no memory passes between lanes here, and the next .sync or .aligned instruction (elect, tcgen05.ld, "
     "tcgen05.alloc, bar.sync, barrier.cluster) waits for the whole warp by itself";
-constexpr const char* kBroadcast =
-    "all lanes have this value already: the exchange tells it to the compiler alone";
-constexpr const char* kDependents =
-    "it says that the next grid may start, which the end of a CTA says, too: "
-    "later, or by more lanes that have waited, lets it in no earlier";
 constexpr const char* kShallowScales =
     "the ring of scale factors is the shallower one: "
     "the mma that gave its scale stage back come after those that read the stage, and the scale stage is "
@@ -72,11 +65,11 @@ constexpr Entry kEntries[] = {
     {"*", "own value shfl.sync @ warp_index #*", kBroadcast},
     {"*", "16 lanes away shfl.sync @ warp_index #*", kBroadcast},
     {"m[16]*k256[g_]*", ".gpu to .cta red @ *", "one CTA computes all tiles of the launch"},
-    {"*", "delete prefetch.tensormap @ *", "a prefetch is a hint: it orders and changes nothing"},
+    {"*", "delete prefetch.tensormap @ *", kPrefetch},
     {"*[!g]_fp16", "every lane elect.sync @ prologue #0", "32 prefetches are as good a hint as one"},
-    {"*[!g]_fp16", "no lane elect.sync @ prologue #0", "a prefetch is a hint: it orders and changes nothing"},
+    {"*[!g]_fp16", "no lane elect.sync @ prologue #0", kPrefetch},
     {"*g_fp16", "every lane elect.sync @ prologue #1", "32 prefetches are as good a hint as one"},
-    {"*g_fp16", "no lane elect.sync @ prologue #1", "a prefetch is a hint: it orders and changes nothing"},
+    {"*g_fp16", "no lane elect.sync @ prologue #1", kPrefetch},
     {"*", "delete tcgen05.relinquish_alloc_permit @ *",
      "the CTA allocates once; the permit matters to others"},
     {"*",

@@ -16,6 +16,17 @@ struct EquivalentEntry {
   const char* reason;
   bool may_fail = false;  // some of the family hang or fault instead: such a kill is no error of the entry
 };
+
+// These reasons hold for kernels of any architecture.
+inline constexpr const char* kBroadcast =
+    "all lanes have this value already: the exchange tells it to the compiler alone";
+inline constexpr const char* kPrefetch = "a prefetch is a hint: it orders and changes nothing";
+inline constexpr const char* kInitFence =
+    "the last barrier is one at which threads of its own CTA alone arrive: the CTA barrier publishes it";
+inline constexpr const char* kDependents =
+    "it says that the next grid may start, which the end of a CTA says, too: "
+    "later, or by more lanes that have waited, lets it in no earlier";
+
 // Returns the entries for instances of compute capability 9.0.
 std::span<const EquivalentEntry> equivalent_in_sm90();
 

@@ -4,9 +4,6 @@
 namespace mutation {
 namespace {
 
-constexpr const char* kBroadcast =
-    "all lanes have this value already: the exchange tells it to the compiler alone";
-constexpr const char* kPrefetch = "a prefetch is a hint: it orders and changes nothing";
 constexpr const char* kGathers =
     "no memory passes between lanes here, and the next .sync or .aligned instruction (elect, wgmma, bar.sync, "
     "barrier.cluster) waits for the whole warp by itself";
@@ -19,8 +16,6 @@ constexpr const char* kPanelWaits =
 constexpr const char* kFencedByLoads =
     "before its copies each load role executes fence.proxy.async, which comes after the CTA barrier: that "
     "orders the initialisation, too";
-constexpr const char* kInitFence =
-    "the last barrier is one at which threads of its own CTA alone arrive: the CTA barrier publishes it";
 constexpr const char* kMeetFirst =
     "those that multiply touch nothing of a launch before they have met the other roles, which have waited";
 constexpr const char* kExpandersFence =
@@ -28,9 +23,6 @@ constexpr const char* kExpandersFence =
 constexpr const char* kDrain =
     "who arrives on these barriers are threads of this CTA, which lasts until they have done so; "
     "a drain that waits for something else passes as well, or fails plainly";
-constexpr const char* kDependents =
-    "it says that the next grid may start, which the end of a CTA says, too: "
-    "later, or by more lanes that have waited, lets it in no earlier";
 constexpr const char* kOneTile =
     "split over K there is one tile: what frees its last stage lets nobody fill it again";
 constexpr const char* kLoaderWrites =

@@ -16,9 +16,6 @@ class Plants : public Planter {
   std::vector<Planted> run();
 
  private:
-  // The barriers of the ring are initialised for `delta` arrivals more.
-  Edit count_changed(const std::string& ring, int64_t delta) const;
-
   void full_and_empty();
   void accumulators();
   void set_up_and_teardown();
@@ -27,12 +24,6 @@ class Plants : public Planter {
   void two_rings();
   void not_here();
 };
-
-Edit Plants::count_changed(const std::string& ring, int64_t delta) const {
-  return [inits = all_at_ring("mbarrier.init", "prologue", ring), delta](Function& f) {
-    for (size_t n = inits.size(); n-- > 0;) add_to_operand(f, inits[n], 1, delta);
-  };
-}
 
 void Plants::full_and_empty() {
   const size_t arrive_operands = at_ring("mbarrier.arrive.expect_tx", "load_role", "full");

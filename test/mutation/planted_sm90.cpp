@@ -62,12 +62,8 @@ void Sm90Plants::load_roles() {
         [empty](Function& f) { flip_operand(f, empty, 2, 1); }, {{barrier_of("empty")}});
   plant(10, "the release names the next stage's barrier", release, more(release, 1, 8),
         {{barrier_of("empty"), kStage}});
-  const std::vector<size_t> inits = all_at_ring("mbarrier.init", "prologue", "empty");
-  plant(30, "one warp too few frees a stage", inits.at(0),
-        [inits](Function& f) {
-          for (size_t n = inits.size(); n-- > 0;) add_to_operand(f, inits[n], 1, -1);
-        },
-        {{barrier_of("empty"), kStage}});
+  plant(30, "one warp too few frees a stage", at_ring("mbarrier.init", "prologue", "empty"),
+        count_changed("empty", -1), {{barrier_of("empty"), kStage}});
   plant(64, "no proxy fence between the reads of a stage and the copy that fills it again", reads,
         erased(places_.find("fence.proxy", "load_role")), {{kUnfenced}});
 }
@@ -88,12 +84,8 @@ void Sm90Plants::expanders() {
   plant(8, "no wait for the expanders", ready, no_wait(ready), {{barrier_of("ready"), kSums}});
   plant(4, "the wait for the expanders starts with the wrong parity", ready,
         [ready](Function& f) { flip_operand(f, ready, 2, 1); }, {{barrier_of("ready"), kSums}});
-  const std::vector<size_t> inits = all_at_ring("mbarrier.init", "prologue", "ready");
-  plant(30, "one expander too few completes ready", inits.at(0),
-        [inits](Function& f) {
-          for (size_t n = inits.size(); n-- > 0;) add_to_operand(f, inits[n], 1, -1);
-        },
-        {{barrier_of("ready"), kSums}});
+  plant(30, "one expander too few completes ready", at_ring("mbarrier.init", "prologue", "ready"),
+        count_changed("ready", -1), {{barrier_of("ready"), kSums}});
   plant(12, "no fence.proxy.async between the expanders' stores and the wgmma", fence, erased({fence}),
         {{kUnfenced}});
   plant(12, "the expanders arrive on ready before their fence", fence,
@@ -122,7 +114,8 @@ void Sm90Plants::panels() {
   const size_t empty = at_ring("mbarrier.try_wait", "load_panels_role", "panel_empty");
   const size_t bytes = at_ring("mbarrier.arrive.expect_tx", "load_panels_role", "panel_full");
   const size_t release = at_ring("mbarrier.arrive", "multiply_role", "panel_empty");
-  plant(2, "too few bytes of a panel expected", bytes, more(bytes, 2, -1024),
+  constexpr int64_t kRows = 8 * 128;  // bytes of eight rows of a panel
+  plant(2, "too few bytes expected of a panel: eight rows forgotten", bytes, more(bytes, 2, -kRows),
         {{barrier_of("panel_full"), kStage}});
   plant(8, "no wait for a panel", full, no_wait(full), {{barrier_of("panel_full"), kStage}});
   plant(9, "no wait for an empty panel", empty, no_wait(empty), {{barrier_of("panel_full"), kStage}});

@@ -66,6 +66,12 @@ Planter::Edit Planter::without_barrier(std::vector<size_t> arrives) {
   };
 }
 
+Planter::Edit Planter::count_changed(const std::string& ring, int64_t delta) const {
+  return [inits = all_at_ring("mbarrier.init", "prologue", ring), delta](Function& f) {
+    for (size_t n = inits.size(); n-- > 0;) add_to_operand(f, inits[n], 1, delta);
+  };
+}
+
 Planter::Edit Planter::no_wait(size_t wait) {
   return [wait](Function& f) {
     f.body[wait] = make(f.body[wait], "mov.pred", {f.body[wait].operands[0], integer(-1)});

@@ -37,6 +37,8 @@ class Planter {
   static Edit no_wait(size_t wait);  // an mbarrier.try_wait succeeds at once
   static Edit no_waits(std::vector<size_t> waits);
   static Edit erased(std::vector<size_t> statements);
+  // The barriers of the ring are initialised for `delta` arrivals more.
+  Edit count_changed(const std::string& ring, int64_t delta) const;
   static Edit without_bytes(size_t arrive);    // arrive.expect_tx becomes a plain arrive
   static Edit arrival_instead(size_t commit);  // an arrival of the thread, without waiting for the mma
 
