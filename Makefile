@@ -100,7 +100,7 @@ calibrate: configure  ## on a Hopper GPU: times of every instance, and the cost 
 	  --json $(BUILD)/calibrate.json
 	@test/run_anywhere.sh $(BUILD) $(BUILD)/dualgemm_bench --calibrate $(BUILD)/calibrate.json
 
-plot: configure       ## build/plots/: roofline, time against M, parts of a launch, of a run or of REPORT=FILE.json
+plot: configure       ## build/plots/: roofline, times by M, others, parts of a launch; of REPORT=FILE.json or a run
 	@.ci/setup plot
 	@mkdir -p $(BUILD)/plots
 	@$(if $(REPORT),,$(MAKE) --no-print-directory bench ARGS="$(if $(ARGS),$(ARGS),--suite contest,decode,prefill,rows) \

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 
+#include "grouped_product.h"
 #include "inputs.h"
 #include "progress.h"
 #include "unfused.h"
@@ -22,21 +25,75 @@ uint32_t alignment_of(const Shape& s, const BaselineWay& way) {
   const int64_t weights = int64_t{s.n} * s.k * (way.format == OperandFormat::kNvfp4 ? 1 : 4) / 2;
   int64_t alignment = 256;
   if (way.gemms == 2) alignment = std::gcd(std::gcd(alignment, weights), 2 * int64_t{s.n});
-  if (s.batch > 1)
-    for (const int64_t distance : {2 * int64_t{s.m} * s.k, 2 * weights, 4 * int64_t{s.m} * s.n})
+  const int64_t rows = s.grouped() ? 1 : s.m;  // a group begins at any row
+  if (s.problems() > 1)
+    for (const int64_t distance : {2 * rows * s.k, 2 * weights, 4 * rows * s.n})
       alignment = std::gcd(alignment, distance);
   return static_cast<uint32_t>(alignment);
 }
 
-ProductShape product_shape(const Shape& s, const BaselineWay& way) {
+// A single problem, the problems of a batch, or one group with `rows` rows.
+ProductShape product_shape(const Shape& s, const BaselineWay& way, int32_t rows) {
   const int64_t pitch = 2 * int64_t{s.n};
-  ProductShape out{way.format, s.m, way.gemms == 1 ? 2 * s.n : s.n, s.k, pitch, alignment_of(s, way)};
+  ProductShape out{way.format, rows, way.gemms == 1 ? 2 * s.n : s.n, s.k, pitch, alignment_of(s, way)};
   out.batch = s.batch;
-  out.a_stride = int64_t{s.m} * s.k;
+  out.a_stride = int64_t{rows} * s.k;
   out.b_stride = pitch * s.k;
-  out.d_stride = s.m * pitch;
+  out.d_stride = rows * pitch;
   return out;
 }
+
+// One call of cuBLASLt: its product, and where its operands begin, in bytes.
+struct Multiplication {
+  Product* product;
+  int64_t a = 0, b = 0, b_scales = 0, d = 0;
+};
+
+// Streams that begin where a stream is and that it waits for.
+class SideStreams {
+ public:
+  explicit SideStreams(int count) : streams_(count > 1 ? static_cast<size_t>(count) : 0) {
+    check_cuda(cudaEventCreateWithFlags(&begin_, cudaEventDisableTiming), "cudaEventCreate");
+    for (Side& side : streams_) {
+      check_cuda(cudaStreamCreateWithFlags(&side.stream, cudaStreamNonBlocking), "cudaStreamCreate");
+      check_cuda(cudaEventCreateWithFlags(&side.end, cudaEventDisableTiming), "cudaEventCreate");
+    }
+  }
+  ~SideStreams() {
+    for (const Side& side : streams_) {
+      cudaStreamDestroy(side.stream);
+      cudaEventDestroy(side.end);
+    }
+    cudaEventDestroy(begin_);
+  }
+  SideStreams(const SideStreams&) = delete;
+  SideStreams& operator=(const SideStreams&) = delete;
+
+  void begin(cudaStream_t main) const {
+    if (streams_.empty()) return;
+    check_cuda(cudaEventRecord(begin_, main), "cudaEventRecord");
+    for (const Side& side : streams_)
+      check_cuda(cudaStreamWaitEvent(side.stream, begin_, 0), "cudaStreamWaitEvent");
+  }
+  void end(cudaStream_t main) const {
+    for (const Side& side : streams_) {
+      check_cuda(cudaEventRecord(side.end, side.stream), "cudaEventRecord");
+      check_cuda(cudaStreamWaitEvent(main, side.end, 0), "cudaStreamWaitEvent");
+    }
+  }
+  // Returns stream i, in turns; `main` where there are no others.
+  cudaStream_t of(size_t i, cudaStream_t main) const {
+    return streams_.empty() ? main : streams_[i % streams_.size()].stream;
+  }
+
+ private:
+  struct Side {
+    cudaStream_t stream = nullptr;
+    cudaEvent_t end = nullptr;
+  };
+  std::vector<Side> streams_;
+  cudaEvent_t begin_ = nullptr;
+};
 
 class Computation {
  public:
@@ -46,28 +103,61 @@ class Computation {
         dtype_(workload.epilogue().dtype),
         way_(way),
         operands_(std::move(operands)),
-        product_(library, product_shape(shape_, way)),
-        products_(count(int64_t{shape_.batch} * shape_.m * 2 * shape_.n)),
-        workspace_(Product::kWorkspaceBytes) {}
+        streams_(way.streams),
+        products_(count(workload.input_set(0).rows() * 2 * shape_.n)),
+        workspace_(count(way.streams) * Product::kWorkspaceBytes) {
+    if (way.grouped) {
+      grouped_.emplace(library, workload, way.format, *operands_, products_.data());
+      return;
+    }
+    const int64_t codes = int64_t{shape_.n} * shape_.k;
+    const int64_t weights = way.format == OperandFormat::kNvfp4 ? codes / 2 : 2 * codes;
+    const auto product = [&](int32_t rows) {
+      return &of_rows_.try_emplace(rows, library, product_shape(shape_, way, rows)).first->second;
+    };
+    if (!shape_.grouped()) {
+      calls_.push_back({product(shape_.m)});
+      if (way.gemms == 2)
+        calls_.push_back({product(shape_.m), 0, weights,
+                          static_cast<int64_t>(dualgemm_sf_size(shape_.n, shape_.k)), 2 * int64_t{shape_.n}});
+    }
+    for (int32_t group = 0; shape_.grouped() && group < shape_.problems(); ++group) {
+      if (shape_.rows(group) == 0) continue;
+      const int64_t row = workload.input_set(0).place(group).row;
+      calls_.push_back(
+          {product(shape_.rows(group)), 2 * row * shape_.k, 2 * weights * group, 0, 4 * row * shape_.n});
+    }
+  }
 
-  Product& product() { return product_; }
+  std::map<int32_t, Product>& of_rows() { return of_rows_; }
+
+  // Computes the products of all calls, or of those whose product `only` is.
+  void multiply(const dualgemm_args_t& args, cudaStream_t stream, const Product* only = nullptr) const {
+    const Operands& x = operands_->of(args.c);
+    auto* const products = reinterpret_cast<uint8_t*>(products_.data());
+    streams_.begin(stream);
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      const Multiplication& call = calls_[i];
+      if (only != nullptr && call.product != only) continue;
+      const uint8_t* const scales = x.b_scales.size() > 0 ? x.b_scales.data() + call.b_scales : nullptr;
+      lt::check(call.product->launch({static_cast<const uint8_t*>(x.a) + call.a, x.b.data() + call.b,
+                                      products + call.d, x.a_scales, scales},
+                                     workspace_.data() + i % count(way_.streams) * Product::kWorkspaceBytes,
+                                     streams_.of(i, stream)),
+                "cublasLtMatmul");
+    }
+    streams_.end(stream);
+  }
 
   void launch(const dualgemm_args_t& args, cudaStream_t stream) const {
-    const Operands& x = operands_->of(args.c);
-    const int32_t n = args.n;
-    uint16_t *const gates = products_.data(), *const ups = gates + n;
-    const int64_t side =
-        way_.format == OperandFormat::kNvfp4 ? int64_t{n} * args.k / 2 : 2 * int64_t{n} * args.k;
-    const auto multiply = [&](int64_t b, size_t factors, uint16_t* d) {
-      const uint8_t* const scales = x.b_scales.size() > 0 ? x.b_scales.data() + factors : nullptr;
-      lt::check(product_.launch({x.a, x.b.data() + b, d, x.a_scales, scales}, workspace_.data(), stream),
-                "cublasLtMatmul");
-    };
-    multiply(0, 0, gates);
-    if (way_.gemms == 2) multiply(side, dualgemm_sf_size(n, args.k), ups);
-    const Products products{gates,          ups, 2 * int64_t{n}, dtype_of(way_.format), args.alpha1_dev,
-                            args.alpha2_dev};
-    check_cuda(launch_activation(products, {args.m, n, shape_.batch}, args.c, dtype_, stream), "activation");
+    if (grouped_)
+      lt::check(grouped_->launch(args.c, workspace_.data(), stream), "cublasGemmGroupedBatchedEx");
+    else multiply(args, stream);
+    const Products products{products_.data(),      products_.data() + args.n, 2 * int64_t{args.n},
+                            dtype_of(way_.format), args.alpha1_dev,           args.alpha2_dev};
+    check_cuda(launch_activation(products, {args.m, args.n, shape_.problems(), shape_.mode, args.group_rows},
+                                 args.c, dtype_, stream),
+               "activation");
   }
 
  private:
@@ -75,9 +165,12 @@ class Computation {
   dualgemm_dtype_t dtype_;
   BaselineWay way_;
   std::shared_ptr<const OperandSets> operands_;
-  Product product_;
-  DeviceArray<uint16_t> products_;  // gate and up of a row, side by side; every launch writes them
-  DeviceArray<uint8_t> workspace_;
+  SideStreams streams_;
+  std::map<int32_t, Product> of_rows_;
+  std::vector<Multiplication> calls_;
+  DeviceArray<uint16_t> products_;         // gate and up of a row, side by side; every launch writes them
+  DeviceArray<uint8_t> workspace_;         // of each stream
+  std::optional<GroupedProduct> grouped_;  // in place of the calls
 };
 
 // Takes the fastest of the algorithms that cuBLASLt proposes.
@@ -104,20 +197,26 @@ void tune(Product* product, Workload* workload, const Launch& launch) {
 Launch prepare(const lt::Library& library, Workload* workload, const BaselineWay& way,
                const std::shared_ptr<const OperandSets>& operands, int samples) {
   const auto computation = std::make_shared<Computation>(library, *workload, way, operands);
+  for (auto& [rows, product] : computation->of_rows())
+    tune(&product, workload, [&](const dualgemm_args_t& args, cudaStream_t stream) {
+      computation->multiply(args, stream, &product);
+    });
   const Launch launch = [computation](const dualgemm_args_t& args, cudaStream_t stream) {
     computation->launch(args, stream);
   };
-  tune(&computation->product(), workload, launch);
   const Rounding rounding = products_are_fp16(way.format) ? Rounding::kFp16Products : Rounding::kBf16Products;
   if (const std::string wrong = workload->verify(samples, launch, rounding); !wrong.empty())
     throw std::runtime_error("wrong: " + wrong);
+  if (way.grouped) workload->time_graph({launch}, 1);  // throws where it cannot lie in a CUDA graph
   return launch;
 }
 
 }  // namespace
 
 std::string BaselineWay::text() const {
-  return std::string(format_name(format)) + (gemms == 1 ? ", 1 GEMM" : ", 2 GEMMs");
+  if (grouped) return std::string(format_name(format)) + ", grouped GEMM";
+  return std::string(format_name(format)) + (gemms == 1 ? ", 1 GEMM" : ", 2 GEMMs") +
+         (streams > 1 ? ", " + std::to_string(streams) + " streams" : "");
 }
 
 std::vector<BaselineWay> baseline_ways(const lt::Library* library, const Shape& shape,
@@ -127,7 +226,6 @@ std::vector<BaselineWay> baseline_ways(const lt::Library* library, const Shape& 
     *why_none = why;
     return std::vector<BaselineWay>{};
   };
-  if (shape.grouped()) return none("cuBLASLt has no groups");
   if (epilogue.activation != DUALGEMM_ACTIVATION_SWIGLU ||
       (epilogue.dtype != DUALGEMM_DTYPE_FP16 && epilogue.dtype != DUALGEMM_DTYPE_BF16))
     return none("the baseline computes SWIGLU to fp16 or bf16");
@@ -135,6 +233,14 @@ std::vector<BaselineWay> baseline_ways(const lt::Library* library, const Shape& 
   if (device.cc_major < 9) return none("the baseline runs on compute capability 9.0 and newer");
   if (library == nullptr) return none("no cuBLASLt (libcublasLt.so.13 or .12 on the library path)");
   std::vector<BaselineWay> ways;
+  if (shape.grouped()) {
+    // The weights of all groups in 16 bits fill much of the memory: there is room for one type.
+    const OperandFormat format =
+        epilogue.dtype == DUALGEMM_DTYPE_FP16 ? OperandFormat::kFp16 : OperandFormat::kBf16;
+    for (const int streams : {1, 4}) ways.push_back({format, 1, streams});
+    if (library->blas != nullptr) ways.push_back({format, 1, 1, true});
+    return ways;
+  }
   for (const OperandFormat format : {OperandFormat::kFp16, OperandFormat::kBf16})
     if (shape.packed_a() || dtype_of(format) == shape.a_dtype)
       for (const int gemms : {1, 2}) ways.push_back({format, gemms});

@@ -14,11 +14,14 @@
 namespace bench {
 
 // One way to compute the whole: both products in one GEMM whose weights are B1 above B2, or in one each.
+// Groups have such a GEMM each, one after the other, spread over several streams, or all in one call.
 struct BaselineWay {
   OperandFormat format;
   int gemms;
+  int streams = 1;
+  bool grouped = false;
 
-  // Returns "fp16, 1 GEMM".
+  // Returns "fp16, 1 GEMM", "fp16, 1 GEMM, 4 streams" or "fp16, grouped GEMM".
   std::string text() const;
 };
 

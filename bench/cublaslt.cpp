@@ -9,19 +9,34 @@
 namespace bench::lt {
 namespace {
 
-bool load(Library* out) {
-  void* from = nullptr;
-  for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12"})
-    if (from == nullptr) from = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (from == nullptr) return false;
-  bool all = true;
+void* open_first(const char* name, const char* older) {
+  void* const newest = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  return newest != nullptr ? newest : dlopen(older, RTLD_NOW | RTLD_LOCAL);
+}
+
 #define DUALGEMM_LT_FIND(member, name, ...)                                  \
   out->member = reinterpret_cast<decltype(out->member)>(dlsym(from, #name)); \
   all = all && out->member != nullptr;
-  DUALGEMM_LT_FUNCTIONS(DUALGEMM_LT_FIND)
-#undef DUALGEMM_LT_FIND
-  return all && out->create(&out->handle) == kStatusSuccess;
+
+void load_grouped(Library* out) {
+  void* const from = open_first("libcublas.so.13", "libcublas.so.12");
+  if (from == nullptr) return;
+  bool all = true;
+  DUALGEMM_BLAS_FUNCTIONS(DUALGEMM_LT_FIND)
+  if (!all || out->blas_create(&out->blas) != kStatusSuccess) out->blas = nullptr;
 }
+
+bool load(Library* out) {
+  void* const from = open_first("libcublasLt.so.13", "libcublasLt.so.12");
+  if (from == nullptr) return false;
+  bool all = true;
+  DUALGEMM_LT_FUNCTIONS(DUALGEMM_LT_FIND)
+  if (!all || out->create(&out->handle) != kStatusSuccess) return false;
+  load_grouped(out);
+  return true;
+}
+
+#undef DUALGEMM_LT_FIND
 
 }  // namespace
 

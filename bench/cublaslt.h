@@ -1,6 +1,6 @@
-// cublaslt.h -- the part of cuBLASLt's interface that the baseline calls, declared here: the library is
-// loaded at run time where there is one, so that neither its header nor itself is needed to build.
-// test/unit/bench/cublaslt_test.cpp compares this with the header.
+// cublaslt.h -- the part of cuBLASLt's interface that the baseline calls, and of cuBLAS's the grouped GEMM,
+// declared here: the libraries are loaded at run time where they are, so that neither their headers nor they
+// themselves are needed to build. test/unit/bench/cublaslt_test.cpp compares this with the headers.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,6 +15,7 @@ using Handle = struct HandleTag*;
 using MatmulDesc = struct MatmulDescTag*;
 using Layout = struct LayoutTag*;
 using Preference = struct PreferenceTag*;
+using BlasHandle = struct BlasHandleTag*;
 struct Algorithm {
   uint64_t data[8];
 };
@@ -30,7 +31,7 @@ struct Heuristic {
 inline constexpr int kStatusSuccess = 0, kStatusNotSupported = 15;
 inline constexpr int kCompute32F = 68;
 inline constexpr int kReal32F = 0, kReal16F = 2, kReal16BF = 14, kReal4FE2M1 = 33;
-inline constexpr int32_t kOpTransposed = 1;
+inline constexpr int32_t kOpAsItIs = 0, kOpTransposed = 1;
 enum DescAttribute {
   kTransA = 3,
   kAScalePointer = 17,
@@ -70,15 +71,27 @@ inline constexpr size_t kFirstWithNvfp4 = 120800;  // of version()
     int(Handle, MatmulDesc, const void*, const void*, Layout, const void*, Layout, const void*, const void*, \
         Layout, void*, Layout, const Algorithm*, void*, size_t, cudaStream_t))
 
+// Of cuBLAS, 12.5 and newer.
+#define DUALGEMM_BLAS_FUNCTIONS(X)                                                                           \
+  X(blas_create, cublasCreate_v2, int(BlasHandle*))                                                          \
+  X(set_stream, cublasSetStream_v2, int(BlasHandle, cudaStream_t))                                           \
+  X(set_workspace, cublasSetWorkspace_v2, int(BlasHandle, void*, size_t))                                    \
+  X(grouped, cublasGemmGroupedBatchedEx,                                                                     \
+    int(BlasHandle, const int*, const int*, const int*, const int*, const int*, const void*,                 \
+        const void* const*, int, const int*, const void* const*, int, const int*, const void*, void* const*, \
+        int, const int*, int, const int*, int))
+
 struct Library {
   Handle handle = nullptr;
+  BlasHandle blas = nullptr;  // null where there is no grouped GEMM
 #define DUALGEMM_LT_MEMBER(member, name, ...) std::add_pointer_t<__VA_ARGS__> member = nullptr;
   DUALGEMM_LT_FUNCTIONS(DUALGEMM_LT_MEMBER)
+  DUALGEMM_BLAS_FUNCTIONS(DUALGEMM_LT_MEMBER)
 #undef DUALGEMM_LT_MEMBER
 };
 
-// Returns the library with a handle for the current device, loaded by the first call, or null where there is
-// none.
+// Returns the libraries with handles for the current device, loaded by the first call, or null where there is
+// no cuBLASLt.
 const Library* library();
 
 // Throws std::runtime_error unless a function returned 0.

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""hopper.py -- the tables of HOPPER.md, of the reports in bench/results that --json wrote on Hopper GPUs.
+"""hopper.py -- the tables of HOPPER.md, of the reports in bench/results that --json wrote on Hopper GPUs, and
+what plot.py compares.
 
     hopper.py h200 | h100 | h200_fp16     every problem: our time, and how many times as long the others take
     hopper.py means | means_fp16          geometric means of that over the weights, by M
-    hopper.py h200_grouped                groups of rows, which the others do not have
+    hopper.py h200_grouped | h100_grouped groups of rows, and how many times as long cuBLAS takes
 """
 import json
 import math
@@ -31,7 +32,8 @@ def ratios(row):
     ours = graph(row)
     out = {"cuBLASLt": min(graph(way) for way in row["baselines"] if "graph" in way) / ours}
     for contender in row["contenders"]:
-        out[OTHERS[contender["name"].split(" (")[0]]] = graph(contender) / ours if "graph" in contender else None
+        name = contender["name"].split(" (")[0]
+        out[OTHERS.get(name, name)] = graph(contender) / ours if "graph" in contender else None
     return out
 
 
@@ -61,38 +63,42 @@ def problems(gpu):
               *(text(of.get(column)) for column in columns), f"{row['flops'] / graph(row) * 1e-6:.0f}"])
 
 
+def mean(rows, m, other):
+    """The geometric mean over the weights of how many times as long the other takes for M rows; None for none."""
+    of = [ratios(row) for row in rows if row["m"] == m and (row["n"], row["k"]) != LEFT_OUT]
+    known = [one[other] for one in of if one.get(other) is not None]
+    return math.exp(sum(map(math.log, known)) / len(known)) if known else None
+
+
 def means(gpus):
     reports = [report(name)["results"] for name in gpus]
     columns = timed(reports)
     line(["M", *(f"{gpu}: {column}" for gpu in gpus.values() for column in columns)])
     line(["---"] * (1 + len(gpus) * len(columns)))
     for m in sorted({row["m"] for row in reports[0]}):
-        cells = [str(m)]
-        for rows in reports:
-            of = [ratios(row) for row in rows if row["m"] == m and (row["n"], row["k"]) != LEFT_OUT]
-            for column in columns:
-                known = [one[column] for one in of if one.get(column) is not None]
-                cells.append(f"{math.exp(sum(map(math.log, known)) / len(known)):.2f}" if known else "-")
-        line(cells)
+        line([str(m), *(text(mean(rows, m, column)) for rows in reports for column in columns)])
 
 
 def groups(name):
-    line(["groups", "rows of all", "N x K", "instance", "us (p10..p90)", "TB/s", "TFLOP/s"])
-    line(["---"] * 7)
-    for row in report(name)["results"]:
+    results = report(name)["results"]
+    others = any(row.get("baselines") for row in results)
+    line(["groups", "rows of all", "N x K", "instance", "us (p10..p90)", *["cuBLAS"] * others, "TB/s", "TFLOP/s"])
+    line(["---"] * (7 + others))
+    for row in results:
         rows, times = round(row["flops"] / (4 * row["n"] * row["k"])), row["graph"]
         line([f"{row['problems']}, {row['mode']}", str(rows), f"{row['n']} x {row['k']}",
               row["instance"].removesuffix("_fp16"),
               f"{times['median_us']:.1f} ({times['p10_us']:.1f}..{times['p90_us']:.1f})",
+              *([text(ratios(row)["cuBLASLt"])] if others else []),
               f"{row['dram_bytes'] / graph(row) * 1e-6:.2f}", f"{row['flops'] / graph(row) * 1e-6:.0f}"])
 
 
 def main():
     what = sys.argv[1] if len(sys.argv) == 2 else None
     if what in REPORTS: means(REPORTS[what])
-    elif what == "h200_grouped": groups(what)
+    elif what in ("h200_grouped", "h100_grouped"): groups(what)
     elif any(what in gpus for gpus in REPORTS.values()): problems(what)
     else: sys.exit(__doc__)
 
 
-main()
+if __name__ == "__main__": main()

@@ -43,8 +43,14 @@ class Graph {
  public:
   Graph(cudaStream_t stream, const std::function<void()>& launch) : stream_(stream) {
     check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-    launch();
     cudaGraph_t graph = nullptr;
+    try {
+      launch();
+    } catch (...) {
+      cudaStreamEndCapture(stream, &graph);  // what comes next finds the stream as it was
+      if (graph != nullptr) cudaGraphDestroy(graph);
+      throw;
+    }
     check_cuda(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
     const cudaError_t status = cudaGraphInstantiate(&executable_, graph, 0);
     cudaGraphDestroy(graph);

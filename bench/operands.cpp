@@ -26,7 +26,7 @@ std::unique_ptr<Operands> dequantised(const Shape& s, const InputSet& set, dualg
   };
   for (int32_t p = 0; p < problems; ++p) {
     const Place& place = set.place(p);
-    if (s.packed_a())
+    if (s.packed_a() && set.room(p) > 0)
       convert(at(set.args().a, place.row * s.k / 2), at(set.args().sfa, static_cast<int64_t>(place.sfa)),
               set.room(p), x->a_copy.data() + 2 * place.row * s.k);
     uint8_t* const b = x->b.data() + 4 * weights * p;

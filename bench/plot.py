@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""plot.py -- three pictures of a report of dualgemm_bench --json, as SVG.
+"""plot.py -- pictures of a report of dualgemm_bench --json, as SVG.
 
     plot.py REPORT.json FOLDER
 
 roofline.svg  operations per second against operations per byte: the shapes of the report, published kernels, two roofs
 rows.svg      time against M for the N and K that have the most rows, with the range of the times
+others.svg    how many times as long the others take, against M
 parts.svg     where the microseconds of one launch go, by the cost model
 
 Needs matplotlib; without it the status is 77 and a line says how to get it. `make plot` does all of that.
@@ -12,6 +13,8 @@ Needs matplotlib; without it the status is 77 and a line says how to get it. `ma
 import json
 import pathlib
 import sys
+
+import hopper
 
 SCHEMA = 1
 PARTS = [("launch", "launch: gap, prologue, drain"), ("first_copies", "first copies"), ("tensor_core", "tensor core"),
@@ -29,6 +32,7 @@ def pyplot():
         sys.exit(77)
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "dualgemm"  # the same report gives the same file
+    matplotlib.rcParams["svg.fonttype"] = "none"  # text is text, and the file small
     import matplotlib.pyplot
     return matplotlib.pyplot
 
@@ -94,6 +98,13 @@ def roofline(plt, report, rows):
     return figure
 
 
+def rows_axis(axes, ms):
+    """M in powers of two."""
+    axes.set_xscale("log", base=2)
+    powers = [m for m in ms if m & (m - 1) == 0]
+    axes.set_xticks(powers, [str(m) for m in powers])
+
+
 def against_rows(plt, report, rows):
     weights = {}
     for row in rows:
@@ -115,12 +126,27 @@ def against_rows(plt, report, rows):
     for kernel, marker in zip(sorted({row["kernel"] for row in theirs}), "sDv^P*X"):
         axes.scatter(*zip(*((row["m"], row["us"]) for row in theirs if row["kernel"] == kernel)), marker=marker,
                      facecolors="none", edgecolors="tab:red", label=f"{kernel}: published, on a B200", zorder=3)
-    axes.set_xscale("log", base=2)
     axes.set(yscale="log", xlabel="M", ylabel="us from launch to launch",
              title=f"Time against M, N = {n}, K = {k}. {times(report)}")
-    powers = [m for m in ms if m & (m - 1) == 0]
-    axes.set_xticks(powers, [str(m) for m in powers])
+    rows_axis(axes, ms)
     for which in axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter: which("{x:.0f}")
+    axes.grid(True, which="both", alpha=0.25)
+    axes.legend(fontsize="small")
+    return figure
+
+
+def others(plt, report, rows):
+    single = [row for row in rows if row["mode"] == "none" and row["problems"] == 1 and "baselines" in row]
+    ms = sorted({row["m"] for row in single})
+    if len(ms) < 3: return None
+    figure, axes = plt.subplots(figsize=(9, 6))
+    for other, marker in zip(hopper.timed([single]), "osDv^P*X"):
+        means = [(m, ratio) for m in ms if (ratio := hopper.mean(single, m, other)) is not None]
+        axes.plot(*zip(*means), marker=marker, label=other)
+    axes.axhline(1, color="black", linewidth=1)
+    axes.set(xlabel="M", ylabel="time of the other over ours, geometric mean over the weights",
+             title=f"Others, in a CUDA graph. {times(report)}", ylim=(0, None))
+    rows_axis(axes, ms)
     axes.grid(True, which="both", alpha=0.25)
     axes.legend(fontsize="small")
     return figure
@@ -152,7 +178,7 @@ def main():
     plt = pyplot()
     folder = pathlib.Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
-    for name, draw in {"roofline": roofline, "rows": against_rows, "parts": parts}.items():
+    for name, draw in {"roofline": roofline, "rows": against_rows, "others": others, "parts": parts}.items():
         figure = draw(plt, report, rows)
         if figure is None:
             print(f"{name}.svg: not drawn, the report has too few shapes for it")

@@ -83,7 +83,10 @@ json with_times(json out, const Time& time) {
 }
 
 json baseline_json(const BaselineTime& time) {
-  return with_times({{"operands", format_name(time.way.format)}, {"gemms", time.way.gemms}}, time);
+  json way{{"operands", format_name(time.way.format)}, {"gemms", time.way.gemms}};
+  if (time.way.streams > 1) way["streams"] = time.way.streams;
+  if (time.way.grouped) way["grouped"] = true;
+  return with_times(std::move(way), time);
 }
 
 json instance_json(const InstanceTime& time) {

@@ -69,11 +69,13 @@ std::string tflops_text(double flops, double us) { return fmt::format("{:.0f}", 
 
 double flops_of(const Shape& shape) { return 4.0 * static_cast<double>(shape.rows()) * shape.n * shape.k; }
 
-// Returns "31.95 bf16 1" for one GEMM.
+// Returns "31.95 bf16 1" for one GEMM; where groups have one each, "1/4" on four streams, "1g" in one call.
 std::string way_text(const BaselineTime& time) {
-  return fmt::format("{} {} {}", us_text(time.stream.median_us),
-                     time.way.format == OperandFormat::kNvfp4 ? "fp4" : format_name(time.way.format),
-                     time.way.gemms);
+  const BaselineWay& way = time.way;
+  const std::string streams = way.streams > 1 ? fmt::format("/{}", way.streams) : "";
+  return fmt::format("{} {} {}{}{}", us_text(time.stream.median_us),
+                     way.format == OperandFormat::kNvfp4 ? "fp4" : format_name(way.format), way.gemms,
+                     streams, way.grouped ? "g" : "");
 }
 
 }  // namespace
@@ -230,7 +232,9 @@ std::string Report::legend(const std::vector<Result>& results) const {
         reasons.insert(compact(result.shape) + ", " + time.way.text() + ": " + time.error);
   }
   if (measured && any)
-    explain("baseline: us of cuBLASLt in fp16, bf16 or fp4, with 1 or 2 GEMMs, and an activation kernel.");
+    explain(
+        "baseline: us of cuBLASLt in fp16, bf16 or fp4, with 1 or 2 GEMMs, and an activation kernel. Groups "
+        "have a GEMM each: 1/4 on 4 streams, 1g in one call of cuBLAS.");
   for (const Result& result : results)
     if (result.power_limited.value_or(0) > 0)
       text += wrapped(fmt::format("{}: the power limit held the clocks down for {:.0f} % of the time.",

@@ -16,6 +16,8 @@ using dualgemm::TwoFloats;
 
 constexpr int kThreads = 128;
 constexpr int64_t kMostBlocks = 65535;  // along y and z of a grid
+// Enough to fill a GPU; of groups not even that many may have a row.
+constexpr int32_t kBlocksOfGroups = 8192;
 
 // The types of products, and of C: two numbers to a word, the first one in the low half.
 struct Fp16 : dualgemm::Fp16 {
@@ -75,16 +77,36 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// The rows of a problem: the first, counted over all problems, and how many.
+struct Rows {
+  int64_t first;
+  int32_t count;
+};
+__device__ Rows rows_of(const Extents& extents, uint32_t problem) {
+  const int64_t first = int64_t{problem} * extents.rows;
+  switch (extents.mode) {
+    case DUALGEMM_GROUP_OFFSETS: {
+      const int32_t begin = extents.group_rows[problem];
+      return {begin, extents.group_rows[problem + 1] - begin};
+    }
+    case DUALGEMM_GROUP_MASKED: return {first, extents.group_rows[problem]};
+    default: return {first, extents.rows};
+  }
+}
+
 // Each thread computes eight results of a row: products are read, and C is written, 16 bytes at a time.
 template <class In, class Out>
 __global__ void __launch_bounds__(kThreads)
     activation(const uint4* gates, const uint4* ups, int64_t pitch, const float* alpha1, const float* alpha2,
-               int32_t rows, int32_t vectors, uint4* c) {
+               Extents extents, uint4* c) {
   const int32_t column = static_cast<int32_t>(blockIdx.x) * kThreads + static_cast<int32_t>(threadIdx.x);
+  const int32_t vectors = extents.columns / 8;
   if (column >= vectors) return;
   const float of_gate = alpha1 ? alpha1[blockIdx.z] : 1.0f, of_up = alpha2 ? alpha2[blockIdx.z] : 1.0f;
-  for (auto row = static_cast<int32_t>(blockIdx.y); row < rows; row += static_cast<int32_t>(gridDim.y)) {
-    const int64_t at = int64_t{blockIdx.z} * rows + row;
+  const Rows rows = rows_of(extents, blockIdx.z);
+  for (auto row = static_cast<int32_t>(blockIdx.y); row < rows.count;
+       row += static_cast<int32_t>(gridDim.y)) {
+    const int64_t at = rows.first + row;
     const uint4 g = gates[at * pitch + column], u = ups[at * pitch + column];
     const auto results = [=](uint32_t gate_pair, uint32_t up_pair) {
       const TwoFloats gate = In::unpack(gate_pair), up = In::unpack(up_pair);
@@ -102,10 +124,13 @@ dim3 grid_of(int32_t across, int32_t rows, int32_t problems = 1) {
 
 template <class In, class Out>
 cudaError_t launch_typed(const Products& x, const Extents& extents, void* c, cudaStream_t stream) {
-  const int32_t vectors = extents.columns / 8;
-  activation<In, Out><<<grid_of(vectors, extents.rows, extents.problems), kThreads, 0, stream>>>(
+  const bool grouped = extents.mode != DUALGEMM_GROUP_NONE;
+  const int32_t rows =
+      grouped ? std::min(extents.rows, (kBlocksOfGroups + extents.problems - 1) / extents.problems)
+              : extents.rows;
+  activation<In, Out><<<grid_of(extents.columns / 8, rows, extents.problems), kThreads, 0, stream>>>(
       static_cast<const uint4*>(x.gates), static_cast<const uint4*>(x.ups), x.pitch / 8, x.alpha1, x.alpha2,
-      extents.rows, vectors, static_cast<uint4*>(c));
+      extents, static_cast<uint4*>(c));
   return cudaGetLastError();
 }
 

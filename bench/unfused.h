@@ -23,9 +23,12 @@ struct Products {
   const float *alpha1 = nullptr, *alpha2 = nullptr;  // of each problem, on the device; null: 1
 };
 
-// These are the rows of each problem, one after the other, and their columns, a multiple of 8.
+// These are the rows of each problem, one after the other, and their columns, a multiple of 8. For groups
+// `rows`, `mode` and `group_rows`, which lies on the device, are m, group_mode and group_rows of dualgemm.h.
 struct Extents {
   int32_t rows, columns, problems = 1;
+  dualgemm_group_mode_t mode = DUALGEMM_GROUP_NONE;
+  const int32_t* group_rows = nullptr;
 };
 
 // Computes c = silu(alpha1 * gate) * (alpha2 * up). C is compact and FP16 or BF16.

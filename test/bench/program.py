@@ -130,6 +130,10 @@ def plots(folder):
         root = xml.etree.ElementTree.parse(folder / "plots" / f"{name}.svg").getroot()
         assert root.tag.endswith("svg") and len(list(root.iter())) > 50, name
         assert "MODELLED" in (folder / "plots" / f"{name}.svg").read_text(), name
+    assert "others.svg: not drawn" in run.stdout, run.stdout
+    assert plot(ROOT / "bench/results/h200.json", folder).returncode == 0
+    picture = (folder / "plots/others.svg").read_text()
+    for text in "MEASURED, NVIDIA H200", "cuBLASLt", "Triton", "Humming": assert text in picture, text
 
 
 def main():

@@ -112,6 +112,41 @@ int matmul(lt::Handle, lt::MatmulDesc of, const void* alpha, const void* a, lt::
   return lt::kStatusSuccess;
 }
 
+cudaStream_t grouped_stream = nullptr;
+int grouped_in_graph = 0;  // a status
+
+// Group after group is one product of the stand-in: its first matrix transposed, the second as it is.
+int grouped(lt::BlasHandle, const int* transposed, const int* as_it_is, const int* columns, const int* rows,
+            const int* k, const void* alpha, const void* const* a, int a_type, const int* a_pitch,
+            const void* const* b, int b_type, const int* b_pitch, const void* beta, void* const* d,
+            int d_type, const int* d_pitch, int groups, const int* sizes, int compute) {
+  REQUIRE((compute == lt::kCompute32F && a_type == b_type && b_type == d_type));
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  check_cuda(cudaStreamIsCapturing(grouped_stream, &capture), "cudaStreamIsCapturing");
+  if (capture != cudaStreamCaptureStatusNone) return grouped_in_graph;  // this puts nothing into a graph
+  const auto addresses = [groups](const void* list) {
+    std::vector<uint8_t*> out(static_cast<size_t>(groups));
+    check_cuda(cudaMemcpy(out.data(), list, out.size() * sizeof out[0], cudaMemcpyDeviceToHost), "addresses");
+    return out;
+  };
+  const auto as = addresses(a), bs = addresses(b), ds = addresses(d);
+  for (int group = 0; group < groups; ++group) {
+    const auto g = static_cast<size_t>(group);
+    REQUIRE((transposed[g] == lt::kOpTransposed && as_it_is[g] == lt::kOpAsItIs && sizes[g] == 1));
+    const auto side = [&](int type, int height, int width, int pitch) {
+      return Matrix{type, static_cast<uint64_t>(height), static_cast<uint64_t>(width), pitch};
+    };
+    Matrix A = side(a_type, k[g], columns[g], a_pitch[g]), B = side(b_type, k[g], rows[g], b_pitch[g]),
+           D = side(d_type, columns[g], rows[g], d_pitch[g]);
+    Desc how{{{lt::kTransA, bytes(&transposed[g], sizeof transposed[g])}}};
+    const auto layout = [](Matrix& x) { return reinterpret_cast<lt::Layout>(&x); };
+    matmul(nullptr, reinterpret_cast<lt::MatmulDesc>(&how), static_cast<const float*>(alpha) + group, as[g],
+           layout(A), bs[g], layout(B), static_cast<const float*>(beta) + group, nullptr, nullptr, ds[g],
+           layout(D), nullptr, nullptr, 0, grouped_stream);
+  }
+  return lt::kStatusSuccess;
+}
+
 int alive = 0;  // descriptors and layouts
 
 lt::Library stand_in() {
@@ -153,6 +188,10 @@ lt::Library stand_in() {
     return 0;
   };
   x.matmul = matmul;
+  x.blas = reinterpret_cast<lt::BlasHandle>(&alive);
+  x.set_stream = [](lt::BlasHandle, cudaStream_t stream) { return grouped_stream = stream, 0; };
+  x.set_workspace = [](lt::BlasHandle, void* workspace, size_t) { return workspace == nullptr ? 1 : 0; };
+  x.grouped = grouped;
   return x;
 }
 
@@ -160,12 +199,13 @@ lt::Library stand_in() {
 
 TEST_CASE("baseline: every way of it computes what the library computes", "[bench]") {
   const lt::Library library = stand_in();
-  for (const char* shape : {"130x72x320", "3*40x72x320", "20x128x320", "1x256x64"})
+  for (const char* shape : {"130x72x320", "3*40x72x320", "20x128x320", "1x256x64", "offsets:5,0,17x72x320",
+                            "masked:0,5,17x72x320"})
     for (const dualgemm_dtype_t dtype : {DUALGEMM_DTYPE_FP16, DUALGEMM_DTYPE_BF16}) {
       Workload workload(parse_shape(shape), dtype, 2, 7);
       std::string unused;
       const auto ways = baseline_ways(&library, workload.shape(), dtype, described_b200(), &unused);
-      CHECK(ways.size() == (workload.shape().n % 128 == 0 ? 6 : 4));
+      CHECK(ways.size() == (workload.shape().grouped() ? 3 : workload.shape().n % 128 == 0 ? 6 : 4));
       SharedOperands operands(workload);
       for (const Baseline& baseline : prepare_baselines(library, &workload, &operands, ways, 60)) {
         INFO(shape << ", " << baseline.way.text());
@@ -220,6 +260,19 @@ TEST_CASE("baseline: products that are wrong are noticed", "[bench]") {
   for (const OperandFormat format : {OperandFormat::kFp16, OperandFormat::kBf16})
     CHECK_THAT(prepare_baselines(library, &workload, &operands, {{format, 1}}, 60).at(0).error,
                contains("wrong: input set 0: problem 0: C[0][0]"));
+}
+
+TEST_CASE("baseline: a grouped GEMM that cannot lie in a graph is said to be so, and harms nothing else",
+          "[bench]") {
+  const lt::Library library = stand_in();
+  Workload workload(parse_shape("offsets:5,9x64x64"), DUALGEMM_DTYPE_FP16, 2, 7);
+  SharedOperands operands(workload);
+  const BaselineWay way{OperandFormat::kFp16, 1, 1, true};
+  const auto error = [&] { return prepare_baselines(library, &workload, &operands, {way}, 4).at(0).error; };
+  grouped_in_graph = lt::kStatusNotSupported;
+  CHECK_THAT(error(), contains("cublasGemmGroupedBatchedEx: status 15 (not supported)"));
+  grouped_in_graph = 0;
+  CHECK(error().empty());
 }
 
 TEST_CASE("baseline: a library without an algorithm for a product, or that fails, is said to be so",

@@ -1,10 +1,11 @@
-// cublaslt_test.cpp -- what bench/cublaslt.h declares is what NVIDIA's header says, where there is one.
+// cublaslt_test.cpp -- what bench/cublaslt.h declares is what NVIDIA's headers say, where they are.
 #include "bench/cublaslt.h"
 
 #include "support/catch.hpp"
 
-#if __has_include(<cublasLt.h>)
+#if __has_include(<cublasLt.h>) && __has_include(<cublas_v2.h>)
 #include <cublasLt.h>
+#include <cublas_v2.h>
 
 namespace {
 
@@ -19,7 +20,7 @@ static_assert(lt::kStatusNotSupported == CUBLAS_STATUS_NOT_SUPPORTED);
 static_assert(lt::kCompute32F == CUBLAS_COMPUTE_32F);
 static_assert(lt::kReal32F == CUDA_R_32F && lt::kReal16F == CUDA_R_16F && lt::kReal16BF == CUDA_R_16BF);
 static_assert(lt::kReal4FE2M1 == CUDA_R_4F_E2M1);
-static_assert(lt::kOpTransposed == CUBLAS_OP_T);
+static_assert(lt::kOpAsItIs == CUBLAS_OP_N && lt::kOpTransposed == CUBLAS_OP_T);
 static_assert(lt::kTransA == static_cast<int>(CUBLASLT_MATMUL_DESC_TRANSA));
 static_assert(lt::kAScalePointer == static_cast<int>(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER));
 static_assert(lt::kBScalePointer == static_cast<int>(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER));
@@ -50,9 +51,12 @@ struct SameParameters<R (*)(Ours...), S (*)(Theirs...)> {
 #define CHECK_FUNCTION(member, name, ...) \
   static_assert(SameParameters<decltype(lt::Library::member), decltype(&::name)>::value, #name);
 DUALGEMM_LT_FUNCTIONS(CHECK_FUNCTION)
+DUALGEMM_BLAS_FUNCTIONS(CHECK_FUNCTION)
 #undef CHECK_FUNCTION
 
 }  // namespace
 
-TEST_CASE("what the benchmark declares of cuBLASLt is what its header says", "[bench]") { SUCCEED(); }
+TEST_CASE("what the benchmark declares of cuBLASLt and cuBLAS is what their headers say", "[bench]") {
+  SUCCEED();
+}
 #endif
