@@ -46,8 +46,8 @@ Outcome strongest(const Run& run) {
                        [&](const Sighting& s) { return s.severity == severity; });
   };
   if (has(sim::Severity::kError)) return Outcome::kError;
-  if (run.fault.find("deadlock") != std::string::npos || run.fault.find("livelock") != std::string::npos)
-    return Outcome::kHang;
+  const auto says = [&](const char* text) { return run.fault.find(text) != std::string::npos; };
+  if (says("deadlock") || says("livelock") || says("gave up")) return Outcome::kHang;
   if (!run.fault.empty()) return Outcome::kFault;
   if (has(sim::Severity::kStrict)) return Outcome::kStrict;
   return run.values.empty() ? Outcome::kClean : Outcome::kWrongValues;

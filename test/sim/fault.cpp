@@ -13,6 +13,7 @@ const char* name(FaultKind kind) {
     case FaultKind::kAlignment: return "alignment not declared";
     case FaultKind::kProtocol: return "protocol violation";
     case FaultKind::kDeadlock: return "deadlock";
+    case FaultKind::kGivenUp: return "given up";
     case FaultKind::kTrap: return "trap";
     case FaultKind::kLaunch: return "launch failure";
   }

@@ -16,6 +16,7 @@ enum class FaultKind {
   kAlignment,    // an address that is aligned by the placement of shared memory alone, not as declared
   kProtocol,     // a rule of an instruction broken: mbarrier, TMEM allocation, descriptors, aligned execution
   kDeadlock,     // nobody can move and somebody has not exited
+  kGivenUp,      // nothing changed for so long that the machine does not wait for the end
   kTrap,         // the program executed trap or a failed assertion
   kLaunch,       // launch configuration the machine cannot run
 };

@@ -143,6 +143,7 @@ void run(const std::vector<Launch*>& launches, GlobalMemory& memory, const Launc
     grid->shared_shift = shared_shift(policy, accepted.kernel, options.align_as_declared);
     grid->go_on = options.go_on && options.observer != nullptr;
     grid->elect_lowest = options.elect_lowest;
+    grid->patience = options.patience;
     grid->work = launch->work;
     grid->reach = launch->reach;
     for (const Launch* other : launch->after) grid->after.push_back(grid_of.at(other));

@@ -57,6 +57,7 @@ struct LaunchOptions {
   // When false, shared windows start at multiples of 1024 in every schedule, as on the hardware.
   bool align_as_declared = true;
   bool elect_lowest = false;  // elect.sync elects the lowest lane, whatever the policy says
+  uint64_t patience = kDefaultPatience;
 };
 
 // This is a launch that the machine accepts, with its parameters.

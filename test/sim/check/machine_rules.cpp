@@ -33,7 +33,8 @@ const std::vector<Rule> kMachineRules = {
     {"setmaxnreg-warpgroup", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 9.7.20.5 setmaxnreg",
      "The warps of a warpgroup execute the same setmaxnreg."},
     {"machine-unsupported", Severity::kError, Evidence::kAssumed, "tool: a limit of the simulator",
-     "The simulator refuses what it does not know; the program was not judged any further."},
+     "The simulator refuses what it does not know, and gives up a run in which nothing changes for very long; "
+     "the program was not judged any further."},
 };
 
 }  // namespace sim

@@ -46,6 +46,7 @@ struct Options {
   std::string machine = sim::kB200.name, mode = "default", checks = "all", trace, json, names;
   uint64_t seed = 0;
   uint64_t seeds = 0;  // 0: only `seed`
+  uint64_t patience = sim::kDefaultPatience;
   unsigned jobs = 1;
   double timeout = 0;
   std::vector<std::string> allow, program;
@@ -156,6 +157,7 @@ std::vector<RunOptions> plan(const Options& options, const std::set<std::string>
       run.quiet = options.quiet;
       run.go_on = options.go_on;
       run.elect_lowest = options.elect_lowest;
+      run.patience = options.patience;
       run.align_as_declared = !allow.contains("shared-alignment");
       runs.push_back(run);
     }
@@ -254,8 +256,9 @@ Status main_of(const Options& options) {
   Verdict verdict = judge(runs, allow, beyond_counts(options.mode));
   const Status status = status_of(verdict, options.fail_on);
   print(verdict, runs,
-        sim::replay_words({machine, options.checks, options.names, options.go_on, options.elect_lowest},
-                          program),
+        sim::replay_words(
+            {machine, options.checks, options.names, options.go_on, options.elect_lowest, options.patience},
+            program),
         status);
   // The simulated driver says it, too, but then nobody hears it.
   if (options.quiet &&
@@ -301,6 +304,11 @@ int main(int argc, char** argv) {
   app.add_flag("--continue", options.go_on,
                "Let a fault of an instruction pass, so that what lies behind it is judged, too");
   app.add_flag("--elect-lowest", options.elect_lowest, "elect.sync elects the lowest lane in every schedule");
+  app.add_option(
+         "--patience", options.patience,
+         "Warp instructions that may change nothing another thread could see, until a run is given up")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--timeout", options.timeout, "Seconds a run may take, 0: no limit")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

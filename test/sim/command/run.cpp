@@ -63,6 +63,7 @@ void set_or_clear(const char* name, const std::string& value) {
   set_or_clear("SIM_JSON", report);
   set_or_clear("SIM_CONTINUE", options.go_on ? "1" : "");
   set_or_clear("SIM_ELECT_LOWEST", options.elect_lowest ? "1" : "");
+  set_or_clear("SIM_PATIENCE", std::to_string(options.patience));
   set_or_clear("SIM_ALIGN_AS_DECLARED", options.align_as_declared ? "" : "0");
   set_or_clear("SIM_QUIET", "1");
   if (options.quiet) {

@@ -19,6 +19,7 @@ struct RunOptions {
   double timeout = 0;                                                  // seconds, 0: none
   bool quiet = false;                                                  // the program's own output is dropped
   bool go_on = false, elect_lowest = false, align_as_declared = true;  // as in sim::JudgeOptions
+  uint64_t patience = sim::kDefaultPatience;
 };
 
 struct RunResult {

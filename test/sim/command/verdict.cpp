@@ -125,7 +125,7 @@ void print(const Verdict& verdict, const std::vector<RunResult>& runs, const std
              count(verdict.classes, 'A'));
   if (verdict.allowed != 0) fmt::print(", {} allowed", verdict.allowed);
   if (count(verdict.classes, 'U') != 0)
-    fmt::print("; {} unsupported by the simulator", count(verdict.classes, 'U'));
+    fmt::print("; {} that the simulator could not judge", count(verdict.classes, 'U'));
   fmt::print("{}\n", status == kNotJudged ? "; not judged to the end" : "");
 }
 

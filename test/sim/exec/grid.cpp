@@ -13,9 +13,12 @@
 namespace sim {
 namespace {
 
-constexpr uint64_t kSpinBeforeRelease = 8 << 20;  // without visible change, before waiting lanes are set free
-constexpr uint64_t kLivelock = 64 << 20;          // without visible change, before the run is given up
-constexpr uint64_t kWatched = 1 << 16;            // the slice of a cluster that is watched then
+// In warp instructions without visible change: before waiting lanes are set free, and before the grid is
+// watched.
+constexpr uint64_t kSpinBeforeRelease = 8 << 20, kSpinBeforeWatch = 16 << 20;
+// Slices of a cluster: while others are still to come, and of a grid that is watched the least.
+constexpr uint64_t kShortSlice = 1 << 12, kWatchedSlice = 1 << 16;
+constexpr uint64_t kSkipped = 1 << 28;  // ticks of the clocks
 
 // Decides which tensor operations may take effect; it is asked for the oldest first. Those of one thread keep
 // the order that the ISA promises: cp and mma before a later mma, everything before a later commit. The
@@ -179,7 +182,7 @@ bool run_clusters(Grid& grid, std::optional<uint64_t> slice = {}) {
   bool moved = false;
   while (!clusters.empty()) {
     const size_t chosen = clusters.size() > 1 ? grid.policy.next_cluster(numbers) : 0;
-    const uint64_t length = slice ? *slice : std::max<uint64_t>(1, grid.policy.slice());
+    const uint64_t length = slice ? *slice : std::clamp<uint64_t>(grid.policy.slice(), 1, grid.patience);
     moved = run_cluster(*clusters.at(chosen), length) || moved;
     clusters.erase(clusters.begin() + std::ptrdiff_t(chosen));
     numbers.erase(numbers.begin() + std::ptrdiff_t(chosen));
@@ -188,26 +191,36 @@ bool run_clusters(Grid& grid, std::optional<uint64_t> slice = {}) {
   return moved;
 }
 
-// Runs one more round and looks at what keeps the warps running. If nothing changed again, that is a fault.
-bool run_watched(Grid& grid) {
-  SpinWatch watch(grid.observer);
+// Runs one more round and looks at what keeps the warps running. Where they go in circles and nobody can end
+// that, it is a fault. Where they only wait for time to pass, it passes. Else they go on, for a longer
+// stretch before the next look, until patience ends.
+bool run_watched(Grid& grid, bool alone) {
+  SpinWatch watch(grid);
   Observer* const observer = std::exchange(grid.observer, &watch);
   bool moved = false;
   try {
-    moved = run_clusters(grid, kWatched);
+    const uint64_t share = quiet_for(grid) / 16 / std::max<size_t>(1, grid.resident.size());
+    moved = run_clusters(grid, std::max(kWatchedSlice, share));
   } catch (...) {
     grid.observer = observer;
     throw;
   }
   grid.observer = observer;
   const uint64_t quiet = quiet_for(grid);
-  if (quiet <= kLivelock) return moved;
-  const std::vector<Spin> spins = watch.seen();
-  if (observer != nullptr)
-    for (const Spin& spin : spins) observer->spins(spin);
-  throw Fault(FaultKind::kDeadlock, "livelock: " + std::to_string(quiet) +
-                                        " warp instructions changed nothing that another thread could see\n" +
-                                        deadlock_report(grid, spins));
+  const SpinWatch::Outlook outlook = alone ? watch.outlook() : SpinWatch::Outlook::kUnknown;
+  if (outlook == SpinWatch::Outlook::kCircle) {
+    const std::vector<Spin> spins = watch.spins();
+    if (observer != nullptr)
+      for (const Spin& spin : spins) observer->spins(spin);
+    throw Fault(FaultKind::kDeadlock,
+                "livelock: " + std::to_string(quiet) +
+                    " warp instructions changed nothing that another thread could see\n" +
+                    deadlock_report(grid, spins));
+  }
+  if (quiet > grid.patience) throw given_up(grid, quiet, watch.running());
+  if (outlook == SpinWatch::Outlook::kClocks) grid.skipped += kSkipped;
+  else grid.watch_after = 2 * quiet;
+  return moved;
 }
 
 }  // namespace
@@ -217,7 +230,14 @@ void begin_clusters(Grid& grid, uint64_t room) {
   for (; count > 0; --count) grid.resident.push_back(start_cluster(grid, grid.begun++));
 }
 
-bool run_round(Grid& grid) { return quiet_for(grid) > kLivelock ? run_watched(grid) : run_clusters(grid); }
+bool run_round(Grid& grid, bool alone) {
+  const uint64_t quiet = quiet_for(grid);
+  if (quiet <= kSpinBeforeWatch) grid.watch_after = kSpinBeforeWatch;
+  if (quiet > grid.patience || (alone && quiet > grid.watch_after)) return run_watched(grid, alone);
+  // Those that wait for somebody who is still to come are not let run for long.
+  if (!alone && quiet > kSpinBeforeWatch) return run_clusters(grid, kShortSlice);
+  return run_clusters(grid);
+}
 
 void complete_youngest(Cluster& cluster) {
   TensorOrder order(cluster.grid->policy.keep_tensor_order());

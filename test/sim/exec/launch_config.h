@@ -7,6 +7,8 @@
 namespace sim {
 
 constexpr uint32_t kMaxThreads = 1024;  // in a block
+// A grid is given up after so many warp instructions that changed nothing another thread could see.
+constexpr uint64_t kDefaultPatience = uint64_t{1} << 30;
 
 struct Dim3 {
   uint32_t x = 1, y = 1, z = 1;

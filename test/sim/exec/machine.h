@@ -49,6 +49,7 @@ constexpr uint64_t kLocalWindow = uint64_t(2) << 56;
 struct Cluster;
 struct Cta;
 struct Grid;
+struct Running;
 struct Warp;
 
 // A Join is where the lanes of a divergent branch meet. The lanes that are there wait in `arrived` until it
@@ -183,6 +184,7 @@ struct Warp {
   std::unique_ptr<WgmmaWarp> wgmma;         // made at the first wgmma instruction
   std::vector<uint64_t> register_requests;  // setmaxnreg, in order
   uint32_t registers_held = 0;              // by a thread, 0 where the kernel does not say
+  uint64_t clock_read_at = 0;               // warp instruction count when it last read a clock
 };
 
 struct NamedBarrier {
@@ -275,11 +277,14 @@ struct Grid {
   std::set<std::pair<const char*, const Inst*>> remarked;
   std::set<uint32_t> mixed_warpgroups;       // whose different setmaxnreg were remarked on
   bool go_on = false, elect_lowest = false;  // LaunchOptions
+  uint64_t patience = kDefaultPatience;      // likewise
   // Tells the observer of a fault, which has its place, and returns true when the grid goes on. Nothing helps
   // against a deadlock, a trap or what the simulator does not know.
   bool outlives(const Fault& fault) const;
   uint64_t next_op = 1;
-  uint64_t changed_at = 0;  // warp instruction count at the last change another thread could see
+  uint64_t changed_at = 0;   // warp instruction count at the last change another thread could see
+  uint64_t watch_after = 0;  // warp instructions without one after which the grid is watched
+  uint64_t skipped = 0;      // ticks by which clocks are ahead of the count of warp instructions
   std::vector<std::unique_ptr<Cluster>> resident;
   uint64_t clusters, limit;  // how many it has; how many of them the machine holds at once
   uint64_t begun = 0;        // clusters, in the order of their numbers
@@ -434,8 +439,8 @@ void complete_youngest(Cluster& cluster);  // lands the operation just issued, u
 // Begins as many clusters as the policy says. `room` is how many have not begun and fit on the machine.
 void begin_clusters(Grid& grid, uint64_t room);
 // Gives every resident cluster its slice, in the order of the policy. Returns false when nothing could move
-// at all.
-bool run_round(Grid& grid);
+// at all. `alone` says that no other grid can move, and that no further cluster can begin.
+bool run_round(Grid& grid, bool alone);
 
 // together.cpp
 void run_together(const std::vector<Grid*>& grids);  // in the order of their launches
@@ -446,6 +451,7 @@ void mbarrier_arrive(Cta& cta, uint32_t offset, int32_t count);
 
 // report.cpp
 std::string deadlock_report(const Grid& grid, const std::vector<Spin>& spins = {});
+Fault given_up(const Grid& grid, uint64_t quiet, const std::vector<Running>& running);
 Fault located(const Fault& fault, const Grid& grid, const Warp& warp, uint32_t lanes, const Inst& inst);
 [[noreturn]] void throw_at(const Fault& fault, const Grid& grid, const Warp& warp, uint32_t lanes,
                            const Inst& inst);

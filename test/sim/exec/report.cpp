@@ -1,7 +1,7 @@
 // report.cpp -- the texts that name a place in a running grid, and the report of a grid that cannot move.
 #include <algorithm>
 
-#include "sim/exec/machine.h"
+#include "sim/exec/spin.h"
 
 namespace sim {
 namespace {
@@ -141,6 +141,27 @@ std::string deadlock_report(const Grid& grid, const std::vector<Spin>& spins) {
       }
   if (lines > kMaxLines) out += "  ... and " + std::to_string(lines - kMaxLines) + " more\n";
   return out;
+}
+
+Fault given_up(const Grid& grid, uint64_t quiet, const std::vector<Running>& running) {
+  constexpr size_t kMaxLines = 16;
+  const auto lines_of = [](const Running& one) {
+    return "PTX lines " + std::to_string(one.first_line) + " to " + std::to_string(one.last_line);
+  };
+  std::string out = "gave up after " + std::to_string(quiet) +
+                    " warp instructions that changed nothing another thread could see";
+  if (running.empty()) return Fault(FaultKind::kGivenUp, out + " in kernel " + grid.kernel.info.name);
+  out += ", in " + lines_of(running.front()) + " at last" +
+         "\n  whether they ever end is not known; --patience or SIM_PATIENCE lets them go on for longer";
+  for (size_t i = 1; i < std::min(running.size(), kMaxLines); ++i) {
+    const Warp& warp = *running[i].warp;
+    out += "\n  " + where(grid, *warp.cta) + ", warp " + std::to_string(warp.index) + ", " +
+           lanes_text(running[i].mask) + ": " + lines_of(running[i]);
+  }
+  if (running.size() > kMaxLines)
+    out += "\n  and " + std::to_string(running.size() - kMaxLines) + " more warps";
+  return located(Fault(FaultKind::kGivenUp, out), grid, *running.front().warp, running.front().mask,
+                 *running.front().inst);
 }
 
 Fault located(const Fault& fault, const Grid& grid, const Warp& warp, uint32_t lanes, const Inst& inst) {

@@ -21,6 +21,7 @@ class Together {
   // Returns how many clusters of the grid have not begun and fit on the machine.
   uint64_t room(const Grid& grid) const;
   bool can_move(const Grid& grid) const { return !grid.stuck || room(grid) != 0; }
+  bool is_alone(const Grid& grid) const;
   Grid& choose();
   void break_deadlock();
   void finish(Grid& grid);
@@ -75,6 +76,12 @@ uint64_t Together::room(const Grid& grid) const {
   const uint64_t share = uint64_t(double(grid.limit) * std::max(0.0, 1 - taken) + kRounding);
   const uint64_t resident = grid.resident.size();
   return std::min(grid.clusters - grid.begun, share > resident ? share - resident : 0);
+}
+
+bool Together::is_alone(const Grid& grid) const {
+  return room(grid) == 0 && std::none_of(running_.begin(), running_.end(), [&](const Grid* other) {
+           return other != &grid && can_move(*other);
+         });
 }
 
 Grid& Together::choose() {
@@ -135,7 +142,7 @@ void Together::run() {
       Grid& grid = choose();
       turn_to(grid);
       begin_clusters(grid, room(grid));
-      grid.stuck = !run_round(grid) && room(grid) == 0;
+      grid.stuck = !run_round(grid, is_alone(grid)) && room(grid) == 0;
       if (grid.over()) finish(grid);
       start_grids();
     }

@@ -56,6 +56,13 @@ RegionText text_of(const Region& region, const Names& names) {
   return out;
 }
 
+bool read_number(const char* text, uint64_t* out) {
+  char* end = nullptr;
+  errno = 0;
+  *out = std::strtoull(text, &end, 10);
+  return *end == 0 && std::isdigit(static_cast<unsigned char>(*text)) && errno == 0;
+}
+
 }  // namespace
 
 // Passes every event on to all observers: first to those that learn names and sites, then to the trace, then
@@ -327,11 +334,12 @@ bool options_from_environment(JudgeOptions& options) {
     options.mode = value;
   }
   if (const char* value = read("SIM_SEED")) {
-    char* end = nullptr;
-    errno = 0;
-    options.seed = std::strtoull(value, &end, 10);
-    if (*end != 0 || !std::isdigit(static_cast<unsigned char>(*value)) || errno != 0)
+    if (!read_number(value, &options.seed))
       throw names_variable("SIM_SEED", value, "a seed is a whole number from 0 to 2^64 - 1");
+  }
+  if (const char* value = read("SIM_PATIENCE")) {
+    if (!read_number(value, &options.patience) || options.patience == 0)
+      throw names_variable("SIM_PATIENCE", value, "it is a whole number of instructions from 1 to 2^64 - 1");
   }
   if (const char* value = read("SIM_CHECKS")) {
     try {

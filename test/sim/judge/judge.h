@@ -27,8 +27,10 @@ struct JudgeOptions {
   std::string json;     // file, written anew after every grid with findings, after every fault and at the end
   std::string names;    // file of a name table
   std::string program;  // as typed, for the replay line
-  // As in LaunchOptions: what is an error ends no grid; elect.sync elects the lowest lane.
+  // As in LaunchOptions: what is an error ends no grid; elect.sync elects the lowest lane; how long nothing
+  // may change.
   bool go_on = false, elect_lowest = false;
+  uint64_t patience = kDefaultPatience;
   bool align_as_declared = true;
 };
 
@@ -106,8 +108,9 @@ class Judge {
 };
 
 // Reads the options of the judge that the environment asks for: SIM_MODE, SIM_SEED, SIM_CHECKS, SIM_TRACE,
-// SIM_JSON, SIM_NAMES, SIM_CONTINUE, SIM_ELECT_LOWEST, SIM_ALIGN_AS_DECLARED. Returns false when none of them
-// is set. Throws std::runtime_error, which names the variable and its value, when one does not work.
+// SIM_JSON, SIM_NAMES, SIM_CONTINUE, SIM_ELECT_LOWEST, SIM_PATIENCE, SIM_ALIGN_AS_DECLARED. Returns false
+// when none of them is set. Throws std::runtime_error, which names the variable and its value, when one does
+// not work.
 bool options_from_environment(JudgeOptions& options);
 
 }  // namespace sim

@@ -103,7 +103,8 @@ const char* rule_of(FaultKind kind) {
     case FaultKind::kTrap: return "machine-trap";
     case FaultKind::kLaunch: return "machine-launch";
     case FaultKind::kSyntax:
-    case FaultKind::kUnsupported: break;
+    case FaultKind::kUnsupported:
+    case FaultKind::kGivenUp: break;
   }
   return "machine-unsupported";
 }
@@ -144,6 +145,7 @@ std::string replay_words(const ReplayOptions& options, const std::string& progra
   if (!options.names.empty()) out += "--names " + shell_word(options.names) + " ";
   if (options.go_on) out += "--continue ";
   if (options.elect_lowest) out += "--elect-lowest ";
+  if (options.patience != kDefaultPatience) out += "--patience " + std::to_string(options.patience) + " ";
   return out + program;
 }
 

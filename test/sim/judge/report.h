@@ -82,6 +82,7 @@ std::string replay_line(const Seen& run, const std::string& program);
 struct ReplayOptions {
   std::string machine, checks, names;
   bool go_on = false, elect_lowest = false;
+  uint64_t patience = kDefaultPatience;
 };
 std::string replay_words(const ReplayOptions& options, const std::string& program);
 std::string range_text(const RegionText& region);  // "shared memory [0x400, 0x800) of CTA 1"

@@ -20,7 +20,8 @@ cudaError_t error_of(FaultKind kind) {
     case FaultKind::kBounds: return cudaErrorIllegalAddress;
     case FaultKind::kMisaligned:
     case FaultKind::kAlignment: return cudaErrorMisalignedAddress;
-    case FaultKind::kDeadlock: return cudaErrorLaunchTimeout;
+    case FaultKind::kDeadlock:
+    case FaultKind::kGivenUp: return cudaErrorLaunchTimeout;
     case FaultKind::kLaunch: return cudaErrorInvalidConfiguration;
     case FaultKind::kUnsupported: return cudaErrorInvalidDeviceFunction;
     case FaultKind::kSyntax: return cudaErrorInvalidPtx;

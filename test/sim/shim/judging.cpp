@@ -77,6 +77,7 @@ LaunchOptions launch_options(Runtime& runtime) {
   options.go_on = judge->options().go_on;
   options.align_as_declared = judge->options().align_as_declared;
   options.elect_lowest = judge->options().elect_lowest;
+  options.patience = judge->options().patience;
   if (options.policy == nullptr) options.policy = &judge->policy();
   if (options.observer == nullptr) {
     options.observer = &judge->observer();

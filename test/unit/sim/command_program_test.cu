@@ -39,6 +39,13 @@ __global__ void wait_forever(int* out) {
   out[0] = 1;
 }
 
+// Counts for long.
+__global__ void count(int* out) {
+  uint32_t value = 1;
+  for (int i = 0; i < 100000; ++i) value ^= value << 13, value ^= value >> 17, value ^= value << 5;
+  out[0] = int(value);
+}
+
 __global__ void outside(int* out) { out[1 << 20] = 1; }
 
 __global__ void outside_twice(int* out) {
@@ -128,6 +135,7 @@ int run(const char* what) {
   if (cudaMalloc(&out, kThreads * sizeof(int)) != cudaSuccess) return EXIT_FAILURE;
   if (std::strcmp(what, "race") == 0) exchange<false><<<1, kThreads>>>(out);
   else if (std::strcmp(what, "deadlock") == 0) wait_forever<<<1, 1>>>(out);
+  else if (std::strcmp(what, "count") == 0) count<<<1, 1>>>(out);
   else if (std::strcmp(what, "bounds") == 0) outside<<<1, 1>>>(out);
   else if (std::strcmp(what, "bounds twice") == 0) outside_twice<<<1, 1>>>(out);
   else if (std::strcmp(what, "same") == 0) same_word<<<1, 32>>>(out);

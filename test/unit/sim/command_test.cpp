@@ -98,6 +98,17 @@ TEST_CASE("a program that fails, hangs or launches nothing was not judged", "[co
   CHECK_THAT(missing.text, contains("./no_such_program cannot be started"));
 }
 
+TEST_CASE("a run in which nothing changes is given up, which is no error, or not, as asked", "[command]") {
+  const Answer given_up = command("--quiet --patience 1000 " + program + " count");
+  CHECK(given_up.status == 3);
+  CHECK_THAT(given_up.text, contains("U machine-unsupported: gave up after "));
+  CHECK_THAT(given_up.text, contains("sim/command_program_test.cu:"));
+  CHECK_THAT(given_up.text, contains("--patience or SIM_PATIENCE"));
+  CHECK_THAT(given_up.text, contains("0 E, 0 S, 0 A; 1 that the simulator could not judge"));
+  CHECK(command("--quiet " + program + " count").status == 0);
+  CHECK(command("--patience 0 " + program).status == 2);
+}
+
 TEST_CASE("runs that failed in one way are one line", "[command]") {
   const Answer failed = command("--mode default,late --seeds 4 --quiet " + program + " fail");
   CHECK_THAT(failed.text, contains("the program ended with status 7 in 8 of 8 runs: default:0 default:1 "

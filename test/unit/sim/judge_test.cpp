@@ -76,8 +76,8 @@ struct Environment {
   ~Environment() {
     for (const char* name : kNames) unsetenv(name);
   }
-  static constexpr const char* kNames[] = {"SIM_MODE",  "SIM_SEED", "SIM_CHECKS",
-                                           "SIM_TRACE", "SIM_JSON", "SIM_NAMES"};
+  static constexpr const char* kNames[] = {"SIM_MODE", "SIM_SEED",  "SIM_CHECKS",  "SIM_TRACE",
+                                           "SIM_JSON", "SIM_NAMES", "SIM_PATIENCE"};
 };
 
 }  // namespace
@@ -240,8 +240,8 @@ TEST_CASE("a finding is reported once a pair of instructions, with a count", "[j
 
 TEST_CASE("a replay repeats the checks and the names", "[judge]") {
   CHECK(sim::replay_words({"B200", "all", ""}, "./p") == "./p");
-  CHECK(sim::replay_words({"H200", "race", "a b.txt", true, true}, "./p") ==
-        "--machine H200 --checks race --names 'a b.txt' --continue --elect-lowest ./p");
+  CHECK(sim::replay_words({"H200", "race", "a b.txt", true, true, 9}, "./p") ==
+        "--machine H200 --checks race --names 'a b.txt' --continue --elect-lowest --patience 9 ./p");
   for (const char* checks : {"all", "none", "race", "protocol,certificate", "race,protocol"})
     CHECK(sim::words_of(sim::parse_checks(checks)) == checks);
   CHECK_THROWS_WITH(sim::parse_checks("races"), contains("\"races\"; the checks are race"));
@@ -295,10 +295,12 @@ TEST_CASE("the environment asks for a judge, or for none, or for what does not e
                            {"SIM_CHECKS", "race"},
                            {"SIM_TRACE", "t"},
                            {"SIM_JSON", "j"},
-                           {"SIM_NAMES", "n"}});
+                           {"SIM_NAMES", "n"},
+                           {"SIM_PATIENCE", "5"}});
     REQUIRE(sim::options_from_environment(options));
     CHECK(options.mode == "default");
     CHECK(options.seed == UINT64_MAX);
+    CHECK(options.patience == 5);
     CHECK((options.checks.race && !options.checks.protocol));
     CHECK((options.trace == "t" && options.json == "j" && options.names == "n"));
   }
@@ -311,6 +313,8 @@ TEST_CASE("the environment asks for a judge, or for none, or for what does not e
   refused("SIM_SEED", "1x");
   refused("SIM_SEED", "18446744073709551616");
   refused("SIM_CHECKS", "races");
+  refused("SIM_PATIENCE", "0");
+  refused("SIM_PATIENCE", "long");
 }
 
 TEST_CASE("the report file says whether the run came to its end", "[judge]") {
