@@ -23,6 +23,7 @@ using dualgemm_test::NamedInstance;
 // The barriers follow the rings, whose sizes are multiples of this, and shared memory moves by such
 // multiples.
 constexpr uint32_t kRingsStep = 1024;
+constexpr uint64_t kPatience = 64 << 20;  // warp instructions without change; no right kernel waits so long
 constexpr size_t kMostSightings = 64;  // of one run; what follows a first error is rarely news
 
 NamedInstance instance_named(const std::string& name) {
@@ -383,7 +384,8 @@ Run Bench::run(const Schedule& schedule) {
     run.sightings.push_back(sighting(finding));
   });
   const auto policy = policy_of(schedule);
-  sim::shim::set_launch_options({policy.get(), &judges.observer()});
+  sim::shim::set_launch_options(
+      {.policy = policy.get(), .observer = &judges.observer(), .patience = kPatience});
   try {
     launch();
     run.values = compare_output();
