@@ -127,7 +127,7 @@ std::string RaceChecker::missing(const Hit& hit, const Touch& later, const Regio
       return "the wait or load on the way was relaxed: .acquire on it, or an acquire fence after it";
     case Lack::kProxyFence: {
       const bool some =
-          !(region.memory == Memory::kGlobal ? knowledge.fenced_global : knowledge.fenced_shared).empty();
+          !(region.memory == Memory::kGlobal ? knowledge.fenced.global : knowledge.fenced.shared).empty();
       return std::string("no fence.proxy.async on the path") +
              (some ? " after the access (a fence came too early)" : "") +
              ": by the writers before their release, or by the issuer after its acquire";
