@@ -1,6 +1,6 @@
-// handover.cu -- words that ordinary stores wrote and a bulk copy takes: handed from lanes to one of them, and
-// from one CTA to another. The order of the two may be weaker than it has to be, the proxy fence between them
-// may be missing, or both.
+// handover.cu -- words that ordinary stores wrote and a bulk copy takes: handed from lanes to one of them,
+// and from one CTA to another. The order of the two may be weaker than it has to be, the proxy fence between
+// them may be missing, or both.
 #include "defects/device.cuh"
 #include "defects/host.h"
 
@@ -46,8 +46,7 @@ __global__ void __cluster_dims__(2, 1, 1) ctas_kernel(uint32_t* words, uint32_t*
   __shared__ uint64_t written, full;
   constexpr bool kDefaultScope = d == Handover::kDefaultScope || d == Handover::kDefaultScopeAndNoFence;
   constexpr bool kRelaxed = d == Handover::kRelaxedWait || d == Handover::kRelaxedWaitAndNoFence;
-  constexpr bool kFence =
-      d != Handover::kDefaultScopeAndNoFence && d != Handover::kRelaxedWaitAndNoFence;
+  constexpr bool kFence = d != Handover::kDefaultScopeAndNoFence && d != Handover::kRelaxedWaitAndNoFence;
   if (threadIdx.x == 0) {
     mbarrier_init(&written, 32);
     mbarrier_init(&full, 1);

@@ -152,9 +152,10 @@ Verdict unordered(const RaceState& state, const Touch& earlier, const Touch& lat
   }
   if (known(knowledge.meets, earlier, later, region, true)) return {"warp-meet-order", Lack::kMeet};
   if (known(knowledge.any_scope, earlier, later, region, true)) {
-    if (!synchronous) return {};  // the scope was reported where the wait was
-    if (known(knowledge.narrow, earlier, later, region, true)) return {"scope-mismatch", Lack::kScope};
-    return {"race-data", Lack::kScope};
+    if (!known(knowledge.narrow, earlier, later, region, true))
+      return {synchronous ? "race-data" : "race-async", Lack::kScope};
+    if (synchronous) return {"scope-mismatch", Lack::kScope};
+    return {};  // the scope was reported where the wait was
   }
   if (knowledge.but_for_acquire(
           [&](const VectorClock& clock) { return known(clock, earlier, later, region, true); }))

@@ -333,6 +333,32 @@ TEST_CASE("Release and acquire through global memory, at the scope of the partie
   CHECK(run(Order::kRelease, Order::kAcquire, Scope::kCta) == "race-data");
 }
 
+TEST_CASE("A copy behind a flag, or fences, of too small a scope is a race", "[race]") {
+  const auto by_flag = [](Scope scope) {
+    Events e;
+    e.write(at(1, 0), global(0x90000, 16));
+    e.proxy_fence(at(1, 0));
+    e.access(at(1, 0), global(0x80000, 4), true, Order::kRelease, scope);
+    e.access(kTma, global(0x80000, 4), false, Order::kAcquire, scope);
+    e.issue(Kind::kBulkLoad, kTma, {global(0x90000, 16)}, {shared(0, 0x2000, 16)}, {{kFull, 16}});
+    return e.broken();
+  };
+  CHECK(by_flag(Scope::kGpu) == "");
+  CHECK(by_flag(Scope::kCta) == "race-async race-data");  // the flag itself, too
+  const auto by_fence = [](Scope scope) {
+    Events e;
+    e.write(at(1, 0), global(0x90000, 16));
+    e.proxy_fence(at(1, 0));
+    e.fence(at(1, 0), SyncEvent::Fence::kThread, 0, 0, Order::kRelease, scope);
+    e.arrive(at(1, 0), kEmpty, 0, Order::kRelaxed, Scope::kCluster);
+    e.wait(kTma, kEmpty, 0, Order::kAcquire, Scope::kCluster);
+    e.issue(Kind::kBulkLoad, kTma, {global(0x90000, 16)}, {shared(0, 0x2000, 16)}, {{kFull, 16}});
+    return e.broken();
+  };
+  CHECK(by_fence(Scope::kCluster) == "");
+  CHECK(by_fence(Scope::kCta) == "race-async");
+}
+
 TEST_CASE("Atomics of sufficient scope do not race and pass on what they release", "[race]") {
   const auto run = [](Scope scope, Order order) {
     Events e;
