@@ -20,7 +20,6 @@ bool alike(const std::pair<uint64_t, VectorClock>& a, const std::pair<uint64_t, 
 
 }  // namespace
 
-VectorClock& Knowledge::fenced_in(uint64_t cta) { return clock_of(fenced_cta, cta); }
 VectorClock& TensormapFences::at(uint64_t address) { return clock_of(seen, address); }
 
 void TensormapFences::join(const TensormapFences& other) {
@@ -33,14 +32,35 @@ bool TensormapFences::same(const TensormapFences& other) const {
          std::equal(seen.begin(), seen.end(), other.seen.begin(), other.seen.end(), alike);
 }
 
+VectorClock& ProxyFences::in(uint64_t cta) { return clock_of(shared_of_cta, cta); }
+
+void ProxyFences::join(const ProxyFences& other) {
+  global.join(other.global);
+  shared.join(other.shared);
+  for (const auto& [cta, clock] : other.shared_of_cta) in(cta).join(clock);
+  ready.join(other.ready);
+  tensormap_of_cta.join(other.tensormap_of_cta);
+  tensormap.join(other.tensormap);
+}
+
+bool ProxyFences::same(const ProxyFences& other) const {
+  return global.same(other.global) && shared.same(other.shared) &&
+         std::equal(shared_of_cta.begin(), shared_of_cta.end(), other.shared_of_cta.begin(),
+                    other.shared_of_cta.end(), alike) &&
+         ready.same(other.ready) && tensormap_of_cta.same(other.tensormap_of_cta) &&
+         tensormap.same(other.tensormap);
+}
+
+VectorClock Knowledge::in_any_order() const {
+  VectorClock all = happens_before;
+  for (const VectorClock* clock : {&cause, &meets, &any_scope, &unacquired}) all.join(*clock);
+  if (parked) all.join(parked->in_any_order());
+  return all;
+}
+
 void Knowledge::acquire(const Knowledge& released) {
   happens_before.join(released.happens_before);
-  fenced_global.join(released.fenced_global);
-  fenced_shared.join(released.fenced_shared);
-  for (const auto& [cta, clock] : released.fenced_cta) fenced_in(cta).join(clock);
-  async_ready.join(released.async_ready);
-  tensormap_of_cta.join(released.tensormap_of_cta);
-  tensormap.join(released.tensormap);
+  fenced.join(released.fenced);
   any_scope.join(released.any_scope);
   narrow.join(released.narrow);
   meets.join(released.meets);
@@ -57,6 +77,7 @@ void Knowledge::acquire_relaxed(const Knowledge& released) {
   inits.join(released.inits);
   inits_unfenced.join(released.inits_unfenced);
   cause.join(released.cause);
+  fenced_in_any_order.join(released.fenced_in_any_order);
 }
 
 void Knowledge::acquire_narrow(const Knowledge& released, bool reported) {
@@ -87,14 +108,11 @@ Knowledge Knowledge::released(Component warp, uint32_t lanes, Time now) const {
 }
 
 bool Knowledge::same(const Knowledge& o) const {
-  return happens_before.same(o.happens_before) && fenced_global.same(o.fenced_global) &&
-         fenced_shared.same(o.fenced_shared) &&
-         std::equal(fenced_cta.begin(), fenced_cta.end(), o.fenced_cta.begin(), o.fenced_cta.end(), alike) &&
-         async_ready.same(o.async_ready) && tensormap_of_cta.same(o.tensormap_of_cta) &&
-         tensormap.same(o.tensormap) && tensor.same(o.tensor) && tensor_edge.same(o.tensor_edge) &&
-         inits.same(o.inits) && inits_unfenced.same(o.inits_unfenced) && narrow.same(o.narrow) &&
-         any_scope.same(o.any_scope) && meets.same(o.meets) && unacquired.same(o.unacquired) &&
-         cause.same(o.cause) && parked == o.parked && offered == o.offered;
+  return happens_before.same(o.happens_before) && fenced.same(o.fenced) && tensor.same(o.tensor) &&
+         tensor_edge.same(o.tensor_edge) && inits.same(o.inits) && inits_unfenced.same(o.inits_unfenced) &&
+         narrow.same(o.narrow) && any_scope.same(o.any_scope) && meets.same(o.meets) &&
+         unacquired.same(o.unacquired) && cause.same(o.cause) &&
+         fenced_in_any_order.same(o.fenced_in_any_order) && parked == o.parked && offered == o.offered;
 }
 
 Knowledge Knowledge::released_relaxed(Scope scope, Component warp, uint32_t lanes, Time now) const {

@@ -22,18 +22,25 @@ struct TensormapFences {
   bool same(const TensormapFences& other) const;
 };
 
-struct Knowledge {
-  VectorClock happens_before;  // synchronisation of the generic proxy, completions observed
-  // These are the parts of happens_before that a proxy fence has followed, so that the async proxy sees them:
-  // in global memory, in all shared memory, in that of one CTA alone (fences of shared::cta by its threads;
-  // sorted by CTA).
-  VectorClock fenced_global, fenced_shared;
-  std::vector<std::pair<uint64_t, VectorClock>> fenced_cta;
+// These are the parts of a clock that proxy fences have followed.
+struct ProxyFences {
+  // What the async proxy sees: in global memory, in all shared memory, in that of one CTA alone (fences of
+  // shared::cta by its threads; sorted by CTA).
+  VectorClock global, shared;
+  std::vector<std::pair<uint64_t, VectorClock>> shared_of_cta;
   // Fences that work one way only come in pairs. This is what a release has made ready for an acquire to let
   // in.
-  VectorClock async_ready;
+  VectorClock ready;
   // Fences of every scope serve the CTA of both parties, those of a wider one other CTAs, too.
   TensormapFences tensormap_of_cta, tensormap;
+  VectorClock& in(uint64_t cta);
+  void join(const ProxyFences& other);
+  bool same(const ProxyFences& other) const;
+};
+
+struct Knowledge {
+  VectorClock happens_before;  // synchronisation of the generic proxy, completions observed
+  ProxyFences fenced;          // the parts of it that proxy fences have followed
   // `tensor` are the tcgen05 operations that later ones of this thread follow. `tensor_edge` are those that
   // travel with its synchronisation: what before_thread_sync has added and what was received.
   // after_thread_sync moves the latter to the former.
@@ -49,16 +56,21 @@ struct Knowledge {
   // This is what must have happened for this thread to be here, over edges of any strength. It says nothing
   // of memory except for tcgen05.ld and .st that were waited for.
   VectorClock cause;
+  // The parts of in_any_order() that proxy fences have followed: where the order is too weak, a fence that is
+  // not here is missing whichever way the order is made.
+  ProxyFences fenced_in_any_order;
   // These are private to the thread. `parked` was learned by relaxed operations and waits for an acquire
   // fence. `offered` is what a release fence of `offered_scope` has made ready for relaxed operations to
   // carry.
   std::shared_ptr<const Knowledge> parked, offered;
   Scope offered_scope = Scope::kCta;
 
-  VectorClock& fenced_in(uint64_t cta);
+  // Returns what would be known if all that has led here, by edges of any strength, ordered memory.
+  VectorClock in_any_order() const;
   // Adds everything that a thread comes to know when it synchronises with the one that released.
   void acquire(const Knowledge& released);
-  // Adds only what travels with relaxed operations: the order of tcgen05 fences, inits, causes.
+  // Adds only what travels with relaxed operations: the order of tcgen05 fences, inits, causes and the fences
+  // that followed those.
   void acquire_relaxed(const Knowledge& released);
   // Acquires through an edge whose scope leaves one of the parties out; `reported` if that is a finding.
   void acquire_narrow(const Knowledge& released, bool reported);

@@ -182,12 +182,13 @@ void DeadlockExplainer::explain_mbarrier(const Waiting& waiting, Reason& out) co
 void DeadlockExplainer::hint(const MbarrierRecord& barrier, const Waiting& waiting, Reason& out) const {
   const int64_t seen = barrier.seen(waiting.event.thread);
   const PhaseRecord& open = barrier.open();
-  if (barrier.phase == 0 && open.arrivals == 0 && open.expected == 0 && open.delivered == 0)
-    out.lines.push_back(std::string("nobody ever arrived there") +
-                        (seen != MbarrierRecord::kNever
-                             ? ""
-                             : ": a wait for a stage that is free at first has to ask for parity 1; "
-                               "a wait for data asks for parity 0, and whoever brings the data never did"));
+  if (barrier.phase == 0 && open.arrivals == 0 && open.expected == 0 && open.delivered == 0) {
+    out.lines.emplace_back("nobody ever arrived there");
+    if (seen == MbarrierRecord::kNever)
+      out.advice =
+          "a wait for a stage that is free at first has to ask for parity 1; "
+          "a wait for data asks for parity 0, and whoever brings the data never did";
+  }
   const int64_t next = seen < 0 ? 0 : seen + 1;
   if (!waiting.event.has_parity || next + 1 != int64_t(barrier.phase)) return;
   const std::string asks = ", phase " + std::to_string(next) + " is complete, and parity " +
@@ -357,6 +358,7 @@ void DeadlockExplainer::list(const std::vector<Reason>& reasons, uint64_t first_
   const auto same = [](const Reason& a, const Reason& b) {
     return a.who.cta == b.who.cta && a.what == b.what && a.site.inst == b.site.inst && a.lines == b.lines;
   };
+  std::set<std::string> told;
   for (const bool first : {true, false})
     for (size_t i = 0; i < reasons.size(); ++i) {
       const Reason& r = reasons[i];
@@ -372,6 +374,7 @@ void DeadlockExplainer::list(const std::vector<Reason>& reasons, uint64_t first_
       }
       out.notes.push_back(subject + " " + r.what + " at " + place(r.site.inst));
       for (const std::string& line : r.lines) out.notes.push_back("  " + line);
+      if (!r.advice.empty() && told.insert(r.advice).second) out.notes.push_back("  " + r.advice);
     }
 }
 

@@ -57,6 +57,7 @@ class DeadlockExplainer {
     WarpId who;
     std::string subject, what;  // "CTA 0 warp 1 lane 0", "waits for ..."
     std::vector<std::string> lines;
+    std::string advice;         // told once, however many waits it is for
     std::vector<WarpId> lacks;  // warps that can end it
     std::string missing;        // the one thing that would
     Site site;

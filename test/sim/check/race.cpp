@@ -198,11 +198,12 @@ void RaceChecker::touch_line(Line& line, const Touch& later, const Region& regio
   const uint64_t step = region.memory == Memory::kTensor ? 0 : 1;
   const auto compare = [&](const Touch& earlier) {
     if (later.operation != nullptr && earlier.operation == later.operation) return;
-    const Verdict verdict = judge(state_, earlier, later, knowledge, region);
-    if (verdict.rule == nullptr) return;
-    const LineMask common = earlier.mask & later.mask;
-    hit(earlier, later, verdict, region, knowledge, base + step * common.first(),
-        base + step * common.last() + 1, common);
+    for (const Verdict& verdict : judge(state_, earlier, later, knowledge, region)) {
+      if (verdict.rule == nullptr) continue;
+      const LineMask common = earlier.mask & later.mask;
+      hit(earlier, later, verdict, region, knowledge, base + step * common.first(),
+          base + step * common.last() + 1, common);
+    }
   };
   line.overtaken.for_each(later.mask, [&](const Touch& earlier) {
     const bool both_wide = earlier.scope >= Scope::kGpu && later.scope >= Scope::kGpu;
@@ -257,8 +258,8 @@ void RaceChecker::compare_with_runs(const Touch& later, const Region& region, co
       if (run.touch.operation != nullptr && run.touch.operation == later.operation) continue;
       const auto [from, to] = run.overlap(region.address, end);
       if (from == to) continue;
-      const Verdict verdict = judge(state_, run.touch, later, knowledge, region);
-      if (verdict.rule != nullptr) hit(run.touch, later, verdict, region, knowledge, from, to, {});
+      for (const Verdict& verdict : judge(state_, run.touch, later, knowledge, region))
+        if (verdict.rule != nullptr) hit(run.touch, later, verdict, region, knowledge, from, to, {});
     }
   }
 }
@@ -275,10 +276,10 @@ void RaceChecker::touch_run(const Runs& run, const Region& region, const Knowled
         const LineMask common = earlier.mask & mask;
         Touch later = run.touch;
         later.mask = mask;
-        const Verdict verdict = judge(state_, earlier, later, knowledge, region);
-        if (verdict.rule != nullptr)
-          hit(earlier, later, verdict, region, knowledge, line * kLineBytes + common.first(),
-              line * kLineBytes + common.last() + 1, common);
+        for (const Verdict& verdict : judge(state_, earlier, later, knowledge, region))
+          if (verdict.rule != nullptr)
+            hit(earlier, later, verdict, region, knowledge, line * kLineBytes + common.first(),
+                line * kLineBytes + common.last() + 1, common);
       });
     }
   }

@@ -65,7 +65,7 @@ class RaceChecker : public Observer, public Clocks {
   void warp_sync(const SyncEvent& e);
   void warp_meet(const SyncEvent& e);
   void fence(const SyncEvent& e);
-  void proxy_fence(const SyncEvent& e, Knowledge& knowledge, uint32_t lanes);
+  void proxy_fence(const SyncEvent& e, ProxyFences& fences, VectorClock before, uint32_t lanes);
   void thread_fence(const SyncEvent& e, Knowledge& knowledge, uint32_t lanes, Component warp);
   void groups(const SyncEvent& e);
   void wgmma_groups(const SyncEvent& e);

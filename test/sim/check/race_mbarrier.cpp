@@ -75,8 +75,9 @@ void RaceChecker::check_init(BarrierState& b, const MbarrierRef& ref, const Site
   Finding f;
   if (seen) {
     const auto fenced = [&] {
-      return knows(knowledge.inits) || knows(knowledge.fenced_shared) ||
-             std::any_of(knowledge.fenced_cta.begin(), knowledge.fenced_cta.end(),
+      const auto& of_cta = knowledge.fenced.shared_of_cta;
+      return knows(knowledge.inits) || knows(knowledge.fenced.shared) ||
+             std::any_of(of_cta.begin(), of_cta.end(),
                          [&](const auto& entry) { return entry.first == ref.cta && knows(entry.second); });
     };
     if (!asynchronous || fenced()) return;

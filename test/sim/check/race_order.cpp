@@ -45,10 +45,10 @@ bool known(const VectorClock& clock, const Touch& earlier, const Touch& later, c
 }
 
 // True when a proxy fence for this memory comes after the earlier touch.
-bool fenced(const Knowledge& knowledge, const Touch& earlier, const Touch& later, const Region& region) {
-  if (region.memory == Memory::kGlobal) return known(knowledge.fenced_global, earlier, later, region, false);
-  if (known(knowledge.fenced_shared, earlier, later, region, false)) return true;
-  for (const auto& [cta, clock] : knowledge.fenced_cta)
+bool fenced(const ProxyFences& fences, const Touch& earlier, const Touch& later, const Region& region) {
+  if (region.memory == Memory::kGlobal) return known(fences.global, earlier, later, region, false);
+  if (known(fences.shared, earlier, later, region, false)) return true;
+  for (const auto& [cta, clock] : fences.shared_of_cta)
     if (cta == region.cta) return known(clock, earlier, later, region, false);
   return false;
 }
@@ -152,9 +152,10 @@ Verdict unordered(const RaceState& state, const Touch& earlier, const Touch& lat
   }
   if (known(knowledge.meets, earlier, later, region, true)) return {"warp-meet-order", Lack::kMeet};
   if (known(knowledge.any_scope, earlier, later, region, true)) {
-    if (!synchronous) return {};  // the scope was reported where the wait was
-    if (known(knowledge.narrow, earlier, later, region, true)) return {"scope-mismatch", Lack::kScope};
-    return {"race-data", Lack::kScope};
+    if (!known(knowledge.narrow, earlier, later, region, true))
+      return {synchronous ? "race-data" : "race-async", Lack::kScope};
+    if (synchronous) return {"scope-mismatch", Lack::kScope};
+    return {};  // the scope was reported where the wait was
   }
   if (knowledge.but_for_acquire(
           [&](const VectorClock& clock) { return known(clock, earlier, later, region, true); }))
@@ -164,6 +165,34 @@ Verdict unordered(const RaceState& state, const Touch& earlier, const Touch& lat
           : earlier.warp == later.warp ? "race-lanes"
                                        : "race-data",
           Lack::kOrder};
+}
+
+// What two touches in order need besides, by the proxies that they go through.
+Verdict judge_proxies(const ProxyFences& fences, const Touch& earlier, const Touch& later,
+                      const Region& region) {
+  if (later.non_coherent && earlier.write) return {"non-coherent-read", Lack::kReadOnly};
+  const bool earlier_generic = earlier.operation == nullptr || earlier.operation->generic();
+  const bool later_generic = later.operation == nullptr || later.operation->generic();
+  if (later.proxy == Proxy::kTensormap) {
+    if (!earlier_generic) return {};
+    const bool own = cta_of(earlier.warp) == cta_of(later.warp);
+    for (const auto& [address, clock] : (own ? fences.tensormap_of_cta : fences.tensormap).seen)
+      if (address == region.address && known(clock, earlier, later, region, false)) return {};
+    return {"tensormap-fence", Lack::kTensormapFence};
+  }
+  if (earlier_generic && !later_generic) {
+    if (fenced(fences, earlier, later, region)) return {};
+    if (earlier.write && later.write) return {"proxy-fence-overwrite", Lack::kProxyFence};
+    return {earlier.write ? "proxy-fence" : "proxy-fence-reuse", Lack::kProxyFence};
+  }
+  if (!earlier_generic && later_generic) {
+    if (!earlier.operation->tensor_core() || fenced(fences, earlier, later, region)) return {};
+    return {"proxy-fence-operand", Lack::kOperandFence};
+  }
+  // A completed write is published by its barrier; nothing says across CTAs that a completed read is over.
+  if (!earlier_generic && !later_generic && !earlier.write && cta_of(earlier.warp) != cta_of(later.warp))
+    return {"async-order-ctas", Lack::kSameProxyOnly};
+  return {};
 }
 
 }  // namespace
@@ -192,8 +221,8 @@ bool overtakes(const RaceState& state, const Touch& earlier, const Touch& later,
   return !state.host.before(earlier.work, later.work, waited);
 }
 
-Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, const Knowledge& knowledge,
-              const Region& region) {
+Verdicts judge(const RaceState& state, const Touch& earlier, const Touch& later, const Knowledge& knowledge,
+               const Region& region) {
   if (earlier.host && later.host && earlier.work == later.work) return {};
   if (earlier.collective && earlier.warp == later.warp && earlier.time == later.time) return {};
   if (earlier.work != later.work) {
@@ -202,34 +231,14 @@ Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, 
     if (morally_strong(state, earlier, later)) return {};
     // Of grids that run together, the one that was launched first may come later.
     const auto [first, second] = std::minmax(earlier.work, later.work);
-    return {"race-grids", state.host.before(first, second, true) ? Lack::kGridWait : Lack::kHost};
+    return {{{"race-grids", state.host.before(first, second, true) ? Lack::kGridWait : Lack::kHost}}};
   }
-  if (region.memory == Memory::kTensor) return judge_tensor(state, earlier, later, knowledge, region);
-  if (!known(knowledge.happens_before, earlier, later, region, true))
-    return unordered(state, earlier, later, knowledge, region);
-  if (later.non_coherent && earlier.write) return {"non-coherent-read", Lack::kReadOnly};
-  const bool earlier_generic = earlier.operation == nullptr || earlier.operation->generic();
-  const bool later_generic = later.operation == nullptr || later.operation->generic();
-  if (later.proxy == Proxy::kTensormap) {
-    if (!earlier_generic) return {};
-    const bool own = cta_of(earlier.warp) == cta_of(later.warp);
-    for (const auto& [address, clock] : (own ? knowledge.tensormap_of_cta : knowledge.tensormap).seen)
-      if (address == region.address && known(clock, earlier, later, region, false)) return {};
-    return {"tensormap-fence", Lack::kTensormapFence};
-  }
-  if (earlier_generic && !later_generic) {
-    if (fenced(knowledge, earlier, later, region)) return {};
-    if (earlier.write && later.write) return {"proxy-fence-overwrite", Lack::kProxyFence};
-    return {earlier.write ? "proxy-fence" : "proxy-fence-reuse", Lack::kProxyFence};
-  }
-  if (!earlier_generic && later_generic) {
-    if (!earlier.operation->tensor_core() || fenced(knowledge, earlier, later, region)) return {};
-    return {"proxy-fence-operand", Lack::kOperandFence};
-  }
-  // A completed write is published by its barrier; nothing says across CTAs that a completed read is over.
-  if (!earlier_generic && !later_generic && !earlier.write && cta_of(earlier.warp) != cta_of(later.warp))
-    return {"async-order-ctas", Lack::kSameProxyOnly};
-  return {};
+  if (region.memory == Memory::kTensor) return {judge_tensor(state, earlier, later, knowledge, region)};
+  if (known(knowledge.happens_before, earlier, later, region, true))
+    return {judge_proxies(knowledge.fenced, earlier, later, region)};
+  const Verdict order = unordered(state, earlier, later, knowledge, region);
+  if (order.rule != nullptr && rule(order.rule).severity == Severity::kError) return {order};
+  return {order, judge_proxies(knowledge.fenced_in_any_order, earlier, later, region)};
 }
 
 }  // namespace sim

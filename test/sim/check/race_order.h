@@ -1,6 +1,9 @@
-// race_order.h -- the ordering rules: may a touch happen while an earlier one still can? The answer depends
-// only on the knowledge of the later party, and names the rule that is broken and what is missing.
+// race_order.h -- the ordering rules: may a touch happen while an earlier one still can, and does it see what
+// that one did? The answer depends only on the knowledge of the later party, and names the rules that are
+// broken and what is missing.
 #pragma once
+
+#include <array>
 
 #include "sim/check/race_state.h"
 
@@ -37,10 +40,14 @@ struct Verdict {
   Lack lack = Lack::kNothing;
 };
 
+// One is about the order of two touches, the other about what their proxies need beside an order. Where there
+// is no order at all, the second is not asked; where there is one that is weaker than the ISA wants, it is.
+using Verdicts = std::array<Verdict, 2>;
+
 // Judges `later`, whose party has `knowledge`, against `earlier`. Both touch bytes of `region`, and one of
 // them writes.
-Verdict judge(const RaceState& state, const Touch& earlier, const Touch& later, const Knowledge& knowledge,
-              const Region& region);
+Verdicts judge(const RaceState& state, const Touch& earlier, const Touch& later, const Knowledge& knowledge,
+               const Region& region);
 
 // True for strong stores of the same bytes that nothing orders, unless the later one reads the earlier, as an
 // atomic does: that is no race, but whoever follows `later` need not follow `earlier`.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/check/race.h"
+#include "sim/decode/program.h"
 #include "sim/text.h"
 
 namespace sim {
@@ -71,6 +72,12 @@ Site site_of(const Touch& t) {
   return {thread_of(t.warp, lane), t.lanes, 0, t.inst};
 }
 
+// True for copies of one source line that unrolling or inlining made.
+bool same_line(const Inst* a, const Inst* b) {
+  if (a == nullptr || b == nullptr || a->statement == nullptr || b->statement == nullptr) return false;
+  return !a->statement->site.source.empty() && a->statement->site.source == b->statement->site.source;
+}
+
 }  // namespace
 
 // Says where the end of an operation could have been learned.
@@ -127,7 +134,7 @@ std::string RaceChecker::missing(const Hit& hit, const Touch& later, const Regio
       return "the wait or load on the way was relaxed: .acquire on it, or an acquire fence after it";
     case Lack::kProxyFence: {
       const bool some =
-          !(region.memory == Memory::kGlobal ? knowledge.fenced_global : knowledge.fenced_shared).empty();
+          !(region.memory == Memory::kGlobal ? knowledge.fenced.global : knowledge.fenced.shared).empty();
       return std::string("no fence.proxy.async on the path") +
              (some ? " after the access (a fence came too early)" : "") +
              ": by the writers before their release, or by the issuer after its acquire";
@@ -240,6 +247,13 @@ void RaceChecker::report_hits() {
     const Rule* broken = &rule(first.verdict.rule);
     if (told[i] || reported_.contains({broken, first.earlier.inst, first.later.inst})) continue;
     Finding finding = finding_of(first);
+    struct Other {
+      std::string name;
+      const Hit* last;
+      uint64_t from, to;
+      size_t count;
+    };
+    std::vector<Other> others;
     for (size_t j = i + 1; j < hits_.size(); ++j) {
       const Hit& other = hits_[j];
       if (other.verdict.rule != first.verdict.rule || other.later.inst != first.later.inst) continue;
@@ -247,10 +261,25 @@ void RaceChecker::report_hits() {
       if (other.earlier.inst == first.earlier.inst ||
           !reported_.insert({broken, other.earlier.inst, other.later.inst}).second || !finding.has_earlier)
         continue;
-      const bool tensor = other.region.memory == Memory::kTensor;
-      finding.others.emplace_back(
-          name(other.earlier, state_.host, tensor) + " of " + place(other.region, other.from, other.to),
-          site_of(other.earlier));
+      const std::string what = name(other.earlier, state_.host, other.region.memory == Memory::kTensor);
+      const auto alike = std::find_if(others.begin(), others.end(), [&](const Other& o) {
+        return o.name == what && o.last->region.memory == other.region.memory &&
+               o.last->region.cta == other.region.cta && same_line(o.last->earlier.inst, other.earlier.inst);
+      });
+      if (alike == others.end()) {
+        others.push_back({what, &other, other.from, other.to, 1});
+        continue;
+      }
+      alike->from = std::min(alike->from, other.from);
+      alike->to = std::max(alike->to, other.to);
+      ++alike->count;
+    }
+    for (const Other& o : others) {
+      const std::string where = place(o.last->region, o.from, o.to);
+      finding.others.emplace_back(o.count == 1 ? o.name + " of " + where
+                                               : o.name + " within " + where + ", the last of " +
+                                                     std::to_string(o.count) + " of one source line",
+                                  site_of(o.last->earlier));
     }
     report(std::move(finding), first.earlier.inst, first.later.inst);
   }

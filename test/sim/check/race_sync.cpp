@@ -124,6 +124,7 @@ void RaceChecker::warp_meet(const SyncEvent& e) {
     knowledge.meets.join(all.happens_before);
     knowledge.meets.join(all.meets);
     knowledge.cause.join(all.cause);
+    knowledge.fenced_in_any_order.join(all.fenced_in_any_order);
   });
 }
 
@@ -144,29 +145,26 @@ void RaceChecker::thread_fence(const SyncEvent& e, Knowledge& knowledge, uint32_
 
 // A fence that works both ways takes effect at once. One that works one way only makes ready what came before
 // (release), or lets in what was made ready (acquire). A fence of tensor maps concerns the map that it names.
-void RaceChecker::proxy_fence(const SyncEvent& e, Knowledge& knowledge, uint32_t lanes) {
-  const auto follow = [&](VectorClock& clock) {
-    clock.join(knowledge.happens_before);
-    clock.raise(threads_of(e.thread), lanes, state_.now);
-  };
+void RaceChecker::proxy_fence(const SyncEvent& e, ProxyFences& fences, VectorClock before, uint32_t lanes) {
+  before.raise(threads_of(e.thread), lanes, state_.now);
   if (e.fence == Fence::kProxyTensormap) {
-    for (TensormapFences* fences : {&knowledge.tensormap_of_cta, &knowledge.tensormap}) {
-      if (fences == &knowledge.tensormap && e.scope == Scope::kCta) continue;
-      if (e.order == Order::kRelease) follow(fences->ready);
-      else if (e.bytes >= int64_t(kLineBytes)) fences->at(e.address).join(fences->ready);
+    for (TensormapFences* of_maps : {&fences.tensormap_of_cta, &fences.tensormap}) {
+      if (of_maps == &fences.tensormap && e.scope == Scope::kCta) continue;
+      if (e.order == Order::kRelease) of_maps->ready.join(before);
+      else if (e.bytes >= int64_t(kLineBytes)) of_maps->at(e.address).join(of_maps->ready);
     }
     return;
   }
   const uint8_t spaces = e.spaces == 0 ? 0xFF : e.spaces;
   if (e.order == Order::kRelease) {
-    follow(knowledge.async_ready);
+    fences.ready.join(before);
   } else if (e.order == Order::kAcquire) {
-    if ((spaces & SyncEvent::kSharedCluster) != 0) knowledge.fenced_shared.join(knowledge.async_ready);
-    else knowledge.fenced_in(e.thread.cta).join(knowledge.async_ready);
+    if ((spaces & SyncEvent::kSharedCluster) != 0) fences.shared.join(fences.ready);
+    else fences.in(e.thread.cta).join(fences.ready);
   } else {
-    if ((spaces & SyncEvent::kGlobalSpace) != 0) follow(knowledge.fenced_global);
-    if ((spaces & SyncEvent::kSharedCluster) != 0) follow(knowledge.fenced_shared);
-    else if ((spaces & SyncEvent::kSharedCta) != 0) follow(knowledge.fenced_in(e.thread.cta));
+    if ((spaces & SyncEvent::kGlobalSpace) != 0) fences.global.join(before);
+    if ((spaces & SyncEvent::kSharedCluster) != 0) fences.shared.join(before);
+    else if ((spaces & SyncEvent::kSharedCta) != 0) fences.in(e.thread.cta).join(before);
   }
 }
 
@@ -176,7 +174,10 @@ void RaceChecker::fence(const SyncEvent& e) {
     switch (e.fence) {
       case Fence::kThread: thread_fence(e, knowledge, lanes, w.threads); break;
       case Fence::kProxyAsync:
-      case Fence::kProxyTensormap: proxy_fence(e, knowledge, lanes); break;
+      case Fence::kProxyTensormap:
+        proxy_fence(e, knowledge.fenced, knowledge.happens_before, lanes);
+        proxy_fence(e, knowledge.fenced_in_any_order, knowledge.in_any_order(), lanes);
+        break;
       case Fence::kMbarrierInit: knowledge.inits.raise(w.threads, lanes, state_.now); break;
       case Fence::kTensorBefore:
         knowledge.tensor_edge.join(knowledge.tensor);

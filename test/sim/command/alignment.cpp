@@ -13,10 +13,19 @@
 namespace command {
 namespace {
 
-bool may_follow(const sim::Report& report) { return report.severity == 'E' && report.declared_align != 0; }
+constexpr const char* kRule = "shared-alignment";
+
+bool may_follow(const sim::Report& report) {
+  return (report.severity == 'E' || report.rule == kRule) && report.declared_align != 0;
+}
+
+bool shows(const std::vector<sim::Report>& findings, const std::string& key) {
+  return std::any_of(findings.begin(), findings.end(),
+                     [&](const sim::Report& report) { return report.key() == key; });
+}
 
 sim::Report lacking(const sim::Report& error) {
-  sim::Report report = sim::report_of(sim::rule("shared-alignment"));
+  sim::Report report = sim::report_of(sim::rule(kRule));
   report.summary = fmt::format(
       "dynamic shared memory is aligned to {} bytes only, as its module declares, and this kernel needs more: {}",
       error.declared_align, error.summary);
@@ -38,22 +47,30 @@ bool may_lack_alignment(const RunResult& run) {
 }
 
 void blame_alignment(RunResult& run, const RunResult& aligned) {
+  run.judged = run.judged && aligned.judged;
   if (!aligned.judged) return;
   std::vector<sim::Report> all;
   std::map<std::string, size_t> of_kernel;
   for (sim::Report& report : run.findings) {
-    const std::string key = report.key();
-    const bool shown = std::any_of(aligned.findings.begin(), aligned.findings.end(),
-                                   [&](const sim::Report& other) { return other.key() == key; });
+    const bool shown = shows(aligned.findings, report.key());
     if (!may_follow(report) || shown) {
       if (shown) report.declared_align = 0;  // it has another reason
       all.push_back(std::move(report));
       continue;
     }
     const auto [known, fresh] = of_kernel.try_emplace(report.later.kernel, all.size());
-    if (fresh) all.push_back(lacking(report));
+    if (fresh) all.push_back(report.rule == kRule ? std::move(report) : lacking(report));
     else all[known->second].notes.push_back(fmt::format("and so {}: {}", report.rule, report.summary));
   }
+  for (const auto& [kernel, place] : of_kernel)
+    all[place].notes.emplace_back("what lies behind it is judged with the memory at a multiple of 1024");
+  if (of_kernel.empty()) {
+    run.findings = std::move(all);
+    return;
+  }
+  for (const sim::Report& report : aligned.findings)
+    if (!shows(all, report.key())) all.push_back(report);
+  run = aligned;
   run.findings = std::move(all);
 }
 

@@ -6,11 +6,13 @@
 
 namespace command {
 
-// True when the run has an error in a grid with shared memory that hardware would align better.
+// True when the run has an error in a grid with shared memory that hardware would align better, or lacks that
+// alignment.
 bool may_lack_alignment(const RunResult& run);
 
 // `aligned` is the same run with shared memory at multiples of 1024. Errors of `run` that it does not show
-// follow from the alignment, and become findings of the rule about that, one for each kernel.
+// follow from the alignment, and become findings of the rule about that, one for each kernel. A fault of that
+// kind may have ended the program's work early: then the run is `aligned`, with these findings besides.
 void blame_alignment(RunResult& run, const RunResult& aligned);
 
 }  // namespace command

@@ -117,25 +117,40 @@ std::string deadlock_report(const Grid& grid, const std::vector<Spin>& spins) {
   constexpr int kMaxLines = 64;
   std::string out;
   int lines = 0;
-  const auto line = [&](const Cta& cta, const Warp& warp, uint32_t lanes, const std::string& what,
+  const auto line = [&](const Cta& cta, const std::string& warps, uint32_t lanes, const std::string& what,
                         const Inst& inst) {
     if (++lines > kMaxLines) return;
-    out += "  " + where(grid, cta) + ", warp " + std::to_string(warp.index) + ", " + lanes_text(lanes) + " " +
-           what + " at " + describe(*inst.statement) + "\n";
+    out += "  " + where(grid, cta) + ", " + warps + ", " + lanes_text(lanes) + " " + what + " at " +
+           describe(*inst.statement) + "\n";
   };
-  for (const Spin& spin : spins)
+  for (size_t i = 0; i < spins.size(); ++i) {
+    const Spin& spin = spins[i];
+    // Warps that run in one circle are one line.
+    const auto alike = [&](const Spin& other) {
+      return other.thread.cta == spin.thread.cta && other.inst == spin.inst && other.mask == spin.mask &&
+             circle_text(other) == circle_text(spin);
+    };
+    const auto here = spins.begin() + std::ptrdiff_t(i);
+    if (std::any_of(spins.begin(), here, alike)) continue;
+    std::string warps = std::to_string(spin.thread.warp);
+    const bool several = std::any_of(here + 1, spins.end(), alike);
+    for (auto other = here + 1; other != spins.end(); ++other)
+      if (alike(*other)) warps += ", " + std::to_string(other->thread.warp);
     for (const auto& cluster : grid.resident)
       for (const auto& cta : cluster->ctas)
         if (cta->linear == spin.thread.cta)
-          line(*cta, *cta->warps[spin.thread.warp], spin.mask, circle_text(spin), *spin.inst);
+          line(*cta, (several ? "warps " : "warp ") + warps, spin.mask,
+               (several ? "each " : "") + circle_text(spin), *spin.inst);
+  }
   for (const auto& cluster : grid.resident)
     for (const auto& cta : cluster->ctas)
       for (const auto& warp : cta->warps) {
         for (const auto& fragment : warp->fragments)
           if (spins.empty() || fragment->wait.kind != Wait::Kind::kNone)
-            line(*cta, *warp, fragment->mask, waiting_for(*warp, *fragment), grid.kernel.code[fragment->pc]);
+            line(*cta, "warp " + std::to_string(warp->index), fragment->mask, waiting_for(*warp, *fragment),
+                 grid.kernel.code[fragment->pc]);
         for (const auto& join : warp->joins)
-          line(*cta, *warp, join->arrived,
+          line(*cta, "warp " + std::to_string(warp->index), join->arrived,
                "waits for lanes " + hex(join->expected & ~join->arrived) + " to reconverge",
                grid.kernel.code[join->pc]);
       }

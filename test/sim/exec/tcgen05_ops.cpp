@@ -107,6 +107,13 @@ void sleep(Exec& x, const Group& group, const TmemRequest& request) {
   x.report(event, x.mask);
 }
 
+std::string request_text(const Cta& cta) {
+  const TmemRequest& request = cta.tmem_request;
+  return "CTA rank " + std::to_string(cta.rank) + (request.free ? " frees " : " allocates ") +
+         std::to_string(request.columns) + " columns" +
+         (request.free ? " from column " + std::to_string(request.base) : "");
+}
+
 // alloc and dealloc of a pair happen when a warp of each CTA asks for the same. Returns false when this CTA's
 // warp sleeps.
 bool meet(Exec& x, const Group& group, const TmemRequest& mine) {
@@ -119,9 +126,8 @@ bool meet(Exec& x, const Group& group, const TmemRequest& mine) {
   TmemRequest& other = peer.tmem_request;
   if (other.state == TmemRequest::State::kAsked) {
     if (other.free != own.free || other.columns != own.columns || (own.free && other.base != own.base))
-      throw Fault(FaultKind::kProtocol,
-                  "the CTAs of a pair ask for different tensor memory: " + std::to_string(own.columns) +
-                      " and " + std::to_string(other.columns) + " columns");
+      throw Fault(FaultKind::kProtocol, "the CTAs of a pair ask for different tensor memory: " +
+                                            request_text(x.cta) + ", " + request_text(peer));
     if (own.free) {
       check_idle(x, group);
       for (Cta* cta : group.ctas) cta->tensor_memory().dealloc(int(own.base), int(own.columns));

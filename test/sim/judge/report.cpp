@@ -69,6 +69,8 @@ Report report_of(const Rule& rule) {
 }
 
 std::string Report::key() const {
+  // The alignment that a kernel does not declare is one cause, wherever a run happens to need it first.
+  if (rule == rule_of(FaultKind::kAlignment)) return rule + "|" + later.kernel;
   return rule + "|" + site_key(later) + "|" + (earlier ? site_key(*earlier) : "");
 }
 

@@ -64,7 +64,7 @@ struct Report {
   std::vector<Seen> seen;
 
   // Two findings are one when the same rule is broken at the same pair of source lines, or of instructions
-  // where no line is known.
+  // where no line is known; of what rests on the alignment of shared memory, in the same kernel.
   std::string key() const;
 };
 

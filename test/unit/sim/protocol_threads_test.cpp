@@ -178,10 +178,9 @@ TEST_CASE("protocol: a deadlock before the first fill hints at the parity", "[pr
   s.sleep(kEmpty, kProducer, 0);
   s.finish("deadlock in kernel k: nothing can move");
   REQUIRE(s.rules() == "deadlock");
-  CHECK(has_note(
-      s.findings[0],
-      "  nobody ever arrived there: a wait for a stage that is free at first has to ask for parity 1; "
-      "a wait for data asks for parity 0, and whoever brings the data never did"));
+  CHECK(has_note(s.findings[0],
+                 "  a wait for a stage that is free at first has to ask for parity 1; "
+                 "a wait for data asks for parity 0, and whoever brings the data never did"));
 }
 
 TEST_CASE("protocol: a deadlock on a parity that was not flipped says so", "[protocol]") {

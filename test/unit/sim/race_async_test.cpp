@@ -87,6 +87,60 @@ TEST_CASE("Generic writes reach the asynchronous proxy across a fence on the pat
   CHECK(run(kWriters, false) == "race-async");
 }
 
+TEST_CASE("An order that is too weak does not take the place of a missing proxy fence", "[race]") {
+  enum class Weak { kMeet, kRelaxedWait, kRelaxedLoad, kNarrow, kOfAnother };
+  enum Place { kNone, kWriter, kIssuerBefore, kIssuerAfter };
+  const auto run = [](Weak order, Place fence, Order one_way = Order::kWeak) {
+    Events e;
+    const Thread issuer = at(0, 0), second = at(0, 2);
+    const Thread writer = order == Weak::kMeet ? at(0, 0, 1) : order == Weak::kNarrow ? at(1, 0) : at(0, 1);
+    const auto proxy_fence = [&](Thread t, Place here) {
+      if (fence == here)
+        e.fence(t, SyncEvent::Fence::kProxyAsync, 0, SyncEvent::kGlobalSpace | SyncEvent::kSharedCluster,
+                one_way);
+    };
+    const Region flag = global(0x80000, 4);
+    proxy_fence(issuer, kIssuerBefore);
+    e.write(writer, global(0x90000, 16));
+    proxy_fence(writer, kWriter);
+    switch (order) {
+      case Weak::kMeet: e.plain(Sync::kWarpMeet, issuer, kWarp); break;
+      case Weak::kRelaxedWait:
+        e.arrive(writer, kEmpty, 0);
+        e.wait(issuer, kEmpty, 0, Order::kRelaxed);
+        break;
+      case Weak::kRelaxedLoad:
+        e.access(writer, flag, true, Order::kRelease);
+        e.access(issuer, flag, false, Order::kRelaxed);
+        break;
+      case Weak::kNarrow:
+        e.arrive(writer, kEmpty, 0, Order::kRelease, Scope::kCta);
+        e.wait(issuer, kEmpty, 0, Order::kAcquire, Scope::kCluster);
+        break;
+      case Weak::kOfAnother:
+        e.arrive(writer, kEmpty, 0);
+        e.wait(second, kEmpty, 0, Order::kRelaxed);
+        e.arrive(second, kFull, 0);
+        e.wait(issuer, kFull, 0);
+        break;
+    }
+    proxy_fence(issuer, kIssuerAfter);
+    e.issue(Kind::kBulkLoad, issuer, {global(0x90000, 16)}, {shared(0, 0x2000, 16)}, {{Events::bar(3), 16}});
+    return e.broken();
+  };
+  const auto [order, finding] = GENERATE(table<Weak, std::string>({{Weak::kMeet, "warp-meet-order"},
+                                                                   {Weak::kRelaxedWait, "relaxed-wait"},
+                                                                   {Weak::kRelaxedLoad, "relaxed-wait"},
+                                                                   {Weak::kNarrow, "scope-mismatch"},
+                                                                   {Weak::kOfAnother, "relaxed-wait"}}));
+  const std::string both = finding < "proxy-fence" ? finding + " proxy-fence" : "proxy-fence " + finding;
+  CHECK(run(order, kWriter) == finding);
+  CHECK(run(order, kIssuerAfter) == finding);
+  CHECK(run(order, kNone) == both);
+  CHECK(run(order, kIssuerBefore) == both);
+  CHECK(run(order, kWriter, Order::kRelease) == both);  // half of a pair
+}
+
 TEST_CASE("A proxy fence of another space is none", "[race]") {
   const auto run = [](uint8_t spaces) {
     Events e;
@@ -279,6 +333,32 @@ TEST_CASE("Release and acquire through global memory, at the scope of the partie
   CHECK(run(Order::kRelease, Order::kAcquire, Scope::kCta) == "race-data");
 }
 
+TEST_CASE("A copy behind a flag, or fences, of too small a scope is a race", "[race]") {
+  const auto by_flag = [](Scope scope) {
+    Events e;
+    e.write(at(1, 0), global(0x90000, 16));
+    e.proxy_fence(at(1, 0));
+    e.access(at(1, 0), global(0x80000, 4), true, Order::kRelease, scope);
+    e.access(kTma, global(0x80000, 4), false, Order::kAcquire, scope);
+    e.issue(Kind::kBulkLoad, kTma, {global(0x90000, 16)}, {shared(0, 0x2000, 16)}, {{kFull, 16}});
+    return e.broken();
+  };
+  CHECK(by_flag(Scope::kGpu) == "");
+  CHECK(by_flag(Scope::kCta) == "race-async race-data");  // the flag itself, too
+  const auto by_fence = [](Scope scope) {
+    Events e;
+    e.write(at(1, 0), global(0x90000, 16));
+    e.proxy_fence(at(1, 0));
+    e.fence(at(1, 0), SyncEvent::Fence::kThread, 0, 0, Order::kRelease, scope);
+    e.arrive(at(1, 0), kEmpty, 0, Order::kRelaxed, Scope::kCluster);
+    e.wait(kTma, kEmpty, 0, Order::kAcquire, Scope::kCluster);
+    e.issue(Kind::kBulkLoad, kTma, {global(0x90000, 16)}, {shared(0, 0x2000, 16)}, {{kFull, 16}});
+    return e.broken();
+  };
+  CHECK(by_fence(Scope::kCluster) == "");
+  CHECK(by_fence(Scope::kCta) == "race-async");
+}
+
 TEST_CASE("Atomics of sufficient scope do not race and pass on what they release", "[race]") {
   const auto run = [](Scope scope, Order order) {
     Events e;
@@ -348,6 +428,30 @@ TEST_CASE("A tensor map patched by the device needs its own fence", "[race]") {
   e.checker.issue(i);
   e.write(kTma, global(0x70040, 8));
   CHECK(e.broken() == "race-async");
+}
+
+TEST_CASE("The fence of a tensor map is missed behind a relaxed wait, too", "[race]") {
+  const auto run = [](bool fences, Order wait) {
+    Events e;
+    e.write(kMma, global(0x70000, 8));
+    if (fences) e.tensormap_fence(kMma, Order::kRelease, 0x70000);
+    e.arrive(kMma, kEmpty, 0);
+    e.wait(kTma, kEmpty, 0, wait);
+    if (fences) e.tensormap_fence(kTma, Order::kAcquire, 0x70000);
+    AsyncIssue i;
+    i.kind = Kind::kTensorLoad;
+    i.id = 1000;
+    i.thread = kTma;
+    i.map = reinterpret_cast<const sim::TensorMap*>(&i);
+    i.map_address = 0x70000;
+    i.barriers = {{kFull, kBytes}};
+    e.checker.issue(i);
+    return e.broken();
+  };
+  CHECK(run(true, Order::kAcquire) == "");
+  CHECK(run(false, Order::kAcquire) == "tensormap-fence");
+  CHECK(run(true, Order::kRelaxed) == "relaxed-wait");
+  CHECK(run(false, Order::kRelaxed) == "relaxed-wait tensormap-fence");
 }
 
 TEST_CASE("Fences of a tensor map at CTA scope serve that CTA alone", "[race]") {

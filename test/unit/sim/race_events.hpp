@@ -281,7 +281,12 @@ class Events {
     issue(Kind::kTmemStore, at(cta, warp), {}, {tensor(cta, column, count, uint16_t(32 * (warp % 4)), 32)});
   }
 
-  const sim::Inst* inst() { return &insts_.emplace_back(); }  // every event an instruction of its own
+  // Every event is an instruction of its own, of this statement.
+  const sim::Inst* inst() {
+    insts_.emplace_back().statement = statement;
+    return &insts_.back();
+  }
+  const sim::ptx::Statement* statement = nullptr;
 
   std::vector<sim::Finding> found;
   sim::RaceChecker checker{[this](sim::Finding f) { found.push_back(std::move(f)); }};

@@ -95,6 +95,24 @@ TEST_CASE("A race names every earlier access that is not ordered, the last one f
   CHECK(e.found[0].others[1].second.thread.warp == 0);
 }
 
+TEST_CASE("Copies of one source line are one earlier access of a race", "[race]") {
+  sim::ptx::Statement line, another;
+  line.site.source = "k.cu:5", another.site.source = "k.cu:6";
+  Events e;
+  e.statement = &another;
+  e.write(at(0, 1), shared(0, 0x100c, 4));
+  e.statement = &line;
+  for (const uint64_t place : {0x1000, 0x1004, 0x1008}) e.write(at(0, 0), shared(0, place, 4));
+  e.statement = nullptr;
+  e.read(at(0, 3), shared(0, 0x1000, 16));
+  REQUIRE(e.broken() == "race-data");
+  REQUIRE(e.found.size() == 1);
+  REQUIRE(e.found[0].others.size() == 2);
+  CHECK(e.found[0].others[0].first ==
+        "an ordinary store within shared [0x1000,0x1008) of CTA 0, the last of 2 of one source line");
+  CHECK(e.found[0].others[1].first == "an ordinary store of shared [0x100c,0x1010) of CTA 0");
+}
+
 TEST_CASE("A strong store that a later one of another thread has overwritten is named, too", "[race]") {
   const Region word = global(0x90000, 4);
   const auto add = [&](Events& e, Thread t, bool atomic = false) {

@@ -149,6 +149,17 @@ TEST_CASE("findings of many runs are one when rule and instructions are the same
   CHECK(all.size() == 2);
 }
 
+TEST_CASE("what a kernel lacks of alignment is one finding, wherever runs show it", "[report]") {
+  sim::Report report = sim::report_of(sim::rule("shared-alignment"));
+  report.later.kernel = "a";
+  report.later.source = "k.cu:1";
+  sim::Report elsewhere = report, of_another = report;
+  elsewhere.later.source = "k.cu:2";
+  of_another.later.kernel = "b";
+  CHECK(report.key() == elsewhere.key());
+  CHECK(report.key() != of_another.key());
+}
+
 TEST_CASE("a range of tensor memory is columns and lanes", "[report]") {
   const sim::RegionText region{"tensor", false, 3, 0, 0, 32, 32, 128, 32, ""};
   CHECK(sim::range_text(region) == "tensor memory columns 128..159, lanes 32..63 of CTA 3");

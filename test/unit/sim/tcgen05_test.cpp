@@ -111,6 +111,39 @@ TEST_CASE("a deadlock over tensor memory says what is held and who has not asked
   CHECK(says(fault, "asks to allocate 32, and CTA rank 1, its pair, has not asked"));
 }
 
+TEST_CASE("CTAs of a pair that ask for different columns are told apart", "[tcgen05]") {
+  const auto fault_of_body = [](const std::string& body) {
+    Machine machine;
+    const auto fault = fault_of([&] {
+      machine.run(kernel_text("", R"(
+        .reg .pred %p<4>; .reg .b32 %r<8>;
+        mov.u32 %r1, %cluster_ctarank; mov.u32 %r2, cell;
+        setp.ne.u32 %p1, %r1, 0;)" + body,
+                              ".shared .align 4 .b8 cell[4];"),
+                  sim_test::shape(2, 32, 2), {});
+    });
+    CHECK(fault.kind() == FaultKind::kProtocol);
+    return std::string(fault.what());
+  };
+  const std::string other_base = fault_of_body(R"(
+      tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r2], 64;
+      mul.lo.u32 %r3, %r1, 32;
+      tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r3, 32;
+      ret;)");
+  CHECK_THAT(other_base, dualgemm_test::contains("CTA rank 0 frees 32 columns from column 0") &&
+                             dualgemm_test::contains("CTA rank 1 frees 32 columns from column 32"));
+  const std::string other_act = fault_of_body(R"(
+      @%p1 bra FREE;
+      tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r2], 64;
+      ret;
+    FREE:
+      mov.u32 %r3, 0;
+      tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r3, 64;
+      ret;)");
+  CHECK_THAT(other_act, dualgemm_test::contains("CTA rank 0 allocates 64 columns") &&
+                            dualgemm_test::contains("CTA rank 1 frees 64 columns from column 0"));
+}
+
 TEST_CASE("a load past the allocated columns is a fault of the load, whenever it takes effect", "[tcgen05]") {
   class LateLoads : public LatePolicy {
    public:
