@@ -24,7 +24,7 @@ using dualgemm_test::NamedInstance;
 // multiples.
 constexpr uint32_t kRingsStep = 1024;
 constexpr uint64_t kPatience = 64 << 20;  // warp instructions without change; no right kernel waits so long
-constexpr size_t kMostSightings = 64;  // of one run; what follows a first error is rarely news
+constexpr size_t kMostSightings = 64;     // of one run; what follows a first error is rarely news
 
 NamedInstance instance_named(const std::string& name) {
   for (const NamedInstance& instance : dualgemm_test::all_instances())
