@@ -1,5 +1,5 @@
 // global.cu -- what went wrong long before tensor cores: shared tiles without barriers, flags without release
-// and acquire, the last block's sum, two blocks that write one word.
+// and acquire, the last block's sum, two blocks that write one word, structures of which a part has no value.
 #include "defects/device.cuh"
 #include "defects/host.h"
 
@@ -155,6 +155,39 @@ Outcome run_overlap() {
   return outcome(out, [](size_t i) { return uint32_t(1000 + i); });
 }
 
+// Seven bytes of it are padding; `spare` is never set.
+struct Padded {
+  uint32_t word, spare;
+  double number;
+  uint8_t tag;
+};
+
+// A warp turns its structures around in shared memory.
+template <Structures d>
+__global__ void structures_kernel(Padded* padded, uint32_t* out) {
+  __shared__ Padded turned[32];
+  const uint32_t lane = threadIdx.x;
+  turned[lane].word = 1000 + lane;
+  turned[lane].number = 2;
+  turned[lane].tag = 3;
+  __syncwarp();
+  padded[lane] = turned[31 - lane];
+  out[lane] = padded[lane].word;
+  const volatile uint32_t* const spare = &turned[lane].spare;
+  const uint32_t unset = *spare, sum = __reduce_add_sync(0xFFFFFFFF, unset);
+  if (d == Structures::kUnsetDecides && unset == 7) out[lane] = 0;
+  if constexpr (d == Structures::kUnsetStored) out[lane] = unset;
+  if constexpr (d == Structures::kUnsetLaneVotes) out[lane] = sum;
+}
+
+template <Structures d>
+Outcome run_structures() {
+  const dualgemm_test::DeviceArray<Padded> padded(32);
+  DeviceArray<uint32_t> out(32);
+  structures_kernel<d><<<1, 32>>>(padded.data(), out.data());
+  return outcome(out, [](size_t i) { return uint32_t(1000 + 31 - i); });
+}
+
 }  // namespace
 
 DEFECTS_SUBJECT(Tile, block_tile, run_tile)
@@ -163,5 +196,6 @@ DEFECTS_SUBJECT(Single, single_copy, run_single)
 DEFECTS_SUBJECT(Flag, global_flag, run_flag)
 DEFECTS_SUBJECT(Count, last_block, run_count)
 DEFECTS_SUBJECT(Overlap, overlapping_output, run_overlap)
+DEFECTS_SUBJECT(Structures, structures, run_structures)
 
 }  // namespace defects

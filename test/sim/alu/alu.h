@@ -35,9 +35,9 @@ bool resolve_alu(const ptx::Statement& statement, AluCode* out);
 
 // Computes an instruction of whose inputs the bits in `unknown` may hold anything. Returns which bits of the
 // result, or of each result, depend on them; they are zero in `out`. Where that is not clear, all do, and
-// `out` is left alone.
+// `out` is left alone. `moved` becomes true where each of these bits comes from one place of the inputs.
 uint64_t undefined_bits(const ptx::Statement& statement, const AluCode& code, const uint64_t* in,
-                        const uint64_t* unknown, uint64_t* out);
+                        const uint64_t* unknown, uint64_t* out, bool* moved);
 
 // True for a comparison whose third input decides, whatever is compared.
 bool third_decides(const AluCode& code, const uint64_t* in);

@@ -125,7 +125,7 @@ uint64_t by_halves(const Question& q, Halves h) {
 }  // namespace
 
 uint64_t undefined_bits(const ptx::Statement& statement, const AluCode& code, const uint64_t* in,
-                        const uint64_t* unknown, uint64_t* out) {
+                        const uint64_t* unknown, uint64_t* out, bool* moved) {
   Question q{statement, code, {}, {}};
   const uint64_t read = q.is("cvt") ? ones(ptx::bits(code.from)) : kAll;  // of a register that may be wider
   for (uint32_t i = 0; i < code.inputs; ++i) {
@@ -133,7 +133,8 @@ uint64_t undefined_bits(const ptx::Statement& statement, const AluCode& code, co
     q.known[i] = in[i] & ~unknown[i];
     q.unclear |= uint32_t(q.unknown[i] != 0) << i;
   }
-  if (q.unclear != 0 && is_wired(q)) return try_all(q, out);
+  *moved = q.unclear != 0 && is_wired(q);
+  if (*moved) return try_all(q, out);
   uint64_t mask = kAll;
   if (q.unclear == 0) mask = 0;
   else if (q.is("setp") || q.is("set")) mask = q.unclear >> 2 == 0 && third_decides(code, q.known) ? 0 : kAll;

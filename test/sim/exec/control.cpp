@@ -40,16 +40,17 @@ void pass_poison_on(Exec& x, const Inst& inst, uint32_t lanes) {
   const std::vector<Value>& results = to.kind == Operand::Kind::kPair ? to.items : whole;
   SIM_FOR_LANES(lane, lanes) {
     uint64_t in[6] = {}, unknown[6] = {}, out[4] = {};
-    const Value* poisoned = nullptr;
+    std::shared_ptr<const Poison> origin;
     for (uint32_t i = 0; i < inst.alu.inputs; ++i) {
       const Value& from = inst.operands[i + 1].value;
       const Bits bits = x.bits(from, lane);
       in[i] = bits.known;
       unknown[i] = bits.unknown;
-      if (poisoned == nullptr && bits.unknown != 0) poisoned = &from;
+      if (bits.unknown != 0) merge_origin(&origin, x.origin(from, lane));
     }
-    const uint64_t missing = undefined_bits(*inst.statement, inst.alu, in, unknown, out);
-    const auto origin = x.origin(*poisoned, lane);
+    bool moved;
+    const uint64_t missing = undefined_bits(*inst.statement, inst.alu, in, unknown, out, &moved);
+    if (!moved) origin = computed(origin);
     for (size_t i = 0; i < results.size(); ++i) x.write(results[i], lane, {out[i], missing}, origin);
   }
   x.mask &= ~lanes;
@@ -132,7 +133,7 @@ void mov(Exec& x, const Inst& inst) {
         const Bits bits = x.bits(from.items[i], lane);
         all.known |= (bits.known & part_mask) << (int(i) * part);
         all.unknown |= (bits.unknown & part_mask) << (int(i) * part);
-        if (bits.unknown != 0 && !origin) origin = x.origin(from.items[i], lane);
+        if (bits.unknown != 0) merge_origin(&origin, x.origin(from.items[i], lane));
       }
       x.write(to.value, lane, all, origin);
     }
@@ -200,14 +201,13 @@ void call(Exec& x, const Inst& inst) {
   for (size_t i = 0; i < callee.params.size(); ++i) {
     const Operand& argument = inst.operands[callee.returns.size() + i];
     const auto& [offset, bytes] = callee.params[i];
-    std::vector<uint8_t> buffer(bytes);
     SIM_FOR_LANES(lane, x.mask) {
-      const uint64_t value = x.source(argument.value, lane);
       if (argument.value.kind == Value::Kind::kRegister) {
-        x.store(Space::kLocal, offset, lane, &value, uint32_t(bytes));
+        const Bits value = x.bits(argument.value, lane);
+        x.store(Space::kLocal, offset, lane, &value.known, uint32_t(bytes));
+        x.store_holes(Space::kLocal, offset, lane, argument.value, uint32_t(bytes));
       } else {
-        x.load(Space::kLocal, value, lane, buffer.data(), uint32_t(bytes));
-        x.store(Space::kLocal, offset, lane, buffer.data(), uint32_t(bytes));
+        x.copy_local(offset, x.source(argument.value, lane), lane, bytes);
       }
     }
   }
@@ -225,15 +225,16 @@ void ret(Exec& x, const Inst&) {
   for (size_t i = 0; i < callee.returns.size(); ++i) {
     const Value& result = site.operands[i].value;
     const auto& [offset, bytes] = callee.returns[i];
-    std::vector<uint8_t> buffer(bytes);
     SIM_FOR_LANES(lane, x.mask) {
-      x.load(Space::kLocal, offset, lane, buffer.data(), uint32_t(bytes));
       if (result.kind == Value::Kind::kRegister) {
-        uint64_t value = 0;
-        std::copy_n(buffer.begin(), std::min<size_t>(8, bytes), reinterpret_cast<uint8_t*>(&value));
-        x.write(result, lane, value);
-      } else {
-        x.store(Space::kLocal, x.source(result, lane), lane, buffer.data(), uint32_t(bytes));
+        uint8_t data[8] = {};
+        Holes holes;
+        x.load(Space::kLocal, offset, lane, data, uint32_t(bytes), Exec::Seen::kPlain, &holes);
+        std::shared_ptr<const Poison> origin;
+        const Bits value = x.loaded({Space::kLocal, offset, data, holes}, lane, 0, uint32_t(bytes), &origin);
+        x.write(result, lane, value, std::move(origin));
+      } else if (result.kind != Value::Kind::kSink) {
+        x.copy_local(x.source(result, lane), offset, lane, bytes);
       }
     }
   }

@@ -84,7 +84,7 @@ std::vector<Copy::Target> targets(Exec& x, const Inst& inst, uint32_t lane, cons
   for (const Copy::Target& target : out) {
     target.barrier_cta->mbarrier(target.barrier);
     require_no_mbarrier({target.cta, target.offset}, bytes);
-    target.cta->shared.poison(target.offset, bytes);
+    target.cta->shared.expect(target.offset, bytes);
   }
   return out;
 }
@@ -206,7 +206,7 @@ void bulk_store(Exec& x, const Inst& inst) {
     const Shared from = copy_shared(x, x.address(inst.operands[1], lane), bytes, false);
     require_aligned("global address", to, 16);
     require_aligned("shared offset", from.offset, 16);
-    x.grid.memory.poison(to, bytes);
+    x.grid.memory.expect(to, bytes);
     auto copy = copy_of(bytes);
     read_shared(*copy, from);
     copy->destinations = {{0, uint32_t(bytes), to}};
@@ -261,7 +261,7 @@ void tensor_store(Exec& x, const Inst& inst) {
     auto copy = copy_of(bytes);
     read_shared(*copy, from);
     copy->destinations = box.spans(from.offset, Transfer::kStore);
-    for (const Copy::Span& span : copy->destinations) x.grid.memory.poison(span.global, span.bytes);
+    for (const Copy::Span& span : copy->destinations) x.grid.memory.expect(span.global, span.bytes);
     copy->join(x.warp.bulk_groups[lane].join_open());
     x.launch_copy(lane, std::move(copy), box.facts(Kind::kTensorStore));
   }
@@ -333,7 +333,7 @@ void cp_async(Exec& x, const Inst& inst) {
     require_aligned("shared offset", to.offset, bytes);
     require_aligned("global address", from, bytes);
     require_no_mbarrier(to, bytes);
-    to.cta->shared.poison(to.offset, bytes);
+    to.cta->shared.expect(to.offset, bytes);
     auto copy = copy_of(bytes);
     if (taken != 0) copy->sources = {{0, uint32_t(taken), from}};
     copy->targets.push_back({to.cta, to.offset});
@@ -398,7 +398,7 @@ void try_cancel(Exec& x, const Inst& inst) {
       Cta& cta = inst.has(Q::kMulticastAll) ? x.cluster.at(uint32_t(rank)) : x.cta;
       cta.mbarrier(barrier.offset);
       require_no_mbarrier({&cta, to.offset}, kCancelBytes);
-      cta.shared.poison(to.offset, kCancelBytes);
+      cta.shared.expect(to.offset, kCancelBytes);
       copy->targets.push_back({&cta, to.offset, &cta, barrier.offset});
     }
     copy->answer = [&grid = x.grid] { return cancel_response(grid.cancel_cluster()); };

@@ -139,7 +139,14 @@ struct TmemTransfer {
 struct Poison {
   const Inst* inst;   // that put it there
   std::string cause;  // "register %r1, which was never written"
+  // A load brought it beside bytes with a value, and it was no more than moved since: it may be padding.
+  bool copied = false;
 };
+
+// Of poison from two places in one register, that which was not merely moved names where it came from.
+void merge_origin(std::shared_ptr<const Poison>* into, const std::shared_ptr<const Poison>& more);
+// Returns the origin of what was computed of such poison.
+std::shared_ptr<const Poison> computed(const std::shared_ptr<const Poison>& from);
 
 constexpr uint64_t kWhole = ~uint64_t(0);  // all bits of a register, however many it has
 
@@ -157,7 +164,15 @@ struct Bits {
 // This is a byte of local memory that holds poison, and what is known of it.
 struct SpilledByte {
   std::shared_ptr<const Poison> origin;
-  uint8_t known, unknown;
+  uint8_t known = 0, unknown = 0xFF;
+};
+
+// This is what a load found that has holes.
+struct Load {
+  Space space;
+  uint64_t address;
+  const uint8_t* data;
+  const Holes& holes;
 };
 
 struct Warp {
@@ -168,7 +183,9 @@ struct Warp {
   // Of the others, which bits are missing and whence their poison came, by register * 32 + lane. Where there
   // is no entry, nobody wrote any.
   std::unordered_map<uint64_t, Hole> poisoned;
-  std::unordered_map<uint64_t, SpilledByte> spilled;  // by the offset in `local`
+  // These are bytes of `local` by their offsets, which count where it says that nobody wrote the byte. Where
+  // there is no entry either, nobody did.
+  std::unordered_map<uint64_t, SpilledByte> spilled;
   std::vector<std::unique_ptr<Fragment>> fragments;
   std::vector<std::shared_ptr<Join>> joins;  // with lanes waiting in them
   // Lanes were let go on although others were to join them: they wait where an instruction is .aligned.
@@ -328,7 +345,8 @@ struct Exec {
   }
   Bits bits(const Value& value, uint32_t lane) const;
   std::shared_ptr<const Poison> origin(const Value& value, uint32_t lane) const;  // of its poison
-  std::shared_ptr<const Poison> origin(const std::string& cause) const;           // in this instruction
+  // Returns the origin of poison that this instruction makes.
+  std::shared_ptr<const Poison> origin(const std::string& cause, bool copied = false) const;
   void write(const Value& destination, uint32_t lane, Bits bits, std::shared_ptr<const Poison> origin);
 
   // Throws the fault on unless the grid goes on.
@@ -345,17 +363,21 @@ struct Exec {
   // Says what the observer is told of an access: the access as it is, one half of a read-modify-write, the
   // access of a warp that all its lanes make as one, or nothing.
   enum class Seen : uint8_t { kPlain, kAtomic, kCollective, kNot };
-  void load(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes,
-            Seen seen = Seen::kPlain);
-  void store(Space space, uint64_t address, uint32_t lane, const void* in, uint32_t bytes,
+  // Poison is a fault unless the caller asks for holes, which are for loaded().
+  void load(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes, Seen seen = Seen::kPlain,
+            Holes* holes = nullptr);
+  // Returns false where the grid goes on without the store.
+  bool store(Space space, uint64_t address, uint32_t lane, const void* in, uint32_t bytes,
              Seen seen = Seen::kPlain);
+  // Returns what `bytes` bytes of a load with holes hold, which is `at` bytes into it, and whence its poison
+  // came.
+  Bits loaded(const Load& load, uint32_t lane, uint32_t at, uint32_t bytes,
+              std::shared_ptr<const Poison>* origin) const;
   // Local memory takes poison and gives it back: a spilled register need not hold a value.
   bool local(Space space, uint64_t address) const;
-  void spill(Space space, uint64_t address, uint32_t lane, const Value& from, uint32_t bytes);
-  // Returns null when all the bytes of local memory hold a value, or one was never written; otherwise the
-  // origin of the poison in `out`.
-  std::shared_ptr<const Poison> reload(Space space, uint64_t address, uint32_t lane, uint32_t bytes,
-                                       Bits* out) const;
+  // Makes poison of the bytes just stored that are poison in the register.
+  void store_holes(Space space, uint64_t address, uint32_t lane, const Value& from, uint32_t bytes);
+  void copy_local(uint64_t to, uint64_t from, uint32_t lane, uint64_t bytes);  // with its poison
   uint64_t global_of(Space space, uint64_t address) const;  // Fault kBounds unless it is global memory
 
   // Waiting puts the fragment to sleep. Unless `resume_after`, it executes the instruction again when it
@@ -391,8 +413,10 @@ struct Exec {
                     std::function<void()> land);
 
  private:
-  void load_checked(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes, Seen seen);
+  void load_checked(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes, Seen seen,
+                    Holes* holes);
   void store_checked(Space space, uint64_t address, uint32_t lane, const void* in, uint32_t bytes, Seen seen);
+  uint64_t in_local(uint64_t address, uint32_t lane) const;  // its place in the local memory of the warp
   void make_up(uint32_t reg, uint32_t lane) const;  // a value where there is none, if the grid goes on
   void issue(std::unique_ptr<AsyncOp> op, AsyncIssue&& facts);
   void start(std::unique_ptr<AsyncOp> op);

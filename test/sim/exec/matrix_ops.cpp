@@ -51,15 +51,28 @@ void ldmatrix(Exec& x, const Inst& inst) {
   if (!whole_warp(x)) return;
   check_registers(inst, inst.operands[0]);
   Matrix matrices[4];
+  Holes holes[4][kRows];
   for (uint32_t lane = 0; lane < kRows * inst.repeat; ++lane)
     x.load(inst.space, row_address(x, inst, inst.operands[1], lane), lane,
-           matrices[lane / kRows][lane % kRows], kRowBytes);
+           matrices[lane / kRows][lane % kRows], kRowBytes, Exec::Seen::kPlain,
+           &holes[lane / kRows][lane % kRows]);
   for (uint32_t j = 0; j < inst.repeat; ++j) {
-    uint32_t values[32] = {};
+    Bits values[32];
+    std::shared_ptr<const Poison> origins[32];
     for_halves(inst, [&](uint32_t lane, uint32_t half, uint32_t row, uint32_t column) {
-      values[lane] |= uint32_t(matrices[j][row][column]) << (16 * half);
+      const uint32_t at = column * uint32_t(sizeof(uint16_t)), shift = 16 * half;
+      if ((holes[j][row].bytes >> at & 3) == 0) {
+        values[lane].known |= uint64_t(matrices[j][row][column]) << shift;
+        return;
+      }
+      const auto* const data = reinterpret_cast<const uint8_t*>(matrices[j][row]);
+      const Load load{Space::kShared, 0, data, holes[j][row]};
+      const Bits bits = x.loaded(load, lane, at, sizeof(uint16_t), &origins[lane]);
+      values[lane].known |= bits.known << shift;
+      values[lane].unknown |= bits.unknown << shift;
     });
-    for (uint32_t lane = 0; lane < 32; ++lane) x.write(element(inst.operands[0], j), lane, values[lane]);
+    for (uint32_t lane = 0; lane < 32; ++lane)
+      x.write(element(inst.operands[0], j), lane, values[lane], std::move(origins[lane]));
   }
 }
 

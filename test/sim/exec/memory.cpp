@@ -153,64 +153,97 @@ uint64_t Exec::global_of(Space space, uint64_t address) const {
   throw Fault(FaultKind::kBounds, "address " + hex(address) + " is not in global memory");
 }
 
-void Exec::load(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes, Seen seen) {
-  if (!grid.go_on) return load_checked(space, address, lane, out, bytes, seen);
+void Exec::load(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes, Seen seen,
+                Holes* holes) {
+  if (!grid.go_on) return load_checked(space, address, lane, out, bytes, seen, holes);
   try {
-    load_checked(space, address, lane, out, bytes, seen);
+    load_checked(space, address, lane, out, bytes, seen, holes);
   } catch (const Fault& fault) {
     outlive(fault, 1u << lane);
     std::memset(out, 0, bytes);
   }
 }
 
-void Exec::store(Space space, uint64_t address, uint32_t lane, const void* in, uint32_t bytes, Seen seen) {
-  if (!grid.go_on) return store_checked(space, address, lane, in, bytes, seen);
+bool Exec::store(Space space, uint64_t address, uint32_t lane, const void* in, uint32_t bytes, Seen seen) {
+  if (!grid.go_on) {
+    store_checked(space, address, lane, in, bytes, seen);
+    return true;
+  }
   try {
     store_checked(space, address, lane, in, bytes, seen);
+    return true;
   } catch (const Fault& fault) {
     outlive(fault, 1u << lane);
+    return false;
   }
 }
 
 bool Exec::local(Space space, uint64_t address) const { return classify(space, address) == Space::kLocal; }
 
-void Exec::spill(Space space, uint64_t address, uint32_t lane, const Value& from, uint32_t bytes) {
-  const uint64_t at = uint64_t(lane) * grid.kernel.local_bytes +
-                      (space == Space::kGeneric ? address - kLocalWindow : address);
-  const Bits held = this->bits(from, lane);
+uint64_t Exec::in_local(uint64_t address, uint32_t lane) const {
+  return uint64_t(lane) * grid.kernel.local_bytes +
+         (address >> 56 == kLocalWindow >> 56 ? address - kLocalWindow : address);
+}
+
+Bits Exec::loaded(const Load& load, uint32_t lane, uint32_t at, uint32_t bytes,
+                  std::shared_ptr<const Poison>* origin) const {
+  Bits out;
+  for (uint32_t i = 0; i < bytes; ++i) {
+    SpilledByte byte{nullptr, load.data[at + i], 0};
+    if (load.holes.bytes >> (at + i) & 1) {
+      byte = {};
+      if (local(load.space, load.address)) {
+        const auto spilled = warp.spilled.find(in_local(load.address + at + i, lane));
+        if (spilled != warp.spilled.end()) byte = spilled->second;
+      }
+      if (byte.origin) merge_origin(origin, byte.origin);
+      else if (!*origin) *origin = this->origin(load.holes.cause(at + i), !load.holes.all);
+    }
+    out.known |= uint64_t(byte.known) << 8 * i;
+    out.unknown |= uint64_t(byte.unknown) << 8 * i;
+  }
+  return out;
+}
+
+void Exec::store_holes(Space space, uint64_t address, uint32_t lane, const Value& from, uint32_t bytes) {
+  const Bits held = bits(from, lane);
   const auto cause = origin(from, lane);
-  store(space, address, lane, &held.known, bytes, Seen::kNot);  // checks the address
   for (uint32_t i = 0; i < bytes; ++i) {
     const uint8_t unknown = uint8_t(held.unknown >> 8 * i);
     if (unknown == 0) continue;
-    warp.local->poison(at + i, 1);
-    warp.spilled[at + i] = {cause, uint8_t(held.known >> 8 * i), unknown};
-  }
-}
-
-std::shared_ptr<const Poison> Exec::reload(Space space, uint64_t address, uint32_t lane, uint32_t bytes,
-                                           Bits* out) const {
-  const uint64_t at = uint64_t(lane) * grid.kernel.local_bytes +
-                      (space == Space::kGeneric ? address - kLocalWindow : address);
-  std::shared_ptr<const Poison> origin;
-  for (uint32_t i = 0; i < bytes; ++i) {
-    uint8_t known = 0, unknown = 0;
-    if (warp.local->valid(at + i, 1)) {
-      warp.local->read(at + i, &known, 1);
-    } else {
-      const auto spilled = warp.spilled.find(at + i);
-      if (spilled == warp.spilled.end()) return nullptr;
-      if (!origin) origin = spilled->second.origin;
-      known = spilled->second.known;
-      unknown = spilled->second.unknown;
+    switch (const uint64_t at = address + i; classify(space, address)) {
+      case Space::kShared:
+      case Space::kSharedCluster: {
+        const Shared to = shared(space == Space::kGeneric ? at - kSharedWindow : at, 1, true);
+        to.cta->shared.poison(to.offset, 1);
+        break;
+      }
+      case Space::kLocal:
+        warp.local->poison(in_local(at, lane), 1);
+        warp.spilled[in_local(at, lane)] = {cause, uint8_t(held.known >> 8 * i), unknown};
+        break;
+      default: grid.memory.poison(at, 1);
     }
-    out->known |= uint64_t(known) << 8 * i;
-    out->unknown |= uint64_t(unknown) << 8 * i;
   }
-  return origin;
 }
 
-void Exec::load_checked(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes, Seen seen) {
+void Exec::copy_local(uint64_t to, uint64_t from, uint32_t lane, uint64_t bytes) {
+  for (uint64_t i = 0; i < bytes; ++i) {
+    const uint64_t source = in_local(from + i, lane), target = in_local(to + i, lane);
+    Holes holes;
+    uint8_t byte;
+    warp.local->read(source, &byte, 1, &holes);
+    warp.local->write(target, &byte, 1);
+    if (holes.bytes == 0) continue;
+    warp.local->poison(target, 1);
+    const auto spilled = warp.spilled.find(source);
+    if (spilled != warp.spilled.end()) warp.spilled[target] = SpilledByte(spilled->second);
+    else warp.spilled.erase(target);
+  }
+}
+
+void Exec::load_checked(Space space, uint64_t address, uint32_t lane, void* out, uint32_t bytes, Seen seen,
+                        Holes* holes) {
   const bool generic = space == Space::kGeneric;
   switch (classify(space, address)) {
     case Space::kShared:
@@ -218,7 +251,7 @@ void Exec::load_checked(Space space, uint64_t address, uint32_t lane, void* out,
       check_aligned("shared", address, bytes);
       const Shared at = shared(generic ? address - kSharedWindow : address, bytes, space != Space::kShared);
       if (watched()) tell(*this, Memory::kShared, at.cta->linear, at.offset, bytes, lane, seen);
-      at.cta->shared.read(at.offset, out, bytes);
+      at.cta->shared.read(at.offset, out, bytes, holes);
       break;
     }
     case Space::kLocal: {
@@ -228,19 +261,20 @@ void Exec::load_checked(Space space, uint64_t address, uint32_t lane, void* out,
         throw Fault(FaultKind::kBounds, "read of " + std::to_string(bytes) + " bytes at local address " +
                                             hex(offset) + "; a thread has " +
                                             std::to_string(grid.kernel.local_bytes));
-      warp.local->read(uint64_t(lane) * grid.kernel.local_bytes + offset, out, bytes);
+      warp.local->read(in_local(offset, lane), out, bytes, holes);
+      if (holes != nullptr) holes->first = offset;
       break;
     }
     case Space::kConst:
     case Space::kParam:
       check_aligned("global", address, bytes);
-      grid.memory.read(address, out, bytes);
+      grid.memory.read(address, out, bytes, holes);
       break;
     default:
       check_aligned("global", address, bytes);
       if (watched() && !in_parameters(grid, address))
         tell(*this, Memory::kGlobal, 0, address, bytes, lane, seen);
-      grid.memory.read(address, out, bytes);
+      grid.memory.read(address, out, bytes, holes);
       break;
   }
 }
@@ -265,7 +299,7 @@ void Exec::store_checked(Space space, uint64_t address, uint32_t lane, const voi
         throw Fault(FaultKind::kBounds, "write of " + std::to_string(bytes) + " bytes at local address " +
                                             hex(offset) + "; a thread has " +
                                             std::to_string(grid.kernel.local_bytes));
-      warp.local->write(uint64_t(lane) * grid.kernel.local_bytes + offset, in, bytes);
+      warp.local->write(in_local(offset, lane), in, bytes);
       break;
     }
     case Space::kConst:

@@ -103,6 +103,34 @@ void check_vector(const Inst& inst, const Operand& operand) {
                                              " elements, the instruction " + std::to_string(inst.vector));
 }
 
+// Writes the registers of a load that has holes.
+void write_with_holes(Exec& x, const Inst& inst, const Operand& to, uint32_t lane, const Load& load) {
+  const uint32_t size = uint32_t(ptx::bits(inst.type)) / 8;
+  for (uint32_t i = 0; i < inst.vector; ++i) {
+    std::shared_ptr<const Poison> origin;
+    const Bits bits = x.loaded(load, lane, i * size, size, &origin);
+    x.write(element(to, i), lane, {sign_extend(bits.known, inst.type), sign_extend(bits.unknown, inst.type)},
+            std::move(origin));
+  }
+}
+
+// Says whether a store writes, beside bytes with a value, only such poison as a load brought beside bytes
+// with a value, and as nobody computed with: the padding of a structure that is copied. Where there is
+// nothing but poison, there is no member of a structure.
+bool copies_padding(const Exec& x, const Operand& from, uint32_t lane, uint32_t elements, uint32_t size) {
+  bool values = false;
+  for (uint32_t i = 0; i < elements; ++i) {
+    const Value& stored = element(from, i);
+    const uint64_t unknown = x.bits(stored, lane).unknown;
+    for (uint32_t byte = 0; byte < size; ++byte) {
+      const uint8_t missing = uint8_t(unknown >> 8 * byte);
+      if (missing == 0) values = true;
+      else if (missing != 0xFF || !x.origin(stored, lane)->copied) return false;
+    }
+  }
+  return values;
+}
+
 }  // namespace
 
 void ld(Exec& x, const Inst& inst) {
@@ -110,23 +138,15 @@ void ld(Exec& x, const Inst& inst) {
   check_vector(inst, to);
   const uint32_t size = uint32_t(ptx::bits(inst.type)) / 8;
   uint8_t buffer[64];
+  Holes holes;
   SIM_FOR_LANES(lane, x.mask) {
     const uint64_t address = x.address(from, lane);
-    if (!x.warp.spilled.empty() && x.local(inst.space, address)) {
-      for (uint32_t i = 0; i < inst.vector; ++i) {
-        uint64_t value = 0;
-        Bits bits;
-        if (const auto origin = x.reload(inst.space, address + i * size, lane, size, &bits)) {
-          bits = {sign_extend(bits.known, inst.type), sign_extend(bits.unknown, inst.type)};
-          x.write(element(to, i), lane, bits, origin);
-          continue;
-        }
-        x.load(inst.space, address + i * size, lane, &value, size);
-        x.write(element(to, i), lane, sign_extend(value, inst.type));
-      }
+    x.load(inst.space, address, lane, buffer, size * inst.vector, Exec::Seen::kPlain, &holes);
+    if (holes.bytes != 0) {
+      write_with_holes(x, inst, to, lane, {inst.space, address, buffer, holes});
+      holes.bytes = 0;
       continue;
     }
-    x.load(inst.space, address, lane, buffer, size * inst.vector);
     for (uint32_t i = 0; i < inst.vector; ++i) {
       uint64_t value = 0;
       std::memcpy(&value, buffer + i * size, size);
@@ -146,7 +166,7 @@ void st(Exec& x, const Inst& inst) {
   uint8_t buffer[64];
   SIM_FOR_LANES(lane, x.mask) {
     const uint64_t address = x.address(to, lane);
-    uint32_t spilled = 0;  // elements that are poison
+    uint32_t poisoned = 0;  // elements
     for (uint32_t i = 0; i < inst.vector; ++i) {
       const Value& stored = element(from, i);
       uint64_t value = 0;
@@ -155,16 +175,16 @@ void st(Exec& x, const Inst& inst) {
       } else {
         const Bits bits = x.bits(stored, lane);
         value = bits.known;
-        if ((bits.unknown & stored_bits) != 0) {
-          if (x.local(inst.space, address)) spilled |= 1u << i;
-          else value = x.source(stored, lane);
-        }
+        if ((bits.unknown & stored_bits) != 0) poisoned |= 1u << i;
       }
       std::memcpy(buffer + i * size, &value, size);
     }
-    x.store(inst.space, address, lane, buffer, size * inst.vector);
-    for (uint32_t i = 0; spilled >> i != 0; ++i)
-      if (spilled >> i & 1) x.spill(inst.space, address + i * size, lane, element(from, i), size);
+    if (poisoned != 0 && !x.local(inst.space, address) && !copies_padding(x, from, lane, inst.vector, size)) {
+      SIM_FOR_LANES(i, poisoned) x.source(element(from, i), lane);  // a fault; if the grid goes on, a value
+      poisoned = 0;
+    }
+    if (x.store(inst.space, address, lane, buffer, size * inst.vector)) SIM_FOR_LANES(i, poisoned)
+    x.store_holes(inst.space, address + i * size, lane, element(from, i), size);
   }
 }
 
@@ -184,12 +204,23 @@ void atom(Exec& x, const Inst& inst) {
     for (uint32_t i = 0; i < inst.vector; ++i) {
       const uint64_t quiet = x.grid.changed_at;
       uint64_t old = 0;
-      x.load(inst.space, address + i * size, lane, &old, size, Exec::Seen::kAtomic);
+      Holes holes;
+      x.load(inst.space, address + i * size, lane, &old, size, Exec::Seen::kAtomic,
+             inst.has(Q::kExch) ? &holes : nullptr);  // what else is done with it decides the store
       const uint64_t value = combine(inst, old, x.source(element(b, i), lane), c);
       x.store(inst.space, address + i * size, lane, &value, size, Exec::Seen::kNot);
       // A failed attempt to take a lock is no progress.
       if (std::memcmp(&value, &old, size) == 0) x.grid.changed_at = quiet;
-      if (returns) x.write(element(inst.operands[0], i), lane, old);
+      if (!returns) continue;
+      const Value& to = element(inst.operands[0], i);
+      if (holes.bytes == 0) {
+        x.write(to, lane, old);
+      } else {
+        std::shared_ptr<const Poison> origin;
+        const auto* const data = reinterpret_cast<const uint8_t*>(&old);
+        const Bits bits = x.loaded({inst.space, address + i * size, data, holes}, lane, 0, size, &origin);
+        x.write(to, lane, bits, std::move(origin));
+      }
     }
   }
 }

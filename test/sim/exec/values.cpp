@@ -87,6 +87,15 @@ Fault unwritten(const Exec& x, uint32_t reg, uint32_t lane) {
 
 }  // namespace
 
+void merge_origin(std::shared_ptr<const Poison>* into, const std::shared_ptr<const Poison>& more) {
+  if (*into == nullptr || ((*into)->copied && !more->copied)) *into = more;
+}
+
+std::shared_ptr<const Poison> computed(const std::shared_ptr<const Poison>& from) {
+  if (from == nullptr || !from->copied) return from;
+  return std::make_shared<const Poison>(Poison{from->inst, from->cause});
+}
+
 void Exec::make_up(uint32_t reg, uint32_t lane) const {
   outlive(unwritten(*this, reg, lane), 1u << lane);
   Value made_up;
@@ -148,8 +157,8 @@ void Exec::write(const Value& destination, uint32_t lane, uint64_t bits) {
   warp.written[destination.reg] |= 1u << lane;
 }
 
-std::shared_ptr<const Poison> Exec::origin(const std::string& cause) const {
-  return std::make_shared<const Poison>(Poison{&grid.kernel.code[fragment->pc], cause});
+std::shared_ptr<const Poison> Exec::origin(const std::string& cause, bool copied) const {
+  return std::make_shared<const Poison>(Poison{&grid.kernel.code[fragment->pc], cause, copied});
 }
 
 std::shared_ptr<const Poison> Exec::origin(const Value& value, uint32_t lane) const {

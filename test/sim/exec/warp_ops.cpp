@@ -5,6 +5,23 @@
 #include "sim/exec/machine.h"
 
 namespace sim::op {
+namespace {
+
+// What the lanes bring to an instruction that makes one result of all their values, and whence its poison
+// came.
+struct Given {
+  Given(const Exec& x, const Value& value) {
+    SIM_FOR_LANES(lane, x.mask) bits[lane] = x.bits(value, lane);
+    if (const uint32_t holes = x.holes(value); holes != 0)
+      origin = computed(x.origin(value, uint32_t(__builtin_ctz(holes))));
+  }
+  Bits bits[32];
+  std::shared_ptr<const Poison> origin;
+};
+
+bool one_lane(uint32_t mask) { return (mask & (mask - 1)) == 0; }
+
+}  // namespace
 
 // shfl.sync d|p, a, b, c, members (PTX ISA "shfl.sync"): c packs the clamp and the segment mask.
 void shfl(Exec& x, const Inst& inst) {
@@ -51,36 +68,56 @@ void shfl(Exec& x, const Inst& inst) {
 void vote(Exec& x, const Inst& inst) {
   const Value& source = inst.operands[1].value;
   if (!x.gather(uint32_t(x.uniform(inst.operands[2].value, "the member mask")))) return;
-  uint32_t set = 0;
-  SIM_FOR_LANES(lane, x.mask) set |= uint32_t(x.source(source, lane) & 1) << lane;
-  const uint64_t result = inst.has(Q::kBallot) ? set
-                          : inst.has(Q::kAll)  ? uint64_t(set == x.mask)
-                          : inst.has(Q::kAny)  ? uint64_t(set != 0)
-                                               : uint64_t(set == 0 || set == x.mask);
-  SIM_FOR_LANES(lane, x.mask) x.write(inst.operands[0].value, lane, result);
+  const Given given(x, source);
+  uint32_t ones = 0, zeros = 0;
+  SIM_FOR_LANES(lane, x.mask) {
+    const Bits& bits = given.bits[lane];
+    if (bits.unknown == 0) (bits.known & 1 ? ones : zeros) |= 1u << lane;
+  }
+  Bits result;
+  const auto decide = [&](bool yes, bool no) { result = {yes, uint64_t(!yes && !no)}; };
+  if (inst.has(Q::kBallot)) result = {ones, x.mask & ~(ones | zeros)};
+  else if (inst.has(Q::kAll)) decide(ones == x.mask, zeros != 0);
+  else if (inst.has(Q::kAny)) decide(ones != 0, zeros == x.mask);
+  else decide(ones == x.mask || zeros == x.mask || one_lane(x.mask), ones != 0 && zeros != 0);
+  SIM_FOR_LANES(lane, x.mask) x.write(inst.operands[0].value, lane, result, given.origin);
 }
 
+// Two lanes differ where a bit that both know does; they are equal where both know all.
 void match_any(Exec& x, const Inst& inst) {
   if (!x.gather(uint32_t(x.uniform(inst.operands[2].value, "the member mask")))) return;
-  uint64_t values[32] = {};
-  SIM_FOR_LANES(lane, x.mask) values[lane] = x.source(inst.operands[1].value, lane);
+  const Given given(x, inst.operands[1].value);
   for (uint32_t lanes = x.mask; lanes != 0; lanes &= lanes - 1) {
     const uint32_t lane = uint32_t(__builtin_ctz(lanes));
-    uint32_t same = 0;
-    SIM_FOR_LANES(other, x.mask) if (values[other] == values[lane]) same |= 1u << other;
-    x.write(inst.operands[0].value, lane, same);
+    const Bits& own = given.bits[lane];
+    Bits same;
+    SIM_FOR_LANES(other, x.mask) {
+      const Bits& its = given.bits[other];
+      const uint64_t unknown = own.unknown | its.unknown;
+      if (((own.known ^ its.known) & ~unknown) != 0) continue;
+      (unknown == 0 || other == lane ? same.known : same.unknown) |= 1u << other;
+    }
+    x.write(inst.operands[0].value, lane, same, given.origin);
   }
 }
 
 void match_all(Exec& x, const Inst& inst) {
   if (!x.gather(uint32_t(x.uniform(inst.operands[2].value, "the member mask")))) return;
-  const uint64_t first = x.source(inst.operands[1].value, uint32_t(__builtin_ctz(x.mask)));
-  bool all = true;
-  SIM_FOR_LANES(lane, x.mask) all = all && x.source(inst.operands[1].value, lane) == first;
+  const Given given(x, inst.operands[1].value);
+  uint64_t ones = 0, zeros = 0, unknown = 0;  // of any lane
+  SIM_FOR_LANES(lane, x.mask) {
+    const Bits& bits = given.bits[lane];
+    ones |= bits.known;
+    zeros |= ~bits.known & ~bits.unknown;
+    unknown |= bits.unknown;
+  }
+  const bool differ = (ones & zeros) != 0, open = !differ && unknown != 0 && !one_lane(x.mask);
   const Operand& to = inst.operands[0];
   SIM_FOR_LANES(lane, x.mask) {
-    x.write(to.kind == Operand::Kind::kPair ? to.items[0] : to.value, lane, all ? x.mask : 0);
-    if (to.kind == Operand::Kind::kPair) x.write(to.items[1], lane, all);
+    const uint64_t all = differ ? 0 : x.mask;
+    x.write(to.kind == Operand::Kind::kPair ? to.items[0] : to.value, lane, {all, open ? x.mask : 0},
+            given.origin);
+    if (to.kind == Operand::Kind::kPair) x.write(to.items[1], lane, {!differ, open}, given.origin);
   }
 }
 
@@ -103,13 +140,16 @@ void elect(Exec& x, const Inst& inst) {
   }
 }
 
+// The bits of a sum that lie below the lowest poison are certain, and so are those of a conjunction where a
+// lane has a zero and of a disjunction where one has a one.
 void redux(Exec& x, const Inst& inst) {
   if (!x.gather(uint32_t(x.uniform(inst.operands[2].value, "the member mask")))) return;
-  uint32_t result = 0;
+  const Given given(x, inst.operands[1].value);
+  const bool is_signed = inst.type == ptx::Type::kS32;
+  uint32_t result = 0, unknown = 0, ones = 0, zeros = 0;
   bool first = true;
   SIM_FOR_LANES(lane, x.mask) {
-    const uint32_t value = uint32_t(x.source(inst.operands[1].value, lane));
-    const bool is_signed = inst.type == ptx::Type::kS32;
+    const uint32_t value = uint32_t(given.bits[lane].known), missing = uint32_t(given.bits[lane].unknown);
     if (first) result = value;
     else if (inst.has(Q::kAdd)) result += value;
     else if (inst.has(Q::kAnd)) result &= value;
@@ -119,8 +159,15 @@ void redux(Exec& x, const Inst& inst) {
       result = is_signed ? uint32_t(std::min(int32_t(result), int32_t(value))) : std::min(result, value);
     else result = is_signed ? uint32_t(std::max(int32_t(result), int32_t(value))) : std::max(result, value);
     first = false;
+    unknown |= missing;
+    ones |= value;
+    zeros |= ~value & ~missing;
   }
-  SIM_FOR_LANES(lane, x.mask) x.write(inst.operands[0].value, lane, result);
+  if (inst.has(Q::kAdd)) unknown = uint32_t(-(unknown & -unknown));
+  else if (inst.has(Q::kAnd)) unknown &= ~zeros;
+  else if (inst.has(Q::kOr)) unknown &= ~ones;
+  else if (!inst.has(Q::kXor) && unknown != 0) unknown = ~0u;
+  SIM_FOR_LANES(lane, x.mask) x.write(inst.operands[0].value, lane, {result, unknown}, given.origin);
 }
 
 void activemask(Exec& x, const Inst& inst) {

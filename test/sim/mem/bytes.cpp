@@ -1,6 +1,6 @@
-// bytes.cpp -- bounds and validity of a flat memory. A run is tested as a whole: one comparison for its
-// bounds and one search for a poison byte, so that a 16-byte piece of a tile copy costs about as much as a
-// single byte. The code knows nothing of who accesses the memory; the caller adds the instruction and the
+// bytes.cpp -- bounds and states of a flat memory. A run is tested as a whole: one comparison for its bounds
+// and one for the states of its bytes, so that a 16-byte piece of a tile copy costs about as much as a single
+// byte. The code knows nothing of who accesses the memory; the caller adds the instruction and the
 // thread.
 #include "sim/mem/bytes.h"
 
@@ -22,41 +22,64 @@ void require_inside(const std::string& name, size_t size, uint64_t offset, size_
     throw Fault(FaultKind::kBounds, describe(name, offset, n) + " (" + std::to_string(size) + " bytes)");
 }
 
-void require_written(const std::string& name, const uint8_t* valid, uint64_t offset, size_t n) {
-  const void* poison = n == 0 ? nullptr : std::memchr(valid + offset, 0, n);
-  if (poison == nullptr) return;
-  const size_t first = static_cast<size_t>(static_cast<const uint8_t*>(poison) - valid);
-  throw Fault(FaultKind::kPoison, "read of " + describe(name, offset, n) + ": byte " + std::to_string(first) +
-                                      " was never written, or its asynchronous write has not completed");
+std::string never_written(const std::string& memory, uint64_t byte) {
+  return "byte " + std::to_string(byte) + " of " + memory + " was never written";
+}
+std::string in_flight(const std::string& memory, uint64_t byte) {
+  return "byte " + std::to_string(byte) + " of " + memory +
+         " has an asynchronous write that has not completed";
 }
 
 }  // namespace
 
-void Bytes::read(uint64_t offset, void* out, size_t n) const {
+void find_holes(const uint8_t* states, size_t n, uint64_t first, const std::string& memory,
+                const std::string& read, Holes* holes) {
+  const auto bad = [&](size_t i) {
+    return holes == nullptr ? states[i] != kWritten : states[i] == kInFlight;
+  };
+  for (size_t i = 0; i < n; ++i)
+    if (bad(i))
+      throw Fault(FaultKind::kPoison, read + ": " +
+                                          (states[i] == kInFlight ? in_flight(memory, first + i)
+                                                                  : never_written(memory, first + i)));
+  *holes = {0, first, &memory};
+  for (size_t i = 0; i < n; ++i) holes->bytes |= uint64_t(states[i] != kWritten) << i;
+  holes->all = size_t(__builtin_popcountll(holes->bytes)) == n;
+}
+
+std::string Holes::cause(size_t i) const { return never_written(*memory, first + i); }
+
+void Bytes::read(uint64_t offset, void* out, size_t n, Holes* holes) const {
   require_inside(name_, size(), offset, n);
-  require_written(name_, valid_.data(), offset, n);
-  if (n != 0) std::memcpy(out, data_.data() + offset, n);
+  if (n == 0) return;
+  std::memcpy(out, data_.data() + offset, n);
+  const uint8_t* const states = states_.data() + offset;
+  if (all_written(states, n)) return;
+  find_holes(states, n, offset, name_, "read of " + describe(name_, offset, n), holes);
 }
 
 void Bytes::write(uint64_t offset, const void* in, size_t n) {
   require_inside(name_, size(), offset, n);
   if (n == 0) return;
   std::memcpy(data_.data() + offset, in, n);
-  std::memset(valid_.data() + offset, 0xFF, n);
+  std::memset(states_.data() + offset, kWritten, n);
 }
 
 void Bytes::poison(uint64_t offset, size_t n) {
   require_inside(name_, size(), offset, n);
-  if (n != 0) std::memset(valid_.data() + offset, 0, n);
+  if (n != 0) std::memset(states_.data() + offset, kUnwritten, n);
 }
 
-bool Bytes::valid(uint64_t offset, size_t n) const {
-  return inside(size(), offset, n) && (n == 0 || std::memchr(valid_.data() + offset, 0, n) == nullptr);
+void Bytes::expect(uint64_t offset, size_t n) {
+  require_inside(name_, size(), offset, n);
+  if (n != 0) std::memset(states_.data() + offset, kInFlight, n);
 }
 
 const uint8_t* Bytes::view(uint64_t offset, size_t n) const {
   require_inside(name_, size(), offset, n);
-  require_written(name_, valid_.data(), offset, n);
+  const uint8_t* const states = states_.data() + offset;
+  if (!all_written(states, n))
+    find_holes(states, n, offset, name_, "read of " + describe(name_, offset, n), nullptr);
   return data_.data() + offset;
 }
 

@@ -1,30 +1,69 @@
-// bytes.h -- a flat run of memory with one validity flag per byte. A byte that nobody wrote is poison, and
-// reading it is a fault; all memory starts as poison. The shared memory of a CTA is one such run; the
-// destination of an asynchronous copy is poison while the copy is in flight.
+// bytes.h -- a flat run of memory with the state of every byte. All memory starts as poison, bytes that
+// nobody wrote; the destination of an asynchronous copy is in flight until the copy is complete. To read
+// either is a fault, but that a load may ask which of its bytes are poison: they may go to a register as long
+// as nobody uses them. The shared memory of a CTA is one such run.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
 namespace sim {
 
+// These are the states of a byte. kWritten alone has a value.
+constexpr uint8_t kUnwritten = 0, kInFlight = 1, kWritten = 0xFF;
+
+// Most runs are as long as an access of one thread, for which one comparison of a known length does.
+template <class Word>
+bool written_word(const uint8_t* states) {
+  Word word;
+  std::memcpy(&word, states, sizeof word);
+  return word == Word(~Word(0));
+}
+inline bool all_written(const uint8_t* states, size_t n) {
+  switch (n) {
+    case 0: return true;
+    case 1: return *states == kWritten;
+    case 2: return written_word<uint16_t>(states);
+    case 4: return written_word<uint32_t>(states);
+    case 8: return written_word<uint64_t>(states);
+    default: return *states == kWritten && std::memcmp(states, states + 1, n - 1) == 0;
+  }
+}
+
+// Holes are the bytes of a load that nobody wrote.
+struct Holes {
+  uint64_t bytes = 0;  // bit i stands for byte i of the load, which has 64 at most
+  uint64_t first = 0;  // which byte of the memory the load begins with
+  const std::string* memory = nullptr;
+  bool all = false;                   // nobody wrote any byte of the load
+  std::string cause(size_t i) const;  // "byte 12 of cudaMalloc 2 was never written"
+};
+
+// Looks for the bytes without a value among `n`, of which one at least is not written. Fault kPoison unless
+// the caller asks for holes and nothing is in flight. `first` is the number of the first byte in `memory`;
+// `read` says what reads them.
+void find_holes(const uint8_t* states, size_t n, uint64_t first, const std::string& memory,
+                const std::string& read, Holes* holes);
+
 class Bytes {
  public:
-  Bytes(size_t size, std::string name) : data_(size), valid_(size, 0), name_(std::move(name)) {}
+  Bytes(size_t size, std::string name) : data_(size), states_(size, kUnwritten), name_(std::move(name)) {}
   size_t size() const { return data_.size(); }
 
-  void read(uint64_t offset, void* out, size_t n) const;  // Fault kBounds, kPoison
+  // Fault kBounds, kPoison. With `holes`, poison is no fault but named there.
+  void read(uint64_t offset, void* out, size_t n, Holes* holes = nullptr) const;
   void write(uint64_t offset, const void* in, size_t n);  // Fault kBounds
   void poison(uint64_t offset, size_t n);                 // Fault kBounds
-  bool valid(uint64_t offset, size_t n) const;            // every byte written; false when out of bounds
+  void expect(uint64_t offset, size_t n);  // the bytes are in flight from now on; Fault kBounds
   // This is a checked direct view for the tensor core: bounds and validity are tested once for the whole run.
   const uint8_t* view(uint64_t offset, size_t n) const;  // Fault kBounds, kPoison
 
  private:
   std::vector<uint8_t> data_;
-  std::vector<uint8_t> valid_;  // 0 poison, 0xFF written: one byte each, so that runs are memset and memcmp
+  std::vector<uint8_t> states_;  // one byte each, so that runs are memset and memcmp
   std::string name_;
 };
 

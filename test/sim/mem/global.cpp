@@ -25,7 +25,7 @@ void* GlobalMemory::allocate(size_t size, std::string what, int device) {
   allocation.size = size;
   allocation.device = device;
   allocation.what = std::move(what);
-  allocation.valid.assign(size, 0);
+  allocation.states.assign(size, kUnwritten);
   in_use_[device] += size;
   void* base = reinterpret_cast<void*>(allocation.base);
   allocations_[allocation.base] = std::move(allocation);
@@ -45,7 +45,7 @@ void GlobalMemory::adopt(void* memory, size_t size, std::string what) {
   allocation.base = base;
   allocation.size = size;
   allocation.what = std::move(what);
-  allocation.valid.assign(size, 0xFF);
+  allocation.states.assign(size, kWritten);
   in_use_[kNoDevice] += size;
   allocations_[base] = std::move(allocation);
 }
@@ -127,25 +127,15 @@ void GlobalMemory::require_reach(const Allocation& a, const char* what, uint64_t
                   ", which has no access to it (cudaDeviceEnablePeerAccess)");
 }
 
-void GlobalMemory::read(uint64_t address, void* out, size_t n) {
+void GlobalMemory::read(uint64_t address, void* out, size_t n, Holes* holes) {
   const Allocation* a = find(address, n);
   if (a == nullptr) out_of_bounds(allocations_, "read", address, n);
   require_reach(*a, "read", address, n);
   const size_t at = address - a->base;
-  const uint8_t* valid = a->valid.data() + at;
-  if (n <= 8) {
-    uint64_t flags = ~uint64_t(0);
-    std::memcpy(&flags, valid, n);
-    if (flags == ~uint64_t(0)) {
-      std::memcpy(out, reinterpret_cast<const void*>(address), n);
-      return;
-    }
-  }
-  if (const void* hole = std::memchr(valid, 0, n))
-    throw Fault(FaultKind::kPoison,
-                "read of " + std::to_string(n) + " bytes at global address " + hex(address) + ": byte " +
-                    std::to_string(at + size_t(static_cast<const uint8_t*>(hole) - valid)) + " of " +
-                    a->what + " was never written");
+  const uint8_t* const states = a->states.data() + at;
+  if (!all_written(states, n))
+    find_holes(states, n, at, a->what,
+               "read of " + std::to_string(n) + " bytes at global address " + hex(address), holes);
   std::memcpy(out, reinterpret_cast<const void*>(address), n);
 }
 
@@ -154,19 +144,17 @@ void GlobalMemory::write(uint64_t address, const void* in, size_t n) {
   if (a == nullptr) out_of_bounds(allocations_, "write", address, n);
   require_reach(*a, "write", address, n);
   std::memcpy(reinterpret_cast<void*>(address), in, n);
-  std::memset(a->valid.data() + (address - a->base), 0xFF, n);
+  std::memset(a->states.data() + (address - a->base), kWritten, n);
 }
 
-void GlobalMemory::poison(uint64_t address, size_t n) {
+void GlobalMemory::set_states(uint64_t address, size_t n, uint8_t state) {
   Allocation* a = find(address, n);
   if (a == nullptr) out_of_bounds(allocations_, "write", address, n);
-  std::memset(a->valid.data() + (address - a->base), 0, n);
+  std::memset(a->states.data() + (address - a->base), state, n);
 }
 
-void GlobalMemory::mark_written(uint64_t address, size_t n) {
-  Allocation* a = find(address, n);
-  if (a == nullptr) out_of_bounds(allocations_, "write", address, n);
-  std::memset(a->valid.data() + (address - a->base), 0xFF, n);
-}
+void GlobalMemory::poison(uint64_t address, size_t n) { set_states(address, n, kUnwritten); }
+void GlobalMemory::expect(uint64_t address, size_t n) { set_states(address, n, kInFlight); }
+void GlobalMemory::mark_written(uint64_t address, size_t n) { set_states(address, n, kWritten); }
 
 }  // namespace sim

@@ -1,5 +1,5 @@
 // global.h -- device memory. A device pointer is a host pointer, so that host code may hold and offset it
-// freely; every device access is checked against the live allocations, and bytes nobody wrote are poison.
+// freely; every device access is checked against the live allocations, and bytes have the states of bytes.h.
 // Host memory that the runtime knows (pinned, managed) is registered here as well.
 #pragma once
 
@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "sim/mem/bytes.h"
 
 namespace sim {
 
@@ -30,7 +32,7 @@ class GlobalMemory {
     size_t size = 0;
     int device = kNoDevice;              // whose memory it is
     std::string what;                    // "cudaMalloc", "__device__ x"
-    std::vector<uint8_t> valid;          // one flag per byte, as in Bytes
+    std::vector<uint8_t> states;         // of the bytes
     std::unique_ptr<uint8_t[]> storage;  // null when the memory belongs to somebody else
   };
 
@@ -47,13 +49,15 @@ class GlobalMemory {
   // Says who reads and writes from now on.
   void set_reach(Reach reach) { reach_ = std::move(reach); }
   // Fault kBounds (names the nearest allocation, or the device whose memory is out of reach), kPoison
-  void read(uint64_t address, void* out, size_t n);
-  void write(uint64_t address, const void* in, size_t n);  // Fault kBounds
+  void read(uint64_t address, void* out, size_t n, Holes* holes = nullptr);  // as Bytes::read
+  void write(uint64_t address, const void* in, size_t n);                    // Fault kBounds
   void poison(uint64_t address, size_t n);
+  void expect(uint64_t address, size_t n);        // the bytes are in flight from now on
   void mark_written(uint64_t address, size_t n);  // host-side copies and fills write storage directly
   size_t bytes_in_use(int device) const;
 
  private:
+  void set_states(uint64_t address, size_t n, uint8_t state);
   void require_reach(const Allocation& allocation, const char* what, uint64_t address, size_t n) const;
 
   std::map<uint64_t, Allocation> allocations_;  // by base

@@ -32,12 +32,12 @@ Allocation* device_range(Runtime& runtime, const void* pointer, size_t n, bool m
 // Calls visit(offset, length) for each run of source bytes that nobody wrote.
 template <class Visit>
 void for_each_hole(const Allocation& source, uint64_t address, size_t n, Visit visit) {
-  const uint8_t* const valid = source.valid.data() + (address - source.base);
-  const uint8_t* const valid_end = valid + n;
-  for (const uint8_t* at = valid; at != valid_end;) {
-    const uint8_t* hole = std::find(at, valid_end, uint8_t{0});
-    at = std::find_if(hole, valid_end, [](uint8_t written) { return written != 0; });
-    if (at != hole) visit(static_cast<size_t>(hole - valid), static_cast<size_t>(at - hole));
+  const uint8_t* const states = source.states.data() + (address - source.base);
+  const uint8_t* const end = states + n;
+  for (const uint8_t* at = states; at != end;) {
+    const uint8_t* hole = std::find_if(at, end, [](uint8_t state) { return state != kWritten; });
+    at = std::find(hole, end, kWritten);
+    if (at != hole) visit(static_cast<size_t>(hole - states), static_cast<size_t>(at - hole));
   }
 }
 

@@ -96,7 +96,8 @@ TEST_CASE("bits that are called defined are the same whatever the others hold", 
       holes.emplace_back(i, bit);
     }
     uint64_t out[4] = {};
-    const uint64_t missing = sim::undefined_bits(statement, code, in, unknown, out);
+    bool moved;
+    const uint64_t missing = sim::undefined_bits(statement, code, in, unknown, out, &moved);
     CHECK((out[0] & missing) == 0);
     uint64_t differing = 0, first = 0;
     for (uint32_t chosen = 0; chosen < 1u << holes.size(); ++chosen) {
@@ -117,8 +118,9 @@ TEST_CASE("bits that are called defined are the same whatever the others hold", 
 TEST_CASE("a zero, a shift of everything and a choice leave nothing of what nobody knows", "[alu][poison]") {
   const auto missing = [](const std::string& text, std::vector<uint64_t> in, std::vector<uint64_t> unknown) {
     uint64_t out[4] = {};
+    bool moved;
     const auto statement = statement_of(text);
-    return sim::undefined_bits(statement, code_of(text), in.data(), unknown.data(), out);
+    return sim::undefined_bits(statement, code_of(text), in.data(), unknown.data(), out, &moved);
   };
   const uint64_t all = 0xFFFFFFFF;
   CHECK(missing("and.b32 d, x, y;", {0, 0}, {all, 0}) == 0);

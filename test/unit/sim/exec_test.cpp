@@ -271,7 +271,8 @@ TEST_CASE(
     CHECK(says(fault, "belongs to CTA rank 1"));
   }
   SECTION("unwritten shared memory") {
-    const auto fault = lanes_fault("mov.u32 %r2, buffer; ld.shared.u32 %r3, [%r2]; ret;", 32, kBulkShared);
+    const auto fault = lanes_fault(
+        "mov.u32 %r2, buffer; ld.shared.u32 %r3, [%r2]; st.global.u32 [%rd1], %r3; ret;", 32, kBulkShared);
     CHECK(fault.kind() == FaultKind::kPoison);
   }
   SECTION("ordinary store over a live mbarrier") {

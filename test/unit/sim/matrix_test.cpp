@@ -108,3 +108,23 @@ TEST_CASE("ldmatrix and stmatrix refuse rows that are misaligned or elsewhere, a
              "@p ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%m0}, [%r3]; }") == FaultKind::kProtocol);
   CHECK(kind("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%m0}, [%r3];") == FaultKind::kUnsupported);
 }
+
+TEST_CASE("ldmatrix brings what nobody wrote as poison of the registers that it goes to",
+          "[matrix][poison]") {
+  // Rows of 16 bytes lie 48 bytes apart, and those of the last matrix are looked for in between.
+  const std::string load =
+      "setp.ge.u32 p, %r1, 24; @p add.u32 %r3, %r3, 16;"
+      "ldmatrix.sync.aligned.m8n8.x4.shared.b16 " +
+      vector_of(4) + ", [%r3]; mad.lo.u32 %r3, %r1, 48, %r2;";
+  const auto values = [&](const std::string& use) {
+    return run("{ .reg .pred p; " + load + use + " }").values;
+  };
+  const State before = run("");
+  const auto loaded = values("mov.u32 %m3, 0;");
+  for (int m = 0; m < 3; ++m)
+    for (uint32_t r = 0; r < 8; ++r)
+      for (uint32_t c = 0; c < 8; ++c) CHECK(loaded[value_of(m, r, c)] == before.rows[row_of(m, r, c)]);
+  const auto fault = fault_of([&] { values(""); });
+  CHECK(fault.kind() == FaultKind::kPoison);
+  CHECK(says(fault, "of shared memory of CTA rank 0 was never written; it came by"));
+}

@@ -280,7 +280,7 @@ TEST_CASE("bytes nobody wrote reach the host as no plausible value and poison th
   const auto values = to.host();
   for (size_t i = 0; i < 32; ++i) {
     const bool written = i >= 8 && i < 16;
-    CHECK((copy->valid[i] != 0) == written);
+    CHECK((copy->states[i] == sim::kWritten) == written);
     CHECK((written ? values[i] == 1 : values[i] != 0));
   }
   CHECK(cudaMemcpy(from.data(), from.data() + 4, 8, cudaMemcpyDeviceToDevice) == cudaErrorInvalidValue);
