@@ -183,8 +183,10 @@ void st(Exec& x, const Inst& inst) {
       SIM_FOR_LANES(i, poisoned) x.source(element(from, i), lane);  // a fault; if the grid goes on, a value
       poisoned = 0;
     }
-    if (x.store(inst.space, address, lane, buffer, size * inst.vector)) SIM_FOR_LANES(i, poisoned)
-    x.store_holes(inst.space, address + i * size, lane, element(from, i), size);
+    if (!x.store(inst.space, address, lane, buffer, size * inst.vector)) continue;
+    SIM_FOR_LANES(i, poisoned) {
+      x.store_holes(inst.space, address + i * size, lane, element(from, i), size);
+    }
   }
 }
 
