@@ -123,6 +123,9 @@ Launch::Launch(const Module& module, const std::string& name, const LaunchConfig
   if (kernel == nullptr) throw Fault(FaultKind::kLaunch, "the module has no kernel " + name);
   if (const std::string& target = module.program().text.target; !machine.compiles(parse_target(target)))
     refuse(kernel->info, "compiled for " + target + ", which the " + machine.name + " does not run");
+  if (!kernel->refused.empty())
+    throw Fault(FaultKind::kUnsupported,
+                "launch of " + short_name(readable(kernel->info.name)) + ": " + kernel->refused);
   const LaunchConfig checked = check(machine, kernel->info, config);
   accepted_.reset(new Accepted{*kernel, checked, {kernel->info, args, memory}});
 }

@@ -27,8 +27,8 @@ class Program;  // decode/program.h: decoded instructions
 
 class Module {
  public:
-  // Parses and decodes everything. A Fault kSyntax or kUnsupported names the PTX line, its text and the
-  // source line. Global variables are allocated in the device's part of `memory` and initialised.
+  // Parses and decodes everything. A Fault names PTX line, text and source line; what the simulator
+  // lacks in a kernel is a Fault of its launch. Variables are initialised, in the device's part of `memory`.
   static std::unique_ptr<Module> load(const std::string& ptx, GlobalMemory& memory,
                                       const ModuleEditor& edit = {}, int device = 0);
   ~Module();
@@ -64,7 +64,7 @@ struct LaunchOptions {
 class Launch {
  public:
   // args[i] points at the value of parameter i. Throws Fault kLaunch, also when the module was compiled for a
-  // target that the machine does not run.
+  // target that the machine does not run, and kUnsupported for a kernel with something the simulator lacks.
   Launch(const Module& module, const std::string& kernel, const LaunchConfig& config, void* const* args,
          GlobalMemory& memory, const Machine& machine);
   ~Launch();

@@ -74,8 +74,13 @@ bool load(const std::string& text) {
   try {
     sim::GlobalMemory memory;
     const auto module = sim::Module::load(text, memory, leave_small);
-    for (const sim::Kernel& kernel : module->program().kernels) check(kernel);
-    return true;
+    bool whole = true;
+    for (const sim::Kernel& kernel : module->program().kernels) {
+      if (kernel.refused.empty()) check(kernel);
+      else require(names(kernel.refused, "PTX line "), "a refusal without a line", kernel.refused);
+      whole = whole && kernel.refused.empty();
+    }
+    return whole;
   } catch (const sim::Fault& fault) {
     require(names(fault.what(), "ptx:") || names(fault.what(), "PTX line "), "a fault without a line",
             fault.what());

@@ -64,16 +64,22 @@ void visit_names(const ptx::Operand& operand, const std::function<void(const std
 
 class KernelDecoder {
  public:
-  KernelDecoder(Program& program, const Function& entry)
-      : program_(program), target_(parse_target(program.text.target)), entry_(entry) {}
+  KernelDecoder(Program& program, const Function& entry) : program_(program), entry_(entry) {}
 
   Kernel decode() {
-    collect(entry_);
-    describe_entry();
-    lay_out_shared();
-    for (const Function* function : order_) lay_out_local(*function);
-    for (const Function* function : order_) append(*function);
-    find_wgmma_registers(kernel_);
+    kernel_.info.name = entry_.name;
+    try {
+      describe_entry();
+      collect(entry_);
+      lay_out_shared();
+      for (const Function* function : order_) lay_out_local(*function);
+      for (const Function* function : order_) append(*function);
+      find_wgmma_registers(kernel_);
+    } catch (const Fault& fault) {
+      if (fault.kind() != FaultKind::kUnsupported) throw;
+      kernel_.refused = fault.what();
+      kernel_.code.clear();
+    }
     return std::move(kernel_);
   }
 
@@ -115,7 +121,6 @@ class KernelDecoder {
 
   void describe_entry() {
     KernelInfo& info = kernel_.info;
-    info.name = entry_.name;
     for (const Variable& param : entry_.params) {
       const uint64_t offset = align_up(info.param_bytes, std::max<uint64_t>(1, param.align));
       info.params.push_back({param.name, param.size, param.align, offset});
@@ -238,7 +243,6 @@ class KernelDecoder {
   }
 
   Inst instruction(const Statement& statement, const Function& function, const Names& names) {
-    check_target(target_, statement);
     Inst inst;
     inst.statement = &statement;
     inst.guarded = statement.guarded;
@@ -375,7 +379,6 @@ class KernelDecoder {
   }
 
   Program& program_;
-  const Target target_;
   const Function& entry_;
   Kernel kernel_;
   Names names_;
@@ -386,6 +389,10 @@ class KernelDecoder {
 }  // namespace
 
 void decode(Program& program) {
+  // What ptxas refuses is refused first, even in a kernel that the simulator cannot run.
+  const Target target = parse_target(program.text.target);
+  for (const Function& function : program.text.functions)
+    for (const Statement& statement : function.body) check_target(target, statement);
   for (const Function& function : program.text.functions) {
     if (!function.is_entry || function.is_declaration) continue;
     program.kernels.push_back(KernelDecoder(program, function).decode());

@@ -148,6 +148,9 @@ struct DeviceFunction {
 
 struct Kernel {
   KernelInfo info;
+  // When this is not empty, it says what the simulator lacks for the kernel, which has no code then: a launch
+  // of it is refused.
+  std::string refused;
   std::vector<Inst> code;
   std::vector<std::string> register_names;
   std::vector<uint32_t> wgmma_registers;  // accumulators and fragments of every wgmma.mma_async, rising
@@ -170,8 +173,8 @@ class Program {
   const Kernel* find(const std::string& name) const;
 };
 
-// Fills `program.kernels` from `program.text`; global variables already have addresses. Throws Fault
-// kUnsupported, or kSyntax for an instruction that the module's target does not have.
+// Fills `program.kernels` from `program.text`; global variables already have addresses. Throws Fault kSyntax
+// for an instruction that the module's target does not have.
 void decode(Program& program);
 
 // Sets Inst::rejoin of every branch in code[first, last), which must be one function, to the branch's

@@ -51,11 +51,9 @@ void put_in_order(Launch& launch, const WorkInProgress& work,
 
 }  // namespace
 
-void fail_launch(Runtime& runtime, const Fault& fault) {
+void fail_launch(Runtime& runtime, const Fault& fault, bool began) {
   judge_fault(runtime, fault.kind(), fault.what());
-  // A rejected configuration ran nothing. Any other fault stopped the grid midway, and memory cannot be
-  // trusted.
-  throw Failure(error_of(fault.kind()), with_short_kernel(fault.what()), fault.kind() != FaultKind::kLaunch);
+  throw Failure(error_of(fault.kind()), with_short_kernel(fault.what()), began);
 }
 
 void hold(Runtime& runtime, std::unique_ptr<Launch> launch) {
@@ -73,7 +71,7 @@ void run_held(Runtime& runtime) {
   try {
     run(launches, runtime.memory, launch_options(runtime));
   } catch (const Fault& fault) {
-    fail_launch(runtime, fault);
+    fail_launch(runtime, fault, fault.kind() != FaultKind::kLaunch);
   }
   runtime.launch_stats = held.back()->stats;
 }

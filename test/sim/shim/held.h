@@ -18,7 +18,8 @@ void run_held(Runtime& runtime);
 // Does the same where nobody can be told of a failure, which is recorded.
 void run_held_quietly(Runtime& runtime, const char* function);
 
-// Throws the fault of a launch on as the Failure that a caller is told, and tells the judge.
-[[noreturn]] void fail_launch(Runtime& runtime, const Fault& fault);
+// Throws the fault of a launch on as the Failure that a caller is told, and tells the judge. The memory of a
+// device whose grid stopped midway cannot be trusted; a launch that began nothing leaves it as it was.
+[[noreturn]] void fail_launch(Runtime& runtime, const Fault& fault, bool began);
 
 }  // namespace sim::shim

@@ -94,7 +94,7 @@ void run(Runtime& runtime, const Kernel& kernel, const LaunchConfig& config, voi
   try {
     launch = std::make_unique<Launch>(module, kernel.name, config, args, runtime.memory, runtime.machine);
   } catch (const Fault& fault) {
-    fail_launch(runtime, fault);
+    fail_launch(runtime, fault, false);
   }
   launch->reach = reach_of(runtime, device);
   launch->work = runtime.order.announce(runtime, HostWork::Kind::kLaunch, {}, kernel.name);

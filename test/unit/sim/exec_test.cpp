@@ -312,20 +312,27 @@ TEST_CASE("an aligned instruction in divergent code is a protocol fault that nam
   CHECK(says(fault, "0xff "));
 }
 
-TEST_CASE("unknown instructions and qualifiers do not load, whether or not they would run", "[exec]") {
+TEST_CASE(
+    "a kernel with unknown instructions or qualifiers is not launched, whether or not they would run, "
+    "and others of its module are",
+    "[exec]") {
   Machine machine;
-  const auto load = [&](const std::string& line) {
-    return fault_of([&] {
-      sim::Module::load(kernel_text(kOut, std::string(kProlog) + "ret;\n" + line), machine.memory);
-    });
+  const auto refused = [&](const std::string& line) {
+    const std::string unknown = kernel_text(kOut, std::string(kProlog) + "ret;\n" + line);
+    const auto module = sim::Module::load(unknown + "\n.visible .entry other() { ret; }\n", machine.memory);
+    sim::launch(*module, "other", {}, nullptr, machine.memory);
+    uint64_t out = 0;
+    void* args[] = {&out};
+    return fault_of([&] { sim::launch(*module, "k", {}, args, machine.memory); });
   };
-  const auto opcode = load("frobnicate.u32 %r1, %r1;");
+  const auto opcode = refused("frobnicate.u32 %r1, %r1;");
+  CHECK(says(opcode, "launch of k: "));
   CHECK(opcode.kind() == FaultKind::kUnsupported);
   CHECK(says(opcode, "frobnicate.u32"));
-  const auto qualifier = load("ld.global.mystery.u32 %r1, [%rd1];");
+  const auto qualifier = refused("ld.global.mystery.u32 %r1, [%rd1];");
   CHECK(qualifier.kind() == FaultKind::kUnsupported);
   CHECK(says(qualifier, ".mystery"));
-  CHECK(load("mov.u32 %r1, %envreg0;").kind() == FaultKind::kUnsupported);
+  CHECK(refused("mov.u32 %r1, %envreg0;").kind() == FaultKind::kUnsupported);
 }
 
 TEST_CASE("arithmetic gives a lane the same value whether the whole warp takes part or not", "[exec]") {

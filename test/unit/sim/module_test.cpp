@@ -21,6 +21,13 @@ std::unique_ptr<sim::Module> load(const std::string& text, sim::GlobalMemory& me
   return sim::Module::load(kHeader + text, memory);
 }
 
+// Loads the text, notes that it did, and launches kernel k.
+void load_and_launch(const std::string& text, sim::GlobalMemory& memory, bool* loaded) {
+  const auto module = load(text, memory);
+  *loaded = true;
+  sim::launch(*module, "k", {}, nullptr, memory);
+}
+
 // In a kernel, on line 3.
 std::string kernel(const std::string& body) { return ".entry k() { " + body + " }"; }
 
@@ -41,7 +48,8 @@ std::string chain(int functions, int calls) {
 
 }  // namespace
 
-TEST_CASE("numbers that no module has are refused with their line", "[module]") {
+TEST_CASE("numbers that no module has are refused with their line, at load where ptxas would refuse them",
+          "[module]") {
   struct Text {
     std::string text;
     FaultKind kind;
@@ -68,13 +76,16 @@ TEST_CASE("numbers that no module has are refused with their line", "[module]") 
        "PTX line 3: with x there are more than 32764"},
       {kernel("tcgen05.wait::ld.x99999999999;"), FaultKind::kUnsupported, "PTX line 3: `tcgen05.wait::ld.x9"},
       {kernel("wgmma.m64n;"), FaultKind::kSyntax, "PTX line 3: `wgmma.m64n`"},
+      {kernel("frobnicate; wgmma.m64n;"), FaultKind::kSyntax, "PTX line 3: `wgmma.m64n`"},
       {kernel(".reg .b64 a; slct.b64 a, a, a, a;"), FaultKind::kUnsupported, "PTX line 3: `slct.b64"},
       {".func f();\n.func f() { call f; }\n" + kernel("call f;"), FaultKind::kUnsupported,
        "PTX line 4: function f is rec"},
   }));
   CAPTURE(bad.text);
   sim::GlobalMemory memory;
-  const sim::Fault fault = fault_of([&] { load(bad.text, memory); });
+  bool loaded = false;
+  const sim::Fault fault = fault_of([&] { load_and_launch(bad.text, memory, &loaded); });
+  CHECK(!(loaded && bad.kind == FaultKind::kSyntax));
   CHECK_THAT(fault.what(), dualgemm_test::contains(bad.message));
   CHECK(fault.kind() == bad.kind);
   CHECK(memory.bytes_in_use(0) == 0);
@@ -98,7 +109,9 @@ TEST_CASE("functions are followed once, however often they are called, and not w
   sim::GlobalMemory memory;
   // Through 60 functions that each call the next twice lead 2^59 ways.
   CHECK(load(chain(60, 2), memory)->program().kernels.at(0).functions.size() == 61);
-  CHECK(says(fault_of([&] { load(chain(5000, 1), memory); }), "is called more than 1000 deep"));
+  bool loaded = false;
+  CHECK(says(fault_of([&] { load_and_launch(chain(5000, 1), memory, &loaded); }),
+             "is called more than 1000 deep"));
 }
 
 TEST_CASE("a label behind the last instruction is one to leave by", "[module]") {
