@@ -143,7 +143,7 @@ int run_ablations(const Options& options, const Place& place, const std::vector<
   } else {
     const bench::AblationRun run{options.ablation, options.repeats, options.input_sets, options.samples,
                                  options.verify_only};
-    report["results"] = bench::print_ablations(shapes, run, wrong);
+    report["results"] = bench::print_ablations(shapes, run, place.device, wrong);
   }
   report["ablation"] = options.ablation;
   write_json(report, options.json_path);

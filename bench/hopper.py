@@ -5,6 +5,7 @@ what plot.py compares.
     hopper.py h200 | h100 | h200_fp16     every problem: our time, and how many times as long the others take
     hopper.py means | means_fp16          geometric means of that over the weights, by M
     hopper.py h200_grouped | h100_grouped groups of rows, and how many times as long cuBLAS takes
+    hopper.py REPORT.json                 of --ablation all: what two GEMMs, or one after the other, take over ours
 """
 import json
 import math
@@ -93,10 +94,38 @@ def groups(name):
               f"{row['dram_bytes'] / graph(row) * 1e-6:.2f}", f"{row['flops'] / graph(row) * 1e-6:.0f}"])
 
 
+def fusion(path):
+    """Each problem has two tables, whose first way is ours; of each way the fastest tile was taken."""
+    problems_of, of_m = {}, {}
+    for row in json.loads(pathlib.Path(path).read_text(encoding="utf-8"))["results"]:
+        problems_of.setdefault((row["n"], row["k"], row["m"]), {}).setdefault(row["idea"], []).append(row)
+    line(["N x K", "M", "instance", "us", "two GEMMs", "over ours", "one after the other", "over ours"])
+    line(["---"] * 8)
+    for (n, k, m), ideas in problems_of.items():
+        cells, times = [], []
+        for idea in "two-pass", "sequential":
+            ours, other = ideas[idea]
+            known = "graph" in ours and "graph" in other
+            times.append(graph(other) / graph(ours) if known else None)
+            cells += [other["instance"].removesuffix("_fp16") if known else "wrong", text(times[-1])]
+        ours = ideas["two-pass"][0]
+        line([f"{n} x {k}", str(m), ours["instance"].removesuffix("_fp16"),
+              f"{graph(ours):.1f}" if "graph" in ours else "wrong", *cells])
+        if (n, k) != LEFT_OUT: of_m.setdefault(m, []).append(times)
+    print()
+    line(["M", "two GEMMs over ours, mean", "one after the other over ours, mean"])
+    line(["---"] * 3)
+    for m, times in sorted(of_m.items()):
+        columns = [[time for time in column if time] for column in zip(*times)]
+        line([str(m), *(text(math.exp(sum(map(math.log, column)) / len(column)) if column else None)
+                        for column in columns)])
+
+
 def main():
     what = sys.argv[1] if len(sys.argv) == 2 else None
     if what in REPORTS: means(REPORTS[what])
     elif what in ("h200_grouped", "h100_grouped"): groups(what)
+    elif what and what.endswith(".json"): fusion(what)
     elif any(what in gpus for gpus in REPORTS.values()): problems(what)
     else: sys.exit(__doc__)
 

@@ -119,13 +119,10 @@ void make_launch_config(const Problem& problem, const Instance& instance, int64_
   launch->config.numAttrs = count;
 }
 
-dualgemm_status_t launch_instance(const Problem& problem, const Instance& instance,
-                                  const dualgemm_device_t& device, cudaStream_t stream) {
-  Params params;
-  if (auto status = make_params(problem, instance, &params)) return status;
-  const Machine machine = machine_of(problem.args, device);
-  if (instance.plan.expanded_a())
-    if (auto status = launch_expansion(problem, machine, stream)) return status;
+namespace {
+
+dualgemm_status_t launch_kernel(const Problem& problem, const Instance& instance, const Machine& machine,
+                                Params& params, cudaStream_t stream) {
   LaunchConfig launch;
   const int64_t ctas = grid_size(problem, instance.plan, machine);
   make_launch_config(problem, instance, ctas, stream, &launch);
@@ -133,6 +130,25 @@ dualgemm_status_t launch_instance(const Problem& problem, const Instance& instan
   const cudaError_t error =
       cudaLaunchKernelExC(&launch.config, reinterpret_cast<const void*>(instance.kernel), arguments);
   return error == cudaSuccess ? DUALGEMM_STATUS_SUCCESS : fail_cuda(error, instance.name);
+}
+
+}  // namespace
+
+dualgemm_status_t launch_instance(const Problem& problem, const Instance& instance,
+                                  const dualgemm_device_t& device, cudaStream_t stream) {
+  Params params;
+  if (auto status = make_params(problem, instance, &params)) return status;
+  const Machine machine = machine_of(problem.args, device);
+  if (instance.plan.expanded_a())
+    if (auto status = launch_expansion(problem, machine, stream)) return status;
+  return launch_kernel(problem, instance, machine, params, stream);
+}
+
+dualgemm_status_t launch_on_expanded(const Problem& problem, const Instance& instance,
+                                     const dualgemm_device_t& device, cudaStream_t stream) {
+  Params params;
+  if (auto status = make_params(problem, instance, &params)) return status;
+  return launch_kernel(problem, instance, machine_of(problem.args, device), params, stream);
 }
 
 // The sum of no products is 0, and the bytes of 0 are zero in every type of an output. So this is right for

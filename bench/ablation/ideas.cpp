@@ -9,6 +9,7 @@
 #include "bench/unfused.h"
 #include "host/device.h"
 #include "host/launch.h"
+#include "host/tiling.h"
 #include "host/validate.h"
 #include "test/support/device_memory.h"
 
@@ -26,17 +27,50 @@ const Instance* find(const Table& table, const std::string& name) {
     if (instance.name == name + "_fp16") return &instance;
   throw std::logic_error("there is no instance " + name);
 }
-const Instance* shipped(const std::string& name) { return find(dualgemm::instances(), name); }
-const Instance* built(const std::string& name) {
-  return find(std::span(kAblations.first, static_cast<size_t>(kAblations.count)), name);
+using Candidates = std::vector<const Instance*>;
+std::span<const Instance> all_of(const dualgemm::InstanceList& list) {
+  return {list.first, static_cast<size_t>(list.count)};
+}
+Candidates shipped(const std::string& name) { return {find(dualgemm::instances(), name)}; }
+Candidates built(const std::string& name) { return {find(all_of(kAblations), name)}; }
+
+// Returns those with the fewest rows that hold all of the shape's, or the most there are, and from 64 rows on
+// those with half as many. Split-K is for tiles that run at once.
+Candidates that_fit(const dualgemm::InstanceList& list, const Shape& shape, const dualgemm_device_t& device) {
+  const dualgemm::Machine machine{device.sm_count, device.clusters_of_2, device.clusters_of_4};
+  int32_t fit = 8;
+  while (fit < shape.m && fit < 256) fit *= 2;
+  Candidates out;
+  for (const Instance& instance : all_of(list)) {
+    const dualgemm::TilePlan& tile = instance.plan.tile;
+    const bool rows_fit = tile.m == fit || (fit >= 64 && tile.m == fit / 2);
+    const int64_t tiles = dualgemm::mean_tiles({shape.m, shape.n, shape.k}, tile);
+    if (rows_fit && (tile.split_k == 1 || tiles <= dualgemm::clusters_at_once(machine, instance.plan)))
+      out.push_back(&instance);
+  }
+  return out;
 }
 
-void run(const Instance& instance, const dualgemm_args_t& args, cudaStream_t stream) {
+std::vector<Idea> ideas_sm90(const Shape& shape, const dualgemm_device_t& device) {
+  const Candidates chosen{budget_of(shape, DUALGEMM_DTYPE_FP16, device).instance};
+  return {{"two-pass",
+           "Both products and the activation in one kernel, or two GEMMs and an activation kernel",
+           {{"one kernel (ships)", chosen},
+            {"two GEMMs, activation", that_fit(kOneOfTwoGemmsSm90, shape, device), kNotModelled,
+             /*two_pass=*/true}}},
+          {"sequential",
+           "The two products of a tile",
+           {{"from each k-tile (ships)", chosen},
+            {"one after the other", that_fit(kSequentialSm90, shape, device), kNotModelled}}}};
+}
+
+void run(const Instance& instance, const dualgemm_args_t& args, cudaStream_t stream,
+         decltype(dualgemm::launch_instance)& launch = dualgemm::launch_instance) {
   dualgemm::Problem problem;
   check(dualgemm::validate(&args, &problem), "validate");
   dualgemm_device_t device;
   check(dualgemm::query_current_device(&device), "query_current_device");
-  check(dualgemm::launch_instance(problem, instance, device, stream), instance.name);
+  check(launch(problem, instance, device, stream), instance.name);
 }
 
 }  // namespace
@@ -119,24 +153,29 @@ const std::vector<Idea>& ideas() {
   return all;
 }
 
-void load(const Way& way) { check(dualgemm::load_instance(*way.instance), "load_instance"); }
+std::vector<Idea> ideas_for(const Shape& shape, const dualgemm_device_t& device) {
+  return device.cc_major == 9 ? ideas_sm90(shape, device) : ideas();
+}
 
-void launch(const Way& way, const dualgemm_args_t& args, const Intermediates& intermediates,
-            cudaStream_t stream) {
+void load(const Instance& instance) { check(dualgemm::load_instance(instance), "load_instance"); }
+
+void launch(const Way& way, const Instance& instance, const dualgemm_args_t& args,
+            const Intermediates& intermediates, cudaStream_t stream) {
   if (args.c_dtype != DUALGEMM_DTYPE_FP16) throw std::runtime_error("ablations are built for fp16 only");
-  if (!way.two_pass) return run(*way.instance, args, stream);
+  if (!way.two_pass) return run(instance, args, stream);
 
   if (args.ldc != args.n) throw std::runtime_error("two-pass: C has to be compact");
   dualgemm_args_t product = args;
   product.c = intermediates.gates;
-  run(*way.instance, product, stream);
+  run(instance, product, stream);
   product.b1 = args.b2;
   product.ldb1 = args.ldb2;
   product.sfb1 = args.sfb2;
   product.alpha1 = args.alpha2;
   product.alpha1_dev = args.alpha2_dev;
   product.c = intermediates.ups;
-  run(*way.instance, product, stream);
+  product.flags |= DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
+  run(instance, product, stream, dualgemm::launch_on_expanded);
   const Products products{intermediates.gates, intermediates.ups, args.n, DUALGEMM_DTYPE_FP16};
   check_cuda(launch_activation(products, {args.m, args.n}, args.c, DUALGEMM_DTYPE_FP16, stream),
              "activation");

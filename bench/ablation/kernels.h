@@ -1,10 +1,13 @@
-// kernels.h -- what kernels.cu compiles, for the bench and its test only. The library has none of it.
+// kernels.h -- what kernels.cu and kernels_sm90.cu compile, for the bench and its test only. The library has
+// none of it.
 #pragma once
 
 #include "kernel/instance.h"
 
 namespace bench {
 
-extern const dualgemm::InstanceList kAblations;  // fp16
+// All are for fp16.
+extern const dualgemm::InstanceList kAblations;  // for compute capability 10.x
+extern const dualgemm::InstanceList kOneOfTwoGemmsSm90, kSequentialSm90;
 
 }  // namespace bench

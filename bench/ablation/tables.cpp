@@ -8,8 +8,10 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
 
 #include "bench/ablation/ideas.h"
+#include "bench/inputs.h"
 #include "bench/measure.h"
 #include "bench/progress.h"
 #include "bench/table.h"
@@ -21,10 +23,11 @@ namespace {
 
 using nlohmann::json;
 
-std::vector<const Idea*> chosen(const std::string& name) {
-  std::vector<const Idea*> out;
-  for (const Idea& idea : ideas())
-    if (name == "all" || idea.name == name) out.push_back(&idea);
+std::vector<Idea> chosen(const std::string& name, const Shape& shape, const dualgemm_device_t& device) {
+  std::vector<Idea> out;
+  for (const Idea& idea : ideas_for(shape, device))
+    if (name == "all" || idea.name == name) out.push_back(idea);
+  if (out.empty()) throw std::runtime_error("--ablation " + name + ": not built for this device");
   return out;
 }
 
@@ -36,22 +39,22 @@ void print_title(const Shape& shape, const Idea& idea, const Table& table) {
 
 // The columns of a way, before those of its times. All ways are for fp16.
 Table table_of(std::vector<Column> times) {
-  times.insert(times.begin(), {{"", 32, true}, {"instance", 24, true}});
+  times.insert(times.begin(), {{"", 32, true}, {"instance", 30, true}});
   return Table(times);
 }
-std::string instance_text(const Way& way) {
-  const std::string name = way.instance->name;
+std::string instance_text(const dualgemm::Instance& instance) {
+  const std::string name = instance.name;
   return name.substr(0, name.rfind('_'));
 }
 
-json row_json(const Shape& shape, const Idea& idea, const Way& way) {
+json row_json(const Shape& shape, const Idea& idea, const Way& way, const dualgemm::Instance& instance) {
   return {{"m", shape.m},
           {"n", shape.n},
           {"k", shape.k},
           {"idea", idea.name},
           {"way", way.what},
           {"table", idea.title},
-          {"instance", way.instance->name}};
+          {"instance", instance.name}};
 }
 
 json timing_json(const Timing& t) {
@@ -79,59 +82,106 @@ std::vector<std::string> idea_names() {
   return names;
 }
 
-json print_ablations(const std::vector<Shape>& shapes, const AblationRun& run, int& wrong) {
+namespace {
+
+// A way with one of its instances.
+struct Attempt {
+  const Way* way;
+  const dualgemm::Instance* instance;
+  std::string error = {};
+  Timing stream = {}, graph = {};
+};
+
+// Verifies every instance of every way.
+std::vector<Attempt> attempts_of(const Idea& idea, Workload* workload, const Intermediates& products,
+                                 int samples, std::vector<Launch>* right) {
+  std::vector<Attempt> out;
+  for (const Way& way : idea.ways)
+    for (const dualgemm::Instance* instance : way.instances) {
+      Attempt& attempt = out.emplace_back(Attempt{&way, instance});
+      load(*instance);
+      const Launch launch_way = [&way, instance, products](const dualgemm_args_t& args, cudaStream_t stream) {
+        launch(way, *instance, args, products, stream);
+      };
+      const std::string mismatch =
+          workload->verify(samples, launch_way, way.two_pass ? Rounding::kIntermediates : Rounding::kOnce);
+      if (mismatch.empty()) right->push_back(launch_way);
+      else attempt.error = "wrong: " + mismatch;
+    }
+  return out;
+}
+
+// Prints what failed, and of each way the fastest, or, where nothing is timed, all that is right.
+json print_attempts(const Shape& shape, const Idea& idea, const std::vector<Attempt>& attempts, bool timed,
+                    const Table& table) {
+  json rows = json::array();
+  Ratio ratio;
+  for (const Way& way : idea.ways) {
+    const Attempt* best = nullptr;
+    json tried = json::array();
+    for (const Attempt& attempt : attempts) {
+      if (attempt.way != &way) continue;
+      json& row = tried.emplace_back(json{{"instance", attempt.instance->name}});
+      if (!attempt.error.empty()) {
+        row["error"] = attempt.error;
+        fmt::print("{}", wrapped(fmt::format("{}, {}: FAILED: {}", way.what, instance_text(*attempt.instance),
+                                             attempt.error)));
+        continue;
+      }
+      if (timed) row["graph"] = timing_json(attempt.graph);
+      else fmt::print("{}", table.line({way.what, instance_text(*attempt.instance), "verified"}));
+      if (!best || attempt.graph.median_us < best->graph.median_us) best = &attempt;
+    }
+    json& row = rows.emplace_back(row_json(shape, idea, way, best ? *best->instance : *way.instances.at(0)));
+    row["verified"] = best != nullptr;
+    row["tried"] = tried;
+    if (!best) row["error"] = "nothing is right";
+    if (!best || !timed) continue;
+    row["stream"] = timing_json(best->stream);
+    row["graph"] = timing_json(best->graph);
+    const Timing& s = best->stream;
+    fmt::print("{}", table.line({way.what, instance_text(*best->instance),
+                                 range_text(s.median_us, s.p10_us, s.p90_us, us_text),
+                                 us_text(best->graph.median_us), ratio.of(best->graph.median_us)}));
+  }
+  return rows;
+}
+
+}  // namespace
+
+json print_ablations(const std::vector<Shape>& shapes, const AblationRun& run,
+                     const dualgemm_device_t& device, int& wrong) {
   json rows = json::array();
   const Table table = run.verify_only ? table_of({{"", 8, true}})
                                       : table_of({{"us (p10..p90)", 20}, {"graph, us", 9}, {"of first", 8}});
   for (const Shape& shape : shapes) {
-    show_progress(fmt::format("{}: preparing {} input sets", problem_text(shape), run.input_sets));
-    Workload workload(shape, DUALGEMM_DTYPE_FP16, run.input_sets, 1);
+    const std::vector<Idea> ideas = chosen(run.idea, shape, device);
+    const int sets = input_sets_of(shape, run.verify_only ? std::min(2, run.input_sets) : run.input_sets);
+    show_progress(fmt::format("{}: preparing {} input sets", problem_text(shape), sets));
+    Workload workload(shape, DUALGEMM_DTYPE_FP16, sets, 1);
     // The products of the two-pass way go here.
     const size_t elements = static_cast<size_t>(shape.m) * static_cast<size_t>(shape.n);
     const dualgemm_test::DeviceArray<uint16_t> gates(elements), ups(elements);
-    const Intermediates products{gates.data(), ups.data()};
-    for (const Idea* idea : chosen(run.idea)) {
-      clear_progress();
-      print_title(shape, *idea, table);
-      std::vector<json> of_idea;
-      std::vector<Launch> right;  // those that are verified, to be timed in turns
-      for (const Way& way : idea->ways) {
-        json& row = of_idea.emplace_back(row_json(shape, *idea, way));
-        load(way);
-        const Launch launch_way = [&way, &products](const dualgemm_args_t& args, cudaStream_t stream) {
-          launch(way, args, products, stream);
-        };
-        const std::string mismatch = workload.verify(
-            run.samples, launch_way, way.two_pass ? Rounding::kIntermediates : Rounding::kOnce);
-        row["verified"] = mismatch.empty();
-        if (mismatch.empty()) right.push_back(launch_way);
-        else row["error"] = "wrong: " + mismatch;
-        wrong += !mismatch.empty();
-      }
+    for (const Idea& idea : ideas) {
+      std::vector<Launch> right;  // to be timed in turns
+      std::vector<Attempt> attempts =
+          attempts_of(idea, &workload, {gates.data(), ups.data()}, run.samples, &right);
       std::vector<Timing> stream, graph;
       if (!run.verify_only) {
         stream = workload.time_stream(right, run.repeats);
         graph = workload.time_graph(right, run.repeats);
       }
-      Ratio ratio;
       size_t next = 0;
-      for (size_t i = 0; i < of_idea.size(); ++i) {
-        json& row = of_idea[i];
-        const Way& way = idea->ways[i];
-        if (row.contains("error")) {
-          fmt::print("{}", wrapped(way.what + ": FAILED: " + row["error"].get<std::string>()));
-        } else if (run.verify_only) {
-          fmt::print("{}", table.line({way.what, instance_text(way), "verified"}));
-        } else {
-          const Timing &s = stream[next], &g = graph[next++];
-          row["stream"] = timing_json(s);
-          row["graph"] = timing_json(g);
-          fmt::print("{}", table.line({way.what, instance_text(way),
-                                       range_text(s.median_us, s.p10_us, s.p90_us, us_text),
-                                       us_text(g.median_us), ratio.of(g.median_us)}));
-        }
-        rows.push_back(row);
+      for (Attempt& attempt : attempts) {
+        wrong += !attempt.error.empty();
+        if (run.verify_only || !attempt.error.empty()) continue;
+        attempt.stream = stream[next];
+        attempt.graph = graph[next++];
       }
+      clear_progress();
+      print_title(shape, idea, table);
+      for (const json& row : print_attempts(shape, idea, attempts, !run.verify_only, table))
+        rows.push_back(row);
       std::fflush(stdout);
     }
   }
@@ -145,16 +195,17 @@ json print_modelled_ablations(const std::vector<Shape>& shapes, const std::strin
   json rows = json::array();
   const Table table = table_of({{"modelled, us", 12}, {"of first", 8}});
   for (const Shape& shape : shapes) {
-    for (const Idea* idea : chosen(idea_name)) {
-      print_title(shape, *idea, table);
+    for (const Idea& idea : chosen(idea_name, shape, device)) {
+      print_title(shape, idea, table);
       Ratio ratio;
-      for (const Way& way : idea->ways) {
-        json row = row_json(shape, *idea, way);
+      for (const Way& way : idea.ways) {
+        const dualgemm::Instance& instance = *way.instances.at(0);
+        json row = row_json(shape, idea, way, instance);
         dualgemm::Cost cost;
-        std::vector<std::string> cells = {way.what, instance_text(way)};
+        std::vector<std::string> cells = {way.what, instance_text(instance)};
         if (!way.modelled) {
           cells.push_back("not modelled");
-        } else if (!cost_of(*way.instance, {shape.m, shape.n, shape.k}, machine, &cost)) {
+        } else if (!cost_of(instance, {shape.m, shape.n, shape.k}, machine, &cost)) {
           cells.push_back("too large");
         } else {
           cells.insert(cells.end(), {fmt::format("{:.2f}", cost.total_us), ratio.of(cost.total_us)});

@@ -21,7 +21,8 @@ struct AblationRun {
 };
 
 // Prints one table for each problem and idea. `wrong` counts what did not verify; that is not timed.
-nlohmann::json print_ablations(const std::vector<Shape>& shapes, const AblationRun& run, int& wrong);
+nlohmann::json print_ablations(const std::vector<Shape>& shapes, const AblationRun& run,
+                               const dualgemm_device_t& device, int& wrong);
 
 // Prints the same tables without a GPU: what the cost model expects on `device`.
 nlohmann::json print_modelled_ablations(const std::vector<Shape>& shapes, const std::string& idea,

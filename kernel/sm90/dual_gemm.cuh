@@ -79,9 +79,10 @@ DUALGEMM_DEVICE void multiply_role(const Params& p, SharedStorage<Traits>& smem,
   const typename Traits::KLoop loop(p.k_tiles, cta.slice);
   Multiplier<Traits> multiplier(smem, consumer);
   typename Traits::Finish finish(p, smem, cta, consumer);
-  Accumulators<Traits> sums;
+  Sums<Traits> sums;
   for (Tile tile; tiles.next(tile);) {
-    multiplier.multiply(sums, tile, loop);
+    multiplier.multiply(sums.of_loop[0], tile, loop);
+    if constexpr (kPlan.mma.main_loops() == 2) multiplier.multiply(sums.of_loop[1], tile, loop);
     finish.finish(sums, tile);
   }
   Traits::Output::complete();

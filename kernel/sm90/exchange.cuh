@@ -24,12 +24,13 @@ template <class Traits>
 class FinishExchanged {
   static constexpr Plan kPlan = Traits::kPlan;
   static constexpr int kSlices = kPlan.tile.split_k;
-  using Sums = ExchangedSums<Traits>;
+  using Exchanged = ExchangedSums<Traits>;
   using Place = Consumer<Traits>;
   // An item is so many columns of a row: 16 where C may be NVFP4, whose blocks are that long.
   static constexpr int kWidth = Traits::Arithmetic::kGeneral ? 16 : 8;
-  static constexpr int kAside = kColumns / kWidth;                      // items of a row of a column group
-  static constexpr int kShare = (Sums::kRows + kSlices - 1) / kSlices;  // rows that are finished at once
+  static constexpr int kColumns = kPlan.consumers.columns;
+  static constexpr int kAside = kColumns / kWidth;  // items of a row of a column group
+  static constexpr int kShare = (Exchanged::kRows + kSlices - 1) / kSlices;  // rows that are finished at once
   static constexpr int kItems = kShare * kAside;
   static constexpr int kWarpsOfItems = (kItems + 31) / 32;
 
@@ -38,7 +39,7 @@ class FinishExchanged {
                                   Place consumer)
       : p_(p), smem_(smem), cta_(cta), consumer_(consumer) {}
 
-  DUALGEMM_DEVICE void finish(const Accumulators<Traits>& sums, const Tile& tile) {
+  DUALGEMM_DEVICE void finish(const Sums<Traits>& sums, const Tile& tile) {
     if constexpr (kSlices > 1) {
       ptx::barrier_sync(kMultiplyBarrier, Place::kThreads);  // the rings are read before sums are kept there
       keep(sums, 0);
@@ -47,7 +48,7 @@ class FinishExchanged {
       meet_cluster();  // the sums are read before their CTA may exit
     } else {
 #pragma unroll 1  // what finishes them is long where it is general
-      for (int first = 0; first < kPlan.tile.m; first += Sums::kRows) {
+      for (int first = 0; first < kPlan.tile.m; first += Exchanged::kRows) {
         keep(sums, first);
         meet_column_group();  // the sums are written before they are read
         finish_rows(tile, first);
@@ -74,14 +75,20 @@ class FinishExchanged {
   }
 
   // Writes the sums of the rows first .. first + kRows - 1 for this CTA.
-  DUALGEMM_DEVICE void keep(const Accumulators<Traits>& sums, int first) {
+  DUALGEMM_DEVICE void keep(const Sums<Traits>& sums, int first) {
     const int part = consumer_.k_group();
+    constexpr bool kBoth = kPlan.mma.products == 2;
 #pragma unroll
     for (int i = 0; i < Accumulators<Traits>::kCount; ++i) {
-      const int row = 8 * (i / 4) + i % 2, product = i / 2 % 2;  // of a lane whose first row is 0
-      if (row / Sums::kRows * Sums::kRows != first) continue;
-      smem_.exchanged().sum[part][product][row % Sums::kRows + consumer_.first_row()][consumer_.column()] =
-          sums.d[i];
+      const int row = 8 * (i / 4) + i % 2, second = i / 2 % 2;  // of a lane whose first row is 0
+      if (row / Exchanged::kRows * Exchanged::kRows != first) continue;
+#pragma unroll
+      for (int loop = 0; loop < kPlan.mma.main_loops(); ++loop) {
+        const int product = kBoth ? second : loop, aside = kBoth ? 0 : 8 * second;
+        smem_.exchanged()
+            .sum[part][product][row % Exchanged::kRows + consumer_.first_row()][consumer_.column() + aside] =
+            sums.of_loop[loop].d[i];
+      }
     }
   }
 
@@ -99,8 +106,9 @@ class FinishExchanged {
           p_, tile, {exists ? first + row : tile.rows, tile.n * kPlan.tile.n + column}, smem_.output);
       Fragment<kWidth> sum{};
       if (exists) {
-        add_up(sum.acc1, 0, (first + row) % Sums::kRows, column);
-        add_up(sum.acc2, 1, (first + row) % Sums::kRows, column);
+        add_up(sum.acc1, 0, (first + row) % Exchanged::kRows, column);
+        if constexpr (kPlan.mma.accumulators == 2)
+          add_up(sum.acc2, 1, (first + row) % Exchanged::kRows, column);
       }
       __syncwarp();
       epilogue.finish(sum, 0);

@@ -48,23 +48,26 @@ struct LoadA {
 template <class Traits, class Scheduler>
 DUALGEMM_DEVICE void load_panels_role(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta,
                                       Scheduler tiles) {
+  constexpr int kMainLoops = Traits::kPlan.mma.main_loops();
   const typename Traits::KLoop loop(p.k_tiles, cta.slice);
   // The CTAs of other columns of C read the same rows.
   const uint64_t policy = ptx::create_policy_evict_last();
   auto e = producer_start<Traits::kPlan.expand.stages>();
   for (Tile tile; tiles.next(tile);) {
     const int32_t first = loop.range.first * kTilePanels;
+    // A tile that runs through K twice needs A twice.
+    for (int main_loop = 0; main_loop < kMainLoops; ++main_loop)
 #pragma unroll 1  // one thread issues it all: keep the code small
-    for (int32_t i = 0; i < loop.length() * kTilePanels; ++i, ++e) {
-      wait(smem.panel_empty[e.index], e.phase);  // the wgmma have read this stage
-      if (ptx::elect_sync()) {
-        uint64_t& full = smem.panel_full[e.index];
-        ptx::mbarrier_arrive_expect_tx(&full, kPanelBytes<Traits>);
-        cta.load(smem.panel[e.index], p.expanded, ptx::Coordinates4{0, tile.row, first + i, tile.a_problem},
-                 full, policy);
+      for (int32_t i = 0; i < loop.length() / kMainLoops * kTilePanels; ++i, ++e) {
+        wait(smem.panel_empty[e.index], e.phase);  // the wgmma have read this stage
+        if (ptx::elect_sync()) {
+          uint64_t& full = smem.panel_full[e.index];
+          ptx::mbarrier_arrive_expect_tx(&full, kPanelBytes<Traits>);
+          cta.load(smem.panel[e.index], p.expanded, ptx::Coordinates4{0, tile.row, first + i, tile.a_problem},
+                   full, policy);
+        }
+        __syncwarp();
       }
-      __syncwarp();
-    }
   }
   // The next grid may start now (load.cuh says why it may, and why so late).
   if (ptx::elect_sync()) ptx::griddepcontrol_launch_dependents();

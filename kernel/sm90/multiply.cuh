@@ -7,7 +7,8 @@
 // So a lane has gate and up of the same elements of C, and one wgmma computes both products. Its operand B1,
 // B2 comes from registers: a lane loads 16 bytes of a row of each, 32 elements of K, and expands them
 // (expand.cuh). While one group of four wgmma is under way, the fragments of the next are expanded in other
-// registers.
+// registers. Where a k-tile has one of B1 and B2 (bench/ablation), rows 8-15 are the next eight of it: a lane
+// has two columns of one product, and a tile that needs both runs through K twice.
 //
 //   load words and factors   expand panel 0   wgmma x 4 ---------------.
 //                                             expand panel 1           '-- done   wgmma x 4 ---- ...
@@ -26,7 +27,7 @@
 namespace dualgemm::sm90 {
 
 // The accumulators of a lane: [4 i + j] is row 8 i + first_row() + j of the tile for j = 0, 1, gate; for j =
-// 2, 3 up of the same two.
+// 2, 3 up of the same two. Of one product, j = 2, 3 is the second column of the lane.
 template <class Traits>
 struct Accumulators {
   static constexpr int kCount = kWgmmaM * Traits::kPlan.tile.m / kWarpgroup;
@@ -45,6 +46,23 @@ struct Accumulators {
   }
 };
 
+// What a lane has of a tile: accumulators of each run through K.
+template <class Traits>
+struct Sums {
+  static constexpr MmaPlan kPlan = Traits::kPlan.mma;
+  static constexpr int kColumns = 2 / kPlan.products;  // of a lane, eight apart
+  Accumulators<Traits> of_loop[kPlan.main_loops()];
+
+  // Returns gate and up of a row pair's element, d[4 i + j] above for j = 0, 1, in a column of the lane. A
+  // tile of one product has no up.
+  DUALGEMM_DEVICE float gate(int element, int column) const { return of_loop[0].d[element + 2 * column]; }
+  DUALGEMM_DEVICE float up(int element, int column) const {
+    if constexpr (kPlan.accumulators == 1) return 0.0f;
+    else if constexpr (kPlan.products == 2) return of_loop[0].d[element + 2];
+    else return of_loop[1].d[element + 2 * column];
+  }
+};
+
 // The registers of the four wgmma of a panel.
 struct Fragments {
   uint32_t of_step[kPanelSteps][4];
@@ -59,33 +77,38 @@ template <class Traits>
 class Multiplier {
   using Math = typename Traits::Math;
   static constexpr Plan kPlan = Traits::kPlan;
+  static constexpr int kLoops = kPlan.mma.main_loops();            // that `loop` below goes through
   static constexpr int kOwnHalves = 2 / kPlan.consumers.k_groups;  // of each k-tile
   static constexpr bool kPanelRing = kPlan.expand.stages > 0;      // A has a ring of its own
   static constexpr bool kWaitsForA = kPlan.expand.warps > 0;       // until warps have put it in order
+  // Rows 8-15 of the warp's fragment: of the other product, or so many rows further.
+  static constexpr int kSecondProduct = kPlan.mma.products - 1, kFurther = kSecondProduct == 1 ? 0 : 8;
 
  public:
   DUALGEMM_DEVICE Multiplier(SharedStorage<Traits>& smem, Consumer<Traits> consumer)
       : smem_(smem), consumer_(consumer) {}
 
-  // Leaves the sums of all k-tiles of `loop`, of this warpgroup's halves, in `sums`.
+  // Leaves the sums of one run through K, of this warpgroup's halves, in `sums`.
   DUALGEMM_DEVICE void multiply(Accumulators<Traits>& sums, const Tile& tile,
                                 const typename Traits::KLoop& loop) {
-    const int column = consumer_.column();
-    const int factor_offset = consumer_.lane % 4 * kSfAtomBytes +
-                              sf_offset_in_atom(tile.n * kPlan.tile.n % kSfAtomRows + column, 0);
+    const int column = consumer_.column(), second_column = column + kFurther;
+    const int first_row = tile.n * kPlan.tile.n % kSfAtomRows, quad = consumer_.lane % 4 * kSfAtomBytes;
+    const int factor_offset = quad + sf_offset_in_atom(first_row + column, 0),
+              second_offset = quad + sf_offset_in_atom(first_row + second_column, 0);
     sums.clear();
 #pragma unroll 1
-    for (int32_t i = 0; i < loop.length(); ++i, ++s_) {
+    for (int32_t i = 0; i < loop.length() / kLoops; ++i, ++s_) {
       const Stage<Traits>& stage = smem_.rings.stage[s_.index];
       wait(smem_.rings.full[s_.index], s_.phase);
       uint64_t a = 0;  // descriptor of the A of this stage
       if constexpr (!kPanelRing) a = descriptor_of(stage.expanded);
       const Factors factors[2] = {load_factors(stage, 0, factor_offset),
-                                  load_factors(stage, 1, factor_offset)};
+                                  load_factors(stage, kSecondProduct, second_offset)};
 #pragma unroll
       for (int own = 0; own < kOwnHalves; ++own) {
         const int half = kOwnHalves == 2 ? own : consumer_.k_group();
-        const Words words[2] = {load_words(stage, 0, column, half), load_words(stage, 1, column, half)};
+        const Words words[2] = {load_words(stage, 0, column, half),
+                                load_words(stage, kSecondProduct, second_column, half)};
 #pragma unroll
         for (int panel = 0; panel < kPanels; ++panel) {
           const Fragments fragments = expand(words, factors, half, panel);

@@ -12,7 +12,8 @@ namespace dualgemm::sm90 {
 
 // These options distinguish one instance from another. A CTA computes a tile of tile_m rows and tile_n
 // columns of C. A warpgroup takes 32 of the columns: 32 rows of B1 and the same 32 of B2 are the 64 rows of
-// its wgmma, whose columns are all tile_m rows of A.
+// its wgmma, whose columns are all tile_m rows of A. Where a k-tile has one of B1 and B2 (Products), it takes
+// 64.
 struct Options {
   int32_t tile_m, tile_n;
   int32_t split_k = 1;   // CTAs of a cluster that share a tile
@@ -27,14 +28,20 @@ struct Options {
   CType a_type = CType::kNvfp4;
 };
 
+// This says how the two products of a tile are computed. The kernels of the library compute both from each
+// k-tile; bench/ablation has some that do not.
+struct Products {
+  int32_t accumulators;  // products of a tile
+  int32_t together;      // of them, those that are computed from one k-tile
+};
+inline constexpr Products kBothTogether{2, 2};
+
 inline constexpr int32_t kTileK = 256;  // 128 bytes of e2m1: one row of a 128-byte-swizzled operand
 inline constexpr int32_t kHalfK = kTileK / 2;
 inline constexpr int32_t kPanelK = 64;      // of 16 bits are 128 bytes: a row of A in the 128-byte swizzle
 inline constexpr int32_t kWgmmaM = 64;      // rows of the fragment of a warpgroup
 inline constexpr int32_t kWgmmaK = 16;      // of one wgmma of fp16 or bf16
 inline constexpr int32_t kStepK = kPanelK;  // elements of K that one group of wgmma multiplies
-inline constexpr int32_t kColumns =
-    kWgmmaM / 2;                            // of C, of a warpgroup: gate and up are rows of one fragment
 inline constexpr int32_t kWarpgroup = 128;  // threads
 inline constexpr int32_t kWarpgroupWarps = kWarpgroup / 32;
 inline constexpr int32_t kLoadWarps = 2;  // one for the weights, one for the activations
@@ -50,14 +57,15 @@ inline constexpr int32_t kSmemOfSm = 228 * 1024, kSmemOfSystem = 1024;
 // eight columns of four rows, or read 16 bytes each of eight rows, then meet every bank once (exchange.cuh).
 inline constexpr int32_t kExchangePadding = 4;
 
-constexpr MmaPlan mma_plan(const Options& o) {
+constexpr MmaPlan mma_plan(const Options& o, Products products) {
   MmaPlan x{};
   x.cta_group = 1;
   x.swap_ab = true;
   x.m = kWgmmaM;
   x.n = o.tile_m;
   x.steps = kTileK / kStepK;
-  x.products = x.accumulators = 2;
+  x.products = products.together;
+  x.accumulators = products.accumulators;
   x.per_step = 1;
   x.columns = o.tile_m;
   return x;
@@ -84,10 +92,12 @@ constexpr ExpandPlan expand_plan(const Options& o) {
           .stage_bytes = o.panel_stages == 0 ? 0 : row * kPanelK};
 }
 
-constexpr ConsumerPlan consumer_plan(const Options& o) {
-  return {.column_groups = o.tile_n / kColumns,
+// Of two products gate and up of the same columns of C are rows of one fragment.
+constexpr ConsumerPlan consumer_plan(const Options& o, Products products) {
+  const int32_t columns = kWgmmaM / products.together;
+  return {.column_groups = o.tile_n / columns,
           .k_groups = o.k_groups,
-          .columns = kColumns,
+          .columns = columns,
           .exchange_rows = o.split_k > 1 ? o.tile_m : std::min(o.tile_m, 16)};
 }
 
@@ -102,12 +112,12 @@ constexpr RegisterPlan register_plan(const Plan& plan) {
   return x;
 }
 
-constexpr Plan plan_of(const Options& o) {
+constexpr Plan plan_of(const Options& o, Products products = kBothTogether) {
   Plan plan{};
   plan.arch = Arch::kSm90;
   plan.a_type = o.a_type;
   plan.tile = {o.tile_m, o.tile_n, kTileK, o.split_k, o.grouped};
-  plan.mma = mma_plan(o);
+  plan.mma = mma_plan(o, products);
   plan.operands = operand_plan(plan.tile, plan.mma, o.stages);
   plan.scales = scale_plan(plan.tile, plan.mma, o.stages, /*k_tiles=*/1);
   plan.scales.with_operands = true;
@@ -116,7 +126,7 @@ constexpr Plan plan_of(const Options& o) {
     plan.scales = without_a(plan.scales);
   }
   plan.expand = expand_plan(o);
-  plan.consumers = consumer_plan(o);
+  plan.consumers = consumer_plan(o, products);
   plan.epilogue = {.warps = kWarpgroupWarps * plan.consumers.warpgroups(), .chunk_columns = 8};
   // setmaxnreg is executed by whole warpgroups, which the expanders and the load roles make up together;
   // without expanders two warps have nothing to do.
@@ -142,8 +152,9 @@ constexpr bool possible() {
                     o.tile_m == 256,
                 "tile_m: the rows of A are the columns of a wgmma, and ptx/wgmma.cuh has these");
   static_assert(
-      o.tile_n % kColumns == 0 && o.tile_n > 0 && kSfAtomRows % o.tile_n == 0,
-      "tile_n: a warpgroup has 32 columns of C, and a tile lies in one block of 128 rows of factors");
+      o.tile_n % kPlan.consumers.columns == 0 && o.tile_n > 0 && kSfAtomRows % o.tile_n == 0,
+      "tile_n: a warpgroup has 32 columns of C, or 64 of one product, and a tile lies in one block of 128 "
+      "rows of factors");
   static_assert(o.stages > 0 && o.panel_stages >= 0, "stages: at least 1");
   static_assert(o.k_groups == 1 || o.k_groups == 2, "k_groups: a k-tile has two halves");
   static_assert(o.split_k >= 1 && o.split_k <= 8, "split_k: a cluster has at most 8 CTAs");

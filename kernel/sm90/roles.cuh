@@ -59,11 +59,13 @@ struct Consumer {
   DUALGEMM_DEVICE int thread_of_columns() const {
     return kWarpgroup * k_group() + 32 * (warp % kWarpgroupWarps) + lane;
   }
-  // A warp has eight columns of the tile, as rows 0-7 (gate) and 8-15 (up) of its 16 rows of the fragment.
+  // A warp has eight columns of the tile, as rows 0-7 (gate) and 8-15 (up) of its 16 rows of the fragment;
+  // or, where these are of one product, 16 columns.
   DUALGEMM_DEVICE int first_column() const {
-    return kColumns * column_group() + kColumns / kWarpgroupWarps * (warp % kWarpgroupWarps);
+    return kPlan.columns * column_group() + kPlan.columns / kWarpgroupWarps * (warp % kWarpgroupWarps);
   }
-  // Of the fragment a lane has this column of the tile, and of each eight rows of the tile this pair.
+  // Of the fragment a lane has this column of the tile, or this and the eighth after it, and of each eight
+  // rows of the tile this pair.
   DUALGEMM_DEVICE int column() const { return first_column() + lane / 4; }
   DUALGEMM_DEVICE int first_row() const { return lane % 4 * 2; }
 };

@@ -32,17 +32,18 @@ struct ExchangedSums {
   static constexpr int kRows = kPlan.consumers.exchange_rows;
   static constexpr int kPitch = kPlan.tile.n + kExchangePadding;
 
-  alignas(16) float sum[kPlan.consumers.k_groups][2][kRows][kPitch];
+  alignas(16) float sum[kPlan.consumers.k_groups][kPlan.mma.accumulators][kRows][kPitch];
 };
 
 // The results of 32 rows of each column group, in two places in turn (staged.cuh).
 template <class Traits>
 struct StagedResults {
+  static constexpr ConsumerPlan kPlan = Traits::kPlan.consumers;
   static constexpr int kRows = Traits::kPlan.tile.m < 32 ? Traits::kPlan.tile.m : 32;
   // Eight rows of 16 bytes this far apart lie in all banks once.
-  static constexpr int kPitch = kColumns * 2 + 16;
+  static constexpr int kPitch = kPlan.columns * 2 + 16;
 
-  alignas(16) uint8_t bytes[Traits::kPlan.consumers.column_groups][2][kRows][kPitch];
+  alignas(16) uint8_t bytes[kPlan.column_groups][2][kRows][kPitch];
 };
 
 // The ring of A by panels, if there is one. It comes first, so that its panels start at a multiple of 1024

@@ -3,6 +3,8 @@
 //
 //   lane: gate and up of two rows, one column  -->  two results  --stmatrix-->  [row][32 columns]  -->  C
 //
+// Where a warpgroup has 64 columns, a lane has two.
+//
 // Every 32 rows have one of two places in turn, and one barrier of the warpgroup between writing and reading:
 // whoever writes a place again has passed the barrier of the other, before which all had read this one.
 #pragma once
@@ -24,7 +26,10 @@ class FinishStaged {
   using Results = StagedResults<Traits>;
   using Output = typename Traits::Output;
   static constexpr int kMatrices = Results::kRows / 8;  // of eight rows of C
+  static constexpr int kLaneColumns = Sums<Traits>::kColumns;
+  static constexpr int kColumns = kPlan.consumers.columns;
   static constexpr int kPieceBytes = 16, kPieces = kColumns * 2 / kPieceBytes;
+  static constexpr int kStoredRows = kWarpgroup / kPieces;  // at once
   static_assert(Output::kBits == 16 && kPlan.consumers.k_groups == 1 && kPlan.tile.split_k == 1);
 
  public:
@@ -32,29 +37,32 @@ class FinishStaged {
                                Consumer<Traits> consumer)
       : p_(p), results_(smem.results), consumer_(consumer) {}
 
-  DUALGEMM_DEVICE void finish(const Accumulators<Traits>& sums, const Tile& tile) {
+  DUALGEMM_DEVICE void finish(const Sums<Traits>& sums, const Tile& tile) {
     const typename Traits::Arithmetic::template Of<Traits, FragmentLayout> arithmetic(p_, tile, {});
     const Output output(p_, tile);
 #pragma unroll
     for (int first = 0; first < kPlan.tile.m; first += Results::kRows, place_ ^= 1) {
-      // Two rows of each matrix, the pair of a lane.
-      Fragment<2 * kMatrices> fragment;
 #pragma unroll
-      for (int i = 0; i < 2 * kMatrices; ++i) {
-        const int at = (first / 8 + i / 2) * 4 + i % 2;
-        fragment.acc1[i] = __float_as_uint(sums.d[at] * Traits::kUnscale);
-        fragment.acc2[i] = __float_as_uint(sums.d[at + 2] * Traits::kUnscale);
+      for (int column = 0; column < kLaneColumns; ++column) {
+        // Two rows of each matrix, the pair of a lane.
+        Fragment<2 * kMatrices> fragment;
+#pragma unroll
+        for (int i = 0; i < 2 * kMatrices; ++i) {
+          const int at = (first / 8 + i / 2) * 4 + i % 2;
+          fragment.acc1[i] = __float_as_uint(sums.gate(at, column) * Traits::kUnscale);
+          fragment.acc2[i] = __float_as_uint(sums.up(at, column) * Traits::kUnscale);
+        }
+        uint32_t matrices[kMatrices];
+        arithmetic.finish(fragment, 0, Packed{output}, matrices);
+        auto& place = results_.bytes[consumer_.column_group()][place_];
+        // Lane i names row i; of x1 and x2 the other lanes' addresses are not used.
+        uint8_t* const row = place[consumer_.lane % Results::kRows] +
+                             (consumer_.warp % kWarpgroupWarps * kLaneColumns + column) * kPieceBytes;
+        ptx::stmatrix_m8n8_trans(ptx::smem_u32(row), matrices);
       }
-      uint32_t matrices[kMatrices];
-      arithmetic.finish(fragment, 0, Packed{output}, matrices);
-      auto& place = results_.bytes[consumer_.column_group()][place_];
-      // Lane i names row i; of x1 and x2 the other lanes' addresses are not used.
-      uint8_t* const row =
-          place[consumer_.lane % Results::kRows] + consumer_.warp % kWarpgroupWarps * kPieceBytes;
-      ptx::stmatrix_m8n8_trans(ptx::smem_u32(row), matrices);
       // The results of all four warps are there before they are read below.
       ptx::barrier_sync(kColumnsBarrier + consumer_.column_group(), kWarpgroup);
-      store(tile, first, place);
+      store(tile, first, results_.bytes[consumer_.column_group()][place_]);
     }
   }
 
@@ -72,14 +80,18 @@ class FinishStaged {
   DUALGEMM_DEVICE void store(const Tile& tile, int first,
                              const uint8_t (&place)[Results::kRows][Results::kPitch]) const {
     const int thread = consumer_.thread_of_columns();
-    const int row = thread / kPieces, piece = thread % kPieces;
+    const int of_piece = thread / kPieces, piece = thread % kPieces;
     const int column = tile.n * kPlan.tile.n + consumer_.column_group() * kColumns + piece * 8;
-    if (row >= Results::kRows || first + row >= tile.rows || column + 8 > p_.n) return;
-    const uint4 x = *reinterpret_cast<const uint4*>(place[row] + piece * kPieceBytes);
-    const uint32_t words[4] = {x.x, x.y, x.z, x.w};
-    uint16_t* const c = static_cast<uint16_t*>(p_.c.start) + tile.a_problem * p_.c.stride +
-                        (int64_t{tile.row} + first + row) * p_.c.pitch + column;
-    ptx::st_global_v4_b32(c, words);
+#pragma unroll
+    for (int stored = 0; stored < Results::kRows; stored += kStoredRows) {
+      const int row = stored + of_piece;
+      if (row >= Results::kRows || first + row >= tile.rows || column + 8 > p_.n) return;
+      const uint4 x = *reinterpret_cast<const uint4*>(place[row] + piece * kPieceBytes);
+      const uint32_t words[4] = {x.x, x.y, x.z, x.w};
+      uint16_t* const c = static_cast<uint16_t*>(p_.c.start) + tile.a_problem * p_.c.stride +
+                          (int64_t{tile.row} + first + row) * p_.c.pitch + column;
+      ptx::st_global_v4_b32(c, words);
+    }
   }
 
   const Params& p_;

@@ -1,5 +1,6 @@
 // traits.cuh -- the template parameter of the kernel and of its roles: the plan, the epilogue, and the parts
-// of the pipeline.
+// of the pipeline. A kernel that does one thing differently (bench/ablation) has traits of its own with
+// another part.
 #pragma once
 
 #include <type_traits>
@@ -14,26 +15,30 @@
 
 namespace dualgemm::sm90 {
 
-template <Options kOptions, class Output_, class Arithmetic_>
-struct Traits {
-  static constexpr Plan kPlan = plan_of(kOptions);
+// These are the parts of the pipeline as they ship. Self names the traits that inherit them.
+template <class Self, Options kOptions, class Output_, class Arithmetic_, Products kProducts = kBothTogether>
+struct Parts {
+  static constexpr Plan kPlan = plan_of(kOptions, kProducts);
   static_assert(possible<kOptions, kPlan>());
-  static constexpr const char* kVariant = "";
+  static constexpr const char* kVariant = "";  // what the name of an instance says of another part
   // wgmma multiplies A and the weights in one type. An A in NVFP4 is expanded to fp16.
   using Math = std::conditional_t<kPlan.a_type == CType::kBf16, BrainMath, HalfMath>;
   static constexpr float kUnscale = unscale(kPlan.a_type);
   using Output = Output_;
   using Arithmetic = Arithmetic_;
-  using KLoop = dualgemm::KLoop<Traits>;
-  using LoadWeights = dualgemm::LoadWeights<Traits>;
+  using KLoop = dualgemm::KLoop<Self>;
+  using LoadWeights = dualgemm::LoadWeights<Self>;
   using LoadActivations =
-      std::conditional_t<(kPlan.operands.a_bytes > 0), dualgemm::LoadActivations<Traits>, LoadA<Traits>>;
+      std::conditional_t<(kPlan.operands.a_bytes > 0), dualgemm::LoadActivations<Self>, LoadA<Self>>;
   // A plain instance whose sums are complete in a warpgroup needs no exchange of them.
   static constexpr bool kStaged =
       !Arithmetic::kGeneral && kPlan.tile.split_k == 1 && kPlan.consumers.k_groups == 1;
   // With split-K a CTA has one tile: when it has been multiplied, its sums may lie where the rings were.
   static constexpr bool kSumsInRings = kPlan.tile.split_k > 1;
-  using Finish = std::conditional_t<kStaged, FinishStaged<Traits>, FinishExchanged<Traits>>;
+  using Finish = std::conditional_t<kStaged, FinishStaged<Self>, FinishExchanged<Self>>;
 };
+
+template <Options kOptions, class Output, class Arithmetic>
+struct Traits : Parts<Traits<kOptions, Output, Arithmetic>, kOptions, Output, Arithmetic> {};
 
 }  // namespace dualgemm::sm90

@@ -72,6 +72,13 @@ def sixteen_bits(folder):
     bench(*verified, machine="h100")
     written = json.loads(report.read_text())
     assert written["a_dtype"] == "nvfp4" and "a_order" not in written["results"][0], written
+    bench("--ablation", "all", *verified, machine="h200")
+    rows = json.loads(report.read_text())["results"]
+    assert [row["idea"] for row in rows] == ["two-pass", "two-pass", "sequential", "sequential"], rows
+    assert all(row["verified"] and not any("error" in one for one in row["tried"]) for row in rows), rows
+    assert [len(row["tried"]) > 1 for row in rows] == [False, True, False, True], rows
+    run = bench("--ablation", "store", *verified, machine="h200", status=1)
+    assert "not built for this device" in run.stderr, run.stderr
     run = bench("--ablation", "store", "--a-dtype", "bf16", status=1)
     assert run.stdout == "" and "--a-dtype nvfp4" in run.stderr, run.stdout + run.stderr
 
