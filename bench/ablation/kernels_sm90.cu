@@ -17,13 +17,13 @@ constexpr sm90::Products kOneAfterOther{.accumulators = 2, .together = 1};
 // One of two GEMMs: C = alpha1 * A * B1^T.
 template <Options kOptions>
 struct First : sm90::Parts<First<kOptions>, kOptions, Fp16, Plain<Identity>, kFirstOnly> {
-  static constexpr const char* kVariant = "first";
+  static constexpr const char* kVariant = "one";
 };
 
 // Both, the second from the start of K again.
 template <Options kOptions>
 struct Sequential : sm90::Parts<Sequential<kOptions>, kOptions, Fp16, PlainSwiglu, kOneAfterOther> {
-  static constexpr const char* kVariant = "sequential";
+  static constexpr const char* kVariant = "seq";
   using KLoop = ProductLoop<Sequential>;
   using LoadWeights = LoadOneWeight<Sequential>;
 };

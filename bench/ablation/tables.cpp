@@ -39,7 +39,7 @@ void print_title(const Shape& shape, const Idea& idea, const Table& table) {
 
 // The columns of a way, before those of its times. All ways are for fp16.
 Table table_of(std::vector<Column> times) {
-  times.insert(times.begin(), {{"", 32, true}, {"instance", 30, true}});
+  times.insert(times.begin(), {{"", 32, true}, {"instance", 24, true}});
   return Table(times);
 }
 std::string instance_text(const dualgemm::Instance& instance) {
