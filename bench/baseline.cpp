@@ -235,8 +235,8 @@ std::vector<BaselineWay> baseline_ways(const lt::Library* library, const Shape& 
   std::vector<BaselineWay> ways;
   if (shape.grouped()) {
     // The weights of all groups in 16 bits fill much of the memory: there is room for one type.
-    const OperandFormat format =
-        epilogue.dtype == DUALGEMM_DTYPE_FP16 ? OperandFormat::kFp16 : OperandFormat::kBf16;
+    const dualgemm_dtype_t type = shape.packed_a() ? epilogue.dtype : shape.a_dtype;
+    const OperandFormat format = type == DUALGEMM_DTYPE_FP16 ? OperandFormat::kFp16 : OperandFormat::kBf16;
     for (const int streams : {1, 4}) ways.push_back({format, 1, streams});
     if (library->blas != nullptr) ways.push_back({format, 1, 1, true});
     return ways;

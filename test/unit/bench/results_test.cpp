@@ -295,6 +295,10 @@ TEST_CASE(
   const auto ways = baseline_ways(&library, shape, DUALGEMM_DTYPE_BF16, device, &unused);
   REQUIRE(ways.size() == 2);
   for (const bench::BaselineWay& way : ways) CHECK(way.format == bench::OperandFormat::kBf16);
+  Shape grouped = bench::parse_shape("offsets:8,8x128x64");
+  grouped.a_dtype = DUALGEMM_DTYPE_BF16;
+  for (const bench::BaselineWay& way : baseline_ways(&library, grouped, DUALGEMM_DTYPE_FP16, device, &unused))
+    CHECK(way.format == bench::OperandFormat::kBf16);
   std::vector<std::string> orders;
   for (const int32_t m : {16, 4096}) {
     shape.m = m;
