@@ -74,7 +74,7 @@ json to_json(const ConsumerPlan& x) {
   return {{"column_groups", x.column_groups},
           {"k_groups", x.k_groups},
           {"columns", x.columns},
-          {"exchange_rows", x.exchange_rows}};
+          {"share_rows", x.share_rows}};
 }
 
 json to_json(const RegisterPlan& x) {

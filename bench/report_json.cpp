@@ -146,6 +146,8 @@ json to_json(const Result& result, const Machine& machine) {
   }
   if (result.stream) row["stream"] = to_json(*result.stream);
   if (result.graph) row["graph"] = to_json(*result.graph);
+  if (result.pdl_stream)
+    row["pdl"] = {{"stream", to_json(*result.pdl_stream)}, {"graph", to_json(*result.pdl_graph)}};
   if (result.sm_mhz) row["sm_mhz"] = *result.sm_mhz;
   if (result.power_limited) row["power_limited"] = *result.power_limited;
   for (const BaselineTime& time : result.baselines) row["baselines"].push_back(baseline_json(time));

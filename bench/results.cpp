@@ -52,6 +52,13 @@ Launch launch_instance(int32_t id) {
   };
 }
 
+// Each launch may start when the one before it has issued its loads. All of them only read weights.
+void launch_dependent(const dualgemm_args_t& args, cudaStream_t stream) {
+  dualgemm_args_t with_flags = args;
+  with_flags.flags |= DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
+  launch_library(with_flags, stream);
+}
+
 std::optional<double> modelled_us(int32_t id, const Shape& shape, const Epilogue& epilogue,
                                   const dualgemm_device_t& device) {
   try {
@@ -84,7 +91,7 @@ std::vector<InstanceTime> every_instance(Workload* workload, const Epilogue& epi
 void time_in_turns(Result* result, Workload* workload, const std::vector<Baseline>& baselines,
                    const std::vector<Contender>& contenders, const Effort& effort) {
   std::vector<Launch> ways;
-  if (effort.library) ways.push_back(launch_library);
+  if (effort.library) ways.insert(ways.end(), {launch_library, launch_dependent});
   for (const Baseline& baseline : baselines)
     if (baseline.launch) ways.push_back(baseline.launch);
   for (const Contender& contender : contenders)
@@ -98,7 +105,11 @@ void time_in_turns(Result* result, Workload* workload, const std::vector<Baselin
     time->stream = stream[next];
     time->graph = graph[next++];
   };
-  if (effort.library) take(result);
+  if (effort.library) {
+    take(result);
+    result->pdl_stream = stream[next];
+    result->pdl_graph = graph[next++];
+  }
   for (const Baseline& baseline : baselines) {
     BaselineTime& time = result->baselines.emplace_back(BaselineTime{baseline.way});
     time.error = baseline.error;
@@ -130,6 +141,8 @@ void measure(Result* result, const Epilogue& epilogue, const dualgemm_device_t& 
     show_progress(name + ": verifying");
     if (const std::string wrong = workload.verify(effort.samples); !wrong.empty())
       throw std::runtime_error("wrong: " + wrong);
+    if (const std::string wrong = workload.verify(effort.samples, launch_dependent); !wrong.empty())
+      throw std::runtime_error("wrong with PDL: " + wrong);
     result->verified = true;
     if (effort.verify_only) return;
   }

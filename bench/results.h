@@ -34,7 +34,8 @@ struct Result {
   int input_sets = 0;
   bool verified = false;
   std::optional<Timing> stream = {}, graph = {};
-  std::optional<unsigned> sm_mhz = {};  // just after these
+  std::optional<Timing> pdl_stream = {}, pdl_graph = {};  // launched with PDL and STATIC_WEIGHTS
+  std::optional<unsigned> sm_mhz = {};                    // just after these
   std::optional<double> power_limited =
       {};  // the share of the time that the power limit held the clocks down
   std::vector<BaselineTime> baselines = {};

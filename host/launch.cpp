@@ -71,8 +71,6 @@ bool overlaps_pass(const Problem& problem, const Plan& plan) {
 dualgemm_status_t make_params(const Problem& problem, const Instance& instance, Params* params) {
   const dualgemm_args_t& args = problem.args;
   const TilePlan& tile = instance.plan.tile;
-  // Without PDL STATIC_WEIGHTS changes nothing.
-  constexpr uint32_t kEarlyWeights = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
   *params = {};
   if (auto status = encode_tensor_maps(problem, instance.plan, params)) return status;
   params->c = matrix_of(problem.outputs[kC], args.c);
@@ -91,8 +89,9 @@ dualgemm_status_t make_params(const Problem& problem, const Instance& instance, 
   params->c_type = args.c_dtype;
   params->group_rows = args.group_rows;
   params->group_offsets = problem.group_offsets() ? 1 : 0;
+  // Without PDL nothing that precedes the launch still runs, or its own pass over A alone.
   params->static_weights =
-      (args.flags & kEarlyWeights) == kEarlyWeights || overlaps_pass(problem, instance.plan) ? 1 : 0;
+      (args.flags & DUALGEMM_FLAG_PDL) == 0 || (args.flags & DUALGEMM_FLAG_STATIC_WEIGHTS) != 0;
   params->general = general_params(problem);
   return DUALGEMM_STATUS_SUCCESS;
 }

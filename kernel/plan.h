@@ -125,8 +125,8 @@ struct ExpandPlan {
 // have the same columns of C, and each a half of every k-tile if they are two.
 struct ConsumerPlan {
   int32_t column_groups, k_groups;
-  int32_t columns;        // of C, of a column group
-  int32_t exchange_rows;  // rows of C whose sums lie in shared memory at a time, on the way to another lane
+  int32_t columns;     // of C, of a column group
+  int32_t share_rows;  // of C: the CTAs that split K finish so many of a tile in turn
 
   DUALGEMM_HOST_DEVICE constexpr int32_t warpgroups() const { return column_groups * k_groups; }
 

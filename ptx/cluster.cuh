@@ -21,12 +21,14 @@ DUALGEMM_DEVICE void st_shared_cluster_v4_b32(uint32_t address, const uint32_t* 
                : "memory");
 }
 
-// ld.shared::cluster.v4.b32 {values[0], ..., values[3]}, [address];      9.7.9.8
-DUALGEMM_DEVICE void ld_shared_cluster_v4_b32(uint32_t (&values)[4], uint32_t address) {
-  asm volatile("ld.shared::cluster.v4.b32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(values[0]), "=r"(values[1]), "=r"(values[2]), "=r"(values[3])
-               : "r"(address)
-               : "memory");
+// st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [address], {values[0], ..}, [mbar];      9.7.9.12
+// The 16 bytes land later, and then count on a barrier of the same CTA as `address`.
+DUALGEMM_DEVICE void st_async_v4_b32(uint32_t address, const uint32_t (&values)[4], uint32_t mbar) {
+  asm volatile(
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
+          address),
+      "r"(values[0]), "r"(values[1]), "r"(values[2]), "r"(values[3]), "r"(mbar)
+      : "memory");
 }
 
 // ld.shared::cta.v4.b32 {values[0], ..., values[3]}, [address];      9.7.9.8

@@ -69,6 +69,22 @@ DUALGEMM_DEVICE bool mbarrier_try_wait_parity(uint64_t* mbar, uint32_t parity) {
   return done != 0;
 }
 
+// mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [mbar], parity;      9.7.13.15.16
+// As above for what comes from anywhere in the cluster.
+DUALGEMM_DEVICE bool mbarrier_try_wait_parity_acquire_cluster(uint64_t* mbar, uint32_t parity) {
+  uint32_t done;
+  asm volatile(
+      "{\n\t"
+      ".reg .pred done;\n\t"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%1], %2;\n\t"
+      "selp.u32 %0, 1, 0, done;\n\t"
+      "}"
+      : "=r"(done)
+      : "r"(smem_u32(mbar)), "r"(parity)
+      : "memory");
+  return done != 0;
+}
+
 // mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 done, [mbar], parity;      9.7.13.15.16
 // As above for arrivals from anywhere in the cluster. Relaxed: orders no memory accesses; tcgen05 operations
 // are ordered by the tcgen05 fences around it.

@@ -28,6 +28,12 @@ DUALGEMM_DEVICE void barrier_sync(uint32_t id, uint32_t threads) {
   asm volatile("barrier.cta.sync.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+// barrier.cta.arrive.aligned id, threads;      9.7.13.1
+// Counts at barrier `id` as barrier_sync does, without waiting for the others.
+DUALGEMM_DEVICE void barrier_arrive(uint32_t id, uint32_t threads) {
+  asm volatile("barrier.cta.arrive.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
 // setmaxnreg.dec.sync.aligned.u32 registers;      9.7.19.5
 // Each thread of the warpgroup keeps `registers`, a multiple of 8, and gives the others back to the CTA.
 template <int kRegisters>

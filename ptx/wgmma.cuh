@@ -173,6 +173,21 @@ DUALGEMM_DEVICE void wgmma_m64k16_f32_bf16(float (&d)[8], const uint32_t (&a)[4]
       : "memory");
 }
 
+DUALGEMM_DEVICE void wgmma_m64k16_f32_bf16(float (&d)[16], const uint32_t (&a)[4], uint64_t b_descriptor) {
+  asm volatile(
+      "{\n\t"
+      ".reg .pred accumulate;\n\t"
+      "setp.ne.b32 accumulate, %21, 0;\n\t"
+      "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
+      "{%16, %17, %18, %19}, %20, accumulate, 1, 1, 0;\n\t"
+      "}"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b_descriptor), "n"(1)
+      : "memory");
+}
+
 DUALGEMM_DEVICE void wgmma_m64k16_f32_bf16(float (&d)[32], const uint32_t (&a)[4], uint64_t b_descriptor) {
   asm volatile(
       "{\n\t"

@@ -14,7 +14,8 @@
 //
 //   s: stage of operands and scale factors, in shared memory; it has an empty barrier for the way back
 //
-// With split-K there is one tile per cluster, and its CTAs exchange their parts of the sums (exchange.cuh).
+// With split-K there is one tile per cluster, and its CTAs send each other their parts of the sums
+// (reduce.cuh).
 //
 // Programmatic dependent launch (PDL): the kernel may start before the preceding grid has ended, and that
 // grid may still write any of our inputs and use our outputs. So every role that reads an input or writes an
@@ -33,33 +34,44 @@
 #include "kernel/sm90/load_a.cuh"
 #include "kernel/sm90/multiply.cuh"
 #include "kernel/sm90/order_role.cuh"
+#include "kernel/sm90/reduce.cuh"
 #include "kernel/sm90/traits.cuh"
 
 namespace dualgemm::sm90 {
 
-// Prepares what the roles need: barriers, the table of groups and the first prefetches. Every warp takes part
-// and leaves converged.
+// One thread calls this.
+template <class Traits>
+DUALGEMM_DEVICE void init_barriers(SharedStorage<Traits>& smem, Cta<Traits> cta) {
+  constexpr Plan kPlan = Traits::kPlan;
+  constexpr int kReaders = kWarpgroupWarps * kPlan.consumers.warpgroups();
+  smem.rings.init_barriers(kReaders);
+  if constexpr (kPlan.expand.stages > 0) {
+    for (uint64_t& mbar : smem.panel_full) ptx::mbarrier_init(&mbar, 1);
+    for (uint64_t& mbar : smem.panel_empty) ptx::mbarrier_init(&mbar, kReaders);
+  }
+  if constexpr (kPlan.expand.warps > 0)
+    for (uint64_t& mbar : smem.ready) ptx::mbarrier_init(&mbar, kPlan.expand.warps);
+  if constexpr (Reduction<Traits>::kThere) {
+    ptx::mbarrier_init(&smem.sums_full[0], 1);
+    ptx::mbarrier_arrive_expect_tx(&smem.sums_full[0],
+                                   Reduction<Traits>::received_bytes(static_cast<int>(cta.slice)));
+  }
+  ptx::fence_mbarrier_init_release_cluster();  // before TMA, or sums of another CTA, arrive on them
+}
+
+// Prepares what the roles need: barriers, the table of groups and the tensor maps. Every warp takes part
+// and leaves converged. The warp that loads the weights initialises the barriers and waits for no other, since
+// all the others wait for its first bytes from DRAM; only the table of groups, which tells it what to load, is
+// written before it goes on.
 template <class Traits>
 DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta, Role role) {
   constexpr Plan kPlan = Traits::kPlan;
-  constexpr int kReaders = kWarpgroupWarps * kPlan.consumers.warpgroups();
-  constexpr bool kPanelRing = kPlan.expand.stages > 0;
-  if (role == Role::kLoadWeights && ptx::elect_sync()) {
-    prefetch_tensor_maps(p);
-    if constexpr (kPlan.expanded_a()) ptx::prefetch_tensormap(&p.expanded);
-    // Beside a pass that still runs nothing waits for this.
-    if constexpr (!kPlan.tile.grouped && !kPlan.expanded_a())
-      prefetch_weights<Traits>(p, cta, scheduler_of<Traits>(p, smem.groups));
-  }
+  if (role == Role::kLoadWeights && ptx::elect_sync()) init_barriers(smem, cta);
   if (role == Role::kLoadActivations && ptx::elect_sync()) {
-    smem.rings.init_barriers(kReaders);
-    if constexpr (kPanelRing) {
-      for (uint64_t& mbar : smem.panel_full) ptx::mbarrier_init(&mbar, 1);
-      for (uint64_t& mbar : smem.panel_empty) ptx::mbarrier_init(&mbar, kReaders);
-    }
-    if constexpr (kPlan.expand.warps > 0)
-      for (uint64_t& mbar : smem.ready) ptx::mbarrier_init(&mbar, kPlan.expand.warps);
-    ptx::fence_mbarrier_init_release_cluster();  // before TMA arrives on them
+    // Copies of weights begin too soon for theirs.
+    if constexpr (kPlan.expanded_a()) ptx::prefetch_tensormap(&p.expanded);
+    else ptx::prefetch_tensormap(&p.a);
+    if constexpr (kPlan.operands.a_bytes > 0) ptx::prefetch_tensormap(&p.sfa);
   }
   if constexpr (kPlan.tile.grouped) {
     if (role == Role::kLoadActivations) {
@@ -67,8 +79,11 @@ DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Cta<
       write_group_table<Traits>(p, smem.groups);
     }
   }
-  __syncwarp();     // one lane worked above; what follows needs the warp together
-  __syncthreads();  // barriers and table are written before anybody reads them
+  __syncwarp();  // one lane worked above; what follows needs the warp together
+  arrive_before_loop<Traits>();
+  // Barriers and table are written before anybody reads them.
+  if (!kPlan.tile.grouped && role == Role::kLoadWeights) ptx::barrier_arrive(kCtaBarrier, kPlan.threads);
+  else ptx::barrier_sync(kCtaBarrier, kPlan.threads);
 }
 
 template <class Traits, class Scheduler>
@@ -83,7 +98,8 @@ DUALGEMM_DEVICE void multiply_role(const Params& p, SharedStorage<Traits>& smem,
   for (Tile tile; tiles.next(tile);) {
     multiplier.multiply(sums.of_loop[0], tile, loop);
     if constexpr (kPlan.mma.main_loops() == 2) multiplier.multiply(sums.of_loop[1], tile, loop);
-    finish.finish(sums, tile);
+    if constexpr (Reduction<Traits>::kThere) Reducer<Traits>(smem, cta, consumer).reduce(sums);
+    if (consumer.k_group() == 0) finish.finish(sums, tile);
   }
   Traits::Output::complete();
 }
@@ -94,7 +110,6 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, Traits::kPlan.ctas_per_
   constexpr Plan kPlan = Traits::kPlan;
   static_assert(sizeof(SharedStorage<Traits>) <= smem_limit(kPlan),
                 "stages, panel_stages: a CTA has this much shared memory");
-  constexpr bool kSplit = kPlan.tile.split_k > 1;
   extern __shared__ __align__(1024) uint8_t smem_bytes[];
   auto& smem = *reinterpret_cast<SharedStorage<Traits>*>(smem_bytes);
   const int warp = warp_index();
@@ -114,19 +129,17 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, Traits::kPlan.ctas_per_
     if constexpr (kPlan.orders_a()) order_role<Traits>(p, smem, cta, tiles, own);
     else if constexpr (!kPlan.expanded_a()) expand_role<Traits>(p, smem, cta, tiles, own);
   } else if (role == Role::kLoadWeights) {
-    if (!p.static_weights) ptx::griddepcontrol_wait();  // the preceding grid may write B1 and B2
+    if (!p.static_weights) {
+      if constexpr (!kPlan.tile.grouped) prefetch_weights<Traits>(p, cta, tiles);
+      ptx::griddepcontrol_wait();  // the preceding grid may write B1 and B2
+    }
     load_role<typename Traits::LoadWeights>(p, smem.rings, cta, tiles);
   } else if (role == Role::kLoadActivations) {
     ptx::griddepcontrol_wait();  // the preceding grid may write A
     if constexpr (kPlan.expand.stages > 0) load_panels_role<Traits>(p, smem, cta, tiles);
     else load_role<typename Traits::LoadActivations>(p, smem.rings, cta, tiles);
   }
-  // With split-K all threads meet the cluster twice (exchange.cuh): when sums have been written, and when
-  // they have been read. There is one tile, so that those that multiply do so once.
-  if constexpr (kSplit) {
-    FinishExchanged<Traits>::meet_cluster();
-    FinishExchanged<Traits>::meet_cluster();
-  }
+  meet_cluster<Traits>();
 }
 
 }  // namespace dualgemm::sm90

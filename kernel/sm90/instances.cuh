@@ -18,7 +18,7 @@ using OutputsOf = std::conditional_t<InstanceArithmetic::kGeneral || kOptions.a_
 
 // A plain instance with these options shares the SM with another CTA, so that one loads while the other ends.
 // A general one takes more registers than half of those of an SM: it has the SM for itself, and rings of
-// twice the depth. (Tiles of 32 columns are for weights with so few of them that each CTA has an SM anyway.)
+// twice the depth.
 constexpr Options for_few_rows(Options o) {
   if (!InstanceArithmetic::kGeneral) {
     o.ctas_per_sm = 2;

@@ -92,13 +92,20 @@ constexpr ExpandPlan expand_plan(const Options& o) {
           .stage_bytes = o.panel_stages == 0 ? 0 : row * kPanelK};
 }
 
+// Returns a part of a tile's rows, whole eights: all, or of split-K the largest that leaves one for each CTA.
+constexpr int32_t share_rows(int32_t tile_m, int32_t split_k) {
+  int32_t rows = tile_m;
+  while (rows > 8 && rows * split_k > tile_m) rows /= 2;
+  return rows;
+}
+
 // Of two products gate and up of the same columns of C are rows of one fragment.
 constexpr ConsumerPlan consumer_plan(const Options& o, Products products) {
   const int32_t columns = kWgmmaM / products.together;
   return {.column_groups = o.tile_n / columns,
           .k_groups = o.k_groups,
           .columns = columns,
-          .exchange_rows = o.split_k > 1 ? o.tile_m : std::min(o.tile_m, 16)};
+          .share_rows = share_rows(o.tile_m, o.split_k)};
 }
 
 // The load roles and the expanders need few registers; what they give back goes to those that multiply.
@@ -127,7 +134,7 @@ constexpr Plan plan_of(const Options& o, Products products = kBothTogether) {
   }
   plan.expand = expand_plan(o);
   plan.consumers = consumer_plan(o, products);
-  plan.epilogue = {.warps = kWarpgroupWarps * plan.consumers.warpgroups(), .chunk_columns = 8};
+  plan.epilogue = {.warps = kWarpgroupWarps * plan.consumers.column_groups, .chunk_columns = 8};
   // setmaxnreg is executed by whole warpgroups, which the expanders and the load roles make up together;
   // without expanders two warps have nothing to do.
   plan.threads =
@@ -156,7 +163,8 @@ constexpr bool possible() {
       "tile_n: a warpgroup has 32 columns of C, or 64 of one product, and a tile lies in one block of 128 "
       "rows of factors");
   static_assert(o.stages > 0 && o.panel_stages >= 0, "stages: at least 1");
-  static_assert(o.k_groups == 1 || o.k_groups == 2, "k_groups: a k-tile has two halves");
+  static_assert(o.k_groups == 1 || (o.k_groups == 2 && o.split_k > 1),
+                "k_groups: a k-tile has two halves, whose sums are added up as those of split-K are");
   static_assert(o.split_k >= 1 && o.split_k <= 8, "split_k: a cluster has at most 8 CTAs");
   static_assert(!o.grouped || o.split_k == 1,
                 "grouped: split-K has one tile per cluster, groups have any number of tiles");

@@ -33,16 +33,15 @@ DUALGEMM_DEVICE Role role_of(int warp) {
   }
 }
 
-// Barriers of the CTA by their number: 0 is that of __syncthreads, one is for all that multiply, and each
-// column group has one from kColumnsBarrier on.
-inline constexpr uint32_t kMultiplyBarrier = 1, kColumnsBarrier = 2;
+// Barriers of the CTA by their number: one is for all threads, one for all that multiply, and each column group
+// has one from kColumnsBarrier on.
+inline constexpr uint32_t kCtaBarrier = 0, kMultiplyBarrier = 1, kColumnsBarrier = 2;
 
 // Where a thread of the multiply role stands.
 template <class Traits>
 struct Consumer {
   static constexpr ConsumerPlan kPlan = Traits::kPlan.consumers;
   static constexpr int kThreads = kWarpgroup * kPlan.warpgroups();
-  static constexpr int kThreadsOfColumns = kWarpgroup * kPlan.k_groups;  // of one column group
 
   int warp;  // of the role
   int lane;
@@ -54,11 +53,12 @@ struct Consumer {
   DUALGEMM_DEVICE int column_group() const {
     return kPlan.column_groups == 1 ? 0 : warp / kWarpgroupWarps % kPlan.column_groups;
   }
-  // Returns the number of the thread, and that among those of its column group.
-  DUALGEMM_DEVICE int thread() const { return 32 * warp + lane; }
-  DUALGEMM_DEVICE int thread_of_columns() const {
-    return kWarpgroup * k_group() + 32 * (warp % kWarpgroupWarps) + lane;
+  // Returns the number of the warp in its k group, that of the thread, and that of the thread in its warpgroup.
+  DUALGEMM_DEVICE int warp_of_columns() const {
+    return kWarpgroupWarps * column_group() + warp % kWarpgroupWarps;
   }
+  DUALGEMM_DEVICE int thread() const { return 32 * warp + lane; }
+  DUALGEMM_DEVICE int thread_of_columns() const { return 32 * (warp % kWarpgroupWarps) + lane; }
   // A warp has eight columns of the tile, as rows 0-7 (gate) and 8-15 (up) of its 16 rows of the fragment;
   // or, where these are of one product, 16 columns.
   DUALGEMM_DEVICE int first_column() const {

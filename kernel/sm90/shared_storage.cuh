@@ -12,6 +12,7 @@
 // a k-tile of A from a pass: of many rows this makes a finer ring.
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 
 #include "kernel/common/rings.cuh"
@@ -25,21 +26,64 @@ namespace dualgemm::sm90 {
 template <class Traits>
 inline constexpr int32_t kPanelBytes = Traits::kPlan.tile.m* kPanelK * 2;
 
-// The sums of a CTA that lanes exchange, of each k group and of each product (exchange.cuh).
+// Which CTA finishes what where K is split, and what it receives for that (reduce.cuh).
+template <class Traits>
+struct Reduction {
+  static constexpr Plan kPlan = Traits::kPlan;
+  static constexpr int kSlices = kPlan.tile.split_k, kGroups = kPlan.consumers.k_groups;
+  static constexpr int kParts = kSlices * kGroups, kSenders = kParts - 1;
+  static constexpr int kShares = kPlan.tile.m / kPlan.consumers.share_rows;
+  static constexpr int kMostShares = (kShares + kSlices - 1) / kSlices;  // of one CTA
+  static constexpr int kBlocks = kPlan.consumers.share_rows / 8;         // of eight rows, of a share
+  static constexpr int kLoops = kPlan.mma.main_loops();
+  static constexpr int kWarps = kWarpgroupWarps * kPlan.consumers.column_groups;  // that finish a share
+  static constexpr bool kThere = kSlices > 1;
+  // Sums of few rows have memory of their own.
+  static constexpr bool kInRings = kThere && kPlan.tile.m > 16;
+
+  DUALGEMM_HOST_DEVICE static constexpr int owner(int share) { return share * kSlices / kShares; }
+  // Returns whether the CTA of a slice finishes a row of the tile.
+  DUALGEMM_HOST_DEVICE static constexpr bool finishes(int slice, int row) {
+    return owner(row / kPlan.consumers.share_rows) == slice;
+  }
+  // Returns the first share of a CTA: those of the next follow.
+  DUALGEMM_HOST_DEVICE static constexpr int first_share(int slice) {
+    return (slice * kShares + kSlices - 1) / kSlices;
+  }
+  DUALGEMM_HOST_DEVICE static constexpr int shares_of(int slice) {
+    return first_share(slice + 1) - first_share(slice);
+  }
+  // Parts are numbered in the order of K. Those that send sums to an owner are numbered without its own.
+  DUALGEMM_HOST_DEVICE static constexpr int part(int slice, int k_group) { return slice * kGroups + k_group; }
+  DUALGEMM_HOST_DEVICE static constexpr int sender(int of, int owner) {
+    return of < part(owner, 0) ? of : of - 1;
+  }
+  DUALGEMM_HOST_DEVICE static constexpr uint32_t received_bytes(int slice) {
+    return static_cast<uint32_t>(kSenders * shares_of(slice) * kBlocks * kLoops * kWarps * 32 * 16);
+  }
+};
+
+template <class Traits>
+struct ReceivedSums {
+  using R = Reduction<Traits>;
+  alignas(16) float sum[R::kSenders][R::kMostShares * R::kBlocks][R::kLoops][R::kWarps][32][4];
+};
+
+// The sums of some rows of a tile, of each product, on the way from lanes to lanes (exchange.cuh).
 template <class Traits>
 struct ExchangedSums {
   static constexpr Plan kPlan = Traits::kPlan;
-  static constexpr int kRows = kPlan.consumers.exchange_rows;
+  static constexpr int kRows = std::min(kPlan.consumers.share_rows, 16);
   static constexpr int kPitch = kPlan.tile.n + kExchangePadding;
 
-  alignas(16) float sum[kPlan.consumers.k_groups][kPlan.mma.accumulators][kRows][kPitch];
+  alignas(16) float sum[kPlan.mma.accumulators][kRows][kPitch];
 };
 
-// The results of 32 rows of each column group, in two places in turn (staged.cuh).
+// The results of up to 32 rows of each column group, in two places in turn (staged.cuh).
 template <class Traits>
 struct StagedResults {
   static constexpr ConsumerPlan kPlan = Traits::kPlan.consumers;
-  static constexpr int kRows = Traits::kPlan.tile.m < 32 ? Traits::kPlan.tile.m : 32;
+  static constexpr int kRows = std::min(kPlan.share_rows, 32);
   // Eight rows of 16 bytes this far apart lie in all banks once.
   static constexpr int kPitch = kPlan.columns * 2 + 16;
 
@@ -63,21 +107,36 @@ struct SharedStorage : Panels<Traits> {
   template <int32_t kCount>
   using Barriers = If<uint64_t[kCount > 0 ? kCount : 1], (kCount > 0)>;
   using Results = std::conditional_t<Traits::kStaged, StagedResults<Traits>, ExchangedSums<Traits>>;
+  using R = Reduction<Traits>;
+  // With split-K a CTA has one tile: when it has been multiplied, this may lie where the rings were.
+  struct AfterRings {
+    If<ReceivedSums<Traits>, R::kInRings> received;
+    Results results;
+  };
 
   Rings<Traits> rings;
   Barriers<kPlan.expand.stages> panel_full, panel_empty;
   Barriers<kPlan.expand.warps == 0 ? 0 : kPlan.operands.stages> ready;
-  If<Results, !Traits::kSumsInRings> results;
+  Barriers<R::kThere ? 1 : 0>
+      sums_full;  // count: 1 + the bytes of the sums that this CTA receives (reduce.cuh)
+  If<ReceivedSums<Traits>, R::kThere && !R::kInRings> received_apart;
+  If<Results, !R::kThere> results_apart;
   If<GroupTable<kPlan.tile.m>, kPlan.tile.grouped> groups;
   [[no_unique_address]] typename Traits::Output::Shared output;
 
-  DUALGEMM_DEVICE ExchangedSums<Traits>& exchanged() {
-    if constexpr (Traits::kSumsInRings) {
-      static_assert(sizeof(ExchangedSums<Traits>) <= kPlan.ring_bytes());
-      return *reinterpret_cast<ExchangedSums<Traits>*>(this);
-    } else {
-      return results;
-    }
+  DUALGEMM_DEVICE ReceivedSums<Traits>& received() {
+    if constexpr (R::kInRings) return after_rings().received;
+    else return received_apart;
+  }
+  DUALGEMM_DEVICE Results& results() {
+    if constexpr (R::kThere) return after_rings().results;
+    else return results_apart;
+  }
+
+ private:
+  DUALGEMM_DEVICE AfterRings& after_rings() {
+    static_assert(sizeof(AfterRings) <= kPlan.ring_bytes());
+    return *reinterpret_cast<AfterRings*>(this);
   }
 };
 

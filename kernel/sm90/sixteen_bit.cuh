@@ -17,14 +17,20 @@ struct SixteenBit {
       .tile_m = 16, .tile_n = 128, .stages = 4, .expander_warps = 6, .a_type = kType};
   static constexpr Options kFewSplit2{
       .tile_m = 16, .tile_n = 64, .split_k = 2, .stages = 6, .expander_warps = 6, .a_type = kType};
-  static constexpr Options kFewestSplit2 = for_few_rows({.tile_m = 16,
-                                                         .tile_n = 32,
-                                                         .split_k = 2,
-                                                         .k_groups = 2,
-                                                         .stages = 4,
-                                                         .expander_warps = 2,
-                                                         .a_type = kType});
+  static constexpr Options kFewestSplit2{.tile_m = 16,
+                                         .tile_n = 32,
+                                         .split_k = 2,
+                                         .k_groups = 2,
+                                         .stages = 8,
+                                         .expander_warps = 6,
+                                         .a_type = kType};
   static constexpr Options kFewGrouped = grouped(kFew);
+  static constexpr Options kSeveral{
+      .tile_m = 32, .tile_n = 128, .stages = 3, .expander_warps = 6, .a_type = kType};
+  static constexpr Options kSeveralSplit2{
+      .tile_m = 32, .tile_n = 64, .split_k = 2, .stages = 6, .expander_warps = 10, .a_type = kType};
+  static constexpr Options kSeveralSplit3{
+      .tile_m = 32, .tile_n = 64, .split_k = 3, .stages = 6, .expander_warps = 10, .a_type = kType};
   static constexpr Options kSome{
       .tile_m = 64, .tile_n = 64, .stages = 4, .expander_warps = 6, .a_type = kType};
   static constexpr Options kSomeGrouped{
@@ -53,9 +59,9 @@ struct SixteenBit {
   static consteval InstanceList instances() {
     if constexpr (InstanceArithmetic::kGeneral) return kInstances<kSome, kSomeGrouped>;
     else
-      return kInstances<kFew, kFewSplit2, kFewestSplit2, kFewGrouped, kSome, kSomeGrouped, kSomeSplit2,
-                        kSomeOrderedSplit2, kSomeOrdered, kMany, kManyOrdered, kManyOrderedSplit2,
-                        kMostOrdered, kMostOrderedGrouped>;
+      return kInstances<kFew, kFewSplit2, kFewestSplit2, kFewGrouped, kSeveral, kSeveralSplit2,
+                        kSeveralSplit3, kSome, kSomeGrouped, kSomeSplit2, kSomeOrderedSplit2, kSomeOrdered,
+                        kMany, kManyOrdered, kManyOrderedSplit2, kMostOrdered, kMostOrderedGrouped>;
   }
 };
 

@@ -1,11 +1,11 @@
-// staged.cuh -- how a plain instance finishes a tile where each warpgroup has all of its sums: results in 16
-// bits go to shared memory as transposed matrices, and from there to C, 16 bytes of a row at a time.
+// staged.cuh -- how a plain instance finishes a tile: results in 16 bits go to shared memory as transposed
+// matrices, and from there to C, 16 bytes of a row at a time.
 //
 //   lane: gate and up of two rows, one column  -->  two results  --stmatrix-->  [row][32 columns]  -->  C
 //
 // Where a warpgroup has 64 columns, a lane has two.
 //
-// Every 32 rows have one of two places in turn, and one barrier of the warpgroup between writing and reading:
+// Every 32 rows, or what a share of them has (reduce.cuh), have one of two places in turn, and one barrier of the warpgroup between writing and reading:
 // whoever writes a place again has passed the barrier of the other, before which all had read this one.
 #pragma once
 
@@ -30,18 +30,19 @@ class FinishStaged {
   static constexpr int kColumns = kPlan.consumers.columns;
   static constexpr int kPieceBytes = 16, kPieces = kColumns * 2 / kPieceBytes;
   static constexpr int kStoredRows = kWarpgroup / kPieces;  // at once
-  static_assert(Output::kBits == 16 && kPlan.consumers.k_groups == 1 && kPlan.tile.split_k == 1);
+  static_assert(Output::kBits == 16);
 
  public:
-  DUALGEMM_DEVICE FinishStaged(const Params& p, SharedStorage<Traits>& smem, Cta<Traits>,
+  DUALGEMM_DEVICE FinishStaged(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta,
                                Consumer<Traits> consumer)
-      : p_(p), results_(smem.results), consumer_(consumer) {}
+      : p_(p), results_(smem.results()), slice_(static_cast<int>(cta.slice)), consumer_(consumer) {}
 
   DUALGEMM_DEVICE void finish(const Sums<Traits>& sums, const Tile& tile) {
     const typename Traits::Arithmetic::template Of<Traits, FragmentLayout> arithmetic(p_, tile, {});
     const Output output(p_, tile);
 #pragma unroll
-    for (int first = 0; first < kPlan.tile.m; first += Results::kRows, place_ ^= 1) {
+    for (int first = 0; first < kPlan.tile.m; first += Results::kRows) {
+      if (!Reduction<Traits>::finishes(slice_, first)) continue;
 #pragma unroll
       for (int column = 0; column < kLaneColumns; ++column) {
         // Two rows of each matrix, the pair of a lane.
@@ -63,6 +64,7 @@ class FinishStaged {
       // The results of all four warps are there before they are read below.
       ptx::barrier_sync(kColumnsBarrier + consumer_.column_group(), kWarpgroup);
       store(tile, first, results_.bytes[consumer_.column_group()][place_]);
+      place_ ^= 1;
     }
   }
 
@@ -96,6 +98,7 @@ class FinishStaged {
 
   const Params& p_;
   Results& results_;
+  int slice_;
   Consumer<Traits> consumer_;
   int place_ = 0;
 };

@@ -30,11 +30,8 @@ struct Parts {
   using LoadWeights = dualgemm::LoadWeights<Self>;
   using LoadActivations =
       std::conditional_t<(kPlan.operands.a_bytes > 0), dualgemm::LoadActivations<Self>, LoadA<Self>>;
-  // A plain instance whose sums are complete in a warpgroup needs no exchange of them.
-  static constexpr bool kStaged =
-      !Arithmetic::kGeneral && kPlan.tile.split_k == 1 && kPlan.consumers.k_groups == 1;
-  // With split-K a CTA has one tile: when it has been multiplied, its sums may lie where the rings were.
-  static constexpr bool kSumsInRings = kPlan.tile.split_k > 1;
+  // A plain instance needs no exchange of sums between lanes: results do.
+  static constexpr bool kStaged = !Arithmetic::kGeneral;
   using Finish = std::conditional_t<kStaged, FinishStaged<Self>, FinishExchanged<Self>>;
 };
 

@@ -11,6 +11,7 @@ extern "C" {
 
 __global__ void elect_sync(uint32_t* out);
 __global__ void barrier_sync(uint32_t threads, uint32_t* out);
+__global__ void barrier_arrive(uint32_t threads, uint32_t* out);
 __global__ void griddepcontrol(const uint32_t* in, int32_t waits, uint32_t* out);
 
 __global__ void mbarrier_arrive(int32_t arrivals, uint32_t* out);
@@ -57,6 +58,7 @@ __global__ void red_global_max_s32(const int32_t* in, int32_t* out);
 // These run in clusters of two.
 __global__ void cluster_ctarank(uint32_t* out);
 __global__ void st_shared_cluster_v4_b32(uint32_t* out);
+__global__ void st_async_v4_b32(uint32_t bytes, uint32_t* out);
 __global__ void mbarrier_arrive_relaxed_cluster(int32_t arrivals, uint32_t waiter, uint32_t* out);
 __global__ void cp_async_bulk_tensor_3d_pair(const __grid_constant__ CUtensorMap map, int32_t c0, int32_t c1,
                                              int32_t c2, uint32_t bytes, uint32_t* out);

@@ -28,6 +28,22 @@ TEST_CASE("st_shared_cluster_v4_b32 stores in the CTA that mapa names, and ld_sh
   }
 }
 
+TEST_CASE("st_async_v4_b32 sends 16 bytes a lane to the other CTA, and they count on its barrier", "[ptx]") {
+  const uint32_t bytes = GENERATE(512u, 528u);
+  DeviceArray<uint32_t> out(2 * 128);
+  const Outcome outcome = run_blocks(st_async_v4_b32, 2, 32, bytes, out.data());
+  if (bytes == 528) {
+    check_waits_forever(outcome, "pending bytes 16");
+    return;
+  }
+  require_end(outcome);
+  const auto words = out.host();
+  for (uint32_t i = 0; i < words.size(); ++i) {
+    INFO("word " << i);
+    CHECK(words[i] == (i < 128 ? 1000 : 0) + i % 128);
+  }
+}
+
 TEST_CASE("mbarrier_arrive_relaxed_cluster arrives on the even CTA's barrier, from either CTA", "[ptx]") {
   struct Case {
     int32_t arrivals;  // of each CTA, on a barrier of four

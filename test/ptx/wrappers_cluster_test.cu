@@ -62,6 +62,25 @@ extern "C" __global__ void __cluster_dims__(2) st_shared_cluster_v4_b32(uint32_t
   for (uint32_t i = 0; i < 4; ++i) out[128 * blockIdx.x + 4 * threadIdx.x + i] = values[i];
 }
 
+// out[128 * block + 4 * lane + i] = 1000 * (rank of the other CTA) + 4 * lane + i: what that CTA sent here,
+// whose bytes ended the phase of a barrier here that waits for `bytes`.
+extern "C" __global__ void __cluster_dims__(2) st_async_v4_b32(uint32_t bytes, uint32_t* out) {
+  __shared__ alignas(16) uint32_t words[128];
+  __shared__ uint64_t mbar;
+  const uint32_t rank = ptx::cluster_ctarank(), own = ptx::smem_u32(&words[4 * threadIdx.x]);
+  init(&mbar, 1);
+  if (ptx::elect_sync()) ptx::mbarrier_arrive_expect_tx(&mbar, bytes);
+  __syncwarp();
+  uint32_t values[4];
+  for (uint32_t i = 0; i < 4; ++i) values[i] = 1000 * rank + 4 * threadIdx.x + i;
+  ptx::st_async_v4_b32(ptx::mapa(own, rank ^ 1), values, ptx::mapa(ptx::smem_u32(&mbar), rank ^ 1));
+  while (!ptx::mbarrier_try_wait_parity_acquire_cluster(&mbar, 0)) {
+  }
+  __syncwarp();
+  ptx::ld_shared_v4_b32(values, own);
+  for (uint32_t i = 0; i < 4; ++i) out[128 * blockIdx.x + 4 * threadIdx.x + i] = values[i];
+}
+
 // Each CTA arrives `arrivals` times on the barrier of four arrivals at even_cta_address of its own.
 // out[0]: 1 once the CTA of rank `waiter` has seen the first phase of its barrier end.
 extern "C" __global__ void __cluster_dims__(2)

@@ -70,6 +70,7 @@ TEST_CASE("wgmma: two products of one group, of every width", "[ptx][sm90]") {
 
 TEST_CASE("wgmma: the same of bf16", "[ptx][sm90]") {
   check_multiply(16, wgmma_bf16_n16, kBf16);
+  check_multiply(32, wgmma_bf16_n32, kBf16);
   check_multiply(64, wgmma_bf16_n64, kBf16);
   check_multiply(128, wgmma_bf16_n128, kBf16);
   check_multiply(256, wgmma_bf16_n256, kBf16);
@@ -104,13 +105,6 @@ TEST_CASE("mbarrier_arrive_if: lanes without the predicate do not arrive", "[ptx
   launch(mbarrier_arrive_if, 32, 5, out.data());
   CHECK(out.host() == std::vector<uint32_t>(32, 1));
   check_waits_forever(run(mbarrier_arrive_if, 32, 4, out.data()), "phase");
-}
-
-TEST_CASE("ld_shared_cluster_v4_b32: words come from where mapa says", "[ptx][sm90]") {
-  DeviceArray<uint32_t> out(32);
-  launch(ld_shared_cluster_v4_b32, 8, out.data());
-  const std::vector<uint32_t> words = out.host();
-  for (uint32_t i = 0; i < 32; ++i) CHECK(words[i] == 100 * (7 - i / 4) + i % 4);
 }
 
 // 1.5 * 2.5 = 3.75, the smallest subnormal times 1 and times 2^119, as weights are, the largest times itself,

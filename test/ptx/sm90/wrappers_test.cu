@@ -99,6 +99,9 @@ __global__ void __launch_bounds__(128) wgmma_n256(const uint32_t* a, const uint3
 __global__ void __launch_bounds__(128) wgmma_bf16_n16(const uint32_t* a, const uint32_t* b, float* d) {
   multiply<16, OfBf16>(a, b, d);
 }
+__global__ void __launch_bounds__(128) wgmma_bf16_n32(const uint32_t* a, const uint32_t* b, float* d) {
+  multiply<32, OfBf16>(a, b, d);
+}
 __global__ void __launch_bounds__(128) wgmma_bf16_n64(const uint32_t* a, const uint32_t* b, float* d) {
   multiply<64, OfBf16>(a, b, d);
 }
@@ -140,15 +143,6 @@ __global__ void mbarrier_arrive_if(uint32_t lanes, uint32_t* out) {
   while (!ptx::mbarrier_try_wait_parity(&mbar, 0)) {
   }
   out[threadIdx.x] = 1;
-}
-
-__global__ void ld_shared_cluster_v4_b32(uint32_t* out) {
-  __shared__ alignas(16) uint32_t words[8][4];
-  for (uint32_t i = 0; i < 4; ++i) words[threadIdx.x][i] = 100 * threadIdx.x + i;
-  __syncwarp();
-  uint32_t values[4];
-  ptx::ld_shared_cluster_v4_b32(values, ptx::mapa(ptx::smem_u32(words[7 - threadIdx.x]), 0));
-  for (uint32_t i = 0; i < 4; ++i) out[4 * threadIdx.x + i] = values[i];
 }
 
 __global__ void mul_rn_f16x2(const uint32_t* in, uint32_t* out) {

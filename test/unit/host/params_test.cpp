@@ -258,7 +258,7 @@ TEST_CASE("the other fields of Params", "[host][params]") {
     CHECK(p.problems == 3);
     CHECK(p.c_type == DUALGEMM_DTYPE_BF16);
     CHECK(p.group_rows == nullptr);
-    CHECK(p.static_weights == (overlaps_pass(i, args.flags) ? 1 : 0));
+    CHECK(p.static_weights == 1);  // without PDL
   });
   args.batch_stride_c = 300 * 272 + 8;
   for_instances(false, [&](const Instance& i) { CHECK(params_of(args, i).c.stride == 300 * 272 + 8); });
@@ -394,13 +394,12 @@ TEST_CASE("the parameters of SwiGLU reach the general epilogue", "[host][params]
     }
 }
 
-TEST_CASE("weights are early only under both flags", "[host][params]") {
+TEST_CASE("weights wait for the preceding grid under PDL alone", "[host][params]") {
   for (const uint32_t flags : {0u, 1u, 2u, 3u}) {
     dualgemm_args_t args = valid_args();
     args.flags = flags | DUALGEMM_FLAG_NO_FALLBACK;
-    const uint32_t both = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
     for_instances(false, [&](const Instance& i) {
-      CHECK(params_of(args, i).static_weights == (flags == both || overlaps_pass(i, flags) ? 1 : 0));
+      CHECK(params_of(args, i).static_weights == (flags == DUALGEMM_FLAG_PDL ? 0 : 1));
     });
   }
 }
