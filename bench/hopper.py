@@ -32,7 +32,7 @@ def ratios(row):
     """Of each other: its time over ours, in a CUDA graph; None where it has none."""
     ours = graph(row)
     out = {"cuBLASLt": min(graph(way) for way in row["baselines"] if "graph" in way) / ours}
-    for contender in row["contenders"]:
+    for contender in row.get("contenders", []):
         name = contender["name"].split(" (")[0]
         out[OTHERS.get(name, name)] = graph(contender) / ours if "graph" in contender else None
     return out
