@@ -142,8 +142,7 @@ struct Movers {
   }
 };
 
-// Operations may outlive the CTAs: what is left then touches no memory of theirs any more (checked at exit),
-// but still has to take effect.
+// Operations may outlive the CTAs, whose memory stays until they are over: check_exit lets no others be left.
 bool finished(const Cluster& cluster) { return cluster.live_ctas == 0 && cluster.pending.empty(); }
 
 // Returns how many warp instructions changed nothing that another thread could see.
