@@ -261,7 +261,7 @@ Grid::Grid(const Machine& gpu, const Kernel& k, const LaunchConfig& c, GlobalMem
 bool Grid::may_start() const {
   const auto lets_start = [](const Grid* grid) {
     const Dim3& c = grid->config.cluster;
-    return grid->releasing_ctas == grid->clusters * c.x * c.y * c.z;
+    return grid->over() || grid->releasing_ctas == grid->clusters * c.x * c.y * c.z;
   };
   return std::all_of(after.begin(), after.end(), std::mem_fn(&Grid::over)) &&
          std::all_of(preceding.begin(), preceding.end(), lets_start);

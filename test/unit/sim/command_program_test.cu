@@ -53,6 +53,11 @@ __global__ void outside_twice(int* out) {
   if (out[2 << 20] == 7) out[0] = 1;
 }
 
+__global__ void fail(int* out) {
+  if (threadIdx.x == 0) asm volatile("trap;");
+  out[threadIdx.x] = 1;
+}
+
 __global__ void same_word(int* out) { out[0] = 1; }
 
 // Works only if the lowest lane is elected.
@@ -149,6 +154,10 @@ int run(const char* what) {
     exchange<false><<<1, kThreads>>>(out);
     cudaDeviceSynchronize();  // a program that asks for no error
     return EXIT_SUCCESS;
+  } else if (std::strcmp(what, "deadlock, then a race") == 0 || std::strcmp(what, "trap, then a race") == 0) {
+    if (what[0] == 'd') wait_forever<<<1, 1>>>(out);
+    else fail<<<1, kThreads>>>(out);
+    exchange<false><<<1, kThreads>>>(out);
   } else if (std::strcmp(what, "box") == 0 || std::strcmp(what, "box, killed") == 0) launch_load_box(out);
   else if (std::strcmp(what, "beyond") == 0 && mode != nullptr && std::strcmp(mode, "strict-tensor") == 0)
     exchange<false><<<1, kThreads>>>(out);
