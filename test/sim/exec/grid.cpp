@@ -15,7 +15,7 @@ namespace {
 
 // In warp instructions without visible change: before waiting lanes are set free, and before the grid is
 // watched.
-constexpr uint64_t kSpinBeforeRelease = 8 << 20, kSpinBeforeWatch = 16 << 20;
+constexpr uint64_t kSpinBeforeRelease = 8 << 20, kSpinBeforeWatch = 1 << 20;
 // Slices of a cluster: while others are still to come, and of a grid that is watched the least.
 constexpr uint64_t kShortSlice = 1 << 12, kWatchedSlice = 1 << 16;
 constexpr uint64_t kSkipped = 1 << 28;  // ticks of the clocks

@@ -33,6 +33,14 @@ inline bool all_written(const uint8_t* states, size_t n) {
   }
 }
 
+// Writes the bytes. Returns false when they had these values before.
+inline bool write_bytes(uint8_t* data, uint8_t* states, const void* in, size_t n) {
+  if (all_written(states, n) && std::memcmp(data, in, n) == 0) return false;
+  std::memcpy(data, in, n);
+  std::memset(states, kWritten, n);
+  return true;
+}
+
 // Holes are the bytes of a load that nobody wrote.
 struct Holes {
   uint64_t bytes = 0;  // bit i stands for byte i of the load, which has 64 at most
@@ -55,8 +63,9 @@ class Bytes {
 
   // Fault kBounds, kPoison. With `holes`, poison is no fault but named there.
   void read(uint64_t offset, void* out, size_t n, Holes* holes = nullptr) const;
-  void write(uint64_t offset, const void* in, size_t n);  // Fault kBounds
-  void poison(uint64_t offset, size_t n);                 // Fault kBounds
+  bool write(uint64_t offset, const void* in,
+             size_t n);                    // returns whether that changed a byte; Fault kBounds
+  void poison(uint64_t offset, size_t n);  // Fault kBounds
   void expect(uint64_t offset, size_t n);  // the bytes are in flight from now on; Fault kBounds
   // This is a checked direct view for the tensor core: bounds and validity are tested once for the whole run.
   const uint8_t* view(uint64_t offset, size_t n) const;  // Fault kBounds, kPoison
