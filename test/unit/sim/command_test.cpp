@@ -163,6 +163,16 @@ TEST_CASE("behind a trap or a deadlock the later launches are judged if that is 
   CHECK_THAT(command("--quiet --continue " + program + " race").text, !contains(note));
 }
 
+TEST_CASE("a kernel with what the simulator lacks is refused by its launch, and those beside it are judged",
+          "[command]") {
+  const Answer answer = command("--quiet " + program + " lacking");
+  CHECK(answer.status == 3);
+  CHECK_THAT(answer.text,
+             contains("U machine-unsupported: launch of (anonymous namespace)::multiply(float*, int): ") &&
+                 contains("mma.sync.aligned.m16n8k8") &&
+                 contains("1 run, 1 grid: 0 E, 0 S, 0 A; 1 that the simulator could not judge"));
+}
+
 TEST_CASE("the lowest lane is elected in every schedule if that is asked for", "[command]") {
   CHECK(command("--quiet --mode random --seeds 8 " + program + " 'lane 0'").status == 1);
   CHECK(command("--quiet --mode random --seeds 8 --elect-lowest " + program + " 'lane 0'").status == 0);

@@ -12,7 +12,8 @@ namespace {
 constexpr uint64_t kFew = 1 << 16;
 
 // Runs the body with a word of device memory that is zero, or with one of the host.
-sim::Fault impatient(const std::string& body, uint64_t patience = kFew, bool of_host = false) {
+sim::Fault impatient(const std::string& body, uint64_t patience = kFew, bool of_host = false,
+                     uint32_t threads = 1) {
   Machine machine;
   std::vector<uint32_t> word(64);
   uint32_t* out = of_host ? word.data() : machine.make(word);
@@ -20,7 +21,7 @@ sim::Fault impatient(const std::string& body, uint64_t patience = kFew, bool of_
   sim::LaunchOptions options;
   options.patience = patience;
   return fault_of(
-      [&] { machine.run(kernel_text(kOut, kProlog + body), shape(1, 1), {&out}, options); });
+      [&] { machine.run(kernel_text(kOut, kProlog + body), shape(1, threads), {&out}, options); });
 }
 
 const char* const kCount = R"(
@@ -83,6 +84,14 @@ TEST_CASE("spin: to store what is there already changes nothing", "[spin]") {
     @%p2 bra WORK;
     ret;)",
                   1)[0] == 9);
+}
+
+TEST_CASE("spin: warps that go round in one circle are one line", "[spin]") {
+  const auto fault = impatient(kPoll, kFew, false, 96);
+  CHECK(fault.kind() == FaultKind::kDeadlock);
+  CHECK(says(fault, "warps 0, 1, 2, lanes 0xffffffff each reads global address"));
+  const std::string text = fault.what();
+  CHECK(text.find("reads global") == text.rfind("reads global"));
 }
 
 TEST_CASE("spin: what counts its attempts has never been where it was", "[spin]") {
