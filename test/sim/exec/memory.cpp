@@ -9,7 +9,8 @@ namespace sim {
 namespace {
 
 void check_aligned(const char* space, uint64_t address, uint64_t bytes) {
-  if (bytes != 0 && address % bytes != 0)
+  const bool power = (bytes & (bytes - 1)) == 0;  // which costs no division
+  if (power ? (address & (bytes - 1)) != 0 && bytes != 0 : address % bytes != 0)
     throw Fault(FaultKind::kMisaligned,
                 "access of " + std::to_string(bytes) + " bytes at " + space + " address " + hex(address));
 }
@@ -129,7 +130,7 @@ Exec::Shared Exec::shared(uint64_t address, uint64_t bytes, bool any_rank) const
     throw Fault(FaultKind::kBounds, "shared::cta address " + hex(address) + " belongs to CTA rank " +
                                         std::to_string(rank) + ", not to the executing CTA of rank " +
                                         std::to_string(cta.rank));
-  Cta& owner = cluster.at(uint32_t(rank));
+  Cta& owner = rank == cta.rank ? cta : cluster.at(uint32_t(rank));
   const uint32_t offset = uint32_t(address & ((1u << kRankShift) - 1));
   if (offset < owner.shared_begin || offset + bytes > owner.shared.size())
     throw Fault(FaultKind::kBounds, "access of " + std::to_string(bytes) + " bytes at shared offset " +
@@ -313,7 +314,7 @@ void Exec::store_checked(Space space, uint64_t address, uint32_t lane, const voi
       changes = grid.memory.write(address, in, bytes);
       break;
   }
-  // Who stores again and again what is there may be in a circle.
+  // Who stores again and again what is there, or fails to take a lock, may be in a circle.
   if (changes) grid.changed_at = grid.stats.warp_instructions;
 }
 

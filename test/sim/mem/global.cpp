@@ -133,10 +133,9 @@ void GlobalMemory::read(uint64_t address, void* out, size_t n, Holes* holes) {
   require_reach(*a, "read", address, n);
   const size_t at = address - a->base;
   const uint8_t* const states = a->states.data() + at;
-  if (!all_written(states, n))
+  if (!read_bytes(reinterpret_cast<const uint8_t*>(address), states, out, n))
     find_holes(states, n, at, a->what,
                "read of " + std::to_string(n) + " bytes at global address " + hex(address), holes);
-  std::memcpy(out, reinterpret_cast<const void*>(address), n);
 }
 
 bool GlobalMemory::write(uint64_t address, const void* in, size_t n) {
