@@ -26,6 +26,10 @@ __global__ void tile_kernel(const uint32_t* in, uint32_t* out) {
   if constexpr (d != Tile::kNoCopyWait) cp_async_wait_all();
   if constexpr (d != Tile::kNoSyncAfterCopy) __syncthreads();
   out[kRounds * kThreads + thread] = static_cast<volatile uint32_t*>(tile)[kThreads - 1 - thread];
+  if constexpr (d == Tile::kCopyAtExit) {
+    __syncthreads();
+    cp_async_4(&tile[thread], &in[thread]);
+  }
 }
 
 template <Tile d>

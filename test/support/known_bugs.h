@@ -120,6 +120,7 @@ inline constexpr KnownBug kKnownBugs[] = {
     {101, "a response to a request lies where the instruction does not take it"},
     {102, "work that was taken over is not done"},
     {103, "a fence of a tensor map whose scope leaves its user out"},
+    {104, "the CTA exits before a cp.async has written its buffer"},
 };
 
 }  // namespace dualgemm_test

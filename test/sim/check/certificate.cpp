@@ -93,10 +93,7 @@ void Certifier::report_lag(State& state, const Lag& lag, const Thread& thread, c
 }
 
 void Certifier::wait(State& state, const SyncEvent& event) {
-  const uint32_t lanes = event.mask != 0 ? event.mask : 1u << event.thread.lane;
-  for (uint32_t lane = 0; lane < 32; ++lane) {
-    if ((lanes >> lane & 1) == 0) continue;
-    const Thread thread{event.thread.cta, event.thread.warp, lane};
+  protocol::for_each_lane(event, [&](const Thread& thread) {
     uint64_t& seen = state.seen[key(thread)];
     const uint64_t expected = seen;
     if (state.phase > expected + 1)
@@ -104,10 +101,10 @@ void Certifier::wait(State& state, const SyncEvent& event) {
                         " without having seen " + phase_before(state.phase - 1));
     seen = state.phase;
     state.waits.push_back({thread, clocks_.now(thread), event.inst, false});
-    if (state.lag_reported) continue;
+    if (state.lag_reported) return;
     if (const auto lag = state.lags.find(key(thread)); lag != state.lags.end())
       report_lag(state, lag->second, thread, event.inst);
-  }
+  });
 }
 
 // Is called when an operation does to the barrier what was foreseen at its issue.
@@ -164,11 +161,13 @@ void Certifier::sync(const SyncEvent& event) {
       break;
     case Kind::kMbarrierArrive:
     case Kind::kMbarrierArriveDrop:
-      if (event.async_id != 0) landed(state, event.async_id, event.amount, "a commit");
-      else mutation(state, event.thread, "an arrival");
-      state.pending -= event.amount;
-      if (event.kind == Kind::kMbarrierArriveDrop) state.count -= event.amount;
-      state.tx += event.bytes;
+      protocol::for_each_lane(event, [&](const Thread& thread) {
+        if (event.async_id != 0) landed(state, event.async_id, event.amount, "a commit");
+        else mutation(state, thread, "an arrival");
+        state.pending -= event.amount;
+        if (event.kind == Kind::kMbarrierArriveDrop) state.count -= event.amount;
+        state.tx += event.bytes;
+      });
       settle(state);
       break;
     case Kind::kMbarrierExpectTx:

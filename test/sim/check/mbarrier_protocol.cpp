@@ -184,7 +184,9 @@ void MbarrierProtocol::sync(const SyncEvent& event) {
   if (barrier == nullptr) return;
   switch (event.kind) {
     case Kind::kMbarrierArrive:
-    case Kind::kMbarrierArriveDrop: arrive(*barrier, event); break;
+    case Kind::kMbarrierArriveDrop:
+      for_each_lane(event, [&](const Thread& thread) { arrive(*barrier, event, thread); });
+      break;
     case Kind::kMbarrierExpectTx:
       contribution(*barrier, site(event), false).expected += event.bytes;
       barrier->open().expected += event.bytes;
@@ -198,8 +200,10 @@ void MbarrierProtocol::sync(const SyncEvent& event) {
   }
 }
 
-void MbarrierProtocol::arrive(MbarrierRecord& barrier, const SyncEvent& event) {
+void MbarrierProtocol::arrive(MbarrierRecord& barrier, const SyncEvent& event, const Thread& thread) {
   Site by = site(event);
+  by.thread = thread;
+  by.mask = 1u << thread.lane;
   const bool commit = event.async_id != 0;
   if (const auto it = commits_.find(event.async_id); commit && it != commits_.end()) by = it->second;
   Contribution& c = contribution(barrier, by, commit);
@@ -209,7 +213,7 @@ void MbarrierProtocol::arrive(MbarrierRecord& barrier, const SyncEvent& event) {
   barrier.open().expected += event.bytes;
   barrier.carries_bytes = barrier.carries_bytes || event.bytes != 0;
   if (!commit || (barrier.before_open() != nullptr && !barrier.before_open()->observed))
-    check_observed(barrier, event.thread, by);
+    check_observed(barrier, thread, by);
   barrier.pending -= event.amount;
   if (event.kind == SyncEvent::Kind::kMbarrierArriveDrop) barrier.count -= event.amount;
   barrier.tx += event.bytes;

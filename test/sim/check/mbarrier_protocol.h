@@ -102,7 +102,7 @@ class MbarrierProtocol {
  private:
   MbarrierRecord* live(const MbarrierRef& ref);
   Contribution& contribution(MbarrierRecord& barrier, const Site& by, bool commit);
-  void arrive(MbarrierRecord& barrier, const SyncEvent& event);
+  void arrive(MbarrierRecord& barrier, const SyncEvent& event, const Thread& thread);
   void check_observed(MbarrierRecord& barrier, const Thread& thread, const Site& by);
   void complete_tx(MbarrierRecord& barrier, const SyncEvent& event);
   void settle(MbarrierRecord& barrier, const Site& by);

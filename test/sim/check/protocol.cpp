@@ -37,22 +37,20 @@ void ProtocolChecker::start(const GridStart& grid) {
   of_grid_->deadlock.start(block.x * block.y * block.z);
 }
 
+bool ProtocolChecker::explain(const char* fault) {
+  if (std::strncmp(fault, "deadlock", 8) != 0 && std::strncmp(fault, "livelock", 8) != 0)
+    return of_grid_->mbarriers.explain(fault);
+  of_grid_->deadlock.explain();
+  return true;
+}
+
 void ProtocolChecker::finish(const char* fault) {
-  explained_ = false;
-  if (fault != nullptr &&
-      (std::strncmp(fault, "deadlock", 8) == 0 || std::strncmp(fault, "livelock", 8) == 0)) {
-    of_grid_->deadlock.explain();
-    explained_ = true;
-  } else if (fault != nullptr) {
-    explained_ = of_grid_->mbarriers.explain(fault);
-  }
+  explained_ = fault != nullptr && explain(fault);
   of_grid_->image.finish(fault);
   of_grid_.finish();
 }
 
-void ProtocolChecker::outlived(FaultKind, const std::string& text) {
-  explained_ = of_grid_->mbarriers.explain(text.c_str());
-}
+void ProtocolChecker::outlived(FaultKind, const std::string& text) { explained_ = explain(text.c_str()); }
 
 void ProtocolChecker::accesses(const std::vector<Access>& accesses) { of_grid_->image.accesses(accesses); }
 

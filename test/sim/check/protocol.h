@@ -49,6 +49,7 @@ class ProtocolChecker : public Observer {
     protocol::ThreadProtocol threads;
     protocol::DeadlockExplainer deadlock;
   };
+  bool explain(const char* fault);
   FindingSink sink_;
   PerGrid<Protocols> of_grid_;
   bool explained_ = false;

@@ -19,4 +19,11 @@ Site site(const SyncEvent& event);
 Site site(const AsyncIssue& issue);
 Finding finding(const char* rule_id, std::string summary, const Site& later);
 
+// Visits the threads that an event is about.
+template <class Visit>
+void for_each_lane(const SyncEvent& event, Visit&& visit) {
+  for (uint32_t rest = event.mask != 0 ? event.mask : 1u << event.thread.lane; rest != 0; rest &= rest - 1)
+    visit(Thread{event.thread.cta, event.thread.warp, uint32_t(__builtin_ctz(rest))});
+}
+
 }  // namespace sim::protocol

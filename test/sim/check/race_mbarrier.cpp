@@ -22,8 +22,19 @@ void RaceChecker::mbarrier(const SyncEvent& e) {
     f.missing = kStart;
     return report(std::move(f), nullptr, e.inst);
   }
-  if (e.async_id == 0)
-    check_init(*b, e.mbarrier, site_of(e), *state_.warp(e.thread).knows[e.thread.lane], false);
+  if (e.async_id == 0) {
+    const bool arrives = e.kind == Kind::kMbarrierArrive || e.kind == Kind::kMbarrierArriveDrop;
+    const uint32_t lanes = arrives ? lanes_of(e) : 1u << e.thread.lane;
+    state_.for_groups(state_.warp(e.thread), lanes, [&](const KnowledgePtr& knowledge, uint32_t group) {
+      // The one that initialised the barrier knows more than the others.
+      const Thread& by = b->init_thread;
+      const bool own = by.cta == e.thread.cta && by.warp == e.thread.warp;
+      const uint32_t others = own ? group & ~(1u << by.lane) : group;
+      Site site = site_of(e);
+      site.thread.lane = uint32_t(__builtin_ctz(others != 0 ? others : group));
+      check_init(*b, e.mbarrier, site, *knowledge, false);
+    });
+  }
   switch (e.kind) {
     case Kind::kMbarrierInval: state_.grid->barriers.erase({e.mbarrier.cta, e.mbarrier.offset}); return;
     case Kind::kMbarrierArrive:

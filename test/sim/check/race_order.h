@@ -11,14 +11,13 @@ namespace sim {
 
 enum class Lack : uint8_t {
   kNothing,
-  kStart,          // a CTA that need not have begun
-  kOrder,          // no synchronisation at all
-  kCompletion,     // the asynchronous operation was not waited for
-  kScope,          // an edge whose scope leaves a party out
-  kAcquire,        // a relaxed wait or load without an acquire fence
-  kAcquireAtExit,  // the same, and the CTA leaves
-  kProxyFence,     // generic, then asynchronous
-  kOperandFence,   // operand of the tensor core, then generic
+  kStart,         // a CTA that need not have begun
+  kOrder,         // no synchronisation at all
+  kCompletion,    // the asynchronous operation was not waited for
+  kScope,         // an edge whose scope leaves a party out
+  kAcquire,       // a relaxed wait or load without an acquire fence
+  kProxyFence,    // generic, then asynchronous
+  kOperandFence,  // operand of the tensor core, then generic
   kTensormapFence,
   kRelease,        // only relaxed signals lead here
   kBeforeFence,    // tcgen05.fence::before_thread_sync
@@ -38,6 +37,7 @@ inline constexpr const char* kStart = "a cluster barrier, or another signal of t
 struct Verdict {
   const char* rule = nullptr;  // null: in order
   Lack lack = Lack::kNothing;
+  bool at_exit = false;  // the later party is a CTA that leaves
 };
 
 // One is about the order of two touches, the other about what their proxies need beside an order. Where there

@@ -130,7 +130,6 @@ std::string RaceChecker::missing(const Hit& hit, const Touch& later, const Regio
     case Lack::kScope:
       return "the edge between them is of CTA scope: .release.cluster and .acquire.cluster would order them";
     case Lack::kAcquire:
-    case Lack::kAcquireAtExit:
       return "the wait or load on the way was relaxed: .acquire on it, or an acquire fence after it";
     case Lack::kProxyFence: {
       const bool some =
@@ -175,13 +174,11 @@ Finding RaceChecker::finding_of(const Hit& hit) const {
   const std::string who = name(later, state_.host, tensor);
   const std::string other = name(hit.earlier, state_.host, tensor);
   const std::string where = place(region, hit.from, hit.to);
-  const bool at_exit =
-      std::string(hit.verdict.rule) == "exit-pending" || hit.verdict.lack == Lack::kAcquireAtExit;
   if (hit.verdict.lack == Lack::kNothing) {
     f.summary = who + " touches " + where + " after that CTA has left";
   } else if (hit.verdict.lack == Lack::kStart) {
     f.summary = who + " touches " + where + ", which need not have started";
-  } else if (at_exit) {
+  } else if (hit.verdict.at_exit) {
     f.summary =
         "the CTA leaves while " + other + " may still " + (hit.earlier.write ? "write " : "read ") + where;
   } else if (hit.verdict.lack == Lack::kSameProxyOnly) {
@@ -197,7 +194,7 @@ Finding RaceChecker::finding_of(const Hit& hit) const {
     f.has_earlier = true;
   }
   f.later = site_of(later);
-  if (at_exit) {
+  if (hit.verdict.at_exit) {
     f.later.thread.cta = region.cta;
     f.has_earlier = true;
   }

@@ -74,6 +74,9 @@ const std::vector<Rule> kRaceRules = {
      "to have started: after a cluster barrier, or anything else that it signalled."},
     {"exit-pending", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.9.25 Asynchronous copies",
      "A CTA leaves only when every operation on its shared and tensor memory is known to be complete."},
+    {"cp-async-unwaited-at-exit", Severity::kStrict, Evidence::kH200, "PTX ISA 9.7.9.25 Asynchronous copies",
+     "A CTA leaves only when its cp.async are known to be complete; hardware keeps its shared memory until "
+     "they are."},
     {"exit-access", Severity::kError, Evidence::kDoc, "CUDA Programming Guide, Distributed shared memory",
      "Shared and tensor memory of a CTA are not touched after it has left."},
 };

@@ -333,12 +333,14 @@ void RaceChecker::leave_cta(const SyncEvent& e) {
               : !remote || cta.at_exit.happens_before.knows(earlier.warp, earlier.lanes, earlier.time) ||
                     cta.at_exit.narrow.knows(earlier.warp, earlier.lanes, earlier.time);
       if (over) return;
-      Verdict verdict{"exit-pending", earlier.operation != nullptr ? Lack::kCompletion : Lack::kOrder};
+      const bool kept = earlier.operation != nullptr && earlier.operation->is(AsyncIssue::Kind::kCpAsync);
+      Verdict verdict{kept ? "cp-async-unwaited-at-exit" : "exit-pending",
+                      earlier.operation != nullptr ? Lack::kCompletion : Lack::kOrder, true};
       const auto known = [&](const VectorClock& clock) {
         return earlier.operation->known(clock, earlier.write, region);
       };
       if (earlier.operation != nullptr && cta.at_exit.but_for_acquire(known))
-        verdict = {"relaxed-wait", Lack::kAcquireAtExit};
+        verdict = {"relaxed-wait", Lack::kAcquire, true};
       const uint64_t from = memory == Memory::kTensor ? line : region.address + earlier.mask.first();
       const uint64_t to = memory == Memory::kTensor ? line + 1 : region.address + earlier.mask.last() + 1;
       hit(earlier, end, verdict, region, cta.at_exit, from, to, earlier.mask);

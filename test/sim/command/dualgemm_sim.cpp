@@ -302,7 +302,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({'E', 'S', 'A'}))
       ->capture_default_str();
   app.add_flag("--continue", options.go_on,
-               "Let a fault of an instruction pass, so that what lies behind it is judged, too");
+               "Let errors end no program, so that what lies behind them is judged, too");
   app.add_flag("--elect-lowest", options.elect_lowest, "elect.sync elects the lowest lane in every schedule");
   app.add_option(
          "--patience", options.patience,

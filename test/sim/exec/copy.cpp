@@ -74,6 +74,11 @@ uint32_t Copy::ranks() const {
   return ranks;
 }
 
+bool Copy::may_outlive_cta() const {
+  return std::all_of(targets.begin(), targets.end(),
+                     [](const Target& target) { return target.barrier_cta == nullptr; });
+}
+
 void Copy::read(GlobalMemory& memory) {
   // The image begins as zeros: what lies outside a tensor, unless fill says otherwise.
   image.resize(bytes);
@@ -119,7 +124,7 @@ void Copy::plan(uint32_t count) {
 void Copy::land(const Piece& piece, GlobalMemory& memory) const {
   for (size_t i = piece.first; i < piece.last; ++i) {
     const Target& target = targets[i];
-    if (target.cta->exited() || (target.barrier_cta != nullptr && target.barrier_cta->exited()))
+    if (!may_outlive_cta() && (target.cta->exited() || target.barrier_cta->exited()))
       throw Fault(FaultKind::kProtocol, "a copy lands in a CTA that has exited");
     target.cta->shared.write(target.offset + piece.begin, image.data() + piece.begin,
                              piece.end - piece.begin);

@@ -55,6 +55,9 @@ class Copy {
   bool sources_read() const { return !image.empty(); }
   bool complete() const { return planned_ && pieces_.empty(); }
   uint32_t ranks() const;  // CTAs of the cluster whose memory it still touches
+  // True for stores to global memory and for cp.async: hardware keeps the memory of a CTA that has exited
+  // until they are over. The checkers report that nobody waited for them.
+  bool may_outlive_cta() const;
 
   void read(GlobalMemory& memory);                   // captures the sources
   void piece(GlobalMemory& memory, Policy& policy);  // one more piece lands and is counted

@@ -114,8 +114,7 @@ std::string pending_barriers(const Cta& cta, const AsyncOp& op) {
 
 void check_exit(Cta& cta) {
   for (const auto& op : cta.cluster->pending)
-    // A store to global memory finds its source all the same: the protocol checker remarks on it.
-    if ((op->ranks >> cta.rank & 1) != 0 && !(op->copy && op->copy->targets.empty()))
+    if ((op->ranks >> cta.rank & 1) != 0 && !(op->copy && op->copy->may_outlive_cta()))
       throw Fault(FaultKind::kProtocol,
                   "the CTA exits while an asynchronous operation still uses its memory: warp " +
                       std::to_string(op->warp) + " of CTA rank " + std::to_string(op->issuer->rank) +

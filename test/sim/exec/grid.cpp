@@ -15,7 +15,7 @@ namespace {
 
 // In warp instructions without visible change: before waiting lanes are set free, and before the grid is
 // watched.
-constexpr uint64_t kSpinBeforeRelease = 8 << 20, kSpinBeforeWatch = 16 << 20;
+constexpr uint64_t kSpinBeforeRelease = 8 << 20, kSpinBeforeWatch = 1 << 20;
 // Slices of a cluster: while others are still to come, and of a grid that is watched the least.
 constexpr uint64_t kShortSlice = 1 << 12, kWatchedSlice = 1 << 16;
 constexpr uint64_t kSkipped = 1 << 28;  // ticks of the clocks
@@ -142,8 +142,7 @@ struct Movers {
   }
 };
 
-// Operations may outlive the CTAs: what is left then touches no memory of theirs any more (checked at exit),
-// but still has to take effect.
+// Operations may outlive the CTAs, whose memory stays until they are over: check_exit lets no others be left.
 bool finished(const Cluster& cluster) { return cluster.live_ctas == 0 && cluster.pending.empty(); }
 
 // Returns how many warp instructions changed nothing that another thread could see.
@@ -262,7 +261,7 @@ Grid::Grid(const Machine& gpu, const Kernel& k, const LaunchConfig& c, GlobalMem
 bool Grid::may_start() const {
   const auto lets_start = [](const Grid* grid) {
     const Dim3& c = grid->config.cluster;
-    return grid->releasing_ctas == grid->clusters * c.x * c.y * c.z;
+    return grid->over() || grid->releasing_ctas == grid->clusters * c.x * c.y * c.z;
   };
   return std::all_of(after.begin(), after.end(), std::mem_fn(&Grid::over)) &&
          std::all_of(preceding.begin(), preceding.end(), lets_start);

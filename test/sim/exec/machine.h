@@ -71,7 +71,8 @@ struct Wait {
     kGroups,
     kWgmma,
     kRegisters,
-    kGrids
+    kGrids,
+    kTrap  // for nothing: the grid ends
   };
   struct Phase {
     Cta* cta;
@@ -295,8 +296,9 @@ struct Grid {
   std::set<uint32_t> mixed_warpgroups;       // whose different setmaxnreg were remarked on
   bool go_on = false, elect_lowest = false;  // LaunchOptions
   uint64_t patience = kDefaultPatience;      // likewise
-  // Tells the observer of a fault, which has its place, and returns true when the grid goes on. Nothing helps
-  // against a deadlock, a trap or what the simulator does not know.
+  bool trapped = false;  // with go_on, a thread has executed a trap, which ends the grid when nobody can move
+  // Tells the observer of a fault, which has its place, and returns true when the program goes on behind it,
+  // and the grid, too, unless it was a deadlock. Nothing helps against what the simulator does not know.
   bool outlives(const Fault& fault) const;
   uint64_t next_op = 1;
   uint64_t changed_at = 0;   // warp instruction count at the last change another thread could see

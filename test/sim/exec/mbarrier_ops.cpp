@@ -39,7 +39,7 @@ SyncEvent event_of(SyncEvent::Kind kind, const Cta& cta, uint32_t offset) {
   return event;
 }
 
-// Is called before the barrier changes, so that the phase is the one in which the event counts.
+// The event has the phase in which it counts, which is that before the barrier changes.
 void tell(const Exec& x, const Inst& inst, SyncEvent& event, uint32_t lanes, Order order) {
   event.order = order_of(inst, order);
   event.scope = scope_of(inst, Scope::kCta);
@@ -64,39 +64,73 @@ void tell_landing(SyncEvent::Kind kind, const Cta& cta, uint32_t offset, int64_t
   cluster.grid->observer->sync(event);
 }
 
-void arrive(Exec& x, const Inst& inst, bool drop) {
-  const bool counted = inst.operands.size() > 2;
-  if (inst.has(Q::kExpectTx) && !counted)
-    throw Fault(FaultKind::kUnsupported, "expect_tx needs a byte count");
-  SIM_FOR_LANES(lane, x.mask) {
-    const Exec::Shared at = barrier_at(x, inst, inst.operands[1], lane);
-    const uint64_t amount = counted ? x.source(inst.operands[2].value, lane) : 1;
-    Mbarrier& barrier = at.cta->mbarrier(at.offset);
-    const uint64_t state = (barrier.phase() << kPendingBits) | uint32_t(barrier.pending());
-    if (x.watched()) {
-      SyncEvent event = event_of(
-          drop ? SyncEvent::Kind::kMbarrierArriveDrop : SyncEvent::Kind::kMbarrierArrive, *at.cta, at.offset);
-      event.amount = inst.has(Q::kExpectTx) ? 1 : int64_t(amount);
-      if (inst.has(Q::kExpectTx)) event.bytes = int64_t(uint32_t(amount));
-      tell(x, inst, event, 1u << lane, Order::kRelease);
-    }
-    on_barrier(*at.cta, at.offset, [&] {
-      bool completed = false;
-      int32_t count = 1;
-      if (inst.has(Q::kExpectTx)) barrier.expect_tx(int64_t(uint32_t(amount)));
-      else count = int32_t(amount);
-      completed = drop ? barrier.arrive_drop(count) : barrier.arrive(count);
-      if (completed && inst.has(Q::kNoComplete))
-        throw Fault(FaultKind::kProtocol, "arrive.noComplete completed the phase");
-      return completed;
-    });
-    if (inst.operands[0].value.kind == Value::Kind::kRegister) {
-      if (at.cta != &x.cta)
-        throw Fault(FaultKind::kProtocol, "arrive on another CTA's mbarrier returns no state");
-      x.write(inst.operands[0].value, lane, state);
-    }
-    x.changed();
+// Tells of the arrivals of an instruction: of lanes that do the same to one phase together, when another lane
+// does something else or none is left, but before anything else is told.
+class Arrivals {
+ public:
+  Arrivals(const Exec& x, const Inst& inst, bool drop) : x_(x), inst_(inst) {
+    if (drop) event_.kind = SyncEvent::Kind::kMbarrierArriveDrop;
+    else event_.kind = SyncEvent::Kind::kMbarrierArrive;
   }
+  void add(uint32_t lane, const Exec::Shared& at, const Mbarrier& barrier, int64_t amount, int64_t bytes) {
+    const MbarrierRef ref{at.cta->linear, at.offset};
+    if (!(event_.mbarrier == ref) || event_.phase != barrier.phase() || event_.amount != amount ||
+        event_.bytes != bytes)
+      tell_all();
+    event_.mbarrier = ref;
+    event_.phase = barrier.phase();
+    event_.amount = amount;
+    event_.bytes = bytes;
+    lanes_ |= 1u << lane;
+  }
+  void tell_all() {
+    if (lanes_ != 0 && x_.watched()) tell(x_, inst_, event_, lanes_, Order::kRelease);
+    lanes_ = 0;
+  }
+
+ private:
+  const Exec& x_;
+  const Inst& inst_;
+  SyncEvent event_;
+  uint32_t lanes_ = 0;
+};
+
+void arrive(Exec& x, const Inst& inst, uint32_t lane, bool drop, Arrivals& arrivals) {
+  const bool counted = inst.operands.size() > 2;
+  const Exec::Shared at = barrier_at(x, inst, inst.operands[1], lane);
+  const uint64_t amount = counted ? x.source(inst.operands[2].value, lane) : 1;
+  const bool expects = inst.has(Q::kExpectTx);
+  const int32_t count = expects ? 1 : int32_t(amount);
+  const int64_t bytes = expects ? int64_t(uint32_t(amount)) : 0;
+  Mbarrier& barrier = at.cta->mbarrier(at.offset);
+  const uint64_t state = (barrier.phase() << kPendingBits) | uint32_t(barrier.pending());
+  arrivals.add(lane, at, barrier, count, bytes);
+  on_barrier(*at.cta, at.offset, [&] {
+    if (expects) barrier.expect_tx(bytes);
+    const bool completed = drop ? barrier.arrive_drop(count) : barrier.arrive(count);
+    if (completed && inst.has(Q::kNoComplete))
+      throw Fault(FaultKind::kProtocol, "arrive.noComplete completed the phase");
+    return completed;
+  });
+  if (inst.operands[0].value.kind == Value::Kind::kRegister) {
+    if (at.cta != &x.cta)
+      throw Fault(FaultKind::kProtocol, "arrive on another CTA's mbarrier returns no state");
+    x.write(inst.operands[0].value, lane, state);
+  }
+  x.changed();
+}
+
+void arrive(Exec& x, const Inst& inst, bool drop) {
+  if (inst.has(Q::kExpectTx) && inst.operands.size() <= 2)
+    throw Fault(FaultKind::kUnsupported, "expect_tx needs a byte count");
+  Arrivals arrivals(x, inst, drop);
+  try {
+    SIM_FOR_LANES(lane, x.mask) arrive(x, inst, lane, drop, arrivals);
+  } catch (const Fault&) {
+    arrivals.tell_all();
+    throw;
+  }
+  arrivals.tell_all();
 }
 
 // Reports one event for the lanes that asked the same of the same barrier and got the same answer.

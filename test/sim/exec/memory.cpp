@@ -9,7 +9,8 @@ namespace sim {
 namespace {
 
 void check_aligned(const char* space, uint64_t address, uint64_t bytes) {
-  if (bytes != 0 && address % bytes != 0)
+  const bool power = (bytes & (bytes - 1)) == 0;  // which costs no division
+  if (power ? (address & (bytes - 1)) != 0 && bytes != 0 : address % bytes != 0)
     throw Fault(FaultKind::kMisaligned,
                 "access of " + std::to_string(bytes) + " bytes at " + space + " address " + hex(address));
 }
@@ -129,7 +130,7 @@ Exec::Shared Exec::shared(uint64_t address, uint64_t bytes, bool any_rank) const
     throw Fault(FaultKind::kBounds, "shared::cta address " + hex(address) + " belongs to CTA rank " +
                                         std::to_string(rank) + ", not to the executing CTA of rank " +
                                         std::to_string(cta.rank));
-  Cta& owner = cluster.at(uint32_t(rank));
+  Cta& owner = rank == cta.rank ? cta : cluster.at(uint32_t(rank));
   const uint32_t offset = uint32_t(address & ((1u << kRankShift) - 1));
   if (offset < owner.shared_begin || offset + bytes > owner.shared.size())
     throw Fault(FaultKind::kBounds, "access of " + std::to_string(bytes) + " bytes at shared offset " +
@@ -282,6 +283,7 @@ void Exec::load_checked(Space space, uint64_t address, uint32_t lane, void* out,
 void Exec::store_checked(Space space, uint64_t address, uint32_t lane, const void* in, uint32_t bytes,
                          Seen seen) {
   const bool generic = space == Space::kGeneric;
+  bool changes = false;
   switch (classify(space, address)) {
     case Space::kShared:
     case Space::kSharedCluster: {
@@ -289,7 +291,7 @@ void Exec::store_checked(Space space, uint64_t address, uint32_t lane, const voi
       const Shared at = shared(generic ? address - kSharedWindow : address, bytes, space != Space::kShared);
       check_no_mbarrier(*at.cta, at.offset, bytes);
       if (watched()) tell(*this, Memory::kShared, at.cta->linear, at.offset, bytes, lane, seen, in);
-      at.cta->shared.write(at.offset, in, bytes);
+      changes = at.cta->shared.write(at.offset, in, bytes);
       break;
     }
     case Space::kLocal: {
@@ -299,7 +301,7 @@ void Exec::store_checked(Space space, uint64_t address, uint32_t lane, const voi
         throw Fault(FaultKind::kBounds, "write of " + std::to_string(bytes) + " bytes at local address " +
                                             hex(offset) + "; a thread has " +
                                             std::to_string(grid.kernel.local_bytes));
-      warp.local->write(in_local(offset, lane), in, bytes);
+      changes = warp.local->write(in_local(offset, lane), in, bytes);
       break;
     }
     case Space::kConst:
@@ -309,10 +311,11 @@ void Exec::store_checked(Space space, uint64_t address, uint32_t lane, const voi
       if (in_parameters(grid, address))
         throw Fault(FaultKind::kBounds, "write to the kernel's parameters at " + hex(address));
       if (watched()) tell(*this, Memory::kGlobal, 0, address, bytes, lane, seen, in);
-      grid.memory.write(address, in, bytes);
+      changes = grid.memory.write(address, in, bytes);
       break;
   }
-  grid.changed_at = grid.stats.warp_instructions;
+  // Who stores again and again what is there, or fails to take a lock, may be in a circle.
+  if (changes) grid.changed_at = grid.stats.warp_instructions;
 }
 
 }  // namespace sim

@@ -11,6 +11,20 @@ namespace {
 
 using ptx::Type;
 
+// Returns the little-endian number at `from`. Bytes copied into a word could not be read as one at once.
+uint64_t number_at(const uint8_t* from, uint32_t bytes) {
+  const auto read = [from](auto number) -> uint64_t {
+    std::memcpy(&number, from, sizeof number);
+    return number;
+  };
+  switch (bytes) {
+    case 1: return read(uint8_t());
+    case 2: return read(uint16_t());
+    case 4: return read(uint32_t());
+    default: return read(uint64_t());
+  }
+}
+
 uint64_t sign_extend(uint64_t value, Type type) {
   switch (type) {
     case Type::kS8: return uint64_t(int64_t(int8_t(value)));
@@ -147,11 +161,8 @@ void ld(Exec& x, const Inst& inst) {
       holes.bytes = 0;
       continue;
     }
-    for (uint32_t i = 0; i < inst.vector; ++i) {
-      uint64_t value = 0;
-      std::memcpy(&value, buffer + i * size, size);
-      x.write(element(to, i), lane, sign_extend(value, inst.type));
-    }
+    for (uint32_t i = 0; i < inst.vector; ++i)
+      x.write(element(to, i), lane, sign_extend(number_at(buffer + i * size, size), inst.type));
   }
 }
 
@@ -204,15 +215,12 @@ void atom(Exec& x, const Inst& inst) {
                   "atomic access of " + std::to_string(size * inst.vector) + " bytes at " + hex(address));
     const uint64_t c = inst.has(Q::kCas) ? x.source(inst.operands[at + 2].value, lane) : 0;
     for (uint32_t i = 0; i < inst.vector; ++i) {
-      const uint64_t quiet = x.grid.changed_at;
       uint64_t old = 0;
       Holes holes;
       x.load(inst.space, address + i * size, lane, &old, size, Exec::Seen::kAtomic,
              inst.has(Q::kExch) ? &holes : nullptr);  // what else is done with it decides the store
       const uint64_t value = combine(inst, old, x.source(element(b, i), lane), c);
       x.store(inst.space, address + i * size, lane, &value, size, Exec::Seen::kNot);
-      // A failed attempt to take a lock is no progress.
-      if (std::memcmp(&value, &old, size) == 0) x.grid.changed_at = quiet;
       if (!returns) continue;
       const Value& to = element(inst.operands[0], i);
       if (holes.bytes == 0) {

@@ -135,7 +135,9 @@ struct SyncEvent {
     // For mbarriers, `phase` is the phase that the event counts in, before it may complete.
     kMbarrierInit,  // amount: arrival count; mask: all lanes that named this object
     kMbarrierInval,
-    kMbarrierArrive,  // amount: arrivals, bytes: expected with it (arrive.expect_tx); async_id of a kCommit
+    // mask: lanes; amount: arrivals of each, bytes: expected with each (arrive.expect_tx). All count in one
+    // phase, which may complete with the last. async_id of a kCommit
+    kMbarrierArrive,
     kMbarrierArriveDrop,
     kMbarrierExpectTx,    // bytes
     kMbarrierCompleteTx,  // bytes; async_id, or 0 for the instruction mbarrier.complete_tx

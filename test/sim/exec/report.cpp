@@ -87,6 +87,7 @@ std::string waiting_for(const Warp& warp, const Fragment& fragment) {
              " more together, but the pool of the CTA has " + std::to_string(cta.register_pool);
     case Wait::Kind::kWgmma: return wgmma_wait_text(warp, wait.generation);
     case Wait::Kind::kGrids: return "waits for the grids before its own";
+    case Wait::Kind::kTrap: return "has executed a trap";
   }
   return "";
 }
@@ -191,10 +192,10 @@ void throw_at(const Fault& fault, const Grid& grid, const Warp& warp, uint32_t l
 
 bool Grid::outlives(const Fault& fault) const {
   const FaultKind kind = fault.kind();
-  const bool local = kind == FaultKind::kPoison || kind == FaultKind::kBounds ||
+  const bool known = kind == FaultKind::kPoison || kind == FaultKind::kBounds ||
                      kind == FaultKind::kMisaligned || kind == FaultKind::kAlignment ||
-                     kind == FaultKind::kProtocol;
-  if (!go_on || !local) return false;
+                     kind == FaultKind::kProtocol || kind == FaultKind::kTrap || kind == FaultKind::kDeadlock;
+  if (!go_on || !known) return false;
   observer->outlived(kind, fault.what());
   return true;
 }

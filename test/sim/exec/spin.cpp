@@ -44,7 +44,7 @@ bool is_compared(Operation operation) {
 }
 
 // Puts the state of a warp into words and hands them to `put` until that returns false. What follows depends
-// on these words and on memory: local memory is not among them, since a store to it counts as a change. The
+// on these words and on memory: local memory is not among them, since what changes it counts as a change. The
 // time of the last look at a clock is, so that who looked again is never in the same state.
 template <class Put>
 bool put_state(const Warp& warp, Put&& put) {
@@ -147,7 +147,7 @@ void SpinWatch::accesses(const std::vector<Access>& all) {
     reads_host_ = reads_host_ || whole == nullptr || whole->device == kNoDevice;
   }
   const Access& one = all[0];
-  if (one.region.write) return;
+  if (one.region.write && !one.atomic) return;
   Load& load = warps_[{one.thread.cta, one.thread.warp}].loads[one.inst];
   load.access = one;
   ++load.count;

@@ -24,7 +24,8 @@ class Together {
   bool is_alone(const Grid& grid) const;
   Grid& choose();
   void break_deadlock();
-  void finish(Grid& grid);
+  void finish(Grid& grid, const char* fault);
+  bool outlive(const Fault& fault);
   void stop(const char* fault);
 
   std::vector<Grid*> waiting_, running_;  // in the order of their launches
@@ -113,13 +114,26 @@ void Together::break_deadlock() {
                                         deadlock_report(first));
 }
 
-void Together::finish(Grid& grid) {
+void Together::finish(Grid& grid, const char* fault) {
   std::erase(running_, &grid);
-  if (grid.observer != nullptr) grid.observer->finish(nullptr);
+  if (grid.observer != nullptr) grid.observer->finish(fault);
   for (Grid* other : running_) {
     other->stuck = false;
     for (const auto& cluster : other->resident) ++cluster->events;
   }
+}
+
+// Ends the current grid where its program goes on: when nothing of it can move, or when nothing is left of it
+// but threads that were let go on beside a trap and do not end.
+bool Together::outlive(const Fault& fault) {
+  Grid& grid = *current_;
+  const bool still = fault.kind() == FaultKind::kDeadlock || fault.kind() == FaultKind::kGivenUp;
+  if (!(grid.trapped && still) && !(fault.kind() == FaultKind::kDeadlock && grid.outlives(fault)))
+    return false;
+  grid.resident.clear();
+  grid.begun = grid.clusters;
+  finish(grid, "a fault that its program outlived");
+  return true;
 }
 
 // The grid that failed is told last.
@@ -136,19 +150,19 @@ void Together::stop(const char* fault) {
 }
 
 void Together::run() {
-  start_grids();
-  try {
-    while (!running_.empty()) {
+  for (start_grids(); !running_.empty(); start_grids()) {
+    try {
       Grid& grid = choose();
       turn_to(grid);
       begin_clusters(grid, room(grid));
       grid.stuck = !run_round(grid, is_alone(grid)) && room(grid) == 0;
-      if (grid.over()) finish(grid);
-      start_grids();
+      if (grid.over()) finish(grid, nullptr);
+    } catch (const std::exception& failure) {
+      const auto* fault = dynamic_cast<const Fault*>(&failure);
+      if (fault != nullptr && outlive(*fault)) continue;
+      stop(failure.what());
+      throw;
     }
-  } catch (const std::exception& failure) {
-    stop(failure.what());
-    throw;
   }
 }
 

@@ -125,6 +125,7 @@ bool ready(Warp& warp, Fragment& fragment) {
       break;
     case Wait::Kind::kRegisters: done = cta.register_pool >= wait.allowed; break;
     case Wait::Kind::kGrids: done = cluster.grid->preceding_over(); break;
+    case Wait::Kind::kTrap: break;
     case Wait::Kind::kGroups:
       done = true;
       SIM_FOR_LANES(lane, wait.lanes) {
@@ -163,6 +164,13 @@ void leave_out(Exec& x, const Inst& inst) {
   x.fragment->entered = false;
   x.fragment->wait = Wait{};
   ++x.fragment->pc;
+}
+
+// A trap ends all threads of the grid, however far they are. The others go on as far as they can: that is a
+// run of the program in which these lanes were the slowest.
+void hold_trap(Exec& x) {
+  x.fragment->wait.kind = Wait::Kind::kTrap;
+  x.grid.trapped = true;
 }
 
 }  // namespace
@@ -230,7 +238,8 @@ bool run_warp(Grid& grid, Warp& warp, uint32_t quantum) {
     x.tell_accesses();
     const Fault here = located(fault, grid, warp, x.mask, *inst);
     if (!grid.outlives(here)) throw here;
-    leave_out(x, *inst);
+    if (fault.kind() == FaultKind::kTrap) hold_trap(x);
+    else leave_out(x, *inst);
   }
   return true;
 }

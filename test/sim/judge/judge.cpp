@@ -72,6 +72,7 @@ class Judge::Watcher : public Observers {
   explicit Watcher(Judge& judge) : judge_(judge) {}
   void start(const GridStart& grid) override {
     ++judge_.grids_;
+    judge_.behind_a_cut_ = judge_.grid_was_cut_;
     judge_.by_site_.clear();
     judge_.of_grid_.start(grid.work);
     *judge_.of_grid_ = {grid.config != nullptr ? grid.config->grid : Dim3{}, grid.declared_align, {}, {}};
@@ -95,6 +96,7 @@ class Judge::Watcher : public Observers {
   void outlived(FaultKind kind, const std::string& text) override {
     Observers::outlived(kind, text);
     if (!judge_.checkers_->explained()) judge_.add(kind, text);
+    judge_.grid_was_cut_ |= kind == FaultKind::kTrap || kind == FaultKind::kDeadlock;
   }
   void finish(const char* fault) override {
     Observers::finish(fault);
@@ -223,6 +225,8 @@ void Judge::certify(const Certificate& certificate) {
 size_t Judge::count(Report report) {
   const auto [entry, fresh] = by_key_.try_emplace(report.key(), reports_.size());
   if (fresh) {
+    if (behind_a_cut_)
+      report.notes.push_back("it may follow from what an earlier grid did not do, which a fault had ended");
     report.seen = {{options_.mode, options_.seed, 1}};
     reports_.push_back(std::move(report));
   } else {

@@ -101,6 +101,8 @@ class Judge {
   CertificateText certificate_;
   std::map<std::string, size_t> by_key_;
   std::map<std::tuple<const Rule*, const Inst*, const Inst*>, size_t> by_site_;  // of this grid
+  // With go_on: a trap or a deadlock has ended a grid, and did so before the latest grid started.
+  bool grid_was_cut_ = false, behind_a_cut_ = false;
   bool explained_ = false;  // a finding says more of the fault that ended the grid than the machine can
   size_t rendered_ = 0;
   size_t written_ = 0;

@@ -51,18 +51,14 @@ std::string Holes::cause(size_t i) const { return never_written(*memory, first +
 
 void Bytes::read(uint64_t offset, void* out, size_t n, Holes* holes) const {
   require_inside(name_, size(), offset, n);
-  if (n == 0) return;
-  std::memcpy(out, data_.data() + offset, n);
   const uint8_t* const states = states_.data() + offset;
-  if (all_written(states, n)) return;
+  if (n == 0 || read_bytes(data_.data() + offset, states, out, n)) return;
   find_holes(states, n, offset, name_, "read of " + describe(name_, offset, n), holes);
 }
 
-void Bytes::write(uint64_t offset, const void* in, size_t n) {
+bool Bytes::write(uint64_t offset, const void* in, size_t n) {
   require_inside(name_, size(), offset, n);
-  if (n == 0) return;
-  std::memcpy(data_.data() + offset, in, n);
-  std::memset(states_.data() + offset, kWritten, n);
+  return n != 0 && write_bytes(data_.data() + offset, states_.data() + offset, in, n);
 }
 
 void Bytes::poison(uint64_t offset, size_t n) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace sim {
@@ -15,22 +16,37 @@ namespace sim {
 // These are the states of a byte. kWritten alone has a value.
 constexpr uint8_t kUnwritten = 0, kInFlight = 1, kWritten = 0xFF;
 
-// Most runs are as long as an access of one thread, for which one comparison of a known length does.
-template <class Word>
-bool written_word(const uint8_t* states) {
-  Word word;
-  std::memcpy(&word, states, sizeof word);
-  return word == Word(~Word(0));
-}
-inline bool all_written(const uint8_t* states, size_t n) {
+// Most runs are as long as an access of one thread. Calls `use` with the length, then known to the compiler.
+template <class Use>
+auto with_length(size_t n, Use&& use) {
   switch (n) {
-    case 0: return true;
-    case 1: return *states == kWritten;
-    case 2: return written_word<uint16_t>(states);
-    case 4: return written_word<uint32_t>(states);
-    case 8: return written_word<uint64_t>(states);
-    default: return *states == kWritten && std::memcmp(states, states + 1, n - 1) == 0;
+    case 1: return use(std::integral_constant<size_t, 1>());
+    case 2: return use(std::integral_constant<size_t, 2>());
+    case 4: return use(std::integral_constant<size_t, 4>());
+    case 8: return use(std::integral_constant<size_t, 8>());
+    case 16: return use(std::integral_constant<size_t, 16>());
+    default: return use(n);
   }
+}
+template <class Length>
+bool all_written(const uint8_t* states, Length n) {
+  return n == 0 || (*states == kWritten && std::memcmp(states, states + 1, n - 1) == 0);
+}
+// Returns false when one of the bytes has no value.
+inline bool read_bytes(const uint8_t* data, const uint8_t* states, void* out, size_t length) {
+  return with_length(length, [&](auto n) {
+    std::memcpy(out, data, n);
+    return all_written(states, n);
+  });
+}
+// Returns false when the bytes had these values before.
+inline bool write_bytes(uint8_t* data, uint8_t* states, const void* in, size_t length) {
+  return with_length(length, [&](auto n) {
+    if (all_written(states, n) && std::memcmp(data, in, n) == 0) return false;
+    std::memcpy(data, in, n);
+    std::memset(states, kWritten, n);
+    return true;
+  });
 }
 
 // Holes are the bytes of a load that nobody wrote.
@@ -55,8 +71,9 @@ class Bytes {
 
   // Fault kBounds, kPoison. With `holes`, poison is no fault but named there.
   void read(uint64_t offset, void* out, size_t n, Holes* holes = nullptr) const;
-  void write(uint64_t offset, const void* in, size_t n);  // Fault kBounds
-  void poison(uint64_t offset, size_t n);                 // Fault kBounds
+  bool write(uint64_t offset, const void* in,
+             size_t n);                    // returns whether that changed a byte; Fault kBounds
+  void poison(uint64_t offset, size_t n);  // Fault kBounds
   void expect(uint64_t offset, size_t n);  // the bytes are in flight from now on; Fault kBounds
   // This is a checked direct view for the tensor core: bounds and validity are tested once for the whole run.
   const uint8_t* view(uint64_t offset, size_t n) const;  // Fault kBounds, kPoison

@@ -133,18 +133,16 @@ void GlobalMemory::read(uint64_t address, void* out, size_t n, Holes* holes) {
   require_reach(*a, "read", address, n);
   const size_t at = address - a->base;
   const uint8_t* const states = a->states.data() + at;
-  if (!all_written(states, n))
+  if (!read_bytes(reinterpret_cast<const uint8_t*>(address), states, out, n))
     find_holes(states, n, at, a->what,
                "read of " + std::to_string(n) + " bytes at global address " + hex(address), holes);
-  std::memcpy(out, reinterpret_cast<const void*>(address), n);
 }
 
-void GlobalMemory::write(uint64_t address, const void* in, size_t n) {
+bool GlobalMemory::write(uint64_t address, const void* in, size_t n) {
   Allocation* a = find(address, n);
   if (a == nullptr) out_of_bounds(allocations_, "write", address, n);
   require_reach(*a, "write", address, n);
-  std::memcpy(reinterpret_cast<void*>(address), in, n);
-  std::memset(a->states.data() + (address - a->base), kWritten, n);
+  return write_bytes(reinterpret_cast<uint8_t*>(address), a->states.data() + (address - a->base), in, n);
 }
 
 void GlobalMemory::set_states(uint64_t address, size_t n, uint8_t state) {

@@ -50,7 +50,8 @@ class GlobalMemory {
   void set_reach(Reach reach) { reach_ = std::move(reach); }
   // Fault kBounds (names the nearest allocation, or the device whose memory is out of reach), kPoison
   void read(uint64_t address, void* out, size_t n, Holes* holes = nullptr);  // as Bytes::read
-  void write(uint64_t address, const void* in, size_t n);                    // Fault kBounds
+  bool write(uint64_t address, const void* in,
+             size_t n);  // returns whether that changed a byte; Fault kBounds
   void poison(uint64_t address, size_t n);
   void expect(uint64_t address, size_t n);        // the bytes are in flight from now on
   void mark_written(uint64_t address, size_t n);  // host-side copies and fills write storage directly

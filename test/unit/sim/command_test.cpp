@@ -147,6 +147,32 @@ TEST_CASE("behind an error that is let pass the next one is found", "[command]")
   CHECK_THAT(both.text, contains("--continue " + program));
 }
 
+TEST_CASE("behind a trap or a deadlock the later launches are judged if that is asked for", "[command]") {
+  const auto [what, rule] =
+      GENERATE(table<std::string, std::string>({{"trap", "E machine-trap: "}, {"deadlock", "E deadlock: "}}));
+  const std::string arguments = program + " '" + what + ", then a race'";
+  const Answer one = command("--quiet " + arguments);
+  CHECK(one.status == 1);
+  CHECK_THAT(one.text, contains(rule) && contains("1 run, 1 grid: 1 E, "));
+  const Answer both = command("--quiet --continue " + arguments);
+  CHECK(both.status == 1);
+  CHECK_THAT(both.text, contains(rule) && contains("E race-data: ") && contains("1 run, 2 grids: "));
+  const std::string note = "it may follow from what an earlier grid did not do";
+  CHECK(both.text.find(note) > both.text.find("E race-data: "));
+  CHECK(both.text.find(note) < both.text.size());
+  CHECK_THAT(command("--quiet --continue " + program + " race").text, !contains(note));
+}
+
+TEST_CASE("a kernel with what the simulator lacks is refused by its launch, and those beside it are judged",
+          "[command]") {
+  const Answer answer = command("--quiet " + program + " lacking");
+  CHECK(answer.status == 3);
+  CHECK_THAT(answer.text,
+             contains("U machine-unsupported: launch of (anonymous namespace)::multiply(float*, int): ") &&
+                 contains("mma.sync.aligned.m16n8k8") &&
+                 contains("1 run, 1 grid: 0 E, 0 S, 0 A; 1 that the simulator could not judge"));
+}
+
 TEST_CASE("the lowest lane is elected in every schedule if that is asked for", "[command]") {
   CHECK(command("--quiet --mode random --seeds 8 " + program + " 'lane 0'").status == 1);
   CHECK(command("--quiet --mode random --seeds 8 --elect-lowest " + program + " 'lane 0'").status == 0);

@@ -1,5 +1,6 @@
 // copy_events_test.cpp -- what a watcher is told of copies: the exact bytes at issue, groups, and how CTAs
 // and grids begin and end.
+#include <map>
 #include <set>
 
 #include "unit/sim/copies_fixture.hpp"
@@ -259,4 +260,45 @@ TEST_CASE(
   };
   CHECK(store("cp.async.bulk.wait_group.read 0;") == Words(4, 0));
   CHECK(store("") == Words(4, 0));  // store-unwaited-at-exit, and nothing worse
+}
+
+TEST_CASE("cp.async may be under way when its CTA exits, and finds the memory of that CTA alone",
+          "[copy_events]") {
+  // Copies move only when no warp can: those of every CTA land when all CTAs of their round have left.
+  class WarpsFirst : public sim::Policy {
+    size_t next(const std::vector<sim::Agent>& agents) override {
+      for (size_t i = 0; i < agents.size(); ++i)
+        if (agents[i].kind == sim::Agent::Kind::kWarp) return i;
+      return 0;
+    }
+    uint64_t clusters_to_begin(uint64_t room) override { return room; }
+  } policy;
+  struct Landings : sim::Observer {
+    std::set<uint64_t> exited, late;
+    void sync(const SyncEvent& e) override {
+      if (e.kind == SyncEvent::Kind::kCtaExit) exited.insert(e.cta);
+    }
+    void issue(const AsyncIssue& e) override { cta_of[e.id] = e.thread.cta; }
+    void land(const sim::AsyncLanding& e) override {
+      if (e.step == sim::AsyncLanding::Step::kComplete && exited.contains(cta_of.at(e.id)))
+        late.insert(cta_of.at(e.id));
+    }
+    std::map<uint64_t, uint64_t> cta_of;
+  } seen;
+  const std::string body = R"(
+    st.shared.u32 [%r3], %r42;
+    ld.shared.u32 %r51, [%r3]; st.global.u32 [%rd1], %r51;
+    cp.async.ca.shared.global [%r3], [%rd9], 4;
+    ret;)";
+  constexpr uint32_t kCtas = 400;  // more than are on the machine at a time
+  Machine machine;
+  uint32_t *out = machine.make(Words(kCtas)), *in = machine.make(Words(1, 0xEEEEEEEE));
+  MapBytes map;
+  sim::LaunchOptions options;
+  options.policy = &policy;
+  options.observer = &seen;
+  machine.run(kernel_text(kParams, kProlog + body, kSharedVariables), shape(kCtas, 1), {&out, &in, &map},
+              options);
+  CHECK(machine.fetch(out, kCtas) == counting(kCtas, 0));
+  CHECK(seen.late.size() == kCtas);
 }

@@ -189,7 +189,8 @@ TEST_CASE("watched: the life of an mbarrier, each event in the phase it counts i
 }
 
 TEST_CASE(
-    "watched: a thread that sleeps in try_wait says so once; the lanes that pass together are one event",
+    "watched: a thread that sleeps in try_wait says so once; the lanes that arrive or pass together are one "
+    "event",
     "[observer]") {
   const Recorder seen = watch(R"(
     setp.ne.u32 %p1, %r1, 0;
@@ -214,7 +215,39 @@ TEST_CASE(
     CHECK(e.thread.warp == 1);
     CHECK(e.phase == 0);
   }
-  CHECK(seen.of(Kind::kMbarrierArrive).size() == 64);
+  const auto arrived = seen.of(Kind::kMbarrierArrive);
+  REQUIRE(arrived.size() == 2);
+  for (const SyncEvent& e : arrived) {
+    CHECK(e.mask == 0xFFFFFFFF);
+    CHECK(e.amount == 1);
+    CHECK(e.phase == 0);
+  }
+}
+
+TEST_CASE("watched: lanes whose arrivals differ, or count in another phase, are events of their own",
+          "[observer]") {
+  // Lane 15 completes the phase, lane 20 arrives at another barrier, and lane 24 for two.
+  const Recorder seen = watch(R"(
+    setp.ne.u32 %p1, %r1, 0;
+    @!%p1 mbarrier.init.shared::cta.b64 [%r2], 16;
+    @!%p1 mbarrier.init.shared::cta.b64 [%r2+8], 16;
+    bar.warp.sync -1;
+    setp.eq.u32 %p2, %r1, 20; selp.u32 %r5, 8, 0, %p2; add.u32 %r5, %r2, %r5;
+    setp.eq.u32 %p3, %r1, 24; selp.u32 %r6, 2, 1, %p3;
+    mbarrier.arrive.shared::cta.b64 %rd10, [%r5], %r6;)",
+                              32);
+  struct Told {
+    uint32_t mask, first;
+    uint64_t phase;
+    int64_t amount;
+    bool operator==(const Told&) const = default;
+  };
+  std::vector<Told> told;
+  for (const SyncEvent& e : seen.of(Kind::kMbarrierArrive))
+    told.push_back({e.mask, e.thread.lane, e.phase, e.amount});
+  const std::vector<Told> expected{{0x0000FFFF, 0, 0, 1},  {0x000F0000, 16, 1, 1}, {0x00100000, 20, 0, 1},
+                                   {0x00E00000, 21, 1, 1}, {0x01000000, 24, 1, 2}, {0xFE000000, 25, 1, 1}};
+  CHECK(told == expected);
 }
 
 TEST_CASE("watched: a fresh mbarrier lets parity 1 pass although no phase has completed", "[observer]") {

@@ -491,6 +491,16 @@ TEST_CASE("A CTA leaves with nothing in flight, and is not touched afterwards", 
   store.plain(Sync::kBulkCommit, kTma);
   store.exit_cta(0, {0, 1, 2, 3, 4, 5});
   CHECK(store.broken() == "");
+  const auto leave = [](bool wait) {
+    Events e;
+    e.issue(Kind::kCpAsync, at(0, 0), {global(0x10000, 16)}, {shared(0, 0x2000, 16)});
+    e.plain(Sync::kCpAsyncCommit, at(0, 0));
+    if (wait) e.group_wait(Sync::kCpAsyncWait, at(0, 0), 0);
+    e.exit_cta(0, {0, 1, 2, 3, 4, 5});
+    return e.broken();
+  };
+  CHECK(leave(true) == "");
+  CHECK(leave(false) == "cp-async-unwaited-at-exit");
   Events e;
   e.exit_cta(1, {0, 1, 2, 3, 4, 5});
   CHECK(e.broken() == "");

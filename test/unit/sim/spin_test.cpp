@@ -12,14 +12,16 @@ namespace {
 constexpr uint64_t kFew = 1 << 16;
 
 // Runs the body with a word of device memory that is zero, or with one of the host.
-sim::Fault impatient(const std::string& body, uint64_t patience = kFew, bool of_host = false) {
+sim::Fault impatient(const std::string& body, uint64_t patience = kFew, bool of_host = false,
+                     uint32_t threads = 1) {
   Machine machine;
   std::vector<uint32_t> word(64);
   uint32_t* out = of_host ? word.data() : machine.make(word);
   if (of_host) machine.memory.adopt(word.data(), word.size() * 4, "cudaMallocHost");
   sim::LaunchOptions options;
   options.patience = patience;
-  return fault_of([&] { machine.run(kernel_text(kOut, kProlog + body), shape(1, 1), {&out}, options); });
+  return fault_of(
+      [&] { machine.run(kernel_text(kOut, kProlog + body), shape(1, threads), {&out}, options); });
 }
 
 const char* const kCount = R"(
@@ -61,6 +63,35 @@ TEST_CASE("spin: a thread that reads the same again and again is in a circle, ho
     ret;)",
                     1)
             .kind() == FaultKind::kDeadlock);
+}
+
+TEST_CASE("spin: to store what is there already changes nothing", "[spin]") {
+  CHECK(impatient("mov.u32 %r2, 5; SPIN: st.volatile.global.u32 [%rd1], %r2; bra SPIN;").kind() ==
+        FaultKind::kDeadlock);
+  const auto lock = impatient(R"(
+    mov.u32 %r2, 1; st.volatile.global.u32 [%rd9], %r2;
+  TAKE:
+    atom.global.cas.b32 %r3, [%rd9], 0, 1; setp.ne.u32 %p2, %r3, 0;
+    @%p2 bra TAKE;
+    ret;)");
+  CHECK(lock.kind() == FaultKind::kDeadlock);
+  CHECK(says(lock, "reads global address"));
+  CHECK(run_lanes(R"(
+    mov.u32 %r2, 0; mov.u32 %r3, 9;
+  WORK:
+    st.volatile.global.u32 [%rd1], %r3;
+    add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 6000000;
+    @%p2 bra WORK;
+    ret;)",
+                  1)[0] == 9);
+}
+
+TEST_CASE("spin: warps that go round in one circle are one line", "[spin]") {
+  const auto fault = impatient(kPoll, kFew, false, 96);
+  CHECK(fault.kind() == FaultKind::kDeadlock);
+  CHECK(says(fault, "warps 0, 1, 2, lanes 0xffffffff each reads global address"));
+  const std::string text = fault.what();
+  CHECK(text.find("reads global") == text.rfind("reads global"));
 }
 
 TEST_CASE("spin: what counts its attempts has never been where it was", "[spin]") {

@@ -132,6 +132,15 @@ TEST_CASE("CTAs of a pair that ask for different columns are told apart", "[tcge
       ret;)");
   CHECK_THAT(other_base, dualgemm_test::contains("CTA rank 0 frees 32 columns from column 0") &&
                              dualgemm_test::contains("CTA rank 1 frees 32 columns from column 32"));
+  const std::string other_size = fault_of_body(R"(
+      @%p1 bra MORE;
+      tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r2], 64;
+      ret;
+    MORE:
+      tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r2], 128;
+      ret;)");
+  CHECK_THAT(other_size, dualgemm_test::contains("CTA rank 0 allocates 64 columns") &&
+                             dualgemm_test::contains("CTA rank 1 allocates 128 columns"));
   const std::string other_act = fault_of_body(R"(
       @%p1 bra FREE;
       tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r2], 64;

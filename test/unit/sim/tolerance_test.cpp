@@ -33,6 +33,7 @@ Watched watch(const std::string& body, uint32_t threads = 32, bool go_on = false
   sim::LaunchOptions options;
   options.observer = &out.seen;
   options.go_on = go_on;
+  options.patience = 1 << 16;
   machine.run(kernel_text(kOut, kProlog + body, before, directives), shape(1, threads), {&memory}, options);
   out.result = machine.fetch(memory, threads);
   return out;
@@ -285,8 +286,42 @@ TEST_CASE("a grid that goes on tells every fault and judges what lies behind it"
   const auto two = faults("st.global.u32 [%rd1+4096], %r1; st.shared.u32 [%r3], %r1;");
   CHECK(has(two, "st.global.u32 [%rd1+4096]"));
   CHECK(has(two, "st.shared.u32 [%r3]"));
-  // Without a trap or a deadlock there is always a way on; with one there is none.
-  CHECK(fault_of([&] { faults("trap;"); }).kind() == FaultKind::kTrap);
+}
+
+TEST_CASE("beside a trap the others go on as far as they can, and nothing that they wait for is told",
+          "[outlived]") {
+  // The second warp does its part when the first has trapped.
+  const std::string trap =
+      "setp.lt.u32 %p1, %r1, 32; @%p1 trap; mov.u32 %r20, 7; st.global.u32 [%rd1], %r20;";
+  std::vector<uint32_t> others(64);
+  std::fill(others.begin() + 32, others.end(), 7);
+  const auto rest = GENERATE(std::string("ret;"), "bar.sync 0; ret;",
+                             "SPIN: ld.volatile.global.u32 %r3, [%rd9]; setp.eq.u32 %p2, %r3, 0;"
+                             "@%p2 bra SPIN; ret;",
+                             "mov.u32 %r3, 0; COUNT: add.u64 %rd2, %rd2, 1; bra COUNT;");
+  CAPTURE(rest);
+  const Watched run = watch(trap + rest, 64, true);
+  CHECK(run.result == others);
+  REQUIRE(run.seen.outlives.size() == 1);
+  CHECK(has(run.seen.outlives, "trap: the program executed trap\n  in kernel k, CTA (0,0,0), warp 0"));
+  CHECK(fault_of([&] { watch(trap + rest, 64); }).kind() == FaultKind::kTrap);
+  const Watched worse = watch(trap + "st.global.u32 [%rd1+4096], %r1; ret;", 64, true);
+  CHECK(has(worse.seen.outlives, "write of 4 bytes at global address"));
+}
+
+TEST_CASE("a deadlock ends its grid, and not the program if that is asked for", "[outlived]") {
+  const std::string body = R"(
+    mov.u32 %r20, 7; st.global.u32 [%rd1], %r20;
+    mov.u32 %r2, bar; mov.u32 %r4, 0; mbarrier.init.shared::cta.b64 [%r2], 1;
+  WAIT:
+    mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r2], %r4;
+    @!%p1 bra WAIT;
+    ret;)";
+  const Watched run = watch(body, 1, true);
+  CHECK(run.result[0] == 7);
+  REQUIRE(run.seen.outlives.size() == 1);
+  CHECK(has(run.seen.outlives, "deadlock: deadlock in kernel k: nothing can move"));
+  CHECK(fault_of([&] { watch(body, 1); }).kind() == FaultKind::kDeadlock);
 }
 
 TEST_CASE("a grid that goes on past a copy that failed does not wait for it for ever", "[outlived]") {
