@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "mutation/judges.h"
-#include "mutation/mutate.h"
 #include "ref/formats.h"
 #include "sim/decode/program.h"
 #include "sim/shim/one_kernel.h"
@@ -27,7 +26,7 @@ constexpr uint64_t kPatience = 64 << 20;  // warp instructions without change; n
 constexpr size_t kMostSightings = 64;     // of one run; what follows a first error is rarely news
 
 NamedInstance instance_named(const std::string& name) {
-  for (const NamedInstance& instance : dualgemm_test::all_instances())
+  for (const NamedInstance& instance : dualgemm_test::instances_of_device())
     if (instance.name == name) return instance;
   throw std::runtime_error("the library has no instance " + name);
 }
@@ -60,21 +59,58 @@ struct Names : sim::Observer {
   void start(const sim::GridStart& grid) override { all.push_back(grid.kernel->info.name); }
 };
 
-// Notes which instructions are executed, and which of them works on which barrier.
+// Notes which instructions of a kernel are executed, and which of them works on which barrier.
 struct Executed : sim::Observer {
+  explicit Executed(std::string kernel_) : kernel(std::move(kernel_)) {}
+
+  std::string kernel;
   std::set<uint32_t> lines;                      // of the PTX
   std::set<uint32_t> offsets;                    // in a CTA
   std::set<std::pair<uint32_t, uint32_t>> used;  // PTX line, offset
+  void start(const sim::GridStart& grid) override {
+    if (grid.kernel->info.name != kernel) return;
+    first_ = grid.kernel->code.data();
+    behind_ = first_ + grid.kernel->code.size();
+  }
   void instruction(const sim::Thread&, uint32_t, const sim::Inst& inst) override {
-    if (inst.statement != nullptr) lines.insert(inst.statement->site.ptx_line);
+    if (is_own(&inst)) lines.insert(inst.statement->site.ptx_line);
   }
   void sync(const sim::SyncEvent& e) override {
     using Kind = sim::SyncEvent::Kind;
-    if (e.kind > Kind::kMbarrierTest || e.inst == nullptr || e.inst->statement == nullptr) return;
+    if (e.kind > Kind::kMbarrierTest || !is_own(e.inst)) return;
     if (e.kind == Kind::kMbarrierInit) offsets.insert(e.mbarrier.offset);
     used.insert({e.inst->statement->site.ptx_line, e.mbarrier.offset});
   }
+
+ private:
+  bool is_own(const sim::Inst* inst) const {
+    return first_ <= inst && inst < behind_ && inst->statement != nullptr;
+  }
+  const sim::Inst *first_ = nullptr, *behind_ = nullptr;
 };
+
+// A ring of barriers, or a set of them, and how many there are.
+struct Ring {
+  const char* name;
+  int32_t count;
+};
+
+// Returns the barriers of a CTA in their order in shared memory.
+std::vector<Ring> rings_of_plan(const dualgemm::Plan& plan) {
+  const int32_t stages = plan.operands.stages;
+  if (plan.arch == dualgemm::Arch::kSm90) {
+    const int32_t of_warps = plan.expand.warps > 0 ? stages : 0, panels = plan.expand.stages;
+    return {{"full", stages},       {"empty", stages},       {"a_full", of_warps},
+            {"panel_full", panels}, {"panel_empty", panels}, {"ready", of_warps}};
+  }
+  return {{"full", stages},
+          {"empty", stages},
+          {"scale_full", plan.scales.stages},
+          {"scale_empty", plan.scales.stages},
+          {"acc_full", plan.tmem.acc_barriers},
+          {"acc_empty", plan.tmem.acc_barriers},
+          {"window_free", plan.tmem.windows}};
+}
 
 // Returns the rows of a grouped problem: a small group, one of two tiles where there are enough, and another
 // small one, among empty ones. The table of groups is made for 32 of them at a time: one with rows lies in
@@ -88,8 +124,14 @@ std::vector<int32_t> groups_of(int32_t m) {
 }
 
 dualgemm_test::ProblemSet problems_of(const dualgemm_instance_info_t& info, const Shape& shape) {
-  return info.grouped ? dualgemm_test::make_offsets(Data::kFullRange, groups_of(shape.m), shape.n, shape.k, 1)
-                      : dualgemm_test::make_batch(Data::kFullRange, 1, shape.m, shape.n, shape.k, 1);
+  dualgemm_test::ProblemSet set =
+      info.grouped ? dualgemm_test::make_offsets(Data::kFullRange, groups_of(shape.m), shape.n, shape.k, 1)
+                   : dualgemm_test::make_batch(Data::kFullRange, 1, shape.m, shape.n, shape.k, 1);
+  const auto a_dtype = static_cast<dualgemm_dtype_t>(info.a_dtype);
+  uint64_t seed = 1;
+  if (a_dtype != DUALGEMM_DTYPE_NVFP4)  // numbers that only 16 bits have
+    for (dualgemm_test::Problem& p : set.problems) p = with_sixteen_bits(p, a_dtype, ++seed);
+  return set;
 }
 
 // Compares each problem that has rows with its reference.
@@ -140,8 +182,8 @@ PrecedingBuffers buffers_of(const dualgemm_args_t& args, const dualgemm_test::Pr
     if (data != nullptr) add(static_cast<const uint8_t*>(data) + index * bytes, bytes, true);
   };
   const size_t problems = set.problems.size(), elements = size_t(first.m) * set.n;
-  add(args.a, first.a.size(), true);
-  add(args.sfa, first.sfa.size(), true);
+  add(args.a, first.a_of(static_cast<dualgemm_dtype_t>(args.a_dtype)).size(), true);
+  if (args.sfa != nullptr) add(args.sfa, first.sfa.size(), true);
   add_own(args.b1, first.b1.size());
   add_own(args.b2, first.b2.size());
   add_own(args.sfb1, first.sfb1.size());
@@ -216,18 +258,20 @@ Bench::~Bench() {
   sim::shim::reload_modules();
 }
 
-Bench::Bench(const std::string& name, const Shape* shape) : instance_(name) {
+Bench::Bench(const std::string& name, Part part, const Shape* shape) {
   const NamedInstance instance = instance_named(name);
-  info_ = instance.info;
+  const bool is_pass = part == Part::kPass;
+  subject_ = {(is_pass ? "the pass of " : "") + name, &dualgemm::instance(instance.id - 1), is_pass};
   shape_ = shape != nullptr ? *shape : smoke_shape(instance);
-  set_ = problems_of(info_, shape_);
+  if (is_pass) shape_.m -= 3;  // a warp makes eight rows, the last one fewer
+  set_ = problems_of(instance.info, shape_);
   dualgemm_test::SetOptions options = dualgemm_test::use_all_of(instance, set_);
   for (const dualgemm_test::Problem& problem : set_.problems) {
     expected_.push_back(dualgemm_test::reference(problem, options));
     for (int side : {0, 1})
       if (options.d) expected_d_[side].push_back(problem.reference_d(side));
   }
-  options.max_sms = info_.split_k * info_.cta_group;
+  options.max_sms = subject_.plan().cluster_size();
   options.flags = DUALGEMM_FLAG_PDL;
   options.alphas_on_device = true;
   // Rows of fp32 would all start at full sectors otherwise.
@@ -235,22 +279,21 @@ Bench::Bench(const std::string& name, const Shape* shape) : instance_(name) {
   device_ = std::make_unique<dualgemm_test::DeviceSet>(set_, options);
   preceding_ = buffers_of(device_->args(), set_);
   weights_ = weights_of(device_->args(), set_);
-  // The library sets the attributes of all its kernels at its first launch; from here on only one is decoded.
+  // The library sets the attributes of all its kernels at its first launch; from here on only those of this
+  // launch are decoded.
   sim::shim::set_module_editor({});
   sim::shim::reload_modules();
   Names launched;
   launch_to_load(launched);
-  entry_ = launched.all.at(launched.all.size() - 2);  // the following kernel is the last
-  after_pass_ = launched.all.size() > 3;              // the preceding one and the pass come before
+  launched_ = launched.all;
+  // The preceding kernel comes first and the following one last, and between them a pass, if there is one.
+  entry_ = launched_.at(is_pass ? 1 : launched_.size() - 2);
   use([this](sim::ptx::Function& f) { kernel_ = f; });
-  Executed executed;
+  Executed executed(entry_);
   launch_to_load(executed);
   reached_ = executed.lines;
-  for (const uint32_t offset : executed.offsets) barriers_.push_back(offset % kRingsStep);
-  for (const auto& [line, offset] : executed.used) {
-    const std::string barrier = barrier_name(offset);
-    rings_[line].insert(barrier.substr(0, barrier.find('[')));
-  }
+  name_barriers(executed.offsets);
+  for (const auto& [line, offset] : executed.used) add_ring(offset, rings_[line]);
   use(nullptr);
 }
 
@@ -278,7 +321,7 @@ void Bench::launch_to_load(sim::Observer& observer) {
 
 void Bench::use(std::function<void(sim::ptx::Function&)> edit, bool in_entry) {
   edit_ = std::move(edit);
-  in_entry_ = in_entry || info_.general == 0 || info_.cc_major == 9;
+  in_entry_ = in_entry || !subject_.instance->epilogue.general || subject_.is_sm90();
   load();
 }
 
@@ -292,50 +335,37 @@ void Bench::load() {
         for (sim::ptx::Function& f : module.functions)
           if (edit_ && !f.is_declaration && f.is_entry == in_entry_) edit_(f);
       },
-      [this](std::string& text) { sim::shim::keep_kernel(text, entry_); });
+      [this](std::string& text) {  // the first and the last share a module
+        for (size_t i = 1; i + 1 < launched_.size(); ++i) sim::shim::keep_kernel(text, launched_[i]);
+      });
   sim::shim::reload_modules();
 }
 
-std::vector<std::pair<const char*, int32_t>> Bench::ring_lengths() const {
-  const int32_t stages = info_.stages;
-  if (info_.cc_major == 9) {
-    // Behind a pass the other barriers, if there are any, are those of the panels.
-    const int32_t panels = (static_cast<int32_t>(barriers_.size()) - 2 * stages) / 2;
-    if (after_pass_)
-      return {{"full", stages}, {"empty", stages}, {"panel_full", panels}, {"panel_empty", panels}};
-    return {{"full", stages}, {"empty", stages}, {"a_full", stages}};
-  }
-  const int32_t acc = info_.overlapped ? 1 : info_.acc_stages;
-  return {{"full", stages},
-          {"empty", stages},
-          {"scale_full", info_.scale_stages},
-          {"scale_empty", info_.scale_stages},
-          {"acc_full", acc},
-          {"acc_empty", acc}};
+void Bench::name_barriers(const std::set<uint32_t>& offsets) {
+  if (subject_.is_pass) return;
+  std::set<uint32_t> barriers;
+  for (const uint32_t offset : offsets) barriers.insert(offset % kRingsStep);
+  auto barrier = barriers.begin();
+  for (const Ring& ring : rings_of_plan(subject_.plan()))
+    for (int32_t i = 0; i < ring.count && barrier != barriers.end(); ++i) ring_of_[*barrier++] = ring.name;
+  if (ring_of_.size() != barriers.size())
+    throw std::runtime_error(subject_.name + " has " + std::to_string(barriers.size()) +
+                             " barriers, and its plan " + std::to_string(ring_of_.size()));
 }
 
-std::string Bench::barrier_name(uint32_t offset) const {
-  const auto found = std::lower_bound(barriers_.begin(), barriers_.end(), offset % kRingsStep);
-  if (found == barriers_.end() || *found != offset % kRingsStep) return "offset " + std::to_string(offset);
-  auto index = static_cast<int32_t>(found - barriers_.begin());
-  const auto text = [](const char* ring, int32_t i) { return ring + ("[" + std::to_string(i) + "]"); };
-  for (const auto& [ring, count] : ring_lengths()) {
-    if (index < count) return text(ring, index);
-    index -= count;
-  }
-  return text(info_.cc_major == 9 ? "ready" : "window_free", index);
+void Bench::add_ring(uint32_t offset, std::set<std::string>& rings) const {
+  const auto found = ring_of_.find(offset % kRingsStep);
+  if (found != ring_of_.end()) rings.insert(found->second);
 }
 
 // Reports name a barrier by its shared offset: "mbarrier 0x2fc08", "mbarrier at shared offset 0x2fc08".
-std::string Bench::barriers_in(const std::string& text) const {
-  std::string out;
+std::set<std::string> Bench::rings_in(const std::string& text) const {
+  std::set<std::string> out;
   for (const std::string before : {"mbarrier 0x", "mbarrier at shared offset 0x", "mbarrier at offset 0x",
                                    "no mbarrier was initialised at shared offset 0x"})
     for (size_t at = text.find(before); at != std::string::npos; at = text.find(before, at + 1)) {
       const std::string digits = text.substr(at + before.size(), 10);
-      const std::string name = barrier_name(static_cast<uint32_t>(std::stoul(digits, nullptr, 16)));
-      if ((" " + out + " ").find(" " + name + " ") == std::string::npos)
-        out += (out.empty() ? "" : " ") + name;
+      add_ring(static_cast<uint32_t>(std::stoul(digits, nullptr, 16)), out);
     }
   return out;
 }
@@ -343,8 +373,8 @@ std::string Bench::barriers_in(const std::string& text) const {
 Sighting Bench::sighting(const sim::Finding& finding) const {
   std::string said = finding.summary + "\n" + finding.missing;
   for (const std::string& note : finding.notes) said += "\n" + note;
-  std::string barriers = barriers_in(said);
-  if (finding.has_mbarrier) barriers += " " + barrier_name(finding.mbarrier.offset);
+  std::set<std::string> rings = rings_in(said);
+  if (finding.has_mbarrier) add_ring(finding.mbarrier.offset, rings);
   return {finding.rule->id,
           finding.summary,
           finding.rule->severity,
@@ -352,14 +382,14 @@ Sighting Bench::sighting(const sim::Finding& finding) const {
           finding.has_earlier ? place_of(finding.earlier) : std::string(),
           line_of(finding.later),
           finding.has_earlier ? line_of(finding.earlier) : 0,
-          std::move(barriers)};
+          std::move(rings)};
 }
 
 std::string Bench::compare_output() {
   try {
     const std::vector<dualgemm_test::Output> out = device_->download();
     const std::string first = first_mismatch(out, expected_);
-    if (!first.empty() || info_.general == 0) return first;
+    if (!first.empty() || !subject_.instance->epilogue.general) return first;
     for (int side : {0, 1}) {
       const std::string of_d = first_mismatch(device_->download_d(side), expected_d_[side]);
       if (!of_d.empty()) return "D" + std::to_string(side + 1) + ": " + of_d;
@@ -384,15 +414,14 @@ Run Bench::run(const Schedule& schedule) {
     run.sightings.push_back(sighting(finding));
   });
   const auto policy = policy_of(schedule);
-  sim::shim::set_launch_options(
-      {.policy = policy.get(), .observer = &judges.observer(), .patience = kPatience});
+  sim::shim::set_launch_options({.policy = policy.get(), .observer = &judges, .patience = kPatience});
   try {
     launch();
     run.values = compare_output();
   } catch (const std::runtime_error& error) {
     run.fault = sim::shim::last_fault_text();
     if (run.fault.empty()) run.fault = error.what();
-    run.fault_barriers = barriers_in(run.fault);
+    run.fault_rings = rings_in(run.fault);
     sim::shim::clear_fault();
   }
   sim::shim::set_launch_options({});

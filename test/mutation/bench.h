@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "mutation/edit.h"
+#include "mutation/mutate.h"
 #include "mutation/preceding.h"
 #include "sim/check/finding.h"
 #include "support/device_problem.h"
@@ -31,7 +32,7 @@ struct Sighting {
   sim::Severity severity = sim::Severity::kError;
   std::string later, earlier;                 // `opcode @ path` of both parties, empty when unknown
   uint32_t later_line = 0, earlier_line = 0;  // PTX lines
-  std::string barriers;                       // every barrier it names: "full[2] empty[0]"
+  std::set<std::string> rings;                // of barriers that it names: "full", "empty"
 };
 
 enum class Outcome { kClean, kFault, kHang, kError, kStrict, kWrongValues };
@@ -41,7 +42,7 @@ struct Run {
   Schedule schedule;
   Outcome outcome = Outcome::kClean;  // the strongest reason to reject the run
   std::string fault;                  // the machine's report, empty when the grid ended
-  std::string fault_barriers;         // every barrier the report names
+  std::set<std::string> fault_rings;  // of barriers that the report names
   std::string values;                 // the first wrong output
   std::vector<Sighting> sightings;    // E and S
 };
@@ -54,17 +55,20 @@ struct Shape {
 // ragged.
 Shape smoke_shape(const dualgemm_test::NamedInstance& instance);
 
+// The kernel of an instance is attacked, or the pass over A before it.
+enum class Part { kKernel, kPass };
+
 class Bench {
  public:
-  Bench(const std::string& instance, const Shape* shape = nullptr);  // null: the smoke shape
+  explicit Bench(const std::string& instance, Part part = Part::kKernel,
+                 const Shape* shape = nullptr);  // null: the smoke shape
   ~Bench();
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
-  const std::string& instance() const { return instance_; }
+  const Subject& subject() const { return subject_; }
   // Returns the function under attack as it ships: the kernel, or of a general instance for compute
   // capability 10.x the epilogue, which is a function of its own; the other roles are those of the plain one.
   const sim::ptx::Function& kernel() const { return kernel_; }
-  const dualgemm_instance_info_t& info() const { return info_; }
   const Shape& shape() const { return shape_; }
   // Returns the rings of barriers, "full", "window_free", that a statement of the shipping kernel works on,
   // by its PTX line.
@@ -83,14 +87,15 @@ class Bench {
   void launch() const;
   void launch_to_load(sim::Observer& observer);
   Sighting sighting(const sim::Finding& finding) const;
-  // Returns the rings of barriers in their order in shared memory, without the last one, which has the rest.
-  std::vector<std::pair<const char*, int32_t>> ring_lengths() const;
-  std::string barrier_name(uint32_t offset) const;
-  std::string barriers_in(const std::string& text) const;
+  void name_barriers(const std::set<uint32_t>& offsets);
+  void add_ring(uint32_t offset,
+                std::set<std::string>& rings) const;  // of the barrier there, if there is one
+  std::set<std::string> rings_in(const std::string& text) const;
   std::string compare_output();
 
-  std::string instance_, entry_;  // and its name in the PTX
-  dualgemm_instance_info_t info_{};
+  Subject subject_;
+  std::string entry_;                  // its name in the PTX
+  std::vector<std::string> launched_;  // the kernels of a launch, by their names
   Shape shape_{};
   dualgemm_test::ProblemSet set_;
   std::vector<ref::DualGemm> expected_;
@@ -98,9 +103,8 @@ class Bench {
   std::unique_ptr<dualgemm_test::DeviceSet> device_;
   PrecedingBuffers preceding_{}, weights_{};
   sim::ptx::Function kernel_;
-  bool after_pass_ = false;         // a pass over A comes before the kernel (9.0)
-  std::vector<uint32_t> barriers_;  // of one CTA: offsets behind the rings
-  std::map<uint32_t, std::set<std::string>> rings_;
+  std::map<uint32_t, std::string> ring_of_;          // by the offset of a barrier behind the rings of a CTA
+  std::map<uint32_t, std::set<std::string>> rings_;  // by the PTX line of a statement
   std::set<uint32_t> reached_;
   std::function<void(sim::ptx::Function&)> edit_;
   bool in_entry_ = false;

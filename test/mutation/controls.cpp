@@ -51,10 +51,10 @@ std::function<void(Function&)> exchange_all(const std::string& opcode) {
 
 }  // namespace
 
-std::vector<Mutant> controls(const Function& kernel, const std::string& instance) {
+std::vector<Mutant> controls(const Function& kernel, const Subject& subject) {
   std::vector<Mutant> out;
   const auto add = [&](const std::string& what, std::function<void(Function&)> edit) {
-    out.push_back({"control: " + what, instance, what, "control", {}, {}, 0, {}, std::move(edit)});
+    out.push_back({"control: " + what, subject, what, "control", {}, {}, 0, {}, std::move(edit)});
   };
   add("unchanged", [](Function&) {});
   add("fence.proxy.async before every TMA", before_every("cp.async.bulk.tensor", "fence.proxy.async"));

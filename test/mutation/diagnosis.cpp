@@ -16,22 +16,18 @@ bool any(const std::vector<std::string>& list, Test test) {
   return list.empty() || std::any_of(list.begin(), list.end(), test);
 }
 
-bool names_ring(const std::string& barriers, const std::string& ring) {
-  return (" " + barriers).find(" " + ring + "[") != std::string::npos;
-}
-
 bool fits(const Sighting& s, const Answer& answer) {
   return !answer.rules.empty() &&
          any(answer.rules, [&](const auto& rule) { return matches(rule, s.rule); }) &&
          any(answer.parties,
              [&](const auto& p) { return s.later.starts_with(p) || s.earlier.starts_with(p); }) &&
-         any(answer.barriers, [&](const auto& ring) { return names_ring(s.barriers, ring); });
+         any(answer.rings, [&](const auto& ring) { return s.rings.contains(ring); });
 }
 
 bool fits(const Run& run, const Answer& answer) {
   if (run.fault.empty() || answer.faults.empty()) return false;
   return any(answer.faults, [&](const auto& word) { return run.fault.find(word) != std::string::npos; }) &&
-         any(answer.barriers, [&](const auto& ring) { return names_ring(run.fault_barriers, ring); });
+         any(answer.rings, [&](const auto& ring) { return run.fault_rings.contains(ring); });
 }
 
 void add(std::vector<Answer>& all, std::vector<Answer> more) {

@@ -13,10 +13,10 @@ namespace mutation {
 
 // This is one acceptable answer. Every list that is not empty must match; within a list one entry is enough.
 struct Answer {
-  std::vector<std::string> rules{};     // ids, a trailing * matches any rest; empty: a fault of the machine
-  std::vector<std::string> parties{};   // beginnings of either party's spelling: "tcgen05.mma"
-  std::vector<std::string> barriers{};  // "full", "empty": a barrier of the ring is named
-  std::vector<std::string> faults{};    // words of the machine's report; not asked of findings
+  std::vector<std::string> rules{};    // ids, a trailing * matches any rest; empty: a fault of the machine
+  std::vector<std::string> parties{};  // beginnings of either party's spelling: "tcgen05.mma"
+  std::vector<std::string> rings{};    // "full", "empty": a barrier of the ring is named
+  std::vector<std::string> faults{};   // words of the machine's report; not asked of findings
 };
 
 struct Expectation {

@@ -11,11 +11,17 @@
 namespace mutation {
 
 struct EquivalentEntry {
-  const char* instance;  // patterns of the shell
-  const char* id;
+  bool (*holds)(const Subject&);  // whether it is about this kernel
+  const char* id;                 // a pattern of the shell
   const char* reason;
   bool may_fail = false;  // some of the family hang or fault instead: such a kill is no error of the entry
 };
+
+// These are the kernels that entries are about.
+inline bool any(const Subject&) { return true; }
+inline bool split(const Subject& s) { return s.plan().tile.split_k > 1; }
+inline bool grouped(const Subject& s) { return s.plan().tile.grouped; }
+inline bool dense(const Subject& s) { return !grouped(s); }
 
 // These reasons hold for kernels of any architecture.
 inline constexpr const char* kBroadcast =
@@ -32,7 +38,7 @@ std::span<const EquivalentEntry> equivalent_in_sm90();
 
 // Returns the reason; where it is empty the mutant must be killed.
 std::string why_equivalent(const Mutant& mutant);
-// Says whether its entry holds for every instance.
+// Says whether its entry holds for every kernel.
 bool equivalent_everywhere(const Mutant& mutant);
 // Says whether its entry covers a family of which some members hang or fault: such a kill is no error of the
 // table.

@@ -5,21 +5,32 @@ namespace mutation {
 namespace {
 
 constexpr const char* kGathers =
-    "no memory passes between lanes here, and the next .sync or .aligned instruction (elect, wgmma, bar.sync, "
-    "barrier.cluster) waits for the whole warp by itself";
+    "no memory passes between lanes here, and the next .sync or .aligned instruction (elect, wgmma, "
+    "bar.warp.sync, bar.sync, barrier.cluster) waits for the whole warp by itself";
 constexpr const char* kOtherWait =
     "the lanes must have met between their reads of a stage and the arrival that frees it, which comes a "
     "k-tile later: there are two waits between, and each brings them together";
+constexpr const char* kMeetBefore =
+    "the lanes meet before they wait, not after: still between their reads of a stage and the arrival that "
+    "frees it, a k-tile later";
+constexpr const char* kBandsAreBlocks =
+    "a tile of the pass is a block of 128 rows of factors: these sums, of the blocks before, are not used";
+constexpr const char* kLaterWait =
+    "before the registers of these wgmma are written again, and before the stage that they read is freed, "
+    "there is the wait after the first of the four panels of the next k-tile";
 constexpr const char* kPanelWaits =
     "of the five waits of a k-tile one of the others brings the lanes together between their reads of the "
     "stage and the arrival that frees it";
 constexpr const char* kFencedByLoads =
     "before its copies each load role executes fence.proxy.async, which comes after the CTA barrier: that "
     "orders the initialisation, too";
-constexpr const char* kMeetFirst =
-    "those that multiply touch nothing of a launch before they have met the other roles, which have waited";
+constexpr const char* kWaitedBefore =
+    "those that multiply touch nothing of a launch before A has come to them from a load role, which has "
+    "waited";
+constexpr const char* kFencesForOthers =
+    "the lane that arrives has met the others before: its fence stands between their stores and its arrival";
 constexpr const char* kExpandersFence =
-    "what the expanders have read of A they fence themselves before they arrive on ready";
+    "what expanders or orderers have read and written of A they fence before they arrive on ready";
 constexpr const char* kDrain =
     "who arrives on these barriers are threads of this CTA, which lasts until they have done so; "
     "a drain that waits for something else passes as well, or fails plainly";
@@ -36,92 +47,108 @@ constexpr const char* kOnlyAttends = "these warps have written nothing that othe
 constexpr const char* kStillBetween =
     "both stay between the last access before and the first one behind, and neither touches memory itself";
 
-constexpr const char* kSplit = "*k256s[23]*";
+// Warps of the kernel expand A or put it in order; it comes from a pass, by stages or by panels.
+bool made_here(const Subject& s) { return s.plan().expand.warps > 0; }
+bool from_panels(const Subject& s) { return s.plan().expand.stages > 0; }
+bool without_panels(const Subject& s) { return !from_panels(s); }
+// A warpgroup multiplies all four panels of a k-tile, and A lies in the stages of the operands.
+bool four_panels(const Subject& s) { return without_panels(s) && s.plan().consumers.k_groups == 1; }
+bool pass(const Subject& s) { return s.is_pass; }
+bool orders(const Subject& s) { return s.plan().orders_a(); }
 
 constexpr EquivalentEntry kEntries[] = {
-    {"*", "own value shfl.sync @ warp_index #*", kBroadcast},
-    {"*", "16 lanes away shfl.sync @ warp_index #*", kBroadcast},
-    {"*", "own value shfl.sync @ multiply_role/multiply/descriptor_of #*", kBroadcast},
-    {"*", "16 lanes away shfl.sync @ multiply_role/multiply/descriptor_of #*", kBroadcast},
-    {"*[!g]_*", "* lane elect.sync @ prologue #0", kPrefetch},
-    {"sm90m[368]*", "delete fence.mbarrier_init @ prologue #0", kFencedByLoads},
-    {"sm90m16*", "delete fence.mbarrier_init @ prologue #0", kFencedByLoads},
-    {"*", "exchange with the next fence.mbarrier_init: mbarrier.init @ *", kInitFence},
-    {"*", "* @ load_role/drain/*", kDrain, true},
-    {"*", "* lane elect.sync @ load_role #2", kDependents},
-    {"*", "delete griddepcontrol.launch_dependents @ *", kDependents},
-    {"*", "exchange with the next griddepcontrol.launch_dependents: elect.sync @ *", kDependents},
-    {"sm90m8*", "delete griddepcontrol.wait @ kernel #0", kMeetFirst},
-    {"sm90m16n32*", "delete griddepcontrol.wait @ kernel #0", kMeetFirst},
-    {"sm90m8*", "delete fence.proxy @ load_role/load_role #1", kExpandersFence},
-    {"sm90m16n32*", "delete fence.proxy @ load_role/load_role #1", kExpandersFence},
-    {"*", ".release to .relaxed mbarrier.arrive @ load_role/load_role #0", kLoaderWrites},
-    {"*", ".release to .relaxed mbarrier.arrive @ load_panels_role #0", kLoaderWrites},
-    {"*", "* @ load_panels_role/drain/*", kDrain, true},
-    {"*", "* lane elect.sync @ load_panels_role #1", kDependents},
-    {"*", "exchange with the next bar.warp.sync: griddepcontrol.launch_dependents @ load_panels_role #0",
+    {any, "own value shfl.sync @ warp_index #*", kBroadcast},
+    {any, "16 lanes away shfl.sync @ warp_index #*", kBroadcast},
+    {any, "own value shfl.sync @ multiply_role/multiply/descriptor_of #*", kBroadcast},
+    {any, "16 lanes away shfl.sync @ multiply_role/multiply/descriptor_of #*", kBroadcast},
+    {dense, "* lane elect.sync @ prologue #0", kPrefetch},
+    {without_panels, "delete fence.mbarrier_init @ prologue #0", kFencedByLoads},
+    {any, "exchange with the next fence.mbarrier_init: mbarrier.init @ *", kInitFence},
+    {any, "* @ load_role/drain/*", kDrain, true},
+    {any, "* lane elect.sync @ load_role #2", kDependents},
+    {any, "delete griddepcontrol.launch_dependents @ *", kDependents},
+    {any, "exchange with the next griddepcontrol.launch_dependents: elect.sync @ *", kDependents},
+    {made_here, "delete griddepcontrol.wait @ kernel #0", kWaitedBefore},
+    {made_here, "delete fence.proxy @ load_role/load_role #1", kExpandersFence},
+    {any, ".release to .relaxed mbarrier.arrive @ load_role/load_role #0", kLoaderWrites},
+    {any, ".release to .relaxed mbarrier.arrive @ load_panels_role #0", kLoaderWrites},
+    {any, "* @ load_panels_role/drain/*", kDrain, true},
+    {pass, "exchange with the next griddepcontrol.launch_dependents: griddepcontrol.wait @ for_each_tile #0",
+     "the kernel that is let in waits for the end of the pass, which itself has waited by then; weights that "
+     "it may read before that are promised to be complete"},
+    {pass, "[!l]* shfl.sync @ for_each_tile/write_group_table/before/scan #[59]", kBandsAreBlocks},
+    {pass, "[!l]* shfl.sync @ for_each_tile/write_group_table/before #1", kBandsAreBlocks},
+    {pass, "exchange with the next ld.shared: bar.warp.sync @ for_each_tile/expand_kernel #1",
+     "the load is of the table of groups, which no lane writes any more"},
+    {any, "* lane elect.sync @ load_panels_role #1", kDependents},
+    {any, "exchange with the next bar.warp.sync: griddepcontrol.launch_dependents @ load_panels_role #0",
      kDependents},
-    {"*", "exchange with the next cp.async.bulk.tensor: mbarrier.arrive @ load_panels_role #0", kCounts},
-    {"*", "exchange with the next cp.async.bulk.tensor: mbarrier.arrive @ load_role/*", kCounts},
-    {"*", "exchange with the next mbarrier.arrive: fence.proxy @ load_role/load_role #*", kStillBetween},
-    {"*", "exchange with the next fence.proxy: elect.sync @ load_role #*", kStillBetween},
-    {"*", "next barrier barrier.cta.sync @ multiply_role/finish #0",
+    {any, "exchange with the next cp.async.bulk.tensor: mbarrier.arrive @ load_panels_role #0", kCounts},
+    {any, "exchange with the next cp.async.bulk.tensor: mbarrier.arrive @ load_role/*", kCounts},
+    {any, "exchange with the next mbarrier.arrive: fence.proxy @ load_role/load_role #*", kStillBetween},
+    {any, "exchange with the next fence.proxy: elect.sync @ load_role #*", kStillBetween},
+    {any, "next barrier barrier.cta.sync @ multiply_role/finish #0",
      "any barrier that nobody else uses serves"},
-    {kSplit, ".release to .relaxed mbarrier.arrive @ multiply_role/multiply/release #1", kOneTile},
-    {kSplit, "delete bar.warp.sync @ multiply_role/multiply #0", kOneTile},
-    {kSplit, "exchange with the next mbarrier.arrive: bar.warp.sync @ multiply_role/multiply #0", kOneTile},
-    {kSplit, "exchange with the next barrier.cta.sync: mbarrier.arrive @ multiply_role/multiply/release #1",
+    {split, ".release to .relaxed mbarrier.arrive @ multiply_role/multiply/release #1", kOneTile},
+    {split, "delete bar.warp.sync @ multiply_role/multiply #0", kOneTile},
+    {split, "exchange with the next mbarrier.arrive: bar.warp.sync @ multiply_role/multiply #0", kOneTile},
+    {split, "exchange with the next barrier.cta.sync: mbarrier.arrive @ multiply_role/multiply/release #1",
      kOneTile},
-    {kSplit, "delete barrier.cluster.wait @ multiply_role/finish/meet_cluster #1", kOtherRoles},
-    {kSplit, "no barrier barrier.cluster.arrive @ meet_cluster #[01]", kOtherRoles},
-    {kSplit, "delete barrier.cluster.wait @ meet_cluster #1", kOtherRoles},
-    {kSplit, ".release to .relaxed barrier.cluster.arrive @ meet_cluster #[01]", kOnlyAttends},
-    {"sm90m8*", "delete bar.warp.sync @ multiply_role/multiply/wait #[01]", kOtherWait},
-    {kSplit, "exchange with the next bar.warp.sync: mbarrier.try_wait @ multiply_role/multiply/wait #[01]",
-     kOtherWait},
-    {kSplit, "exchange with the next ld.shared: bar.warp.sync @ multiply_role/multiply/wait #0",
-     "each lane has waited for itself"},
-    {"sm90m16*", "delete bar.warp.sync @ multiply_role/multiply/wait #[01]", kOtherWait},
-    {"sm90m16*",
+    {split, "delete barrier.cluster.wait @ multiply_role/finish/meet_cluster #1", kOtherRoles},
+    {split, "no barrier barrier.cluster.arrive @ meet_cluster #[01]", kOtherRoles},
+    {split, "delete barrier.cluster.wait @ meet_cluster #1", kOtherRoles},
+    {split, ".release to .relaxed barrier.cluster.arrive @ meet_cluster #[01]", kOnlyAttends},
+    {made_here, "delete bar.warp.sync @ multiply_role/multiply/wait #[01]", kOtherWait},
+    {without_panels,
      "exchange with the next bar.warp.sync: mbarrier.try_wait @ multiply_role/multiply/wait #[01]",
-     kOtherWait},
-    {"sm90m16*", "exchange with the next ld.shared: bar.warp.sync @ multiply_role/multiply/wait #0",
+     kMeetBefore},
+    {any, "exchange with the next ld.shared: bar.warp.sync @ multiply_role/multiply/wait #0",
      "each lane has waited for itself"},
-    {"sm90m128*", "delete bar.warp.sync @ multiply_role/multiply/wait #[014]", kPanelWaits},
-    {"sm90m128*", "exchange with the next bar.warp.sync: mbarrier.try_wait @ multiply_role/multiply/wait #0",
+    {from_panels, "delete bar.warp.sync @ multiply_role/multiply/wait #[014]", kPanelWaits},
+    {from_panels, "exchange with the next bar.warp.sync: mbarrier.try_wait @ multiply_role/multiply/wait #0",
      kPanelWaits},
-    {"sm90m128*", "exchange with the next ld.shared: bar.warp.sync @ multiply_role/multiply/wait #0",
-     "each lane has waited for itself"},
-    {"sm90m128*",
+    {from_panels,
      "exchange with the next bar.warp.sync: mbarrier.try_wait @ multiply_role/multiply/wait #[14]",
      "the lanes have loaded what they need of the stage before this wait, and meet before they free it"},
-    {"sm90m128*",
+    {from_panels,
      "exchange with the next mbarrier.arrive: mbarrier.arrive @ multiply_role/multiply/release #3",
      "they are arrivals on two barriers, for each of which all is done: which comes first is open"},
-    {"sm90m128*",
+    {from_panels,
      "exchange with the next wgmma.wait_group: mbarrier.arrive @ multiply_role/multiply/release #4",
      "the arrival frees operands that lanes have loaded, and no wgmma reads those"},
-    {"*", "exchange with the next wgmma.fence: bar.warp.sync @ multiply_role/multiply/wait #*",
+    {four_panels, "delete wgmma.wait_group @ multiply_role/multiply #3", kLaterWait},
+    {four_panels, "a group more under way wgmma.wait_group @ multiply_role/multiply #3", kLaterWait},
+    {four_panels,
+     "exchange with the next wgmma.wait_group: wgmma.commit_group @ multiply_role/multiply/multiply_panel #3",
+     kLaterWait},
+    {any, "exchange with the next wgmma.fence: bar.warp.sync @ multiply_role/multiply/wait #*",
      kStillBetween},
-    {"*", "exchange with the next wgmma.wait_group: wgmma.wait_group @ multiply_role/multiply #*",
+    {any, "exchange with the next wgmma.wait_group: wgmma.wait_group @ multiply_role/multiply #*",
      "all groups are waited for where one might still be under way"},
-    {"*", "exchange with the next bar.warp.sync: wgmma.wait_group @ multiply_role/multiply #*",
+    {any, "exchange with the next bar.warp.sync: wgmma.wait_group @ multiply_role/multiply #*",
      "the one is about wgmma, the other about what lanes have loaded, and both stand before what follows"},
-    {"*", "exchange with the next bar.warp.sync: fence.proxy @ expand_role #0",
-     "the lane that arrives has met the others before: its fence stands between their stores and its arrival"},
-    {"*", "exchange with the next elect.sync: bar.warp.sync @ expand_role #0", kStillBetween},
-    {"*", "delete bar.warp.sync @ prologue #0", kGathers},
-    {"*", "delete bar.warp.sync @ expand_role/wait #0", kGathers},
-    {"*", "delete bar.warp.sync @ expand_role #1", kGathers},
-    {"*", "delete bar.warp.sync @ load_role*", kGathers},
-    {"*", "delete bar.warp.sync @ load_panels_role*", kGathers},
-    {"*", "exchange with the next bar.warp.sync: mbarrier.try_wait @ load_panels_role/wait #0", kGathers},
-    {"*", "exchange with the next elect.sync: bar.warp.sync @ load_panels_role/wait #0", kGathers},
-    {"*", "delete bar.warp.sync @ multiply_role/finish/finish_rows #0", kGathers},
-    {"*", "exchange with the next bar.sync: bar.warp.sync @ prologue #0", kGathers},
-    {"*", "exchange with the next bar.warp.sync: mbarrier.try_wait @ expand_role/wait #0", kGathers},
-    {"*", "exchange with the next bar.warp.sync: mbarrier.try_wait @ load_role/wait #*", kGathers},
-    {"*", "exchange with the next elect.sync: bar.warp.sync @ load_role/wait #*", kGathers},
+    {any, "exchange with the next bar.warp.sync: fence.proxy @ expand_role #0", kFencesForOthers},
+    {any, "exchange with the next elect.sync: bar.warp.sync @ expand_role #0", kStillBetween},
+    {any, "delete bar.warp.sync @ prologue #0", kGathers},
+    {any, "delete bar.warp.sync @ expand_role/wait #0", kGathers},
+    {any, "delete bar.warp.sync @ expand_role #1", kGathers},
+    {any, "exchange with the next bar.warp.sync: mbarrier.try_wait @ order_role/wait #0", kGathers},
+    {any, "exchange with the next bar.warp.sync: fence.proxy @ order_role #0", kFencesForOthers},
+    {any, "exchange with the next elect.sync: bar.warp.sync @ order_role #0", kStillBetween},
+    {orders, ".release to .relaxed mbarrier.arrive @ load_role/load_role #1",
+     "every byte that an orderer reads or writes a copy has written before it, and that copy came after the "
+     "wgmma that read the stage; the loading thread has written nothing"},
+    {any, "delete bar.warp.sync @ order_role/wait #0", kGathers},
+    {any, "delete bar.warp.sync @ order_role #1", kGathers},
+    {any, "delete bar.warp.sync @ load_role*", kGathers},
+    {any, "delete bar.warp.sync @ load_panels_role*", kGathers},
+    {any, "exchange with the next bar.warp.sync: mbarrier.try_wait @ load_panels_role/wait #0", kGathers},
+    {any, "exchange with the next elect.sync: bar.warp.sync @ load_panels_role/wait #0", kGathers},
+    {any, "delete bar.warp.sync @ multiply_role/finish/finish_rows #0", kGathers},
+    {any, "exchange with the next bar.sync: bar.warp.sync @ prologue #0", kGathers},
+    {any, "exchange with the next bar.warp.sync: mbarrier.try_wait @ expand_role/wait #0", kGathers},
+    {any, "exchange with the next bar.warp.sync: mbarrier.try_wait @ load_role/wait #*", kGathers},
+    {any, "exchange with the next elect.sync: bar.warp.sync @ load_role/wait #*", kGathers},
 };
 
 }  // namespace

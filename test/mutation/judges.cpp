@@ -1,31 +1,14 @@
 // judges.cpp -- see judges.h.
 #include "mutation/judges.h"
 
-#include "sim/check/protocol.h"
-#include "sim/check/race.h"
 #include "sim/schedule/schedule.h"
 
 namespace mutation {
-namespace {
 
-class Remarks : public sim::Observer {
- public:
-  explicit Remarks(sim::FindingSink sink) : sink_(std::move(sink)) {}
-  void remark(const sim::Remark& remark) override { sink_(sim::finding_of(remark)); }
-
- private:
-  sim::FindingSink sink_;
-};
-
-}  // namespace
-
-Judges::Judges(sim::FindingSink sink) {
-  checkers_.push_back(std::make_unique<sim::RaceChecker>(sink));
-  checkers_.push_back(std::make_unique<sim::ProtocolChecker>(sink));
-  checkers_.push_back(std::make_unique<Remarks>(sink));
-  for (const auto& checker : checkers_) all_.add(*checker);
+Judges::Judges(const sim::FindingSink& sink)
+    : checkers_({.race = true, .protocol = true, .certificate = false}, sink) {
+  for (const auto& checker : checkers_.all()) add(*checker);
 }
-Judges::~Judges() = default;
 
 std::unique_ptr<sim::Policy> policy_of(const Schedule& schedule) {
   return sim::make_policy(schedule.mode, schedule.seed);

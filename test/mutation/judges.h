@@ -9,18 +9,16 @@
 #include "sim/check/finding.h"
 #include "sim/exec/observer.h"
 #include "sim/exec/policy.h"
+#include "sim/judge/parts.h"
 
 namespace mutation {
 
-class Judges {
+class Judges : public sim::Observers {
  public:
-  explicit Judges(sim::FindingSink sink);
-  ~Judges();
-  sim::Observer& observer() { return all_; }
+  explicit Judges(const sim::FindingSink& sink);
 
  private:
-  std::vector<std::unique_ptr<sim::Observer>> checkers_;
-  sim::Observers all_;
+  sim::Checkers checkers_;
 };
 
 std::unique_ptr<sim::Policy> policy_of(const Schedule& schedule);

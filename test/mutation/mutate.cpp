@@ -101,8 +101,8 @@ std::string group_of(const Statement& s) {
 // Makes the mutants of one function.
 class Sweep {
  public:
-  Sweep(const Function& function, std::string instance)
-      : function_(function), instance_(std::move(instance)), places_(function) {}
+  Sweep(const Function& function, const Subject& subject)
+      : function_(function), subject_(subject), places_(function) {}
 
   std::vector<Mutant> run(Breadth breadth) {
     mark_ring_arithmetic();
@@ -122,7 +122,7 @@ class Sweep {
 
   void add(size_t i, const std::string& operation, Edit edit) {
     const Statement& s = at(i);
-    out_.push_back({operation + " " + places_.name(i), instance_, operation, group_of(s), spelling(s),
+    out_.push_back({operation + " " + places_.name(i), subject_, operation, group_of(s), spelling(s),
                     path_of(s), s.site.ptx_line, s.site.source, std::move(edit)});
   }
   void add_offset(size_t i, const std::string& operation, size_t operand, int64_t delta) {
@@ -156,7 +156,7 @@ class Sweep {
   void mark_copies();
 
   const Function& function_;
-  std::string instance_;
+  const Subject& subject_;
   Places places_;
   std::set<size_t> ring_, copies_;
   std::vector<Mutant> out_;
@@ -479,8 +479,8 @@ std::vector<size_t> Places::find(const std::string& opcode, const std::string& p
   return out;
 }
 
-std::vector<Mutant> sweep(const Function& function, const std::string& instance, Breadth breadth) {
-  return Sweep(function, instance).run(breadth);
+std::vector<Mutant> sweep(const Function& function, const Subject& subject, Breadth breadth) {
+  return Sweep(function, subject).run(breadth);
 }
 
 }  // namespace mutation

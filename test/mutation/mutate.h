@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kernel/instance.h"
 #include "mutation/edit.h"
 
 namespace mutation {
@@ -30,12 +31,19 @@ class Places {
   std::vector<std::string> names_, paths_;
 };
 
-// Says whether an instance is for compute capability 9.0, by its name.
-inline bool is_sm90(const std::string& instance) { return instance.starts_with("sm90"); }
+// A subject is what is attacked: a kernel of the library, or the pass over A that comes before it (9.0).
+struct Subject {
+  std::string name;  // "m128n64k256_fp16", "the pass of sm90m64n64k256s2x_fp16"
+  const dualgemm::Instance* instance = nullptr;
+  bool is_pass = false;
+
+  const dualgemm::Plan& plan() const { return instance->plan; }
+  bool is_sm90() const { return plan().arch == dualgemm::Arch::kSm90; }
+};
 
 struct Mutant {
   std::string id;  // "delete tcgen05.wait::ld @ epilogue_role/load_fragment #0": stable, what tables match
-  std::string instance;   // "m128n64k256_fp16"
+  Subject subject;
   std::string operation;  // "delete", "arrive without bytes", ...
   std::string group;      // instruction class of the score: "mbarrier.try_wait"
   std::string opcode;     // of the statement under attack, as written
@@ -49,6 +57,6 @@ struct Mutant {
 // The sweep attacks synchronisation alone, or operands of copies, multiplications, loads and stores as well.
 enum class Breadth { kSynchronisation, kAll };
 
-std::vector<Mutant> sweep(const Function& function, const std::string& instance, Breadth breadth);
+std::vector<Mutant> sweep(const Function& function, const Subject& subject, Breadth breadth);
 
 }  // namespace mutation

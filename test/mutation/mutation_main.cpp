@@ -22,6 +22,7 @@ namespace mutation {
 namespace {
 
 constexpr unsigned kSecondsPerMutant = 60;
+constexpr size_t kUnchanged = 3;  // schedules for what must survive: equivalents and controls
 
 struct Options {
   std::string only = "*", instance = "*", json;
@@ -38,40 +39,46 @@ struct Campaigned {
   const char* instance;
   bool planted;
   Breadth breadth;
-  size_t unchanged;  // schedules for what must survive: equivalents and controls
+  Part part = Part::kKernel;
 };
 constexpr Campaigned kCampaign[] = {
-    {"m128n64k256_fp16", true, Breadth::kAll, 3},                // one CTA per tile, grid dependencies
-    {"m256n64k256_fp16", true, Breadth::kSynchronisation, 3},    // CTA pairs, scale stages of two k-tiles
-    {"m64n128k256g_fp16", true, Breadth::kSynchronisation, 3},   // groups
-    {"m64n128k256s4_fp16", true, Breadth::kSynchronisation, 3},  // the exchange of split-K
-    {"m256n128k256o_fp16", true, Breadth::kSynchronisation, 3},  // overlapping accumulators, windows
-    {"m256n192k256_fp16", false, Breadth::kSynchronisation, 3},
-    {"m256n128k256og_fp16", false, Breadth::kSynchronisation, 3},
-    {"m256n128k256s2_fp16", true, Breadth::kSynchronisation, 3},  // the exchange between pairs
-    {"m128n128k256_fp16", false, Breadth::kSynchronisation, 3},
+    {"m128n64k256_fp16", true, Breadth::kAll},                // one CTA per tile, grid dependencies
+    {"m256n64k256_fp16", true, Breadth::kSynchronisation},    // CTA pairs, scale stages of two k-tiles
+    {"m64n128k256g_fp16", true, Breadth::kSynchronisation},   // groups
+    {"m64n128k256s4_fp16", true, Breadth::kSynchronisation},  // the exchange of split-K
+    {"m256n128k256o_fp16", true, Breadth::kSynchronisation},  // overlapping accumulators, windows
+    {"m256n192k256_fp16", false, Breadth::kSynchronisation},
+    {"m256n128k256og_fp16", false, Breadth::kSynchronisation},
+    {"m256n128k256s2_fp16", true, Breadth::kSynchronisation},  // the exchange between pairs
+    {"m128n128k256_fp16", false, Breadth::kSynchronisation},
     // Of general instances the epilogue is attacked, with its stores and what its lanes exchange. What is
     // planted is that it waits for no preceding grid. With split-K or groups it touches nothing of a launch
     // before it has met other warps, which have waited.
-    {"m128n64k256_general_nvfp4", true, Breadth::kAll, 3},     // stores along rows, factors of blocks
-    {"m64n128k256s4_general_nvfp4", false, Breadth::kAll, 3},  // a transposition, an exchange of partial sums
-    {"m256n128k256o_general_bf16", true, Breadth::kAll, 3},    // pairs, overlapping accumulators
-    {"m64n128k256_general_fp8", true, Breadth::kAll, 3},       // stores of single elements down columns
-    {"m128n128k256g_general_fp32", false, Breadth::kAll, 3},   // groups, stores of whole sectors
+    {"m128n64k256_general_nvfp4", true, Breadth::kAll},     // stores along rows, factors of blocks
+    {"m64n128k256s4_general_nvfp4", false, Breadth::kAll},  // a transposition, an exchange of partial sums
+    {"m256n128k256o_general_bf16", true, Breadth::kAll},    // pairs, overlapping accumulators
+    {"m64n128k256_general_fp8", true, Breadth::kAll},       // stores of single elements down columns
+    {"m128n128k256g_general_fp32", false, Breadth::kAll},   // groups, stores of whole sectors
     // Those for compute capability 9.0 are attacked as a whole, general ones too.
-    {"sm90m8n32k256s2_fp16", true, Breadth::kSynchronisation, 3},    // expanders, the exchange of split-K
-    {"sm90m16n128k256g_fp16", true, Breadth::kSynchronisation, 3},   // groups, results through stmatrix
-    {"sm90m64n64k256s2x_fp16", true, Breadth::kSynchronisation, 3},  // A from a pass
-    {"sm90m128n64k256x_fp16", true, Breadth::kSynchronisation, 3},   // a ring of panels
-    {"sm90m32n64k256s3_fp16", false, Breadth::kSynchronisation, 3},  // three CTAs
-    {"sm90m16n32k256s2_general_nvfp4", false, Breadth::kSynchronisation, 3},
+    {"sm90m8n32k256s2_fp16", true, Breadth::kSynchronisation},    // expanders, the exchange of split-K
+    {"sm90m16n128k256g_fp16", true, Breadth::kSynchronisation},   // groups, results through stmatrix
+    {"sm90m64n64k256s2x_fp16", true, Breadth::kSynchronisation},  // A from a pass
+    {"sm90m128n64k256x_fp16", true, Breadth::kSynchronisation},   // a ring of panels
+    {"sm90m32n64k256s3_fp16", false, Breadth::kSynchronisation},  // three CTAs
+    {"sm90m16n32k256s2_general_nvfp4", false, Breadth::kSynchronisation},
+    // An A of 16 bits. After a pass its kernels are those of an A in NVFP4, but for the type of the wgmma.
+    {"sm90m16n64k256s2_afp16_fp16", true, Breadth::kSynchronisation},  // orderers, the exchange of split-K
+    {"sm90m64n64k256_abf16_bf16", true, Breadth::kSynchronisation},    // rows by turns, whole tiles
+    // The pass over A, small enough for everything.
+    {"sm90m128n64k256xg_fp16", true, Breadth::kAll, Part::kPass},        // expands NVFP4, of groups
+    {"sm90m64n64k256s2x_afp16_fp16", true, Breadth::kAll, Part::kPass},  // puts 16 bits in order
 };
 
 std::vector<Scored> campaign(Bench& bench, std::vector<Scored> jobs, const std::vector<Expectation>& expected,
-                             size_t unchanged, const Options& options) {
+                             const Options& options) {
   const auto told = [&](const Scored& s) {
     if (!options.progress) return;
-    fmt::print("{} / {}: {} after {}{}\n", s.mutant.instance, s.mutant.id, name(s.verdict.outcome),
+    fmt::print("{} / {}: {} after {}{}\n", s.mutant.subject.name, s.mutant.id, name(s.verdict.outcome),
                s.verdict.runs, s.verdict.diagnosed ? "" : ", not diagnosed");
     std::fflush(stdout);
   };
@@ -79,7 +86,7 @@ std::vector<Scored> campaign(Bench& bench, std::vector<Scored> jobs, const std::
       jobs.size(), options.workers, kSecondsPerMutant,
       [&](size_t i) {
         const size_t most =
-            jobs[i].equivalent.empty() ? options.schedules : std::min(options.schedules, unchanged);
+            jobs[i].equivalent.empty() ? options.schedules : std::min(options.schedules, kUnchanged);
         return nlohmann::json(try_out(bench, jobs[i].mutant, expected[i], most)).dump();
       },
       [&](size_t i, const std::string& text) {
@@ -104,12 +111,12 @@ class Campaign {
   explicit Campaign(const Options& options) : options_(options) {}
 
   void run() {
+    const auto is_sm90 = [](const std::string& instance) { return instance.starts_with("sm90"); };
     const bool on_sm90 = is_sm90(dualgemm_test::all_instances().at(0).name);
     for (const Campaigned& c : kCampaign) {
       if (is_sm90(c.instance) != on_sm90) continue;
-      const bool run = fnmatch(options_.instance.c_str(), c.instance, 0) == 0;
-      Bench bench(c.instance);
-      unchanged_ = c.unchanged;
+      Bench bench(c.instance, c.part);
+      const bool run = fnmatch(options_.instance.c_str(), bench.subject().name.c_str(), 0) == 0;
       if (run && c.planted) run_planted(bench);
       run_sweep(bench, c.breadth, run);
       if (run) run_controls(bench);
@@ -131,14 +138,14 @@ class Campaign {
                                           .dump(1)
                                    << "\n";
     const Tally s = tally(sweep_), p = tally(planted_), c = tally(controls_);
-    const size_t misnamed = p.killed - p.diagnosed;
+    const size_t misnamed = p.killed - p.diagnosed + s.killed - s.diagnosed;
     return s.survivors + s.wrong_table + idle.size() + p.survivors + misnamed + c.killed == 0 ? 0 : 1;
   }
 
  private:
   bool wanted(const Mutant& mutant) const {
     if (fnmatch(options_.only.c_str(), mutant.id.c_str(), 0) != 0) return false;
-    if (options_.list) fmt::print("{} / {}\n    {}\n", mutant.instance, mutant.id, mutant.source);
+    if (options_.list) fmt::print("{} / {}\n    {}\n", mutant.subject.name, mutant.id, mutant.source);
     return !options_.list;
   }
 
@@ -153,18 +160,18 @@ class Campaign {
         expected.push_back(std::move(p.expected));
       }
     }
-    append(planted_, campaign(bench, std::move(jobs), expected, unchanged_, options_));
+    append(planted_, campaign(bench, std::move(jobs), expected, options_));
   }
 
   void run_sweep(Bench& bench, Breadth breadth, bool run) {
     std::vector<Scored> jobs;
     std::vector<Expectation> expected;
     std::set<std::string> settled;
-    for (Mutant& m : sweep(bench.kernel(), bench.instance(), breadth)) {
+    for (Mutant& m : sweep(bench.kernel(), bench.subject(), breadth)) {
       if (!bench.reaches(m.ptx_line)) continue;
       mutants_.push_back(m);
       const std::set<std::string>& rings = bench.rings_of(m.ptx_line);
-      const std::string key = key_of(m, bench.info(), rings);
+      const std::string key = key_of(m, rings);
       std::string reason = why_equivalent(m);
       if (reason.empty() || equivalent_everywhere(m)) settled.insert(key);
       if (!options_.repeat && settled_.contains(key)) continue;
@@ -172,16 +179,16 @@ class Campaign {
       expected.push_back(expectation_of(m, rings));
       jobs.push_back({std::move(m), {}, std::move(reason)});
     }
-    append(sweep_, campaign(bench, std::move(jobs), expected, unchanged_, options_));
+    append(sweep_, campaign(bench, std::move(jobs), expected, options_));
     settled_.merge(settled);
   }
 
   void run_controls(Bench& bench) {
     std::vector<Scored> jobs;
-    for (Mutant& m : controls(bench.kernel(), bench.instance()))
+    for (Mutant& m : controls(bench.kernel(), bench.subject()))
       if (wanted(m)) jobs.push_back({std::move(m), {}, "a control"});
     const std::vector<Expectation> expected(jobs.size());
-    append(controls_, campaign(bench, std::move(jobs), expected, unchanged_, options_));
+    append(controls_, campaign(bench, std::move(jobs), expected, options_));
   }
 
   static void append(std::vector<Scored>& all, std::vector<Scored> more) {
@@ -191,15 +198,14 @@ class Campaign {
   Options options_;
   // Names a change of one instruction, wherever it is unrolled or inlined to: in the same function, on the
   // same rings, for one CTA or for a pair, in the kernel or in an epilogue that is a function of its own.
-  static std::string key_of(const Mutant& m, const dualgemm_instance_info_t& info,
-                            const std::set<std::string>& rings) {
-    std::string key =
-        fmt::format("{} {} @ {} {} {}", m.operation, m.opcode, m.path, info.cta_group, info.general);
+  static std::string key_of(const Mutant& m, const std::set<std::string>& rings) {
+    const dualgemm::Plan& plan = m.subject.plan();
+    std::string key = fmt::format("{} {} @ {} {} {} {}", m.operation, m.opcode, m.path, plan.mma.cta_group,
+                                  plan.packed_a(), m.subject.instance->epilogue.general);
     for (const std::string& ring : rings) key += " " + ring;
     return key;
   }
 
-  size_t unchanged_ = 0;
   std::set<std::string> settled_;  // keys that need no run in a later instance
   std::vector<Mutant> mutants_;    // of all instances, whether run or not
   std::vector<Scored> planted_, sweep_, controls_;

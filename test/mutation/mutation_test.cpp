@@ -36,7 +36,7 @@ size_t target(const Function& f) {
 }
 
 Mutant mutant_named(const Bench& bench, const std::string& id) {
-  for (Mutant& mutant : sweep(bench.kernel(), bench.instance(), Breadth::kAll))
+  for (Mutant& mutant : sweep(bench.kernel(), bench.subject(), Breadth::kAll))
     if (mutant.id == id) return std::move(mutant);
   FAIL("no mutant " << id);
   return {};
@@ -135,7 +135,7 @@ TEST_CASE("every mutant has a name of its own and changes the kernel", "[mutatio
       GENERATE(table<const char*, size_t>({{"m128n64k256_fp16", 400}, {"m64n128k256s4_general_nvfp4", 90}}));
   const Bench bench(instance);
   std::set<std::string> names;
-  const auto all = sweep(bench.kernel(), bench.instance(), Breadth::kAll);
+  const auto all = sweep(bench.kernel(), bench.subject(), Breadth::kAll);
   CHECK(all.size() > least);
   const std::string shipping = listing(bench.kernel());
   for (const Mutant& mutant : all) {
@@ -237,16 +237,22 @@ TEST_CASE("one bug of every kind is caught in a kernel of warps that expand A", 
   check_planted(bench);
 }
 
-TEST_CASE("bugs of groups and of panels of A are caught", "[.][on_h100]") {
-  for (const char* instance : {"sm90m16n128k256g_fp16", "sm90m128n64k256x_fp16"}) {
+TEST_CASE("bugs of groups, of panels of A, of an A of 16 bits and of passes over A are caught",
+          "[.][on_h100]") {
+  for (const char* instance :
+       {"sm90m16n128k256g_fp16", "sm90m128n64k256x_fp16", "sm90m64n64k256_abf16_bf16"}) {
     Bench bench(instance);
+    check_planted(bench);
+  }
+  for (const char* instance : {"sm90m128n64k256xg_fp16", "sm90m64n64k256s2x_afp16_fp16"}) {
+    Bench bench(instance, Part::kPass);
     check_planted(bench);
   }
 }
 
 TEST_CASE("a control is clean under every schedule of the campaign", "[mutation]") {
   Bench bench("m128n64k256_fp16");
-  for (const Mutant& control : controls(bench.kernel(), bench.instance())) {
+  for (const Mutant& control : controls(bench.kernel(), bench.subject())) {
     const Verdict verdict = try_out(bench, control, {}, 5);
     INFO(control.id << ": " << verdict.report);
     CHECK_FALSE(verdict.killed());

@@ -50,7 +50,7 @@ void Plants::full_and_empty() {
         {{kFullBarrier, kStageRace}});
   const size_t wrap = at("setp.eq", "mma_role", 0);
   size_t ring = wrap;
-  while (!(is(statement(ring), "setp.eq") && statement(ring).operands[2].value == bench_.info().stages))
+  while (!(is(statement(ring), "setp.eq") && statement(ring).operands[2].value == plan_.operands.stages))
     ++ring;
   plant(7, "the consumer's ring is one stage shorter", ring,
         [ring](Function& f) { f.body[ring].operands[2].value -= 1; },

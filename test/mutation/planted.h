@@ -25,6 +25,6 @@ struct Planted {
 std::vector<Planted> planted_bugs(const Bench& bench);
 
 // Returns changes that a correct kernel survives: the simulator must find nothing.
-std::vector<Mutant> controls(const Function& kernel, const std::string& instance);
+std::vector<Mutant> controls(const Function& kernel, const Subject& subject);
 
 }  // namespace mutation

@@ -221,7 +221,7 @@ std::vector<Planted> planted_in_grouped(const Bench& bench) { return GroupPlants
 std::vector<Planted> planted_in_general(const Bench& bench) {
   const std::string bug = "no griddepcontrol.wait before the epilogue is called";
   Mutant mutant{"planted 42: " + bug,
-                bench.instance(),
+                bench.subject(),
                 bug,
                 "planted",
                 "griddepcontrol.wait",

@@ -1,5 +1,5 @@
-// planted_sm90.cpp -- bugs planted by hand in kernels for compute capability 9.0, by what each has:
-// expanders, a ring of panels, groups, the exchange of split-K.
+// planted_sm90.cpp -- bugs planted by hand in kernels for compute capability 9.0, by what each has: expanders
+// or orderers, a ring of panels, groups, the exchange of split-K; and in the pass over A.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -24,7 +24,9 @@ class Sm90Plants : public Planter {
   void grids();
   void set_up();
 
-  bool has(const std::string& ring) const { return !all_at_ring("mbarrier.try_wait", "", ring).empty(); }
+  const dualgemm::ExpandPlan& expand_ = plan_.expand;
+  // Warps put A in order, of 16 bits, or expand it.
+  const char* const role_ = plan_.orders_a() ? "order_role" : "expand_role";
   // Returns the first statement behind `i` with this spelling.
   size_t next(size_t i, const std::string& opcode) const {
     do ++i;
@@ -69,17 +71,18 @@ void Sm90Plants::load_roles() {
 }
 
 void Sm90Plants::expanders() {
-  const size_t a_full = at_ring("mbarrier.try_wait", "expand_role", "a_full");
+  const size_t a_full = at_ring("mbarrier.try_wait", role_, "a_full");
   const size_t ready = at_ring("mbarrier.try_wait", "multiply_role", "ready");
   const size_t bytes = at_ring("mbarrier.arrive.expect_tx", "load_role", "a_full");
-  const size_t arrive = at_ring("mbarrier.arrive", "expand_role", "ready");
-  const size_t fence = at("fence.proxy", "expand_role");
+  const size_t arrive = at_ring("mbarrier.arrive", role_, "ready");
+  const size_t fence = at("fence.proxy", role_);
   const size_t together = next(fence, "bar.warp.sync");
-  constexpr int64_t kFactors = 4 * 512;  // bytes of the factors of A in a stage
-  plant(2, "too few bytes expected on a_full: the factors of A forgotten", bytes, more(bytes, 2, -kFactors),
+  // Bytes of a copy: of the factors of A in a stage, or of a panel of an A of 16 bits.
+  const int64_t copy = plan_.packed_a() ? plan_.scales.sfa_bytes : expand_.bytes / plan_.mma.steps;
+  plant(2, "too few bytes expected on a_full: one of the copies forgotten", bytes, more(bytes, 2, -copy),
         {{barrier_of("a_full"), kStage}});
-  plant(3, "too many bytes expected on a_full: the factors of A counted twice", bytes,
-        more(bytes, 2, kFactors), {{barrier_of("a_full")}});
+  plant(3, "too many bytes expected on a_full: one of the copies counted twice", bytes, more(bytes, 2, copy),
+        {{barrier_of("a_full")}});
   plant(8, "the expanders do not wait for A", a_full, no_wait(a_full), {{barrier_of("a_full"), kStage}});
   plant(8, "no wait for the expanders", ready, no_wait(ready), {{barrier_of("ready"), kSums}});
   plant(4, "the wait for the expanders starts with the wrong parity", ready,
@@ -107,6 +110,10 @@ void Sm90Plants::expanders() {
         {{kUnfenced}});
   plant(39, "the elected expander arrives before its warp has met", together, erased({together}),
         {{{{"warp-*", "race-*", "proxy-*"}, {}, {}, {}}}});
+  if (!plan_.orders_a()) return;
+  const size_t loaded = at("bar.warp.sync", "order_role/order_rows");
+  plant(71, "lanes write A in order over what others may still have to load", loaded, erased({loaded}),
+        {{{{"race-lanes"}, {"ld.shared", "st.shared"}, {}, {}}}});
 }
 
 void Sm90Plants::panels() {
@@ -172,18 +179,18 @@ void Sm90Plants::whole_tiles() {
 
 void Sm90Plants::grids() {
   const std::vector<Answer> stale = {{{"race-grids"}, {}, {}, {}}};
-  if (bench_.info().grouped != 0) {
+  if (plan_.tile.grouped) {
     const size_t wait = at("griddepcontrol.wait", "prologue");
     plant(42, "no griddepcontrol.wait before the sizes of the groups are read", wait, erased({wait}),
           {stale});
     return;  // all others come after this one
   }
-  // With split-K those that multiply touch nothing of a launch before they have met the other roles. A pass
-  // has itself waited before it lets this grid start, and nobody but the load role of A reads what it writes.
+  // Those that multiply touch nothing of a launch before A has come from the load role, which has waited. A
+  // pass has waited itself when it ends, and nobody but the load role of A reads what it writes.
   const size_t of_multiply_role = next(at("setmaxnreg.inc", ""), "griddepcontrol.wait");
   const std::vector<size_t> waits = places_.find("griddepcontrol.wait", "");
   for (size_t n = 0; n < waits.size(); ++n)
-    if (has("ready") ? waits[n] != of_multiply_role || bench_.info().split_k == 1 : n + 1 == waits.size())
+    if (expand_.from_pass ? n + 1 == waits.size() : waits[n] != of_multiply_role)
       plant(42, fmt::format("no griddepcontrol.wait in role {} of {}", n + 1, waits.size()), waits[n],
             erased({waits[n]}), {stale});
 }
@@ -191,14 +198,14 @@ void Sm90Plants::grids() {
 void Sm90Plants::set_up() {
   const size_t barrier = at("bar.sync", "prologue"), fence = at("fence.mbarrier_init", "prologue");
   const size_t registers = at("setmaxnreg.inc", "");
-  plant(bench_.info().grouped != 0 ? 63 : 22, "no barrier between the set-up and the first use of it",
-        barrier, erased({barrier}),
+  plant(plan_.tile.grouped ? 63 : 22, "no barrier between the set-up and the first use of it", barrier,
+        erased({barrier}),
         {{{{"race-*", "mbarrier-*"},
            {"mbarrier.init", "st.shared"},
            {},
            {"no mbarrier was initialised", "was never written"}}}});
   // The other load roles execute fence.proxy.async before every copy.
-  if (has("panel_full"))
+  if (expand_.stages > 0)
     plant(84, "no fence between mbarrier.init and the first copy", fence, erased({fence}),
           {{{{"mbarrier-init-fence"}, {}, {}, {}}}});
   plant(46, "setmaxnreg asks for more than the other warps gave back", registers, more(registers, 0, 16),
@@ -207,18 +214,42 @@ void Sm90Plants::set_up() {
 
 std::vector<Planted> Sm90Plants::run() {
   load_roles();
-  if (has("ready")) expanders();
-  if (has("panel_full")) panels();
+  if (expand_.warps > 0) expanders();
+  if (expand_.stages > 0) panels();
   multiplication();
-  if (bench_.info().split_k > 1) split();
+  if (plan_.tile.split_k > 1) split();
   else whole_tiles();
   grids();
   set_up();
   return std::move(out_);
 }
 
+// In the pass a warp hands rows of its own on from lane to lane through shared memory.
+class PassPlants : public Planter {
+ public:
+  using Planter::Planter;
+  std::vector<Planted> run();
+};
+
+std::vector<Planted> PassPlants::run() {
+  const size_t wait = at("griddepcontrol.wait", "for_each_tile");
+  const size_t written = at("bar.warp.sync", "expand_kernel", 0),
+               read = at("bar.warp.sync", "expand_kernel", 1);
+  const std::vector<Answer> lanes = {{{"race-lanes"}, {"ld.shared", "st.shared"}, {}, {}}};
+  plant(42, "no griddepcontrol.wait before A is read", wait, erased({wait}),
+        {{{{"race-grids"}, {}, {}, {}}}});
+  plant(71, "rows are read before all lanes need have written them", written, erased({written}), {lanes});
+  plant(71, "rows are written again before all lanes need have read them", read, erased({read}), {lanes});
+  if (!plan_.tile.grouped) return std::move(out_);
+  const size_t table = at("bar.sync", "for_each_tile");
+  plant(63, "no barrier between the table of groups and its readers", table, erased({table}),
+        {{{{"race-data"}, {"ld.shared", "st.shared"}, {}, {"was never written"}}}});
+  return std::move(out_);
+}
+
 }  // namespace
 
 std::vector<Planted> planted_in_sm90(const Bench& bench) { return Sm90Plants(bench).run(); }
+std::vector<Planted> planted_in_pass(const Bench& bench) { return PassPlants(bench).run(); }
 
 }  // namespace mutation

@@ -9,8 +9,8 @@ namespace mutation {
 size_t Planter::at(const std::string& opcode, const std::string& path, size_t n) const {
   const std::vector<size_t> found = places_.find(opcode, path);
   if (n >= found.size())
-    throw std::runtime_error("no " + opcode + " @ " + path + " #" + std::to_string(n) + " in " + instance_ +
-                             " to plant a bug at");
+    throw std::runtime_error("no " + opcode + " @ " + path + " #" + std::to_string(n) + " in " +
+                             bench_.subject().name + " to plant a bug at");
   return found[n];
 }
 
@@ -26,7 +26,7 @@ size_t Planter::at_ring(const std::string& opcode, const std::string& path, cons
   const std::vector<size_t> found = all_at_ring(opcode, path, ring);
   if (n >= found.size())
     throw std::runtime_error("no " + opcode + " @ " + path + " #" + std::to_string(n) + " on " + ring +
-                             " in " + instance_ + " to plant a bug at");
+                             " in " + bench_.subject().name + " to plant a bug at");
   return found[n];
 }
 
@@ -42,7 +42,7 @@ size_t Planter::writer(uint32_t reg, const std::string& opcode) const {
 void Planter::plant(int number, const std::string& bug, size_t at, Edit edit, Expectation expected) {
   const Statement& s = statement(at);
   Mutant mutant{"planted " + std::to_string(number) + ": " + bug,
-                instance_,
+                bench_.subject(),
                 bug,
                 "planted",
                 spelling(s),
@@ -105,13 +105,15 @@ Planter::Edit Planter::arrival_instead(size_t commit) {
 }
 
 std::vector<Planted> planted_bugs(const Bench& bench) {
-  const dualgemm_instance_info_t& info = bench.info();
-  if (info.cc_major == 9) return planted_in_sm90(bench);
-  if (info.general) return planted_in_general(bench);
-  if (info.grouped) return planted_in_grouped(bench);
-  if (info.split_k > 1) return planted_in_split(bench);
-  if (info.overlapped) return planted_in_overlapped(bench);
-  return info.cta_group == 2 ? planted_in_pair(bench) : planted_in_cta(bench);
+  const Subject& subject = bench.subject();
+  const dualgemm::Plan& plan = subject.plan();
+  if (subject.is_pass) return planted_in_pass(bench);
+  if (subject.is_sm90()) return planted_in_sm90(bench);
+  if (subject.instance->epilogue.general) return planted_in_general(bench);
+  if (plan.tile.grouped) return planted_in_grouped(bench);
+  if (plan.tile.split_k > 1) return planted_in_split(bench);
+  if (plan.tmem.overlapped()) return planted_in_overlapped(bench);
+  return plan.mma.cta_group == 2 ? planted_in_pair(bench) : planted_in_cta(bench);
 }
 
 }  // namespace mutation

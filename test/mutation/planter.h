@@ -14,7 +14,7 @@ class Planter {
  public:
   using Edit = std::function<void(Function&)>;
   explicit Planter(const Bench& bench)
-      : bench_(bench), kernel_(bench.kernel()), instance_(bench.instance()), places_(bench.kernel()) {}
+      : bench_(bench), kernel_(bench.kernel()), plan_(bench.subject().plan()), places_(bench.kernel()) {}
 
  protected:
   // Returns the n-th `opcode` inlined through `path`. Throws std::runtime_error when there are fewer.
@@ -44,7 +44,7 @@ class Planter {
 
   const Bench& bench_;
   const Function& kernel_;
-  std::string instance_;
+  const dualgemm::Plan& plan_;
   Places places_;
   std::vector<Planted> out_;
 };
@@ -68,5 +68,6 @@ std::vector<Planted> planted_in_overlapped(const Bench& bench);
 std::vector<Planted> planted_in_grouped(const Bench& bench);
 std::vector<Planted> planted_in_general(const Bench& bench);
 std::vector<Planted> planted_in_sm90(const Bench& bench);
+std::vector<Planted> planted_in_pass(const Bench& bench);
 
 }  // namespace mutation

@@ -49,8 +49,8 @@ void print_planted(const std::vector<Scored>& all) {
   std::stable_sort(rows.begin(), rows.end(), [](auto* a, auto* b) { return a->number < b->number; });
   for (const Scored* s : rows) {
     const Verdict& v = s->verdict;
-    fmt::print("{:>3}  {}{}{}\n", s->number, s->mutant.instance, s->mutant.instance.empty() ? "" : ": ",
-               s->bug);
+    fmt::print("{:>3}  {}{}{}\n", s->number, s->mutant.subject.name,
+               s->mutant.subject.name.empty() ? "" : ": ", s->bug);
     if (!s->absent.empty()) {
       fmt::print("     not in this kernel: {}\n", s->absent);
     } else if (!v.killed()) {
@@ -72,7 +72,7 @@ void print_planted(const std::vector<Scored>& all) {
 void print_controls(const std::vector<Scored>& all) {
   for (const Scored& s : all)
     if (s.verdict.killed())
-      fmt::print("UNCLEAN CONTROL {} / {}: {} ({} seed {}) {}{}\n", s.mutant.instance, s.mutant.id,
+      fmt::print("UNCLEAN CONTROL {} / {}: {} ({} seed {}) {}{}\n", s.mutant.subject.name, s.mutant.id,
                  name(s.verdict.outcome), s.verdict.killed_by.mode, s.verdict.killed_by.seed, s.verdict.crash,
                  first_line(s.verdict.report));
   const Tally t = tally(all);
@@ -97,15 +97,15 @@ void print_by_group(const std::vector<Scored>& all) {
 void print_exceptions(const std::vector<Scored>& all) {
   for (const Scored& s : all) {
     const Verdict& v = s.verdict;
-    if (!v.crash.empty()) fmt::print("SIMULATOR DIED  {} / {}: {}\n", s.mutant.instance, v.id, v.crash);
+    if (!v.crash.empty()) fmt::print("SIMULATOR DIED  {} / {}: {}\n", s.mutant.subject.name, v.id, v.crash);
     else if (!v.killed() && s.equivalent.empty())
-      fmt::print("SURVIVOR        {} / {}\n", s.mutant.instance, v.id);
+      fmt::print("SURVIVOR        {} / {}\n", s.mutant.subject.name, v.id);
     else if (v.killed() && !s.equivalent.empty())
-      fmt::print("WRONG ENTRY     {} / {}: killed by {} ({} seed {}): {}\n", s.mutant.instance, v.id,
+      fmt::print("WRONG ENTRY     {} / {}: killed by {} ({} seed {}): {}\n", s.mutant.subject.name, v.id,
                  name(v.outcome), v.killed_by.mode, v.killed_by.seed, first_line(v.report));
     else if (v.killed() && !v.diagnosed)
-      fmt::print("OTHER DIAGNOSIS {} / {}: {} ({} seed {}) {}\n", s.mutant.instance, v.id, name(v.outcome),
-                 v.killed_by.mode, v.killed_by.seed, first_line(v.report));
+      fmt::print("OTHER DIAGNOSIS {} / {}: {} ({} seed {}) {}\n", s.mutant.subject.name, v.id,
+                 name(v.outcome), v.killed_by.mode, v.killed_by.seed, first_line(v.report));
   }
 }
 
@@ -115,7 +115,7 @@ nlohmann::json json_of(const std::vector<Scored>& all) {
     nlohmann::json row = s.verdict;
     if (s.number != 0) row["number"] = s.number;
     if (!s.absent.empty()) row["absent"] = s.absent;
-    row["instance"] = s.mutant.instance;
+    row["instance"] = s.mutant.subject.name;
     row["group"] = s.mutant.group;
     row["operation"] = s.mutant.operation;
     row["ptx_line"] = s.mutant.ptx_line;

@@ -107,7 +107,7 @@ Failure shrink(const Failure& failure, const std::string& allow_file) {
         run_forked(
             1, 1, kSecondsPerBatch,
             [&](size_t) -> std::string {
-              Bench bench(failure.instance, &shape);
+              Bench bench(failure.instance, Part::kKernel, &shape);
               AllowList allowed(allow_file);
               for (uint64_t seed = failure.schedule.seed; seed < failure.schedule.seed + kSeeds; ++seed) {
                 const std::string text = complaint(bench.run({failure.schedule.mode, seed}), allowed);

@@ -24,7 +24,7 @@ struct Options {
 
 std::vector<std::string> instances(const Options& options) {
   std::vector<std::string> out;
-  for (const auto& instance : dualgemm_test::all_instances())
+  for (const auto& instance : dualgemm_test::instances_of_device())
     if (fnmatch(options.instance.c_str(), instance.name.c_str(), 0) == 0) out.push_back(instance.name);
   if (out.empty()) throw std::runtime_error("the library has no instance " + options.instance);
   return out;
@@ -41,14 +41,14 @@ int replay(const Options& options) {
   const bool given = std::sscanf(options.shape.c_str(), "%dx%dx%d", &shape.m, &shape.n, &shape.k) == 3;
   if (!given && !options.shape.empty())
     throw std::runtime_error("--shape " + options.shape + " is not MxNxK");
-  Bench bench(instances(options).front(), given ? &shape : nullptr);
+  Bench bench(instances(options).front(), Part::kKernel, given ? &shape : nullptr);
   AllowList allowed(options.allow);
   const std::string what = complaint(bench.run({options.mode, options.seed}), allowed);
   if (what.empty()) {
-    fmt::print("{}, {} seed {}: clean\n", bench.instance(), options.mode, options.seed);
+    fmt::print("{}, {} seed {}: clean\n", bench.subject().name, options.mode, options.seed);
     return 0;
   }
-  return report({bench.instance(), bench.shape(), {options.mode, options.seed}, what});
+  return report({bench.subject().name, bench.shape(), {options.mode, options.seed}, what});
 }
 
 int run(const Options& options) {

@@ -134,7 +134,7 @@ DeviceSet::DeviceSet(const ProblemSet& set, const SetOptions& options)
   // A launch gets the room that makes it faster, full of NaN.
   size_t bytes = 0;
   if (dualgemm_workspace_size(&args_, &bytes) == DUALGEMM_STATUS_SUCCESS && bytes > 0) {
-    workspace_.emplace(bytes, 0xFF);
+    workspace_.emplace(bytes);
     args_.workspace = workspace_->data();
     args_.workspace_size = bytes;
   }
@@ -261,6 +261,7 @@ void DeviceSet::poison() {
   for (std::optional<GuardedMatrix>& d : d_)
     if (d) d->poison();
   amax_.upload({kBesideAmax, options_.amax_before, kBesideAmax});
+  if (workspace_) workspace_->fill(0xFF);
 }
 
 void DeviceSet::upload(const ProblemSet& set) {

@@ -88,11 +88,6 @@ class Judge::Watcher : public Observers {
     judge_.of_grid_.resume(work);
     Observers::resume(work);
   }
-  // Whatever is checked, the rules of the machine hold.
-  void remark(const Remark& remark) override {
-    Observers::remark(remark);
-    judge_.add(finding_of(remark));
-  }
   void outlived(FaultKind kind, const std::string& text) override {
     Observers::outlived(kind, text);
     if (!judge_.checkers_->explained()) judge_.add(kind, text);

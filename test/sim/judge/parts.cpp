@@ -3,6 +3,7 @@
 
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 #include "sim/check/race.h"
 
@@ -10,6 +11,15 @@ namespace sim {
 namespace {
 
 const std::string kKnown = "the checks are race, protocol, certificate, all and none";
+
+class Remarks : public Observer {
+ public:
+  explicit Remarks(FindingSink sink) : sink_(std::move(sink)) {}
+  void remark(const Remark& remark) override { sink_(finding_of(remark)); }
+
+ private:
+  FindingSink sink_;
+};
 
 }  // namespace
 
@@ -43,6 +53,7 @@ std::string words_of(const Checks& checks) {
 }
 
 Checkers::Checkers(const Checks& checks, const FindingSink& sink) {
+  all_.push_back(std::make_unique<Remarks>(sink));
   const Clocks* clocks = nullptr;
   if (checks.race || checks.certificate) {
     auto race = std::make_unique<RaceChecker>(checks.race ? sink : FindingSink([](Finding) {}));

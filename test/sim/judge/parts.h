@@ -19,6 +19,7 @@ struct Checks {
 Checks parse_checks(const std::string& text);
 std::string words_of(const Checks& checks);  // what parse_checks understands
 
+// These are the checkers asked for; whatever is checked, what the machine remarks on is a finding, too.
 class Checkers {
  public:
   Checkers(const Checks& checks, const FindingSink& sink);
@@ -29,7 +30,7 @@ class Checkers {
   bool explained() const { return protocol_ != nullptr && protocol_->explained(); }
 
  private:
-  std::vector<std::unique_ptr<Observer>> all_;  // the race checker first: the others ask its clocks
+  std::vector<std::unique_ptr<Observer>> all_;  // the race checker before those that ask its clocks
   const ProtocolChecker* protocol_ = nullptr;
   const Certifier* certifier_ = nullptr;
 };
