@@ -5,9 +5,9 @@ ARGS   ?=
 REPORT ?=
 PREFIX ?= /usr/local
 
-.PHONY: help setup configure lib install package-test by-hand run examples test test-h100 test-gpu mutation soak \
-        fuzz cube bench calibrate plot host-time bench-sim ptx instances sass pages doxygen contest contest-test \
-        accuracy format format-check clean
+.PHONY: help setup configure lib install package-test by-hand run run-on-gpu run-simulated examples test test-h100 \
+        test-gpu mutation soak fuzz cube bench calibrate plot host-time bench-sim ptx instances sass pages doxygen \
+        contest contest-test accuracy format format-check clean
 help:                 ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*##/ {printf "make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
@@ -50,9 +50,21 @@ by-hand: configure    ## the library by the commands of host/README.md, without 
 	@cmake --build $(BUILD) -j $(JOBS) --target cudart_sim cuda_sim
 	@python3 test/package/package.py . $(BUILD) $$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) --by-hand
 
-run: configure        ## build the library and a small C program that uses it, and run that
+run:                  ## build the library and a small C program that uses it, and run that
+	@if test/has_gpu.sh >/dev/null; then $(MAKE) --no-print-directory run-on-gpu; \
+	  else $(MAKE) --no-print-directory run-simulated; fi
+
+# As a user would: the library as it ships, and the README's line.
+run-on-gpu: lib
+	@mkdir -p $(BUILD)/example
+	@cuda=$$(dirname "$$(dirname "$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk)")") && \
+	  gcc -Ihost -I$$cuda/include test/example/quickstart.c $(BUILD)/lib/libdualgemm.a -L$$cuda/lib64 -lcudart -lstdc++ \
+	    -lm -o $(BUILD)/example/quickstart
+	@test/on_gpu.sh $(BUILD) $(BUILD)/example/quickstart
+
+run-simulated: configure
 	@cmake --build $(BUILD) -j $(JOBS) --target example_quickstart cudart_sim cuda_sim
-	@test/run_anywhere.sh $(BUILD) $(BUILD)/example/quickstart
+	@LD_LIBRARY_PATH=$(BUILD)/sim $(BUILD)/example/quickstart
 
 examples: configure   ## build the examples, a page of code for each way to use the library; list and run them
 	@cmake --build $(BUILD) -j $(JOBS) --target examples

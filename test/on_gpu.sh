@@ -5,7 +5,7 @@
 set -euo pipefail
 build=$1
 shift
-if ! nvidia-smi --query-gpu=name,compute_cap --format=csv,noheader 2>/dev/null | grep -E ', (9\.0|10\.)'; then
+if ! "$(dirname "$0")/has_gpu.sh"; then
   echo "$(basename "$1"): skipped: there is no GPU of compute capability 9.0 or 10.x"
   exit
 fi

@@ -6,7 +6,7 @@ set -euo pipefail
 build=$1
 shift
 libraries=$build/sim
-if nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | grep -qE '^(9\.0|10\.)'; then
+if "$(dirname "$0")/has_gpu.sh" >/dev/null; then
   cuda=$(dirname "$(dirname "$(sed -n 's/^NVCC := //p' "$build/cuda.mk")")")
   libraries=$cuda/lib64:$cuda/lib
 fi

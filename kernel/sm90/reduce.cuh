@@ -30,7 +30,8 @@ DUALGEMM_DEVICE void arrive_before_loop() {
 template <class Traits>
 DUALGEMM_DEVICE void meet_cluster() {
   using R = Reduction<Traits>;
-  if constexpr (R::kInRings) ptx::cluster_arrive_release();  // this thread has read what it needs of its rings
+  if constexpr (R::kInRings)
+    ptx::cluster_arrive_release();  // this thread has read what it needs of its rings
   if constexpr (R::kThere) ptx::cluster_wait_acquire();
 }
 
@@ -69,8 +70,8 @@ class Reducer {
   }
   DUALGEMM_DEVICE float* received(int sender, int share, int block, int loop) const {
     const int own = share - R::first_share(R::owner(share));  // among those of its owner
-    return smem_.received().sum[sender][own * R::kBlocks + block][loop][consumer_.warp_of_columns()]
-                               [consumer_.lane];
+    return smem_.received()
+        .sum[sender][own * R::kBlocks + block][loop][consumer_.warp_of_columns()][consumer_.lane];
   }
 
   DUALGEMM_DEVICE void send(Sums<Traits>& sums, int share) const {
@@ -100,8 +101,7 @@ class Reducer {
         for (int part = 0; part < R::kParts; ++part) {
           uint32_t words[4];
           if (part != own)
-            ptx::ld_shared_v4_b32(words,
-                                  ptx::smem_u32(received(R::sender(part, owner), share, block, loop)));
+            ptx::ld_shared_v4_b32(words, ptx::smem_u32(received(R::sender(part, owner), share, block, loop)));
 #pragma unroll
           for (int i = 0; i < 4; ++i) total[i] += part == own ? x[i] : __uint_as_float(words[i]);
         }
