@@ -116,10 +116,11 @@ dualgemm_status_t check_tiles(const Problem& problem, const Instance& instance, 
 dualgemm_status_t check_tiles(const Problem& problem) {
   if (const int32_t id = problem.args.instance_id; id > 0)
     return check_tiles(problem, instance(id - 1), true);
-  for (const Architecture& architecture : kArchitectures)
-    for (const auto& [instance, index] :
-         instances_of(kind_for(architecture.arch, problem), problem.grouped()))
+  for (const Architecture& architecture : kArchitectures) {
+    const InstanceKind kind = kind_for(architecture.arch, problem);
+    for (const auto& [instance, index] : instances_of(kind, problem.grouped()))
       if (auto status = check_tiles(problem, *instance, false)) return status;
+  }
   return kOk;
 }
 

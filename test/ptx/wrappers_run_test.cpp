@@ -110,8 +110,8 @@ TEST_CASE("barrier_sync meets as many threads as it names, at its own barrier", 
 TEST_CASE("barrier_arrive counts threads that go on", "[ptx]") {
   const uint32_t threads = GENERATE(64u, 96u);
   DeviceArray<uint32_t> out(32);
-  const Outcome outcome = run(barrier_arrive, 64, threads, out.data());
-  if (threads == 96) {  // the warp that arrives has ended, and the other waits for 32 threads more
+  const Outcome outcome = run(barrier_arrive, 96, threads, out.data());
+  if (threads == 96) {  // 32 threads more than come
     check_waits_forever(outcome, "barrier 1");
     return;
   }

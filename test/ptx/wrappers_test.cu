@@ -76,15 +76,16 @@ extern "C" __global__ void barrier_sync(uint32_t threads, uint32_t* out) {
   out[threadIdx.x] = words[threadIdx.x ^ 32];
 }
 
-// 64 threads. The first warp arrives at a barrier that waits for `threads`, and goes on; the second meets it
-// there. out[t] = 1000 + t of what the first warp wrote before, read by the second.
+// 96 threads. The first warp arrives at a barrier that waits for `threads`, and goes on; the second meets it
+// there, the third does nothing. out[t] = 1000 + t of what the first warp wrote before, read by the second.
 extern "C" __global__ void barrier_arrive(uint32_t threads, uint32_t* out) {
   __shared__ uint32_t words[32];
   const uint32_t lane = threadIdx.x % 32;
-  if (__shfl_sync(0xffffffff, threadIdx.x / 32, 0) == 0) {
+  const uint32_t warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
+  if (warp == 0) {
     words[lane] = 1000 + lane;
     ptx::barrier_arrive(1, threads);
-  } else {
+  } else if (warp == 1) {
     ptx::barrier_sync(1, threads);
     out[lane] = words[lane];
   }
