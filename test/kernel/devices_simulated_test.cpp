@@ -1,0 +1,119 @@
+// devices_simulated_test.cpp -- what of several devices the simulator alone can show: faults of another's
+// operands, what a launch loads and what it finds again after cudaDeviceReset.
+#include <algorithm>
+#include <set>
+
+#include "host/dualgemm.h"
+#include "kernel/devices.h"
+#include "sim/shim/shim.h"
+#include "support/catch.hpp"
+#include "support/compare.h"
+#include "support/device_problem.h"
+#include "support/stream.h"
+
+using namespace dualgemm_test;
+
+namespace {
+
+Problem problem(uint64_t seed) { return make_problem(Data::kFullRange, 40, 72, 256, seed); }
+
+int64_t mismatches(const Output& out, const Problem& p) { return compare(out, p.reference()).mismatches; }
+
+bool untouched(const Output& out) {
+  return std::all_of(out.bits.begin(), out.bits.end(), [](uint16_t bits) { return bits == 0xFFFF; });
+}
+
+}  // namespace
+
+TEST_CASE("operands of another device are a fault of the launch, and with peer access its operands",
+          "[devices]") {
+  const Devices two(2);
+  const Problem p = problem(30);
+  const DeviceProblem on(p, {});
+  check_cuda(cudaSetDevice(1), "cudaSetDevice");
+  SECTION("without") {
+    CHECK(dualgemm_launch_ex(&on.args(), nullptr) == DUALGEMM_STATUS_CUDA_ERROR);
+    CHECK_THAT(dualgemm_last_error(), contains("cudaErrorIllegalAddress"));
+    sim::shim::clear_fault();
+  }
+  SECTION("with") {
+    check_cuda(cudaDeviceEnablePeerAccess(0, 0), "cudaDeviceEnablePeerAccess");
+    on.launch(nullptr);
+    CHECK(mismatches(on.download(), p) == 0);
+  }
+}
+
+// Beside its own kernel the first launch loads one that the device is asked about: how many pairs, and how
+// many clusters of four, run at once.
+TEST_CASE("a launch loads what it needs on its device, dualgemm_init everything", "[devices]") {
+  const Devices several(4);
+  const auto loaded = [](int device) { return sim::shim::loaded_kernels(device).size(); };
+  check_cuda(cudaSetDevice(2), "cudaSetDevice");
+  CHECK(loaded(2) == 0);
+  DeviceProblem on(problem(40), {});
+  on.launch(nullptr);
+  const size_t first = loaded(2);
+  CHECK(first >= 1);
+  CHECK(first <= 2);
+  on.launch(nullptr);
+  CHECK(loaded(2) == first);
+  CHECK(loaded(3) == 0);
+
+  check_cuda(cudaSetDevice(3), "cudaSetDevice");
+  REQUIRE(dualgemm_init() == DUALGEMM_STATUS_SUCCESS);
+  // Scale factors are moved in two directions, activations quantised by three kernels for three types; each
+  // has a kernel for groups and one for all else.
+  std::set<int32_t> ids;
+  for (const dualgemm_test::NamedInstance& instance : dualgemm_test::instances_of_device())
+    ids.insert(instance.id);
+  CHECK(loaded(3) == ids.size() + 2 * 2 + 3 * 3 * 2);
+  CHECK(loaded(2) == first);
+}
+
+// Function attributes survive a reset, and code loads when it is used: what the library remembers stays true.
+TEST_CASE("launches after cudaDeviceReset compute as before it, captured ones as well", "[devices]") {
+  const Devices two(2);
+  const int device = GENERATE(0, 1);
+  const bool captured = GENERATE(false, true);
+  CAPTURE(device, captured);
+  check_cuda(cudaSetDevice(device), "cudaSetDevice");
+  const Problem p = problem(50);
+  for (int round = 0; round < 3; ++round) {
+    INFO("round " << round);
+    {
+      DeviceProblem on(p, {});
+      const Stream stream;
+      if (captured) {
+        cudaGraph_t graph = nullptr;
+        cudaGraphExec_t executable = nullptr;
+        check_cuda(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal), "capture");
+        on.launch(stream.get());
+        check_cuda(cudaStreamEndCapture(stream.get(), &graph), "capture");
+        check_cuda(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+        check_cuda(cudaGraphLaunch(executable, stream.get()), "cudaGraphLaunch");
+        CHECK(mismatches(on.download(), p) == 0);
+        cudaGraphExecDestroy(executable);
+        cudaGraphDestroy(graph);
+      } else {
+        on.launch(stream.get());
+        CHECK(mismatches(on.download(), p) == 0);
+      }
+    }
+    REQUIRE(cudaDeviceReset() == cudaSuccess);
+    CHECK(sim::shim::loaded_kernels(device).empty());
+  }
+}
+
+TEST_CASE("devices beyond the 64 that the library knows are refused by number", "[devices]") {
+  const Devices many(65);
+  const Problem p = problem(60);
+  check_cuda(cudaSetDevice(63), "cudaSetDevice");
+  CHECK(mismatches(run(p), p) == 0);
+  check_cuda(cudaSetDevice(64), "cudaSetDevice");
+  const DeviceProblem on(p, {});
+  CHECK(dualgemm_launch_ex(&on.args(), nullptr) == DUALGEMM_STATUS_NOT_SUPPORTED);
+  CHECK_THAT(dualgemm_last_error(), contains("ordinal=64: must be below 64"));
+  CHECK(dualgemm_init() == DUALGEMM_STATUS_NOT_SUPPORTED);
+  check_cuda(cudaSetDevice(0), "cudaSetDevice");  // the download asks the library about the current device
+  CHECK(untouched(on.download()));
+}
