@@ -25,6 +25,25 @@ bool untouched(const Output& out) {
 
 }  // namespace
 
+// As the CUDA C++ Programming Guide says ("Stream and Event Behavior"). The driver 580.159.04 took such a launch on
+// two H100.
+TEST_CASE("a stream of another device than the current one is refused, with CUDA's error in the text",
+          "[devices]") {
+  const Devices two(2);
+  const Problem p = problem(20);
+  DeviceProblem on(p, {});
+  check_cuda(cudaSetDevice(1), "cudaSetDevice");
+  const Stream far;
+  check_cuda(cudaSetDevice(0), "cudaSetDevice");
+  CHECK(dualgemm_launch_ex(&on.args(), far.get()) == DUALGEMM_STATUS_CUDA_ERROR);
+  CHECK_THAT(dualgemm_last_error(), contains("cudaErrorInvalidResourceHandle"));
+  CHECK(dualgemm_last_cuda_error() == cudaErrorInvalidResourceHandle);
+  CHECK(cudaPeekAtLastError() == cudaSuccess);
+  CHECK(untouched(on.download()));
+  on.launch(nullptr);
+  CHECK(mismatches(on.download(), p) == 0);
+}
+
 TEST_CASE("operands of another device are a fault of the launch, and with peer access its operands",
           "[devices]") {
   const Devices two(2);
