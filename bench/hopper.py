@@ -2,10 +2,13 @@
 """hopper.py -- the tables of HOPPER.md, of the reports in bench/results that --json wrote on Hopper GPUs, and
 what plot.py compares.
 
-    hopper.py h200 | h100 | h200_fp16     every problem: our time, and how many times as long the others take
-    hopper.py means | means_fp16          geometric means of that over the weights, by M
-    hopper.py h200_grouped | h100_grouped groups of rows, and how many times as long cuBLAS takes
-    hopper.py REPORT.json                 of --ablation all: what two GEMMs, or one after the other, take over ours
+    hopper.py h200 | h100 | h200_fp16 | h100_fp16
+                                     every problem: our time, and how many times as long the others take
+    hopper.py means | means_fp16     geometric means of that over the weights, by M
+    hopper.py h200_grouped           groups of rows, and how many times as long cuBLAS takes
+    hopper.py h200_fusion | h100_fusion
+                                     every problem: what two GEMMs, or one after the other, take over ours
+    hopper.py fusion                 geometric means of that over the weights, by M
 """
 import json
 import math
@@ -13,9 +16,11 @@ import pathlib
 import sys
 
 RESULTS = pathlib.Path(__file__).resolve().parent / "results"
-REPORTS = {"means": {"h200": "H200", "h100": "H100"}, "means_fp16": {"h200_fp16": "H200"}}
+REPORTS = {"means": {"h200": "H200", "h100": "H100"}, "means_fp16": {"h200_fp16": "H200", "h100_fp16": "H100"}}
 # By the name before "(".
 OTHERS = {"Marlin": "Marlin, INT4", "vLLM Marlin": "vLLM's Marlin", "Triton 3.6": "Triton", "Humming": "Humming"}
+# cuBLASLt's time over ours where our launches depend on each other programmatically.
+WITH_PDL = "cuBLASLt, PDL"
 # Weights of gpt-oss are small: they stand in the tables and not in the means.
 LEFT_OUT = (2880, 2880)
 
@@ -31,7 +36,9 @@ def graph(entry):
 def ratios(row):
     """Of each other: its time over ours, in a CUDA graph; None where it has none."""
     ours = graph(row)
-    out = {"cuBLASLt": min(graph(way) for way in row["baselines"] if "graph" in way) / ours}
+    cublas = min(graph(way) for way in row["baselines"] if "graph" in way)
+    out = {"cuBLASLt": cublas / ours}
+    if "pdl" in row: out[WITH_PDL] = cublas / graph(row["pdl"])
     for contender in row.get("contenders", []):
         name = contender["name"].split(" (")[0]
         out[OTHERS.get(name, name)] = graph(contender) / ours if "graph" in contender else None
@@ -41,7 +48,7 @@ def ratios(row):
 def timed(reports):
     """The others that the reports have."""
     known = {name for rows in reports for row in rows for name in ratios(row)}
-    return [name for name in ("cuBLASLt", *OTHERS.values()) if name in known]
+    return [name for name in ("cuBLASLt", WITH_PDL, *OTHERS.values()) if name in known]
 
 
 def text(ratio):
@@ -64,11 +71,14 @@ def problems(gpu):
               *(text(of.get(column)) for column in columns), f"{row['flops'] / graph(row) * 1e-6:.0f}"])
 
 
+def geometric_mean(ratios_):
+    return math.exp(sum(map(math.log, ratios_)) / len(ratios_)) if ratios_ else None
+
+
 def mean(rows, m, other):
     """The geometric mean over the weights of how many times as long the other takes for M rows; None for none."""
     of = [ratios(row) for row in rows if row["m"] == m and (row["n"], row["k"]) != LEFT_OUT]
-    known = [one[other] for one in of if one.get(other) is not None]
-    return math.exp(sum(map(math.log, known)) / len(known)) if known else None
+    return geometric_mean([one[other] for one in of if one.get(other) is not None])
 
 
 def means(gpus):
@@ -94,38 +104,43 @@ def groups(name):
               f"{row['dram_bytes'] / graph(row) * 1e-6:.2f}", f"{row['flops'] / graph(row) * 1e-6:.0f}"])
 
 
-def fusion(path):
-    """Each problem has two tables, whose first way is ours; of each way the fastest tile was taken."""
-    problems_of, of_m = {}, {}
-    for row in json.loads(pathlib.Path(path).read_text(encoding="utf-8"))["results"]:
-        problems_of.setdefault((row["n"], row["k"], row["m"]), {}).setdefault(row["idea"], []).append(row)
+def forms(name):
+    """Of each problem the row of ours and those of the other two forms, of each of which the fastest tile was taken."""
+    of = {}
+    for row in report(name)["results"]:
+        of.setdefault((row["n"], row["k"], row["m"]), {}).setdefault(row["idea"], []).append(row)
+    return {problem: (ideas["two-pass"][0], *(ideas[idea][1] for idea in ("two-pass", "sequential")))
+            for problem, ideas in of.items()}
+
+
+def fusion(name):
     line(["N x K", "M", "instance", "us", "two GEMMs", "over ours", "one after the other", "over ours"])
     line(["---"] * 8)
-    for (n, k, m), ideas in problems_of.items():
-        cells, times = [], []
-        for idea in "two-pass", "sequential":
-            ours, other = ideas[idea]
-            known = "graph" in ours and "graph" in other
-            times.append(graph(other) / graph(ours) if known else None)
-            cells += [other["instance"].removesuffix("_fp16") if known else "wrong", text(times[-1])]
-        ours = ideas["two-pass"][0]
-        line([f"{n} x {k}", str(m), ours["instance"].removesuffix("_fp16"),
-              f"{graph(ours):.1f}" if "graph" in ours else "wrong", *cells])
-        if (n, k) != LEFT_OUT: of_m.setdefault(m, []).append(times)
-    print()
-    line(["M", "two GEMMs over ours, mean", "one after the other over ours, mean"])
-    line(["---"] * 3)
-    for m, times in sorted(of_m.items()):
-        columns = [[time for time in column if time] for column in zip(*times)]
-        line([str(m), *(text(math.exp(sum(map(math.log, column)) / len(column)) if column else None)
-                        for column in columns)])
+    for (n, k, m), (ours, *others) in forms(name).items():
+        cells = [cell for other in others for cell in (other["instance"].removesuffix("_fp16"),
+                                                       text(graph(other) / graph(ours)))]
+        line([f"{n} x {k}", str(m), ours["instance"].removesuffix("_fp16"), f"{graph(ours):.1f}", *cells])
+
+
+def fusion_means():
+    gpus = {"h200_fusion": "H200", "h100_fusion": "H100"}
+    line(["M", *(f"{gpu}: {form}" for gpu in gpus.values() for form in ("two GEMMs", "one after the other"))])
+    line(["---"] * 5)
+    known = [forms(name) for name in gpus]
+    for rows in sorted({m for n, k, m in known[0]}):
+        cells = []
+        for of in known:
+            of_m = [of[problem] for problem in of if problem[2] == rows and problem[:2] != LEFT_OUT]
+            cells += [text(geometric_mean([graph(row[form]) / graph(row[0]) for row in of_m])) for form in (1, 2)]
+        line([str(rows), *cells])
 
 
 def main():
     what = sys.argv[1] if len(sys.argv) == 2 else None
     if what in REPORTS: means(REPORTS[what])
-    elif what in ("h200_grouped", "h100_grouped"): groups(what)
-    elif what and what.endswith(".json"): fusion(what)
+    elif what == "fusion": fusion_means()
+    elif what in ("h200_fusion", "h100_fusion"): fusion(what)
+    elif what == "h200_grouped": groups(what)
     elif any(what in gpus for gpus in REPORTS.values()): problems(what)
     else: sys.exit(__doc__)
 
