@@ -100,8 +100,13 @@ std::vector<Ring> rings_of_plan(const dualgemm::Plan& plan) {
   const int32_t stages = plan.operands.stages;
   if (plan.arch == dualgemm::Arch::kSm90) {
     const int32_t of_warps = plan.expand.warps > 0 ? stages : 0, panels = plan.expand.stages;
-    return {{"full", stages},       {"empty", stages},       {"a_full", of_warps},
-            {"panel_full", panels}, {"panel_empty", panels}, {"ready", of_warps}};
+    return {{"full", stages},
+            {"empty", stages},
+            {"a_full", of_warps},
+            {"panel_full", panels},
+            {"panel_empty", panels},
+            {"ready", of_warps},
+            {"sums_full", plan.tile.split_k > 1 ? 1 : 0}};
   }
   return {{"full", stages},
           {"empty", stages},

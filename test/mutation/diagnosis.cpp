@@ -37,7 +37,7 @@ void add(std::vector<Answer>& all, std::vector<Answer> more) {
 const std::vector<std::string> kBarrierRules = {"mbarrier-*", "deadlock"};
 const std::vector<std::string> kRings = {"full",       "empty",       "scale_full",  "scale_empty",
                                          "acc_full",   "acc_empty",   "window_free", "a_full",
-                                         "panel_full", "panel_empty", "ready"};
+                                         "panel_full", "panel_empty", "ready",       "sums_full"};
 // Warps read and write stages themselves, and wgmma read what they wrote (9.0).
 const Answer kOfWarps = {{"race-async", "race-data", "proxy-*", "relaxed-wait"},
                          {"wgmma.mma_async", "st.shared", "ld.shared"},
@@ -69,6 +69,7 @@ std::vector<Answer> answers_of_ring(const std::string& ring) {
         {{"race-tensor", "tensor-fence", "relaxed-wait"}, {"tcgen05.ld", "tcgen05.mma"}, {}, {"TMEM"}});
   if (ring.starts_with("scale") || ring == "window_free")  // they guard columns, too
     out.push_back({{"race-tensor", "tensor-*", "relaxed-wait"}, {"tcgen05.cp", "tcgen05.mma"}, {}, {"TMEM"}});
+  if (ring == "sums_full") out.push_back({{"race-async"}, {"st.async"}, {}, {"at shared offset"}});
   if (!ring.starts_with("acc") && ring != "window_free") {
     out.push_back(kOfWarps);
     out.push_back({{"race-async", "relaxed-wait"},
@@ -90,6 +91,8 @@ Expectation expectation_of(const Mutant& m, const std::set<std::string>& rings) 
                            {},
                            {},
                            {"divergent", "mbarrier", "TMEM", "barrier.cluster"}});
+    // It may come to stand in a branch that a part of the warp takes.
+    if (m.operation.ends_with("bar.warp.sync:")) out.answers.push_back({{"deadlock"}, {}, {}, {"divergent"}});
   }
   if (among({"mbarrier.try_wait", "mbarrier.arrive", "tcgen05.commit", "ring arithmetic"})) {
     // Arithmetic serves both ends of a role; a barrier next to the right one may be of the next ring.
@@ -115,14 +118,16 @@ Expectation expectation_of(const Mutant& m, const std::set<std::string>& rings) 
          {},
          {},
          {"barrier.cluster", "mbarrier", "cluster"}});
-  } else if (among({"fence.proxy", "st.shared::cluster", "ld.shared::cta", "ld.shared::cluster", "mapa"})) {
-    out.answers.push_back({{"race-*", "proxy-*", "exit-*"}, {"st.shared", "ld.shared"}, {}, {"shared"}});
+  } else if (among({"fence.proxy", "st.shared::cluster", "st.async", "ld.shared::cta", "mapa"})) {
+    out.answers.push_back(
+        {{"race-*", "proxy-*", "exit-*"}, {"st.shared", "st.async", "ld.shared"}, {}, {"shared"}});
+    if (among({"st.async", "mapa"})) add(out.answers, answers_of_ring("sums_full"));
     out.values_suffice = m.group != "fence.proxy";  // a sum of the wrong parts breaks no rule
   } else if (m.group.starts_with("wgmma")) {
     out.answers.push_back(kOfWarps);
   } else if (m.group.starts_with("griddepcontrol")) {
     out.answers.push_back({{"race-grids"}, {}, {}, {}});
-  } else if (among({"bar.sync", "barrier.cta.sync"})) {
+  } else if (among({"bar.sync", "barrier.cta.sync", "barrier.cta.arrive"})) {
     out.answers.push_back(
         {{"race-data", "race-tensor", "tensor-*", "mbarrier-init-order", "exit-*", "deadlock"},
          {},

@@ -21,9 +21,6 @@ constexpr const char* kLaterWait =
 constexpr const char* kPanelWaits =
     "of the five waits of a k-tile one of the others brings the lanes together between their reads of the "
     "stage and the arrival that frees it";
-constexpr const char* kFencedByLoads =
-    "before its copies each load role executes fence.proxy.async, which comes after the CTA barrier: that "
-    "orders the initialisation, too";
 constexpr const char* kWaitedBefore =
     "those that multiply touch nothing of a launch before A has come to them from a load role, which has "
     "waited";
@@ -41,9 +38,16 @@ constexpr const char* kLoaderWrites =
 constexpr const char* kCounts =
     "the phase cannot complete before this thread's arrival, and its byte count may run below zero";
 constexpr const char* kOtherRoles =
-    "those that multiply wait in this barrier, too, and so do the other roles: either keep the CTA there, and "
+    "these warps touch no memory of another CTA; those that multiply wait for the cluster before they do, and "
     "threads that have exited are not waited for";
 constexpr const char* kOnlyAttends = "these warps have written nothing that others read: nothing to publish";
+constexpr const char* kWaitsForItself =
+    "each lane has waited for itself, and reads what came from other CTAs: no memory passes between lanes";
+constexpr const char* kOverPackedA =
+    "these results lie where the first stage has its A in NVFP4, which the expanders alone read, before ready";
+constexpr const char* kLastRows =
+    "these are the last rows that a CTA finishes: no result is written after them";
+constexpr const char* kAnyBarrier = "any barrier that nobody else uses serves";
 constexpr const char* kStillBetween =
     "both stay between the last access before and the first one behind, and neither touches memory itself";
 
@@ -54,6 +58,18 @@ bool without_panels(const Subject& s) { return !from_panels(s); }
 // A warpgroup multiplies all four panels of a k-tile, and A lies in the stages of the operands.
 bool four_panels(const Subject& s) { return without_panels(s) && s.plan().consumers.k_groups == 1; }
 bool pass(const Subject& s) { return s.is_pass; }
+// The sums of split-K have memory of their own, or lie where the rings were.
+bool sums_apart(const Subject& s) { return split(s) && s.plan().tile.m <= 16; }
+bool sums_in_rings(const Subject& s) { return split(s) && !sums_apart(s); }
+// Each CTA finishes one share of rows at most.
+bool one_share(const Subject& s) {
+  return split(s) && s.plan().tile.m <= s.plan().consumers.share_rows * s.plan().tile.split_k;
+}
+bool one_column_group(const Subject& s) { return split(s) && s.plan().consumers.column_groups == 1; }
+bool results_over_packed_a(const Subject& s) {
+  return sums_apart(s) && s.plan().packed_a() && !s.instance->epilogue.general && s.plan().tile.m == 8 &&
+         s.plan().consumers.column_groups == 1;
+}
 bool orders(const Subject& s) { return s.plan().orders_a(); }
 
 constexpr EquivalentEntry kEntries[] = {
@@ -61,8 +77,15 @@ constexpr EquivalentEntry kEntries[] = {
     {any, "16 lanes away shfl.sync @ warp_index #*", kBroadcast},
     {any, "own value shfl.sync @ multiply_role/multiply/descriptor_of #*", kBroadcast},
     {any, "16 lanes away shfl.sync @ multiply_role/multiply/descriptor_of #*", kBroadcast},
-    {dense, "* lane elect.sync @ prologue #0", kPrefetch},
-    {without_panels, "delete fence.mbarrier_init @ prologue #0", kFencedByLoads},
+    {any, "* lane elect.sync @ prologue #1", kPrefetch},
+    {grouped, "exchange with the next griddepcontrol.wait: elect.sync @ prologue #1", kPrefetch},
+    {split, ".release to .relaxed mbarrier.arrive @ prologue/init_barriers #0",
+     "the thread has written nothing but barriers, and what publishes their initialisation comes behind"},
+    {split, "exchange with the next fence.mbarrier_init: mbarrier.arrive @ prologue/init_barriers #0",
+     "the fence is about mbarrier.init; the phase cannot complete before this arrival of the same thread"},
+    {sums_apart, "exchange with the next barrier.cluster.arrive: bar.warp.sync @ prologue #0",
+     "the lane that initialises arrives at the cluster itself, behind its fence, and its warp still meets "
+     "before it arrives at the barrier of the CTA"},
     {any, "exchange with the next fence.mbarrier_init: mbarrier.init @ *", kInitFence},
     {any, "* @ load_role/drain/*", kDrain, true},
     {any, "* lane elect.sync @ load_role #2", kDependents},
@@ -87,17 +110,34 @@ constexpr EquivalentEntry kEntries[] = {
     {any, "exchange with the next cp.async.bulk.tensor: mbarrier.arrive @ load_role/*", kCounts},
     {any, "exchange with the next mbarrier.arrive: fence.proxy @ load_role/load_role #*", kStillBetween},
     {any, "exchange with the next fence.proxy: elect.sync @ load_role #*", kStillBetween},
-    {any, "next barrier barrier.cta.sync @ multiply_role/finish #0",
-     "any barrier that nobody else uses serves"},
+    {any, "next barrier barrier.cta.sync @ multiply_role/finish #[01]", kAnyBarrier},
+    {any, "next barrier barrier.cta.sync @ multiply_role/finish/meet_column_group #[01]", kAnyBarrier},
+    {one_share, "delete barrier.cta.sync @ multiply_role/finish/meet_column_group #1",
+     "a CTA finishes these rows alone: no sums are written again"},
+    {one_share, "arrive only barrier.cta.sync @ multiply_role/finish/meet_column_group #1",
+     "a CTA finishes these rows alone: no sums are written again"},
+    {one_share, "phase not flipped xor.b32 @ multiply_role/finish #*", kLastRows},
+    {split, "phase not flipped xor.b32 @ multiply_role/finish #3", kLastRows},
+    {results_over_packed_a, "delete barrier.cta.sync @ multiply_role/reduce #0", kOverPackedA},
+    {results_over_packed_a, "arrive only barrier.cta.sync @ multiply_role/reduce #0", kOverPackedA},
+    {one_column_group, "next barrier barrier.cta.sync @ multiply_role/reduce #0",
+     "it is that of the only column group, whose threads next use it when they have left it here"},
+    {sums_apart, ".cluster to .cta mbarrier.try_wait @ multiply_role/reduce #0",
+     "the only arrival is of this CTA, and bytes of st.async are held to be there for whoever sees the phase "
+     "complete, as those of a multicast are"},
+    {sums_apart, "delete bar.warp.sync @ multiply_role/reduce #0", kWaitsForItself},
+    {sums_apart, "exchange with the next bar.warp.sync: mbarrier.try_wait @ multiply_role/reduce #0",
+     kWaitsForItself},
     {split, ".release to .relaxed mbarrier.arrive @ multiply_role/multiply/release #1", kOneTile},
     {split, "delete bar.warp.sync @ multiply_role/multiply #0", kOneTile},
     {split, "exchange with the next mbarrier.arrive: bar.warp.sync @ multiply_role/multiply #0", kOneTile},
-    {split, "exchange with the next barrier.cta.sync: mbarrier.arrive @ multiply_role/multiply/release #1",
+    {split, "exchange with the next barrier.cluster.*: mbarrier.arrive @ multiply_role/multiply/release #1",
      kOneTile},
-    {split, "delete barrier.cluster.wait @ multiply_role/finish/meet_cluster #1", kOtherRoles},
-    {split, "no barrier barrier.cluster.arrive @ meet_cluster #[01]", kOtherRoles},
-    {split, "delete barrier.cluster.wait @ meet_cluster #1", kOtherRoles},
-    {split, ".release to .relaxed barrier.cluster.arrive @ meet_cluster #[01]", kOnlyAttends},
+    {split, "delete barrier.cluster.wait @ meet_cluster #0", kOtherRoles},
+    {sums_in_rings, "no barrier barrier.cluster.arrive @ meet_cluster #0", kOtherRoles},
+    {sums_in_rings, ".release to .relaxed barrier.cluster.arrive @ meet_cluster #0", kOnlyAttends},
+    {sums_in_rings, ".release to .relaxed barrier.cluster.arrive @ multiply_role/reduce/meet_cluster #0",
+     "the load roles arrive when they have drained the rings, and release what those that multiply have read"},
     {made_here, "delete bar.warp.sync @ multiply_role/multiply/wait #[01]", kOtherWait},
     {without_panels,
      "exchange with the next bar.warp.sync: mbarrier.try_wait @ multiply_role/multiply/wait #[01]",
@@ -129,7 +169,6 @@ constexpr EquivalentEntry kEntries[] = {
      "the one is about wgmma, the other about what lanes have loaded, and both stand before what follows"},
     {any, "exchange with the next bar.warp.sync: fence.proxy @ expand_role #0", kFencesForOthers},
     {any, "exchange with the next elect.sync: bar.warp.sync @ expand_role #0", kStillBetween},
-    {any, "delete bar.warp.sync @ prologue #0", kGathers},
     {any, "delete bar.warp.sync @ expand_role/wait #0", kGathers},
     {any, "delete bar.warp.sync @ expand_role #1", kGathers},
     {any, "exchange with the next bar.warp.sync: mbarrier.try_wait @ order_role/wait #0", kGathers},
@@ -145,7 +184,7 @@ constexpr EquivalentEntry kEntries[] = {
     {any, "exchange with the next bar.warp.sync: mbarrier.try_wait @ load_panels_role/wait #0", kGathers},
     {any, "exchange with the next elect.sync: bar.warp.sync @ load_panels_role/wait #0", kGathers},
     {any, "delete bar.warp.sync @ multiply_role/finish/finish_rows #0", kGathers},
-    {any, "exchange with the next bar.sync: bar.warp.sync @ prologue #0", kGathers},
+    {any, "exchange with the next barrier.cta.sync: bar.warp.sync @ prologue #0", kGathers},
     {any, "exchange with the next bar.warp.sync: mbarrier.try_wait @ expand_role/wait #0", kGathers},
     {any, "exchange with the next bar.warp.sync: mbarrier.try_wait @ load_role/wait #*", kGathers},
     {any, "exchange with the next elect.sync: bar.warp.sync @ load_role/wait #*", kGathers},

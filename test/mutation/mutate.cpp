@@ -37,8 +37,8 @@ bool is_global_store(const Statement& s) {
 // Says whether other threads can tell the order of the statement.
 bool is_visible(const Statement& s) {
   return is_synchronisation(s) || is_tma(s) || is_global_store(s) ||
-         any_of(s, {"tcgen05", "wgmma", "ld.shared", "ld.shared::cta", "ld.shared::cluster",
-                    "st.shared::cluster", "stmatrix", "ld.global", "red"});
+         any_of(s, {"tcgen05", "wgmma", "ld.shared", "ld.shared::cta", "st.shared::cluster", "st.async",
+                    "stmatrix", "ld.global", "red"});
 }
 
 // Says whether the statement turns an address of a CTA into that of its pair's leader: it keeps the upper
@@ -77,10 +77,11 @@ std::string group_of(const Statement& s) {
       "griddepcontrol.launch_dependents",
       "cp.async.bulk.prefetch",
       "barrier.cta.sync",
+      "barrier.cta.arrive",
       "mapa",
       "st.shared::cluster",
+      "st.async",
       "ld.shared::cta",
-      "ld.shared::cluster",
       "stmatrix",
       "bar.warp.sync",
       "bar.sync",
@@ -226,6 +227,11 @@ void Sweep::synchronisation(size_t i) {
     add_offset(i, "next barrier", 0, 1);
     add_offset(i, "a warp more", 1, 32);
     add_offset(i, "a warp fewer", 1, -32);
+  } else if (is(s, "barrier.cta.arrive")) {
+    add_deletion(i);
+    add_offset(i, "next barrier", 0, 1);
+    add_offset(i, "a warp more", 1, 32);
+    add_offset(i, "a warp fewer", 1, -32);
   } else if (is(s, "tcgen05.commit")) {
     add_deletion(i);
     add_offset(i, "next barrier", 0, 8);
@@ -253,6 +259,7 @@ void Sweep::synchronisation(size_t i) {
         erase(f, i);
         erase(f, i);
       });
+    else add_deletion(i);
   } else if (is(s, "wgmma.wait_group")) {
     add_deletion(i);
     add_offset(i, "a group more under way", 0, 1);
@@ -264,7 +271,11 @@ void Sweep::synchronisation(size_t i) {
   } else if (is(s, "st.shared::cluster")) {
     add_deletion(i);
     add_offset(i, "16 bytes on", 0, 16);
-  } else if (any_of(s, {"ld.shared::cta", "ld.shared::cluster"})) {
+  } else if (is(s, "st.async")) {
+    add_deletion(i);
+    add_offset(i, "16 bytes on", 0, 16);
+    add_offset(i, "next barrier", 2, 8);
+  } else if (is(s, "ld.shared::cta")) {
     add_offset(i, "16 bytes on", 1, 16);
   } else if (is_synchronisation(s)) {
     add_deletion(i);

@@ -20,13 +20,14 @@ class Sm90Plants : public Planter {
   void panels();
   void multiplication();
   void split();
-  void whole_tiles();
+  void results();
   void grids();
   void set_up();
 
   const dualgemm::ExpandPlan& expand_ = plan_.expand;
   // Warps put A in order, of 16 bits, or expand it.
   const char* const role_ = plan_.orders_a() ? "order_role" : "expand_role";
+  bool sums_in_rings() const { return plan_.tile.split_k > 1 && plan_.tile.m > 16; }
   // Returns the first statement behind `i` with this spelling.
   size_t next(size_t i, const std::string& opcode) const {
     do ++i;
@@ -46,6 +47,9 @@ const Answer kStage = {{"race-async"},
                        {"at shared offset", "was never written"}};
 const Answer kUnfenced = {{"proxy-*"}, {"st.shared", "ld.shared", "wgmma", "cp.async.bulk"}, {}, {}};
 const Answer kInFlight = {{}, {}, {}, {"in flight", "wgmma"}};
+// The sums that another CTA sends.
+const Answer kSent = {{"race-*", "proxy-*"}, {"st.async"}, {}, {"was never written"}};
+const Answer kOtherCta = {{}, {}, {}, {"st.async"}};
 const Answer kSums = {
     {"race-*", "proxy-*"}, {"st.shared", "ld.shared", "stmatrix", "wgmma"}, {}, {"was never written"}};
 
@@ -146,35 +150,56 @@ void Sm90Plants::multiplication() {
         {{{{"descriptor-swizzle"}, {"wgmma"}, {}, {"matrix descriptor"}}}});
 }
 
+// Sums are sent to the CTA that finishes their rows: where they lie in the rings when all CTAs have left
+// theirs, else to memory of their own when the barriers are initialised (reduce.cuh).
 void Sm90Plants::split() {
-  // Those that multiply have their own copy of the two barriers, and the other roles one.
-  const std::vector<size_t> own = places_.find("barrier.cluster.arrive", "multiply_role");
-  std::vector<size_t> others = places_.find("barrier.cluster.arrive", "meet_cluster");
-  std::erase_if(others, [&](size_t i) { return std::find(own.begin(), own.end(), i) != own.end(); });
-  const auto both = [&](size_t n) {
-    std::vector<size_t> out = {own.at(n), others.at(n)};
-    std::sort(out.begin(), out.end());
-    return out;
-  };
-  const size_t barrier = at("barrier.cta.sync", "multiply_role"), mapa = at("mapa", "multiply_role");
-  plant(49, "sums are kept over the rings before all have read them", barrier, erased({barrier}), {{kSums}});
-  plant(50, "sums of other CTAs are read before they need be there", own.at(0), without_barrier(both(0)),
-        {{kSums}});
-  plant(66, "the cluster barrier before the sums are read releases nothing", own.at(0),
-        [arrives = both(0)](Function& f) {
+  const size_t bytes = at_ring("mbarrier.arrive.expect_tx", "prologue", "sums_full");
+  const size_t sums = at_ring("mbarrier.try_wait", "multiply_role/reduce", "sums_full");
+  const size_t met = at("barrier.cluster.wait", "multiply_role/reduce");
+  constexpr int64_t kOfWarp = 32 * 16;  // bytes of a block of eight rows of one warp
+  const Answer counted = barrier_of("sums_full");
+  plant(1, "the sums of others are expected without their bytes", bytes, without_bytes(bytes),
+        {{counted, kSent}});
+  plant(2, "too few bytes of sums expected: those of a warp forgotten", bytes, more(bytes, 2, -kOfWarp),
+        {{counted, kSent}});
+  plant(3, "too many bytes of sums expected: a warp counted twice", bytes, more(bytes, 2, kOfWarp),
+        {{counted}});
+  plant(30, "one arrival more than there is completes the barrier of sums",
+        at_ring("mbarrier.init", "prologue", "sums_full"), count_changed("sums_full", 1), {{counted}});
+  plant(68, "sums of others are added without a wait for them", sums, no_wait(sums), {{counted, kSent}});
+  // The barrier's address comes before the places.
+  const size_t barrier = at("mapa", "multiply_role/reduce", 0), place = at("mapa", "multiply_role/reduce", 1);
+  plant(52, "sums count on a barrier of the wrong rank", barrier,
+        [barrier](Function& f) { flip_operand(f, barrier, 2, 1); }, {{counted, kSent, kOtherCta}});
+  plant(52, "sums go to a place of the wrong rank", place,
+        [place](Function& f) { flip_operand(f, place, 2, 1); }, {{counted, kSent, kOtherCta}});
+  if (!sums_in_rings()) {
+    // Results of eight rows lie where an A in NVFP4 was, which those that multiply do not read.
+    const size_t all = at("barrier.cta.sync", "multiply_role/reduce");
+    if (plan_.tile.m > 8)
+      plant(47, "results are written where the rings were before all warps have read theirs", all,
+            erased({all}), {{kSums}});
+    const size_t fence = at("fence.mbarrier_init", "prologue");
+    plant(22, "sums are sent before the barrier that they count on need be initialised", met, erased({met}),
+          {{{{"mbarrier-init-order", "cluster-start"}, {}, {}, {"no mbarrier was initialised"}}}});
+    plant(23, "no fence.mbarrier_init before a relaxed cluster arrive", fence, erased({fence}),
+          {{{{"mbarrier-init-fence"}, {}, {}, {}}}});
+    return;
+  }
+  plant(49, "sums are sent over the rings of their owner before all need have read them", met, erased({met}),
+        {{kSent}});
+  // Those that multiply have their own copy of the arrival, and the other roles one.
+  plant(49, "the arrivals before sums are sent over rings release nothing", met,
+        [arrives = places_.find("barrier.cluster.arrive", "meet_cluster")](Function& f) {
           for (size_t i : arrives) replace_qualifier(f.body[i], "release", "relaxed");
         },
-        {{kSums}});
-  plant(34, "a CTA exits before its sums need have been read", own.at(1), without_barrier(both(1)),
-        {{{{"exit-*"}, {}, {}, {"exit"}}}});
-  plant(52, "sums are read from the wrong rank", mapa, [mapa](Function& f) { flip_operand(f, mapa, 2, 1); },
-        {{kSums}, true});
+        {{kSent}});
 }
 
-void Sm90Plants::whole_tiles() {
-  const size_t barrier = at("barrier.cta.sync", "multiply_role");
+void Sm90Plants::results() {
+  const size_t barrier = at("barrier.cta.sync", "multiply_role/finish");
   plant(70, "no barrier between the results of a warpgroup and the lanes that store them", barrier,
-        erased(places_.find("barrier.cta.sync", "multiply_role")), {{kSums}});
+        erased(places_.find("barrier.cta.sync", "multiply_role/finish")), {{kSums}});
 }
 
 void Sm90Plants::grids() {
@@ -196,7 +221,7 @@ void Sm90Plants::grids() {
 }
 
 void Sm90Plants::set_up() {
-  const size_t barrier = at("bar.sync", "prologue"), fence = at("fence.mbarrier_init", "prologue");
+  const size_t barrier = at("barrier.cta.sync", "prologue"), fence = at("fence.mbarrier_init", "prologue");
   const size_t registers = at("setmaxnreg.inc", "");
   plant(plan_.tile.grouped ? 63 : 22, "no barrier between the set-up and the first use of it", barrier,
         erased({barrier}),
@@ -204,6 +229,13 @@ void Sm90Plants::set_up() {
            {"mbarrier.init", "st.shared"},
            {},
            {"no mbarrier was initialised", "was never written"}}}});
+  if (!plan_.tile.grouped) {
+    const size_t arrive = at("barrier.cta.arrive", "prologue");
+    plant(41, "the warp that goes on at once is not counted at the barrier of the CTA", arrive,
+          erased({arrive}), {{{{"deadlock", "barrier-*"}, {}, {}, {"barrier"}}}});
+    plant(41, "the warp that goes on at once counts a warp fewer than the others", arrive,
+          more(arrive, 1, -32), {{{{"deadlock", "barrier-*"}, {}, {}, {"barrier"}}}});
+  }
   // The other load roles execute fence.proxy.async before every copy.
   if (expand_.stages > 0)
     plant(84, "no fence between mbarrier.init and the first copy", fence, erased({fence}),
@@ -218,7 +250,7 @@ std::vector<Planted> Sm90Plants::run() {
   if (expand_.stages > 0) panels();
   multiplication();
   if (plan_.tile.split_k > 1) split();
-  else whole_tiles();
+  results();
   grids();
   set_up();
   return std::move(out_);
