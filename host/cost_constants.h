@@ -156,10 +156,10 @@ inline constexpr CostRange kB200Ranges[] = {
 // ---- H100, H200 ------------------------------------------------------------------------------------------
 
 // What is marked "times" is fit to the times of all plain fp16 instances on an H100 (bench/calibrate.h: CUDA
-// graphs, cold weights, driver 580.159.04, 2026-11-23; `meet` to those of 2026-11-25, since when sums are sent
-// another way), for products of five pairs of weights with M from 1 to 4096. Of the instances that take at
-// most 1.5 times as long as the fastest the formula is within 8 % of the later times in the mean square, and
-// what it chooses takes 0.4 % more than the fastest in the mean.
+// graphs, cold weights, driver 580.159.04, 2026-11-23; `meet` to those of 2026-11-25, since when sums are
+// sent another way), for products of five pairs of weights with M from 1 to 4096. Of the instances that take
+// at most 1.5 times as long as the fastest the formula is within 8 % of the later times in the mean square,
+// and what it chooses takes 0.4 % more than the fastest in the mean.
 inline constexpr CostConstants kH100Costs{
     .clock = 1755,  // published: the boost clock that dense products hold
     .fill_per_sm =

@@ -21,7 +21,8 @@ DUALGEMM_DEVICE void st_shared_cluster_v4_b32(uint32_t address, const uint32_t* 
                : "memory");
 }
 
-// st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [address], {values[0], ..}, [mbar];      9.7.9.12
+// st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [address], {values[0], ...}, [mbar];
+//      9.7.9.12
 // The 16 bytes land later, and then count on a barrier of the same CTA as `address`.
 DUALGEMM_DEVICE void st_async_v4_b32(uint32_t address, const uint32_t (&values)[4], uint32_t mbar) {
   asm volatile(

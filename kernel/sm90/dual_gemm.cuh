@@ -59,10 +59,10 @@ DUALGEMM_DEVICE void init_barriers(SharedStorage<Traits>& smem, Cta<Traits> cta)
   ptx::fence_mbarrier_init_release_cluster();  // before TMA, or sums of another CTA, arrive on them
 }
 
-// Prepares what the roles need: barriers, the table of groups and the tensor maps. Every warp takes part
-// and leaves converged. The warp that loads the weights initialises the barriers and waits for no other, since
-// all the others wait for its first bytes from DRAM; only the table of groups, which tells it what to load, is
-// written before it goes on.
+// Prepares what the roles need: barriers, the table of groups and the tensor maps. Every warp takes part and
+// leaves converged. The warp that loads the weights initialises the barriers and waits for no other, since
+// all the others wait for its first bytes from DRAM; only the table of groups, which tells it what to load,
+// is written before it goes on.
 template <class Traits>
 DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta, Role role) {
   constexpr Plan kPlan = Traits::kPlan;

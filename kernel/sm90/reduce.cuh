@@ -1,14 +1,15 @@
-// reduce.cuh -- how the parts of a tile's sums come together where K is split: those of the CTAs of a cluster, and of
-// the k groups of each. A tile's rows are shares, which the CTAs have in turn, and the first k group of a CTA finishes
-// its shares. All others send it their sums as their lanes have them, 16 bytes at a time (st.async), which count on a
-// barrier of the CTA that receives them. Parts are added in the order of K, so that the result does not depend on who
-// was first.
+// reduce.cuh -- how the parts of a tile's sums come together where K is split: those of the CTAs of a
+// cluster, and of the k groups of each. A tile's rows are shares, which the CTAs have in turn, and the first
+// k group of a CTA finishes its shares. All others send it their sums as their lanes have them, 16 bytes at a
+// time (st.async), which count on a barrier of the CTA that receives them. Parts are added in the order of K,
+// so that the result does not depend on who was first.
 //
-//   every lane:   sums of the shares of others  --st.async-->  received[part][block][warp][lane] of their CTAs
+//   every lane:   sums of the shares of others  --st.async-->  received[part][block][warp][lane] of their CTA
 //                 sums of its own shares  + received, once all bytes are there  -->  finish
 //
-// Sums of few rows have memory of their own, and a CTA may send them when the others have initialised their barriers.
-// Those of more rows lie where the rings were: then the cluster meets when all its CTAs have read theirs.
+// Sums of few rows have memory of their own, and a CTA may send them when the others have initialised their
+// barriers. Those of more rows lie where the rings were: then the cluster meets when all its CTAs have read
+// theirs.
 #pragma once
 
 #include "kernel/common/pipeline.cuh"
@@ -19,8 +20,8 @@
 
 namespace dualgemm::sm90 {
 
-// Sums have a place in a CTA before its main loop where they have memory of their own, else behind it: there each
-// thread of the cluster says so, which comes before what meet_cluster waits for.
+// Sums have a place in a CTA before its main loop where they have memory of their own, else behind it: there
+// each thread of the cluster says so, which comes before what meet_cluster waits for.
 template <class Traits>
 DUALGEMM_DEVICE void arrive_before_loop() {
   using R = Reduction<Traits>;

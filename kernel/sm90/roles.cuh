@@ -33,8 +33,8 @@ DUALGEMM_DEVICE Role role_of(int warp) {
   }
 }
 
-// Barriers of the CTA by their number: one is for all threads, one for all that multiply, and each column group
-// has one from kColumnsBarrier on.
+// Barriers of the CTA by their number: one is for all threads, one for all that multiply, and each column
+// group has one from kColumnsBarrier on.
 inline constexpr uint32_t kCtaBarrier = 0, kMultiplyBarrier = 1, kColumnsBarrier = 2;
 
 // Where a thread of the multiply role stands.
@@ -53,7 +53,8 @@ struct Consumer {
   DUALGEMM_DEVICE int column_group() const {
     return kPlan.column_groups == 1 ? 0 : warp / kWarpgroupWarps % kPlan.column_groups;
   }
-  // Returns the number of the warp in its k group, that of the thread, and that of the thread in its warpgroup.
+  // Returns the number of the warp in its k group, that of the thread, and that of the thread in its
+  // warpgroup.
   DUALGEMM_DEVICE int warp_of_columns() const {
     return kWarpgroupWarps * column_group() + warp % kWarpgroupWarps;
   }

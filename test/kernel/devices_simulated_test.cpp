@@ -25,8 +25,8 @@ bool untouched(const Output& out) {
 
 }  // namespace
 
-// As the CUDA C++ Programming Guide says ("Stream and Event Behavior"). The driver 580.159.04 took such a launch on
-// two H100.
+// As the CUDA C++ Programming Guide says ("Stream and Event Behavior"). The driver 580.159.04 took such a
+// launch on two H100.
 TEST_CASE("a stream of another device than the current one is refused, with CUDA's error in the text",
           "[devices]") {
   const Devices two(2);
