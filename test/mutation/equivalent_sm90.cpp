@@ -47,6 +47,8 @@ constexpr const char* kOverPackedA =
     "these results lie where the first stage has its A in NVFP4, which the expanders alone read, before ready";
 constexpr const char* kLastRows =
     "these are the last rows that a CTA finishes: no result is written after them";
+constexpr const char* kMetAlready =
+    "all threads of the cluster have met behind their main loops, and results lie behind the sums received";
 constexpr const char* kAnyBarrier = "any barrier that nobody else uses serves";
 constexpr const char* kStillBetween =
     "both stay between the last access before and the first one behind, and neither touches memory itself";
@@ -120,13 +122,16 @@ constexpr EquivalentEntry kEntries[] = {
     {split, "phase not flipped xor.b32 @ multiply_role/finish #3", kLastRows},
     {results_over_packed_a, "delete barrier.cta.sync @ multiply_role/reduce #0", kOverPackedA},
     {results_over_packed_a, "arrive only barrier.cta.sync @ multiply_role/reduce #0", kOverPackedA},
+    {sums_in_rings, "delete barrier.cta.sync @ multiply_role/reduce #0", kMetAlready},
+    {sums_in_rings, "arrive only barrier.cta.sync @ multiply_role/reduce #0", kMetAlready},
+    {sums_in_rings, "next barrier barrier.cta.sync @ multiply_role/reduce #0", kMetAlready},
     {one_column_group, "next barrier barrier.cta.sync @ multiply_role/reduce #0",
      "it is that of the only column group, whose threads next use it when they have left it here"},
-    {sums_apart, ".cluster to .cta mbarrier.try_wait @ multiply_role/reduce #0",
+    {split, ".cluster to .cta mbarrier.try_wait @ multiply_role/reduce #0",
      "the only arrival is of this CTA, and bytes of st.async are held to be there for whoever sees the phase "
      "complete, as those of a multicast are"},
-    {sums_apart, "delete bar.warp.sync @ multiply_role/reduce #0", kWaitsForItself},
-    {sums_apart, "exchange with the next bar.warp.sync: mbarrier.try_wait @ multiply_role/reduce #0",
+    {split, "delete bar.warp.sync @ multiply_role/reduce #0", kWaitsForItself},
+    {split, "exchange with the next bar.warp.sync: mbarrier.try_wait @ multiply_role/reduce #0",
      kWaitsForItself},
     {split, ".release to .relaxed mbarrier.arrive @ multiply_role/multiply/release #1", kOneTile},
     {split, "delete bar.warp.sync @ multiply_role/multiply #0", kOneTile},
