@@ -5,7 +5,8 @@ what plot.py compares.
     hopper.py h200 | h100 | h200_fp16 | h100_fp16
                                      every problem: our time, and how many times as long the others take
     hopper.py means | means_fp16     geometric means of that over the weights, by M
-    hopper.py h200_grouped           groups of rows, and how many times as long cuBLAS takes
+    hopper.py h200_grouped | h100_grouped
+                                     groups of rows, and how many times as long cuBLAS takes
     hopper.py h200_fusion | h100_fusion
                                      every problem: what two GEMMs, or one after the other, take over ours
     hopper.py fusion                 geometric means of that over the weights, by M
@@ -97,9 +98,10 @@ def groups(name):
     line(["---"] * (7 + others))
     for row in results:
         rows, times = round(row["flops"] / (4 * row["n"] * row["k"])), row["graph"]
+        held = " *" if row.get("power_limited", 0) > 0.1 else ""
         line([f"{row['problems']}, {row['mode']}", str(rows), f"{row['n']} x {row['k']}",
               row["instance"].removesuffix("_fp16"),
-              f"{times['median_us']:.1f} ({times['p10_us']:.1f}..{times['p90_us']:.1f})",
+              f"{times['median_us']:.1f} ({times['p10_us']:.1f}..{times['p90_us']:.1f}){held}",
               *([text(ratios(row)["cuBLASLt"])] if others else []),
               f"{row['dram_bytes'] / graph(row) * 1e-6:.2f}", f"{row['flops'] / graph(row) * 1e-6:.0f}"])
 
@@ -140,7 +142,7 @@ def main():
     if what in REPORTS: means(REPORTS[what])
     elif what == "fusion": fusion_means()
     elif what in ("h200_fusion", "h100_fusion"): fusion(what)
-    elif what == "h200_grouped": groups(what)
+    elif what in ("h200_grouped", "h100_grouped"): groups(what)
     elif any(what in gpus for gpus in REPORTS.values()): problems(what)
     else: sys.exit(__doc__)
 

@@ -171,12 +171,12 @@ DUALGEMM_DEVICE void prefetch_tensor_maps(const Params& p) {
   for (const CUtensorMap* map : {&p.b1, &p.b2, &p.a, &p.sfb1, &p.sfb2, &p.sfa}) ptx::prefetch_tensormap(map);
 }
 
-// Brings the first weights into L2, before the barriers are ready for copies to shared memory. This
-// is safe also where the preceding grid still writes them. L2 is where all writes become visible, so what was
-// prefetched is never stale, and unless the weights are static their copies to shared memory still come after
-// griddepcontrol.wait. There are at most four prefetches, since more would delay the other warps at the
-// cluster barrier of the prologue: on an H200 four cost 3 to 6 cycles each, every further one 37 to 116.
-// One thread calls this.
+// Brings the first weights into L2: on 10.x before the barriers are ready for copies to shared memory, on 9.0
+// where these have to wait for the preceding grid. This is safe also where that grid still writes them. L2 is
+// where all writes become visible, so what was prefetched is never stale, and unless the weights are static
+// their copies to shared memory still come after griddepcontrol.wait. There are at most four prefetches,
+// since on 10.x more would delay the other warps at the cluster barrier of the prologue: on an H200 four cost
+// 3 to 6 cycles each, every further one 37 to 116. One thread calls this.
 template <class Traits, class Scheduler>
 DUALGEMM_DEVICE void prefetch_weights(const Params& p, Cta<Traits> cta, Scheduler tiles) {
   constexpr int kKTilesAhead = 4 / Traits::kPlan.operands.b_boxes;

@@ -19,10 +19,10 @@
 //
 // Programmatic dependent launch (PDL): the kernel may start before the preceding grid has ended, and that
 // grid may still write any of our inputs and use our outputs. So every role that reads an input or writes an
-// output first executes griddepcontrol.wait, with one exception: weights that the caller says to be static
-// are loaded sooner, but not before the sizes of groups are known; and so are those of a launch without PDL
-// whose preceding grid is its own pass over A (host/launch.cpp). Expanders and orderers read nothing but
-// shared memory.
+// output first executes griddepcontrol.wait, with one exception: weights that nothing writes which may still
+// run (Params::static_weights) are loaded sooner, but not before the sizes of groups are known. The caller
+// says that they are; or the launch is without PDL, and what precedes it has ended, but for its own pass over
+// A (host/launch.cpp). Expanders and orderers read nothing but shared memory.
 //
 // common/rings.cuh and shared_storage.cuh have the barriers, roles.cuh the warps, common/groups.cuh the table
 // of groups.
@@ -53,6 +53,7 @@ DUALGEMM_DEVICE void init_barriers(SharedStorage<Traits>& smem, Cta<Traits> cta)
     for (uint64_t& mbar : smem.ready) ptx::mbarrier_init(&mbar, kPlan.expand.warps);
   if constexpr (Reduction<Traits>::kThere) {
     ptx::mbarrier_init(&smem.sums_full[0], 1);
+    // Bytes may land before the others see this: the phase cannot end without this arrival.
     ptx::mbarrier_arrive_expect_tx(&smem.sums_full[0],
                                    Reduction<Traits>::received_bytes(static_cast<int>(cta.slice)));
   }
@@ -130,7 +131,9 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, Traits::kPlan.ctas_per_
     else if constexpr (!kPlan.expanded_a()) expand_role<Traits>(p, smem, cta, tiles, own);
   } else if (role == Role::kLoadWeights) {
     if (!p.static_weights) {
-      if constexpr (!kPlan.tile.grouped) prefetch_weights<Traits>(p, cta, tiles);
+      if constexpr (!kPlan.tile.grouped)
+        if (ptx::elect_sync()) prefetch_weights<Traits>(p, cta, tiles);
+      __syncwarp();
       ptx::griddepcontrol_wait();  // the preceding grid may write B1 and B2
     }
     load_role<typename Traits::LoadWeights>(p, smem.rings, cta, tiles);

@@ -20,8 +20,8 @@
 
 namespace dualgemm::sm90 {
 
-// Sums have a place in a CTA before its main loop where they have memory of their own, else behind it: there
-// each thread of the cluster says so, which comes before what meet_cluster waits for.
+// A CTA has a place for sums of others before its main loop where they have memory of their own, else after
+// it: at that point each of its threads arrives at the cluster barrier, and meet_cluster waits for all.
 template <class Traits>
 DUALGEMM_DEVICE void arrive_before_loop() {
   using R = Reduction<Traits>;
