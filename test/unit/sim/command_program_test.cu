@@ -58,17 +58,6 @@ __global__ void fail(int* out) {
   out[threadIdx.x] = 1;
 }
 
-// Has an instruction that the simulator lacks, which it does not come to.
-__global__ void multiply(float* out, int never) {
-  float d[4] = {};
-  if (never != 0)
-    asm volatile(
-        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %4}, {%4}, {%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(never));
-  out[threadIdx.x] = d[0] + d[1] + d[2] + d[3];
-}
-
 __global__ void same_word(int* out) { out[0] = 1; }
 
 // Works only if the lowest lane is elected.
@@ -169,10 +158,6 @@ int run(const char* what) {
     if (what[0] == 'd') wait_forever<<<1, 1>>>(out);
     else fail<<<1, kThreads>>>(out);
     exchange<false><<<1, kThreads>>>(out);
-  } else if (std::strcmp(what, "lacking") == 0) {
-    multiply<<<1, 32>>>(reinterpret_cast<float*>(out), 0);
-    if (cudaGetLastError() == cudaSuccess) return EXIT_FAILURE;
-    exchange<true><<<1, kThreads>>>(out);
   } else if (std::strcmp(what, "box") == 0 || std::strcmp(what, "box, killed") == 0) launch_load_box(out);
   else if (std::strcmp(what, "beyond") == 0 && mode != nullptr && std::strcmp(mode, "strict-tensor") == 0)
     exchange<false><<<1, kThreads>>>(out);

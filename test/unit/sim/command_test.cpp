@@ -165,7 +165,7 @@ TEST_CASE("behind a trap or a deadlock the later launches are judged if that is 
 
 TEST_CASE("a kernel with what the simulator lacks is refused by its launch, and those beside it are judged",
           "[command]") {
-  const Answer answer = command("--quiet " + program + " lacking");
+  const Answer answer = command("--quiet " COMMAND_LACKING);
   CHECK(answer.status == 3);
   CHECK_THAT(answer.text,
              contains("U machine-unsupported: launch of (anonymous namespace)::multiply(float*, int): ") &&
