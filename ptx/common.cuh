@@ -1,5 +1,5 @@
-// common.cuh -- what every wrapper header shares: the conversion of a pointer to a 32-bit shared-memory
-// address, and the rank of a CTA in its cluster.
+// common.cuh -- what every wrapper header shares: addresses of shared memory, and the rank of a CTA in its
+// cluster.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,15 @@ namespace dualgemm::ptx {
 // Address of `pointer` in the shared window, the form that every instruction below takes.
 DUALGEMM_DEVICE uint32_t smem_u32(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+// The same address of shared memory, which the compiler has to hold in a register from here on. It would else
+// compute it again in every round of a loop, and in a kernel with clusters that begins with a special
+// register, which takes some twenty cycles to read.
+DUALGEMM_DEVICE uint8_t* hold_address(uint8_t* shared) {
+  asm("" : "+l"(shared));
+  __builtin_assume(__isShared(shared));  // or every access would be a generic one
+  return shared;
 }
 
 // In the shared::cluster window the rank of a CTA stands in the bits from 24 up, so clearing bit 24 of a

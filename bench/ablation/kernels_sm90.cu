@@ -61,10 +61,10 @@ constexpr Options two_on_an_sm(Options options) {
 
 constexpr Options k8 = wide(8, 1, 8, 2), k8Split2 = two_on_an_sm(wide(8, 2, 4, 2)),
                   k8Narrow2 = narrow(8, 2, 12, 2), k8Narrow4 = narrow(8, 4, 8, 2);
-constexpr Options k16 = wide(16, 1, 7, 6), k16Split2 = wide(16, 2, 7, 6), k16Narrow2 = narrow(16, 2, 9, 6),
-                  k16Narrow4 = narrow(16, 4, 8, 6);
-constexpr Options k32 = wide(32, 1, 5, 10), k32Split2 = wide(32, 2, 5, 10), k32Narrow2 = narrow(32, 2, 6, 10),
-                  k32Narrow4 = narrow(32, 4, 6, 10);
+constexpr Options k16 = wide(16, 1, 7, 4), k16Split2 = wide(16, 2, 7, 4), k16Narrow2 = narrow(16, 2, 9, 4),
+                  k16Narrow4 = narrow(16, 4, 8, 4);
+constexpr Options k32 = wide(32, 1, 5, 8), k32Split2 = wide(32, 2, 5, 8), k32Narrow2 = narrow(32, 2, 6, 8),
+                  k32Narrow4 = narrow(32, 4, 6, 8);
 constexpr Options k64 = by_panels(64, 1, 6, 10), k64Split2 = wide(64, 2, 4, 0),
                   k64Narrow2 = narrow(64, 2, 5, 0), k64Narrow4 = narrow(64, 4, 5, 0);
 constexpr Options k128 = by_panels(128, 1, 4, 8), k128Split2 = by_panels(128, 2, 3, 10),

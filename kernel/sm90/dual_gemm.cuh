@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, Traits::kPlan.ctas_per_
   static_assert(sizeof(SharedStorage<Traits>) <= smem_limit(kPlan),
                 "stages, panel_stages: a CTA has this much shared memory");
   extern __shared__ __align__(1024) uint8_t smem_bytes[];
-  auto& smem = *reinterpret_cast<SharedStorage<Traits>*>(smem_bytes);
+  auto& smem = *reinterpret_cast<SharedStorage<Traits>*>(ptx::hold_address(smem_bytes));
   const int warp = warp_index();
   const auto cta = Cta<Traits>::self();
   const Role role = role_of<Traits>(warp);

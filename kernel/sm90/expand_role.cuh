@@ -21,47 +21,50 @@ namespace dualgemm::sm90 {
 inline constexpr int kRowsAtOnce = 8;
 
 // Expands one half of k-tiles, for eight rows of the tile at a time. Rows of a lane differ by multiples of
-// eight, so that their places in the swizzle are the same. What lies side by side differs in bits of the
-// offset that nothing else has: the four pieces of 16 bytes in bits 5 and 6 where they are read, in bits 4
-// and 5 where they are written.
+// eight, so that their places in the swizzle are the same. The places do not depend on the stage: they are
+// held in registers, for each number in a quad and each of the four columns.
 template <class Traits>
 class RowExpander {
  public:
-  DUALGEMM_DEVICE explicit RowExpander(int half) : half_(half) {
+  DUALGEMM_DEVICE explicit RowExpander(int half) {
     const int lane = static_cast<int>(threadIdx.x) % 32, word = lane / kRowsAtOnce;
     row_ = lane % kRowsAtOnce;
-    panel_ = word / kPanelWords;
-    from_ = operand_offset(row_, 0, half) + 4 * word;
+    const int panel = kPanels * half + word / kPanelWords;
+    factor_ = panel;  // a panel has one of the four factors that a row has in an atom
     const int column = word % kPanelWords * 4;  // of 16 bytes
-    to_ = (kPanels * half + panel_) * kPanelBytes<Traits> + row_ * 128 + (column ^ row_) * 16;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      from_[i] = operand_offset(row_, i, half) + 4 * word;
+      to_[i] = panel * kPanelBytes<Traits> + row_ * 128 + ((column + i) ^ row_) * 16;
+    }
   }
 
   // Expands the rows first .. first + 7. `block_row` is where the tile begins in its block of 128 rows of
   // factors.
   DUALGEMM_DEVICE void expand(Stage<Traits>& stage, int first, int block_row) const {
-    const int from = first * 128 + from_, to = first * 128 + to_;
-    const uint8_t* const factors = stage.scales.sfa + sf_offset_in_atom(block_row + first + row_, 0);
+    const uint8_t* const a = stage.a + first * 128;
+    const uint8_t* const factors = stage.scales.sfa + sf_offset_in_atom(block_row + first + row_, factor_);
     Pairs of_quad[4];
 #pragma unroll
     for (int quad = 0; quad < 4; ++quad)
       of_quad[quad] = expand_word<HalfMath>(
-          *reinterpret_cast<const uint32_t*>(stage.a + (from ^ quad << 5)),
-          Factors{*reinterpret_cast<const uint32_t*>(factors + quad * kSfAtomBytes)}.template of<HalfMath>(
-              half_, panel_));
+          *reinterpret_cast<const uint32_t*>(a + from_[quad]),
+          HalfMath::factor_twice(factors[quad * kSfAtomBytes] & 0x7F, 0));  // the sign bit means nothing
+    uint8_t* const expanded = stage.expanded + first * 128;
 #pragma unroll
     for (int step = 0; step < 2; ++step)
 #pragma unroll
       for (int upper = 0; upper < 2; ++upper) {
         const auto pair = [&](int quad) { return of_quad[quad].pair[step][upper]; };
-        *reinterpret_cast<uint4*>(stage.expanded + (to ^ (2 * step + upper) << 4)) =
+        *reinterpret_cast<uint4*>(expanded + to_[2 * step + upper]) =
             make_uint4(pair(0), pair(1), pair(2), pair(3));
       }
   }
 
  private:
-  int half_, row_, panel_;
-  int from_;  // in a stage, of the first eight rows: the word of the first piece
-  int to_;    // in its A in fp16: the first of four columns
+  int row_, factor_;
+  int from_[4];  // in a stage, of the first eight rows: a word of each number in a quad
+  int to_[4];    // in its A in fp16: the four columns
 };
 
 template <class Traits, class Scheduler>
@@ -82,8 +85,8 @@ DUALGEMM_DEVICE void expand_role(const Params& p, SharedStorage<Traits>& smem, C
       // A is there. That it was filled again says that the wgmma have read what is written over here.
       wait(rings.a_full[s.index], s.phase);
 #pragma unroll(kPlan.tile.m <= 2 * kStride ? 2 : 1)
-      for (int first = first_row; first < kPlan.tile.m; first += kStride)
-        rows.expand(rings.stage[s.index], first, block_row);
+      for (int before = 0; before < kPlan.tile.m; before += kStride)
+        rows.expand(rings.stage[s.index], before + first_row, block_row);
       // What each lane wrote comes before what wgmma read, which is through the async proxy; the arrival of
       // one lane tells it for all. The warps that multiply wait for it before they free the stage: so what
       // the lanes read here comes before the next copy, too.

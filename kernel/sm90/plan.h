@@ -135,10 +135,10 @@ constexpr Plan plan_of(const Options& o, Products products = kBothTogether) {
   plan.expand = expand_plan(o);
   plan.consumers = consumer_plan(o, products);
   plan.epilogue = {.warps = kWarpgroupWarps * plan.consumers.column_groups, .chunk_columns = 8};
-  // setmaxnreg is executed by whole warpgroups, which the expanders and the load roles make up together;
-  // without expanders two warps have nothing to do.
-  plan.threads =
-      kWarpgroup * plan.consumers.warpgroups() + std::max(kWarpgroup, 32 * (plan.expand.warps + kLoadWarps));
+  // setmaxnreg is executed by whole warpgroups: beside the expanders and the load roles two warps may have
+  // nothing to do.
+  const int32_t feeding_warpgroups = (plan.expand.warps + kLoadWarps + kWarpgroupWarps - 1) / kWarpgroupWarps;
+  plan.threads = kWarpgroup * (plan.consumers.warpgroups() + feeding_warpgroups);
   plan.ctas_per_sm = o.ctas_per_sm;
   plan.registers = register_plan(plan);
   return plan;
@@ -168,14 +168,14 @@ constexpr bool possible() {
   static_assert(o.split_k >= 1 && o.split_k <= 8, "split_k: a cluster has at most 8 CTAs");
   static_assert(!o.grouped || o.split_k == 1,
                 "grouped: split-K has one tile per cluster, groups have any number of tiles");
-  static_assert(o.expander_warps == 0 || (o.expander_warps + kLoadWarps) % kWarpgroupWarps == 0,
-                "expander_warps: with two load roles they are whole warpgroups, which execute setmaxnreg");
   static_assert(o.tile_m <= kSfAtomRows || o.expander_warps == 0,
                 "tile_m: expanders need factors of A of one block of 128 rows");
   static_assert(o.a_type == CType::kNvfp4 || o.a_type == CType::kBf16 || o.a_type == CType::kFp16,
                 "a_type: wgmma multiplies fp16 and bf16, to which NVFP4 is expanded");
-  static_assert(o.expander_warps % 2 == 0,
-                "expander_warps: as many for one half of a k-tile as for the other");
+  static_assert(
+      o.expander_warps == 0 || (o.expander_warps % 2 == 0 && o.tile_m % (4 * o.expander_warps) == 0),
+      "expander_warps: one expands eight rows of a half of a k-tile at a time, or puts four rows in "
+      "order, and all have as many of these");
   static_assert(o.panel_stages == 0 || (o.expander_warps == 0 && o.k_groups == 1),
                 "panel_stages: A comes by panels from a pass, and those that multiply read all of them");
   static_assert(kPlan.threads <= 1024, "a CTA has at most 1024 threads");

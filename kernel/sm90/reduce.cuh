@@ -53,8 +53,9 @@ class Reducer {
 #pragma unroll
     for (int share = 0; share < R::kShares; ++share)
       if (part_ != R::part(R::owner(share), 0)) send(sums, share);
-    // What finishes a tile writes where the rings were, too: all have read theirs.
-    ptx::barrier_sync(kMultiplyBarrier, Consumer<Traits>::kThreads);
+    // What finishes a tile writes where the rings were: all have read theirs. If sums lie there, too, the
+    // cluster has met for that.
+    if constexpr (!R::kInRings) ptx::barrier_sync(kMultiplyBarrier, Consumer<Traits>::kThreads);
     if (consumer_.k_group() != 0 || R::shares_of(slice_) == 0) return;
     while (!ptx::mbarrier_try_wait_parity_acquire_cluster(&smem_.sums_full[0], 0)) {
     }

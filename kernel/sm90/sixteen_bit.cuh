@@ -14,35 +14,35 @@ constexpr Options grouped(Options o) {
 template <CType kType>
 struct SixteenBit {
   static constexpr Options kFew{
-      .tile_m = 16, .tile_n = 128, .stages = 4, .expander_warps = 6, .a_type = kType};
+      .tile_m = 16, .tile_n = 128, .stages = 4, .expander_warps = 4, .a_type = kType};
   static constexpr Options kFewSplit2{
-      .tile_m = 16, .tile_n = 64, .split_k = 2, .stages = 6, .expander_warps = 6, .a_type = kType};
+      .tile_m = 16, .tile_n = 64, .split_k = 2, .stages = 6, .expander_warps = 4, .a_type = kType};
   static constexpr Options kFewestSplit2{.tile_m = 16,
                                          .tile_n = 32,
                                          .split_k = 2,
                                          .k_groups = 2,
                                          .stages = 8,
-                                         .expander_warps = 6,
+                                         .expander_warps = 4,
                                          .a_type = kType};
   static constexpr Options kFewGrouped = grouped(kFew);
   static constexpr Options kSeveral{
-      .tile_m = 32, .tile_n = 128, .stages = 3, .expander_warps = 6, .a_type = kType};
+      .tile_m = 32, .tile_n = 128, .stages = 3, .expander_warps = 4, .a_type = kType};
   static constexpr Options kSeveralSplit2{
-      .tile_m = 32, .tile_n = 64, .split_k = 2, .stages = 6, .expander_warps = 10, .a_type = kType};
+      .tile_m = 32, .tile_n = 64, .split_k = 2, .stages = 6, .expander_warps = 8, .a_type = kType};
   static constexpr Options kSeveralSplit3{
-      .tile_m = 32, .tile_n = 64, .split_k = 3, .stages = 6, .expander_warps = 10, .a_type = kType};
+      .tile_m = 32, .tile_n = 64, .split_k = 3, .stages = 6, .expander_warps = 8, .a_type = kType};
   static constexpr Options kSome{
-      .tile_m = 64, .tile_n = 64, .stages = 4, .expander_warps = 6, .a_type = kType};
+      .tile_m = 64, .tile_n = 64, .stages = 4, .expander_warps = 8, .a_type = kType};
   static constexpr Options kSomeGrouped{
-      .tile_m = 64, .tile_n = 64, .stages = 3, .expander_warps = 6, .grouped = true, .a_type = kType};
+      .tile_m = 64, .tile_n = 64, .stages = 3, .expander_warps = 8, .grouped = true, .a_type = kType};
   static constexpr Options kSomeSplit2{
-      .tile_m = 64, .tile_n = 64, .split_k = 2, .stages = 4, .expander_warps = 6, .a_type = kType};
+      .tile_m = 64, .tile_n = 64, .split_k = 2, .stages = 4, .expander_warps = 8, .a_type = kType};
   static constexpr Options kSomeOrderedSplit2{
       .tile_m = 64, .tile_n = 64, .split_k = 2, .stages = 4, .expander_warps = 0, .a_type = kType};
   static constexpr Options kSomeOrdered{
       .tile_m = 64, .tile_n = 128, .stages = 4, .panel_stages = 6, .expander_warps = 0, .a_type = kType};
   static constexpr Options kMany{
-      .tile_m = 128, .tile_n = 64, .stages = 2, .expander_warps = 6, .a_type = kType};
+      .tile_m = 128, .tile_n = 64, .stages = 2, .expander_warps = 8, .a_type = kType};
   static constexpr Options kManyOrdered{
       .tile_m = 128, .tile_n = 64, .stages = 4, .panel_stages = 8, .expander_warps = 0, .a_type = kType};
   static constexpr Options kManyOrderedSplit2{.tile_m = 128,

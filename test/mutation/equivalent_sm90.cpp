@@ -42,13 +42,12 @@ constexpr const char* kOtherRoles =
     "threads that have exited are not waited for";
 constexpr const char* kOnlyAttends = "these warps have written nothing that others read: nothing to publish";
 constexpr const char* kWaitsForItself =
-    "each lane has waited for itself, and reads what came from other CTAs: no memory passes between lanes";
+    "each lane has waited for itself, and reads what a copy or another CTA brought: no memory passes between "
+    "lanes";
 constexpr const char* kOverPackedA =
     "these results lie where the first stage has its A in NVFP4, which the expanders alone read, before ready";
 constexpr const char* kLastRows =
     "these are the last rows that a CTA finishes: no result is written after them";
-constexpr const char* kMetAlready =
-    "all threads of the cluster have met behind their main loops, and results lie behind the sums received";
 constexpr const char* kAnyBarrier = "any barrier that nobody else uses serves";
 constexpr const char* kStillBetween =
     "both stay between the last access before and the first one behind, and neither touches memory itself";
@@ -85,6 +84,12 @@ constexpr EquivalentEntry kEntries[] = {
      "the thread has written nothing but barriers, and what publishes their initialisation comes behind"},
     {split, "exchange with the next fence.mbarrier_init: mbarrier.arrive @ prologue/init_barriers #0",
      "the fence is about mbarrier.init; the phase cannot complete before this arrival of the same thread"},
+    {any, "delete bar.warp.sync @ prologue #0", kGathers},
+    {any, "exchange with the next bar.warp.sync: elect.sync @ prologue #1", kPrefetch},
+    {any, "* lane elect.sync @ kernel #0", kPrefetch},
+    {any, "exchange with the next bar.warp.sync: elect.sync @ kernel #0", kPrefetch},
+    {any, "delete bar.warp.sync @ kernel #0", kGathers},
+    {any, "exchange with the next griddepcontrol.wait: bar.warp.sync @ kernel #0", kGathers},
     {sums_apart, "exchange with the next barrier.cluster.arrive: bar.warp.sync @ prologue #0",
      "the lane that initialises arrives at the cluster itself, behind its fence, and its warp still meets "
      "before it arrives at the barrier of the CTA"},
@@ -122,9 +127,6 @@ constexpr EquivalentEntry kEntries[] = {
     {split, "phase not flipped xor.b32 @ multiply_role/finish #3", kLastRows},
     {results_over_packed_a, "delete barrier.cta.sync @ multiply_role/reduce #0", kOverPackedA},
     {results_over_packed_a, "arrive only barrier.cta.sync @ multiply_role/reduce #0", kOverPackedA},
-    {sums_in_rings, "delete barrier.cta.sync @ multiply_role/reduce #0", kMetAlready},
-    {sums_in_rings, "arrive only barrier.cta.sync @ multiply_role/reduce #0", kMetAlready},
-    {sums_in_rings, "next barrier barrier.cta.sync @ multiply_role/reduce #0", kMetAlready},
     {one_column_group, "next barrier barrier.cta.sync @ multiply_role/reduce #0",
      "it is that of the only column group, whose threads next use it when they have left it here"},
     {split, ".cluster to .cta mbarrier.try_wait @ multiply_role/reduce #0",
@@ -175,6 +177,7 @@ constexpr EquivalentEntry kEntries[] = {
     {any, "exchange with the next bar.warp.sync: fence.proxy @ expand_role #0", kFencesForOthers},
     {any, "exchange with the next elect.sync: bar.warp.sync @ expand_role #0", kStillBetween},
     {any, "delete bar.warp.sync @ expand_role/wait #0", kGathers},
+    {any, "exchange with the next ld.shared: bar.warp.sync @ expand_role/wait #0", kWaitsForItself},
     {any, "delete bar.warp.sync @ expand_role #1", kGathers},
     {any, "exchange with the next bar.warp.sync: mbarrier.try_wait @ order_role/wait #0", kGathers},
     {any, "exchange with the next bar.warp.sync: fence.proxy @ order_role #0", kFencesForOthers},
@@ -183,6 +186,7 @@ constexpr EquivalentEntry kEntries[] = {
      "every byte that an orderer reads or writes a copy has written before it, and that copy came after the "
      "wgmma that read the stage; the loading thread has written nothing"},
     {any, "delete bar.warp.sync @ order_role/wait #0", kGathers},
+    {any, "exchange with the next ld.shared: bar.warp.sync @ order_role/wait #0", kWaitsForItself},
     {any, "delete bar.warp.sync @ order_role #1", kGathers},
     {any, "delete bar.warp.sync @ load_role*", kGathers},
     {any, "delete bar.warp.sync @ load_panels_role*", kGathers},

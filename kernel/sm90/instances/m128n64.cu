@@ -1,11 +1,14 @@
-// m128n64.cu -- for many rows of A. Six warps expand them, or a pass has done that before.
+// m128n64.cu -- for many rows of A. Warps of the kernel expand them, or a pass has done that before.
 #include "kernel/sm90/instances.cuh"
 
 namespace dualgemm {
 
-constexpr sm90::Options kWhole{.tile_m = 128, .tile_n = 64, .stages = 2, .expander_warps = 6};
+// A general instance takes more registers than eight expanders leave it.
+constexpr int32_t kExpanders = InstanceArithmetic::kGeneral ? 4 : 8;
+
+constexpr sm90::Options kWhole{.tile_m = 128, .tile_n = 64, .stages = 2, .expander_warps = kExpanders};
 constexpr sm90::Options kGrouped{
-    .tile_m = 128, .tile_n = 64, .stages = 2, .expander_warps = 6, .grouped = true};
+    .tile_m = 128, .tile_n = 64, .stages = 2, .expander_warps = kExpanders, .grouped = true};
 constexpr sm90::Options kExpanded{
     .tile_m = 128, .tile_n = 64, .stages = 4, .panel_stages = 8, .expander_warps = 0};
 constexpr sm90::Options kExpandedSplit2{

@@ -3,7 +3,7 @@
 
 namespace dualgemm {
 
-constexpr sm90::Options kSplit2{.tile_m = 16, .tile_n = 64, .split_k = 2, .stages = 6, .expander_warps = 6};
+constexpr sm90::Options kSplit2{.tile_m = 16, .tile_n = 64, .split_k = 2, .stages = 6, .expander_warps = 4};
 
 extern constinit const InstanceList LIST(sm90_m16n64) = sm90::kInstances<kSplit2>;
 
