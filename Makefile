@@ -91,6 +91,7 @@ mutation: configure   ## plant bugs in the shipping kernel: which of them does t
 soak: configure       ## the shipping kernel under thousands of schedules: nothing may be found
 	@cmake --build $(BUILD) -j $(JOBS) --target soak
 	@$(BUILD)/soak
+	@SIM_MACHINE=h100 $(BUILD)/soak
 
 fuzz: configure       ## ten million inputs for the host side, one for the simulator's readers, under sanitizers
 	@cmake --build $(BUILD) -j $(JOBS) --target fuzz

@@ -60,10 +60,9 @@ dualgemm_status_t fill_with_zeros(const Tensor& t, cudaStream_t stream) {
 }
 
 // Returns whether the kernel may start while the pass before it still runs: if that is an ordinary launch,
-// all that preceded it has ended, and wrote the weights. Of a kernel of which two CTAs share an SM, they
-// would crowd on the SMs that the pass leaves first.
+// all that preceded it has ended, and wrote the weights.
 bool overlaps_pass(const Problem& problem, const Plan& plan) {
-  return plan.expanded_a() && plan.ctas_per_sm == 1 && !(problem.args.flags & DUALGEMM_FLAG_PDL);
+  return plan.expanded_a() && !(problem.args.flags & DUALGEMM_FLAG_PDL);
 }
 
 }  // namespace

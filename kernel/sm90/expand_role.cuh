@@ -29,13 +29,12 @@ class RowExpander {
   DUALGEMM_DEVICE explicit RowExpander(int half) {
     const int lane = static_cast<int>(threadIdx.x) % 32, word = lane / kRowsAtOnce;
     row_ = lane % kRowsAtOnce;
-    const int panel = kPanels * half + word / kPanelWords;
-    factor_ = panel;  // a panel has one of the four factors that a row has in an atom
+    panel_ = kPanels * half + word / kPanelWords;
     const int column = word % kPanelWords * 4;  // of 16 bytes
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       from_[i] = operand_offset(row_, i, half) + 4 * word;
-      to_[i] = panel * kPanelBytes<Traits> + row_ * 128 + ((column + i) ^ row_) * 16;
+      to_[i] = panel_ * kPanelBytes<Traits> + row_ * 128 + ((column + i) ^ row_) * 16;
     }
   }
 
@@ -43,13 +42,13 @@ class RowExpander {
   // factors.
   DUALGEMM_DEVICE void expand(Stage<Traits>& stage, int first, int block_row) const {
     const uint8_t* const a = stage.a + first * 128;
-    const uint8_t* const factors = stage.scales.sfa + sf_offset_in_atom(block_row + first + row_, factor_);
+    const uint8_t* const factors = stage.scales.sfa + sf_offset_in_atom(block_row + first + row_, panel_);
     Pairs of_quad[4];
 #pragma unroll
     for (int quad = 0; quad < 4; ++quad)
       of_quad[quad] = expand_word<HalfMath>(
           *reinterpret_cast<const uint32_t*>(a + from_[quad]),
-          HalfMath::factor_twice(factors[quad * kSfAtomBytes] & 0x7F, 0));  // the sign bit means nothing
+          HalfMath::factor_twice(factors[quad * kSfAtomBytes] & 0x7F, 0));  // without its sign (Factors)
     uint8_t* const expanded = stage.expanded + first * 128;
 #pragma unroll
     for (int step = 0; step < 2; ++step)
@@ -62,9 +61,9 @@ class RowExpander {
   }
 
  private:
-  int row_, factor_;
-  int from_[4];  // in a stage, of the first eight rows: a word of each number in a quad
-  int to_[4];    // in its A in fp16: the four columns
+  int row_, panel_;  // of the four factors that a row has in an atom, a panel has one
+  int from_[4];      // in a stage, of the first eight rows: a word of each number in a quad
+  int to_[4];        // in its A in fp16: the four columns
 };
 
 template <class Traits, class Scheduler>

@@ -1,6 +1,6 @@
 // roles.cuh -- which warp does what: the kernel is warp-specialized. Registers belong to warpgroups, four
-// warps each (setmaxnreg): those that multiply and finish come first, and the others, the expanders and after
-// them the two load roles, make up whole ones together.
+// warps each (setmaxnreg): those that multiply and finish come first, then the expanders and the two load
+// roles, and warps that make their last warpgroup whole.
 #pragma once
 
 #include "kernel/sm90/plan.h"
@@ -13,7 +13,7 @@ enum class Role {
   kExpand,           // expands A in shared memory, or puts it in order there
   kLoadWeights,      // TMA of B1, B2 and their scale factors; initialises the barriers
   kLoadActivations,  // TMA of A and its scale factors, or of A in 16 bits; reads the sizes of groups
-  kNone
+  kNone              // nothing
 };
 
 // The index is broadcast from lane 0, so that the compiler sees one value per warp and keeps the roles'

@@ -94,7 +94,8 @@ __global__ void __cluster_dims__(2, 1, 1) async_store_kernel(uint32_t* out) {
     st_async(shared_of(&words[lane], 0), 1000 + lane, shared_of(&full, 0));
     return;
   }
-  if constexpr (d != AsyncStore::kNoWait) mbarrier_wait_cluster(&full, 0);
+  if constexpr (d == AsyncStore::kWaitDefaultScope) mbarrier_wait(&full, 0);
+  else if constexpr (d != AsyncStore::kNoWait) mbarrier_wait_cluster(&full, 0);
   out[lane] = *static_cast<volatile uint32_t*>(&words[lane]);
 }
 

@@ -129,9 +129,6 @@ constexpr EquivalentEntry kEntries[] = {
     {results_over_packed_a, "arrive only barrier.cta.sync @ multiply_role/reduce #0", kOverPackedA},
     {one_column_group, "next barrier barrier.cta.sync @ multiply_role/reduce #0",
      "it is that of the only column group, whose threads next use it when they have left it here"},
-    {split, ".cluster to .cta mbarrier.try_wait @ multiply_role/reduce #0",
-     "the only arrival is of this CTA, and bytes of st.async are held to be there for whoever sees the phase "
-     "complete, as those of a multicast are"},
     {split, "delete bar.warp.sync @ multiply_role/reduce #0", kWaitsForItself},
     {split, "exchange with the next bar.warp.sync: mbarrier.try_wait @ multiply_role/reduce #0",
      kWaitsForItself},

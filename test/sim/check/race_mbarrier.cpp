@@ -165,7 +165,14 @@ void RaceChecker::mbarrier_complete_tx(const SyncEvent& e, BarrierState& b) {
     s.left -= e.bytes;
     s.landed = s.landed || s.left <= 0;
   }
-  b.open[e.phase].here.cause.join(op->cause);
+  Arrivals& phase = b.open[e.phase];
+  phase.here.cause.join(op->cause);
+  // A thread of another CTA stored these bytes, and only a wait of cluster scope sees that. By the letter so it
+  // is with the bytes of a multicast, but known kernels wait for those at CTA scope.
+  if (op->is(AsyncIssue::Kind::kStAsync) && op->thread.cta != e.mbarrier.cta) {
+    phase.has_remote = true;
+    phase.remote_site = {op->thread, op->mask, op->id, op->inst};
+  }
 }
 
 void RaceChecker::mbarrier_wait(const SyncEvent& e, BarrierState& b) {
@@ -208,7 +215,7 @@ void RaceChecker::mbarrier_wait(const SyncEvent& e, BarrierState& b) {
   f.rule = &rule("scope-mismatch");
   const Site& arrival = b.complete.has_narrow ? b.complete.narrow_site : b.complete.remote_site;
   f.summary = b.complete.has_narrow ? "an arrival of CTA scope from another CTA gives the waiter no order"
-                                    : "a wait of CTA scope takes no order from an arrival of another CTA";
+                                    : "a wait of CTA scope takes no order from another CTA";
   f.later = site_of(e);
   f.has_earlier = true;
   f.earlier = arrival;

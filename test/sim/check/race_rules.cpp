@@ -52,7 +52,7 @@ const std::vector<Rule> kRaceRules = {
     {"tensor-use-before-wait", Severity::kStrict, Evidence::kDoc, "PTX ISA 9.7.16.8.5 tcgen05.wait",
      "Registers of tcgen05.ld are used only after tcgen05.wait::ld."},
     {"scope-mismatch", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 8.5 Scope",
-     "An mbarrier arrival and the wait that sees it have scopes that include each other: "
+     "An mbarrier arrival, or st.async, and the wait that sees it have scopes that include each other: "
      "cluster scope when they come from different CTAs."},
     {"mbarrier-init-order", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.13.15.9 mbarrier.init",
      "An mbarrier is used by other threads only after a barrier that follows its init; "

@@ -40,7 +40,7 @@ const Instance& named(const std::string& name) {
   throw std::runtime_error("no instance " + name);
 }
 
-// These times were measured on an H100 (driver 580.159.04, 2026-11-26): of the plain fp16 instance chosen,
+// These times were measured on an H100 (bench/results/h100.json): of the plain fp16 instance chosen,
 // from launch to launch in a CUDA graph, weights in DRAM, with the pass over A where there is one.
 struct Measured {
   int32_t n, k, m;
