@@ -167,8 +167,8 @@ void RaceChecker::mbarrier_complete_tx(const SyncEvent& e, BarrierState& b) {
   }
   Arrivals& phase = b.open[e.phase];
   phase.here.cause.join(op->cause);
-  // A thread of another CTA stored these bytes, and only a wait of cluster scope sees that. By the letter so it
-  // is with the bytes of a multicast, but known kernels wait for those at CTA scope.
+  // A thread of another CTA stored these bytes, and only a wait of cluster scope sees that. By the letter the
+  // same holds for the bytes of a multicast, but known kernels wait for those at CTA scope.
   if (op->is(AsyncIssue::Kind::kStAsync) && op->thread.cta != e.mbarrier.cta) {
     phase.has_remote = true;
     phase.remote_site = {op->thread, op->mask, op->id, op->inst};
