@@ -22,8 +22,7 @@ constexpr const char* kPanelWaits =
     "of the five waits of a k-tile one of the others brings the lanes together between their reads of the "
     "stage and the arrival that frees it";
 constexpr const char* kWaitedBefore =
-    "those that multiply touch nothing of a launch before A has come to them from a load role, which has "
-    "waited";
+    "those that multiply touch nothing of a launch before A comes to them, by a load role that has waited";
 constexpr const char* kFencesForOthers =
     "the lane that arrives has met the others before: its fence stands between their stores and its arrival";
 constexpr const char* kExpandersFence =
@@ -42,8 +41,7 @@ constexpr const char* kOtherRoles =
     "threads that have exited are not waited for";
 constexpr const char* kOnlyAttends = "these warps have written nothing that others read: nothing to publish";
 constexpr const char* kWaitsForItself =
-    "each lane has waited for itself, and reads what a copy or another CTA brought: no memory passes between "
-    "lanes";
+    "each lane has waited for itself, and reads what a copy or another CTA brought, not another lane";
 constexpr const char* kOverPackedA =
     "these results lie where the first stage has its A in NVFP4, which the expanders alone read, before ready";
 constexpr const char* kLastRows =
