@@ -47,7 +47,7 @@ constexpr const sim::Machine& kMachine<Warpgroup> = sim::kH100;
 constexpr sim::Machine kOneBlock = [] {
   sim::Machine machine = sim::kB200;
   machine.sms = machine.ctas_per_sm = 1;
-  machine.cluster_groups = {1};
+  machine.cluster_groups = {{{1, 1}}};
   return machine;
 }();
 template <>

@@ -3,7 +3,12 @@
 
 #include <strings.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <optional>
+#include <set>
+#include <sstream>
 #include <stdexcept>
 
 namespace sim {
@@ -17,6 +22,76 @@ constexpr uint32_t kRenumbered = 101;
 
 bool same_family(uint32_t older, uint32_t newer) {
   return older / 10 == newer / 10 && older <= newer && older != kRenumbered;
+}
+
+void require(bool holds, const std::string& why) {
+  if (!holds) throw std::invalid_argument(why);
+}
+
+const Machine& whole_machine(const std::string& name) {
+  std::string known;
+  for (const Machine* machine : kMachines) {
+    if (strcasecmp(machine->name, name.c_str()) == 0) return *machine;
+    known += (known.empty() ? "" : ", ") + std::string(machine->name);
+  }
+  throw std::invalid_argument("no machine is named \"" + name + "\"; the machines are " + known);
+}
+
+// What differs from the whole GPU, where it is said.
+struct Part {
+  std::optional<int> sms, clusters_of_2, clusters_of_4;
+};
+
+// Reads "sms=78" and the like, separated by commas. `name` is all that was said.
+Part part_named(const std::string& name, std::istringstream& words) {
+  Part part;
+  const struct {
+    const char* word;
+    std::optional<int>* number;
+  } kinds[] = {
+      {"sms", &part.sms}, {"clusters_of_2", &part.clusters_of_2}, {"clusters_of_4", &part.clusters_of_4}};
+  for (std::string text; std::getline(words, text, ',');) {
+    const size_t equals = std::min(text.find('='), text.size());
+    const auto kind = std::find_if(std::begin(kinds), std::end(kinds),
+                                   [&](const auto& k) { return text.substr(0, equals) == k.word; });
+    require(kind != std::end(kinds) && equals < text.size(),
+            name + ": \"" + text + "\" is none of sms=N, clusters_of_2=N, clusters_of_4=N");
+    int number = 0;
+    const char *const first = text.c_str() + equals + 1, *const last = text.c_str() + text.size();
+    const auto [end, error] = std::from_chars(first, last, number);
+    require(error == std::errc() && end == last && number >= 0, name + ": \"" + text + "\" has no number");
+    *kind->number = number;
+  }
+  return part;
+}
+
+using Groups = decltype(Machine::cluster_groups);
+
+Groups first_sms(const Groups& whole, int sms) {
+  Groups part{};
+  size_t kinds = 0;
+  for (const auto& [groups, size] : whole) {
+    if (groups == 0 || sms == 0) break;
+    const int full = std::min(groups, sms / size);
+    if (full > 0) part.at(kinds++) = {full, size};
+    sms -= full * size;
+    if (full == groups) continue;
+    if (sms > 0) part.at(kinds++) = {1, sms};
+    break;
+  }
+  return part;
+}
+
+int clusters_in(const Machine& machine, int size) {
+  int clusters = 0;
+  for (const auto& [groups, sms] : machine.cluster_groups) clusters += groups * (sms / size);
+  return clusters;
+}
+
+// A machine's name outlives every value of it.
+const char* kept(const std::string& name) {
+  static std::set<std::string> names;
+  return names.insert(name).first->c_str();
 }
 
 }  // namespace
@@ -45,13 +120,29 @@ bool Machine::executes(const Target& cubin) const {
   return cubin.suffix == 'a' ? cubin.arch == arch() : same_family(cubin.arch, arch());
 }
 
-const Machine& machine_named(const std::string& name) {
-  std::string known;
-  for (const Machine* machine : kMachines) {
-    if (strcasecmp(machine->name, name.c_str()) == 0) return *machine;
-    known += (known.empty() ? "" : ", ") + std::string(machine->name);
+Machine machine_named(const std::string& name) {
+  std::istringstream words(name);
+  std::string word;
+  std::getline(words, word, ',');
+  Machine machine = whole_machine(word);
+  const Part part = part_named(name, words);
+  if (part.sms) {
+    require(*part.sms >= 1 && *part.sms <= machine.sms,
+            name + ": sms must be from 1 to " + std::to_string(machine.sms));
+    machine.cluster_groups = first_sms(machine.cluster_groups, *part.sms);
+    machine.sms = *part.sms;
   }
-  throw std::invalid_argument("no machine is named \"" + name + "\"; the machines are " + known);
+  if (part.clusters_of_2 || part.clusters_of_4) {
+    const int twos = part.clusters_of_2.value_or(clusters_in(machine, 2));
+    const int fours = part.clusters_of_4.value_or(std::min(clusters_in(machine, 4), twos / 2));
+    require(2 * twos <= machine.sms && 2 * fours <= twos,
+            name + ": " + std::to_string(machine.sms) + " SMs do not hold " + std::to_string(twos) +
+                " clusters of two CTAs, of which two each are one of the " + std::to_string(fours) +
+                " clusters of four");
+    machine.cluster_groups = {{{fours, 4}, {twos - 2 * fours, 2}, {machine.sms - 2 * twos, 1}}};
+  }
+  if (word.size() < name.size()) machine.name = kept(machine.name + name.substr(word.size()));
+  return machine;
 }
 
 }  // namespace sim

@@ -21,6 +21,13 @@ struct Target {
 };
 Target parse_target(const std::string& text);  // "sm_100f", "compute_100f" or "100f"; arch 0 when it is none
 
+// So many groups of so many SMs each.
+struct ClusterGroups {
+  int groups = 0, sms = 0;
+
+  bool operator==(const ClusterGroups&) const = default;
+};
+
 // shim/runtime_device.cpp answers CUDA device attributes with these numbers.
 struct Machine {
   // These are the same for every compute capability since 8.0, so code can be laid out before a machine is
@@ -40,7 +47,7 @@ struct Machine {
   int copy_engines;
   // These are the groups of SMs that can hold the CTAs of one cluster. A group holds clusters of at most as
   // many CTAs as it has SMs, even where an SM has room for several CTAs.
-  std::array<int, 12> cluster_groups;
+  std::array<ClusterGroups, 12> cluster_groups;
 
   constexpr uint32_t arch() const { return 10 * major + minor; }
   // compiles() is true when PTX of the target can be compiled for this machine, executes() when machine code
@@ -69,7 +76,7 @@ inline constexpr Machine kB200 = {.name = "B200",
                                   .memory_clock_khz = 3996000,
                                   .memory_bus_bits = 7680,
                                   .copy_engines = 4,
-                                  .cluster_groups = {20, 20, 20, 18, 18, 18, 18, 10, 6}};
+                                  .cluster_groups = {{{3, 20}, {4, 18}, {1, 10}, {1, 6}}}};
 
 // A B300 SXM6 differs from a B200 in these alone, as its runtime reported (ademeure/QuickRunCUDA:
 // B300_all_attributes.txt, B300_PIPE_CATALOG.md). The groups are a B200's with three TPCs that hold no
@@ -82,7 +89,7 @@ inline constexpr Machine kB300 = [] {
   machine.minor = 3;
   machine.memory_bytes = size_t{274115} << 20;
   machine.sm_clock_khz = 2032000;
-  machine.cluster_groups = {20, 20, 20, 18, 18, 18, 18, 10, 2, 2, 2};
+  machine.cluster_groups = {{{3, 20}, {4, 18}, {1, 10}, {3, 2}}};
   return machine;
 }();
 
@@ -104,7 +111,7 @@ inline constexpr Machine kH200 = {.name = "H200",
                                   .memory_clock_khz = 3201000,
                                   .memory_bus_bits = 6016,
                                   .copy_engines = 3,
-                                  .cluster_groups = {18, 18, 16, 16, 16, 16, 16, 8, 2, 2, 2, 2}};
+                                  .cluster_groups = {{{2, 18}, {5, 16}, {1, 8}, {4, 2}}}};
 
 // An H100 SXM5 of 80 GB differs from an H200 in its memory. SMs, L2 and the ten 512-bit memory controllers
 // are those of NVIDIA's Hopper architecture in depth, clocks and memory what nvidia-smi says of one. How many
@@ -120,8 +127,13 @@ inline constexpr Machine kH100 = [] {
   return machine;
 }();
 
-// Finds a machine by its name, in upper or lower case. Where there is none, it throws std::invalid_argument
-// with the names of all machines.
-const Machine& machine_named(const std::string& name);
+// Finds a machine by its name, in upper or lower case. Behind the name may stand that it is a part of that
+// GPU, as MIG, MPS, green contexts or smaller products leave it:
+// "h100,sms=78,clusters_of_2=33,clusters_of_4=0".
+//   sms=N             the first N SMs, in the order of cluster_groups
+//   clusters_of_2=N   as many clusters of two CTAs have room with one CTA to an SM; likewise clusters_of_4.
+//                     Where one of the two is given, larger clusters than those of four have no room.
+// Where there is no such machine, it throws std::invalid_argument with what there is.
+Machine machine_named(const std::string& name);
 
 }  // namespace sim

@@ -281,7 +281,8 @@ int main(int argc, char** argv) {
       "Exit status: 0 no finding of class E (--fail-on), 1 findings of class E, 2 wrong usage, "
       "3 the program failed or could not be judged to the end.",
       "dualgemm-sim");
-  app.add_option("--machine", options.machine, "GPU: b200, b300, h200 or h100")
+  app.add_option("--machine", options.machine,
+                 "GPU: b200, b300, h200 or h100, or a part of one, h100,sms=78,clusters_of_4=0")
       ->envname("SIM_MACHINE")
       ->capture_default_str();
   app.add_option("--mode", options.mode, "Schedules: NAME[,NAME...] or all (--list-modes)")

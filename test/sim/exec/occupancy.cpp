@@ -42,8 +42,8 @@ int max_active_clusters(const Machine& machine, const KernelInfo& kernel, const 
   const int size = int(c.x * c.y * c.z);
   const int per_sm = max_active_blocks_per_sm(machine, kernel, int(b.x * b.y * b.z), config.dynamic_smem);
   const auto& groups = machine.cluster_groups;
-  return std::accumulate(groups.begin(), groups.end(), 0, [&](int sum, int sms) {
-    return sum + (size <= 0 || size > sms ? 0 : sms * per_sm / size);
+  return std::accumulate(groups.begin(), groups.end(), 0, [&](int sum, const ClusterGroups& alike) {
+    return sum + (size <= 0 || size > alike.sms ? 0 : alike.groups * (alike.sms * per_sm / size));
   });
 }
 

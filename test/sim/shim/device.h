@@ -24,7 +24,7 @@ void set_current_device(int device);
 int device_count_from_environment();
 // Returns the GPU that SIM_MACHINE names, a B200 unless it is set. Ends the process when there is no such
 // GPU.
-const Machine& machine_from_environment();
+Machine machine_from_environment();
 std::string device_name(const Machine& machine);  // "simulated B200"
 // Throws Failure cudaErrorInvalidValue, which names the attribute, when it is not in the table. The driver's
 // CUdevice_attribute uses the same numbers.

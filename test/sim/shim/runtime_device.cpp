@@ -41,7 +41,7 @@ int device_count_from_environment() {
   return static_cast<int>(count);
 }
 
-const Machine& machine_from_environment() {
+Machine machine_from_environment() {
   const char* name = std::getenv("SIM_MACHINE");
   if (name == nullptr || *name == 0) return kB200;
   try {

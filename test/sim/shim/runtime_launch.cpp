@@ -79,6 +79,16 @@ void check(const Machine& machine, const LaunchRequest& request, const KernelInf
   }
 }
 
+// The runtime refuses a cluster that has room nowhere on the machine, when it is launched; asked for the
+// occupancy it counts 0.
+void check_room(const Machine& machine, const LaunchRequest& request, const KernelInfo& info) {
+  const uint64_t cluster = volume(request.config.cluster);
+  if (cluster > 1 && max_active_clusters(machine, info, request.config) == 0)
+    fail(cudaErrorInvalidClusterSize, "kernel " + short_name(readable(info.name)) + ": no cluster of " +
+                                          std::to_string(cluster) + " blocks has room on the " +
+                                          machine.name);
+}
+
 // Returns what a grid on the device may touch.
 Reach reach_of(const Runtime& runtime, int device) {
   Reach reach{device, {}};
@@ -170,6 +180,7 @@ void launch_kernel(Runtime& runtime, const LaunchRequest& request, void** args, 
   const KernelInfo& info = info_of(runtime, kernel);
   try {
     check(runtime.machine, request, info);
+    check_room(runtime.machine, request, info);
   } catch (const Failure& failure) {
     judge_fault(runtime, FaultKind::kLaunch, failure.what());
     throw;

@@ -323,6 +323,12 @@ TEST_CASE("the machine is chosen by option or environment, and an unknown one li
   const Answer unknown = command("--machine b100 " + program);
   CHECK(unknown.status == 2);
   CHECK_THAT(unknown.text, contains("no machine is named \"b100\"; the machines are B200, B300, H200, H100"));
+  CHECK(command("--machine b200,sms=7 " + program).status == 0);
+  CHECK_THAT(command("--machine h200,sms=7 " + program).text,
+             contains("nothing that the H200,sms=7 (compute"));
+  const Answer no_part = command("--machine b200,sms=0 " + program);
+  CHECK(no_part.status == 2);
+  CHECK_THAT(no_part.text, contains("b200,sms=0: sms must be from 1 to 148"));
 
   const auto beside = [&](const std::string& machine, const std::string& options) {
     return shell("SIM_MACHINE=" + machine + " " COMMAND " " + options + program);

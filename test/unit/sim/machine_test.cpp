@@ -36,11 +36,64 @@ int clusters(const sim::Machine& machine, uint32_t threads, uint32_t size, size_
 }  // namespace
 
 TEST_CASE("a machine is found by its name in either case, and an unknown name lists all", "[machine]") {
-  CHECK(&sim::machine_named("b200") == &sim::kB200);
-  CHECK(&sim::machine_named("B300") == &sim::kB300);
-  CHECK(&sim::machine_named("h200") == &sim::kH200);
-  CHECK(&sim::machine_named("H100") == &sim::kH100);
+  CHECK(sim::machine_named("b200").name == sim::kB200.name);
+  CHECK(sim::machine_named("B300").name == sim::kB300.name);
+  CHECK(sim::machine_named("h200").name == sim::kH200.name);
+  CHECK(sim::machine_named("H100").name == sim::kH100.name);
   CHECK_THROWS_WITH(sim::machine_named("b100"), contains("\"b100\"") && contains("B200, B300, H200, H100"));
+}
+
+TEST_CASE("a part of a GPU has the SMs and the clusters that are asked for, and all else as the whole",
+          "[machine]") {
+  struct Part {
+    const char* name;
+    int sms, of_2, of_4;
+  };
+  // A B200's first GPCs have 20 SMs, an H100's 18, 18 and 16.
+  const Part part = GENERATE(
+      Part{"h100,sms=132", 132, 66, 30}, Part{"H100,sms=114", 114, 57, 27}, Part{"h200,sms=78", 78, 39, 18},
+      Part{"b200,sms=7", 7, 3, 1}, Part{"b200,sms=1", 1, 0, 0}, Part{"b200,sms=41", 41, 20, 10},
+      Part{"b200,clusters_of_2=33", 148, 33, 16}, Part{"b200,clusters_of_4=0", 148, 74, 0},
+      Part{"h100,clusters_of_2=33,clusters_of_4=0", 132, 33, 0},
+      Part{"h100,clusters_of_4=11,clusters_of_2=25,sms=78", 78, 25, 11},
+      Part{"b300,clusters_of_2=0,clusters_of_4=0", 148, 0, 0}, Part{"b200,sms=4,clusters_of_2=1", 4, 1, 0});
+  CAPTURE(part.name);
+  const sim::Machine machine = sim::machine_named(part.name);
+  CHECK(machine.sms == part.sms);
+  int sms = 0;
+  for (const auto& [groups, size] : machine.cluster_groups) sms += groups * size;
+  CHECK(sms == part.sms);
+  constexpr size_t kAlone = 200 << 10;
+  CHECK(clusters(machine, 192, 1, kAlone) == part.sms);
+  CHECK(clusters(machine, 192, 2, kAlone) == part.of_2);
+  CHECK(clusters(machine, 192, 4, kAlone) == part.of_4);
+  // A cluster takes an SM for each CTA, also where there would be room for two.
+  if (part.of_2 == 0) CHECK(clusters(machine, 192, 2, 0) == 0);
+  if (part.of_4 == 0) CHECK(clusters(machine, 192, 4, 0) == 0);
+
+  const std::string name = part.name, of = machine.name;
+  CHECK(of.substr(4) == name.substr(4));
+  const sim::Machine whole = sim::machine_named(name.substr(0, 4));
+  CHECK(machine.arch() == whole.arch());
+  CHECK(machine.l2_bytes == whole.l2_bytes);
+  CHECK(machine.smem_per_sm == whole.smem_per_sm);
+  CHECK(sim::machine_named(of).cluster_groups == machine.cluster_groups);
+}
+
+TEST_CASE("a part that no such GPU has is refused by name", "[machine]") {
+  const auto refused = [](const char* name, const char* why) {
+    CHECK_THROWS_WITH(sim::machine_named(name), contains(name) && contains(why));
+  };
+  refused("h100,sms=0", "sms must be from 1 to 132");
+  refused("h100,sms=133", "sms must be from 1 to 132");
+  refused("b200,sms=", "has no number");
+  refused("b200,sms=-1", "has no number");
+  refused("b200,sms=7x", "has no number");
+  refused("b200,sms", "is none of sms=N, clusters_of_2=N, clusters_of_4=N");
+  refused("b200,clusters_of_8=1", "\"clusters_of_8=1\" is none of");
+  refused("b200,sms=7,clusters_of_2=4", "7 SMs do not hold 4 clusters of two CTAs");
+  refused("b200,clusters_of_2=10,clusters_of_4=6", "the 6 clusters of four");
+  CHECK_THROWS_WITH(sim::machine_named("h20,sms=78"), contains("\"h20\""));
 }
 
 TEST_CASE("the simulated H200 answers what an H200 answered", "[machine]") {
@@ -124,7 +177,7 @@ TEST_CASE("every SM of every machine is in one group", "[machine]") {
   for (const sim::Machine& machine : {sim::kB200, sim::kB300, sim::kH200, sim::kH100}) {
     CAPTURE(machine.name);
     int sms = 0;
-    for (const int group : machine.cluster_groups) sms += group;
+    for (const auto& [groups, size] : machine.cluster_groups) sms += groups * size;
     CHECK(sms == machine.sms);
   }
 }
@@ -151,7 +204,7 @@ TEST_CASE("limits of a launch follow the numbers of the machine, whatever they a
   small.sms = 5;
   small.smem_per_block_optin = 3000;
   small.smem_per_sm = 2 * (2048 + small.kReservedSmemPerBlock);
-  small.cluster_groups = {3, 2};
+  small.cluster_groups = {{{1, 3}, {1, 2}}};
   sim_test::Machine memory;
   int* out = memory.make<int>(1);
   const std::string text = kernel_text(

@@ -143,6 +143,43 @@ TEST_CASE("launch attributes: clusters form, unknown attributes are refused", "[
   cudaGetLastError();
 }
 
+TEST_CASE("a cluster that has room nowhere is counted as 0, and fails its launch", "[shim]") {
+  struct OnPart {
+    OnPart() { sim::shim::set_machine(sim::machine_named("b200,sms=78,clusters_of_2=3,clusters_of_4=0")); }
+    ~OnPart() { sim::shim::set_machine(sim::kB200); }
+  } const here;
+  DeviceArray<unsigned> out(std::vector<unsigned>(8, 9));
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = 8;
+  config.blockDim = 1024;
+  config.dynamicSmemBytes = 40000;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  const auto counted = [&](unsigned size) {
+    attribute.val.clusterDim = {size, 1, 1};
+    int clusters = -1;
+    CHECK(cudaOccupancyMaxActiveClusters(&clusters, cluster_ranks, &config) == cudaSuccess);
+    return clusters;
+  };
+  CHECK(counted(1) == 78);
+  CHECK(counted(2) == 3);
+  CHECK(counted(4) == 0);
+  CHECK(cudaLaunchKernelEx(&config, cluster_ranks, out.data()) == cudaErrorInvalidClusterSize);
+  CHECK(sim::shim::last_fault_text().find("no cluster of 4 blocks has room on the B200,sms=78") !=
+        std::string::npos);
+  CHECK(out.host() == std::vector<unsigned>(8, 9));
+  int largest = 0;
+  CHECK(cudaOccupancyMaxPotentialClusterSize(&largest, cluster_ranks, &config) == cudaSuccess);
+  CHECK(largest == 2);
+  attribute.val.clusterDim = {2, 1, 1};
+  CHECK(cudaLaunchKernelEx(&config, cluster_ranks, out.data()) == cudaSuccess);
+  CHECK(out.host() == std::vector<unsigned>{0, 1, 0, 1, 0, 1, 0, 1});
+  cudaGetLastError();
+  sim::shim::clear_fault();
+}
+
 TEST_CASE("a capture runs nothing and keeps its own copy of the parameters", "[shim]") {
   const int n = 32, offset = set_offset(0), scale = 1;
   REQUIRE(cudaMemcpyToSymbol(device_scale, &scale, sizeof scale) == cudaSuccess);
