@@ -44,13 +44,13 @@ dualgemm_status_t look_up_pointers(const Problem& problem, const dualgemm_device
 // known, or where what is asked for is refused anyway.
 size_t usable_workspace(Problem problem) {
   const CudaErrorScope errors;
+  const UnreportedErrors unreported;
   dualgemm_device_t device;
   problem.args.workspace = &problem;  // somewhere: it is compared with null
   problem.args.workspace_size = std::numeric_limits<size_t>::max();
   int32_t index = -1;
   const bool chosen = query_current_device(&device) == DUALGEMM_STATUS_SUCCESS &&
                       choose(problem, device, &index) == DUALGEMM_STATUS_SUCCESS;
-  clear_last_error();
   return chosen && index >= 0 && instance(index).plan.expanded_a() ? expanded_bytes(problem) : 0;
 }
 

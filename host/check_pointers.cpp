@@ -15,6 +15,7 @@
 #include <cinttypes>
 #include <cstdint>
 
+#include "host/cuda_error.h"
 #include "host/driver_function.h"
 #include "host/status.h"
 
@@ -47,6 +48,8 @@ dualgemm_status_t look_up(GetAttributes get, const Tensor& t, uintptr_t address,
   const CUresult result = get(sizeof places / sizeof *places, attributes, places, address);
   if (result == CUDA_SUCCESS) return kOk;
   // CUresult and cudaError_t share their numbers.
+  if (const auto error = static_cast<cudaError_t>(result); ends_context(error))
+    return fail_cuda(error, "cuPointerGetAttributes");
   set_last_cuda_error(static_cast<int>(result));
   return fail(DUALGEMM_STATUS_CUDA_ERROR, "%s=%p: cuPointerGetAttributes failed with %d", t.name, t.base,
               static_cast<int>(result));

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <limits>
 
 #include "host/device.h"
 #include "host/names.h"
 #include "host/select_instance.h"
 #include "host/sf_layout.h"
 #include "host/status.h"
+#include "host/text.h"
 #include "host/tiling.h"
 
 namespace dualgemm {
@@ -48,6 +50,26 @@ int32_t answer(const Question& question) {
   return place.index;
 }
 
+// Ends the sentence that says which clusters an instance needs.
+Text<96> why_no_clusters(const Machine& machine, int32_t size) {
+  Text<96> text;
+  if (runs_clusters(machine, size))
+    text.add(machine.limited ? "max_sms=%" PRId32 " allows fewer" : "the device has %" PRId32 " SMs",
+             machine.sms);
+  else
+    text.add("of which the device runs none (clusters_of_2=%" PRId32 ", clusters_of_4=%" PRId32 ")",
+             machine.clusters_of_2, machine.clusters_of_4);
+  return text;
+}
+
+// Returns the CTAs of the smallest cluster with which an instance of a kind works.
+int32_t smallest_cluster(const InstanceKind& kind, bool grouped) {
+  int32_t smallest = std::numeric_limits<int32_t>::max();
+  for (const auto& [instance, index] : instances_of(kind, grouped))
+    smallest = std::min(smallest, instance->plan.cluster_size());
+  return smallest;
+}
+
 // Can the instance that the caller asks for keep what the caller asks for, on this device?
 dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& device, Arch arch) {
   const dualgemm_args_t& args = problem.args;
@@ -59,6 +81,11 @@ dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& 
         "instance_id=%" PRId32 ": %s is for compute capability %s, the device is %" PRId32 ".%" PRId32,
         args.instance_id, instance.name, limits_of(plan.arch).capability, device.cc_major, device.cc_minor);
   const int32_t cluster = plan.cluster_size();
+  if (const Machine whole{device.sm_count, device.clusters_of_2, device.clusters_of_4};
+      clusters_at_once(whole, plan) == 0)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "instance_id=%" PRId32 ": %s needs clusters of %" PRId32 " CTAs, %s", args.instance_id,
+                instance.name, cluster, why_no_clusters(whole, cluster).get());
   if (plan.expanded_a() && args.workspace_size < expanded_bytes(problem))
     return fail(DUALGEMM_STATUS_WORKSPACE_TOO_SMALL,
                 "instance_id=%" PRId32 ": %s needs workspace_size=%zu, not workspace_size=%zu",
@@ -72,11 +99,6 @@ dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& 
                 " allows %" PRId64,
                 args.instance_id, instance.name, plan.tile.split_k > 1 ? "" : "at least ", needed * cluster,
                 args.max_sms, at_once * cluster);
-  if (at_once == 0)
-    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-                "instance_id=%" PRId32 ": %s needs clusters of %" PRId32 " CTAs, the device has %" PRId32
-                " SMs",
-                args.instance_id, instance.name, cluster, device.sm_count);
   return DUALGEMM_STATUS_SUCCESS;
 }
 
@@ -90,6 +112,27 @@ dualgemm_status_t check_a(const Problem& problem, const dualgemm_device_t& devic
               ", whose tensor cores multiply NVFP4 with nothing else",
               a_dtype, dtype_name(a_dtype), DUALGEMM_DTYPE_NVFP4, dtype_name(DUALGEMM_DTYPE_NVFP4),
               device.cc_major, device.cc_minor);
+}
+
+// No instance of this kind takes the problem: that may be for its clusters alone.
+dualgemm_status_t fail_none(const Problem& problem, const InstanceKind& kind, const Machine& machine) {
+  const dualgemm_args_t& args = problem.args;
+  Text<256> asked;
+  asked.add("c_dtype=%" PRId32 " (%s), %s, group_mode=%" PRId32 " (%s): ", args.c_dtype,
+            dtype_name(args.c_dtype), problem.general() ? "general epilogue" : "plain SwiGLU",
+            args.group_mode, group_mode_name(args.group_mode));
+  const char* const capability = limits_of(kind.arch).capability;
+  const bool any = !instances_of(kind, problem.grouped()).empty();
+  const int32_t cluster = any ? smallest_cluster(kind, problem.grouped()) : 1;
+  if (clusters_at_once(machine, kind.arch, cluster) == 0)
+    return fail(
+        DUALGEMM_STATUS_NOT_SUPPORTED,
+        "%severy kernel for compute capability %s that computes this needs clusters of at least %" PRId32
+        " CTAs, %s",
+        asked.get(), capability, cluster, why_no_clusters(machine, cluster).get());
+  return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+              "%sno kernel for compute capability %s computes this on %" PRId32 " SMs", asked.get(),
+              capability, machine.sms);
 }
 
 }  // namespace
@@ -134,13 +177,13 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
   const bool room = args.workspace != nullptr && args.workspace_size >= expanded_bytes(problem);
   const InstanceKind kind = kind_for(architecture.arch, problem);
   const Machine machine = machine_of(args, device);
-  *index = answer({kind, shape_of(problem), machine, {!invariant, !invariant && room}});
-  if (*index >= 0) return DUALGEMM_STATUS_SUCCESS;
-  return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
-              "c_dtype=%" PRId32 " (%s), %s, group_mode=%" PRId32
-              " (%s): no kernel for compute capability %s computes this on %" PRId32 " SMs",
-              args.c_dtype, dtype_name(args.c_dtype), problem.general() ? "general epilogue" : "plain SwiGLU",
-              args.group_mode, group_mode_name(args.group_mode), architecture.capability, machine.sms);
+  const Shape shape = shape_of(problem);
+  const Allowed allowed{!invariant, !invariant && room};
+  *index = answer({kind, shape, machine, allowed});
+  // A general instance computes what plain ones do, where none of those runs on the device.
+  if (*index < 0 && !kind.general)
+    *index = answer({{kind.arch, kind.c_type, true, kind.a_type}, shape, machine, allowed});
+  return *index >= 0 ? DUALGEMM_STATUS_SUCCESS : fail_none(problem, kind, machine);
 }
 
 }  // namespace dualgemm

@@ -56,7 +56,7 @@ dualgemm_status_t launch_kernel(const Launch& launch, Kernel<Params> kernel, Par
   config.numAttrs = launch.programmatic ? 1 : 0;
   void* arguments[] = {&params};
   const cudaError_t error = cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(kernel), arguments);
-  return error == cudaSuccess ? kOk : fail_cuda(error, "cudaLaunchKernelExC");
+  return error == cudaSuccess ? kOk : fail_launch(error, "cudaLaunchKernelExC", launch.stream);
 }
 
 BandParams band_params(const Rows& rows, int32_t tiles_of_band) {
@@ -135,7 +135,7 @@ dualgemm_status_t quantize(const dualgemm_quantize_args_t* user_args, cudaStream
   if (args.scale_mode == DUALGEMM_SCALE_TENSOR) {
     if (const cudaError_t error =
             cudaMemsetAsync(args.tensor_scales + kLargest, 0, sizeof *args.tensor_scales, stream))
-      return fail_cuda(error, "cudaMemsetAsync");
+      return fail_launch(error, "cudaMemsetAsync", stream);
     if (auto status = launch_kernel(launch, kLargestKernels[grouped][args.x_dtype], params, kQuantizeCtas))
       return status;
   }

@@ -11,30 +11,13 @@
 #include <mutex>
 
 #include "host/cuda_error.h"
+#include "host/device_description.h"
 #include "host/status.h"
 #include "host/text.h"
 #include "kernel/convert/params.h"
 
 namespace dualgemm {
 namespace {
-
-// Runs its work once, like std::call_once, but a failure leaves it to be tried again.
-class Once {
- public:
-  template <typename Work>
-  dualgemm_status_t run(Work work) {
-    if (done_.load(std::memory_order_acquire)) return DUALGEMM_STATUS_SUCCESS;
-    const std::lock_guard lock(mutex_);
-    if (done_.load(std::memory_order_relaxed)) return DUALGEMM_STATUS_SUCCESS;
-    const dualgemm_status_t status = work();
-    if (status == DUALGEMM_STATUS_SUCCESS) done_.store(true, std::memory_order_release);
-    return status;
-  }
-
- private:
-  std::mutex mutex_;
-  std::atomic<bool> done_{false};
-};
 
 // This remembers which instances were loaded. To load one again does no harm: those beyond its size are
 // loaded by each launch. After cudaDeviceReset it stays true of what counts: the attribute survives, and
@@ -55,10 +38,20 @@ class Loaded {
   std::array<std::atomic<uint64_t>, kInstances / 64> words_{};
 };
 
+// What is known of a device, once it has been asked. Neither a failure is remembered nor half an answer.
+class Description {
+ public:
+  dualgemm_status_t get(int ordinal, dualgemm_device_t* device);
+
+ private:
+  std::mutex mutex_;
+  std::atomic<bool> complete_{false};
+  dualgemm_device_t device_{};
+};
+
 struct DeviceState {
-  Once described;
+  Description description;
   Loaded loaded;
-  dualgemm_device_t device{};
 };
 
 // This is constant-initialised like everything in the library, so that a call from a static constructor finds
@@ -66,63 +59,19 @@ struct DeviceState {
 constexpr int kMaxDevices = 64;
 constinit std::array<DeviceState, kMaxDevices> device_states;
 
-// Returns the instance with the most shared memory; of equal ones the first, which has the least code to
-// load. Where none has clusters there is nothing to count, and it is null.
-const Instance* largest_for_clusters(Arch arch) {
-  const Instance* largest = nullptr;
-  bool clusters = false;
-  for (const Instance& instance : instances(arch)) {
-    clusters = clusters || instance.plan.cluster_size() > 1;
-    if (!largest || instance.smem_bytes > largest->smem_bytes) largest = &instance;
-  }
-  return clusters ? largest : nullptr;
-}
-
-// Counts the clusters of `size` CTAs with full shared memory that run at once: those of an instance that is
-// loaded. Its own clusters may have another size.
-dualgemm_status_t count_clusters(const Instance& instance, int32_t size, int32_t* clusters) {
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {static_cast<unsigned>(size), 1, 1};
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(size));
-  config.blockDim = dim3(static_cast<unsigned>(instance.plan.threads));
-  config.dynamicSmemBytes = static_cast<size_t>(instance.smem_bytes);
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  int count = 0;
-  const auto* const kernel = reinterpret_cast<const void*>(instance.kernel);
-  if (const cudaError_t error = cudaOccupancyMaxActiveClusters(&count, kernel, &config))
-    return fail_cuda(error, "cudaOccupancyMaxActiveClusters");
-  *clusters = count;
-  return DUALGEMM_STATUS_SUCCESS;
-}
-
-dualgemm_status_t describe(int ordinal, dualgemm_device_t* device) {
-  cudaDeviceProp properties{};
-  if (const cudaError_t error = cudaGetDeviceProperties(&properties, ordinal))
-    return fail_cuda(error, "cudaGetDeviceProperties");
-  int driver_version = 0;
-  if (const cudaError_t error = cudaDriverGetVersion(&driver_version))
-    return fail_cuda(error, "cudaDriverGetVersion");
-
-  *device = {};
-  device->struct_size = sizeof *device;
-  device->cc_major = properties.major;
-  device->cc_minor = properties.minor;
-  device->sm_count = properties.multiProcessorCount;
-  device->driver_version = driver_version;
-  device->ordinal = ordinal;
-  std::memcpy(device->name, properties.name, sizeof device->name - 1);
-  if (check_device(*device) != DUALGEMM_STATUS_SUCCESS) {  // no kernel runs there: nothing to ask about
-    clear_last_error();
+dualgemm_status_t Description::get(int ordinal, dualgemm_device_t* device) {
+  if (complete_.load(std::memory_order_acquire)) {
+    *device = device_;
     return DUALGEMM_STATUS_SUCCESS;
   }
-  const Instance* const largest = largest_for_clusters(served_architecture(*device)->arch);
-  if (!largest) return DUALGEMM_STATUS_SUCCESS;
-  if (auto status = load_instance(*largest)) return status;
-  if (auto status = count_clusters(*largest, 2, &device->clusters_of_2)) return status;
-  return count_clusters(*largest, 4, &device->clusters_of_4);
+  const std::lock_guard lock(mutex_);
+  if (!complete_.load(std::memory_order_relaxed)) {
+    bool complete = true;
+    if (auto status = describe_device(ordinal, &device_, &complete)) return status;
+    complete_.store(complete, std::memory_order_release);
+  }
+  *device = device_;
+  return DUALGEMM_STATUS_SUCCESS;
 }
 
 dualgemm_status_t fail_architecture(const dualgemm_device_t& device) {
@@ -158,9 +107,9 @@ dualgemm_status_t check_device(const dualgemm_device_t& device) {
   if (device.sm_count < 1 || device.sm_count > kMostSms)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "sm_count=%" PRId32 ": must be in [1, %" PRId32 "]",
                 device.sm_count, kMostSms);
-  if (device.clusters_of_2 < 0 || device.clusters_of_4 < 0)
+  if (device.clusters_of_2 < -1 || device.clusters_of_4 < -1)
     return fail(DUALGEMM_STATUS_INVALID_VALUE,
-                "clusters_of_2=%" PRId32 ", clusters_of_4=%" PRId32 ": must not be negative",
+                "clusters_of_2=%" PRId32 ", clusters_of_4=%" PRId32 ": must be at least -1, which is none",
                 device.clusters_of_2, device.clusters_of_4);
   if (!served_architecture(device)) return fail_architecture(device);
   // By CUDA's minor-version compatibility machine code of toolkit x.y runs on every driver of x or newer.
@@ -174,17 +123,17 @@ dualgemm_status_t query_current_device(dualgemm_device_t* device) {
   if (const cudaError_t error = cudaGetDevice(&ordinal)) return fail_cuda(error, "cudaGetDevice");
   if (ordinal >= kMaxDevices)
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "ordinal=%d: must be below %d", ordinal, kMaxDevices);
-  DeviceState& state = device_states[static_cast<size_t>(ordinal)];
-  if (auto status = state.described.run([&] { return describe(ordinal, &state.device); })) return status;
-  *device = state.device;
-  return DUALGEMM_STATUS_SUCCESS;
+  return device_states[static_cast<size_t>(ordinal)].description.get(ordinal, device);
+}
+
+cudaError_t allow_shared_memory(const void* kernel, int32_t bytes) {
+  // Setting the attribute makes the runtime load the function, which it must not put off until a stream
+  // capture.
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
 }
 
 dualgemm_status_t load_kernel(const void* kernel, int32_t smem_bytes) {
-  // Setting the attribute makes the runtime load the function, which it must not put off until a stream
-  // capture.
-  const cudaError_t error =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, smem_bytes);
+  const cudaError_t error = allow_shared_memory(kernel, smem_bytes);
   return error == cudaSuccess ? DUALGEMM_STATUS_SUCCESS : fail_cuda(error, "cudaFuncSetAttribute");
 }
 

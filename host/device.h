@@ -3,6 +3,8 @@
 // nothing about the next one. What failed is not remembered, so a later call may succeed.
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include "host/dualgemm.h"
 #include "host/structure.h"
 #include "kernel/architecture.h"
@@ -27,7 +29,8 @@ dualgemm_status_t check_device(const dualgemm_device_t& device);
 // Fills in the calling thread's current device, which is asked once per device, then remembered.
 dualgemm_status_t query_current_device(dualgemm_device_t* device);
 
-// Loads a kernel on the current device, and allows it its shared memory.
+// Loads a kernel on the current device, and allows it its shared memory. The second reports a failure.
+cudaError_t allow_shared_memory(const void* kernel, int32_t bytes);
 dualgemm_status_t load_kernel(const void* kernel, int32_t smem_bytes);
 
 // Lets the current device run the instance: loads its kernel, and those that expand A for it.

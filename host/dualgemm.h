@@ -78,6 +78,7 @@ typedef enum {
   DUALGEMM_STATUS_WORKSPACE_TOO_SMALL = 12, /* the instance that is asked for needs more of it */
   DUALGEMM_STATUS_CUDA_ERROR = 13,          /* a CUDA call failed; see dualgemm_last_cuda_error() */
   DUALGEMM_STATUS_INTERNAL = 14,            /* a bug in this library */
+  DUALGEMM_STATUS_RUNTIME_MISMATCH = 15,    /* the CUDA runtime has another major version than the build */
   DUALGEMM_STATUS_MAX_ENUM = 0x7fffffff
 } dualgemm_status_t;
 
@@ -252,8 +253,8 @@ DUALGEMM_API void dualgemm_args_init_sized(dualgemm_args_t* args, size_t struct_
 /* One problem with compact tensors and host alphas; pointers and sizes as in dualgemm_args_t. Asynchronous on
  * `stream`, which belongs to the current device; may be captured into a graph. Returns NULL_POINTER,
  * INVALID_VALUE, INVALID_SHAPE, INVALID_STRIDE, MISALIGNED, ALIASING, NOT_SUPPORTED, NO_DEVICE,
- * ARCH_MISMATCH, DRIVER_TOO_OLD or CUDA_ERROR before anything is launched; m == 0 or n == 0 succeeds without
- * a launch, and k == 0 fills C with zeros. */
+ * ARCH_MISMATCH, DRIVER_TOO_OLD, RUNTIME_MISMATCH or CUDA_ERROR before anything is launched; m == 0 or n == 0
+ * succeeds without a launch, and k == 0 fills C with zeros. */
 DUALGEMM_API dualgemm_status_t dualgemm_launch(const void* a, const void* b1, const void* b2, const void* sfa,
                                                const void* sfb1, const void* sfb2, void* c, int32_t m,
                                                int32_t n, int32_t k, float alpha1, float alpha2,
@@ -282,7 +283,8 @@ typedef struct dualgemm_device {
   char name[68];          /* for messages only, NUL-terminated, may be empty */
   /* Clusters of 2 and of 4 CTAs with full shared memory that run at once (cudaOccupancyMaxActiveClusters): an
    * odd SM of a part of the chip joins none. 0 = not known: as many of 2 as the SMs allow, and of 4 what the
-   * largest such chip has in proportion. */
+   * largest such chip has in proportion. -1 = none: dualgemm_current_device says so where CUDA counts 0, or
+   * cannot count, and a launch then takes an instance without such clusters. Libraries of 0.2 refuse -1. */
   int32_t clusters_of_2, clusters_of_4;
 } dualgemm_device_t;
 
@@ -291,7 +293,8 @@ DUALGEMM_API void dualgemm_device_init_sized(dualgemm_device_t* device,
                                              size_t struct_size) DUALGEMM_NOEXCEPT;
 #define dualgemm_device_init(device) dualgemm_device_init_sized((device), sizeof(dualgemm_device_t))
 
-/* Describes the calling thread's current device in a structure that dualgemm_device_init has seen. */
+/* Describes the calling thread's current device in a structure that dualgemm_device_init has seen. A device is
+ * asked once, in the context that is current then, and remembered. */
 DUALGEMM_API dualgemm_status_t dualgemm_current_device(dualgemm_device_t* device) DUALGEMM_NOEXCEPT;
 
 /* What a launch with these arguments would return before it launches: SUCCESS or the first violated rule. The

@@ -55,7 +55,7 @@ dualgemm_status_t fill_with_zeros(const Tensor& t, cudaStream_t stream) {
     if (const cudaError_t error =
             cudaMemset2DAsync(first + i * t.bytes(t.stride), static_cast<size_t>(t.bytes(t.pitch)), 0,
                               static_cast<size_t>(t.bytes(t.row_elements)), rows, stream))
-      return fail_cuda(error, "cudaMemset2DAsync");
+      return fail_launch(error, "cudaMemset2DAsync", stream);
   return DUALGEMM_STATUS_SUCCESS;
 }
 
@@ -127,7 +127,7 @@ dualgemm_status_t launch_kernel(const Problem& problem, const Instance& instance
   void* arguments[] = {&params};
   const cudaError_t error =
       cudaLaunchKernelExC(&launch.config, reinterpret_cast<const void*>(instance.kernel), arguments);
-  return error == cudaSuccess ? DUALGEMM_STATUS_SUCCESS : fail_cuda(error, instance.name);
+  return error == cudaSuccess ? DUALGEMM_STATUS_SUCCESS : fail_launch(error, instance.name, stream);
 }
 
 }  // namespace

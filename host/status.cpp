@@ -45,6 +45,8 @@ constexpr StatusText kStatusTexts[] = {
      "A CUDA call failed; dualgemm_last_cuda_error() has its number."},
     {DUALGEMM_STATUS_INTERNAL, "DUALGEMM_STATUS_INTERNAL",
      "The library contradicts itself; please report this."},
+    {DUALGEMM_STATUS_RUNTIME_MISMATCH, "DUALGEMM_STATUS_RUNTIME_MISMATCH",
+     "The CUDA runtime of the program has another major version than the CUDA that the library was built with."},
 };
 
 const StatusText* find_text(dualgemm_status_t status) noexcept {
@@ -66,6 +68,13 @@ dualgemm_status_t fail(dualgemm_status_t status, const char* format, ...) noexce
 void clear_last_error() noexcept { last_error[0] = '\0'; }
 
 void set_last_cuda_error(int error) noexcept { last_cuda_error = error; }
+
+UnreportedErrors::UnreportedErrors() noexcept : cuda_error_(last_cuda_error) {}
+
+UnreportedErrors::~UnreportedErrors() {
+  clear_last_error();
+  set_last_cuda_error(cuda_error_);
+}
 
 }  // namespace dualgemm
 

@@ -17,4 +17,17 @@ void clear_last_error() noexcept;
 // Sets the number that dualgemm_last_cuda_error() returns from now on, on this thread.
 void set_last_cuda_error(int error) noexcept;
 
+// Functions ask some things for themselves, and go on where the answer is an error: the caller is told of
+// none that is met in this scope.
+class UnreportedErrors {
+ public:
+  UnreportedErrors() noexcept;
+  ~UnreportedErrors();
+  UnreportedErrors(const UnreportedErrors&) = delete;
+  UnreportedErrors& operator=(const UnreportedErrors&) = delete;
+
+ private:
+  int cuda_error_;
+};
+
 }  // namespace dualgemm

@@ -17,6 +17,7 @@
 #include <cinttypes>
 #include <cstdint>
 
+#include "host/cuda_error.h"
 #include "host/driver_function.h"
 #include "host/status.h"
 #include "host/text.h"
@@ -61,6 +62,8 @@ dualgemm_status_t encode_map(EncodeTiled encode, const MapShape& shape, CUtensor
              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result == CUDA_SUCCESS) return DUALGEMM_STATUS_SUCCESS;
   // CUresult and cudaError_t share their numbers.
+  if (const auto error = static_cast<cudaError_t>(result); ends_context(error))
+    return fail_cuda(error, "cuTensorMapEncodeTiled");
   set_last_cuda_error(static_cast<int>(result));
   return fail(DUALGEMM_STATUS_CUDA_ERROR,
               "cuTensorMapEncodeTiled failed with %d for %s: type %d, rank %" PRIu32

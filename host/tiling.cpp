@@ -49,7 +49,13 @@ int32_t clusters_of_parts(const Architecture& architecture, int32_t size, int32_
 
 }  // namespace
 
+bool runs_clusters(const Machine& machine, int32_t size) {
+  return size == 1 || (machine.clusters_of_2 >= 0 && (size == 2 || machine.clusters_of_4 >= 0));
+}
+
 int32_t clusters_at_once(const Machine& machine, Arch arch, int32_t size, int32_t ctas_per_sm) {
+  // Each CTA of a cluster has an SM of its own, also where two of several clusters share one.
+  if (size > machine.sms || !runs_clusters(machine, size)) return 0;
   const int64_t by_sms = machine.sms * ctas_per_sm / size;
   int64_t at_once = by_sms;
   if (size == 2 && machine.clusters_of_2 > 0) {

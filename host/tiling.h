@@ -29,9 +29,9 @@ struct Shape {
 };
 
 // A launch may use this: SMs, and as many clusters of two and of four CTAs with full shared memory as run on
-// the device at once. 0 says that a number is not known: clusters_at_once() then assumes what the
-// architecture's largest chip has in proportion to its SMs. If it is limited (max_sms), it may not have more
-// CTAs at once than SMs, also where two of them would share one.
+// the device at once. -1 says that there are none, 0 that a number is not known: clusters_at_once() then
+// assumes what the architecture's largest chip has in proportion to its SMs. If it is limited (max_sms), it
+// may not have more CTAs at once than SMs, also where two of them would share one.
 struct Machine {
   int32_t sms, clusters_of_2 = 0, clusters_of_4 = 0;
   bool limited = false;
@@ -56,6 +56,9 @@ int64_t tile_bound(const Problem& problem, const TilePlan& tile);
 double mean_m_tiles(const Shape& shape, const TilePlan& tile);
 int64_t mean_tiles(const Shape& shape, const TilePlan& tile);
 
+// Says whether clusters of `size` CTAs run at all, as far as is known. Those of more than two CTAs are as
+// those of four.
+bool runs_clusters(const Machine& machine, int32_t size);
 // Counts the clusters of `size` CTAs that run at the same time, with that many CTAs to an SM.
 int32_t clusters_at_once(const Machine& machine, Arch arch, int32_t size, int32_t ctas_per_sm = 1);
 // Does the same for a plan.

@@ -149,10 +149,6 @@ int main(int argc, char** argv) {
   cuda(cudaMemcpy(c, c_device, c_bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
 
   /* Where it ran, and with which kernel. */
-  int ordinal;
-  struct cudaDeviceProp device_properties;
-  cuda(cudaGetDevice(&ordinal), "cudaGetDevice");
-  cuda(cudaGetDeviceProperties(&device_properties, ordinal), "cudaGetDeviceProperties");
   dualgemm_args_t args;
   dualgemm_device_t device;
   dualgemm_instance_info_t instance;
@@ -167,7 +163,7 @@ int main(int argc, char** argv) {
   dualgemm(dualgemm_current_device(&device), "dualgemm_current_device");
   dualgemm(dualgemm_select_instance(&args, &device, &instance_id), "dualgemm_select_instance");
   dualgemm(dualgemm_instance_info(instance_id, &instance), "dualgemm_instance_info");
-  printf("device         %s\n", device_properties.name);
+  printf("device         %s\n", device.name);
   printf("problem        M %d, N %d, K %d, NVFP4 -> BF16\n", m, n, k);
   printf("instance       %s\n", instance.name);
 

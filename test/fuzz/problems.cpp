@@ -127,8 +127,8 @@ dualgemm_device_t current_device() {
 dualgemm_device_t some_device(Bytes& bytes) {
   dualgemm_device_t device = current_device();
   device.sm_count = bytes.one_of({148, 160, 132, 1, 2, 3, 4, 5, 1000});
-  device.clusters_of_2 = bytes.one_of({0, 1, 50, 74});
-  device.clusters_of_4 = bytes.one_of({0, 1, 20, 34});
+  device.clusters_of_2 = bytes.one_of({0, -1, 1, 50, 74});
+  device.clusters_of_4 = bytes.one_of({0, -1, 1, 20, 34});
   spoil(bytes, &device);
   if (bytes.one_in(16)) bytes.copy(&device, sizeof device);
   if (bytes.one_in(2)) device.struct_size = sizeof device;

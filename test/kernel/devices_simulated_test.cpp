@@ -1,6 +1,7 @@
 // devices_simulated_test.cpp -- what of several devices the simulator alone can show: faults of another's
 // operands, what a launch loads and what it finds again after cudaDeviceReset.
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "host/dualgemm.h"
@@ -36,7 +37,8 @@ TEST_CASE("a stream of another device than the current one is refused, with CUDA
   const Stream far;
   check_cuda(cudaSetDevice(0), "cudaSetDevice");
   CHECK(dualgemm_launch_ex(&on.args(), far.get()) == DUALGEMM_STATUS_CUDA_ERROR);
-  CHECK_THAT(dualgemm_last_error(), contains("cudaErrorInvalidResourceHandle"));
+  CHECK_THAT(dualgemm_last_error(), contains(": belongs to device 1, but device 0 is current: ") &&
+                                        contains("cudaErrorInvalidResourceHandle"));
   CHECK(dualgemm_last_cuda_error() == cudaErrorInvalidResourceHandle);
   CHECK(cudaPeekAtLastError() == cudaSuccess);
   CHECK(untouched(on.download()));
@@ -60,6 +62,32 @@ TEST_CASE("operands of another device are a fault of the launch, and with peer a
     on.launch(nullptr);
     CHECK(mismatches(on.download(), p) == 0);
   }
+}
+
+TEST_CASE("after a kernel of another's has failed, each call says that the context had failed before it",
+          "[devices]") {
+  const Problem p = problem(70);
+  const DeviceProblem on(p, {});
+  on.launch(nullptr);
+  // C of a launch that nothing else follows: beyond all memory, so that the kernel writes wild.
+  dualgemm_args_t wild = on.args();
+  wild.c = reinterpret_cast<void*>(uintptr_t{1} << 50);
+  CHECK(dualgemm_launch_ex(&wild, nullptr) == DUALGEMM_STATUS_CUDA_ERROR);
+  CHECK_THAT(
+      dualgemm_last_error(),
+      contains("the CUDA context has failed, by work that ran earlier or, if launches block, by this one: "));
+  const std::function<dualgemm_status_t()> calls[] = {[&] { return dualgemm_launch_ex(&on.args(), nullptr); },
+                                                      [] { return dualgemm_init(); },
+                                                      [&] { return dualgemm_can_implement(&on.args()); }};
+  for (const auto& call : calls) {
+    CHECK(call() == DUALGEMM_STATUS_CUDA_ERROR);
+    CHECK_THAT(dualgemm_last_error(), contains("the CUDA context had failed before this call") &&
+                                          contains("cudaErrorIllegalAddress (700)"));
+    CHECK(dualgemm_last_cuda_error() == cudaErrorIllegalAddress);
+  }
+  sim::shim::clear_fault();
+  on.launch(nullptr);
+  CHECK(mismatches(on.download(), p) == 0);
 }
 
 // Beside its own kernel the first launch loads one that the device is asked about: how many pairs, and how

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""version.py SOURCE BUILD -- dualgemm.h says which version this is: do CMake, the library, the changelog and the README
-say the same?"""
+"""version.py SOURCE BUILD -- dualgemm.h says which version this is: do CMake, the library, the changelog (its newest
+section of a release) and the README say the same?"""
 import ctypes
 import pathlib
 import re
@@ -18,7 +18,7 @@ def main():
     said = {
         "CMake": re.search(r"^CMAKE_PROJECT_VERSION:\w+=(\S+)", (build / "CMakeCache.txt").read_text(), re.M)[1],
         "dualgemm_build_info": re.search(r"\d+\.\d+\.\d+", dualgemm.dualgemm_build_info().decode())[0],
-        "CHANGELOG.md": re.search(r"^## (\S+)", (source / "CHANGELOG.md").read_text(), re.M)[1],
+        "CHANGELOG.md": re.search(r"^## (\S+) \((?!unreleased)", (source / "CHANGELOG.md").read_text(), re.M)[1],
         "README.md": re.search(r"\*\*Status:\*\* ([\d.]+)", (source / "README.md").read_text())[1] + f".{numbers[2]}",
     }
     wrong = {where: what for where, what in said.items() if what != version}

@@ -4,6 +4,7 @@
 
 #include <cuda.h>
 
+#include <cstdio>
 #include <cstring>
 #include <thread>
 
@@ -14,6 +15,7 @@ thread_local cudaError_t last_error = cudaSuccess;
 thread_local uint64_t calls = 0;
 thread_local const char* failing = nullptr;  // the next call of this function fails
 thread_local cudaError_t failure = cudaSuccess;
+thread_local int version = CUDART_VERSION;  // of the runtime
 thread_local dualgemm_test::StubWork work{};
 
 cudaError_t answer(cudaError_t error = cudaSuccess, const char* function = __builtin_FUNCTION()) {
@@ -26,34 +28,51 @@ cudaError_t answer(cudaError_t error = cudaSuccess, const char* function = __bui
   return error;
 }
 
+// A stream of another device is its number, from here on.
+constexpr uintptr_t kStreamsOfDevices = 0xdede0000;
+
+bool of_device(cudaStream_t stream) { return reinterpret_cast<uintptr_t>(stream) >= kStreamsOfDevices; }
+
 cudaError_t answer_in(cudaStream_t stream, const char* function = __builtin_FUNCTION()) {
-  return answer(stream == dualgemm_test::stub_bad_stream() ? cudaErrorInvalidResourceHandle : cudaSuccess,
+  return answer(stream == dualgemm_test::stub_bad_stream() ? cudaErrorInvalidResourceHandle
+                : of_device(stream)                        ? cudaErrorInvalidValue
+                                                           : cudaSuccess,
                 function);
 }
 
 CUresult encode_tiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
                       const cuuint64_t*, const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
                       CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
-  ++calls;
   std::memset(map, 0, sizeof *map);
-  return CUDA_SUCCESS;
+  return static_cast<CUresult>(answer(cudaSuccess, "cuTensorMapEncodeTiled"));
 }
 
 // Memory is the device's, and nobody knows where it ends, up to where CUDA knows none.
 CUresult pointer_attributes(unsigned count, CUpointer_attribute* attributes, void** data,
                             CUdeviceptr address) {
-  ++calls;
   for (unsigned i = 0; i < count; ++i) {
     if (attributes[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
       *static_cast<unsigned*>(data[i]) = address < dualgemm_test::kStubMemoryEnd ? CU_MEMORYTYPE_DEVICE : 0;
     if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) *static_cast<int*>(data[i]) = device;
   }
-  return CUDA_SUCCESS;
+  return static_cast<CUresult>(answer(cudaSuccess, "cuPointerGetAttributes"));
+}
+
+CUresult get_device(CUdevice* handle, int ordinal) {
+  *handle = ordinal;
+  return static_cast<CUresult>(answer(cudaSuccess, "cuDeviceGet"));
+}
+
+CUresult get_name(char* name, int size, CUdevice) {
+  std::snprintf(name, static_cast<size_t>(size), "stub of a B200");
+  return static_cast<CUresult>(answer(cudaSuccess, "cuDeviceGetName"));
 }
 
 void* driver_function(const char* name) {
   if (std::strcmp(name, "cuTensorMapEncodeTiled") == 0) return reinterpret_cast<void*>(encode_tiled);
   if (std::strcmp(name, "cuPointerGetAttributes") == 0) return reinterpret_cast<void*>(pointer_attributes);
+  if (std::strcmp(name, "cuDeviceGet") == 0) return reinterpret_cast<void*>(get_device);
+  if (std::strcmp(name, "cuDeviceGetName") == 0) return reinterpret_cast<void*>(get_name);
   return nullptr;
 }
 
@@ -68,6 +87,10 @@ void stub_fail(const char* function, cudaError_t error) {
 }
 const StubWork& stub_work() { return work; }
 cudaStream_t stub_bad_stream() { return reinterpret_cast<cudaStream_t>(uintptr_t{0xbad}); }
+cudaStream_t stub_stream_of(int ordinal) {
+  return reinterpret_cast<cudaStream_t>(kStreamsOfDevices + static_cast<uintptr_t>(ordinal));
+}
+void stub_runtime_version(int runtime_version) { version = runtime_version; }
 
 }  // namespace dualgemm_test
 
@@ -84,22 +107,27 @@ cudaError_t cudaGetDevice(int* ordinal) {
 }
 
 // Lets other threads come in between, which ask the same at that moment.
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
-  std::this_thread::yield();
-  *properties = {};
-  std::strcpy(properties->name, "stub of a B200");
-  properties->major = 10;
-  properties->multiProcessorCount = 148;
-  return answer();
-}
-
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  *value = attribute == cudaDevAttrComputeCapabilityMajor ? 10 : 0;
+  std::this_thread::yield();
+  *value = attribute == cudaDevAttrComputeCapabilityMajor ? 10
+           : attribute == cudaDevAttrMultiProcessorCount  ? 148
+                                                          : 0;
   return answer();
 }
 
-cudaError_t cudaDriverGetVersion(int* version) {
-  *version = CUDART_VERSION;
+cudaError_t cudaRuntimeGetVersion(int* runtime_version) {
+  *runtime_version = version;
+  return answer();
+}
+
+cudaError_t cudaDriverGetVersion(int* driver_version) {
+  *driver_version = CUDART_VERSION;
+  return answer();
+}
+
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* ordinal) {
+  *ordinal =
+      of_device(stream) ? static_cast<int>(reinterpret_cast<uintptr_t>(stream) - kStreamsOfDevices) : device;
   return answer();
 }
 
@@ -119,8 +147,10 @@ cudaError_t cudaGetLastError() {
   return error;
 }
 
-const char* cudaGetErrorName(cudaError_t) { return "cudaErrorInvalidResourceHandle"; }
-const char* cudaGetErrorString(cudaError_t) { return "invalid resource handle"; }
+const char* cudaGetErrorName(cudaError_t error) {
+  return error == cudaErrorIllegalAddress ? "cudaErrorIllegalAddress" : "cudaErrorInvalidResourceHandle";
+}
+const char* cudaGetErrorString(cudaError_t) { return "what the runtime says of it"; }
 
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned, unsigned long long,
                                              cudaDriverEntryPointQueryResult* status) {

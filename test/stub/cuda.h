@@ -11,8 +11,11 @@ namespace dualgemm_test {
 // Returns how many calls this thread has made.
 uint64_t stub_calls();
 
-// The next call that this thread makes of this function, a literal, does nothing and fails so.
+// The next call that this thread makes of this function, a literal, of the runtime or the driver, fails so.
 void stub_fail(const char* function, cudaError_t error);
+
+// The version of the runtime, as this thread is told from now on: that of the build unless this was called.
+void stub_runtime_version(int runtime_version);
 
 // What this thread has asked devices to do, also where the stream was bad.
 struct StubWork {
@@ -29,5 +32,9 @@ inline constexpr uint64_t kStubMemoryEnd = uint64_t{1} << 47;
 
 // A launch or a fill in this stream fails with cudaErrorInvalidResourceHandle.
 cudaStream_t stub_bad_stream();
+
+// A stream of a device, wherever it is used: what it is given fails with cudaErrorInvalidValue, as a driver
+// answered that did not know the kernel on that device.
+cudaStream_t stub_stream_of(int ordinal);
 
 }  // namespace dualgemm_test

@@ -46,12 +46,18 @@ struct Call {
   bool once = false;
 };
 
+dualgemm_device_t current_device() {
+  dualgemm_device_t device;
+  dualgemm_device_init(&device);
+  CHECK(dualgemm_current_device(&device) == DUALGEMM_STATUS_SUCCESS);
+  return device;
+}
+
 // Those that are called once come first, before anything succeeds; each test has a device of its own.
 const std::vector<Call> kCalls = {
-    {"cudaGetDeviceProperties", launch, true},
+    {"cudaRuntimeGetVersion", launch, true},
+    {"cudaDeviceGetAttribute", launch, true},
     {"cudaDriverGetVersion", launch, true},
-    {"cudaFuncSetAttribute", launch, true},
-    {"cudaOccupancyMaxActiveClusters", launch, true},
     {"cudaGetDevice", launch},
     {"cudaLaunchKernelExC", launch},
     {"cudaGetDevice", swizzle},
@@ -78,6 +84,8 @@ void check(cudaError_t error, int device, dualgemm_status_t status,
   CHECK(launch() == DUALGEMM_STATUS_SUCCESS);
   CHECK(std::string(dualgemm_last_error()).empty());
 }
+
+bool begins(const std::string& text, const std::string& part) { return text.find(part) == 0; }
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -121,4 +129,212 @@ TEST_CASE("any other error is CUDA_ERROR, with its number", "[errors]") {
           const bool by_name = std::string(call.function) == "cudaLaunchKernelExC" && call.call == launch;
           CHECK(contains(text, by_name ? "k256_bf16" : call.function));
         });
+}
+
+// Devices 20 and up.
+TEST_CASE("where clusters cannot be counted there are none, and nothing else fails", "[errors]") {
+  struct Probe {
+    const char* function;
+    cudaError_t error;
+    int32_t of_2, of_4;  // while the next call of the function fails
+    bool remembered;
+  };
+  // The first question is about clusters of two. What says nothing of clusters is asked again.
+  const Probe probes[] = {
+      {"cudaOccupancyMaxActiveClusters", cudaErrorInvalidClusterSize, -1, 34, true},
+      {"cudaOccupancyMaxActiveClusters", cudaErrorNotSupported, -1, 34, true},
+      {"cudaOccupancyMaxActiveClusters", cudaErrorInvalidConfiguration, -1, 34, true},
+      {"cudaOccupancyMaxActiveClusters", cudaErrorMemoryAllocation, -1, 34, false},
+      {"cudaFuncSetAttribute", cudaErrorMemoryAllocation, -1, -1, false},
+      {"cudaFuncSetAttribute", cudaErrorNoKernelImageForDevice, -1, -1, false},
+      {"cudaFuncSetAttribute", cudaErrorInvalidValue, -1, -1, true},
+  };
+  int device = 20;
+  for (const Probe& probe : probes) {
+    CAPTURE(probe.function, probe.error);
+    REQUIRE(cudaSetDevice(device++) == cudaSuccess);
+    const int before = dualgemm_last_cuda_error();
+    stub_fail(probe.function, probe.error);
+    const dualgemm_device_t found = current_device();
+    CHECK(found.clusters_of_2 == probe.of_2);
+    CHECK(found.clusters_of_4 == probe.of_4);
+    CHECK(found.sm_count == 148);
+    CHECK(std::string(dualgemm_last_error()).empty());
+    CHECK(dualgemm_last_cuda_error() == before);
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
+    const dualgemm_device_t again = current_device();
+    CHECK(again.clusters_of_2 == (probe.remembered ? probe.of_2 : 74));
+    CHECK(again.clusters_of_4 == (probe.remembered ? probe.of_4 : 34));
+  }
+}
+
+TEST_CASE("a launch where clusters cannot be counted has none", "[errors]") {
+  dualgemm_args_t args = valid_args();
+  args.m = 300;
+  args.n = args.k = 512;  // for which a B200 takes pairs
+  REQUIRE(cudaSetDevice(30) == cudaSuccess);
+  REQUIRE(dualgemm_launch_ex(&args, nullptr) == DUALGEMM_STATUS_SUCCESS);
+  CHECK(dualgemm_test::stub_work().cluster == 2);
+  REQUIRE(cudaSetDevice(31) == cudaSuccess);
+  stub_fail("cudaOccupancyMaxActiveClusters", cudaErrorInvalidClusterSize);
+  REQUIRE(dualgemm_launch_ex(&args, nullptr) == DUALGEMM_STATUS_SUCCESS);
+  CHECK(dualgemm_test::stub_work().cluster == 1);
+}
+
+TEST_CASE("a kernel that cannot be loaded fails its launch, and the next launch loads it", "[errors]") {
+  REQUIRE(cudaSetDevice(32) == cudaSuccess);
+  current_device();
+  stub_fail("cudaFuncSetAttribute", cudaErrorMemoryAllocation);
+  CHECK(launch() == DUALGEMM_STATUS_CUDA_ERROR);
+  CHECK(begins(dualgemm_last_error(), "cudaFuncSetAttribute: "));
+  CHECK(launch() == DUALGEMM_STATUS_SUCCESS);
+}
+
+TEST_CASE("a device whose name the driver does not tell has none", "[errors]") {
+  int device = 34;
+  for (const char* function : {"cuDeviceGet", "cuDeviceGetName"}) {
+    REQUIRE(cudaSetDevice(device++) == cudaSuccess);
+    stub_fail(function, cudaErrorInvalidValue);
+    const dualgemm_device_t found = current_device();
+    CHECK(std::string(found.name).empty());
+    CHECK(found.clusters_of_2 == 74);
+  }
+  REQUIRE(cudaSetDevice(device) == cudaSuccess);
+  CHECK(std::string(current_device().name) == "stub of a B200");
+}
+
+TEST_CASE("a runtime of another major version is RUNTIME_MISMATCH, before anything is asked of it",
+          "[errors]") {
+  struct Restored {
+    ~Restored() { dualgemm_test::stub_runtime_version(CUDART_VERSION); }
+  } const restored;
+  constexpr int kMajor = CUDART_VERSION / 1000;
+  const auto text_of = [](int version) {
+    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+  };
+  REQUIRE(cudaSetDevice(40) == cudaSuccess);
+  for (const int version : {(kMajor - 1) * 1000 + 90, (kMajor + 1) * 1000, kMajor * 1000 - 1}) {
+    dualgemm_test::stub_runtime_version(version);
+    const uint64_t launches = dualgemm_test::stub_work().launches;
+    dualgemm_device_t device;
+    dualgemm_device_init(&device);
+    const dualgemm_args_t args = valid_args();
+    const std::function<dualgemm_status_t()> calls[] = {launch,
+                                                        swizzle,
+                                                        fill,
+                                                        dualgemm_init,
+                                                        [&] { return dualgemm_current_device(&device); },
+                                                        [&] { return dualgemm_can_implement(&args); }};
+    for (const auto& call : calls) {
+      CHECK(call() == DUALGEMM_STATUS_RUNTIME_MISMATCH);
+      CHECK(begins(dualgemm_last_error(), "runtime_version=" + std::to_string(version) +
+                                              ": the program has the CUDA runtime of " + text_of(version) +
+                                              ", the library is built with CUDA " + text_of(CUDART_VERSION) +
+                                              "; "));
+    }
+    CHECK(device.sm_count == 0);
+    CHECK(dualgemm_test::stub_work().launches == launches);
+  }
+  // Another minor version is as good, and asked for once.
+  dualgemm_test::stub_runtime_version(kMajor * 1000 + 990);
+  CHECK(launch() == DUALGEMM_STATUS_SUCCESS);
+  dualgemm_test::stub_runtime_version(1000);
+  CHECK(launch() == DUALGEMM_STATUS_SUCCESS);
+}
+
+TEST_CASE("a context that had failed is told as that, and no argument is blamed", "[errors]") {
+  dualgemm_args_t checked = valid_args();
+  checked.flags = DUALGEMM_FLAG_CHECK_POINTERS;
+  const auto check_launch = [&] { return dualgemm_launch_ex(&checked, nullptr); };
+  const auto check_call = [&](const char* function, const auto& call, const char* when) {
+    INFO(function);
+    stub_fail(function, cudaErrorIllegalAddress);
+    CHECK(call() == DUALGEMM_STATUS_CUDA_ERROR);
+    const std::string text = dualgemm_last_error();
+    CAPTURE(text);
+    CHECK(begins(text, std::string("the CUDA context ") + when + ": cudaErrorIllegalAddress (700): "));
+    for (const char* argument : {"for a:", "a=", "address", "type"}) CHECK(!contains(text, argument));
+    CHECK(dualgemm_last_cuda_error() == cudaErrorIllegalAddress);
+  };
+  const char* const before = "had failed before this call, by work that ran earlier";
+  REQUIRE(cudaSetDevice(44) == cudaSuccess);
+  for (const char* function : {"cudaRuntimeGetVersion", "cudaDeviceGetAttribute", "cudaFuncSetAttribute",
+                               "cudaOccupancyMaxActiveClusters"}) {
+    check_call(function, launch, before);
+    CHECK(contains(dualgemm_last_error(), std::string(" (as ") + function + " was told)"));
+  }
+  check_call("cudaGetDevice", launch, before);
+  CHECK(current_device().clusters_of_2 == 74);  // of the failed context nothing was remembered
+  check_call("cudaFuncSetAttribute", launch, before);
+  check_call("cuTensorMapEncodeTiled", launch, before);
+  check_call("cuPointerGetAttributes", check_launch, before);
+  check_call(
+      "cudaFuncSetAttribute", [] { return dualgemm_init(); }, before);
+  REQUIRE(dualgemm_init() == DUALGEMM_STATUS_SUCCESS);
+  check_call(
+      "cudaFuncSetAttribute", [] { return dualgemm_init(); }, before);  // with everything loaded, too
+
+  // A launch may be told of its own kernel, unless the error was there before.
+  const char* const either = "has failed, by work that ran earlier or, if launches block, by this one";
+  const auto check_work = [&](const char* when) {
+    check_call("cudaLaunchKernelExC", launch, when);
+    check_call("cudaLaunchKernelExC", swizzle, when);
+    check_call("cudaMemset2DAsync", fill, when);
+  };
+  check_work(either);
+  stub_fail("cudaSetDevice", cudaErrorIllegalAddress);
+  REQUIRE(cudaSetDevice(44) == cudaErrorIllegalAddress);
+  check_work(before);
+  CHECK(cudaGetLastError() == cudaErrorIllegalAddress);
+}
+
+TEST_CASE("every error that ends a context is told as that, others are not", "[errors]") {
+  REQUIRE(cudaSetDevice(45) == cudaSuccess);
+  REQUIRE(launch() == DUALGEMM_STATUS_SUCCESS);
+  // CUDA says of each in driver_types.h that a new process is needed, or that it was found during execution.
+  for (const int error : {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911}) {
+    stub_fail("cuTensorMapEncodeTiled", static_cast<cudaError_t>(error));
+    CHECK(launch() == DUALGEMM_STATUS_CUDA_ERROR);
+    CHECK(begins(dualgemm_last_error(), "the CUDA context had failed before this call"));
+    CHECK(dualgemm_last_cuda_error() == error);
+  }
+  for (const int error : {1, 2, 3, 201, 400, 701, 720, 801, 900, 912}) {
+    stub_fail("cuTensorMapEncodeTiled", static_cast<cudaError_t>(error));
+    CHECK(launch() == DUALGEMM_STATUS_CUDA_ERROR);
+    CHECK(begins(dualgemm_last_error(),
+                 "cuTensorMapEncodeTiled failed with " + std::to_string(error) + " for a"));
+  }
+}
+
+TEST_CASE("a launch that fails in a stream of another device names both devices", "[errors]") {
+  REQUIRE(cudaSetDevice(46) == cudaSuccess);
+  const cudaStream_t far = dualgemm_test::stub_stream_of(47), near = dualgemm_test::stub_stream_of(46);
+  const auto status_in = [](cudaStream_t stream, int32_t k) {
+    dualgemm_args_t args = valid_args();
+    args.k = k;
+    return dualgemm_launch_ex(&args, stream);
+  };
+  for (const int32_t k : {0, 512}) {
+    CAPTURE(k);
+    CHECK(status_in(far, k) == DUALGEMM_STATUS_CUDA_ERROR);
+    CHECK(contains(dualgemm_last_error(), ": belongs to device 47, but device 46 is current: "));
+    CHECK(begins(dualgemm_last_error(), "stream=0x"));
+    CHECK(contains(dualgemm_last_error(), " (1): "));
+    CHECK(dualgemm_last_cuda_error() == cudaErrorInvalidValue);
+    CHECK(status_in(near, k) == DUALGEMM_STATUS_CUDA_ERROR);
+    CHECK(!contains(dualgemm_last_error(), "device"));
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
+  }
+}
+
+TEST_CASE("a size of a workspace that cannot be told leaves no error behind", "[errors]") {
+  REQUIRE(cudaSetDevice(48) == cudaSuccess);
+  const int before = dualgemm_last_cuda_error();
+  const dualgemm_args_t args = valid_args();
+  size_t bytes = 1;
+  stub_fail("cudaDriverGetVersion", cudaErrorMemoryAllocation);
+  CHECK(dualgemm_workspace_size(&args, &bytes) == DUALGEMM_STATUS_SUCCESS);
+  CHECK(bytes == 0);
+  CHECK(std::string(dualgemm_last_error()).empty());
+  CHECK(dualgemm_last_cuda_error() == before);
 }

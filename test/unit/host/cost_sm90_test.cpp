@@ -109,7 +109,8 @@ TEST_CASE("9.0: clusters run where the parts of the chip have room for them", "[
         INFO(sms << " SMs, clusters of " << size << ", " << ctas_per_sm << " CTAs to an SM");
         const int32_t at_once = clusters_at_once({sms}, Arch::kSm90, size, ctas_per_sm);
         CHECK(at_once * size <= sms * ctas_per_sm);
-        CHECK((at_once > 0) == (sms * ctas_per_sm >= size));
+        // The H200 counted none of size 3 on parts of two SMs, with room for six CTAs.
+        CHECK((at_once > 0) == (sms >= size));
         CHECK(clusters_at_once({sms + 1}, Arch::kSm90, size, ctas_per_sm) >= at_once);
       }
 }

@@ -112,7 +112,7 @@ const std::vector<Ordered> kOrder = {
     {kUnsupported, "instance_id=1: ", [](Asked& x) { x.args.instance_id = 1; }},
     {kVersion, "struct_size=99: below 100", [](Asked& x) { x.device.struct_size = 99; }},
     {kValue, "sm_count=0: ", [](Asked& x) { x.device.sm_count = 0; }},
-    {kValue, "clusters_of_2=-1", [](Asked& x) { x.device.clusters_of_2 = -1; }},
+    {kValue, "clusters_of_2=-2", [](Asked& x) { x.device.clusters_of_2 = -2; }},
     {DUALGEMM_STATUS_ARCH_MISMATCH, "cc_major=8, cc_minor=0: ", [](Asked& x) { x.device.cc_major = 8; }},
     {DUALGEMM_STATUS_DRIVER_TOO_OLD,
      "driver_version=12000: ", [](Asked& x) { x.device.driver_version = 12000; }},

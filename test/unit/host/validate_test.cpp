@@ -515,9 +515,9 @@ TEST_CASE("devices", "[host][validate]") {
             "sm_count=" + std::to_string(count) + ": must be in [1, 65535]");
     }
   }
-  SECTION("any number of SMs that it counts will do, with clusters that are not known or too many") {
+  SECTION("any number of SMs that it counts will do, with no clusters, unknown ones or too many") {
     for (const int32_t count : {1, 2, 4, 65535})
-      for (const int32_t clusters : {0, 1, std::numeric_limits<int32_t>::max()})
+      for (const int32_t clusters : {-1, 0, 1, std::numeric_limits<int32_t>::max()})
         for (int32_t id = 0; id <= dualgemm_instance_count(); ++id) {
           dualgemm_args_t forced = id > 0 ? dualgemm_test::forced(id, valid_args()) : valid_args();
           device.sm_count = count;
@@ -529,9 +529,13 @@ TEST_CASE("devices", "[host][validate]") {
         }
   }
   SECTION("as is one with fewer than no clusters") {
-    device.clusters_of_2 = -1;
+    device.clusters_of_2 = -2;
     CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_INVALID_VALUE);
-    CHECK(std::string(dualgemm_last_error()) == "clusters_of_2=-1, clusters_of_4=0: must not be negative");
+    CHECK(std::string(dualgemm_last_error()) ==
+          "clusters_of_2=-2, clusters_of_4=0: must be at least -1, which is none");
+    device.clusters_of_2 = -1;
+    device.clusters_of_4 = std::numeric_limits<int32_t>::min();
+    CHECK(dualgemm_can_implement_on(&args, &device) == DUALGEMM_STATUS_INVALID_VALUE);
   }
   SECTION("the driver must know the CUDA major version of the build") {
     device.driver_version = 12090;

@@ -29,6 +29,15 @@ constexpr EpilogueKind kFp16{false, 1, {{CType::kFp16, "fp16", 16, 64}}};
 constexpr EpilogueKind kFp16General{true, 1, {{CType::kFp16, "fp16", 16, 64}}};
 constexpr EpilogueKind kFp32{true, 1, {{CType::kFp32, "fp32", 32, 128}}};
 
+constexpr EpilogueKind kBf16{false, 1, {{CType::kBf16, "bf16", 16, 64}}};
+constexpr EpilogueKind kBf16General{true, 1, {{CType::kBf16, "bf16", 16, 64}}};
+constexpr EpilogueKind kFp8{true, 1, {{CType::kFp8, "fp8", 8, 32}}};
+
+constexpr Plan pair_plan(bool grouped) {
+  return sm100::plan_of({.tile_m = 256, .tile_n = 128, .stages = 4, .scale_stages = 4, .grouped = grouped});
+}
+constexpr Plan kPair = pair_plan(false), kGroupedPair = pair_plan(true);
+
 constexpr Plan b200_plan(bool grouped) {
   return sm100::plan_of(
       {.tile_m = 64, .tile_n = 128, .stages = 4, .scale_stages = 4, .acc_stages = 2, .grouped = grouped});
@@ -40,6 +49,9 @@ constexpr Instance kTable[] = {
     {"b200_fp32", nullptr, b200_plan(false), kFp32, 200000},
     {"b200_fp16_general", nullptr, b200_plan(false), kFp16General, 200000},
     {"h200_fp16", nullptr, sm90_test::plan_of_zeros(false), kFp16, 200000},
+    {"b200_fp8_pair", nullptr, kPair, kFp8, 200000},
+    {"b200_bf16_pair_grouped", nullptr, kGroupedPair, kBf16, 200000},
+    {"b200_bf16_general_grouped", nullptr, b200_plan(true), kBf16General, 200000},
 };
 
 }  // namespace
@@ -163,6 +175,32 @@ TEST_CASE("what only another architecture computes is refused", "[table]") {
   CHECK(
       refusal(groups, h200()) ==
       "c_dtype=1 (FP16), plain SwiGLU, group_mode=2 (MASKED): no kernel for compute capability 9.0 computes this on 132 SMs");
+}
+
+TEST_CASE("what needs clusters is refused with that reason where they do not run", "[table]") {
+  dualgemm_args_t args = dualgemm_test::with_output(DUALGEMM_DTYPE_FP8_E4M3, valid_args());
+  dualgemm_device_t device = b200();
+  CHECK(choice(args, device) == "b200_fp8_pair");
+  const std::string needs =
+      "c_dtype=4 (FP8_E4M3), general epilogue, group_mode=0 (NONE): every kernel for compute capability 10.x "
+      "that computes this needs clusters of at least 2 CTAs, ";
+  device.clusters_of_2 = -1;
+  CHECK(refusal(args, device) == needs + "of which the device runs none (clusters_of_2=-1, clusters_of_4=0)");
+  device.clusters_of_2 = 0;
+  device.sm_count = 1;
+  CHECK(refusal(args, device) == needs + "the device has 1 SMs");
+  device.sm_count = 148;
+  args.max_sms = 1;
+  CHECK(refusal(args, device) == needs + "max_sms=1 allows fewer");
+}
+
+TEST_CASE("a general instance computes what plain ones have only with clusters that do not run", "[table]") {
+  dualgemm_args_t args = masked_args();
+  args.c_dtype = DUALGEMM_DTYPE_BF16;
+  dualgemm_device_t device = b200();
+  CHECK(choice(args, device) == "b200_bf16_pair_grouped");
+  device.clusters_of_2 = device.clusters_of_4 = -1;
+  CHECK(choice(args, device) == "b200_bf16_general_grouped");
 }
 
 TEST_CASE("the size of an output element counts in its cost and in its zeros", "[table]") {
