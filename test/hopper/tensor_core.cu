@@ -1,12 +1,11 @@
 // tensor_core.cu -- wgmma.mma_async of 16-bit operands: what the tensor core adds up, bit for bit. Every
 // record is 64 x N results of one instruction for each of several blocks: A from registers and from shared
-// memory, f16 and bf16, and inputs that ask different things of the sum: how far terms are aligned and cut
-// off (wide), what is left of large terms (cancel), what small ones come to (subnormal), and what is no
-// number (special).
+// memory, f16 and bf16, and the families of inputs of tensor_core_inputs.h.
 #include <cstring>
 
 #include "test/hopper/device.cuh"
 #include "test/hopper/sync.cuh"
+#include "test/hopper/tensor_core_inputs.h"
 
 namespace hopper {
 namespace {
@@ -99,91 +98,19 @@ __global__ void product(const uint16_t* a_values, const uint16_t* b_values, cons
   for (int i = 0; i < kN / 2; ++i) results[place(i)] = d[i];
 }
 
-// ---- inputs -----------------------------------------------------------------------------------------------
-
-// Fields of a 16-bit number.
-struct Format {
-  int exponent_bits, mantissa_bits;
-  int bias() const { return (1 << (exponent_bits - 1)) - 1; }
-  int most() const { return (1 << exponent_bits) - 2; }  // the largest field of a finite number
-  uint16_t make(uint32_t sign, int exponent, uint32_t mantissa) const {
-    return uint16_t(sign << 15 | uint32_t(exponent) << mantissa_bits |
-                    (mantissa & ((1u << mantissa_bits) - 1)));
-  }
-};
-constexpr Format kF16{5, 10}, kBf16Format{8, 7};
-
-float float_of(uint32_t sign, int exponent, uint32_t mantissa) {
-  const uint32_t bits = sign << 31 | uint32_t(exponent) << 23 | (mantissa & 0x7FFFFF);
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-struct Inputs {
-  std::vector<uint16_t> a, b;
-  std::vector<float> c;
-};
-
-enum class Family { kNear, kWide, kCancel, kSubnormal, kSpecial };
-constexpr const char* kFamilies[] = {"near", "wide", "cancel", "subnormal", "special"};
-
-uint16_t operand(Random& random, const Format& f, Family family) {
-  const uint32_t sign = random.below(2), mantissa = uint32_t(random.bits());
-  switch (family) {
-    case Family::kWide: return f.make(sign, random.between(f.bias() - 14, f.bias() + 14), mantissa);
-    case Family::kSubnormal: return f.make(sign, random.between(0, 3), mantissa);
-    case Family::kSpecial:
-      if (random.below(64) == 0) return f.make(sign, f.most() + 1, random.below(2) == 0 ? 0 : mantissa);
-      if (random.below(8) == 0) return f.make(sign, 0, 0);
-      return f.make(sign, random.between(1, f.most()), mantissa);
-    default: return f.make(sign, random.between(f.bias() - 3, f.bias() + 3), mantissa);
-  }
-}
-
-float accumulator(Random& random, const Format& f, Family family) {
-  const uint32_t sign = random.below(2), mantissa = uint32_t(random.bits());
-  switch (family) {
-    case Family::kWide: return float_of(sign, random.between(127 - 40, 127 + 40), mantissa);
-    case Family::
-        kSubnormal:  // the products are about the square of the smallest operands, or below a float's
-      return float_of(sign, random.below(4) == 0 ? 0 : random.between(0, 2 * (127 - f.bias()) + 8), mantissa);
-    case Family::kSpecial:
-      if (random.below(32) == 0) return float_of(sign, 255, random.below(2) == 0 ? 0 : mantissa);
-      return float_of(sign, random.between(0, 254), mantissa);
-    default: return float_of(sign, random.between(127 - 8, 127 + 8), mantissa);
-  }
-}
-
-Inputs inputs_of(const Format& f, Family family, int n, int blocks) {
-  Random random(uint64_t(f.mantissa_bits) * 1000 + uint64_t(family) * 100 + uint64_t(n));
-  Inputs out;
-  for (int i = 0; i < blocks * kRows * kDepth; ++i) out.a.push_back(operand(random, f, family));
-  for (int i = 0; i < blocks * n * kDepth; ++i) out.b.push_back(operand(random, f, family));
-  for (int i = 0; i < blocks * kRows * n; ++i) out.c.push_back(accumulator(random, f, family));
-  if (family != Family::kCancel) return out;
-  // The second half of a row repeats the first with the other sign in A, and a few of its elements are off by
-  // one in the last place.
-  for (size_t row = 0; row < out.a.size() / kDepth; ++row)
-    for (int k = 0; k < kDepth / 2; ++k)
-      out.a[row * kDepth + kDepth / 2 + k] =
-          out.a[row * kDepth + k] ^ (random.below(4) == 0 ? 0x8001 : 0x8000);
-  for (size_t row = 0; row < out.b.size() / kDepth; ++row)
-    for (int k = 0; k < kDepth / 2; ++k) out.b[row * kDepth + kDepth / 2 + k] = out.b[row * kDepth + k];
-  return out;
-}
+// ---- records ----------------------------------------------------------------------------------------------
 
 template <int kN, bool kBf16, bool kShared>
 void record(Recorder& out, const std::string& name) {
   constexpr int kBlocks = 1024 / kN;  // 65,536 results
-  for (int family = 0; family < 5; ++family) {
-    const Inputs in = inputs_of(kBf16 ? kBf16Format : kF16, Family(family), kN, kBlocks);
+  for (int family = 0; family < kProductFamilies; ++family) {
+    const ProductInputs in = product_inputs(kBf16, family, kN, kBlocks);
     const Buffer<uint16_t> a(in.a), b(in.b);
     const Buffer<float> c(in.c);
     Buffer<float> d(in.c.size());
     launch({uint32_t(kBlocks), kWarpgroup}, product<kN, kBf16, kShared>, a.data(), b.data(), c.data(),
            d.data());
-    out.exact(name + "." + kFamilies[family], d.host());
+    out.exact(name + "." + kProductFamilyNames[family], d.host());
   }
 }
 

@@ -3,10 +3,16 @@
 //   D = sum_k trunc(a_k * b_k) + trunc(C),
 //
 // where trunc cuts each term toward zero to a multiple of 2^(E-25) and E is the largest of the exponents of
-// the products and of C. A product's exponent is the sum of its factors' exponents; zero counts as -126. The
-// scheme is the published one of mma_numerics.cpp with other numbers. It is assumed, not published, that one
-// sum covers one whole instruction (16 products of 16-bit operands, 8 of tf32), and what is assumed there of
-// infinities and of zero.
+// the products and of C. A product's exponent is the sum of its factors' exponents. A factor's exponent is
+// what its exponent field says: a subnormal factor has that of the smallest normal number of its format
+// (-14 in f16, -126 in bf16 and tf32), however many zeros lead its significand. So the top bit of a product
+// may lie far below 2^E, and that many more bits of the smaller terms are cut. A product with a factor of
+// zero is no term at all, and its other factor does not count. The exponent of C is at least -126, which is
+// that of zero, too.
+//
+// The scheme is the published one of mma_numerics.cpp with other numbers. test/hopper/tensor_core.cu compares
+// it with wgmma of f16 and bf16 on Hopper GPUs bit for bit: one sum covers the 16 products of an instruction.
+// For tcgen05 all of this is assumed, and for tf32 that one sum covers the 8 products of an instruction.
 //
 // The tile version works on 16 columns at a time. A product is below 2^(E+2), so in units of 2^(E-25) it has
 // at most 27 bits: truncation is the conversion to int32, and 16 terms of 27 bits add up in one.
@@ -26,14 +32,16 @@ constexpr int kFraction = 25;
 constexpr int kExponentFloor = -126;
 constexpr int kMostDepth = 64;
 
+inline int operand_exponent(float x, int least) { return std::max(f32_exponent(x), least); }
+
 }  // namespace
 
-double mma_dense_sum(const float* a, const float* b, int k, float c) {
+double mma_dense_sum(const float* a, const float* b, int least, int k, float c) {
   int exponent[kMostDepth];
   int top = f32_exponent(c);
   double special = 0;  // becomes NaN or infinity when a product or c is
   for (int i = 0; i < k; ++i) {
-    exponent[i] = f32_exponent(a[i]) + f32_exponent(b[i]);
+    exponent[i] = operand_exponent(a[i], least) + operand_exponent(b[i], least);
     if (a[i] == 0 || b[i] == 0) exponent[i] = kExponentFloor;
     top = std::max(top, exponent[i]);
     special += double{a[i]} * double{b[i]};
@@ -126,7 +134,8 @@ struct Prepared {
   std::vector<uint8_t> row_special, column_special;
 };
 
-SIM_INLINE void dense_tile(const float* a, const float* b, int rows, int cols, bool accumulate, float* d) {
+SIM_INLINE void dense_tile(const float* a, const float* b, int least, int rows, int cols, bool accumulate,
+                           float* d) {
   static thread_local Prepared p;
   const size_t depth = kDepth;
   p.a.resize(static_cast<size_t>(rows) * depth);
@@ -137,7 +146,7 @@ SIM_INLINE void dense_tile(const float* a, const float* b, int rows, int cols, b
     const bool finite = std::isfinite(a[i]);
     p.row_special[i / depth] |= static_cast<uint8_t>(!finite);
     p.a[i] = finite ? a[i] : 0.0f;
-    p.exponent_a[i] = p.a[i] == 0 ? kNever : f32_exponent(a[i]);
+    p.exponent_a[i] = p.a[i] == 0 ? kNever : operand_exponent(a[i], least);
   }
   ColumnBlock block;
   for (int n0 = 0; n0 < cols; n0 += kBlock) {
@@ -148,7 +157,7 @@ SIM_INLINE void dense_tile(const float* a, const float* b, int rows, int cols, b
         const bool finite = std::isfinite(value);
         if (!finite) p.column_special[static_cast<size_t>(n0 + n)] = 1;
         block.b[k][n] = finite ? value : 0.0f;
-        block.exponent[k][n] = block.b[k][n] == 0 ? kNever : f32_exponent(value);
+        block.exponent[k][n] = block.b[k][n] == 0 ? kNever : operand_exponent(value, least);
       }
     for (int m = 0; m < rows; ++m) {
       const size_t row = static_cast<size_t>(m);
@@ -169,7 +178,7 @@ SIM_INLINE void dense_tile(const float* a, const float* b, int rows, int cols, b
           const bool finite = p.row_special[row] == 0 && p.column_special[static_cast<size_t>(n0 + n)] == 0 &&
                               std::isfinite(c[n]);
           result[n] = f64_to_f32_toward_zero(
-              finite ? sums[n] : mma_dense_sum(a + row * depth, b + (n0 + n) * kDepth, kDepth, c[n]));
+              finite ? sums[n] : mma_dense_sum(a + row * depth, b + (n0 + n) * kDepth, least, kDepth, c[n]));
         }
       }
       std::memcpy(out, result, sizeof(float) * static_cast<size_t>(columns));
@@ -177,13 +186,14 @@ SIM_INLINE void dense_tile(const float* a, const float* b, int rows, int cols, b
   }
 }
 
-#define SIM_TILE_ARGUMENTS const float *a, const float *b, int rows, int cols, bool accumulate, float *d
+#define SIM_TILE_ARGUMENTS \
+  const float *a, const float *b, int least, int rows, int cols, bool accumulate, float *d
 
-void tile_portable(SIM_TILE_ARGUMENTS) { dense_tile(a, b, rows, cols, accumulate, d); }
+void tile_portable(SIM_TILE_ARGUMENTS) { dense_tile(a, b, least, rows, cols, accumulate, d); }
 
 #if defined(__x86_64__)
 __attribute__((target("avx2"))) void tile_avx2(SIM_TILE_ARGUMENTS) {
-  dense_tile(a, b, rows, cols, accumulate, d);
+  dense_tile(a, b, least, rows, cols, accumulate, d);
 }
 #endif
 
@@ -198,9 +208,10 @@ std::vector<DenseTileVariant> dense_tile_variants() {
   return variants;
 }
 
-void mma_dense_tile(const float* a, const float* b, int rows, int cols, bool accumulate, float* d) {
+void mma_dense_tile(const float* a, const float* b, int least, int rows, int cols, bool accumulate,
+                    float* d) {
   static const DenseTileVariant fastest = dense_tile_variants().front();
-  fastest.run(a, b, rows, cols, accumulate, d);
+  fastest.run(a, b, least, rows, cols, accumulate, d);
 }
 
 }  // namespace sim

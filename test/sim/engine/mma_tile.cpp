@@ -224,6 +224,8 @@ void execute_dense(const MmaOp& op, const MmaShape& shape, const CtaMemory* ctas
                                shape.negate_b};
   std::vector<float> a(static_cast<size_t>(rows * shape.k)), b(static_cast<size_t>(shape.n * shape.k));
   std::vector<uint32_t> cells(static_cast<size_t>(shape.n));
+  const bool f16 = op.kind == MmaKind::kF16 && shape.a_type == 0;  // B has the type of A
+  const int least = f16 ? kLeastExponentF16 : kLeastExponentBf16;
   for (int cta = 0; cta < op.cta_group; ++cta)
     fetch_dense(op, shape, b_operand, *ctas[cta].smem, b_rows,
                 &b[static_cast<size_t>(cta * b_rows * shape.k)]);
@@ -245,7 +247,7 @@ void execute_dense(const MmaOp& op, const MmaShape& shape, const CtaMemory* ctas
         if (op.accumulate)
           c = shape.d_is_f16 ? f16_to_f32(static_cast<uint16_t>(cell)) : std::bit_cast<float>(cell);
         const double sum = mma_dense_sum(&a[static_cast<size_t>(m * shape.k)],
-                                         &b[static_cast<size_t>(n * shape.k)], shape.k, c);
+                                         &b[static_cast<size_t>(n * shape.k)], least, shape.k, c);
         // f16 accumulators sit in the low half of a cell. Their rounding is assumed: to nearest even.
         cell = shape.d_is_f16 ? f64_to_f16(sum, Round::kNearestEven)
                               : std::bit_cast<uint32_t>(f64_to_f32_toward_zero(sum));

@@ -78,21 +78,26 @@ struct TileVariant {
 };
 std::vector<TileVariant> tile_variants();
 
+// These are the exponents of the smallest normal numbers of the dense kinds' operands: of f16, and of bf16
+// and tf32 alike. A subnormal operand is aligned as if it had this exponent.
+constexpr int kLeastExponentF16 = -14, kLeastExponentBf16 = -126;
+
 // Computes one output of the dense kinds (f16, bf16, tf32 operands given as floats, k <= 64): products are
 // exact, aligned to the largest exponent among products and c, truncated to 25 fractional bits, and added
-// exactly. The caller rounds the result.
-double mma_dense_sum(const float* a, const float* b, int k, float c);
+// exactly. `least` is the exponent of the smallest normal number of the operands' format. The caller rounds
+// the result.
+double mma_dense_sum(const float* a, const float* b, int least, int k, float c);
 
 // Computes the same for every output of a tile with k = 16, rounded toward zero to f32, fast and bit-equal to
 // the sum above. a is rows x 16, b cols x 16, d rows x cols accumulators (row-major), which are read when
 // `accumulate` is set.
 constexpr int kDenseTileDepth = 16;
-void mma_dense_tile(const float* a, const float* b, int rows, int cols, bool accumulate, float* d);
+void mma_dense_tile(const float* a, const float* b, int least, int rows, int cols, bool accumulate, float* d);
 
 // Returns, for tests, the variants of mma_dense_tile that this processor can run, fastest first.
 struct DenseTileVariant {
   const char* name;
-  void (*run)(const float* a, const float* b, int rows, int cols, bool accumulate, float* d);
+  void (*run)(const float* a, const float* b, int least, int rows, int cols, bool accumulate, float* d);
 };
 std::vector<DenseTileVariant> dense_tile_variants();
 // A value beyond the range becomes infinity, as the tensor core gives, and NaN becomes 0x7FFFFFFF.

@@ -193,7 +193,8 @@ void execute(Cta& cta, uint32_t first, const Inst& inst, WgmmaGathering& mma) {
         std::memcpy(&d[at], &bits, sizeof bits);
       });
     }
-  mma_dense_tile(mma.a.data(), b.data(), kWgmmaRows, op.n, op.accumulate, d.data());
+  mma_dense_tile(mma.a.data(), b.data(), op.bf16 ? kLeastExponentBf16 : kLeastExponentF16, kWgmmaRows, op.n,
+                 op.accumulate, d.data());
   for (uint32_t part = 0; part < kWarpgroup; ++part) {
     Warp& warp = *cta.warps[first + part];
     for_accumulators(inst, int(part), [&](uint32_t reg, uint32_t lane, size_t at) {

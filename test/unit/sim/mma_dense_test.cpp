@@ -24,8 +24,15 @@ Term term_of(float x) {
   return {bits >> 31 != 0, field == 0 ? fraction : fraction | 0x800000, int(field == 0 ? 1 : field) - 150};
 }
 
-// The exponent that a factor brings to the alignment: that of its leading bit, of a subnormal float -126.
-int exponent_of(float x) { return std::max(term_of(x).leading(), -126); }
+struct Format {
+  int mantissa_bits;
+  int least;  // exponent of the smallest normal number
+};
+constexpr Format kF16{10, -14}, kBf16{7, -126}, kF32{23, -126};
+
+// The exponent that a number brings to the alignment: that of its leading bit, or of a subnormal number of
+// the format that of the smallest normal one.
+int exponent_of(float x, const Format& f) { return std::max(term_of(x).leading(), f.least); }
 
 // Cuts toward zero to units of 2^unit.
 __int128 in_units(const Term& t, int unit) {
@@ -36,14 +43,14 @@ __int128 in_units(const Term& t, int unit) {
 }
 
 // One output for finite inputs, as the bits of a float.
-uint32_t expected(const float* a, const float* b, float c) {
-  int top = c == 0 ? -126 : exponent_of(c);
+uint32_t expected(const float* a, const float* b, const Format& f, float c) {
+  int top = c == 0 ? -126 : exponent_of(c, kF32);
   std::vector<Term> products;
   for (int k = 0; k < kDepth; ++k) {
     if (a[k] == 0 || b[k] == 0) continue;
     const Term x = term_of(a[k]), y = term_of(b[k]);
     products.push_back({x.negative != y.negative, x.significand * y.significand, x.exponent + y.exponent});
-    top = std::max(top, exponent_of(a[k]) + exponent_of(b[k]));
+    top = std::max(top, exponent_of(a[k], f) + exponent_of(b[k], f));
   }
   const int unit = top - 25;
   __int128 sum = c == 0 ? 0 : in_units(term_of(c), unit);
@@ -67,51 +74,71 @@ struct Tile {
   std::vector<float> a, b, c;
 };
 
-// Numbers of 16 bits, or of bf16, with exponents in a range, and accumulators around their products.
-Tile tile(uint32_t seed, bool bf16, int low, int high, int c_low, int c_high) {
+// What a tile is made of: numbers of a format whose exponents lie in [low, high], and accumulators. When it
+// is split, the operands of each k are of one size: where those of A are about 2^low, those of B are about
+// 2^high, and the other way round, so that all products are about 2^(low + high).
+struct Range {
+  Format format;
+  int low, high, c_low, c_high;
+  bool split;
+};
+
+// Returns a number with its leading bit at 2^exponent, cut to the places of the format.
+float number(std::mt19937& random, const Format& f, int exponent) {
+  const double significand = 1 + double(random() % (1u << f.mantissa_bits)) / (1u << f.mantissa_bits);
+  const int last = std::max(exponent, f.least) - f.mantissa_bits;
+  const double value = std::ldexp(std::trunc(std::ldexp(significand, exponent - last)), last);
+  if (random() % 16 == 0) return 0;
+  return float(random() % 2 == 0 ? value : -value);
+}
+
+Tile tile(uint32_t seed, const Range& r) {
   std::mt19937 random(seed);
-  const auto number = [&](int mantissa_bits, int from, int to) {
-    const uint32_t mantissa = uint32_t(random()) & ~((1u << (23 - mantissa_bits)) - 1) & 0x7FFFFF;
-    if (random() % 16 == 0) return 0.0f;
-    const int exponent = from + int(random() % uint32_t(to - from + 1));
-    return std::bit_cast<float>(uint32_t(random() % 2) << 31 | uint32_t(exponent + 127) << 23 | mantissa);
-  };
+  const auto between = [&](int from, int to) { return from + int(random() % uint32_t(to - from + 1)); };
+  int a[kDepth], b[kDepth];
+  for (int k = 0; k < kDepth; ++k) {
+    a[k] = r.split ? between(r.low, r.high) : r.low;
+    b[k] = r.split ? r.low + r.high - a[k] : r.low;
+  }
+  const int spread = r.split ? 1 : r.high - r.low;
   Tile t;
-  const int bits = bf16 ? 7 : 10;
-  for (int i = 0; i < kRows * kDepth; ++i) t.a.push_back(number(bits, low, high));
-  for (int i = 0; i < kColumns * kDepth; ++i) t.b.push_back(number(bits, low, high));
-  for (int i = 0; i < kRows * kColumns; ++i) t.c.push_back(number(23, c_low, c_high));
+  for (int i = 0; i < kRows * kDepth; ++i)
+    t.a.push_back(number(random, r.format, a[i % kDepth] + between(0, spread)));
+  for (int i = 0; i < kColumns * kDepth; ++i)
+    t.b.push_back(number(random, r.format, b[i % kDepth] + between(0, spread)));
+  for (int i = 0; i < kRows * kColumns; ++i) t.c.push_back(number(random, kF32, between(r.c_low, r.c_high)));
   return t;
 }
 
 }  // namespace
 
 TEST_CASE("numerics: the dense tile aligns, cuts and adds as integers do", "[mma]") {
-  struct Range {
-    bool bf16;
-    int low, high, c_low, c_high;
-  };
-  const Range r = GENERATE(values<Range>({{false, -3, 3, -4, 8},         // everything counts
-                                          {false, -14, 15, -30, 30},     // most terms are cut
-                                          {false, -24, -14, -60, -20},   // subnormal operands of f16
-                                          {true, -70, -55, -127, -110},  // results below the normal range
-                                          {true, -127, 127, -127, 127},  // and beyond every range
-                                          {true, 55, 63, 110, 127}}));
+  const Range r =
+      GENERATE(values<Range>({{kF16, -3, 3, -4, 8, false},           // everything counts
+                              {kF16, -14, 15, -30, 30, false},       // most terms are cut
+                              {kF16, -26, 15, -30, 30, false},       // some operands are subnormal
+                              {kF16, -26, 14, -20, 10, true},        // and meet large ones
+                              {kF16, -24, -15, -60, -20, false},     // all are subnormal
+                              {kBf16, -135, 126, -20, 10, true},     // the same of bf16
+                              {kBf16, -135, 10, -126, -110, true},   // results below the normal range
+                              {kBf16, -70, -55, -127, -110, false},  // the same without subnormal operands
+                              {kBf16, -127, 127, -127, 127, false},  // and beyond every range
+                              {kBf16, 55, 63, 110, 127, false}}));
   for (uint32_t seed = 0; seed < 20; ++seed) {
-    const Tile t = tile(seed, r.bf16, r.low, r.high, r.c_low, r.c_high);
+    const Tile t = tile(seed, r);
     for (const sim::DenseTileVariant& variant : sim::dense_tile_variants()) {
       std::vector<float> d = t.c, fresh(t.c.size(), 7.0f);
-      variant.run(t.a.data(), t.b.data(), kRows, kColumns, true, d.data());
-      variant.run(t.a.data(), t.b.data(), kRows, kColumns, false, fresh.data());
+      variant.run(t.a.data(), t.b.data(), r.format.least, kRows, kColumns, true, d.data());
+      variant.run(t.a.data(), t.b.data(), r.format.least, kRows, kColumns, false, fresh.data());
       int wrong = 0;
       for (int m = 0; m < kRows; ++m)
         for (int n = 0; n < kColumns; ++n) {
           const size_t i = size_t(m * kColumns + n);
           const float *a = &t.a[size_t(m * kDepth)], *b = &t.b[size_t(n * kDepth)];
-          wrong += std::bit_cast<uint32_t>(d[i]) != expected(a, b, t.c[i]);
-          wrong += std::bit_cast<uint32_t>(fresh[i]) != expected(a, b, 0);
+          wrong += std::bit_cast<uint32_t>(d[i]) != expected(a, b, r.format, t.c[i]);
+          wrong += std::bit_cast<uint32_t>(fresh[i]) != expected(a, b, r.format, 0);
         }
-      CAPTURE(variant.name, r.bf16, r.low, r.high, seed);
+      CAPTURE(variant.name, r.format.least, r.low, r.high, r.split, seed);
       CHECK(wrong == 0);
     }
   }
@@ -125,7 +152,7 @@ TEST_CASE("numerics: NaN and infinities in a dense tile stay in their rows and c
     b[5 * kDepth] = 0.0f;   // infinity times zero
     b[7 * kDepth] = -1.0f;  // minus infinity
     d[9] = -INFINITY;       // row 0, column 9
-    variant.run(a.data(), b.data(), 2, 20, true, d.data());
+    variant.run(a.data(), b.data(), kF16.least, 2, 20, true, d.data());
     CAPTURE(variant.name);
     for (int n = 0; n < 20; ++n) {
       const float first = d[size_t(n)], second = d[size_t(20 + n)];

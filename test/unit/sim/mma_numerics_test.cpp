@@ -311,12 +311,35 @@ TEST_CASE("numerics: without accumulation the old contents do not matter", "[mma
 
 TEST_CASE("numerics: dense sums truncate to 25 fractional bits of the largest exponent", "[mma]") {
   const float a[2] = {1.0f, std::ldexp(1.0f, -13)}, b[2] = {1.0f, std::ldexp(1.5f, -12)};
-  CHECK(sim::mma_dense_sum(a, b, 2, 0) == 1.0 + 0x1p-25);  // 1.5 * 2^-25 loses its half
+  constexpr int kLeast = -14;
+  CHECK(sim::mma_dense_sum(a, b, kLeast, 2, 0) == 1.0 + 0x1p-25);  // 1.5 * 2^-25 loses its half
   const float negative[2] = {-1.0f, -std::ldexp(1.0f, -13)};
-  CHECK(sim::mma_dense_sum(negative, b, 2, 0) == -1.0 - 0x1p-25);  // toward zero on both sides
-  CHECK(std::isnan(sim::mma_dense_sum(a, b, 2, NAN)));
-  CHECK(sim::mma_dense_sum(a, b, 2, -kInfinity) == -kInfinity);
+  CHECK(sim::mma_dense_sum(negative, b, kLeast, 2, 0) == -1.0 - 0x1p-25);  // toward zero on both sides
+  CHECK(std::isnan(sim::mma_dense_sum(a, b, kLeast, 2, NAN)));
+  CHECK(sim::mma_dense_sum(a, b, kLeast, 2, -kInfinity) == -kInfinity);
   CHECK(bits_of(sim::f64_to_f32_toward_zero(0x1.FFFFFFFp127)) == 0x7F7FFFFF);
   CHECK(sim::f64_to_f32_toward_zero(0x1p128) == kInfinity);
   CHECK(bits_of(sim::f64_to_f32_toward_zero(-0x1p-150)) == 0);
+}
+
+TEST_CASE("numerics: dense sums align a subnormal operand by the smallest normal exponent", "[mma]") {
+  // Two products cancel, and a third lies some binary places below them. The last place that is left was
+  // measured on an H100: 2^-26 beside 2^-22 * 2^13 and 2^-24 beside 2^-24 * 2^15, both 2^-9.
+  const auto left = [](int subnormal, int place, int least) {
+    const float low = std::ldexp(1.0f, subnormal), high = std::ldexp(1.0f, -9 - subnormal);
+    const float a[3] = {low, std::ldexp(1.0f, place + 12), -low}, b[3] = {high, std::ldexp(1.0f, -12), high};
+    const double sum = sim::mma_dense_sum(a, b, least, 3, 0);
+    CHECK(sim::mma_dense_sum(b, a, least, 3, 0) == sum);
+    return sum;
+  };
+  constexpr int kF16 = -14, kBf16 = -126;
+  CHECK(left(-22, -26, kF16) == 0x1p-26);
+  CHECK(left(-22, -27, kF16) == 0);
+  CHECK(left(-24, -24, kF16) == 0x1p-24);
+  CHECK(left(-24, -25, kF16) == 0);
+  CHECK(left(-24, -34, kBf16) == 0x1p-34);  // in bf16 these are normal numbers
+  CHECK(left(-24, -35, kBf16) == 0);
+  // A zero has no place: the largest number beside it cuts nothing.
+  const float a[2] = {0, 0x1p-14f}, b[2] = {0x1p15f, 0x1p-14f};
+  CHECK(sim::mma_dense_sum(a, b, kF16, 2, 0) == 0x1p-28);
 }

@@ -1,6 +1,7 @@
 // tensor_core_dense_test.cpp -- whole MMAs of the kinds without scale factors. The 16-bit kinds get small
 // integers, so that every sum is exact whatever its order.
 #include <bit>
+#include <cmath>
 #include <functional>
 #include <vector>
 
@@ -175,6 +176,33 @@ TEST_CASE("tensor core: f16 A from TMEM, f16 accumulators", "[tensor]") {
       wrong +=
           sim::f16_to_f32(static_cast<uint16_t>(cta.tmem.read(m, n))) != static_cast<float>(product16(m, n));
   CHECK(wrong == 0);
+}
+
+TEST_CASE("tensor core: subnormal f16 operands are aligned by their exponent field", "[tensor]") {
+  // Every element is 2^-24 * 2^15 + 2^place - 2^-24 * 2^15, where 2^-24 is subnormal in f16 alone.
+  const Layout16& layout = layouts16()[0];
+  const auto left = [&](bool bf16, int place) {
+    Cta cta;
+    cta.tmem.alloc(512);
+    const auto store = [&](uint32_t base, int rows, std::vector<float> values) {
+      values.resize(16);
+      for (int r = 0; r < rows; ++r)
+        for (int k = 0; k < 16; ++k)
+          cta.half(base + layout.address(r, k), bf16 ? sim::f32_to_bf16(values[size_t(k)], sim::Round::kZero)
+                                                     : sim::f32_to_f16(values[size_t(k)], sim::Round::kZero));
+    };
+    store(kA, 128, {0x1p-24f, std::ldexp(1.0f, place + 12), -0x1p-24f});
+    store(kB, 64, {0x1p15f, 0x1p-12f, 0x1p15f});
+    MmaOp op = f16_op(128, 64, 1, layout, layout);
+    if (bf16) op.idesc |= 1u << 7 | 1u << 10;
+    sim::CtaMemory memory[2] = {cta.memory(), {}};
+    sim::execute_mma(op, memory);
+    return std::bit_cast<float>(cta.tmem.read(77, 33));
+  };
+  CHECK(left(false, -24) == 0x1p-24f);
+  CHECK(left(false, -25) == 0);
+  CHECK(left(true, -34) == 0x1p-34f);
+  CHECK(left(true, -35) == 0);
 }
 
 TEST_CASE("tensor core: tf32 operands drop the low 13 bits", "[tensor]") {
