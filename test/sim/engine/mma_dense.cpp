@@ -7,8 +7,8 @@
 // what its exponent field says: a subnormal factor has that of the smallest normal number of its format
 // (-14 in f16, -126 in bf16 and tf32), however many zeros lead its significand. So the top bit of a product
 // may lie far below 2^E, and that many more bits of the smaller terms are cut. A product with a factor of
-// zero is no term at all, and its other factor does not count. The exponent of C is at least -126, which is
-// that of zero, too.
+// zero is no term at all, and its other factor does not count; nor is a C of zero. A subnormal C has the
+// exponent -126.
 //
 // The scheme is the published one of mma_numerics.cpp with other numbers. test/hopper/tensor_core.cu compares
 // it with wgmma of f16 and bf16 on Hopper GPUs bit for bit: one sum covers the 16 products of an instruction.
@@ -29,7 +29,7 @@ namespace sim {
 namespace {
 
 constexpr int kFraction = 25;
-constexpr int kExponentFloor = -126;
+constexpr int kNoTerm = -260;  // the exponent of zero: below that of every product, which is -252 at least
 constexpr int kMostDepth = 64;
 
 inline int operand_exponent(float x, int least) { return std::max(f32_exponent(x), least); }
@@ -38,11 +38,11 @@ inline int operand_exponent(float x, int least) { return std::max(f32_exponent(x
 
 double mma_dense_sum(const float* a, const float* b, int least, int k, float c) {
   int exponent[kMostDepth];
-  int top = f32_exponent(c);
+  int top = c == 0 ? kNoTerm : f32_exponent(c);
   double special = 0;  // becomes NaN or infinity when a product or c is
   for (int i = 0; i < k; ++i) {
     exponent[i] = operand_exponent(a[i], least) + operand_exponent(b[i], least);
-    if (a[i] == 0 || b[i] == 0) exponent[i] = kExponentFloor;
+    if (a[i] == 0 || b[i] == 0) exponent[i] = kNoTerm;
     top = std::max(top, exponent[i]);
     special += double{a[i]} * double{b[i]};
   }
@@ -97,6 +97,7 @@ SIM_INLINE bool row_of_block(const double* a, const int32_t* exponent_a, const C
     load(c32, c + n);
     top = c_bits >> 23 & 0xFF;
     top = (top > 1 ? top : I{} + 1) - 127;
+    top = (c_bits & 0x7FFFFFFF) == 0 ? I{} + kNoTerm : top;
     for (int k = 0; k < kDepth; ++k) {
       I exponent;
       load(exponent, &block.exponent[k][n]);
