@@ -16,7 +16,8 @@ struct HalfMath {
   }
   DUALGEMM_DEVICE static uint32_t multiply(uint32_t x, uint32_t y) { return ptx::mul_rn_f16x2(x, y); }
   DUALGEMM_DEVICE static uint32_t factor_twice(uint16_t pair, int i) {
-    return ptx::half_twice(ptx::cvt_rn_f16x2_e4m3x2(pair), i);
+    constexpr uint32_t kTwoTo7 = 0x58005800;  // expand.cuh; in both halves
+    return ptx::half_twice(ptx::mul_rn_f16x2(ptx::cvt_rn_f16x2_e4m3x2(pair), kTwoTo7), i);
   }
   template <int kCount>
   DUALGEMM_DEVICE static void wgmma(float (&d)[kCount], const uint32_t (&a)[4], uint64_t b_descriptor) {

@@ -32,8 +32,11 @@
 // On compute capability 9.0 the sums come from wgmma of fp16, or of bf16 if A is, whose operands are exact
 // (kernel/sm90/expand.cuh): one fused operation per 16 elements. 16 products and the accumulator are aligned
 // to the largest exponent E among them, cut to multiples of 2^(E-25), added exactly, and the sum is cut
-// toward zero to float. Per step this loses less than 2^-23 |c_t| + 17 * 2^-25 * max(|c_t-1|, largest
-// product). The elements of a k-tile of 256 come in another order: first those whose k has bit 5 clear, then
+// toward zero to float. The exponent of a product is the sum of its operands' fields, where a subnormal
+// number has that of the smallest normal one. So an element of an A of 16 bits counts here as no less than
+// the smallest normal number of its type, and beside fp16 a weight, which carries 2^-7, as no less than 2^-7.
+// Where A is in NVFP4, a product with a subnormal operand makes E so small that nothing is cut off. Per step
+// this loses less than 2^-23 |c_t| + 17 * 2^-25 * max(|c_t-1|, largest product). The elements of a k-tile of 256 come in another order: first those whose k has bit 5 clear, then
 // the others, 8 steps each, in an order that is nobody's business here. Whatever it is, within such a half no
 // sum is larger than the one before the half plus W, and no product larger than W, where W bounds the sum of
 // the products' magnitudes by the norms of the row's and the column's elements (Cauchy and Schwarz). A half
@@ -88,7 +91,8 @@ using FloatsInMemory = float __attribute__((vector_size(64), aligned(4), may_ali
 // lanes][i][row % lanes].
 struct Unpacked {
   std::vector<float> values, scales;
-  std::vector<double> norms;  // [row][half of a k-tile]: of its values times their scale factors
+  // [row][half of a k-tile]: of its values as a tensor core aligns them, times their scale factors
+  std::vector<double> norms;
   float scale_max = 0;        // at least 2^-6 where any row exists, NaN if any scale factor is
 };
 
@@ -98,7 +102,17 @@ float sixteen_bits(Elements type, const uint8_t* bytes) {
   return static_cast<float>(type == Elements::kFp16 ? fp16_decode(bits) : bf16_decode(bits));
 }
 
-Unpacked unpack(const Operand& x, int64_t first_row, int64_t rows, int64_t k, int64_t lanes) {
+// Returns what an element of A, or of the weights beside it, other than zero counts as at least.
+enum class Side { kA, kWeights };
+double least_aligned(Elements of_a, Side side) {
+  switch (of_a) {
+    case Elements::kFp16: return side == Side::kA ? 0x1p-14 : 0x1p-7;
+    case Elements::kBf16: return side == Side::kA ? 0x1p-126 : 0;
+    default: return 0;
+  }
+}
+
+Unpacked unpack(const Operand& x, int64_t first_row, int64_t rows, int64_t k, int64_t lanes, double least) {
   float value_of[16], scale_of[256];
   for (int code = 0; code < 16; ++code) value_of[code] = e2m1_decode(static_cast<uint8_t>(code));
   for (int code = 0; code < 256; ++code) scale_of[code] = ue4m3_decode(static_cast<uint8_t>(code));
@@ -115,9 +129,12 @@ Unpacked unpack(const Operand& x, int64_t first_row, int64_t rows, int64_t k, in
       const float scale = packed ? scale_of[x.scales[sf_offset(k, first_row + row, block)]] : 1;
       out.scales[(row / lanes * blocks + block) * lanes + row % lanes] = scale;
       double squares = 0;
-      for (int64_t i = block * kBlock; i < (block + 1) * kBlock; ++i)
-        squares += double{values[i * lanes]} * values[i * lanes];
-      out.norms[row * halves_of(blocks) + half_of(block)] += squares * scale * scale;
+      for (int64_t i = block * kBlock; i < (block + 1) * kBlock; ++i) {
+        const double value = std::fabs(values[i * lanes]) * scale;
+        const double aligned = value == 0 ? 0 : std::max(value, least);
+        squares += aligned * aligned;
+      }
+      out.norms[row * halves_of(blocks) + half_of(block)] += squares;
       if (!(scale <= out.scale_max)) out.scale_max = scale;
     }
   }
@@ -271,7 +288,8 @@ void for_each_output(const Operand& a, const Operand* const (&sides)[kSides], in
                      Each each) {
   if (k % kBlock != 0) throw std::invalid_argument("k is not a multiple of 16");
   const int64_t m = a.rows, n = sides[0]->rows, blocks = k / kBlock;
-  const Unpacked left = unpack(a, 0, (m + kTileRows - 1) / kTileRows * kTileRows, k, 1);
+  const Unpacked left = unpack(a, 0, (m + kTileRows - 1) / kTileRows * kTileRows, k, 1,
+                               least_aligned(a.elements, Side::kA));
 
   // A thread takes 16 columns at a time.
   std::atomic<int64_t> next_column{0};
@@ -289,7 +307,8 @@ void for_each_output(const Operand& a, const Operand* const (&sides)[kSides], in
     for (int64_t column; (column = next_column.fetch_add(kTileCols)) < n;) {
       const int64_t width = std::min(kTileCols, n - column);
       std::vector<Unpacked> right;
-      for (const Operand* side : sides) right.push_back(unpack(*side, column, width, k, kTileCols));
+      for (const Operand* side : sides) right.push_back(
+            unpack(*side, column, width, k, kTileCols, least_aligned(a.elements, Side::kWeights)));
       for (int64_t row = 0; row < m; row += kTileRows) {
         std::fill(halves.begin(), halves.end(), Half{});
         for (size_t s = 0; s < kSides; ++s)

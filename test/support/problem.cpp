@@ -17,7 +17,7 @@ namespace {
 std::vector<uint8_t> random_codes(Data data, int64_t rows, int64_t k, int64_t ld, Rng& rng) {
   std::vector<uint8_t> out(rows * ld / 2);
   for (uint8_t& byte : out) byte = static_cast<uint8_t>(rng.bits() >> 56);
-  if (data == Data::kFullRange) return out;
+  if (data == Data::kFullRange || data == Data::kSubnormalFactors) return out;
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t i = 0; i < k / 2; ++i) {
       uint8_t& byte = out[row * ld / 2 + i];
@@ -32,7 +32,9 @@ std::vector<uint8_t> random_codes(Data data, int64_t rows, int64_t k, int64_t ld
   return out;
 }
 
-std::vector<uint8_t> random_scales(Data data, int64_t rows, int64_t k, Rng& rng) {
+enum class Side { kA, kWeights };
+
+std::vector<uint8_t> random_scales(Data data, Side side, int64_t rows, int64_t k, Rng& rng) {
   uint8_t contest[256];
   if (data == Data::kContest) {
     // e4m3 of a uniform number has no short closed form; 256 draws of it stand for the distribution.
@@ -46,6 +48,10 @@ std::vector<uint8_t> random_scales(Data data, int64_t rows, int64_t k, Rng& rng)
       if (block < blocks) {
         switch (data) {
           case Data::kFullRange: code = static_cast<uint8_t>(rng.below(0x7F)); break;
+          case Data::kSubnormalFactors:
+            code = static_cast<uint8_t>(side == Side::kWeights || row % 2 == 1 ? 1 + rng.below(7)
+                                                                               : rng.below(0x7F));
+            break;
           case Data::kContest: code = contest[rng.bits() >> 56]; break;
           case Data::kIntegers: code = 0x38; break;
         }
@@ -70,13 +76,15 @@ Problem make_problem(Data data, int32_t m, int32_t n, int32_t k, uint64_t seed, 
   p.a = random_codes(data, m, k, p.lda, rng);
   p.b1 = random_codes(data, n, k, p.ldb1, rng);
   p.b2 = random_codes(data, n, k, p.ldb2, rng);
-  p.sfa = random_scales(data, m, k, rng);
-  p.sfb1 = random_scales(data, n, k, rng);
-  p.sfb2 = random_scales(data, n, k, rng);
-  if (data == Data::kFullRange) {
-    // Root mean squares over the codes: 2.93 of e2m1 and 104 of ue4m3 below NaN, so a sum has sigma 2.93^2 *
-    // 104^2 * sqrt(k), about 9.2e4 * sqrt(k).
-    const float sigma = 9.2e4f * std::sqrt(static_cast<float>(std::max(k, 1)));
+  p.sfa = random_scales(data, Side::kA, m, k, rng);
+  p.sfb1 = random_scales(data, Side::kWeights, n, k, rng);
+  p.sfb2 = random_scales(data, Side::kWeights, n, k, rng);
+  if (data == Data::kFullRange || data == Data::kSubnormalFactors) {
+    // Root mean squares over the codes: 2.93 of e2m1, 104 of ue4m3 below NaN and 0.0087 of its subnormal
+    // numbers. So a sum has sigma 2.93^2 * 104^2 * sqrt(k), about 9.2e4 * sqrt(k), or 7.8 * sqrt(k) where the
+    // factors of one side are subnormal.
+    const float of_one = data == Data::kFullRange ? 9.2e4f : 7.8f;
+    const float sigma = of_one * std::sqrt(static_cast<float>(std::max(k, 1)));
     p.alpha1 = 4 / sigma;
     p.alpha2 = 7 / sigma;
   } else if (data == Data::kIntegers) {

@@ -46,6 +46,9 @@ struct Problem {
 enum class Data {
   // All 16 codes, all finite scale factors from 0 to 448; the alphas bring gate and up to a few units.
   kFullRange,
+  // The same with scale factors that are subnormal numbers, bytes 1 to 7: all those of the weights, and those
+  // of odd rows of A.
+  kSubnormalFactors,
   // Codes of 0, 0.5, 1, 1.5 and their negatives, scale factors e4m3(uniform [0, 1)), alphas 1.
   kContest,
   // Codes of 0, 1, 2 and their negatives, scale factors 1: every sum is an integer, exact in any order.

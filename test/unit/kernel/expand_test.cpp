@@ -34,7 +34,7 @@ uint32_t pair_of(uint16_t first, uint16_t second) { return uint32_t{second} << 1
 // The operations of expand.cuh from their definitions.
 struct Half {
   static constexpr dualgemm::CType kType = dualgemm::CType::kFp16;
-  static constexpr int kExponent = -14;  // of what an expanded number has become
+  static constexpr int kExponent = -7;  // of what an expanded number has become
   static double decode(uint16_t bits) { return ref::fp16_decode(bits); }
   static uint32_t select(uint32_t mask, uint32_t x, uint32_t y) { return (x & mask) | (y & ~mask); }
   static uint16_t multiply(uint16_t x, uint16_t y) {
@@ -44,7 +44,7 @@ struct Half {
     return pair_of(multiply(low(x), low(y)), multiply(high(x), high(y)));
   }
   static uint32_t factor_twice(uint16_t x, int i) {
-    const uint16_t factor = exact_fp16(ref::e4m3_decode(static_cast<uint8_t>(x >> 8 * i)));
+    const uint16_t factor = exact_fp16(std::ldexp(ref::e4m3_decode(static_cast<uint8_t>(x >> 8 * i)), 7));
     return pair_of(factor, factor);
   }
 };
@@ -110,7 +110,45 @@ TEMPLATE_TEST_CASE("expansion: every code times every factor is exact, in every 
       }
   // What the weights carry, and an A that is expanded as well.
   CHECK(sm90::unscale(TestType::kType) == std::ldexp(1.0f, -TestType::kExponent));
-  CHECK(sm90::unscale(dualgemm::CType::kNvfp4) == std::ldexp(1.0f, 28));
+  CHECK(sm90::unscale(dualgemm::CType::kNvfp4) == std::ldexp(1.0f, -2 * TestType::kExponent));
+}
+
+namespace {
+
+// Every number that a code and a factor may become, but for signs, zero and NaN.
+template <class Math>
+std::set<double> expanded_numbers() {
+  std::set<double> out;
+  for (uint32_t factor = 0; factor < 0x7F; ++factor)
+    for (uint32_t code = 0; code < 8; ++code) {
+      const uint32_t twice = sm90::Factors{factor}.of<Math>(0, 0);
+      out.insert(element<Math>(sm90::expand_word<Math>(code, twice), 0));
+    }
+  out.erase(0);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("expansion: weights are normal numbers of bf16, and of fp16 from 2^-7 on", "[expand]") {
+  CHECK(*expanded_numbers<Brain>().begin() >= 0x1p-126);
+  for (const double x : expanded_numbers<Half>()) CHECK((x >= 0x1p-14 || std::ldexp(x, 7) < 0x1p-7));
+  CHECK(*expanded_numbers<Half>().begin() == 0x1p-17);  // three leading zeros
+}
+
+// wgmma aligns products by the sum of their operands' fields, where a subnormal one has that of 2^-14, and
+// keeps 25 places below the largest. So beside any product of a subnormal number none may reach further down.
+TEST_CASE("expansion: no subnormal number of an A in NVFP4 or its weights costs places", "[expand]") {
+  const std::set<double> all = expanded_numbers<Half>();
+  int subnormal = 0, largest_field = -14;
+  double unit = 1;  // every number is a multiple of it
+  for (const double x : all) {
+    subnormal += x < 0x1p-14;
+    largest_field = std::max(largest_field, std::ilogb(x));
+    while (std::fmod(x, unit) != 0) unit /= 2;
+  }
+  CHECK(subnormal > 0);
+  CHECK(std::ldexp(1.0, -14 + largest_field - 25) <= unit * unit);
 }
 
 TEST_CASE("order of K: each element of a k-tile has one place", "[expand]") {

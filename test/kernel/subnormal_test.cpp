@@ -1,0 +1,50 @@
+// subnormal_test.cpp -- launches whose operands are subnormal numbers beside wide ones: scale factors of bytes
+// 1 to 7, and of a 16-bit A elements below its smallest normal number. A tensor core aligns products by the
+// exponent fields of their operands, so that a subnormal operand could cost the places of a whole sum: the
+// bound of the reference allows that for elements of A alone (ref/dual_gemm.cpp).
+#include <iterator>
+
+#include "kernel/extras.h"
+
+using namespace dualgemm_test;
+
+namespace {
+
+// Of the general instances those for an fp32 C, which hides least. They write gate and up as well.
+std::vector<NamedInstance> instances() {
+  std::vector<NamedInstance> out = all_instances();
+  const std::vector<NamedInstance> of_sixteen_bits = sixteen_bit_instances();
+  out.insert(out.end(), of_sixteen_bits.begin(), of_sixteen_bits.end());
+  std::erase_if(out, [](const NamedInstance& x) {
+    return x.info.general != 0 && x.dtype != DUALGEMM_DTYPE_FP32;
+  });
+  return out;
+}
+
+ProblemSet problems(Data data, const NamedInstance& instance, int32_t k, uint64_t seed) {
+  const int32_t m = instance.info.tile_m / 2 + 3, n = 72;
+  ProblemSet set = instance.info.grouped != 0 ? make_masked(data, {m, 0, 3}, n, k, seed)
+                                              : make_batch(data, 1, m, n, k, seed);
+  if (instance.info.a_dtype != DUALGEMM_DTYPE_NVFP4)
+    for (Problem& p : set.problems)
+      p = with_sixteen_bits(p, static_cast<dualgemm_dtype_t>(instance.info.a_dtype), ++seed);
+  return set;
+}
+
+}  // namespace
+
+TEST_CASE("subnormal operands beside wide ones: every instance keeps the bound", "[subnormal]") {
+  for (const NamedInstance& instance : instances()) {
+    DYNAMIC_SECTION(instance.name) {
+      SetOptions options = use(instance);
+      options.d = instance.info.general != 0;
+      options.d_dtype = DUALGEMM_DTYPE_FP32;
+      uint64_t seed = 0;
+      for (const Data data : {Data::kSubnormalFactors, Data::kFullRange})
+        for (const int32_t k : {16, 48, 304}) {
+          INFO("k " << k << ", seed " << seed + 100);
+          check_launch(problems(data, instance, k, 100 + ++seed), options);
+        }
+    }
+  }
+}
