@@ -13,8 +13,9 @@
 // zero to float. Per step this loses
 //     less than one ulp of the new accumulator:  2^-23 |c_t|
 //     less than 5 * 2^(E-35):                    5 * 2^-35 max(|c_t-1|, smax)
-// where smax, the largest product of two scale factors, bounds 2^E for the terms (subnormal scale factors
-// count as 2^-6, their exponent). `path`, the sum of |c_t| over the steps, is followed here with the same cut
+// where smax, the largest product of two scale factors, bounds 2^E for the terms. A subnormal scale factor
+// counts as 2^-6, the smallest normal one: on a B200 that is assumed, and the first test there asks it
+// (kernel/subnormal_test.cpp). `path`, the sum of |c_t| over the steps, is followed here with the same cut
 // to 24 bits:
 //     e_chain = path * (2^-23 + 5 * 2^-35) + 5 * 2^-35 * smax * steps
 //

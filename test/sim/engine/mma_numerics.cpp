@@ -9,7 +9,8 @@
 // exponents of the four scale products and of C. A scale product's exponent is the sum of its factors'
 // exponents, whatever the dot product is; zero counts as exponent -126. NaN in C or a used scale gives
 // 0x7FFFFFFF. The dense kinds are in mma_dense.cpp. These are assumed, not published: infinite C stays
-// infinite; a sum that truncates to nothing is +0.
+// infinite; a sum that truncates to nothing is +0; a subnormal factor of ue4m3 has the exponent of the
+// smallest normal one, -6, as subnormal operands of the dense kinds do.
 //
 // The tile version works in double: after truncation every term is a multiple of 2^(E-35) below 2^(E+11.1),
 // so the five-term sum needs at most 49 bits and double adds it exactly. Most outputs need no truncation at
