@@ -115,7 +115,8 @@ TEST_CASE("MXFP4: the factor of zeros counts for nothing", "[host][import]") {
   CHECK(c.lossless());
 
   Case zero(3, 32);
-  for (int32_t row = 0; row < 3; ++row) zero.fill(row, 0, 0x08), zero.power(row, 0) = uint8_t(power / (row + 1));
+  for (int32_t row = 0; row < 3; ++row)
+    zero.fill(row, 0, 0x08), zero.power(row, 0) = uint8_t(power / (row + 1));
   REQUIRE(zero.import() == DUALGEMM_STATUS_SUCCESS);
   CHECK(zero.scale == 1);
   for (int32_t row = 0; row < 3; ++row) CHECK(zero.factor(row, 0) == 0);
@@ -184,7 +185,8 @@ TEST_CASE("MXFP4: gate and up in turn, each by its own call, have scales of thei
 TEST_CASE("MXFP4: bad arguments are named and leave the output untouched", "[host][import]") {
   Case c(2, 64);
   const auto call = [&c](int32_t rows, int32_t k, int64_t ldq, int64_t pitch) {
-    return dualgemm_import_mxfp4_host(c.q.data(), ldq, c.scales.data(), pitch, rows, k, c.sf.data(), &c.scale);
+    return dualgemm_import_mxfp4_host(c.q.data(), ldq, c.scales.data(), pitch, rows, k, c.sf.data(),
+                                      &c.scale);
   };
   CHECK(call(-1, 64, 0, 0) == DUALGEMM_STATUS_INVALID_VALUE);
   CHECK(text() == "rows=-1: must not be negative");
@@ -210,7 +212,9 @@ TEST_CASE("MXFP4: bad arguments are named and leave the output untouched", "[hos
   c.fill(1, 1, 0);  // NaN times zero is no zero
   CHECK(c.import() == DUALGEMM_STATUS_INVALID_VALUE);
   CHECK(text() == "scales: factor 1 of row 1 is 0xFF, which is NaN");
-  CHECK(dualgemm_import_mxfp4_host(nullptr, 0, nullptr, 0, 0, 64, nullptr, nullptr) == DUALGEMM_STATUS_SUCCESS);
-  CHECK(dualgemm_import_mxfp4_host(nullptr, 0, nullptr, 0, 8, 0, nullptr, nullptr) == DUALGEMM_STATUS_SUCCESS);
+  CHECK(dualgemm_import_mxfp4_host(nullptr, 0, nullptr, 0, 0, 64, nullptr, nullptr) ==
+        DUALGEMM_STATUS_SUCCESS);
+  CHECK(dualgemm_import_mxfp4_host(nullptr, 0, nullptr, 0, 8, 0, nullptr, nullptr) ==
+        DUALGEMM_STATUS_SUCCESS);
   CHECK(c.untouched());
 }
