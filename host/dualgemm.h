@@ -542,9 +542,9 @@ DUALGEMM_API dualgemm_status_t dualgemm_import_gguf_host(const void* blocks, int
                                                          void* sf) DUALGEMM_NOEXCEPT;
 
 /* From factors of MXFP4 to 128x4 factors and one number for the alphas, without loss. MXFP4 has E2M1 elements
- * as a launch reads them and, for each 32 along K, a factor 2^(byte - 127), where 0xFF is NaN (E8M0; "OCP
- * Microscaling Formats (MX) Specification", version 1.0, sections 5.3 and 6). The elements stay where they
- * are: B1 = q, ldb1 = ldq. UE4M3 holds the powers of two from 2^-9 to 2^8, so
+ * as a launch reads them and, for each 32 along K, a factor 2^(byte - 127), where 0xFF is NaN (E8M0; OCP
+ * Microscaling Formats (MX) Specification, version 1.0). The elements stay where they are: B1 = q, ldb1 = ldq.
+ * UE4M3 holds the powers of two from 2^-9 to 2^8, so
  *
  *     value * 2^(byte - 127) = value * factor * scale
  *

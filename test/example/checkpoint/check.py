@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""check.py PROGRAM FOLDER FIXTURE OPTIONS... -- runs from_checkpoint on a fixture and compares what it says and writes
-with the fixture as layouts.py decodes it. The program judges its launch with fp64 and a derived bound, but by its own idea
-of what the tensors mean. Here that idea is tested: each fixture's layout is written down once more, and C is computed
-from activations that were never quantised. Quantisation moves C by a tenth or so; another order of rows, rank, scale or
-convention by its whole size. FIXTURE `refused` tries files that are no such checkpoint, `edges` those that nearly are
-none, `equal` the same tensors in other types, names, shapes and files: C is the same bytes. Needs Python alone."""
+"""check.py PROGRAM FOLDER FIXTURE OPTIONS... -- runs from_checkpoint on a fixture and compares what it says and
+writes with the fixture as layouts.py decodes it. The program judges its launch with fp64 and a derived bound, but by
+its own idea of what the tensors mean. Here that idea is tested: each fixture's layout is written down once more, and
+C is computed from activations that were never quantised. Quantisation moves C by a tenth or so; another order of
+rows, rank, scale or convention by its whole size. FIXTURE `refused` tries files that are no such checkpoint, `edges`
+those that nearly are none, `equal` the same tensors in other types, names, shapes and files: C is the same bytes.
+Needs Python alone."""
 import itertools
 import json
 import math

@@ -57,10 +57,22 @@ bool is_nothing(const json& value) {
 
 void check_quantisation(const json& config) {
   // The first say what the tensors say, or what is left as it was; the others have to say nothing.
-  static const std::set<std::string> kKnown = {
-      "quant_method", "quant_algo", "format", "version", "producer", "config_groups", "ignore",
-      "exclude_modules", "modules_to_not_convert", "targets", "group_size", "quantization_status",
-      "global_compression_ratio", "kv_cache_scheme", "kv_cache_quant_algo", "quantized_layers"};
+  static const std::set<std::string> kKnown = {"quant_method",
+                                               "quant_algo",
+                                               "format",
+                                               "version",
+                                               "producer",
+                                               "config_groups",
+                                               "ignore",
+                                               "exclude_modules",
+                                               "modules_to_not_convert",
+                                               "targets",
+                                               "group_size",
+                                               "quantization_status",
+                                               "global_compression_ratio",
+                                               "kv_cache_scheme",
+                                               "kv_cache_quant_algo",
+                                               "quantized_layers"};
   static const std::set<std::string> kNothing = {"transform_config", "sparsity_config", "has_zero_point",
                                                  "pre_quant_scale"};
   for (const auto& [key, value] : config.items())

@@ -11,7 +11,8 @@ namespace checkpoint {
 struct Files {
   std::vector<std::unique_ptr<MappedFile>> mapped;
   Tensors tensors;
-  std::vector<std::string> unread;  // files of weights in a folder that belong to another form of the checkpoint
+  std::vector<std::string>
+      unread;  // files of weights in a folder that belong to another form of the checkpoint
 
   // A .safetensors or .gguf file is read as it is. An index (model.safetensors.index.json) and a folder are
   // the whole checkpoint: every file that the index names, every tensor where it says; of a folder without an

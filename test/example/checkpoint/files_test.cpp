@@ -1,6 +1,8 @@
 // files_test.cpp -- a folder or an index is the whole checkpoint, or is refused with what it lacks.
 #include "example/checkpoint/files.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -13,7 +15,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-Bytes bytes_of(const std::string& text) { return {reinterpret_cast<const uint8_t*>(text.data()), text.size()}; }
+Bytes bytes_of(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
 
 // A folder that is gone afterwards.
 struct Folder {
@@ -66,7 +70,8 @@ TEST_CASE("files: all of a folder, but what its index does not name", "[checkpoi
   }
   SECTION("a shard is missing") {
     fs::remove(folder.path / "model-00001-of-00002.safetensors");
-    CHECK(folder.said() == folder.path.string() + ": has files model-*-of-00002.safetensors, but none of the number 1");
+    CHECK(folder.said() ==
+          folder.path.string() + ": has files model-*-of-00002.safetensors, but none of the number 1");
   }
   SECTION("one name in two files") {
     folder.tensor("other.safetensors", "a");
@@ -79,7 +84,8 @@ TEST_CASE("files: an index that promises more than there is", "[checkpoint][file
   folder.tensor("x.safetensors", "a");
   const std::string index = (folder.path / "model.safetensors.index.json").string();
   SECTION("a tensor") {
-    folder.write("model.safetensors.index.json", R"({"weight_map": {"a": "x.safetensors", "b": "x.safetensors"}})");
+    folder.write("model.safetensors.index.json",
+                 R"({"weight_map": {"a": "x.safetensors", "b": "x.safetensors"}})");
     CHECK(folder.said() == index + ": b is not in x.safetensors");
   }
   SECTION("a file") {
@@ -117,7 +123,8 @@ TEST_CASE("files: an index is JSON with a map of names beside it", "[checkpoint]
 }
 
 TEST_CASE("files: shards are counted by their names", "[checkpoint][files]") {
-  CHECK_NOTHROW(check_shards({"a.safetensors", "m-2-of-2.gguf", "m-1-of-2.gguf", "m-00001-of-00001.safetensors"}));
+  CHECK_NOTHROW(
+      check_shards({"a.safetensors", "m-2-of-2.gguf", "m-1-of-2.gguf", "m-00001-of-00001.safetensors"}));
   CHECK_THROWS_WITH(check_shards({"m-00001-of-00003.safetensors", "m-00003-of-00003.safetensors"}),
                     contains("but none of the number 2"));
   CHECK_THROWS_WITH(check_shards({"m-1-of-2.gguf", "n-2-of-2.gguf"}), contains("m-*-of-2.gguf"));
@@ -125,18 +132,24 @@ TEST_CASE("files: shards are counted by their names", "[checkpoint][files]") {
 }
 
 TEST_CASE("files: what config.json says of quantisation is known or refused", "[checkpoint][files]") {
-  const auto check = [](const std::string& quantisation) {
-    check_config(bytes_of("{\"quantization_config\": " + quantisation + "}"));
-    check_config(bytes_of("{\"text_config\": {\"quantization_config\": " + quantisation + "}}"));
-    check_config(bytes_of("{\"quantization\": " + quantisation + "}"));
+  // In config.json, under it for models of several parts, and in hf_quant_config.json.
+  const std::string around =
+      GENERATE("{\"quantization_config\": @}", "{\"text_config\": {\"quantization_config\": @}}",
+               "{\"quantization\": @}");
+  const auto check = [&around](const std::string& quantisation) {
+    std::string text = around;
+    check_config(bytes_of(text.replace(text.find('@'), 1, quantisation)));
   };
   CHECK_NOTHROW(check_config(bytes_of("{\"hidden_size\": 8, \"new\": true}")));
   CHECK_NOTHROW(check(R"({"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"]})"));
-  CHECK_NOTHROW(check(R"({"quant_method": "compressed-tensors", "transform_config": {}, "has_zero_point": false,
+  CHECK_NOTHROW(
+      check(R"({"quant_method": "compressed-tensors", "transform_config": {}, "has_zero_point": false,
                           "sparsity_config": {"format": "dense", "ignore": []}, "pre_quant_scale": null})"));
-  CHECK_THROWS_WITH(check(R"({"transform_config": {"config_groups": {"u": {"type": "hadamard"}}}})"),
-                    contains("its quantisation has \"transform_config\": {") && contains("which is not done here"));
-  CHECK_THROWS_WITH(check(R"({"pre_quant_scale": true})"), contains("\"pre_quant_scale\": true, which is not done"));
+  CHECK_THROWS_WITH(
+      check(R"({"transform_config": {"config_groups": {"u": {"type": "hadamard"}}}})"),
+      contains("its quantisation has \"transform_config\": {") && contains("which is not done here"));
+  CHECK_THROWS_WITH(check(R"({"pre_quant_scale": true})"),
+                    contains("\"pre_quant_scale\": true, which is not done"));
   CHECK_THROWS_WITH(check(R"({"has_zero_point": true})"), contains("\"has_zero_point\": true"));
   CHECK_THROWS_WITH(check(R"({"rotated": 1})"), contains("\"rotated\": 1, which is not known here"));
 }

@@ -4,8 +4,8 @@
 //                [e, n, k/2]; of gpt-oss [e, n, k/32, 16]
 //     factors    NVFP4: F8_E4M3, or their bytes as U8, [n, k/16]; MXFP4: F8_E8M0, or U8, [n, k/32]
 //     transposed NVFP4 in bytes, [e, k/2, n] and [e, k/16, n]: two elements of a byte are neighbours along k
-//     ComfyUI    U8 [n, k/2] with the nibbles the other way round; factors in 128x4 atoms, whose shape is that
-//                of rows with n and k/16 rounded up to 128 and to 4
+//     ComfyUI    U8 [n, k/2] with the nibbles the other way round; factors in 128x4 atoms, which have the
+//                shape of rows with n and k/16 rounded up to 128 and to 4
 //
 // As bytes an E4M3 and an E8M0 look alike: how many there are tells them apart.
 
@@ -106,8 +106,9 @@ const char* name_of(Encoding encoding) { return encoding == Encoding::kMxfp4 ? "
 void check_elements(const StoredTensor& elements, Form form) {
   check_extents(elements, form);
   if (elements.dtype != "U8" && elements.dtype != "I8" && elements.dtype != "F4")
-    refuse(elements, elements.ggml_type ? "is of a GGUF, whose weights hold their factors"
-                                        : "is not NVFP4 or MXFP4, which have bytes (U8) of two elements, or F4");
+    refuse(elements, elements.ggml_type
+                         ? "is of a GGUF, whose weights hold their factors"
+                         : "is not NVFP4 or MXFP4, which have bytes (U8) of two elements, or F4");
 }
 
 Planes read_planes(const StoredTensor& elements, const StoredTensor& factors, Form form, Moved& moved) {
@@ -146,8 +147,8 @@ Planes read_planes(const StoredTensor& elements, const StoredTensor& factors, Fo
 Planes read_gguf_planes(const StoredTensor& elements) {
   check_extents(elements, Form::kPlain);
   const Shape& shape = elements.shape;
-  Planes planes{Encoding::kGguf, experts_of(elements, shape), shape[shape.size() - 2], shape.back(),
-                elements.bytes.data(), nullptr};
+  Planes planes{Encoding::kGguf, experts_of(elements, shape), shape[shape.size() - 2],
+                shape.back(),    elements.bytes.data(),       nullptr};
   check_factors(elements, planes);
   return planes;
 }

@@ -101,14 +101,16 @@ TEST_CASE("checkpoint: a factor of MXFP4 that no launch can use is refused, and 
   made.set(scales, &large, 1, (32 + 9) * 2 + 1);
   CHECK(made.find().n == 16);  // its elements are zero
   made.set("m.experts.gate_up_proj_blocks", &six, 1, ((32 + 9) * 2 + 1) * 16 + 15);
-  CHECK_THROWS_WITH(made.find(), contains(scales + ": U8 [2, 32, 2] has the factor 2^28 in row 9 of expert 1"));
+  CHECK_THROWS_WITH(made.find(),
+                    contains(scales + ": U8 [2, 32, 2] has the factor 2^28 in row 9 of expert 1"));
   made.set(scales, &good, 1, (32 + 9) * 2 + 1);
   CHECK(made.find().n == 16);
 }
 
 TEST_CASE("checkpoint: experts in w13_weight, with a scale each or two", "[checkpoint][layout]") {
   Made made;
-  made.add("m.experts.w13_weight", "U8", {3, 16, 16}, 1).add("m.experts.w13_weight_scale", "U8", {3, 16, 2}, 1);
+  made.add("m.experts.w13_weight", "U8", {3, 16, 16}, 1)
+      .add("m.experts.w13_weight_scale", "U8", {3, 16, 2}, 1);
   const std::string scale = "m.experts.w13_weight_scale_2";
   std::vector<double> expected;
   SECTION("[3, 2]") {
@@ -138,7 +140,8 @@ TEST_CASE("checkpoint: experts in w13_weight, with a scale each or two", "[check
 
 TEST_CASE("checkpoint: two scales of gate and up in one matrix", "[checkpoint][layout]") {
   Made made;
-  made.add("m.gate_up_proj.weight", "U8", {16, 16}, 1).add("m.gate_up_proj.weight_scale", "F8_E4M3", {16, 2}, 1);
+  made.add("m.gate_up_proj.weight", "U8", {16, 16}, 1)
+      .add("m.gate_up_proj.weight_scale", "F8_E4M3", {16, 2}, 1);
   made.scale("m.gate_up_proj.weight_scale_2", {3, 5}, {2}).scale("m.gate_up_proj.input_scale", {1, 2}, {2});
   const Mlp mlp = made.find();
   CHECK(mlp.gates[0].scale == 3);
@@ -148,12 +151,15 @@ TEST_CASE("checkpoint: two scales of gate and up in one matrix", "[checkpoint][l
 }
 
 TEST_CASE("checkpoint: scales whose shape leaves open whose they are are refused", "[checkpoint][layout]") {
-  const std::vector<uint64_t> shape = GENERATE(values<std::vector<uint64_t>>({{2, 3}, {6}, {1, 3}, {2}, {3, 3}}));
+  const std::vector<uint64_t> shape =
+      GENERATE(values<std::vector<uint64_t>>({{2, 3}, {6}, {1, 3}, {2}, {3, 3}}));
   Made made;
-  made.add("m.experts.w13_weight", "U8", {3, 16, 16}, 1).add("m.experts.w13_weight_scale", "U8", {3, 16, 2}, 1);
+  made.add("m.experts.w13_weight", "U8", {3, 16, 16}, 1)
+      .add("m.experts.w13_weight_scale", "U8", {3, 16, 2}, 1);
   made.add("m.experts.w13_weight_scale_2", "F32", shape, 4);
-  CHECK_THROWS_WITH(made.find(), contains("m.experts.w13_weight_scale_2: F32 [") &&
-                                     contains("is not one F32, or one for each of 3 experts, or two for each"));
+  CHECK_THROWS_WITH(made.find(),
+                    contains("m.experts.w13_weight_scale_2: F32 [") &&
+                        contains("is not one F32, or one for each of 3 experts, or two for each"));
 }
 
 TEST_CASE("checkpoint: GGUF's gate and up in one tensor have gate's rows first", "[checkpoint][layout]") {

@@ -66,8 +66,9 @@ void print_verdict(const Verdict& verdict) {
   fmt::print("verdict      {}: {} of {} outputs are outside their bound, the others within {:.0f} % of it\n",
              verdict.wrong ? "WRONG, as read" : "correct, as read", verdict.wrong, verdict.outputs,
              100 * verdict.largest);
-  fmt::print("compared     the launch with double precision, both on the tensors as read above; whether the\n"
-             "             model means them so, no file says: compare a layer with the model's own\n");
+  fmt::print(
+      "compared     the launch with double precision, both on the tensors as read above; whether the\n"
+      "             model means them so, no file says: compare a layer with the model's own\n");
 }
 
 }  // namespace checkpoint

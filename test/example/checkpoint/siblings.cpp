@@ -9,8 +9,9 @@ namespace {
 
 // Parts of names, and what such a tensor is for. None of it is done here.
 constexpr std::pair<const char*, const char*> kMeanings[] = {
-    {"pre_quant_scale", "is AWQ's: activations would have to be multiplied by it, each k by its own, before they "
-                        "are quantised"},
+    {"pre_quant_scale",
+     "is AWQ's: activations would have to be multiplied by it, each k by its own, before they "
+     "are quantised"},
     {"smooth", "is of a smoothing: activations would have to be multiplied or divided by it"},
     {"lora", "is of a low-rank branch, whose product would have to be added to that of the weight"},
     {"proj_down", "is of a low-rank branch, whose product would have to be added to that of the weight"},

@@ -35,7 +35,8 @@ Made comfy(const std::string& json) {
 
 }  // namespace
 
-TEST_CASE("checkpoint: every tensor under the stem of a weight is used or refused", "[checkpoint][siblings]") {
+TEST_CASE("checkpoint: every tensor under the stem of a weight is used or refused",
+          "[checkpoint][siblings]") {
   const auto [end, what] = GENERATE(table<std::string, std::string>(
       {{".pre_quant_scale", "is AWQ's: activations would have to be multiplied"},
        {".svdquant_lora_a", "is of a low-rank branch"},
@@ -93,14 +94,16 @@ TEST_CASE("checkpoint: the same of parameters, of each expert, of compressed-ten
   CHECK_THROWS_WITH(made.find(), contains(name + ": F32 [] "));
 }
 
-TEST_CASE("checkpoint: names that only begin alike are no siblings, and are listed", "[checkpoint][siblings]") {
+TEST_CASE("checkpoint: names that only begin alike are no siblings, and are listed",
+          "[checkpoint][siblings]") {
   Made made;
   made.modelopt("m.w1", 8, 32, 1, 1).modelopt("m.w3", 8, 32, 1, 1).modelopt("m.w2", 32, 16, 1, 1);
   made.add("m.w10.weight", "BF16", {1}, 2).add("elsewhere.w1.zeros", "BF16", {1}, 2);
   made.metadata = {{"format", "pt"}};
   const std::vector<std::string> others = made.find().others;
-  CHECK(others == std::vector<std::string>{"m.w10.weight", "m.w2.input_scale", "m.w2.weight", "m.w2.weight_scale",
-                                           "m.w2.weight_scale_2", "__metadata__ \"format\""});
+  CHECK(others == std::vector<std::string>{"m.w10.weight", "m.w2.input_scale", "m.w2.weight",
+                                           "m.w2.weight_scale", "m.w2.weight_scale_2",
+                                           "__metadata__ \"format\""});
 
   Made gguf;
   gguf.gguf("blk.0.ffn_gate").gguf("blk.0.ffn_up");
@@ -110,11 +113,12 @@ TEST_CASE("checkpoint: names that only begin alike are no siblings, and are list
 
 TEST_CASE("checkpoint: an entry about quantisation or about a weight is refused, others are listed",
           "[checkpoint][siblings]") {
-  const std::string key = GENERATE("quantization_config", "modelspec.Quantized_by", "l.0.mlp.up_proj.weight",
-                                   "l.0.mlp.up_proj");
+  const std::string key =
+      GENERATE("quantization_config", "modelspec.Quantized_by", "l.0.mlp.up_proj.weight", "l.0.mlp.up_proj");
   Made made = plain();
   made.metadata = {{"format", "pt"}, {key, "{}"}};
-  CHECK_THROWS_WITH(made.find(), contains("__metadata__: has \"" + key + "\": \"{}\", which is about quantisation"));
+  CHECK_THROWS_WITH(made.find(),
+                    contains("__metadata__: has \"" + key + "\": \"{}\", which is about quantisation"));
   made.metadata.pop_back();
   CHECK(made.find().others == std::vector<std::string>{"__metadata__ \"format\""});
 }
@@ -137,6 +141,19 @@ TEST_CASE("comfy: the first element comes out of the high nibble, factors out of
   CHECK(std::count(mlp.ups[0].factors, mlp.ups[0].factors + 40 * 6, 0) == 40 * 6 - 1);
 }
 
+TEST_CASE("comfy: a factor that is NaN is refused by its row, and padding may hold anything",
+          "[checkpoint][siblings]") {
+  Made made = comfy("{\"format\": \"nvfp4\"}");
+  const uint8_t nan = 0xFF;
+  made.set("m.w3.weight_scale", &nan, 1, 8 * 16 + 4);        // row 40
+  made.set("m.w3.weight_scale", &nan, 1, 512 + 7 * 16 + 6);  // column 6 of row 39
+  CHECK(made.find().n == 40);
+  made.set("m.w3.weight_scale", &nan, 1, 512 + 7 * 16 + 5);
+  CHECK_THROWS_WITH(made.find(),
+                    contains("m.w3.weight_scale: F8_E4M3 [128, 8] has a factor that is NaN in row 39, "
+                             "columns 80 to 95"));
+}
+
 TEST_CASE("comfy: a mark says what the layer is, and nothing that is not known", "[checkpoint][siblings]") {
   const auto [json, what] = GENERATE(table<std::string, std::string>(
       {{"{\"format\": \"nvfp4\", \"full_precision_matrix_mult\": true, \"convrot\": false}", ""},
@@ -155,8 +172,10 @@ TEST_CASE("comfy: a mark says what the layer is, and nothing that is not known",
 
 TEST_CASE("comfy: the mark of the file's metadata, under any prefix of a model", "[checkpoint][siblings]") {
   const auto [text, what] = GENERATE(table<std::string, std::string>(
-      {{R"({"format_version": "1.0", "layers": {"m.w1": {"format": "nvfp4"}, "w3": {"format": "nvfp4"}}})", ""},
-       {R"({"layers": {"m.w1": {"format": "nvfp4"}}})", "m.w3: is not among the layers of _quantization_metadata"},
+      {{R"({"format_version": "1.0", "layers": {"m.w1": {"format": "nvfp4"}, "w3": {"format": "nvfp4"}}})",
+        ""},
+       {R"({"layers": {"m.w1": {"format": "nvfp4"}}})",
+        "m.w3: is not among the layers of _quantization_metadata"},
        {R"({"layers": {"w1": {"format": "nvfp4", "convrot": true}}})",
         "_quantization_metadata, m.w1: has \"convrot\": true"},
        {R"({"layers": {}, "smooth": 1})", "_quantization_metadata: has \"smooth\": 1, which is not known"},
@@ -180,5 +199,6 @@ TEST_CASE("comfy: factors of another shape than its atoms are refused", "[checkp
   const std::vector<uint64_t> shape = GENERATE(values<std::vector<uint64_t>>({{40, 6}, {128, 6}, {128, 4}}));
   Made made = comfy("{\"format\": \"nvfp4\"}");
   made["m.w1.weight_scale"].shape = shape;
-  CHECK_THROWS_WITH(made.find(), contains("is not the F8_E4M3 factors, in 128x4 atoms, of ComfyUI's U8 [40, 48]"));
+  CHECK_THROWS_WITH(made.find(),
+                    contains("is not the F8_E4M3 factors, in 128x4 atoms, of ComfyUI's U8 [40, 48]"));
 }
