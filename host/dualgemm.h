@@ -504,7 +504,8 @@ DUALGEMM_API dualgemm_status_t dualgemm_quantize_host_ex(const dualgemm_quantize
  * with P = 4 * ceil(K / 64), and is zero for the blocks K / 16 to P - 1; rows beyond the last may hold
  * anything. SFA is alike. dualgemm_sf_swizzle makes atoms of rows of K / 16 bytes, once for gate and once for
  * up: src = sf and sf + N * K / 16, or with rows in turn src = sf and sf + K / 16, pitch = K / 8. For atoms
- * that gate and up share there is dualgemm_sf_split_host, for GGUF's blocks dualgemm_import_gguf_host.
+ * that gate and up share there is dualgemm_sf_split_host, for GGUF's blocks dualgemm_import_gguf_host, for MXFP4
+ * dualgemm_import_mxfp4_host.
  *
  * Global scales become the alphas. A is quantised by dualgemm_quantize in one of its scale modes:
  *
@@ -542,6 +543,28 @@ DUALGEMM_API dualgemm_status_t dualgemm_sf_split_host(const void* sf, int32_t n,
 DUALGEMM_API dualgemm_status_t dualgemm_import_gguf_host(const void* blocks, int64_t row_bytes, int32_t rows,
                                                          int32_t k, void* q, int64_t ldq,
                                                          void* sf) DUALGEMM_NOEXCEPT;
+
+/* From factors of MXFP4 to 128x4 factors and one number for the alphas, without loss. MXFP4 has E2M1 elements
+ * as a launch reads them and, for each 32 along K, a factor 2^(byte - 127), where 0xFF is NaN (E8M0; OCP
+ * Microscaling Formats (MX) Specification, version 1.0). The elements stay where they are: B1 = q, ldb1 = ldq.
+ * UE4M3 holds the powers of two from 2^-9 to 2^8, so
+ *
+ *     value * 2^(byte - 127) = value * factor * scale
+ *
+ * where both factors of the 32 elements are equal, and *scale, a normal power of two, is the same for all: it
+ * is a decode scale, which goes into alpha1 or alpha2 as weight_scale_2 does. Factors whose elements are all
+ * zero become 0x00. Those of all others are at most 2^17 times each other, else the matrix has no such form and
+ * is NOT_SUPPORTED, which dualgemm_last_error() explains with the smallest, the largest and the span.
+ *
+ * q has [rows, k] elements, of which only zeros are told from others; ldq counts elements, is even and at least
+ * k (0 = k). scales has k / 32 bytes a row, `pitch` bytes from one row to the next, at least k / 32 (0 =
+ * compact). k is a multiple of 32. Of gate and up in turn (gpt-oss) take each side: q and scales of its first
+ * row, ldq = 2 * k, pitch = k / 16. sf gets dualgemm_sf_size(rows, k) bytes, padding as zero. 0xFF is
+ * INVALID_VALUE. rows == 0 or k == 0 succeeds without touching anything. Host memory, no alignment but that of
+ * a float for scale. */
+DUALGEMM_API dualgemm_status_t dualgemm_import_mxfp4_host(const void* q, int64_t ldq, const void* scales,
+                                                          int64_t pitch, int32_t rows, int32_t k, void* sf,
+                                                          float* scale) DUALGEMM_NOEXCEPT;
 
 /* ---- reference ----------------------------------------------------------------------------------------- */
 

@@ -1,23 +1,41 @@
-// gpt_oss.cpp -- an expert of gpt-oss: its activation and biases; gate and up interleaved, as it stores them
+// gpt_oss.cpp -- an expert of gpt-oss: its activation and biases; MXFP4, gate and up in turns, as it has them
 //
 // gpt-oss computes, of a row's products with its biases, g = min(gate, 7), u = clamp(up, -7, 7) and g *
-// sigmoid(1.702 * g) * (u + 1): the SWIGLU of this library with alpha, beta, limit = 1.702, 1, 7. As
-// shipped the weights are MXFP4, which has to become NVFP4 once (dequantise, quantise). Their rows may stay
-// in the order they have: one buffer [2 N, K] with gate in the even rows and up in the odd ones, which the
-// launch reads in place. The model has N = K = 2880; this is a tenth of both.
+// sigmoid(1.702 * g) * (u + 1): the SWIGLU of this library with alpha, beta, limit = 1.702, 1, 7. Its weights
+// are MXFP4, which becomes NVFP4 without loss: the elements stay as they are, factors are made once. Rows
+// stay in the order they have: one buffer [2 N, K] with gate in the even rows and up in the odd ones, which
+// the launch reads in place. The model has N = K = 2880; this is a tenth of both.
 #include "compare.h"
+
+// gate_up_proj_blocks and gate_up_proj_scales of an expert, and what they are worth: e2m1 * 2^(scale - 127).
+struct Mxfp4 {
+  Buffer<uint8_t> blocks, scales;
+  std::vector<float> values;
+  Mxfp4(int rows, int k) : blocks(size_t(rows) * k / 2), scales(size_t(rows) * k / 32) {
+    std::mt19937 random(2);
+    for (uint8_t& two : blocks) two = uint8_t(random());
+    for (uint8_t& scale : scales) scale = uint8_t(127 - 9 + random() % 8);  // real ones spread like that
+    const float e2m1[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+    for (size_t i = 0; i < size_t(rows) * k; ++i) {
+      const int code = blocks[i / 2] >> i % 2 * 4 & 15;
+      values.push_back(std::ldexp(code < 8 ? e2m1[code] : -e2m1[code - 8], scales[i / 32] - 127));
+    }
+  }
+};
 
 int main() {
   const int m = 12, n = 288, k = 288;
   const Nvfp4 x(normal(size_t(m) * k, 1, 1), m, k);
-  const Nvfp4 gate_up(normal(size_t(2 * n) * k, 0.25f, 2), 2 * n, k);  // [2 N, K], one tensor with one scale
+  const Mxfp4 gate_up(2 * n, k);
 
-  // Factors are separate: the atoms of two rows that follow each other lie in one block, of which no launch
-  // reads every other row. So those of the [2 N, K] are split once, when the model is loaded. (Factors in
-  // rows, as many checkpoints have them: dualgemm_sf_swizzle twice, with twice the pitch.)
+  // When the model is loaded, for each side: the factors of every other row go to atoms of their own, and
+  // what they have in common is one number for the alpha.
   Buffer<uint8_t> gate_factors(dualgemm_sf_size(n, k)), up_factors(dualgemm_sf_size(n, k));
-  must(dualgemm_sf_split_host(gate_up.factors.data(), n, k, DUALGEMM_ROWS_INTERLEAVED, gate_factors.data(),
-                              up_factors.data()));
+  float gate_scale, up_scale;
+  must(dualgemm_import_mxfp4_host(gate_up.blocks.data(), 2 * k, gate_up.scales.data(), k / 16, n, k,
+                                  gate_factors.data(), &gate_scale));
+  must(dualgemm_import_mxfp4_host(gate_up.blocks.data() + k / 2, 2 * k, gate_up.scales.data() + k / 32,
+                                  k / 16, n, k, up_factors.data(), &up_scale));
 
   // The bias [2 N] is interleaved, too; a launch takes two vectors.
   const std::vector<float> bias = normal(2 * n, 0.5f, 3);
@@ -30,10 +48,10 @@ int main() {
   args.m = m, args.n = n, args.k = k;
   args.a = x.codes.data(), args.sfa = x.factors.data();
   // Pitches count elements, two to a byte: gate begins at row 0, up at row 1, both go on two rows at a time.
-  args.b1 = gate_up.codes.data(), args.sfb1 = gate_factors.data();
-  args.b2 = gate_up.codes.data() + k / 2, args.sfb2 = up_factors.data();
+  args.b1 = gate_up.blocks.data(), args.sfb1 = gate_factors.data();
+  args.b2 = gate_up.blocks.data() + k / 2, args.sfb2 = up_factors.data();
   args.ldb1 = args.ldb2 = 2 * k;
-  args.alpha1 = args.alpha2 = 1 / (x.scale[0] * gate_up.scale[0]);
+  args.alpha1 = gate_scale / x.scale[0], args.alpha2 = up_scale / x.scale[0];
   args.bias1 = gate_bias.data(), args.bias2 = up_bias.data();
   args.bias_dtype = DUALGEMM_DTYPE_BF16;
   args.activation = DUALGEMM_ACTIVATION_SWIGLU;

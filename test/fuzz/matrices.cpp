@@ -262,4 +262,82 @@ void import_gguf(Bytes& bytes) {
       [&] { return dualgemm_import_gguf_host(g.blocks, g.row_bytes, g.rows, g.k, g.q, g.ldq, g.sf); });
 }
 
+namespace {
+
+struct Mxfp4 {
+  int32_t rows, k;
+  int64_t ldq, pitch;
+  uint8_t *q, *scales;
+  void* sf;
+  float* scale;
+  bool inputs_fit;
+
+  Mxfp4(Bytes& bytes, Memory* memory)
+      : rows(usual_or_notable(bytes, bytes.below(140))),
+        k(usual_or_notable(bytes, 32 * bytes.below(6))),
+        ldq(some_pitch(bytes, k)),
+        pitch(some_pitch(bytes, k / 32)) {
+    const size_t q_size = Rows{1, rows, k, ldq, 0, 4}.bytes(),
+                 scales_size = Rows{1, rows, k / 32, pitch, 0, 8}.bytes(),
+                 sf_size = Factors{1, rows, k, 0, false}.bytes();
+    memory->give(&q, q_size);
+    memory->give(&scales, scales_size);
+    inputs_fit = memory->fits();
+    memory->give(&sf, sf_size);
+    scale = &number;
+    if (bytes.one_in(64)) scale = nullptr;
+    switch (bytes.below(3)) {
+      case 0: memory->give_together(&q, q_size, &scales, scales_size); break;
+      case 1: memory->give_together(&q, q_size, &sf, sf_size); break;
+      default: memory->give_together(&scales, scales_size, &sf, sf_size);
+    }
+    // Random bytes are too far apart.
+    if (scales && bytes.one_in(2)) memory->mask(scales, 1, bytes.one_of<uint8_t>({0x0F, 0x8F, 0x1F}));
+    if (q && bytes.one_in(4)) memory->mask(q, 1, 0x88);
+  }
+
+  int64_t step_q() const { return ldq == 0 ? k : ldq; }
+  int64_t step() const { return pitch == 0 ? k / 32 : pitch; }
+  bool shape() const { return rows >= 0 && k >= 0 && k % 32 == 0; }
+  bool empty() const { return rows == 0 || k == 0; }
+  bool tensors() const {
+    return q && scales && sf && scale && step_q() >= k && step_q() % 2 == 0 &&
+           fit_a_matrix(rows, step_q(), 4) && step() >= k / 32 && fit_a_matrix(rows, step(), 8);
+  }
+  bool factors() const {
+    int least = 255, most = 0;
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t block = 0; block < k / 32; ++block) {
+        const int power = scales[row * step() + block];
+        if (power == 255) return false;
+        int magnitudes = 0;
+        for (int64_t i = 0; i < 16; ++i) magnitudes |= q[row * step_q() / 2 + block * 16 + i] & 0x77;
+        if (magnitudes == 0) continue;
+        least = std::min(least, power), most = std::max(most, power);
+      }
+    return most - least <= 17;
+  }
+  Overlap overlaps() const {
+    return overlap({{q, rows, step_q() / 2, k / 2}, {scales, rows, step(), k / 32}},
+                   {{sf, 1, 0, static_cast<int64_t>(Factors{1, rows, k, 0, false}.bytes())}});
+  }
+
+ private:
+  float number = 0;
+};
+
+}  // namespace
+
+void import_mxfp4(Bytes& bytes) {
+  Memory memory(bytes);
+  const Mxfp4 m(bytes, &memory);
+  bool legal = m.shape() && (m.empty() || m.tensors());
+  if (legal && !m.empty() && !m.inputs_fit) return;
+  const bool placed = legal && !m.empty() && memory.fits();
+  const Overlap overlaps = placed ? m.overlaps() : Overlap::kNone;
+  legal = legal && (m.empty() || m.factors());
+  run(legal, overlaps, &memory,
+      [&] { return dualgemm_import_mxfp4_host(m.q, m.ldq, m.scales, m.pitch, m.rows, m.k, m.sf, m.scale); });
+}
+
 }  // namespace dualgemm_fuzz

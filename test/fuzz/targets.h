@@ -16,6 +16,7 @@ void compute_reference(Bytes& bytes);     // reference.cpp: the launch in real m
 void convert_matrix(Bytes& bytes);        // matrices.cpp: functions for host memory without a structure
 void split_factors(Bytes& bytes);         // the same
 void import_gguf(Bytes& bytes);           // the same
+void import_mxfp4(Bytes& bytes);          // the same
 void look_up(Bytes& bytes);               // small.cpp: sizes, offsets, names, defaults, devices, instances
 
 }  // namespace dualgemm_fuzz

@@ -76,7 +76,8 @@ class Header(unittest.TestCase):
             word = re.match(r"(?:const )?(\w+)", parameter).group(1)
             if word in known: return known[word]
             if "*" in parameter and word in outputs: return outputs[word]
-            if function == "global_scale_host" and "global_scale" in parameter: return ctypes.POINTER(ctypes.c_float)
+            if function in ("global_scale_host", "import_mxfp4_host") and re.fullmatch(r"float\* \w*scale", parameter):
+                return ctypes.POINTER(ctypes.c_float)
             if "*" in parameter or word == "dualgemm_stream_t": return ctypes.c_void_p
             return PLAIN.get(word, ctypes.c_int)  # an enumeration
 

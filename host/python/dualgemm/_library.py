@@ -47,6 +47,8 @@ _PROTOTYPES = {
     "quantize_host_ex": (_STATUS, [POINTER(s.QuantizeArgs)]),
     "sf_split_host": (_STATUS, [c_void_p, c_int32, c_int32, c_int, c_void_p, c_void_p]),
     "import_gguf_host": (_STATUS, [c_void_p, c_int64, c_int32, c_int32, c_void_p, c_int64, c_void_p]),
+    "import_mxfp4_host": (_STATUS, [c_void_p, c_int64, c_void_p, c_int64, c_int32, c_int32, c_void_p,
+                                    POINTER(c_float)]),
     "reference_host": (_STATUS, [POINTER(s.Args), c_void_p]),
 }
 

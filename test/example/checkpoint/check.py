@@ -1,192 +1,32 @@
 #!/usr/bin/env python3
-"""check.py PROGRAM FOLDER FIXTURE OPTIONS... -- runs from_checkpoint on a fixture and compares what it says and writes
-with the fixture as it is decoded here. The program judges its launch with fp64 and a derived bound, but by its own idea
-of what the tensors mean. Here that idea is tested: each fixture's layout is written down once more, and C is computed
-from activations that were never quantised. Quantisation moves C by a tenth or so; another order of rows, rank, scale or
-convention by its whole size. FIXTURE `refused` tries files that are no such checkpoint, `edges` those that nearly are
-none. Needs Python alone."""
+"""check.py PROGRAM FOLDER FIXTURE OPTIONS... -- runs from_checkpoint on a fixture and compares what it says and
+writes with the fixture as layouts.py decodes it. The program judges its launch with fp64 and a derived bound, but by
+its own idea of what the tensors mean. Here that idea is tested: each fixture's layout is written down once more, and
+C is computed from activations that were never quantised. Quantisation moves C by a tenth or so; another order of
+rows, rank, scale or convention by its whole size. FIXTURE `refused` tries files that are no such checkpoint, `edges`
+those that nearly are none, `equal` the same tensors in other types, names, shapes and files: C is the same bytes.
+Needs Python alone."""
 import itertools
 import json
 import math
 import pathlib
+import re
+import shutil
 import struct
 import subprocess
 import sys
 
+from layouts import FIXTURES, bf16, experts_of, located, read, rows_of
+
 PROGRAM, FOLDER, NAME, *OPTIONS = sys.argv[1:]
-FIXTURES = pathlib.Path(__file__).parent / "fixtures"
-E2M1 = [0, 0.5, 1, 1.5, 2, 3, 4, 6]
-E2M1 += [-x for x in E2M1]
-E4M3 = [((8 + b % 8) * 2.0 ** (b // 8 - 10) if b > 7 else b * 2.0 ** -9) for b in range(127)]
 
 
 def option(name, default):
     return int(OPTIONS[OPTIONS.index(name) + 1]) if name in OPTIONS else default
 
 
-def locate_safetensors(data):
-    length, = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8:8 + length])
-    header.pop("__metadata__")
-    return {name: (entry["shape"], slice(*(8 + length + offset for offset in entry["data_offsets"])))
-            for name, entry in header.items()}
-
-
-def locate_gguf(data):
-    at = 0
-
-    def take(form):
-        nonlocal at
-        at += struct.calcsize("<" + form)
-        return struct.unpack_from("<" + form, data, at - struct.calcsize("<" + form))
-
-    def string():
-        return take(f"{take('Q')[0]}s")[0].decode()
-
-    _, version, tensors, pairs = take("4sIQQ")
-    assert version == 3
-    for _ in range(pairs):
-        string()
-        kind, = take("I")
-        if kind == 9:  # the fixtures have arrays of strings alone
-            for _ in range(take("IQ")[1]):
-                string()
-        else:
-            string() if kind == 8 else take("I")
-    entries = []
-    for _ in range(tensors):
-        name, dimensions = string(), take("I")[0]
-        entries.append((name, list(take(f"{dimensions}Q"))[::-1], *take("IQ")))
-    begin = -(-at // 32) * 32
-    size = {0: lambda count: count * 4, 8: lambda count: count // 32 * 34, 40: lambda count: count // 64 * 36}
-    return {name: (shape, slice(begin + offset, begin + offset + size[kind](math.prod(shape))))
-            for name, shape, kind, offset in entries}
-
-
-def located(path):
-    """The file, and of each tensor the shape and where in the file it is."""
-    data = path.read_bytes()
-    return data, (locate_gguf if data[:4] == b"GGUF" else locate_safetensors)(data)
-
-
-def read(path):
-    data, places = located(path)
-    return {name: (shape, data[place]) for name, (shape, place) in places.items()}
-
-
-def floats(tensor):
-    return struct.unpack(f"<{len(tensor[1]) // 4}f", tensor[1])
-
-
-def bf16(data):
-    return [struct.unpack("<f", bytes((0, 0)) + data[i:i + 2])[0] for i in range(0, len(data), 2)]
-
-
-def rows_of(data, count):
-    width = len(data) // count
-    return [data[i * width:(i + 1) * width] for i in range(count)]
-
-
-def values(codes, factors):
-    """One row."""
-    return [E2M1[codes[i // 2] >> i % 2 * 4 & 15] * E4M3[factors[i // 16]] for i in range(2 * len(codes))]
-
-
-def matrix(elements, factors):
-    """All rows, of all experts."""
-    count = math.prod(elements[0][:-1])
-    return [values(*row) for row in zip(rows_of(elements[1], count), rows_of(factors[1], count))]
-
-
-def blocks(tensor):
-    """All rows of GGUF's."""
-    shape, data = tensor
-    rows = []
-    for row in rows_of(data, math.prod(shape[:-1])):
-        rows.append([])
-        for block in rows_of(row, len(row) // 36):
-            for part in range(4):
-                codes = block[4 + part * 8:][:8]
-                rows[-1] += [E2M1[c] * E4M3[block[part]] for c in [b & 15 for b in codes] + [b >> 4 for b in codes]]
-    return rows
-
-
-def transposed(tensor):
-    (experts, columns, rows), data = tensor
-    moved = bytes(data[(e * columns + column) * rows + row] for e in range(experts) for row in range(rows)
-                  for column in range(columns))
-    return [experts, rows, columns], moved
-
-
-def modelopt(t, stem):
-    return (matrix(t[stem + ".weight"], t[stem + ".weight_scale"]), floats(t[stem + ".weight_scale_2"])[0],
-            floats(t[stem + ".input_scale"])[0])
-
-
-def compressed(t, stem):
-    a = t.get(stem + ".input_global_scale")
-    return (matrix(t[stem + ".weight_packed"], t[stem + ".weight_scale"]),
-            1 / floats(t[stem + ".weight_global_scale"])[0], 1 / floats(a)[0] if a else None)
-
-
-def pair(linear, t, before):
-    return [(*linear(t, before + "gate_proj"), None), (*linear(t, before + "up_proj"), None)]
-
-
-def fused(t, stem, experts, split, turn=lambda x: x):
-    """Experts in one tensor, whose rows `split` takes apart."""
-    rows = matrix(turn(t[stem]), turn(t[stem + "_weight_scale"]))
-    bias = bf16(t[stem + "_bias"][1]) if stem + "_bias" in t else None
-    scales = floats(t[stem + "_weight_scale_2"])[0], floats(t[stem + "_input_scale"])[0]
-    return [[(part, *scales, some) for part, some in zip(split(of_one), split(bias_one))]
-            for of_one, bias_one in zip(rows_of(rows, experts), rows_of(bias, experts) if bias else [None] * experts)]
-
-
-def halves(rows):
-    return (rows[:len(rows) // 2], rows[len(rows) // 2:]) if rows else (None, None)
-
-
-def alternate(rows):
-    return (rows[::2], rows[1::2]) if rows else (None, None)
-
-
-def experts_of(name):
-    """What the fixture is: for each expert gate and up, and of each the rows, scale, input scale and bias."""
-    files = sorted(FIXTURES.glob(name + "*.safetensors"))
-    t = {key: value for file in files for key, value in read(file).items()}
-    if name == "modelopt_dense":
-        return files, [pair(modelopt, t, "model.layers.0.mlp.")]
-    if name == "modelopt_fused":
-        rows, *scales = modelopt(t, "model.layers.0.mlp.gate_up_proj")
-        return files, [[(part, *scales, None) for part in halves(rows)]]
-    if name == "modelopt_experts":
-        return files, [pair(modelopt, t, f"model.layers.3.mlp.experts.{e}.") for e in range(3)]
-    if name == "modelopt_llama4":
-        return files, fused(t, "language_model.model.layers.0.feed_forward.experts.gate_up_proj", 2, halves, transposed)
-    if name == "modelopt_gpt_oss":
-        return files, fused(t, "model.layers.0.mlp.experts.gate_up_proj", 3, alternate)
-    if name in ("compressed_dense", "compressed_weights"):
-        return files, [pair(compressed, t, "model.layers.0.mlp.")]
-    if name == "compressed_experts":
-        return files, [pair(compressed, t, f"model.language_model.layers.0.mlp.experts.{e}.") for e in range(3)]
-    if name == "dense_gguf":
-        t = read(FIXTURES / "dense.gguf")
-        return [FIXTURES / "dense.gguf"], [[
-            (blocks(t[stem + ".weight"]), floats(t[stem + ".scale"])[0], floats(t[stem + ".input_scale"])[0], None)
-            for stem in ("blk.0.ffn_gate", "blk.0.ffn_up")]]
-    if name == "shared_gguf":
-        t = read(FIXTURES / "shared.gguf")
-        return [FIXTURES / "shared.gguf"], [[(blocks(t[stem + ".weight"]), floats(t[stem + ".scale"])[0], None, None)
-                                             for stem in ("blk.0.ffn_gate_shexp", "blk.0.ffn_up_shexp")]]
-    assert name == "experts_gguf"
-    t = read(FIXTURES / "experts.gguf")
-    sides = [zip(rows_of(blocks(t[stem + ".weight"]), 2), floats(t[stem + ".scale"]))
-             for stem in ("blk.0.ffn_gate_exps", "blk.0.ffn_up_exps")]
-    return [FIXTURES / "experts.gguf"], [[(*side, None, None) for side in expert] for expert in zip(*sides)]
-
-
 def activation(g, u):
-    if "--gpt-oss" in OPTIONS:
+    if "--gpt-oss" in OPTIONS or NAME == "gpt_oss_mxfp4":  # whose names say it
         g, u = min(g, 7), max(-7, min(u, 7)) + 1
         return g / (1 + math.exp(-1.702 * g)) * u
     return g / (1 + math.exp(-g)) * u
@@ -217,12 +57,12 @@ def expect(condition, what):
 
 
 def check_fixture():
-    files, experts = experts_of(NAME)
+    files, experts = experts_of(NAME, rank)
     dump = pathlib.Path(FOLDER) / "".join([NAME, *OPTIONS])
     ran = subprocess.run([PROGRAM, *map(str, files), "--dump", str(dump), *OPTIONS], stdout=subprocess.PIPE, text=True)
     print(ran.stdout)
     said = {line[:12].strip(): line[13:] for line in ran.stdout.splitlines() if line[0] != " "}
-    expect(ran.returncode == 0 and said["verdict"].startswith("correct"), "the program's verdict")
+    expect(ran.returncode == 0 and said["verdict"].startswith("correct, as read: 0 of "), "the program's verdict")
 
     for name, side in (("alpha1", 0), ("alpha2", 1)):
         expected = [e[side][1] * max(e[0][2] or 1, e[1][2] or 1) if e[0][2] else e[side][1] for e in experts]
@@ -250,9 +90,26 @@ def file(name, data):
     return path
 
 
+def safetensors(name, tensors, **metadata):
+    """A file of (dtype, shape, data)."""
+    header, at = {"__metadata__": metadata} if metadata else {}, 0
+    for key, (dtype, shape, data) in tensors.items():
+        header[key] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(data)]}
+        at += len(data)
+    text = json.dumps(header).encode()
+    return file(name, struct.pack("<Q", len(text)) + text + b"".join(data for _, _, data in tensors.values()))
+
+
+def contents(path):
+    """What `safetensors` takes."""
+    data, places = located(path)
+    length, = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + length])
+    return {name: (header[name]["dtype"], shape, data[place]) for name, (shape, place) in places.items()}
+
+
 def one(name, dtype, shape, size):
-    header = json.dumps({name: {"dtype": dtype, "shape": shape, "data_offsets": [0, size]}}).encode()
-    return file("refused.safetensors", struct.pack("<Q", len(header)) + header + bytes(size))
+    return safetensors("refused.safetensors", {name: (dtype, shape, bytes(size))})
 
 
 def changed(path, name, at, value):
@@ -262,14 +119,9 @@ def changed(path, name, at, value):
     return file("changed" + path.suffix, data[:begin] + value + data[begin + len(value):])
 
 
-def beside(path, name, dtype, shape, data):
-    """The file, and one tensor more behind its others."""
-    old = path.read_bytes()
-    length, = struct.unpack("<Q", old[:8])
-    header, old = json.loads(old[8:8 + length]), old[8 + length:]
-    header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(old), len(old) + len(data)]}
-    text = json.dumps(header).encode()
-    return file("beside.safetensors", struct.pack("<Q", len(text)) + text + old + data)
+def beside(path, name, dtype, shape, data, **metadata):
+    """The file, and one tensor more."""
+    return safetensors("beside.safetensors", contents(path) | {name: (dtype, shape, data)}, **metadata)
 
 
 def refused():
@@ -302,7 +154,16 @@ def refused():
         (lambda: one(gate, "F8_E4M3", [16, 64], 1024), gate + ": F8_E4M3 [16, 64] is not NVFP4"),
         (lambda: one(gate, "BF16", [16, 64], 2048), gate + ": BF16 [16, 64] is not NVFP4"),
         (lambda: one(layer + "experts.gate_up_proj_blocks", "U8", [2, 32, 2, 16], 2048),
-         layer + "experts.gate_up_proj_blocks: U8 [2, 32, 2, 16] belongs to no"))
+         layer + "experts.gate_up_proj_scales: is missing"),
+        (lambda: beside(dense, layer + "gate_proj.svdquant_lora_a", "BF16", [4, 64], bytes(512)),
+         layer + "gate_proj.svdquant_lora_a: BF16 [4, 64] is of a low-rank branch"),
+        (lambda: beside(dense, layer + "up_proj.weight_g_idx", "I32", [64], bytes(256)),
+         layer + "up_proj.weight_g_idx: I32 [64] is an order of columns"),
+        (lambda: beside(dense, "x", "U8", [1], b"1", quantization_config="{}"),
+         '__metadata__: has "quantization_config": "{}", which is about quantisation and is not known here'),
+        (lambda: changed(FIXTURES / "gpt_oss_mxfp4.safetensors", layer + "experts.gate_up_proj_scales", 0, b"\x90"),
+         layer + "experts.gate_up_proj_blocks (expert 0): DUALGEMM_STATUS_NOT_SUPPORTED: scales: factors reach from"),
+        (lambda: folder("no_weights", []), "refused_no_weights: has neither .safetensors nor .gguf files"))
 
 
 def check_refused():
@@ -329,10 +190,103 @@ def check_edges():
         expect(ran.returncode == 0 and "verdict      correct" in ran.stdout, f"scales {weight} and {a}")
 
 
+def as_type(tensors, end, dtype, last=1):
+    """Tensors whose names end so, of another type, with their last dimension so many times as long."""
+    return {name: ((dtype, [*shape[:-1], shape[-1] * last], data) if name.endswith(end) else (was, shape, data))
+            for name, (was, shape, data) in tensors.items()}
+
+
+def stacked(tensors, stem, fused, scales, each):
+    """Gate and up of three experts in one tensor, each with its two scales."""
+    def part(e, leaf, end):
+        return tensors[f"{stem}{e}.{leaf}_proj.{end}"]
+
+    def joined(end, of_rows):
+        parts = [part(e, leaf, end) for e in range(3) for leaf in ("gate", "up")]
+        (dtype, shape, _), data = parts[0], b"".join(part[2] for part in parts)
+        return dtype, [3, 2 * shape[0], shape[1]] if of_rows else each, data
+    return {stem + fused: joined("weight", True), stem + scales + "weight_scale": joined("weight_scale", True),
+            stem + scales + "weight_scale_2": joined("weight_scale_2", False),
+            stem + scales + "input_scale": joined("input_scale", False)}
+
+
+def gguf_in_one():
+    """experts.gguf with gate's rows and up's in one tensor, written by hand. Both have the same scales."""
+    t = read(FIXTURES / "experts.gguf")
+    (experts, n, k), _ = t["blk.0.ffn_gate_exps.weight"]
+    both = [rows_of(t[f"blk.0.ffn_{leaf}_exps.weight"][1], experts) for leaf in ("gate", "up")]
+    expect(t["blk.0.ffn_gate_exps.scale"] == t["blk.0.ffn_up_exps.scale"], "the fixture's scales")
+    tensors = ((b"blk.0.ffn_gate_up_exps.weight", (k, 2 * n, experts), 40, b"".join(map(b"".join, zip(*both)))),
+               (b"blk.0.ffn_gate_up_exps.scale", (experts,), 0, t["blk.0.ffn_gate_exps.scale"][1]))
+    head, data = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), 0), b""
+    for name, shape, kind, content in tensors:
+        data += bytes(-len(data) % 32)
+        head += struct.pack(f"<Q{len(name)}sI{len(shape)}QIQ", len(name), name, len(shape), *shape, kind, len(data))
+        data += content
+    return file("in_one.gguf", head + bytes(-len(head) % 32) + data)
+
+
+def folder(name, files, **others):
+    """A folder with these files, whose names are theirs, and with texts of JSON."""
+    path = pathlib.Path(FOLDER) / f"{NAME}_{name}"
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir()
+    for one_file in files: shutil.copy(one_file, path)
+    for key, value in others.items(): (path / (key.replace("_json", "") + ".json")).write_text(json.dumps(value))
+    return path
+
+
+def equal():
+    """Files, and others that hold the same."""
+    dense, gguf = FIXTURES / "modelopt_dense.safetensors", FIXTURES / "experts.gguf"
+    parts = [FIXTURES / f"modelopt_experts-{i}-of-2.safetensors" for i in (1, 2)]
+    stem, experts = "model.layers.3.mlp.experts.", contents(parts[0]) | contents(parts[1])
+    where = {name: part.name for part in parts for name in contents(part)}
+    index = {"metadata": {}, "weight_map": where}
+    shifted = {re.sub(r"experts\.(\d)", lambda m: f"experts.{int(m[1]) + 4}", name): tensor
+               for name, tensor in experts.items()}
+    return (
+        ([dense], "U8 factors", lambda: safetensors("u8.safetensors", as_type(contents(dense), "weight_scale", "U8"))),
+        ([dense], "I8 elements", lambda: safetensors("i8.safetensors", as_type(contents(dense), "proj.weight", "I8"))),
+        ([dense], "F4 elements",
+         lambda: safetensors("f4.safetensors", as_type(contents(dense), "proj.weight", "F4", 2))),
+        ([dense], "a type of the future", lambda: beside(dense, "other", "F8_E3M4_NEW", [3, 5], bytes(7))),
+        (parts, "experts 4 to 6", lambda: safetensors("rank.safetensors", shifted)),
+        (parts, "w13_weight, scales [3, 2]",
+         lambda: safetensors("w13.safetensors", stacked(experts, stem, "w13_weight", "w13_", [3, 2]))),
+        (parts, "gate_up_proj, scales [3, 2]",
+         lambda: safetensors("in_one.safetensors", stacked(experts, stem, "gate_up_proj", "gate_up_proj_", [3, 2]))),
+        (parts, "an index", lambda: folder("index", parts, model_safetensors_index=index) /
+         "model_safetensors_index.json"),
+        (parts, "a folder", lambda: folder("folder", parts)),
+        (parts, "a folder with its configuration", lambda: folder(
+            "config", parts, config={"quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4"}})),
+        ([gguf], "ffn_gate_up_exps", gguf_in_one))
+
+
+def result_of(files):
+    dump = pathlib.Path(FOLDER) / f"{NAME}_dump"
+    ran = subprocess.run([PROGRAM, *map(str, files), "--dump", str(dump)], stdout=subprocess.PIPE, text=True)
+    expect(ran.returncode == 0, ran.stdout)
+    said = [line for line in ran.stdout.splitlines() if line.startswith("alpha")]
+    return said, pathlib.Path(f"{dump}.x").read_bytes(), pathlib.Path(f"{dump}.c").read_bytes()
+
+
+def check_equal():
+    known = {}
+    for files, what, make in equal():
+        if files[0] not in known: known[files[0]] = result_of(files)
+        expect(any(known[files[0]][2]), "C is zero")
+        expect(result_of([make()]) == known[files[0]], f"{what}: not the result of {files[0].name}")
+        print(f"{files[0].name} as {what}: the same alphas, the same C")
+
+
 if __name__ == "__main__":
     if NAME == "edges":
         check_edges()
     elif NAME == "refused":
         check_refused()
+    elif NAME == "equal":
+        check_equal()
     else:
         check_fixture()

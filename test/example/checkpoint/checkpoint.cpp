@@ -1,131 +1,128 @@
-// checkpoint.cpp -- from the tensors that names.cpp found to the matrices of gate and up: shapes checked,
-// fused tensors taken apart by address alone, scales turned to one convention.
+// checkpoint.cpp -- from the tensors that names.cpp found to the matrices of gate and up: fused tensors taken
+// apart by address alone, scales turned to one convention, and nothing beside them left unread that may
+// change what they mean.
 
 #include "example/checkpoint/checkpoint.h"
 
-#include "example/checkpoint/names.h"
+#include "example/checkpoint/comfy.h"
 #include "example/checkpoint/numbers.h"
+#include "example/checkpoint/siblings.h"
 
 namespace checkpoint {
 namespace {
-
-constexpr uint64_t kMostExtent = uint64_t{1} << 30;  // of a tensor; N and K of a launch are an int32_t
 
 // One tensor of elements, with all that belongs to it.
 struct Stored {
   const StoredTensor* tensor;
   const StoredTensor* bias;
-  const uint8_t *elements, *factors;
-  uint64_t experts, rows, k;
-  std::vector<double> scales, input_scales;  // the latter may be empty
+  Planes planes;
+  std::vector<TwoScales> scales, input_scales;  // the latter may be empty
 };
 
-uint64_t experts_of(const StoredTensor& tensor) {
-  if (tensor.shape.size() != 2 && tensor.shape.size() != 3) refuse(tensor, "has neither 2 nor 3 dimensions");
-  for (size_t i = 0; i < tensor.shape.size(); ++i)
-    if (tensor.shape[i] == 0 || tensor.shape[i] > kMostExtent)
-      refuse(tensor, "has " + std::to_string(tensor.shape[i]) + " as its dimension " + std::to_string(i) +
-                         ", which is not 1 to 2^30");
-  const uint64_t experts = tensor.shape.size() == 3 ? tensor.shape[0] : 1;
-  if (experts > kMostExperts) refuse(tensor, "has more than 1,024 experts");
-  return experts;
-}
+// Reads tensors by their stems, and remembers which.
+class Reader {
+ public:
+  Reader(const Tensors& tensors, const Gate& gate, Mlp* mlp) : tensors_(tensors), gate_(gate), mlp_(*mlp) {}
 
-// [e, columns, rows] as [e, rows, columns]. Two elements of a byte are neighbours along k in both.
-const uint8_t* transpose(const StoredTensor& tensor, uint64_t experts, Mlp& mlp) {
-  const uint64_t columns = tensor.shape[1], rows = tensor.shape[2];
-  std::vector<uint8_t>& to = mlp.transposed.emplace_back(tensor.bytes.size());
-  for (uint64_t e = 0; e < experts; ++e)
-    for (uint64_t row = 0; row < rows; ++row)
-      for (uint64_t column = 0; column < columns; ++column)
-        to[(e * rows + row) * columns + column] = tensor.bytes[(e * columns + column) * rows + row];
-  return to.data();
-}
-
-void read_elements(const StoredTensor& elements, const StoredTensor& factors, Stored& stored, Mlp& mlp) {
-  stored.experts = experts_of(elements);
-  if (factors.dtype != "F8_E4M3") refuse(factors, "is not NVFP4, whose factors are F8_E4M3");
-  const auto like = [&](size_t wide) {  // is dimension `wide` that of k, and are all others equal?
-    if (factors.shape.size() != elements.shape.size()) return false;
-    for (size_t i = 0; i < factors.shape.size(); ++i)
-      if (elements.shape[i] != (i == wide ? 8 : 1) * factors.shape[i]) return false;
-    return true;
-  };
-  const size_t last = elements.shape.size() - 1;
-  const auto k_of = [&](size_t wide) {  // twice the bytes, before any of them is touched
-    const uint64_t k = 2 * elements.shape[wide];
-    if (k > kMostExtent) refuse(elements, "has K = " + std::to_string(k) + ", more than 2^30");
-    return k;
-  };
-  if (like(last)) {
-    stored.rows = elements.shape[last - 1];
-    stored.k = k_of(last);
-    stored.elements = elements.bytes.data();
-    stored.factors = factors.bytes.data();
-  } else if (last == 2 && like(1)) {
-    stored.rows = elements.shape[2];
-    stored.k = k_of(1);
-    stored.elements = transpose(elements, stored.experts, mlp);
-    stored.factors = transpose(factors, stored.experts, mlp);
-    mlp.layout = "transposed, ";
-  } else {
-    refuse(factors, "does not have a factor for each 16 elements of " + describe(elements));
+  Stored read(const char* leaf, uint64_t expert);
+  // After all was read: refuses what belongs to it and was not.
+  void finish() {
+    check_siblings(tensors_, stems_, used_);
+    mlp_.others = others(tensors_, gate_.before, used_);
   }
-  check_factors(factors, stored.factors, stored.experts, stored.rows, stored.k);
-}
 
-Stored read_stored(const Tensors& tensors, const std::string& stem, const Names& names, Mlp& mlp) {
-  const auto use = [&](const StoredTensor& tensor) -> const StoredTensor& {
-    mlp.notes.push_back(printable(tensor.name) + "  " + describe(tensor));
+ private:
+  const StoredTensor& use(const StoredTensor& tensor) {
+    if (used_.insert(tensor.name).second)
+      mlp_.notes.push_back(printable(tensor.name) + "  " + describe(tensor));
     return tensor;
-  };
-  Stored stored{};
-  const StoredTensor& elements = use(tensors.need(stem + names.elements));
-  stored.tensor = &elements;
-  const bool gguf = names.convention == Convention::kGguf;
-  if (elements.dtype != (gguf ? "NVFP4" : "U8"))
+  }
+  void read_gguf(Stored& stored, const std::string& stem);
+  void read_rows(Stored& stored, const std::string& stem);
+
+  const Tensors& tensors_;
+  const Gate& gate_;
+  Mlp& mlp_;
+  std::vector<std::string> stems_;
+  std::set<std::string> used_;
+};
+
+void Reader::read_gguf(Stored& stored, const std::string& stem) {
+  const StoredTensor& elements = *stored.tensor;
+  if (elements.dtype != "NVFP4")
     refuse(elements, elements.ggml_type ? "is ggml's type " + std::to_string(*elements.ggml_type) +
                                               ": of a GGUF's weights NVFP4 alone is read, type 40"
-                                        : "is not NVFP4, which has bytes (U8) of two elements");
-  if (gguf) {
-    stored.experts = experts_of(elements);
-    stored.rows = elements.shape[elements.shape.size() - 2];
-    stored.k = elements.shape.back();
-    stored.elements = elements.bytes.data();
-    check_factors(elements, stored.elements, stored.experts, stored.rows, stored.k);
-  } else {
-    read_elements(elements, use(tensors.need(stem + names.factors)), stored, mlp);
+                                        : "is not NVFP4 of a GGUF, as its gate is");
+  stored.planes = read_gguf_planes(elements);
+  const Names& names = *gate_.names;
+  const bool fused = !gate_.spelling->up;
+  if (const StoredTensor* scale = tensors_.find(stem + names.scale))
+    stored.scales = read_scales(use(*scale), stored.planes.experts, fused, false);
+  else stored.scales.assign(stored.planes.experts, {1, 1});  // llama.cpp multiplies by it where it is there
+}
+
+void Reader::read_rows(Stored& stored, const std::string& stem) {
+  const Names& names = *gate_.names;
+  const bool comfy = is_comfy(tensors_, stem), fused = !gate_.spelling->up;
+  if (comfy) {
+    if (stems_.size() == 1 && names.convention == Convention::kModelOpt)
+      mlp_.convention = Convention::kComfyUi;
+    if (mlp_.convention != Convention::kComfyUi)
+      refuse(*stored.tensor, "is marked as ComfyUI's, with names or beside tensors that are not");
+    if (const StoredTensor* mark = tensors_.find(stem + ".comfy_quant")) use(*mark);
+  } else if (mlp_.convention == Convention::kComfyUi) {
+    refuse(*stored.tensor, "is not marked as ComfyUI's NVFP4, but others of its layer are");
+  }
+  const Form form = comfy                                     ? Form::kComfyUi
+                    : names.convention == Convention::kGptOss ? Form::kBlocks
+                                                              : Form::kPlain;
+  check_elements(*stored.tensor, form);
+  stored.planes = read_planes(*stored.tensor, use(tensors_.need(stem + names.factors)), form, mlp_.moved);
+  if (stored.planes.encoding == Encoding::kMxfp4) {
+    stored.scales.assign(stored.planes.experts, {1, 1});
+    return;
   }
   const bool encode = names.convention == Convention::kCompressedTensors;
-  if (const StoredTensor* scale = tensors.find(stem + names.scale))
-    stored.scales = read_scales(use(*scale), stored.experts, encode);
-  else if (gguf) stored.scales.assign(stored.experts, 1);  // llama.cpp multiplies by it where it is there
-  else tensors.need(stem + names.scale);
-  if (const StoredTensor* scale = tensors.find(stem + names.input_scale))
-    stored.input_scales = read_scales(use(*scale), stored.experts, encode);
-  if (const StoredTensor* scale = tensors.find(stem + names.pre_quant_scale))
-    refuse(*scale,
-           "is AWQ's: activations would have to be multiplied by it, each k by its own, before they "
-           "are quantised, which is not done here");
-  stored.bias = tensors.find(stem + names.bias);
+  stored.scales = read_scales(use(tensors_.need(stem + names.scale)), stored.planes.experts, fused, encode);
+}
+
+Stored Reader::read(const char* leaf, uint64_t expert) {
+  const Names& names = *gate_.names;
+  const std::string stem = stems_.emplace_back(gate_.stem(leaf, expert));
+  Stored stored{};
+  stored.tensor = &use(tensors_.need(stem + names.elements));
+  if (names.convention == Convention::kGguf) read_gguf(stored, stem);
+  else read_rows(stored, stem);
+  const Planes& planes = stored.planes;
+  const bool encode = names.convention == Convention::kCompressedTensors;
+  if (const StoredTensor* scale = names.input_scale && planes.encoding != Encoding::kMxfp4
+                                      ? tensors_.find(stem + names.input_scale)
+                                      : nullptr)
+    stored.input_scales = read_scales(use(*scale), planes.experts, !gate_.spelling->up, encode);
+  stored.bias = tensors_.find(stem + names.bias);
   if (stored.bias) use(*stored.bias);
   return stored;
 }
 
-// n rows of one expert: `first` is the first of them, `step` the distance of two.
-Matrix make_matrix(const Stored& stored, uint64_t expert, uint64_t first, uint64_t step, uint64_t n) {
-  Matrix matrix{printable(stored.tensor->name), nullptr, 0, nullptr, 0, stored.scales[expert], {}, {}};
-  const uint64_t row = expert * stored.rows + first;
-  const uint64_t bytes = stored.factors ? stored.k / 2 : stored.k / 64 * 36;
-  matrix.elements = stored.elements + row * bytes;
-  matrix.row_bytes = static_cast<int64_t>(step * bytes);
-  if (stored.factors) matrix.factors = stored.factors + row * (stored.k / 16);
-  matrix.factor_row_bytes = static_cast<int64_t>(step * (stored.k / 16));
-  if (!stored.input_scales.empty()) matrix.input_scale = stored.input_scales[expert];
+// n rows of one expert: `first` is the first of them, `step` the distance of two, `side` 0 for gate, 1 for
+// up.
+Matrix make_matrix(const Stored& stored, uint64_t expert, size_t side, uint64_t first, uint64_t step,
+                   uint64_t n) {
+  const Planes& planes = stored.planes;
+  Matrix matrix{};
+  matrix.name = printable(stored.tensor->name);
+  matrix.encoding = planes.encoding;
+  const uint64_t row = expert * planes.rows + first;
+  matrix.elements = planes.elements + row * planes.element_bytes();
+  matrix.row_bytes = static_cast<int64_t>(step * planes.element_bytes());
+  if (planes.factors) matrix.factors = planes.factors + row * planes.factor_bytes();
+  matrix.factor_row_bytes = static_cast<int64_t>(step * planes.factor_bytes());
+  matrix.scale = stored.scales[expert][side];
+  if (!stored.input_scales.empty()) matrix.input_scale = stored.input_scales[expert][side];
   if (stored.bias) {
     const StoredTensor& bias = *stored.bias;
     if ((bias.dtype != "BF16" && bias.dtype != "F32") ||
-        element_count(bias.name, bias.shape) != stored.experts * stored.rows)
+        element_count(bias.name, bias.shape) != planes.experts * planes.rows)
       refuse(bias, "is not one BF16 or F32 for each row of " + describe(*stored.tensor));
     for (uint64_t i = 0; i < n; ++i) matrix.bias.push_back(read_bias(bias, row + i * step));
   }
@@ -133,24 +130,33 @@ Matrix make_matrix(const Stored& stored, uint64_t expert, uint64_t first, uint64
 }
 
 void add_fused(const Stored& both, bool interleaved, Mlp& mlp) {
-  if (both.rows % 2 != 0) refuse(*both.tensor, "has an odd number of rows, so it is not gate and up");
-  const uint64_t n = both.rows / 2;
-  for (uint64_t e = 0; e < both.experts; ++e) {
-    mlp.gates.push_back(make_matrix(both, e, 0, interleaved ? 2 : 1, n));
-    mlp.ups.push_back(make_matrix(both, e, interleaved ? 1 : n, interleaved ? 2 : 1, n));
+  if (both.planes.rows % 2 != 0) refuse(*both.tensor, "has an odd number of rows, so it is not gate and up");
+  const uint64_t n = both.planes.rows / 2;
+  for (uint64_t e = 0; e < both.planes.experts; ++e) {
+    mlp.gates.push_back(make_matrix(both, e, 0, 0, interleaved ? 2 : 1, n));
+    mlp.ups.push_back(make_matrix(both, e, 1, interleaved ? 1 : n, interleaved ? 2 : 1, n));
   }
-  mlp.layout +=
-      interleaved ? "gate and up in one tensor, row by row" : "gate and up in one tensor, gate first";
 }
 
 void add_pair(const Stored& gate, const Stored& up, Mlp& mlp) {
-  if (gate.experts != up.experts || gate.rows != up.rows || gate.k != up.k)
+  const Planes &g = gate.planes, &u = up.planes;
+  if (g.encoding != u.encoding)
+    refuse(*up.tensor, std::string("is ") + name_of(u.encoding) + ", but " + printable(gate.tensor->name) +
+                           " is " + name_of(g.encoding));
+  if (g.experts != u.experts || g.rows != u.rows || g.k != u.k)
     refuse(*up.tensor,
            "is not like " + printable(gate.tensor->name) + ", which is " + describe(*gate.tensor));
-  for (uint64_t e = 0; e < gate.experts; ++e) {
-    mlp.gates.push_back(make_matrix(gate, e, 0, 1, gate.rows));
-    mlp.ups.push_back(make_matrix(up, e, 0, 1, up.rows));
+  for (uint64_t e = 0; e < g.experts; ++e) {
+    mlp.gates.push_back(make_matrix(gate, e, 0, 0, 1, g.rows));
+    mlp.ups.push_back(make_matrix(up, e, 1, 0, 1, u.rows));
   }
+}
+
+std::string layout_of(bool transposed, bool fused, bool interleaved) {
+  return std::string(transposed ? "transposed, " : "") + (!fused ? "gate and up in tensors of their own"
+                                                          : interleaved
+                                                              ? "gate and up in one tensor, row by row"
+                                                              : "gate and up in one tensor, gate first");
 }
 
 // A rank has its part of the rows of gate and the same part of up's. To cut a fused tensor as if it were
@@ -194,25 +200,32 @@ void check_input_scales(const Mlp& mlp) {
 Mlp find_mlp(const Tensors& tensors, const Choice& choice) {
   const Gate gate = choose_gate(tensors, choice.gate);
   const bool fused = gate.spelling->up == nullptr;
+  // In gpt-oss's own names the rows are in turns; of all other fused tensors the caller knows.
+  const bool interleaved = choice.interleaved || gate.names->convention == Convention::kGptOss;
   Mlp mlp{};
   mlp.gate = printable(gate.label());
   mlp.convention = gate.names->convention;
+  mlp.first_expert = gate.first_expert;
   if (!fused && choice.interleaved)
     refuse(*gate.first, "is a gate of its own: its rows are not interleaved with others");
-  if (gate.experts > kMostExperts) refuse(*gate.first, "is one of more than 1,024 experts");
+  if (gate.end_expert - gate.first_expert > kMostExperts)
+    refuse(*gate.first, "is one of more than 1,024 experts");
+  Reader reader(tensors, gate, &mlp);
   Stored first{};
-  for (uint64_t e = 0; e < std::max<uint64_t>(gate.experts, 1); ++e) {
-    const Stored stored = read_stored(tensors, gate.stem(gate.spelling->gate, e), *gate.names, mlp);
-    if (e == 0) first = stored;
-    if (stored.rows != first.rows || stored.k != first.k || (gate.experts && stored.experts != 1))
+  for (uint64_t e = gate.first_expert; e < std::max<uint64_t>(gate.end_expert, 1); ++e) {
+    const Stored stored = reader.read(gate.spelling->gate, e);
+    if (e == gate.first_expert) first = stored;
+    const Planes &x = stored.planes, &y = first.planes;
+    if (x.rows != y.rows || x.k != y.k || x.encoding != y.encoding || (gate.numbered() && x.experts != 1))
       refuse(*stored.tensor,
              "is not like " + printable(first.tensor->name) + ", which is " + describe(*first.tensor));
-    if (fused) add_fused(stored, choice.interleaved, mlp);
-    else add_pair(stored, read_stored(tensors, gate.stem(gate.spelling->up, e), *gate.names, mlp), mlp);
+    if (fused) add_fused(stored, interleaved, mlp);
+    else add_pair(stored, reader.read(gate.spelling->up, e), mlp);
   }
-  if (!fused) mlp.layout += "gate and up in tensors of their own";
-  mlp.n = static_cast<int32_t>(fused ? first.rows / 2 : first.rows);
-  mlp.k = static_cast<int32_t>(first.k);
+  reader.finish();
+  mlp.layout = layout_of(first.planes.transposed, fused, interleaved);
+  mlp.n = static_cast<int32_t>(fused ? first.planes.rows / 2 : first.planes.rows);
+  mlp.k = static_cast<int32_t>(first.planes.k);
   take_rank(mlp, *first.tensor, choice);
   check_input_scales(mlp);
   check_biases(mlp.gates);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "example/checkpoint/layout.h"
 #include "example/checkpoint/names.h"
 
 namespace checkpoint {
@@ -12,11 +13,13 @@ namespace checkpoint {
 // Gate or up of one expert, [n, k], where the file has it.
 struct Matrix {
   std::string name;
+  Encoding encoding;
   const uint8_t* elements;  // GGUF: blocks, which have the factors as well
   int64_t row_bytes;        // from one row to the next: of interleaved rows twice what a row has
   const uint8_t* factors;   // GGUF: nullptr
   int64_t factor_row_bytes;
-  // An element is code * factor * scale. Both scales are decode scales, whatever the file has.
+  // An element is code * factor * scale. Both scales are decode scales, whatever the file has; of MXFP4,
+  // which has none, 1.
   double scale;
   std::optional<double> input_scale;  // the same of A, as it was found by calibration
   std::vector<float> bias;            // [n], or empty
@@ -24,11 +27,13 @@ struct Matrix {
 
 struct Mlp {
   Convention convention;
-  std::string gate, layout;        // the name of gate's tensor, and in words how its rows lie
-  std::vector<std::string> notes;  // "NAME TYPE [SHAPE]" of each tensor that was used
+  std::string gate, layout;         // the name of gate's tensor, and in words how its rows lie
+  std::vector<std::string> notes;   // "NAME TYPE [SHAPE]" of each tensor that was used
+  std::vector<std::string> others;  // names of those beside them that were not, and of metadata
   int32_t n, k;
-  std::vector<Matrix> gates, ups;                // one of each for every expert
-  std::vector<std::vector<uint8_t>> transposed;  // bytes that had to be moved before they could be rows
+  uint64_t first_expert;           // the number of the first, where they have numbers
+  std::vector<Matrix> gates, ups;  // one of each for every expert
+  Moved moved;
 };
 
 struct Choice {

@@ -1,19 +1,18 @@
 // from_checkpoint.cpp -- from the files of a checkpoint to C = f(alpha1 * A * B1^T) * h(alpha2 * A * B2^T):
 // finds gate and up, quantises activations, launches once for all experts, and compares every output with
-// double precision. README.md has the commands. The exit status is the verdict.
+// double precision. README.md has the commands. The exit status is the verdict: of the launch, on the tensors
+// as they were read.
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fstream>
-#include <memory>
 
 #include "example/checkpoint/activations.h"
 #include "example/checkpoint/checkpoint.h"
-#include "example/checkpoint/gguf.h"
-#include "example/checkpoint/safetensors.h"
-#include "example/checkpoint/verify.h"
+#include "example/checkpoint/files.h"
+#include "example/checkpoint/report.h"
 #include "example/checkpoint/weights.h"
 
 namespace {
@@ -26,22 +25,14 @@ struct Options {
   int rows = 24;
   bool list = false, gpt_oss = false;
   std::string dump;
-
-  Activation activation() const { return gpt_oss ? Activation{1.702f, 1, 7} : Activation{}; }
 };
 
-std::string joined(const std::vector<double>& values) {
-  constexpr size_t kMost = 8;
-  std::string text;
-  for (size_t i = 0; i < std::min(kMost, values.size()); ++i) text += fmt::format("{:.9g} ", values[i]);
-  return values.size() > kMost ? text + "..." : text;
-}
-
-// The alphas of one side: the scale of A, where it is known before, times that of the weights.
-std::vector<double> alphas_of(const std::vector<Matrix>& matrices, const std::vector<double>& input_scales) {
+// The alphas of one side: the scale of A, where it is known before, times those of the weights.
+std::vector<double> alphas_of(const std::vector<Matrix>& matrices, const Weights& weights,
+                              const std::vector<double>& input_scales) {
   std::vector<double> alphas;
   for (size_t e = 0; e < matrices.size(); ++e)
-    alphas.push_back(matrices[e].scale * (input_scales.empty() ? 1 : input_scales[e]));
+    alphas.push_back(matrices[e].scale * weights.scales[e] * (input_scales.empty() ? 1 : input_scales[e]));
   return alphas;
 }
 
@@ -88,33 +79,6 @@ void dump(const std::string& name, const std::vector<uint16_t>& values) {
   if (!file) throw std::runtime_error(name + ": cannot be written");
 }
 
-void print_input_scales(const Mlp& mlp, const std::vector<double>& scales) {
-  const bool one = mlp.gates.size() == 1;
-  if (scales.empty()) {
-    fmt::print("input scale  none: the checkpoint has weights alone, so A gets a scale when it comes, {}\n",
-               one ? "one for all rows (DUALGEMM_SCALE_TENSOR)" : "one for each row (DUALGEMM_SCALE_ROW)");
-    return;
-  }
-  bool differ = false;
-  for (size_t e = 0; e < mlp.gates.size(); ++e)
-    differ |= *mlp.gates[e].input_scale != *mlp.ups[e].input_scale;
-  fmt::print("input scale  {}{}\n", joined(scales),
-             differ
-                 ? "(gate's and up's differ: A is quantised once, with the larger, which saturates nothing)"
-                 : "");
-}
-
-void print_found(const Mlp& mlp, const Choice& choice) {
-  fmt::print("found        {}: {}, {}\n", mlp.gate, name_of(mlp.convention), mlp.layout);
-  constexpr size_t kMost = 8;  // two projections, each with its scales
-  for (size_t i = 0; i < std::min(kMost, mlp.notes.size()); ++i)
-    fmt::print("             {}\n", mlp.notes[i]);
-  if (mlp.notes.size() > kMost) fmt::print("             ... and {} more\n", mlp.notes.size() - kMost);
-  fmt::print("problem      N {}, K {}, experts {}", mlp.n, mlp.k, mlp.gates.size());
-  if (choice.tp_size > 1) fmt::print(", rank {} of {}", choice.tp_rank, choice.tp_size);
-  fmt::print("\n");
-}
-
 bool run(const Mlp& mlp, const Options& options) {
   const size_t experts = mlp.gates.size();
   const Input input = make_input(options.rows, mlp.k, experts);
@@ -130,7 +94,8 @@ bool run(const Mlp& mlp, const Options& options) {
   args.b1 = gate.elements.as(), args.sfb1 = gate.factors.as();
   args.b2 = up.elements.as(), args.sfb2 = up.factors.as();
 
-  const std::vector<double> alpha1 = alphas_of(mlp.gates, scales), alpha2 = alphas_of(mlp.ups, scales);
+  const std::vector<double> alpha1 = alphas_of(mlp.gates, gate, scales),
+                            alpha2 = alphas_of(mlp.ups, up, scales);
   const DeviceBuffer alpha1_dev(std::vector<float>(alpha1.begin(), alpha1.end()));
   const DeviceBuffer alpha2_dev(std::vector<float>(alpha2.begin(), alpha2.end()));
   if (experts == 1) {
@@ -150,7 +115,10 @@ bool run(const Mlp& mlp, const Options& options) {
   if (!mlp.ups[0].bias.empty()) args.bias2 = bias2.as();
   args.bias_dtype = DUALGEMM_DTYPE_FP32;
   if (args.bias1 || args.bias2) args.bias_stride = mlp.n;
-  const Activation activation = options.activation();
+  // The names of gpt-oss as shipped are no other model's.
+  const bool gpt_oss = options.gpt_oss || mlp.convention == Convention::kGptOss;
+  const Activation activation = gpt_oss ? Activation{1.702f, 1, 7} : Activation{};
+  print_activation(activation);
   args.swiglu_alpha = activation.alpha, args.swiglu_beta = activation.beta,
   args.swiglu_limit = activation.limit;
 
@@ -166,8 +134,7 @@ bool run(const Mlp& mlp, const Options& options) {
     dump(options.dump + ".c", result);
   }
   const Verdict verdict = verify(mlp, input, a, scales, result, activation);
-  fmt::print("verdict      {}: {} of {} outputs are outside their bound, the others within {:.0f} % of it\n",
-             verdict.wrong ? "WRONG" : "correct", verdict.wrong, verdict.outputs, 100 * verdict.largest);
+  print_verdict(verdict);
   return verdict.wrong == 0;
 }
 
@@ -176,7 +143,8 @@ bool run(const Mlp& mlp, const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app("The SwiGLU half of an MLP, from .safetensors or .gguf files");
-  app.add_option("files", options.files, "all files that have tensors of the layer")->required();
+  app.add_option("files", options.files, "all files that have tensors of the layer, or an index, or a folder")
+      ->required();
   app.add_flag("--list", options.list, "names every gate there is, and does nothing else");
   app.add_option("--gate", options.choice.gate, "the gate to take, as --list names it");
   app.add_option("--rows", options.rows, "rows of A, of all experts together")->check(CLI::Range(1, 1 << 20));
@@ -190,28 +158,20 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   options.choice.interleaved |= options.gpt_oss;
 
-  std::string reading;  // the file that an error is about
   try {
     if (options.choice.tp_rank < 0 || options.choice.tp_rank >= options.choice.tp_size)
       throw std::runtime_error("--tp-rank is one of 0 to --tp-size - 1");
-    std::vector<std::unique_ptr<MappedFile>> files;
-    Tensors tensors;
-    for (const std::string& name : options.files) {
-      reading = name + ": ";
-      files.push_back(std::make_unique<MappedFile>(name));
-      const Bytes bytes = files.back()->bytes();
-      tensors.add(is_gguf(bytes) ? read_gguf(bytes) : read_safetensors(bytes));
-    }
-    reading.clear();
+    Files files;
+    for (const std::string& name : options.files) files.read(name);
     if (options.list) {
-      for (const std::string& name : list_gates(tensors)) fmt::print("{}\n", name);
+      for (const std::string& name : list_gates(files.tensors)) fmt::print("{}\n", name);
       return EXIT_SUCCESS;
     }
-    const Mlp mlp = find_mlp(tensors, options.choice);
-    print_found(mlp, options.choice);
+    const Mlp mlp = find_mlp(files.tensors, options.choice);
+    print_found(mlp, options.choice, files.unread);
     return run(mlp, options) ? EXIT_SUCCESS : EXIT_FAILURE;
   } catch (const std::exception& e) {
-    fmt::print(stderr, "from_checkpoint: {}{}\n", reading, e.what());
+    fmt::print(stderr, "from_checkpoint: {}\n", e.what());
     return EXIT_FAILURE;
   }
 }

@@ -161,7 +161,7 @@ void place(std::vector<Entry>& entries, Bytes data) {
 
 bool is_gguf(Bytes file) { return file.size() >= 4 && std::equal(file.begin(), file.begin() + 4, "GGUF"); }
 
-std::vector<StoredTensor> read_gguf(Bytes file) {
+Contents read_gguf(Bytes file) {
   if (!is_gguf(file)) throw FormatError("does not begin with GGUF");
   Reader reader(file);
   reader.take(4, "the first word");
@@ -182,9 +182,9 @@ std::vector<StoredTensor> read_gguf(Bytes file) {
   const uint64_t data = (reader.position() + alignment - 1) / alignment * alignment;
   place(entries, file.subspan(std::min<uint64_t>(data, file.size())));
 
-  std::vector<StoredTensor> result;
-  for (Entry& entry : entries) result.push_back(std::move(entry.tensor));
-  return result;
+  Contents contents;
+  for (Entry& entry : entries) contents.tensors.push_back(std::move(entry.tensor));
+  return contents;
 }
 
 }  // namespace checkpoint

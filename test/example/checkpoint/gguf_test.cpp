@@ -54,7 +54,7 @@ TEST_CASE("gguf: tensors have their name, type, shape and bytes", "[checkpoint][
   w.tensor("w", {128, 2, 3}, kNvfp4, 0).tensor("k", {32}, 14, 448).tensor("s", {1}, kF32, 448);
   w.tensor("l", {32}, 99, 448);
   w.data(452);
-  const auto tensors = read_gguf(w.file);
+  const auto tensors = read_gguf(w.file).tensors;
   REQUIRE(tensors.size() == 4);
   CHECK(tensors[0].name == "w");
   CHECK(checkpoint::describe(tensors[0]) == "NVFP4 [3, 2, 128]");
@@ -69,7 +69,7 @@ TEST_CASE("gguf: the data begins at a multiple of the file's alignment", "[check
   Writer w;
   w.header(1, 1).string("general.alignment").number(4, 4).number(256, 4);
   w.tensor("s", {1}, kF32, 256).data(260, 256);
-  CHECK(read_gguf(w.file)[0].bytes.data() == w.file.data() + w.file.size() - 4);
+  CHECK(read_gguf(w.file).tensors[0].bytes.data() == w.file.data() + w.file.size() - 4);
 
   Writer bad;
   bad.header(0, 1).string("general.alignment").number(4, 4).number(GENERATE(0, 24), 4);

@@ -14,6 +14,7 @@ namespace checkpoint {
 struct Made {
   std::deque<std::vector<uint8_t>> memory;
   std::vector<StoredTensor> tensors;
+  Metadata metadata;
 
   Made() = default;
   Made(Made&&) = default;  // a copy's tensors would be in the memory of the first
@@ -62,7 +63,7 @@ struct Made {
   }
   Tensors all() const {
     Tensors result;
-    result.add(tensors);
+    result.add({tensors, metadata});
     return result;
   }
   Mlp find(const Choice& choice = {}) const { return find_mlp(all(), choice); }

@@ -8,7 +8,7 @@
 
 namespace checkpoint {
 
-enum class Convention { kModelOpt, kCompressedTensors, kGguf };
+enum class Convention { kModelOpt, kCompressedTensors, kComfyUi, kGptOss, kGguf };
 const char* name_of(Convention convention);
 
 constexpr uint64_t kMostExperts = 1024;  // DUALGEMM_MAX_GROUPS
@@ -18,10 +18,10 @@ struct Spelling {
   const char *gate, *up;  // up is nullptr where one tensor has both
 };
 
-// What a format appends to that.
+// What a format appends to that. What it does not have is nullptr.
 struct Names {
   Convention convention;
-  const char *elements, *factors, *scale, *input_scale, *bias, *pre_quant_scale;
+  const char *elements, *factors, *scale, *input_scale, *bias;
 };
 
 struct Gate {
@@ -29,20 +29,24 @@ struct Gate {
   const Spelling* spelling;
   const Names* names;
   const StoredTensor* first;  // its elements, of the first expert in the file
-  uint64_t experts = 0;       // the highest number there is, plus 1; 0 where the name has none
+  // The lowest number of an expert, and the highest plus 1, which is 0 where the name has none. A file of one
+  // rank may begin with any.
+  uint64_t first_expert = 0, end_expert = 0;
 
+  bool numbered() const { return end_expert > 0; }
   std::string stem(const char* leaf, uint64_t expert) const {
-    return before + (experts ? std::to_string(expert) + after : "") + leaf;
+    return before + (numbered() ? std::to_string(expert) + after : "") + leaf;
   }
   std::string label() const {
-    return before + (experts ? "*" + after : "") + spelling->gate + names->elements;
+    return before + (numbered() ? "*" + after : "") + spelling->gate + names->elements;
   }
 };
 
 // The names of all tensors that are a gate, or gate and up in one. Experts count as one, numbered *.
 std::vector<std::string> list_gates(const Tensors& tensors);
 
-// The gate that list_gates names so, or of "" the first that is NVFP4. Throws FormatError if there is none.
+// The gate that list_gates names so, or of "" the first that has elements of four bits. Throws FormatError if
+// there is none.
 Gate choose_gate(const Tensors& tensors, const std::string& wanted);
 
 // Throws FormatError: the tensor's name, its type and shape, and why.

@@ -1,14 +1,13 @@
 // safetensors.h -- the header of a .safetensors file.
 #pragma once
 
-#include <vector>
-
 #include "example/checkpoint/tensor.h"
 
 namespace checkpoint {
 
-// The tensors of a file, which has to outlive them. No number of the header is believed before it was
-// compared with the size of the file. Throws FormatError, which names the tensor where it is one's fault.
-std::vector<StoredTensor> read_safetensors(Bytes file);
+// The tensors of a file, which has to outlive them, and its metadata. No number of the header is believed
+// before it was compared with the size of the file; of a dtype that is not known the size of the data is
+// taken as it is. Throws FormatError, which names the tensor where it is one's fault.
+Contents read_safetensors(Bytes file);
 
 }  // namespace checkpoint

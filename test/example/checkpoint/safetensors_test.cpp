@@ -38,7 +38,8 @@ TEST_CASE("safetensors: tensors have their name, type, shape and bytes", "[check
                           entry("none", "BF16", "[0,7]", "[10,10]") + "}   ",
                       10);
   file[file.size() - 10] = 7;
-  const auto tensors = read_safetensors(file);
+  const auto [tensors, metadata] = read_safetensors(file);
+  CHECK(metadata == checkpoint::Metadata{{"format", "pt"}});
   REQUIRE(tensors.size() == 3);
   CHECK(tensors[0].name == "a");
   CHECK(checkpoint::describe(tensors[0]) == "U8 [2, 3]");
@@ -53,11 +54,12 @@ TEST_CASE("safetensors: tensors have their name, type, shape and bytes", "[check
 
 TEST_CASE("safetensors: every dtype takes its size", "[checkpoint][safetensors]") {
   const auto [dtype, bytes] = GENERATE(table<std::string, size_t>(
-      {{"BOOL", 8}, {"U8", 8},   {"I8", 8},    {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"F8_E8M0", 8}, {"I16", 16},
-       {"U16", 16}, {"F16", 16}, {"BF16", 16}, {"I32", 32},    {"U32", 32},    {"F32", 32},    {"I64", 64},
-       {"U64", 64}, {"F64", 64}, {"C64", 64},  {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6}}));
+      {{"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"BOOL", 8},    {"U8", 8},     {"I8", 8},   {"F8_E4M3", 8},
+       {"F8_E5M2", 8},     {"F8_E8M0", 8},     {"I16", 16},    {"U16", 16},   {"F16", 16}, {"BF16", 16},
+       {"I32", 32},        {"U32", 32},        {"F32", 32},    {"I64", 64},   {"U64", 64}, {"F64", 64},
+       {"C64", 64},        {"F4", 4},          {"F6_E2M3", 6}, {"F6_E3M2", 6}}));
   const std::string header = "{" + entry("t", dtype, "[2,4]", "[0," + std::to_string(bytes) + "]") + "}";
-  CHECK(read_safetensors(file_of(header, bytes))[0].bytes.size() == bytes);
+  CHECK(read_safetensors(file_of(header, bytes)).tensors[0].bytes.size() == bytes);
   const std::string more = "{" + entry("t", dtype, "[2,4]", "[0," + std::to_string(bytes + 1) + "]") + "}";
   CHECK_THROWS_WITH(read_safetensors(file_of(more, bytes + 1)), contains("t: data_offsets"));
 }
@@ -85,7 +87,8 @@ TEST_CASE("safetensors: a header that lies is refused, and the tensor named", "[
       {"{" + entry("x", "U8", "4", "[0,4]") + "}", 4, "x: shape is not an array"},
       {"{" + entry("x", "U8", "[4]", "[0]") + "}", 4, "x: data_offsets has not two numbers"},
       {"{" + entry("x", "U8", "[4]", "[0,\"4\"]") + "}", 4, "x: data_offsets has \"4\""},
-      {"{" + entry("x", "U9", "[4]", "[0,4]") + "}", 4, "x: its dtype U9 is not known"},
+      {"{" + entry("x", "U9", "[4]", "[0,5]") + "}", 4, "x: data_offsets [0, 5] reach outside the file"},
+      {"{" + good + "," + entry("x", "U9", "[2]", "[2,4]") + "}", 4, "x: its data overlaps that of good"},
       {"{" + good + "," + entry("x", "U8", "[2]", "[2,4]") + "}", 4, "x: its data overlaps that of good"},
       {"{" + good + "," + entry("x", "U8", "[2]", "[5,7]") + "}", 7, "x: there is a hole of 1 bytes before"},
       {"{" + entry("x", "U8", "[2]", "[1,3]") + "}", 3, "x: there is a hole of 1 bytes before"},
@@ -132,7 +135,20 @@ TEST_CASE("safetensors: a million brackets end at the third", "[checkpoint][safe
 
 TEST_CASE("safetensors: a name is printed as printable text of a line", "[checkpoint][safetensors]") {
   const std::string name = "\\u001b[31m" + std::string(1000, 'n');
-  const std::string header = "{" + entry(name, "U9", "[4]", "[0,4]") + "}";
+  const std::string header = "{" + entry(name, "U8", "[4]", "[4,0]") + "}";
   CHECK_THROWS_WITH(read_safetensors(file_of(header, 4)),
-                    "?[31m" + std::string(115, 'n') + "...: its dtype U9 is not known");
+                    "?[31m" + std::string(115, 'n') + "...: data_offsets [4, 0] end before they begin");
+}
+
+TEST_CASE("safetensors: a tensor of an unknown dtype has the bytes that its offsets say",
+          "[checkpoint][safetensors]") {
+  const std::string dtype = "F8_E3M4_\\u001b" + std::string(200, 'x');
+  const std::string header =
+      "{" + entry("a", dtype, "[3,5]", "[0,7]") + "," + entry("b", "U8", "[2]", "[7,9]") + "}";
+  const auto file = file_of(header, 9);
+  const auto tensors = read_safetensors(file).tensors;
+  REQUIRE(tensors.size() == 2);
+  CHECK(tensors[0].bytes.size() == 7);
+  CHECK(tensors[1].bytes.data() == tensors[0].bytes.data() + 7);
+  CHECK(checkpoint::describe(tensors[0]) == "F8_E3M4_?" + std::string(111, 'x') + "... [3, 5]");
 }

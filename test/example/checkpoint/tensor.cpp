@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <limits>
@@ -20,7 +21,7 @@ std::string printable(std::string_view name) {
 }
 
 std::string describe(const StoredTensor& tensor) {
-  std::string text = tensor.dtype + " [";
+  std::string text = printable(tensor.dtype) + " [";
   for (size_t i = 0; i < tensor.shape.size(); ++i) text += (i ? ", " : "") + std::to_string(tensor.shape[i]);
   return text + "]";
 }
@@ -35,10 +36,12 @@ uint64_t element_count(const std::string& name, const std::vector<uint64_t>& sha
   return count;
 }
 
-void Tensors::add(const std::vector<StoredTensor>& file) {
-  for (const StoredTensor& tensor : file)
+void Tensors::add(const Contents& file) {
+  for (const StoredTensor& tensor : file.tensors)
     if (!tensors_.emplace(tensor.name, tensor).second)
       throw FormatError(printable(tensor.name) + ": two files have this name");
+  for (const auto& entry : file.metadata)
+    if (std::find(metadata_.begin(), metadata_.end(), entry) == metadata_.end()) metadata_.push_back(entry);
 }
 
 const StoredTensor* Tensors::find(const std::string& name) const {

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace checkpoint {
@@ -22,7 +23,8 @@ struct FormatError : std::runtime_error {
 
 struct StoredTensor {
   std::string name;
-  std::string dtype;            // the spelling of safetensors: U8, F8_E4M3, F32; and NVFP4, which is GGUF's
+  std::string dtype;            // the spelling of safetensors: U8, F8_E4M3, F32; and NVFP4, which is GGUF's.
+                                // It may be one that nobody here knows: who uses the bytes looks at it
   std::vector<uint64_t> shape;  // row-major: elements along the last dimension follow each other
   Bytes bytes;                  // inside the file
   std::optional<uint32_t> ggml_type = {};  // of a GGUF's tensor
@@ -31,16 +33,26 @@ struct StoredTensor {
 // "U8 [352, 128]"
 std::string describe(const StoredTensor& tensor);
 
+// What a file says besides its tensors: keys and texts, of safetensors its `__metadata__`.
+using Metadata = std::vector<std::pair<std::string, std::string>>;
+
+struct Contents {
+  std::vector<StoredTensor> tensors;
+  Metadata metadata = {};
+};
+
 // The tensors of one checkpoint, which may be several files.
 class Tensors {
  public:
-  void add(const std::vector<StoredTensor>& file);
+  void add(const Contents& file);
   const StoredTensor* find(const std::string& name) const;
   const StoredTensor& need(const std::string& name) const;  // throws if there is none
   const std::map<std::string, StoredTensor>& all() const { return tensors_; }
+  const Metadata& metadata() const { return metadata_; }  // of all files, without what several have alike
 
  private:
   std::map<std::string, StoredTensor> tensors_;
+  Metadata metadata_;
 };
 
 // A name out of a file, fit for a terminal: at most 120 bytes, nothing but printable ASCII.

@@ -25,7 +25,8 @@ std::vector<uint8_t> gather(const std::vector<Matrix>& matrices, int32_t n, bool
 Weights upload_rows(const std::vector<Matrix>& matrices, int32_t n, int32_t k) {
   const DeviceBuffer rows(gather(matrices, n, true, k / 16));
   Weights weights{DeviceBuffer(gather(matrices, n, false, k / 2)),
-                  DeviceBuffer(matrices.size() * dualgemm_sf_size(n, k))};
+                  DeviceBuffer(matrices.size() * dualgemm_sf_size(n, k)),
+                  std::vector<double>(matrices.size(), 1)};
   dualgemm_sf_args_t args;
   dualgemm_sf_args_init(&args);
   args.rows = n, args.k = k;
@@ -45,7 +46,24 @@ Weights upload_blocks(const std::vector<Matrix>& matrices, int32_t n, int32_t k)
     check(dualgemm_import_gguf_host(matrices[e].elements, matrices[e].row_bytes, n, k,
                                     &elements[e * matrix_bytes], 0, &factors[e * atoms]),
           matrices[e].name.c_str());
-  return {DeviceBuffer(elements), DeviceBuffer(factors)};
+  return {DeviceBuffer(elements), DeviceBuffer(factors), std::vector<double>(matrices.size(), 1)};
+}
+
+// Of MXFP4 the elements stay as they are, too. Its factors become NVFP4's and one number for each expert,
+// from where they are in the file: rows of gate and up in turn have a pitch.
+Weights upload_mxfp4(const std::vector<Matrix>& matrices, int32_t n, int32_t k) {
+  const size_t atoms = dualgemm_sf_size(n, k);
+  std::vector<uint8_t> factors(matrices.size() * atoms);
+  std::vector<double> scales;
+  for (size_t e = 0; e < matrices.size(); ++e) {
+    const Matrix& matrix = matrices[e];
+    float scale;
+    check(dualgemm_import_mxfp4_host(matrix.elements, 2 * matrix.row_bytes, matrix.factors,
+                                     matrix.factor_row_bytes, n, k, &factors[e * atoms], &scale),
+          (matrix.name + " (expert " + std::to_string(e) + ")").c_str());
+    scales.push_back(scale);
+  }
+  return {DeviceBuffer(gather(matrices, n, false, k / 2)), DeviceBuffer(factors), scales};
 }
 
 float from_e2m1(int code) {
@@ -62,7 +80,12 @@ float from_e4m3(int factor) {
 }  // namespace
 
 Weights upload(const std::vector<Matrix>& matrices, int32_t n, int32_t k) {
-  return matrices[0].factors ? upload_rows(matrices, n, k) : upload_blocks(matrices, n, k);
+  switch (matrices[0].encoding) {
+    case Encoding::kNvfp4: return upload_rows(matrices, n, k);
+    case Encoding::kMxfp4: return upload_mxfp4(matrices, n, k);
+    case Encoding::kGguf: return upload_blocks(matrices, n, k);
+  }
+  throw std::logic_error("an encoding that no matrix has");
 }
 
 std::vector<float> decode(const Matrix& matrix, int32_t n, int32_t k) {
@@ -70,15 +93,18 @@ std::vector<float> decode(const Matrix& matrix, int32_t n, int32_t k) {
   for (int32_t row = 0; row < n; ++row)
     for (int32_t i = 0; i < k; ++i) {
       const uint8_t* const from = matrix.elements + row * matrix.row_bytes;
-      if (matrix.factors) {
-        const float factor = from_e4m3(matrix.factors[row * matrix.factor_row_bytes + i / 16]);
-        values.push_back(from_e2m1(from[i / 2] >> (i % 2 * 4) & 15) * factor);
-      } else {  // blocks of 64: four factors, then for each 16 elements eight bytes, of elements j and j + 8
+      if (matrix.encoding == Encoding::kGguf) {
+        // Blocks of 64: four factors, then for each 16 elements eight bytes, of elements j and j + 8.
         const uint8_t* const block = from + i / 64 * 36;
         const int part = i % 64 / 16, j = i % 16;
         const float factor = block[part] == 0x7F ? 0 : from_e4m3(block[part]);
         values.push_back(from_e2m1(block[4 + part * 8 + j % 8] >> (j / 8 * 4) & 15) * factor);
+        continue;
       }
+      const uint8_t* const factors = matrix.factors + row * matrix.factor_row_bytes;
+      const float factor = matrix.encoding == Encoding::kMxfp4 ? std::ldexp(1.0f, factors[i / 32] - 127)
+                                                               : from_e4m3(factors[i / 16]);
+      values.push_back(from_e2m1(from[i / 2] >> (i % 2 * 4) & 15) * factor);
     }
   return values;
 }

@@ -1,6 +1,6 @@
 // main.cpp -- the readers of checkpoints (test/example/checkpoint) under libFuzzer: any bytes are a file of
-// tensors inside these bytes, or are refused with FormatError. Then gate and up are looked for, with
-// options out of the input's last bytes, and every byte that they claim is read.
+// tensors inside these bytes, or an index of files, or are refused with FormatError. Then gate and up are
+// looked for, with options out of the input's last bytes, and every byte that they claim is read.
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "example/checkpoint/checkpoint.h"
+#include "example/checkpoint/files.h"
 #include "example/checkpoint/gguf.h"
 #include "example/checkpoint/safetensors.h"
 
@@ -30,8 +31,10 @@ unsigned touch(Bytes bytes) {
 unsigned touch(const Matrix& matrix, int32_t n, int32_t k) {
   unsigned sum = 0;
   for (int32_t row = 0; row < n; ++row) {
-    sum += touch({matrix.elements + row * matrix.row_bytes, size_t(matrix.factors ? k / 2 : k / 64 * 36)});
-    if (matrix.factors) sum += touch({matrix.factors + row * matrix.factor_row_bytes, size_t(k) / 16});
+    const bool blocks = matrix.encoding == Encoding::kGguf;
+    sum += touch({matrix.elements + row * matrix.row_bytes, size_t(blocks ? k / 64 * 36 : k / 2)});
+    const size_t factors = size_t(k) / (matrix.encoding == Encoding::kMxfp4 ? 32 : 16);
+    if (!blocks) sum += touch({matrix.factors + row * matrix.factor_row_bytes, factors});
   }
   return sum;
 }
@@ -84,8 +87,12 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t mos
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Bytes file(data, size);
   try {
-    const std::vector<StoredTensor> stored = is_gguf(file) ? read_gguf(file) : read_safetensors(file);
-    for (const StoredTensor& tensor : stored)
+    if (size > 0 && data[0] == '{') {
+      check_config(file);
+      require(!parse_index(file).empty());
+    }
+    const Contents stored = is_gguf(file) ? read_gguf(file) : read_safetensors(file);
+    for (const StoredTensor& tensor : stored.tensors)
       require(tensor.bytes.empty() ||
               (tensor.bytes.data() >= data && tensor.bytes.size() <= size &&
                tensor.bytes.data() - data <= std::ptrdiff_t(size - tensor.bytes.size())));

@@ -36,9 +36,11 @@ float* floats(uint8_t* at) { return reinterpret_cast<float*>(at); }
 
 // All have gaps between their rows. Of x and of blocks none follows the last row; of q one does where it is
 // written. The addresses of floats are multiples of four in every test.
-constexpr int32_t kRows = 3, kColumns = 64, kLdx = 72, kLdq = 80, kRowBytes = 40, kSplitRows = 130;
+constexpr int32_t kRows = 3, kColumns = 64, kLdx = 72, kLdq = 80, kRowBytes = 40, kPitch = 5,
+                  kSplitRows = 130;
 constexpr size_t kX = (2 * kLdx + kColumns) * sizeof(float), kCodes = 2 * kLdq / 2 + kColumns / 2,
-                 kCodesWithGaps = kRows * kLdq / 2, kFactors = 512, kBlocks = 2 * kRowBytes + 36;
+                 kCodesWithGaps = kRows * kLdq / 2, kFactors = 512, kBlocks = 2 * kRowBytes + 36,
+                 kPowers = 2 * kPitch + kColumns / 32;
 
 std::vector<Function> functions() {
   std::vector<Function> all = {
@@ -56,6 +58,11 @@ std::vector<Function> functions() {
        {{"blocks", kBlocks, false}, {"q", kCodesWithGaps, true}, {"sf", kFactors, true}},
        [](const auto& at) {
          return dualgemm_import_gguf_host(at[0], kRowBytes, kRows, kColumns, at[1], kLdq, at[2]);
+       }},
+      {"dualgemm_import_mxfp4_host",
+       {{"q", kCodes, false}, {"scales", kPowers, false}, {"sf", kFactors, true}, {"scale", 4, true}},
+       [](const auto& at) {
+         return dualgemm_import_mxfp4_host(at[0], kLdq, at[1], kPitch, kRows, kColumns, at[2], floats(at[3]));
        }},
   };
   const size_t half = ref::sf_bytes(kSplitRows, kColumns);
@@ -226,6 +233,11 @@ TEST_CASE("host functions: a matrix takes less than 2^48 bytes and ends within t
         named("x", end) + ": its 64" + beyond);
   check(dualgemm_import_gguf_host(end, 0, 2, 64, q, 0, sf), kValue,
         named("blocks", end) + ": its 72" + beyond);
+  check(dualgemm_import_mxfp4_host(q, 2 * kFar * 2, x, 0, 2, 32, sf, floats(x)), kStride,
+        "ldq=562949953421312: 2 rows must take less than 2^48 bytes");
+  check(dualgemm_import_mxfp4_host(q, 0, x, kFar, 2, 32, sf, floats(x)), kStride, "pitch" + far);
+  check(dualgemm_import_mxfp4_host(q, 0, end, 61, 2, 32, sf, floats(x)), kValue,
+        named("scales", end) + ": its 62" + beyond);
   check(dualgemm_sf_split_host(end, 1, 16, DUALGEMM_ROWS_STACKED, q, sf), kValue,
         named("sf", end) + ": its 512" + beyond);
   CHECK(arena.untouched());

@@ -1,0 +1,187 @@
+// files.cpp -- the index is that of transformers: {"metadata": {...}, "weight_map": {TENSOR: FILE, ...}}, and
+// shards are named as it names them, of GGUF as llama.cpp's gguf-split does.
+
+#include "example/checkpoint/files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "example/checkpoint/gguf.h"
+#include "example/checkpoint/safetensors.h"
+
+namespace checkpoint {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+json parse(Bytes file) {
+  constexpr int kDeepest = 32;
+  try {
+    return json::parse(file.begin(), file.end(), [](int depth, json::parse_event_t, json&) {
+      if (depth > kDeepest) throw FormatError("is nested deeper than 32");
+      return true;
+    });
+  } catch (const json::exception& e) {
+    throw FormatError("is not JSON: " + printable(e.what()));
+  }
+}
+
+// What the function says of a file, with its path in front.
+template <typename Function>
+void about(const std::string& path, Function function) {
+  try {
+    function();
+  } catch (const FormatError& e) {
+    const std::string what = e.what();
+    throw what.starts_with(path) ? e : FormatError(path + ": " + what);
+  }
+}
+
+std::vector<std::string> files_in(const std::string& folder, const std::string& end) {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    if (const std::string name = entry.path().filename(); entry.is_regular_file() && name.ends_with(end))
+      names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// What the tensors themselves do not say. True, a number or an object where nothing is meant to be changes
+// them.
+bool is_nothing(const json& value) {
+  return value == false || value.empty() || (value.contains("format") && value["format"] == "dense");
+}
+
+void check_quantisation(const json& config) {
+  // The first say what the tensors say, or what is left as it was; the others have to say nothing.
+  static const std::set<std::string> kKnown = {"quant_method",
+                                               "quant_algo",
+                                               "format",
+                                               "version",
+                                               "producer",
+                                               "config_groups",
+                                               "ignore",
+                                               "exclude_modules",
+                                               "modules_to_not_convert",
+                                               "targets",
+                                               "group_size",
+                                               "quantization_status",
+                                               "global_compression_ratio",
+                                               "kv_cache_scheme",
+                                               "kv_cache_quant_algo",
+                                               "quantized_layers"};
+  static const std::set<std::string> kNothing = {"transform_config", "sparsity_config", "has_zero_point",
+                                                 "pre_quant_scale"};
+  for (const auto& [key, value] : config.items())
+    if (!kKnown.contains(key) && !(kNothing.contains(key) && is_nothing(value)))
+      throw FormatError("its quantisation has \"" + printable(key) + "\": " + printable(value.dump()) +
+                        (kNothing.contains(key) ? ", which is not done here"
+                                                : ", which is not known here and may change the weights"));
+}
+
+}  // namespace
+
+std::map<std::string, std::string> parse_index(Bytes file) {
+  const json index = parse(file);
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
+    throw FormatError("has no \"weight_map\": of JSON the index of a checkpoint alone is read");
+  if (index["weight_map"].empty()) throw FormatError("its \"weight_map\" names no tensor");
+  std::map<std::string, std::string> files;
+  for (const auto& [tensor, name] : index["weight_map"].items()) {
+    if (!name.is_string()) throw FormatError(printable(tensor) + ": has no name of a file");
+    const std::string text = name.get<std::string>();
+    if (text.empty() || text == "." || text == ".." || text.find('/') != std::string::npos)
+      throw FormatError(printable(tensor) + ": \"" + printable(text) + "\" is no file beside the index");
+    files[tensor] = text;
+  }
+  return files;
+}
+
+void check_shards(const std::vector<std::string>& names) {
+  static const std::regex kShard("(.*-)([0-9]{1,9})(-of-[0-9]{1,9}\\..*)");
+  std::map<std::pair<std::string, std::string>, std::set<unsigned long>> sets;  // what a set's names share
+  for (const std::string& name : names)
+    if (std::smatch shard; std::regex_match(name, shard, kShard))
+      sets[{shard[1], shard[3]}].insert(std::stoul(shard[2]));
+  for (const auto& [set, numbers] : sets) {
+    const unsigned long all = std::stoul(set.second.substr(std::string("-of-").size()));
+    for (unsigned long number = 1; number <= all; ++number)
+      if (!numbers.contains(number))
+        throw FormatError("has files " + printable(set.first) + "*" + printable(set.second) +
+                          ", but none of the number " + std::to_string(number));
+  }
+}
+
+void check_config(Bytes file) {
+  const json config = parse(file);
+  if (!config.is_object()) return;
+  for (const char* key : {"quantization_config", "quantization"})
+    if (config.contains(key) && config[key].is_object()) check_quantisation(config[key]);
+  if (config.contains("text_config") && config["text_config"].is_object() &&
+      config["text_config"].contains("quantization_config"))
+    check_quantisation(config["text_config"]["quantization_config"]);
+}
+
+std::vector<StoredTensor> Files::read_file(const std::string& path) {
+  Contents contents;
+  about(path, [&] {
+    mapped.push_back(std::make_unique<MappedFile>(path));
+    const Bytes bytes = mapped.back()->bytes();
+    contents = is_gguf(bytes) ? read_gguf(bytes) : read_safetensors(bytes);
+    tensors.add(contents);
+  });
+  return contents.tensors;
+}
+
+std::set<std::string> Files::read_index(const std::string& path) {
+  std::map<std::string, std::string> files;
+  about(path, [&] { files = parse_index(MappedFile(path).bytes()); });
+  std::map<std::string, std::set<std::string>> found;
+  const fs::path folder = fs::path(path).parent_path();
+  for (const auto& [tensor, name] : files) {
+    if (!found.contains(name))
+      for (const StoredTensor& stored : read_file(folder / name)) found[name].insert(stored.name);
+    if (!found[name].contains(tensor))
+      throw FormatError(path + ": " + printable(tensor) + " is not in " + printable(name));
+  }
+  std::set<std::string> names;
+  for (const auto& [name, _] : found) names.insert(name);
+  return names;
+}
+
+void Files::read_folder(const std::string& path) {
+  const std::vector<std::string> indices = files_in(path, ".safetensors.index.json");
+  std::vector<std::string> names = files_in(path, ".safetensors");
+  const std::vector<std::string> ggufs = files_in(path, ".gguf");
+  if (indices.size() > 1)
+    throw FormatError(path + ": has the indices " + printable(indices[0]) + " and " + printable(indices[1]) +
+                      ": name one of them");
+  if (names.empty()) names = ggufs;
+  else unread.insert(unread.end(), ggufs.begin(), ggufs.end());
+  if (names.empty()) throw FormatError(path + ": has neither .safetensors nor .gguf files");
+  if (indices.empty()) {
+    about(path, [&] { check_shards(names); });
+    for (const std::string& name : names) read_file(fs::path(path) / name);
+  } else {
+    const std::set<std::string> read = read_index(fs::path(path) / indices[0]);
+    std::copy_if(names.begin(), names.end(), std::back_inserter(unread),
+                 [&](const std::string& name) { return !read.contains(name); });
+  }
+}
+
+void Files::read(const std::string& path) {
+  const bool is_folder = fs::is_directory(path), is_index = !is_folder && path.ends_with(".json");
+  if (is_folder) read_folder(path);
+  else if (is_index) read_index(path);
+  else read_file(path);
+  if (!is_folder && !is_index) return;
+  const fs::path folder = is_folder ? fs::path(path) : fs::path(path).parent_path();
+  for (const char* name : {"config.json", "hf_quant_config.json"})
+    if (const std::string config = folder / name; fs::is_regular_file(config))
+      about(config, [&] { check_config(MappedFile(config).bytes()); });
+}
+
+}  // namespace checkpoint
