@@ -10,6 +10,7 @@
 #include "host/select_instance.h"
 #include "host/sf_layout.h"
 #include "host/status.h"
+#include "host/supported.h"
 #include "host/tiling.h"
 
 namespace dualgemm {
@@ -135,7 +136,7 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
   const InstanceKind kind = kind_for(architecture.arch, problem);
   const Machine machine = machine_of(args, device);
   *index = answer({kind, shape_of(problem), machine, {!invariant, !invariant && room}});
-  if (*index >= 0) return DUALGEMM_STATUS_SUCCESS;
+  if (*index >= 0) return check_chosen_tiles(problem, instance(*index));
   return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
               "c_dtype=%" PRId32 " (%s), %s, group_mode=%" PRId32
               " (%s): no kernel for compute capability %s computes this on %" PRId32 " SMs",
