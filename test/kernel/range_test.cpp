@@ -20,9 +20,10 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kMax = std::numeric_limits<float>::max(), kLeast = std::numeric_limits<float>::min();
 
 // The least sigmoid that a launch keeps is that of -87.34, the least exp(-g^2 / 2) that of -13.22.
-constexpr float kValues[] = {-kInfinity, -3e38f, -1e20f, -800, -100,  -87.5f, -87.2f,
-                             -60,        -13.3f, -13.1f, -3,   -0.5f, 0,      0.5f,
-                             3,          60,     1e20f,  3e38f, kInfinity, std::numeric_limits<float>::quiet_NaN()};
+constexpr float kValues[] = {-kInfinity, -3e38f, -1e20f, -800,      -100,
+                             -87.5f,     -87.2f, -60,    -13.3f,    -13.1f,
+                             -3,         -0.5f,  0,      0.5f,      3,
+                             60,         1e20f,  3e38f,  kInfinity, std::numeric_limits<float>::quiet_NaN()};
 constexpr float kWeights[] = {1, -1e-30f, 1e30f, 0, kInfinity};
 
 // Every pair of values is a column, and every weight a row.
@@ -90,16 +91,17 @@ void check_pairs(dualgemm_activation_t activation, const ref::Parameters& parame
     for (int32_t column = 0; column < p.n; ++column) {
       const auto i = static_cast<size_t>(column);
       const double got = out.value(row, column), want = expected[static_cast<size_t>(row) * p.n + i];
-      const double h = activation == DUALGEMM_ACTIVATION_SITU
-                           ? std::min<double>(std::fabs(p.bias2[i]), parameters.situ_up)
-                           : std::min<double>(std::fabs(p.bias2[i]), parameters.limit) + std::fabs(parameters.beta);
-      const bool right =
-          kind_of(got) == kind_of(want) &&
-          (kind_of(want) != Kind::kFinite || near(got, want, p.bias1[i], h, p.c_row_scale[static_cast<size_t>(row)]));
+      const double h =
+          activation == DUALGEMM_ACTIVATION_SITU
+              ? std::min<double>(std::fabs(p.bias2[i]), parameters.situ_up)
+              : std::min<double>(std::fabs(p.bias2[i]), parameters.limit) + std::fabs(parameters.beta);
+      const bool right = kind_of(got) == kind_of(want) &&
+                         (kind_of(want) != Kind::kFinite ||
+                          near(got, want, p.bias1[i], h, p.c_row_scale[static_cast<size_t>(row)]));
       if (!right && wrong++ == 0)
         first = "g " + std::to_string(p.bias1[i]) + ", u " + std::to_string(p.bias2[i]) + ", weight " +
-                std::to_string(p.c_row_scale[static_cast<size_t>(row)]) + ": " + std::to_string(got) + ", by the reference " +
-                std::to_string(want);
+                std::to_string(p.c_row_scale[static_cast<size_t>(row)]) + ": " + std::to_string(got) +
+                ", by the reference " + std::to_string(want);
     }
   INFO("activation " << activation << ", flags " << flags << ", parameters " << parameters.alpha << ", "
                      << parameters.beta << ", " << parameters.limit << ", " << parameters.situ_gate << ", "
@@ -114,12 +116,14 @@ TEST_CASE("a launch and the reference agree where gate or up is infinite, NaN or
     for (const uint32_t flags : {uint32_t{0}, uint32_t{DUALGEMM_FLAG_EXACT_ACT}}) {
       check_pairs(activation, {}, flags);
       if (activation == DUALGEMM_ACTIVATION_SWIGLU || activation == DUALGEMM_ACTIVATION_SWIGLU_STEP)
-        for (const ref::Parameters& parameters : {ref::Parameters{1.702f, 1, 7}, ref::Parameters{-0.75, -2, 1.5}})
+        for (const ref::Parameters& parameters :
+             {ref::Parameters{1.702f, 1, 7}, ref::Parameters{-0.75, -2, 1.5}})
           check_pairs(activation, parameters, flags);
     }
 }
 
-TEST_CASE("a launch and the reference agree about SITU with the least and the largest parameters", "[range]") {
+TEST_CASE("a launch and the reference agree about SITU with the least and the largest parameters",
+          "[range]") {
   for (const uint32_t flags : {uint32_t{0}, uint32_t{DUALGEMM_FLAG_EXACT_ACT}})
     for (const float gate : {kLeast, 1e-20f, 1e20f, kMax})
       for (const float up : {kLeast, 1e-20f, 1e20f, kMax}) {
