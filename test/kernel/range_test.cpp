@@ -1,5 +1,5 @@
-// range_test.cpp -- gates and ups from zero to infinity, NaN among them, and parameters at the ends of what is
-// legal: a launch and dualgemm_reference_host agree on what is NaN, infinite or finite, and are near each
+// range_test.cpp -- gates and ups from zero to infinity, NaN among them, and parameters at the ends of what
+// is legal: a launch and dualgemm_reference_host agree on what is NaN, infinite or finite, and are near each
 // other. Biases bring the values: the alphas are zero.
 #include <algorithm>
 #include <cmath>

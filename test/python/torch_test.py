@@ -92,12 +92,13 @@ class Operator(unittest.TestCase):
 
     def test_both_kernels_refuse_alike(self):
         fp8, bf16 = torch.float8_e4m3fn, torch.bfloat16
-        for n, k, out_dtype, text in ((12, K, bf16, "n=12: must be a multiple of 8 with out_dtype=torch.bfloat16"),
-                                      (12, K, fp8, "n=12: must be a multiple of 8 with out_dtype=torch.float8_e4m3fn"),
-                                      (18, K, torch.float32, "n=18: must be a multiple of 4 with out_dtype=torch.float32"),
-                                      (N, K, torch.float64, "out_dtype=torch.float64: must be one of "),
-                                      (N, K, torch.uint8, "out_dtype=torch.uint8: must be one of "),
-                                      (N, 48, bf16, "a: rows must begin at multiples of 16 bytes, and are 24 apart")):
+        for n, k, out_dtype, text in (
+                (12, K, bf16, "n=12: must be a multiple of 8 with out_dtype=torch.bfloat16"),
+                (12, K, fp8, "n=12: must be a multiple of 8 with out_dtype=torch.float8_e4m3fn"),
+                (18, K, torch.float32, "n=18: must be a multiple of 4 with out_dtype=torch.float32"),
+                (N, K, torch.float64, "out_dtype=torch.float64: must be one of "),
+                (N, K, torch.uint8, "out_dtype=torch.uint8: must be one of "),
+                (N, 48, bf16, "a: rows must begin at multiples of 16 bytes, and are 24 apart")):
             real, fake = results(inputs(n=n, k=k)[0], out_dtype)
             self.assertEqual(real, fake)
             self.assertTrue(real.startswith(text), real)

@@ -94,13 +94,14 @@ def _integers(value, name, attribute):
 
 def _element_size(tensor, name):
     """Bytes of an element: torch says element_size() and itemsize, other libraries the latter, often of the dtype."""
-    for owner, attribute in ((tensor, "element_size"), (tensor, "itemsize"), (getattr(tensor, "dtype", None), "itemsize")):
+    dtype = getattr(tensor, "dtype", None)
+    for owner, attribute in (tensor, "element_size"), (tensor, "itemsize"), (dtype, "itemsize"):
         if not hasattr(owner, attribute): continue
         size = _said(owner, attribute)
         if isinstance(size, int) and size > 0: return size
         raise TypeError(f"{name}: {attribute} is no number of bytes: {size!r}")
-    raise TypeError(f"{name}: has data_ptr() and a shape, and neither element_size() nor itemsize, nor a dtype that has "
-                    "it: nobody can tell how many bytes its elements have")
+    raise TypeError(f"{name}: has data_ptr() and a shape, and neither element_size() nor itemsize, nor a dtype that "
+                    "has it: nobody can tell how many bytes its elements have")
 
 
 def _of_pointer(tensor, name):
@@ -111,7 +112,8 @@ def _of_pointer(tensor, name):
     address = operator.index(address)
     if not hasattr(tensor, "shape"): return View(address, held=tensor)
     shape = _integers(tensor.shape, name, "shape")
-    strides = _integers(_said(tensor, "stride"), name, "stride") if hasattr(tensor, "stride") else _compact_strides(shape)
+    strides = _compact_strides(shape)
+    if hasattr(tensor, "stride"): strides = _integers(_said(tensor, "stride"), name, "stride")
     if len(strides) != len(shape):
         raise TypeError(f"{name}: has {len(shape)} dimensions and {len(strides)} strides")
     element = str(getattr(tensor, "dtype", "")).split(".")[-1].replace("fn_x2", "fn") or None

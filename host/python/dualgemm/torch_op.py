@@ -15,9 +15,9 @@ _PITCH = 16  # bytes of which rows are whole multiples
 
 def _pitch(name, tensor):
     """Checks that rows begin where the library can read them."""
-    rows = tensor.stride(-2) if tensor.shape[-2] > 1 else tensor.shape[-1]
-    torch._check(rows * tensor.element_size() % _PITCH == 0,
-                 lambda: f"{name}: rows must begin at multiples of 16 bytes, and are {rows * tensor.element_size()} apart")
+    pitch = (tensor.stride(-2) if tensor.shape[-2] > 1 else tensor.shape[-1]) * tensor.element_size()
+    torch._check(pitch % _PITCH == 0,
+                 lambda: f"{name}: rows must begin at multiples of {_PITCH} bytes, and are {pitch} apart")
 
 
 def _empty(a, b1, b2, out_dtype):
