@@ -66,8 +66,8 @@ class Setup(unittest.TestCase):
     def test_no_compiler_and_no_network(self):
         for target in (), ("lib",), ("test",):
             said = self.refused(*target, DUALGEMM_NVCC="wheels")
-            for part in ("no nvcc of at least 12.9", "its wheels could not be had", "build/pip.log", "set DUALGEMM_NVCC",
-                         "network"):
+            for part in ("no nvcc of at least 12.9", "its wheels could not be had", "build/pip.log",
+                         "set DUALGEMM_NVCC", "network"):
                 self.assertIn(part, said)
             self.assertIn("No matching distribution", (self.folder / "build/pip.log").read_text())
 
