@@ -18,7 +18,7 @@ help:                 ## this list
 	@echo "SIM_MACHINE=h200       another simulated GPU than b200 (environment)"
 
 setup:                ## packages, and where there is none the CUDA compiler: all the others do this first
-	@.ci/setup
+	@.ci/setup $(WANTED)
 
 configure: setup      ## CMake in build/
 	@NVCC=$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) && \
@@ -70,6 +70,7 @@ examples: configure   ## build the examples, a page of code for each way to use 
 	@cmake --build $(BUILD) -j $(JOBS) --target examples
 	@test/example/run.sh $(BUILD)
 
+test: WANTED := test
 test: configure       ## build everything and run every test
 	@cmake --build $(BUILD) -j $(JOBS)
 	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --no-tests=error

@@ -22,7 +22,7 @@
 namespace dualgemm {
 namespace {
 
-constexpr Structure kInfoStructure = {"info", "dualgemm_instance_info_t", "dualgemm_instance_info_init", 88,
+constexpr Structure kInfoStructure = {"info", "dualgemm_instance_info_t", "dualgemm_instance_info_init", 96,
                                       sizeof(dualgemm_instance_info_t)};
 static_assert(kInfoStructure.size >= kInfoStructure.first_size);
 

@@ -17,8 +17,8 @@ namespace {
 // The first release that is supported, 0.2.0, knew the structure up to this field. It only ever grows from
 // there; a program that was compiled with an older header, whose fields stand elsewhere, is refused.
 constexpr uint32_t kFirstReleaseSize =
-    offsetof(dualgemm_args_t, batch_stride_c_row_scale) + sizeof(dualgemm_args_t::batch_stride_c_row_scale);
-static_assert(kFirstReleaseSize == 432 && sizeof(dualgemm_args_t) >= kFirstReleaseSize);
+    offsetof(dualgemm_args_t, reserved3) + sizeof(dualgemm_args_t::reserved3);
+static_assert(kFirstReleaseSize == 440 && sizeof(dualgemm_args_t) >= kFirstReleaseSize);
 
 static_assert(DUALGEMM_DTYPE_BF16 == static_cast<int>(CType::kBf16) &&
               DUALGEMM_DTYPE_FP16 == static_cast<int>(CType::kFp16) &&

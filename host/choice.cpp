@@ -11,6 +11,7 @@
 #include "host/select_instance.h"
 #include "host/sf_layout.h"
 #include "host/status.h"
+#include "host/supported.h"
 #include "host/text.h"
 #include "host/tiling.h"
 
@@ -183,7 +184,7 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
   // A general instance computes what plain ones do, where none of those runs on the device.
   if (*index < 0 && !kind.general)
     *index = answer({{kind.arch, kind.c_type, true, kind.a_type}, shape, machine, allowed});
-  return *index >= 0 ? DUALGEMM_STATUS_SUCCESS : fail_none(problem, kind, machine);
+  return *index >= 0 ? check_chosen_tiles(problem, instance(*index)) : fail_none(problem, kind, machine);
 }
 
 }  // namespace dualgemm

@@ -50,9 +50,6 @@ dualgemm_status_t check_counts(const Args& args) {
     if (args.groups != 0)
       return fail(DUALGEMM_STATUS_INVALID_VALUE, "groups=%" PRId32 ": must be 0 without a group_mode",
                   args.groups);
-    if (args.group_rows)
-      return fail(DUALGEMM_STATUS_INVALID_VALUE, "group_rows=%p: must be NULL without a group_mode",
-                  static_cast<const void*>(args.group_rows));
     return kOk;
   }
   if (args.groups < 1 || args.groups > DUALGEMM_MAX_GROUPS)
@@ -83,6 +80,18 @@ dualgemm_status_t check_given(const char* name, const void* pointer) {
 dualgemm_status_t check_absent(const char* name, const void* pointer, const char* rule) {
   if (!pointer) return kOk;
   return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%p: must be NULL %s", name, pointer, rule);
+}
+
+template <class Args>
+dualgemm_status_t check_group_rows_given(const Args& args) {
+  return args.group_mode == DUALGEMM_GROUP_NONE ? kOk : check_given("group_rows", args.group_rows);
+}
+
+template <class Args>
+dualgemm_status_t check_group_rows_absent(const Args& args) {
+  return args.group_mode != DUALGEMM_GROUP_NONE
+             ? kOk
+             : check_absent("group_rows", args.group_rows, "without a group_mode");
 }
 
 struct Stride {
@@ -184,13 +193,13 @@ dualgemm_status_t check_pointers(const dualgemm_quantize_args_t& args) {
   if (auto status = check_given("x", args.x)) return status;
   if (auto status = check_given("q", args.q)) return status;
   if (auto status = check_given("sf", args.sf)) return status;
-  if (args.group_mode != DUALGEMM_GROUP_NONE)
-    if (auto status = check_given("group_rows", args.group_rows)) return status;
+  if (auto status = check_group_rows_given(args)) return status;
   const bool tensor = args.scale_mode == DUALGEMM_SCALE_TENSOR, row = args.scale_mode == DUALGEMM_SCALE_ROW;
   if (tensor)
     if (auto status = check_given("tensor_scales", args.tensor_scales)) return status;
   if (row)
     if (auto status = check_given("row_scale", args.row_scale)) return status;
+  if (auto status = check_group_rows_absent(args)) return status;
   if (!tensor)
     if (auto status = check_absent("tensor_scales", args.tensor_scales, "unless scale_mode is TENSOR"))
       return status;
@@ -263,8 +272,8 @@ dualgemm_status_t validate(const dualgemm_sf_args_t* user_args, bool to_atoms, F
   if (auto status = check_k(args.k)) return status;
   if (auto status = check_given("src", args.src)) return status;
   if (auto status = check_given("dst", args.dst)) return status;
-  if (args.group_mode != DUALGEMM_GROUP_NONE)
-    if (auto status = check_given("group_rows", args.group_rows)) return status;
+  if (auto status = check_group_rows_given(args)) return status;
+  if (auto status = check_group_rows_absent(args)) return status;
 
   if (auto status = check_shared_rows(args.group_mode, {{"batch_stride_src", args.batch_stride_src},
                                                         {"batch_stride_dst", args.batch_stride_dst}}))

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "host/conversion.h"
 #include "host/floats.h"
@@ -60,6 +61,7 @@ class Quantizer {
       for_each_problem(q_.rows, [&](const RowsInUse& use) {
         for (int32_t row = 0; row < use.count; ++row) largest = larger(largest, largest_of(use, row));
       });
+      largest = std::min(largest, std::numeric_limits<float>::max());  // an infinity counts as that
       scale = global_scale_of(largest);
       q_.args.tensor_scales[kLargest] = largest;
       q_.args.tensor_scales[kGlobalScale] = scale;

@@ -180,8 +180,10 @@ typedef struct dualgemm_args {
   int32_t batch;                 /* problems of one shape; 0 = 1 */
   const void *a, *b1, *b2;       /* [m, k], [n, k], [n, k] packed E2M1, element 2i in the low nibble, or a of
                                     another a_dtype; 16-byte aligned */
-  const void *sfa, *sfb1, *sfb2; /* UE4M3, dualgemm_sf_size bytes each; 16-byte aligned. sfa is NULL where
-                                    a_dtype is not NVFP4 */
+  const void *sfa, *sfb1, *sfb2; /* UE4M3, dualgemm_sf_size bytes each; 16-byte aligned. Factors beyond k / 16,
+                                    which there are where k is no multiple of 64, are 0x00 in each: NaN there
+                                    (0x7F, 0xFF) makes every result of its row or column NaN. Those of rows
+                                    beyond the last may be anything. sfa is NULL where a_dtype is not NVFP4 */
   void* c;                       /* [m, n] of c_dtype; 16-byte aligned; overlaps nothing else */
   /* Factors of an NVFP4 C, which the next launch takes as SFA: dualgemm_sf_size(m, n) bytes, with OFFSETS the
      blocks of all groups as in SFA; 16-byte aligned. NULL for any other c_dtype. */
@@ -464,8 +466,8 @@ typedef struct dualgemm_quantize_args {
   float global_scale;
   const float* global_scale_dev; /* GIVEN: optional, multiplied into global_scale */
   int64_t global_scale_stride;   /* floats from one matrix's or group's to the next; 0 = one for all */
-  /* TENSOR: three floats are written: max|x|, the global scale, and 1 / it, which the launch takes for
-     alpha1_dev and alpha2_dev. */
+  /* TENSOR: three floats are written: max|x| (at most the largest float), the global scale, and 1 / it, which
+     the launch takes for alpha1_dev and alpha2_dev. */
   float* tensor_scales;
   /* ROW: [rows] floats are written, 1 / the scale of each row, which the launch takes for a_row_scale. */
   float* row_scale;
@@ -570,8 +572,10 @@ DUALGEMM_API dualgemm_status_t dualgemm_import_mxfp4_host(const void* q, int64_t
 
 /* Computes on the host, in double precision, what a launch with these arguments does, every pointer of which
  * points to host memory: C, SFC, D1, D2 and amax_out, each converted once from the exact result (to NVFP4 as
- * dualgemm_quantize_host does, from fp32), in the rows in use. The launch's rules hold; instance_id, max_sms
- * and flags change nothing. `y`, if it is not NULL, gets C before its conversion, without the encode scale:
+ * dualgemm_quantize_host does, from fp32), in the rows in use. Each step has the range of the launch's fp32:
+ * what is too large becomes infinite, what is too small zero (manual: What is computed). The launch's rules
+ * hold; instance_id, max_sms and flags change nothing, but for EXACT_ACT, whose activation has the range of
+ * fp64. `y`, if it is not NULL, gets C before its conversion, without the encode scale:
  * [m, n] doubles, for each matrix of a batch and of groups with MASKED. Plain loops: 2 m n k multiplications. */
 DUALGEMM_API dualgemm_status_t dualgemm_reference_host(const dualgemm_args_t* args,
                                                        double* y) DUALGEMM_NOEXCEPT;

@@ -1,8 +1,10 @@
 // reference.cpp -- the result of a launch in double precision, computed on the host as the manual writes it
-// down: for callers who want to see what is right, and for the first answer where there is no GPU.
+// down: for callers who want to see what is right, and for the first answer where there is no GPU. Nothing is
+// rounded before an output is, but every step has the range of a launch's fp32.
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "host/floats.h"
@@ -18,31 +20,68 @@ namespace {
 double smaller(double x, double y) { return std::isnan(x) || std::isnan(y) ? x + y : std::min(x, y); }
 double larger(double x, double y) { return std::isnan(x) || std::isnan(y) ? x + y : std::max(x, y); }
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-// x times the sigmoid of y, also where the sigmoid is zero and x is not finite.
-double gated(double x, double y) { return y == -HUGE_VAL ? 0 : x * sigmoid(y); }
+// Returns a step's result in the range of fp32: a number that would round to more than the largest float is
+// infinite, one that would round to less than the smallest is zero.
+double in_range(double x) {
+  if (std::isinf(static_cast<float>(x))) return std::copysign(HUGE_VAL, x);
+  return static_cast<float>(x) == 0 ? std::copysign(0, x) : x;
+}
 
-// Returns f(g) * h(u).
-double activated(const dualgemm_args_t& args, double g, double u) {
-  const double alpha = args.swiglu_alpha, limit = args.swiglu_limit;
-  const double linear = larger(smaller(u, limit), -limit) + args.swiglu_beta;
-  switch (args.activation) {
-    case DUALGEMM_ACTIVATION_GEGLU_TANH:
-      return gated(g, 2 * std::sqrt(2 / std::numbers::pi) * (g + 0.044715 * g * g * g)) * u;
-    case DUALGEMM_ACTIVATION_GEGLU_ERF:
-      return g == -HUGE_VAL ? 0 * u : g * std::erfc(-g / std::numbers::sqrt2) / 2 * u;
-    case DUALGEMM_ACTIVATION_REGLU: return larger(g, 0) * u;
-    case DUALGEMM_ACTIVATION_GLU: return sigmoid(g) * u;
-    case DUALGEMM_ACTIVATION_SWIGLU_STEP: return smaller(gated(g, alpha * g), limit) * linear;
-    case DUALGEMM_ACTIVATION_SITU:
-      return args.situ_gate * std::tanh(g / args.situ_gate) * sigmoid(g) *
-             (args.situ_up * std::tanh(u / args.situ_up));
-    default: {
-      const double x = smaller(g, limit);
-      return gated(x, alpha * x) * linear;
+// The activation in the arithmetic of a launch: in fp32, or with EXACT_ACT in fp64.
+class Activation {
+ public:
+  explicit Activation(const dualgemm_args_t& args)
+      : args_(args), exact_((args.flags & DUALGEMM_FLAG_EXACT_ACT) != 0) {}
+
+  // Returns f(g) * h(u). In fp64 the product alone is brought back to fp32.
+  double operator()(double g, double u) const {
+    return in_range(exact_ ? f(g) * h(u) : in_range(f(g)) * in_range(h(u)));
+  }
+
+ private:
+  // A launch's powers and reciprocals below the smallest normal float are zero.
+  bool flushed(double x) const { return !exact_ && x < std::numeric_limits<float>::min(); }
+  double sigmoid(double x) const {
+    const double s = 1 / (1 + std::exp(-x));
+    return flushed(s) ? 0 : s;
+  }
+  // (1 + erf(x / sqrt 2)) / 2, of which a launch computes exp(-x^2 / 2) first.
+  double normal(double x) const {
+    return x < 0 && flushed(std::exp(-x * x / 2)) ? 0 : std::erfc(-x / std::numbers::sqrt2) / 2;
+  }
+  // x times a sigmoid, also where that is zero and x is not finite.
+  static double gated(double x, double sigmoid) { return sigmoid == 0 ? 0 : x * sigmoid; }
+  static double bounded(double x, double bound) { return bound * std::tanh(x / bound); }
+
+  double f(double g) const {
+    const double alpha = args_.swiglu_alpha, limit = args_.swiglu_limit;
+    switch (args_.activation) {
+      case DUALGEMM_ACTIVATION_GEGLU_TANH:
+        return gated(g, sigmoid(2 * std::sqrt(2 / std::numbers::pi) * (g + 0.044715 * g * g * g)));
+      case DUALGEMM_ACTIVATION_GEGLU_ERF: return gated(g, normal(g));
+      case DUALGEMM_ACTIVATION_REGLU: return larger(g, 0);
+      case DUALGEMM_ACTIVATION_GLU: return sigmoid(g);
+      case DUALGEMM_ACTIVATION_SWIGLU_STEP: return smaller(gated(g, sigmoid(alpha * g)), limit);
+      case DUALGEMM_ACTIVATION_SITU: return bounded(g, args_.situ_gate) * sigmoid(g);
+      default: {
+        const double x = smaller(g, limit);
+        return gated(x, sigmoid(alpha * x));
+      }
     }
   }
-}
+  double h(double u) const {
+    const double limit = args_.swiglu_limit;
+    switch (args_.activation) {
+      case DUALGEMM_ACTIVATION_SITU: return bounded(u, args_.situ_up);
+      case DUALGEMM_ACTIVATION_SWIGLU:
+      case DUALGEMM_ACTIVATION_SWIGLU_STEP: return larger(smaller(u, limit), -limit) + args_.swiglu_beta;
+      default: return u;
+    }
+  }
+
+  const dualgemm_args_t& args_;
+  bool exact_;
+};
 
 // One row of an operand: its elements, and in NVFP4 the factors of its matrix.
 struct Row {
@@ -86,6 +125,7 @@ class Reference {
   Reference(const Problem& problem, double* y)
       : p_(problem),
         args_(problem.args),
+        activation_(problem.args),
         y_(y),
         rows_{args_.m, problem.problems, args_.group_mode, args_.group_rows} {}
 
@@ -124,8 +164,10 @@ class Reference {
                     use.first_block, row),
                 Row(DUALGEMM_DTYPE_NVFP4, p_.inputs[b], p_.inputs[sfb], use.problem, column, 0, column),
                 args_.k);
-    const double alpha = (up ? args_.alpha2 : args_.alpha1) * of_problem(up ? kAlpha2 : kAlpha1, use.problem);
-    return alpha * of_row(kARowScale, use, row) * sum + of_column(bias, use.problem, column);
+    const double alpha =
+        in_range((up ? args_.alpha2 : args_.alpha1) * of_problem(up ? kAlpha2 : kAlpha1, use.problem));
+    const double scaled = in_range(in_range(alpha * of_row(kARowScale, use, row)) * in_range(sum));
+    return in_range(scaled + of_column(bias, use.problem, column));
   }
 
   static int64_t element(const Tensor& t, const RowsInUse& use, int32_t row, int32_t column) {
@@ -142,8 +184,8 @@ class Reference {
         store_nearest(args_.d_dtype, args_.d1, element(p_.outputs[kD1], use, row, first + i), g);
         store_nearest(args_.d_dtype, args_.d2, element(p_.outputs[kD2], use, row, first + i), u);
       }
-      y[i] = args_.k > 0 ? activated(args_, g, u) : 0;
-      if (p_.inputs[kCRowScale].given()) y[i] *= of_row(kCRowScale, use, row);
+      y[i] = args_.k > 0 ? activation_(g, u) : 0;
+      if (p_.inputs[kCRowScale].given()) y[i] = in_range(y[i] * of_row(kCRowScale, use, row));
       if (args_.amax_out && args_.k > 0)
         *args_.amax_out = static_cast<float>(larger(*args_.amax_out, std::fabs(y[i])));
       if (y_) y_[(int64_t{use.matrix} * args_.m + use.first + row) * args_.n + first + i] = y[i];
@@ -177,6 +219,7 @@ class Reference {
 
   const Problem& p_;
   const dualgemm_args_t& args_;
+  Activation activation_;
   double* y_;
   Rows rows_;
 };

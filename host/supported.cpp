@@ -111,27 +111,25 @@ dualgemm_status_t check_tiles(const Problem& problem, const Instance& instance, 
               ctas > 1 ? "CTAs" : "tiles");
 }
 
-// Where the library chooses, the tiles have to fit whichever instance it takes on whichever device. It takes
-// split-K for no more than run at once.
-dualgemm_status_t check_tiles(const Problem& problem) {
-  if (const int32_t id = problem.args.instance_id; id > 0)
-    return check_tiles(problem, instance(id - 1), true);
-  for (const Architecture& architecture : kArchitectures) {
-    const InstanceKind kind = kind_for(architecture.arch, problem);
-    for (const auto& [instance, index] : instances_of(kind, problem.grouped()))
-      if (auto status = check_tiles(problem, *instance, false)) return status;
-  }
-  return kOk;
+// An instance that is asked for computes these tiles on whichever device. Where the library chooses, only the
+// device says which instance that is.
+dualgemm_status_t check_tiles_asked_for(const Problem& problem) {
+  const int32_t id = problem.args.instance_id;
+  return id > 0 ? check_tiles(problem, instance(id - 1), true) : kOk;
 }
 
 }  // namespace
+
+dualgemm_status_t check_chosen_tiles(const Problem& problem, const Instance& instance) {
+  return check_tiles(problem, instance, false);
+}
 
 dualgemm_status_t check_supported(const Problem& problem) {
   if (auto status = check_instance_id(problem.args.instance_id)) return status;
   if (problem.args.k == 0) return check_without_k(problem);
   if (auto status = check_extents(problem)) return status;
   if (auto status = check_instance(problem)) return status;
-  return check_tiles(problem);
+  return check_tiles_asked_for(problem);
 }
 
 }  // namespace dualgemm

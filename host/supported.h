@@ -3,11 +3,16 @@
 #pragma once
 
 #include "host/problem.h"
+#include "kernel/instance.h"
 
 namespace dualgemm {
 
 // Checks a problem that keeps all other rules. Returns NOT_SUPPORTED, or INVALID_VALUE for an instance_id
 // that does not exist.
 dualgemm_status_t check_supported(const Problem& problem);
+
+// Checks that the instance that the library has chosen can number the tiles of the problem. It takes split-K
+// for no more than run at once.
+dualgemm_status_t check_chosen_tiles(const Problem& problem, const Instance& instance);
 
 }  // namespace dualgemm

@@ -88,9 +88,6 @@ dualgemm_status_t check_groups(const dualgemm_args_t& args) {
   if (args.groups != 0)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "groups=%" PRId32 ": must be 0 without a group_mode",
                 args.groups);
-  if (args.group_rows)
-    return fail(DUALGEMM_STATUS_INVALID_VALUE, "group_rows=%p: must be NULL without a group_mode",
-                static_cast<const void*>(args.group_rows));
   if (args.expected_rows != 0)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "expected_rows=%" PRId32 ": must be 0 without a group_mode",
                 args.expected_rows);
@@ -227,6 +224,9 @@ dualgemm_status_t check_pointers_present(const Problem& problem) {
     return fail(DUALGEMM_STATUS_INVALID_VALUE,
                 "c_global_scale_dev=%p: must be NULL unless c_dtype is NVFP4 or FP8_E4M3",
                 static_cast<const void*>(args.c_global_scale_dev));
+  if (!problem.grouped() && args.group_rows)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "group_rows=%p: must be NULL without a group_mode",
+                static_cast<const void*>(args.group_rows));
   if (!args.d1 != !args.d2)
     return fail(DUALGEMM_STATUS_INVALID_VALUE, "d1=%s, d2=%s: set both or none", pointer_text(args.d1).get(),
                 pointer_text(args.d2).get());

@@ -117,7 +117,8 @@ __global__ void __launch_bounds__(kConvertThreads, kQuantizeCtas)
   if (threadIdx.x != 0) return;
   int32_t all = 0;
   for (const int32_t one : of_warps) all = max(all, one);
-  ptx::red_global_max_s32(p.tensor_scales + kLargest, all);
+  // An infinity counts as the largest float.
+  ptx::red_global_max_s32(p.tensor_scales + kLargest, min(all, __float_as_int(FLT_MAX)));
 }
 
 // One scale for a problem, or for all.

@@ -86,7 +86,11 @@ def sixteen_bits(folder):
 def progress(folder):
     arguments = ("--verify-only", "--shape", "16x64x64", "--samples", "4")
     assert bench(*arguments).stderr == ""
-    controller, terminal = pty.openpty()
+    try:
+        controller, terminal = pty.openpty()
+    except OSError as error:  # a root without /dev/pts
+        print(f"program.py: skipped, progress on a terminal: there are no pseudo-terminals here: {error}")
+        return
     run = bench(*arguments, error=terminal)
     os.close(terminal)
     written = os.read(controller, 1 << 16).decode()

@@ -77,6 +77,9 @@ __global__ void single_kernel(const uint32_t* in, uint32_t* out) {
   mbarrier_init(&full, 1);
   if constexpr (d == Single::kProxyFence) fence_proxy_async_shared();
   else if constexpr (d != Single::kNoInitFence) fence_mbarrier_init_release_cluster();
+  if constexpr (d == Single::kPrefetchPastEnd) bulk_prefetch(in, 2 * sizeof copy);
+  if constexpr (d == Single::kPrefetch) bulk_prefetch(in, sizeof copy);
+  if constexpr (d == Single::kPlainPrefetchPastEnd) prefetch_l2(in + 2 * sizeof copy);
   mbarrier_arrive_expect_tx(&full, sizeof copy);
   bulk_load(copy, in, sizeof copy, &full);
   mbarrier_wait(&full, d == Single::kFreshParity ? 1 : 0);
@@ -114,6 +117,23 @@ Outcome run_flag() {
   DeviceArray<uint32_t> word(1), flag(1), out(1);
   flag_kernel<d><<<2, 1>>>(word.data(), flag.data(), out.data());
   return outcome(out, [](size_t) { return 1000u; });
+}
+
+// A block doubles the words of an array where they lie.
+template <InPlace d>
+__global__ void in_place_kernel(uint32_t* words, const uint32_t* ones) {
+  uint32_t word;
+  if constexpr (d == InPlace::kNonCoherentInPlace) word = load_non_coherent(words + threadIdx.x);
+  else word = static_cast<volatile uint32_t*>(words)[threadIdx.x];
+  if constexpr (d == InPlace::kNonCoherentOther) word *= load_non_coherent(ones + threadIdx.x);
+  words[threadIdx.x] = 2 * word;
+}
+
+template <InPlace d>
+Outcome run_in_place() {
+  DeviceArray<uint32_t> words(counting(64)), ones(std::vector<uint32_t>(64, 1));
+  in_place_kernel<d><<<1, 64>>>(words.data(), ones.data());
+  return outcome(words, [](size_t i) { return 2 * uint32_t(1000 + i); });
 }
 
 // Every block leaves a part and counts itself; the block that counts last adds the parts up.
@@ -196,6 +216,7 @@ Outcome run_structures() {
 
 DEFECTS_SUBJECT(Tile, block_tile, run_tile)
 DEFECTS_SUBJECT(Written, written_then_copied, run_written)
+DEFECTS_SUBJECT(InPlace, in_place, run_in_place)
 DEFECTS_SUBJECT(Single, single_copy, run_single)
 DEFECTS_SUBJECT(Flag, global_flag, run_flag)
 DEFECTS_SUBJECT(Count, last_block, run_count)

@@ -18,7 +18,9 @@ __global__ void copy_kernel(const uint32_t* from, uint32_t* to) {
   uint32_t word = 0;
   if constexpr (d == Dependent::kNonCoherentBeforeWait) word = load_non_coherent(from + threadIdx.x);
   if constexpr (d != Dependent::kNoGridWait) griddepcontrol_wait();
-  if constexpr (d != Dependent::kNonCoherentBeforeWait)
+  if constexpr (d == Dependent::kNonCoherentAfterWait || d == Dependent::kNonCoherentOrdinaryLaunch)
+    word = load_non_coherent(from + threadIdx.x);
+  else if constexpr (d != Dependent::kNonCoherentBeforeWait)
     word = static_cast<const volatile uint32_t*>(from)[threadIdx.x];
   to[threadIdx.x] = word;
 }
@@ -61,9 +63,13 @@ template <Dependent d>
 Outcome run_dependent() {
   DeviceArray<uint32_t> between(kWords), out(kWords);
   fill_kernel<<<1, kWords>>>(between.data());
-  const dualgemm_test::ProgrammaticLaunch launch(1, kWords);
-  cudaLaunchKernelEx(&launch.config(), copy_kernel<d>, static_cast<const uint32_t*>(between.data()),
-                     out.data());
+  if constexpr (d == Dependent::kNonCoherentOrdinaryLaunch) {
+    copy_kernel<d><<<1, kWords>>>(between.data(), out.data());
+  } else {
+    const dualgemm_test::ProgrammaticLaunch launch(1, kWords);
+    cudaLaunchKernelEx(&launch.config(), copy_kernel<d>, static_cast<const uint32_t*>(between.data()),
+                       out.data());
+  }
   return outcome(out, [](size_t i) { return uint32_t(1000 + i); });
 }
 
@@ -79,7 +85,9 @@ __global__ void between_kernel(uint32_t* to) {
 template <Chain d>
 __global__ void late_wait_kernel(const uint32_t* weights, const uint32_t* from, uint32_t* to) {
   if constexpr (d == Chain::kWaitFirst || d == Chain::kNoWaitBetween) griddepcontrol_wait();
-  const uint32_t weight = static_cast<const volatile uint32_t*>(weights)[threadIdx.x];
+  const uint32_t weight = d == Chain::kNonCoherentWeights
+                              ? load_non_coherent(weights + threadIdx.x)
+                              : static_cast<const volatile uint32_t*>(weights)[threadIdx.x];
   griddepcontrol_wait();
   to[threadIdx.x] = weight + static_cast<const volatile uint32_t*>(from)[threadIdx.x];
 }

@@ -201,6 +201,17 @@ std::vector<Planted> GroupPlants::run() {
   const size_t wait = at("griddepcontrol.wait", "prologue");
   plant(42, "no griddepcontrol.wait before the sizes of the groups are read", wait, erased({wait}),
         {{{{"race-grids"}, {"ld.global"}, {}, {}}}});
+  const std::vector<size_t> sizes{at("ld.global", "write_group_table"),
+                                  at("ld.global", "write_group_table", 1),
+                                  at("ld.global", "write_group_table", 2)};
+  plant(86, "the sizes of the groups are read by ld.global.nc, which no griddepcontrol.wait orders", sizes[0],
+        [sizes](Function& f) {
+          for (const size_t i : sizes) {
+            auto& qualifiers = f.body[i].qualifiers;
+            qualifiers.insert(std::find(qualifiers.begin(), qualifiers.end(), "global") + 1, "nc");
+          }
+        },
+        {{{{"non-coherent-read"}, {"ld.global.nc"}, {}, {}}}});
   return std::move(out_);
 }
 

@@ -204,6 +204,41 @@ class Refusals(unittest.TestCase):
         self.refused(ValueError, "flags=-1: the field has 32 bits", flags=-1)
         self.refused(TypeError, "bias1: a tensor has data_ptr", bias1=object())
 
+    def test_objects_that_say_too_little_of_themselves(self):
+        """What is missing is named, with the argument; nothing else of Python comes through."""
+        address = Problem().a.memory.data_ptr()
+
+        def like(**fields): return type("Like", (), fields)()
+        shape, size = (24, 64), lambda self: 1
+        at = lambda self: address  # noqa: E731
+        for tensor, text in (
+                (like(data_ptr=at, shape=shape), r"a: has data_ptr\(\) and a shape, and neither element_size\(\) nor"),
+                (like(data_ptr=at, shape=shape, element_size="1"), r"a: element_size is no number of bytes: '1'"),
+                (like(data_ptr=at, shape=shape, element_size=0), r"a: element_size is no number of bytes: 0"),
+                (like(data_ptr=at, shape=5, element_size=size), "a: shape is no sequence of integers: 5"),
+                (like(data_ptr=at, shape=(24, "x"), element_size=size), "a: shape is no sequence of integers"),
+                (like(data_ptr=at, shape=shape, element_size=size, stride=lambda self: (1,)),
+                 r"a: has 2 dimensions and 1 strides?"),
+                (like(data_ptr=at, shape=shape, element_size=size, stride=7), "a: stride is no sequence of integers"),
+                (like(data_ptr=address, shape=shape, element_size=size), r"a: data_ptr is no function"),
+                (like(data_ptr=lambda self: None), r"a: data_ptr\(\) is no address: None"),
+                (like(__dlpack__=lambda self, **_: None), r"a: has __dlpack__ and no __dlpack_device__"),
+                (like(__dlpack__=5, __dlpack_device__=lambda self: (2, 0)), r"a: __dlpack__ is no function"),
+                (like(__dlpack__=lambda self, **_: None, __dlpack_device__=lambda self: (2, 0)),
+                 r"a: __dlpack__\(\) gives no capsule, but a NoneType")):
+            self.refused(TypeError, "^" + text, lambda p, t=tensor: setattr(p, "a", t))
+
+    def test_the_size_of_an_element_by_any_of_its_names(self):
+        p = Problem()
+        p.launch()
+        expected, address = p.out.bytes(), p.a.memory.data_ptr()
+        dtype = type("Type", (), {"itemsize": 1, "__str__": lambda self: "uint8"})()
+        for fields in ({"element_size": lambda self: 1}, {"itemsize": 1}, {"dtype": dtype}):
+            p.a = type("Like", (), {"data_ptr": lambda self: address, "shape": (24, 64), "held": p.a, **fields})()
+            p.out = empty(BF16, (24, 40))
+            p.launch()
+            self.assertEqual(p.out.bytes(), expected)
+
     def test_errors_of_the_library(self):
         with self.assertRaises(d.Error) as caught: Problem(k=128).launch(max_sms=-1)
         self.assertEqual((caught.exception.status, caught.exception.name), (2, "DUALGEMM_STATUS_INVALID_VALUE"))

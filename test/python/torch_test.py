@@ -33,9 +33,22 @@ def matrix(*shape):
     return packed, atoms, E2M1[codes.long()] * factors.double().repeat_interleave(16, -1)
 
 
-def inputs(*problems):
-    (a, sfa, x), (b1, sfb1, w1), (b2, sfb2, w2) = (matrix(*problems, rows, K) for rows in (M, N, N))
+def inputs(*problems, n=N, k=K):
+    (a, sfa, x), (b1, sfb1, w1), (b2, sfb2, w2) = (matrix(*problems, rows, k) for rows in (M, n, n))
     return (a, b1, b2, sfa, sfb1, sfb2), (x, w1, w2)
+
+
+def results(tensors, out_dtype):
+    """What the operator gives for tensors on the CPU and for fake ones: shape, strides and type, or the refusal."""
+    answers = []
+    with torch._subclasses.FakeTensorMode() as mode: fake = [mode.from_tensor(t) for t in tensors]
+    for given in tensors, fake:
+        try:
+            out = torch.ops.dualgemm.swiglu(*given, 0.01, 0.5, out_dtype)
+            answers.append((tuple(out.shape), out.stride(), out.dtype))
+        except RuntimeError as error:
+            answers.append(str(error).split("\n")[0])
+    return answers
 
 
 class Operator(unittest.TestCase):
@@ -56,7 +69,8 @@ class Operator(unittest.TestCase):
     def test_opcheck(self):
         for problems in ((), (2,)):
             tensors, _ = inputs(*problems)
-            for more in ((), (0.5, 0.25, torch.float16), (1.0, 1.0, torch.float32, torch.tensor([2.0]))):
+            for more in ((), (0.5, 0.25, torch.float16), (1.0, 1.0, torch.float32, torch.tensor([2.0])),
+                         (0.5, 0.5, torch.float8_e4m3fn)):
                 torch.library.opcheck(torch.ops.dualgemm.swiglu.default, (*tensors, *more))
 
     def test_the_fake_kernel(self):
@@ -66,6 +80,44 @@ class Operator(unittest.TestCase):
             out = torch.ops.dualgemm.swiglu(*tensors, out_dtype=torch.float8_e4m3fn)
             self.assertEqual((out.shape, out.dtype), ((M, N), torch.float8_e4m3fn))
             with self.assertRaises(RuntimeError): torch.ops.dualgemm.swiglu(tensors[0], *tensors[:1], *tensors[2:])
+
+    def test_the_fake_kernel_promises_what_the_other_gives(self):
+        types = (torch.bfloat16, torch.float16, torch.float32, torch.float8_e4m3fn)
+        for problems in ((), (2,)):
+            for n in (16, 24):
+                for out_dtype in types:
+                    real, fake = results(inputs(*problems, n=n)[0], out_dtype)
+                    self.assertEqual(real, fake)
+                    self.assertEqual((real[0], real[2]), ((*problems, M, n), out_dtype))
+
+    def test_both_kernels_refuse_alike(self):
+        fp8, bf16 = torch.float8_e4m3fn, torch.bfloat16
+        for n, k, out_dtype, text in (
+                (12, K, bf16, "n=12: must be a multiple of 8 with out_dtype=torch.bfloat16"),
+                (12, K, fp8, "n=12: must be a multiple of 8 with out_dtype=torch.float8_e4m3fn"),
+                (18, K, torch.float32, "n=18: must be a multiple of 4 with out_dtype=torch.float32"),
+                (N, K, torch.float64, "out_dtype=torch.float64: must be one of "),
+                (N, K, torch.uint8, "out_dtype=torch.uint8: must be one of "),
+                (N, 48, bf16, "a: rows must begin at multiples of 16 bytes, and are 24 apart")):
+            real, fake = results(inputs(n=n, k=k)[0], out_dtype)
+            self.assertEqual(real, fake)
+            self.assertTrue(real.startswith(text), real)
+        (a, b1, b2, *factors), _ = inputs()
+        for wrong in ((a, b1[1:], b2), (a[:, 16:], b1, b2)):
+            real, fake = results((*wrong, *factors), bf16)
+            self.assertEqual((real, fake), ("a, b1 and b2 have one k, b1 and b2 one n",) * 2)
+        wide = torch.zeros(M, 32, dtype=torch.uint8)[:, :24]  # rows of 48 elements with a pitch of 64
+        (_, b1, b2, *factors), _ = inputs(k=48)
+        b1, b2 = (torch.nn.functional.pad(b, (0, 8))[:, :24] for b in (b1, b2))
+        self.assertEqual(*results((wide, b1, b2, *factors), bf16))
+
+    def test_an_fp8_result_with_any_number_of_columns(self):
+        for problems in ((), (2,)):
+            tensors, (x, w1, w2) = inputs(*problems)
+            got = torch.ops.dualgemm.swiglu(*tensors, 0.01, 0.5, torch.float8_e4m3fn)
+            gate, up = 0.01 * x @ w1.mT, 0.5 * x @ w2.mT
+            y = torch.nn.functional.silu(gate) * up
+            torch.testing.assert_close(got.double(), y.clamp(-448, 448), rtol=2**-4, atol=2**-10)
 
     def test_compiled_code_calls_it(self):
         tensors, _ = inputs()

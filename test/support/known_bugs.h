@@ -121,6 +121,7 @@ inline constexpr KnownBug kKnownBugs[] = {
     {102, "work that was taken over is not done"},
     {103, "a fence of a tensor map whose scope leaves its user out"},
     {104, "the CTA exits before a cp.async has written its buffer"},
+    {105, "a bulk prefetch reaches past the end of its memory"},
 };
 
 }  // namespace dualgemm_test

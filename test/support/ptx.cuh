@@ -219,6 +219,14 @@ DUALGEMM_DEVICE void stmatrix_x4(uint32_t row, const uint32_t (&values)[4]) {
                : "memory");
 }
 
+// ---- prefetches -------------------------------------------------------------------------------------------
+DUALGEMM_DEVICE void bulk_prefetch(const void* from, uint32_t bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+}
+DUALGEMM_DEVICE void prefetch_l2(const void* from) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(from) : "memory");
+}
+
 // ---- flags in global memory -------------------------------------------------------------------------------
 DUALGEMM_DEVICE void store_release_gpu(uint32_t* to, uint32_t value) {
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");

@@ -3,6 +3,7 @@
 A tensor is an address (an integer); an object with `data_ptr()`, as torch has it; one with `__dlpack__`, as cupy, jax,
 numpy and torch have it; or a buffer in host memory, such as bytes or array.array."""
 import ctypes
+import operator
 from ctypes import c_int, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p, py_object
 from typing import NamedTuple, Optional
 
@@ -78,26 +79,60 @@ def _compact_strides(shape):
     return tuple(strides)
 
 
-def _of_pointer(tensor):
+def _said(tensor, attribute):
+    """What the attribute is, or gives where it is a method."""
+    value = getattr(tensor, attribute)
+    return value() if callable(value) else value
+
+
+def _integers(value, name, attribute):
+    try:
+        return tuple(operator.index(x) for x in value)
+    except TypeError:
+        raise TypeError(f"{name}: {attribute} is no sequence of integers: {value!r}") from None
+
+
+def _element_size(tensor, name):
+    """Bytes of an element: torch says element_size() and itemsize, other libraries the latter, often of the dtype."""
+    dtype = getattr(tensor, "dtype", None)
+    for owner, attribute in (tensor, "element_size"), (tensor, "itemsize"), (dtype, "itemsize"):
+        if not hasattr(owner, attribute): continue
+        size = _said(owner, attribute)
+        if isinstance(size, int) and size > 0: return size
+        raise TypeError(f"{name}: {attribute} is no number of bytes: {size!r}")
+    raise TypeError(f"{name}: has data_ptr() and a shape, and neither element_size() nor itemsize, nor a dtype that "
+                    "has it: nobody can tell how many bytes its elements have")
+
+
+def _of_pointer(tensor, name):
     """Of an object with data_ptr(), and as much else of torch's interface as it has."""
+    if not callable(tensor.data_ptr): raise TypeError(f"{name}: data_ptr is no function")
     address = tensor.data_ptr()
+    if not hasattr(address, "__index__"): raise TypeError(f"{name}: data_ptr() is no address: {address!r}")
+    address = operator.index(address)
     if not hasattr(tensor, "shape"): return View(address, held=tensor)
-    shape = tuple(int(x) for x in tensor.shape)
-    stride = getattr(tensor, "stride", None)
-    strides = _compact_strides(shape) if stride is None else tuple(stride() if callable(stride) else stride)
+    shape = _integers(tensor.shape, name, "shape")
+    strides = _compact_strides(shape)
+    if hasattr(tensor, "stride"): strides = _integers(_said(tensor, "stride"), name, "stride")
+    if len(strides) != len(shape):
+        raise TypeError(f"{name}: has {len(shape)} dimensions and {len(strides)} strides")
     element = str(getattr(tensor, "dtype", "")).split(".")[-1].replace("fn_x2", "fn") or None
     kind = getattr(getattr(tensor, "device", None), "type", None)
     device = None if kind is None else CPU if kind == "cpu" else CUDA
-    return View(address, shape, strides, 8 * tensor.element_size(), element, device, held=tensor)
+    return View(address, shape, strides, 8 * _element_size(tensor, name), element, device, held=tensor)
 
 
-def _capsule(tensor):
+def _capsule(tensor, name):
     """Its capsule, without an order between the work that made it and ours: that is what the launch's stream says."""
+    if not callable(tensor.__dlpack__): raise TypeError(f"{name}: __dlpack__ is no function")
+    if not hasattr(tensor, "__dlpack_device__"): raise TypeError(f"{name}: has __dlpack__ and no __dlpack_device__")
     stream = None if tensor.__dlpack_device__()[0] == CPU else -1
     try:
-        return tensor.__dlpack__(stream=stream, max_version=(1, 0))
+        capsule = tensor.__dlpack__(stream=stream, max_version=(1, 0))
     except TypeError:  # from before version 1
-        return tensor.__dlpack__(stream=stream)
+        capsule = tensor.__dlpack__(stream=stream)
+    if type(capsule).__name__ == "PyCapsule": return capsule
+    raise TypeError(f"{name}: __dlpack__() gives no capsule, but a {type(capsule).__name__}")
 
 
 def _of_dlpack(capsule):
@@ -134,9 +169,9 @@ def _of_buffer(tensor):
 def _viewed(tensor, name):
     if tensor is None: return View(0)
     if isinstance(tensor, int): return View(tensor)
-    if hasattr(tensor, "data_ptr"): return _of_pointer(tensor)
+    if hasattr(tensor, "data_ptr"): return _of_pointer(tensor, name)
     if type(tensor).__name__ == "PyCapsule": return _of_dlpack(tensor)
-    if hasattr(tensor, "__dlpack__"): return _of_dlpack(_capsule(tensor))
+    if hasattr(tensor, "__dlpack__"): return _of_dlpack(_capsule(tensor, name))
     try:
         return _of_buffer(tensor)
     except TypeError:

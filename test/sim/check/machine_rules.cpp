@@ -24,8 +24,13 @@ const std::vector<Rule> kMachineRules = {
     {"shared-alignment", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 5.4.5 Alignment",
      "Dynamic shared memory is aligned as its module declares it, to 16 bytes where it says nothing; a box of "
      "a tensor map needs 128, and the whole pattern of its swizzle where it has one."},
+    {"prefetch-memory", Severity::kStrict, Evidence::kDoc,
+     "PTX ISA 9.7.9.25.4.3 cp.async.bulk.prefetch, 9.7.9.25.5.4 cp.async.bulk.prefetch.tensor",
+     "A prefetch by the asynchronous proxy is a memory operation: its operands have values, its address and "
+     "size are multiples of 16, and what it reads, of a box the part inside of its tensor, is in one allocation."},
     {"prefetch-outside", Severity::kAdvice, Evidence::kAssumed, "tool: no rule of the ISA, but seldom meant",
-     "What a prefetch names has a value, and a prefetched box is less than a box away from its tensor."},
+     "What prefetch and prefetchu name has a value and is in some allocation, and a prefetched box has "
+     "coordinates that have values and is less than a box away from its tensor."},
     {"tmem-lane-bits", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 9.7.16.2.3.1 Access restrictions",
      "The lane in the address of tcgen05.ld or .st is the first of the quarter that the warp may access, or, "
      "for shapes of 16 lanes, of either half of it; hardware takes the quarter from the number of the warp, "

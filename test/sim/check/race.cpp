@@ -32,6 +32,7 @@ Proxy proxy_of(Kind kind, Memory memory) {
 bool dominated(const Touch& earlier, const Touch& later, const Knowledge& knowledge, const HostOrder& host) {
   if (earlier.work != later.work && !host.before(earlier.work, later.work, false)) return false;
   if (earlier.proxy != later.proxy || earlier.strong != later.strong) return false;
+  if (earlier.non_coherent != later.non_coherent) return false;
   if (earlier.operation == nullptr && later.operation == nullptr)
     return (earlier.warp == later.warp && earlier.same_pattern(later)) ||
            (earlier.work == later.work &&

@@ -167,10 +167,15 @@ Verdict unordered(const RaceState& state, const Touch& earlier, const Touch& lat
           Lack::kOrder};
 }
 
+// ld.global.nc of what the other party writes. The cache that it reads through knows of no order.
+bool written_and_non_coherent(const Touch& earlier, const Touch& later) {
+  return (later.non_coherent && earlier.write) || (earlier.non_coherent && later.write);
+}
+
 // What two touches in order need besides, by the proxies that they go through.
 Verdict judge_proxies(const ProxyFences& fences, const Touch& earlier, const Touch& later,
                       const Region& region) {
-  if (later.non_coherent && earlier.write) return {"non-coherent-read", Lack::kReadOnly};
+  if (written_and_non_coherent(earlier, later)) return {"non-coherent-read", Lack::kReadOnly};
   const bool earlier_generic = earlier.operation == nullptr || earlier.operation->generic();
   const bool later_generic = later.operation == nullptr || later.operation->generic();
   if (later.proxy == Proxy::kTensormap) {
@@ -227,7 +232,12 @@ Verdicts judge(const RaceState& state, const Touch& earlier, const Touch& later,
   if (earlier.collective && earlier.warp == later.warp && earlier.time == later.time) return {};
   if (earlier.work != later.work) {
     const bool waited = knowledge.happens_before.of(component(Part::kGrids, 0)) != 0;
-    if (state.host.before(earlier.work, later.work, waited)) return {};
+    if (state.host.before(earlier.work, later.work, waited)) {
+      // Behind griddepcontrol.wait the order is there, but the write was made while this grid ran.
+      if (later.non_coherent && earlier.write && !state.host.before(earlier.work, later.work, false))
+        return {{{"non-coherent-read", Lack::kStartsTooSoon}}};
+      return {};
+    }
     if (morally_strong(state, earlier, later)) return {};
     // Of grids that run together, the one that was launched first may come later.
     const auto [first, second] = std::minmax(earlier.work, later.work);

@@ -29,6 +29,7 @@ enum class Lack : uint8_t {
   kGridWait,       // griddepcontrol.wait
   kHost,           // the host's work is concurrent
   kReadOnly,       // nothing inside a grid orders it
+  kStartsTooSoon,  // the grid starts before the write is over
 };
 
 // This is what a peer CTA has to do before its shared memory is touched.

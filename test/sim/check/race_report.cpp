@@ -39,9 +39,10 @@ std::string name(const Touch& t, const HostOrder& host, bool tensor) {
   if (t.host) return host.what(t.work);
   if (t.operation != nullptr) return name(t.operation->kind);
   if (tensor) return "tcgen05.alloc or dealloc";
-  return std::string(t.atomic   ? "an atomic"
-                     : t.strong ? "a strong"
-                                : "an ordinary") +
+  return std::string(t.atomic         ? "an atomic"
+                     : t.strong       ? "a strong"
+                     : t.non_coherent ? "a non-coherent"
+                                      : "an ordinary") +
          (t.atomic  ? ""
           : t.write ? " store"
                     : " load");
@@ -160,6 +161,8 @@ std::string RaceChecker::missing(const Hit& hit, const Touch& later, const Regio
                   ? ", or, in the grid before, griddepcontrol.launch_dependents after griddepcontrol.wait"
                   : "");
     case Lack::kReadOnly: return "ld.global without .nc, or a grid of its own for the write";
+    case Lack::kStartsTooSoon:
+      return "ld.global without .nc, or a launch that starts when the grid that writes has ended";
     case Lack::kHost: return "the same stream, an event, or a synchronisation of the host";
   }
   return "";
@@ -184,6 +187,14 @@ Finding RaceChecker::finding_of(const Hit& hit) const {
   } else if (hit.verdict.lack == Lack::kSameProxyOnly) {
     f.summary = who + " overwrites " + where + " after " + other +
                 " of another CTA has read it, ordered by an mbarrier alone";
+    f.has_earlier = true;
+  } else if (hit.verdict.lack == Lack::kReadOnly) {
+    f.summary = who + (later.write ? " overwrites " : " reads ") + where + " that " + other +
+                " of its own grid " + (later.write ? "read" : "wrote");
+    f.has_earlier = true;
+  } else if (hit.verdict.lack == Lack::kStartsTooSoon) {
+    f.summary = who + " reads " + where + " that " + other +
+                " wrote in a grid which need not have ended when this one started";
     f.has_earlier = true;
   } else {
     const bool pending = hit.earlier.operation != nullptr && hit.verdict.lack == Lack::kCompletion;

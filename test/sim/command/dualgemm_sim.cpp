@@ -51,7 +51,7 @@ struct Options {
   double timeout = 0;
   std::vector<std::string> allow, program;
   bool quiet = false, list_modes = false, rules = false, go_on = false, elect_lowest = false;
-  char fail_on = 'E';
+  char fail_on = 'S';
 };
 
 std::vector<std::string> split(const std::string& text) {
@@ -278,7 +278,7 @@ int main(int argc, char** argv) {
       "Runs a CUDA program on a simulated GPU and judges it: "
       "adversarial schedules, races, protocol of barriers and tensor memory.\n"
       "Use: dualgemm-sim [options] ./program args...\n"
-      "Exit status: 0 no finding of class E (--fail-on), 1 findings of class E, 2 wrong usage, "
+      "Exit status: 0 no finding of class E or S (--fail-on), 1 such findings, 2 wrong usage, "
       "3 the program failed or could not be judged to the end.",
       "dualgemm-sim");
   app.add_option("--machine", options.machine,
@@ -299,7 +299,7 @@ int main(int argc, char** argv) {
   app.add_option("--allow", options.allow,
                  "Rules of class S or A that may be broken: ids, or a FILE with one a line")
       ->allow_extra_args(false);
-  app.add_option("--fail-on", options.fail_on, "Class from which findings fail: E, S or A")
+  app.add_option("--fail-on", options.fail_on, "Class from which on findings fail: E, S or A")
       ->check(CLI::IsMember({'E', 'S', 'A'}))
       ->capture_default_str();
   app.add_flag("--continue", options.go_on,

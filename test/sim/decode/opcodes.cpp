@@ -135,7 +135,7 @@ constexpr OpcodeRow kRows[] = {
      "shared::cta shared::cluster multicast::cluster L2::cache_hint", "aasa?ss", bulk_load},
     {"cp", "async bulk shared::cluster shared::cta mbarrier::complete_tx::bytes", "", "aasa", bulk_shared},
     {"cp", "async bulk global bulk_group", "shared::cta L2::cache_hint", "aas?s", bulk_store},
-    {"cp", "async bulk prefetch", "L2 global L2::cache_hint", "as?s", prefetch},
+    {"cp", "async bulk prefetch", "L2 global L2::cache_hint", "as?s", bulk_prefetch},
     {"cp", "async bulk commit_group", "", "", bulk_commit},
     {"cp", "async bulk wait_group", "read", "s", bulk_wait},
     {"cp", "async bulk tensor global mbarrier::complete_tx::bytes",

@@ -232,14 +232,46 @@ void tensor_load(Exec& x, const Inst& inst) {
   }
 }
 
-// cp.async.bulk.prefetch.tensor [map, {c}] moves nothing that a program can see.
+namespace {
+
+// Prefetches by the asynchronous proxy move nothing that a program can see, but they are memory operations.
+constexpr const char* kPrefetchMemory = "prefetch-memory";
+
+void require_in_memory(Exec& x, uint64_t address, uint64_t bytes) {
+  if (!x.in_memory(address, bytes))
+    x.remark(kPrefetchMemory,
+             "a prefetch of " + std::to_string(bytes) + " bytes at " + hex(address) +
+                 ", which are not in one allocation",
+             "a prefetch that ends where the memory ends");
+}
+
+}  // namespace
+
+// cp.async.bulk.prefetch [src], size
+void bulk_prefetch(Exec& x, const Inst& inst) {
+  const Operand &source = inst.operands[0], &size = inst.operands[1];
+  if (!x.prefetches(source.value, kPrefetchMemory) || !x.prefetches(size.value, kPrefetchMemory)) return;
+  SIM_FOR_LANES(lane, x.mask) {
+    const uint64_t from = x.address(source, lane), bytes = x.source(size.value, lane);
+    if (from % 16 != 0 || bytes % 16 != 0)
+      x.remark(kPrefetchMemory,
+               "a prefetch of " + std::to_string(bytes) + " bytes at " + hex(from) +
+                   ": both have to be multiples of 16",
+               "");
+    else if (bytes != 0) require_in_memory(x, from, bytes);
+  }
+}
+
+// cp.async.bulk.prefetch.tensor [map, {c}]. What of a box is outside of its tensor is legal.
 void tensor_prefetch(Exec& x, const Inst& inst) {
   const Operand& map = inst.operands[0];
-  if (!x.prefetches(map.value)) return;
+  if (!x.prefetches(map.value, kPrefetchMemory)) return;
   for (const Value& coordinate : map.items)
-    if (!x.prefetches(coordinate)) return;
+    if (!x.prefetches(coordinate, "prefetch-outside")) return;
   SIM_FOR_LANES(lane, x.mask) {
     const Box box(x, inst, inst.operands[0], lane);
+    for (const Copy::Span& span : box.spans(0, Transfer::kLoad))
+      require_in_memory(x, span.global, span.bytes);
     for (uint32_t i = 0; i < box.map.rank; ++i) {
       const int64_t at = box.coordinates[i], size = box.map.box[i];
       if (at < int64_t(box.map.dims[i]) + size && at + 2 * size > 0) continue;

@@ -401,8 +401,10 @@ struct Exec {
   void report(SyncEvent& event, uint32_t lanes) const;  // fills thread, mask and inst
   // Tells the observer of a rule that the instruction breaks, once for each instruction.
   void remark(const char* rule, const std::string& text, const char* missing) const;
-  // Says whether what a prefetch is about has a value; where it has none, that is remarked on.
-  bool prefetches(const Value& value) const;
+  // Says whether what a prefetch is about has a value; where it has none, that is remarked on, by this rule.
+  bool prefetches(const Value& value, const char* rule) const;
+  // Says whether all these bytes of global memory are in one allocation, or in the kernel's parameters.
+  bool in_memory(uint64_t address, uint64_t bytes);
   bool wakes_early();  // try_wait returns although nothing changed: a few times, never for ever
   // `facts` describe the operation to the observer; thread, number and instruction are filled in.
   void launch_async(AsyncOp::Kind kind, uint32_t lane, uint32_t ranks, std::function<void()> land,

@@ -148,6 +148,10 @@ Exec::Shared Exec::shared_of(Space space, uint64_t address, uint64_t bytes) cons
   return shared(address, bytes, space == Space::kSharedCluster);
 }
 
+bool Exec::in_memory(uint64_t address, uint64_t bytes) {
+  return in_parameters(grid, address) || grid.memory.find(address, bytes) != nullptr;
+}
+
 uint64_t Exec::global_of(Space space, uint64_t address) const {
   if (classify(space, address) == Space::kGlobal || space == Space::kConst || space == Space::kParam)
     return address;

@@ -235,10 +235,18 @@ void atom(Exec& x, const Inst& inst) {
   }
 }
 
-// Prefetches move nothing that a program can see.
+// Prefetches move nothing that a program can see. One of no address that there is does no harm.
 void prefetch(Exec& x, const Inst& inst) {
-  for (const Operand& operand : inst.operands)
-    if (!x.prefetches(operand.value)) return;
+  constexpr const char* kRule = "prefetch-outside";
+  const Operand& operand = inst.operands[0];
+  if (!x.prefetches(operand.value, kRule)) return;
+  if (inst.space != Space::kGeneric && inst.space != Space::kGlobal) return;
+  SIM_FOR_LANES(lane, x.mask) {
+    const uint64_t address = x.address(operand, lane);
+    const uint64_t window = address >> 56;
+    if (window == kSharedWindow >> 56 || window == kLocalWindow >> 56 || x.in_memory(address, 1)) continue;
+    x.remark(kRule, "a prefetch of " + hex(address) + ", which is outside every allocation", "");
+  }
 }
 
 void cvta(Exec& x, const Inst& inst) {

@@ -20,6 +20,7 @@ bool is_compared(Operation operation) {
     case Operation::st:
     case Operation::atom:
     case Operation::prefetch:
+    case Operation::bulk_prefetch:
     case Operation::ldmatrix:
     case Operation::bra:
     case Operation::brx:

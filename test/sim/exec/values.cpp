@@ -207,10 +207,10 @@ void Exec::remark(const char* rule, const std::string& text, const char* missing
   grid.observer->remark({rule, text, missing, thread(uint32_t(__builtin_ctz(mask))), mask, &inst});
 }
 
-bool Exec::prefetches(const Value& value) const {
+bool Exec::prefetches(const Value& value, const char* rule) const {
   const uint32_t missing = holes(value);
   if (missing == 0) return true;
-  remark("prefetch-outside",
+  remark(rule,
          std::string("what is prefetched is undefined: ") +
              unwritten(*this, value.reg, uint32_t(__builtin_ctz(missing))).what(),
          "");

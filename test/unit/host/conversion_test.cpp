@@ -227,6 +227,27 @@ TEST_CASE("conversions: what moving factors refuses", "[host][conversion]") {
                             valid_sf_args(), {unswizzle, dualgemm_sf_unswizzle_host});
 }
 
+TEST_CASE("conversions: group_rows is a pointer among the others, of which no rows ask for none",
+          "[host][conversion]") {
+  const auto* const stray = address<const int32_t>(0x3'0000'0000);
+  dualgemm_sf_args_t move = valid_sf_args();
+  dualgemm_quantize_args_t quantise = valid_quantize_args();
+  move.group_rows = quantise.group_rows = stray;
+  const std::string absent = "group_rows=0x300000000: must be NULL without a group_mode";
+  const auto refused = [&](dualgemm_status_t status, const std::string& text) {
+    return status == DUALGEMM_STATUS_INVALID_VALUE && dualgemm_last_error() == text;
+  };
+  CHECK(refused(dualgemm_sf_swizzle_host(&move), absent));
+  CHECK(refused(dualgemm_quantize_host_ex(&quantise), absent));
+  move.src = nullptr;
+  quantise.sf = nullptr;
+  CHECK(dualgemm_sf_swizzle_host(&move) == kNull);
+  CHECK(dualgemm_quantize_host_ex(&quantise) == kNull);
+  move.rows = quantise.rows = 0;
+  CHECK(dualgemm_sf_swizzle_host(&move) == DUALGEMM_STATUS_SUCCESS);
+  CHECK(dualgemm_quantize_host_ex(&quantise) == DUALGEMM_STATUS_SUCCESS);
+}
+
 TEST_CASE("conversions: what quantising refuses", "[host][conversion]") {
   const std::vector<QuantizeRule> rules = {
       {kValue, "flags=0x8: must be 0 or DUALGEMM_FLAG_PDL (0x1), nothing else",

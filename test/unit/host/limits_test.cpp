@@ -166,6 +166,56 @@ TEST_CASE("a grid has fewer than 2^31 CTAs, however they are demanded", "[host][
   CHECK(limited > 0);
 }
 
+TEST_CASE("an automatic choice is refused for the tiles of the instance that it would take, and no other",
+          "[host][limits]") {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const auto ask = [](int32_t m, int32_t n, int32_t batch, const dualgemm_device_t& device, int32_t* id) {
+    dualgemm_args_t args = valid_args();
+    args.m = m, args.n = n, args.k = 16, args.batch = batch;
+    args.lda = args.ldb1 = args.ldb2 = 32;
+    args.c = address(uintptr_t{1} << 56);
+    return dualgemm_select_instance(&args, &device, id);
+  };
+  int32_t id = 0;
+  // Tiles of 64 rows, the lowest of 10.x, are a twentieth of 2^31 here.
+  CHECK(ask(2147483647, 400, 0, b200(), &id) == DUALGEMM_STATUS_SUCCESS);
+  int accepted = 0, refused = 0;
+  for (const dualgemm_device_t& device : {b200(), h100()})
+    for (const int32_t m : {1, 257, 2147483647})
+      for (const int32_t n : {8, 400, 8192, 65536, 1 << 20})
+        for (const int32_t batch : {0, 3, 2147483647}) {
+          if (double(m) * std::max(batch, 1) * n > 0x1p46) continue;  // bytes have a limit, too
+          id = 0;
+          const dualgemm_status_t status = ask(m, n, batch, device, &id);
+          const std::string text = dualgemm_last_error();
+          INFO("cc " << device.cc_major << ", M=" << m << ", N=" << n << ", batch " << batch << ": " << text);
+          const auto tiles = [&](const TilePlan& tile) {
+            return ((m - int64_t{1}) / tile.m + 1) * ((n - 1) / tile.n + 1) * std::max(batch, 1);
+          };
+          if (status == DUALGEMM_STATUS_SUCCESS) {
+            REQUIRE(id > 0);
+            CHECK(tiles(instance(id - 1).plan.tile) <= kMost);
+            ++accepted;
+            continue;
+          }
+          CHECK(status == DUALGEMM_STATUS_NOT_SUPPORTED);
+          CHECK(text.find("must be at most 2^31-1 tiles") != std::string::npos);
+          // The tile that the text names is one of this device, and too small.
+          bool named = false;
+          for (const Instance& one : instances()) {
+            const TilePlan& tile = one.plan.tile;
+            named = named ||
+                    ((one.plan.arch == Arch::kSm90) == (device.cc_major == 9) && tiles(tile) > kMost &&
+                     text.find("are " + std::to_string(tiles(tile)) + " tiles of " + std::to_string(tile.m) +
+                               " x " + std::to_string(tile.n) + ",") != std::string::npos);
+          }
+          CHECK(named);
+          ++refused;
+        }
+  CHECK(accepted > 10);
+  CHECK(refused > 0);
+}
+
 TEST_CASE("a cluster that the device cannot hold is refused", "[host][limits]") {
   for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
     const Instance& instance = dualgemm::instance(id - 1);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "host/dualgemm.h"
@@ -337,6 +338,97 @@ TEST_CASE("the reference computes each problem of a launch as if it were alone",
       CHECK((host.c == c));
       CHECK((host.sfc == sfc));
     }
+}
+
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kMax = std::numeric_limits<float>::max(), kLeast = std::numeric_limits<float>::min();
+
+struct Steps {
+  float alpha = 0, row_scale = 1, weight = 1;
+  float gate = 4, up = 25;  // SITU's bounds
+  uint32_t flags = 0;
+};
+struct Stepped {
+  double g, y;
+  float c;
+};
+
+// Returns element 0 of a product whose sums are 16, with these biases.
+Stepped stepped(dualgemm_activation_t activation, float g, float u, const Steps& steps = {}) {
+  Problem p = make_problem(Data::kIntegers, 1, 16, 32, 1);
+  for (std::vector<uint8_t>* codes : {&p.a, &p.b1, &p.b2})
+    std::fill(codes->begin(), codes->end(), uint8_t{0});
+  for (std::vector<uint8_t>* codes : {&p.a, &p.b1, &p.b2})
+    std::fill_n(codes->begin(), 8, uint8_t{0x22});  // sixteen ones, then zeros
+  p.sfa[0] = p.sfb1[0] = p.sfb2[0] = 0x38;          // 1
+  dualgemm_args_t args = operands_of(p);
+  args.alpha1 = args.alpha2 = steps.alpha;
+  args.flags = steps.flags;
+  args.a_row_scale = &steps.row_scale;
+  args.c_row_scale = &steps.weight;
+  const std::vector<float> bias1(16, g), bias2(16, u);
+  args.bias1 = bias1.data();
+  args.bias2 = bias2.data();
+  args.bias_dtype = args.c_dtype = args.d_dtype = DUALGEMM_DTYPE_FP32;
+  args.activation = activation;
+  if (activation == DUALGEMM_ACTIVATION_SITU) args.situ_gate = steps.gate, args.situ_up = steps.up;
+  std::vector<float> c(16), d1(16), d2(16);
+  std::vector<double> y(16);
+  args.c = c.data();
+  args.d1 = d1.data();
+  args.d2 = d2.data();
+  REQUIRE(dualgemm_reference_host(&args, y.data()) == DUALGEMM_STATUS_SUCCESS);
+  return {d1[0], y[0], c[0]};
+}
+
+}  // namespace
+
+TEST_CASE("the reference's steps have the range of fp32: a gate that underflows makes NaN of an infinite up",
+          "[host][reference]") {
+  const auto swiglu = DUALGEMM_ACTIVATION_SWIGLU, step = DUALGEMM_ACTIVATION_SWIGLU_STEP;
+  const auto tanh = DUALGEMM_ACTIVATION_GEGLU_TANH, erf = DUALGEMM_ACTIVATION_GEGLU_ERF;
+  const auto glu = DUALGEMM_ACTIVATION_GLU, situ = DUALGEMM_ACTIVATION_SITU;
+  const Steps exact{.flags = DUALGEMM_FLAG_EXACT_ACT};
+  // The sigmoid of -100 is 3.7e-44, of -80 1.8e-35; exp(-g^2 / 2) of -14 is 2.7e-43, of -12 5.4e-32.
+  for (const auto& [activation, none, some] :
+       {std::tuple(swiglu, -100.0f, -80.0f), std::tuple(step, -100.0f, -80.0f),
+        std::tuple(glu, -100.0f, -80.0f), std::tuple(tanh, -12.0f, -8.0f), std::tuple(erf, -14.0f, -12.0f)}) {
+    INFO("activation " << activation);
+    const float sign = activation == glu ? 1.0f : -1.0f;
+    CHECK(std::isnan(stepped(activation, none, kInfinity).y));
+    CHECK(std::isnan(stepped(activation, none, -kInfinity).c));
+    CHECK(stepped(activation, none, 5).y == 0);
+    CHECK(stepped(activation, some, kInfinity).y == sign * kInfinity);
+    // In fp64 nothing is lost.
+    CHECK(stepped(activation, none, kInfinity, exact).y == sign * kInfinity);
+  }
+  CHECK(stepped(situ, -100, kInfinity).y == 0);  // its up is bounded
+  CHECK(stepped(swiglu, -100, 1, exact).y == Approx(-100 / (1 + std::exp(100.0))).epsilon(1e-12));
+}
+
+TEST_CASE("the reference's steps have the range of fp32: what leaves it does not come back",
+          "[host][reference]") {
+  const auto reglu = DUALGEMM_ACTIVATION_REGLU, situ = DUALGEMM_ACTIVATION_SITU;
+  CHECK(stepped(reglu, 1e30f, 1e30f, {.weight = 1e-30f}).y == kInfinity);
+  CHECK(stepped(reglu, 1e30f, 1e30f, {.weight = 1e-30f}).c == kInfinity);
+  CHECK(stepped(reglu, 1e30f, 1e30f, {.weight = 1e-30f, .flags = DUALGEMM_FLAG_EXACT_ACT}).y == kInfinity);
+  CHECK(stepped(reglu, 1e-30f, 1e-30f, {.weight = 1e30f}).y == 0);
+  CHECK(stepped(reglu, 1, 1, {.weight = kInfinity}).y == kInfinity);
+  // The alpha times the row's factor is one step, and the sum of 16 times that another.
+  CHECK(stepped(reglu, 0, 1, {.alpha = 1e30f, .row_scale = 1e30f}).g == kInfinity);
+  CHECK(stepped(reglu, 3, 1, {.alpha = 1e-30f, .row_scale = 1e-30f}).g == 3);
+  CHECK(std::isnan(stepped(reglu, -kInfinity, 1, {.alpha = 1e38f}).g));
+  CHECK(stepped(reglu, 0, 1, {.alpha = kMax / 16}).g == kMax / 16 * 16);
+  // Bounds of SITU at the ends of what is legal.
+  const Steps largest{.gate = kMax, .up = kMax}, small{.gate = kLeast, .up = kMax};
+  CHECK(stepped(situ, kMax, kMax, largest).y == kInfinity);
+  CHECK(stepped(situ, 1e10f, 1, largest).y == Approx(1e10).epsilon(1e-12));
+  CHECK(stepped(situ, -20, kMax, small).y == 0);
+  CHECK(stepped(situ, 20, kMax, small).y == Approx(kLeast * (kMax * std::tanh(1.0))).epsilon(1e-6));
+  CHECK(stepped(situ, -20, kMax, {.gate = kLeast, .up = kMax, .flags = DUALGEMM_FLAG_EXACT_ACT}).y ==
+        Approx(-kLeast / (1 + std::exp(20.0)) * (kMax * std::tanh(1.0))).epsilon(1e-6));
 }
 
 TEST_CASE("the reference of K = 0 is zero, and it refuses what a launch refuses", "[host][reference]") {

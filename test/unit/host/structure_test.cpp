@@ -76,7 +76,7 @@ std::vector<Kind> kinds() {
   static const dualgemm_args_t args = valid_args();
   static const dualgemm_device_t described = b200();
   return {
-      {432, "dualgemm_args_init", bytes_of(args),
+      {440, "dualgemm_args_init", bytes_of(args),
        [](void* x) { return dualgemm_can_implement_on(static_cast<dualgemm_args_t*>(x), &described); }},
       {sizeof sf, "dualgemm_sf_args_init", bytes_of(sf),
        [](void* x) { return dualgemm_sf_swizzle_host(static_cast<dualgemm_sf_args_t*>(x)); }},
@@ -86,7 +86,7 @@ std::vector<Kind> kinds() {
        [](void* x) { return dualgemm_can_implement_on(&args, static_cast<dualgemm_device_t*>(x)); }},
       {sizeof device, "dualgemm_device_init", bytes_of(device),
        [](void* x) { return dualgemm_current_device(static_cast<dualgemm_device_t*>(x)); }},
-      {88, "dualgemm_instance_info_init", bytes_of(info),
+      {96, "dualgemm_instance_info_init", bytes_of(info),
        [](void* x) { return dualgemm_instance_info(1, static_cast<dualgemm_instance_info_t*>(x)); }},
   };
 }

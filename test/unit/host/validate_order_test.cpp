@@ -52,7 +52,7 @@ Asked good() {
 void* at_the_end() { return address(~uintptr_t{15}); }
 
 const std::vector<Ordered> kOrder = {
-    {kVersion, "struct_size=0: below 432", [](Asked& x) { x.args.struct_size = 0; }},
+    {kVersion, "struct_size=0: below 440", [](Asked& x) { x.args.struct_size = 0; }},
     {kValue, "flags=0x40: ", [](Asked& x) { x.args.flags = 0x40; }},
     {kValue, "activation=7: ", [](Asked& x) { x.args.activation = 7; }},
     {kValue, "c_dtype=9: ", [](Asked& x) { x.args.c_dtype = 9; }},
@@ -153,6 +153,31 @@ TEST_CASE("an empty output comes behind the rules about numbers and before all o
     const bool of_numbers = kOrder[i].status == kVersion || (kOrder[i].status == kValue && i < 28);
     if (of_numbers) check_refused(asked, kOrder[i]);
     else CHECK(dualgemm_can_implement_on(&asked.args, &asked.device) == DUALGEMM_STATUS_SUCCESS);
+  }
+}
+
+TEST_CASE("group_rows is a pointer among the others, with a group_mode or without", "[host][validate]") {
+  Asked asked{valid_args(), b200()};
+  asked.args.group_rows = address<const int32_t>(0x7'0000'0000);
+  const Ordered stray{kValue, "group_rows=0x700000000: must be NULL without a group_mode", {}};
+  check_refused(asked, stray);
+  const std::vector<Ordered> before = {
+      {kValue, "alpha1=nan: ", [](Asked& x) { x.args.alpha1 = kNan; }},
+      {kShape, "n=12: ", [](Asked& x) { x.args.n = 12; }},
+      {kNull, "c=NULL: ", [](Asked& x) { x.args.c = nullptr; }},
+  };
+  for (const Ordered& rule : before) {
+    Asked both = asked;
+    rule.break_it(both);
+    check_refused(both, rule);
+  }
+  Asked behind = asked;
+  behind.args.lda = 16;
+  check_refused(behind, stray);
+  for (int32_t dualgemm_args_t::*const extent : {&dualgemm_args_t::m, &dualgemm_args_t::n}) {
+    Asked empty = asked;
+    empty.args.*extent = 0;
+    CHECK(dualgemm_can_implement_on(&empty.args, &empty.device) == DUALGEMM_STATUS_SUCCESS);
   }
 }
 

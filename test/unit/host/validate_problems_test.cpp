@@ -38,9 +38,9 @@ TEST_CASE("groups: what may be said about them", "[host][validate][grouped]") {
             [](auto& a) { a.group_rows = address<const int32_t>(0x2'c000'0002); }},
            {DUALGEMM_STATUS_NOT_SUPPORTED, large.c_str(),
             [](auto& a) { a.m = 2147482625, a.n = 8, a.k = 32, a.c = address(uintptr_t{1} << 56); }},
-           {DUALGEMM_STATUS_NOT_SUPPORTED, "m=4194304, n=8388608, groups=1: are ",
+           {DUALGEMM_STATUS_NOT_SUPPORTED, "m=67108864, n=1900000, groups=1: are ",
             [](auto& a) {
-              a.m = 1 << 22, a.n = 1 << 23, a.k = 16, a.lda = a.ldb1 = a.ldb2 = 32;
+              a.m = 1 << 26, a.n = 1900000, a.k = 16, a.lda = a.ldb1 = a.ldb2 = 32;
               a.groups = 1, a.c = address(uintptr_t{1} << 56);
             }}},
           good);

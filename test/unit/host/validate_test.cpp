@@ -354,9 +354,9 @@ TEST_CASE("requests this release does not compute are refused", "[host][validate
        "k=0: must be above 0 with bias1=NULL, bias2=0x300000000: outputs are filled with zeros then, which "
        "is not the result with a bias",
        [&](auto& a) { a.bias2 = buffer, a.k = 0; }},
-      {status, "m=2147483647, n=32768, batch=0: are ",
+      {status, "m=2147483647, n=65528, batch=0: are ",
        [](auto& a) {
-         a.m = 2147483647, a.n = 32768, a.k = 16;
+         a.m = 2147483647, a.n = 65528, a.k = 16;
          a.lda = a.ldb1 = a.ldb2 = 32;
          a.c = address(uintptr_t{1} << 56);
        }},

@@ -60,6 +60,12 @@ __global__ void fail(int* out) {
 
 __global__ void same_word(int* out) { out[0] = 1; }
 
+// Prefetches what is not there, which does no harm.
+__global__ void advice(int* out) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(uint64_t{4096}) : "memory");
+  out[0] = 1;
+}
+
 // Works only if the lowest lane is elected.
 __global__ void elected(int* out) {
   uint32_t lane;
@@ -144,6 +150,7 @@ int run(const char* what) {
   else if (std::strcmp(what, "bounds") == 0) outside<<<1, 1>>>(out);
   else if (std::strcmp(what, "bounds twice") == 0) outside_twice<<<1, 1>>>(out);
   else if (std::strcmp(what, "same") == 0) same_word<<<1, 32>>>(out);
+  else if (std::strcmp(what, "advice") == 0) advice<<<1, 1>>>(out);
   else if (std::strcmp(what, "lane 0") == 0) elected<<<1, 32>>>(out);
   else if (std::strcmp(what, "registers") == 0) registers<<<1, 128>>>(out);
   else if (std::strcmp(what, "rounded") == 0) round_up<<<1, 1, 1024>>>(out, 0);

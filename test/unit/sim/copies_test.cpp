@@ -216,31 +216,83 @@ TEST_CASE("a prefetch of a box far outside its tensor is remarked on", "[copies]
   CHECK(remarks(72, 0) == far);
 }
 
+namespace {
+
+// Runs code around prefetches, which change nothing, and returns the rules that were remarked on.
+std::vector<std::string> prefetch_remarks(const std::string& body, bool tensor_in_memory = true) {
+  const Tensor tensor = matrix(0, 0, 0);
+  Machine machine;
+  Recorder seen;
+  uint32_t* in = machine.make(counting(size_t(tensor.words), 1));
+  Case prefetch;
+  prefetch.body = body + "st.global.u32 [%rd1], 7; ret;";
+  prefetch.map = encode(tensor, tensor_in_memory ? in : reinterpret_cast<uint32_t*>(uintptr_t{1} << 40));
+  prefetch.observer = &seen;
+  CHECK(run(machine, in, prefetch)[0] == 7);
+  return seen.remarks;
+}
+
+}  // namespace
+
 TEST_CASE("a prefetch of what has no value is remarked on, and goes nowhere", "[copies][remark][poison]") {
   // %rd20 and %r20 are what each form takes from a register that may never have been written.
-  const std::string form =
-      GENERATE("prefetch.global.L2 [%rd20];", "prefetch.L1 [%rd20+64];", "prefetchu.L1 [%rd20];",
-               "prefetch.tensormap [%rd20];", "cp.async.bulk.prefetch.L2.global [%rd20], 64;",
-               "cp.async.bulk.prefetch.L2.global [%rd9], %r20;",
-               "cp.async.bulk.prefetch.tensor.2d.L2.global [%rd20, {%r6, %r6}];",
-               "cp.async.bulk.prefetch.tensor.2d.L2.global [%rd5, {%r6, %r20}];");
+  const auto [form, rule] = GENERATE(table<std::string, std::string>(
+      {{"prefetch.global.L2 [%rd20];", "prefetch-outside"},
+       {"prefetch.L1 [%rd20+64];", "prefetch-outside"},
+       {"prefetchu.L1 [%rd20];", "prefetch-outside"},
+       {"prefetch.tensormap [%rd20];", "prefetch-outside"},
+       {"cp.async.bulk.prefetch.L2.global [%rd20], 64;", "prefetch-memory"},
+       {"cp.async.bulk.prefetch.L2.global [%rd9], %r20;", "prefetch-memory"},
+       {"cp.async.bulk.prefetch.tensor.2d.L2.global [%rd20, {%r6, %r6}];", "prefetch-memory"},
+       {"cp.async.bulk.prefetch.tensor.2d.L2.global [%rd5, {%r6, %r20}];", "prefetch-outside"}}));
   CAPTURE(form);
-  const auto remarks = [&](const std::string& before) {
-    const Tensor tensor = matrix(0, 0, 0);
-    Machine machine;
-    Recorder seen;
-    uint32_t* in = machine.make(counting(size_t(tensor.words), 1));
-    Case prefetch;
-    prefetch.body = before + form + form + "st.global.u32 [%rd1], 7; ret;";
-    prefetch.map = encode(tensor, in);
-    prefetch.observer = &seen;
-    CHECK(run(machine, in, prefetch)[0] == 7);
-    return seen.remarks;
+  const std::string twice = form + form;
+  const std::vector<std::string> each{rule, rule};
+  CHECK(prefetch_remarks("mov.u64 %rd20, %rd5; mov.u32 %r20, 0;" + twice).empty());
+  CHECK(prefetch_remarks(twice) == each);
+  CHECK(prefetch_remarks("setp.lt.u32 %p1, %r1, 0; @%p1 mov.u64 %rd20, %rd5; @%p1 mov.u32 %r20, 0;" +
+                         twice) == each);
+}
+
+TEST_CASE("a prefetch of memory that there is not is remarked on, and goes nowhere", "[copies][remark]") {
+  using Rules = std::vector<std::string>;
+  // %rd9 is an array of 672 words.
+  const auto at = [](const std::string& address, const std::string& form) {
+    return prefetch_remarks("mov.u64 %rd20, " + address + "; " + form);
   };
-  const std::vector<std::string> each{"prefetch-outside", "prefetch-outside"};
-  CHECK(remarks("mov.u64 %rd20, %rd5; mov.u32 %r20, 0;").empty());
-  CHECK(remarks("") == each);
-  CHECK(remarks("setp.lt.u32 %p1, %r1, 0; @%p1 mov.u64 %rd20, %rd5; @%p1 mov.u32 %r20, 0;") == each);
+  const Rules none, outside{"prefetch-outside"}, memory{"prefetch-memory"};
+  for (const std::string form :
+       {"prefetch.global.L2 [%rd20];", "prefetch.L1 [%rd20];", "prefetchu.L1 [%rd20];"}) {
+    CAPTURE(form);
+    CHECK(at("%rd9", form) == none);
+    CHECK(at("0", form) == outside);
+    CHECK(at("4096", form) == outside);
+  }
+  CHECK(at("%rd9", "prefetch.global.L2 [%rd20+2684];") == none);
+  CHECK(at("%rd9", "prefetch.global.L2 [%rd20+2688];") == outside);
+  CHECK(at("%rd5", "prefetch.tensormap [%rd20];") == none);
+  CHECK(at("4096", "prefetch.tensormap [%rd20];") == outside);
+  // A prefetch of shared memory is no operation, says the ISA.
+  CHECK(prefetch_remarks("mov.u64 %rd20, 0; cvta.shared.u64 %rd20, %rd20; prefetch.L1 [%rd20];") == none);
+
+  const auto bulk = [&](const std::string& address, const std::string& size) {
+    return at("%rd9", "cp.async.bulk.prefetch.L2.global [" + address + "], " + size + ";");
+  };
+  CHECK(bulk("%rd20", "2688") == none);
+  CHECK(bulk("%rd20+2672", "16") == none);
+  CHECK(bulk("%rd20", "2704") == memory);
+  CHECK(bulk("%rd20+2688", "16") == memory);
+  CHECK(bulk("%rd20", "24") == memory);
+  CHECK(bulk("%rd20+8", "16") == memory);
+  CHECK(at("4096", "cp.async.bulk.prefetch.L2.global [%rd20], 16;") == memory);
+
+  // A box that is far outside of its tensor reads nothing; one that is inside reads the tensor's memory.
+  const std::string inside = "cp.async.bulk.prefetch.tensor.2d.L2.global [%rd5, {%r6, %r6}];";
+  CHECK(prefetch_remarks(inside) == none);
+  CHECK(prefetch_remarks(inside, false) == memory);
+  CHECK(prefetch_remarks(
+            "mov.u32 %r20, 500; cp.async.bulk.prefetch.tensor.2d.L2.global [%rd5, {%r20, %r20}];", false) ==
+        outside);
 }
 
 TEST_CASE("prefetches load in every form and change nothing", "[copies]") {

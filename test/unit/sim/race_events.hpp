@@ -97,6 +97,16 @@ class Events {
     access(t, r, true, Order::kWeak, Scope::kSys, false, digest);
   }
   void read(Thread t, Region r) { access(t, r, false); }
+  // Adds a read by ld.global.nc.
+  void read_non_coherent(Thread t, Region r) {
+    sim::Access load;
+    load.thread = t;
+    load.mask = 1u << t.lane;
+    load.region = r;
+    load.non_coherent = true;
+    load.inst = inst();
+    checker.accesses({load});
+  }
   // Adds one instruction of a whole warp: lane i touches r advanced by i * step.
   // Stores with a digest store the same bytes.
   // `collective`: they make one access.

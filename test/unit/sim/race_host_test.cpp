@@ -77,6 +77,57 @@ TEST_CASE("A programmatic launch sees the preceding grid after griddepcontrol.wa
   CHECK(run(false) == "race-grids");
 }
 
+TEST_CASE("What ld.global.nc reads was written before its grid could start", "[race]") {
+  const Region word = global(0x10000, 4);
+  const auto run = [&](bool programmatic, bool non_coherent, bool wait) {
+    Events e(Events::kBare);
+    launch(e, work(Work::Kind::kLaunch, 1, {}));
+    e.write(at(0, 0), word);
+    launch(e, work(Work::Kind::kLaunch, 2, {1}, {}, programmatic));
+    if (wait) e.plain(Sync::kGridWait, at(0, 0));
+    if (non_coherent) e.read_non_coherent(at(0, 0), word);
+    else e.read(at(0, 0), word);
+    return e.broken();
+  };
+  CHECK(run(true, false, true) == "");
+  CHECK(run(true, true, true) == "non-coherent-read");
+  CHECK(run(true, true, false) == "race-grids");
+  CHECK(run(false, true, false) == "");
+
+  // A grid that was let start by one that had waited begins behind the writes that that one waited for.
+  const auto chain = [&](bool waits_first, bool last_waits) {
+    Events e(Events::kBare);
+    launch(e, work(Work::Kind::kLaunch, 1, {}));
+    e.write(at(0, 0), word);
+    e.exit_cta(0, {0});
+    e.checker.finish(nullptr);
+    launch(e, work(Work::Kind::kLaunch, 2, {1}, {}, true));
+    if (waits_first) e.plain(Sync::kGridWait, at(0, 0));
+    e.plain(Sync::kGridLaunch, at(0, 0));
+    if (!waits_first) e.plain(Sync::kGridWait, at(0, 0));
+    e.exit_cta(0, {0});
+    e.checker.finish(nullptr);
+    launch(e, work(Work::Kind::kLaunch, 3, {2}, {}, true));
+    if (last_waits) e.plain(Sync::kGridWait, at(0, 0));
+    e.read_non_coherent(at(0, 0), word);
+    return e.broken();
+  };
+  CHECK(chain(true, false) == "");
+  CHECK(chain(true, true) == "");
+  CHECK(chain(false, true) == "non-coherent-read");
+  CHECK(chain(false, false) == "race-grids");
+
+  // A copy in front of a grid is over when that starts, and a write behind the grid comes when it has ended.
+  Events e(Events::kBare);
+  e.checker.host(work(Work::Kind::kCopy, 1, {}, {written(0x10000, 4)}));
+  launch(e, work(Work::Kind::kLaunch, 2, {1}));
+  e.read_non_coherent(at(0, 0), word);
+  launch(e, work(Work::Kind::kLaunch, 3, {2}, {}, true));
+  e.plain(Sync::kGridWait, at(0, 0));
+  e.write(at(0, 0), word);
+  CHECK(e.broken() == "");
+}
+
 TEST_CASE("griddepcontrol.wait travels with synchronisation", "[race]") {
   Events e(Events::kBare);
   launch(e, work(Work::Kind::kLaunch, 1, {}));

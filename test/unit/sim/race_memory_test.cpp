@@ -215,35 +215,38 @@ TEST_CASE("A strong store that a later one of another thread has overwritten is 
   }
 }
 
-TEST_CASE("Nothing inside a grid orders ld.global.nc after a write", "[race]") {
-  const auto run = [](bool non_coherent, bool barrier) {
+TEST_CASE("What ld.global.nc reads is written by nobody in the grid, before or after", "[race]") {
+  const Region word = global(0x10000, 4);
+  const auto run = [&](bool non_coherent, bool barrier, bool write_first) {
     Events e;
-    e.write(at(0, 0), global(0x10000, 4));
-    if (barrier) e.bar_sync(0, {0, 1});
-    sim::Access load;
-    load.thread = at(0, 1);
-    load.mask = 1;
-    load.region = global(0x10000, 4);
-    load.non_coherent = non_coherent;
-    load.inst = e.inst();
-    e.checker.accesses({load});
+    if (write_first) e.write(at(0, 0), word);
+    if (write_first && barrier) e.bar_sync(0, {0, 1});
+    if (non_coherent) e.read_non_coherent(at(0, 1), word);
+    else e.read(at(0, 1), word);
+    if (!write_first && barrier) e.bar_sync(0, {0, 1});
+    if (!write_first) e.write(at(0, 0), word);
     return e.broken();
   };
-  CHECK(run(false, true) == "");
-  CHECK(run(true, true) == "non-coherent-read");
-  CHECK(run(true, false) == "race-data");
-  Events before;  // a write that follows the read harms nothing
-  sim::Access load;
-  load.thread = at(0, 1);
-  load.mask = 1;
-  load.region = global(0x10000, 4);
-  load.non_coherent = true;
-  load.inst = before.inst();
-  before.checker.accesses({load});
-  before.bar_sync(0, {0, 1});
-  before.write(at(0, 0), global(0x10000, 4));
-  CHECK(before.broken() == "");
-  CHECK(std::string(sim::rule("non-coherent-read").says).find("was not written before") != std::string::npos);
+  for (const bool write_first : {true, false}) {
+    CHECK(run(false, true, write_first) == "");
+    CHECK(run(true, true, write_first) == "non-coherent-read");
+    CHECK(run(true, false, write_first) == "race-data");
+  }
+  Events own;  // a thread that overwrites what it has read
+  own.read_non_coherent(at(0, 0), word);
+  own.write(at(0, 0), word);
+  CHECK(own.broken() == "non-coherent-read");
+  Events again;
+  again.read_non_coherent(at(0, 0), word);
+  again.read(at(0, 0), word);  // the other one is not forgotten
+  again.write(at(0, 0), word);
+  CHECK(again.broken() == "non-coherent-read");
+  Events beside;
+  beside.read_non_coherent(at(0, 0), word);
+  beside.write(at(0, 0), global(0x10004, 4));
+  CHECK(beside.broken() == "");
+  CHECK(std::string(sim::rule("non-coherent-read").says).find("as long as the grid runs") !=
+        std::string::npos);
 }
 
 TEST_CASE("Whose store of the same bytes came last does not matter, within a warp", "[race]") {
