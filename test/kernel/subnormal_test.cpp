@@ -15,9 +15,8 @@ std::vector<NamedInstance> instances() {
   std::vector<NamedInstance> out = all_instances();
   const std::vector<NamedInstance> of_sixteen_bits = sixteen_bit_instances();
   out.insert(out.end(), of_sixteen_bits.begin(), of_sixteen_bits.end());
-  std::erase_if(out, [](const NamedInstance& x) {
-    return x.info.general != 0 && x.dtype != DUALGEMM_DTYPE_FP32;
-  });
+  std::erase_if(out,
+                [](const NamedInstance& x) { return x.info.general != 0 && x.dtype != DUALGEMM_DTYPE_FP32; });
   return out;
 }
 

@@ -94,7 +94,7 @@ struct Unpacked {
   std::vector<float> values, scales;
   // [row][half of a k-tile]: of its values as a tensor core aligns them, times their scale factors
   std::vector<double> norms;
-  float scale_max = 0;        // at least 2^-6 where any row exists, NaN if any scale factor is
+  float scale_max = 0;  // at least 2^-6 where any row exists, NaN if any scale factor is
 };
 
 // Every number of either type is a float.
@@ -289,8 +289,8 @@ void for_each_output(const Operand& a, const Operand* const (&sides)[kSides], in
                      Each each) {
   if (k % kBlock != 0) throw std::invalid_argument("k is not a multiple of 16");
   const int64_t m = a.rows, n = sides[0]->rows, blocks = k / kBlock;
-  const Unpacked left = unpack(a, 0, (m + kTileRows - 1) / kTileRows * kTileRows, k, 1,
-                               least_aligned(a.elements, Side::kA));
+  const Unpacked left =
+      unpack(a, 0, (m + kTileRows - 1) / kTileRows * kTileRows, k, 1, least_aligned(a.elements, Side::kA));
 
   // A thread takes 16 columns at a time.
   std::atomic<int64_t> next_column{0};
@@ -308,7 +308,8 @@ void for_each_output(const Operand& a, const Operand* const (&sides)[kSides], in
     for (int64_t column; (column = next_column.fetch_add(kTileCols)) < n;) {
       const int64_t width = std::min(kTileCols, n - column);
       std::vector<Unpacked> right;
-      for (const Operand* side : sides) right.push_back(
+      for (const Operand* side : sides)
+        right.push_back(
             unpack(*side, column, width, k, kTileCols, least_aligned(a.elements, Side::kWeights)));
       for (int64_t row = 0; row < m; row += kTileRows) {
         std::fill(halves.begin(), halves.end(), Half{});
