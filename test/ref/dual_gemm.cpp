@@ -15,8 +15,8 @@
 //     less than 5 * 2^(E-35):                    5 * 2^-35 max(|c_t-1|, smax)
 // where smax, the largest product of two scale factors, bounds 2^E for the terms. A subnormal scale factor
 // counts as 2^-6, the smallest normal one: on a B200 that is assumed, and the first test there asks it
-// (kernel/subnormal_test.cpp). `path`, the sum of |c_t| over the steps, is followed here with the same cut
-// to 24 bits:
+// (kernel/subnormal_test.cpp). `path`, the sum of |c_t| over the steps, is followed here with the same cut to
+// 24 bits:
 //     e_chain = path * (2^-23 + 5 * 2^-35) + 5 * 2^-35 * smax * steps
 //
 // Where K is split, S CTAs have a chain each, and the path of one chain over all of K does not bound theirs:
@@ -37,11 +37,11 @@
 // number has that of the smallest normal one. So an element of an A of 16 bits counts here as no less than
 // the smallest normal number of its type, and beside fp16 a weight, which carries 2^-7, as no less than 2^-7.
 // Where A is in NVFP4, a product with a subnormal operand makes E so small that nothing is cut off. Per step
-// this loses less than 2^-23 |c_t| + 17 * 2^-25 * max(|c_t-1|, largest product). The elements of a k-tile of 256 come in another order: first those whose k has bit 5 clear, then
-// the others, 8 steps each, in an order that is nobody's business here. Whatever it is, within such a half no
-// sum is larger than the one before the half plus W, and no product larger than W, where W bounds the sum of
-// the products' magnitudes by the norms of the row's and the column's elements (Cauchy and Schwarz). A half
-// thus loses at most
+// this loses less than 2^-23 |c_t| + 17 * 2^-25 * max(|c_t-1|, largest product). The elements of a k-tile of
+// 256 come in another order: first those whose k has bit 5 clear, then the others, 8 steps each, in an order
+// that is nobody's business here. Whatever it is, within such a half no sum is larger than the one before the
+// half plus W, and no product larger than W, where W bounds the sum of the products' magnitudes by the norms
+// of the row's and the column's elements (Cauchy and Schwarz). A half thus loses at most
 //     8 * (2^-23 + 17 * 2^-25) * (|c| before the half + W)
 // Both halves of the k-tiles may be one chain, or each a chain of its own whose sums are added in float: the
 // larger of both bounds holds for either. Slices of K are those of above.
