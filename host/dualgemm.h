@@ -222,7 +222,8 @@ typedef struct dualgemm_args {
   int32_t max_sms;       /* 0 = all, else at most this many CTAs run at once */
   int32_t reserved0;     /* 0 */
   void* workspace;       /* device, 256-byte aligned, overlaps nothing else: optional room for a launch, which is
-                            faster with dualgemm_workspace_size() bytes where these are not 0 */
+                            faster with dualgemm_workspace_size() bytes where these are not 0. Launches that may
+                            run at the same time need one each */
   size_t workspace_size; /* bytes, below 2^48 */
   int32_t group_mode;    /* dualgemm_group_mode_t */
   int32_t groups;        /* with a group_mode 1 .. DUALGEMM_MAX_GROUPS, else 0 */
