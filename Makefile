@@ -46,7 +46,7 @@ package-test: configure ## the library as it ships: built as a subproject, insta
 	@cmake --build $(BUILD) -j $(JOBS)
 	@python3 test/package/package.py . $(BUILD) $$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) --whole
 
-by-hand: configure    ## the library by the commands of host/README.md, without CMake, and a program that uses it
+by-hand: configure    ## the library by the commands of host/BUILDING.md, without CMake, and a program that uses it
 	@cmake --build $(BUILD) -j $(JOBS) --target cudart_sim cuda_sim
 	@python3 test/package/package.py . $(BUILD) $$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) --by-hand
 

@@ -9,9 +9,9 @@
  *
  * A [M, K], B1 and B2 [N, K] are NVFP4 (E2M1, one UE4M3 factor per 16 elements along K); on Hopper A may be
  * BF16 or FP16, too. C [M, N] is BF16, FP16, FP32, FP8 E4M3 or NVFP4 again; all are row-major. A launch may
- * ask for other activations than silu, and for factors of rows, biases and more. host/README.md is the manual:
- * formulas, drawings of layouts, batches and groups, the promise of every flag. Here each function and field
- * says what it takes.
+ * ask for other activations than silu, and for factors of rows, biases and more. host/README.md lists the
+ * pages of the manual: formulas, drawings of layouts, batches and groups, the promise of every flag. Here each
+ * function and field says what it takes.
  *
  * For all functions: pointers in argument structures are device pointers, "host" says otherwise; nothing is
  * allocated or synchronised; several threads may call at once. A function that returns a status leaves every
@@ -138,7 +138,7 @@ enum {
   /* A row of C has the same bits whatever M, batch, groups and expected_rows are. */
   DUALGEMM_FLAG_BATCH_INVARIANT = 1 << 2,
   /* The driver is asked about every pointer: INVALID_VALUE unless all of its tensor lies in memory of the
-     current device, or in managed or registered host memory (manual: Behaviour). Functions that look at no
+     current device, or in managed or registered host memory (manual: ERRORS.md). Functions that look at no
      current device, such as dualgemm_can_implement_on, ask nobody. */
   DUALGEMM_FLAG_CHECK_POINTERS = 1 << 3,
   /* The activation is computed in fp64: f(g) * h(u) is within 2 ulp of fp32, for g and u as the products gave
@@ -222,7 +222,8 @@ typedef struct dualgemm_args {
   int32_t max_sms;       /* 0 = all, else at most this many CTAs run at once */
   int32_t reserved0;     /* 0 */
   void* workspace;       /* device, 256-byte aligned, overlaps nothing else: optional room for a launch, which is
-                            faster with dualgemm_workspace_size() bytes where these are not 0 */
+                            faster with dualgemm_workspace_size() bytes where these are not 0. Launches that may
+                            run at the same time need one each */
   size_t workspace_size; /* bytes, below 2^48 */
   int32_t group_mode;    /* dualgemm_group_mode_t */
   int32_t groups;        /* with a group_mode 1 .. DUALGEMM_MAX_GROUPS, else 0 */
@@ -573,7 +574,7 @@ DUALGEMM_API dualgemm_status_t dualgemm_import_mxfp4_host(const void* q, int64_t
 /* Computes on the host, in double precision, what a launch with these arguments does, every pointer of which
  * points to host memory: C, SFC, D1, D2 and amax_out, each converted once from the exact result (to NVFP4 as
  * dualgemm_quantize_host does, from fp32), in the rows in use. Each step has the range of the launch's fp32:
- * what is too large becomes infinite, what is too small zero (manual: What is computed). The launch's rules
+ * what is too large becomes infinite, what is too small zero (manual: FORMATS.md). The launch's rules
  * hold; instance_id, max_sms and flags change nothing, but for EXACT_ACT, whose activation has the range of
  * fp64. `y`, if it is not NULL, gets C before its conversion, without the encode scale:
  * [m, n] doubles, for each matrix of a batch and of groups with MASKED. Plain loops: 2 m n k multiplications. */

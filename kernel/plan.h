@@ -12,7 +12,7 @@
 namespace dualgemm {
 
 // Scale factors come in atoms of 512 bytes: those of 128 rows x 64 elements of K, each of 16 elements
-// (host/README.md draws one).
+// (host/FORMATS.md draws one).
 inline constexpr int32_t kSfAtomBytes = 512;
 inline constexpr int32_t kSfAtomRows = 128;
 inline constexpr int32_t kSfAtomElems = 64;

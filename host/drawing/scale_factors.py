@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scale_factors.py -- draws the layout of scale factors, from the formula of the manual ("Scale factors"). Every place
+"""scale_factors.py -- draws the layout of scale factors, from the formula of host/FORMATS.md. Every place
 and every number in the drawing is one that `offset` returns; a test compares `offset` with dualgemm_sf_offset.
 
     scale_factors.py        writes scale_factors.svg beside itself (`make pages` does)

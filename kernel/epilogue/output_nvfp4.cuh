@@ -1,5 +1,5 @@
 // output_nvfp4.cuh -- C in NVFP4, as the next launch takes it for its A: E2M1 in rows, and a UE4M3 factor for
-// each 16 elements of a row, in the layout of SFA (host/README.md draws it). The arithmetic is that of
+// each 16 elements of a row, in the layout of SFA (host/FORMATS.md draws it). The arithmetic is that of
 // dualgemm_quantize_host, each operation in fp32:
 //
 //   factor = UE4M3(max|x of the 16| * (encode * (1 / 6)))   element = E2M1(x * (encode * (1 / factor)))

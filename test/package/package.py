@@ -153,8 +153,8 @@ class Package:
              "-lstdc++", "-lm", "-lpthread", "-ldl", "-lrt", "-o", self.home / "static runtime"])
 
     def by_the_page(self):
-        """The CMakeLists.txt and the Makefile of host/README.md, each in a folder of its own."""
-        page = (self.source / "host/README.md").read_text()
+        """The CMakeLists.txt and the Makefile of host/BUILDING.md, each in a folder of its own."""
+        page = (self.source / "host/BUILDING.md").read_text()
         # As somebody has it who has set nothing but what the page says.
         said = ("CUDACXX", "CUDAToolkit_ROOT", "LD_LIBRARY_PATH")
         environment = {name: value for name, value in os.environ.items() if name not in said}
@@ -174,8 +174,8 @@ class Package:
             require("correct" in shown and "0 E" in shown, f"dualgemm-sim printed: {shown}")
 
     def by_hand(self):
-        page = (self.source / "host/README.md").read_text()
-        lines = re.search(r"^Without CMake.*?\n\n((?:    .*\n)+)", page, re.M)[1]
+        page = (self.source / "host/BUILDING.md").read_text()
+        lines = re.search(r"^From the root of the sources:\n\n((?:    .*\n)+)", page, re.M)[1]
         path = f"{self.nvcc.parent}:{os.environ['PATH']}"
         run(["sh", "-e", "-c", lines], cwd=self.source, env={**os.environ, "PATH": path})
         real = next(p for folder in ("lib64", "lib") for p in (self.cuda / folder).glob("libcudart.so.1[0-9]"))
@@ -191,7 +191,7 @@ def main():
     for name in ("source", "build", "nvcc"): parser.add_argument(name, type=pathlib.Path)
     parser.add_argument("--whole", action="store_true", help="compiles the kernels as they ship, too: three minutes")
     parser.add_argument("--record", action="store_true", help=f"write {RECORD}, and no more")
-    parser.add_argument("--by-hand", action="store_true", help="only the commands of host/README.md without CMake")
+    parser.add_argument("--by-hand", action="store_true", help="only the commands of host/BUILDING.md without CMake")
     arguments = parser.parse_args()
     package = Package(arguments.source.resolve(), arguments.build.resolve(), arguments.nvcc)
     if arguments.record: return package.record(arguments.source / RECORD)

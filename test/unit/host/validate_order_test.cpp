@@ -1,4 +1,4 @@
-// validate_order_test.cpp -- the order of the rules, as the manual has it (host/README.md, "Errors"): of any
+// validate_order_test.cpp -- the order of the rules, as the manual has it (host/ERRORS.md): of any
 // two that are broken at once the first decides.
 
 #include <functional>
