@@ -111,7 +111,7 @@ struct Problem {
   bool empty;        // M == 0 or N == 0: succeed without looking any further
   Tensor inputs[kInputs];
   Tensor outputs[kOutputs];
-  Tensor workspace;  // neither: what is given as room, and not used by any instance
+  Tensor workspace;  // neither: room in which a pass leaves A for an instance that takes it so
 
   // K == 0 reads no input: what is said about them does not matter then.
   GivenTensors read_inputs() const {

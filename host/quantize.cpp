@@ -1,5 +1,5 @@
-// quantize.cpp -- scale-factor layout, quantisation and dequantisation of one matrix on the host. The kernels
-// never see these functions and they never see the GPU.
+// quantize.cpp -- scale-factor layout, quantisation and dequantisation of one matrix on the host. No function
+// here makes a CUDA call.
 
 #include <algorithm>
 #include <cinttypes>

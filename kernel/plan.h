@@ -1,6 +1,6 @@
-// plan.h -- the plan of a kernel: everything about it that is known when it is compiled, as one constant
-// value. The kernel, host/, the cost model, the bench and the tests read the same plan; each architecture has
-// a function that derives it from a few options (sm100/plan.h). This is plain C++ without CUDA types.
+// plan.h -- the plan of a kernel: all that is known about it when it is compiled, as one constant value. The
+// kernel, host/, the cost model, the bench and the tests read the same plan. Each architecture has a function
+// that derives it from a few options (sm100/plan.h, sm90/plan.h). It is plain C++ without CUDA types.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace dualgemm {
 
-// Scale factors come in atoms of 512 bytes: those of 128 rows x 64 elements of K, each of 16 elements
-// (host/README.md draws one).
+// A scale factor belongs to 16 elements of a row. Factors come in atoms of 512 bytes: those of 128 rows x 64
+// elements of K (the manual draws one).
 inline constexpr int32_t kSfAtomBytes = 512;
 inline constexpr int32_t kSfAtomRows = 128;
 inline constexpr int32_t kSfAtomElems = 64;
@@ -71,8 +71,8 @@ struct ScalePlan {
   bool operator==(const ScalePlan&) const = default;
 };
 
-// This describes the multiplication of one k-tile. A step is 64 elements of K, as many as an atom of scale
-// factors has: one tcgen05.mma, or four wgmma.
+// The multiplication of one k-tile. A step is 64 elements of K, as many as an atom of scale factors has: one
+// or two tcgen05.mma (per_step), or four wgmma.
 struct MmaPlan {
   int32_t cta_group;     // CTAs that one mma works for: 2 is the 2-SM form
   bool swap_ab;          // the rows of B1 and B2 are on the M side of the mma, those of A on the N side
@@ -126,7 +126,7 @@ struct ExpandPlan {
 struct ConsumerPlan {
   int32_t column_groups, k_groups;
   int32_t columns;     // of C, of a column group
-  int32_t share_rows;  // of C: the CTAs that split K finish so many of a tile in turn
+  int32_t share_rows;  // of a tile: each CTA of split-K finishes neighbouring shares, or none
 
   DUALGEMM_HOST_DEVICE constexpr int32_t warpgroups() const { return column_groups * k_groups; }
 

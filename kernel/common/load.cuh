@@ -15,9 +15,10 @@
 
 namespace dualgemm {
 
-// This part loads B1, B2 and their scale factors. Scale factors come in blocks of 128 rows: tiles of 64 or
-// 192 rows load the blocks they share with a neighbour, and the mma picks its part. Both CTAs of a pair
-// multiply with all of B and need all its scale factors: each brings one of SFB1 and SFB2 for both.
+// Loads B1, B2 and their scale factors. Scale factors come in blocks of 128 rows: a tile of other than 128
+// columns of C loads whole blocks, parts of which are its neighbours', and the multiply role picks its own.
+// Both CTAs of a pair multiply with all of B and need all its scale factors: each brings one of SFB1 and SFB2
+// for both.
 template <class Traits>
 struct LoadWeights {
   static constexpr Plan kPlan = Traits::kPlan;
@@ -171,12 +172,13 @@ DUALGEMM_DEVICE void prefetch_tensor_maps(const Params& p) {
   for (const CUtensorMap* map : {&p.b1, &p.b2, &p.a, &p.sfb1, &p.sfb2, &p.sfa}) ptx::prefetch_tensormap(map);
 }
 
-// Brings the first weights into L2: on 10.x before the barriers are ready for copies to shared memory, on 9.0
-// where these have to wait for the preceding grid. This is safe also where that grid still writes them. L2 is
-// where all writes become visible, so what was prefetched is never stale, and unless the weights are static
-// their copies to shared memory still come after griddepcontrol.wait. There are at most four prefetches,
-// since on 10.x more would delay the other warps at the cluster barrier of the prologue: on an H200 four cost
-// 3 to 6 cycles each, every further one 37 to 116. One thread calls this.
+// Brings the first weights into L2. On 10.x a pair of CTAs does this before its barriers are ready for copies
+// to shared memory, on 9.0 the load role does where its copies have to wait for the preceding grid. It is
+// safe even where that grid still writes the weights: L2 is where all writes become visible, so what was
+// prefetched is never stale, and unless the weights are static their copies to shared memory still come after
+// griddepcontrol.wait. There are at most four prefetches: on 10.x more would delay the other warps at the
+// cluster barrier of the prologue. On an H200 four cost 3 to 6 cycles each, every further one 37 to 116. One
+// thread calls this.
 template <class Traits, class Scheduler>
 DUALGEMM_DEVICE void prefetch_weights(const Params& p, Cta<Traits> cta, Scheduler tiles) {
   constexpr int kKTilesAhead = 4 / Traits::kPlan.operands.b_boxes;

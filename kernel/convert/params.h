@@ -27,7 +27,8 @@ struct FactorParams {
   int32_t wide;         // 1: linear rows begin at multiples of 16 bytes
 };
 
-// The first three that a reduction over the tensor writes.
+// Where tensor_scales has what the kernels find of a whole tensor: its largest magnitude, the scale that
+// follows from it, and 1 / that.
 enum TensorScale { kLargest, kGlobalScale, kDecodeScale, kTensorScales };
 
 struct QuantizeParams {

@@ -8,8 +8,8 @@
 
 namespace dualgemm {
 
-// This is the element type of C, of another tensor of the epilogue, or of A. The numbers are those of the
-// public interface (DUALGEMM_DTYPE_*), asserted in host/.
+// The element type of C, of another tensor of the epilogue, or of A. The numbers are those of the public
+// interface (DUALGEMM_DTYPE_*), as host/arguments.cpp asserts.
 enum class CType : int32_t { kBf16 = 0, kFp16 = 1, kFp32 = 2, kNvfp4 = 3, kFp8 = 4 };
 inline constexpr int32_t kCTypes = 5;
 

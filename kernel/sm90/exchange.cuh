@@ -3,9 +3,9 @@
 //
 //   sums of some rows  --shared memory-->  finish  -->  the next rows
 //
-// Sums lie as [product][row][column], four more columns than there are (kExchangePadding): eight columns of
-// four rows, two apart, which a warp writes at once, lie in all banks, and so do 16 bytes of neighbouring
-// items below, eight of which a warp reads at once.
+// Sums lie as [product][row][column], with four columns of padding (kExchangePadding). So the eight columns
+// of four rows, two apart, that a warp writes at once lie in all banks. So do the 16 bytes of each of eight
+// neighbouring items below, two from each of four rows, that it reads at once.
 #pragma once
 
 #include "kernel/epilogue/epilogue.cuh"

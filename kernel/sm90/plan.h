@@ -53,8 +53,8 @@ inline constexpr int32_t kRegistersOfSm = 65536, kMaxRegisters = 240;
 inline constexpr int32_t kLoadRegisters = 40, kExpandRegisters = 48;  // that these roles need
 inline constexpr int32_t kSmemOfSm = 228 * 1024, kSmemOfSystem = 1024;
 
-// The sums that lanes exchange lie in rows this much longer than the columns: lanes of a warp that write
-// eight columns of four rows, or read 16 bytes each of eight rows, then meet every bank once (exchange.cuh).
+// The sums that lanes exchange lie in rows this much longer than the columns, so that a warp meets every bank
+// once (exchange.cuh).
 inline constexpr int32_t kExchangePadding = 4;
 
 constexpr MmaPlan mma_plan(const Options& o, Products products) {
@@ -92,7 +92,8 @@ constexpr ExpandPlan expand_plan(const Options& o) {
           .stage_bytes = o.panel_stages == 0 ? 0 : row * kPanelK};
 }
 
-// Returns a part of a tile's rows, whole eights: all, or of split-K the largest that leaves one for each CTA.
+// Returns the rows of a share of a tile, whole eights: all of them, or with split-K the largest part that
+// leaves a share for each CTA, but not less than eight.
 constexpr int32_t share_rows(int32_t tile_m, int32_t split_k) {
   int32_t rows = tile_m;
   while (rows > 8 && rows * split_k > tile_m) rows /= 2;

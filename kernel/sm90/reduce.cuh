@@ -1,8 +1,8 @@
 // reduce.cuh -- how the parts of a tile's sums come together where K is split: those of the CTAs of a
-// cluster, and of the k groups of each. A tile's rows are shares, which the CTAs have in turn, and the first
-// k group of a CTA finishes its shares. All others send it their sums as their lanes have them, 16 bytes at a
-// time (st.async), which count on a barrier of the CTA that receives them. Parts are added in the order of K,
-// so that the result does not depend on who was first.
+// cluster, and of the k groups of each. The rows of a tile are cut into shares, and each CTA has some
+// neighbouring ones, or none. The first k group of a CTA finishes its shares. All others send it their sums
+// as their lanes have them, 16 bytes at a time (st.async), which count on a barrier of the CTA that receives
+// them. Parts are added in the order of K, so that the result does not depend on who was first.
 //
 //   every lane:   sums of the shares of others  --st.async-->  received[part][block][warp][lane] of their CTA
 //                 sums of its own shares  + received, once all bytes are there  -->  finish

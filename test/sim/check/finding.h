@@ -22,7 +22,7 @@ enum class Severity : uint8_t { kError, kStrict, kAdvice };
 enum class Evidence : uint8_t { kH200, kProvenKernel, kDoc, kAssumed };
 
 struct Rule {
-  const char* id;  // "race-async-write-read", stable: tests, allow-lists and JSON name it
+  const char* id;  // "race-async", stable: tests, allow-lists and JSON name it
   Severity severity;
   Evidence evidence;
   const char* section;  // of the PTX ISA or the CUDA guide
