@@ -21,7 +21,7 @@ namespace {
 // Under BATCH_INVARIANT the choice pretends that M is this: one block of 128 rows, what decoding sees most.
 constexpr int32_t kInvariantM = 128;
 
-// This is all that the automatic choice looks at.
+// All that the automatic choice looks at.
 struct Question {
   InstanceKind kind;
   Shape shape;
@@ -173,7 +173,7 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
     return check_forced(problem, device, architecture.arch);
   }
   if (auto status = check_a(problem, device, architecture.arch)) return status;
-  // Split-K in the time of one wave is only right for the M it was chosen for, and so is a workspace.
+  // Whether split-K or a pass over A pays depends on M, which must not matter here.
   const bool invariant = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) != 0;
   const bool room = args.workspace != nullptr && args.workspace_size >= expanded_bytes(problem);
   const InstanceKind kind = kind_for(architecture.arch, problem);

@@ -17,7 +17,7 @@ inline constexpr int32_t kGeneralChunk = 16;
 // results, which have two special functions each. So many of any epilogue are covered by each.
 inline constexpr double kCoveredBySpecial = 375 / 64.0;
 
-// These are instructions for one result.
+// Instructions for one result.
 struct Instructions {
   double all;
   double fp64 = 0;  // of all, those that the fp64 units compute

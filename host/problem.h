@@ -11,8 +11,8 @@
 
 namespace dualgemm {
 
-// This is one tensor of a launch, with the defaults resolved. Its rows are those of an operand or of C; a row
-// of scale factors is a block of 128 rows of the operand. A vector, or a single number, is one row.
+// One tensor of a launch, with the defaults resolved. Its rows are those of an operand or of C; a row of
+// scale factors is a block of 128 rows of the operand. A vector, or a single number, is one row.
 struct Tensor {
   // Messages name the tensor and its arguments by these. There is no pitch_name where rows follow each other
   // without a gap.

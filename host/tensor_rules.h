@@ -30,8 +30,8 @@ dualgemm_status_t check_pitch(const Tensor& t, const char* columns, int log2_byt
 // Checks the step from one problem to the next.
 dualgemm_status_t check_stride(const Tensor& t);
 dualgemm_status_t check_alignment(const Tensor& t);
-// These look at addresses, after the rules above: the tensor ends within 64 bits, at *last, and the two share
-// no byte.
+// Check addresses, after the rules above: that the tensor ends within 64 bits, at *last, and that the two
+// share no byte.
 dualgemm_status_t check_end(const Tensor& t, uintptr_t* last);
 dualgemm_status_t check_overlap(const Tensor& output, const Tensor& other);
 

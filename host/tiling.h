@@ -42,7 +42,7 @@ struct Machine {
 // Returns the part of the device that a launch may use.
 Machine machine_of(const dualgemm_args_t& args, const dualgemm_device_t& device);
 
-// These count the tiles of one problem: along its rows of A and C, its columns of C, its elements of K.
+// Count the tiles of one problem: along its rows of A and C, its columns of C, its elements of K.
 int64_t m_tiles(const TilePlan& tile, int64_t rows);
 int64_t n_tiles(const TilePlan& tile, int64_t columns);
 int64_t k_tiles(const TilePlan& tile, int64_t k);
@@ -51,8 +51,8 @@ int64_t k_tiles(const TilePlan& tile, int64_t k);
 // known here.
 int64_t tile_bound(const Problem& problem, const TilePlan& tile);
 
-// These count the same for a shape: tiles down M of one problem, and of C in all. The rows of a group are
-// taken as spread evenly over 1 .. 2 m - 1, whose mean is m.
+// Count the same for a shape: tiles down M of one problem, and of C in all. The rows of a group are taken as
+// spread evenly over 1 .. 2 m - 1, whose mean is m.
 double mean_m_tiles(const Shape& shape, const TilePlan& tile);
 int64_t mean_tiles(const Shape& shape, const TilePlan& tile);
 

@@ -33,12 +33,11 @@ consteval InstanceList list_of(List<AllTraits...>) {
   return {kInstancesOf<Entry, AllTraits...>, sizeof...(AllTraits)};
 }
 
-// These are the instances of the library in the order of their ids, which start at 1: the id of instance(i)
-// is i + 1.
+// The instances of the library in the order of their ids, which start at 1: the id of instance(i) is i + 1.
 int32_t instance_count();
 const Instance& instance(int32_t index);
 
-// This makes "for (const Instance& i : instances())" possible, and the same for those of one architecture.
+// Makes "for (const Instance& i : instances())" possible, and the same for those of one architecture.
 class Instances {
  public:
   class Iterator {

@@ -21,7 +21,7 @@ namespace dualgemm {
 
 using InstanceArithmetic = std::conditional_t<DUALGEMM_GENERAL, General, PlainSwiglu>;
 
-// This joins lists of types in their order.
+// Joins lists of types in their order.
 template <class... Lists>
 struct Joined;
 template <class... Members>

@@ -15,8 +15,9 @@ struct Matrix {
   int64_t pitch, stride;
 };
 
-// What the general epilogue takes (epilogue/epilogue.cuh). Pointers may be null where nothing else is said;
-// strides count elements from one problem to the next, and are 0 where all problems share what they are of.
+// The inputs of the general epilogue (epilogue/general.cuh). Pointers may be null unless a comment says
+// otherwise. Strides count elements from one problem to the next; they are 0 where all problems share what
+// they are of.
 struct GeneralParams {
   const float* row_scale;     // a factor for each row of A
   const float* c_row_scale;   // a factor for each row of C, after the activation

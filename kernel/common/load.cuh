@@ -71,9 +71,9 @@ struct LoadWeights {
   }
 };
 
-// This part loads A and its scale factors. Rows of the next group that follow the tile's own arrive with
-// them, and are not used. A CTA of a pair that has no row of the tile loads at a negative row, which TMA
-// fills with zeros without reading anything.
+// Loads A and its scale factors. Rows of the next group that follow the tile's own arrive with them, and are
+// not used. A CTA of a pair that has no row of the tile loads at a negative row, which TMA fills with zeros
+// without reading anything.
 template <class Traits>
 struct LoadActivations {
   static constexpr Plan kPlan = Traits::kPlan;
@@ -152,14 +152,15 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
     }
   }
   if constexpr (Part::kBringsA) {
-    // The next grid may start on SMs that are free. It is this late for speed alone: now all copies of A have
-    // been issued, and the loads of the next grid do not compete with them. It is safe because a grid that
-    // starts early executes griddepcontrol.wait, which returns when this grid has ended, before it writes
-    // anything and before it reads anything that earlier grids write. If the next grid is of this library, it
-    // may read weights before its wait, provided its caller says that no work still running writes them. The
-    // only work that still runs then is this grid, which writes no weights: all grids before it had ended
-    // when this role passed its own griddepcontrol.wait (dual_gemm.cuh). That the next grid, which has waited
-    // for nothing yet, sees what those wrote is documented nowhere; an H200 always did (test/EVIDENCE.md).
+    // The next grid may start on SMs that are free. It starts this late for speed alone: now all copies of A
+    // have been issued, and the loads of the next grid do not compete with them. It is safe, because a grid
+    // that starts early executes griddepcontrol.wait, which returns when this grid has ended, before it
+    // writes anything and before it reads anything that earlier grids write. There is one exception: if the
+    // next grid is of this library, it may read weights before its wait, provided its caller says that no
+    // work still running writes them. The only work that still runs then is this grid, which writes no
+    // weights: all grids before it had ended when this role passed its own griddepcontrol.wait
+    // (dual_gemm.cuh). The next grid has waited for nothing yet. That it sees what those earlier grids wrote
+    // is documented nowhere; an H200 always did (test/EVIDENCE.md).
     if (ptx::elect_sync()) ptx::griddepcontrol_launch_dependents();
     __syncwarp();
   }

@@ -8,10 +8,10 @@
 //   scale_empty[q]   its readers       the multiply role, when it has read  loads   scale stage q may be used
 //   a_full[s]        1, + the bytes    load activations, bytes of TMA       warps   the A of stage s is there
 //
-// (*) On sm90 the weights may have this barrier for themselves, and it counts one load role: where A has a
+// (*) On sm90 this barrier is for the weights alone, and counts one load role, in two cases: where A has a
 // ring of its own (sm90/shared_storage.cuh), and where warps expand A or put it in order before it is
-// multiplied. Its bytes and its factors then arrive on a_full, so that this work does not wait for weights,
-// which come from DRAM.
+// multiplied. In the second case the bytes and the factors of A arrive on a_full, so that this work does not
+// wait for weights, which come from DRAM.
 //
 // A stage has one reader where the completion of an mma arrives; where warps read it themselves (sm90), each
 // is one.

@@ -67,7 +67,7 @@ struct General {
 };
 using PlainSwiglu = Plain<Swiglu<ApproximateMath>>;
 
-// This is the epilogue of one tile of C, as one lane of a warp sees it.
+// The epilogue of one tile of C, as one lane of a warp sees it.
 template <class Traits, class Layout>
 struct Epilogue {
   using Writer = typename Traits::Output::template Writer<Traits, Layout>;

@@ -35,7 +35,7 @@ constexpr Options for_many_columns(Options o) {
   return o;
 }
 
-// This is the list of each options with each output: options outermost.
+// The list of each set of options with each output, options outermost.
 template <Options... kOptions>
 inline constexpr InstanceList kInstances =
     list_of<Entry>(typename Joined<decltype(with_outputs<kOptions>(OutputsOf<kOptions>{}))...>::Type{});

@@ -15,7 +15,7 @@ namespace dualgemm::sm90 {
 
 inline constexpr int kTilePanels = kTileK / kPanelK;
 
-// This is a part of load_role: it brings a k-tile of A to each stage of the operands.
+// Brings a k-tile of A to each stage of the operands, as a part of load_role.
 template <class Traits>
 struct LoadA {
   static constexpr Plan kPlan = Traits::kPlan;

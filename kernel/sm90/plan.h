@@ -10,10 +10,9 @@
 
 namespace dualgemm::sm90 {
 
-// These options distinguish one instance from another. A CTA computes a tile of tile_m rows and tile_n
-// columns of C. A warpgroup takes 32 of the columns: 32 rows of B1 and the same 32 of B2 are the 64 rows of
-// its wgmma, whose columns are all tile_m rows of A. Where a k-tile has one of B1 and B2 (Products), it takes
-// 64.
+// What distinguishes one instance from another. A CTA computes a tile of tile_m rows and tile_n columns of C.
+// A warpgroup takes 32 of the columns: 32 rows of B1 and the same 32 of B2 are the 64 rows of its wgmma,
+// whose columns are all tile_m rows of A. Where a k-tile has one of B1 and B2 (Products), it takes 64.
 struct Options {
   int32_t tile_m, tile_n;
   int32_t split_k = 1;   // CTAs of a cluster that share a tile
@@ -28,8 +27,8 @@ struct Options {
   CType a_type = CType::kNvfp4;
 };
 
-// This says how the two products of a tile are computed. The kernels of the library compute both from each
-// k-tile; bench/ablation has some that do not.
+// How the two products of a tile are computed. The kernels of the library compute both from each k-tile;
+// bench/ablation has some that do not.
 struct Products {
   int32_t accumulators;  // products of a tile
   int32_t together;      // of them, those that are computed from one k-tile
@@ -71,7 +70,7 @@ constexpr MmaPlan mma_plan(const Options& o, Products products) {
   return x;
 }
 
-// Only an A that the kernel expands has a part of the two rings of what TMA brings.
+// Takes A and its factors out of a ring: only an A that the kernel expands comes through these.
 constexpr OperandPlan without_a(OperandPlan x) {
   x.stage_bytes -= x.a_bytes;
   x.a_bytes = 0;
@@ -100,7 +99,7 @@ constexpr int32_t share_rows(int32_t tile_m, int32_t split_k) {
   return rows;
 }
 
-// Of two products gate and up of the same columns of C are rows of one fragment.
+// Where a k-tile has both products, gate and up of the same columns of C are rows of one fragment.
 constexpr ConsumerPlan consumer_plan(const Options& o, Products products) {
   const int32_t columns = kWgmmaM / products.together;
   return {.column_groups = o.tile_n / columns,
@@ -152,7 +151,7 @@ DUALGEMM_HOST_DEVICE constexpr int32_t smem_limit(const Plan& plan) {
   return share < most ? share : most;
 }
 
-// A kernel cannot be any of this, each with its reason.
+// Refuses what a kernel cannot be, each with its reason.
 template <Options kOptions, Plan kPlan>
 constexpr bool possible() {
   constexpr Options o = kOptions;
