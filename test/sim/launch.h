@@ -60,7 +60,7 @@ struct LaunchOptions {
   uint64_t patience = kDefaultPatience;
 };
 
-// This is a launch that the machine accepts, with its parameters.
+// A launch that the machine accepts, with its parameters.
 class Launch {
  public:
   // args[i] points at the value of parameter i. Throws Fault kLaunch, also when the module was compiled for a
