@@ -32,7 +32,7 @@ struct Question {
 };
 
 // A program asks about the same few problems again and again. Each thread remembers its last answers, one for
-// each place that a question may take; an answer is a function of the question, so it never grows old.
+// each place that a question may take. An answer depends on the question alone, so it stays right.
 int32_t answer(const Question& question) {
   struct Remembered {
     Question question;
@@ -71,7 +71,7 @@ int32_t smallest_cluster(const InstanceKind& kind, bool grouped) {
   return smallest;
 }
 
-// Can the instance that the caller asks for keep what the caller asks for, on this device?
+// Checks that the instance that the caller asks for can do on this device what the caller asks for.
 dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& device, Arch arch) {
   const dualgemm_args_t& args = problem.args;
   const Instance& instance = dualgemm::instance(args.instance_id - 1);
@@ -115,7 +115,7 @@ dualgemm_status_t check_a(const Problem& problem, const dualgemm_device_t& devic
               device.cc_major, device.cc_minor);
 }
 
-// No instance of this kind takes the problem: that may be for its clusters alone.
+// Reports that no instance of this kind takes the problem. The reason may be its clusters alone.
 dualgemm_status_t fail_none(const Problem& problem, const InstanceKind& kind, const Machine& machine) {
   const dualgemm_args_t& args = problem.args;
   Text<256> asked;

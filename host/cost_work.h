@@ -34,8 +34,8 @@ struct Work {
   // takes half a byte and a sixteenth.
   double dram_bytes() const;
 
-  // Returns the time of a k-tile's bytes and of the copies that bring them, if so many CTAs are at work. Of
-  // the scale factors of B1 and B2 each CTA of a pair brings one, for both CTAs.
+  // Returns the time of a k-tile's bytes and of the copies that bring them, while `active` CTAs are at work.
+  // Of the scale factors of B1 and B2 each CTA of a pair brings one, for both CTAs.
   double fill_us(double active) const;
 
   // Returns what one result takes in memory. Sixteen of an NVFP4 C have a factor of eight bits in common.

@@ -111,8 +111,8 @@ dualgemm_status_t check_tiles(const Problem& problem, const Instance& instance, 
               ctas > 1 ? "CTAs" : "tiles");
 }
 
-// An instance that is asked for computes these tiles on whichever device. Where the library chooses, only the
-// device says which instance that is.
+// An instance that the caller asks for computes the same tiles on every device. Where the library chooses,
+// the device decides which instance that is.
 dualgemm_status_t check_tiles_asked_for(const Problem& problem) {
   const int32_t id = problem.args.instance_id;
   return id > 0 ? check_tiles(problem, instance(id - 1), true) : kOk;

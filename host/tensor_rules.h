@@ -45,7 +45,7 @@ dualgemm_status_t check_places(Tensors inputs, Tensors outputs);
 Tensor host_matrix(const char* name, const char* pitch_name, const void* base, int32_t rows,
                    int64_t row_elements, int32_t bits, int64_t pitch);
 Tensor host_factors(const char* name, const void* base, int32_t rows, int32_t k);
-// The matrix as it is for those who write the bytes between its rows, too, and behind the last.
+// The matrix as it is for a function that writes the bytes between its rows, too, and behind the last.
 Tensor with_gaps(const Tensor& matrix);
 
 }  // namespace dualgemm

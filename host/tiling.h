@@ -28,7 +28,7 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-// A launch may use this: SMs, and as many clusters of two and of four CTAs with full shared memory as run on
+// What a launch may use: SMs, and the clusters of two and of four CTAs with full shared memory that run on
 // the device at once. -1 says that there are none, 0 that a number is not known: clusters_at_once() then
 // assumes what the architecture's largest chip has in proportion to its SMs. If it is limited (max_sms), it
 // may not have more CTAs at once than SMs, also where two of them would share one.

@@ -25,7 +25,7 @@ struct InstanceList {
   int32_t count;
 };
 
-// Returns the list of some kernels: Entry<Traits>::kInstance is what each is in the table.
+// Returns the list of some kernels, of which Entry<Traits>::kInstance is the entry in the table.
 template <template <class> class Entry, class... AllTraits>
 inline constexpr Instance kInstancesOf[] = {Entry<AllTraits>::kInstance...};
 template <template <class> class Entry, class... AllTraits>

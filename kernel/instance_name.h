@@ -2,7 +2,7 @@
 // Names of compute capability 9.0 begin with sm90. These parts follow each other:
 //
 //   m128n64k256       the tile
-//   s2, s3, s4        split-K: so many CTAs or pairs share a tile
+//   s2, s3, s4        split-K: this many CTAs or pairs share a tile
 //   o                 accumulators that overlap
 //   x                 a pass before the launch expands A, or puts it in order
 //   g                 for groups

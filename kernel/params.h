@@ -48,8 +48,8 @@ struct GeneralParams {
 //   sfb1, sfb2   INT64   {64, atoms, row blocks, problems}    {64, 4 k_tiles, sfb_blocks, 1}        none
 //   expanded     UINT16  {64, rows, panels, problems}         {64, tile.m, 1 or 4, 1}               128B
 //
-// `expanded` is A as a pass before the kernel leaves it (sm90/expand_pass.cuh), for instances that take it so
-// (Plan::expanded_a). A row has whole k-tiles of four panels each, and a panel has 64 places. A box has one
+// `expanded` is A as a pass before the kernel leaves it (sm90/expand_pass.cuh), for instances of
+// Plan::expanded_a. A row has whole k-tiles of four panels each, and a panel has 64 places. A box has one
 // panel where A has a ring of its own, else the four of a k-tile. These instances have no maps of A and SFA.
 // Instances for an A of 16 bits have no map of SFA.
 // The other boxes are those of the instance's plan (OperandPlan, ScalePlan).

@@ -85,7 +85,7 @@ struct MmaPlan {
   int32_t columns;       // accumulator columns of one product
   bool keep_a;           // the second mma of a step asks for the A that the tensor core read for the first
 
-  // A tile runs through K so many times: once in all kernels of the library.
+  // Returns how often a tile runs through K: once in all kernels of the library.
   DUALGEMM_HOST_DEVICE constexpr int32_t main_loops() const { return accumulators / products; }
 
   bool operator==(const MmaPlan&) const = default;

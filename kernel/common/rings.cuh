@@ -17,9 +17,9 @@
 // is one.
 //
 // Each load role arrives on full or scale_full with the bytes of its own copies, so the phase ends when both
-// have issued their copies and all bytes have landed, in whichever order. The bytes are those of one stage,
-// and with a 2-SM mma those of both CTAs: the even CTA of a pair leads, its mma works for both, and its load
-// roles announce the bytes of both; the copies of the other CTA count towards them. The other CTA's own full
+// have issued their copies and all bytes have landed, in any order. The bytes are those of one stage. With a
+// 2-SM mma they are those of both CTAs: the even CTA of a pair leads, its mma works for both, and its load
+// roles announce the bytes of both. The copies of the other CTA count towards them. The other CTA's own full
 // and scale_full are not used.
 #pragma once
 
@@ -32,7 +32,7 @@
 
 namespace dualgemm {
 
-// So many warps fill every stage, each with its own part (load.cuh).
+// This many warps fill every stage, each with its own part (load.cuh).
 inline constexpr uint32_t kLoadRoles = 2;
 
 // An array that may be empty. Two empty members of one type would need two addresses: each has a name.

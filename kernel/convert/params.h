@@ -66,14 +66,14 @@ using ExpandKernel = void (*)(ExpandParams);
 using FactorKernel = void (*)(FactorParams);
 using QuantizeKernel = void (*)(QuantizeParams);
 
-// CTAs of all these kernels have this many threads, and so many of each kind fit on an SM.
+// CTAs of all these kernels have this many threads. This many of each kind fit on an SM.
 inline constexpr int32_t kConvertThreads = 256;
 inline constexpr int32_t kFactorCtas = 8, kQuantizeCtas = 4, kExpandCtas = 3;
 
 // Pieces of a band: the factors of a row that one tile moves, and the elements that it quantises. Where each
-// row has a scale of its own, a tile has whole rows, and a band has so many tiles.
+// row has a scale of its own, a tile has whole rows, and a band has this many tiles.
 inline constexpr int32_t kFactorPiece = 32, kQuantizePiece = 64, kTilesOfRows = 16;
-// A warp of the kernels that expand A makes a k-tile of so many rows. One of their tiles has the k-tiles of
+// A warp of the kernels that expand A makes a k-tile of this many rows. One of their tiles has the k-tiles of
 // all warps of a CTA.
 inline constexpr int32_t kExpandKTile = 256, kExpandRows = 8;
 inline constexpr int32_t kExpandPiece = kExpandKTile * kConvertThreads / 32;

@@ -74,7 +74,7 @@ struct SwigluStep : GeneralSwiglu<Math> {
   }
 };
 
-// The activations without parameters leave up as it is.
+// The activations without parameters leave `up` as it is.
 struct NoParameters {
   DUALGEMM_HOST_DEVICE explicit NoParameters(const GeneralParams&) {}
   DUALGEMM_HOST_DEVICE float up(float u) const { return u; }

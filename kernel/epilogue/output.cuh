@@ -44,7 +44,7 @@ class DirectWriter {
   using Element = typename Format::Element;
 
  public:
-  // At least so many elements of a lane are stored at once. Along a row, 16 of 16 bits are a full sector.
+  // At least this many elements of a lane are stored at once. Along a row, 16 of 16 bits are a full sector.
   static constexpr int kLeastWidth = kRows ? 16 : 8;
   // Along a row a store is as wide as the architecture has it, or as all that is stored at once.
   static constexpr int32_t kStoreBytes =

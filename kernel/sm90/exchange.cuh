@@ -20,7 +20,7 @@ class FinishExchanged {
   static constexpr Plan kPlan = Traits::kPlan;
   using Exchanged = ExchangedSums<Traits>;
   static constexpr int kRows = Exchanged::kRows;  // at once
-  // An item is so many columns of a row, as C may be NVFP4, whose blocks are that long.
+  // An item is this many columns of a row, because C may be NVFP4, whose blocks have this length.
   static constexpr int kWidth = 16;
   static constexpr int kColumns = kPlan.consumers.columns;
   static constexpr int kAside = kColumns / kWidth;  // items of a row of a column group

@@ -17,8 +17,8 @@ using OutputsOf = std::conditional_t<InstanceArithmetic::kGeneral || kOptions.a_
                                      List<std::conditional_t<kOptions.a_type == CType::kBf16, Bf16, Fp16>>>;
 
 // A plain instance with these options shares the SM with another CTA, so that one loads while the other ends.
-// A general one takes more registers than half of those of an SM: it has the SM for itself, and rings of
-// twice the depth.
+// A general one needs more than half of the registers of an SM: it has the SM for itself, and rings of twice
+// the depth.
 constexpr Options for_few_rows(Options o) {
   if (!InstanceArithmetic::kGeneral) {
     o.ctas_per_sm = 2;

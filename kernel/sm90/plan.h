@@ -135,7 +135,7 @@ constexpr Plan plan_of(const Options& o, Products products = kBothTogether) {
   plan.expand = expand_plan(o);
   plan.consumers = consumer_plan(o, products);
   plan.epilogue = {.warps = kWarpgroupWarps * plan.consumers.column_groups, .chunk_columns = 8};
-  // setmaxnreg is executed by whole warpgroups: beside the expanders and the load roles two warps may have
+  // setmaxnreg is executed by whole warpgroups: next to the expanders and the load roles two warps may have
   // nothing to do.
   const int32_t feeding_warpgroups = (plan.expand.warps + kLoadWarps + kWarpgroupWarps - 1) / kWarpgroupWarps;
   plan.threads = kWarpgroup * (plan.consumers.warpgroups() + feeding_warpgroups);

@@ -20,8 +20,9 @@
 
 namespace dualgemm::sm90 {
 
-// A CTA has a place for sums of others before its main loop where they have memory of their own, else after
-// it: at that point each of its threads arrives at the cluster barrier, and meet_cluster waits for all.
+// Sums of others have memory of their own, or take that of the rings. In the first case a CTA has a place for
+// them before its main loop, in the second after it: at that point each of its threads arrives at the cluster
+// barrier, and meet_cluster waits for all.
 template <class Traits>
 DUALGEMM_DEVICE void arrive_before_loop() {
   using R = Reduction<Traits>;

@@ -1,4 +1,4 @@
-// m64n128.cu -- for up to 64 rows of A, or groups of as many, with many columns to a tile. A pass has
+// m64n128.cu -- for up to 64 rows of A, or groups of up to 64 rows, with many columns to a tile. A pass has
 // expanded A before.
 #include "kernel/sm90/instances.cuh"
 
