@@ -1,7 +1,7 @@
 // numerics.h -- arithmetic of the machine that plain C++ does not give: number formats, conversions, the
 // approximate special functions, and the dot product of the tensor core, all as pure functions. What is
-// exact, what follows a published model and what is assumed stands at the top of numerics.cpp and
-// mma_numerics.cpp.
+// exact, what follows a published model and what is assumed stands at the top of numerics.cpp,
+// mma_numerics.cpp and mma_dense.cpp.
 #pragma once
 
 #include <bit>
