@@ -44,14 +44,15 @@ int32_t bits_of(int32_t dtype) {
 }
 constexpr int32_t kNumberBits = 32;  // of a float, or of a number of rows
 
-// An operand or an output has rows of so many elements.
+// An operand or an output, whose rows have `row_elements` elements.
 Tensor matrix(int32_t row_elements, int32_t bits, Tensor t) {
   t.row_elements = row_elements;
   t.bits = bits;
   return resolved(t);
 }
 
-// Scale factors are UE4M3 in blocks of 128 rows, each of as many atoms as rows of this length need.
+// Scale factors are UE4M3 in blocks of 128 rows. A block has the atoms that a row of `row_elements` elements
+// needs.
 Tensor scale_factors(int32_t row_elements, Tensor t) {
   t.row_elements = sf_atoms(row_elements) * kSfAtomBytes;
   t.bits = 8;
@@ -99,8 +100,8 @@ void describe_inputs(Problem& p) {
   const auto number = [&alike](const char* name, const char* stride_name, const float* base, int32_t stride) {
     return vector(1, kNumberBits, {name, nullptr, stride_name, base, alike(stride), stride});
   };
-  // What the launch does not have stays as it is: without an address. The two alphas share a stride, and so
-  // do the two biases: where either is there, both are described.
+  // A tensor that the launch does not have keeps its default: no address. The two alphas share a stride, and
+  // so do the two biases: where either is there, both are described.
   if (x.alpha1_dev || x.alpha2_dev) {
     in[kAlpha1] = number("alpha1_dev", "alpha_stride", x.alpha1_dev, x.alpha_stride);
     in[kAlpha2] = number("alpha2_dev", "alpha_stride", x.alpha2_dev, x.alpha_stride);

@@ -27,7 +27,7 @@ constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
 using GetAttributes = PFN_cuPointerGetAttributes_v7000;
 constinit DriverFunction get_attributes{"cuPointerGetAttributes", 7000};
 
-// This is what the driver knows of the memory at an address.
+// What the driver knows of the memory at an address.
 struct Memory {
   unsigned type = 0;  // CUmemorytype; 0: CUDA does not know it
   unsigned managed = 0;

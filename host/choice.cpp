@@ -21,7 +21,7 @@ namespace {
 // Under BATCH_INVARIANT the choice pretends that M is this: one block of 128 rows, what decoding sees most.
 constexpr int32_t kInvariantM = 128;
 
-// This is all that the automatic choice looks at.
+// All that the automatic choice looks at.
 struct Question {
   InstanceKind kind;
   Shape shape;
@@ -32,7 +32,7 @@ struct Question {
 };
 
 // A program asks about the same few problems again and again. Each thread remembers its last answers, one for
-// each place that a question may take; an answer is a function of the question, so it never grows old.
+// each place that a question may take. An answer depends on the question alone, so it stays right.
 int32_t answer(const Question& question) {
   struct Remembered {
     Question question;
@@ -71,7 +71,7 @@ int32_t smallest_cluster(const InstanceKind& kind, bool grouped) {
   return smallest;
 }
 
-// Can the instance that the caller asks for keep what the caller asks for, on this device?
+// Checks that the instance that the caller asks for can do on this device what the caller asks for.
 dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& device, Arch arch) {
   const dualgemm_args_t& args = problem.args;
   const Instance& instance = dualgemm::instance(args.instance_id - 1);
@@ -115,7 +115,7 @@ dualgemm_status_t check_a(const Problem& problem, const dualgemm_device_t& devic
               device.cc_major, device.cc_minor);
 }
 
-// No instance of this kind takes the problem: that may be for its clusters alone.
+// Reports that no instance of this kind takes the problem. The reason may be its clusters alone.
 dualgemm_status_t fail_none(const Problem& problem, const InstanceKind& kind, const Machine& machine) {
   const dualgemm_args_t& args = problem.args;
   Text<256> asked;
@@ -173,7 +173,7 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
     return check_forced(problem, device, architecture.arch);
   }
   if (auto status = check_a(problem, device, architecture.arch)) return status;
-  // Split-K in the time of one wave is only right for the M it was chosen for, and so is a workspace.
+  // Whether split-K or a pass over A pays depends on M, which must not matter here.
   const bool invariant = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) != 0;
   const bool room = args.workspace != nullptr && args.workspace_size >= expanded_bytes(problem);
   const InstanceKind kind = kind_for(architecture.arch, problem);
@@ -184,7 +184,7 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
   // A general instance computes what plain ones do, where none of those runs on the device.
   if (*index < 0 && !kind.general)
     *index = answer({{kind.arch, kind.c_type, true, kind.a_type}, shape, machine, allowed});
-  return *index >= 0 ? check_chosen_tiles(problem, instance(*index)) : fail_none(problem, kind, machine);
+  return *index >= 0 ? check_tiles(problem, instance(*index)) : fail_none(problem, kind, machine);
 }
 
 }  // namespace dualgemm

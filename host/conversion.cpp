@@ -27,7 +27,7 @@ dualgemm_status_t check_range(const char* name, int32_t value, int32_t last) {
               last);
 }
 
-// These concern the fields that both structures have.
+// Check the fields that both structures have.
 template <class Args>
 dualgemm_status_t check_flags(const Args& args) {
   if (args.flags & ~uint32_t{DUALGEMM_FLAG_PDL})

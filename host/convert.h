@@ -12,7 +12,7 @@ namespace dualgemm {
 // Loads all of them that are exported on the current device.
 dualgemm_status_t load_conversions();
 
-// Expands A of a problem into its workspace, for an instance that takes it so.
+// Expands A of a problem into its workspace, or puts it in order there, for an instance of Plan::expanded_a.
 dualgemm_status_t launch_expansion(const Problem& problem, const Machine& machine, cudaStream_t stream);
 
 }  // namespace dualgemm

@@ -67,7 +67,7 @@ struct CostConstants {
   double pass_bytes = 1;  // bytes per us of it
 };
 
-// This is how far a constant may be off. The cycles of an mma have no range.
+// How far a constant may be off. The cycles of an mma have no range.
 struct CostRange {
   const char* name;
   double CostConstants::*constant;
@@ -155,11 +155,11 @@ inline constexpr CostRange kB200Ranges[] = {
 
 // ---- H100, H200 ------------------------------------------------------------------------------------------
 
-// What is marked "times" is fit to the times of all plain fp16 instances on an H100 (bench/calibrate.h: CUDA
+// "times" stands for a fit to the times of all plain fp16 instances on an H100 (bench/calibrate.h: CUDA
 // graphs, cold weights, driver 580.159.04, 2026-11-23), for products of five pairs of weights with M from 1
-// to 4096. Two were changed by hand for the kernels of today: `meet` when sums were sent another way, and
-// `expand_activation`. host/MODEL.md says how far that is from the times of 2026-11-26
-// (bench/results/h100_every_instance.json).
+// to 4096. Two were then set by hand, because the kernels that were fit exchanged sums and expanded A in
+// other ways: `meet` and `expand_activation`. host/MODEL.md says how far the model is from the times of
+// 2026-11-26 (bench/results/h100_every_instance.json).
 inline constexpr CostConstants kH100Costs{
     .clock = 1755,  // published: the boost clock that dense products hold
     .fill_per_sm =
@@ -190,7 +190,7 @@ inline constexpr CostConstants kH100Costs{
     .exchange_per_kb = 50.5,     // H200
     .expand_weight = 0.027,      // times
     .expand_bf16 = 1.27,         // counted: 413 instructions of the loop, 325 to fp16
-    .expand_activation = 0.054,  // between 0.061, times, and 0.046, those of today: chooses best
+    .expand_activation = 0.054,  // by hand, between two fits, 0.061 and 0.046: chooses best
     .order_activation =
         0.08,  // times on an H200, of an A in fp16: 0.067 for tiles of 64 rows, 0.1 for those of 128
     .multiply_adds = 2048,  // published
@@ -222,7 +222,7 @@ inline constexpr CostRange kHopperRanges[] = {
     {"rate of DRAM", &CostConstants::dram, 2.3e6, 4.4e6},
     // low and high: fits with other constants held
     {"expansion of a weight", &CostConstants::expand_weight, 0.027, 0.036},
-    // low: a third of the latest fit; high: half as much again as the first
+    // low: a third of the smaller fit; high: one and a half times the larger
     {"expansion of an activation", &CostConstants::expand_activation, 0.015, 0.09},
     // low: as to fp16; high: twice what its machine code has more
     {"expansion to bf16", &CostConstants::expand_bf16, 1, 1.5},
@@ -232,7 +232,7 @@ inline constexpr CostRange kHopperRanges[] = {
     {"not hidden", &CostConstants::beside, 0.2, 0.45},
     {"chain of a step", &CostConstants::chain, 170, 300},
     {"round of the ring", &CostConstants::round, 0.6, 2.4},
-    // low: the kernel; high: of a grid of the prototype, whose CTAs began anew for each tile
+    // low: the kernel; high: a grid whose CTAs begin anew for each tile
     {"turn of a tile", &CostConstants::turn, 300, 2500},
     {"finish of a result", &CostConstants::finish, 0.1, 0.5},
     {"meeting of a cluster", &CostConstants::meet, 1, 3},

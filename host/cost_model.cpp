@@ -18,8 +18,7 @@ bool cost_of(const Instance& i, Shape shape, const Machine& machine, Cost* cost,
   Cost c{};
   c.tiles = mean_tiles(shape, plan.tile);
   c.waves = ceil_div(c.tiles, at_once);
-  // With split-K every tile has a cluster of its own: more of them than run at once are more CTAs than
-  // max_sms.
+  // With split-K every tile has a cluster of its own. More of them than run at once would exceed max_sms.
   const bool in_waves = plan.arch == Arch::kSm90 && !machine.limited;
   if (plan.tile.split_k > 1 && c.waves > 1 && !in_waves) return false;
   c.k_tiles = ceil_div(k_tiles(plan.tile, shape.k), plan.tile.split_k);

@@ -78,7 +78,7 @@ struct Sm100 : Work {
 void cost_sm100(const Work& shared, const Machine&, Cost* cost) {
   const Sm100 work{shared};
   Cost& c = *cost;
-  // So many SMs are at work at the same time, averaged over the launch: the last wave, the tail, may be
+  // `active` SMs are at work at the same time, averaged over the launch: the last wave, the tail, may be
   // smaller.
   const auto waves = static_cast<double>(c.waves), steps = static_cast<double>(c.k_tiles);
   const double active = static_cast<double>(c.tiles * work.p.cluster_size()) / waves;

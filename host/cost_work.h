@@ -20,9 +20,9 @@ struct Work {
   const CostConstants& t;
 
   double us(double cycles) const { return cycles / t.clock; }
-  // These are the scale factors of one k-tile.
+  // Returns the bytes of the scale factors of one k-tile.
   int64_t scale_bytes() const { return p.scales.stage_bytes / p.scales.k_tiles; }
-  // An element of A takes so many bytes in memory, factors included.
+  // Returns the bytes that an element of A takes in memory, factors included.
   double bytes_of_a() const { return p.packed_a() ? 9.0 / 16 : 2; }
   // An A that comes in 16 bits is not in the ring of operands.
   int64_t fill_bytes() const {
@@ -34,8 +34,8 @@ struct Work {
   // takes half a byte and a sixteenth.
   double dram_bytes() const;
 
-  // Returns the time of a k-tile's bytes and of the copies that bring them, if so many CTAs are at work. Of
-  // the scale factors of B1 and B2 each CTA of a pair brings one, for both CTAs.
+  // Returns the time of a k-tile's bytes and of the copies that bring them, while `active` CTAs are at work.
+  // Of the scale factors of B1 and B2 each CTA of a pair brings one, for both CTAs.
   double fill_us(double active) const;
 
   // Returns what one result takes in memory. Sixteen of an NVFP4 C have a factor of eight bits in common.
@@ -56,7 +56,7 @@ struct Work {
   double general_cycles() const;
 };
 
-// These complete a cost that has the tiles, waves, k-tiles and bytes, each for its architecture.
+// Complete a cost that has the tiles, waves, k-tiles and bytes, each for its architecture.
 void cost_sm90(const Work& work, const Machine& machine, Cost* cost);
 void cost_sm100(const Work& work, const Machine& machine, Cost* cost);
 

@@ -19,9 +19,9 @@
 namespace dualgemm {
 namespace {
 
-// This remembers which instances were loaded. To load one again does no harm: those beyond its size are
-// loaded by each launch. After cudaDeviceReset it stays true of what counts: the attribute survives, and
-// the code loads when it is used, in a capture as well (an H200, driver 580; CUDA documents neither).
+// Remembers which instances were loaded. Loading one again does no harm: those beyond its size are loaded by
+// each launch. After cudaDeviceReset what counts stays true: the attribute survives, and the code loads when
+// it is used, in a capture as well (an H200, driver 580; CUDA documents neither).
 class Loaded {
  public:
   bool has(int32_t index) const {
@@ -38,7 +38,7 @@ class Loaded {
   std::array<std::atomic<uint64_t>, kInstances / 64> words_{};
 };
 
-// What is known of a device, once it has been asked. Neither a failure is remembered nor half an answer.
+// What is known of a device, once it has been asked. It remembers neither a failure nor half an answer.
 class Description {
  public:
   dualgemm_status_t get(int ordinal, dualgemm_device_t* device);
@@ -54,8 +54,8 @@ struct DeviceState {
   Loaded loaded;
 };
 
-// This is constant-initialised like everything in the library, so that a call from a static constructor finds
-// it ready.
+// Constant-initialised like everything in the library, so that a call from a static constructor finds it
+// ready.
 constexpr int kMaxDevices = 64;
 constinit std::array<DeviceState, kMaxDevices> device_states;
 

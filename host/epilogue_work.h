@@ -10,14 +10,15 @@
 
 namespace dualgemm::work {
 
-// A general epilogue loads so many columns of an accumulator at a time (Chunks in kernel/sm100/epilogue.cuh).
+// A general epilogue loads this many columns of an accumulator at a time (Chunks in
+// kernel/sm100/epilogue.cuh).
 inline constexpr int32_t kGeneralChunk = 16;
 
 // The rate of special functions was measured with the other instructions of a plain SwiGLU: 375 for 32
-// results, which have two special functions each. So many of any epilogue are covered by each.
+// results, which have two special functions each. In any epilogue a special function covers as many.
 inline constexpr double kCoveredBySpecial = 375 / 64.0;
 
-// These are instructions for one result.
+// Instructions for one result.
 struct Instructions {
   double all;
   double fp64 = 0;  // of all, those that the fp64 units compute

@@ -68,7 +68,7 @@ struct Mxfp4 {
   int32_t rows, blocks;             // of a row
 
   int byte(int32_t row, int32_t block) const { return scales[row * scale_pitch + block]; }
-  // Are all 32 elements +0 or -0? Then the factor is worth nothing.
+  // Says whether all 32 elements are +0 or -0: then their factor does not matter.
   bool zero(int32_t row, int32_t block) const {
     const uint8_t* const from = codes + row * code_pitch + block * kMxfp4Elements / 2;
     return std::all_of(from, from + kMxfp4Elements / 2, [](uint8_t two) { return (two & 0x77) == 0; });

@@ -17,7 +17,7 @@ namespace dualgemm {
 // Makes the argument of the kernel. Params travels by value.
 dualgemm_status_t make_params(const Problem& problem, const Instance& instance, Params* params);
 
-// This is how a kernel is launched, with the attributes that the configuration points to.
+// How a kernel is launched. `config` points to the attributes.
 struct LaunchConfig {
   cudaLaunchConfig_t config;
   cudaLaunchAttribute attributes[2];

@@ -11,8 +11,8 @@
 
 namespace dualgemm {
 
-// This is one tensor of a launch, with the defaults resolved. Its rows are those of an operand or of C; a row
-// of scale factors is a block of 128 rows of the operand. A vector, or a single number, is one row.
+// One tensor of a launch, with the defaults resolved. Its rows are those of an operand or of C; a row of
+// scale factors is a block of 128 rows of the operand. A vector, or a single number, is one row.
 struct Tensor {
   // Messages name the tensor and its arguments by these. There is no pitch_name where rows follow each other
   // without a gap.
@@ -111,7 +111,7 @@ struct Problem {
   bool empty;        // M == 0 or N == 0: succeed without looking any further
   Tensor inputs[kInputs];
   Tensor outputs[kOutputs];
-  Tensor workspace;  // neither: what is given as room, and not used by any instance
+  Tensor workspace;  // neither: room in which a pass leaves A for an instance that takes it so
 
   // K == 0 reads no input: what is said about them does not matter then.
   GivenTensors read_inputs() const {

@@ -1,5 +1,5 @@
-// quantize.cpp -- scale-factor layout, quantisation and dequantisation of one matrix on the host. The kernels
-// never see these functions and they never see the GPU.
+// quantize.cpp -- scale-factor layout, quantisation and dequantisation of one matrix on the host. No function
+// here makes a CUDA call.
 
 #include <algorithm>
 #include <cinttypes>
@@ -17,7 +17,7 @@
 namespace dualgemm {
 namespace {
 
-// These checks are shared by the three functions on float matrices. Pitches of 0 are resolved in the tensors.
+// Checks what the three functions on float matrices have in common. Pitches of 0 are resolved in the tensors.
 dualgemm_status_t check_matrix(const float* x, int32_t rows, int32_t k, int64_t ldx, Tensor* matrix) {
   if (rows < 0) return fail(DUALGEMM_STATUS_INVALID_VALUE, "rows=%" PRId32 ": must not be negative", rows);
   if (k < 0) return fail(DUALGEMM_STATUS_INVALID_VALUE, "k=%" PRId32 ": must not be negative", k);

@@ -16,7 +16,7 @@
 namespace dualgemm {
 namespace {
 
-// These pass NaN on, as the kernel's do.
+// Return NaN where either is NaN, as the kernel's do.
 double smaller(double x, double y) { return std::isnan(x) || std::isnan(y) ? x + y : std::min(x, y); }
 double larger(double x, double y) { return std::isnan(x) || std::isnan(y) ? x + y : std::max(x, y); }
 

@@ -26,7 +26,7 @@ bool windows_meet(const Region& x, const Region& y, int64_t pitch, int64_t dista
   return r < x.row_bytes || r + y.row_bytes > pitch;
 }
 
-// There is one problem of each here, y's `distance` bytes behind x's.
+// Says whether one problem of each overlap, y's `distance` bytes behind x's.
 bool problems_overlap(const Region& x, const Region& y, int64_t distance) {
   if (!ranges_meet(span_of_problem(x), span_of_problem(y), distance)) return false;
   const int64_t pitch = std::gcd(x.rows > 1 ? x.pitch : 0, y.rows > 1 ? y.pitch : 0);

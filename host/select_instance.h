@@ -12,7 +12,7 @@
 
 namespace dualgemm {
 
-// This is an instance that takes the problem, as the choice looks at it.
+// An instance that takes the problem, as the choice looks at it.
 struct Candidate {
   int32_t index;  // in the table of instances
   int32_t split_k;

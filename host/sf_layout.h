@@ -1,6 +1,6 @@
-// sf_layout.h -- arithmetic of the 128x4 scale-factor layout that host/dualgemm.h draws. It is used by the
-// checks (sizes), the tensor maps (atoms and row blocks) and the quantiser (offsets); constexpr and without
-// CUDA.
+// sf_layout.h -- arithmetic of the 128x4 scale-factor layout, of which host/dualgemm.h has the formula. The
+// checks (sizes), the tensor maps (atoms and row blocks) and the quantiser (offsets) use it. It is constexpr
+// and without CUDA.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// structure.h -- structures of the interface begin with their size, which the header decides that a program
-// was compiled with: what is read and written of one that is older or newer than the library.
+// structure.h -- structures of the interface begin with their size, by which the library knows the header
+// that a program was compiled with. These functions read and write structures that are older or newer than
+// the library.
 #pragma once
 
 #include <cstddef>

@@ -94,12 +94,14 @@ dualgemm_status_t check_instance(const Problem& problem) {
   return kOk;
 }
 
-// Tiles, and with split-K the CTAs that compute them all at once, have 31-bit numbers.
-dualgemm_status_t check_tiles(const Problem& problem, const Instance& instance, bool asked_for) {
+}  // namespace
+
+// Tiles, and with split-K the CTAs that compute them, have 31-bit numbers.
+dualgemm_status_t check_tiles(const Problem& problem, const Instance& instance) {
   const dualgemm_args_t& args = problem.args;
   const TilePlan& tile = instance.plan.tile;
   const int64_t tiles = tile_bound(problem, tile);
-  const int32_t ctas = asked_for && tile.split_k > 1 ? instance.plan.cluster_size() : 1;
+  const int32_t ctas = tile.split_k > 1 ? instance.plan.cluster_size() : 1;
   if (tiles <= std::numeric_limits<int32_t>::max() / ctas) return kOk;
   Text<64> computed_by;
   if (ctas > 1) computed_by.add(", each computed by %" PRId32 " CTAs at once", ctas);
@@ -111,25 +113,15 @@ dualgemm_status_t check_tiles(const Problem& problem, const Instance& instance, 
               ctas > 1 ? "CTAs" : "tiles");
 }
 
-// An instance that is asked for computes these tiles on whichever device. Where the library chooses, only the
-// device says which instance that is.
-dualgemm_status_t check_tiles_asked_for(const Problem& problem) {
-  const int32_t id = problem.args.instance_id;
-  return id > 0 ? check_tiles(problem, instance(id - 1), true) : kOk;
-}
-
-}  // namespace
-
-dualgemm_status_t check_chosen_tiles(const Problem& problem, const Instance& instance) {
-  return check_tiles(problem, instance, false);
-}
-
 dualgemm_status_t check_supported(const Problem& problem) {
   if (auto status = check_instance_id(problem.args.instance_id)) return status;
   if (problem.args.k == 0) return check_without_k(problem);
   if (auto status = check_extents(problem)) return status;
   if (auto status = check_instance(problem)) return status;
-  return check_tiles_asked_for(problem);
+  // An instance that the caller asks for computes the same tiles on every device. Where the library chooses,
+  // the device decides which instance that is.
+  const int32_t id = problem.args.instance_id;
+  return id > 0 ? check_tiles(problem, instance(id - 1)) : kOk;
 }
 
 }  // namespace dualgemm

@@ -11,8 +11,8 @@ namespace dualgemm {
 // that does not exist.
 dualgemm_status_t check_supported(const Problem& problem);
 
-// Checks that the instance that the library has chosen can number the tiles of the problem. It takes split-K
-// for no more than run at once.
-dualgemm_status_t check_chosen_tiles(const Problem& problem, const Instance& instance);
+// Checks that the tiles of a problem have 31-bit numbers in an instance, and so have the CTAs of split-K, of
+// which each tile has several.
+dualgemm_status_t check_tiles(const Problem& problem, const Instance& instance);
 
 }  // namespace dualgemm

@@ -19,12 +19,13 @@ int elements_of_alignment(const Tensor& t) { return t.alignment * 8 / t.bits; }
 
 // A launch asks these two of every tensor, and a division takes longer than all else in them.
 
-// Do so many elements end between two multiples of the alignment? Both are powers of two, of bits.
+// Says whether this many elements end between two multiples of the alignment. Both are powers of two, of
+// bits.
 bool misaligned(int64_t elements, const Tensor& t) {
   return (static_cast<uint64_t>(elements) * static_cast<uint64_t>(t.bits) & (8u * t.alignment - 1)) != 0;
 }
 
-// Do `count` pieces of `elements` elements take 2^log2_bytes bytes or more? Counts have 31 bits.
+// Says whether `count` pieces of `elements` elements take 2^log2_bytes bytes or more. Counts have 31 bits.
 bool reach(int64_t elements, int64_t count, int32_t bits, int log2_bytes) {
   int64_t all = 0;
   return __builtin_mul_overflow(elements, count * bits, &all) || all >= int64_t{8} << log2_bytes;

@@ -30,8 +30,8 @@ dualgemm_status_t check_pitch(const Tensor& t, const char* columns, int log2_byt
 // Checks the step from one problem to the next.
 dualgemm_status_t check_stride(const Tensor& t);
 dualgemm_status_t check_alignment(const Tensor& t);
-// These look at addresses, after the rules above: the tensor ends within 64 bits, at *last, and the two share
-// no byte.
+// Check addresses, after the rules above: that the tensor ends within 64 bits, at *last, and that the two
+// share no byte.
 dualgemm_status_t check_end(const Tensor& t, uintptr_t* last);
 dualgemm_status_t check_overlap(const Tensor& output, const Tensor& other);
 
@@ -45,7 +45,7 @@ dualgemm_status_t check_places(Tensors inputs, Tensors outputs);
 Tensor host_matrix(const char* name, const char* pitch_name, const void* base, int32_t rows,
                    int64_t row_elements, int32_t bits, int64_t pitch);
 Tensor host_factors(const char* name, const void* base, int32_t rows, int32_t k);
-// The matrix as it is for those who write the bytes between its rows, too, and behind the last.
+// The matrix as it is for a function that writes the bytes between its rows, too, and behind the last.
 Tensor with_gaps(const Tensor& matrix);
 
 }  // namespace dualgemm

@@ -54,7 +54,7 @@ bool runs_clusters(const Machine& machine, int32_t size) {
 }
 
 int32_t clusters_at_once(const Machine& machine, Arch arch, int32_t size, int32_t ctas_per_sm) {
-  // Each CTA of a cluster has an SM of its own, also where two of several clusters share one.
+  // The CTAs of one cluster lie on different SMs. Those of different clusters may share one.
   if (size > machine.sms || !runs_clusters(machine, size)) return 0;
   const int64_t by_sms = machine.sms * ctas_per_sm / size;
   int64_t at_once = by_sms;

@@ -28,7 +28,7 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-// A launch may use this: SMs, and as many clusters of two and of four CTAs with full shared memory as run on
+// What a launch may use: SMs, and the clusters of two and of four CTAs with full shared memory that run on
 // the device at once. -1 says that there are none, 0 that a number is not known: clusters_at_once() then
 // assumes what the architecture's largest chip has in proportion to its SMs. If it is limited (max_sms), it
 // may not have more CTAs at once than SMs, also where two of them would share one.
@@ -42,7 +42,7 @@ struct Machine {
 // Returns the part of the device that a launch may use.
 Machine machine_of(const dualgemm_args_t& args, const dualgemm_device_t& device);
 
-// These count the tiles of one problem: along its rows of A and C, its columns of C, its elements of K.
+// Count the tiles of one problem: along its rows of A and C, its columns of C, its elements of K.
 int64_t m_tiles(const TilePlan& tile, int64_t rows);
 int64_t n_tiles(const TilePlan& tile, int64_t columns);
 int64_t k_tiles(const TilePlan& tile, int64_t k);
@@ -51,8 +51,8 @@ int64_t k_tiles(const TilePlan& tile, int64_t k);
 // known here.
 int64_t tile_bound(const Problem& problem, const TilePlan& tile);
 
-// These count the same for a shape: tiles down M of one problem, and of C in all. The rows of a group are
-// taken as spread evenly over 1 .. 2 m - 1, whose mean is m.
+// Count the same for a shape: tiles down M of one problem, and of C in all. The rows of a group are taken as
+// spread evenly over 1 .. 2 m - 1, whose mean is m.
 double mean_m_tiles(const Shape& shape, const TilePlan& tile);
 int64_t mean_tiles(const Shape& shape, const TilePlan& tile);
 
@@ -68,8 +68,8 @@ int32_t clusters_at_once(const Machine& machine, const Plan& plan);
 // several tiles.
 int64_t grid_clusters(const Plan& plan, int64_t tiles, const Machine& machine);
 
-// Returns the bytes of A in fp16, each row of whole k-tiles of 256 elements (kernel/sm90/expand_pass.cuh),
-// and the elements of such a row.
+// Returns the elements of a row of A as the pass over it leaves it, whole k-tiles of 256
+// (kernel/sm90/expand_pass.cuh), and the bytes of all rows, with 16 bits to an element.
 int64_t expanded_pitch(const Problem& problem);
 size_t expanded_bytes(const Problem& problem);
 

@@ -18,18 +18,19 @@ struct Architecture {
   int32_t max_smem_bytes;  // shared memory that a CTA can opt in to
   int32_t tmem_columns;    // tensor memory of an SM: 128 lanes x this many columns x 32 bits
   int32_t store_bytes;     // that one lane can store at once
-  // Its largest chip has this many SMs. A cluster of more than two CTAs keeps to one of these parts of it,
-  // each with so many SMs.
+  // The SMs of its largest chip, and of each part of that chip. A cluster of more than two CTAs stays within
+  // one part.
   int32_t sms;
   int32_t parts[8];
 };
 
-// The entries are in the order of Arch. The CUDA C++ Programming Guide, "Technical Specifications per Compute
-// Capability", has the limits. By the nvcc manual, "GPU Feature List", sm_90a runs on 9.0 alone, the family
-// target sm_100f on every 10.x. PTX ISA 9.0, 9.7.9.11 (st), has the stores. The parts of an H200 are its
-// GPCs, one of which gives half of its SMs to such clusters: with one CTA to an SM 30 clusters of four and 15
-// of eight run at once, with two 62 and 30, as measured. A B200 has room for 34 clusters of four by its
-// published GPC sizes; these parts have room for two less, to be safe.
+// The entries are in the order of Arch. The limits are from the CUDA C++ Programming Guide, "Technical
+// Specifications per Compute Capability". By the nvcc manual, "GPU Feature List", sm_90a runs on 9.0 alone,
+// and the family target sm_100f on every 10.x. The widths of stores are from PTX ISA 9.0, 9.7.9.11 (st). The
+// parts of an H200 are its GPCs, one of which gives half of its SMs to clusters of more than two CTAs. As
+// measured, 30 clusters of four and 15 of eight run at once with one CTA to an SM, and 62 and 30 with two.
+// The GPC sizes that are published of a B200 have room for 34 clusters of four. The parts here have room for
+// 32, to be safe.
 inline constexpr Architecture kArchitectures[] = {
     {.arch = Arch::kSm90,
      .target = "sm_90a",

@@ -25,7 +25,7 @@ struct InstanceList {
   int32_t count;
 };
 
-// Returns the list of some kernels: Entry<Traits>::kInstance is what each is in the table.
+// Returns the list of some kernels, of which Entry<Traits>::kInstance is the entry in the table.
 template <template <class> class Entry, class... AllTraits>
 inline constexpr Instance kInstancesOf[] = {Entry<AllTraits>::kInstance...};
 template <template <class> class Entry, class... AllTraits>
@@ -33,12 +33,11 @@ consteval InstanceList list_of(List<AllTraits...>) {
   return {kInstancesOf<Entry, AllTraits...>, sizeof...(AllTraits)};
 }
 
-// These are the instances of the library in the order of their ids, which start at 1: the id of instance(i)
-// is i + 1.
+// The instances of the library in the order of their ids, which start at 1: the id of instance(i) is i + 1.
 int32_t instance_count();
 const Instance& instance(int32_t index);
 
-// This makes "for (const Instance& i : instances())" possible, and the same for those of one architecture.
+// Makes "for (const Instance& i : instances())" possible, and the same for those of one architecture.
 class Instances {
  public:
   class Iterator {

@@ -1,8 +1,8 @@
-// instance_list.cuh -- what the sources of all architectures make their lists of instances with: every set of
-// options of a tile with every output. The source of a tile is compiled twice, for each arithmetic of the
-// epilogue once, so that each defines one list and is loaded by itself:
+// instance_list.cuh -- helpers with which the source of a tile lists its instances: every set of options with
+// every output. Each source is compiled twice, once for each arithmetic of the epilogue. Each compilation
+// defines one list, and CUDA loads the kernels of each by themselves:
 //
-//   extern constinit const InstanceList LIST(sm100_m64n128) = sm100::kInstances<kDecode, kSplit>;
+//   extern constinit const InstanceList LIST(sm100_m64n128) = sm100::kInstances<kDecode, kSplit, kGrouped>;
 #pragma once
 
 #include <type_traits>
@@ -21,7 +21,7 @@ namespace dualgemm {
 
 using InstanceArithmetic = std::conditional_t<DUALGEMM_GENERAL, General, PlainSwiglu>;
 
-// This joins lists of types in their order.
+// Joins lists of types in their order.
 template <class... Lists>
 struct Joined;
 template <class... Members>

@@ -1,8 +1,14 @@
 // instance_name.h -- the name of an instance, composed of its plan and its epilogue: "m128n64k256s2_fp16".
-// Names of compute capability 9.0 begin with sm90. After the tile come s2, s4: split-K over this many CTAs or
-// pairs; o: accumulators that overlap; x: for an A that a pass has expanded, or put in order; g: for groups;
-// then abf16 or afp16, if A is not in NVFP4; the variant, if it is one of bench/ablation; the output, or
-// "general", if what the epilogue computes and writes is said by the launch.
+// Names of compute capability 9.0 begin with sm90. These parts follow each other:
+//
+//   m128n64k256       the tile
+//   s2, s3, s4        split-K: this many CTAs or pairs share a tile
+//   o                 accumulators that overlap
+//   x                 a pass before the launch expands A, or puts it in order
+//   g                 for groups
+//   _abf16, _afp16    the type of A, unless it is NVFP4
+//   _variant          what is different, in the kernels of bench/ablation
+//   _fp16, _bf16      the output, or _general: the launch says what the epilogue computes and writes
 #pragma once
 
 #include <cstdint>

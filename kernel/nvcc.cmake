@@ -17,7 +17,7 @@ cmake_path(GET DUALGEMM_CUDA_ROOT PARENT_PATH DUALGEMM_CUDA_ROOT)
 add_library(dualgemm_cuda_headers INTERFACE)
 target_include_directories(dualgemm_cuda_headers SYSTEM INTERFACE ${DUALGEMM_CUDA_ROOT}/include)
 
-# -Wrestrict cries wolf on std::string concatenation in GCC 12 (GCC bug 105651).
+# GCC 12 gives false warnings -Wrestrict for the concatenation of std::string (GCC bug 105651).
 add_library(dualgemm_warnings INTERFACE)
 target_compile_options(dualgemm_warnings INTERFACE -Wall -Wextra $<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-Werror>
                        $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)

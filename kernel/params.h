@@ -15,8 +15,9 @@ struct Matrix {
   int64_t pitch, stride;
 };
 
-// What the general epilogue takes (epilogue/epilogue.cuh). Pointers may be null where nothing else is said;
-// strides count elements from one problem to the next, and are 0 where all problems share what they are of.
+// The inputs of the general epilogue (epilogue/general.cuh). Pointers may be null unless a comment says
+// otherwise. Strides count elements from one problem to the next; they are 0 where all problems share what
+// they are of.
 struct GeneralParams {
   const float* row_scale;     // a factor for each row of A
   const float* c_row_scale;   // a factor for each row of C, after the activation
@@ -45,12 +46,13 @@ struct GeneralParams {
 //   b1, b2       UINT8   {k/2, n, problems}                   {128, b_box_rows, 1}                  128B
 //   sfa          INT64   {64, atoms, row blocks, problems}    {64, 4 k_tiles, 1, 1}                 none
 //   sfb1, sfb2   INT64   {64, atoms, row blocks, problems}    {64, 4 k_tiles, sfb_blocks, 1}        none
-//   expanded     UINT16  {64, rows, panels, problems}         {64, tile.m, 2, 1}                    128B
+//   expanded     UINT16  {64, rows, panels, problems}         {64, tile.m, 1 or 4, 1}               128B
 //
-// `expanded` is A as a pass before the kernel leaves it (sm90/expand_pass.cuh), for instances that take it so
-// (Plan::expanded_a): rows of whole k-tiles, each four panels of 64 places. These have no maps of A and SFA,
-// and instances for an A of 16 bits none of SFA.
-// The boxes are those of the instance's plan (OperandPlan, ScalePlan).
+// `expanded` is A as a pass before the kernel leaves it (sm90/expand_pass.cuh), for instances of
+// Plan::expanded_a. A row has whole k-tiles of four panels each, and a panel has 64 places. A box has one
+// panel where A has a ring of its own, else the four of a k-tile. These instances have no maps of A and SFA.
+// Instances for an A of 16 bits have no map of SFA.
+// The other boxes are those of the instance's plan (OperandPlan, ScalePlan).
 // An atom is 512 bytes: the scale factors of 128 rows x 64 elements of K.
 // atoms = ceil(k / 64), row blocks = ceil(rows / 128).
 // What lies outside a tensor arrives as zero. `problems` counts the problems of a batch or the groups. Groups
@@ -67,8 +69,7 @@ struct alignas(128) Params {
   int32_t m_tiles, n_tiles, k_tiles;  // of the instance: ceil(m / tile.m), and so on
   int32_t problems;                   // of a batch, or groups
   int32_t c_type;                     // CType that a general instance writes; a plain one has its own
-  // For grouped instances these are the ends of the rows of each group, [groups + 1], or their numbers,
-  // [groups].
+  // For grouped instances: the offsets of the groups' rows, [groups + 1], or their numbers of rows, [groups].
   const int32_t* group_rows;
   int32_t group_offsets;   // 1: group_rows are offsets; 0: numbers of rows
   int32_t static_weights;  // 1: no work that may still run writes B1, B2 or their factors

@@ -1,6 +1,6 @@
-// plan.h -- the plan of a kernel: everything about it that is known when it is compiled, as one constant
-// value. The kernel, host/, the cost model, the bench and the tests read the same plan; each architecture has
-// a function that derives it from a few options (sm100/plan.h). This is plain C++ without CUDA types.
+// plan.h -- the plan of a kernel: all that is known about it when it is compiled, as one constant value. The
+// kernel, host/, the cost model, the bench and the tests read the same plan. Each architecture has a function
+// that derives it from a few options (sm100/plan.h, sm90/plan.h). It is plain C++ without CUDA types.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace dualgemm {
 
-// Scale factors come in atoms of 512 bytes: those of 128 rows x 64 elements of K, each of 16 elements
-// (host/FORMATS.md draws one).
+// A scale factor belongs to 16 elements of a row. Factors come in atoms of 512 bytes: those of 128 rows x 64
+// elements of K (host/FORMATS.md draws one).
 inline constexpr int32_t kSfAtomBytes = 512;
 inline constexpr int32_t kSfAtomRows = 128;
 inline constexpr int32_t kSfAtomElems = 64;
@@ -20,7 +20,7 @@ inline constexpr int32_t kSfBlock = 16;                            // elements t
 inline constexpr int32_t kSfAtomBlocks = kSfAtomElems / kSfBlock;  // factors of a row in an atom
 static_assert(kSfAtomBytes == kSfAtomRows * kSfAtomBlocks);
 
-// Returns where the factor of a row and a block of it stands in their atom.
+// Returns where the factor of a row and a block lies in its atom.
 DUALGEMM_HOST_DEVICE constexpr int32_t sf_offset_in_atom(int32_t row, int32_t block) {
   const int32_t in_atom = row % kSfAtomRows;
   return in_atom % 32 * 16 + in_atom / 32 * 4 + block % kSfAtomBlocks;
@@ -29,13 +29,14 @@ DUALGEMM_HOST_DEVICE constexpr int32_t sf_offset_in_atom(int32_t row, int32_t bl
 // A launch has at most this many groups, because their table lies in shared memory.
 inline constexpr int32_t kMaxGroups = 1024;
 
-// A band has at most this many tiles of M, whose rows of A are meant to stay in L2 together
-// (common/scheduler.cuh), and where A has 16 bits in an L2 of 50 MB (sm90) at most so many rows.
+// A band has at most this many tiles of M. Their rows of A are meant to stay in L2 together
+// (common/scheduler.cuh). Where A has 16 bits (sm90, with an L2 of 50 MB) a band also has at most this many
+// rows.
 inline constexpr uint32_t kBandTiles = 16, kBandRowsOf16Bits = 1024;
 
 // A CTA, or the two CTAs of a 2-SM mma, compute a tile of C from m rows of A, n rows of B1 and n of B2. With
-// split_k > 1 that many of them, all in one cluster, share the tile: each takes a part of K, and they add
-// their accumulators up.
+// split_k > 1 that many of them share the tile, all in one cluster: each takes a part of K, and they add up
+// their accumulators.
 struct TilePlan {
   int32_t m, n;
   int32_t k;  // elements of K in a k-tile
@@ -45,8 +46,8 @@ struct TilePlan {
   bool operator==(const TilePlan&) const = default;
 };
 
-// This describes the ring of operands in shared memory. A stage holds one k-tile: a box of A, and one or two
-// boxes of B1 and B2.
+// The ring of operands in shared memory. A stage holds one k-tile: a box of A, unless A comes in 16 bits
+// (sm90), and one or two boxes of B1 and B2.
 struct OperandPlan {
   int32_t stages;
   int32_t a_box_rows, b_box_rows;  // rows of one TMA box
@@ -57,8 +58,8 @@ struct OperandPlan {
   bool operator==(const OperandPlan&) const = default;
 };
 
-// This describes the ring of scale factors in shared memory. A stage holds the factors of k_tiles k-tiles; or
-// those of one lie in each stage of the operands (sm90).
+// The ring of scale factors in shared memory. A stage holds the factors of k_tiles k-tiles. On sm90 each
+// stage of the operands holds those of its k-tile.
 struct ScalePlan {
   int32_t stages;
   int32_t k_tiles;               // fewer and larger copies where there are several
@@ -71,8 +72,8 @@ struct ScalePlan {
   bool operator==(const ScalePlan&) const = default;
 };
 
-// This describes the multiplication of one k-tile. A step is 64 elements of K, as many as an atom of scale
-// factors has: one tcgen05.mma, or four wgmma.
+// The multiplication of one k-tile. A step is 64 elements of K, as many as an atom of scale factors has: one
+// or two tcgen05.mma (per_step), or four wgmma.
 struct MmaPlan {
   int32_t cta_group;     // CTAs that one mma works for: 2 is the 2-SM form
   bool swap_ab;          // the rows of B1 and B2 are on the M side of the mma, those of A on the N side
@@ -84,13 +85,13 @@ struct MmaPlan {
   int32_t columns;       // accumulator columns of one product
   bool keep_a;           // the second mma of a step asks for the A that the tensor core read for the first
 
-  // A tile runs through K so many times: once in all kernels of the library.
+  // Returns how often a tile runs through K: once in all kernels of the library.
   DUALGEMM_HOST_DEVICE constexpr int32_t main_loops() const { return accumulators / products; }
 
   bool operator==(const MmaPlan&) const = default;
 };
 
-// This divides the columns of tensor memory. tmem_map.cuh draws it.
+// The columns of tensor memory, which tmem_map.cuh draws.
 struct TmemPlan {
   int32_t acc_stages;      // pairs of accumulators
   int32_t acc_columns;     // of one pair
@@ -107,13 +108,13 @@ struct TmemPlan {
   bool operator==(const TmemPlan&) const = default;
 };
 
-// Where the tensor core has no operands of four bits (sm90), those of both sides have 16: B1 and B2 are
-// expanded in the registers of the warps that multiply, and A lies in shared memory, in an order of K that
-// suits them: that of a k-tile in each stage of the operands; or, from a pass and of many rows, in a ring of
-// its own, whose stages are a quarter of that.
+// The tensor core of sm90 has no operands of four bits: those of both sides have 16. The warps that multiply
+// expand B1 and B2 in registers. A lies in shared memory, in an order of K that suits them. Each stage of the
+// operands holds a k-tile of it. Many rows of A from a pass have a ring of their own, with stages of a
+// quarter of a k-tile.
 struct ExpandPlan {
   int32_t warps;   // that expand A, or put A of 16 bits in order where it lies
-  bool from_pass;  // it comes as it shall be, from a pass before
+  bool from_pass;  // a pass before the launch has expanded A, or put it in order
   int32_t bytes;   // of A in 16 bits in a stage of the operands, 0 where it has a ring of its own
   int32_t stages;  // of that ring, 0 without
   int32_t stage_bytes;
@@ -122,19 +123,19 @@ struct ExpandPlan {
 };
 
 // Warpgroups that multiply and finish (sm90): `column_groups` x `k_groups` of them. Those of a column group
-// have the same columns of C, and each a half of every k-tile if they are two.
+// have the same columns of C. If they are two, each has a half of every k-tile.
 struct ConsumerPlan {
   int32_t column_groups, k_groups;
   int32_t columns;     // of C, of a column group
-  int32_t share_rows;  // of C: the CTAs that split K finish so many of a tile in turn
+  int32_t share_rows;  // of a tile: each CTA of split-K finishes neighbouring shares, or none
 
   DUALGEMM_HOST_DEVICE constexpr int32_t warpgroups() const { return column_groups * k_groups; }
 
   bool operator==(const ConsumerPlan&) const = default;
 };
 
-// Registers of a thread by its role (sm90), which setmaxnreg gives it: of those that load and expand, and of
-// those that multiply. At launch all have as many.
+// Registers of a thread by its role (sm90), which setmaxnreg gives it: `feed` to those that load and expand,
+// `consume` to those that multiply. At launch all have the same number.
 struct RegisterPlan {
   int32_t launch, feed, consume;
 
@@ -166,7 +167,7 @@ struct Plan {
 
   DUALGEMM_HOST_DEVICE constexpr int32_t cluster_size() const { return mma.cta_group * tile.split_k; }
   DUALGEMM_HOST_DEVICE constexpr bool packed_a() const { return a_type == CType::kNvfp4; }
-  // Tiles of M in a band.
+  // Returns the tiles of M in a band.
   DUALGEMM_HOST_DEVICE constexpr uint32_t band_tiles() const {
     const uint32_t most =
         arch == Arch::kSm90 ? kBandRowsOf16Bits / static_cast<uint32_t>(tile.m) : kBandTiles;

@@ -1,5 +1,5 @@
-// cluster.cuh -- ordinary accesses to shared memory, of this CTA and of others in the cluster, and the fence
-// between them and asynchronous ones (PTX ISA 9.0, 9.7.9 and 9.7.13).
+// cluster.cuh -- accesses to shared memory, of this CTA and of others in the cluster, and the fence between
+// ordinary and asynchronous ones (PTX ISA 9.0, 9.7.9 and 9.7.13).
 #pragma once
 
 #include "ptx/common.cuh"

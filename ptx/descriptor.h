@@ -1,7 +1,7 @@
-// descriptor.h -- the two descriptors that tcgen05.mma and tcgen05.cp take as plain integers: the
-// shared-memory matrix descriptor (where an operand lies and how it is swizzled) and the instruction
-// descriptor (types and shape of one mma). Field by field from PTX ISA 9.0, tables 40 and 44. Plain constexpr
-// C++: the tests check it without a GPU.
+// descriptor.h -- what the tensor cores take as plain integers: the shared-memory matrix descriptors of
+// tcgen05 and of wgmma (where an operand lies and how it is swizzled), and the instruction descriptor of
+// tcgen05.mma (types and shape of one mma). Field by field from PTX ISA 9.0, tables 40 and 44, and
+// 9.7.15.5.1.2.2. It is plain constexpr C++: the tests check it without a GPU.
 #pragma once
 
 #include <cstdint>

@@ -32,7 +32,7 @@ DUALGEMM_DEVICE void st_global_v2_b32(void* address, const uint32_t* values) {
                : "memory");
 }
 
-// red.relaxed.gpu.global.max.s32 [address], value;      9.7.13.8
+// red.relaxed.gpu.global.max.s32 [address], value;      9.7.13.6
 DUALGEMM_DEVICE void red_global_max_s32(void* address, int32_t value) {
   asm volatile("red.relaxed.gpu.global.max.s32 [%0], %1;" ::"l"(__cvta_generic_to_global(address)), "r"(value)
                : "memory");

@@ -1,4 +1,5 @@
-// math.cuh -- approximate functions and conversions of the epilogue (PTX ISA 9.0, 9.7.3 and 9.7.9.21).
+// math.cuh -- approximate functions, conversions, and operations on two halves of a register (PTX ISA 9.0,
+// 9.7.3, 9.7.4, 9.7.8 and 9.7.9).
 #pragma once
 
 #include "ptx/common.cuh"
@@ -93,7 +94,7 @@ DUALGEMM_DEVICE uint32_t lop3_select(uint32_t mask, uint32_t x, uint32_t y) {
   return result;
 }
 
-// mov.b32 {low, high}, x;  mov.b32 result, {low, low};  or {high, high};      9.7.9.2
+// mov.b32 {low, high}, x;  mov.b32 result, {low, low};  or {high, high};      9.7.9.4
 // One half of x twice. ptxas makes it a part of the instruction that takes the result, if that works on
 // halves.
 DUALGEMM_DEVICE uint32_t half_twice(uint32_t x, int half) {

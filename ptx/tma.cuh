@@ -39,7 +39,7 @@ struct Coordinates4 {
 };
 
 // The copies below bring the box at `at` to `dst`; what lies outside the tensor arrives as zero. The bytes of
-// the whole box are counted on the mbarrier when they have been written. `policy` comes from create_policy.
+// the whole box are counted on the mbarrier when they have been written. `policy` is one of the two above.
 
 // cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint
 //     [dst], [map, {c0, c1, c2}], [mbar], policy;      9.7.9.25.5.2

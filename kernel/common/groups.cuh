@@ -23,7 +23,7 @@ DUALGEMM_DEVICE int32_t scan(int32_t value, const Operation& operation) {
   return value;
 }
 
-// This is a sum that goes on from one warp-full of values to the next.
+// A sum that goes on from one warp-full of values to the next.
 struct RunningSum {
   int32_t total = 0;
   // Returns `total` plus the values of the lanes below this one, and adds those of all lanes to `total`.

@@ -9,7 +9,7 @@
 
 namespace dualgemm {
 
-// These are the k-tiles of one slice of K. Slices differ by at most one k-tile and may be empty.
+// The k-tiles of one slice of K. Slices differ by at most one k-tile and may be empty.
 struct KRange {
   int32_t first, end;
   DUALGEMM_HOST_DEVICE constexpr bool empty() const { return first == end; }

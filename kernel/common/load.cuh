@@ -15,9 +15,10 @@
 
 namespace dualgemm {
 
-// This part loads B1, B2 and their scale factors. Scale factors come in blocks of 128 rows: tiles of 64 or
-// 192 rows load the blocks they share with a neighbour, and the mma picks its part. Both CTAs of a pair
-// multiply with all of B and need all its scale factors: each brings one of SFB1 and SFB2 for both.
+// Loads B1, B2 and their scale factors. Scale factors come in blocks of 128 rows: a tile of other than 128
+// columns of C loads whole blocks, parts of which are its neighbours', and the multiply role picks its own.
+// Both CTAs of a pair multiply with all of B and need all its scale factors: each brings one of SFB1 and SFB2
+// for both.
 template <class Traits>
 struct LoadWeights {
   static constexpr Plan kPlan = Traits::kPlan;
@@ -70,9 +71,9 @@ struct LoadWeights {
   }
 };
 
-// This part loads A and its scale factors. Rows of the next group that follow the tile's own arrive with
-// them, and are not used. A CTA of a pair that has no row of the tile loads at a negative row, which TMA
-// fills with zeros without reading anything.
+// Loads A and its scale factors. Rows of the next group that follow the tile's own arrive with them, and are
+// not used. A CTA of a pair that has no row of the tile loads at a negative row, which TMA fills with zeros
+// without reading anything.
 template <class Traits>
 struct LoadActivations {
   static constexpr Plan kPlan = Traits::kPlan;
@@ -151,14 +152,15 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
     }
   }
   if constexpr (Part::kBringsA) {
-    // The next grid may start on SMs that are free. It is this late for speed alone: now all copies of A have
-    // been issued, and the loads of the next grid do not compete with them. It is safe because a grid that
-    // starts early executes griddepcontrol.wait, which returns when this grid has ended, before it writes
-    // anything and before it reads anything that earlier grids write. If the next grid is of this library, it
-    // may read weights before its wait, provided its caller says that no work still running writes them. The
-    // only work that still runs then is this grid, which writes no weights: all grids before it had ended
-    // when this role passed its own griddepcontrol.wait (dual_gemm.cuh). That the next grid, which has waited
-    // for nothing yet, sees what those wrote is documented nowhere; an H200 always did (test/EVIDENCE.md).
+    // The next grid may start on SMs that are free. It starts this late for speed alone: now all copies of A
+    // have been issued, and the loads of the next grid do not compete with them. It is safe, because a grid
+    // that starts early executes griddepcontrol.wait, which returns when this grid has ended, before it
+    // writes anything and before it reads anything that earlier grids write. There is one exception: if the
+    // next grid is of this library, it may read weights before its wait, provided its caller says that no
+    // work still running writes them. The only work that still runs then is this grid, which writes no
+    // weights: all grids before it had ended when this role passed its own griddepcontrol.wait
+    // (dual_gemm.cuh). The next grid has waited for nothing yet. That it sees what those earlier grids wrote
+    // is documented nowhere; an H200 always did (test/EVIDENCE.md).
     if (ptx::elect_sync()) ptx::griddepcontrol_launch_dependents();
     __syncwarp();
   }
@@ -171,12 +173,13 @@ DUALGEMM_DEVICE void prefetch_tensor_maps(const Params& p) {
   for (const CUtensorMap* map : {&p.b1, &p.b2, &p.a, &p.sfb1, &p.sfb2, &p.sfa}) ptx::prefetch_tensormap(map);
 }
 
-// Brings the first weights into L2: on 10.x before the barriers are ready for copies to shared memory, on 9.0
-// where these have to wait for the preceding grid. This is safe also where that grid still writes them. L2 is
-// where all writes become visible, so what was prefetched is never stale, and unless the weights are static
-// their copies to shared memory still come after griddepcontrol.wait. There are at most four prefetches,
-// since on 10.x more would delay the other warps at the cluster barrier of the prologue: on an H200 four cost
-// 3 to 6 cycles each, every further one 37 to 116. One thread calls this.
+// Brings the first weights into L2. On 10.x a pair of CTAs does this before its barriers are ready for copies
+// to shared memory, on 9.0 the load role does where its copies have to wait for the preceding grid. It is
+// safe even where that grid still writes the weights: L2 is where all writes become visible, so what was
+// prefetched is never stale, and unless the weights are static their copies to shared memory still come after
+// griddepcontrol.wait. There are at most four prefetches: on 10.x more would delay the other warps at the
+// cluster barrier of the prologue. On an H200 four cost 3 to 6 cycles each, every further one 37 to 116. One
+// thread calls this.
 template <class Traits, class Scheduler>
 DUALGEMM_DEVICE void prefetch_weights(const Params& p, Cta<Traits> cta, Scheduler tiles) {
   constexpr int kKTilesAhead = 4 / Traits::kPlan.operands.b_boxes;

@@ -8,18 +8,18 @@
 //   scale_empty[q]   its readers       the multiply role, when it has read  loads   scale stage q may be used
 //   a_full[s]        1, + the bytes    load activations, bytes of TMA       warps   the A of stage s is there
 //
-// (*) On sm90 the weights may have this barrier for themselves, and it counts one load role: where A has a
+// (*) On sm90 this barrier is for the weights alone, and counts one load role, in two cases: where A has a
 // ring of its own (sm90/shared_storage.cuh), and where warps expand A or put it in order before it is
-// multiplied. Its bytes and its factors then arrive on a_full, so that this work does not wait for weights,
-// which come from DRAM.
+// multiplied. In the second case the bytes and the factors of A arrive on a_full, so that this work does not
+// wait for weights, which come from DRAM.
 //
 // A stage has one reader where the completion of an mma arrives; where warps read it themselves (sm90), each
 // is one.
 //
 // Each load role arrives on full or scale_full with the bytes of its own copies, so the phase ends when both
-// have issued their copies and all bytes have landed, in whichever order. The bytes are those of one stage,
-// and with a 2-SM mma those of both CTAs: the even CTA of a pair leads, its mma works for both, and its load
-// roles announce the bytes of both; the copies of the other CTA count towards them. The other CTA's own full
+// have issued their copies and all bytes have landed, in any order. The bytes are those of one stage. With a
+// 2-SM mma they are those of both CTAs: the even CTA of a pair leads, its mma works for both, and its load
+// roles announce the bytes of both. The copies of the other CTA count towards them. The other CTA's own full
 // and scale_full are not used.
 #pragma once
 
@@ -32,7 +32,7 @@
 
 namespace dualgemm {
 
-// So many warps fill every stage, each with its own part (load.cuh).
+// This many warps fill every stage, each with its own part (load.cuh).
 inline constexpr uint32_t kLoadRoles = 2;
 
 // An array that may be empty. Two empty members of one type would need two addresses: each has a name.

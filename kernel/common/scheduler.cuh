@@ -21,8 +21,9 @@ struct Tile {
 
 // Tiles are numbered down M first: the CTAs that read the same rows of B1 and B2 have neighbouring numbers,
 // run at the same time on neighbouring SMs, and fetch those weights into their half of L2 once. Tiles of M
-// come in bands, one band after another, so that the rows of A in use stay in L2: 16 tiles of 256 rows with
-// K = 16384 are 36 MB of 126 on 10.x; on 9.0, where A has 16 bits, 1024 rows with K = 7168 are 15 MB of 50.
+// come in bands, one band after another, so that the rows of A in use stay in L2. On 10.x 16 tiles of 256
+// rows with K = 16384 take 36 MiB of 126, factors included. On 9.0, where A has 16 bits, 1024 rows with K =
+// 7168 take 14 MiB of 50.
 struct TileGrid {
   int32_t m_tiles, n_tiles, problems;
 };
@@ -63,8 +64,8 @@ class DenseScheduler {
 };
 
 // The table has the groups that have rows, in order, and one more entry after the last, which tells where
-// that one ends. It is written once per CTA (groups.cuh). With 1,024 groups it takes 10,250 bytes of shared
-// memory, and for tiles of other than 128 rows 4,100 more.
+// that one ends. It is written once per CTA (groups.cuh). It takes 10,256 bytes of shared memory, and 14,352
+// for tiles of other than 128 rows.
 template <int kTileRows>
 struct GroupTable {
   static constexpr int32_t kEntries = kMaxGroups + 1;

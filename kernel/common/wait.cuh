@@ -17,7 +17,7 @@ DUALGEMM_DEVICE void wait(uint64_t& mbar, uint32_t phase) {
 }
 
 // Waits, from the filling end, until every stage that was ever filled is empty again. An arrival still under
-// way when the CTA exits would land in shared memory that belongs to somebody else.
+// way when the CTA exits would land in shared memory of another CTA.
 template <auto kWait = wait, int kStages>
 DUALGEMM_DEVICE void drain(uint64_t (&empty)[kStages], PipelineState<kStages> state) {
   for (int i = 0; i < kStages; ++i, ++state) kWait(empty[state.index], state.phase);

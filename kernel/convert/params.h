@@ -6,8 +6,8 @@
 
 namespace dualgemm {
 
-// These are the rows of a launch, with the fields of kernel/params.h. A tile is a band, which is a block of
-// 128 rows of scale factors, by a piece of the other direction.
+// The rows of a launch, with the fields of kernel/params.h. A tile is a band, which is a block of 128 rows of
+// scale factors, by a piece of the other direction.
 struct BandParams {
   int32_t m;                  // rows of a problem, with groups at most
   int32_t m_tiles, n_tiles;   // bands of a problem, pieces of a band
@@ -27,7 +27,8 @@ struct FactorParams {
   int32_t wide;         // 1: linear rows begin at multiples of 16 bytes
 };
 
-// The first three that a reduction over the tensor writes.
+// Where tensor_scales has what the kernels find of a whole tensor: its largest magnitude, the scale that
+// follows from it, and 1 / that.
 enum TensorScale { kLargest, kGlobalScale, kDecodeScale, kTensorScales };
 
 struct QuantizeParams {
@@ -47,9 +48,9 @@ struct QuantizeParams {
   int64_t row_scale_stride;
 };
 
-// A in NVFP4, or in 16 bits without factors, and the same in 16 bits for an instance that takes it so
-// (Params::expanded): each row has whole k-tiles of 256 elements, in the order of K of sm90/expand.cuh, zero
-// where A ends.
+// The pass over A: from NVFP4, or from 16 bits without factors, to 16 bits as an instance takes them
+// (Params::expanded). Each row has whole k-tiles of 256 elements, in the order of K of sm90/expand.cuh, and
+// zeros where A ends.
 struct ExpandParams {
   BandParams rows;
   const uint8_t* a;
@@ -65,14 +66,14 @@ using ExpandKernel = void (*)(ExpandParams);
 using FactorKernel = void (*)(FactorParams);
 using QuantizeKernel = void (*)(QuantizeParams);
 
-// CTAs of all of them have this many threads. So many fit on an SM.
+// CTAs of all these kernels have this many threads. This many of each kind fit on an SM.
 inline constexpr int32_t kConvertThreads = 256;
 inline constexpr int32_t kFactorCtas = 8, kQuantizeCtas = 4, kExpandCtas = 3;
 
-// Pieces of a band: factors of a row that one tile moves, elements that it quantises; and where each row has
-// a scale of its own a tile has whole rows, and a band so many tiles.
+// Pieces of a band: the factors of a row that one tile moves, and the elements that it quantises. Where each
+// row has a scale of its own, a tile has whole rows, and a band has this many tiles.
 inline constexpr int32_t kFactorPiece = 32, kQuantizePiece = 64, kTilesOfRows = 16;
-// A warp of the kernels that expand A makes a k-tile of so many rows. One tile of theirs has the k-tiles of
+// A warp of the kernels that expand A makes a k-tile of this many rows. One of their tiles has the k-tiles of
 // all warps of a CTA.
 inline constexpr int32_t kExpandKTile = 256, kExpandRows = 8;
 inline constexpr int32_t kExpandPiece = kExpandKTile * kConvertThreads / 32;

@@ -4,9 +4,9 @@
 // kernel/README.md says how to add one.
 //
 // The approximate functions of the hardware come in as a type: the kernel passes ApproximateMath
-// (epilogue.cuh), a test on the host exact or deliberately wrong ones. They are good to 2 ulp (ex2) and 1 ulp
-// (rcp) by the PTX ISA; with u = 2^-24, the error of one rounded operation, a comment says how far each f and
-// h may be off (test/ref/activation.cpp derives it).
+// (epilogue.cuh), a test on the host passes exact or deliberately wrong ones. By the PTX ISA ex2 is good to 2
+// ulp and rcp to 1 ulp. Errors below are in u = 2^-24, that of one rounded operation. test/ref/activation.cpp
+// derives how far each f and h may be off.
 #pragma once
 
 #include "kernel/epilogue/fragment.cuh"
@@ -74,7 +74,7 @@ struct SwigluStep : GeneralSwiglu<Math> {
   }
 };
 
-// The activations without parameters leave up as it is.
+// The activations without parameters leave `up` as it is.
 struct NoParameters {
   DUALGEMM_HOST_DEVICE explicit NoParameters(const GeneralParams&) {}
   DUALGEMM_HOST_DEVICE float up(float u) const { return u; }

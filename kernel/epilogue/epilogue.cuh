@@ -48,9 +48,10 @@ class PlainArithmetic {
   Activation activation_;
 };
 
-// What becomes of a pair of accumulators is fixed when an instance is compiled (Plain), or said by the launch
-// (General). So is the type of C: every tile has a plain instance for each of some types, whose ids follow
-// each other, and one general instance for all. kernel/README.md says how to add an activation or an output.
+// What an instance computes of a pair of accumulators is fixed when it is compiled (Plain), or said by the
+// launch (General). So is the type of C. For an A in NVFP4 each set of options is a plain instance for each
+// of two types, with neighbouring ids, or a general one for all types. For an A of 16 bits
+// sm90/sixteen_bit.cuh lists which there are. kernel/README.md says how to add an activation or an output.
 template <class Activation>
 struct Plain {
   static constexpr bool kGeneral = false;
@@ -66,7 +67,7 @@ struct General {
 };
 using PlainSwiglu = Plain<Swiglu<ApproximateMath>>;
 
-// This is the epilogue of one tile of C, as one lane of a warp sees it.
+// The epilogue of one tile of C, as one lane of a warp sees it.
 template <class Traits, class Layout>
 struct Epilogue {
   using Writer = typename Traits::Output::template Writer<Traits, Layout>;

@@ -1,6 +1,6 @@
 // fragment.cuh -- accumulators in the registers of a lane, and where they belong in C. The epilogue works on
 // fragments and does not know where they come from: tensor memory, partial sums of split-K, or the register
-// fragment of an mma. This is plain C++.
+// fragment of an mma. It is plain C++.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// general.cuh -- the arithmetic that a launch can ask for, step by step. Whether a step is taken, and which
-// activation is, is the same for all threads: a step that is not asked for costs a branch. The steps are
+// general.cuh -- the arithmetic that a launch can ask for, step by step. All threads of a launch take the
+// same steps and the same activation: a step that is not asked for costs a branch. The steps are
 //
 //   scale     g = (alpha1 a_row_scale[row]) acc1, u likewise
 //   bias      g += bias1[column], u += bias2[column]
@@ -104,7 +104,8 @@ class GeneralArithmetic {
                                g[i] = activation.gate(g[i]) * activation.up(u[i]);
                            });
   }
-  // The code of the exact functions stands here once: it works on element 0, and the registers go round.
+  // The code of the exact functions is long and is there once: it works on element 0, and each round of the
+  // loop moves the other elements down by one.
   template <int kWidth>
   DUALGEMM_DEVICE void activate_exactly(float* g, float* u) const {
 #pragma unroll 1
@@ -127,8 +128,8 @@ class GeneralArithmetic {
     for (int i = 0; i < kWidth; ++i) y[i] *= factors[Layout::row(first + i)];
   }
 
-  // Numbers that are not negative have the order of their bits as an int32, and NaN comes after all of them.
-  // What is negative there, or -0, is less than any.
+  // Numbers that are not negative are ordered as their bits are as an int32, and NaN comes after all of them.
+  // An *amax that is negative, or -0, counts as less than any.
   template <int kWidth>
   DUALGEMM_DEVICE void raise_amax(const float* y, int first) const {
     const int rows = tile_.rows - at_.row, columns = p_.n - at_.column;

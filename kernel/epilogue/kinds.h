@@ -1,4 +1,4 @@
-// kinds.h -- which outputs and activations there are, for everyone who chooses among instances. This is plain
+// kinds.h -- which outputs and activations there are, for everyone who chooses among instances. It is plain
 // C++.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace dualgemm {
 
-// This is the element type of C, of another tensor of the epilogue, or of A. The numbers are those of the
-// public interface (DUALGEMM_DTYPE_*), asserted in host/.
+// The element type of C, of another tensor of the epilogue, or of A. The numbers are those of the public
+// interface (DUALGEMM_DTYPE_*), as host/arguments.cpp asserts.
 enum class CType : int32_t { kBf16 = 0, kFp16 = 1, kFp32 = 2, kNvfp4 = 3, kFp8 = 4 };
 inline constexpr int32_t kCTypes = 5;
 
@@ -26,7 +26,7 @@ enum class ActivationKind : int32_t {
 };
 inline constexpr int32_t kActivations = 7;
 
-// An activation takes so many operations of the special-function unit for one result.
+// Returns the operations of the special-function unit that one result takes.
 constexpr int32_t special_functions(ActivationKind activation) {
   switch (activation) {
     case ActivationKind::kReglu: return 0;
@@ -35,7 +35,7 @@ constexpr int32_t special_functions(ActivationKind activation) {
   }
 }
 
-// This describes one type of C that an instance writes.
+// One type of C that an instance writes.
 struct OutputKind {
   CType type;
   const char* name;     // "fp16"
@@ -43,8 +43,7 @@ struct OutputKind {
   int32_t store_bytes;  // of a row: what one store of a warp writes side by side
 };
 
-// This describes the epilogue of an instance: a plain SwiGLU of one type, or whatever a launch says, in any
-// type.
+// The epilogue of an instance: a plain SwiGLU of one type, or whatever a launch says, in any type.
 struct EpilogueKind {
   bool general;
   int32_t output_count;

@@ -1,5 +1,5 @@
-// list.h -- a list of types, such as the outputs of an arithmetic (epilogue.cuh); and the type of
-// what is not there.
+// list.h -- a list of types, such as the outputs of an arithmetic (epilogue.cuh), and an empty type for what
+// is not there.
 #pragma once
 
 namespace dualgemm {

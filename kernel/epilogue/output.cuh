@@ -1,6 +1,5 @@
-// output.cuh -- C straight from registers to global memory, in a format whose elements have nothing to do
-// with each other: fp32, fp16, bf16 or fp8. The preactivations of the general epilogue are written by it,
-// too.
+// output.cuh -- writes C from registers straight to global memory, in a format whose elements have nothing to
+// do with each other: fp32, fp16, bf16 or fp8. It also writes the preactivations of the general epilogue.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +21,7 @@ DUALGEMM_DEVICE float encode_scale(const GeneralParams& p, const Tile& tile) {
   return p.encode_dev ? p.encode * p.encode_dev[tile.problem * p.encode_stride] : p.encode;
 }
 
-// These are the matrices that a writer may write.
+// The matrices that a writer may write.
 DUALGEMM_DEVICE const Matrix& matrix_c(const Params& p) { return p.c; }
 DUALGEMM_DEVICE const Matrix& matrix_d1(const Params& p) { return p.general.d1; }
 DUALGEMM_DEVICE const Matrix& matrix_d2(const Params& p) { return p.general.d2; }
@@ -45,7 +44,7 @@ class DirectWriter {
   using Element = typename Format::Element;
 
  public:
-  // So many elements of a lane are stored at once, or more. Along a row, 16 of 16 bits are a full sector.
+  // At least this many elements of a lane are stored at once. Along a row, 16 of 16 bits are a full sector.
   static constexpr int kLeastWidth = kRows ? 16 : 8;
   // Along a row a store is as wide as the architecture has it, or as all that is stored at once.
   static constexpr int32_t kStoreBytes =
@@ -65,7 +64,7 @@ class DirectWriter {
   // the tile has.
   DUALGEMM_DEVICE int extent() const { return Layout::extent(rows_, columns_); }
 
-  // These are some elements of the lane in the form in which they are written.
+  // Some elements of the lane, in the form in which they are written.
   template <int kWidth>
   struct Results {
     uint32_t words[kWidth * kBits / 32];
@@ -131,16 +130,16 @@ class DirectWriter {
   }
 
   [[no_unique_address]] Format format_;
-  // This says whether the lane has a part of C. It is computed before the accumulators are waited for: with
-  // the comparison at the branch around the stores, ptxas 13.0 puts the second load of tensor memory after
-  // the special functions of the gates, and the mma gets the accumulators back that much later.
+  // Whether the lane has a part of C. It is computed before the accumulators are waited for: with the
+  // comparison at the branch around the stores, ptxas 13.0 puts the second load of tensor memory after the
+  // special functions of the gates, and the mma gets the accumulators back that much later.
   bool exists_;
   int rows_, columns_;  // of C, from the lane's first element on
   int64_t pitch_;
   Element* elements_;
 };
 
-// This is the base of a writer that converts results when it stores them: until then they stay in fp32.
+// The base of a writer that converts results when it stores them: until then they stay in fp32.
 struct Fp32Results {
   template <int kWidth>
   struct Results {

@@ -111,9 +111,9 @@ DUALGEMM_DEVICE void teardown(SharedStorage<Traits>& smem, Role role) {
   if (role == Role::kSetup) ptx::tcgen05_dealloc<kPlan.mma.cta_group>(smem.tmem_base, kPlan.tmem.allocated);
 }
 
-// The epilogue role of a general instance is a function of its own. Within the kernel its length would cost
-// the other roles their code: ptxas 13.0 then keeps values that all lanes share in registers of each lane,
-// which the loops that issue copies and mma move back in every iteration. It is called once, and a call
+// The epilogue role of a general instance is a function of its own, because its length would cost the other
+// roles their code: within the kernel, ptxas 13.0 keeps values that all lanes share in registers of each
+// lane, which the loops that issue copies and mma move back in every iteration. It is called once, and a call
 // leaves the registers of the other roles alone.
 template <class Traits>
 __device__ __noinline__ void general_epilogue_role(const Params& p, SharedStorage<Traits>& smem,
@@ -139,8 +139,8 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, 1)
   prologue<Traits>(p, smem, cta, role);
   allocate_tensor_memory<Traits>(smem, role);
   const auto tiles = scheduler<Traits>(p, smem);
-  // The role is asked for anew: through the branches above the compiler has lost sight of it being the same
-  // for all lanes of a warp.
+  // The role is computed again: after the branches above the compiler no longer knows that it is the same for
+  // all lanes of a warp.
   const Role same_role = role_of<Traits>(warp_index());
   switch (same_role) {
     case Role::kLoadWeights:

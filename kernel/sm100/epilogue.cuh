@@ -56,8 +56,8 @@ DUALGEMM_DEVICE void wait_for_accumulators(uint64_t& acc_full, uint32_t phase) {
   ptx::tcgen05_fence_after_thread_sync();  // the mma of these accumulators come before the loads that follow
 }
 
-// These are the columns of a lane of tensor memory that one warp handles, in chunks. What a general instance
-// may compute is long code: its chunks are narrow, and their loop is not unrolled.
+// The columns of a lane of tensor memory that one warp handles, in chunks. The code of a general instance is
+// long: its chunks are narrow, and their loop is not unrolled.
 template <class Traits>
 struct Chunks {
   static constexpr Plan kPlan = Traits::kPlan;

@@ -10,7 +10,7 @@ namespace dualgemm::sm100 {
 template <Options kOptions, class... Output>
 auto with_outputs(List<Output...>) -> List<Traits<kOptions, Output, InstanceArithmetic>...>;
 
-// This is the list of each options with each output: options outermost.
+// The list of each set of options with each output, options outermost.
 template <Options... kOptions>
 inline constexpr InstanceList kInstances = list_of<Entry>(
     typename Joined<decltype(with_outputs<kOptions>(InstanceArithmetic::Outputs{}))...>::Type{});

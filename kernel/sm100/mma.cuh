@@ -19,7 +19,7 @@
 
 namespace dualgemm::sm100 {
 
-// This is one K step of 64 elements: where its operands and scale factors are, and where the products go.
+// One K step of 64 elements: where its operands and scale factors are, and where the products go.
 struct MmaStep {
   uint64_t stage;           // descriptor of the stage of operands
   int step;                 // in the k-tile
@@ -29,7 +29,7 @@ struct MmaStep {
   bool accumulate;
 };
 
-// These are some steps of scale factors, on their way from a scale stage to a window of tensor memory.
+// Some steps of scale factors, on their way from a scale stage to a window of tensor memory.
 struct ScaleSteps {
   uint64_t stage;           // descriptor of the scale stage
   int first;                // step in it
@@ -110,7 +110,7 @@ struct BothProducts {
   }
 };
 
-// This is the main loop of a tile, and the positions of the multiply role in the rings and windows.
+// The main loop of a tile, and the positions of the multiply role in the rings and windows.
 template <class Traits>
 struct MainLoop {
   static constexpr Plan kPlan = Traits::kPlan;
@@ -123,10 +123,11 @@ struct MainLoop {
   typename Traits::KLoop loop;
   int32_t k_elements;
   typename Traits::ScaleCopies copies{};
-  // These are the next stage, scale stage and window.
+  // The next stage, scale stage and window.
   PipelineState<kPlan.operands.stages> s = consumer_start<kPlan.operands.stages>();
   PipelineState<kPlan.scales.stages> q = consumer_start<kPlan.scales.stages>();
-  // It starts as a producer's: this role fills the windows, and waits until its own commit has freed them.
+  // The position in the windows starts as a producer's: this role fills them, and waits until its own commit
+  // has freed them.
   PipelineState<kPlan.tmem.windows> w = producer_start<kPlan.tmem.windows>();
 
   DUALGEMM_DEVICE MainLoop(const Params& p, SharedStorage<Traits>& smem_, Cta<Traits> cta_)

@@ -9,7 +9,7 @@
 
 namespace dualgemm::sm100 {
 
-// These options distinguish one instance from another. One CTA, or a pair of CTAs, computes a tile of C:
+// What distinguishes one instance from another. One CTA, or a pair of CTAs, computes a tile of C:
 //   tile_m = 256   a pair of CTAs with one 2-SM mma; each has 128 rows of A and brings half of B1 and B2
 //   tile_m = 128   one CTA; lanes of tensor memory are rows of A, accumulator columns are rows of B1 and B2
 //   tile_m = 64    one CTA and swap A/B, for few rows of A: lanes are rows of B1 and B2, columns rows of A
@@ -28,8 +28,8 @@ struct Options {
   bool keep_a = false;
 };
 
-// This says how the two products of a tile are computed. The kernels of the library compute both from each
-// k-tile; bench/ablation has some that do not.
+// How the two products of a tile are computed. The kernels of the library compute both from each k-tile;
+// bench/ablation has some that do not.
 struct Products {
   int32_t accumulators;  // products of a tile
   int32_t together;      // of them, those that are computed from one k-tile
@@ -48,9 +48,9 @@ inline constexpr int32_t kOtherWarps = 4;
 constexpr bool swap_ab(const Options& o) { return o.tile_m < kTmemLanes; }
 constexpr int32_t acc_columns_of_product(const Options& o) { return swap_ab(o) ? o.tile_m : o.tile_n; }
 
-// With 128 columns ONE mma of N = 256 computes both products from B1 and B2 as one operand of 256 rows.
-// Elsewhere it takes TWO mma: with 64 columns the scale factors of B cannot be packed without overlapping
-// copies, and 2 * 192 is more than an mma has.
+// With 128 columns one mma of N = 256 computes both products, with B1 and B2 as one operand of 256 rows.
+// Elsewhere it takes two. With 64 columns the scale factors of B cannot be packed without overlapping copies,
+// and 2 * 192 columns are more than an mma has.
 constexpr Products products_of(const Options& o) { return {2, 2, acc_columns_of_product(o) == 128 ? 1 : 2}; }
 
 constexpr MmaPlan mma_plan(const Options& o, Products products) {
@@ -95,15 +95,15 @@ constexpr Plan plan_of(const Options& o, Products products) {
   plan.operands = operand_plan(plan.tile, plan.mma, o.stages);
   plan.scales = scale_plan(plan.tile, plan.mma, o.scale_stages, o.scale_k_tiles);
   plan.tmem = tmem_plan(o, plan.mma, plan.scales);
-  // Eight warps halve the time of the four that an epilogue needs, which spend it waiting for ex2 and rcp. 64
-  // accumulators per lane are enough independent work to hide the latency of those without spilling.
+  // An epilogue needs four warps, which would spend their time waiting for ex2 and rcp: eight halve it. The
+  // 64 accumulators per lane of a chunk are enough independent work to hide that latency without spilling.
   plan.epilogue = {8, 32};
   plan.threads = 32 * (plan.epilogue.warps + kOtherWarps);
   return plan;
 }
 constexpr Plan plan_of(const Options& o) { return plan_of(o, products_of(o)); }
 
-// A kernel cannot be any of this, each with its reason. kPlan has to be the plan of kOptions, or a variation
+// Refuses what a kernel cannot be, each with its reason. kPlan has to be the plan of kOptions, or a variation
 // of it.
 template <Options kOptions, Plan kPlan>
 constexpr bool possible() {

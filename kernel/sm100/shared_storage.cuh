@@ -8,7 +8,7 @@
 //   acc_empty[a]     epilogue.warps         a lane of each epilogue warp    mma         pair a may be filled
 //   window_free[w]   1                      tcgen05.commit of mma           mma         window w was read
 //
-// Overlapping accumulators have ONE acc_full and ONE acc_empty, whose phases take turns with the two pairs.
+// Overlapping accumulators have one acc_full and one acc_empty, whose phases take turns with the two pairs.
 // With an acc_empty for each pair, the mma of a tile would wait for the tile that used the same pair, two
 // before it, but not for the one just before it, whose pair has 64 columns in common.
 //

@@ -1,8 +1,8 @@
 // dual_gemm.cuh -- the kernel for compute capability 9.0: C = f(alpha1 * A * B1^T) * h(alpha2 * A * B2^T)
-// with B1, B2 in NVFP4, which are expanded on the way: to fp16, where A is in NVFP4, too, or in fp16, and to
-// bf16 where A is. It sets the CTA up, gives each warp its role, and takes the CTA down. The kernel is
-// warp-specialized and persistent: a CTA computes one tile of C after another, and while some warps finish a
-// tile, the others are already at the next.
+// with B1, B2 in NVFP4, which are expanded on the way: to bf16 where A is bf16, else to fp16. It sets the CTA
+// up, gives each warp its role, and takes the CTA down. The kernel is warp-specialized and persistent: a CTA
+// computes one tile of C after another, and while some warps finish a tile, the others are already at the
+// next.
 //
 //   load weights: B1, B2  ----full[s]--->   multiply, finish --> C
 //                                                ^
@@ -19,10 +19,11 @@
 //
 // Programmatic dependent launch (PDL): the kernel may start before the preceding grid has ended, and that
 // grid may still write any of our inputs and use our outputs. So every role that reads an input or writes an
-// output first executes griddepcontrol.wait, with one exception: weights that nothing writes which may still
-// run (Params::static_weights) are loaded sooner, but not before the sizes of groups are known. The caller
-// says that they are; or the launch is without PDL, and what precedes it has ended, but for its own pass over
-// A (host/launch.cpp). Expanders and orderers read nothing but shared memory.
+// output first executes griddepcontrol.wait, with one exception: static weights (Params::static_weights),
+// which no work that may still run writes, are loaded sooner, but not before the sizes of groups are known.
+// Weights are static where the caller says so. They are, too, in a launch without PDL: all that precedes it
+// has ended but for its own pass over A, which writes no weights (host/launch.cpp). Expanders and orderers
+// read nothing but shared memory.
 //
 // common/rings.cuh and shared_storage.cuh have the barriers, roles.cuh the warps, common/groups.cuh the table
 // of groups.
@@ -69,7 +70,7 @@ DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Cta<
   constexpr Plan kPlan = Traits::kPlan;
   if (role == Role::kLoadWeights && ptx::elect_sync()) init_barriers(smem, cta);
   if (role == Role::kLoadActivations && ptx::elect_sync()) {
-    // Copies of weights begin too soon for theirs.
+    // Copies of weights begin so soon that a prefetch of their maps would gain nothing.
     if constexpr (kPlan.expanded_a()) ptx::prefetch_tensormap(&p.expanded);
     else ptx::prefetch_tensormap(&p.a);
     if constexpr (kPlan.operands.a_bytes > 0) ptx::prefetch_tensormap(&p.sfa);

@@ -3,9 +3,9 @@
 //
 //   sums of some rows  --shared memory-->  finish  -->  the next rows
 //
-// Sums lie as [product][row][column], four more columns than there are (kExchangePadding): eight columns of
-// four rows, two apart, which a warp writes at once, lie in all banks, and so do 16 bytes of neighbouring
-// items below, eight of which a warp reads at once.
+// Sums lie as [product][row][column], with four columns of padding (kExchangePadding). So the eight columns
+// of four rows, two apart, that a warp writes at once lie in all banks. So do the 16 bytes of each of eight
+// neighbouring items below, two from each of four rows, that it reads at once.
 #pragma once
 
 #include "kernel/epilogue/epilogue.cuh"
@@ -20,7 +20,7 @@ class FinishExchanged {
   static constexpr Plan kPlan = Traits::kPlan;
   using Exchanged = ExchangedSums<Traits>;
   static constexpr int kRows = Exchanged::kRows;  // at once
-  // An item is so many columns of a row, as C may be NVFP4, whose blocks are that long.
+  // An item is this many columns of a row, because C may be NVFP4, whose blocks have this length.
   static constexpr int kWidth = 16;
   static constexpr int kColumns = kPlan.consumers.columns;
   static constexpr int kAside = kColumns / kWidth;  // items of a row of a column group

@@ -1,7 +1,7 @@
-// expand_pass.cuh -- A from NVFP4 to fp16, or from 16 bits to the same in order, in a pass of its own, once,
-// for instances that take it so: where there are many rows of A, every column of tiles would have to do it
-// anew. A warp makes a k-tile of eight rows. Its lanes write pieces of a row to shared memory, 64 bytes each,
-// and from there whole rows go to global memory.
+// expand_pass.cuh -- a pass over A before the launch, for instances of Plan::expanded_a: A from NVFP4 to
+// fp16, or A of 16 bits to the same in order. Where there are many rows of A, every column of tiles would
+// have to do this work again. A warp makes a k-tile of eight rows. Its lanes write pieces of a row to shared
+// memory, 64 bytes each, and from there whole rows go to global memory.
 #pragma once
 
 #include "kernel/convert/bands.cuh"

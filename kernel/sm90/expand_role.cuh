@@ -86,9 +86,9 @@ DUALGEMM_DEVICE void expand_role(const Params& p, SharedStorage<Traits>& smem, C
 #pragma unroll(kPlan.tile.m <= 2 * kStride ? 2 : 1)
       for (int before = 0; before < kPlan.tile.m; before += kStride)
         rows.expand(rings.stage[s.index], before + first_row, block_row);
-      // What each lane wrote comes before what wgmma read, which is through the async proxy; the arrival of
-      // one lane tells it for all. The warps that multiply wait for it before they free the stage: so what
-      // the lanes read here comes before the next copy, too.
+      // What each lane wrote comes before what wgmma read, which is through the async proxy; one lane arrives
+      // for all. The warps that multiply wait for this arrival before they free the stage: so what the lanes
+      // read here comes before the next copy, too.
       ptx::fence_proxy_async_shared_cta();
       __syncwarp();
       if (ptx::elect_sync()) ptx::mbarrier_arrive(&smem.ready[s.index]);

@@ -17,8 +17,8 @@ using OutputsOf = std::conditional_t<InstanceArithmetic::kGeneral || kOptions.a_
                                      List<std::conditional_t<kOptions.a_type == CType::kBf16, Bf16, Fp16>>>;
 
 // A plain instance with these options shares the SM with another CTA, so that one loads while the other ends.
-// A general one takes more registers than half of those of an SM: it has the SM for itself, and rings of
-// twice the depth.
+// A general one needs more than half of the registers of an SM: it has the SM for itself, and rings of twice
+// the depth.
 constexpr Options for_few_rows(Options o) {
   if (!InstanceArithmetic::kGeneral) {
     o.ctas_per_sm = 2;
@@ -35,7 +35,7 @@ constexpr Options for_many_columns(Options o) {
   return o;
 }
 
-// This is the list of each options with each output: options outermost.
+// The list of each set of options with each output, options outermost.
 template <Options... kOptions>
 inline constexpr InstanceList kInstances =
     list_of<Entry>(typename Joined<decltype(with_outputs<kOptions>(OutputsOf<kOptions>{}))...>::Type{});

@@ -1,5 +1,5 @@
-// load_a.cuh -- how A comes in 16 bits by TMA. As it is, for the orderers, it comes in four panels of 64
-// neighbouring elements each. What a pass before has put in order comes a k-tile at a time to the ring of the
+// load_a.cuh -- how A comes in 16 bits by TMA. For the orderers it comes unordered, in four panels of 64
+// neighbouring elements each. An A that a pass has put in order comes a k-tile at a time to the ring of the
 // operands, or panel by panel to a ring of its own.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace dualgemm::sm90 {
 
 inline constexpr int kTilePanels = kTileK / kPanelK;
 
-// This is a part of load_role: it brings a k-tile of A to each stage of the operands.
+// Brings a k-tile of A to each stage of the operands, as a part of load_role.
 template <class Traits>
 struct LoadA {
   static constexpr Plan kPlan = Traits::kPlan;

@@ -81,7 +81,7 @@ class Multiplier {
   static constexpr int kOwnHalves = 2 / kPlan.consumers.k_groups;  // of each k-tile
   static constexpr bool kPanelRing = kPlan.expand.stages > 0;      // A has a ring of its own
   static constexpr bool kWaitsForA = kPlan.expand.warps > 0;       // until warps have put it in order
-  // Rows 8-15 of the warp's fragment: of the other product, or so many rows further.
+  // Rows 8-15 of the warp's fragment: of the other product, or this many rows further.
   static constexpr int kSecondProduct = kPlan.mma.products - 1, kFurther = kSecondProduct == 1 ? 0 : 8;
 
  public:

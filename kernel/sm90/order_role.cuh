@@ -59,7 +59,7 @@ DUALGEMM_DEVICE void order_role(const Params& p, SharedStorage<Traits>& smem, Ct
       for (int before = 0; before < kPlan.tile.m; before += kStride)
         order_rows<Traits>(smem.rings.stage[s.index].expanded, before + first_row);
       // What each lane read and wrote comes before what wgmma read, and what TMA writes after that, both of
-      // which are through the async proxy; the arrivals of one lane tell it for all.
+      // which are through the async proxy; one lane arrives for all.
       ptx::fence_proxy_async_shared_cta();
       __syncwarp();
       if (ptx::elect_sync()) ptx::mbarrier_arrive(&smem.ready[s.index]);

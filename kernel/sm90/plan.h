@@ -10,10 +10,9 @@
 
 namespace dualgemm::sm90 {
 
-// These options distinguish one instance from another. A CTA computes a tile of tile_m rows and tile_n
-// columns of C. A warpgroup takes 32 of the columns: 32 rows of B1 and the same 32 of B2 are the 64 rows of
-// its wgmma, whose columns are all tile_m rows of A. Where a k-tile has one of B1 and B2 (Products), it takes
-// 64.
+// What distinguishes one instance from another. A CTA computes a tile of tile_m rows and tile_n columns of C.
+// A warpgroup takes 32 of the columns: 32 rows of B1 and the same 32 of B2 are the 64 rows of its wgmma,
+// whose columns are all tile_m rows of A. Where a k-tile has one of B1 and B2 (Products), it takes 64.
 struct Options {
   int32_t tile_m, tile_n;
   int32_t split_k = 1;   // CTAs of a cluster that share a tile
@@ -28,8 +27,8 @@ struct Options {
   CType a_type = CType::kNvfp4;
 };
 
-// This says how the two products of a tile are computed. The kernels of the library compute both from each
-// k-tile; bench/ablation has some that do not.
+// How the two products of a tile are computed. The kernels of the library compute both from each k-tile;
+// bench/ablation has some that do not.
 struct Products {
   int32_t accumulators;  // products of a tile
   int32_t together;      // of them, those that are computed from one k-tile
@@ -53,8 +52,8 @@ inline constexpr int32_t kRegistersOfSm = 65536, kMaxRegisters = 240;
 inline constexpr int32_t kLoadRegisters = 40, kExpandRegisters = 48;  // that these roles need
 inline constexpr int32_t kSmemOfSm = 228 * 1024, kSmemOfSystem = 1024;
 
-// The sums that lanes exchange lie in rows this much longer than the columns: lanes of a warp that write
-// eight columns of four rows, or read 16 bytes each of eight rows, then meet every bank once (exchange.cuh).
+// The sums that lanes exchange lie in rows this much longer than the columns, so that a warp meets every bank
+// once (exchange.cuh).
 inline constexpr int32_t kExchangePadding = 4;
 
 constexpr MmaPlan mma_plan(const Options& o, Products products) {
@@ -71,7 +70,7 @@ constexpr MmaPlan mma_plan(const Options& o, Products products) {
   return x;
 }
 
-// Only an A that the kernel expands has a part of the two rings of what TMA brings.
+// Takes A and its factors out of a ring: only an A that the kernel expands comes through these.
 constexpr OperandPlan without_a(OperandPlan x) {
   x.stage_bytes -= x.a_bytes;
   x.a_bytes = 0;
@@ -92,14 +91,15 @@ constexpr ExpandPlan expand_plan(const Options& o) {
           .stage_bytes = o.panel_stages == 0 ? 0 : row * kPanelK};
 }
 
-// Returns a part of a tile's rows, whole eights: all, or of split-K the largest that leaves one for each CTA.
+// Returns the rows of a share of a tile, whole eights: all of them, or with split-K the largest part that
+// leaves a share for each CTA, but not less than eight.
 constexpr int32_t share_rows(int32_t tile_m, int32_t split_k) {
   int32_t rows = tile_m;
   while (rows > 8 && rows * split_k > tile_m) rows /= 2;
   return rows;
 }
 
-// Of two products gate and up of the same columns of C are rows of one fragment.
+// Where a k-tile has both products, gate and up of the same columns of C are rows of one fragment.
 constexpr ConsumerPlan consumer_plan(const Options& o, Products products) {
   const int32_t columns = kWgmmaM / products.together;
   return {.column_groups = o.tile_n / columns,
@@ -135,7 +135,7 @@ constexpr Plan plan_of(const Options& o, Products products = kBothTogether) {
   plan.expand = expand_plan(o);
   plan.consumers = consumer_plan(o, products);
   plan.epilogue = {.warps = kWarpgroupWarps * plan.consumers.column_groups, .chunk_columns = 8};
-  // setmaxnreg is executed by whole warpgroups: beside the expanders and the load roles two warps may have
+  // setmaxnreg is executed by whole warpgroups: next to the expanders and the load roles two warps may have
   // nothing to do.
   const int32_t feeding_warpgroups = (plan.expand.warps + kLoadWarps + kWarpgroupWarps - 1) / kWarpgroupWarps;
   plan.threads = kWarpgroup * (plan.consumers.warpgroups() + feeding_warpgroups);
@@ -151,7 +151,7 @@ DUALGEMM_HOST_DEVICE constexpr int32_t smem_limit(const Plan& plan) {
   return share < most ? share : most;
 }
 
-// A kernel cannot be any of this, each with its reason.
+// Refuses what a kernel cannot be, each with its reason.
 template <Options kOptions, Plan kPlan>
 constexpr bool possible() {
   constexpr Options o = kOptions;

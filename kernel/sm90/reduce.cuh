@@ -1,8 +1,8 @@
 // reduce.cuh -- how the parts of a tile's sums come together where K is split: those of the CTAs of a
-// cluster, and of the k groups of each. A tile's rows are shares, which the CTAs have in turn, and the first
-// k group of a CTA finishes its shares. All others send it their sums as their lanes have them, 16 bytes at a
-// time (st.async), which count on a barrier of the CTA that receives them. Parts are added in the order of K,
-// so that the result does not depend on who was first.
+// cluster, and of the k groups of each. The rows of a tile are cut into shares, and each CTA has some
+// neighbouring ones, or none. The first k group of a CTA finishes its shares. All others send it their sums
+// as their lanes have them, 16 bytes at a time (st.async), which count on a barrier of the CTA that receives
+// them. Parts are added in the order of K, so that the result does not depend on who was first.
 //
 //   every lane:   sums of the shares of others  --st.async-->  received[part][block][warp][lane] of their CTA
 //                 sums of its own shares  + received, once all bytes are there  -->  finish
@@ -20,8 +20,9 @@
 
 namespace dualgemm::sm90 {
 
-// A CTA has a place for sums of others before its main loop where they have memory of their own, else after
-// it: at that point each of its threads arrives at the cluster barrier, and meet_cluster waits for all.
+// Sums of others have memory of their own, or take that of the rings. In the first case a CTA has a place for
+// them before its main loop, in the second after it: at that point each of its threads arrives at the cluster
+// barrier, and meet_cluster waits for all.
 template <class Traits>
 DUALGEMM_DEVICE void arrive_before_loop() {
   using R = Reduction<Traits>;

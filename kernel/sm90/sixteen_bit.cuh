@@ -1,5 +1,5 @@
-// sixteen_bit.cuh -- the instances for an A of 16 bits, the same for either type: plain ones with tiles for
-// few rows, for some and for many, and one general tile for everything else.
+// sixteen_bit.cuh -- the instances for an A of 16 bits, the same for bf16 and fp16. Plain ones have tiles for
+// few rows, for some and for many. General ones have one tile, for everything else.
 #pragma once
 
 #include "kernel/sm90/instances.cuh"

@@ -5,9 +5,9 @@
 //
 // Where a warpgroup has 64 columns, a lane has two.
 //
-// Every 32 rows, or what a share of them has (reduce.cuh), have one of two places in turn, and one barrier of
-// the warpgroup between writing and reading: whoever writes a place again has passed the barrier of the
-// other, before which all had read this one.
+// Every 32 rows, or the rows of a share if they are fewer (reduce.cuh), lie in one of two places in turn,
+// with one barrier of the warpgroup between writing and reading. A warp that writes a place again has passed
+// the barrier of the other place, before which all had read this one.
 #pragma once
 
 #include "kernel/epilogue/epilogue.cuh"

@@ -15,7 +15,7 @@
 
 namespace dualgemm::sm90 {
 
-// These are the parts of the pipeline as they ship. Self names the traits that inherit them.
+// The parts of the pipeline as they ship. Self names the traits that inherit them.
 template <class Self, Options kOptions, class Output_, class Arithmetic_, Products kProducts = kBothTogether>
 struct Parts {
   static constexpr Plan kPlan = plan_of(kOptions, kProducts);
@@ -30,7 +30,7 @@ struct Parts {
   using LoadWeights = dualgemm::LoadWeights<Self>;
   using LoadActivations =
       std::conditional_t<(kPlan.operands.a_bytes > 0), dualgemm::LoadActivations<Self>, LoadA<Self>>;
-  // A plain instance needs no exchange of sums between lanes: results do.
+  // Lanes of a plain instance exchange results, those of a general one sums.
   static constexpr bool kStaged = !Arithmetic::kGeneral;
   using Finish = std::conditional_t<kStaged, FinishStaged<Self>, FinishExchanged<Self>>;
 };

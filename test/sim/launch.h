@@ -1,5 +1,5 @@
 // launch.h -- the interface between the CUDA runtime shim and the machine: load PTX, find a kernel, run a
-// grid. Of what lies below this header, shim/ includes only the observer and tensor maps.
+// grid. Of what lies below this header, shim/ includes only the observer, the policy and tensor maps.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,7 @@ struct LaunchOptions {
   uint64_t patience = kDefaultPatience;
 };
 
-// This is a launch that the machine accepts, with its parameters.
+// A launch that the machine accepts, with its parameters.
 class Launch {
  public:
   // args[i] points at the value of parameter i. Throws Fault kLaunch, also when the module was compiled for a

@@ -30,8 +30,7 @@ struct ClusterGroups {
 
 // shim/runtime_device.cpp answers CUDA device attributes with these numbers.
 struct Machine {
-  // These are the same for every compute capability since 8.0, so code can be laid out before a machine is
-  // chosen.
+  // The same for every compute capability since 8.0, so code can be laid out before a machine is chosen.
   static constexpr int kWarpSize = 32, kReservedSmemPerBlock = 1024;
 
   const char* name;
@@ -45,8 +44,8 @@ struct Machine {
   size_t memory_bytes;
   int sm_clock_khz, memory_clock_khz, memory_bus_bits;
   int copy_engines;
-  // These are the groups of SMs that can hold the CTAs of one cluster. A group holds clusters of at most as
-  // many CTAs as it has SMs, even where an SM has room for several CTAs.
+  // The groups of SMs that can hold the CTAs of one cluster. A group holds clusters of at most as many CTAs
+  // as it has SMs, even where an SM has room for several CTAs.
   std::array<ClusterGroups, 12> cluster_groups;
 
   constexpr uint32_t arch() const { return 10 * major + minor; }

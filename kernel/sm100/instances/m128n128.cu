@@ -1,5 +1,5 @@
-// m128n128.cu -- one CTA, one mma of N = 256 for both products. The rings are as deep as shared memory
-// allows, and deep enough in scale factors for the same part of K.
+// m128n128.cu -- one CTA, one mma of N = 256 for both products. The two rings share what shared memory there
+// is, and scale factors reach no less far along K.
 #include "kernel/sm100/instances.cuh"
 
 namespace dualgemm {

@@ -1,5 +1,5 @@
-// m256n128.cu -- a pair of CTAs (2-SM), one mma of N = 256 for both products. The rings are as deep as shared
-// memory allows, and deep enough in scale factors for the same part of K.
+// m256n128.cu -- a pair of CTAs (2-SM), one mma of N = 256 for both products. The two rings share what shared
+// memory there is, for about the same part of K.
 #include "kernel/sm100/instances.cuh"
 
 namespace dualgemm {

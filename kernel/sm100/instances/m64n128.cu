@@ -1,5 +1,5 @@
-// m64n128.cu -- swap A/B, for few rows of A. The rings are as deep as shared memory allows, and deep enough
-// in scale factors for the same part of K.
+// m64n128.cu -- swap A/B, for few rows of A. The two rings share what shared memory there is, for about the
+// same part of K.
 #include "kernel/sm100/instances.cuh"
 
 namespace dualgemm {

@@ -1,4 +1,4 @@
-// m16n32.cu -- for up to sixteen rows of A, over many SMs.
+// m16n32.cu -- for up to sixteen rows of A, with few columns to a tile, so that many SMs take part.
 #include "kernel/sm90/instances.cuh"
 
 namespace dualgemm {

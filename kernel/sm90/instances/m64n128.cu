@@ -1,5 +1,5 @@
-// m64n128.cu -- for up to 64 rows of A, or groups of as many, and many of the weights. A pass has expanded A
-// before.
+// m64n128.cu -- for up to 64 rows of A, or groups of up to 64 rows, with many columns to a tile. A pass has
+// expanded A before.
 #include "kernel/sm90/instances.cuh"
 
 namespace dualgemm {

@@ -1,5 +1,5 @@
-// m64n64.cu -- for up to 64 rows of A, and for groups of as many. Warps of the kernel expand them, or a pass
-// has done that before.
+// m64n64.cu -- for up to 64 rows of A, and for groups of up to 64 rows. Warps of the kernel expand them, or a
+// pass has done that before.
 #include "kernel/sm90/instances.cuh"
 
 namespace dualgemm {

@@ -54,7 +54,7 @@ uint64_t fma_f32(const AluCode& code, const uint64_t* in) {
   });
 }
 
-// These are quotients and roots, in any rounding mode of the host.
+// Quotients and roots, in any rounding mode of the host.
 template <auto Op>
 uint64_t rounded1_f32(const AluCode& code, const uint64_t* in) {
   return finish_f32(code, rounded<float>(round_of(code), Op, input_f32(code, in[0])));

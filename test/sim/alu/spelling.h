@@ -20,7 +20,7 @@ namespace sim::alu {
 
 using ptx::Type;
 
-// These are the bits of AluCode::mods. The two lowest bits are a Round.
+// The bits of AluCode::mods. The two lowest bits are a Round.
 enum Mod : uint32_t {
   kRoundMask = 3,
   kFtz = 1 << 2,
@@ -64,7 +64,7 @@ uint64_t put(T v) {
   }
 }
 
-// These turn a captureless lambda on values into an AluFn.
+// Turn a captureless lambda on values into an AluFn.
 template <class T, auto Op>
 uint64_t apply1(const AluCode&, const uint64_t* in) {
   return put<T>(Op(get<T>(in[0])));
@@ -119,8 +119,8 @@ R rounded(Round r, F operation, A... args) {
   }(args...);
 }
 
-// These round a number, or the sum a * b + c, to odd: exact results stay, others get their last bit set. One
-// more rounding to a format with at least two bits less is then correct in every mode.
+// Round a number, or the sum a * b + c, to odd: exact results stay, others get their last bit set. One more
+// rounding to a format with at least two bits less is then correct in every mode.
 float to_odd_f32(double x);
 double to_odd_f64(bool negative, uint64_t magnitude);
 float fma_to_odd_f32(float a, float b, float c);  // a and b with at most 11 significant bits
@@ -153,8 +153,7 @@ class Spelling {
   std::vector<std::string_view> rest_;  // qualifiers that are no types and were not taken yet
 };
 
-// There is one for each file. It returns false when the opcode, or the opcode with these types, belongs
-// elsewhere.
+// One for each file: returns false when the opcode, or the opcode with these types, belongs elsewhere.
 bool resolve_integer(Spelling& spelling, AluCode* code);
 bool resolve_bits(Spelling& spelling, AluCode* code);
 bool resolve_float(Spelling& spelling, AluCode* code);

@@ -16,7 +16,7 @@ namespace sim {
 using Time = uint64_t;  // 0: before everything
 constexpr uint32_t kAllLanes = 0xFFFFFFFF;
 
-// This is what a component of a clock stands for. The component's value is a Time, except where noted.
+// What a component of a clock stands for. The component's value is a Time, except where noted.
 enum class Part : uint8_t {
   kThreads,   // a warp: what its lanes did up to then, in program order
   kTensor1,   // a thread's tcgen05.mma and .cp of cta_group::1: complete up to then

@@ -9,7 +9,7 @@
 namespace sim::protocol {
 namespace {
 
-// These are the type, order and rows of A; kinds with scale factors leave bits 24-26 zero.
+// The type, order and rows of A; kinds with scale factors leave bits 24-26 zero.
 constexpr uint32_t kFormOfA = 7u << 7 | 1u << 15 | 31u << 24;
 
 bool takes(AsyncIssue::Collector c) {

@@ -17,12 +17,12 @@ namespace sim {
 // kStrict (S) breaks the letter of the ISA, but kernels that run on a B200 do it. kAdvice (A) is advice.
 enum class Severity : uint8_t { kError, kStrict, kAdvice };
 
-// This is what a rule rests on: seen on an H200, needed or contradicted by kernels that run on a B200, the
-// ISA's text, or only our reading of it.
+// What a rule rests on: seen on an H200, needed or contradicted by kernels that run on a B200, the ISA's
+// text, or only our reading of it.
 enum class Evidence : uint8_t { kH200, kProvenKernel, kDoc, kAssumed };
 
 struct Rule {
-  const char* id;  // "race-async-write-read", stable: tests, allow-lists and JSON name it
+  const char* id;  // "race-async", stable: tests, allow-lists and JSON name it
   Severity severity;
   Evidence evidence;
   const char* section;  // of the PTX ISA or the CUDA guide

@@ -22,7 +22,7 @@ struct TensormapFences {
   bool same(const TensormapFences& other) const;
 };
 
-// These are the parts of a clock that proxy fences have followed.
+// The parts of a clock that proxy fences have followed.
 struct ProxyFences {
   // What the async proxy sees: in global memory, in all shared memory, in that of one CTA alone (fences of
   // shared::cta by its threads; sorted by CTA).
@@ -47,21 +47,20 @@ struct Knowledge {
   VectorClock tensor, tensor_edge;
   VectorClock inits;           // mbarrier.init that fence.mbarrier_init has followed, own or received
   VectorClock inits_unfenced;  // those that only a relaxed arrival at the cluster barrier has followed
-  // These are what would be known if scopes did not matter, and if elect, shfl and vote ordered memory.
+  // What would be known if scopes did not matter, and if elect, shfl and vote ordered memory.
   VectorClock any_scope, meets;
   VectorClock narrow;  // the part of any_scope of which it was reported that the scope is too small
   // What those whom this thread follows had parked: they know it, but did not acquire it, and this thread
   // cannot do that for them.
   VectorClock unacquired;
-  // This is what must have happened for this thread to be here, over edges of any strength. It says nothing
-  // of memory except for tcgen05.ld and .st that were waited for.
+  // What must have happened for this thread to be here, over edges of any strength. It says nothing of memory
+  // except for tcgen05.ld and .st that were waited for.
   VectorClock cause;
   // The parts of in_any_order() that proxy fences have followed: where the order is too weak, a fence that is
   // not here is missing whichever way the order is made.
   ProxyFences fenced_in_any_order;
-  // These are private to the thread. `parked` was learned by relaxed operations and waits for an acquire
-  // fence. `offered` is what a release fence of `offered_scope` has made ready for relaxed operations to
-  // carry.
+  // Private to the thread. `parked` was learned by relaxed operations and waits for an acquire fence.
+  // `offered` is what a release fence of `offered_scope` has made ready for relaxed operations to carry.
   std::shared_ptr<const Knowledge> parked, offered;
   Scope offered_scope = Scope::kCta;
 
@@ -95,8 +94,8 @@ struct Knowledge {
 
 using KnowledgePtr = std::shared_ptr<const Knowledge>;
 
-// This is what arrivals have released together. Most who arrive know the same as the one before them, and
-// most who leave a barrier learn the same as the one before them: both are worked out once.
+// What arrivals have released together. Most who arrive know the same as the one before them, and most who
+// leave a barrier learn the same as the one before them: both are worked out once.
 class Gathered : public Knowledge {
  public:
   void add(const KnowledgePtr& from, Component warp, uint32_t lanes, Time now);

@@ -16,7 +16,7 @@ const std::vector<Rule> kMachineRules = {
      "An instruction is executed only in the state and with the operands its section allows."},
     {"machine-deadlock", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.13 Parallel Synchronization",
      "Every wait is ended by what other threads or operations in flight still do."},
-    {"machine-trap", Severity::kError, Evidence::kH200, "PTX ISA 9.7.20 trap",
+    {"machine-trap", Severity::kError, Evidence::kH200, "PTX ISA 9.7.19.4 trap",
      "A program that executes trap or a failed assertion has ended with an error."},
     {"machine-launch", Severity::kError, Evidence::kDoc,
      "CUDA C++ Programming Guide, execution configuration and compute capabilities",
@@ -31,11 +31,11 @@ const std::vector<Rule> kMachineRules = {
     {"prefetch-outside", Severity::kAdvice, Evidence::kAssumed, "tool: no rule of the ISA, but seldom meant",
      "What prefetch and prefetchu name has a value and is in some allocation, and a prefetched box has "
      "coordinates that have values and is less than a box away from its tensor."},
-    {"tmem-lane-bits", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 9.7.16.2.3.1 Access restrictions",
+    {"tmem-lane-bits", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 9.7.16.8.1 Access restrictions",
      "The lane in the address of tcgen05.ld or .st is the first of the quarter that the warp may access, or, "
      "for shapes of 16 lanes, of either half of it; hardware takes the quarter from the number of the warp, "
      "and of the address that half."},
-    {"setmaxnreg-warpgroup", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 9.7.20.5 setmaxnreg",
+    {"setmaxnreg-warpgroup", Severity::kStrict, Evidence::kProvenKernel, "PTX ISA 9.7.19.5 setmaxnreg",
      "The warps of a warpgroup execute the same setmaxnreg."},
     {"machine-unsupported", Severity::kError, Evidence::kAssumed, "tool: a limit of the simulator",
      "The simulator refuses what it does not know, and gives up a run in which nothing changes for very long; "

@@ -15,7 +15,7 @@
 
 namespace sim::protocol {
 
-// This is what one instruction of one thread, or the copies it issued, gave to one phase.
+// What one instruction of one thread, or the copies it issued, gave to one phase.
 struct Contribution {
   Site by;
   int64_t arrivals = 0, expected = 0, delivered = 0;
@@ -43,14 +43,14 @@ struct PhaseRecord {
 struct MbarrierRecord {
   static constexpr int64_t kNever = -2, kFresh = -1;  // of Observer::seen: no wait yet; no phase was complete
 
-  // This is the youngest phase that each lane of a warp has seen complete.
+  // The youngest phase that each lane of a warp has seen complete.
   struct Observer {
     uint64_t cta = 0;
     uint32_t warp = 0;
     std::array<int64_t, 32> seen{};
     std::array<const Inst*, 32> by{};
   };
-  // This is a copy that has been issued and has not delivered all its bytes.
+  // A copy that has been issued and has not delivered all its bytes.
   struct Copy {
     Site by;
     uint64_t phase = 0;  // open when it was issued

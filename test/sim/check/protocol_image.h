@@ -15,7 +15,7 @@ namespace sim::protocol {
 
 class SharedImage {
  public:
-  // These are one copy's bytes in one CTA.
+  // One copy's bytes in one CTA.
   struct Copy {
     Site by;
     uint64_t address = 0;

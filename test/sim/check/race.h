@@ -94,7 +94,7 @@ class RaceChecker : public Observer, public Clocks {
   std::set<std::tuple<const Rule*, const Inst*, const Inst*>> reported_;
 };
 
-// These read what a synchronising event says.
+// Read what a synchronising event says.
 inline bool releases(Order o) { return o == Order::kRelease || o == Order::kAcqRel || o == Order::kSeqCst; }
 inline bool acquires(Order o) { return o == Order::kAcquire || o == Order::kAcqRel || o == Order::kSeqCst; }
 inline uint32_t lanes_of(const SyncEvent& e) { return e.mask != 0 ? e.mask : 1u << e.thread.lane; }

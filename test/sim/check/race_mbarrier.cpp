@@ -121,8 +121,8 @@ void RaceChecker::check_init(BarrierState& b, const MbarrierRef& ref, const Site
 void RaceChecker::mbarrier_arrive(const SyncEvent& e, BarrierState& b) {
   Arrivals& phase = b.open[e.phase];
   if (const AsyncOperation* op = state_.operation(e.async_id)) {
-    // This is a commit: what the thread's tensor queue held is complete, and with it what that had to follow,
-    // the copies whose bytes it read. Any scope will do.
+    // A commit: what the thread's tensor queue held is complete, and with it what that had to follow, the
+    // copies whose bytes it read. Any scope will do.
     Knowledge done;
     if (op->done != 0) {
       done.happens_before.raise(op->done, op->lanes, op->issued);

@@ -32,7 +32,7 @@ enum class Lack : uint8_t {
   kStartsTooSoon,  // the grid starts before the write is over
 };
 
-// This is what a peer CTA has to do before its shared memory is touched.
+// What a peer CTA has to do before its shared memory is touched.
 inline constexpr const char* kStart = "a cluster barrier, or another signal of that CTA, before the access";
 
 struct Verdict {

@@ -4,13 +4,13 @@
 namespace sim {
 
 const std::vector<Rule> kRaceRules = {
-    {"race-data", Severity::kError, Evidence::kDoc, "PTX ISA 8.10.1 Conflict and data-races",
+    {"race-data", Severity::kError, Evidence::kDoc, "PTX ISA 8.7.1 Conflict and data-races",
      "Two accesses of the same bytes by different threads, one of them a write, "
      "are ordered by synchronisation or are both strong at scopes that include each other."},
     {"race-lanes", Severity::kError, Evidence::kDoc, "PTX ISA 9.7.13.2 bar.warp.sync",
      "Lanes of a warp that touch the same bytes in different instructions are ordered by bar.warp.sync "
      "or a wider barrier."},
-    {"warp-same-write", Severity::kStrict, Evidence::kDoc, "PTX ISA 8.10.1 Conflict and data-races",
+    {"warp-same-write", Severity::kStrict, Evidence::kDoc, "PTX ISA 8.7.1 Conflict and data-races",
      "Lanes of one instruction do not write the same bytes unless the instruction is atomic."},
     {"warp-meet-order", Severity::kStrict, Evidence::kAssumed, "PTX ISA 9.7.13.14 elect.sync",
      "elect, shfl, vote, match and redux bring lanes together but do not order their memory accesses."},

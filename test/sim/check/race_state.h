@@ -100,7 +100,7 @@ struct BarrierState {
   Arrivals complete;                  // of every phase a wait has seen
 };
 
-// This is the latest strong store to a place, and what an acquire that reads it learns.
+// The latest strong store to a place, and what an acquire that reads it learns.
 struct Publication {
   Knowledge by_release;
   uint64_t cta = 0;

@@ -320,7 +320,7 @@ void RaceChecker::leave_cta(const SyncEvent& e) {
     region.column = uint16_t(line);
     region.columns = 1;
     touches.for_each(LineMask::range(0, kLineBytes), [&](const Touch& earlier) {
-      // This is alloc or dealloc, perhaps of the pair.
+      // alloc or dealloc, perhaps of the pair.
       if (earlier.operation == nullptr && memory == Memory::kTensor) return;
       // A store that its thread did not wait for is a finding of its own: store-unwaited-at-exit.
       if (earlier.operation != nullptr && earlier.operation->sources != 0) return;

@@ -75,7 +75,7 @@ struct Touch {
   }
 };
 
-// These are the latest writes of the bytes of one line: each of them has bytes that no other has.
+// The latest writes of the bytes of one line: each of them has bytes that no other has.
 class Writes {
  public:
   bool empty() const { return touches_.empty(); }
@@ -112,9 +112,9 @@ class Writes {
   std::vector<Touch> touches_;
 };
 
-// These are reads of one line, which may have bytes in common. Their masks stand apart, too, and all bytes
-// that any of them has are known: most comparisons end there, and a line that was read byte by byte has a
-// hundred touches.
+// Reads of one line, which may have bytes in common. Their masks stand apart, too, and all bytes that any of
+// them has are known: most comparisons end there, and a line that was read byte by byte has a hundred
+// touches.
 class Reads {
  public:
   bool empty() const { return masks_.empty(); }
@@ -150,8 +150,8 @@ class Reads {
   std::vector<Touch> touches_;
 };
 
-// These are strong stores of one line that nothing orders before the strong ones that came later: who follows
-// the latest write of the bytes need not follow them. They are few; of many the latest are kept.
+// Strong stores of one line that nothing orders before the strong ones that came later: who follows the
+// latest write of the bytes need not follow them. They are few; of many the latest are kept.
 class Overtaken {
  public:
   bool empty() const { return touches_ == nullptr; }
@@ -182,8 +182,8 @@ struct Line {
   }
 };
 
-// These are bytes of global memory read by asynchronous operations, or touched by the host: `count` runs of
-// `bytes`, `stride` apart. They are kept aside, since a matrix is read by every tile and hardly ever written.
+// Bytes of global memory read by asynchronous operations, or touched by the host: `count` runs of `bytes`,
+// `stride` apart. They are kept aside, since a matrix is read by every tile and hardly ever written.
 struct Runs {
   uint64_t address = 0, bytes = 0, stride = 0, count = 1;
   Touch touch;  // mask unused

@@ -23,8 +23,8 @@ class TmemProtocol {
 
  private:
   static constexpr size_t kColumns = 512;
-  // This identifies the operands of an MMA by their bytes and the copies that wrote them. Two MMAs of one
-  // k-tile share A or B.
+  // Identifies the operands of an MMA by their bytes and the copies that wrote them. Two MMAs of one k-tile
+  // share A or B.
   struct Operands {
     uint64_t a = 0, a_copy = 0, b = 0, b_copy = 0;
     bool same_a(const Operands& o) const { return a == o.a && a_copy == o.a_copy; }

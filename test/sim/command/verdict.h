@@ -13,7 +13,7 @@
 
 namespace command {
 
-// This schedule takes away an order that kernels rely on and that the ISA does not list. Where it was not
+// The schedule that takes away an order that kernels rely on and that the ISA does not list. Where it was not
 // asked for by name, what it alone shows is told, but is no part of the verdict.
 constexpr const char* kBeyond = "strict-tensor";
 

@@ -32,8 +32,7 @@ struct Flow {
 
 }  // namespace
 
-// This is the iteration of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance Algorithm") on the reversed
-// graph.
+// The iteration of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance Algorithm") on the reversed graph.
 void find_rejoins(std::vector<Inst>& code, uint32_t first, uint32_t last) {
   const Flow flow(code, first, last);
   const uint32_t exit = last - first;

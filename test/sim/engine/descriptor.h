@@ -9,8 +9,8 @@
 
 namespace sim {
 
-// This is a shared-memory matrix descriptor. Decoding faults on reserved bits (kProtocol) and on modes whose
-// layout is not established (kUnsupported).
+// A shared-memory matrix descriptor. Decoding faults on reserved bits (kProtocol) and on modes whose layout
+// is not established (kUnsupported).
 struct SmemDescriptor {
   uint32_t start = 0;    // byte offset in the CTA's shared window
   uint32_t leading = 0;  // leading-dimension byte offset (LBO)
@@ -39,8 +39,8 @@ uint32_t k_major_address(const SmemDescriptor& d, uint32_t row, uint32_t chunk);
 //              then the same XOR
 uint32_t mn_major_address(const SmemDescriptor& d, uint32_t chunk, uint32_t k);
 
-// This is a decoded instruction descriptor. Decoding checks it, and the operation around it, as far as bits
-// alone allow.
+// A decoded instruction descriptor. Decoding checks it, and the operation around it, as far as bits alone
+// allow.
 struct MmaShape {
   int m = 0, n = 0, k = 0;     // of the whole instruction
   int a_type = 0, b_type = 0;  // codes of the kind's table

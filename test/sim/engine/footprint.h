@@ -14,7 +14,7 @@ struct ByteRange {
   uint32_t offset, bytes;
 };
 
-// This is a rectangle of 32-bit cells of tensor memory.
+// A rectangle of 32-bit cells of tensor memory.
 struct CellRange {
   int lane, lanes, column, columns;
 };
@@ -26,8 +26,7 @@ std::vector<ByteRange> merged_chunks(std::vector<uint32_t> chunks);
 // are none for A in tensor memory.
 std::vector<ByteRange> operand_ranges(const MmaOp& op, bool operand_b);
 
-// These return, for each CTA, the cells of D, and those of the scale factors of A and B or of A in tensor
-// memory.
+// Return, for each CTA, the cells of D, and those of the scale factors of A and B or of A in tensor memory.
 std::vector<CellRange> accumulator_cells(const MmaOp& op);
 std::vector<CellRange> operand_cells(const MmaOp& op);
 

@@ -34,7 +34,7 @@ constexpr int kBlockScaledFraction = 35;
 constexpr int kExponentFloor = -126;
 constexpr uint32_t kNan32 = 0x7FFFFFFF;
 
-// This is twice the value of an e2m1 code, which is an integer.
+// Twice the value of an e2m1 code, which is an integer.
 constexpr int8_t kTwiceE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 int scale_exponent(float scale, ScaleFormat format) {

@@ -1,7 +1,7 @@
 // numerics.h -- arithmetic of the machine that plain C++ does not give: number formats, conversions, the
 // approximate special functions, and the dot product of the tensor core, all as pure functions. What is
-// exact, what follows a published model and what is assumed stands at the top of numerics.cpp and
-// mma_numerics.cpp.
+// exact, what follows a published model and what is assumed stands at the top of numerics.cpp,
+// mma_numerics.cpp and mma_dense.cpp.
 #pragma once
 
 #include <bit>
@@ -34,7 +34,7 @@ inline int f32_exponent(float x) {
   return (biased > 1 ? biased : 1) - 127;
 }
 
-// This is f32 arithmetic in any rounding mode, bit-exact to IEEE 754; `flush` stands for .ftz.
+// f32 arithmetic in any rounding mode, bit-exact to IEEE 754; `flush` stands for .ftz.
 float f32_add(float a, float b, Round r, bool flush);
 float f32_mul(float a, float b, Round r, bool flush);
 float f32_fma(float a, float b, float c, Round r, bool flush);
@@ -51,8 +51,8 @@ float cos_approx(float x, bool flush);
 float tanh_approx(float x);
 float div_full(float a, float b, bool flush);
 
-// This is the format that the scale factors came from. It decides the exponent of a subnormal UE4M3 value, on
-// which the alignment of the model depends; UE8M0 has no subnormals.
+// The format that the scale factors came from. It decides the exponent of a subnormal UE4M3 value, on which
+// the alignment of the model depends; UE8M0 has no subnormals.
 enum class ScaleFormat : uint8_t { kUe4m3, kUe8m0 };
 
 // Computes one output of tcgen05.mma kind::mxf4nvf4 / mxf4 with K = 64: a and b are 64 e2m1 codes (one per
@@ -78,8 +78,8 @@ struct TileVariant {
 };
 std::vector<TileVariant> tile_variants();
 
-// These are the exponents of the smallest normal numbers of the dense kinds' operands: of f16, and of bf16
-// and tf32 alike. A subnormal operand is aligned as if it had this exponent.
+// The exponents of the smallest normal numbers of the dense kinds' operands: of f16, and of bf16 and tf32
+// alike. A subnormal operand is aligned as if it had this exponent.
 constexpr int kLeastExponentF16 = -14, kLeastExponentBf16 = -126;
 
 // Computes one output of the dense kinds (f16, bf16, tf32 operands given as floats, k <= 64): products are

@@ -14,7 +14,7 @@ namespace sim {
 enum class MmaKind : uint8_t { kF16, kTf32, kMxf4, kMxf4nvf4 };
 enum class ScaleBlock : uint8_t { kNone, kBlock16, kBlock32 };
 
-// This is the memory of one CTA of an MMA. smem offsets count from the start of the CTA's shared window.
+// The memory of one CTA of an MMA. smem offsets count from the start of the CTA's shared window.
 struct CtaMemory {
   const Bytes* smem;
   Tmem* tmem;

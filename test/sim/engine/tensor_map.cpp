@@ -28,7 +28,7 @@ constexpr int kSuccess = 0, kInvalidValue = 1;  // CUresult
 constexpr uint32_t kMaxRank = 5, kMaxBox = 256, kMaxElementStride = 8, kMaxBoxBytes = 227 * 1024;
 constexpr uint64_t kMaxDim = uint64_t{1} << 32, kStrideLimit = uint64_t{1} << 40;
 
-// This is CUtensorMapDataType, in its order.
+// CUtensorMapDataType, in its order.
 enum Type : uint32_t {
   kUint8,
   kUint16,
@@ -67,7 +67,7 @@ uint32_t taken(const TensorMap& map, uint32_t i) {
 
 uint64_t inner_bytes(const TensorMap& map) { return map.box[0] * smem_bits(map.type) / 8; }
 
-// These are the 128 bytes. dims and box are stored minus one, so that 2^32 and 256 fit.
+// The 128 bytes of a map. dims and box are stored minus one, so that 2^32 and 256 fit.
 struct Packed {
   uint64_t magic;
   uint64_t checksum;  // over everything after it: a map edited or half copied by the program does not decode

@@ -20,8 +20,8 @@ struct TensorMap {
   uint32_t rank = 0;               // 1..5
   uint64_t base = 0;               // global address
   std::array<uint64_t, 5> dims{};  // elements, innermost first
-  // These are bytes. strides[0] is the size of an element (0 below a byte), and strides[i] is the distance
-  // between neighbours in dimension i.
+  // Bytes. strides[0] is the size of an element (0 below a byte), and strides[i] is the distance between
+  // neighbours in dimension i.
   std::array<uint64_t, 5> strides{};
   std::array<uint32_t, 5> box{};  // elements
   std::array<uint32_t, 5> element_strides{};
@@ -65,7 +65,7 @@ enum class MapField : uint8_t {
 };
 void replace_field(void* bytes128, MapField field, uint32_t ordinal, uint64_t value);
 
-// This is one contiguous piece of a box transfer, at most 16 bytes of shared memory (the swizzle atom).
+// One contiguous piece of a box transfer, at most 16 bytes of shared memory (the swizzle atom).
 struct BoxPiece {
   uint32_t smem_offset;  // from the box's shared-memory base, swizzled
   uint32_t bytes;

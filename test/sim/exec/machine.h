@@ -126,7 +126,7 @@ struct CopyGroups {
   bool at_most(uint32_t pending, bool read) const;
 };
 
-// This is a tcgen05.ld or .st of a warp that no tcgen05.wait has covered yet.
+// A tcgen05.ld or .st of a warp that no tcgen05.wait has covered yet.
 struct TmemTransfer {
   uint64_t id = 0;
   const Inst* inst = nullptr;
@@ -162,13 +162,13 @@ struct Bits {
   uint64_t known = 0, unknown = 0;
 };
 
-// This is a byte of local memory that holds poison, and what is known of it.
+// A byte of local memory that holds poison, and what is known of it.
 struct SpilledByte {
   std::shared_ptr<const Poison> origin;
   uint8_t known = 0, unknown = 0xFF;
 };
 
-// This is what a load found that has holes.
+// What a load found that has holes.
 struct Load {
   Space space;
   uint64_t address;
@@ -184,8 +184,8 @@ struct Warp {
   // Of the others, which bits are missing and whence their poison came, by register * 32 + lane. Where there
   // is no entry, nobody wrote any.
   std::unordered_map<uint64_t, Hole> poisoned;
-  // These are bytes of `local` by their offsets, which count where it says that nobody wrote the byte. Where
-  // there is no entry either, nobody did.
+  // Bytes of `local` by their offsets, which count where it says that nobody wrote the byte. Where there is
+  // no entry either, nobody did.
   std::unordered_map<uint64_t, SpilledByte> spilled;
   std::vector<std::unique_ptr<Fragment>> fragments;
   std::vector<std::shared_ptr<Join>> joins;  // with lanes waiting in them
@@ -308,7 +308,7 @@ struct Grid {
   uint64_t clusters, limit;  // how many it has; how many of them the machine holds at once
   uint64_t begun = 0;        // clusters, in the order of their numbers
 
-  // These are of grids that run together.
+  // Of grids that run together.
   uint64_t number = 0;                 // among them, in the order of their launches
   uint64_t work = 0;                   // HostWork::id
   Reach reach;                         // set in the memory while it moves
@@ -324,7 +324,7 @@ struct Grid {
   std::optional<Dim3> cancel_cluster();
 };
 
-// This is what a handler works with: one instruction of one fragment.
+// What a handler works with: one instruction of one fragment.
 struct Exec {
   Grid& grid;
   Cluster& cluster;
@@ -334,7 +334,7 @@ struct Exec {
   uint32_t mask = 0;     // lanes that execute, guard applied
   uint32_t next_pc = 0;  // a handler that waits or jumps changes it
 
-  // These read and write values. Fault kPoison says that a lane never wrote the register.
+  // Read and write values. Fault kPoison says that a lane never wrote the register.
   uint64_t source(const Value& value, uint32_t lane) const;
   const uint64_t* sources(const Value& value, uint64_t scratch[32]) const;
   uint64_t uniform(const Value& value, const char* what) const;  // Fault kProtocol when lanes differ
@@ -354,7 +354,7 @@ struct Exec {
   // Throws the fault on unless the grid goes on.
   void outlive(const Fault& fault, uint32_t lanes) const;
 
-  // These access memory.
+  // Access memory.
   struct Shared {
     Cta* cta;
     uint32_t offset;
@@ -473,7 +473,7 @@ bool run_round(Grid& grid, bool alone);
 // together.cpp
 void run_together(const std::vector<Grid*>& grids);  // in the order of their launches
 
-// These change barriers for handlers and for landing operations; the latter are reported as Cluster::landing.
+// Change barriers for handlers and for landing operations; the latter are reported as Cluster::landing.
 void mbarrier_complete_tx(Cta& cta, uint32_t offset, int64_t bytes);
 void mbarrier_arrive(Cta& cta, uint32_t offset, int32_t count);
 

@@ -30,13 +30,12 @@ struct Thread {
 
 enum class Memory : uint8_t { kGlobal, kShared, kTensor };
 
-// This is how an access reaches memory (PTX ISA "Proxies"). kTensor stands for tcgen05 accesses of tensor
-// memory.
+// How an access reaches memory (PTX ISA "Proxies"). kTensor stands for tcgen05 accesses of tensor memory.
 enum class Proxy : uint8_t { kGeneric, kAsync, kTensor, kTensormap };
 
 enum class Scope : uint8_t { kCta, kCluster, kGpu, kSys };
 
-// This is the memory order of an instruction. kWeak is an ordinary access.
+// The memory order of an instruction. kWeak is an ordinary access.
 enum class Order : uint8_t { kWeak, kVolatile, kRelaxed, kAcquire, kRelease, kAcqRel, kSeqCst };
 
 // A region is bytes of one memory. For kGlobal it is [address, address + bytes) of the host's address space,
@@ -51,8 +50,8 @@ struct Region {
   uint16_t lane = 0, lanes = 0, column = 0, columns = 0;
 };
 
-// This is a load, store or atomic of one lane through the generic proxy. Parameters, constants and local
-// memory are private or read-only and are not reported.
+// A load, store or atomic of one lane through the generic proxy. Parameters, constants and local memory are
+// private or read-only and are not reported.
 struct Access {
   Thread thread;
   uint32_t mask = 0;  // lanes that execute the instruction together
@@ -72,8 +71,8 @@ struct MbarrierRef {
   bool operator==(const MbarrierRef&) const = default;
 };
 
-// This is everything that an asynchronous operation will touch, known at issue. It may touch `reads` from now
-// until its sources are read, and `writes` from now until it completes.
+// Everything that an asynchronous operation will touch, known at issue. It may touch `reads` from now until
+// its sources are read, and `writes` from now until it completes.
 struct AsyncIssue {
   enum class Kind : uint8_t {
     kBulkLoad,     // cp.async.bulk, global to shared
@@ -186,8 +185,8 @@ struct SyncEvent {
   enum class Fence : uint8_t {
     kNone,
     kThread,  // fence.{acquire,release,acq_rel,sc}, membar: `order`, `scope`
-    // This is fence.proxy.async of `spaces`; with `order` kAcquire or kRelease it is
-    // fence.proxy.async::generic, which works one way only.
+    // fence.proxy.async of `spaces`; with `order` kAcquire or kRelease it is fence.proxy.async::generic,
+    // which works one way only.
     kProxyAsync,
     kProxyAlias,      // fence.proxy.alias
     kProxyTensormap,  // fence.proxy.tensormap::generic: `order`; acquire: [address, address + bytes)
@@ -195,8 +194,8 @@ struct SyncEvent {
     kTensorBefore,    // tcgen05.fence::before_thread_sync
     kTensorAfter,     // tcgen05.fence::after_thread_sync
   };
-  // These are the spaces of kProxyAsync, and those of kThread with .sync_restrict, which orders nothing else
-  // (0: no restriction).
+  // The spaces of kProxyAsync, and those of kThread with .sync_restrict, which orders nothing else (0: no
+  // restriction).
   static constexpr uint8_t kGlobalSpace = 1, kSharedCta = 2, kSharedCluster = 4;
 
   Kind kind = Kind::kExit;

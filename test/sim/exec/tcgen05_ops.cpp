@@ -16,7 +16,7 @@ Tmem& Cta::tensor_memory() {
 namespace op {
 namespace {
 
-// These are the CTAs that an instruction of this cta_group works on, the even one first.
+// The CTAs that an instruction of this cta_group works on, the even one first.
 struct Group {
   Cta* ctas[2] = {nullptr, nullptr};
   int size = 1;
@@ -170,7 +170,7 @@ MmaOp operands_of(const Exec& x, const Inst& inst, uint32_t lane, int cta_group)
   return op;
 }
 
-// These add cells of the CTAs of the group, or the same bytes of their shared memories.
+// Add cells of the CTAs of the group, or the same bytes of their shared memories.
 void add(std::vector<Region>* regions, const Group& group, const std::vector<CellRange>& cells, bool write) {
   for (int i = 0; i < group.size; ++i)
     for (const CellRange& range : cells) regions->push_back(cell_region(*group.ctas[i], range, write));

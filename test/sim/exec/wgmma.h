@@ -19,7 +19,7 @@ struct Inst;
 
 constexpr uint32_t kWarpgroup = 4;  // warps
 
-// This is a wgmma.mma_async from the moment when the first warp comes to it until it has completed.
+// A wgmma.mma_async from the moment when the first warp comes to it until it has completed.
 struct WgmmaGathering {
   WgmmaOp op;
   std::vector<uint64_t> numbers;                    // of the parts of the warps, as the observer knows them
@@ -37,7 +37,7 @@ struct Warpgroup {
   uint64_t complete = 0;                  // wgmma.mma_async, which complete in order
 };
 
-// This is what a warp has in flight, and what it did with the registers that the tensor core works on.
+// What a warp has in flight, and what it did with the registers that the tensor core works on.
 struct WgmmaWarp {
   struct Use {
     uint64_t mma = 0;            // 1 + number of the latest wgmma.mma_async that has it; 0: none

@@ -51,7 +51,7 @@ class Names : public Observer {
 
  private:
   using Place = std::pair<uint64_t, std::string>;  // CTA, the whole chain of source lines
-  // This is one of the things that a line of the source made.
+  // One of the things that a line of the source made.
   struct Known {
     Place place;
     uint32_t ordinal;  // from 1

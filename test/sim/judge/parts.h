@@ -19,7 +19,7 @@ struct Checks {
 Checks parse_checks(const std::string& text);
 std::string words_of(const Checks& checks);  // what parse_checks understands
 
-// These are the checkers asked for; whatever is checked, what the machine remarks on is a finding, too.
+// The checkers asked for; whatever is checked, what the machine remarks on is a finding, too.
 class Checkers {
  public:
   Checkers(const Checks& checks, const FindingSink& sink);

@@ -39,7 +39,7 @@ struct BarrierText {
   std::string name;
 };
 
-// This is a run that showed a finding, and how often.
+// A run that showed a finding, and how often.
 struct Seen {
   std::string mode;
   uint64_t seed = 0;

@@ -13,7 +13,7 @@
 
 namespace sim {
 
-// These are the states of a byte. kWritten alone has a value.
+// The states of a byte. kWritten alone has a value.
 constexpr uint8_t kUnwritten = 0, kInFlight = 1, kWritten = 0xFF;
 
 // Most runs are as long as an access of one thread. Calls `use` with the length, then known to the compiler.
@@ -75,7 +75,7 @@ class Bytes {
              size_t n);                    // returns whether that changed a byte; Fault kBounds
   void poison(uint64_t offset, size_t n);  // Fault kBounds
   void expect(uint64_t offset, size_t n);  // the bytes are in flight from now on; Fault kBounds
-  // This is a checked direct view for the tensor core: bounds and validity are tested once for the whole run.
+  // A checked direct view for the tensor core: bounds and validity are tested once for the whole run.
   const uint8_t* view(uint64_t offset, size_t n) const;  // Fault kBounds, kPoison
 
  private:

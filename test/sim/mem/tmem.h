@@ -22,7 +22,7 @@ class Tmem {
   uint32_t read(int lane, int column) const;
   void write(int lane, int column, uint32_t value);
   void poison(int lane, int column);
-  // These access n cells of one lane, starting at a column, for the tensor core.
+  // Access n cells of one lane, starting at a column, for the tensor core.
   void read_row(int lane, int column, int n, uint32_t* out) const;
   // Reads cells that may be poison. Returns where the first such one is among them, n when there is none.
   int read_row_with_poison(int lane, int column, int n, uint32_t* out, uint8_t* valid) const;

@@ -367,8 +367,7 @@ void Parser::parse_function_attributes(Function& function) {
       function.min_ctas = static_cast<uint32_t>(parse_constant());
     } else if (at(".maxclusterrank") || at(".local_maxnreg") || at(".maxnctapersm") || at(".abi_preserve") ||
                at(".abi_preserve_control")) {
-      // These are hints for the register allocator and the occupancy; they do not change what a program
-      // computes.
+      // Hints for the register allocator and the occupancy; they do not change what a program computes.
       advance();
       parse_constant();
     } else if (accept(".noreturn")) {

@@ -16,7 +16,7 @@ class Reverse : public Seeded {
   using Seeded::Seeded;
   void start() override;
   size_t next(const std::vector<Agent>& agents) override;
-  // It is short, because clusters that poll use all of it while the one they wait for is still to come.
+  // Short, because clusters that poll use all of it while the one they wait for is still to come.
   uint64_t slice() override { return 1 << 14; }
   uint64_t clusters_to_begin(uint64_t room) override { return room; }
   size_t next_cluster(const std::vector<uint64_t>& clusters) override { return clusters.size() - 1; }

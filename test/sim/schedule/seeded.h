@@ -8,7 +8,7 @@
 
 namespace sim {
 
-// This is splitmix64, a fixed function of its argument that is as good as random.
+// splitmix64, a fixed function of its argument that is as good as random.
 constexpr uint64_t mix(uint64_t x) {
   x += 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;

@@ -372,7 +372,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function
 
 }  // extern "C"
 
-// This is spelled out because the plain name is deprecated and may not be mentioned.
+// Spelled out because the plain name is deprecated and may not be mentioned.
 extern "C" cudaError_t cudaGetDriverEntryPoint_ptsz(const char*, void**, unsigned long long,
                                                     cudaDriverEntryPointQueryResult*)
     __attribute__((alias("cudaGetDriverEntryPoint")));

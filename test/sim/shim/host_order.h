@@ -22,8 +22,7 @@ void merge(Frontier& into, const Frontier& from);
 struct Runtime;
 struct Stream;
 
-// This is one piece of work on its way. It begins when it is enqueued, and whoever does it announces it
-// before.
+// One piece of work on its way. It begins when it is enqueued, and whoever does it announces it before.
 struct WorkInProgress {
   const char* what = "";
   Frontier after;
@@ -47,7 +46,7 @@ class HostOrder {
   // A stream that goes away leaves its work behind.
   void orphan(const Stream& stream);
 
-  // This is the work that is being done now; it is null outside submit().
+  // The work that is being done now; it is null outside submit().
   WorkInProgress* current = nullptr;
   // Numbers the current work and tells the observer; does nothing for work outside submit().
   uint64_t announce(Runtime& runtime, HostWork::Kind kind, std::vector<Region> regions,

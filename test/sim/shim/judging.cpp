@@ -15,8 +15,8 @@
 namespace sim::shim {
 namespace {
 
-// This is the judge of a program that knows nothing of it. It is made at the program's first work and reports
-// when the process ends.
+// The judge of a program that knows nothing of it. It is made at the program's first work and reports when
+// the process ends.
 Judge* from_environment = nullptr;
 
 // Returns the program as it was started, for the replay line.

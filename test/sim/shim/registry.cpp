@@ -167,7 +167,7 @@ using sim::shim::FatBinary;
 using sim::shim::Kernel;
 using sim::shim::Runtime;
 
-// These run from constructors, before any static object of this library exists, so they touch nothing but
+// Run from constructors, before any static object of this library exists, so they touch nothing but
 // runtime(), which builds itself on first use.
 extern "C" {
 

@@ -17,7 +17,7 @@ namespace sim::shim {
 
 struct FatBinary;
 
-// These are the attributes that a program set; -1 means the default.
+// The attributes that a program set; -1 means the default.
 struct FunctionAttributes {
   int max_dynamic_smem = -1;
   int smem_carveout = -1;
@@ -39,7 +39,7 @@ struct Variable {
   void** managed_pointer;  // host pointer to fill for __managed__ variables, null otherwise
 };
 
-// This is what of a fat binary is loaded on one device.
+// What of a fat binary is loaded on one device.
 struct Image {
   std::unique_ptr<Module> module;  // null until first used
   // Kernels that stand alone are modules of their own, so that a program pays for those that it launches.

@@ -92,7 +92,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   return cudaSuccess;
 }
 
-// This calls no other function: a program may put one of its own in the place of any.
+// Calls no other function: a program may put one of its own in the place of any.
 cudaError_t cudaDriverGetVersion(int* version) {
   if (!version) return cudaErrorInvalidValue;
   *version = kVersion;

@@ -150,7 +150,7 @@ LaunchRequest read_request(Runtime& runtime, const cudaLaunchConfig_t& config, c
       case cudaLaunchAttributeProgrammaticStreamSerialization:
         request.programmatic = value.programmaticStreamSerializationAllowed != 0;
         break;
-      // These are permissions and hints; the eager order honours them by not using them.
+      // Permissions and hints; the eager order honours them by not using them.
       case cudaLaunchAttributeIgnore:
       case cudaLaunchAttributeAccessPolicyWindow:
       case cudaLaunchAttributeSynchronizationPolicy:

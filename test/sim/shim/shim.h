@@ -25,8 +25,8 @@ void clear_fault();
 void set_launch_options(const LaunchOptions& options);
 LaunchStats last_launch_stats();
 // Sets the judge of all work from now on; null means none. It must outlive that work. Judge::names() takes a
-// table of names. A program without a call of this is judged when the environment says so: SIM_MODE,
-// SIM_SEED, SIM_CHECKS, SIM_TRACE, SIM_JSON, SIM_NAMES, read at its first launch, copy or fill.
+// table of names. A program without a call of this is judged when the environment says so
+// (options_from_environment in judge/judge.h), which is read at its first launch, copy or fill.
 void set_judge(Judge* judge);
 
 // Sets the GPU from now on, in place of the one that SIM_MACHINE names (kB200 unless it is set). Every device

@@ -44,10 +44,10 @@ class Failure : public std::runtime_error {
 };
 
 [[noreturn]] void fail(cudaError_t code, const std::string& why);
-// This is the commonest check; it fails with cudaErrorInvalidValue unless `holds`.
+// The commonest check: fails with cudaErrorInvalidValue unless `holds`.
 void require(bool holds, const char* why);
 
-// This is host memory that the device may use: cudaMallocHost, cudaHostRegister, cudaMallocManaged.
+// Host memory that the device may use: cudaMallocHost, cudaHostRegister, cudaMallocManaged.
 struct HostBlock {
   enum class Owner { kRuntime, kProgram };
   size_t size;

@@ -116,8 +116,8 @@ class Streams {
   // `done` is what the work enqueued before the record comes down to.
   void record_event(Stream& stream, Event& event, Frontier done);
   void wait_event(Stream& stream, Event& event);
-  // These are the rules on calls while a capture is under way. Each throws Failure and invalidates the
-  // capture that the call disturbs.
+  // The rules on calls while a capture is under way. Each throws Failure and invalidates the capture that the
+  // call disturbs.
   void forbid_during_capture(const char* what);  // calls that may synchronise implicitly, such as cudaMalloc
   void forbid_implicit_dependency(Stream& stream);  // legacy-stream work beside a captured blocking stream
   void forbid_capturing(Stream& stream);            // synchronising the captured stream itself
