@@ -46,7 +46,7 @@ ELSEWHERE = {
     "popcorn-cli": None,  # needs an account and a GPU of the contest's
 }
 QUOTED = {"test/defects/README.md": ["test/defects/defects.def", "test/defects/*.cu"]}
-DRAWINGS = {"README.md": 2, "bench/README.md": 1, "host/README.md": 8, "kernel/README.md": 4, "test/README.md": 1,
+DRAWINGS = {"README.md": 1, "bench/README.md": 1, "host/README.md": 8, "kernel/README.md": 4, "test/README.md": 1,
             "test/example/checkpoint/README.md": 1, "test/sim/JUDGE.md": 2, "test/sim/README.md": 1}
 # Placeholders of the pages.
 PLACEHOLDERS = [("./program args...", "./program 16 8 64"), ("--test-dir build", "--test-dir tests"),
