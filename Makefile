@@ -141,6 +141,7 @@ pages: configure      ## write the generated tables and drawings of the pages an
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench dualgemm-sim >/dev/null
 	@python3 test/pages/tables.py $(BUILD) --write
 	@python3 host/drawing/scale_factors.py
+	@python3 bench/speed_up.py
 
 doxygen:              ## dualgemm.h as HTML, into build/doxygen/; what has no comment is an error
 	@.ci/setup doxygen

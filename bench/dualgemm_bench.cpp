@@ -124,7 +124,7 @@ bench::Times times_of(const Options& options, const Place& place) {
 void write_json(const json& report, const std::string& path) {
   if (path.empty()) return;
   std::ofstream file(path);
-  file << report.dump(2) << '\n';
+  file << bench::report_text(report);
   if (!file.flush()) throw std::runtime_error("cannot write " + path);
 }
 

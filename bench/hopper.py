@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""hopper.py -- the tables of HOPPER.md, of the reports in bench/results that --json wrote on Hopper GPUs, and
-what plot.py compares.
+"""hopper.py -- the tables of HOPPER.md and one of the front page, of the reports in bench/results that --json wrote on
+Hopper GPUs, and the means that speed_up.py draws.
 
+    hopper.py front                  six problems on an H100: our time, and how many times faster than others it is
     hopper.py h200 | h100 | h200_fp16 | h100_fp16
                                      every problem: our time, and how many times as long the others take
     hopper.py means | means_fp16     geometric means of that over the weights, by M
@@ -22,6 +23,9 @@ REPORTS = {"means": {"h200": "H200", "h100": "H100"}, "means_fp16": {"h200_fp16"
 OTHERS = {"Marlin": "Marlin, INT4", "vLLM Marlin": "vLLM's Marlin", "Triton 3.6": "Triton", "Humming": "Humming"}
 # cuBLASLt's time over ours where our launches depend on each other programmatically.
 WITH_PDL = "cuBLASLt, PDL"
+# (M, N, K): from one token to thousands; the weights of gpt-oss where cuBLASLt is faster, too.
+FRONT = [(1, 28672, 8192), (16, 4096, 7168), (64, 14336, 4096), (128, 2048, 7168), (256, 2880, 2880),
+         (4096, 4096, 7168)]
 # Weights of gpt-oss are small: they stand in the tables and not in the means.
 LEFT_OUT = (2880, 2880)
 
@@ -70,6 +74,16 @@ def problems(gpu):
         line([f"{row['n']} x {row['k']}", str(row["m"]), row["instance"].removesuffix("_fp16").removesuffix("_afp16"),
               f"{times['median_us']:.1f} ({times['p10_us']:.1f}..{times['p90_us']:.1f}){held}",
               *(text(of.get(column)) for column in columns), f"{row['flops'] / graph(row) * 1e-6:.0f}"])
+
+
+def front():
+    rows = {(row["m"], row["n"], row["k"]): row for row in report("h100")["results"]}
+    others = ["cuBLASLt", "vLLM's Marlin", "Humming", "Triton"]
+    line(["M x N x K", "us", *others])
+    line(["---"] * (2 + len(others)))
+    for problem in FRONT:
+        of = ratios(rows[problem])
+        line(["x".join(map(str, problem)), f"{graph(rows[problem]):.1f}", *(text(of.get(other)) for other in others)])
 
 
 def geometric_mean(ratios_):
@@ -140,6 +154,7 @@ def fusion_means():
 def main():
     what = sys.argv[1] if len(sys.argv) == 2 else None
     if what in REPORTS: means(REPORTS[what])
+    elif what == "front": front()
     elif what == "fusion": fusion_means()
     elif what in ("h200_fusion", "h100_fusion"): fusion(what)
     elif what in ("h200_grouped", "h100_grouped"): groups(what)

@@ -88,21 +88,29 @@ const Instance* best_public(const GemmShape& shape, const Machine& machine) {
   return best;
 }
 
+// Returns the text without the spaces inside of its shapes and ranges: "256x4096x7168", "10.6..11.8".
+std::string narrow(std::string text) {
+  for (const auto& [wide, short_one] :
+       {std::pair<std::string_view, std::string_view>{" x ", "x"}, {" to ", ".."}})
+    for (size_t at; (at = text.find(wide)) != std::string::npos;) text.replace(at, wide.size(), short_one);
+  return text;
+}
+
 // Prints for the front page the contest's shapes with their best published times, and one of each other kind.
 std::string figures_table(const Machine& machine) {
   const auto us = [&machine](const GemmShape& shape) {
     const int32_t index = dualgemm::select_instance(kCompared, shape, machine);
-    return us_and_range(dualgemm::instance(index), shape, machine);
+    return narrow(us_and_range(dualgemm::instance(index), shape, machine));
   };
   std::string text =
       "| M x N x K | us | best public, us | published, us |\n"
       "| --- | --- | --- | --- |\n";
   for (const Published& p : kPublished)
     if (p.instance.name == kV2Narrow.name || p.instance.name == kV2Wide.name)
-      text += fmt::format("| {} | {} | {:.1f} | {} |\n", shape_text(p.shape), us(p.shape),
+      text += fmt::format("| {} | {} | {:.1f} | {} |\n", narrow(shape_text(p.shape)), us(p.shape),
                           us_of(p.instance, p.shape, machine, dualgemm::kB200Costs), p.reported_us);
   for (const GemmShape& shape : {GemmShape{16, 3584, 8192}, GemmShape{64, 1536, 4096, 128, true}})
-    text += fmt::format("| {} | {} | - | - |\n", shape_text(shape), us(shape));
+    text += fmt::format("| {} | {} | - | - |\n", narrow(shape_text(shape)), us(shape));
   return text;
 }
 

@@ -5,7 +5,7 @@
 
 roofline.svg  operations per second against operations per byte: the shapes of the report, published kernels, two roofs
 rows.svg      time against M for the N and K that have the most rows, with the range of the times
-others.svg    how many times as long the others take, against M
+others.svg    how many times faster than others the library is, against M, by speed_up.py
 parts.svg     where the microseconds of one launch go, by the cost model
 
 Needs matplotlib; without it the status is 77 and a line says how to get it. `make plot` does all of that.
@@ -14,7 +14,7 @@ import json
 import pathlib
 import sys
 
-import hopper
+import speed_up
 
 SCHEMA = 1
 PARTS = [("launch", "launch: gap, prologue, drain"), ("first_copies", "first copies"), ("tensor_core", "tensor core"),
@@ -22,6 +22,7 @@ PARTS = [("launch", "launch: gap, prologue, drain"), ("first_copies", "first cop
          ("epilogue", "last epilogue")]
 # A long launch beside short ones would hide their parts.
 LONGEST, MOST_BARS = 5, 20
+TOO_FEW = "not drawn, the report has too few shapes for it"
 
 
 def pyplot():
@@ -135,23 +136,6 @@ def against_rows(plt, report, rows):
     return figure
 
 
-def others(plt, report, rows):
-    single = [row for row in rows if row["mode"] == "none" and row["problems"] == 1 and "baselines" in row]
-    ms = sorted({row["m"] for row in single})
-    if len(ms) < 3: return None
-    figure, axes = plt.subplots(figsize=(9, 6))
-    for other, marker in zip(hopper.timed([single]), "osDv^P*X"):
-        means = [(m, ratio) for m in ms if (ratio := hopper.mean(single, m, other)) is not None]
-        axes.plot(*zip(*means), marker=marker, label=other)
-    axes.axhline(1, color="black", linewidth=1)
-    axes.set(xlabel="M", ylabel="time of the other over ours, geometric mean over the weights",
-             title=f"Others, in a CUDA graph. {times(report)}", ylim=(0, None))
-    rows_axis(axes, ms)
-    axes.grid(True, which="both", alpha=0.25)
-    axes.legend(fontsize="small")
-    return figure
-
-
 def parts(plt, report, rows):
     modelled = {shape(row): row for row in rows if "modelled" in row}
     if not modelled: return None
@@ -178,15 +162,19 @@ def main():
     plt = pyplot()
     folder = pathlib.Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
-    for name, draw in {"roofline": roofline, "rows": against_rows, "others": others, "parts": parts}.items():
+    for name, draw in {"roofline": roofline, "rows": against_rows, "parts": parts}.items():
         figure = draw(plt, report, rows)
         if figure is None:
-            print(f"{name}.svg: not drawn, the report has too few shapes for it")
+            print(f"{name}.svg: {TOO_FEW}")
             continue
         figure.tight_layout()
         figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
         plt.close(figure)
         print(folder / f"{name}.svg")
+    if picture := speed_up.picture(report):
+        (folder / "others.svg").write_text(picture, encoding="utf-8")
+        print(folder / "others.svg")
+    else: print(f"others.svg: {TOO_FEW}")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <ctime>
 
@@ -183,6 +184,20 @@ json report_json(const RunInfo& info, const Machine& machine, const GpuState& st
           {"repeats", info.repeats},
           {"samples", info.samples},
           {"published", published_json()}};
+}
+
+std::string report_text(const json& report) {
+  std::vector<std::string> fields;
+  for (const auto& [name, value] : report.items()) {
+    std::string text = value.dump();
+    if (value.is_array() && !value.empty()) {
+      std::vector<std::string> entries;
+      for (const json& entry : value) entries.push_back(entry.dump());
+      text = fmt::format("[\n    {}\n  ]", fmt::join(entries, ",\n    "));
+    }
+    fields.push_back(fmt::format("{}: {}", json(name).dump(), text));
+  }
+  return fmt::format("{{\n  {}\n}}\n", fmt::join(fields, ",\n  "));
 }
 
 }  // namespace bench

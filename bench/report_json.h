@@ -30,4 +30,8 @@ nlohmann::json to_json(const Result& result, const Machine& machine);
 // Returns everything but "results", dated now. Nothing is asked of a GPU that is only described.
 nlohmann::json report_json(const RunInfo& info, const Machine& machine, const GpuState& state);
 
+// Returns the text of a report: a line for each of its fields, and for each entry of a list, such as a
+// result.
+std::string report_text(const nlohmann::json& report);
+
 }  // namespace bench

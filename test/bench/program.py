@@ -97,9 +97,22 @@ def progress(folder):
     assert "verified" in run.stdout and "16 x 64 x 64: verifying" in written, run.stdout + written
 
 
+def one_line_each(path):
+    """A result has a line of its own, and only a result or a published time has."""
+    text = path.read_text(encoding="utf-8")
+    report = json.loads(text)
+    lines = [json.loads(line.rstrip(",")) for line in text.splitlines() if line.startswith("    ")]
+    assert lines == report["published"] + report["results"], f"{path}: not one line a result"
+    assert len(text.splitlines()) == len(lines) + len(report) + 4, f"{path}: more lines than fields and results"
+
+
 def reports(folder):
+    committed = sorted((ROOT / "bench/results").glob("*.json"))
+    assert committed
+    for path in committed: one_line_each(path)
     old, other = folder / "old.json", folder / "other.json"
     bench("--suite", "contest", "--json", old)
+    one_line_each(old)
     report = json.loads(old.read_text())
     assert report["schema"] == 1 and report["times"] == "modelled" and len(report["results"]) == 4, report
     assert report["library"]["git"], report["library"]
@@ -144,7 +157,7 @@ def plots(folder):
     assert "others.svg: not drawn" in run.stdout, run.stdout
     assert plot(ROOT / "bench/results/h200.json", folder).returncode == 0
     picture = (folder / "plots/others.svg").read_text()
-    for text in "MEASURED, NVIDIA H200", "cuBLASLt", "Triton", "Humming": assert text in picture, text
+    for text in "on an H200", "MEASURED", "cuBLASLt", "Triton", "Humming": assert text in picture, text
 
 
 def main():

@@ -19,7 +19,7 @@ def main():
         "CMake": re.search(r"^CMAKE_PROJECT_VERSION:\w+=(\S+)", (build / "CMakeCache.txt").read_text(), re.M)[1],
         "dualgemm_build_info": re.search(r"\d+\.\d+\.\d+", dualgemm.dualgemm_build_info().decode())[0],
         "CHANGELOG.md": re.search(r"^## (\S+) \((?!unreleased)", (source / "CHANGELOG.md").read_text(), re.M)[1],
-        "README.md": re.search(r"\*\*Status:\*\* ([\d.]+)", (source / "README.md").read_text())[1] + f".{numbers[2]}",
+        "README.md": re.search(r"\*\*Status:\*\* (\d+\.\d+)", (source / "README.md").read_text())[1] + f".{numbers[2]}",
     }
     wrong = {where: what for where, what in said.items() if what != version}
     if len(numbers) != 3 or wrong: sys.exit(f"version.py: dualgemm.h is {version}, but {wrong}")

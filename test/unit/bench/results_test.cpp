@@ -67,7 +67,7 @@ json report_of(const std::vector<Result>& results, Times times = Times::kMeasure
 // Writes the report to a file, and reads it as --compare does.
 json read_back(const json& report) {
   const auto path = std::filesystem::temp_directory_path() / ("bench_report_" + std::to_string(getpid()));
-  std::ofstream(path) << report.dump();
+  std::ofstream(path) << bench::report_text(report);
   try {
     const json read = bench::read_report(path.string());
     std::filesystem::remove(path);
@@ -162,6 +162,31 @@ TEST_CASE("a report has its schema, its origin and its circumstances", "[bench]"
   CHECK(report.at("device").at("sm_mhz") == 1965);
   CHECK(report.at("device").at("power_limit_w") == 700.0);
   CHECK(report.at("published").size() == 9);
+}
+
+TEST_CASE("the text of a report has a line for each field, result and published time", "[bench]") {
+  const json report = report_of({timed({256, 4096, 7168, "one"}, 12.5), timed({16, 4096, 7168, "two"}, 9.5)});
+  const std::string text = bench::report_text(report);
+  CHECK(json::parse(text) == report);
+  std::istringstream lines(text);
+  size_t entries = 0, others = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line.back() == ',') line.pop_back();
+    const json entry = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (entry.is_discarded()) {
+      ++others;
+      continue;
+    }
+    ++entries;
+    CHECK((entry == report["results"][0] || entry == report["results"][1] || entry.contains("kernel")));
+  }
+  CHECK(entries == 2 + report.at("published").size());
+  CHECK(others == report.size() + 4);  // the outer brackets, and the closing ones of two lists
+}
+
+TEST_CASE("a report without results is JSON", "[bench]") {
+  const json report = report_of({});
+  CHECK(json::parse(bench::report_text(report)) == report);
 }
 
 TEST_CASE("a row of a report has its times, its rates and the parts of a launch", "[bench]") {
