@@ -58,8 +58,8 @@ run:                  ## build the library and a small C program that uses it, a
 run-on-gpu: lib
 	@mkdir -p $(BUILD)/example
 	@cuda=$$(dirname "$$(dirname "$$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk)")") && \
-	  gcc -Ihost -I$$cuda/include test/example/quickstart.c $(BUILD)/lib/libdualgemm.a -L$$cuda/lib64 -lcudart -lstdc++ \
-	    -lm -o $(BUILD)/example/quickstart
+	  gcc -Ihost/include -I$$cuda/include test/example/quickstart.c $(BUILD)/lib/libdualgemm.a -L$$cuda/lib64 -lcudart \
+	    -lstdc++ -lm -o $(BUILD)/example/quickstart
 	@test/on_gpu.sh $(BUILD) $(BUILD)/example/quickstart
 
 run-simulated: configure

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 
 namespace bench {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "bench/inputs.h"
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "host/names.h"
 #include "test/ref/activation.h"
 #include "test/ref/formats.h"

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "bench/heap_calls.h"
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "stub/cuda.h"
 
 namespace {

@@ -2,7 +2,7 @@
 // have for them.
 #pragma once
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "host/names.h"
 
 namespace bench {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """speed_up.py -- draws how many times faster than others the library is, against M, of a report that --json wrote on a
-Hopper GPU. The numbers are the means of hopper.py. It needs no matplotlib, so the same report gives the same file, and a
-test compares the committed pictures with the committed reports.
+Hopper GPU. The numbers are the means of hopper.py. It needs no matplotlib, so the same report gives the same file, and
+a test compares the committed pictures with the committed reports.
 
     speed_up.py        writes h100.svg and h200.svg beside their reports in results/ (`make pages` does)
 """

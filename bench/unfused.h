@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 
 namespace bench {
 

@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 
 namespace dualgemm {
 

@@ -5,7 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "host/structure.h"
 #include "kernel/architecture.h"
 #include "kernel/instance.h"

@@ -1,7 +1,7 @@
 // device_description.h -- what the runtime and the driver say of a device.
 #pragma once
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 
 namespace dualgemm {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "host/nvfp4.h"
 #include "host/sf_layout.h"
 #include "host/status.h"

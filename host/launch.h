@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "host/problem.h"
 #include "kernel/instance.h"
 #include "kernel/params.h"

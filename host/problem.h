@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "kernel/epilogue/kinds.h"
 
 namespace dualgemm {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <limits>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "host/nvfp4.h"
 #include "host/sf_layout.h"
 #include "host/status.h"

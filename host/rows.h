@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "host/sf_layout.h"
 
 namespace dualgemm {

@@ -1,4 +1,4 @@
-// sf_layout.h -- arithmetic of the 128x4 scale-factor layout, of which host/dualgemm.h has the formula. The
+// sf_layout.h -- arithmetic of the 128x4 scale-factor layout, of which dualgemm.h has the formula. The
 // checks (sizes), the tensor maps (atoms and row blocks) and the quantiser (offsets) use it. It is constexpr
 // and without CUDA.
 #pragma once

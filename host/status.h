@@ -3,7 +3,7 @@
 // mix their messages. It knows nothing about CUDA; cuda_error.cpp translates its errors.
 #pragma once
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 
 namespace dualgemm {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 
 namespace dualgemm {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "fuzz/bytes.h"
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 
 namespace dualgemm_fuzz {
 

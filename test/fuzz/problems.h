@@ -2,7 +2,7 @@
 #pragma once
 
 #include "fuzz/bytes.h"
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 
 namespace dualgemm_fuzz {
 

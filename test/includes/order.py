@@ -39,7 +39,7 @@ KERNEL = [
     ['sm90/instances/*', 'sm100/instances/*'],
 ]
 HOST = [
-    ['dualgemm.h', 'text.h', 'region.*', 'sf_layout.h', 'nvfp4.*', 'cost_constants.h', 'epilogue_work.h'],
+    ['include/dualgemm.h', 'text.h', 'region.*', 'sf_layout.h', 'nvfp4.*', 'cost_constants.h', 'epilogue_work.h'],
     ['status.*', 'problem.h', 'names.h', 'rows.h', 'floats.*'],
     ['cuda_error.*', 'structure.*', 'tensor_rules.*', 'tiling.*', 'instance_kinds.*'],
     ['driver_function.*'],

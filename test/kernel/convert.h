@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "ref/formats.h"
 #include "support/catch.hpp"
 #include "support/device_memory.h"

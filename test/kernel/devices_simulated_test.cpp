@@ -4,7 +4,7 @@
 #include <functional>
 #include <set>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "kernel/devices.h"
 #include "sim/shim/shim.h"
 #include "support/catch.hpp"

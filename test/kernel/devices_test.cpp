@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "kernel/devices.h"
 #include "support/catch.hpp"
 #include "support/compare.h"

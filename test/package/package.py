@@ -84,7 +84,7 @@ class Package:
     def installed(self, build):
         run(["cmake", "--install", build, "--prefix", self.prefix])
         shown = run(["nm", "-D", "--defined-only", self.prefix / "lib/libdualgemm.so"])
-        header = (self.source / "host/dualgemm.h").read_text()
+        header = (self.source / "host/include/dualgemm.h").read_text()
         declared = set(re.findall(r"DUALGEMM_API[^;]*?\b(dualgemm_\w+)\(", header))
         require({line.split()[-1] for line in shown.splitlines()} == declared,
                 f"libdualgemm.so shows other symbols than dualgemm.h declares:\n{shown}")
@@ -110,7 +110,7 @@ class Package:
     def interface(self):
         """A library of the functions that the header declares, which do nothing: its types are the header's alone,
         where those of libdualgemm.so bring the standard library's along."""
-        text = (self.source / "host/dualgemm.h").read_text()
+        text = (self.source / "host/include/dualgemm.h").read_text()
         bodies = re.sub(r"\)\s*DUALGEMM_NOEXCEPT;", ") { __builtin_trap(); }", text)
         require(bodies.count("__builtin_trap") == text.count("\nDUALGEMM_API "), "a declaration has another form")
         (self.home / "interface.c").write_text(bodies)
@@ -137,8 +137,8 @@ class Package:
         # The line of README.md, with this machine's folders.
         readme = (self.source / "README.md").read_text()
         line = next(x.strip().split("  #")[0] for x in readme.splitlines() if x.strip().startswith("gcc "))
-        places = {"-Ihost": f"-I{self.prefix}/include", "build/lib/": f"{self.prefix}/lib/", "$CUDA/lib64": runtime,
-                  "$CUDA/include": f"{self.cuda}/include"}
+        places = {"-Ihost/include": f"-I{self.prefix}/include", "build/lib/": f"{self.prefix}/lib/",
+                  "$CUDA/lib64": runtime, "$CUDA/include": f"{self.cuda}/include"}
         for written, here in places.items():
             require(written in line, f"README.md's line has no {written}: {line}")
             line = line.replace(written, shlex.quote(str(here)))
@@ -180,7 +180,7 @@ class Package:
         run(["sh", "-e", "-c", lines], cwd=self.source, env={**os.environ, "PATH": path})
         real = next(p for folder in ("lib64", "lib") for p in (self.cuda / folder).glob("libcudart.so.1[0-9]"))
         program = self.home / "by hand"
-        run(["gcc", "-std=c99", f"-I{self.source}/host", f"-I{self.cuda}/include",
+        run(["gcc", "-std=c99", f"-I{self.source}/host/include", f"-I{self.cuda}/include",
              self.source / "test/example/quickstart.c", self.source / "build/libdualgemm.a", real, "-lstdc++", "-lm",
              "-o", program])
         self.correct(program)

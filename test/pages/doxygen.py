@@ -25,7 +25,7 @@ def main():
         print("doxygen is not installed: `make doxygen` brings it")
         sys.exit(77)
     settings = (build / "Doxyfile").read_text() + f"OUTPUT_DIRECTORY = {build}/test/pages/doxygen\n"
-    header = (source / "host/dualgemm.h").read_text()
+    header = (source / "host/include/dualgemm.h").read_text()
     status, said = run(doxygen, settings, build / "test/pages/doxygen")
     if status != 0: sys.exit(f"doxygen.py: doxygen warns:\n{said}")
 

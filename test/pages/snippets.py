@@ -149,7 +149,7 @@ class Tries:
         self.require(status == 0 and "correct" in said, where, "C", said)
 
     def python(self, where, code):
-        header = (ROOT / "host/dualgemm.h").read_text()
+        header = (ROOT / "host/include/dualgemm.h").read_text()
         arguments = [node.arg for node in ast.walk(ast.parse(code)) if isinstance(node, ast.keyword)]
         unknown = [name for name in arguments if not re.search(rf"\b{name}\b", header)]
         self.require(arguments and not unknown, where, "Python", f"not in dualgemm.h: {unknown}")

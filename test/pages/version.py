@@ -9,7 +9,7 @@ import sys
 
 def main():
     source, build = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
-    header = (source / "host/dualgemm.h").read_text()
+    header = (source / "host/include/dualgemm.h").read_text()
     numbers = re.findall(r"^#define DUALGEMM_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header, re.M)
     version = ".".join(numbers)
     ctypes.CDLL(str(build / "sim/libcudart.so.13"), mode=ctypes.RTLD_GLOBAL)

@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 CC, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
-HEADER = (SOURCE / "host/dualgemm.h").read_text(encoding="utf-8")
+HEADER = (SOURCE / "host/include/dualgemm.h").read_text(encoding="utf-8")
 CODE = re.sub(r"/\*.*?\*/", "", HEADER, flags=re.S)
 sys.path.insert(0, str(SOURCE / "host/python"))
 from dualgemm import _library, _structures as s  # noqa: E402
@@ -30,7 +30,8 @@ def compiled(lines):
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder, "program.c")
         source.write_text(program % "\n".join(lines))
-        subprocess.run([CC, "-std=c99", "-w", f"-I{SOURCE / 'host'}", source, "-o", f"{folder}/program"], check=True)
+        include = f"-I{SOURCE / 'host/include'}"
+        subprocess.run([CC, "-std=c99", "-w", include, source, "-o", f"{folder}/program"], check=True)
         printed = subprocess.run([f"{folder}/program"], stdout=subprocess.PIPE, text=True, check=True).stdout
     return printed.split("\n")[:-1]
 

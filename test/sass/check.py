@@ -55,8 +55,8 @@ MULTIPLY_LOOP = {
     "instructions per element": (5.5, "expansion of a weight: three logical operations for two and one multiplication, "
                                       "and a k-tile's waits, which count twice where two warpgroups share it, and with "
                                       "four those of a k-tile of the others as well"),
-    "HMUL2 per element": (0.5625, "one for a pair of weights: their common factor; and one for the factors of 16 weights "
-                                  "or of 32: 2^7"),
+    "HMUL2 per element": (0.5625, "one for a pair of weights: their common factor; and one for the factors of 16 or "
+                                  "32 weights: 2^7"),
     "R2UR": (16, "descriptors of wgmma that ptxas keeps in vector registers"),
     "S2R": (1, ROLE_LOOP["S2R"][1]),
     "division": ROLE_LOOP["division"],

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "kernel/instance.h"
 #include "test/support/device_memory.h"
 

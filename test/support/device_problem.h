@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "support/device_set.h"
 #include "support/problem.h"
 

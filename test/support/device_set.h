@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "support/device_memory.h"
 #include "support/guarded.h"
 #include "support/problem_set.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "ref/dual_gemm.h"
 
 namespace dualgemm_test {

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "stub/cuda.h"
 
 namespace {

@@ -75,7 +75,7 @@ def _candidates():
     named = os.environ.get("DUALGEMM_LIBRARY")
     if named: return [named]
     beside = [here / FILE]
-    if (here.parents[1] / "dualgemm.h").exists():  # the module runs from the sources
+    if (here.parents[1] / "include/dualgemm.h").exists():  # the module runs from the sources
         beside += [here.parents[2] / "build/lib" / FILE, here.parents[2] / "build" / FILE]
     installed = [ctypes.util.find_library("dualgemm"), FILE]
     return [str(path) for path in beside if path.exists()] + [name for name in installed if name]

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "stub/cuda.h"
 #include "support/catch.hpp"
 #include "unit/host/arguments.h"

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "kernel/instance.h"
 
 namespace dualgemm_test {

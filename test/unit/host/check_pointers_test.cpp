@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "arguments.h"
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "sim/shim/shim.h"
 #include "support/catch.hpp"
 #include "support/device_memory.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "arguments.h"
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "host/tiling.h"
 #include "kernel/instance.h"
 #include "shapes.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "host/nvfp4.h"
 #include "ref/formats.h"
 #include "support/catch.hpp"

@@ -3,7 +3,7 @@
  * conversion_test.cpp call this. */
 #pragma GCC diagnostic error "-Wpedantic"
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 
 #if !defined(__STDC_VERSION__) || __STDC_VERSION__ != 199901L
 #error "this file is here to be compiled as C99"

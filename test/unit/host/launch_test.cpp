@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "support/catch.hpp"
 
 TEST_CASE("the current device is described as the runtime describes it", "[host][launch]") {

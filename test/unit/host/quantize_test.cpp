@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "ref/formats.h"
 #include "support/catch.hpp"
 #include "support/rng.h"

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "ref/formats.h"
 #include "support/catch.hpp"
 #include "support/compare.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "arguments.h"
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "support/catch.hpp"
 
 namespace dualgemm_test {

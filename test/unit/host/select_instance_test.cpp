@@ -13,7 +13,7 @@
 
 #include "arguments.h"
 #include "bench/sensitivity.h"
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "shapes.h"
 #include "support/catch.hpp"
 #include "support/rng.h"

@@ -1,10 +1,10 @@
-// sf_layout_test.cpp -- the 128x4 scale-factor layout: worked values, and the drawing of host/dualgemm.h
+// sf_layout_test.cpp -- the 128x4 scale-factor layout: worked values, and the drawing of dualgemm.h
 // restated.
 
 #include <cstdint>
 #include <vector>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "support/catch.hpp"
 
 namespace {

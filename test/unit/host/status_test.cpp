@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "arguments.h"
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "support/catch.hpp"
 
 using dualgemm_test::b200;

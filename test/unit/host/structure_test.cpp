@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "arguments.h"
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "support/catch.hpp"
 
 using dualgemm_test::b200;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "arguments.h"
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "rules.h"
 #include "support/catch.hpp"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "arguments.h"
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "rules.h"
 #include "support/catch.hpp"
 

@@ -7,7 +7,7 @@
 #include <new>
 #include <string>
 
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "support/catch.hpp"
 #include "unit/host/arguments.h"
 

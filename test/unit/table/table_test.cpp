@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "host/cost_model.h"
-#include "host/dualgemm.h"
+#include "host/include/dualgemm.h"
 #include "kernel/instance.h"
 #include "kernel/sm100/plan.h"
 #include "sm90/plan.h"
