@@ -22,8 +22,8 @@
 //                the field of 2^-14, the other is at most 21, with that of 2^4. Of a sum that such a product
 //                aligns, places down to 2^(-14 + 4 - 25) are kept.
 //
-// A second multiplication of each element would make all weights normal beside an A in fp16, too. It takes 1
-// to 9 % more time up to 128 rows (measured on an H100).
+// A second multiplication of each element would make all weights normal beside an A in fp16, too. It takes
+// time (bench/HOPPER.md, "What small weights cost").
 //
 // The order of K is arbitrary, as long as that of A is that of B1 and B2. It is chosen so that a lane that
 // loads 16 bytes, 32 neighbours of a row, has its own part of the fragments of eight wgmma. The places of a
