@@ -32,8 +32,8 @@ COMMANDS = re.compile(r"(make|ctest|cmake|ninja|gcc|g\+\+|nvcc|bash|sh|sudo|git|
 TREATMENTS = [
     (r"make help", "run"),
     (r"make |bash \.ci/run|cmake --build|\S+ make |build/fuzz_test FILE", "dry"),
-    (r"ctest |build/\w+_test\b", "list"),
-    (r"(build/)?dualgemm_bench|dualgemm-sim|build/mutation|build/soak .*\*", "options"),
+    (r"ctest |(SIM_MACHINE=\S+ )?build/\w+_test\b", "list"),
+    (r"(build/)?dualgemm_bench|dualgemm-sim|build/mutation|build/sim_speed|build/soak .*\*", "options"),
     (r"", "run"),
 ]
 # What a block or a span begins with, and what runs it: a target of make, a test, or nobody here.
