@@ -7,7 +7,7 @@
 #include <cstring>
 #include <map>
 
-#include "sim/exec/machine.h"
+#include "sim/exec/grid.h"
 #include "sim/text.h"
 
 namespace sim {

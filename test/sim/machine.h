@@ -1,6 +1,6 @@
 // machine.h -- the GPUs that can be simulated, as values: what the CUDA runtime reports of each, and the
 // numbers that decide launches, occupancy and which code runs. (The state of a running grid is in
-// exec/machine.h.)
+// exec/grid.h.)
 #pragma once
 
 #include <array>

@@ -15,18 +15,25 @@ namespace sim {
 
 // kError (class E) breaks a rule that hardware is known to enforce, or produced a wrong value or a hang here.
 // kStrict (S) breaks the letter of the ISA, but kernels that run on a B200 do it. kAdvice (A) is advice.
-enum class Severity : uint8_t { kError, kStrict, kAdvice };
+// kUnknown (U) says that the simulator does not know, and that nothing is proven.
+enum class Severity : uint8_t { kError, kStrict, kAdvice, kUnknown };
 
 // What a rule rests on: seen on an H200, needed or contradicted by kernels that run on a B200, the ISA's
 // text, or only our reading of it.
-enum class Evidence : uint8_t { kH200, kProvenKernel, kDoc, kAssumed };
+enum class Evidence : uint8_t { kSeenOnH200, kProvenKernel, kDoc, kAssumed };
+
+// What a rule cites that only this tool has.
+constexpr const char* kNoSection = "tool: no rule of the ISA, but seldom meant";
 
 struct Rule {
   const char* id;  // "race-async", stable: tests, allow-lists and JSON name it
   Severity severity;
   Evidence evidence;
-  const char* section;  // of the PTX ISA or the CUDA guide
-  const char* says;     // the rule in one sentence
+  // Where the rule stands: "PTX ISA 8.6 Proxies", by its number in PTX ISA 9.0, or "CUDA C++ Programming
+  // Guide, Distributed shared memory". Where neither has such a rule, the text begins with "tool: ". Several
+  // places are separated by "; ".
+  const char* section;
+  const char* says;  // the rule in one sentence
 };
 
 // A site is a place in the program: who, and which instruction. The report turns it into text.

@@ -2,6 +2,7 @@
 // them apart.
 #include <algorithm>
 
+#include "sim/check/place.h"
 #include "sim/check/race.h"
 #include "sim/decode/program.h"
 #include "sim/text.h"
@@ -15,29 +16,9 @@ constexpr size_t kMost = 500;  // findings of a run; beyond that the first ones 
 
 std::string between(uint64_t from, uint64_t to) { return "[" + hex(from) + "," + hex(to) + ")"; }
 
-const char* name(Kind kind) {
-  switch (kind) {
-    case Kind::kBulkLoad: return "bulk load";
-    case Kind::kBulkStore: return "bulk store";
-    case Kind::kBulkShared: return "bulk copy between CTAs";
-    case Kind::kTensorLoad: return "TMA load";
-    case Kind::kTensorStore: return "TMA store";
-    case Kind::kCpAsync: return "cp.async";
-    case Kind::kStAsync: return "st.async";
-    case Kind::kTryCancel: return "try_cancel";
-    case Kind::kMma: return "tcgen05.mma";
-    case Kind::kTmemCopy: return "tcgen05.cp";
-    case Kind::kCommit: return "tcgen05.commit";
-    case Kind::kTmemLoad: return "tcgen05.ld";
-    case Kind::kTmemStore: return "tcgen05.st";
-    case Kind::kWgmma: return "wgmma";
-  }
-  return "asynchronous operation";
-}
-
 std::string name(const Touch& t, const HostOrder& host, bool tensor) {
   if (t.host) return host.what(t.work);
-  if (t.operation != nullptr) return name(t.operation->kind);
+  if (t.operation != nullptr) return name_of(t.operation->kind);
   if (tensor) return "tcgen05.alloc or dealloc";
   return std::string(t.atomic         ? "an atomic"
                      : t.strong       ? "a strong"
@@ -73,12 +54,6 @@ Site site_of(const Touch& t) {
   return {thread_of(t.warp, lane), t.lanes, 0, t.inst};
 }
 
-// True for copies of one source line that unrolling or inlining made.
-bool same_line(const Inst* a, const Inst* b) {
-  if (a == nullptr || b == nullptr || a->statement == nullptr || b->statement == nullptr) return false;
-  return !a->statement->site.source.empty() && a->statement->site.source == b->statement->site.source;
-}
-
 }  // namespace
 
 // Says where the end of an operation could have been learned.
@@ -103,12 +78,12 @@ std::string RaceChecker::covering(const AsyncOperation& op, const Region& region
       for (const CommitRecord& commit : at->second) {
         if (commit.issued < op.issued) continue;
         std::string out =
-            std::string(name(op.kind)) + " is covered by commit #" + std::to_string(commit.operation->id);
+            std::string(name_of(op.kind)) + " is covered by commit #" + std::to_string(commit.operation->id);
         for (const AsyncOperation::Signal& s : commit.operation->signals)
           out += " to " + place(s, " (not arrived)");
         return out + ", which was not waited for on this path";
       }
-    return std::string("no tcgen05.commit of its thread covers this ") + name(op.kind) + " yet";
+    return std::string("no tcgen05.commit of its thread covers this ") + name_of(op.kind) + " yet";
   }
   std::string out = "its completion was not waited for on this path: ";
   for (const AsyncOperation::Signal& s : op.signals) out += place(s, " (no bytes signalled)") + "; ";
@@ -272,7 +247,8 @@ void RaceChecker::report_hits() {
       const std::string what = name(other.earlier, state_.host, other.region.memory == Memory::kTensor);
       const auto alike = std::find_if(others.begin(), others.end(), [&](const Other& o) {
         return o.name == what && o.last->region.memory == other.region.memory &&
-               o.last->region.cta == other.region.cta && same_line(o.last->earlier.inst, other.earlier.inst);
+               o.last->region.cta == other.region.cta &&
+               at_one_place(o.last->earlier.inst, other.earlier.inst);
       });
       if (alike == others.end()) {
         others.push_back({what, &other, other.from, other.to, 1});

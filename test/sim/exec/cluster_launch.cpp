@@ -3,8 +3,8 @@
 
 #include <cstring>
 
+#include "sim/exec/exec.h"
 #include "sim/exec/handlers.h"
-#include "sim/exec/machine.h"
 
 namespace sim {
 namespace {

@@ -1,8 +1,9 @@
 // control.cpp -- moves, arithmetic and control flow.
 #include <algorithm>
 
+#include "sim/exec/exec.h"
 #include "sim/exec/handlers.h"
-#include "sim/exec/machine.h"
+#include "sim/text.h"
 
 namespace sim::op {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "sim/exec/machine.h"
+#include "sim/exec/cluster.h"
 
 namespace sim {
 namespace {

@@ -4,8 +4,9 @@
 
 #include "sim/engine/tensor_map.h"
 #include "sim/exec/cluster_launch.h"
+#include "sim/exec/exec.h"
 #include "sim/exec/handlers.h"
-#include "sim/exec/machine.h"
+#include "sim/text.h"
 
 namespace sim::op {
 namespace {

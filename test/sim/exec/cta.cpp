@@ -1,6 +1,8 @@
 // cta.cpp -- how clusters of CTAs begin and end.
-#include "sim/exec/machine.h"
+#include "sim/exec/exec.h"
 #include "sim/exec/occupancy.h"
+#include "sim/exec/report.h"
+#include "sim/text.h"
 
 namespace sim {
 

@@ -6,8 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include "sim/exec/machine.h"
+#include "sim/exec/grid.h"
 #include "sim/exec/occupancy.h"
+#include "sim/exec/report.h"
 #include "sim/exec/spin.h"
 
 namespace sim {

@@ -4,8 +4,8 @@
 // with .trans, of its column l / 4 (PTX ISA 9.7.14.5.15 and 9.7.14.5.16).
 #include <cstring>
 
+#include "sim/exec/exec.h"
 #include "sim/exec/handlers.h"
-#include "sim/exec/machine.h"
 #include "sim/exec/tmem_ops.h"
 
 namespace sim::op {

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "sim/exec/machine.h"
+#include "sim/exec/exec.h"
+#include "sim/text.h"
 
 namespace sim {
 namespace {

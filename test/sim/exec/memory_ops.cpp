@@ -3,8 +3,9 @@
 #include <cstring>
 
 #include "sim/engine/numerics.h"
+#include "sim/exec/exec.h"
 #include "sim/exec/handlers.h"
-#include "sim/exec/machine.h"
+#include "sim/text.h"
 
 namespace sim::op {
 namespace {

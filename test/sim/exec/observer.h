@@ -121,6 +121,9 @@ struct AsyncIssue {
   const Inst* inst = nullptr;
 };
 
+// Names an operation as every message and trace does: "TMA load", or the instruction, "tcgen05.mma".
+const char* name_of(AsyncIssue::Kind kind);
+
 // The operation moves on. kSourcesRead comes once before any kPiece; kPiece comes once or, for a copy that
 // lands in pieces, several times; kComplete comes once, at the end.
 struct AsyncLanding {

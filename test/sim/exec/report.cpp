@@ -1,7 +1,11 @@
 // report.cpp -- the texts that name a place in a running grid, and the report of a grid that cannot move.
+#include "sim/exec/report.h"
+
 #include <algorithm>
 
+#include "sim/exec/exec.h"
 #include "sim/exec/spin.h"
+#include "sim/text.h"
 
 namespace sim {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/exec/machine.h"
+#include "sim/exec/grid.h"
 
 namespace sim {
 

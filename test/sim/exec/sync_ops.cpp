@@ -1,8 +1,8 @@
 // sync_ops.cpp -- barriers of a CTA and of a cluster, fences, and what else threads of a grid agree on.
 #include <algorithm>
 
+#include "sim/exec/exec.h"
 #include "sim/exec/handlers.h"
-#include "sim/exec/machine.h"
 
 namespace sim {
 namespace {

@@ -2,9 +2,10 @@
 // arithmetic are engine/tensor_core; here are allocation by a warp or a pair of warps, the memory of one or
 // two CTAs, and what is pending until when. tcgen05.ld and .st are tmem_ops.cpp.
 #include "sim/engine/footprint.h"
+#include "sim/exec/exec.h"
 #include "sim/exec/handlers.h"
-#include "sim/exec/machine.h"
 #include "sim/exec/tmem_ops.h"
+#include "sim/text.h"
 
 namespace sim {
 

@@ -4,8 +4,8 @@
 #include <iterator>
 
 #include "sim/engine/tensor_map.h"
+#include "sim/exec/exec.h"
 #include "sim/exec/handlers.h"
-#include "sim/exec/machine.h"
 
 namespace sim::op {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "sim/engine/footprint.h"
-#include "sim/exec/machine.h"
+#include "sim/exec/exec.h"
 
 namespace sim::op {
 

@@ -4,7 +4,8 @@
 // do not need.
 #include <algorithm>
 
-#include "sim/exec/machine.h"
+#include "sim/exec/grid.h"
+#include "sim/exec/report.h"
 
 namespace sim {
 namespace {

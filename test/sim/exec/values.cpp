@@ -1,7 +1,9 @@
 // values.cpp -- operands of an executing instruction: registers with their written lanes, constants, special
 // registers, addresses.
 
-#include "sim/exec/machine.h"
+#include "sim/exec/exec.h"
+#include "sim/exec/report.h"
+#include "sim/text.h"
 
 namespace sim {
 namespace {

@@ -3,8 +3,10 @@
 // and the instructions that need several lanes at once.
 #include <algorithm>
 
+#include "sim/exec/exec.h"
 #include "sim/exec/handlers.h"
-#include "sim/exec/machine.h"
+#include "sim/exec/report.h"
+#include "sim/text.h"
 
 namespace sim {
 namespace {

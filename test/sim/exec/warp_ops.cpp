@@ -1,8 +1,9 @@
 // warp_ops.cpp -- the instructions by which the lanes of a warp talk to each other.
 #include <algorithm>
 
+#include "sim/exec/exec.h"
 #include "sim/exec/handlers.h"
-#include "sim/exec/machine.h"
+#include "sim/text.h"
 
 namespace sim::op {
 namespace {

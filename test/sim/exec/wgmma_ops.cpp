@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "sim/engine/numerics.h"
+#include "sim/exec/exec.h"
 #include "sim/exec/handlers.h"
-#include "sim/exec/machine.h"
 #include "sim/exec/tmem_ops.h"
 
 namespace sim {

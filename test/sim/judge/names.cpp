@@ -109,7 +109,7 @@ void Names::sync(const SyncEvent& event) {
   entry->second = {place, ++learned_->barriers_of[place], source_line(*event.inst), 8, ""};
 }
 
-void Names::learn_load(const AsyncIssue& issue, const char* what) {
+void Names::learn_load(const AsyncIssue& issue) {
   std::string detail;
   if (issue.map != nullptr) {
     const uint64_t offset = issue.map_address - learned_->param_base;
@@ -133,7 +133,7 @@ void Names::learn_load(const AsyncIssue& issue, const char* what) {
     // A load that reaches several CTAs counts in each of them.
     const Place place{cta, issue.inst->statement->site.source};
     entry->second = {place, ++learned_->loads_of[place], source_line(*issue.inst), whole.bytes, detail};
-    entry->second.line = std::string(what) + at_line(entry->second.line);
+    entry->second.line = std::string("the ") + name_of(issue.kind) + at_line(entry->second.line);
   }
 }
 
@@ -151,10 +151,10 @@ void Names::learn_columns(const AsyncIssue& issue, const char* what) {
 void Names::issue(const AsyncIssue& issue) {
   if (issue.inst == nullptr) return;
   switch (issue.kind) {
-    case AsyncIssue::Kind::kTensorLoad: learn_load(issue, "the TMA load"); break;
-    case AsyncIssue::Kind::kBulkLoad: learn_load(issue, "the bulk load"); break;
-    case AsyncIssue::Kind::kBulkShared: learn_load(issue, "the bulk copy between CTAs"); break;
-    case AsyncIssue::Kind::kMma: learn_columns(issue, "accumulator of the mma"); break;
+    case AsyncIssue::Kind::kTensorLoad:
+    case AsyncIssue::Kind::kBulkLoad:
+    case AsyncIssue::Kind::kBulkShared: learn_load(issue); break;
+    case AsyncIssue::Kind::kMma: learn_columns(issue, "accumulator of tcgen05.mma"); break;
     case AsyncIssue::Kind::kTmemCopy: learn_columns(issue, "scale factors copied"); break;
     case AsyncIssue::Kind::kTmemStore: learn_columns(issue, "stored"); break;
     default: break;

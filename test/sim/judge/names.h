@@ -63,7 +63,7 @@ class Names : public Observer {
     uint32_t first, count;
     std::string name;
   };
-  void learn_load(const AsyncIssue& issue, const char* what);
+  void learn_load(const AsyncIssue& issue);
   void learn_columns(const AsyncIssue& issue, const char* what);
 
   GlobalMemory& memory_;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "sim/check/place.h"
 #include "sim/machine.h"
 #include "sim/text.h"
 
@@ -35,11 +36,8 @@ std::string site_text(const SiteText& site) {
   return out;
 }
 
-// Copies of one source line that unrolling and inlining made are one place.
 std::string site_key(const SiteText& site) {
-  if (!site.source.empty())
-    return site.kernel + ":" + site.source + ":" + site.text.substr(0, site.text.find(' '));
-  return site.kernel + ":" + std::to_string(site.ptx_line) + ":" + site.text;
+  return site.kernel + ":" + place_key(site.source, site.ptx_line, site.text);
 }
 
 void put(nlohmann::json& out, const SiteText& site) {
@@ -75,18 +73,18 @@ std::string Report::key() const {
 }
 
 char severity_letter(const Rule& rule) {
-  if (std::strcmp(rule.id, "machine-unsupported") == 0) return 'U';
   switch (rule.severity) {
     case Severity::kError: return 'E';
     case Severity::kStrict: return 'S';
     case Severity::kAdvice: return 'A';
+    case Severity::kUnknown: return 'U';
   }
   return 'E';
 }
 
 const char* evidence_name(Evidence evidence) {
   switch (evidence) {
-    case Evidence::kH200: return "H200";
+    case Evidence::kSeenOnH200: return "H200";
     case Evidence::kProvenKernel: return "proven kernel";
     case Evidence::kDoc: return "documented";
     case Evidence::kAssumed: return "assumed";

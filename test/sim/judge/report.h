@@ -48,7 +48,7 @@ struct Seen {
 
 struct Report {
   std::string rule;
-  char severity = 'E';  // E, S, A as in check/finding.h; U: the simulator does not know, nothing is proven
+  char severity = 'E';  // E, S, A or U, as in check/finding.h
   std::string evidence, section, says;
   std::string summary;
   SiteText later;

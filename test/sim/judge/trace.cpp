@@ -10,27 +10,6 @@
 namespace sim {
 namespace {
 
-const char* name(AsyncIssue::Kind kind) {
-  using K = AsyncIssue::Kind;
-  switch (kind) {
-    case K::kBulkLoad: return "bulk load";
-    case K::kBulkStore: return "bulk store";
-    case K::kBulkShared: return "bulk copy";
-    case K::kTensorLoad: return "tensor load";
-    case K::kTensorStore: return "tensor store";
-    case K::kCpAsync: return "cp.async";
-    case K::kStAsync: return "st.async";
-    case K::kTryCancel: return "try_cancel";
-    case K::kMma: return "mma";
-    case K::kTmemCopy: return "tmem copy";
-    case K::kCommit: return "commit";
-    case K::kTmemLoad: return "tmem load";
-    case K::kTmemStore: return "tmem store";
-    case K::kWgmma: return "wgmma";
-  }
-  return "";
-}
-
 const char* name(SyncEvent::Kind kind) {
   using K = SyncEvent::Kind;
   switch (kind) {
@@ -53,16 +32,16 @@ const char* name(SyncEvent::Kind kind) {
     case K::kBulkWait: return "bulk wait";
     case K::kCpAsyncCommit: return "cp.async commit";
     case K::kCpAsyncWait: return "cp.async wait";
-    case K::kTmemWaitLd: return "tmem wait ld";
-    case K::kTmemWaitSt: return "tmem wait st";
-    case K::kTmemAlloc: return "tmem alloc";
-    case K::kTmemDealloc: return "tmem dealloc";
-    case K::kTmemAsk: return "tmem sleeps";
-    case K::kTmemRelinquish: return "tmem relinquish";
+    case K::kTmemWaitLd: return "tcgen05.wait::ld";
+    case K::kTmemWaitSt: return "tcgen05.wait::st";
+    case K::kTmemAlloc: return "tcgen05.alloc";
+    case K::kTmemDealloc: return "tcgen05.dealloc";
+    case K::kTmemAsk: return "tcgen05.alloc sleeps";
+    case K::kTmemRelinquish: return "tcgen05.relinquish_alloc_permit";
     case K::kWgmmaFence: return "wgmma fence";
     case K::kWgmmaCommit: return "wgmma commit";
     case K::kWgmmaWait: return "wgmma wait";
-    case K::kTmemUse: return "tmem register used";
+    case K::kTmemUse: return "tcgen05.ld register used";
     case K::kGridWait: return "grid wait";
     case K::kGridLaunch: return "grid launch dependents";
     case K::kSetMaxRegisters: return "set max registers";
@@ -120,7 +99,8 @@ void Trace::instruction(const Thread& thread, uint32_t mask, const Inst& inst) {
 }
 
 void Trace::issue(const AsyncIssue& issue) {
-  line(issue.thread, issue.mask, issue.inst, ". issue " + std::to_string(issue.id) + " " + name(issue.kind));
+  line(issue.thread, issue.mask, issue.inst,
+       ". issue " + std::to_string(issue.id) + " " + name_of(issue.kind));
 }
 
 void Trace::land(const AsyncLanding& landing) {

@@ -60,9 +60,8 @@ constexpr uint32_t kBuffer = 1024, kBar = 1024 + 2048;  // shared offsets of the
 
 }  // namespace
 
-TEST_CASE(
-    "the issue of a tensor load names the global bytes inside the tensor, the whole box, and its barrier",
-    "[copy_events]") {
+TEST_CASE("the issue of a TMA load names the global bytes inside the tensor, the whole box, and its barrier",
+          "[copy_events]") {
   const uint32_t rank = GENERATE(1u, 2u, 3u, 4u, 5u);
   const Tensor tensor = of_rank(rank);
   const std::vector<int64_t> from = elements(tensor);
@@ -94,7 +93,7 @@ TEST_CASE(
   for (uint32_t i = 0; i < rank; ++i) CHECK(issue.coordinates[i] == tensor.at[i]);
 }
 
-TEST_CASE("the issue of a tensor store names the bytes of both sides that lie inside the tensor",
+TEST_CASE("the issue of a TMA store names the bytes of both sides that lie inside the tensor",
           "[copy_events]") {
   const uint32_t swizzle = GENERATE(0u, 3u);
   const int64_t x = GENERATE(int64_t(0), int64_t(16), int64_t(8), int64_t(40));

@@ -4,13 +4,17 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "sim/decode/program.h"
 #include "sim/engine/tensor_map.h"
+#include "sim/judge/trace.h"
 #include "support/catch.hpp"
 
 namespace {
@@ -131,6 +135,31 @@ TEST_CASE("shared memory is called after the load that fills it", "[judge]") {
   CHECK(names.of(shared(1, 0x1100, 16)).empty());
 }
 
+TEST_CASE("a trace calls operations what findings call them", "[judge]") {
+  const std::string file =
+      std::filesystem::temp_directory_path() / ("judge_test." + std::to_string(getpid()) + ".trace");
+  {
+    sim::Trace trace(file);
+    sim::AsyncIssue issue;
+    for (const auto kind : {sim::AsyncIssue::Kind::kTensorLoad, sim::AsyncIssue::Kind::kTensorStore,
+                            sim::AsyncIssue::Kind::kBulkShared, sim::AsyncIssue::Kind::kMma,
+                            sim::AsyncIssue::Kind::kTmemCopy, sim::AsyncIssue::Kind::kCommit,
+                            sim::AsyncIssue::Kind::kTmemLoad, sim::AsyncIssue::Kind::kTmemStore}) {
+      issue.kind = kind;
+      ++issue.id;
+      trace.issue(issue);
+    }
+    trace.finish(nullptr);
+  }
+  std::ifstream in(file);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  std::remove(file.c_str());
+  for (const char* line : {"issue 1 TMA load\n", "issue 2 TMA store\n", "issue 3 bulk copy between CTAs\n",
+                           "issue 4 tcgen05.mma\n", "issue 5 tcgen05.cp\n", "issue 6 tcgen05.commit\n",
+                           "issue 7 tcgen05.ld\n", "issue 8 tcgen05.st\n"})
+    CHECK_THAT(text, contains(line));
+}
+
 TEST_CASE("tensor memory is called after what writes it", "[judge]") {
   sim::GlobalMemory memory;
   sim::Names names(memory);
@@ -145,7 +174,7 @@ TEST_CASE("tensor memory is called after what writes it", "[judge]") {
   issue.writes = {tensor(0, 0, 128)};
   names.issue(issue);
   CHECK(names.of(tensor(0, 130, 2)) == "columns 128..159 (scale factors copied at mma.cuh:30)");
-  CHECK(names.of(tensor(0, 127, 1)) == "columns 0..127 (accumulator of the mma at mma.cuh:33)");
+  CHECK(names.of(tensor(0, 127, 1)) == "columns 0..127 (accumulator of tcgen05.mma at mma.cuh:33)");
   CHECK(names.of(tensor(0, 160, 1)).empty());
 }
 

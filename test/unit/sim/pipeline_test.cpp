@@ -115,8 +115,7 @@ TEST_CASE("reading the destination of a copy without waiting is poison when the 
   CHECK_NOTHROW(machine.run(waits, shape(1, 32), {&out}, options));
 }
 
-TEST_CASE("a tensor load brings a box, zeros outside the tensor, and always counts the full box",
-          "[pipeline]") {
+TEST_CASE("a TMA load brings a box, zeros outside the tensor, and always counts the full box", "[pipeline]") {
   Machine machine;
   std::vector<uint8_t> data(16 * 8);
   for (size_t i = 0; i < data.size(); ++i) data[i] = uint8_t(i + 1);

@@ -139,7 +139,7 @@ class Stream {
     issue.inst = at(text);
     return issue;
   }
-  // Issues a tensor load of `bytes` to `address` of the barrier's CTA.
+  // Issues a TMA load of `bytes` to `address` of the barrier's CTA.
   AsyncIssue load(MbarrierRef b, Thread t, uint64_t address, uint32_t bytes,
                   const std::string& text = "cp.async.bulk.tensor") {
     AsyncIssue issue = operation(AsyncIssue::Kind::kTensorLoad, t, text);

@@ -95,9 +95,27 @@ TEST_CASE("A race names every earlier access that is not ordered, the last one f
   CHECK(e.found[0].others[1].second.thread.warp == 0);
 }
 
+TEST_CASE("Different instructions of one source line are two earlier accesses of a race", "[race]") {
+  sim::ptx::Statement narrow, wide;
+  narrow.site.source = wide.site.source = "k.cu:5";
+  narrow.text = "st.shared.b32 [%r1], %r2", wide.text = "st.shared.v2.b32 [%r1], {%r2, %r3}";
+  Events e;
+  e.statement = &wide;
+  e.write(at(0, 0), shared(0, 0x1008, 8));
+  e.statement = &narrow;
+  for (const uint64_t place : {0x1000, 0x1004}) e.write(at(0, 0), shared(0, place, 4));
+  e.statement = nullptr;
+  e.read(at(0, 3), shared(0, 0x1000, 16));
+  REQUIRE(e.found.size() == 1);
+  REQUIRE(e.found[0].others.size() == 2);
+  CHECK(e.found[0].others[0].first == "an ordinary store of shared [0x1000,0x1004) of CTA 0");
+  CHECK(e.found[0].others[1].first == "an ordinary store of shared [0x1008,0x1010) of CTA 0");
+}
+
 TEST_CASE("Copies of one source line are one earlier access of a race", "[race]") {
   sim::ptx::Statement line, another;
   line.site.source = "k.cu:5", another.site.source = "k.cu:6";
+  line.text = another.text = "st.shared.b32 [%r1], %r2";
   Events e;
   e.statement = &another;
   e.write(at(0, 1), shared(0, 0x100c, 4));

@@ -2,6 +2,8 @@
 #include "sim/judge/report.h"
 
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
 
 #include "sim/text.h"
 #include "support/catch.hpp"
@@ -158,6 +160,34 @@ TEST_CASE("what a kernel lacks of alignment is one finding, wherever runs show i
   of_another.later.kernel = "b";
   CHECK(report.key() == elsewhere.key());
   CHECK(report.key() != of_another.key());
+}
+
+TEST_CASE("copies of one source line that unrolling made are one finding", "[report]") {
+  const auto key = [](uint32_t ptx_line, const std::string& text, const std::string& source) {
+    sim::Report report = sim::report_of(sim::rule("race-data"));
+    report.later = {"k", "", 0, ptx_line, text, source};
+    return report.key();
+  };
+  const std::string there = "k.cu:7 in store <- k.cu:30";
+  const std::string one = key(10, "st.shared.b32 [%r1], %r2", there);
+  CHECK(key(14, "st.shared.b32 [%r5], %r6", there) == one);
+  CHECK(key(18, "@%p1 st.shared.b32 [%r5], %r6", there) == one);
+  CHECK(key(22, "@!%p2 st.shared.b32 [%r8], %r9", there) == one);
+  CHECK(key(14, "st.shared.v2.b32 [%r5], {%r6, %r7}", there) != one);
+  CHECK(key(14, "st.shared.b32 [%r5], %r6", "k.cu:7 in store <- k.cu:31") != one);
+  // Without line information every instruction is a place of its own.
+  CHECK(key(10, "st.shared.b32 [%r1], %r2", "") != key(14, "st.shared.b32 [%r1], %r2", ""));
+}
+
+TEST_CASE("every rule cites its sources in one style", "[report]") {
+  const std::regex style(
+      R"((PTX ISA [0-9]+(\.[0-9]+)* [a-zA-Z][^;:]*|CUDA C\+\+ Programming Guide, [^;:]+|tool: [^;:]+))");
+  for (const sim::Rule* rule : sim::all_rules()) {
+    std::istringstream sources(std::string(rule->section) + ";");
+    INFO(rule->id << ": " << rule->section);
+    for (std::string source; std::getline(sources >> std::ws, source, ';');)
+      CHECK(std::regex_match(source, style));
+  }
 }
 
 TEST_CASE("a range of tensor memory is columns and lanes", "[report]") {

@@ -6,7 +6,7 @@
 using namespace sim_test;
 using sim::FaultKind;
 
-TEST_CASE("tensor loads of one to five dimensions bring the box, the fill outside, and count the whole box",
+TEST_CASE("TMA loads of one to five dimensions bring the box, the fill outside, and count the whole box",
           "[tensor]") {
   const uint32_t rank = GENERATE(1u, 2u, 3u, 4u, 5u);
   const std::string mode = GENERATE("default", "late", "tear", "random");
@@ -32,9 +32,8 @@ TEST_CASE("tensor loads of one to five dimensions bring the box, the fill outsid
   }
 }
 
-TEST_CASE(
-    "tensor stores of one to five dimensions write the part of the box inside the tensor and nothing else",
-    "[tensor]") {
+TEST_CASE("TMA stores of one to five dimensions write the part of the box inside the tensor and nothing else",
+          "[tensor]") {
   const uint32_t rank = GENERATE(1u, 2u, 3u, 4u, 5u);
   const std::string mode = GENERATE("default", "late", "tear", "random");
   CAPTURE(rank, mode);
@@ -63,7 +62,7 @@ TEST_CASE(
   CHECK(machine.fetch(in, expected.size()) == expected);
 }
 
-TEST_CASE("a swizzled tensor store undoes the swizzle, at every edge of the tensor", "[tensor]") {
+TEST_CASE("a swizzled TMA store undoes the swizzle, at every edge of the tensor", "[tensor]") {
   struct At {
     int64_t x, y;
   };
@@ -93,7 +92,7 @@ TEST_CASE("a swizzled tensor store undoes the swizzle, at every edge of the tens
   CHECK(machine.fetch(in, expected.size()) == expected);
 }
 
-TEST_CASE("a multicast tensor load fills every CTA of the mask, no other, and signals in each", "[tensor]") {
+TEST_CASE("a multicast TMA load fills every CTA of the mask, no other, and signals in each", "[tensor]") {
   const std::string mode = GENERATE("default", "late", "tear", "random");
   const Tensor tensor = matrix(0, 2, 3);
   const std::vector<int64_t> from = elements(tensor);
