@@ -124,6 +124,15 @@ def beside(path, name, dtype, shape, data, **metadata):
     return safetensors("beside.safetensors", contents(path) | {name: (dtype, shape, data)}, **metadata)
 
 
+def gguf_with(key, text):
+    """dense.gguf, and one pair more in front, as long as blanks make it a multiple of the alignment."""
+    data = (FIXTURES / "dense.gguf").read_bytes()
+    tensors, pairs = struct.unpack_from("<QQ", data, 8)
+    text += " " * (-(20 + len(key) + len(text)) % 32)
+    pair = struct.pack(f"<Q{len(key)}sIQ{len(text)}s", len(key), key.encode(), 8, len(text), text.encode())
+    return file("pair.gguf", struct.pack("<4sIQQ", b"GGUF", 3, tensors, pairs + 1) + pair + data[24:])
+
+
 def refused():
     """Arguments, and what the program says of them."""
     dense, gguf = FIXTURES / "modelopt_dense.safetensors", FIXTURES / "dense.gguf"
@@ -160,9 +169,21 @@ def refused():
         (lambda: beside(dense, layer + "up_proj.weight_g_idx", "I32", [64], bytes(256)),
          layer + "up_proj.weight_g_idx: I32 [64] is an order of columns"),
         (lambda: beside(dense, "x", "U8", [1], b"1", quantization_config="{}"),
-         '__metadata__: has "quantization_config": "{}", which is about quantisation and is not known here'),
+         'metadata: has "quantization_config": "{}", which is about quantisation and is not known here'),
         (lambda: changed(FIXTURES / "gpt_oss_mxfp4.safetensors", layer + "experts.gate_up_proj_scales", 0, b"\x90"),
          layer + "experts.gate_up_proj_blocks (expert 0): DUALGEMM_STATUS_NOT_SUPPORTED: scales: factors reach from"),
+        (lambda: beside(dense, layer + "pre_quant_scale", "BF16", [64], bytes(128)),
+         layer + "pre_quant_scale: BF16 [64] is AWQ's"),
+        (lambda: beside(dense, "base_model.model." + layer + "gate_proj.lora_A.weight", "BF16", [4, 64], bytes(512)),
+         layer + "gate_proj.lora_A.weight: BF16 [4, 64] is of a low-rank branch"),
+        (lambda: gguf_with("quantization.rotation", "hadamard"),
+         'metadata: has "quantization.rotation": "hadamard'),
+        (lambda: folder("awq", [dense], config={"llm_config": {"quantization_config": {"quant_method": "awq"}}}),
+         'config.json: llm_config.quantization_config: has "quant_method": "awq"'),
+        (lambda: folder("layers", [dense], hf_quant_config={"quantization": {"quantized_layers": {
+            gate.removesuffix(".weight"): {"quant_algo": "NVFP4", "pre_quant_scale": True}}}}),
+         'has "pre_quant_scale": true, which is not done here'),
+        (lambda: folder("gelu", [dense], config={"hidden_act": "gelu"}), 'has "hidden_act": "gelu", and of '),
         (lambda: folder("no_weights", []), "refused_no_weights: has neither .safetensors nor .gguf files"))
 
 
@@ -239,6 +260,7 @@ def folder(name, files, **others):
 def equal():
     """Files, and others that hold the same."""
     dense, gguf = FIXTURES / "modelopt_dense.safetensors", FIXTURES / "experts.gguf"
+    oss = FIXTURES / "modelopt_gpt_oss.safetensors"
     parts = [FIXTURES / f"modelopt_experts-{i}-of-2.safetensors" for i in (1, 2)]
     stem, experts = "model.layers.3.mlp.experts.", contents(parts[0]) | contents(parts[1])
     where = {name: part.name for part in parts for name in contents(part)}
@@ -261,10 +283,13 @@ def equal():
         (parts, "a folder", lambda: folder("folder", parts)),
         (parts, "a folder with its configuration", lambda: folder(
             "config", parts, config={"quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4"}})),
+        ([oss, "--gpt-oss"], "gpt-oss by its configuration",
+         lambda: folder("gpt_oss", [oss], config={"model_type": "gpt_oss", "swiglu_limit": 7.0})),
         ([gguf], "ffn_gate_up_exps", gguf_in_one))
 
 
 def result_of(files):
+    """Of files and options."""
     dump = pathlib.Path(FOLDER) / f"{NAME}_dump"
     ran = subprocess.run([PROGRAM, *map(str, files), "--dump", str(dump)], stdout=subprocess.PIPE, text=True)
     expect(ran.returncode == 0, ran.stdout)

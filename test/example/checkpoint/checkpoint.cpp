@@ -26,7 +26,8 @@ class Reader {
 
   Stored read(const char* leaf, uint64_t expert);
   // After all was read: refuses what belongs to it and was not.
-  void finish() {
+  void finish(const Config& config) {
+    for (const std::string& stem : stems_) check_layer(config, stem);
     check_siblings(tensors_, stems_, used_);
     mlp_.others = others(tensors_, gate_.before, used_);
   }
@@ -195,16 +196,44 @@ void check_input_scales(const Mlp& mlp) {
       }
 }
 
+// In gpt-oss's own names the rows are in turns, and gate first in llama.cpp's; of other fused tensors the
+// caller knows.
+bool is_interleaved(const Gate& gate, bool gpt_oss, const Choice& choice) {
+  const std::string leaf = gate.spelling->gate;
+  if (choice.interleaved || !gpt_oss || gate.spelling->up || gate.names->convention == Convention::kGguf)
+    return choice.interleaved;
+  if (leaf != "gate_up_proj")
+    refuse(*gate.first,
+           "is of gpt-oss by the model's configuration, whose rows are in turns under the name "
+           "gate_up_proj; of " +
+               leaf + " no file says how they are");
+  return true;
+}
+
+// A GGUF's own word. Refuses models whose activation is another one.
+bool is_gpt_oss(const Metadata& metadata) {
+  for (const auto& [key, value] : metadata) {
+    if (key != "general.architecture") continue;
+    if (value == "gpt-oss") return true;
+    if (value.starts_with("gemma") || value == "grok")
+      throw FormatError(
+          "metadata: has \"general.architecture\": \"" + printable(value) +
+          "\", whose activation is GELU: of activations silu alone is done here, and that of gpt-oss");
+  }
+  return false;
+}
+
 }  // namespace
 
 Mlp find_mlp(const Tensors& tensors, const Choice& choice) {
   const Gate gate = choose_gate(tensors, choice.gate);
   const bool fused = gate.spelling->up == nullptr;
-  // In gpt-oss's own names the rows are in turns; of all other fused tensors the caller knows.
-  const bool interleaved = choice.interleaved || gate.names->convention == Convention::kGptOss;
   Mlp mlp{};
   mlp.gate = printable(gate.label());
   mlp.convention = gate.names->convention;
+  mlp.gpt_oss =
+      mlp.convention == Convention::kGptOss || choice.config.gpt_oss || is_gpt_oss(tensors.metadata());
+  const bool interleaved = is_interleaved(gate, mlp.gpt_oss, choice);
   mlp.first_expert = gate.first_expert;
   if (!fused && choice.interleaved)
     refuse(*gate.first, "is a gate of its own: its rows are not interleaved with others");
@@ -222,7 +251,7 @@ Mlp find_mlp(const Tensors& tensors, const Choice& choice) {
     if (fused) add_fused(stored, interleaved, mlp);
     else add_pair(stored, reader.read(gate.spelling->up, e), mlp);
   }
-  reader.finish();
+  reader.finish(choice.config);
   mlp.layout = layout_of(first.planes.transposed, fused, interleaved);
   mlp.n = static_cast<int32_t>(fused ? first.planes.rows / 2 : first.planes.rows);
   mlp.k = static_cast<int32_t>(first.planes.k);

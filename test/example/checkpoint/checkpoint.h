@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "example/checkpoint/config.h"
 #include "example/checkpoint/layout.h"
 #include "example/checkpoint/names.h"
 
@@ -30,6 +31,7 @@ struct Mlp {
   std::string gate, layout;         // the name of gate's tensor, and in words how its rows lie
   std::vector<std::string> notes;   // "NAME TYPE [SHAPE]" of each tensor that was used
   std::vector<std::string> others;  // names of those beside them that were not, and of metadata
+  bool gpt_oss;                     // by its names or by its configuration: the activation is that of gpt-oss
   int32_t n, k;
   uint64_t first_expert;           // the number of the first, where they have numbers
   std::vector<Matrix> gates, ups;  // one of each for every expert
@@ -38,8 +40,9 @@ struct Mlp {
 
 struct Choice {
   std::string gate;          // as list_gates names it; "" = the first that is NVFP4
-  bool interleaved = false;  // a fused tensor has the rows g0, u0, g1, u1, ..., which no file says
+  bool interleaved = false;  // a fused tensor has the rows g0, u0, g1, u1, ...
   int tp_rank = 0, tp_size = 1;
+  Config config = {};
 };
 
 // Throws FormatError, which begins with a tensor's name, where something is missing or of another format.

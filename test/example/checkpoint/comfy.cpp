@@ -47,11 +47,22 @@ void check_layer(const std::string& where, const json& layer) {
   }
 }
 
-// The layer's entry: by its whole name, or by the end of it, since files are read under a model's prefix.
-const json* entry_of(const json& layers, const std::string& stem) {
-  for (auto layer = layers.begin(); layer != layers.end(); ++layer)
-    if (stem == layer.key() || stem.ends_with("." + layer.key())) return &*layer;
-  return nullptr;
+// The layer's entry: by its whole name, or else by the end of it, since files are read under a model's
+// prefix. An end has to be that of one entry and of one tensor.
+const json* entry_of(const Tensors& tensors, const json& layers, const std::string& stem) {
+  if (const auto exact = layers.find(stem); exact != layers.end()) return &*exact;
+  std::vector<std::string> ends;
+  for (const auto& [key, _] : layers.items())
+    if (stem.ends_with("." + key)) ends.push_back(key);
+  if (ends.empty()) return nullptr;
+  if (ends.size() > 1)
+    throw FormatError(printable(stem) + ": may be either of " + kMetadata + "'s layers \"" +
+                      printable(ends[0]) + "\" and \"" + printable(ends[1]) + "\"");
+  for (const auto& [name, _] : tensors.all())
+    if (name.ends_with("." + ends[0] + ".weight") && name != stem + ".weight")
+      throw FormatError(printable(stem) + ": " + kMetadata + "'s layer \"" + printable(ends[0]) +
+                        "\" may be this one, or " + printable(name));
+  return &layers[ends[0]];
 }
 
 // The texts of `_quantization_metadata` in all files.
@@ -81,7 +92,7 @@ bool is_comfy(const Tensors& tensors, const std::string& stem) {
   }
   const std::vector<json> metadata = read_metadata(tensors);
   for (const json& one : metadata)
-    if (const json* layer = entry_of(one["layers"], stem)) {
+    if (const json* layer = entry_of(tensors, one["layers"], stem)) {
       check_layer(std::string(kMetadata) + ", " + printable(stem), *layer);
       marked = true;
     }

@@ -17,18 +17,6 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-json parse(Bytes file) {
-  constexpr int kDeepest = 32;
-  try {
-    return json::parse(file.begin(), file.end(), [](int depth, json::parse_event_t, json&) {
-      if (depth > kDeepest) throw FormatError("is nested deeper than 32");
-      return true;
-    });
-  } catch (const json::exception& e) {
-    throw FormatError("is not JSON: " + printable(e.what()));
-  }
-}
-
 // What the function says of a file, with its path in front.
 template <typename Function>
 void about(const std::string& path, Function function) {
@@ -49,43 +37,10 @@ std::vector<std::string> files_in(const std::string& folder, const std::string& 
   return names;
 }
 
-// What the tensors themselves do not say. True, a number or an object where nothing is meant to be changes
-// them.
-bool is_nothing(const json& value) {
-  return value == false || value.empty() || (value.contains("format") && value["format"] == "dense");
-}
-
-void check_quantisation(const json& config) {
-  // The first say what the tensors say, or what is left as it was; the others have to say nothing.
-  static const std::set<std::string> kKnown = {"quant_method",
-                                               "quant_algo",
-                                               "format",
-                                               "version",
-                                               "producer",
-                                               "config_groups",
-                                               "ignore",
-                                               "exclude_modules",
-                                               "modules_to_not_convert",
-                                               "targets",
-                                               "group_size",
-                                               "quantization_status",
-                                               "global_compression_ratio",
-                                               "kv_cache_scheme",
-                                               "kv_cache_quant_algo",
-                                               "quantized_layers"};
-  static const std::set<std::string> kNothing = {"transform_config", "sparsity_config", "has_zero_point",
-                                                 "pre_quant_scale"};
-  for (const auto& [key, value] : config.items())
-    if (!kKnown.contains(key) && !(kNothing.contains(key) && is_nothing(value)))
-      throw FormatError("its quantisation has \"" + printable(key) + "\": " + printable(value.dump()) +
-                        (kNothing.contains(key) ? ", which is not done here"
-                                                : ", which is not known here and may change the weights"));
-}
-
 }  // namespace
 
 std::map<std::string, std::string> parse_index(Bytes file) {
-  const json index = parse(file);
+  const json index = parse_json(file);
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
     throw FormatError("has no \"weight_map\": of JSON the index of a checkpoint alone is read");
   if (index["weight_map"].empty()) throw FormatError("its \"weight_map\" names no tensor");
@@ -113,16 +68,6 @@ void check_shards(const std::vector<std::string>& names) {
         throw FormatError("has files " + printable(set.first) + "*" + printable(set.second) +
                           ", but none of the number " + std::to_string(number));
   }
-}
-
-void check_config(Bytes file) {
-  const json config = parse(file);
-  if (!config.is_object()) return;
-  for (const char* key : {"quantization_config", "quantization"})
-    if (config.contains(key) && config[key].is_object()) check_quantisation(config[key]);
-  if (config.contains("text_config") && config["text_config"].is_object() &&
-      config["text_config"].contains("quantization_config"))
-    check_quantisation(config["text_config"]["quantization_config"]);
 }
 
 std::vector<StoredTensor> Files::read_file(const std::string& path) {
@@ -179,9 +124,13 @@ void Files::read(const std::string& path) {
   else read_file(path);
   if (!is_folder && !is_index) return;
   const fs::path folder = is_folder ? fs::path(path) : fs::path(path).parent_path();
-  for (const char* name : {"config.json", "hf_quant_config.json"})
-    if (const std::string config = folder / name; fs::is_regular_file(config))
-      about(config, [&] { check_config(MappedFile(config).bytes()); });
+  for (const char* name :
+       {"config.json", "hf_quant_config.json", "quantize_config.json", "quant_config.json"})
+    if (const std::string file = folder / name; fs::is_regular_file(file))
+      about(file, [&] {
+        const bool whole = std::string(name).starts_with("quant");
+        (whole ? read_quantisation : read_config)(MappedFile(file).bytes(), config);
+      });
 }
 
 }  // namespace checkpoint

@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 
+#include "example/checkpoint/config.h"
 #include "example/checkpoint/tensor.h"
 
 namespace checkpoint {
@@ -11,13 +12,15 @@ namespace checkpoint {
 struct Files {
   std::vector<std::unique_ptr<MappedFile>> mapped;
   Tensors tensors;
+  Config config;  // of the files beside an index or in a folder
   std::vector<std::string>
       unread;  // files of weights in a folder that belong to another form of the checkpoint
 
   // A .safetensors or .gguf file is read as it is. An index (model.safetensors.index.json) and a folder are
-  // the whole checkpoint: every file that the index names, every tensor where it says; of a folder without an
-  // index all .safetensors, or else all .gguf, with no shard missing; and what config.json beside them says
-  // of quantisation. Throws FormatError, which begins with the path.
+  // the whole checkpoint: every file that the index names, every tensor where it says; of a folder without
+  // an index all .safetensors, or else all .gguf, with no shard missing; and what config.json and its
+  // siblings beside them say of quantisation and of the activation. Throws FormatError, which begins with
+  // the path.
   void read(const std::string& path);
 
  private:
@@ -31,9 +34,5 @@ std::map<std::string, std::string> parse_index(Bytes file);
 
 // Refuses "model-00002-of-00003.safetensors" where the first or the third is not among the names.
 void check_shards(const std::vector<std::string>& names);
-
-// Refuses what a config.json or a hf_quant_config.json says of quantisation and is not known here, or changes
-// what the tensors mean.
-void check_config(Bytes file);
 
 }  // namespace checkpoint

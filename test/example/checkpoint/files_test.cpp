@@ -131,25 +131,15 @@ TEST_CASE("files: shards are counted by their names", "[checkpoint][files]") {
   CHECK_THROWS_WITH(check_shards({"m-1-of-999999999.gguf"}), contains("none of the number 2"));
 }
 
-TEST_CASE("files: what config.json says of quantisation is known or refused", "[checkpoint][files]") {
-  // In config.json, under it for models of several parts, and in hf_quant_config.json.
-  const std::string around =
-      GENERATE("{\"quantization_config\": @}", "{\"text_config\": {\"quantization_config\": @}}",
-               "{\"quantization\": @}");
-  const auto check = [&around](const std::string& quantisation) {
-    std::string text = around;
-    check_config(bytes_of(text.replace(text.find('@'), 1, quantisation)));
-  };
-  CHECK_NOTHROW(check_config(bytes_of("{\"hidden_size\": 8, \"new\": true}")));
-  CHECK_NOTHROW(check(R"({"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"]})"));
-  CHECK_NOTHROW(
-      check(R"({"quant_method": "compressed-tensors", "transform_config": {}, "has_zero_point": false,
-                          "sparsity_config": {"format": "dense", "ignore": []}, "pre_quant_scale": null})"));
-  CHECK_THROWS_WITH(
-      check(R"({"transform_config": {"config_groups": {"u": {"type": "hadamard"}}}})"),
-      contains("its quantisation has \"transform_config\": {") && contains("which is not done here"));
-  CHECK_THROWS_WITH(check(R"({"pre_quant_scale": true})"),
-                    contains("\"pre_quant_scale\": true, which is not done"));
-  CHECK_THROWS_WITH(check(R"({"has_zero_point": true})"), contains("\"has_zero_point\": true"));
-  CHECK_THROWS_WITH(check(R"({"rotated": 1})"), contains("\"rotated\": 1, which is not known here"));
+TEST_CASE("files: what lies beside the tensors says how they are quantised", "[checkpoint][files]") {
+  Folder folder;
+  folder.tensor("x.safetensors", "a");
+  const std::string name =
+      GENERATE("config.json", "hf_quant_config.json", "quantize_config.json", "quant_config.json");
+  const bool whole = name.starts_with("quant");
+  const std::string awq = R"({"quant_method": "awq"})", nvfp4 = R"({"quant_method": "modelopt"})";
+  folder.write(name, whole ? awq : "{\"quantization_config\": " + awq + "}");
+  CHECK_THAT(folder.said(), contains(name + ": ") && contains("has \"quant_method\": \"awq\""));
+  folder.write(name, whole ? nvfp4 : "{\"quantization_config\": " + nvfp4 + "}");
+  CHECK(folder.said() == "a ");
 }

@@ -115,9 +115,9 @@ bool run(const Mlp& mlp, const Options& options) {
   if (!mlp.ups[0].bias.empty()) args.bias2 = bias2.as();
   args.bias_dtype = DUALGEMM_DTYPE_FP32;
   if (args.bias1 || args.bias2) args.bias_stride = mlp.n;
-  // The names of gpt-oss as shipped are no other model's.
-  const bool gpt_oss = options.gpt_oss || mlp.convention == Convention::kGptOss;
-  const Activation activation = gpt_oss ? Activation{1.702f, 1, 7} : Activation{};
+  const bool gpt_oss = options.gpt_oss || mlp.gpt_oss;
+  const Activation activation =
+      gpt_oss ? Activation{1.702f, 1, options.choice.config.swiglu_limit} : Activation{};
   print_activation(activation);
   args.swiglu_alpha = activation.alpha, args.swiglu_beta = activation.beta,
   args.swiglu_limit = activation.limit;
@@ -167,6 +167,7 @@ int main(int argc, char** argv) {
       for (const std::string& name : list_gates(files.tensors)) fmt::print("{}\n", name);
       return EXIT_SUCCESS;
     }
+    options.choice.config = files.config;
     const Mlp mlp = find_mlp(files.tensors, options.choice);
     print_found(mlp, options.choice, files.unread);
     return run(mlp, options) ? EXIT_SUCCESS : EXIT_FAILURE;

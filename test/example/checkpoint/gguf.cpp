@@ -86,8 +86,9 @@ void skip_values(Reader& reader, uint32_t type, uint64_t count, const std::strin
   }
 }
 
-// Skips all pairs, and returns the alignment, the only one that says where something is.
-uint64_t read_pairs(Reader& reader, uint64_t pairs) {
+// Keeps the keys of all pairs, and the values of strings. Returns the alignment, the only pair that says
+// where something is.
+uint64_t read_pairs(Reader& reader, uint64_t pairs, Metadata& metadata) {
   uint64_t alignment = 32;
   for (; pairs > 0; --pairs) {
     const std::string key = reader.string("a key");
@@ -98,6 +99,11 @@ uint64_t read_pairs(Reader& reader, uint64_t pairs) {
         throw FormatError("general.alignment is " + std::to_string(alignment) + ", which is no power of 2");
       continue;
     }
+    if (type == kString) {
+      metadata.emplace_back(key, reader.string(key));
+      continue;
+    }
+    metadata.emplace_back(key, "");
     uint64_t count = 1;
     if (type == kArray) {
       type = reader.number<uint32_t>(key);
@@ -169,7 +175,9 @@ Contents read_gguf(Bytes file) {
   if (version != 2 && version != 3)
     throw FormatError("is GGUF of version " + std::to_string(version) + ", neither 2 nor 3");
   const uint64_t tensors = reader.number<uint64_t>("the number of tensors");
-  const uint64_t alignment = read_pairs(reader, reader.number<uint64_t>("the number of pairs"));
+  Contents contents;
+  const uint64_t alignment =
+      read_pairs(reader, reader.number<uint64_t>("the number of pairs"), contents.metadata);
 
   // A count that is a lie ends at the end of the file: every entry takes bytes.
   std::vector<Entry> entries;
@@ -182,7 +190,6 @@ Contents read_gguf(Bytes file) {
   const uint64_t data = (reader.position() + alignment - 1) / alignment * alignment;
   place(entries, file.subspan(std::min<uint64_t>(data, file.size())));
 
-  Contents contents;
   for (Entry& entry : entries) contents.tensors.push_back(std::move(entry.tensor));
   return contents;
 }

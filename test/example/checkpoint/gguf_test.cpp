@@ -54,7 +54,9 @@ TEST_CASE("gguf: tensors have their name, type, shape and bytes", "[checkpoint][
   w.tensor("w", {128, 2, 3}, kNvfp4, 0).tensor("k", {32}, 14, 448).tensor("s", {1}, kF32, 448);
   w.tensor("l", {32}, 99, 448);
   w.data(452);
-  const auto tensors = read_gguf(w.file).tensors;
+  const auto [tensors, metadata] = read_gguf(w.file);
+  CHECK(metadata == checkpoint::Metadata{
+                        {"general.architecture", "llama"}, {"a.number", ""}, {"names", ""}, {"numbers", ""}});
   REQUIRE(tensors.size() == 4);
   CHECK(tensors[0].name == "w");
   CHECK(checkpoint::describe(tensors[0]) == "NVFP4 [3, 2, 128]");

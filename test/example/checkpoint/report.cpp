@@ -28,7 +28,7 @@ void print_found(const Mlp& mlp, const Choice& choice, const std::vector<std::st
   fmt::print("found        {}: {}, {}, {}\n", mlp.gate, name_of(mlp.convention),
              name_of(mlp.gates[0].encoding), mlp.layout);
   print_names("", mlp.notes);
-  print_names("not needed", mlp.others);
+  print_names("not read", mlp.others);
   print_names("files left", unread);
   fmt::print("problem      N {}, K {}, experts {}", mlp.n, mlp.k, mlp.gates.size());
   if (mlp.first_expert > 0)

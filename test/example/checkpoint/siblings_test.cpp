@@ -47,6 +47,7 @@ TEST_CASE("checkpoint: every tensor under the stem of a weight is used or refuse
        {".input_zero_point", "is of zero points"},
        {".smooth_factor", "is of a smoothing"},
        {".R1.rotation", "is of a rotation"},
+       {".convrot", "is of a rotation"},
        {".hadamard", "is of a rotation"},
        {".input_transform.weight", "is of a transform"},
        {".weight_codebook", "is of elements that are numbers of a codebook"},
@@ -103,7 +104,7 @@ TEST_CASE("checkpoint: names that only begin alike are no siblings, and are list
   const std::vector<std::string> others = made.find().others;
   CHECK(others == std::vector<std::string>{"m.w10.weight", "m.w2.input_scale", "m.w2.weight",
                                            "m.w2.weight_scale", "m.w2.weight_scale_2",
-                                           "__metadata__ \"format\""});
+                                           "metadata \"format\""});
 
   Made gguf;
   gguf.gguf("blk.0.ffn_gate").gguf("blk.0.ffn_up");
@@ -111,16 +112,82 @@ TEST_CASE("checkpoint: names that only begin alike are no siblings, and are list
   CHECK(gguf.find().others == std::vector<std::string>{"blk.0.ffn_gate_inp.weight"});
 }
 
+TEST_CASE("checkpoint: what a module around or beside the weights has may be about them",
+          "[checkpoint][siblings]") {
+  const auto [name, what] = GENERATE(table<std::string, std::string>(
+      {{"l.3.mlp.experts.1.pre_quant_scale", "is AWQ's"},
+       {"l.3.mlp.experts.pre_quant_scale", "is AWQ's"},
+       {"l.3.mlp.pre_quant_scale", "is AWQ's"},
+       {"l.3.mlp.smooth_scale", "is of a smoothing"},
+       {"l.3.smooth_scale", "is of a smoothing"},
+       {"rotation", "is of a rotation"},
+       {"l.3.mlp.hadamard.weight", "is of a rotation"},
+       {"l.3.mlp.gate_up_proj.lora_A.weight", "is of a low-rank branch"},
+       {"l.3.mlp.experts.1.gate_up_proj.pre_quant_scale", "is AWQ's"},
+       {"base_model.model.l.3.mlp.experts.2.w1.lora_A.weight", "is of a low-rank branch"},
+       {"lora_unet_l_3_mlp_experts_2_w3.lora_up.weight", "is of a low-rank branch"},
+       // What another weight has is that weight's, and some names only look like it.
+       {"l.3.mlp.experts.1.w2.pre_quant_scale", ""},
+       {"l.3.mlp.shared.w2.lora_A.weight", ""},
+       {"l.3.self_attn.q_proj.lora_A.weight", ""},
+       {"l.3.self_attn.rotary_emb.inv_freq", ""},
+       {"rotary_emb.inv_freq", ""},
+       {"transformer_blocks.0.norm.weight", ""},
+       {"l.4.mlp.pre_quant_scale", ""},
+       {"base_model.model.l.30.mlp.experts.2.w1.lora_A.weight", ""}}));
+  Made made;
+  for (const int e : {0, 1, 2})
+    for (const char* leaf : {"w1", "w3"})
+      made.modelopt("l.3.mlp.experts." + std::to_string(e) + "." + leaf, 8, 32, 1, 1);
+  made.add(name, "BF16", {4}, 2);
+  if (what.empty()) CHECK_NOTHROW(made.find());
+  else CHECK_THROWS_WITH(made.find(), contains(name + ": BF16 [4] " + what));
+}
+
+TEST_CASE("checkpoint: beside experts, what the module around them has is listed", "[checkpoint][siblings]") {
+  Made made;
+  for (const char* leaf : {"w1", "w3"}) made.modelopt(std::string("l.3.mlp.experts.0.") + leaf, 8, 32, 1, 1);
+  made.add("l.3.mlp.gate.weight", "BF16", {4}, 2).add("l.3.norm.weight", "BF16", {4}, 2);
+  CHECK(made.find().others == std::vector<std::string>{"l.3.mlp.gate.weight"});
+}
+
+TEST_CASE("checkpoint: GGUF's pairs are entries, of which the usual ones are harmless",
+          "[checkpoint][siblings]") {
+  const auto [key, refused] = GENERATE(table<std::string, bool>({{"quantization.rotation", true},
+                                                                 {"adapter.lora.alpha", true},
+                                                                 {"llama.awq_scales", true},
+                                                                 {"general.quantization_version", false},
+                                                                 {"general.quantized_by", false},
+                                                                 {"quantize.imatrix.file", false},
+                                                                 {"deepseek2.attention.q_lora_rank", false},
+                                                                 {"general.architecture", false}}));
+  Made made;
+  made.gguf("blk.0.ffn_gate").gguf("blk.0.ffn_up");
+  made.metadata = {{key, "x"}};
+  if (refused) CHECK_THROWS_WITH(made.find(), contains("metadata: has \"" + key + "\": \"x\""));
+  else CHECK(made.find().others == std::vector<std::string>{"metadata \"" + key + "\""});
+}
+
+TEST_CASE("checkpoint: scales of GGUF's activations are refused", "[checkpoint][siblings]") {
+  const std::string name =
+      GENERATE("blk.0.ffn_act.scales", "blk.0.ffn_gate_act_scale", "blk.0.ffn_gate.weight.lora_a");
+  Made made;
+  made.gguf("blk.0.ffn_gate").gguf("blk.0.ffn_up");
+  made.add(name, "F32", {4}, 4)[name].ggml_type = 0;
+  CHECK_THROWS_WITH(made.find(), contains(name + ": F32 [4] is of a "));
+}
+
 TEST_CASE("checkpoint: an entry about quantisation or about a weight is refused, others are listed",
           "[checkpoint][siblings]") {
   const std::string key =
-      GENERATE("quantization_config", "modelspec.Quantized_by", "l.0.mlp.up_proj.weight", "l.0.mlp.up_proj");
+      GENERATE("quantization_config", "transform_config", "compression_config", "awq_scales", "modelopt",
+               "rotation", "modelspec.Quantized_by", "l.0.mlp.up_proj.weight", "l.0.mlp.up_proj");
   Made made = plain();
   made.metadata = {{"format", "pt"}, {key, "{}"}};
   CHECK_THROWS_WITH(made.find(),
-                    contains("__metadata__: has \"" + key + "\": \"{}\", which is about quantisation"));
+                    contains("metadata: has \"" + key + "\": \"{}\", which is about quantisation"));
   made.metadata.pop_back();
-  CHECK(made.find().others == std::vector<std::string>{"__metadata__ \"format\""});
+  CHECK(made.find().others == std::vector<std::string>{"metadata \"format\""});
 }
 
 TEST_CASE("comfy: the first element comes out of the high nibble, factors out of their atoms",
@@ -185,6 +252,27 @@ TEST_CASE("comfy: the mark of the file's metadata, under any prefix of a model",
   made.metadata = {{"_quantization_metadata", text}};
   if (what.empty()) CHECK(made.find().convention == Convention::kComfyUi);
   else CHECK_THROWS_WITH(made.find(), contains(what));
+}
+
+TEST_CASE("comfy: a layer's whole name goes before the end of it", "[checkpoint][siblings]") {
+  // The end comes first in the order of keys.
+  const std::string end = R"("a.m.w1": {"format": "nvfp4"}, "a.m.w3": {"format": "nvfp4"})";
+  const std::string rotated =
+      R"("z.a.m.w1": {"format": "nvfp4", "convrot": true}, "z.a.m.w3": {"format": "nvfp4"})";
+  Made made;
+  for (const char* stem : {"z.a.m.w1", "z.a.m.w3"}) made.modelopt(stem, 128, 64, 1, 1);
+  const auto find = [&made](const std::string& layers) {
+    made.metadata = {{"_quantization_metadata", "{\"layers\": {" + layers + "}}"}};
+    return made.find().convention;
+  };
+  CHECK(find(end) == Convention::kComfyUi);
+  CHECK_THROWS_WITH(find(end + ", " + rotated), contains("z.a.m.w1: has \"convrot\": true"));
+  CHECK_THROWS_WITH(
+      find(end + R"(, "m.w1": {"format": "nvfp4"})"),
+      contains("z.a.m.w1: may be either of _quantization_metadata's layers \"a.m.w1\" and \"m.w1\""));
+  made.modelopt("y.w1", 128, 64, 1, 1);
+  CHECK_THROWS_WITH(find(R"("w1": {"format": "nvfp4"}, "w3": {"format": "nvfp4"})"),
+                    contains("layer \"w1\" may be this one, or "));
 }
 
 TEST_CASE("comfy: one side marked and the other not is refused, in either order", "[checkpoint][siblings]") {

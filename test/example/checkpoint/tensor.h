@@ -33,7 +33,8 @@ struct StoredTensor {
 // "U8 [352, 128]"
 std::string describe(const StoredTensor& tensor);
 
-// What a file says besides its tensors: keys and texts, of safetensors its `__metadata__`.
+// What a file says besides its tensors: keys and texts, of safetensors its
+// `__metadata__`, of GGUF its pairs.
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
 struct Contents {

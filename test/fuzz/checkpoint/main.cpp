@@ -88,7 +88,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Bytes file(data, size);
   try {
     if (size > 0 && data[0] == '{') {
-      check_config(file);
+      Config config;
+      read_config(file, config);
+      check_layer(config, "model.layers.0.mlp.gate_proj");
       require(!parse_index(file).empty());
     }
     const Contents stored = is_gguf(file) ? read_gguf(file) : read_safetensors(file);
