@@ -98,8 +98,8 @@ def _on_gpu(a: torch.Tensor, b1: torch.Tensor, b2: torch.Tensor, sfa: Optional[t
             alpha1_dev: Optional[torch.Tensor] = None, alpha2_dev: Optional[torch.Tensor] = None) -> torch.Tensor:
     """C [m, n] of bfloat16, float16, float32 or float8_e4m3fn from a [m, k / 2], b1 and b2 [n, k / 2], of uint8 or
     float4_e2m1fn_x2, and their factors in 128x4 atoms; all with one more dimension in front for a batch. On Hopper a
-    may be [m, k] of bfloat16 or float16, and sfa None. Rows of all begin at multiples of 16 bytes. All kernels refuse the
-    same places, shapes, strides and types; what an address or the GPU decides, a launch alone can."""
+    may be [m, k] of bfloat16 or float16, and sfa None. Rows of all begin at multiples of 16 bytes. All kernels refuse
+    the same places, shapes, strides and types; what an address or the GPU decides, a launch alone can."""
     out = _empty(a, b1, b2, sfa, sfb1, sfb2, out_dtype, alpha1_dev=alpha1_dev, alpha2_dev=alpha2_dev)
     with torch.cuda.device(a.device):
         return launch(a, b1, b2, sfa, sfb1, sfb2, out, alpha1, alpha2, stream=torch.cuda.current_stream(),
