@@ -42,6 +42,7 @@ install:              ## the library, its CMake package, dualgemm.pc and dualgem
 	@cmake --build $(BUILD)/lib -j $(JOBS)
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD)/lib
 
+package-test: WANTED := test
 package-test: configure ## the library as it ships: built as a subproject, installed, linked in every way
 	@cmake --build $(BUILD) -j $(JOBS)
 	@python3 test/package/package.py . $(BUILD) $$(sed -n 's/^NVCC := //p' $(BUILD)/cuda.mk) --whole

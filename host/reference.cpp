@@ -21,10 +21,12 @@ double smaller(double x, double y) { return std::isnan(x) || std::isnan(y) ? x +
 double larger(double x, double y) { return std::isnan(x) || std::isnan(y) ? x + y : std::max(x, y); }
 
 // Returns a step's result in the range of fp32: a number that would round to more than the largest float is
-// infinite, one that would round to less than the smallest is zero.
+// infinite, and one below the smallest normal float is a multiple of 2^-149, as in fp32. Others keep their
+// bits.
 double in_range(double x) {
-  if (std::isinf(static_cast<float>(x))) return std::copysign(HUGE_VAL, x);
-  return static_cast<float>(x) == 0 ? std::copysign(0, x) : x;
+  const float rounded = static_cast<float>(x);
+  if (std::isinf(rounded)) return std::copysign(HUGE_VAL, x);
+  return std::fabs(x) < std::numeric_limits<float>::min() ? rounded : x;
 }
 
 // The activation in the arithmetic of a launch: in fp32, or with EXACT_ACT in fp64.

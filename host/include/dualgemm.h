@@ -574,7 +574,8 @@ DUALGEMM_API dualgemm_status_t dualgemm_import_mxfp4_host(const void* q, int64_t
 /* Computes on the host, in double precision, what a launch with these arguments does, every pointer of which
  * points to host memory: C, SFC, D1, D2 and amax_out, each converted once from the exact result (to NVFP4 as
  * dualgemm_quantize_host does, from fp32), in the rows in use. Each step has the range of the launch's fp32:
- * what is too large becomes infinite, what is too small zero (manual: FORMATS.md). The launch's rules
+ * what is too large becomes infinite, what is below 2^-126 a multiple of 2^-149 (manual: FORMATS.md, and
+ * DEBUGGING.md where the two may differ). The launch's rules
  * hold; instance_id, max_sms and flags change nothing, but for EXACT_ACT, whose activation has the range of
  * fp64. `y`, if it is not NULL, gets C before its conversion, without the encode scale:
  * [m, n] doubles, for each matrix of a batch and of groups with MASKED. Plain loops: 2 m n k multiplications. */

@@ -1,6 +1,6 @@
 // range_test.cpp -- gates and ups from zero to infinity, NaN among them, and parameters at the ends of what
-// is legal: a launch and dualgemm_reference_host agree on what is NaN, infinite or finite, and are near each
-// other. Biases bring the values: the alphas are zero.
+// is legal: a launch and dualgemm_reference_host agree on what is NaN, infinite, zero or another number, and
+// are near each other. Biases bring the values: the alphas are zero.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -19,22 +19,44 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kMax = std::numeric_limits<float>::max(), kLeast = std::numeric_limits<float>::min();
 
-// The least sigmoid that a launch keeps is that of -87.34, the least exp(-g^2 / 2) that of -13.22.
+// The end of exp() in fp32, ln 2^-126, near which edges() adds gates.
+constexpr double kEnd = -87.336544750553109;
+constexpr float kUnit = std::numeric_limits<float>::denorm_min();
+
 constexpr float kValues[] = {-kInfinity, -3e38f, -1e20f, -800,      -100,
                              -87.5f,     -87.2f, -60,    -13.3f,    -13.1f,
                              -3,         -0.5f,  0,      0.5f,      3,
                              60,         1e20f,  3e38f,  kInfinity, std::numeric_limits<float>::quiet_NaN()};
 constexpr float kWeights[] = {1, -1e-30f, 1e30f, 0, kInfinity};
 
-// Every pair of values is a column, and every weight a row.
-Problem pairs() {
-  constexpr int32_t kCount = static_cast<int32_t>(std::size(kValues));
-  Problem p = make_problem(Data::kContest, std::size(kWeights), (kCount * kCount + 3) / 4 * 4, 32, 1);
+// Returns the gates on either side of the one at which a launch takes a sigmoid, or exp(-g^2 / 2), for zero:
+// 16 times farther away than the rounding of an exponent moves it.
+std::vector<float> edges(dualgemm_activation_t activation, float alpha) {
+  double edge = kEnd;
+  if (activation == DUALGEMM_ACTIVATION_GEGLU_ERF) edge = -std::sqrt(-2 * kEnd);
+  if (activation == DUALGEMM_ACTIVATION_SWIGLU || activation == DUALGEMM_ACTIVATION_SWIGLU_STEP)
+    edge = kEnd / alpha;
+  if (activation == DUALGEMM_ACTIVATION_GEGLU_TANH) {  // the root of a cubic, by Newton's method
+    const double slope = 2 * std::sqrt(2 / std::acos(-1.0));
+    edge = -10;
+    for (int i = 0; i < 20; ++i)
+      edge -= (slope * (edge + 0.044715 * edge * edge * edge) - kEnd) /
+              (slope * (1 + 3 * 0.044715 * edge * edge));
+  }
+  return {static_cast<float>(edge * (1 - 0x1p-20)), static_cast<float>(edge * (1 + 0x1p-20))};
+}
+
+// Every pair of a gate and an up is a column, and every weight a row.
+Problem pairs(std::vector<float> gates) {
+  gates.insert(gates.end(), std::begin(kValues), std::end(kValues));
+  constexpr size_t kUps = std::size(kValues);
+  const auto columns = static_cast<int32_t>(gates.size() * kUps);
+  Problem p = make_problem(Data::kContest, std::size(kWeights), (columns + 3) / 4 * 4, 32, 1);
   p.alpha1 = p.alpha2 = 0;
   p.bias_dtype = DUALGEMM_DTYPE_FP32;
-  for (int32_t i = 0; i < p.n; ++i) {
-    p.bias1.push_back(kValues[i / kCount % kCount]);
-    p.bias2.push_back(kValues[i % kCount]);
+  for (size_t i = 0; i < static_cast<size_t>(p.n); ++i) {
+    p.bias1.push_back(gates[i / kUps % gates.size()]);
+    p.bias2.push_back(kValues[i % kUps]);
   }
   p.c_row_scale.assign(std::begin(kWeights), std::end(kWeights));
   return p;
@@ -60,22 +82,22 @@ std::vector<float> reference_of(const Problem& p, dualgemm_args_t args) {
   return c;
 }
 
-enum class Kind { kNan, kAbove, kBelow, kFinite };
+enum class Kind { kNan, kAbove, kBelow, kZero, kOther };
 Kind kind_of(double x) {
   if (std::isnan(x)) return Kind::kNan;
   if (std::isinf(x)) return x > 0 ? Kind::kAbove : Kind::kBelow;
-  return Kind::kFinite;
+  return x == 0 ? Kind::kZero : Kind::kOther;
 }
 
-// What a launch may lose of y: of f(g) an absolute 2^-126 (1 + |g|), which h(u) and the weight multiply. Of a
-// gate below -1000 nothing is left to lose.
+// What a launch may lose of y: of f(g) a few units of the smallest float, which h(u) and the weight multiply.
+// Of a gate below -1000 nothing is left to lose.
 bool near(double got, double expected, double g, double h, double weight) {
-  const double lost = 0x1p-126 * (1 + (1 + std::min(std::fabs(g), 1000.0)) * h) * std::fabs(weight);
-  return std::fabs(got - expected) <= 0x1p-16 * std::fabs(expected) + lost;
+  const double lost = 4 * kUnit * (1 + (1 + std::min(std::fabs(g), 1000.0)) * h) * std::fabs(weight);
+  return std::fabs(got - expected) <= 0x1p-15 * std::fabs(expected) + lost;
 }
 
 void check_pairs(dualgemm_activation_t activation, const ref::Parameters& parameters, uint32_t flags) {
-  Problem p = pairs();
+  Problem p = pairs(edges(activation, parameters.alpha));
   p.parameters = parameters;
   LaunchOptions options;
   options.activation = activation;
@@ -96,7 +118,7 @@ void check_pairs(dualgemm_activation_t activation, const ref::Parameters& parame
               ? std::min<double>(std::fabs(p.bias2[i]), parameters.situ_up)
               : std::min<double>(std::fabs(p.bias2[i]), parameters.limit) + std::fabs(parameters.beta);
       const bool right = kind_of(got) == kind_of(want) &&
-                         (kind_of(want) != Kind::kFinite ||
+                         (kind_of(want) != Kind::kOther ||
                           near(got, want, p.bias1[i], h, p.c_row_scale[static_cast<size_t>(row)]));
       if (!right && wrong++ == 0)
         first = "g " + std::to_string(p.bias1[i]) + ", u " + std::to_string(p.bias2[i]) + ", weight " +
@@ -111,7 +133,8 @@ void check_pairs(dualgemm_activation_t activation, const ref::Parameters& parame
 
 }  // namespace
 
-TEST_CASE("a launch and the reference agree where gate or up is infinite, NaN or underflows", "[range]") {
+TEST_CASE("a launch and the reference agree where gate or up is infinite, NaN, zero or underflows",
+          "[range]") {
   for (const dualgemm_activation_t activation : kActivations)
     for (const uint32_t flags : {uint32_t{0}, uint32_t{DUALGEMM_FLAG_EXACT_ACT}}) {
       check_pairs(activation, {}, flags);
@@ -132,4 +155,31 @@ TEST_CASE("a launch and the reference agree about SITU with the least and the la
         parameters.situ_up = up;
         check_pairs(DUALGEMM_ACTIVATION_SITU, parameters, flags);
       }
+}
+
+TEST_CASE("a step below the smallest normal float has the places of a subnormal one in the reference, too",
+          "[range]") {
+  // Gates are products of sums with an alpha: 2^-149 has no half, and the ups and the weight make it large.
+  constexpr float kUps[] = {0.7f, -0.3f, 1.3f, 1e30f};
+  Problem p = make_problem(Data::kContest, 4, 64, 32, 1);
+  p.alpha1 = 0.37f * 0x1p-147f;
+  p.alpha2 = 0;
+  p.bias_dtype = DUALGEMM_DTYPE_FP32;
+  p.bias1.assign(64, 0);
+  for (size_t i = 0; i < 64; ++i) p.bias2.push_back(kUps[i % std::size(kUps)]);
+  p.c_row_scale = {1, 1e30f, kMax, kInfinity};
+  LaunchOptions options;
+  options.activation = DUALGEMM_ACTIVATION_REGLU;
+  options.dtype = DUALGEMM_DTYPE_FP32;
+  const DeviceProblem on(p, options);
+  on.launch(nullptr);
+  const Output out = on.download();
+  const std::vector<float> expected = reference_of(p, on.args());
+  for (int32_t row = 0; row < p.m; ++row)
+    for (int32_t column = 0; column < p.n; ++column) {
+      const double got = out.value(row, column), want = expected[static_cast<size_t>(row * p.n + column)];
+      CAPTURE(row, column, got, want);
+      CHECK(kind_of(got) == kind_of(want));
+      if (kind_of(want) == Kind::kOther) CHECK(std::fabs(got - want) <= 0x1p-22 * std::fabs(want) + kUnit);
+    }
 }

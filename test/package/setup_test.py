@@ -17,7 +17,9 @@ import unittest
 SETUP = pathlib.Path(sys.argv[1]) / ".ci/setup"
 # What each program does, in the variables that a test may set.
 PROGRAMS = {
-    "df": """case "$2" in build) free=${DISK:-100000} ;; *) free=${TEMPORARY:-100000} ;; esac
+    # As the real one it fails where the folder is not there.
+    "df": """[[ -e "$2" ]] || { echo "df: $2: No such file or directory" >&2; exit 1; }
+case "$2" in build) free=${DISK:-100000} ;; *) free=${TEMPORARY:-100000} ;; esac
 printf 'Filesystem 1048576-blocks Used Available Capacity Mounted\\nx 1 1 %s 1%% /\\n' "$free" """,
     "python3": """[[ "$*" == *"-m pip"* ]] || exit 1
 for try in 1 2 3; do echo "WARNING: Retrying (Retry(total=$try)) after connection broken" >&2; done
@@ -28,7 +30,7 @@ exit 1""",
     "apt-get": """echo "E: Unable to fetch some archives" >&2
 exit 100""",
     "sudo": """"$@" """,
-    "nvcc": "echo 'Cuda compilation tools, release 13.0, V13.0.88'",
+    "nvcc": """echo "Cuda compilation tools, release ${RELEASE:-13.0}, V13.0.88" """,
 }
 
 
@@ -74,7 +76,7 @@ class Setup(unittest.TestCase):
     def test_a_full_disk(self):
         self.assertIn("needs about 400 MiB, and its disk has 7 left", self.refused(DISK="7"))
         self.assertIn("needs about 200 MiB, and its disk has 0 left", self.refused("lib", DISK="0"))
-        self.assertIn("needs about 4000 MiB, and its disk has 1000 left", self.refused("test", DISK="1000"))
+        self.assertIn("needs about 4500 MiB, and its disk has 1000 left", self.refused("test", DISK="1000"))
         self.assertEqual(self.run_setup("lib", DISK="1000").returncode, 0)
 
     def test_wheels_need_room_too(self):
@@ -88,6 +90,50 @@ class Setup(unittest.TestCase):
     def test_a_full_folder_of_temporary_files(self):
         said = self.refused(TEMPORARY="3", TMPDIR="/tmp")
         for part in "/tmp", "has 3 left", "set TMPDIR": self.assertIn(part, said)
+
+    def test_no_folder_of_temporary_files(self):
+        file = self.folder / "file"
+        file.touch()
+        for folder in "/nonexistent", str(file):
+            for target in (), ("lib",), ("test",):
+                said = self.refused(*target, TMPDIR=folder)
+                for part in f"TMPDIR={folder}: is no folder", "set TMPDIR": self.assertIn(part, said)
+
+    def test_a_disk_of_which_nothing_is_known(self):
+        (self.folder / "bin/df").write_text("#!/bin/bash\nexit 1\n")
+        self.assertEqual(self.run_setup("lib").returncode, 0)
+
+    def test_build_as_a_link(self):
+        build, disk = self.folder / "build", self.folder / "disk"
+        build.symlink_to(disk)
+        said = self.refused()
+        for part in f"build is a link to {disk}, which is no folder", "make that folder": self.assertIn(part, said)
+        disk.mkdir()
+        self.assertEqual(self.run_setup().returncode, 0)
+        self.assertTrue((disk / "cuda.mk").exists())
+
+    def test_build_as_a_file(self):
+        (self.folder / "build").touch()
+        self.assertIn("build/ is no folder that can be written to", self.refused())
+
+    def test_a_compiler_that_is_asked_for_and_will_not_do(self):
+        nvcc, text = self.folder / "bin/nvcc", self.folder / "text"
+        text.touch()
+        for compiler, release, part in (
+                ("/nonexistent/nvcc", "13.0", "is no program"), (self.folder, "13.0", "is no program"),
+                (text, "13.0", "is no program"), (nvcc, "12.8", "is of CUDA 12.8"),
+                ("/bin/true", "13.0", "does not say that it is an nvcc")):
+            said = self.refused(DUALGEMM_NVCC=str(compiler), RELEASE=release)
+            self.assertIn(f"DUALGEMM_NVCC={compiler}: {part}: set it to the nvcc of CUDA 12.9 or later", said)
+        self.assertEqual(self.run_setup(DUALGEMM_NVCC="nvcc").returncode, 0)  # by its name, in PATH
+        self.assertEqual(self.run_setup(DUALGEMM_NVCC="").returncode, 0)
+
+    def test_who_builds_everything_needs_room_for_it(self):
+        """By what make would do."""
+        for target in "test", "package-test":
+            plan = subprocess.run(["make", "-n", "-C", str(SETUP.parents[1]), target], text=True, check=True,
+                                  stdout=subprocess.PIPE).stdout
+            self.assertIn(".ci/setup test\n", plan)
 
     def test_packages_that_cannot_be_had(self):
         said = self.refused(MISSING="catch2 spin")

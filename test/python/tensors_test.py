@@ -215,6 +215,7 @@ class Refusals(unittest.TestCase):
                 (like(data_ptr=at, shape=shape), r"a: has data_ptr\(\) and a shape, and neither element_size\(\) nor"),
                 (like(data_ptr=at, shape=shape, element_size="1"), r"a: element_size is no number of bytes: '1'"),
                 (like(data_ptr=at, shape=shape, element_size=0), r"a: element_size is no number of bytes: 0"),
+                (like(data_ptr=at, shape=shape, itemsize=1.0), r"a: itemsize is no number of bytes: 1\.0"),
                 (like(data_ptr=at, shape=5, element_size=size), "a: shape is no sequence of integers: 5"),
                 (like(data_ptr=at, shape=(24, "x"), element_size=size), "a: shape is no sequence of integers"),
                 (like(data_ptr=at, shape=shape, element_size=size, stride=lambda self: (1,)),
@@ -223,17 +224,23 @@ class Refusals(unittest.TestCase):
                 (like(data_ptr=address, shape=shape, element_size=size), r"a: data_ptr is no function"),
                 (like(data_ptr=lambda self: None), r"a: data_ptr\(\) is no address: None"),
                 (like(__dlpack__=lambda self, **_: None), r"a: has __dlpack__ and no __dlpack_device__"),
+                (like(__dlpack__=lambda self, **_: None, __dlpack_device__=lambda self: None),
+                 r"a: __dlpack_device__\(\) is no pair of numbers: None"),
                 (like(__dlpack__=5, __dlpack_device__=lambda self: (2, 0)), r"a: __dlpack__ is no function"),
                 (like(__dlpack__=lambda self, **_: None, __dlpack_device__=lambda self: (2, 0)),
                  r"a: __dlpack__\(\) gives no capsule, but a NoneType")):
             self.refused(TypeError, "^" + text, lambda p, t=tensor: setattr(p, "a", t))
 
-    def test_the_size_of_an_element_by_any_of_its_names(self):
+    def test_the_size_of_an_element_and_the_strides_as_others_say_them(self):
+        """Any of its names, any type that is an integer, and no strides for rows without gaps, as DLPack has it."""
+        class Integer:
+            def __index__(self): return 1
         p = Problem()
         p.launch()
         expected, address = p.out.bytes(), p.a.memory.data_ptr()
         dtype = type("Type", (), {"itemsize": 1, "__str__": lambda self: "uint8"})()
-        for fields in ({"element_size": lambda self: 1}, {"itemsize": 1}, {"dtype": dtype}):
+        for fields in ({"element_size": lambda self: 1}, {"itemsize": 1}, {"dtype": dtype}, {"itemsize": Integer()},
+                       {"itemsize": 1, "stride": None}, {"itemsize": 1, "stride": lambda self: None}):
             p.a = type("Like", (), {"data_ptr": lambda self: address, "shape": (24, 64), "held": p.a, **fields})()
             p.out = empty(BF16, (24, 40))
             p.launch()

@@ -38,13 +38,15 @@ def inputs(*problems, n=N, k=K):
     return (a, b1, b2, sfa, sfb1, sfb2), (x, w1, w2)
 
 
-def results(tensors, out_dtype):
+def results(tensors, out_dtype=torch.bfloat16, **more):
     """What the operator gives for tensors on the CPU and for fake ones: shape, strides and type, or the refusal."""
     answers = []
-    with torch._subclasses.FakeTensorMode() as mode: fake = [mode.from_tensor(t) for t in tensors]
-    for given in tensors, fake:
+    with torch._subclasses.FakeTensorMode() as mode:
+        fake = [t if t is None else mode.from_tensor(t) for t in tensors]
+        fake_more = {name: mode.from_tensor(t) for name, t in more.items()}
+    for given, named in (tensors, more), (fake, fake_more):
         try:
-            out = torch.ops.dualgemm.swiglu(*given, 0.01, 0.5, out_dtype)
+            out = torch.ops.dualgemm.swiglu(*given, 0.01, 0.5, out_dtype, **named)
             answers.append((tuple(out.shape), out.stride(), out.dtype))
         except RuntimeError as error:
             answers.append(str(error).split("\n")[0])
@@ -110,6 +112,72 @@ class Operator(unittest.TestCase):
         (_, b1, b2, *factors), _ = inputs(k=48)
         b1, b2 = (torch.nn.functional.pad(b, (0, 8))[:, :24] for b in (b1, b2))
         self.assertEqual(*results((wide, b1, b2, *factors), bf16))
+
+    def test_what_tensors_say_of_themselves_is_refused_by_both_kernels(self):
+        names = ("a", "b1", "b2", "sfa", "sfb1", "sfb2")
+        good, _ = inputs()
+        several, _ = inputs(2)
+        a, _, _, sfa, sfb1, _ = good
+        wide, apart = torch.zeros(M, K, dtype=torch.bfloat16), torch.zeros(2 * M * K // 2 + 8, dtype=torch.uint8)
+        twice = torch.zeros(2 * sfa.numel(), dtype=torch.uint8)
+        rows = "the strides \\(.*\\) are not those of rows one behind the other"
+        for tensors, replaced, text in (
+                (good, dict(a=a.repeat(1, 2)[:, ::2]), rows), (good, dict(a=a.mT.contiguous().mT), rows),
+                (good, dict(a=a[:1].expand(M, -1)), rows), (several, dict(a=several[0][:1].expand(2, -1, -1)), rows),
+                (several, dict(b1=several[1].mT.contiguous().mT), rows),
+                (several, dict(a=apart.as_strided((2, M, K // 2), (M * K // 2 + 8, K // 2, 1))),
+                 f"problems must begin at multiples of 16 bytes, and are {M * K // 2 + 8} apart"),
+                (good, dict(a=a[0]), "has 1 dimensions, and a matrix has 2, or 3 with one for problems"),
+                (good, dict(a=torch.zeros((), dtype=torch.uint8)), "has 0 dimensions"),
+                (good, dict(a=a[None, None]), "has 4 dimensions"), (good, dict(b2=good[2][0]), "has 1 dimensions"),
+                (good, dict(a=a.int()), "its elements are torch.int32, and must be one of torch.uint8, "),
+                (good, dict(b1=good[1].float()), "its elements are torch.float32"),
+                (good, dict(b1=torch.zeros(N, K // 2, dtype=torch.bfloat16)), "its elements are torch.bfloat16"),
+                (good, dict(sfa=sfa[:-1]), f"has {sfa.numel() - 1} bytes, and {sfa.numel()} are needed"),
+                (several, dict(sfb1=sfb1), f"has {sfb1.numel()} bytes, and {2 * sfb1.numel()} are needed"),
+                (good, dict(sfa=twice[::2]), "its elements lie without gaps, and its strides are "),
+                (good, dict(sfb2=good[5].double()), "its elements are torch.float64"),
+                (good, dict(sfa=None), "must be given with an a of torch.uint8"),
+                (good, dict(a=wide, sfa=sfa), "must be None with an a of torch.bfloat16"),
+                (good, dict(alpha1_dev=torch.ones(1, dtype=torch.float64)), "its elements are torch.float64"),
+                (good, dict(alpha2_dev=torch.ones(0)), "has 0 bytes, and 4 are needed")):
+            given = [replaced.get(name, tensor) for name, tensor in zip(names, tensors)]
+            name = "sfa" if "sfa" in replaced else next(iter(replaced))
+            alphas = {key: tensor for key, tensor in replaced.items() if key not in names}
+            with self.subTest(name, text=text):
+                real, fake = results(given, **alphas)
+                self.assertEqual(real, fake)
+                self.assertRegex(real, f"^{name}: .*{text}" if text != rows else f"^{name}: {rows}")
+        real, fake = results((a, *several[1:3], sfa, *several[4:]))
+        self.assertEqual((real, fake), ("a has 1 problems, b1 and b2 have 2",) * 2)
+
+    def test_tensors_with_gaps_and_of_other_types_pass_both_kernels(self):
+        (a, b1, b2, sfa, *sfb), _ = inputs()
+        wide = torch.nn.functional.pad(a, (0, 32))[:, :K // 2]
+        wanted = torch.ops.dualgemm.swiglu(a, b1, b2, sfa, *sfb)
+        for tensors in ((wide, b1, b2, sfa, *sfb), (a.view(torch.int8), b1, b2, sfa.view(torch.float8_e4m3fn), *sfb),
+                        (a[None], b1[None], b2[None], sfa.reshape(2, -1), *sfb)):
+            real, fake = results(tensors)
+            self.assertEqual(real, fake)
+            got = torch.ops.dualgemm.swiglu(*tensors)
+            self.assertTrue(torch.equal(got.reshape(M, N), wanted))
+        real, fake = results((torch.zeros(M, K, dtype=torch.bfloat16), b1, b2, None, *sfb))
+        self.assertEqual((real, fake), (((M, N), (N, 1), torch.bfloat16),) * 2)
+
+    def test_the_fake_kernel_keeps_dynamic_rows(self):
+        (a, b1, b2, sfa, *sfb), _ = inputs()
+        seen = []
+
+        def backend(graph, inputs_of_it):
+            seen.append(graph)
+            return graph
+        compiled = torch.compile(lambda *t: torch.ops.dualgemm.swiglu(*t), backend=backend, fullgraph=True)
+        for rows in (M, M - 1, M - 5):
+            rows_of_a = a[:rows].clone()
+            torch._dynamo.mark_dynamic(rows_of_a, 0)
+            got = compiled(rows_of_a, b1, b2, sfa, *sfb)
+            self.assertTrue(torch.equal(got, torch.ops.dualgemm.swiglu(rows_of_a, b1, b2, sfa, *sfb)))
+        self.assertEqual(len(seen), 1)
 
     def test_an_fp8_result_with_any_number_of_columns(self):
         for problems in ((), (2,)):

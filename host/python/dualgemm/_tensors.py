@@ -98,7 +98,7 @@ def _element_size(tensor, name):
     for owner, attribute in (tensor, "element_size"), (tensor, "itemsize"), (dtype, "itemsize"):
         if not hasattr(owner, attribute): continue
         size = _said(owner, attribute)
-        if isinstance(size, int) and size > 0: return size
+        if hasattr(size, "__index__") and operator.index(size) > 0: return operator.index(size)
         raise TypeError(f"{name}: {attribute} is no number of bytes: {size!r}")
     raise TypeError(f"{name}: has data_ptr() and a shape, and neither element_size() nor itemsize, nor a dtype that "
                     "has it: nobody can tell how many bytes its elements have")
@@ -112,8 +112,8 @@ def _of_pointer(tensor, name):
     address = operator.index(address)
     if not hasattr(tensor, "shape"): return View(address, held=tensor)
     shape = _integers(tensor.shape, name, "shape")
-    strides = _compact_strides(shape)
-    if hasattr(tensor, "stride"): strides = _integers(_said(tensor, "stride"), name, "stride")
+    said = _said(tensor, "stride") if hasattr(tensor, "stride") else None
+    strides = _compact_strides(shape) if said is None else _integers(said, name, "stride")
     if len(strides) != len(shape):
         raise TypeError(f"{name}: has {len(shape)} dimensions and {len(strides)} strides")
     element = str(getattr(tensor, "dtype", "")).split(".")[-1].replace("fn_x2", "fn") or None
@@ -126,7 +126,10 @@ def _capsule(tensor, name):
     """Its capsule, without an order between the work that made it and ours: that is what the launch's stream says."""
     if not callable(tensor.__dlpack__): raise TypeError(f"{name}: __dlpack__ is no function")
     if not hasattr(tensor, "__dlpack_device__"): raise TypeError(f"{name}: has __dlpack__ and no __dlpack_device__")
-    stream = None if tensor.__dlpack_device__()[0] == CPU else -1
+    device = _said(tensor, "__dlpack_device__")
+    if not isinstance(device, tuple) or not device:
+        raise TypeError(f"{name}: __dlpack_device__() is no pair of numbers: {device!r}")
+    stream = None if device[0] == CPU else -1
     try:
         capsule = tensor.__dlpack__(stream=stream, max_version=(1, 0))
     except TypeError:  # from before version 1
