@@ -210,17 +210,11 @@ bool is_interleaved(const Gate& gate, bool gpt_oss, const Choice& choice) {
   return true;
 }
 
-// A GGUF's own word. Refuses models whose activation is another one.
-bool is_gpt_oss(const Metadata& metadata) {
-  for (const auto& [key, value] : metadata) {
-    if (key != "general.architecture") continue;
-    if (value == "gpt-oss") return true;
-    if (value.starts_with("gemma") || value == "grok")
-      throw FormatError(
-          "metadata: has \"general.architecture\": \"" + printable(value) +
-          "\", whose activation is GELU: of activations silu alone is done here, and that of gpt-oss");
-  }
-  return false;
+// A GGUF's own word for its model, or "".
+std::string architecture_of(const Metadata& metadata) {
+  for (const auto& [key, value] : metadata)
+    if (key == "general.architecture") return value;
+  return "";
 }
 
 }  // namespace
@@ -231,8 +225,10 @@ Mlp find_mlp(const Tensors& tensors, const Choice& choice) {
   Mlp mlp{};
   mlp.gate = printable(gate.label());
   mlp.convention = gate.names->convention;
-  mlp.gpt_oss =
-      mlp.convention == Convention::kGptOss || choice.config.gpt_oss || is_gpt_oss(tensors.metadata());
+  const std::string architecture = architecture_of(tensors.metadata());
+  mlp.gpt_oss = mlp.convention == Convention::kGptOss || choice.config.gpt_oss || architecture == "gpt-oss";
+  if (architecture.starts_with("gemma") || architecture == "grok")
+    mlp.activation_note = "NOT the model's: " + printable(architecture) + " has GELU, which is not done here";
   const bool interleaved = is_interleaved(gate, mlp.gpt_oss, choice);
   mlp.first_expert = gate.first_expert;
   if (!fused && choice.interleaved)

@@ -32,6 +32,7 @@ struct Mlp {
   std::vector<std::string> notes;   // "NAME TYPE [SHAPE]" of each tensor that was used
   std::vector<std::string> others;  // names of those beside them that were not, and of metadata
   bool gpt_oss;                     // by its names or by its configuration: the activation is that of gpt-oss
+  std::string activation_note;      // what the activation that is computed is not, or ""
   int32_t n, k;
   uint64_t first_expert;           // the number of the first, where they have numbers
   std::vector<Matrix> gates, ups;  // one of each for every expert

@@ -118,7 +118,7 @@ bool run(const Mlp& mlp, const Options& options) {
   const bool gpt_oss = options.gpt_oss || mlp.gpt_oss;
   const Activation activation =
       gpt_oss ? Activation{1.702f, 1, options.choice.config.swiglu_limit} : Activation{};
-  print_activation(activation);
+  print_activation(activation, mlp.activation_note);
   args.swiglu_alpha = activation.alpha, args.swiglu_beta = activation.beta,
   args.swiglu_limit = activation.limit;
 

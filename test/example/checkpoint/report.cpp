@@ -53,12 +53,13 @@ void print_input_scales(const Mlp& mlp, const std::vector<double>& scales) {
                  : "");
 }
 
-void print_activation(const Activation& activation) {
+void print_activation(const Activation& activation, const std::string& note) {
   const auto& [alpha, beta, limit] = activation;
   if (alpha == 1 && beta == 0 && std::isinf(limit)) fmt::print("activation   silu(g) * u\n");
   else
     fmt::print("activation   g * sigmoid({} * g) * (u + {}), g and u limited to {}: gpt-oss's\n", alpha, beta,
                limit);
+  if (!note.empty()) fmt::print("             {}\n", note);
 }
 
 // No comparison here can know whether the tensors mean what they were taken for.
