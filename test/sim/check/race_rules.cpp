@@ -63,9 +63,9 @@ const std::vector<Rule> kRaceRules = {
      "cluster barrier, and by that or a proxy fence before the first operation of the asynchronous proxy "
      "that signals it."},
     {"non-coherent-read", Severity::kStrict, Evidence::kDoc,
-     "PTX ISA 9.7.9.9 ld.global.nc; CUDA C++ Programming Guide, __ldg()",
-     "What ld.global.nc reads is read-only as long as the grid runs: written by nobody in it, and by no grid "
-     "that need not have ended when it started, whatever griddepcontrol.wait comes before the load."},
+     "PTX ISA 9.7.9.9 ld.global.nc, 9.7.9.10 ldu; CUDA C++ Programming Guide, __ldg()",
+     "What ld.global.nc or ldu reads is read-only as long as the grid runs: written by nobody in it, and by "
+     "no grid that need not have ended when it started, whatever griddepcontrol.wait comes before the load."},
     {"race-grids", Severity::kError, Evidence::kDoc,
      "CUDA Programming Guide, Asynchronous concurrent execution",
      "Work that touches the same memory is ordered by its stream, by events, or by griddepcontrol.wait, "
