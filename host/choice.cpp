@@ -51,15 +51,16 @@ int32_t answer(const Question& question) {
   return place.index;
 }
 
-// Ends the sentence that says which clusters an instance needs.
-Text<96> why_no_clusters(const Machine& machine, int32_t size) {
-  Text<96> text;
+// Ends the sentence that says which clusters an instance needs. Clusters of three are counted as those of
+// four.
+Text<128> why_no_clusters(const Machine& machine, int32_t size) {
+  Text<128> text;
   if (runs_clusters(machine, size))
-    text.add(machine.limited ? "max_sms=%" PRId32 " allows fewer" : "the device has %" PRId32 " SMs",
-             machine.sms);
+    text.add(machine.limited ? "max_sms=%" PRId32 " allows fewer" : "the device has %" PRId32 " SM%s",
+             machine.sms, machine.sms == 1 ? "" : "s");
   else
-    text.add("of which the device runs none (clusters_of_2=%" PRId32 ", clusters_of_4=%" PRId32 ")",
-             machine.clusters_of_2, machine.clusters_of_4);
+    text.add("%sof which the device runs none (clusters_of_2=%" PRId32 ", clusters_of_4=%" PRId32 ")",
+             size == 3 ? "counted as clusters of 4, " : "", machine.clusters_of_2, machine.clusters_of_4);
   return text;
 }
 

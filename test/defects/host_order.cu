@@ -13,6 +13,13 @@ __global__ void fill_kernel(uint32_t* to) {
   griddepcontrol_launch_dependents();
 }
 
+// ldu, whose threads of a warp read one address.
+__device__ uint32_t load_uniform(const uint32_t* from) {
+  uint32_t value;
+  asm volatile("ldu.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+  return value;
+}
+
 template <Dependent d>
 __global__ void copy_kernel(const uint32_t* from, uint32_t* to) {
   uint32_t word = 0;
@@ -20,6 +27,8 @@ __global__ void copy_kernel(const uint32_t* from, uint32_t* to) {
   if constexpr (d != Dependent::kNoGridWait) griddepcontrol_wait();
   if constexpr (d == Dependent::kNonCoherentAfterWait || d == Dependent::kNonCoherentOrdinaryLaunch)
     word = load_non_coherent(from + threadIdx.x);
+  else if constexpr (d == Dependent::kUniformAfterWait || d == Dependent::kUniformOrdinaryLaunch)
+    word = load_uniform(from) + threadIdx.x;
   else if constexpr (d != Dependent::kNonCoherentBeforeWait)
     word = static_cast<const volatile uint32_t*>(from)[threadIdx.x];
   to[threadIdx.x] = word;
@@ -63,7 +72,7 @@ template <Dependent d>
 Outcome run_dependent() {
   DeviceArray<uint32_t> between(kWords), out(kWords);
   fill_kernel<<<1, kWords>>>(between.data());
-  if constexpr (d == Dependent::kNonCoherentOrdinaryLaunch) {
+  if constexpr (d == Dependent::kNonCoherentOrdinaryLaunch || d == Dependent::kUniformOrdinaryLaunch) {
     copy_kernel<d><<<1, kWords>>>(between.data(), out.data());
   } else {
     const dualgemm_test::ProgrammaticLaunch launch(1, kWords);

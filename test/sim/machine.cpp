@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <limits>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <stdexcept>
 
 namespace sim {
@@ -42,24 +42,31 @@ struct Part {
   std::optional<int> sms, clusters_of_2, clusters_of_4;
 };
 
-// Reads "sms=78" and the like, separated by commas. `name` is all that was said.
-Part part_named(const std::string& name, std::istringstream& words) {
+// Reads "sms=78" and the like behind the comma at `at`, separated by commas. `name` is all that was said.
+Part part_named(const std::string& name, size_t at) {
   Part part;
   const struct {
     const char* word;
     std::optional<int>* number;
   } kinds[] = {
       {"sms", &part.sms}, {"clusters_of_2", &part.clusters_of_2}, {"clusters_of_4", &part.clusters_of_4}};
-  for (std::string text; std::getline(words, text, ',');) {
+  while (at < name.size()) {
+    const size_t end_of_text = std::min(name.find(',', at + 1), name.size());
+    const std::string text = name.substr(at + 1, end_of_text - at - 1);
+    at = end_of_text;
+    const std::string said = name + ": \"" + text + "\" ";
     const size_t equals = std::min(text.find('='), text.size());
     const auto kind = std::find_if(std::begin(kinds), std::end(kinds),
                                    [&](const auto& k) { return text.substr(0, equals) == k.word; });
     require(kind != std::end(kinds) && equals < text.size(),
-            name + ": \"" + text + "\" is none of sms=N, clusters_of_2=N, clusters_of_4=N");
+            said + "is none of sms=N, clusters_of_2=N, clusters_of_4=N");
+    require(!*kind->number, said + "says " + kind->word + " twice");
     int number = 0;
     const char *const first = text.c_str() + equals + 1, *const last = text.c_str() + text.size();
     const auto [end, error] = std::from_chars(first, last, number);
-    require(error == std::errc() && end == last && number >= 0, name + ": \"" + text + "\" has no number");
+    require(error != std::errc::result_out_of_range || end != last || *first == '-',
+            said + "is beyond " + std::to_string(std::numeric_limits<int>::max()));
+    require(error == std::errc() && end == last && number >= 0, said + "has no number");
     *kind->number = number;
   }
   return part;
@@ -121,11 +128,9 @@ bool Machine::executes(const Target& cubin) const {
 }
 
 Machine machine_named(const std::string& name) {
-  std::istringstream words(name);
-  std::string word;
-  std::getline(words, word, ',');
+  const std::string word = name.substr(0, name.find(','));
   Machine machine = whole_machine(word);
-  const Part part = part_named(name, words);
+  const Part part = part_named(name, word.size());
   if (part.sms) {
     require(*part.sms >= 1 && *part.sms <= machine.sms,
             name + ": sms must be from 1 to " + std::to_string(machine.sms));

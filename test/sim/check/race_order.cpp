@@ -167,7 +167,7 @@ Verdict unordered(const RaceState& state, const Touch& earlier, const Touch& lat
           Lack::kOrder};
 }
 
-// ld.global.nc of what the other party writes. The cache that it reads through knows of no order.
+// ld.global.nc or ldu of what the other party writes. The cache that it reads through knows of no order.
 bool written_and_non_coherent(const Touch& earlier, const Touch& later) {
   return (later.non_coherent && earlier.write) || (earlier.non_coherent && later.write);
 }

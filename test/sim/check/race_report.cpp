@@ -135,9 +135,9 @@ std::string RaceChecker::missing(const Hit& hit, const Touch& later, const Regio
              (state_.host.follows_early_launch(std::max(later.work, hit.earlier.work))
                   ? ", or, in the grid before, griddepcontrol.launch_dependents after griddepcontrol.wait"
                   : "");
-    case Lack::kReadOnly: return "ld.global without .nc, or a grid of its own for the write";
+    case Lack::kReadOnly: return "ld.global without .nc in its place, or a grid of its own for the write";
     case Lack::kStartsTooSoon:
-      return "ld.global without .nc, or a launch that starts when the grid that writes has ended";
+      return "ld.global without .nc in its place, or a launch that starts when the grid that writes has ended";
     case Lack::kHost: return "the same stream, an event, or a synchronisation of the host";
   }
   return "";
@@ -151,6 +151,7 @@ Finding RaceChecker::finding_of(const Hit& hit) const {
   const bool tensor = region.memory == Memory::kTensor;
   const std::string who = name(later, state_.host, tensor);
   const std::string other = name(hit.earlier, state_.host, tensor);
+  const std::string writer = (hit.earlier.operation != nullptr ? "a " : "") + other;  // a bulk or TMA store
   const std::string where = place(region, hit.from, hit.to);
   if (hit.verdict.lack == Lack::kNothing) {
     f.summary = who + " touches " + where + " after that CTA has left";
@@ -164,11 +165,11 @@ Finding RaceChecker::finding_of(const Hit& hit) const {
                 " of another CTA has read it, ordered by an mbarrier alone";
     f.has_earlier = true;
   } else if (hit.verdict.lack == Lack::kReadOnly) {
-    f.summary = who + (later.write ? " overwrites " : " reads ") + where + " that " + other +
+    f.summary = who + (later.write ? " overwrites " : " reads ") + where + " that " + writer +
                 " of its own grid " + (later.write ? "read" : "wrote");
     f.has_earlier = true;
   } else if (hit.verdict.lack == Lack::kStartsTooSoon) {
-    f.summary = who + " reads " + where + " that " + other +
+    f.summary = who + " reads " + where + " that " + writer +
                 " wrote in a grid which need not have ended when this one started";
     f.has_earlier = true;
   } else {

@@ -69,9 +69,10 @@ const std::vector<Rule> kRaceRules = {
      "The initialisation of an mbarrier is followed by fence.mbarrier_init before a relaxed arrival at the "
      "cluster barrier, and by that or a proxy fence before the first operation of the asynchronous proxy "
      "that signals it."},
-    {"non-coherent-read", kStrict, kDoc, "PTX ISA 9.7.9.9 ld.global.nc; CUDA C++ Programming Guide, __ldg()",
-     "What ld.global.nc reads is read-only as long as the grid runs: written by nobody in it, and by no grid "
-     "that need not have ended when it started, whatever griddepcontrol.wait comes before the load."},
+    {"non-coherent-read", kStrict, kDoc,
+     "PTX ISA 9.7.9.9 ld.global.nc, 9.7.9.10 ldu; CUDA C++ Programming Guide, __ldg()",
+     "What ld.global.nc or ldu reads is read-only as long as the grid runs: written by nobody in it, and by "
+     "no grid that need not have ended when it started, whatever griddepcontrol.wait comes before the load."},
     {"race-grids", kError, kDoc, "CUDA C++ Programming Guide, Asynchronous concurrent execution",
      "Work that touches the same memory is ordered by its stream, by events, or by griddepcontrol.wait, "
      "unless both accesses are strong at scopes that include each other."},

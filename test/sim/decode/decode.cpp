@@ -331,6 +331,8 @@ class KernelDecoder {
         inst->columns = number<uint16_t>(qualifier.substr(4));
       }
     }
+    // What ldu reads is read-only, too (9.7.9.10).
+    if (statement.opcode == "ldu") inst->qualifiers.set(size_t(Q::kNonCoherent));
   }
 
   // call (results), name, (arguments): items are .param variables, values or parenthesised lists of them.

@@ -57,7 +57,7 @@ struct Access {
   uint32_t mask = 0;  // lanes that execute the instruction together
   Region region;
   bool atomic = false;        // read-modify-write; region.write is set
-  bool non_coherent = false;  // ld.global.nc
+  bool non_coherent = false;  // ld.global.nc, ldu
   bool collective = false;    // one access of the whole warp, told of each lane
   uint64_t digest = 0;        // of a plain store: equal where the bytes stored are equal, never 0
   Order order = Order::kWeak;

@@ -97,8 +97,10 @@ TEST_CASE("an instance whose clusters a device does not run is refused by their 
         CHECK(status == DUALGEMM_STATUS_NOT_SUPPORTED);
         CHECK(std::string(dualgemm_last_error()) ==
               "instance_id=" + std::to_string(id) + ": " + asked.name + " needs clusters of " +
-                  std::to_string(cluster_of(id)) + " CTAs, of which the device runs none (clusters_of_2=" +
-                  std::to_string(clusters.of_2) + ", clusters_of_4=" + std::to_string(clusters.of_4) + ")");
+                  std::to_string(cluster_of(id)) + " CTAs, " +
+                  (cluster_of(id) == 3 ? "counted as clusters of 4, " : "") +
+                  "of which the device runs none (clusters_of_2=" + std::to_string(clusters.of_2) +
+                  ", clusters_of_4=" + std::to_string(clusters.of_4) + ")");
       }
 }
 

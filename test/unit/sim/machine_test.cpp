@@ -89,6 +89,12 @@ TEST_CASE("a part that no such GPU has is refused by name", "[machine]") {
   refused("b200,sms=", "has no number");
   refused("b200,sms=-1", "has no number");
   refused("b200,sms=7x", "has no number");
+  refused("b200,sms=99999999999", "\"sms=99999999999\" is beyond 2147483647");
+  refused("b200,sms=7,sms=8", "\"sms=8\" says sms twice");
+  refused("b200,clusters_of_4=0,sms=9,clusters_of_4=0", "\"clusters_of_4=0\" says clusters_of_4 twice");
+  refused("b200,", "\"\" is none of sms=N");
+  refused("b200,sms=7,", "\"\" is none of sms=N");
+  refused("b200,,sms=7", "\"\" is none of sms=N");
   refused("b200,sms", "is none of sms=N, clusters_of_2=N, clusters_of_4=N");
   refused("b200,clusters_of_8=1", "\"clusters_of_8=1\" is none of");
   refused("b200,sms=7,clusters_of_2=4", "7 SMs do not hold 4 clusters of two CTAs");
