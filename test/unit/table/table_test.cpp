@@ -188,7 +188,7 @@ TEST_CASE("what needs clusters is refused with that reason where they do not run
   CHECK(refusal(args, device) == needs + "of which the device runs none (clusters_of_2=-1, clusters_of_4=0)");
   device.clusters_of_2 = 0;
   device.sm_count = 1;
-  CHECK(refusal(args, device) == needs + "the device has 1 SMs");
+  CHECK(refusal(args, device) == needs + "the device has 1 SM");
   device.sm_count = 148;
   args.max_sms = 1;
   CHECK(refusal(args, device) == needs + "max_sms=1 allows fewer");
