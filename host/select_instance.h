@@ -19,18 +19,19 @@ struct Candidate {
   bool overlapped;  // accumulators share columns
   Cost cost;
 };
-// Returns the position of the one to take, or -1 when there is none: the simplest of those that come close to
-// the lowest cost.
+// Returns the position in `candidates` of the one to take, or -1 when the span is empty. Among those that cost
+// little more than the cheapest it is the one with the fewest slices of K.
 int32_t best_of(std::span<const Candidate> candidates);
 
-// Returns the index of an instance, or -1 when there is none of this kind that takes the problem on this
-// machine. Some stay out of it unless they are allowed.
+// Says which instances take part in the choice, beside those that always do.
 struct Allowed {
   bool split_k = true;
   bool expanded_a = false;  // those that need a workspace, for A expanded by a pass
 
   bool operator==(const Allowed&) const = default;
 };
+// Returns the index of the instance of this kind to take (best_of), or -1 when none of this kind runs the
+// problem on this machine.
 int32_t select_instance(const InstanceKind& kind, Shape shape, const Machine& machine, Allowed allowed = {});
 
 }  // namespace dualgemm

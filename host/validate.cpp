@@ -333,7 +333,7 @@ dualgemm_status_t check_alignments(const Problem& problem) {
   return check_alignment(problem.workspace);
 }
 
-// What a launch has, from its first byte to its last: inputs, then outputs.
+// The first and the last byte of every tensor of a launch; inputs come before outputs.
 struct Places {
   struct Place {
     uintptr_t first, last;

@@ -133,7 +133,9 @@ TEST_CASE("nothing is found around the edges of tiles and rings where A has 16 b
   check_each(in_turn(grouped), check_both_modes<Depths::kAll>);
 }
 
-TEST_CASE("nothing is found in a batch", "[edge][batch]") { check_each(dense_instances(), check_batch); }
+TEST_CASE("nothing is found in a batch", "[edge][batch]") {
+  check_each(in_turn(dense_instances()), check_batch);
+}
 TEST_CASE("nothing is found in a general batch", "[edge][batch][general]") {
   check_each(general_instances_in_turn(false), check_batch);
 }

@@ -1,5 +1,5 @@
-// fault.h -- how every folder of the simulator says that a program did something wrong, or something that the
-// simulator does not know.
+// fault.h -- the exception that says that a program did something wrong, or something that the simulator does
+// not know.
 #pragma once
 
 #include <stdexcept>

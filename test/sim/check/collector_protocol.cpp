@@ -9,7 +9,8 @@
 namespace sim::protocol {
 namespace {
 
-// The type, order and rows of A; kinds with scale factors leave bits 24-26 zero.
+// The fields of the instruction descriptor that describe A: its type, whether it is transposed, its rows (M).
+// Kinds with scale factors have M in bits 27 and 28 and zeros in 24 to 26, so one mask serves all.
 constexpr uint32_t kFormOfA = 7u << 7 | 1u << 15 | 31u << 24;
 
 bool takes(AsyncIssue::Collector c) {

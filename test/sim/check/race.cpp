@@ -122,10 +122,10 @@ void RaceChecker::accesses(const std::vector<Access>& all) {
     }
     if (!later.strong && end == i + 1 && later.write == (a.digest != 0))
       while (end < n && follows(end, 0) && all[end].digest == a.digest) ++end;
-    // Of stores side by side nobody asks what they stored.
+    // Stores to neighbouring addresses never meet in a byte, so what they stored is not compared.
     later.digest = later.stride == Touch::kTogether ? a.digest : 0;
     for (size_t j = i; j < end; ++j) later.lanes |= 1u << all[j].thread.lane;
-    // The bytes of accesses side by side, or all of the same bytes.
+    // The bytes of accesses to neighbouring addresses, or all of the same bytes.
     Region region = a.region;
     if (later.stride != Touch::kTogether) region.bytes *= uint32_t(end - i);
     touch(later, region, *knowledge);

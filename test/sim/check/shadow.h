@@ -81,7 +81,7 @@ class Writes {
   bool empty() const { return touches_.empty(); }
   // `touch` comes after a cut of its bytes.
   Touch& add(const Touch& touch);
-  // Visits those that have some of these bytes.
+  // Visits each write that has a byte of `mask`.
   template <class Visit>
   void for_each(const LineMask& mask, Visit&& visit) const {
     for (LineMask rest = all_ & mask; rest.any();) {

@@ -115,8 +115,8 @@ SIM_INLINE bool row_of_block(const double* a, const int32_t* exponent_a, const C
     const I c_units = __builtin_convertvector(__builtin_convertvector(c32, D) * scale, I);
     const D sum = (__builtin_convertvector(terms, D) + __builtin_convertvector(c_units, D)) * unit;
     const L magnitude = (L)sum & std::numeric_limits<int64_t>::max();
-    abnormal |=
-        (magnitude < std::bit_cast<int64_t>(0x1p-126)) | (magnitude >= std::bit_cast<int64_t>(0x1p128));
+    abnormal |= ((magnitude < std::bit_cast<int64_t>(0x1p-126)) & (magnitude != 0)) |
+                (magnitude >= std::bit_cast<int64_t>(0x1p128));
     // Clearing the bits that float has no room for rounds toward zero.
     const D cut = (D)((L)sum & ~((int64_t{1} << 29) - 1));
     const F result = __builtin_convertvector(cut, F);
@@ -128,11 +128,19 @@ SIM_INLINE bool row_of_block(const double* a, const int32_t* exponent_a, const C
   return any == 0;
 }
 
+// The kinds of elements that are not finite, of a row of A or a column of B.
+constexpr uint8_t kSomeInfinite = 1, kSomeNan = 2;
+
+uint8_t special_kind(float x) {
+  return uint8_t(std::isnan(x) ? kSomeNan : std::isinf(x) ? kSomeInfinite : 0);
+}
+
 // Elements that are not finite count as zero here. `row_special` and `column_special` say where they are.
 struct Prepared {
   std::vector<double> a;
   std::vector<int32_t> exponent_a;
   std::vector<uint8_t> row_special, column_special;
+  std::vector<uint8_t> row_counts;  // an element of the row is not zero
 };
 
 SIM_INLINE void dense_tile(const float* a, const float* b, int least, int rows, int cols, bool accumulate,
@@ -143,20 +151,24 @@ SIM_INLINE void dense_tile(const float* a, const float* b, int least, int rows, 
   p.exponent_a.resize(p.a.size());
   p.row_special.assign(static_cast<size_t>(rows), 0);
   p.column_special.assign(static_cast<size_t>(cols), 0);
+  p.row_counts.assign(static_cast<size_t>(rows), 0);
   for (size_t i = 0; i < p.a.size(); ++i) {
     const bool finite = std::isfinite(a[i]);
-    p.row_special[i / depth] |= static_cast<uint8_t>(!finite);
+    p.row_special[i / depth] |= special_kind(a[i]);
+    p.row_counts[i / depth] |= uint8_t(a[i] != 0);
     p.a[i] = finite ? a[i] : 0.0f;
     p.exponent_a[i] = p.a[i] == 0 ? kNever : operand_exponent(a[i], least);
   }
   ColumnBlock block;
   for (int n0 = 0; n0 < cols; n0 += kBlock) {
     const int columns = std::min(kBlock, cols - n0);
+    bool block_counts = false;  // an element of the block is not zero
     for (int k = 0; k < kDepth; ++k)
       for (int n = 0; n < kBlock; ++n) {
         const float value = n < columns ? b[(n0 + n) * kDepth + k] : 0.0f;
         const bool finite = std::isfinite(value);
-        if (!finite) p.column_special[static_cast<size_t>(n0 + n)] = 1;
+        if (!finite) p.column_special[static_cast<size_t>(n0 + n)] |= special_kind(value);
+        block_counts |= value != 0;
         block.b[k][n] = finite ? value : 0.0f;
         block.exponent[k][n] = block.b[k][n] == 0 ? kNever : operand_exponent(value, least);
       }
@@ -171,15 +183,23 @@ SIM_INLINE void dense_tile(const float* a, const float* b, int least, int rows, 
         finite_c[n] = std::isfinite(c[n]) ? c[n] : 0.0f;
         special |= !std::isfinite(c[n]);
       }
+      for (int n = 0; n < columns; ++n) special |= p.column_special[static_cast<size_t>(n0 + n)] != 0;
+      // Tiles that reach beyond the matrices have many rows and columns of zeros, which leave C as it is.
+      if (!special && !(block_counts && p.row_counts[row] != 0)) {
+        for (int n = 0; n < columns; ++n) out[n] = c[n] + 0.0f;  // but for -0
+        continue;
+      }
       const bool normal =
           row_of_block(&p.a[row * depth], &p.exponent_a[row * depth], block, finite_c, sums, result);
-      for (int n = 0; n < columns; ++n) special |= p.column_special[static_cast<size_t>(n0 + n)] != 0;
       if (!normal || special) {
         for (int n = 0; n < columns; ++n) {
-          const bool finite = p.row_special[row] == 0 && p.column_special[static_cast<size_t>(n0 + n)] == 0 &&
-                              std::isfinite(c[n]);
-          result[n] = f64_to_f32_toward_zero(
-              finite ? sums[n] : mma_dense_sum(a + row * depth, b + (n0 + n) * kDepth, least, kDepth, c[n]));
+          const uint8_t kinds =
+              p.row_special[row] | p.column_special[static_cast<size_t>(n0 + n)] | special_kind(c[n]);
+          double sum = sums[n];
+          if ((kinds & kSomeNan) != 0) sum = std::numeric_limits<double>::quiet_NaN();
+          else if (kinds != 0)
+            sum = mma_dense_sum(a + row * depth, b + (n0 + n) * kDepth, least, kDepth, c[n]);
+          result[n] = f64_to_f32_toward_zero(sum);
         }
       }
       std::memcpy(out, result, sizeof(float) * static_cast<size_t>(columns));

@@ -6,9 +6,9 @@
 //   D = RZ_f32( sum_g trunc(dot16_g * SFA_g * SFB_g) + trunc(C) ), g = 0..3,
 //
 // where trunc cuts each of the five terms toward zero to a multiple of 2^(E-35) and E is the largest of the
-// exponents of the four scale products and of C. A scale product's exponent is the sum of its factors'
-// exponents, whatever the dot product is; zero counts as exponent -126. NaN in C or a used scale gives
-// 0x7FFFFFFF. The dense kinds are in mma_dense.cpp. These are assumed, not published: infinite C stays
+// exponents of C and of the four products SFA_g * SFB_g. Such a product has the sum of the exponents of its two
+// factors, even where dot16_g is zero. A factor of zero has exponent -126, and so has a C of zero. NaN in C or
+// in a used factor gives 0x7FFFFFFF. The dense kinds are in mma_dense.cpp. These are assumed, not published: infinite C stays
 // infinite; a sum that truncates to nothing is +0; a subnormal factor of ue4m3 has the exponent of the
 // smallest normal one, -6, as subnormal operands of the dense kinds do.
 //
@@ -117,6 +117,7 @@ struct alignas(64) ColumnBlock {
   double scale[kGroups][kBlock];  // already divided by 4, for the two doubled operands
   int32_t exponent[kGroups][kBlock];
   ExponentRange range;
+  bool zero;  // every element of B is
 };
 
 struct RowScales {
@@ -256,10 +257,19 @@ SIM_INLINE void combine(const float (*dot)[row_step(kLanes)][kBlock], int r, con
     for (int i = 0; i < kBlock; ++i) out[i] = f64_to_f32_toward_zero(sums[i]);
 }
 
+// Returns whether all elements of these rows of codes are zero.
+bool all_zero(const uint8_t* codes, int rows) {
+  constexpr int kMagnitude = 7;
+  uint8_t any = 0;
+  for (int i = 0; i < rows * kDepth; ++i) any |= codes[i];
+  return (any & kMagnitude) == 0;
+}
+
 void prepare_block(const uint8_t* b, const float* sfb, int groups, int columns, ScaleFormat format,
                    ColumnBlock& block) {
   if (columns < kBlock) std::memset(block.b, 0, sizeof block.b);
   block.range = {};
+  block.zero = all_zero(b, columns);
   for (int n = 0; n < columns; ++n) {
     for (int k = 0; k < kDepth; ++k) block.b[k][n] = kTwiceE2m1[b[n * kDepth + k] & 15];
     for (int g = 0; g < kGroups; ++g) {
@@ -299,6 +309,10 @@ SIM_INLINE void tile(const uint8_t* a, const uint8_t* b, const float* sfa, const
   a_values.assign(static_cast<size_t>(padded_rows) * kDepth, 0.0f);
   row_scales.assign(static_cast<size_t>(padded_rows), RowScales{});
   for (int i = 0; i < rows * kDepth; ++i) a_values[static_cast<size_t>(i)] = kTwiceE2m1[a[i] & 15];
+  static thread_local std::vector<uint8_t> zero_steps;
+  zero_steps.clear();
+  for (int m0 = 0; m0 < rows; m0 += kRowStep)
+    zero_steps.push_back(all_zero(a + m0 * kDepth, std::min(kRowStep, rows - m0)));
   for (int m = 0; m < rows; ++m)
     row_scales[static_cast<size_t>(m)] = prepare_row(sfa + m * groups, groups, format);
 
@@ -307,8 +321,10 @@ SIM_INLINE void tile(const uint8_t* a, const uint8_t* b, const float* sfa, const
     const int columns = std::min(kBlock, cols - n0);
     prepare_block(b + n0 * kDepth, sfb + n0 * groups, groups, columns, format, block);
     for (int m0 = 0; m0 < padded_rows; m0 += kRowStep) {
+      // Tiles that reach beyond the matrices have many rows and columns of zeros.
       alignas(64) float dot[kGroups][kRowStep][kBlock];
-      dot_products<kLanes>(&a_values[static_cast<size_t>(m0) * kDepth], block, dot);
+      if (block.zero || zero_steps[static_cast<size_t>(m0 / kRowStep)] != 0) std::memset(dot, 0, sizeof dot);
+      else dot_products<kLanes>(&a_values[static_cast<size_t>(m0) * kDepth], block, dot);
       for (int r = 0; r < kRowStep && m0 + r < rows; ++r) {
         const RowScales& row = row_scales[static_cast<size_t>(m0 + r)];
         float* out = d + static_cast<size_t>(m0 + r) * static_cast<size_t>(cols) + n0;

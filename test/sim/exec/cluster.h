@@ -39,6 +39,7 @@ struct Cluster {
   uint32_t id[3] = {0, 0, 0};
   std::vector<std::unique_ptr<Cta>> ctas;
   std::vector<std::unique_ptr<AsyncOp>> pending;  // oldest first
+  uint64_t pending_changes = 0;                   // rises whenever one is added, moves or is taken out
   const AsyncOp* landing = nullptr;               // the one that moves right now
   uint64_t events = 1;  // rises whenever something happens that a wait may depend on
   uint64_t barrier_generation = 0;

@@ -1,5 +1,6 @@
-// exec.h -- what the function of an operation (handlers.h) works with: one instruction of one fragment, its
-// values, its accesses of memory, waiting, and what the observer is told.
+// exec.h -- the execution of one instruction by one fragment: the lanes of a warp that are at it together. The
+// function of an operation (handlers.h) gets an Exec. With it the function reads and writes values, accesses
+// memory, waits, and tells the observer.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,9 @@ struct Exec {
   uint64_t uniform(const Value& value, const char* what) const;  // Fault kProtocol when lanes differ
   uint64_t address(const Operand& operand, uint32_t lane) const;
   void write(const Value& destination, uint32_t lane, uint64_t bits);
-  // Poison passes bit by bit through moves, arithmetic, predicates, shuffles, local memory and loads of
-  // tensor memory; where it decides anything else, source() is asked, and that is a fault.
+  // Poison passes bit by bit through moves, arithmetic, comparisons, shuffles, local memory and loads of
+  // tensor memory. Every other use of a value (an address, a guard, a barrier, a store) reads it by source(),
+  // for which poison is a fault.
   uint32_t holes(const Value& value) const {  // executing lanes in which bits of the value are poison
     return value.kind == Value::Kind::kRegister ? mask & ~warp.written[value.reg] : 0;
   }

@@ -95,6 +95,7 @@ void move_on(Cluster& cluster, size_t index) {
   }
   cluster.landing = nullptr;
   if (complete) cluster.pending.erase(cluster.pending.begin() + std::ptrdiff_t(index));
+  ++cluster.pending_changes;
   ++cluster.events;
   grid.changed_at = grid.stats.warp_instructions;
 }
@@ -109,38 +110,77 @@ void advance(Cluster& cluster, size_t index) {
   }
 }
 
-// Lists who can move: `agents`, as the policy sees them, and in the same places what they are.
-struct Movers {
+// Lists who can move: `agents`, as the policy sees them, and in the same places what they are. There may be
+// thousands of operations, so they are looked through only when some were added or taken out, or when one may
+// hold back another.
+class Movers {
+ public:
   struct Mover {
     Warp* warp;  // null: an operation
     size_t operation;
   };
-  std::vector<Agent> agents;
-  std::vector<Mover> movers;
 
-  void collect(const Cluster& cluster) {
-    agents.clear();
-    movers.clear();
-    if (!cluster.pending.empty()) {
-      TensorOrder order(cluster.grid->policy.keep_tensor_order());
-      for (size_t i = 0; i < cluster.pending.size(); ++i) {
-        const AsyncOp& op = *cluster.pending[i];
-        if (!order.admits(op)) continue;
-        agents.push_back({op.reads_next() ? Agent::Kind::kRead : Agent::Kind::kPiece, op.id, op.issuer->rank,
-                          op.warp, op.inst});
-        movers.push_back({nullptr, i});
-      }
-    }
+  explicit Movers(Cluster& cluster) : cluster_(cluster) {}
+  const std::vector<Agent>& agents() const { return agents_; }
+  const Mover& at(size_t index) const { return movers_.at(index); }
+
+  void collect() {
+    if (known_ != cluster_.pending_changes) collect_operations();
+    agents_.resize(operations_);
+    movers_.resize(operations_);
     uint64_t index = 0;
-    for (const auto& cta : cluster.ctas)
+    for (const auto& cta : cluster_.ctas)
       for (const auto& warp : cta->warps) {
         if (can_run(*warp)) {
-          agents.push_back({Agent::Kind::kWarp, index, cta->rank, warp->index});
-          movers.push_back({warp.get(), 0});
+          agents_.push_back({Agent::Kind::kWarp, index, cta->rank, warp->index});
+          movers_.push_back({warp.get(), 0});
         }
         ++index;
       }
   }
+
+  // Moves on the operation at this place of the list.
+  void advance(size_t index) {
+    const size_t operation = movers_.at(index).operation, before = cluster_.pending.size();
+    const bool listed = known_ == cluster_.pending_changes && !cluster_.pending[operation]->queued();
+    sim::advance(cluster_, operation);
+    if (!listed) return;
+    // An operation that holds back nobody changes its own entry alone.
+    known_ = cluster_.pending_changes;
+    if (cluster_.pending.size() == before) {
+      agents_[index].kind = kind_of(*cluster_.pending[operation]);
+      return;
+    }
+    agents_.erase(agents_.begin() + std::ptrdiff_t(index));
+    movers_.erase(movers_.begin() + std::ptrdiff_t(index));
+    --operations_;
+    for (size_t i = index; i < operations_; ++i) --movers_[i].operation;
+  }
+
+ private:
+  static Agent::Kind kind_of(const AsyncOp& op) {
+    return op.reads_next() ? Agent::Kind::kRead : Agent::Kind::kPiece;
+  }
+
+  void collect_operations() {
+    agents_.clear();
+    movers_.clear();
+    TensorOrder order(cluster_.grid->policy.keep_tensor_order());
+    for (size_t i = 0; i < cluster_.pending.size(); ++i) {
+      const AsyncOp& op = *cluster_.pending[i];
+      if (!order.admits(op)) continue;
+      agents_.push_back({kind_of(op), op.id, op.issuer->rank, op.warp, op.inst});
+      movers_.push_back({nullptr, i});
+    }
+    operations_ = agents_.size();
+    known_ = cluster_.pending_changes;
+  }
+
+  Cluster& cluster_;
+  std::vector<Agent> agents_;  // operations, then warps
+  std::vector<Mover> movers_;
+  size_t operations_ = 0;
+  uint64_t known_ = ~uint64_t(0);  // the changes of `pending` that the list has seen
 };
 
 // Operations may outlive the CTAs, whose memory stays until they are over: check_exit lets no others be left.
@@ -153,18 +193,19 @@ uint64_t quiet_for(const Grid& grid) { return grid.stats.warp_instructions - gri
 bool run_cluster(Cluster& cluster, uint64_t slice) {
   Grid& grid = *cluster.grid;
   const uint64_t begin = grid.stats.warp_instructions;
-  Movers movers;
+  Movers movers(cluster);
   bool moved = false;
   while (!finished(cluster) && grid.stats.warp_instructions - begin < slice) {
-    movers.collect(cluster);
-    if (movers.agents.empty()) return moved;
+    movers.collect();
+    if (movers.agents().empty()) return moved;
     moved = true;
-    const Movers::Mover chosen = movers.movers.at(grid.policy.next(movers.agents));
-    if (chosen.warp == nullptr) {
-      advance(cluster, chosen.operation);
+    const size_t chosen = grid.policy.next(movers.agents());
+    Warp* const warp = movers.at(chosen).warp;
+    if (warp == nullptr) {
+      movers.advance(chosen);
       continue;
     }
-    run_warp(grid, *chosen.warp, grid.policy.quantum());
+    run_warp(grid, *warp, grid.policy.quantum());
     if (quiet_for(grid) > kSpinBeforeRelease) release_a_join(cluster, true);
   }
   return true;

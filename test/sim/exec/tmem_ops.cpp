@@ -18,6 +18,7 @@ void end_early(Exec& x, TmemTransfer& transfer) {
   const auto op =
       std::find_if(pending.begin(), pending.end(), [&](const auto& p) { return p->id == transfer.id; });
   pending.erase(op);
+  ++x.cluster.pending_changes;
   transfer.landed = true;
   transfer.land();
   x.changed();

@@ -283,6 +283,7 @@ void Exec::start(std::unique_ptr<AsyncOp> op) {
   op->inst = &grid.kernel.code[fragment->pc];
   op->issuer = &cta;
   cluster.pending.push_back(std::move(op));
+  ++cluster.pending_changes;
   ++grid.stats.async_operations;
   changed();
   if (grid.policy.at_once()) complete_youngest(cluster);

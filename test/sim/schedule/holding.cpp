@@ -13,24 +13,26 @@ void Holding::start() {
 
 size_t Holding::next(const std::vector<Agent>& agents) {
   free_.clear();
-  held_.clear();
   free_index_.clear();
   held_index_.clear();
   for (size_t i = 0; i < agents.size(); ++i) {
-    const bool held = holds(agents[i]);
-    (held ? held_ : free_).push_back(agents[i]);
-    (held ? held_index_ : free_index_).push_back(i);
+    if (holds(agents[i])) {
+      held_index_.push_back(i);
+      continue;
+    }
+    free_.push_back(agents[i]);
+    free_index_.push_back(i);
   }
   const auto usual = [&](const std::vector<Agent>& some) {
     return is_warp(some.front()) ? turns_.next(some, 0) : 0;
   };
-  if (free_.empty() || held_.empty()) {
+  if (free_.empty() || held_index_.empty()) {
     passed_over_ = 0;
     return usual(agents);
   }
   if (++passed_over_ > kPatience) {
     passed_over_ = 0;
-    return held_index_[random.below(uint32_t(held_.size()))];
+    return held_index_[random.below(uint32_t(held_index_.size()))];
   }
   return free_index_[usual(free_)];
 }

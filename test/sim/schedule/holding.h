@@ -16,7 +16,7 @@ class Holding : public Seeded {
 
  private:
   WarpTurns turns_;
-  std::vector<Agent> free_, held_;
+  std::vector<Agent> free_;
   std::vector<size_t> free_index_, held_index_;
   uint32_t passed_over_ = 0;  // choices in a row in which somebody held could have moved
 };

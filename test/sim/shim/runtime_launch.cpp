@@ -150,7 +150,7 @@ LaunchRequest read_request(Runtime& runtime, const cudaLaunchConfig_t& config, c
       case cudaLaunchAttributeProgrammaticStreamSerialization:
         request.programmatic = value.programmaticStreamSerializationAllowed != 0;
         break;
-      // Permissions and hints; the eager order honours them by not using them.
+      // These only permit or suggest something. A GPU may ignore them, and so does the simulator.
       case cudaLaunchAttributeIgnore:
       case cudaLaunchAttributeAccessPolicyWindow:
       case cudaLaunchAttributeSynchronizationPolicy:
