@@ -140,7 +140,7 @@ instances: configure  ## every kernel instance: tile, cluster, stages, registers
 
 pages: configure      ## write the generated tables and drawings of the pages anew (make test compares them)
 	@cmake --build $(BUILD) -j $(JOBS) --target dualgemm_bench dualgemm-sim >/dev/null
-	@python3 test/pages/tables.py $(BUILD) --write
+	@python3 test/tree/tables.py $(BUILD) --write
 	@python3 host/drawing/scale_factors.py
 	@python3 bench/speed_up.py
 

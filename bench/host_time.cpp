@@ -1,6 +1,6 @@
 // host_time.cpp -- what one call of dualgemm_launch_ex costs the CPU: checks, the choice of an instance, the
 // tensor maps and the parameters of the launch. It runs on a CUDA runtime that does nothing
-// (test/stub/cuda.h), and what the calls into that cost is taken away, so that the numbers are the
+// (test/support/stub/cuda.h), and what the calls into that cost is taken away, so that the numbers are the
 // library's own.
 //
 //   host_time           prints a table of medians
@@ -19,7 +19,7 @@
 
 #include "bench/heap_calls.h"
 #include "host/include/dualgemm.h"
-#include "stub/cuda.h"
+#include "support/stub/cuda.h"
 
 namespace {
 

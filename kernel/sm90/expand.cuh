@@ -13,9 +13,9 @@
 // whatever alpha is.
 //
 // A tensor core aligns products by the exponent fields of their operands, where a subnormal number has that
-// of the smallest normal one (test/hopper/tensor_core.cu, measured): leading zeros of a subnormal operand
-// take places from all products of a sum. In bf16 every weight is a normal number, in fp16 every one from
-// 2^-7 on. Smaller ones come of the factors with codes 1 to 7 alone. They have at most three leading zeros:
+// of the smallest normal one (test/sim/conformance/tensor_core.cu, measured): leading zeros of a subnormal
+// operand take places from all products of a sum. In bf16 every weight is a normal number, in fp16 every one
+// from 2^-7 on. Smaller ones come of factors with codes 1 to 7 alone. They have at most three leading zeros:
 //
 //   A in fp16    a sum of 16 products that all have such weights may keep three places fewer
 //   A in NVFP4   nothing is lost: products are multiples of 2^-34, and where one operand is subnormal, with

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "fuzz/fields.h"
-#include "stub/cuda.h"
+#include "support/stub/cuda.h"
 
 namespace dualgemm_fuzz {
 

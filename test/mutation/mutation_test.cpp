@@ -157,7 +157,7 @@ TEST_CASE(
 #define WRONG(name, number, text) small.insert(number);
 #define CORRECT(name, text)
 #define END(Type, subject)
-#include "defects/defects.def"
+#include "sim/defects/defects.def"
   for (const char* instance : {"m128n64k256_fp16", "m256n64k256_fp16", "m64n128k256s4_fp16",
                                "m256n128k256o_fp16", "m64n128k256g_fp16"}) {
     const Bench bench(instance);

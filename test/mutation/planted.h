@@ -1,7 +1,7 @@
 // planted.h -- the bugs of support/known_bugs.h that kernels of this kind and this family can have, planted
 // in the shipping PTX by hand where a kernel of the family has the mechanism: most in one of a CTA per tile,
 // those of clusters in pairs and in split-K kernels. Bugs of mechanisms none has (TMA stores) are named with
-// the reason; small kernels of test/defects/ cover those.
+// the reason; small kernels of test/sim/defects/ cover those.
 #pragma once
 
 #include <string>

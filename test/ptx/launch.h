@@ -34,7 +34,7 @@ struct Outcome {
 template <class Enqueue>
 Outcome judged(Enqueue&& enqueue) {
   sim::JudgeOptions options;
-  options.program = "sim_test";
+  options.program = "ptx_test";
   sim::Judge judge(options, sim::shim::memory());
   sim::shim::set_judge(&judge);
   cudaError_t error = enqueue();

@@ -1,6 +1,6 @@
 // known_bugs.h -- the bugs that kernels are known to have had, by number. Three rooms plant them and name
-// them by these numbers: mutation/ in the PTX of the shipping kernels, defects/ in small kernels,
-// hopper/planted.cu in kernels of which compute-sanitizer gave its verdict on a GPU.
+// them by these numbers: mutation/ in the PTX of the shipping kernels, sim/defects/ in small kernels,
+// sim/conformance/planted.cu in kernels of which compute-sanitizer gave its verdict on a GPU.
 #pragma once
 
 namespace dualgemm_test {

@@ -13,8 +13,11 @@ using namespace wrappers;
 
 namespace {
 
-// The simulator's device runs sm_90a in this program.
-[[maybe_unused]] const bool kChosen = (sim::shim::set_machine(sim::kH100), true);
+// The tests of this file run on a simulated H100, the others of the program on a B200.
+struct OnH100 {
+  OnH100() { sim::shim::set_machine(sim::kH100); }
+  ~OnH100() { sim::shim::set_machine(sim::kB200); }
+};
 
 // fp16 and bf16 of the integers 0 to 7.
 using Integers = uint16_t[8];
@@ -59,7 +62,7 @@ void check_multiply(int n, void (*kernel)(const uint32_t*, const uint32_t*, floa
 
 }  // namespace
 
-TEST_CASE("wgmma: two products of one group, of every width", "[ptx][sm90]") {
+TEST_CASE_METHOD(OnH100, "wgmma: two products of one group, of every width", "[ptx][sm90]") {
   check_multiply(8, wgmma_n8);
   check_multiply(16, wgmma_n16);
   check_multiply(32, wgmma_n32);
@@ -68,7 +71,7 @@ TEST_CASE("wgmma: two products of one group, of every width", "[ptx][sm90]") {
   check_multiply(256, wgmma_n256);
 }
 
-TEST_CASE("wgmma: the same of bf16", "[ptx][sm90]") {
+TEST_CASE_METHOD(OnH100, "wgmma: the same of bf16", "[ptx][sm90]") {
   check_multiply(16, wgmma_bf16_n16, kBf16);
   check_multiply(32, wgmma_bf16_n32, kBf16);
   check_multiply(64, wgmma_bf16_n64, kBf16);
@@ -77,7 +80,7 @@ TEST_CASE("wgmma: the same of bf16", "[ptx][sm90]") {
 }
 
 // Element j of row r of matrix i goes to the row of lane 8 i + j, place r (PTX ISA 9.0, 9.7.14.5.16, .trans).
-TEST_CASE("stmatrix: each matrix is stored transposed, where its lanes say", "[ptx][sm90]") {
+TEST_CASE_METHOD(OnH100, "stmatrix: each matrix is stored transposed, where its lanes say", "[ptx][sm90]") {
   for (int matrices : {1, 2, 4}) {
     INFO(matrices << " matrices");
     DeviceArray<uint32_t> out(32 * 8);
@@ -94,13 +97,13 @@ TEST_CASE("stmatrix: each matrix is stored transposed, where its lanes say", "[p
   }
 }
 
-TEST_CASE("setmaxnreg: what one warpgroup gives back others get", "[ptx][sm90]") {
+TEST_CASE_METHOD(OnH100, "setmaxnreg: what one warpgroup gives back others get", "[ptx][sm90]") {
   DeviceArray<uint32_t> out(384);
   launch(setmaxnreg, 384, out.data());
   CHECK(out.host() == std::vector<uint32_t>(384, 1));
 }
 
-TEST_CASE("mbarrier_arrive_if: lanes without the predicate do not arrive", "[ptx][sm90]") {
+TEST_CASE_METHOD(OnH100, "mbarrier_arrive_if: lanes without the predicate do not arrive", "[ptx][sm90]") {
   DeviceArray<uint32_t> out(32);
   launch(mbarrier_arrive_if, 32, 5, out.data());
   CHECK(out.host() == std::vector<uint32_t>(32, 1));
@@ -109,7 +112,7 @@ TEST_CASE("mbarrier_arrive_if: lanes without the predicate do not arrive", "[ptx
 
 // 1.5 * 2.5 = 3.75, the smallest subnormal times 1 and times 2^119, as weights are, the largest times itself,
 // 2^-126 times 2^-7, a tie that goes to the even number, and a sign.
-TEST_CASE("mul_rn_bf16x2: products of each half, subnormal ones too", "[ptx][sm90]") {
+TEST_CASE_METHOD(OnH100, "mul_rn_bf16x2: products of each half, subnormal ones too", "[ptx][sm90]") {
   const struct {
     uint16_t x, y, product;
   } cases[] = {{0x3FC0, 0x4020, 0x4070}, {0x0001, 0x3F80, 0x0001}, {0x0001, 0x7B00, 0x3880},
@@ -128,7 +131,7 @@ TEST_CASE("mul_rn_bf16x2: products of each half, subnormal ones too", "[ptx][sm9
 
 // 1.5 * 2.5 = 3.75, the smallest subnormal times 1, the largest times itself, 2^-14 * 2^-10 = 2^-24, ties
 // that go to the even number.
-TEST_CASE("mul_rn_f16x2: products of each half, subnormal ones too", "[ptx][sm90]") {
+TEST_CASE_METHOD(OnH100, "mul_rn_f16x2: products of each half, subnormal ones too", "[ptx][sm90]") {
   const struct {
     uint16_t x, y, product;
   } cases[] = {{0x3E00, 0x4100, 0x4380}, {0x0001, 0x3C00, 0x0001}, {0x7BFF, 0x7BFF, 0x7C00},
@@ -145,7 +148,7 @@ TEST_CASE("mul_rn_f16x2: products of each half, subnormal ones too", "[ptx][sm90
   CHECK(out.host() == expected);
 }
 
-TEST_CASE("lop3_select: bits of x where the mask has ones, else of y", "[ptx][sm90]") {
+TEST_CASE_METHOD(OnH100, "lop3_select: bits of x where the mask has ones, else of y", "[ptx][sm90]") {
   const std::vector<uint32_t> in = {0xF0F0F0F0, 0xCCCCCCCC, 0xAAAAAAAA, 0xFFFFFFFF, 0x12345678,
                                     0,          0,          0xFFFFFFFF, 0x87654321};
   DeviceArray<uint32_t> in_device(in), out(3);
@@ -153,7 +156,7 @@ TEST_CASE("lop3_select: bits of x where the mask has ones, else of y", "[ptx][sm
   CHECK(out.host() == std::vector<uint32_t>{0xCACACACA, 0x12345678, 0x87654321});
 }
 
-TEST_CASE("half_twice: the lower or the upper half, in both", "[ptx][sm90]") {
+TEST_CASE_METHOD(OnH100, "half_twice: the lower or the upper half, in both", "[ptx][sm90]") {
   DeviceArray<uint32_t> out(2);
   launch(half_twice, 1, 0x1234ABCD, out.data());
   CHECK(out.host() == std::vector<uint32_t>{0xABCDABCD, 0x12341234});

@@ -10,7 +10,7 @@
 // zero is no term at all, and its other factor does not count; nor is a C of zero. A subnormal C has the
 // exponent -126.
 //
-// The scheme is the published one of mma_numerics.cpp with other numbers. test/hopper/tensor_core.cu compares
+// The scheme is the published one of mma_numerics.cpp with other numbers. conformance/tensor_core.cu compares
 // it with wgmma of f16 and bf16 on Hopper GPUs bit for bit: one sum covers the 16 products of an instruction.
 // For tcgen05 all of this is assumed, and for tf32 that one sum covers the 8 products of an instruction.
 //

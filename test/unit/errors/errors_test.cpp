@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "host/include/dualgemm.h"
-#include "stub/cuda.h"
 #include "support/catch.hpp"
+#include "support/stub/cuda.h"
 #include "unit/host/arguments.h"
 
 using dualgemm_test::address;

@@ -1,5 +1,5 @@
 // formats_test.cpp -- E2M1, UE4M3, blocks and packing as others have them: numpy with ml_dtypes and the
-// package gguf (test/formats/make.py wrote their answers down), and CUDA's own headers, for all codes and
+// package gguf (unit/formats/make.py wrote their answers down), and CUDA's own headers, for all codes and
 // every bf16.
 #include <bit>
 #include <cmath>

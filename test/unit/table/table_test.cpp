@@ -13,8 +13,8 @@
 #include "host/include/dualgemm.h"
 #include "kernel/instance.h"
 #include "kernel/sm100/plan.h"
-#include "sm90/plan.h"
 #include "support/catch.hpp"
+#include "unit/architecture/plan.h"
 #include "unit/host/arguments.h"
 
 using dualgemm_test::address;
@@ -48,7 +48,7 @@ constexpr Instance kTable[] = {
     {"b200_fp16_grouped", nullptr, b200_plan(true), kFp16, 200000},
     {"b200_fp32", nullptr, b200_plan(false), kFp32, 200000},
     {"b200_fp16_general", nullptr, b200_plan(false), kFp16General, 200000},
-    {"h200_fp16", nullptr, sm90_test::plan_of_zeros(false), kFp16, 200000},
+    {"h200_fp16", nullptr, zeros::plan_of_zeros(false), kFp16, 200000},
     {"b200_fp8_pair", nullptr, kPair, kFp8, 200000},
     {"b200_bf16_pair_grouped", nullptr, kGroupedPair, kBf16, 200000},
     {"b200_bf16_general_grouped", nullptr, b200_plan(true), kBf16General, 200000},

@@ -1,0 +1,131 @@
+// tensor_core.cu -- wgmma.mma_async of 16-bit operands: what the tensor core adds up, bit for bit. Every
+// record is 64 x N results of one instruction for each of several blocks: A from registers and from shared
+// memory, f16 and bf16, and the families of inputs of tensor_core_inputs.h.
+#include <cstring>
+
+#include "test/sim/conformance/device.cuh"
+#include "test/sim/conformance/sync.cuh"
+#include "test/sim/conformance/tensor_core_inputs.h"
+
+namespace conformance {
+namespace {
+
+constexpr int kRows = 64, kDepth = 16, kWarpgroup = 128;
+
+#define ACCUMULATORS_8 "{%0, %1, %2, %3}"
+#define ACCUMULATORS_64                                                                              \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, " \
+  "%21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}"
+#define ACCUMULATORS_256                                                                             \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, " \
+  "%21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, "  \
+  "%40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, "  \
+  "%59, %60, %61, %62, %63, %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, "  \
+  "%78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, "  \
+  "%97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, "    \
+  "%113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}"
+#define FOUR(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define THIRTY_TWO(i) \
+  FOUR(i), FOUR(i + 4), FOUR(i + 8), FOUR(i + 12), FOUR(i + 16), FOUR(i + 20), FOUR(i + 24), FOUR(i + 28)
+#define OUTPUTS_8 FOUR(0)
+#define OUTPUTS_64 THIRTY_TWO(0)
+#define OUTPUTS_256 THIRTY_TWO(0), THIRTY_TWO(32), THIRTY_TWO(64), THIRTY_TWO(96)
+// The operands behind the accumulators: descriptors of A and B, or four registers of A and the descriptor of
+// B.
+#define SHARED_8 "%4, %5"
+#define SHARED_64 "%32, %33"
+#define SHARED_256 "%128, %129"
+#define REGISTERS_8 "{%4, %5, %6, %7}, %8"
+#define REGISTERS_64 "{%32, %33, %34, %35}, %36"
+#define REGISTERS_256 "{%128, %129, %130, %131}, %132"
+
+#define MULTIPLY(n, type)                                                                             \
+  if constexpr (kShared)                                                                              \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " " ACCUMULATORS_##n \
+                 ", " SHARED_##n ", 1, 1, 1, 0, 0;"                                                   \
+                 : OUTPUTS_##n                                                                        \
+                 : "l"(a_matrix), "l"(b_matrix));                                                     \
+  else                                                                                                \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " " ACCUMULATORS_##n \
+                 ", " REGISTERS_##n ", 1, 1, 1, 0;"                                                   \
+                 : OUTPUTS_##n                                                                        \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b_matrix))
+
+// A matrix without swizzle, K-major: element (row, k) is at 16 * rows * (k / 8) + 16 * row + 2 * (k % 8).
+__device__ uint64_t matrix(const void* start, uint32_t rows) {
+  return uint64_t(smem_u32(start) >> 4) | uint64_t(rows) << 16 | uint64_t(128 >> 4) << 32;
+}
+__device__ uint32_t element(uint32_t rows, uint32_t row, uint32_t k) {
+  return 8 * rows * (k / 8) + 8 * row + k % 8;
+}
+
+// Computes D = A * B^T + C of one block: A 64 x 16, B N x 16, C and D 64 x N, all row by row.
+template <int kN, bool kBf16, bool kShared>
+__global__ void product(const uint16_t* a_values, const uint16_t* b_values, const float* c_values,
+                        float* results) {
+  __shared__ __align__(128) uint16_t a_shared[kRows * kDepth], b_shared[kN * kDepth];
+  a_values += blockIdx.x * kRows * kDepth;
+  b_values += blockIdx.x * kN * kDepth;
+  for (uint32_t i = threadIdx.x; i < kRows * kDepth; i += kWarpgroup)
+    a_shared[element(kRows, i / kDepth, i % kDepth)] = a_values[i];
+  for (uint32_t i = threadIdx.x; i < kN * kDepth; i += kWarpgroup)
+    b_shared[element(kN, i / kDepth, i % kDepth)] = b_values[i];
+  fence_proxy_async();
+  __syncthreads();
+
+  const uint32_t row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, pair = threadIdx.x % 4 * 2;
+  const auto place = [&](int i) {
+    return (blockIdx.x * kRows + row + i / 2 % 2 * 8) * kN + i / 4 * 8 + pair + i % 2;
+  };
+  float d[kN / 2];
+  uint32_t a[4];
+  for (int i = 0; i < kN / 2; ++i) d[i] = c_values[place(i)];
+  for (int i = 0; i < 4; ++i)
+    std::memcpy(&a[i], &a_values[(row + i % 2 * 8) * kDepth + i / 2 * 8 + pair], sizeof a[i]);
+  const uint64_t a_matrix = matrix(a_shared, kRows), b_matrix = matrix(b_shared, kN);
+  // The compiler puts copies of registers where it likes, unless they are settled before wgmma.fence.
+  for (float& x : d) asm volatile("" : "+f"(x)::"memory");
+  for (uint32_t& x : a) asm volatile("" : "+r"(x)::"memory");
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+  if constexpr (kN == 8 && kBf16) MULTIPLY(8, "bf16");
+  else if constexpr (kN == 8) MULTIPLY(8, "f16");
+  else if constexpr (kN == 64 && kBf16) MULTIPLY(64, "bf16");
+  else if constexpr (kN == 64) MULTIPLY(64, "f16");
+  else if constexpr (kBf16) MULTIPLY(256, "bf16");
+  else MULTIPLY(256, "f16");
+  asm volatile("wgmma.commit_group.sync.aligned;\n\twgmma.wait_group.sync.aligned 0;" ::: "memory");
+  for (float& x : d) asm volatile("" : "+f"(x)::"memory");
+  for (int i = 0; i < kN / 2; ++i) results[place(i)] = d[i];
+}
+
+// ---- records ----------------------------------------------------------------------------------------------
+
+template <int kN, bool kBf16, bool kShared>
+void record(Recorder& out, const std::string& name) {
+  constexpr int kBlocks = 1024 / kN;  // 65,536 results
+  for (int family = 0; family < kProductFamilies; ++family) {
+    const ProductInputs in = product_inputs(kBf16, family, kN, kBlocks);
+    const Buffer<uint16_t> a(in.a), b(in.b);
+    const Buffer<float> c(in.c);
+    Buffer<float> d(in.c.size());
+    launch({uint32_t(kBlocks), kWarpgroup}, product<kN, kBf16, kShared>, a.data(), b.data(), c.data(),
+           d.data());
+    out.exact(name + "." + kProductFamilyNames[family], d.host());
+  }
+}
+
+template <int kN>
+void record_all(Recorder& out) {
+  const std::string name = "wgmma/m64n" + std::to_string(kN) + "k16.f32.";
+  record<kN, false, false>(out, name + "f16.registers");
+  record<kN, false, true>(out, name + "f16.shared");
+  record<kN, true, false>(out, name + "bf16.registers");
+  record<kN, true, true>(out, name + "bf16.shared");
+}
+
+const Register small_case("wgmma/m64n8k16", record_all<8>);
+const Register middle_case("wgmma/m64n64k16", record_all<64>);
+const Register large_case("wgmma/m64n256k16", record_all<256>);
+
+}  // namespace
+}  // namespace conformance

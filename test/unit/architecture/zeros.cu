@@ -1,0 +1,26 @@
+// zeros.cu -- the list of instances of zeros.cuh, for sm_90a.
+#include "test/unit/architecture/zeros.cuh"
+
+#include "kernel/instance.h"
+#include "kernel/instance_name.h"
+
+namespace dualgemm {
+namespace {
+
+template <bool kGrouped>
+consteval Instance zeros() {
+  using Traits = zeros::Zeros<kGrouped>;
+  return {.name = kInstanceName<Traits>.text,
+          .kernel = &zeros::zeros_kernel<Traits>,
+          .plan = Traits::kPlan,
+          .epilogue = epilogue_kind<Traits, zeros::WgmmaFragment>(),
+          .smem_bytes = sizeof(zeros::SharedStorage<Traits>)};
+}
+constexpr Instance kZeros[] = {zeros<false>(), zeros<true>()};
+
+}  // namespace
+
+extern constinit const InstanceList sm90_zeros_plain = {kZeros, 2};
+extern constinit const InstanceList sm90_zeros_general = {nullptr, 0};
+
+}  // namespace dualgemm
