@@ -9,8 +9,8 @@
 #include <string>
 
 #include "budget.h"
-#include "host/tiling.h"
-#include "host/validate.h"
+#include "host/launch/validate.h"
+#include "host/model/tiling.h"
 
 namespace bench {
 namespace {

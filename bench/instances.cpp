@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "host/names.h"
+#include "host/common/names.h"
 #include "kernel/instance.h"
 
 namespace bench {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "budget.h"
-#include "host/names.h"
+#include "host/common/names.h"
 
 namespace bench {
 namespace {

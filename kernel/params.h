@@ -37,8 +37,8 @@ struct GeneralParams {
   int32_t bias_type, d_type;  // CType
 };
 
-// Params has these tensor maps, as host/tensor_map.cpp encodes them and kernel/common/load.cuh addresses
-// them, with their dimensions innermost first:
+// Params has these tensor maps, as host/launch/tensor_map.cpp encodes them and kernel/common/load.cuh
+// addresses them, with their dimensions innermost first:
 //
 //   map          type    dims                                 box                                   swizzle
 //   a            UINT8   {k/2, rows, problems}                {128, a_box_rows, 1}                  128B

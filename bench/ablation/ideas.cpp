@@ -7,10 +7,10 @@
 #include "bench/ablation/kernels.h"
 #include "bench/budget.h"
 #include "bench/unfused.h"
-#include "host/device.h"
-#include "host/launch.h"
-#include "host/tiling.h"
-#include "host/validate.h"
+#include "host/common/device.h"
+#include "host/launch/launch.h"
+#include "host/launch/validate.h"
+#include "host/model/tiling.h"
 #include "test/support/device_memory.h"
 
 namespace bench {

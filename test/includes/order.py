@@ -39,12 +39,32 @@ KERNEL = [
     ['sm90/instances/*', 'sm100/instances/*'],
 ]
 HOST = [
-    ['include/dualgemm.h', 'text.h', 'region.*', 'sf_layout.h', 'nvfp4.*', 'cost_constants.h', 'epilogue_work.h'],
-    ['status.*', 'problem.h', 'names.h', 'rows.h', 'floats.*'],
-    ['cuda_error.*', 'structure.*', 'tensor_rules.*', 'tiling.*', 'instance_kinds.*'],
+    ['include/dualgemm.h'],
+    ['common/*'],
+    ['model/*'],
+    ['convert/*'],
+    ['launch/*'],
+]
+HOST_COMMON = [
+    ['text.h', 'region.*', 'sf_layout.h'],
+    ['status.*', 'problem.h', 'names.h', 'rows.h'],
+    ['cuda_error.*', 'structure.*', 'tensor_rules.*'],
     ['driver_function.*'],
-    ['arguments.*', 'supported.*', 'cost_[!c]*', 'device*', 'conversion.*', 'quantize.cpp', 'import.cpp'],
-    ['tensor_map.*', 'check_pointers.*', 'validate.*', 'select_instance.*', 'convert.*', 'convert_host.cpp'],
+    ['device*'],
+]
+HOST_MODEL = [
+    ['cost_constants.h', 'epilogue_work.h', 'tiling.*', 'instance_kinds.*'],
+    ['cost_[!c]*'],
+    ['select_instance.*'],
+]
+HOST_CONVERT = [
+    ['nvfp4.*', 'floats.*'],
+    ['conversion.*', 'quantize.cpp', 'import.cpp'],
+    ['convert.*', 'convert_host.cpp'],
+]
+HOST_LAUNCH = [
+    ['arguments.*', 'supported.*'],
+    ['tensor_map.*', 'check_pointers.*', 'validate.*'],
     ['choice.*', 'launch.*', 'reference.cpp'],
     ['api.cpp'],
 ]
@@ -54,6 +74,11 @@ HOUSES = {
     'ptx': ('ptx', 'ptx/', [['host_device.h'], ['common.cuh', 'descriptor.h'], ['*']], ()),
     'kernel': ('kernel', 'kernel/', KERNEL, ('ptx/',)),
     'host': ('host', 'host/', HOST, ('kernel/',)),
+    # Inside the folders of host/, of which the line above knows the order.
+    'host/common': ('host/common', 'host/common/', HOST_COMMON, ('host/', 'kernel/')),
+    'host/model': ('host/model', 'host/model/', HOST_MODEL, ('host/', 'kernel/')),
+    'host/convert': ('host/convert', 'host/convert/', HOST_CONVERT, ('host/', 'kernel/')),
+    'host/launch': ('host/launch', 'host/launch/', HOST_LAUNCH, ('host/', 'kernel/')),
 }
 
 
@@ -91,8 +116,10 @@ def faults(house, files):
 def check_the_check():
     """What has to be found is found."""
     for house, path, name in [('sim', 'parse/a.h', 'sim/exec/b.h'), ('sim', 'shim/a.h', 'sim/command/b.h'),
-                              ('sim', 'exec/a.h', 'kernel/params.h'), ('host', 'api.cpp', 'kernel/common/wait.cuh'),
-                              ('host', 'status.h', 'host/launch.h'), ('kernel', 'new.h', 'kernel/plan.h')]:
+                              ('sim', 'exec/a.h', 'kernel/params.h'), ('host', 'launch/a.cpp', 'kernel/common/b.cuh'),
+                              ('host', 'common/a.h', 'host/launch/b.h'), ('host', 'model/a.h', 'host/convert/b.h'),
+                              ('host', 'api.cpp', 'host/launch/b.h'), ('kernel', 'new.h', 'kernel/plan.h'),
+                              ('host/launch', 'launch.h', 'host/launch/api.h')]:
         assert list(faults(house, {path: [name]})), (path, name)
     assert not list(faults('sim', {'exec/a.h': ['sim/decode/b.h', 'sim/exec/c.h']}))
 

@@ -89,7 +89,7 @@ GENERAL_EPILOGUE = {
     "EX2": (8 + 2 / 8, "all activations together have eight for a result"),
     "RCP": (8 + 2 / 8, "all activations together have eight for a result"),
     "instructions": (150, "of the blocks that compute activations or convert, all of them together; the cost model "
-                          "prices the steps by their instructions (host/epilogue_work.h): count them again"),
+                          "prices the steps by their instructions (host/model/epilogue_work.h): count them again"),
 }
 EPILOGUE_WARPS = 2  # per scheduler
 ELEMENTS_OF_WGMMA = 64 * 16 // 128  # that a thread expands for one

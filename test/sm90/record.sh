@@ -8,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$root"
 # The library's own kernels are for another architecture; the table names them all the same.
-ls test/sm90/*.cu test/sm90/*.cpp host/*.cpp kernel/sm100/instances/*.cu | xargs -P 16 -I{} sh -c \
+ls test/sm90/*.cu test/sm90/*.cpp host/*/*.cpp kernel/sm100/instances/*.cu | xargs -P 16 -I{} sh -c \
   "case {} in kernel/*) target=compute_100f,code=compute_100f ;; *) target=compute_90a,code=sm_90a ;; esac
   $nvcc -std=c++20 -O3 -I. -gencode=arch=\$target -c {} -o $work/\$(basename {}).o"
 $nvcc "$work"/*.o -o "$work/zeros_run" -lcuda

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "host/cost_model.h"
+#include "host/model/cost_model.h"
 #include "shapes.h"
 #include "support/catch.hpp"
 

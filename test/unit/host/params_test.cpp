@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "arguments.h"
-#include "host/launch.h"
-#include "host/tensor_map.h"
-#include "host/validate.h"
+#include "host/launch/launch.h"
+#include "host/launch/tensor_map.h"
+#include "host/launch/validate.h"
 #include "sim/engine/tensor_map.h"
 #include "support/catch.hpp"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bench/sensitivity.h"
-#include "host/select_instance.h"
+#include "host/model/select_instance.h"
 #include "shapes.h"
 #include "support/catch.hpp"
 

@@ -1,0 +1,164 @@
+// tensor_map.cpp -- cuTensorMapEncodeTiled for the operands and their scale factors.
+//
+// `inner` dimensions run along K; behind them come rows (operands) or blocks of 128 rows (scale factors), and
+// then problems. What a box reads beyond the end of a dimension arrives as zero, which is what makes any M, N
+// and K % 16 work: zero data times a finite factor adds nothing, and the caller's factors beyond K / 16 are
+// zero. A box never reaches into the next problem, which is a dimension of its own; groups by offsets are one
+// problem.
+//
+// Strides are what the caller says, so one need not be a multiple of the one before it. The driver's
+// reference asks for that; the encoder that was tried does not, on an H200. The address of an element is the
+// base plus the sum of its coordinates times their strides, for which it does not matter.
+
+#include "host/launch/tensor_map.h"
+
+#include <cudaTypedefs.h>
+
+#include <cinttypes>
+#include <cstdint>
+
+#include "host/common/cuda_error.h"
+#include "host/common/driver_function.h"
+#include "host/common/status.h"
+#include "host/common/text.h"
+#include "host/model/tiling.h"
+
+namespace dualgemm {
+namespace {
+
+using EncodeTiled = PFN_cuTensorMapEncodeTiled_v12000;
+constinit DriverFunction encode_tiled{"cuTensorMapEncodeTiled", 12000};
+
+constexpr cuuint32_t kMaxRank = 4;
+
+struct MapShape {
+  const char* name;
+  CUtensorMapDataType type;
+  CUtensorMapSwizzle swizzle;
+  const void* base;
+  cuuint32_t rank;
+  cuuint64_t dims[kMaxRank];         // elements of `type`, innermost first
+  cuuint64_t strides[kMaxRank - 1];  // bytes, of the dimensions behind the innermost
+  cuuint32_t box[kMaxRank];
+};
+
+// Writes numbers as "{1, 2, 3}".
+template <typename Number>
+Text<96> numbers_text(const Number* numbers, cuuint32_t count) {
+  Text<96> text;
+  for (cuuint32_t i = 0; i < count; ++i)
+    text.add("%s%" PRIu64, i ? ", " : "{", static_cast<uint64_t>(numbers[i]));
+  text.add("}");
+  return text;
+}
+
+dualgemm_status_t encode_map(EncodeTiled encode, const MapShape& shape, CUtensorMap* map) {
+  constexpr cuuint32_t kElementStrides[kMaxRank] = {1, 1, 1, 1};
+  // L2 promotion is off: larger sectors were 6 % slower for streams of whole boxes on the Hopper GPU they
+  // were tried on.
+  const CUresult result =
+      encode(map, shape.type, shape.rank, const_cast<void*>(shape.base), shape.dims, shape.strides, shape.box,
+             kElementStrides, CU_TENSOR_MAP_INTERLEAVE_NONE, shape.swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result == CUDA_SUCCESS) return DUALGEMM_STATUS_SUCCESS;
+  // CUresult and cudaError_t share their numbers.
+  if (const auto error = static_cast<cudaError_t>(result); ends_context(error))
+    return fail_cuda(error, "cuTensorMapEncodeTiled");
+  set_last_cuda_error(static_cast<int>(result));
+  return fail(DUALGEMM_STATUS_CUDA_ERROR,
+              "cuTensorMapEncodeTiled failed with %d for %s: type %d, rank %" PRIu32
+              ", address %p, dims %s, strides %s, box %s, element strides 1, interleave 0, swizzle %d, "
+              "L2 promotion 0, fill 0",
+              static_cast<int>(result), shape.name, static_cast<int>(shape.type), shape.rank, shape.base,
+              numbers_text(shape.dims, shape.rank).get(), numbers_text(shape.strides, shape.rank - 1).get(),
+              numbers_text(shape.box, shape.rank).get(), static_cast<int>(shape.swizzle));
+}
+
+cuuint64_t u64(int64_t value) { return static_cast<cuuint64_t>(value); }
+cuuint32_t u32(int64_t value) { return static_cast<cuuint32_t>(value); }
+
+constexpr cuuint32_t kPanel = 64;  // 16-bit elements of A, or places
+
+// Operands are packed E2M1 as bytes, two elements each. A box row is 128 bytes, the K of a k-tile, and is
+// stored 128-byte swizzled, the layout the matrix descriptors of the mma expect. Bytes serve as well as the
+// packed 4-bit type (16U4_ALIGN8B), which would count the same box in elements; its relative 16U4_ALIGN16B
+// leaves gaps.
+MapShape operand_map(const Tensor& t, const Plan& plan, int32_t box_rows) {
+  return {t.name,
+          CU_TENSOR_MAP_DATA_TYPE_UINT8,
+          CU_TENSOR_MAP_SWIZZLE_128B,
+          t.base,
+          3,
+          {u64(t.bytes(t.row_elements)), u64(t.most_rows), u64(t.problems)},
+          {u64(t.bytes(t.pitch)), u64(t.bytes(t.stride))},
+          {u32(t.bytes(plan.tile.k)), u32(box_rows), 1}};
+}
+
+// An A of 16 bits comes in panels: a box row is 64 elements, 128 bytes, as long as a row of the swizzle.
+MapShape sixteen_bit_map(const Tensor& t, const Plan& plan) {
+  return {t.name,
+          CU_TENSOR_MAP_DATA_TYPE_UINT16,
+          CU_TENSOR_MAP_SWIZZLE_128B,
+          t.base,
+          3,
+          {u64(t.row_elements), u64(t.most_rows), u64(t.problems)},
+          {u64(t.bytes(t.pitch)), u64(t.bytes(t.stride))},
+          {kPanel, u32(plan.tile.m), 1}};
+}
+
+// Scale factors are 8-byte words: a box has at most 256 elements along a dimension, and the 64 words of an
+// atom of 512 bytes are the innermost one. A box has as many atoms along K as a scale stage holds.
+MapShape scales_map(const Tensor& t, const Plan& plan, int32_t box_bands) {
+  constexpr cuuint32_t kWordsPerAtom = kSfAtomBytes / sizeof(int64_t);
+  return {t.name,
+          CU_TENSOR_MAP_DATA_TYPE_INT64,
+          CU_TENSOR_MAP_SWIZZLE_NONE,
+          t.base,
+          4,
+          {kWordsPerAtom, u64(t.row_elements / kSfAtomBytes), u64(t.most_rows), u64(t.problems)},
+          {kSfAtomBytes, u64(t.pitch), u64(t.stride)},
+          {kWordsPerAtom, u32(plan.scales.steps), u32(box_bands), 1}};
+}
+
+// A expanded, or in order, in the workspace: a row has panels of 64 places, 128 bytes, and a box one of
+// them, or those of a k-tile, as a stage has of all rows of a tile.
+MapShape expanded_map(const Problem& problem, const Plan& plan) {
+  constexpr cuuint32_t kPanelBytes = kPanel * sizeof(uint16_t);
+  const Tensor& a = problem.inputs[kA];
+  const cuuint64_t pitch = u64(expanded_pitch(problem)) * sizeof(uint16_t);
+  return {"expanded A",
+          CU_TENSOR_MAP_DATA_TYPE_UINT16,
+          CU_TENSOR_MAP_SWIZZLE_128B,
+          problem.args.workspace,
+          4,
+          {kPanel, u64(a.rows), pitch / kPanelBytes, u64(a.problems)},
+          {pitch, kPanelBytes, pitch * u64(a.rows)},
+          {kPanel, u32(plan.tile.m), u32(plan.expand.stages > 0 ? 1 : plan.tile.k / kPanel), 1}};
+}
+
+}  // namespace
+
+dualgemm_status_t encode_tensor_maps(const Problem& problem, const Plan& plan, Params* params) {
+  EncodeTiled encode = nullptr;
+  if (auto status = encode_tiled.find(&encode)) return status;
+
+  const struct {
+    CUtensorMap* map;
+    int32_t box_rows;
+  } maps[kMaps] = {{&params->a, plan.operands.a_box_rows},  {&params->b1, plan.operands.b_box_rows},
+                   {&params->b2, plan.operands.b_box_rows}, {&params->sfa, 1},
+                   {&params->sfb1, plan.scales.sfb_blocks}, {&params->sfb2, plan.scales.sfb_blocks}};
+  for (int32_t i = 0; i < kMaps; ++i) {
+    if (plan.expanded_a() && (i == kA || i == kSfa)) continue;  // the pass reads them
+    const Tensor& t = problem.inputs[i];
+    if (!t.given()) continue;  // an A of 16 bits has no factors
+    const MapShape shape = !t.has_pitch()               ? scales_map(t, plan, maps[i].box_rows)
+                           : i == kA && plan.orders_a() ? sixteen_bit_map(t, plan)
+                                                        : operand_map(t, plan, maps[i].box_rows);
+    if (auto status = encode_map(encode, shape, maps[i].map)) return status;
+  }
+  if (plan.expanded_a()) return encode_map(encode, expanded_map(problem, plan), &params->expanded);
+  return DUALGEMM_STATUS_SUCCESS;
+}
+
+}  // namespace dualgemm
