@@ -14,29 +14,10 @@
 #include "host/common/device_description.h"
 #include "host/common/status.h"
 #include "host/common/text.h"
-#include "kernel/convert/params.h"
+#include "kernel/instance.h"
 
 namespace dualgemm {
 namespace {
-
-// Remembers which instances were loaded. Loading one again does no harm: those beyond its size are loaded by
-// each launch. After cudaDeviceReset what counts stays true: the attribute survives, and the code loads when
-// it is used, in a capture as well (an H200, driver 580; CUDA documents neither).
-class Loaded {
- public:
-  bool has(int32_t index) const {
-    return index < kInstances && (words_[word(index)].load(std::memory_order_acquire) & bit(index)) != 0;
-  }
-  void add(int32_t index) {
-    if (index < kInstances) words_[word(index)].fetch_or(bit(index), std::memory_order_release);
-  }
-
- private:
-  static constexpr int32_t kInstances = 512;
-  static size_t word(int32_t index) { return static_cast<size_t>(index) / 64; }
-  static uint64_t bit(int32_t index) { return uint64_t{1} << index % 64; }
-  std::array<std::atomic<uint64_t>, kInstances / 64> words_{};
-};
 
 // What is known of a device, once it has been asked. It remembers neither a failure nor half an answer.
 class Description {
@@ -49,15 +30,9 @@ class Description {
   dualgemm_device_t device_{};
 };
 
-struct DeviceState {
-  Description description;
-  Loaded loaded;
-};
-
 // Constant-initialised like everything in the library, so that a call from a static constructor finds it
 // ready.
-constexpr int kMaxDevices = 64;
-constinit std::array<DeviceState, kMaxDevices> device_states;
+constinit std::array<Description, kMaxDevices> descriptions;
 
 dualgemm_status_t Description::get(int ordinal, dualgemm_device_t* device) {
   if (complete_.load(std::memory_order_acquire)) {
@@ -123,7 +98,7 @@ dualgemm_status_t query_current_device(dualgemm_device_t* device) {
   if (const cudaError_t error = cudaGetDevice(&ordinal)) return fail_cuda(error, "cudaGetDevice");
   if (ordinal >= kMaxDevices)
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "ordinal=%d: must be below %d", ordinal, kMaxDevices);
-  return device_states[static_cast<size_t>(ordinal)].description.get(ordinal, device);
+  return descriptions[static_cast<size_t>(ordinal)].get(ordinal, device);
 }
 
 cudaError_t allow_shared_memory(const void* kernel, int32_t bytes) {
@@ -135,29 +110,6 @@ cudaError_t allow_shared_memory(const void* kernel, int32_t bytes) {
 dualgemm_status_t load_kernel(const void* kernel, int32_t smem_bytes) {
   const cudaError_t error = allow_shared_memory(kernel, smem_bytes);
   return error == cudaSuccess ? DUALGEMM_STATUS_SUCCESS : fail_cuda(error, "cudaFuncSetAttribute");
-}
-
-dualgemm_status_t load_instance(const Instance& instance) {
-  if (instance.plan.expanded_a())
-    for (const ExpandKernel kernel : kExpandKernels[instance.plan.packed_a()])
-      if (auto status = load_kernel(reinterpret_cast<const void*>(kernel), 0)) return status;
-  return load_kernel(reinterpret_cast<const void*>(instance.kernel), instance.smem_bytes);
-}
-
-dualgemm_status_t load_once(const dualgemm_device_t& device, int32_t index) {
-  Loaded& loaded = device_states[static_cast<size_t>(device.ordinal)].loaded;
-  if (loaded.has(index)) return DUALGEMM_STATUS_SUCCESS;
-  if (auto status = load_instance(instance(index))) return status;
-  loaded.add(index);
-  return DUALGEMM_STATUS_SUCCESS;
-}
-
-dualgemm_status_t load_all(const dualgemm_device_t& device) {
-  const Arch arch = served_architecture(device)->arch;
-  for (int32_t i = 0; i < instance_count(); ++i)
-    if (instance(i).plan.arch == arch)
-      if (auto status = load_once(device, i)) return status;
-  return DUALGEMM_STATUS_SUCCESS;
 }
 
 }  // namespace dualgemm

@@ -1,4 +1,4 @@
-// device.h -- which devices the library serves, what it knows of the current one, and its kernels there.
+// device.h -- which devices the library serves, what it knows of the current one, and loading a kernel there.
 // State is kept per device ordinal, never per process: an attribute set while one device is current says
 // nothing about the next one. What failed is not remembered, so a later call may succeed.
 #pragma once
@@ -8,7 +8,6 @@
 #include "host/common/structure.h"
 #include "host/include/dualgemm.h"
 #include "kernel/architecture.h"
-#include "kernel/instance.h"
 
 namespace dualgemm {
 
@@ -26,19 +25,14 @@ const Architecture* served_architecture(const dualgemm_device_t& device);
 // Checks the rule about devices: whether kernels of this build run there. Makes no CUDA call.
 dualgemm_status_t check_device(const dualgemm_device_t& device);
 
+// Ordinals of devices are below this.
+inline constexpr int kMaxDevices = 64;
+
 // Fills in the calling thread's current device, which is asked once per device, then remembered.
 dualgemm_status_t query_current_device(dualgemm_device_t* device);
 
 // Loads a kernel on the current device, and allows it its shared memory. The second reports a failure.
 cudaError_t allow_shared_memory(const void* kernel, int32_t bytes);
 dualgemm_status_t load_kernel(const void* kernel, int32_t smem_bytes);
-
-// Lets the current device run the instance: loads its kernel, and those that expand A for it.
-dualgemm_status_t load_instance(const Instance& instance);
-
-// Do that for one instance, by its index, or for all, on the current device, which is `device`; once per
-// device.
-dualgemm_status_t load_once(const dualgemm_device_t& device, int32_t index);
-dualgemm_status_t load_all(const dualgemm_device_t& device);
 
 }  // namespace dualgemm

@@ -9,6 +9,7 @@
 #include "host/common/device.h"
 #include "host/common/driver_function.h"
 #include "host/common/status.h"
+#include "kernel/instance.h"
 
 namespace dualgemm {
 namespace {

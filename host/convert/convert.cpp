@@ -5,12 +5,11 @@
 
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
-
 #include "host/common/cuda_error.h"
 #include "host/common/device.h"
 #include "host/common/status.h"
 #include "host/common/structure.h"
+#include "host/convert/bands.h"
 #include "host/convert/conversion.h"
 #include "kernel/convert/params.h"
 
@@ -19,50 +18,14 @@ namespace {
 
 constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
 
-template <class Params>
-using Kernel = void (*)(Params);
-
-// What all launches of a call share.
-struct Launch {
-  cudaStream_t stream;
-  bool programmatic;
-  int32_t sms;
-  int64_t tiles;
-};
-
 // The device has to be one that the library is built for.
 dualgemm_status_t describe_launch(const Rows& rows, int32_t tiles_of_band, uint32_t flags,
-                                  cudaStream_t stream, Launch* launch) {
+                                  cudaStream_t stream, BandLaunch* launch) {
   dualgemm_device_t device;
   if (auto status = query_current_device(&device)) return status;
   if (auto status = check_device(device)) return status;
-  *launch = {stream, (flags & DUALGEMM_FLAG_PDL) != 0, device.sm_count,
-             rows.most_blocks() * rows.matrices() * tiles_of_band};
+  *launch = band_launch(rows, tiles_of_band, flags, device.sm_count, stream);
   return kOk;
-}
-
-// CTAs take tile after tile: there are no more than run at once.
-template <class Params>
-dualgemm_status_t launch_kernel(const Launch& launch, Kernel<Params> kernel, Params params,
-                                int32_t ctas_of_sm) {
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(std::min<int64_t>(launch.tiles, launch.sms * ctas_of_sm)));
-  config.blockDim = dim3(kConvertThreads);
-  config.stream = launch.stream;
-  config.attrs = &attribute;
-  config.numAttrs = launch.programmatic ? 1 : 0;
-  void* arguments[] = {&params};
-  const cudaError_t error = cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(kernel), arguments);
-  return error == cudaSuccess ? kOk : fail_launch(error, "cudaLaunchKernelExC", launch.stream);
-}
-
-BandParams band_params(const Rows& rows, int32_t tiles_of_band) {
-  return {rows.m,          static_cast<int32_t>(sf_row_blocks(rows.m)),
-          tiles_of_band,   rows.problems,
-          rows.group_rows, rows.offsets() ? 1 : 0};
 }
 
 // Rows begin at multiples of 16 bytes.
@@ -78,7 +41,7 @@ dualgemm_status_t move_factors(const dualgemm_sf_args_t* args, bool to_atoms, cu
   if (auto status = validate(args, to_atoms, &conversion)) return status;
   if (conversion.empty) return kOk;
   const CudaErrorScope errors;
-  Launch launch;
+  BandLaunch launch;
   if (auto status =
           describe_launch(conversion.rows, conversion.tiles_of_band, conversion.args.flags, stream, &launch))
     return status;
@@ -93,7 +56,7 @@ dualgemm_status_t move_factors(const dualgemm_sf_args_t* args, bool to_atoms, cu
   params.blocks = conversion.args.k / kSfBlock;
   params.wide = is_wide(linear) ? 1 : 0;
   const auto& kernels = to_atoms ? kSwizzleKernels : kUnswizzleKernels;
-  return launch_kernel(launch, kernels[conversion.rows.grouped()], params, kFactorCtas);
+  return launch_bands(launch, kernels[conversion.rows.grouped()], params, kFactorCtas);
 }
 
 QuantizeParams quantize_params(const Quantization& quantization) {
@@ -124,26 +87,26 @@ dualgemm_status_t quantize(const dualgemm_quantize_args_t* user_args, cudaStream
   if (quantization.empty) return kOk;
   const dualgemm_quantize_args_t& args = quantization.args;
   const CudaErrorScope errors;
-  Launch launch;
+  BandLaunch launch;
   if (auto status =
           describe_launch(quantization.rows, quantization.tiles_of_band, args.flags, stream, &launch))
     return status;
   const QuantizeParams params = quantize_params(quantization);
   const bool grouped = quantization.rows.grouped();
   if (args.scale_mode == DUALGEMM_SCALE_ROW)
-    return launch_kernel(launch, kQuantizeRowsKernels[grouped][args.x_dtype], params, kQuantizeCtas);
+    return launch_bands(launch, kQuantizeRowsKernels[grouped][args.x_dtype], params, kQuantizeCtas);
   if (args.scale_mode == DUALGEMM_SCALE_TENSOR) {
     if (const cudaError_t error =
             cudaMemsetAsync(args.tensor_scales + kLargest, 0, sizeof *args.tensor_scales, stream))
       return fail_launch(error, "cudaMemsetAsync", stream);
-    if (auto status = launch_kernel(launch, kLargestKernels[grouped][args.x_dtype], params, kQuantizeCtas))
+    if (auto status = launch_bands(launch, kLargestKernels[grouped][args.x_dtype], params, kQuantizeCtas))
       return status;
   }
-  return launch_kernel(launch, kQuantizeKernels[grouped][args.x_dtype], params, kQuantizeCtas);
+  return launch_bands(launch, kQuantizeKernels[grouped][args.x_dtype], params, kQuantizeCtas);
 }
 
 template <class Params>
-dualgemm_status_t load(Kernel<Params> kernel) {
+dualgemm_status_t load(void (*kernel)(Params)) {
   return load_kernel(reinterpret_cast<const void*>(kernel), 0);
 }
 
@@ -158,28 +121,6 @@ dualgemm_status_t load_conversions() {
       for (const QuantizeKernel kernel : of_type)
         if (auto status = load(kernel)) return status;
   return kOk;
-}
-
-dualgemm_status_t launch_expansion(const Problem& problem, const Machine& machine, cudaStream_t stream) {
-  const dualgemm_args_t& args = problem.args;
-  const Tensor &a = problem.inputs[kA], &sfa = problem.inputs[kSfa];
-  const Rows rows{args.m, problem.problems, args.group_mode, args.group_rows};
-  const auto pieces = static_cast<int32_t>(ceil_div(args.k, kExpandPiece) * (kSfAtomRows / kExpandRows));
-  ExpandParams params{};
-  params.rows = band_params(rows, pieces);
-  params.a = static_cast<const uint8_t*>(a.base);
-  params.a_pitch = a.bytes(a.pitch);
-  params.a_stride = a.bytes(a.shared_stride());
-  params.factors = static_cast<const uint8_t*>(sfa.base);
-  params.factor_stride = sfa.shared_stride();
-  params.expanded = static_cast<uint16_t*>(args.workspace);
-  params.pitch = expanded_pitch(problem);
-  params.stride = a.rows * params.pitch;
-  params.k = args.k;
-  const Launch launch{stream, (args.flags & DUALGEMM_FLAG_PDL) != 0, machine.sms,
-                      rows.most_blocks() * rows.matrices() * pieces};
-  const int32_t ctas_of_sm = machine.limited ? 1 : kExpandCtas;
-  return launch_kernel(launch, kExpandKernels[problem.packed_a()][problem.grouped()], params, ctas_of_sm);
 }
 
 }  // namespace dualgemm

@@ -16,6 +16,8 @@
 #include "host/launch/check_pointers.h"
 #include "host/launch/choice.h"
 #include "host/launch/launch.h"
+#include "host/launch/load.h"
+#include "host/launch/prepare_a.h"
 #include "host/launch/validate.h"
 #include "kernel/instance.h"
 
@@ -51,7 +53,7 @@ size_t usable_workspace(Problem problem) {
   int32_t index = -1;
   const bool chosen = query_current_device(&device) == DUALGEMM_STATUS_SUCCESS &&
                       choose(problem, device, &index) == DUALGEMM_STATUS_SUCCESS;
-  return chosen && index >= 0 && instance(index).plan.expanded_a() ? expanded_bytes(problem) : 0;
+  return chosen && index >= 0 ? workspace_bytes(problem, instance(index).plan) : 0;
 }
 
 dualgemm_status_t launch(const dualgemm_args_t* user_args, cudaStream_t stream) {

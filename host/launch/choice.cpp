@@ -11,6 +11,7 @@
 #include "host/common/sf_layout.h"
 #include "host/common/status.h"
 #include "host/common/text.h"
+#include "host/launch/prepare_a.h"
 #include "host/launch/supported.h"
 #include "host/model/select_instance.h"
 #include "host/model/tiling.h"
@@ -88,10 +89,10 @@ dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& 
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
                 "instance_id=%" PRId32 ": %s needs clusters of %" PRId32 " CTAs, %s", args.instance_id,
                 instance.name, cluster, why_no_clusters(whole, cluster).get());
-  if (plan.expanded_a() && args.workspace_size < expanded_bytes(problem))
+  if (const size_t needed = workspace_bytes(problem, plan); args.workspace_size < needed)
     return fail(DUALGEMM_STATUS_WORKSPACE_TOO_SMALL,
                 "instance_id=%" PRId32 ": %s needs workspace_size=%zu, not workspace_size=%zu",
-                args.instance_id, instance.name, expanded_bytes(problem), args.workspace_size);
+                args.instance_id, instance.name, needed, args.workspace_size);
   const int64_t at_once = clusters_at_once(machine_of(args, device), plan);
   const int64_t needed = plan.tile.split_k > 1 ? tile_bound(problem, plan.tile) : 1;
   const bool limited = args.max_sms > 0 && args.max_sms < device.sm_count;
@@ -176,7 +177,7 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
   if (auto status = check_a(problem, device, architecture.arch)) return status;
   // Whether split-K or a pass over A pays depends on M, which must not matter here.
   const bool invariant = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) != 0;
-  const bool room = args.workspace != nullptr && args.workspace_size >= expanded_bytes(problem);
+  const bool room = args.workspace != nullptr && args.workspace_size >= prepared_a_bytes(problem);
   const InstanceKind kind = kind_for(architecture.arch, problem);
   const Machine machine = machine_of(args, device);
   const Shape shape = shape_of(problem);

@@ -4,25 +4,31 @@
 
 #include "host/common/cuda_error.h"
 #include "host/common/status.h"
-#include "host/convert/convert.h"
+#include "host/launch/prepare_a.h"
 #include "host/launch/tensor_map.h"
 #include "host/model/tiling.h"
 
 namespace dualgemm {
 namespace {
 
-Matrix matrix_of(const Tensor& t, void* start) { return {start, t.pitch, t.shared_stride()}; }
+// A tensor that the launch does not have starts at null.
+template <class Element>
+Element* start_of(const Tensor& t) {
+  return static_cast<Element*>(const_cast<void*>(t.base));
+}
+Matrix matrix_of(const Tensor& t) { return {start_of<void>(t), t.pitch, t.shared_stride()}; }
 
 GeneralParams general_params(const Problem& problem) {
   const dualgemm_args_t& args = problem.args;
+  const Tensor *const in = problem.inputs, *const out = problem.outputs;
   GeneralParams general{};
-  general.row_scale = args.a_row_scale;
-  general.row_scale_stride = problem.inputs[kARowScale].shared_stride();
-  general.c_row_scale = args.c_row_scale;
-  general.c_row_scale_stride = problem.inputs[kCRowScale].shared_stride();
-  general.bias1 = args.bias1;
-  general.bias2 = args.bias2;
-  general.bias_stride = problem.inputs[kBias1].shared_stride();
+  general.row_scale = start_of<const float>(in[kARowScale]);
+  general.row_scale_stride = in[kARowScale].shared_stride();
+  general.c_row_scale = start_of<const float>(in[kCRowScale]);
+  general.c_row_scale_stride = in[kCRowScale].shared_stride();
+  general.bias1 = in[kBias1].base;
+  general.bias2 = in[kBias2].base;
+  general.bias_stride = in[kBias1].shared_stride();
   general.bias_type = args.bias_dtype;
   general.activation = args.activation;
   general.exact = (args.flags & DUALGEMM_FLAG_EXACT_ACT) != 0 ? 1 : 0;
@@ -33,15 +39,15 @@ GeneralParams general_params(const Problem& problem) {
   general.situ_up = args.situ_up;
   general.situ_gate_reciprocal = 1 / args.situ_gate;
   general.situ_up_reciprocal = 1 / args.situ_up;
-  general.d1 = matrix_of(problem.outputs[kD1], args.d1);
-  general.d2 = matrix_of(problem.outputs[kD2], args.d2);
+  general.d1 = matrix_of(out[kD1]);
+  general.d2 = matrix_of(out[kD2]);
   general.d_type = args.d_dtype;
-  general.amax = args.amax_out;
+  general.amax = start_of<float>(out[kAmax]);
   general.encode = args.c_global_scale;
-  general.encode_dev = args.c_global_scale_dev;
-  general.encode_stride = problem.inputs[kCGlobalScale].shared_stride();
-  general.sfc = args.sfc;
-  general.sfc_stride = problem.outputs[kSfc].shared_stride();
+  general.encode_dev = start_of<const float>(in[kCGlobalScale]);
+  general.encode_stride = in[kCGlobalScale].shared_stride();
+  general.sfc = start_of<void>(out[kSfc]);
+  general.sfc_stride = out[kSfc].shared_stride();
   return general;
 }
 
@@ -59,23 +65,18 @@ dualgemm_status_t fill_with_zeros(const Tensor& t, cudaStream_t stream) {
   return DUALGEMM_STATUS_SUCCESS;
 }
 
-// Returns whether the kernel may start while the pass before it still runs: if that is an ordinary launch,
-// all that preceded it has ended, and wrote the weights.
-bool overlaps_pass(const Problem& problem, const Plan& plan) {
-  return plan.expanded_a() && !(problem.args.flags & DUALGEMM_FLAG_PDL);
-}
-
 }  // namespace
 
 dualgemm_status_t make_params(const Problem& problem, const Instance& instance, Params* params) {
   const dualgemm_args_t& args = problem.args;
+  const Tensor* const in = problem.inputs;
   const TilePlan& tile = instance.plan.tile;
   *params = {};
   if (auto status = encode_tensor_maps(problem, instance.plan, params)) return status;
-  params->c = matrix_of(problem.outputs[kC], args.c);
-  params->alpha1_dev = args.alpha1_dev;
-  params->alpha2_dev = args.alpha2_dev;
-  params->alpha_stride = problem.inputs[kAlpha1].shared_stride();
+  params->c = matrix_of(problem.outputs[kC]);
+  params->alpha1_dev = start_of<const float>(in[kAlpha1]);
+  params->alpha2_dev = start_of<const float>(in[kAlpha2]);
+  params->alpha_stride = in[kAlpha1].shared_stride();
   params->alpha1 = args.alpha1;
   params->alpha2 = args.alpha2;
   params->m = args.m;
@@ -86,7 +87,7 @@ dualgemm_status_t make_params(const Problem& problem, const Instance& instance, 
   params->k_tiles = static_cast<int32_t>(k_tiles(tile, args.k));
   params->problems = problem.problems;
   params->c_type = args.c_dtype;
-  params->group_rows = args.group_rows;
+  params->group_rows = start_of<const int32_t>(in[kRowsOfGroups]);
   params->group_offsets = problem.group_offsets() ? 1 : 0;
   // Without PDL nothing that precedes the launch still runs, or its own pass over A alone.
   params->static_weights =
@@ -117,36 +118,18 @@ void make_launch_config(const Problem& problem, const Instance& instance, int64_
   launch->config.numAttrs = count;
 }
 
-namespace {
-
-dualgemm_status_t launch_kernel(const Problem& problem, const Instance& instance, const Machine& machine,
-                                Params& params, cudaStream_t stream) {
+dualgemm_status_t launch_instance(const Problem& problem, const Instance& instance,
+                                  const dualgemm_device_t& device, cudaStream_t stream) {
+  const Machine machine = machine_of(problem.args, device);
+  Params params;
+  if (auto status = make_params(problem, instance, &params)) return status;
+  if (auto status = prepare_a(problem, instance.plan, machine, stream)) return status;
   LaunchConfig launch;
-  const int64_t ctas = grid_size(problem, instance.plan, machine);
-  make_launch_config(problem, instance, ctas, stream, &launch);
+  make_launch_config(problem, instance, grid_size(problem, instance.plan, machine), stream, &launch);
   void* arguments[] = {&params};
   const cudaError_t error =
       cudaLaunchKernelExC(&launch.config, reinterpret_cast<const void*>(instance.kernel), arguments);
   return error == cudaSuccess ? DUALGEMM_STATUS_SUCCESS : fail_launch(error, instance.name, stream);
-}
-
-}  // namespace
-
-dualgemm_status_t launch_instance(const Problem& problem, const Instance& instance,
-                                  const dualgemm_device_t& device, cudaStream_t stream) {
-  Params params;
-  if (auto status = make_params(problem, instance, &params)) return status;
-  const Machine machine = machine_of(problem.args, device);
-  if (instance.plan.expanded_a())
-    if (auto status = launch_expansion(problem, machine, stream)) return status;
-  return launch_kernel(problem, instance, machine, params, stream);
-}
-
-dualgemm_status_t launch_on_expanded(const Problem& problem, const Instance& instance,
-                                     const dualgemm_device_t& device, cudaStream_t stream) {
-  Params params;
-  if (auto status = make_params(problem, instance, &params)) return status;
-  return launch_kernel(problem, instance, machine_of(problem.args, device), params, stream);
 }
 
 // The sum of no products is 0, and the bytes of 0 are zero in every type of an output. So this is right for

@@ -29,10 +29,6 @@ void make_launch_config(const Problem& problem, const Instance& instance, int64_
 dualgemm_status_t launch_instance(const Problem& problem, const Instance& instance,
                                   const dualgemm_device_t& device, cudaStream_t stream);
 
-// Does the same where a launch before it has left A of the same problem expanded in the workspace.
-dualgemm_status_t launch_on_expanded(const Problem& problem, const Instance& instance,
-                                     const dualgemm_device_t& device, cudaStream_t stream);
-
 // Fills the outputs with zeros for K == 0: the sum of no products. Columns from N to ldc keep what they hold,
 // as does *amax_out.
 dualgemm_status_t launch_zero_fill(const Problem& problem, cudaStream_t stream);

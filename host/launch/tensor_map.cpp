@@ -21,7 +21,7 @@
 #include "host/common/driver_function.h"
 #include "host/common/status.h"
 #include "host/common/text.h"
-#include "host/model/tiling.h"
+#include "host/launch/prepare_a.h"
 
 namespace dualgemm {
 namespace {
@@ -120,19 +120,17 @@ MapShape scales_map(const Tensor& t, const Plan& plan, int32_t box_bands) {
           {kWordsPerAtom, u32(plan.scales.steps), u32(box_bands), 1}};
 }
 
-// A expanded, or in order, in the workspace: a row has panels of 64 places, 128 bytes, and a box one of
-// them, or those of a k-tile, as a stage has of all rows of a tile.
-MapShape expanded_map(const Problem& problem, const Plan& plan) {
-  constexpr cuuint32_t kPanelBytes = kPanel * sizeof(uint16_t);
-  const Tensor& a = problem.inputs[kA];
-  const cuuint64_t pitch = u64(expanded_pitch(problem)) * sizeof(uint16_t);
-  return {"expanded A",
+// A as a pass has left it: a row has panels of 64 places, 128 bytes, and a box one of them, or those of a
+// k-tile, as a stage has of all rows of a tile.
+MapShape prepared_map(const Tensor& t, const Plan& plan) {
+  constexpr cuuint64_t kPanelBytes = kPanel * sizeof(uint16_t);
+  return {t.name,
           CU_TENSOR_MAP_DATA_TYPE_UINT16,
           CU_TENSOR_MAP_SWIZZLE_128B,
-          problem.args.workspace,
+          t.base,
           4,
-          {kPanel, u64(a.rows), pitch / kPanelBytes, u64(a.problems)},
-          {pitch, kPanelBytes, pitch * u64(a.rows)},
+          {kPanel, u64(t.rows), u64(t.pitch) / kPanel, u64(t.problems)},
+          {u64(t.bytes(t.pitch)), kPanelBytes, u64(t.bytes(t.stride))},
           {kPanel, u32(plan.tile.m), u32(plan.expand.stages > 0 ? 1 : plan.tile.k / kPanel), 1}};
 }
 
@@ -157,7 +155,8 @@ dualgemm_status_t encode_tensor_maps(const Problem& problem, const Plan& plan, P
                                                         : operand_map(t, plan, maps[i].box_rows);
     if (auto status = encode_map(encode, shape, maps[i].map)) return status;
   }
-  if (plan.expanded_a()) return encode_map(encode, expanded_map(problem, plan), &params->expanded);
+  if (plan.expanded_a())
+    return encode_map(encode, prepared_map(prepared_a(problem), plan), &params->expanded);
   return DUALGEMM_STATUS_SUCCESS;
 }
 

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "host/common/sf_layout.h"
-#include "kernel/convert/params.h"
 
 namespace dualgemm {
 
@@ -77,15 +76,6 @@ int32_t clusters_at_once(const Machine& machine, const Plan& plan) {
 int64_t grid_clusters(const Plan& plan, int64_t tiles, const Machine& machine) {
   const int64_t at_once = std::max(1, clusters_at_once(machine, plan));
   return plan.tile.split_k > 1 ? tiles : std::min(tiles, at_once);
-}
-
-int64_t expanded_pitch(const Problem& problem) {
-  return ceil_div(problem.args.k, kExpandKTile) * kExpandKTile;
-}
-
-size_t expanded_bytes(const Problem& problem) {
-  const Tensor& a = problem.inputs[kA];
-  return sizeof(uint16_t) * static_cast<size_t>(a.problems * a.rows * expanded_pitch(problem));
 }
 
 int64_t grid_size(const Problem& problem, const Plan& plan, const Machine& machine) {

@@ -22,7 +22,7 @@
 // output first executes griddepcontrol.wait, with one exception: static weights (Params::static_weights),
 // which no work that may still run writes, are loaded sooner, but not before the sizes of groups are known.
 // Weights are static where the caller says so. They are, too, in a launch without PDL: all that precedes it
-// has ended but for its own pass over A, which writes no weights (host/launch/launch.cpp). Expanders and
+// has ended but for its own pass over A, which writes no weights (host/launch/prepare_a.h). Expanders and
 // orderers read nothing but shared memory.
 //
 // common/rings.cuh and shared_storage.cuh have the barriers, roles.cuh the warps, common/groups.cuh the table

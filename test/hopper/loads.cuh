@@ -10,6 +10,7 @@
 #pragma GCC diagnostic ignored "-Wparentheses"
 #include "host/common/device.h"
 #include "host/launch/launch.h"
+#include "host/launch/load.h"
 #include "host/model/tiling.h"
 #pragma GCC diagnostic pop
 #include "bench/ablation/k_order.cuh"

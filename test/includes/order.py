@@ -41,8 +41,7 @@ KERNEL = [
 HOST = [
     ['include/dualgemm.h'],
     ['common/*'],
-    ['model/*'],
-    ['convert/*'],
+    ['model/*', 'convert/*'],
     ['launch/*'],
 ]
 HOST_COMMON = [
@@ -59,15 +58,17 @@ HOST_MODEL = [
 ]
 HOST_CONVERT = [
     ['nvfp4.*', 'floats.*'],
-    ['conversion.*', 'quantize.cpp', 'import.cpp'],
+    ['conversion.*', 'bands.*', 'quantize.cpp', 'import.cpp'],
     ['convert.*', 'convert_host.cpp'],
 ]
 HOST_LAUNCH = [
-    ['arguments.*', 'supported.*'],
-    ['tensor_map.*', 'check_pointers.*', 'validate.*'],
+    ['arguments.*', 'supported.*', 'prepare_a.*'],
+    ['tensor_map.*', 'check_pointers.*', 'validate.*', 'load.*'],
     ['choice.*', 'launch.*', 'reference.cpp'],
     ['api.cpp'],
 ]
+# What only one file of host/ names: the kernel that prepares A, with its parameters and tiles.
+HOST_ONLY = ('launch/prepare_a.cpp', re.compile(r'\b(?:ExpandParams|ExpandKernel|kExpand\w+)\b'))
 # house -> (folder, prefix of its own includes, levels, the other houses that it may include)
 HOUSES = {
     'sim': ('test/sim', 'sim/', SIM, ()),
@@ -113,6 +114,28 @@ def faults(house, files):
                 yield f'{path} includes {name}, which does not lie below it'
 
 
+def drawing_faults(page, files):
+    """What host/SOURCES.md draws that is not there, or the other way round: folders, and in each its sources. The
+    drawing comes before the first heading, and names stand in its first 25 columns."""
+    drawn, folder = set(), ''
+    for line in re.findall(r'^    (.{25})', page.split('\n## ')[0], re.MULTILINE):
+        first, *others = line.split()
+        if first.endswith('/'): folder = first
+        elif line.startswith(' '): drawn.update(folder + name.removesuffix('.h') for name in [first, *others])
+        else: drawn.add(first.removesuffix('.h'))
+    there = {str(pathlib.PurePath(file).with_suffix('')) for file in files}
+    for name in sorted(drawn ^ there):
+        yield f'host/SOURCES.md {"draws" if name in drawn else "does not draw"} {name}'
+
+
+def naming_faults(texts):
+    """texts: path in host/ -> its text."""
+    file, names = HOST_ONLY
+    if not names.search(texts[file]): yield f'{file} names nothing of HOST_ONLY'
+    for path, text in sorted(texts.items()):
+        if path != file: yield from (f'{path} names {name}, which is for {file}' for name in names.findall(text))
+
+
 def check_the_check():
     """What has to be found is found."""
     for house, path, name in [('sim', 'parse/a.h', 'sim/exec/b.h'), ('sim', 'shim/a.h', 'sim/command/b.h'),
@@ -122,6 +145,16 @@ def check_the_check():
                               ('host/launch', 'launch.h', 'host/launch/api.h')]:
         assert list(faults(house, {path: [name]})), (path, name)
     assert not list(faults('sim', {'exec/a.h': ['sim/decode/b.h', 'sim/exec/c.h']}))
+    assert list(naming_faults({'launch/prepare_a.cpp': ''}))
+    assert list(naming_faults(dict.fromkeys(('launch/prepare_a.cpp', 'a.cpp'), 'ExpandParams params{};')))
+    page = '''
+    a/                       the first
+      b  c.h                 of d
+    include/dualgemm.h       the interface
+'''
+    assert not list(drawing_faults(page, ['a/b.h', 'a/b.cpp', 'a/c.h', 'include/dualgemm.h']))
+    for file in ('a/d.h', 'b/b.h'): assert list(drawing_faults(page, ['a/b.h', 'a/c.h', 'include/dualgemm.h', file]))
+    assert list(drawing_faults(page, ['a/b.h', 'include/dualgemm.h']))
 
 
 def main():
@@ -131,6 +164,9 @@ def main():
     files = {str(f.relative_to(folder)): includes(f) for f in folder.rglob('*')
              if f.suffix in ('.h', '.cuh', '.cu', '.cpp', '.c', '.inc', '.def')}
     found = list(faults(house, files))
+    if house == 'host':
+        found += drawing_faults((folder / 'SOURCES.md').read_text(encoding='utf-8'), files)
+        found += naming_faults({path: (folder / path).read_text(encoding='utf-8') for path in files})
     print('\n'.join(found) or f'{len(files)} files, {sum(map(len, files.values()))} includes, none runs up')
     return 1 if found or not any(files.values()) else 0
 
