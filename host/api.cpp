@@ -51,7 +51,7 @@ size_t usable_workspace(Problem problem) {
   int32_t index = -1;
   const bool chosen = query_current_device(&device) == DUALGEMM_STATUS_SUCCESS &&
                       choose(problem, device, &index) == DUALGEMM_STATUS_SUCCESS;
-  return chosen && index >= 0 && instance(index).plan.expanded_a() ? expanded_bytes(problem) : 0;
+  return chosen && index >= 0 && instance(index).plan.prepared_a() ? prepared_bytes(problem) : 0;
 }
 
 dualgemm_status_t launch(const dualgemm_args_t* user_args, cudaStream_t stream) {

@@ -88,10 +88,10 @@ dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& 
     return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
                 "instance_id=%" PRId32 ": %s needs clusters of %" PRId32 " CTAs, %s", args.instance_id,
                 instance.name, cluster, why_no_clusters(whole, cluster).get());
-  if (plan.expanded_a() && args.workspace_size < expanded_bytes(problem))
+  if (plan.prepared_a() && args.workspace_size < prepared_bytes(problem))
     return fail(DUALGEMM_STATUS_WORKSPACE_TOO_SMALL,
                 "instance_id=%" PRId32 ": %s needs workspace_size=%zu, not workspace_size=%zu",
-                args.instance_id, instance.name, expanded_bytes(problem), args.workspace_size);
+                args.instance_id, instance.name, prepared_bytes(problem), args.workspace_size);
   const int64_t at_once = clusters_at_once(machine_of(args, device), plan);
   const int64_t needed = plan.tile.split_k > 1 ? tile_bound(problem, plan.tile) : 1;
   const bool limited = args.max_sms > 0 && args.max_sms < device.sm_count;
@@ -104,10 +104,9 @@ dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& 
   return DUALGEMM_STATUS_SUCCESS;
 }
 
-// The tensor cores of 10.x multiply NVFP4 with NVFP4, those of 9.0 what the kernel expands it to: so these
-// alone take an A of 16 bits.
+// An A of 16 bits is for tensor cores that multiply what the kernel expands NVFP4 to.
 dualgemm_status_t check_a(const Problem& problem, const dualgemm_device_t& device, Arch arch) {
-  if (problem.packed_a() || arch == Arch::kSm90) return DUALGEMM_STATUS_SUCCESS;
+  if (problem.packed_a() || limits_of(arch).multiplies_16_bits) return DUALGEMM_STATUS_SUCCESS;
   const int32_t a_dtype = problem.args.a_dtype;
   return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
               "a_dtype=%" PRId32 " (%s): must be %d (%s) on compute capability %" PRId32 ".%" PRId32
@@ -176,7 +175,7 @@ dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device
   if (auto status = check_a(problem, device, architecture.arch)) return status;
   // Whether split-K or a pass over A pays depends on M, which must not matter here.
   const bool invariant = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) != 0;
-  const bool room = args.workspace != nullptr && args.workspace_size >= expanded_bytes(problem);
+  const bool room = args.workspace != nullptr && args.workspace_size >= prepared_bytes(problem);
   const InstanceKind kind = kind_for(architecture.arch, problem);
   const Machine machine = machine_of(args, device);
   const Shape shape = shape_of(problem);

@@ -160,26 +160,26 @@ dualgemm_status_t load_conversions() {
   return kOk;
 }
 
-dualgemm_status_t launch_expansion(const Problem& problem, const Machine& machine, cudaStream_t stream) {
+dualgemm_status_t launch_preparation(const Problem& problem, const Machine& machine, cudaStream_t stream) {
   const dualgemm_args_t& args = problem.args;
   const Tensor &a = problem.inputs[kA], &sfa = problem.inputs[kSfa];
   const Rows rows{args.m, problem.problems, args.group_mode, args.group_rows};
-  const auto pieces = static_cast<int32_t>(ceil_div(args.k, kExpandPiece) * (kSfAtomRows / kExpandRows));
-  ExpandParams params{};
+  const auto pieces = static_cast<int32_t>(ceil_div(args.k, kPreparePiece) * (kSfAtomRows / kPrepareRows));
+  PrepareParams params{};
   params.rows = band_params(rows, pieces);
   params.a = static_cast<const uint8_t*>(a.base);
   params.a_pitch = a.bytes(a.pitch);
   params.a_stride = a.bytes(a.shared_stride());
   params.factors = static_cast<const uint8_t*>(sfa.base);
   params.factor_stride = sfa.shared_stride();
-  params.expanded = static_cast<uint16_t*>(args.workspace);
-  params.pitch = expanded_pitch(problem);
+  params.prepared_a = static_cast<uint16_t*>(args.workspace);
+  params.pitch = prepared_pitch(problem);
   params.stride = a.rows * params.pitch;
   params.k = args.k;
   const Launch launch{stream, (args.flags & DUALGEMM_FLAG_PDL) != 0, machine.sms,
                       rows.most_blocks() * rows.matrices() * pieces};
-  const int32_t ctas_of_sm = machine.limited ? 1 : kExpandCtas;
-  return launch_kernel(launch, kExpandKernels[problem.packed_a()][problem.grouped()], params, ctas_of_sm);
+  const int32_t ctas_of_sm = machine.limited ? 1 : kPrepareCtas;
+  return launch_kernel(launch, kPrepareKernels[problem.packed_a()][problem.grouped()], params, ctas_of_sm);
 }
 
 }  // namespace dualgemm

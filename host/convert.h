@@ -12,7 +12,7 @@ namespace dualgemm {
 // Loads all of them that are exported on the current device.
 dualgemm_status_t load_conversions();
 
-// Expands A of a problem into its workspace, or puts it in order there, for an instance of Plan::expanded_a.
-dualgemm_status_t launch_expansion(const Problem& problem, const Machine& machine, cudaStream_t stream);
+// Prepares A of a problem in its workspace, for an instance of Plan::prepared_a.
+dualgemm_status_t launch_preparation(const Problem& problem, const Machine& machine, cudaStream_t stream);
 
 }  // namespace dualgemm

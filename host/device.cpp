@@ -138,8 +138,8 @@ dualgemm_status_t load_kernel(const void* kernel, int32_t smem_bytes) {
 }
 
 dualgemm_status_t load_instance(const Instance& instance) {
-  if (instance.plan.expanded_a())
-    for (const ExpandKernel kernel : kExpandKernels[instance.plan.packed_a()])
+  if (instance.plan.prepared_a())
+    for (const PrepareKernel kernel : kPrepareKernels[instance.plan.packed_a()])
       if (auto status = load_kernel(reinterpret_cast<const void*>(kernel), 0)) return status;
   return load_kernel(reinterpret_cast<const void*>(instance.kernel), instance.smem_bytes);
 }

@@ -33,7 +33,7 @@ dualgemm_status_t query_current_device(dualgemm_device_t* device);
 cudaError_t allow_shared_memory(const void* kernel, int32_t bytes);
 dualgemm_status_t load_kernel(const void* kernel, int32_t smem_bytes);
 
-// Lets the current device run the instance: loads its kernel, and those that expand A for it.
+// Lets the current device run the instance: loads its kernel, and those that prepare A for it.
 dualgemm_status_t load_instance(const Instance& instance);
 
 // Do that for one instance, by its index, or for all, on the current device, which is `device`; once per

@@ -62,7 +62,7 @@ dualgemm_status_t fill_with_zeros(const Tensor& t, cudaStream_t stream) {
 // Returns whether the kernel may start while the pass before it still runs: if that is an ordinary launch,
 // all that preceded it has ended, and wrote the weights.
 bool overlaps_pass(const Problem& problem, const Plan& plan) {
-  return plan.expanded_a() && !(problem.args.flags & DUALGEMM_FLAG_PDL);
+  return plan.prepared_a() && !(problem.args.flags & DUALGEMM_FLAG_PDL);
 }
 
 }  // namespace
@@ -137,12 +137,12 @@ dualgemm_status_t launch_instance(const Problem& problem, const Instance& instan
   Params params;
   if (auto status = make_params(problem, instance, &params)) return status;
   const Machine machine = machine_of(problem.args, device);
-  if (instance.plan.expanded_a())
-    if (auto status = launch_expansion(problem, machine, stream)) return status;
+  if (instance.plan.prepared_a())
+    if (auto status = launch_preparation(problem, machine, stream)) return status;
   return launch_kernel(problem, instance, machine, params, stream);
 }
 
-dualgemm_status_t launch_on_expanded(const Problem& problem, const Instance& instance,
+dualgemm_status_t launch_on_prepared(const Problem& problem, const Instance& instance,
                                      const dualgemm_device_t& device, cudaStream_t stream) {
   Params params;
   if (auto status = make_params(problem, instance, &params)) return status;

@@ -29,8 +29,8 @@ void make_launch_config(const Problem& problem, const Instance& instance, int64_
 dualgemm_status_t launch_instance(const Problem& problem, const Instance& instance,
                                   const dualgemm_device_t& device, cudaStream_t stream);
 
-// Does the same where a launch before it has left A of the same problem expanded in the workspace.
-dualgemm_status_t launch_on_expanded(const Problem& problem, const Instance& instance,
+// Does the same where a launch before it has left A of the same problem prepared in the workspace.
+dualgemm_status_t launch_on_prepared(const Problem& problem, const Instance& instance,
                                      const dualgemm_device_t& device, cudaStream_t stream);
 
 // Fills the outputs with zeros for K == 0: the sum of no products. Columns from N to ldc keep what they hold,

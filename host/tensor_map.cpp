@@ -120,20 +120,20 @@ MapShape scales_map(const Tensor& t, const Plan& plan, int32_t box_bands) {
           {kWordsPerAtom, u32(plan.scales.steps), u32(box_bands), 1}};
 }
 
-// A expanded, or in order, in the workspace: a row has panels of 64 places, 128 bytes, and a box one of
+// A as a pass has prepared it in the workspace: a row has panels of 64 places, 128 bytes, and a box one of
 // them, or those of a k-tile, as a stage has of all rows of a tile.
-MapShape expanded_map(const Problem& problem, const Plan& plan) {
+MapShape prepared_map(const Problem& problem, const Plan& plan) {
   constexpr cuuint32_t kPanelBytes = kPanel * sizeof(uint16_t);
   const Tensor& a = problem.inputs[kA];
-  const cuuint64_t pitch = u64(expanded_pitch(problem)) * sizeof(uint16_t);
-  return {"expanded A",
+  const cuuint64_t pitch = u64(prepared_pitch(problem)) * sizeof(uint16_t);
+  return {"prepared A",
           CU_TENSOR_MAP_DATA_TYPE_UINT16,
           CU_TENSOR_MAP_SWIZZLE_128B,
           problem.args.workspace,
           4,
           {kPanel, u64(a.rows), pitch / kPanelBytes, u64(a.problems)},
           {pitch, kPanelBytes, pitch * u64(a.rows)},
-          {kPanel, u32(plan.tile.m), u32(plan.expand.stages > 0 ? 1 : plan.tile.k / kPanel), 1}};
+          {kPanel, u32(plan.tile.m), u32(plan.a16.stages > 0 ? 1 : plan.tile.k / kPanel), 1}};
 }
 
 }  // namespace
@@ -149,7 +149,7 @@ dualgemm_status_t encode_tensor_maps(const Problem& problem, const Plan& plan, P
                    {&params->b2, plan.operands.b_box_rows}, {&params->sfa, 1},
                    {&params->sfb1, plan.scales.sfb_blocks}, {&params->sfb2, plan.scales.sfb_blocks}};
   for (int32_t i = 0; i < kMaps; ++i) {
-    if (plan.expanded_a() && (i == kA || i == kSfa)) continue;  // the pass reads them
+    if (plan.prepared_a() && (i == kA || i == kSfa)) continue;  // the pass reads them
     const Tensor& t = problem.inputs[i];
     if (!t.given()) continue;  // an A of 16 bits has no factors
     const MapShape shape = !t.has_pitch()               ? scales_map(t, plan, maps[i].box_rows)
@@ -157,7 +157,7 @@ dualgemm_status_t encode_tensor_maps(const Problem& problem, const Plan& plan, P
                                                         : operand_map(t, plan, maps[i].box_rows);
     if (auto status = encode_map(encode, shape, maps[i].map)) return status;
   }
-  if (plan.expanded_a()) return encode_map(encode, expanded_map(problem, plan), &params->expanded);
+  if (plan.prepared_a()) return encode_map(encode, prepared_map(problem, plan), &params->prepared_a);
   return DUALGEMM_STATUS_SUCCESS;
 }
 

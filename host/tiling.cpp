@@ -79,13 +79,13 @@ int64_t grid_clusters(const Plan& plan, int64_t tiles, const Machine& machine) {
   return plan.tile.split_k > 1 ? tiles : std::min(tiles, at_once);
 }
 
-int64_t expanded_pitch(const Problem& problem) {
-  return ceil_div(problem.args.k, kExpandKTile) * kExpandKTile;
+int64_t prepared_pitch(const Problem& problem) {
+  return ceil_div(problem.args.k, kPrepareKTile) * kPrepareKTile;
 }
 
-size_t expanded_bytes(const Problem& problem) {
+size_t prepared_bytes(const Problem& problem) {
   const Tensor& a = problem.inputs[kA];
-  return sizeof(uint16_t) * static_cast<size_t>(a.problems * a.rows * expanded_pitch(problem));
+  return sizeof(uint16_t) * static_cast<size_t>(a.problems * a.rows * prepared_pitch(problem));
 }
 
 int64_t grid_size(const Problem& problem, const Plan& plan, const Machine& machine) {

@@ -68,10 +68,10 @@ int32_t clusters_at_once(const Machine& machine, const Plan& plan);
 // several tiles.
 int64_t grid_clusters(const Plan& plan, int64_t tiles, const Machine& machine);
 
-// Returns the elements of a row of A as the pass over it leaves it, whole k-tiles of 256
-// (kernel/sm90/expand_pass.cuh), and the bytes of all rows, with 16 bits to an element.
-int64_t expanded_pitch(const Problem& problem);
-size_t expanded_bytes(const Problem& problem);
+// Returns the elements of a row of A as the pass over it leaves it, whole k-tiles (PrepareParams), and the
+// bytes of all rows, with 16 bits to an element.
+int64_t prepared_pitch(const Problem& problem);
+size_t prepared_bytes(const Problem& problem);
 
 // Counts the CTAs of a launch.
 int64_t grid_size(const Problem& problem, const Plan& plan, const Machine& machine);

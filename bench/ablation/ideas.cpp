@@ -175,7 +175,7 @@ void launch(const Way& way, const Instance& instance, const dualgemm_args_t& arg
   product.alpha1_dev = args.alpha2_dev;
   product.c = intermediates.ups;
   product.flags |= DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
-  run(instance, product, stream, dualgemm::launch_on_expanded);
+  run(instance, product, stream, dualgemm::launch_on_prepared);
   const Products products{intermediates.gates, intermediates.ups, args.n, DUALGEMM_DTYPE_FP16};
   check_cuda(launch_activation(products, {args.m, args.n}, args.c, DUALGEMM_DTYPE_FP16, stream),
              "activation");

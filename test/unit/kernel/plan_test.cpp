@@ -59,8 +59,8 @@ dualgemm::sm90::Options sm90_options_of(const Plan& plan) {
           .split_k = plan.tile.split_k,
           .k_groups = plan.consumers.k_groups,
           .stages = plan.operands.stages,
-          .panel_stages = plan.expand.stages,
-          .expander_warps = plan.expand.warps,
+          .panel_stages = plan.a16.stages,
+          .prepare_warps = plan.a16.warps,
           .ctas_per_sm = plan.ctas_per_sm,
           .grouped = plan.tile.grouped,
           .a_type = plan.a_type};
@@ -238,8 +238,8 @@ TEST_CASE("9.0: the CTAs of an SM fit into its registers and shared memory", "[p
     // k-tiles.
     const int32_t a_of_k_tile = plan.tile.m * plan.tile.k * 2;
     CHECK(plan.scales.stages == plan.operands.stages);
-    CHECK(plan.expand.bytes == (plan.expand.stages == 0 ? a_of_k_tile : 0));
-    CHECK(plan.expand.stage_bytes == (plan.expand.stages == 0 ? 0 : a_of_k_tile / 4));
+    CHECK(plan.a16.bytes == (plan.a16.stages == 0 ? a_of_k_tile : 0));
+    CHECK(plan.a16.stage_bytes == (plan.a16.stages == 0 ? 0 : a_of_k_tile / 4));
     names.emplace_back(instance.name);
   }
   CHECK(!names.empty());
@@ -254,7 +254,7 @@ TEST_CASE("9.0: few rows of A, two warpgroups share 32 columns and each k-tile",
   CHECK(plan.cluster_size() == 2);
   CHECK(plan.operands.stage_bytes == 1024 + 2 * 4096);
   CHECK(plan.scales.stage_bytes == 3 * 2048);
-  CHECK(plan.expand.bytes == 8 * 256 * 2);
+  CHECK(plan.a16.bytes == 8 * 256 * 2);
   CHECK(plan.consumers.warpgroups() == 2);
   CHECK(plan.threads == 2 * 128 + 128);
 }
@@ -263,7 +263,7 @@ TEST_CASE("9.0: 128 rows of A, a warpgroup for each 32 columns", "[plan]") {
   const Plan& plan = plan_named("sm90m128n64k256");
   CHECK(plan.mma.n == 128);
   CHECK(plan.operands.stage_bytes == 16384 + 2 * 8192);
-  CHECK(plan.expand.bytes == 128 * 256 * 2);
+  CHECK(plan.a16.bytes == 128 * 256 * 2);
   CHECK(plan.consumers.column_groups == 2);
   CHECK(plan.consumers.k_groups == 1);
   CHECK(plan.threads == 2 * 128 + 3 * 128);  // eight expanders, two load roles, two more
