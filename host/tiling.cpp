@@ -79,9 +79,7 @@ int64_t grid_clusters(const Plan& plan, int64_t tiles, const Machine& machine) {
   return plan.tile.split_k > 1 ? tiles : std::min(tiles, at_once);
 }
 
-int64_t prepared_pitch(const Problem& problem) {
-  return ceil_div(problem.args.k, kPrepareKTile) * kPrepareKTile;
-}
+int64_t prepared_pitch(const Problem& problem) { return ceil_div(problem.args.k, kTileK) * kTileK; }
 
 size_t prepared_bytes(const Problem& problem) {
   const Tensor& a = problem.inputs[kA];

@@ -26,6 +26,12 @@ DUALGEMM_HOST_DEVICE constexpr int32_t sf_offset_in_atom(int32_t row, int32_t bl
   return in_atom % 32 * 16 + in_atom / 32 * 4 + block % kSfAtomBlocks;
 }
 
+// A box of an operand has rows of this many bytes, as long as those of the 128-byte swizzle: a k-tile of
+// e2m1, or a panel of 16-bit elements.
+inline constexpr int32_t kBoxRowBytes = 128;
+inline constexpr int32_t kTileK = kBoxRowBytes * 2;
+inline constexpr int32_t kPanelK = kBoxRowBytes / 2;
+
 // A launch has at most this many groups, because their table lies in shared memory.
 inline constexpr int32_t kMaxGroups = 1024;
 

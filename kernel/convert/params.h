@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernel/plan.h"
+
 namespace dualgemm {
 
 // The rows of a launch, with the fields of kernel/params.h. A tile is a band, which is a block of 128 rows of
@@ -75,8 +77,7 @@ inline constexpr int32_t kFactorCtas = 8, kQuantizeCtas = 4, kPrepareCtas = 3;
 inline constexpr int32_t kFactorPiece = 32, kQuantizePiece = 64, kTilesOfRows = 16;
 // A warp of the kernels that prepare A makes a k-tile of this many rows. One of their tiles has the k-tiles
 // of all warps of a CTA.
-inline constexpr int32_t kPrepareKTile = 256, kPrepareRows = 8;
-inline constexpr int32_t kPreparePiece = kPrepareKTile * kConvertThreads / 32;
+inline constexpr int32_t kPrepareRows = 8, kPreparePiece = kTileK * kConvertThreads / 32;
 
 // By the first index: without, and with groups. By the second: x is bf16, fp16 or fp32,
 // in the order of CType.

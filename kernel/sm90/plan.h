@@ -33,9 +33,7 @@ struct Products {
 };
 inline constexpr Products kBothTogether{2, 2};
 
-inline constexpr int32_t kTileK = 256;  // 128 bytes of e2m1: one row of a 128-byte-swizzled operand
 inline constexpr int32_t kHalfK = kTileK / 2;
-inline constexpr int32_t kPanelK = 64;      // of 16 bits are 128 bytes: a row of A in the 128-byte swizzle
 inline constexpr int32_t kWgmmaM = 64;      // rows of the fragment of a warpgroup
 inline constexpr int32_t kWgmmaK = 16;      // of one wgmma of fp16 or bf16
 inline constexpr int32_t kStepK = kPanelK;  // elements of K that one group of wgmma multiplies

@@ -92,8 +92,7 @@ template <bool kPacked, bool kGrouped>
 __global__ void __launch_bounds__(kConvertThreads, kPrepareCtas)
     prepare_kernel(const __grid_constant__ PrepareParams p) {
   constexpr int kWarps = kConvertThreads / 32;
-  static_assert(kPreparePiece == kWarps * kTileK && kPrepareKTile == kTileK && kPrepareRows == 8,
-                "a warp makes a k-tile of eight rows");
+  static_assert(kPreparePiece == kWarps * kTileK && kPrepareRows == 8, "a warp makes a k-tile of eight rows");
   __shared__ StagedRows of_warps[kWarps];
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   StagedRows& staged = of_warps[warp];

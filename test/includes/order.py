@@ -29,8 +29,8 @@ SIM = [
 KERNEL = [
     ['epilogue/list.h'],
     ['architecture.h', 'params.h', 'epilogue/kinds.h'],
-    ['plan.h', 'convert/params.h'],
-    ['instance.h', 'instance_name.h'],
+    ['plan.h'],
+    ['boxes.h', 'convert/params.h', 'instance.h', 'instance_name.h'],
     ['instances.*'],
     ['common/*'],
     ['epilogue/*'],

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "kernel/boxes.h"
 #include "kernel/instance.h"
 #include "kernel/instance_name.h"
 #include "kernel/sm100/tmem_map.cuh"
@@ -210,6 +211,30 @@ TEST_CASE("shared memory: all of it fits, and one more stage would not", "[plan]
     CHECK(instance.smem_bytes >= rings + groups);
     CHECK(instance.smem_bytes <= kMaxSmemBytes);
     CHECK(instance.smem_bytes + plan.operands.stage_bytes > kMaxSmemBytes);
+  }
+}
+
+// Returns the bytes that a copy of a box brings.
+int32_t bytes_of(const dualgemm::Box& box, uint32_t element) {
+  return static_cast<int32_t>(element * box.extent[0] * box.extent[1] * box.extent[2] * box.extent[3]);
+}
+
+// Load roles announce the bytes of the plan, host/ encodes the boxes.
+TEST_CASE("boxes: copies bring the bytes that the plan has room for", "[plan]") {
+  for (const Instance& instance : dualgemm::instances()) {
+    INFO(instance.name);
+    const Plan& plan = instance.plan;
+    const dualgemm::Boxes boxes = dualgemm::boxes_of(plan);
+    CHECK(bytes_of(boxes.b, 1) == plan.operands.b_box_bytes);
+    CHECK(bytes_of(boxes.sfb, 8) == plan.scales.sfb_bytes);
+    if (plan.prepared_a()) {
+      CHECK(bytes_of(boxes.prepared_a, 2) == plan.a16.bytes + plan.a16.stage_bytes);
+    } else if (plan.orders_a()) {
+      CHECK(4 * bytes_of(boxes.a, 2) == plan.a16.bytes);
+    } else {
+      CHECK(bytes_of(boxes.a, 1) == plan.operands.a_bytes);
+      CHECK(bytes_of(boxes.sfa, 8) == plan.scales.sfa_bytes);
+    }
   }
 }
 
