@@ -105,10 +105,9 @@ dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& 
   return DUALGEMM_STATUS_SUCCESS;
 }
 
-// The tensor cores of 10.x multiply NVFP4 with NVFP4, those of 9.0 what the kernel expands it to: so these
-// alone take an A of 16 bits.
+// An A of 16 bits is for tensor cores that multiply what the kernel expands NVFP4 to.
 dualgemm_status_t check_a(const Problem& problem, const dualgemm_device_t& device, Arch arch) {
-  if (problem.packed_a() || arch == Arch::kSm90) return DUALGEMM_STATUS_SUCCESS;
+  if (problem.packed_a() || limits_of(arch).multiplies_16_bits) return DUALGEMM_STATUS_SUCCESS;
   const int32_t a_dtype = problem.args.a_dtype;
   return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
               "a_dtype=%" PRId32 " (%s): must be %d (%s) on compute capability %" PRId32 ".%" PRId32

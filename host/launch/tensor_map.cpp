@@ -22,6 +22,7 @@
 #include "host/common/status.h"
 #include "host/common/text.h"
 #include "host/launch/prepare_a.h"
+#include "kernel/boxes.h"
 
 namespace dualgemm {
 namespace {
@@ -39,7 +40,7 @@ struct MapShape {
   cuuint32_t rank;
   cuuint64_t dims[kMaxRank];         // elements of `type`, innermost first
   cuuint64_t strides[kMaxRank - 1];  // bytes, of the dimensions behind the innermost
-  cuuint32_t box[kMaxRank];
+  Box box;
 };
 
 // Writes numbers as "{1, 2, 3}".
@@ -57,9 +58,9 @@ dualgemm_status_t encode_map(EncodeTiled encode, const MapShape& shape, CUtensor
   // L2 promotion is off: larger sectors were 6 % slower for streams of whole boxes on the Hopper GPU they
   // were tried on.
   const CUresult result =
-      encode(map, shape.type, shape.rank, const_cast<void*>(shape.base), shape.dims, shape.strides, shape.box,
-             kElementStrides, CU_TENSOR_MAP_INTERLEAVE_NONE, shape.swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE,
-             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      encode(map, shape.type, shape.rank, const_cast<void*>(shape.base), shape.dims, shape.strides,
+             shape.box.extent, kElementStrides, CU_TENSOR_MAP_INTERLEAVE_NONE, shape.swizzle,
+             CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result == CUDA_SUCCESS) return DUALGEMM_STATUS_SUCCESS;
   // CUresult and cudaError_t share their numbers.
   if (const auto error = static_cast<cudaError_t>(result); ends_context(error))
@@ -71,19 +72,16 @@ dualgemm_status_t encode_map(EncodeTiled encode, const MapShape& shape, CUtensor
               "L2 promotion 0, fill 0",
               static_cast<int>(result), shape.name, static_cast<int>(shape.type), shape.rank, shape.base,
               numbers_text(shape.dims, shape.rank).get(), numbers_text(shape.strides, shape.rank - 1).get(),
-              numbers_text(shape.box, shape.rank).get(), static_cast<int>(shape.swizzle));
+              numbers_text(shape.box.extent, shape.rank).get(), static_cast<int>(shape.swizzle));
 }
 
 cuuint64_t u64(int64_t value) { return static_cast<cuuint64_t>(value); }
-cuuint32_t u32(int64_t value) { return static_cast<cuuint32_t>(value); }
-
-constexpr cuuint32_t kPanel = 64;  // 16-bit elements of A, or places
 
 // Operands are packed E2M1 as bytes, two elements each. A box row is 128 bytes, the K of a k-tile, and is
 // stored 128-byte swizzled, the layout the matrix descriptors of the mma expect. Bytes serve as well as the
 // packed 4-bit type (16U4_ALIGN8B), which would count the same box in elements; its relative 16U4_ALIGN16B
 // leaves gaps.
-MapShape operand_map(const Tensor& t, const Plan& plan, int32_t box_rows) {
+MapShape operand_map(const Tensor& t, const Box& box) {
   return {t.name,
           CU_TENSOR_MAP_DATA_TYPE_UINT8,
           CU_TENSOR_MAP_SWIZZLE_128B,
@@ -91,11 +89,11 @@ MapShape operand_map(const Tensor& t, const Plan& plan, int32_t box_rows) {
           3,
           {u64(t.bytes(t.row_elements)), u64(t.most_rows), u64(t.problems)},
           {u64(t.bytes(t.pitch)), u64(t.bytes(t.stride))},
-          {u32(t.bytes(plan.tile.k)), u32(box_rows), 1}};
+          box};
 }
 
 // An A of 16 bits comes in panels: a box row is 64 elements, 128 bytes, as long as a row of the swizzle.
-MapShape sixteen_bit_map(const Tensor& t, const Plan& plan) {
+MapShape sixteen_bit_map(const Tensor& t, const Box& box) {
   return {t.name,
           CU_TENSOR_MAP_DATA_TYPE_UINT16,
           CU_TENSOR_MAP_SWIZZLE_128B,
@@ -103,35 +101,30 @@ MapShape sixteen_bit_map(const Tensor& t, const Plan& plan) {
           3,
           {u64(t.row_elements), u64(t.most_rows), u64(t.problems)},
           {u64(t.bytes(t.pitch)), u64(t.bytes(t.stride))},
-          {kPanel, u32(plan.tile.m), 1}};
+          box};
 }
 
-// Scale factors are 8-byte words: a box has at most 256 elements along a dimension, and the 64 words of an
-// atom of 512 bytes are the innermost one. A box has as many atoms along K as a scale stage holds.
-MapShape scales_map(const Tensor& t, const Plan& plan, int32_t box_bands) {
-  constexpr cuuint32_t kWordsPerAtom = kSfAtomBytes / sizeof(int64_t);
+MapShape scales_map(const Tensor& t, const Box& box) {
   return {t.name,
           CU_TENSOR_MAP_DATA_TYPE_INT64,
           CU_TENSOR_MAP_SWIZZLE_NONE,
           t.base,
           4,
-          {kWordsPerAtom, u64(t.row_elements / kSfAtomBytes), u64(t.most_rows), u64(t.problems)},
+          {kSfAtomWords, u64(t.row_elements / kSfAtomBytes), u64(t.most_rows), u64(t.problems)},
           {kSfAtomBytes, u64(t.pitch), u64(t.stride)},
-          {kWordsPerAtom, u32(plan.scales.steps), u32(box_bands), 1}};
+          box};
 }
 
-// A as a pass has left it: a row has panels of 64 places, 128 bytes, and a box one of them, or those of a
-// k-tile, as a stage has of all rows of a tile.
-MapShape prepared_map(const Tensor& t, const Plan& plan) {
-  constexpr cuuint64_t kPanelBytes = kPanel * sizeof(uint16_t);
+// A as a pass has prepared it in the workspace: a row has panels of 64 places, 128 bytes.
+MapShape prepared_map(const Tensor& t, const Box& box) {
   return {t.name,
           CU_TENSOR_MAP_DATA_TYPE_UINT16,
           CU_TENSOR_MAP_SWIZZLE_128B,
           t.base,
           4,
-          {kPanel, u64(t.rows), u64(t.pitch) / kPanel, u64(t.problems)},
-          {u64(t.bytes(t.pitch)), kPanelBytes, u64(t.bytes(t.stride))},
-          {kPanel, u32(plan.tile.m), u32(plan.expand.stages > 0 ? 1 : plan.tile.k / kPanel), 1}};
+          {kPanelK, u64(t.rows), u64(t.pitch) / kPanelK, u64(t.problems)},
+          {u64(t.bytes(t.pitch)), kBoxRowBytes, u64(t.bytes(t.stride))},
+          box};
 }
 
 }  // namespace
@@ -140,23 +133,23 @@ dualgemm_status_t encode_tensor_maps(const Problem& problem, const Plan& plan, P
   EncodeTiled encode = nullptr;
   if (auto status = encode_tiled.find(&encode)) return status;
 
+  const Boxes boxes = boxes_of(plan);
   const struct {
     CUtensorMap* map;
-    int32_t box_rows;
-  } maps[kMaps] = {{&params->a, plan.operands.a_box_rows},  {&params->b1, plan.operands.b_box_rows},
-                   {&params->b2, plan.operands.b_box_rows}, {&params->sfa, 1},
-                   {&params->sfb1, plan.scales.sfb_blocks}, {&params->sfb2, plan.scales.sfb_blocks}};
+    const Box& box;
+  } maps[kMaps] = {{&params->a, boxes.a},     {&params->b1, boxes.b},     {&params->b2, boxes.b},
+                   {&params->sfa, boxes.sfa}, {&params->sfb1, boxes.sfb}, {&params->sfb2, boxes.sfb}};
   for (int32_t i = 0; i < kMaps; ++i) {
-    if (plan.expanded_a() && (i == kA || i == kSfa)) continue;  // the pass reads them
+    if (plan.prepared_a() && (i == kA || i == kSfa)) continue;  // the pass reads them
     const Tensor& t = problem.inputs[i];
     if (!t.given()) continue;  // an A of 16 bits has no factors
-    const MapShape shape = !t.has_pitch()               ? scales_map(t, plan, maps[i].box_rows)
-                           : i == kA && plan.orders_a() ? sixteen_bit_map(t, plan)
-                                                        : operand_map(t, plan, maps[i].box_rows);
+    const MapShape shape = !t.has_pitch()               ? scales_map(t, maps[i].box)
+                           : i == kA && plan.orders_a() ? sixteen_bit_map(t, maps[i].box)
+                                                        : operand_map(t, maps[i].box);
     if (auto status = encode_map(encode, shape, maps[i].map)) return status;
   }
-  if (plan.expanded_a())
-    return encode_map(encode, prepared_map(prepared_a(problem), plan), &params->expanded);
+  if (plan.prepared_a())
+    return encode_map(encode, prepared_map(prepared_a(problem), boxes.prepared_a), &params->prepared_a);
   return DUALGEMM_STATUS_SUCCESS;
 }
 

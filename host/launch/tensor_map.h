@@ -1,5 +1,5 @@
 // tensor_map.h -- fills the tensor maps of Params from a checked problem: one for each operand and for its
-// factors, or `expanded` in place of those of A. kernel/params.h has the table of what each map looks like;
+// factors, or `prepared_a` in place of those of A. kernel/params.h has the table of what each map looks like;
 // host/launch/tensor_map.cpp is the only place that encodes one.
 #pragma once
 

@@ -63,7 +63,7 @@ struct CostConstants {
   double turn = 0;        // cycles from the last wgmma of a tile to its results, and to the next tile
   double finish = 0;      // cycles for a result on its way through shared memory
   double meet = 0;        // us more until the CTAs of a cluster have met for the exchange
-  double pass = 0;        // us of a launch that expands A, or puts it in order, and
+  double pass = 0;        // us of a launch that prepares A, and
   double pass_bytes = 1;  // bytes per us of it
 };
 
@@ -74,9 +74,17 @@ struct CostRange {
   double low, high;
 };
 
+struct Work;
+struct Machine;
+struct Cost;
+// Complete a cost that has the tiles, waves, k-tiles and bytes, each for its architecture.
+void cost_sm90(const Work& work, const Machine& machine, Cost* cost);
+void cost_sm100(const Work& work, const Machine& machine, Cost* cost);
+
 struct CostTable {
   CostConstants constants;
   std::span<const CostRange> ranges;
+  void (*complete)(const Work&, const Machine&, Cost*);
 };
 
 // ---- B200: none was measured by us on a Blackwell GPU ----------------------------------------------------
@@ -249,7 +257,8 @@ inline constexpr CostRange kHopperRanges[] = {
 
 // The tables are in the order of Arch. Nothing that a launch knows of a device tells an H200 from an H100, so
 // the choice takes the H100's.
-inline constexpr CostTable kCostTables[] = {{kH100Costs, kHopperRanges}, {kB200Costs, kB200Ranges}};
+inline constexpr CostTable kCostTables[] = {{kH100Costs, kHopperRanges, cost_sm90},
+                                            {kB200Costs, kB200Ranges, cost_sm100}};
 constexpr const CostTable& cost_table(Arch arch) { return kCostTables[static_cast<int32_t>(arch)]; }
 
 }  // namespace dualgemm

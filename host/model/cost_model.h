@@ -29,9 +29,9 @@ struct Cost {
 };
 
 // Returns false, and no cost, for an instance that cannot take the problem: a cluster that does not fit on
-// the machine; split-K in more than one wave on 10.x, or where the SMs are limited (max_sms); groups for a
-// dense instance or the other way round; a type of C that a general instance does not write. The second form
-// is for constants other than those of the instance's architecture.
+// the machine; split-K in more than one wave, unless split_k_in_waves (Architecture) and all SMs are free
+// (max_sms); groups for a dense instance or the other way round; a type of C that a general instance does not
+// write. The second form is for constants other than those of the instance's architecture.
 bool cost_of(const Instance& instance, Shape shape, const Machine& machine, Cost* cost);
 bool cost_of(const Instance& instance, Shape shape, const Machine& machine, Cost* cost,
              const CostConstants& constants);

@@ -20,7 +20,7 @@ struct Sm90 : Work {
 
   // Returns the time in which the warps of an SM expand the k-tiles of its CTAs, or put A in order.
   double expand_us() const {
-    const double activations = p.expand.warps > 0 ? static_cast<double>(p.tile.m) * p.tile.k : 0;
+    const double activations = p.a16.warps > 0 ? static_cast<double>(p.tile.m) * p.tile.k : 0;
     const double weight = t.expand_weight * (p.a_type == CType::kBf16 ? t.expand_bf16 : 1);
     const double activation = p.orders_a() ? t.order_activation : t.expand_activation;
     return us(busy * (weights() * weight + activations * activation));
@@ -42,7 +42,7 @@ struct Sm90 : Work {
   }
   // Returns the time of a pass over A before the launch.
   double pass_us() const {
-    if (!p.expanded_a()) return 0;
+    if (!p.prepared_a()) return 0;
     const double bytes = bytes_of_a() + 2;  // of an element, read and written
     return t.pass + bytes * shape.problems * shape.m * shape.k / t.pass_bytes;
   }

@@ -56,8 +56,4 @@ struct Work {
   double general_cycles() const;
 };
 
-// Complete a cost that has the tiles, waves, k-tiles and bytes, each for its architecture.
-void cost_sm90(const Work& work, const Machine& machine, Cost* cost);
-void cost_sm100(const Work& work, const Machine& machine, Cost* cost);
-
 }  // namespace dualgemm

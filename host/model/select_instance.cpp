@@ -50,7 +50,7 @@ int32_t select_instance(const InstanceKind& kind, Shape shape, const Machine& ma
   for (const auto& [instance, index] : instances_of(kind, shape.grouped)) {
     const Plan& plan = instance->plan;
     if (plan.tile.split_k > 1 && !allowed.split_k) continue;
-    if (plan.expanded_a() && !allowed.expanded_a) continue;
+    if (plan.prepared_a() && !allowed.prepared_a) continue;
     Candidate& candidate = candidates[count];
     if (!cost_of(*instance, shape, machine, &candidate.cost)) continue;
     candidate.index = index;

@@ -27,7 +27,7 @@ int32_t best_of(std::span<const Candidate> candidates);
 // machine. Some stay out of it unless they are allowed.
 struct Allowed {
   bool split_k = true;
-  bool expanded_a = false;  // those that need a workspace, for A expanded by a pass
+  bool prepared_a = false;  // those that need a workspace, for A prepared by a pass
 
   bool operator==(const Allowed&) const = default;
 };

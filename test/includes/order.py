@@ -29,8 +29,8 @@ SIM = [
 KERNEL = [
     ['epilogue/list.h'],
     ['architecture.h', 'params.h', 'epilogue/kinds.h'],
-    ['plan.h', 'convert/params.h'],
-    ['instance.h', 'instance_name.h'],
+    ['plan.h'],
+    ['boxes.h', 'convert/params.h', 'instance.h', 'instance_name.h'],
     ['instances.*'],
     ['common/*'],
     ['epilogue/*'],
@@ -68,7 +68,7 @@ HOST_LAUNCH = [
     ['api.cpp'],
 ]
 # What only one file of host/ names: the kernel that prepares A, with its parameters and tiles.
-HOST_ONLY = ('launch/prepare_a.cpp', re.compile(r'\b(?:ExpandParams|ExpandKernel|kExpand\w+)\b'))
+HOST_ONLY = ('launch/prepare_a.cpp', re.compile(r'\b(?:PrepareParams|PrepareKernel|kPrepare\w+)\b'))
 # house -> (folder, prefix of its own includes, levels, the other houses that it may include)
 HOUSES = {
     'sim': ('test/sim', 'sim/', SIM, ()),
@@ -146,7 +146,7 @@ def check_the_check():
         assert list(faults(house, {path: [name]})), (path, name)
     assert not list(faults('sim', {'exec/a.h': ['sim/decode/b.h', 'sim/exec/c.h']}))
     assert list(naming_faults({'launch/prepare_a.cpp': ''}))
-    assert list(naming_faults(dict.fromkeys(('launch/prepare_a.cpp', 'a.cpp'), 'ExpandParams params{};')))
+    assert list(naming_faults(dict.fromkeys(('launch/prepare_a.cpp', 'a.cpp'), 'PrepareParams params{};')))
     page = '''
     a/                       the first
       b  c.h                 of d

@@ -1,7 +1,7 @@
-// expand_pass.cuh -- a pass over A before the launch, for instances of Plan::expanded_a: A from NVFP4 to
-// fp16, or A of 16 bits to the same in order. Where there are many rows of A, every column of tiles would
-// have to do this work again. A warp makes a k-tile of eight rows. Its lanes write pieces of a row to shared
-// memory, 64 bytes each, and from there whole rows go to global memory.
+// prepare_pass.cuh -- a pass over A before the launch, for instances of Plan::prepared_a: it expands an A in
+// NVFP4 to fp16, or puts an A of 16 bits in order. Where there are many rows of A, every column of tiles
+// would have to do this work again. A warp makes a k-tile of eight rows. Its lanes write pieces of a row to
+// shared memory, 64 bytes each, and from there whole rows go to global memory.
 #pragma once
 
 #include "kernel/convert/bands.cuh"
@@ -23,7 +23,7 @@ struct Piece {
 // A k-tile of rows of one warp, on the way from its lanes to global memory. Eight lanes that write 16 bytes
 // of a column each, in eight rows, meet every bank once.
 struct StagedRows {
-  alignas(16) uint8_t row[kExpandRows][kTileK * 2 + 16];
+  alignas(16) uint8_t row[kPrepareRows][kTileK * 2 + 16];
 
   DUALGEMM_DEVICE void put(int of_row, int piece, const Piece& x) {
 #pragma unroll
@@ -39,7 +39,7 @@ struct StagedRows {
 // and `factors` are those of the row in the first of four atoms. What lies beyond the end of the row is 0.
 DUALGEMM_DEVICE void expand_rows(const uint8_t* row, const uint8_t* factors, int left, int lane,
                                  StagedRows& staged) {
-  const int word = lane / kExpandRows;
+  const int word = lane / kPrepareRows;
   uint32_t words[2][4], bytes[4];
 #pragma unroll
   for (int quad = 0; quad < 4; ++quad) {
@@ -69,7 +69,7 @@ DUALGEMM_DEVICE void expand_rows(const uint8_t* row, const uint8_t* factors, int
       const auto pair = [&](int quad) { return of_quad[quad].pair[i / 2][i % 2]; };
       piece.column[i] = make_uint4(pair(0), pair(1), pair(2), pair(3));
     }
-    staged.put(lane % kExpandRows, 4 * half + word, piece);
+    staged.put(lane % kPrepareRows, 4 * half + word, piece);
   }
 }
 
@@ -89,17 +89,16 @@ DUALGEMM_DEVICE void order_row(const uint8_t* row, int left, int of_row, int c, 
 
 // A is packed, in NVFP4, or has 16 bits.
 template <bool kPacked, bool kGrouped>
-__global__ void __launch_bounds__(kConvertThreads, kExpandCtas)
-    expand_kernel(const __grid_constant__ ExpandParams p) {
+__global__ void __launch_bounds__(kConvertThreads, kPrepareCtas)
+    prepare_kernel(const __grid_constant__ PrepareParams p) {
   constexpr int kWarps = kConvertThreads / 32;
-  static_assert(kExpandPiece == kWarps * kTileK && kExpandKTile == kTileK && kExpandRows == 8,
-                "a warp makes a k-tile of eight rows");
+  static_assert(kPreparePiece == kWarps * kTileK && kPrepareRows == 8, "a warp makes a k-tile of eight rows");
   __shared__ StagedRows of_warps[kWarps];
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   StagedRows& staged = of_warps[warp];
   convert::for_each_tile<kGrouped>(p.rows, [&](const Tile& tile) {
-    constexpr int kParts = kSfAtomRows / kExpandRows;  // of a band
-    const int first = tile.n % kParts * kExpandRows, k_tile = tile.n / kParts * kWarps + warp;
+    constexpr int kParts = kSfAtomRows / kPrepareRows;  // of a band
+    const int first = tile.n % kParts * kPrepareRows, k_tile = tile.n / kParts * kWarps + warp;
     const int left = p.k - k_tile * kTileK;
     if (first >= tile.rows || left <= 0) return;
     // A row that does not exist is read as the last one, so that no load waits for a branch.
@@ -109,23 +108,23 @@ __global__ void __launch_bounds__(kConvertThreads, kExpandCtas)
              k_tile * (kTileK * element_bits / 8);
     };
     if constexpr (kPacked) {
-      const int row = existing(lane % kExpandRows);
+      const int row = existing(lane % kPrepareRows);
       const int32_t atoms = (p.k + kSfAtomElems - 1) / kSfAtomElems;
       const uint8_t* const factors = convert::band_of(p.factors, p.factor_stride, tile, atoms) +
                                      k_tile * (kTileK / kSfAtomElems) * kSfAtomBytes;
       expand_rows(row_of_a(row, 4), factors + sf_offset_in_atom(row, 0), left, lane, staged);
     } else {
 #pragma unroll
-      for (int of_row = lane / kPieces; of_row < kExpandRows; of_row += 32 / kPieces)
+      for (int of_row = lane / kPieces; of_row < kPrepareRows; of_row += 32 / kPieces)
         order_row(row_of_a(existing(of_row), 16), left, of_row, lane % kPieces, staged);
     }
     __syncwarp();  // all pieces of a row are there before it is read
 #pragma unroll
-    for (int row = 0; row < kExpandRows; ++row) {
+    for (int row = 0; row < kPrepareRows; ++row) {
       const uint4 x = staged.columns(row, lane);
       const uint32_t words[4] = {x.x, x.y, x.z, x.w};
       if (first + row < tile.rows)
-        ptx::st_global_v4_b32(p.expanded + tile.a_problem * p.stride +
+        ptx::st_global_v4_b32(p.prepared_a + tile.a_problem * p.stride +
                                   (int64_t{tile.row} + first + row) * p.pitch + k_tile * kTileK + 8 * lane,
                               words);
     }
