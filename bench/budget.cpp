@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "host/sf_layout.h"
-#include "host/tiling.h"
+#include "host/common/sf_layout.h"
+#include "host/model/tiling.h"
 
 namespace bench {
 namespace {

@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "host/cost_model.h"
+#include "host/model/cost_model.h"
 #include "kernel/instance.h"
 
 namespace bench {

@@ -22,7 +22,7 @@
 #include "cube.h"
 #include "dualgemm.h"
 #include "errors.h"
-#include "host/device.h"
+#include "host/common/device.h"
 #include "instances.h"
 #include "machine.h"
 #include "model.h"

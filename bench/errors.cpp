@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "bench/inputs.h"
+#include "host/common/names.h"
 #include "host/include/dualgemm.h"
-#include "host/names.h"
 #include "test/ref/activation.h"
 #include "test/ref/formats.h"
 #include "test/ref/nvfp4.h"

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "budget.h"
-#include "host/tiling.h"
-#include "host/validate.h"
+#include "host/launch/prepare_a.h"
+#include "host/launch/validate.h"
 
 namespace bench {
 namespace {
@@ -142,7 +142,7 @@ size_t workspace_bytes(const Shape& shape, const Epilogue& epilogue) {
   const dualgemm_args_t args = described_args(shape, epilogue);
   dualgemm::Problem problem;
   check(dualgemm::validate(&args, &problem), "validate");
-  return dualgemm::expanded_bytes(problem);
+  return dualgemm::prepared_a_bytes(problem);
 }
 
 InputSet::InputSet(const Shape& s, const Epilogue& epilogue, const DeviceArray<uint8_t>& workspace,

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "host/names.h"
+#include "host/common/names.h"
 #include "kernel/instance.h"
 
 namespace bench {
@@ -62,7 +62,7 @@ json to_json(const TmemPlan& x) {
 
 json to_json(const EpiloguePlan& x) { return {{"warps", x.warps}, {"chunk_columns", x.chunk_columns}}; }
 
-json to_json(const ExpandPlan& x) {
+json to_json(const A16Plan& x) {
   return {{"warps", x.warps},
           {"from_pass", x.from_pass},
           {"bytes", x.bytes},
@@ -82,13 +82,20 @@ json to_json(const RegisterPlan& x) {
 }
 
 json to_json(const Plan& x) {
-  return {{"arch", limits_of(x.arch).target},  {"a_type", dtype_name(static_cast<int32_t>(x.a_type))},
-          {"tile", to_json(x.tile)},           {"operands", to_json(x.operands)},
-          {"scales", to_json(x.scales)},       {"mma", to_json(x.mma)},
-          {"tmem", to_json(x.tmem)},           {"epilogue", to_json(x.epilogue)},
-          {"expand", to_json(x.expand)},       {"consumers", to_json(x.consumers)},
-          {"registers", to_json(x.registers)}, {"threads", x.threads},
-          {"ctas_per_sm", x.ctas_per_sm},      {"cluster_size", x.cluster_size()}};
+  return {{"arch", limits_of(x.arch).target},
+          {"a_type", dtype_name(static_cast<int32_t>(x.a_type))},
+          {"tile", to_json(x.tile)},
+          {"operands", to_json(x.operands)},
+          {"scales", to_json(x.scales)},
+          {"mma", to_json(x.mma)},
+          {"tmem", to_json(x.tmem)},
+          {"epilogue", to_json(x.epilogue)},
+          {"a16", to_json(x.a16)},
+          {"consumers", to_json(x.consumers)},
+          {"registers", to_json(x.registers)},
+          {"threads", x.threads},
+          {"ctas_per_sm", x.ctas_per_sm},
+          {"cluster_size", x.cluster_size()}};
 }
 
 json to_json(const EpilogueKind& x) {

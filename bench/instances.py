@@ -30,11 +30,11 @@ def columns(plan):
     tile, mma, operands, scales, tmem = (plan[part] for part in ("tile", "mma", "operands", "scales", "tmem"))
     shared = {"tile M x N": f"{tile['m']} x {tile['n']}", "split-K": tile["split_k"]}
     if plan["arch"] == "sm_90a":
-        consumers, expand, registers = plan["consumers"], plan["expand"], plan["registers"]
+        consumers, a16, registers = plan["consumers"], plan["a16"], plan["registers"]
         return {**shared, "CTAs of an SM": plan["ctas_per_sm"],
                 "warpgroups, by columns x K": f"{consumers['column_groups']} x {consumers['k_groups']}",
-                "expander warps": expand["warps"] or "a pass", "stages": operands["stages"],
-                "of scale factors": scales["stages"], "of A in 16 bits": expand["stages"],
+                "warps that prepare A": a16["warps"] or "a pass", "stages": operands["stages"],
+                "of scale factors": scales["stages"], "of A in 16 bits": a16["stages"],
                 "registers of roles": f"{registers['feed']}, {registers['consume']}"}
     return {**shared, "CTAs of a cluster": plan["cluster_size"],
             "mma per 64 of K": f"{mma['per_step']} of N = {mma['n']}", "stages": operands["stages"],

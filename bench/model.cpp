@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "budget.h"
-#include "host/cost_model.h"
-#include "host/epilogue_work.h"
-#include "host/select_instance.h"
+#include "host/model/cost_model.h"
+#include "host/model/epilogue_work.h"
+#include "host/model/select_instance.h"
 #include "modelled.h"
 #include "names.h"
 #include "published.h"

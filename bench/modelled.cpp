@@ -5,8 +5,8 @@
 #include <stdexcept>
 
 #include "budget.h"
-#include "host/choice.h"
-#include "host/validate.h"
+#include "host/launch/choice.h"
+#include "host/launch/validate.h"
 
 namespace bench {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "dualgemm.h"
-#include "host/cost_model.h"
+#include "host/model/cost_model.h"
 #include "shapes.h"
 
 namespace bench {

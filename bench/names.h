@@ -2,8 +2,8 @@
 // have for them.
 #pragma once
 
+#include "host/common/names.h"
 #include "host/include/dualgemm.h"
-#include "host/names.h"
 
 namespace bench {
 

@@ -1,11 +1,11 @@
 // published.h -- public NVFP4 dual-GEMM kernels for B200, described as instances by their plans, and the
 // times that their author published. They are not part of this library: they show how far off
-// host/cost_model.h is, and what a public kernel would take under the same model.
+// host/model/cost_model.h is, and what a public kernel would take under the same model.
 #pragma once
 
 #include <cstdint>
 
-#include "host/cost_model.h"
+#include "host/model/cost_model.h"
 #include "kernel/sm100/plan.h"
 
 namespace bench {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "host/cost_model.h"
-#include "host/select_instance.h"
+#include "host/model/cost_model.h"
+#include "host/model/select_instance.h"
 
 namespace bench {
 

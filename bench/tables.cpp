@@ -8,7 +8,7 @@
 #include <set>
 
 #include "budget.h"
-#include "host/names.h"
+#include "host/common/names.h"
 
 namespace bench {
 namespace {
@@ -86,7 +86,7 @@ std::string short_name(const char* instance) {
 }
 
 const char* a_order_text(const Budget& budget) {
-  return budget.instance->plan.expanded_a() ? "pass" : "kernel";
+  return budget.instance->plan.prepared_a() ? "pass" : "kernel";
 }
 
 const char* times_name(Times times) {

@@ -1,5 +1,6 @@
-// architecture.h -- the GPU architectures that instances are compiled for, and the limits that a kernel has
-// to keep on each. This is plain C++: kernels, host/ and tests read it.
+// architecture.h -- the GPU architectures that instances are compiled for: the limits that a kernel has to
+// keep on each, and all else in which they differ for code that they share. That code reads it here and names
+// no architecture (test/tree/architectures.py). This is plain C++: kernels, host/ and tests read it.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,12 @@ struct Architecture {
   // one part.
   int32_t sms;
   int32_t parts[8];
+  // How its kernels work.
+  const char* name_prefix;   // of the names of its instances
+  bool multiplies_16_bits;   // so that A may be bf16 or fp16; else NVFP4 is multiplied with nothing else
+  bool warps_read_operands;  // from shared memory, through the generic proxy; else only mma read them
+  bool split_k_in_waves;     // clusters that share a tile may wait for others to end
+  int32_t band_rows;  // rows of A, as they are multiplied, that L2 is meant to keep (common/scheduler.cuh)
 };
 
 // The entries are in the order of Arch. The limits are from the CUDA C++ Programming Guide, "Technical
@@ -30,7 +37,8 @@ struct Architecture {
 // parts of an H200 are its GPCs, one of which gives half of its SMs to clusters of more than two CTAs. As
 // measured, 30 clusters of four and 15 of eight run at once with one CTA to an SM, and 62 and 30 with two.
 // The GPC sizes that are published of a B200 have room for 34 clusters of four. The parts here have room for
-// 32, to be safe.
+// 32, to be safe. Of the rows of a band, 1024 of 16 bits with K = 7168 take 14 MiB of the 50 MB of L2 of an
+// H100; 4096 in NVFP4 with K = 16384 take 36 MiB of 126 of a B200, factors included.
 inline constexpr Architecture kArchitectures[] = {
     {.arch = Arch::kSm90,
      .target = "sm_90a",
@@ -42,7 +50,12 @@ inline constexpr Architecture kArchitectures[] = {
      .tmem_columns = 0,
      .store_bytes = 16,
      .sms = 132,
-     .parts = {18, 18, 16, 16, 16, 16, 16, 8}},
+     .parts = {18, 18, 16, 16, 16, 16, 16, 8},
+     .name_prefix = "sm90",
+     .multiplies_16_bits = true,
+     .warps_read_operands = true,
+     .split_k_in_waves = true,
+     .band_rows = 1024},
     {.arch = Arch::kSm100,
      .target = "sm_100f",
      .capability = "10.x",
@@ -53,7 +66,12 @@ inline constexpr Architecture kArchitectures[] = {
      .tmem_columns = 512,
      .store_bytes = 32,
      .sms = 148,
-     .parts = {16, 16, 16, 16, 16, 16, 16, 16}},
+     .parts = {16, 16, 16, 16, 16, 16, 16, 16},
+     .name_prefix = "",
+     .multiplies_16_bits = false,
+     .warps_read_operands = false,
+     .split_k_in_waves = false,
+     .band_rows = 4096},
 };
 static_assert(kArchitectures[static_cast<int32_t>(Arch::kSm90)].arch == Arch::kSm90 &&
               kArchitectures[static_cast<int32_t>(Arch::kSm100)].arch == Arch::kSm100);

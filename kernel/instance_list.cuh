@@ -2,7 +2,7 @@
 // every output. Each source is compiled twice, once for each arithmetic of the epilogue. Each compilation
 // defines one list, and CUDA loads the kernels of each by themselves:
 //
-//   extern constinit const InstanceList LIST(sm100_m64n128) = sm100::kInstances<kDecode, kSplit, kGrouped>;
+//   extern constinit const InstanceList LIST(name) = kInstances<kDecode, kSplit, kGrouped>;
 #pragma once
 
 #include <type_traits>

@@ -1,10 +1,11 @@
 // instance_name.h -- the name of an instance, composed of its plan and its epilogue: "m128n64k256s2_fp16".
-// Names of compute capability 9.0 begin with sm90. These parts follow each other:
+// These parts follow each other:
 //
+//   Architecture::name_prefix
 //   m128n64k256       the tile
 //   s2, s3, s4        split-K: this many CTAs or pairs share a tile
 //   o                 accumulators that overlap
-//   x                 a pass before the launch expands A, or puts it in order
+//   x                 a pass before the launch prepares A
 //   g                 for groups
 //   _abf16, _afp16    the type of A, unless it is NVFP4
 //   _variant          what is different, in the kernels of bench/ablation
@@ -35,11 +36,11 @@ struct InstanceName {
 
 constexpr InstanceName name_of_plan(const Plan& plan) {
   InstanceName name;
-  if (plan.arch == Arch::kSm90) name.add("sm90");
+  name.add(limits_of(plan.arch).name_prefix);
   name.add("m").add(plan.tile.m).add("n").add(plan.tile.n).add("k").add(plan.tile.k);
   if (plan.tile.split_k > 1) name.add("s").add(plan.tile.split_k);
   if (plan.tmem.overlapped()) name.add("o");
-  if (plan.expanded_a()) name.add("x");
+  if (plan.prepared_a()) name.add("x");
   if (plan.tile.grouped) name.add("g");
   if (!plan.packed_a()) name.add(plan.a_type == CType::kBf16 ? "_abf16" : "_afp16");
   return name;

@@ -37,29 +37,28 @@ struct GeneralParams {
   int32_t bias_type, d_type;  // CType
 };
 
-// Params has these tensor maps, as host/tensor_map.cpp encodes them and kernel/common/load.cuh addresses
-// them, with their dimensions innermost first:
+// Params has these tensor maps, as host/launch/tensor_map.cpp encodes them and kernel/common/load.cuh
+// addresses them, with their dimensions innermost first. Their boxes follow from the instance's plan
+// (boxes.h).
 //
-//   map          type    dims                                 box                                   swizzle
-//   a            UINT8   {k/2, rows, problems}                {128, a_box_rows, 1}                  128B
-//   a, 16 bits   UINT16  {k, rows, problems}                  {64, tile.m, 1}                       128B
-//   b1, b2       UINT8   {k/2, n, problems}                   {128, b_box_rows, 1}                  128B
-//   sfa          INT64   {64, atoms, row blocks, problems}    {64, 4 k_tiles, 1, 1}                 none
-//   sfb1, sfb2   INT64   {64, atoms, row blocks, problems}    {64, 4 k_tiles, sfb_blocks, 1}        none
-//   expanded     UINT16  {64, rows, panels, problems}         {64, tile.m, 1 or 4, 1}               128B
+//   map          type    dims                                 swizzle
+//   a            UINT8   {k/2, rows, problems}                128B
+//   a, 16 bits   UINT16  {k, rows, problems}                  128B
+//   b1, b2       UINT8   {k/2, n, problems}                   128B
+//   sfa          INT64   {64, atoms, row blocks, problems}    none
+//   sfb1, sfb2   INT64   {64, atoms, row blocks, problems}    none
+//   prepared_a   UINT16  {64, rows, panels, problems}         128B
 //
-// `expanded` is A as a pass before the kernel leaves it (sm90/expand_pass.cuh), for instances of
-// Plan::expanded_a. A row has whole k-tiles of four panels each, and a panel has 64 places. A box has one
-// panel where A has a ring of its own, else the four of a k-tile. These instances have no maps of A and SFA.
-// Instances for an A of 16 bits have no map of SFA.
-// The other boxes are those of the instance's plan (OperandPlan, ScalePlan).
+// `prepared_a` is A as a pass before the kernel leaves it (PrepareParams), for instances of
+// Plan::prepared_a. A row has whole k-tiles of four panels each, and a panel has 64 places. These instances
+// have no maps of A and SFA. Instances for an A of 16 bits have no map of SFA.
 // An atom is 512 bytes: the scale factors of 128 rows x 64 elements of K.
 // atoms = ceil(k / 64), row blocks = ceil(rows / 128).
 // What lies outside a tensor arrives as zero. `problems` counts the problems of a batch or the groups. Groups
 // whose rows follow each other (group_offsets) share one A, C and SFA, with problems = 1; the scale factors
 // of a group start at a new row block there.
 struct alignas(128) Params {
-  CUtensorMap a, b1, b2, sfa, sfb1, sfb2, expanded;
+  CUtensorMap a, b1, b2, sfa, sfb1, sfb2, prepared_a;
   Matrix c;
   const float* alpha1_dev;  // optional, multiplied into alpha1 and alpha2; may be null
   const float* alpha2_dev;

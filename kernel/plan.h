@@ -1,6 +1,6 @@
 // plan.h -- the plan of a kernel: all that is known about it when it is compiled, as one constant value. The
 // kernel, host/, the cost model, the bench and the tests read the same plan. Each architecture has a function
-// that derives it from a few options (sm100/plan.h, sm90/plan.h). It is plain C++ without CUDA types.
+// that derives it from a few options, in the plan.h of its folder. It is plain C++ without CUDA types.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,18 @@ DUALGEMM_HOST_DEVICE constexpr int32_t sf_offset_in_atom(int32_t row, int32_t bl
   return in_atom % 32 * 16 + in_atom / 32 * 4 + block % kSfAtomBlocks;
 }
 
+// A box of an operand has rows of this many bytes, as long as those of the 128-byte swizzle: a k-tile of
+// e2m1, or a panel of 16-bit elements.
+inline constexpr int32_t kBoxRowBytes = 128;
+inline constexpr int32_t kTileK = kBoxRowBytes * 2;
+inline constexpr int32_t kPanelK = kBoxRowBytes / 2;
+
 // A launch has at most this many groups, because their table lies in shared memory.
 inline constexpr int32_t kMaxGroups = 1024;
 
 // A band has at most this many tiles of M. Their rows of A are meant to stay in L2 together
-// (common/scheduler.cuh). Where A has 16 bits (sm90, with an L2 of 50 MB) a band also has at most this many
-// rows.
-inline constexpr uint32_t kBandTiles = 16, kBandRowsOf16Bits = 1024;
+// (common/scheduler.cuh), so an architecture also limits the rows of a band.
+inline constexpr uint32_t kBandTiles = 16;
 
 // A CTA, or the two CTAs of a 2-SM mma, compute a tile of C from m rows of A, n rows of B1 and n of B2. With
 // split_k > 1 that many of them share the tile, all in one cluster: each takes a part of K, and they add up
@@ -46,8 +51,8 @@ struct TilePlan {
   bool operator==(const TilePlan&) const = default;
 };
 
-// The ring of operands in shared memory. A stage holds one k-tile: a box of A, unless A comes in 16 bits
-// (sm90), and one or two boxes of B1 and B2.
+// The ring of operands in shared memory. A stage holds one k-tile: a box of A, unless A comes in 16 bits, and
+// one or two boxes of B1 and B2.
 struct OperandPlan {
   int32_t stages;
   int32_t a_box_rows, b_box_rows;  // rows of one TMA box
@@ -58,8 +63,8 @@ struct OperandPlan {
   bool operator==(const OperandPlan&) const = default;
 };
 
-// The ring of scale factors in shared memory. A stage holds the factors of k_tiles k-tiles. On sm90 each
-// stage of the operands holds those of its k-tile.
+// The ring of scale factors in shared memory. A stage holds the factors of k_tiles k-tiles. With
+// `with_operands` there is no such ring: each stage of the operands holds the factors of its k-tile.
 struct ScalePlan {
   int32_t stages;
   int32_t k_tiles;               // fewer and larger copies where there are several
@@ -91,7 +96,7 @@ struct MmaPlan {
   bool operator==(const MmaPlan&) const = default;
 };
 
-// The columns of tensor memory, which tmem_map.cuh draws.
+// The columns of tensor memory, where there is one; tmem_map.cuh draws them.
 struct TmemPlan {
   int32_t acc_stages;      // pairs of accumulators
   int32_t acc_columns;     // of one pair
@@ -108,22 +113,22 @@ struct TmemPlan {
   bool operator==(const TmemPlan&) const = default;
 };
 
-// The tensor core of sm90 has no operands of four bits: those of both sides have 16. The warps that multiply
-// expand B1 and B2 in registers. A lies in shared memory, in an order of K that suits them. Each stage of the
-// operands holds a k-tile of it. Many rows of A from a pass have a ring of their own, with stages of a
-// quarter of a k-tile.
-struct ExpandPlan {
-  int32_t warps;   // that expand A, or put A of 16 bits in order where it lies
-  bool from_pass;  // a pass before the launch has expanded A, or put it in order
-  int32_t bytes;   // of A in 16 bits in a stage of the operands, 0 where it has a ring of its own
+// A in 16 bits, for a tensor core that has no operands of four. The warps that multiply expand B1 and B2 in
+// registers. A lies in shared memory and has to be prepared: to have 16 bits, in an order of K that suits
+// those warps. Each stage of the operands holds a k-tile of it. Many rows of A from a pass have a ring of
+// their own, with stages of a quarter of a k-tile.
+struct A16Plan {
+  int32_t warps;   // that prepare A: expand it, or put an A of 16 bits in order where it lies
+  bool from_pass;  // a pass before the launch has prepared A
+  int32_t bytes;   // of A in a stage of the operands, 0 where it has a ring of its own
   int32_t stages;  // of that ring, 0 without
   int32_t stage_bytes;
 
-  bool operator==(const ExpandPlan&) const = default;
+  bool operator==(const A16Plan&) const = default;
 };
 
-// Warpgroups that multiply and finish (sm90): `column_groups` x `k_groups` of them. Those of a column group
-// have the same columns of C. If they are two, each has a half of every k-tile.
+// Warpgroups that multiply and finish, with wgmma: `column_groups` x `k_groups` of them. Those of a column
+// group have the same columns of C. If they are two, each has a half of every k-tile.
 struct ConsumerPlan {
   int32_t column_groups, k_groups;
   int32_t columns;     // of C, of a column group
@@ -134,7 +139,7 @@ struct ConsumerPlan {
   bool operator==(const ConsumerPlan&) const = default;
 };
 
-// Registers of a thread by its role (sm90), which setmaxnreg gives it: `feed` to those that load and expand,
+// Registers of a thread by its role, where setmaxnreg gives them: `feed` to those that load and prepare,
 // `consume` to those that multiply. At launch all have the same number.
 struct RegisterPlan {
   int32_t launch, feed, consume;
@@ -152,14 +157,14 @@ struct EpiloguePlan {
 
 struct Plan {
   Arch arch;
-  CType a_type = CType::kNvfp4;  // or bf16, fp16, on sm90
+  CType a_type = CType::kNvfp4;  // or bf16, fp16
   TilePlan tile;
   OperandPlan operands;
   ScalePlan scales;
   MmaPlan mma;
   TmemPlan tmem;
   EpiloguePlan epilogue;
-  ExpandPlan expand;
+  A16Plan a16;
   ConsumerPlan consumers;
   RegisterPlan registers;
   int32_t threads;
@@ -169,18 +174,17 @@ struct Plan {
   DUALGEMM_HOST_DEVICE constexpr bool packed_a() const { return a_type == CType::kNvfp4; }
   // Returns the tiles of M in a band.
   DUALGEMM_HOST_DEVICE constexpr uint32_t band_tiles() const {
-    const uint32_t most =
-        arch == Arch::kSm90 ? kBandRowsOf16Bits / static_cast<uint32_t>(tile.m) : kBandTiles;
+    const auto most = static_cast<uint32_t>(limits_of(arch).band_rows / tile.m);
     return most < kBandTiles ? most : kBandTiles;
   }
 
-  // A comes from a pass before the launch: expanded, and in order.
-  DUALGEMM_HOST_DEVICE constexpr bool expanded_a() const { return expand.from_pass; }
+  // A comes from a pass before the launch, which has prepared it.
+  DUALGEMM_HOST_DEVICE constexpr bool prepared_a() const { return a16.from_pass; }
   // A of 16 bits comes as it is, and warps of the kernel put it in order.
-  DUALGEMM_HOST_DEVICE constexpr bool orders_a() const { return !packed_a() && expand.warps > 0; }
+  DUALGEMM_HOST_DEVICE constexpr bool orders_a() const { return !packed_a() && a16.warps > 0; }
   DUALGEMM_HOST_DEVICE constexpr int32_t ring_bytes() const {
-    return operands.stages * (operands.stage_bytes + expand.bytes) + scales.stages * scales.stage_bytes +
-           expand.stages * expand.stage_bytes;
+    return operands.stages * (operands.stage_bytes + a16.bytes) + scales.stages * scales.stage_bytes +
+           a16.stages * a16.stage_bytes;
   }
 
   bool operator==(const Plan&) const = default;

@@ -7,10 +7,11 @@
 #include "bench/ablation/kernels.h"
 #include "bench/budget.h"
 #include "bench/unfused.h"
-#include "host/device.h"
-#include "host/launch.h"
-#include "host/tiling.h"
-#include "host/validate.h"
+#include "host/common/device.h"
+#include "host/launch/launch.h"
+#include "host/launch/load.h"
+#include "host/launch/validate.h"
+#include "host/model/tiling.h"
 #include "test/support/device_memory.h"
 
 namespace bench {
@@ -64,13 +65,34 @@ std::vector<Idea> ideas_sm90(const Shape& shape, const dualgemm_device_t& device
             {"one after the other", that_fit(kSequentialSm90, shape, device), kNotModelled}}}};
 }
 
-void run(const Instance& instance, const dualgemm_args_t& args, cudaStream_t stream,
-         decltype(dualgemm::launch_instance)& launch = dualgemm::launch_instance) {
+// A launch that the library has checked, on the current device.
+struct Checked {
   dualgemm::Problem problem;
-  check(dualgemm::validate(&args, &problem), "validate");
   dualgemm_device_t device;
-  check(dualgemm::query_current_device(&device), "query_current_device");
-  check(launch(problem, instance, device, stream), instance.name);
+
+  explicit Checked(const dualgemm_args_t& args) {
+    check(dualgemm::validate(&args, &problem), "validate");
+    check(dualgemm::query_current_device(&device), "query_current_device");
+  }
+};
+
+void run(const Instance& instance, const dualgemm_args_t& args, cudaStream_t stream) {
+  const Checked checked(args);
+  check(dualgemm::launch_instance(checked.problem, instance, checked.device, stream), instance.name);
+}
+
+// Does the same without the pass over A, which a launch before it has made.
+void run_on_prepared_a(const Instance& instance, const dualgemm_args_t& args, cudaStream_t stream) {
+  const Checked checked(args);
+  dualgemm::Params params;
+  check(dualgemm::make_params(checked.problem, instance, &params), "make_params");
+  const int64_t ctas =
+      dualgemm::grid_size(checked.problem, instance.plan, dualgemm::machine_of(args, checked.device));
+  dualgemm::LaunchConfig launch;
+  dualgemm::make_launch_config(checked.problem, instance, ctas, stream, &launch);
+  void* arguments[] = {&params};
+  check_cuda(cudaLaunchKernelExC(&launch.config, reinterpret_cast<const void*>(instance.kernel), arguments),
+             instance.name);
 }
 
 }  // namespace
@@ -175,7 +197,7 @@ void launch(const Way& way, const Instance& instance, const dualgemm_args_t& arg
   product.alpha1_dev = args.alpha2_dev;
   product.c = intermediates.ups;
   product.flags |= DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
-  run(instance, product, stream, dualgemm::launch_on_expanded);
+  run_on_prepared_a(instance, product, stream);
   const Products products{intermediates.gates, intermediates.ups, args.n, DUALGEMM_DTYPE_FP16};
   check_cuda(launch_activation(products, {args.m, args.n}, args.c, DUALGEMM_DTYPE_FP16, stream),
              "activation");

@@ -42,7 +42,7 @@ struct Intermediates {
 void load(const dualgemm::Instance& instance);
 
 // Computes C the way that `way` says, with one of its instances. Of two GEMMs the second takes the A that the
-// first has expanded, if it has, and its weights may be loaded while the first still runs. The arguments are
+// first has prepared, if it has, and its weights may be loaded while the first still runs. The arguments are
 // those of dualgemm_launch_ex, with fp16 and for two-pass a compact C; throws std::runtime_error when they do
 // not fit.
 void launch(const Way& way, const dualgemm::Instance& instance, const dualgemm_args_t& args,

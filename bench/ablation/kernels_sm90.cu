@@ -34,16 +34,17 @@ consteval InstanceList list() {
 }
 
 // The CTAs of a tile of 64 columns share its K, and so do two warpgroups of each.
-constexpr Options narrow(int rows, int split_k, int stages, int expanders) {
+constexpr Options narrow(int rows, int split_k, int stages, int prepare_warps) {
   return {.tile_m = rows,
           .tile_n = 64,
           .split_k = split_k,
           .k_groups = 2,
           .stages = stages,
-          .expander_warps = expanders};
+          .prepare_warps = prepare_warps};
 }
-constexpr Options wide(int rows, int split_k, int stages, int expanders) {
-  return {.tile_m = rows, .tile_n = 128, .split_k = split_k, .stages = stages, .expander_warps = expanders};
+constexpr Options wide(int rows, int split_k, int stages, int prepare_warps) {
+  return {
+      .tile_m = rows, .tile_n = 128, .split_k = split_k, .stages = stages, .prepare_warps = prepare_warps};
 }
 // A comes from a pass.
 constexpr Options by_panels(int rows, int split_k, int stages, int panels) {
@@ -52,7 +53,7 @@ constexpr Options by_panels(int rows, int split_k, int stages, int panels) {
           .split_k = split_k,
           .stages = stages,
           .panel_stages = panels,
-          .expander_warps = 0};
+          .prepare_warps = 0};
 }
 constexpr Options two_on_an_sm(Options options) {
   options.ctas_per_sm = 2;

@@ -15,7 +15,7 @@
 #include "bench/measure.h"
 #include "bench/progress.h"
 #include "bench/table.h"
-#include "host/cost_model.h"
+#include "host/model/cost_model.h"
 #include "test/support/device_memory.h"
 
 namespace bench {

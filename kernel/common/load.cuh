@@ -116,9 +116,9 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
   // A box counts in full, also where it sticks out of the tensor and zeros are written. The other CTA's bytes
   // may land first: the phase cannot end before this arrival.
   const auto expect = [&](uint64_t& full, uint32_t bytes) {
-    // Where warps read the stages themselves (sm90), they do so through the generic proxy, and the copies
-    // that follow write through the async one. The reads come before this fence by the wait before it.
-    if constexpr (Traits::kPlan.arch == Arch::kSm90) ptx::fence_proxy_async_shared_cta();
+    // Where warps read the stages themselves, they do so through the generic proxy, and the copies that
+    // follow write through the async one. The reads come before this fence by the wait before it.
+    if constexpr (limits_of(Traits::kPlan.arch).warps_read_operands) ptx::fence_proxy_async_shared_cta();
     if (cta.leads()) ptx::mbarrier_arrive_expect_tx(&full, Cta<Traits>::kGroup * bytes);
   };
   for (Tile tile; tiles.next(tile);) {
@@ -173,13 +173,13 @@ DUALGEMM_DEVICE void prefetch_tensor_maps(const Params& p) {
   for (const CUtensorMap* map : {&p.b1, &p.b2, &p.a, &p.sfb1, &p.sfb2, &p.sfa}) ptx::prefetch_tensormap(map);
 }
 
-// Brings the first weights into L2. On 10.x a pair of CTAs does this before its barriers are ready for copies
-// to shared memory, on 9.0 the load role does where its copies have to wait for the preceding grid. It is
-// safe even where that grid still writes the weights: L2 is where all writes become visible, so what was
-// prefetched is never stale, and unless the weights are static their copies to shared memory still come after
-// griddepcontrol.wait. There are at most four prefetches: on 10.x more would delay the other warps at the
-// cluster barrier of the prologue. On an H200 four cost 3 to 6 cycles each, every further one 37 to 116. One
-// thread calls this.
+// Brings the first weights into L2. A pair of CTAs does this before its barriers are ready for copies to
+// shared memory, and a load role does where its copies have to wait for the preceding grid. It is safe even
+// where that grid still writes the weights: L2 is where all writes become visible, so what was prefetched is
+// never stale, and unless the weights are static their copies to shared memory still come after
+// griddepcontrol.wait. There are at most four prefetches: more would delay the other warps at a cluster
+// barrier of the prologue. On an H200 four cost 3 to 6 cycles each, every further one 37 to 116. One thread
+// calls this.
 template <class Traits, class Scheduler>
 DUALGEMM_DEVICE void prefetch_weights(const Params& p, Cta<Traits> cta, Scheduler tiles) {
   constexpr int kKTilesAhead = 4 / Traits::kPlan.operands.b_boxes;

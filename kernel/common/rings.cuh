@@ -8,13 +8,11 @@
 //   scale_empty[q]   its readers       the multiply role, when it has read  loads   scale stage q may be used
 //   a_full[s]        1, + the bytes    load activations, bytes of TMA       warps   the A of stage s is there
 //
-// (*) On sm90 this barrier is for the weights alone, and counts one load role, in two cases: where A has a
-// ring of its own (sm90/shared_storage.cuh), and where warps expand A or put it in order before it is
-// multiplied. In the second case the bytes and the factors of A arrive on a_full, so that this work does not
-// wait for weights, which come from DRAM.
+// (*) This barrier is for the weights alone, and counts one load role, in two cases: where A has a ring of
+// its own (A16Plan), and where warps prepare A before it is multiplied. For those warps the bytes and the
+// factors of A arrive on a_full, so that they do not wait for weights, which come from DRAM.
 //
-// A stage has one reader where the completion of an mma arrives; where warps read it themselves (sm90), each
-// is one.
+// A stage has one reader where the completion of an mma arrives; where warps read it themselves, each is one.
 //
 // Each load role arrives on full or scale_full with the bytes of its own copies, so the phase ends when both
 // have issued their copies and all bytes have landed, in any order. The bytes are those of one stage. With a
@@ -56,17 +54,17 @@ struct ScaleStage {
 };
 
 // A stage holds one k-tile of operands, in rows of 128 bytes in the 128-byte swizzle, whose pattern repeats
-// every 1024 bytes. It has the box of A, unless that comes in 16 bits (sm90), and the boxes of B1 and B2, or
-// the one that this CTA brings. B2 follows B1 directly, so that one mma can read both as one operand.
+// every 1024 bytes. It has the box of A, unless that comes in 16 bits, and the boxes of B1 and B2, or the one
+// that this CTA brings. B2 follows B1 directly, so that one mma can read both as one operand.
 template <class Traits>
 struct Operands {
   [[no_unique_address]] Bytes<Traits::kPlan.operands.a_bytes, struct A> a;
   uint8_t b[Traits::kPlan.operands.b_boxes][Traits::kPlan.operands.b_box_bytes];
 };
-// On sm90 it also has A in 16 bits, if that has no ring of its own, and the scale factors.
+// It may also have A in 16 bits, if that has no ring of its own, and the scale factors.
 template <class Traits>
 struct OperandsAndScales : Operands<Traits> {
-  [[no_unique_address]] Bytes<Traits::kPlan.expand.bytes, struct Expanded> expanded;
+  [[no_unique_address]] Bytes<Traits::kPlan.a16.bytes, struct A16> a16;
   ScaleStage<Traits> scales;
 };
 template <class Traits>
@@ -93,7 +91,7 @@ struct RingsInMemory<Traits, false> {
   Stage<Traits> stage[kStages];
   uint64_t full[kStages];
   uint64_t empty[kStages];
-  std::conditional_t<(Traits::kPlan.expand.warps > 0), uint64_t[kStages], Nothing> a_full;
+  std::conditional_t<(Traits::kPlan.a16.warps > 0), uint64_t[kStages], Nothing> a_full;
 };
 
 // The rings start at a multiple of 1024 bytes.
@@ -101,15 +99,15 @@ template <class Traits>
 struct Rings : RingsInMemory<Traits> {
   static constexpr bool kOwnScales = !Traits::kPlan.scales.with_operands;
 
-  static_assert(sizeof(Stage<Traits>) == Traits::kPlan.operands.stage_bytes + Traits::kPlan.expand.bytes +
+  static_assert(sizeof(Stage<Traits>) == Traits::kPlan.operands.stage_bytes + Traits::kPlan.a16.bytes +
                                              (kOwnScales ? 0 : Traits::kPlan.scales.stage_bytes) &&
                     sizeof(ScaleStage<Traits>) == Traits::kPlan.scales.stage_bytes,
                 "a stage has no gaps");
   static_assert(sizeof(Stage<Traits>) % 1024 == 0, "every stage starts at a pattern of the swizzle");
 
-  static constexpr bool kOwnBarrierOfA = Traits::kPlan.expand.warps > 0;
+  static constexpr bool kOwnBarrierOfA = Traits::kPlan.a16.warps > 0;
   // Load roles that a full stage counts: A may have a barrier, or a ring, of its own.
-  static constexpr uint32_t kFillers = kOwnBarrierOfA || Traits::kPlan.expand.stages > 0 ? 1 : kLoadRoles;
+  static constexpr uint32_t kFillers = kOwnBarrierOfA || Traits::kPlan.a16.stages > 0 ? 1 : kLoadRoles;
 
   // Returns the barrier of a stage on which the load role of A or that of the weights arrives.
   template <bool kBringsA>

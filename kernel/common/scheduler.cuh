@@ -21,9 +21,8 @@ struct Tile {
 
 // Tiles are numbered down M first: the CTAs that read the same rows of B1 and B2 have neighbouring numbers,
 // run at the same time on neighbouring SMs, and fetch those weights into their half of L2 once. Tiles of M
-// come in bands, one band after another, so that the rows of A in use stay in L2. On 10.x 16 tiles of 256
-// rows with K = 16384 take 36 MiB of 126, factors included. On 9.0, where A has 16 bits, 1024 rows with K =
-// 7168 take 14 MiB of 50.
+// come in bands, one band after another, so that the rows of A in use stay in L2 (architecture.h says of how
+// many rows).
 struct TileGrid {
   int32_t m_tiles, n_tiles, problems;
 };

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernel/plan.h"
+
 namespace dualgemm {
 
 // The rows of a launch, with the fields of kernel/params.h. A tile is a band, which is a block of 128 rows of
@@ -49,40 +51,40 @@ struct QuantizeParams {
 };
 
 // The pass over A: from NVFP4, or from 16 bits without factors, to 16 bits as an instance takes them
-// (Params::expanded). Each row has whole k-tiles of 256 elements, in the order of K of sm90/expand.cuh, and
-// zeros where A ends.
-struct ExpandParams {
+// (Params::prepared_a). Each row has whole k-tiles, in the order of K that those take, and zeros where A
+// ends.
+struct PrepareParams {
   BandParams rows;
   const uint8_t* a;
   int64_t a_pitch, a_stride;  // bytes
   const uint8_t* factors;
   int64_t factor_stride;  // bytes
-  uint16_t* expanded;
-  int64_t pitch, stride;  // elements; the pitch is 256 times the k-tiles
+  uint16_t* prepared_a;
+  int64_t pitch, stride;  // elements; the pitch is that of whole k-tiles
   int32_t k;
 };
 
-using ExpandKernel = void (*)(ExpandParams);
+using PrepareKernel = void (*)(PrepareParams);
 using FactorKernel = void (*)(FactorParams);
 using QuantizeKernel = void (*)(QuantizeParams);
 
 // CTAs of all these kernels have this many threads. This many of each kind fit on an SM.
 inline constexpr int32_t kConvertThreads = 256;
-inline constexpr int32_t kFactorCtas = 8, kQuantizeCtas = 4, kExpandCtas = 3;
+inline constexpr int32_t kFactorCtas = 8, kQuantizeCtas = 4, kPrepareCtas = 3;
 
 // Pieces of a band: the factors of a row that one tile moves, and the elements that it quantises. Where each
 // row has a scale of its own, a tile has whole rows, and a band has this many tiles.
 inline constexpr int32_t kFactorPiece = 32, kQuantizePiece = 64, kTilesOfRows = 16;
-// A warp of the kernels that expand A makes a k-tile of this many rows. One of their tiles has the k-tiles of
-// all warps of a CTA.
-inline constexpr int32_t kExpandKTile = 256, kExpandRows = 8;
-inline constexpr int32_t kExpandPiece = kExpandKTile * kConvertThreads / 32;
+// A warp of the kernels that prepare A makes a k-tile of this many rows. One of their tiles has the k-tiles
+// of all warps of a CTA.
+inline constexpr int32_t kPrepareRows = 8, kPreparePiece = kTileK * kConvertThreads / 32;
 
 // By the first index: without, and with groups. By the second: x is bf16, fp16 or fp32,
 // in the order of CType.
 extern const FactorKernel kSwizzleKernels[2], kUnswizzleKernels[2];
-// For 9.0 alone, which needs them. By the first index: A has 16 bits, or is in NVFP4; by the second as above.
-extern const ExpandKernel kExpandKernels[2][2];
+// For an architecture that multiplies 16 bits. By the first index: A has 16 bits, or is in NVFP4; by the
+// second as above.
+extern const PrepareKernel kPrepareKernels[2][2];
 extern const QuantizeKernel kLargestKernels[2][3], kQuantizeKernels[2][3], kQuantizeRowsKernels[2][3];
 
 }  // namespace dualgemm

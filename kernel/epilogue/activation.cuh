@@ -126,7 +126,7 @@ struct Glu : NoParameters {
 
 // bound * tanh(x / bound). Near 0 a polynomial in y = x / bound keeps the relative error small: tanh(y) is
 // y + y^3 P(y^2), within 2^-27 below kNear. Elsewhere it is 1 - 2 / (1 + 2^(2 |y| log2 e)) with the sign of
-// y. The relative error of tanh is at most 12 u.
+// y. The relative error of tanh(y) is at most 12 times 2^-24.
 template <class Math>
 struct BoundedTanh {
   float bound, reciprocal;

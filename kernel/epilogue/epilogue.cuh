@@ -51,7 +51,7 @@ class PlainArithmetic {
 // What an instance computes of a pair of accumulators is fixed when it is compiled (Plain), or said by the
 // launch (General). So is the type of C. For an A in NVFP4 each set of options is a plain instance for each
 // of two types, with neighbouring ids, or a general one for all types. For an A of 16 bits
-// sm90/sixteen_bit.cuh lists which there are. kernel/README.md says how to add an activation or an output.
+// sixteen_bit.cuh lists which there are. kernel/README.md says how to add an activation or an output.
 template <class Activation>
 struct Plain {
   static constexpr bool kGeneral = false;

@@ -9,7 +9,7 @@
 namespace dualgemm {
 
 // The element type of C, of another tensor of the epilogue, or of A. The numbers are those of the public
-// interface (DUALGEMM_DTYPE_*), as host/arguments.cpp asserts.
+// interface (DUALGEMM_DTYPE_*), as host/launch/arguments.cpp asserts.
 enum class CType : int32_t { kBf16 = 0, kFp16 = 1, kFp32 = 2, kNvfp4 = 3, kFp8 = 4 };
 inline constexpr int32_t kCTypes = 5;
 

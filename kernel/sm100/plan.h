@@ -38,7 +38,6 @@ struct Products {
 
 inline constexpr int32_t kTmemLanes = 128;
 inline constexpr int32_t kTmemColumns = limits_of(Arch::kSm100).tmem_columns;
-inline constexpr int32_t kTileK = 256;    // 128 bytes of e2m1: one row of a 128-byte-swizzled operand
 inline constexpr int32_t kMmaK = 64;      // of one tcgen05.mma kind::mxf4nvf4
 inline constexpr int32_t kSfColumns = 4;  // of tensor memory: the scale factors of 128 rows and one step
 

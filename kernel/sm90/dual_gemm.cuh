@@ -5,12 +5,12 @@
 // next.
 //
 //   load weights: B1, B2  ----full[s]--->   multiply, finish --> C
-//                                                ^
-//   load activations: A   --a_full[s]--> expand A '  ready[s]
+//                                                 ^
+//   load activations: A   --a_full[s]--> prepare A '  ready[s]
 //
-// Where A has 16 bits, the expanders are orderers, which put it in order where it lies (order_role.cuh).
-// Where a pass before has done the work of either, there are none, and an A of many rows comes by panels, in
-// a ring of its own (load_a.cuh).
+// To prepare A is to expand it to fp16 (expand_role.cuh), or to put an A of 16 bits in order where it lies
+// (order_role.cuh). Where a pass before has done that, there are no such warps, and an A of many rows comes
+// by panels, in a ring of its own (load_a.cuh).
 //
 //   s: stage of operands and scale factors, in shared memory; it has an empty barrier for the way back
 //
@@ -22,8 +22,8 @@
 // output first executes griddepcontrol.wait, with one exception: static weights (Params::static_weights),
 // which no work that may still run writes, are loaded sooner, but not before the sizes of groups are known.
 // Weights are static where the caller says so. They are, too, in a launch without PDL: all that precedes it
-// has ended but for its own pass over A, which writes no weights (host/launch.cpp). Expanders and orderers
-// read nothing but shared memory.
+// has ended but for its own pass over A, which writes no weights (host/launch/prepare_a.h). Expanders and
+// orderers read nothing but shared memory.
 //
 // common/rings.cuh and shared_storage.cuh have the barriers, roles.cuh the warps, common/groups.cuh the table
 // of groups.
@@ -46,12 +46,12 @@ DUALGEMM_DEVICE void init_barriers(SharedStorage<Traits>& smem, Cta<Traits> cta)
   constexpr Plan kPlan = Traits::kPlan;
   constexpr int kReaders = kWarpgroupWarps * kPlan.consumers.warpgroups();
   smem.rings.init_barriers(kReaders);
-  if constexpr (kPlan.expand.stages > 0) {
+  if constexpr (kPlan.a16.stages > 0) {
     for (uint64_t& mbar : smem.panel_full) ptx::mbarrier_init(&mbar, 1);
     for (uint64_t& mbar : smem.panel_empty) ptx::mbarrier_init(&mbar, kReaders);
   }
-  if constexpr (kPlan.expand.warps > 0)
-    for (uint64_t& mbar : smem.ready) ptx::mbarrier_init(&mbar, kPlan.expand.warps);
+  if constexpr (kPlan.a16.warps > 0)
+    for (uint64_t& mbar : smem.ready) ptx::mbarrier_init(&mbar, kPlan.a16.warps);
   if constexpr (Reduction<Traits>::kThere) {
     ptx::mbarrier_init(&smem.sums_full[0], 1);
     // Bytes may land before the others see this: the phase cannot end without this arrival.
@@ -71,7 +71,7 @@ DUALGEMM_DEVICE void prologue(const Params& p, SharedStorage<Traits>& smem, Cta<
   if (role == Role::kLoadWeights && ptx::elect_sync()) init_barriers(smem, cta);
   if (role == Role::kLoadActivations && ptx::elect_sync()) {
     // Copies of weights begin so soon that a prefetch of their maps would gain nothing.
-    if constexpr (kPlan.expanded_a()) ptx::prefetch_tensormap(&p.expanded);
+    if constexpr (kPlan.prepared_a()) ptx::prefetch_tensormap(&p.prepared_a);
     else ptx::prefetch_tensormap(&p.a);
     if constexpr (kPlan.operands.a_bytes > 0) ptx::prefetch_tensormap(&p.sfa);
   }
@@ -126,10 +126,10 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, Traits::kPlan.ctas_per_
     return;
   }
   ptx::setmaxnreg_dec<kPlan.registers.feed>();
-  if (role == Role::kExpand) {
+  if (role == Role::kPrepare) {
     const int own = warp - kWarpgroupWarps * kPlan.consumers.warpgroups();
     if constexpr (kPlan.orders_a()) order_role<Traits>(p, smem, cta, tiles, own);
-    else if constexpr (!kPlan.expanded_a()) expand_role<Traits>(p, smem, cta, tiles, own);
+    else if constexpr (!kPlan.prepared_a()) expand_role<Traits>(p, smem, cta, tiles, own);
   } else if (role == Role::kLoadWeights) {
     if (!p.static_weights) {
       if constexpr (!kPlan.tile.grouped)
@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(Traits::kPlan.threads, Traits::kPlan.ctas_per_
     load_role<typename Traits::LoadWeights>(p, smem.rings, cta, tiles);
   } else if (role == Role::kLoadActivations) {
     ptx::griddepcontrol_wait();  // the preceding grid may write A
-    if constexpr (kPlan.expand.stages > 0) load_panels_role<Traits>(p, smem, cta, tiles);
+    if constexpr (kPlan.a16.stages > 0) load_panels_role<Traits>(p, smem, cta, tiles);
     else load_role<typename Traits::LoadActivations>(p, smem.rings, cta, tiles);
   }
   meet_cluster<Traits>();

@@ -3,9 +3,10 @@
 //
 //   sums of some rows  --shared memory-->  finish  -->  the next rows
 //
-// Sums lie as [product][row][column], with four columns of padding (kExchangePadding). So the eight columns
-// of four rows, two apart, that a warp writes at once lie in all banks. So do the 16 bytes of each of eight
-// neighbouring items below, two from each of four rows, that it reads at once.
+// Sums lie as [product][row][column], with four columns of padding (kExchangePadding), which avoids bank
+// conflicts. At once a warp writes eight columns in each of the rows r, r + 2, r + 4 and r + 6: the 32 words
+// lie in 32 different banks. At once it reads 16 bytes for each of eight lanes, two lanes to a row: again 32
+// different banks.
 #pragma once
 
 #include "kernel/epilogue/epilogue.cuh"

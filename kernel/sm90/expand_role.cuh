@@ -49,13 +49,13 @@ class RowExpander {
       of_quad[quad] = expand_word<HalfMath>(
           *reinterpret_cast<const uint32_t*>(a + from_[quad]),
           HalfMath::factor_twice(factors[quad * kSfAtomBytes] & 0x7F, 0));  // without its sign (Factors)
-    uint8_t* const expanded = stage.expanded + first * 128;
+    uint8_t* const a16 = stage.a16 + first * 128;
 #pragma unroll
     for (int step = 0; step < 2; ++step)
 #pragma unroll
       for (int upper = 0; upper < 2; ++upper) {
         const auto pair = [&](int quad) { return of_quad[quad].pair[step][upper]; };
-        *reinterpret_cast<uint4*>(expanded + to_[2 * step + upper]) =
+        *reinterpret_cast<uint4*>(a16 + to_[2 * step + upper]) =
             make_uint4(pair(0), pair(1), pair(2), pair(3));
       }
   }
@@ -70,8 +70,7 @@ template <class Traits, class Scheduler>
 DUALGEMM_DEVICE void expand_role(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta,
                                  Scheduler tiles, int warp) {
   constexpr Plan kPlan = Traits::kPlan;
-  constexpr int kStride =
-      kPlan.expand.warps / 2 * kRowsAtOnce;  // rows that the warps of a half expand at once
+  constexpr int kStride = kPlan.a16.warps / 2 * kRowsAtOnce;  // rows that the warps of a half expand at once
   const int half = warp % 2, first_row = warp / 2 * kRowsAtOnce;
   const typename Traits::KLoop loop(p.k_tiles, cta.slice);
   const RowExpander<Traits> rows(half);

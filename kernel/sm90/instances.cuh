@@ -4,6 +4,7 @@
 
 #include "kernel/instance_list.cuh"
 #include "kernel/sm90/instance.cuh"
+#include "kernel/sm90/tiles.cuh"
 
 namespace dualgemm::sm90 {
 
@@ -15,25 +16,6 @@ template <Options kOptions>
 using OutputsOf = std::conditional_t<InstanceArithmetic::kGeneral || kOptions.a_type == CType::kNvfp4,
                                      InstanceArithmetic::Outputs,
                                      List<std::conditional_t<kOptions.a_type == CType::kBf16, Bf16, Fp16>>>;
-
-// A plain instance with these options shares the SM with another CTA, so that one loads while the other ends.
-// A general one needs more than half of the registers of an SM: it has the SM for itself, and rings of twice
-// the depth.
-constexpr Options for_few_rows(Options o) {
-  if (!InstanceArithmetic::kGeneral) {
-    o.ctas_per_sm = 2;
-  } else {
-    o.stages *= 2;
-  }
-  return o;
-}
-
-// Four warpgroups leave each other about a hundred registers. A general instance takes more: it has two, and
-// half of the columns.
-constexpr Options for_many_columns(Options o) {
-  if (InstanceArithmetic::kGeneral) o.tile_n /= 2;
-  return o;
-}
 
 // The list of each set of options with each output, options outermost.
 template <Options... kOptions>

@@ -19,7 +19,7 @@ inline constexpr int kTilePanels = kTileK / kPanelK;
 template <class Traits>
 struct LoadA {
   static constexpr Plan kPlan = Traits::kPlan;
-  static constexpr uint32_t kStageBytes = kPlan.expand.bytes, kScaleStageBytes = 0;
+  static constexpr uint32_t kStageBytes = kPlan.a16.bytes, kScaleStageBytes = 0;
   static constexpr bool kBringsA = true;
 
   const Params& p;
@@ -31,13 +31,13 @@ struct LoadA {
     policy = ptx::create_policy_evict_last();
   }
   DUALGEMM_DEVICE void load(Stage<Traits>& stage, uint64_t& full, const Tile& tile, KTile k) const {
-    if constexpr (kPlan.expanded_a()) {
-      cta.load(stage.expanded, p.expanded,
-               ptx::Coordinates4{0, tile.row, k.index * kTilePanels, tile.a_problem}, full, policy);
+    if constexpr (kPlan.prepared_a()) {
+      cta.load(stage.a16, p.prepared_a, ptx::Coordinates4{0, tile.row, k.index * kTilePanels, tile.a_problem},
+               full, policy);
     } else {
 #pragma unroll
       for (int panel = 0; panel < kTilePanels; ++panel)
-        cta.load(stage.expanded + panel * kPanelBytes<Traits>, p.a,
+        cta.load(stage.a16 + panel * kPanelBytes<Traits>, p.a,
                  ptx::Coordinates3{k.index * kTileK + panel * kPanelK, tile.row, tile.a_problem}, full,
                  policy);
     }
@@ -52,7 +52,7 @@ DUALGEMM_DEVICE void load_panels_role(const Params& p, SharedStorage<Traits>& sm
   const typename Traits::KLoop loop(p.k_tiles, cta.slice);
   // The CTAs of other columns of C read the same rows.
   const uint64_t policy = ptx::create_policy_evict_last();
-  auto e = producer_start<Traits::kPlan.expand.stages>();
+  auto e = producer_start<Traits::kPlan.a16.stages>();
   for (Tile tile; tiles.next(tile);) {
     const int32_t first = loop.range.first * kTilePanels;
     // A tile that runs through K twice needs A twice.
@@ -63,8 +63,8 @@ DUALGEMM_DEVICE void load_panels_role(const Params& p, SharedStorage<Traits>& sm
         if (ptx::elect_sync()) {
           uint64_t& full = smem.panel_full[e.index];
           ptx::mbarrier_arrive_expect_tx(&full, kPanelBytes<Traits>);
-          cta.load(smem.panel[e.index], p.expanded, ptx::Coordinates4{0, tile.row, first + i, tile.a_problem},
-                   full, policy);
+          cta.load(smem.panel[e.index], p.prepared_a,
+                   ptx::Coordinates4{0, tile.row, first + i, tile.a_problem}, full, policy);
         }
         __syncwarp();
       }

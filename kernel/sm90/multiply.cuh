@@ -15,14 +15,16 @@
 //                                                                                 expand ...
 #pragma once
 
+#include <type_traits>
+
 #include "kernel/common/cta.cuh"
 #include "kernel/common/wait.cuh"
 #include "kernel/params.h"
 #include "kernel/sm90/expand.cuh"
 #include "kernel/sm90/half_math.cuh"
+#include "kernel/sm90/ring_of_a.cuh"
 #include "kernel/sm90/roles.cuh"
 #include "kernel/sm90/shared_storage.cuh"
-#include "ptx/descriptor.h"
 
 namespace dualgemm::sm90 {
 
@@ -79,14 +81,13 @@ class Multiplier {
   static constexpr Plan kPlan = Traits::kPlan;
   static constexpr int kLoops = kPlan.mma.main_loops();            // that `loop` below goes through
   static constexpr int kOwnHalves = 2 / kPlan.consumers.k_groups;  // of each k-tile
-  static constexpr bool kPanelRing = kPlan.expand.stages > 0;      // A has a ring of its own
-  static constexpr bool kWaitsForA = kPlan.expand.warps > 0;       // until warps have put it in order
+  using A = std::conditional_t<(kPlan.a16.stages > 0), AInPanels<Traits>, AInStages<Traits>>;
   // Rows 8-15 of the warp's fragment: of the other product, or this many rows further.
   static constexpr int kSecondProduct = kPlan.mma.products - 1, kFurther = kSecondProduct == 1 ? 0 : 8;
 
  public:
   DUALGEMM_DEVICE Multiplier(SharedStorage<Traits>& smem, Consumer<Traits> consumer)
-      : smem_(smem), consumer_(consumer) {}
+      : smem_(smem), consumer_(consumer), a_(smem, consumer.lane) {}
 
   // Leaves the sums of one run through K, of this warpgroup's halves, in `sums`.
   DUALGEMM_DEVICE void multiply(Accumulators<Traits>& sums, const Tile& tile,
@@ -100,8 +101,7 @@ class Multiplier {
     for (int32_t i = 0; i < loop.length() / kLoops; ++i, ++s_) {
       const Stage<Traits>& stage = smem_.rings.stage[s_.index];
       wait(smem_.rings.full[s_.index], s_.phase);
-      uint64_t a = 0;  // descriptor of the A of this stage
-      if constexpr (!kPanelRing) a = descriptor_of(stage.expanded);
+      a_.enter(s_);
       const Factors factors[2] = {load_factors(stage, 0, factor_offset),
                                   load_factors(stage, kSecondProduct, second_offset)};
 #pragma unroll
@@ -112,45 +112,24 @@ class Multiplier {
 #pragma unroll
         for (int panel = 0; panel < kPanels; ++panel) {
           const Fragments fragments = expand(words, factors, half, panel);
-          const bool first = own == 0 && panel == 0, last = own == kOwnHalves - 1 && panel == kPanels - 1;
-          if constexpr (kWaitsForA)
-            if (first) wait(smem_.ready[s_.index], s_.phase);
-          if constexpr (kPanelRing) wait(smem_.panel_full[e_.index], e_.phase);
-          if constexpr (kPanelRing) a = descriptor_of(smem_.panel[e_.index]);
-          const int panel_of_stage = kPanelRing ? 0 : half * kPanels + panel;
-          multiply_panel(sums, fragments, ptx::advance(a, panel_of_stage * kPanelBytes<Traits>));
+          const PanelOfPart at{.first = own == 0 && panel == 0,
+                               .last = own == kOwnHalves - 1 && panel == kPanels - 1,
+                               .stage_before = i > 0};
+          multiply_panel(sums, fragments, a_.descriptor(s_, half * kPanels + panel, at));
           // The group of wgmma before this one is done: its registers may be written again, and what it read
-          // as well. A stage of operands is freed after a wait for a barrier that brought the lanes together,
-          // when all had loaded what they need of it.
+          // as well.
           ptx::wgmma_wait_group<1>();
-          if constexpr (kPanelRing) {
-            release(smem_.panel_empty[read_], i > 0 || !first);
-            read_ = e_.index;
-            ++e_;
-            if (last) release(smem_.rings.empty[s_.index], true);
-          } else if (first) {
-            release(smem_.rings.empty[read_], i > 0);
-          }
+          a_.release_before(s_, at);
         }
       }
-      if constexpr (!kPanelRing) read_ = s_.index;
     }
     ptx::wgmma_wait_group<0>();
     sums.defined_here();
     __syncwarp();  // all lanes have loaded what they need of the last stage
-    if constexpr (kPanelRing) release(smem_.panel_empty[read_], loop.length() > 0);
-    else release(smem_.rings.empty[read_], loop.length() > 0);
+    a_.release_last(loop.length() > 0);
   }
 
  private:
-  // Returns the descriptor of an A in 16 bits. The address is broadcast from lane 0, so that the compiler
-  // keeps the descriptors made of it in uniform registers: once per stage, not once per wgmma.
-  DUALGEMM_DEVICE static uint64_t descriptor_of(const uint8_t* a) {
-    return ptx::wgmma_descriptor(__shfl_sync(0xffffffff, ptx::smem_u32(a), 0));
-  }
-  DUALGEMM_DEVICE void release(uint64_t& empty, bool was_read) const {
-    ptx::mbarrier_arrive_if(&empty, was_read && consumer_.lane == 0);
-  }
   DUALGEMM_DEVICE static Factors load_factors(const Stage<Traits>& stage, int product, int offset) {
     return {*reinterpret_cast<const uint32_t*>(stage.scales.sfb[product] + offset)};
   }
@@ -194,8 +173,7 @@ class Multiplier {
   SharedStorage<Traits>& smem_;
   Consumer<Traits> consumer_;
   PipelineState<Rings<Traits>::kStages> s_ = consumer_start<Rings<Traits>::kStages>();
-  PipelineState<kPanelRing ? kPlan.expand.stages : 1> e_ = {0, 0};
-  int read_ = 0;  // the stage that the last group of wgmma read
+  A a_;
 };
 
 }  // namespace dualgemm::sm90

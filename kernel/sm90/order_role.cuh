@@ -47,7 +47,7 @@ template <class Traits, class Scheduler>
 DUALGEMM_DEVICE void order_role(const Params& p, SharedStorage<Traits>& smem, Cta<Traits> cta,
                                 Scheduler tiles, int warp) {
   constexpr Plan kPlan = Traits::kPlan;
-  constexpr int kStride = kPlan.expand.warps * kRowsInOrder;  // rows that all warps put in order at once
+  constexpr int kStride = kPlan.a16.warps * kRowsInOrder;  // rows that all warps put in order at once
   const int first_row = warp * kRowsInOrder;
   const typename Traits::KLoop loop(p.k_tiles, cta.slice);
   auto s = consumer_start<Rings<Traits>::kStages>();
@@ -57,7 +57,7 @@ DUALGEMM_DEVICE void order_role(const Params& p, SharedStorage<Traits>& smem, Ct
       wait(smem.rings.a_full[s.index], s.phase);
 #pragma unroll(kPlan.tile.m <= 2 * kStride ? 2 : 1)
       for (int before = 0; before < kPlan.tile.m; before += kStride)
-        order_rows<Traits>(smem.rings.stage[s.index].expanded, before + first_row);
+        order_rows<Traits>(smem.rings.stage[s.index].a16, before + first_row);
       // What each lane read and wrote comes before what wgmma read, and what TMA writes after that, both of
       // which are through the async proxy; one lane arrives for all.
       ptx::fence_proxy_async_shared_cta();

@@ -15,13 +15,11 @@ namespace dualgemm::sm90 {
 // whose columns are all tile_m rows of A. Where a k-tile has one of B1 and B2 (Products), it takes 64.
 struct Options {
   int32_t tile_m, tile_n;
-  int32_t split_k = 1;   // CTAs of a cluster that share a tile
-  int32_t k_groups = 1;  // warpgroups that share the same columns, each with half of every k-tile
-  int32_t stages;        // of the operand ring
-  int32_t panel_stages =
-      0;  // of a ring of A in 16 bits, a panel each; 0: it lies in the stages of the operands
-  int32_t expander_warps =
-      2;  // or orderers, of an A of 16 bits; 0: a pass before has done that (expand_pass.cuh)
+  int32_t split_k = 1;        // CTAs of a cluster that share a tile
+  int32_t k_groups = 1;       // warpgroups that share the same columns, each with half of every k-tile
+  int32_t stages;             // of the operand ring
+  int32_t panel_stages = 0;   // of a ring of A, a panel each; 0: A lies in the stages of the operands
+  int32_t prepare_warps = 2;  // 0: a pass before the kernel prepares A (prepare_pass.cuh)
   int32_t ctas_per_sm = 1;
   bool grouped = false;  // several problems, whose rows are known on the device only
   CType a_type = CType::kNvfp4;
@@ -35,9 +33,7 @@ struct Products {
 };
 inline constexpr Products kBothTogether{2, 2};
 
-inline constexpr int32_t kTileK = 256;  // 128 bytes of e2m1: one row of a 128-byte-swizzled operand
 inline constexpr int32_t kHalfK = kTileK / 2;
-inline constexpr int32_t kPanelK = 64;      // of 16 bits are 128 bytes: a row of A in the 128-byte swizzle
 inline constexpr int32_t kWgmmaM = 64;      // rows of the fragment of a warpgroup
 inline constexpr int32_t kWgmmaK = 16;      // of one wgmma of fp16 or bf16
 inline constexpr int32_t kStepK = kPanelK;  // elements of K that one group of wgmma multiplies
@@ -49,7 +45,7 @@ inline constexpr int32_t kLoadWarps = 2;  // one for the weights, one for the ac
 // of which each CTA takes 1 KiB for the system (CUDA C++ Programming Guide, "Technical Specifications per
 // Compute Capability" and "Shared Memory" of 9.0).
 inline constexpr int32_t kRegistersOfSm = 65536, kMaxRegisters = 240;
-inline constexpr int32_t kLoadRegisters = 40, kExpandRegisters = 48;  // that these roles need
+inline constexpr int32_t kLoadRegisters = 40, kPrepareRegisters = 48;  // that these roles need
 inline constexpr int32_t kSmemOfSm = 228 * 1024, kSmemOfSystem = 1024;
 
 // The sums that lanes exchange lie in rows this much longer than the columns, so that a warp meets every bank
@@ -82,10 +78,10 @@ constexpr ScalePlan without_a(ScalePlan x) {
   return x;
 }
 
-constexpr ExpandPlan expand_plan(const Options& o) {
+constexpr A16Plan a16_plan(const Options& o) {
   const int32_t row = o.tile_m * 2;  // bytes of one element of K
-  return {.warps = o.expander_warps,
-          .from_pass = o.expander_warps == 0,
+  return {.warps = o.prepare_warps,
+          .from_pass = o.prepare_warps == 0,
           .bytes = o.panel_stages == 0 ? row * kTileK : 0,
           .stages = o.panel_stages,
           .stage_bytes = o.panel_stages == 0 ? 0 : row * kPanelK};
@@ -108,13 +104,14 @@ constexpr ConsumerPlan consumer_plan(const Options& o, Products products) {
           .share_rows = share_rows(o.tile_m, o.split_k)};
 }
 
-// The load roles and the expanders need few registers; what they give back goes to those that multiply.
+// The load roles and those that prepare A need few registers; what they give back goes to those that
+// multiply.
 constexpr RegisterPlan register_plan(const Plan& plan) {
   const auto in_eights = [](int32_t registers) { return registers / 8 * 8; };
   const int32_t consumers = kWarpgroup * plan.consumers.warpgroups(), others = plan.threads - consumers;
   RegisterPlan x{};
   x.launch = std::min(in_eights(kRegistersOfSm / plan.ctas_per_sm / plan.threads), kMaxRegisters);
-  x.feed = plan.expand.warps == 0 ? kLoadRegisters : kExpandRegisters;
+  x.feed = plan.a16.warps == 0 ? kLoadRegisters : kPrepareRegisters;
   x.consume = std::min(in_eights((x.launch * plan.threads - x.feed * others) / consumers), kMaxRegisters);
   return x;
 }
@@ -128,16 +125,16 @@ constexpr Plan plan_of(const Options& o, Products products = kBothTogether) {
   plan.operands = operand_plan(plan.tile, plan.mma, o.stages);
   plan.scales = scale_plan(plan.tile, plan.mma, o.stages, /*k_tiles=*/1);
   plan.scales.with_operands = true;
-  if (o.expander_warps == 0 || !plan.packed_a()) {
+  if (o.prepare_warps == 0 || !plan.packed_a()) {
     plan.operands = without_a(plan.operands);
     plan.scales = without_a(plan.scales);
   }
-  plan.expand = expand_plan(o);
+  plan.a16 = a16_plan(o);
   plan.consumers = consumer_plan(o, products);
   plan.epilogue = {.warps = kWarpgroupWarps * plan.consumers.column_groups, .chunk_columns = 8};
-  // setmaxnreg is executed by whole warpgroups: next to the expanders and the load roles two warps may have
+  // setmaxnreg is executed by whole warpgroups: next to the warps that prepare A and load two may have
   // nothing to do.
-  const int32_t feeding_warpgroups = (plan.expand.warps + kLoadWarps + kWarpgroupWarps - 1) / kWarpgroupWarps;
+  const int32_t feeding_warpgroups = (plan.a16.warps + kLoadWarps + kWarpgroupWarps - 1) / kWarpgroupWarps;
   plan.threads = kWarpgroup * (plan.consumers.warpgroups() + feeding_warpgroups);
   plan.ctas_per_sm = o.ctas_per_sm;
   plan.registers = register_plan(plan);
@@ -168,22 +165,21 @@ constexpr bool possible() {
   static_assert(o.split_k >= 1 && o.split_k <= 8, "split_k: a cluster has at most 8 CTAs");
   static_assert(!o.grouped || o.split_k == 1,
                 "grouped: split-K has one tile per cluster, groups have any number of tiles");
-  static_assert(o.tile_m <= kSfAtomRows || o.expander_warps == 0,
+  static_assert(o.tile_m <= kSfAtomRows || o.prepare_warps == 0,
                 "tile_m: expanders need factors of A of one block of 128 rows");
   static_assert(o.a_type == CType::kNvfp4 || o.a_type == CType::kBf16 || o.a_type == CType::kFp16,
                 "a_type: wgmma multiplies fp16 and bf16, to which NVFP4 is expanded");
-  static_assert(
-      o.expander_warps == 0 || (o.expander_warps % 2 == 0 && o.tile_m % (4 * o.expander_warps) == 0),
-      "expander_warps: one expands eight rows of a half of a k-tile at a time, or puts four rows in "
-      "order, and all have as many of these");
-  static_assert(o.panel_stages == 0 || (o.expander_warps == 0 && o.k_groups == 1),
+  static_assert(o.prepare_warps == 0 || (o.prepare_warps % 2 == 0 && o.tile_m % (4 * o.prepare_warps) == 0),
+                "prepare_warps: one expands eight rows of a half of a k-tile at a time, or puts four rows in "
+                "order, and all have as many of these");
+  static_assert(o.panel_stages == 0 || (o.prepare_warps == 0 && o.k_groups == 1),
                 "panel_stages: A comes by panels from a pass, and those that multiply read all of them");
   static_assert(kPlan.threads <= 1024, "a CTA has at most 1024 threads");
   static_assert(
       kPlan.registers.feed <= kPlan.registers.launch && kPlan.registers.consume >= kPlan.registers.launch,
-      "registers: loads and expanders give some back, for those that multiply");
+      "registers: loads and the warps that prepare A give some back, for those that multiply");
   static_assert(kPlan.operands.a_bytes % 1024 == 0 && kPlan.operands.b_box_bytes % 1024 == 0 &&
-                    kPlan.expand.bytes % 1024 == 0 && kPlan.expand.stage_bytes % 1024 == 0,
+                    kPlan.a16.bytes % 1024 == 0 && kPlan.a16.stage_bytes % 1024 == 0,
                 "operands start at a pattern of the 128-byte swizzle, which repeats every 1024 bytes");
   return true;
 }

@@ -1,6 +1,6 @@
 // roles.cuh -- which warp does what: the kernel is warp-specialized. Registers belong to warpgroups, four
-// warps each (setmaxnreg): those that multiply and finish come first, then the expanders and the two load
-// roles, and warps that make their last warpgroup whole.
+// warps each (setmaxnreg): those that multiply and finish come first, then those that prepare A and the two
+// load roles, and warps that make their last warpgroup whole.
 #pragma once
 
 #include "kernel/sm90/plan.h"
@@ -10,7 +10,7 @@ namespace dualgemm::sm90 {
 
 enum class Role {
   kMultiply,         // expands B1 and B2 in registers, multiplies, and finishes its part of C
-  kExpand,           // expands A in shared memory, or puts it in order there
+  kPrepare,          // expands A in shared memory, or puts it in order there
   kLoadWeights,      // TMA of B1, B2 and their scale factors; initialises the barriers
   kLoadActivations,  // TMA of A and its scale factors, or of A in 16 bits; reads the sizes of groups
   kNone              // nothing
@@ -25,8 +25,8 @@ DUALGEMM_DEVICE Role role_of(int warp) {
   constexpr Plan kPlan = Traits::kPlan;
   constexpr int kConsumers = kWarpgroupWarps * kPlan.consumers.warpgroups();
   if (warp < kConsumers) return Role::kMultiply;
-  if (warp < kConsumers + kPlan.expand.warps) return Role::kExpand;
-  switch (warp - kConsumers - kPlan.expand.warps) {
+  if (warp < kConsumers + kPlan.a16.warps) return Role::kPrepare;
+  switch (warp - kConsumers - kPlan.a16.warps) {
     case 0: return Role::kLoadWeights;
     case 1: return Role::kLoadActivations;
     default: return Role::kNone;

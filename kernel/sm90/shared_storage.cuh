@@ -4,12 +4,12 @@
 // it. There are two more sets of barriers, of which a kernel has one at most:
 //
 //   barrier        count                  arrives               who waits   meaning
-//   ready[s]       expanders, orderers    each of them          multiply    the A of stage s is in order
+//   ready[s]       warps that prepare A   each of them          multiply    the A of stage s is prepared
 //   panel_full[e]  1 + bytes              load activations      multiply    a panel of A is there
 //   panel_empty[e] warps that multiply    each of them          loads       its wgmma have read it
 //
 // With split-K sums_full counts 1 and the bytes of the sums of others (reduce.cuh).
-// `ready` is for an A that warps of the kernel expand, or put in order where it lies. A panel is a quarter of
+// `ready` is for an A that warps of the kernel prepare where it lies. A panel is a quarter of
 // a k-tile of A from a pass: of many rows this makes a finer ring.
 #pragma once
 
@@ -93,9 +93,9 @@ struct StagedResults {
 
 // The ring of A by panels, if there is one. It comes first, so that its panels start at a multiple of 1024
 // bytes, and the rings behind them too.
-template <class Traits, bool kThere = (Traits::kPlan.expand.stages > 0)>
+template <class Traits, bool kThere = (Traits::kPlan.a16.stages > 0)>
 struct Panels {
-  uint8_t panel[Traits::kPlan.expand.stages][kPanelBytes<Traits>];
+  uint8_t panel[Traits::kPlan.a16.stages][kPanelBytes<Traits>];
 };
 template <class Traits>
 struct Panels<Traits, false> {};
@@ -116,8 +116,8 @@ struct SharedStorage : Panels<Traits> {
   };
 
   Rings<Traits> rings;
-  Barriers<kPlan.expand.stages> panel_full, panel_empty;
-  Barriers<kPlan.expand.warps == 0 ? 0 : kPlan.operands.stages> ready;
+  Barriers<kPlan.a16.stages> panel_full, panel_empty;
+  Barriers<kPlan.a16.warps == 0 ? 0 : kPlan.operands.stages> ready;
   Barriers<R::kThere ? 1 : 0>
       sums_full;  // count: 1 + the bytes of the sums that this CTA receives (reduce.cuh)
   If<ReceivedSums<Traits>, R::kThere && !R::kInRings> received_apart;

@@ -83,9 +83,9 @@ Outputs run(const Built& built, const Problem& p, int32_t max_sms) {
   const DeviceArray<uint16_t> gates(count), ups(count);
   bench::load(*instance);
   dualgemm_args_t args = device.args();
-  const DeviceArray<uint16_t> expanded(static_cast<size_t>(p.m) * static_cast<size_t>(p.k / 256 + 1) * 256);
-  args.workspace = expanded.data();
-  args.workspace_size = expanded.size() * sizeof(uint16_t);
+  const DeviceArray<uint16_t> prepared(static_cast<size_t>(p.m) * static_cast<size_t>(p.k / 256 + 1) * 256);
+  args.workspace = prepared.data();
+  args.workspace_size = prepared.size() * sizeof(uint16_t);
   bench::launch(way, *instance, args, {gates.data(), ups.data()}, nullptr);
   Outputs out{device.download(), {}, {}};
   out.c.split_k = instance->plan.tile.split_k;

@@ -99,7 +99,7 @@ struct Ring {
 std::vector<Ring> rings_of_plan(const dualgemm::Plan& plan) {
   const int32_t stages = plan.operands.stages;
   if (plan.arch == dualgemm::Arch::kSm90) {
-    const int32_t of_warps = plan.expand.warps > 0 ? stages : 0, panels = plan.expand.stages;
+    const int32_t of_warps = plan.a16.warps > 0 ? stages : 0, panels = plan.a16.stages;
     return {{"full", stages},
             {"empty", stages},
             {"a_full", of_warps},

@@ -25,8 +25,8 @@ constexpr const char* kWaitedBefore =
     "those that multiply touch nothing of a launch before A comes to them, by a load role that has waited";
 constexpr const char* kFencesForOthers =
     "the lane that arrives has met the others before: its fence stands between their stores and its arrival";
-constexpr const char* kExpandersFence =
-    "what expanders or orderers have read and written of A they fence before they arrive on ready";
+constexpr const char* kPreparersFence =
+    "what warps that prepare A have read and written of A they fence before they arrive on ready";
 constexpr const char* kDrain =
     "who arrives on these barriers are threads of this CTA, which lasts until they have done so; "
     "a drain that waits for something else passes as well, or fails plainly";
@@ -50,9 +50,10 @@ constexpr const char* kAnyBarrier = "any barrier that nobody else uses serves";
 constexpr const char* kStillBetween =
     "both stay between the last access before and the first one behind, and neither touches memory itself";
 
-// Warps of the kernel expand A or put it in order; it comes from a pass, by stages or by panels.
-bool made_here(const Subject& s) { return s.plan().expand.warps > 0; }
-bool from_panels(const Subject& s) { return s.plan().expand.stages > 0; }
+// Warps of the kernel prepare A; it comes from a pass, by stages or by panels.
+bool made_here(const Subject& s) { return s.plan().a16.warps > 0; }
+bool from_panels(const Subject& s) { return s.plan().a16.stages > 0; }
+bool panels_of_whole_k_tiles(const Subject& s) { return from_panels(s) && s.plan().a16.stages % 4 == 0; }
 bool without_panels(const Subject& s) { return !from_panels(s); }
 // A warpgroup multiplies all four panels of a k-tile, and A lies in the stages of the operands.
 bool four_panels(const Subject& s) { return without_panels(s) && s.plan().consumers.k_groups == 1; }
@@ -74,8 +75,8 @@ bool orders(const Subject& s) { return s.plan().orders_a(); }
 constexpr EquivalentEntry kEntries[] = {
     {any, "own value shfl.sync @ warp_index #*", kBroadcast},
     {any, "16 lanes away shfl.sync @ warp_index #*", kBroadcast},
-    {any, "own value shfl.sync @ multiply_role/multiply/descriptor_of #*", kBroadcast},
-    {any, "16 lanes away shfl.sync @ multiply_role/multiply/descriptor_of #*", kBroadcast},
+    {any, "own value shfl.sync @ multiply_role/multiply/*/descriptor_of #*", kBroadcast},
+    {any, "16 lanes away shfl.sync @ multiply_role/multiply/*/descriptor_of #*", kBroadcast},
     {any, "* lane elect.sync @ prologue #1", kPrefetch},
     {grouped, "exchange with the next griddepcontrol.wait: elect.sync @ prologue #1", kPrefetch},
     {split, ".release to .relaxed mbarrier.arrive @ prologue/init_barriers #0",
@@ -97,7 +98,7 @@ constexpr EquivalentEntry kEntries[] = {
     {any, "delete griddepcontrol.launch_dependents @ *", kDependents},
     {any, "exchange with the next griddepcontrol.launch_dependents: elect.sync @ *", kDependents},
     {made_here, "delete griddepcontrol.wait @ kernel #0", kWaitedBefore},
-    {made_here, "delete fence.proxy @ load_role/load_role #1", kExpandersFence},
+    {made_here, "delete fence.proxy @ load_role/load_role #1", kPreparersFence},
     {any, ".release to .relaxed mbarrier.arrive @ load_role/load_role #0", kLoaderWrites},
     {any, ".release to .relaxed mbarrier.arrive @ load_panels_role #0", kLoaderWrites},
     {any, "* @ load_panels_role/drain/*", kDrain, true},
@@ -106,7 +107,7 @@ constexpr EquivalentEntry kEntries[] = {
      "it may read before that are promised to be complete"},
     {pass, "[!l]* shfl.sync @ for_each_tile/write_group_table/before/scan #[59]", kBandsAreBlocks},
     {pass, "[!l]* shfl.sync @ for_each_tile/write_group_table/before #1", kBandsAreBlocks},
-    {pass, "exchange with the next ld.shared: bar.warp.sync @ for_each_tile/expand_kernel #1",
+    {pass, "exchange with the next ld.shared: bar.warp.sync @ for_each_tile/prepare_kernel #1",
      "the load is of the table of groups, which no lane writes any more"},
     {any, "* lane elect.sync @ load_panels_role #1", kDependents},
     {any, "exchange with the next bar.warp.sync: griddepcontrol.launch_dependents @ load_panels_role #0",
@@ -130,40 +131,44 @@ constexpr EquivalentEntry kEntries[] = {
     {split, "delete bar.warp.sync @ multiply_role/reduce #0", kWaitsForItself},
     {split, "exchange with the next bar.warp.sync: mbarrier.try_wait @ multiply_role/reduce #0",
      kWaitsForItself},
-    {split, ".release to .relaxed mbarrier.arrive @ multiply_role/multiply/release #1", kOneTile},
+    {split, ".release to .relaxed mbarrier.arrive @ multiply_role/multiply/release_last/release #0",
+     kOneTile},
     {split, "delete bar.warp.sync @ multiply_role/multiply #0", kOneTile},
     {split, "exchange with the next mbarrier.arrive: bar.warp.sync @ multiply_role/multiply #0", kOneTile},
-    {split, "exchange with the next barrier.cluster.*: mbarrier.arrive @ multiply_role/multiply/release #1",
+    {split,
+     "exchange with the next barrier.cluster.*: mbarrier.arrive @ multiply_role/multiply/release_last/release #0",
      kOneTile},
     {split, "delete barrier.cluster.wait @ meet_cluster #0", kOtherRoles},
     {sums_in_rings, "no barrier barrier.cluster.arrive @ meet_cluster #0", kOtherRoles},
     {sums_in_rings, ".release to .relaxed barrier.cluster.arrive @ meet_cluster #0", kOnlyAttends},
     {sums_in_rings, ".release to .relaxed barrier.cluster.arrive @ multiply_role/reduce/meet_cluster #0",
      "the load roles arrive when they have drained the rings, and release what those that multiply have read"},
-    {made_here, "delete bar.warp.sync @ multiply_role/multiply/wait #[01]", kOtherWait},
+    {made_here, "delete bar.warp.sync @ multiply_role/multiply/*wait #0", kOtherWait},
     {without_panels,
-     "exchange with the next bar.warp.sync: mbarrier.try_wait @ multiply_role/multiply/wait #[01]",
+     "exchange with the next bar.warp.sync: mbarrier.try_wait @ multiply_role/multiply/*wait #0",
      kMeetBefore},
     {any, "exchange with the next ld.shared: bar.warp.sync @ multiply_role/multiply/wait #0",
      "each lane has waited for itself"},
-    {from_panels, "delete bar.warp.sync @ multiply_role/multiply/wait #[014]", kPanelWaits},
+    {from_panels, "delete bar.warp.sync @ multiply_role/multiply/*wait #[03]", kPanelWaits},
     {from_panels, "exchange with the next bar.warp.sync: mbarrier.try_wait @ multiply_role/multiply/wait #0",
      kPanelWaits},
     {from_panels,
-     "exchange with the next bar.warp.sync: mbarrier.try_wait @ multiply_role/multiply/wait #[14]",
+     "exchange with the next bar.warp.sync: mbarrier.try_wait @ multiply_role/multiply/descriptor/wait #[03]",
      "the lanes have loaded what they need of the stage before this wait, and meet before they free it"},
     {from_panels,
-     "exchange with the next mbarrier.arrive: mbarrier.arrive @ multiply_role/multiply/release #3",
+     "exchange with the next mbarrier.arrive: mbarrier.arrive @ multiply_role/multiply/release_before/release #3",
      "they are arrivals on two barriers, for each of which all is done: which comes first is open"},
     {from_panels,
-     "exchange with the next wgmma.wait_group: mbarrier.arrive @ multiply_role/multiply/release #4",
+     "exchange with the next wgmma.wait_group: mbarrier.arrive @ multiply_role/multiply/release_before/release #4",
      "the arrival frees operands that lanes have loaded, and no wgmma reads those"},
+    {panels_of_whole_k_tiles, "* @ multiply_role/multiply/release_before/operator++ #0",
+     "the ring ends with the last panel of a k-tile, and this is the step behind the first"},
     {four_panels, "delete wgmma.wait_group @ multiply_role/multiply #3", kLaterWait},
     {four_panels, "a group more under way wgmma.wait_group @ multiply_role/multiply #3", kLaterWait},
     {four_panels,
      "exchange with the next wgmma.wait_group: wgmma.commit_group @ multiply_role/multiply/multiply_panel #3",
      kLaterWait},
-    {any, "exchange with the next wgmma.fence: bar.warp.sync @ multiply_role/multiply/wait #*",
+    {any, "exchange with the next wgmma.fence: bar.warp.sync @ multiply_role/multiply/*wait #*",
      kStillBetween},
     {any, "exchange with the next wgmma.wait_group: wgmma.wait_group @ multiply_role/multiply #*",
      "all groups are waited for where one might still be under way"},

@@ -232,7 +232,7 @@ TEST_CASE("one bug of every kind is caught in the epilogue of a general instance
 }
 
 // Instances for compute capability 9.0 are those of the simulated H100.
-TEST_CASE("one bug of every kind is caught in a kernel of warps that expand A", "[.][on_h100]") {
+TEST_CASE("one bug of every kind is caught in a kernel of warps that prepare A", "[.][on_h100]") {
   Bench bench("sm90m8n32k256s2_fp16");
   check_planted(bench);
 }

@@ -1,5 +1,5 @@
-// planted_sm90.cpp -- bugs planted by hand in kernels for compute capability 9.0, by what each has: expanders
-// or orderers, a ring of panels, groups, the exchange of split-K; and in the pass over A.
+// planted_sm90.cpp -- bugs planted by hand in kernels for compute capability 9.0, by what each has: warps
+// that prepare A, a ring of panels, groups, the exchange of split-K; and in the pass over A.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ class Sm90Plants : public Planter {
 
  private:
   void load_roles();
-  void expanders();
+  void preparing();
   void panels();
   void multiplication();
   void split();
@@ -24,8 +24,8 @@ class Sm90Plants : public Planter {
   void grids();
   void set_up();
 
-  const dualgemm::ExpandPlan& expand_ = plan_.expand;
-  // Warps put A in order, of 16 bits, or expand it.
+  const dualgemm::A16Plan& a16_ = plan_.a16;
+  // Warps put an A of 16 bits in order, or expand it.
   const char* const role_ = plan_.orders_a() ? "order_role" : "expand_role";
   bool sums_in_rings() const { return plan_.tile.split_k > 1 && plan_.tile.m > 16; }
   // Returns the first statement behind `i` with this spelling.
@@ -74,7 +74,7 @@ void Sm90Plants::load_roles() {
         erased(places_.find("fence.proxy", "load_role")), {{kUnfenced}});
 }
 
-void Sm90Plants::expanders() {
+void Sm90Plants::preparing() {
   const size_t a_full = at_ring("mbarrier.try_wait", role_, "a_full");
   const size_t ready = at_ring("mbarrier.try_wait", "multiply_role", "ready");
   const size_t bytes = at_ring("mbarrier.arrive.expect_tx", "load_role", "a_full");
@@ -82,20 +82,21 @@ void Sm90Plants::expanders() {
   const size_t fence = at("fence.proxy", role_);
   const size_t together = next(fence, "bar.warp.sync");
   // Bytes of a copy: of the factors of A in a stage, or of a panel of an A of 16 bits.
-  const int64_t copy = plan_.packed_a() ? plan_.scales.sfa_bytes : expand_.bytes / plan_.mma.steps;
+  const int64_t copy = plan_.packed_a() ? plan_.scales.sfa_bytes : a16_.bytes / plan_.mma.steps;
   plant(2, "too few bytes expected on a_full: one of the copies forgotten", bytes, more(bytes, 2, -copy),
         {{barrier_of("a_full"), kStage}});
   plant(3, "too many bytes expected on a_full: one of the copies counted twice", bytes, more(bytes, 2, copy),
         {{barrier_of("a_full")}});
-  plant(8, "the expanders do not wait for A", a_full, no_wait(a_full), {{barrier_of("a_full"), kStage}});
-  plant(8, "no wait for the expanders", ready, no_wait(ready), {{barrier_of("ready"), kSums}});
-  plant(4, "the wait for the expanders starts with the wrong parity", ready,
+  plant(8, "the warps that prepare A do not wait for it", a_full, no_wait(a_full),
+        {{barrier_of("a_full"), kStage}});
+  plant(8, "no wait for the warps that prepare A", ready, no_wait(ready), {{barrier_of("ready"), kSums}});
+  plant(4, "the wait for the warps that prepare A starts with the wrong parity", ready,
         [ready](Function& f) { flip_operand(f, ready, 2, 1); }, {{barrier_of("ready"), kSums}});
-  plant(30, "one expander too few completes ready", at_ring("mbarrier.init", "prologue", "ready"),
+  plant(30, "one warp too few completes ready", at_ring("mbarrier.init", "prologue", "ready"),
         count_changed("ready", -1), {{barrier_of("ready"), kSums}});
-  plant(12, "no fence.proxy.async between the expanders' stores and the wgmma", fence, erased({fence}),
-        {{kUnfenced}});
-  plant(12, "the expanders arrive on ready before their fence", fence,
+  plant(12, "no fence.proxy.async between the stores of what is prepared and the wgmma", fence,
+        erased({fence}), {{kUnfenced}});
+  plant(12, "the warps that prepare A arrive on ready before their fence", fence,
         [fence, behind = next(arrive, "bar.warp.sync")](Function& f) { move_behind(f, fence, behind); },
         {{kUnfenced}});
   plant(13, "one lane fences for its warp, before that has met", fence,
@@ -112,7 +113,7 @@ void Sm90Plants::expanders() {
           insert(f, fence, make(like, "mov.u32", {copy, lane}));
         },
         {{kUnfenced}});
-  plant(39, "the elected expander arrives before its warp has met", together, erased({together}),
+  plant(39, "the elected lane arrives on ready before its warp has met", together, erased({together}),
         {{{{"warp-*", "race-*", "proxy-*"}, {}, {}, {}}}});
   if (!plan_.orders_a()) return;
   const size_t loaded = at("bar.warp.sync", "order_role/order_rows");
@@ -215,7 +216,7 @@ void Sm90Plants::grids() {
   const size_t of_multiply_role = next(at("setmaxnreg.inc", ""), "griddepcontrol.wait");
   const std::vector<size_t> waits = places_.find("griddepcontrol.wait", "");
   for (size_t n = 0; n < waits.size(); ++n)
-    if (expand_.from_pass ? n + 1 == waits.size() : waits[n] != of_multiply_role)
+    if (a16_.from_pass ? n + 1 == waits.size() : waits[n] != of_multiply_role)
       plant(42, fmt::format("no griddepcontrol.wait in role {} of {}", n + 1, waits.size()), waits[n],
             erased({waits[n]}), {stale});
 }
@@ -237,7 +238,7 @@ void Sm90Plants::set_up() {
           more(arrive, 1, -32), {{{{"deadlock", "barrier-*"}, {}, {}, {"barrier"}}}});
   }
   // The other load roles execute fence.proxy.async before every copy.
-  if (expand_.stages > 0)
+  if (a16_.stages > 0)
     plant(84, "no fence between mbarrier.init and the first copy", fence, erased({fence}),
           {{{{"mbarrier-init-fence"}, {}, {}, {}}}});
   plant(46, "setmaxnreg asks for more than the other warps gave back", registers, more(registers, 0, 16),
@@ -246,8 +247,8 @@ void Sm90Plants::set_up() {
 
 std::vector<Planted> Sm90Plants::run() {
   load_roles();
-  if (expand_.warps > 0) expanders();
-  if (expand_.stages > 0) panels();
+  if (a16_.warps > 0) preparing();
+  if (a16_.stages > 0) panels();
   multiplication();
   if (plan_.tile.split_k > 1) split();
   results();
@@ -265,8 +266,8 @@ class PassPlants : public Planter {
 
 std::vector<Planted> PassPlants::run() {
   const size_t wait = at("griddepcontrol.wait", "for_each_tile");
-  const size_t written = at("bar.warp.sync", "expand_kernel", 0),
-               read = at("bar.warp.sync", "expand_kernel", 1);
+  const size_t written = at("bar.warp.sync", "prepare_kernel", 0),
+               read = at("bar.warp.sync", "prepare_kernel", 1);
   const std::vector<Answer> lanes = {{{"race-lanes"}, {"ld.shared", "st.shared"}, {}, {}}};
   plant(42, "no griddepcontrol.wait before A is read", wait, erased({wait}),
         {{{{"race-grids"}, {}, {}, {}}}});

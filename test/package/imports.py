@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """imports.py -- the functions of CUDA that the archive calls, and what crosses there but numbers, strings and opaque
 handles. A structure has the layout of the header that the library was compiled with, and the runtime that a program
-links may be of another major version: so none may cross before host/device_description.cpp has asked for that version,
-and those that the runtime fills are left out altogether.
+links may be of another major version: so none may cross before host/common/device_description.cpp has asked for that
+version, and those that the runtime fills are left out altogether.
 
     imports.py NM ARCHIVE
 """

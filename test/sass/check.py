@@ -36,8 +36,8 @@ KERNEL = {
                    "first, and keeps nothing in uniform registers around it: the warp's number has to come out of a "
                    "shuffle and reach the choice of the role through no branch of elect"),
 }
-# The kernels that move factors, quantise and expand are no instances: they have neither roles nor an epilogue.
-CONVERSION = re.compile(r"N8dualgemm(7convert|4sm90(?=13expand_kernel))\d+(\w+?_kernel)")
+# The kernels that move factors, quantise and prepare A are no instances: they have neither roles nor an epilogue.
+CONVERSION = re.compile(r"N8dualgemm(7convert|4sm90(?=14prepare_kernel))\d+(\w+?_kernel)")
 # Where the epilogue is a function that the kernel calls, ptxas doubts once, before tensor memory is allocated. The
 # loops of the roles show that it costs them nothing.
 KERNEL_WITH_CALL = {**KERNEL, "BRA.DIV": (1, KERNEL["BRA.DIV"][1])}
@@ -89,7 +89,7 @@ GENERAL_EPILOGUE = {
     "EX2": (8 + 2 / 8, "all activations together have eight for a result"),
     "RCP": (8 + 2 / 8, "all activations together have eight for a result"),
     "instructions": (150, "of the blocks that compute activations or convert, all of them together; the cost model "
-                          "prices the steps by their instructions (host/epilogue_work.h): count them again"),
+                          "prices the steps by their instructions (host/model/epilogue_work.h): count them again"),
 }
 EPILOGUE_WARPS = 2  # per scheduler
 ELEMENTS_OF_WGMMA = 64 * 16 // 128  # that a thread expands for one

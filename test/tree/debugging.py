@@ -20,7 +20,7 @@ ROWS = {
         "E race-grids", "quantize_kernel", "the same stream, an event, or a synchronisation of the host"]),
     "STATIC_WEIGHTS, although the preceding": ("static weights", "b200", ["E race-grids", "quantize_kernel",
                                                                           "load_role"]),
-    "one workspace for two launches": ("shared workspace", "h100", ["E race-grids", "expand_kernel"]),
+    "one workspace for two launches": ("shared workspace", "h100", ["E race-grids", "prepare_kernel"]),
 }
 # What CHECK_POINTERS says, with addresses and sizes left out; the page quotes both texts.
 TEXTS = {

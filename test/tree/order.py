@@ -29,8 +29,8 @@ SIM = [
 KERNEL = [
     ['epilogue/list.h'],
     ['architecture.h', 'params.h', 'epilogue/kinds.h'],
-    ['plan.h', 'convert/params.h'],
-    ['instance.h', 'instance_name.h'],
+    ['plan.h'],
+    ['boxes.h', 'convert/params.h', 'instance.h', 'instance_name.h'],
     ['instances.*'],
     ['common/*'],
     ['epilogue/*'],
@@ -39,18 +39,39 @@ KERNEL = [
     ['sm90/instances/*', 'sm100/instances/*'],
 ]
 HOST = [
-    ['include/dualgemm.h', 'text.h', 'region.*', 'sf_layout.h', 'nvfp4.*', 'cost_constants.h', 'epilogue_work.h'],
-    ['status.*', 'problem.h', 'names.h', 'rows.h', 'floats.*'],
-    ['cuda_error.*', 'structure.*', 'tensor_rules.*', 'tiling.*', 'instance_kinds.*'],
+    ['include/dualgemm.h'],
+    ['common/*'],
+    ['model/*', 'convert/*'],
+    ['launch/*'],
+]
+HOST_COMMON = [
+    ['text.h', 'region.*', 'sf_layout.h'],
+    ['status.*', 'problem.h', 'names.h', 'rows.h'],
+    ['cuda_error.*', 'structure.*', 'tensor_rules.*'],
     ['driver_function.*'],
-    ['arguments.*', 'supported.*', 'cost_[!c]*', 'device*', 'conversion.*', 'quantize.cpp', 'import.cpp'],
-    ['tensor_map.*', 'check_pointers.*', 'validate.*', 'select_instance.*', 'convert.*', 'convert_host.cpp'],
+    ['device*'],
+]
+HOST_MODEL = [
+    ['cost_constants.h', 'epilogue_work.h', 'tiling.*', 'instance_kinds.*'],
+    ['cost_[!c]*'],
+    ['select_instance.*'],
+]
+HOST_CONVERT = [
+    ['nvfp4.*', 'floats.*'],
+    ['conversion.*', 'bands.*', 'quantize.cpp', 'import.cpp'],
+    ['convert.*', 'convert_host.cpp'],
+]
+HOST_LAUNCH = [
+    ['arguments.*', 'supported.*', 'prepare_a.*'],
+    ['tensor_map.*', 'check_pointers.*', 'validate.*', 'load.*'],
     ['choice.*', 'launch.*', 'reference.cpp'],
     ['api.cpp'],
 ]
 # The tests of the simulator, which are in its folder. They know what all rooms of test/ share, and of the library the
 # wrappers of instructions at most. conformance/ is on no level: it runs roles of the library's kernel, too.
 SIM_TESTS = ('unit', 'defects', 'conformance')
+# What only one file of host/ names: the kernel that prepares A, with its parameters and tiles.
+HOST_ONLY = ('launch/prepare_a.cpp', re.compile(r'\b(?:PrepareParams|PrepareKernel|kPrepare\w+)\b'))
 # house -> (folder, prefix of its own includes, levels, the other houses that it may include)
 HOUSES = {
     'sim': ('test/sim', 'sim/', SIM, ()),
@@ -59,6 +80,11 @@ HOUSES = {
     'ptx': ('ptx', 'ptx/', [['host_device.h'], ['common.cuh', 'descriptor.h'], ['*']], ()),
     'kernel': ('kernel', 'kernel/', KERNEL, ('ptx/',)),
     'host': ('host', 'host/', HOST, ('kernel/',)),
+    # Inside the folders of host/, of which the line above knows the order.
+    'host/common': ('host/common', 'host/common/', HOST_COMMON, ('host/', 'kernel/')),
+    'host/model': ('host/model', 'host/model/', HOST_MODEL, ('host/', 'kernel/')),
+    'host/convert': ('host/convert', 'host/convert/', HOST_CONVERT, ('host/', 'kernel/')),
+    'host/launch': ('host/launch', 'host/launch/', HOST_LAUNCH, ('host/', 'kernel/')),
 }
 
 
@@ -93,15 +119,49 @@ def faults(house, files):
                 yield f'{path} includes {name}, which does not lie below it'
 
 
+def drawing_faults(page, files):
+    """What host/SOURCES.md draws that is not there, or the other way round: folders, and in each its sources. The
+    drawing comes before the first heading, and names stand in its first 25 columns."""
+    drawn, folder = set(), ''
+    for line in re.findall(r'^    (.{25})', page.split('\n## ')[0], re.MULTILINE):
+        first, *others = line.split()
+        if first.endswith('/'): folder = first
+        elif line.startswith(' '): drawn.update(folder + name.removesuffix('.h') for name in [first, *others])
+        else: drawn.add(first.removesuffix('.h'))
+    there = {str(pathlib.PurePath(file).with_suffix('')) for file in files}
+    for name in sorted(drawn ^ there):
+        yield f'host/SOURCES.md {"draws" if name in drawn else "does not draw"} {name}'
+
+
+def naming_faults(texts):
+    """texts: path in host/ -> its text."""
+    file, names = HOST_ONLY
+    if not names.search(texts[file]): yield f'{file} names nothing of HOST_ONLY'
+    for path, text in sorted(texts.items()):
+        if path != file: yield from (f'{path} names {name}, which is for {file}' for name in names.findall(text))
+
+
 def check_the_check():
     """What has to be found is found."""
     for house, path, name in [('sim', 'parse/a.h', 'sim/exec/b.h'), ('sim', 'shim/a.h', 'sim/command/b.h'),
-                              ('sim', 'exec/a.h', 'kernel/params.h'), ('host', 'api.cpp', 'kernel/common/wait.cuh'),
-                              ('host', 'status.h', 'host/launch.h'), ('kernel', 'new.h', 'kernel/plan.h'),
+                              ('sim', 'exec/a.h', 'kernel/params.h'), ('host', 'launch/a.cpp', 'kernel/common/b.cuh'),
+                              ('host', 'common/a.h', 'host/launch/b.h'), ('host', 'model/a.h', 'host/convert/b.h'),
+                              ('host', 'api.cpp', 'host/launch/b.h'), ('kernel', 'new.h', 'kernel/plan.h'),
+                              ('host/launch', 'launch.h', 'host/launch/api.h'),
                               ('sim', 'exec/a.h', 'sim/unit/b.hpp'), ('sim/unit', 'a.cpp', 'kernel/plan.h'),
-                              ('sim/defects', 'a.cu', 'host/launch.h')]:
+                              ('sim/defects', 'a.cu', 'host/launch/launch.h')]:
         assert list(faults(house, {path: [name]})), (path, name)
     assert not list(faults('sim', {'exec/a.h': ['sim/decode/b.h', 'sim/exec/c.h']}))
+    assert list(naming_faults({'launch/prepare_a.cpp': ''}))
+    assert list(naming_faults(dict.fromkeys(('launch/prepare_a.cpp', 'a.cpp'), 'PrepareParams params{};')))
+    page = '''
+    a/                       the first
+      b  c.h                 of d
+    include/dualgemm.h       the interface
+'''
+    assert not list(drawing_faults(page, ['a/b.h', 'a/b.cpp', 'a/c.h', 'include/dualgemm.h']))
+    for file in ('a/d.h', 'b/b.h'): assert list(drawing_faults(page, ['a/b.h', 'a/c.h', 'include/dualgemm.h', file]))
+    assert list(drawing_faults(page, ['a/b.h', 'include/dualgemm.h']))
 
 
 def main():
@@ -112,6 +172,9 @@ def main():
              if f.suffix in ('.h', '.hpp', '.cuh', '.cu', '.cpp', '.c', '.inc', '.def')
              and not (house == 'sim' and f.relative_to(folder).parts[0] in SIM_TESTS)}
     found = list(faults(house, files))
+    if house == 'host':
+        found += drawing_faults((folder / 'SOURCES.md').read_text(encoding='utf-8'), files)
+        found += naming_faults({path: (folder / path).read_text(encoding='utf-8') for path in files})
     print('\n'.join(found) or f'{len(files)} files, {sum(map(len, files.values()))} includes, none runs up')
     return 1 if found or not any(files.values()) else 0
 

@@ -3,6 +3,6 @@
 
 namespace dualgemm {
 
-extern constinit const InstanceList LIST(sm90_abf16) = sm90::SixteenBit<CType::kBf16>::instances();
+extern constinit const InstanceList LIST(sm90_abf16) = sm90::sixteen_bit_instances<CType::kBf16>();
 
 }  // namespace dualgemm

@@ -3,6 +3,6 @@
 
 namespace dualgemm {
 
-extern constinit const InstanceList LIST(sm90_afp16) = sm90::SixteenBit<CType::kFp16>::instances();
+extern constinit const InstanceList LIST(sm90_afp16) = sm90::sixteen_bit_instances<CType::kFp16>();
 
 }  // namespace dualgemm

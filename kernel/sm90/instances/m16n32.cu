@@ -3,9 +3,6 @@
 
 namespace dualgemm {
 
-constexpr sm90::Options kSplit2{
-    .tile_m = 16, .tile_n = 32, .split_k = 2, .k_groups = 2, .stages = 8, .expander_warps = 4};
-
-extern constinit const InstanceList LIST(sm90_m16n32) = sm90::kInstances<kSplit2>;
+extern constinit const InstanceList LIST(sm90_m16n32) = sm90::kInstances<sm90::kM16N32s2>;
 
 }  // namespace dualgemm

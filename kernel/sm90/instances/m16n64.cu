@@ -3,8 +3,6 @@
 
 namespace dualgemm {
 
-constexpr sm90::Options kSplit2{.tile_m = 16, .tile_n = 64, .split_k = 2, .stages = 6, .expander_warps = 4};
-
-extern constinit const InstanceList LIST(sm90_m16n64) = sm90::kInstances<kSplit2>;
+extern constinit const InstanceList LIST(sm90_m16n64) = sm90::kInstances<sm90::kM16N64s2>;
 
 }  // namespace dualgemm

@@ -3,9 +3,6 @@
 
 namespace dualgemm {
 
-constexpr sm90::Options kSplit2{.tile_m = 32, .tile_n = 64, .split_k = 2, .stages = 5, .expander_warps = 8};
-constexpr sm90::Options kSplit3{.tile_m = 32, .tile_n = 64, .split_k = 3, .stages = 5, .expander_warps = 8};
-
-extern constinit const InstanceList LIST(sm90_m32n64) = sm90::kInstances<kSplit2, kSplit3>;
+extern constinit const InstanceList LIST(sm90_m32n64) = sm90::kInstances<sm90::kM32N64s2, sm90::kM32N64s3>;
 
 }  // namespace dualgemm

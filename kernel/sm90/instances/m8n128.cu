@@ -3,8 +3,6 @@
 
 namespace dualgemm {
 
-constexpr sm90::Options kWhole = sm90::for_many_columns({.tile_m = 8, .tile_n = 128, .stages = 5});
-
-extern constinit const InstanceList LIST(sm90_m8n128) = sm90::kInstances<kWhole>;
+extern constinit const InstanceList LIST(sm90_m8n128) = sm90::kInstances<sm90::kM8N128>;
 
 }  // namespace dualgemm

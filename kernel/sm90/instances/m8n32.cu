@@ -3,9 +3,6 @@
 
 namespace dualgemm {
 
-constexpr sm90::Options kSplit2 =
-    sm90::for_few_rows({.tile_m = 8, .tile_n = 32, .split_k = 2, .k_groups = 2, .stages = 5});
-
-extern constinit const InstanceList LIST(sm90_m8n32) = sm90::kInstances<kSplit2>;
+extern constinit const InstanceList LIST(sm90_m8n32) = sm90::kInstances<sm90::kM8N32s2>;
 
 }  // namespace dualgemm

@@ -8,13 +8,14 @@
 // them.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wparentheses"
-#include "host/device.h"
-#include "host/launch.h"
-#include "host/tiling.h"
+#include "host/common/device.h"
+#include "host/launch/launch.h"
+#include "host/launch/load.h"
+#include "host/model/tiling.h"
 #pragma GCC diagnostic pop
 #include "bench/ablation/k_order.cuh"
 #include "bench/ablation/one_product.cuh"
-#include "host/validate.h"
+#include "host/launch/validate.h"
 #include "kernel/sm100/instance.cuh"
 #include "test/sim/conformance/device.cuh"
 #include "test/sim/conformance/sync.cuh"

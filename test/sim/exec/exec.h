@@ -1,6 +1,6 @@
-// exec.h -- the execution of one instruction by one fragment: the lanes of a warp that are at it together. The
-// function of an operation (handlers.h) gets an Exec. With it the function reads and writes values, accesses
-// memory, waits, and tells the observer.
+// exec.h -- the execution of one instruction by one fragment, which is the lanes of a warp that are at it
+// together. The function of an operation (handlers.h) gets an Exec. With it the function reads and writes
+// values, accesses memory, waits, and tells the observer.
 #pragma once
 
 #include <cstdint>

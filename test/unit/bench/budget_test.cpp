@@ -157,7 +157,7 @@ TEST_CASE("an A of 16 bits goes into shared memory as such", "[bench]") {
     shape.a_dtype = DUALGEMM_DTYPE_BF16;
     const bench::Budget b = bench::budget_of(shape, DUALGEMM_DTYPE_BF16, device);
     INFO(text << ": " << b.instance->name);
-    passes += b.instance->plan.expanded_a();
+    passes += b.instance->plan.prepared_a();
     const dualgemm::TilePlan& c = b.instance->plan.tile;
     const int64_t k_tiles = ((shape.k + c.k - 1) / c.k + c.split_k - 1) / c.split_k;
     const int64_t factors = c.k / 64 * 2 * 512 * ((c.n + 127) / 128);

@@ -13,7 +13,7 @@
 
 #include "bench/report_json.h"
 #include "bench/results.h"
-#include "host/cost_model.h"
+#include "host/model/cost_model.h"
 #include "support/catch.hpp"
 
 namespace {

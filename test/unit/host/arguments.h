@@ -103,7 +103,7 @@ inline dualgemm_args_t forced(int32_t id, const dualgemm_args_t& args) {
   const dualgemm::OutputKind& output = epilogue.outputs[id % epilogue.output_count];
   dualgemm_args_t out = with_a_of(instance, with_output(static_cast<int32_t>(output.type), args));
   out.instance_id = id;
-  if (instance.plan.expanded_a()) {
+  if (instance.plan.prepared_a()) {
     out.workspace = args.workspace ? args.workspace : address(uintptr_t{1} << 58);
     out.workspace_size = args.workspace ? args.workspace_size : (size_t{1} << 47);
   }

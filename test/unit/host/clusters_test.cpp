@@ -7,7 +7,7 @@
 
 #include "arguments.h"
 #include "host/include/dualgemm.h"
-#include "host/tiling.h"
+#include "host/model/tiling.h"
 #include "kernel/instance.h"
 #include "shapes.h"
 #include "support/catch.hpp"

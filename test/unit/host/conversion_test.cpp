@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "arguments.h"
-#include "host/conversion.h"
+#include "host/convert/conversion.h"
 #include "host/include/dualgemm.h"
 #include "support/catch.hpp"
 

@@ -1,7 +1,7 @@
 // cost_model_test.cpp -- the cost model of compute capability 10.x: what it counts, how it orders, and how
 // far it is from the published times. That of 9.0 is tested in cost_sm90_test.cpp.
 
-#include "host/cost_model.h"
+#include "host/model/cost_model.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "host/cost_model.h"
+#include "host/model/cost_model.h"
 #include "shapes.h"
 #include "support/catch.hpp"
 
@@ -192,10 +192,10 @@ TEST_CASE("9.0: what is expanded, asked for or exchanged costs time", "[host][co
     const Plan& plan = instance.plan;
     CHECK((cost(&CostConstants::expand_bf16, 100).tensor_us > usual.tensor_us) ==
           (plan.a_type == CType::kBf16));
-    const bool expands = plan.packed_a() && !plan.expanded_a();
+    const bool expands = plan.packed_a() && !plan.prepared_a();
     CHECK((cost(&CostConstants::expand_activation, 1000).tensor_us > usual.tensor_us) == expands);
     CHECK((cost(&CostConstants::order_activation, 1000).tensor_us > usual.tensor_us) == plan.orders_a());
-    CHECK((cost(&CostConstants::pass, 2).total_us > usual.total_us) == plan.expanded_a());
+    CHECK((cost(&CostConstants::pass, 2).total_us > usual.total_us) == plan.prepared_a());
     CHECK(cost(&CostConstants::dram, 0.5).total_us > usual.total_us);
     const bool split = instance.plan.tile.split_k > 1;
     CHECK((cost(&CostConstants::meet, 2).exchange_us > usual.exchange_us) == split);

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "host/convert/nvfp4.h"
 #include "host/include/dualgemm.h"
-#include "host/nvfp4.h"
 #include "ref/formats.h"
 #include "support/catch.hpp"
 #include "support/rng.h"

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "arguments.h"
-#include "host/names.h"
-#include "host/tiling.h"
-#include "host/validate.h"
+#include "host/common/names.h"
+#include "host/launch/validate.h"
+#include "host/model/tiling.h"
 #include "kernel/instance.h"
 #include "support/catch.hpp"
 #include "support/rng.h"

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "arguments.h"
-#include "host/launch.h"
-#include "host/tensor_map.h"
-#include "host/validate.h"
+#include "host/launch/launch.h"
+#include "host/launch/tensor_map.h"
+#include "host/launch/validate.h"
 #include "sim/engine/tensor_map.h"
 #include "support/catch.hpp"
 
@@ -131,18 +131,18 @@ void check_scales(const CUtensorMap& encoded, const Described& t, int32_t atoms,
 void check_activations(const Params& p, const dualgemm_args_t& args, const Instance& i, const Described& a,
                        const Described& sfa) {
   if (i.plan.orders_a()) return check_sixteen_bits(p.a, a, i.plan.tile.m);
-  if (!i.plan.expanded_a()) {
+  if (!i.plan.prepared_a()) {
     check_operand(p.a, a, i.plan.tile.m / i.plan.mma.cta_group);
     check_scales(p.sfa, sfa, 4 * i.plan.scales.k_tiles, 1);
     return;
   }
-  const Map map(p.expanded);
+  const Map map(p.prepared_a);
   const auto k_tiles = static_cast<uint64_t>((a.k + 255) / 256), rows = static_cast<uint64_t>(a.rows);
   CHECK(map.type == CU_TENSOR_MAP_DATA_TYPE_UINT16);
   CHECK(map.swizzle == sim::Swizzle::k128B);
   CHECK(map.sizes() == Numbers{64, rows, 4 * k_tiles, a.problems});
   // A stage of the operands has four panels; where A has a ring of its own, a stage has one.
-  const uint64_t panels = i.plan.expand.stages > 0 ? 1 : 4;
+  const uint64_t panels = i.plan.a16.stages > 0 ? 1 : 4;
   CHECK(map.boxes() == Numbers{64, static_cast<uint64_t>(i.plan.tile.m), panels, 1});
   for (uint64_t problem = 0; problem < a.problems; ++problem)
     for (const uint64_t row : {uint64_t{0}, rows - 1})
@@ -228,7 +228,7 @@ TEST_CASE("tensor maps of groups whose rows follow each other", "[host][params][
 
 // A kernel that starts beside the pass over A may read the weights then: nothing else still runs.
 bool overlaps_pass(const Instance& instance, uint32_t flags) {
-  return instance.plan.expanded_a() && instance.plan.ctas_per_sm == 1 && !(flags & DUALGEMM_FLAG_PDL);
+  return instance.plan.prepared_a() && instance.plan.ctas_per_sm == 1 && !(flags & DUALGEMM_FLAG_PDL);
 }
 
 TEST_CASE("the other fields of Params", "[host][params]") {

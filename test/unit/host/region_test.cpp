@@ -1,6 +1,6 @@
 // region_test.cpp -- whether two strided tensors share a byte, compared with a map of every byte.
 
-#include "host/region.h"
+#include "host/common/region.h"
 
 #include <set>
 #include <sstream>

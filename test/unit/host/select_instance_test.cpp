@@ -1,7 +1,7 @@
 // select_instance_test.cpp -- the choice of a kernel instance: pinned for published benchmarks and models in
 // use, stated as properties elsewhere.
 
-#include "host/select_instance.h"
+#include "host/model/select_instance.h"
 
 #include <algorithm>
 #include <map>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bench/sensitivity.h"
-#include "host/select_instance.h"
+#include "host/model/select_instance.h"
 #include "shapes.h"
 #include "support/catch.hpp"
 
@@ -37,7 +37,7 @@ void for_each_shape(const LookAt& look_at) {
     }
 }
 
-constexpr Allowed kRoom{.expanded_a = true};
+constexpr Allowed kRoom{.prepared_a = true};
 
 const Instance& chosen(const Shape& shape, InstanceKind kind = kPlain, Allowed allowed = {}) {
   const int32_t index = select_instance(kind, shape, kH100, allowed);
@@ -79,17 +79,16 @@ TEST_CASE("on 9.0 the tile follows the rows", "[host][select_instance]") {
     }
 }
 
-TEST_CASE(
-    "on 9.0 A is expanded, or put in order, by a pass where there is room for it and there are many rows",
-    "[host][select_instance]") {
+TEST_CASE("on 9.0 A is prepared by a pass where there is room for it and there are many rows",
+          "[host][select_instance]") {
   const InstanceKind kind = GENERATE(kPlain, kSixteenBits);
   for (const int32_t k : {2048, 4096, 7168})
     for (const int32_t n : {1024, 2048, 4096, 7168, 14336}) {
       INFO("N = " << n << ", K = " << k);
       // Few columns of tiles put an A of 16 bits in order sooner than a pass does.
-      if (n > 1024 || kind == kPlain) CHECK(chosen({4096, n, k}, kind, kRoom).plan.expanded_a());
-      for (const int32_t m : {1, 16, 64, 512, 4096}) CHECK(!chosen({m, n, k}, kind).plan.expanded_a());
-      for (const int32_t m : {1, 16}) CHECK(!chosen({m, n, k}, kind, kRoom).plan.expanded_a());
+      if (n > 1024 || kind == kPlain) CHECK(chosen({4096, n, k}, kind, kRoom).plan.prepared_a());
+      for (const int32_t m : {1, 16, 64, 512, 4096}) CHECK(!chosen({m, n, k}, kind).plan.prepared_a());
+      for (const int32_t m : {1, 16}) CHECK(!chosen({m, n, k}, kind, kRoom).plan.prepared_a());
     }
 }
 
@@ -128,7 +127,7 @@ TEST_CASE("on 9.0 the choice hardly depends on where a constant lies", "[host][s
       double fastest = std::numeric_limits<double>::infinity(), own = 0;
       for (const auto& [other, index] : instances_of(kPlain, shape.grouped)) {
         Cost cost;
-        if (other->plan.expanded_a() || !cost_of(*other, shape, kH100, &cost, constants)) continue;
+        if (other->plan.prepared_a() || !cost_of(*other, shape, kH100, &cost, constants)) continue;
         fastest = std::min(fastest, cost.total_us);
         if (other == &choice) own = cost.total_us;
       }
@@ -167,11 +166,11 @@ TEST_CASE("on 9.0 every instance keeps to its static budget", "[host][select_ins
     CHECK(instance.smem_bytes <= 232448);
     // A stage of a CTA has rows of tile.k / 2 bytes for B1 and B2, and for A if this comes packed; A is
     // there, or there once more, in 16 bits.
-    const int32_t rows_of_a = plan.expanded_a() || !plan.packed_a() ? 0 : plan.tile.m;
+    const int32_t rows_of_a = plan.prepared_a() || !plan.packed_a() ? 0 : plan.tile.m;
     const int32_t stage = (rows_of_a + 2 * plan.tile.n) * plan.tile.k / 2;
     CHECK(plan.operands.stage_bytes == stage);
     CHECK(instance.smem_bytes >=
-          plan.operands.stages * (stage + plan.expand.bytes) + plan.expand.stages * plan.expand.stage_bytes);
+          plan.operands.stages * (stage + plan.a16.bytes) + plan.a16.stages * plan.a16.stage_bytes);
     CHECK(plan.operands.stages >= 2);
     // 64 K registers of an SM.
     CHECK(plan.ctas_per_sm * plan.threads * plan.registers.launch <= 65536);

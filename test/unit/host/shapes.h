@@ -2,7 +2,7 @@
 // prefill, widths that tensor parallelism leaves, batches and groups.
 #pragma once
 
-#include "host/cost_model.h"
+#include "host/model/cost_model.h"
 
 namespace dualgemm_test {
 

@@ -1,6 +1,6 @@
 // text_test.cpp -- texts of limited length: lists, and what happens at the end.
 
-#include "host/text.h"
+#include "host/common/text.h"
 
 #include <string>
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "arguments.h"
+#include "host/common/names.h"
 #include "host/include/dualgemm.h"
-#include "host/names.h"
 #include "rules.h"
 #include "support/catch.hpp"
 

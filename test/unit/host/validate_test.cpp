@@ -557,22 +557,22 @@ TEST_CASE("a workspace makes a launch faster on 9.0, and is needed where such an
     return id;
   };
   const int32_t without = selected(h100), on_b200 = selected(b200());
-  CHECK(!dualgemm::instance(without - 1).plan.expanded_a());
+  CHECK(!dualgemm::instance(without - 1).plan.prepared_a());
   args.workspace = address(uintptr_t{1} << 52);
   for (const size_t size : {needed - 1, needed, needed + 1}) {
     args.workspace_size = size;
     args.flags = 0;
     const int32_t id = selected(h100);
-    CHECK(dualgemm::instance(id - 1).plan.expanded_a() == (size >= needed));
+    CHECK(dualgemm::instance(id - 1).plan.prepared_a() == (size >= needed));
     CHECK(selected(b200()) == on_b200);
     args.flags = DUALGEMM_FLAG_BATCH_INVARIANT;
-    CHECK(!dualgemm::instance(selected(h100) - 1).plan.expanded_a());
+    CHECK(!dualgemm::instance(selected(h100) - 1).plan.prepared_a());
   }
   args.flags = 0;
   args.workspace_size = needed - 1;
   for (int32_t id = 1; id <= dualgemm_instance_count(); ++id) {
     const dualgemm::Instance& instance = dualgemm::instance(id - 1);
-    if (!instance.plan.expanded_a() || instance.plan.tile.grouped) continue;
+    if (!instance.plan.prepared_a() || instance.plan.tile.grouped) continue;
     dualgemm_args_t forced = dualgemm_test::forced(id, args);
     CHECK(dualgemm_can_implement_on(&forced, &h100) == DUALGEMM_STATUS_WORKSPACE_TOO_SMALL);
     CHECK(std::string(dualgemm_last_error()) == "instance_id=" + std::to_string(id) + ": " + instance.name +

@@ -152,10 +152,10 @@ TEST_CASE("expansion: no subnormal number of an A in NVFP4 or its weights costs 
 }
 
 TEST_CASE("order of K: each element of a k-tile has one place", "[expand]") {
-  std::bitset<sm90::kTileK> seen;
-  for (int place = 0; place < sm90::kTileK; ++place) {
+  std::bitset<dualgemm::kTileK> seen;
+  for (int place = 0; place < dualgemm::kTileK; ++place) {
     REQUIRE(sm90::k_of_place(place) >= 0);
-    REQUIRE(sm90::k_of_place(place) < sm90::kTileK);
+    REQUIRE(sm90::k_of_place(place) < dualgemm::kTileK);
     seen.set(static_cast<size_t>(sm90::k_of_place(place)));
   }
   CHECK(seen.all());

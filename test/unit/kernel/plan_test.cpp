@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "kernel/boxes.h"
 #include "kernel/instance.h"
 #include "kernel/instance_name.h"
 #include "kernel/sm100/tmem_map.cuh"
@@ -59,8 +60,8 @@ dualgemm::sm90::Options sm90_options_of(const Plan& plan) {
           .split_k = plan.tile.split_k,
           .k_groups = plan.consumers.k_groups,
           .stages = plan.operands.stages,
-          .panel_stages = plan.expand.stages,
-          .expander_warps = plan.expand.warps,
+          .panel_stages = plan.a16.stages,
+          .prepare_warps = plan.a16.warps,
           .ctas_per_sm = plan.ctas_per_sm,
           .grouped = plan.tile.grouped,
           .a_type = plan.a_type};
@@ -213,6 +214,30 @@ TEST_CASE("shared memory: all of it fits, and one more stage would not", "[plan]
   }
 }
 
+// Returns the bytes that a copy of a box brings.
+int32_t bytes_of(const dualgemm::Box& box, uint32_t element) {
+  return static_cast<int32_t>(element * box.extent[0] * box.extent[1] * box.extent[2] * box.extent[3]);
+}
+
+// Load roles announce the bytes of the plan, host/ encodes the boxes.
+TEST_CASE("boxes: copies bring the bytes that the plan has room for", "[plan]") {
+  for (const Instance& instance : dualgemm::instances()) {
+    INFO(instance.name);
+    const Plan& plan = instance.plan;
+    const dualgemm::Boxes boxes = dualgemm::boxes_of(plan);
+    CHECK(bytes_of(boxes.b, 1) == plan.operands.b_box_bytes);
+    CHECK(bytes_of(boxes.sfb, 8) == plan.scales.sfb_bytes);
+    if (plan.prepared_a()) {
+      CHECK(bytes_of(boxes.prepared_a, 2) == plan.a16.bytes + plan.a16.stage_bytes);
+    } else if (plan.orders_a()) {
+      CHECK(4 * bytes_of(boxes.a, 2) == plan.a16.bytes);
+    } else {
+      CHECK(bytes_of(boxes.a, 1) == plan.operands.a_bytes);
+      CHECK(bytes_of(boxes.sfa, 8) == plan.scales.sfa_bytes);
+    }
+  }
+}
+
 // A warpgroup of 9.0 has the registers that it asks for: 65,536 of an SM, in eights per thread, 1 KiB of the
 // 228 KiB of shared memory for each CTA.
 TEST_CASE("9.0: the CTAs of an SM fit into its registers and shared memory", "[plan]") {
@@ -238,8 +263,8 @@ TEST_CASE("9.0: the CTAs of an SM fit into its registers and shared memory", "[p
     // k-tiles.
     const int32_t a_of_k_tile = plan.tile.m * plan.tile.k * 2;
     CHECK(plan.scales.stages == plan.operands.stages);
-    CHECK(plan.expand.bytes == (plan.expand.stages == 0 ? a_of_k_tile : 0));
-    CHECK(plan.expand.stage_bytes == (plan.expand.stages == 0 ? 0 : a_of_k_tile / 4));
+    CHECK(plan.a16.bytes == (plan.a16.stages == 0 ? a_of_k_tile : 0));
+    CHECK(plan.a16.stage_bytes == (plan.a16.stages == 0 ? 0 : a_of_k_tile / 4));
     names.emplace_back(instance.name);
   }
   CHECK(!names.empty());
@@ -254,7 +279,7 @@ TEST_CASE("9.0: few rows of A, two warpgroups share 32 columns and each k-tile",
   CHECK(plan.cluster_size() == 2);
   CHECK(plan.operands.stage_bytes == 1024 + 2 * 4096);
   CHECK(plan.scales.stage_bytes == 3 * 2048);
-  CHECK(plan.expand.bytes == 8 * 256 * 2);
+  CHECK(plan.a16.bytes == 8 * 256 * 2);
   CHECK(plan.consumers.warpgroups() == 2);
   CHECK(plan.threads == 2 * 128 + 128);
 }
@@ -263,7 +288,7 @@ TEST_CASE("9.0: 128 rows of A, a warpgroup for each 32 columns", "[plan]") {
   const Plan& plan = plan_named("sm90m128n64k256");
   CHECK(plan.mma.n == 128);
   CHECK(plan.operands.stage_bytes == 16384 + 2 * 8192);
-  CHECK(plan.expand.bytes == 128 * 256 * 2);
+  CHECK(plan.a16.bytes == 128 * 256 * 2);
   CHECK(plan.consumers.column_groups == 2);
   CHECK(plan.consumers.k_groups == 1);
   CHECK(plan.threads == 2 * 128 + 3 * 128);  // eight expanders, two load roles, two more

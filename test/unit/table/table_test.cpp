@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "host/cost_model.h"
 #include "host/include/dualgemm.h"
+#include "host/model/cost_model.h"
 #include "kernel/instance.h"
 #include "kernel/sm100/plan.h"
 #include "support/catch.hpp"

@@ -1,0 +1,130 @@
+// problem.h -- a launch as the rules, the choice of an instance and the launch itself see it: the caller's
+// numbers, and each tensor described once. host/launch/arguments.cpp makes it. These are plain values:
+// nothing here looks at what a pointer points at.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "host/include/dualgemm.h"
+#include "kernel/epilogue/kinds.h"
+
+namespace dualgemm {
+
+// One tensor of a launch, with the defaults resolved. Its rows are those of an operand or of C; a row of
+// scale factors is a block of 128 rows of the operand. A vector, or a single number, is one row.
+struct Tensor {
+  // Messages name the tensor and its arguments by these. There is no pitch_name where rows follow each other
+  // without a gap.
+  const char *name = nullptr, *pitch_name = nullptr, *stride_name = nullptr;
+  const void* base = nullptr;   // null: the launch has no such tensor
+  int32_t problems = 0;         // that have such a tensor each
+  int64_t stride = 0;           // elements from one problem to the next
+  int64_t rows = 0, pitch = 0;  // of a problem; elements from one row to the next
+  int64_t row_elements = 0;     // that a row has
+  int32_t bits = 0;             // of an element; scale factors count in bytes
+  int32_t alignment = 16;       // bytes, of the base, the pitch and the stride
+  int64_t most_rows = 0;        // that the device may find: more where it alone knows the rows of groups
+  bool compact = false;         // the caller left the pitch to the library
+
+  bool given() const { return base != nullptr; }
+  bool has_pitch() const { return pitch_name != nullptr; }
+  int64_t bytes(int64_t elements) const { return elements * bits / 8; }
+  // Counts the elements from the first one of a problem to the last.
+  int64_t elements() const { return (rows - 1) * pitch + row_elements; }
+  // Counts the bytes from the first one of the first problem to the last of the last.
+  int64_t all_bytes() const { return bytes((problems - 1) * stride + elements()); }
+  uintptr_t last_byte() const {
+    return reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(all_bytes()) - 1;
+  }
+  // Returns the stride as the kernel takes it: 0 where all problems share the tensor.
+  int64_t shared_stride() const { return problems > 1 ? stride : 0; }
+};
+
+// Those tensors of a list that the launch has. (A view of the standard library would say the same; clang has
+// compiled libstdc++'s since its release 16.)
+class GivenTensors {
+ public:
+  class Iterator {
+   public:
+    Iterator(const Tensor* at, const Tensor* end) : at_(at), end_(end) { skip(); }
+    const Tensor& operator*() const { return *at_; }
+    Iterator& operator++() {
+      ++at_;
+      skip();
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return at_ != other.at_; }
+
+   private:
+    void skip() {
+      while (at_ != end_ && !at_->given()) ++at_;
+    }
+    const Tensor *at_, *end_;
+  };
+
+  explicit GivenTensors(std::span<const Tensor> all) : all_(all) {}
+  Iterator begin() const { return {all_.data(), all_.data() + all_.size()}; }
+  Iterator end() const { return {all_.data() + all_.size(), all_.data() + all_.size()}; }
+
+ private:
+  std::span<const Tensor> all_;
+};
+
+// The tensors that a kernel reads are listed in the order in which they are checked. The first six have to be
+// given, but for factors of an A that has none; Params has maps of them in this order.
+enum Input {
+  kA,
+  kB1,
+  kB2,
+  kSfa,
+  kSfb1,
+  kSfb2,
+  kMaps,
+  kAlpha1 = kMaps,
+  kAlpha2,
+  kARowScale,
+  kBias1,
+  kBias2,
+  kCRowScale,
+  kCGlobalScale,
+  kRowsOfGroups,
+  kInputs
+};
+
+// The tensors that a kernel writes. All but the last become zero where K == 0.
+enum Output { kC, kSfc, kD1, kD2, kAmax, kOutputs };
+
+// The first field that asks for the general epilogue, and what it says: a number or an address.
+struct GeneralRequest {
+  const char* field = nullptr;  // null: there is none
+  double number = 0;
+  const void* address = nullptr;
+};
+
+struct Problem {
+  dualgemm_args_t args;  // as passed, younger fields than the caller's at their defaults
+  CType a_type, c_type;
+  ActivationKind activation;
+  GeneralRequest general_request;
+  int32_t problems;  // of the batch, or groups: as many B1, B2, SFB1, SFB2 there are
+  bool empty;        // M == 0 or N == 0: succeed without looking any further
+  Tensor inputs[kInputs];
+  Tensor outputs[kOutputs];
+  Tensor workspace;  // neither: room in which a pass leaves A for an instance that takes it so
+
+  // K == 0 reads no input: what is said about them does not matter then.
+  GivenTensors read_inputs() const {
+    return GivenTensors({inputs, args.k > 0 ? size_t{kInputs} : size_t{0}});
+  }
+  GivenTensors written_outputs() const { return GivenTensors(outputs); }
+
+  bool packed_a() const { return a_type == CType::kNvfp4; }
+  bool general() const { return general_request.field != nullptr; }
+  bool grouped() const { return args.group_mode != DUALGEMM_GROUP_NONE; }
+  bool group_offsets() const { return args.group_mode == DUALGEMM_GROUP_OFFSETS; }
+  // Returns the largest number of groups that can have rows at all.
+  int32_t groups_with_rows() const { return args.m < args.groups ? args.m : args.groups; }
+};
+
+}  // namespace dualgemm

@@ -1,0 +1,51 @@
+// tensor_rules.h -- the rules about one tensor of a launch or of a conversion, and about two: pitch, stride,
+// alignment, the bytes that it takes. Texts start with the argument and its value.
+#pragma once
+
+#include <initializer_list>
+
+#include "host/common/problem.h"
+
+namespace dualgemm {
+
+// All problems of a tensor take fewer bytes than this power of two, which is more than a GPU can address and
+// keeps the arithmetic of bytes in 64 bits.
+inline constexpr int kProblemsBytes = 48;
+
+// Fills in what a pitch or a stride of 0 stands for. The stride of a single problem is not looked at. A pitch
+// that no rule has seen yet may be so large that the product wraps; it is refused before anything looks at
+// the stride.
+inline Tensor resolved(Tensor t) {
+  t.compact = t.pitch == 0;
+  if (t.compact) t.pitch = t.row_elements;
+  if (t.problems == 1 || t.stride == 0)
+    t.stride = static_cast<int64_t>(static_cast<uint64_t>(t.rows) * static_cast<uint64_t>(t.pitch));
+  t.most_rows = t.rows;
+  return t;
+}
+
+// `columns` is what the caller calls the elements of a row. The rows of a problem take less than 2^log2_bytes
+// bytes.
+dualgemm_status_t check_pitch(const Tensor& t, const char* columns, int log2_bytes = kProblemsBytes);
+// Checks the step from one problem to the next.
+dualgemm_status_t check_stride(const Tensor& t);
+dualgemm_status_t check_alignment(const Tensor& t);
+// Check addresses, after the rules above: that the tensor ends within 64 bits, at *last, and that the two
+// share no byte.
+dualgemm_status_t check_end(const Tensor& t, uintptr_t* last);
+dualgemm_status_t check_overlap(const Tensor& output, const Tensor& other);
+
+// Checks the ends of all tensors, then that each output overlaps neither an input nor an output behind it. A
+// tensor that is not given breaks no rule.
+using Tensors = std::initializer_list<const Tensor*>;
+dualgemm_status_t check_places(Tensors inputs, Tensors outputs);
+
+// A matrix in host memory, and factors in atoms, as functions without a structure take them: no address has
+// to be aligned.
+Tensor host_matrix(const char* name, const char* pitch_name, const void* base, int32_t rows,
+                   int64_t row_elements, int32_t bits, int64_t pitch);
+Tensor host_factors(const char* name, const void* base, int32_t rows, int32_t k);
+// The matrix as it is for a function that writes the bytes between its rows, too, and behind the last.
+Tensor with_gaps(const Tensor& matrix);
+
+}  // namespace dualgemm

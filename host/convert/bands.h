@@ -1,0 +1,35 @@
+// bands.h -- launches kernels whose tiles are pieces of bands, which are blocks of 128 rows: those that move
+// factors or quantise, and the one that prepares A (host/launch/prepare_a.h).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "host/common/rows.h"
+#include "kernel/convert/params.h"
+
+namespace dualgemm {
+
+BandParams band_params(const Rows& rows, int32_t tiles_of_band);
+
+// What all launches of a call share.
+struct BandLaunch {
+  cudaStream_t stream;
+  bool programmatic;  // the kernel may start before what precedes it has ended
+  int32_t sms;
+  int64_t tiles;
+};
+BandLaunch band_launch(const Rows& rows, int32_t tiles_of_band, uint32_t flags, int32_t sms,
+                       cudaStream_t stream);
+
+// Launches a kernel with its one argument. CTAs take tile after tile, so there are no more than run at once.
+dualgemm_status_t launch_kernel(const BandLaunch& launch, const void* kernel, void* params,
+                                int32_t ctas_of_sm);
+template <class Params>
+dualgemm_status_t launch_bands(const BandLaunch& launch, void (*kernel)(Params), Params params,
+                               int32_t ctas_of_sm) {
+  return launch_kernel(launch, reinterpret_cast<const void*>(kernel), &params, ctas_of_sm);
+}
+
+}  // namespace dualgemm

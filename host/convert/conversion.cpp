@@ -1,0 +1,326 @@
+// conversion.cpp -- see conversion.h.
+
+#include "host/convert/conversion.h"
+
+#include <cinttypes>
+#include <initializer_list>
+#include <limits>
+
+#include "host/common/names.h"
+#include "host/common/status.h"
+#include "host/common/structure.h"
+#include "host/common/tensor_rules.h"
+#include "kernel/convert/params.h"
+
+namespace dualgemm {
+namespace {
+
+constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
+constexpr int kFloatBits = 32, kCodeBits = 4, kByteBits = 8;
+
+// Kernels compute places of a tile in 32 bits, up to the end of the last one.
+constexpr int32_t kMaxExtent = std::numeric_limits<int32_t>::max() - 1023;
+
+dualgemm_status_t check_range(const char* name, int32_t value, int32_t last) {
+  if (value >= 0 && value <= last) return kOk;
+  return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must be in [0, %" PRId32 "]", name, value,
+              last);
+}
+
+// Check the fields that both structures have.
+template <class Args>
+dualgemm_status_t check_flags(const Args& args) {
+  if (args.flags & ~uint32_t{DUALGEMM_FLAG_PDL})
+    return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                "flags=0x%" PRIx32 ": must be 0 or DUALGEMM_FLAG_PDL (0x%x), nothing else", args.flags,
+                static_cast<unsigned>(DUALGEMM_FLAG_PDL));
+  return check_range("group_mode", args.group_mode, DUALGEMM_GROUP_MASKED);
+}
+
+template <class Args>
+dualgemm_status_t check_counts(const Args& args) {
+  const struct {
+    const char* name;
+    int32_t value;
+  } counts[] = {{"rows", args.rows}, {"k", args.k}, {"batch", args.batch}};
+  for (const auto& c : counts)
+    if (c.value < 0)
+      return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%" PRId32 ": must not be negative", c.name, c.value);
+  if (args.group_mode == DUALGEMM_GROUP_NONE) {
+    if (args.groups != 0)
+      return fail(DUALGEMM_STATUS_INVALID_VALUE, "groups=%" PRId32 ": must be 0 without a group_mode",
+                  args.groups);
+    return kOk;
+  }
+  if (args.groups < 1 || args.groups > DUALGEMM_MAX_GROUPS)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "groups=%" PRId32 ": must be in [1, %d] with a group_mode",
+                args.groups, DUALGEMM_MAX_GROUPS);
+  if (args.batch > 1)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "batch=%" PRId32 ": must be 0 or 1 with a group_mode",
+                args.batch);
+  return kOk;
+}
+
+template <class Args>
+Rows rows_of(const Args& args) {
+  const bool grouped = args.group_mode != DUALGEMM_GROUP_NONE;
+  return {args.rows, grouped ? args.groups : std::max(args.batch, 1), args.group_mode, args.group_rows};
+}
+
+dualgemm_status_t check_k(int32_t k) {
+  if (k % kSfBlock == 0) return kOk;
+  return fail(DUALGEMM_STATUS_INVALID_SHAPE, "k=%" PRId32 ": must be a multiple of %d", k, kSfBlock);
+}
+
+dualgemm_status_t check_given(const char* name, const void* pointer) {
+  if (pointer) return kOk;
+  return fail(DUALGEMM_STATUS_NULL_POINTER, "%s=NULL: must not be NULL", name);
+}
+
+dualgemm_status_t check_absent(const char* name, const void* pointer, const char* rule) {
+  if (!pointer) return kOk;
+  return fail(DUALGEMM_STATUS_INVALID_VALUE, "%s=%p: must be NULL %s", name, pointer, rule);
+}
+
+template <class Args>
+dualgemm_status_t check_group_rows_given(const Args& args) {
+  return args.group_mode == DUALGEMM_GROUP_NONE ? kOk : check_given("group_rows", args.group_rows);
+}
+
+template <class Args>
+dualgemm_status_t check_group_rows_absent(const Args& args) {
+  return args.group_mode != DUALGEMM_GROUP_NONE
+             ? kOk
+             : check_absent("group_rows", args.group_rows, "without a group_mode");
+}
+
+struct Stride {
+  const char* name;
+  int64_t value;
+};
+
+// With OFFSETS the rows of all groups are one matrix.
+dualgemm_status_t check_shared_rows(int32_t group_mode, std::initializer_list<Stride> strides) {
+  if (group_mode != DUALGEMM_GROUP_OFFSETS) return kOk;
+  for (const Stride& stride : strides)
+    if (stride.value != 0)
+      return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                  "%s=%" PRId64 ": must be 0 with group_mode=%" PRId32
+                  " (%s), where the rows of all groups follow each other",
+                  stride.name, stride.value, group_mode, group_mode_name(group_mode));
+  return kOk;
+}
+
+Tensor group_rows_tensor(const Rows& rows) {
+  Tensor t{"group_rows", nullptr, nullptr, rows.group_rows, 1};
+  t.rows = 1;
+  t.row_elements = rows.problems + (rows.offsets() ? 1 : 0);
+  t.bits = kFloatBits;
+  t.alignment = kFloatBits / 8;
+  return resolved(t);
+}
+
+Tensor matrix(int32_t row_elements, int32_t bits, int32_t alignment, Tensor t) {
+  t.row_elements = row_elements;
+  t.bits = bits;
+  t.alignment = alignment;
+  return resolved(t);
+}
+
+Tensor atoms_tensor(const char* name, const char* stride_name, const void* base, const Rows& rows,
+                    int64_t stride, int32_t k) {
+  Tensor t{name, nullptr, stride_name, base, rows.matrices(), stride, rows.known_blocks()};
+  t.row_elements = sf_atoms(k) * kSfAtomBytes;
+  t.bits = kByteBits;
+  return resolved(t);
+}
+
+Tensor floats(const char* name, const char* stride_name, const float* base, int32_t count, int32_t problems,
+              int64_t stride) {
+  Tensor t{name, nullptr, stride_name, base, problems, stride, 1};
+  t.row_elements = count;
+  t.bits = kFloatBits;
+  t.alignment = kFloatBits / 8;
+  return resolved(t);
+}
+
+// Tensors that are not given break no rule.
+dualgemm_status_t check_tensors(Tensors inputs, Tensors outputs, const char* columns) {
+  const auto check_each = [&](const auto& check) {
+    for (const Tensors& list : {inputs, outputs})
+      for (const Tensor* t : list)
+        if (t->given())
+          if (auto status = check(*t)) return status;
+    return kOk;
+  };
+  if (auto status = check_each([columns](const Tensor& t) { return check_pitch(t, columns); })) return status;
+  for (dualgemm_status_t (*check)(const Tensor&) : {check_stride, check_alignment})
+    if (auto status = check_each(check)) return status;
+  return check_places(inputs, outputs);
+}
+
+dualgemm_status_t check_size(const Rows& rows, int32_t k, int32_t tiles_of_band) {
+  if (rows.m > kMaxExtent)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "rows=%" PRId32 ": at most %" PRId32, rows.m, kMaxExtent);
+  if (k > kMaxExtent)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "k=%" PRId32 ": at most %" PRId32, k, kMaxExtent);
+  const int64_t bands = rows.most_blocks() * rows.matrices();
+  if (bands > std::numeric_limits<int32_t>::max() / tiles_of_band)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "rows=%" PRId32 ": %" PRId64 " blocks of 128 rows with %" PRId32
+                " tiles each, at most 2^31-1",
+                rows.m, bands, tiles_of_band);
+  return kOk;
+}
+
+dualgemm_status_t check_scales(const dualgemm_quantize_args_t& args) {
+  const bool given = args.scale_mode == DUALGEMM_SCALE_GIVEN;
+  constexpr float kLargest = std::numeric_limits<float>::max() / 512;
+  if (!(args.global_scale > 0 && args.global_scale <= kLargest))
+    return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                "global_scale=%g: must be above 0, and at most the largest float over 512",
+                static_cast<double>(args.global_scale));
+  if (!given && args.global_scale != 1)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "global_scale=%g: must be 1 unless scale_mode is GIVEN",
+                static_cast<double>(args.global_scale));
+  if (args.global_scale_stride < 0)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE, "global_scale_stride=%" PRId64 ": must not be negative",
+                args.global_scale_stride);
+  return kOk;
+}
+
+dualgemm_status_t check_pointers(const dualgemm_quantize_args_t& args) {
+  if (auto status = check_given("x", args.x)) return status;
+  if (auto status = check_given("q", args.q)) return status;
+  if (auto status = check_given("sf", args.sf)) return status;
+  if (auto status = check_group_rows_given(args)) return status;
+  const bool tensor = args.scale_mode == DUALGEMM_SCALE_TENSOR, row = args.scale_mode == DUALGEMM_SCALE_ROW;
+  if (tensor)
+    if (auto status = check_given("tensor_scales", args.tensor_scales)) return status;
+  if (row)
+    if (auto status = check_given("row_scale", args.row_scale)) return status;
+  if (auto status = check_group_rows_absent(args)) return status;
+  if (!tensor)
+    if (auto status = check_absent("tensor_scales", args.tensor_scales, "unless scale_mode is TENSOR"))
+      return status;
+  if (!row)
+    if (auto status = check_absent("row_scale", args.row_scale, "unless scale_mode is ROW")) return status;
+  if (args.scale_mode != DUALGEMM_SCALE_GIVEN)
+    if (auto status = check_absent("global_scale_dev", args.global_scale_dev, "unless scale_mode is GIVEN"))
+      return status;
+  if (!args.global_scale_dev && args.global_scale_stride != 0)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                "global_scale_stride=%" PRId64 ": must be 0 where global_scale_dev is NULL",
+                args.global_scale_stride);
+  if (!row && args.batch_stride_row_scale != 0)
+    return fail(DUALGEMM_STATUS_INVALID_VALUE,
+                "batch_stride_row_scale=%" PRId64 ": must be 0 where row_scale is NULL",
+                args.batch_stride_row_scale);
+  return check_shared_rows(args.group_mode, {{"batch_stride_x", args.batch_stride_x},
+                                             {"batch_stride_q", args.batch_stride_q},
+                                             {"batch_stride_sf", args.batch_stride_sf},
+                                             {"batch_stride_row_scale", args.batch_stride_row_scale}});
+}
+
+void describe(Quantization& out) {
+  const dualgemm_quantize_args_t& args = out.args;
+  const Rows& rows = out.rows;
+  const int32_t x_bits = args.x_dtype == DUALGEMM_DTYPE_FP32 ? 32 : 16, all = rows.matrices();
+  out.x = matrix(args.k, x_bits, 16,
+                 {"x", "ldx", "batch_stride_x", args.x, all, args.batch_stride_x, rows.m, args.ldx});
+  out.q = matrix(args.k, kCodeBits, 16,
+                 {"q", "ldq", "batch_stride_q", args.q, all, args.batch_stride_q, rows.m, args.ldq});
+  out.sf = atoms_tensor("sf", "batch_stride_sf", args.sf, rows, args.batch_stride_sf, args.k);
+  out.global_scale_dev = floats("global_scale_dev", "global_scale_stride", args.global_scale_dev, 1,
+                                args.global_scale_stride == 0 ? 1 : rows.problems, args.global_scale_stride);
+  out.tensor_scales = floats("tensor_scales", nullptr, args.tensor_scales, kTensorScales, 1, 0);
+  out.row_scale =
+      floats("row_scale", "batch_stride_row_scale", args.row_scale, rows.m, all, args.batch_stride_row_scale);
+  out.tiles_of_band = args.scale_mode == DUALGEMM_SCALE_ROW
+                          ? kTilesOfRows
+                          : static_cast<int32_t>(ceil_div(args.k, kQuantizePiece));
+}
+
+}  // namespace
+
+dualgemm_sf_args_t default_sf_args() {
+  dualgemm_sf_args_t args{};
+  args.struct_size = sizeof args;
+  return args;
+}
+
+dualgemm_quantize_args_t default_quantize_args() {
+  dualgemm_quantize_args_t args{};
+  args.struct_size = sizeof args;
+  args.x_dtype = DUALGEMM_DTYPE_BF16;
+  args.global_scale = 1;
+  return args;
+}
+
+dualgemm_status_t validate(const dualgemm_sf_args_t* user_args, bool to_atoms, FactorConversion* out) {
+  constexpr Structure kStructure = {"args", "dualgemm_sf_args_t", "dualgemm_sf_args_init", 80,
+                                    sizeof(dualgemm_sf_args_t)};
+  static_assert(kStructure.size >= kStructure.first_size);
+  dualgemm_sf_args_t& args = out->args = default_sf_args();
+  if (auto status = read_structure(kStructure, user_args, &args)) return status;
+  if (auto status = check_flags(args)) return status;
+  if (auto status = check_range("reserved0", args.reserved0, 0)) return status;
+  if (auto status = check_counts(args)) return status;
+  out->rows = rows_of(args);
+  out->empty = args.rows == 0 || args.k == 0;
+  if (out->empty) return kOk;
+  if (auto status = check_k(args.k)) return status;
+  if (auto status = check_given("src", args.src)) return status;
+  if (auto status = check_given("dst", args.dst)) return status;
+  if (auto status = check_group_rows_given(args)) return status;
+  if (auto status = check_group_rows_absent(args)) return status;
+
+  if (auto status = check_shared_rows(args.group_mode, {{"batch_stride_src", args.batch_stride_src},
+                                                        {"batch_stride_dst", args.batch_stride_dst}}))
+    return status;
+
+  const Rows& rows = out->rows;
+  const struct {
+    const char *name, *stride_name;
+    const void* base;
+    int64_t stride;
+  } src{"src", "batch_stride_src", args.src, args.batch_stride_src},
+      dst{"dst", "batch_stride_dst", args.dst, args.batch_stride_dst}, &linear = to_atoms ? src : dst,
+                                                                       &atoms = to_atoms ? dst : src;
+  out->linear = matrix(args.k / kSfBlock, kByteBits, 1,
+                       {linear.name, "pitch", linear.stride_name, linear.base, rows.matrices(), linear.stride,
+                        rows.m, args.pitch});
+  out->atoms = atoms_tensor(atoms.name, atoms.stride_name, atoms.base, rows, atoms.stride, args.k);
+  out->tiles_of_band = static_cast<int32_t>(ceil_div(args.k / kSfBlock, kFactorPiece));
+  const Tensor counts = group_rows_tensor(rows);
+  const Tensor *const input = to_atoms ? &out->linear : &out->atoms, *const output = to_atoms ? &out->atoms
+                                                                                              : &out->linear;
+  if (auto status = check_tensors({input, &counts}, {output}, "k/16")) return status;
+  return check_size(rows, args.k, out->tiles_of_band);
+}
+
+dualgemm_status_t validate(const dualgemm_quantize_args_t* user_args, Quantization* out) {
+  constexpr Structure kStructure = {"args", "dualgemm_quantize_args_t", "dualgemm_quantize_args_init", 152,
+                                    sizeof(dualgemm_quantize_args_t)};
+  static_assert(kStructure.size >= kStructure.first_size);
+  dualgemm_quantize_args_t& args = out->args = default_quantize_args();
+  if (auto status = read_structure(kStructure, user_args, &args)) return status;
+  if (auto status = check_flags(args)) return status;
+  if (auto status = check_range("x_dtype", args.x_dtype, DUALGEMM_DTYPE_FP32)) return status;
+  if (auto status = check_range("scale_mode", args.scale_mode, DUALGEMM_SCALE_ROW)) return status;
+  if (auto status = check_counts(args)) return status;
+  if (auto status = check_scales(args)) return status;
+  out->rows = rows_of(args);
+  out->empty = args.rows == 0 || args.k == 0;
+  if (out->empty) return kOk;
+  if (auto status = check_k(args.k)) return status;
+  if (auto status = check_pointers(args)) return status;
+  describe(*out);
+  const Tensor counts = group_rows_tensor(out->rows);
+  if (auto status = check_tensors({&out->x, &out->global_scale_dev, &counts},
+                                  {&out->q, &out->sf, &out->tensor_scales, &out->row_scale}, "k"))
+    return status;
+  return check_size(out->rows, args.k, out->tiles_of_band);
+}
+
+}  // namespace dualgemm

@@ -1,0 +1,34 @@
+// conversion.h -- moving factors and quantising as their rules, launches and twins on the host see them: the
+// caller's structures, of whichever release, with defaults resolved and each tensor described once.
+#pragma once
+
+#include "host/common/problem.h"
+#include "host/common/rows.h"
+
+namespace dualgemm {
+
+struct FactorConversion {
+  dualgemm_sf_args_t args;
+  Rows rows;
+  bool empty;  // nothing to do: no rule about tensors was looked at
+  Tensor linear, atoms;
+  int32_t tiles_of_band;  // of the kernel
+};
+
+struct Quantization {
+  dualgemm_quantize_args_t args;
+  Rows rows;
+  bool empty;
+  Tensor x, q, sf, global_scale_dev, tensor_scales, row_scale;
+  int32_t tiles_of_band;
+};
+
+// Return what the two init functions set.
+dualgemm_sf_args_t default_sf_args();
+dualgemm_quantize_args_t default_quantize_args();
+
+// Check every rule but that about the device, in the order of the manual.
+dualgemm_status_t validate(const dualgemm_sf_args_t* args, bool to_atoms, FactorConversion* conversion);
+dualgemm_status_t validate(const dualgemm_quantize_args_t* args, Quantization* quantization);
+
+}  // namespace dualgemm

@@ -1,0 +1,153 @@
+// convert.cpp -- the exported functions that move factors and quantise on the device: rules, parameters of
+// the kernel, launch. Their twins on the host are in convert_host.cpp.
+
+#include "host/convert/convert.h"
+
+#include <cuda_runtime_api.h>
+
+#include "host/common/cuda_error.h"
+#include "host/common/device.h"
+#include "host/common/status.h"
+#include "host/common/structure.h"
+#include "host/convert/bands.h"
+#include "host/convert/conversion.h"
+#include "kernel/convert/params.h"
+
+namespace dualgemm {
+namespace {
+
+constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
+
+// The device has to be one that the library is built for.
+dualgemm_status_t describe_launch(const Rows& rows, int32_t tiles_of_band, uint32_t flags,
+                                  cudaStream_t stream, BandLaunch* launch) {
+  dualgemm_device_t device;
+  if (auto status = query_current_device(&device)) return status;
+  if (auto status = check_device(device)) return status;
+  *launch = band_launch(rows, tiles_of_band, flags, device.sm_count, stream);
+  return kOk;
+}
+
+// Rows begin at multiples of 16 bytes.
+bool is_wide(const Tensor& linear) {
+  return (reinterpret_cast<uintptr_t>(linear.base) | static_cast<uintptr_t>(linear.pitch) |
+          static_cast<uintptr_t>(linear.shared_stride())) %
+             16 ==
+         0;
+}
+
+dualgemm_status_t move_factors(const dualgemm_sf_args_t* args, bool to_atoms, cudaStream_t stream) {
+  FactorConversion conversion;
+  if (auto status = validate(args, to_atoms, &conversion)) return status;
+  if (conversion.empty) return kOk;
+  const CudaErrorScope errors;
+  BandLaunch launch;
+  if (auto status =
+          describe_launch(conversion.rows, conversion.tiles_of_band, conversion.args.flags, stream, &launch))
+    return status;
+  const Tensor &linear = conversion.linear, &atoms = conversion.atoms;
+  FactorParams params{};
+  params.rows = band_params(conversion.rows, conversion.tiles_of_band);
+  params.linear = static_cast<uint8_t*>(const_cast<void*>(linear.base));
+  params.pitch = linear.pitch;
+  params.stride = linear.shared_stride();
+  params.atoms = static_cast<uint8_t*>(const_cast<void*>(atoms.base));
+  params.atom_stride = atoms.shared_stride();
+  params.blocks = conversion.args.k / kSfBlock;
+  params.wide = is_wide(linear) ? 1 : 0;
+  const auto& kernels = to_atoms ? kSwizzleKernels : kUnswizzleKernels;
+  return launch_bands(launch, kernels[conversion.rows.grouped()], params, kFactorCtas);
+}
+
+QuantizeParams quantize_params(const Quantization& quantization) {
+  const dualgemm_quantize_args_t& args = quantization.args;
+  QuantizeParams params{};
+  params.rows = band_params(quantization.rows, quantization.tiles_of_band);
+  params.x = args.x;
+  params.x_pitch = quantization.x.pitch;
+  params.x_stride = quantization.x.shared_stride();
+  params.q = static_cast<uint8_t*>(args.q);
+  params.q_pitch = quantization.q.bytes(quantization.q.pitch);
+  params.q_stride = quantization.q.bytes(quantization.q.shared_stride());
+  params.factors = static_cast<uint8_t*>(args.sf);
+  params.factor_stride = quantization.sf.shared_stride();
+  params.k = args.k;
+  params.scale = args.global_scale;
+  params.scale_dev = args.global_scale_dev;
+  params.scale_stride = quantization.global_scale_dev.shared_stride();
+  params.tensor_scales = args.tensor_scales;
+  params.row_scale = args.row_scale;
+  params.row_scale_stride = quantization.row_scale.shared_stride();
+  return params;
+}
+
+dualgemm_status_t quantize(const dualgemm_quantize_args_t* user_args, cudaStream_t stream) {
+  Quantization quantization;
+  if (auto status = validate(user_args, &quantization)) return status;
+  if (quantization.empty) return kOk;
+  const dualgemm_quantize_args_t& args = quantization.args;
+  const CudaErrorScope errors;
+  BandLaunch launch;
+  if (auto status =
+          describe_launch(quantization.rows, quantization.tiles_of_band, args.flags, stream, &launch))
+    return status;
+  const QuantizeParams params = quantize_params(quantization);
+  const bool grouped = quantization.rows.grouped();
+  if (args.scale_mode == DUALGEMM_SCALE_ROW)
+    return launch_bands(launch, kQuantizeRowsKernels[grouped][args.x_dtype], params, kQuantizeCtas);
+  if (args.scale_mode == DUALGEMM_SCALE_TENSOR) {
+    if (const cudaError_t error =
+            cudaMemsetAsync(args.tensor_scales + kLargest, 0, sizeof *args.tensor_scales, stream))
+      return fail_launch(error, "cudaMemsetAsync", stream);
+    if (auto status = launch_bands(launch, kLargestKernels[grouped][args.x_dtype], params, kQuantizeCtas))
+      return status;
+  }
+  return launch_bands(launch, kQuantizeKernels[grouped][args.x_dtype], params, kQuantizeCtas);
+}
+
+template <class Params>
+dualgemm_status_t load(void (*kernel)(Params)) {
+  return load_kernel(reinterpret_cast<const void*>(kernel), 0);
+}
+
+}  // namespace
+
+dualgemm_status_t load_conversions() {
+  for (const auto* kernels : {&kSwizzleKernels, &kUnswizzleKernels})
+    for (const FactorKernel kernel : *kernels)
+      if (auto status = load(kernel)) return status;
+  for (const auto* kernels : {&kLargestKernels, &kQuantizeKernels, &kQuantizeRowsKernels})
+    for (const auto& of_type : *kernels)
+      for (const QuantizeKernel kernel : of_type)
+        if (auto status = load(kernel)) return status;
+  return kOk;
+}
+
+}  // namespace dualgemm
+
+using namespace dualgemm;
+
+void dualgemm_sf_args_init_sized(dualgemm_sf_args_t* args, size_t struct_size) noexcept {
+  const dualgemm_sf_args_t defaults = default_sf_args();
+  init_structure(args, struct_size, &defaults, sizeof defaults);
+}
+
+void dualgemm_quantize_args_init_sized(dualgemm_quantize_args_t* args, size_t struct_size) noexcept {
+  const dualgemm_quantize_args_t defaults = default_quantize_args();
+  init_structure(args, struct_size, &defaults, sizeof defaults);
+}
+
+dualgemm_status_t dualgemm_sf_swizzle(const dualgemm_sf_args_t* args, dualgemm_stream_t stream) noexcept {
+  clear_last_error();
+  return move_factors(args, true, stream);
+}
+
+dualgemm_status_t dualgemm_sf_unswizzle(const dualgemm_sf_args_t* args, dualgemm_stream_t stream) noexcept {
+  clear_last_error();
+  return move_factors(args, false, stream);
+}
+
+dualgemm_status_t dualgemm_quantize(const dualgemm_quantize_args_t* args, dualgemm_stream_t stream) noexcept {
+  clear_last_error();
+  return quantize(args, stream);
+}

@@ -1,0 +1,11 @@
+// convert.h -- the kernels of convert.cpp, as dualgemm_init loads them.
+#pragma once
+
+#include "host/include/dualgemm.h"
+
+namespace dualgemm {
+
+// Loads all of them on the current device.
+dualgemm_status_t load_conversions();
+
+}  // namespace dualgemm

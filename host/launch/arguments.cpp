@@ -1,0 +1,228 @@
+// arguments.cpp -- the binary interface of dualgemm_args_t, and the one place that describes the tensors of a
+// launch: how many problems, rows and elements each has, and at which distances they lie.
+
+#include "host/launch/arguments.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+#include "host/common/sf_layout.h"
+#include "host/common/structure.h"
+#include "host/common/tensor_rules.h"
+
+namespace dualgemm {
+namespace {
+
+// The first release that is supported, 0.2.0, knew the structure up to this field. It only ever grows from
+// there; a program that was compiled with an older header, whose fields stand elsewhere, is refused.
+constexpr uint32_t kFirstReleaseSize =
+    offsetof(dualgemm_args_t, reserved3) + sizeof(dualgemm_args_t::reserved3);
+static_assert(kFirstReleaseSize == 440 && sizeof(dualgemm_args_t) >= kFirstReleaseSize);
+
+static_assert(DUALGEMM_DTYPE_BF16 == static_cast<int>(CType::kBf16) &&
+              DUALGEMM_DTYPE_FP16 == static_cast<int>(CType::kFp16) &&
+              DUALGEMM_DTYPE_FP32 == static_cast<int>(CType::kFp32) &&
+              DUALGEMM_DTYPE_NVFP4 == static_cast<int>(CType::kNvfp4) &&
+              DUALGEMM_DTYPE_FP8_E4M3 == static_cast<int>(CType::kFp8));
+static_assert(DUALGEMM_ACTIVATION_SWIGLU == static_cast<int>(ActivationKind::kSwiglu) &&
+              DUALGEMM_ACTIVATION_GEGLU_TANH == static_cast<int>(ActivationKind::kGegluTanh) &&
+              DUALGEMM_ACTIVATION_GEGLU_ERF == static_cast<int>(ActivationKind::kGegluErf) &&
+              DUALGEMM_ACTIVATION_REGLU == static_cast<int>(ActivationKind::kReglu) &&
+              DUALGEMM_ACTIVATION_GLU == static_cast<int>(ActivationKind::kGlu) &&
+              DUALGEMM_ACTIVATION_SWIGLU_STEP == static_cast<int>(ActivationKind::kSwigluStep) &&
+              DUALGEMM_ACTIVATION_SITU == static_cast<int>(ActivationKind::kSitu) &&
+              DUALGEMM_ACTIVATION_SITU + 1 == kActivations);
+
+int32_t bits_of(int32_t dtype) {
+  switch (dtype) {
+    case DUALGEMM_DTYPE_FP32: return 32;
+    case DUALGEMM_DTYPE_FP8_E4M3: return 8;
+    case DUALGEMM_DTYPE_NVFP4: return 4;
+    default: return 16;
+  }
+}
+constexpr int32_t kNumberBits = 32;  // of a float, or of a number of rows
+
+// An operand or an output, whose rows have `row_elements` elements.
+Tensor matrix(int32_t row_elements, int32_t bits, Tensor t) {
+  t.row_elements = row_elements;
+  t.bits = bits;
+  return resolved(t);
+}
+
+// Scale factors are UE4M3 in blocks of 128 rows. A block has the atoms that a row of `row_elements` elements
+// needs.
+Tensor scale_factors(int32_t row_elements, Tensor t) {
+  t.row_elements = sf_atoms(row_elements) * kSfAtomBytes;
+  t.bits = 8;
+  return resolved(t);
+}
+
+// A vector is aligned to an element, and so are those of several problems.
+Tensor vector(int32_t elements, int32_t bits, Tensor t) {
+  t.rows = 1;
+  t.row_elements = elements;
+  t.bits = bits;
+  t.alignment = bits / 8;
+  return resolved(t);
+}
+
+// Groups with offsets share one A and one C, and all that lies by their rows. Each begins a block of scale
+// factors there, and only the device knows their rows: the host is certain of the first block alone.
+int32_t row_problems(const Problem& p) { return p.group_offsets() ? 1 : p.problems; }
+int64_t row_blocks(const Problem& p) { return p.group_offsets() ? 1 : sf_row_blocks(p.args.m); }
+
+// Each entry has the names of the tensor, its pitch and its stride; then base, problems, stride, rows, pitch.
+// Vectors have neither rows nor a pitch.
+void describe_inputs(Problem& p) {
+  const dualgemm_args_t& x = p.args;
+  const int32_t own = row_problems(p), all = p.problems;
+  const int64_t sfb_blocks = sf_row_blocks(x.n);
+  Tensor* const in = p.inputs;
+  in[kA] =
+      matrix(x.k, bits_of(x.a_dtype), {"a", "lda", "batch_stride_a", x.a, own, x.batch_stride_a, x.m, x.lda});
+  const auto operand = [&x](const Tensor& t) { return matrix(x.k, bits_of(DUALGEMM_DTYPE_NVFP4), t); };
+  in[kB1] = operand({"b1", "ldb1", "batch_stride_b1", x.b1, all, x.batch_stride_b1, x.n, x.ldb1});
+  in[kB2] = operand({"b2", "ldb2", "batch_stride_b2", x.b2, all, x.batch_stride_b2, x.n, x.ldb2});
+
+  const auto factors = [&x](const Tensor& t) { return scale_factors(x.k, t); };
+  if (p.packed_a()) {
+    in[kSfa] = factors({"sfa", nullptr, "batch_stride_sfa", x.sfa, own, x.batch_stride_sfa, row_blocks(p)});
+    if (p.group_offsets())
+      in[kSfa].most_rows = (x.m + int64_t{kSfAtomRows - 1} * p.groups_with_rows()) / kSfAtomRows;
+  }
+  in[kSfb1] = factors({"sfb1", nullptr, "batch_stride_sfb1", x.sfb1, all, x.batch_stride_sfb1, sfb_blocks});
+  in[kSfb2] = factors({"sfb2", nullptr, "batch_stride_sfb2", x.sfb2, all, x.batch_stride_sfb2, sfb_blocks});
+
+  // Numbers and biases have one for all problems where their stride is 0.
+  const auto alike = [all](int64_t stride) { return stride == 0 ? 1 : all; };
+  const auto number = [&alike](const char* name, const char* stride_name, const float* base, int32_t stride) {
+    return vector(1, kNumberBits, {name, nullptr, stride_name, base, alike(stride), stride});
+  };
+  // A tensor that the launch does not have keeps its default: no address. The two alphas share a stride, and
+  // so do the two biases: where either is there, both are described.
+  if (x.alpha1_dev || x.alpha2_dev) {
+    in[kAlpha1] = number("alpha1_dev", "alpha_stride", x.alpha1_dev, x.alpha_stride);
+    in[kAlpha2] = number("alpha2_dev", "alpha_stride", x.alpha2_dev, x.alpha_stride);
+  }
+  if (x.c_global_scale_dev)
+    in[kCGlobalScale] =
+        number("c_global_scale_dev", "c_global_scale_stride", x.c_global_scale_dev, x.c_global_scale_stride);
+
+  const auto bias = [&x, &alike](const char* name, const void* base) {
+    return vector(x.n, bits_of(x.bias_dtype),
+                  {name, nullptr, "bias_stride", base, alike(x.bias_stride), x.bias_stride});
+  };
+  if (x.bias1 || x.bias2) {
+    in[kBias1] = bias("bias1", x.bias1);
+    in[kBias2] = bias("bias2", x.bias2);
+  }
+
+  const auto row_scale = [&x](const Tensor& t) { return vector(x.m, kNumberBits, t); };
+  if (x.a_row_scale)
+    in[kARowScale] = row_scale(
+        {"a_row_scale", nullptr, "batch_stride_a_row_scale", x.a_row_scale, own, x.batch_stride_a_row_scale});
+  if (x.c_row_scale)
+    in[kCRowScale] = row_scale(
+        {"c_row_scale", nullptr, "batch_stride_c_row_scale", x.c_row_scale, own, x.batch_stride_c_row_scale});
+  if (x.group_rows)
+    in[kRowsOfGroups] = vector(x.groups + (p.group_offsets() ? 1 : 0), kNumberBits,
+                               {"group_rows", nullptr, nullptr, x.group_rows, 1});
+}
+
+void describe_outputs(Problem& p) {
+  const dualgemm_args_t& x = p.args;
+  const int32_t own = row_problems(p);
+  Tensor* const out = p.outputs;
+  out[kC] =
+      matrix(x.n, bits_of(x.c_dtype), {"c", "ldc", "batch_stride_c", x.c, own, x.batch_stride_c, x.m, x.ldc});
+  if (x.sfc)
+    out[kSfc] = scale_factors(
+        x.n, {"sfc", nullptr, "batch_stride_sfc", x.sfc, own, x.batch_stride_sfc, row_blocks(p)});
+  const int32_t d_bits = bits_of(x.d_dtype);
+  if (x.d1)
+    out[kD1] =
+        matrix(x.n, d_bits, {"d1", "ldd1", "batch_stride_d1", x.d1, own, x.batch_stride_d1, x.m, x.ldd1});
+  if (x.d2)
+    out[kD2] =
+        matrix(x.n, d_bits, {"d2", "ldd2", "batch_stride_d2", x.d2, own, x.batch_stride_d2, x.m, x.ldd2});
+  if (x.amax_out) out[kAmax] = vector(1, kNumberBits, {"amax_out", nullptr, nullptr, x.amax_out, 1});
+  p.workspace = {"workspace", nullptr, nullptr, x.workspace, 1};
+  p.workspace.rows = 1;
+  p.workspace.row_elements = static_cast<int64_t>(x.workspace_size);
+  p.workspace.bits = 8;
+  p.workspace.alignment = 256;
+  p.workspace = resolved(p.workspace);
+}
+
+GeneralRequest general_request(const dualgemm_args_t& x) {
+  const dualgemm_args_t& plain = default_args();
+  const struct {
+    GeneralRequest request;
+    bool made;
+  } requests[] = {
+      {{"c_dtype", static_cast<double>(x.c_dtype)},
+       x.c_dtype != DUALGEMM_DTYPE_FP16 && x.c_dtype != DUALGEMM_DTYPE_BF16},
+      {{"activation", static_cast<double>(x.activation)}, x.activation != plain.activation},
+      {{"swiglu_alpha", x.swiglu_alpha}, x.swiglu_alpha != plain.swiglu_alpha},
+      {{"swiglu_beta", x.swiglu_beta}, x.swiglu_beta != plain.swiglu_beta},
+      {{"swiglu_limit", x.swiglu_limit}, x.swiglu_limit != plain.swiglu_limit},
+      {{"a_row_scale", 0, x.a_row_scale}, x.a_row_scale != nullptr},
+      {{"bias1", 0, x.bias1}, x.bias1 != nullptr},
+      {{"bias2", 0, x.bias2}, x.bias2 != nullptr},
+      {{"c_row_scale", 0, x.c_row_scale}, x.c_row_scale != nullptr},
+      {{"amax_out", 0, x.amax_out}, x.amax_out != nullptr},
+      {{"d1", 0, x.d1}, x.d1 != nullptr},
+      {{"flags", static_cast<double>(x.flags)}, (x.flags & DUALGEMM_FLAG_EXACT_ACT) != 0},
+  };
+  for (const auto& [request, made] : requests)
+    if (made) return request;
+  return {};
+}
+
+}  // namespace
+
+namespace {
+constexpr dualgemm_args_t make_default_args() {
+  dualgemm_args_t args{};
+  args.struct_size = sizeof args;
+  args.alpha1 = args.alpha2 = 1;
+  args.c_global_scale = 1;
+  args.swiglu_alpha = 1;
+  args.swiglu_limit = std::numeric_limits<float>::infinity();
+  args.situ_gate = 4;
+  args.situ_up = 25;
+  args.activation = DUALGEMM_ACTIVATION_SWIGLU;
+  args.c_dtype = args.bias_dtype = args.d_dtype = DUALGEMM_DTYPE_BF16;
+  args.a_dtype = DUALGEMM_DTYPE_NVFP4;
+  return args;
+}
+}  // namespace
+
+const dualgemm_args_t& default_args() {
+  static constexpr dualgemm_args_t kArgs = make_default_args();
+  return kArgs;
+}
+
+dualgemm_status_t copy_args(const dualgemm_args_t* args, dualgemm_args_t* out) {
+  constexpr Structure kStructure = {"args", "dualgemm_args_t", "dualgemm_args_init", kFirstReleaseSize,
+                                    sizeof(dualgemm_args_t)};
+  // A structure of this release, or of a newer one, sets every field.
+  if (!args || args->struct_size < sizeof *args) *out = default_args();
+  return read_structure(kStructure, args, out);
+}
+
+void describe(Problem& p) {
+  const dualgemm_args_t& args = p.args;
+  p.a_type = static_cast<CType>(args.a_dtype);
+  p.c_type = static_cast<CType>(args.c_dtype);
+  p.activation = static_cast<ActivationKind>(args.activation);
+  p.general_request = general_request(args);
+  p.problems = p.grouped() ? args.groups : std::max(args.batch, 1);
+  p.empty = args.m == 0 || args.n == 0;
+  describe_inputs(p);
+  describe_outputs(p);
+}
+
+}  // namespace dualgemm

@@ -1,0 +1,191 @@
+// choice.cpp -- see choice.h.
+
+#include "host/launch/choice.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <limits>
+
+#include "host/common/device.h"
+#include "host/common/names.h"
+#include "host/common/sf_layout.h"
+#include "host/common/status.h"
+#include "host/common/text.h"
+#include "host/launch/prepare_a.h"
+#include "host/launch/supported.h"
+#include "host/model/select_instance.h"
+#include "host/model/tiling.h"
+
+namespace dualgemm {
+namespace {
+
+// Under BATCH_INVARIANT the choice pretends that M is this: one block of 128 rows, what decoding sees most.
+constexpr int32_t kInvariantM = 128;
+
+// All that the automatic choice looks at.
+struct Question {
+  InstanceKind kind;
+  Shape shape;
+  Machine machine;
+  Allowed allowed;
+
+  bool operator==(const Question&) const = default;
+};
+
+// A program asks about the same few problems again and again. Each thread remembers its last answers, one for
+// each place that a question may take. An answer depends on the question alone, so it stays right.
+int32_t answer(const Question& question) {
+  struct Remembered {
+    Question question;
+    int32_t index;
+  };
+  constexpr size_t kPlaces = 16;
+  thread_local Remembered places[kPlaces] = {};  // of no problem: M, N and K are above 0 in every question
+  const Shape& shape = question.shape;
+  uint32_t mixed = 0;
+  for (const int32_t number : {shape.m, shape.n, shape.k, shape.problems})
+    mixed = (mixed ^ static_cast<uint32_t>(number)) * 0x9E3779B1u;  // 2^32 over the golden ratio
+  Remembered& place = places[mixed >> 28];
+  static_assert(kPlaces == 1 << (32 - 28));
+  if (!(place.question == question))
+    place = {question, select_instance(question.kind, shape, question.machine, question.allowed)};
+  return place.index;
+}
+
+// Ends the sentence that says which clusters an instance needs. Clusters of three are counted as those of
+// four.
+Text<128> why_no_clusters(const Machine& machine, int32_t size) {
+  Text<128> text;
+  if (runs_clusters(machine, size))
+    text.add(machine.limited ? "max_sms=%" PRId32 " allows fewer" : "the device has %" PRId32 " SM%s",
+             machine.sms, machine.sms == 1 ? "" : "s");
+  else
+    text.add("%sof which the device runs none (clusters_of_2=%" PRId32 ", clusters_of_4=%" PRId32 ")",
+             size == 3 ? "counted as clusters of 4, " : "", machine.clusters_of_2, machine.clusters_of_4);
+  return text;
+}
+
+// Returns the CTAs of the smallest cluster with which an instance of a kind works.
+int32_t smallest_cluster(const InstanceKind& kind, bool grouped) {
+  int32_t smallest = std::numeric_limits<int32_t>::max();
+  for (const auto& [instance, index] : instances_of(kind, grouped))
+    smallest = std::min(smallest, instance->plan.cluster_size());
+  return smallest;
+}
+
+// Checks that the instance that the caller asks for can do on this device what the caller asks for.
+dualgemm_status_t check_forced(const Problem& problem, const dualgemm_device_t& device, Arch arch) {
+  const dualgemm_args_t& args = problem.args;
+  const Instance& instance = dualgemm::instance(args.instance_id - 1);
+  const Plan& plan = instance.plan;
+  if (plan.arch != arch)
+    return fail(
+        DUALGEMM_STATUS_NOT_SUPPORTED,
+        "instance_id=%" PRId32 ": %s is for compute capability %s, the device is %" PRId32 ".%" PRId32,
+        args.instance_id, instance.name, limits_of(plan.arch).capability, device.cc_major, device.cc_minor);
+  const int32_t cluster = plan.cluster_size();
+  if (const Machine whole{device.sm_count, device.clusters_of_2, device.clusters_of_4};
+      clusters_at_once(whole, plan) == 0)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "instance_id=%" PRId32 ": %s needs clusters of %" PRId32 " CTAs, %s", args.instance_id,
+                instance.name, cluster, why_no_clusters(whole, cluster).get());
+  if (const size_t needed = workspace_bytes(problem, plan); args.workspace_size < needed)
+    return fail(DUALGEMM_STATUS_WORKSPACE_TOO_SMALL,
+                "instance_id=%" PRId32 ": %s needs workspace_size=%zu, not workspace_size=%zu",
+                args.instance_id, instance.name, needed, args.workspace_size);
+  const int64_t at_once = clusters_at_once(machine_of(args, device), plan);
+  const int64_t needed = plan.tile.split_k > 1 ? tile_bound(problem, plan.tile) : 1;
+  const bool limited = args.max_sms > 0 && args.max_sms < device.sm_count;
+  if (limited && needed > at_once)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "instance_id=%" PRId32 ": %s runs %s%" PRId64 " CTAs at once, max_sms=%" PRId32
+                " allows %" PRId64,
+                args.instance_id, instance.name, plan.tile.split_k > 1 ? "" : "at least ", needed * cluster,
+                args.max_sms, at_once * cluster);
+  return DUALGEMM_STATUS_SUCCESS;
+}
+
+// An A of 16 bits is for tensor cores that multiply what the kernel expands NVFP4 to.
+dualgemm_status_t check_a(const Problem& problem, const dualgemm_device_t& device, Arch arch) {
+  if (problem.packed_a() || limits_of(arch).multiplies_16_bits) return DUALGEMM_STATUS_SUCCESS;
+  const int32_t a_dtype = problem.args.a_dtype;
+  return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+              "a_dtype=%" PRId32 " (%s): must be %d (%s) on compute capability %" PRId32 ".%" PRId32
+              ", whose tensor cores multiply NVFP4 with nothing else",
+              a_dtype, dtype_name(a_dtype), DUALGEMM_DTYPE_NVFP4, dtype_name(DUALGEMM_DTYPE_NVFP4),
+              device.cc_major, device.cc_minor);
+}
+
+// Reports that no instance of this kind takes the problem. The reason may be its clusters alone.
+dualgemm_status_t fail_none(const Problem& problem, const InstanceKind& kind, const Machine& machine) {
+  const dualgemm_args_t& args = problem.args;
+  Text<256> asked;
+  asked.add("c_dtype=%" PRId32 " (%s), %s, group_mode=%" PRId32 " (%s): ", args.c_dtype,
+            dtype_name(args.c_dtype), problem.general() ? "general epilogue" : "plain SwiGLU",
+            args.group_mode, group_mode_name(args.group_mode));
+  const char* const capability = limits_of(kind.arch).capability;
+  const bool any = !instances_of(kind, problem.grouped()).empty();
+  const int32_t cluster = any ? smallest_cluster(kind, problem.grouped()) : 1;
+  if (clusters_at_once(machine, kind.arch, cluster) == 0)
+    return fail(
+        DUALGEMM_STATUS_NOT_SUPPORTED,
+        "%severy kernel for compute capability %s that computes this needs clusters of at least %" PRId32
+        " CTAs, %s",
+        asked.get(), capability, cluster, why_no_clusters(machine, cluster).get());
+  return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+              "%sno kernel for compute capability %s computes this on %" PRId32 " SMs", asked.get(),
+              capability, machine.sms);
+}
+
+}  // namespace
+
+Shape shape_of(const Problem& problem) {
+  const dualgemm_args_t& args = problem.args;
+  Shape shape = {
+      args.m, args.n, args.k, problem.problems, problem.grouped(), problem.c_type, problem.activation};
+  const Tensor &d1 = problem.outputs[kD1], &d2 = problem.outputs[kD2];
+  if (d1.given()) shape.d_bits = d1.bits + d2.bits;
+  shape.biases = (args.bias1 ? 1 : 0) + (args.bias2 ? 1 : 0);
+  shape.a_row_scale = args.a_row_scale != nullptr;
+  shape.c_row_scale = args.c_row_scale != nullptr;
+  shape.amax = args.amax_out != nullptr;
+  shape.exact = (args.flags & DUALGEMM_FLAG_EXACT_ACT) != 0;
+  if (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) {
+    shape.m = kInvariantM;
+    shape.problems = 1;
+  } else if (problem.grouped()) {
+    if (problem.group_offsets()) {
+      shape.problems = problem.groups_with_rows();
+      shape.m = static_cast<int32_t>(ceil_div(args.m, shape.problems));
+    }
+    if (args.expected_rows > 0) shape.m = std::min(args.expected_rows, args.m);
+  }
+  return shape;
+}
+
+dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device, int32_t* index) {
+  *index = -1;
+  if (auto status = check_device(device)) return status;
+  const dualgemm_args_t& args = problem.args;
+  if (args.k == 0) return DUALGEMM_STATUS_SUCCESS;
+  const Architecture& architecture = *served_architecture(device);
+  if (args.instance_id > 0) {
+    *index = args.instance_id - 1;
+    return check_forced(problem, device, architecture.arch);
+  }
+  if (auto status = check_a(problem, device, architecture.arch)) return status;
+  // Whether split-K or a pass over A pays depends on M, which must not matter here.
+  const bool invariant = (args.flags & DUALGEMM_FLAG_BATCH_INVARIANT) != 0;
+  const bool room = args.workspace != nullptr && args.workspace_size >= prepared_a_bytes(problem);
+  const InstanceKind kind = kind_for(architecture.arch, problem);
+  const Machine machine = machine_of(args, device);
+  const Shape shape = shape_of(problem);
+  const Allowed allowed{!invariant, !invariant && room};
+  *index = answer({kind, shape, machine, allowed});
+  // A general instance computes what plain ones do, where none of those runs on the device.
+  if (*index < 0 && !kind.general)
+    *index = answer({{kind.arch, kind.c_type, true, kind.a_type}, shape, machine, allowed});
+  return *index >= 0 ? check_tiles(problem, instance(*index)) : fail_none(problem, kind, machine);
+}
+
+}  // namespace dualgemm

@@ -1,0 +1,20 @@
+// choice.h -- the instance for a checked problem on a device: the one that the caller asks for, or the one
+// that the cost model ranks first. It makes no CUDA call.
+#pragma once
+
+#include <cstdint>
+
+#include "host/common/problem.h"
+#include "host/model/tiling.h"
+
+namespace dualgemm {
+
+// Returns the shape that the choice looks at. It is a guess where only the device knows the rows of the
+// groups.
+Shape shape_of(const Problem& problem);
+
+// Checks what is left once the device is known. *index becomes that of the instance to launch, or -1 where
+// none runs because K is 0.
+dualgemm_status_t choose(const Problem& problem, const dualgemm_device_t& device, int32_t* index);
+
+}  // namespace dualgemm

@@ -1,0 +1,60 @@
+// load.cpp -- see load.h.
+
+#include "host/launch/load.h"
+
+#include <array>
+#include <atomic>
+
+#include "host/common/device.h"
+#include "host/launch/prepare_a.h"
+
+namespace dualgemm {
+namespace {
+
+// Remembers which instances were loaded. Loading one again does no harm: those beyond its size are loaded by
+// each launch. After cudaDeviceReset what counts stays true: the attribute survives, and the code loads when
+// it is used, in a capture as well (an H200, driver 580; CUDA documents neither).
+class Loaded {
+ public:
+  bool has(int32_t index) const {
+    return index < kInstances && (words_[word(index)].load(std::memory_order_acquire) & bit(index)) != 0;
+  }
+  void add(int32_t index) {
+    if (index < kInstances) words_[word(index)].fetch_or(bit(index), std::memory_order_release);
+  }
+
+ private:
+  static constexpr int32_t kInstances = 512;
+  static size_t word(int32_t index) { return static_cast<size_t>(index) / 64; }
+  static uint64_t bit(int32_t index) { return uint64_t{1} << index % 64; }
+  std::array<std::atomic<uint64_t>, kInstances / 64> words_{};
+};
+
+// Constant-initialised like everything in the library, so that a call from a static constructor finds it
+// ready.
+constinit std::array<Loaded, kMaxDevices> loaded_on;
+
+}  // namespace
+
+dualgemm_status_t load_instance(const Instance& instance) {
+  if (auto status = load_prepare_a(instance.plan)) return status;
+  return load_kernel(reinterpret_cast<const void*>(instance.kernel), instance.smem_bytes);
+}
+
+dualgemm_status_t load_once(const dualgemm_device_t& device, int32_t index) {
+  Loaded& loaded = loaded_on[static_cast<size_t>(device.ordinal)];
+  if (loaded.has(index)) return DUALGEMM_STATUS_SUCCESS;
+  if (auto status = load_instance(instance(index))) return status;
+  loaded.add(index);
+  return DUALGEMM_STATUS_SUCCESS;
+}
+
+dualgemm_status_t load_all(const dualgemm_device_t& device) {
+  const Arch arch = served_architecture(device)->arch;
+  for (int32_t i = 0; i < instance_count(); ++i)
+    if (instance(i).plan.arch == arch)
+      if (auto status = load_once(device, i)) return status;
+  return DUALGEMM_STATUS_SUCCESS;
+}
+
+}  // namespace dualgemm

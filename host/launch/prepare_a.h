@@ -1,0 +1,36 @@
+// prepare_a.h -- the pass over A. Some instances take A in 16 bits, in an order of K of their own. A kernel
+// that is launched before them leaves it so in the caller's workspace. All that the host knows of that kernel
+// is here.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+#include "host/common/problem.h"
+#include "host/model/tiling.h"
+#include "kernel/plan.h"
+
+namespace dualgemm {
+
+// Describes A in the workspace as the pass leaves it: whole k-tiles of 256 elements in a row.
+Tensor prepared_a(const Problem& problem);
+
+// Returns the bytes that it takes there.
+size_t prepared_a_bytes(const Problem& problem);
+
+// Returns the bytes of workspace that an instance needs: as many, or 0 if no pass precedes it.
+size_t workspace_bytes(const Problem& problem, const Plan& plan);
+
+// Loads on the current device what prepare_a launches for an instance.
+dualgemm_status_t load_prepare_a(const Plan& plan);
+
+// Launches the pass, if there is one before the instance.
+dualgemm_status_t prepare_a(const Problem& problem, const Plan& plan, const Machine& machine,
+                            cudaStream_t stream);
+
+// Says whether the instance may start while the pass before it still runs. If the pass is an ordinary launch,
+// all that preceded it has ended, and that wrote the weights.
+bool overlaps_pass(const Problem& problem, const Plan& plan);
+
+}  // namespace dualgemm

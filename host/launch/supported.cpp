@@ -1,0 +1,127 @@
+// supported.cpp -- see supported.h.
+
+#include "host/launch/supported.h"
+
+#include <cinttypes>
+#include <limits>
+
+#include "host/common/names.h"
+#include "host/common/status.h"
+#include "host/common/text.h"
+#include "host/model/instance_kinds.h"
+#include "host/model/tiling.h"
+
+namespace dualgemm {
+namespace {
+
+constexpr dualgemm_status_t kOk = DUALGEMM_STATUS_SUCCESS;
+
+// A tile of a group may start at any row: the kernel's 32-bit arithmetic goes up to the end of that tile.
+constexpr int32_t kMaxGroupedRows = std::numeric_limits<int32_t>::max() - 1023;
+// The same holds for the columns of any tile.
+constexpr int32_t kMaxColumns = std::numeric_limits<int32_t>::max() - 1023;
+
+// Without K no kernel runs: a tensor map has no empty dimension. The sum of no products is 0 and the host
+// fills all outputs with zeros, where that is the result and it knows the rows.
+dualgemm_status_t check_without_k(const Problem& problem) {
+  const dualgemm_args_t& args = problem.args;
+  if (problem.grouped())
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "k=0: must be above 0 with group_mode=%" PRId32
+                " (%s): outputs are filled with zeros then, and only the device knows their rows",
+                args.group_mode, group_mode_name(args.group_mode));
+  if (args.bias1 || args.bias2)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "k=0: must be above 0 with bias1=%s, bias2=%s: outputs are filled with zeros then, which is "
+                "not the result with a bias",
+                pointer_text(args.bias1).get(), pointer_text(args.bias2).get());
+  return kOk;
+}
+
+dualgemm_status_t check_extents(const Problem& problem) {
+  const dualgemm_args_t& args = problem.args;
+  if (problem.grouped() && args.m > kMaxGroupedRows)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "m=%" PRId32 ": must be at most %" PRId32 " with group_mode=%" PRId32 " (%s)", args.m,
+                kMaxGroupedRows, args.group_mode, group_mode_name(args.group_mode));
+  if (args.n > kMaxColumns)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED, "n=%" PRId32 ": must be at most %" PRId32, args.n,
+                kMaxColumns);
+  return kOk;
+}
+
+Text<64> text_of(const GeneralRequest& request) {
+  Text<64> text;
+  if (request.address) text.add("%s=%p", request.field, request.address);
+  else text.add("%s=%g", request.field, request.number);
+  return text;
+}
+
+dualgemm_status_t check_instance_id(int32_t id) {
+  if (id >= 0 && id <= instance_count()) return kOk;
+  return fail(DUALGEMM_STATUS_INVALID_VALUE, "instance_id=%" PRId32 ": must be in [0, %" PRId32 "]", id,
+              instance_count());
+}
+
+// Checks that the instance that the caller asks for computes what the caller asks for.
+dualgemm_status_t check_instance(const Problem& problem) {
+  const dualgemm_args_t& args = problem.args;
+  const int32_t id = args.instance_id;
+  if (id == 0) return kOk;
+  const Instance& instance = dualgemm::instance(id - 1);
+  if (instance.plan.a_type != problem.a_type) {
+    const auto read = static_cast<int32_t>(instance.plan.a_type);
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "instance_id=%" PRId32 ": %s reads a_dtype=%" PRId32 " (%s), not a_dtype=%" PRId32 " (%s)",
+                id, instance.name, read, dtype_name(read), args.a_dtype, dtype_name(args.a_dtype));
+  }
+  if (!instance.epilogue.output(problem.c_type)) {
+    const auto written = static_cast<int32_t>(instance.epilogue.outputs[0].type);
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "instance_id=%" PRId32 ": %s writes c_dtype=%" PRId32 " (%s), not c_dtype=%" PRId32 " (%s)",
+                id, instance.name, written, dtype_name(written), args.c_dtype, dtype_name(args.c_dtype));
+  }
+  if (problem.general() && !instance.epilogue.general)
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "instance_id=%" PRId32 ": %s computes a plain SwiGLU and nothing else, not what %s asks for",
+                id, instance.name, text_of(problem.general_request).get());
+  if (instance.plan.tile.grouped != problem.grouped())
+    return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+                "instance_id=%" PRId32 ": %s is for launches %s a group_mode, not for group_mode=%" PRId32
+                " (%s)",
+                id, instance.name, problem.grouped() ? "without" : "with", args.group_mode,
+                group_mode_name(args.group_mode));
+  return kOk;
+}
+
+}  // namespace
+
+// Tiles, and with split-K the CTAs that compute them, have 31-bit numbers.
+dualgemm_status_t check_tiles(const Problem& problem, const Instance& instance) {
+  const dualgemm_args_t& args = problem.args;
+  const TilePlan& tile = instance.plan.tile;
+  const int64_t tiles = tile_bound(problem, tile);
+  const int32_t ctas = tile.split_k > 1 ? instance.plan.cluster_size() : 1;
+  if (tiles <= std::numeric_limits<int32_t>::max() / ctas) return kOk;
+  Text<64> computed_by;
+  if (ctas > 1) computed_by.add(", each computed by %" PRId32 " CTAs at once", ctas);
+  return fail(DUALGEMM_STATUS_NOT_SUPPORTED,
+              "m=%" PRId32 ", n=%" PRId32 ", %s=%" PRId32 ": are %" PRId64 " tiles of %" PRId32 " x %" PRId32
+              "%s, must be at most 2^31-1 %s",
+              args.m, args.n, problem.grouped() ? "groups" : "batch",
+              problem.grouped() ? args.groups : args.batch, tiles, tile.m, tile.n, computed_by.get(),
+              ctas > 1 ? "CTAs" : "tiles");
+}
+
+dualgemm_status_t check_supported(const Problem& problem) {
+  if (auto status = check_instance_id(problem.args.instance_id)) return status;
+  if (problem.args.k == 0) return check_without_k(problem);
+  if (auto status = check_extents(problem)) return status;
+  if (auto status = check_instance(problem)) return status;
+  // An instance that the caller asks for computes the same tiles on every device. Where the library chooses,
+  // the device decides which instance that is.
+  const int32_t id = problem.args.instance_id;
+  return id > 0 ? check_tiles(problem, instance(id - 1)) : kOk;
+}
+
+}  // namespace dualgemm

@@ -1,0 +1,78 @@
+// cost_sm90.cpp -- the equations for compute capability 9.0: the warps that multiply also expand the weights
+// and finish the tile, and several CTAs may share an SM.
+#include <algorithm>
+#include <cmath>
+
+#include "host/common/sf_layout.h"
+#include "host/model/cost_work.h"
+
+namespace dualgemm {
+namespace {
+
+// A k-tile takes what is slowest of multiplying, DRAM and a round of the ring, but the three overlap the less
+// the closer they are: they are added up as powers of this degree, which is fit (kH100Costs says to what).
+constexpr double kDegree = 4;
+
+struct Sm90 : Work {
+  int32_t busy;  // CTAs of the SM that has most of them at once
+
+  double weights() const { return 2.0 * p.tile.n * p.tile.k; }  // elements of a k-tile, of both products
+
+  // Returns the time in which the warps of an SM expand the k-tiles of its CTAs, or put A in order.
+  double expand_us() const {
+    const double activations = p.a16.warps > 0 ? static_cast<double>(p.tile.m) * p.tile.k : 0;
+    const double weight = t.expand_weight * (p.a_type == CType::kBf16 ? t.expand_bf16 : 1);
+    const double activation = p.orders_a() ? t.order_activation : t.expand_activation;
+    return us(busy * (weights() * weight + activations * activation));
+  }
+  // Returns the time in which its tensor cores multiply them.
+  double wgmma_us() const {
+    return us(busy * weights() * std::max<double>(p.tile.m, t.least_columns) / t.multiply_adds);
+  }
+  // Returns the time of both, which overlap in part, or of a warpgroup that goes through its share of a
+  // k-tile step by step, waiting for each expansion and each wgmma.
+  double multiply_us() const {
+    const double expand = expand_us(), wgmma = wgmma_us();
+    const double both = std::max(expand, wgmma) + t.beside * std::min(expand, wgmma);
+    return std::max(both, us(t.chain * p.tile.k / kSfAtomElems / p.consumers.k_groups));
+  }
+  // Nothing is multiplied meanwhile, unless by another CTA of the SM.
+  double finish_us() const {
+    return us(t.turn + busy * (arithmetic_cycles() + store_cycles() + results() * t.finish));
+  }
+  // Returns the time of a pass over A before the launch.
+  double pass_us() const {
+    if (!p.prepared_a()) return 0;
+    const double bytes = bytes_of_a() + 2;  // of an element, read and written
+    return t.pass + bytes * shape.problems * shape.m * shape.k / t.pass_bytes;
+  }
+};
+
+}  // namespace
+
+void cost_sm90(const Work& shared, const Machine& machine, Cost* cost) {
+  Cost& c = *cost;
+  const auto waves = static_cast<double>(c.waves), steps = static_cast<double>(c.k_tiles);
+  const double active = static_cast<double>(c.tiles * shared.p.cluster_size()) / waves;
+  const int32_t most = machine.limited ? 1 : shared.p.ctas_per_sm;
+  const auto in_one_wave = static_cast<int32_t>(std::ceil(active / machine.sms));
+  const Sm90 work{shared, c.waves > 1 ? most : std::clamp(in_one_wave, 1, most)};
+  c.fill_us = work.fill_us(active) * work.busy;
+  c.tensor_us = work.multiply_us();
+  c.dram_us = work.dram_bytes() / work.t.dram / (steps * waves);
+  c.latency_us = work.t.round / work.p.operands.stages;
+  c.epilogue_us = c.exposed_us = work.finish_us();
+
+  const double supply = std::max(c.latency_us, c.fill_us);
+  const double k_tile = std::pow(
+      std::pow(c.tensor_us, kDegree) + std::pow(c.dram_us, kDegree) + std::pow(supply, kDegree), 1 / kDegree);
+  c.fixed_us = work.t.fixed + work.pass_us();
+  c.start_us = work.t.latency + work.us(work.t.wake + (work.p.tile.grouped ? work.t.load : 0));
+  c.exchange_us = work.exchange_us() + (work.p.tile.split_k > 1 ? work.t.meet : 0);
+  // With split-K the CTAs of a wave begin anew.
+  const double between = c.exposed_us + (work.p.tile.split_k > 1 ? (c.start_us + c.exchange_us) / most : 0);
+  c.tiles_us = waves * steps * k_tile + (waves - 1) * between;
+  c.total_us = c.fixed_us + c.start_us + c.tiles_us + c.epilogue_us + c.exchange_us;
+}
+
+}  // namespace dualgemm

@@ -1,0 +1,77 @@
+// epilogue_work.h -- how many instructions a general epilogue (kernel/epilogue/general.cuh) issues for a
+// result, step by step, for the cost model. They were counted in the machine code that ptxas 13.0 makes of
+// m256n128k256_general, on the path of a tile that is full: for 16 results of a lane, which such an
+// epilogue takes at a time, or for one where the code is a loop over them.
+#pragma once
+
+#include <cstdint>
+
+#include "kernel/epilogue/kinds.h"
+
+namespace dualgemm::work {
+
+// A general epilogue loads this many columns of an accumulator at a time (Chunks in the epilogue.cuh of an
+// architecture).
+inline constexpr int32_t kGeneralChunk = 16;
+
+// The rate of special functions was measured with the other instructions of a plain SwiGLU: 375 for 32
+// results, which have two special functions each. In any epilogue a special function covers as many.
+inline constexpr double kCoveredBySpecial = 375 / 64.0;
+
+// Instructions for one result.
+struct Instructions {
+  double all;
+  double fp64 = 0;  // of all, those that the fp64 units compute
+};
+constexpr double of_chunk(int32_t instructions) { return static_cast<double>(instructions) / kGeneralChunk; }
+
+// The loop over chunks, both alphas, and the branches: around what a launch does not ask for, and to the type
+// of C.
+inline constexpr double kFrame = of_chunk(165);
+
+constexpr double activation_instructions(ActivationKind activation) {
+  switch (activation) {
+    case ActivationKind::kSwiglu: return of_chunk(198);
+    case ActivationKind::kSwigluStep: return of_chunk(197);
+    case ActivationKind::kGegluTanh: return of_chunk(162);
+    case ActivationKind::kGegluErf: return of_chunk(388);
+    case ActivationKind::kReglu: return of_chunk(33);
+    case ActivationKind::kGlu: return of_chunk(81);
+    case ActivationKind::kSitu: return of_chunk(708);
+  }
+  return 0;
+}
+
+// With EXACT_ACT, where the loop takes one result at a time. A division and the functions take their short
+// ways.
+constexpr Instructions exact_instructions(ActivationKind activation) {
+  switch (activation) {
+    case ActivationKind::kSwiglu: return {137, 36};
+    case ActivationKind::kSwigluStep: return {139, 37};
+    case ActivationKind::kGegluTanh: return {130, 34};
+    case ActivationKind::kGegluErf: return {219, 69};
+    case ActivationKind::kReglu: return {56, 5};
+    case ActivationKind::kGlu: return {117, 28};
+    case ActivationKind::kSitu: return {287, 99};
+  }
+  return {0};
+}
+
+// Conversion and stores; of FP8 and NVFP4 also the encode scale, and of NVFP4 the factor of each block.
+// Where a lane has a column of C, NVFP4 goes through a transposition by shuffles.
+constexpr double output_instructions(CType c_type, bool swap_ab) {
+  switch (c_type) {
+    case CType::kFp32: return of_chunk(21);
+    case CType::kFp8: return of_chunk(39);
+    case CType::kNvfp4: return of_chunk(swap_ab ? 228 : 73);
+    default: return of_chunk(22);
+  }
+}
+
+inline constexpr double kBias = of_chunk(197);  // of one: a load, a comparison and a branch for each column
+inline constexpr double kARowScale = of_chunk(59);  // a load and two products for each result
+inline constexpr double kCRowScale = of_chunk(52);
+inline constexpr double kAmax = of_chunk(90);
+inline constexpr double kBothD = of_chunk(73);  // their conversion and stores
+
+}  // namespace dualgemm::work

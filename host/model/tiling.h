@@ -1,0 +1,73 @@
+// tiling.h -- how many tiles a launch has, how many clusters run at once on a machine, and how many CTAs a
+// grid has: one answer each for the rules, the cost model, the launch and the benchmark. It is arithmetic
+// alone.
+#pragma once
+
+#include <cstdint>
+
+#include "host/common/problem.h"
+#include "kernel/plan.h"
+
+namespace dualgemm {
+
+// The choice of an instance looks at a shape: `problems` products of one size, m rows of A and C each. If it
+// is grouped, only the device knows the rows of a group, and m is what a usual group has.
+struct Shape {
+  int32_t m, n, k;
+  int32_t problems = 1;
+  bool grouped = false;
+  CType c_type = CType::kBf16;  // that a general instance writes; a plain one has its own
+  ActivationKind activation = ActivationKind::kSwiglu;
+  int32_t d_bits = 0;  // of the elements of D1 and of D2 together, if they are asked for
+  int32_t biases = 0;  // bias1, bias2: how many there are
+  bool a_row_scale = false, c_row_scale = false;
+  bool amax = false;
+  bool exact = false;  // EXACT_ACT
+
+  bool operator==(const Shape&) const = default;
+};
+
+// What a launch may use: SMs, and the clusters of two and of four CTAs with full shared memory that run on
+// the device at once. -1 says that there are none, 0 that a number is not known: clusters_at_once() then
+// assumes what the architecture's largest chip has in proportion to its SMs. If it is limited (max_sms), it
+// may not have more CTAs at once than SMs, also where two of them would share one.
+struct Machine {
+  int32_t sms, clusters_of_2 = 0, clusters_of_4 = 0;
+  bool limited = false;
+
+  bool operator==(const Machine&) const = default;
+};
+
+// Returns the part of the device that a launch may use.
+Machine machine_of(const dualgemm_args_t& args, const dualgemm_device_t& device);
+
+// Count the tiles of one problem: along its rows of A and C, its columns of C, its elements of K.
+int64_t m_tiles(const TilePlan& tile, int64_t rows);
+int64_t n_tiles(const TilePlan& tile, int64_t columns);
+int64_t k_tiles(const TilePlan& tile, int64_t k);
+
+// Counts the tiles of C that a launch computes; with groups this is an upper bound, since their rows are not
+// known here.
+int64_t tile_bound(const Problem& problem, const TilePlan& tile);
+
+// Count the same for a shape: tiles down M of one problem, and of C in all. The rows of a group are taken as
+// spread evenly over 1 .. 2 m - 1, whose mean is m.
+double mean_m_tiles(const Shape& shape, const TilePlan& tile);
+int64_t mean_tiles(const Shape& shape, const TilePlan& tile);
+
+// Says whether clusters of `size` CTAs run at all, as far as is known. Those of more than two CTAs are as
+// those of four.
+bool runs_clusters(const Machine& machine, int32_t size);
+// Counts the clusters of `size` CTAs that run at the same time, with that many CTAs to an SM.
+int32_t clusters_at_once(const Machine& machine, Arch arch, int32_t size, int32_t ctas_per_sm = 1);
+// Does the same for a plan.
+int32_t clusters_at_once(const Machine& machine, const Plan& plan);
+
+// Counts the clusters of a launch. Without split-K there are no more than run at once, since each computes
+// several tiles.
+int64_t grid_clusters(const Plan& plan, int64_t tiles, const Machine& machine);
+
+// Counts the CTAs of a launch.
+int64_t grid_size(const Problem& problem, const Plan& plan, const Machine& machine);
+
+}  // namespace dualgemm

@@ -1,0 +1,86 @@
+// tiles.cuh -- the options of the instances for compute capability 9.0, each named as its instance is
+// (instance_name.h): by its tile, s for split-K, x for an A from a pass, g for groups. The sources in
+// instances/ list them for an A in NVFP4; sixteen_bit.cuh derives from them those for an A of 16 bits.
+#pragma once
+
+#include "kernel/instance_list.cuh"
+#include "kernel/sm90/plan.h"
+
+namespace dualgemm::sm90 {
+
+constexpr Options grouped(Options o) {
+  o.grouped = true;
+  return o;
+}
+constexpr Options with_stages(Options o, int32_t stages) {
+  o.stages = stages;
+  return o;
+}
+
+// A plain instance with these options shares the SM with another CTA, so that one loads while the other ends.
+// A general one needs more than half of the registers of an SM: it has the SM for itself, and rings of twice
+// the depth.
+constexpr Options for_few_rows(Options o) {
+  if (!InstanceArithmetic::kGeneral) {
+    o.ctas_per_sm = 2;
+  } else {
+    o.stages *= 2;
+  }
+  return o;
+}
+
+// Four warpgroups leave each other about a hundred registers. A general instance takes more: it has two, and
+// half of the columns.
+constexpr Options for_many_columns(Options o) {
+  if (InstanceArithmetic::kGeneral) o.tile_n /= 2;
+  return o;
+}
+
+// For up to eight rows of A.
+inline constexpr Options kM8N32s2 =
+    for_few_rows({.tile_m = 8, .tile_n = 32, .split_k = 2, .k_groups = 2, .stages = 5});
+inline constexpr Options kM8N64s2 = for_few_rows({.tile_m = 8, .tile_n = 64, .split_k = 2, .stages = 4});
+inline constexpr Options kM8N128 = for_many_columns({.tile_m = 8, .tile_n = 128, .stages = 5});
+
+// For up to sixteen.
+inline constexpr Options kM16N32s2{
+    .tile_m = 16, .tile_n = 32, .split_k = 2, .k_groups = 2, .stages = 8, .prepare_warps = 4};
+inline constexpr Options kM16N64s2{.tile_m = 16, .tile_n = 64, .split_k = 2, .stages = 6, .prepare_warps = 4};
+inline constexpr Options kM16N128 =
+    for_many_columns({.tile_m = 16, .tile_n = 128, .stages = 4, .prepare_warps = 4});
+inline constexpr Options kM16N128g = grouped(kM16N128);
+
+// For up to 32.
+inline constexpr Options kM32N64s2{.tile_m = 32, .tile_n = 64, .split_k = 2, .stages = 5, .prepare_warps = 8};
+inline constexpr Options kM32N64s3{.tile_m = 32, .tile_n = 64, .split_k = 3, .stages = 5, .prepare_warps = 8};
+inline constexpr Options kM32N128 =
+    for_many_columns({.tile_m = 32, .tile_n = 128, .stages = 3, .prepare_warps = 4});
+
+// For up to 64.
+inline constexpr Options kM64N64{.tile_m = 64, .tile_n = 64, .stages = 3, .prepare_warps = 8};
+inline constexpr Options kM64N64s2{.tile_m = 64, .tile_n = 64, .split_k = 2, .stages = 3, .prepare_warps = 8};
+inline constexpr Options kM64N64g = grouped(kM64N64);
+inline constexpr Options kM64N64s2x{
+    .tile_m = 64, .tile_n = 64, .split_k = 2, .stages = 4, .prepare_warps = 0};
+inline constexpr Options kM64N64s3x{
+    .tile_m = 64, .tile_n = 64, .split_k = 3, .stages = 4, .prepare_warps = 0};
+inline constexpr Options kM64N128x =
+    for_many_columns({.tile_m = 64, .tile_n = 128, .stages = 4, .panel_stages = 6, .prepare_warps = 0});
+inline constexpr Options kM64N128xg = grouped(kM64N128x);
+
+// For many. A general instance takes more registers than eight warps that prepare A leave it.
+inline constexpr Options kM128N64{
+    .tile_m = 128, .tile_n = 64, .stages = 2, .prepare_warps = InstanceArithmetic::kGeneral ? 4 : 8};
+inline constexpr Options kM128N64g = grouped(kM128N64);
+inline constexpr Options kM128N64x{
+    .tile_m = 128, .tile_n = 64, .stages = 4, .panel_stages = 8, .prepare_warps = 0};
+inline constexpr Options kM128N64s2x{
+    .tile_m = 128, .tile_n = 64, .split_k = 2, .stages = 3, .panel_stages = 10, .prepare_warps = 0};
+inline constexpr Options kM128N64xg{
+    .tile_m = 128, .tile_n = 64, .stages = 4, .panel_stages = 7, .prepare_warps = 0, .grouped = true};
+inline constexpr Options kM256N64x{
+    .tile_m = 256, .tile_n = 64, .stages = 2, .panel_stages = 5, .prepare_warps = 0};
+inline constexpr Options kM256N64xg{
+    .tile_m = 256, .tile_n = 64, .stages = 3, .panel_stages = 4, .prepare_warps = 0, .grouped = true};
+
+}  // namespace dualgemm::sm90
