@@ -120,7 +120,7 @@ def drawing():
              '<line x1="0" y1="0" x2="0" y2="6" class="hatch"/></pattern>',
              '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
              '<path d="M0 0 L8 4 L0 8" class="order"/></marker>', "</defs>", box(0, 0, width, height, "ground")]
-    parts += matrix(88, 76) + atom_as_matrix(410, 76) + atom_in_memory(566, 76)
+    parts += ["".join(part) for part in (matrix(88, 76), atom_as_matrix(410, 76), atom_in_memory(566, 76))]
     parts += [text(566, 336, "offset(r, b) = (r/128)*128*P + (b/4)*512 + (r%32)*16 + ((r%128)/32)*4 + b%4"),
               text(566, 358, "P = 4*ceil(K/64)")]
     return "\n".join(parts + ["</svg>", ""])

@@ -19,8 +19,8 @@ struct Candidate {
   bool overlapped;  // accumulators share columns
   Cost cost;
 };
-// Returns the position in `candidates` of the one to take, or -1 when the span is empty. Among those that cost
-// little more than the cheapest it is the one with the fewest slices of K.
+// Returns the position in `candidates` of the one to take, or -1 when the span is empty. Among those that
+// cost little more than the cheapest it is the one with the fewest slices of K.
 int32_t best_of(std::span<const Candidate> candidates);
 
 // Says which instances take part in the choice, beside those that always do.

@@ -6,11 +6,11 @@
 //   D = RZ_f32( sum_g trunc(dot16_g * SFA_g * SFB_g) + trunc(C) ), g = 0..3,
 //
 // where trunc cuts each of the five terms toward zero to a multiple of 2^(E-35) and E is the largest of the
-// exponents of C and of the four products SFA_g * SFB_g. Such a product has the sum of the exponents of its two
-// factors, even where dot16_g is zero. A factor of zero has exponent -126, and so has a C of zero. NaN in C or
-// in a used factor gives 0x7FFFFFFF. The dense kinds are in mma_dense.cpp. These are assumed, not published: infinite C stays
-// infinite; a sum that truncates to nothing is +0; a subnormal factor of ue4m3 has the exponent of the
-// smallest normal one, -6, as subnormal operands of the dense kinds do.
+// exponents of C and of the four products SFA_g * SFB_g. Such a product has the sum of the exponents of its
+// two factors, even where dot16_g is zero. A factor of zero has exponent -126, and so has a C of zero. NaN in
+// C or in a used factor gives 0x7FFFFFFF. The dense kinds are in mma_dense.cpp. These are assumed, not
+// published: infinite C stays infinite; a sum that truncates to nothing is +0; a subnormal factor of ue4m3
+// has the exponent of the smallest normal one, -6, as subnormal operands of the dense kinds do.
 //
 // The tile version works in double: after truncation every term is a multiple of 2^(E-35) below 2^(E+11.1),
 // so the five-term sum needs at most 49 bits and double adds it exactly. Most outputs need no truncation at

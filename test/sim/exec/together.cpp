@@ -125,8 +125,8 @@ void Together::finish(Grid& grid, const char* fault) {
 }
 
 // Returns true if the host's program goes on after this fault. The current grid has then been ended. That is
-// so for a deadlock that the observer lets pass (Grid::outlives), and for a grid in which some threads trapped
-// and the others, which were let run on, cannot move or do not end.
+// so for a deadlock that the observer lets pass (Grid::outlives). It is so, too, for a grid in which some
+// threads trapped and the others, which were let run on, cannot move or do not end.
 bool Together::outlive(const Fault& fault) {
   Grid& grid = *current_;
   const bool still = fault.kind() == FaultKind::kDeadlock || fault.kind() == FaultKind::kGivenUp;
