@@ -65,7 +65,7 @@ std::vector<Built> ways() {
 Problem problem_of(const dualgemm::Instance& instance, int32_t k_tiles, uint64_t seed) {
   const dualgemm::TilePlan& tile = instance.plan.tile;
   const int32_t rows = instance.plan.arch == dualgemm::Arch::kSm90 ? tile.m + tile.m / 2 + 1 : 300;
-  const int32_t columns = instance.plan.arch == dualgemm::Arch::kSm90 ? 136 : 200;
+  const int32_t columns = instance.plan.arch == dualgemm::Arch::kSm90 ? tile.n + 8 : 200;
   return make_problem(Data::kFullRange, rows, columns, k_tiles * tile.k + 112, seed);
 }
 

@@ -146,7 +146,8 @@ TEST_CASE("a captured launch with all extras has the bits of an ordinary one at 
 
 TEST_CASE("a captured launch of groups by counts has the bits of an ordinary one at each of 100 replays",
           "[capture][grouped]") {
-  for (const dualgemm_dtype_t dtype : kOutputs)
+  // One type with factors of its own, one with an encode scale alone, one with neither.
+  for (const dualgemm_dtype_t dtype : {DUALGEMM_DTYPE_NVFP4, DUALGEMM_DTYPE_FP8_E4M3, DUALGEMM_DTYPE_FP32})
     DYNAMIC_SECTION("type " << dtype) check_replays(DUALGEMM_GROUP_MASKED, dtype);
 }
 

@@ -64,7 +64,7 @@ TEST_CASE("the schedules tell a sum in the order of arrival from one in an order
 }
 
 TEST_CASE("a dense launch gives the same bits under every schedule", "[schedule]") {
-  for (const NamedInstance& instance : dense_instances()) {
+  for (const NamedInstance& instance : in_turn(dense_instances())) {
     DYNAMIC_SECTION(instance.name) {
       const dualgemm_instance_info_t& info = instance.info;
       SetOptions options = use(instance);
@@ -79,7 +79,7 @@ TEST_CASE("a dense launch gives the same bits under every schedule", "[schedule]
 }
 
 TEST_CASE("a grouped launch gives the same bits under every schedule", "[schedule][grouped]") {
-  for (const NamedInstance& instance : grouped_instances()) {
+  for (const NamedInstance& instance : in_turn(grouped_instances())) {
     for (dualgemm_group_mode_t mode : kGroupModes) {
       DYNAMIC_SECTION(instance.name << " " << text(mode)) {
         const dualgemm_instance_info_t& info = instance.info;
