@@ -83,8 +83,9 @@ dualgemm_status_t fail_cuda(cudaError_t error, const char* call) {
               static_cast<int>(error), cudaGetErrorString(error));
 }
 
-// A kernel runs behind its launch, so what ends a context comes from earlier work; but where launches block
-// (CUDA_LAUNCH_BLOCKING), and on the simulator, the kernel has run when its launch returns.
+// A kernel runs after its launch has returned, so an error that ends the context comes from earlier work.
+// Where launches block (CUDA_LAUNCH_BLOCKING), and on the simulator, it may be this kernel's: it has run by
+// then.
 dualgemm_status_t fail_launch(cudaError_t error, const char* launched, cudaStream_t stream) {
   if (ends_context(error))
     return fail_context(error,

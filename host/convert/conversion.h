@@ -23,7 +23,7 @@ struct Quantization {
   int32_t tiles_of_band;
 };
 
-// Return what the two init functions set.
+// Return what dualgemm_sf_args_init and dualgemm_quantize_args_init set.
 dualgemm_sf_args_t default_sf_args();
 dualgemm_quantize_args_t default_quantize_args();
 

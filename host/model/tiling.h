@@ -27,10 +27,10 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-// What a launch may use: SMs, and the clusters of two and of four CTAs with full shared memory that run on
-// the device at once. -1 says that there are none, 0 that a number is not known: clusters_at_once() then
-// assumes what the architecture's largest chip has in proportion to its SMs. If it is limited (max_sms), it
-// may not have more CTAs at once than SMs, also where two of them would share one.
+// What a launch may use: the SMs, and how many clusters of two and of four CTAs, with full shared memory, the
+// device runs at once. Of clusters -1 says that there are none, and 0 that the number is not known. For 0
+// clusters_at_once() scales the number of the architecture's largest chip by the SMs. If the launch is
+// limited (max_sms), it may not have more CTAs at once than SMs, also where two of them would share one.
 struct Machine {
   int32_t sms, clusters_of_2 = 0, clusters_of_4 = 0;
   bool limited = false;

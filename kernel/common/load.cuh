@@ -129,7 +129,7 @@ DUALGEMM_DEVICE void load_role(const Params& p, Rings<Traits>& rings, Cta<Traits
       // round through a ring.
       if constexpr (kOwnScales) {
         if (loop.in_scale_stage(i) == 0) {
-          // The reads of this scale stage by the mma come before the bytes below.
+          // The copies below may overwrite this scale stage once the mma has read it.
           wait(rings.scale_empty[q.index], q.phase);
           if (ptx::elect_sync()) {
             expect(rings.scale_full[q.index], Part::kScaleStageBytes);

@@ -1,5 +1,5 @@
-// m128n64.cu -- one CTA for a narrow tile. The two rings share what shared memory there is, for about the
-// same part of K.
+// m128n64.cu -- a tile of 64 columns, without a pair of CTAs. The two rings share what shared memory there
+// is, for about the same part of K.
 #include "kernel/sm100/instances.cuh"
 
 namespace dualgemm {

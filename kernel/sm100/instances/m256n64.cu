@@ -1,4 +1,4 @@
-// m256n64.cu -- a pair of CTAs (2-SM) for a narrow tile.
+// m256n64.cu -- a pair of CTAs (2-SM) for a tile of 64 columns.
 #include "kernel/sm100/instances.cuh"
 
 namespace dualgemm {

@@ -15,8 +15,8 @@ constexpr uint64_t kAll = ~uint64_t(0);
 
 uint64_t ones(int width) { return width >= 64 ? kAll : (uint64_t(1) << width) - 1; }
 
-// A bit of the result of these depends on one bit of each input at most, once the inputs from `controls` on
-// are known, which say where the bits go.
+// In these operations a bit of the result depends on at most one bit of each input. The inputs numbered
+// `controls` and up say which bit that is (an amount, a selector, a position), and have to be known.
 struct Wired {
   std::string_view opcode;
   uint32_t controls;

@@ -232,9 +232,9 @@ bool run_clusters(Grid& grid, std::optional<uint64_t> slice = {}) {
   return moved;
 }
 
-// Runs one more round and looks at what keeps the warps running. Where they go in circles and nobody can end
-// that, it is a fault. Where they only wait for time to pass, it passes. Else they go on, for a longer
-// stretch before the next look, until patience ends.
+// Runs one more round and looks at what keeps the warps running. Where their states recur and no other
+// cluster, grid or copy can change that, it is a fault. Where they only wait for time to pass, it passes.
+// Else they go on, for a longer stretch before the next look, until patience ends.
 bool run_watched(Grid& grid, bool alone) {
   SpinWatch watch(grid);
   Observer* const observer = std::exchange(grid.observer, &watch);

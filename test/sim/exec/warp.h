@@ -54,8 +54,8 @@ struct Warp {
   uint32_t index = 0, live = 0;
   std::unique_ptr<uint64_t[]> registers;  // 32 lanes a register, with a value where `written` has the lane
   std::vector<uint32_t> written;          // by register: lanes that wrote all bits of it
-  // Of the others, which bits are missing and whence their poison came, by register * 32 + lane. Where there
-  // is no entry, nobody wrote any.
+  // For a register that a lane did not write in whole: which bits are missing, and whence their poison came,
+  // by register * 32 + lane. Where there is no entry, it wrote none of them.
   std::unordered_map<uint64_t, Hole> poisoned;
   // Bytes of `local` by their offsets, which count where it says that nobody wrote the byte. Where there is
   // no entry either, nobody did.
