@@ -21,12 +21,14 @@ DUALGEMM_DEVICE void fence_mbarrier_init_release_cluster() {
 }
 
 // mbarrier.arrive.release.cta.shared::cta.b64 _, [mbar];      9.7.13.15.13
+// Release: what this thread did before comes before what a thread of this CTA does that has seen the phase
+// complete by an acquiring wait.
 DUALGEMM_DEVICE void mbarrier_arrive(uint64_t* mbar) {
   asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(smem_u32(mbar)) : "memory");
 }
 
 // @arrives mbarrier.arrive.release.cta.shared::cta.b64 _, [mbar];      9.7.13.15.13
-// The predicate stands for a branch where that would end a sequence of wgmma.
+// As above. The predicate stands for a branch where that would end a sequence of wgmma.
 DUALGEMM_DEVICE void mbarrier_arrive_if(uint64_t* mbar, bool arrives) {
   asm volatile(
       "{\n\t"
@@ -46,7 +48,7 @@ DUALGEMM_DEVICE void mbarrier_arrive_relaxed_cluster(uint32_t mbar_address) {
 }
 
 // mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [mbar], bytes;      9.7.13.15.13
-// Adds `bytes` to what the current phase waits for, then arrives once.
+// Adds `bytes` to what the current phase waits for, then arrives once, with release as above.
 DUALGEMM_DEVICE void mbarrier_arrive_expect_tx(uint64_t* mbar, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(smem_u32(mbar)),
                "r"(bytes)
@@ -54,7 +56,9 @@ DUALGEMM_DEVICE void mbarrier_arrive_expect_tx(uint64_t* mbar, uint32_t bytes) {
 }
 
 // mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 done, [mbar], parity;      9.7.13.15.16
-// True once the phase of this parity has completed. May suspend the thread; may return false early.
+// True once the phase of this parity has completed. May suspend the thread; may return false early. Acquire:
+// what threads of this CTA did before their arrivals, and the bytes that the phase waited for, come before
+// what this thread does next.
 DUALGEMM_DEVICE bool mbarrier_try_wait_parity(uint64_t* mbar, uint32_t parity) {
   uint32_t done;
   asm volatile(
@@ -70,7 +74,7 @@ DUALGEMM_DEVICE bool mbarrier_try_wait_parity(uint64_t* mbar, uint32_t parity) {
 }
 
 // mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [mbar], parity;      9.7.13.15.16
-// As above for what comes from anywhere in the cluster.
+// As above, also for what threads of other CTAs of the cluster did before their arrivals.
 DUALGEMM_DEVICE bool mbarrier_try_wait_parity_acquire_cluster(uint64_t* mbar, uint32_t parity) {
   uint32_t done;
   asm volatile(

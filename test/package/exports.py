@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""check.py -- the symbols of a shared object that embeds the whole archive: every function that the header declares,
+"""exports.py -- the symbols of a shared object that embeds the whole archive: every function that the header declares,
 and nothing else, so that two libraries of one program can each embed their own.
 
-    check.py CXX NM ARCHIVE HEADER
+    exports.py CXX NM ARCHIVE HEADER
 """
 import re
 import subprocess

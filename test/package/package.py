@@ -100,8 +100,8 @@ class Package:
         require("correct" in shown and "0 E" in shown, f"dualgemm-sim printed: {shown}")
 
     def same_abi(self):
-        """The functions and types of the interface, as the record of 0.2.0 has them: a program of 0.2 runs with every
-        later library. Fields are appended to structures, and then the record is written anew (--record)."""
+        """The functions and types of the interface, as they are on record: a program of 0.2 runs with every later
+        library. What is appended goes on record, too (--record); test/unit/host/abi_test.cpp has the offsets of 0.2."""
         if not shutil.which("abidiff"):
             print("package.py: there is no abidiff (package abigail-tools): the ABI is not compared")
             return
