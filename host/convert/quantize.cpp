@@ -61,6 +61,14 @@ dualgemm_status_t check_global_scale(float global_scale) {
               static_cast<double>(global_scale));
 }
 
+// What quantising a matrix and its inverse check alike: all but where the tensors lie.
+dualgemm_status_t check_both(const float* x, int32_t rows, int32_t k, int64_t ldx, const void* q, int64_t ldq,
+                             const void* sf, float global_scale, Tensor* matrix, Packed* packed) {
+  if (auto status = check_matrix(x, rows, k, ldx, matrix)) return status;
+  if (auto status = check_packed(q, ldq, sf, rows, k, packed)) return status;
+  return check_global_scale(global_scale);
+}
+
 }  // namespace
 }  // namespace dualgemm
 
@@ -96,9 +104,7 @@ dualgemm_status_t dualgemm_quantize_host(const float* x, int32_t rows, int32_t k
   clear_last_error();
   Tensor matrix;
   Packed packed;
-  if (auto status = check_matrix(x, rows, k, ldx, &matrix)) return status;
-  if (auto status = check_packed(q, ldq, sf, rows, k, &packed)) return status;
-  if (auto status = check_global_scale(global_scale)) return status;
+  if (auto status = check_both(x, rows, k, ldx, q, ldq, sf, global_scale, &matrix, &packed)) return status;
   if (rows == 0 || k == 0) return DUALGEMM_STATUS_SUCCESS;
   const Tensor written = with_gaps(packed.q);
   if (auto status = check_places({&matrix}, {&written, &packed.sf})) return status;
@@ -122,9 +128,7 @@ dualgemm_status_t dualgemm_dequantize_host(const void* q, int64_t ldq, const voi
   clear_last_error();
   Tensor matrix;
   Packed packed;
-  if (auto status = check_matrix(x, rows, k, ldx, &matrix)) return status;
-  if (auto status = check_packed(q, ldq, sf, rows, k, &packed)) return status;
-  if (auto status = check_global_scale(global_scale)) return status;
+  if (auto status = check_both(x, rows, k, ldx, q, ldq, sf, global_scale, &matrix, &packed)) return status;
   if (rows == 0 || k == 0) return DUALGEMM_STATUS_SUCCESS;
   if (auto status = check_places({&packed.q, &packed.sf}, {&matrix})) return status;
 

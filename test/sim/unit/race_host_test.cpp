@@ -32,6 +32,15 @@ Region written(uint64_t address, uint32_t bytes) {
   return r;
 }
 
+// A launch after that work, which loads by TMA at once. Returns the rule that is broken.
+std::string broken_by_load(Events& e, std::vector<uint64_t> after) {
+  launch(e, work(Work::Kind::kLaunch, 2, std::move(after)));
+  e.init(at(0, 0), Events::bar(0));
+  e.fence(at(0, 0), SyncEvent::Fence::kMbarrierInit);
+  e.load(at(0, 0), shared(0, 0x2000, 256), Events::bar(0));
+  return e.broken();
+}
+
 }  // namespace
 
 TEST_CASE("Grids of one stream are ordered, through every proxy", "[race]") {
@@ -40,11 +49,7 @@ TEST_CASE("Grids of one stream are ordered, through every proxy", "[race]") {
     launch(e, work(Work::Kind::kLaunch, 1, {}));
     e.write(at(0, 0), global(0x10000, 4));
     e.checker.finish(nullptr);
-    launch(e, work(Work::Kind::kLaunch, 2, std::move(after)));
-    e.init(at(0, 0), Events::bar(0));
-    e.fence(at(0, 0), SyncEvent::Fence::kMbarrierInit);
-    e.load(at(0, 0), shared(0, 0x2000, 256), Events::bar(0));
-    return e.broken();
+    return broken_by_load(e, std::move(after));
   };
   CHECK(run({1}) == "");
   CHECK(run({}) == "race-grids");
@@ -231,11 +236,7 @@ TEST_CASE("A copy of the host beside a grid that loads by TMA", "[race]") {
   const auto run = [](std::vector<uint64_t> after) {
     Events e(Events::kBare);
     e.checker.host(work(Work::Kind::kSet, 1, {}, {written(0x10000, 4096)}));
-    launch(e, work(Work::Kind::kLaunch, 2, std::move(after)));
-    e.init(at(0, 0), Events::bar(0));
-    e.fence(at(0, 0), SyncEvent::Fence::kMbarrierInit);
-    e.load(at(0, 0), shared(0, 0x2000, 256), Events::bar(0));
-    return e.broken();
+    return broken_by_load(e, std::move(after));
   };
   CHECK(run({1}) == "");
   CHECK(run({}) == "race-grids");
