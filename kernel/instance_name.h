@@ -1,15 +1,6 @@
 // instance_name.h -- the name of an instance, composed of its plan and its epilogue: "m128n64k256s2_fp16".
-// These parts follow each other:
-//
-//   Architecture::name_prefix
-//   m128n64k256       the tile
-//   s2, s3, s4        split-K: this many CTAs or pairs share a tile
-//   o                 accumulators that overlap
-//   x                 a pass before the launch prepares A
-//   g                 for groups
-//   _abf16, _afp16    the type of A, unless it is NVFP4
-//   _variant          what is different, in the kernels of bench/ablation
-//   _fp16, _bf16      the output, or _general: the launch says what the epilogue computes and writes
+// kernel/README.md, "Instances", says what each part means. Kernels of bench/ablation have one more part
+// before the output, which says in what they differ.
 #pragma once
 
 #include <cstdint>

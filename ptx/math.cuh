@@ -117,6 +117,11 @@ DUALGEMM_DEVICE float cvt_f32_f16(uint16_t x) {
   return result;
 }
 
+// Is defined where the target has the next instruction.
+#if __CUDA_ARCH__ >= 1000
+#define DUALGEMM_PTX_CVT_E2M1
+#endif
+
 // cvt.rn.satfinite.e2m1x2.f32 byte, high, low;      9.7.9.21
 // Four of them: x[0] goes to the lowest nibble, x[7] to the highest. Beyond 6 saturates; NaN becomes 6.
 DUALGEMM_DEVICE uint32_t cvt_rn_satfinite_e2m1x8_f32(const float* x) {

@@ -10,8 +10,7 @@
 
 namespace dualgemm::work {
 
-// A general epilogue loads this many columns of an accumulator at a time (Chunks in the epilogue.cuh of an
-// architecture).
+// A general epilogue finishes this many columns of a row at a time.
 inline constexpr int32_t kGeneralChunk = 16;
 
 // The rate of special functions was measured with the other instructions of a plain SwiGLU: 375 for 32

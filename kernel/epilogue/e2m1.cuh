@@ -1,4 +1,4 @@
-// e2m1.cuh -- the conversion to e2m1. Architectures before 10.0 have no instruction for it.
+// e2m1.cuh -- the conversion to e2m1, by an instruction or, on targets without one, by comparisons.
 #pragma once
 
 #include <cmath>
@@ -30,7 +30,7 @@ DUALGEMM_HOST_DEVICE uint32_t nearest_e2m1(float x) {
 #ifdef __CUDACC__
 // Converts eight numbers, the first to the lowest nibble.
 DUALGEMM_DEVICE uint32_t to_e2m1x8(const float* x) {
-#if __CUDA_ARCH__ >= 1000
+#ifdef DUALGEMM_PTX_CVT_E2M1
   return ptx::cvt_rn_satfinite_e2m1x8_f32(x);
 #else
   uint32_t result = 0;

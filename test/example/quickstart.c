@@ -125,8 +125,10 @@ static double dot(const float* a, const float* b, int k, double* magnitude) {
 }
 
 /* What C[row][column] should be, and how far it may be from that:
- *   - The tensor core cuts its running sum to 24 bits once per 64 elements, each time by at most 2^-23 of the
- *     sum of magnitudes. This moves the gate by dg and the up by du, and silu by at most 1.1 dg.
+ *   - The tensor core cuts its running sum to 24 bits once per 64 elements on Blackwell, and once per 16 on
+ *     Hopper, which also cuts the 17 terms that it adds, each by 2^-25 of the largest. Both lose less than
+ *     2^-20 of the sum of magnitudes each time. This moves the gate by dg and the up by du, and silu by at
+ *     most 1.1 dg.
  *   - Float arithmetic in the epilogue (silu's exponential, reciprocal and products) loses 2^-20 of the result,
  *     and more as the gate grows, because exp(g) turns a relative error of g into |g| times that.
  *   - The conversion to BF16, which has 8 significant bits, loses 2^-8. */
@@ -138,9 +140,9 @@ static expected_t expected_output(const float* a, const float* b1, const float* 
                                   double alpha2) {
   double gate_magnitude, up_magnitude;
   const double g = alpha1 * dot(a, b1, k, &gate_magnitude), u = alpha2 * dot(a, b2, k, &up_magnitude);
-  const double silu = g / (1 + exp(-g)), steps = ceil(k / 64.0);
-  const double dg = steps * ldexp(alpha1 * gate_magnitude, -23),
-               du = steps * ldexp(alpha2 * up_magnitude, -23);
+  const double silu = g / (1 + exp(-g)), steps = ceil(k / 16.0);
+  const double dg = steps * ldexp(alpha1 * gate_magnitude, -20),
+               du = steps * ldexp(alpha2 * up_magnitude, -20);
   expected_t e;
   e.value = silu * u;
   e.before_rounding = 1.1 * dg * (fabs(u) + du) + fabs(silu) * du + ldexp(fabs(e.value) * (1 + fabs(g)), -20);

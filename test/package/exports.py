@@ -30,7 +30,7 @@ def main():
     problems += [f"{name} is exported and not declared" for name in sorted(shown - declared)]
     problems += [f"{name} does not start with dualgemm_" for name in sorted(shown) if not name.startswith("dualgemm_")]
     if not declared: problems.append(f"{header} declares nothing")
-    print("\n".join(problems) or f"check.py: {len(shown)} functions, all declared in {header}")
+    print("\n".join(problems) or f"exports.py: {len(shown)} functions, all declared in {header}")
     return 1 if problems else 0
 
 

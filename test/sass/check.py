@@ -7,7 +7,7 @@ those for sm_90a the loops are looked at, not the epilogue.
 
 INSTANCES is what `dualgemm_bench --instances` prints: which entry is which instance.
 OBJECT is libdualgemm.a, an object file or a cubin; --list prints the instructions that count against a limit; with
---in-turn one output of every plan is looked at, each output in turn. nvdisasm is looked for beside the compiler of
+--in-turn one output of every plan is looked at, each output in turn, and no conversion (a spill fails the build). nvdisasm is looked for beside the compiler of
 build/cuda.mk, in build/nvdisasm and on the PATH. The exit status is 0 where there is none, and where another compiler
 than that of the limits made the code: then the tables are for information.
 """
@@ -287,9 +287,10 @@ def main():
         report.failures.append([(entry[0], "kernel"), f"{arguments.instances} does not have it"])
     for entry in sorted(named.keys() - held):
         report.failures.append([(named[entry]["name"], "kernel"), f"{arguments.object} does not have it"])
+    looked_at = [] if arguments.in_turn else conversions
     chosen = {entry: named[entry] for entry in (in_turn(named) if arguments.in_turn else named) if entry in held}
     functions = {(f.name, f.target): f
-                 for f in disassemble(arguments.nvdisasm, code, {*chosen, *conversions})}
+                 for f in disassemble(arguments.nvdisasm, code, {*chosen, *looked_at})}
     outputs = sorted({output["name"] for x in instances for output in x["epilogue"]["outputs"]})
     kernel_rows, role_rows, epilogue_rows = [], [], []
     for entry, instance in sorted(chosen.items(), key=lambda x: x[1]["name"]):
@@ -297,7 +298,7 @@ def main():
         kernel_rows += check_kernel(function, instance, report)
         role_rows += check_roles(function, instance["name"], report)
         if function.target != "sm_90": epilogue_rows += check_epilogue(function, instance, report)
-    for entry in conversions: check_conversion(functions[entry], report)
+    for entry in looked_at: check_conversion(functions[entry], report)
     table("Kernels", ["instance", "instructions", *KERNEL], merge(kernel_rows, outputs))
     table("Loops that issue, per iteration",
           ["instance", "role", "mma", "scale copies", "TMA", "instructions", "R2UR of a shared value", "S2R",

@@ -10,7 +10,8 @@ import sys
 # The table of architectures, and what there is once for each of them.
 OF_ONE = ('kernel/architecture.h', 'kernel/instances.def', 'kernel/sm*/*', 'host/*cost_constants.h',
           'host/*cost_sm*.cpp')
-NAMED = re.compile(r'\b(?:k?sm_?\d{2,3}[af]?\b|cost_sm\d+\b|Arch::k\w+|cc_major\s*[=!<>]=\s*\d+)', re.IGNORECASE)
+NAMED = re.compile(r'\b(?:k?sm_?\d{2,3}[af]?\b|cost_sm\d+\b|Arch::k\w+|cc_major\s*[=!<>]=\s*\d+|__CUDA_ARCH__)',
+                   re.IGNORECASE)
 
 
 def faults(path, text):
@@ -22,7 +23,8 @@ def faults(path, text):
 def check_the_check():
     """What has to be found is found."""
     for line in ('if (plan.arch == Arch::kSm90) return;', '#include "kernel/sm100/plan.h"', '// Only on sm_90a.',
-                 '// as in sm90/plan.h', 'if (device.cc_major == 9) return;', 'cost_sm100(work, machine, cost);'):
+                 '// as in sm90/plan.h', 'if (device.cc_major == 9) return;', 'cost_sm100(work, machine, cost);',
+                 '#if __CUDA_ARCH__ >= 1000'):
         assert list(faults('kernel/plan.h', line)), line
         assert not list(faults('kernel/sm90/plan.h', line)), line
     assert not list(faults('host/model/tiling.cpp', 'at_once * machine.sms / largest.sms; // 132 SMs, cc_major'))
