@@ -7,9 +7,10 @@ those for sm_90a the loops are looked at, not the epilogue.
 
 INSTANCES is what `dualgemm_bench --instances` prints: which entry is which instance.
 OBJECT is libdualgemm.a, an object file or a cubin; --list prints the instructions that count against a limit; with
---in-turn one output of every plan is looked at, each output in turn, and no conversion (a spill fails the build). nvdisasm is looked for beside the compiler of
-build/cuda.mk, in build/nvdisasm and on the PATH. The exit status is 0 where there is none, and where another compiler
-than that of the limits made the code: then the tables are for information.
+--in-turn one output of every plan is looked at, each output in turn, and no conversion (a spill fails the build).
+nvdisasm is looked for beside the compiler of build/cuda.mk, in build/nvdisasm and on the PATH. The exit status is 0
+where there is none, and where another compiler than that of the limits made the code: then the tables are for
+information.
 """
 import argparse
 import collections
