@@ -5,7 +5,8 @@
 //
 //   barrier          count                  arrives                         who waits   meaning
 //   acc_full[a]      1                      tcgen05.commit of mma           epilogue    pair a is final
-//   acc_empty[a]     epilogue.warps         a lane of each epilogue warp    mma         pair a may be filled
+//   acc_empty[a]     epilogue.warps         a lane of each epilogue warp    mma         pair a may be filled;
+//                                                                                       not with split-K
 //   window_free[w]   1                      tcgen05.commit of mma           mma         window w was read
 //
 // Overlapping accumulators have one acc_full and one acc_empty, whose phases take turns with the two pairs.
