@@ -5,9 +5,10 @@
 //
 //   barrier          count                  arrives                         who waits   meaning
 //   acc_full[a]      1                      tcgen05.commit of mma           epilogue    pair a is final
-//   acc_empty[a]     epilogue.warps         a lane of each epilogue warp    mma         pair a may be filled;
-//                                                                                       not with split-K
+//   acc_empty[a]     epilogue.warps         a lane of each epilogue warp    mma         pair a may be filled
 //   window_free[w]   1                      tcgen05.commit of mma           mma         window w was read
+//
+// With split-K a CTA has one tile, and nobody arrives on acc_empty.
 //
 // Overlapping accumulators have one acc_full and one acc_empty, whose phases take turns with the two pairs.
 // With an acc_empty for each pair, the mma of a tile would wait for the tile that used the same pair, two
