@@ -163,9 +163,9 @@ inline constexpr CostRange kB200Ranges[] = {
 
 // ---- H100, H200 ------------------------------------------------------------------------------------------
 
-// "times" stands for a fit to the times of all plain fp16 instances on an H100 (bench/calibrate.h: CUDA
-// graphs, cold weights, driver 580.159.04, 2026-11-23), for products of five pairs of weights with M from 1
-// to 4096. Two were then set by hand, because the kernels that were fit exchanged sums and expanded A in
+// "times" stands for a fit to the times of all plain fp16 instances on an H100 (bench/calibrate.cpp, kFitted:
+// CUDA graphs, cold weights, driver 580.159.04, 2026-11-23), for products of five pairs of weights with M from
+// 1 to 4096. Two were then set by hand, because the kernels that were fit exchanged sums and expanded A in
 // other ways: `meet` and `expand_activation`. host/MODEL.md says how far the model is from the times of
 // 2026-11-26 (bench/results/h100_every_instance.json).
 inline constexpr CostConstants kH100Costs{
@@ -202,13 +202,13 @@ inline constexpr CostConstants kH100Costs{
     .order_activation =
         0.08,  // times on an H200, of an A in fp16: 0.067 for tiles of 64 rows, 0.1 for those of 128
     .multiply_adds = 2048,  // published
-    .least_columns = 16,    // times, which do not tell it from 8 to 48
+    .least_columns = 16,    // tried by hand: the times do not tell it from 8 to 48
     .beside = 0.25,         // times
     .chain = 170,           // times
     .round = 0.86,          // times
     .turn = 300,            // times: with the start of the next tile
     .finish = 0.1,          // times
-    .meet = 1.20,           // times
+    .meet = 1.20,           // by hand, from times
     .pass = 3.83,           // times, with what its launch keeps the next waiting
     .pass_bytes = 2.4e6,    // H100: 512 to 4096 rows
 };
