@@ -164,9 +164,9 @@ inline constexpr CostRange kB200Ranges[] = {
 // ---- H100, H200 ------------------------------------------------------------------------------------------
 
 // "times" stands for a fit to the times of all plain fp16 instances on an H100 (bench/calibrate.cpp, kFitted:
-// CUDA graphs, cold weights, driver 580.159.04, 2026-11-23), for products of five pairs of weights with M from
-// 1 to 4096. Two were then set by hand, because the kernels that were fit exchanged sums and expanded A in
-// other ways: `meet` and `expand_activation`. host/MODEL.md says how far the model is from the times of
+// CUDA graphs, cold weights, driver 580.159.04, 2026-11-23), for products of five pairs of weights with M
+// from 1 to 4096. Two were then set by hand, because the kernels that were fit exchanged sums and expanded A
+// in other ways: `meet` and `expand_activation`. host/MODEL.md says how far the model is from the times of
 // 2026-11-26 (bench/results/h100_every_instance.json).
 inline constexpr CostConstants kH100Costs{
     .clock = 1755,  // published: the boost clock that dense products hold

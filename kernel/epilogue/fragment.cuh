@@ -40,8 +40,8 @@ struct AlongRow {
 };
 
 // With swap A/B a lane has one column of C, where the accumulator is finished as it lies in tensor memory.
-// Where warps hold it in registers, a general epilogue exchanges it through shared memory first, and each lane
-// then has neighbouring columns of a row, too.
+// Where warps hold it in registers, a general epilogue exchanges it through shared memory first. Then each
+// lane has neighbouring columns of a row, too.
 struct DownColumn {
   static constexpr int kLanesAside = 32;
   DUALGEMM_HOST_DEVICE static constexpr int row(int i) { return i; }
