@@ -1,6 +1,6 @@
 // prepare_a.h -- the pass over A. Some instances take A in 16 bits, in an order of K of their own. A kernel
-// that is launched before them leaves it so in the caller's workspace. Its parameters, loading
-// and launch, and the size of the workspace, are known here alone.
+// that is launched before them leaves it so in the caller's workspace. Its parameters, its loading, its
+// launch and the size of the workspace are known here alone.
 #pragma once
 
 #include <cuda_runtime_api.h>

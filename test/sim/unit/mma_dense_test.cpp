@@ -107,6 +107,13 @@ Tile tile(uint32_t seed, const Range& r) {
   for (int i = 0; i < kColumns * kDepth; ++i)
     t.b.push_back(number(random, r.format, b[i % kDepth] + between(0, spread)));
   for (int i = 0; i < kRows * kColumns; ++i) t.c.push_back(number(random, kF32, between(r.c_low, r.c_high)));
+  // Every other tile reaches beyond its matrices: its first row and its first 16 columns are zeros of either
+  // sign, and so are some accumulators.
+  if (seed % 2 != 0) {
+    for (int i = 0; i < kDepth; ++i) t.a[size_t(i)] = i % 2 == 0 ? 0.0f : -0.0f;
+    for (int i = 0; i < 16 * kDepth; ++i) t.b[size_t(i)] = i % 3 == 0 ? -0.0f : 0.0f;
+    for (int i = 0; i < kRows * kColumns; i += 5) t.c[size_t(i)] = -0.0f;
+  }
   return t;
 }
 

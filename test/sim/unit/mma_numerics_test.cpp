@@ -298,6 +298,41 @@ TEST_CASE("NVFP4 products equal an independent scalar model on 1e6 random vector
   CHECK(special >= 10000);  // NaN, infinities, zeros and subnormals are really among them
 }
 
+// Of a tile that reaches beyond its matrices rows 4 to 7 and columns 16 to 31 are zeros of either sign. Their
+// scales count all the same: they cut accumulators, and NaN among them is NaN.
+TEST_CASE("numerics: rows and columns of zeros in a tile are what the reference says", "[mma]") {
+  constexpr int kRows = 12, kColumns = 48, kRounds = 40;
+  dualgemm_test::Rng random(2031);
+  for (int round = 0; round < kRounds; ++round) {
+    for (const TileCase& test : tile_cases()) {
+      if (test.ue8m0) continue;
+      std::vector<uint8_t> a, b;
+      std::vector<float> sfa, sfb, c;
+      const auto zero = [&] { return uint8_t(random.word() % 2 * 8); };
+      for (int i = 0; i < kRows * 64; ++i) a.push_back(i / 64 / 4 == 1 ? zero() : test.code(random));
+      for (int i = 0; i < kColumns * 64; ++i) b.push_back(i / 64 / 16 == 1 ? zero() : test.code(random));
+      for (int i = 0; i < kRows * 4; ++i) sfa.push_back(sim::ue4m3_to_f32(test.scale(random)));
+      for (int i = 0; i < kColumns * 4; ++i) sfb.push_back(sim::ue4m3_to_f32(test.scale(random)));
+      for (int i = 0; i < kRows * kColumns; ++i) c.push_back(test.accumulator(random));
+      for (const sim::TileVariant& variant : sim::tile_variants()) {
+        std::vector<float> d = c;
+        variant.run(a.data(), b.data(), sfa.data(), sfb.data(), 4, kRows, kColumns, true, d.data(),
+                    sim::ScaleFormat::kUe4m3);
+        int wrong = 0;
+        for (int m = 0; m < kRows; ++m)
+          for (int n = 0; n < kColumns; ++n) {
+            const size_t i = size_t(m * kColumns + n);
+            wrong += bits_of(d[i]) != bits_of(sim::mma_block_scaled_reference(
+                                          &a[size_t(m * 64)], &b[size_t(n * 64)], &sfa[size_t(m * 4)],
+                                          &sfb[size_t(n * 4)], 4, c[i]));
+          }
+        CAPTURE(variant.name, test.name, round);
+        CHECK(wrong == 0);
+      }
+    }
+  }
+}
+
 TEST_CASE("numerics: without accumulation the old contents do not matter", "[mma]") {
   for (const sim::TileVariant& variant : sim::tile_variants()) {
     const std::vector<uint8_t> a(64 * 2, 0x2), b(64 * 16, 0x2);
