@@ -5,7 +5,10 @@
 // broken. Under `overlap` the grids do run together.
 #include <cuda_runtime.h>
 
+#include <deque>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include "kernel/extras.h"
 #include "kernel/judged.h"
@@ -18,14 +21,6 @@ using namespace dualgemm_test;
 
 namespace {
 
-// Waits for the preceding kernel, lets what follows start at once, and only then copies.
-__global__ void copy_late(uint32_t* to, const uint32_t* from, unsigned words) {
-  dualgemm::ptx::griddepcontrol_wait();
-  dualgemm::ptx::griddepcontrol_launch_dependents();
-  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < words; i += gridDim.x * blockDim.x)
-    to[i] = from[i];
-}
-
 // This is what another kernel of the stream may write or read.
 struct Buffer {
   const char* name;
@@ -33,11 +28,34 @@ struct Buffer {
   size_t bytes;
 };
 
-void launch_copy(void* to, const void* from, size_t bytes, cudaStream_t stream) {
+struct Copy {
+  uint32_t* to;
+  const uint32_t* from;
+  unsigned words;
+};
+
+struct Copies {
+  Copy each[8];
+};
+
+// Waits for the preceding kernel, lets what follows start at once, and only then copies.
+__global__ void copy_late(const __grid_constant__ Copies copies) {
+  dualgemm::ptx::griddepcontrol_wait();
+  dualgemm::ptx::griddepcontrol_launch_dependents();
+#pragma unroll
+  for (const Copy& copy : copies.each)
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < copy.words; i += gridDim.x * blockDim.x)
+      copy.to[i] = copy.from[i];
+}
+
+void launch_copies(const std::vector<Buffer>& to, const std::vector<Buffer>& from, cudaStream_t stream) {
+  Copies copies = {};
+  REQUIRE(to.size() <= std::size(copies.each));
+  for (size_t i = 0; i < to.size(); ++i)
+    copies.each[i] = {static_cast<uint32_t*>(const_cast<void*>(to[i].data)),
+                      static_cast<const uint32_t*>(from[i].data), static_cast<unsigned>(to[i].bytes / 4)};
   const ProgrammaticLaunch launch(2, 64, stream);
-  check_cuda(cudaLaunchKernelEx(&launch.config(), copy_late, static_cast<uint32_t*>(to),
-                                static_cast<const uint32_t*>(from), static_cast<unsigned>(bytes / 4)),
-             "cudaLaunchKernelEx");
+  check_cuda(cudaLaunchKernelEx(&launch.config(), copy_late, copies), "cudaLaunchKernelEx");
 }
 
 std::vector<Buffer> weights_of(const dualgemm_args_t& args, const ProblemSet& set) {
@@ -86,42 +104,38 @@ std::vector<Buffer> outputs_of(const dualgemm_args_t& args, const ProblemSet& se
                    {"amax_out", args.amax_out, sizeof(float)}});
 }
 
-// Launches, on one stream and each allowed to overlap the preceding one, kernels that write the input again,
-// late, dual GEMMs, and a reader of the output. A dual GEMM comes directly after each of the three. Returns
+// Launches, on one stream and each allowed to overlap the preceding one, kernels that write these inputs again,
+// late, dual GEMMs, and a reader of all outputs. A dual GEMM comes directly after each of the three. Returns
 // what the judge finds, after checking C.
 std::string findings_of_chain(DeviceSet& device, const ProblemSet& set, const SetOptions& options,
-                              const Buffer& input, const Buffer& output, const std::string& mode = "default",
+                              const std::vector<Buffer>& inputs, const std::string& mode = "default",
                               uint64_t seed = 0) {
-  INFO("written before: " << input.name << ", read before: " << output.name);
   device.poison();
-  const DeviceArray<uint8_t> before(input.bytes), after(output.bytes);
-  check_cuda(cudaMemcpy(before.data(), input.data, input.bytes, cudaMemcpyDeviceToDevice), "cudaMemcpy");
+  std::deque<DeviceArray<uint8_t>> memory;
+  const auto room_for = [&memory](std::vector<Buffer> buffers) {
+    for (Buffer& buffer : buffers) buffer.data = memory.emplace_back(buffer.bytes).data();
+    return buffers;
+  };
+  const std::vector<Buffer> outputs = outputs_of(device.args(), set), written = room_for(inputs),
+                            read = room_for(outputs);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    check_cuda(cudaMemcpy(const_cast<void*>(written[i].data), inputs[i].data, inputs[i].bytes,
+                          cudaMemcpyDeviceToDevice),
+               "cudaMemcpy");
   Judged judged(mode, seed);
   const Stream stream;
-  const auto write = [&] {
-    launch_copy(const_cast<void*>(input.data), before.data(), input.bytes, stream.get());
-  };
-  write();
+  launch_copies(inputs, written, stream.get());
   device.launch(stream.get());
   device.launch(stream.get());
-  launch_copy(after.data(), output.data, output.bytes, stream.get());
+  launch_copies(read, outputs, stream.get());
   device.launch(stream.get());
-  write();
+  launch_copies(inputs, written, stream.get());
   device.launch(stream.get());
   check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
   const std::vector<Output> out = device.download();
   for (size_t i = 0; i < out.size(); ++i)
     if (set.problems[i].m != 0) check(out[i], set.problems[i], options);
   return judged.findings();
-}
-
-// Checks that nothing is found in chains that write each of these inputs, and read each output in turn. With
-// `step` instances share the inputs: the one of this turn has every step-th.
-void check_chains(DeviceSet& device, const ProblemSet& set, const SetOptions& options,
-                  const std::vector<Buffer>& inputs, size_t turn = 0, size_t step = 1) {
-  const std::vector<Buffer> outputs = outputs_of(device.args(), set);
-  for (size_t i = turn % step; i < inputs.size(); i += step)
-    CHECK(findings_of_chain(device, set, options, inputs[i], outputs[i % outputs.size()]) == "");
 }
 
 ProblemSet dense_set(const NamedInstance& instance, int32_t k = 528) {
@@ -138,8 +152,9 @@ TEST_CASE("with PDL nothing is touched before the preceding kernel has ended", "
       options.flags = DUALGEMM_FLAG_PDL;
       const ProblemSet set = dense_set(instance);
       DeviceSet device(set, options);
-      check_chains(device, set, options, inputs_of(device.args(), set));
-      check_chains(device, set, options, weights_of(device.args(), set));
+      std::vector<Buffer> inputs = inputs_of(device.args(), set);
+      for (const Buffer& weights : weights_of(device.args(), set)) inputs.push_back(weights);
+      CHECK(findings_of_chain(device, set, options, inputs) == "");
     }
   }
 }
@@ -155,7 +170,7 @@ TEST_CASE("with PDL nothing of groups is touched before the preceding kernel has
           const ProblemSet set =
               make_groups(mode, Data::kFullRange, {70, 0, 9, 5}, instance.info.tile_n, 272, 2, 1);
           DeviceSet device(set, options);
-          check_chains(device, set, options, inputs_of(device.args(), set));
+          CHECK(findings_of_chain(device, set, options, inputs_of(device.args(), set)) == "");
         }
       }
     }
@@ -164,15 +179,13 @@ TEST_CASE("with PDL nothing of groups is touched before the preceding kernel has
 
 TEST_CASE("with PDL a general epilogue touches nothing before the preceding kernel has ended",
           "[pdl][general]") {
-  size_t turn = 0;
   for (const NamedInstance& instance : general_instances_in_turn(false)) {
-    ++turn;
     DYNAMIC_SECTION(instance.name) {
       ProblemSet set = dense_set(instance, instance.info.split_k * instance.info.tile_k);
       SetOptions options = use_all_of(instance, set);
       options.flags = DUALGEMM_FLAG_PDL;
       DeviceSet device(set, options);
-      check_chains(device, set, options, general_inputs_of(device.args(), set), turn, 2);
+      CHECK(findings_of_chain(device, set, options, general_inputs_of(device.args(), set)) == "");
     }
   }
 }
@@ -187,35 +200,32 @@ TEST_CASE("with PDL a general epilogue touches nothing of groups before the prec
         SetOptions options = use_all_of(instance, set);
         options.flags = DUALGEMM_FLAG_PDL;
         DeviceSet device(set, options);
-        check_chains(device, set, options, general_inputs_of(device.args(), set));
+        CHECK(findings_of_chain(device, set, options, general_inputs_of(device.args(), set)) == "");
       }
     }
   }
 }
 
 TEST_CASE("with STATIC_WEIGHTS only the weights may be read before the preceding kernel has ended", "[pdl]") {
-  size_t turn = 0;
   for (const NamedInstance& instance : dense_instances()) {
     if (instance.dtype != DUALGEMM_DTYPE_FP16) continue;
-    ++turn;
     DYNAMIC_SECTION(instance.name) {
       SetOptions options = use(instance);
       options.flags = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
       const ProblemSet set = dense_set(instance);
       DeviceSet device(set, options);
-      check_chains(device, set, options, inputs_of(device.args(), set));
+      CHECK(findings_of_chain(device, set, options, inputs_of(device.args(), set)) == "");
       // A preceding kernel that does write them breaks the promise, and the judge sees the race: the launch
       // does overlap, and the weights are what it reads early.
-      const Buffer c = outputs_of(device.args(), set).at(0);
       for (const Buffer& weights : weights_of(device.args(), set)) {
-        const std::string found = findings_of_chain(device, set, options, weights, c);
-        INFO(found);
+        const std::string found = findings_of_chain(device, set, options, {weights});
+        INFO("written before: " << weights.name << "; found: " << found);
         CHECK(found.find("race") != std::string::npos);
       }
-      // Without the other flag it changes nothing. Instances take the four tensors in turn.
+      // Without the other flag it changes nothing.
       options.flags = DUALGEMM_FLAG_STATIC_WEIGHTS;
       DeviceSet late(set, options);
-      check_chains(late, set, options, weights_of(late.args(), set), turn, 4);
+      CHECK(findings_of_chain(late, set, options, weights_of(late.args(), set)) == "");
     }
   }
 }
@@ -228,10 +238,10 @@ TEST_CASE("with PDL the grids of a chain run together as they run one after the 
       options.flags = DUALGEMM_FLAG_PDL | DUALGEMM_FLAG_STATIC_WEIGHTS;
       const ProblemSet set = dense_set(instance);
       DeviceSet device(set, options);
-      const Buffer a = inputs_of(device.args(), set).at(0), c = outputs_of(device.args(), set).at(0);
+      const std::vector<Buffer> inputs = inputs_of(device.args(), set);
       for (uint64_t seed : {0, 3}) {
         CAPTURE(seed);
-        CHECK(findings_of_chain(device, set, options, a, c, "overlap", seed) == "");
+        CHECK(findings_of_chain(device, set, options, inputs, "overlap", seed) == "");
       }
     }
   }
@@ -249,7 +259,7 @@ TEST_CASE("the flags of programmatic launches survive a capture into a graph", "
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
   check_cuda(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
-  launch_copy(const_cast<void*>(device.args().a), a.data(), a.size(), stream.get());
+  launch_copies({{"a", device.args().a, a.size()}}, {{"its copy", a.data(), a.size()}}, stream.get());
   device.launch(stream.get());
   check_cuda(cudaStreamEndCapture(stream.get(), &graph), "cudaStreamEndCapture");
   check_cuda(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
